@@ -10,7 +10,7 @@ every_error_is_one_sentence_test_() ->
         {run_dir_unsafe, "/tmp/x"}, {control, "/tmp/x", eaddrinuse}, {watchdog, timeout},
         {epmd, not_found}, {cookie, eacces},
         {node_failed, Node, boot_timeout, <<>>},
-        {node_failed, Node, {exit_status, 1}, <<"bad\n\n flag \tx\n">>},
+        {node_failed, Node, {exit_status, 1}, <<"bad\r\n\n flag \tx\n">>},
         {node_failed, Node, {something, else}, <<"ov", 255, "er\n">>},
         {app_failed, Node, some, {"no such file or directory", "some.app"}},
         {node_down, Node}, {node_up, Node}, {unknown_node, Node}, {timeout, Node}, {busy, Node},
@@ -25,6 +25,6 @@ is_sentence(Text) ->
     ?assertNot(lists:member($\n, Line)).
 
 a_failed_node_is_quoted_on_one_line_test() ->
-    Error = {node_failed, 'a1@127.0.0.1', {exit_status, 1}, <<"bad\n\n flag \tx\n">>},
+    Error = {node_failed, 'a1@127.0.0.1', {exit_status, 1}, <<"bad\r\n\n flag \tx\n">>},
     ?assertEqual("Node a1@127.0.0.1 did not start: it ended with status 1, saying: bad flag x.",
         unicode:characters_to_list(atoll_cluster:format_error(Error))).

@@ -17,7 +17,7 @@ start(Options) ->
     Args = maps:get(flags, Options, []) ++ ["-noshell", "-pa" | Paths] ++
         ["-run", atom_to_list(?MODULE), "main", Encoded],
     open_port({spawn_executable, Erl},
-        [{args, Args}, {env, maps:get(env, Options, [])}, {line, 10000}, binary, exit_status]).
+        [{args, Args}, {env, [{"ERL_CRASH_DUMP_BYTES", "0"} | maps:get(env, Options, [])]}, {line, 10000}, binary, exit_status]).
 
 %% What the VM says next.
 next(Port) ->
@@ -76,8 +76,8 @@ obey(Cluster) ->
         "stop\n" ->
             init:stop(),
             obey(Cluster);
-        "owner\n" ->
-            ok
+        eof ->
+            halt(0)
     end.
 
 say(Term) ->

@@ -1,5 +1,6 @@
 -module(atoll_cluster_rundir_tests).
 -include_lib("eunit/include/eunit.hrl").
+-include_lib("kernel/include/file.hrl").
 
 -define(parse(Entry), atoll_cluster_rundir:parse_entry(Entry)).
 
@@ -48,8 +49,8 @@ sorted({ok, List}) -> {ok, lists:sort(List)}.
 
 the_directory_is_the_users_alone() ->
     {ok, Base} = atoll_cluster_rundir:base(),
-    {ok, Info} = file:read_file_info(Base),
-    ?assertEqual(8#700, element(8, Info) band 8#777).
+    {ok, #file_info{mode = Mode}} = file:read_file_info(Base),
+    ?assertEqual(8#700, Mode band 8#777).
 
 open_directory_is_refused() ->
     {ok, Base} = atoll_cluster_rundir:base(),
