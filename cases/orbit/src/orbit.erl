@@ -57,9 +57,10 @@ check(Spec) ->
     end.
 
 %% @doc Runs Orbit from the calling process, whose node must be the first of
-%% the nodes. When it returns, all that it had started has ended, and its
-%% s_groups are gone; but for nodes that do not answer, which are not waited
-%% for. If the caller dies, the run is taken down.
+%% the nodes. When it returns a result, all that it had started has ended and
+%% its s_groups are gone. After an error the same is done on all nodes that can
+%% still be told, and those that cannot do it by themselves as soon as they see
+%% it. If the caller dies, the run is taken down.
 -spec run(spec()) -> {ok, result()} | {error, reason()}.
 run(Spec) ->
     case orbit_run:new(Spec) of

@@ -63,7 +63,8 @@ new(Spec) ->
     Defaults = #{nodes => [node()], workers => ?WORKERS, vertices => false},
     Asked = maps:merge(Defaults, Spec),
     Checks = [fun known/1, fun complete/1, fun generators/1, fun numbers/1, fun mode/1,
-              fun vertices/1, fun nodes/1, fun place/1, fun groups/1],
+              fun vertices/1, fun nodes/1, fun place/1, fun groups/1,
+              fun cluster/1],
     case first_fault(Checks, Asked) of
         none ->
             Given = maps:merge(#{group_size => 1}, Asked),
@@ -137,11 +138,6 @@ place(#{mode := Mode, nodes := [_, _ | _] = Nodes}) when Mode =:= seq; Mode =:= 
     {one_node_mode, Mode, length(Nodes)};
 place(#{nodes := [First | _]}) when First =/= node() ->
     {not_the_first_node, node(), First};
-place(#{mode := Mode, nodes := Nodes}) when Mode =:= groups; Mode =:= ring; tl(Nodes) =/= [] ->
-    case is_alive() of
-        true -> ok;
-        false -> {not_distributed, node()}
-    end;
 place(_) ->
     ok.
 
@@ -150,6 +146,14 @@ groups(#{mode := Mode, nodes := Nodes, group_size := Size})
     {group_too_large, Size, length(Nodes)};
 groups(_) ->
     ok.
+
+cluster(#{mode := Mode}) when Mode =:= seq; Mode =:= par ->
+    ok;
+cluster(_) ->
+    case is_alive() of
+        true -> ok;
+        false -> {not_distributed, node()}
+    end.
 
 is_list_of_atoms([Head | Tail]) -> is_atom(Head) andalso is_list_of_atoms(Tail);
 is_list_of_atoms([]) -> true;
