@@ -18,6 +18,7 @@
     a_killed_worker_node_ends_a_ring/1,
     a_killed_gateway_node_ends_groups/1,
     a_killed_gateway_node_ends_a_ring/1,
+    in_a_ring_a_failure_is_heard_on_the_other_side_of_a_silent_gateway/1,
     a_cut_connection_ends_the_run/1,
     a_silent_node_ends_the_run/1,
     a_killed_worker_process_ends_the_run/1,
@@ -49,6 +50,7 @@ all() ->
         a_killed_worker_node_ends_a_ring,
         a_killed_gateway_node_ends_groups,
         a_killed_gateway_node_ends_a_ring,
+        in_a_ring_a_failure_is_heard_on_the_other_side_of_a_silent_gateway,
         a_cut_connection_ends_the_run,
         a_silent_node_ends_the_run,
         a_killed_worker_process_ends_the_run,
@@ -161,10 +163,20 @@ a_killed_worker_node_ends_a_ring(_Config) ->
 a_killed_gateway_node_ends_groups(_Config) ->
     kill_in_the_middle(islands(9), 4, #{mode => groups, group_size => 3}).
 
-%% Five groups: the ring is cut in the middle of the start tree, and those
-%% beyond can be told on the other side alone.
+%% Five groups: the ring is cut in the middle of the start tree.
 a_killed_gateway_node_ends_a_ring(_Config) ->
     kill_in_the_middle(islands(10), 5, #{mode => ring, group_size => 2}).
+
+%% The second of five gateways, through which the third one's end would be told,
+%% says nothing. It is waited for while the run is taken down.
+in_a_ring_a_failure_is_heard_on_the_other_side_of_a_silent_gateway(_Config) ->
+    {Cluster, [A, Silent, Victim, D, E] = Nodes} = islands(5),
+    Run = start_long(Cluster, Nodes, #{mode => ring, group_size => 1}),
+    wait_until_all_compute(Cluster, Nodes),
+    ok = atoll_cluster:pause(Cluster, Silent),
+    ok = atoll_cluster:kill(Cluster, Victim),
+    ?assertEqual({error, {node_lost, Victim}}, outcome(Run, 20_000)),
+    nothing_is_left(Cluster, [A, D, E]).
 
 kill_in_the_middle({Cluster, Nodes}, Nth, Layout) ->
     Victim = lists:nth(Nth, Nodes),
