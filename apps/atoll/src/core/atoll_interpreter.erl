@@ -1,0 +1,270 @@
+%% @doc Runs a pure protocol against the real world: one process per instance.
+%%
+%% The interpreter performs the effects that mean the same for every protocol
+%% (messages, timers, replies, notices). What only one protocol knows is done by
+%% its process module, which implements this behaviour: `act/2' performs the other
+%% effects, `event/2' turns a message that reached the process into an event.
+%%
+%% Promises:
+%% <ul>
+%% <li>It never waits for another process or node. A send to a node that is not
+%%   connected, or whose connection is congested, is dropped and counted by
+%%   reason; it never makes a connection ({@link atoll_protocol} says so to the
+%%   protocols). So two nodes cannot wait for each other here.</li>
+%% <li>A message that neither it nor the process module knows ends the process:
+%%   that is a fault of ours. A wire message of a version it cannot read comes
+%%   from a newer release: it is dropped, counted and logged.</li>
+%% <li>Recording costs nothing while it is off, and is bounded while it is on.</li>
+%% </ul>
+%% It does not bound its own message queue: its senders are the local callers,
+%% each waiting for one answer, and the peers' protocols, which bound what they
+%% have in flight.
+-module(atoll_interpreter).
+
+-behaviour(gen_server).
+
+-export([start_link/1, call/2, cast/2, subscribe/1, unsubscribe/1]).
+-export([record/2, recording/1, counters/1, state/1]).
+-export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
+
+-export_type([options/0, counters/0]).
+
+-type options() :: #{
+    %% The registered name, the same on every node: peers are reached by it.
+    name := atom(),
+    protocol := module(),
+    %% Implements this behaviour.
+    process := module(),
+    %% Given to the protocol's init/2.
+    config := term()
+}.
+
+-type counters() :: #{
+    sent := non_neg_integer(),
+    received := non_neg_integer(),
+    %% Sends that were dropped: no connection; a congested one.
+    dropped_noconnection := non_neg_integer(),
+    dropped_busy := non_neg_integer(),
+    %% Wire messages of a version that is newer than this release.
+    dropped_version := non_neg_integer()
+}.
+
+%% Opens what the process needs; runs before the protocol's init/2.
+-callback open(Config :: term()) -> World :: term().
+%% Performs a want, an unwant or an act.
+-callback act(atoll_protocol:effect(), World) -> World.
+%% Makes an event of a message to the process. An unknown one must crash.
+-callback event(Message :: term(), World) ->
+    {[atoll_protocol:event()], World}.
+
+%% The version of what goes between nodes. A change of the envelope or of any
+%% protocol's messages gets a new one, and a reader for the old.
+-define(WIRE, 1).
+
+-record(state, {
+    name :: atom(),
+    protocol :: module(),
+    process :: module(),
+    %% The protocol's own state.
+    inner :: term(),
+    %% The process module's.
+    world :: term(),
+    %% Key => the reference of the timer that runs for it.
+    timers = #{} :: #{term() => reference()},
+    %% Subscriber => the monitor on it.
+    subscribers = #{} :: #{pid() => reference()},
+    counters :: counters(),
+    recording = off :: off | {on, Room :: non_neg_integer(), atoll_protocol:recording()}
+}).
+
+%% @doc Starts the process of one protocol under its name.
+-spec start_link(options()) -> gen_server:start_ret().
+start_link(#{name := Name} = Options) ->
+    gen_server:start_link({local, Name}, ?MODULE, Options, []).
+
+%% @doc Puts a request to the protocol and waits for its reply. The protocol
+%% bounds how long that takes.
+-spec call(atom() | pid(), Request :: term()) -> Answer :: term().
+call(Server, Request) ->
+    gen_server:call(Server, {protocol, Request}, infinity).
+
+%% @doc Tells the protocol that something happened.
+-spec cast(atom() | pid(), Notice :: term()) -> ok.
+cast(Server, Notice) ->
+    gen_server:cast(Server, {protocol, Notice}).
+
+%% @doc From now on the caller gets `{atoll, Name, Notice}' for each notice of
+%% the protocol called Name. Subscribing twice is the same as once.
+-spec subscribe(atom()) -> ok.
+subscribe(Server) ->
+    gen_server:call(Server, {subscribe, self()}).
+
+%% @doc Ends the caller's subscription.
+-spec unsubscribe(atom()) -> ok.
+unsubscribe(Server) ->
+    gen_server:call(Server, {unsubscribe, self()}).
+
+%% @doc Records the next `Max' events with their effects, forgetting what was
+%% recorded before; `off' ends it.
+-spec record(atom(), Max :: pos_integer() | off) -> ok.
+record(Server, Max) ->
+    gen_server:call(Server, {record, Max}).
+
+%% @doc What was recorded so far.
+-spec recording(atom()) -> {ok, atoll_protocol:recording()} | {error, not_recording}.
+recording(Server) ->
+    gen_server:call(Server, recording).
+
+%% @doc What was sent, received and dropped since the start.
+-spec counters(atom()) -> counters().
+counters(Server) ->
+    gen_server:call(Server, counters).
+
+%% @doc The protocol's state as it is now, for tests and for people.
+-spec state(atom()) -> term().
+state(Server) ->
+    gen_server:call(Server, state).
+
+%% @private
+-spec init(options()) -> {ok, #state{}}.
+init(#{name := Name, protocol := Protocol, process := Process, config := Config}) ->
+    World = Process:open(Config),
+    {Inner, Effects} = Protocol:init(Config, now_ms()),
+    Counters = #{
+        sent => 0,
+        received => 0,
+        dropped_noconnection => 0,
+        dropped_busy => 0,
+        dropped_version => 0
+    },
+    State = #state{
+        name = Name,
+        protocol = Protocol,
+        process = Process,
+        inner = Inner,
+        world = World,
+        counters = Counters
+    },
+    {ok, perform(Effects, State)}.
+
+%% @private
+-spec handle_call(term(), gen_server:from(), #state{}) ->
+    {reply, term(), #state{}} | {noreply, #state{}}.
+handle_call({protocol, Request}, From, State) ->
+    {noreply, handle({call, From, Request}, State)};
+handle_call({subscribe, Pid}, _From, #state{subscribers = Subscribers} = State) ->
+    case Subscribers of
+        #{Pid := _} ->
+            {reply, ok, State};
+        #{} ->
+            Ref = erlang:monitor(process, Pid),
+            {reply, ok, State#state{subscribers = Subscribers#{Pid => Ref}}}
+    end;
+handle_call({unsubscribe, Pid}, _From, #state{subscribers = Subscribers} = State) ->
+    case maps:take(Pid, Subscribers) of
+        {Ref, Rest} ->
+            true = erlang:demonitor(Ref, [flush]),
+            {reply, ok, State#state{subscribers = Rest}};
+        error ->
+            {reply, ok, State}
+    end;
+handle_call({record, off}, _From, State) ->
+    {reply, ok, State#state{recording = off}};
+handle_call({record, Max}, _From, #state{protocol = Protocol, inner = Inner} = State) ->
+    Recording = #{protocol => Protocol, state => Inner, events => [], lost => 0},
+    {reply, ok, State#state{recording = {on, Max, Recording}}};
+handle_call(recording, _From, #state{recording = off} = State) ->
+    {reply, {error, not_recording}, State};
+handle_call(recording, _From, #state{recording = {on, _, Recording}} = State) ->
+    #{events := Newest} = Recording,
+    {reply, {ok, Recording#{events := lists:reverse(Newest)}}, State};
+handle_call(counters, _From, #state{counters = Counters} = State) ->
+    {reply, Counters, State};
+handle_call(state, _From, #state{inner = Inner} = State) ->
+    {reply, Inner, State}.
+
+%% @private
+-spec handle_cast(term(), #state{}) -> {noreply, #state{}}.
+handle_cast({protocol, Notice}, State) ->
+    {noreply, handle({cast, Notice}, State)}.
+
+%% @private
+-spec handle_info(term(), #state{}) -> {noreply, #state{}}.
+handle_info({atoll, ?WIRE, Peer, Message}, State) ->
+    {noreply, handle({message, Peer, Message}, count(received, State))};
+handle_info({atoll, Version, Peer, _Message}, #state{name = Name} = State) when
+    is_integer(Version)
+->
+    logger:warning(#{what => newer_wire_version, protocol => Name, peer => Peer, version => Version}),
+    {noreply, count(dropped_version, State)};
+handle_info({timeout, Ref, {?MODULE, Key}}, #state{timers = Timers} = State) ->
+    case Timers of
+        #{Key := Ref} ->
+            {noreply, handle({timeout, Key}, State#state{timers = maps:remove(Key, Timers)})};
+        #{} ->
+            %% It fired while it was being cancelled or set again.
+            {noreply, State}
+    end;
+handle_info({'DOWN', Ref, process, Pid, _} = Down, #state{subscribers = Subscribers} = State) ->
+    case Subscribers of
+        #{Pid := Ref} -> {noreply, State#state{subscribers = maps:remove(Pid, Subscribers)}};
+        #{} -> {noreply, handle_other(Down, State)}
+    end;
+handle_info(Message, State) ->
+    {noreply, handle_other(Message, State)}.
+
+handle_other(Message, #state{process = Process, world = World0} = State) ->
+    {Events, World} = Process:event(Message, World0),
+    lists:foldl(fun handle/2, State#state{world = World}, Events).
+
+handle(Event, #state{protocol = Protocol, inner = Inner0} = State) ->
+    Now = now_ms(),
+    {Inner, Effects} = Protocol:handle(Event, Now, Inner0),
+    perform(Effects, remember({Event, Now, Effects}, State#state{inner = Inner})).
+
+remember(_Entry, #state{recording = off} = State) ->
+    State;
+remember(_Entry, #state{recording = {on, 0, #{lost := Lost} = Recording}} = State) ->
+    State#state{recording = {on, 0, Recording#{lost := Lost + 1}}};
+remember(Entry, #state{recording = {on, Room, #{events := Events} = Recording}} = State) ->
+    State#state{recording = {on, Room - 1, Recording#{events := [Entry | Events]}}}.
+
+perform(Effects, State) ->
+    lists:foldl(fun perform_one/2, State, Effects).
+
+perform_one({send, Peer, Message}, #state{name = Name} = State) ->
+    case erlang:send({Name, Peer}, {atoll, ?WIRE, node(), Message}, [noconnect, nosuspend]) of
+        ok -> count(sent, State);
+        noconnect -> count(dropped_noconnection, State);
+        nosuspend -> count(dropped_busy, State)
+    end;
+perform_one({timer, Key, Ms}, State) ->
+    #state{timers = Timers} = Cancelled = cancel(Key, State),
+    Ref = erlang:start_timer(Ms, self(), {?MODULE, Key}),
+    Cancelled#state{timers = Timers#{Key => Ref}};
+perform_one({cancel, Key}, State) ->
+    cancel(Key, State);
+perform_one({reply, From, Answer}, State) ->
+    gen_server:reply(From, Answer),
+    State;
+perform_one({notify, Notice}, #state{name = Name, subscribers = Subscribers} = State) ->
+    maps:foreach(fun(Pid, _) -> Pid ! {atoll, Name, Notice} end, Subscribers),
+    State;
+perform_one(Effect, #state{process = Process, world = World} = State) ->
+    State#state{world = Process:act(Effect, World)}.
+
+cancel(Key, #state{timers = Timers} = State) ->
+    case maps:take(Key, Timers) of
+        {Ref, Rest} ->
+            _ = erlang:cancel_timer(Ref, [{async, true}, {info, false}]),
+            State#state{timers = Rest};
+        error ->
+            State
+    end.
+
+count(Counter, #state{counters = Counters} = State) ->
+    #{Counter := N} = Counters,
+    State#state{counters = Counters#{Counter := N + 1}}.
+
+now_ms() ->
+    erlang:monotonic_time(millisecond).

@@ -1,0 +1,118 @@
+%% @doc The process of the group room on this node.
+%%
+%% {@link atoll_group_core} decides; this module connects it with the link room
+%% and keeps the table from which readers take what they want to know without
+%% asking the process. The table belongs to the supervisor, so that a reader
+%% always finds it.
+-module(atoll_group).
+
+-behaviour(atoll_interpreter).
+
+-export([start_link/1, create_table/0, new/2, add/2, remove/2, delete/1, info/0, own/0, own/1]).
+-export_type([error/0]).
+-export([open/1, act/2, event/2]).
+
+-type world() :: Known :: [atom()].
+%% The names in the table.
+
+-type error() ::
+    reserved_s_group_name
+    | remote_s_group
+    | s_group_name_is_in_use
+    | node_does_not_belong_to_the_s_group
+    | {Why :: string(), Name :: atom()}
+    | (Why :: string())
+    %% Its turns at the nodes concerned could not be had in time.
+    | timeout
+    %% This node runs too many operations at once.
+    | overloaded.
+
+%% @doc Makes the table; the caller owns it.
+-spec create_table() -> ok.
+create_table() ->
+    ?MODULE = ets:new(?MODULE, [named_table, public, {read_concurrency, true}, {keypos, 1}]),
+    ok.
+
+%% @doc Starts the group process of this node.
+-spec start_link(atoll_group_core:options()) -> gen_server:start_ret().
+start_link(Options) ->
+    atoll_interpreter:start_link(#{
+        name => ?MODULE,
+        protocol => atoll_group_core,
+        process => ?MODULE,
+        config => #{
+            self => node(),
+            incarnation => erlang:system_time(microsecond),
+            seed => rand:uniform(1 bsl 32),
+            options => Options
+        }
+    }).
+
+%% @doc Makes a group and waits until it stands. This and the other operations
+%% answer within the operation and settle times of the configuration.
+-spec new(atom(), [node()]) -> {ok, atom(), [node()]} | {error, error()}.
+new(Name, Nodes) ->
+    atoll_interpreter:call(?MODULE, {new, Name, Nodes}).
+
+%% @doc Adds nodes to a group of this node.
+-spec add(atom(), [node()]) -> {ok, atom(), [node()]} | {error, error()}.
+add(Name, Nodes) ->
+    atoll_interpreter:call(?MODULE, {add, Name, Nodes}).
+
+%% @doc Removes other nodes from a group of this node.
+-spec remove(atom(), [node()]) -> ok | {error, error()}.
+remove(Name, Nodes) ->
+    atoll_interpreter:call(?MODULE, {remove, Name, Nodes}).
+
+%% @doc Deletes a group of this node.
+-spec delete(atom()) -> ok | {error, error()}.
+delete(Name) ->
+    atoll_interpreter:call(?MODULE, {delete, Name, []}).
+
+%% @doc What the process knows, for people and for `s_group:info/0'.
+-spec info() -> [{atom(), term()}].
+info() ->
+    atoll_interpreter:call(?MODULE, info).
+
+%% @doc This node's groups, sorted by name.
+-spec own() -> [atoll_group_rules:published()].
+own() ->
+    lists:sort(ets:tab2list(?MODULE)).
+
+%% @doc This node's group of that name.
+-spec own(atom()) -> {ok, atoll_group_rules:published()} | none.
+own(Name) ->
+    case ets:lookup(?MODULE, Name) of
+        [Group] -> {ok, Group};
+        [] -> none
+    end.
+
+%% @private
+-spec open(atoll_group_core:config()) -> world().
+open(_Config) ->
+    true = ets:delete_all_objects(?MODULE),
+    ok = atoll_link:subscribe(),
+    %% A node that comes up between the two lines is heard of twice, which does
+    %% no harm.
+    _ = [self() ! {atoll, atoll_link, {up, Node}} || Node <- nodes(connected)],
+    [].
+
+%% @private
+-spec act(atoll_protocol:effect(), world()) -> world().
+act({want, Node}, Known) ->
+    ok = atoll_link:want(Node),
+    Known;
+act({unwant, Node}, Known) ->
+    ok = atoll_link:unwant(Node),
+    Known;
+act({act, {publish, Groups}}, Known) ->
+    Names = [Name || {Name, _, _, _} <- Groups],
+    true = ets:insert(?MODULE, Groups),
+    lists:foreach(fun(Name) -> true = ets:delete(?MODULE, Name) end, Known -- Names),
+    Names.
+
+%% @private
+-spec event(term(), world()) -> {[atoll_protocol:event()], world()}.
+event({atoll, atoll_link, {up, Node}}, Known) -> {[{up, Node}], Known};
+event({atoll, atoll_link, {down, Node, Reason}}, Known) -> {[{down, Node, Reason}], Known};
+event({atoll, atoll_link, {unreachable, Node}}, Known) -> {[{cast, {unreachable, Node}}], Known}.

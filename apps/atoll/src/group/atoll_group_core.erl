@@ -1,0 +1,635 @@
+%% @doc The membership of s_groups: who is in which group, agreed among the
+%% group's own nodes and nobody else.
+%%
+%% <b>How an operation runs.</b> The node that is asked takes a turn
+%% ({@link atoll_group_lock}) at each node the operation concerns: the members,
+%% and those that are to be. With a turn comes what that node knows of the
+%% group. When all have answered, the node looks once more whether the operation
+%% still makes sense, writes the new view ({@link atoll_group_view}), sends it,
+%% and gives the turns back. It answers its caller when every node that agreed
+%% has the view and is connected with the members it can reach.
+%%
+%% <b>Promises.</b>
+%% <ul>
+%% <li>Operations on one group by nodes that are connected happen one after the
+%%   other: each caller gets the answer it would have got alone at that moment.</li>
+%% <li>No two operations wait for each other for ever (see the lock), and no node
+%%   waits for another inside its own process: every step is a message.</li>
+%% <li>A node that is down is left out of a new group, or hears of a change when
+%%   it is back. A node that is silent is taken for down after `answer_ms'; that
+%%   is how long it can hold up an operation. After `operation_ms' an operation
+%%   that still could not get its turns answers `{error, timeout}', and nothing
+%%   has changed.</li>
+%% <li>A node is in at most one group of a name.</li>
+%% <li>Nodes that were cut off from each other hold the same view again soon after
+%%   they are connected: they exchange digests when a connection comes up, and
+%%   with a random fellow member every `gossip_ms'.</li>
+%% <li>A member that was killed and started again is back in its groups as soon
+%%   as one fellow member is connected with it.</li>
+%% </ul>
+%%
+%% <b>Not promised.</b> There is no quorum: both sides of a partition may change a
+%% group, and the changes are merged afterwards (a deletion wins; for each node
+%% the later operation wins). Two sides that each made a group of one name keep
+%% both, unless a node finds itself in two: it leaves the younger. A node
+%% remembers `max_graves' groups that it left or that were deleted; a member that
+%% was cut off while more than that many were deleted may bring one back.
+-module(atoll_group_core).
+
+-behaviour(atoll_protocol).
+
+-export([init/2, handle/3]).
+
+-export_type([config/0, options/0, state/0, message/0]).
+
+-type config() :: #{
+    self := node(),
+    %% When this node's group process started; makes its stamps unique.
+    incarnation := integer(),
+    seed := integer(),
+    options := options()
+}.
+
+-type options() :: #{
+    %% How long a silent node can hold up an operation.
+    answer_ms := pos_integer(),
+    %% How long an operation may take to get all its turns.
+    operation_ms := pos_integer(),
+    %% How long an operation waits for the members to be ready.
+    settle_ms := pos_integer(),
+    %% How often a digest goes to a random fellow member.
+    gossip_ms := pos_integer(),
+    %% Bounds: operations run here at once, turns asked of this node at once,
+    %% groups remembered that this node is not in.
+    max_operations := pos_integer(),
+    max_asks := pos_integer(),
+    max_graves := pos_integer()
+}.
+
+-type stamp() :: atoll_group_view:stamp().
+-type id() :: atoll_group_view:id().
+-type view() :: atoll_group_view:view().
+
+-type message() ::
+    %% To take a turn, as a future member or as a present one.
+    {take, stamp(), Attempt :: pos_integer(), atoll_group_turns:purpose()}
+    %% The answers.
+    | {turn, stamp(), Attempt :: pos_integer(), granted, none | view()}
+    | {turn, stamp(), Attempt :: pos_integer(), waiting | refused | die}
+    %% The turn is over; with a group, the node is to say when it is ready.
+    | {release, stamp(), none | id()}
+    | {ready, stamp()}
+    %% What the sender knows of one group.
+    | {view, view()}
+    %% The digests of the groups that both nodes have to do with; `ask' wants the
+    %% same back if they differ.
+    | {digests, ask | tell, atoll_group_store:digests()}.
+
+-record(state, {
+    self :: node(),
+    incarnation :: integer(),
+    options :: options(),
+    clock = 0 :: non_neg_integer(),
+    rand :: rand:state(),
+    %% Connected nodes, and wanted ones whose last attempt to connect failed.
+    up = #{} :: #{node() => []},
+    unreachable = #{} :: #{node() => []},
+    store :: atoll_group_store:store(),
+    turns :: atoll_group_turns:turns(),
+    %% Operations of this node.
+    ops = #{} :: #{stamp() => atoll_group_op:op()},
+    %% Operations that wait for this node to be ready for a group.
+    readies = #{} :: #{stamp() => id()},
+    %% What readers, subscribers and the link room were told last.
+    published = [] :: [atoll_group_rules:published()],
+    wanted = [] :: [node()],
+    gossiping = false :: boolean(),
+    %% Messages of this node to itself that have not been handled yet, and the
+    %% effects of this event so far, both newest first.
+    inbox = [] :: [message()],
+    effects = [] :: [atoll_protocol:effect()]
+}).
+
+-opaque state() :: #state{}.
+
+%% How long an operation rests after it gave way: from the first to the longest.
+-define(REST_MIN_MS, 5).
+-define(REST_MAX_MS, 100).
+
+%% @doc The state of a node that is in no group.
+-spec init(config(), atoll_protocol:now_ms()) -> {state(), [atoll_protocol:effect()]}.
+init(#{self := Self, incarnation := Incarnation, seed := Seed, options := Options}, _Now) ->
+    #{max_graves := MaxGraves, max_asks := MaxAsks} = Options,
+    State = #state{
+        self = Self,
+        incarnation = Incarnation,
+        options = Options,
+        rand = rand:seed_s(exsss, Seed),
+        store = atoll_group_store:new(Self, MaxGraves),
+        turns = atoll_group_turns:new(MaxAsks)
+    },
+    {State, []}.
+
+%% @doc Takes one event. Requests are `{new, Name, Nodes}', `{add, Name, Nodes}',
+%% `{remove, Name, Nodes}', `{delete, Name}' and `info'; the one cast is
+%% `{unreachable, Node}'.
+-spec handle(atoll_protocol:event(), atoll_protocol:now_ms(), state()) ->
+    {state(), [atoll_protocol:effect()]}.
+handle(Event, _Now, State0) ->
+    #state{effects = Newest} = State = publish(run(event(Event, State0))),
+    %% A caller must find the tables as its answer says: replies come last.
+    {Replies, Others} = lists:partition(fun is_reply/1, lists:reverse(Newest)),
+    {State#state{effects = []}, Others ++ Replies}.
+
+is_reply({reply, _, _}) -> true;
+is_reply(_) -> false.
+
+%% Until this node has nothing more to say to itself.
+run(#state{inbox = [], readies = Readies} = State0) ->
+    case lists:foldl(fun answer_if_ready/2, State0, lists:sort(maps:to_list(Readies))) of
+        #state{inbox = []} = State -> State;
+        State -> run(State)
+    end;
+run(#state{inbox = Newest, self = Self} = State) ->
+    Messages = lists:reverse(Newest),
+    run(lists:foldl(fun(M, S) -> message(M, Self, S) end, State#state{inbox = []}, Messages)).
+
+event({call, From, info}, State) ->
+    effect({reply, From, info(State)}, State);
+event({call, From, Request}, State) ->
+    start(Request, From, State);
+event({message, Peer, Message}, State) ->
+    message(Message, Peer, State);
+event({up, Peer}, #state{up = Up, unreachable = Unreachable, ops = Ops} = State0) ->
+    State1 = State0#state{up = Up#{Peer => []}, unreachable = maps:remove(Peer, Unreachable)},
+    State2 = tell_digests(Peer, ask, State1),
+    for_each_op(fun(Op, S) -> reached(Peer, Op, S) end, Ops, State2);
+event({down, Peer, _Reason}, #state{up = Up, ops = Ops} = State0) ->
+    State1 = for_each_op(
+        fun(Op, S) -> lost(Peer, Op, S) end, Ops, State0#state{up = maps:remove(Peer, Up)}
+    ),
+    Asks = atoll_group_turns:of_node(Peer, State1#state.turns),
+    lists:foldl(fun end_turn/2, State1, Asks);
+event({cast, {unreachable, Peer}}, #state{unreachable = Unreachable, ops = Ops} = State0) ->
+    State = State0#state{unreachable = Unreachable#{Peer => []}},
+    for_each_op(fun(Op, S) -> not_reached(Peer, Op, S) end, Ops, State);
+event({timeout, gossip}, State) ->
+    gossip(State);
+event({timeout, {lease, Stamp}}, State) ->
+    end_turn(Stamp, State);
+event({timeout, {Timer, Stamp}}, #state{ops = Ops} = State) ->
+    #{Stamp := Op} = Ops,
+    case Timer of
+        answers -> unanswered(Op, State);
+        operation -> finish({error, timeout}, give_back(Op, State), Op);
+        rest -> take(atoll_group_op:again(Op), State);
+        settle -> finish(atoll_group_op:result(Op), State, Op)
+    end.
+
+-spec message(message(), node(), #state{}) -> #state{}.
+message({take, {Counter, _, _} = Stamp, Attempt, Purpose}, _Peer, State) ->
+    asked(Stamp, Attempt, Purpose, tick(Counter, State));
+message({turn, Stamp, Attempt, granted, View}, Peer, State) ->
+    granted(View, Peer, Stamp, Attempt, State);
+message({turn, Stamp, Attempt, Answer}, Peer, State) ->
+    case current_op(Stamp, Attempt, State) of
+        {ok, Op} -> answered(Answer, Peer, Op, State);
+        error -> State
+    end;
+message({release, Stamp, none}, _Peer, State) ->
+    end_turn(Stamp, State);
+message({release, Stamp, Id}, _Peer, State0) ->
+    #state{readies = Readies} = State = end_turn(Stamp, State0),
+    State#state{readies = Readies#{Stamp => Id}};
+message({ready, Stamp}, Peer, #state{ops = Ops} = State) ->
+    case Ops of
+        #{Stamp := Op} -> settled(Peer, Op, State);
+        #{} -> State
+    end;
+message({view, View}, _Peer, State) ->
+    learn(View, State);
+message({digests, Kind, Theirs}, Peer, State) ->
+    compare(Kind, Theirs, Peer, State).
+
+%% Operations of this node
+
+start({Kind, Name, Nodes}, From, #state{ops = Ops, options = Options} = State0) ->
+    #{max_operations := Max, operation_ms := Ms} = Options,
+    Operation = {Kind, Name, lists:usort(Nodes)},
+    case check(Operation, State0) of
+        {done, Answer} ->
+            effect({reply, From, Answer}, State0);
+        {go, _} when map_size(Ops) >= Max ->
+            effect({reply, From, {error, overloaded}}, State0);
+        {go, _} ->
+            {Stamp, State} = next_stamp(State0),
+            Op = atoll_group_op:new(Operation, Stamp, From),
+            take(Op, effect({timer, {operation, Stamp}, Ms}, State))
+    end.
+
+check({_, Name, _} = Operation, #state{store = Store, self = Self}) ->
+    atoll_group_rules:check(Operation, Self, atoll_group_store:own(Name, Store)).
+
+%% An attempt: ask every node concerned for a turn.
+take(Op, State) ->
+    case check(atoll_group_op:operation(Op), State) of
+        {done, Answer} ->
+            finish(Answer, State, Op);
+        {go, View} ->
+            Id = group_id(View, Op),
+            ask_more(View, atoll_group_op:set_id(Id, Op), State)
+    end.
+
+%% A new group's identity is the operation that makes it.
+group_id(none, Op) ->
+    {_, Name, _} = atoll_group_op:operation(Op),
+    {Name, atoll_group_op:stamp(Op)};
+group_id(View, _Op) ->
+    atoll_group_view:id(View).
+
+%% Asks the nodes concerned that were not asked yet; there are more when an
+%% answer has shown a member that was unknown here.
+ask_more(View, Op0, #state{options = #{answer_ms := Ms}} = State0) ->
+    {New, Op1} = atoll_group_op:concern(concerned(View, Op0), Op0),
+    case New of
+        [] ->
+            store_op(Op1, State0);
+        _ ->
+            Timer = {timer, {answers, atoll_group_op:stamp(Op1)}, Ms},
+            {Op, State} = lists:foldl(
+                fun(Node, {Op2, S}) -> ask(Node, View, Op2, S) end,
+                {Op1, effect(Timer, State0)},
+                New
+            ),
+            decided(Op, State)
+    end.
+
+concerned(View, Op) ->
+    atoll_group_rules:concerned(atoll_group_op:operation(Op), View).
+
+ask(Node, View, Op, #state{unreachable = Unreachable} = State) ->
+    %% A member that could not be reached a moment ago is not waited for again;
+    %% for a new one the attempt is made.
+    case {is_up(Node, State), purpose(Node, View)} of
+        {true, _} -> send_take(Node, View, Op, State);
+        {false, change} when is_map_key(Node, Unreachable) -> {answer(Node, gone, Op), State};
+        {false, _} -> {Op, State}
+    end.
+
+send_take(Node, View, Op, State) ->
+    Purpose = {purpose(Node, View), atoll_group_op:id(Op)},
+    Take = {take, atoll_group_op:stamp(Op), atoll_group_op:attempt(Op), Purpose},
+    {answer(Node, asked, Op), post(Node, Take, State)}.
+
+purpose(_Node, none) ->
+    join;
+purpose(Node, View) ->
+    case atoll_group_view:is_member(Node, View) of
+        true -> change;
+        false -> join
+    end.
+
+reached(Peer, Op0, State0) ->
+    case atoll_group_op:status(Peer, Op0) of
+        connecting ->
+            View = atoll_group_store:find(atoll_group_op:id(Op0), State0#state.store),
+            {Op, State} = send_take(Peer, View, Op0, State0),
+            store_op(Op, State);
+        _ ->
+            State0
+    end.
+
+not_reached(Peer, Op, State) ->
+    case atoll_group_op:status(Peer, Op) of
+        connecting -> decided(answer(Peer, gone, Op), State);
+        _ -> State
+    end.
+
+answer(Node, Status, Op) ->
+    atoll_group_op:answer(Node, Status, Op).
+
+lost(Peer, Op, State) ->
+    case {atoll_group_op:phase(Op), atoll_group_op:status(Peer, Op)} of
+        {settling, _} ->
+            settled(Peer, Op, State);
+        {taking, Status} when Status =:= asked; Status =:= waiting; Status =:= granted ->
+            decided(answer(Peer, gone, Op), State);
+        _ ->
+            State
+    end.
+
+unanswered(Op0, State0) ->
+    Silent = atoll_group_op:in_status([connecting, asked], Op0),
+    {Op, State} = lists:foldl(
+        fun(Node, {Op1, S}) ->
+            {answer(Node, gone, Op1), release(Node, none, Op1, S)}
+        end,
+        {Op0, State0},
+        Silent
+    ),
+    decided(Op, State).
+
+granted(View, Peer, Stamp, Attempt, State0) ->
+    State =
+        case View of
+            none -> State0;
+            _ -> learn(View, State0)
+        end,
+    case current_op(Stamp, Attempt, State) of
+        {ok, Op} -> answered(granted, Peer, Op, State);
+        error -> State
+    end.
+
+current_op(Stamp, Attempt, #state{ops = Ops}) ->
+    case Ops of
+        #{Stamp := Op} ->
+            case {atoll_group_op:phase(Op), atoll_group_op:attempt(Op)} of
+                {taking, Attempt} -> {ok, Op};
+                _ -> error
+            end;
+        #{} ->
+            error
+    end.
+
+answered(Answer, Peer, Op, State) ->
+    case {atoll_group_op:status(Peer, Op), Answer} of
+        {gone, _} -> State;
+        {_, die} -> rest(answer(Peer, gone, Op), State);
+        {_, Status} -> decided(answer(Peer, Status, Op), State)
+    end.
+
+%% An older operation has or wants a turn: give way to it.
+rest(Op0, #state{rand = Rand0} = State0) ->
+    Op = atoll_group_op:rest(Op0),
+    Longest = min(?REST_MAX_MS, ?REST_MIN_MS bsl min(atoll_group_op:attempt(Op), 10)),
+    {Ms, Rand} = rand:uniform_s(Longest, Rand0),
+    Stamp = atoll_group_op:stamp(Op),
+    State1 = give_back(Op0, State0#state{rand = Rand}),
+    State2 = effect({cancel, {answers, Stamp}}, State1),
+    store_op(Op, effect({timer, {rest, Stamp}, Ms}, State2)).
+
+give_back(Op, State) ->
+    lists:foldl(fun(Node, S) -> release(Node, none, Op, S) end, State, atoll_group_op:asked(Op)).
+
+release(Node, Id, Op, State) ->
+    post(Node, {release, atoll_group_op:stamp(Op), Id}, State).
+
+decided(Op, State) ->
+    case atoll_group_op:is_decided(Op) of
+        true -> commit(Op, State);
+        false -> store_op(Op, State)
+    end.
+
+commit(Op0, State0) ->
+    Id = atoll_group_op:id(Op0),
+    case check(atoll_group_op:operation(Op0), State0) of
+        {done, Answer} ->
+            finish(Answer, give_back(Op0, State0), Op0);
+        {go, View} ->
+            case {group_id(View, Op0), concerned(View, Op0) -- atoll_group_op:concerned(Op0)} of
+                {Id, []} -> change(View, Op0, State0);
+                {Id, _More} -> ask_more(View, Op0, State0);
+                %% Another group has the name now.
+                {_Other, _} -> rest(Op0, State0)
+            end
+    end.
+
+change(View0, Op0, State0) ->
+    Granted = atoll_group_op:in_status([granted], Op0),
+    OpStamp = atoll_group_op:stamp(Op0),
+    {Stamp, State1} = stamp_of_change(View0, OpStamp, State0),
+    Operation = atoll_group_op:operation(Op0),
+    {View, Result} = atoll_group_rules:change(Operation, View0, Granted, Stamp),
+    #{settle_ms := Ms} = State1#state.options,
+    State2 = share(View, learn(View, State1)),
+    State3 = lists:foldl(
+        fun(Node, S) -> release(Node, atoll_group_view:id(View), Op0, S) end, State2, Granted
+    ),
+    State4 = effects(
+        [
+            {cancel, {answers, OpStamp}},
+            {cancel, {operation, OpStamp}},
+            {timer, {settle, OpStamp}, Ms}
+        ],
+        State3
+    ),
+    store_op(atoll_group_op:settle(Granted, Result, Op0), State4).
+
+%% A change is later than all that its author knows of the group; a new group has
+%% the stamp of the operation, which is its identity.
+stamp_of_change(none, OpStamp, State) -> {OpStamp, State};
+stamp_of_change(_View, _OpStamp, State) -> next_stamp(State).
+
+settled(Peer, Op0, State) ->
+    case atoll_group_op:settled(Peer, Op0) of
+        {true, Op} -> finish(atoll_group_op:result(Op), State, Op);
+        {false, Op} -> store_op(Op, State)
+    end.
+
+finish(Answer, #state{ops = Ops} = State, Op) ->
+    Stamp = atoll_group_op:stamp(Op),
+    Timers = [{cancel, {Timer, Stamp}} || Timer <- [answers, operation, rest, settle]],
+    Effects = Timers ++ [{reply, atoll_group_op:from(Op), Answer}],
+    effects(Effects, State#state{ops = maps:remove(Stamp, Ops)}).
+
+store_op(Op, #state{ops = Ops} = State) ->
+    State#state{ops = Ops#{atoll_group_op:stamp(Op) => Op}}.
+
+%% The function may end operations, also others than its own.
+for_each_op(Fun, Ops, State) ->
+    lists:foldl(
+        fun(Stamp, #state{ops = Now} = S) ->
+            case Now of
+                #{Stamp := Op} -> Fun(Op, S);
+                #{} -> S
+            end
+        end,
+        State,
+        lists:sort(maps:keys(Ops))
+    ).
+
+%% Turns at this node
+
+asked(Stamp, Attempt, Purpose, #state{turns = Turns0, options = Options} = State0) ->
+    case atoll_group_turns:ask(Stamp, Attempt, Purpose, Turns0) of
+        {die, Turns} ->
+            tell(Stamp, {turn, Stamp, Attempt, die}, State0#state{turns = Turns});
+        {Turn, Turns} ->
+            %% The turn ends when its holder says so or is lost; the lease is for
+            %% a word that was lost on a congested connection.
+            #{operation_ms := Ms} = Options,
+            State = effect({timer, {lease, Stamp}, 2 * Ms}, State0#state{turns = Turns}),
+            case Turn of
+                granted -> grant(Stamp, State);
+                waiting -> tell(Stamp, {turn, Stamp, Attempt, waiting}, State)
+            end
+    end.
+
+grant(Stamp, #state{turns = Turns, store = Store} = State) ->
+    {Attempt, {Kind, {Name, _} = Id}} = atoll_group_turns:find(Stamp, Turns),
+    case {Kind, atoll_group_store:own(Name, Store)} of
+        {join, Own} when Own =/= none ->
+            case atoll_group_view:id(Own) of
+                Id -> tell(Stamp, {turn, Stamp, Attempt, granted, Own}, State);
+                _ -> end_turn(Stamp, tell(Stamp, {turn, Stamp, Attempt, refused}, State))
+            end;
+        _ ->
+            View = atoll_group_store:find(Id, Store),
+            tell(Stamp, {turn, Stamp, Attempt, granted, View}, State)
+    end.
+
+%% The second element of a stamp is the node that runs the operation.
+tell({_, Node, _}, Message, State) ->
+    post(Node, Message, State).
+
+end_turn(Stamp, #state{turns = Turns0, readies = Readies} = State0) ->
+    {Next, Turns} = atoll_group_turns:release(Stamp, Turns0),
+    State1 = State0#state{turns = Turns, readies = maps:remove(Stamp, Readies)},
+    State = effect({cancel, {lease, Stamp}}, State1),
+    case Next of
+        none -> State;
+        _ -> grant(Next, State)
+    end.
+
+answer_if_ready({Stamp, Id}, #state{readies = Readies} = State) ->
+    case is_ready(Id, State) of
+        true -> tell(Stamp, {ready, Stamp}, State#state{readies = maps:remove(Stamp, Readies)});
+        false -> State
+    end.
+
+%% Connected with every member that can be reached, or not a member.
+is_ready(Id, #state{store = Store, self = Self, unreachable = Unreachable} = State) ->
+    case atoll_group_store:find(Id, Store) of
+        none ->
+            true;
+        View ->
+            not atoll_group_view:is_member(Self, View) orelse
+                lists:all(
+                    fun(N) -> is_up(N, State) orelse maps:is_key(N, Unreachable) end,
+                    atoll_group_view:members(View)
+                )
+    end.
+
+%% Views
+
+learn(View, #state{store = Store0} = State0) ->
+    Store = atoll_group_store:learn(View, Store0),
+    State1 = tick(atoll_group_view:epoch(View), State0#state{store = Store}),
+    lists:foldl(fun leave/2, State1, atoll_group_store:rivals(Store)).
+
+leave(View0, #state{self = Self} = State0) ->
+    {Stamp, #state{store = Store} = State} = next_stamp(State0),
+    View = atoll_group_view:remove([Self], Stamp, View0),
+    share(View, State#state{store = atoll_group_store:learn(View, Store)}).
+
+share(View, #state{self = Self} = State) ->
+    Peers = [N || N <- atoll_group_view:nodes(View), N =/= Self, is_up(N, State)],
+    lists:foldl(fun(Peer, S) -> post(Peer, {view, View}, S) end, State, Peers).
+
+tell_digests(Peer, Kind, #state{store = Store} = State) ->
+    post(Peer, {digests, Kind, atoll_group_store:digests(Peer, Store)}, State).
+
+compare(Kind, Theirs, Peer, #state{store = Store} = State0) ->
+    Missing = atoll_group_store:missing(Theirs, Peer, Store),
+    State = lists:foldl(fun(View, S) -> post(Peer, {view, View}, S) end, State0, Missing),
+    case Kind =:= ask andalso atoll_group_store:differs(Theirs, Peer, Store) of
+        true -> tell_digests(Peer, tell, State);
+        false -> State
+    end.
+
+gossip(#state{rand = Rand0, store = Store} = State0) ->
+    State = State0#state{gossiping = false},
+    case [Peer || Peer <- atoll_group_store:fellows(Store), is_up(Peer, State)] of
+        [] ->
+            State;
+        Peers ->
+            {N, Rand} = rand:uniform_s(length(Peers), Rand0),
+            tell_digests(lists:nth(N, Peers), ask, State#state{rand = Rand})
+    end.
+
+%% After each event: tell the other rooms what has changed.
+
+publish(State0) ->
+    State = want(announce(State0)),
+    #state{gossiping = Gossiping, options = #{gossip_ms := Ms}, wanted = Wanted} = State,
+    case not Gossiping andalso Wanted =/= [] of
+        true -> effect({timer, gossip, Ms}, State#state{gossiping = true});
+        false -> State
+    end.
+
+announce(#state{published = Old, store = Store} = State) ->
+    New = [published(View) || View <- atoll_group_store:own(Store)],
+    case New of
+        Old ->
+            State;
+        _ ->
+            Act = {act, {publish, New}},
+            Notices = [{notify, Notice} || Notice <- atoll_group_rules:notices(Old, New)],
+            effects([Act | Notices], State#state{published = New})
+    end.
+
+published(View) ->
+    {
+        atoll_group_view:name(View),
+        atoll_group_view:id(View),
+        atoll_group_view:epoch(View),
+        atoll_group_view:members(View)
+    }.
+
+%% The members of this node's groups, and whom its operations concern.
+want(#state{wanted = Old, store = Store, ops = Ops, unreachable = Unreachable} = State) ->
+    Concerned = lists:append([atoll_group_op:concerned(Op) || Op <- maps:values(Ops)]),
+    New = lists:delete(State#state.self, lists:usort(Concerned ++ atoll_group_store:fellows(Store))),
+    case New of
+        Old ->
+            State;
+        _ ->
+            Gone = Old -- New,
+            Effects = [{want, N} || N <- New -- Old] ++ [{unwant, N} || N <- Gone],
+            effects(Effects, State#state{
+                wanted = New, unreachable = maps:without(Gone, Unreachable)
+            })
+    end.
+
+info(#state{published = Groups, store = Store, self = Self} = State) ->
+    Fellows = atoll_group_store:fellows(Store),
+    {Synced, NoContact} = lists:partition(fun(N) -> is_up(N, State) end, Fellows),
+    OwnState =
+        case Groups of
+            [] -> no_conf;
+            _ -> synced
+        end,
+    [
+        {state, OwnState},
+        {own_group_names, [Name || {Name, _, _, _} <- Groups]},
+        {own_group_nodes, lists:usort([Self || Groups =/= []] ++ Fellows)},
+        {synced_nodes, Synced},
+        {sync_error, []},
+        {no_contact, NoContact},
+        {own_s_groups, [{Name, Nodes} || {Name, _, _, Nodes} <- Groups]},
+        {other_groups, []},
+        {monitoring, []},
+        {attributes, []}
+    ].
+
+%% Small things
+
+is_up(Node, #state{up = Up, self = Self}) ->
+    Node =:= Self orelse maps:is_key(Node, Up).
+
+tick(Counter, #state{clock = Clock} = State) ->
+    State#state{clock = max(Counter, Clock)}.
+
+next_stamp(#state{clock = Clock, self = Self, incarnation = Incarnation} = State) ->
+    {{Clock + 1, Self, Incarnation}, State#state{clock = Clock + 1}}.
+
+post(Self, Message, #state{self = Self, inbox = Inbox} = State) ->
+    State#state{inbox = [Message | Inbox]};
+post(Peer, Message, State) ->
+    effect({send, Peer, Message}, State).
+
+effect(Effect, #state{effects = Effects} = State) ->
+    State#state{effects = [Effect | Effects]}.
+
+effects(Effects, State) ->
+    lists:foldl(fun effect/2, State, Effects).

@@ -1,0 +1,133 @@
+%% @doc One operation on a group, as the node that runs it sees it: what was
+%% asked for, which nodes it concerns, and what each of them has answered.
+%%
+%% Data only; {@link atoll_group_core} sends the messages. An operation is
+%% `taking' turns at the nodes it concerns, `resting' after it had to give way,
+%% or `settling': it has changed the group and waits until the nodes that agreed
+%% have the change.
+-module(atoll_group_op).
+
+-export([new/3, stamp/1, from/1, operation/1, phase/1, attempt/1]).
+-export([id/1, set_id/2, concern/2, concerned/1, answer/3, status/2, in_status/2, asked/1]).
+-export([is_decided/1, rest/1, again/1, settle/3, settled/2, result/1]).
+
+-export_type([op/0, status/0]).
+
+-type status() ::
+    %% Not asked: there is no connection yet.
+    connecting
+    %% Asked; it has not answered, or said that it is another's turn.
+    | asked
+    | waiting
+    %% It is our turn there / it is in another group of that name / it cannot be
+    %% reached or is silent.
+    | granted
+    | refused
+    | gone.
+
+-record(op, {
+    %% Its age, and its identity everywhere.
+    stamp :: atoll_group_view:stamp(),
+    from :: atoll_protocol:from(),
+    operation :: atoll_group_rules:operation(),
+    %% The group; unknown until a turn begins.
+    id = undefined :: undefined | atoll_group_view:id(),
+    phase = taking :: taking | resting | settling,
+    %% Grows with each rest, so that an answer to an earlier attempt is known.
+    attempt = 1 :: pos_integer(),
+    answers = #{} :: #{node() => status()},
+    %% While settling: who has not said that it is ready, and the answer then.
+    unsettled = [] :: [node()],
+    result = undefined :: term()
+}).
+
+-opaque op() :: #op{}.
+
+%% @doc An operation that concerns nobody yet.
+-spec new(atoll_group_rules:operation(), atoll_group_view:stamp(), atoll_protocol:from()) -> op().
+new(Operation, Stamp, From) ->
+    #op{operation = Operation, stamp = Stamp, from = From}.
+
+%% @doc Its age and identity.
+-spec stamp(op()) -> atoll_group_view:stamp().
+stamp(#op{stamp = Stamp}) -> Stamp.
+
+%% @doc Who waits for it.
+-spec from(op()) -> atoll_protocol:from().
+from(#op{from = From}) -> From.
+
+%% @doc What is to be done.
+-spec operation(op()) -> atoll_group_rules:operation().
+operation(#op{operation = Operation}) -> Operation.
+
+%% @doc Where it stands.
+-spec phase(op()) -> taking | resting | settling.
+phase(#op{phase = Phase}) -> Phase.
+
+%% @doc Which attempt this is.
+-spec attempt(op()) -> pos_integer().
+attempt(#op{attempt = Attempt}) -> Attempt.
+
+%% @doc The group it takes turns for.
+-spec id(op()) -> undefined | atoll_group_view:id().
+id(#op{id = Id}) -> Id.
+
+%% @doc It takes turns for that group.
+-spec set_id(atoll_group_view:id(), op()) -> op().
+set_id(Id, Op) -> Op#op{id = Id}.
+
+%% @doc These nodes are concerned. Gives those that were not until now.
+-spec concern([node()], op()) -> {[node()], op()}.
+concern(Nodes, #op{answers = Answers} = Op) ->
+    New = [Node || Node <- Nodes, not maps:is_key(Node, Answers)],
+    {New, lists:foldl(fun(Node, Acc) -> answer(Node, connecting, Acc) end, Op, New)}.
+
+%% @doc Every node concerned in this attempt.
+-spec concerned(op()) -> [node()].
+concerned(#op{answers = Answers}) -> lists:sort(maps:keys(Answers)).
+
+%% @doc What is known of one node's answer now.
+-spec answer(node(), status(), op()) -> op().
+answer(Node, Status, #op{answers = Answers} = Op) ->
+    Op#op{answers = Answers#{Node => Status}}.
+
+%% @doc What that node has answered; `none' if it is not concerned.
+-spec status(node(), op()) -> none | status().
+status(Node, #op{answers = Answers}) -> maps:get(Node, Answers, none).
+
+%% @doc The nodes in any of these states.
+-spec in_status([status()], op()) -> [node()].
+in_status(Wanted, #op{answers = Answers}) ->
+    lists:sort([Node || {Node, Status} <- maps:to_list(Answers), lists:member(Status, Wanted)]).
+
+%% @doc Every node that may hold a turn for it.
+-spec asked(op()) -> [node()].
+asked(Op) -> in_status([asked, waiting, granted], Op).
+
+%% @doc Whether every node concerned has decided.
+-spec is_decided(op()) -> boolean().
+is_decided(Op) -> in_status([connecting, asked, waiting], Op) =:= [].
+
+%% @doc It gave way: all answers are void.
+-spec rest(op()) -> op().
+rest(#op{attempt = Attempt} = Op) ->
+    Op#op{phase = resting, attempt = Attempt + 1, answers = #{}, id = undefined}.
+
+%% @doc It tries again.
+-spec again(op()) -> op().
+again(Op) -> Op#op{phase = taking}.
+
+%% @doc It has changed the group; these nodes will say when they are ready.
+-spec settle([node()], Result :: term(), op()) -> op().
+settle(Nodes, Result, Op) ->
+    Op#op{phase = settling, unsettled = Nodes, result = Result}.
+
+%% @doc That node is ready, or is no longer waited for. Says whether that was the last.
+-spec settled(node(), op()) -> {boolean(), op()}.
+settled(Node, #op{unsettled = Unsettled} = Op) ->
+    Left = lists:delete(Node, Unsettled),
+    {Left =:= [], Op#op{unsettled = Left}}.
+
+%% @doc The answer to give when all have settled.
+-spec result(op()) -> term().
+result(#op{result = Result}) -> Result.

@@ -1,0 +1,123 @@
+%% @doc What one node knows of all groups: those it is in, and those it has left
+%% or that were deleted (graves), which it remembers so that a stale view cannot
+%% bring it back into them.
+%%
+%% Graves are bounded; beyond the bound the oldest is forgotten and counted.
+-module(atoll_group_store).
+
+-export([new/2, learn/2, own/1, own/2, find/2, fellows/1, rivals/1]).
+-export([digests/2, missing/3, differs/3, graves_dropped/1]).
+
+-export_type([store/0, digests/0]).
+
+-type id() :: atoll_group_view:id().
+-type view() :: atoll_group_view:view().
+
+-type digests() :: [{id(), Digest :: non_neg_integer()}].
+
+-record(store, {
+    self :: node(),
+    views = #{} :: #{id() => view()},
+    max_graves :: pos_integer(),
+    graves_dropped = 0 :: non_neg_integer()
+}).
+
+-opaque store() :: #store{}.
+
+%% @doc The store of a node that knows of no group.
+-spec new(node(), MaxGraves :: pos_integer()) -> store().
+new(Self, MaxGraves) ->
+    #store{self = Self, max_graves = MaxGraves}.
+
+%% @doc Takes in a view. One of a group that this node never had to do with is
+%% none of its business.
+-spec learn(view(), store()) -> store().
+learn(View, #store{self = Self, views = Views} = Store) ->
+    Id = atoll_group_view:id(View),
+    case Views of
+        #{Id := Known} ->
+            bury(Store#store{views = Views#{Id := atoll_group_view:merge(Known, View)}});
+        #{} ->
+            case lists:member(Self, atoll_group_view:nodes(View)) of
+                true -> bury(Store#store{views = Views#{Id => View}});
+                false -> Store
+            end
+    end.
+
+bury(#store{self = Self, views = Views, max_graves = Max, graves_dropped = Dropped} = Store) ->
+    Graves = [
+        {atoll_group_view:epoch(View), Id}
+     || {Id, View} <- maps:to_list(Views), not atoll_group_view:is_member(Self, View)
+    ],
+    case length(Graves) > Max of
+        true ->
+            {_, Oldest} = lists:min(Graves),
+            bury(Store#store{views = maps:remove(Oldest, Views), graves_dropped = Dropped + 1});
+        false ->
+            Store
+    end.
+
+%% @doc The groups this node is in, by name.
+-spec own(store()) -> [view()].
+own(#store{self = Self, views = Views}) ->
+    [View || {_, View} <- lists:sort(maps:to_list(Views)), atoll_group_view:is_member(Self, View)].
+
+%% @doc The group of that name that this node is in. Should it be in two, it is
+%% the older.
+-spec own(atom(), store()) -> none | view().
+own(Name, Store) ->
+    case [View || View <- own(Store), atoll_group_view:name(View) =:= Name] of
+        [View | _] -> View;
+        [] -> none
+    end.
+
+%% @doc What is known of the group of that identity.
+-spec find(id(), store()) -> none | view().
+find(Id, #store{views = Views}) ->
+    maps:get(Id, Views, none).
+
+%% @doc The other members of this node's groups, sorted.
+-spec fellows(store()) -> [node()].
+fellows(#store{self = Self} = Store) ->
+    lists:usort([N || View <- own(Store), N <- atoll_group_view:members(View), N =/= Self]).
+
+%% @doc Groups that this node should leave: it is also in an older one of the same name.
+-spec rivals(store()) -> [view()].
+rivals(Store) ->
+    rivals(own(Store), none).
+
+%% They are sorted by name, then by age.
+rivals([View | Views], Name) ->
+    case atoll_group_view:name(View) of
+        Name -> [View | rivals(Views, Name)];
+        Other -> rivals(Views, Other)
+    end;
+rivals([], _Name) ->
+    [].
+
+%% @doc The digests of all groups that `Peer' has or had to do with.
+-spec digests(node(), store()) -> digests().
+digests(Peer, Store) ->
+    [{atoll_group_view:id(View), atoll_group_view:digest(View)} || View <- shared(Peer, Store)].
+
+%% @doc The views to send to `Peer', whose digests are given.
+-spec missing(digests(), node(), store()) -> [view()].
+missing(Theirs, Peer, Store) ->
+    Known = maps:from_list(Theirs),
+    [
+        View
+     || View <- shared(Peer, Store),
+        maps:get(atoll_group_view:id(View), Known, none) =/= atoll_group_view:digest(View)
+    ].
+
+%% @doc Whether `Peer', whose digests are given, may have something to tell.
+-spec differs(digests(), node(), store()) -> boolean().
+differs(Theirs, Peer, Store) ->
+    Theirs -- digests(Peer, Store) =/= [].
+
+shared(Peer, #store{views = Views}) ->
+    [V || {_, V} <- lists:sort(maps:to_list(Views)), lists:member(Peer, atoll_group_view:nodes(V))].
+
+%% @doc How many graves were forgotten.
+-spec graves_dropped(store()) -> non_neg_integer().
+graves_dropped(#store{graves_dropped = N}) -> N.

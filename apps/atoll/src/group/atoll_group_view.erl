@@ -1,0 +1,122 @@
+%% @doc What a node knows of one group: who is in it, and since which operation.
+%%
+%% A view is a set of registers that only grow: each node that ever was a member
+%% has one, `{in | out, Stamp}', and the larger stamp wins; a deletion, once
+%% known, wins over everything. So {@link merge/2} is associative, commutative and
+%% idempotent: members that were cut off from each other agree as soon as they
+%% have exchanged their views, in any order and any number of times.
+%%
+%% Example: n1 makes the group of n1, n2, n3; then n1 removes n3 while n2, cut off,
+%% adds n4. Merged, it is n1, n2, n4. If n2 had deleted the group, it is gone.
+%%
+%% A group's identity is its name and the stamp of its creation: two groups of
+%% one name are never merged.
+-module(atoll_group_view).
+
+-export([new/3, add/3, remove/3, delete/2, merge/2]).
+-export([id/1, name/1, members/1, is_member/2, nodes/1, epoch/1, digest/1, is_alive/1]).
+
+-export_type([view/0, id/0, stamp/0]).
+
+-type stamp() :: {Counter :: pos_integer(), node(), Incarnation :: integer()}.
+%% A Lamport counter, the node that ran the operation, and when the node's
+%% group process started: a node that restarts counts from the beginning and
+%% must not use a stamp again. The standard order of terms is the order of
+%% operations: if one knew of the other, the other's is smaller.
+
+-type id() :: {Name :: atom(), Created :: stamp()}.
+
+-record(view, {
+    id :: id(),
+    registers :: #{node() => {in | out, stamp()}},
+    deleted = false :: false | stamp()
+}).
+
+-opaque view() :: #view{}.
+
+%% @doc The view of a group that is being made.
+-spec new(atom(), [node()], stamp()) -> view().
+new(Name, Nodes, Stamp) ->
+    #view{id = {Name, Stamp}, registers = all(in, Nodes, Stamp)}.
+
+%% @doc Nodes become members.
+-spec add([node()], stamp(), view()) -> view().
+add(Nodes, Stamp, View) -> set(in, Nodes, Stamp, View).
+
+%% @doc Nodes are members no more.
+-spec remove([node()], stamp(), view()) -> view().
+remove(Nodes, Stamp, View) -> set(out, Nodes, Stamp, View).
+
+set(Status, Nodes, Stamp, #view{registers = Old} = View) ->
+    New = all(Status, Nodes, Stamp),
+    View#view{registers = maps:merge_with(fun(_, A, B) -> later(A, B) end, Old, New)}.
+
+all(Status, Nodes, Stamp) ->
+    maps:from_list([{Node, {Status, Stamp}} || Node <- Nodes]).
+
+%% @doc The group is gone, for good.
+-spec delete(stamp(), view()) -> view().
+delete(Stamp, #view{deleted = Deleted} = View) -> View#view{deleted = first(Deleted, Stamp)}.
+
+%% @doc What both views know together. They must be of the same group.
+-spec merge(view(), view()) -> view().
+merge(#view{id = Id} = A, #view{id = Id} = B) ->
+    Registers = maps:merge_with(
+        fun(_, R1, R2) -> later(R1, R2) end, A#view.registers, B#view.registers
+    ),
+    #view{id = Id, registers = Registers, deleted = first(A#view.deleted, B#view.deleted)}.
+
+later({_, S1} = R1, {_, S2}) when S1 > S2 -> R1;
+later(_, R2) -> R2.
+
+first(false, Stamp) -> Stamp;
+first(Stamp, false) -> Stamp;
+first(S1, S2) -> min(S1, S2).
+
+%% @doc The group's identity.
+-spec id(view()) -> id().
+id(#view{id = Id}) -> Id.
+
+%% @doc The group's name.
+-spec name(view()) -> atom().
+name(#view{id = {Name, _}}) -> Name.
+
+%% @doc The members, sorted. A deleted group has none.
+-spec members(view()) -> [node()].
+members(#view{deleted = false, registers = Registers}) ->
+    lists:sort([Node || {Node, {in, _}} <- maps:to_list(Registers)]);
+members(#view{}) ->
+    [].
+
+%% @doc Whether the node is a member.
+-spec is_member(node(), view()) -> boolean().
+is_member(Node, #view{deleted = false, registers = Registers}) ->
+    case Registers of
+        #{Node := {in, _}} -> true;
+        #{} -> false
+    end;
+is_member(_Node, #view{}) ->
+    false.
+
+%% @doc Every node that is or was a member, sorted: who has to know of a change.
+-spec nodes(view()) -> [node()].
+nodes(#view{registers = Registers}) -> lists:sort(maps:keys(Registers)).
+
+%% @doc The largest counter of any operation in the view. It grows with each
+%% change, and equal views have equal epochs.
+-spec epoch(view()) -> pos_integer().
+epoch(#view{registers = Registers, deleted = Deleted, id = {_, {Created, _, _}}}) ->
+    Counters = [Counter || {_, {Counter, _, _}} <- maps:values(Registers)],
+    lists:max([Created, counter(Deleted) | Counters]).
+
+counter(false) -> 0;
+counter({Counter, _, _}) -> Counter.
+
+%% @doc A fingerprint: equal views, equal digests, on every node and release.
+-spec digest(view()) -> non_neg_integer().
+digest(#view{id = Id, registers = Registers, deleted = Deleted}) ->
+    erlang:phash2({Id, lists:sort(maps:to_list(Registers)), Deleted}, 1 bsl 32).
+
+%% @doc Whether the group still has a member.
+-spec is_alive(view()) -> boolean().
+is_alive(View) -> members(View) =/= [].

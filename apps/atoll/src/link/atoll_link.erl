@@ -1,0 +1,113 @@
+%% @doc The one owner of connections on this node.
+%%
+%% Upper rooms say here which nodes they want to be connected with, and
+%% subscribe to hear which connections are up; nobody else connects or
+%% disconnects. {@link atoll_link_core} decides; this module is its process.
+-module(atoll_link).
+
+-behaviour(atoll_interpreter).
+
+-export([start_link/1, want/1, unwant/1, subscribe/0, links/0]).
+-export([open/1, act/2, event/2]).
+
+%% A helper ends with exit/1 by design.
+-dialyzer({nowarn_function, help/3}).
+
+-record(world, {
+    %% Owner => the monitor on it.
+    owners = #{} :: #{pid() => reference()},
+    %% The helpers that connect or measure, by the monitor on each. There is at
+    %% most one attempt and a few readings for each known peer.
+    helpers = #{} :: #{reference() => {connect, node()} | {measure, atoll_link_core:purpose(), node()}}
+}).
+
+%% @doc Starts the link process of this node.
+-spec start_link(atoll_link_core:options()) -> gen_server:start_ret().
+start_link(Options) ->
+    atoll_interpreter:start_link(#{
+        name => ?MODULE,
+        protocol => atoll_link_core,
+        process => ?MODULE,
+        config => #{self => node(), seed => rand:uniform(1 bsl 32), options => Options}
+    }).
+
+%% @doc The calling process wants a connection with `Node', until it says
+%% otherwise or ends. Wanting twice is the same as once.
+-spec want(node()) -> ok.
+want(Node) ->
+    atoll_interpreter:cast(?MODULE, {want, self(), Node}).
+
+%% @doc The calling process no longer wants a connection with `Node'.
+-spec unwant(node()) -> ok.
+unwant(Node) ->
+    atoll_interpreter:cast(?MODULE, {unwant, self(), Node}).
+
+%% @doc From now on the caller gets `{atoll, atoll_link, Notice}', where Notice is
+%% `{up, Node}', `{down, Node, Reason}', or `{unreachable, Node}' after each failed
+%% attempt to connect with a node that somebody wants.
+-spec subscribe() -> ok.
+subscribe() ->
+    atoll_interpreter:subscribe(?MODULE).
+
+%% @doc Each known peer, whether it is connected, in which phase, and how many
+%% processes want it.
+-spec links() ->
+    [#{node := node(), connected := boolean(), phase := atom(), wanted_by := non_neg_integer()}].
+links() ->
+    atoll_interpreter:call(?MODULE, status).
+
+%% @private
+-spec open(atoll_link_core:config()) -> #world{}.
+open(_Config) ->
+    ok = net_kernel:monitor_nodes(true, [{node_type, all}, nodedown_reason]),
+    %% What is connected already is not announced. A node that comes up between
+    %% the two lines is heard of twice, which does no harm.
+    _ = [self() ! {nodeup, Node, []} || Node <- nodes(connected)],
+    #world{}.
+
+%% @private
+-spec act(atoll_protocol:effect(), #world{}) -> #world{}.
+act({act, {connect, Node}}, World) ->
+    help({connect, Node}, fun() -> net_kernel:connect_node(Node) =:= true end, World);
+act({act, {measure, Purpose, Node}}, World) ->
+    help({measure, Purpose, Node}, fun() -> atoll_link_usage:read(Node) end, World);
+act({act, {disconnect, Node}}, World) ->
+    %% In a process of its own: it waits for the net kernel.
+    _ = spawn(fun() -> erlang:disconnect_node(Node) end),
+    World;
+act({act, {watch, Owner}}, #world{owners = Owners} = World) ->
+    World#world{owners = Owners#{Owner => erlang:monitor(process, Owner)}};
+act({act, {unwatch, Owner}}, #world{owners = Owners} = World) ->
+    case maps:take(Owner, Owners) of
+        {Ref, Rest} ->
+            true = erlang:demonitor(Ref, [flush]),
+            World#world{owners = Rest};
+        error ->
+            World
+    end.
+
+%% @private
+-spec event(term(), #world{}) -> {[atoll_protocol:event()], #world{}}.
+event({nodeup, Node, _Info}, World) ->
+    {[{up, Node}], World};
+event({nodedown, Node, Info}, World) ->
+    {[{down, Node, proplists:get_value(nodedown_reason, Info, unknown)}], World};
+event({'DOWN', Ref, process, Pid, Reason}, #world{owners = Owners, helpers = Helpers} = World) ->
+    case maps:take(Ref, Helpers) of
+        {Task, Rest} ->
+            {[{cast, result(Task, Reason)}], World#world{helpers = Rest}};
+        error ->
+            #{Pid := Ref} = Owners,
+            {[{cast, {forget, Pid}}], World#world{owners = maps:remove(Pid, Owners)}}
+    end.
+
+%% A helper ends with its answer as the reason, so that an answer and a crash
+%% come the same way and neither can be missed.
+help(Task, Fun, #world{helpers = Helpers} = World) ->
+    {_Pid, Ref} = spawn_monitor(fun() -> exit({answer, Fun()}) end),
+    World#world{helpers = Helpers#{Ref => Task}}.
+
+result({connect, Node}, {answer, Success}) -> {connected, Node, Success};
+result({connect, Node}, _Crash) -> {connected, Node, false};
+result({measure, Purpose, Node}, {answer, Usage}) -> {usage, Purpose, Node, Usage};
+result({measure, Purpose, Node}, _Crash) -> {usage, Purpose, Node, unknown}.

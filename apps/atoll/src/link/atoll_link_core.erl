@@ -1,0 +1,362 @@
+%% @doc The protocol that owns connections: who wants to be connected with whom.
+%%
+%% Owners (processes of upper rooms) say which peers they want. A peer that
+%% somebody wants is connected, and connected again when the connection is lost,
+%% with growing pauses between attempts. A connection that was made for an owner
+%% and that nobody wants any more is closed, but never because it looks idle:
+%%
+%% <ol>
+%% <li>it must have been unwanted for the linger time, without traffic in it;</li>
+%% <li>no monitor and no link may be known over it on this side;</li>
+%% <li>the peer is asked, and agrees only if nobody wants it there either and
+%%   no monitor or link is known on that side;</li>
+%% <li>then this side looks once more, and disconnects.</li>
+%% </ol>
+%%
+%% If both ends want to close, the one with the smaller name does. A peer that
+%% does not answer (it runs no Atoll, or it is silent) stays connected.
+%% Connections that came up by themselves, because a program sent a message, are
+%% reported and left alone.
+%%
+%% Not promised: a monitor that is set while the peer's consent is on its way
+%% back, and has not reached the wire when this side looks again, hears
+%% `noconnection' from a live process. Stock distribution has no way to hold it
+%% back; linger and the two looks make the window one round trip after a silence.
+-module(atoll_link_core).
+
+-behaviour(atoll_protocol).
+
+-export([init/2, handle/3, summary/1]).
+
+-export_type([config/0, options/0, owner/0, purpose/0, usage/0, notice/0, state/0]).
+
+-type config() :: #{self := node(), seed := integer(), options := options()}.
+
+-type options() :: #{
+    %% Pauses between attempts to connect: the first, and the longest.
+    retry_min_ms := pos_integer(),
+    retry_max_ms := pos_integer(),
+    %% How long an unwanted connection stays, and the longest pause between two
+    %% looks at one that is still in use.
+    linger_ms := pos_integer(),
+    linger_max_ms := pos_integer()
+}.
+
+-type owner() :: term().
+%% Whoever wants; a pid on a real node, opaque here.
+
+-type usage() ::
+    %% Not connected.
+    down
+    %% It could not be read; so it counts as in use.
+    | unknown
+    | #{
+        %% Monitors and links across the connection, in either direction.
+        uses := non_neg_integer(),
+        %% Packets in and out so far.
+        traffic := non_neg_integer()
+    }.
+
+-type notice() ::
+    {up, node()} | {down, node(), Reason :: term()} | {unreachable, node()}.
+
+-type phase() ::
+    %% Not connected: an attempt is under way, or the pause before the next one.
+    %% Ms is the last pause, 0 before the first.
+    {trying, Ms :: non_neg_integer()}
+    | {waiting, Ms :: pos_integer()}
+    %% Connected: wanted; or never wanted here, so not ours to close.
+    | held
+    | foreign
+    %% Connected, and unwanted since: waiting for the linger time; reading its
+    %% use; asking the peer; reading once more after it agreed; being closed.
+    | {lingering, Ms :: pos_integer()}
+    | {reading, Ms :: pos_integer()}
+    | {asking, Ms :: pos_integer()}
+    | {agreed, Ms :: pos_integer()}
+    | closing.
+
+-type purpose() ::
+    %% Why a connection's use is read: to ask the peer, to close after it agreed,
+    %% or to answer the peer that asks.
+    reading
+    | agreed
+    | asked.
+
+-record(peer, {
+    phase :: phase(),
+    up = false :: boolean(),
+    owners = #{} :: #{owner() => []},
+    %% Packets at the last reading.
+    traffic = unknown :: unknown | non_neg_integer()
+}).
+
+-record(state, {
+    self :: node(),
+    options :: options(),
+    peers = #{} :: #{node() => #peer{}},
+    %% How many peers each owner wants; nobody is here with none.
+    owners = #{} :: #{owner() => pos_integer()},
+    rand :: rand:state()
+}).
+
+-opaque state() :: #state{}.
+
+%% Two packets, the question and its answer, pass between a reading and the next.
+-define(OWN_PACKETS, 2).
+
+%% @doc The state of a node that wants nobody.
+-spec init(config(), atoll_protocol:now_ms()) -> {state(), [atoll_protocol:effect()]}.
+init(#{self := Self, seed := Seed, options := Options}, _Now) ->
+    {#state{self = Self, options = Options, rand = rand:seed_s(exsss, Seed)}, []}.
+
+%% @doc Takes one event. Casts are `{want, Owner, Peer}', `{unwant, Owner, Peer}',
+%% `{forget, Owner}' from owners, `{connected, Peer, boolean()}' and
+%% `{usage, Purpose, Peer, usage()}' from the deeds `connect' and `measure'.
+-spec handle(atoll_protocol:event(), atoll_protocol:now_ms(), state()) ->
+    {state(), [atoll_protocol:effect()]}.
+handle({call, From, status}, _Now, State) ->
+    {State, [{reply, From, summary(State)}]};
+handle({cast, {want, Owner, Node}}, _Now, State) ->
+    want(Owner, Node, State);
+handle({cast, {unwant, Owner, Node}}, _Now, State) ->
+    unwant(Owner, Node, State);
+handle({cast, {forget, Owner}}, _Now, #state{peers = Peers} = State) ->
+    Wanted = lists:sort([N || {N, #peer{owners = #{Owner := _}}} <- maps:to_list(Peers)]),
+    lists:foldl(
+        fun(Node, {S0, Effects}) ->
+            {S, More} = unwant(Owner, Node, S0),
+            {S, Effects ++ More}
+        end,
+        {State, []},
+        Wanted
+    );
+handle({cast, {connected, Node, Success}}, _Now, State) ->
+    with_peer(Node, State, fun(Peer) -> connected(Success, Node, Peer, State) end);
+handle({cast, {usage, Purpose, Node, Usage}}, _Now, State) ->
+    with_peer(Node, State, fun(Peer) -> usage(Purpose, Usage, Node, Peer, State) end);
+handle({up, Node}, _Now, State) ->
+    up(Node, State);
+handle({down, Node, Reason}, _Now, State) ->
+    with_peer(Node, State, fun(Peer) -> down(Reason, Node, Peer, State) end);
+handle({timeout, {retry, Node}}, _Now, State) ->
+    with_peer(Node, State, fun(#peer{phase = {waiting, Ms}} = Peer) ->
+        store(Node, Peer#peer{phase = {trying, Ms}}, State, [{act, {connect, Node}}])
+    end);
+handle({timeout, {linger, Node}}, _Now, State) ->
+    with_peer(Node, State, fun(Peer) -> linger_over(Node, Peer, State) end);
+handle({message, Node, may_close}, _Now, State) ->
+    with_peer(Node, State, fun(Peer) -> may_close(Node, Peer, State) end);
+handle({message, Node, {close, Agreed}}, _Now, State) ->
+    with_peer(Node, State, fun(Peer) -> answered(Agreed, Node, Peer, State) end).
+
+%% @doc For people: each known peer, whether it is connected, its phase, and how
+%% many owners want it.
+-spec summary(state()) ->
+    [#{node := node(), connected := boolean(), phase := atom(), wanted_by := non_neg_integer()}].
+summary(#state{peers = Peers}) ->
+    [
+        #{
+            node => Node,
+            connected => Up,
+            phase => phase_name(Phase),
+            wanted_by => map_size(Owners)
+        }
+     || {Node, #peer{phase = Phase, up = Up, owners = Owners}} <- lists:sort(maps:to_list(Peers))
+    ].
+
+%% Owners
+
+want(_Owner, Node, #state{self = Node} = State) ->
+    {State, []};
+want(Owner, Node, #state{peers = Peers} = State0) ->
+    case maps:get(Node, Peers, undefined) of
+        #peer{owners = #{Owner := _}} ->
+            {State0, []};
+        undefined ->
+            {State, Watch} = owner_wants(Owner, State0),
+            Peer = #peer{phase = {trying, 0}, owners = #{Owner => []}},
+            store(Node, Peer, State, Watch ++ [{act, {connect, Node}}]);
+        #peer{owners = Owners} = Peer0 ->
+            {State, Watch} = owner_wants(Owner, State0),
+            Peer = Peer0#peer{owners = Owners#{Owner => []}},
+            {Held, Effects} = hold(Node, Peer),
+            store(Node, Held, State, Watch ++ Effects)
+    end.
+
+hold(Node, #peer{up = true} = Peer) ->
+    {Peer#peer{phase = held, traffic = unknown}, [{cancel, {linger, Node}}]};
+hold(_Node, Peer) ->
+    %% An attempt is under way or its pause runs.
+    {Peer, []}.
+
+unwant(Owner, Node, #state{peers = Peers} = State0) ->
+    case maps:get(Node, Peers, undefined) of
+        #peer{owners = #{Owner := _} = Owners} = Peer0 ->
+            {State, Unwatch} = owner_unwants(Owner, State0),
+            Peer = Peer0#peer{owners = maps:remove(Owner, Owners)},
+            {Stored, Effects} = release(Node, Peer, State),
+            {Stored, Unwatch ++ Effects};
+        _ ->
+            {State0, []}
+    end.
+
+release(Node, #peer{owners = Owners} = Peer, State) when map_size(Owners) > 0 ->
+    store(Node, Peer, State, []);
+release(Node, #peer{up = true} = Peer, #state{options = #{linger_ms := Ms}} = State) ->
+    linger(Node, Ms, Peer#peer{traffic = unknown}, State);
+release(Node, #peer{phase = {waiting, _}}, State) ->
+    forget(Node, State, [{cancel, {retry, Node}}]);
+release(Node, #peer{phase = {trying, _}} = Peer, State) ->
+    %% The attempt may still succeed; `connected' decides.
+    store(Node, Peer, State, []).
+
+owner_wants(Owner, #state{owners = Owners} = State) ->
+    case Owners of
+        #{Owner := N} -> {State#state{owners = Owners#{Owner := N + 1}}, []};
+        #{} -> {State#state{owners = Owners#{Owner => 1}}, [{act, {watch, Owner}}]}
+    end.
+
+owner_unwants(Owner, #state{owners = Owners} = State) ->
+    case Owners of
+        #{Owner := 1} ->
+            {State#state{owners = maps:remove(Owner, Owners)}, [{act, {unwatch, Owner}}]};
+        #{Owner := N} ->
+            {State#state{owners = Owners#{Owner := N - 1}}, []}
+    end.
+
+%% Connecting
+
+connected(Success, Node, #peer{phase = {trying, _}, owners = Owners} = Peer, State) when
+    map_size(Owners) =:= 0
+->
+    %% Unwanted while it was being made.
+    #state{options = #{linger_ms := Ms}} = State,
+    case Success of
+        true -> linger(Node, Ms, Peer, State);
+        false -> forget(Node, State, [])
+    end;
+connected(Success, Node, #peer{phase = {trying, Last}} = Peer, State0) ->
+    %% After a success `up' is on its way; if the connection was lost again
+    %% before we heard of it, the pause leads to the next attempt.
+    {Ms, State} = pause(Last, State0),
+    Notices = [{notify, {unreachable, Node}} || not Success],
+    store(Node, Peer#peer{phase = {waiting, Ms}}, State, [{timer, {retry, Node}, Ms} | Notices]);
+connected(_Success, _Node, _Peer, State) ->
+    %% `up' came first.
+    {State, []}.
+
+pause(Last, #state{options = #{retry_min_ms := Min, retry_max_ms := Max}} = State) ->
+    jitter(max(Min, min(Max, 2 * Last)), State).
+
+%% Up to a quarter less, so that peers that were lost together do not return in step.
+jitter(Ms, #state{rand = Rand0} = State) ->
+    {Less, Rand} = rand:uniform_s(max(1, Ms div 4), Rand0),
+    {max(1, Ms - Less + 1), State#state{rand = Rand}}.
+
+up(Node, #state{peers = Peers, options = #{linger_ms := Ms}} = State) ->
+    case maps:get(Node, Peers, undefined) of
+        undefined ->
+            store(Node, #peer{phase = foreign, up = true}, State, [{notify, {up, Node}}]);
+        #peer{up = true} ->
+            {State, []};
+        #peer{owners = Owners} = Peer when map_size(Owners) > 0 ->
+            Effects = [{cancel, {retry, Node}}, {notify, {up, Node}}],
+            store(Node, Peer#peer{up = true, phase = held}, State, Effects);
+        Peer ->
+            {Lingering, Effects} = linger(Node, Ms, Peer#peer{up = true}, State),
+            {Lingering, Effects ++ [{notify, {up, Node}}]}
+    end.
+
+down(Reason, Node, #peer{up = true, owners = Owners}, State) when map_size(Owners) > 0 ->
+    Effects = [{notify, {down, Node, Reason}}, {act, {connect, Node}}],
+    store(Node, #peer{phase = {trying, 0}, owners = Owners}, State, Effects);
+down(Reason, Node, #peer{up = true}, State) ->
+    forget(Node, State, [{cancel, {linger, Node}}, {notify, {down, Node, Reason}}]);
+down(_Reason, _Node, #peer{up = false}, State) ->
+    {State, []}.
+
+%% Closing
+
+linger(Node, Ms, Peer, State) ->
+    store(Node, Peer#peer{phase = {lingering, Ms}}, State, [{timer, {linger, Node}, Ms}]).
+
+%% Later each time, so that a connection in long use is not read all the time.
+linger_longer(Node, Ms, Peer, #state{options = #{linger_max_ms := Max}} = State) ->
+    linger(Node, min(Max, 2 * Ms), Peer, State).
+
+linger_over(Node, #peer{phase = {lingering, Ms}} = Peer, State) ->
+    store(Node, Peer#peer{phase = {reading, Ms}}, State, [{act, {measure, reading, Node}}]);
+linger_over(Node, #peer{phase = {asking, Ms}} = Peer, State) ->
+    %% No answer: the peer keeps the connection by its silence.
+    linger_longer(Node, Ms, Peer#peer{traffic = unknown}, State).
+
+usage(asked, Usage, Node, #peer{owners = Owners}, State) ->
+    Agreed = map_size(Owners) =:= 0 andalso unused(Usage),
+    {State, [{send, Node, {close, Agreed}}]};
+usage(reading, down, Node, #peer{phase = {reading, _}, up = false}, State) ->
+    forget(Node, State, []);
+usage(reading, #{uses := 0, traffic := Now}, Node, #peer{phase = {reading, Ms}} = Peer, State) ->
+    case Peer of
+        #peer{traffic = Now} ->
+            Effects = [{send, Node, may_close}, {timer, {linger, Node}, Ms}],
+            store(Node, Peer#peer{phase = {asking, Ms}}, State, Effects);
+        #peer{} ->
+            linger(Node, Ms, Peer#peer{traffic = Now}, State)
+    end;
+usage(agreed, #{uses := 0, traffic := Now}, Node, #peer{phase = {agreed, _}} = Peer, State) when
+    Now =< Peer#peer.traffic + ?OWN_PACKETS
+->
+    store(Node, Peer#peer{phase = closing}, State, [{act, {disconnect, Node}}]);
+usage(Purpose, _InUse, Node, #peer{phase = {Purpose, Ms}} = Peer, State) ->
+    linger_longer(Node, Ms, Peer#peer{traffic = unknown}, State);
+usage(_Purpose, _Usage, _Node, _Peer, State) ->
+    %% Wanted again, or yielded, while it was read.
+    {State, []}.
+
+unused(#{uses := 0}) -> true;
+unused(_) -> false.
+
+may_close(Node, #peer{owners = Owners}, State) when map_size(Owners) > 0 ->
+    {State, [{send, Node, {close, false}}]};
+may_close(_Node, #peer{phase = closing}, State) ->
+    {State, []};
+may_close(Node, #peer{phase = {Phase, Ms}} = Peer, #state{self = Self} = State) when
+    Phase =:= asking; Phase =:= agreed
+->
+    %% Both ends are closing: the smaller name goes on, the other yields.
+    case Self < Node of
+        true ->
+            {State, [{send, Node, {close, false}}]};
+        false ->
+            {Yielded, Effects} = linger(Node, Ms, Peer#peer{traffic = unknown}, State),
+            {Yielded, Effects ++ [{act, {measure, asked, Node}}]}
+    end;
+may_close(Node, _Peer, State) ->
+    {State, [{act, {measure, asked, Node}}]}.
+
+answered(true, Node, #peer{phase = {asking, Ms}} = Peer, State) ->
+    Effects = [{cancel, {linger, Node}}, {act, {measure, agreed, Node}}],
+    store(Node, Peer#peer{phase = {agreed, Ms}}, State, Effects);
+answered(false, Node, #peer{phase = {asking, Ms}} = Peer, State) ->
+    linger_longer(Node, Ms, Peer#peer{traffic = unknown}, State);
+answered(_Agreed, _Node, _Peer, State) ->
+    %% Wanted again, or yielded, while the answer was on its way.
+    {State, []}.
+
+%% The table of peers
+
+with_peer(Node, #state{peers = Peers} = State, Fun) ->
+    case Peers of
+        #{Node := Peer} -> Fun(Peer);
+        #{} -> {State, []}
+    end.
+
+store(Node, Peer, #state{peers = Peers} = State, Effects) ->
+    {State#state{peers = Peers#{Node => Peer}}, Effects}.
+
+forget(Node, #state{peers = Peers} = State, Effects) ->
+    {State#state{peers = maps:remove(Node, Peers)}, Effects}.
+
+phase_name({Phase, _}) -> Phase;
+phase_name(Phase) -> Phase.

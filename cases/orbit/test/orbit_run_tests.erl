@@ -1,0 +1,56 @@
+%% What a user may ask for, and the sentence when he may not.
+-module(orbit_run_tests).
+
+-include_lib("eunit/include/eunit.hrl").
+
+good() -> #{generators => g124, space => 100, mode => par}.
+
+a_good_spec_is_accepted_test_() ->
+    [?_assertEqual(ok, orbit:check(maps:merge(good(), Change))) || Change <- [
+        #{}, #{mode => seq}, #{nodes => [node()]}, #{workers => 9}, #{vertices => true},
+        %% not read outside groups
+        #{group_size => 7}
+    ]].
+
+%% The sentence must name what is wrong.
+a_bad_spec_is_refused_with_a_sentence_that_names_the_fault_test_() ->
+    [{Names, fun() ->
+        {error, Reason} = orbit:check(maps:merge(good(), Change)),
+        Sentence = unicode:characters_to_list(orbit:format_error(Reason)),
+        ?assertEqual(Expected, Reason),
+        ?assertNotEqual(nomatch, string:find(Sentence, Names)),
+        ?assertEqual($., lists:last(Sentence)),
+        ?assertEqual({error, Reason}, orbit:run(maps:merge(good(), Change)))
+    end} || {Change, Expected, Names} <- [
+        {#{generators => g6}, {unknown_generators, g6}, "g6"},
+        {#{generators => "g1"}, {unknown_generators, "g1"}, "\"g1\""},
+        {#{space => 0}, {not_a_positive_number, space, 0}, "not 0"},
+        {#{space => abc}, {not_a_positive_number, space, abc}, "abc"},
+        {#{workers => -1}, {not_a_positive_number, workers, -1}, "workers"},
+        {#{workers => 1.5}, {not_a_positive_number, workers, 1.5}, "1.5"},
+        {#{mode => groups, group_size => 0}, {not_a_positive_number, group_size, 0}, "group_size"},
+        {#{mode => groups}, {missing_option, group_size}, "group_size"},
+        {#{mode => star}, {unknown_mode, star}, "star"},
+        {#{vertices => yes}, {not_a_boolean, vertices, yes}, "yes"},
+        {#{nodes => []}, {not_a_list_of_nodes, []}, "[]"},
+        {#{nodes => 9}, {not_a_list_of_nodes, 9}, "9"},
+        {#{nodes => [a | b]}, {not_a_list_of_nodes, [a | b]}, "[a|b]"},
+        {#{mode => mesh, nodes => [node(), b, b]}, {node_given_twice, b}, "b is given"},
+        {#{nodes => [node(), b]}, {one_node_mode, par, 2}, "not on 2"},
+        {#{mode => mesh, nodes => [b]}, {not_the_first_node, node(), b}, "on b"},
+        {#{mode => ring, group_size => 3, nodes => [node(), b]}, {group_too_large, 3, 2}, "of 2"},
+        {#{mode => mesh, nodes => [node(), b]}, {not_distributed, node()}, "not distributed"},
+        {#{mode => groups, group_size => 1}, {not_distributed, node()}, "not distributed"},
+        {#{colour => red}, {unknown_option, colour}, "colour"}
+    ]].
+
+a_spec_without_a_needed_option_is_refused_test_() ->
+    [?_assertEqual({error, {missing_option, Key}}, orbit:check(maps:remove(Key, good())))
+     || Key <- [generators, space, mode]].
+
+every_failure_of_a_run_has_a_sentence_that_names_the_node_test_() ->
+    [?_assertNotEqual(nomatch, string:find(orbit:format_error(Reason), "n1@h"))
+     || Reason <- [
+         {node_lost, n1@h}, {worker_failed, n1@h, killed}, {worker_failed, n1@h, {undef, []}},
+         {unreachable, n1@h}, {not_connected, n1@h, n2@h}, {group_failed, n1@h, oops}
+     ]].
