@@ -15,7 +15,7 @@
     %% both are in one group, and still there is no connection
     | {not_connected, node(), node()}
     %% new_s_group refused, on that node
-    | {group_failed, node(), Why :: term()}
+    | {group_failed, node(), s_group:error() | s_group_not_runnig}
     %% whoever had called orbit:run/1 is gone
     | caller_gone.
 
@@ -33,11 +33,11 @@ format({worker_failed, Node, {undef, _}}) ->
 format({worker_failed, Node, Why}) ->
     say("A process of the run failed on node ~ts: ~0tp.", [Node, Why]);
 format({unreachable, Node}) ->
-    say("Node ~ts cannot be reached.", [Node]);
+    say("Node ~ts cannot be reached, or does not run Atoll.", [Node]);
 format({not_connected, Node, Other}) ->
     say("Node ~ts has no connection with ~ts, which is in the same group.", [Node, Other]);
 format({group_failed, Node, Why}) ->
-    say("Node ~ts could not make its group: ~0tp.", [Node, Why]);
+    say("Node ~ts could not make a group: ~ts.", [Node, s_group:format_error(Why)]);
 format(caller_gone) ->
     say("The process that had started the run is gone.", []);
 format({missing_option, Key}) ->

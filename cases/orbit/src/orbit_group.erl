@@ -21,7 +21,7 @@ name(#{id := Id}, Kind, N) ->
 %% that is a failure.
 -spec make(name(), [node(), ...]) -> ok | {error, orbit_failure:reason()}.
 make(Name, Nodes) ->
-    case new_s_group(Name, Nodes) of
+    try s_group:new_s_group(Name, Nodes) of
         {ok, Name, Members} ->
             case Nodes -- Members of
                 [] -> ok;
@@ -29,23 +29,15 @@ make(Name, Nodes) ->
             end;
         {error, Reason} ->
             {error, {group_failed, node(), Reason}}
+    catch
+        exit:{noproc, _} ->
+            {error, {group_failed, node(), s_group_not_runnig}}
     end.
 
 %% @doc Deletes a group. That another member has deleted it before is no error.
--spec delete(name()) -> ok | {error, term()}.
+-spec delete(name()) -> ok | {error, s_group:error()}.
 delete(Name) ->
-    case delete_s_group(Name) of
-        ok -> ok;
+    case s_group:delete_s_group(Name) of
         {error, {"remote_s_group", Name}} -> ok;
-        {error, Reason} -> {error, Reason}
+        Answer -> Answer
     end.
-
-new_s_group(Name, Nodes) ->
-    Pairs = [{A, B} || A <- Nodes, B <- Nodes, A < B],
-    Up = [N || N <- Nodes, N =:= node() orelse net_kernel:connect_node(N) =:= true],
-    [erpc:call(A, net_kernel, connect_node, [B])
-     || {A, B} <- Pairs, lists:member(A, Up), lists:member(B, Up)],
-    {ok, Name, Up}.
-
-delete_s_group(_) ->
-    ok.

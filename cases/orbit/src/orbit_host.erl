@@ -81,7 +81,7 @@
 %% @doc Starts the host on a node, linked to the caller, its submaster.
 -spec start_link(node(), pid(), config()) -> pid().
 start_link(Node, Submaster, Config) ->
-    spawn_opt(Node, ?MODULE, init, [Submaster, Config], [link]).
+    spawn_link(Node, ?MODULE, init, [Submaster, Config]).
 
 %% @private
 -spec init(pid(), config()) -> no_return().

@@ -96,7 +96,7 @@
     pid().
 start_link(Parent, Id, Topology, Run) ->
     #{gateway := Node} = orbit_topology:group(Topology, Id),
-    spawn_opt(Node, ?MODULE, init, [Parent, Id, {Topology, Run}], [link]).
+    spawn_link(Node, ?MODULE, init, [Parent, Id, {Topology, Run}]).
 
 %% @private
 -spec init(pid(), orbit_topology:id(), {orbit_topology:topology(), orbit_run:run()}) ->

@@ -16,6 +16,8 @@ start(#{nodes := Count, connect_all := ConnectAll}) ->
              end || N <- lists:seq(1, Count)],
     [true = peer:call(Peer, net_kernel, connect_node, [Node])
      || ConnectAll, {_, Peer} <- Peers, {Node, _} <- Peers],
+    [{ok, _} = peer:call(Peer, application, ensure_all_started, [atoll])
+     || not ConnectAll, {_, Peer} <- Peers],
     {ok, Peers}.
 
 nodes(Peers) ->

@@ -1,0 +1,213 @@
+%% @doc The driver that starts nodes as processes of this machine.
+%%
+%% Nodes are started and controlled with OTP's `peer' over their standard
+%% input and output. They are `NAMEi@127.0.0.1', listen on loopback only, are
+%% small (about 22 MB each), use the user's ordinary cookie, and find the
+%% modules that the calling VM finds. They log to the run directory and never
+%% to their standard output, which belongs to the control connection.
+-module(atoll_cluster_local).
+-behaviour(atoll_cluster_driver).
+
+-export([nodes/2, prepare/1, start_node/2, call/4, signal/2, state/1, release/1]).
+
+-type place() :: #{
+    %% the emulator's start script, of the OTP this VM runs
+    erl := file:filename(),
+    dir := file:filename(),
+    pids := file:filename()
+}.
+
+-type handle() :: #{
+    control := pid(),
+    os_pid := pos_integer(),
+    process := atoll_cluster_os:process()
+}.
+
+%% What a small node takes with nothing but kernel and stdlib, with some room.
+-define(NODE_BYTES, 32 * 1024 * 1024).
+%% A log file is turned over when it has this size, and one old one is kept.
+-define(LOG_BYTES, 1000000).
+-define(SIGNAL_MS, 2000).
+
+-spec nodes(string(), pos_integer()) -> [node(), ...].
+nodes(Name, Count) ->
+    [list_to_atom(lists:concat([Name, I, "@127.0.0.1"])) || I <- lists:seq(1, Count)].
+
+-spec prepare(atoll_cluster_driver:context()) -> {ok, place()} | {error, term()}.
+prepare(#{nodes := Nodes, dir := Dir, pids := Pids}) ->
+    Place = #{erl => erl(), dir => Dir, pids => Pids},
+    Checks = [
+        fun() -> check_memory(length(Nodes)) end,
+        fun() -> atoll_cluster_epmd:ensure(filename:dirname(Dir)) end,
+        fun() -> atoll_cluster_epmd:check_free(Nodes) end,
+        fun() -> ensure_cookie(Place, hd(Nodes)) end
+    ],
+    case checks(Checks) of
+        ok -> {ok, Place};
+        {error, _} = Error -> Error
+    end.
+
+-spec start_node(atoll_cluster_driver:spec(), place()) -> {ok, handle()} | {error, term()}.
+start_node(#{node := Node, boot_timeout := Timeout} = Spec, #{pids := Pids} = Place) ->
+    ok = atoll_cluster_rundir:forget(Pids, Node),
+    {Program, Args} = launcher(Node, Place),
+    Options = #{
+        name => atom_to_list(Node),
+        longnames => true,
+        connection => standard_io,
+        exec => {Program, Args},
+        args => node_args(Spec, Place),
+        wait_boot => Timeout
+    },
+    try peer:start(Options) of
+        {ok, Peer, Node} ->
+            {ok, {OsPid, _} = Process} = atoll_cluster_rundir:find(Pids, Node),
+            {ok, #{control => Peer, os_pid => OsPid, process => Process}}
+    catch
+        exit:Reason ->
+            %% peer only closed the connection; a node that hangs may not see it.
+            kill_registered(Pids, Node),
+            {error, boot_error(Reason)}
+    end.
+
+-spec call(handle(), module(), atom(), [term()]) -> atoll_cluster_driver:reply().
+call(#{control := Peer}, M, F, A) ->
+    try
+        {ok, peer:call(Peer, M, F, A, infinity)}
+    catch
+        %% The call of our own control process failed, not one on the node.
+        exit:{_, {gen_server, call, [Peer | _]}} -> down;
+        Class:Reason:Stack -> {raised, Class, Reason, Stack}
+    end.
+
+-spec signal(handle(), kill | pause | resume) -> ok | {error, down}.
+signal(#{process := Process}, Signal) ->
+    {Name, Reached} =
+        case Signal of
+            kill -> {kill, gone};
+            pause -> {stop, stopped};
+            resume -> {cont, running}
+        end,
+    case atoll_cluster_os:signal(Process, Name) of
+        ok -> await(Process, Reached, deadline(?SIGNAL_MS));
+        gone -> {error, down}
+    end.
+
+-spec state(handle()) -> up | paused | down.
+state(#{process := Process}) ->
+    case atoll_cluster_os:state(Process) of
+        running -> up;
+        stopped -> paused;
+        gone -> down
+    end.
+
+-spec release(place()) -> ok.
+release(_Place) ->
+    ok.
+
+%% The run directory's path reaches the shell as an argument of its own, never
+%% as text to be parsed; and no exec bit is needed on an installed script.
+launcher(Node, #{erl := Erl, dir := Dir, pids := Pids}) ->
+    Launch = filename:join(code:priv_dir(atoll_cluster), "launch"),
+    Out = atoll_cluster_rundir:out(Dir, Node),
+    {"/bin/sh", [Launch, Pids, atom_to_list(Node), Out, Erl]}.
+
+node_args(#{node := Node, connect_all := ConnectAll, args := Args}, #{dir := Dir}) ->
+    Small = ["+S", "1:1", "+SDio", "1", "+A", "1",
+        "+sbwt", "none", "+sbwtdcpu", "none", "+sbwtdio", "none"],
+    %% epmd runs already, see prepare/1.
+    Kernel = ["-start_epmd", "false",
+        "-kernel", "inet_dist_use_interface", "{127,0,0,1}",
+        "-kernel", "prevent_overlapping_partitions", "false",
+        "-kernel", "logger", logger(atoll_cluster_rundir:log(Dir, Node))],
+    Mesh = case ConnectAll of
+        true -> [];
+        false -> ["-connect_all", "false"]
+    end,
+    Small ++ code_path() ++ Kernel ++ Mesh ++ Args.
+
+logger(File) ->
+    Config = #{file => File, max_no_bytes => ?LOG_BYTES, max_no_files => 1},
+    Handlers = [{handler, default, logger_std_h, #{config => Config}}],
+    lists:flatten(io_lib:format("~0tp", [Handlers])).
+
+%% The directories that the calling VM has and a plain one has not, in order.
+code_path() ->
+    Otp = filename:split(code:root_dir()),
+    case [filename:absname(Dir) || Dir <- code:get_path(), Dir =/= ".",
+            not lists:prefix(Otp, filename:split(Dir)), filelib:is_dir(Dir)] of
+        [] -> [];
+        Dirs -> ["-pa" | Dirs]
+    end.
+
+erl() ->
+    Erl = filename:join([code:root_dir(), "bin", "erl"]),
+    case filelib:is_regular(Erl) of
+        true -> Erl;
+        false -> os:find_executable("erl")
+    end.
+
+%% Nodes that start at the same moment without a cookie file would each make
+%% one, and could not connect. So one is started, and ended, before them.
+ensure_cookie(Place, Node) ->
+    {ok, [[Home]]} = init:get_argument(home),
+    Dirs = [Home, filename:basedir(user_config, "erlang")],
+    case lists:any(fun(D) -> filelib:is_regular(filename:join(D, ".erlang.cookie")) end, Dirs) of
+        true -> ok;
+        false -> make_cookie(Place, Node)
+    end.
+
+make_cookie(Place, Node) ->
+    Spec = #{node => Node, connect_all => false, args => [], boot_timeout => 15000},
+    case start_node(Spec, Place) of
+        {ok, #{control := Peer} = Handle} ->
+            ok = peer:stop(Peer),
+            _ = signal(Handle, kill),
+            ok;
+        {error, Reason} ->
+            {error, {cookie, Reason}}
+    end.
+
+check_memory(Count) ->
+    case atoll_cluster_os:available_memory() of
+        {ok, Bytes} when Count * ?NODE_BYTES > Bytes ->
+            {error, {too_many_nodes, Count, Bytes div ?NODE_BYTES}};
+        _ ->
+            ok
+    end.
+
+kill_registered(Pids, Node) ->
+    case atoll_cluster_rundir:find(Pids, Node) of
+        {ok, Process} ->
+            _ = atoll_cluster_os:signal(Process, kill),
+            await(Process, gone, deadline(?SIGNAL_MS));
+        gone ->
+            ok
+    end.
+
+boot_error(timeout) -> boot_timeout;
+boot_error({boot_failed, {exit_status, Status}}) -> {exit_status, Status};
+boot_error(Reason) -> Reason.
+
+%% No event tells when a signal has taken effect on a process that is not our
+%% child, so its state is read until it has.
+await(Process, Reached, Deadline) ->
+    case {atoll_cluster_os:state(Process), Deadline - erlang:monotonic_time(millisecond)} of
+        {Reached, _} -> ok;
+        {gone, _} -> {error, down};
+        {_, Left} when Left =< 0 -> ok;
+        _ ->
+            receive after 2 -> ok end,
+            await(Process, Reached, Deadline)
+    end.
+
+deadline(Ms) ->
+    erlang:monotonic_time(millisecond) + Ms.
+
+checks([]) ->
+    ok;
+checks([Check | Checks]) ->
+    case Check() of
+        ok -> checks(Checks);
+        {error, _} = Error -> Error
+    end.

@@ -1,0 +1,114 @@
+%% @doc The options of a cluster, checked key by key before anything starts.
+-module(atoll_cluster_options).
+
+-export([check/1]).
+
+-export_type([options/0, config/0]).
+
+-type options() :: #{
+    %% Prefix of the node names: a letter, then at most 39 of letters, digits,
+    %% `_' and `-'. Default: made up, and unique on this machine.
+    name => string(),
+    %% how many nodes
+    nodes := pos_integer(),
+    %% `false' starts the nodes with `-connect_all false'. Default `true'.
+    connect_all => boolean(),
+    %% Applications to start on every node, in this order. Default none.
+    apps => [atom()],
+    %% Further arguments of erl. Default none.
+    args => [string()],
+    %% How many nodes start at a time. Default: two for each core.
+    parallel => pos_integer(),
+    %% How many milliseconds a node, and then each application on it, may take
+    %% to start. Default 30,000.
+    boot_timeout => pos_integer(),
+    %% Called in the starting process, first with 0 and then whenever one more
+    %% node has started.
+    progress => fun((Started :: non_neg_integer(), Total :: pos_integer()) -> any()),
+    %% An atoll_cluster_driver. Default atoll_cluster_local.
+    driver => module()
+}.
+
+-type config() :: #{
+    name := string(),
+    nodes := pos_integer(),
+    connect_all := boolean(),
+    apps := [atom()],
+    args := [string()],
+    parallel := pos_integer(),
+    boot_timeout := pos_integer(),
+    progress := fun((non_neg_integer(), pos_integer()) -> any()),
+    driver := module()
+}.
+
+%% @doc All options, with their defaults where none is given.
+-spec check(options()) -> {ok, config()} | {error, {bad_option, Key :: term(), Why :: string()}}.
+check(Options) when is_map(Options) ->
+    case maps:keys(Options) -- [Key || {Key, _, _, _} <- rules()] of
+        [] -> check(rules(), Options, #{});
+        [Key | _] -> {error, {bad_option, Key, "is not known"}}
+    end;
+check(Options) ->
+    {error, {bad_option, Options, "is not a map of options"}}.
+
+check([], _Options, Config) ->
+    {ok, Config};
+check([{Key, Default, Test, Why} | Rules], Options, Config) ->
+    case {Options, Default} of
+        {#{Key := Value}, _} ->
+            case Test(Value) of
+                true -> check(Rules, Options, Config#{Key => Value});
+                false -> {error, {bad_option, Key, Why}}
+            end;
+        {_, {default, Make}} ->
+            check(Rules, Options, Config#{Key => Make()});
+        {_, required} ->
+            {error, {bad_option, Key, "is missing"}}
+    end.
+
+rules() ->
+    Positive = fun(N) -> is_integer(N) andalso N > 0 end,
+    [
+        {name, {default, fun unique_name/0}, fun is_name/1,
+            "must be a letter followed by at most 39 letters, digits, '_' or '-'"},
+        {nodes, required, Positive, "must be a whole number above 0"},
+        {connect_all, {default, fun() -> true end}, fun is_boolean/1, "must be true or false"},
+        {apps, {default, fun() -> [] end}, fun(L) -> all(fun is_atom/1, L) end,
+            "must be a list of application names"},
+        {args, {default, fun() -> [] end}, fun(L) -> all(fun is_argument/1, L) end,
+            "must be a list of strings"},
+        {parallel, {default, fun parallel/0}, Positive, "must be a whole number above 0"},
+        {boot_timeout, {default, fun() -> 30000 end}, Positive,
+            "must be a number of milliseconds above 0"},
+        {progress, {default, fun() -> fun(_, _) -> ok end end},
+            fun(F) -> is_function(F, 2) end, "must be a function of two arguments"},
+        {driver, {default, fun() -> atoll_cluster_local end}, fun is_driver/1,
+            "must be a module that starts nodes"}
+    ].
+
+unique_name() ->
+    lists:concat(["n", os:getpid(), "-", erlang:unique_integer([positive]), "-"]).
+
+parallel() ->
+    case erlang:system_info(logical_processors_available) of
+        unknown -> 2;
+        Cores -> 2 * Cores
+    end.
+
+is_name(Name) ->
+    all(fun is_integer/1, Name) andalso
+        re:run(Name, "^[a-zA-Z][a-zA-Z0-9_-]{0,39}$", [dollar_endonly, {capture, none}]) =:= match.
+
+%% What the operating system takes as an argument: text without a zero.
+is_argument(Arg) ->
+    all(fun(C) -> is_integer(C) andalso C > 0 end, Arg) andalso
+        is_list(unicode:characters_to_list(Arg)).
+
+is_driver(Module) ->
+    is_atom(Module) andalso code:ensure_loaded(Module) =:= {module, Module} andalso
+        erlang:function_exported(Module, start_node, 2).
+
+all(Test, List) when is_list(List), length(List) >= 0 ->
+    lists:all(Test, List);
+all(_Test, _) ->
+    false.

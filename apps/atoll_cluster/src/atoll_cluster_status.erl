@@ -1,0 +1,47 @@
+%% @doc What can be told of a running cluster by asking its nodes. A silent node
+%% delays it by at most 4 seconds, however many are silent.
+-module(atoll_cluster_status).
+
+-export([status/1]).
+
+-export_type([status/0, node_status/0]).
+
+-type status() :: #{
+    name := string(),
+    dir := file:filename(),
+    owner_pid := pos_integer(),
+    watchdog_pid := pos_integer() | undefined,
+    nodes := [node_status()]
+}.
+
+-type node_status() :: #{
+    node := node(),
+    os_pid := pos_integer() | undefined,
+    state := up | down | paused,
+    log := file:filename(),
+    %% how many nodes it is connected with, hidden ones included
+    connections := non_neg_integer() | undefined,
+    %% the bytes its VM has allocated
+    memory := non_neg_integer() | undefined
+}.
+
+-define(NODE_MS, 2000).
+
+%% @doc The state of a cluster; `undefined' is what a node did not answer.
+-spec status(pid()) -> status().
+status(Cluster) ->
+    #{nodes := Infos} = Info = atoll_cluster_server:info(Cluster),
+    Targets = atoll_cluster_server:targets(Cluster),
+    Connected = answers(Targets, nodes, [connected]),
+    Memory = answers(Targets, memory, [total]),
+    Info#{nodes := [
+        I#{
+            connections => case Connected of #{N := Nodes} -> length(Nodes); _ -> undefined end,
+            memory => maps:get(N, Memory, undefined)
+        }
+     || #{node := N} = I <- Infos
+    ]}.
+
+answers(Targets, Function, Args) ->
+    Results = atoll_cluster_call:multicall(Targets, {erlang, Function, Args}, ?NODE_MS),
+    maps:from_list([{Node, Result} || {Node, {ok, Result}} <- Results]).
