@@ -1,0 +1,72 @@
+%% @doc One run of Orbit on a cluster of its own, which is gone when the run
+%% ends, whichever way it ends.
+-module(atoll_cli_run).
+
+-export([orbit/1]).
+
+-export_type([task/0]).
+
+-type task() :: #{
+    generators := orbit_generators:name(),
+    space := pos_integer(),
+    mode := seq | par | mesh | groups | ring,
+    %% how many
+    nodes := pos_integer(),
+    group_size := pos_integer(),
+    workers := pos_integer()
+}.
+
+%% @doc Starts the nodes, runs, and takes the nodes down. An error is a sentence.
+-spec orbit(task()) -> {ok, orbit:result()} | {error, unicode:chardata()}.
+orbit(#{nodes := Count, mode := Mode} = Task) ->
+    Options = #{
+        nodes => Count,
+        connect_all => Mode =/= groups andalso Mode =/= ring,
+        apps => [atoll],
+        progress => atoll_cli_progress:bar("Starting nodes")
+    },
+    case atoll_cluster:start(Options) of
+        {ok, Cluster} ->
+            try
+                run(Cluster, Task)
+            after
+                ok = atoll_cluster:stop(Cluster)
+            end;
+        {error, Reason} ->
+            {error, atoll_cluster:format_error(Reason)}
+    end.
+
+%% The run is called from a process of its own: a node that dies or falls silent
+%% may take the answer with it, and this process hears of that instead.
+run(Cluster, #{mode := Mode} = Task) ->
+    ok = atoll_cli_io:say_over(["Running Orbit in mode ", atom_to_list(Mode)]),
+    Spec = (maps:remove(nodes, Task))#{nodes => atoll_cluster:nodes(Cluster)},
+    Pulse = atoll_cli_pulse:start_link(Cluster),
+    {Runner, Ref} = spawn_monitor(fun() -> exit({answer, call(Cluster, Spec)}) end),
+    Answer = await(Cluster, Pulse, Ref),
+    ok = atoll_cli_io:say_over(""),
+    true = demonitor(Ref, [flush]),
+    true = exit(Runner, kill),
+    true = unlink(Pulse),
+    true = exit(Pulse, kill),
+    Answer.
+
+call(Cluster, #{nodes := [First | _]} = Spec) ->
+    try atoll_cluster:call(Cluster, First, orbit, run, [Spec], infinity) of
+        {ok, Result} -> {ok, Result};
+        {error, Reason} -> {error, orbit:format_error(Reason)}
+    catch
+        error:Reason -> {error, atoll_cluster:format_error(Reason)}
+    end.
+
+await(Cluster, Pulse, Ref) ->
+    receive
+        {'DOWN', Ref, process, _, {answer, Answer}} ->
+            Answer;
+        {atoll_cluster, Cluster, {node_down, Node, _}} ->
+            {error, io_lib:format("Node ~ts was lost during the run.", [Node])};
+        {atoll_cluster, Cluster, stopped} ->
+            {error, "The cluster was stopped during the run."};
+        {silent, Pulse, Node} ->
+            {error, io_lib:format("Node ~ts does not answer any more.", [Node])}
+    end.
