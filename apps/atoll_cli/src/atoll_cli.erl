@@ -73,13 +73,16 @@ unknown(Name, Known) ->
 
 %% The work is done in a process of its own, so that this one is there to end
 %% the VM whatever becomes of it.
+-spec run() -> no_return().
 run() ->
     ok = atoll_cli_io:init(),
-    Args = init:get_plain_arguments(),
-    {_, Ref} = spawn_monitor(fun() -> exit({status, status(Args)}) end),
+    Self = self(),
+    {Pid, Ref} = spawn_monitor(fun() ->
+        Self ! {status, self(), status(init:get_plain_arguments())}
+    end),
     receive
-        {'DOWN', Ref, process, _, {status, Status}} -> halt(Status);
-        {'DOWN', Ref, process, _, Reason} -> halt(fault(io_lib:format("~0tp", [Reason])))
+        {status, Pid, Status} -> halt(Status);
+        {'DOWN', Ref, process, Pid, Reason} -> halt(fault(io_lib:format("~0tp", [Reason])))
     end.
 
 status(Args) ->

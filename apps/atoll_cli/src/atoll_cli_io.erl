@@ -45,7 +45,7 @@ say_over(Text) ->
 -spec columns() -> pos_integer() | none.
 columns() ->
     case string:to_integer(os:getenv("ATOLL_STDERR_COLUMNS", "")) of
-        {N, []} when N > 0 -> N;
+        {N, []} when is_integer(N), N > 0 -> N;
         _ -> none
     end.
 

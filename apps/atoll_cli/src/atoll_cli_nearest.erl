@@ -4,11 +4,11 @@
 -export([of_words/2]).
 
 %% @doc The nearest of the words, if it is near enough to be worth a question:
-%% at most a third of its letters away. `none' if it is longer than any word.
+%% about a third of its letters away at most. `none' if it is longer than any word.
 -spec of_words(string(), [string()]) -> {ok, string()} | none.
 of_words(Typed, Words) ->
     Near = [{D, W} || W <- Words, length(Typed) =< 2 * length(W),
-                      D <- [distance(Typed, W)], 3 * D =< max(3, length(W))],
+                      D <- [distance(Typed, W)], 3 * D =< length(W) + 2],
     case lists:sort(Near) of
         [{_, Word} | _] -> {ok, Word};
         [] -> none

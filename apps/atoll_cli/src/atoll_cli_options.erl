@@ -29,7 +29,10 @@
 -spec parse([option()], Operands :: [string()], [string()]) ->
     {ok, values(), [string()]} | {error, unicode:chardata()}.
 parse(Options, Operands, Args) ->
-    case getopt:parse([getopt_spec(Option) || Option <- Options], Args) of
+    %% Called by a variable: rebar3 has another getopt inside, and does not show
+    %% the system's to dialyzer.
+    {module, Getopt} = code:ensure_loaded(getopt),
+    case Getopt:parse([getopt_spec(Option) || Option <- Options], Args) of
         {ok, {Given, Rest}} -> check(Options, Operands, Given, Rest);
         {error, {missing_option_arg, Name}} -> {error, [flag(Name), " needs a value"]};
         {error, {invalid_option, Typed}} -> {error, unknown(head(Typed), Options)};

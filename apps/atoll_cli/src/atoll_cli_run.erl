@@ -42,14 +42,17 @@ run(Cluster, #{mode := Mode} = Task) ->
     ok = atoll_cli_io:say_over(["Running Orbit in mode ", atom_to_list(Mode)]),
     Spec = (maps:remove(nodes, Task))#{nodes => atoll_cluster:nodes(Cluster)},
     Pulse = atoll_cli_pulse:start_link(Cluster),
-    {Runner, Ref} = spawn_monitor(fun() -> exit({answer, call(Cluster, Spec)}) end),
-    Answer = await(Cluster, Pulse, Ref),
+    Self = self(),
+    Runner = spawn_link(fun() -> Self ! {answer, self(), call(Cluster, Spec)} end),
+    Answer = await(Cluster, Runner, Pulse),
     ok = atoll_cli_io:say_over(""),
-    true = demonitor(Ref, [flush]),
-    true = exit(Runner, kill),
-    true = unlink(Pulse),
-    true = exit(Pulse, kill),
+    ok = lists:foreach(fun end_process/1, [Runner, Pulse]),
     Answer.
+
+%% What it may have said already is of no use any more, and goes with its pid.
+end_process(Pid) ->
+    true = unlink(Pid),
+    true = exit(Pid, kill).
 
 call(Cluster, #{nodes := [First | _]} = Spec) ->
     try atoll_cluster:call(Cluster, First, orbit, run, [Spec], infinity) of
@@ -59,9 +62,9 @@ call(Cluster, #{nodes := [First | _]} = Spec) ->
         error:Reason -> {error, atoll_cluster:format_error(Reason)}
     end.
 
-await(Cluster, Pulse, Ref) ->
+await(Cluster, Runner, Pulse) ->
     receive
-        {'DOWN', Ref, process, _, {answer, Answer}} ->
+        {answer, Runner, Answer} ->
             Answer;
         {atoll_cluster, Cluster, {node_down, Node, _}} ->
             {error, io_lib:format("Node ~ts was lost during the run.", [Node])};
