@@ -58,7 +58,7 @@ boot_reason(Reason) -> text("~0tP", [Reason, 20]).
 
 %% The node's last words, on one line.
 said(Said) ->
-    case string:lexemes(printable(Said), " \n\r\t") of
+    case string:lexemes(printable(Said), [$\s, $\n, $\r, $\t, "\r\n"]) of
         [] -> "";
         Words -> [", saying: ", lists:join(" ", Words)]
     end.

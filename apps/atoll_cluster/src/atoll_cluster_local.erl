@@ -137,7 +137,8 @@ code_path() ->
     case [filename:absname(Dir) || Dir <- code:get_path(), Dir =/= ".",
             not lists:prefix(Otp, filename:split(Dir)), filelib:is_dir(Dir)] of
         [] -> [];
-        Dirs -> ["-pa" | Dirs]
+        %% The last one given comes first on the node.
+        Dirs -> ["-pa" | lists:reverse(Dirs)]
     end.
 
 erl() ->

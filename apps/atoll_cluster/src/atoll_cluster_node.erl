@@ -19,8 +19,9 @@
     out := file:filename()
 }.
 
-%% How much of what the node said goes into the error when it does not start.
--define(SAID_BYTES, 600).
+%% How much of what the node said goes into the error when it does not start:
+%% the beginning, since a usage text or a stack trace may follow.
+-define(SAID_BYTES, 300).
 
 %% @doc Starts the node in a process of its own.
 -spec start_link(job()) -> pid().
@@ -43,6 +44,8 @@ run(Starter, #{out := Out} = Job) ->
     end.
 
 start(#{driver := Driver, place := Place, spec := #{node := Node} = Spec, out := Out} = Job) ->
+    %% A node that is started again has said something before.
+    Before = filelib:file_size(Out),
     case Driver:start_node(Spec, Place) of
         {ok, Handle} ->
             Target = atoll_cluster_call:target(Node, Driver, Handle),
@@ -54,7 +57,7 @@ start(#{driver := Driver, place := Place, spec := #{node := Node} = Spec, out :=
                     Error
             end;
         {error, Reason} ->
-            {error, {node_failed, Node, Reason, said(Out)}}
+            {error, {node_failed, Node, Reason, said(Out, Before)}}
     end.
 
 start_apps(Target, #{apps := Apps, spec := #{boot_timeout := Timeout}}) ->
@@ -71,11 +74,9 @@ start_apps(#{node := Node} = Target, [App | Apps], Timeout) ->
         {raised, _, Reason, _} -> {error, {app_failed, Node, App, Reason}}
     end.
 
-said(Out) ->
+said(Out, Before) ->
     case file:read_file(Out) of
-        {ok, Bin} ->
-            Size = byte_size(Bin),
-            binary:part(Bin, Size, -min(Size, ?SAID_BYTES));
-        {error, _} ->
-            <<>>
+        {ok, <<_:Before/binary, Said:?SAID_BYTES/binary, _/binary>>} -> <<Said/binary, " ...">>;
+        {ok, <<_:Before/binary, Said/binary>>} -> Said;
+        {error, _} -> <<>>
     end.

@@ -1,0 +1,36 @@
+-module(atoll_cluster_options_tests).
+-include_lib("eunit/include/eunit.hrl").
+
+-define(check(Options), atoll_cluster_options:check(Options)).
+
+defaults_fill_what_is_not_given_test() ->
+    {ok, Config} = ?check(#{nodes => 3}),
+    ?assertMatch(#{nodes := 3, connect_all := true, apps := [], args := [],
+        boot_timeout := 30000, driver := atoll_cluster_local}, Config),
+    ?assert(maps:get(parallel, Config) > 0).
+
+made_up_names_differ_test() ->
+    {ok, #{name := A}} = ?check(#{nodes => 1}),
+    {ok, #{name := B}} = ?check(#{nodes => 1}),
+    ?assertNotEqual(A, B),
+    ?assertMatch({ok, #{name := A}}, ?check(#{nodes => 1, name => A})).
+
+every_bad_value_is_named_by_its_key_test_() ->
+    Bad = [
+        {nodes, 0}, {nodes, -1}, {nodes, 1.5}, {nodes, "3"},
+        {name, ""}, {name, "1a"}, {name, "a b"}, {name, "a/b"}, {name, ".a"}, {name, "a\n"},
+        {name, lists:duplicate(41, $a)}, {name, atom}, {name, <<"a">>}, {name, "a@b"},
+        {connect_all, yes}, {apps, kernel}, {apps, ["kernel"]}, {apps, [a | b]},
+        {args, "-x"}, {args, [x]}, {args, ["a\0b"]}, {args, [[16#D800]]}, {args, ["a" | b]},
+        {parallel, 0}, {boot_timeout, infinity}, {boot_timeout, 0},
+        {progress, fun(_) -> ok end}, {driver, lists}, {driver, no_such_module}, {color, red}
+    ],
+    [{lists:flatten(io_lib:format("~p", [KV])),
+        ?_assertMatch({error, {bad_option, Key, _}}, ?check(maps:merge(#{nodes => 1}, #{Key => Value})))}
+     || {Key, Value} = KV <- Bad].
+
+the_number_of_nodes_must_be_given_test() ->
+    ?assertEqual({error, {bad_option, nodes, "is missing"}}, ?check(#{})).
+
+options_are_a_map_test() ->
+    ?assertMatch({error, {bad_option, [{nodes, 1}], _}}, ?check([{nodes, 1}])).
