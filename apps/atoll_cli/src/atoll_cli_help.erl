@@ -3,6 +3,7 @@
 -behaviour(atoll_cli_command).
 
 -export([summary/0, options/0, operands/0, examples/0, run/2]).
+-export([page/2]).
 
 -spec summary() -> string().
 summary() -> "say how a command is used".
@@ -35,6 +36,8 @@ overview() ->
         "\n\"atoll COMMAND --help\" says more.\n"
     ].
 
+%% @doc How a command is used.
+-spec page(string(), module()) -> iolist().
 page(Name, Module) ->
     [
         ["usage: ", lists:join($\s, ["atoll", Name | forms(Module)]), "\n\n"],

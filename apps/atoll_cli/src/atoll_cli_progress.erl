@@ -2,7 +2,7 @@
 %% which is gone when it is full, and a few plain lines elsewhere.
 -module(atoll_cli_progress).
 
--export([bar/1, render/4]).
+-export([bar/1, now_doing/1, done/0, render/4]).
 
 -type total() :: pos_integer().
 
@@ -12,6 +12,19 @@
 -spec bar(Label :: string()) -> fun((Done :: non_neg_integer(), total()) -> ok).
 bar(Label) ->
     fun(Done, Total) -> show(render(atoll_cli_io:columns(), Label, Done, Total)) end.
+
+%% @doc Says what is being done that cannot tell how far it is.
+-spec now_doing(unicode:chardata()) -> ok.
+now_doing(Text) ->
+    case atoll_cli_io:columns() of
+        none -> atoll_cli_io:say(Text);
+        _ -> atoll_cli_io:say_over(Text)
+    end.
+
+%% @doc Takes what stands on the terminal away.
+-spec done() -> ok.
+done() ->
+    atoll_cli_io:say_over("").
 
 show({over, Text}) -> atoll_cli_io:say_over(Text);
 show({line, Text}) -> atoll_cli_io:say(Text);

@@ -52,5 +52,5 @@ to_integer(Text) ->
     end.
 
 range(1, infinity) -> "above 0";
-range(Min, infinity) -> ["of at least ", integer_to_list(Min)];
-range(Min, Max) -> ["from ", integer_to_list(Min), " to ", integer_to_list(Max)].
+range(Min, infinity) -> ["of at least ", atoll_cli_table:count(Min)];
+range(Min, Max) -> ["from ", atoll_cli_table:count(Min), " to ", atoll_cli_table:count(Max)].

@@ -39,13 +39,13 @@ orbit(#{nodes := Count, mode := Mode} = Task) ->
 %% The run is called from a process of its own: a node that dies or falls silent
 %% may take the answer with it, and this process hears of that instead.
 run(Cluster, #{mode := Mode} = Task) ->
-    ok = atoll_cli_io:say_over(["Running Orbit in mode ", atom_to_list(Mode)]),
+    ok = atoll_cli_progress:now_doing(["Running Orbit in mode ", atom_to_list(Mode)]),
     Spec = (maps:remove(nodes, Task))#{nodes => atoll_cluster:nodes(Cluster)},
     Pulse = atoll_cli_pulse:start_link(Cluster),
     Self = self(),
     Runner = spawn_link(fun() -> Self ! {answer, self(), call(Cluster, Spec)} end),
     Answer = await(Cluster, Runner, Pulse),
-    ok = atoll_cli_io:say_over(""),
+    ok = atoll_cli_progress:done(),
     ok = lists:foreach(fun end_process/1, [Runner, Pulse]),
     Answer.
 

@@ -18,6 +18,7 @@ examples() -> ["atoll status", "atoll status --json"].
 
 -spec run(atoll_cli_options:values(), [string()]) -> atoll_cli_command:outcome().
 run(#{json := Json}, []) ->
+    ok = know_the_answer(),
     Asked = [{Name, atoll_cluster:ask(Name, status)} || #{name := Name} <- atoll_cluster:running()],
     Clusters = [Status || {_, {ok, Status}} <- Asked],
     ok = show(Json, Clusters),
@@ -26,6 +27,16 @@ run(#{json := Json}, []) ->
         [] -> ok;
         [Reason | _] -> {failed, atoll_cluster:format_error(Reason)}
     end.
+
+%% No atom is made of what another VM answers: the keys of the answer are known
+%% here only once the modules that they are from are loaded.
+know_the_answer() ->
+    case application:load(atoll_cluster) of
+        ok -> ok;
+        {error, {already_loaded, _}} -> ok
+    end,
+    {ok, Modules} = application:get_key(atoll_cluster, modules),
+    code:ensure_modules_loaded(Modules).
 
 show(true, Clusters) ->
     atoll_cli_io:print_json({[{clusters, [cluster_json(C) || C <- Clusters]}]});
