@@ -69,6 +69,7 @@ start(Options, Link) ->
                 %% none may be left.
                 Class:Reason:Stack ->
                     ok = stop(Cluster),
+                    ok = flush(Cluster),
                     erlang:raise(Class, Reason, Stack)
             after
                 erlang:demonitor(Ref, [flush])
@@ -90,6 +91,12 @@ await_started(Cluster, Ref, Progress) ->
             {error, stopped};
         {'DOWN', Ref, process, Cluster, Reason} ->
             {error, Reason}
+    end.
+
+flush(Cluster) ->
+    receive
+        {atoll_cluster, Cluster, _} -> flush(Cluster)
+    after 0 -> ok
     end.
 
 %% @doc Takes every node down, and returns when all processes are gone.

@@ -8,6 +8,7 @@
 -module(atoll_cluster_call).
 
 -export([target/3, call/3, multicall/3]).
+-export([run/2]).
 
 -export_type([target/0, error/0, raised/0, mfa_/0]).
 
@@ -71,9 +72,14 @@ begin_call(#{node := Node, unanswered := Unanswered} = Target, MFA) ->
             atomics:sub(Unanswered, 1, 1),
             {error, {busy, Node}};
         _ ->
-            {_, Ref} = spawn_monitor(fun() -> exit({?MODULE, apply_on(Target, MFA)}) end),
+            {_, Ref} = spawn_monitor(?MODULE, run, [Target, MFA]),
             {Node, Ref}
     end.
+
+%% @private
+-spec run(target(), mfa_()) -> no_return().
+run(Target, MFA) ->
+    exit({?MODULE, apply_on(Target, MFA)}).
 
 apply_on(#{node := Node, driver := Driver, handle := Handle, unanswered := Unanswered}, {M, F, A}) ->
     try Driver:call(Handle, M, F, A) of

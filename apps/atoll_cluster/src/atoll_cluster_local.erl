@@ -66,7 +66,7 @@ start_node(#{node := Node, boot_timeout := Timeout} = Spec, #{pids := Pids} = Pl
     catch
         exit:Reason ->
             %% peer only closed the connection; a node that hangs may not see it.
-            kill_registered(Pids, Node),
+            ok = kill_registered(Pids, Node),
             {error, boot_error(Reason)}
     end.
 
@@ -181,7 +181,8 @@ kill_registered(Pids, Node) ->
     case atoll_cluster_rundir:find(Pids, Node) of
         {ok, Process} ->
             _ = atoll_cluster_os:signal(Process, kill),
-            await(Process, gone, deadline(?SIGNAL_MS));
+            _ = await(Process, gone, deadline(?SIGNAL_MS)),
+            ok;
         gone ->
             ok
     end.

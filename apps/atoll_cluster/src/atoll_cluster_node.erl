@@ -1,7 +1,7 @@
 %% @doc The life of one node: a process of the cluster's VM that starts it,
 %% starts its applications, and ends when the node does.
 %%
-%% Its group leader, and so that of the control process it starts, is the
+%% Its group leader, and so that of the control process it starts, writes to the
 %% node's output file: what the node prints never reaches the VM's own output.
 %%
 %% The starter gets `{node_started, Pid, Target}', or the exit reason
@@ -9,6 +9,7 @@
 -module(atoll_cluster_node).
 
 -export([start_link/1]).
+-export([run/2]).
 
 -type job() :: #{
     driver := module(),
@@ -26,12 +27,13 @@
 %% @doc Starts the node in a process of its own.
 -spec start_link(job()) -> pid().
 start_link(Job) ->
-    Starter = self(),
-    proc_lib:spawn_link(fun() -> run(Starter, Job) end).
+    proc_lib:spawn_link(?MODULE, run, [self(), Job]).
 
+%% @private
+-spec run(Starter :: pid(), job()) -> no_return().
 run(Starter, #{out := Out} = Job) ->
-    {ok, Device} = file:open(Out, [append, {encoding, utf8}]),
-    true = group_leader(Device, self()),
+    {ok, Output} = atoll_cluster_output:start_link(Out),
+    true = group_leader(Output, self()),
     case start(Job) of
         {ok, #{handle := #{control := Control}} = Target} ->
             Ref = monitor(process, Control),

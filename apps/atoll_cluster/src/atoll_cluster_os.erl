@@ -30,6 +30,7 @@ self() ->
 -spec uid() -> non_neg_integer().
 uid() ->
     {ok, #file_info{uid = Uid}} = file:read_file_info("/proc/self"),
+    true = is_integer(Uid),
     Uid.
 
 %% @doc When a process started, if there is a process of that number.

@@ -123,17 +123,17 @@ stale() ->
 %% @doc The file of a node's logger.
 -spec log(file:filename(), node()) -> file:filename().
 log(Dir, Node) ->
-    filename:join([Dir, "log", atom_to_list(Node) ++ ".log"]).
+    Dir ++ "/log/" ++ atom_to_list(Node) ++ ".log".
 
 %% @doc The file of a node's output.
 -spec out(file:filename(), node()) -> file:filename().
 out(Dir, Node) ->
-    filename:join([Dir, "log", atom_to_list(Node) ++ ".out"]).
+    Dir ++ "/log/" ++ atom_to_list(Node) ++ ".out".
 
 %% @doc The socket of a cluster.
 -spec control(file:filename()) -> file:filename().
 control(Dir) ->
-    filename:join(Dir, "control").
+    Dir ++ "/control".
 
 %% @doc The living process that is registered for a node.
 -spec find(Pids :: file:filename(), node()) -> {ok, atoll_cluster_os:process()} | gone.

@@ -95,9 +95,9 @@
 
 %% @doc Starts the server, whose owner is Owner. What becomes of it the owner
 %% learns by its notices. Serve answers what comes in on the socket.
--spec start(pid(), atoll_cluster_options:config(), serve()) -> {ok, pid()} | {error, term()}.
+-spec start(pid(), atoll_cluster_options:config(), serve()) -> {ok, pid()}.
 start(Owner, Config, Serve) ->
-    gen_server:start(?MODULE, {Owner, Config, Serve}, []).
+    {ok, _} = gen_server:start(?MODULE, {Owner, Config, Serve}, []).
 
 %% @doc Takes the cluster down; returns when it is, or if it was.
 -spec stop(pid()) -> ok.
@@ -210,9 +210,9 @@ handle_call({restart, Node}, From, #state{phase = up} = State) ->
 handle_call({restart, _Node}, _From, State) ->
     {reply, {error, stopped}, State}.
 
--spec handle_cast(no_return(), #state{}) -> no_return().
-handle_cast(Request, _State) ->
-    error({unknown_cast, Request}).
+-spec handle_cast(term(), #state{}) -> {stop, term(), #state{}}.
+handle_cast(Request, State) ->
+    {stop, {unknown_cast, Request}, State}.
 
 -spec handle_info(Message, #state{}) -> {noreply, #state{}} | {stop, term(), #state{}} when
     Message ::

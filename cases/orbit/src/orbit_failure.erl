@@ -10,8 +10,10 @@
     {node_lost, node()}
     %% a process of the run ended there that should not have
     | {worker_failed, node(), Why :: term()}
-    %% left out of a group that it should be in
+    %% no process could be started there
     | {unreachable, node()}
+    %% of the s_group that it should be in
+    | {left_out, node()}
     %% both are in one group, and still there is no connection
     | {not_connected, node(), node()}
     %% new_s_group refused, on that node
@@ -19,10 +21,10 @@
     %% whoever had called orbit:run/1 is gone
     | caller_gone.
 
-%% @doc What the end of a linked process means.
--spec of_exit(pid(), term()) -> reason().
-of_exit(Pid, noconnection) -> {node_lost, node(Pid)};
-of_exit(Pid, Why) -> {worker_failed, node(Pid), Why}.
+%% @doc What the end of a linked process on that node means.
+-spec of_exit(node(), term()) -> reason().
+of_exit(Node, noconnection) -> {node_lost, Node};
+of_exit(Node, Why) -> {worker_failed, Node, Why}.
 
 %% @doc One plain sentence.
 -spec format(reason() | orbit_run:reason()) -> unicode:chardata().
@@ -33,7 +35,10 @@ format({worker_failed, Node, {undef, _}}) ->
 format({worker_failed, Node, Why}) ->
     say("A process of the run failed on node ~ts: ~0tp.", [Node, Why]);
 format({unreachable, Node}) ->
-    say("Node ~ts cannot be reached, or does not run Atoll.", [Node]);
+    say("Node ~ts cannot be reached.", [Node]);
+format({left_out, Node}) ->
+    say("Node ~ts was left out of its group: it cannot be reached, or does not run Atoll.",
+        [Node]);
 format({not_connected, Node, Other}) ->
     say("Node ~ts has no connection with ~ts, which is in the same group.", [Node, Other]);
 format({group_failed, Node, Why}) ->

@@ -25,7 +25,7 @@ make(Name, Nodes) ->
         {ok, Name, Members} ->
             case Nodes -- Members of
                 [] -> ok;
-                [Missing | _] -> {error, {unreachable, Missing}}
+                [Missing | _] -> {error, {left_out, Missing}}
             end;
         {error, Reason} ->
             {error, {group_failed, node(), Reason}}

@@ -131,8 +131,8 @@ handle(connect_deadline, Host) ->
     Host;
 handle({'EXIT', Submaster, _}, #host{submaster = Submaster} = Host) ->
     orphaned(Host);
-handle({'EXIT', Child, Why}, Host) ->
-    failed(orbit_failure:of_exit(Child, Why), Host).
+handle({'EXIT', _Child, Why}, Host) ->
+    failed(orbit_failure:of_exit(node(), Why), Host).
 
 %% In a mesh the program connects its nodes, as distributed Erlang does by
 %% itself at the first message; in groups the library has done it.

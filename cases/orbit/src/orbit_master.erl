@@ -48,7 +48,7 @@ run(Run) ->
     {Master, Ref} = spawn_monitor(?MODULE, init, [self(), Run]),
     receive
         {'DOWN', Ref, process, Master, {outcome, Outcome}} -> Outcome;
-        {'DOWN', Ref, process, Master, Why} -> {error, orbit_failure:of_exit(Master, Why)}
+        {'DOWN', Ref, process, Master, Why} -> {error, orbit_failure:of_exit(node(), Why)}
     end.
 
 %% @private
@@ -88,7 +88,7 @@ handle({result, Submaster, Tally}, #master{stage = collecting, began = Began} = 
 handle({failed, Reason}, Master) ->
     finish({error, Reason}, Master);
 handle({'EXIT', Submaster, Why}, #master{submaster = Submaster}) ->
-    exit({outcome, {error, orbit_failure:of_exit(Submaster, Why)}});
+    exit({outcome, {error, orbit_failure:of_exit(node(), Why)}});
 handle({'DOWN', Caller, process, _, _}, #master{caller = Caller} = Master) ->
     Master#master.submaster ! {failed, caller_gone},
     finish({error, caller_gone}, Master).

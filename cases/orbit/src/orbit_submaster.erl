@@ -70,9 +70,9 @@
     parent :: pid() | gone,
     meter :: orbit_meter:meter(),
     stage = building :: stage(),
-    %% processes below that are alive: hosts by their node, submasters
+    %% processes below that are alive, and their nodes: hosts, submasters
     hosts = #{} :: #{pid() => node()},
-    children = [] :: [pid()],
+    children = #{} :: #{pid() => node()},
     %% those of them that still owe their answer at this stage
     owing = [] :: [pid()],
     %% filled while building
@@ -146,7 +146,7 @@ handle(dump, #submaster{stage = running} = S) ->
 handle({result, Pid, Tally}, #submaster{stage = collecting, tally = Sum} = S) ->
     answered(Pid, S#submaster{tally = orbit_tally:add(Tally, Sum)});
 handle(halt, #submaster{stage = collected} = S) ->
-    ok = tell(S#submaster.children, halt, S),
+    ok = tell(maps:keys(S#submaster.children), halt, S),
     halt_below(S).
 
 %% What was under way when the end came is of no use any more.
@@ -173,11 +173,10 @@ own_groups(#submaster{id = Id} = S) ->
 %% The s_groups that its node is in, each with the number of its maker.
 all_groups(#submaster{run = #{mode := Mode}}) when Mode =:= par; Mode =:= mesh ->
     [];
-all_groups(#submaster{id = Id, run = Run, topology = Topology}) ->
+all_groups(#submaster{id = Id, run = Run, topology = Topology} = S) ->
     #{nodes := Nodes} = orbit_topology:group(Topology, Id),
-    Gateway = fun(Member) -> maps:get(gateway, orbit_topology:group(Topology, Member)) end,
     [{Id, {orbit_group:name(Run, group, Id), Nodes}}
-     | [{hd(Members), {orbit_group:name(Run, gateway, N), lists:map(Gateway, Members)}}
+     | [{hd(Members), {orbit_group:name(Run, gateway, N), [gateway(M, S) || M <- Members]}}
         || #{id := N, members := Members} <- orbit_topology:gateway_groups(Topology, Id)]].
 
 make_groups([{Name, Nodes} | Groups]) ->
@@ -189,12 +188,12 @@ make_groups([]) ->
     ok.
 
 start_others(#submaster{id = Id, run = Run, topology = Topology} = S) ->
-    Children = [start_link(self(), Child, Topology, Run)
+    Children = [{start_link(self(), Child, Topology, Run), gateway(Child, S)}
                 || Child <- orbit_topology:children(Topology, Id)],
     #{gateway := Gateway, nodes := Nodes} = orbit_topology:group(Topology, Id),
     Hosts = [{orbit_host:start_link(Node, self(), host_config(Node =:= Gateway, Nodes, S)), Node}
              || Node <- Nodes],
-    Started = S#submaster{children = Children, hosts = maps:from_list(Hosts)},
+    Started = S#submaster{children = maps:from_list(Children), hosts = maps:from_list(Hosts)},
     Started#submaster{owing = below(Started)}.
 
 host_config(IsGateway, Nodes, #submaster{run = #{workers := Workers} = Run} = S) ->
@@ -218,7 +217,7 @@ start(#submaster{id = Id, topology = Topology, directory = Directory} = S) ->
     Table = table(S),
     Start = #{own => Id, table => Table, workers => InOrder, gateways => Gateways,
               exits => exits(S), neighbours => []},
-    Neighbours = [maps:get(gateway, orbit_topology:group(Topology, N)) || N <- neighbours(S)],
+    Neighbours = [gateway(N, S) || N <- neighbours(S)],
     ok = maps:foreach(
         fun(Host, Node) when Node =:= Gateway ->
                 orbit_meter:send(Meter, control, Host, {start, Start#{neighbours := Neighbours}});
@@ -226,7 +225,7 @@ start(#submaster{id = Id, topology = Topology, directory = Directory} = S) ->
                 orbit_meter:send(Meter, control, Host, {start, Start})
         end,
         S#submaster.hosts),
-    ok = tell(S#submaster.children, {start, Directory}, S),
+    ok = tell(maps:keys(S#submaster.children), {start, Directory}, S),
     S#submaster{
         stage = running,
         upward = upward(S),
@@ -264,7 +263,7 @@ fail(Reason, S) ->
 neighbouring_submasters(#submaster{parent = Parent, children = Children} = S) ->
     Others = [Pid || N <- neighbours(S),
                      #{submaster := Pid} <- [maps:get(N, S#submaster.directory, none)]],
-    lists:usort([Pid || Pid <- [Parent | Children], is_pid(Pid)] ++ Others).
+    lists:usort([Pid || Pid <- [Parent | maps:keys(Children)], is_pid(Pid)] ++ Others).
 
 halt_below(#submaster{hosts = Hosts} = S) ->
     ok = tell(maps:keys(Hosts), halt, S),
@@ -274,9 +273,9 @@ halt_below(#submaster{hosts = Hosts} = S) ->
 close(#submaster{stage = closing} = S) ->
     S;
 close(#submaster{children = Children} = S) ->
-    ok = tell(Children, close, S),
+    ok = tell(maps:keys(Children), close, S),
     _ = erlang:send_after(?TAKE_DOWN_MS, self(), {overdue, closing}),
-    advance_if_answered(S#submaster{stage = closing, owing = Children}).
+    advance_if_answered(S#submaster{stage = closing, owing = maps:keys(Children)}).
 
 %% A linked process has ended. Hosts do so when they are told to halt, and
 %% submasters below when they are told to close.
@@ -286,13 +285,15 @@ ended(Parent, Why, #submaster{parent = Parent, stage = Stage} = S) ->
         halting -> Orphan#submaster{failed = true};
         halted -> close(Orphan#submaster{failed = true});
         closing -> Orphan;
-        _ -> fail(orbit_failure:of_exit(Parent, Why), Orphan)
+        _ -> fail(orbit_failure:of_exit(node(Parent), Why), Orphan)
     end;
 ended(Pid, Why, #submaster{hosts = Hosts, children = Children, stage = Stage} = S) ->
-    Left = S#submaster{hosts = maps:remove(Pid, Hosts), children = lists:delete(Pid, Children)},
-    case lists:member(Stage, [halting, halted, closing]) of
-        true -> answered(Pid, Left);
-        false -> fail(orbit_failure:of_exit(Pid, Why), Left)
+    #{Pid := Node} = maps:merge(Hosts, Children),
+    Left = S#submaster{hosts = maps:remove(Pid, Hosts), children = maps:remove(Pid, Children)},
+    case Stage of
+        _ when Stage =:= halting; Stage =:= halted; Stage =:= closing -> answered(Pid, Left);
+        building when Why =:= noconnection -> fail({unreachable, Node}, Left);
+        _ -> fail(orbit_failure:of_exit(Node, Why), Left)
     end.
 
 delete_groups(#submaster{failed = true} = S) ->
@@ -332,7 +333,10 @@ advance(#submaster{stage = closing} = S) ->
     exit(normal).
 
 below(#submaster{hosts = Hosts, children = Children}) ->
-    maps:keys(Hosts) ++ Children.
+    maps:keys(Hosts) ++ maps:keys(Children).
+
+gateway(Id, #submaster{topology = Topology}) ->
+    maps:get(gateway, orbit_topology:group(Topology, Id)).
 
 neighbours(#submaster{id = Id, topology = Topology}) ->
     orbit_topology:neighbours(Topology, Id).

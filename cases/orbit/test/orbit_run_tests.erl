@@ -52,5 +52,5 @@ every_failure_of_a_run_has_a_sentence_that_names_the_node_test_() ->
     [?_assertNotEqual(nomatch, string:find(orbit:format_error(Reason), "n1@h"))
      || Reason <- [
          {node_lost, n1@h}, {worker_failed, n1@h, killed}, {worker_failed, n1@h, {undef, []}},
-         {unreachable, n1@h}, {not_connected, n1@h, n2@h}, {group_failed, n1@h, timeout}
+         {unreachable, n1@h}, {left_out, n1@h}, {not_connected, n1@h, n2@h}, {group_failed, n1@h, timeout}
      ]].

@@ -38,27 +38,26 @@ the_vertices_are_there_only_if_asked_for_test() ->
     ?assertNot(is_map_key(vertices, Result)).
 
 a_run_leaves_no_process_test() ->
-    Before = processes(),
     {ok, _} = orbit:run(#{generators => g124, space => 1000, mode => par}),
-    ?assertEqual([], [P || P <- processes() -- Before, is_of_orbit(P)]).
+    ?assertEqual([], orbit_probe:of_runs()).
 
 a_worker_that_is_killed_ends_the_run_with_an_error_test() ->
     {Run, Ref} = spawn_run(),
     exit(started(orbit_worker), kill),
     ?assertEqual({error, {worker_failed, node(), killed}}, outcome(Run, Ref)),
-    ?assertEqual([], [P || P <- processes(), is_of_orbit(P)]).
+    ?assertEqual([], orbit_probe:of_runs()).
 
 a_message_that_nobody_knows_crashes_its_process_and_ends_the_run_test_() ->
     {setup, fun silence/0, fun logger:set_primary_config/1, [{atom_to_list(Module), fun() ->
         {Run, Ref} = spawn_run(),
         started(Module) ! no_such_message,
         ?assertMatch({error, {worker_failed, _, {_, [_ | _]}}}, outcome(Run, Ref)),
-        orbit_wait:until(fun() -> not lists:any(fun is_of_orbit/1, processes()) end)
+        orbit_wait:until(fun() -> orbit_probe:of_runs() =:= [] end)
     end} || Module <- [orbit_worker, orbit_host, orbit_submaster, orbit_master]]}.
 
 a_caller_that_dies_takes_the_run_with_it_test() ->
     {Run, _} = spawn_run(),
-    Monitors = [monitor(process, P) || P <- processes(), is_of_orbit(P)],
+    Monitors = [monitor(process, P) || {_, P} <- orbit_probe:of_runs()],
     exit(Run, kill),
     [receive {'DOWN', Ref, process, _, _} -> ok after 5_000 -> error(still_alive) end
      || Ref <- Monitors].
@@ -86,18 +85,8 @@ outcome(Run, Ref) ->
 %% A process of this module.
 started(Module) ->
     orbit_wait:until(fun() ->
-        Init = {initial_call, {Module, init, arity(Module)}},
-        lists:search(fun(P) -> process_info(P, initial_call) =:= Init end, processes())
+        case orbit_probe:of_runs(Module) of
+            [P | _] -> {value, P};
+            [] -> false
+        end
     end).
-
-arity(orbit_worker) -> 3;
-arity(orbit_submaster) -> 3;
-arity(_) -> 2.
-
-is_of_orbit(P) ->
-    case process_info(P, initial_call) of
-        {initial_call, {Module, init, _}} ->
-            lists:prefix("orbit_", atom_to_list(Module));
-        _ ->
-            false
-    end.

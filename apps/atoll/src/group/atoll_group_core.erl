@@ -11,8 +11,10 @@
 %%
 %% <b>Promises.</b>
 %% <ul>
-%% <li>Operations on one group by nodes that are connected happen one after the
-%%   other: each caller gets the answer it would have got alone at that moment.</li>
+%% <li>Operations that change a group, run by nodes that are connected, happen one
+%%   after the other: each has the answer and the effect it would have had alone
+%%   at that moment, and whoever asks after it was answered sees it. An answer
+%%   that changes nothing says what the asked node knew.</li>
 %% <li>No two operations wait for each other for ever (see the lock), and no node
 %%   waits for another inside its own process: every step is a message.</li>
 %% <li>A node that is down is left out of a new group, or hears of a change when
@@ -23,14 +25,16 @@
 %% <li>A node is in at most one group of a name.</li>
 %% <li>Nodes that were cut off from each other hold the same view again soon after
 %%   they are connected: they exchange digests when a connection comes up, and
-%%   with a random fellow member every `gossip_ms'.</li>
+%%   with a random node that is or was in one of their groups every `gossip_ms'.</li>
 %% <li>A member that was killed and started again is back in its groups as soon
 %%   as one fellow member is connected with it.</li>
 %% </ul>
 %%
 %% <b>Not promised.</b> There is no quorum: both sides of a partition may change a
-%% group, and the changes are merged afterwards (a deletion wins; for each node
-%% the later operation wins). Two sides that each made a group of one name keep
+%% group, and the changes are merged when nodes of both are connected again (a
+%% deletion wins; for each node the later operation wins). Members look for each
+%% other; two sides that removed each other do not, and keep their parts until a
+%% program connects them: then all who were removed are out. Two sides that each made a group of one name keep
 %% both, unless a node finds itself in two: it leaves the younger. A node
 %% remembers `max_graves' groups that it left or that were deleted; a member that
 %% was cut off while more than that many were deleted may bring one back.
@@ -57,7 +61,7 @@
     operation_ms := pos_integer(),
     %% How long an operation waits for the members to be ready.
     settle_ms := pos_integer(),
-    %% How often a digest goes to a random fellow member.
+    %% How often a digest goes to a random node of this node's groups.
     gossip_ms := pos_integer(),
     %% Bounds: operations run here at once, turns asked of this node at once,
     %% groups remembered that this node is not in.
@@ -312,9 +316,13 @@ lost(Peer, Op, State) ->
     case {atoll_group_op:phase(Op), atoll_group_op:status(Peer, Op)} of
         {settling, _} ->
             settled(Peer, Op, State);
-        {taking, Status} when Status =:= asked; Status =:= waiting; Status =:= granted ->
+        {taking, connecting} ->
+            State;
+        {taking, none} ->
+            State;
+        {taking, _} ->
             decided(answer(Peer, gone, Op), State);
-        _ ->
+        {resting, _} ->
             State
     end.
 
@@ -403,7 +411,14 @@ change(View0, Op0, State0) ->
     #{settle_ms := Ms} = State1#state.options,
     State2 = share(View, learn(View, State1)),
     State3 = lists:foldl(
-        fun(Node, S) -> release(Node, atoll_group_view:id(View), Op0, S) end, State2, Granted
+        fun(Node, S) ->
+            case lists:member(Node, Granted) of
+                true -> release(Node, atoll_group_view:id(View), Op0, S);
+                false -> release(Node, none, Op0, S)
+            end
+        end,
+        State2,
+        atoll_group_op:asked(Op0)
     ),
     State4 = effects(
         [
@@ -471,7 +486,9 @@ grant(Stamp, #state{turns = Turns, store = Store} = State) ->
         {join, Own} when Own =/= none ->
             case atoll_group_view:id(Own) of
                 Id -> tell(Stamp, {turn, Stamp, Attempt, granted, Own}, State);
-                _ -> end_turn(Stamp, tell(Stamp, {turn, Stamp, Attempt, refused}, State))
+                %% It keeps the turn: what made us refuse must still be true
+                %% when the others have answered.
+                _ -> tell(Stamp, {turn, Stamp, Attempt, refused}, State)
             end;
         _ ->
             View = atoll_group_store:find(Id, Store),
@@ -539,7 +556,7 @@ compare(Kind, Theirs, Peer, #state{store = Store} = State0) ->
 
 gossip(#state{rand = Rand0, store = Store} = State0) ->
     State = State0#state{gossiping = false},
-    case [Peer || Peer <- atoll_group_store:fellows(Store), is_up(Peer, State)] of
+    case [Peer || Peer <- atoll_group_store:acquaintances(Store), is_up(Peer, State)] of
         [] ->
             State;
         Peers ->

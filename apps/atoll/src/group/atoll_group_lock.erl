@@ -19,7 +19,7 @@
 %% holder is cut off ends with the connection.
 -module(atoll_group_lock).
 
--export([new/0, request/2, release/2, holder/1, all/1]).
+-export([new/0, request/2, release/2, holder/1, waiting/1]).
 
 -export_type([lock/0]).
 
@@ -70,7 +70,6 @@ release(Stamp, #lock{waiting = Waiting} = Lock) ->
 -spec holder(lock()) -> none | atoll_group_view:stamp().
 holder(#lock{holder = Holder}) -> Holder.
 
-%% @doc Everybody who holds or waits.
--spec all(lock()) -> [atoll_group_view:stamp()].
-all(#lock{holder = none}) -> [];
-all(#lock{holder = Holder, waiting = Waiting}) -> [Holder | Waiting].
+%% @doc Who waits for it, the next first.
+-spec waiting(lock()) -> [atoll_group_view:stamp()].
+waiting(#lock{waiting = Waiting}) -> Waiting.

@@ -102,7 +102,7 @@ in_status(Wanted, #op{answers = Answers}) ->
 
 %% @doc Every node that may hold a turn for it.
 -spec asked(op()) -> [node()].
-asked(Op) -> in_status([asked, waiting, granted], Op).
+asked(Op) -> in_status([asked, waiting, granted, refused], Op).
 
 %% @doc Whether every node concerned has decided.
 -spec is_decided(op()) -> boolean().

@@ -5,7 +5,7 @@
 %% Graves are bounded; beyond the bound the oldest is forgotten and counted.
 -module(atoll_group_store).
 
--export([new/2, learn/2, own/1, own/2, find/2, fellows/1, rivals/1]).
+-export([new/2, learn/2, own/1, own/2, find/2, fellows/1, acquaintances/1, rivals/1]).
 -export([digests/2, missing/3, differs/3, graves_dropped/1]).
 
 -export_type([store/0, digests/0]).
@@ -80,6 +80,11 @@ find(Id, #store{views = Views}) ->
 -spec fellows(store()) -> [node()].
 fellows(#store{self = Self} = Store) ->
     lists:usort([N || View <- own(Store), N <- atoll_group_view:members(View), N =/= Self]).
+
+%% @doc The other nodes that are or were in this node's groups, sorted.
+-spec acquaintances(store()) -> [node()].
+acquaintances(#store{self = Self} = Store) ->
+    lists:usort([N || View <- own(Store), N <- atoll_group_view:nodes(View), N =/= Self]).
 
 %% @doc Groups that this node should leave: it is also in an older one of the same name.
 -spec rivals(store()) -> [view()].

@@ -29,6 +29,7 @@
 -record(view, {
     id :: id(),
     registers :: #{node() => {in | out, stamp()}},
+    %% In the order of terms `false' is before any stamp.
     deleted = false :: false | stamp()
 }).
 
@@ -56,7 +57,7 @@ all(Status, Nodes, Stamp) ->
 
 %% @doc The group is gone, for good.
 -spec delete(stamp(), view()) -> view().
-delete(Stamp, #view{deleted = Deleted} = View) -> View#view{deleted = first(Deleted, Stamp)}.
+delete(Stamp, #view{deleted = Deleted} = View) -> View#view{deleted = max(Deleted, Stamp)}.
 
 %% @doc What both views know together. They must be of the same group.
 -spec merge(view(), view()) -> view().
@@ -64,14 +65,10 @@ merge(#view{id = Id} = A, #view{id = Id} = B) ->
     Registers = maps:merge_with(
         fun(_, R1, R2) -> later(R1, R2) end, A#view.registers, B#view.registers
     ),
-    #view{id = Id, registers = Registers, deleted = first(A#view.deleted, B#view.deleted)}.
+    #view{id = Id, registers = Registers, deleted = max(A#view.deleted, B#view.deleted)}.
 
 later({_, S1} = R1, {_, S2}) when S1 > S2 -> R1;
 later(_, R2) -> R2.
-
-first(false, Stamp) -> Stamp;
-first(Stamp, false) -> Stamp;
-first(S1, S2) -> min(S1, S2).
 
 %% @doc The group's identity.
 -spec id(view()) -> id().

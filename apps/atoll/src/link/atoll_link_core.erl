@@ -46,10 +46,8 @@
 %% Whoever wants; a pid on a real node, opaque here.
 
 -type usage() ::
-    %% Not connected.
-    down
-    %% It could not be read; so it counts as in use.
-    | unknown
+    %% Not connected, or it could not be read: that counts as in use.
+    unknown
     | #{
         %% Monitors and links across the connection, in either direction.
         uses := non_neg_integer(),
@@ -208,7 +206,7 @@ release(Node, #peer{up = true} = Peer, #state{options = #{linger_ms := Ms}} = St
 release(Node, #peer{phase = {waiting, _}}, State) ->
     forget(Node, State, [{cancel, {retry, Node}}]);
 release(Node, #peer{phase = {trying, _}} = Peer, State) ->
-    %% The attempt may still succeed; `connected' decides.
+    %% The attempt may still succeed; then it lingers.
     store(Node, Peer, State, []).
 
 owner_wants(Owner, #state{owners = Owners} = State) ->
@@ -227,23 +225,20 @@ owner_unwants(Owner, #state{owners = Owners} = State) ->
 
 %% Connecting
 
-connected(Success, Node, #peer{phase = {trying, _}, owners = Owners} = Peer, State) when
+connected(true, _Node, _Peer, State) ->
+    %% `up' came before, or is on its way: it comes for every connection.
+    {State, []};
+connected(false, Node, #peer{phase = {trying, _}, owners = Owners}, State) when
     map_size(Owners) =:= 0
 ->
-    %% Unwanted while it was being made.
-    #state{options = #{linger_ms := Ms}} = State,
-    case Success of
-        true -> linger(Node, Ms, Peer, State);
-        false -> forget(Node, State, [])
-    end;
-connected(Success, Node, #peer{phase = {trying, Last}} = Peer, State0) ->
-    %% After a success `up' is on its way; if the connection was lost again
-    %% before we heard of it, the pause leads to the next attempt.
+    %% Unwanted while it was tried.
+    forget(Node, State, []);
+connected(false, Node, #peer{phase = {trying, Last}} = Peer, State0) ->
     {Ms, State} = pause(Last, State0),
-    Notices = [{notify, {unreachable, Node}} || not Success],
-    store(Node, Peer#peer{phase = {waiting, Ms}}, State, [{timer, {retry, Node}, Ms} | Notices]);
-connected(_Success, _Node, _Peer, State) ->
-    %% `up' came first.
+    Effects = [{timer, {retry, Node}, Ms}, {notify, {unreachable, Node}}],
+    store(Node, Peer#peer{phase = {waiting, Ms}}, State, Effects);
+connected(false, _Node, _Peer, State) ->
+    %% It was the peer's attempt that succeeded.
     {State, []}.
 
 pause(Last, #state{options = #{retry_min_ms := Min, retry_max_ms := Max}} = State) ->
@@ -294,8 +289,6 @@ linger_over(Node, #peer{phase = {asking, Ms}} = Peer, State) ->
 usage(asked, Usage, Node, #peer{owners = Owners}, State) ->
     Agreed = map_size(Owners) =:= 0 andalso unused(Usage),
     {State, [{send, Node, {close, Agreed}}]};
-usage(reading, down, Node, #peer{phase = {reading, _}, up = false}, State) ->
-    forget(Node, State, []);
 usage(reading, #{uses := 0, traffic := Now}, Node, #peer{phase = {reading, Ms}} = Peer, State) ->
     case Peer of
         #peer{traffic = Now} ->

@@ -21,10 +21,10 @@ read(Node) ->
                         traffic => proplists:get_value(in, Info) + proplists:get_value(out, Info)
                     };
                 _ ->
-                    down
+                    unknown
             end;
         {error, bad_node} ->
-            down
+            unknown
     end.
 
 %% @doc The number of monitors and links across the connection with `Node' in a
@@ -32,7 +32,8 @@ read(Node) ->
 -spec uses(node(), unicode:chardata()) -> non_neg_integer().
 uses(Node, Text) ->
     Lines = string:split(unicode:characters_to_binary(Text), "\n", all),
-    Name = unicode:characters_to_binary(io_lib:format("Name: ~tw", [Node])),
+    %% The runtime quotes every name of a node, io_lib only those that need it.
+    Name = <<"Name: '", (atom_to_binary(Node))/binary, "'">>,
     uses(Lines, Name, 0).
 
 uses([], _Name, N) -> N;

@@ -1,0 +1,201 @@
+%% The group protocol in virtual time: what its module promises.
+-module(atoll_group_core_tests).
+
+-include_lib("proper/include/proper.hrl").
+-include_lib("eunit/include/eunit.hrl").
+
+-define(NODES, [n1, n2, n3, n4, n5]).
+
+%% Counterexamples that once failed stay here: {Property, Counterexample}.
+-define(REGRESSIONS, []).
+
+properties_test_() ->
+    [
+        {Title, {timeout, 200, ?_assert(proper:quickcheck(Property, [quiet, {to_file, user}, {numtests, N}]))}}
+     || {Title, Property, N} <- [
+            {"concurrent operations happen one after the other", prop_linearizable(), 5000},
+            {"after partitions, kills and losses all members agree", prop_converges(), 5000},
+            {"the same events give the same effects", prop_deterministic(), 20}
+        ]
+    ].
+
+%% Nodes that are all connected when they want to be.
+
+prop_linearizable() ->
+    ?FORALL(
+        {Seed, Calls},
+        {seed(), calls()},
+        begin
+            World = atoll_group_world:settle(start_calls(Calls, atoll_group_world:new(?NODES, Seed))),
+            History = history(Calls, World),
+            Last = groups_named(g, World),
+            ?WHENFAIL(
+                io:format("history ~p~ngroups ~p~n", [History, atoll_group_world:views(World)]),
+                atoll_group_world:pending(World) =:= #{} andalso
+                    atoll_group_world:leftovers(World) =:= [] andalso
+                    agree(World) andalso
+                    atoll_group_model:explains(History, [], Last)
+            )
+        end
+    ).
+
+calls() ->
+    resize(6, non_empty(list(?LET(Node, oneof(?NODES), {Node, operation(Node, g), choose(0, 40)})))).
+
+%% Most calls make sense where they are made.
+operation(Node, Name) ->
+    frequency([
+        {4, {new, Name, ?LET(Nodes, nodes_(), [Node | Nodes])}},
+        {1, {new, Name, nodes_()}},
+        {2, {add, Name, nodes_()}},
+        {3, {remove, Name, ?LET(Nodes, nodes_(), Nodes -- [Node])}},
+        {1, {remove, Name, nodes_()}},
+        {1, {delete, Name, []}}
+    ]).
+
+nodes_() -> resize(5, list(oneof(?NODES))).
+
+seed() -> choose(1, 1 bsl 30).
+
+start_calls(Calls, World) ->
+    lists:foldl(
+        fun({Node, Operation, Steps}, World0) ->
+            {_, World1} = atoll_group_world:call(Node, Operation, World0),
+            steps(Steps, World1)
+        end,
+        World,
+        Calls
+    ).
+
+%% Between two calls some steps pass, or none.
+steps(0, World) -> World;
+steps(N, World) -> steps(N - 1, atoll_group_world:step(World)).
+
+%% Calls whose answers depend on nothing else are left out.
+history(Calls, World) ->
+    Replies = atoll_group_world:replies(World),
+    [
+        {Node, Operation, Asked, Answer, Answered}
+     || {N, {Node, Operation, _}} <- number(Calls),
+        {Answer, Asked, Answered} <- [maps:get(N, Replies, {none, 0, 0})],
+        Answer =/= {error, remote_s_group}
+    ].
+
+number(List) -> lists:zip(lists:seq(1, length(List)), List).
+
+groups_named(Name, World) ->
+    Views = lists:append(maps:values(atoll_group_world:views(World))),
+    lists:usort([Nodes || {N, _, _, Nodes} <- Views, N =:= Name]).
+
+%% Every member of a group, and nobody else, holds the same view of it; no node
+%% is in two groups of a name.
+agree(World) ->
+    Views = atoll_group_world:views(World),
+    All = lists:usort(lists:append(maps:values(Views))),
+    Ids = lists:usort([Id || {_, Id, _, _} <- All]),
+    length(Ids) =:= length(All) andalso
+        lists:all(
+            fun({_, _, _, Nodes} = Group) ->
+                Nodes =:= [N || N <- maps:keys(Views), lists:member(Group, maps:get(N, Views))]
+            end,
+            All
+        ) andalso
+        lists:all(
+            fun(Groups) -> length(Groups) =:= length(lists:ukeysort(1, Groups)) end,
+            maps:values(Views)
+        ).
+
+%% Faults, and then none any more.
+
+prop_converges() ->
+    ?FORALL(
+        {Seed, Deeds},
+        {seed(), resize(40, list(deed()))},
+        begin
+            World0 = atoll_group_world:new(?NODES, Seed),
+            World1 = lists:foldl(fun do/2, World0, Deeds),
+            Healed = start_all(atoll_group_world:lossy(0.0, atoll_group_world:heal(World1))),
+            World = atoll_group_world:settle(60000, atoll_group_world:meet(Healed)),
+            ?WHENFAIL(
+                io:format("groups ~p~npending ~p~nleft ~p~n", [
+                    atoll_group_world:views(World),
+                    atoll_group_world:pending(World),
+                    atoll_group_world:leftovers(World)
+                ]),
+                atoll_group_world:pending(World) =:= #{} andalso
+                    atoll_group_world:leftovers(World) =:= [] andalso
+                    agree(World) andalso
+                    are_linked(World)
+            )
+        end
+    ).
+
+deed() ->
+    frequency([
+        {6, ?LET(Node, oneof(?NODES), {call, Node, operation(Node, oneof([g, h]))})},
+        {3, {steps, choose(1, 60)}},
+        {1, {wait, choose(1, 15000)}},
+        {1, {kill, oneof(?NODES)}},
+        {1, {start, oneof(?NODES)}},
+        {1, {cut, resize(3, list(oneof(?NODES)))}},
+        {1, heal},
+        {1, {lossy, oneof([0.0, 0.2, 0.9])}}
+    ]).
+
+do({call, Node, Operation}, World) ->
+    when_alive(Node, World, fun() -> element(2, atoll_group_world:call(Node, Operation, World)) end);
+do({steps, N}, World) ->
+    steps(N, World);
+do({wait, Ms}, World) ->
+    atoll_group_world:settle(Ms, World);
+do({kill, Node}, World) ->
+    when_alive(Node, World, fun() -> atoll_group_world:kill(Node, World) end);
+do({start, Node}, World) ->
+    case lists:member(Node, atoll_group_world:alive(World)) of
+        true -> World;
+        false -> atoll_group_world:start(Node, World)
+    end;
+do({cut, Side}, World) ->
+    atoll_group_world:cut([lists:usort(Side), ?NODES -- Side], World);
+do(heal, World) ->
+    atoll_group_world:heal(World);
+do({lossy, Share}, World) ->
+    atoll_group_world:lossy(Share, World).
+
+when_alive(Node, World, Fun) ->
+    case lists:member(Node, atoll_group_world:alive(World)) of
+        true -> Fun();
+        false -> World
+    end.
+
+start_all(World) ->
+    lists:foldl(
+        fun(Node, W) -> do({start, Node}, W) end, World, ?NODES
+    ).
+
+are_linked(World) ->
+    Wanted = lists:usort([
+        {A, B}
+     || Groups <- maps:values(atoll_group_world:groups(World)),
+        {_, Nodes} <- Groups,
+        A <- Nodes,
+        B <- Nodes,
+        A < B
+    ]),
+    Wanted -- atoll_group_world:linked(World) =:= [].
+
+prop_deterministic() ->
+    ?FORALL(
+        {Seed, Calls},
+        {seed(), calls()},
+        begin
+            Run = fun() -> start_calls(Calls, atoll_group_world:new(?NODES, Seed)) end,
+            Run() =:= Run()
+        end
+    ).
+
+regressions_test_() ->
+    [
+        ?_assert(proper:check(apply(?MODULE, Property, []), Counterexample, [quiet]))
+     || {Property, Counterexample} <- ?REGRESSIONS
+    ].

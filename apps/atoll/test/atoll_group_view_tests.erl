@@ -1,0 +1,95 @@
+%% Views merge to the same whatever the order, and a deletion is for good.
+-module(atoll_group_view_tests).
+
+-include_lib("proper/include/proper.hrl").
+-include_lib("eunit/include/eunit.hrl").
+
+-define(NODES, [n1, n2, n3, n4]).
+-define(ID, {1, n1, 0}).
+
+properties_test_() ->
+    [
+        {Title, ?_assert(proper:quickcheck(Property, [quiet, {to_file, user}, {numtests, 1000}]))}
+     || {Title, Property} <- [
+            {"merging is commutative", prop_commutative()},
+            {"merging is associative", prop_associative()},
+            {"merging is idempotent", prop_idempotent()},
+            {"what is merged is never older", prop_epoch_grows()},
+            {"equal views have equal digests, different ones do not", prop_digest()}
+        ]
+    ].
+
+prop_commutative() ->
+    ?FORALL({A, B}, {view(), view()}, merge(A, B) =:= merge(B, A)).
+
+prop_associative() ->
+    ?FORALL({A, B, C}, {view(), view(), view()}, merge(A, merge(B, C)) =:= merge(merge(A, B), C)).
+
+prop_idempotent() ->
+    ?FORALL({A, B}, {view(), view()}, merge(merge(A, B), B) =:= merge(A, B)).
+
+prop_epoch_grows() ->
+    ?FORALL({A, B}, {view(), view()}, epoch(merge(A, B)) =:= max(epoch(A), epoch(B))).
+
+prop_digest() ->
+    ?FORALL(
+        {A, B},
+        {view(), view()},
+        (A =:= B) =:= (atoll_group_view:digest(A) =:= atoll_group_view:digest(B))
+    ).
+
+%% A history of operations on one group. A stamp is one operation, so what it did
+%% is a function of the stamp.
+view() ->
+    ?LET(
+        Stamps,
+        list(stamp()),
+        ?LET(Deleted, frequency([{4, false}, {1, stamp()}]), build(Stamps, Deleted))
+    ).
+
+stamp() -> {choose(2, 30), oneof(?NODES), 0}.
+
+build(Stamps, Deleted) ->
+    View = lists:foldl(
+        fun(Stamp, V) ->
+            case erlang:phash2(Stamp, 2) of
+                0 -> atoll_group_view:add(subset(Stamp), Stamp, V);
+                1 -> atoll_group_view:remove(subset(Stamp), Stamp, V)
+            end
+        end,
+        atoll_group_view:new(g, [n1, n2], ?ID),
+        Stamps
+    ),
+    case Deleted of
+        false -> View;
+        Stamp -> atoll_group_view:delete(Stamp, View)
+    end.
+
+subset(Stamp) -> [N || N <- ?NODES, erlang:phash2({Stamp, N}, 2) =:= 0].
+
+merge(A, B) -> atoll_group_view:merge(A, B).
+epoch(View) -> atoll_group_view:epoch(View).
+
+a_deletion_wins_over_a_later_addition_test() ->
+    View = atoll_group_view:new(g, [n1, n2], ?ID),
+    Deleted = atoll_group_view:delete({2, n2, 0}, View),
+    Grown = atoll_group_view:add([n3], {3, n1, 0}, View),
+    ?assertEqual([], atoll_group_view:members(merge(Deleted, Grown))),
+    ?assertNot(atoll_group_view:is_alive(merge(Grown, Deleted))).
+
+the_later_operation_on_a_node_wins_test() ->
+    View = atoll_group_view:new(g, [n1, n2, n3], ?ID),
+    Without = atoll_group_view:remove([n3], {2, n1, 0}, View),
+    Back = atoll_group_view:add([n3], {3, n2, 0}, View),
+    ?assertEqual([n1, n2, n3], atoll_group_view:members(merge(Without, Back))),
+    ?assertEqual([n1, n2, n3], atoll_group_view:members(merge(Back, Without))).
+
+groups_of_one_name_are_not_merged_test() ->
+    A = atoll_group_view:new(g, [n1], {1, n1, 0}),
+    B = atoll_group_view:new(g, [n2], {1, n2, 0}),
+    ?assertError(function_clause, merge(A, B)).
+
+who_left_still_has_to_know_test() ->
+    View = atoll_group_view:remove([n2], {2, n1, 0}, atoll_group_view:new(g, [n1, n2], ?ID)),
+    ?assertEqual([n1], atoll_group_view:members(View)),
+    ?assertEqual([n1, n2], atoll_group_view:nodes(View)).

@@ -1,0 +1,267 @@
+%% A small world for the group protocol: the very module that runs on real nodes,
+%% in virtual time, with messages that take their time, get lost, and nodes that
+%% are cut off, killed and started again. One seed gives one history.
+%%
+%% The link room is played by the world itself: a wanted peer is connected after
+%% a while if it can be reached, and otherwise reported unreachable.
+-module(atoll_group_world).
+
+-export([new/2, new/3, options/0, call/3, step/1, settle/1, settle/2]).
+-export([cut/2, heal/1, meet/1, kill/2, start/2, lossy/2]).
+-export([replies/1, pending/1, groups/1, views/1, linked/1, alive/1, now/1, leftovers/1]).
+
+-record(world, {
+    now = 0 :: integer(),
+    rand :: rand:state(),
+    options :: atoll_group_core:options(),
+    nodes = #{} :: #{node() => atoll_group_core:state()},
+    %% How often each node was started: its incarnation.
+    starts = #{} :: #{node() => pos_integer()},
+    %% Connected pairs, and pairs that cannot connect; smaller name first.
+    links = #{} :: #{{node(), node()} => []},
+    cuts = #{} :: #{{node(), node()} => []},
+    %% Messages on their way, oldest first.
+    channels = #{} :: #{{From :: node(), To :: node()} => [term()]},
+    wants = #{} :: #{{node(), node()} => []},
+    timers = #{} :: #{{node(), Key :: term()} => Due :: integer()},
+    %% What each node's readers see.
+    published = #{} :: #{node() => [atoll_group_rules:published()]},
+    asked = 0 :: non_neg_integer(),
+    replies = #{} :: #{pos_integer() => {Reply :: term(), Asked :: integer(), At :: integer()}},
+    open = #{} :: #{pos_integer() => {node(), Asked :: integer()}},
+    loss = 0.0 :: float()
+}).
+
+%% How often a wanted connection is attempted.
+-define(RETRY_MS, 100).
+
+new(Names, Seed) ->
+    new(Names, Seed, options()).
+
+new(Names, Seed, Options) ->
+    World = #world{rand = rand:seed_s(exsss, Seed), options = Options},
+    lists:foldl(fun start/2, World, Names).
+
+options() ->
+    #{
+        answer_ms => 3000,
+        operation_ms => 10000,
+        settle_ms => 5000,
+        gossip_ms => 2000,
+        max_operations => 100,
+        max_asks => 1000,
+        max_graves => 50
+    }.
+
+%% What may be done from outside.
+
+%% A local process of Node asks; gives the request's number.
+call(Node, Request, #world{asked = N, open = Open, now = Now} = World) ->
+    Id = N + 1,
+    Asked = World#world{asked = Id, open = Open#{Id => {Node, Now}}},
+    {Id, event(Node, {call, {self(), Id}, Request}, Asked)}.
+
+%% Nodes of different sets cannot reach each other.
+cut(Sets, #world{links = Links} = World) ->
+    Pairs = [pair(A, B) || S1 <- Sets, S2 <- Sets, S1 < S2, A <- S1, B <- S2],
+    Cut = World#world{cuts = maps:from_keys(Pairs, [])},
+    lists:foldl(fun break/2, Cut, [P || P <- Pairs, maps:is_key(P, Links)]).
+
+heal(World) ->
+    World#world{cuts = #{}}.
+
+%% A program on each node sends something to every other.
+meet(#world{nodes = Nodes} = World) ->
+    Names = lists:sort(maps:keys(Nodes)),
+    lists:foldl(fun link_pair/2, World, [{A, B} || A <- Names, B <- Names, A < B]).
+
+%% The share of messages that a congested connection drops.
+lossy(Share, World) ->
+    World#world{loss = Share}.
+
+kill(Node, #world{nodes = Nodes, links = Links} = World) when is_map_key(Node, Nodes) ->
+    Broken = [P || {A, B} = P <- lists:sort(maps:keys(Links)), A =:= Node orelse B =:= Node],
+    Dead = World#world{
+        nodes = maps:remove(Node, Nodes),
+        published = maps:remove(Node, World#world.published),
+        timers = maps:filter(fun({N, _}, _) -> N =/= Node end, World#world.timers),
+        wants = maps:filter(fun({N, _}, _) -> N =/= Node end, World#world.wants),
+        %% Nobody waits for an answer of a dead node.
+        open = maps:filter(fun(_, {N, _}) -> N =/= Node end, World#world.open)
+    },
+    lists:foldl(fun break/2, Dead, Broken).
+
+%% It comes up with nothing in its memory.
+start(Node, #world{nodes = Nodes, starts = Starts, options = Options} = World) ->
+    Incarnation = maps:get(Node, Starts, 0) + 1,
+    Config = #{
+        self => Node,
+        incarnation => Incarnation,
+        seed => erlang:phash2({Node, Incarnation}),
+        options => Options
+    },
+    {State, []} = atoll_group_core:init(Config, World#world.now),
+    World#world{nodes = Nodes#{Node => State}, starts = Starts#{Node => Incarnation}}.
+
+%% Running
+
+%% Until no answer is owed and the members have had time to compare notes.
+settle(World) ->
+    settle(30000, World).
+
+settle(Ms, #world{now = Now} = World) ->
+    run(Now + Ms, World).
+
+run(Until, #world{now = Now} = World) when Now >= Until ->
+    World;
+run(Until, World) ->
+    run(Until, step(World)).
+
+%% One thing happens: a message arrives, or the next timer fires.
+step(#world{channels = Channels, rand = Rand0, now = Now} = World) ->
+    Due = [K || {K, At} <- lists:sort(maps:to_list(World#world.timers)), At =< Now],
+    case {Due, maps:size(Channels)} of
+        {[Key | _], _} ->
+            fire(Key, World);
+        {[], 0} ->
+            next_time(World);
+        {[], N} ->
+            {Nth, Rand1} = rand:uniform_s(N, Rand0),
+            {Ms, Rand} = rand:uniform_s(3, Rand1),
+            Channel = lists:nth(Nth, lists:sort(maps:keys(Channels))),
+            deliver(Channel, World#world{rand = Rand, now = Now + Ms - 1})
+    end.
+
+next_time(#world{timers = Timers, now = Now} = World) ->
+    case lists:sort(maps:values(Timers)) of
+        [] -> World#world{now = Now + 1000};
+        [At | _] -> World#world{now = max(Now, At)}
+    end.
+
+deliver({From, To} = Channel, #world{channels = Channels} = World) ->
+    #{Channel := [Message | Rest]} = Channels,
+    Left =
+        case Rest of
+            [] -> maps:remove(Channel, Channels);
+            _ -> Channels#{Channel := Rest}
+        end,
+    event(To, {message, From, Message}, World#world{channels = Left}).
+
+fire({_Node, {connect, A, B}} = Key, #world{timers = Timers} = World) ->
+    connect(A, B, World#world{timers = maps:remove(Key, Timers)});
+fire({Node, Name} = Key, #world{timers = Timers} = World) ->
+    event(Node, {timeout, Name}, World#world{timers = maps:remove(Key, Timers)}).
+
+connect(A, B, #world{links = Links, cuts = Cuts, nodes = Nodes, wants = Wants} = World) ->
+    Pair = pair(A, B),
+    IsWanted = maps:is_key({A, B}, Wants),
+    CanReach = maps:is_key(B, Nodes) andalso not maps:is_key(Pair, Cuts),
+    case {maps:is_key(Pair, Links), IsWanted, CanReach} of
+        {true, _, _} ->
+            World;
+        {false, false, _} ->
+            World;
+        {false, true, true} ->
+            link_pair(Pair, World);
+        {false, true, false} ->
+            try_later(A, B, event(A, {cast, {unreachable, B}}, World))
+    end.
+
+link_pair(Pair, #world{links = Links} = World) when is_map_key(Pair, Links) ->
+    World;
+link_pair({A, B} = Pair, #world{links = Links} = World) ->
+    event(B, {up, A}, event(A, {up, B}, World#world{links = Links#{Pair => []}})).
+
+try_later(A, B, #world{timers = Timers, now = Now} = World) ->
+    World#world{timers = Timers#{{A, {connect, A, B}} => Now + ?RETRY_MS}}.
+
+break({A, B} = Pair, #world{links = Links, channels = Channels} = World0) ->
+    World1 = World0#world{
+        links = maps:remove(Pair, Links),
+        channels = maps:without([{A, B}, {B, A}], Channels)
+    },
+    World2 = down(A, B, World1),
+    down(B, A, World2).
+
+down(Node, Peer, #world{nodes = Nodes, wants = Wants} = World0) when is_map_key(Node, Nodes) ->
+    World = event(Node, {down, Peer, lost}, World0),
+    case Wants of
+        #{{Node, Peer} := _} -> try_later(Node, Peer, World);
+        #{} -> World
+    end;
+down(_Dead, _Peer, World) ->
+    World.
+
+event(Node, Event, #world{nodes = Nodes, now = Now} = World) ->
+    #{Node := State0} = Nodes,
+    {State, Effects} = atoll_group_core:handle(Event, Now, State0),
+    lists:foldl(
+        fun(Effect, W) -> perform(Effect, Node, W) end,
+        World#world{nodes = Nodes#{Node := State}},
+        Effects
+    ).
+
+perform({send, To, Message}, From, #world{links = Links, channels = Channels} = World0) ->
+    {Lost, World} = is_lost(World0),
+    case maps:is_key(pair(From, To), Links) andalso not Lost of
+        true ->
+            Queue = maps:get({From, To}, Channels, []),
+            World#world{channels = Channels#{{From, To} => Queue ++ [Message]}};
+        false ->
+            World
+    end;
+perform({want, Peer}, Node, #world{wants = Wants} = World) ->
+    Wanted = World#world{wants = Wants#{{Node, Peer} => []}},
+    case maps:is_key(pair(Node, Peer), Wanted#world.links) of
+        true -> Wanted;
+        false -> try_later(Node, Peer, Wanted)
+    end;
+perform({unwant, Peer}, Node, #world{wants = Wants} = World) ->
+    World#world{wants = maps:remove({Node, Peer}, Wants)};
+perform({timer, Key, Ms}, Node, #world{timers = Timers, now = Now} = World) ->
+    World#world{timers = Timers#{{Node, Key} => Now + Ms}};
+perform({cancel, Key}, Node, #world{timers = Timers} = World) ->
+    World#world{timers = maps:remove({Node, Key}, Timers)};
+perform({reply, {_, Id}, Reply}, Node, #world{replies = Replies, open = Open, now = Now} = World) ->
+    %% Exactly one reply is owed.
+    #{Id := {Node, Asked}} = Open,
+    World#world{replies = Replies#{Id => {Reply, Asked, Now}}, open = maps:remove(Id, Open)};
+perform({act, {publish, Groups}}, Node, #world{published = Published} = World) ->
+    World#world{published = Published#{Node => Groups}};
+perform({notify, _}, _Node, World) ->
+    World.
+
+is_lost(#world{loss = Loss} = World) when Loss == 0 ->
+    {false, World};
+is_lost(#world{loss = Share, rand = Rand0} = World) ->
+    {X, Rand} = rand:uniform_s(Rand0),
+    {X < Share, World#world{rand = Rand}}.
+
+pair(A, B) -> {min(A, B), max(A, B)}.
+
+%% What can be seen
+
+replies(#world{replies = Replies}) -> Replies.
+
+pending(#world{open = Open}) -> Open.
+
+alive(#world{nodes = Nodes}) -> lists:sort(maps:keys(Nodes)).
+
+now(#world{now = Now}) -> Now.
+
+%% What readers on each live node see: names and members.
+groups(#world{nodes = Nodes, published = Published}) ->
+    maps:map(
+        fun(Node, _) -> [{Name, Ns} || {Name, _, _, Ns} <- maps:get(Node, Published, [])] end,
+        Nodes
+    ).
+
+%% The same with identities.
+views(#world{nodes = Nodes, published = Published}) ->
+    maps:map(fun(Node, _) -> maps:get(Node, Published, []) end, Nodes).
+
+linked(#world{links = Links}) -> lists:sort(maps:keys(Links)).
+
+%% What should have come to an end: timers of operations, and leases.
+leftovers(#world{timers = Timers}) ->
+    [K || {_, Key} = K <- maps:keys(Timers), Key =/= gossip, element(1, Key) =/= connect].

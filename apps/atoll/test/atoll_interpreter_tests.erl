@@ -1,0 +1,223 @@
+%% The interpreter, with a protocol made for it: it does what it is told.
+-module(atoll_interpreter_tests).
+
+-behaviour(atoll_protocol).
+-behaviour(atoll_interpreter).
+
+-include_lib("eunit/include/eunit.hrl").
+
+-export([init/2, handle/3]).
+-export([open/1, act/2, event/2]).
+
+%% The protocol: performs the effects it is asked for, and tells what it saw.
+
+init(Effects, _Now) -> {0, Effects}.
+
+handle({call, From, {do, Effects}}, _Now, N) ->
+    {N + 1, Effects ++ [{reply, From, N + 1}]};
+handle({cast, {do, Effects}}, _Now, N) ->
+    {N + 1, Effects};
+handle({message, Peer, Message}, _Now, N) ->
+    {N + 1, [{notify, {got, Peer, Message}}]};
+handle({timeout, Key}, Now, N) ->
+    {N + 1, [{notify, {timeout, Key, Now}}]};
+handle({up, Node}, _Now, N) ->
+    {N + 1, [{notify, {up, Node}}]}.
+
+%% The process.
+
+open(_Effects) -> [].
+
+act(Effect, Deeds) ->
+    [Effect | Deeds].
+
+event({outside, Event}, Deeds) ->
+    {[Event], Deeds};
+event({deeds, Pid}, Deeds) ->
+    Pid ! {deeds, lists:reverse(Deeds)},
+    {[], Deeds}.
+
+all_test_() ->
+    {foreach, fun start/0, fun stop/1, [
+        fun(_) -> {Title, Test} end
+     || {Title, Test} <- [
+            {"a call is answered by the protocol", fun answers/0},
+            {"a message to oneself arrives as a peer's", fun sends/0},
+            {"a send without a connection is dropped and counted", fun drops/0},
+            {"a timer fires once", fun fires/0},
+            {"a timer that is set again fires later and once", fun fires_again/0},
+            {"a cancelled timer does not fire", fun cancels/0},
+            {"other effects go to the process module in order", fun acts/0},
+            {"a message is an event if the process module says so", fun events/0},
+            {"an unknown message ends the process", fun crashes/0},
+            {"a subscriber hears each notice once, until it leaves", fun subscribes/0},
+            {"what a subscriber's end leaves is cleaned", fun subscriber_ends/0},
+            {"a recording replays with the same effects", fun replays/0},
+            {"a recording is bounded and says what it lost", fun bounded/0},
+            {"a newer wire version is dropped and counted", fun newer/0}
+        ]
+    ]}.
+
+start() ->
+    {ok, Pid} = atoll_interpreter:start_link(#{
+        name => server, protocol => ?MODULE, process => ?MODULE, config => []
+    }),
+    true = unlink(Pid),
+    Pid.
+
+stop(Pid) ->
+    Ref = monitor(process, Pid),
+    exit(Pid, kill),
+    receive
+        {'DOWN', Ref, process, Pid, _} -> ok
+    end.
+
+
+%% The test's process is the subscriber: eunit runs each in a process of its own.
+here(Fun) ->
+    ok = atoll_interpreter:subscribe(server),
+    Fun().
+
+do(Effects) ->
+    atoll_interpreter:call(server, {do, Effects}).
+
+notice() ->
+    receive
+        {atoll, server, Notice} -> Notice
+    after 5000 -> error(no_notice)
+    end.
+
+%% Everything the server did until now has been heard.
+barrier() ->
+    _ = do([{notify, barrier}]),
+    barrier([]).
+
+barrier(Seen) ->
+    case notice() of
+        barrier -> lists:reverse(Seen);
+        Notice -> barrier([Notice | Seen])
+    end.
+
+answers() ->
+    ?assertEqual(1, do([])),
+    ?assertEqual(2, do([])).
+
+sends() ->
+    here(fun() ->
+        _ = do([{send, node(), hello}]),
+        ?assertEqual({got, node(), hello}, notice()),
+        ?assertMatch(#{sent := 1, received := 1}, atoll_interpreter:counters(server))
+    end).
+
+drops() ->
+    _ = do([{send, 'nobody@nowhere', hello}]),
+    ?assertMatch(#{sent := 0, dropped_noconnection := 1}, atoll_interpreter:counters(server)).
+
+fires() ->
+    here(fun() ->
+        _ = do([{timer, k, 1}]),
+        ?assertMatch({timeout, k, _}, notice()),
+        ?assertEqual([], barrier())
+    end).
+
+fires_again() ->
+    here(fun() ->
+        _ = do([{timer, k, 1000000}, {timer, k, 1}]),
+        ?assertMatch({timeout, k, _}, notice()),
+        ?assertEqual([], barrier())
+    end).
+
+cancels() ->
+    here(fun() ->
+        %% The second timer is set after the first, with the same time.
+        _ = do([{timer, a, 1}, {timer, b, 1}, {cancel, a}]),
+        ?assertMatch({timeout, b, _}, notice()),
+        ?assertEqual([], barrier())
+    end).
+
+acts() ->
+    _ = do([{want, n1}, {act, {dance, 2}}, {unwant, n1}]),
+    server ! {deeds, self()},
+    receive
+        {deeds, Deeds} -> ?assertEqual([{want, n1}, {act, {dance, 2}}, {unwant, n1}], Deeds)
+    after 5000 -> error(no_answer)
+    end.
+
+events() ->
+    here(fun() ->
+        server ! {outside, {up, n7}},
+        ?assertEqual({up, n7}, notice())
+    end).
+
+crashes() ->
+    Ref = monitor(process, server),
+    ok = quietly(fun() ->
+        server ! nonsense,
+        receive
+            {'DOWN', Ref, process, _, {function_clause, _}} -> ok
+        after 5000 -> alive
+        end
+    end).
+
+subscribes() ->
+    here(fun() ->
+        ok = atoll_interpreter:subscribe(server),
+        _ = do([{notify, once}]),
+        ?assertEqual([once], barrier()),
+        ok = atoll_interpreter:unsubscribe(server),
+        _ = do([{notify, twice}]),
+        receive
+            {atoll, server, twice} -> error(still_subscribed)
+        after 0 -> ok
+        end
+    end).
+
+subscriber_ends() ->
+    Parent = self(),
+    {Pid, Ref} = spawn_monitor(fun() ->
+        ok = atoll_interpreter:subscribe(server),
+        Parent ! ready
+    end),
+    receive
+        {'DOWN', Ref, process, Pid, normal} -> ok
+    end,
+    %% The server still answers after it was told of the end.
+    ?assertEqual(1, do([])).
+
+replays() ->
+    ok = atoll_interpreter:record(server, 100),
+    _ = do([{timer, k, 100000}, {notify, x}]),
+    _ = do([{send, node(), hello}]),
+    _ = do([]),
+    {ok, Recording} = atoll_interpreter:recording(server),
+    ?assertMatch(#{lost := 0, events := [_, _ | _]}, Recording),
+    ?assertEqual(ok, atoll_protocol:replay(?MODULE, Recording)),
+    %% And it would notice a difference.
+    #{events := [{Event, Now, _} | Rest]} = Recording,
+    Forged = Recording#{events := [{Event, Now, [{notify, forged}]} | Rest]},
+    ?assertMatch({differs, 1, [{notify, forged}], _}, atoll_protocol:replay(?MODULE, Forged)).
+
+bounded() ->
+    ?assertEqual({error, not_recording}, atoll_interpreter:recording(server)),
+    ok = atoll_interpreter:record(server, 2),
+    _ = [do([]) || _ <- lists:seq(1, 5)],
+    {ok, Recording} = atoll_interpreter:recording(server),
+    ?assertMatch(#{lost := 3, events := [_, _]}, Recording),
+    ok = atoll_interpreter:record(server, off),
+    ?assertEqual({error, not_recording}, atoll_interpreter:recording(server)).
+
+newer() ->
+    ok = quietly(fun() ->
+        server ! {atoll, 1000, 'n@new', anything},
+        ?assertMatch(#{dropped_version := 1, received := 0}, atoll_interpreter:counters(server)),
+        ok
+    end).
+
+quietly(Fun) ->
+    #{level := Level} = logger:get_primary_config(),
+    ok = logger:set_primary_config(level, none),
+    try
+        Fun()
+    after
+        logger:set_primary_config(level, Level)
+    end.

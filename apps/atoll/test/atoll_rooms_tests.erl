@@ -1,0 +1,103 @@
+%% The rooms of the house: each calls only those below it, no modules call each
+%% other in a circle, and the library needs OTP alone. The call graph is xref's.
+-module(atoll_rooms_tests).
+
+-include_lib("eunit/include/eunit.hrl").
+
+%% The rooms of the library from the ground up; what is not in a room of its own
+%% is on top.
+-define(ROOMS, [core, dist, link, overlay, route, group, place, atoll]).
+
+%% The applications of the repository, each with those it may call.
+-define(APPLICATIONS, #{
+    atoll => [],
+    atoll_cluster => [],
+    orbit => [atoll],
+    atoll_cli => [atoll, atoll_cluster, orbit]
+}).
+
+%% What the library may call beside itself.
+-define(OTP, [erts, kernel, stdlib, crypto, ssl]).
+
+rooms_test_() ->
+    {setup, fun start/0, fun stop/1, fun(Xref) ->
+        [
+            {"a room calls only the rooms below it", ?_assertEqual([], upward(Xref))},
+            {"no circle of modules", ?_assertEqual([], circles(Xref))},
+            {"the library needs OTP alone", ?_assertEqual([], foreign(Xref))},
+            {"an application calls only those it stands on", ?_assertEqual([], trespass(Xref))},
+            {"the graph is not empty", ?_assert(length(edges(Xref)) > 20)}
+        ]
+    end}.
+
+start() ->
+    {ok, Xref} = xref:start([{xref_mode, modules}]),
+    ok = xref:set_default(Xref, [{warnings, false}]),
+    lists:foreach(
+        fun(App) -> {ok, _} = xref:add_directory(Xref, filename:join(code:lib_dir(App), "ebin")) end,
+        maps:keys(?APPLICATIONS)
+    ),
+    Xref.
+
+stop(Xref) ->
+    xref:stop(Xref).
+
+edges(Xref) ->
+    {ok, Edges} = xref:q(Xref, "ME"),
+    [{From, To} || {From, To} <- Edges, From =/= To].
+
+own_edges(Xref) ->
+    [{From, To} || {From, To} <- edges(Xref), application(From) =:= atoll, application(To) =:= atoll].
+
+upward(Xref) ->
+    [Edge || {From, To} = Edge <- own_edges(Xref), floor_of(To) > floor_of(From)].
+
+circles(Xref) ->
+    Graph = digraph:new(),
+    try
+        _ = [digraph:add_vertex(Graph, M) || {From, To} <- own_edges(Xref), M <- [From, To]],
+        _ = [digraph:add_edge(Graph, From, To) || {From, To} <- own_edges(Xref)],
+        digraph_utils:cyclic_strong_components(Graph)
+    after
+        digraph:delete(Graph)
+    end.
+
+foreign(Xref) ->
+    [
+        Edge
+     || {From, To} = Edge <- edges(Xref),
+        application(From) =:= atoll,
+        not lists:member(application(To), [atoll | ?OTP])
+    ].
+
+trespass(Xref) ->
+    [
+        Edge
+     || {From, To} = Edge <- edges(Xref),
+        is_map_key(application(To), ?APPLICATIONS),
+        application(From) =/= application(To),
+        not lists:member(application(To), maps:get(application(From), ?APPLICATIONS))
+    ].
+
+%% How high the module's room lies. Its folder under src is its room.
+floor_of(Module) ->
+    Source = proplists:get_value(source, Module:module_info(compile)),
+    Folder = list_to_atom(filename:basename(filename:dirname(Source))),
+    Room =
+        case lists:member(Folder, ?ROOMS) of
+            true -> Folder;
+            false -> atoll
+        end,
+    length(lists:takewhile(fun(R) -> R =/= Room end, ?ROOMS)).
+
+application(Module) ->
+    case code:which(Module) of
+        preloaded -> erts;
+        Path when is_list(Path) -> application_of(filename:split(Path));
+        _ -> Module
+    end.
+
+%% .../lib/kernel-8.5/ebin/net_kernel.beam
+application_of(Parts) ->
+    [_Beam, "ebin", Folder | _] = lists:reverse(Parts),
+    list_to_atom(hd(string:split(Folder, "-"))).
