@@ -47,7 +47,11 @@ run(Cluster, #{mode := Mode} = Task) ->
     Answer = await(Cluster, Runner, Pulse),
     ok = atoll_cli_progress:done(),
     ok = lists:foreach(fun end_process/1, [Runner, Pulse]),
-    Answer.
+    case Answer of
+        {ok, Result} -> {ok, Result};
+        {error, Sentence} -> {error, blame(Cluster, Sentence)};
+        {stopped, Sentence} -> {error, Sentence}
+    end.
 
 %% What it may have said already is of no use any more, and goes with its pid.
 end_process(Pid) ->
@@ -67,9 +71,26 @@ await(Cluster, Runner, Pulse) ->
         {answer, Runner, Answer} ->
             Answer;
         {atoll_cluster, Cluster, {node_down, Node, _}} ->
-            {error, io_lib:format("Node ~ts was lost during the run.", [Node])};
-        {atoll_cluster, Cluster, stopped} ->
-            {error, "The cluster was stopped during the run."};
+            {error, sentence(down, Node)};
         {silent, Pulse, Node} ->
-            {error, io_lib:format("Node ~ts does not answer any more.", [Node])}
+            {error, sentence(paused, Node)};
+        {atoll_cluster, Cluster, stopped} ->
+            {stopped, "The cluster was stopped during the run."}
     end.
+
+%% A run sees connections go, and each of their two ends says it of the other.
+%% Which node it really was, the system knows.
+blame(Cluster, Sentence) ->
+    try atoll_cluster:info(Cluster) of
+        #{nodes := Infos} ->
+            case [{State, Node} || #{node := Node, state := State} <- Infos, State =/= up] of
+                [{State, Node} | _] -> sentence(State, Node);
+                [] -> Sentence
+            end
+    catch
+        %% The whole cluster is gone meanwhile.
+        exit:_ -> Sentence
+    end.
+
+sentence(down, Node) -> io_lib:format("Node ~ts was lost during the run.", [Node]);
+sentence(paused, Node) -> io_lib:format("Node ~ts does not answer any more.", [Node]).

@@ -33,25 +33,19 @@ all() ->
 
 %% What is tested is what is built: the first command may have to build it.
 init_per_suite(Config) ->
-    Dir = new_dir(),
+    Dir = atoll_cli_os:new_dir(),
     #{status := 0} = atoll_cli_os:run(Dir, ["version"]),
-    ok = file:del_dir_r(Dir),
+    ok = atoll_cli_os:remove_dir(Dir),
     Config.
 
 end_per_suite(_) ->
     ok.
 
 init_per_testcase(_, Config) ->
-    [{dir, new_dir()} | Config].
+    [{dir, atoll_cli_os:new_dir()} | Config].
 
-%% A test that fails must leave nothing behind either.
 end_per_testcase(_, Config) ->
-    Dir = dir(Config),
-    _ = [atoll_cli_os:signal(Pid, "KILL")
-         || {Pid, [Program | _]} <- atoll_cli_os:left(Dir),
-            not lists:suffix("watchdog", Program)],
-    ok = atoll_cli_os:await_none_left(Dir, ?GONE_MS),
-    ok = file:del_dir_r(Dir).
+    ok = atoll_cli_os:remove_dir(dir(Config)).
 
 help_is_data(Config) ->
     #{status := 0, stdout := Page, stderr := <<>>} = atoll_cli_os:run(dir(Config), ["help"]),
@@ -287,11 +281,3 @@ decode(Json) ->
 
 dir(Config) ->
     proplists:get_value(dir, Config).
-
-%% Short, since a socket's path has to fit; and not in the test's own
-%% directory, whose path is long.
-new_dir() ->
-    Dir = lists:concat(["/tmp/atoll-cli-", os:getpid(), "-", erlang:unique_integer([positive])]),
-    ok = file:make_dir(Dir),
-    ok = file:change_mode(Dir, 8#700),
-    Dir.

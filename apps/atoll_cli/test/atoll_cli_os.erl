@@ -7,7 +7,7 @@
 %% of it is found by that, whatever it is.
 -module(atoll_cli_os).
 
--export([root/0, run/2, run/3, start/2, start/3, await_exit/2, await_line/3, signal/2, signal_group/2]).
+-export([root/0, new_dir/0, remove_dir/1, run/2, run/3, start/2, start/3, await_exit/2, await_line/3, signal/2, signal_group/2]).
 -export([left/1, left/2, await_none_left/2, beams/1, is_vm/1]).
 
 -export_type([program/0, ended/0]).
@@ -19,12 +19,33 @@
                    dir := file:filename()}.
 
 -define(RUN_MS, 60000).
+-define(GONE_MS, 5000).
 -define(LOOK_MS, 50).
 
 %% @doc The working tree.
 -spec root() -> file:filename().
 root() ->
     filename:absname(filename:join([code:lib_dir(atoll_cli), "..", "..", "..", ".."])).
+
+%% @doc A directory for a program. Short, since a socket's path has to fit: the
+%% test's own directory has a long one.
+-spec new_dir() -> file:filename().
+new_dir() ->
+    Dir = lists:concat(["/tmp/atoll-cli-", os:getpid(), "-", erlang:unique_integer([positive])]),
+    ok = file:make_dir(Dir),
+    ok = file:change_mode(Dir, 8#700),
+    Dir.
+
+%% @doc Removes it, and ends what may be left of the program: a test that fails
+%% must leave nothing behind either. The watchdogs are left to do their work.
+-spec remove_dir(file:filename()) -> ok.
+remove_dir(Dir) ->
+    ok = lists:foreach(fun({Pid, _}) -> signal(Pid, "KILL") end,
+                       [Vm || {Pid, _} = Vm <- left(Dir), is_vm(Pid)]),
+    case await_none_left(Dir, ?GONE_MS) of
+        ok -> file:del_dir_r(Dir);
+        {left, Left} -> error({left, Left})
+    end.
 
 %% @doc Runs a program of the tree until it ends. Dir is an empty directory, or
 %% one that another program has.
