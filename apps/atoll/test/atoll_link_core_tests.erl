@@ -100,7 +100,7 @@ a_quiet_unused_connection_is_closed_when_the_peer_agrees_test() ->
 a_connection_with_a_monitor_stays_test() ->
     Events = [want(n2), {up, n2}, unwant(n2), {timeout, {linger, n2}}, usage(reading, n2, 1, 10)],
     {_, Effects} = run(Events, new()),
-    ?assertEqual([{timer, {linger, n2}, 2000}], Effects).
+    ?assertEqual([{timer, {linger, n2}, 2000}, {notify, {kept, n2}}], Effects).
 
 a_connection_with_traffic_stays_test() ->
     Events = [
@@ -112,23 +112,20 @@ a_connection_with_traffic_stays_test() ->
 
 a_connection_that_came_into_use_while_the_peer_agreed_stays_test() ->
     {Agreed, _} = run(asking(n2) ++ [{message, n2, {close, true}}], new()),
-    ?assertMatch({_, [{timer, {linger, n2}, _}]}, run([usage(agreed, n2, 1, 12)], Agreed)),
-    ?assertMatch({_, [{timer, {linger, n2}, _}]}, run([usage(agreed, n2, 0, 20)], Agreed)).
+    ?assertMatch({_, [{timer, {linger, n2}, _}, {notify, {kept, n2}}]}, run([usage(agreed, n2, 1, 12)], Agreed)),
+    ?assertMatch({_, [{timer, {linger, n2}, _}, {notify, {kept, n2}}]}, run([usage(agreed, n2, 0, 20)], Agreed)).
 
 a_use_that_cannot_be_read_counts_test() ->
     Events = [
         want(n2), {up, n2}, unwant(n2),
         {timeout, {linger, n2}}, {cast, {usage, reading, n2, unknown}}
     ],
-    ?assertMatch({_, [{timer, {linger, n2}, 2000}]}, run(Events, new())).
+    ?assertMatch({_, [{timer, {linger, n2}, 2000}, {notify, {kept, n2}}]}, run(Events, new())).
 
 a_peer_that_refuses_or_is_silent_keeps_it_test() ->
-    ?assertMatch(
-        {_, [{timer, {linger, n2}, 2000}]}, run(asking(n2) ++ [{message, n2, {close, false}}], new())
-    ),
-    ?assertMatch(
-        {_, [{timer, {linger, n2}, 2000}]}, run(asking(n2) ++ [{timeout, {linger, n2}}], new())
-    ).
+    Kept = [{timer, {linger, n2}, 2000}, {notify, {kept, n2}}],
+    ?assertMatch({_, Kept}, run(asking(n2) ++ [{message, n2, {close, false}}], new())),
+    ?assertMatch({_, Kept}, run(asking(n2) ++ [{timeout, {linger, n2}}], new())).
 
 wanted_again_it_is_held_test() ->
     {Held, Effects} = run(asking(n2) ++ [want(n2)], new()),

@@ -38,7 +38,8 @@
 
 -type handle() :: #{
     %% The process of this VM that keeps the control connection. It ends when
-    %% the node does or when the connection is lost.
+    %% the node does or when the connection is lost. It may be killed, on the
+    %% way down; the connection is then lost.
     control := pid(),
     os_pid := pos_integer(),
     %% the driver's own

@@ -81,7 +81,10 @@ call(#{control := Peer}, M, F, A) ->
     end.
 
 -spec signal(handle(), kill | pause | resume) -> ok | {error, down}.
-signal(#{process := Process}, Signal) ->
+signal(#{control := Peer, process := Process}, Signal) ->
+    %% The control process goes first: one that waits to write to the pipe of a
+    %% silent node would crash, and say so at length, when the node is killed.
+    _ = [exit(Peer, kill) || Signal =:= kill],
     {Name, Reached} =
         case Signal of
             kill -> {kill, gone};

@@ -31,15 +31,19 @@ start_link(Job) ->
 
 %% @private
 -spec run(Starter :: pid(), job()) -> no_return().
-run(Starter, #{out := Out} = Job) ->
+run(Starter, #{driver := Driver, out := Out} = Job) ->
     {ok, Output} = atoll_cluster_output:start_link(Out),
     true = group_leader(Output, self()),
     case start(Job) of
-        {ok, #{handle := #{control := Control}} = Target} ->
+        {ok, #{handle := #{control := Control} = Handle} = Target} ->
             Ref = monitor(process, Control),
             Starter ! {node_started, self(), Target},
             receive
-                {'DOWN', Ref, process, Control, _} -> exit({shutdown, node_down})
+                {'DOWN', Ref, process, Control, _} ->
+                    %% Mostly the node is gone. One that only lost its control
+                    %% connection must not stay under its name.
+                    _ = Driver:signal(Handle, kill),
+                    exit({shutdown, node_down})
             end;
         {error, Reason} ->
             exit({shutdown, {start_failed, Reason}})

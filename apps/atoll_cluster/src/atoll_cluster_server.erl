@@ -354,8 +354,12 @@ fail(Reason, State) ->
 
 go_down(#state{phase = stopping} = State) ->
     State;
-go_down(#state{watchdog = Watchdog} = State) ->
+go_down(#state{watchdog = Watchdog, nodes = Nodes} = State) ->
     _ = erlang:send_after(?DOWN_MS, self(), down_timeout),
+    %% Killed, and not left to find out: one that waits to write to a silent
+    %% node would crash, and say so at length, when its node goes.
+    _ = [exit(Proc, shutdown) andalso exit(Control, kill) ||
+            #node{up = true, proc = Proc, target = #{handle := #{control := Control}}} <- maps:values(Nodes)],
     _ = [atoll_cluster_watchdog:finish(Watchdog) || Watchdog =/= undefined],
     State#state{phase = stopping, queue = []}.
 

@@ -31,7 +31,9 @@
 -spec status(pid()) -> status().
 status(Cluster) ->
     #{nodes := Infos} = Info = atoll_cluster_server:info(Cluster),
-    Targets = atoll_cluster_server:targets(Cluster),
+    %% What a paused node is asked it would only find when it goes on.
+    Up = [N || #{node := N, state := up} <- Infos],
+    Targets = [Target || {N, _} = Target <- atoll_cluster_server:targets(Cluster), lists:member(N, Up)],
     Connected = answers(Targets, nodes, [connected]),
     Memory = answers(Targets, memory, [total]),
     Info#{nodes := [

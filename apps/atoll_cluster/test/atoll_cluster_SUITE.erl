@@ -44,7 +44,9 @@ groups() ->
             a_node_that_ends_by_itself_is_reported,
             a_dead_node_starts_again_under_its_name,
             what_nodes_print_stays_off_the_callers_output,
-            bytes_of_no_encoding_on_standard_output_break_nothing
+            bytes_of_no_encoding_on_standard_output_break_nothing,
+            a_node_that_lost_its_control_connection_does_not_stay,
+            a_node_that_is_killed_while_calls_wait_to_be_written_is_no_crash
         ]},
         {starting, [], [
             a_bad_option_starts_nothing,
@@ -295,6 +297,32 @@ bytes_of_no_encoding_on_standard_output_break_nothing(_Config) ->
     #{nodes := [#{log := Log}]} = atoll_cluster:info(Cluster),
     {ok, Said} = file:read_file(filename:rootname(Log) ++ ".out"),
     ?assertEqual(<<Bytes/binary, "c\n">>, Said).
+
+a_node_that_lost_its_control_connection_does_not_stay(_Config) ->
+    Cluster = start(#{nodes => 1}),
+    [Node] = atoll_cluster:nodes(Cluster),
+    [Process] = processes_of(Cluster),
+    %% Stopped, it cannot see that its standard input ends.
+    ok = atoll_cluster:pause(Cluster, Node),
+    {ok, #{handle := #{control := Control}}} = atoll_cluster_server:target(Cluster, Node),
+    true = exit(Control, kill),
+    ?assertEqual({node_down, Node, down}, notice(Cluster)),
+    ?assertEqual([], alive([Process])),
+    ?assertEqual(ok, atoll_cluster:restart(Cluster, Node)).
+
+a_node_that_is_killed_while_calls_wait_to_be_written_is_no_crash(_Config) ->
+    Cluster = start(#{nodes => 1}),
+    [Node] = atoll_cluster:nodes(Cluster),
+    ok = atoll_cluster:pause(Cluster, Node),
+    [catch atoll_cluster:call(Cluster, Node, erlang, length, [lists:seq(1, 1000)], 0) || _ <- lists:seq(1, 100)],
+    ok = logger:add_handler(?FUNCTION_NAME, ?MODULE, #{level => error, config => self()}),
+    ok = atoll_cluster:kill(Cluster, Node),
+    ok = logger:remove_handler(?FUNCTION_NAME),
+    receive {logged, Event} -> error(Event) after 0 -> ok end,
+    ?assertEqual(ok, atoll_cluster:restart(Cluster, Node)).
+
+log(Event, #{config := Pid}) ->
+    Pid ! {logged, Event}.
 
 %% Starting
 

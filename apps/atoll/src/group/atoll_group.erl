@@ -115,4 +115,5 @@ act({act, {publish, Groups}}, Known) ->
 -spec event(term(), world()) -> {[atoll_protocol:event()], world()}.
 event({atoll, atoll_link, {up, Node}}, Known) -> {[{up, Node}], Known};
 event({atoll, atoll_link, {down, Node, Reason}}, Known) -> {[{down, Node, Reason}], Known};
-event({atoll, atoll_link, {unreachable, Node}}, Known) -> {[{cast, {unreachable, Node}}], Known}.
+event({atoll, atoll_link, {unreachable, Node}}, Known) -> {[{cast, {unreachable, Node}}], Known};
+event({atoll, atoll_link, {kept, _Node}}, Known) -> {[], Known}.

@@ -550,6 +550,8 @@ compare(Kind, Theirs, Peer, #state{store = Store} = State0) ->
     Missing = atoll_group_store:missing(Theirs, Peer, Store),
     State = lists:foldl(fun(View, S) -> post(Peer, {view, View}, S) end, State0, Missing),
     case Kind =:= ask andalso atoll_group_store:differs(Theirs, Peer, Store) of
+        %% A node that has forgotten its groups does not gossip: this is how it
+        %% says so, should its first word have been lost.
         true -> tell_digests(Peer, tell, State);
         false -> State
     end.

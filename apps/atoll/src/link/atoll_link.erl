@@ -42,9 +42,8 @@ want(Node) ->
 unwant(Node) ->
     atoll_interpreter:cast(?MODULE, {unwant, self(), Node}).
 
-%% @doc From now on the caller gets `{atoll, atoll_link, Notice}', where Notice is
-%% `{up, Node}', `{down, Node, Reason}', or `{unreachable, Node}' after each failed
-%% attempt to connect with a node that somebody wants.
+%% @doc From now on the caller gets `{atoll, atoll_link, Notice}' for each
+%% {@link atoll_link_core:notice()}.
 -spec subscribe() -> ok.
 subscribe() ->
     atoll_interpreter:subscribe(?MODULE).

@@ -56,7 +56,12 @@
     }.
 
 -type notice() ::
-    {up, node()} | {down, node(), Reason :: term()} | {unreachable, node()}.
+    {up, node()}
+    | {down, node(), Reason :: term()}
+    %% An attempt to connect with a wanted peer failed.
+    | {unreachable, node()}
+    %% Nobody here wants the connection, but it is in use: it stays for now.
+    | {kept, node()}.
 
 -type phase() ::
     %% Not connected: an attempt is under way, or the pause before the next one.
@@ -277,14 +282,15 @@ linger(Node, Ms, Peer, State) ->
     store(Node, Peer#peer{phase = {lingering, Ms}}, State, [{timer, {linger, Node}, Ms}]).
 
 %% Later each time, so that a connection in long use is not read all the time.
-linger_longer(Node, Ms, Peer, #state{options = #{linger_max_ms := Max}} = State) ->
-    linger(Node, min(Max, 2 * Ms), Peer, State).
+linger_longer(Node, Ms, Peer, #state{options = #{linger_max_ms := Max}} = State0) ->
+    {State, Effects} = linger(Node, min(Max, 2 * Ms), Peer#peer{traffic = unknown}, State0),
+    {State, Effects ++ [{notify, {kept, Node}}]}.
 
 linger_over(Node, #peer{phase = {lingering, Ms}} = Peer, State) ->
     store(Node, Peer#peer{phase = {reading, Ms}}, State, [{act, {measure, reading, Node}}]);
 linger_over(Node, #peer{phase = {asking, Ms}} = Peer, State) ->
     %% No answer: the peer keeps the connection by its silence.
-    linger_longer(Node, Ms, Peer#peer{traffic = unknown}, State).
+    linger_longer(Node, Ms, Peer, State).
 
 usage(asked, Usage, Node, #peer{owners = Owners}, State) ->
     Agreed = map_size(Owners) =:= 0 andalso unused(Usage),
@@ -302,7 +308,7 @@ usage(agreed, #{uses := 0, traffic := Now}, Node, #peer{phase = {agreed, _}} = P
 ->
     store(Node, Peer#peer{phase = closing}, State, [{act, {disconnect, Node}}]);
 usage(Purpose, _InUse, Node, #peer{phase = {Purpose, Ms}} = Peer, State) ->
-    linger_longer(Node, Ms, Peer#peer{traffic = unknown}, State);
+    linger_longer(Node, Ms, Peer, State);
 usage(_Purpose, _Usage, _Node, _Peer, State) ->
     %% Wanted again, or yielded, while it was read.
     {State, []}.
@@ -332,7 +338,7 @@ answered(true, Node, #peer{phase = {asking, Ms}} = Peer, State) ->
     Effects = [{cancel, {linger, Node}}, {act, {measure, agreed, Node}}],
     store(Node, Peer#peer{phase = {agreed, Ms}}, State, Effects);
 answered(false, Node, #peer{phase = {asking, Ms}} = Peer, State) ->
-    linger_longer(Node, Ms, Peer#peer{traffic = unknown}, State);
+    linger_longer(Node, Ms, Peer, State);
 answered(_Agreed, _Node, _Peer, State) ->
     %% Wanted again, or yielded, while the answer was on its way.
     {State, []}.

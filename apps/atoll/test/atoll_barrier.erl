@@ -1,0 +1,94 @@
+%% Runs on the nodes under test: waits for an event, never for a while, and
+%% says what it saw instead when the deadline is over.
+-module(atoll_barrier).
+
+-export([group/2, connected/1, restart_room/1, kept/1]).
+-export([monitor_init/1, demonitor/1]).
+
+-define(DEADLINE_MS, 15000).
+
+%% This node's group of that name has these members; with [] it is in none.
+group(Name, Members) ->
+    wait(atoll_group, fun() -> s_group:own_nodes(Name) end, lists:sort(Members)).
+
+%% This node is connected with these and no others.
+connected(Nodes) ->
+    wait(atoll_link, fun() -> lists:sort(nodes(connected)) end, lists:sort(Nodes)).
+
+wait(Room, Look, Expected) ->
+    ok = atoll_interpreter:subscribe(Room),
+    try
+        look(Room, Look, Expected, erlang:monotonic_time(millisecond) + ?DEADLINE_MS)
+    after
+        ok = atoll_interpreter:unsubscribe(Room)
+    end.
+
+look(Room, Look, Expected, Deadline) ->
+    case Look() of
+        Expected ->
+            ok;
+        Seen ->
+            Left = max(0, Deadline - erlang:monotonic_time(millisecond)),
+            receive
+                {atoll, Room, _} -> look(Room, Look, Expected, Deadline)
+            after Left -> {still, Seen, instead_of, Expected}
+            end
+    end.
+
+%% A process of this node monitors one of Node; gives it.
+monitor_init(Node) ->
+    Caller = self(),
+    Pid = spawn(fun() ->
+        Remote = erpc:call(Node, erlang, whereis, [init]),
+        Ref = monitor(process, Remote),
+        Caller ! {self(), monitoring},
+        watch(Ref)
+    end),
+    receive
+        {Pid, monitoring} -> Pid
+    after ?DEADLINE_MS -> error(no_monitor)
+    end.
+
+watch(Ref) ->
+    receive
+        {From, stop} ->
+            true = erlang:demonitor(Ref),
+            From ! {self(), quiet};
+        {'DOWN', Ref, process, _, Reason} ->
+            receive
+                {From, stop} -> From ! {self(), {down, Reason}}
+            end
+    end.
+
+%% Ends the monitor; says whether it had fired.
+demonitor(Pid) ->
+    Pid ! {self(), stop},
+    receive
+        {Pid, Answer} -> Answer
+    after ?DEADLINE_MS -> error(no_answer)
+    end.
+
+%% Kills the room's process and waits for its successor.
+restart_room(Room) ->
+    Old = whereis(Room),
+    Ref = monitor(process, Old),
+    exit(Old, kill),
+    receive
+        {'DOWN', Ref, process, Old, killed} -> ok
+    end,
+    %% The supervisor answers when it has started the successor.
+    _ = supervisor:which_children(atoll_sup),
+    true = is_pid(whereis(Room)),
+    ok.
+
+%% The link room looks at the connection with Node, which nobody wants, and keeps it.
+kept(Node) ->
+    ok = atoll_interpreter:subscribe(atoll_link),
+    try
+        receive
+            {atoll, atoll_link, {kept, Node}} -> ok
+        after ?DEADLINE_MS -> {not_kept, Node}
+        end
+    after
+        ok = atoll_interpreter:unsubscribe(atoll_link)
+    end.
