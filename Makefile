@@ -1,4 +1,5 @@
 # The front door for people: `make help` lists what there is.
+MAKEFLAGS += --no-print-directory
 .DELETE_ON_ERROR:
 .PHONY: help demo build test check lint xref dialyzer docs clean
 

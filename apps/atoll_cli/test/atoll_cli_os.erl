@@ -75,7 +75,7 @@ start_program(Dir, Command, Cwd) ->
     Port = open_port({spawn_executable, "/bin/sh"}, [
         {args, ["-c", "f=$1; shift; exec env --default-signal=INT \"$@\" 2>\"$f\" </dev/null", "sh",
                 Stderr | Command]},
-        {env, [{"XDG_RUNTIME_DIR", Dir}, {"MAKEFLAGS", false}]},
+        {env, [{"XDG_RUNTIME_DIR", Dir} | [{Name, false} || Name <- ["MAKEFLAGS", "MAKELEVEL", "MFLAGS"]]]},
         {cd, Cwd}, exit_status, binary, use_stdio
     ]),
     {os_pid, Pid} = erlang:port_info(Port, os_pid),
