@@ -51,26 +51,26 @@
     | {raised, error | exit | throw, Reason :: term(), Stacktrace :: term()}
     | down.
 
-%% @doc The names of the nodes of a cluster, in order.
+%% The names of the nodes of a cluster, in order.
 -callback nodes(Name :: string(), Count :: pos_integer()) -> [node(), ...].
 
-%% @doc Checks that the nodes can be started, and prepares the place.
+%% Checks that the nodes can be started, and prepares the place.
 -callback prepare(context()) -> {ok, place()} | {error, Reason :: term()}.
 
-%% @doc Starts a node and returns when it has booted. An error leaves no
+%% Starts a node and returns when it has booted. An error leaves no
 %% process behind.
 -callback start_node(spec(), place()) -> {ok, handle()} | {error, Reason :: term()}.
 
-%% @doc Applies a function on the node. May block for as long as the node is
+%% Applies a function on the node. May block for as long as the node is
 %% silent: it is called in a process of its own, and has no deadline.
 -callback call(handle(), module(), Function :: atom(), Args :: [term()]) -> reply().
 
-%% @doc Sends SIGKILL, SIGSTOP or SIGCONT, and returns when a stop or a
+%% Sends SIGKILL, SIGSTOP or SIGCONT, and returns when a stop or a
 %% continuation can be seen.
 -callback signal(handle(), kill | pause | resume) -> ok | {error, down}.
 
-%% @doc What the node's process is doing. Must not wait for the node.
+%% What the node's process is doing. Must not wait for the node.
 -callback state(handle()) -> up | paused | down.
 
-%% @doc Called once everything on this machine is gone.
+%% Called once everything on this machine is gone.
 -callback release(place()) -> ok.

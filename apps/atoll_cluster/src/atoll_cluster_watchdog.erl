@@ -88,7 +88,12 @@ sweep([#{dir := Dir, gone := Gone} | Rundirs]) ->
 close(Port, Ref) ->
     true = erlang:demonitor(Ref, [flush]),
     true = unlink(Port),
-    _ = (catch port_close(Port)),
+    try
+        true = port_close(Port)
+    catch
+        %% it had closed by itself
+        error:badarg -> true
+    end,
     flush(Port).
 
 flush(Port) ->

@@ -223,8 +223,7 @@ a_silent_node_holds_up_nothing(_Config) ->
     #{nodes := Statuses} = within(6000, fun() -> atoll_cluster:status(Cluster) end),
     ?assertMatch([#{connections := 0}, #{connections := undefined, memory := undefined}, #{connections := 0}], Statuses),
     %% more than fits into the pipe that it does not read
-    Full = [catch atoll_cluster:call(Cluster, B, erlang, length, [lists:seq(1, 1000)], 0) || _ <- lists:seq(1, 300)],
-    ?assertMatch({'EXIT', {{busy, B}, _}}, lists:last(Full)),
+    ?assertEqual({busy, B}, lists:last(pile_up(Cluster, B, 300))),
     Processes = processes_of(Cluster),
     ok = within(?GONE_MS, fun() -> atoll_cluster:stop(Cluster) end),
     ?assertEqual([], alive(Processes)).
@@ -314,7 +313,7 @@ a_node_that_is_killed_while_calls_wait_to_be_written_is_no_crash(_Config) ->
     Cluster = start(#{nodes => 1}),
     [Node] = atoll_cluster:nodes(Cluster),
     ok = atoll_cluster:pause(Cluster, Node),
-    [catch atoll_cluster:call(Cluster, Node, erlang, length, [lists:seq(1, 1000)], 0) || _ <- lists:seq(1, 100)],
+    [{timeout, Node} | _] = pile_up(Cluster, Node, 100),
     ok = logger:add_handler(?FUNCTION_NAME, ?MODULE, #{level => error, config => self()}),
     ok = atoll_cluster:kill(Cluster, Node),
     ok = logger:remove_handler(?FUNCTION_NAME),
@@ -537,9 +536,10 @@ a_stop_by_name_sweeps_what_a_lost_vm_left(Config) ->
     {Vm, #{nodes := [#{os_pid := OsPid}], watchdog_pid := WatchdogPid}} = hold(#{nodes => 1, name => "lost"}),
     Process = process(OsPid),
     signal(Process, "STOP"),
-    signal(os_process(Vm), "STOP"),
+    VmProcess = os_process(Vm),
+    signal(VmProcess, "STOP"),
     signal(process(WatchdogPid), "KILL"),
-    signal(VmProcess = os_process(Vm), "KILL"),
+    signal(VmProcess, "KILL"),
     gone([VmProcess]),
     ?assertEqual({ok, ok}, atoll_cluster:ask("lost", stop)),
     ?assertEqual([], alive([Process])),
@@ -588,7 +588,8 @@ the_watchdog_ignores_what_a_terminal_sends(_Config) ->
     ?assertEqual([], alive([Watchdog | Processes])).
 
 our_epmd_goes_and_another_stays(Config) ->
-    Env = [{"ERL_EPMD_PORT", Port = integer_to_list(free_port())}],
+    Port = integer_to_list(free_port()),
+    Env = [{"ERL_EPMD_PORT", Port}],
     false = epmd_runs(Port),
     {Vm1, #{}} = hold(#{nodes => 2}, Env, []),
     true = epmd_runs(Port),
@@ -658,6 +659,17 @@ rubbish_on_the_socket_is_refused(_Config) ->
 start(Options) ->
     {ok, Cluster} = atoll_cluster:start(Options),
     Cluster.
+
+%% How that many calls of 10 KB to a silent node fail.
+pile_up(Cluster, Node, Count) ->
+    [
+        try
+            atoll_cluster:call(Cluster, Node, erlang, length, [lists:seq(1, 1000)], 0)
+        catch
+            error:Reason -> Reason
+        end
+     || _ <- lists:seq(1, Count)
+    ].
 
 notice(Cluster) ->
     receive

@@ -24,7 +24,8 @@ a_call_to_a_dead_node_fails_test() ->
     ?assertEqual({error, {node_down, a}}, atoll_cluster_call:call(target(a, down), plus(), infinity)).
 
 a_silent_node_is_given_up_at_the_deadline_test() ->
-    Target = target(a, {silent, Silent = silent()}),
+    Silent = silent(),
+    Target = target(a, {silent, Silent}),
     ?assertEqual({error, {timeout, a}}, atoll_cluster_call:call(Target, plus(), 10)),
     Silent ! stop.
 

@@ -46,8 +46,11 @@ os_pid(Port) ->
     Pid.
 
 close(Port) ->
-    catch port_close(Port),
-    ok.
+    try port_close(Port) of
+        true -> ok
+    catch
+        error:badarg -> ok
+    end.
 
 %% The side of the VM.
 main([Encoded]) ->

@@ -64,13 +64,15 @@ link_is_refused() ->
     ?assertEqual({error, {run_dir_unsafe, Base}}, atoll_cluster_rundir:base()).
 
 missing_parent() ->
-    true = os:putenv("XDG_RUNTIME_DIR", filename:join(Parent = parent(), "none")),
+    Parent = parent(),
+    true = os:putenv("XDG_RUNTIME_DIR", filename:join(Parent, "none")),
     Result = atoll_cluster_rundir:base(),
     true = os:putenv("XDG_RUNTIME_DIR", Parent),
     ?assertMatch({error, {run_dir, _, enoent}}, Result).
 
 long_path() ->
-    Long = filename:join(Parent = parent(), lists:duplicate(100, $x)),
+    Parent = parent(),
+    Long = filename:join(Parent, lists:duplicate(100, $x)),
     ok = file:make_dir(Long),
     true = os:putenv("XDG_RUNTIME_DIR", Long),
     Result = atoll_cluster_rundir:claim("one", "1.1"),
