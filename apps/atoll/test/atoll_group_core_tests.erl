@@ -14,7 +14,8 @@ properties_test_() ->
         {Title, {timeout, 200, ?_assert(proper:quickcheck(Property, [quiet, {to_file, user}, {numtests, N}]))}}
      || {Title, Property, N} <- [
             {"concurrent operations happen one after the other", prop_linearizable(), 5000},
-            {"after partitions, kills and losses all members agree", prop_converges(), 5000},
+            {"after partitions, kills and losses all members agree", prop_converges(), 1500},
+            {"a node that dies at any step of an operation holds up nobody", prop_dies(), 500},
             {"the same events give the same effects", prop_deterministic(), 20}
         ]
     ].
@@ -125,7 +126,8 @@ prop_converges() ->
                 atoll_group_world:pending(World) =:= #{} andalso
                     atoll_group_world:leftovers(World) =:= [] andalso
                     agree(World) andalso
-                    are_linked(World)
+                    are_linked(World) andalso
+                    lists:all(fun(Name) -> is_free_again(Name, World) end, [g, h])
             )
         end
     ).
@@ -183,6 +185,40 @@ are_linked(World) ->
         A < B
     ]),
     Wanted -- atoll_group_world:linked(World) =:= [].
+
+%% No turn was forgotten anywhere: once all groups of the name are deleted, one of
+%% all nodes can be made.
+is_free_again(Name, World0) ->
+    World1 = lists:foldl(
+        fun(Node, W) ->
+            {_, Called} = atoll_group_world:call(Node, {delete, Name, []}, W),
+            atoll_group_world:settle(1000, Called)
+        end,
+        World0,
+        ?NODES
+    ),
+    {Id, World2} = atoll_group_world:call(n1, {new, Name, ?NODES}, World1),
+    #{Id := {Answer, _, _}} = atoll_group_world:replies(atoll_group_world:settle(World2)),
+    Answer =:= {ok, Name, ?NODES}.
+
+prop_dies() ->
+    ?FORALL(
+        {Seed, Steps, Nodes},
+        {seed(), choose(0, 60), nodes_()},
+        begin
+            World0 = atoll_group_world:new(?NODES, Seed),
+            {_, World1} = atoll_group_world:call(n1, {new, g, [n1, n2, n3 | Nodes]}, World0),
+            World2 = atoll_group_world:kill(n1, steps(Steps, World1)),
+            {Id, World3} = atoll_group_world:call(n2, {new, g, [n2, n3]}, World2),
+            World = atoll_group_world:settle(World3),
+            #{Id := {Answer, Asked, Answered}} = atoll_group_world:replies(World),
+            Answered - Asked < 1000 andalso
+                %% The dead node's group may have reached both, n3 alone, or none.
+                lists:member(Answer, [
+                    {ok, g, [n2, n3]}, {ok, g, [n2]}, {error, s_group_name_is_in_use}
+                ])
+        end
+    ).
 
 prop_deterministic() ->
     ?FORALL(

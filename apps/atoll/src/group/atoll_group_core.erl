@@ -30,7 +30,8 @@
 %%   as one fellow member is connected with it.</li>
 %% </ul>
 %%
-%% <b>Not promised.</b> There is no quorum: both sides of a partition may change a
+%% <b>Not promised.</b> A node that dies while it sends a change has told some and
+%% not others; these hear of it from their fellows. There is no quorum: both sides of a partition may change a
 %% group, and the changes are merged when nodes of both are connected again (a
 %% deletion wins; for each node the later operation wins). Members look for each
 %% other; two sides that removed each other do not, and keep their parts until a
