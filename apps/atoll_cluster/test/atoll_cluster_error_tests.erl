@@ -11,10 +11,10 @@ every_error_is_one_sentence_test_() ->
         {epmd, not_found}, {cookie, eacces},
         {node_failed, Node, boot_timeout, <<>>},
         {node_failed, Node, {exit_status, 1}, <<"bad\r\n\n flag \tx\n">>},
-        {node_failed, Node, {something, else}, <<"ov", 255, "er\n">>},
+        {node_failed, Node, {something, 'else'}, <<"ov", 255, "er\n">>},
         {app_failed, Node, some, {"no such file or directory", "some.app"}},
         {node_down, Node}, {node_up, Node}, {unknown_node, Node}, {timeout, Node}, {busy, Node},
-        {raised, error, badarg}, stopped, {anything, [else]}
+        {raised, error, badarg}, stopped, {anything, ['else']}
     ],
     [{lists:flatten(io_lib:format("~p", [E])), fun() -> is_sentence(atoll_cluster:format_error(E)) end} || E <- Errors].
 

@@ -1,0 +1,53 @@
+# The front door for people: `make help` lists what there is.
+MAKEFLAGS += --no-print-directory
+.DELETE_ON_ERROR:
+.PHONY: help demo build test check lint xref dialyzer docs clean
+
+# Whatever a recipe starts in place of its shell dies with make, even when make
+# is killed by a signal that nobody can catch.
+TIED  := $(if $(shell command -v setpriv),exec setpriv --pdeathsig KILL,exec)
+READY := _build/.ready
+
+help:
+	@echo 'make demo           nine nodes run Orbit, once as a full mesh and once in groups'
+	@echo 'make test           the tests; OTP=25, 27 or 29 runs them in a Debian root of that release'
+	@echo 'make check          everything that must be clean: lint and test'
+	@echo 'make lint           warnings, the call graph (xref), the types (dialyzer), the documentation'
+	@echo 'make build          compiles; bin/atoll does so by itself when it has to'
+	@echo 'make docs           the documentation of the sources, as HTML under apps/*/doc'
+	@echo 'make clean          removes what was built'
+
+# Installs what is missing, once.
+$(READY): scripts/setup
+	@scripts/setup
+	@mkdir -p $(@D) && touch $@
+
+build: $(READY)
+	@$(TIED) scripts/build
+
+demo: build
+	@$(TIED) bin/atoll demo
+
+ifdef OTP
+test:
+	@$(TIED) scripts/in-otp '$(OTP)' make test
+else
+test: build
+	@$(TIED) scripts/test
+endif
+
+check: lint test
+
+lint: build xref dialyzer docs
+
+xref: $(READY)
+	@$(TIED) rebar3 xref
+
+dialyzer: $(READY)
+	@$(TIED) rebar3 dialyzer
+
+docs: $(READY)
+	@$(TIED) rebar3 edoc
+
+clean:
+	rm -rf _build

@@ -1,0 +1,100 @@
+%% @doc Reads the options of a command, and says in a sentence what is wrong
+%% with them. The sentence names the flag as the user types it.
+-module(atoll_cli_options).
+
+-export([parse/3, flag/1]).
+
+-export_type([option/0, values/0, reader/0]).
+
+-type option() :: #{
+    %% the key in values(); `group_size' is typed `--group-size'
+    name := atom(),
+    help := string(),
+    %% What stands for the value in the help; an option without is a switch.
+    value => string(),
+    %% Read as if it had been typed. An option that has none and is not given is
+    %% not in values(), unless it is a switch: that is true or false.
+    default => string(),
+    %% Without one the value is any text.
+    read => reader()
+}.
+
+%% Reads a value. What it says against one completes "--space ...".
+-type reader() :: fun((string()) -> {ok, term()} | {error, unicode:chardata()}).
+
+-type values() :: #{atom() => term()}.
+
+%% @doc Reads the arguments of a command. Operands are what it takes beside
+%% options, such as `["N", "[NAME]"]', where NAME may be left out.
+-spec parse([option()], Operands :: [string()], [string()]) ->
+    {ok, values(), [string()]} | {error, unicode:chardata()}.
+parse(Options, Operands, Args) ->
+    %% Called by a variable: rebar3 has another getopt inside, and does not show
+    %% the system's to dialyzer.
+    {module, Getopt} = code:ensure_loaded(getopt),
+    case Getopt:parse([getopt_spec(Option) || Option <- Options], Args) of
+        {ok, {Given, Rest}} -> check(Options, Operands, Given, Rest);
+        {error, {missing_option_arg, Name}} -> {error, [flag(Name), " needs a value"]};
+        {error, {invalid_option, Typed}} -> {error, unknown(head(Typed), Options)};
+        {error, {invalid_option_arg, Typed}} -> {error, [head(Typed), " takes no value"]}
+    end.
+
+%% @doc An option's name as it is typed.
+-spec flag(atom()) -> string().
+flag(Name) ->
+    "--" ++ long(Name).
+
+%% getopt is not let to read values: its complaints do not say what is allowed.
+getopt_spec(#{name := Name, value := _}) -> {Name, undefined, long(Name), string, ""};
+getopt_spec(#{name := Name}) -> {Name, undefined, long(Name), undefined, ""}.
+
+long(Name) ->
+    [case C of $_ -> $-; _ -> C end || C <- atom_to_list(Name)].
+
+%% `--flag=value' without its value.
+head(Typed) ->
+    hd(string:split(Typed, "=")).
+
+unknown(Typed, Options) ->
+    Known = [flag(Name) || #{name := Name} <- Options],
+    case atoll_cli_nearest:of_words(Typed, Known) of
+        {ok, Near} -> ["there is no option ", Typed, "; did you mean ", Near, "?"];
+        none -> ["there is no option ", Typed]
+    end.
+
+check(Options, Operands, Given, Rest) ->
+    Typed = [name(G) || G <- Given],
+    case {Typed -- lists:usort(Typed), operands(Operands, Rest)} of
+        {[Twice | _], _} -> {error, [flag(Twice), " is given twice"]};
+        {[], {error, _} = Error} -> Error;
+        {[], ok} -> read(Options, Given, #{}, Rest)
+    end.
+
+name({Name, _}) -> Name;
+name(Name) -> Name.
+
+operands(Operands, Rest) when length(Rest) > length(Operands) ->
+    {error, ["the argument \"", lists:nth(length(Operands) + 1, Rest), "\" is one too many"]};
+operands(Operands, Rest) ->
+    case [O || O <- lists:nthtail(length(Rest), Operands), hd(O) =/= $[] of
+        [] -> ok;
+        [Missing | _] -> {error, ["the argument ", Missing, " is missing"]}
+    end.
+
+read([#{name := Name, value := _} = Option | Options], Given, Values, Rest) ->
+    case {lists:keyfind(Name, 1, Given), Option} of
+        {{_, Text}, _} -> read_value(Text, Option, Options, Given, Values, Rest);
+        {false, #{default := Text}} -> read_value(Text, Option, Options, Given, Values, Rest);
+        {false, _} -> read(Options, Given, Values, Rest)
+    end;
+read([#{name := Name} | Options], Given, Values, Rest) ->
+    read(Options, Given, Values#{Name => lists:member(Name, Given)}, Rest);
+read([], _, Values, Rest) ->
+    {ok, Values, Rest}.
+
+read_value(Text, #{name := Name} = Option, Options, Given, Values, Rest) ->
+    Read = maps:get(read, Option, fun(Any) -> {ok, Any} end),
+    case Read(Text) of
+        {ok, Value} -> read(Options, Given, Values#{Name => Value}, Rest);
+        {error, Must} -> {error, [flag(Name), $\s, Must, ", not \"", Text, $"]}
+    end.

@@ -1,0 +1,64 @@
+%% @doc `atoll orbit': one run of Orbit on real nodes.
+-module(atoll_cli_orbit).
+-behaviour(atoll_cli_command).
+
+-export([summary/0, options/0, operands/0, examples/0, run/2]).
+
+-spec summary() -> string().
+summary() -> "run Orbit on a cluster of its own".
+
+-spec options() -> [atoll_cli_options:option()].
+options() ->
+    [
+        #{name => generators, value => "SET", default => "g124",
+          read => atoll_cli_read:generators(),
+          help => "the generators: g and some of the digits 1 to 5 in order"},
+        #{name => space, value => "N", default => "100000",
+          read => atoll_cli_read:whole(1, infinity),
+          help => "the vertices are 0 to N - 1"},
+        #{name => mode, value => "MODE", default => "groups",
+          read => atoll_cli_read:one_of([seq, par, mesh, groups, ring]),
+          help => "seq and par run on one node, the others on all"},
+        #{name => nodes, value => "N", default => "9",
+          read => atoll_cli_read:whole(1, 1000), help => "nodes to start"},
+        #{name => group_size, value => "N",
+          read => atoll_cli_read:whole(1, 1000),
+          help => "nodes to a group, in groups and ring (3 unless told, or all if fewer)"},
+        #{name => workers, value => "N", default => "4",
+          read => atoll_cli_read:whole(1, 1000), help => "worker processes on each node"},
+        atoll_cli_json:switch()
+    ].
+
+-spec operands() -> [string()].
+operands() -> [].
+
+-spec examples() -> [string()].
+examples() ->
+    [
+        "atoll orbit",
+        "atoll orbit --mode mesh --nodes 5",
+        "atoll orbit --generators g12345 --space 10000 --mode ring --nodes 9 --group-size 3 --json"
+    ].
+
+-spec run(atoll_cli_options:values(), [string()]) -> atoll_cli_command:outcome().
+run(#{group_size := Size, nodes := Nodes}, []) when Size > Nodes ->
+    {usage, io_lib:format("--group-size must be at most --nodes, which is ~b, not \"~b\"",
+                          [Nodes, Size])};
+run(#{json := Json} = Values, []) ->
+    Task = task(Values),
+    case atoll_cli_run:orbit(Task) of
+        {ok, Result} when Json -> atoll_cli_io:print_json(atoll_cli_result:json(Task, Result));
+        {ok, Result} -> atoll_cli_io:print(atoll_cli_result:table([{head(Task), Task, Result}]));
+        {error, Sentence} -> {failed, Sentence}
+    end.
+
+task(#{mode := Mode, nodes := Asked} = Values) ->
+    Nodes = case lists:member(Mode, [seq, par]) of true -> 1; false -> Asked end,
+    Size = maps:get(group_size, Values, min(3, Nodes)),
+    Task = maps:with([generators, space, mode, workers], Values),
+    Task#{nodes => Nodes, group_size => Size}.
+
+head(#{mode := Mode, group_size := Size}) when Mode =:= groups; Mode =:= ring ->
+    io_lib:format("~ts of ~b", [Mode, Size]);
+head(#{mode := Mode}) ->
+    atom_to_list(Mode).

@@ -1,0 +1,52 @@
+%% @doc Tells on standard error how far something has come: a bar on a terminal,
+%% which is gone when it is full, and a few plain lines elsewhere.
+-module(atoll_cli_progress).
+
+-export([bar/1, now_doing/1, done/0, render/4]).
+
+-type total() :: pos_integer().
+
+-define(CELLS, 30).
+
+%% @doc What to call whenever one more is done; with 0 at the start.
+-spec bar(Label :: string()) -> fun((Done :: non_neg_integer(), total()) -> ok).
+bar(Label) ->
+    fun(Done, Total) -> show(render(atoll_cli_io:columns(), Label, Done, Total)) end.
+
+%% @doc Says what is being done that cannot tell how far it is.
+-spec now_doing(unicode:chardata()) -> ok.
+now_doing(Text) ->
+    case atoll_cli_io:columns() of
+        none -> atoll_cli_io:say(Text);
+        _ -> atoll_cli_io:say_over(Text)
+    end.
+
+%% @doc Takes what stands on the terminal away.
+-spec done() -> ok.
+done() ->
+    atoll_cli_io:say_over("").
+
+show({over, Text}) -> atoll_cli_io:say_over(Text);
+show({line, Text}) -> atoll_cli_io:say(Text);
+show(nothing) -> ok.
+
+%% @doc What is shown on a terminal of so many columns, or on none.
+-spec render(pos_integer() | none, string(), non_neg_integer(), total()) ->
+    {over, iolist()} | {line, iolist()} | nothing.
+render(none, Label, Done, Total) ->
+    case Done > 0 andalso quarter(Done, Total) =/= quarter(Done - 1, Total) of
+        true -> {line, [Label, ": " | so_far(Done, Total)]};
+        false -> nothing
+    end;
+render(_, _, Total, Total) ->
+    {over, ""};
+render(_, Label, Done, Total) ->
+    Full = Done * ?CELLS div Total,
+    {over, [Label, " [", lists:duplicate(Full, $#), lists:duplicate(?CELLS - Full, $\s), "] "
+            | so_far(Done, Total)]}.
+
+quarter(Done, Total) ->
+    4 * Done div Total.
+
+so_far(Done, Total) ->
+    [integer_to_list(Done), " of ", integer_to_list(Total)].

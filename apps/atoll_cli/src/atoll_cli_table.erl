@@ -1,0 +1,61 @@
+%% @doc Aligned plain text, and numbers as people read them.
+-module(atoll_cli_table).
+
+-export([format/2, lines/2, count/1, decimal/1, seconds/1, bytes/1]).
+
+-export_type([align/0]).
+
+-type align() :: left | right.
+
+-define(GAP, 2).
+
+%% @doc A table under a head. Each column has its alignment, its head's too.
+-spec format([{align(), unicode:chardata()}], [[unicode:chardata()]]) -> iolist().
+format(Columns, Rows) ->
+    {Aligns, Heads} = lists:unzip(Columns),
+    lines(Aligns, [Heads | Rows]).
+
+%% @doc Rows of cells as lines, the columns aligned.
+-spec lines([align()], [[unicode:chardata()]]) -> iolist().
+lines(Aligns, Rows) ->
+    Widths = lists:foldl(fun widest/2, [0 || _ <- Aligns], Rows),
+    [line(Aligns, Widths, Row) || Row <- Rows].
+
+%% @doc A whole number, by thousands.
+-spec count(integer()) -> string().
+count(N) when N < 0 -> [$- | count(-N)];
+count(N) when N < 1000 -> integer_to_list(N);
+count(N) -> count(N div 1000) ++ [$, | padded(N rem 1000, 3)].
+
+%% @doc A number with one decimal, or none if it is whole.
+-spec decimal(number()) -> string().
+decimal(N) ->
+    Tenths = round(N * 10),
+    case Tenths rem 10 of
+        0 -> count(Tenths div 10);
+        Tenth -> count(Tenths div 10) ++ [$., $0 + abs(Tenth)]
+    end.
+
+%% @doc Milliseconds as seconds, with two decimals.
+-spec seconds(non_neg_integer()) -> string().
+seconds(Ms) ->
+    count(Ms div 1000) ++ [$. | padded(Ms rem 1000 div 10, 2)] ++ " s".
+
+%% @doc Bytes as megabytes.
+-spec bytes(non_neg_integer()) -> string().
+bytes(Bytes) ->
+    count(round(Bytes / 1.0e6)) ++ " MB".
+
+padded(N, Digits) ->
+    lists:flatten(string:pad(integer_to_list(N), Digits, leading, $0)).
+
+widest(Row, Widths) ->
+    lists:zipwith(fun(Cell, Width) -> max(string:length(Cell), Width) end, Row, Widths).
+
+%% What would be blank at the end of a line is left out.
+line(Aligns, Widths, Row) ->
+    Cells = lists:zipwith3(fun pad/3, Aligns, Widths, Row),
+    [string:trim(lists:join(lists:duplicate(?GAP, $\s), Cells), trailing), $\n].
+
+pad(left, Width, Cell) -> string:pad(Cell, Width, trailing);
+pad(right, Width, Cell) -> string:pad(Cell, Width, leading).

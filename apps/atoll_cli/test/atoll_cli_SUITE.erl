@@ -1,0 +1,283 @@
+%% The command line as a user has it: bin/atoll as a process of the operating
+%% system, on real nodes.
+-module(atoll_cli_SUITE).
+-include_lib("stdlib/include/assert.hrl").
+
+-export([all/0, suite/0, init_per_suite/1, end_per_suite/1, init_per_testcase/2, end_per_testcase/2]).
+-export([help_is_data/1, help_comes_at_once/1, wrong_usage_says_one_sentence_and_starts_nothing/1,
+         orbit_prints_one_object/1, orbit_prints_a_table/1, every_mode_finds_the_same_set/1,
+         a_killed_node_fails_the_run_and_is_named/1, a_silent_node_fails_the_run_and_is_named/1,
+         up_holds_a_mesh_until_ctrl_c/1, up_holds_groups_until_down/1,
+         a_shell_can_be_attached/1, a_name_is_taken_once/1,
+         nothing_runs_and_nothing_can_be_stopped/1,
+         a_closed_output_is_no_crash/1, it_runs_from_anywhere/1, a_terminal_gets_a_bar/1,
+         a_demo_that_is_killed_leaves_nothing/1, a_demo_that_is_interrupted_leaves_nothing/1,
+         a_demo_whose_vm_is_killed_leaves_nothing/1]).
+
+%% How long what was started may outlive its program.
+-define(GONE_MS, 5000).
+
+suite() ->
+    [{timetrap, {seconds, 90}}].
+
+all() ->
+    [help_is_data, help_comes_at_once, wrong_usage_says_one_sentence_and_starts_nothing,
+     orbit_prints_one_object, orbit_prints_a_table, every_mode_finds_the_same_set,
+     a_killed_node_fails_the_run_and_is_named, a_silent_node_fails_the_run_and_is_named,
+     up_holds_a_mesh_until_ctrl_c, up_holds_groups_until_down,
+     a_shell_can_be_attached, a_name_is_taken_once,
+     nothing_runs_and_nothing_can_be_stopped,
+     a_closed_output_is_no_crash, it_runs_from_anywhere, a_terminal_gets_a_bar,
+     a_demo_that_is_killed_leaves_nothing, a_demo_that_is_interrupted_leaves_nothing,
+     a_demo_whose_vm_is_killed_leaves_nothing].
+
+%% What is tested is what is built: the first command may have to build it.
+init_per_suite(Config) ->
+    Dir = atoll_cli_os:new_dir(),
+    #{status := 0} = atoll_cli_os:run(Dir, ["version"]),
+    ok = atoll_cli_os:remove_dir(Dir),
+    Config.
+
+end_per_suite(_) ->
+    ok.
+
+init_per_testcase(_, Config) ->
+    [{dir, atoll_cli_os:new_dir()} | Config].
+
+end_per_testcase(_, Config) ->
+    ok = atoll_cli_os:remove_dir(dir(Config)).
+
+help_is_data(Config) ->
+    #{status := 0, stdout := Page, stderr := <<>>} = atoll_cli_os:run(dir(Config), ["help"]),
+    [?assertMatch({_, _}, binary:match(Page, list_to_binary(["\n  ", Name, " "])))
+     || {Name, _} <- atoll_cli:commands()],
+    #{status := 0, stdout := Orbit, stderr := <<>>} =
+        atoll_cli_os:run(dir(Config), ["help", "orbit"]),
+    ?assertMatch(#{status := 0, stdout := Orbit, stderr := <<>>},
+                 atoll_cli_os:run(dir(Config), ["orbit", "--help"])),
+    ?assertMatch(#{status := 0, stdout := <<"atoll 0.", _/binary>>, stderr := <<>>},
+                 atoll_cli_os:run(dir(Config), ["--version"])).
+
+%% Half a second where there is room; the test's machine may have none.
+help_comes_at_once(Config) ->
+    Times = [element(1, timer:tc(fun() -> atoll_cli_os:run(dir(Config), ["help"]) end))
+             || _ <- lists:seq(1, 5)],
+    ?assert(lists:min(Times) < 500000, Times).
+
+wrong_usage_says_one_sentence_and_starts_nothing(Config) ->
+    Wrong = [
+        {["orbit", "--generators", "g9"], "--generators "},
+        {["orbit", "--space", "0"], "--space "},
+        {["orbit", "--space", "abc"], "--space "},
+        {["orbit", "--nodes", "2", "--group-size", "3"], "--group-size "},
+        {["orbit", "--frobnicate"], " --frobnicate"},
+        {["up", "3", "--groups", "4"], "--groups "}
+    ],
+    [begin
+        #{status := Status, stdout := Stdout, stderr := Stderr} =
+            atoll_cli_os:run(dir(Config), Args),
+        ?assertEqual({Args, 2, <<>>}, {Args, Status, Stdout}),
+        ?assertMatch([_, <<>>], binary:split(Stderr, <<"\n">>, [global]), Stderr),
+        ?assertMatch({_, _}, binary:match(Stderr, list_to_binary(Flag)), Stderr)
+     end
+     || {Args, Flag} <- Wrong],
+    %% Not even the directory in which clusters are kept has been made.
+    ?assertEqual([], [F || F <- filelib:wildcard("*", dir(Config)), not lists:prefix("stderr.", F)]).
+
+orbit_prints_one_object(Config) ->
+    #{status := 0, stdout := Stdout} = atoll_cli_os:run(dir(Config), [
+        "orbit", "--generators", "g12345", "--space", "1000", "--mode", "groups", "--nodes", "5",
+        "--group-size", "2", "--workers", "2", "--json"]),
+    ?assertMatch([_, <<>>], binary:split(Stdout, <<"\n">>, [global])),
+    ?assertEqual([<<"mode">>, <<"generators">>, <<"space">>, <<"size">>, <<"vertices_received">>,
+                  <<"wall_ms">>, <<"nodes">>, <<"connections_max">>, <<"connections_mean">>,
+                  <<"messages">>, <<"vertex">>, <<"gateway">>, <<"credit">>, <<"control">>],
+                 keys(Stdout)),
+    ?assertMatch(#{<<"mode">> := <<"groups">>, <<"generators">> := <<"g12345">>,
+                   <<"space">> := 1000, <<"size">> := 968, <<"vertices_received">> := 4841,
+                   <<"nodes">> := 5},
+                 decode(Stdout)),
+    #{<<"connections_max">> := Max, <<"messages">> := Messages} = decode(Stdout),
+    %% A gateway of groups of 2 and 3: its group's members and the other gateway.
+    ?assertEqual(3, Max),
+    ?assert(lists:all(fun(N) -> is_integer(N) andalso N >= 0 end, maps:values(Messages))),
+    ?assertEqual(ok, atoll_cli_os:await_none_left(dir(Config), ?GONE_MS)).
+
+orbit_prints_a_table(Config) ->
+    #{status := 0, stdout := Stdout, stderr := Stderr} = atoll_cli_os:run(dir(Config), [
+        "orbit", "--space", "1000", "--mode", "mesh", "--nodes", "3"]),
+    ?assertMatch({match, _}, re:run(Stdout, "^size +854$", [multiline])),
+    ?assertMatch({match, _}, re:run(Stdout, "^vertices received +2,563$", [multiline])),
+    ?assertMatch({match, _}, re:run(Stdout, "^connections of a node, at most +2$", [multiline])),
+    %% Talk has no escape sequences where there is no terminal.
+    ?assertMatch({_, _}, binary:match(Stderr, <<"Starting nodes: 3 of 3\n">>)),
+    ?assertEqual(nomatch, binary:match(Stderr, <<"\e">>)).
+
+every_mode_finds_the_same_set(Config) ->
+    [begin
+        #{status := 0, stdout := Stdout} = atoll_cli_os:run(dir(Config), [
+            "orbit", "--space", "1000", "--mode", Mode, "--nodes", "4", "--group-size", "2",
+            "--json"]),
+        ?assertMatch(#{<<"size">> := 854, <<"vertices_received">> := 2563, <<"nodes">> := Nodes},
+                     decode(Stdout), Mode)
+     end
+     || {Mode, Nodes} <- [{"seq", 1}, {"par", 1}, {"ring", 4}]].
+
+a_killed_node_fails_the_run_and_is_named(Config) ->
+    {Program, {Pid, Name}} = start_long_run(Config),
+    ok = atoll_cli_os:signal(Pid, "KILL"),
+    #{status := 1, stdout := <<>>, stderr := Stderr} = atoll_cli_os:await_exit(Program, 10000),
+    ?assertMatch({_, _}, binary:match(Stderr, list_to_binary(Name)), Stderr),
+    ?assertEqual(ok, atoll_cli_os:await_none_left(dir(Config), ?GONE_MS)).
+
+a_silent_node_fails_the_run_and_is_named(Config) ->
+    {Program, {Pid, Name}} = start_long_run(Config),
+    ok = atoll_cli_os:signal(Pid, "STOP"),
+    #{status := 1, stdout := <<>>, stderr := Stderr} = atoll_cli_os:await_exit(Program, 30000),
+    ?assertMatch({_, _}, binary:match(Stderr, list_to_binary(Name)), Stderr),
+    ?assertEqual(ok, atoll_cli_os:await_none_left(dir(Config), ?GONE_MS)).
+
+up_holds_a_mesh_until_ctrl_c(Config) ->
+    Program = atoll_cli_os:start(dir(Config), ["up", "3"]),
+    Said = atoll_cli_os:await_line(Program, stdout, <<"atoll down atoll\n">>),
+    ?assertMatch({match, [_, _, _]},
+                 re:run(Said, "^atoll[1-3]@127.0.0.1 +- +2$", [multiline, global])),
+    ok = atoll_cli_os:signal_group(Program, "INT"),
+    #{status := Status} = atoll_cli_os:await_exit(Program, ?GONE_MS),
+    ?assertEqual(128 + 2, Status),
+    ?assertEqual(ok, atoll_cli_os:await_none_left(dir(Config), ?GONE_MS)).
+
+up_holds_groups_until_down(Config) ->
+    Program = atoll_cli_os:start(dir(Config), ["up", "5", "--groups", "2", "--name", "reef"]),
+    Said = atoll_cli_os:await_line(Program, stdout, <<"atoll down reef\n">>),
+    [?assertMatch({match, _}, re:run(Said, Line, [multiline]), Said)
+     || Line <- ["^reef1@127.0.0.1 +group1 gateways +3$", "^reef2@127.0.0.1 +group1 +2$",
+                 "^reef4@127.0.0.1 +group2 gateways +2$", "^reef5@127.0.0.1 +group2 +1$"]],
+    #{status := 0, stdout := Table} = atoll_cli_os:run(dir(Config), ["status"]),
+    ?assertMatch({match, _}, re:run(Table, "^reef +reef1@127.0.0.1 +up +3 ", [multiline])),
+    #{status := 0, stdout := Json} = atoll_cli_os:run(dir(Config), ["status", "--json"]),
+    ?assertMatch(#{<<"clusters">> := [#{<<"name">> := <<"reef">>, <<"nodes">> := [_, _, _, _, _]}]},
+                 decode(Json)),
+    ?assertMatch(#{status := 0, stdout := <<>>}, atoll_cli_os:run(dir(Config), ["down"])),
+    ?assertMatch(#{status := 0}, atoll_cli_os:await_exit(Program, ?GONE_MS)),
+    ?assertEqual(ok, atoll_cli_os:await_none_left(dir(Config), ?GONE_MS)).
+
+%% The line that `up' prints is run as it stands, on a terminal.
+a_shell_can_be_attached(Config) ->
+    Program = atoll_cli_os:start(dir(Config), ["up", "2", "--name", "shelly"]),
+    Said = atoll_cli_os:await_line(Program, stdout, <<"atoll down shelly\n">>),
+    {match, [Line]} = re:run(Said, "attach a shell: +(.*)", [{capture, all_but_first, list}]),
+    Shell = open_port({spawn_executable, os:find_executable("script")},
+                      [{args, ["-qec", Line, "/dev/null"]}, {env, [{"XDG_RUNTIME_DIR", dir(Config)}]},
+                       binary, use_stdio]),
+    ok = await_data(Shell, <<"(shelly1@127.0.0.1)1>">>),
+    true = port_command(Shell, <<"nodes(connected).\n">>),
+    ok = await_data(Shell, <<"'shelly2@127.0.0.1'">>),
+    true = port_close(Shell).
+
+a_name_is_taken_once(Config) ->
+    Program = atoll_cli_os:start(dir(Config), ["up", "1", "--name", "once"]),
+    _ = atoll_cli_os:await_line(Program, stdout, <<"atoll down once\n">>),
+    #{status := 1, stdout := <<>>, stderr := Stderr} =
+        atoll_cli_os:run(dir(Config), ["up", "1", "--name", "once"]),
+    ?assertMatch({_, _}, binary:match(Stderr, <<"once">>)).
+
+nothing_runs_and_nothing_can_be_stopped(Config) ->
+    ?assertMatch(#{status := 0, stdout := <<"No cluster is running.\n">>, stderr := <<>>},
+                 atoll_cli_os:run(dir(Config), ["status"])),
+    ?assertMatch(#{status := 0, stdout := <<"{\"clusters\":[]}\n">>, stderr := <<>>},
+                 atoll_cli_os:run(dir(Config), ["status", "--json"])),
+    ?assertMatch(#{status := 1, stdout := <<>>, stderr := <<"atoll down: No cluster", _/binary>>},
+                 atoll_cli_os:run(dir(Config), ["down"])),
+    ?assertMatch(#{status := 1, stdout := <<>>, stderr := <<"atoll down: No cluster", _/binary>>},
+                 atoll_cli_os:run(dir(Config), ["down", "nobody"])).
+
+a_closed_output_is_no_crash(Config) ->
+    [begin
+        #{stdout := First, stderr := Stderr} = atoll_cli_os:await_exit(
+            atoll_cli_os:start(dir(Config), {sh, "bin/atoll help orbit " ++ Reader}), 10000),
+        ?assertMatch({Reader, _, <<>>}, {Reader, First, Stderr})
+     end
+     || Reader <- ["| head -n 1", "| true", ">&-"]].
+
+%% By a link, from a directory, in a tree with blanks in their names.
+it_runs_from_anywhere(Config) ->
+    Dir = filename:join(dir(Config), "a b"),
+    Tree = filename:join(Dir, "its tree"),
+    Link = filename:join(Dir, "a link"),
+    ok = filelib:ensure_path(Tree),
+    Copy = "cp -a apps bin cases scripts rebar.config rebar.lock \"" ++ Tree ++ "\" && "
+        "mkdir -p \"" ++ Tree ++ "/_build\" && cp -a _build/.built _build/default \"" ++ Tree ++ "/_build\"",
+    #{status := 0} = atoll_cli_os:await_exit(atoll_cli_os:start(dir(Config), {sh, Copy}), 30000),
+    ok = file:make_symlink(filename:join(Tree, "bin/atoll"), Link),
+    Line = "\"" ++ Link ++ "\" orbit --space 1000 --nodes 2 --json",
+    #{status := Status, stdout := Stdout, stderr := Stderr} =
+        atoll_cli_os:await_exit(atoll_cli_os:start(dir(Config), {sh, Line}, Dir), 30000),
+    ?assertEqual({0, Stderr}, {Status, Stderr}),
+    ?assertMatch(#{<<"size">> := 854}, decode(Stdout)).
+
+%% The other end of `script' is a terminal.
+a_terminal_gets_a_bar(Config) ->
+    Line = "script -qec 'stty cols 60; exec bin/atoll orbit --space 1000 --nodes 2 >/dev/null' /dev/null",
+    #{status := 0, stdout := Seen} =
+        atoll_cli_os:await_exit(atoll_cli_os:start(dir(Config), {sh, Line}), 30000),
+    ?assertMatch({_, _}, binary:match(Seen, <<"Starting nodes [###############               ] 1 of 2">>)),
+    %% And it is taken away again.
+    ?assertEqual(<<"\r\e[K">>, binary:part(Seen, byte_size(Seen), -4)).
+
+a_demo_that_is_killed_leaves_nothing(Config) ->
+    demo_ends_by(Config, fun(Make) -> atoll_cli_os:signal(Make, "KILL") end).
+
+a_demo_that_is_interrupted_leaves_nothing(Config) ->
+    demo_ends_by(Config, fun(Make) -> atoll_cli_os:signal_group(Make, "INT") end).
+
+a_demo_whose_vm_is_killed_leaves_nothing(Config) ->
+    demo_ends_by(Config, fun(_) ->
+        IsDemo = fun(Command) -> lists:suffix(["-extra", "demo", ""], Command) end,
+        [Vm] = [Pid || {Pid, _} <- atoll_cli_os:left(dir(Config), IsDemo), atoll_cli_os:is_vm(Pid)],
+        atoll_cli_os:signal(Vm, "KILL")
+    end).
+
+demo_ends_by(Config, End) ->
+    Make = atoll_cli_os:start(dir(Config), {sh, "exec make demo"}),
+    _ = atoll_cli_os:await_line(Make, stderr, <<"Running Orbit">>),
+    ?assertEqual(9, length(atoll_cli_os:beams(dir(Config)))),
+    ok = End(Make),
+    ?assertEqual(ok, atoll_cli_os:await_none_left(dir(Config), ?GONE_MS)).
+
+%% A run that is far from its end, and the second of its nodes.
+start_long_run(Config) ->
+    Program = atoll_cli_os:start(dir(Config), [
+        "orbit", "--generators", "g12345", "--space", "5000000", "--mode", "mesh", "--nodes", "3"]),
+    _ = atoll_cli_os:await_line(Program, stderr, <<"Running Orbit">>),
+    [Worker] = [Node || {_, Name} = Node <- atoll_cli_os:beams(dir(Config)),
+                        lists:suffix("2@127.0.0.1", Name)],
+    {Program, Worker}.
+
+await_data(Port, Text) ->
+    await_data(Port, Text, <<>>).
+
+await_data(Port, Text, Seen) ->
+    case binary:match(Seen, Text) of
+        nomatch ->
+            receive
+                {Port, {data, Data}} -> await_data(Port, Text, <<Seen/binary, Data/binary>>)
+            after 20000 -> error({not_said, Text, Seen})
+            end;
+        _ ->
+            ok
+    end.
+
+%% In the order in which they stand.
+keys(Json) ->
+    {match, Keys} = re:run(Json, "\"([a-z_]+)\":", [global, {capture, all_but_first, binary}]),
+    lists:append(Keys).
+
+decode(Json) ->
+    case code:ensure_loaded(json) of
+        {module, Module} -> Module:decode(Json);
+        {error, _} -> jiffy:decode(Json, [return_maps])
+    end.
+
+dir(Config) ->
+    proplists:get_value(dir, Config).

@@ -1,0 +1,97 @@
+%% What README.md says is so: the commands of its `sh' blocks are run as they
+%% stand, and a `text' block that follows is what they print.
+%%
+%% `make test' is what runs this, so it is not run again. What holds the
+%% terminal (`up') is ended by a later command of its block, or by Ctrl-C.
+-module(atoll_cli_readme_SUITE).
+-include_lib("stdlib/include/assert.hrl").
+
+-export([all/0, suite/0]).
+-export([its_commands_print_what_it_says/1, it_is_short/1, its_links_lead_somewhere/1]).
+
+suite() ->
+    [{timetrap, {seconds, 180}}].
+
+all() ->
+    [it_is_short, its_links_lead_somewhere, its_commands_print_what_it_says].
+
+it_is_short(_) ->
+    ?assert(length(lines(readme())) =< 120).
+
+its_links_lead_somewhere(_) ->
+    {match, Links} =
+        re:run(readme(), "\\]\\(([^):]+)\\)", [global, {capture, all_but_first, list}]),
+    [?assertEqual({Link, true}, {Link, filelib:is_regular(filename:join(atoll_cli_os:root(), Link))})
+     || [Link] <- Links].
+
+its_commands_print_what_it_says(_) ->
+    Blocks = blocks(lines(readme()), []),
+    ?assertMatch([_ | _], [C || {sh, Commands} <- Blocks, C <- Commands]),
+    Dir = atoll_cli_os:new_dir(),
+    try
+        check(Blocks, Dir),
+        ?assertEqual(ok, atoll_cli_os:await_none_left(Dir, 5000))
+    after
+        ok = atoll_cli_os:remove_dir(Dir)
+    end.
+
+check([{sh, Commands}, {text, Expected} | Blocks], Dir) ->
+    ?assertEqual(essence(Expected), essence(lines(run(Commands, Dir)))),
+    check(Blocks, Dir);
+check([{sh, Commands} | Blocks], Dir) ->
+    _ = run(Commands, Dir),
+    check(Blocks, Dir);
+check([{text, _} = Block | _], _) ->
+    error({printed_by_no_command, Block});
+check([], _) ->
+    ok.
+
+%% Runs a block; returns what the first of its commands prints.
+run([<<"make test">>], _) ->
+    <<>>;
+run([<<"bin/atoll up ", _/binary>> = Up | Others], Dir) ->
+    Program = start(Up, Dir),
+    Said = atoll_cli_os:await_line(Program, stdout, <<"Ctrl-C here, or: atoll down reef\n">>),
+    [?assertMatch({Other, #{status := 0}}, {Other, run_one(Other, Dir)}) || Other <- Others],
+    case [down || <<"bin/atoll down", _/binary>> <- Others] of
+        [] -> ok = atoll_cli_os:signal_group(Program, "INT");
+        [down] -> ok
+    end,
+    _ = atoll_cli_os:await_exit(Program, 5000),
+    Said;
+run([First | Others], Dir) ->
+    #{status := 0, stdout := Stdout} = run_one(First, Dir),
+    [?assertMatch({Other, #{status := 0}}, {Other, run_one(Other, Dir)}) || Other <- Others],
+    Stdout.
+
+run_one(Command, Dir) ->
+    atoll_cli_os:await_exit(start(Command, Dir), 120000).
+
+start(Command, Dir) ->
+    atoll_cli_os:start(Dir, {sh, binary_to_list(<<"exec ", Command/binary>>)}).
+
+%% Times, and messages that depend on them, differ from run to run; the columns
+%% that they make wider or narrower do too.
+essence(Lines) ->
+    [case re:run(Line, "^(messages between nodes: [a-z]+|time) ", [{capture, all_but_first, binary}]) of
+         {match, [Name]} -> Name;
+         nomatch -> re:replace(Line, " +", " ", [global, {return, binary}])
+     end
+     || Line <- Lines].
+
+blocks([<<"```sh">> | Lines], Blocks) -> block(sh, Lines, Blocks);
+blocks([<<"```text">> | Lines], Blocks) -> block(text, Lines, Blocks);
+blocks([<<"```erlang">> | Lines], Blocks) -> block(erlang, Lines, Blocks);
+blocks([_ | Lines], Blocks) -> blocks(Lines, Blocks);
+blocks([], Blocks) -> [Block || {Kind, _} = Block <- lists:reverse(Blocks), Kind =/= erlang].
+
+block(Kind, Lines, Blocks) ->
+    {Block, [_ | Rest]} = lists:splitwith(fun(Line) -> Line =/= <<"```">> end, Lines),
+    blocks(Rest, [{Kind, Block} | Blocks]).
+
+readme() ->
+    {ok, Text} = file:read_file(filename:join(atoll_cli_os:root(), "README.md")),
+    Text.
+
+lines(Text) ->
+    binary:split(string:trim(Text, trailing, "\n"), <<"\n">>, [global]).
