@@ -25,8 +25,9 @@ $(READY): scripts/setup
 build: $(READY)
 	@$(TIED) scripts/build
 
+# A signal may reach make alone: the VM watches it.
 demo: build
-	@$(TIED) bin/atoll demo
+	@ATOLL_TIED_TO=$$PPID $(TIED) bin/atoll demo
 
 ifdef OTP
 test:

@@ -76,6 +76,7 @@ unknown(Name, Known) ->
 -spec run() -> no_return().
 run() ->
     ok = atoll_cli_io:init(),
+    ok = atoll_cli_tie:start(),
     Self = self(),
     {Pid, Ref} = spawn_monitor(fun() ->
         Self ! {status, self(), status(init:get_plain_arguments())}

@@ -5,7 +5,7 @@
 -export([summary/0, options/0, operands/0, examples/0, run/2]).
 
 -spec summary() -> string().
-summary() -> "stop a cluster; the only one, or the one that is named".
+summary() -> "stop the cluster that up started, or the one that is named".
 
 -spec options() -> [atoll_cli_options:option()].
 options() -> [].
@@ -18,17 +18,20 @@ examples() -> ["atoll down", "atoll down reef"].
 
 -spec run(atoll_cli_options:values(), [string()]) -> atoll_cli_command:outcome().
 run(_, []) ->
-    case [Name || #{name := Name} <- atoll_cluster:running()] of
-        [Name] -> stop(Name);
-        [] -> {failed, "No cluster is running."};
-        Names -> {usage, ["more than one cluster is running; name one of: ",
-                          lists:join(", ", lists:sort(Names))]}
-    end;
+    %% Not just any that is running: it may be somebody's test.
+    stop(atoll_cli_up:default_name());
 run(_, [Name]) ->
     stop(Name).
 
 stop(Name) ->
     case atoll_cluster:ask(Name, stop) of
         {ok, _} -> atoll_cli_io:say(["Cluster ", Name, " is down."]);
+        {error, {not_running, Name}} -> {failed, not_running(Name)};
         {error, Reason} -> {failed, atoll_cluster:format_error(Reason)}
+    end.
+
+not_running(Name) ->
+    case lists:sort([Running || #{name := Running} <- atoll_cluster:running()]) of
+        [] -> "No cluster is running.";
+        Names -> ["No cluster named ", Name, " is running, only ", lists:join(", ", Names), $.]
     end.

@@ -19,10 +19,12 @@
 %% @doc Starts the nodes, runs, and takes the nodes down. An error is a sentence.
 -spec orbit(task()) -> {ok, orbit:result()} | {error, unicode:chardata()}.
 orbit(#{nodes := Count, mode := Mode} = Task) ->
+    Grouped = lists:member(Mode, [groups, ring]),
     Options = #{
         nodes => Count,
-        connect_all => Mode =/= groups andalso Mode =/= ring,
-        apps => [atoll],
+        connect_all => not Grouped,
+        %% The others are plain Erlang nodes: that is what groups are compared with.
+        apps => [atoll || Grouped],
         progress => atoll_cli_progress:bar("Starting nodes")
     },
     case atoll_cluster:start(Options) of

@@ -3,7 +3,7 @@
 -module(atoll_cli_up).
 -behaviour(atoll_cli_command).
 
--export([summary/0, options/0, operands/0, examples/0, run/2]).
+-export([summary/0, options/0, operands/0, examples/0, run/2, default_name/0]).
 
 -spec summary() -> string().
 summary() -> "start a cluster and hold it until Ctrl-C".
@@ -13,7 +13,7 @@ options() ->
     [
         #{name => groups, value => "K", read => atoll_cli_read:whole(1, 1000),
           help => "put the nodes in K groups, joined by gateways; a full mesh without"},
-        #{name => name, value => "NAME", default => "atoll", read => atoll_cli_read:name(),
+        #{name => name, value => "NAME", default => default_name(), read => atoll_cli_read:name(),
           help => "the cluster's name, with which the nodes' names begin"}
     ].
 
@@ -22,6 +22,10 @@ operands() -> ["N"].
 
 -spec examples() -> [string()].
 examples() -> ["atoll up 3", "atoll up 9 --groups 3 --name reef"].
+
+%% @doc What a cluster is called when it is given no name.
+-spec default_name() -> string().
+default_name() -> "atoll".
 
 -spec run(atoll_cli_options:values(), [string()]) -> atoll_cli_command:outcome().
 run(Values, [Typed]) ->
