@@ -61,8 +61,14 @@ start_node(#{node := Node, boot_timeout := Timeout} = Spec, #{pids := Pids} = Pl
     },
     try peer:start(Options) of
         {ok, Peer, Node} ->
-            {ok, {OsPid, _} = Process} = atoll_cluster_rundir:find(Pids, Node),
-            {ok, #{control => Peer, os_pid => OsPid, process => Process}}
+            case atoll_cluster_rundir:find(Pids, Node) of
+                {ok, {OsPid, _} = Process} ->
+                    {ok, #{control => Peer, os_pid => OsPid, process => Process}};
+                gone ->
+                    %% The cluster is going down at this moment.
+                    true = exit(Peer, kill),
+                    {error, gone}
+            end
     catch
         exit:Reason ->
             %% peer only closed the connection; a node that hangs may not see it.

@@ -13,10 +13,10 @@
 %% TOKEN is the cluster's own, so that a late launcher of a cluster that is
 %% gone cannot register with the next one of the same name.
 %%
-%% A directory appears whole, by a rename, and goes by a rename to a name with
-%% a leading dot, which the watchdog does; so a name is claimed by at most one
-%% VM. A directory whose owner is gone is stale: nothing is decided by it, and
-%% what it lists has to be taken down.
+%% A directory appears whole, by a rename, and goes by one, which the watchdog
+%% does when all processes are gone; so a name is claimed by at most one VM, and
+%% until nothing is left of its cluster. A directory whose owner is gone is
+%% stale: nothing is decided by it, and what it lists has to be taken down.
 -module(atoll_cluster_rundir).
 
 -include_lib("kernel/include/file.hrl").
@@ -31,15 +31,12 @@
     name := string(),
     %% the run directory
     dir := file:filename(),
-    %% what the directory is called on the way down
-    gone := file:filename(),
     owner := atoll_cluster_os:process()
 }.
 
 -type claimed() :: #{
     name := string(),
     dir := file:filename(),
-    gone := file:filename(),
     owner := atoll_cluster_os:process(),
     %% where the processes of the cluster are registered
     pids := file:filename()
@@ -98,9 +95,8 @@ claim(Base, Name, Token, Dir) ->
     ],
     case steps(Steps) of
         ok ->
-            Gone = filename:join(Base, ".gone-" ++ Token),
             Pids = filename:join(Dir, "pids." ++ Token),
-            {ok, #{name => Name, dir => Dir, gone => Gone, owner => Owner, pids => Pids}};
+            {ok, #{name => Name, dir => Dir, owner => Owner, pids => Pids}};
         {error, Reason} ->
             _ = file:del_dir_r(New),
             case filelib:is_dir(Dir) of
@@ -169,24 +165,12 @@ registered(Pids, Node) ->
 entries() ->
     case base() of
         {ok, Base} ->
-            [#{name => Name, dir => Dir, gone => gone(Dir), owner => Owner} ||
+            [#{name => Name, dir => Dir, owner => Owner} ||
                 Name <- list_dir(Base),
                 Dir <- [filename:join(Base, Name)],
                 {ok, Owner} <- [owner(Dir)]];
         {error, _} ->
             []
-    end.
-
-%% What a directory is called on its way down; its own name if it is there already.
-gone(Dir) ->
-    case filename:basename(Dir) of
-        ".gone-" ++ _ ->
-            Dir;
-        _ ->
-            {Pid, Start} = atoll_cluster_os:self(),
-            Unique = erlang:unique_integer([positive]),
-            Token = io_lib:format(".gone-~b.~b.~b", [Pid, Start, Unique]),
-            filename:join(filename:dirname(Dir), lists:flatten(Token))
     end.
 
 %% A directory without a readable owner is none of ours, or is just going.

@@ -239,6 +239,8 @@ handle_info({'EXIT', Proc, Reason}, State) ->
 handle_info({'DOWN', _, process, Owner, _Reason}, #state{owner = Owner} = State) ->
     {noreply, go_down(State)};
 handle_info({'DOWN', Ref, port, _Port, Reason}, #state{watchdog = #{ref := Ref}} = State) ->
+    %% Also the one that was lost: its work is taken over, not shared.
+    ok = atoll_cluster_watchdog:ended(State#state.watchdog),
     watchdog_ended(Reason, State#state{watchdog = undefined});
 handle_info({Port, {data, {eol, <<"done">>}}}, #state{watchdog = #{port := Port}} = State) ->
     {noreply, State#state{done = true}};
@@ -263,8 +265,8 @@ prepare(#state{config = #{name := Name, nodes := Count, driver := Driver}} = Sta
             {error, Reason, State}
     end.
 
-prepare_claimed(#state{rundir = #{dir := Dir, gone := Gone}} = State) ->
-    case atoll_cluster_watchdog:open(Dir, Gone) of
+prepare_claimed(#state{rundir = #{dir := Dir}} = State) ->
+    case atoll_cluster_watchdog:open(Dir) of
         {ok, Watchdog} ->
             prepare_watched(State#state{watchdog = Watchdog});
         {error, Reason} ->
@@ -365,11 +367,11 @@ go_down(#state{watchdog = Watchdog, nodes = Nodes} = State) ->
 
 watchdog_ended(_Reason, #state{phase = stopping, done = true} = State) ->
     check_down(State);
-watchdog_ended(Reason, #state{phase = Phase, rundir = #{dir := Dir, gone := Gone}} = State) ->
+watchdog_ended(Reason, #state{phase = Phase, rundir = #{dir := Dir}} = State) ->
     logger:warning(#{what => watchdog_lost, dir => Dir, reason => Reason}),
     %% One that dies before it is ready is not started again: then something is
     %% wrong with it, and the crash of this process tells so.
-    {ok, Watchdog} = atoll_cluster_watchdog:open(Dir, Gone),
+    {ok, Watchdog} = atoll_cluster_watchdog:open(Dir),
     _ = [atoll_cluster_watchdog:finish(Watchdog) || Phase =:= stopping],
     {noreply, State#state{watchdog = Watchdog}}.
 
@@ -410,7 +412,7 @@ describe(#state{config = #{name := Name, driver := Driver}, order = Order} = Sta
         name => Name,
         dir => Dir,
         owner_pid => OwnerPid,
-        watchdog_pid => case Watchdog of #{os_pid := Pid} -> Pid; undefined -> undefined end,
+        watchdog_pid => case Watchdog of #{process := {Pid, _}} -> Pid; undefined -> undefined end,
         nodes => [node_info(Node, find(Node, State), Driver, Dir) || Node <- Order]
     }.
 

@@ -12,7 +12,7 @@
 %% close, and so begin the taking down, when its owner dies.
 -module(atoll_cluster_watchdog).
 
--export([open/2, finish/1, sweep/1]).
+-export([open/1, finish/1, ended/1, sweep/1]).
 
 -export_type([watchdog/0]).
 
@@ -20,7 +20,7 @@
     port := port(),
     %% monitors the port
     ref := reference(),
-    os_pid := pos_integer()
+    process := atoll_cluster_os:process()
 }.
 
 %% How long a shell may take to start on a busy machine.
@@ -28,13 +28,11 @@
 %% How long the taking down of what a dead VM left may take.
 -define(SWEEP_MS, 10000).
 
-%% @doc Starts a watchdog for the run directory Dir, which it will call Gone
-%% on the way down.
--spec open(Dir :: file:filename(), Gone :: file:filename()) ->
-    {ok, watchdog()} | {error, {watchdog, term()}}.
-open(Dir, Gone) ->
+%% @doc Starts a watchdog for a run directory.
+-spec open(Dir :: file:filename()) -> {ok, watchdog()} | {error, {watchdog, term()}}.
+open(Dir) ->
     Script = filename:join(code:priv_dir(atoll_cluster), "watchdog"),
-    Args = ["/bin/sh", Script, Dir, Gone],
+    Args = ["/bin/sh", Script, Dir],
     %% A port's process leads a group of its own, which keeps a terminal's
     %% Ctrl-C away; setsid also takes it out of the session.
     {Program, ProgramArgs} =
@@ -45,8 +43,15 @@ open(Dir, Gone) ->
     Port = open_port({spawn_executable, Program}, [{args, ProgramArgs}, {line, 80}, binary, hide]),
     Ref = erlang:monitor(port, Port),
     receive
-        {Port, {data, {eol, <<"ready ", OsPid/binary>>}}} ->
-            {ok, #{port => Port, ref => Ref, os_pid => binary_to_integer(OsPid)}};
+        {Port, {data, {eol, <<"ready ", Text/binary>>}}} ->
+            OsPid = binary_to_integer(Text),
+            case atoll_cluster_os:start_time(OsPid) of
+                {ok, Start} ->
+                    {ok, #{port => Port, ref => Ref, process => {OsPid, Start}}};
+                gone ->
+                    close(Port, Ref),
+                    {error, {watchdog, gone}}
+            end;
         {'DOWN', Ref, port, Port, Reason} ->
             {error, {watchdog, Reason}}
     after ?READY_MS ->
@@ -65,12 +70,24 @@ finish(#{port := Port}) ->
         error:badarg -> ok
     end.
 
+%% @doc Waits for the very end of a watchdog whose port has gone down: between
+%% the end of its output and that of its process there is a moment.
+-spec ended(watchdog()) -> ok.
+ended(#{process := Process} = Watchdog) ->
+    case atoll_cluster_os:state(Process) of
+        gone ->
+            ok;
+        _ ->
+            receive after 1 -> ok end,
+            ended(Watchdog)
+    end.
+
 %% @doc Takes down what owners that are gone have left, and waits for it.
 -spec sweep([atoll_cluster_rundir:rundir()]) -> ok | {error, {watchdog, term()}}.
 sweep([]) ->
     ok;
-sweep([#{dir := Dir, gone := Gone} | Rundirs]) ->
-    case open(Dir, Gone) of
+sweep([#{dir := Dir} | Rundirs]) ->
+    case open(Dir) of
         {ok, #{port := Port, ref := Ref} = Watchdog} ->
             ok = finish(Watchdog),
             receive

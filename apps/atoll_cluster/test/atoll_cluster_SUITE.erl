@@ -76,6 +76,7 @@ groups() ->
             what_a_lost_vm_and_watchdog_left_is_swept,
             a_stop_by_name_sweeps_what_a_lost_vm_left,
             a_process_of_another_start_time_is_left_alone,
+            a_process_that_makes_its_log_directory_again_leaves_nothing,
             a_launcher_that_is_late_starts_nothing,
             the_watchdog_ignores_what_a_terminal_sends,
             our_epmd_goes_and_another_stays
@@ -558,6 +559,21 @@ a_process_of_another_start_time_is_left_alone(_Config) ->
     ok = atoll_cluster:stop(Cluster),
     ?assertEqual([Process], alive([Process])),
     true = port_close(Bystander).
+
+%% As a node does that is just starting its logger.
+a_process_that_makes_its_log_directory_again_leaves_nothing(Config) ->
+    Cluster = start(#{nodes => 1}),
+    #{dir := Dir} = atoll_cluster:info(Cluster),
+    [Pids] = filelib:wildcard("pids.*", Dir),
+    Launch = filename:join(code:priv_dir(atoll_cluster), "launch"),
+    Make = "while :; do mkdir -p \"$0/log\"; : >\"$0/log/made\"; done",
+    Maker = open_port({spawn_executable, "/bin/sh"},
+        [{args, [Launch, filename:join(Dir, Pids), "maker@127.0.0.1", "/dev/null", "/bin/sh", "-c", Make, Dir]}]),
+    Process = os_process(Maker),
+    ok = until(fun() -> filelib:is_file(filename:join([Dir, "log", "made"])) end),
+    ok = atoll_cluster:stop(Cluster),
+    ?assertEqual([], alive([Process])),
+    ?assertEqual([], run_dirs(Config)).
 
 a_launcher_that_is_late_starts_nothing(Config) ->
     Mark = filename:join(?config(temp, Config), "mark"),
