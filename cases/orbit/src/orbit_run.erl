@@ -2,6 +2,7 @@
 %%
 %% Everything that can be found wrong before anything is started is found here.
 -module(orbit_run).
+-compile({no_auto_import, [nodes/1]}).
 
 -export([new/1]).
 
