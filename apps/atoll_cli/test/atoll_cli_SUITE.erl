@@ -158,17 +158,22 @@ up_holds_groups_until_down(Config) ->
     #{status := 0, stdout := Json} = atoll_cli_os:run(dir(Config), ["status", "--json"]),
     ?assertMatch(#{<<"clusters">> := [#{<<"name">> := <<"reef">>, <<"nodes">> := [_, _, _, _, _]}]},
                  decode(Json)),
-    ?assertMatch(#{status := 0, stdout := <<>>}, atoll_cli_os:run(dir(Config), ["down"])),
+    %% Without a name it means the cluster that `up' without a name has started.
+    ?assertMatch(
+        #{status := 1, stderr := <<"atoll down: No cluster named atoll is running, only reef.\n">>},
+        atoll_cli_os:run(dir(Config), ["down"])),
+    ?assertMatch(#{status := 0, stdout := <<>>}, atoll_cli_os:run(dir(Config), ["down", "reef"])),
     ?assertMatch(#{status := 0}, atoll_cli_os:await_exit(Program, ?GONE_MS)),
     ?assertEqual(ok, atoll_cli_os:await_none_left(dir(Config), ?GONE_MS)).
 
-%% The line that `up' prints is run as it stands, on a terminal.
+%% The line that `up' prints is run as it stands, on a terminal: on a dumb one
+%% erl of OTP 25 has a shell of its own only.
 a_shell_can_be_attached(Config) ->
     Program = atoll_cli_os:start(dir(Config), ["up", "2", "--name", "shelly"]),
     Said = atoll_cli_os:await_line(Program, stdout, <<"atoll down shelly\n">>),
     {match, [Line]} = re:run(Said, "attach a shell: +(.*)", [{capture, all_but_first, list}]),
     Shell = open_port({spawn_executable, os:find_executable("script")},
-                      [{args, ["-qec", Line, "/dev/null"]}, {env, [{"XDG_RUNTIME_DIR", dir(Config)}]},
+                      [{args, ["-qec", Line, "/dev/null"]}, {env, [{"XDG_RUNTIME_DIR", dir(Config)}, {"TERM", "xterm"}]},
                        binary, use_stdio]),
     ok = await_data(Shell, <<"(shelly1@127.0.0.1)1>">>),
     true = port_command(Shell, <<"nodes(connected).\n">>),
