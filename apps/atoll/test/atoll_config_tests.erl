@@ -28,17 +28,8 @@ the_application_does_not_start_with_it_test() ->
     ok = application:load(atoll),
     ok = application:set_env(atoll, linger, nonsense),
     try
-        {error, {Reason, _}} = without_logger(fun() -> application:start(atoll, temporary) end),
+        {error, {Reason, _}} = atoll_quiet:run(fun() -> application:start(atoll, temporary) end),
         ?assertMatch({bad_option, linger, _}, Reason)
     after
         ok = application:unload(atoll)
-    end.
-
-without_logger(Fun) ->
-    #{level := Level} = logger:get_primary_config(),
-    ok = logger:set_primary_config(level, none),
-    try
-        Fun()
-    after
-        logger:set_primary_config(level, Level)
     end.

@@ -151,7 +151,7 @@ events() ->
 
 crashes() ->
     Ref = monitor(process, server),
-    ok = quietly(fun() ->
+    ok = atoll_quiet:run(fun() ->
         server ! nonsense,
         receive
             {'DOWN', Ref, process, _, {function_clause, _}} -> ok
@@ -207,17 +207,8 @@ bounded() ->
     ?assertEqual({error, not_recording}, atoll_interpreter:recording(server)).
 
 newer() ->
-    ok = quietly(fun() ->
+    ok = atoll_quiet:run(fun() ->
         server ! {atoll, 1000, 'n@new', anything},
         ?assertMatch(#{dropped_version := 1, received := 0}, atoll_interpreter:counters(server)),
         ok
     end).
-
-quietly(Fun) ->
-    #{level := Level} = logger:get_primary_config(),
-    ok = logger:set_primary_config(level, none),
-    try
-        Fun()
-    after
-        logger:set_primary_config(level, Level)
-    end.

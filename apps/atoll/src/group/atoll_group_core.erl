@@ -159,8 +159,8 @@ run(#state{inbox = Newest, self = Self} = State) ->
     Messages = lists:reverse(Newest),
     run(lists:foldl(fun(M, S) -> message(M, Self, S) end, State#state{inbox = []}, Messages)).
 
-event({call, From, info}, State) ->
-    effect({reply, From, info(State)}, State);
+event({call, From, info}, #state{self = Self, published = Groups, up = Up} = State) ->
+    effect({reply, From, atoll_group_rules:info(Self, Groups, maps:keys(Up))}, State);
 event({call, From, Request}, State) ->
     start(Request, From, State);
 event({message, Peer, Message}, State) ->
@@ -411,25 +411,13 @@ change(View0, Op0, State0) ->
     {View, Result} = atoll_group_rules:change(Operation, View0, Granted, Stamp),
     #{settle_ms := Ms} = State1#state.options,
     State2 = share(View, learn(View, State1)),
-    State3 = lists:foldl(
-        fun(Node, S) ->
-            case lists:member(Node, Granted) of
-                true -> release(Node, atoll_group_view:id(View), Op0, S);
-                false -> release(Node, none, Op0, S)
-            end
-        end,
-        State2,
-        atoll_group_op:asked(Op0)
-    ),
-    State4 = effects(
-        [
-            {cancel, {answers, OpStamp}},
-            {cancel, {operation, OpStamp}},
-            {timer, {settle, OpStamp}, Ms}
-        ],
-        State3
-    ),
-    store_op(atoll_group_op:settle(Granted, Result, Op0), State4).
+    Id = atoll_group_view:id(View),
+    State3 = lists:foldl(fun(Node, S) -> release(Node, Id, Op0, S) end, State2, Granted),
+    Refused = atoll_group_op:asked(Op0) -- Granted,
+    State4 = lists:foldl(fun(Node, S) -> release(Node, none, Op0, S) end, State3, Refused),
+    Cancelled = [{cancel, {Timer, OpStamp}} || Timer <- [answers, operation]],
+    State5 = effects(Cancelled ++ [{timer, {settle, OpStamp}, Ms}], State4),
+    store_op(atoll_group_op:settle(Granted, Result, Op0), State5).
 
 %% A change is later than all that its author knows of the group; a new group has
 %% the stamp of the operation, which is its identity.
@@ -578,7 +566,7 @@ publish(State0) ->
     end.
 
 announce(#state{published = Old, store = Store} = State) ->
-    New = [published(View) || View <- atoll_group_store:own(Store)],
+    New = atoll_group_store:published(Store),
     case New of
         Old ->
             State;
@@ -587,14 +575,6 @@ announce(#state{published = Old, store = Store} = State) ->
             Notices = [{notify, Notice} || Notice <- atoll_group_rules:notices(Old, New)],
             effects([Act | Notices], State#state{published = New})
     end.
-
-published(View) ->
-    {
-        atoll_group_view:name(View),
-        atoll_group_view:id(View),
-        atoll_group_view:epoch(View),
-        atoll_group_view:members(View)
-    }.
 
 %% The members of this node's groups, and whom its operations concern.
 want(#state{wanted = Old, store = Store, ops = Ops, unreachable = Unreachable} = State) ->
@@ -610,27 +590,6 @@ want(#state{wanted = Old, store = Store, ops = Ops, unreachable = Unreachable} =
                 wanted = New, unreachable = maps:without(Gone, Unreachable)
             })
     end.
-
-info(#state{published = Groups, store = Store, self = Self} = State) ->
-    Fellows = atoll_group_store:fellows(Store),
-    {Synced, NoContact} = lists:partition(fun(N) -> is_up(N, State) end, Fellows),
-    OwnState =
-        case Groups of
-            [] -> no_conf;
-            _ -> synced
-        end,
-    [
-        {state, OwnState},
-        {own_group_names, [Name || {Name, _, _, _} <- Groups]},
-        {own_group_nodes, lists:usort([Self || Groups =/= []] ++ Fellows)},
-        {synced_nodes, Synced},
-        {sync_error, []},
-        {no_contact, NoContact},
-        {own_s_groups, [{Name, Nodes} || {Name, _, _, Nodes} <- Groups]},
-        {other_groups, []},
-        {monitoring, []},
-        {attributes, []}
-    ].
 
 %% Small things
 

@@ -4,7 +4,7 @@
 %% written for it need no change.
 -module(atoll_group_rules).
 
--export([check/3, concerned/2, change/4, notices/2]).
+-export([check/3, concerned/2, change/4, notices/2, info/3]).
 
 -export_type([operation/0, answer/0, published/0, notice/0]).
 
@@ -101,6 +101,32 @@ notices(Before, Now) ->
      || {Name, Id, _, Nodes} <- Before, not lists:keymember(Id, 2, Now)
     ],
     Deleted ++ lists:append([changes(lists:keyfind(Id, 2, Before), G) || {_, Id, _, _} = G <- Now]).
+
+%% @doc The properties of `s_group:info/0', of a node that is connected with
+%% these. What belongs to names, to configured groups and to attributes is empty.
+-spec info(node(), [published()], Connected :: [node()]) -> [{atom(), term()}].
+info(Self, Groups, Connected) ->
+    Nodes = lists:umerge([Members || {_, _, _, Members} <- Groups]),
+    {Synced, NoContact} = lists:partition(
+        fun(Node) -> lists:member(Node, Connected) end, lists:delete(Self, Nodes)
+    ),
+    State =
+        case Groups of
+            [] -> no_conf;
+            _ -> synced
+        end,
+    [
+        {state, State},
+        {own_group_names, [Name || {Name, _, _, _} <- Groups]},
+        {own_group_nodes, Nodes},
+        {synced_nodes, Synced},
+        {sync_error, []},
+        {no_contact, NoContact},
+        {own_s_groups, [{Name, Members} || {Name, _, _, Members} <- Groups]},
+        {other_groups, []},
+        {monitoring, []},
+        {attributes, []}
+    ].
 
 changes(false, {Name, _, _, Nodes}) ->
     [{s_group, created, Name, Nodes}];

@@ -5,7 +5,7 @@
 %% Graves are bounded; beyond the bound the oldest is forgotten and counted.
 -module(atoll_group_store).
 
--export([new/2, learn/2, own/1, own/2, find/2, fellows/1, acquaintances/1, rivals/1]).
+-export([new/2, learn/2, own/1, own/2, find/2, published/1, fellows/1, acquaintances/1, rivals/1]).
 -export([digests/2, missing/3, differs/3, graves_dropped/1]).
 
 -export_type([store/0, digests/0]).
@@ -75,6 +75,19 @@ own(Name, Store) ->
 -spec find(id(), store()) -> none | view().
 find(Id, #store{views = Views}) ->
     maps:get(Id, Views, none).
+
+%% @doc The groups this node is in, as upper rooms and readers are told.
+-spec published(store()) -> [atoll_group_rules:published()].
+published(Store) ->
+    [
+        {
+            atoll_group_view:name(View),
+            atoll_group_view:id(View),
+            atoll_group_view:epoch(View),
+            atoll_group_view:members(View)
+        }
+     || View <- own(Store)
+    ].
 
 %% @doc The other members of this node's groups, sorted.
 -spec fellows(store()) -> [node()].
