@@ -16,6 +16,9 @@ properties_test_() ->
             {"concurrent operations happen one after the other", prop_linearizable(), 5000},
             {"after partitions, kills and losses all members agree", prop_converges(), 1500},
             {"a node that dies at any step of an operation holds up nobody", prop_dies(), 500},
+            {"a silent node holds up others for a while, and then agrees", prop_silent(), 1000},
+            {"a lost message leaves nobody out", prop_lossy(), 500},
+            {"a node that goes on late changes nothing by old turns", prop_late(), 500},
             {"the same events give the same effects", prop_deterministic(), 20}
         ]
     ].
@@ -115,7 +118,8 @@ prop_converges() ->
         begin
             World0 = atoll_group_world:new(?NODES, Seed),
             World1 = lists:foldl(fun do/2, World0, Deeds),
-            Healed = start_all(atoll_group_world:lossy(0.0, atoll_group_world:heal(World1))),
+            World2 = atoll_group_world:resume(atoll_group_world:heal(World1)),
+            Healed = start_all(atoll_group_world:lossy(0.0, World2)),
             World = atoll_group_world:settle(60000, atoll_group_world:meet(Healed)),
             ?WHENFAIL(
                 io:format("groups ~p~npending ~p~nleft ~p~n", [
@@ -138,6 +142,8 @@ deed() ->
         {3, {steps, choose(1, 60)}},
         {1, {wait, choose(1, 15000)}},
         {1, {kill, oneof(?NODES)}},
+        {1, {pause, oneof(?NODES)}},
+        {1, resume},
         {1, {start, oneof(?NODES)}},
         {1, {cut, resize(3, list(oneof(?NODES)))}},
         {1, heal},
@@ -159,6 +165,10 @@ do({start, Node}, World) ->
     end;
 do({cut, Side}, World) ->
     atoll_group_world:cut([lists:usort(Side), ?NODES -- Side], World);
+do({pause, Node}, World) ->
+    when_alive(Node, World, fun() -> atoll_group_world:pause(Node, World) end);
+do(resume, World) ->
+    atoll_group_world:resume(World);
 do(heal, World) ->
     atoll_group_world:heal(World);
 do({lossy, Share}, World) ->
@@ -217,6 +227,90 @@ prop_dies() ->
                 lists:member(Answer, [
                     {ok, g, [n2, n3]}, {ok, g, [n2]}, {error, s_group_name_is_in_use}
                 ])
+        end
+    ).
+
+%% n1 falls silent at any step of an operation of its own, and goes on later.
+prop_silent() ->
+    ?FORALL(
+        {Seed, Steps, Nodes, Ms},
+        {seed(), choose(0, 60), nodes_(), choose(6000, 30000)},
+        begin
+            World0 = atoll_group_world:new(?NODES, Seed),
+            {_, World1} = atoll_group_world:call(n1, {new, g, [n1, n2, n3 | Nodes]}, World0),
+            World2 = atoll_group_world:pause(n1, steps(Steps, World1)),
+            {Id, World3} = atoll_group_world:call(n2, {new, g, [n2, n3]}, World2),
+            World4 = atoll_group_world:settle(Ms, World3),
+            #{Id := {Answer, Asked, Answered}} = atoll_group_world:replies(World4),
+            World = atoll_group_world:settle(60000, atoll_group_world:resume(World4)),
+            ?WHENFAIL(
+                io:format("~p after ~p~n~p~n", [
+                    Answer, Answered - Asked, atoll_group_world:views(World)
+                ]),
+                Answered - Asked < 5000 andalso
+                    lists:member(Answer, [
+                        {ok, g, [n2, n3]}, {ok, g, [n2]}, {error, s_group_name_is_in_use}
+                    ]) andalso
+                    atoll_group_world:pending(World) =:= #{} andalso
+                    atoll_group_world:leftovers(World) =:= [] andalso
+                    agree(World)
+            )
+        end
+    ).
+
+%% Every tenth message is lost; groups come and go, and connections with them.
+prop_lossy() ->
+    ?FORALL(
+        {Seed, Callers},
+        {seed(), non_empty(resize(6, list(oneof(?NODES))))},
+        begin
+            World0 = atoll_group_world:lossy(0.1, atoll_group_world:new(?NODES, Seed)),
+            {Answers, _} = lists:mapfoldl(
+                fun(Caller, W0) ->
+                    {Made, W1} = answer(Caller, {new, g, ?NODES}, W0),
+                    {Gone, W2} = answer(Caller, {delete, g, []}, W1),
+                    {{Made, Gone}, W2}
+                end,
+                World0,
+                Callers
+            ),
+            lists:all(fun(Answer) -> Answer =:= {{ok, g, ?NODES}, ok} end, Answers)
+        end
+    ).
+
+answer(Node, Operation, World0) ->
+    {Id, World1} = atoll_group_world:call(Node, Operation, World0),
+    await(Id, World1).
+
+await(Id, World) ->
+    case atoll_group_world:replies(World) of
+        #{Id := {Answer, _, _}} -> {Answer, World};
+        #{} -> await(Id, atoll_group_world:step(World))
+    end.
+
+%% n1 has all its turns but the last when it falls silent; the others go on with
+%% the group. When n1 goes on, what it does is in order with that.
+prop_late() ->
+    ?FORALL(
+        {Seed, Steps, Ms},
+        {seed(), choose(0, 40), choose(3100, 9000)},
+        begin
+            {{ok, g, _}, World0} =
+                answer(n1, {new, g, [n1, n2, n3]}, atoll_group_world:new(?NODES, Seed)),
+            {Remove, World1} = atoll_group_world:call(n1, {remove, g, [n2]}, World0),
+            World2 = atoll_group_world:pause(n1, steps(Steps, World1)),
+            {Answer, World3} = answer(n2, {remove, g, [n1]}, World2),
+            World4 = atoll_group_world:resume(atoll_group_world:settle(Ms, World3)),
+            World = atoll_group_world:settle(60000, World4),
+            #{Remove := {Late, _, _}} = atoll_group_world:replies(World),
+            NotIn = {error, {"node_does_not_belong_to_s_group", g}},
+            ?WHENFAIL(
+                io:format("n1 ~p n2 ~p~n~p~n", [Late, Answer, atoll_group_world:views(World)]),
+                agree(World) andalso
+                    (({Late, Answer} =:= {ok, NotIn}) orelse
+                        ({Late, Answer} =:= {NotIn, ok}) orelse
+                        ({Late, Answer} =:= {{error, timeout}, ok}))
+            )
         end
     ).
 

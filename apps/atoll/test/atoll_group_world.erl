@@ -3,11 +3,12 @@
 %% are cut off, killed and started again. One seed gives one history.
 %%
 %% The link room is played by the world itself: a wanted peer is connected after
-%% a while if it can be reached, and otherwise reported unreachable.
+%% a while if it can be reached, and otherwise reported unreachable; a connection
+%% that neither end wants is closed after a while, whatever is on its way.
 -module(atoll_group_world).
 
 -export([new/2, new/3, options/0, call/3, step/1, settle/1, settle/2]).
--export([cut/2, heal/1, meet/1, kill/2, start/2, lossy/2]).
+-export([cut/2, heal/1, meet/1, kill/2, start/2, pause/2, resume/1, lossy/2]).
 -export([replies/1, pending/1, groups/1, views/1, linked/1, alive/1, now/1, leftovers/1]).
 
 -record(world, {
@@ -29,11 +30,15 @@
     asked = 0 :: non_neg_integer(),
     replies = #{} :: #{pos_integer() => {Reply :: term(), Asked :: integer(), At :: integer()}},
     open = #{} :: #{pos_integer() => {node(), Asked :: integer()}},
+    %% Nodes that are there but do nothing.
+    paused = #{} :: #{node() => []},
     loss = 0.0 :: float()
 }).
 
 %% How often a wanted connection is attempted.
 -define(RETRY_MS, 100).
+%% How long an unwanted one stays.
+-define(LINGER_MS, 20).
 
 new(Names, Seed) ->
     new(Names, Seed, options()).
@@ -70,6 +75,14 @@ cut(Sets, #world{links = Links} = World) ->
 heal(World) ->
     World#world{cuts = #{}}.
 
+%% It is there, its connections too, and does nothing.
+pause(Node, #world{paused = Paused} = World) ->
+    World#world{paused = Paused#{Node => []}}.
+
+%% All go on; their timers are overdue.
+resume(World) ->
+    World#world{paused = #{}}.
+
 %% A program on each node sends something to every other.
 meet(#world{nodes = Nodes} = World) ->
     Names = lists:sort(maps:keys(Nodes)),
@@ -82,6 +95,7 @@ lossy(Share, World) ->
 kill(Node, #world{nodes = Nodes, links = Links} = World) when is_map_key(Node, Nodes) ->
     Broken = [P || {A, B} = P <- lists:sort(maps:keys(Links)), A =:= Node orelse B =:= Node],
     Dead = World#world{
+        paused = maps:remove(Node, World#world.paused),
         nodes = maps:remove(Node, Nodes),
         published = maps:remove(Node, World#world.published),
         timers = maps:filter(fun({N, _}, _) -> N =/= Node end, World#world.timers),
@@ -118,25 +132,33 @@ run(Until, World) ->
     run(Until, step(World)).
 
 %% One thing happens: a message arrives, or the next timer fires.
-step(#world{channels = Channels, rand = Rand0, now = Now} = World) ->
-    Due = [K || {K, At} <- lists:sort(maps:to_list(World#world.timers)), At =< Now],
-    case {Due, maps:size(Channels)} of
-        {[Key | _], _} ->
+step(#world{channels = Channels, timers = Timers, paused = Paused, now = Now} = World) ->
+    Running = [{K, At} || {{Node, _} = K, At} <- maps:to_list(Timers), not is_map_key(Node, Paused)],
+    Due = lists:sort([K || {K, At} <- Running, At =< Now]),
+    Waiting = lists:sort([C || {_, To} = C <- maps:keys(Channels), not is_map_key(To, Paused)]),
+    case {Due, Waiting} of
+        {[], []} ->
+            World#world{now = max(Now, lists:min([Now + 1000 | [At || {_, At} <- Running]]))};
+        {[], _} ->
+            deliver_one(Waiting, World);
+        {[Key | _], []} ->
             fire(Key, World);
-        {[], 0} ->
-            next_time(World);
-        {[], N} ->
-            {Nth, Rand1} = rand:uniform_s(N, Rand0),
-            {Ms, Rand} = rand:uniform_s(3, Rand1),
-            Channel = lists:nth(Nth, lists:sort(maps:keys(Channels))),
-            deliver(Channel, World#world{rand = Rand, now = Now + Ms - 1})
+        {[Key | _], _} ->
+            %% A node that was stopped may read what came before it looks at the time.
+            case chance(2, World) of
+                {1, Chosen} -> fire(Key, Chosen);
+                {2, Chosen} -> deliver_one(Waiting, Chosen)
+            end
     end.
 
-next_time(#world{timers = Timers, now = Now} = World) ->
-    case lists:sort(maps:values(Timers)) of
-        [] -> World#world{now = Now + 1000};
-        [At | _] -> World#world{now = max(Now, At)}
-    end.
+deliver_one(Channels, #world{now = Now} = World0) ->
+    {Nth, World1} = chance(length(Channels), World0),
+    {Ms, World} = chance(3, World1),
+    deliver(lists:nth(Nth, Channels), World#world{now = Now + Ms - 1}).
+
+chance(N, #world{rand = Rand0} = World) ->
+    {X, Rand} = rand:uniform_s(N, Rand0),
+    {X, World#world{rand = Rand}}.
 
 deliver({From, To} = Channel, #world{channels = Channels} = World) ->
     #{Channel := [Message | Rest]} = Channels,
@@ -149,6 +171,12 @@ deliver({From, To} = Channel, #world{channels = Channels} = World) ->
 
 fire({_Node, {connect, A, B}} = Key, #world{timers = Timers} = World) ->
     connect(A, B, World#world{timers = maps:remove(Key, Timers)});
+fire({_Node, {close, A, B}} = Key, #world{timers = Timers} = World0) ->
+    World = World0#world{timers = maps:remove(Key, Timers)},
+    case is_wanted(A, B, World) orelse not is_map_key(pair(A, B), World#world.links) of
+        true -> World;
+        false -> break(pair(A, B), World)
+    end;
 fire({Node, Name} = Key, #world{timers = Timers} = World) ->
     event(Node, {timeout, Name}, World#world{timers = maps:remove(Key, Timers)}).
 
@@ -216,8 +244,12 @@ perform({want, Peer}, Node, #world{wants = Wants} = World) ->
         true -> Wanted;
         false -> try_later(Node, Peer, Wanted)
     end;
-perform({unwant, Peer}, Node, #world{wants = Wants} = World) ->
-    World#world{wants = maps:remove({Node, Peer}, Wants)};
+perform({unwant, Peer}, Node, #world{wants = Wants, timers = Timers, now = Now} = World0) ->
+    World = World0#world{wants = maps:remove({Node, Peer}, Wants)},
+    case is_wanted(Node, Peer, World) of
+        true -> World;
+        false -> World#world{timers = Timers#{{Node, {close, Node, Peer}} => Now + ?LINGER_MS}}
+    end;
 perform({timer, Key, Ms}, Node, #world{timers = Timers, now = Now} = World) ->
     World#world{timers = Timers#{{Node, Key} => Now + Ms}};
 perform({cancel, Key}, Node, #world{timers = Timers} = World) ->
@@ -236,6 +268,9 @@ is_lost(#world{loss = Loss} = World) when Loss == 0 ->
 is_lost(#world{loss = Share, rand = Rand0} = World) ->
     {X, Rand} = rand:uniform_s(Rand0),
     {X < Share, World#world{rand = Rand}}.
+
+is_wanted(A, B, #world{wants = Wants}) ->
+    is_map_key({A, B}, Wants) orelse is_map_key({B, A}, Wants).
 
 pair(A, B) -> {min(A, B), max(A, B)}.
 
@@ -264,4 +299,9 @@ linked(#world{links = Links}) -> lists:sort(maps:keys(Links)).
 
 %% What should have come to an end: timers of operations, and leases.
 leftovers(#world{timers = Timers}) ->
-    [K || {_, Key} = K <- maps:keys(Timers), Key =/= gossip, element(1, Key) =/= connect].
+    [
+        K
+     || {_, Key} = K <- maps:keys(Timers),
+        Key =/= gossip,
+        not lists:member(element(1, Key), [connect, close])
+    ].

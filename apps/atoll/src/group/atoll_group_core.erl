@@ -7,7 +7,9 @@
 %% group. When all have answered, the node looks once more whether the operation
 %% still makes sense, writes the new view ({@link atoll_group_view}), sends it,
 %% and gives the turns back. It answers its caller when every node that agreed
-%% has the view and is connected with the members it can reach.
+%% has the view and is connected with the members it can reach. Until then it asks
+%% and tells again every tenth of `answer_ms', so a message that is lost on a
+%% congested connection costs that much.
 %%
 %% <b>Promises.</b>
 %% <ul>
@@ -18,10 +20,16 @@
 %% <li>No two operations wait for each other for ever (see the lock), and no node
 %%   waits for another inside its own process: every step is a message.</li>
 %% <li>A node that is down is left out of a new group, or hears of a change when
-%%   it is back. A node that is silent is taken for down after `answer_ms'; that
-%%   is how long it can hold up an operation. After `operation_ms' an operation
-%%   that still could not get its turns answers `{error, timeout}', and nothing
-%%   has changed.</li>
+%%   it is back. A node that is silent is taken for down after `answer_ms'. A turn
+%%   ends when its operation says so, when the connection with its node is lost, or
+%%   when it was not asked for again during `answer_ms': so a silent node that was
+%%   in the middle of an operation holds up others as long, once. After
+%%   `operation_ms' an operation that still could not get its turns answers
+%%   `{error, timeout}', and nothing has changed.</li>
+%% <li>A change is made only while all its turns are known to last for another half
+%%   of `answer_ms'; a node that was stopped and goes on asks anew before it
+%%   changes anything. Where messages take longer than that, two changes may pass
+%%   each other, and are merged.</li>
 %% <li>A node is in at most one group of a name.</li>
 %% <li>Nodes that were cut off from each other hold the same view again soon after
 %%   they are connected: they exchange digests when a connection comes up, and
@@ -38,7 +46,8 @@
 %% program connects them: then all who were removed are out. Two sides that each made a group of one name keep
 %% both, unless a node finds itself in two: it leaves the younger. A node
 %% remembers `max_graves' groups that it left or that were deleted; a member that
-%% was cut off while more than that many were deleted may bring one back.
+%% was cut off while more than that many were deleted may bring one back. A view
+%% keeps a line for each node that ever was in the group.
 -module(atoll_group_core).
 
 -behaviour(atoll_protocol).
@@ -76,13 +85,13 @@
 -type view() :: atoll_group_view:view().
 
 -type message() ::
-    %% To take a turn, as a future member or as a present one.
-    {take, stamp(), Attempt :: pos_integer(), atoll_group_turns:purpose()}
+    %% To take a turn, or to keep it, as a future member or as a present one.
+    {take, stamp(), atoll_group_turns:tag(), atoll_group_turns:purpose()}
     %% The answers.
-    | {turn, stamp(), Attempt :: pos_integer(), granted, none | view()}
-    | {turn, stamp(), Attempt :: pos_integer(), waiting | refused | die}
-    %% The turn is over; with a group, the node is to say when it is ready.
-    | {release, stamp(), none | id()}
+    | {turn, stamp(), atoll_group_turns:tag(), granted, none | view()}
+    | {turn, stamp(), atoll_group_turns:tag(), waiting | refused | die}
+    %% The turn is over; with a changed group, the node is to say when it is ready.
+    | {release, stamp(), none | view()}
     | {ready, stamp()}
     %% What the sender knows of one group.
     | {view, view()}
@@ -94,6 +103,8 @@
     self :: node(),
     incarnation :: integer(),
     options :: options(),
+    %% The time of this event, and the Lamport clock of the stamps.
+    now :: atoll_protocol:now_ms(),
     clock = 0 :: non_neg_integer(),
     rand :: rand:state(),
     %% Connected nodes, and wanted ones whose last attempt to connect failed.
@@ -123,12 +134,13 @@
 
 %% @doc The state of a node that is in no group.
 -spec init(config(), atoll_protocol:now_ms()) -> {state(), [atoll_protocol:effect()]}.
-init(#{self := Self, incarnation := Incarnation, seed := Seed, options := Options}, _Now) ->
+init(#{self := Self, incarnation := Incarnation, seed := Seed, options := Options}, Now) ->
     #{max_graves := MaxGraves, max_asks := MaxAsks} = Options,
     State = #state{
         self = Self,
         incarnation = Incarnation,
         options = Options,
+        now = Now,
         rand = rand:seed_s(exsss, Seed),
         store = atoll_group_store:new(Self, MaxGraves),
         turns = atoll_group_turns:new(MaxAsks)
@@ -140,8 +152,8 @@ init(#{self := Self, incarnation := Incarnation, seed := Seed, options := Option
 %% `{unreachable, Node}'.
 -spec handle(atoll_protocol:event(), atoll_protocol:now_ms(), state()) ->
     {state(), [atoll_protocol:effect()]}.
-handle(Event, _Now, State0) ->
-    #state{effects = Newest} = State = publish(run(event(Event, State0))),
+handle(Event, Now, State0) ->
+    #state{effects = Newest} = State = publish(run(event(Event, State0#state{now = Now}))),
     %% A caller must find the tables as its answer says: replies come last.
     {Replies, Others} = lists:partition(fun is_reply/1, lists:reverse(Newest)),
     {State#state{effects = []}, Others ++ Replies}.
@@ -186,26 +198,26 @@ event({timeout, {Timer, Stamp}}, #state{ops = Ops} = State) ->
     #{Stamp := Op} = Ops,
     case Timer of
         answers -> unanswered(Op, State);
+        again -> say_again(Op, State);
         operation -> finish({error, timeout}, give_back(Op, State), Op);
         rest -> take(atoll_group_op:again(Op), State);
         settle -> finish(atoll_group_op:result(Op), State, Op)
     end.
 
 -spec message(message(), node(), #state{}) -> #state{}.
-message({take, {Counter, _, _} = Stamp, Attempt, Purpose}, _Peer, State) ->
-    asked(Stamp, Attempt, Purpose, tick(Counter, State));
-message({turn, Stamp, Attempt, granted, View}, Peer, State) ->
-    granted(View, Peer, Stamp, Attempt, State);
-message({turn, Stamp, Attempt, Answer}, Peer, State) ->
-    case current_op(Stamp, Attempt, State) of
-        {ok, Op} -> answered(Answer, Peer, Op, State);
-        error -> State
-    end;
+message({take, {Counter, _, _} = Stamp, Tag, Purpose}, _Peer, State) ->
+    asked(Stamp, Tag, Purpose, tick(Counter, State));
+message({turn, Stamp, Tag, granted, none}, Peer, State) ->
+    answered(granted, Peer, Stamp, Tag, State);
+message({turn, Stamp, Tag, granted, View}, Peer, State) ->
+    answered(granted, Peer, Stamp, Tag, learn(View, State));
+message({turn, Stamp, Tag, Answer}, Peer, State) ->
+    answered(Answer, Peer, Stamp, Tag, State);
 message({release, Stamp, none}, _Peer, State) ->
     end_turn(Stamp, State);
-message({release, Stamp, Id}, _Peer, State0) ->
-    #state{readies = Readies} = State = end_turn(Stamp, State0),
-    State#state{readies = Readies#{Stamp => Id}};
+message({release, Stamp, View}, _Peer, State0) ->
+    #state{readies = Readies} = State = end_turn(Stamp, learn(View, State0)),
+    State#state{readies = Readies#{Stamp => atoll_group_view:id(View)}};
 message({ready, Stamp}, Peer, #state{ops = Ops} = State) ->
     case Ops of
         #{Stamp := Op} -> settled(Peer, Op, State);
@@ -242,8 +254,29 @@ take(Op, State) ->
             finish(Answer, State, Op);
         {go, View} ->
             Id = group_id(View, Op),
-            ask_more(View, atoll_group_op:set_id(Id, Op), State)
+            ask_more(View, atoll_group_op:set_id(Id, Op), set_again(Op, State))
     end.
+
+%% What may have been lost is said again.
+say_again(Op, State0) ->
+    State = set_again(Op, State0),
+    case atoll_group_op:phase(Op) of
+        taking ->
+            View = atoll_group_store:find(atoll_group_op:id(Op), State#state.store),
+            Retake = fun(Node, S) -> post(Node, take_message(Node, View, Op, S), S) end,
+            lists:foldl(Retake, State, atoll_group_op:asked(Op));
+        settling ->
+            View = atoll_group_op:view(Op),
+            Retell = fun(Node, S) -> release(Node, View, Op, S) end,
+            lists:foldl(Retell, State, atoll_group_op:unsettled(Op))
+    end.
+
+set_again(Op, #state{options = #{answer_ms := Ms}} = State) ->
+    effect({timer, {again, atoll_group_op:stamp(Op)}, max(1, Ms div 10)}, State).
+
+set_answers(Op, #state{now = Now, options = #{answer_ms := Ms}} = State) ->
+    Timer = {timer, {answers, atoll_group_op:stamp(Op)}, Ms},
+    {atoll_group_op:expect(Now + Ms, Op), effect(Timer, State)}.
 
 %% A new group's identity is the operation that makes it.
 group_id(none, Op) ->
@@ -254,20 +287,12 @@ group_id(View, _Op) ->
 
 %% Asks the nodes concerned that were not asked yet; there are more when an
 %% answer has shown a member that was unknown here.
-ask_more(View, Op0, #state{options = #{answer_ms := Ms}} = State0) ->
+ask_more(View, Op0, State0) ->
     {New, Op1} = atoll_group_op:concern(concerned(View, Op0), Op0),
-    case New of
-        [] ->
-            store_op(Op1, State0);
-        _ ->
-            Timer = {timer, {answers, atoll_group_op:stamp(Op1)}, Ms},
-            {Op, State} = lists:foldl(
-                fun(Node, {Op2, S}) -> ask(Node, View, Op2, S) end,
-                {Op1, effect(Timer, State0)},
-                New
-            ),
-            decided(Op, State)
-    end.
+    {Op, State} = lists:foldl(
+        fun(Node, {Op2, S}) -> ask(Node, View, Op2, S) end, set_answers(Op1, State0), New
+    ),
+    decided(Op, State).
 
 concerned(View, Op) ->
     atoll_group_rules:concerned(atoll_group_op:operation(Op), View).
@@ -282,9 +307,11 @@ ask(Node, View, Op, #state{unreachable = Unreachable} = State) ->
     end.
 
 send_take(Node, View, Op, State) ->
-    Purpose = {purpose(Node, View), atoll_group_op:id(Op)},
-    Take = {take, atoll_group_op:stamp(Op), atoll_group_op:attempt(Op), Purpose},
-    {answer(Node, asked, Op), post(Node, Take, State)}.
+    {answer(Node, asked, Op), post(Node, take_message(Node, View, Op, State), State)}.
+
+take_message(Node, View, Op, #state{now = Now}) ->
+    Tag = {atoll_group_op:attempt(Op), Now},
+    {take, atoll_group_op:stamp(Op), Tag, {purpose(Node, View), atoll_group_op:id(Op)}}.
 
 purpose(_Node, none) ->
     join;
@@ -317,17 +344,26 @@ lost(Peer, Op, State) ->
     case {atoll_group_op:phase(Op), atoll_group_op:status(Peer, Op)} of
         {settling, _} ->
             settled(Peer, Op, State);
-        {taking, connecting} ->
-            State;
-        {taking, none} ->
-            State;
-        {taking, _} ->
-            decided(answer(Peer, gone, Op), State);
-        {resting, _} ->
+        {taking, Status} when Status =/= connecting, Status =/= none, Status =/= gone ->
+            %% Its turn is lost with the connection. The node may not be: a
+            %% connection also ends because nobody needed it until now.
+            {Waiting, Set} = set_answers(answer(Peer, connecting, Op), State),
+            store_op(Waiting, Set);
+        _ ->
             State
     end.
 
-unanswered(Op0, State0) ->
+unanswered(Op, #state{now = Now, options = #{answer_ms := Ms}} = State0) ->
+    case Now > atoll_group_op:expected(Op) + Ms div 2 of
+        true ->
+            %% The timer is late: it was this node that was silent.
+            {Waiting, State} = set_answers(Op, State0),
+            store_op(Waiting, State);
+        false ->
+            give_up_silent(Op, State0)
+    end.
+
+give_up_silent(Op0, State0) ->
     Silent = atoll_group_op:in_status([connecting, asked], Op0),
     {Op, State} = lists:foldl(
         fun(Node, {Op1, S}) ->
@@ -338,33 +374,24 @@ unanswered(Op0, State0) ->
     ),
     decided(Op, State).
 
-granted(View, Peer, Stamp, Attempt, State0) ->
-    State =
-        case View of
-            none -> State0;
-            _ -> learn(View, State0)
-        end,
-    case current_op(Stamp, Attempt, State) of
-        {ok, Op} -> answered(granted, Peer, Op, State);
-        error -> State
-    end.
-
-current_op(Stamp, Attempt, #state{ops = Ops}) ->
+answered(Answer, Peer, Stamp, {Attempt, Sent}, #state{ops = Ops} = State) ->
     case Ops of
         #{Stamp := Op} ->
             case {atoll_group_op:phase(Op), atoll_group_op:attempt(Op)} of
-                {taking, Attempt} -> {ok, Op};
-                _ -> error
+                {taking, Attempt} -> answered_now(Answer, Sent, Peer, Op, State);
+                %% An answer to an earlier attempt.
+                _ -> State
             end;
         #{} ->
-            error
+            State
     end.
 
-answered(Answer, Peer, Op, State) ->
+answered_now(Answer, Sent, Peer, Op, State) ->
     case {atoll_group_op:status(Peer, Op), Answer} of
         {gone, _} -> State;
         {_, die} -> rest(answer(Peer, gone, Op), State);
-        {_, Status} -> decided(answer(Peer, Status, Op), State)
+        {_, waiting} -> store_op(answer(Peer, waiting, Op), State);
+        {_, Status} -> decided(atoll_group_op:hold(Peer, Status, Sent, Op), State)
     end.
 
 %% An older operation has or wants a turn: give way to it.
@@ -374,14 +401,14 @@ rest(Op0, #state{rand = Rand0} = State0) ->
     {Ms, Rand} = rand:uniform_s(Longest, Rand0),
     Stamp = atoll_group_op:stamp(Op),
     State1 = give_back(Op0, State0#state{rand = Rand}),
-    State2 = effect({cancel, {answers, Stamp}}, State1),
-    store_op(Op, effect({timer, {rest, Stamp}, Ms}, State2)).
+    Cancelled = [{cancel, {Timer, Stamp}} || Timer <- [answers, again]],
+    store_op(Op, effects(Cancelled ++ [{timer, {rest, Stamp}, Ms}], State1)).
 
 give_back(Op, State) ->
     lists:foldl(fun(Node, S) -> release(Node, none, Op, S) end, State, atoll_group_op:asked(Op)).
 
-release(Node, Id, Op, State) ->
-    post(Node, {release, atoll_group_op:stamp(Op), Id}, State).
+release(Node, View, Op, State) ->
+    post(Node, {release, atoll_group_op:stamp(Op), View}, State).
 
 decided(Op, State) ->
     case atoll_group_op:is_decided(Op) of
@@ -396,28 +423,39 @@ commit(Op0, State0) ->
             finish(Answer, give_back(Op0, State0), Op0);
         {go, View} ->
             case {group_id(View, Op0), concerned(View, Op0) -- atoll_group_op:concerned(Op0)} of
-                {Id, []} -> change(View, Op0, State0);
+                {Id, []} -> change_if_held(View, Op0, State0);
                 {Id, _More} -> ask_more(View, Op0, State0);
                 %% Another group has the name now.
                 {_Other, _} -> rest(Op0, State0)
             end
     end.
 
-change(View0, Op0, State0) ->
+%% A turn lasts for `answer_ms' from when it was asked for, and the change must
+%% arrive before it ends.
+change_if_held(View, Op0, #state{now = Now, options = #{answer_ms := Ms}} = State0) ->
+    case atoll_group_op:held_before(Now - Ms div 2, Op0) of
+        [] ->
+            change(View, Op0, State0);
+        Old ->
+            {Op, State} = lists:foldl(
+                fun(Node, {Op1, S}) -> ask(Node, View, Op1, S) end, set_answers(Op0, State0), Old
+            ),
+            store_op(Op, State)
+    end.
+
+change(View0, Op0, #state{options = #{settle_ms := Ms}} = State0) ->
     Granted = atoll_group_op:in_status([granted], Op0),
+    Others = atoll_group_op:asked(Op0) -- Granted,
     OpStamp = atoll_group_op:stamp(Op0),
     {Stamp, State1} = stamp_of_change(View0, OpStamp, State0),
     Operation = atoll_group_op:operation(Op0),
     {View, Result} = atoll_group_rules:change(Operation, View0, Granted, Stamp),
-    #{settle_ms := Ms} = State1#state.options,
-    State2 = share(View, learn(View, State1)),
-    Id = atoll_group_view:id(View),
-    State3 = lists:foldl(fun(Node, S) -> release(Node, Id, Op0, S) end, State2, Granted),
-    Refused = atoll_group_op:asked(Op0) -- Granted,
-    State4 = lists:foldl(fun(Node, S) -> release(Node, none, Op0, S) end, State3, Refused),
+    Op = atoll_group_op:settle(Granted, View, Result, Op0),
+    State2 = share(View, Granted, learn(View, State1)),
+    State3 = lists:foldl(fun(Node, S) -> release(Node, View, Op, S) end, State2, Granted),
+    State4 = lists:foldl(fun(Node, S) -> release(Node, none, Op, S) end, State3, Others),
     Cancelled = [{cancel, {Timer, OpStamp}} || Timer <- [answers, operation]],
-    State5 = effects(Cancelled ++ [{timer, {settle, OpStamp}, Ms}], State4),
-    store_op(atoll_group_op:settle(Granted, Result, Op0), State5).
+    store_op(Op, effects(Cancelled ++ [{timer, {settle, OpStamp}, Ms}], set_again(Op, State4))).
 
 %% A change is later than all that its author knows of the group; a new group has
 %% the stamp of the operation, which is its identity.
@@ -432,7 +470,7 @@ settled(Peer, Op0, State) ->
 
 finish(Answer, #state{ops = Ops} = State, Op) ->
     Stamp = atoll_group_op:stamp(Op),
-    Timers = [{cancel, {Timer, Stamp}} || Timer <- [answers, operation, rest, settle]],
+    Timers = [{cancel, {Timer, Stamp}} || Timer <- [answers, again, operation, rest, settle]],
     Effects = Timers ++ [{reply, atoll_group_op:from(Op), Answer}],
     effects(Effects, State#state{ops = maps:remove(Stamp, Ops)}).
 
@@ -454,34 +492,32 @@ for_each_op(Fun, Ops, State) ->
 
 %% Turns at this node
 
-asked(Stamp, Attempt, Purpose, #state{turns = Turns0, options = Options} = State0) ->
-    case atoll_group_turns:ask(Stamp, Attempt, Purpose, Turns0) of
+asked(Stamp, Tag, Purpose, #state{turns = Turns0, options = Options} = State0) ->
+    case atoll_group_turns:ask(Stamp, Tag, Purpose, Turns0) of
         {die, Turns} ->
-            tell(Stamp, {turn, Stamp, Attempt, die}, State0#state{turns = Turns});
+            tell(Stamp, {turn, Stamp, Tag, die}, State0#state{turns = Turns});
         {Turn, Turns} ->
-            %% The turn ends when its holder says so or is lost; the lease is for
-            %% a word that was lost on a congested connection.
-            #{operation_ms := Ms} = Options,
-            State = effect({timer, {lease, Stamp}, 2 * Ms}, State0#state{turns = Turns}),
+            #{answer_ms := Ms} = Options,
+            State = effect({timer, {lease, Stamp}, Ms}, State0#state{turns = Turns}),
             case Turn of
                 granted -> grant(Stamp, State);
-                waiting -> tell(Stamp, {turn, Stamp, Attempt, waiting}, State)
+                waiting -> tell(Stamp, {turn, Stamp, Tag, waiting}, State)
             end
     end.
 
 grant(Stamp, #state{turns = Turns, store = Store} = State) ->
-    {Attempt, {Kind, {Name, _} = Id}} = atoll_group_turns:find(Stamp, Turns),
+    {Tag, {Kind, {Name, _} = Id}} = atoll_group_turns:find(Stamp, Turns),
     case {Kind, atoll_group_store:own(Name, Store)} of
         {join, Own} when Own =/= none ->
             case atoll_group_view:id(Own) of
-                Id -> tell(Stamp, {turn, Stamp, Attempt, granted, Own}, State);
+                Id -> tell(Stamp, {turn, Stamp, Tag, granted, Own}, State);
                 %% It keeps the turn: what made us refuse must still be true
                 %% when the others have answered.
-                _ -> tell(Stamp, {turn, Stamp, Attempt, refused}, State)
+                _ -> tell(Stamp, {turn, Stamp, Tag, refused}, State)
             end;
         _ ->
             View = atoll_group_store:find(Id, Store),
-            tell(Stamp, {turn, Stamp, Attempt, granted, View}, State)
+            tell(Stamp, {turn, Stamp, Tag, granted, View}, State)
     end.
 
 %% The second element of a stamp is the node that runs the operation.
@@ -526,10 +562,10 @@ learn(View, #state{store = Store0} = State0) ->
 leave(View0, #state{self = Self} = State0) ->
     {Stamp, #state{store = Store} = State} = next_stamp(State0),
     View = atoll_group_view:remove([Self], Stamp, View0),
-    share(View, State#state{store = atoll_group_store:learn(View, Store)}).
+    share(View, [Self], State#state{store = atoll_group_store:learn(View, Store)}).
 
-share(View, #state{self = Self} = State) ->
-    Peers = [N || N <- atoll_group_view:nodes(View), N =/= Self, is_up(N, State)],
+share(View, Told, State) ->
+    Peers = [N || N <- atoll_group_view:nodes(View) -- Told, is_up(N, State)],
     lists:foldl(fun(Peer, S) -> post(Peer, {view, View}, S) end, State, Peers).
 
 tell_digests(Peer, Kind, #state{store = Store} = State) ->

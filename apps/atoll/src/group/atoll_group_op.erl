@@ -9,7 +9,8 @@
 
 -export([new/3, stamp/1, from/1, operation/1, phase/1, attempt/1]).
 -export([id/1, set_id/2, concern/2, concerned/1, answer/3, status/2, in_status/2, asked/1]).
--export([is_decided/1, rest/1, again/1, settle/3, settled/2, result/1]).
+-export([expect/2, expected/1, is_decided/1, hold/4, held_before/2, rest/1, again/1]).
+-export([settle/4, settled/2, unsettled/1, view/1, result/1]).
 
 -export_type([op/0, status/0]).
 
@@ -36,7 +37,14 @@
     %% Grows with each rest, so that an answer to an earlier attempt is known.
     attempt = 1 :: pos_integer(),
     answers = #{} :: #{node() => status()},
-    %% While settling: who has not said that it is ready, and the answer then.
+    %% When the answers are due.
+    expected = 0 :: atoll_protocol:now_ms(),
+    %% For those that granted or refused: when what they answered was sent. Their
+    %% turn lasts for some time from then.
+    held = #{} :: #{node() => atoll_protocol:now_ms()},
+    %% While settling: the change, who has not said that it is ready, and the
+    %% answer then.
+    view = undefined :: undefined | atoll_group_view:view(),
     unsettled = [] :: [node()],
     result = undefined :: term()
 }).
@@ -104,23 +112,49 @@ in_status(Wanted, #op{answers = Answers}) ->
 -spec asked(op()) -> [node()].
 asked(Op) -> in_status([asked, waiting, granted, refused], Op).
 
+%% @doc The answers are due at that time.
+-spec expect(atoll_protocol:now_ms(), op()) -> op().
+expect(Time, Op) -> Op#op{expected = Time}.
+
+%% @doc When the answers are due.
+-spec expected(op()) -> atoll_protocol:now_ms().
+expected(#op{expected = Time}) -> Time.
+
 %% @doc Whether every node concerned has decided.
 -spec is_decided(op()) -> boolean().
 is_decided(Op) -> in_status([connecting, asked, waiting], Op) =:= [].
 
+%% @doc That node answered, with its turn, what was sent to it at that time.
+-spec hold(node(), granted | refused, atoll_protocol:now_ms(), op()) -> op().
+hold(Node, Status, Sent, #op{held = Held} = Op) ->
+    answer(Node, Status, Op#op{held = Held#{Node => Sent}}).
+
+%% @doc The nodes whose turn is known to last only from before that time.
+-spec held_before(atoll_protocol:now_ms(), op()) -> [node()].
+held_before(Time, #op{held = Held} = Op) ->
+    [Node || Node <- in_status([granted, refused], Op), maps:get(Node, Held) < Time].
+
 %% @doc It gave way: all answers are void.
 -spec rest(op()) -> op().
 rest(#op{attempt = Attempt} = Op) ->
-    Op#op{phase = resting, attempt = Attempt + 1, answers = #{}, id = undefined}.
+    Op#op{phase = resting, attempt = Attempt + 1, answers = #{}, held = #{}, id = undefined}.
 
 %% @doc It tries again.
 -spec again(op()) -> op().
 again(Op) -> Op#op{phase = taking}.
 
 %% @doc It has changed the group; these nodes will say when they are ready.
--spec settle([node()], Result :: term(), op()) -> op().
-settle(Nodes, Result, Op) ->
-    Op#op{phase = settling, unsettled = Nodes, result = Result}.
+-spec settle([node()], atoll_group_view:view(), Result :: term(), op()) -> op().
+settle(Nodes, View, Result, Op) ->
+    Op#op{phase = settling, unsettled = Nodes, view = View, result = Result}.
+
+%% @doc Who has not said yet that it is ready.
+-spec unsettled(op()) -> [node()].
+unsettled(#op{unsettled = Unsettled}) -> Unsettled.
+
+%% @doc The group after the change.
+-spec view(op()) -> undefined | atoll_group_view:view().
+view(#op{view = View}) -> View.
 
 %% @doc That node is ready, or is no longer waited for. Says whether that was the last.
 -spec settled(node(), op()) -> {boolean(), op()}.

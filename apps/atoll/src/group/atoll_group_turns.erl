@@ -5,7 +5,7 @@
 
 -export([new/1, ask/4, find/2, release/2, of_node/2]).
 
--export_type([turns/0, purpose/0]).
+-export_type([turns/0, purpose/0, tag/0]).
 
 -type stamp() :: atoll_group_view:stamp().
 
@@ -13,9 +13,13 @@
     %% To become a member of that group / to change it as a member of it.
     {join | change, atoll_group_view:id()}.
 
+-type tag() :: {Attempt :: pos_integer(), Sent :: atoll_protocol:now_ms()}.
+%% Which attempt of the operation asks, and when by its node's clock. It goes back
+%% with the answer and means nothing here.
+
 -record(turns, {
     locks = #{} :: #{atom() => atoll_group_lock:lock()},
-    asks = #{} :: #{stamp() => {Attempt :: pos_integer(), purpose()}},
+    asks = #{} :: #{stamp() => {tag(), purpose()}},
     max :: pos_integer()
 }).
 
@@ -25,26 +29,27 @@
 -spec new(pos_integer()) -> turns().
 new(Max) -> #turns{max = Max}.
 
-%% @doc An operation wants a turn. One that is told `die' is not remembered.
--spec ask(stamp(), Attempt :: pos_integer(), purpose(), turns()) ->
+%% @doc An operation wants a turn, or asks again. One that is told `die' is not
+%% remembered.
+-spec ask(stamp(), tag(), purpose(), turns()) ->
     {granted | waiting | die, turns()}.
-ask(Stamp, _Attempt, _Purpose, #turns{asks = Asks, max = Max} = Turns) when
+ask(Stamp, _Tag, _Purpose, #turns{asks = Asks, max = Max} = Turns) when
     map_size(Asks) >= Max, not is_map_key(Stamp, Asks)
 ->
     {die, Turns};
-ask(Stamp, Attempt, {_, {Name, _}} = Purpose, #turns{asks = Asks, locks = Locks} = Turns) ->
+ask(Stamp, Tag, {_, {Name, _}} = Purpose, #turns{asks = Asks, locks = Locks} = Turns) ->
     case atoll_group_lock:request(Stamp, maps:get(Name, Locks, atoll_group_lock:new())) of
         {die, _} ->
             {die, Turns};
         {Answer, Lock} ->
             {Answer, Turns#turns{
                 locks = Locks#{Name => Lock},
-                asks = Asks#{Stamp => {Attempt, Purpose}}
+                asks = Asks#{Stamp => {Tag, Purpose}}
             }}
     end.
 
 %% @doc What the operation of that stamp asked for.
--spec find(stamp(), turns()) -> none | {Attempt :: pos_integer(), purpose()}.
+-spec find(stamp(), turns()) -> none | {tag(), purpose()}.
 find(Stamp, #turns{asks = Asks}) ->
     maps:get(Stamp, Asks, none).
 
