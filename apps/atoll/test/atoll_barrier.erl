@@ -4,6 +4,7 @@
 
 -export([group/2, connected/1, restart_room/1, kept/1]).
 -export([monitor_init/1, demonitor/1]).
+-export([flood/1, end_flood/1, come_and_go/3, restart_with/1]).
 
 -define(DEADLINE_MS, 15000).
 
@@ -92,3 +93,43 @@ kept(Node) ->
     after
         ok = atoll_interpreter:unsubscribe(atoll_link)
     end.
+
+%% Processes of this node send Node large messages, as fast as they can; gives one
+%% that stands for them.
+flood(Node) ->
+    Big = binary:copy(<<0>>, 200000),
+    spawn(fun() ->
+        Senders = [spawn_link(fun() -> send_for_ever(Node, Big) end) || _ <- lists:seq(1, 4)],
+        receive
+            {From, stop} ->
+                _ = [unlink(Pid) andalso exit(Pid, kill) || Pid <- Senders],
+                From ! {self(), stopped}
+        end
+    end).
+
+send_for_ever(Node, Big) ->
+    {nobody, Node} ! Big,
+    send_for_ever(Node, Big).
+
+end_flood(Pid) ->
+    Pid ! {self(), stop},
+    receive
+        {Pid, stopped} -> ok
+    after ?DEADLINE_MS -> error(no_answer)
+    end.
+
+%% Makes and deletes a group so many times; gives the answers that were not as
+%% they should be.
+come_and_go(Name, Nodes, Times) ->
+    Expected = {{ok, Name, lists:sort(Nodes)}, ok},
+    Answers = [
+        {s_group:new_s_group(Name, Nodes), s_group:delete_s_group(Name)}
+     || _ <- lists:seq(1, Times)
+    ],
+    [Answer || Answer <- Answers, Answer =/= Expected].
+
+%% The application starts anew with that linger time.
+restart_with(Linger) ->
+    ok = application:stop(atoll),
+    ok = application:set_env(atoll, linger, Linger),
+    application:start(atoll).

@@ -67,6 +67,23 @@ a_connection_nobody_wanted_is_never_touched_test() ->
     ?assertEqual([{notify, {up, n2}}], Effects),
     ?assertMatch([#{phase := foreign}], atoll_link_core:summary(State)).
 
+a_connection_that_was_there_before_it_was_wanted_stays_test() ->
+    {State, Effects} = run([{up, n2}, want(n2), unwant(n2)], new()),
+    ?assertEqual([{act, {unwatch, owner}}, {send, n2, released}], Effects),
+    ?assertMatch([#{phase := foreign}], atoll_link_core:summary(State)).
+
+when_the_peer_lets_go_it_is_looked_at_soon_test() ->
+    {Kept, [{timer, {linger, n2}, 2000} | _]} =
+        run(asking(n2) ++ [{message, n2, {close, 1, false}}], new()),
+    ?assertMatch({_, [{timer, {linger, n2}, 1000}]}, run([{message, n2, released}], Kept)).
+
+an_answer_to_an_earlier_question_is_none_test() ->
+    Late = [{timeout, {linger, n2}}, {timeout, {linger, n2}}, usage(reading, n2, 0, 12)] ++
+        [{timeout, {linger, n2}}, usage(reading, n2, 0, 12)],
+    {Asking, Effects} = run(asking(n2) ++ Late, new()),
+    ?assertMatch([{send, n2, {may_close, 2}} | _], Effects),
+    ?assertMatch({_, []}, run([{message, n2, {close, 1, true}}], Asking)).
+
 up_twice_is_told_once_test() ->
     ?assertMatch({_, []}, run([{up, n2}, {up, n2}], new())).
 
@@ -89,8 +106,8 @@ a_peer_unwanted_before_it_was_reached_is_forgotten_test() ->
 
 a_quiet_unused_connection_is_closed_when_the_peer_agrees_test() ->
     {Asking, Ask} = run(asking(n2), new()),
-    ?assertEqual([{send, n2, may_close}, {timer, {linger, n2}, 1000}], Ask),
-    {Agreed, Look} = run([{message, n2, {close, true}}], Asking),
+    ?assertEqual([{send, n2, {may_close, 1}}, {timer, {linger, n2}, 1000}], Ask),
+    {Agreed, Look} = run([{message, n2, {close, 1, true}}], Asking),
     ?assertEqual([{cancel, {linger, n2}}, {act, {measure, agreed, n2}}], Look),
     {Closing, Close} = run([usage(agreed, n2, 0, 12)], Agreed),
     ?assertEqual([{act, {disconnect, n2}}], Close),
@@ -111,7 +128,7 @@ a_connection_with_traffic_stays_test() ->
     ?assertMatch({_, [{timer, {linger, n2}, 1000}]}, run(Events, new())).
 
 a_connection_that_came_into_use_while_the_peer_agreed_stays_test() ->
-    {Agreed, _} = run(asking(n2) ++ [{message, n2, {close, true}}], new()),
+    {Agreed, _} = run(asking(n2) ++ [{message, n2, {close, 1, true}}], new()),
     ?assertMatch({_, [{timer, {linger, n2}, _}, {notify, {kept, n2}}]}, run([usage(agreed, n2, 1, 12)], Agreed)),
     ?assertMatch({_, [{timer, {linger, n2}, _}, {notify, {kept, n2}}]}, run([usage(agreed, n2, 0, 20)], Agreed)).
 
@@ -124,31 +141,31 @@ a_use_that_cannot_be_read_counts_test() ->
 
 a_peer_that_refuses_or_is_silent_keeps_it_test() ->
     Kept = [{timer, {linger, n2}, 2000}, {notify, {kept, n2}}],
-    ?assertMatch({_, Kept}, run(asking(n2) ++ [{message, n2, {close, false}}], new())),
+    ?assertMatch({_, Kept}, run(asking(n2) ++ [{message, n2, {close, 1, false}}], new())),
     ?assertMatch({_, Kept}, run(asking(n2) ++ [{timeout, {linger, n2}}], new())).
 
 wanted_again_it_is_held_test() ->
     {Held, Effects} = run(asking(n2) ++ [want(n2)], new()),
     ?assertEqual([{act, {watch, owner}}, {cancel, {linger, n2}}], Effects),
-    {Same, Late} = run([{message, n2, {close, true}}], Held),
+    {Same, Late} = run([{message, n2, {close, 1, true}}], Held),
     ?assertEqual([], Late),
     ?assertMatch([#{phase := held}], atoll_link_core:summary(Same)).
 
 who_wants_it_does_not_agree_test() ->
-    {_, Effects} = run([want(n2), {up, n2}, {message, n2, may_close}], new()),
-    ?assertEqual([{send, n2, {close, false}}], Effects).
+    {_, Effects} = run([want(n2), {up, n2}, {message, n2, {may_close, 7}}], new()),
+    ?assertEqual([{send, n2, {close, 7, false}}], Effects).
 
 who_has_a_monitor_over_it_does_not_agree_test() ->
-    {Asked, Look} = run([{up, n2}, {message, n2, may_close}], new()),
-    ?assertEqual([{act, {measure, asked, n2}}], Look),
-    ?assertMatch({_, [{send, n2, {close, false}}]}, run([usage(asked, n2, 1, 5)], Asked)),
-    ?assertMatch({_, [{send, n2, {close, true}}]}, run([usage(asked, n2, 0, 5)], Asked)).
+    {Asked, Look} = run([{up, n2}, {message, n2, {may_close, 7}}], new()),
+    ?assertEqual([{act, {measure, {asked, 7}, n2}}], Look),
+    ?assertMatch({_, [{send, n2, {close, 7, false}}]}, run([usage({asked, 7}, n2, 1, 5)], Asked)),
+    ?assertMatch({_, [{send, n2, {close, 7, true}}]}, run([usage({asked, 7}, n2, 0, 5)], Asked)).
 
 of_two_that_close_the_smaller_name_goes_on_test() ->
-    {_, Small} = run(asking(n2) ++ [{message, n2, may_close}], new(n1)),
-    ?assertEqual([{send, n2, {close, false}}], Small),
-    {_, Large} = run(asking(n2) ++ [{message, n2, may_close}], new(n3)),
-    ?assertEqual([{timer, {linger, n2}, 1000}, {act, {measure, asked, n2}}], Large).
+    {_, Small} = run(asking(n2) ++ [{message, n2, {may_close, 7}}], new(n1)),
+    ?assertEqual([{send, n2, {close, 7, false}}], Small),
+    {_, Large} = run(asking(n2) ++ [{message, n2, {may_close, 7}}], new(n3)),
+    ?assertEqual([{timer, {linger, n2}, 1000}, {act, {measure, {asked, 7}, n2}}], Large).
 
 %% Whatever happens, the table holds nobody for ever: once all owners have let
 %% go and all connections are down, it is empty.
@@ -181,11 +198,12 @@ event() ->
             {up, Peer},
             {down, Peer, lost},
             {cast, {connected, Peer, boolean()}},
-            {cast, {usage, oneof([reading, agreed, asked]), Peer, usage()}},
+            {cast, {usage, oneof([reading, agreed, {asked, 1}]), Peer, usage()}},
             {timeout, {linger, Peer}},
             {timeout, {retry, Peer}},
-            {message, Peer, may_close},
-            {message, Peer, {close, boolean()}}
+            {message, Peer, {may_close, 1}},
+            {message, Peer, released},
+            {message, Peer, {close, choose(1, 3), boolean()}}
         ])
     ).
 

@@ -23,6 +23,10 @@
     a_crashed_group_process_is_back_in_its_groups/1,
     a_silent_node_is_left_out_in_time/1,
     a_node_without_atoll_is_left_out/1,
+    a_congested_connection_leaves_nobody_out/1,
+    a_connection_that_is_being_closed_leaves_nobody_out/1,
+    a_silent_node_in_the_middle_of_an_operation_is_waited_for_once/1,
+    a_connection_of_the_program_outlives_a_group/1,
     changes_on_both_sides_of_a_cut_are_merged/1,
     an_unused_connection_goes_with_its_group/1,
     a_connection_with_a_monitor_outlives_its_group/1,
@@ -88,7 +92,12 @@ end_per_testcase(_Case, Config) ->
 clean(C, N) ->
     {ok, _} = call(C, N, application, ensure_all_started, [atoll]),
     Names = [Name || {Name, _} <- call(C, N, s_group, own_s_groups, [])],
-    lists:foreach(fun(Name) -> call(C, N, s_group, delete_s_group, [Name]) end, Names).
+    lists:foreach(fun(Name) -> call(C, N, s_group, delete_s_group, [Name]) end, Names),
+    %% What a case has connected itself stays otherwise.
+    lists:foreach(
+        fun(Peer) -> call(C, N, erlang, disconnect_node, [Peer]) end,
+        call(C, N, erlang, nodes, [connected])
+    ).
 
 call(C, Node, M, F, A) ->
     atoll_cluster:call(C, Node, M, F, A, ?CALL_MS).
@@ -367,6 +376,50 @@ changes_on_both_sides_of_a_cut_are_merged(Config) ->
      || N <- [A, D, E, F]
     ].
 
+a_congested_connection_leaves_nobody_out(Config) ->
+    C = ?config(cluster, Config),
+    [A, B | _] = atoll_cluster:nodes(C),
+    {ok, h, _} = call(C, A, s_group, new_s_group, [h, [A, B]]),
+    Flood = call(C, A, atoll_barrier, flood, [B]),
+    Wrong = call(C, A, atoll_barrier, come_and_go, [g, [A, B], 10]),
+    ok = call(C, A, atoll_barrier, end_flood, [Flood]),
+    %% The precondition: messages really were dropped.
+    #{dropped_busy := Dropped} = call(C, A, atoll_interpreter, counters, [atoll_group]),
+    ?assert(Dropped > 0),
+    ?assertEqual([], Wrong).
+
+a_connection_that_is_being_closed_leaves_nobody_out(Config) ->
+    C = ?config(cluster, Config),
+    [A, B | _] = atoll_cluster:nodes(C),
+    [ok = call(C, N, atoll_barrier, restart_with, [3]) || N <- [A, B]],
+    Wrong = call(C, A, atoll_barrier, come_and_go, [g, [A, B], 500]),
+    [ok = call(C, N, atoll_barrier, restart_with, [200]) || N <- [A, B]],
+    ?assertEqual([], Wrong).
+
+a_silent_node_in_the_middle_of_an_operation_is_waited_for_once(Config) ->
+    C = ?config(cluster, Config),
+    [A, B, D | _] = atoll_cluster:nodes(C),
+    {ok, h, _} = call(C, A, s_group, new_s_group, [h, [A, B, D]]),
+    %% D's operation has its turn at B from now on.
+    Take = {take, {1, D, 1}, {1, 0}, {join, {g, {1, D, 1}}}},
+    {atoll, 1, D, Take} = call(C, B, erlang, send, [atoll_group, {atoll, 1, D, Take}]),
+    ok = atoll_cluster:pause(C, D),
+    {Us, Answer} = timer:tc(fun() -> call(C, A, s_group, new_s_group, [g, [A, B]]) end),
+    ?assertEqual({ok, g, [A, B]}, Answer),
+    %% group_answer_timeout is one second here.
+    ?assert(Us < 3000000).
+
+a_connection_of_the_program_outlives_a_group(Config) ->
+    C = ?config(cluster, Config),
+    [A, B, D | _] = atoll_cluster:nodes(C),
+    true = call(C, A, net_kernel, connect_node, [B]),
+    {ok, g, _} = call(C, A, s_group, new_s_group, [g, [A, B, D]]),
+    ok = call(C, B, s_group, delete_s_group, [g]),
+    %% The group's own connections go; by then this one would be gone too.
+    ok = call(C, D, atoll_barrier, connected, [[]]),
+    ok = call(C, A, atoll_barrier, connected, [[B]]),
+    true = call(C, A, erlang, disconnect_node, [B]).
+
 %% The nodes cannot reach Node, nor it them: their cookies for each other differ.
 cut(C, Node, Others) ->
     lists:foreach(
@@ -409,9 +462,8 @@ a_connection_with_a_monitor_outlives_its_group(Config) ->
     %% The others close: by then this one would have been closed too.
     ok = call(C, D, atoll_barrier, connected, [[]]),
     ok = call(C, A, atoll_barrier, connected, [[B]]),
-    %% Each end looks at it and finds it in use.
+    %% The end that made it looks at it and finds it in use.
     ok = call(C, A, atoll_barrier, kept, [B]),
-    ok = call(C, B, atoll_barrier, kept, [A]),
     ?assertEqual([B], call(C, A, erlang, nodes, [connected])),
     ?assertEqual(quiet, call(C, A, atoll_barrier, demonitor, [Watcher])),
     ok = call(C, A, atoll_barrier, connected, [[]]).

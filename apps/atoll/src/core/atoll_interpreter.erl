@@ -16,9 +16,10 @@
 %%   from a newer release: it is dropped, counted and logged.</li>
 %% <li>Recording costs nothing while it is off, and is bounded while it is on.</li>
 %% </ul>
-%% It does not bound its own message queue: its senders are the local callers,
-%% each waiting for one answer, and the peers' protocols, which bound what they
-%% have in flight.
+%% It does not bound its own message queue, nor what it sends to subscribers. Its
+%% senders are local callers, each waiting for one answer, the rooms above, which
+%% say a thing when it changes, and the peers' protocols, which bound what they
+%% have in flight; a subscriber has to read.
 -module(atoll_interpreter).
 
 -behaviour(gen_server).
@@ -193,7 +194,7 @@ handle_cast({protocol, Notice}, State) ->
 handle_info({atoll, ?WIRE, Peer, Message}, State) ->
     {noreply, handle({message, Peer, Message}, count(received, State))};
 handle_info({atoll, Version, Peer, _Message}, #state{name = Name} = State) when
-    is_integer(Version)
+    is_integer(Version), Version > ?WIRE
 ->
     logger:warning(#{what => newer_wire_version, protocol => Name, peer => Peer, version => Version}),
     {noreply, count(dropped_version, State)};

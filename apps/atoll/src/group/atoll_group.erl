@@ -74,17 +74,25 @@ delete(Name) ->
 info() ->
     atoll_interpreter:call(?MODULE, info).
 
-%% @doc This node's groups, sorted by name.
+%% @doc This node's groups, sorted by name; none where the application does not run.
 -spec own() -> [atoll_group_rules:published()].
 own() ->
-    lists:sort(ets:tab2list(?MODULE)).
+    case ets:whereis(?MODULE) of
+        undefined -> [];
+        Table -> lists:sort(ets:tab2list(Table))
+    end.
 
 %% @doc This node's group of that name.
 -spec own(atom()) -> {ok, atoll_group_rules:published()} | none.
 own(Name) ->
-    case ets:lookup(?MODULE, Name) of
-        [Group] -> {ok, Group};
-        [] -> none
+    case ets:whereis(?MODULE) of
+        undefined ->
+            none;
+        Table ->
+            case ets:lookup(Table, Name) of
+                [Group] -> {ok, Group};
+                [] -> none
+            end
     end.
 
 %% @private
@@ -92,9 +100,12 @@ own(Name) ->
 open(_Config) ->
     true = ets:delete_all_objects(?MODULE),
     ok = atoll_link:subscribe(),
+    %% Connections are heard of from the runtime itself: only so does the loss of
+    %% one come after all that arrived over it, and before what the next brings.
+    ok = net_kernel:monitor_nodes(true, [{node_type, all}, nodedown_reason]),
     %% A node that comes up between the two lines is heard of twice, which does
     %% no harm.
-    _ = [self() ! {atoll, atoll_link, {up, Node}} || Node <- nodes(connected)],
+    _ = [self() ! {nodeup, Node, []} || Node <- nodes(connected)],
     [].
 
 %% @private
@@ -113,7 +124,11 @@ act({act, {publish, Groups}}, Known) ->
 
 %% @private
 -spec event(term(), world()) -> {[atoll_protocol:event()], world()}.
-event({atoll, atoll_link, {up, Node}}, Known) -> {[{up, Node}], Known};
-event({atoll, atoll_link, {down, Node, Reason}}, Known) -> {[{down, Node, Reason}], Known};
-event({atoll, atoll_link, {unreachable, Node}}, Known) -> {[{cast, {unreachable, Node}}], Known};
-event({atoll, atoll_link, {kept, _Node}}, Known) -> {[], Known}.
+event({nodeup, Node, _Info}, Known) ->
+    {[{up, Node}], Known};
+event({nodedown, Node, Info}, Known) ->
+    {[{down, Node, proplists:get_value(nodedown_reason, Info, unknown)}], Known};
+event({atoll, atoll_link, {unreachable, Node}}, Known) ->
+    {[{cast, {unreachable, Node}}], Known};
+event({atoll, atoll_link, _Other}, Known) ->
+    {[], Known}.

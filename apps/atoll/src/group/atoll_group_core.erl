@@ -8,8 +8,8 @@
 %% still makes sense, writes the new view ({@link atoll_group_view}), sends it,
 %% and gives the turns back. It answers its caller when every node that agreed
 %% has the view and is connected with the members it can reach. Until then it asks
-%% and tells again every tenth of `answer_ms', so a message that is lost on a
-%% congested connection costs that much.
+%% and tells again every fiftieth of `answer_ms', so that messages lost on a
+%% congested connection cost time only.
 %%
 %% <b>Promises.</b>
 %% <ul>
@@ -128,6 +128,8 @@
 
 -opaque state() :: #state{}.
 
+%% How often a node says what was not answered before it takes a peer for silent.
+-define(SAYINGS, 50).
 %% How long an operation rests after it gave way: from the first to the longest.
 -define(REST_MIN_MS, 5).
 -define(REST_MAX_MS, 100).
@@ -171,8 +173,10 @@ run(#state{inbox = Newest, self = Self} = State) ->
     Messages = lists:reverse(Newest),
     run(lists:foldl(fun(M, S) -> message(M, Self, S) end, State#state{inbox = []}, Messages)).
 
-event({call, From, info}, #state{self = Self, published = Groups, up = Up} = State) ->
-    effect({reply, From, atoll_group_rules:info(Self, Groups, maps:keys(Up))}, State);
+event({call, From, info}, #state{self = Self, published = Groups, store = Store} = State) ->
+    Connected = maps:keys(State#state.up),
+    Forgotten = atoll_group_store:graves_dropped(Store),
+    effect({reply, From, atoll_group_rules:info(Self, Groups, Connected, Forgotten)}, State);
 event({call, From, Request}, State) ->
     start(Request, From, State);
 event({message, Peer, Message}, State) ->
@@ -272,7 +276,7 @@ say_again(Op, State0) ->
     end.
 
 set_again(Op, #state{options = #{answer_ms := Ms}} = State) ->
-    effect({timer, {again, atoll_group_op:stamp(Op)}, max(1, Ms div 10)}, State).
+    effect({timer, {again, atoll_group_op:stamp(Op)}, max(1, Ms div ?SAYINGS)}, State).
 
 set_answers(Op, #state{now = Now, options = #{answer_ms := Ms}} = State) ->
     Timer = {timer, {answers, atoll_group_op:stamp(Op)}, Ms},

@@ -11,9 +11,10 @@
 %% Why nothing can wait in a circle: whoever waits is older than the holder it
 %% waits for. {@link release/2} keeps that true by giving the turn to the youngest
 %% that waits. So along a chain of waiting the operations get younger, and a
-%% circle would need one younger than itself. Why nobody starves: an operation
-%% keeps its stamp, new ones get larger stamps, so it becomes the oldest, and
-%% the oldest never dies.
+%% circle would need one younger than itself. Why one that dies does not starve:
+%% it keeps its stamp, and operations of nodes that have heard of it get larger
+%% ones, so it becomes the oldest, and waits. (It can still die where 64
+%% wait already, and an operation is given up in the end; see atoll_group_core.)
 %%
 %% Nothing is locked for readers, nor beyond the nodes of the group; a turn whose
 %% holder is cut off ends with the connection.

@@ -4,7 +4,7 @@
 %% written for it need no change.
 -module(atoll_group_rules).
 
--export([check/3, concerned/2, change/4, notices/2, info/3]).
+-export([check/3, concerned/2, change/4, notices/2, info/4]).
 
 -export_type([operation/0, answer/0, published/0, notice/0]).
 
@@ -103,9 +103,11 @@ notices(Before, Now) ->
     Deleted ++ lists:append([changes(lists:keyfind(Id, 2, Before), G) || {_, Id, _, _} = G <- Now]).
 
 %% @doc The properties of `s_group:info/0', of a node that is connected with
-%% these. What belongs to names, to configured groups and to attributes is empty.
--spec info(node(), [published()], Connected :: [node()]) -> [{atom(), term()}].
-info(Self, Groups, Connected) ->
+%% these and has forgotten so many groups that it was in. What belongs to names,
+%% to configured groups and to attributes is empty.
+-spec info(node(), [published()], Connected :: [node()], Forgotten :: non_neg_integer()) ->
+    [{atom(), term()}].
+info(Self, Groups, Connected, Forgotten) ->
     Nodes = lists:umerge([Members || {_, _, _, Members} <- Groups]),
     {Synced, NoContact} = lists:partition(
         fun(Node) -> lists:member(Node, Connected) end, lists:delete(Self, Nodes)
@@ -125,7 +127,8 @@ info(Self, Groups, Connected) ->
         {own_s_groups, [{Name, Members} || {Name, _, _, Members} <- Groups]},
         {other_groups, []},
         {monitoring, []},
-        {attributes, []}
+        {attributes, []},
+        {forgotten, Forgotten}
     ].
 
 changes(false, {Name, _, _, Nodes}) ->

@@ -14,7 +14,7 @@
 -module(atoll_group_view).
 
 -export([new/3, add/3, remove/3, delete/2, merge/2]).
--export([id/1, name/1, members/1, is_member/2, nodes/1, epoch/1, digest/1, is_alive/1]).
+-export([id/1, name/1, members/1, is_member/2, nodes/1, epoch/1, digest/1]).
 
 -export_type([view/0, id/0, stamp/0]).
 
@@ -113,7 +113,3 @@ counter({Counter, _, _}) -> Counter.
 -spec digest(view()) -> non_neg_integer().
 digest(#view{id = Id, registers = Registers, deleted = Deleted}) ->
     erlang:phash2({Id, lists:sort(maps:to_list(Registers)), Deleted}, 1 bsl 32).
-
-%% @doc Whether the group still has a member.
--spec is_alive(view()) -> boolean().
-is_alive(View) -> members(View) =/= [].

@@ -15,12 +15,14 @@
 %%
 %% If both ends want to close, the one with the smaller name does. A peer that
 %% does not answer (it runs no Atoll, or it is silent) stays connected.
-%% Connections that came up by themselves, because a program sent a message, are
-%% reported and left alone.
+%% Connections that came up by themselves, because a program or the peer made
+%% them, are reported and left alone, also when they were wanted meanwhile: the
+%% end that made one for an owner is the one that closes it.
 %%
 %% Not promised: a monitor that is set while the peer's consent is on its way
 %% back, and has not reached the wire when this side looks again, hears
-%% `noconnection' from a live process. Stock distribution has no way to hold it
+%% `noconnection' from a live process; and a want in that moment has its
+%% connection taken away, and made again. Stock distribution has no way to hold it
 %% back; linger and the two looks make the window one round trip after a silence.
 -module(atoll_link_core).
 
@@ -84,12 +86,16 @@
     %% or to answer the peer that asks.
     reading
     | agreed
-    | asked.
+    | {asked, N :: pos_integer()}.
 
 -record(peer, {
     phase :: phase(),
     up = false :: boolean(),
+    %% It came up without an attempt of ours.
+    foreign = false :: boolean(),
     owners = #{} :: #{owner() => []},
+    %% The question that the peer is to answer.
+    question = 0 :: non_neg_integer(),
     %% Packets at the last reading.
     traffic = unknown :: unknown | non_neg_integer()
 }).
@@ -98,6 +104,8 @@
     self :: node(),
     options :: options(),
     peers = #{} :: #{node() => #peer{}},
+    %% Numbers the questions, so that a late answer is known.
+    questions = 0 :: non_neg_integer(),
     %% How many peers each owner wants; nobody is here with none.
     owners = #{} :: #{owner() => pos_integer()},
     rand :: rand:state()
@@ -148,10 +156,17 @@ handle({timeout, {retry, Node}}, _Now, State) ->
     end);
 handle({timeout, {linger, Node}}, _Now, State) ->
     with_peer(Node, State, fun(Peer) -> linger_over(Node, Peer, State) end);
-handle({message, Node, may_close}, _Now, State) ->
-    with_peer(Node, State, fun(Peer) -> may_close(Node, Peer, State) end);
-handle({message, Node, {close, Agreed}}, _Now, State) ->
-    with_peer(Node, State, fun(Peer) -> answered(Agreed, Node, Peer, State) end).
+handle({message, Node, {may_close, N}}, _Now, State) ->
+    with_peer(Node, State, fun(Peer) -> may_close(N, Node, Peer, State) end);
+handle({message, Node, {close, N, Agreed}}, _Now, State) ->
+    with_peer(Node, State, fun
+        (#peer{question = Question} = Peer) when N =:= Question ->
+            answered(Agreed, Node, Peer, State);
+        (_) ->
+            {State, []}
+    end);
+handle({message, Node, released}, _Now, State) ->
+    with_peer(Node, State, fun(Peer) -> released(Node, Peer, State) end).
 
 %% @doc For people: each known peer, whether it is connected, its phase, and how
 %% many owners want it.
@@ -206,6 +221,9 @@ unwant(Owner, Node, #state{peers = Peers} = State0) ->
 
 release(Node, #peer{owners = Owners} = Peer, State) when map_size(Owners) > 0 ->
     store(Node, Peer, State, []);
+release(Node, #peer{up = true, foreign = true} = Peer, State) ->
+    %% The peer that made it may have been waiting for us.
+    store(Node, Peer#peer{phase = foreign}, State, [{send, Node, released}]);
 release(Node, #peer{up = true} = Peer, #state{options = #{linger_ms := Ms}} = State) ->
     linger(Node, Ms, Peer#peer{traffic = unknown}, State);
 release(Node, #peer{phase = {waiting, _}}, State) ->
@@ -257,7 +275,8 @@ jitter(Ms, #state{rand = Rand0} = State) ->
 up(Node, #state{peers = Peers, options = #{linger_ms := Ms}} = State) ->
     case maps:get(Node, Peers, undefined) of
         undefined ->
-            store(Node, #peer{phase = foreign, up = true}, State, [{notify, {up, Node}}]);
+            Peer = #peer{phase = foreign, up = true, foreign = true},
+            store(Node, Peer, State, [{notify, {up, Node}}]);
         #peer{up = true} ->
             {State, []};
         #peer{owners = Owners} = Peer when map_size(Owners) > 0 ->
@@ -292,14 +311,16 @@ linger_over(Node, #peer{phase = {asking, Ms}} = Peer, State) ->
     %% No answer: the peer keeps the connection by its silence.
     linger_longer(Node, Ms, Peer, State).
 
-usage(asked, Usage, Node, #peer{owners = Owners}, State) ->
+usage({asked, N}, Usage, Node, #peer{owners = Owners}, State) ->
     Agreed = map_size(Owners) =:= 0 andalso unused(Usage),
-    {State, [{send, Node, {close, Agreed}}]};
+    {State, [{send, Node, {close, N, Agreed}}]};
 usage(reading, #{uses := 0, traffic := Now}, Node, #peer{phase = {reading, Ms}} = Peer, State) ->
     case Peer of
         #peer{traffic = Now} ->
-            Effects = [{send, Node, may_close}, {timer, {linger, Node}, Ms}],
-            store(Node, Peer#peer{phase = {asking, Ms}}, State, Effects);
+            N = State#state.questions + 1,
+            Effects = [{send, Node, {may_close, N}}, {timer, {linger, Node}, Ms}],
+            Asking = Peer#peer{phase = {asking, Ms}, question = N},
+            store(Node, Asking, State#state{questions = N}, Effects);
         #peer{} ->
             linger(Node, Ms, Peer#peer{traffic = Now}, State)
     end;
@@ -316,23 +337,29 @@ usage(_Purpose, _Usage, _Node, _Peer, State) ->
 unused(#{uses := 0}) -> true;
 unused(_) -> false.
 
-may_close(Node, #peer{owners = Owners}, State) when map_size(Owners) > 0 ->
-    {State, [{send, Node, {close, false}}]};
-may_close(_Node, #peer{phase = closing}, State) ->
+may_close(N, Node, #peer{owners = Owners}, State) when map_size(Owners) > 0 ->
+    {State, [{send, Node, {close, N, false}}]};
+may_close(_N, _Node, #peer{phase = closing}, State) ->
     {State, []};
-may_close(Node, #peer{phase = {Phase, Ms}} = Peer, #state{self = Self} = State) when
+may_close(N, Node, #peer{phase = {Phase, Ms}} = Peer, #state{self = Self} = State) when
     Phase =:= asking; Phase =:= agreed
 ->
     %% Both ends are closing: the smaller name goes on, the other yields.
     case Self < Node of
         true ->
-            {State, [{send, Node, {close, false}}]};
+            {State, [{send, Node, {close, N, false}}]};
         false ->
             {Yielded, Effects} = linger(Node, Ms, Peer#peer{traffic = unknown}, State),
-            {Yielded, Effects ++ [{act, {measure, asked, Node}}]}
+            {Yielded, Effects ++ [{act, {measure, {asked, N}, Node}}]}
     end;
-may_close(Node, _Peer, State) ->
-    {State, [{act, {measure, asked, Node}}]}.
+may_close(N, Node, _Peer, State) ->
+    {State, [{act, {measure, {asked, N}, Node}}]}.
+
+%% The peer no longer wants it: if nobody here does, it need not last longer.
+released(Node, #peer{phase = {lingering, _}} = Peer, #state{options = #{linger_ms := Ms}} = State) ->
+    linger(Node, Ms, Peer, State);
+released(_Node, _Peer, State) ->
+    {State, []}.
 
 answered(true, Node, #peer{phase = {asking, Ms}} = Peer, State) ->
     Effects = [{cancel, {linger, Node}}, {act, {measure, agreed, Node}}],
