@@ -10,7 +10,8 @@
          up_holds_a_mesh_until_ctrl_c/1, up_holds_groups_until_down/1,
          a_shell_can_be_attached/1, a_name_is_taken_once/1,
          nothing_runs_and_nothing_can_be_stopped/1,
-         a_closed_output_is_no_crash/1, it_runs_from_anywhere/1, a_terminal_gets_a_bar/1,
+         a_closed_output_is_no_crash/1, output_that_is_lost_fails_the_command/1,
+         it_runs_from_anywhere/1, a_terminal_gets_a_bar/1,
          a_demo_that_is_killed_leaves_nothing/1, a_demo_that_is_interrupted_leaves_nothing/1,
          a_demo_whose_vm_is_killed_leaves_nothing/1]).
 
@@ -27,7 +28,8 @@ all() ->
      up_holds_a_mesh_until_ctrl_c, up_holds_groups_until_down,
      a_shell_can_be_attached, a_name_is_taken_once,
      nothing_runs_and_nothing_can_be_stopped,
-     a_closed_output_is_no_crash, it_runs_from_anywhere, a_terminal_gets_a_bar,
+     a_closed_output_is_no_crash,
+     output_that_is_lost_fails_the_command, it_runs_from_anywhere, a_terminal_gets_a_bar,
      a_demo_that_is_killed_leaves_nothing, a_demo_that_is_interrupted_leaves_nothing,
      a_demo_whose_vm_is_killed_leaves_nothing].
 
@@ -203,7 +205,23 @@ a_closed_output_is_no_crash(Config) ->
             atoll_cli_os:start(dir(Config), {sh, "bin/atoll help orbit " ++ Reader}), 10000),
         ?assertMatch({Reader, _, <<>>}, {Reader, First, Stderr})
      end
-     || Reader <- ["| head -n 1", "| true", ">&-"]].
+     || Reader <- ["| head -n 1", "| true"]].
+
+output_that_is_lost_fails_the_command(Config) ->
+    [begin
+        #{status := Status, stderr := Stderr} = atoll_cli_os:await_exit(
+            atoll_cli_os:start(dir(Config), {sh, Command ++ Lost}), 30000),
+        ?assertEqual({Command, Lost, 1}, {Command, Lost, Status}),
+        [<<>>, Last | _] = lists:reverse(binary:split(Stderr, <<"\n">>, [global])),
+        ?assertMatch(<<"atoll: the output could not be written: ", _/binary>>, Last)
+     end
+     || Command <- ["bin/atoll help", "bin/atoll orbit --space 1000 --mode seq --json"],
+        Lost <- [" >/dev/full", " >&-"]],
+    %% What prints nothing has nothing to lose.
+    ?assertMatch(#{status := 1, stderr := <<"atoll down: No cluster", _/binary>>},
+                 atoll_cli_os:await_exit(
+                     atoll_cli_os:start(dir(Config), {sh, "bin/atoll down >&-"}), 10000)),
+    ?assertEqual(ok, atoll_cli_os:await_none_left(dir(Config), ?GONE_MS)).
 
 %% By a link, from a directory, in a tree with blanks in their names.
 it_runs_from_anywhere(Config) ->
