@@ -10,6 +10,7 @@
          up_holds_a_mesh_until_ctrl_c/1, up_holds_groups_until_down/1,
          a_shell_can_be_attached/1, a_name_is_taken_once/1,
          nothing_runs_and_nothing_can_be_stopped/1,
+         a_run_directory_that_cannot_be_used_is_told/1,
          a_closed_output_is_no_crash/1, output_that_is_lost_fails_the_command/1,
          it_runs_from_anywhere/1, a_terminal_gets_a_bar/1,
          a_demo_that_is_killed_leaves_nothing/1, a_demo_that_is_interrupted_leaves_nothing/1,
@@ -28,7 +29,7 @@ all() ->
      up_holds_a_mesh_until_ctrl_c, up_holds_groups_until_down,
      a_shell_can_be_attached, a_name_is_taken_once,
      nothing_runs_and_nothing_can_be_stopped,
-     a_closed_output_is_no_crash,
+     a_run_directory_that_cannot_be_used_is_told, a_closed_output_is_no_crash,
      output_that_is_lost_fails_the_command, it_runs_from_anywhere, a_terminal_gets_a_bar,
      a_demo_that_is_killed_leaves_nothing, a_demo_that_is_interrupted_leaves_nothing,
      a_demo_whose_vm_is_killed_leaves_nothing].
@@ -198,6 +199,20 @@ nothing_runs_and_nothing_can_be_stopped(Config) ->
                  atoll_cli_os:run(dir(Config), ["down"])),
     ?assertMatch(#{status := 1, stdout := <<>>, stderr := <<"atoll down: No cluster", _/binary>>},
                  atoll_cli_os:run(dir(Config), ["down", "nobody"])).
+
+a_run_directory_that_cannot_be_used_is_told(Config) ->
+    Missing = filename:join(dir(Config), "missing"),
+    Open = filename:join(dir(Config), "atoll"),
+    ok = file:make_dir(Open),
+    ok = file:change_mode(Open, 8#777),
+    [begin
+        #{status := Status, stdout := Stdout, stderr := Stderr} = atoll_cli_os:await_exit(
+            atoll_cli_os:start(dir(Config), {sh, "XDG_RUNTIME_DIR=" ++ Dir ++ " bin/atoll " ++ Command}),
+            10000),
+        ?assertEqual({Command, 1, <<>>}, {Command, Status, Stdout}),
+        ?assertMatch({match, _}, re:run(Stderr, ["^atoll [a-z]+: The run directory ", Dir, "/atoll .*\\.\n$"]))
+     end
+     || Dir <- [Missing, dir(Config)], Command <- ["status", "status --json", "down"]].
 
 a_closed_output_is_no_crash(Config) ->
     [begin
