@@ -14,7 +14,7 @@ options() ->
           read => atoll_cli_read:generators(),
           help => "the generators: g and some of the digits 1 to 5 in order"},
         #{name => space, value => "N", default => "100000",
-          read => atoll_cli_read:whole(1, infinity),
+          read => atoll_cli_read:whole(1, 1000000000),
           help => "the vertices are 0 to N - 1"},
         #{name => mode, value => "MODE", default => "groups",
           read => atoll_cli_read:one_of([seq, par, mesh, groups, ring]),
