@@ -92,6 +92,7 @@ status(Args) ->
         {Who, {failed, Sentence}} -> complain(Who, Sentence, 1);
         {Who, {usage, Sentence}} -> complain(Who, Sentence, 2)
     catch
+        throw:{not_printed, Sentence} -> complain("atoll", Sentence, 1);
         Class:Reason:Stack ->
             fault(erl_error:format_exception(Class, Reason, Stack))
     end.

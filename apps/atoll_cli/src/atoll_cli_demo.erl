@@ -48,8 +48,8 @@ maybe_both(First, Second, Then) ->
             {failed, Sentence}
     end.
 
-run_one(#{mode := Mode} = Task) ->
-    ok = atoll_cli_io:say([integer_to_list(?NODES), " nodes, ", name(Mode)]),
+run_one(Task) ->
+    ok = atoll_cli_io:say([integer_to_list(?NODES), " nodes, ", atoll_cli_result:head(Task)]),
     atoll_cli_run:orbit(Task).
 
 show(true, Same, {Mesh, A}, {Groups, B}) ->
@@ -57,11 +57,9 @@ show(true, Same, {Mesh, A}, {Groups, B}) ->
                               {groups, atoll_cli_result:json(Groups, B)},
                               {equal, Same}]});
 show(false, Same, {Mesh, A}, {Groups, B}) ->
-    Table = atoll_cli_result:table([{name(mesh), Mesh, A}, {name(groups), Groups, B}]),
+    Table = atoll_cli_result:table([{atoll_cli_result:head(Task), Task, Result}
+                                    || {Task, Result} <- [{Mesh, A}, {Groups, B}]]),
     atoll_cli_io:print([Table, $\n, verdict(Same)]).
-
-name(mesh) -> "full mesh";
-name(groups) -> "groups of " ++ integer_to_list(?GROUP_SIZE).
 
 verdict(true) -> "Both runs have found the same set.\n";
 verdict(false) -> "The two runs have found different sets.\n".

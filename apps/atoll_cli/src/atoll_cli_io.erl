@@ -4,21 +4,38 @@
 
 -export([init/0, print/1, print_json/1, say/1, say_over/1, columns/0]).
 
-%% @doc Has both written in UTF-8. A failure is left to the writing.
+-define(STDOUT, 1).
+
+%% @doc Has talk written in UTF-8, as data is. A failure is left to the writing.
 -spec init() -> ok.
 init() ->
-    _ = io:setopts(standard_io, [{encoding, unicode}]),
     _ = io:setopts(standard_error, [{encoding, unicode}]),
     ok.
 
-%% @doc Prints data. If nobody reads it any more the program ends, without a
-%% word, since there is nothing left to do for it.
--spec print(unicode:chardata()) -> ok.
+%% @doc Prints data; it has been written when this returns. Throws a sentence
+%% if it cannot be. If nobody reads it any more the program ends, without a word,
+%% since there is nothing left to do for it.
+-spec print(unicode:chardata()) -> ok | no_return().
 print(Text) ->
-    try
-        io:put_chars(standard_io, Text)
-    catch
-        error:_ -> halt(1, [{flush, false}])
+    case prim_file:write(stdout(), unicode:characters_to_binary(Text)) of
+        ok ->
+            ok;
+        {error, epipe} ->
+            halt(1, [{flush, false}]);
+        {error, Reason} ->
+            throw({not_printed, ["the output could not be written: ", file:format_error(Reason)]})
+    end.
+
+%% The VM's own device answers before it has written, and never tells that it
+%% could not. A file that is no longer referred to is closed: this one is kept.
+stdout() ->
+    case get(?MODULE) of
+        undefined ->
+            {ok, File} = prim_file:file_desc_to_ref(?STDOUT, [write]),
+            undefined = put(?MODULE, File),
+            File;
+        File ->
+            File
     end.
 
 %% @doc Prints an object, on a line.

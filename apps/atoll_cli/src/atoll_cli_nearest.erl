@@ -4,15 +4,20 @@
 -export([of_words/2]).
 
 %% @doc The nearest of the words, if it is near enough to be worth a question:
-%% about a third of its letters away at most. `none' if it is longer than any word.
+%% about a third of its letters away at most; the dashes before an option are no
+%% letters. `none' if it is longer than any word.
 -spec of_words(string(), [string()]) -> {ok, string()} | none.
 of_words(Typed, Words) ->
-    Near = [{D, W} || W <- Words, length(Typed) =< 2 * length(W),
-                      D <- [distance(Typed, W)], 3 * D =< length(W) + 2],
+    Bare = bare(Typed),
+    Near = [{D, Word} || Word <- Words, W <- [bare(Word)], length(Bare) =< 2 * length(W),
+                         D <- [distance(Bare, W)], 3 * D =< length(W) + 2],
     case lists:sort(Near) of
         [{_, Word} | _] -> {ok, Word};
         [] -> none
     end.
+
+bare(Word) ->
+    string:trim(Word, leading, "-").
 
 %% Letters to insert, delete or replace (Wagner and Fischer, 1974). A row of
 %% the table holds the distances of a prefix of A to all prefixes of B.

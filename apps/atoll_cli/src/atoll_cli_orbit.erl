@@ -14,7 +14,7 @@ options() ->
           read => atoll_cli_read:generators(),
           help => "the generators: g and some of the digits 1 to 5 in order"},
         #{name => space, value => "N", default => "100000",
-          read => atoll_cli_read:whole(1, infinity),
+          read => atoll_cli_read:whole(1, 1000000000),
           help => "the vertices are 0 to N - 1"},
         #{name => mode, value => "MODE", default => "groups",
           read => atoll_cli_read:one_of([seq, par, mesh, groups, ring]),
@@ -41,24 +41,21 @@ examples() ->
     ].
 
 -spec run(atoll_cli_options:values(), [string()]) -> atoll_cli_command:outcome().
-run(#{group_size := Size, nodes := Nodes}, []) when Size > Nodes ->
+run(#{mode := Mode, group_size := Size, nodes := Nodes}, [])
+        when Size > Nodes, (Mode =:= groups orelse Mode =:= ring) ->
     {usage, io_lib:format("--group-size must be at most --nodes, which is ~b, not \"~b\"",
                           [Nodes, Size])};
 run(#{json := Json} = Values, []) ->
     Task = task(Values),
     case atoll_cli_run:orbit(Task) of
         {ok, Result} when Json -> atoll_cli_io:print_json(atoll_cli_result:json(Task, Result));
-        {ok, Result} -> atoll_cli_io:print(atoll_cli_result:table([{head(Task), Task, Result}]));
+        {ok, Result} -> atoll_cli_io:print(atoll_cli_result:table([{atoll_cli_result:head(Task), Task, Result}]));
         {error, Sentence} -> {failed, Sentence}
     end.
 
 task(#{mode := Mode, nodes := Asked} = Values) ->
     Nodes = case lists:member(Mode, [seq, par]) of true -> 1; false -> Asked end,
-    Size = maps:get(group_size, Values, min(3, Nodes)),
+    %% It means nothing to the modes in which it may be greater.
+    Size = min(maps:get(group_size, Values, 3), Nodes),
     Task = maps:with([generators, space, mode, workers], Values),
     Task#{nodes => Nodes, group_size => Size}.
-
-head(#{mode := Mode, group_size := Size}) when Mode =:= groups; Mode =:= ring ->
-    io_lib:format("~ts of ~b", [Mode, Size]);
-head(#{mode := Mode}) ->
-    atom_to_list(Mode).

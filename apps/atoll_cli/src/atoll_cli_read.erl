@@ -4,13 +4,13 @@
 -export([whole/2, one_of/1, generators/0, name/0]).
 
 %% @doc A whole number of a range.
--spec whole(integer(), integer() | infinity) -> atoll_cli_options:reader().
+-spec whole(integer(), integer()) -> atoll_cli_options:reader().
 whole(Min, Max) ->
     fun(Text) ->
-        %% An atom is greater than any number.
         case to_integer(Text) of
             {ok, N} when N >= Min, N =< Max -> {ok, N};
-            _ -> {error, ["must be a whole number ", range(Min, Max)]}
+            _ -> {error, ["must be a whole number from ", atoll_cli_table:count(Min), " to ",
+                         atoll_cli_table:count(Max)]}
         end
     end.
 
@@ -50,7 +50,3 @@ to_integer(Text) ->
         true -> {ok, list_to_integer(Text)};
         false -> error
     end.
-
-range(1, infinity) -> "above 0";
-range(Min, infinity) -> ["of at least ", atoll_cli_table:count(Min)];
-range(Min, Max) -> ["from ", atoll_cli_table:count(Min), " to ", atoll_cli_table:count(Max)].

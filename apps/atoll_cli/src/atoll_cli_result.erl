@@ -1,7 +1,7 @@
 %% @doc What a run of Orbit has found, for people and for programs.
 -module(atoll_cli_result).
 
--export([json/2, table/1, same/2]).
+-export([json/2, head/1, table/1, same/2]).
 
 -type facts() :: [{Name :: string(), Value :: unicode:chardata()}].
 
@@ -14,6 +14,22 @@ json(#{mode := Mode, generators := Generators, space := Space}, Result) ->
     {[{mode, Mode}, {generators, Generators}, {space, Space} | Same] ++
      [{connections_mean, round(Mean * 100) / 100},
       {messages, {[{Kind, maps:get(Kind, Messages)} || Kind <- kinds()]}}]}.
+
+%% @doc What a run is called: its mode, and the sizes that its groups really have.
+-spec head(atoll_cli_run:task()) -> unicode:chardata().
+head(#{mode := mesh}) -> "full mesh";
+head(#{mode := groups} = Task) -> sizes(Task);
+head(#{mode := ring} = Task) -> ["ring, ", sizes(Task)];
+head(#{mode := Mode}) -> atom_to_list(Mode).
+
+sizes(#{mode := Mode, nodes := Count, group_size := Size}) ->
+    %% Which nodes they are makes no difference to the sizes.
+    Topology = orbit_topology:new(Mode, lists:duplicate(Count, node()), Size),
+    case lists:usort([length(Nodes) || #{nodes := Nodes} <- orbit_topology:groups(Topology)]) of
+        [Count] -> io_lib:format("one group of ~b", [Count]);
+        [Equal] -> io_lib:format("groups of ~b", [Equal]);
+        [Least | More] -> io_lib:format("groups of ~b to ~b", [Least, lists:last(More)])
+    end.
 
 %% @doc Results side by side, each under a head.
 -spec table([{Head :: unicode:chardata(), atoll_cli_run:task(), orbit:result()}, ...]) -> iolist().

@@ -18,6 +18,12 @@ examples() -> ["atoll status", "atoll status --json"].
 
 -spec run(atoll_cli_options:values(), [string()]) -> atoll_cli_command:outcome().
 run(#{json := Json}, []) ->
+    case atoll_cluster:check() of
+        ok -> report(Json);
+        {error, Reason} -> {failed, atoll_cluster:format_error(Reason)}
+    end.
+
+report(Json) ->
     ok = know_the_answer(),
     Asked = [{Name, atoll_cluster:ask(Name, status)} || #{name := Name} <- atoll_cluster:running()],
     Clusters = [Status || {_, {ok, Status}} <- Asked],

@@ -10,7 +10,9 @@
          up_holds_a_mesh_until_ctrl_c/1, up_holds_groups_until_down/1,
          a_shell_can_be_attached/1, a_name_is_taken_once/1,
          nothing_runs_and_nothing_can_be_stopped/1,
-         a_closed_output_is_no_crash/1, it_runs_from_anywhere/1, a_terminal_gets_a_bar/1,
+         a_run_directory_that_cannot_be_used_is_told/1,
+         a_closed_output_is_no_crash/1, output_that_is_lost_fails_the_command/1,
+         it_runs_from_anywhere/1, a_terminal_gets_a_bar/1,
          a_demo_that_is_killed_leaves_nothing/1, a_demo_that_is_interrupted_leaves_nothing/1,
          a_demo_whose_make_alone_is_interrupted_leaves_nothing/1,
          a_demo_whose_vm_is_killed_leaves_nothing/1]).
@@ -28,7 +30,8 @@ all() ->
      up_holds_a_mesh_until_ctrl_c, up_holds_groups_until_down,
      a_shell_can_be_attached, a_name_is_taken_once,
      nothing_runs_and_nothing_can_be_stopped,
-     a_closed_output_is_no_crash, it_runs_from_anywhere, a_terminal_gets_a_bar,
+     a_run_directory_that_cannot_be_used_is_told, a_closed_output_is_no_crash,
+     output_that_is_lost_fails_the_command, it_runs_from_anywhere, a_terminal_gets_a_bar,
      a_demo_that_is_killed_leaves_nothing, a_demo_that_is_interrupted_leaves_nothing,
      a_demo_whose_make_alone_is_interrupted_leaves_nothing,
      a_demo_whose_vm_is_killed_leaves_nothing].
@@ -87,6 +90,12 @@ wrong_usage_says_one_sentence_and_starts_nothing(Config) ->
         {["orbit", "--space", "0"], "--space "},
         {["orbit", "--space", "abc"], "--space "},
         {["orbit", "--nodes", "2", "--group-size", "3"], "--group-size "},
+        {["orbit", "--mode", "star"], "--mode "},
+        {["orbit", "--space"], "--space "},
+        {["orbit", "--json", "--json"], "--json "},
+        {["orbit", "g124"], "\"g124\""},
+        {["frobnicate"], "\"frobnicate\""},
+        {[], "a command is missing"},
         {["orbit", "--frobnicate"], " --frobnicate"},
         {["up", "3", "--groups", "4"], "--groups "}
     ],
@@ -131,14 +140,16 @@ orbit_prints_a_table(Config) ->
     ?assertEqual(nomatch, binary:match(Stderr, <<"\e">>)).
 
 every_mode_finds_the_same_set(Config) ->
-    [begin
+    Found = [begin
         #{status := 0, stdout := Stdout} = atoll_cli_os:run(dir(Config), [
             "orbit", "--space", "1000", "--mode", Mode, "--nodes", "4", "--group-size", "2",
             "--json"]),
-        ?assertMatch(#{<<"size">> := 854, <<"vertices_received">> := 2563, <<"nodes">> := Nodes},
-                     decode(Stdout), Mode)
+        Result = decode(Stdout),
+        ?assertMatch(#{<<"nodes">> := Nodes}, Result, Mode),
+        maps:with([<<"size">>, <<"vertices_received">>], Result)
      end
-     || {Mode, Nodes} <- [{"seq", 1}, {"par", 1}, {"ring", 4}]].
+     || {Mode, Nodes} <- [{"seq", 1}, {"par", 1}, {"mesh", 4}, {"groups", 4}, {"ring", 4}]],
+    ?assertEqual([#{<<"size">> => 854, <<"vertices_received">> => 2563}], lists:usort(Found)).
 
 a_killed_node_fails_the_run_and_is_named(Config) ->
     {Program, {Pid, Name}} = start_long_run(Config),
@@ -214,13 +225,43 @@ nothing_runs_and_nothing_can_be_stopped(Config) ->
     ?assertMatch(#{status := 1, stdout := <<>>, stderr := <<"atoll down: No cluster", _/binary>>},
                  atoll_cli_os:run(dir(Config), ["down", "nobody"])).
 
+a_run_directory_that_cannot_be_used_is_told(Config) ->
+    Missing = filename:join(dir(Config), "missing"),
+    Open = filename:join(dir(Config), "atoll"),
+    ok = file:make_dir(Open),
+    ok = file:change_mode(Open, 8#777),
+    [begin
+        #{status := Status, stdout := Stdout, stderr := Stderr} = atoll_cli_os:await_exit(
+            atoll_cli_os:start(dir(Config), {sh, "XDG_RUNTIME_DIR=" ++ Dir ++ " bin/atoll " ++ Command}),
+            10000),
+        ?assertEqual({Command, 1, <<>>}, {Command, Status, Stdout}),
+        ?assertMatch({match, _}, re:run(Stderr, ["^atoll [a-z]+: The run directory ", Dir, "/atoll .*\\.\n$"]))
+     end
+     || Dir <- [Missing, dir(Config)], Command <- ["status", "status --json", "down"]].
+
 a_closed_output_is_no_crash(Config) ->
     [begin
         #{stdout := First, stderr := Stderr} = atoll_cli_os:await_exit(
             atoll_cli_os:start(dir(Config), {sh, "bin/atoll help orbit " ++ Reader}), 10000),
         ?assertMatch({Reader, _, <<>>}, {Reader, First, Stderr})
      end
-     || Reader <- ["| head -n 1", "| true", ">&-"]].
+     || Reader <- ["| head -n 1", "| true"]].
+
+output_that_is_lost_fails_the_command(Config) ->
+    [begin
+        #{status := Status, stderr := Stderr} = atoll_cli_os:await_exit(
+            atoll_cli_os:start(dir(Config), {sh, Command ++ Lost}), 30000),
+        ?assertEqual({Command, Lost, 1}, {Command, Lost, Status}),
+        [<<>>, Last | _] = lists:reverse(binary:split(Stderr, <<"\n">>, [global])),
+        ?assertMatch(<<"atoll: the output could not be written: ", _/binary>>, Last)
+     end
+     || Command <- ["bin/atoll help", "bin/atoll orbit --space 1000 --mode seq --json"],
+        Lost <- [" >/dev/full", " >&-"]],
+    %% What prints nothing has nothing to lose.
+    ?assertMatch(#{status := 1, stderr := <<"atoll down: No cluster", _/binary>>},
+                 atoll_cli_os:await_exit(
+                     atoll_cli_os:start(dir(Config), {sh, "bin/atoll down >&-"}), 10000)),
+    ?assertEqual(ok, atoll_cli_os:await_none_left(dir(Config), ?GONE_MS)).
 
 %% By a link, from a directory, in a tree with blanks in their names.
 it_runs_from_anywhere(Config) ->

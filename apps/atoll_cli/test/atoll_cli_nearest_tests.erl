@@ -7,7 +7,7 @@ a_slip_of_the_finger_is_recognised_test_() ->
                            {"dwn", "down"}, {"us", "up"}, {"--spase", "--space"}]].
 
 another_word_is_not_test_() ->
-    [?_assertEqual(none, near(Typed)) || Typed <- ["", "xyzzy", "frobnicate", "q"]].
+    [?_assertEqual(none, near(Typed)) || Typed <- ["", "xyzzy", "frobnicate", "q", "--bogus", "--"]].
 
 the_nearest_of_several_wins_test() ->
     ?assertEqual({ok, "mesh"}, atoll_cli_nearest:of_words("mes", ["mess up", "mesh", "moss"])).

@@ -1,5 +1,6 @@
 %% What README.md says is so: the commands of its `sh' blocks are run as they
-%% stand, and a `text' block that follows is what they print.
+%% stand, and a `text' block that follows is what they print. The `erlang' block
+%% is run on nodes of a cluster, whose names take the place of those in it.
 %%
 %% `make test' is what runs this, so it is not run again. What holds the
 %% terminal (`up') is ended by a later command of its block, or by Ctrl-C.
@@ -7,13 +8,14 @@
 -include_lib("stdlib/include/assert.hrl").
 
 -export([all/0, suite/0]).
+-export([its_erlang_makes_a_group/1]).
 -export([its_commands_print_what_it_says/1, it_is_short/1, its_links_lead_somewhere/1]).
 
 suite() ->
     [{timetrap, {seconds, 180}}].
 
 all() ->
-    [it_is_short, its_links_lead_somewhere, its_commands_print_what_it_says].
+    [it_is_short, its_links_lead_somewhere, its_erlang_makes_a_group, its_commands_print_what_it_says].
 
 it_is_short(_) ->
     ?assert(length(lines(readme())) =< 120).
@@ -24,8 +26,35 @@ its_links_lead_somewhere(_) ->
     [?assertEqual({Link, true}, {Link, filelib:is_regular(filename:join(atoll_cli_os:root(), Link))})
      || [Link] <- Links].
 
+its_erlang_makes_a_group(_) ->
+    [Block] = [Block || {erlang, Block} <- blocks(lines(readme()), [])],
+    {ok, Cluster} = atoll_cluster:start(#{nodes => 3, connect_all => false}),
+    try
+        [First, B, C] = Nodes = atoll_cluster:nodes(Cluster),
+        [OnEach, OnOne] = sentences(Block, #{'b@host' => B, 'c@host' => C}),
+        [?assertMatch({value, {ok, _}, _}, atoll_cluster:call(Cluster, N, erl_eval, exprs, [OnEach, []]))
+         || N <- Nodes],
+        {value, Answer, _} = atoll_cluster:call(Cluster, First, erl_eval, exprs, [OnOne, []]),
+        ?assertEqual({ok, fish, lists:sort(Nodes)}, Answer)
+    after
+        ok = atoll_cluster:stop(Cluster)
+    end.
+
+%% What is written, parsed; each ends with a full stop.
+sentences(Lines, Names) ->
+    Text = unicode:characters_to_list(lists:join($\n, Lines)),
+    {ok, Tokens, _} = erl_scan:string(Text),
+    parse([case T of {atom, At, A} -> {atom, At, maps:get(A, Names, A)}; _ -> T end || T <- Tokens]).
+
+parse([]) ->
+    [];
+parse(Tokens) ->
+    {Own, [Dot | Rest]} = lists:splitwith(fun(T) -> element(1, T) =/= dot end, Tokens),
+    {ok, Exprs} = erl_parse:parse_exprs(Own ++ [Dot]),
+    [Exprs | parse(Rest)].
+
 its_commands_print_what_it_says(_) ->
-    Blocks = blocks(lines(readme()), []),
+    Blocks = [Block || {Kind, _} = Block <- blocks(lines(readme()), []), Kind =/= erlang],
     ?assertMatch([_ | _], [C || {sh, Commands} <- Blocks, C <- Commands]),
     Dir = atoll_cli_os:new_dir(),
     try
@@ -83,7 +112,7 @@ blocks([<<"```sh">> | Lines], Blocks) -> block(sh, Lines, Blocks);
 blocks([<<"```text">> | Lines], Blocks) -> block(text, Lines, Blocks);
 blocks([<<"```erlang">> | Lines], Blocks) -> block(erlang, Lines, Blocks);
 blocks([_ | Lines], Blocks) -> blocks(Lines, Blocks);
-blocks([], Blocks) -> [Block || {Kind, _} = Block <- lists:reverse(Blocks), Kind =/= erlang].
+blocks([], Blocks) -> lists:reverse(Blocks).
 
 block(Kind, Lines, Blocks) ->
     {Block, [_ | Rest]} = lists:splitwith(fun(Line) -> Line =/= <<"```">> end, Lines),

@@ -18,11 +18,13 @@ wrong() ->
          "--generators must be g and some of the digits 1 to 5 in order, such as g124, not \"g6\""},
         {["orbit", "--generators", "g421"],
          "--generators must be g and some of the digits 1 to 5 in order, such as g124, not \"g421\""},
-        {["orbit", "--space", "0"], "--space must be a whole number above 0, not \"0\""},
-        {["orbit", "--space", "abc"], "--space must be a whole number above 0, not \"abc\""},
-        {["orbit", "--space", "-5"], "--space must be a whole number above 0, not \"-5\""},
-        {["orbit", "--space", "1.5"], "--space must be a whole number above 0, not \"1.5\""},
-        {["orbit", "--space="], "--space must be a whole number above 0, not \"\""},
+        {["orbit", "--space", "0"], "--space must be a whole number from 1 to 1,000,000,000, not \"0\""},
+        {["orbit", "--space", "abc"], "--space must be a whole number from 1 to 1,000,000,000, not \"abc\""},
+        {["orbit", "--space", "-5"], "--space must be a whole number from 1 to 1,000,000,000, not \"-5\""},
+        {["orbit", "--space", "1.5"], "--space must be a whole number from 1 to 1,000,000,000, not \"1.5\""},
+        {["orbit", "--space", "1000000001"],
+         "--space must be a whole number from 1 to 1,000,000,000, not \"1000000001\""},
+        {["orbit", "--space="], "--space must be a whole number from 1 to 1,000,000,000, not \"\""},
         {["orbit", "--space"], "--space needs a value"},
         {["orbit", "--space", "10", "--space", "10"], "--space is given twice"},
         {["orbit", "--json", "--json"], "--json is given twice"},
@@ -56,6 +58,13 @@ wrong() ->
         {["down", "a", "b"], "the argument \"b\" is one too many"},
         {["demo", "9"], "the argument \"9\" is one too many"}
     ].
+
+a_run_is_called_by_the_sizes_of_its_groups_test_() ->
+    [?_assertEqual(Head, lists:flatten(atoll_cli_result:head(#{mode => Mode, nodes => N, group_size => Size})))
+     || {Mode, N, Size, Head} <- [{mesh, 9, 3, "full mesh"}, {seq, 1, 1, "seq"},
+                                  {groups, 9, 3, "groups of 3"}, {groups, 5, 3, "one group of 5"},
+                                  {groups, 7, 3, "groups of 3 to 4"}, {groups, 2, 1, "groups of 1"},
+                                  {ring, 9, 3, "ring, groups of 3"}]].
 
 every_command_has_a_page_of_help_test_() ->
     [{Name, ?_assertMatch({match, _}, re:run(page(Module), "examples:\n  atoll " ++ Name))}

@@ -27,7 +27,7 @@
 -export([nodes/1, info/1, status/1]).
 -export([call/5, call/6, multicall/4, multicall/5]).
 -export([kill/2, pause/2, resume/2, restart/2]).
--export([running/0, ask/2]).
+-export([running/0, check/0, ask/2]).
 -export([format_error/1]).
 
 -export_type([cluster/0, options/0, info/0, call_error/0]).
@@ -200,11 +200,23 @@ running() ->
     [#{name => Name, dir => Dir, owner_pid => Pid} ||
         #{name := Name, dir := Dir, owner := {Pid, _}} <- atoll_cluster_rundir:list()].
 
+%% @doc Whether running clusters can be found. An error means that the run
+%% directory cannot be used, or is not safe to use; running/0 finds none then.
+-spec check() -> ok | {error, Reason :: term()}.
+check() ->
+    atoll_cluster_rundir:check().
+
 %% @doc Asks a cluster of whatever VM of this user. `status' gives what
 %% status/1 does, with the names of the nodes as binaries; `stop' gives `ok'
 %% when everything is gone, also where an owner that is gone had left something.
 -spec ask(Name :: string(), status | stop) -> {ok, Answer :: term()} | {error, Reason :: term()}.
 ask(Name, Request) ->
+    case check() of
+        ok -> ask_found(Name, Request);
+        {error, _} = Error -> Error
+    end.
+
+ask_found(Name, Request) ->
     Named = fun(Rundirs) -> [R || #{name := N} = R <- Rundirs, N =:= Name] end,
     case Named(atoll_cluster_rundir:list()) of
         [#{dir := Dir}] ->

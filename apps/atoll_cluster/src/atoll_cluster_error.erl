@@ -18,7 +18,7 @@ format({too_many_nodes, Count, Fits}) ->
 format({path_too_long, Path}) ->
     text("The path ~ts is too long for a socket; use a shorter name or XDG_RUNTIME_DIR.", [Path]);
 format({run_dir, Dir, Reason}) ->
-    text("The run directory ~ts cannot be made: ~ts.", [Dir, file:format_error(Reason)]);
+    text("The run directory ~ts cannot be used: ~ts.", [Dir, file:format_error(Reason)]);
 format({run_dir_unsafe, Dir}) ->
     text("The run directory ~ts belongs to, or is open to, another user.", [Dir]);
 format({control, Path, Reason}) ->

@@ -24,7 +24,7 @@
 }.
 
 %% What a small node takes with nothing but kernel and stdlib, with some room.
--define(NODE_BYTES, 32 * 1024 * 1024).
+-define(NODE_BYTES, (32 * 1024 * 1024)).
 %% A log file is turned over when it has this size, and one old one is kept.
 -define(LOG_BYTES, 1000000).
 -define(SIGNAL_MS, 2000).

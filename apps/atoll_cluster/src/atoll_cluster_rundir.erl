@@ -21,7 +21,7 @@
 
 -include_lib("kernel/include/file.hrl").
 
--export([base/0, claim/2, list/0, stale/0]).
+-export([base/0, check/0, claim/2, list/0, stale/0]).
 -export([log/2, out/2, control/1]).
 -export([find/2, forget/2, parse_entry/1]).
 
@@ -50,13 +50,7 @@
 %% others may write to is refused.
 -spec base() -> {ok, file:filename()} | {error, term()}.
 base() ->
-    Base =
-        case os:getenv("XDG_RUNTIME_DIR") of
-            Dir when Dir =:= false; Dir =:= "" ->
-                "/tmp/atoll-" ++ integer_to_list(atoll_cluster_os:uid());
-            Dir ->
-                filename:join(Dir, "atoll")
-        end,
+    Base = base_path(),
     case file:make_dir(Base) of
         ok ->
             ok = file:change_mode(Base, 8#700),
@@ -65,6 +59,26 @@ base() ->
             check_ours(Base);
         {error, Reason} ->
             {error, {run_dir, Base, Reason}}
+    end.
+
+%% @doc Whether run directories can be kept and found; makes nothing. Where it
+%% is an error, list/0 and stale/0 find none.
+-spec check() -> ok | {error, term()}.
+check() ->
+    Base = base_path(),
+    case {check_ours(Base), filelib:is_dir(filename:dirname(Base))} of
+        {{ok, Base}, _} -> ok;
+        %% It is made when it is first needed.
+        {{error, {run_dir, Base, enoent}}, true} -> ok;
+        {{error, _} = Error, _} -> Error
+    end.
+
+base_path() ->
+    case os:getenv("XDG_RUNTIME_DIR") of
+        Dir when Dir =:= false; Dir =:= "" ->
+            "/tmp/atoll-" ++ integer_to_list(atoll_cluster_os:uid());
+        Dir ->
+            filename:join(Dir, "atoll")
     end.
 
 %% @doc Takes a name for this VM.
@@ -163,7 +177,7 @@ registered(Pids, Node) ->
         File <- Files, {ok, Process, N} <- [parse_entry(File)], N =:= Name].
 
 entries() ->
-    case base() of
+    case check_ours(base_path()) of
         {ok, Base} ->
             [#{name => Name, dir => Dir, owner => Owner} ||
                 Name <- list_dir(Base),

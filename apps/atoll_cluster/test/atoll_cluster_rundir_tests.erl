@@ -17,6 +17,7 @@ in_rundir_test_() ->
         {"one that others may write to is refused", fun open_directory_is_refused/0},
         {"one that is a link is refused", fun link_is_refused/0},
         {"a missing parent is an error", fun missing_parent/0},
+        {"a directory that is not there yet is no error", fun nothing_yet/0},
         {"a path too long for a socket is refused", fun long_path/0},
         {"a directory of a dead owner is stale and does not run", fun stale/0}
     ]}.
@@ -55,7 +56,8 @@ the_directory_is_the_users_alone() ->
 open_directory_is_refused() ->
     {ok, Base} = atoll_cluster_rundir:base(),
     ok = file:change_mode(Base, 8#770),
-    ?assertEqual({error, {run_dir_unsafe, Base}}, atoll_cluster_rundir:claim("one", "1.1")).
+    ?assertEqual({error, {run_dir_unsafe, Base}}, atoll_cluster_rundir:claim("one", "1.1")),
+    ?assertEqual({error, {run_dir_unsafe, Base}}, atoll_cluster_rundir:check()).
 
 link_is_refused() ->
     ok = file:make_dir(filename:join(parent(), "elsewhere")),
@@ -66,9 +68,14 @@ link_is_refused() ->
 missing_parent() ->
     Parent = parent(),
     true = os:putenv("XDG_RUNTIME_DIR", filename:join(Parent, "none")),
-    Result = atoll_cluster_rundir:base(),
+    Results = [atoll_cluster_rundir:base(), atoll_cluster_rundir:check()],
     true = os:putenv("XDG_RUNTIME_DIR", Parent),
-    ?assertMatch({error, {run_dir, _, enoent}}, Result).
+    ?assertMatch([{error, {run_dir, _, enoent}} = Error, Error], Results).
+
+nothing_yet() ->
+    ?assertEqual(ok, atoll_cluster_rundir:check()),
+    ?assertEqual([], atoll_cluster_rundir:list()),
+    ?assertEqual({ok, []}, file:list_dir_all(parent())).
 
 long_path() ->
     Parent = parent(),

@@ -97,6 +97,8 @@ agree(Cluster, [Master | _] = Nodes, Layouts) ->
 nine_nodes_find_the_published_size_in_every_mode(_Config) ->
     {Mesh, MeshNodes} = mesh(9),
     published(Mesh, MeshNodes, #{mode => mesh}),
+    {ok, #{size := 86_992}} = run(Mesh, hd(MeshNodes), #{
+        generators => g12345, space => 100_000, nodes => MeshNodes, mode => mesh}),
     ok = atoll_cluster:stop(Mesh),
     {Islands, Nodes} = islands(9),
     published(Islands, Nodes, #{mode => groups, group_size => 3}),
@@ -104,6 +106,7 @@ nine_nodes_find_the_published_size_in_every_mode(_Config) ->
 
 published(Cluster, [Master | _] = Nodes, Layout) ->
     Spec = Layout#{generators => g124, space => 100_000, nodes => Nodes},
+    {ok, #{size := 6_889}} = run(Cluster, Master, Spec#{space => 10_000}),
     {ok, #{size := 68_859, vertices_received := 206_578, wall_ms := Ms}} =
         run(Cluster, Master, Spec),
     ct:pal("~p: ~b ms", [Layout, Ms]).
