@@ -155,7 +155,14 @@ a_group_is_a_mesh_of_its_members_only(Config) ->
         end
      || N <- [A, B, D]
     ],
-    [?assertEqual([], call(C, N, erlang, nodes, [connected])) || N <- [E, F]].
+    [?assertEqual([], call(C, N, erlang, nodes, [connected])) || N <- [E, F]],
+    ?assertEqual(
+        [
+            #{node => N, connected => true, phase => held, wanted_by => 1}
+         || N <- [A, D]
+        ],
+        call(C, B, atoll_link, links, [])
+    ).
 
 groups_may_overlap(Config) ->
     C = ?config(cluster, Config),

@@ -25,7 +25,7 @@
 -behaviour(gen_server).
 
 -export([start_link/1, call/2, cast/2, subscribe/1, unsubscribe/1]).
--export([record/2, recording/1, counters/1, state/1]).
+-export([record/2, recording/1, counters/1]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 
 -export_type([options/0, counters/0]).
@@ -121,11 +121,6 @@ recording(Server) ->
 counters(Server) ->
     gen_server:call(Server, counters).
 
-%% @doc The protocol's state as it is now, for tests and for people.
--spec state(atom()) -> term().
-state(Server) ->
-    gen_server:call(Server, state).
-
 %% @private
 -spec init(options()) -> {ok, #state{}}.
 init(#{name := Name, protocol := Protocol, process := Process, config := Config}) ->
@@ -180,9 +175,7 @@ handle_call(recording, _From, #state{recording = {on, _, Recording}} = State) ->
     #{events := Newest} = Recording,
     {reply, {ok, Recording#{events := lists:reverse(Newest)}}, State};
 handle_call(counters, _From, #state{counters = Counters} = State) ->
-    {reply, Counters, State};
-handle_call(state, _From, #state{inner = Inner} = State) ->
-    {reply, Inner, State}.
+    {reply, Counters, State}.
 
 %% @private
 -spec handle_cast(term(), #state{}) -> {noreply, #state{}}.

@@ -48,6 +48,11 @@
 %% remembers `max_graves' groups that it left or that were deleted; a member that
 %% was cut off while more than that many were deleted may bring one back. A view
 %% keeps a line for each node that ever was in the group.
+%%
+%% The module is long because its three parts, this node's operations, the turns
+%% of others at this node, and the views, are one state: what one part learns
+%% moves the others within the same event. What can stand alone does, in the
+%% modules beside it.
 -module(atoll_group_core).
 
 -behaviour(atoll_protocol).
