@@ -12,8 +12,9 @@
 -define(APPLICATIONS, #{
     atoll => [],
     atoll_cluster => [],
+    atoll_sim => [atoll],
     orbit => [atoll],
-    atoll_cli => [atoll, atoll_cluster, orbit]
+    atoll_cli => [atoll, atoll_cluster, atoll_sim, orbit]
 }).
 
 %% What the library may call beside itself.

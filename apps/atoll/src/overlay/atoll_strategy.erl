@@ -1,0 +1,160 @@
+%% @doc The behaviour of an overlay strategy: which nodes are this node's
+%% neighbours, that is, with whom it holds a standing link.
+%%
+%% A strategy is a pure protocol ({@link atoll_protocol}) that runs as one part of
+%% {@link atoll_overlay_core}, which makes its life easier in four ways:
+%% <ul>
+%% <li>It may send to any node. Without a link the overlay connects on demand, for
+%%   the message and a short while after it; if that fails, the strategy hears
+%%   `{cast, {unreachable, Node}}' and the message is gone.</li>
+%% <li>A node that was started again is told apart from its earlier life: the
+%%   strategy hears `{down, Node, restarted}' before the first message of the new
+%%   one.</li>
+%% <li>It need not detect silent nodes. Of a neighbour that is silent it hears
+%%   `{down, Node, silent}', as if the connection had broken.</li>
+%% <li>It need not find out that it is alone: it is told to join again.</li>
+%% </ul>
+%%
+%% What a strategy owes: it says of each neighbour that it gains or loses
+%% (`{notify, {neighbour_up, Node}}', `{notify, {neighbour_down, Node, Why}}'), it
+%% wants the links that it lives on (`{want, Node}', `{unwant, Node}'), and a node
+%% is its neighbour only while the link with it is up. Links and messages may be
+%% lost at any time, and a message may come twice.
+%%
+%% Its events, beside those of links, messages and timers, are casts:
+%% <dl>
+%% <dt>`{join, [Node]}'</dt><dd>contacts: become a neighbour of somebody, through
+%%   any of them. Comes again while the node is alone; it must be harmless when it
+%%   is not.</dd>
+%% <dt>`leave'</dt><dd>part from all neighbours, in order.</dd>
+%% <dt>`{unreachable, Node}'</dt><dd>an attempt to connect with it failed.</dd>
+%% <dt>`{dead, Node}'</dt><dd>the cluster's verdict: its present life is over.</dd>
+%% <dt>`{stranger, Node}'</dt><dd>this node takes Node for a neighbour, and Node
+%%   says that they are none: a message was lost.</dd>
+%% <dt>`{tell, Term}'</dt><dd>what only this strategy knows, from its user.</dd>
+%% </dl>
+-module(atoll_strategy).
+
+-export([module/1, names/0, options/2, format_error/1]).
+
+-export_type([config/0, options/0, notice/0, why/0, kind/0, error/0]).
+
+-type config() :: #{
+    self := node(),
+    %% Grows with each start of the node.
+    incarnation := pos_integer(),
+    seed := integer(),
+    options := options(),
+    %% Nodes that were known before a restart, if that was kept.
+    remembered := [node()]
+}.
+
+-type options() :: #{atom() => term()}.
+
+-type notice() :: {neighbour_up, node()} | {neighbour_down, node(), why()}.
+
+-type why() ::
+    %% The link broke, or the node is silent.
+    lost
+    %% One of the two decided so, and both know.
+    | dropped.
+
+-type kind() ::
+    pos_integer
+    | non_neg_integer
+    | boolean
+    %% A list of nodes.
+    | nodes
+    | {one_of, [atom()]}.
+
+-type error() ::
+    {unknown_strategy, term()}
+    | {bad_option, Key :: term(), unknown | {not_a, kind(), term()}}.
+
+%% The options with their defaults. Times are in milliseconds.
+-callback options() -> #{Key :: atom() => {kind(), Default :: term()}}.
+-callback init(config(), atoll_protocol:now_ms()) -> {State :: term(), [atoll_protocol:effect()]}.
+-callback handle(atoll_protocol:event(), atoll_protocol:now_ms(), State) ->
+    {State, [atoll_protocol:effect()]}.
+%% In the order of their names.
+-callback neighbours(State :: term()) -> [node()].
+%% Nodes that it knows beside its neighbours, for a restart; bounded.
+-callback known(State :: term()) -> [node()].
+%% For people: sizes of views and queues, and what was dropped, by reason.
+-callback summary(State :: term()) -> #{atom() => term()}.
+
+-define(OWN, #{
+    mesh => atoll_mesh,
+    star => atoll_star,
+    hyparview => atoll_hyparview,
+    cliques => atoll_cliques,
+    static => atoll_static,
+    scamp => atoll_scamp
+}).
+
+%% @doc The module of a strategy: one of ours by its name, or another by its
+%% module, if that is one.
+-spec module(atom()) -> {ok, module()} | {error, error()}.
+module(Name) ->
+    case ?OWN of
+        #{Name := Module} -> {ok, Module};
+        #{} -> foreign(Name)
+    end.
+
+foreign(Module) ->
+    Loaded = is_atom(Module) andalso code:ensure_loaded(Module) =:= {module, Module},
+    case Loaded andalso lists:all(fun({F, A}) -> erlang:function_exported(Module, F, A) end, callbacks()) of
+        true -> {ok, Module};
+        false -> {error, {unknown_strategy, Module}}
+    end.
+
+callbacks() ->
+    [{options, 0}, {init, 2}, {handle, 3}, {neighbours, 1}, {known, 1}, {summary, 1}].
+
+%% @doc The names of our own.
+-spec names() -> [atom()].
+names() ->
+    lists:sort(maps:keys(?OWN)).
+
+%% @doc A strategy's options, checked, with the defaults of those not given.
+-spec options(module(), options()) -> {ok, options()} | {error, error()}.
+options(Module, Given) ->
+    Known = Module:options(),
+    Defaults = maps:map(fun(_Key, {_Kind, Default}) -> Default end, Known),
+    check(lists:sort(maps:to_list(Given)), Known, Defaults).
+
+check([], _Known, Options) ->
+    {ok, Options};
+check([{Key, Value} | Given], Known, Options) ->
+    case Known of
+        #{Key := {Kind, _}} ->
+            case is_a(Kind, Value) of
+                true -> check(Given, Known, Options#{Key := Value});
+                false -> {error, {bad_option, Key, {not_a, Kind, Value}}}
+            end;
+        #{} ->
+            {error, {bad_option, Key, unknown}}
+    end.
+
+is_a(pos_integer, Value) -> is_integer(Value) andalso Value > 0;
+is_a(non_neg_integer, Value) -> is_integer(Value) andalso Value >= 0;
+is_a(boolean, Value) -> is_boolean(Value);
+is_a(nodes, Value) -> is_list(Value) andalso lists:all(fun is_atom/1, Value);
+is_a({one_of, Atoms}, Value) -> lists:member(Value, Atoms).
+
+%% @doc One sentence for an error.
+-spec format_error(error()) -> unicode:chardata().
+format_error({unknown_strategy, Name}) ->
+    io_lib:format("there is no strategy ~tp; there are ~ts, and any module that is one", [
+        Name, lists:join(", ", [atom_to_list(N) || N <- names()])
+    ]);
+format_error({bad_option, Key, unknown}) ->
+    io_lib:format("the strategy has no option ~tw", [Key]);
+format_error({bad_option, Key, {not_a, Kind, Value}}) ->
+    io_lib:format("the option ~tw must be ~ts, not ~tp", [Key, kind(Kind), Value]).
+
+kind(pos_integer) -> "a whole number above 0";
+kind(non_neg_integer) -> "a whole number from 0 on";
+kind(boolean) -> "true or false";
+kind(nodes) -> "a list of nodes";
+kind({one_of, Atoms}) -> ["one of ", lists:join(", ", [atom_to_list(A) || A <- Atoms])].
