@@ -410,12 +410,14 @@ perform([{timer, Key, Ms} | Effects], #node{name = Name, timers = Timers} = Node
     perform(Effects, Node#node{timers = Timers#{Key => Number}}, Set);
 perform([{cancel, Key} | Effects], #node{timers = Timers} = Node, World) ->
     perform(Effects, Node#node{timers = maps:remove(Key, Timers)}, World);
-perform([{want, Peer} | Effects], #node{name = Name, wants = Wants} = Node, World0) ->
+perform([{want, Peer} | Effects], #node{name = Name, wants = Wants, links = Links} = Node, World0) ->
+    #world{number = N} = World0,
     case Peer =:= Name orelse is_map_key(Peer, Wants) of
         true ->
             perform(Effects, Node, World0);
+        false when is_map_key(Peer, Links) ->
+            perform(Effects, Node#node{wants = Wants#{Peer => N + 1}}, World0#world{number = N + 1});
         false ->
-            #world{number = N} = World0,
             Wanting = Node#node{wants = Wants#{Peer => N + 1}},
             World = attempt(Peer, N + 1, 0, 0, Wanting, World0#world{number = N + 1}),
             perform(Effects, Wanting, World)
