@@ -115,7 +115,7 @@ make(Module, StrategyOptions, #{nodes := Count, contacts := ContactCount, seed :
 
 names_of(Count) ->
     Width = length(integer_to_list(Count)),
-    [list_to_atom("n" ++ string:pad(integer_to_list(N), Width, leading, $0)) || N <- lists:seq(1, Count)].
+    [list_to_atom(lists:flatten(io_lib:format("n~*..0b", [Width, N]))) || N <- lists:seq(1, Count)].
 
 own_options(atoll_star, Contacts, #{servers := []} = Options) -> Options#{servers := Contacts};
 own_options(_Module, _Contacts, Options) -> Options.
@@ -204,12 +204,19 @@ isolated(Fun) ->
             Worker = self(),
             %% A caller that is gone needs no result.
             _ = spawn(fun() -> guard(Caller, Worker) end),
-            exit({isolated, Fun()})
+            exit(
+                try
+                    {isolated, Fun()}
+                catch
+                    Class:Reason:Stack -> {raised, Class, Reason, Stack}
+                end
+            )
         end,
         [monitor, {min_heap_size, 4000000}, {fullsweep_after, 50}]
     ),
     receive
         {'DOWN', Ref, process, Pid, {isolated, Result}} -> Result;
+        {'DOWN', Ref, process, Pid, {raised, Class, Reason, Stack}} -> erlang:raise(Class, Reason, Stack);
         {'DOWN', Ref, process, Pid, Reason} -> exit(Reason)
     end.
 
