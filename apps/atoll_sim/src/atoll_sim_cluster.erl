@@ -10,7 +10,8 @@
 -module(atoll_sim_cluster).
 
 -export([new/1, grow/1, start/3, check/1, format_error/1, isolated/1]).
--export([world/1, with_world/2, update/2, names/1, contacts/1, options/1]).
+-export([run/2, wait/2, at/3, update/2]).
+-export([world/1, now/1, counters/1, names/1, contacts/1, options/1]).
 -export([neighbours/1, overlay/2, random/3]).
 
 -export_type([cluster/0, options/0, error/0]).
@@ -30,7 +31,9 @@
     starts_per_s => pos_integer(),
     settle_ms => non_neg_integer(),
     watch => {atoll_sim_world:watcher(), term()},
-    messages => boolean()
+    messages => boolean(),
+    %% Hears each second of virtual time, so that a person can be told.
+    progress => fun((Now :: integer()) -> _)
 }.
 
 -type error() :: atoll_strategy:error().
@@ -58,7 +61,8 @@
     contacts => 5,
     latency => {uniform, 1, 20},
     starts_per_s => 1000,
-    settle_ms => 60000
+    settle_ms => 60000,
+    progress => fun(_) -> ok end
 }).
 %% How many nodes a clique has, without the gateway of the next.
 -define(CLIQUE, 8).
@@ -174,7 +178,7 @@ grow(#cluster{names = Names, contacts = Contacts, options = Options, rand = Rand
         },
         Names -- Contacts
     ),
-    Cluster0#cluster{world = atoll_sim_world:run(Spread + SettleMs, World), rand = Rand}.
+    run(Spread + SettleMs, Cluster0#cluster{world = World, rand = Rand}).
 
 %% @doc Starts a dead node, with nothing in its memory or with the nodes that it
 %% knew.
@@ -228,13 +232,39 @@ guard(Caller, Worker) ->
         {'DOWN', WorkerRef, _, _, _} -> ok
     end.
 
+%% @doc Lets it run until then.
+-spec run(Until :: integer(), cluster()) -> cluster().
+run(Until, #cluster{world = World, options = #{progress := Progress}} = Cluster) ->
+    Now = atoll_sim_world:now(World),
+    Next = min(Until, (Now div 1000 + 1) * 1000),
+    Later = Cluster#cluster{world = atoll_sim_world:run(Next, World)},
+    _ = Progress(Next),
+    case Next < Until of
+        true -> run(Until, Later);
+        false -> Later
+    end.
+
+%% @doc Lets it run for so long.
+-spec wait(Ms :: non_neg_integer(), cluster()) -> cluster().
+wait(Ms, Cluster) ->
+    run(now(Cluster) + Ms, Cluster).
+
+%% @doc At that time, this is done to the world.
+-spec at(Ms :: integer(), fun((atoll_sim_world:world()) -> atoll_sim_world:world()), cluster()) -> cluster().
+at(Ms, Deed, Cluster) ->
+    update(fun(World) -> atoll_sim_world:at(Ms, Deed, World) end, Cluster).
+
 %% @doc The world as it is.
 -spec world(cluster()) -> atoll_sim_world:world().
 world(#cluster{world = World}) -> World.
 
-%% @doc The cluster in another state of its world.
--spec with_world(atoll_sim_world:world(), cluster()) -> cluster().
-with_world(World, Cluster) -> Cluster#cluster{world = World}.
+%% @doc Its virtual time.
+-spec now(cluster()) -> integer().
+now(#cluster{world = World}) -> atoll_sim_world:now(World).
+
+%% @doc The world's counters.
+-spec counters(cluster()) -> #{atom() => non_neg_integer()}.
+counters(#cluster{world = World}) -> atoll_sim_world:counters(World).
 
 %% @doc The cluster after something was done to its world.
 -spec update(fun((atoll_sim_world:world()) -> atoll_sim_world:world()), cluster()) -> cluster().
