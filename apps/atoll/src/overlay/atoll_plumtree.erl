@@ -50,9 +50,9 @@
 
 -behaviour(atoll_protocol).
 
--export([options/0, init/2, handle/3, summary/1]).
+-export([options/0, init/2, handle/3, summary/1, is_payload/1]).
 
--export_type([config/0, message/0, notice/0, state/0]).
+-export_type([config/0, options/0, message/0, notice/0, state/0]).
 
 -type config() :: #{
     self := node(),
@@ -60,8 +60,10 @@
     incarnation := pos_integer(),
     seed := integer(),
     %% See options/0; those not given have their defaults.
-    options := atoll_strategy:options()
+    options := options()
 }.
+
+-type options() :: atoll_strategy:options().
 
 -type message() ::
     %% The payload, and how many links it has crossed when it arrives.
@@ -255,6 +257,11 @@ summary(State) ->
             unasked => maps:get(unasked, Counts)
         }
     }.
+
+%% @doc Is this one of the messages that carry a broadcast over a tree?
+-spec is_payload(message()) -> boolean().
+is_payload({gossip, _, _, _, _, _}) -> true;
+is_payload(_) -> false.
 
 %% Messages, eager and lazy
 
