@@ -559,9 +559,12 @@ judge(Node, #watch{life = Life, lost = Lost, own = Own} = Watch, Now, State) ->
         true ->
             verdict(Node, Life, Now, State);
         false when Now - Own >= SilentMs; Life =:= 0, Now - Own >= DeadMs ->
-            {Forgotten, _Cleared} = unsuspect(Node, remove(Node, State)),
-            Word = case Lost of false -> silent; _ -> cleared end,
-            {Forgotten, [{notify, {Word, Node}}]};
+            Word =
+                case Lost of
+                    false -> silent;
+                    _ -> cleared
+                end,
+            unsuspect(Node, [{notify, {Word, Node}}], remove(Node, State));
         false ->
             {store(Node, Watch, State), ask(Node, Watch, State)}
     end.
@@ -589,8 +592,7 @@ verdict(Node, Life, Now, #state{obituaries = Obituaries0} = State) ->
         {new, Obituaries} ->
             publish(Node, Life, [], State#state{obituaries = Obituaries});
         {refused, Obituaries} ->
-            {Closed, _} = unsuspect(Node, remove(Node, State#state{obituaries = Obituaries})),
-            {Closed, [{notify, {dead, Node, Life}}]}
+            unsuspect(Node, [{notify, {dead, Node, Life}}], remove(Node, State#state{obituaries = Obituaries}))
     end.
 
 obituary(Self, Life, _From, _Now, #state{self = Self} = State) ->
@@ -608,13 +610,14 @@ own_death(_Earlier, State) ->
     {State, []}.
 
 publish(Node, Life, From, #state{watched = Watched} = State0) ->
-    {State1, _Cleared} =
+    Verdict = [{notify, {dead, Node, Life}}],
+    {State1, Notices} =
         case Watched of
-            #{Node := #watch{life = Known}} when Known =< Life -> unsuspect(Node, remove(Node, State0));
-            #{} -> {State0, []}
+            #{Node := #watch{life = Known}} when Known =< Life -> unsuspect(Node, Verdict, remove(Node, State0));
+            #{} -> {State0, Verdict}
         end,
     {State, Effects} = spread(Node, Life, From, State1),
-    {State, [{notify, {dead, Node, Life}} | Effects]}.
+    {State, Notices ++ Effects}.
 
 spread(Node, Life, From, #state{neighbours = Neighbours, news = News0} = State0) ->
     {Targets, State} = targets(State0),
@@ -700,10 +703,14 @@ clear(Node, #watch{suspected = true}, State) ->
     unsuspect(Node, State).
 
 unsuspect(Node, #state{suspects = Suspects} = State) ->
+    unsuspect(Node, [{notify, {cleared, Node}} || ordsets:is_element(Node, Suspects)], State).
+
+%% With these words for an end.
+unsuspect(Node, Words, #state{suspects = Suspects} = State) ->
     case ordsets:del_element(Node, Suspects) of
-        Suspects -> {State, []};
-        [] -> {State#state{suspects = []}, [{cancel, ask}, {notify, {cleared, Node}}]};
-        Left -> {State#state{suspects = Left}, [{notify, {cleared, Node}}]}
+        Suspects -> {State, Words};
+        [] -> {State#state{suspects = []}, [{cancel, ask} | Words]};
+        Left -> {State#state{suspects = Left}, Words}
     end.
 
 %% Fun for one after the other; all their effects.
