@@ -108,8 +108,13 @@ handle({timeout, retry}, _Now, State) ->
     done(turn(State#state{aside = []}));
 handle({timeout, rebalance}, _Now, State) ->
     done(rebalance_later(turn(State#state{aside = []})));
-handle({cast, {Failure, Node}}, _Now, State) when Failure =:= unreachable; Failure =:= dead ->
+handle({cast, {dead, Node}}, _Now, State) ->
     done(failed(Node, State));
+handle({cast, {unreachable, Node}}, _Now, #state{peers = Peers} = State) ->
+    case atoll_peers:is_up(Node, Peers) of
+        true -> {State, []};
+        false -> done(failed(Node, State))
+    end;
 handle({cast, {stranger, Node}}, _Now, State) ->
     done(peers(fun(P) -> atoll_peers:ask(Node, P) end, State));
 handle({cast, {join, _Contacts}}, _Now, State) ->
