@@ -31,14 +31,15 @@ contact(Started, Rand0) ->
 
 config(Strategy, Given) ->
     {ok, Module} = atoll_strategy:module(Strategy),
-    {ok, Options} = atoll_strategy:options(Module, Given),
+    {ok, Options} = atoll_strategy:options(Module, maps:without([detector], Given)),
     fun(Name, Incarnation, Seed) ->
         #{
             self => Name,
             incarnation => Incarnation,
             seed => Seed,
             strategy => {Module, Options},
-            discovery => off
+            discovery => off,
+            detector => maps:get(detector, Given, #{})
         }
     end.
 

@@ -10,7 +10,8 @@
 %%   only if the digests differ are the lists exchanged. Who learned something does
 %%   so again soon, so that news spread in a logarithm of short rounds.</li>
 %% <li>A verdict of the failure detector makes a member gone, and so does its own
-%%   leave. That its link is down does not: the link room tries on.</li>
+%%   leave. That its link is down does not: the link room tries on, and only a
+%%   member that was out of reach for long is given up.</li>
 %% <li>Who is told that a neighbour of his is gone does not believe it, but tells
 %%   the neighbour. A node that finds itself gone takes a higher incarnation and
 %%   says so to all.</li>
@@ -21,9 +22,10 @@
 %% Promised: any two nodes that exchange messages long enough, over whomever, know
 %% the same members, and all live members that reach each other are neighbours.
 %% Not promised: that a node which was forgotten (see {@link atoll_members}) stays
-%% so; that a member which was never reached by anybody is ever given up. After
-%% `leave' a node stays outside until it is started again. The cost is that of a
-%% mesh: links and memory grow with the cluster, per node.
+%% so; that two members which others reach, but not each other, leave the others in
+%% peace: each time one gives the other up, that one has to object. After `leave' a
+%% node stays outside until it is started again. The cost is that of a mesh: links
+%% and memory grow with the cluster, per node.
 -module(atoll_mesh).
 
 -behaviour(atoll_strategy).
@@ -51,6 +53,8 @@
     peers :: atoll_peers:peers(),
     %% Contacts to try if the first is not to be reached.
     contacts = [] :: [node()],
+    %% Members that cannot be reached, and since when.
+    failing = #{} :: #{node() => atoll_protocol:now_ms()},
     %% Whether the next gossip is to be soon.
     news = false :: boolean(),
     left = false :: boolean(),
@@ -65,7 +69,8 @@
 
 %% @doc The pause between two comparisons with a random member; while there are
 %% news; between two knocks at a gone one; after which an unanswered hello is said
-%% again; and how many gone ones are remembered.
+%% again; for how long a member may be out of reach; and how many gone ones are
+%% remembered.
 -spec options() -> #{atom() => {atoll_strategy:kind(), term()}}.
 options() ->
     #{
@@ -73,6 +78,7 @@ options() ->
         news_ms => {pos_integer, 1000},
         knock_ms => {pos_integer, 60000},
         hello_ms => {pos_integer, 5000},
+        give_up_ms => {pos_integer, 60000},
         max_gone => {non_neg_integer, 1000}
     }.
 
@@ -96,8 +102,9 @@ handle({message, From, Message}, _Now, #state{left = true} = State) ->
     done(after_leave(From, Message, State));
 handle({message, From, Message}, _Now, State) ->
     done(message(Message, From, State));
-handle({up, Node}, _Now, State) ->
-    done(peers(fun(P) -> atoll_peers:up(Node, P) end, State));
+handle({up, Node}, _Now, #state{failing = Failing} = State) ->
+    Reached = State#state{failing = maps:remove(Node, Failing)},
+    done(peers(fun(P) -> atoll_peers:up(Node, P) end, Reached));
 handle({down, Node, _Reason}, _Now, State) ->
     done(peers(fun(P) -> atoll_peers:down(Node, P) end, State));
 handle({timeout, hello}, _Now, State) ->
@@ -108,12 +115,12 @@ handle({timeout, knock}, _Now, #state{members = Members, options = #{knock_ms :=
     done(timer(knock, Ms, compare(atoll_members:gone(Members), State)));
 handle({cast, {join, Contacts}}, _Now, State) ->
     done(join(Contacts, State));
-handle({cast, {unreachable, Node}}, _Now, #state{contacts = [Node | Contacts]} = State) ->
-    done(ask_to_join(State#state{contacts = Contacts}));
-handle({cast, {unreachable, _}}, _Now, State) ->
-    {State, []};
-handle({cast, {dead, Node}}, _Now, #state{members = Members} = State) ->
-    done(become(atoll_members:bury(Node, Members), State));
+handle({cast, {unreachable, Node}}, Now, #state{contacts = [Node | Contacts]} = State) ->
+    done(unreachable(Node, Now, ask_to_join(State#state{contacts = Contacts})));
+handle({cast, {unreachable, Node}}, Now, State) ->
+    done(unreachable(Node, Now, State));
+handle({cast, {dead, Node}}, _Now, State) ->
+    done(bury(Node, State));
 handle({cast, {stranger, Node}}, _Now, State) ->
     done(peers(fun(P) -> atoll_peers:ask(Node, P) end, State));
 handle({cast, leave}, _Now, State) ->
@@ -224,6 +231,22 @@ meet({Node, {_, alive}}, #state{self = Self, members = Members} = State) ->
     peers(fun(P) -> atoll_peers:offer(Node, Incarnation, atoll_peers:want(Node, P)) end, State);
 meet({Node, {_, gone}}, State) ->
     peers(fun(P) -> atoll_peers:offer(Node, false, atoll_peers:unwant(Node, P)) end, State).
+
+bury(Node, #state{members = Members, failing = Failing} = State) ->
+    become(atoll_members:bury(Node, Members), State#state{failing = maps:remove(Node, Failing)}).
+
+%% Who had no watcher left when it died gets no verdict.
+unreachable(Node, Now, #state{peers = Peers, failing = Failing, options = #{give_up_ms := Ms}} = State) ->
+    case atoll_peers:offered(Node, Peers) =/= false andalso not atoll_peers:is_up(Node, Peers) of
+        false ->
+            State;
+        true ->
+            case Failing of
+                #{Node := Since} when Now - Since >= Ms -> bury(Node, State);
+                #{Node := _} -> State;
+                #{} -> State#state{failing = Failing#{Node => Now}}
+            end
+    end.
 
 soon(#state{news = true} = State) ->
     State;

@@ -11,7 +11,9 @@
 %% A server that is lost, or that cannot be reached, or that does not answer, is
 %% put aside, and the client turns to the next of its own order at once. When all
 %% have been put aside it begins again after a pause that doubles from time to
-%% time. Every `rebalance_ms' those put aside get another chance: the client goes
+%% time. It asks its server for a hello every few seconds: the failure detector
+%% does not help where all but a few of a silent server's clients know only that
+%% server. Every `rebalance_ms' those put aside get another chance: the client goes
 %% back to a server that it prefers, and parts from the other once the new one has
 %% answered.
 %%
@@ -39,6 +41,8 @@
     servers :: [node()],
     %% A client's servers that have failed since the last chance.
     aside = [] :: [node()],
+    %% How often a client's server was asked since it last answered.
+    unanswered = #{} :: #{node() => pos_integer()},
     %% A client's last pause when all had failed.
     pause = 0 :: non_neg_integer(),
     peers :: atoll_peers:peers(),
@@ -50,15 +54,18 @@
 
 -opaque state() :: #state{}.
 
+-define(UNANSWERED, 3).
+
 %% @doc The servers, and to how many of them a client links; how soon a server put
-%% aside gets another chance; how long a server may take to answer; the pauses when
-%% none answers; and how many clients one server takes.
+%% aside gets another chance; how often a client asks its server for a sign, and
+%% how long a server that was just chosen may take to answer; the pauses when none answers; and how many clients one server takes.
 -spec options() -> #{atom() => {atoll_strategy:kind(), term()}}.
 options() ->
     #{
         servers => {nodes, []},
         links => {pos_integer, 1},
         rebalance_ms => {pos_integer, 30000},
+        check_ms => {pos_integer, 2000},
         answer_ms => {pos_integer, 5000},
         retry_min_ms => {pos_integer, 1000},
         retry_max_ms => {pos_integer, 30000},
@@ -79,7 +86,7 @@ init(#{self := Self, seed := Seed, options := #{servers := Servers, answer_ms :=
     done(
         case State of
             #state{role = server, servers = Others} -> lists:foldl(fun choose/2, State, Others);
-            #state{role = client} -> rebalance_later(turn(State))
+            #state{role = client} -> later(check, check_ms, later(rebalance, rebalance_ms, turn(State)))
         end
     ).
 
@@ -99,15 +106,14 @@ handle({down, Node, _Reason}, _Now, State) ->
     done(lost(Node, peers(fun(P) -> atoll_peers:down(Node, P) end, State)));
 handle({timeout, hello}, _Now, State) ->
     done(peers(fun atoll_peers:remind/1, State));
-handle({timeout, {answer, Server}}, _Now, #state{peers = Peers} = State) ->
-    case atoll_peers:is_neighbour(Server, Peers) of
-        true -> {State, []};
-        false -> done(failed(Server, State))
-    end;
+handle({timeout, {answer, Server}}, _Now, State) ->
+    done(failed(Server, State));
+handle({timeout, check}, _Now, State) ->
+    done(later(check, check_ms, check(State)));
 handle({timeout, retry}, _Now, State) ->
     done(turn(State#state{aside = []}));
 handle({timeout, rebalance}, _Now, State) ->
-    done(rebalance_later(turn(State#state{aside = []})));
+    done(later(rebalance, rebalance_ms, turn(State#state{aside = []})));
 handle({cast, {dead, Node}}, _Now, State) ->
     done(failed(Node, State));
 handle({cast, {unreachable, Node}}, _Now, #state{peers = Peers} = State) ->
@@ -219,8 +225,9 @@ choose(Server, #state{role = Role, peers = Peers, options = #{answer_ms := Ms}} 
             State0
     end.
 
-answered(Server, State) ->
-    emit({cancel, {answer, Server}}, spare(State#state{pause = 0})).
+answered(Server, #state{unanswered = Unanswered} = State) ->
+    Answered = State#state{pause = 0, unanswered = maps:remove(Server, Unanswered)},
+    emit({cancel, {answer, Server}}, spare(Answered)).
 
 %% Parts from those that are not needed beside better ones that have answered.
 spare(#state{servers = Servers, peers = Peers, options = #{links := Links}} = State) ->
@@ -230,8 +237,22 @@ spare(#state{servers = Servers, peers = Peers, options = #{links := Links}} = St
         false -> State
     end.
 
-release(Node, #state{role = Role} = State0) ->
-    State = peers(fun(P) -> atoll_peers:unwant(Node, atoll_peers:offer(Node, false, P)) end, State0),
+%% One or two answers may be lost.
+check(#state{peers = Peers} = State) ->
+    lists:foldl(fun check/2, State, atoll_peers:neighbours(Peers)).
+
+check(Server, #state{unanswered = Unanswered} = State) ->
+    case maps:get(Server, Unanswered, 0) of
+        ?UNANSWERED ->
+            failed(Server, State);
+        Asked ->
+            Asking = State#state{unanswered = Unanswered#{Server => Asked + 1}},
+            peers(fun(P) -> atoll_peers:ask(Server, P) end, Asking)
+    end.
+
+release(Node, #state{role = Role, unanswered = Unanswered} = State0) ->
+    State1 = State0#state{unanswered = maps:remove(Node, Unanswered)},
+    State = peers(fun(P) -> atoll_peers:unwant(Node, atoll_peers:offer(Node, false, P)) end, State1),
     case Role of
         client -> emit({cancel, {answer, Node}}, State);
         server -> State
@@ -242,10 +263,11 @@ retry_later(#state{pause = Last, rand = Rand0, options = #{retry_min_ms := Min, 
     {Less, Rand} = rand:uniform_s(max(1, Ms div 4), Rand0),
     emit({timer, retry, Ms - Less + 1}, State#state{pause = Ms, rand = Rand}).
 
-%% Up to half as long again, so that clients do not return in step.
-rebalance_later(#state{rand = Rand0, options = #{rebalance_ms := Ms}} = State) ->
+%% Up to half as long again, so that clients do not go in step.
+later(Key, Option, #state{rand = Rand0, options = Options} = State) ->
+    #{Option := Ms} = Options,
     {More, Rand} = rand:uniform_s(Ms div 2 + 1, Rand0),
-    emit({timer, rebalance, Ms + More - 1}, State#state{rand = Rand}).
+    emit({timer, Key, Ms + More - 1}, State#state{rand = Rand}).
 
 %% Effects
 
