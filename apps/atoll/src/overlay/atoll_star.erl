@@ -164,12 +164,11 @@ hello(From, Answer, Offer, #state{role = server, left = false, servers = Servers
         end,
     heard(From, Answer, Offer, State);
 hello(From, Answer, Offer, #state{role = client, peers = Peers} = State0) ->
-    Refused = Offer =:= false andalso atoll_peers:offered(From, Peers) =/= false,
     State = heard(From, Answer, Offer, State0),
-    case {Refused, Offer} of
-        {true, _} -> failed(From, State);
-        {false, false} -> State;
-        {false, _} -> answered(From, State)
+    case {atoll_peers:offered(From, Peers), Offer} of
+        {false, _} -> State;
+        {_, false} -> failed(From, State);
+        {_, _} -> answered(From, State)
     end;
 hello(From, Answer, Offer, State) ->
     heard(From, Answer, Offer, State).
