@@ -125,7 +125,8 @@ adopt(Digest, Complete, Now, #seen{fresh = true} = Seen0) ->
             store(Sender, Mark, 0, Now, Seen)
         end,
         Seen0,
-        Digest
+        %% A node that has sent nothing need not be remembered.
+        [Line || {_, _, Low, Above} = Line <- Digest, Low + Above > 0]
     ),
     #seen{complete = Own} = Adopted,
     %% Of senders that the neighbour has not heard of.
