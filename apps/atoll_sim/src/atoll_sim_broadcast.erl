@@ -89,7 +89,7 @@ spread(#{messages := Messages, senders := SenderCount, churn := Churn}, Cluster0
     %% Contacts are not killed, and so they do not stop sending.
     Names = atoll_sim_cluster:names(Cluster0),
     Senders = lists:sublist(Names, SenderCount),
-    Built = wait(?BUILD_MS, lists:foldl(fun(Sender, C) -> send(0, Sender, C) end, Cluster0, Senders)),
+    Built = atoll_sim_cluster:wait(?BUILD_MS, lists:foldl(fun(Sender, C) -> send(0, Sender, C) end, Cluster0, Senders)),
     World0 = atoll_sim_cluster:world(Built),
     #{sent := Sent0} = atoll_sim_world:counters(World0),
     Begin = atoll_sim_world:now(World0),
@@ -102,13 +102,13 @@ spread(#{messages := Messages, senders := SenderCount, churn := Churn}, Cluster0
     Sending = lists:foldl(
         fun(Id, C) ->
             Sender = lists:nth(1 + Id rem SenderCount, Senders),
-            later(Begin + (Id - 1) * 1000 div ?PER_S, fun(W) -> broadcast(Id, Sender, W) end, C)
+            atoll_sim_cluster:at(Begin + (Id - 1) * 1000 div ?PER_S, fun(W) -> broadcast(Id, Sender, W) end, C)
         end,
         Counting,
         lists:seq(1, Messages)
     ),
     Churned = churn(Churn * length(Names) * ?CHURN_STEP_MS / 1000, 0.0, Mortal, LastMs, Sending),
-    End = wait(?ARRIVE_MS, Churned),
+    End = atoll_sim_cluster:wait(?ARRIVE_MS, Churned),
     World = atoll_sim_cluster:world(End),
     #{sent := Sent, events := Events} = atoll_sim_world:counters(World),
     Now = atoll_sim_world:now(World),
@@ -131,12 +131,6 @@ spread(#{messages := Messages, senders := SenderCount, churn := Churn}, Cluster0
         events => Events
     }.
 
-wait(Ms, Cluster) ->
-    atoll_sim_cluster:update(fun(World) -> atoll_sim_world:run(atoll_sim_world:now(World) + Ms, World) end, Cluster).
-
-later(Ms, Deed, Cluster) ->
-    atoll_sim_cluster:update(fun(World) -> atoll_sim_world:at(Ms, Deed, World) end, Cluster).
-
 send(Id, Sender, Cluster) ->
     atoll_sim_cluster:update(fun(World) -> broadcast(Id, Sender, World) end, Cluster).
 
@@ -147,7 +141,7 @@ broadcast(Id, Sender, World) ->
 churn(_PerStep, _Due, _Mortal, Left, Cluster) when Left =< 0 ->
     Cluster;
 churn(PerStep, _Due, _Mortal, Left, Cluster) when PerStep == 0 ->
-    wait(Left, Cluster);
+    atoll_sim_cluster:wait(Left, Cluster);
 churn(PerStep, Due0, Mortal, Left, Cluster0) ->
     Due = Due0 + PerStep,
     World = atoll_sim_cluster:world(Cluster0),
@@ -155,10 +149,10 @@ churn(PerStep, Due0, Mortal, Left, Cluster0) ->
     {Victims, Cluster1} = atoll_sim_cluster:random(trunc(Due), Alive, Cluster0),
     Struck = atoll_sim_cluster:update(fun(W) -> lists:foldl(fun atoll_sim_world:kill/2, W, Victims) end, Cluster1),
     Back = atoll_sim_world:now(World) + ?AWAY_MS,
-    Restarting = later(
+    Restarting = atoll_sim_cluster:at(
         Back, fun(W) -> lists:foldl(fun atoll_sim_world:start/2, W, Victims) end, Struck
     ),
-    churn(PerStep, Due - trunc(Due), Mortal, Left - ?CHURN_STEP_MS, wait(?CHURN_STEP_MS, Restarting)).
+    churn(PerStep, Due - trunc(Due), Mortal, Left - ?CHURN_STEP_MS, atoll_sim_cluster:wait(?CHURN_STEP_MS, Restarting)).
 
 %% How many deliveries were owed, and how many of these were made.
 owed(#seen{joined = Joined, sent = Sent, got = Got}) ->

@@ -10,7 +10,8 @@
 -module(atoll_sim_cluster).
 
 -export([new/1, grow/1, start/3, check/1, format_error/1, isolated/1]).
--export([world/1, with_world/2, update/2, names/1, contacts/1, options/1]).
+-export([run/2, wait/2, at/3, update/2]).
+-export([world/1, now/1, counters/1, names/1, contacts/1, options/1]).
 -export([neighbours/1, overlay/2, random/3]).
 
 -export_type([cluster/0, options/0, error/0]).
@@ -30,7 +31,9 @@
     starts_per_s => pos_integer(),
     settle_ms => non_neg_integer(),
     watch => {atoll_sim_world:watcher(), term()},
-    messages => boolean()
+    messages => boolean(),
+    %% Hears each second of virtual time, so that a person can be told.
+    progress => fun((Now :: integer()) -> _)
 }.
 
 -type error() :: atoll_strategy:error().
@@ -58,7 +61,8 @@
     contacts => 5,
     latency => {uniform, 1, 20},
     starts_per_s => 1000,
-    settle_ms => 60000
+    settle_ms => 60000,
+    progress => fun(_) -> ok end
 }).
 %% How many nodes a clique has, without the gateway of the next.
 -define(CLIQUE, 8).
@@ -115,7 +119,7 @@ make(Module, StrategyOptions, #{nodes := Count, contacts := ContactCount, seed :
 
 names_of(Count) ->
     Width = length(integer_to_list(Count)),
-    [list_to_atom("n" ++ string:pad(integer_to_list(N), Width, leading, $0)) || N <- lists:seq(1, Count)].
+    [list_to_atom(lists:flatten(io_lib:format("n~*..0b", [Width, N]))) || N <- lists:seq(1, Count)].
 
 own_options(atoll_star, Contacts, #{servers := []} = Options) -> Options#{servers := Contacts};
 own_options(_Module, _Contacts, Options) -> Options.
@@ -174,7 +178,7 @@ grow(#cluster{names = Names, contacts = Contacts, options = Options, rand = Rand
         },
         Names -- Contacts
     ),
-    Cluster0#cluster{world = atoll_sim_world:run(Spread + SettleMs, World), rand = Rand}.
+    run(Spread + SettleMs, Cluster0#cluster{world = World, rand = Rand}).
 
 %% @doc Starts a dead node, with nothing in its memory or with the nodes that it
 %% knew.
@@ -204,12 +208,19 @@ isolated(Fun) ->
             Worker = self(),
             %% A caller that is gone needs no result.
             _ = spawn(fun() -> guard(Caller, Worker) end),
-            exit({isolated, Fun()})
+            exit(
+                try
+                    {isolated, Fun()}
+                catch
+                    Class:Reason:Stack -> {raised, Class, Reason, Stack}
+                end
+            )
         end,
         [monitor, {min_heap_size, 4000000}, {fullsweep_after, 50}]
     ),
     receive
         {'DOWN', Ref, process, Pid, {isolated, Result}} -> Result;
+        {'DOWN', Ref, process, Pid, {raised, Class, Reason, Stack}} -> erlang:raise(Class, Reason, Stack);
         {'DOWN', Ref, process, Pid, Reason} -> exit(Reason)
     end.
 
@@ -221,13 +232,39 @@ guard(Caller, Worker) ->
         {'DOWN', WorkerRef, _, _, _} -> ok
     end.
 
+%% @doc Lets it run until then.
+-spec run(Until :: integer(), cluster()) -> cluster().
+run(Until, #cluster{world = World, options = #{progress := Progress}} = Cluster) ->
+    Now = atoll_sim_world:now(World),
+    Next = min(Until, (Now div 1000 + 1) * 1000),
+    Later = Cluster#cluster{world = atoll_sim_world:run(Next, World)},
+    _ = Progress(Next),
+    case Next < Until of
+        true -> run(Until, Later);
+        false -> Later
+    end.
+
+%% @doc Lets it run for so long.
+-spec wait(Ms :: non_neg_integer(), cluster()) -> cluster().
+wait(Ms, Cluster) ->
+    run(now(Cluster) + Ms, Cluster).
+
+%% @doc At that time, this is done to the world.
+-spec at(Ms :: integer(), fun((atoll_sim_world:world()) -> atoll_sim_world:world()), cluster()) -> cluster().
+at(Ms, Deed, Cluster) ->
+    update(fun(World) -> atoll_sim_world:at(Ms, Deed, World) end, Cluster).
+
 %% @doc The world as it is.
 -spec world(cluster()) -> atoll_sim_world:world().
 world(#cluster{world = World}) -> World.
 
-%% @doc The cluster in another state of its world.
--spec with_world(atoll_sim_world:world(), cluster()) -> cluster().
-with_world(World, Cluster) -> Cluster#cluster{world = World}.
+%% @doc Its virtual time.
+-spec now(cluster()) -> integer().
+now(#cluster{world = World}) -> atoll_sim_world:now(World).
+
+%% @doc The world's counters.
+-spec counters(cluster()) -> #{atom() => non_neg_integer()}.
+counters(#cluster{world = World}) -> atoll_sim_world:counters(World).
 
 %% @doc The cluster after something was done to its world.
 -spec update(fun((atoll_sim_world:world()) -> atoll_sim_world:world()), cluster()) -> cluster().

@@ -130,8 +130,7 @@ steps(Now, Begin, End, Options, Play0) ->
             false -> Play1
         end,
     Next = Now + ?PAUSE_STEP_MS,
-    Run = atoll_sim_cluster:update(fun(World) -> atoll_sim_world:run(Next, World) end, Cluster),
-    steps(Next, Begin, End, Options, Play2#play{cluster = Run}).
+    steps(Next, Begin, End, Options, Play2#play{cluster = atoll_sim_cluster:run(Next, Cluster)}).
 
 %% Somebody falls silent, and comes back as a new life when all have heard.
 silence(#play{cluster = Cluster0} = Play) ->

@@ -69,9 +69,9 @@ run(#{kill := Share} = Options) ->
 %% of a result but its wall time, which is the caller's, and the number of events.
 -spec strike(Share :: float(), atoll_sim_cluster:cluster()) -> #{atom() => term()}.
 strike(Share, Cluster0) ->
-    #{sent := Sent0} = counters(Cluster0),
-    Before = wait(?PERIOD_MS, Cluster0),
-    #{sent := Sent1} = counters(Before),
+    #{sent := Sent0} = atoll_sim_cluster:counters(Cluster0),
+    Before = atoll_sim_cluster:wait(?PERIOD_MS, Cluster0),
+    #{sent := Sent1} = atoll_sim_cluster:counters(Before),
     Names = atoll_sim_cluster:names(Before),
     Count = length(Names),
     GraphBefore = atoll_sim_cluster:neighbours(Before),
@@ -80,7 +80,7 @@ strike(Share, Cluster0) ->
     Killed = atoll_sim_cluster:update(
         fun(World) -> lists:foldl(fun atoll_sim_world:kill/2, World, Victims) end, Struck
     ),
-    After = wait(?AFTER_MS, Killed),
+    After = atoll_sim_cluster:wait(?AFTER_MS, Killed),
     Graph = atoll_sim_cluster:neighbours(After),
     Summary = atoll_sim_graph:summary(Graph),
     {RejoinedMs, End} = rejoined(?AFTER_MS, Graph, After),
@@ -90,8 +90,8 @@ strike(Share, Cluster0) ->
         nodes => Count,
         killed => length(Victims),
         seed => Seed,
-        virtual_ms => atoll_sim_world:now(atoll_sim_cluster:world(End)),
-        events => maps:get(events, counters(End)),
+        virtual_ms => atoll_sim_cluster:now(End),
+        events => maps:get(events, atoll_sim_cluster:counters(End)),
         connected_before => atoll_sim_graph:connected(GraphBefore),
         connected_after => atoll_sim_graph:connected(Graph),
         rejoined_ms => RejoinedMs,
@@ -103,12 +103,6 @@ strike(Share, Cluster0) ->
         messages_per_node_per_s => (Sent1 - Sent0) * 1000 / ?PERIOD_MS / Count
     }.
 
-counters(Cluster) ->
-    atoll_sim_world:counters(atoll_sim_cluster:world(Cluster)).
-
-wait(Ms, Cluster) ->
-    atoll_sim_cluster:update(fun(World) -> atoll_sim_world:run(atoll_sim_world:now(World) + Ms, World) end, Cluster).
-
 rejoined(Ms, Graph, Cluster) ->
     case atoll_sim_graph:connected(Graph) of
         All when All == 1 ->
@@ -116,7 +110,7 @@ rejoined(Ms, Graph, Cluster) ->
         _ when Ms >= ?REJOIN_MS ->
             {never, Cluster};
         _ ->
-            Later = wait(?STEP_MS, Cluster),
+            Later = atoll_sim_cluster:wait(?STEP_MS, Cluster),
             rejoined(Ms + ?STEP_MS, atoll_sim_cluster:neighbours(Later), Later)
     end.
 

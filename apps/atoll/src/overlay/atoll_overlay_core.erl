@@ -135,8 +135,8 @@ seed(Part, Seed) ->
 contacts(_Contacts, off) -> off;
 contacts(Contacts, Options) -> Options#{contacts => Contacts}.
 
-%% @doc Takes one event. Casts are `{contacts, [Node]}' to add some,
-%% `{broadcast, Payload}', `leave', `{tell, Term}' to the strategy, and
+%% @doc Takes one event. Casts are `{contacts, [Node]}' to add some, `{join, [Node]}'
+%% to add them and join by them now, `{broadcast, Payload}', `leave', `{tell, Term}' to the strategy, and
 %% `{unreachable, Node}' from the link room; calls are `neighbours' and `status'.
 -spec handle(atoll_protocol:event(), atoll_protocol:now_ms(), state()) ->
     {state(), [atoll_protocol:effect()]}.
@@ -180,6 +180,9 @@ handle({cast, {unreachable, Node} = Notice}, Now, #state{outbox = Outbox0, held 
     );
 handle({cast, {contacts, _} = Contacts}, Now, State) ->
     done(tell(discovery, {cast, Contacts}, Now, State, []));
+handle({cast, {join, Contacts} = Join}, Now, State0) ->
+    {State, Acc} = tell(discovery, {cast, {contacts, Contacts}}, Now, State0, []),
+    done(tell(strategy, {cast, Join}, Now, State, Acc));
 handle({cast, {broadcast, _} = Broadcast}, Now, State) ->
     done(tell(broadcast, {cast, Broadcast}, Now, State, []));
 handle({cast, leave}, Now, State) ->
@@ -238,9 +241,9 @@ set(detector, Inner, State) -> State#state{detector = Inner};
 set(broadcast, Inner, State) -> State#state{broadcast = Inner};
 set(discovery, Inner, State) -> State#state{discovery = Inner}.
 
+%% One part takes an event; Acc has the effects so far, newest first.
 -spec tell(part(), atoll_protocol:event(), atoll_protocol:now_ms(), state(), [atoll_protocol:effect()]) ->
     {state(), [atoll_protocol:effect()]}.
-%% One part takes an event; Acc has the effects so far, newest first.
 tell(Part, Event, Now, State, Acc) ->
     case get(Part, State) of
         off ->
