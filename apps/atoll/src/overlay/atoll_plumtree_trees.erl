@@ -17,7 +17,7 @@
     hops = 0 :: non_neg_integer()
 }).
 
--opaque trees() :: atoll_plumtree_recent:table(#tree{}).
+-type trees() :: atoll_plumtree_recent:table(#tree{}).
 
 %% @doc No trees yet, and never more than `Max'.
 -spec new(pos_integer()) -> trees().
