@@ -1,0 +1,314 @@
+%% @doc A simulated cluster: a world whose nodes run the overlay, with the
+%% strategy, the network and the contacts that were asked for; what every
+%% experiment begins with and looks at.
+%%
+%% The first nodes are the contacts. They start first, the others within a while,
+%% so many a second, each at a moment of its own. A strategy that needs data gets
+%% what fits the number of nodes: `star' has the contacts for servers, `cliques'
+%% stand in a ring in which neighbours share a gateway, and `static' is a ring
+%% with two random chords a node.
+-module(atoll_sim_cluster).
+
+-export([new/1, grow/1, start/3, check/1, format_error/1, isolated/1]).
+-export([run/2, wait/2, at/3, update/2]).
+-export([world/1, now/1, counters/1, names/1, contacts/1, options/1]).
+-export([neighbours/1, overlay/2, random/3]).
+
+-export_type([cluster/0, options/0, error/0]).
+
+-type options() :: #{
+    nodes := pos_integer(),
+    strategy => atom(),
+    %% The strategy's, and those of the other parts.
+    options => atoll_strategy:options(),
+    detector => map() | off,
+    broadcast => map() | off,
+    discovery => map() | off,
+    seed => integer(),
+    contacts => pos_integer(),
+    latency => atoll_sim_net:latency(),
+    %% Nodes that start each second, and how long they then have to settle.
+    starts_per_s => pos_integer(),
+    settle_ms => non_neg_integer(),
+    watch => {atoll_sim_world:watcher(), term()},
+    messages => boolean(),
+    %% Hears each second of virtual time, so that a person can be told.
+    progress => fun((Now :: integer()) -> _)
+}.
+
+-type error() :: atoll_strategy:error().
+
+-record(cluster, {
+    world :: atoll_sim_world:world(),
+    names :: [node(), ...],
+    contacts :: [node(), ...],
+    options :: options(),
+    %% For what is drawn by whoever drives the cluster.
+    rand :: rand:state(),
+    %% What a node is told when it starts.
+    told = #{} :: #{node() => [term()]}
+}).
+
+-opaque cluster() :: #cluster{}.
+
+-define(DEFAULTS, #{
+    strategy => hyparview,
+    options => #{},
+    detector => #{},
+    broadcast => #{},
+    discovery => #{},
+    seed => 1,
+    contacts => 5,
+    latency => {uniform, 1, 20},
+    starts_per_s => 1000,
+    settle_ms => 60000,
+    progress => fun(_) -> ok end
+}).
+%% How many nodes a clique has, without the gateway of the next.
+-define(CLIQUE, 8).
+
+%% @doc A cluster none of whose nodes has started.
+-spec new(options()) -> {ok, cluster()} | {error, error()}.
+new(Given) ->
+    case check(Given) of
+        {ok, Module, StrategyOptions, Options} -> {ok, make(Module, StrategyOptions, Options)};
+        {error, _} = Error -> Error
+    end.
+
+%% @doc The strategy's module and options, and all options with the defaults.
+-spec check(options()) ->
+    {ok, module(), atoll_strategy:options(), options()} | {error, error()}.
+check(Given) ->
+    #{strategy := Strategy, options := StrategyGiven} = Options = maps:merge(?DEFAULTS, Given),
+    case atoll_strategy:module(Strategy) of
+        {ok, Module} ->
+            case atoll_strategy:options(Module, StrategyGiven) of
+                {ok, StrategyOptions} -> {ok, Module, StrategyOptions, Options};
+                {error, _} = Error -> Error
+            end;
+        {error, _} = Error ->
+            Error
+    end.
+
+make(Module, StrategyOptions, #{nodes := Count, contacts := ContactCount, seed := Seed} = Options) ->
+    Names = names_of(Count),
+    Contacts = lists:sublist(Names, ContactCount),
+    Own = own_options(Module, Contacts, StrategyOptions),
+    Config = fun(Name, Incarnation, NodeSeed) ->
+        maps:merge(
+            maps:with([detector, broadcast, discovery], Options),
+            #{
+                self => Name,
+                incarnation => Incarnation,
+                seed => NodeSeed,
+                strategy => {Module, Own},
+                contacts => Contacts
+            }
+        )
+    end,
+    World = atoll_sim_world:new(
+        maps:merge(
+            maps:with([latency, watch, messages], Options),
+            #{protocol => atoll_overlay_core, config => Config, seed => Seed}
+        )
+    ),
+    {Told, Rand} = told(Module, Names, rand:seed_s(exsss, erlang:phash2({cluster, Seed}))),
+    #cluster{
+        world = World, names = Names, contacts = Contacts, options = Options, rand = Rand, told = Told
+    }.
+
+names_of(Count) ->
+    Width = length(integer_to_list(Count)),
+    [list_to_atom(lists:flatten(io_lib:format("n~*..0b", [Width, N]))) || N <- lists:seq(1, Count)].
+
+own_options(atoll_star, Contacts, #{servers := []} = Options) -> Options#{servers := Contacts};
+own_options(_Module, _Contacts, Options) -> Options.
+
+told(atoll_cliques, Names, Rand) ->
+    {cliques(Names), Rand};
+told(atoll_static, Names, Rand) ->
+    ring_with_chords(Names, Rand);
+told(_Module, _Names, Rand) ->
+    {#{}, Rand}.
+
+cliques(Names) ->
+    Parts = split(Names),
+    Next = tl(Parts) ++ [hd(Parts)],
+    Cliques = [
+        {Id, 1, lists:usort([hd(After) | Part])}
+     || {Id, Part, After} <- lists:zip3(lists:seq(1, length(Parts)), Parts, Next)
+    ],
+    maps:from_list([
+        {Name, [{cliques, [Clique || {_, _, Members} = Clique <- Cliques, lists:member(Name, Members)]}]}
+     || Name <- Names
+    ]).
+
+split(Names) when length(Names) =< ?CLIQUE -> [Names];
+split(Names) ->
+    {Part, Rest} = lists:split(?CLIQUE, Names),
+    [Part | split(Rest)].
+
+ring_with_chords(Names, Rand0) ->
+    Count = length(Names),
+    Table = list_to_tuple(Names),
+    lists:foldl(
+        fun(N, {Told, R0}) ->
+            {A, R1} = rand:uniform_s(Count, R0),
+            {B, R2} = rand:uniform_s(Count, R1),
+            Peers = lists:usort([element(I, Table) || I <- [N rem Count + 1, A, B], I =/= N]),
+            {Told#{element(N, Table) => [{join, Peer} || Peer <- Peers]}, R2}
+        end,
+        {#{}, Rand0},
+        lists:seq(1, Count)
+    ).
+
+%% @doc Starts all nodes and lets them settle.
+-spec grow(cluster()) -> cluster().
+grow(#cluster{names = Names, contacts = Contacts, options = Options, rand = Rand0} = Cluster0) ->
+    #{starts_per_s := PerSecond, settle_ms := SettleMs} = Options,
+    Spread = max(1, length(Names) * 1000 div PerSecond),
+    {World, Rand} = lists:foldl(
+        fun(Name, {W, R0}) ->
+            {Ms, R} = rand:uniform_s(Spread, R0),
+            {atoll_sim_world:at(Ms, fun(At) -> start(Name, fresh, Cluster0, At) end, W), R}
+        end,
+        {
+            lists:foldl(fun(Name, W) -> start(Name, fresh, Cluster0, W) end, Cluster0#cluster.world, Contacts),
+            Rand0
+        },
+        Names -- Contacts
+    ),
+    run(Spread + SettleMs, Cluster0#cluster{world = World, rand = Rand}).
+
+%% @doc Starts a dead node, with nothing in its memory or with the nodes that it
+%% knew.
+-spec start(node(), {remembered, [node()]} | fresh, cluster()) -> cluster().
+start(Name, Memory, #cluster{world = World} = Cluster) ->
+    Cluster#cluster{world = start(Name, Memory, Cluster, World)}.
+
+start(Name, Memory, #cluster{told = Told}, World) ->
+    Change =
+        case Memory of
+            fresh -> fun(Config) -> Config end;
+            {remembered, Nodes} -> fun(Config) -> Config#{remembered => Nodes} end
+        end,
+    lists:foldl(
+        fun(Term, W) -> atoll_sim_world:cast(Name, {tell, Term}, W) end,
+        atoll_sim_world:start(Name, Change, World),
+        maps:get(Name, Told, [])
+    ).
+
+%% @doc Runs Fun in a process with a heap for a large world, and gives what it
+%% returns; the process's memory is gone with it.
+-spec isolated(fun(() -> Result)) -> Result.
+isolated(Fun) ->
+    Caller = self(),
+    {Pid, Ref} = spawn_opt(
+        fun() ->
+            Worker = self(),
+            %% A caller that is gone needs no result.
+            _ = spawn(fun() -> guard(Caller, Worker) end),
+            exit(
+                try
+                    {isolated, Fun()}
+                catch
+                    Class:Reason:Stack -> {raised, Class, Reason, Stack}
+                end
+            )
+        end,
+        [monitor, {min_heap_size, 4000000}, {fullsweep_after, 50}]
+    ),
+    receive
+        {'DOWN', Ref, process, Pid, {isolated, Result}} -> Result;
+        {'DOWN', Ref, process, Pid, {raised, Class, Reason, Stack}} -> erlang:raise(Class, Reason, Stack);
+        {'DOWN', Ref, process, Pid, Reason} -> exit(Reason)
+    end.
+
+guard(Caller, Worker) ->
+    CallerRef = erlang:monitor(process, Caller),
+    WorkerRef = erlang:monitor(process, Worker),
+    receive
+        {'DOWN', CallerRef, _, _, _} -> exit(Worker, kill);
+        {'DOWN', WorkerRef, _, _, _} -> ok
+    end.
+
+%% @doc Lets it run until then.
+-spec run(Until :: integer(), cluster()) -> cluster().
+run(Until, #cluster{world = World, options = #{progress := Progress}} = Cluster) ->
+    Now = atoll_sim_world:now(World),
+    Next = min(Until, (Now div 1000 + 1) * 1000),
+    Later = Cluster#cluster{world = atoll_sim_world:run(Next, World)},
+    _ = Progress(Next),
+    case Next < Until of
+        true -> run(Until, Later);
+        false -> Later
+    end.
+
+%% @doc Lets it run for so long.
+-spec wait(Ms :: non_neg_integer(), cluster()) -> cluster().
+wait(Ms, Cluster) ->
+    run(now(Cluster) + Ms, Cluster).
+
+%% @doc At that time, this is done to the world.
+-spec at(Ms :: integer(), fun((atoll_sim_world:world()) -> atoll_sim_world:world()), cluster()) -> cluster().
+at(Ms, Deed, Cluster) ->
+    update(fun(World) -> atoll_sim_world:at(Ms, Deed, World) end, Cluster).
+
+%% @doc The world as it is.
+-spec world(cluster()) -> atoll_sim_world:world().
+world(#cluster{world = World}) -> World.
+
+%% @doc Its virtual time.
+-spec now(cluster()) -> integer().
+now(#cluster{world = World}) -> atoll_sim_world:now(World).
+
+%% @doc The world's counters.
+-spec counters(cluster()) -> #{atom() => non_neg_integer()}.
+counters(#cluster{world = World}) -> atoll_sim_world:counters(World).
+
+%% @doc The cluster after something was done to its world.
+-spec update(fun((atoll_sim_world:world()) -> atoll_sim_world:world()), cluster()) -> cluster().
+update(Fun, #cluster{world = World} = Cluster) -> Cluster#cluster{world = Fun(World)}.
+
+%% @doc All nodes, dead ones too.
+-spec names(cluster()) -> [node(), ...].
+names(#cluster{names = Names}) -> Names.
+
+%% @doc The nodes that others join by.
+-spec contacts(cluster()) -> [node(), ...].
+contacts(#cluster{contacts = Contacts}) -> Contacts.
+
+%% @doc What it was made of, with the defaults.
+-spec options(cluster()) -> options().
+options(#cluster{options = Options}) -> Options.
+
+%% @doc The live nodes with their neighbours, in the order of their names.
+-spec neighbours(cluster()) -> [{node(), [node()]}].
+neighbours(#cluster{world = World}) ->
+    [
+        {Name, atoll_overlay_core:neighbours(atoll_sim_world:state(Name, World))}
+     || Name <- atoll_sim_world:alive(World)
+    ].
+
+%% @doc The overlay of a live node.
+-spec overlay(node(), cluster()) -> atoll_overlay_core:state().
+overlay(Name, #cluster{world = World}) ->
+    atoll_sim_world:state(Name, World).
+
+%% @doc So many of these nodes, drawn at random.
+-spec random(non_neg_integer(), [node()], cluster()) -> {[node()], cluster()}.
+random(Count, Nodes, #cluster{rand = Rand0} = Cluster) ->
+    {Keyed, Rand} = lists:mapfoldl(
+        fun(Node, R0) ->
+            {X, R} = rand:uniform_s(R0),
+            {{X, Node}, R}
+        end,
+        Rand0,
+        Nodes
+    ),
+    {lists:sort([Node || {_, Node} <- lists:sublist(lists:sort(Keyed), Count)]), Cluster#cluster{rand = Rand}}.
+
+%% @doc One sentence for an error.
+-spec format_error(error()) -> unicode:chardata().
+format_error(Error) ->
+    atoll_strategy:format_error(Error).

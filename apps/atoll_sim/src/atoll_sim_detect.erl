@@ -1,0 +1,202 @@
+%% @doc The experiment `detect': how soon the nodes hear of one that fell silent
+%% with its sockets open, and whether anybody is buried who lives.
+%%
+%% While messages are lost and nodes pause, one node after another falls silent for
+%% ever. Each other node that is up then counts with the time until it heard the
+%% verdict. A minute later the silent node is started again, as a new life. A
+%% verdict on a node that is not silent is a false death. Of pauses: at any moment
+%% so large a share of the nodes is in one, and none twice in a row.
+-module(atoll_sim_detect).
+
+-export([run/1]).
+
+-export_type([options/0, result/0]).
+
+-type options() :: #{
+    nodes := pos_integer(),
+    %% The share of messages that is lost.
+    loss := float(),
+    %% How long a pause is, 0 for none, and what share of the nodes is in one.
+    pause := non_neg_integer(),
+    paused := float(),
+    %% Virtual time, after the cluster has settled.
+    minutes := pos_integer(),
+    atom() => term()
+}.
+
+-type result() :: #{
+    strategy := atom(),
+    nodes := pos_integer(),
+    seed := integer(),
+    %% Nodes that fell silent, and how many of these somebody never heard of.
+    silent := non_neg_integer(),
+    missed := non_neg_integer(),
+    detect_ms_p50 := number() | none,
+    detect_ms_p99 := number() | none,
+    %% The first verdict on each.
+    first_ms_p99 := number() | none,
+    false_deaths := non_neg_integer(),
+    false_deaths_per_hour := float(),
+    messages_per_node_per_s := float(),
+    virtual_ms := non_neg_integer(),
+    wall_ms := non_neg_integer(),
+    events_per_s := non_neg_integer()
+}.
+
+%% Between two nodes that fall silent, and how long each has to be heard of.
+-define(SILENT_EVERY_MS, 20000).
+-define(HEARD_MS, 60000).
+%% How often somebody is paused.
+-define(PAUSE_STEP_MS, 100).
+
+%% What the watcher keeps.
+-record(seen, {
+    %% Who is silent now.
+    silent = #{} :: #{node() => []},
+    %% Of each life that ended in silence: since when, and who heard how much later.
+    heard = #{} :: #{{node(), Life :: pos_integer()} => {integer(), #{node() => integer()}}},
+    %% Lives that were declared dead and were not.
+    false = #{} :: #{{node(), pos_integer()} => []}
+}).
+
+-record(play, {
+    cluster :: atoll_sim_cluster:cluster(),
+    %% Who was paused when, newest first.
+    rested = [] :: [{integer(), node()}],
+    %% Pauses that are due but would not fill a node yet.
+    owed = 0.0 :: float()
+}).
+
+%% @doc Runs the experiment.
+-spec run(options()) -> {ok, result()} | {error, atoll_sim_cluster:error()}.
+run(#{loss := Loss} = Options) ->
+    Started = erlang:monotonic_time(millisecond),
+    Own = [loss, pause, paused, minutes],
+    Cluster = (maps:without(Own, Options))#{watch => {fun see/4, #seen{}}},
+    case atoll_sim_cluster:new(Cluster) of
+        {ok, New} ->
+            Grown = atoll_sim_cluster:grow(New),
+            Lossy = atoll_sim_cluster:update(fun(W) -> atoll_sim_world:set({loss, Loss}, W) end, Grown),
+            {ok, play(Started, Options, Lossy)};
+        {error, _} = Error ->
+            Error
+    end.
+
+play(Started, #{minutes := Minutes} = Options, Cluster0) ->
+    World0 = atoll_sim_cluster:world(Cluster0),
+    #{sent := Sent0} = atoll_sim_world:counters(World0),
+    Begin = atoll_sim_world:now(World0),
+    End = Begin + Minutes * 60000,
+    #play{cluster = Cluster} = steps(Begin, Begin, End, Options, #play{cluster = Cluster0}),
+    World = atoll_sim_cluster:world(Cluster),
+    #{sent := Sent, events := Events} = atoll_sim_world:counters(World),
+    Wall = erlang:monotonic_time(millisecond) - Started,
+    #{strategy := Strategy, nodes := Nodes, seed := Seed} = atoll_sim_cluster:options(Cluster),
+    #seen{heard = Heard, false = False} = atoll_sim_world:watched(World),
+    Times = [maps:values(Of) || {_, Of} <- maps:values(Heard)],
+    Flat = lists:append(Times),
+    First = [lists:min(Of) || [_ | _] = Of <- Times],
+    #{
+        strategy => Strategy,
+        nodes => Nodes,
+        seed => Seed,
+        silent => map_size(Heard),
+        missed => missed(Times, Nodes),
+        detect_ms_p50 => atoll_sim_stats:percentile(Flat, 50),
+        detect_ms_p99 => atoll_sim_stats:percentile(Flat, 99),
+        first_ms_p99 => atoll_sim_stats:percentile(First, 99),
+        false_deaths => map_size(False),
+        false_deaths_per_hour => map_size(False) * 60 / Minutes,
+        messages_per_node_per_s => (Sent - Sent0) * 1000 / (End - Begin) / Nodes,
+        virtual_ms => atoll_sim_world:now(World),
+        wall_ms => Wall,
+        events_per_s => Events * 1000 div max(1, Wall)
+    }.
+
+%% The dead who are started again are the only ones that are not there to hear.
+missed(Times, Nodes) ->
+    Absent = ?HEARD_MS div ?SILENT_EVERY_MS + 1,
+    length([Of || Of <- Times, length(Of) < Nodes - Absent]).
+
+steps(Now, _Begin, End, _Options, Play) when Now >= End ->
+    Play;
+steps(Now, Begin, End, Options, Play0) ->
+    Play1 = rest(Options, Play0),
+    IsTime = (Now - Begin) rem ?SILENT_EVERY_MS =:= 0 andalso Now + ?HEARD_MS =< End,
+    #play{cluster = Cluster} =
+        Play2 =
+        case IsTime of
+            true -> silence(Play1);
+            false -> Play1
+        end,
+    Next = Now + ?PAUSE_STEP_MS,
+    steps(Next, Begin, End, Options, Play2#play{cluster = atoll_sim_cluster:run(Next, Cluster)}).
+
+%% Somebody falls silent, and comes back as a new life when all have heard.
+silence(#play{cluster = Cluster0} = Play) ->
+    World = atoll_sim_cluster:world(Cluster0),
+    Mortal = awake(World) -- atoll_sim_cluster:contacts(Cluster0),
+    {[Node], Cluster} = atoll_sim_cluster:random(1, Mortal, Cluster0),
+    Play#play{
+        cluster = atoll_sim_cluster:update(
+            fun(W0) ->
+                Life = atoll_overlay_core:incarnation(atoll_sim_world:state(Node, W0)),
+                W = atoll_sim_world:note(Node, {silent, Life}, atoll_sim_world:pause(Node, W0)),
+                atoll_sim_world:at(
+                    atoll_sim_world:now(W) + ?HEARD_MS,
+                    fun(Then) ->
+                        Dead = atoll_sim_world:kill(Node, atoll_sim_world:note(Node, over, Then)),
+                        atoll_sim_world:start(Node, Dead)
+                    end,
+                    W
+                )
+            end,
+            Cluster
+        )
+    }.
+
+awake(World) ->
+    [Node || {Node, alive} <- atoll_sim_world:nodes(World)].
+
+%% A few nodes pause for a while.
+rest(#{pause := 0}, Play) ->
+    Play;
+rest(#{pause := Ms, paused := Share, nodes := Nodes}, #play{rested = Rested0, owed = Owed0} = Play) ->
+    #play{cluster = Cluster0} = Play,
+    World = atoll_sim_cluster:world(Cluster0),
+    Now = atoll_sim_world:now(World),
+    Rested = lists:takewhile(fun({At, _}) -> At > Now - 2 * Ms end, Rested0),
+    Owed = Owed0 + Nodes * Share * ?PAUSE_STEP_MS / Ms,
+    Ready = awake(World) -- [Node || {_, Node} <- Rested],
+    {Chosen, Cluster} = atoll_sim_cluster:random(trunc(Owed), Ready, Cluster0),
+    Paused = atoll_sim_cluster:update(
+        fun(W0) ->
+            W = lists:foldl(fun atoll_sim_world:pause/2, W0, Chosen),
+            atoll_sim_world:at(Now + Ms, fun(Then) -> lists:foldl(fun go_on/2, Then, Chosen) end, W)
+        end,
+        Cluster
+    ),
+    Play#play{cluster = Paused, rested = [{Now, Node} || Node <- Chosen] ++ Rested, owed = Owed - trunc(Owed)}.
+
+%% One that fell silent meanwhile stays so.
+go_on(Node, World) ->
+    #seen{silent = Silent} = atoll_sim_world:watched(World),
+    case Silent of
+        #{Node := _} -> World;
+        #{} -> atoll_sim_world:resume(Node, World)
+    end.
+
+see(Now, Node, {note, {silent, Life}}, #seen{silent = Silent, heard = Heard} = Seen) ->
+    Seen#seen{silent = Silent#{Node => []}, heard = Heard#{{Node, Life} => {Now, #{}}}};
+see(_Now, Node, {note, over}, #seen{silent = Silent} = Seen) ->
+    Seen#seen{silent = maps:remove(Node, Silent)};
+see(Now, Node, {notice, {dead, Of, Life}}, #seen{heard = Heard, false = False} = Seen) ->
+    case Heard of
+        #{{Of, Life} := {Since, Times}} ->
+            %% Once from each: it hears once of each life.
+            Seen#seen{heard = Heard#{{Of, Life} := {Since, Times#{Node => Now - Since}}}};
+        #{} ->
+            Seen#seen{false = False#{{Of, Life} => []}}
+    end;
+see(_Now, _Node, _Sight, Seen) ->
+    Seen.

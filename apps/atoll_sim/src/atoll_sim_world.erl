@@ -1,0 +1,559 @@
+%% @doc A world in virtual time: nodes that run a pure protocol, the links between
+%% them, and a network. It plays for the protocol what {@link atoll_interpreter}
+%% and the link room are on a real node; the protocol is the very same module.
+%%
+%% One seed, one history: nothing here reads a clock, and no result hangs on the
+%% order in which a map is walked. A world is a value, so one that has run for a
+%% while can be used several times, each with another future.
+%%
+%% How links are played:
+%% <ul>
+%% <li>A wanted link is tried at once, and takes three times the latency. A dead
+%%   peer refuses; one that is paused or cut off lets the attempt run into its
+%%   time limit. After a failed attempt the protocol hears
+%%   `{cast, {unreachable, Peer}}', and the next one comes after a growing
+%%   pause, as long as the peer is wanted.</li>
+%% <li>A link that neither end wants is closed after a second.</li>
+%% <li>When a node is killed its sockets close, and its peers hear `down' after
+%%   the latency. A partition or a cut closes nothing: messages are lost and the
+%%   links stay up.</li>
+%% <li>Messages over one link arrive in order unless the network reorders them;
+%%   those on their way over a link that is gone are gone.</li>
+%% </ul>
+%% A paused node gets its messages and timers when it goes on, in the order in
+%% which they came, up to a bound; a slow one takes a while for each event.
+-module(atoll_sim_world).
+
+-compile({no_auto_import, [nodes/1]}).
+
+-export([new/1, start/2, start/3, kill/2, pause/2, resume/2, slow/3, set/2]).
+-export([cast/3, call/3, run/2, at/3]).
+-export([now/1, nodes/1, alive/1, status/2, state/2, incarnation/2, links/2, counters/1, delay/3]).
+-export([watched/1, watch/2, note/3]).
+
+-export_type([world/0, options/0, status/0, sight/0, watcher/0]).
+
+-type options() :: #{
+    protocol := module(),
+    %% What a node's protocol is started with.
+    config := fun((node(), Incarnation :: pos_integer(), Seed :: integer()) -> term()),
+    seed := integer(),
+    latency => atoll_sim_net:latency(),
+    %% Sees what happens, and keeps what it wants of it.
+    watch => {watcher(), term()},
+    %% Whether it sees each message too.
+    messages => boolean()
+}.
+
+-type watcher() :: fun((Now :: integer(), node() | world, sight(), Kept) -> Kept).
+
+-type sight() ::
+    {started, Incarnation :: pos_integer()}
+    | killed
+    | paused
+    | resumed
+    | {slow, Ms :: non_neg_integer()}
+    | {link_up, node()}
+    | {link_down, node()}
+    | {notice, term()}
+    | {deed, term()}
+    | {reply, Id :: pos_integer(), term()}
+    | {sent, node(), term()}
+    | {lost, node(), term()}
+    | {got, node(), term()}
+    %% Said by whoever drives the world.
+    | {note, term()}.
+
+-type status() :: alive | paused | dead.
+
+-record(node, {
+    name :: node(),
+    status = alive :: status(),
+    incarnation :: pos_integer(),
+    state :: term(),
+    %% Peer => the link's number, and when the last message over it arrives.
+    links = #{} :: #{node() => {pos_integer(), integer()}},
+    %% Peer => the number of the want, so that a try for an earlier one is known.
+    wants = #{} :: #{node() => pos_integer()},
+    timers = #{} :: #{Key :: term() => pos_integer()},
+    %% What came while it was paused, newest first.
+    held = [] :: [happening()],
+    held_count = 0 :: non_neg_integer(),
+    %% What an event costs it, and until when it is busy with those it has.
+    slow = 0 :: non_neg_integer(),
+    busy_until = 0 :: integer()
+}).
+
+-type happening() ::
+    {message, To :: node(), From :: node(), Link :: pos_integer(), term()}
+    | {timer, node(), Number :: pos_integer(), Key :: term()}
+    | {connect, node(), Peer :: node(), Want :: pos_integer(), Pause :: non_neg_integer()}
+    | {timed_out, node(), Peer :: node(), Want :: pos_integer(), Pause :: non_neg_integer()}
+    | {idle, node(), Peer :: node(), Link :: pos_integer()}
+    | {down, node(), Peer :: node(), Link :: pos_integer(), Reason :: term()}
+    | {cast, node(), term()}
+    | {call, node(), Id :: pos_integer(), term()}
+    %% A slow node has come to it.
+    | {done, happening()}
+    %% Not at a node: whoever drives the world does something to it.
+    | {deed, fun((world()) -> world())}.
+
+-record(world, {
+    now = 0 :: integer(),
+    queue = atoll_sim_queue:new() :: atoll_sim_queue:queue(happening()),
+    nodes = #{} :: #{node() => #node{}},
+    net :: atoll_sim_net:net(),
+    protocol :: module(),
+    config :: fun((node(), pos_integer(), integer()) -> term()),
+    seed :: integer(),
+    watcher :: watcher(),
+    kept :: term(),
+    messages :: boolean(),
+    %% Numbers links, wants, timers and calls.
+    number = 0 :: non_neg_integer(),
+    events = 0 :: non_neg_integer(),
+    sent = 0 :: non_neg_integer(),
+    lost = 0 :: non_neg_integer(),
+    unconnected = 0 :: non_neg_integer(),
+    overflown = 0 :: non_neg_integer()
+}).
+
+-opaque world() :: #world{}.
+
+%% What the link room and the kernel do, on a real node.
+-define(RETRY_MIN_MS, 100).
+-define(RETRY_MAX_MS, 2000).
+-define(SETUP_MS, 7000).
+-define(LINGER_MS, 1000).
+%% What a paused or a slow node can owe at most.
+-define(MAX_HELD, 20000).
+
+%% @doc A world without nodes.
+-spec new(options()) -> world().
+new(#{protocol := Protocol, config := Config, seed := Seed} = Options) ->
+    {Watcher, Kept} = maps:get(watch, Options, {fun(_, _, _, K) -> K end, none}),
+    #world{
+        net = atoll_sim_net:new(maps:get(latency, Options, {uniform, 1, 20}), erlang:phash2({net, Seed})),
+        protocol = Protocol,
+        config = Config,
+        seed = Seed,
+        watcher = Watcher,
+        kept = Kept,
+        messages = maps:get(messages, Options, false)
+    }.
+
+%% @doc Starts a node, for the first time or anew; it remembers nothing.
+-spec start(node(), world()) -> world().
+start(Name, World) ->
+    start(Name, fun(Config) -> Config end, World).
+
+%% @doc The same, its configuration changed: that is how it may remember.
+-spec start(node(), fun((term()) -> term()), world()) -> world().
+start(Name, Change, #world{now = Now, protocol = Protocol, config = Config, nodes = Nodes} = World) ->
+    false = lists:member(status(Name, World), [alive, paused]),
+    %% As on a real node, where it is made of the clock at the start.
+    Incarnation = Now + 1,
+    Seed = erlang:phash2({World#world.seed, Name, Incarnation}),
+    {State, Effects} = Protocol:init(Change(Config(Name, Incarnation, Seed)), Now),
+    Node = #node{name = Name, incarnation = Incarnation, state = State},
+    Started = see(Name, {started, Incarnation}, World#world{nodes = Nodes#{Name => Node}}),
+    perform(Effects, Node, Started).
+
+%% @doc The node is gone from one moment to the next; its sockets close.
+-spec kill(node(), world()) -> world().
+kill(Name, #world{nodes = Nodes} = World0) ->
+    #{Name := #node{links = Links} = Node} = Nodes,
+    Dead = Node#node{
+        status = dead, links = #{}, wants = #{}, timers = #{}, held = [], held_count = 0, state = none
+    },
+    World = see(Name, killed, World0#world{nodes = Nodes#{Name := Dead}}),
+    lists:foldl(
+        fun({Peer, {Link, _}}, W) -> tell_down(Name, Peer, Link, connection_closed, W) end,
+        World,
+        lists:sort(maps:to_list(Links))
+    ).
+
+%% @doc The node does nothing from now on; its sockets stay open.
+-spec pause(node(), world()) -> world().
+pause(Name, #world{nodes = Nodes} = World) ->
+    case Nodes of
+        #{Name := #node{status = alive} = Node} ->
+            see(Name, paused, World#world{nodes = Nodes#{Name := Node#node{status = paused}}});
+        #{} ->
+            World
+    end.
+
+%% @doc It goes on, with what has come for it meanwhile.
+-spec resume(node(), world()) -> world().
+resume(Name, #world{nodes = Nodes, now = Now, queue = Queue0} = World) ->
+    case Nodes of
+        #{Name := #node{status = paused, held = Held} = Node} ->
+            Queue = lists:foldl(
+                fun(Happening, Q) -> atoll_sim_queue:put(Now, Happening, Q) end, Queue0, lists:reverse(Held)
+            ),
+            Awake = Node#node{status = alive, held = [], held_count = 0},
+            see(Name, resumed, World#world{nodes = Nodes#{Name := Awake}, queue = Queue});
+        #{} ->
+            World
+    end.
+
+%% @doc From now on each event costs the node so many milliseconds.
+-spec slow(node(), Ms :: non_neg_integer(), world()) -> world().
+slow(Name, Ms, #world{nodes = Nodes} = World) ->
+    #{Name := Node} = Nodes,
+    see(Name, {slow, Ms}, World#world{nodes = Nodes#{Name := Node#node{slow = Ms}}}).
+
+%% @doc Changes the network.
+-spec set(atoll_sim_net:setting(), world()) -> world().
+set(Setting, #world{net = Net} = World) ->
+    World#world{net = atoll_sim_net:set(Setting, Net)}.
+
+%% @doc Something local happens on a node; nothing if it is dead.
+-spec cast(node(), term(), world()) -> world().
+cast(Name, Notice, World) ->
+    happen({cast, Name, Notice}, World).
+
+%% @doc A local process asks; the answer is seen as `{reply, Id, Answer}'.
+-spec call(node(), term(), world()) -> {Id :: pos_integer(), world()}.
+call(Name, Request, #world{number = Number} = World) ->
+    Id = Number + 1,
+    {Id, happen({call, Name, Id, Request}, World#world{number = Id})}.
+
+%% @doc At that time, do this to the world.
+-spec at(integer(), fun((world()) -> world()), world()) -> world().
+at(Ms, Deed, #world{queue = Queue, now = Now} = World) ->
+    World#world{queue = atoll_sim_queue:put(max(Now, Ms), {deed, Deed}, Queue)}.
+
+%% @doc Lets everything happen that happens until then, that millisecond included.
+-spec run(Until :: integer(), world()) -> world().
+run(Until, #world{queue = Queue} = World) ->
+    case atoll_sim_queue:take(Until, Queue) of
+        {Ms, Happenings, Rest} -> run(Until, happen_all(Happenings, World#world{now = Ms, queue = Rest}));
+        none -> World#world{now = max(Until, World#world.now)}
+    end.
+
+happen_all([Happening | Happenings], World) ->
+    happen_all(Happenings, happen(Happening, World));
+happen_all([], World) ->
+    World.
+
+%% What can be seen
+
+%% @doc The time, in milliseconds.
+-spec now(world()) -> integer().
+now(#world{now = Now}) -> Now.
+
+%% @doc All nodes that were ever started, in the order of their names.
+-spec nodes(world()) -> [{node(), status()}].
+nodes(#world{nodes = Nodes}) ->
+    lists:sort([{Name, Status} || {Name, #node{status = Status}} <- maps:to_list(Nodes)]).
+
+%% @doc Those that are alive, paused ones among them.
+-spec alive(world()) -> [node()].
+alive(World) ->
+    [Name || {Name, Status} <- nodes(World), Status =/= dead].
+
+%% @doc A node that was never started is dead.
+-spec status(node(), world()) -> status().
+status(Name, #world{nodes = Nodes}) ->
+    case Nodes of
+        #{Name := #node{status = Status}} -> Status;
+        #{} -> dead
+    end.
+
+%% @doc The state of a live node's protocol.
+-spec state(node(), world()) -> term().
+state(Name, #world{nodes = Nodes}) ->
+    #{Name := #node{state = State}} = Nodes,
+    State.
+
+%% @doc Of the present or the last start.
+-spec incarnation(node(), world()) -> pos_integer().
+incarnation(Name, #world{nodes = Nodes}) ->
+    #{Name := #node{incarnation = Incarnation}} = Nodes,
+    Incarnation.
+
+%% @doc The peers with which a node holds a link.
+-spec links(node(), world()) -> [node()].
+links(Name, #world{nodes = Nodes}) ->
+    #{Name := #node{links = Links}} = Nodes,
+    lists:sort(maps:keys(Links)).
+
+%% @doc What happened so far, in numbers.
+-spec counters(world()) -> #{atom() => non_neg_integer()}.
+counters(#world{} = World) ->
+    #{
+        events => World#world.events,
+        sent => World#world.sent,
+        %% By the network; without a link; by a paused or slow node that had too much.
+        lost => World#world.lost,
+        unconnected => World#world.unconnected,
+        overflown => World#world.overflown,
+        queued => atoll_sim_queue:size(World#world.queue)
+    }.
+
+%% @doc How long a message from one node to another might take now; the world
+%% takes no notice.
+-spec delay(node(), node(), world()) -> non_neg_integer().
+delay(From, To, #world{net = Net}) ->
+    {Ms, _} = atoll_sim_net:delay(From, To, Net),
+    Ms.
+
+%% @doc What the watcher has kept.
+-spec watched(world()) -> term().
+watched(#world{kept = Kept}) -> Kept.
+
+%% @doc From now on somebody else watches.
+-spec watch({watcher(), term()}, world()) -> world().
+watch({Watcher, Kept}, World) ->
+    World#world{watcher = Watcher, kept = Kept}.
+
+%% @doc Lets the watcher see a remark of whoever drives the world.
+-spec note(node() | world, term(), world()) -> world().
+note(Where, Remark, World) ->
+    see(Where, {note, Remark}, World).
+
+see(Where, Sight, #world{watcher = Watcher, kept = Kept, now = Now} = World) ->
+    World#world{kept = Watcher(Now, Where, Sight, Kept)}.
+
+%% One thing happens
+
+happen({deed, Deed}, World) ->
+    Deed(World);
+happen({done, Happening}, #world{nodes = Nodes} = World) ->
+    case Nodes of
+        #{element(2, Happening) := #node{status = alive} = Node} -> happen(Happening, Node, World);
+        #{element(2, Happening) := #node{status = paused} = Node} -> hold(Happening, Node, World);
+        #{} -> World
+    end;
+happen(Happening, #world{nodes = Nodes} = World) ->
+    Name = element(2, Happening),
+    case Nodes of
+        #{Name := #node{status = alive, slow = 0} = Node} -> happen(Happening, Node, World);
+        #{Name := #node{status = alive} = Node} -> take_time(Happening, Node, World);
+        #{Name := #node{status = paused} = Node} -> hold(Happening, Node, World);
+        #{} -> World
+    end.
+
+hold(_Happening, #node{held_count = ?MAX_HELD}, #world{overflown = N} = World) ->
+    World#world{overflown = N + 1};
+hold(Happening, #node{name = Name, held = Held, held_count = Count} = Node, World) ->
+    Holding = Node#node{held = [Happening | Held], held_count = Count + 1},
+    World#world{nodes = (World#world.nodes)#{Name := Holding}}.
+
+take_time(Happening, #node{name = Name, slow = Ms, busy_until = Busy} = Node, #world{now = Now} = World) ->
+    Done = max(Now, Busy) + Ms,
+    case Done - Now > ?MAX_HELD * Ms of
+        true ->
+            World#world{overflown = World#world.overflown + 1};
+        false ->
+            World#world{
+                nodes = (World#world.nodes)#{Name := Node#node{busy_until = Done}},
+                queue = atoll_sim_queue:put(Done, {done, Happening}, World#world.queue)
+            }
+    end.
+
+happen({message, _To, From, Link, Message}, #node{links = Links} = Node, World) ->
+    case Links of
+        #{From := {Link, _}} -> event({message, From, Message}, Node, see_message(got, Node, From, Message, World));
+        #{} -> World
+    end;
+happen({timer, _Name, Number, Key}, #node{timers = Timers} = Node, World) ->
+    case Timers of
+        #{Key := Number} -> event({timeout, Key}, Node#node{timers = maps:remove(Key, Timers)}, World);
+        #{} -> World
+    end;
+happen({connect, _Name, Peer, Want, Pause}, #node{wants = Wants, links = Links} = Node, World) ->
+    case {Wants, Links} of
+        {_, #{Peer := _}} -> World;
+        {#{Peer := Want}, _} -> connect(Peer, Want, Pause, Node, World);
+        {#{}, _} -> World
+    end;
+happen({timed_out, _Name, Peer, Want, Pause}, #node{wants = Wants, links = Links} = Node, World) ->
+    case {Wants, Links} of
+        {_, #{Peer := _}} -> World;
+        {#{Peer := Want}, _} -> unreachable(Peer, Want, Pause, Node, World);
+        {#{}, _} -> World
+    end;
+happen({idle, _Name, Peer, Link}, #node{name = Name, wants = Wants, links = Links} = Node, World) ->
+    case {Wants, Links} of
+        {#{Peer := _}, _} -> World;
+        {_, #{Peer := {Link, _}}} -> close_idle(Name, Peer, Link, Node, World);
+        {_, #{}} -> World
+    end;
+happen({down, _Name, Peer, Link, Reason}, #node{links = Links} = Node, World) ->
+    case Links of
+        #{Peer := {Link, _}} -> break(Peer, Reason, Node, World);
+        #{} -> World
+    end;
+happen({cast, _Name, Notice}, Node, World) ->
+    event({cast, Notice}, Node, World);
+happen({call, _Name, Id, Request}, Node, World) ->
+    event({call, {self(), Id}, Request}, Node, World).
+
+event(Event, #node{state = State0} = Node, #world{protocol = Protocol, now = Now, events = N} = World) ->
+    {State, Effects} = Protocol:handle(Event, Now, State0),
+    perform(Effects, Node#node{state = State}, World#world{events = N + 1}).
+
+%% The node is in hand while its effects are performed, and put back at the end.
+perform([], #node{name = Name} = Node, #world{nodes = Nodes} = World) ->
+    World#world{nodes = Nodes#{Name := Node}};
+perform([{send, Peer, Message} | Effects], Node, World0) ->
+    {Sent, World} = send(Peer, Message, Node, World0),
+    perform(Effects, Sent, World);
+perform([{timer, Key, Ms} | Effects], #node{name = Name, timers = Timers} = Node, World) ->
+    #world{number = N, now = Now, queue = Queue} = World,
+    Number = N + 1,
+    Set = World#world{
+        number = Number, queue = atoll_sim_queue:put(Now + Ms, {timer, Name, Number, Key}, Queue)
+    },
+    perform(Effects, Node#node{timers = Timers#{Key => Number}}, Set);
+perform([{cancel, Key} | Effects], #node{timers = Timers} = Node, World) ->
+    perform(Effects, Node#node{timers = maps:remove(Key, Timers)}, World);
+perform([{want, Peer} | Effects], #node{name = Name, wants = Wants, links = Links} = Node, World0) ->
+    #world{number = N} = World0,
+    case Peer =:= Name orelse is_map_key(Peer, Wants) of
+        true ->
+            perform(Effects, Node, World0);
+        false when is_map_key(Peer, Links) ->
+            perform(Effects, Node#node{wants = Wants#{Peer => N + 1}}, World0#world{number = N + 1});
+        false ->
+            Wanting = Node#node{wants = Wants#{Peer => N + 1}},
+            World = attempt(Peer, N + 1, 0, 0, Wanting, World0#world{number = N + 1}),
+            perform(Effects, Wanting, World)
+    end;
+perform([{unwant, Peer} | Effects], #node{wants = Wants} = Node0, World) ->
+    Node = Node0#node{wants = maps:remove(Peer, Wants)},
+    perform(Effects, Node, idle_later(Peer, Node, World));
+perform([{act, {disconnect, Peer}} | Effects], #node{name = Name, links = Links} = Node, World0) ->
+    case Links of
+        #{Peer := {Link, _}} ->
+            %% It hears of it as of any other loss of the link.
+            Queue = atoll_sim_queue:put(
+                World0#world.now, {down, Name, Peer, Link, disconnected}, World0#world.queue
+            ),
+            World = tell_down(Name, Peer, Link, connection_closed, World0#world{queue = Queue}),
+            perform(Effects, Node, World);
+        #{} ->
+            perform(Effects, Node, World0)
+    end;
+perform([{notify, Notice} | Effects], #node{name = Name} = Node, World) ->
+    perform(Effects, Node, see(Name, {notice, Notice}, World));
+perform([{reply, {_, Id}, Answer} | Effects], #node{name = Name} = Node, World) ->
+    perform(Effects, Node, see(Name, {reply, Id, Answer}, World));
+perform([{act, Deed} | Effects], #node{name = Name} = Node, World) ->
+    perform(Effects, Node, see(Name, {deed, Deed}, World)).
+
+%% Messages
+
+send(Peer, Message, #node{name = Name, links = Links} = Node, #world{net = Net0} = World0) ->
+    case Links of
+        #{Peer := {Link, Last}} ->
+            {Fate, Net} = atoll_sim_net:deliver(Name, Peer, Net0),
+            Happening = {message, Peer, Name, Link, Message},
+            Sent = World0#world{net = Net, sent = World0#world.sent + 1},
+            World = see_message(sent, Node, Peer, Message, Sent),
+            carry(Fate, Happening, Last, Node, World);
+        #{} ->
+            {Node, World0#world{unconnected = World0#world.unconnected + 1}}
+    end.
+
+carry({in_order, Ms}, Happening, Last, #node{links = Links} = Node, #world{now = Now, queue = Queue} = World) ->
+    Arrival = max(Now + Ms, Last),
+    {message, Peer, _, Link, _} = Happening,
+    {
+        Node#node{links = Links#{Peer := {Link, Arrival}}},
+        World#world{queue = atoll_sim_queue:put(Arrival, Happening, Queue)}
+    };
+carry({out_of_order, Ms}, Happening, _Last, Node, #world{now = Now, queue = Queue} = World) ->
+    {Node, World#world{queue = atoll_sim_queue:put(Now + Ms, Happening, Queue)}};
+carry({twice, Ms, Again}, Happening, Last, Node0, World0) ->
+    {Node, World} = carry({in_order, Ms}, Happening, Last, Node0, World0),
+    carry({out_of_order, Again}, Happening, Last, Node, World);
+carry(lost, {message, Peer, _, _, Message}, _Last, Node, #world{lost = N} = World) ->
+    {Node, see_message(lost, Node, Peer, Message, World#world{lost = N + 1})}.
+
+see_message(_What, _Node, _Peer, _Message, #world{messages = false} = World) ->
+    World;
+see_message(What, #node{name = Name}, Peer, Message, World) ->
+    see(Name, {What, Peer, Message}, World).
+
+%% Links
+
+%% An attempt takes its three ways from when its pause is over.
+attempt(Peer, Want, Pause, Next, #node{name = Name}, #world{net = Net0} = World) ->
+    {Ms, Net} = atoll_sim_net:delay(Name, Peer, Net0),
+    At = World#world.now + Pause + 3 * Ms,
+    Queue = atoll_sim_queue:put(At, {connect, Name, Peer, Want, Next}, World#world.queue),
+    World#world{net = Net, queue = Queue}.
+
+connect(Peer, Want, Pause, #node{name = Name} = Node, #world{net = Net, nodes = Nodes} = World) ->
+    Reaches = atoll_sim_net:reaches(Name, Peer, Net) andalso atoll_sim_net:reaches(Peer, Name, Net),
+    case Nodes of
+        #{Peer := #node{status = alive} = Other} when Reaches ->
+            establish(Node, Other, World);
+        #{Peer := #node{status = Status}} when Status =/= dead; not Reaches ->
+            Queue = atoll_sim_queue:put(
+                World#world.now + ?SETUP_MS, {timed_out, Name, Peer, Want, Pause}, World#world.queue
+            ),
+            World#world{queue = Queue};
+        #{} ->
+            unreachable(Peer, Want, Pause, Node, World)
+    end.
+
+unreachable(Peer, Want, Last, #node{name = Name} = Node, World0) ->
+    Pause = max(?RETRY_MIN_MS, min(?RETRY_MAX_MS, 2 * Last)),
+    World = attempt(Peer, Want, Pause, Pause, Node, World0),
+    happen({cast, Name, {unreachable, Peer}}, World).
+
+%% The other end may not have heard yet that an earlier link is gone.
+establish(#node{name = Name} = Node, #node{name = Peer, links = Links} = Other, World0) ->
+    case Links of
+        #{Name := _} ->
+            World = break(Name, connection_closed, Other, World0),
+            establish(maps:get(Name, World#world.nodes), maps:get(Peer, World#world.nodes), World);
+        #{} ->
+            Link = World0#world.number + 1,
+            One = Node#node{links = (Node#node.links)#{Peer => {Link, 0}}},
+            Two = Other#node{links = Links#{Name => {Link, 0}}},
+            Nodes = (World0#world.nodes)#{Name := One, Peer := Two},
+            World1 = World0#world{number = Link, nodes = Nodes},
+            World2 = see(Peer, {link_up, Name}, see(Name, {link_up, Peer}, World1)),
+            %% Somebody may have stopped wanting it while it was made.
+            World3 = event({up, Peer}, One, World2),
+            World4 = event({up, Name}, maps:get(Peer, World3#world.nodes), World3),
+            idle_later(Peer, maps:get(Name, World4#world.nodes), World4)
+    end.
+
+idle_later(Peer, #node{name = Name, links = Links, wants = Wants}, #world{now = Now} = World) ->
+    case Links of
+        #{Peer := {Link, _}} when not is_map_key(Peer, Wants) ->
+            World#world{queue = atoll_sim_queue:put(Now + ?LINGER_MS, {idle, Name, Peer, Link}, World#world.queue)};
+        #{} ->
+            World
+    end.
+
+close_idle(Name, Peer, Link, Node, #world{nodes = Nodes} = World0) ->
+    case Nodes of
+        #{Peer := #node{wants = #{Name := _}}} ->
+            World0;
+        #{} ->
+            World = tell_down(Name, Peer, Link, connection_closed, World0),
+            break(Peer, disconnected, Node, World)
+    end.
+
+tell_down(Name, Peer, Link, Reason, #world{net = Net0, now = Now, queue = Queue} = World) ->
+    {Ms, Net} = atoll_sim_net:delay(Name, Peer, Net0),
+    World#world{net = Net, queue = atoll_sim_queue:put(Now + Ms, {down, Peer, Name, Link, Reason}, Queue)}.
+
+break(Peer, Reason, #node{name = Name, links = Links} = Node0, World0) ->
+    Node1 = Node0#node{links = maps:remove(Peer, Links)},
+    World1 = see(Name, {link_down, Peer}, World0),
+    World = event({down, Peer, Reason}, Node1, World1),
+    #{Name := Node} = World#world.nodes,
+    case Node of
+        #node{wants = #{Peer := Want}, links = Left} when not is_map_key(Peer, Left) ->
+            attempt(Peer, Want, 0, 0, Node, World);
+        #node{} ->
+            World
+    end.
