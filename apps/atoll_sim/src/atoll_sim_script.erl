@@ -86,7 +86,9 @@
     nodes := pos_integer(),
     strategy := atom(),
     %% How many nodes, the first ones, every node knows from its configuration.
-    contacts := non_neg_integer(),
+    contacts := pos_integer(),
+    %% Which of them start at time 0, or as soon after it as so many can.
+    start := who(),
     latency := latency(),
     loss := share(),
     duplicate := share(),
@@ -304,7 +306,8 @@ defaults() ->
         nodes => 100,
         strategy => hyparview,
         contacts => 5,
-        latency => {lognormal, 20, 0.5},
+        start => all,
+        latency => {uniform, 1, 20},
         loss => 0.0,
         duplicate => 0.0,
         seed => 1,
@@ -329,7 +332,9 @@ cluster(Given) when is_map(Given) ->
         end,
         Keys
     ),
-    strategy(maps:merge(defaults(), Given));
+    #{start := Who, nodes := Nodes} = Cluster = maps:merge(defaults(), Given),
+    _ = who(Who, {start, Who}, Nodes),
+    strategy(Cluster);
 cluster(Given) ->
     bad({bad_value, cluster, "a map", Given}).
 
@@ -337,7 +342,8 @@ cluster_keys() ->
     [
         {nodes, "a whole number above 0", fun is_count/1},
         {strategy, "the name of a strategy", fun is_atom/1},
-        {contacts, "a whole number from 0 on", fun(N) -> is_integer(N) andalso N >= 0 end},
+        {contacts, "a whole number above 0", fun is_count/1},
+        {start, "those who start at time 0", fun(_) -> true end},
         {latency, must(latency), fun is_latency/1},
         {loss, must(share), fun is_share/1},
         {duplicate, must(share), fun is_share/1},

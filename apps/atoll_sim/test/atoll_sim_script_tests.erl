@@ -50,9 +50,11 @@ every_sentence_shows_where_test_() ->
             {"{at, 1, ?HEAL}.", "line 1: this is no Erlang term: syntax error before: '?'"},
             {"{at, 1, \"heal}.\n", "line 1: this is no Erlang term: unterminated string starting with \"heal}.\\n\""},
             {"{cluster, #{noodles => 9}}.",
-                "line 1: a cluster has no noodles; it has nodes, strategy, contacts, latency, loss, duplicate, "
+                "line 1: a cluster has no noodles; it has nodes, strategy, contacts, start, latency, loss, duplicate, "
                 "seed, options, detector, broadcast, discovery"},
             {"{cluster, #{nodes => 0}}.", "line 1: nodes must be a whole number above 0, not 0"},
+            {"{cluster, #{nodes => 9, start => {nodes, 1, 10}}}.",
+                "line 1: in {start,{nodes,1,10}}: there is no node number 10, there are 9"},
             {"{cluster, #{strategy => mash}}.",
                 "line 1: there is no strategy mash; there are cliques, hyparview, mesh, scamp, star, static, "
                 "and any module that is one"},
@@ -226,7 +228,7 @@ broken() ->
     oneof([
         Junk,
         {cluster, Junk},
-        ?LET({K, J}, {oneof([nodes, strategy, latency, loss, seed, options, detector, foo]), Junk}, {cluster, #{K => J}}),
+        ?LET({K, J}, {oneof([nodes, strategy, latency, loss, seed, start, options, detector, foo]), Junk}, {cluster, #{K => J}}),
         {at, Junk, heal},
         {at, 1, Junk},
         ?LET({Step, J, At}, {step(), Junk, choose(1, 4)}, case is_tuple(Step) of
