@@ -1,0 +1,611 @@
+%% @doc Broadcast to all nodes of an overlay: Plumtree (Leitão, Pereira, Rodrigues,
+%% "Epidemic Broadcast Trees", SRDS 2007), with a tree per sender.
+%%
+%% A message is sent on to the *eager* neighbours at once and announced to the *lazy*
+%% ones a little later, many announcements in one message. All neighbours are eager at
+%% first. Whoever gets a message a second time says so (prune), and the two
+%% make each other lazy in that sender's tree; what remains of a flood is a tree. Whoever
+%% hears of a message and does not get it asks an announcer for it (graft), which
+%% makes that link eager and repairs the tree. And a link over which a message would have
+%% come in clearly fewer hops than over the parent takes the parent's place.
+%%
+%% From time to time, and at once when the first neighbour comes after a time without,
+%% and when messages come that leave a large gap, a node sends one neighbour the digest
+%% of what it has seen. The neighbour sends what is lacking there, and asks for what is
+%% lacking here. So one exchange is enough for a node that was cut off.
+%%
+%% A node that starts is *fresh*: it asks its neighbours what they have seen, and counts
+%% that as seen too. It gets no history, only what is sent from then on, and what it
+%% happens to hear before. If nobody that is settled itself answers in `fresh_ms',
+%% because the whole cluster has just started, it begins with what it has heard.
+%%
+%% Where it differs from the paper: a tree per sender, of which only the lazy neighbours
+%% are kept; a duplicate from the parent does not prune, since two messages that crossed
+%% over different links would prune both; the announcers of one sender's missing
+%% messages are asked so that as few links as possible become eager; what an exchange
+%% brought is announced to all neighbours, so that an island catches up faster than by
+%% exchanges alone; and the exchange itself.
+%%
+%% Promised:
+%% <ul>
+%% <li>Each message is delivered at most once in each life of a node, its sender
+%%   included, as long as there are not more than `max_senders' senders.</li>
+%% <li>If the overlay is connected for long enough, every node that is settled when a
+%%   message is sent delivers it, or is told that it missed it: `{missed, Sender,
+%%   Count}'. It is missed when `patience' exchanges in a row found that it had left the
+%%   neighbours' caches, or when the sender is `window' messages further. Nothing is
+%%   waited for for ever.</li>
+%% <li>Every table has a bound, and what is dropped is counted ({@link summary/1}).</li>
+%% </ul>
+%%
+%% Not promised: an order, not even among the messages of one sender. That messages which
+%% an earlier life of a sender sent arrive after the first of its new life: they are
+%% dropped, and only the known gaps among them are told as missed. The messages of a
+%% sender that stopped before anybody had them. Anything at all to a node that is fresh.
+%% With more than `max_senders' senders, those that were silent longest are forgotten: a
+%% late copy of a forgotten sender's message is delivered again, and messages before the
+%% first that is heard of a sender may be lost without being told. A large payload is
+%% not cut in pieces: an answer with many of them holds the link for as long as it takes.
+-module(atoll_plumtree).
+
+-behaviour(atoll_protocol).
+
+-export([options/0, init/2, handle/3, summary/1, is_payload/1]).
+
+-export_type([config/0, options/0, message/0, notice/0, state/0]).
+
+-type config() :: #{
+    self := node(),
+    %% Grows with each start of the node.
+    incarnation := pos_integer(),
+    seed := integer(),
+    %% See options/0; those not given have their defaults.
+    options := options()
+}.
+
+-type options() :: atoll_strategy:options().
+
+-type message() ::
+    %% The payload, and how many links it has crossed when it arrives.
+    atoll_plumtree_cache:message()
+    %% In this sender's tree: send me announcements only.
+    | {prune, Root :: node()}
+    %% I have these; Hops as if I had sent the message itself.
+    | {ihave, [
+        {Root :: node(), atoll_plumtree_mark:incarnation(), atoll_plumtree_mark:seq(), Hops :: pos_integer()}
+    ]}
+    %% In this sender's tree: send me messages, beginning with these.
+    | {graft, Root :: node(), [{atoll_plumtree_mark:incarnation(), atoll_plumtree_mark:seq()}]}
+    %% A fresh node asks for a baseline; a settled one answers.
+    | baseline
+    | {baseline, Complete :: boolean(), atoll_plumtree_seen:digest()}
+    %% What I have seen.
+    | {exchange, Complete :: boolean(), atoll_plumtree_seen:digest()}
+    %% Where I lack something that you have; what you lack; what of that is gone.
+    | {answer, atoll_plumtree_seen:digest(), [atoll_plumtree_cache:message()], [gone()]}
+    | {rest, [atoll_plumtree_cache:message()], [gone()]}.
+
+-type gone() :: {Root :: node(), atoll_plumtree_mark:incarnation(), Upto :: pos_integer()}.
+
+-type notice() ::
+    {broadcast, From :: node(), Payload :: term()}
+    | {missed, From :: node(), Count :: pos_integer()}.
+
+-record(state, {
+    self :: node(),
+    incarnation :: pos_integer(),
+    %% Of the last own message in this incarnation.
+    seq = 0 :: non_neg_integer(),
+    options :: atoll_strategy:options(),
+    %% The neighbours, in the order in which they came.
+    up = [] :: [node()],
+    %% Those among them with whom no exchange was begun since they came.
+    unmet = [] :: [node()],
+    %% Until when a baseline is looked for, once there are neighbours.
+    fresh_until = never :: never | atoll_protocol:now_ms(),
+    seen :: atoll_plumtree_seen:seen(),
+    trees :: atoll_plumtree_trees:trees(),
+    missing :: atoll_plumtree_missing:missing(),
+    cache :: atoll_plumtree_cache:cache(),
+    %% Announcements to be made, newest first, and to whom.
+    pending = [] :: [{tuple(), [node()]}],
+    pending_size = 0 :: non_neg_integer(),
+    %% No exchange because of a gap before this.
+    hurry_at :: atoll_protocol:now_ms(),
+    payloads = 0 :: non_neg_integer(),
+    delivered = 0 :: non_neg_integer(),
+    hops_max = 0 :: non_neg_integer(),
+    counts :: #{atom() => non_neg_integer()},
+    rand :: rand:state()
+}).
+
+-opaque state() :: #state{}.
+
+%% A gap of that many messages is more than messages overtaking each other.
+-define(GAP, 8).
+
+%% @doc The options with their defaults; times are in milliseconds.
+-spec options() -> #{atom() => {atoll_strategy:kind(), term()}}.
+options() ->
+    #{
+        %% How long announcements are collected, and how many at most.
+        lazy_ms => {pos_integer, 300},
+        ihave_max => {pos_integer, 500},
+        %% How long after an announcement the message is asked for, and again.
+        graft_ms => {pos_integer, 500},
+        missing_max => {pos_integer, 1000},
+        %% How many hops less are worth a change of parent.
+        threshold => {pos_integer, 3},
+        exchange_ms => {pos_integer, 10000},
+        %% Messages in one answer.
+        exchange_max => {pos_integer, 1000},
+        patience => {pos_integer, 3},
+        fresh_ms => {pos_integer, 2000},
+        cache_max => {pos_integer, 1000},
+        cache_bytes => {pos_integer, 16777216},
+        max_trees => {pos_integer, 64},
+        max_senders => {pos_integer, 1024},
+        window => {pos_integer, 4096}
+    }.
+
+%% @doc The state of a node without neighbours.
+-spec init(config(), atoll_protocol:now_ms()) -> {state(), [atoll_protocol:effect()]}.
+init(#{self := Self, incarnation := Incarnation, seed := Seed, options := Given}, Now) ->
+    {ok, Options} = atoll_strategy:options(?MODULE, Given),
+    #{max_senders := MaxSenders, window := Window, max_trees := MaxTrees} = Options,
+    #{missing_max := MissingMax, graft_ms := GraftMs} = Options,
+    #{cache_max := CacheMax, cache_bytes := CacheBytes} = Options,
+    Counts = [duplicates, fetched, grafts, prunes, swaps, ihaves, exchanges, missed, old, own, unasked, uncached],
+    exchange_timer(#state{
+        self = Self,
+        incarnation = Incarnation,
+        options = Options,
+        seen = atoll_plumtree_seen:new(MaxSenders, Window),
+        trees = atoll_plumtree_trees:new(MaxTrees),
+        missing = atoll_plumtree_missing:new(MissingMax, GraftMs),
+        cache = atoll_plumtree_cache:new(CacheMax, CacheBytes),
+        hurry_at = Now,
+        counts = maps:from_list([{Count, 0} || Count <- Counts]),
+        rand = rand:seed_s(exsss, Seed)
+    }).
+
+%% @doc Takes one event. The casts are `{broadcast, Payload}' and `{incarnation, I}'.
+-spec handle(atoll_protocol:event(), atoll_protocol:now_ms(), state()) ->
+    {state(), [atoll_protocol:effect()]}.
+handle({message, From, {gossip, Root, Incarnation, Seq, Hops, Payload}}, Now, State) ->
+    gossip(From, Root, Incarnation, Seq, Hops, Payload, Now, State);
+handle({message, From, {ihave, Announcements}}, Now, State) ->
+    case is_neighbour(From, State) andalso not is_fresh(State) of
+        true -> collect(fun(Announcement, S) -> ihave(From, Announcement, Now, S) end, Announcements, State);
+        false -> {State, []}
+    end;
+handle({message, From, {prune, Root}}, Now, #state{trees = Trees} = State) ->
+    case is_neighbour(From, State) of
+        true -> {State#state{trees = atoll_plumtree_trees:make_lazy(Root, From, Now, Trees)}, []};
+        false -> {State, []}
+    end;
+handle({message, From, {graft, Root, Ids}}, Now, State) ->
+    graft(From, Root, Ids, Now, State);
+handle({message, From, {exchange, Complete, Digest}}, Now, State) ->
+    exchange(From, Complete, Digest, Now, adopt(Complete, Digest, Now, State));
+handle({message, From, {answer, Lacks, Messages, Gone}}, Now, State) ->
+    answer(From, Lacks, Messages, Gone, Now, State);
+handle({message, From, {rest, Messages, Gone}}, Now, State) ->
+    fetched(From, Messages, Gone, Now, State);
+handle({message, From, baseline}, _Now, #state{seen = Seen} = State) ->
+    case is_fresh(State) of
+        true -> {State, []};
+        false -> {State, [{send, From, {baseline, atoll_plumtree_seen:is_complete(Seen), digest(State)}}]}
+    end;
+handle({message, _From, {baseline, Complete, Digest}}, Now, State) ->
+    {adopt(Complete, Digest, Now, State), []};
+handle({up, Node}, Now, #state{up = Up} = State) ->
+    case lists:member(Node, Up) of
+        true -> {State, []};
+        false -> up(Node, Up =:= [], Now, State#state{up = Up ++ [Node], unmet = State#state.unmet ++ [Node]})
+    end;
+handle({down, Node, _Why}, _Now, State) ->
+    case is_neighbour(Node, State) of
+        true -> {down(Node, State), []};
+        false -> {State, []}
+    end;
+handle({timeout, lazy}, _Now, State) ->
+    announce_now(State);
+handle({timeout, graft}, Now, State) ->
+    ask_for_missing(Now, State);
+handle({timeout, exchange}, _Now, State0) ->
+    {State1, Timer} = exchange_timer(State0),
+    {State, Sent} = begin_exchange(State1),
+    {State, Timer ++ Sent};
+handle({timeout, fresh}, Now, State) ->
+    still_fresh(Now, State);
+handle({cast, {broadcast, Payload}}, Now, State) ->
+    broadcast(Payload, Now, State);
+handle({cast, {incarnation, Incarnation}}, _Now, #state{incarnation = Old} = State) when Incarnation > Old ->
+    {State#state{incarnation = Incarnation, seq = 0}, []}.
+
+%% @doc For people: sizes and counts since the start. `payloads' are all copies that
+%% came over trees, `fetched' those that an exchange brought; `delivered' are without
+%% the own ones; `unanswered' are missing messages that no announcer sent, `uncached' those
+%% that were asked for here and were not there.
+-spec summary(state()) -> #{atom() => term()}.
+summary(State) ->
+    #state{seen = Seen, trees = Trees, missing = Missing, cache = Cache, counts = Counts} = State,
+    Said = maps:with([duplicates, fetched, grafts, prunes, swaps, ihaves, exchanges, missed, uncached], Counts),
+    Said#{
+        neighbours => length(State#state.up),
+        fresh => is_fresh(State),
+        payloads => State#state.payloads,
+        delivered => State#state.delivered,
+        hops_max => State#state.hops_max,
+        senders => atoll_plumtree_seen:senders(Seen),
+        trees => atoll_plumtree_trees:size(Trees),
+        missing => atoll_plumtree_missing:size(Missing),
+        unanswered => atoll_plumtree_missing:unanswered(Missing),
+        pending => State#state.pending_size,
+        cache => atoll_plumtree_cache:size(Cache),
+        cache_bytes => atoll_plumtree_cache:bytes(Cache),
+        dropped => #{
+            cache => atoll_plumtree_cache:dropped(Cache),
+            missing => atoll_plumtree_missing:dropped(Missing),
+            senders => atoll_plumtree_seen:forgotten(Seen),
+            trees => atoll_plumtree_trees:forgotten(Trees),
+            %% Messages of an earlier life: of another sender, of this node.
+            old => maps:get(old, Counts),
+            own => maps:get(own, Counts),
+            %% Answers that a fresh node cannot have asked for.
+            unasked => maps:get(unasked, Counts)
+        }
+    }.
+
+%% @doc Is this one of the messages that carry a broadcast over a tree?
+-spec is_payload(message()) -> boolean().
+is_payload({gossip, _, _, _, _, _}) -> true;
+is_payload(_) -> false.
+
+%% Messages, eager and lazy
+
+broadcast(Payload, Now, #state{self = Self, incarnation = Incarnation, up = Up} = State) ->
+    Seq = State#state.seq + 1,
+    Message = {gossip, Self, Incarnation, Seq, 1, Payload},
+    {Lazy, Trees} = atoll_plumtree_trees:sent(Self, Now, State#state.trees),
+    Cache = atoll_plumtree_cache:add(Self, Incarnation, Seq, Message, State#state.cache),
+    Sends = [{send, Node, Message} || Node <- Up, not lists:member(Node, Lazy)],
+    {Announced, Timer} = announce(Message, Lazy, State#state{seq = Seq, trees = Trees, cache = Cache}),
+    {Announced, [{notify, {broadcast, Self, Payload}}] ++ Sends ++ Timer}.
+
+gossip(From, Self, Incarnation, Seq, _Hops, _Payload, Now, #state{self = Self, payloads = N} = State0) ->
+    State = State0#state{payloads = N + 1},
+    case State of
+        #state{incarnation = Incarnation, seq = Last} when Seq =< Last -> duplicate(From, Self, Now, State);
+        #state{} -> {count(own, 1, State), []}
+    end;
+gossip(From, Root, Incarnation, Seq, Hops, Payload, Now, #state{seen = Seen0, payloads = N} = State) ->
+    case atoll_plumtree_seen:take(Root, Incarnation, Seq, Now, Seen0) of
+        {new, Ahead, Missed, Seen} ->
+            #state{up = Up, trees = Trees0, cache = Cache, missing = Missing} = State,
+            {Lazy, Trees} = atoll_plumtree_trees:delivered(Root, From, Hops, Now, Trees0),
+            Message = {gossip, Root, Incarnation, Seq, Hops + 1, Payload},
+            Delivered = State#state{
+                seen = Seen,
+                trees = Trees,
+                cache = atoll_plumtree_cache:add(Root, Incarnation, Seq, Message, Cache),
+                missing = atoll_plumtree_missing:came({Root, Incarnation, Seq}, Missing),
+                payloads = N + 1,
+                delivered = State#state.delivered + 1,
+                hops_max = max(Hops, State#state.hops_max)
+            },
+            {Announced, Timer} = announce(Message, Lazy, Delivered),
+            {Told, Notices} = missed(Root, Missed, Announced),
+            {Hurried, Exchange} = hurry(Ahead, From, Now, Told),
+            {Hurried, [
+                {notify, {broadcast, Root, Payload}}
+                | sends(Up, From, Lazy, Message, Notices ++ Timer ++ Exchange)
+            ]};
+        seen ->
+            duplicate(From, Root, Now, State#state{payloads = N + 1});
+        old ->
+            {count(old, 1, State#state{payloads = N + 1}), []}
+    end.
+
+sends([From | Up], From, Lazy, Message, Effects) ->
+    sends(Up, From, Lazy, Message, Effects);
+sends([Node | Up], From, Lazy, Message, Effects) ->
+    case lists:member(Node, Lazy) of
+        true -> sends(Up, From, Lazy, Message, Effects);
+        false -> [{send, Node, Message} | sends(Up, From, Lazy, Message, Effects)]
+    end;
+sends([], _From, _Lazy, _Message, Effects) ->
+    Effects.
+
+duplicate(From, Root, Now, #state{trees = Trees} = State0) ->
+    State = count(duplicates, 1, State0),
+    case atoll_plumtree_trees:parent(Root, Trees) =/= From andalso is_neighbour(From, State) of
+        true ->
+            Pruned = State#state{trees = atoll_plumtree_trees:make_lazy(Root, From, Now, Trees)},
+            {count(prunes, 1, Pruned), [{send, From, {prune, Root}}]};
+        false ->
+            {State, []}
+    end.
+
+announce(_Message, [], State) ->
+    {State, []};
+announce({gossip, Root, Incarnation, Seq, Hops, _}, Nodes, #state{pending = Pending, pending_size = N} = State0) ->
+    State = State0#state{pending = [{{Root, Incarnation, Seq, Hops}, Nodes} | Pending], pending_size = N + 1},
+    case State#state.options of
+        #{lazy_ms := Ms} when N =:= 0 -> {State, [{timer, lazy, Ms}]};
+        #{ihave_max := Max} when N + 1 >= Max -> announce_early(State);
+        #{} -> {State, []}
+    end.
+
+announce_now(#state{up = Up, pending = Pending} = State) ->
+    InOrder = lists:reverse(Pending),
+    Batches = [
+        {Node, Batch}
+     || Node <- Up, Batch <- [[A || {A, Nodes} <- InOrder, lists:member(Node, Nodes)]], Batch =/= []
+    ],
+    {
+        count(ihaves, length(Batches), State#state{pending = [], pending_size = 0}),
+        [{send, Node, {ihave, Batch}} || {Node, Batch} <- Batches]
+    }.
+
+announce_early(State0) ->
+    {State, Sends} = announce_now(State0),
+    {State, [{cancel, lazy} | Sends]}.
+
+ihave(_From, {Self, _, _, _}, _Now, #state{self = Self} = State) ->
+    {State, []};
+ihave(From, {Root, Incarnation, Seq, Hops}, Now, #state{seen = Seen, missing = Missing0} = State) ->
+    case atoll_plumtree_seen:status(Root, Incarnation, Seq, Seen) of
+        new ->
+            {Look, Missing} = atoll_plumtree_missing:announced({Root, Incarnation, Seq}, From, Now, Missing0),
+            {State#state{missing = Missing}, look(Look)};
+        seen ->
+            shorten(From, Root, Hops, Now, State);
+        old ->
+            {State, []}
+    end.
+
+look({look_in, Ms}) -> [{timer, graft, Ms}];
+look(_) -> [].
+
+shorten(From, Root, Hops, Now, #state{options = #{threshold := Threshold}, up = Up, trees = Trees0} = State) ->
+    case atoll_plumtree_trees:shorten(Root, From, Hops, Threshold, Up, Now, Trees0) of
+        {none, Trees} ->
+            {count(swaps, 1, State#state{trees = Trees}), [{send, From, {graft, Root, []}}]};
+        {Old, Trees} ->
+            Swapped = count(swaps, 1, State#state{trees = Trees}),
+            {Swapped, [{send, From, {graft, Root, []}}, {send, Old, {prune, Root}}]};
+        no ->
+            {State, []}
+    end.
+
+ask_for_missing(Now, #state{trees = Trees0, missing = Missing0} = State) ->
+    %% Who is eager already need not become it.
+    Choose = fun(Root, [First | _] = Nodes) ->
+        case [Node || Node <- Nodes, not atoll_plumtree_trees:is_lazy(Root, Node, Trees0)] of
+            [Eager | _] -> Eager;
+            [] -> First
+        end
+    end,
+    {Asked, Look, Missing} = atoll_plumtree_missing:due(Choose, Now, Missing0),
+    Trees = lists:foldl(
+        fun({{Node, Root}, _}, T) -> atoll_plumtree_trees:make_eager(Root, Node, Now, T) end,
+        Trees0,
+        Asked
+    ),
+    Grafts = [
+        {send, Node, {graft, Root, [{Incarnation, Seq} || {_, Incarnation, Seq} <- Ids]}}
+     || {{Node, Root}, Ids} <- Asked
+    ],
+    {count(grafts, length(Grafts), State#state{missing = Missing, trees = Trees}), Grafts ++ look(Look)}.
+
+graft(From, Root, Ids, Now, #state{trees = Trees, cache = Cache} = State) ->
+    Found = [atoll_plumtree_cache:find(Root, Incarnation, Seq, Cache) || {Incarnation, Seq} <- Ids],
+    Messages = [Message || {ok, Message} <- Found],
+    {
+        count(uncached, length(Ids) - length(Messages), State#state{
+            trees = atoll_plumtree_trees:make_eager(Root, From, Now, Trees)
+        }),
+        [{send, From, Message} || Message <- Messages]
+    }.
+
+%% Neighbours
+
+up(Node, First, Now, State) ->
+    case State of
+        #state{fresh_until = never, options = #{fresh_ms := Ms}} ->
+            case is_fresh(State) of
+                true -> ask_for_baseline(Node, Now, State#state{fresh_until = Now + Ms});
+                false when First -> begin_exchange(Node, State);
+                false -> {State, []}
+            end;
+        #state{} ->
+            {State, [{send, Node, baseline}]}
+    end.
+
+down(Node, #state{up = Up, unmet = Unmet, trees = Trees, missing = Missing} = State) ->
+    State#state{
+        up = lists:delete(Node, Up),
+        unmet = lists:delete(Node, Unmet),
+        trees = atoll_plumtree_trees:lost(Node, Trees),
+        missing = atoll_plumtree_missing:lost(Node, Missing)
+    }.
+
+is_neighbour(Node, #state{up = Up}) ->
+    lists:member(Node, Up).
+
+%% The baseline
+
+is_fresh(#state{seen = Seen}) ->
+    atoll_plumtree_seen:is_fresh(Seen).
+
+ask_for_baseline(Node, Now, #state{fresh_until = Until, options = #{fresh_ms := Ms}} = State) ->
+    Again = max(1, min(Until - Now, Ms div 4)),
+    {State, [{send, Node, baseline}, {timer, fresh, Again}]}.
+
+still_fresh(Now, #state{fresh_until = Until, seen = Seen, up = Up} = State) ->
+    case is_fresh(State) of
+        false ->
+            {State, []};
+        true when Up =:= [] ->
+            %% Alone again: the next neighbour is the first.
+            {State#state{fresh_until = never}, []};
+        true when Now >= Until ->
+            {State#state{fresh_until = never, seen = atoll_plumtree_seen:settle(Seen)}, []};
+        true ->
+            {Node, Drawn} = random_neighbour(State),
+            ask_for_baseline(Node, Now, Drawn)
+    end.
+
+adopt(Complete, Digest, Now, #state{self = Self, seen = Seen} = State) ->
+    case is_fresh(State) of
+        true ->
+            Others = lists:keydelete(Self, 1, Digest),
+            Adopted = atoll_plumtree_seen:adopt(Others, Complete, Now, Seen),
+            State#state{fresh_until = never, seen = Adopted};
+        false ->
+            State
+    end.
+
+%% Exchanges
+
+exchange_timer(#state{options = #{exchange_ms := Ms}, rand = Rand0} = State) ->
+    %% Between three and five quarters of it, so that neighbours do not go in step.
+    {Extra, Rand} = rand:uniform_s(Ms div 2 + 1, Rand0),
+    {State#state{rand = Rand}, [{timer, exchange, max(1, Ms - Ms div 4 + Extra - 1)}]}.
+
+begin_exchange(#state{up = Up, unmet = Unmet} = State) ->
+    case is_fresh(State) orelse Up =:= [] of
+        true ->
+            {State, []};
+        false when Unmet =/= [] ->
+            begin_exchange(hd(Unmet), State);
+        false ->
+            {Node, Drawn} = random_neighbour(State),
+            begin_exchange(Node, Drawn)
+    end.
+
+begin_exchange(Node, #state{seen = Seen, unmet = Unmet} = State) ->
+    Begun = count(exchanges, 1, State#state{unmet = lists:delete(Node, Unmet)}),
+    {Begun, [{send, Node, {exchange, atoll_plumtree_seen:is_complete(Seen), digest(State)}}]}.
+
+%% With whom the message came from, who has seen more than we have.
+hurry(Ahead, From, Now, #state{hurry_at = At, options = #{graft_ms := Ms}} = State) when
+    Ahead > ?GAP, Now >= At
+->
+    case is_fresh(State) of
+        true -> {State, []};
+        false -> begin_exchange(From, State#state{hurry_at = Now + 2 * Ms})
+    end;
+hurry(_Ahead, _From, _Now, State) ->
+    {State, []}.
+
+random_neighbour(#state{up = Up, rand = Rand0} = State) ->
+    {N, Rand} = rand:uniform_s(length(Up), Rand0),
+    {lists:nth(N, Up), State#state{rand = Rand}}.
+
+%% Of this node itself too, even before its first message: that says that its earlier
+%% lives are over.
+digest(#state{self = Self, incarnation = Incarnation, seq = Seq, seen = Seen}) ->
+    lists:merge([{Self, Incarnation, Seq, 0}], atoll_plumtree_seen:digest(Seen)).
+
+exchange(From, Complete, Theirs, _Now, #state{seen = Seen} = State) ->
+    OurComplete = atoll_plumtree_seen:is_complete(Seen),
+    case atoll_plumtree_seen:compare(Theirs, Complete, digest(State), OurComplete) of
+        {[], []} ->
+            {State, []};
+        {TheyLack, WeLack} ->
+            {Messages, Gone} = give(TheyLack, State),
+            {State, [{send, From, {answer, WeLack, Messages, Gone}}]}
+    end.
+
+answer(From, Lacks, Messages, Gone, Now, State0) ->
+    {State, Effects} = fetched(From, Messages, Gone, Now, State0),
+    case give(Lacks, State) of
+        {[], []} -> {State, Effects};
+        {Rest, RestGone} -> {State, Effects ++ [{send, From, {rest, Rest, RestGone}}]}
+    end.
+
+give([], _State) ->
+    {[], []};
+give(Lacks, #state{cache = Cache, options = #{exchange_max := Max}} = State) ->
+    Ours = maps:from_list([{Root, {Life, Low, Above}} || {Root, Life, Low, Above} <- digest(State)]),
+    {_, Messages, Gone} = lists:foldl(
+        fun({Root, Life, Low, Above}, {Left, Given, Gone}) ->
+            case Ours of
+                #{Root := {OurLife, _, _} = Our} ->
+                    {More, Upto} = atoll_plumtree_cache:lacking(Root, {Life, Low, Above}, Our, Left, Cache),
+                    Past = [{Root, OurLife, Upto} || OurLife > Life orelse Upto > Low, Upto > 0],
+                    {Left - length(More), [More | Given], Past ++ Gone};
+                #{} ->
+                    {Left, Given, Gone}
+            end
+        end,
+        {Max, [], []},
+        Lacks
+    ),
+    {lists:append(lists:reverse(Messages)), lists:reverse(Gone)}.
+
+fetched(From, Messages, Gone, Now, State0) ->
+    case is_fresh(State0) of
+        true ->
+            {count(unasked, length(Messages), State0), []};
+        false ->
+            {State1, Effects1} = collect(fun(M, S) -> fetch(From, M, Now, S) end, Messages, State0),
+            {State, Effects2} = collect(fun(G, S) -> gone(G, Now, S) end, Gone, State1),
+            {State, Effects1 ++ Effects2}
+    end.
+
+fetch(_From, {gossip, Self, _, _, _, _}, _Now, #state{self = Self} = State) ->
+    {count(own, 1, State), []};
+fetch(From, {gossip, Root, Incarnation, Seq, Hops, Payload}, Now, #state{seen = Seen0} = State) ->
+    case atoll_plumtree_seen:take(Root, Incarnation, Seq, Now, Seen0) of
+        {new, _Ahead, Missed, Seen} ->
+            #state{up = Up, cache = Cache, missing = Missing, delivered = Delivered} = State,
+            Message = {gossip, Root, Incarnation, Seq, Hops + 1, Payload},
+            Fetched = State#state{
+                seen = Seen,
+                cache = atoll_plumtree_cache:add(Root, Incarnation, Seq, Message, Cache),
+                missing = atoll_plumtree_missing:came({Root, Incarnation, Seq}, Missing),
+                delivered = Delivered + 1
+            },
+            {Announced, Effects} = announce(Message, lists:delete(From, Up), count(fetched, 1, Fetched)),
+            {Told, Notices} = missed(Root, Missed, Announced),
+            {Told, [{notify, {broadcast, Root, Payload}}] ++ Notices ++ Effects};
+        seen ->
+            {count(duplicates, 1, State), []};
+        old ->
+            {count(old, 1, State), []}
+    end.
+
+gone({Self, _, _}, _Now, #state{self = Self} = State) ->
+    {State, []};
+gone({Root, Incarnation, Upto}, Now, #state{seen = Seen0, options = #{patience := Patience}} = State) ->
+    {Missed, Seen} = atoll_plumtree_seen:gone(Root, Incarnation, Upto, Patience, Now, Seen0),
+    missed(Root, Missed, State#state{seen = Seen}).
+
+missed(_Root, 0, State) ->
+    {State, []};
+missed(Root, Missed, State) ->
+    {count(missed, Missed, State), [{notify, {missed, Root, Missed}}]}.
+
+%% Runs a function over a list; gives all effects in order.
+collect(Fun, List, State) ->
+    {End, Effects} = lists:foldl(
+        fun(Element, {S0, Before}) ->
+            case Fun(Element, S0) of
+                {S, []} -> {S, Before};
+                {S, More} -> {S, lists:reverse(More, Before)}
+            end
+        end,
+        {State, []},
+        List
+    ),
+    {End, lists:reverse(Effects)}.
+
+count(_Count, 0, State) ->
+    State;
+count(Count, N, #state{counts = Counts} = State) ->
+    #{Count := Before} = Counts,
+    State#state{counts = Counts#{Count := Before + N}}.
