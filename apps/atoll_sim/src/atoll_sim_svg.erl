@@ -25,7 +25,10 @@
 
 %% @doc The picture of a moment, see {@link atoll_sim_trace:state_at/2}.
 -spec svg(atoll_sim_trace:header(), Ms :: non_neg_integer(), atoll_sim_trace:picture()) -> iodata().
-svg(Header, Ms, Picture) ->
+svg(Header, Ms, Known) ->
+    %% Who is named and was never heard of counts as dead.
+    Strange = [{Peer, {dead, []}} || {_, Peers} <- maps:values(Known), Peer <- Peers],
+    Picture = maps:merge(maps:from_list(Strange), Known),
     Nodes = [
         {Node, Status, Peers}
      || {_, Node, {Status, Peers}} <- lists:sort([{atoll_sim_term:natural(N), N, S} || {N, S} <- maps:to_list(Picture)])
@@ -52,7 +55,7 @@ svg(Header, Ms, Picture) ->
             "role=\"img\" font-family=\"system-ui, 'DejaVu Sans', sans-serif\">~n",
             [?SIDE, Height, ?SIDE, Height]
         ),
-        style(length(Drawn)),
+        style(length(Drawn), length(Links)),
         "<rect class=\"paper\" width=\"100%\" height=\"100%\"/>\n",
         title(Header, Ms, Graph, Parts, Dead, Nodes, Links),
         drawn_links(Links, Places, length(Drawn)),
@@ -86,18 +89,23 @@ colour(N) -> ["isle", integer_to_list((N - 1) rem ?ISLANDS)].
 layout([], _Links) ->
     {#{}, 0};
 layout(Nodes, _Links) when length(Nodes) > ?MAX_FORCES ->
-    {circle(Nodes), max(0.8, min(4.0, 1100 / length(Nodes)))};
+    Radius = max(1.2, min(4.0, 90 / math:sqrt(length(Nodes)))),
+    {circle(Nodes, 2.4 * Radius), Radius};
 layout(Nodes, Links) ->
     Count = length(Nodes),
     {fit(Nodes, forces(Nodes, Links)), max(4.5, min(11.0, 95 / math:sqrt(Count)))}.
 
-circle(Nodes) ->
+%% On as many rings as it takes to keep nodes this far apart.
+circle(Nodes, Apart) ->
     Centre = ?SIDE / 2,
-    Radius = Centre - ?MARGIN,
+    Outer = Centre - ?MARGIN,
     Count = length(Nodes),
+    Rings = ceil(Count * Apart / (1.7 * math:pi() * Outer)),
     maps:from_list([
         {Node, {Centre + Radius * math:sin(A), ?TOP + Centre - Radius * math:cos(A)}}
-     || {I, Node} <- lists:zip(lists:seq(0, Count - 1), Nodes), A <- [2 * math:pi() * I / Count]
+     || {I, Node} <- lists:zip(lists:seq(0, Count - 1), Nodes),
+        A <- [2 * math:pi() * I / Count],
+        Radius <- [Outer - (I rem Rings) * Apart]
     ]).
 
 %% Nodes push each other away, links pull together, and all are drawn to the middle
@@ -294,13 +302,18 @@ plural(N, _One, Many) -> [integer_to_list(N), " ", Many].
 percent(Part, Whole) when Part =:= Whole -> "100 %";
 percent(Part, Whole) -> io_lib:format("~.1f %", [min(99.9, 100 * Part / Whole)]).
 
-style(Count) ->
-    Faint = case Count > ?MAX_FORCES of true -> max(0.06, min(0.4, 250 / Count)); false -> 0.75 end,
+style(Count, Links) ->
+    %% Many links must not become a blot.
+    Faint =
+        case Count > ?MAX_FORCES of
+            true -> max(0.06, min(0.45, 550 / (Links + 1)));
+            false -> 0.75
+        end,
     [
         "<style>\n",
         ".paper{fill:#ffffff}.title{fill:#1b1f24;font-size:20px;font-weight:600}\n",
         ".small,.name{fill:#4a525b;font-size:13px;font-weight:400}.name{font-size:12px}\n",
-        ".link path{stroke:#9aa5b1;stroke-width:1.2;fill:none;opacity:", number(Faint), "}\n",
+        ".link path{stroke:#9aa5b1;stroke-width:1.2;fill:none;opacity:", float_to_binary(float(Faint), [{decimals, 2}]), "}\n",
         ".half path,path.half{stroke:#d1242f;stroke-width:1.4;stroke-dasharray:5 3;fill:none}\n",
         "circle{stroke:#ffffff;stroke-width:", case Count > ?MAX_FORCES of true -> "0"; false -> "1" end, "}\n",
         ".main{fill:#2f6fbf}.isle0{fill:#0f9d83}.isle1{fill:#8a4fd0}.isle2{fill:#b5651d}.isle3{fill:#c2388e}"

@@ -97,7 +97,7 @@ shows(All, Shown, Options) ->
 %% One by one
 
 one_by_one(Events) ->
-    Names = [string:length(atoll_sim_term:text(Where)) || {_, Where, _} <- Events],
+    Names = [string:length(atoll_sim_term:text(Where)) || {_, Where, What} <- Events, not is_fault(What)],
     Width = lists:max([4 | Names]),
     [
         ["    time s  ", string:pad("node", Width), "  what\n"]
@@ -110,7 +110,7 @@ event({Ms, Where, What}, Width) ->
     Name = string:pad(atoll_sim_term:text(Where), Width),
     [time(Ms), "  ", Name, "  ", cut(sentence(What), ?WIDTH - 14 - Width), $\n].
 
-sentence({restarted, N}) -> ["restarted, incarnation ", integer_to_list(N)];
+sentence({started, N}) -> ["started, incarnation ", integer_to_list(N)];
 sentence({slow, 0}) -> "quick again";
 sentence({slow, Ms}) -> io_lib:format("slow, ~b ms an event", [Ms]);
 sentence({link_up, Peer}) -> ["link with ", text(Peer)];
@@ -197,23 +197,23 @@ shown({Ms, _, {fault, Step}}, State0) ->
         true -> State#state{faults = Faults + 1, rows = [{fault, Ms, Step} | Rows]};
         false -> State
     end;
-shown({Ms, _, What}, #state{span = none} = State) ->
-    State#state{span = #span{from = Ms, to = Ms, kinds = #{kind(What) => 1}, events = 1, alive = 0}};
-shown({Ms, _, What}, #state{span = #span{kinds = Kinds, events = N} = Span} = State) ->
-    State#state{
-        span = Span#span{to = Ms, kinds = maps:update_with(kind(What), fun(Count) -> Count + 1 end, 1, Kinds), events = N + 1}
-    }.
+shown({Ms, _, _} = Event, #state{span = none} = State) ->
+    Span = #span{from = Ms, to = Ms, kinds = #{kind(Event, State) => 1}, events = 1, alive = 0},
+    State#state{span = Span};
+shown({Ms, _, _} = Event, #state{span = #span{kinds = Kinds0, events = N} = Span} = State) ->
+    Kinds = maps:update_with(kind(Event, State), fun(Count) -> Count + 1 end, 1, Kinds0),
+    State#state{span = Span#span{to = Ms, kinds = Kinds, events = N + 1}}.
 
 flush(#state{span = none} = State) ->
     State;
 flush(#state{span = Span, alive = Alive, rows = Rows} = State) ->
     State#state{span = none, rows = [Span#span{alive = Alive} | Rows]}.
 
-kind(What) when is_tuple(What) -> element(1, What);
-kind(What) -> What.
+kind({_, Node, {started, _}}, #state{nodes = Nodes}) when is_map_key(Node, Nodes) -> restarted;
+kind({_, _, What}, _State) when is_tuple(What) -> element(1, What);
+kind({_, _, What}, _State) -> What.
 
-living({_, Node, started}, State) -> runs(Node, true, State);
-living({_, Node, {restarted, _}}, State) -> runs(Node, true, State);
+living({_, Node, {started, _}}, State) -> runs(Node, true, State);
 living({_, Node, killed}, State) -> runs(Node, false, State);
 living({_, Node, left}, State) -> runs(Node, false, State);
 living(_Event, State) -> State.

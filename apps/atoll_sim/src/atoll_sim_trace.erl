@@ -25,8 +25,8 @@
 -type event() :: {Ms :: non_neg_integer(), node() | world, what()}.
 
 -type what() ::
-    started
-    | {restarted, Incarnation :: pos_integer()}
+    %% The first time, or again.
+    {started, Incarnation :: pos_integer()}
     | killed
     | left
     | paused
@@ -90,8 +90,6 @@ line(Ms, Where, What) ->
 %% @doc What a watcher of {@link atoll_sim_world} saw, as the what of an event;
 %% `none' for what has no place in a trace.
 -spec what(atoll_sim_world:sight()) -> what() | none.
-what({started, 1}) -> started;
-what({started, Incarnation}) -> {restarted, Incarnation};
 what({deed, _}) -> none;
 what({reply, _, _}) -> none;
 what({note, Remark}) -> notice(Remark);
@@ -203,12 +201,11 @@ parsed(Text) when is_list(Text) ->
 parsed(_) ->
     {error, {syntax, "it is not UTF-8"}}.
 
-is_what(started) -> true;
 is_what(killed) -> true;
 is_what(left) -> true;
 is_what(paused) -> true;
 is_what(resumed) -> true;
-is_what({restarted, N}) -> is_integer(N);
+is_what({started, N}) -> is_integer(N);
 is_what({slow, Ms}) -> is_integer(Ms);
 is_what({Name, _}) when Name =:= notice; Name =:= fault -> true;
 is_what({Name, Peer}) -> is_atom(Peer) andalso lists:member(Name, [link_up, link_down, neighbour_up, suspect, cleared]);
@@ -249,8 +246,7 @@ empty() -> #{}.
 
 %% @doc After one more event.
 -spec replay(event(), state()) -> state().
-replay({_Ms, Node, started}, State) -> State#{Node => {alive, #{}}};
-replay({_Ms, Node, {restarted, _}}, State) -> State#{Node => {alive, #{}}};
+replay({_Ms, Node, {started, _}}, State) -> State#{Node => {alive, #{}}};
 replay({_Ms, Node, killed}, State) -> State#{Node => {dead, #{}}};
 replay({_Ms, Node, left}, State) -> State#{Node => {dead, #{}}};
 replay({_Ms, Node, paused}, State) -> status(paused, Node, State);

@@ -5,17 +5,17 @@
 -include_lib("eunit/include/eunit.hrl").
 
 -define(EVENTS, [
-    {0, n1, started},
-    {1, n2, started},
+    {0, n1, {started, 1}},
+    {1, n2, {started, 1}},
     {5, n1, {neighbour_up, n2}},
     {6, n2, {neighbour_up, n1}},
-    {7, n10, started},
+    {7, n10, {started, 1}},
     {7, n1, {neighbour_up, n10}},
     {8, world, {fault, {kill, n2}}},
     {8, n2, killed},
     {9, n10, paused},
     {12, n1, {neighbour_down, n2, lost}},
-    {15, n2, {restarted, 2}},
+    {15, n2, {started, 2}},
     {16, n10, resumed}
 ]).
 
@@ -42,9 +42,9 @@ a_broken_file_is_one_sentence_with_the_line_test_() ->
             {"", "FILE:1: this is no trace: its first line is not {atoll_trace, Version, Header}."},
             {"hello\n", "FILE:1: this is no trace: its first line is not {atoll_trace, Version, Header}."},
             {"{atoll_trace,2,#{}}.\n", "FILE:1: this trace is of version 2, and only version 1 can be read"},
-            {[head(), "{1,n1,started}.\n{2,n1,\n"], "FILE:3: this is no Erlang term: syntax error before: "},
-            {[head(), "{1,n1,started}.\n{2,n1,kil"], "FILE:3: the trace is cut off in this line"},
-            {[head(), "{2,n1,started}.\n{1,n1,killed}.\n"],
+            {[head(), "{1,n1,paused}.\n{2,n1,\n"], "FILE:3: this is no Erlang term: syntax error before: "},
+            {[head(), "{1,n1,paused}.\n{2,n1,kil"], "FILE:3: the trace is cut off in this line"},
+            {[head(), "{2,n1,paused}.\n{1,n1,killed}.\n"],
                 "FILE:3: times do not go backwards, and 1 ms comes after 2 ms"},
             {[head(), "{2,n1,exploded}.\n"], "FILE:2: this is no event of a trace"},
             {[head(), "\n"], "FILE:2: this is no Erlang term: syntax error before: "},
@@ -71,11 +71,11 @@ the_state_at_a_moment_test() ->
 
 what_a_watcher_sees_test() ->
     ?assertEqual(
-        [started, {restarted, 2}, killed, {neighbour_up, a}, {dead, a, 1}, {notice, x}, none, {got, a, m}],
+        [{started, 1}, killed, {neighbour_up, a}, {dead, a, 1}, {notice, x}, none, {got, a, m}],
         [
             atoll_sim_trace:what(S)
          || S <- [
-                {started, 1}, {started, 2}, killed, {notice, {neighbour_up, a}}, {notice, {dead, a, 1}},
+                {started, 1}, killed, {notice, {neighbour_up, a}}, {notice, {dead, a, 1}},
                 {notice, x}, {deed, d}, {got, a, m}
             ]
         ]
@@ -94,7 +94,7 @@ prop_round_trip() ->
 what() ->
     Message = oneof([{shuffle, [n1, 'N2'], 3}, #{b => 1, a => "x\ny"}, <<255>>, 1.5, [[]]]),
     oneof([
-        started, killed, paused, resumed, left, {restarted, 3}, {neighbour_down, n2, lost},
+        killed, paused, resumed, left, {started, 3}, {neighbour_down, n2, lost},
         {sent, n2, Message}, {got, n2, Message}, {broadcast, n2, Message}, {fault, {kill, [n1]}}
     ]).
 
