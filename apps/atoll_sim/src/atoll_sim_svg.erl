@@ -22,6 +22,8 @@
 %% Pairs of nodes looked at in a layout, all rounds together.
 -define(MAX_PAIRS, 12000000).
 -define(ISLANDS, 6).
+%% How far nodes push, in lengths of a link: parts stay near each other.
+-define(REACH, 4.0).
 
 %% @doc The picture of a moment, see {@link atoll_sim_trace:state_at/2}.
 -spec svg(atoll_sim_trace:header(), Ms :: non_neg_integer(), atoll_sim_trace:picture()) -> iodata().
@@ -48,7 +50,6 @@ svg(Header, Ms, Known) ->
         {Node, colour(I)}
      || {I, Part} <- lists:zip(lists:seq(0, length(Parts) - 1), Parts), Node <- Part
     ]),
-    Labels = length(Drawn) =< ?MAX_LABELS,
     [
         io_lib:format(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 ~b ~b\" width=\"~b\" height=\"~b\" "
@@ -59,7 +60,8 @@ svg(Header, Ms, Known) ->
         "<rect class=\"paper\" width=\"100%\" height=\"100%\"/>\n",
         title(Header, Ms, Graph, Parts, Dead, Nodes, Links),
         drawn_links(Links, Places, length(Drawn)),
-        [node_at(N, S, Places, Radius, Colours, Labels) || {N, S, _} <- Nodes, is_map_key(N, Places)],
+        [node_at(N, S, Places, Radius, Colours) || {N, S, _} <- Nodes, is_map_key(N, Places)],
+        [name_at(N, Places, Radius) || length(Drawn) =< ?MAX_LABELS, {N, _, _} <- Nodes, is_map_key(N, Places)],
         gone(Gone),
         "</svg>\n"
     ].
@@ -93,7 +95,7 @@ layout(Nodes, _Links) when length(Nodes) > ?MAX_FORCES ->
     {circle(Nodes, 2.4 * Radius), Radius};
 layout(Nodes, Links) ->
     Count = length(Nodes),
-    {fit(Nodes, forces(Nodes, Links)), max(4.5, min(11.0, 95 / math:sqrt(Count)))}.
+    {fit(Nodes, forces(Nodes, Links)), max(4.5, min(9.0, 85 / math:sqrt(Count)))}.
 
 %% On as many rings as it takes to keep nodes this far apart.
 circle(Nodes, Apart) ->
@@ -148,7 +150,7 @@ settle(Left, Rounds, Side, Peers, Points) ->
         begin
             {Px, Py} = push(Points, I, X, Y, 0.0, 0.0),
             {Lx, Ly} = pull(maps:get(I, Peers, []), Table, X, Y, 0.0, 0.0),
-            Gravity = 0.12,
+            Gravity = 0.06,
             Dx = Px + Lx + (Middle - X) * Gravity,
             Dy = Py + Ly + (Middle - Y) * Gravity,
             Length = math:sqrt(Dx * Dx + Dy * Dy) + 1.0e-9,
@@ -166,8 +168,13 @@ push([{I, _, _} | Points], I, X, Y, Fx, Fy) ->
 push([{_, Px, Py} | Points], I, X, Y, Fx, Fy) ->
     Dx = X - Px,
     Dy = Y - Py,
-    Force = 1.0 / (Dx * Dx + Dy * Dy + 0.01),
-    push(Points, I, X, Y, Fx + Dx * Force, Fy + Dy * Force).
+    case Dx * Dx + Dy * Dy of
+        Square when Square < ?REACH * ?REACH ->
+            Force = 1.0 / (Square + 0.01) - 1.0 / (?REACH * ?REACH),
+            push(Points, I, X, Y, Fx + Dx * Force, Fy + Dy * Force);
+        _ ->
+            push(Points, I, X, Y, Fx, Fy)
+    end.
 
 pull([], _Table, _X, _Y, Fx, Fy) ->
     {Fx, Fy};
@@ -211,22 +218,28 @@ path(A, B, Places, _Count) ->
     {X2, Y2} = map_get(B, Places),
     ["<path d=\"M", point(X1, Y1), "L", point(X2, Y2), "\"/>\n"].
 
-node_at(Node, Status, Places, Radius, Colours, Labels) ->
+node_at(Node, Status, Places, Radius, Colours) ->
     {X, Y} = map_get(Node, Places),
-    Name = escaped(Node),
     Class =
         case Status of
             dead -> "dead";
             paused -> [map_get(Node, Colours), " paused"];
             alive -> map_get(Node, Colours)
         end,
+    circle(Class, X, Y, number(Radius), Node).
+
+circle(Class, X, Y, Radius, Node) ->
     [
-        "<circle class=\"", Class, "\" cx=\"", number(X), "\" cy=\"", number(Y), "\" r=\"", number(Radius), "\"><title>",
-        Name, "</title></circle>\n",
-        [
-            ["<text class=\"name\" x=\"", number(X + Radius + 4), "\" y=\"", number(Y + 4), "\">", Name, "</text>\n"]
-         || Labels
-        ]
+        "<circle class=\"", Class, "\" cx=\"", number(X), "\" cy=\"", number(Y), "\" r=\"", Radius,
+        "\"><title>", escaped(Node), "</title></circle>\n"
+    ].
+
+%% Above all nodes, so that none hides it.
+name_at(Node, Places, Radius) ->
+    {X, Y} = map_get(Node, Places),
+    [
+        "<text class=\"name\" x=\"", number(X + Radius + 3), "\" y=\"", number(Y + 4), "\">", escaped(Node),
+        "</text>\n"
     ].
 
 %% Rows of those that are dead and forgotten.
@@ -245,11 +258,13 @@ gone(Gone) ->
             ?MARGIN, ?TOP + ?SIDE + 8, length(Gone)
         ])
         | [
-            [
-                "<circle class=\"dead\" cx=\"", number(?MARGIN + 4 + Step * (I rem ?PER_ROW)), "\" cy=\"",
-                number(?TOP + ?SIDE + 24 + 18 * (I div ?PER_ROW)), "\" r=\"3.5\"><title>", escaped(Node),
-                "</title></circle>\n"
-            ]
+            circle(
+                "dead",
+                ?MARGIN + 4 + Step * (I rem ?PER_ROW),
+                ?TOP + ?SIDE + 24 + 18 * (I div ?PER_ROW),
+                "3.5",
+                Node
+            )
          || {I, Node} <- lists:zip(lists:seq(0, length(Shown) - 1), Shown)
         ]
     ].
@@ -312,19 +327,19 @@ style(Count, Links) ->
     [
         "<style>\n",
         ".paper{fill:#ffffff}.title{fill:#1b1f24;font-size:20px;font-weight:600}\n",
-        ".small,.name{fill:#4a525b;font-size:13px;font-weight:400}.name{font-size:12px}\n",
+        ".small,.name{fill:#4a525b;font-size:13px;font-weight:400}.name{font-size:12px;stroke:#ffffff;stroke-width:3;paint-order:stroke;stroke-opacity:0.8}\n",
         ".link path{stroke:#9aa5b1;stroke-width:1.2;fill:none;opacity:", float_to_binary(float(Faint), [{decimals, 2}]), "}\n",
         ".half path,path.half{stroke:#d1242f;stroke-width:1.4;stroke-dasharray:5 3;fill:none}\n",
         "circle{stroke:#ffffff;stroke-width:", case Count > ?MAX_FORCES of true -> "0"; false -> "1" end, "}\n",
         ".main{fill:#2f6fbf}.isle0{fill:#0f9d83}.isle1{fill:#8a4fd0}.isle2{fill:#b5651d}.isle3{fill:#c2388e}"
         ".isle4{fill:#6b8e23}.isle5{fill:#00839b}\n",
-        ".dead{fill:none;stroke:#8b949e;stroke-width:1.4}.paused{stroke:#f28c18;stroke-width:3.5}\n",
+        ".dead{fill:#ffffff;stroke:#8b949e;stroke-width:1.4}.paused{stroke:#f28c18;stroke-width:3.5}\n",
         "@media (prefers-color-scheme:dark){\n",
         ".paper{fill:#0f1419}.title{fill:#e6edf3}.small,.name{fill:#aab4be}\n",
         ".link path{stroke:#5b6672}.half path,path.half{stroke:#ff6b6b}circle{stroke:#0f1419}\n",
         ".main{fill:#5c9df0}.isle0{fill:#35c9a9}.isle1{fill:#b48af5}.isle2{fill:#dd9350}.isle3{fill:#ee74bf}"
         ".isle4{fill:#a5c84f}.isle5{fill:#41c0d8}\n",
-        ".dead{stroke:#6e7781}.paused{stroke:#ffab40}\n}\n",
+        ".dead{fill:#0f1419;stroke:#6e7781}.name{stroke:#0f1419}.paused{stroke:#ffab40}\n}\n",
         "</style>\n"
     ].
 
