@@ -162,6 +162,7 @@ options() ->
         xbot => {boolean, false},
         xbot_ms => {pos_integer, 10000},
         xbot_unbiased => {non_neg_integer, 2},
+        xbot_gain_ms => {pos_integer, 10},
         xbot_probes => {pos_integer, 2},
         xbot_timeout_ms => {pos_integer, 5000}
     }.
