@@ -1,5 +1,5 @@
 %% HyParView, looked at after every event: what it promises at any moment holds, or
-%% it crashes. A node can also be told to join, without discovery.
+%% it crashes.
 -module(atoll_sim_hyparview_checked).
 -behaviour(atoll_strategy).
 
@@ -21,8 +21,6 @@ init(#{self := Self, options := Options} = Config, Now) ->
     {Inner, Effects} = atoll_hyparview:init(Config, Now),
     check(Effects, #checked{inner = Inner, self = Self, options = Options}).
 
-handle({cast, {tell, {join, Contacts}}}, Now, Checked) ->
-    handle({cast, {join, Contacts}}, Now, Checked);
 handle(Event, Now, #checked{inner = Inner0} = Checked) ->
     {Inner, Effects} = atoll_hyparview:handle(Event, Now, Inner0),
     check(Effects, Checked#checked{inner = Inner}).

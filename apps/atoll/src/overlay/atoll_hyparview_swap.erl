@@ -31,8 +31,9 @@
 %% ones: with regions far from each other, most exchanges would otherwise fail since
 %% `d' and `o' are not in the same one, though nothing is lost for them.
 %%
-%% The `xbot_unbiased' farthest neighbours of a node are never given up for nearer
-%% ones, or regions would lose each other.
+%% The `xbot_unbiased' farthest neighbours of a node are not what it offers to give
+%% up, as `i' or as `c', or regions would lose each other. It is no promise that it
+%% has so many far ones: `d' and `o' do not choose.
 -module(atoll_hyparview_swap).
 
 -export([new/2, tick/4, message/5, gone/2, expired/1, summary/1]).
@@ -253,8 +254,7 @@ message(D, {switch, Id, I, DO}, Views, _Now, State) ->
     Possible =
         State#state.phase =:= idle andalso
             atoll_hyparview_views:is_active(I, Views) andalso
-            not atoll_hyparview_views:is_active(D, Views) andalso
-            may_give_up(I, DO, Views, State),
+            not atoll_hyparview_views:is_active(D, Views),
     case Possible of
         true ->
             Deeds = [{drop, I}, {tell, D, {switched, Id, true}}, {adopt, D}],
@@ -336,8 +336,7 @@ measured(O, DO, Views, #state{phase = {measuring, Id, O, C, I, Limit}} = State0)
     Agreed =
         is_shorter(DO, Limit, State) andalso
             atoll_hyparview_views:is_active(C, Views) andalso
-            not atoll_hyparview_views:is_active(O, Views) andalso
-            may_give_up(C, DO, Views, State),
+            not atoll_hyparview_views:is_active(O, Views),
     case Agreed of
         true ->
             {State#state{phase = {switching, Id, O, C}}, [{tell, O, {switch, Id, I, DO}}]};
@@ -366,18 +365,6 @@ to_give_up(Views, But, State) ->
             end;
         unknown ->
             none
-    end.
-
-%% Neighbours that are kept must not be given up for a nearer one.
-may_give_up(Node, Cost, Views, State) ->
-    case ranked(Views, State) of
-        {ok, Kept, _Rest} ->
-            case lists:keyfind(Node, 2, Kept) of
-                {Old, Node} -> not is_shorter(Cost, Old, State);
-                false -> true
-            end;
-        unknown ->
-            false
     end.
 
 %% The neighbours, farthest first, if there is no room for more and all are measured:
