@@ -265,11 +265,13 @@ strategy(#{strategy := Name, options := Options} = Cluster) ->
 %% @doc Whether all nodes that a script names are among these; their names are
 %% known only where it runs.
 -spec check_names(script(), [node()]) -> ok | {error, error()}.
-check_names(#{steps := Steps}, Nodes) ->
+check_names(#{cluster := #{start := Who}, steps := Steps}, Nodes) ->
     Known = maps:from_keys(Nodes, []),
     Strange = [
         {Place, Name}
-     || {_Ms, Step, Place} <- Steps, Name <- atoll_sim_step:names(Step), not is_map_key(Name, Known)
+     || {_Ms, Step, Place} <- [{0, {start, Who}, none} | Steps],
+        Name <- atoll_sim_step:names(Step),
+        not is_map_key(Name, Known)
     ],
     case Strange of
         [] -> ok;
@@ -279,12 +281,15 @@ check_names(#{steps := Steps}, Nodes) ->
 %% Text
 
 %% @doc The text of a script; reading it gives the same script, on other lines.
--spec to_text(script()) -> iodata().
+-spec to_text(script()) -> iolist().
 to_text(#{cluster := Cluster, steps := Steps}) ->
     Keys = [{Key, map_get(Key, Cluster)} || {Key, _, _} <- cluster_keys()],
     [
         "{cluster, #{\n    ",
-        lists:join(",\n    ", [[atom_to_list(Key), " => ", atoll_sim_term:text(Value)] || {Key, Value} <- Keys]),
+        lists:join(",\n    ", [
+            [atom_to_list(Key), " => ", atoll_sim_term:text(Value)]
+         || {Key, Value} <- Keys
+        ]),
         "\n}}.\n"
         | [["{at, ", clock(Ms), ", ", atoll_sim_term:text(Step), "}.\n"] || {Ms, Step, _} <- Steps]
     ].

@@ -249,7 +249,10 @@ check_latency(regions) -> ok;
 check_latency({constant, Ms}) when is_integer(Ms), Ms >= 0 -> ok;
 check_latency({uniform, Min, Max}) when is_integer(Min), is_integer(Max), 0 =< Min, Min =< Max -> ok;
 check_latency({exponential, Mean}) when is_number(Mean), Mean > 0 -> ok;
-check_latency({lognormal, Median, Sigma}) when is_number(Median), Median > 0, is_number(Sigma), Sigma >= 0, Sigma =< 10 -> ok;
+check_latency({lognormal, Median, Sigma}) when
+    is_number(Median), Median > 0, is_number(Sigma), Sigma >= 0, Sigma =< 10
+->
+    ok;
 check_latency({regions, Rows, Jitter}) when is_number(Jitter), Jitter >= 0 ->
     IsRoundTrip = fun(Ms) -> is_number(Ms) andalso Ms >= 0 end,
     IsRow = fun(Row) -> is_list_of(IsRoundTrip, Row) end,
@@ -296,7 +299,8 @@ named(_Who) -> [].
 %% @doc One sentence for what is wrong.
 -spec format_error(reason()) -> unicode:chardata().
 format_error({unknown_step, Step}) ->
-    ["there is no step ", short(Step), "; there are ", lists:join(", ", [atom_to_list(Name) || {Name, _} <- shapes()])];
+    Names = [atom_to_list(Name) || {Name, _} <- shapes()],
+    ["there is no step ", short(Step), "; there are ", lists:join(", ", Names)];
 format_error({in_step, Step, Part}) ->
     ["in ", short(Step), ": ", part(Part)].
 
