@@ -39,7 +39,7 @@
     contacts := pos_integer(),
     %% Which of them start at time 0, or as soon after it as so many can.
     start := atoll_sim_who:who(),
-    latency := atoll_sim_step:latency(),
+    latency := atoll_sim_net:latency(),
     loss := atoll_sim_step:share(),
     duplicate := atoll_sim_step:share(),
     seed := integer(),
@@ -251,13 +251,11 @@ is_map_or_off(Options) -> is_map(Options) orelse Options =:= off.
 
 strategy(#{strategy := Name, options := Options} = Cluster) ->
     case atoll_strategy:module(Name) of
-        {ok, Module} when map_size(Options) > 0 ->
+        {ok, Module} ->
             case atoll_strategy:options(Module, Options) of
                 {ok, _} -> Cluster;
                 {error, Error} -> bad({strategy, Error})
             end;
-        {ok, _} ->
-            Cluster;
         {error, Error} ->
             bad({strategy, Error})
     end.

@@ -43,7 +43,7 @@
 
 -export([check/2, time/1, check_latency/1, is_share/1, must/1, names/1, short/1, format_error/1]).
 
--export_type([step/0, latency/0, expectation/0, ms/0, share/0, kind/0, reason/0]).
+-export_type([step/0, expectation/0, ms/0, share/0, kind/0, reason/0]).
 
 -type ms() :: non_neg_integer().
 -type share() :: number().
@@ -64,7 +64,7 @@
     | {loss, From :: atoll_sim_who:who(), To :: atoll_sim_who:who(), share()}
     | {duplicate, share()}
     | {reorder, share(), ms()}
-    | {latency, latency()}
+    | {latency, atoll_sim_net:latency()}
     | {slow, atoll_sim_who:who(), PerEvent :: ms()}
     | {churn, PerSecond :: share(), For :: ms()}
     | {broadcast, atoll_sim_who:who(), Count :: pos_integer(), Every :: ms()}
@@ -72,18 +72,6 @@
 
 -type expectation() ::
     {connected, share()} | {delivered, share()} | symmetric | {no, false_death}.
-
--type latency() ::
-    {constant, ms()}
-    | {uniform, Min :: ms(), Max :: ms()}
-    | {exponential, Mean :: number()}
-    %% Sigma is that of the logarithm.
-    | {lognormal, Median :: number(), Sigma :: number()}
-    %% Round trips between and within regions, halved on the way, times a factor
-    %% from 1 to 1 + Jitter. Node I is in region I rem the number of regions.
-    | {regions, [[number(), ...], ...], Jitter :: number()}
-    %% The same with four regions that are built in.
-    | regions.
 
 -type kind() :: who | parts | memory | time | share | latency | count | expectation.
 
@@ -221,7 +209,7 @@ must(memory) -> "fresh or remembered";
 must(share) -> "a share from 0 to 1";
 must(latency) ->
     "{constant, Ms}, {uniform, Min, Max}, {exponential, Mean}, {lognormal, Median, Sigma}, "
-    "{regions, [[RoundTripMs]], Jitter} or regions";
+    "{regions, [[Ms]], Jitter} or regions";
 must(count) -> "a whole number above 0";
 must(time) -> "whole milliseconds or {N, ms | s | min}";
 must(parts) -> "a list of parts";
@@ -243,7 +231,9 @@ is_expectation({connected, Share}) -> is_share(Share);
 is_expectation({delivered, Share}) -> is_share(Share);
 is_expectation(Expectation) -> Expectation =:= symmetric orelse Expectation =:= {no, false_death}.
 
-%% @doc Whether a term is a distribution of latencies.
+%% @doc Whether a term is a distribution of latencies, one way: `{constant, Ms}',
+%% `{uniform, Min, Max}', `{exponential, Mean}', `{lognormal, Median, Sigma}', `{regions,
+%% Rows, Jitter}' with a square of milliseconds, or `regions', four that are built in.
 -spec check_latency(term()) -> ok | error.
 check_latency(regions) -> ok;
 check_latency({constant, Ms}) when is_integer(Ms), Ms >= 0 -> ok;
@@ -253,9 +243,9 @@ check_latency({lognormal, Median, Sigma}) when
     is_number(Median), Median > 0, is_number(Sigma), Sigma >= 0, Sigma =< 10
 ->
     ok;
-check_latency({regions, Rows, Jitter}) when is_number(Jitter), Jitter >= 0 ->
-    IsRoundTrip = fun(Ms) -> is_number(Ms) andalso Ms >= 0 end,
-    IsRow = fun(Row) -> is_list_of(IsRoundTrip, Row) end,
+check_latency({regions, Rows, Jitter}) when is_integer(Jitter), Jitter >= 0 ->
+    IsMs = fun(Ms) -> is_integer(Ms) andalso Ms >= 0 end,
+    IsRow = fun(Row) -> is_list_of(IsMs, Row) end,
     case is_list_of(IsRow, Rows) andalso [length(Row) || Row <- Rows] =:= [length(Rows) || _ <- Rows] of
         true -> ok;
         false -> error

@@ -57,8 +57,8 @@ every_sentence_shows_where_test_() ->
             {"{cluster, #{strategy => mash}}.",
                 "line 1: there is no strategy mash; there are cliques, hyparview, mesh, scamp, star, static, "
                 "and any module that is one"},
-            {"{cluster, #{options => #{active => 0}}}.",
-                "line 1: the option active must be a whole number above 0, not 0"},
+            {"{cluster, #{options => #{active_max => 0}}}.",
+                "line 1: the option active_max must be a whole number above 0, not 0"},
             {"{cluster, #{}}.\n{cluster, #{}}.", "line 2: there is a cluster already"},
             {"{at, 1, heal}.\n{cluster, #{}}.", "line 2: the cluster must come before all steps"},
             {"heal.", "line 1: a script is made of {cluster, Map}, {at, Time, Step} and {then, Time, Step}"},
@@ -101,11 +101,11 @@ an_improper_list_is_no_part_test() ->
 latencies_test() ->
     Good = [
         {constant, 0}, {uniform, 1, 5}, {exponential, 0.5}, {lognormal, 20, 0.5}, regions,
-        {regions, [[1, 80], [80, 1.5]], 0.1}
+        {regions, [[1, 80], [80, 1]], 4}
     ],
     Bad = [
         {constant, -1}, {uniform, 5, 1}, {exponential, 0}, {lognormal, 20}, region, {regions, [[1, 2]], 0},
-        {regions, [[1 | 2]], 0}, {regions, [a], 0}, {regions, [[-1]], 0}
+        {regions, [[1 | 2]], 0}, {regions, [a], 0}, {regions, [[-1]], 0}, {regions, [[1]], 0.5}
     ],
     ?assertEqual([ok || _ <- Good], [atoll_sim_step:check_latency(L) || L <- Good]),
     ?assertEqual([error || _ <- Bad], [atoll_sim_step:check_latency(L) || L <- Bad]).
