@@ -33,9 +33,10 @@
 %%   stay dead.</dd>
 %% <dt>`{expect, Expectation}'</dt><dd>the run fails unless this holds now:
 %%   `{connected, Share}' of the living nodes are in one part; `{delivered, Share}'
-%%   of the broadcasts so far reached the nodes that have lived since before they
-%%   were sent; `symmetric', no living node names a living neighbour that does
-%%   not name it; `{no, false_death}', no living node was declared dead.</dd>
+%%   of the broadcasts so far reached the nodes that had a neighbour before they
+%%   were sent and live still; `symmetric', no living node names a living
+%%   neighbour that does not name it; `{no, false_death}', no living node was
+%%   declared dead.</dd>
 %% </dl>
 %%
 %% `Who' is told by {@link atoll_sim_who}.
