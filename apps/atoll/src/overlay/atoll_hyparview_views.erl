@@ -9,11 +9,13 @@
 %%
 %% Both are short lists. The active one is in the order of names, so that nothing
 %% that is chosen from it depends on anything else; the passive one has the newest
-%% first.
+%% first. What the bound pushes out of the passive view is spare: the last of these
+%% are kept apart, as many as the passive view may have, for one who has nobody left
+%% to ask ({@link replenish/2}).
 -module(atoll_hyparview_views).
 
 -export([new/3, active/1, passive/1, size/1, room/1, is_active/2, dropped/1]).
--export([adopt/3, demote/3, forget/2, note/3, merge/4, clear/1]).
+-export([adopt/3, demote/3, forget/2, note/3, merge/4, replenish/2, clear/1]).
 -export([pick/2, sample/3]).
 
 -export_type([views/0]).
@@ -24,6 +26,9 @@
     passive_max :: pos_integer(),
     active = [] :: [node()],
     passive = [] :: [node()],
+    %% The last that the bound has pushed out, newest first. It may name nodes that
+    %% have come back since.
+    spare = [] :: [node()],
     %% How many the bound has pushed out of the passive view.
     dropped = 0 :: non_neg_integer()
 }).
@@ -96,8 +101,12 @@ demote(Node, #views{active = Active} = Views, Rand) ->
 
 %% @doc The node is in neither view.
 -spec forget(node(), views()) -> views().
-forget(Node, #views{active = Active, passive = Passive} = Views) ->
-    Views#views{active = lists:delete(Node, Active), passive = lists:delete(Node, Passive)}.
+forget(Node, #views{active = Active, passive = Passive, spare = Spare} = Views) ->
+    Views#views{
+        active = lists:delete(Node, Active),
+        passive = lists:delete(Node, Passive),
+        spare = lists:delete(Node, Spare)
+    }.
 
 %% @doc Puts one node into the passive view, unless it is in one of the two.
 -spec note(node(), views(), rand:state()) -> {views(), rand:state()}.
@@ -111,14 +120,25 @@ merge(Nodes, First, #views{passive = Passive0, passive_max = Max} = Views, Rand0
     New = lists:sublist(unknown(Nodes, [], Views), Max),
     case length(New) + length(Passive0) - Max of
         Excess when Excess > 0 ->
-            Passive1 = without(Excess, First, Passive0),
+            {Passive1, Theirs} = without(Excess, First, Passive0, []),
             Left = length(Passive1),
-            {_, Passive, Rand} = split(Left + length(New) - Max, Left, Passive1, Rand0),
-            Dropped = Views#views.dropped + Excess,
-            {Views#views{passive = New ++ Passive, dropped = Dropped}, Rand};
+            {Others, Passive, Rand} = split(Left + length(New) - Max, Left, Passive1, Rand0),
+            Merged = Views#views{
+                passive = New ++ Passive,
+                spare = lists:sublist(Others ++ Theirs ++ Views#views.spare, Max),
+                dropped = Views#views.dropped + Excess
+            },
+            {Merged, Rand};
         _ ->
             {Views#views{passive = New ++ Passive0}, Rand0}
     end.
+
+%% @doc Takes what is spare back into the passive view.
+-spec replenish(views(), rand:state()) -> {views(), rand:state()}.
+replenish(#views{spare = []} = Views, Rand) ->
+    {Views, Rand};
+replenish(#views{spare = Spare} = Views, Rand) ->
+    merge(Spare, [], Views#views{spare = []}, Rand).
 
 unknown([], New, _Views) ->
     lists:reverse(New);
@@ -131,21 +151,19 @@ unknown([Node | Nodes], New, #views{self = Self, active = Active, passive = Pass
         false -> unknown(Nodes, [Node | New], Views)
     end.
 
-%% The list without up to N of those in First.
-without(0, _First, List) ->
-    List;
-without(_N, [], List) ->
-    List;
-without(N, [Node | First], List) ->
+%% The list without up to N of those in First, and which these were.
+without(N, First, List, Taken) when N =:= 0; First =:= [] ->
+    {List, Taken};
+without(N, [Node | First], List, Taken) ->
     case lists:member(Node, List) of
-        true -> without(N - 1, First, lists:delete(Node, List));
-        false -> without(N, First, List)
+        true -> without(N - 1, First, lists:delete(Node, List), [Node | Taken]);
+        false -> without(N, First, List, Taken)
     end.
 
 %% @doc Both empty again.
 -spec clear(views()) -> views().
 clear(Views) ->
-    Views#views{active = [], passive = []}.
+    Views#views{active = [], passive = [], spare = []}.
 
 %% @doc One of a list that is not empty, each as likely.
 -spec pick([T, ...], rand:state()) -> {T, rand:state()}.
