@@ -130,6 +130,9 @@
     %% The last sign of life here, and the newest that this node knows of.
     own :: atoll_protocol:now_ms(),
     newest :: atoll_protocol:now_ms(),
+    %% The last sign of life here as far as others may be told of it: not excused,
+    %% and not one that may have waited for a node that was paused.
+    sure :: atoll_protocol:now_ms(),
     suspected = false :: boolean(),
     %% Since when the link is lost: it is no neighbour any more.
     lost = false :: false | atoll_protocol:now_ms(),
@@ -270,7 +273,7 @@ summary(#state{obituaries = Obituaries, news = News} = State) ->
 message({beat, Life, Watchers, Cargo}, Node, Now, #state{watched = Watched} = State) ->
     case Watched of
         #{Node := #watch{life = Life, suspected = false, cargo = Cargo} = Watch} ->
-            Heard = Watch#watch{own = Now, newest = Now, watchers = Watchers},
+            Heard = heard_now(Now, Watch#watch{watchers = Watchers}, State),
             {State#state{watched = Watched#{Node := Heard}}, []};
         #{} ->
             beat(atoll_obituaries:last(Node, State#state.obituaries), Life, Watchers, Cargo, Node, Now, State)
@@ -288,11 +291,11 @@ message({pong, Life, Standing}, Node, Now, #state{obituaries = Obituaries} = Sta
         _ -> pong(Standing, Life, Node, Now, State)
     end;
 message({who_heard, About, Life}, Node, Now, #state{watched = Watched, obituaries = Obituaries} = State) ->
-    %% Only what was heard here: an answer that is told on would grow younger.
+    %% Only what was heard here: what is told on would grow younger by the way.
     Answer =
         case {Watched, atoll_obituaries:last(About, Obituaries)} of
             {_, Buried} when Buried >= Life -> [{send, Node, {obituaries, false, [{About, Buried}]}}];
-            {#{About := #watch{life = Life, own = Own}}, _} -> [{send, Node, {heard, About, Life, Now - Own}}];
+            {#{About := #watch{life = Life, sure = Sure}}, _} -> [{send, Node, {heard, About, Life, Now - Sure}}];
             _ -> []
         end,
     sign(Node, Now, State, Answer);
@@ -322,8 +325,8 @@ beat(_Buried, Life, Watchers, Cargo, Node, Now, #state{watched = Watched, neighb
         #{Node := #watch{life = Known}} when Known > Life ->
             {State, []};
         #{Node := #watch{lost = false, cargo = Last} = Watch} ->
-            Heard = #watch{own = Now, newest = Now, life = Life, watchers = Watchers, cargo = Cargo},
             {Cleared, Effects} = clear(Node, Watch, State),
+            Heard = heard_now(Now, Watch#watch{life = Life, watchers = Watchers, cargo = Cargo}, State),
             {store(Node, Heard, Cleared), Effects ++ [{notify, {cargo, Node, Cargo}} || Cargo =/= Last]};
         #{} ->
             case atoll_ring:is_member(Node, Neighbours) of
@@ -362,8 +365,7 @@ pong(Standing, Life, Node, Now, #state{watched = Watched} = State) ->
             {State, []};
         #{Node := #watch{lost = false} = Watch} when Standing =:= watcher ->
             {Cleared, Effects} = clear(Node, Watch, State),
-            Heard = Watch#watch{life = Life, own = Now, newest = Now, suspected = false, refusals = 0},
-            {store(Node, Heard, Cleared), Effects};
+            {store(Node, heard_now(Now, Watch#watch{life = Life}, State), Cleared), Effects};
         #{Node := #watch{lost = Lost}} ->
             %% Alive, and watched by those that it has chosen.
             {State1, Effects} = forget(Node, State),
@@ -377,11 +379,19 @@ sign(Node, Now, #state{watched = Watched} = State, Effects) ->
     case Watched of
         #{Node := #watch{lost = false} = Watch} ->
             {Cleared, Notices} = clear(Node, Watch, State),
-            Heard = Watch#watch{own = Now, newest = Now, suspected = false, refusals = 0, refused = false},
-            {store(Node, Heard, Cleared), Notices ++ Effects};
+            {store(Node, heard_now(Now, Watch, State), Cleared), Notices ++ Effects};
         #{} ->
             {State, Effects}
     end.
+
+heard_now(Now, Watch, #state{excused = Excused, options = #{late_ms := LateMs}}) ->
+    Sure =
+        case Now - Excused >= LateMs of
+            true -> Now;
+            %% It may be one of many that had waited.
+            false -> Watch#watch.sure
+        end,
+    Watch#watch{own = Now, newest = Now, sure = Sure, suspected = false, refused = false, refusals = 0}.
 
 hearsay(About, Life, When, #state{watched = Watched, options = #{ask_ms := AskMs}} = State) ->
     case Watched of
@@ -422,9 +432,9 @@ watch(_Node, _Beat, _Now, #state{watched = Watched, options = #{max_watched := M
 ->
     {State#state{unwatched = State#state.unwatched + 1}, []};
 watch(Node, none, Now, State) ->
-    {store(Node, #watch{own = Now, newest = Now}, State), []};
+    {store(Node, #watch{own = Now, newest = Now, sure = Now}, State), []};
 watch(Node, {beat, Life, Watchers, Cargo}, Now, State) ->
-    Watch = #watch{own = Now, newest = Now, life = Life, watchers = Watchers, cargo = Cargo},
+    Watch = #watch{own = Now, newest = Now, sure = Now, life = Life, watchers = Watchers, cargo = Cargo},
     {store(Node, Watch, State), [{notify, {cargo, Node, Cargo}} || Cargo =/= none]}.
 
 down(Why, Node, Now, #state{neighbours = Neighbours} = State0) ->
@@ -549,9 +559,12 @@ judge(Node, #watch{life = Life, lost = Lost, own = Own} = Watch, Now, State) ->
         true ->
             verdict(Node, Life, Now, State);
         false when Now - Own >= SilentMs; Life =:= 0, Now - Own >= DeadMs ->
-            {Forgotten, _Cleared} = unsuspect(Node, remove(Node, State)),
-            Word = case Lost of false -> silent; _ -> cleared end,
-            {Forgotten, [{notify, {Word, Node}}]};
+            Word =
+                case Lost of
+                    false -> silent;
+                    _ -> cleared
+                end,
+            unsuspect(Node, [{notify, {Word, Node}}], remove(Node, State));
         false ->
             {store(Node, Watch, State), ask(Node, Watch, State)}
     end.
@@ -579,8 +592,7 @@ verdict(Node, Life, Now, #state{obituaries = Obituaries0} = State) ->
         {new, Obituaries} ->
             publish(Node, Life, [], State#state{obituaries = Obituaries});
         {refused, Obituaries} ->
-            {Closed, _} = unsuspect(Node, remove(Node, State#state{obituaries = Obituaries})),
-            {Closed, [{notify, {dead, Node, Life}}]}
+            unsuspect(Node, [{notify, {dead, Node, Life}}], remove(Node, State#state{obituaries = Obituaries}))
     end.
 
 obituary(Self, Life, _From, _Now, #state{self = Self} = State) ->
@@ -598,13 +610,14 @@ own_death(_Earlier, State) ->
     {State, []}.
 
 publish(Node, Life, From, #state{watched = Watched} = State0) ->
-    {State1, _Cleared} =
+    Verdict = [{notify, {dead, Node, Life}}],
+    {State1, Notices} =
         case Watched of
-            #{Node := #watch{life = Known}} when Known =< Life -> unsuspect(Node, remove(Node, State0));
-            #{} -> {State0, []}
+            #{Node := #watch{life = Known}} when Known =< Life -> unsuspect(Node, Verdict, remove(Node, State0));
+            #{} -> {State0, Verdict}
         end,
     {State, Effects} = spread(Node, Life, From, State1),
-    {State, [{notify, {dead, Node, Life}} | Effects]}.
+    {State, Notices ++ Effects}.
 
 spread(Node, Life, From, #state{neighbours = Neighbours, news = News0} = State0) ->
     {Targets, State} = targets(State0),
@@ -662,8 +675,12 @@ excuse(Ms, Now, #state{watched = Watched} = State) ->
         excused = Now,
         excuses = State#state.excuses + 1,
         watched = maps:map(
-            fun(_, #watch{own = Own, newest = Newest} = Watch) ->
-                Watch#watch{own = min(Now, Own + Ms), newest = min(Now, Newest + Ms)}
+            fun(_, #watch{own = Own, newest = Newest, sure = Sure} = Watch) ->
+                Watch#watch{
+                    own = min(Now, Own + Ms),
+                    newest = min(Now, Newest + Ms),
+                    sure = min(Sure, Now - Ms)
+                }
             end,
             Watched
         )
@@ -686,10 +703,14 @@ clear(Node, #watch{suspected = true}, State) ->
     unsuspect(Node, State).
 
 unsuspect(Node, #state{suspects = Suspects} = State) ->
+    unsuspect(Node, [{notify, {cleared, Node}} || ordsets:is_element(Node, Suspects)], State).
+
+%% With these words for an end.
+unsuspect(Node, Words, #state{suspects = Suspects} = State) ->
     case ordsets:del_element(Node, Suspects) of
-        Suspects -> {State, []};
-        [] -> {State#state{suspects = []}, [{cancel, ask}, {notify, {cleared, Node}}]};
-        Left -> {State#state{suspects = Left}, [{notify, {cleared, Node}}]}
+        Suspects -> {State, Words};
+        [] -> {State#state{suspects = []}, [{cancel, ask} | Words]};
+        Left -> {State#state{suspects = Left}, Words}
     end.
 
 %% Fun for one after the other; all their effects.
