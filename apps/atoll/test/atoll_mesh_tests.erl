@@ -95,6 +95,12 @@ a_link_that_is_down_leaves_a_member_test() ->
     ?assertMatch(#{members := 2, neighbours := 0}, atoll_mesh:summary(State)),
     ?assertEqual([n2], atoll_mesh:known(State)).
 
+a_gone_one_is_knocked_at_test() ->
+    {Gone, _} = run([{cast, {dead, n2}}, {down, n2, lost}], with_n2()),
+    {_, Effects} = run([{timeout, knock}], Gone),
+    ?assertMatch([{send, n2, {digest, _}}, {timer, knock, _}], Effects),
+    ?assertMatch({_, [{timer, knock, _}]}, run([{timeout, knock}], with_n2())).
+
 who_is_out_of_reach_for_long_is_given_up_test() ->
     Fails = fun(Now) -> {at, Now, {cast, {unreachable, n2}}} end,
     {Trying, _} = run([{down, n2, lost}, Fails(1000), Fails(60999)], with_n2()),

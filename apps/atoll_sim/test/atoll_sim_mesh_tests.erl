@@ -78,5 +78,17 @@ the_halves_of_a_long_partition_find_each_other_test_() ->
         ?assert(is_mesh(run(120000, set(heal, World1))))
     end).
 
+%% All watch all, so nobody has a link with the other side left, and only a knock
+%% can help.
+halves_that_took_each_other_for_dead_find_each_other_test_() ->
+    over_seeds(3, fun(Seed) ->
+        {Left, Right} = lists:split(12, names(?COUNT)),
+        Grown = run(5000, start(mesh, #{detector => #{watchers => ?COUNT}}, ?COUNT, Seed)),
+        World = run(90000, set({partition, [Left, Right]}, Grown)),
+        ?assertMatch(#{members := 12, gone := 18}, summary(hd(Left), World)),
+        ?assertMatch(#{members := 18, gone := 12}, summary(hd(Right), World)),
+        ?assert(is_mesh(run(90000, set(heal, World))))
+    end).
+
 over_seeds(Count, Fun) ->
     [{lists:concat(["seed ", Seed]), {timeout, 60, fun() -> Fun(Seed) end}} || Seed <- lists:seq(1, Count)].

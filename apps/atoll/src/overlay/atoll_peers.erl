@@ -151,8 +151,8 @@ offer(Node, Mine, Peers) ->
 neighbours(#peers{rule = Rule, table = Table}) ->
     lists:sort([Node || {Node, Peer} <- maps:to_list(Table), is_agreed(Rule, Peer)]).
 
+%% @doc Whether it is one.
 -spec is_neighbour(node(), peers()) -> boolean().
-%% @doc Whether the link is up and both agree.
 is_neighbour(Node, #peers{rule = Rule} = Peers) ->
     is_agreed(Rule, get(Node, Peers)).
 

@@ -24,7 +24,9 @@
 %% failure detector watches the links anyway.
 %%
 %% Promised: nodes that subscribe one after the other have a mean out-view of about
-%% (c + 1) ln n. Not promised: that the graph is connected (it is with high
+%% (c + 1) ln n. Not promised: that many who subscribe at once get as much (a copy
+%% for each member of views that are still small: of a thousand nodes that start
+%% within a second the mean is half of that); that the graph is connected (it is with high
 %% probability; discovery joins islands), that a view is refilled after the death
 %% of its members, or a bound on a single in-view. A node that could not be reached
 %% several times in a row is dropped, so the halves of a long partition forget each
