@@ -19,7 +19,7 @@ options() ->
             #{name => churn, value => "SHARE", default => "0", read => atoll_cli_read:share(),
               help => "the share of the nodes that is killed each second, and starts again"}
         ] ++
-        atoll_cli_sim_options:output().
+        atoll_cli_sim_options:closing().
 
 -spec operands() -> [string()].
 operands() -> [].

@@ -25,7 +25,7 @@ options() ->
             #{name => minutes, value => "N", default => "10", read => atoll_cli_read:whole(1, 10000),
               help => "how long it is watched, in virtual time"}
         ] ++
-        atoll_cli_sim_options:output().
+        atoll_cli_sim_options:closing().
 
 -spec operands() -> [string()].
 operands() -> [].

@@ -25,20 +25,40 @@ run(Experiment, Values) ->
         {error, Sentence} -> {usage, Sentence}
     end.
 
-run(#{run := Run, own := Own} = Experiment, Values, #{nodes := Nodes, strategy := Strategy} = Cluster) ->
-    Head = [atoll_cli_table:count(Nodes), " nodes with the strategy ", atom_to_list(Strategy)],
-    ok = atoll_cli_progress:now_doing(["Simulating ", Head]),
-    Options = maps:merge(Cluster#{progress => atoll_cli_progress:virtual_time()}, Own),
-    Outcome = atoll_sim_cluster:isolated(fun() -> Run(Options) end),
+run(#{name := Name, options := Options, run := Run, own := Own} = Experiment, Values, Cluster) ->
+    #{nodes := Nodes, strategy := Strategy, seed := Seed} = Cluster,
+    Again = atoll_cli_sim_options:again(Name, Options, Values),
+    Header = #{repeat => Again, nodes => Nodes, strategy => Strategy, seed => Seed},
+    Asked = maps:merge(Cluster#{progress => atoll_cli_progress:virtual_time()}, Own),
+    Outcome = guarded(Strategy, fun() ->
+        atoll_cli_sim_trace:writing(maps:get(trace, Values, none), Header, fun(Traced) ->
+            ok = atoll_cli_progress:now_doing(["Simulating ", head(Nodes, Strategy)]),
+            Run(maps:merge(Asked, Traced))
+        end)
+    end),
     ok = atoll_cli_progress:done(),
     case Outcome of
-        {ok, Result} -> show(Experiment, Values, Result);
-        {error, Error} -> {usage, atoll_sim_cluster:format_error(Error)}
+        {ok, {ok, Result}} -> show(Experiment, Values, Result, Again);
+        {ok, {error, Error}} -> {usage, atoll_sim_cluster:format_error(Error)};
+        {error, Sentence} -> {failed, Sentence}
     end.
 
-show(#{name := Name, options := Options, keys := Keys}, #{json := Json} = Values, Result) ->
-    Again = atoll_cli_sim_options:again(Name, Options, Values),
-    case Json of
-        true -> atoll_cli_io:print_json(atoll_cli_sim_result:json(Keys, Result, Again));
-        false -> atoll_cli_io:print([atoll_cli_sim_result:table(Result), "\nagain: ", Again, $\n])
+%% A strategy of the user's own may fail, and that is no fault of this program;
+%% where it failed is what its author wants to know.
+guarded(Strategy, Fun) ->
+    IsOurs = lists:member(Strategy, atoll_strategy:names()),
+    try
+        atoll_sim_cluster:isolated(Fun)
+    catch
+        Class:Reason:Stack when not IsOurs ->
+            {error, ["the strategy ", atom_to_list(Strategy), " failed: ",
+                     erl_error:format_exception(Class, Reason, Stack)]}
     end.
+
+head(Nodes, Strategy) ->
+    [atoll_cli_table:count(Nodes), " nodes, strategy ", atom_to_list(Strategy)].
+
+show(#{keys := Keys}, #{json := true}, Result, Again) ->
+    atoll_cli_io:print_json(atoll_cli_sim_result:json(Keys, Result, Again));
+show(_, #{json := false}, Result, Again) ->
+    atoll_cli_io:print([atoll_cli_sim_result:table(Result), "\nagain: ", Again, $\n]).

@@ -2,7 +2,7 @@
 %% line: which cluster is simulated, and the line that repeats a run.
 -module(atoll_cli_sim_options).
 
--export([shared/0, output/0, cluster/1, again/3]).
+-export([shared/0, closing/0, cluster/1, again/3]).
 
 -define(MAX_NODES, 100000).
 %% Unless told, or unless there are fewer nodes.
@@ -28,15 +28,18 @@ shared() ->
         #{name => latency, value => "L", default => "uniform:1:20", read => atoll_cli_read:latency(),
           help => "constant:MS, uniform:MIN:MAX, exponential:MEAN, lognormal:MEDIAN:SIGMA, regions"},
         #{name => settle, value => "MS", default => "60000", read => atoll_cli_read:whole(0, ?MAX_MS),
-          help => "how long the cluster has to settle when all nodes have started"},
-        #{name => seed, value => "N", default => "1", read => atoll_cli_read:whole(0, ?MAX_SEED),
-          help => "what all chance is drawn from"}
+          help => "how long the cluster has to settle when all nodes have started"}
     ].
 
-%% @doc The options of what comes out.
--spec output() -> [atoll_cli_options:option()].
-output() ->
-    [atoll_cli_json:switch()].
+%% @doc The options that stand last.
+-spec closing() -> [atoll_cli_options:option()].
+closing() ->
+    [
+        #{name => seed, value => "N", default => "1", read => atoll_cli_read:whole(0, ?MAX_SEED),
+          help => "what all chance is drawn from"},
+        #{name => trace, value => "FILE", help => "write what happens into this file, for \"atoll sim show\""},
+        atoll_cli_json:switch()
+    ].
 
 %% @doc The cluster that the options ask for; or what is wrong with them in
 %% combination.
@@ -134,8 +137,8 @@ setting(nodes, Text) ->
 setting(_, Text) ->
     Text.
 
-%% @doc The command line that repeats a run: what was asked for, as far as it
-%% differs from what is so unless told; and what every run hangs on.
+%% @doc The command line that repeats a run. What is as it is unless told is left
+%% out of the cluster's finer points.
 -spec again(Name :: string(), [atoll_cli_options:option()], atoll_cli_options:values()) -> string().
 again(Name, Options, Values) ->
     Said = [
@@ -143,15 +146,14 @@ again(Name, Options, Values) ->
      || #{name := Key, value := _} = Option <- Options,
         Key =/= trace,
         Value <- typed(Option, Values),
-        lists:member(Key, [strategy, nodes, seed]) orelse not is_default(Value, Option)
+        not (lists:member(Key, [latency, settle]) andalso is_default(Value, Option))
     ],
     lists:flatten(["atoll ", Name, Said]).
 
 typed(#{name := Key, repeat := true}, Values) -> map_get(Key, Values);
 typed(#{name := Key}, Values) -> [map_get(Key, Values) || is_map_key(Key, Values)].
 
-is_default(Value, #{default := Text, read := Read}) -> Read(Text) =:= {ok, Value};
-is_default(_, _) -> false.
+is_default(Value, #{default := Text, read := Read}) -> Read(Text) =:= {ok, Value}.
 
 spelt(Text) when is_list(Text) -> Text;
 spelt(Word) when is_atom(Word) -> atom_to_list(Word);

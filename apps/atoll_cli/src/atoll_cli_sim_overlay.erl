@@ -13,7 +13,7 @@ options() ->
     atoll_cli_sim_options:shared() ++
         [#{name => kill, value => "SHARE", default => "0.5", read => atoll_cli_read:share(),
            help => "the share of the nodes that is killed; the contacts are spared"}] ++
-        atoll_cli_sim_options:output().
+        atoll_cli_sim_options:closing().
 
 -spec operands() -> [string()].
 operands() -> [].

@@ -59,9 +59,9 @@ wrong() ->
         {["demo", "9"], "the argument \"9\" is one too many"},
         {["help", "up", "down"], "the argument \"down\" is one too many"},
         {["sim"],
-         "one of overlay, broadcast, detect must follow; \"atoll help sim\" says what they do"},
+         "one of overlay, broadcast, detect, show must follow; \"atoll help sim\" says what they do"},
         {["sim", "--json"],
-         "one of overlay, broadcast, detect must follow; \"atoll help sim\" says what they do"},
+         "one of overlay, broadcast, detect, show must follow; \"atoll help sim\" says what they do"},
         {["simm", "overlay"], "there is no command \"simm\"; did you mean sim?"},
         {["overlay"], "there is no command \"overlay\"; did you mean sim overlay?"},
         {["sim", "frobnicate"], "there is no command \"sim frobnicate\"; \"atoll help sim\" lists them"},
@@ -110,6 +110,11 @@ wrong() ->
          "--messages must be a whole number from 1 to 100,000, not \"0\""},
         {["sim", "detect", "--nodes", "9"],
          "--nodes must be at least 5 more than the contacts, who never fall silent and are 5, not \"9\""},
+        {["sim", "show"], "the argument TRACE is missing"},
+        {["sim", "show", "a.trace", "--from", "2", "--to", "1"], "--to must be at least --from, which is 2, not \"1\""},
+        {["sim", "show", "a.trace", "--at", "2"],
+         "--at says what is drawn, and --svg, the file for it, is missing"},
+        {["sim", "show", "no/such.trace"], "no/such.trace: it cannot be read: no such file or directory"},
         {["sim", "detect", "--loss", "5"], "--loss must be a share from 0 to 1, such as 0.5, not \"5\""}
     ].
 
@@ -125,7 +130,7 @@ an_unknown_option_of_a_strategy_is_told_with_those_that_there_are_test() ->
 every_group_has_a_page_that_lists_its_commands_test_() ->
     [{Word ++ " " ++ Name,
       ?_assertMatch({match, _}, re:run(atoll_cli_help:group(Word), "\n  " ++ Word ++ " " ++ Name ++ " "))}
-     || {Word, _} <- atoll_cli:groups(), Name <- ["overlay", "broadcast", "detect"]].
+     || {Word, _} <- atoll_cli:groups(), Name <- ["overlay", "broadcast", "detect", "show"]].
 
 a_latency_is_read_test_() ->
     [{Text, ?_assertEqual({ok, Latency}, (atoll_cli_read:latency())(Text))}
@@ -140,10 +145,10 @@ an_option_that_may_be_repeated_is_a_list_test() ->
 
 the_line_that_repeats_a_run_asks_for_the_same_test_() ->
     [{Line, ?_assertEqual(Line, again(Line))}
-     || Line <- ["atoll sim overlay --strategy hyparview --nodes 1000 --seed 1",
-                 "atoll sim overlay --strategy hyparview --nodes 300 --contacts 3 --seed 7 --kill 0.25",
+     || Line <- ["atoll sim overlay --strategy hyparview --nodes 1000 --kill 0.5 --seed 1",
+                 "atoll sim overlay --strategy hyparview --nodes 300 --contacts 3 --kill 0.25 --seed 7",
                  "atoll sim overlay --strategy hyparview --option xbot=true --option active_max=6 --nodes 10 "
-                 "--latency lognormal:20:0.5 --settle 1000 --seed 0 --kill 0.0"]].
+                 "--latency lognormal:20:0.5 --settle 1000 --kill 0.0 --seed 0"]].
 
 again("atoll sim overlay " ++ Line) ->
     Options = atoll_cli_sim_overlay:options(),
@@ -158,9 +163,9 @@ a_result_begins_with_its_keys_and_loses_none_test() ->
     ?assertEqual({[{seed, 7}, {nodes, 3}, {killed, 1}, {rejoined_ms, null}, {new_key, 1.5}, {again, <<"atoll x">>}]},
                  atoll_cli_sim_result:json([seed, nodes], #{killed => 1, nodes => 3, seed => 7, new_key => 1.5,
                                                             rejoined_ms => never}, "atoll x")),
-    ?assertEqual("nodes                               1,000\n"
+    ?assertEqual("nodes                                1,000\n"
                  "all survivors connected again after  never\n"
-                 "new key                               1.5\n",
+                 "new key                                1.5\n",
                  lists:flatten(atoll_cli_sim_result:table(#{nodes => 1000, new_key => 1.5, rejoined_ms => never}))).
 
 a_run_is_called_by_the_sizes_of_its_groups_test_() ->
