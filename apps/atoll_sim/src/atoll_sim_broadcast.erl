@@ -90,13 +90,10 @@ spread(#{messages := Messages, senders := SenderCount, churn := Churn}, Cluster0
     Names = atoll_sim_cluster:names(Cluster0),
     Senders = lists:sublist(Names, SenderCount),
     Built = atoll_sim_cluster:wait(?BUILD_MS, lists:foldl(fun(Sender, C) -> send(0, Sender, C) end, Cluster0, Senders)),
-    World0 = atoll_sim_cluster:world(Built),
-    #{sent := Sent0} = atoll_sim_world:counters(World0),
-    Begin = atoll_sim_world:now(World0),
-    Fresh = (atoll_sim_world:watched(World0))#seen{
-        got = #{}, sent = #{}, latencies = #{}, copies = 0, firsts = 0, hops_max = 0
-    },
-    Counting = atoll_sim_cluster:update(fun(W) -> atoll_sim_world:watch({fun see/4, Fresh}, W) end, Built),
+    #{sent := Sent0} = atoll_sim_cluster:counters(Built),
+    Begin = atoll_sim_cluster:now(Built),
+    #seen{joined = Joined} = atoll_sim_cluster:watched(Built),
+    Counting = atoll_sim_cluster:watch({fun see/4, #seen{joined = Joined}}, Built),
     Mortal = Names -- lists:usort(Senders ++ atoll_sim_cluster:contacts(Counting)),
     LastMs = Messages * 1000 div ?PER_S,
     Sending = lists:foldl(
@@ -109,10 +106,9 @@ spread(#{messages := Messages, senders := SenderCount, churn := Churn}, Cluster0
     ),
     Churned = churn(Churn * length(Names) * ?CHURN_STEP_MS / 1000, 0.0, Mortal, LastMs, Sending),
     End = atoll_sim_cluster:wait(?ARRIVE_MS, Churned),
-    World = atoll_sim_cluster:world(End),
-    #{sent := Sent, events := Events} = atoll_sim_world:counters(World),
-    Now = atoll_sim_world:now(World),
-    #seen{} = Seen = atoll_sim_world:watched(World),
+    #{sent := Sent, events := Events} = atoll_sim_cluster:counters(End),
+    Now = atoll_sim_cluster:now(End),
+    #seen{} = Seen = atoll_sim_cluster:watched(End),
     {Owed, Arrived} = owed(Seen),
     #{strategy := Strategy, nodes := Nodes, seed := Seed} = atoll_sim_cluster:options(End),
     #{

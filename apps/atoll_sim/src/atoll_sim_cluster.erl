@@ -10,7 +10,7 @@
 -module(atoll_sim_cluster).
 
 -export([new/1, grow/1, start/3, check/1, format_error/1, isolated/1]).
--export([run/2, wait/2, at/3, update/2]).
+-export([run/2, wait/2, at/3, update/2, watch/2, watched/1]).
 -export([world/1, now/1, counters/1, names/1, contacts/1, options/1]).
 -export([neighbours/1, overlay/2, random/3]).
 
@@ -30,7 +30,11 @@
     %% Nodes that start each second, and how long they then have to settle.
     starts_per_s => pos_integer(),
     settle_ms => non_neg_integer(),
+    %% Sees what happens and keeps what it wants of it.
     watch => {atoll_sim_world:watcher(), term()},
+    %% Is told of the same, to write it down.
+    trace => fun((Now :: integer(), node() | world, atoll_sim_world:sight()) -> _),
+    %% Whether both hear of each message too.
     messages => boolean(),
     %% Hears each second of virtual time, so that a person can be told.
     progress => fun((Now :: integer()) -> _)
@@ -108,8 +112,13 @@ make(Module, StrategyOptions, #{nodes := Count, contacts := ContactCount, seed :
     end,
     World = atoll_sim_world:new(
         maps:merge(
-            maps:with([latency, watch, messages], Options),
-            #{protocol => atoll_overlay_core, config => Config, seed => Seed}
+            maps:with([latency, messages], Options),
+            #{
+                protocol => atoll_overlay_core,
+                config => Config,
+                seed => Seed,
+                watch => traced(maps:get(watch, Options, {fun(_, _, _, Kept) -> Kept end, none}), Options)
+            }
         )
     ),
     {Told, Rand} = told(Module, Names, rand:seed_s(exsss, erlang:phash2({cluster, Seed}))),
@@ -253,6 +262,26 @@ wait(Ms, Cluster) ->
 -spec at(Ms :: integer(), fun((atoll_sim_world:world()) -> atoll_sim_world:world()), cluster()) -> cluster().
 at(Ms, Deed, Cluster) ->
     update(fun(World) -> atoll_sim_world:at(Ms, Deed, World) end, Cluster).
+
+%% @doc From now on somebody else watches.
+-spec watch({atoll_sim_world:watcher(), term()}, cluster()) -> cluster().
+watch(Watch, #cluster{world = World, options = Options} = Cluster) ->
+    Cluster#cluster{world = atoll_sim_world:watch(traced(Watch, Options), World)}.
+
+traced({Watcher, Kept}, #{trace := Trace}) ->
+    {
+        fun(Now, Where, Sight, K) ->
+            _ = Trace(Now, Where, Sight),
+            Watcher(Now, Where, Sight, K)
+        end,
+        Kept
+    };
+traced(Watch, _Options) ->
+    Watch.
+
+%% @doc What the watcher has kept.
+-spec watched(cluster()) -> term().
+watched(#cluster{world = World}) -> atoll_sim_world:watched(World).
 
 %% @doc The world as it is.
 -spec world(cluster()) -> atoll_sim_world:world().

@@ -162,6 +162,7 @@ options() ->
         xbot => {boolean, false},
         xbot_ms => {pos_integer, 10000},
         xbot_unbiased => {non_neg_integer, 2},
+        xbot_gain_ms => {pos_integer, 10},
         xbot_probes => {pos_integer, 2},
         xbot_timeout_ms => {pos_integer, 5000}
     }.
@@ -350,7 +351,8 @@ stranger(Node, #state{views = Views} = State) ->
 join(Contacts0, #state{self = Self, views = Views, rand = Rand0} = State0) ->
     Strangers = (Contacts0 -- [Self]) -- atoll_hyparview_views:active(Views),
     {Contacts, Rand} = sample(maps:get(passive_max, State0#state.options), Strangers, Rand0),
-    State = State0#state{contacts = Contacts, rand = Rand, left = false},
+    State1 = State0#state{contacts = Contacts, rand = Rand, left = false},
+    State = learn(lists:sublist(Contacts, maps:get(shuffle_passive, State0#state.options)), State1),
     case lists:keymember(join, 3, State#state.pending) of
         true -> State;
         false -> next_contact(State)
@@ -415,8 +417,8 @@ down(Node, Reason, #state{views = Views, pending = Pending} = State) ->
         atoll_hyparview_views:is_active(Node, Views) orelse lists:keymember(Node, 1, Pending),
     case Concerns of
         false -> State;
-        %% Its next life is as good a candidate as any.
-        true when Reason =:= restarted -> note(Node, gone(Node, lost, State));
+        %% The next life, of the peer or of this node itself, is as good as any other.
+        true when Reason =:= restarted; Reason =:= reborn -> note(Node, gone(Node, lost, State));
         true -> gone(Node, lost, State)
     end.
 

@@ -31,8 +31,9 @@
 %% ones: with regions far from each other, most exchanges would otherwise fail since
 %% `d' and `o' are not in the same one, though nothing is lost for them.
 %%
-%% The `xbot_unbiased' farthest neighbours of a node are never given up for nearer
-%% ones, or regions would lose each other.
+%% The `xbot_unbiased' farthest neighbours of a node are not what it offers to give
+%% up, as `i' or as `c', or regions would lose each other. It is no promise that it
+%% has so many far ones: `d' and `o' do not choose.
 -module(atoll_hyparview_swap).
 
 -export([new/2, tick/4, message/5, gone/2, expired/1, summary/1]).
@@ -52,7 +53,7 @@
     | {pong, pos_integer()}
     %% i to c, with the cost of i to c and of i to o.
     | {optimise, id(), O :: node(), cost(), cost()}
-    %% c to d. The link between d and o must be shorter than the limit.
+    %% c to d. The limit is what the link between d and o may cost to gain nothing.
     | {replace, id(), I :: node(), O :: node(), Limit :: cost()}
     %% d to o, with the cost of d to o.
     | {switch, id(), I :: node(), cost()}
@@ -85,7 +86,9 @@
     self :: node(),
     options :: atoll_strategy:options(),
     phase = idle :: phase(),
-    %% Of nodes in the views, and of an o that was measured since the last tick.
+    %% Of neighbours, and of others that were measured lately; the newest first. At
+    %% most `?COSTS_MAX'. A passive view changes too fast for its costs to be known
+    %% when one is needed, so others are kept when they are not in it any more.
     costs = [] :: [{node(), cost()}],
     %% The ping that is on its way, when it went off, what the one before it took.
     %% At most `?PINGS_MAX'.
@@ -100,6 +103,9 @@
 -opaque state() :: #state{}.
 
 -define(PINGS_MAX, 20).
+-define(COSTS_MAX, 40).
+%% Of others, after each tick.
+-define(CANDIDATES, 10).
 
 %% @doc Nothing is measured yet.
 -spec new(node(), atoll_strategy:options()) -> state().
@@ -141,10 +147,12 @@ tick(Views, Now, Rand0, State0) ->
     {State, Deeds ++ lists:reverse(Pings), Rand}.
 
 tidy(Views, Now, #state{costs = Costs, pings = Pings, options = Options} = State) ->
-    Nodes = atoll_hyparview_views:active(Views) ++ atoll_hyparview_views:passive(Views),
     #{xbot_timeout_ms := Timeout} = Options,
+    {Neighbours, Others} = lists:partition(
+        fun({Node, _}) -> atoll_hyparview_views:is_active(Node, Views) end, Costs
+    ),
     State#state{
-        costs = [Cost || {Node, _} = Cost <- Costs, lists:member(Node, Nodes)],
+        costs = Neighbours ++ lists:sublist(Others, ?CANDIDATES),
         pings = [Ping || {_, _, Sent, _} = Ping <- Pings, Now - Sent < Timeout]
     }.
 
@@ -173,7 +181,7 @@ begin_exchange(Views, #state{phase = idle} = State) ->
     ]),
     case {Candidates, to_give_up(Views, [], State)} of
         {[{Near, C} | _], {Far, O}} ->
-            case is_shorter(Near, Far) of
+            case is_shorter(Near, Far, State) of
                 true ->
                     N = State#state.number + 1,
                     Id = {State#state.self, N},
@@ -212,7 +220,7 @@ message(From, {pong, N}, Views, Now, #state{pings = Pings} = State0) ->
 message(I, {optimise, Id, O, IC, IO}, Views, _Now, #state{phase = idle} = State) ->
     case {atoll_hyparview_views:is_active(I, Views), to_give_up(Views, [O], State)} of
         {false, {CD, D}} ->
-            case is_shorter(IC, CD) of
+            case is_shorter(IC, CD, State) of
                 true ->
                     Limit = IO + CD - IC,
                     Deeds = [wait(State), {tell, D, {replace, Id, I, O, Limit}}],
@@ -246,8 +254,7 @@ message(D, {switch, Id, I, DO}, Views, _Now, State) ->
     Possible =
         State#state.phase =:= idle andalso
             atoll_hyparview_views:is_active(I, Views) andalso
-            not atoll_hyparview_views:is_active(D, Views) andalso
-            may_give_up(I, DO, Views, State),
+            not atoll_hyparview_views:is_active(D, Views),
     case Possible of
         true ->
             Deeds = [{drop, I}, {tell, D, {switched, Id, true}}, {adopt, D}],
@@ -327,10 +334,9 @@ ping(Node, Before, Now, #state{pings = Pings, number = Number} = State) ->
 measured(O, DO, Views, #state{phase = {measuring, Id, O, C, I, Limit}} = State0) ->
     State = cost(O, DO, State0),
     Agreed =
-        DO < Limit andalso
+        is_shorter(DO, Limit, State) andalso
             atoll_hyparview_views:is_active(C, Views) andalso
-            not atoll_hyparview_views:is_active(O, Views) andalso
-            may_give_up(C, DO, Views, State),
+            not atoll_hyparview_views:is_active(O, Views),
     case Agreed of
         true ->
             {State#state{phase = {switching, Id, O, C}}, [{tell, O, {switch, Id, I, DO}}]};
@@ -341,7 +347,8 @@ measured(Node, Cost, _Views, State) ->
     {cost(Node, Cost, State), []}.
 
 cost(Node, Cost, #state{costs = Costs} = State) ->
-    State#state{costs = lists:keystore(Node, 1, Costs, {Node, Cost})}.
+    Others = lists:sublist(lists:keydelete(Node, 1, Costs), ?COSTS_MAX - 1),
+    State#state{costs = [{Node, Cost} | Others]}.
 
 forget(Node, #state{costs = Costs} = State) ->
     State#state{costs = lists:keydelete(Node, 1, Costs)}.
@@ -360,18 +367,6 @@ to_give_up(Views, But, State) ->
             none
     end.
 
-%% Neighbours that are kept must not be given up for a nearer one.
-may_give_up(Node, Cost, Views, State) ->
-    case ranked(Views, State) of
-        {ok, Kept, _Rest} ->
-            case lists:keyfind(Node, 2, Kept) of
-                {Old, Node} -> not is_shorter(Cost, Old);
-                false -> true
-            end;
-        unknown ->
-            false
-    end.
-
 %% The neighbours, farthest first, if there is no room for more and all are measured:
 %% those that are kept, and the rest.
 ranked(Views, #state{costs = Costs, options = #{xbot_unbiased := Unbiased}}) ->
@@ -386,9 +381,9 @@ ranked(Views, #state{costs = Costs, options = #{xbot_unbiased := Unbiased}}) ->
             unknown
     end.
 
-%% By a margin, as measurements differ.
-is_shorter(Cost, Than) ->
-    10 * Cost < 9 * Than.
+%% By so much that it is worth a change of links, and no chance of measuring.
+is_shorter(Cost, Than, #state{options = #{xbot_gain_ms := Gain}}) ->
+    Than - Cost >= Gain.
 
 wait(#state{options = #{xbot_timeout_ms := Ms}}) ->
     {wait, Ms}.

@@ -30,6 +30,11 @@
 
 -opaque views() :: #views{}.
 
+%% The range of one random number, and how much larger it has to be than a choice
+%% that is made with it: no choice is then likelier than another by more than that.
+-define(DRAW, 16#200000000000000).
+-define(FAIR, 16#10000).
+
 %% @doc Both empty.
 -spec new(node(), pos_integer(), pos_integer()) -> views().
 new(Self, ActiveMax, PassiveMax) ->
@@ -107,7 +112,8 @@ merge(Nodes, First, #views{passive = Passive0, passive_max = Max} = Views, Rand0
     case length(New) + length(Passive0) - Max of
         Excess when Excess > 0 ->
             Passive1 = without(Excess, First, Passive0),
-            {Passive, Rand} = sample(Max - length(New), Passive1, Rand0),
+            Left = length(Passive1),
+            {_, Passive, Rand} = split(Left + length(New) - Max, Left, Passive1, Rand0),
             Dropped = Views#views.dropped + Excess,
             {Views#views{passive = New ++ Passive, dropped = Dropped}, Rand};
         _ ->
@@ -149,22 +155,33 @@ pick(List, Rand0) ->
     {N, Rand} = rand:uniform_s(length(List), Rand0),
     {lists:nth(N, List), Rand}.
 
-%% @doc As many of the list, or all of it if it has no more; in the list's order,
-%% each choice as likely.
+%% @doc As many of the list, or all of it if it has no more; each choice as likely.
 -spec sample(non_neg_integer(), [T], rand:state()) -> {[T], rand:state()}.
 sample(Wanted, List, Rand) ->
     case length(List) of
-        Length when Length =< Wanted -> {List, Rand};
-        Length -> sample(Wanted, Length, List, Rand)
+        Length when Length =< Wanted ->
+            {List, Rand};
+        Length ->
+            {Sample, _Rest, Next} = split(Wanted, Length, List, Rand),
+            {Sample, Next}
     end.
 
-sample(0, _Length, _List, Rand) ->
-    {[], Rand};
-sample(Wanted, Length, [Head | Tail], Rand0) ->
-    case rand:uniform_s(Length, Rand0) of
-        {N, Rand1} when N =< Wanted ->
-            {Taken, Rand} = sample(Wanted - 1, Length - 1, Tail, Rand1),
-            {[Head | Taken], Rand};
-        {_, Rand} ->
-            sample(Wanted, Length - 1, Tail, Rand)
-    end.
+%% So many of the list, drawn one after the other, and the others in its order.
+split(Wanted, Length, List, Rand) ->
+    split(Wanted, Length, List, [], 0, 1, Rand).
+
+split(0, _Length, List, Sample, _Chance, _Range, Rand) ->
+    {Sample, List, Rand};
+split(Wanted, Length, List, Sample, _Chance, Range, Rand0) when Range < Length * ?FAIR ->
+    %% A draw is worth several choices: each takes from it what it needs.
+    {Drawn, Rand} = rand:uniform_s(?DRAW, Rand0),
+    split(Wanted, Length, List, Sample, Drawn - 1, ?DRAW, Rand);
+split(Wanted, Length, List0, Sample, Chance, Range, Rand) ->
+    {Element, List} = take(1 + Chance rem Length, List0),
+    split(Wanted - 1, Length - 1, List, [Element | Sample], Chance div Length, Range div Length, Rand).
+
+take(1, [Head | Tail]) ->
+    {Head, Tail};
+take(N, [Head | Tail]) ->
+    {Element, Rest} = take(N - 1, Tail),
+    {Element, [Head | Rest]}.

@@ -20,8 +20,10 @@
 %% because the whole cluster has just started, it begins with what it has heard.
 %%
 %% Where it differs from the paper: a tree per sender, of which only the lazy neighbours
-%% are kept; a duplicate from the parent does not prune, since two messages that crossed
-%% over different links would prune both; the announcers of one sender's missing
+%% are kept; the parent is remembered, a duplicate from it does not prune, and a prune
+%% from it is answered with a graft, since otherwise copies that cross each other cut
+%% nodes off; paths are compared by the same message, so that no node follows one that
+%% follows it, and by duplicates too; the announcers of one sender's missing
 %% messages are asked so that as few links as possible become eager; what an exchange
 %% brought is announced to all neighbours, so that an island catches up faster than by
 %% exchanges alone; and the exchange itself.
@@ -134,8 +136,9 @@ options() ->
         %% How long after an announcement the message is asked for, and again.
         graft_ms => {pos_integer, 500},
         missing_max => {pos_integer, 1000},
-        %% How many hops less are worth a change of parent.
-        threshold => {pos_integer, 3},
+        %% How many hops less are worth a change of parent. With 1 the tree comes down to
+        %% the shortest paths that the overlay has; the paper takes more.
+        threshold => {pos_integer, 1},
         exchange_ms => {pos_integer, 10000},
         %% Messages in one answer.
         exchange_max => {pos_integer, 1000},
@@ -179,9 +182,9 @@ handle({message, From, {ihave, Announcements}}, Now, State) ->
         true -> collect(fun(Announcement, S) -> ihave(From, Announcement, Now, S) end, Announcements, State);
         false -> {State, []}
     end;
-handle({message, From, {prune, Root}}, Now, #state{trees = Trees} = State) ->
+handle({message, From, {prune, Root}}, Now, State) ->
     case is_neighbour(From, State) of
-        true -> {State#state{trees = atoll_plumtree_trees:make_lazy(Root, From, Now, Trees)}, []};
+        true -> pruned(From, Root, Now, State);
         false -> {State, []}
     end;
 handle({message, From, {graft, Root, Ids}}, Now, State) ->
@@ -274,17 +277,17 @@ broadcast(Payload, Now, #state{self = Self, incarnation = Incarnation, up = Up} 
     {Announced, Timer} = announce(Message, Lazy, State#state{seq = Seq, trees = Trees, cache = Cache}),
     {Announced, [{notify, {broadcast, Self, Payload}}] ++ Sends ++ Timer}.
 
-gossip(From, Self, Incarnation, Seq, _Hops, _Payload, Now, #state{self = Self, payloads = N} = State0) ->
+gossip(From, Self, Incarnation, Seq, _, _, Now, #state{self = Self, payloads = N} = State0) ->
     State = State0#state{payloads = N + 1},
     case State of
-        #state{incarnation = Incarnation, seq = Last} when Seq =< Last -> duplicate(From, Self, Now, State);
+        #state{incarnation = Incarnation, seq = Last} when Seq =< Last -> prune(From, Self, Now, duplicate(State));
         #state{} -> {count(own, 1, State), []}
     end;
 gossip(From, Root, Incarnation, Seq, Hops, Payload, Now, #state{seen = Seen0, payloads = N} = State) ->
     case atoll_plumtree_seen:take(Root, Incarnation, Seq, Now, Seen0) of
         {new, Ahead, Missed, Seen} ->
             #state{up = Up, trees = Trees0, cache = Cache, missing = Missing} = State,
-            {Lazy, Trees} = atoll_plumtree_trees:delivered(Root, From, Hops, Now, Trees0),
+            {Kind, Lazy, Trees} = atoll_plumtree_trees:delivered(Root, From, Hops, Now, Trees0),
             Message = {gossip, Root, Incarnation, Seq, Hops + 1, Payload},
             Delivered = State#state{
                 seen = Seen,
@@ -298,12 +301,13 @@ gossip(From, Root, Incarnation, Seq, Hops, Payload, Now, #state{seen = Seen0, pa
             {Announced, Timer} = announce(Message, Lazy, Delivered),
             {Told, Notices} = missed(Root, Missed, Announced),
             {Hurried, Exchange} = hurry(Ahead, From, Now, Told),
-            {Hurried, [
+            {Pruned, Prune} = prune_again(Kind, From, Root, Hurried),
+            {Pruned, [
                 {notify, {broadcast, Root, Payload}}
-                | sends(Up, From, Lazy, Message, Notices ++ Timer ++ Exchange)
+                | sends(Up, From, Lazy, Message, Notices ++ Timer ++ Exchange ++ Prune)
             ]};
         seen ->
-            duplicate(From, Root, Now, State#state{payloads = N + 1});
+            again(From, Root, Incarnation, Seq, Hops, Now, duplicate(State#state{payloads = N + 1}));
         old ->
             {count(old, 1, State#state{payloads = N + 1}), []}
     end.
@@ -318,14 +322,59 @@ sends([Node | Up], From, Lazy, Message, Effects) ->
 sends([], _From, _Lazy, _Message, Effects) ->
     Effects.
 
-duplicate(From, Root, Now, #state{trees = Trees} = State0) ->
-    State = count(duplicates, 1, State0),
-    case atoll_plumtree_trees:parent(Root, Trees) =/= From andalso is_neighbour(From, State) of
+duplicate(State) ->
+    count(duplicates, 1, State).
+
+%% It came before, from another neighbour or from this one. Of two that are eager the
+%% one over which it came in fewer hops is to stay.
+again(From, Root, Incarnation, Seq, Hops, Now, #state{trees = Trees} = State) ->
+    case atoll_plumtree_trees:parent(Root, Trees) =:= From orelse not is_neighbour(From, State) of
         true ->
-            Pruned = State#state{trees = atoll_plumtree_trees:make_lazy(Root, From, Now, Trees)},
-            {count(prunes, 1, Pruned), [{send, From, {prune, Root}}]};
+            {State, []};
+        false ->
+            Shorter =
+                not atoll_plumtree_trees:is_lazy(Root, From, Trees) andalso
+                    is_shorter(Root, Incarnation, Seq, Hops, 1, State),
+            case Shorter of
+                true -> follow(From, Root, Hops, Now, State);
+                false -> prune(From, Root, Now, State)
+            end
+    end.
+
+prune(From, Root, Now, #state{trees = Trees} = State) ->
+    case is_neighbour(From, State) of
+        true ->
+            Lazy = State#state{trees = atoll_plumtree_trees:make_lazy(Root, From, Now, Trees)},
+            {count(prunes, 1, Lazy), [{send, From, {prune, Root}}]};
         false ->
             {State, []}
+    end.
+
+%% The first prune was lost, or is still on its way.
+prune_again(eager, _From, _Root, State) -> {State, []};
+prune_again(lazy, From, Root, State) -> {count(prunes, 1, State), [{send, From, {prune, Root}}]}.
+
+%% Shorter than this message came, and than the last one over the present parent. That
+%% it is the same message keeps a node from following one that follows it.
+is_shorter(Root, Incarnation, Seq, Hops, Threshold, #state{trees = Trees, cache = Cache}) ->
+    atoll_plumtree_trees:is_shorter(Root, Hops, Threshold, Trees) andalso
+        case atoll_plumtree_cache:find(Root, Incarnation, Seq, Cache) of
+            %% It is kept as it was sent on, one link later.
+            {ok, {gossip, _, _, _, Next, _}} -> Hops + Threshold < Next;
+            error -> false
+        end.
+
+follow(From, Root, Hops, Now, #state{up = Up, trees = Trees0} = State) ->
+    {Old, Trees} = atoll_plumtree_trees:follow(Root, From, Hops, Up, Now, Trees0),
+    Followed = count(swaps, 1, State#state{trees = Trees}),
+    {Followed, [{send, From, {graft, Root, []}} | [{send, Old, {prune, Root}} || Old =/= none]]}.
+
+%% The parent says so because of a copy that was on its way to it before it was the
+%% parent; without it nothing would come any more.
+pruned(From, Root, Now, #state{trees = Trees} = State) ->
+    case atoll_plumtree_trees:parent(Root, Trees) of
+        From -> {State, [{send, From, {graft, Root, []}}]};
+        _ -> {State#state{trees = atoll_plumtree_trees:make_lazy(Root, From, Now, Trees)}, []}
     end.
 
 announce(_Message, [], State) ->
@@ -361,7 +410,7 @@ ihave(From, {Root, Incarnation, Seq, Hops}, Now, #state{seen = Seen, missing = M
             {Look, Missing} = atoll_plumtree_missing:announced({Root, Incarnation, Seq}, From, Now, Missing0),
             {State#state{missing = Missing}, look(Look)};
         seen ->
-            shorten(From, Root, Hops, Now, State);
+            shorten(From, Root, Incarnation, Seq, Hops, Now, State);
         old ->
             {State, []}
     end.
@@ -369,15 +418,13 @@ ihave(From, {Root, Incarnation, Seq, Hops}, Now, #state{seen = Seen, missing = M
 look({look_in, Ms}) -> [{timer, graft, Ms}];
 look(_) -> [].
 
-shorten(From, Root, Hops, Now, #state{options = #{threshold := Threshold}, up = Up, trees = Trees0} = State) ->
-    case atoll_plumtree_trees:shorten(Root, From, Hops, Threshold, Up, Now, Trees0) of
-        {none, Trees} ->
-            {count(swaps, 1, State#state{trees = Trees}), [{send, From, {graft, Root, []}}]};
-        {Old, Trees} ->
-            Swapped = count(swaps, 1, State#state{trees = Trees}),
-            {Swapped, [{send, From, {graft, Root, []}}, {send, Old, {prune, Root}}]};
-        no ->
-            {State, []}
+shorten(From, Root, Incarnation, Seq, Hops, Now, #state{options = #{threshold := Threshold}} = State) ->
+    Shorter =
+        is_shorter(Root, Incarnation, Seq, Hops, Threshold, State) andalso
+            atoll_plumtree_trees:is_lazy(Root, From, State#state.trees),
+    case Shorter of
+        true -> follow(From, Root, Hops, Now, State);
+        false -> {State, []}
     end.
 
 ask_for_missing(Now, #state{trees = Trees0, missing = Missing0} = State) ->

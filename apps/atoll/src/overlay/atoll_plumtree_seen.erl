@@ -125,7 +125,8 @@ adopt(Digest, Complete, Now, #seen{fresh = true} = Seen0) ->
             store(Sender, Mark, 0, Now, Seen)
         end,
         Seen0,
-        Digest
+        %% A node that has sent nothing need not be remembered.
+        [Line || {_, _, Low, Above} = Line <- Digest, Low + Above > 0]
     ),
     #seen{complete = Own} = Adopted,
     %% Of senders that the neighbour has not heard of.
@@ -208,16 +209,20 @@ compare([{Sender, I1, L1, A1} = Line1 | First], C1, [{Sender, I2, L2, A2} = Line
         [Line1 || atoll_plumtree_mark:lacks(Mark1, Mark2)] ++ Lacks1,
         [Line2 || atoll_plumtree_mark:lacks(Mark2, Mark1)] ++ Lacks2
     );
-compare([{Sender1, _, _, _} | First], C1, [{Sender2, _, _, _} | _] = Second, C2, Lacks1, Lacks2) when
+compare([{Sender1, _, _, _} = Line | First], C1, [{Sender2, _, _, _} | _] = Second, C2, Lacks1, Lacks2) when
     Sender1 < Sender2
 ->
-    compare(First, C1, Second, C2, Lacks1, [{Sender1, 0, 0, 0} || C2] ++ Lacks2);
-compare([{Sender1, _, _, _} | First], C1, [], C2, Lacks1, Lacks2) ->
-    compare(First, C1, [], C2, Lacks1, [{Sender1, 0, 0, 0} || C2] ++ Lacks2);
-compare(First, C1, [{Sender2, _, _, _} | Second], C2, Lacks1, Lacks2) ->
-    compare(First, C1, Second, C2, [{Sender2, 0, 0, 0} || C1] ++ Lacks1, Lacks2);
+    compare(First, C1, Second, C2, Lacks1, unknown(Line, C2) ++ Lacks2);
+compare([Line | First], C1, [], C2, Lacks1, Lacks2) ->
+    compare(First, C1, [], C2, Lacks1, unknown(Line, C2) ++ Lacks2);
+compare(First, C1, [Line | Second], C2, Lacks1, Lacks2) ->
+    compare(First, C1, Second, C2, unknown(Line, C1) ++ Lacks1, Lacks2);
 compare([], _C1, [], _C2, Lacks1, Lacks2) ->
     {lists:reverse(Lacks1), lists:reverse(Lacks2)}.
+
+%% What a digest lacks that has no line of this sender.
+unknown({Sender, _, Low, Above}, true) when Low + Above > 0 -> [{Sender, 0, 0, 0}];
+unknown(_Line, _Complete) -> [].
 
 %% @doc How many senders there are.
 -spec senders(seen()) -> non_neg_integer().

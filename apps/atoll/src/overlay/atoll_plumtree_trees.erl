@@ -5,7 +5,7 @@
 %% new or was forgotten, floods; the duplicates then prune it again.
 -module(atoll_plumtree_trees).
 
--export([new/1, sent/3, is_lazy/3, delivered/5, parent/2, make_lazy/4, make_eager/4, shorten/7, lost/2]).
+-export([new/1, sent/3, is_lazy/3, delivered/5, parent/2, make_lazy/4, make_eager/4, is_shorter/4, follow/6, lost/2]).
 -export([size/1, forgotten/1]).
 
 -export_type([trees/0]).
@@ -17,7 +17,7 @@
     hops = 0 :: non_neg_integer()
 }).
 
--opaque trees() :: atoll_plumtree_recent:table(#tree{}).
+-type trees() :: atoll_plumtree_recent:table(#tree{}).
 
 %% @doc No trees yet, and never more than `Max'.
 -spec new(pos_integer()) -> trees().
@@ -42,18 +42,23 @@ parent(Root, Trees) ->
     #tree{parent = Parent} = find(Root, Trees),
     Parent.
 
-%% @doc A message came, for the first time, from this neighbour: it is the parent, and
-%% eager. Gives the lazy ones that remain.
--spec delivered(node(), node(), Hops :: non_neg_integer(), atoll_protocol:now_ms(), trees()) ->
-    {Lazy :: [node()], trees()}.
+%% @doc A message came, for the first time, from this neighbour. If that is an eager
+%% one it is the parent from now on. A lazy one was told to be, but has not heard it
+%% yet; to follow it would undo a change that has just been made. Gives the lazy ones.
+-spec delivered(node(), node(), Hops :: pos_integer(), atoll_protocol:now_ms(), trees()) ->
+    {eager | lazy, Lazy :: [node()], trees()}.
 delivered(Root, From, Hops, Now, Trees) ->
     case find(Root, Trees) of
         #tree{lazy = Lazy, parent = From, hops = Hops} = Tree ->
-            {Lazy, atoll_plumtree_recent:touch(Root, Tree, Now, Trees)};
-        #tree{lazy = Lazy0} = Tree ->
-            Lazy = lists:delete(From, Lazy0),
-            Changed = Tree#tree{lazy = Lazy, parent = From, hops = Hops},
-            {Lazy, atoll_plumtree_recent:store(Root, Changed, Now, Trees)}
+            {eager, Lazy, atoll_plumtree_recent:touch(Root, Tree, Now, Trees)};
+        #tree{lazy = Lazy} = Tree ->
+            case lists:member(From, Lazy) of
+                true ->
+                    {lazy, Lazy, atoll_plumtree_recent:touch(Root, Tree, Now, Trees)};
+                false ->
+                    Followed = Tree#tree{parent = From, hops = Hops},
+                    {eager, Lazy, atoll_plumtree_recent:store(Root, Followed, Now, Trees)}
+            end
     end.
 
 %% @doc This neighbour is lazy from now on.
@@ -71,30 +76,27 @@ make_eager(Root, Node, Now, Trees) ->
         false -> Trees
     end.
 
-%% @doc A lazy neighbour announces a message that would have come from it over `Hops'
-%% links. If that is less than over the parent by the threshold, it becomes the parent
-%% and the old one, if it still is a neighbour, lazy.
--spec shorten(node(), node(), pos_integer(), pos_integer(), [node()], atoll_protocol:now_ms(), trees()) ->
-    no | {Old :: none | node(), trees()}.
-shorten(Root, From, Hops, Threshold, Neighbours, Now, Trees) ->
-    case find(Root, Trees) of
-        #tree{hops = Long, lazy = Lazy, parent = Parent} = Tree when Hops + Threshold =< Long ->
-            case lists:member(From, Lazy) of
-                true ->
-                    Eager = lists:delete(From, Lazy),
-                    {Old, Changed} =
-                        case lists:member(Parent, Neighbours) of
-                            true -> {Parent, add(Parent, Eager)};
-                            false -> {none, Eager}
-                        end,
-                    Short = Tree#tree{lazy = Changed, parent = From, hops = Hops},
-                    {Old, atoll_plumtree_recent:store(Root, Short, Now, Trees)};
-                false ->
-                    no
-            end;
-        #tree{} ->
-            no
-    end.
+%% @doc Would a message over so many links, and as many less as the threshold says, be
+%% shorter than over the parent?
+-spec is_shorter(node(), pos_integer(), pos_integer(), trees()) -> boolean().
+is_shorter(Root, Hops, Threshold, Trees) ->
+    #tree{hops = Long} = find(Root, Trees),
+    Hops + Threshold =< Long.
+
+%% @doc This neighbour becomes the parent, and the old parent, if it is another one and
+%% still a neighbour, lazy.
+-spec follow(node(), node(), pos_integer(), [node()], atoll_protocol:now_ms(), trees()) ->
+    {Old :: none | node(), trees()}.
+follow(Root, From, Hops, Neighbours, Now, Trees) ->
+    #tree{lazy = Lazy, parent = Parent} = Tree = find(Root, Trees),
+    Eager = lists:delete(From, Lazy),
+    {Old, Changed} =
+        case Parent =/= From andalso lists:member(Parent, Neighbours) of
+            true -> {Parent, add(Parent, Eager)};
+            false -> {none, Eager}
+        end,
+    Short = Tree#tree{lazy = Changed, parent = From, hops = Hops},
+    {Old, atoll_plumtree_recent:store(Root, Short, Now, Trees)}.
 
 %% @doc It is no neighbour any more; should it come back, it is eager in all trees.
 -spec lost(node(), trees()) -> trees().

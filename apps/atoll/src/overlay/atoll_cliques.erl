@@ -1,0 +1,155 @@
+%% @doc The strategy `cliques': the user says who is to be linked with whom.
+%%
+%% A clique is a set of nodes that are all linked with each other. Cliques are
+%% handed in from above with `{tell, {cliques, [{Id, Epoch, [Node]}]}}': of each Id
+%% the higher epoch replaces the lower one, and an older one that comes late is
+%% ignored. An empty list of nodes takes the clique away. A node wants a link with
+%% everybody who shares a clique with it; who stands in two cliques is a gateway
+%% between them.
+%%
+%% For a while two nodes may have different epochs. Each offers the other what its
+%% own data say ({@link atoll_peers}), and they are neighbours when both do. A node
+%% that hears of its new clique late therefore becomes a neighbour late; until then
+%% the other one keeps the link and asks.
+%%
+%% Promised: once two nodes were told the same, they are neighbours exactly if they
+%% share a clique and their link is up. Not promised: that the cliques are
+%% connected with each other; that nodes learn of cliques from one another (the
+%% owner of the data tells each). Contacts and verdicts change nothing: a dead
+%% member is wanted until its clique says otherwise. `leave' forgets all cliques.
+-module(atoll_cliques).
+
+-behaviour(atoll_strategy).
+
+-export([options/0, init/2, handle/3, neighbours/1, known/1, summary/1]).
+
+-export_type([state/0, clique/0, message/0]).
+
+-type clique() :: {Id :: term(), Epoch :: term(), [node()]}.
+%% Epochs of one Id are compared as terms.
+
+-type message() :: atoll_peers:hello().
+
+-record(state, {
+    self :: node(),
+    max_past :: non_neg_integer(),
+    %% Cliques that this node is in.
+    cliques = #{} :: #{Id :: term() => {Epoch :: term(), [node()]}},
+    %% Cliques that it is not in, or no more: the number of the telling, and the
+    %% epoch, which an older one must not overtake.
+    past = #{} :: #{Id :: term() => {pos_integer(), Epoch :: term()}},
+    told = 0 :: non_neg_integer(),
+    forgotten = 0 :: non_neg_integer(),
+    %% Told of an epoch that was not higher.
+    late = 0 :: non_neg_integer(),
+    %% Who shares a clique with this node.
+    fellows = [] :: ordsets:ordset(node()),
+    peers :: atoll_peers:peers()
+}).
+
+-opaque state() :: #state{}.
+
+%% @doc After which time an unanswered hello is said again; and of how many cliques
+%% that the node is not in the epoch is remembered.
+-spec options() -> #{atom() => {atoll_strategy:kind(), term()}}.
+options() ->
+    #{hello_ms => {pos_integer, 5000}, max_past => {non_neg_integer, 1000}}.
+
+%% @doc In no clique.
+-spec init(atoll_strategy:config(), atoll_protocol:now_ms()) -> {state(), [atoll_protocol:effect()]}.
+init(#{self := Self, options := #{hello_ms := HelloMs, max_past := MaxPast}}, _Now) ->
+    {#state{self = Self, max_past = MaxPast, peers = atoll_peers:new(both, HelloMs)}, []}.
+
+%% @doc Takes one event.
+-spec handle(atoll_protocol:event(), atoll_protocol:now_ms(), state()) -> {state(), [atoll_protocol:effect()]}.
+handle({message, From, {hello, Answer, Offer}}, _Now, State) ->
+    done(peers(fun(P) -> atoll_peers:heard(From, Answer, Offer, P) end, State));
+handle({up, Node}, _Now, State) ->
+    done(peers(fun(P) -> atoll_peers:up(Node, P) end, State));
+handle({down, Node, _Reason}, _Now, State) ->
+    done(peers(fun(P) -> atoll_peers:down(Node, P) end, State));
+handle({timeout, hello}, _Now, State) ->
+    done(peers(fun atoll_peers:remind/1, State));
+handle({cast, {tell, {cliques, Cliques}}}, _Now, State) ->
+    done(settle(lists:foldl(fun tell/2, State, Cliques)));
+handle({cast, {stranger, Node}}, _Now, State) ->
+    done(peers(fun(P) -> atoll_peers:ask(Node, P) end, State));
+handle({cast, leave}, _Now, State) ->
+    done(settle(State#state{cliques = #{}, past = #{}}));
+handle({cast, {Notice, _}}, _Now, State) when Notice =:= join; Notice =:= unreachable; Notice =:= dead ->
+    {State, []}.
+
+%% @doc In the order of their names.
+-spec neighbours(state()) -> [node()].
+neighbours(#state{peers = Peers}) ->
+    atoll_peers:neighbours(Peers).
+
+%% @doc Nobody: cliques are handed in again after a restart.
+-spec known(state()) -> [node()].
+known(#state{}) ->
+    [].
+
+%% @doc Sizes, and what was dropped.
+-spec summary(state()) -> #{atom() => term()}.
+summary(#state{cliques = Cliques, past = Past, fellows = Fellows, peers = Peers} = State) ->
+    #{
+        strategy => cliques,
+        cliques => map_size(Cliques),
+        is_gateway => map_size(Cliques) > 1,
+        past => map_size(Past),
+        forgotten => State#state.forgotten,
+        late => State#state.late,
+        fellows => length(Fellows),
+        neighbours => atoll_peers:count(Peers)
+    }.
+
+tell({Id, Epoch, Nodes}, #state{self = Self, cliques = Cliques, past = Past, told = Told} = State) ->
+    case {epoch(Id, State), lists:member(Self, Nodes)} of
+        {{ok, Known}, _} when Known >= Epoch ->
+            State#state{late = State#state.late + 1};
+        {_, true} ->
+            State#state{cliques = Cliques#{Id => {Epoch, Nodes}}, past = maps:remove(Id, Past)};
+        {_, false} ->
+            bound(State#state{
+                cliques = maps:remove(Id, Cliques), past = Past#{Id => {Told + 1, Epoch}}, told = Told + 1
+            })
+    end.
+
+epoch(Id, #state{cliques = Cliques, past = Past}) ->
+    case {Cliques, Past} of
+        {#{Id := {Epoch, _}}, _} -> {ok, Epoch};
+        {_, #{Id := {_, Epoch}}} -> {ok, Epoch};
+        {_, _} -> unknown
+    end.
+
+%% The one that was told of longest ago goes.
+bound(#state{past = Past, max_past = Max, forgotten = Forgotten} = State) when map_size(Past) > Max ->
+    {_, Oldest} = lists:min([{Told, Id} || {Id, {Told, _}} <- maps:to_list(Past)]),
+    State#state{past = maps:remove(Oldest, Past), forgotten = Forgotten + 1};
+bound(State) ->
+    State.
+
+%% Brings the links in line with the cliques.
+settle(#state{self = Self, cliques = Cliques, fellows = Before} = State0) ->
+    Fellows = lists:usort(lists:append([Nodes || {_, Nodes} <- maps:values(Cliques)])) -- [Self],
+    State = State0#state{fellows = Fellows},
+    peers(
+        fun(P0) ->
+            P1 = lists:foldl(fun part/2, P0, ordsets:subtract(Before, Fellows)),
+            lists:foldl(fun meet/2, P1, ordsets:subtract(Fellows, Before))
+        end,
+        State
+    ).
+
+meet(Node, Peers) ->
+    atoll_peers:offer(Node, true, atoll_peers:want(Node, Peers)).
+
+part(Node, Peers) ->
+    atoll_peers:unwant(Node, atoll_peers:offer(Node, false, Peers)).
+
+done(#state{peers = Peers0} = State) ->
+    {Peers, Effects} = atoll_peers:take(Peers0),
+    {State#state{peers = Peers}, Effects}.
+
+peers(Fun, #state{peers = Peers} = State) ->
+    State#state{peers = Fun(Peers)}.

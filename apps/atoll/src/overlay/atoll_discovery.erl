@@ -1,0 +1,311 @@
+%% @doc Discovery: how a node finds its cluster, and how an island of nodes finds
+%% out that it is one.
+%%
+%% Contacts are names of nodes to join by, from whatever source; they are only ever
+%% added. Discovery is not membership: that a contact is dead or gone takes nothing
+%% away from anybody.
+%%
+%% Beacons. A node that is among its own contacts raises a number every
+%% `beacon_ms', unless it hears enough beacons of smaller name. The numbers
+%% ({@link atoll_beacons}) travel in the detector's beats, one link in each period,
+%% so they cost no message, and everybody connected with a beacon sees it grow.
+%%
+%% Joining. A node without neighbours joins through a contact at once and then with
+%% growing pauses. A node that has neighbours but has seen no beacon grow for
+%% `island_ms' is on an island without contacts, and joins too, each at a random
+%% moment within `join_max_ms': the first that succeeds brings the beacon to all.
+%%
+%% Probing. Islands that have contacts of their own hear their own beacons. So each
+%% beacon asks from time to time a contact that it does not hear which beacons that
+%% one hears. If they share none, they are two islands, and it joins there.
+%%
+%% Promised: as long as some contact can be reached, and each contact knows that it
+%% is one, nodes that can reach each other end up in one overlay, if joining
+%% through a contact connects. Not promised: how soon. That takes `island_ms', and
+%% a probe must hit the other island. Where no contact is among its own contacts
+%% there are no beacons, and every node joins again every `join_max_ms' or so.
+-module(atoll_discovery).
+
+-behaviour(atoll_protocol).
+
+-export([options/0, init/2, handle/3, summary/1]).
+
+-export_type([config/0, options/0, notice/0, message/0, state/0]).
+
+-type config() :: #{
+    self := node(),
+    incarnation := pos_integer(),
+    seed := integer(),
+    %% Those that differ from the defaults.
+    options := options()
+}.
+
+-type options() :: #{
+    contacts => [node()],
+    max_contacts => pos_integer(),
+    %% How often a beacon raises its number, how many there need to be, and how many
+    %% nodes' numbers are remembered.
+    beacon_ms => pos_integer(),
+    max_beacons => pos_integer(),
+    max_known => pos_integer(),
+    %% How long a number may stay the same. Longer than beacon_ms and a beat for
+    %% each link on the longest way.
+    island_ms => pos_integer(),
+    %% The first and the longest pause between attempts to join.
+    join_min_ms => pos_integer(),
+    join_max_ms => pos_integer(),
+    probe_ms => pos_integer()
+}.
+
+-type message() ::
+    %% The beacons that the sender sees grow.
+    {probe, [node()]}
+    %% Whether the two hear the same; unknown, if the sender is too new to say.
+    | {probed, same | apart | unknown}.
+
+-type notice() ::
+    %% To the strategy.
+    {join, [node()]}
+    %% To the detector: carry this.
+    | {cargo, atoll_beacons:table()}.
+
+-record(state, {
+    self :: node(),
+    incarnation :: pos_integer(),
+    options :: options(),
+    rand :: rand:state(),
+    contacts = [] :: ordsets:ordset(node()),
+    neighbours = #{} :: #{node() => []},
+    %% Since when it has neighbours.
+    joined :: undefined | atoll_protocol:now_ms(),
+    beacons :: atoll_beacons:beacons(),
+    %% The pause before the next attempt to join, if the timer runs.
+    pause = none :: none | pos_integer(),
+    probe_at :: atoll_protocol:now_ms(),
+    joins = 0 :: non_neg_integer(),
+    probes = 0 :: non_neg_integer(),
+    refused = 0 :: non_neg_integer()
+}).
+
+-opaque state() :: #state{}.
+
+%% @doc The options with their defaults, as {@link atoll_strategy:options/2} reads
+%% them.
+-spec options() -> #{Key :: atom() => {atoll_strategy:kind(), Default :: term()}}.
+options() ->
+    #{
+        contacts => {nodes, []},
+        max_contacts => {pos_integer, 1000},
+        beacon_ms => {pos_integer, 5000},
+        max_beacons => {pos_integer, 8},
+        max_known => {pos_integer, 1000},
+        island_ms => {pos_integer, 30000},
+        join_min_ms => {pos_integer, 1000},
+        join_max_ms => {pos_integer, 30000},
+        probe_ms => {pos_integer, 10000}
+    }.
+
+%% @doc A node without neighbours; it joins through a contact, if it has one.
+-spec init(config(), atoll_protocol:now_ms()) -> {state(), [atoll_protocol:effect()]}.
+init(#{self := Self, incarnation := Incarnation, seed := Seed, options := Given}, Now) ->
+    Defaults = maps:map(fun(_Key, {_Kind, Default}) -> Default end, options()),
+    Options = maps:merge(Defaults, Given),
+    #{beacon_ms := BeaconMs, max_beacons := Carried, max_known := Known, island_ms := IslandMs} = Options,
+    #{probe_ms := ProbeMs, contacts := Contacts} = Options,
+    %% Beacons that start together do not go on together.
+    {First, Rand} = rand:uniform_s(BeaconMs, rand:seed_s(exsss, Seed)),
+    State0 = #state{
+        self = Self,
+        incarnation = Incarnation,
+        options = Options,
+        rand = Rand,
+        beacons = atoll_beacons:new(Carried, Known, IslandMs),
+        probe_at = Now + ProbeMs
+    },
+    {State, Effects} = add(Contacts, State0),
+    {State, [{timer, tick, First} | Effects]}.
+
+%% @doc Takes one event. `up' and `down' are of neighbours, not of links. Casts are
+%% `{contacts, [Node]}', `{cargo, Node, Table}', what came with a neighbour's beat,
+%% and `{unreachable, Node}'.
+-spec handle(atoll_protocol:event(), atoll_protocol:now_ms(), state()) ->
+    {state(), [atoll_protocol:effect()]}.
+handle({cast, {cargo, _From, none}}, _Now, State) ->
+    {State, []};
+handle({cast, {cargo, _From, Table}}, Now, #state{beacons = Beacons} = State) ->
+    carry(atoll_beacons:merge(Table, Now, Beacons), State);
+handle({timeout, tick}, Now, State) ->
+    tick(Now, State);
+handle({timeout, join}, Now, State) ->
+    case is_apart(Now, State) of
+        true -> join_and_wait(State);
+        false -> {State#state{pause = none}, []}
+    end;
+handle({up, Node}, Now, #state{neighbours = Neighbours} = State) ->
+    Joined =
+        case map_size(Neighbours) of
+            0 -> Now;
+            _ -> State#state.joined
+        end,
+    {State#state{neighbours = Neighbours#{Node => []}, joined = Joined}, []};
+handle({down, Node, _Why}, _Now, #state{neighbours = Neighbours, options = #{join_min_ms := Min}} = State0) ->
+    State = State0#state{neighbours = maps:remove(Node, Neighbours)},
+    case is_alone(State) of
+        true -> wait(Min, State);
+        false -> {State, []}
+    end;
+handle({message, Node, {probe, Theirs}}, Now, #state{beacons = Beacons} = State) ->
+    Same = not ordsets:is_disjoint(Theirs, atoll_beacons:fresh(Beacons)),
+    %% Alone it is certainly another island; and one that came a moment ago has not
+    %% heard its own beacons yet.
+    Answer =
+        case map_size(State#state.neighbours) =:= 0 orelse is_settled(Now, State) of
+            _ when Same -> same;
+            true -> apart;
+            false -> unknown
+        end,
+    {State, [{send, Node, {probed, Answer}}]};
+handle({message, Node, {probed, apart}}, Now, #state{options = #{island_ms := IslandMs}} = State) ->
+    Heard = lists:member(Node, atoll_beacons:fresh(State#state.beacons)),
+    case is_settled(Now, State) andalso not Heard of
+        true ->
+            %% The beacons need time to cross.
+            {State#state{joins = State#state.joins + 1, probe_at = Now + IslandMs}, [{notify, {join, [Node]}}]};
+        false ->
+            {State, []}
+    end;
+handle({message, _Node, {probed, _}}, _Now, State) ->
+    {State, []};
+handle({cast, {contacts, Contacts}}, _Now, State) ->
+    add(Contacts, State);
+handle({cast, {unreachable, _Node}}, _Now, State) ->
+    %% The next attempt is for another contact, or for the same a while later.
+    {State, []}.
+
+%% @doc For people: sizes, and what was dropped, by reason.
+-spec summary(state()) -> #{atom() => term()}.
+summary(#state{beacons = Beacons} = State) ->
+    #{forgotten := Forgotten} = Counts = atoll_beacons:counts(Beacons),
+    #{
+        contacts => length(State#state.contacts),
+        beacons => maps:without([forgotten], Counts),
+        joining => State#state.pause =/= none,
+        joins => State#state.joins,
+        probes => State#state.probes,
+        dropped => #{contacts_refused => State#state.refused, beacons_forgotten => Forgotten}
+    }.
+
+%% Contacts
+
+add(More, #state{contacts = Contacts0, options = #{max_contacts := Max}} = State0) ->
+    New = ordsets:subtract(ordsets:from_list(More), Contacts0),
+    Added = lists:sublist(New, max(0, Max - length(Contacts0))),
+    State = State0#state{
+        contacts = ordsets:union(Contacts0, Added),
+        refused = State0#state.refused + length(New) - length(Added)
+    },
+    case State#state.pause =:= none andalso Added =/= [] andalso is_alone(State) of
+        true -> join_and_wait(State);
+        false -> {State, []}
+    end.
+
+others(#state{contacts = Contacts, self = Self}) ->
+    ordsets:del_element(Self, Contacts).
+
+draw(Nodes, #state{rand = Rand0} = State) ->
+    {N, Rand} = rand:uniform_s(length(Nodes), Rand0),
+    {lists:nth(N, Nodes), State#state{rand = Rand}}.
+
+%% Joining
+
+%% No neighbours, and somebody to join by.
+is_alone(#state{neighbours = Neighbours} = State) ->
+    map_size(Neighbours) =:= 0 andalso others(State) =/= [].
+
+%% Neighbours for long enough to have heard a beacon grow, if there was one.
+is_settled(Now, #state{neighbours = Neighbours, joined = Joined, options = #{island_ms := IslandMs}}) ->
+    map_size(Neighbours) > 0 andalso Now - Joined >= IslandMs.
+
+is_island(Now, #state{beacons = Beacons} = State) ->
+    atoll_beacons:fresh(Beacons) =:= [] andalso is_settled(Now, State) andalso others(State) =/= [].
+
+is_apart(Now, State) ->
+    is_alone(State) orelse is_island(Now, State).
+
+join_and_wait(#state{pause = Pause, options = #{join_min_ms := Min, join_max_ms := Max}} = State0) ->
+    {Contact, State1} = draw(others(State0), State0),
+    Next =
+        case Pause of
+            none -> Min;
+            _ -> min(Max, 2 * Pause)
+        end,
+    {State, Timer} = wait(Next, State1#state{pause = none, joins = State1#state.joins + 1}),
+    {State, [{notify, {join, [Contact]}} | Timer]}.
+
+%% Up to a half less, so that those that were lost together do not return in step.
+wait(Ms, #state{pause = none, rand = Rand0} = State) ->
+    {Less, Rand} = rand:uniform_s(Ms div 2 + 1, Rand0),
+    {State#state{pause = Ms, rand = Rand}, [{timer, join, max(1, Ms - Less + 1)}]};
+wait(_Ms, State) ->
+    {State, []}.
+
+%% All nodes of an island find out at about the same time: they spread over the
+%% longest pause.
+island(Now, #state{pause = none, rand = Rand0, options = #{join_max_ms := Max}} = State) ->
+    case is_island(Now, State) of
+        true ->
+            {Ms, Rand} = rand:uniform_s(Max, Rand0),
+            {State#state{pause = Max, rand = Rand}, [{timer, join, Ms}]};
+        false ->
+            {State, []}
+    end;
+island(_Now, State) ->
+    {State, []}.
+
+%% Beacons
+
+tick(Now, #state{beacons = Beacons0, options = #{beacon_ms := BeaconMs}} = State0) ->
+    Beacons1 = atoll_beacons:expire(Now, Beacons0),
+    IsBeacon = is_beacon(Beacons1, State0),
+    Beacons =
+        case IsBeacon of
+            true -> atoll_beacons:raise(State0#state.self, State0#state.incarnation, Now, Beacons1);
+            false -> Beacons1
+        end,
+    {State1, Cargo} = carry(Beacons, State0),
+    {State2, Join} = island(Now, State1),
+    {State, Probe} =
+        case IsBeacon of
+            true -> probe(Now, State2);
+            false -> {State2, []}
+        end,
+    {State, Cargo ++ Join ++ Probe ++ [{timer, tick, BeaconMs}]}.
+
+is_beacon(Beacons, #state{self = Self, contacts = Contacts, options = #{max_beacons := Max}}) ->
+    Smaller = lists:takewhile(fun(Node) -> Node < Self end, atoll_beacons:fresh(Beacons)),
+    length(Smaller) < Max andalso lists:member(Self, Contacts).
+
+carry(Beacons, #state{beacons = Before} = State) ->
+    Table = atoll_beacons:table(Beacons),
+    case atoll_beacons:table(Before) of
+        Table -> {State#state{beacons = Beacons}, []};
+        _ -> {State#state{beacons = Beacons}, [{notify, {cargo, Table}}]}
+    end.
+
+%% Asks a contact that is not heard, if it is time.
+probe(Now, #state{probe_at = At} = State) when Now < At ->
+    {State, []};
+probe(Now, #state{beacons = Beacons, neighbours = Neighbours, options = #{probe_ms := ProbeMs}} = State0) ->
+    Fresh = atoll_beacons:fresh(Beacons),
+    Unheard = [Node || Node <- ordsets:subtract(others(State0), Fresh), not is_map_key(Node, Neighbours)],
+    case Unheard =/= [] andalso is_settled(Now, State0) of
+        true ->
+            {Contact, #state{rand = Rand0} = State} = draw(Unheard, State0),
+            {Ms, Rand} = rand:uniform_s(ProbeMs, Rand0),
+            {
+                State#state{rand = Rand, probe_at = Now + ProbeMs div 2 + Ms, probes = State#state.probes + 1},
+                [{send, Contact, {probe, Fresh}}]
+            };
+        false ->
+            {State0, []}
+    end.

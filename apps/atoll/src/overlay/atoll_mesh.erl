@@ -1,0 +1,338 @@
+%% @doc The strategy `mesh': all with all.
+%%
+%% Who belongs to the mesh is {@link atoll_members}. A node wants a link with every
+%% live member, and those whose link is up are its neighbours. News travel so:
+%% <ul>
+%% <li>A joiner sends its members to a contact and gets the contact's. It links with
+%%   all of them, and each hears of it by its hello. Both ends pass on what they
+%%   learned so to the members they had before: two meshes that meet are one.</li>
+%% <li>Every gossip period a node sends the digest of its members to a random one;
+%%   only if the digests differ are the lists exchanged. Who learned something does
+%%   so again soon, so that news spread in a logarithm of short rounds.</li>
+%% <li>A verdict of the failure detector makes a member gone, and so does its own
+%%   leave. That its link is down does not: the link room tries on, and only a
+%%   member that was out of reach for long is given up.</li>
+%% <li>Who is told that a neighbour of his is gone does not believe it, but tells
+%%   the neighbour. A node that finds itself gone takes a higher incarnation and
+%%   says so to all.</li>
+%% <li>Once in a while a gone node is knocked at, so that the parts of a mesh find
+%%   each other after a partition that was taken for deaths.</li>
+%% </ul>
+%%
+%% Promised: any two nodes that exchange messages long enough, over whomever, know
+%% the same members, and all live members that reach each other are neighbours.
+%% Not promised: that a node which was forgotten (see {@link atoll_members}) stays
+%% so; that two members which others reach, but not each other, leave the others in
+%% peace: each time one gives the other up, that one has to object. After `leave' a
+%% node stays outside until it is started again. The cost is that of a mesh: links
+%% and memory grow with the cluster, per node.
+-module(atoll_mesh).
+
+-behaviour(atoll_strategy).
+
+-export([options/0, init/2, handle/3, neighbours/1, known/1, summary/1]).
+
+-export_type([state/0, message/0]).
+
+-type message() ::
+    atoll_peers:hello()
+    %% Offers are incarnations.
+    | {join, [{node(), atoll_members:entry()}]}
+    | {digest, non_neg_integer()}
+    %% What the receiver may not know; whether it should say what we do not know.
+    | {members, [{node(), atoll_members:entry()}], Answer :: boolean()}
+    %% A few entries, in passing.
+    | {news, [{node(), atoll_members:entry()}]}.
+
+-record(state, {
+    self :: node(),
+    options :: atoll_strategy:options(),
+    members :: atoll_members:members(),
+    %% Of the members; unknown after a change.
+    digest = unknown :: unknown | non_neg_integer(),
+    peers :: atoll_peers:peers(),
+    %% Contacts to try if the first is not to be reached.
+    contacts = [] :: [node()],
+    %% Members that cannot be reached, and since when.
+    failing = #{} :: #{node() => atoll_protocol:now_ms()},
+    %% Whether the next gossip is to be soon.
+    news = false :: boolean(),
+    left = false :: boolean(),
+    forgotten = 0 :: non_neg_integer(),
+    rand :: rand:state()
+}).
+
+-opaque state() :: #state{}.
+
+%% How many members without a link are worth remembering over a restart.
+-define(KNOWN, 100).
+
+%% @doc The pause between two comparisons with a random member; while there are
+%% news; between two knocks at a gone one; after which an unanswered hello is said
+%% again; for how long a member may be out of reach; and how many gone ones are
+%% remembered.
+-spec options() -> #{atom() => {atoll_strategy:kind(), term()}}.
+options() ->
+    #{
+        gossip_ms => {pos_integer, 10000},
+        news_ms => {pos_integer, 1000},
+        knock_ms => {pos_integer, 60000},
+        hello_ms => {pos_integer, 5000},
+        give_up_ms => {pos_integer, 60000},
+        max_gone => {non_neg_integer, 1000}
+    }.
+
+%% @doc A mesh of one.
+-spec init(atoll_strategy:config(), atoll_protocol:now_ms()) -> {state(), [atoll_protocol:effect()]}.
+init(#{self := Self, incarnation := Incarnation, seed := Seed, options := Options} = Config, _Now) ->
+    #{hello_ms := HelloMs, gossip_ms := GossipMs, knock_ms := KnockMs} = Options,
+    State = #state{
+        self = Self,
+        options = Options,
+        members = atoll_members:new(Self, Incarnation),
+        peers = atoll_peers:new(both, HelloMs),
+        rand = rand:seed_s(exsss, Seed)
+    },
+    Timed = timer(knock, KnockMs, timer(gossip, GossipMs, State)),
+    done(join(maps:get(remembered, Config), Timed)).
+
+%% @doc Takes one event.
+-spec handle(atoll_protocol:event(), atoll_protocol:now_ms(), state()) -> {state(), [atoll_protocol:effect()]}.
+handle({message, From, Message}, _Now, #state{left = true} = State) ->
+    done(after_leave(From, Message, State));
+handle({message, From, Message}, _Now, State) ->
+    done(message(Message, From, State));
+handle({up, Node}, _Now, #state{failing = Failing} = State) ->
+    Reached = State#state{failing = maps:remove(Node, Failing)},
+    done(peers(fun(P) -> atoll_peers:up(Node, P) end, Reached));
+handle({down, Node, _Reason}, _Now, State) ->
+    done(peers(fun(P) -> atoll_peers:down(Node, P) end, State));
+handle({timeout, hello}, _Now, State) ->
+    done(peers(fun atoll_peers:remind/1, State));
+handle({timeout, gossip}, _Now, #state{peers = Peers, options = #{gossip_ms := Ms}} = State) ->
+    done(timer(gossip, Ms, compare(atoll_peers:neighbours(Peers), State#state{news = false})));
+handle({timeout, knock}, _Now, #state{members = Members, options = #{knock_ms := Ms}} = State) ->
+    done(timer(knock, Ms, compare(atoll_members:gone(Members), State)));
+handle({cast, {join, Contacts}}, _Now, State) ->
+    done(join(Contacts, State));
+handle({cast, {unreachable, Node}}, Now, #state{contacts = [Node | Contacts]} = State) ->
+    done(unreachable(Node, Now, ask_to_join(State#state{contacts = Contacts})));
+handle({cast, {unreachable, Node}}, Now, State) ->
+    done(unreachable(Node, Now, State));
+handle({cast, {dead, Node}}, _Now, State) ->
+    done(bury(Node, State));
+handle({cast, {stranger, Node}}, _Now, State) ->
+    done(peers(fun(P) -> atoll_peers:ask(Node, P) end, State));
+handle({cast, leave}, _Now, State) ->
+    done(leave(State)).
+
+%% @doc In the order of their names.
+-spec neighbours(state()) -> [node()].
+neighbours(#state{peers = Peers}) ->
+    atoll_peers:neighbours(Peers).
+
+%% @doc Live members with which there is no link, a hundred at most.
+-spec known(state()) -> [node()].
+known(#state{self = Self, members = Members, peers = Peers}) ->
+    lists:sublist(atoll_members:alive(Members) -- [Self | atoll_peers:neighbours(Peers)], ?KNOWN).
+
+%% @doc Sizes, and what was dropped.
+-spec summary(state()) -> #{atom() => term()}.
+summary(#state{self = Self, members = Members, peers = Peers, forgotten = Forgotten}) ->
+    {Incarnation, _} = atoll_members:entry(Self, Members),
+    #{
+        strategy => mesh,
+        incarnation => Incarnation,
+        members => length(atoll_members:alive(Members)),
+        gone => length(atoll_members:gone(Members)),
+        neighbours => atoll_peers:count(Peers),
+        forgotten => Forgotten
+    }.
+
+%% Messages
+
+message({hello, Answer, Offer}, From, State0) ->
+    State = introduced(From, Offer, State0),
+    peers(fun(P) -> atoll_peers:heard(From, Answer, Offer, P) end, State);
+message({join, List}, From, #state{members = Before} = State0) ->
+    State = learn(From, List, State0),
+    send(From, {members, newer(State, List), false}, pass_on(From, Before, State));
+message({news, List}, From, State) ->
+    learn(From, List, State);
+message({digest, Digest}, From, State0) ->
+    case digest(State0) of
+        {Digest, State} -> State;
+        {_, #state{members = Members} = State} -> send(From, {members, atoll_members:to_list(Members), true}, State)
+    end;
+message({members, List, Answer}, From, #state{members = Before} = State0) ->
+    State = learn(From, List, State0),
+    case {Answer, newer(State, List)} of
+        {false, _} -> pass_on(From, Before, State);
+        {true, []} -> State;
+        {true, Newer} -> send(From, {members, Newer, false}, State)
+    end.
+
+newer(#state{members = Members}, List) ->
+    atoll_members:newer(Members, atoll_members:from_list(List)).
+
+%% A hello says that its sender lives. If it is held to be gone in this very life,
+%% it has to hear so.
+introduced(_From, false, State) ->
+    State;
+introduced(From, Incarnation, #state{members = Members} = State) ->
+    case atoll_members:entry(From, Members) of
+        {Known, gone} = Entry when Known >= Incarnation -> send(From, {news, [{From, Entry}]}, State);
+        _ -> learn(From, [{From, {Incarnation, alive}}], State)
+    end.
+
+%% What a few know is passed on at once only where two meshes meet; the rest is
+%% gossip.
+pass_on(From, Before, #state{self = Self, members = Members, peers = Peers} = State) ->
+    case [Entry || {Node, {_, alive}} = Entry <- atoll_members:newer(Members, Before), Node =/= From, Node =/= Self] of
+        [] -> State;
+        News -> send_all(atoll_peers:neighbours(Peers) -- [From], {news, News}, State)
+    end.
+
+%% Members
+
+learn(From, List, #state{self = Self, members = Members} = State0) ->
+    {Doubted, Believed} = lists:partition(fun(Entry) -> is_doubted(From, Entry, State0) end, List),
+    State = lists:foldl(
+        fun({Node, _} = Entry, S) -> send(Node, {news, [Entry]}, S) end, State0, Doubted
+    ),
+    Merged = atoll_members:merge(Members, atoll_members:from_list(Believed)),
+    case atoll_members:entry(Self, Merged) of
+        {Incarnation, gone} ->
+            become(atoll_members:merge(Merged, atoll_members:new(Self, Incarnation + 1)), State);
+        _ ->
+            become(Merged, State)
+    end.
+
+%% A neighbour's link is better evidence than hearsay, unless it says so itself.
+is_doubted(From, {Node, {Incarnation, gone}}, #state{members = Members, peers = Peers}) when Node =/= From ->
+    {Incarnation, alive} =:= atoll_members:entry(Node, Members) andalso atoll_peers:is_neighbour(Node, Peers);
+is_doubted(_From, _Entry, _State) ->
+    false.
+
+become(Merged, #state{members = Before, options = #{max_gone := Max}, forgotten = Forgotten} = State) ->
+    case atoll_members:forget(Max, Merged) of
+        {Before, Dropped} ->
+            State#state{forgotten = Forgotten + Dropped};
+        {Members, Dropped} ->
+            Changed = State#state{members = Members, digest = unknown, forgotten = Forgotten + Dropped},
+            soon(lists:foldl(fun meet/2, Changed, atoll_members:newer(Merged, Before)))
+    end.
+
+meet({Self, _}, #state{self = Self, members = Members} = State) ->
+    Fellows = atoll_members:alive(Members) -- [Self],
+    lists:foldl(fun(Node, S) -> meet({Node, {0, alive}}, S) end, State, Fellows);
+meet({Node, {_, alive}}, #state{self = Self, members = Members} = State) ->
+    {Incarnation, _} = atoll_members:entry(Self, Members),
+    peers(fun(P) -> atoll_peers:offer(Node, Incarnation, atoll_peers:want(Node, P)) end, State);
+meet({Node, {_, gone}}, State) ->
+    peers(fun(P) -> atoll_peers:offer(Node, false, atoll_peers:unwant(Node, P)) end, State).
+
+bury(Node, #state{members = Members, failing = Failing} = State) ->
+    become(atoll_members:bury(Node, Members), State#state{failing = maps:remove(Node, Failing)}).
+
+%% Who had no watcher left when it died gets no verdict.
+unreachable(Node, Now, #state{peers = Peers, failing = Failing, options = #{give_up_ms := Ms}} = State) ->
+    case atoll_peers:offered(Node, Peers) =/= false andalso not atoll_peers:is_up(Node, Peers) of
+        false ->
+            State;
+        true ->
+            case Failing of
+                #{Node := Since} when Now - Since >= Ms -> bury(Node, State);
+                #{Node := _} -> State;
+                #{} -> State#state{failing = Failing#{Node => Now}}
+            end
+    end.
+
+soon(#state{news = true} = State) ->
+    State;
+soon(#state{options = #{news_ms := Ms}} = State) ->
+    timer(gossip, Ms, State#state{news = true}).
+
+digest(#state{digest = unknown, members = Members} = State) ->
+    Digest = atoll_members:digest(Members),
+    {Digest, State#state{digest = Digest}};
+digest(#state{digest = Digest} = State) ->
+    {Digest, State}.
+
+compare(_Nodes, #state{left = true} = State) ->
+    State;
+compare(Nodes, State0) ->
+    {Chosen, State1} = choose(Nodes, State0),
+    {Digest, State} = digest(State1),
+    send_all(Chosen, {digest, Digest}, State).
+
+%% Joining and leaving
+
+join(_Contacts, #state{left = true} = State) ->
+    State;
+join(Contacts, #state{self = Self, peers = Peers} = State0) ->
+    Others = [N || N <- lists:usort(Contacts), N =/= Self, not atoll_peers:is_neighbour(N, Peers)],
+    {Shuffled, State} = shuffle(Others, State0),
+    ask_to_join(State#state{contacts = Shuffled}).
+
+ask_to_join(#state{contacts = []} = State) ->
+    State;
+ask_to_join(#state{contacts = [Contact | _], members = Members} = State) ->
+    send(Contact, {join, atoll_members:to_list(Members)}, State).
+
+leave(#state{self = Self, members = Members, peers = Peers} = State0) ->
+    Buried = atoll_members:bury(Self, Members),
+    Farewell = {news, [{Self, atoll_members:entry(Self, Buried)}]},
+    State = send_all(atoll_peers:neighbours(Peers), Farewell, State0),
+    Fellows = atoll_members:alive(Buried),
+    lists:foldl(
+        fun(Node, S) -> meet({Node, {0, gone}}, S) end,
+        State#state{left = true, contacts = [], members = Buried, digest = unknown},
+        Fellows
+    ).
+
+%% Somebody did not hear of it.
+after_leave(From, Message, #state{self = Self, members = Members} = State) ->
+    case Message of
+        {hello, _, Offer} when Offer =/= false ->
+            send(From, {news, [{Self, atoll_members:entry(Self, Members)}]}, State);
+        _ ->
+            State
+    end.
+
+%% Effects
+
+done(#state{peers = Peers0} = State) ->
+    {Peers, Effects} = atoll_peers:take(Peers0),
+    {State#state{peers = Peers}, Effects}.
+
+peers(Fun, #state{peers = Peers} = State) ->
+    State#state{peers = Fun(Peers)}.
+
+send(Node, Message, State) ->
+    peers(fun(P) -> atoll_peers:emit({send, Node, Message}, P) end, State).
+
+send_all(Nodes, Message, State) ->
+    lists:foldl(fun(Node, S) -> send(Node, Message, S) end, State, Nodes).
+
+%% Up to half as long again, so that members do not go in step.
+timer(Key, Ms, #state{rand = Rand0} = State) ->
+    {More, Rand} = rand:uniform_s(Ms div 2 + 1, Rand0),
+    peers(fun(P) -> atoll_peers:emit({timer, Key, Ms + More - 1}, P) end, State#state{rand = Rand}).
+
+choose([], State) ->
+    {[], State};
+choose(Nodes, #state{rand = Rand0} = State) ->
+    {N, Rand} = rand:uniform_s(length(Nodes), Rand0),
+    {[lists:nth(N, Nodes)], State#state{rand = Rand}}.
+
+shuffle(Nodes, #state{rand = Rand0} = State) ->
+    {Keyed, Rand} = lists:mapfoldl(
+        fun(Node, R0) ->
+            {X, R} = rand:uniform_s(R0),
+            {{X, Node}, R}
+        end,
+        Rand0,
+        Nodes
+    ),
+    {[Node || {_, Node} <- lists:sort(Keyed)], State#state{rand = Rand}}.

@@ -1,0 +1,175 @@
+%% Discovery: contacts, beacons, and how an island notices that it is one.
+-module(atoll_discovery_tests).
+
+-include_lib("eunit/include/eunit.hrl").
+
+-define(JOINS(Effects), [Nodes || {notify, {join, Nodes}} <- Effects]).
+-define(CARGOS(Effects), [Table || {notify, {cargo, Table}} <- Effects]).
+
+new(Self, Contacts) -> new(Self, Contacts, #{}).
+
+new(Self, Contacts, Options) ->
+    atoll_discovery:init(
+        #{self => Self, incarnation => 7, seed => 1, options => Options#{contacts => Contacts}}, 0
+    ).
+
+run(Events, State) ->
+    lists:foldl(
+        fun({Now, Event}, {S0, Acc}) ->
+            {S, Effects} = atoll_discovery:handle(Event, Now, S0),
+            {S, Acc ++ Effects}
+        end,
+        {State, []},
+        Events
+    ).
+
+%% These events and the node's own timers from the start on, with the effects of
+%% each.
+play(To, Events, {State, Effects}) ->
+    play(To, lists:keysort(1, Events), State, timers(Effects, 0, []), [{0, Effects}]).
+
+play(To, Events, State0, Timers0, Acc) ->
+    Next = lists:sort([{At, {timeout, Key}} || {Key, At} <- Timers0]),
+    case lists:sublist(lists:keymerge(1, Events, Next), 1) of
+        [{Now, Event}] when Now =< To ->
+            {State, Effects} = atoll_discovery:handle(Event, Now, State0),
+            Left =
+                case Event of
+                    {timeout, Key} -> lists:keydelete(Key, 1, Timers0);
+                    _ -> Timers0
+                end,
+            play(To, lists:delete({Now, Event}, Events), State, timers(Effects, Now, Left), [{Now, Effects} | Acc]);
+        _ ->
+            {State0, lists:reverse(Acc)}
+    end.
+
+timers(Effects, Now, Timers) ->
+    lists:foldl(
+        fun
+            ({timer, Key, Ms}, T) -> lists:keystore(Key, 1, T, {Key, Now + Ms});
+            (_, T) -> T
+        end,
+        Timers,
+        Effects
+    ).
+
+joined_at(Trace) -> [At || {At, Effects} <- Trace, _ <- ?JOINS(Effects)].
+
+%% A neighbour that carries the beacon of a, which grows every five seconds.
+grows(From, To) ->
+    [{At, {cast, {cargo, n, [{a, {1, At}}]}}} || At <- lists:seq(From, To, 5000)].
+
+a_node_joins_at_once_through_a_contact_test() ->
+    {_, Effects} = new(me, [a]),
+    ?assertEqual([[a]], ?JOINS(Effects)).
+
+who_has_no_contact_but_itself_joins_nobody_test() ->
+    [
+        begin
+            {_, Trace} = play(200000, [], new(me, Contacts)),
+            ?assertEqual([], joined_at(Trace))
+        end
+     || Contacts <- [[], [me]]
+    ].
+
+the_pauses_between_attempts_grow_to_the_longest_test() ->
+    {_, Trace} = play(300000, [], new(me, [a])),
+    At = joined_at(Trace),
+    Pauses = [B - A || {A, B} <- lists:zip(lists:droplast(At), tl(At))],
+    ?assert(hd(Pauses) =< 1000),
+    ?assert(lists:max(Pauses) =< 30000),
+    ?assert(lists:last(Pauses) >= 15000).
+
+who_has_neighbours_and_hears_a_beacon_does_not_join_test() ->
+    {_, Trace} = play(200000, [{500, {up, n}} | grows(2000, 200000)], new(me, [a])),
+    ?assertEqual([], [At || At <- joined_at(Trace), At > 500]).
+
+who_hears_no_beacon_grow_joins_again_test() ->
+    {_, Trace} = play(200000, [{100, {up, n}} | grows(2000, 60000)], new(me, [a])),
+    [First | _] = [At || At <- joined_at(Trace), At > 500],
+    %% It grew at 57000 for the last time.
+    ?assert(First >= 87000 andalso First =< 57000 + 30000 + 5000 + 30000).
+
+who_came_a_moment_ago_does_not_think_itself_an_island_test() ->
+    {_, Trace} = play(30000, [{100, {up, n}}], new(me, [a])),
+    ?assertEqual([], [At || At <- joined_at(Trace), At > 500]).
+
+who_loses_its_last_neighbour_joins_test() ->
+    {_, Trace} = play(100000, [{100, {up, n}}, {60000, {down, n, lost}} | grows(2000, 60000)], new(me, [a])),
+    ?assertMatch([At | _] when At =< 61000, [At || At <- joined_at(Trace), At > 500]).
+
+contacts_are_only_added_and_bounded_test() ->
+    {State, Effects} = run(
+        [{1, {cast, {contacts, [a, b]}}}, {2, {cast, {contacts, [c]}}}, {3, {cast, {contacts, []}}}],
+        element(1, new(me, [], #{max_contacts => 2}))
+    ),
+    ?assertMatch([[_]], ?JOINS(Effects)),
+    ?assertMatch(#{contacts := 2, dropped := #{contacts_refused := 1}}, atoll_discovery:summary(State)).
+
+a_contact_is_a_beacon_and_its_number_grows_test() ->
+    {_, Trace} = play(20000, [], new(me, [me, a])),
+    Tables = lists:append([?CARGOS(E) || {_, E} <- Trace]),
+    ?assertMatch([[{me, {7, 1}}], [{me, {7, 2}}], [{me, {7, 3}}] | _], Tables).
+
+who_is_no_contact_is_no_beacon_test() ->
+    {_, Trace} = play(20000, [], new(me, [a])),
+    ?assertEqual([], lists:append([?CARGOS(E) || {_, E} <- Trace])).
+
+enough_beacons_of_smaller_name_silence_a_beacon_test() ->
+    Names = [a, b, c, d, e, f, g, h],
+    Grow = [{At, {cast, {cargo, n, [{N, {1, At}} || N <- Names]}}} || At <- lists:seq(1000, 60000, 5000)],
+    {_, Trace} = play(60000, Grow, new(me, [me, a])),
+    Last = lists:last(lists:append([?CARGOS(E) || {_, E} <- Trace])),
+    ?assertEqual(Names, [N || {N, _} <- Last]).
+
+a_restarted_beacon_goes_on_above_its_earlier_life_test() ->
+    Before = atoll_beacons:raise(me, 7, 0, atoll_beacons:merge([{me, {8, 40}}], 0, atoll_beacons:new(8, 100, 30000))),
+    ?assertEqual([{me, {8, 41}}], atoll_beacons:table(Before)).
+
+what_a_dead_beacon_left_behind_is_not_fresh_test() ->
+    B0 = atoll_beacons:merge([{a, {1, 5}}], 0, atoll_beacons:new(8, 100, 30000)),
+    ?assertEqual([], atoll_beacons:fresh(B0)),
+    ?assertEqual([{a, {1, 5}}], atoll_beacons:table(B0)),
+    B1 = atoll_beacons:merge([{a, {1, 6}}], 5000, B0),
+    ?assertEqual([a], atoll_beacons:fresh(B1)),
+    B2 = atoll_beacons:expire(35000, B1),
+    ?assertEqual({[], []}, {atoll_beacons:fresh(B2), atoll_beacons:table(B2)}),
+    %% Whoever still carries it does not revive it.
+    B3 = atoll_beacons:merge([{a, {1, 6}}], 35001, B2),
+    ?assertEqual({[], []}, {atoll_beacons:fresh(B3), atoll_beacons:table(B3)}),
+    ?assertEqual([a], atoll_beacons:fresh(atoll_beacons:merge([{a, {2, 1}}], 35002, B3))).
+
+remembered_beacons_are_bounded_and_counted_test() ->
+    Many = [{N, {1, 1}} || N <- [a, b, c, d, e]],
+    B = lists:foldl(fun({T, E}, B0) -> atoll_beacons:merge([E], T, B0) end, atoll_beacons:new(2, 3, 30000),
+        lists:zip([1, 2, 3, 4, 5], Many)),
+    ?assertMatch(#{fresh := 0, new := 3, stale := 0, forgotten := 2}, atoll_beacons:counts(B)),
+    ?assertEqual([c, d], [N || {N, _} <- atoll_beacons:table(B)]).
+
+a_beacon_probes_a_contact_that_it_does_not_hear_test() ->
+    {_, Trace} = play(100000, [{100, {up, n}} | grows(1000, 100000)], new(me, [me, a, z])),
+    Probes = [{At, To, M} || {At, E} <- Trace, {send, To, {probe, _} = M} <- E],
+    ?assertMatch([{_, z, {probe, [a, me]}} | _], Probes),
+    ?assertEqual([z], lists:usort([To || {_, To, _} <- Probes])),
+    [{First, _, _} | _] = Probes,
+    ?assert(First >= 30100),
+    ?assert(length(Probes) =< 70 div 5).
+
+two_that_share_a_beacon_are_one_island_test() ->
+    {State, _} = play(60000, [{100, {up, n}} | grows(1000, 60000)], new(me, [])),
+    Answer = fun(Theirs, At, S) ->
+        {_, [{send, z, {probed, A}}]} = run([{At, {message, z, {probe, Theirs}}}], S),
+        A
+    end,
+    ?assertEqual(same, Answer([a, z], 60000, State)),
+    ?assertEqual(apart, Answer([y, z], 60000, State)),
+    {Young, _} = run([{100, {up, n}}], element(1, new(me, []))),
+    ?assertEqual(unknown, Answer([y, z], 5000, Young)),
+    ?assertEqual(apart, Answer([y, z], 5000, element(1, new(me, [])))).
+
+who_learns_that_it_is_apart_joins_there_test() ->
+    {State, _} = play(60000, [{100, {up, n}} | grows(1000, 60000)], new(me, [me, a, z])),
+    {_, Effects} = run([{60001, {message, z, {probed, apart}}}], State),
+    ?assertEqual([[z]], ?JOINS(Effects)),
+    {_, Same} = run([{60001, {message, z, {probed, same}}}, {60002, {message, a, {probed, apart}}}], State),
+    ?assertEqual([], ?JOINS(Same)).

@@ -1,0 +1,112 @@
+%% The two views: what always holds, whatever is done to them.
+-module(atoll_hyparview_views_tests).
+
+-include_lib("proper/include/proper.hrl").
+-include_lib("eunit/include/eunit.hrl").
+
+-define(V, atoll_hyparview_views).
+-define(NODES, [n1, n2, n3, n4, n5, n6, n7, n8, n9]).
+-define(ACTIVE_MAX, 3).
+-define(PASSIVE_MAX, 4).
+
+properties_test_() ->
+    [
+        {Title, {timeout, 100, ?_assert(proper:quickcheck(Property, [quiet, {to_file, user}, {numtests, N}]))}}
+     || {Title, Property, N} <- [
+            {"bounds hold, nobody is in both views or twice, nor this node in any", prop_holds(), 1000},
+            {"a sample is a part of the list, of the size that was asked for", prop_sample(), 500}
+        ]
+    ].
+
+prop_holds() ->
+    ?FORALL(
+        {Seed, Deeds},
+        {integer(), list(deed())},
+        begin
+            {States, _} = lists:mapfoldl(
+                fun(Deed, {Views0, Rand0}) ->
+                    Done = do(Deed, Views0, Rand0),
+                    {Done, Done}
+                end,
+                {new(), rand:seed_s(exsss, Seed)},
+                Deeds
+            ),
+            lists:all(fun({Views, _}) -> holds(Views) end, States)
+        end
+    ).
+
+deed() ->
+    Node = oneof([self | ?NODES]),
+    frequency([
+        {3, {adopt, Node}},
+        {2, {demote, Node}},
+        {1, {forget, Node}},
+        {2, {note, Node}},
+        {2, {merge, list(Node), list(Node)}}
+    ]).
+
+do({adopt, Node}, Views0, Rand0) ->
+    {Views, Evicted, Rand} = ?V:adopt(Node, Views0, Rand0),
+    true = Node =:= self orelse ?V:is_active(Node, Views),
+    true = expected(Evicted, Node, Views0, Views),
+    {Views, Rand};
+do({demote, Node}, Views0, Rand0) ->
+    {Views, Rand} = ?V:demote(Node, Views0, Rand0),
+    true = not ?V:is_active(Node, Views0) orelse lists:member(Node, ?V:passive(Views)),
+    {Views, Rand};
+do({forget, Node}, Views0, Rand) ->
+    Views = ?V:forget(Node, Views0),
+    false = lists:member(Node, ?V:active(Views) ++ ?V:passive(Views)),
+    {Views, Rand};
+do({note, Node}, Views0, Rand0) ->
+    {Views, Rand} = ?V:note(Node, Views0, Rand0),
+    true = Node =:= self orelse lists:member(Node, ?V:active(Views) ++ ?V:passive(Views)),
+    {Views, Rand};
+do({merge, Nodes, First}, Views0, Rand0) ->
+    {Views, Rand} = ?V:merge(Nodes, First, Views0, Rand0),
+    true = ?V:active(Views) =:= ?V:active(Views0),
+    {Views, Rand}.
+
+%% Somebody is evicted if and only if a new one comes and there is no room.
+expected(none, Node, Before, _After) ->
+    Node =:= self orelse ?V:is_active(Node, Before) orelse ?V:room(Before) > 0;
+expected({evicted, Evicted}, Node, Before, After) ->
+    Evicted =/= Node andalso ?V:room(Before) =:= 0 andalso not ?V:is_active(Node, Before) andalso
+        ?V:is_active(Evicted, Before) andalso lists:member(Evicted, ?V:passive(After)).
+
+holds(Views) ->
+    Active = ?V:active(Views),
+    Passive = ?V:passive(Views),
+    Active =:= lists:usort(Active) andalso
+        length(lists:usort(Active ++ Passive)) =:= length(Active) + length(Passive) andalso
+        not lists:member(self, Active ++ Passive) andalso
+        length(Active) =< ?ACTIVE_MAX andalso length(Passive) =< ?PASSIVE_MAX andalso
+        ?V:size(Views) + ?V:room(Views) =:= ?ACTIVE_MAX.
+
+prop_sample() ->
+    ?FORALL(
+        {Seed, Count, Length},
+        {integer(), range(0, 12), range(0, 12)},
+        begin
+            List = lists:seq(1, Length),
+            {Sample, _} = ?V:sample(Count, List, rand:seed_s(exsss, Seed)),
+            length(Sample) =:= min(Count, Length) andalso Sample -- List =:= [] andalso
+                Sample =:= lists:usort(Sample)
+        end
+    ).
+
+new() -> ?V:new(self, ?ACTIVE_MAX, ?PASSIVE_MAX).
+
+every_choice_of_a_sample_is_as_likely_test() ->
+    Rand0 = rand:seed_s(exsss, 1),
+    {Samples, _} = lists:mapfoldl(fun(_, R) -> ?V:sample(3, ?NODES, R) end, Rand0, lists:seq(1, 3000)),
+    %% Each of the nine is in a third of 3000 samples.
+    Counts = [length([S || S <- Samples, lists:member(Node, S)]) || Node <- ?NODES],
+    ?assert(lists:min(Counts) > 850 andalso lists:max(Counts) < 1150).
+
+what_the_peer_was_sent_goes_first_test() ->
+    Rand = rand:seed_s(exsss, 1),
+    {Full, _} = ?V:merge([n1, n2, n3, n4], [], new(), Rand),
+    {Merged, _} = ?V:merge([n5, n6], [n2, n4, n9], Full, Rand),
+    ?assertEqual([n5, n6, n1, n3], ?V:passive(Merged)),
+    ?assertEqual(2, ?V:dropped(Merged)).

@@ -1,0 +1,234 @@
+%% What the broadcast protocol keeps: marks, what was seen, the cache, the trees, the
+%% missing messages, and the table with a bound.
+-module(atoll_plumtree_data_tests).
+
+-include_lib("proper/include/proper.hrl").
+-include_lib("eunit/include/eunit.hrl").
+
+-define(WINDOW, 64).
+
+%% Marks, against a set of numbers
+
+a_mark_knows_what_a_set_knows_test() ->
+    ?assert(proper:quickcheck(mark_as_a_set(), [{numtests, 500}, {to_file, user}])).
+
+mark_as_a_set() ->
+    ?FORALL(
+        Seqs,
+        list(range(1, 40)),
+        begin
+            Mark = mark(Seqs),
+            Seen = ordsets:from_list(Seqs),
+            lists:all(
+                fun(Seq) ->
+                    Is = ordsets:is_element(Seq, Seen),
+                    Is =:= atoll_plumtree_mark:has(Seq, Mark) andalso
+                        (Is =:= (atoll_plumtree_mark:status(1, Seq, Mark) =:= seen))
+                end,
+                lists:seq(1, 41)
+            )
+        end
+    ).
+
+mark(Seqs) ->
+    lists:foldl(
+        fun(Seq, Mark) ->
+            case atoll_plumtree_mark:status(1, Seq, Mark) of
+                new ->
+                    {0, Added} = atoll_plumtree_mark:add(1, Seq, ?WINDOW, Mark),
+                    Added;
+                seen ->
+                    Mark
+            end
+        end,
+        atoll_plumtree_mark:new(1),
+        Seqs
+    ).
+
+lacking_union_and_giving_up_are_those_of_sets_test() ->
+    ?assert(proper:quickcheck(two_marks(), [{numtests, 1000}, {to_file, user}])).
+
+two_marks() ->
+    ?FORALL(
+        {Seqs1, Seqs2, Upto},
+        {list(range(1, 30)), list(range(1, 30)), range(0, 40)},
+        begin
+            {Mark1, Mark2} = {mark(Seqs1), mark(Seqs2)},
+            {Set1, Set2} = {ordsets:from_list(Seqs1), ordsets:from_list(Seqs2)},
+            {Missed, Given} = atoll_plumtree_mark:give_up(Upto, Mark1),
+            Over = ordsets:union(Set1, lists:seq(1, Upto)),
+            conjunction([
+                {lacks, equals(atoll_plumtree_mark:lacks(Mark1, Mark2), not ordsets:is_subset(Set2, Set1))},
+                {union, equals(atoll_plumtree_mark:union(Mark1, Mark2), mark(Seqs1 ++ Seqs2))},
+                {missed, equals(Missed, length(lists:seq(1, Upto) -- Set1))},
+                {given_up, equals(Given, mark(Over))}
+            ])
+        end
+    ).
+
+the_example_of_a_mark_test() ->
+    ?assertEqual({1, 3, 2#110}, mark([1, 2, 3, 5, 6])),
+    ?assertEqual({1, 6, 0}, mark([6, 5, 4, 3, 2, 1])).
+
+a_later_life_begins_anew_and_the_known_gaps_of_the_old_are_missed_test() ->
+    ?assertEqual({3, {2, 1, 0}}, atoll_plumtree_mark:add(2, 1, ?WINDOW, {1, 1, 2#10010})),
+    ?assertEqual(old, atoll_plumtree_mark:status(1, 100, {2, 1, 0})).
+
+what_is_further_back_than_the_window_is_given_up_test() ->
+    %% Of 1 to 12 only 2 was seen, and 12 comes: 10 and 11 are still waited for.
+    {Missed, Mark} = atoll_plumtree_mark:add(1, 12, 3, {1, 0, 2#10}),
+    ?assertEqual({8, {1, 9, 2#100}}, {Missed, Mark}).
+
+a_mark_far_behind_costs_nothing_test() ->
+    {Missed, Mark} = atoll_plumtree_mark:add(1, 1 bsl 60, ?WINDOW, {1, 0, 2#10}),
+    ?assertEqual((1 bsl 60) - ?WINDOW - 1, Missed),
+    ?assertMatch({1, Low, _} when Low =:= (1 bsl 60) - ?WINDOW, Mark).
+
+%% The table with a bound
+
+the_least_recently_used_is_forgotten_and_counted_test() ->
+    Full = lists:foldl(
+        fun({Key, Now}, Table) -> atoll_plumtree_recent:store(Key, Now, Now, Table) end,
+        atoll_plumtree_recent:new(3),
+        [{a, 0}, {b, 1000}, {c, 2000}]
+    ),
+    Used = atoll_plumtree_recent:touch(a, 0, 3000, Full),
+    Table = atoll_plumtree_recent:store(d, 4000, 4000, Used),
+    ?assertEqual([{a, 0}, {c, 2000}, {d, 4000}], atoll_plumtree_recent:to_list(Table)),
+    ?assertEqual(1, atoll_plumtree_recent:forgotten(Table)),
+    ?assertEqual(3, atoll_plumtree_recent:size(Table)).
+
+%% What was seen
+
+settled(Max) ->
+    atoll_plumtree_seen:settle(atoll_plumtree_seen:new(Max, ?WINDOW)).
+
+take(Sender, Seqs, Seen) ->
+    lists:foldl(
+        fun(Seq, S0) ->
+            {new, _, 0, S} = atoll_plumtree_seen:take(Sender, 1, Seq, 0, S0),
+            S
+        end,
+        Seen,
+        Seqs
+    ).
+
+a_newcomer_takes_over_what_its_neighbour_has_seen_test() ->
+    Neighbour = take(a, [1, 2, 3, 5], settled(8)),
+    Live = take(b, [4], take(a, [6], atoll_plumtree_seen:new(8, ?WINDOW))),
+    Settled = atoll_plumtree_seen:adopt(atoll_plumtree_seen:digest(Neighbour), true, 0, Live),
+    ?assertEqual(
+        [seen, new, seen, seen, new],
+        [atoll_plumtree_seen:status(a, 1, Seq, Settled) || Seq <- [3, 4, 5, 6, 7]]
+    ),
+    %% What b sent before the first that was heard is history too.
+    ?assertEqual([{a, 1, 3, 2#110}, {b, 1, 4, 0}], atoll_plumtree_seen:digest(Settled)),
+    ?assertNot(atoll_plumtree_seen:is_fresh(Settled)).
+
+a_forgotten_sender_starts_where_it_is_heard_again_test() ->
+    Seen = take(c, [1], take(b, [1], take(a, [1, 2], settled(2)))),
+    ?assertNot(atoll_plumtree_seen:is_complete(Seen)),
+    ?assertEqual(1, atoll_plumtree_seen:forgotten(Seen)),
+    Again = take(a, [7], Seen),
+    ?assertEqual(seen, atoll_plumtree_seen:status(a, 1, 3, Again)).
+
+gone_is_believed_when_it_was_said_often_enough_test() ->
+    Seen0 = take(a, [3], settled(8)),
+    {0, Seen1} = atoll_plumtree_seen:gone(a, 1, 2, 2, 0, Seen0),
+    {2, Seen2} = atoll_plumtree_seen:gone(a, 1, 2, 2, 0, Seen1),
+    ?assertEqual([{a, 1, 3, 0}], atoll_plumtree_seen:digest(Seen2)),
+    %% What came meanwhile is not told again.
+    {0, Seen3} = atoll_plumtree_seen:gone(a, 1, 2, 2, 0, Seen2),
+    ?assertEqual(Seen2, Seen3).
+
+what_was_said_of_an_earlier_gap_does_not_count_test() ->
+    Seen0 = take(a, [3], settled(8)),
+    {0, Seen1} = atoll_plumtree_seen:gone(a, 1, 2, 2, 0, Seen0),
+    Seen2 = take(a, [1], Seen1),
+    {0, Seen3} = atoll_plumtree_seen:gone(a, 1, 2, 2, 0, Seen2),
+    ?assertEqual(new, atoll_plumtree_seen:status(a, 1, 2, Seen3)).
+
+each_digest_learns_what_it_lacks_test() ->
+    First = [{a, 1, 3, 0}, {b, 1, 2, 0}, {d, 2, 1, 0}, {e, 1, 1, 0}],
+    Second = [{a, 1, 2, 2#10}, {c, 1, 1, 0}, {d, 1, 9, 0}, {e, 1, 1, 0}],
+    ?assertEqual(
+        {[{a, 1, 3, 0}, {c, 0, 0, 0}], [{a, 1, 2, 2#10}, {b, 0, 0, 0}, {d, 1, 9, 0}]},
+        atoll_plumtree_seen:compare(First, true, Second, true)
+    ),
+    %% A digest that is not complete wants nothing of a sender that it does not know.
+    ?assertEqual(
+        {[{a, 1, 3, 0}], [{a, 1, 2, 2#10}, {d, 1, 9, 0}]},
+        atoll_plumtree_seen:compare(First, false, Second, false)
+    ).
+
+%% The cache
+
+cache(Max, MaxBytes, Seqs) ->
+    lists:foldl(
+        fun(Seq, Cache) ->
+            atoll_plumtree_cache:add(a, 1, Seq, {gossip, a, 1, Seq, 1, <<Seq:800>>}, Cache)
+        end,
+        atoll_plumtree_cache:new(Max, MaxBytes),
+        Seqs
+    ).
+
+the_oldest_leave_the_cache_and_are_counted_test() ->
+    Cache = cache(3, 1000000, [1, 2, 3, 4, 5]),
+    ?assertEqual({3, 2}, {atoll_plumtree_cache:size(Cache), atoll_plumtree_cache:dropped(Cache)}),
+    ?assertEqual(error, atoll_plumtree_cache:find(a, 1, 2, Cache)),
+    ?assertMatch({ok, {gossip, a, 1, 3, 1, _}}, atoll_plumtree_cache:find(a, 1, 3, Cache)).
+
+the_cache_is_bounded_in_bytes_test() ->
+    Cache = cache(100, 350, lists:seq(1, 10)),
+    ?assertEqual(3, atoll_plumtree_cache:size(Cache)),
+    ?assert(atoll_plumtree_cache:bytes(Cache) =< 350),
+    ?assertEqual(1, atoll_plumtree_cache:size(cache(100, 10, [1, 2]))).
+
+the_cache_says_what_it_cannot_give_any_more_test() ->
+    Cache = cache(3, 1000000, [1, 2, 3, 4, 5]),
+    Lacking = fun(Theirs, Ours, Max) ->
+        {Messages, Gone} = atoll_plumtree_cache:lacking(a, Theirs, Ours, Max, Cache),
+        {[Seq || {gossip, a, 1, Seq, _, _} <- Messages], Gone}
+    end,
+    ?assertEqual({[3, 4, 5], 2}, Lacking({0, 0, 0}, {1, 5, 0}, 9)),
+    ?assertEqual({[3], 2}, Lacking({0, 0, 0}, {1, 5, 0}, 1)),
+    ?assertEqual({[3, 5], 2}, Lacking({1, 2, 2#10}, {1, 5, 0}, 9)),
+    %% We lack 1 and 2 ourselves: they are not gone yet.
+    ?assertEqual({[3, 4, 5], 0}, Lacking({1, 0, 0}, {1, 0, 2#11100}, 9)).
+
+%% Missing messages
+
+first(_Root, [Node | _]) -> Node.
+
+announcers_are_asked_one_after_the_other_test() ->
+    {{look_in, 500}, M1} = atoll_plumtree_missing:announced({a, 1, 1}, x, 0, atoll_plumtree_missing:new(9, 500)),
+    {waiting, M2} = atoll_plumtree_missing:announced({a, 1, 1}, y, 10, M1),
+    {waiting, M3} = atoll_plumtree_missing:announced({a, 1, 1}, x, 20, M2),
+    {[{{x, a}, [{a, 1, 1}]}], {look_in, 500}, M4} = atoll_plumtree_missing:due(fun first/2, 500, M3),
+    {[{{y, a}, [{a, 1, 1}]}], {look_in, 500}, M5} = atoll_plumtree_missing:due(fun first/2, 1000, M4),
+    {[], nothing, M6} = atoll_plumtree_missing:due(fun first/2, 1500, M5),
+    ?assertEqual({0, 1}, {atoll_plumtree_missing:size(M6), atoll_plumtree_missing:unanswered(M6)}).
+
+one_announcer_is_asked_for_all_that_it_has_test() ->
+    Announced = [{{a, 1, 1}, x}, {{a, 1, 2}, y}, {{a, 1, 2}, x}, {{b, 1, 1}, y}],
+    Missing = lists:foldl(
+        fun({Id, Node}, M0) -> element(2, atoll_plumtree_missing:announced(Id, Node, 0, M0)) end,
+        atoll_plumtree_missing:new(9, 500),
+        Announced
+    ),
+    ?assertMatch(
+        {[{{x, a}, [{a, 1, 1}, {a, 1, 2}]}, {{y, b}, [{b, 1, 1}]}], _, _},
+        atoll_plumtree_missing:due(fun first/2, 500, Missing)
+    ).
+
+what_came_is_not_asked_for_and_who_is_gone_is_not_asked_test() ->
+    {_, M1} = atoll_plumtree_missing:announced({a, 1, 1}, x, 0, atoll_plumtree_missing:new(9, 500)),
+    {_, M2} = atoll_plumtree_missing:announced({a, 1, 2}, x, 0, M1),
+    Came = atoll_plumtree_missing:came({a, 1, 1}, M2),
+    ?assertMatch({[{{x, a}, [{a, 1, 2}]}], _, _}, atoll_plumtree_missing:due(fun first/2, 500, Came)),
+    ?assertMatch({[], nothing, _}, atoll_plumtree_missing:due(fun first/2, 500, atoll_plumtree_missing:lost(x, Came))).
+
+an_announcement_too_many_is_dropped_and_counted_test() ->
+    {_, M1} = atoll_plumtree_missing:announced({a, 1, 1}, x, 0, atoll_plumtree_missing:new(1, 500)),
+    {waiting, M2} = atoll_plumtree_missing:announced({a, 1, 2}, x, 0, M1),
+    ?assertEqual({1, 1}, {atoll_plumtree_missing:size(M2), atoll_plumtree_missing:dropped(M2)}).

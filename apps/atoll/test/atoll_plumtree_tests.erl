@@ -1,0 +1,243 @@
+%% The broadcast protocol, event by event.
+-module(atoll_plumtree_tests).
+
+-include_lib("eunit/include/eunit.hrl").
+
+new(Options) ->
+    {State, [{timer, exchange, _}]} =
+        atoll_plumtree:init(#{self => me, incarnation => 1, seed => 1, options => Options}, 0),
+    State.
+
+%% Runs events one after the other, all at the same time; gives the effects of the last.
+run(Events, State) ->
+    run(Events, 0, State).
+
+run(Events, Now, State) ->
+    lists:foldl(fun(Event, {S, _}) -> atoll_plumtree:handle(Event, Now, S) end, {State, []}, Events).
+
+%% With these neighbours, and no longer fresh.
+settled(Neighbours) ->
+    settled(Neighbours, #{}).
+
+settled(Neighbours, Options) ->
+    Settle = {message, hd(Neighbours), {baseline, true, []}},
+    {State, _} = run([{up, Node} || Node <- Neighbours] ++ [Settle], new(Options)),
+    State.
+
+from(Node, Message) -> {message, Node, Message}.
+
+%% The Seq-th message of root r, that came over three links.
+gossip(Seq) -> gossip(1, Seq).
+gossip(Life, Seq) -> gossip(Life, Seq, 3).
+gossip(Life, Seq, Hops) -> {gossip, r, Life, Seq, Hops, {payload, Seq}}.
+
+sent(Effects) -> [{Node, Message} || {send, Node, Message} <- Effects].
+notices(Effects) -> [Notice || {notify, Notice} <- Effects].
+count(Key, State) -> maps:get(Key, atoll_plumtree:summary(State)).
+dropped(Key, State) -> maps:get(Key, count(dropped, State)).
+
+a_sender_delivers_to_itself_and_sends_to_all_neighbours_test() ->
+    {_, Effects} = run([{cast, {broadcast, hello}}], settled([a, b])),
+    ?assertEqual(
+        [
+            {notify, {broadcast, me, hello}},
+            {send, a, {gossip, me, 1, 1, 1, hello}},
+            {send, b, {gossip, me, 1, 1, 1, hello}}
+        ],
+        Effects
+    ).
+
+a_new_message_is_delivered_and_sent_on_but_not_back_test() ->
+    {State, Effects} = run([from(b, gossip(1))], settled([a, b, c])),
+    ?assertEqual([{broadcast, r, {payload, 1}}], notices(Effects)),
+    ?assertEqual([{a, gossip(1, 1, 4)}, {c, gossip(1, 1, 4)}], sent(Effects)),
+    ?assertEqual({1, 3}, {count(delivered, State), count(hops_max, State)}).
+
+a_duplicate_is_not_delivered_and_makes_its_sender_lazy_test() ->
+    {State, Effects} = run([from(a, gossip(1)), from(b, gossip(1))], settled([a, b, c])),
+    ?assertEqual([{send, b, {prune, r}}], Effects),
+    {Lazy, Next} = run([from(a, gossip(2))], State),
+    ?assertEqual([c], [Node || {Node, _} <- sent(Next)]),
+    ?assert(lists:member({timer, lazy, 300}, Next)),
+    {_, Announced} = run([{timeout, lazy}], Lazy),
+    ?assertEqual([{b, {ihave, [{r, 1, 2, 4}]}}], sent(Announced)).
+
+a_pruned_neighbour_gets_announcements_only_in_that_senders_tree_test() ->
+    State = settled([a, b]),
+    {Pruned, []} = run([from(b, {prune, r})], State),
+    {Later, Sends} = run([from(a, gossip(1)), from(a, gossip(2))], Pruned),
+    ?assertEqual([], sent(Sends)),
+    {_, Announced} = run([{timeout, lazy}], Later),
+    ?assertEqual([{b, {ihave, [{r, 1, 1, 4}, {r, 1, 2, 4}]}}], sent(Announced)),
+    {_, Own} = run([{cast, {broadcast, x}}], Pruned),
+    ?assertMatch([{a, _}, {b, _}], sent(Own)).
+
+a_second_copy_from_the_parent_does_not_prune_it_test() ->
+    {State, Effects} = run([from(a, gossip(1)), from(a, gossip(1))], settled([a, b])),
+    ?assertEqual([], Effects),
+    ?assertEqual(1, count(duplicates, State)).
+
+a_prune_from_the_parent_is_answered_with_a_graft_test() ->
+    {_, Effects} = run([from(a, gossip(1)), from(a, {prune, r})], settled([a, b])),
+    ?assertEqual([{send, a, {graft, r, []}}], Effects).
+
+of_two_copies_the_shorter_way_stays_test() ->
+    {_, Effects} = run([from(a, gossip(1, 1, 5)), from(b, gossip(1, 1, 3))], settled([a, b, c])),
+    ?assertEqual([{b, {graft, r, []}}, {a, {prune, r}}], sent(Effects)).
+
+a_message_that_was_announced_and_does_not_come_is_asked_for_test() ->
+    State = settled([a, b, c]),
+    {Waiting, Timer} = run([from(a, {ihave, [{r, 1, 1, 4}]})], State),
+    ?assertEqual([{timer, graft, 500}], Timer),
+    {Asked, Graft} = run([from(b, {ihave, [{r, 1, 1, 4}]}), {timeout, graft}], 500, Waiting),
+    ?assertEqual([{send, a, {graft, r, [{1, 1}]}}, {timer, graft, 500}], Graft),
+    {_, Next} = run([{timeout, graft}], 1000, Asked),
+    ?assertEqual([{b, {graft, r, [{1, 1}]}}], sent(Next)),
+    {_, Nothing} = run([from(a, gossip(1)), {timeout, graft}], 1000, Asked),
+    ?assertEqual([], Nothing).
+
+an_announcer_that_is_gone_is_not_asked_test() ->
+    Events = [from(a, {ihave, [{r, 1, 1, 4}]}), from(b, {ihave, [{r, 1, 1, 4}]}), {down, a, lost}],
+    {State, _} = run(Events, settled([a, b])),
+    {_, Graft} = run([{timeout, graft}], 500, State),
+    ?assertEqual([{b, {graft, r, [{1, 1}]}}], sent(Graft)).
+
+a_graft_is_answered_with_the_message_and_makes_eager_test() ->
+    {State, _} = run([from(a, gossip(1)), from(b, {prune, r})], settled([a, b])),
+    {Grafted, Answer} = run([from(b, {graft, r, [{1, 1}, {1, 9}]})], State),
+    ?assertEqual([{b, gossip(1, 1, 4)}], sent(Answer)),
+    ?assertEqual(1, count(uncached, Grafted)),
+    {_, Next} = run([from(a, gossip(2))], Grafted),
+    ?assertEqual([{b, gossip(1, 2, 4)}], sent(Next)).
+
+an_announcement_over_a_shorter_way_changes_the_parent_test() ->
+    {State, _} = run([from(a, gossip(1, 1, 7)), from(b, gossip(1, 1, 7))], settled([a, b, c], #{threshold => 3})),
+    {_, Not} = run([from(b, {ihave, [{r, 1, 1, 5}]})], State),
+    ?assertEqual([], Not),
+    {Changed, Effects} = run([from(b, {ihave, [{r, 1, 1, 4}]})], State),
+    ?assertEqual([{b, {graft, r, []}}, {a, {prune, r}}], sent(Effects)),
+    %% What was on its way from the old parent does not undo it.
+    {_, Late} = run([from(a, gossip(1, 2, 7))], Changed),
+    ?assertEqual([{b, gossip(1, 2, 8)}, {c, gossip(1, 2, 8)}, {a, {prune, r}}], sent(Late)).
+
+announcements_too_many_are_made_early_test() ->
+    {State, _} = run([from(b, {prune, r})], settled([a, b], #{ihave_max => 2})),
+    {Flushed, Effects} = run([from(a, gossip(1)), from(a, gossip(2))], State),
+    ?assertEqual([{b, {ihave, [{r, 1, 1, 4}, {r, 1, 2, 4}]}}], sent(Effects)),
+    ?assert(lists:member({cancel, lazy}, Effects)),
+    ?assertEqual(0, count(pending, Flushed)).
+
+a_restarted_sender_is_not_confused_with_its_earlier_life_test() ->
+    {State, Effects} = run([from(a, gossip(1, 1)), from(a, gossip(2, 1))], settled([a])),
+    ?assertEqual([{broadcast, r, {payload, 1}}], notices(Effects)),
+    {Old, Nothing} = run([from(a, gossip(1, 2))], State),
+    ?assertEqual({[], 1}, {Nothing, dropped(old, Old)}).
+
+a_new_incarnation_counts_from_one_test() ->
+    Events = [{cast, {broadcast, x}}, {cast, {incarnation, 2}}, {cast, {broadcast, y}}],
+    {_, Effects} = run(Events, settled([a])),
+    ?assertEqual([{a, {gossip, me, 2, 1, 1, y}}], sent(Effects)).
+
+the_own_messages_of_an_earlier_life_are_dropped_test() ->
+    {State, Effects} = run([from(a, {gossip, me, 0, 4, 2, x})], settled([a])),
+    ?assertEqual({[], 1}, {Effects, dropped(own, State)}).
+
+a_fresh_node_asks_for_a_baseline_until_a_settled_one_answers_test() ->
+    {State, Ask} = run([{up, a}], new(#{fresh_ms => 2000})),
+    ?assertEqual([{send, a, baseline}, {timer, fresh, 500}], Ask),
+    {_, Again} = run([{timeout, fresh}], 500, State),
+    ?assertEqual([{send, a, baseline}, {timer, fresh, 500}], Again),
+    {Fresh, _} = run([{timeout, fresh}], 1000, State),
+    ?assert(count(fresh, Fresh)),
+    {Alone, []} = run([{timeout, fresh}], 2000, State),
+    ?assertNot(count(fresh, Alone)),
+    ?assertEqual({Fresh, []}, run([from(b, baseline)], Fresh)).
+
+a_newcomer_gets_no_history_but_what_comes_live_test() ->
+    {State, Live} = run([{up, a}, from(a, gossip(8))], new(#{})),
+    ?assertEqual([{broadcast, r, {payload, 8}}], notices(Live)),
+    {Settled, _} = run([from(a, {baseline, true, [{r, 1, 7, 0}]})], State),
+    {_, History} = run([from(a, gossip(7))], Settled),
+    ?assertEqual([], notices(History)),
+    {_, Next} = run([from(a, gossip(9))], Settled),
+    ?assertEqual([{broadcast, r, {payload, 9}}], notices(Next)),
+    %% And it lacks nothing.
+    ?assertMatch({_, []}, run([from(a, {exchange, true, [{a, 1, 0, 0}, {r, 1, 8, 0}]})], Settled)).
+
+an_exchange_gives_both_what_they_lack_test() ->
+    {One, _} = run([from(x, gossip(1)), from(x, gossip(3))], settled([x])),
+    {Two, _} = run([from(x, gossip(2)), {cast, {broadcast, z}}], settled([x])),
+    {_, [{send, y, Exchange}]} = run([{up, y}], element(1, run([{down, x, lost}], One))),
+    {_, [{send, o, {answer, _, Given, []} = Answer}]} = run([from(o, Exchange)], Two),
+    %% Both are called me, so each takes what the other sent for its own: not wanted.
+    ?assertEqual([{gossip, r, 1, 2, 4, {payload, 2}}], [G || {gossip, r, _, _, _, _} = G <- Given]),
+    {_, Effects} = run([from(y, Answer)], One),
+    ?assertEqual([{broadcast, r, {payload, 2}}], notices(Effects)),
+    ?assertMatch([{y, {rest, [{gossip, r, 1, 1, _, _}, {gossip, r, 1, 3, _, _}], []}}], sent(Effects)).
+
+equals_have_nothing_to_say_in_an_exchange_test() ->
+    {State, _} = run([from(a, gossip(1))], settled([a])),
+    ?assertEqual({State, []}, run([from(a, {exchange, true, [{me, 1, 0, 0}, {r, 1, 1, 0}]})], State)).
+
+an_exchange_begins_when_the_first_neighbour_comes_back_test() ->
+    {Alone, _} = run([{down, a, lost}], settled([a])),
+    {State, Effects} = run([{up, b}], Alone),
+    ?assertMatch([{b, {exchange, true, [{me, 1, 0, 0}]}}], sent(Effects)),
+    ?assertEqual({State, []}, run([{up, b}], State)),
+    ?assertMatch({_, []}, run([{up, c}], State)).
+
+a_large_gap_begins_an_exchange_with_whom_it_came_from_test() ->
+    {State, Effects} = run([from(a, gossip(1)), from(a, gossip(30))], settled([a])),
+    ?assertMatch([{a, {exchange, true, [{me, 1, 0, 0}, {r, 1, 1, _}]}}], sent(Effects)),
+    {_, Soon} = run([from(a, gossip(31))], State),
+    ?assertEqual([], sent(Soon)).
+
+new_neighbours_come_first_in_exchanges_test() ->
+    {State, _} = run([{up, b}, {up, c}], settled([a])),
+    {First, Effects1} = run([{timeout, exchange}], State),
+    {Second, Effects2} = run([{timeout, exchange}], First),
+    {_, Effects3} = run([{timeout, exchange}], Second),
+    ?assertMatch([[{a, _}], [{b, _}], [{c, _}]], [sent(E) || E <- [Effects1, Effects2, Effects3]]).
+
+what_no_neighbour_has_any_more_is_said_to_be_missed_once_test() ->
+    Gone = from(a, {answer, [], [gossip(5)], [{r, 1, 4}]}),
+    {Told, Effects1} = run([Gone], settled([a], #{patience => 2})),
+    ?assertEqual([{broadcast, r, {payload, 5}}], notices(Effects1)),
+    {Missed, Effects2} = run([Gone], Told),
+    ?assertEqual([{missed, r, 4}], notices(Effects2)),
+    ?assertEqual(4, count(missed, Missed)),
+    ?assertEqual([], notices(element(2, run([Gone], Missed)))).
+
+what_left_the_cache_is_said_to_be_gone_test() ->
+    {State, _} = run([from(a, gossip(Seq)) || Seq <- lists:seq(1, 5)], settled([a], #{cache_max => 2})),
+    {_, Effects} = run([from(a, {exchange, true, [{a, 1, 0, 0}]})], State),
+    ?assertMatch([{a, {answer, [], [{gossip, r, 1, 4, _, _}, {gossip, r, 1, 5, _, _}], [{r, 1, 3}]}}], sent(Effects)),
+    ?assertEqual({2, 3}, {count(cache, State), dropped(cache, State)}).
+
+what_an_exchange_brought_is_announced_to_the_others_test() ->
+    {State, _} = run([from(a, {answer, [], [gossip(1)], []})], settled([a, b, c])),
+    {_, Effects} = run([{timeout, lazy}], State),
+    ?assertEqual([{b, {ihave, [{r, 1, 1, 4}]}}, {c, {ihave, [{r, 1, 1, 4}]}}], sent(Effects)).
+
+a_tree_too_many_is_forgotten_and_floods_again_test() ->
+    {State, _} = run(
+        [from(b, {prune, r}), from(b, {prune, s}), from(b, {prune, t})], settled([a, b], #{max_trees => 2})
+    ),
+    ?assertEqual({2, 1}, {count(trees, State), dropped(trees, State)}),
+    {_, Effects} = run([from(a, gossip(1))], State),
+    ?assertMatch([{b, _}], sent(Effects)).
+
+a_neighbour_that_comes_back_is_eager_test() ->
+    {State, _} = run([from(b, {prune, r}), {down, b, lost}, {up, b}], settled([a, b])),
+    {_, Effects} = run([from(a, gossip(1))], State),
+    ?assertMatch([{b, _}], sent(Effects)).
+
+strangers_change_no_tree_test() ->
+    State = settled([a]),
+    ?assertEqual({State, []}, run([from(x, {prune, r})], State)),
+    ?assertEqual({State, []}, run([from(x, {ihave, [{r, 1, 1, 4}]})], State)),
+    ?assertEqual({State, []}, run([{down, x, lost}], State)).
+
+an_option_that_is_none_is_no_start_test() ->
+    Config = #{self => me, incarnation => 1, seed => 1, options => #{lazy => 3}},
+    ?assertError({badmatch, {error, {bad_option, lazy, unknown}}}, atoll_plumtree:init(Config, 0)).

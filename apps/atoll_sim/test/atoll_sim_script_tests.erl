@@ -1,0 +1,246 @@
+%% The fault script: what is read is what was written, and what cannot be is
+%% said in one sentence that shows where.
+-module(atoll_sim_script_tests).
+
+-include_lib("proper/include/proper.hrl").
+-include_lib("eunit/include/eunit.hrl").
+
+a_script_is_read_test() ->
+    Text =
+        "% half of it\n{cluster, #{nodes => 200, contacts => 3}}.\n\n"
+        "{at, {1.5, s}, {kill, {share, 0.5}}}.\n{then, {1, min}, {pause, {random, 3}, {2, s}}}.\n"
+        "{at, 61500, heal}.\n",
+    {ok, #{cluster := Cluster, steps := Steps}} = parse(Text),
+    ?assertMatch(#{nodes := 200, contacts := 3, strategy := hyparview, seed := 1}, Cluster),
+    ?assertEqual(
+        [
+            {1500, {kill, {share, 0.5}}, {line, 4}},
+            {61500, {pause, {random, 3}, 2000}, {line, 5}},
+            {61500, heal, {line, 6}}
+        ],
+        Steps
+    ).
+
+every_sentence_shows_where_test_() ->
+    [
+        {Text, ?_assertEqual(Sentence, sentence(parse(Text)))}
+     || {Text, Sentence} <- [
+            {"{at, 1, heal}.\n{at, 2,\n {explode, all}}.",
+                "line 2: there is no step {explode,all}; there are start, kill, restart, leave, pause, "
+                "resume, partition, cut, heal, loss, duplicate, reorder, latency, slow, churn, broadcast, expect"},
+            {"{at, 1, {kill, {share, 1.5}}}.",
+                "line 1: in {kill,{share,1.5}}: this must be a share from 0 to 1, not 1.5"},
+            {"{at, 1, {loss, -1}}.", "line 1: in {loss,-1}: this must be a share from 0 to 1, not -1"},
+            {"{at, 5, heal}.\n{at, 4, heal}.", "line 2: times do not go backwards, and 4 ms comes after 5 ms"},
+            {"{at, {1, h}, heal}.", "line 1: a time is whole milliseconds or {N, ms | s | min}, not {1,h}"},
+            {"{cluster, #{nodes => 9}}.\n{at, 1, {kill, {nodes, 3, 10}}}.",
+                "line 2: in {kill,{nodes,3,10}}: there is no node number 10, there are 9"},
+            {"{at, 1, {kill, {2, 3}}}.",
+                "line 1: in {kill,{2,3}}: {2,3} says not which nodes; that is a name, a list of names, all, "
+                "alive, dead, contacts, {random, N}, {share, S} or {nodes, From, To}"},
+            {"{at, 1, {pause}}.", "line 1: in {pause}: it is written {pause, Who} or {pause, Who, Time}"},
+            {"{at, 1, {restart, all, old}}.",
+                "line 1: in {restart,all,old}: this must be fresh or remembered, not old"},
+            {"{at, 1, {expect, joy}}.",
+                "line 1: in {expect,joy}: this must be {connected, Share}, {delivered, Share}, symmetric or "
+                "{no, false_death}, not joy"},
+            {"{at, 1, heal}.\n{at, 1,, heal}.", "line 2: this is no Erlang term: syntax error before: ','"},
+            {"{at, 1, heal}.\n\n{at, 1,\nheal}", "line 3: the term that begins here does not end with a full stop"},
+            {"{at, 1, os:cmd(\"true\")}.", "line 1: this is no Erlang term: bad term"},
+            {"{at, 1, ?HEAL}.", "line 1: this is no Erlang term: syntax error before: '?'"},
+            {"{at, 1, \"heal}.\n", "line 1: this is no Erlang term: unterminated string starting with \"heal}.\\n\""},
+            {"{cluster, #{noodles => 9}}.",
+                "line 1: a cluster has no noodles; it has nodes, strategy, contacts, start, latency, loss, duplicate, "
+                "seed, options, detector, broadcast, discovery"},
+            {"{cluster, #{nodes => 0}}.", "line 1: nodes must be a whole number above 0, not 0"},
+            {"{cluster, #{nodes => 9, start => {nodes, 1, 10}}}.",
+                "line 1: in {start,{nodes,1,10}}: there is no node number 10, there are 9"},
+            {"{cluster, #{strategy => mash}}.",
+                "line 1: there is no strategy mash; there are cliques, hyparview, mesh, scamp, star, static, "
+                "and any module that is one"},
+            {"{cluster, #{}}.\n{cluster, #{}}.", "line 2: there is a cluster already"},
+            {"{at, 1, heal}.\n{cluster, #{}}.", "line 2: the cluster must come before all steps"},
+            {"heal.", "line 1: a script is made of {cluster, Map}, {at, Time, Step} and {then, Time, Step}"},
+            {<<"{at, 1, ", 255, "}.">>, "a script is text in UTF-8"}
+        ]
+    ].
+
+the_file_is_named_test() ->
+    ?assertEqual(
+        "/no/such/file: it cannot be read: no such file or directory",
+        sentence(atoll_sim_script:read("/no/such/file"))
+    ),
+    Name = filename:join(os:getenv("TMPDIR", "/tmp"), "atoll_sim_script_tests." ++ os:getpid()),
+    ok = file:write_file(Name, "\n{at, 1, {boom}}."),
+    Read = atoll_sim_script:read(Name),
+    ok = file:delete(Name),
+    ?assertMatch({error, {Name, {line, 2}, {unknown_step, {boom}}}}, Read),
+    ?assertEqual(0, string:str(sentence(Read), Name ++ ":2: there is no step {boom}") - 1).
+
+a_directory_is_no_script_test() ->
+    ?assertMatch({error, {"/", none, {unreadable, _}}}, atoll_sim_script:read("/")).
+
+an_endless_file_is_no_script_test() ->
+    ?assertMatch({error, {"/dev/zero", none, too_large}}, atoll_sim_script:read("/dev/zero")).
+
+terms_are_counted_where_there_are_no_lines_test() ->
+    ?assertEqual(
+        "term 2: times do not go backwards, and 1 ms comes after 2 ms",
+        sentence(atoll_sim_script:check([{at, 2, heal}, {at, 1, heal}]))
+    ).
+
+an_improper_list_is_no_part_test() ->
+    ?assertMatch({error, {none, {line, 1}, _}}, parse("{at, 1, {kill, [a|b]}}.")),
+    ?assertMatch({error, {none, {line, 1}, _}}, parse("{at, 1, {partition, [a|b]}}.")).
+
+latencies_test() ->
+    Good = [
+        {constant, 0}, {uniform, 1, 5}, {exponential, 0.5}, {lognormal, 20, 0.5}, regions,
+        {regions, [[1, 80], [80, 1.5]], 0.1}
+    ],
+    Bad = [
+        {constant, -1}, {uniform, 5, 1}, {exponential, 0}, {lognormal, 20}, region, {regions, [[1, 2]], 0},
+        {regions, [[1 | 2]], 0}, {regions, [a], 0}, {regions, [[-1]], 0}
+    ],
+    ?assertEqual([ok || _ <- Good], [atoll_sim_script:check_latency(L) || L <- Good]),
+    ?assertEqual([error || _ <- Bad], [atoll_sim_script:check_latency(L) || L <- Bad]).
+
+names_are_checked_where_they_are_known_test() ->
+    {ok, Script} = parse("{at, 1, {kill, alive}}.\n{at, 1, {partition, [[a, b], dead, x]}}."),
+    ?assertEqual(ok, atoll_sim_script:check_names(Script, [a, b, x])),
+    ?assertEqual("line 2: there is no node x", sentence(atoll_sim_script:check_names(Script, [a, b]))).
+
+who_is_who_test() ->
+    Nodes = [{a, alive}, {b, dead}, {c, alive}, {d, alive}],
+    Resolve = fun(Who) -> element(1, atoll_sim_script:resolve(Who, Nodes, [c, a], seed(1))) end,
+    ?assertEqual([a, b, c, d], Resolve(all)),
+    ?assertEqual([a, c, d], Resolve(alive)),
+    ?assertEqual([b], Resolve(dead)),
+    ?assertEqual([a, c], Resolve(contacts)),
+    ?assertEqual([b], Resolve(b)),
+    ?assertEqual([], Resolve(z)),
+    ?assertEqual([b, d], Resolve([d, b])),
+    ?assertEqual([b, c], Resolve({nodes, 2, 3})),
+    ?assertEqual([a, c, d], Resolve({random, 9})),
+    ?assertEqual([], Resolve({share, 0})).
+
+a_step_happens_to_those_it_can_happen_to_test() ->
+    Nodes = [{a, alive}, {b, dead}, {c, dead}],
+    Targets = fun(Step) -> element(1, atoll_sim_script:targets(Step, Nodes, [], seed(1))) end,
+    ?assertEqual([a], Targets({kill, all})),
+    ?assertEqual([b, c], Targets({start, all})),
+    ?assertEqual([b, c], Targets({start, {random, 2}})),
+    ?assertEqual([a, b, c], Targets({restart, all, fresh})),
+    ?assertEqual([a], Targets({restart, {share, 1.0}, fresh})).
+
+the_rest_is_a_part_of_its_own_test() ->
+    Nodes = [{a, alive}, {b, alive}, {c, dead}, {d, alive}],
+    Parts = fun(Whos) -> element(1, atoll_sim_script:parts(Whos, Nodes, [a], seed(1))) end,
+    ?assertEqual([[b], [a, c, d]], Parts([b])),
+    ?assertEqual([[b, c], [a], [d]], Parts([{nodes, 2, 3}, {nodes, 1, 2}])),
+    ?assertEqual([[a, b, c, d]], Parts([all, a])),
+    ?assertEqual([[a], [d], [b, c]], Parts([contacts, d])).
+
+properties_test_() ->
+    [
+        {timeout, 60, ?_assert(proper:quickcheck(P, [quiet, {to_file, user}, {numtests, N}]))}
+     || {P, N} <- [{prop_round_trip(), 300}, {prop_no_crash(), 500}, {prop_choice(), 300}]
+    ].
+
+%% A script's text is the script.
+prop_round_trip() ->
+    ?FORALL(Script, script(), begin
+        {ok, Read} = atoll_sim_script:parse(iolist_to_binary(atoll_sim_script:to_text(Script))),
+        maps:get(cluster, Read) =:= maps:get(cluster, Script) andalso
+            [{Ms, Step} || {Ms, Step, _} <- maps:get(steps, Read)] =:=
+                [{Ms, Step} || {Ms, Step, _} <- maps:get(steps, Script)]
+    end).
+
+%% Whatever is in place of a script's part, the answer is a script or a sentence.
+prop_no_crash() ->
+    ?FORALL(Term, broken(), begin
+        case atoll_sim_script:check([Term]) of
+            {ok, _} -> true;
+            Error -> is_binary(unicode:characters_to_binary(sentence(Error)))
+        end
+    end).
+
+%% A choice is of the living, in order, of the right number, and the seed's.
+prop_choice() ->
+    ?FORALL({Living, Share, Seed}, {list(boolean()), choose(0, 100), integer()}, begin
+        Nodes = [
+            {list_to_atom("n" ++ integer_to_list(I)), case Lives of true -> alive; false -> dead end}
+         || {I, Lives} <- lists:zip(lists:seq(1, length(Living)), Living)
+        ],
+        Alive = [N || {N, alive} <- Nodes],
+        {Chosen, _} = atoll_sim_script:resolve({share, Share / 100}, Nodes, [], seed(Seed)),
+        {Again, _} = atoll_sim_script:resolve({share, Share / 100}, Nodes, [], seed(Seed)),
+        Chosen =:= Again andalso length(Chosen) =:= round(Share / 100 * length(Alive)) andalso
+            Chosen =:= [N || N <- Alive, lists:member(N, Chosen)]
+    end).
+
+seed(Seed) ->
+    rand:seed_s(exsss, Seed).
+
+script() ->
+    ?LET({Nodes, Latency, Loss, Steps}, {choose(10, 500), latency(), share(), list({a_time(), step()})}, begin
+        Cluster = #{nodes => Nodes, latency => Latency, loss => Loss, detector => off},
+        {ok, Script} = atoll_sim_script:check([{cluster, Cluster} | [{then, T, S} || {T, S} <- Steps]]),
+        Script
+    end).
+
+step() ->
+    oneof([
+        {oneof([start, kill, leave, pause, resume]), who()},
+        {restart, who(), oneof([fresh, remembered])},
+        {pause, who(), a_time()},
+        {partition, non_empty(list(who()))},
+        {cut, who(), who()},
+        heal,
+        {oneof([loss, duplicate]), share()},
+        {loss, who(), who(), share()},
+        {reorder, share(), a_time()},
+        {latency, latency()},
+        {slow, who(), a_time()},
+        {churn, share(), a_time()},
+        {broadcast, who(), choose(1, 9), a_time()},
+        {expect, oneof([symmetric, {no, false_death}, {connected, share()}, {delivered, share()}])}
+    ]).
+
+who() ->
+    oneof([
+        n1, 'N 2@host', [n1, n2], all, alive, dead, contacts, {random, choose(1, 9)}, {share, share()},
+        ?LET({A, B}, {choose(1, 10), choose(1, 10)}, {nodes, min(A, B), max(A, B)})
+    ]).
+
+share() -> oneof([0, 1, 0.5, real(0.0, 1.0)]).
+
+real(Min, Max) -> float(Min, Max).
+
+a_time() -> oneof([choose(0, 5000), {choose(0, 90), oneof([ms, s, min])}, {1.5, s}]).
+
+latency() ->
+    oneof([regions, {constant, 3}, {uniform, 1, 9}, {exponential, 7.5}, {lognormal, 20, 0.5}, {regions, [[1]], 0}]).
+
+%% A good term of a script with one part of it replaced.
+broken() ->
+    Junk = oneof([1.5, -1, foo, "a", <<"a">>, {}, [], [a | b], #{a => b}, self()]),
+    oneof([
+        Junk,
+        {cluster, Junk},
+        ?LET({K, J}, {oneof([nodes, strategy, latency, loss, seed, start, options, detector, foo]), Junk}, {cluster, #{K => J}}),
+        {at, Junk, heal},
+        {at, 1, Junk},
+        ?LET({Step, J, At}, {step(), Junk, choose(1, 4)}, case is_tuple(Step) of
+            true -> {at, 1, setelement(min(At, tuple_size(Step)), Step, J)};
+            false -> {at, 1, J}
+        end)
+    ]).
+
+parse(Text) ->
+    atoll_sim_script:parse(iolist_to_binary(Text)).
+
+sentence({error, Error}) ->
+    Sentence = unicode:characters_to_list(atoll_sim_script:format_error(Error)),
+    false = lists:member($\n, Sentence),
+    Sentence.
