@@ -40,11 +40,12 @@ run(#{at := _} = Values, [_]) when not is_map_key(svg, Values) ->
     {usage, "--at says what is drawn, and --svg, the file for it, is missing"};
 run(Values, [File]) ->
     case atoll_sim_cluster:isolated(fun() -> look(File, Values) end) of
-        {ok, Line, none} ->
-            atoll_cli_io:print(Line);
-        {ok, Line, {Svg, Drawing, At}} ->
-            ok = atoll_cli_io:print(Line),
-            draw(Svg, Drawing, At);
+        {ok, Line, Drawing} ->
+            %% First, since the reader of the line may have had enough of it.
+            case draw(Drawing) of
+                ok -> atoll_cli_io:print(Line);
+                {failed, _} = Failed -> Failed
+            end;
         {error, Sentence} ->
             {usage, Sentence}
     end.
@@ -86,7 +87,9 @@ drawing(#{svg := Svg} = Values, Header, Events) ->
 drawing(_, _, _) ->
     none.
 
-draw(File, Drawing, At) ->
+draw(none) ->
+    ok;
+draw({File, Drawing, At}) ->
     case file:write_file(File, Drawing) of
         ok ->
             atoll_cli_io:say(["The overlay at ", atoll_cli_table:seconds(At), " is drawn in ", File, $.]);

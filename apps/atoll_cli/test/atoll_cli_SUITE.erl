@@ -443,7 +443,7 @@ await_data(Port, Text, Seen) ->
 
 %% In the order in which they stand.
 keys(Json) ->
-    {match, Keys} = re:run(Json, "\"([a-z_]+)\":", [global, {capture, all_but_first, binary}]),
+    {match, Keys} = re:run(Json, "\"([a-z_0-9]+)\":", [global, {capture, all_but_first, binary}]),
     lists:append(Keys).
 
 decode(Json) ->
