@@ -51,26 +51,14 @@
 -define(AWAY_MS, 5000).
 -define(CHURN_STEP_MS, 100).
 
--record(seen, {
-    %% Since when each life has had a neighbour, and of those that ended, nothing.
-    joined = #{} :: #{node() => integer()},
-    %% When each message was sent.
-    sent = #{} :: #{pos_integer() => integer()},
-    %% Who has it, and the counts of the latencies.
-    got = #{} :: #{pos_integer() => #{node() => []}},
-    latencies = #{} :: atoll_sim_stats:tally(),
-    %% Payload messages that arrived anywhere, and the first copies among them.
-    copies = 0 :: non_neg_integer(),
-    firsts = 0 :: non_neg_integer(),
-    hops_max = 0 :: non_neg_integer()
-}).
-
 %% @doc Runs the experiment.
 -spec run(options()) -> {ok, result()} | {error, atoll_sim_cluster:error()}.
 run(Options) ->
     Started = erlang:monotonic_time(millisecond),
     Own = maps:with([messages, senders, churn], Options),
-    Watched = (maps:without(maps:keys(Own), Options))#{watch => {fun see/4, #seen{}}, messages => true},
+    Watched = (maps:without(maps:keys(Own), Options))#{
+        watch => {fun atoll_sim_deliveries:see/4, atoll_sim_deliveries:new()}, messages => true
+    },
     case atoll_sim_cluster:new(Watched) of
         {ok, Cluster} ->
             Result = spread(Own, atoll_sim_cluster:grow(Cluster)),
@@ -89,17 +77,17 @@ spread(#{messages := Messages, senders := SenderCount, churn := Churn}, Cluster0
     %% Contacts are not killed, and so they do not stop sending.
     Names = atoll_sim_cluster:names(Cluster0),
     Senders = lists:sublist(Names, SenderCount),
-    Built = atoll_sim_cluster:wait(?BUILD_MS, lists:foldl(fun(Sender, C) -> send(0, Sender, C) end, Cluster0, Senders)),
+    Built = atoll_sim_cluster:wait(?BUILD_MS, lists:foldl(fun first/2, Cluster0, Senders)),
     #{sent := Sent0} = atoll_sim_cluster:counters(Built),
     Begin = atoll_sim_cluster:now(Built),
-    #seen{joined = Joined} = atoll_sim_cluster:watched(Built),
-    Counting = atoll_sim_cluster:watch({fun see/4, #seen{joined = Joined}}, Built),
+    Fresh = atoll_sim_deliveries:forget(atoll_sim_cluster:watched(Built)),
+    Counting = atoll_sim_cluster:watch({fun atoll_sim_deliveries:see/4, Fresh}, Built),
     Mortal = Names -- lists:usort(Senders ++ atoll_sim_cluster:contacts(Counting)),
     LastMs = Messages * 1000 div ?PER_S,
     Sending = lists:foldl(
         fun(Id, C) ->
             Sender = lists:nth(1 + Id rem SenderCount, Senders),
-            atoll_sim_cluster:at(Begin + (Id - 1) * 1000 div ?PER_S, fun(W) -> broadcast(Id, Sender, W) end, C)
+            atoll_sim_cluster:at(Begin + (Id - 1) * 1000 div ?PER_S, fun(W) -> atoll_sim_deliveries:send(Id, Sender, W) end, C)
         end,
         Counting,
         lists:seq(1, Messages)
@@ -108,30 +96,21 @@ spread(#{messages := Messages, senders := SenderCount, churn := Churn}, Cluster0
     End = atoll_sim_cluster:wait(?ARRIVE_MS, Churned),
     #{sent := Sent, events := Events} = atoll_sim_cluster:counters(End),
     Now = atoll_sim_cluster:now(End),
-    #seen{} = Seen = atoll_sim_cluster:watched(End),
-    {Owed, Arrived} = owed(Seen),
     #{strategy := Strategy, nodes := Nodes, seed := Seed} = atoll_sim_cluster:options(End),
-    #{
+    maps:merge(atoll_sim_deliveries:summary(atoll_sim_cluster:watched(End)), #{
         strategy => Strategy,
         nodes => Nodes,
         seed => Seed,
         messages => Messages,
         senders => SenderCount,
-        delivered => atoll_sim_stats:share(Arrived, Owed),
-        redundancy => Seen#seen.copies / max(1, Seen#seen.firsts) - 1,
-        hops_max => Seen#seen.hops_max,
-        latency_ms_p50 => atoll_sim_stats:percentile(Seen#seen.latencies, 50),
-        latency_ms_p99 => atoll_sim_stats:percentile(Seen#seen.latencies, 99),
         messages_per_node_per_s => (Sent - Sent0) * 1000 / (Now - Begin) / Nodes,
         virtual_ms => Now,
         events => Events
-    }.
+    }).
 
-send(Id, Sender, Cluster) ->
-    atoll_sim_cluster:update(fun(World) -> broadcast(Id, Sender, World) end, Cluster).
-
-broadcast(Id, Sender, World) ->
-    atoll_sim_world:cast(Sender, {broadcast, Id}, atoll_sim_world:note(Sender, {sends, Id}, World)).
+%% It builds the sender's tree.
+first(Sender, Cluster) ->
+    atoll_sim_cluster:update(fun(World) -> atoll_sim_deliveries:send(0, Sender, World) end, Cluster).
 
 %% Kills some nodes in each step, until the last message is sent.
 churn(_PerStep, _Due, _Mortal, Left, Cluster) when Left =< 0 ->
@@ -149,42 +128,3 @@ churn(PerStep, Due0, Mortal, Left, Cluster0) ->
         Back, fun(W) -> lists:foldl(fun atoll_sim_world:start/2, W, Victims) end, Struck
     ),
     churn(PerStep, Due - trunc(Due), Mortal, Left - ?CHURN_STEP_MS, atoll_sim_cluster:wait(?CHURN_STEP_MS, Restarting)).
-
-%% How many deliveries were owed, and how many of these were made.
-owed(#seen{joined = Joined, sent = Sent, got = Got}) ->
-    maps:fold(
-        fun(Id, At, {Owed, Arrived}) ->
-            Having = maps:get(Id, Got, #{}),
-            Entitled = [Node || {Node, Since} <- maps:to_list(Joined), Since < At],
-            {Owed + length(Entitled), Arrived + length([N || N <- Entitled, is_map_key(N, Having)])}
-        end,
-        {0, 0},
-        Sent
-    ).
-
-see(_Now, _Node, {got, _From, {_Life, broadcast, Message}}, #seen{copies = Copies} = Seen) ->
-    case atoll_plumtree:is_payload(Message) of
-        true -> Seen#seen{copies = Copies + 1};
-        false -> Seen
-    end;
-see(Now, Node, {notice, {broadcast, Sender, Id}}, Seen) ->
-    delivered(Now, Node, Sender, Id, Seen);
-see(Now, _Node, {note, {sends, Id}}, #seen{sent = Sent} = Seen) ->
-    Seen#seen{sent = Sent#{Id => Now}};
-see(Now, Node, {notice, {neighbour_up, _}}, #seen{joined = Joined} = Seen) ->
-    Seen#seen{joined = maps:merge(#{Node => Now}, Joined)};
-see(_Now, Node, killed, #seen{joined = Joined, got = Got} = Seen) ->
-    Seen#seen{joined = maps:remove(Node, Joined), got = maps:map(fun(_, Who) -> maps:remove(Node, Who) end, Got)};
-see(_Now, _Node, _Sight, Seen) ->
-    Seen.
-
-delivered(_Now, Sender, Sender, Id, #seen{got = Got} = Seen) ->
-    Who = maps:get(Id, Got, #{}),
-    Seen#seen{got = Got#{Id => Who#{Sender => []}}};
-delivered(Now, Node, _Sender, Id, #seen{sent = Sent, got = Got, latencies = Latencies, firsts = Firsts} = Seen) ->
-    Who = maps:get(Id, Got, #{}),
-    Seen#seen{
-        got = Got#{Id => Who#{Node => []}},
-        firsts = Firsts + 1,
-        latencies = atoll_sim_stats:add(Now - maps:get(Id, Sent), Latencies)
-    }.

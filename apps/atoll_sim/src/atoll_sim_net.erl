@@ -4,7 +4,7 @@
 %% somebody looks closer takes the same course.
 -module(atoll_sim_net).
 
--export([new/2, delay/3, deliver/3, reaches/3, is_whole/1, set/2, region/2]).
+-export([new/2, delay/3, sample/3, deliver/3, reaches/3, is_whole/1, set/2, region/2]).
 
 -export_type([net/0, latency/0, setting/0, fate/0]).
 
@@ -15,9 +15,9 @@
     | {exponential, Mean :: number()}
     %% Sigma is the standard deviation of the logarithm.
     | {lognormal, Median :: number(), Sigma :: number()}
-    %% Each node is in one region, by the hash of its name; row by column: from
-    %% region to region; and up to Jitter more.
-    | {regions, [[non_neg_integer()]], Jitter :: non_neg_integer()}
+    %% Each node is in one region, by the hash of its name. Round trips from region
+    %% to region, halved on the way, times a factor from 1 to 1 + Jitter.
+    | {regions, [[number(), ...], ...], Jitter :: number()}
     %% Four regions of a planet.
     | regions.
 
@@ -58,9 +58,9 @@
 
 -opaque net() :: #net{}.
 
-%% One way between four regions, near to what is measured between data centres of
-%% Europe, the east and the west of North America, and East Asia.
--define(PLANET, {regions, [[1, 40, 70, 110], [40, 1, 32, 85], [70, 32, 1, 55], [110, 85, 55, 1]], 4}).
+%% Round trips between four regions, near to what is measured between data centres
+%% of Europe, the east and the west of North America, and East Asia.
+-define(PLANET, {regions, [[2, 80, 140, 220], [80, 2, 64, 170], [140, 64, 2, 110], [220, 170, 110, 2]], 0.1}).
 
 %% @doc A network that loses nothing.
 -spec new(latency(), Seed :: integer()) -> net().
@@ -76,6 +76,12 @@ delay(From, To, #net{latency = Latency, rand = Rand0} = Net) ->
     {Ms, Rand} = draw(Latency, From, To, Rand0),
     {Ms, Net#net{rand = Rand}}.
 
+%% @doc How long it might take, without using up the network's random numbers.
+-spec sample(node(), node(), net()) -> non_neg_integer().
+sample(From, To, #net{latency = Latency}) ->
+    {Ms, _} = draw(Latency, From, To, rand:seed_s(exsss, erlang:phash2({From, To}))),
+    Ms.
+
 draw({uniform, Min, Max}, _, _, Rand0) ->
     {N, Rand} = rand:uniform_s(Max - Min + 1, Rand0),
     {Min + N - 1, Rand};
@@ -89,9 +95,9 @@ draw({lognormal, Median, Sigma}, _, _, Rand0) ->
     {round(Median * math:exp(Sigma * Z)), Rand};
 draw({regions, Rows, Jitter}, From, To, Rand0) ->
     Count = length(Rows),
-    Ms = lists:nth(region(To, Count), lists:nth(region(From, Count), Rows)),
-    {N, Rand} = rand:uniform_s(Jitter + 1, Rand0),
-    {Ms + N - 1, Rand}.
+    RoundTrip = lists:nth(region(To, Count), lists:nth(region(From, Count), Rows)),
+    {X, Rand} = rand:uniform_s(Rand0),
+    {round(RoundTrip / 2 * (1 + X * Jitter)), Rand}.
 
 %% @doc In which of Count regions a node is, from 1 on.
 -spec region(node(), pos_integer()) -> pos_integer().

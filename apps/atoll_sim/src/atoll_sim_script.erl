@@ -46,8 +46,8 @@
 %%   stay dead.</dd>
 %% <dt>`{expect, Expectation}'</dt><dd>the run fails unless this holds now:
 %%   `{connected, Share}' of the living nodes are in one part; `{delivered, Share}'
-%%   of the broadcasts so far reached the nodes that have lived since before they
-%%   were sent; `symmetric', no living node names a living neighbour that does
+%%   of the broadcasts so far reached the nodes that had a neighbour before they
+%%   were sent and live still; `symmetric', no living node names a living neighbour that does
 %%   not name it; `{no, false_death}', no living node was declared dead.</dd>
 %% </dl>
 %%
@@ -144,7 +144,7 @@
     %% Sigma is that of the logarithm.
     | {lognormal, Median :: number(), Sigma :: number()}
     %% Round trips between and within regions, halved on the way, times a factor
-    %% from 1 to 1 + Jitter. Node I is in region I rem the number of regions.
+    %% from 1 to 1 + Jitter. The hash of a node's name says in which region it is.
     | {regions, [[number(), ...], ...], Jitter :: number()}
     %% The same with four regions that are built in.
     | regions.

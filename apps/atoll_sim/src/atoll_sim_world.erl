@@ -296,8 +296,7 @@ counters(#world{} = World) ->
 %% takes no notice.
 -spec delay(node(), node(), world()) -> non_neg_integer().
 delay(From, To, #world{net = Net}) ->
-    {Ms, _} = atoll_sim_net:delay(From, To, Net),
-    Ms.
+    atoll_sim_net:sample(From, To, Net).
 
 %% @doc What the watcher has kept.
 -spec watched(world()) -> term().

@@ -52,7 +52,7 @@
 
 -behaviour(atoll_protocol).
 
--export([options/0, init/2, handle/3, summary/1, is_payload/1]).
+-export([options/0, init/2, handle/3, summary/1, payloads/1]).
 
 -export_type([config/0, options/0, message/0, notice/0, state/0]).
 
@@ -261,10 +261,13 @@ summary(State) ->
         }
     }.
 
-%% @doc Is this one of the messages that carry a broadcast over a tree?
--spec is_payload(message()) -> boolean().
-is_payload({gossip, _, _, _, _, _}) -> true;
-is_payload(_) -> false.
+%% @doc For whoever counts: of each payload that a message carries, the links that
+%% it has crossed when it arrives.
+-spec payloads(message()) -> [Hops :: pos_integer()].
+payloads({gossip, _, _, _, Hops, _}) -> [Hops];
+payloads({answer, _Lacks, Messages, _Gone}) -> lists:append([payloads(M) || M <- Messages]);
+payloads({rest, Messages, _Gone}) -> lists:append([payloads(M) || M <- Messages]);
+payloads(_) -> [].
 
 %% Messages, eager and lazy
 
