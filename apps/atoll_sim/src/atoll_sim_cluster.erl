@@ -9,7 +9,7 @@
 %% with two random chords a node.
 -module(atoll_sim_cluster).
 
--export([new/1, grow/1, start/3, check/1, format_error/1, isolated/1]).
+-export([new/1, grow/1, launch/2, start/3, check/1, format_error/1, isolated/1]).
 -export([run/2, wait/2, at/3, update/2, watch/2, watched/1]).
 -export([world/1, now/1, counters/1, names/1, contacts/1, options/1]).
 -export([neighbours/1, overlay/2, random/3]).
@@ -173,21 +173,29 @@ ring_with_chords(Names, Rand0) ->
 
 %% @doc Starts all nodes and lets them settle.
 -spec grow(cluster()) -> cluster().
-grow(#cluster{names = Names, contacts = Contacts, options = Options, rand = Rand0} = Cluster0) ->
-    #{starts_per_s := PerSecond, settle_ms := SettleMs} = Options,
-    Spread = max(1, length(Names) * 1000 div PerSecond),
-    {World, Rand} = lists:foldl(
-        fun(Name, {W, R0}) ->
+grow(#cluster{names = Names, options = #{settle_ms := SettleMs}} = Cluster) ->
+    run(spread(Names, Cluster) + SettleMs, launch(Names, Cluster)).
+
+%% @doc Has these nodes start, contacts now and the others soon.
+-spec launch([node()], cluster()) -> cluster().
+launch(Nodes, #cluster{contacts = Contacts, rand = Rand0} = Cluster0) ->
+    Spread = spread(Nodes, Cluster0),
+    Now = now(Cluster0),
+    IsContact = maps:from_keys(Contacts, []),
+    {First, Others} = lists:partition(fun(Node) -> is_map_key(Node, IsContact) end, Nodes),
+    Started = lists:foldl(fun(Node, Cluster) -> start(Node, fresh, Cluster) end, Cluster0, First),
+    {Launched, Rand} = lists:foldl(
+        fun(Node, {Cluster, R0}) ->
             {Ms, R} = rand:uniform_s(Spread, R0),
-            {atoll_sim_world:at(Ms, fun(At) -> start(Name, fresh, Cluster0, At) end, W), R}
+            {at(Now + Ms, fun(World) -> start(Node, fresh, Cluster0, World) end, Cluster), R}
         end,
-        {
-            lists:foldl(fun(Name, W) -> start(Name, fresh, Cluster0, W) end, Cluster0#cluster.world, Contacts),
-            Rand0
-        },
-        Names -- Contacts
+        {Started, Rand0},
+        Others
     ),
-    run(Spread + SettleMs, Cluster0#cluster{world = World, rand = Rand}).
+    Launched#cluster{rand = Rand}.
+
+spread(Nodes, #cluster{options = #{starts_per_s := PerSecond}}) ->
+    max(1, length(Nodes) * 1000 div PerSecond).
 
 %% @doc Starts a dead node, with nothing in its memory or with the nodes that it
 %% knew.

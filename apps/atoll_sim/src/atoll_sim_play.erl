@@ -1,0 +1,356 @@
+%% @doc Plays a fault script ({@link atoll_sim_script}) in a simulated cluster.
+%%
+%% What is to be done stands in an agenda: the script's steps, and what they bring
+%% with them (the kills of a churn, the messages of a broadcast, the end of a
+%% pause). After the last of it everything heals and the cluster settles.
+-module(atoll_sim_play).
+
+-compile({no_auto_import, [now/0, nodes/1]}).
+
+
+-export([run/2]).
+
+-export_type([options/0, result/0, failure/0]).
+
+-type options() :: #{
+    %% In place of the script's.
+    seed => integer(),
+    %% See atoll_sim_cluster:options().
+    trace => fun((integer(), node() | world, atoll_sim_world:sight()) -> _),
+    messages => boolean(),
+    progress => fun((integer()) -> _)
+}.
+
+-type failure() :: #{
+    place := atoll_sim_script:place(),
+    ms := non_neg_integer(),
+    expectation := atoll_sim_script:expectation(),
+    %% The share that it was, or who broke it.
+    was := number() | [term()]
+}.
+
+-type result() :: #{
+    strategy := atom(),
+    nodes := pos_integer(),
+    seed := integer(),
+    steps := non_neg_integer(),
+    expectations := non_neg_integer(),
+    failed := [failure()],
+    %% When it has healed and settled.
+    alive := non_neg_integer(),
+    connected := float(),
+    symmetric := float(),
+    delivered := float(),
+    false_deaths := non_neg_integer(),
+    virtual_ms := non_neg_integer(),
+    wall_ms := non_neg_integer(),
+    events_per_s := non_neg_integer()
+}.
+
+-define(SETTLE_MS, 30000).
+-define(CHURN_STEP_MS, 100).
+%% How long a node that leaves has to say so.
+-define(LEAVE_MS, 1000).
+
+-type item() ::
+    {step, atoll_sim_script:step(), atoll_sim_script:place()}
+    | {churn, Share :: number(), Until :: integer()}
+    | {broadcast, node(), Left :: pos_integer(), Every :: non_neg_integer()}
+    | {resume, [node()]}
+    | {gone, [node()]}.
+
+-record(play, {
+    cluster :: atoll_sim_cluster:cluster(),
+    begun :: atoll_sim_script:cluster(),
+    rand :: rand:state(),
+    %% By time; of one time in the order in which it came in.
+    agenda :: gb_trees:tree({integer(), pos_integer()}, item()),
+    items = 0 :: non_neg_integer(),
+    %% What the dead knew.
+    memories = #{} :: #{node() => [node()]},
+    %% Of those that churn has killed.
+    churned = [] :: [node()],
+    %% Kills that are due but would not fill a node yet.
+    owed = 0.0 :: float(),
+    messages = 0 :: non_neg_integer(),
+    slow = [] :: [node()],
+    failed = [] :: [failure()]
+}).
+
+%% @doc Plays a script. An expectation that does not hold is no error: it is in the
+%% result.
+-spec run(atoll_sim_script:script(), options()) ->
+    {ok, result()} | {error, atoll_sim_script:error()}.
+run(#{cluster := Begun0, steps := Steps} = Script, Options) ->
+    Started = erlang:monotonic_time(millisecond),
+    Begun = maps:merge(Begun0, maps:with([seed], Options)),
+    {ok, Cluster} = atoll_sim_cluster:new(cluster_options(Begun, Options)),
+    case atoll_sim_script:check_names(Script, atoll_sim_cluster:names(Cluster)) of
+        ok ->
+            Result = played(play(Steps, Begun, Cluster), Steps),
+            #{events := Events} = Result,
+            Wall = erlang:monotonic_time(millisecond) - Started,
+            Timed = Result#{wall_ms => Wall, events_per_s => Events * 1000 div max(1, Wall)},
+            {ok, maps:remove(events, Timed)};
+        {error, _} = Error ->
+            Error
+    end.
+
+cluster_options(Begun, Options) ->
+    maps:merge(
+        maps:with([nodes, strategy, contacts, latency, seed, options, detector, broadcast, discovery], Begun),
+        (maps:with([trace, messages, progress], Options))#{
+            watch => {fun see/4, {atoll_sim_deliveries:new(), atoll_sim_verdicts:new()}}
+        }
+    ).
+
+see(Now, Where, Sight, {Deliveries, Verdicts}) ->
+    {
+        atoll_sim_deliveries:see(Now, Where, Sight, Deliveries),
+        atoll_sim_verdicts:see(Now, Where, Sight, Verdicts)
+    }.
+
+play(Steps, #{seed := Seed, start := Who} = Begun, Cluster) ->
+    Play0 = #play{
+        cluster = Cluster,
+        begun = Begun,
+        rand = rand:seed_s(exsss, erlang:phash2({play, Seed})),
+        agenda = gb_trees:empty()
+    },
+    {Nodes, Play1} = targets({start, Who}, network(Play0)),
+    Launched = with_cluster(fun(C) -> atoll_sim_cluster:launch(Nodes, C) end, Play1),
+    Play = lists:foldl(fun({Ms, Step, Place}, P) -> later(Ms, {step, Step, Place}, P) end, Launched, Steps),
+    Settled = with_cluster(fun(C) -> atoll_sim_cluster:wait(?SETTLE_MS, C) end, heal(agenda(Play))),
+    Settled.
+
+played(#play{cluster = Cluster, failed = Failed}, Steps) ->
+    {Deliveries, Verdicts} = atoll_sim_cluster:watched(Cluster),
+    Graph = atoll_sim_cluster:neighbours(Cluster),
+    {Owed, Made} = atoll_sim_deliveries:owed(Deliveries),
+    #{strategy := Strategy, nodes := Nodes, seed := Seed} = atoll_sim_cluster:options(Cluster),
+    #{
+        strategy => Strategy,
+        nodes => Nodes,
+        seed => Seed,
+        steps => length(Steps),
+        expectations => length([E || {_, {expect, E}, _} <- Steps]),
+        failed => lists:reverse(Failed),
+        alive => length(Graph),
+        connected => atoll_sim_graph:connected(Graph),
+        symmetric => atoll_sim_graph:symmetric(Graph),
+        delivered => atoll_sim_stats:share(Made, Owed),
+        false_deaths => length(atoll_sim_verdicts:false_deaths(Verdicts)),
+        virtual_ms => atoll_sim_cluster:now(Cluster),
+        events => maps:get(events, atoll_sim_cluster:counters(Cluster))
+    }.
+
+%% The agenda
+
+later(Ms, Item, #play{agenda = Agenda, items = N} = Play) ->
+    Play#play{agenda = gb_trees:insert({Ms, N + 1}, Item, Agenda), items = N + 1}.
+
+agenda(#play{agenda = Agenda0} = Play0) ->
+    case gb_trees:is_empty(Agenda0) of
+        true ->
+            Play0;
+        false ->
+            {{Ms, _}, Item, Agenda} = gb_trees:take_smallest(Agenda0),
+            Play = with_cluster(fun(C) -> atoll_sim_cluster:run(Ms, C) end, Play0#play{agenda = Agenda}),
+            agenda(item(Item, Ms, Play))
+    end.
+
+item({step, {expect, Expectation}, Place}, Ms, Play) ->
+    expect(Expectation, Place, Ms, Play);
+item({step, Step, _Place}, _Ms, Play) ->
+    step(Step, note(world, {fault, Step}, Play));
+item({resume, Nodes}, _Ms, Play) ->
+    world(fun atoll_sim_world:resume/2, Nodes, Play);
+item({gone, Nodes}, _Ms, Play) ->
+    Living = [Node || Node <- Nodes, is_alive(Node, Play)],
+    kill(Living, lists:foldl(fun(Node, P) -> note(Node, left, P) end, Play, Living));
+item({broadcast, Node, Left, Every}, Ms, #play{messages = Id} = Play) ->
+    Next =
+        case Left of
+            1 -> Play;
+            _ -> later(Ms + Every, {broadcast, Node, Left - 1, Every}, Play)
+        end,
+    case is_alive(Node, Play) of
+        true ->
+            Send = fun(World) -> atoll_sim_deliveries:send(Id + 1, Node, World) end,
+            with_world(Send, Next#play{messages = Id + 1});
+        false ->
+            Next
+    end;
+item({churn, _Share, Until}, Ms, Play) when Ms >= Until ->
+    Play;
+item({churn, Share, Until} = Churn, Ms, Play) ->
+    churn(Share, later(min(Until, Ms + ?CHURN_STEP_MS), Churn, Play)).
+
+%% Steps
+
+step(heal, Play) -> heal(Play);
+step({start, _} = Step, Play0) ->
+    {Nodes, Play} = targets(Step, Play0),
+    lists:foldl(fun(Node, P) -> start(Node, fresh, P) end, Play, Nodes);
+step({kill, _} = Step, Play0) ->
+    {Nodes, Play} = targets(Step, Play0),
+    kill(Nodes, Play);
+step({restart, _, Memory} = Step, Play0) ->
+    {Nodes, Play} = targets(Step, Play0),
+    Dead = kill([Node || Node <- Nodes, is_alive(Node, Play)], Play),
+    lists:foldl(fun(Node, P) -> start(Node, Memory, P) end, Dead, Nodes);
+step({leave, _} = Step, Play0) ->
+    {Nodes, Play} = targets(Step, Play0),
+    Leaving = world(fun(Node, World) -> atoll_sim_world:cast(Node, leave, World) end, Nodes, Play),
+    later(now(Leaving) + ?LEAVE_MS, {gone, Nodes}, Leaving);
+step({pause, _} = Step, Play0) ->
+    {Nodes, Play} = targets(Step, Play0),
+    world(fun atoll_sim_world:pause/2, Nodes, Play);
+step({pause, _, Ms} = Step, Play0) ->
+    {Nodes, Play} = targets(Step, Play0),
+    later(now(Play) + Ms, {resume, Nodes}, world(fun atoll_sim_world:pause/2, Nodes, Play));
+step({resume, _} = Step, Play0) ->
+    {Nodes, Play} = targets(Step, Play0),
+    world(fun atoll_sim_world:resume/2, Nodes, Play);
+step({slow, _, Ms} = Step, #play{slow = Slow} = Play0) ->
+    {Nodes, Play} = targets(Step, Play0),
+    Slowed = world(fun(Node, World) -> atoll_sim_world:slow(Node, Ms, World) end, Nodes, Play),
+    Slowed#play{slow = lists:usort(Nodes ++ Slow)};
+step({partition, Whos}, #play{rand = Rand0} = Play) ->
+    {Parts, Rand} = atoll_sim_script:parts(Whos, living_and_dead(Play), contacts(Play), Rand0),
+    set({partition, Parts}, Play#play{rand = Rand});
+step({cut, From, To}, Play0) ->
+    {A, Play1} = resolve(From, Play0),
+    {B, Play} = resolve(To, Play1),
+    set({cut, A, B}, Play);
+step({loss, From, To, Share}, Play0) ->
+    {A, Play1} = resolve(From, Play0),
+    {B, Play} = resolve(To, Play1),
+    set({loss, A, B, Share}, Play);
+step({churn, Share, Ms}, Play) ->
+    later(now(Play), {churn, Share, now(Play) + Ms}, Play);
+step({broadcast, _, Count, Every} = Step, Play0) ->
+    {Nodes, Play} = targets(Step, Play0),
+    lists:foldl(fun(Node, P) -> later(now(P), {broadcast, Node, Count, Every}, P) end, Play, Nodes);
+step(Setting, Play) ->
+    %% Of the network: loss, duplicate, reorder, latency.
+    set(Setting, Play).
+
+heal(#play{slow = Slow, agenda = Agenda} = Play) ->
+    Paused = [Node || {Node, paused} <- nodes(Play)],
+    Resumed = world(fun atoll_sim_world:resume/2, Paused, network(set(heal, Play))),
+    Quick = world(
+        fun(Node, World) -> atoll_sim_world:slow(Node, 0, World) end,
+        [Node || Node <- Slow, is_alive(Node, Resumed)],
+        Resumed
+    ),
+    Kept = [Entry || {_, Item} = Entry <- gb_trees:to_list(Agenda), not is_churn(Item)],
+    Quick#play{slow = [], owed = 0.0, churned = [], agenda = gb_trees:from_orddict(Kept)}.
+
+is_churn({churn, _, _}) -> true;
+is_churn(_) -> false.
+
+%% The network as it was in the beginning.
+network(#play{begun = #{latency := Latency, loss := Loss, duplicate := Duplicate}} = Play) ->
+    lists:foldl(fun set/2, Play, [{latency, Latency}, {loss, Loss}, {duplicate, Duplicate}]).
+
+%% As many as are killed start again, once there are some that were killed before.
+churn(Share, #play{owed = Owed, churned = Dead} = Play0) ->
+    Alive = [Node || {Node, alive} <- nodes(Play0)],
+    Due = Owed + Share * length(Alive) * ?CHURN_STEP_MS / 1000,
+    Back = [Node || Node <- lists:sublist(Dead, trunc(Due)), not is_alive(Node, Play0)],
+    {Victims, Play1} = resolve({random, max(1, trunc(Due))}, Play0),
+    Killed = lists:sublist(Victims, trunc(Due)),
+    Play2 = kill(Killed, Play1),
+    Play = lists:foldl(fun(Node, P) -> start(Node, fresh, P) end, Play2, Back),
+    Play#play{owed = Due - trunc(Due), churned = lists:nthtail(min(length(Dead), trunc(Due)), Dead) ++ Killed}.
+
+kill(Nodes, #play{cluster = Cluster, memories = Memories0} = Play) ->
+    Memories = lists:foldl(
+        fun(Node, M) -> M#{Node => atoll_overlay_core:remembered(atoll_sim_cluster:overlay(Node, Cluster))} end,
+        Memories0,
+        Nodes
+    ),
+    world(fun atoll_sim_world:kill/2, Nodes, Play#play{memories = Memories}).
+
+%% One that is alive already stays as it is.
+start(Node, Memory, #play{memories = Memories} = Play) ->
+    Known =
+        case Memory of
+            fresh -> fresh;
+            remembered -> {remembered, maps:get(Node, Memories, [])}
+        end,
+    case is_alive(Node, Play) of
+        true -> Play;
+        false -> with_cluster(fun(Cluster) -> atoll_sim_cluster:start(Node, Known, Cluster) end, Play)
+    end.
+
+%% Expectations
+
+expect(Expectation, Place, Ms, #play{failed = Failed} = Play) ->
+    case holds(Expectation, Play) of
+        true ->
+            note(world, {holds, Expectation}, Play);
+        {false, Was} ->
+            Failure = #{place => Place, ms => Ms, expectation => Expectation, was => Was},
+            note(world, {fails, Expectation, Was}, Play#play{failed = [Failure | Failed]})
+    end.
+
+holds({connected, Share}, #play{cluster = Cluster}) ->
+    at_least(Share, atoll_sim_graph:connected(atoll_sim_cluster:neighbours(Cluster)));
+holds({delivered, Share}, #play{cluster = Cluster}) ->
+    {Deliveries, _} = atoll_sim_cluster:watched(Cluster),
+    {Owed, Made} = atoll_sim_deliveries:owed(Deliveries),
+    at_least(Share, atoll_sim_stats:share(Made, Owed));
+holds(symmetric, #play{cluster = Cluster}) ->
+    Graph = atoll_sim_cluster:neighbours(Cluster),
+    Living = maps:from_keys([Node || {Node, _} <- Graph], []),
+    nobody([Link || {_, To} = Link <- atoll_sim_graph:one_sided(Graph), is_map_key(To, Living)]);
+holds({no, false_death}, #play{cluster = Cluster}) ->
+    {_, Verdicts} = atoll_sim_cluster:watched(Cluster),
+    nobody([Node || {Node, _} <- atoll_sim_verdicts:false_deaths(Verdicts)]).
+
+at_least(Share, Was) when Was >= Share -> true;
+at_least(_Share, Was) -> {false, Was}.
+
+nobody([]) -> true;
+nobody(Those) -> {false, Those}.
+
+%% The world, through the cluster
+
+targets(Step, #play{rand = Rand0} = Play) ->
+    {Nodes, Rand} = atoll_sim_script:targets(Step, living_and_dead(Play), contacts(Play), Rand0),
+    {Nodes, Play#play{rand = Rand}}.
+
+resolve(Who, #play{rand = Rand0} = Play) ->
+    {Nodes, Rand} = atoll_sim_script:resolve(Who, living_and_dead(Play), contacts(Play), Rand0),
+    {Nodes, Play#play{rand = Rand}}.
+
+living_and_dead(#play{cluster = Cluster}) ->
+    World = atoll_sim_cluster:world(Cluster),
+    [
+        case atoll_sim_world:status(Node, World) of
+            dead -> {Node, dead};
+            _ -> {Node, alive}
+        end
+     || Node <- atoll_sim_cluster:names(Cluster)
+    ].
+
+contacts(#play{cluster = Cluster}) -> atoll_sim_cluster:contacts(Cluster).
+
+nodes(#play{cluster = Cluster}) -> atoll_sim_world:nodes(atoll_sim_cluster:world(Cluster)).
+
+is_alive(Node, #play{cluster = Cluster}) ->
+    atoll_sim_world:status(Node, atoll_sim_cluster:world(Cluster)) =/= dead.
+
+now(#play{cluster = Cluster}) -> atoll_sim_cluster:now(Cluster).
+
+set(Setting, Play) -> with_world(fun(World) -> atoll_sim_world:set(Setting, World) end, Play).
+
+note(Where, Remark, Play) -> with_world(fun(World) -> atoll_sim_world:note(Where, Remark, World) end, Play).
+
+world(Fun, Nodes, Play) -> with_world(fun(World) -> lists:foldl(Fun, World, Nodes) end, Play).
+
+with_world(Fun, Play) -> with_cluster(fun(Cluster) -> atoll_sim_cluster:update(Fun, Cluster) end, Play).
+
+with_cluster(Fun, #play{cluster = Cluster} = Play) -> Play#play{cluster = Fun(Cluster)}.
