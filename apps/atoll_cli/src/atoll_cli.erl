@@ -26,6 +26,7 @@ commands() ->
         {"sim overlay", atoll_cli_sim_overlay},
         {"sim broadcast", atoll_cli_sim_broadcast},
         {"sim detect", atoll_cli_sim_detect},
+        {"sim run", atoll_cli_sim_run},
         {"sim show", atoll_cli_sim_show},
         {"help", atoll_cli_help},
         {"version", atoll_cli_version}

@@ -2,7 +2,7 @@
 %% commands have in common.
 -module(atoll_cli_sim_experiment).
 
--export([run/2]).
+-export([run/2, simulate/4]).
 
 -export_type([experiment/0]).
 
@@ -26,22 +26,27 @@ run(Experiment, Values) ->
     end.
 
 run(#{name := Name, options := Options, run := Run, own := Own} = Experiment, Values, Cluster) ->
-    #{nodes := Nodes, strategy := Strategy, seed := Seed} = Cluster,
     Again = atoll_cli_sim_options:again(Name, Options, Values),
-    Header = #{repeat => Again, nodes => Nodes, strategy => Strategy, seed => Seed},
-    Asked = maps:merge(Cluster#{progress => atoll_cli_progress:virtual_time()}, Own),
-    Outcome = guarded(Strategy, fun() ->
-        atoll_cli_sim_trace:writing(maps:get(trace, Values, none), Header, fun(Traced) ->
-            ok = atoll_cli_progress:now_doing(["Simulating ", head(Nodes, Strategy)]),
-            Run(maps:merge(Asked, Traced))
-        end)
-    end),
-    ok = atoll_cli_progress:done(),
-    case Outcome of
+    case simulate(Cluster, Again, Values, fun(Hooks) -> Run(maps:merge(maps:merge(Cluster, Own), Hooks)) end) of
         {ok, {ok, Result}} -> show(Experiment, Values, Result, Again);
         {ok, {error, Error}} -> {usage, atoll_sim_cluster:format_error(Error)};
         {error, Sentence} -> {failed, Sentence}
     end.
+
+%% @doc Calls Fun with the options by which a cluster shows its progress and writes
+%% the trace that is asked for, where a large world has room. An error is a sentence.
+-spec simulate(#{atom() => term()}, Again :: string(), atoll_cli_options:values(), fun((map()) -> Result)) ->
+    {ok, Result} | {error, unicode:chardata()}.
+simulate(#{nodes := Nodes, strategy := Strategy, seed := Seed}, Again, Values, Fun) ->
+    Header = #{repeat => Again, nodes => Nodes, strategy => Strategy, seed => Seed},
+    Outcome = guarded(Strategy, fun() ->
+        atoll_cli_sim_trace:writing(maps:get(trace, Values, none), Header, fun(Traced) ->
+            ok = atoll_cli_progress:now_doing(["Simulating ", head(Nodes, Strategy)]),
+            Fun(Traced#{progress => atoll_cli_progress:virtual_time()})
+        end)
+    end),
+    ok = atoll_cli_progress:done(),
+    Outcome.
 
 %% A strategy of the user's own may fail, and that is no fault of this program;
 %% where it failed is what its author wants to know.

@@ -2,7 +2,7 @@
 %% line: which cluster is simulated, and the line that repeats a run.
 -module(atoll_cli_sim_options).
 
--export([shared/0, closing/0, cluster/1, again/3]).
+-export([shared/0, code/0, closing/0, seed/0, trace/0, cluster/1, add_code/1, again/3, quoted/1]).
 
 -define(MAX_NODES, 100000).
 %% Unless told, or unless there are fewer nodes.
@@ -17,8 +17,7 @@ shared() ->
         #{name => strategy, value => "NAME", default => "hyparview",
           help => [lists:join(", ", [atom_to_list(Name) || Name <- atoll_strategy:names()]),
                    ", or a module of your own"]},
-        #{name => code, value => "DIR", read => atoll_cli_read:directory(),
-          help => "where the compiled modules of your own are"},
+        code(),
         #{name => option, value => "KEY=VALUE", repeat => true, read => atoll_cli_read:setting(),
           help => "an option of the strategy, such as xbot=true; may be repeated"},
         #{name => nodes, value => "N", default => "1000", read => atoll_cli_read:whole(2, ?MAX_NODES),
@@ -31,15 +30,30 @@ shared() ->
           help => "how long the cluster has to settle when all nodes have started"}
     ].
 
+%% @doc The option that says where a strategy from outside is.
+-spec code() -> atoll_cli_options:option().
+code() ->
+    #{name => code, value => "DIR", read => atoll_cli_read:directory(),
+      help => "where the compiled modules of your own are"}.
+
+%% @doc The seed, without what it is unless told.
+-spec seed() -> atoll_cli_options:option().
+seed() ->
+    #{name => seed, value => "N", read => atoll_cli_read:whole(0, ?MAX_SEED), help => "what all chance is drawn from"}.
+
 %% @doc The options that stand last.
 -spec closing() -> [atoll_cli_options:option()].
 closing() ->
     [
-        #{name => seed, value => "N", default => "1", read => atoll_cli_read:whole(0, ?MAX_SEED),
-          help => "what all chance is drawn from"},
-        #{name => trace, value => "FILE", help => "write what happens into this file, for \"atoll sim show\""},
+        (seed())#{default => "1"},
+        trace(),
         atoll_cli_json:switch()
     ].
+
+%% @doc The option that says where a trace goes.
+-spec trace() -> atoll_cli_options:option().
+trace() ->
+    #{name => trace, value => "FILE", help => "write what happens into this file, for \"atoll sim show\""}.
 
 %% @doc The cluster that the options ask for; or what is wrong with them in
 %% combination.
@@ -74,6 +88,8 @@ strategy(Typed, Values) ->
         _ -> error
     end.
 
+%% @doc Lets modules be loaded from the directory of `--code'.
+-spec add_code(atoll_cli_options:values()) -> ok.
 add_code(#{code := Dir}) ->
     true = code:add_pathz(Dir),
     ok;
@@ -139,7 +155,7 @@ setting(_, Text) ->
 
 %% @doc The command line that repeats a run. What is as it is unless told is left
 %% out of the cluster's finer points.
--spec again(Name :: string(), [atoll_cli_options:option()], atoll_cli_options:values()) -> string().
+-spec again(Name :: iodata(), [atoll_cli_options:option()], atoll_cli_options:values()) -> string().
 again(Name, Options, Values) ->
     Said = [
         [$\s, atoll_cli_options:flag(Key), $\s, quoted(spelt(Value))]
@@ -161,7 +177,8 @@ spelt(N) when is_integer(N) -> integer_to_list(N);
 spelt(N) when is_float(N) -> float_to_list(N, [{decimals, 15}, compact]);
 spelt(Tuple) -> lists:flatten(lists:join($:, [spelt(Part) || Part <- tuple_to_list(Tuple)])).
 
-%% For a shell.
+%% @doc A word as a shell reads it.
+-spec quoted(string()) -> unicode:chardata().
 quoted(Text) ->
     case re:run(Text, "^[-A-Za-z0-9_./:=,@+]+$", [dollar_endonly, unicode, {capture, none}]) of
         match -> Text;

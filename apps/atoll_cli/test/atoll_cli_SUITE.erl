@@ -16,7 +16,8 @@
          every_experiment_prints_its_keys_first/1, a_simulation_is_repeated_by_its_line/1,
          a_simulation_prints_a_table/1, a_terminal_sees_the_virtual_time/1,
          a_trace_is_written_and_shown/1, a_file_that_cannot_be_written_is_told/1,
-         a_strategy_of_ones_own_is_run/1,
+         a_strategy_of_ones_own_is_run/1, a_script_is_played/1, a_script_that_fails_is_repeated_by_its_line/1,
+         a_script_that_is_wrong_is_told_with_its_line/1,
          a_demo_that_is_killed_leaves_nothing/1, a_demo_that_is_interrupted_leaves_nothing/1,
          a_demo_whose_make_alone_is_interrupted_leaves_nothing/1,
          a_demo_whose_vm_is_killed_leaves_nothing/1]).
@@ -39,7 +40,8 @@ all() ->
      every_experiment_prints_its_keys_first, a_simulation_is_repeated_by_its_line,
      a_simulation_prints_a_table, a_terminal_sees_the_virtual_time,
      a_trace_is_written_and_shown, a_file_that_cannot_be_written_is_told,
-     a_strategy_of_ones_own_is_run,
+     a_strategy_of_ones_own_is_run, a_script_is_played, a_script_that_fails_is_repeated_by_its_line,
+     a_script_that_is_wrong_is_told_with_its_line,
      a_demo_that_is_killed_leaves_nothing, a_demo_that_is_interrupted_leaves_nothing,
      a_demo_whose_make_alone_is_interrupted_leaves_nothing,
      a_demo_whose_vm_is_killed_leaves_nothing].
@@ -394,6 +396,43 @@ a_strategy_of_ones_own_is_run(Config) ->
         atoll_cli_os:run(dir(Config), Args ++ ["--option", "limit=1000"]),
     ?assertMatch({_, _}, binary:match(Stderr, <<"atoll sim overlay: the strategy alone failed: ">>)),
     ?assertMatch({_, _}, binary:match(Stderr, <<"alone:handle(">>)).
+
+a_script_is_played(Config) ->
+    #{status := 0, stdout := Table} = atoll_cli_os:run(dir(Config), ["sim", "run", "docs/scripts/partition.script"]),
+    [?assertMatch({match, _}, re:run(Table, Line, [multiline]), Line)
+     || Line <- ["^expectations +2$", "^expectations that failed +0$",
+                 "^again: atoll sim run docs/scripts/partition.script --seed 7$"]],
+    #{status := 0, stdout := Json} =
+        atoll_cli_os:run(dir(Config), ["sim", "run", "docs/scripts/partition.script", "--seed", "8", "--json"]),
+    ?assertMatch(#{<<"seed">> := 8, <<"failed">> := []}, decode(Json)).
+
+a_script_that_fails_is_repeated_by_its_line(Config) ->
+    File = script(Config, "{cluster, #{nodes => 10}}.\n{at, 0, {expect, {connected, 1.0}}}.\n"),
+    #{status := 1, stdout := Json, stderr := Stderr} =
+        atoll_cli_os:run(dir(Config), ["sim", "run", File, "--seed", "3", "--json"]),
+    ?assertMatch(#{<<"failed">> := [#{<<"line">> := 2, <<"ms">> := 0, <<"was">> := _}]}, decode(Json)),
+    [?assertMatch({_, _}, binary:match(Stderr, iolist_to_binary(Part)), Stderr)
+     || Part <- ["1 of 1 expectations failed, the first at ", [File, ":2"], ["again: atoll sim run ", File, " --seed 3\n"]]].
+
+a_script_that_is_wrong_is_told_with_its_line(Config) ->
+    [begin
+        File = script(Config, Text),
+        #{status := 2, stdout := <<>>, stderr := Stderr} = atoll_cli_os:run(dir(Config), ["sim", "run", File]),
+        Begin = iolist_to_binary(["atoll sim run: ", File, Sentence]),
+        ?assertEqual(Begin, binary:part(Stderr, 0, min(byte_size(Begin), byte_size(Stderr)))),
+        ?assertMatch([_, <<>>], binary:split(Stderr, <<"\n">>, [global]), Stderr)
+     end
+     || {Text, Sentence} <- [
+            {"{cluster, #{nodes => 10}}.\n\n{at, 5, {explode, all}}.\n", ":3: there is no step {explode,all}"},
+            {"{at, 5, {kill, {share, 1.5}}}.\n", ":1: in {kill,{share,1.5}}: "},
+            {"{cluster, #{strategy => ring}}.\n", ":1: there is no strategy ring"},
+            {"{at, 5, {kill, nobody}}.\n", ":1: there is no node nobody"},
+            {"{at, 5\n", ":1: "}]].
+
+script(Config, Text) ->
+    File = filename:join(dir(Config), "a.script"),
+    ok = file:write_file(File, Text),
+    File.
 
 a_demo_that_is_killed_leaves_nothing(Config) ->
     demo_ends_by(Config, fun(Make) -> atoll_cli_os:signal(Make, "KILL") end).

@@ -59,9 +59,9 @@ wrong() ->
         {["demo", "9"], "the argument \"9\" is one too many"},
         {["help", "up", "down"], "the argument \"down\" is one too many"},
         {["sim"],
-         "one of overlay, broadcast, detect, show must follow; \"atoll help sim\" says what they do"},
+         "one of overlay, broadcast, detect, run, show must follow; \"atoll help sim\" says what they do"},
         {["sim", "--json"],
-         "one of overlay, broadcast, detect, show must follow; \"atoll help sim\" says what they do"},
+         "one of overlay, broadcast, detect, run, show must follow; \"atoll help sim\" says what they do"},
         {["simm", "overlay"], "there is no command \"simm\"; did you mean sim?"},
         {["overlay"], "there is no command \"overlay\"; did you mean sim overlay?"},
         {["sim", "frobnicate"], "there is no command \"sim frobnicate\"; \"atoll help sim\" lists them"},
@@ -110,6 +110,8 @@ wrong() ->
          "--messages must be a whole number from 1 to 100,000, not \"0\""},
         {["sim", "detect", "--nodes", "9"],
          "--nodes must be at least 5 more than the contacts, who never fall silent and are 5, not \"9\""},
+        {["sim", "run"], "the argument SCRIPT is missing"},
+        {["sim", "run", "no/such.script"], "no/such.script: it cannot be read: no such file or directory"},
         {["sim", "show"], "the argument TRACE is missing"},
         {["sim", "show", "a.trace", "--from", "2", "--to", "1"], "--to must be at least --from, which is 2, not \"1\""},
         {["sim", "show", "a.trace", "--at", "2"],
@@ -130,7 +132,7 @@ an_unknown_option_of_a_strategy_is_told_with_those_that_there_are_test() ->
 every_group_has_a_page_that_lists_its_commands_test_() ->
     [{Word ++ " " ++ Name,
       ?_assertMatch({match, _}, re:run(atoll_cli_help:group(Word), "\n  " ++ Word ++ " " ++ Name ++ " "))}
-     || {Word, _} <- atoll_cli:groups(), Name <- ["overlay", "broadcast", "detect", "show"]].
+     || {Word, _} <- atoll_cli:groups(), Name <- ["overlay", "broadcast", "detect", "run", "show"]].
 
 a_latency_is_read_test_() ->
     [{Text, ?_assertEqual({ok, Latency}, (atoll_cli_read:latency())(Text))}
