@@ -24,7 +24,7 @@
 -type failure() :: #{
     place := atoll_sim_script:place(),
     ms := non_neg_integer(),
-    expectation := atoll_sim_script:expectation(),
+    expectation := atoll_sim_step:expectation(),
     %% The share that it was, or who broke it.
     was := number() | [term()]
 }.
@@ -53,7 +53,7 @@
 -define(LEAVE_MS, 1000).
 
 -type item() ::
-    {step, atoll_sim_script:step(), atoll_sim_script:place()}
+    {step, atoll_sim_step:step(), atoll_sim_script:place()}
     | {churn, Share :: number(), Until :: integer()}
     | {broadcast, node(), Left :: pos_integer(), Every :: non_neg_integer()}
     | {resume, [node()]}
@@ -217,7 +217,7 @@ step({slow, _, Ms} = Step, #play{slow = Slow} = Play0) ->
     Slowed = world(fun(Node, World) -> atoll_sim_world:slow(Node, Ms, World) end, Nodes, Play),
     Slowed#play{slow = lists:usort(Nodes ++ Slow)};
 step({partition, Whos}, #play{rand = Rand0} = Play) ->
-    {Parts, Rand} = atoll_sim_script:parts(Whos, living_and_dead(Play), contacts(Play), Rand0),
+    {Parts, Rand} = atoll_sim_who:parts(Whos, living_and_dead(Play), contacts(Play), Rand0),
     set({partition, Parts}, Play#play{rand = Rand});
 step({cut, From, To}, Play0) ->
     {A, Play1} = resolve(From, Play0),
@@ -319,11 +319,11 @@ nobody(Those) -> {false, Those}.
 %% The world, through the cluster
 
 targets(Step, #play{rand = Rand0} = Play) ->
-    {Nodes, Rand} = atoll_sim_script:targets(Step, living_and_dead(Play), contacts(Play), Rand0),
+    {Nodes, Rand} = atoll_sim_who:targets(Step, living_and_dead(Play), contacts(Play), Rand0),
     {Nodes, Play#play{rand = Rand}}.
 
 resolve(Who, #play{rand = Rand0} = Play) ->
-    {Nodes, Rand} = atoll_sim_script:resolve(Who, living_and_dead(Play), contacts(Play), Rand0),
+    {Nodes, Rand} = atoll_sim_who:resolve(Who, living_and_dead(Play), contacts(Play), Rand0),
     {Nodes, Play#play{rand = Rand}}.
 
 living_and_dead(#play{cluster = Cluster}) ->

@@ -12,71 +12,21 @@
 %% whole milliseconds or `{N, ms | s | min}'. Times do not go backwards; steps of
 %% one time happen in the order of the file.
 %%
-%% Steps:
-%% <dl>
-%% <dt>`{start, Who}'</dt><dd>nodes that do not run start for the first time, or as
-%%   if it were. A choice is among those that do not run.</dd>
-%% <dt>`{kill, Who}'</dt><dd>they crash; the operating system closes their sockets.</dd>
-%% <dt>`{restart, Who, fresh | remembered}'</dt><dd>they start again, without or with
-%%   what they knew of others; those that run crash first.</dd>
-%% <dt>`{leave, Who}'</dt><dd>they part from the cluster and stop.</dd>
-%% <dt>`{pause, Who}', `{pause, Who, Time}', `{resume, Who}'</dt><dd>they do nothing
-%%   for that time, or until they are resumed; their sockets stay open.</dd>
-%% <dt>`{partition, [Who]}'</dt><dd>nothing passes between the parts. Nodes that are
-%%   in none of them are one further part. A node that is named in several belongs
-%%   to the first, and a choice is among those not yet in a part. It replaces an
-%%   earlier partition.</dd>
-%% <dt>`{cut, From, To}'</dt><dd>nothing passes from these to those; the other way it
-%%   does.</dd>
-%% <dt>`{loss, Share}', `{loss, From, To, Share}'</dt><dd>of what is sent, this share
-%%   does not come; of all, or one way between some.</dd>
-%% <dt>`{duplicate, Share}'</dt><dd>this share comes twice.</dd>
-%% <dt>`{reorder, Share, Time}'</dt><dd>this share comes up to that much later, and
-%%   what was sent after it may come before it.</dd>
-%% <dt>`{latency, Distribution}'</dt><dd>how long things travel, see
-%%   {@link check_latency/1}.</dd>
-%% <dt>`{slow, Who, Time}'</dt><dd>each event takes them so long.</dd>
-%% <dt>`{churn, Share, Time}'</dt><dd>for that time, this share of the nodes crashes
-%%   each second, and as many of those that crashed start again, fresh.</dd>
-%% <dt>`{broadcast, Who, Count, Time}'</dt><dd>each of them broadcasts so many
-%%   messages, one each so long.</dd>
-%% <dt>`heal'</dt><dd>takes back what steps did to the network and to the pace of
-%%   nodes: partitions, cuts, loss, duplicates, reordering and latencies are as in
-%%   the beginning, the slow are quick, the paused resume, churn ends. The dead
-%%   stay dead.</dd>
-%% <dt>`{expect, Expectation}'</dt><dd>the run fails unless this holds now:
-%%   `{connected, Share}' of the living nodes are in one part; `{delivered, Share}'
-%%   of the broadcasts so far reached the nodes that had a neighbour before they
-%%   were sent and live still; `symmetric', no living node names a living neighbour that does
-%%   not name it; `{no, false_death}', no living node was declared dead.</dd>
-%% </dl>
-%%
-%% Who: a node's name, a list of names, `all', `alive', `dead', `contacts',
-%% `{random, N}' or `{share, S}' of those that live, `{nodes, From, To}' by number,
-%% the first node being 1. A step passes over nodes to which it cannot happen.
+%% What the steps are, and what each means, stands in {@link atoll_sim_step}; whom
+%% they happen to, in {@link atoll_sim_who}.
 %%
 %% A script always heals: whoever runs one does `heal' after its last step and
 %% lets the cluster settle, so that nothing is left broken and what is said of
 %% the end is said of a healthy network.
 -module(atoll_sim_script).
 
--export([
-    read/1, parse/1, check/1, check_names/2, check_latency/1, format_error/1,
-    to_text/1, resolve/4, targets/4, parts/4
-]).
+-export([read/1, parse/1, check/1, check_names/2, to_text/1, format_error/1]).
 
--export_type([
-    script/0, cluster/0, timed/0, step/0, who/0, latency/0, expectation/0, ms/0, share/0,
-    liveness/0, error/0, place/0, reason/0
-]).
-
--type ms() :: non_neg_integer().
--type share() :: number().
-%% From 0 to 1.
+-export_type([script/0, cluster/0, timed/0, error/0, place/0, reason/0]).
 
 -type script() :: #{cluster := cluster(), steps := [timed()]}.
 
--type timed() :: {ms(), step(), place()}.
+-type timed() :: {atoll_sim_step:ms(), atoll_sim_step:step(), place()}.
 %% When, since the beginning; what; and where the script says so.
 
 -type place() :: {line, pos_integer()} | {term, pos_integer()}.
@@ -88,10 +38,10 @@
     %% How many nodes, the first ones, every node knows from its configuration.
     contacts := pos_integer(),
     %% Which of them start at time 0, or as soon after it as so many can.
-    start := who(),
-    latency := latency(),
-    loss := share(),
-    duplicate := share(),
+    start := atoll_sim_who:who(),
+    latency := atoll_sim_net:latency(),
+    loss := atoll_sim_step:share(),
+    duplicate := atoll_sim_step:share(),
     seed := integer(),
     %% Options of the strategy and of the other parts of the overlay.
     options := map(),
@@ -99,55 +49,6 @@
     broadcast := map() | off,
     discovery := map() | off
 }.
-
--type step() ::
-    {start, who()}
-    | {kill, who()}
-    | {restart, who(), fresh | remembered}
-    | {leave, who()}
-    | {pause, who()}
-    | {pause, who(), ms()}
-    | {resume, who()}
-    | {partition, [who(), ...]}
-    | {cut, From :: who(), To :: who()}
-    | heal
-    | {loss, share()}
-    | {loss, From :: who(), To :: who(), share()}
-    | {duplicate, share()}
-    | {reorder, share(), ms()}
-    | {latency, latency()}
-    | {slow, who(), PerEvent :: ms()}
-    | {churn, PerSecond :: share(), For :: ms()}
-    | {broadcast, who(), Count :: pos_integer(), Every :: ms()}
-    | {expect, expectation()}.
-
--type expectation() ::
-    {connected, share()} | {delivered, share()} | symmetric | {no, false_death}.
-
--type who() ::
-    node()
-    | [node()]
-    | all
-    | alive
-    | dead
-    | contacts
-    | {random, pos_integer()}
-    | {share, share()}
-    | {nodes, From :: pos_integer(), To :: pos_integer()}.
-
--type liveness() :: alive | dead.
-
--type latency() ::
-    {constant, ms()}
-    | {uniform, Min :: ms(), Max :: ms()}
-    | {exponential, Mean :: number()}
-    %% Sigma is that of the logarithm.
-    | {lognormal, Median :: number(), Sigma :: number()}
-    %% Round trips between and within regions, halved on the way, times a factor
-    %% from 1 to 1 + Jitter. The hash of a node's name says in which region it is.
-    | {regions, [[number(), ...], ...], Jitter :: number()}
-    %% The same with four regions that are built in.
-    | regions.
 
 -type error() :: {file:filename_all() | none, place() | none, reason()}.
 
@@ -161,20 +62,13 @@
     | not_a_term_of_a_script
     | second_cluster
     | late_cluster
-    | {backwards, ms(), ms()}
+    | {backwards, atoll_sim_step:ms(), atoll_sim_step:ms()}
     | {no_time, term()}
     | {unknown_key, term()}
     | {bad_value, atom(), Must :: string(), term()}
     | {strategy, atoll_strategy:error()}
-    | {unknown_step, term()}
-    | {in_step, term(), part()}
+    | {step, atoll_sim_step:reason()}
     | {no_node, node()}.
-
--type part() ::
-    {arguments, [string()]}
-    | {who, term()}
-    | {number, pos_integer(), Nodes :: pos_integer()}
-    | {must, Must :: string(), term()}.
 
 %% A file that is larger, or longer, is no script that somebody wrote.
 -define(MAX_BYTES, 1000000).
@@ -256,7 +150,7 @@ steps([], Cluster, _Last, Steps) ->
 steps([{Place, Term} | Placed], Cluster, Last, Steps) ->
     at(
         Place,
-        fun() -> timed(Term, Last, length(Steps), maps:get(nodes, Cluster)) end,
+        fun() -> timed(Term, Last, Steps, maps:get(nodes, Cluster)) end,
         fun({Ms, Step}) -> steps(Placed, Cluster, Ms, [{Ms, Step, Place} | Steps]) end
     ).
 
@@ -273,31 +167,28 @@ bad(Reason) ->
     throw({bad, Reason}).
 
 timed({at, Time, Step}, Last, _Before, Nodes) ->
-    case time(Time) of
+    case atoll_sim_step:time(Time) of
         {ok, Ms} when Ms >= Last -> {Ms, step(Step, Nodes)};
         {ok, Ms} -> bad({backwards, Last, Ms});
         error -> bad({no_time, Time})
     end;
 timed({then, Time, Step}, Last, _Before, Nodes) ->
-    case time(Time) of
+    case atoll_sim_step:time(Time) of
         {ok, Ms} -> {Last + Ms, step(Step, Nodes)};
         error -> bad({no_time, Time})
     end;
-timed({cluster, _}, _Last, 0, _Nodes) ->
+timed({cluster, _}, _Last, [], _Nodes) ->
     bad(second_cluster);
 timed({cluster, _}, _Last, _Before, _Nodes) ->
     bad(late_cluster);
 timed(_Term, _Last, _Before, _Nodes) ->
     bad(not_a_term_of_a_script).
 
-time(Ms) when is_integer(Ms), Ms >= 0 -> {ok, Ms};
-time({N, Unit}) when is_number(N), N >= 0 -> time(N, Unit);
-time(_) -> error.
-
-time(N, ms) -> {ok, round(N)};
-time(N, s) -> {ok, round(1000 * N)};
-time(N, min) -> {ok, round(60000 * N)};
-time(_, _) -> error.
+step(Step, Nodes) ->
+    case atoll_sim_step:check(Step, Nodes) of
+        {ok, Checked} -> Checked;
+        {error, Reason} -> bad({step, Reason})
+    end.
 
 %% The cluster
 
@@ -333,7 +224,7 @@ cluster(Given) when is_map(Given) ->
         Keys
     ),
     #{start := Who, nodes := Nodes} = Cluster = maps:merge(defaults(), Given),
-    _ = who(Who, {start, Who}, Nodes),
+    _ = step({start, Who}, Nodes),
     strategy(Cluster);
 cluster(Given) ->
     bad({bad_value, cluster, "a map", Given}).
@@ -344,9 +235,9 @@ cluster_keys() ->
         {strategy, "the name of a strategy", fun is_atom/1},
         {contacts, "a whole number above 0", fun is_count/1},
         {start, "those who start at time 0", fun(_) -> true end},
-        {latency, must(latency), fun is_latency/1},
-        {loss, must(share), fun is_share/1},
-        {duplicate, must(share), fun is_share/1},
+        {latency, atoll_sim_step:must(latency), fun(L) -> atoll_sim_step:check_latency(L) =:= ok end},
+        {loss, atoll_sim_step:must(share), fun atoll_sim_step:is_share/1},
+        {duplicate, atoll_sim_step:must(share), fun atoll_sim_step:is_share/1},
         {seed, "a whole number", fun is_integer/1},
         {options, "a map", fun is_map/1},
         {detector, "a map or off", fun is_map_or_off/1},
@@ -354,285 +245,49 @@ cluster_keys() ->
         {discovery, "a map or off", fun is_map_or_off/1}
     ].
 
-strategy(#{strategy := Name, options := Options} = Cluster) ->
-    case atoll_strategy:module(Name) of
-        {ok, Module} when map_size(Options) > 0 ->
-            case atoll_strategy:options(Module, Options) of
-                {ok, _} -> Cluster;
-                {error, Error} -> bad({strategy, Error})
-            end;
-        {ok, _} ->
-            Cluster;
-        {error, Error} ->
-            bad({strategy, Error})
-    end.
-
-%% Steps. What they are made of, by name; the checked step has its times in
-%% milliseconds.
-
-shapes() ->
-    [
-        {start, [[who]]},
-        {kill, [[who]]},
-        {restart, [[who, memory]]},
-        {leave, [[who]]},
-        {pause, [[who], [who, time]]},
-        {resume, [[who]]},
-        {partition, [[parts]]},
-        {cut, [[who, who]]},
-        {heal, [[]]},
-        {loss, [[share], [who, who, share]]},
-        {duplicate, [[share]]},
-        {reorder, [[share, time]]},
-        {latency, [[latency]]},
-        {slow, [[who, time]]},
-        {churn, [[share, time]]},
-        {broadcast, [[who, count, time]]},
-        {expect, [[expectation]]}
-    ].
-
-step(Step, Nodes) ->
-    {Name, Arguments} = parts_of(Step),
-    case lists:keyfind(Name, 1, shapes()) of
-        {Name, Shapes} ->
-            case [Shape || Shape <- Shapes, length(Shape) =:= length(Arguments)] of
-                [Shape] ->
-                    Checked = [
-                        argument(Kind, A, Step, Nodes)
-                     || {Kind, A} <- lists:zip(Shape, Arguments)
-                    ],
-                    whole(Name, Checked);
-                [] ->
-                    bad({in_step, Step, {arguments, [shape(Name, Shape) || Shape <- Shapes]}})
-            end;
-        false ->
-            bad({unknown_step, Step})
-    end.
-
-parts_of(Step) when is_tuple(Step), tuple_size(Step) > 0 ->
-    [Name | Arguments] = tuple_to_list(Step),
-    {Name, Arguments};
-parts_of(Step) ->
-    {Step, []}.
-
-whole(Name, []) -> Name;
-whole(Name, Arguments) -> list_to_tuple([Name | Arguments]).
-
-shape(Name, []) ->
-    atom_to_list(Name);
-shape(Name, Kinds) ->
-    lists:flatten(["{", lists:join(", ", [atom_to_list(Name) | [word(Kind) || Kind <- Kinds]]), "}"]).
-
-word(who) -> "Who";
-word(parts) -> "[Who]";
-word(memory) -> "fresh | remembered";
-word(time) -> "Time";
-word(share) -> "Share";
-word(latency) -> "Distribution";
-word(count) -> "Count";
-word(expectation) -> "Expectation".
-
-argument(who, Who, Step, Nodes) ->
-    who(Who, Step, Nodes);
-argument(parts, Parts, Step, Nodes) ->
-    is_list_of(fun(_) -> true end, Parts) orelse bad({in_step, Step, {must, must(parts), Parts}}),
-    [who(Who, Step, Nodes) || Who <- Parts];
-argument(time, Time, Step, _Nodes) ->
-    case time(Time) of
-        {ok, Ms} -> Ms;
-        error -> bad({in_step, Step, {must, must(time), Time}})
-    end;
-argument(Kind, Argument, Step, _Nodes) ->
-    case is_a(Kind, Argument) of
-        true -> Argument;
-        false -> bad({in_step, Step, {must, must(Kind), Argument}})
-    end.
-
-who({nodes, From, To} = Who, Step, Nodes) when is_integer(From), is_integer(To), From > 0, To >= From ->
-    case To =< Nodes of
-        true -> Who;
-        false -> bad({in_step, Step, {number, To, Nodes}})
-    end;
-who({random, N} = Who, _Step, _Nodes) when is_integer(N), N > 0 ->
-    Who;
-who({share, Share} = Who, Step, _Nodes) ->
-    is_share(Share) orelse bad({in_step, Step, {must, must(share), Share}}),
-    Who;
-who(Who, _Step, _Nodes) when is_atom(Who) ->
-    Who;
-who(Who, Step, _Nodes) ->
-    is_list_of(fun is_atom/1, Who) orelse bad({in_step, Step, {who, Who}}),
-    Who.
-
-is_a(memory, Memory) -> Memory =:= fresh orelse Memory =:= remembered;
-is_a(share, Share) -> is_share(Share);
-is_a(latency, Latency) -> is_latency(Latency);
-is_a(count, Count) -> is_count(Count);
-is_a(expectation, Expectation) -> is_expectation(Expectation).
-
-must(memory) -> "fresh or remembered";
-must(share) -> "a share from 0 to 1";
-must(latency) ->
-    "{constant, Ms}, {uniform, Min, Max}, {exponential, Mean}, {lognormal, Median, Sigma}, "
-    "{regions, [[RoundTripMs]], Jitter} or regions";
-must(count) -> "a whole number above 0";
-must(time) -> "whole milliseconds or {N, ms | s | min}";
-must(parts) -> "a list of parts";
-must(expectation) -> "{connected, Share}, {delivered, Share}, symmetric or {no, false_death}".
-
-is_share(Share) -> is_number(Share) andalso Share >= 0 andalso Share =< 1.
-
-%% At least one, and no improper list.
-is_list_of(Is, [Element | Rest]) -> Is(Element) andalso (Rest =:= [] orelse is_list_of(Is, Rest));
-is_list_of(_Is, _) -> false.
-
 is_count(N) -> is_integer(N) andalso N > 0.
 
 is_map_or_off(Options) -> is_map(Options) orelse Options =:= off.
 
-is_latency(Latency) -> check_latency(Latency) =:= ok.
-
-is_expectation({connected, Share}) -> is_share(Share);
-is_expectation({delivered, Share}) -> is_share(Share);
-is_expectation(Expectation) -> Expectation =:= symmetric orelse Expectation =:= {no, false_death}.
-
-%% @doc Whether a term is a distribution of latencies.
--spec check_latency(term()) -> ok | error.
-check_latency(regions) -> ok;
-check_latency({constant, Ms}) when is_integer(Ms), Ms >= 0 -> ok;
-check_latency({uniform, Min, Max}) when is_integer(Min), is_integer(Max), 0 =< Min, Min =< Max -> ok;
-check_latency({exponential, Mean}) when is_number(Mean), Mean > 0 -> ok;
-check_latency({lognormal, Median, Sigma}) when is_number(Median), Median > 0, is_number(Sigma), Sigma >= 0, Sigma =< 10 -> ok;
-check_latency({regions, Rows, Jitter}) when is_number(Jitter), Jitter >= 0 ->
-    IsRoundTrip = fun(Ms) -> is_number(Ms) andalso Ms >= 0 end,
-    IsRow = fun(Row) -> is_list_of(IsRoundTrip, Row) end,
-    case is_list_of(IsRow, Rows) andalso [length(Row) || Row <- Rows] =:= [length(Rows) || _ <- Rows] of
-        true -> ok;
-        false -> error
-    end;
-check_latency(_) ->
-    error.
+strategy(#{strategy := Name, options := Options} = Cluster) ->
+    case atoll_strategy:module(Name) of
+        {ok, Module} ->
+            case atoll_strategy:options(Module, Options) of
+                {ok, _} -> Cluster;
+                {error, Error} -> bad({strategy, Error})
+            end;
+        {error, Error} ->
+            bad({strategy, Error})
+    end.
 
 %% @doc Whether all nodes that a script names are among these; their names are
 %% known only where it runs.
 -spec check_names(script(), [node()]) -> ok | {error, error()}.
-check_names(#{steps := Steps}, Nodes) ->
+check_names(#{cluster := #{start := Who}, steps := Steps}, Nodes) ->
     Known = maps:from_keys(Nodes, []),
     Strange = [
         {Place, Name}
-     || {_Ms, Step, Place} <- Steps, Who <- whos(Step), Name <- names(Who), not is_map_key(Name, Known)
+     || {_Ms, Step, Place} <- [{0, {start, Who}, none} | Steps],
+        Name <- atoll_sim_step:names(Step),
+        not is_map_key(Name, Known)
     ],
     case Strange of
         [] -> ok;
         [{Place, Name} | _] -> {error, {none, Place, {no_node, Name}}}
     end.
 
-whos(Step) ->
-    {Name, Arguments} = parts_of(Step),
-    {Name, Shapes} = lists:keyfind(Name, 1, shapes()),
-    [Shape] = [Shape || Shape <- Shapes, length(Shape) =:= length(Arguments)],
-    lists:append([
-        case Kind of
-            who -> [Argument];
-            parts -> Argument;
-            _ -> []
-        end
-     || {Kind, Argument} <- lists:zip(Shape, Arguments)
-    ]).
-
-names(Who) when is_list(Who) -> Who;
-names(Who) when is_atom(Who) -> [Who || not lists:member(Who, [all, alive, dead, contacts])];
-names(_Who) -> [].
-
-%% Who
-
-%% @doc The nodes that `Who' means, in the order of `Nodes', which is that of
-%% their numbers. Choices are among the living. Names that are not there mean
-%% nobody.
--spec resolve(who(), [{node(), liveness()}], [node()], rand:state()) -> {[node()], rand:state()}.
-resolve(Who, Nodes, Contacts, Rand) ->
-    resolve(Who, alive, Nodes, Contacts, Rand).
-
-%% @doc The nodes that a step happens to: of `Who', those to which it can. For
-%% steps with one `Who'.
--spec targets(step(), [{node(), liveness()}], [node()], rand:state()) -> {[node()], rand:state()}.
-targets(Step, Nodes, Contacts, Rand0) ->
-    {Pool, Able} = able(element(1, Step)),
-    {Chosen, Rand} = resolve(element(2, Step), Pool, Nodes, Contacts, Rand0),
-    Liveness = maps:from_list(Nodes),
-    {[Node || Node <- Chosen, lists:member(map_get(Node, Liveness), Able)], Rand}.
-
-able(start) -> {dead, [dead]};
-able(restart) -> {alive, [alive, dead]};
-able(_) -> {alive, [alive]}.
-
-%% @doc The parts of a partition; the last one may be that of all other nodes.
--spec parts([who()], [{node(), liveness()}], [node()], rand:state()) -> {[[node()]], rand:state()}.
-parts(Whos, Nodes, Contacts, Rand0) ->
-    {Parts, {Rest, Rand}} = lists:mapfoldl(
-        fun(Who, {Free, Rand1}) ->
-            {Chosen, Rand2} = resolve(Who, alive, Nodes, Free, Contacts, Rand1),
-            Taken = maps:from_keys(Chosen, []),
-            {Chosen, {[N || {Name, _} = N <- Free, not is_map_key(Name, Taken)], Rand2}}
-        end,
-        {Nodes, Rand0},
-        Whos
-    ),
-    {[Part || Part <- Parts ++ [[Node || {Node, _} <- Rest]], Part =/= []], Rand}.
-
-resolve(Who, Pool, Nodes, Contacts, Rand) ->
-    resolve(Who, Pool, Nodes, Nodes, Contacts, Rand).
-
-%% Of those that are free; numbers count among all.
-resolve({random, N}, Pool, _Nodes, Free, _Contacts, Rand) ->
-    Able = of_liveness(Pool, Free),
-    choose(min(N, length(Able)), length(Able), Able, Rand);
-resolve({share, Share}, Pool, _Nodes, Free, _Contacts, Rand) ->
-    Able = of_liveness(Pool, Free),
-    choose(round(Share * length(Able)), length(Able), Able, Rand);
-resolve({nodes, From, To}, _Pool, Nodes, Free, _Contacts, Rand) ->
-    {among([Node || {Node, _} <- lists:sublist(Nodes, From, To - From + 1)], Free), Rand};
-resolve(all, _Pool, _Nodes, Free, _Contacts, Rand) ->
-    {[Node || {Node, _} <- Free], Rand};
-resolve(contacts, _Pool, _Nodes, Free, Contacts, Rand) ->
-    {among(Contacts, Free), Rand};
-resolve(Liveness, _Pool, _Nodes, Free, _Contacts, Rand) when Liveness =:= alive; Liveness =:= dead ->
-    {of_liveness(Liveness, Free), Rand};
-resolve(Names, _Pool, _Nodes, Free, _Contacts, Rand) when is_list(Names) ->
-    {among(Names, Free), Rand};
-resolve(Name, _Pool, _Nodes, Free, _Contacts, Rand) ->
-    {among([Name], Free), Rand}.
-
-of_liveness(Wanted, Nodes) ->
-    [Node || {Node, Liveness} <- Nodes, Liveness =:= Wanted].
-
-among(Names, Nodes) ->
-    Wanted = maps:from_keys(Names, []),
-    [Node || {Node, _} <- Nodes, is_map_key(Node, Wanted)].
-
-%% Selection sampling (Knuth, The Art of Computer Programming 2, 3.4.2 S): keeps
-%% the order, and every choice of so many is equally likely.
-choose(0, _Left, _Nodes, Rand) ->
-    {[], Rand};
-choose(N, Left, [Node | Nodes], Rand0) ->
-    {Drawn, Rand1} = rand:uniform_s(Left, Rand0),
-    case Drawn =< N of
-        true ->
-            {Chosen, Rand} = choose(N - 1, Left - 1, Nodes, Rand1),
-            {[Node | Chosen], Rand};
-        false ->
-            choose(N, Left - 1, Nodes, Rand1)
-    end.
-
 %% Text
 
 %% @doc The text of a script; reading it gives the same script, on other lines.
--spec to_text(script()) -> iodata().
+-spec to_text(script()) -> iolist().
 to_text(#{cluster := Cluster, steps := Steps}) ->
     Keys = [{Key, map_get(Key, Cluster)} || {Key, _, _} <- cluster_keys()],
     [
         "{cluster, #{\n    ",
-        lists:join(",\n    ", [[atom_to_list(Key), " => ", atoll_sim_term:text(Value)] || {Key, Value} <- Keys]),
+        lists:join(",\n    ", [
+            [atom_to_list(Key), " => ", atoll_sim_term:text(Value)]
+         || {Key, Value} <- Keys
+        ]),
         "\n}}.\n"
         | [["{at, ", clock(Ms), ", ", atoll_sim_term:text(Step), "}.\n"] || {Ms, Step, _} <- Steps]
     ].
@@ -679,40 +334,15 @@ reason(late_cluster) ->
 reason({backwards, Last, Ms}) ->
     io_lib:format("times do not go backwards, and ~b ms comes after ~b ms", [Ms, Last]);
 reason({no_time, Time}) ->
-    ["a time is ", must(time), ", not ", short(Time)];
+    ["a time is ", atoll_sim_step:must(time), ", not ", atoll_sim_step:short(Time)];
 reason({unknown_key, Key}) ->
-    ["a cluster has no ", short(Key), "; it has ", words([Name || {Name, _, _} <- cluster_keys()])];
+    Keys = [atom_to_list(Name) || {Name, _, _} <- cluster_keys()],
+    ["a cluster has no ", atoll_sim_step:short(Key), "; it has ", lists:join(", ", Keys)];
 reason({bad_value, Key, Must, Value}) ->
-    [atom_to_list(Key), " must be ", Must, ", not ", short(Value)];
+    [atom_to_list(Key), " must be ", Must, ", not ", atoll_sim_step:short(Value)];
 reason({strategy, Error}) ->
     atoll_strategy:format_error(Error);
-reason({unknown_step, Step}) ->
-    ["there is no step ", short(Step), "; there are ", words([Name || {Name, _} <- shapes()])];
-reason({in_step, Step, Part}) ->
-    ["in ", short(Step), ": ", part(Part)];
+reason({step, Reason}) ->
+    atoll_sim_step:format_error(Reason);
 reason({no_node, Name}) ->
     io_lib:format("there is no node ~tw", [Name]).
-
-part({arguments, Shapes}) ->
-    ["it is written ", lists:join(" or ", Shapes)];
-part({who, Who}) ->
-    [
-        short(Who),
-        " says not which nodes; that is a name, a list of names, all, alive, dead, contacts, "
-        "{random, N}, {share, S} or {nodes, From, To}"
-    ];
-part({number, Number, Nodes}) ->
-    io_lib:format("there is no node number ~b, there are ~b", [Number, Nodes]);
-part({must, Must, Value}) ->
-    ["this must be ", Must, ", not ", short(Value)].
-
-words(Names) ->
-    lists:join(", ", [atom_to_list(Name) || Name <- Names]).
-
-%% On one line, and no longer than can be read.
-short(Term) ->
-    Text = unicode:characters_to_list(iolist_to_binary(atoll_sim_term:text(Term))),
-    case length(Text) > 80 of
-        true -> [lists:sublist(Text, 77), "..."];
-        false -> Text
-    end.

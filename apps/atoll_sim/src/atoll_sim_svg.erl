@@ -26,14 +26,17 @@
 -define(REACH, 4.0).
 
 %% @doc The picture of a moment, see {@link atoll_sim_trace:state_at/2}.
--spec svg(atoll_sim_trace:header(), Ms :: non_neg_integer(), atoll_sim_trace:picture()) -> iodata().
+-spec svg(atoll_sim_trace:header(), Ms :: non_neg_integer(), atoll_sim_trace:picture()) -> iolist().
 svg(Header, Ms, Known) ->
     %% Who is named and was never heard of counts as dead.
     Strange = [{Peer, {dead, []}} || {_, Peers} <- maps:values(Known), Peer <- Peers],
     Picture = maps:merge(maps:from_list(Strange), Known),
     Nodes = [
         {Node, Status, Peers}
-     || {_, Node, {Status, Peers}} <- lists:sort([{atoll_sim_term:natural(N), N, S} || {N, S} <- maps:to_list(Picture)])
+     || {_, Node, {Status, Peers}} <- lists:sort([
+            {atoll_sim_term:natural(N), N, S}
+         || {N, S} <- maps:to_list(Picture)
+        ])
     ],
     Graph = [{Node, Peers} || {Node, Status, Peers} <- Nodes, Status =/= dead],
     Parts = atoll_sim_graph:components(Graph),

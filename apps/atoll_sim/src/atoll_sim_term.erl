@@ -92,4 +92,4 @@ plain_atom(Rest) ->
     Rest =:= <<>>.
 
 quoted(Atom) ->
-    unicode:characters_to_binary(io_lib:write_atom(Atom)).
+    <<_/binary>> = unicode:characters_to_binary(io_lib:write_atom(Atom)).

@@ -76,14 +76,15 @@
 %% Writing
 
 %% @doc The first line.
--spec header(header()) -> iodata().
+-spec header(header()) -> iolist().
 header(#{repeat := Repeat} = Header) ->
-    ["{atoll_trace,", integer_to_list(?VERSION), $,, atoll_sim_term:text(Header#{repeat := unicode:characters_to_binary(Repeat)}), "}.\n"];
+    Written = Header#{repeat := unicode:characters_to_binary(Repeat)},
+    ["{atoll_trace,", integer_to_list(?VERSION), $,, atoll_sim_term:text(Written), "}.\n"];
 header(Header) ->
     header(Header#{repeat => ""}).
 
 %% @doc The line of an event.
--spec line(non_neg_integer(), node() | world, what()) -> iodata().
+-spec line(non_neg_integer(), node() | world, what()) -> iolist().
 line(Ms, Where, What) ->
     [${, integer_to_binary(Ms), $,, atoll_sim_term:text(Where), $,, atoll_sim_term:text(What), "}.\n"].
 
@@ -208,7 +209,9 @@ is_what(resumed) -> true;
 is_what({started, N}) -> is_integer(N);
 is_what({slow, Ms}) -> is_integer(Ms);
 is_what({Name, _}) when Name =:= notice; Name =:= fault -> true;
-is_what({Name, Peer}) -> is_atom(Peer) andalso lists:member(Name, [link_up, link_down, neighbour_up, suspect, cleared]);
+is_what({Name, Peer}) ->
+    is_atom(Peer) andalso
+        lists:member(Name, [link_up, link_down, neighbour_up, suspect, cleared]);
 is_what({Name, Peer, _}) ->
     is_atom(Peer) andalso
         lists:member(Name, [neighbour_down, dead, broadcast, missed, sent, lost, got]);
@@ -223,7 +226,8 @@ format_error({File, Line, Reason}) ->
 
 reason({unreadable, Reason}) -> ["it cannot be read: ", file:format_error(Reason)];
 reason(no_trace) -> "this is no trace: its first line is not {atoll_trace, Version, Header}.";
-reason({version, Version}) -> ["this trace is of version ", atoll_sim_term:text(Version), ", and only version 1 can be read"];
+reason({version, Version}) ->
+    ["this trace is of version ", atoll_sim_term:text(Version), ", and only version 1 can be read"];
 reason({syntax, What}) -> ["this is no Erlang term: ", What];
 reason(cut_off) -> "the trace is cut off in this line";
 reason(no_event) -> "this is no event of a trace";

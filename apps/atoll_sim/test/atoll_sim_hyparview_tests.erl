@@ -30,7 +30,11 @@ after_a_quiet_minute_a_hundred_nodes_have_full_mutual_views_test_() ->
 a_storm_of_joins_leaves_no_island_test_() ->
     {timeout, 120, fun() ->
         [
-            ?assertMatch({Seed, [_]}, {Seed, components(graph(storm(Seed)))})
+            begin
+                Graph = graph(storm(Seed)),
+                ?assertMatch({Seed, [_]}, {Seed, components(Graph)}),
+                ?assertEqual({Seed, []}, {Seed, one_sided(Graph)})
+            end
          || Seed <- ?ISLANDS ++ lists:seq(201, 230)
         ]
     end}.

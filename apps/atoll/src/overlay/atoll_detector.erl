@@ -31,9 +31,8 @@
 %%   Alone in a cluster of two it must decide on less.</li>
 %% </ul>
 %%
-%% Promised: a node that falls silent, and of whose neighbours one at least goes on
-%% hearing others, is declared dead by its neighbours between `dead_ms' less a
-%% period and `dead_ms' after its end, as long as one of them watched it. Each
+%% Promised: a node that falls silent is declared dead `dead_ms' after its last sign of
+%% life, by any of its watchers that is up and goes on hearing others. Each
 %% `{suspect, N}' is followed by exactly one of `{cleared, N}', `{silent, N}' and
 %% `{dead, N, Life}'. `{dead, N, Life}' comes at most once for a life, as long as
 %% its obituary is remembered.

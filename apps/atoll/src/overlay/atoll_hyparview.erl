@@ -104,7 +104,7 @@
     requests = 0 :: non_neg_integer(),
     %% Contacts to try if the one that was asked to let us join does not answer.
     contacts = [] :: [node()],
-    %% Who refused since the promotion timer was set. At most `refusals'.
+    %% Who refused since the last promotion. At most `passive_max'.
     refused = [] :: [node()],
     %% Whether the promotion timer runs.
     promoting = false :: boolean(),
@@ -333,8 +333,9 @@ late(From, #state{views = Views} = State) ->
 
 refused(From, join, State) ->
     next_contact(settled(From, State));
-refused(From, _Purpose, #state{refused = Refused} = State) ->
-    repair(count(refusals, settled(From, State#state{refused = [From | Refused]}))).
+refused(From, _Purpose, #state{refused = Refused0, options = #{passive_max := Max}} = State) ->
+    Refused = lists:sublist([From | Refused0], Max),
+    repair(count(refusals, settled(From, State#state{refused = Refused}))).
 
 %% What only a neighbour sends came from one that is none, or none any more.
 not_a_neighbour(From, State) ->
@@ -407,6 +408,7 @@ leave(#state{views = Views, pending = Pending} = State0) ->
         contacts = [],
         refused = [],
         shuffled = [],
+        swap = atoll_hyparview_swap:new(State2#state.self, State2#state.options),
         left = true
     }.
 

@@ -1,0 +1,318 @@
+%% @doc The steps of a fault script: their vocabulary, and what is wrong with one.
+%%
+%% <dl>
+%% <dt>`{start, Who}'</dt><dd>nodes that do not run start for the first time, or as
+%%   if it were. A choice is among those that do not run.</dd>
+%% <dt>`{kill, Who}'</dt><dd>they crash; the operating system closes their sockets.</dd>
+%% <dt>`{restart, Who, fresh | remembered}'</dt><dd>they start again, without or with
+%%   what they knew of others; those that run crash first.</dd>
+%% <dt>`{leave, Who}'</dt><dd>they part from the cluster and stop.</dd>
+%% <dt>`{pause, Who}', `{pause, Who, Time}', `{resume, Who}'</dt><dd>they do nothing
+%%   for that time, or until they are resumed; their sockets stay open.</dd>
+%% <dt>`{partition, [Who]}'</dt><dd>nothing passes between the parts. Nodes that are
+%%   in none of them are one further part. A node that is named in several belongs
+%%   to the first, and a choice is among those not yet in a part. It replaces an
+%%   earlier partition.</dd>
+%% <dt>`{cut, From, To}'</dt><dd>nothing passes from these to those; the other way it
+%%   does.</dd>
+%% <dt>`{loss, Share}', `{loss, From, To, Share}'</dt><dd>of what is sent, this share
+%%   does not come; of all, or one way between some.</dd>
+%% <dt>`{duplicate, Share}'</dt><dd>this share comes twice.</dd>
+%% <dt>`{reorder, Share, Time}'</dt><dd>this share comes up to that much later, and
+%%   what was sent after it may come before it.</dd>
+%% <dt>`{latency, Distribution}'</dt><dd>how long things travel, see
+%%   {@link check_latency/1}.</dd>
+%% <dt>`{slow, Who, Time}'</dt><dd>each event takes them so long.</dd>
+%% <dt>`{churn, Share, Time}'</dt><dd>for that time, this share of the nodes crashes
+%%   each second, and as many of those that crashed start again, fresh.</dd>
+%% <dt>`{broadcast, Who, Count, Time}'</dt><dd>each of them broadcasts so many
+%%   messages, one each so long.</dd>
+%% <dt>`heal'</dt><dd>takes back what steps did to the network and to the pace of
+%%   nodes: partitions, cuts, loss, duplicates, reordering and latencies are as in
+%%   the beginning, the slow are quick, the paused resume, churn ends. The dead
+%%   stay dead.</dd>
+%% <dt>`{expect, Expectation}'</dt><dd>the run fails unless this holds now:
+%%   `{connected, Share}' of the living nodes are in one part; `{delivered, Share}'
+%%   of the broadcasts so far reached the nodes that had a neighbour before they
+%%   were sent and live still; `symmetric', no living node names a living
+%%   neighbour that does not name it; `{no, false_death}', no living node was
+%%   declared dead.</dd>
+%% </dl>
+%%
+%% `Who' is told by {@link atoll_sim_who}.
+-module(atoll_sim_step).
+
+-export([check/2, time/1, check_latency/1, is_share/1, must/1, names/1, short/1, format_error/1]).
+
+-export_type([step/0, expectation/0, ms/0, share/0, kind/0, reason/0]).
+
+-type ms() :: non_neg_integer().
+-type share() :: number().
+%% From 0 to 1.
+
+-type step() ::
+    {start, atoll_sim_who:who()}
+    | {kill, atoll_sim_who:who()}
+    | {restart, atoll_sim_who:who(), fresh | remembered}
+    | {leave, atoll_sim_who:who()}
+    | {pause, atoll_sim_who:who()}
+    | {pause, atoll_sim_who:who(), ms()}
+    | {resume, atoll_sim_who:who()}
+    | {partition, [atoll_sim_who:who(), ...]}
+    | {cut, From :: atoll_sim_who:who(), To :: atoll_sim_who:who()}
+    | heal
+    | {loss, share()}
+    | {loss, From :: atoll_sim_who:who(), To :: atoll_sim_who:who(), share()}
+    | {duplicate, share()}
+    | {reorder, share(), ms()}
+    | {latency, atoll_sim_net:latency()}
+    | {slow, atoll_sim_who:who(), PerEvent :: ms()}
+    | {churn, PerSecond :: share(), For :: ms()}
+    | {broadcast, atoll_sim_who:who(), Count :: pos_integer(), Every :: ms()}
+    | {expect, expectation()}.
+
+-type expectation() ::
+    {connected, share()} | {delivered, share()} | symmetric | {no, false_death}.
+
+-type kind() :: who | parts | memory | time | share | latency | count | expectation.
+
+-type reason() :: {unknown_step, term()} | {in_step, term(), part()}.
+
+-type part() ::
+    {arguments, [string()]}
+    | {who, term()}
+    | {number, pos_integer(), Nodes :: pos_integer()}
+    | {must, Must :: string(), term()}.
+
+%% Steps. What they are made of, by name; the checked step has its times in
+%% milliseconds.
+
+shapes() ->
+    [
+        {start, [[who]]},
+        {kill, [[who]]},
+        {restart, [[who, memory]]},
+        {leave, [[who]]},
+        {pause, [[who], [who, time]]},
+        {resume, [[who]]},
+        {partition, [[parts]]},
+        {cut, [[who, who]]},
+        {heal, [[]]},
+        {loss, [[share], [who, who, share]]},
+        {duplicate, [[share]]},
+        {reorder, [[share, time]]},
+        {latency, [[latency]]},
+        {slow, [[who, time]]},
+        {churn, [[share, time]]},
+        {broadcast, [[who, count, time]]},
+        {expect, [[expectation]]}
+    ].
+
+%% @doc Checks a step in a cluster of so many nodes; its times become milliseconds.
+-spec check(term(), Nodes :: pos_integer()) -> {ok, step()} | {error, reason()}.
+check(Step, Nodes) ->
+    caught(fun() -> step(Step, Nodes) end).
+
+%% A check throws what is wrong.
+caught(Check) ->
+    try
+        {ok, Check()}
+    catch
+        throw:{bad, Reason} -> {error, Reason}
+    end.
+
+-spec bad(reason()) -> no_return().
+bad(Reason) ->
+    throw({bad, Reason}).
+
+step(Step, Nodes) ->
+    {Name, Arguments} = parts_of(Step),
+    case lists:keyfind(Name, 1, shapes()) of
+        {Name, Shapes} ->
+            case [Shape || Shape <- Shapes, length(Shape) =:= length(Arguments)] of
+                [Shape] ->
+                    Checked = [
+                        argument(Kind, A, Step, Nodes)
+                     || {Kind, A} <- lists:zip(Shape, Arguments)
+                    ],
+                    whole(Name, Checked);
+                [] ->
+                    bad({in_step, Step, {arguments, [shape(Name, Shape) || Shape <- Shapes]}})
+            end;
+        false ->
+            bad({unknown_step, Step})
+    end.
+
+parts_of(Step) when is_tuple(Step), tuple_size(Step) > 0 ->
+    [Name | Arguments] = tuple_to_list(Step),
+    {Name, Arguments};
+parts_of(Step) ->
+    {Step, []}.
+
+whole(Name, []) -> Name;
+whole(Name, Arguments) -> list_to_tuple([Name | Arguments]).
+
+shape(Name, []) ->
+    atom_to_list(Name);
+shape(Name, Kinds) ->
+    lists:flatten(["{", lists:join(", ", [atom_to_list(Name) | [word(Kind) || Kind <- Kinds]]), "}"]).
+
+word(who) -> "Who";
+word(parts) -> "[Who]";
+word(memory) -> "fresh | remembered";
+word(time) -> "Time";
+word(share) -> "Share";
+word(latency) -> "Distribution";
+word(count) -> "Count";
+word(expectation) -> "Expectation".
+
+argument(who, Who, Step, Nodes) ->
+    who(Who, Step, Nodes);
+argument(parts, Parts, Step, Nodes) ->
+    is_list_of(fun(_) -> true end, Parts) orelse bad({in_step, Step, {must, must(parts), Parts}}),
+    [who(Who, Step, Nodes) || Who <- Parts];
+argument(time, Time, Step, _Nodes) ->
+    case time(Time) of
+        {ok, Ms} -> Ms;
+        error -> bad({in_step, Step, {must, must(time), Time}})
+    end;
+argument(Kind, Argument, Step, _Nodes) ->
+    case is_a(Kind, Argument) of
+        true -> Argument;
+        false -> bad({in_step, Step, {must, must(Kind), Argument}})
+    end.
+
+who({nodes, From, To} = Who, Step, Nodes) when is_integer(From), is_integer(To), From > 0, To >= From ->
+    case To =< Nodes of
+        true -> Who;
+        false -> bad({in_step, Step, {number, To, Nodes}})
+    end;
+who({random, N} = Who, _Step, _Nodes) when is_integer(N), N > 0 ->
+    Who;
+who({share, Share} = Who, Step, _Nodes) ->
+    is_share(Share) orelse bad({in_step, Step, {must, must(share), Share}}),
+    Who;
+who(Who, _Step, _Nodes) when is_atom(Who) ->
+    Who;
+who(Who, Step, _Nodes) ->
+    is_list_of(fun is_atom/1, Who) orelse bad({in_step, Step, {who, Who}}),
+    Who.
+
+is_a(memory, Memory) -> Memory =:= fresh orelse Memory =:= remembered;
+is_a(share, Share) -> is_share(Share);
+is_a(latency, Latency) -> is_latency(Latency);
+is_a(count, Count) -> is_count(Count);
+is_a(expectation, Expectation) -> is_expectation(Expectation).
+
+%% @doc What something of this kind must be.
+-spec must(kind()) -> string().
+must(memory) -> "fresh or remembered";
+must(share) -> "a share from 0 to 1";
+must(latency) ->
+    "{constant, Ms}, {uniform, Min, Max}, {exponential, Mean}, {lognormal, Median, Sigma}, "
+    "{regions, [[Ms]], Jitter} or regions";
+must(count) -> "a whole number above 0";
+must(time) -> "whole milliseconds or {N, ms | s | min}";
+must(parts) -> "a list of parts";
+must(expectation) -> "{connected, Share}, {delivered, Share}, symmetric or {no, false_death}".
+
+%% @doc Whether a term is a share.
+-spec is_share(term()) -> boolean().
+is_share(Share) -> is_number(Share) andalso Share >= 0 andalso Share =< 1.
+
+%% At least one, and no improper list.
+is_list_of(Is, [Element | Rest]) -> Is(Element) andalso (Rest =:= [] orelse is_list_of(Is, Rest));
+is_list_of(_Is, _) -> false.
+
+is_count(N) -> is_integer(N) andalso N > 0.
+
+is_latency(Latency) -> check_latency(Latency) =:= ok.
+
+is_expectation({connected, Share}) -> is_share(Share);
+is_expectation({delivered, Share}) -> is_share(Share);
+is_expectation(Expectation) -> Expectation =:= symmetric orelse Expectation =:= {no, false_death}.
+
+%% @doc Whether a term is a distribution of latencies, one way: `{constant, Ms}',
+%% `{uniform, Min, Max}', `{exponential, Mean}', `{lognormal, Median, Sigma}', `{regions,
+%% Rows, Jitter}' with a square of milliseconds, or `regions', four that are built in.
+-spec check_latency(term()) -> ok | error.
+check_latency(regions) -> ok;
+check_latency({constant, Ms}) when is_integer(Ms), Ms >= 0 -> ok;
+check_latency({uniform, Min, Max}) when is_integer(Min), is_integer(Max), 0 =< Min, Min =< Max -> ok;
+check_latency({exponential, Mean}) when is_number(Mean), Mean > 0 -> ok;
+check_latency({lognormal, Median, Sigma}) when
+    is_number(Median), Median > 0, is_number(Sigma), Sigma >= 0, Sigma =< 10
+->
+    ok;
+check_latency({regions, Rows, Jitter}) when is_integer(Jitter), Jitter >= 0 ->
+    IsMs = fun(Ms) -> is_integer(Ms) andalso Ms >= 0 end,
+    IsRow = fun(Row) -> is_list_of(IsMs, Row) end,
+    case is_list_of(IsRow, Rows) andalso [length(Row) || Row <- Rows] =:= [length(Rows) || _ <- Rows] of
+        true -> ok;
+        false -> error
+    end;
+check_latency(_) ->
+    error.
+
+%% @doc A time in milliseconds.
+-spec time(term()) -> {ok, ms()} | error.
+time(Ms) when is_integer(Ms), Ms >= 0 -> {ok, Ms};
+time({N, Unit}) when is_number(N), N >= 0 -> time(N, Unit);
+time(_) -> error.
+
+time(N, ms) -> {ok, round(N)};
+time(N, s) -> {ok, round(1000 * N)};
+time(N, min) -> {ok, round(60000 * N)};
+time(_, _) -> error.
+
+%% @doc The nodes that a step names.
+-spec names(step()) -> [node()].
+names(Step) ->
+    [Name || Who <- whos(Step), Name <- named(Who)].
+
+whos(Step) ->
+    {Name, Arguments} = parts_of(Step),
+    {Name, Shapes} = lists:keyfind(Name, 1, shapes()),
+    [Shape] = [Shape || Shape <- Shapes, length(Shape) =:= length(Arguments)],
+    lists:append([
+        case Kind of
+            who -> [Argument];
+            parts -> Argument;
+            _ -> []
+        end
+     || {Kind, Argument} <- lists:zip(Shape, Arguments)
+    ]).
+
+named(Who) when is_list(Who) -> Who;
+named(Who) when is_atom(Who) -> [Who || not lists:member(Who, [all, alive, dead, contacts])];
+named(_Who) -> [].
+
+%% @doc One sentence for what is wrong.
+-spec format_error(reason()) -> unicode:chardata().
+format_error({unknown_step, Step}) ->
+    Names = [atom_to_list(Name) || {Name, _} <- shapes()],
+    ["there is no step ", short(Step), "; there are ", lists:join(", ", Names)];
+format_error({in_step, Step, Part}) ->
+    ["in ", short(Step), ": ", part(Part)].
+
+part({arguments, Shapes}) ->
+    ["it is written ", lists:join(" or ", Shapes)];
+part({who, Who}) ->
+    [
+        short(Who),
+        " says not which nodes; that is a name, a list of names, all, alive, dead, contacts, "
+        "{random, N}, {share, S} or {nodes, From, To}"
+    ];
+part({number, Number, Nodes}) ->
+    io_lib:format("there is no node number ~b, there are ~b", [Number, Nodes]);
+part({must, Must, Value}) ->
+    ["this must be ", Must, ", not ", short(Value)].
+
+%% @doc A term on one line, no longer than can be read.
+-spec short(term()) -> string().
+short(Term) ->
+    Text = unicode:characters_to_list(iolist_to_binary(atoll_sim_term:text(Term))),
+    case length(Text) > 80 of
+        true -> lists:sublist(Text, 77) ++ "...";
+        false -> Text
+    end.

@@ -1,0 +1,65 @@
+%% One seed, one history: the same script gives the same trace, byte by byte, also
+%% on another VM, where the names of the nodes came into being in another order and
+%% every map with them for keys is walked differently.
+-module(atoll_sim_repeat_tests).
+
+-include_lib("eunit/include/eunit.hrl").
+
+-export([digest/2]).
+
+-define(STRATEGIES, [mesh, star, hyparview, cliques, static, scamp]).
+
+one_seed_gives_one_trace_test_() ->
+    {timeout, 120, fun() ->
+        {ok, Peer, _} = peer:start(#{connection => standard_io, args => ["-pa" | code:get_path()]}),
+        try
+            %% They get their numbers in the order in which they are made.
+            Names = ["n" ++ string:right(integer_to_list(N), 2, $0) || N <- lists:seq(1, 40)],
+            _ = [peer:call(Peer, erlang, list_to_atom, [Name]) || Name <- lists:reverse(Names)],
+            [
+                begin
+                    Here = digest(Strategy, 7),
+                    ?assertEqual({Strategy, Here}, {Strategy, digest(Strategy, 7)}),
+                    There = peer:call(Peer, ?MODULE, digest, [Strategy, 7], 60000),
+                    ?assertEqual({Strategy, Here}, {Strategy, There})
+                end
+             || Strategy <- ?STRATEGIES
+            ]
+        after
+            peer:stop(Peer)
+        end
+    end}.
+
+another_seed_gives_another_trace_test() ->
+    ?assertNotEqual(digest(hyparview, 7), digest(hyparview, 8)).
+
+%% Of all that happens, messages too, while about everything goes wrong.
+digest(Strategy, Seed) ->
+    Cluster = {cluster, #{nodes => 40, strategy => Strategy, contacts => 3, latency => {lognormal, 10, 0.5}}},
+    {ok, Script} = atoll_sim_script:check([Cluster | steps()]),
+    put(digest, crypto:hash_init(sha256)),
+    Trace = fun(Now, Where, Sight) ->
+        case atoll_sim_trace:what(Sight) of
+            none -> ok;
+            What -> put(digest, crypto:hash_update(get(digest), atoll_sim_trace:line(Now, Where, What)))
+        end
+    end,
+    {ok, #{alive := Alive}} = atoll_sim_play:run(Script, #{seed => Seed, trace => Trace, messages => true}),
+    {Alive, crypto:hash_final(erase(digest))}.
+
+steps() ->
+    [
+        {at, {10, s}, {broadcast, {random, 2}, 10, 500}},
+        {then, 0, {loss, 0.05}},
+        {then, 0, {duplicate, 0.05}},
+        {then, 0, {reorder, 0.05, 100}},
+        {then, 0, {slow, {random, 1}, 5}},
+        {then, {2, s}, {churn, 0.05, {5, s}}},
+        {then, {2, s}, {pause, {share, 0.1}, {2, s}}},
+        {then, {2, s}, {partition, [{share, 0.3}]}},
+        {then, {6, s}, {cut, {random, 3}, {random, 3}}},
+        {then, {6, s}, heal},
+        {then, {5, s}, {kill, {share, 0.3}}},
+        {then, {2, s}, {restart, dead, remembered}},
+        {then, {2, s}, {leave, {random, 2}}}
+    ].
