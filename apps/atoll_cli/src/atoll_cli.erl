@@ -4,7 +4,7 @@
 %% one sentence on standard error. A stack trace is for faults of our own.
 -module(atoll_cli).
 
--export([main/0, commands/0, find/1, execute/1]).
+-export([main/0, commands/0, groups/0, find/1, execute/1]).
 
 %% @doc Where `bin/atoll' starts.
 -spec main() -> pid().
@@ -23,17 +23,48 @@ commands() ->
         {"up", atoll_cli_up},
         {"status", atoll_cli_status},
         {"down", atoll_cli_down},
+        {"sim overlay", atoll_cli_sim_overlay},
+        {"sim broadcast", atoll_cli_sim_broadcast},
+        {"sim detect", atoll_cli_sim_detect},
+        {"sim run", atoll_cli_sim_run},
+        {"sim show", atoll_cli_sim_show},
         {"help", atoll_cli_help},
         {"version", atoll_cli_version}
     ].
 
-%% @doc A command by its name, or what to say if there is none.
--spec find(string()) -> {ok, module()} | {error, unicode:chardata()}.
-find(Name) ->
-    case lists:keyfind(Name, 1, commands()) of
-        {_, Module} -> {ok, Module};
-        false -> {error, unknown(Name, [Known || {Known, _} <- commands()])}
+%% @doc The first words of the commands that have two, with what they are about.
+-spec groups() -> [{Word :: string(), Summary :: string()}].
+groups() ->
+    [{"sim", "run the protocols of many nodes in virtual time"}].
+
+%% @doc The command that a line begins with, and the rest of the line; or the
+%% group, if the line names no more; or what to say if there is neither.
+-spec find([string(), ...]) ->
+    {ok, Name :: string(), module(), Rest :: [string()]}
+    | {group, Word :: string()}
+    | {error, unicode:chardata()}.
+find([Word | Rest]) ->
+    case {lists:keyfind(Word, 1, commands()), lists:keymember(Word, 1, groups())} of
+        {{_, Module}, _} -> {ok, Word, Module, Rest};
+        {false, true} -> find_in(Word, Rest);
+        {false, false} -> {error, unknown(Word, Word, "", words(), "atoll help")}
     end.
+
+find_in(Group, [[C | _] = Word | Rest]) when C =/= $- ->
+    Name = Group ++ " " ++ Word,
+    case lists:keyfind(Name, 1, commands()) of
+        {_, Module} -> {ok, Name, Module, Rest};
+        false -> {error, unknown(Name, Word, Group ++ " ", members(Group), "atoll help " ++ Group)}
+    end;
+find_in(Group, _) ->
+    {group, Group}.
+
+%% Somebody may have mistyped a group, or left it out.
+words() ->
+    [Name || {Name, _} <- commands()] ++ [Word || {Word, _} <- groups()].
+
+members(Group) ->
+    [Member || {Name, _} <- commands(), [First, Member] <- [string:lexemes(Name, " ")], First =:= Group].
 
 %% @doc Runs a command line.
 -spec execute([string()]) -> {Who :: string(), atoll_cli_command:outcome()}.
@@ -43,16 +74,26 @@ execute(["-h" | _]) ->
     execute(["help"]);
 execute(["--" ++ _ = Flag | Args]) when Flag =:= "--help"; Flag =:= "--version" ->
     execute([lists:nthtail(2, Flag) | Args]);
-execute([Name | Args]) ->
-    case find(Name) of
-        {ok, Module} -> {"atoll " ++ Name, execute(Module, Name, Args)};
+execute(Args) ->
+    case find(Args) of
+        {ok, Name, Module, Rest} -> {"atoll " ++ Name, execute(Module, Name, Rest)};
+        {group, Word} -> {"atoll " ++ Word, execute_group(Word, Args)};
         {error, Sentence} -> {"atoll", {usage, Sentence}}
     end.
 
 execute(Module, Name, Args) ->
     case asks_for_help(Args) of
-        true -> atoll_cli_help:run(#{}, [Name]);
+        true -> atoll_cli_help:run(#{}, string:lexemes(Name, " "));
         false -> read_and_run(Module, Args)
+    end.
+
+execute_group(Word, Args) ->
+    case asks_for_help(Args) of
+        true ->
+            atoll_cli_help:run(#{}, [Word]);
+        false ->
+            {usage, ["one of ", lists:join(", ", members(Word)), " must follow; \"atoll help ", Word,
+                     "\" says what they do"]}
     end.
 
 read_and_run(Module, Args) ->
@@ -65,10 +106,10 @@ asks_for_help(Args) ->
     Flags = lists:takewhile(fun(Arg) -> Arg =/= "--" end, Args),
     lists:member("--help", Flags) orelse lists:member("-h", Flags).
 
-unknown(Name, Known) ->
-    case atoll_cli_nearest:of_words(Name, Known) of
-        {ok, Near} -> ["there is no command \"", Name, "\"; did you mean ", Near, "?"];
-        none -> ["there is no command \"", Name, "\"; \"atoll help\" lists them"]
+unknown(Name, Word, Before, Known, Help) ->
+    case atoll_cli_nearest:of_words(Word, Known) of
+        {ok, Near} -> ["there is no command \"", Name, "\"; did you mean ", Before, Near, "?"];
+        none -> ["there is no command \"", Name, "\"; \"", Help, "\" lists them"]
     end.
 
 %% The work is done in a process of its own, so that this one is there to end

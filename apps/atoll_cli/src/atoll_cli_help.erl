@@ -3,7 +3,7 @@
 -behaviour(atoll_cli_command).
 
 -export([summary/0, options/0, operands/0, examples/0, run/2]).
--export([page/2]).
+-export([page/2, group/1]).
 
 -spec summary() -> string().
 summary() -> "say how a command is used".
@@ -12,29 +12,43 @@ summary() -> "say how a command is used".
 options() -> [].
 
 -spec operands() -> [string()].
-operands() -> ["[COMMAND]"].
+operands() -> ["[COMMAND...]"].
 
 -spec examples() -> [string()].
-examples() -> ["atoll help orbit"].
+examples() -> ["atoll help orbit", "atoll help sim overlay"].
 
 -spec run(atoll_cli_options:values(), [string()]) -> atoll_cli_command:outcome().
 run(_, []) ->
     atoll_cli_io:print(overview());
-run(_, [Name]) ->
-    case atoll_cli:find(Name) of
-        {ok, Module} -> atoll_cli_io:print(page(Name, Module));
+run(_, Words) ->
+    case atoll_cli:find(Words) of
+        {ok, Name, Module, []} -> atoll_cli_io:print(page(Name, Module));
+        {ok, _, _, [More | _]} -> {usage, ["the argument \"", More, "\" is one too many"]};
+        {group, Word} -> atoll_cli_io:print(group(Word));
         {error, Sentence} -> {usage, Sentence}
     end.
 
 overview() ->
     [
         "usage: atoll COMMAND [OPTION...]\n\n",
-        atoll_cli_table:lines([left, left], [
-            ["  " ++ Name, Module:summary()]
-         || {Name, Module} <- atoll_cli:commands()
-        ]),
+        listed(atoll_cli:commands()),
         "\n\"atoll COMMAND --help\" says more.\n"
     ].
+
+%% @doc What the commands are that begin with a word.
+-spec group(string()) -> iolist().
+group(Word) ->
+    {Word, Summary} = lists:keyfind(Word, 1, atoll_cli:groups()),
+    Before = Word ++ " ",
+    [
+        ["usage: atoll ", Word, " COMMAND [OPTION...]\n\n"],
+        [capital(Summary), ".\n\n"],
+        listed([Command || {Name, _} = Command <- atoll_cli:commands(), lists:prefix(Before, Name)]),
+        ["\n\"atoll ", Word, " COMMAND --help\" says more.\n"]
+    ].
+
+listed(Commands) ->
+    atoll_cli_table:lines([left, left], [["  " ++ Name, Module:summary()] || {Name, Module} <- Commands]).
 
 %% @doc How a command is used.
 -spec page(string(), module()) -> iolist().

@@ -9,12 +9,14 @@
 -type option() :: #{
     %% the key in values(); `group_size' is typed `--group-size'
     name := atom(),
-    help := string(),
+    help := unicode:chardata(),
     %% What stands for the value in the help; an option without is a switch.
     value => string(),
     %% Read as if it had been typed. An option that has none and is not given is
     %% not in values(), unless it is a switch: that is true or false.
     default => string(),
+    %% May be given several times; values() has a list then, in that order.
+    repeat => true,
     %% Without one the value is any text.
     read => reader()
 }.
@@ -25,7 +27,8 @@
 -type values() :: #{atom() => term()}.
 
 %% @doc Reads the arguments of a command. Operands are what it takes beside
-%% options, such as `["N", "[NAME]"]', where NAME may be left out.
+%% options, such as `["N", "[NAME]"]', where NAME may be left out; `"[NAME...]"', the
+%% last one, stands for any number.
 -spec parse([option()], Operands :: [string()], [string()]) ->
     {ok, values(), [string()]} | {error, unicode:chardata()}.
 parse(Options, Operands, Args) ->
@@ -63,7 +66,8 @@ unknown(Typed, Options) ->
     end.
 
 check(Options, Operands, Given, Rest) ->
-    Typed = [name(G) || G <- Given],
+    Repeated = [Name || #{name := Name, repeat := true} <- Options],
+    Typed = [name(G) || G <- Given, not lists:member(name(G), Repeated)],
     case {Typed -- lists:usort(Typed), operands(Operands, Rest)} of
         {[Twice | _], _} -> {error, [flag(Twice), " is given twice"]};
         {[], {error, _} = Error} -> Error;
@@ -74,27 +78,47 @@ name({Name, _}) -> Name;
 name(Name) -> Name.
 
 operands(Operands, Rest) when length(Rest) > length(Operands) ->
-    {error, ["the argument \"", lists:nth(length(Operands) + 1, Rest), "\" is one too many"]};
+    case lists:suffix("...]", lists:last(["" | Operands])) of
+        true -> ok;
+        false -> {error, ["the argument \"", lists:nth(length(Operands) + 1, Rest), "\" is one too many"]}
+    end;
 operands(Operands, Rest) ->
     case [O || O <- lists:nthtail(length(Rest), Operands), hd(O) =/= $[] of
         [] -> ok;
         [Missing | _] -> {error, ["the argument ", Missing, " is missing"]}
     end.
 
-read([#{name := Name, value := _} = Option | Options], Given, Values, Rest) ->
-    case {lists:keyfind(Name, 1, Given), Option} of
-        {{_, Text}, _} -> read_value(Text, Option, Options, Given, Values, Rest);
-        {false, #{default := Text}} -> read_value(Text, Option, Options, Given, Values, Rest);
-        {false, _} -> read(Options, Given, Values, Rest)
+read([#{name := Name} = Option | Options], Given, Values, Rest) ->
+    case value(Option, Given) of
+        {ok, Value} -> read(Options, Given, Values#{Name => Value}, Rest);
+        none -> read(Options, Given, Values, Rest);
+        {error, _} = Error -> Error
     end;
-read([#{name := Name} | Options], Given, Values, Rest) ->
-    read(Options, Given, Values#{Name => lists:member(Name, Given)}, Rest);
 read([], _, Values, Rest) ->
     {ok, Values, Rest}.
 
-read_value(Text, #{name := Name} = Option, Options, Given, Values, Rest) ->
+value(#{name := Name, repeat := true} = Option, Given) ->
+    read_all([Text || {Key, Text} <- Given, Key =:= Name], Option, []);
+value(#{name := Name, value := _} = Option, Given) ->
+    case {lists:keyfind(Name, 1, Given), Option} of
+        {{_, Text}, _} -> read_value(Text, Option);
+        {false, #{default := Text}} -> read_value(Text, Option);
+        {false, _} -> none
+    end;
+value(#{name := Name}, Given) ->
+    {ok, lists:member(Name, Given)}.
+
+read_all([], _, Values) ->
+    {ok, lists:reverse(Values)};
+read_all([Text | Texts], Option, Values) ->
+    case read_value(Text, Option) of
+        {ok, Value} -> read_all(Texts, Option, [Value | Values]);
+        {error, _} = Error -> Error
+    end.
+
+read_value(Text, #{name := Name} = Option) ->
     Read = maps:get(read, Option, fun(Any) -> {ok, Any} end),
     case Read(Text) of
-        {ok, Value} -> read(Options, Given, Values#{Name => Value}, Rest);
+        {ok, Value} -> {ok, Value};
         {error, Must} -> {error, [flag(Name), $\s, Must, ", not \"", Text, $"]}
     end.

@@ -2,7 +2,7 @@
 %% which is gone when it is full, and a few plain lines elsewhere.
 -module(atoll_cli_progress).
 
--export([bar/1, now_doing/1, done/0, render/4]).
+-export([bar/1, virtual_time/0, now_doing/1, done/0, render/4]).
 
 -type total() :: pos_integer().
 
@@ -12,6 +12,12 @@
 -spec bar(Label :: string()) -> fun((Done :: non_neg_integer(), total()) -> ok).
 bar(Label) ->
     fun(Done, Total) -> show(render(atoll_cli_io:columns(), Label, Done, Total)) end.
+
+%% @doc What to call whenever the virtual time of a simulation has come to a new
+%% second. Only a terminal shows it.
+-spec virtual_time() -> fun((Ms :: non_neg_integer()) -> ok).
+virtual_time() ->
+    fun(Ms) -> atoll_cli_io:say_over(["Virtual time ", atoll_cli_table:count(Ms div 1000), " s"]) end.
 
 %% @doc Says what is being done that cannot tell how far it is.
 -spec now_doing(unicode:chardata()) -> ok.

@@ -1,7 +1,12 @@
 %% @doc Readers of what a user types for a value; see {@link atoll_cli_options}.
 -module(atoll_cli_read).
 
--export([whole/2, one_of/1, generators/0, name/0]).
+-export([whole/2, one_of/1, share/0, latency/0, setting/0, directory/0, generators/0, name/0]).
+
+%% A longer way between two nodes is none of this planet.
+-define(MAX_LATENCY_MS, 600000).
+%% Beyond, a logarithm's deviation makes numbers that are no times any more.
+-define(MAX_SIGMA, 5).
 
 %% @doc A whole number of a range.
 -spec whole(integer(), integer()) -> atoll_cli_options:reader().
@@ -21,6 +26,60 @@ one_of(Words) ->
         case [Word || Word <- Words, atom_to_list(Word) =:= Text] of
             [Word] -> {ok, Word};
             [] -> {error, ["must be one of ", lists:join(", ", [atom_to_list(W) || W <- Words])]}
+        end
+    end.
+
+%% @doc A share, from 0 to 1.
+-spec share() -> atoll_cli_options:reader().
+share() ->
+    fun(Text) ->
+        case to_number(Text) of
+            {ok, N} when N =< 1 -> {ok, float(N)};
+            _ -> {error, "must be a share from 0 to 1, such as 0.5"}
+        end
+    end.
+
+%% @doc How long messages take in a simulated network.
+-spec latency() -> atoll_cli_options:reader().
+latency() ->
+    fun(Text) ->
+        [Name | Typed] = string:split(Text, ":", all),
+        Numbers = [N || Number <- Typed, {ok, N} <- [to_number(Number)]],
+        case length(Numbers) =:= length(Typed) andalso distribution(Name, Numbers) of
+            {ok, Latency} -> {ok, Latency};
+            _ -> {error, "must be constant:MS, uniform:MIN:MAX, exponential:MEAN, lognormal:MEDIAN:SIGMA "
+                         "or regions, such as uniform:1:20"}
+        end
+    end.
+
+distribution("constant", [Ms]) when is_integer(Ms), Ms =< ?MAX_LATENCY_MS -> {ok, {constant, Ms}};
+distribution("uniform", [Min, Max])
+        when is_integer(Min), is_integer(Max), Min =< Max, Max =< ?MAX_LATENCY_MS ->
+    {ok, {uniform, Min, Max}};
+distribution("exponential", [Mean]) when Mean > 0, Mean =< ?MAX_LATENCY_MS -> {ok, {exponential, Mean}};
+distribution("lognormal", [Median, Sigma])
+        when Median > 0, Median =< ?MAX_LATENCY_MS, Sigma =< ?MAX_SIGMA ->
+    {ok, {lognormal, Median, Sigma}};
+distribution("regions", []) -> {ok, regions};
+distribution(_, _) -> error.
+
+%% @doc A key and its value, as they were typed.
+-spec setting() -> atoll_cli_options:reader().
+setting() ->
+    fun(Text) ->
+        case string:split(Text, "=") of
+            [[_ | _], _] -> {ok, Text};
+            _ -> {error, "must be KEY=VALUE, such as xbot=true"}
+        end
+    end.
+
+%% @doc A directory that is there.
+-spec directory() -> atoll_cli_options:reader().
+directory() ->
+    fun(Text) ->
+        case filelib:is_dir(Text) of
+            true -> {ok, Text};
+            false -> {error, "must be a directory"}
         end
     end.
 
@@ -49,4 +108,12 @@ to_integer(Text) ->
     case Text =/= [] andalso lists:all(fun(C) -> C >= $0 andalso C =< $9 end, Text) of
         true -> {ok, list_to_integer(Text)};
         false -> error
+    end.
+
+%% Digits, and some more after a point if there is one.
+to_number(Text) ->
+    case re:run(Text, "^[0-9]{1,15}(\\.[0-9]{1,15})?$", [dollar_endonly, {capture, all_but_first, list}]) of
+        {match, []} -> {ok, list_to_integer(Text)};
+        {match, [_]} -> {ok, list_to_float(Text)};
+        nomatch -> error
     end.

@@ -1,13 +1,15 @@
 %% @doc Aligned plain text, and numbers as people read them.
 -module(atoll_cli_table).
 
--export([format/2, lines/2, count/1, decimal/1, seconds/1, bytes/1]).
+-export([format/2, lines/2, count/1, decimal/1, percent/1, seconds/1, bytes/1]).
 
 -export_type([align/0]).
 
 -type align() :: left | right.
 
 -define(GAP, 2).
+%% A float has no more.
+-define(MAX_DECIMALS, 15).
 
 %% @doc A table under a head. Each column has its alignment, its head's too.
 -spec format([{align(), unicode:chardata()}], [[unicode:chardata()]]) -> iolist().
@@ -34,6 +36,27 @@ decimal(N) ->
     case Tenths rem 10 of
         0 -> count(Tenths div 10);
         Tenth -> count(Tenths div 10) ++ [$., $0 + abs(Tenth)]
+    end.
+
+%% @doc A share in percent, with at most two decimals, or as many as it takes to
+%% tell it from nothing and from all.
+-spec percent(number()) -> string().
+percent(Share) ->
+    percent(Share * 100, 2) ++ " %".
+
+percent(Percent, Decimals) ->
+    Text = whole(float_to_list(float(Percent), [{decimals, Decimals}, compact])),
+    IsHidden = (Text =:= "100" andalso Percent < 100) orelse (Text =:= "0" andalso Percent > 0),
+    case IsHidden andalso Decimals < ?MAX_DECIMALS of
+        true -> percent(Percent, Decimals + 1);
+        false -> Text
+    end.
+
+%% A whole number keeps a decimal, however compact.
+whole(Text) ->
+    case lists:suffix(".0", Text) of
+        true -> lists:sublist(Text, length(Text) - 2);
+        false -> Text
     end.
 
 %% @doc Milliseconds as seconds, with two decimals.

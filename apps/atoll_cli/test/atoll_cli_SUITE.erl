@@ -13,6 +13,11 @@
          a_run_directory_that_cannot_be_used_is_told/1,
          a_closed_output_is_no_crash/1, output_that_is_lost_fails_the_command/1,
          it_runs_from_anywhere/1, a_terminal_gets_a_bar/1,
+         every_experiment_prints_its_keys_first/1, a_simulation_is_repeated_by_its_line/1,
+         a_simulation_prints_a_table/1, a_terminal_sees_the_virtual_time/1,
+         a_trace_is_written_and_shown/1, a_file_that_cannot_be_written_is_told/1,
+         a_strategy_of_ones_own_is_run/1, a_script_is_played/1, a_script_that_fails_is_repeated_by_its_line/1,
+         a_script_that_is_wrong_is_told_with_its_line/1,
          a_demo_that_is_killed_leaves_nothing/1, a_demo_that_is_interrupted_leaves_nothing/1,
          a_demo_whose_make_alone_is_interrupted_leaves_nothing/1,
          a_demo_whose_vm_is_killed_leaves_nothing/1]).
@@ -32,6 +37,11 @@ all() ->
      nothing_runs_and_nothing_can_be_stopped,
      a_run_directory_that_cannot_be_used_is_told, a_closed_output_is_no_crash,
      output_that_is_lost_fails_the_command, it_runs_from_anywhere, a_terminal_gets_a_bar,
+     every_experiment_prints_its_keys_first, a_simulation_is_repeated_by_its_line,
+     a_simulation_prints_a_table, a_terminal_sees_the_virtual_time,
+     a_trace_is_written_and_shown, a_file_that_cannot_be_written_is_told,
+     a_strategy_of_ones_own_is_run, a_script_is_played, a_script_that_fails_is_repeated_by_its_line,
+     a_script_that_is_wrong_is_told_with_its_line,
      a_demo_that_is_killed_leaves_nothing, a_demo_that_is_interrupted_leaves_nothing,
      a_demo_whose_make_alone_is_interrupted_leaves_nothing,
      a_demo_whose_vm_is_killed_leaves_nothing].
@@ -47,7 +57,8 @@ end_per_suite(_) ->
     ok.
 
 init_per_testcase(Case, Config) when Case =:= a_shell_can_be_attached;
-                                     Case =:= a_terminal_gets_a_bar ->
+                                     Case =:= a_terminal_gets_a_bar;
+                                     Case =:= a_terminal_sees_the_virtual_time ->
     case os:cmd("script -qec true /dev/null >/dev/null 2>&1 && echo yes") of
         "yes" ++ _ -> [{dir, atoll_cli_os:new_dir()} | Config];
         _ -> {skip, "this system gives no pseudo-terminals"}
@@ -97,7 +108,10 @@ wrong_usage_says_one_sentence_and_starts_nothing(Config) ->
         {["frobnicate"], "\"frobnicate\""},
         {[], "a command is missing"},
         {["orbit", "--frobnicate"], " --frobnicate"},
-        {["up", "3", "--groups", "4"], "--groups "}
+        {["up", "3", "--groups", "4"], "--groups "},
+        {["sim"], "overlay, broadcast, detect"},
+        {["sim", "overlay", "--strategy", "ring"], "\"ring\""},
+        {["sim", "overlay", "--kill", "1.5"], "--kill "}
     ],
     [begin
         #{status := Status, stdout := Stdout, stderr := Stderr} =
@@ -288,6 +302,138 @@ a_terminal_gets_a_bar(Config) ->
     %% And it is taken away again.
     ?assertEqual(<<"\r\e[K">>, binary:part(Seen, byte_size(Seen), -4)).
 
+every_experiment_prints_its_keys_first(Config) ->
+    [begin
+        #{status := 0, stdout := Stdout} =
+            atoll_cli_os:run(dir(Config), ["sim", Name, "--nodes", "20", "--seed", "7", "--json" | Args]),
+        ?assertMatch([_, <<>>], binary:split(Stdout, <<"\n">>, [global])),
+        ?assertEqual(First, lists:sublist(keys(Stdout), length(First))),
+        ?assertEqual(<<"again">>, lists:last(keys(Stdout)))
+     end
+     || {Name, Args, First} <- [
+            {"overlay", ["--kill", "0.25"],
+             [<<"strategy">>, <<"nodes">>, <<"killed">>, <<"seed">>, <<"virtual_ms">>, <<"wall_ms">>,
+              <<"events_per_s">>, <<"connected_before">>, <<"connected_after">>, <<"active_min">>,
+              <<"active_max">>, <<"symmetric">>, <<"messages_per_node_per_s">>]},
+            {"broadcast", ["--messages", "10"],
+             [<<"delivered">>, <<"redundancy">>, <<"hops_max">>, <<"latency_ms_p99">>]},
+            {"detect", ["--minutes", "1"],
+             [<<"detect_ms_p50">>, <<"detect_ms_p99">>, <<"false_deaths_per_hour">>,
+              <<"messages_per_node_per_s">>]}]].
+
+a_simulation_is_repeated_by_its_line(Config) ->
+    Args = ["sim", "overlay", "--nodes", "30", "--kill", "0.4", "--seed", "11", "--option", "active_max=4", "--json"],
+    #{status := 0, stdout := Once} = atoll_cli_os:run(dir(Config), Args),
+    #{<<"again">> := <<"atoll ", Again/binary>>, <<"killed">> := 12} = decode(Once),
+    #{status := 0, stdout := Twice} =
+        atoll_cli_os:run(dir(Config), string:lexemes(binary_to_list(Again), " ") ++ ["--json"]),
+    Essence = fun(Json) -> maps:without([<<"wall_ms">>, <<"events_per_s">>], decode(Json)) end,
+    ?assertEqual(Essence(Once), Essence(Twice)).
+
+a_simulation_prints_a_table(Config) ->
+    #{status := 0, stdout := Stdout, stderr := Stderr} =
+        atoll_cli_os:run(dir(Config), ["sim", "overlay", "--nodes", "20", "--kill", "0", "--seed", "3"]),
+    [?assertMatch({match, _}, re:run(Stdout, Line, [multiline]), Line)
+     || Line <- ["^strategy +hyparview$", "^nodes killed +0$", "^connected before the kill +100 %$",
+                 "^again: atoll sim overlay --strategy hyparview --nodes 20 --kill 0.0 --seed 3$"]],
+    ?assertEqual(<<"Simulating 20 nodes, strategy hyparview\n">>, Stderr).
+
+a_terminal_sees_the_virtual_time(Config) ->
+    Line = "script -qec 'stty cols 60; exec bin/atoll sim overlay --nodes 20 >/dev/null' /dev/null",
+    #{status := 0, stdout := Seen} =
+        atoll_cli_os:await_exit(atoll_cli_os:start(dir(Config), {sh, Line}), 30000),
+    ?assertMatch({_, _}, binary:match(Seen, <<"\r\e[KVirtual time 34 s">>)),
+    %% And it is taken away again.
+    ?assertEqual(<<"\r\e[K">>, binary:part(Seen, byte_size(Seen), -4)).
+
+a_trace_is_written_and_shown(Config) ->
+    Trace = filename:join(dir(Config), "a.trace"),
+    Svg = filename:join(dir(Config), "a.svg"),
+    Args = ["sim", "overlay", "--nodes", "20", "--seed", "7", "--trace"],
+    #{status := 0} = atoll_cli_os:run(dir(Config), Args ++ [Trace]),
+    #{status := 0} = atoll_cli_os:run(dir(Config), Args ++ [Trace ++ "2"]),
+    {ok, Bytes} = file:read_file(Trace),
+    ?assertEqual({ok, Bytes}, file:read_file(Trace ++ "2")),
+    #{status := 0, stdout := Line} = atoll_cli_os:run(dir(Config), ["sim", "show", Trace]),
+    ?assertMatch({_, _}, binary:match(Line, <<"atoll sim overlay --strategy hyparview --nodes 20 --kill 0.5 --seed 7\n">>)),
+    #{status := 0} = atoll_cli_os:run(dir(Config), ["sim", "show", Trace, "--node", "n01", "--at", "30000", "--svg", Svg]),
+    ?assertMatch({ok, <<"<svg ", _/binary>>}, file:read_file(Svg)),
+    ?assertMatch(#{status := 2, stdout := <<>>, stderr := <<"atoll sim show: --node must be a node of the trace", _/binary>>},
+                 atoll_cli_os:run(dir(Config), ["sim", "show", Trace, "--node", "nobody"])),
+    ?assertMatch(#{status := 2, stdout := <<>>, stderr := <<"atoll sim show: README.md:1: ", _/binary>>},
+                 atoll_cli_os:run(dir(Config), ["sim", "show", "README.md"])).
+
+a_file_that_cannot_be_written_is_told(Config) ->
+    Missing = filename:join([dir(Config), "missing", "a"]),
+    Trace = filename:join(dir(Config), "a.trace"),
+    [begin
+        #{status := Status, stdout := Stdout, stderr := Stderr} =
+            atoll_cli_os:run(dir(Config), ["sim", "overlay", "--nodes", "20", "--trace", File]),
+        ?assertEqual({File, 1, <<>>}, {File, Status, Stdout}),
+        Said = lists:last(binary:split(string:trim(Stderr), <<"\n">>, [global])),
+        Begin = iolist_to_binary(["atoll sim overlay: the trace ", File, " could not be written: "]),
+        ?assertEqual(Begin, binary:part(Said, 0, byte_size(Begin)))
+     end
+     || File <- [Missing, dir(Config), "/dev/full"]],
+    #{status := 0} = atoll_cli_os:run(dir(Config), ["sim", "overlay", "--nodes", "5", "--trace", Trace]),
+    #{status := 1, stderr := Stderr} = atoll_cli_os:run(dir(Config), ["sim", "show", Trace, "--svg", Missing]),
+    ?assertMatch({_, _}, binary:match(Stderr, <<"the drawing ">>)).
+
+%% It names nobody for a neighbour, until it fails.
+a_strategy_of_ones_own_is_run(Config) ->
+    Source = "-module(alone). -export([options/0, init/2, handle/3, neighbours/1, known/1, summary/1]).\n"
+        "options() -> #{limit => {pos_integer, 1000000}}.\n"
+        "init(#{options := #{limit := Limit}}, _) -> {Limit, []}.\n"
+        "handle(_, Now, Limit) when Now < Limit -> {Limit, []}.\n"
+        "neighbours(_) -> []. known(_) -> []. summary(_) -> #{}.\n",
+    File = filename:join(dir(Config), "alone.erl"),
+    ok = file:write_file(File, Source),
+    {ok, alone} = compile:file(File, [{outdir, dir(Config)}]),
+    Args = ["sim", "overlay", "--strategy", "alone", "--code", dir(Config), "--nodes", "20", "--kill", "0"],
+    #{status := 0, stdout := Stdout} = atoll_cli_os:run(dir(Config), Args),
+    ?assertMatch({match, _}, re:run(Stdout, "^connected before the kill +5 %$", [multiline])),
+    #{status := 1, stdout := <<>>, stderr := Stderr} =
+        atoll_cli_os:run(dir(Config), Args ++ ["--option", "limit=1000"]),
+    ?assertMatch({_, _}, binary:match(Stderr, <<"atoll sim overlay: the strategy alone failed: ">>)),
+    ?assertMatch({_, _}, binary:match(Stderr, <<"alone:handle(">>)).
+
+a_script_is_played(Config) ->
+    #{status := 0, stdout := Table} = atoll_cli_os:run(dir(Config), ["sim", "run", "docs/scripts/partition.script"]),
+    [?assertMatch({match, _}, re:run(Table, Line, [multiline]), Line)
+     || Line <- ["^expectations +2$", "^expectations that failed +0$",
+                 "^again: atoll sim run docs/scripts/partition.script --seed 7$"]],
+    #{status := 0, stdout := Json} =
+        atoll_cli_os:run(dir(Config), ["sim", "run", "docs/scripts/partition.script", "--seed", "8", "--json"]),
+    ?assertMatch(#{<<"seed">> := 8, <<"failed">> := []}, decode(Json)).
+
+a_script_that_fails_is_repeated_by_its_line(Config) ->
+    File = script(Config, "{cluster, #{nodes => 10}}.\n{at, 0, {expect, {connected, 1.0}}}.\n"),
+    #{status := 1, stdout := Json, stderr := Stderr} =
+        atoll_cli_os:run(dir(Config), ["sim", "run", File, "--seed", "3", "--json"]),
+    ?assertMatch(#{<<"failed">> := [#{<<"line">> := 2, <<"ms">> := 0, <<"was">> := _}]}, decode(Json)),
+    [?assertMatch({_, _}, binary:match(Stderr, iolist_to_binary(Part)), Stderr)
+     || Part <- ["1 of 1 expectations failed, the first at ", [File, ":2"], ["again: atoll sim run ", File, " --seed 3\n"]]].
+
+a_script_that_is_wrong_is_told_with_its_line(Config) ->
+    [begin
+        File = script(Config, Text),
+        #{status := 2, stdout := <<>>, stderr := Stderr} = atoll_cli_os:run(dir(Config), ["sim", "run", File]),
+        Begin = iolist_to_binary(["atoll sim run: ", File, Sentence]),
+        ?assertEqual(Begin, binary:part(Stderr, 0, min(byte_size(Begin), byte_size(Stderr)))),
+        ?assertMatch([_, <<>>], binary:split(Stderr, <<"\n">>, [global]), Stderr)
+     end
+     || {Text, Sentence} <- [
+            {"{cluster, #{nodes => 10}}.\n\n{at, 5, {explode, all}}.\n", ":3: there is no step {explode,all}"},
+            {"{at, 5, {kill, {share, 1.5}}}.\n", ":1: in {kill,{share,1.5}}: "},
+            {"{cluster, #{strategy => ring}}.\n", ":1: there is no strategy ring"},
+            {"{at, 5, {kill, nobody}}.\n", ":1: there is no node nobody"},
+            {"{at, 5\n", ":1: "}]].
+
+script(Config, Text) ->
+    File = filename:join(dir(Config), "a.script"),
+    ok = file:write_file(File, Text),
+    File.
+
 a_demo_that_is_killed_leaves_nothing(Config) ->
     demo_ends_by(Config, fun(Make) -> atoll_cli_os:signal(Make, "KILL") end).
 
@@ -336,7 +482,7 @@ await_data(Port, Text, Seen) ->
 
 %% In the order in which they stand.
 keys(Json) ->
-    {match, Keys} = re:run(Json, "\"([a-z_]+)\":", [global, {capture, all_but_first, binary}]),
+    {match, Keys} = re:run(Json, "\"([a-z_0-9]+)\":", [global, {capture, all_but_first, binary}]),
     lists:append(Keys).
 
 decode(Json) ->

@@ -1,5 +1,6 @@
-%% What README.md says is so: the commands of its `sh' blocks are run as they
-%% stand, and a `text' block that follows is what they print. The `erlang' block
+%% What README.md says is so, and what docs/simulator.md does: the commands of
+%% their `sh' blocks are run as they stand, and a `text' block of the README that
+%% follows is what they print. The `erlang' block
 %% is run on nodes of a cluster, whose names take the place of those in it.
 %%
 %% `make test' is what runs this, so it is not run again. What holds the
@@ -10,12 +11,14 @@
 -export([all/0, suite/0]).
 -export([its_erlang_makes_a_group/1]).
 -export([its_commands_print_what_it_says/1, it_is_short/1, its_links_lead_somewhere/1]).
+-export([the_simulator_s_page_explains_every_key/1, the_simulator_s_script_is_one/1]).
 
 suite() ->
     [{timetrap, {seconds, 180}}].
 
 all() ->
-    [it_is_short, its_links_lead_somewhere, its_erlang_makes_a_group, its_commands_print_what_it_says].
+    [it_is_short, its_links_lead_somewhere, its_erlang_makes_a_group, its_commands_print_what_it_says,
+     the_simulator_s_page_explains_every_key, the_simulator_s_script_is_one].
 
 it_is_short(_) ->
     ?assert(length(lines(readme())) =< 120).
@@ -75,6 +78,32 @@ check([{text, _} = Block | _], _) ->
 check([], _) ->
     ok.
 
+%% The commands print a table, whose facts are keys with `--json'.
+the_simulator_s_page_explains_every_key(_) ->
+    Page = page("docs/simulator.md"),
+    Commands = [C || {sh, Block} <- blocks(lines(Page), []), C <- Block],
+    Dir = atoll_cli_os:new_dir(),
+    try
+        Own = fun(Command) -> binary:replace(Command, <<"/tmp/">>, list_to_binary(Dir ++ "/"), [global]) end,
+        Keys = [Key || Command <- Commands, Key <- keys(Own(Command), Dir)],
+        ?assertMatch([_, _, _ | _], Keys),
+        ?assertEqual([], [Key || Key <- lists:usort(Keys), binary:match(Page, <<"`", Key/binary, "`">>) =:= nomatch])
+    after
+        ok = atoll_cli_os:remove_dir(Dir)
+    end.
+
+keys(<<"bin/atoll sim show", _/binary>> = Show, Dir) ->
+    #{status := 0} = run_one(Show, Dir),
+    [];
+keys(Experiment, Dir) ->
+    #{status := 0, stdout := Json} = run_one(<<Experiment/binary, " --json">>, Dir),
+    {match, Keys} = re:run(Json, "\"([a-z_0-9]+)\":", [global, {capture, all_but_first, binary}]),
+    lists:append(Keys).
+
+the_simulator_s_script_is_one(_) ->
+    [Script] = [Block || {erlang, Block} <- blocks(lines(page("docs/simulator.md")), [])],
+    ?assertEqual(Script, lines(page("docs/scripts/partition.script"))).
+
 %% Runs a block; returns what the first of its commands prints.
 run([<<"make test">>], _) ->
     <<>>;
@@ -119,7 +148,10 @@ block(Kind, Lines, Blocks) ->
     blocks(Rest, [{Kind, Block} | Blocks]).
 
 readme() ->
-    {ok, Text} = file:read_file(filename:join(atoll_cli_os:root(), "README.md")),
+    page("README.md").
+
+page(File) ->
+    {ok, Text} = file:read_file(filename:join(atoll_cli_os:root(), File)),
     Text.
 
 lines(Text) ->

@@ -33,3 +33,10 @@ a_mean_has_one_decimal_unless_it_is_whole_test_() ->
 times_are_seconds_with_two_decimals_test_() ->
     [?_assertEqual(Text, atoll_cli_table:seconds(Ms))
      || {Text, Ms} <- [{"0.00 s", 0}, {"0.05 s", 59}, {"7.01 s", 7012}, {"1,000.00 s", 1000000}]].
+
+a_share_is_not_all_unless_it_is_test_() ->
+    [{Text, ?_assertEqual(Text, atoll_cli_table:percent(Share))}
+     || {Share, Text} <- [{0, "0 %"}, {0.0, "0 %"}, {1, "100 %"}, {1.0, "100 %"}, {0.5, "50 %"}, {0.1, "10 %"},
+                          {0.1005, "10.05 %"}, {0.29, "29 %"}, {9998 / 10000, "99.98 %"},
+                          {99999 / 100000, "99.999 %"}, {1 - 1.0e-9, "99.9999999 %"}, {1.0e-6, "0.0001 %"},
+                          {1.5, "150 %"}, {0.0312345, "3.12 %"}]].

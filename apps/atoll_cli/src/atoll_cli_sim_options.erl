@@ -1,0 +1,186 @@
+%% @doc What the experiments of the simulator have in common on the command
+%% line: which cluster is simulated, and the line that repeats a run.
+-module(atoll_cli_sim_options).
+
+-export([shared/0, code/0, closing/0, seed/0, trace/0, cluster/1, add_code/1, again/3, quoted/1]).
+
+-define(MAX_NODES, 100000).
+%% Unless told, or unless there are fewer nodes.
+-define(CONTACTS, 5).
+-define(MAX_MS, 3600000).
+-define(MAX_SEED, 1000000000).
+
+%% @doc The options of a cluster, but for how many nodes it has unless told.
+-spec shared() -> [atoll_cli_options:option()].
+shared() ->
+    [
+        #{name => strategy, value => "NAME", default => "hyparview",
+          help => [lists:join(", ", [atom_to_list(Name) || Name <- atoll_strategy:names()]),
+                   ", or a module of your own"]},
+        code(),
+        #{name => option, value => "KEY=VALUE", repeat => true, read => atoll_cli_read:setting(),
+          help => "an option of the strategy, such as xbot=true; may be repeated"},
+        #{name => nodes, value => "N", default => "1000", read => atoll_cli_read:whole(2, ?MAX_NODES),
+          help => "nodes of the cluster"},
+        #{name => contacts, value => "N", read => atoll_cli_read:whole(1, ?MAX_NODES),
+          help => "nodes that all others know from the start (5 unless told, or all if fewer)"},
+        #{name => latency, value => "L", default => "uniform:1:20", read => atoll_cli_read:latency(),
+          help => "constant:MS, uniform:MIN:MAX, exponential:MEAN, lognormal:MEDIAN:SIGMA, regions"},
+        #{name => settle, value => "MS", default => "60000", read => atoll_cli_read:whole(0, ?MAX_MS),
+          help => "how long the cluster has to settle when all nodes have started"}
+    ].
+
+%% @doc The option that says where a strategy from outside is.
+-spec code() -> atoll_cli_options:option().
+code() ->
+    #{name => code, value => "DIR", read => atoll_cli_read:directory(),
+      help => "where the compiled modules of your own are"}.
+
+%% @doc The seed, without what it is unless told.
+-spec seed() -> atoll_cli_options:option().
+seed() ->
+    #{name => seed, value => "N", read => atoll_cli_read:whole(0, ?MAX_SEED), help => "what all chance is drawn from"}.
+
+%% @doc The options that stand last.
+-spec closing() -> [atoll_cli_options:option()].
+closing() ->
+    [
+        (seed())#{default => "1"},
+        trace(),
+        atoll_cli_json:switch()
+    ].
+
+%% @doc The option that says where a trace goes.
+-spec trace() -> atoll_cli_options:option().
+trace() ->
+    #{name => trace, value => "FILE", help => "write what happens into this file, for \"atoll sim show\""}.
+
+%% @doc The cluster that the options ask for; or what is wrong with them in
+%% combination.
+-spec cluster(atoll_cli_options:values()) ->
+    {ok, atoll_sim_cluster:options()} | {error, unicode:chardata()}.
+cluster(#{nodes := Nodes, contacts := Contacts}) when Contacts > Nodes ->
+    {error, io_lib:format("--contacts must be at most --nodes, which is ~b, not \"~b\"", [Nodes, Contacts])};
+cluster(#{strategy := Typed, option := Settings, nodes := Nodes, settle := SettleMs} = Values) ->
+    case strategy(Typed, Values) of
+        {ok, Strategy, Module} ->
+            case settings(Typed, Module, Settings) of
+                {ok, Options} ->
+                    Cluster = maps:with([nodes, latency, seed], Values),
+                    {ok, Cluster#{
+                        strategy => Strategy,
+                        options => Options,
+                        contacts => maps:get(contacts, Values, min(?CONTACTS, Nodes)),
+                        settle_ms => SettleMs
+                    }};
+                {error, _} = Error ->
+                    Error
+            end;
+        error ->
+            {error, unknown_strategy(Typed)}
+    end.
+
+%% One of ours has a name that is known; another is a module that can be loaded.
+strategy(Typed, Values) ->
+    ok = add_code(Values),
+    case length(Typed) =< 255 andalso atoll_strategy:module(list_to_atom(Typed)) of
+        {ok, Module} -> {ok, list_to_atom(Typed), Module};
+        _ -> error
+    end.
+
+%% @doc Lets modules be loaded from the directory of `--code'.
+-spec add_code(atoll_cli_options:values()) -> ok.
+add_code(#{code := Dir}) ->
+    true = code:add_pathz(Dir),
+    ok;
+add_code(#{}) ->
+    ok.
+
+unknown_strategy(Typed) ->
+    Names = [atom_to_list(Name) || Name <- atoll_strategy:names()],
+    Guess =
+        case atoll_cli_nearest:of_words(Typed, Names) of
+            {ok, Near} -> ["; did you mean ", Near, "?"];
+            none -> ""
+        end,
+    ["--strategy must be one of ", lists:join(", ", Names), ", or a module that is one, in the directory of "
+     "--code, not \"", Typed, $", Guess].
+
+settings(Typed, Module, Settings) ->
+    Known = Module:options(),
+    case read_settings([list_to_tuple(string:split(S, "=")) || S <- Settings], Typed, Known, #{}) of
+        {ok, Options} ->
+            case atoll_strategy:options(Module, Options) of
+                {ok, _} -> {ok, Options};
+                {error, Error} -> {error, ["--option: ", atoll_strategy:format_error(Error)]}
+            end;
+        {error, _} = Error ->
+            Error
+    end.
+
+read_settings([], _, _, Options) ->
+    {ok, Options};
+read_settings([{Name, Text} | Settings], Strategy, Known, Options) ->
+    case [{Key, Kind} || {Key, {Kind, _}} <- maps:to_list(Known), atom_to_list(Key) =:= Name] of
+        [{Key, _}] when is_map_key(Key, Options) ->
+            {error, ["--option ", Name, " is given twice"]};
+        [{Key, Kind}] ->
+            read_settings(Settings, Strategy, Known, Options#{Key => setting(Kind, Text)});
+        [] ->
+            {error, unknown_setting(Strategy, Name, [atom_to_list(Key) || Key <- lists:sort(maps:keys(Known))])}
+    end.
+
+unknown_setting(Strategy, Name, []) ->
+    ["--option: ", Strategy, " has no options, not \"", Name, $"];
+unknown_setting(Strategy, Name, Names) ->
+    ["--option: ", Strategy, " has no option \"", Name, "\"; it has ", lists:join(", ", Names)].
+
+%% What cannot be read stays as it was typed: the strategy says what it must be.
+setting(Kind, Text) when Kind =:= pos_integer; Kind =:= non_neg_integer ->
+    case string:to_integer(Text) of
+        {N, []} when is_integer(N) -> N;
+        _ -> Text
+    end;
+setting(boolean, "true") -> true;
+setting(boolean, "false") -> false;
+setting({one_of, Words}, Text) ->
+    case [Word || Word <- Words, atom_to_list(Word) =:= Text] of
+        [Word] -> Word;
+        [] -> Text
+    end;
+setting(nodes, Text) ->
+    [list_to_atom(lists:sublist(Name, 255)) || Name <- string:lexemes(Text, ",")];
+setting(_, Text) ->
+    Text.
+
+%% @doc The command line that repeats a run. What is as it is unless told is left
+%% out of the cluster's finer points.
+-spec again(Name :: iodata(), [atoll_cli_options:option()], atoll_cli_options:values()) -> string().
+again(Name, Options, Values) ->
+    Said = [
+        [$\s, atoll_cli_options:flag(Key), $\s, quoted(spelt(Value))]
+     || #{name := Key, value := _} = Option <- Options,
+        Key =/= trace,
+        Value <- typed(Option, Values),
+        not (lists:member(Key, [latency, settle]) andalso is_default(Value, Option))
+    ],
+    lists:flatten(["atoll ", Name, Said]).
+
+typed(#{name := Key, repeat := true}, Values) -> map_get(Key, Values);
+typed(#{name := Key}, Values) -> [map_get(Key, Values) || is_map_key(Key, Values)].
+
+is_default(Value, #{default := Text, read := Read}) -> Read(Text) =:= {ok, Value}.
+
+spelt(Text) when is_list(Text) -> Text;
+spelt(Word) when is_atom(Word) -> atom_to_list(Word);
+spelt(N) when is_integer(N) -> integer_to_list(N);
+spelt(N) when is_float(N) -> float_to_list(N, [{decimals, 15}, compact]);
+spelt(Tuple) -> lists:flatten(lists:join($:, [spelt(Part) || Part <- tuple_to_list(Tuple)])).
+
+%% @doc A word as a shell reads it.
+-spec quoted(string()) -> unicode:chardata().
+quoted(Text) ->
+    case re:run(Text, "^[-A-Za-z0-9_./:=,@+]+$", [dollar_endonly, unicode, {capture, none}]) of
+        match -> Text;
+        nomatch -> [$', string:replace(Text, "'", "'\\''", all), $']
+    end.

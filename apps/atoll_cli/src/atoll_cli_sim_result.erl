@@ -1,0 +1,84 @@
+%% @doc What an experiment of the simulator has found, for people and for
+%% programs.
+-module(atoll_cli_sim_result).
+
+-export([json/3, table/1]).
+
+-type result() :: #{atom() => term()}.
+
+%% @doc The object that `--json' prints: these keys first, then the others, then
+%% the line that repeats the run.
+-spec json([atom()], result(), Again :: string()) -> atoll_cli_json:object().
+json(First, Result, Again) ->
+    Keys = First ++ (keys(Result) -- First),
+    {[{Key, value(map_get(Key, Result))} || Key <- Keys] ++ [{again, unicode:characters_to_binary(Again)}]}.
+
+value(none) -> null;
+value(never) -> null;
+value(Value) -> Value.
+
+%% @doc The facts, each on a line.
+-spec table(result()) -> iolist().
+table(Result) ->
+    Known = maps:from_list([{Key, {Label, Unit}} || {Key, Label, Unit} <- facts()]),
+    Rows = [
+        begin
+            {Label, Unit} = maps:get(Key, Known, {string:replace(atom_to_list(Key), "_", " ", all), plain}),
+            [Label, text(Unit, map_get(Key, Result))]
+        end
+     || Key <- keys(Result)
+    ],
+    atoll_cli_table:lines([left, right], Rows).
+
+%% In the order of the facts; of what is not among them nothing is lost.
+keys(Result) ->
+    Known = [Key || {Key, _, _} <- facts(), is_map_key(Key, Result)],
+    Known ++ lists:sort(maps:keys(Result) -- Known).
+
+facts() ->
+    [
+        {strategy, "strategy", plain},
+        {nodes, "nodes", count},
+        {killed, "nodes killed", count},
+        {messages, "messages", count},
+        {senders, "senders", count},
+        {seed, "seed", plain},
+        {steps, "steps of the script", count},
+        {expectations, "expectations", count},
+        {failed, "expectations that failed", count},
+        {alive, "nodes alive at the end", count},
+        {connected, "connected at the end", share},
+        {connected_before, "connected before the kill", share},
+        {connected_after, "connected after the kill", share},
+        {rejoined_ms, "all survivors connected again after", seconds},
+        {active_min, "neighbours of a node, at least", count},
+        {active_max, "neighbours of a node, at most", count},
+        {active_mean, "neighbours of a node, on average", decimal},
+        {symmetric, "links that both ends name", share},
+        {link_ms_mean, "latency of a link, on average", ms},
+        {delivered, "delivered", share},
+        {redundancy, "copies beyond one per node", share},
+        {hops_max, "hops, at most", count},
+        {latency_ms_p50, "latency, median", ms},
+        {latency_ms_p99, "latency, 99th percentile", ms},
+        {silent, "nodes that fell silent", count},
+        {missed, "of these, not heard of by all", count},
+        {detect_ms_p50, "time until a node hears of it, median", seconds},
+        {detect_ms_p99, "time until a node hears of it, 99th percentile", seconds},
+        {first_ms_p99, "time until the first hears of it, 99th percentile", seconds},
+        {false_deaths, "false deaths", count},
+        {false_deaths_per_hour, "false deaths per hour", decimal},
+        {messages_per_node_per_s, "messages of a node per second", decimal},
+        {virtual_ms, "virtual time", seconds},
+        {events_per_s, "events per second", count},
+        {wall_ms, "time", seconds}
+    ].
+
+text(_, none) -> "-";
+text(_, never) -> "never";
+text(count, N) -> atoll_cli_table:count(N);
+text(share, Share) -> atoll_cli_table:percent(Share);
+text(decimal, N) -> atoll_cli_table:decimal(N);
+text(ms, N) -> [atoll_cli_table:decimal(N), " ms"];
+text(seconds, Ms) -> atoll_cli_table:seconds(round(Ms));
+text(plain, Term) -> io_lib:format("~tp", [Term]).
