@@ -14,7 +14,7 @@ after_a_quiet_minute_a_hundred_nodes_have_full_mutual_views_test_() ->
     {timeout, 60, fun() ->
         [
             begin
-                World = grow(100, Seed, #{}),
+                World = mutual(grow(100, Seed, #{})),
                 Graph = graph(World),
                 Sizes = [length(Peers) || {_, Peers} <- Graph],
                 ?assertEqual({Seed, []}, {Seed, one_sided(Graph)}),
@@ -31,7 +31,7 @@ a_storm_of_joins_leaves_no_island_test_() ->
     {timeout, 120, fun() ->
         [
             begin
-                Graph = graph(storm(Seed)),
+                Graph = graph(mutual(storm(Seed))),
                 ?assertMatch({Seed, [_]}, {Seed, components(Graph)}),
                 ?assertEqual({Seed, []}, {Seed, one_sided(Graph)})
             end
@@ -44,7 +44,7 @@ survivors_find_together_again_test_() ->
         Grown = grow(300, 1, #{}),
         [
             begin
-                Graph = graph(run(20000, kill(Share, Grown))),
+                Graph = graph(mutual(run(20000, kill(Share, Grown)))),
                 ?assertEqual({Share, []}, {Share, one_sided(Graph)}),
                 ?assertMatch({Share, [_]}, {Share, components(Graph)}),
                 Sizes = [length(Peers) || {_, Peers} <- Graph],
@@ -127,6 +127,17 @@ do({resume, Name}, World) -> atoll_sim_world:resume(Name, World).
 
 names(Count) ->
     [list_to_atom("n" ++ integer_to_list(100000 + N)) || N <- lists:seq(1, Count)].
+
+%% A link that is being made or given up has one end for as long as a message takes:
+%% the first moment within two seconds without one, or the last of them.
+mutual(World) ->
+    mutual(20, World).
+
+mutual(Left, World) ->
+    case one_sided(graph(World)) of
+        [_ | _] when Left > 0 -> mutual(Left - 1, run(100, World));
+        _ -> World
+    end.
 
 %% 50 to 200 nodes that start within a few milliseconds.
 storm(Seed) ->

@@ -1,0 +1,135 @@
+%% What the world owes a protocol: links, order, faults, and time.
+-module(atoll_sim_world_tests).
+
+-include_lib("eunit/include/eunit.hrl").
+
+a_wanted_link_comes_up_on_both_ends_and_goes_when_nobody_wants_it_test() ->
+    W1 = run(1000, tell(a, [{want, b}], world([a, b]))),
+    ?assertEqual([{a, {up, b}}, {b, {up, a}}], heard(W1)),
+    W2 = run(500, tell(a, [{unwant, b}], W1)),
+    ?assertEqual([b], atoll_sim_world:links(a, W2)),
+    W3 = run(2000, W2),
+    ?assertEqual([], atoll_sim_world:links(a, W3)),
+    ?assertMatch([_, _, {a, {down, b, disconnected}}, {b, {down, a, connection_closed}}], heard(W3)).
+
+a_link_that_the_other_end_wants_stays_test() ->
+    W1 = run(1000, tell(b, [{want, a}], tell(a, [{want, b}], world([a, b])))),
+    W2 = run(5000, tell(a, [{unwant, b}], W1)),
+    ?assertEqual([b], atoll_sim_world:links(a, W2)).
+
+messages_over_a_link_come_in_order_test() ->
+    Numbers = lists:seq(1, 200),
+    W = run(5000, tell(a, [{send, b, N} || N <- Numbers], linked())),
+    ?assertEqual(Numbers, [N || {b, {message, a, N}} <- heard(W)]).
+
+without_a_link_nothing_is_sent_test() ->
+    W = run(1000, tell(a, [{send, b, hello}], world([a, b]))),
+    ?assertEqual([], heard(W)),
+    ?assertMatch(#{unconnected := 1, sent := 0}, atoll_sim_world:counters(W)).
+
+a_dead_peer_refuses_and_is_tried_again_while_it_is_wanted_test() ->
+    W1 = run(1000, tell(a, [{want, b}], world([a]))),
+    ?assert(length([x || {a, {cast, {unreachable, b}}} <- heard(W1)]) > 1),
+    W2 = run(5000, atoll_sim_world:start(b, W1)),
+    ?assertEqual([b], atoll_sim_world:links(a, W2)).
+
+a_killed_node_is_heard_of_and_what_was_on_its_way_is_lost_test() ->
+    W1 = atoll_sim_world:kill(b, tell(a, [{send, b, hello}], linked())),
+    W2 = run(15, atoll_sim_world:start(b, W1)),
+    W3 = run(1000, W2),
+    ?assert(lists:member({a, {down, b, connection_closed}}, heard(W3))),
+    ?assertNot(lists:member({b, {message, a, hello}}, heard(W3))),
+    %% Still wanted: it is connected with the new life.
+    ?assertEqual([b], atoll_sim_world:links(a, W3)).
+
+a_paused_node_gets_all_of_it_later_in_order_test() ->
+    W1 = tell(b, [{timer, tick, 50}], linked()),
+    W2 = tell(a, [{send, b, N} || N <- [1, 2, 3]], atoll_sim_world:pause(b, run(10, W1))),
+    W3 = run(5000, W2),
+    ?assertEqual([], [E || {b, E} <- heard(W3), element(1, E) =/= up]),
+    W4 = run(0, atoll_sim_world:resume(b, W3)),
+    Told = [E || {b, E} <- heard(W4), element(1, E) =/= up],
+    ?assertEqual([1, 2, 3], [N || {message, a, N} <- Told]),
+    ?assert(lists:member({timeout, tick}, Told)).
+
+a_connection_with_a_paused_node_runs_into_its_time_limit_test() ->
+    W1 = tell(a, [{want, b}], atoll_sim_world:pause(b, world([a, b]))),
+    W2 = run(6900, W1),
+    ?assertEqual([], heard(W2)),
+    ?assertEqual([{a, {cast, {unreachable, b}}}], heard(run(1000, W2))).
+
+a_timer_fires_once_and_not_after_it_was_cancelled_or_set_again_test() ->
+    W = run(5000, tell(a, [{timer, x, 100}, {timer, y, 100}, {cancel, y}, {timer, x, 200}], world([a]))),
+    ?assertEqual([{200, a, {timeout, x}}], [E || {_, _, {timeout, _}} = E <- timed(W)]).
+
+a_partition_loses_messages_and_closes_nothing_test() ->
+    W1 = atoll_sim_world:set({partition, [[a], [b]]}, linked()),
+    W2 = run(20000, tell(a, [{send, b, lost}], W1)),
+    ?assertEqual([b], atoll_sim_world:links(a, W2)),
+    W3 = run(1000, tell(a, [{send, b, found}], atoll_sim_world:set(heal, W2))),
+    ?assertEqual([found], [M || {b, {message, a, M}} <- heard(W3)]).
+
+a_cut_is_one_way_test() ->
+    W1 = atoll_sim_world:set({cut, [a], [b]}, linked()),
+    W2 = run(1000, tell(b, [{send, a, there}], tell(a, [{send, b, here}], W1))),
+    ?assertEqual([{a, {message, b, there}}], [E || {_, {message, _, _}} = E <- heard(W2)]).
+
+loss_duplicates_and_disorder_come_in_their_share_test() ->
+    Count = fun(Setting) ->
+        W = run(60000, tell(a, [{send, b, N} || N <- lists:seq(1, 2000)], atoll_sim_world:set(Setting, linked()))),
+        [N || {b, {message, a, N}} <- heard(W)]
+    end,
+    Lossy = length(Count({loss, 0.1})),
+    ?assert(Lossy > 1700 andalso Lossy < 1900),
+    Twice = length(Count({duplicate, 0.1})),
+    ?assert(Twice > 2100 andalso Twice < 2300),
+    Disordered = Count({reorder, 0.1, 500}),
+    ?assertEqual(2000, length(Disordered)),
+    ?assertNotEqual(lists:sort(Disordered), Disordered).
+
+a_slow_node_takes_its_time_for_each_event_test() ->
+    W0 = atoll_sim_world:slow(b, 100, linked()),
+    Begin = atoll_sim_world:now(W0),
+    W = run(5000, tell(a, [{send, b, N} || N <- [1, 2, 3]], W0)),
+    [First, Second, Third] = [At - Begin || {At, b, {message, a, _}} <- timed(W)],
+    ?assert(First >= 100),
+    ?assert(Second >= First + 100),
+    ?assert(Third >= Second + 100).
+
+a_call_is_answered_test() ->
+    {Id, W} = atoll_sim_world:call(a, question, world([a])),
+    ?assertEqual([{0, a, {reply, Id, {a, question}}}], atoll_sim_world:watched(W)).
+
+a_world_is_a_value_test() ->
+    W = linked(),
+    _ = run(1000, atoll_sim_world:kill(b, W)),
+    ?assertEqual(alive, atoll_sim_world:status(b, W)),
+    ?assertEqual(timed(run(1000, W)), timed(run(1000, W))).
+
+%% A world in which these nodes run.
+
+world(Names) ->
+    World = atoll_sim_world:new(#{
+        protocol => atoll_sim_echo,
+        config => fun(Name, _Incarnation, _Seed) -> Name end,
+        seed => 7,
+        watch => {fun see/4, []}
+    }),
+    lists:foldl(fun atoll_sim_world:start/2, World, Names).
+
+see(Now, Node, {notice, Event}, Seen) -> [{Now, Node, Event} | Seen];
+see(Now, Node, {reply, _, _} = Reply, Seen) -> [{Now, Node, Reply} | Seen];
+see(_Now, _Node, _Sight, Seen) -> Seen.
+
+linked() ->
+    run(1000, tell(a, [{want, b}], world([a, b]))).
+
+tell(Node, Effects, World) ->
+    atoll_sim_world:cast(Node, {effects, Effects}, World).
+
+run(Ms, World) ->
+    atoll_sim_world:run(atoll_sim_world:now(World) + Ms, World).
+
+timed(World) -> lists:reverse(atoll_sim_world:watched(World)).
+
+heard(World) -> [{Node, Event} || {_, Node, Event} <- timed(World)].
