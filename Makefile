@@ -1,7 +1,7 @@
 # The front door for people: `make help` lists what there is.
 MAKEFLAGS += --no-print-directory
 .DELETE_ON_ERROR:
-.PHONY: help demo build test check lint xref dialyzer docs clean
+.PHONY: help demo build test soak check lint xref dialyzer docs clean
 
 # Whatever a recipe starts in place of its shell dies with make, even when make
 # is killed by a signal that nobody can catch.
@@ -11,6 +11,7 @@ READY := _build/.ready
 help:
 	@echo 'make demo           nine nodes run Orbit, once as a full mesh and once in groups'
 	@echo 'make test           the tests; OTP=25, 27 or 29 runs them in a Debian root of that release'
+	@echo 'make soak           long simulations against the goals of the overlay; SEEDS=20'
 	@echo 'make check          everything that must be clean: lint and test'
 	@echo 'make lint           warnings, the call graph (xref), the types (dialyzer), the documentation'
 	@echo 'make build          compiles; bin/atoll does so by itself when it has to'
@@ -36,6 +37,10 @@ else
 test: build
 	@$(TIED) scripts/test
 endif
+
+SEEDS ?= 20
+soak: build
+	@$(TIED) erl +Bd -noinput -pa _build/default/lib/*/ebin -s atoll_sim_soak main -extra '$(SEEDS)'
 
 check: lint test
 

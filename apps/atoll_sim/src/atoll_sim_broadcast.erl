@@ -1,8 +1,9 @@
 %% @doc The experiment `broadcast': what arrives, how often, over how many hops and
 %% how late.
 %%
-%% The cluster grows and settles. Each sender broadcasts once, which builds its
-%% tree and is not counted; then the messages follow, evenly spaced, the senders
+%% The cluster grows and settles. Some broadcasts of each sender build its tree and
+%% are not counted: the first goes over every link, the next ones bring the tree
+%% down to short paths. Then the messages follow, evenly spaced, the senders
 %% taking turns. With churn a share of the nodes is killed each second meanwhile,
 %% and each of them starts again a few seconds later, as a new life that remembers
 %% nothing. A message is owed to every life that had a neighbour when it was sent
@@ -43,7 +44,9 @@
 
 %% Messages a second, all senders together.
 -define(PER_S, 10).
-%% For the trees to be built, and for the last message to arrive, an exchange
+%% Broadcasts before the count, all senders together, at least one of each.
+-define(BUILDING, 60).
+%% For the last of these to settle, and for the last message to arrive, an exchange
 %% with a neighbour included.
 -define(BUILD_MS, 15000).
 -define(ARRIVE_MS, 30000).
@@ -77,7 +80,7 @@ spread(#{messages := Messages, senders := SenderCount, churn := Churn}, Cluster0
     %% Contacts are not killed, and so they do not stop sending.
     Names = atoll_sim_cluster:names(Cluster0),
     Senders = lists:sublist(Names, SenderCount),
-    Built = atoll_sim_cluster:wait(?BUILD_MS, lists:foldl(fun first/2, Cluster0, Senders)),
+    Built = atoll_sim_cluster:wait(?BUILD_MS, build(Senders, Cluster0)),
     #{sent := Sent0} = atoll_sim_cluster:counters(Built),
     Begin = atoll_sim_cluster:now(Built),
     Fresh = atoll_sim_deliveries:forget(atoll_sim_cluster:watched(Built)),
@@ -108,9 +111,17 @@ spread(#{messages := Messages, senders := SenderCount, churn := Churn}, Cluster0
         events => Events
     }).
 
-%% It builds the sender's tree.
-first(Sender, Cluster) ->
-    atoll_sim_cluster:update(fun(World) -> atoll_sim_deliveries:send(0, Sender, World) end, Cluster).
+%% As evenly spaced as what is counted.
+build(Senders, Cluster) ->
+    Rounds = max(1, ?BUILDING div length(Senders)),
+    lists:foldl(
+        fun(Sender, C) ->
+            Sent = atoll_sim_cluster:update(fun(World) -> atoll_sim_deliveries:send(0, Sender, World) end, C),
+            atoll_sim_cluster:wait(1000 div ?PER_S, Sent)
+        end,
+        Cluster,
+        lists:append(lists:duplicate(Rounds, Senders))
+    ).
 
 %% Kills some nodes in each step, until the last message is sent.
 churn(_PerStep, _Due, _Mortal, Left, Cluster) when Left =< 0 ->

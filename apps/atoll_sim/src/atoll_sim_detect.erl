@@ -136,24 +136,26 @@ steps(Now, Begin, End, Options, Play0) ->
 silence(#play{cluster = Cluster0} = Play) ->
     World = atoll_sim_cluster:world(Cluster0),
     Mortal = awake(World) -- atoll_sim_cluster:contacts(Cluster0),
-    {[Node], Cluster} = atoll_sim_cluster:random(1, Mortal, Cluster0),
-    Play#play{
-        cluster = atoll_sim_cluster:update(
-            fun(W0) ->
-                Life = atoll_overlay_core:incarnation(atoll_sim_world:state(Node, W0)),
-                W = atoll_sim_world:note(Node, {silent, Life}, atoll_sim_world:pause(Node, W0)),
-                atoll_sim_world:at(
-                    atoll_sim_world:now(W) + ?HEARD_MS,
-                    fun(Then) ->
-                        Dead = atoll_sim_world:kill(Node, atoll_sim_world:note(Node, over, Then)),
-                        atoll_sim_world:start(Node, Dead)
-                    end,
-                    W
-                )
-            end,
-            Cluster
-        )
-    }.
+    {Nodes, Cluster} = atoll_sim_cluster:random(1, Mortal, Cluster0),
+    %% Nobody, if all are paused.
+    Play#play{cluster = lists:foldl(fun silence_one/2, Cluster, Nodes)}.
+
+silence_one(Node, Cluster) ->
+    atoll_sim_cluster:update(
+        fun(W0) ->
+            Life = atoll_overlay_core:incarnation(atoll_sim_world:state(Node, W0)),
+            W = atoll_sim_world:note(Node, {silent, Life}, atoll_sim_world:pause(Node, W0)),
+            atoll_sim_world:at(
+                atoll_sim_world:now(W) + ?HEARD_MS,
+                fun(Then) ->
+                    Dead = atoll_sim_world:kill(Node, atoll_sim_world:note(Node, over, Then)),
+                    atoll_sim_world:start(Node, Dead)
+                end,
+                W
+            )
+        end,
+        Cluster
+    ).
 
 awake(World) ->
     [Node || {Node, alive} <- atoll_sim_world:nodes(World)].
