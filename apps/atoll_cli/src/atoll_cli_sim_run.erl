@@ -42,9 +42,8 @@ run(Values, [File]) ->
 %% Whether the nodes that it names are there is known before anything is simulated.
 read(File) ->
     case atoll_sim_script:read(File) of
-        {ok, #{cluster := Options} = Script} ->
-            {ok, Cluster} = atoll_sim_cluster:new(Options),
-            case atoll_sim_script:check_names(Script, atoll_sim_cluster:names(Cluster)) of
+        {ok, Script} ->
+            case atoll_sim_play:check(Script) of
                 ok -> {ok, Script};
                 {error, {none, Place, Reason}} -> {error, {File, Place, Reason}}
             end;

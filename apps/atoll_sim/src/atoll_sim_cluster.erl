@@ -220,26 +220,32 @@ start(Name, Memory, #cluster{told = Told}, World) ->
 -spec isolated(fun(() -> Result)) -> Result.
 isolated(Fun) ->
     Caller = self(),
+    Tag = make_ref(),
     {Pid, Ref} = spawn_opt(
         fun() ->
             Worker = self(),
             %% A caller that is gone needs no result.
             _ = spawn(fun() -> guard(Caller, Worker) end),
-            exit(
+            Outcome =
                 try
-                    {isolated, Fun()}
+                    {returned, Fun()}
                 catch
                     Class:Reason:Stack -> {raised, Class, Reason, Stack}
-                end
-            )
+                end,
+            Caller ! {Tag, Outcome}
         end,
         [monitor, {min_heap_size, 4000000}, {fullsweep_after, 50}]
     ),
     receive
-        {'DOWN', Ref, process, Pid, {isolated, Result}} -> Result;
-        {'DOWN', Ref, process, Pid, {raised, Class, Reason, Stack}} -> erlang:raise(Class, Reason, Stack);
-        {'DOWN', Ref, process, Pid, Reason} -> exit(Reason)
+        {Tag, Outcome} ->
+            true = erlang:demonitor(Ref, [flush]),
+            outcome(Outcome);
+        {'DOWN', Ref, process, Pid, Reason} ->
+            exit(Reason)
     end.
+
+outcome({returned, Result}) -> Result;
+outcome({raised, Class, Reason, Stack}) -> erlang:raise(Class, Reason, Stack).
 
 guard(Caller, Worker) ->
     CallerRef = erlang:monitor(process, Caller),

@@ -8,7 +8,7 @@
 -compile({no_auto_import, [now/0, nodes/1]}).
 
 
--export([run/2]).
+-export([run/2, check/1]).
 
 -export_type([options/0, result/0, failure/0]).
 
@@ -77,6 +77,12 @@
     failed = [] :: [failure()]
 }).
 
+%% @doc Whether the nodes that a script names are there.
+-spec check(atoll_sim_script:script()) -> ok | {error, atoll_sim_script:error()}.
+check(#{cluster := Begun} = Script) ->
+    {ok, Cluster} = atoll_sim_cluster:new(cluster_options(Begun, #{})),
+    atoll_sim_script:check_names(Script, atoll_sim_cluster:names(Cluster)).
+
 %% @doc Plays a script. An expectation that does not hold is no error: it is in the
 %% result.
 -spec run(atoll_sim_script:script(), options()) ->
@@ -84,9 +90,9 @@
 run(#{cluster := Begun0, steps := Steps} = Script, Options) ->
     Started = erlang:monotonic_time(millisecond),
     Begun = maps:merge(Begun0, maps:with([seed], Options)),
-    {ok, Cluster} = atoll_sim_cluster:new(cluster_options(Begun, Options)),
-    case atoll_sim_script:check_names(Script, atoll_sim_cluster:names(Cluster)) of
+    case check(Script) of
         ok ->
+            {ok, Cluster} = atoll_sim_cluster:new(cluster_options(Begun, Options)),
             Result = played(play(Steps, Begun, Cluster), Steps),
             #{events := Events} = Result,
             Wall = erlang:monotonic_time(millisecond) - Started,

@@ -196,11 +196,16 @@ parallel(Fun, Inputs, Free, Running) when length(Inputs) > Free ->
     Done = parallel(Fun, Now, Free, Running),
     Done ++ parallel(Fun, Later, Free, []);
 parallel(Fun, [Input | Inputs], Free, Running) ->
-    Job = spawn_monitor(fun() -> exit({done, atoll_sim_cluster:isolated(fun() -> Fun(Input) end)}) end),
-    parallel(Fun, Inputs, Free, [Job | Running]).
+    Caller = self(),
+    Tag = make_ref(),
+    {_, Ref} = spawn_monitor(fun() -> Caller ! {Tag, atoll_sim_cluster:isolated(fun() -> Fun(Input) end)} end),
+    parallel(Fun, Inputs, Free, [{Tag, Ref} | Running]).
 
-wait({Pid, Ref}) ->
+wait({Tag, Ref}) ->
     receive
-        {'DOWN', Ref, process, Pid, {done, Result}} -> Result;
-        {'DOWN', Ref, process, Pid, Reason} -> exit(Reason)
+        {Tag, Result} ->
+            true = erlang:demonitor(Ref, [flush]),
+            Result;
+        {'DOWN', Ref, process, _, Reason} ->
+            exit(Reason)
     end.
