@@ -40,7 +40,8 @@ endif
 
 SEEDS ?= 20
 soak: build
-	@$(TIED) erl +Bd -noinput -pa _build/default/lib/*/ebin -s atoll_sim_soak main -extra '$(SEEDS)'
+	@$(TIED) erl +Bd +MHsbct 2000000 +MHsmbcs 65536 +MHlmbcs 65536 -noinput \
+		-pa _build/default/lib/*/ebin -s atoll_sim_soak main -extra '$(SEEDS)'
 
 check: lint test
 

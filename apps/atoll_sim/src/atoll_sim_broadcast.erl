@@ -1,10 +1,10 @@
 %% @doc The experiment `broadcast': what arrives, how often, over how many hops and
 %% how late.
 %%
-%% The cluster grows and settles. Some broadcasts of each sender build its tree and
-%% are not counted: the first goes over every link, the next ones bring the tree
-%% down to short paths. Then the messages follow, evenly spaced, the senders
-%% taking turns. With churn a share of the nodes is killed each second meanwhile,
+%% The cluster grows, settles, and comes to rest: hardly a link is new any more. Some
+%% broadcasts of each sender build its tree and are not counted: the first goes over
+%% every link, the next ones bring the tree down to short paths. Then the messages
+%% follow, evenly spaced, the senders taking turns. With churn a share of the nodes is killed each second meanwhile,
 %% and each of them starts again a few seconds later, as a new life that remembers
 %% nothing. A message is owed to every life that had a neighbour when it was sent
 %% and is still there a while after the last one was.
@@ -44,8 +44,13 @@
 
 %% Messages a second, all senders together.
 -define(PER_S, 10).
-%% Broadcasts before the count, all senders together, at least one of each.
+%% Broadcasts of each sender before the count.
 -define(BUILDING, 60).
+%% The overlay is at rest when so few of its links are new after a period, a shuffle
+%% of every node; it is not waited for any longer than that.
+-define(REST, 0.001).
+-define(REST_MS, 10000).
+-define(RESTLESS_MS, 300000).
 %% For the last of these to settle, and for the last message to arrive, an exchange
 %% with a neighbour included.
 -define(BUILD_MS, 15000).
@@ -80,7 +85,7 @@ spread(#{messages := Messages, senders := SenderCount, churn := Churn}, Cluster0
     %% Contacts are not killed, and so they do not stop sending.
     Names = atoll_sim_cluster:names(Cluster0),
     Senders = lists:sublist(Names, SenderCount),
-    Built = atoll_sim_cluster:wait(?BUILD_MS, build(Senders, Cluster0)),
+    Built = atoll_sim_cluster:wait(?BUILD_MS, build(Senders, rest(Cluster0))),
     #{sent := Sent0} = atoll_sim_cluster:counters(Built),
     Begin = atoll_sim_cluster:now(Built),
     Fresh = atoll_sim_deliveries:forget(atoll_sim_cluster:watched(Built)),
@@ -111,16 +116,31 @@ spread(#{messages := Messages, senders := SenderCount, churn := Churn}, Cluster0
         events => Events
     }).
 
+%% Links that come and go would be a fault that nobody asked for.
+rest(Cluster) ->
+    rest(atoll_sim_cluster:now(Cluster) + ?RESTLESS_MS, links(Cluster), Cluster).
+
+rest(Until, Links, Cluster0) ->
+    Cluster = atoll_sim_cluster:wait(?REST_MS, Cluster0),
+    Later = links(Cluster),
+    New = ordsets:subtract(Later, Links),
+    case length(New) =< ?REST * length(Later) orelse atoll_sim_cluster:now(Cluster) >= Until of
+        true -> Cluster;
+        false -> rest(Until, Later, Cluster)
+    end.
+
+links(Cluster) ->
+    lists:sort([{A, B} || {A, Bs} <- atoll_sim_cluster:neighbours(Cluster), B <- Bs]).
+
 %% As evenly spaced as what is counted.
 build(Senders, Cluster) ->
-    Rounds = max(1, ?BUILDING div length(Senders)),
     lists:foldl(
         fun(Sender, C) ->
             Sent = atoll_sim_cluster:update(fun(World) -> atoll_sim_deliveries:send(0, Sender, World) end, C),
             atoll_sim_cluster:wait(1000 div ?PER_S, Sent)
         end,
         Cluster,
-        lists:append(lists:duplicate(Rounds, Senders))
+        lists:append(lists:duplicate(?BUILDING, Senders))
     ).
 
 %% Kills some nodes in each step, until the last message is sent.

@@ -22,6 +22,8 @@
     %% Payloads that arrived anywhere, and the first ones of each node.
     copies = 0 :: non_neg_integer(),
     firsts = 0 :: non_neg_integer(),
+    %% Of the copy that a node just got: what it delivers next came with it.
+    hops = 0 :: non_neg_integer(),
     hops_max = 0 :: non_neg_integer()
 }).
 
@@ -44,10 +46,10 @@ send(Id, Node, World) ->
 
 %% @doc Takes what a watcher sees. Copies are counted if it sees messages.
 -spec see(integer(), node() | world, atoll_sim_world:sight(), deliveries()) -> deliveries().
-see(_Now, _Node, {got, _From, {_Life, broadcast, Message}}, #deliveries{copies = Copies, hops_max = Max} = D) ->
+see(_Now, _Node, {got, _From, {_Life, broadcast, Message}}, #deliveries{copies = Copies} = D) ->
     case atoll_plumtree:payloads(Message) of
         [] -> D;
-        Hops -> D#deliveries{copies = Copies + length(Hops), hops_max = lists:max([Max | Hops])}
+        Hops -> D#deliveries{copies = Copies + length(Hops), hops = lists:max(Hops)}
     end;
 see(Now, Node, {notice, {broadcast, Sender, Id}}, D) ->
     delivered(Now, Node, Sender, Id, D);
@@ -72,6 +74,7 @@ delivered(Now, Node, Sender, Id, #deliveries{sent = Sent, got = Got} = D) ->
             D#deliveries{
                 got = add(Id, Node, Got),
                 firsts = D#deliveries.firsts + 1,
+                hops_max = max(D#deliveries.hops, D#deliveries.hops_max),
                 latencies = atoll_sim_stats:add(Now - At, D#deliveries.latencies)
             };
         #{} ->

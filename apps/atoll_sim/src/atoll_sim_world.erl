@@ -98,24 +98,29 @@
     %% Not at a node: whoever drives the world does something to it.
     | {deed, fun((world()) -> world())}.
 
+%% What stays as it is while the world runs.
+-record(rules, {
+    protocol :: module(),
+    config :: fun((node(), pos_integer(), integer()) -> term()),
+    seed :: integer(),
+    watcher :: watcher(),
+    messages :: boolean()
+}).
+
+%% It is copied with each event: what changes seldom is kept together.
 -record(world, {
     now = 0 :: integer(),
     queue = atoll_sim_queue:new() :: atoll_sim_queue:queue(happening()),
     nodes = #{} :: #{node() => #node{}},
     net :: atoll_sim_net:net(),
-    protocol :: module(),
-    config :: fun((node(), pos_integer(), integer()) -> term()),
-    seed :: integer(),
-    watcher :: watcher(),
+    rules :: #rules{},
     kept :: term(),
-    messages :: boolean(),
     %% Numbers links, wants, timers and calls.
     number = 0 :: non_neg_integer(),
     events = 0 :: non_neg_integer(),
     sent = 0 :: non_neg_integer(),
-    lost = 0 :: non_neg_integer(),
-    unconnected = 0 :: non_neg_integer(),
-    overflown = 0 :: non_neg_integer()
+    %% By the network; without a link; by a paused or slow node that had too much.
+    dropped = #{lost => 0, unconnected => 0, overflown => 0} :: #{atom() => non_neg_integer()}
 }).
 
 -opaque world() :: #world{}.
@@ -134,12 +139,14 @@ new(#{protocol := Protocol, config := Config, seed := Seed} = Options) ->
     {Watcher, Kept} = maps:get(watch, Options, {fun(_, _, _, K) -> K end, none}),
     #world{
         net = atoll_sim_net:new(maps:get(latency, Options, {uniform, 1, 20}), erlang:phash2({net, Seed})),
-        protocol = Protocol,
-        config = Config,
-        seed = Seed,
-        watcher = Watcher,
-        kept = Kept,
-        messages = maps:get(messages, Options, false)
+        rules = #rules{
+            protocol = Protocol,
+            config = Config,
+            seed = Seed,
+            watcher = Watcher,
+            messages = maps:get(messages, Options, false)
+        },
+        kept = Kept
     }.
 
 %% @doc Starts a node, for the first time or anew; it remembers nothing.
@@ -149,11 +156,12 @@ start(Name, World) ->
 
 %% @doc The same, its configuration changed: that is how it may remember.
 -spec start(node(), fun((term()) -> term()), world()) -> world().
-start(Name, Change, #world{now = Now, protocol = Protocol, config = Config, nodes = Nodes} = World) ->
+start(Name, Change, #world{now = Now, rules = Rules, nodes = Nodes} = World) ->
+    #rules{protocol = Protocol, config = Config, seed = WorldSeed} = Rules,
     false = lists:member(status(Name, World), [alive, paused]),
     %% As on a real node, where it is made of the clock at the start.
     Incarnation = Now + 1,
-    Seed = erlang:phash2({World#world.seed, Name, Incarnation}),
+    Seed = erlang:phash2({WorldSeed, Name, Incarnation}),
     {State, Effects} = Protocol:init(Change(Config(Name, Incarnation, Seed)), Now),
     Node = #node{name = Name, incarnation = Incarnation, state = State},
     Started = see(Name, {started, Incarnation}, World#world{nodes = Nodes#{Name => Node}}),
@@ -281,16 +289,8 @@ links(Name, #world{nodes = Nodes}) ->
 
 %% @doc What happened so far, in numbers.
 -spec counters(world()) -> #{atom() => non_neg_integer()}.
-counters(#world{} = World) ->
-    #{
-        events => World#world.events,
-        sent => World#world.sent,
-        %% By the network; without a link; by a paused or slow node that had too much.
-        lost => World#world.lost,
-        unconnected => World#world.unconnected,
-        overflown => World#world.overflown,
-        queued => atoll_sim_queue:size(World#world.queue)
-    }.
+counters(#world{events = Events, sent = Sent, dropped = Dropped, queue = Queue}) ->
+    Dropped#{events => Events, sent => Sent, queued => atoll_sim_queue:size(Queue)}.
 
 %% @doc How long a message from one node to another might take now; the world
 %% takes no notice.
@@ -304,15 +304,15 @@ watched(#world{kept = Kept}) -> Kept.
 
 %% @doc From now on somebody else watches.
 -spec watch({watcher(), term()}, world()) -> world().
-watch({Watcher, Kept}, World) ->
-    World#world{watcher = Watcher, kept = Kept}.
+watch({Watcher, Kept}, #world{rules = Rules} = World) ->
+    World#world{rules = Rules#rules{watcher = Watcher}, kept = Kept}.
 
 %% @doc Lets the watcher see a remark of whoever drives the world.
 -spec note(node() | world, term(), world()) -> world().
 note(Where, Remark, World) ->
     see(Where, {note, Remark}, World).
 
-see(Where, Sight, #world{watcher = Watcher, kept = Kept, now = Now} = World) ->
+see(Where, Sight, #world{rules = #rules{watcher = Watcher}, kept = Kept, now = Now} = World) ->
     World#world{kept = Watcher(Now, Where, Sight, Kept)}.
 
 %% One thing happens
@@ -334,8 +334,8 @@ happen(Happening, #world{nodes = Nodes} = World) ->
         #{} -> World
     end.
 
-hold(_Happening, #node{held_count = ?MAX_HELD}, #world{overflown = N} = World) ->
-    World#world{overflown = N + 1};
+hold(_Happening, #node{held_count = ?MAX_HELD}, World) ->
+    drop(overflown, World);
 hold(Happening, #node{name = Name, held = Held, held_count = Count} = Node, World) ->
     Holding = Node#node{held = [Happening | Held], held_count = Count + 1},
     World#world{nodes = (World#world.nodes)#{Name := Holding}}.
@@ -344,7 +344,7 @@ take_time(Happening, #node{name = Name, slow = Ms, busy_until = Busy} = Node, #w
     Done = max(Now, Busy) + Ms,
     case Done - Now > ?MAX_HELD * Ms of
         true ->
-            World#world{overflown = World#world.overflown + 1};
+            drop(overflown, World);
         false ->
             World#world{
                 nodes = (World#world.nodes)#{Name := Node#node{busy_until = Done}},
@@ -390,7 +390,7 @@ happen({cast, _Name, Notice}, Node, World) ->
 happen({call, _Name, Id, Request}, Node, World) ->
     event({call, {self(), Id}, Request}, Node, World).
 
-event(Event, #node{state = State0} = Node, #world{protocol = Protocol, now = Now, events = N} = World) ->
+event(Event, #node{state = State0} = Node, #world{rules = #rules{protocol = Protocol}, now = Now, events = N} = World) ->
     {State, Effects} = Protocol:handle(Event, Now, State0),
     perform(Effects, Node#node{state = State}, World#world{events = N + 1}).
 
@@ -454,7 +454,7 @@ send(Peer, Message, #node{name = Name, links = Links} = Node, #world{net = Net0}
             World = see_message(sent, Node, Peer, Message, Sent),
             carry(Fate, Happening, Last, Node, World);
         #{} ->
-            {Node, World0#world{unconnected = World0#world.unconnected + 1}}
+            {Node, drop(unconnected, World0)}
     end.
 
 carry({in_order, Ms}, Happening, Last, #node{links = Links} = Node, #world{now = Now, queue = Queue} = World) ->
@@ -469,10 +469,13 @@ carry({out_of_order, Ms}, Happening, _Last, Node, #world{now = Now, queue = Queu
 carry({twice, Ms, Again}, Happening, Last, Node0, World0) ->
     {Node, World} = carry({in_order, Ms}, Happening, Last, Node0, World0),
     carry({out_of_order, Again}, Happening, Last, Node, World);
-carry(lost, {message, Peer, _, _, Message}, _Last, Node, #world{lost = N} = World) ->
-    {Node, see_message(lost, Node, Peer, Message, World#world{lost = N + 1})}.
+carry(lost, {message, Peer, _, _, Message}, _Last, Node, World) ->
+    {Node, see_message(lost, Node, Peer, Message, drop(lost, World))}.
 
-see_message(_What, _Node, _Peer, _Message, #world{messages = false} = World) ->
+drop(How, #world{dropped = Dropped} = World) ->
+    World#world{dropped = Dropped#{How := maps:get(How, Dropped) + 1}}.
+
+see_message(_What, _Node, _Peer, _Message, #world{rules = #rules{messages = false}} = World) ->
     World;
 see_message(What, #node{name = Name}, Peer, Message, World) ->
     see(Name, {What, Peer, Message}, World).

@@ -69,6 +69,9 @@ merge(Table, Now, Beacons0) ->
 see({Node, Stamp}, Now, #beacons{known = Known} = Beacons) ->
     case Known of
         #{Node := #beacon{stamp = Seen}} when Stamp =< Seen -> Beacons;
+        #{Node := #beacon{state = fresh} = Beacon} ->
+            %% By far the most: it stays where it is.
+            Beacons#beacons{known = Known#{Node := Beacon#beacon{stamp = Stamp, since = Now}}};
         #{Node := _} -> enter(Node, Stamp, fresh, Now, Beacons);
         #{} -> enter(Node, Stamp, new, Now, make_room(Beacons))
     end.

@@ -39,8 +39,8 @@
 %%   by the contact soon after they came, and would otherwise know it alone.</li>
 %% <li>Nodes that come in a burst are linked with those that came just before, and
 %%   shuffles do not change that: 2,000 nodes in two seconds made a chain of 17 hops.
-%%   So with its first shuffles a full node asks a random node of its passive view
-%%   for a link, `mixes' times, which takes the place of one of the first. That made
+%%   So with each of its first `mixes' shuffles a full node asks a random node of its
+%%   passive view for a link, which takes the place of one of the first. That made
 %%   it 9 hops, as in a random graph.</li>
 %% <li>What the bound pushes out of the passive view is kept a while longer, and asked
 %%   by a node with fewer than two neighbours that has nobody left: after a loss of
@@ -118,7 +118,7 @@
     promoting = false :: boolean(),
     %% After `leave', until `join'.
     left = false :: boolean(),
-    %% How many of the first links are still to be exchanged for random ones.
+    %% With how many shuffles more one of the first links may give way to a random one.
     mixes = 0 :: non_neg_integer(),
     %% What the last shuffle brought to others.
     shuffled = [] :: [node()],
@@ -160,7 +160,7 @@ options() ->
     #{
         active_max => {pos_integer, 5},
         passive_max => {pos_integer, 30},
-        mixes => {non_neg_integer, 3},
+        mixes => {non_neg_integer, 5},
         arwl => {pos_integer, 6},
         prwl => {non_neg_integer, 3},
         shuffle_ms => {pos_integer, 10000},
@@ -598,18 +598,20 @@ start_shuffle(#state{options = #{shuffle_ms := Ms}} = State0) ->
             send(Node, {shuffle, Ttl, [Self], Nodes}, State#state{rand = Rand, shuffled = Nodes})
     end.
 
-%% Takes the place of a link that was made when the node was new.
-mix(#state{mixes = Left, views = Views, rand = Rand0} = State) when Left > 0 ->
+%% Takes the place of a link that was made when the node was new. Only for so many
+%% shuffles, so that an overlay to which nobody comes is at rest soon.
+mix(#state{mixes = 0} = State) ->
+    State;
+mix(#state{mixes = Left, views = Views, rand = Rand0} = State0) ->
+    State = State0#state{mixes = Left - 1},
     Asked = [Node || {Node, _, _} <- State#state.pending],
     case atoll_hyparview_views:room(Views) =:= 0 andalso atoll_hyparview_views:passive(Views) -- Asked of
         [_ | _] = Candidates ->
             {Node, Rand} = pick(Candidates, Rand0),
-            request(Node, take, State#state{mixes = Left - 1, rand = Rand});
+            request(Node, take, State#state{rand = Rand});
         _ ->
             State
-    end;
-mix(State) ->
-    State.
+    end.
 
 %% The next two are what the overlay does most of the time, and are kept cheap.
 
