@@ -105,7 +105,7 @@ summary(#deliveries{latencies = Latencies, copies = Copies, firsts = Firsts, hop
     {Owed, Made} = owed(D),
     #{
         delivered => atoll_sim_stats:share(Made, Owed),
-        redundancy => Copies / max(1, Firsts) - 1,
+        redundancy => (Copies - Firsts) / max(1, Firsts),
         hops_max => HopsMax,
         latency_ms_p50 => atoll_sim_stats:percentile(Latencies, 50),
         latency_ms_p99 => atoll_sim_stats:percentile(Latencies, 99)
