@@ -98,6 +98,7 @@ make(Module, StrategyOptions, #{nodes := Count, contacts := ContactCount, seed :
     Names = names_of(Count),
     Contacts = lists:sublist(Names, ContactCount),
     Own = own_options(Module, Contacts, StrategyOptions),
+    {Told, Rand} = told(Module, Names, rand:seed_s(exsss, erlang:phash2({cluster, Seed}))),
     Config = fun(Name, Incarnation, NodeSeed) ->
         maps:merge(
             maps:with([detector, broadcast, discovery], Options),
@@ -106,7 +107,7 @@ make(Module, StrategyOptions, #{nodes := Count, contacts := ContactCount, seed :
                 incarnation => Incarnation,
                 seed => NodeSeed,
                 strategy => {Module, Own},
-                contacts => Contacts
+                contacts => [Contact || Contact <- Contacts, not is_map_key(Name, Told)]
             }
         )
     end,
@@ -121,7 +122,6 @@ make(Module, StrategyOptions, #{nodes := Count, contacts := ContactCount, seed :
             }
         )
     ),
-    {Told, Rand} = told(Module, Names, rand:seed_s(exsss, erlang:phash2({cluster, Seed}))),
     #cluster{
         world = World, names = Names, contacts = Contacts, options = Options, rand = Rand, told = Told
     }.
@@ -203,17 +203,21 @@ spread(Nodes, #cluster{options = #{starts_per_s := PerSecond}}) ->
 start(Name, Memory, #cluster{world = World} = Cluster) ->
     Cluster#cluster{world = start(Name, Memory, Cluster, World)}.
 
-start(Name, Memory, #cluster{told = Told}, World) ->
+start(Name, Memory, #cluster{told = Told, contacts = Contacts}, World) ->
     Change =
         case Memory of
             fresh -> fun(Config) -> Config end;
             {remembered, Nodes} -> fun(Config) -> Config#{remembered => Nodes} end
         end,
-    lists:foldl(
-        fun(Term, W) -> atoll_sim_world:cast(Name, {tell, Term}, W) end,
-        atoll_sim_world:start(Name, Change, World),
-        maps:get(Name, Told, [])
-    ).
+    Started = atoll_sim_world:start(Name, Change, World),
+    case Told of
+        #{Name := Terms} ->
+            %% Contacts last: one that it heard of first it would be linked with, too.
+            Notices = [{tell, Term} || Term <- Terms] ++ [{contacts, Contacts}],
+            lists:foldl(fun(Notice, W) -> atoll_sim_world:cast(Name, Notice, W) end, Started, Notices);
+        #{} ->
+            Started
+    end.
 
 %% @doc Runs Fun in a process with a heap for a large world, and gives what it
 %% returns; the process's memory is gone with it.
