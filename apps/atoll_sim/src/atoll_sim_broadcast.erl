@@ -155,7 +155,6 @@ churn(PerStep, Due0, Mortal, Left, Cluster0) ->
     {Victims, Cluster1} = atoll_sim_cluster:random(trunc(Due), Alive, Cluster0),
     Struck = atoll_sim_cluster:update(fun(W) -> lists:foldl(fun atoll_sim_world:kill/2, W, Victims) end, Cluster1),
     Back = atoll_sim_world:now(World) + ?AWAY_MS,
-    Restarting = atoll_sim_cluster:at(
-        Back, fun(W) -> lists:foldl(fun atoll_sim_world:start/2, W, Victims) end, Struck
-    ),
+    Start = atoll_sim_cluster:starter(Struck),
+    Restarting = atoll_sim_cluster:at(Back, fun(W) -> lists:foldl(Start, W, Victims) end, Struck),
     churn(PerStep, Due - trunc(Due), Mortal, Left - ?CHURN_STEP_MS, atoll_sim_cluster:wait(?CHURN_STEP_MS, Restarting)).

@@ -9,7 +9,7 @@
 %% with two random chords a node.
 -module(atoll_sim_cluster).
 
--export([new/1, grow/1, launch/2, start/3, check/1, format_error/1, isolated/1]).
+-export([new/1, grow/1, launch/2, start/3, starter/1, check/1, format_error/1, isolated/1]).
 -export([run/2, wait/2, at/3, update/2, watch/2, watched/1]).
 -export([world/1, now/1, counters/1, names/1, contacts/1, options/1]).
 -export([neighbours/1, overlay/2, random/3]).
@@ -180,6 +180,7 @@ grow(#cluster{names = Names, options = #{settle_ms := SettleMs}} = Cluster) ->
 -spec launch([node()], cluster()) -> cluster().
 launch(Nodes, #cluster{contacts = Contacts, rand = Rand0} = Cluster0) ->
     Spread = spread(Nodes, Cluster0),
+    Start = starter(Cluster0),
     Now = now(Cluster0),
     IsContact = maps:from_keys(Contacts, []),
     {First, Others} = lists:partition(fun(Node) -> is_map_key(Node, IsContact) end, Nodes),
@@ -187,7 +188,7 @@ launch(Nodes, #cluster{contacts = Contacts, rand = Rand0} = Cluster0) ->
     {Launched, Rand} = lists:foldl(
         fun(Node, {Cluster, R0}) ->
             {Ms, R} = rand:uniform_s(Spread, R0),
-            {at(Now + Ms, fun(World) -> start(Node, fresh, Cluster0, World) end, Cluster), R}
+            {at(Now + Ms, fun(World) -> Start(Node, World) end, Cluster), R}
         end,
         {Started, Rand0},
         Others
@@ -200,10 +201,17 @@ spread(Nodes, #cluster{options = #{starts_per_s := PerSecond}}) ->
 %% @doc Starts a dead node, with nothing in its memory or with the nodes that it
 %% knew.
 -spec start(node(), {remembered, [node()]} | fresh, cluster()) -> cluster().
-start(Name, Memory, #cluster{world = World} = Cluster) ->
-    Cluster#cluster{world = start(Name, Memory, Cluster, World)}.
+start(Name, Memory, #cluster{world = World, told = Told, contacts = Contacts} = Cluster) ->
+    Cluster#cluster{world = start(Name, Memory, Told, Contacts, World)}.
 
-start(Name, Memory, #cluster{told = Told, contacts = Contacts}, World) ->
+%% @doc What starts a dead node of this cluster, with nothing in its memory, in the
+%% world that is there by then: for what is done later, see {@link at/3}. It does
+%% not hold the present world.
+-spec starter(cluster()) -> fun((node(), atoll_sim_world:world()) -> atoll_sim_world:world()).
+starter(#cluster{told = Told, contacts = Contacts}) ->
+    fun(Name, World) -> start(Name, fresh, Told, Contacts, World) end.
+
+start(Name, Memory, Told, Contacts, World) ->
     Change =
         case Memory of
             fresh -> fun(Config) -> Config end;

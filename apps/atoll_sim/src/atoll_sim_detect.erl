@@ -141,6 +141,7 @@ silence(#play{cluster = Cluster0} = Play) ->
     Play#play{cluster = lists:foldl(fun silence_one/2, Cluster, Nodes)}.
 
 silence_one(Node, Cluster) ->
+    Start = atoll_sim_cluster:starter(Cluster),
     atoll_sim_cluster:update(
         fun(W0) ->
             Life = atoll_overlay_core:incarnation(atoll_sim_world:state(Node, W0)),
@@ -149,7 +150,7 @@ silence_one(Node, Cluster) ->
                 atoll_sim_world:now(W) + ?HEARD_MS,
                 fun(Then) ->
                     Dead = atoll_sim_world:kill(Node, atoll_sim_world:note(Node, over, Then)),
-                    atoll_sim_world:start(Node, Dead)
+                    Start(Node, Dead)
                 end,
                 W
             )
