@@ -188,12 +188,19 @@ launch(Nodes, #cluster{contacts = Contacts, rand = Rand0} = Cluster0) ->
     {Launched, Rand} = lists:foldl(
         fun(Node, {Cluster, R0}) ->
             {Ms, R} = rand:uniform_s(Spread, R0),
-            {at(Now + Ms, fun(World) -> Start(Node, World) end, Cluster), R}
+            {at(Now + Ms, fun(World) -> start_late(Node, Start, World) end, Cluster), R}
         end,
         {Started, Rand0},
         Others
     ),
     Launched#cluster{rand = Rand}.
+
+%% Somebody may have started it meanwhile.
+start_late(Node, Start, World) ->
+    case atoll_sim_world:status(Node, World) of
+        dead -> Start(Node, World);
+        _ -> World
+    end.
 
 spread(Nodes, #cluster{options = #{starts_per_s := PerSecond}}) ->
     max(1, length(Nodes) * 1000 div PerSecond).
