@@ -73,6 +73,8 @@
     %% Kills that are due but would not fill a node yet.
     owed = 0.0 :: float(),
     messages = 0 :: non_neg_integer(),
+    %% Until when who is paused stays so.
+    paused = #{} :: #{node() => integer() | forever},
     slow = [] :: [node()],
     failed = [] :: [failure()]
 }).
@@ -169,8 +171,9 @@ item({step, {expect, Expectation}, Place}, Ms, Play) ->
     expect(Expectation, Place, Ms, Play);
 item({step, Step, _Place}, _Ms, Play) ->
     step(Step, note(world, {fault, Step}, Play));
-item({resume, Nodes}, _Ms, Play) ->
-    world(fun atoll_sim_world:resume/2, Nodes, Play);
+item({resume, Nodes}, Ms, #play{paused = Paused} = Play) ->
+    %% Not in a longer pause. No time is after `forever': numbers are less than atoms.
+    resume([Node || Node <- Nodes, maps:get(Node, Paused, forever) =< Ms], Play);
 item({gone, Nodes}, _Ms, Play) ->
     Living = [Node || Node <- Nodes, is_alive(Node, Play)],
     kill(Living, lists:foldl(fun(Node, P) -> note(Node, left, P) end, Play, Living));
@@ -211,13 +214,14 @@ step({leave, _} = Step, Play0) ->
     later(now(Leaving) + ?LEAVE_MS, {gone, Nodes}, Leaving);
 step({pause, _} = Step, Play0) ->
     {Nodes, Play} = targets(Step, Play0),
-    world(fun atoll_sim_world:pause/2, Nodes, Play);
+    pause(Nodes, forever, Play);
 step({pause, _, Ms} = Step, Play0) ->
     {Nodes, Play} = targets(Step, Play0),
-    later(now(Play) + Ms, {resume, Nodes}, world(fun atoll_sim_world:pause/2, Nodes, Play));
+    Until = now(Play) + Ms,
+    later(Until, {resume, Nodes}, pause(Nodes, Until, Play));
 step({resume, _} = Step, Play0) ->
     {Nodes, Play} = targets(Step, Play0),
-    world(fun atoll_sim_world:resume/2, Nodes, Play);
+    resume(Nodes, Play);
 step({slow, _, Ms} = Step, #play{slow = Slow} = Play0) ->
     {Nodes, Play} = targets(Step, Play0),
     Slowed = world(fun(Node, World) -> atoll_sim_world:slow(Node, Ms, World) end, Nodes, Play),
@@ -242,9 +246,17 @@ step(Setting, Play) ->
     %% Of the network: loss, duplicate, reorder, latency.
     set(Setting, Play).
 
+%% Of several pauses the longest counts.
+pause(Nodes, Until, #play{paused = Paused0} = Play) ->
+    Paused = lists:foldl(fun(Node, P) -> P#{Node => max(Until, maps:get(Node, P, Until))} end, Paused0, Nodes),
+    world(fun atoll_sim_world:pause/2, Nodes, Play#play{paused = Paused}).
+
+resume(Nodes, #play{paused = Paused} = Play) ->
+    world(fun atoll_sim_world:resume/2, Nodes, Play#play{paused = maps:without(Nodes, Paused)}).
+
 heal(#play{slow = Slow, agenda = Agenda} = Play) ->
     Paused = [Node || {Node, paused} <- nodes(Play)],
-    Resumed = world(fun atoll_sim_world:resume/2, Paused, network(set(heal, Play))),
+    Resumed = resume(Paused, network(set(heal, Play))),
     Quick = world(
         fun(Node, World) -> atoll_sim_world:slow(Node, 0, World) end,
         [Node || Node <- Slow, is_alive(Node, Resumed)],
@@ -271,13 +283,13 @@ churn(Share, #play{owed = Owed, churned = Dead} = Play0) ->
     Play = lists:foldl(fun(Node, P) -> start(Node, fresh, P) end, Play2, Back),
     Play#play{owed = Due - trunc(Due), churned = lists:nthtail(min(length(Dead), trunc(Due)), Dead) ++ Killed}.
 
-kill(Nodes, #play{cluster = Cluster, memories = Memories0} = Play) ->
+kill(Nodes, #play{cluster = Cluster, memories = Memories0, paused = Paused} = Play) ->
     Memories = lists:foldl(
         fun(Node, M) -> M#{Node => atoll_overlay_core:remembered(atoll_sim_cluster:overlay(Node, Cluster))} end,
         Memories0,
         Nodes
     ),
-    world(fun atoll_sim_world:kill/2, Nodes, Play#play{memories = Memories}).
+    world(fun atoll_sim_world:kill/2, Nodes, Play#play{memories = Memories, paused = maps:without(Nodes, Paused)}).
 
 %% One that is alive already stays as it is.
 start(Node, Memory, #play{memories = Memories} = Play) ->
