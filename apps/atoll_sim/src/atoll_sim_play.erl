@@ -57,7 +57,7 @@
     | {churn, Share :: number(), Until :: integer()}
     | {broadcast, node(), Left :: pos_integer(), Every :: non_neg_integer()}
     | {resume, [node()]}
-    | {gone, [node()]}.
+    | {gone, [{node(), Incarnation :: pos_integer()}]}.
 
 -record(play, {
     cluster :: atoll_sim_cluster:cluster(),
@@ -174,8 +174,9 @@ item({step, Step, _Place}, _Ms, Play) ->
 item({resume, Nodes}, Ms, #play{paused = Paused} = Play) ->
     %% Not in a longer pause. No time is after `forever': numbers are less than atoms.
     resume([Node || Node <- Nodes, maps:get(Node, Paused, forever) =< Ms], Play);
-item({gone, Nodes}, _Ms, Play) ->
-    Living = [Node || Node <- Nodes, is_alive(Node, Play)],
+item({gone, Lives}, _Ms, Play) ->
+    %% Who was started again meanwhile has not left.
+    Living = [Node || {Node, _} = Life <- Lives, is_alive(Node, Play), life(Node, Play) =:= Life],
     kill(Living, lists:foldl(fun(Node, P) -> note(Node, left, P) end, Play, Living));
 item({broadcast, Node, Left, Every}, Ms, #play{messages = Id} = Play) ->
     Next =
@@ -211,7 +212,7 @@ step({restart, _, Memory} = Step, Play0) ->
 step({leave, _} = Step, Play0) ->
     {Nodes, Play} = targets(Step, Play0),
     Leaving = world(fun(Node, World) -> atoll_sim_world:cast(Node, leave, World) end, Nodes, Play),
-    later(now(Leaving) + ?LEAVE_MS, {gone, Nodes}, Leaving);
+    later(now(Leaving) + ?LEAVE_MS, {gone, [life(Node, Leaving) || Node <- Nodes]}, Leaving);
 step({pause, _} = Step, Play0) ->
     {Nodes, Play} = targets(Step, Play0),
     pause(Nodes, forever, Play);
@@ -360,6 +361,9 @@ nodes(#play{cluster = Cluster}) -> atoll_sim_world:nodes(atoll_sim_cluster:world
 
 is_alive(Node, #play{cluster = Cluster}) ->
     atoll_sim_world:status(Node, atoll_sim_cluster:world(Cluster)) =/= dead.
+
+life(Node, #play{cluster = Cluster}) ->
+    {Node, atoll_sim_world:incarnation(Node, atoll_sim_cluster:world(Cluster))}.
 
 now(#play{cluster = Cluster}) -> atoll_sim_cluster:now(Cluster).
 
