@@ -21,7 +21,8 @@
 %%   those on their way over a link that is gone are gone.</li>
 %% </ul>
 %% A paused node gets its messages and timers when it goes on, in the order in
-%% which they came, up to a bound; a slow one takes a while for each event.
+%% which they came, up to a bound; a slow one takes a while for each event, and
+%% comes to them in that order too.
 -module(atoll_sim_world).
 
 -compile({no_auto_import, [nodes/1]}).
@@ -76,12 +77,13 @@
     %% Peer => the number of the want, so that a try for an earlier one is known.
     wants = #{} :: #{node() => pos_integer()},
     timers = #{} :: #{Key :: term() => pos_integer()},
-    %% What came while it was paused, newest first.
-    held = [] :: [happening()],
+    %% What came and waits because it is paused or slow, oldest first; nothing else
+    %% has any.
+    held = queue:new() :: queue:queue(happening()),
     held_count = 0 :: non_neg_integer(),
-    %% What an event costs it, and until when it is busy with those it has.
+    %% What an event costs it, and the number of the one that it is busy with.
     slow = 0 :: non_neg_integer(),
-    busy_until = 0 :: integer()
+    work = none :: none | pos_integer()
 }).
 
 -type happening() ::
@@ -93,8 +95,8 @@
     | {down, node(), Peer :: node(), Link :: pos_integer(), Reason :: term()}
     | {cast, node(), term()}
     | {call, node(), Id :: pos_integer(), term()}
-    %% A slow node has come to it.
-    | {done, happening()}
+    %% A slow node comes to the oldest that it has.
+    | {work, node(), Number :: pos_integer()}
     %% Not at a node: whoever drives the world does something to it.
     | {deed, fun((world()) -> world())}.
 
@@ -115,7 +117,7 @@
     net :: atoll_sim_net:net(),
     rules :: #rules{},
     kept :: term(),
-    %% Numbers links, wants, timers and calls.
+    %% Numbers links, wants, timers, calls and work.
     number = 0 :: non_neg_integer(),
     events = 0 :: non_neg_integer(),
     sent = 0 :: non_neg_integer(),
@@ -172,7 +174,14 @@ start(Name, Change, #world{now = Now, rules = Rules, nodes = Nodes} = World) ->
 kill(Name, #world{nodes = Nodes} = World0) ->
     #{Name := #node{links = Links} = Node} = Nodes,
     Dead = Node#node{
-        status = dead, links = #{}, wants = #{}, timers = #{}, held = [], held_count = 0, state = none
+        status = dead,
+        links = #{},
+        wants = #{},
+        timers = #{},
+        held = queue:new(),
+        held_count = 0,
+        work = none,
+        state = none
     },
     World = see(Name, killed, World0#world{nodes = Nodes#{Name := Dead}}),
     lists:foldl(
@@ -186,30 +195,27 @@ kill(Name, #world{nodes = Nodes} = World0) ->
 pause(Name, #world{nodes = Nodes} = World) ->
     case Nodes of
         #{Name := #node{status = alive} = Node} ->
-            see(Name, paused, World#world{nodes = Nodes#{Name := Node#node{status = paused}}});
+            see(Name, paused, World#world{nodes = Nodes#{Name := Node#node{status = paused, work = none}}});
         #{} ->
             World
     end.
 
 %% @doc It goes on, with what has come for it meanwhile.
 -spec resume(node(), world()) -> world().
-resume(Name, #world{nodes = Nodes, now = Now, queue = Queue0} = World) ->
+resume(Name, #world{nodes = Nodes} = World) ->
     case Nodes of
-        #{Name := #node{status = paused, held = Held} = Node} ->
-            Queue = lists:foldl(
-                fun(Happening, Q) -> atoll_sim_queue:put(Now, Happening, Q) end, Queue0, lists:reverse(Held)
-            ),
-            Awake = Node#node{status = alive, held = [], held_count = 0},
-            see(Name, resumed, World#world{nodes = Nodes#{Name := Awake}, queue = Queue});
+        #{Name := #node{status = paused} = Node} ->
+            go_on(Name, see(Name, resumed, World#world{nodes = Nodes#{Name := Node#node{status = alive}}}));
         #{} ->
             World
     end.
 
-%% @doc From now on each event costs the node so many milliseconds.
+%% @doc From now on each event costs the node so many milliseconds, the one that it
+%% is busy with excepted; with 0 it does at once what it has not come to.
 -spec slow(node(), Ms :: non_neg_integer(), world()) -> world().
 slow(Name, Ms, #world{nodes = Nodes} = World) ->
     #{Name := Node} = Nodes,
-    see(Name, {slow, Ms}, World#world{nodes = Nodes#{Name := Node#node{slow = Ms}}}).
+    go_on(Name, see(Name, {slow, Ms}, World#world{nodes = Nodes#{Name := Node#node{slow = Ms}}})).
 
 %% @doc Changes the network.
 -spec set(atoll_sim_net:setting(), world()) -> world().
@@ -319,37 +325,51 @@ see(Where, Sight, #world{rules = #rules{watcher = Watcher}, kept = Kept, now = N
 
 happen({deed, Deed}, World) ->
     Deed(World);
-happen({done, Happening}, #world{nodes = Nodes} = World) ->
+happen({work, Name, Number}, #world{nodes = Nodes} = World0) ->
     case Nodes of
-        #{element(2, Happening) := #node{status = alive} = Node} -> happen(Happening, Node, World);
-        #{element(2, Happening) := #node{status = paused} = Node} -> hold(Happening, Node, World);
-        #{} -> World
+        #{Name := #node{status = alive, work = Number, held = Held0, held_count = Count} = Node0} ->
+            {{value, Happening}, Held} = queue:out(Held0),
+            Left = Node0#node{held = Held, held_count = Count - 1, work = none},
+            #world{nodes = #{Name := Node}} = World = work_later(Left, World0),
+            happen(Happening, Node, World);
+        #{} ->
+            World0
     end;
 happen(Happening, #world{nodes = Nodes} = World) ->
     Name = element(2, Happening),
     case Nodes of
         #{Name := #node{status = alive, slow = 0} = Node} -> happen(Happening, Node, World);
-        #{Name := #node{status = alive} = Node} -> take_time(Happening, Node, World);
-        #{Name := #node{status = paused} = Node} -> hold(Happening, Node, World);
+        #{Name := #node{status = dead}} -> World;
+        #{Name := #node{} = Node} -> hold(Happening, Node, World);
         #{} -> World
     end.
 
 hold(_Happening, #node{held_count = ?MAX_HELD}, World) ->
     drop(overflown, World);
-hold(Happening, #node{name = Name, held = Held, held_count = Count} = Node, World) ->
-    Holding = Node#node{held = [Happening | Held], held_count = Count + 1},
-    World#world{nodes = (World#world.nodes)#{Name := Holding}}.
+hold(Happening, #node{held = Held, held_count = Count} = Node, World) ->
+    work_later(Node#node{held = queue:in(Happening, Held), held_count = Count + 1}, World).
 
-take_time(Happening, #node{name = Name, slow = Ms, busy_until = Busy} = Node, #world{now = Now} = World) ->
-    Done = max(Now, Busy) + Ms,
-    case Done - Now > ?MAX_HELD * Ms of
-        true ->
-            drop(overflown, World);
-        false ->
-            World#world{
-                nodes = (World#world.nodes)#{Name := Node#node{busy_until = Done}},
-                queue = atoll_sim_queue:put(Done, {done, Happening}, World#world.queue)
-            }
+%% One thing at a time, unless it is paused.
+work_later(#node{name = Name, status = alive, work = none, held_count = Count, slow = Ms} = Node, World) when Count > 0 ->
+    #world{number = N, now = Now, queue = Queue, nodes = Nodes} = World,
+    World#world{
+        number = N + 1,
+        queue = atoll_sim_queue:put(Now + Ms, {work, Name, N + 1}, Queue),
+        nodes = Nodes#{Name := Node#node{work = N + 1}}
+    };
+work_later(#node{name = Name} = Node, #world{nodes = Nodes} = World) ->
+    World#world{nodes = Nodes#{Name := Node}}.
+
+%% With what it has not come to: at once, before all that comes after it.
+go_on(Name, #world{nodes = Nodes} = World) ->
+    case Nodes of
+        #{Name := #node{status = alive, slow = 0, held = Held} = Node} ->
+            Free = Node#node{held = queue:new(), held_count = 0, work = none},
+            lists:foldl(fun happen/2, World#world{nodes = Nodes#{Name := Free}}, queue:to_list(Held));
+        #{Name := #node{status = alive} = Node} ->
+            work_later(Node, World);
+        #{} ->
+            World
     end.
 
 happen({message, _To, From, Link, Message}, #node{links = Links} = Node, World) ->

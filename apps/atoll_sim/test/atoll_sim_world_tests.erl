@@ -96,6 +96,37 @@ a_slow_node_takes_its_time_for_each_event_test() ->
     ?assert(Second >= First + 100),
     ?assert(Third >= Second + 100).
 
+a_slow_node_comes_to_everything_in_the_order_in_which_it_came_test_() ->
+    Busy = run(30, tell(a, [{send, b, N} || N <- [1, 2, 3]], atoll_sim_world:slow(b, 100, linked()))),
+    Quick = fun(W) -> atoll_sim_world:slow(b, 0, W) end,
+    Paused = fun(W) -> atoll_sim_world:resume(b, run(1000, tell(a, [{send, b, 4}], atoll_sim_world:pause(b, W)))) end,
+    [
+        {Name, ?_assertEqual([1, 2, 3, 4, 5], [N || {b, {message, a, N}} <- heard(run(5000, tell(a, [{send, b, 5}], W)))])}
+     || {Name, W} <- [
+            {"quick again", Quick(run(20, tell(a, [{send, b, 4}], Busy)))},
+            {"quick again in the same moment", atoll_sim_world:at(
+                atoll_sim_world:now(Busy) + 50, Quick, run(20, tell(a, [{send, b, 4}], Busy))
+            )},
+            {"after a pause", Paused(Busy)},
+            {"after a pause, and quick again", Quick(Paused(Busy))}
+        ]
+    ].
+
+who_is_quick_again_does_at_once_what_it_has_not_come_to_test() ->
+    W1 = run(30, tell(a, [{send, b, N} || N <- [1, 2, 3]], atoll_sim_world:slow(b, 1000, linked()))),
+    W2 = atoll_sim_world:slow(b, 0, W1),
+    Now = atoll_sim_world:now(W1),
+    ?assertEqual([Now, Now, Now], [At || {At, b, {message, a, _}} <- timed(run(5000, W2))]).
+
+a_slow_node_does_nothing_in_a_pause_test() ->
+    W1 = run(30, tell(a, [{send, b, N} || N <- [1, 2]], atoll_sim_world:slow(b, 100, linked()))),
+    W2 = run(1000, atoll_sim_world:pause(b, W1)),
+    ?assertEqual([], [N || {b, {message, a, N}} <- heard(W2)]),
+    Now = atoll_sim_world:now(W2),
+    ?assertEqual(
+        [Now + 100, Now + 200], [At || {At, b, {message, a, _}} <- timed(run(5000, atoll_sim_world:resume(b, W2)))]
+    ).
+
 a_call_is_answered_test() ->
     {Id, W} = atoll_sim_world:call(a, question, world([a])),
     ?assertEqual([{0, a, {reply, Id, {a, question}}}], atoll_sim_world:watched(W)).
