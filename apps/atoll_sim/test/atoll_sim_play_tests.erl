@@ -101,15 +101,15 @@ the_longest_of_several_pauses_counts_test_() ->
         ]
     ].
 
-a_pause_that_was_ended_does_not_end_the_next_one_test_() ->
+a_pause_that_was_ended_neither_ends_nor_prolongs_the_next_one_test_() ->
     [
         fun() ->
             {_, Trace} = play(?MESH, [
-                {at, 10000, {pause, n04, 1000}}, {at, 10200, End}, {at, 10500, {pause, n04, 2000}}
+                {at, 10000, {pause, n04, Ms}}, {at, 10200, End}, {at, 10500, {pause, n04, 2000}}, {at, 20000, heal}
             ]),
             ?assertEqual([{10500, n04, paused}, {12500, n04, resumed}], pauses(since(10500, Trace)))
         end
-     || End <- [{resume, n04}, heal, {restart, n04, fresh}]
+     || End <- [{resume, n04}, heal, {restart, n04, fresh}], Ms <- [1000, 5000]
     ].
 
 each_event_of_a_slow_node_takes_so_long_until_all_is_healed_test() ->
@@ -135,11 +135,14 @@ nothing_passes_between_the_parts_and_the_rest_is_one_too_test() ->
     ?assertNotEqual([], [Way || Way <- got(13000, 16000, Trace), not is_within(Way, Parts)]).
 
 a_partition_takes_the_place_of_the_one_before_test() ->
-    {_, Trace} = played_with_messages([{at, 10000, {partition, [[n01, n02]]}}, {at, 13000, {partition, [[n09, n10]]}}]),
+    {_, Trace} = played_with_messages([
+        {at, 10000, {partition, [[n01, n02]]}}, {at, 13000, {partition, [[n09, n10]]}}, {at, 16000, heal}
+    ]),
+    Old = [[n01, n02], names(10) -- [n01, n02]],
     New = [[n09, n10], names(10) -- [n09, n10]],
-    Then = got(13000 + ?TRAVEL_MS + 1, 16000, Trace) ++ got(10000 + ?TRAVEL_MS + 1, 13000, Trace),
-    ?assertNotEqual([], [Way || Way <- Then, is_within(Way, New), not is_within(Way, [[n01, n02], names(10) -- [n01, n02]])]),
-    ?assertEqual([], [Way || Way <- got(13000 + ?TRAVEL_MS + 1, 13010, Trace), not is_within(Way, New)]).
+    Then = got(13000 + ?TRAVEL_MS + 1, 16000, Trace),
+    ?assertEqual([], [Way || Way <- Then, not is_within(Way, New)]),
+    ?assertNotEqual([], [Way || Way <- Then, not is_within(Way, Old)]).
 
 a_cut_is_one_way_test() ->
     {_, Trace} = played_with_messages([{at, 10000, {cut, [n01, n02], {nodes, 3, 10}}}, {at, 13000, heal}]),
@@ -216,18 +219,25 @@ the_faults_that_a_cluster_begins_with_are_there_again_after_heal_test() ->
 
 all_is_healed_when_the_last_step_is_done_test() ->
     {Result, Trace} = played_with_messages([
-        {at, 10000, {partition, [[n01, n02, n03]]}}, {then, 0, {pause, n05}}, {then, 0, {churn, 0.5, 1000}}, {then, 2000, {slow, n06, 50}}
+        {at, 10000, {partition, [[n01, n02, n03]]}}, {then, 0, {pause, n05}}, {then, 2000, {slow, n06, 50}}
     ]),
+    ?assertNotEqual([], lost(10000, 12000, Trace)),
     ?assertEqual([], lost(12000, 42000, Trace)),
-    ?assert(lists:member({12000, n05, resumed}, Trace) orelse lists:keymember(killed, 3, [E || {_, n05, _} = E <- Trace])),
+    ?assert(lists:member({12000, n05, resumed}, Trace)),
+    ?assert(lists:member({12000, n06, {slow, 0}}, Trace)),
     ?assertMatch(#{connected := 1.0, virtual_ms := 42000}, Result).
+
+what_steps_bring_with_them_is_done_before_the_end_test() ->
+    {#{virtual_ms := Ms}, Trace} = play(?MESH, [{at, 10000, {pause, n04, 4000}}]),
+    ?assertEqual([{10000, n04, paused}, {14000, n04, resumed}], pauses(Trace)),
+    ?assertEqual(44000, Ms).
 
 %% Churn and broadcasts
 
 churn_kills_a_share_each_second_and_starts_as_many_again_for_so_long_test() ->
     {Result, Trace} = play((?MESH)#{nodes => 20}, [{at, 10000, {churn, 0.1, 5000}}, {at, 25000, {expect, {connected, 0}}}]),
     Killed = [Ms || {Ms, _, killed} <- Trace],
-    Back = [Ms || {Ms, {_, _}} <- [{Ms, S} || {Ms, _} = S <- starts(Trace)], Ms >= 10000],
+    Back = [Ms || {Ms, _} <- starts(Trace), Ms >= 10000],
     %% 2 of 20 each second.
     ?assert(length(Killed) >= 8 andalso length(Killed) =< 10),
     ?assert(lists:min(Killed) < 11000 andalso lists:max(Killed) > 14000),
@@ -261,12 +271,11 @@ what_holds_is_told_in_the_trace_and_fails_nowhere_test() ->
     ?assertMatch(#{failed := [], expectations := 4, steps := 5}, Result),
     ?assertEqual([{15000, world, {note, {holds, E}}} || E <- All], [E || {_, world, {note, {holds, _}}} = E <- Trace]).
 
-%% On purpose: nobody can be connected with who was never started.
+%% On purpose: two of four were cut off for long enough to be given up.
 an_expectation_that_fails_is_told_with_its_place_its_time_and_what_was_test() ->
     Script = <<
-        "{cluster, #{nodes => 4, strategy => cliques, options => #{}}}.\n"
-        "{at, 5000, {cut, n1, n2}}.\n\n"
-        "{at, 5000, {partition, [n1, [n2]]}}.\n"
+        "{cluster, #{nodes => 4, strategy => cliques}}.\n"
+        "{at, 5000, {partition, [n1, n2]}}.\n\n"
         "{at, 60000, {expect,\n  {connected, 0.75}}}.\n"
         "{then, 1000, {kill, n3}}.\n"
     >>,
@@ -274,20 +283,20 @@ an_expectation_that_fails_is_told_with_its_place_its_time_and_what_was_test() ->
     {Result, Trace} = played(Parsed, #{}),
     Expectation = {connected, 0.75},
     ?assertMatch(
-        #{failed := [#{place := {line, 5}, ms := 60000, expectation := Expectation, was := 0.5}], expectations := 1},
+        #{failed := [#{place := {line, 4}, ms := 60000, expectation := Expectation, was := 0.5}], expectations := 1},
         Result
     ),
     ?assert(lists:member({60000, world, {note, {fails, Expectation, 0.5}}}, Trace)),
     %% The script goes on.
-    ?assertMatch(#{alive := 3, steps := 4}, Result).
+    ?assertMatch(#{alive := 3, steps := 3}, Result).
 
 the_first_failure_comes_first_test() ->
     {#{failed := Failed}, _} = play(?MESH, [
-        {at, 10000, {kill, {nodes, 2, 10}}}, {at, 10000, {expect, symmetric}}, {at, 10000, {loss, 1}},
+        {at, 10000, {kill, {nodes, 2, 10}}}, {at, 10000, {expect, symmetric}},
         {at, 11000, {partition, [n01]}}, {at, 11000, {start, n02}},
         {at, 12000, {expect, {connected, 1.0}}}, {at, 12500, {expect, {connected, 0.6}}}
     ]),
-    ?assertMatch([#{place := {term, 7}, ms := 12000}, #{place := {term, 8}, ms := 12500}], Failed).
+    ?assertMatch([#{place := {term, 6}, ms := 12000}, #{place := {term, 7}, ms := 12500}], Failed).
 
 connected_is_the_share_of_the_living_in_one_part_test() ->
     Expected = [{connected, 0.71}, {connected, 0.7}],
@@ -297,7 +306,7 @@ connected_is_the_share_of_the_living_in_one_part_test() ->
     ?assertMatch([#{expectation := {connected, 0.71}, was := 0.7}], Failed).
 
 delivered_is_the_share_of_what_is_owed_so_far_test() ->
-    {#{failed := Failed, delivered := Delivered}, _} = play((?MESH)#{broadcast => #{}}, [
+    {#{failed := Failed, delivered := Delivered}, _} = play(?MESH, [
         {at, 10000, {loss, n01, all, 1}}, {at, 10000, {broadcast, n01, 1, 0}},
         {at, 10100, {expect, {delivered, 0.2}}}, {at, 10100, {expect, {delivered, 0.1}}}
     ]),
@@ -322,7 +331,7 @@ false_deaths_are_named_and_those_of_the_dead_are_none_test() ->
     ?assertMatch([#{ms := 140000, expectation := {no, false_death}, was := [_ | _]}], Failed),
     [#{was := Was}] = Failed,
     ?assertEqual([], Was -- (names(10) -- [n09])),
-    ?assert(Count >= length(lists:usort(Was))).
+    ?assert(Count >= length(Was)).
 
 %% The script as a whole
 
