@@ -9,15 +9,15 @@
 
 a_message_carries_the_life_of_its_sender_test() ->
     {_, Effects} = tell([{send, ?PEER, hello}], linked()),
-    ?assertEqual([{send, ?PEER, {7, strategy, hello}}], Effects).
+    ?assertEqual([{send, ?PEER, {7, 7, strategy, hello}}], Effects).
 
 messages_without_a_link_wait_for_it_in_order_test() ->
     {S1, [{want, ?PEER}]} = tell([{send, ?PEER, one}, {send, ?PEER, two}], new()),
     {S2, Effects} = handle({up, ?PEER}, S1),
     ?assertMatch(
         [
-            {send, ?PEER, {7, strategy, one}},
-            {send, ?PEER, {7, strategy, two}},
+            {send, ?PEER, {7, 7, strategy, one}},
+            {send, ?PEER, {7, 7, strategy, two}},
             {timer, {hold, ?PEER}, _},
             {notify, {heard, {up, ?PEER}}}
         ],
@@ -25,6 +25,14 @@ messages_without_a_link_wait_for_it_in_order_test() ->
     ),
     {_, Released} = handle({timeout, {hold, ?PEER}}, S2),
     ?assertEqual([{unwant, ?PEER}], Released).
+
+a_link_that_was_held_for_an_answer_and_is_gone_is_wanted_anew_test() ->
+    {S1, _} = tell([{send, ?PEER, one}], new()),
+    {S2, _} = handle({up, ?PEER}, S1),
+    {S3, _} = handle({down, ?PEER, connection_closed}, S2),
+    {_, Effects} = tell([{send, ?PEER, two}], S3),
+    %% The timer of the first message is not that of the second.
+    ?assertEqual([{cancel, {hold, ?PEER}}, {want, ?PEER}], Effects).
 
 a_link_that_the_strategy_wants_outlives_the_message_test() ->
     {S1, [{want, ?PEER}]} = tell([{send, ?PEER, one}], new()),
@@ -63,6 +71,26 @@ a_later_life_is_preceded_by_the_end_of_the_earlier_test() ->
     {S3, []} = handle({down, ?PEER, connection_closed}, S2),
     {_, [{notify, {heard, {message, ?PEER, third}}}]} = message(5, third, S3).
 
+a_life_begun_in_place_goes_on_over_the_same_link_test() ->
+    {S1, _} = message(4, 4, first, linked()),
+    {S2, Effects} = message(4, 5, second, S1),
+    ?assertEqual([{notify, {heard, {message, ?PEER, second}}}], Effects),
+    {_, []} = message(4, 4, late, S2),
+    %% There is no end of an earlier link to come: this one is real.
+    ?assertEqual(
+        {[{notify, {heard, {down, ?PEER, connection_closed}}}], 0},
+        begin
+            {S3, Down} = handle({down, ?PEER, connection_closed}, S2),
+            {Down, maps:get(links, atoll_overlay_core:summary(S3))}
+        end
+    ).
+
+messages_without_a_link_leave_nothing_behind_test() ->
+    {S1, _} = message(4, first, new()),
+    %% Of a later start, and still nobody had a link that could end.
+    {_, Effects} = message(5, second, S1),
+    ?assertEqual([{notify, {heard, {message, ?PEER, second}}}], Effects).
+
 after_the_end_of_a_link_another_life_is_no_surprise_test() ->
     {S1, _} = message(4, first, linked()),
     {S2, _} = handle({down, ?PEER, connection_closed}, S1),
@@ -77,14 +105,15 @@ links_alternate_for_the_parts_test() ->
 a_buried_node_begins_a_new_life_in_place_test() ->
     S1 = with_detector(),
     {S2, _} = handle({up, ?PEER}, S1),
-    {S3, Effects} = handle({message, ?PEER, {3, detector, {buried, 7}}}, S2),
+    {S3, Effects} = handle({message, ?PEER, {3, 3, detector, {buried, 7}}}, S2),
     ?assert(lists:member({notify, {reborn, 8}}, Effects)),
     ?assertEqual(8, atoll_overlay_core:incarnation(S3)),
-    ?assertEqual(
-        [{down, ?PEER, reborn}, {up, ?PEER}], [Event || {notify, {heard, Event}} <- Effects]
-    ),
+    %% With the links and neighbours that it has.
+    ?assertEqual([], [Event || {notify, {heard, Event}} <- Effects]),
+    {_, Sent} = tell([{send, ?PEER, hello}], S3),
+    ?assertEqual([{send, ?PEER, {7, 8, strategy, hello}}], Sent),
     %% Once: the next one who says so speaks of the life that is over.
-    {S4, _} = handle({message, ?PEER, {3, detector, {buried, 7}}}, S3),
+    {S4, _} = handle({message, ?PEER, {3, 3, detector, {buried, 7}}}, S3),
     ?assertEqual(8, atoll_overlay_core:incarnation(S4)).
 
 neighbours_are_what_the_strategy_says_test() ->
@@ -117,4 +146,7 @@ handle(Event, State) -> atoll_overlay_core:handle(Event, 100, State).
 
 tell(Effects, State) -> handle({cast, {tell, {effects, Effects}}}, State).
 
-message(Life, Message, State) -> handle({message, ?PEER, {Life, strategy, Message}}, State).
+%% Of a life that a start began.
+message(Life, Message, State) -> message(Life, Life, Message, State).
+
+message(Start, Life, Message, State) -> handle({message, ?PEER, {Start, Life, strategy, Message}}, State).

@@ -46,7 +46,7 @@ send(Id, Node, World) ->
 
 %% @doc Takes what a watcher sees. Copies are counted if it sees messages.
 -spec see(integer(), node() | world, atoll_sim_world:sight(), deliveries()) -> deliveries().
-see(_Now, _Node, {got, _From, {_Life, broadcast, Message}}, #deliveries{copies = Copies} = D) ->
+see(_Now, _Node, {got, _From, {_Start, _Life, broadcast, Message}}, #deliveries{copies = Copies} = D) ->
     case atoll_plumtree:payloads(Message) of
         [] -> D;
         Hops -> D#deliveries{copies = Copies + length(Hops), hops = lists:max(Hops)}

@@ -182,7 +182,7 @@ what_is_reordered_comes_up_to_that_much_later_test() ->
     ?assert(length(Late) > 30 andalso length(Late) < 70),
     ?assert(lists:max(Late) =< ?TRAVEL_MS + 400),
     ?assert(lists:max(Late) > ?TRAVEL_MS + 300),
-    Ids = [Id || {_, n04, {got, n01, {_, broadcast, {gossip, n01, _, Id, _, _}}}} <- Trace],
+    Ids = [Id || {_, n04, {got, n01, {_, _, broadcast, {gossip, n01, _, Id, _, _}}}} <- Trace],
     ?assertNotEqual(lists:sort(Ids), Ids).
 
 a_latency_is_from_then_on_until_all_is_healed_test() ->
@@ -426,7 +426,7 @@ delays(A, B, From, To, Trace) ->
     Sent = [{Message, Ms} || {Ms, Node, {sent, Peer, Message}} <- Trace, Node =:= A, Peer =:= B, From =< Ms, Ms < To],
     [
         At - Ms
-     || {{_, broadcast, {gossip, _, _, _, _, _}} = Message, Ms} <- Sent,
+     || {{_, _, broadcast, {gossip, _, _, _, _, _}} = Message, Ms} <- Sent,
         {At, Node, {got, Peer, Got}} <- Trace,
         Node =:= B,
         Peer =:= A,

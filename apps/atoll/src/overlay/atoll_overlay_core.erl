@@ -14,12 +14,12 @@
 %%   to join goes to the strategy.</li>
 %% </ul>
 %%
-%% Lives. Every message carries the incarnation of its sender. One of an earlier
-%% life is dropped; the first one of a later life is preceded by
-%% `{down, Node, restarted}' to all parts, also when the real `down' is late, and
-%% that one is not passed on then. A node that hears that its present life was
-%% declared dead begins a new one in place: for its parts all links break and come
-%% up again.
+%% Lives. Every message carries when its sender was started, and the number of its
+%% present life. One of an earlier life is dropped. The first one of a later start is
+%% preceded by `{down, Node, restarted}' to all parts, also when the real `down' is
+%% late, and that one is not passed on then. A node that hears that its present life
+%% was declared dead begins a new one in place, with what it has: its links and its
+%% neighbours stay, and whoever has buried it has closed its own links already.
 %%
 %% A part may send to any node. Without a link the message waits in an outbox, the
 %% link is wanted for it, and wanted for a while longer, for an answer.
@@ -66,6 +66,8 @@
 
 -record(state, {
     self :: node(),
+    %% The incarnation that it was started as, and that of its present life.
+    start :: pos_integer(),
     incarnation :: pos_integer(),
     module :: module(),
     strategy :: term(),
@@ -74,8 +76,9 @@
     discovery = off :: term(),
     %% Peers that a link is up with.
     linked = #{} :: #{node() => []},
-    %% The life of each peer that was heard since its link came up.
-    lives = #{} :: #{node() => pos_integer()},
+    %% What each peer was started as and its life, if it was heard since its link
+    %% came up.
+    lives = #{} :: #{node() => {Start :: pos_integer(), Life :: pos_integer()}},
     %% Peers whose new life was heard before the end of the link with the old one.
     overtaken = #{} :: #{node() => []},
     wants = #{} :: #{node() => []},
@@ -104,6 +107,7 @@ init(#{self := Self, incarnation := Incarnation, seed := Seed, strategy := {Modu
     ),
     State = #state{
         self = Self,
+        start = Incarnation,
         incarnation = Incarnation,
         module = Module,
         strategy = Strategy,
@@ -140,20 +144,21 @@ contacts(Contacts, Options) -> Options#{contacts => Contacts}.
 %% `{unreachable, Node}' from the link room; calls are `neighbours' and `status'.
 -spec handle(atoll_protocol:event(), atoll_protocol:now_ms(), state()) ->
     {state(), [atoll_protocol:effect()]}.
-handle({message, From, {Life, Part, Message}}, Now, #state{lives = Lives} = State) ->
+handle({message, From, {Start, Life, Part, Message}}, Now, #state{lives = Lives} = State) ->
     case Lives of
-        #{From := Life} ->
+        #{From := {Start, Life}} ->
             done(tell(Part, {message, From, Message}, Now, State, []));
-        #{From := Later} when Later > Life ->
+        #{From := Later} when Later > {Start, Life} ->
             {State#state{stale = State#state.stale + 1}, []};
-        #{From := _Earlier} ->
+        #{From := {Earlier, _}} when Earlier < Start ->
             {Restarted, Acc} = restarted(From, Now, State),
-            done(tell(Part, {message, From, Message}, Now, live(From, Life, Restarted), Acc));
+            done(tell(Part, {message, From, Message}, Now, live(From, Start, Life, Restarted), Acc));
         #{} ->
-            done(tell(Part, {message, From, Message}, Now, live(From, Life, State), []))
+            %% The first since the link came up, or of a life begun in place.
+            done(tell(Part, {message, From, Message}, Now, live(From, Start, Life, State), []))
     end;
-handle({timeout, {hold, Node}}, _Now, #state{held = Held} = State) ->
-    done(unwant(Node, State#state{held = maps:remove(Node, Held)}, []));
+handle({timeout, {hold, Node}}, _Now, State) ->
+    done(release(Node, State));
 handle({timeout, {Part, Key}}, Now, State) ->
     done(tell(Part, {timeout, Key}, Now, State, []));
 handle({up, Node}, _Now, #state{linked = Linked} = State) when is_map_key(Node, Linked) ->
@@ -167,10 +172,9 @@ handle({down, Node, _Reason}, _Now, #state{overtaken = Overtaken} = State) when 
 handle({down, Node, Reason}, Now, #state{linked = Linked, lives = Lives} = State) ->
     Unlinked = State#state{linked = maps:remove(Node, Linked), lives = maps:remove(Node, Lives)},
     done(tell(strategy, {down, Node, Reason}, Now, Unlinked, []));
-handle({cast, {unreachable, Node} = Notice}, Now, #state{outbox = Outbox0, held = Held} = State0) ->
+handle({cast, {unreachable, Node} = Notice}, Now, #state{outbox = Outbox0} = State0) ->
     {_Forgotten, Outbox} = atoll_outbox:take(Node, Outbox0),
-    State1 = State0#state{outbox = Outbox, held = maps:remove(Node, Held)},
-    Released = unwant(Node, State1, []),
+    Released = release(Node, State0#state{outbox = Outbox}),
     done(
         lists:foldl(
             fun(Part, {S, Acc}) -> tell(Part, {cast, Notice}, Now, S, Acc) end,
@@ -219,6 +223,8 @@ summary(#state{} = State) ->
             links => map_size(State#state.linked),
             wants => map_size(State#state.wants),
             outbox => atoll_outbox:summary(State#state.outbox),
+            held => map_size(State#state.held),
+            overtaken => map_size(State#state.overtaken),
             stale => State#state.stale
         },
         maps:from_list([{Part, (module(Part, State)):summary(get(Part, State))} || Part <- Parts])
@@ -261,8 +267,9 @@ done({State, Acc}) ->
 
 collect([], _Part, _Now, State, Acc) ->
     {State, Acc};
-collect([{send, Node, Message} | Effects], Part, Now, #state{incarnation = Life, linked = Linked} = State0, Acc0) ->
-    Wrapped = {Life, Part, Message},
+collect([{send, Node, Message} | Effects], Part, Now, State0, Acc0) ->
+    #state{start = Start, incarnation = Life, linked = Linked} = State0,
+    Wrapped = {Start, Life, Part, Message},
     case Linked of
         #{Node := _} ->
             collect(Effects, Part, Now, State0, [{send, Node, Wrapped} | Acc0]);
@@ -291,7 +298,7 @@ notice(strategy, {neighbour_down, Node, Why} = Notice, Now, State, Acc) ->
     tell_all([detector, broadcast, discovery], {down, Node, Why}, Now, State, [{notify, Notice} | Acc]);
 notice(detector, {dead, Node, Life} = Notice, Now, #state{lives = Lives} = State, Acc) ->
     case Lives of
-        #{Node := Later} when Later > Life ->
+        #{Node := {_, Later}} when Later > Life ->
             %% Of a life that is over and replaced.
             {State, [{notify, Notice} | Acc]};
         #{} ->
@@ -320,29 +327,26 @@ disconnect(Node, #state{linked = Linked}, Acc) ->
 
 %% Lives
 
-live(Node, Life, #state{lives = Lives} = State) ->
-    State#state{lives = Lives#{Node => Life}}.
-
-restarted(Node, Now, #state{linked = Linked, overtaken = Overtaken} = State0) ->
+live(Node, Start, Life, #state{linked = Linked, lives = Lives} = State) ->
     case Linked of
-        #{Node := _} ->
-            State = State0#state{overtaken = Overtaken#{Node => []}},
-            {Down, Acc} = tell(strategy, {down, Node, restarted}, Now, State, []),
-            tell(strategy, {up, Node}, Now, Down, Acc);
-        #{} ->
-            {State0, []}
+        #{Node := _} -> State#state{lives = Lives#{Node => {Start, Life}}};
+        #{} -> State
     end.
 
-begin_anew(Life, Now, #state{incarnation = Present} = State0, Acc0) when Life >= Present ->
-    State1 = State0#state{incarnation = Life + 1},
-    Peers = lists:sort(maps:keys(State1#state.linked)),
-    {State2, Acc1} = tell_all(
-        [detector, broadcast], {cast, {incarnation, Life + 1}}, Now, State1, [{notify, {reborn, Life + 1}} | Acc0]
-    ),
-    {State3, Acc2} = lists:foldl(
-        fun(Peer, {S, A}) -> tell(strategy, {down, Peer, reborn}, Now, S, A) end, {State2, Acc1}, Peers
-    ),
-    lists:foldl(fun(Peer, {S, A}) -> tell(strategy, {up, Peer}, Now, S, A) end, {State3, Acc2}, Peers);
+%% Lives are known of peers with a link alone.
+restarted(Node, Now, #state{overtaken = Overtaken} = State0) ->
+    State = State0#state{overtaken = Overtaken#{Node => []}},
+    {Down, Acc} = tell(strategy, {down, Node, restarted}, Now, State, []),
+    tell(strategy, {up, Node}, Now, Down, Acc).
+
+begin_anew(Life, Now, #state{incarnation = Present} = State, Acc) when Life >= Present ->
+    tell_all(
+        [detector, broadcast],
+        {cast, {incarnation, Life + 1}},
+        Now,
+        State#state{incarnation = Life + 1},
+        [{notify, {reborn, Life + 1}} | Acc]
+    );
 begin_anew(_Earlier, _Now, State, Acc) ->
     {State, Acc}.
 
@@ -353,7 +357,9 @@ post(Node, _Message, #state{self = Node} = State, Acc) ->
 post(Node, Message, #state{outbox = Outbox0, held = Held} = State, Acc) ->
     case atoll_outbox:put(Node, Message, Outbox0) of
         {connect, Outbox} ->
-            {State#state{outbox = Outbox, held = Held#{Node => []}}, [{want, Node} | Acc]};
+            %% It may be held for the answer to an earlier message, over a link that is gone.
+            Cancel = [{cancel, {hold, Node}} || is_map_key(Node, Held)],
+            {State#state{outbox = Outbox, held = Held#{Node => []}}, [{want, Node} | Cancel ++ Acc]};
         {_, Outbox} ->
             {State#state{outbox = Outbox}, Acc}
     end.
@@ -366,6 +372,10 @@ flush(Node, #state{outbox = Outbox0} = State) ->
             Sends = [{send, Node, Message} || Message <- Messages],
             {State#state{outbox = Outbox}, [{timer, {hold, Node}, ?HOLD_MS} | lists:reverse(Sends)]}
     end.
+
+%% The link is not wanted for messages any more.
+release(Node, #state{held = Held} = State) ->
+    unwant(Node, State#state{held = maps:remove(Node, Held)}, []).
 
 %% One want of two reasons.
 unwant(Node, #state{wants = Wants, held = Held} = State, Acc) ->
