@@ -17,10 +17,10 @@ four_nodes_exchange_their_links_for_nearer_ones_test() ->
     ?assertEqual([], one_sided(World)).
 
 a_node_offers_nothing_that_it_keeps_test() ->
-    ?assertEqual(?AS_BEFORE, views(exchange(none, ?OPTIONS#{xbot_unbiased := 1}))).
+    ?assertEqual(?AS_BEFORE, views(exchange(none, maps:put(xbot_unbiased, 1, ?OPTIONS)))).
 
 a_gain_too_small_is_none_test() ->
-    ?assertEqual(?AS_BEFORE, views(exchange(none, ?OPTIONS#{xbot_gain_ms := 1000}))).
+    ?assertEqual(?AS_BEFORE, views(exchange(none, maps:put(xbot_gain_ms, 1000, ?OPTIONS)))).
 
 a_message_lost_on_the_way_there_changes_nothing_test() ->
     [?assertEqual({Lost, ?AS_BEFORE}, {Lost, views(exchange(Lost, ?OPTIONS))}) || Lost <- [optimise, replace, switch]].
