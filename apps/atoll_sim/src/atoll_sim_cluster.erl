@@ -257,8 +257,10 @@ isolated(Fun) ->
     ),
     receive
         {Tag, Outcome} ->
-            true = erlang:demonitor(Ref, [flush]),
-            outcome(Outcome);
+            %% Its memory is gone when it is.
+            receive
+                {'DOWN', Ref, process, Pid, _} -> outcome(Outcome)
+            end;
         {'DOWN', Ref, process, Pid, Reason} ->
             exit(Reason)
     end.

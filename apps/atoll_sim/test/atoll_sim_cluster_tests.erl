@@ -235,6 +235,7 @@ every_node_is_drawn_as_often_as_any_other_test() ->
 %% A process of its own
 
 what_is_isolated_runs_elsewhere_and_gives_its_result_test() ->
+    ok = forget_messages(),
     {Pid, Result} = atoll_sim_cluster:isolated(fun() -> {self(), 6 * 7} end),
     ?assertEqual(42, Result),
     ?assertNotEqual(self(), Pid),
@@ -244,6 +245,7 @@ what_is_isolated_runs_elsewhere_and_gives_its_result_test() ->
 what_is_raised_is_raised_here_with_its_stack_test_() ->
     [
         fun() ->
+            ok = forget_messages(),
             try atoll_sim_cluster:isolated(fun() -> raise(Class) end) of
                 Result -> error({returned, Result})
             catch
@@ -253,6 +255,13 @@ what_is_raised_is_raised_here_with_its_stack_test_() ->
         end
      || Class <- [error, exit, throw]
     ].
+
+%% EUnit may run several tests in one process.
+forget_messages() ->
+    receive
+        _ -> forget_messages()
+    after 0 -> ok
+    end.
 
 who_is_killed_while_isolated_is_no_result_test() ->
     ?assertExit(killed, atoll_sim_cluster:isolated(fun() -> exit(self(), kill) end)).

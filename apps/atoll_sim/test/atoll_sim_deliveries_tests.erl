@@ -52,7 +52,7 @@ only_payloads_are_copies_test() ->
     Others = [{prune, n1}, {ihave, [{n1, 1, 1, 2}]}, {graft, n1, [{1, 1}]}],
     Seen = see(
         [{10, n1, sends(1)}, {20, n2, got(1)}, {20, n2, delivers(n1, 1)}] ++
-            [{21, n2, {got, n1, {1, broadcast, Message}}} || Message <- Others] ++
+            [{21, n2, {got, n1, {1, 1, broadcast, Message}}} || Message <- Others] ++
             [{22, n2, {got, n1, {1, detector, {gossip, n1, 1, 1, 9, x}}}}]
     ),
     ?assertMatch(#{redundancy := 0.0, hops_max := 1}, atoll_sim_deliveries:summary(Seen)).
@@ -60,7 +60,7 @@ only_payloads_are_copies_test() ->
 an_exchange_brings_as_many_copies_as_payloads_test() ->
     Rest = {rest, [{gossip, n1, 1, N, 3, N} || N <- [1, 2]], []},
     Seen = see([
-        {10, n1, sends(1)}, {10, n1, sends(2)}, {20, n2, {got, n1, {1, broadcast, Rest}}},
+        {10, n1, sends(1)}, {10, n1, sends(2)}, {20, n2, {got, n1, {1, 1, broadcast, Rest}}},
         {20, n2, delivers(n1, 1)}, {20, n2, delivers(n1, 2)}
     ]),
     ?assertMatch(#{redundancy := 0.0, hops_max := 3}, atoll_sim_deliveries:summary(Seen)).
@@ -119,6 +119,6 @@ up() -> {notice, {neighbour_up, n9}}.
 
 sends(Id) -> {note, {sends, Id}}.
 
-got(Hops) -> {got, n9, {1, broadcast, {gossip, n1, 1, 1, Hops, x}}}.
+got(Hops) -> {got, n9, {1, 1, broadcast, {gossip, n1, 1, 1, Hops, x}}}.
 
 delivers(Sender, Id) -> {notice, {broadcast, Sender, Id}}.

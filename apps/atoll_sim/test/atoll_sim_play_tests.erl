@@ -12,12 +12,12 @@
 %% Nodes that come and go
 
 start_starts_those_that_do_not_run_and_leaves_the_others_alone_test() ->
-    {Result, Trace} = play((?MESH)#{start => contacts}, [{at, 3000, {start, {nodes, 2, 6}}}, {then, 1000, {start, n02}}]),
+    {Result, Trace} = play(mesh(#{start => contacts}), [{at, 3000, {start, {nodes, 2, 6}}}, {then, 1000, {start, n02}}]),
     ?assertEqual([{0, n01}, {0, n02}] ++ [{3000, Node} || Node <- [n03, n04, n05, n06]], starts(Trace)),
     ?assertMatch(#{alive := 6, connected := 1.0}, Result).
 
 a_choice_of_who_starts_is_among_those_that_do_not_run_test() ->
-    {#{alive := 5}, Trace} = play((?MESH)#{start => contacts}, [{at, 3000, {start, {random, 3}}}]),
+    {#{alive := 5}, Trace} = play(mesh(#{start => contacts}), [{at, 3000, {start, {random, 3}}}]),
     ?assertMatch([_, _, {3000, A}, {3000, B}, {3000, C}] when A < B andalso B < C, starts(Trace)).
 
 who_starts_at_once_does_not_start_again_with_the_others_test() ->
@@ -173,7 +173,7 @@ what_comes_twice_is_that_share_test() ->
     ?assertEqual(length(sent(15000, 18000, Trace)), length(got(15000 + ?TRAVEL_MS, 18000 + ?TRAVEL_MS, Trace))).
 
 what_is_reordered_comes_up_to_that_much_later_test() ->
-    {_, Trace} = play((?MESH)#{detector => off}, #{messages => true}, [
+    {_, Trace} = play(mesh(#{detector => off}), #{messages => true}, [
         {at, 10000, {reorder, 0.5, 400}}, {at, 10000, {broadcast, n01, 100, 10}}, {at, 12000, heal}
     ]),
     Delays = delays(n01, n04, 10000, 12000, Trace),
@@ -186,7 +186,7 @@ what_is_reordered_comes_up_to_that_much_later_test() ->
     ?assertNotEqual(lists:sort(Ids), Ids).
 
 a_latency_is_from_then_on_until_all_is_healed_test() ->
-    {_, Trace} = play((?MESH)#{detector => off}, #{messages => true}, [
+    {_, Trace} = play(mesh(#{detector => off}), #{messages => true}, [
         {at, 10000, {latency, {constant, 70}}}, {at, 10000, {broadcast, n01, 1, 0}},
         {at, 12000, heal}, {at, 12000, {broadcast, n01, 1, 0}}
     ]),
@@ -205,7 +205,7 @@ heal_takes_back_all_that_was_done_to_the_network_test() ->
     ?assertMatch(#{alive := 10, connected := 1.0, symmetric := 1.0}, Result).
 
 the_faults_that_a_cluster_begins_with_are_there_again_after_heal_test() ->
-    {_, Trace} = play((?MESH)#{loss => 0.2, duplicate => 1.0}, #{messages => true}, [
+    {_, Trace} = play(mesh(#{loss => 0.2, duplicate => 1.0}), #{messages => true}, [
         {at, 10000, {loss, 0}}, {at, 10000, {duplicate, 0}}, {at, 13000, heal}
     ]),
     ?assertEqual([], lost(10000, 13000, Trace)),
@@ -235,7 +235,7 @@ what_steps_bring_with_them_is_done_before_the_end_test() ->
 %% Churn and broadcasts
 
 churn_kills_a_share_each_second_and_starts_as_many_again_for_so_long_test() ->
-    {Result, Trace} = play((?MESH)#{nodes => 20}, [{at, 10000, {churn, 0.1, 5000}}, {at, 25000, {expect, {connected, 0}}}]),
+    {Result, Trace} = play(mesh(#{nodes => 20}), [{at, 10000, {churn, 0.1, 5000}}, {at, 25000, {expect, {connected, 0}}}]),
     Killed = [Ms || {Ms, _, killed} <- Trace],
     Back = [Ms || {Ms, _} <- starts(Trace), Ms >= 10000],
     %% 2 of 20 each second.
@@ -246,7 +246,7 @@ churn_kills_a_share_each_second_and_starts_as_many_again_for_so_long_test() ->
     ?assertEqual(20 - length(Killed) + length(Back), maps:get(alive, Result)).
 
 heal_ends_churn_test() ->
-    {_, Trace} = play((?MESH)#{nodes => 20}, [{at, 10000, {churn, 0.2, 20000}}, {at, 12000, heal}, {at, 29000, heal}]),
+    {_, Trace} = play(mesh(#{nodes => 20}), [{at, 10000, {churn, 0.2, 20000}}, {at, 12000, heal}, {at, 29000, heal}]),
     Killed = [Ms || {Ms, _, killed} <- Trace],
     ?assert(length(Killed) > 4),
     ?assert(lists:max(Killed) =< 12000).
@@ -432,3 +432,5 @@ delays(A, B, From, To, Trace) ->
         Peer =:= A,
         Got =:= Message
     ].
+
+mesh(Different) -> maps:merge(?MESH, Different).
