@@ -61,6 +61,7 @@
     {unreadable, file:posix() | badarg | terminated | system_limit}
     | no_trace
     | {version, term()}
+    | {bad_header, Key :: term()}
     | {syntax, iolist()}
     | cut_off
     | no_event
@@ -146,7 +147,10 @@ fold(Fun, Acc, File) ->
 first({ok, Text}, Device, Fun, Acc) ->
     case term(Text) of
         {ok, {atoll_trace, ?VERSION, Header}} when is_map(Header) ->
-            lines(file:read_line(Device), 2, 0, Device, Header, Fun, Acc);
+            case [Key || {Key, Value} <- maps:to_list(Header), not is_fact(Key, Value)] of
+                [] -> lines(file:read_line(Device), 2, 0, Device, Header, Fun, Acc);
+                Strange -> {error, 1, {bad_header, lists:min(Strange)}}
+            end;
         {ok, {atoll_trace, Version, _}} ->
             {error, 1, {version, Version}};
         _ ->
@@ -202,6 +206,13 @@ parsed(Text) when is_list(Text) ->
 parsed(_) ->
     {error, {syntax, "it is not UTF-8"}}.
 
+%% Of what ran. A repeat is written as a binary, whatever it was.
+is_fact(repeat, Repeat) -> is_binary(Repeat) andalso is_list(unicode:characters_to_list(Repeat));
+is_fact(seed, Seed) -> is_integer(Seed);
+is_fact(nodes, Nodes) -> is_integer(Nodes) andalso Nodes > 0;
+is_fact(strategy, Strategy) -> is_atom(Strategy);
+is_fact(Key, _) -> is_atom(Key).
+
 is_what(killed) -> true;
 is_what(left) -> true;
 is_what(paused) -> true;
@@ -228,6 +239,8 @@ reason({unreadable, Reason}) -> ["it cannot be read: ", file:format_error(Reason
 reason(no_trace) -> "this is no trace: its first line is not {atoll_trace, Version, Header}.";
 reason({version, Version}) ->
     ["this trace is of version ", atoll_sim_term:text(Version), ", and only version 1 can be read"];
+reason({bad_header, Key}) ->
+    ["the header of a trace has no such ", atoll_sim_step:short(Key)];
 reason({syntax, What}) -> ["this is no Erlang term: ", What];
 reason(cut_off) -> "the trace is cut off in this line";
 reason(no_event) -> "this is no event of a trace";

@@ -41,6 +41,10 @@ a_broken_file_is_one_sentence_with_the_line_test_() ->
      || {Text, Sentence} <- [
             {"", "FILE:1: this is no trace: its first line is not {atoll_trace, Version, Header}."},
             {"hello\n", "FILE:1: this is no trace: its first line is not {atoll_trace, Version, Header}."},
+            {"{atoll_trace,1,#{repeat=>foo}}.\n", "FILE:1: the header of a trace has no such repeat"},
+            {"{atoll_trace,1,#{repeat=><<255>>}}.\n", "FILE:1: the header of a trace has no such repeat"},
+            {"{atoll_trace,1,#{nodes=>0}}.\n", "FILE:1: the header of a trace has no such nodes"},
+            {"{atoll_trace,1,#{1=>2}}.\n", "FILE:1: the header of a trace has no such 1"},
             {"{atoll_trace,2,#{}}.\n", "FILE:1: this trace is of version 2, and only version 1 can be read"},
             {[head(), "{1,n1,paused}.\n{2,n1,\n"], "FILE:3: this is no Erlang term: syntax error before: "},
             {[head(), "{1,n1,paused}.\n{2,n1,kil"], "FILE:3: the trace is cut off in this line"},
