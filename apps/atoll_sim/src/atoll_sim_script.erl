@@ -20,7 +20,7 @@
 %% the end is said of a healthy network.
 -module(atoll_sim_script).
 
--export([read/1, parse/1, check/1, check_names/2, to_text/1, format_error/1]).
+-export([read/1, parse/1, check/1, check_names/2, format_error/1]).
 
 -export_type([script/0, cluster/0, timed/0, error/0, place/0, reason/0]).
 
@@ -298,26 +298,6 @@ check_names(#{cluster := #{start := Who}, steps := Steps}, Nodes) ->
         [] -> ok;
         [{Place, Name} | _] -> {error, {none, Place, {no_node, Name}}}
     end.
-
-%% Text
-
-%% @doc The text of a script; reading it gives the same script, on other lines.
--spec to_text(script()) -> iolist().
-to_text(#{cluster := Cluster, steps := Steps}) ->
-    Keys = [{Key, map_get(Key, Cluster)} || {Key, _, _} <- cluster_keys()],
-    [
-        "{cluster, #{\n    ",
-        lists:join(",\n    ", [
-            [atom_to_list(Key), " => ", atoll_sim_term:text(Value)]
-         || {Key, Value} <- Keys
-        ]),
-        "\n}}.\n"
-        | [["{at, ", clock(Ms), ", ", atoll_sim_term:text(Step), "}.\n"] || {Ms, Step, _} <- Steps]
-    ].
-
-clock(Ms) when Ms > 0, Ms rem 60000 =:= 0 -> ["{", integer_to_list(Ms div 60000), ", min}"];
-clock(Ms) when Ms > 0, Ms rem 1000 =:= 0 -> ["{", integer_to_list(Ms div 1000), ", s}"];
-clock(Ms) -> integer_to_list(Ms).
 
 %% @doc One sentence for an error, which begins with where it is.
 -spec format_error(error()) -> unicode:chardata().

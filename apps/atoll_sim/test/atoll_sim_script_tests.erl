@@ -152,11 +152,15 @@ properties_test_() ->
 %% A script's text is the script.
 prop_round_trip() ->
     ?FORALL(Script, script(), begin
-        {ok, Read} = atoll_sim_script:parse(iolist_to_binary(atoll_sim_script:to_text(Script))),
+        {ok, Read} = atoll_sim_script:parse(iolist_to_binary(text(Script))),
         maps:get(cluster, Read) =:= maps:get(cluster, Script) andalso
             [{Ms, Step} || {Ms, Step, _} <- maps:get(steps, Read)] =:=
                 [{Ms, Step} || {Ms, Step, _} <- maps:get(steps, Script)]
     end).
+
+text(#{cluster := Cluster, steps := Steps}) ->
+    Terms = [{cluster, Cluster} | [{at, Ms, Step} || {Ms, Step, _} <- Steps]],
+    [[atoll_sim_term:text(Term), ".\n"] || Term <- Terms].
 
 %% Whatever is in place of a script's part, the answer is a script or a sentence.
 prop_no_crash() ->
