@@ -77,19 +77,14 @@
 %% @doc Runs the experiment.
 -spec run(options()) -> {ok, result()} | {error, atoll_sim_cluster:error()}.
 run(#{loss := Loss} = Options) ->
-    Started = erlang:monotonic_time(millisecond),
     Own = [loss, pause, paused, minutes],
-    Cluster = (maps:without(Own, Options))#{watch => {fun see/4, #seen{}}},
-    case atoll_sim_cluster:new(Cluster) of
-        {ok, New} ->
-            Grown = atoll_sim_cluster:grow(New),
-            Lossy = atoll_sim_cluster:update(fun(W) -> atoll_sim_world:set({loss, Loss}, W) end, Grown),
-            {ok, play(Started, Options, Lossy)};
-        {error, _} = Error ->
-            Error
-    end.
+    Watched = (maps:without(Own, Options))#{watch => {fun see/4, #seen{}}},
+    atoll_sim_cluster:experiment(Watched, fun(New) ->
+        Grown = atoll_sim_cluster:grow(New),
+        play(Options, atoll_sim_cluster:update(fun(W) -> atoll_sim_world:set({loss, Loss}, W) end, Grown))
+    end).
 
-play(Started, #{minutes := Minutes} = Options, Cluster0) ->
+play(#{minutes := Minutes} = Options, Cluster0) ->
     World0 = atoll_sim_cluster:world(Cluster0),
     #{sent := Sent0} = atoll_sim_world:counters(World0),
     Begin = atoll_sim_world:now(World0),
@@ -97,7 +92,6 @@ play(Started, #{minutes := Minutes} = Options, Cluster0) ->
     #play{cluster = Cluster} = steps(Begin, Begin, End, Options, #play{cluster = Cluster0}),
     World = atoll_sim_cluster:world(Cluster),
     #{sent := Sent, events := Events} = atoll_sim_world:counters(World),
-    Wall = erlang:monotonic_time(millisecond) - Started,
     #{strategy := Strategy, nodes := Nodes, seed := Seed} = atoll_sim_cluster:options(Cluster),
     #seen{heard = Heard, false = False} = atoll_sim_world:watched(World),
     Times = [maps:values(Of) ++ lists:duplicate(Missed, ?MISSED_MS) || {_, Of, Missed} <- maps:values(Heard)],
@@ -116,8 +110,7 @@ play(Started, #{minutes := Minutes} = Options, Cluster0) ->
         false_deaths_per_hour => map_size(False) * 60 / Minutes,
         messages_per_node_per_s => (Sent - Sent0) * 1000 / (End - Begin) / Nodes,
         virtual_ms => atoll_sim_world:now(World),
-        wall_ms => Wall,
-        events_per_s => Events * 1000 div max(1, Wall)
+        events => Events
     }.
 
 percentile(Times, P) ->
