@@ -11,7 +11,7 @@ READY := _build/.ready
 help:
 	@echo 'make demo           nine nodes run Orbit, once as a full mesh and once in groups'
 	@echo 'make test           the tests; OTP=25, 27 or 29 runs them in a Debian root of that release'
-	@echo 'make soak           long simulations against the goals of the overlay; SEEDS=20'
+	@echo 'make soak           long simulations against the goals of the overlay; SEEDS=20, GOALS=speed,xbot'
 	@echo 'make check          everything that must be clean: lint and test'
 	@echo 'make lint           warnings, the call graph (xref), the types (dialyzer), the documentation'
 	@echo 'make build          compiles; bin/atoll does so by itself when it has to'
@@ -41,7 +41,7 @@ endif
 SEEDS ?= 20
 soak: build
 	@$(TIED) erl +Bd +MHsbct 2000000 +MHsmbcs 65536 +MHlmbcs 65536 -noinput \
-		-pa _build/default/lib/*/ebin -s atoll_sim_soak main -extra '$(SEEDS)'
+		-pa _build/default/lib/*/ebin -s atoll_sim_soak main -extra '$(SEEDS)' '$(GOALS)'
 
 check: lint test
 

@@ -17,7 +17,7 @@
     default => string(),
     %% May be given several times; values() has a list then, in that order.
     repeat => true,
-    %% Without one the value is any text.
+    %% Without one the value is any text that is not empty.
     read => reader()
 }.
 
@@ -116,9 +116,12 @@ read_all([Text | Texts], Option, Values) ->
         {error, _} = Error -> Error
     end.
 
-read_value(Text, #{name := Name} = Option) ->
-    Read = maps:get(read, Option, fun(Any) -> {ok, Any} end),
+read_value(Text, #{name := Name, read := Read}) ->
     case Read(Text) of
         {ok, Value} -> {ok, Value};
         {error, Must} -> {error, [flag(Name), $\s, Must, ", not \"", Text, $"]}
-    end.
+    end;
+read_value("", #{name := Name}) ->
+    {error, [flag(Name), " needs a value"]};
+read_value(Text, #{}) ->
+    {ok, Text}.

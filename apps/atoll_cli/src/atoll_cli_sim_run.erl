@@ -35,8 +35,13 @@ run(Values, [File]) ->
     %% A script may name a strategy from there.
     ok = atoll_cli_sim_options:add_code(Values),
     case read(File) of
-        {ok, Script} -> play(File, Script, Values);
-        {error, Error} -> {usage, atoll_sim_script:format_error(Error)}
+        {ok, Script} ->
+            case is_map_key(trace, Values) andalso atoll_cli_sim_file:is_same(File, map_get(trace, Values)) of
+                true -> {usage, ["--trace ", map_get(trace, Values), " is the script itself"]};
+                false -> play(File, Script, Values)
+            end;
+        {error, Error} ->
+            {usage, atoll_sim_script:format_error(Error)}
     end.
 
 %% Whether the nodes that it names are there is known before anything is simulated.

@@ -39,8 +39,15 @@ run(#{from := From, to := To}, [_]) when From > To ->
 run(#{at := _} = Values, [_]) when not is_map_key(svg, Values) ->
     {usage, "--at says what is drawn, and --svg, the file for it, is missing"};
 run(Values, [File]) ->
+    case is_map_key(svg, Values) andalso atoll_cli_sim_file:is_same(File, map_get(svg, Values)) of
+        true -> {usage, ["--svg ", map_get(svg, Values), " is the trace itself"]};
+        false -> show(File, Values)
+    end.
+
+show(File, Values) ->
     case atoll_sim_cluster:isolated(fun() -> look(File, Values) end) of
-        {ok, Line, Drawing} ->
+        {ok, Cut, Line, Drawing} ->
+            _ = [atoll_cli_io:say(Sentence) || Sentence <- Cut],
             %% First, since the reader of the line may have had enough of it.
             case draw(Drawing) of
                 ok -> atoll_cli_io:print(Line);
@@ -53,16 +60,18 @@ run(Values, [File]) ->
 %% Texts leave as binaries: they are not copied from process to process.
 look(File, Values) ->
     case atoll_sim_trace:read(File) of
-        {ok, Header, Events} ->
-            case focus(Values, Events) of
-                {ok, Focus} ->
-                    Line = atoll_sim_timeline:text(Header, Events, Focus),
-                    {ok, unicode:characters_to_binary(Line), drawing(Values, Header, Events)};
-                {error, _} = Error ->
-                    Error
-            end;
-        {error, Error} ->
-            {error, atoll_sim_trace:format_error(Error)}
+        {ok, Header, Events} -> look(Header, Events, [], Values);
+        {cut, Header, Events, Error} -> look(Header, Events, [atoll_sim_trace:format_error(Error)], Values);
+        {error, Error} -> {error, atoll_sim_trace:format_error(Error)}
+    end.
+
+look(Header, Events, Cut, Values) ->
+    case focus(Values, Events) of
+        {ok, Focus} ->
+            Line = atoll_sim_timeline:text(Header, Events, Focus),
+            {ok, Cut, unicode:characters_to_binary(Line), drawing(Values, Header, Events)};
+        {error, _} = Error ->
+            Error
     end.
 
 focus(#{node := Typed} = Values, Events) ->

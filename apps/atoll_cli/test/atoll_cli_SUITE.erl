@@ -15,7 +15,8 @@
          it_runs_from_anywhere/1, a_terminal_gets_a_bar/1,
          every_experiment_prints_its_keys_first/1, a_simulation_is_repeated_by_its_line/1,
          a_simulation_prints_a_table/1, a_terminal_sees_the_virtual_time/1,
-         a_trace_is_written_and_shown/1, a_file_that_cannot_be_written_is_told/1,
+         a_trace_is_written_and_shown/1, a_trace_that_is_cut_is_shown_and_told/1,
+         an_interrupted_run_leaves_the_old_trace/1, no_file_is_read_and_destroyed/1, a_file_that_cannot_be_written_is_told/1,
          a_strategy_of_ones_own_is_run/1, a_script_is_played/1, a_script_that_fails_is_repeated_by_its_line/1,
          a_script_that_is_wrong_is_told_with_its_line/1,
          a_demo_that_is_killed_leaves_nothing/1, a_demo_that_is_interrupted_leaves_nothing/1,
@@ -39,7 +40,8 @@ all() ->
      output_that_is_lost_fails_the_command, it_runs_from_anywhere, a_terminal_gets_a_bar,
      every_experiment_prints_its_keys_first, a_simulation_is_repeated_by_its_line,
      a_simulation_prints_a_table, a_terminal_sees_the_virtual_time,
-     a_trace_is_written_and_shown, a_file_that_cannot_be_written_is_told,
+     a_trace_is_written_and_shown, a_trace_that_is_cut_is_shown_and_told,
+     an_interrupted_run_leaves_the_old_trace, no_file_is_read_and_destroyed, a_file_that_cannot_be_written_is_told,
      a_strategy_of_ones_own_is_run, a_script_is_played, a_script_that_fails_is_repeated_by_its_line,
      a_script_that_is_wrong_is_told_with_its_line,
      a_demo_that_is_killed_leaves_nothing, a_demo_that_is_interrupted_leaves_nothing,
@@ -362,6 +364,59 @@ a_trace_is_written_and_shown(Config) ->
                  atoll_cli_os:run(dir(Config), ["sim", "show", Trace, "--node", "nobody"])),
     ?assertMatch(#{status := 2, stdout := <<>>, stderr := <<"atoll sim show: README.md:1: ", _/binary>>},
                  atoll_cli_os:run(dir(Config), ["sim", "show", "README.md"])).
+
+a_trace_that_is_cut_is_shown_and_told(Config) ->
+    Trace = filename:join(dir(Config), "a.trace"),
+    #{status := 0} = atoll_cli_os:run(dir(Config), ["sim", "overlay", "--nodes", "5", "--trace", Trace]),
+    ?assertMatch(#{status := 0, stderr := <<>>}, atoll_cli_os:run(dir(Config), ["sim", "show", Trace])),
+    {ok, Bytes} = file:read_file(Trace),
+    Lines = binary:split(Bytes, <<"\n">>, [global]),
+    ok = file:write_file(Trace, lists:join("\n", lists:sublist(Lines, 3) ++ [""])),
+    #{status := 0, stdout := Line, stderr := Stderr} = atoll_cli_os:run(dir(Config), ["sim", "show", Trace]),
+    ?assertMatch({_, _}, binary:match(Line, <<"shows   2 events\n">>)),
+    ?assertEqual(iolist_to_binary([Trace, ":4: the trace is cut off here\n"]), Stderr).
+
+an_interrupted_run_leaves_the_old_trace(Config) ->
+    Trace = filename:join(dir(Config), "a.trace"),
+    Link = filename:join(dir(Config), "a.link"),
+    ok = file:write_file(Trace, "old"),
+    ok = file:make_symlink(Trace, Link),
+    Program = atoll_cli_os:start(dir(Config), ["sim", "overlay", "--nodes", "1000", "--trace", Link]),
+    ok = await_file(filename:join(dir(Config), "a.trace.*.part")),
+    ok = atoll_cli_os:signal_group(Program, "INT"),
+    #{status := Status} = atoll_cli_os:await_exit(Program, ?GONE_MS),
+    ?assertNotEqual(0, Status),
+    ?assertEqual({ok, <<"old">>}, file:read_file(Trace)),
+    #{status := 0} = atoll_cli_os:run(dir(Config), ["sim", "overlay", "--nodes", "5", "--trace", Link]),
+    ?assertMatch({ok, _}, file:read_link(Link)),
+    ?assertMatch({ok, <<"{atoll_trace,", _/binary>>}, file:read_file(Trace)).
+
+await_file(Pattern) ->
+    case filelib:wildcard(Pattern) of
+        [] -> timer:sleep(10), await_file(Pattern);
+        [_] -> ok
+    end.
+
+no_file_is_read_and_destroyed(Config) ->
+    Script = script(Config, "{at, 0, heal}.\n"),
+    Link = filename:join(dir(Config), "a.link"),
+    ok = file:make_symlink(Script, Link),
+    Trace = filename:join(dir(Config), "a.trace"),
+    #{status := 0} = atoll_cli_os:run(dir(Config), ["sim", "overlay", "--nodes", "5", "--trace", Trace]),
+    [begin
+        {ok, Bytes} = file:read_file(Read),
+        ?assertEqual(
+            {2, <<>>, iolist_to_binary(["atoll ", lists:join(" ", lists:sublist(Args, 2)), ": ", Sentence, "\n"])},
+            outcome(atoll_cli_os:run(dir(Config), Args))
+        ),
+        ?assertEqual({ok, Bytes}, file:read_file(Read))
+     end
+     || {Read, Args, Sentence} <- [
+            {Script, ["sim", "run", Script, "--trace", Script], ["--trace ", Script, " is the script itself"]},
+            {Script, ["sim", "run", Script, "--trace", Link], ["--trace ", Link, " is the script itself"]},
+            {Trace, ["sim", "show", Trace, "--svg", Trace], ["--svg ", Trace, " is the trace itself"]}]].
+
+outcome(#{status := Status, stdout := Stdout, stderr := Stderr}) -> {Status, Stdout, Stderr}.
 
 a_file_that_cannot_be_written_is_told(Config) ->
     Missing = filename:join([dir(Config), "missing", "a"]),

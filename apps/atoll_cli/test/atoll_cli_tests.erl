@@ -112,6 +112,8 @@ wrong() ->
          "--nodes must be at least 5 more than the contacts, who never fall silent and are 5, not \"9\""},
         {["sim", "run"], "the argument SCRIPT is missing"},
         {["sim", "run", "no/such.script"], "no/such.script: it cannot be read: no such file or directory"},
+        {["sim", "overlay", "--trace", ""], "--trace needs a value"},
+        {["sim", "show", "a.trace", "--svg="], "--svg needs a value"},
         {["sim", "show"], "the argument TRACE is missing"},
         {["sim", "show", "a.trace", "--from", "2", "--to", "1"], "--to must be at least --from, which is 2, not \"1\""},
         {["sim", "show", "a.trace", "--at", "2"],

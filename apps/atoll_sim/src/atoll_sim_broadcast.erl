@@ -10,7 +10,7 @@
 %% and is still there a while after the last one was.
 -module(atoll_sim_broadcast).
 
--export([run/1, spread/2]).
+-export([run/1]).
 
 -export_type([options/0, result/0]).
 
@@ -62,25 +62,12 @@
 %% @doc Runs the experiment.
 -spec run(options()) -> {ok, result()} | {error, atoll_sim_cluster:error()}.
 run(Options) ->
-    Started = erlang:monotonic_time(millisecond),
     Own = maps:with([messages, senders, churn], Options),
     Watched = (maps:without(maps:keys(Own), Options))#{
         watch => {fun atoll_sim_deliveries:see/4, atoll_sim_deliveries:new()}, messages => true
     },
-    case atoll_sim_cluster:new(Watched) of
-        {ok, Cluster} ->
-            Result = spread(Own, atoll_sim_cluster:grow(Cluster)),
-            Wall = erlang:monotonic_time(millisecond) - Started,
-            #{events := Events} = Result,
-            Timed = Result#{wall_ms => Wall, events_per_s => Events * 1000 div max(1, Wall)},
-            {ok, maps:remove(events, Timed)};
-        {error, _} = Error ->
-            Error
-    end.
+    atoll_sim_cluster:experiment(Watched, fun(Cluster) -> spread(Own, atoll_sim_cluster:grow(Cluster)) end).
 
-%% @doc Broadcasts in a cluster that has grown. All of a result but its wall time,
-%% and the number of events.
--spec spread(#{atom() => term()}, atoll_sim_cluster:cluster()) -> #{atom() => term()}.
 spread(#{messages := Messages, senders := SenderCount, churn := Churn}, Cluster0) ->
     %% Contacts are not killed, and so they do not stop sending.
     Names = atoll_sim_cluster:names(Cluster0),

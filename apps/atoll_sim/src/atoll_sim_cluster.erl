@@ -9,7 +9,7 @@
 %% with two random chords a node.
 -module(atoll_sim_cluster).
 
--export([new/1, grow/1, launch/2, start/3, starter/1, check/1, format_error/1, isolated/1]).
+-export([new/1, experiment/2, grow/1, launch/2, start/3, starter/1, check/1, format_error/1, isolated/1]).
 -export([run/2, wait/2, at/3, update/2, watch/2, watched/1]).
 -export([world/1, now/1, counters/1, names/1, contacts/1, options/1]).
 -export([neighbours/1, overlay/2, random/3]).
@@ -77,6 +77,22 @@ new(Given) ->
     case check(Given) of
         {ok, Module, StrategyOptions, Options} -> {ok, make(Module, StrategyOptions, Options)};
         {error, _} = Error -> Error
+    end.
+
+%% @doc Makes a cluster and an experiment with it, whose result says how many
+%% `events' there were: in place of that it gets the time that it took, `wall_ms',
+%% and how many of them there were in each second of that.
+-spec experiment(options(), fun((cluster()) -> #{atom() => term()})) ->
+    {ok, #{atom() => term()}} | {error, error()}.
+experiment(Options, Experiment) ->
+    Started = erlang:monotonic_time(millisecond),
+    case new(Options) of
+        {ok, Cluster} ->
+            {Events, Result} = maps:take(events, Experiment(Cluster)),
+            Wall = erlang:monotonic_time(millisecond) - Started,
+            {ok, Result#{wall_ms => Wall, events_per_s => Events * 1000 div max(1, Wall)}};
+        {error, _} = Error ->
+            Error
     end.
 
 %% @doc The strategy's module and options, and all options with the defaults.

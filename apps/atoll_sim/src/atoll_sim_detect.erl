@@ -2,10 +2,13 @@
 %% with its sockets open, and whether anybody is buried who lives.
 %%
 %% While messages are lost and nodes pause, one node after another falls silent for
-%% ever. Each other node that is up then counts with the time until it heard the
-%% verdict. A minute later the silent node is started again, as a new life. A
-%% verdict on a node that is not silent is a false death. Of pauses: at any moment
-%% so large a share of the nodes is in one, and none twice in a row.
+%% ever. Every node that hears the verdict counts with the time until then. A
+%% minute later the silent node is started again, as a new life. Whoever was awake
+%% when it fell silent, and has neither died nor fallen silent since, must have
+%% heard by then, also if it was paused meanwhile; otherwise it has missed it, and
+%% counts as one that heard later than all others. A verdict on a node that is not
+%% silent is a false death. Of pauses: at any moment so large a share of the nodes
+%% is in one, and none twice in a row.
 -module(atoll_sim_detect).
 
 -export([run/1]).
@@ -28,9 +31,10 @@
     strategy := atom(),
     nodes := pos_integer(),
     seed := integer(),
-    %% Nodes that fell silent, and how many of these somebody never heard of.
+    %% Nodes that fell silent, and how many of these somebody missed.
     silent := non_neg_integer(),
     missed := non_neg_integer(),
+    %% None if so many have missed it.
     detect_ms_p50 := number() | none,
     detect_ms_p99 := number() | none,
     %% The first verdict on each.
@@ -46,6 +50,8 @@
 %% Between two nodes that fall silent, and how long each has to be heard of.
 -define(SILENT_EVERY_MS, 20000).
 -define(HEARD_MS, 60000).
+%% The time of who has not heard, later than all others.
+-define(MISSED_MS, (?HEARD_MS + 1)).
 %% How often somebody is paused.
 -define(PAUSE_STEP_MS, 100).
 
@@ -53,8 +59,9 @@
 -record(seen, {
     %% Who is silent now.
     silent = #{} :: #{node() => []},
-    %% Of each life that ended in silence: since when, and who heard how much later.
-    heard = #{} :: #{{node(), Life :: pos_integer()} => {integer(), #{node() => integer()}}},
+    %% Of each life that ended in silence: since when, who heard within the minute
+    %% and how much later, and, when that is over, how many missed it.
+    heard = #{} :: #{{node(), Life :: pos_integer()} => {integer(), #{node() => integer()}, non_neg_integer()}},
     %% Lives that were declared dead and were not.
     false = #{} :: #{{node(), pos_integer()} => []}
 }).
@@ -70,19 +77,14 @@
 %% @doc Runs the experiment.
 -spec run(options()) -> {ok, result()} | {error, atoll_sim_cluster:error()}.
 run(#{loss := Loss} = Options) ->
-    Started = erlang:monotonic_time(millisecond),
     Own = [loss, pause, paused, minutes],
-    Cluster = (maps:without(Own, Options))#{watch => {fun see/4, #seen{}}},
-    case atoll_sim_cluster:new(Cluster) of
-        {ok, New} ->
-            Grown = atoll_sim_cluster:grow(New),
-            Lossy = atoll_sim_cluster:update(fun(W) -> atoll_sim_world:set({loss, Loss}, W) end, Grown),
-            {ok, play(Started, Options, Lossy)};
-        {error, _} = Error ->
-            Error
-    end.
+    Watched = (maps:without(Own, Options))#{watch => {fun see/4, #seen{}}},
+    atoll_sim_cluster:experiment(Watched, fun(New) ->
+        Grown = atoll_sim_cluster:grow(New),
+        play(Options, atoll_sim_cluster:update(fun(W) -> atoll_sim_world:set({loss, Loss}, W) end, Grown))
+    end).
 
-play(Started, #{minutes := Minutes} = Options, Cluster0) ->
+play(#{minutes := Minutes} = Options, Cluster0) ->
     World0 = atoll_sim_cluster:world(Cluster0),
     #{sent := Sent0} = atoll_sim_world:counters(World0),
     Begin = atoll_sim_world:now(World0),
@@ -90,33 +92,32 @@ play(Started, #{minutes := Minutes} = Options, Cluster0) ->
     #play{cluster = Cluster} = steps(Begin, Begin, End, Options, #play{cluster = Cluster0}),
     World = atoll_sim_cluster:world(Cluster),
     #{sent := Sent, events := Events} = atoll_sim_world:counters(World),
-    Wall = erlang:monotonic_time(millisecond) - Started,
     #{strategy := Strategy, nodes := Nodes, seed := Seed} = atoll_sim_cluster:options(Cluster),
     #seen{heard = Heard, false = False} = atoll_sim_world:watched(World),
-    Times = [maps:values(Of) || {_, Of} <- maps:values(Heard)],
+    Times = [maps:values(Of) ++ lists:duplicate(Missed, ?MISSED_MS) || {_, Of, Missed} <- maps:values(Heard)],
     Flat = lists:append(Times),
-    First = [lists:min(Of) || [_ | _] = Of <- Times],
+    First = [lists:min([?MISSED_MS | Of]) || Of <- Times],
     #{
         strategy => Strategy,
         nodes => Nodes,
         seed => Seed,
         silent => map_size(Heard),
-        missed => missed(Times, Nodes),
-        detect_ms_p50 => atoll_sim_stats:percentile(Flat, 50),
-        detect_ms_p99 => atoll_sim_stats:percentile(Flat, 99),
-        first_ms_p99 => atoll_sim_stats:percentile(First, 99),
+        missed => length([Life || {Life, {_, _, Missed}} <- maps:to_list(Heard), Missed > 0]),
+        detect_ms_p50 => percentile(Flat, 50),
+        detect_ms_p99 => percentile(Flat, 99),
+        first_ms_p99 => percentile(First, 99),
         false_deaths => map_size(False),
         false_deaths_per_hour => map_size(False) * 60 / Minutes,
         messages_per_node_per_s => (Sent - Sent0) * 1000 / (End - Begin) / Nodes,
         virtual_ms => atoll_sim_world:now(World),
-        wall_ms => Wall,
-        events_per_s => Events * 1000 div max(1, Wall)
+        events => Events
     }.
 
-%% The dead who are started again are the only ones that are not there to hear.
-missed(Times, Nodes) ->
-    Absent = ?HEARD_MS div ?SILENT_EVERY_MS + 1,
-    length([Of || Of <- Times, length(Of) < Nodes - Absent]).
+percentile(Times, P) ->
+    case atoll_sim_stats:percentile(Times, P) of
+        ?MISSED_MS -> none;
+        Ms -> Ms
+    end.
 
 steps(Now, _Begin, End, _Options, Play) when Now >= End ->
     Play;
@@ -146,17 +147,30 @@ silence_one(Node, Cluster) ->
         fun(W0) ->
             Life = atoll_overlay_core:incarnation(atoll_sim_world:state(Node, W0)),
             W = atoll_sim_world:note(Node, {silent, Life}, atoll_sim_world:pause(Node, W0)),
+            Awake = [{Other, atoll_sim_world:incarnation(Other, W)} || Other <- awake(W)],
             atoll_sim_world:at(
                 atoll_sim_world:now(W) + ?HEARD_MS,
                 fun(Then) ->
-                    Dead = atoll_sim_world:kill(Node, atoll_sim_world:note(Node, over, Then)),
-                    Start(Node, Dead)
+                    Over = {over, Life, missed({Node, Life}, Awake, Then)},
+                    Start(Node, atoll_sim_world:kill(Node, atoll_sim_world:note(Node, Over, Then)))
                 end,
                 W
             )
         end,
         Cluster
     ).
+
+%% Those of these lives that go on and have not heard.
+missed(Silent, Lives, World) ->
+    #seen{silent = AlsoSilent, heard = #{Silent := {_, Times, _}}} = atoll_sim_world:watched(World),
+    [
+        Node
+     || {Node, Incarnation} <- Lives,
+        not is_map_key(Node, Times),
+        not is_map_key(Node, AlsoSilent),
+        atoll_sim_world:status(Node, World) =/= dead,
+        atoll_sim_world:incarnation(Node, World) =:= Incarnation
+    ].
 
 awake(World) ->
     [Node || {Node, alive} <- atoll_sim_world:nodes(World)].
@@ -190,14 +204,20 @@ go_on(Node, World) ->
     end.
 
 see(Now, Node, {note, {silent, Life}}, #seen{silent = Silent, heard = Heard} = Seen) ->
-    Seen#seen{silent = Silent#{Node => []}, heard = Heard#{{Node, Life} => {Now, #{}}}};
-see(_Now, Node, {note, over}, #seen{silent = Silent} = Seen) ->
-    Seen#seen{silent = maps:remove(Node, Silent)};
+    Seen#seen{silent = Silent#{Node => []}, heard = Heard#{{Node, Life} => {Now, #{}, 0}}};
+see(_Now, Node, {note, {over, Life, Missed}}, #seen{silent = Silent, heard = Heard} = Seen) ->
+    #{{Node, Life} := {Since, Times, 0}} = Heard,
+    Judged = {Since, Times, length(Missed)},
+    Seen#seen{silent = maps:remove(Node, Silent), heard = Heard#{{Node, Life} := Judged}};
 see(Now, Node, {notice, {dead, Of, Life}}, #seen{heard = Heard, false = False} = Seen) ->
     case Heard of
-        #{{Of, Life} := {Since, Times}} ->
-            %% Once from each: it hears once of each life.
-            Seen#seen{heard = Heard#{{Of, Life} := {Since, Times#{Node => Now - Since}}}};
+        #{{Of, Life} := {Since, Times, 0}} when Now - Since =< ?HEARD_MS ->
+            %% Who was started again meanwhile may hear once more.
+            Earliest = maps:merge(#{Node => Now - Since}, Times),
+            Seen#seen{heard = Heard#{{Of, Life} := {Since, Earliest, 0}}};
+        #{{Of, Life} := _} ->
+            %% Too late.
+            Seen;
         #{} ->
             Seen#seen{false = False#{{Of, Life} => []}}
     end;

@@ -4,7 +4,7 @@
 %% somebody looks closer takes the same course.
 -module(atoll_sim_net).
 
--export([new/2, delay/3, sample/3, deliver/3, reaches/3, is_whole/1, set/2, region/2]).
+-export([new/2, delay/3, sample/3, deliver/3, reaches/3, set/2]).
 
 -export_type([net/0, latency/0, setting/0, fate/0]).
 
@@ -99,8 +99,7 @@ draw({regions, Rows, Jitter}, From, To, Rand0) ->
     {X, Rand} = rand:uniform_s(Rand0),
     {round(RoundTrip / 2 * (1 + X * Jitter)), Rand}.
 
-%% @doc In which of Count regions a node is, from 1 on.
--spec region(node(), pos_integer()) -> pos_integer().
+%% In which of Count regions a node is, from 1 on.
 region(Node, Count) ->
     1 + erlang:phash2(Node, Count).
 
@@ -153,11 +152,6 @@ reaches(From, To, #net{parts = Parts, cuts = Cuts}) ->
             #{} -> true
         end,
     SamePart andalso not lists:any(fun({A, B}) -> is_map_key(From, A) andalso is_map_key(To, B) end, Cuts).
-
-%% @doc Whether the network has no fault.
--spec is_whole(net()) -> boolean().
-is_whole(#net{is_whole = IsWhole}) ->
-    IsWhole.
 
 %% @doc Changes the network.
 -spec set(setting(), net()) -> net().

@@ -53,17 +53,9 @@
 %% @doc Runs the experiment.
 -spec run(options()) -> {ok, result()} | {error, atoll_sim_cluster:error()}.
 run(#{kill := Share} = Options) ->
-    Started = erlang:monotonic_time(millisecond),
-    case atoll_sim_cluster:new(maps:remove(kill, Options)) of
-        {ok, Cluster} ->
-            Result = strike(Share, atoll_sim_cluster:grow(Cluster)),
-            Wall = erlang:monotonic_time(millisecond) - Started,
-            #{events := Events} = Result,
-            Timed = Result#{wall_ms => Wall, events_per_s => Events * 1000 div max(1, Wall)},
-            {ok, maps:remove(events, Timed)};
-        {error, _} = Error ->
-            Error
-    end.
+    atoll_sim_cluster:experiment(
+        maps:remove(kill, Options), fun(Cluster) -> strike(Share, atoll_sim_cluster:grow(Cluster)) end
+    ).
 
 %% @doc Kills a share of a cluster that has grown and looks at what is left. All
 %% of a result but its wall time, which is the caller's, and the number of events.

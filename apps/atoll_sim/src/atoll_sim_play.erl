@@ -90,16 +90,12 @@ check(#{cluster := Begun} = Script) ->
 -spec run(atoll_sim_script:script(), options()) ->
     {ok, result()} | {error, atoll_sim_script:error()}.
 run(#{cluster := Begun0, steps := Steps} = Script, Options) ->
-    Started = erlang:monotonic_time(millisecond),
     Begun = maps:merge(Begun0, maps:with([seed], Options)),
     case check(Script) of
         ok ->
-            {ok, Cluster} = atoll_sim_cluster:new(cluster_options(Begun, Options)),
-            Result = played(play(Steps, Begun, Cluster), Steps),
-            #{events := Events} = Result,
-            Wall = erlang:monotonic_time(millisecond) - Started,
-            Timed = Result#{wall_ms => Wall, events_per_s => Events * 1000 div max(1, Wall)},
-            {ok, maps:remove(events, Timed)};
+            {ok, _} = atoll_sim_cluster:experiment(cluster_options(Begun, Options), fun(Cluster) ->
+                played(play(Steps, Begun, Cluster), Steps)
+            end);
         {error, _} = Error ->
             Error
     end.

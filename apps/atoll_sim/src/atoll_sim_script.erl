@@ -20,7 +20,7 @@
 %% the end is said of a healthy network.
 -module(atoll_sim_script).
 
--export([read/1, parse/1, check/1, check_names/2, to_text/1, format_error/1]).
+-export([read/1, parse/1, check/1, check_names/2, format_error/1]).
 
 -export_type([script/0, cluster/0, timed/0, error/0, place/0, reason/0]).
 
@@ -67,12 +67,20 @@
     | {unknown_key, term()}
     | {bad_value, atom(), Must :: string(), term()}
     | {strategy, atoll_strategy:error()}
+    | {unknown_option, Of :: atom(), module(), Key :: term()}
+    | {bad_option, Of :: atom(), atoll_strategy:error()}
+    | {endless_option, Of :: atom(), {Key :: term(), term()}}
     | {step, atoll_sim_step:reason()}
+    | own_contacts
     | {no_node, node()}.
 
 %% A file that is larger, or longer, is no script that somebody wrote.
 -define(MAX_BYTES, 1000000).
 -define(MAX_TERMS, 100000).
+%% As on the command line.
+-define(MAX_NODES, 100000).
+-define(MAX_SEED, 1000000000).
+-define(PARTS, [{detector, atoll_detector}, {broadcast, atoll_plumtree}, {discovery, atoll_discovery}]).
 
 %% Reading
 
@@ -225,20 +233,22 @@ cluster(Given) when is_map(Given) ->
     ),
     #{start := Who, nodes := Nodes} = Cluster = maps:merge(defaults(), Given),
     _ = step({start, Who}, Nodes),
-    strategy(Cluster);
+    ok = strategy(Cluster),
+    lists:foreach(fun({Part, Module}) -> part(Part, Module, map_get(Part, Cluster)) end, ?PARTS),
+    Cluster;
 cluster(Given) ->
     bad({bad_value, cluster, "a map", Given}).
 
 cluster_keys() ->
     [
-        {nodes, "a whole number above 0", fun is_count/1},
+        {nodes, "a whole number from 1 to 100,000", fun(N) -> is_count(N) andalso N =< ?MAX_NODES end},
         {strategy, "the name of a strategy", fun is_atom/1},
         {contacts, "a whole number above 0", fun is_count/1},
         {start, "those who start at time 0", fun(_) -> true end},
         {latency, atoll_sim_step:must(latency), fun(L) -> atoll_sim_step:check_latency(L) =:= ok end},
         {loss, atoll_sim_step:must(share), fun atoll_sim_step:is_share/1},
         {duplicate, atoll_sim_step:must(share), fun atoll_sim_step:is_share/1},
-        {seed, "a whole number", fun is_integer/1},
+        {seed, "a whole number from 0 to 1,000,000,000", fun is_seed/1},
         {options, "a map", fun is_map/1},
         {detector, "a map or off", fun is_map_or_off/1},
         {broadcast, "a map or off", fun is_map_or_off/1},
@@ -247,18 +257,31 @@ cluster_keys() ->
 
 is_count(N) -> is_integer(N) andalso N > 0.
 
+is_seed(N) -> is_integer(N) andalso N >= 0 andalso N =< ?MAX_SEED.
+
 is_map_or_off(Options) -> is_map(Options) orelse Options =:= off.
 
-strategy(#{strategy := Name, options := Options} = Cluster) ->
+strategy(#{strategy := Name, options := Given}) ->
     case atoll_strategy:module(Name) of
-        {ok, Module} ->
-            case atoll_strategy:options(Module, Options) of
-                {ok, _} -> Cluster;
-                {error, Error} -> bad({strategy, Error})
-            end;
-        {error, Error} ->
-            bad({strategy, Error})
+        {ok, Module} -> options(Name, Module, Given);
+        {error, Error} -> bad({strategy, Error})
     end.
+
+part(_Part, _Module, off) -> ok;
+part(discovery, _Module, #{contacts := _}) -> bad(own_contacts);
+part(Part, Module, Given) -> options(Part, Module, Given).
+
+options(Of, Module, Given) ->
+    Endless = [{Key, Value} || {Key, [_ | _] = Value} <- maps:to_list(Given), not is_proper(Value)],
+    case Endless =:= [] andalso atoll_strategy:options(Module, Given) of
+        {ok, _} -> ok;
+        {error, {bad_option, Key, unknown}} -> bad({unknown_option, Of, Module, Key});
+        {error, Error} -> bad({bad_option, Of, Error});
+        false -> bad({endless_option, Of, hd(lists:sort(Endless))})
+    end.
+
+is_proper([_ | Rest]) -> is_proper(Rest);
+is_proper(End) -> End =:= [].
 
 %% @doc Whether all nodes that a script names are among these; their names are
 %% known only where it runs.
@@ -275,26 +298,6 @@ check_names(#{cluster := #{start := Who}, steps := Steps}, Nodes) ->
         [] -> ok;
         [{Place, Name} | _] -> {error, {none, Place, {no_node, Name}}}
     end.
-
-%% Text
-
-%% @doc The text of a script; reading it gives the same script, on other lines.
--spec to_text(script()) -> iolist().
-to_text(#{cluster := Cluster, steps := Steps}) ->
-    Keys = [{Key, map_get(Key, Cluster)} || {Key, _, _} <- cluster_keys()],
-    [
-        "{cluster, #{\n    ",
-        lists:join(",\n    ", [
-            [atom_to_list(Key), " => ", atoll_sim_term:text(Value)]
-         || {Key, Value} <- Keys
-        ]),
-        "\n}}.\n"
-        | [["{at, ", clock(Ms), ", ", atoll_sim_term:text(Step), "}.\n"] || {Ms, Step, _} <- Steps]
-    ].
-
-clock(Ms) when Ms > 0, Ms rem 60000 =:= 0 -> ["{", integer_to_list(Ms div 60000), ", min}"];
-clock(Ms) when Ms > 0, Ms rem 1000 =:= 0 -> ["{", integer_to_list(Ms div 1000), ", s}"];
-clock(Ms) -> integer_to_list(Ms).
 
 %% @doc One sentence for an error, which begins with where it is.
 -spec format_error(error()) -> unicode:chardata().
@@ -342,7 +345,22 @@ reason({bad_value, Key, Must, Value}) ->
     [atom_to_list(Key), " must be ", Must, ", not ", atoll_sim_step:short(Value)];
 reason({strategy, Error}) ->
     atoll_strategy:format_error(Error);
+reason({unknown_option, Of, Module, Key}) ->
+    Known = [atom_to_list(Name) || Name <- lists:sort(maps:keys(Module:options()))],
+    [atom_to_list(Of), " has no option ", atoll_sim_step:short(Key) | it_has(Known)];
+reason({bad_option, Of, Error}) ->
+    [atom_to_list(Of), ": ", atoll_strategy:format_error(Error)];
+reason({endless_option, Of, {Key, Value}}) ->
+    [
+        atom_to_list(Of), ": the option ", atoll_sim_step:short(Key), " must be a list with an end, not ",
+        atoll_sim_step:short(Value)
+    ];
+reason(own_contacts) ->
+    "discovery has the contacts of the cluster; contacts stands beside it";
 reason({step, Reason}) ->
     atoll_sim_step:format_error(Reason);
 reason({no_node, Name}) ->
     io_lib:format("there is no node ~tw", [Name]).
+
+it_has([]) -> ", nor any other";
+it_has(Known) -> ["; it has ", lists:join(", ", Known)].

@@ -74,7 +74,7 @@
 -type expectation() ::
     {connected, share()} | {delivered, share()} | symmetric | {no, false_death}.
 
--type kind() :: who | parts | memory | time | share | latency | count | expectation.
+-type kind() :: who | parts | memory | time | span | share | latency | count | expectation.
 
 -type reason() :: {unknown_step, term()} | {in_step, term(), part()}.
 
@@ -100,7 +100,7 @@ shapes() ->
         {heal, [[]]},
         {loss, [[share], [who, who, share]]},
         {duplicate, [[share]]},
-        {reorder, [[share, time]]},
+        {reorder, [[share, span]]},
         {latency, [[latency]]},
         {slow, [[who, time]]},
         {churn, [[share, time]]},
@@ -161,6 +161,7 @@ word(who) -> "Who";
 word(parts) -> "[Who]";
 word(memory) -> "fresh | remembered";
 word(time) -> "Time";
+word(span) -> "Time";
 word(share) -> "Share";
 word(latency) -> "Distribution";
 word(count) -> "Count";
@@ -175,6 +176,11 @@ argument(time, Time, Step, _Nodes) ->
     case time(Time) of
         {ok, Ms} -> Ms;
         error -> bad({in_step, Step, {must, must(time), Time}})
+    end;
+argument(span, Time, Step, _Nodes) ->
+    case time(Time) of
+        {ok, Ms} when Ms > 0 -> Ms;
+        _ -> bad({in_step, Step, {must, must(span), Time}})
     end;
 argument(Kind, Argument, Step, _Nodes) ->
     case is_a(Kind, Argument) of
@@ -213,6 +219,7 @@ must(latency) ->
     "{regions, [[Ms]], Jitter} or regions";
 must(count) -> "a whole number above 0";
 must(time) -> "whole milliseconds or {N, ms | s | min}";
+must(span) -> "a time of a millisecond or more";
 must(parts) -> "a list of parts";
 must(expectation) -> "{connected, Share}, {delivered, Share}, symmetric or {no, false_death}".
 
@@ -244,8 +251,8 @@ check_latency({lognormal, Median, Sigma}) when
     is_number(Median), Median > 0, is_number(Sigma), Sigma >= 0, Sigma =< 10
 ->
     ok;
-check_latency({regions, Rows, Jitter}) when is_integer(Jitter), Jitter >= 0 ->
-    IsMs = fun(Ms) -> is_integer(Ms) andalso Ms >= 0 end,
+check_latency({regions, Rows, Jitter}) when is_number(Jitter), Jitter >= 0 ->
+    IsMs = fun(Ms) -> is_number(Ms) andalso Ms >= 0 end,
     IsRow = fun(Row) -> is_list_of(IsMs, Row) end,
     case is_list_of(IsRow, Rows) andalso [length(Row) || Row <- Rows] =:= [length(Rows) || _ <- Rows] of
         true -> ok;

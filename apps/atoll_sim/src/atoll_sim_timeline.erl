@@ -89,8 +89,8 @@ shows(All, All, _Options) ->
 shows(All, Shown, Options) ->
     [
         [count(Shown), " of ", count(All), " events"],
-        [[", from ", clock(Ms)] || #{from := Ms} <- [Options]],
-        [[", to ", clock(Ms)] || #{to := Ms} <- [Options]],
+        [[", from ", clock(Ms), " s"] || #{from := Ms} <- [Options]],
+        [[", to ", clock(Ms), " s"] || #{to := Ms} <- [Options]],
         [[", of ", atoll_sim_term:text(Node)] || #{node := Node} <- [Options]]
     ].
 

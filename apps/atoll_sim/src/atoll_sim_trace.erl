@@ -3,12 +3,14 @@
 %%
 %% The first line is `{atoll_trace, Version, Header}.', a map that says what ran and
 %% which command repeats it; then comes one event a line, `{Ms, Where, What}.',
-%% in the order in which they happened. Terms are written by {@link
-%% atoll_sim_term}, so one seed gives one file, byte by byte. A file that ends in
-%% the middle of a line was cut off, and is told from a whole one.
+%% in the order in which they happened; and the last line, `{atoll_trace_end,
+%% Events}.', says how many these are. Terms are written by {@link
+%% atoll_sim_term}, so one seed gives one file, byte by byte. A file without its
+%% last line, or with another number of events, was cut: what is left of it is
+%% read, and it is told from a whole one.
 -module(atoll_sim_trace).
 
--export([header/1, line/3, what/1, read/1, fold/3, format_error/1]).
+-export([header/1, line/3, ending/1, what/1, read/1, fold/3, format_error/1]).
 -export([state_at/2, empty/0, replay/2, picture/1]).
 
 -export_type([header/0, event/0, what/0, state/0, picture/0, error/0]).
@@ -61,9 +63,12 @@
     {unreadable, file:posix() | badarg | terminated | system_limit}
     | no_trace
     | {version, term()}
+    | {bad_header, Key :: term()}
     | {syntax, iolist()}
     | cut_off
+    | {miscounted, Events :: non_neg_integer(), Says :: non_neg_integer()}
     | no_event
+    | after_end
     | {backwards, integer(), integer()}
     | too_long.
 
@@ -88,6 +93,11 @@ header(Header) ->
 line(Ms, Where, What) ->
     [${, integer_to_binary(Ms), $,, atoll_sim_term:text(Where), $,, atoll_sim_term:text(What), "}.\n"].
 
+%% @doc The last line, after so many events.
+-spec ending(non_neg_integer()) -> iolist().
+ending(Events) ->
+    ["{atoll_trace_end,", integer_to_binary(Events), "}.\n"].
+
 %% @doc What a watcher of {@link atoll_sim_world} saw, as the what of an event;
 %% `none' for what has no place in a trace.
 -spec what(atoll_sim_world:sight()) -> what() | none.
@@ -111,8 +121,10 @@ notice(Notice) -> {notice, Notice}.
 %% Reading
 
 %% @doc The header and all events of a file, as long as they are not more than
-%% two million; a longer one is to be folded over.
--spec read(file:filename_all()) -> {ok, header(), [event()]} | {error, error()}.
+%% two million; a longer one is to be folded over. Of a file that was cut, what
+%% there is, and what is wrong with the rest.
+-spec read(file:filename_all()) ->
+    {ok, header(), [event()]} | {cut, header(), [event()], error()} | {error, error()}.
 read(File) ->
     Keep = fun
         (_Event, {?MAX_EVENTS, _}) -> {stop, too_long};
@@ -121,13 +133,14 @@ read(File) ->
     case fold(Keep, {0, []}, File) of
         {ok, _Header, {stop, too_long}} -> {error, {File, 0, too_long}};
         {ok, Header, {_, Events}} -> {ok, Header, lists:reverse(Events)};
+        {cut, Header, {_, Events}, Error} -> {cut, Header, lists:reverse(Events), Error};
         {error, _} = Error -> Error
     end.
 
 %% @doc Folds over the events of a file, one line in memory at a time. A fun that
 %% returns `{stop, _}' is called no more.
 -spec fold(fun((event(), Acc) -> Acc | {stop, term()}), Acc, file:filename_all()) ->
-    {ok, header(), Acc | {stop, term()}} | {error, error()}.
+    {ok, header(), Acc | {stop, term()}} | {cut, header(), Acc, error()} | {error, error()}.
 fold(Fun, Acc, File) ->
     case file:open(File, [read, raw, binary, {read_ahead, 65536}]) of
         {ok, Device} ->
@@ -135,6 +148,7 @@ fold(Fun, Acc, File) ->
                 first(file:read_line(Device), Device, Fun, Acc)
             of
                 {ok, Header, Result} -> {ok, Header, Result};
+                {cut, Header, Result, Line, Reason} -> {cut, Header, Result, {File, Line, Reason}};
                 {error, Line, Reason} -> {error, {File, Line, Reason}}
             after
                 file:close(Device)
@@ -146,7 +160,10 @@ fold(Fun, Acc, File) ->
 first({ok, Text}, Device, Fun, Acc) ->
     case term(Text) of
         {ok, {atoll_trace, ?VERSION, Header}} when is_map(Header) ->
-            lines(file:read_line(Device), 2, 0, Device, Header, Fun, Acc);
+            case [Key || {Key, Value} <- maps:to_list(Header), not is_fact(Key, Value)] of
+                [] -> lines(file:read_line(Device), 2, 0, Device, Header, Fun, Acc);
+                Strange -> {error, 1, {bad_header, lists:min(Strange)}}
+            end;
         {ok, {atoll_trace, Version, _}} ->
             {error, 1, {version, Version}};
         _ ->
@@ -166,14 +183,28 @@ lines({ok, Text}, Line, Last, Device, Header, Fun, Acc) ->
             end;
         {ok, {Ms, Where, _}} when is_integer(Ms), is_atom(Where) ->
             {error, Line, {backwards, Last, Ms}};
+        {ok, {atoll_trace_end, Events}} when is_integer(Events) ->
+            ended(file:read_line(Device), Events, Line, Header, Acc);
         {ok, _} ->
             {error, Line, no_event};
+        {error, cut_off} ->
+            {cut, Header, Acc, Line, cut_off};
         {error, Reason} ->
             {error, Line, Reason}
     end;
-lines(eof, _Line, _Last, _Device, Header, _Fun, Acc) ->
-    {ok, Header, Acc};
+lines(eof, Line, _Last, _Device, Header, _Fun, Acc) ->
+    {cut, Header, Acc, Line, cut_off};
 lines({error, Reason}, Line, _Last, _Device, _Header, _Fun, _Acc) ->
+    {error, Line, {unreadable, Reason}}.
+
+%% Before the line of the end are the header's and one for each event.
+ended(eof, Events, Line, Header, Acc) when Events =:= Line - 2 ->
+    {ok, Header, Acc};
+ended(eof, Events, Line, Header, Acc) ->
+    {cut, Header, Acc, Line, {miscounted, Line - 2, Events}};
+ended({ok, _}, _Events, Line, _Header, _Acc) ->
+    {error, Line + 1, after_end};
+ended({error, Reason}, _Events, Line, _Header, _Acc) ->
     {error, Line, {unreadable, Reason}}.
 
 next({stop, _} = Stop, _Line, _Last, _Device, Header, _Fun) ->
@@ -202,6 +233,13 @@ parsed(Text) when is_list(Text) ->
 parsed(_) ->
     {error, {syntax, "it is not UTF-8"}}.
 
+%% Of what ran. A repeat is written as a binary, whatever it was.
+is_fact(repeat, Repeat) -> is_binary(Repeat) andalso is_list(unicode:characters_to_list(Repeat));
+is_fact(seed, Seed) -> is_integer(Seed);
+is_fact(nodes, Nodes) -> is_integer(Nodes) andalso Nodes > 0;
+is_fact(strategy, Strategy) -> is_atom(Strategy);
+is_fact(Key, _) -> is_atom(Key).
+
 is_what(killed) -> true;
 is_what(left) -> true;
 is_what(paused) -> true;
@@ -228,8 +266,13 @@ reason({unreadable, Reason}) -> ["it cannot be read: ", file:format_error(Reason
 reason(no_trace) -> "this is no trace: its first line is not {atoll_trace, Version, Header}.";
 reason({version, Version}) ->
     ["this trace is of version ", atoll_sim_term:text(Version), ", and only version 1 can be read"];
+reason({bad_header, Key}) ->
+    ["the header of a trace has no such ", atoll_sim_step:short(Key)];
 reason({syntax, What}) -> ["this is no Erlang term: ", What];
-reason(cut_off) -> "the trace is cut off in this line";
+reason(cut_off) -> "the trace is cut off here";
+reason({miscounted, Events, Says}) ->
+    io_lib:format("the trace was cut: its end counts ~b events, and ~b are there", [Says, Events]);
+reason(after_end) -> "the trace has ended before this line";
 reason(no_event) -> "this is no event of a trace";
 reason({backwards, Last, Ms}) ->
     io_lib:format("times do not go backwards, and ~b ms comes after ~b ms", [Ms, Last]);

@@ -17,6 +17,11 @@
 %% <li>When a node is killed its sockets close, and its peers hear `down' after
 %%   the latency. A partition or a cut closes nothing: messages are lost and the
 %%   links stay up.</li>
+%% <li>The end of a link passes a partition or a cut no more than a message does. A
+%%   peer that does not hear of it keeps its half, until something that it sends
+%%   comes to the other end, which has no such link and answers with a reset, if it
+%%   can; or for a minute, the kernel's `net_ticktime'. Who is dead answers too:
+%%   its machine does.</li>
 %% <li>Messages over one link arrive in order unless the network reorders them;
 %%   those on their way over a link that is gone are gone.</li>
 %% </ul>
@@ -132,6 +137,7 @@
 -define(RETRY_MAX_MS, 2000).
 -define(SETUP_MS, 7000).
 -define(LINGER_MS, 1000).
+-define(TICK_MS, 60000).
 %% What a paused or a slow node can owe at most.
 -define(MAX_HELD, 20000).
 
@@ -339,7 +345,7 @@ happen(Happening, #world{nodes = Nodes} = World) ->
     Name = element(2, Happening),
     case Nodes of
         #{Name := #node{status = alive, slow = 0} = Node} -> happen(Happening, Node, World);
-        #{Name := #node{status = dead}} -> World;
+        #{Name := #node{status = dead}} -> refuse(Happening, World);
         #{Name := #node{} = Node} -> hold(Happening, Node, World);
         #{} -> World
     end.
@@ -375,7 +381,7 @@ go_on(Name, #world{nodes = Nodes} = World) ->
 happen({message, _To, From, Link, Message}, #node{links = Links} = Node, World) ->
     case Links of
         #{From := {Link, _}} -> event({message, From, Message}, Node, see_message(got, Node, From, Message, World));
-        #{} -> World
+        #{} -> reset(From, Node#node.name, Link, World)
     end;
 happen({timer, _Name, Number, Key}, #node{timers = Timers} = Node, World) ->
     case Timers of
@@ -565,8 +571,28 @@ close_idle(Name, Peer, Link, Node, #world{nodes = Nodes} = World0) ->
     end.
 
 tell_down(Name, Peer, Link, Reason, #world{net = Net0, now = Now, queue = Queue} = World) ->
-    {Ms, Net} = atoll_sim_net:delay(Name, Peer, Net0),
+    {Ms, Net} =
+        case atoll_sim_net:reaches(Name, Peer, Net0) of
+            true -> atoll_sim_net:delay(Name, Peer, Net0);
+            false -> {?TICK_MS, Net0}
+        end,
     World#world{net = Net, queue = atoll_sim_queue:put(Now + Ms, {down, Peer, Name, Link, Reason}, Queue)}.
+
+%% Nobody listens any more.
+refuse({message, Name, From, Link, _}, World) -> reset(From, Name, Link, World);
+refuse(_Happening, World) -> World.
+
+%% The sender may have a link of which this end knows nothing.
+reset(Sender, Name, Link, #world{net = Net, nodes = Nodes} = World) ->
+    case Nodes of
+        #{Sender := #node{links = #{Name := {Link, _}}}} ->
+            case atoll_sim_net:reaches(Name, Sender, Net) of
+                true -> tell_down(Name, Sender, Link, connection_closed, World);
+                false -> World
+            end;
+        #{} ->
+            World
+    end.
 
 break(Peer, Reason, #node{name = Name, links = Links} = Node0, World0) ->
     Node1 = Node0#node{links = maps:remove(Peer, Links)},

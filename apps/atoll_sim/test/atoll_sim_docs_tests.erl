@@ -1,4 +1,5 @@
-%% The worked example of docs/strategies.md is what it says it is.
+%% The worked example of docs/strategies.md is what it says it is, and docs/simulator.md
+%% names the options that there are.
 -module(atoll_sim_docs_tests).
 
 -include_lib("eunit/include/eunit.hrl").
@@ -12,6 +13,27 @@ example_test_() ->
         {"it closes the gaps that the dead leave", {timeout, 60, fun closes_gaps/0}},
         {"who leaves is left alone", {timeout, 60, fun lets_go/0}}
     ]}.
+
+options_of_the_parts_test_() ->
+    [
+        {atom_to_list(Part), ?_assertEqual(
+            lists:sort([{Key, Default} || {Key, {_, Default}} <- maps:to_list(Module:options()), Key =/= contacts]),
+            lists:sort(table(atom_to_list(Part)))
+        )}
+     || {Part, Module} <- [{detector, atoll_detector}, {broadcast, atoll_plumtree}, {discovery, atoll_discovery}]
+    ].
+
+%% The keys and the defaults of the table that begins with this word.
+table(Word) ->
+    {ok, Text} = file:read_file(filename:join([root(), "docs", "simulator.md"])),
+    {match, [Rows]} = re:run(
+        Text, "^\\| `" ++ Word ++ "` \\| default \\| meaning \\|\n\\|[-|]+\\|\n((?:\\|.*\n)+)",
+        [multiline, {capture, all_but_first, binary}]
+    ),
+    [
+        {binary_to_atom(Key), binary_to_integer(Default)}
+     || [Key, Default] <- all(re:run(Rows, "^\\| `(\\w+)` \\| (\\d+) \\|", [multiline, global, {capture, all_but_first, binary}]))
+    ].
 
 load() ->
     File = filename:join(os:getenv("TMPDIR", "/tmp"), lists:concat(["atoll-docs-", os:getpid(), ".erl"])),

@@ -51,20 +51,45 @@ every_sentence_shows_where_test_() ->
             {"{cluster, #{noodles => 9}}.",
                 "line 1: a cluster has no noodles; it has nodes, strategy, contacts, start, latency, loss, duplicate, "
                 "seed, options, detector, broadcast, discovery"},
-            {"{cluster, #{nodes => 0}}.", "line 1: nodes must be a whole number above 0, not 0"},
+            {"{cluster, #{nodes => 0}}.", "line 1: nodes must be a whole number from 1 to 100,000, not 0"},
+            %% An atom each would be more than the VM holds.
+            {"\n{cluster, #{nodes => 2000000}}.",
+                "line 2: nodes must be a whole number from 1 to 100,000, not 2000000"},
+            {"{cluster, #{seed => -1}}.", "line 1: seed must be a whole number from 0 to 1,000,000,000, not -1"},
+            {"{at, 1, {reorder, 0.5, 0}}.",
+                "line 1: in {reorder,0.5,0}: this must be a time of a millisecond or more, not 0"},
+            {"\n{cluster, #{detector => #{period_ms => foo}}}.",
+                "line 2: detector: the option period_ms must be a whole number above 0, not foo"},
+            {"{cluster, #{discovery => #{beacon_ms => 0}}}.",
+                "line 1: discovery: the option beacon_ms must be a whole number above 0, not 0"},
+            {"{cluster, #{broadcast => #{a => 1}}}.",
+                "line 1: broadcast has no option a; it has " ++ known(atoll_plumtree)},
+            {"{cluster, #{detector => #{a => 1}}}.",
+                "line 1: detector has no option a; it has " ++ known(atoll_detector)},
+            {"{cluster, #{discovery => #{1 => 1}}}.",
+                "line 1: discovery has no option 1; it has " ++ known(atoll_discovery)},
+            {"{cluster, #{discovery => #{contacts => 7}}}.",
+                "line 1: discovery has the contacts of the cluster; contacts stands beside it"},
+            {"{cluster, #{options => #{xbotty => true}}}.",
+                "line 1: hyparview has no option xbotty; it has " ++ known(atoll_hyparview)},
+            {"{cluster, #{strategy => star, options => #{servers => [n1 | n2]}}}.",
+                "line 1: star: the option servers must be a list with an end, not [n1|n2]"},
             {"{cluster, #{nodes => 9, start => {nodes, 1, 10}}}.",
                 "line 1: in {start,{nodes,1,10}}: there is no node number 10, there are 9"},
             {"{cluster, #{strategy => mash}}.",
                 "line 1: there is no strategy mash; there are cliques, hyparview, mesh, scamp, star, static, "
                 "and any module that is one"},
             {"{cluster, #{options => #{active_max => 0}}}.",
-                "line 1: the option active_max must be a whole number above 0, not 0"},
+                "line 1: hyparview: the option active_max must be a whole number above 0, not 0"},
             {"{cluster, #{}}.\n{cluster, #{}}.", "line 2: there is a cluster already"},
             {"{at, 1, heal}.\n{cluster, #{}}.", "line 2: the cluster must come before all steps"},
             {"heal.", "line 1: a script is made of {cluster, Map}, {at, Time, Step} and {then, Time, Step}"},
             {<<"{at, 1, ", 255, "}.">>, "a script is text in UTF-8"}
         ]
     ].
+
+known(Module) ->
+    lists:flatten(lists:join(", ", [atom_to_list(Key) || Key <- lists:sort(maps:keys(Module:options()))])).
 
 %% How the scanner says it differs between releases.
 what_cannot_be_scanned_test() ->
@@ -101,11 +126,12 @@ an_improper_list_is_no_part_test() ->
 latencies_test() ->
     Good = [
         {constant, 0}, {uniform, 1, 5}, {exponential, 0.5}, {lognormal, 20, 0.5}, regions,
-        {regions, [[1, 80], [80, 1]], 4}
+        {regions, [[1, 80], [80, 1]], 4}, {regions, [[1.5, 80], [80, 1.5]], 0.1}
     ],
     Bad = [
         {constant, -1}, {uniform, 5, 1}, {exponential, 0}, {lognormal, 20}, region, {regions, [[1, 2]], 0},
-        {regions, [[1 | 2]], 0}, {regions, [a], 0}, {regions, [[-1]], 0}, {regions, [[1]], 0.5}
+        {regions, [[1 | 2]], 0}, {regions, [a], 0}, {regions, [[-1]], 0}, {regions, [[1]], -0.5},
+        {regions, [[1]], x}
     ],
     ?assertEqual([ok || _ <- Good], [atoll_sim_step:check_latency(L) || L <- Good]),
     ?assertEqual([error || _ <- Bad], [atoll_sim_step:check_latency(L) || L <- Bad]).
@@ -126,11 +152,15 @@ properties_test_() ->
 %% A script's text is the script.
 prop_round_trip() ->
     ?FORALL(Script, script(), begin
-        {ok, Read} = atoll_sim_script:parse(iolist_to_binary(atoll_sim_script:to_text(Script))),
+        {ok, Read} = atoll_sim_script:parse(iolist_to_binary(text(Script))),
         maps:get(cluster, Read) =:= maps:get(cluster, Script) andalso
             [{Ms, Step} || {Ms, Step, _} <- maps:get(steps, Read)] =:=
                 [{Ms, Step} || {Ms, Step, _} <- maps:get(steps, Script)]
     end).
+
+text(#{cluster := Cluster, steps := Steps}) ->
+    Terms = [{cluster, Cluster} | [{at, Ms, Step} || {Ms, Step, _} <- Steps]],
+    [[atoll_sim_term:text(Term), ".\n"] || Term <- Terms].
 
 %% Whatever is in place of a script's part, the answer is a script or a sentence.
 prop_no_crash() ->
@@ -158,7 +188,7 @@ step() ->
         heal,
         {oneof([loss, duplicate]), share()},
         {loss, who(), who(), share()},
-        {reorder, share(), a_time()},
+        {reorder, share(), ?SUCHTHAT(Time, a_time(), atoll_sim_step:time(Time) =/= {ok, 0})},
         {latency, latency()},
         {slow, who(), a_time()},
         {churn, share(), a_time()},
@@ -187,7 +217,7 @@ broken() ->
     oneof([
         Junk,
         {cluster, Junk},
-        ?LET({K, J}, {oneof([nodes, strategy, latency, loss, seed, start, options, detector, foo]), Junk}, {cluster, #{K => J}}),
+        ?LET({K, J}, {oneof([nodes, strategy, latency, loss, seed, start, options, detector, broadcast, discovery, foo]), Junk}, {cluster, #{K => J}}),
         {at, Junk, heal},
         {at, 1, Junk},
         ?LET({Step, J, At}, {step(), Junk, choose(1, 4)}, case is_tuple(Step) of

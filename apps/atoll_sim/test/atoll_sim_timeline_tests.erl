@@ -33,7 +33,7 @@ few_events_stand_one_a_line_test() ->
 a_part_of_it_test() ->
     Events = [{T, n1, {neighbour_up, P}} || {T, P} <- [{1, a}, {2, b}, {3, n2}]] ++ [{4, n2, paused}, {5, n3, paused}],
     ?assertMatch(
-        [_, _, "shows   2 of 5 events, from 0.002, to 0.004, of n2", "", _, "     0.003  n1    + neighbour n2",
+        [_, _, "shows   2 of 5 events, from 0.002 s, to 0.004 s, of n2", "", _, "     0.003  n1    + neighbour n2",
             "     0.004  n2    paused"],
         lines(Events, #{from => 2, to => 4, node => n2})
     ).

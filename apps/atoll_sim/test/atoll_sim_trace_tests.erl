@@ -23,7 +23,7 @@ what_is_written_is_read_test() ->
     Header = #{repeat => "bin/atoll sim run a.script --seed 7", seed => 7, nodes => 3, strategy => hyparview},
     ?assertEqual(
         {ok, Header#{repeat := <<"bin/atoll sim run a.script --seed 7">>}, ?EVENTS},
-        read([atoll_sim_trace:header(Header) | lines(?EVENTS)])
+        read(trace(Header, ?EVENTS))
     ).
 
 the_file_is_text_test() ->
@@ -41,9 +41,15 @@ a_broken_file_is_one_sentence_with_the_line_test_() ->
      || {Text, Sentence} <- [
             {"", "FILE:1: this is no trace: its first line is not {atoll_trace, Version, Header}."},
             {"hello\n", "FILE:1: this is no trace: its first line is not {atoll_trace, Version, Header}."},
+            {"{atoll_trace,1,#{repeat=>foo}}.\n", "FILE:1: the header of a trace has no such repeat"},
+            {"{atoll_trace,1,#{repeat=><<255>>}}.\n", "FILE:1: the header of a trace has no such repeat"},
+            {"{atoll_trace,1,#{nodes=>0}}.\n", "FILE:1: the header of a trace has no such nodes"},
+            {"{atoll_trace,1,#{1=>2}}.\n", "FILE:1: the header of a trace has no such 1"},
             {"{atoll_trace,2,#{}}.\n", "FILE:1: this trace is of version 2, and only version 1 can be read"},
             {[head(), "{1,n1,paused}.\n{2,n1,\n"], "FILE:3: this is no Erlang term: syntax error before: "},
-            {[head(), "{1,n1,paused}.\n{2,n1,kil"], "FILE:3: the trace is cut off in this line"},
+            {[head(), "{1,n1,paused}.\n{atoll_trace_end,1}.\n{2,n1,paused}.\n"],
+                "FILE:4: the trace has ended before this line"},
+            {[head(), "{atoll_trace_end,many}.\n"], "FILE:2: this is no event of a trace"},
             {[head(), "{2,n1,paused}.\n{1,n1,killed}.\n"],
                 "FILE:3: times do not go backwards, and 1 ms comes after 2 ms"},
             {[head(), "{2,n1,exploded}.\n"], "FILE:2: this is no event of a trace"},
@@ -51,6 +57,26 @@ a_broken_file_is_one_sentence_with_the_line_test_() ->
             {[head(), <<255, 10>>], "FILE:2: this is no Erlang term: it is not UTF-8"}
         ]
     ].
+
+a_trace_that_is_cut_is_read_as_far_as_it_goes_and_told_from_a_whole_one_test_() ->
+    Events = [{1, n1, paused}, {2, n1, killed}],
+    Bytes = iolist_to_binary(trace(#{}, Events)),
+    Begin = iolist_size(head()),
+    [?_assertEqual({ok, #{repeat => <<>>}, Events}, read(Bytes))] ++
+    [
+        {integer_to_list(Length), fun() ->
+            {cut, #{repeat := <<>>}, Left, _} = Cut = read(binary:part(Bytes, 0, Length)),
+            ?assert(lists:prefix(Left, Events)),
+            Sentence = io_lib:format("FILE:~b: the trace is cut off here", [2 + length(Left)]),
+            ?assertEqual(lists:flatten(Sentence), sentence(Cut))
+        end}
+     || Length <- lists:seq(Begin, byte_size(Bytes) - 1)
+    ].
+
+a_trace_from_whose_middle_something_was_cut_is_told_from_a_whole_one_test() ->
+    Cut = read([head(), "{1,n1,paused}.\n{atoll_trace_end,2}.\n"]),
+    ?assertMatch({cut, #{}, [{1, n1, paused}], _}, Cut),
+    ?assertEqual("FILE:3: the trace was cut: its end counts 2 events, and 1 are there", sentence(Cut)).
 
 a_missing_file_is_one_sentence_test() ->
     ?assertEqual(
@@ -88,7 +114,7 @@ properties_test_() ->
 prop_round_trip() ->
     ?FORALL(Whats, list({choose(0, 9), what()}), begin
         {Events, _} = lists:mapfoldl(fun({Ms, What}, T) -> {{T + Ms, 'n 1', What}, T + Ms} end, 0, Whats),
-        {ok, #{repeat => <<>>}, Events} =:= read([head() | lines(Events)])
+        {ok, #{repeat => <<>>}, Events} =:= read(trace(#{}, Events))
     end).
 
 what() ->
@@ -98,6 +124,9 @@ what() ->
         {sent, n2, Message}, {got, n2, Message}, {broadcast, n2, Message}, {fault, {kill, [n1]}}
     ]).
 
+trace(Header, Events) ->
+    [atoll_sim_trace:header(Header), lines(Events), atoll_sim_trace:ending(length(Events))].
+
 head() -> atoll_sim_trace:header(#{}).
 
 lines(Events) -> [atoll_sim_trace:line(Ms, Where, What) || {Ms, Where, What} <- Events].
@@ -105,6 +134,7 @@ lines(Events) -> [atoll_sim_trace:line(Ms, Where, What) || {Ms, Where, What} <- 
 read(Text) ->
     case with_file(Text, fun atoll_sim_trace:read/1) of
         {error, {_, Line, Reason}} -> {error, {"FILE", Line, Reason}};
+        {cut, Header, Events, {_, Line, Reason}} -> {cut, Header, Events, {"FILE", Line, Reason}};
         Read -> Read
     end.
 
@@ -117,5 +147,6 @@ with_file(Text, Fun) ->
         file:delete(Name)
     end.
 
+sentence({cut, _, _, Error}) -> sentence({error, Error});
 sentence({error, Error}) ->
     unicode:characters_to_list(atoll_sim_trace:format_error(Error)).

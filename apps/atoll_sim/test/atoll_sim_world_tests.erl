@@ -69,6 +69,50 @@ a_partition_loses_messages_and_closes_nothing_test() ->
     W3 = run(1000, tell(a, [{send, b, found}], atoll_sim_world:set(heal, W2))),
     ?assertEqual([found], [M || {b, {message, a, M}} <- heard(W3)]).
 
+the_end_of_a_link_does_not_pass_a_partition_test_() ->
+    Begin = atoll_sim_world:now(linked()),
+    Cut = atoll_sim_world:set({partition, [[a], [b]]}, linked()),
+    [
+        {Name, fun() ->
+            W = run(59000, End(Cut)),
+            ?assertEqual([b], atoll_sim_world:links(a, W)),
+            ?assertEqual([], downs(a, W)),
+            %% Nor longer than the kernel waits for a tick.
+            ?assertEqual([Begin + 60000], downs(a, run(5000, W)))
+        end}
+     || {Name, End} <- endings()
+    ].
+
+who_sends_over_a_link_that_is_gone_hears_of_it_once_the_other_end_is_reached_test_() ->
+    [
+        {Name, fun() ->
+            Cut = atoll_sim_world:set({partition, [[a], [b]]}, linked()),
+            %% What is sent meanwhile is lost, and heals nothing.
+            W1 = run(1000, atoll_sim_world:set(heal, run(10000, tell(a, [{send, b, lost}], End(Cut))))),
+            ?assertEqual([], downs(a, W1)),
+            Sent = atoll_sim_world:now(W1),
+            W2 = run(1000, tell(a, [{send, b, hello}], W1)),
+            [At] = downs(a, W2),
+            ?assert(At - Sent >= 2 andalso At - Sent =< 40),
+            ?assertNot(lists:member({b, {message, a, hello}}, heard(W2)))
+        end}
+     || {Name, End} <- [{"restarted", fun(W) -> atoll_sim_world:start(b, atoll_sim_world:kill(b, W)) end} | endings()]
+    ].
+
+who_cannot_answer_resets_nothing_test() ->
+    W1 = atoll_sim_world:set({cut, [b], [a]}, linked()),
+    W2 = run(10000, tell(a, [{send, b, hello}], atoll_sim_world:kill(b, W1))),
+    ?assertEqual([], downs(a, W2)).
+
+%% How b's end of a link comes to its end.
+endings() ->
+    [
+        {"killed", fun(W) -> atoll_sim_world:kill(b, W) end},
+        {"disconnected", fun(W) -> tell(b, [{unwant, a}, {act, {disconnect, a}}], W) end}
+    ].
+
+downs(Node, World) -> [At || {At, Name, {down, _, _}} <- timed(World), Name =:= Node].
+
 a_cut_is_one_way_test() ->
     W1 = atoll_sim_world:set({cut, [a], [b]}, linked()),
     W2 = run(1000, tell(b, [{send, a, there}], tell(a, [{send, b, here}], W1))),
