@@ -109,6 +109,17 @@ who_is_out_of_reach_for_long_is_given_up_test() ->
     {Reached, _} = run([{up, n2}, {down, n2, lost}, Fails(61000)], Trying),
     ?assertMatch(#{gone := 0}, atoll_mesh:summary(Reached)).
 
+%% Until it is known to be gone, or to have begun another life.
+what_an_earlier_life_was_out_of_reach_does_not_count_test() ->
+    Fails = fun(Now) -> {at, Now, {cast, {unreachable, n2}}} end,
+    News = fun(Now, Entry) -> {at, Now, {message, n3, {news, [{n2, Entry}]}}} end,
+    Failing = [{down, n2, lost}, Fails(1000)],
+    {Gone, _} = run(Failing ++ [News(60000, {3, gone}), News(700000, {4, alive}), Fails(700100)], with_n2()),
+    ?assertMatch(#{gone := 0}, atoll_mesh:summary(Gone)),
+    {Reborn, _} = run(Failing ++ [News(60000, {4, alive}), Fails(700100)], with_n2()),
+    ?assertMatch(#{gone := 0}, atoll_mesh:summary(Reborn)),
+    ?assertMatch({#{gone := 1}, _}, summary(run([Fails(760100)], Reborn))).
+
 summary({State, Effects}) -> {atoll_mesh:summary(State), Effects}.
 
 the_gone_are_bounded_and_the_forgotten_counted_test() ->

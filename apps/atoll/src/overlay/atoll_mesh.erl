@@ -53,7 +53,7 @@
     peers :: atoll_peers:peers(),
     %% Contacts to try if the first is not to be reached.
     contacts = [] :: [node()],
-    %% Members that cannot be reached, and since when.
+    %% Live members that cannot be reached, and since when in their present life.
     failing = #{} :: #{node() => atoll_protocol:now_ms()},
     %% Whether the next gossip is to be soon.
     news = false :: boolean(),
@@ -223,17 +223,24 @@ become(Merged, #state{members = Before, options = #{max_gone := Max}, forgotten 
             soon(lists:foldl(fun meet/2, Changed, atoll_members:newer(Merged, Before)))
     end.
 
+%% A member's life has begun or is over, and with it what was known of its reach.
 meet({Self, _}, #state{self = Self, members = Members} = State) ->
     Fellows = atoll_members:alive(Members) -- [Self],
-    lists:foldl(fun(Node, S) -> meet({Node, {0, alive}}, S) end, State, Fellows);
-meet({Node, {_, alive}}, #state{self = Self, members = Members} = State) ->
+    lists:foldl(fun hold/2, State, Fellows);
+meet({Node, {_, alive}}, #state{failing = Failing} = State) ->
+    hold(Node, State#state{failing = maps:remove(Node, Failing)});
+meet({Node, {_, gone}}, #state{failing = Failing} = State) ->
+    release(Node, State#state{failing = maps:remove(Node, Failing)}).
+
+hold(Node, #state{self = Self, members = Members} = State) ->
     {Incarnation, _} = atoll_members:entry(Self, Members),
-    peers(fun(P) -> atoll_peers:offer(Node, Incarnation, atoll_peers:want(Node, P)) end, State);
-meet({Node, {_, gone}}, State) ->
+    peers(fun(P) -> atoll_peers:offer(Node, Incarnation, atoll_peers:want(Node, P)) end, State).
+
+release(Node, State) ->
     peers(fun(P) -> atoll_peers:offer(Node, false, atoll_peers:unwant(Node, P)) end, State).
 
-bury(Node, #state{members = Members, failing = Failing} = State) ->
-    become(atoll_members:bury(Node, Members), State#state{failing = maps:remove(Node, Failing)}).
+bury(Node, #state{members = Members} = State) ->
+    become(atoll_members:bury(Node, Members), State).
 
 %% Who had no watcher left when it died gets no verdict.
 unreachable(Node, Now, #state{peers = Peers, failing = Failing, options = #{give_up_ms := Ms}} = State) ->
@@ -286,8 +293,8 @@ leave(#state{self = Self, members = Members, peers = Peers} = State0) ->
     State = send_all(atoll_peers:neighbours(Peers), Farewell, State0),
     Fellows = atoll_members:alive(Buried),
     lists:foldl(
-        fun(Node, S) -> meet({Node, {0, gone}}, S) end,
-        State#state{left = true, contacts = [], members = Buried, digest = unknown},
+        fun release/2,
+        State#state{left = true, contacts = [], failing = #{}, members = Buried, digest = unknown},
         Fellows
     ).
 
