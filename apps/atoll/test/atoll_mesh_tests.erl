@@ -46,6 +46,17 @@ a_contact_that_is_not_reached_is_followed_by_the_next_test() ->
     {_, [{send, Second, {join, _}}]} = run([{cast, {unreachable, First}}], State),
     ?assertEqual([n2, n3], lists:sort([First, Second])).
 
+a_contact_that_was_reached_and_fails_later_is_not_followed_by_the_next_test() ->
+    {State, [{send, First, {join, _}}]} = run([{cast, {join, [n1, n2, n3]}}], new()),
+    {_, Effects} = run([{up, First}, {down, First, lost}, {cast, {unreachable, First}}], State),
+    ?assertEqual([], Effects).
+
+who_is_linked_already_has_no_follower_as_a_contact_test() ->
+    {State, Sent} = run([{up, n2}, {up, n3}, {cast, {join, [n2, n3]}}], new()),
+    [First] = [Node || {send, Node, {join, _}} <- Sent],
+    {_, Effects} = run([{down, First, lost}, {cast, {unreachable, First}}], State),
+    ?assertEqual([], Effects).
+
 nobody_is_asked_who_is_a_neighbour_test() ->
     ?assertMatch({_, []}, run([{cast, {join, [n1, n2]}}], with_n2())).
 

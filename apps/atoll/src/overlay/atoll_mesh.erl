@@ -51,7 +51,8 @@
     %% Of the members; unknown after a change.
     digest = unknown :: unknown | non_neg_integer(),
     peers :: atoll_peers:peers(),
-    %% Contacts to try if the first is not to be reached.
+    %% Until there is a link with the first: the others are asked if it is not to be
+    %% reached.
     contacts = [] :: [node()],
     %% Live members that cannot be reached, and since when in their present life.
     failing = #{} :: #{node() => atoll_protocol:now_ms()},
@@ -103,7 +104,7 @@ handle({message, From, Message}, _Now, #state{left = true} = State) ->
 handle({message, From, Message}, _Now, State) ->
     done(message(Message, From, State));
 handle({up, Node}, _Now, #state{failing = Failing} = State) ->
-    Reached = State#state{failing = maps:remove(Node, Failing)},
+    Reached = asked(Node, State#state{failing = maps:remove(Node, Failing)}),
     done(peers(fun(P) -> atoll_peers:up(Node, P) end, Reached));
 handle({down, Node, _Reason}, _Now, State) ->
     done(peers(fun(P) -> atoll_peers:down(Node, P) end, State));
@@ -284,8 +285,19 @@ join(Contacts, #state{self = Self, peers = Peers} = State0) ->
 
 ask_to_join(#state{contacts = []} = State) ->
     State;
-ask_to_join(#state{contacts = [Contact | _], members = Members} = State) ->
-    send(Contact, {join, atoll_members:to_list(Members)}, State).
+ask_to_join(#state{contacts = [Contact | _], members = Members, peers = Peers} = State0) ->
+    State = send(Contact, {join, atoll_members:to_list(Members)}, State0),
+    case atoll_peers:is_up(Contact, Peers) of
+        true -> asked(Contact, State);
+        false -> State
+    end.
+
+%% With a link the request is on its way. That the contact cannot be reached some day
+%% later says nothing of it.
+asked(Contact, #state{contacts = [Contact | _]} = State) ->
+    State#state{contacts = []};
+asked(_Node, State) ->
+    State.
 
 leave(#state{self = Self, members = Members, peers = Peers} = State0) ->
     Buried = atoll_members:bury(Self, Members),

@@ -61,7 +61,8 @@
     %% Members that could not be reached, and how often in a row.
     failures = #{} :: #{node() => pos_integer()},
     peers :: atoll_peers:peers(),
-    %% Contacts to try if the first is not to be reached.
+    %% Until there is a link with the first: the others are asked if it is not to be
+    %% reached.
     contacts = [] :: [node()],
     %% Periods without an in-view.
     silent = 0 :: non_neg_integer(),
@@ -117,9 +118,9 @@ handle({message, _From, {copy, Node, Steps}}, _Now, State) ->
 handle({message, _From, {subscribe, Node, Steps}}, _Now, State) ->
     done(subscription(Node, Steps, State));
 handle({message, From, granted}, _Now, State) ->
-    done(keep(From, State));
+    done(keep(From, State#state{contacts = []}));
 handle({up, Node}, _Now, #state{failures = Failures} = State) ->
-    Reached = State#state{failures = maps:remove(Node, Failures)},
+    Reached = asked(Node, State#state{failures = maps:remove(Node, Failures)}),
     done(peers(fun(P) -> atoll_peers:up(Node, P) end, Reached));
 handle({down, Node, restarted}, _Now, State) ->
     %% Its subscription was its earlier life's.
@@ -180,8 +181,19 @@ join(Contacts, #state{self = Self, peers = Peers} = State0) ->
 
 ask_to_join(#state{contacts = []} = State) ->
     State;
-ask_to_join(#state{self = Self, contacts = [Contact | _], options = #{walk := Steps}} = State) ->
-    send(Contact, {subscribe, Self, Steps}, State#state{subscribed = State#state.subscribed + 1}).
+ask_to_join(#state{self = Self, contacts = [Contact | _], peers = Peers, options = #{walk := Steps}} = State0) ->
+    State = send(Contact, {subscribe, Self, Steps}, State0#state{subscribed = State0#state.subscribed + 1}),
+    case atoll_peers:is_up(Contact, Peers) of
+        true -> asked(Contact, State);
+        false -> State
+    end.
+
+%% With a link the request is on its way. That the contact cannot be reached some day
+%% later says nothing of it.
+asked(Contact, #state{contacts = [Contact | _]} = State) ->
+    State#state{contacts = []};
+asked(_Node, State) ->
+    State.
 
 %% A request travels over both views.
 subscription(Node, Steps, #state{self = Self, peers = Peers} = State0) ->
