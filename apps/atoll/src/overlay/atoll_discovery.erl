@@ -213,8 +213,8 @@ others(#state{contacts = Contacts, self = Self}) ->
     ordsets:del_element(Self, Contacts).
 
 draw(Nodes, #state{rand = Rand0} = State) ->
-    {N, Rand} = rand:uniform_s(length(Nodes), Rand0),
-    {lists:nth(N, Nodes), State#state{rand = Rand}}.
+    {Node, Rand} = atoll_random:pick(Nodes, Rand0),
+    {Node, State#state{rand = Rand}}.
 
 %% Joining
 

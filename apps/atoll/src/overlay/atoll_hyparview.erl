@@ -70,7 +70,7 @@
 
 -export_type([state/0, message/0, priority/0]).
 
--import(atoll_hyparview_views, [pick/2, sample/3]).
+-import(atoll_random, [pick/2, sample/3]).
 
 -type priority() :: high | low.
 

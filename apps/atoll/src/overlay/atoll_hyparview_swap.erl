@@ -40,7 +40,7 @@
 
 -export_type([state/0, message/0, deed/0]).
 
--import(atoll_hyparview_views, [sample/3]).
+-import(atoll_random, [sample/3]).
 
 -type cost() :: non_neg_integer().
 %% A round trip in milliseconds.

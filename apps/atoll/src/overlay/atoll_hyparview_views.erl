@@ -16,9 +16,10 @@
 
 -export([new/3, active/1, passive/1, size/1, room/1, is_active/2, dropped/1]).
 -export([adopt/3, demote/3, forget/2, note/3, merge/4, replenish/2, clear/1]).
--export([pick/2, sample/3]).
 
 -export_type([views/0]).
+
+-import(atoll_random, [pick/2, split/3]).
 
 -record(views, {
     self :: node(),
@@ -34,11 +35,6 @@
 }).
 
 -opaque views() :: #views{}.
-
-%% The range of one random number, and how much larger it has to be than a choice
-%% that is made with it: no choice is then likelier than another by more than that.
--define(DRAW, 16#200000000000000).
--define(FAIR, 16#10000).
 
 %% @doc Both empty.
 -spec new(node(), pos_integer(), pos_integer()) -> views().
@@ -121,8 +117,7 @@ merge(Nodes, First, #views{passive = Passive0, passive_max = Max} = Views, Rand0
     case length(New) + length(Passive0) - Max of
         Excess when Excess > 0 ->
             {Passive1, Theirs} = without(Excess, First, Passive0, []),
-            Left = length(Passive1),
-            {Others, Passive, Rand} = split(Left + length(New) - Max, Left, Passive1, Rand0),
+            {Others, Passive, Rand} = split(length(Passive1) + length(New) - Max, Passive1, Rand0),
             Merged = Views#views{
                 passive = New ++ Passive,
                 spare = lists:sublist(Others ++ Theirs ++ Views#views.spare, Max),
@@ -164,42 +159,3 @@ without(N, [Node | First], List, Taken) ->
 -spec clear(views()) -> views().
 clear(Views) ->
     Views#views{active = [], passive = [], spare = []}.
-
-%% @doc One of a list that is not empty, each as likely.
--spec pick([T, ...], rand:state()) -> {T, rand:state()}.
-pick([Only], Rand) ->
-    {Only, Rand};
-pick(List, Rand0) ->
-    {N, Rand} = rand:uniform_s(length(List), Rand0),
-    {lists:nth(N, List), Rand}.
-
-%% @doc As many of the list, or all of it if it has no more; each choice as likely.
--spec sample(non_neg_integer(), [T], rand:state()) -> {[T], rand:state()}.
-sample(Wanted, List, Rand) ->
-    case length(List) of
-        Length when Length =< Wanted ->
-            {List, Rand};
-        Length ->
-            {Sample, _Rest, Next} = split(Wanted, Length, List, Rand),
-            {Sample, Next}
-    end.
-
-%% So many of the list, drawn one after the other, and the others in its order.
-split(Wanted, Length, List, Rand) ->
-    split(Wanted, Length, List, [], 0, 1, Rand).
-
-split(0, _Length, List, Sample, _Chance, _Range, Rand) ->
-    {Sample, List, Rand};
-split(Wanted, Length, List, Sample, _Chance, Range, Rand0) when Range < Length * ?FAIR ->
-    %% A draw is worth several choices: each takes from it what it needs.
-    {Drawn, Rand} = rand:uniform_s(?DRAW, Rand0),
-    split(Wanted, Length, List, Sample, Drawn - 1, ?DRAW, Rand);
-split(Wanted, Length, List0, Sample, Chance, Range, Rand) ->
-    {Element, List} = take(1 + Chance rem Length, List0),
-    split(Wanted - 1, Length - 1, List, [Element | Sample], Chance div Length, Range div Length, Rand).
-
-take(1, [Head | Tail]) ->
-    {Head, Tail};
-take(N, [Head | Tail]) ->
-    {Element, Rest} = take(N - 1, Tail),
-    {Element, [Head | Rest]}.

@@ -269,19 +269,19 @@ digest(#state{digest = Digest} = State) ->
 
 compare(_Nodes, #state{left = true} = State) ->
     State;
-compare(Nodes, State0) ->
-    {Chosen, State1} = choose(Nodes, State0),
-    {Digest, State} = digest(State1),
+compare(Nodes, #state{rand = Rand0} = State0) ->
+    {Chosen, Rand} = atoll_random:sample(1, Nodes, Rand0),
+    {Digest, State} = digest(State0#state{rand = Rand}),
     send_all(Chosen, {digest, Digest}, State).
 
 %% Joining and leaving
 
 join(_Contacts, #state{left = true} = State) ->
     State;
-join(Contacts, #state{self = Self, peers = Peers} = State0) ->
+join(Contacts, #state{self = Self, peers = Peers, rand = Rand0} = State) ->
     Others = [N || N <- lists:usort(Contacts), N =/= Self, not atoll_peers:is_neighbour(N, Peers)],
-    {Shuffled, State} = shuffle(Others, State0),
-    ask_to_join(State#state{contacts = Shuffled}).
+    {Shuffled, Rand} = atoll_random:shuffle(Others, Rand0),
+    ask_to_join(State#state{contacts = Shuffled, rand = Rand}).
 
 ask_to_join(#state{contacts = []} = State) ->
     State;
@@ -338,20 +338,3 @@ send_all(Nodes, Message, State) ->
 timer(Key, Ms, #state{rand = Rand0} = State) ->
     {More, Rand} = rand:uniform_s(Ms div 2 + 1, Rand0),
     peers(fun(P) -> atoll_peers:emit({timer, Key, Ms + More - 1}, P) end, State#state{rand = Rand}).
-
-choose([], State) ->
-    {[], State};
-choose(Nodes, #state{rand = Rand0} = State) ->
-    {N, Rand} = rand:uniform_s(length(Nodes), Rand0),
-    {[lists:nth(N, Nodes)], State#state{rand = Rand}}.
-
-shuffle(Nodes, #state{rand = Rand0} = State) ->
-    {Keyed, Rand} = lists:mapfoldl(
-        fun(Node, R0) ->
-            {X, R} = rand:uniform_s(R0),
-            {{X, Node}, R}
-        end,
-        Rand0,
-        Nodes
-    ),
-    {[Node || {_, Node} <- lists:sort(Keyed)], State#state{rand = Rand}}.

@@ -190,7 +190,7 @@ handle({message, From, {prune, Root}}, Now, State) ->
 handle({message, From, {graft, Root, Ids}}, Now, State) ->
     graft(From, Root, Ids, Now, State);
 handle({message, From, {exchange, Complete, Digest}}, Now, State) ->
-    exchange(From, Complete, Digest, Now, adopt(Complete, Digest, Now, State));
+    exchange(From, Complete, Digest, adopt(Complete, Digest, Now, State));
 handle({message, From, {answer, Lacks, Messages, Gone}}, Now, State) ->
     answer(From, Lacks, Messages, Gone, Now, State);
 handle({message, From, {rest, Messages, Gone}}, Now, State) ->
@@ -552,15 +552,15 @@ hurry(_Ahead, _From, _Now, State) ->
     {State, []}.
 
 random_neighbour(#state{up = Up, rand = Rand0} = State) ->
-    {N, Rand} = rand:uniform_s(length(Up), Rand0),
-    {lists:nth(N, Up), State#state{rand = Rand}}.
+    {Node, Rand} = atoll_random:pick(Up, Rand0),
+    {Node, State#state{rand = Rand}}.
 
 %% Of this node itself too, even before its first message: that says that its earlier
 %% lives are over.
 digest(#state{self = Self, incarnation = Incarnation, seq = Seq, seen = Seen}) ->
     lists:merge([{Self, Incarnation, Seq, 0}], atoll_plumtree_seen:digest(Seen)).
 
-exchange(From, Complete, Theirs, _Now, #state{seen = Seen} = State) ->
+exchange(From, Complete, Theirs, #state{seen = Seen} = State) ->
     OurComplete = atoll_plumtree_seen:is_complete(Seen),
     case atoll_plumtree_seen:compare(Theirs, Complete, digest(State), OurComplete) of
         {[], []} ->

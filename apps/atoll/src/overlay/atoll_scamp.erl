@@ -343,16 +343,9 @@ next_period(#state{rand = Rand0, options = #{period_ms := Ms}} = State) ->
     peers(fun(P) -> atoll_peers:emit({timer, period, Ms + More - 1}, P) end, State#state{rand = Rand}).
 
 choose(Nodes, #state{rand = Rand0} = State) ->
-    {N, Rand} = rand:uniform_s(length(Nodes), Rand0),
-    {lists:nth(N, Nodes), State#state{rand = Rand}}.
+    {Node, Rand} = atoll_random:pick(Nodes, Rand0),
+    {Node, State#state{rand = Rand}}.
 
 shuffle(Nodes, #state{rand = Rand0} = State) ->
-    {Keyed, Rand} = lists:mapfoldl(
-        fun(Node, R0) ->
-            {X, R} = rand:uniform_s(R0),
-            {{X, Node}, R}
-        end,
-        Rand0,
-        Nodes
-    ),
-    {[Node || {_, Node} <- lists:sort(Keyed)], State#state{rand = Rand}}.
+    {Shuffled, Rand} = atoll_random:shuffle(Nodes, Rand0),
+    {Shuffled, State#state{rand = Rand}}.
