@@ -358,8 +358,8 @@ forget(Node, #state{costs = Costs} = State) ->
 %% The farthest neighbour that is not kept, and not one of these.
 to_give_up(Views, But, State) ->
     case ranked(Views, State) of
-        {ok, _Kept, Rest} ->
-            case [Neighbour || {_, Node} = Neighbour <- Rest, not lists:member(Node, But)] of
+        {ok, Ranked} ->
+            case [Neighbour || {_, Node} = Neighbour <- Ranked, not lists:member(Node, But)] of
                 [Neighbour | _] -> Neighbour;
                 [] -> none
             end;
@@ -367,16 +367,15 @@ to_give_up(Views, But, State) ->
             none
     end.
 
-%% The neighbours, farthest first, if there is no room for more and all are measured:
-%% those that are kept, and the rest.
+%% The neighbours that are not kept, farthest first, if there is no room for more and
+%% all are measured.
 ranked(Views, #state{costs = Costs, options = #{xbot_unbiased := Unbiased}}) ->
     Active = atoll_hyparview_views:active(Views),
     Known = [{Cost, Node} || Node <- Active, {_, Cost} <- [lists:keyfind(Node, 1, Costs)]],
     case length(Known) =:= length(Active) andalso atoll_hyparview_views:room(Views) =:= 0 of
         true ->
             Ranked = lists:reverse(lists:sort(Known)),
-            {Kept, Rest} = lists:split(min(Unbiased, length(Ranked)), Ranked),
-            {ok, Kept, Rest};
+            {ok, lists:nthtail(min(Unbiased, length(Ranked)), Ranked)};
         false ->
             unknown
     end.

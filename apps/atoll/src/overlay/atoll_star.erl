@@ -58,7 +58,8 @@
 
 %% @doc The servers, and to how many of them a client links; how soon a server put
 %% aside gets another chance; how often a client asks its server for a sign, and
-%% how long a server that was just chosen may take to answer; the pauses when none answers; and how many clients one server takes.
+%% how long a server that was just chosen may take to answer; the pauses when none
+%% answers; and how many clients one server takes.
 -spec options() -> #{atom() => {atoll_strategy:kind(), term()}}.
 options() ->
     #{
