@@ -69,6 +69,10 @@ what_a_joiner_brings_is_passed_on_test() ->
     {_, Effects} = run([{message, n3, {join, [{n3, {1, alive}}, {n4, {1, alive}}]}}], with_n2()),
     ?assert(lists:member({send, n2, {news, [{n4, {1, alive}}]}}, Effects)).
 
+a_newcomer_that_asks_is_answered_once_test() ->
+    {_, Effects} = run([{up, n2}, {message, n2, {hello, true, 3}}], new()),
+    ?assertEqual([{send, n2, {hello, false, 7}}], [E || {send, n2, {hello, _, _}} = E <- Effects]).
+
 equal_digests_need_no_answer_test() ->
     State = with_n2(),
     Digest = atoll_members:digest(atoll_members:from_list([{n1, {7, alive}}, {n2, {3, alive}}])),

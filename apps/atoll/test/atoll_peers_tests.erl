@@ -40,9 +40,16 @@ a_link_that_is_down_ends_it_and_what_was_heard_is_forgotten_test() ->
     {Agreed, _} = run([[offer, n2, 7], [up, n2], [heard, n2, false, 8]], new(both)),
     {Down, Effects} = run([[down, n2]], Agreed),
     ?assertEqual([{notify, {neighbour_down, n2, lost}}], Effects),
-    ?assertEqual(unknown, atoll_peers:heard_of(n2, Down)),
-    {_, Up} = run([[up, n2]], Down),
-    ?assertEqual([{send, n2, {hello, false, 7}}], Up).
+    {Again, Up} = run([[up, n2]], Down),
+    ?assertEqual([{send, n2, {hello, false, 7}}], Up),
+    ?assertNot(atoll_peers:is_neighbour(n2, Again)).
+
+a_hello_is_answered_once_test() ->
+    {_, Offered} = run([[up, n2], [offer, n2, 7], [heard, n2, true, 8]], new(both)),
+    ?assertEqual([{send, n2, {hello, false, 7}}], [E || {send, _, _} = E <- Offered]),
+    {Before, _} = run([[up, n2], [offer, n2, 7]], new(both)),
+    {_, Asked} = run([[heard, n2, true, 8]], Before),
+    ?assertEqual([{send, n2, {hello, false, 7}}], [E || {send, _, _} = E <- Asked]).
 
 a_hello_that_was_not_heard_is_asked_for_until_it_is_test() ->
     {Awaiting, _} = run([[offer, n2, true], [up, n2]], new(both)),

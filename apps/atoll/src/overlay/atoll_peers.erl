@@ -20,7 +20,7 @@
 -export([new/2, take/1, emit/2]).
 -export([up/2, down/2, heard/4, ask/2, remind/1]).
 -export([want/2, unwant/2, offer/3]).
--export([neighbours/1, is_neighbour/2, count/1, is_up/2, offered/2, heard_of/2, heard/1, wanted/1]).
+-export([neighbours/1, is_neighbour/2, count/1, is_up/2, offered/2, heard/1, wanted/1]).
 
 -export_type([peers/0, rule/0, hello/0, offer/0]).
 
@@ -86,17 +86,21 @@ down(Node, Peers) ->
     Peer = get(Node, Peers),
     put(Node, Peer#peer{up = false, theirs = unknown, told = false}, lost, Peers).
 
-%% @doc The peer said hello.
+%% @doc The peer said hello. What the strategy has had said to it in the same event is
+%% an answer.
 -spec heard(node(), Answer :: boolean(), offer(), peers()) -> peers().
 heard(Node, Answer, Theirs, Peers0) ->
     #peer{told = Told} = Peer = get(Node, Peers0),
-    case Answer orelse (not Told andalso Theirs =/= false) of
+    case (Answer andalso not is_said(Node, Peer, Peers0)) orelse (not Told andalso Theirs =/= false) of
         true ->
             Peers = put(Node, Peer#peer{theirs = Theirs, told = true}, dropped, Peers0),
             say(Node, false, Peer, Peers);
         false ->
             put(Node, Peer#peer{theirs = Theirs}, dropped, Peers0)
     end.
+
+is_said(Node, #peer{mine = Mine}, #peers{effects = Effects}) ->
+    lists:member({send, Node, {hello, false, Mine}}, Effects).
 
 %% @doc Says hello and asks for the peer's: one of the two may have missed
 %% something. Without a link there is nothing to ask.
@@ -170,11 +174,6 @@ is_up(Node, Peers) ->
 -spec offered(node(), peers()) -> offer().
 offered(Node, Peers) ->
     (get(Node, Peers))#peer.mine.
-
-%% @doc What that node offers, if it said so since the link was down.
--spec heard_of(node(), peers()) -> unknown | offer().
-heard_of(Node, Peers) ->
-    (get(Node, Peers))#peer.theirs.
 
 %% @doc Those that offer, in the order of their names.
 -spec heard(peers()) -> [node()].
