@@ -146,7 +146,9 @@
     %% told of.
     | strangers
     %% Answers to a shuffle whose way back was broken.
-    | strayed.
+    | strayed
+    %% Terms that it was told and does not know, which is any.
+    | not_understood.
 
 %% With fewer neighbours than this a node may be on an island.
 -define(ENOUGH, 2).
@@ -206,7 +208,7 @@ start_timer(Key, Ms, #state{rand = Rand0} = State) ->
     {First, Rand} = rand:uniform_s(Ms, Rand0),
     emit({timer, Key, First}, State#state{rand = Rand}).
 
-%% @doc Takes one event; see {@link atoll_strategy}. `{tell, _}' tells it nothing.
+%% @doc Takes one event; see {@link atoll_strategy}.
 -spec handle(atoll_protocol:event(), atoll_protocol:now_ms(), state()) ->
     {state(), [atoll_protocol:effect()]}.
 handle({message, From, {shuffle, Ttl, Path, Nodes}}, _Now, State) ->
@@ -243,8 +245,8 @@ handle({cast, {join, Contacts}}, _Now, State) ->
     done(join(Contacts, State));
 handle({cast, leave}, _Now, State) ->
     done(leave(State));
-handle({cast, {tell, _Term}}, _Now, State) ->
-    {State, []}.
+handle({cast, {tell, _Unknown}}, _Now, State) ->
+    {count(not_understood, State), []}.
 
 %% @doc The active view, in the order of names.
 -spec neighbours(state()) -> [node()].
@@ -260,7 +262,7 @@ summary(#state{views = Views, options = Options, counts = Counts, swap = Swap} =
     None = maps:from_list([
         {Count, 0}
      || Count <- [
-            evicted, refused, refusals, unanswered, not_asked, late, strangers, strayed
+            evicted, refused, refusals, unanswered, not_asked, late, strangers, strayed, not_understood
         ]
     ]),
     (maps:merge(None, Counts))#{

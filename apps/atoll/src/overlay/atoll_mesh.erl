@@ -60,6 +60,8 @@
     news = false :: boolean(),
     left = false :: boolean(),
     forgotten = 0 :: non_neg_integer(),
+    %% Terms that it was told and does not know.
+    not_understood = 0 :: non_neg_integer(),
     rand :: rand:state()
 }).
 
@@ -125,7 +127,9 @@ handle({cast, {dead, Node}}, _Now, State) ->
 handle({cast, {stranger, Node}}, _Now, State) ->
     done(peers(fun(P) -> atoll_peers:ask(Node, P) end, State));
 handle({cast, leave}, _Now, State) ->
-    done(leave(State)).
+    done(leave(State));
+handle({cast, {tell, _Unknown}}, _Now, #state{not_understood = N} = State) ->
+    {State#state{not_understood = N + 1}, []}.
 
 %% @doc In the order of their names.
 -spec neighbours(state()) -> [node()].
@@ -139,7 +143,7 @@ known(#state{self = Self, members = Members, peers = Peers}) ->
 
 %% @doc Sizes, and what was dropped.
 -spec summary(state()) -> #{atom() => term()}.
-summary(#state{self = Self, members = Members, peers = Peers, forgotten = Forgotten}) ->
+summary(#state{self = Self, members = Members, peers = Peers, forgotten = Forgotten} = State) ->
     {Incarnation, _} = atoll_members:entry(Self, Members),
     #{
         strategy => mesh,
@@ -147,7 +151,8 @@ summary(#state{self = Self, members = Members, peers = Peers, forgotten = Forgot
         members => length(atoll_members:alive(Members)),
         gone => length(atoll_members:gone(Members)),
         neighbours => atoll_peers:count(Peers),
-        forgotten => Forgotten
+        forgotten => Forgotten,
+        not_understood => State#state.not_understood
     }.
 
 %% Messages

@@ -72,6 +72,8 @@
     subscribed = 0 :: non_neg_integer(),
     spent = 0 :: non_neg_integer(),
     refused = 0 :: non_neg_integer(),
+    %% Terms that it was told and does not know.
+    not_understood = 0 :: non_neg_integer(),
     rand :: rand:state()
 }).
 
@@ -140,7 +142,9 @@ handle({cast, {dead, Node}}, _Now, State) ->
 handle({cast, {stranger, Node}}, _Now, State) ->
     done(peers(fun(P) -> atoll_peers:ask(Node, P) end, State));
 handle({cast, leave}, _Now, State) ->
-    done(leave(State)).
+    done(leave(State));
+handle({cast, {tell, _Unknown}}, _Now, #state{not_understood = N} = State) ->
+    {State#state{not_understood = N + 1}, []}.
 
 %% @doc In the order of their names.
 -spec neighbours(state()) -> [node()].
@@ -162,7 +166,8 @@ summary(#state{size = Size, peers = Peers} = State) ->
         neighbours => atoll_peers:count(Peers),
         subscribed => State#state.subscribed,
         spent => State#state.spent,
-        refused => State#state.refused
+        refused => State#state.refused,
+        not_understood => State#state.not_understood
     }.
 
 %% Subscribing
