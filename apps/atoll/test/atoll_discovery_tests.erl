@@ -98,6 +98,25 @@ who_loses_its_last_neighbour_joins_test() ->
     {_, Trace} = play(100000, [{100, {up, n}}, {60000, {down, n, lost}} | grows(2000, 60000)], new(me, [a])),
     ?assertMatch([At | _] when At =< 61000, [At || At <- joined_at(Trace), At > 500]).
 
+%% Long lonely, so that the pauses have grown; linked for a moment; alone again.
+who_loses_its_last_neighbour_does_not_wait_for_a_grown_pause_test() ->
+    [
+        begin
+            Link = [{At, {up, n}}, {At + 100, {down, n, lost}}],
+            {_, Trace} = play(300000, Link, new(me, [a])),
+            [First, Second | _] = [T || T <- joined_at(Trace), T > At + 100],
+            ?assert(First =< At + 100 + 1000),
+            ?assert(Second =< First + 2000)
+        end
+     || At <- lists:seq(100000, 130000, 1000)
+    ].
+
+%% Else the next attempt would move on before it comes.
+a_neighbour_that_comes_and_goes_does_not_put_off_the_next_attempt_test() ->
+    Links = lists:append([[{At, {up, n}}, {At + 10, {down, n, lost}}] || At <- lists:seq(10000, 60000, 100)]),
+    {_, Trace} = play(60000, Links, new(me, [a])),
+    ?assert(length([At || At <- joined_at(Trace), At > 10000]) >= 50).
+
 contacts_are_only_added_and_bounded_test() ->
     {State, Effects} = run(
         [{1, {cast, {contacts, [a, b]}}}, {2, {cast, {contacts, [c]}}}, {3, {cast, {contacts, []}}}],

@@ -10,8 +10,9 @@
 %% ({@link atoll_beacons}) travel in the detector's beats, one link in each period,
 %% so they cost no message, and everybody connected with a beacon sees it grow.
 %%
-%% Joining. A node without neighbours joins through a contact at once and then with
-%% growing pauses. A node that has neighbours but has seen no beacon grow for
+%% Joining. A node that starts joins through a contact at once, one that loses its last
+%% neighbour within `join_min_ms', and while it has none again with growing pauses. A
+%% node that has neighbours but has seen no beacon grow for
 %% `island_ms' is on an island without contacts, and joins too, each at a random
 %% moment within `join_max_ms': the first that succeeds brings the beacon to all.
 %%
@@ -81,6 +82,8 @@
     beacons :: atoll_beacons:beacons(),
     %% The pause before the next attempt to join, if the timer runs.
     pause = none :: none | pos_integer(),
+    %% When it is made, if the timer runs.
+    join_at :: atoll_protocol:now_ms(),
     probe_at :: atoll_protocol:now_ms(),
     joins = 0 :: non_neg_integer(),
     probes = 0 :: non_neg_integer(),
@@ -120,9 +123,10 @@ init(#{self := Self, incarnation := Incarnation, seed := Seed, options := Given}
         options = Options,
         rand = Rand,
         beacons = atoll_beacons:new(Carried, Known, IslandMs),
+        join_at = Now,
         probe_at = Now + ProbeMs
     },
-    {State, Effects} = add(Contacts, State0),
+    {State, Effects} = add(Contacts, Now, State0),
     {State, [{timer, tick, First} | Effects]}.
 
 %% @doc Takes one event. `up' and `down' are of neighbours, not of links. Casts are
@@ -138,7 +142,7 @@ handle({timeout, tick}, Now, State) ->
     tick(Now, State);
 handle({timeout, join}, Now, State) ->
     case is_apart(Now, State) of
-        true -> join_and_wait(State);
+        true -> join_and_wait(Now, State);
         false -> {State#state{pause = none}, []}
     end;
 handle({up, Node}, Now, #state{neighbours = Neighbours} = State) ->
@@ -148,10 +152,10 @@ handle({up, Node}, Now, #state{neighbours = Neighbours} = State) ->
             _ -> State#state.joined
         end,
     {State#state{neighbours = Neighbours#{Node => []}, joined = Joined}, []};
-handle({down, Node, _Why}, _Now, #state{neighbours = Neighbours, options = #{join_min_ms := Min}} = State0) ->
+handle({down, Node, _Why}, Now, #state{neighbours = Neighbours} = State0) ->
     State = State0#state{neighbours = maps:remove(Node, Neighbours)},
     case is_alone(State) of
-        true -> wait(Min, State);
+        true -> join_soon(Now, State);
         false -> {State, []}
     end;
 handle({message, Node, {probe, Theirs}}, Now, #state{beacons = Beacons} = State) ->
@@ -176,8 +180,8 @@ handle({message, Node, {probed, apart}}, Now, #state{options = #{island_ms := Is
     end;
 handle({message, _Node, {probed, _}}, _Now, State) ->
     {State, []};
-handle({cast, {contacts, Contacts}}, _Now, State) ->
-    add(Contacts, State);
+handle({cast, {contacts, Contacts}}, Now, State) ->
+    add(Contacts, Now, State);
 handle({cast, {unreachable, _Node}}, _Now, State) ->
     %% The next attempt is for another contact, or for the same a while later.
     {State, []}.
@@ -197,7 +201,7 @@ summary(#state{beacons = Beacons} = State) ->
 
 %% Contacts
 
-add(More, #state{contacts = Contacts0, options = #{max_contacts := Max}} = State0) ->
+add(More, Now, #state{contacts = Contacts0, options = #{max_contacts := Max}} = State0) ->
     New = ordsets:subtract(ordsets:from_list(More), Contacts0),
     Added = lists:sublist(New, max(0, Max - length(Contacts0))),
     State = State0#state{
@@ -205,7 +209,7 @@ add(More, #state{contacts = Contacts0, options = #{max_contacts := Max}} = State
         refused = State0#state.refused + length(New) - length(Added)
     },
     case State#state.pause =:= none andalso Added =/= [] andalso is_alone(State) of
-        true -> join_and_wait(State);
+        true -> join_and_wait(Now, State);
         false -> {State, []}
     end.
 
@@ -232,22 +236,33 @@ is_island(Now, #state{beacons = Beacons} = State) ->
 is_apart(Now, State) ->
     is_alone(State) orelse is_island(Now, State).
 
-join_and_wait(#state{pause = Pause, options = #{join_min_ms := Min, join_max_ms := Max}} = State0) ->
+join_and_wait(Now, #state{pause = Pause, options = #{join_min_ms := Min, join_max_ms := Max}} = State0) ->
     {Contact, State1} = draw(others(State0), State0),
     Next =
         case Pause of
             none -> Min;
             _ -> min(Max, 2 * Pause)
         end,
-    {State, Timer} = wait(Next, State1#state{pause = none, joins = State1#state.joins + 1}),
+    {State, Timer} = wait(Next, Now, State1#state{joins = State1#state.joins + 1}),
     {State, [{notify, {join, [Contact]}} | Timer]}.
 
+%% The last neighbour is gone, and the pauses begin anew. An attempt that is due
+%% sooner stays: else a neighbour that comes and goes would put it off for ever.
+join_soon(Now, #state{pause = Pause, join_at = At, options = #{join_min_ms := Min}} = State) ->
+    case wait(Min, Now, State) of
+        {#state{join_at = Later, rand = Rand}, _} when Pause =/= none, Later >= At ->
+            {State#state{pause = Min, rand = Rand}, []};
+        Sooner ->
+            Sooner
+    end.
+
 %% Up to a half less, so that those that were lost together do not return in step.
-wait(Ms, #state{pause = none, rand = Rand0} = State) ->
+wait(Ms, Now, #state{rand = Rand0} = State) ->
     {Less, Rand} = rand:uniform_s(Ms div 2 + 1, Rand0),
-    {State#state{pause = Ms, rand = Rand}, [{timer, join, max(1, Ms - Less + 1)}]};
-wait(_Ms, State) ->
-    {State, []}.
+    wake(max(1, Ms - Less + 1), Now, State#state{pause = Ms, rand = Rand}).
+
+wake(Ms, Now, State) ->
+    {State#state{join_at = Now + Ms}, [{timer, join, Ms}]}.
 
 %% All nodes of an island find out at about the same time: they spread over the
 %% longest pause.
@@ -255,7 +270,7 @@ island(Now, #state{pause = none, rand = Rand0, options = #{join_max_ms := Max}} 
     case is_island(Now, State) of
         true ->
             {Ms, Rand} = rand:uniform_s(Max, Rand0),
-            {State#state{pause = Max, rand = Rand}, [{timer, join, Ms}]};
+            wake(Ms, Now, State#state{pause = Max, rand = Rand});
         false ->
             {State, []}
     end;
