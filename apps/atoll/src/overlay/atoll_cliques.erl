@@ -105,6 +105,7 @@ summary(#state{cliques = Cliques, past = Past, fellows = Fellows, peers = Peers}
         forgotten => State#state.forgotten,
         late => State#state.late,
         not_understood => State#state.not_understood,
+        hellos => atoll_peers:summary(Peers),
         fellows => length(Fellows),
         neighbours => atoll_peers:count(Peers)
     }.

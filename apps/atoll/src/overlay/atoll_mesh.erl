@@ -152,7 +152,8 @@ summary(#state{self = Self, members = Members, peers = Peers, forgotten = Forgot
         gone => length(atoll_members:gone(Members)),
         neighbours => atoll_peers:count(Peers),
         forgotten => Forgotten,
-        not_understood => State#state.not_understood
+        not_understood => State#state.not_understood,
+        hellos => atoll_peers:summary(Peers)
     }.
 
 %% Messages

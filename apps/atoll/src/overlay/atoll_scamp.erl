@@ -167,7 +167,8 @@ summary(#state{size = Size, peers = Peers} = State) ->
         subscribed => State#state.subscribed,
         spent => State#state.spent,
         refused => State#state.refused,
-        not_understood => State#state.not_understood
+        not_understood => State#state.not_understood,
+        hellos => atoll_peers:summary(Peers)
     }.
 
 %% Subscribing

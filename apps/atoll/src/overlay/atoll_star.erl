@@ -154,7 +154,8 @@ summary(#state{role = Role, servers = Servers, aside = Aside, peers = Peers, ref
         aside => Aside,
         neighbours => atoll_peers:count(Peers),
         refused => Refused,
-        not_understood => State#state.not_understood
+        not_understood => State#state.not_understood,
+        hellos => atoll_peers:summary(Peers)
     }.
 
 %% A server takes whoever says hello, while there is room, and lets go of who

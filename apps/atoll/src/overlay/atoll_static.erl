@@ -112,7 +112,8 @@ summary(#state{pairs = Pairs, peers = Peers, refused = Refused, forgotten = Forg
         neighbours => atoll_peers:count(Peers),
         refused => Refused,
         forgotten => Forgotten,
-        not_understood => State#state.not_understood
+        not_understood => State#state.not_understood,
+        hellos => atoll_peers:summary(Peers)
     }.
 
 join(Node, #state{pairs = Pairs, asked = Asked} = State) ->
