@@ -90,3 +90,16 @@ what_the_peer_was_sent_goes_first_test() ->
     {Merged, _} = ?V:merge([n5, n6], [n2, n4, n9], Full, Rand),
     ?assertEqual([n5, n6, n1, n3], ?V:passive(Merged)),
     ?assertEqual(2, ?V:dropped(Merged)).
+
+%% There is room for four names, and for four spare ones.
+what_is_forgotten_is_counted_test() ->
+    Rand = rand:seed_s(exsss, 1),
+    Counts = fun(Views) ->
+        {?V:spare(Views), ?V:dropped(Views), ?V:spare_dropped(Views), ?V:names_dropped(Views)}
+    end,
+    {Full, Rand1} = ?V:merge(?NODES, [], new(), Rand),
+    ?assertEqual({0, 0, 0, 5}, Counts(Full)),
+    {Spare, Rand2} = ?V:merge([m1, m2, m3], [], Full, Rand1),
+    ?assertEqual({3, 3, 0, 5}, Counts(Spare)),
+    {Forgotten, _} = ?V:merge([m4, m5, m6], [], Spare, Rand2),
+    ?assertEqual({4, 6, 2, 5}, Counts(Forgotten)).

@@ -41,3 +41,17 @@ what_it_does_not_know_is_counted_and_changes_nothing_test_() ->
         Before = Module:summary(State0),
         ?assertEqual(Before#{not_understood := length(Terms)}, Module:summary(State))
     end).
+
+%% What it holds of contacts is bounded, and what it left out is in its summary.
+contacts_too_many_are_dropped_and_counted_test_() ->
+    Contacts = [list_to_atom("c" ++ integer_to_list(N)) || N <- lists:seq(1, 150)],
+    [
+        {atom_to_list(Name), fun() ->
+            {Module, State0} = new(Name),
+            {State, _} = Module:handle({cast, {join, Contacts}}, 0, State0),
+            ?assertMatch(#{contacts := Kept, contacts_dropped := Dropped}, Module:summary(State)),
+            {Left, _} = Module:handle({cast, leave}, 0, State),
+            ?assertMatch(#{contacts := 0}, Module:summary(Left))
+        end}
+     || {Name, Kept, Dropped} <- [{mesh, 100, 50}, {scamp, 100, 50}, {hyparview, 29, 120}]
+    ].

@@ -147,6 +147,9 @@
     | strangers
     %% Answers to a shuffle whose way back was broken.
     | strayed
+    %% Contacts of one join, and nodes that refused, beyond `passive_max'.
+    | contacts_dropped
+    | refused_dropped
     %% Terms that it was told and does not know, which is any.
     | not_understood.
 
@@ -256,13 +259,26 @@ neighbours(#state{views = Views}) -> atoll_hyparview_views:active(Views).
 -spec known(state()) -> [node()].
 known(#state{views = Views}) -> atoll_hyparview_views:passive(Views).
 
-%% @doc Sizes, bounds and counts; the keys of counts are those of the type.
+%% @doc Sizes, bounds and counts; the keys of counts are those of the type. Names that
+%% the bound pushed out of the passive view (`passive_dropped') are spare; `spare_dropped'
+%% are those that are forgotten, and `names_dropped' those of which more came at once
+%% than a passive view has room for.
 -spec summary(state()) -> #{atom() => term()}.
 summary(#state{views = Views, options = Options, counts = Counts, swap = Swap} = State) ->
     None = maps:from_list([
         {Count, 0}
      || Count <- [
-            evicted, refused, refusals, unanswered, not_asked, late, strangers, strayed, not_understood
+            evicted,
+            refused,
+            refusals,
+            unanswered,
+            not_asked,
+            late,
+            strangers,
+            strayed,
+            contacts_dropped,
+            refused_dropped,
+            not_understood
         ]
     ]),
     (maps:merge(None, Counts))#{
@@ -270,7 +286,12 @@ summary(#state{views = Views, options = Options, counts = Counts, swap = Swap} =
         passive => length(atoll_hyparview_views:passive(Views)),
         pending => length(State#state.pending),
         bounds => maps:with([active_max, passive_max, pending_max], Options),
+        spare => atoll_hyparview_views:spare(Views),
+        contacts => length(State#state.contacts),
+        refused_lately => length(State#state.refused),
         passive_dropped => atoll_hyparview_views:dropped(Views),
+        spare_dropped => atoll_hyparview_views:spare_dropped(Views),
+        names_dropped => atoll_hyparview_views:names_dropped(Views),
         left => State#state.left,
         swap => atoll_hyparview_swap:summary(Swap)
     }.
@@ -349,7 +370,8 @@ refused(From, join, State) ->
     next_contact(settled(From, State));
 refused(From, _Purpose, #state{refused = Refused0, options = #{passive_max := Max}} = State) ->
     Refused = lists:sublist([From | Refused0], Max),
-    repair(count(refusals, settled(From, State#state{refused = Refused}))).
+    Counted = count(refused_dropped, 1 + length(Refused0) - length(Refused), count(refusals, State)),
+    repair(settled(From, Counted#state{refused = Refused})).
 
 %% What only a neighbour sends came from one that is none, or none any more.
 not_a_neighbour(From, State) ->
@@ -366,7 +388,8 @@ stranger(Node, #state{views = Views} = State) ->
 join(Contacts0, #state{self = Self, views = Views, rand = Rand0} = State0) ->
     Strangers = (Contacts0 -- [Self]) -- atoll_hyparview_views:active(Views),
     {Contacts, Rand} = sample(maps:get(passive_max, State0#state.options), Strangers, Rand0),
-    State1 = State0#state{contacts = Contacts, rand = Rand, left = false},
+    Kept = State0#state{contacts = Contacts, rand = Rand, left = false},
+    State1 = count(contacts_dropped, length(Strangers) - length(Contacts), Kept),
     State = learn(lists:sublist(Contacts, maps:get(shuffle_passive, State0#state.options)), State1),
     case lists:keymember(join, 3, State#state.pending) of
         true -> State;
@@ -700,5 +723,10 @@ emit(Effect, #state{effects = Effects} = State) ->
 done(#state{effects = Effects} = State) ->
     {State#state{effects = []}, lists:reverse(Effects)}.
 
-count(What, #state{counts = Counts} = State) ->
-    State#state{counts = maps:update_with(What, fun(N) -> N + 1 end, 1, Counts)}.
+count(What, State) ->
+    count(What, 1, State).
+
+count(_What, 0, State) ->
+    State;
+count(What, More, #state{counts = Counts} = State) ->
+    State#state{counts = maps:update_with(What, fun(N) -> N + More end, More, Counts)}.

@@ -52,8 +52,9 @@
     digest = unknown :: unknown | non_neg_integer(),
     peers :: atoll_peers:peers(),
     %% Until there is a link with the first: the others are asked if it is not to be
-    %% reached.
+    %% reached. At most ?CONTACTS, and how many were left out.
     contacts = [] :: [node()],
+    contacts_dropped = 0 :: non_neg_integer(),
     %% Live members that cannot be reached, and since when in their present life.
     failing = #{} :: #{node() => atoll_protocol:now_ms()},
     %% Whether the next gossip is to be soon.
@@ -69,6 +70,8 @@
 
 %% How many members without a link are worth remembering over a restart.
 -define(KNOWN, 100).
+%% How many contacts of one join are kept.
+-define(CONTACTS, 100).
 
 %% @doc The pause between two comparisons with a random member; while there are
 %% news; between two knocks at a gone one; after which an unanswered hello is said
@@ -151,6 +154,9 @@ summary(#state{self = Self, members = Members, peers = Peers, forgotten = Forgot
         members => length(atoll_members:alive(Members)),
         gone => length(atoll_members:gone(Members)),
         neighbours => atoll_peers:count(Peers),
+        failing => map_size(State#state.failing),
+        contacts => length(State#state.contacts),
+        contacts_dropped => State#state.contacts_dropped,
         forgotten => Forgotten,
         not_understood => State#state.not_understood,
         hellos => atoll_peers:summary(Peers)
@@ -284,10 +290,16 @@ compare(Nodes, #state{rand = Rand0} = State0) ->
 
 join(_Contacts, #state{left = true} = State) ->
     State;
-join(Contacts, #state{self = Self, peers = Peers, rand = Rand0} = State) ->
+join(Contacts, #state{self = Self, peers = Peers} = State) ->
     Others = [N || N <- lists:usort(Contacts), N =/= Self, not atoll_peers:is_neighbour(N, Peers)],
-    {Shuffled, Rand} = atoll_random:shuffle(Others, Rand0),
-    ask_to_join(State#state{contacts = Shuffled, rand = Rand}).
+    ask_to_join(contacts(Others, State)).
+
+%% In random order; each node goes through another.
+contacts(Nodes, #state{rand = Rand0, contacts_dropped = Dropped} = State) ->
+    {Some, Rand1} = atoll_random:sample(?CONTACTS, Nodes, Rand0),
+    {Contacts, Rand} = atoll_random:shuffle(Some, Rand1),
+    Left = length(Nodes) - length(Some),
+    State#state{contacts = Contacts, contacts_dropped = Dropped + Left, rand = Rand}.
 
 ask_to_join(#state{contacts = []} = State) ->
     State;

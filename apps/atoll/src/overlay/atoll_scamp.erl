@@ -62,8 +62,9 @@
     failures = #{} :: #{node() => pos_integer()},
     peers :: atoll_peers:peers(),
     %% Until there is a link with the first: the others are asked if it is not to be
-    %% reached.
+    %% reached. At most ?CONTACTS, and how many were left out.
     contacts = [] :: [node()],
+    contacts_dropped = 0 :: non_neg_integer(),
     %% Periods without an in-view.
     silent = 0 :: non_neg_integer(),
     left = false :: boolean(),
@@ -78,6 +79,9 @@
 }).
 
 -opaque state() :: #state{}.
+
+%% How many contacts of one join are kept.
+-define(CONTACTS, 100).
 
 %% @doc Copies beyond the view's size; the steps of a request and of a copy; the
 %% largest out-view; the period, and how many without an in-view mean isolation;
@@ -164,6 +168,9 @@ summary(#state{size = Size, peers = Peers} = State) ->
         out => Size,
         in => length(atoll_peers:heard(Peers)),
         neighbours => atoll_peers:count(Peers),
+        failing => map_size(State#state.failures),
+        contacts => length(State#state.contacts),
+        contacts_dropped => State#state.contacts_dropped,
         subscribed => State#state.subscribed,
         spent => State#state.spent,
         refused => State#state.refused,
@@ -177,13 +184,23 @@ join(_Contacts, #state{left = true} = State) ->
     State;
 join(Contacts, #state{self = Self, peers = Peers} = State0) ->
     Others = [N || N <- lists:usort(Contacts), N =/= Self, not atoll_peers:is_neighbour(N, Peers)],
-    {Shuffled, State} = shuffle(Others, State0),
-    case {Shuffled, atoll_peers:count(Peers)} of
-        {_, 0} -> ask_to_join(State#state{contacts = Shuffled});
-        {[], _} -> State;
-        %% Two islands meet: one arc is enough to join them.
-        {[Contact | _], _} -> keep(Contact, State)
+    case {Others, atoll_peers:count(Peers)} of
+        {_, 0} ->
+            ask_to_join(contacts(Others, State0));
+        {[], _} ->
+            State0;
+        {_, _} ->
+            %% Two islands meet: one arc is enough to join them.
+            {Contact, State} = choose(Others, State0),
+            keep(Contact, State)
     end.
+
+%% In random order; each node goes through another.
+contacts(Nodes, #state{rand = Rand0, contacts_dropped = Dropped} = State) ->
+    {Some, Rand1} = atoll_random:sample(?CONTACTS, Nodes, Rand0),
+    {Contacts, Rand} = atoll_random:shuffle(Some, Rand1),
+    Left = length(Nodes) - length(Some),
+    State#state{contacts = Contacts, contacts_dropped = Dropped + Left, rand = Rand}.
 
 ask_to_join(#state{contacts = []} = State) ->
     State;
@@ -288,8 +305,9 @@ failed(Node, #state{failures = Failures, peers = Peers, options = #{attempts := 
 
 %% Leaving
 
-leave(#state{out = Out, peers = Peers, options = #{c := C}} = State0) ->
-    {In, State1} = shuffle(atoll_peers:heard(Peers), State0),
+leave(#state{out = Out, peers = Peers, rand = Rand0, options = #{c := C}} = State0) ->
+    {In, Rand} = atoll_random:shuffle(atoll_peers:heard(Peers), Rand0),
+    State1 = State0#state{rand = Rand},
     {Dropping, Replacing} = lists:split(min(C + 1, length(In)), In),
     State2 = lists:foldl(fun(Node, S) -> send(Node, {unsubscribe, nobody}, S) end, State1, Dropping),
     State = lists:foldl(
@@ -327,9 +345,8 @@ look_around(#state{size = Size, silent = Silent0, peers = Peers, options = #{win
     end.
 
 %% Through anybody; who has nobody is told by discovery to join.
-resubscribe(#state{peers = Peers} = State0) ->
-    {Shuffled, State} = shuffle(atoll_peers:neighbours(Peers), State0),
-    ask_to_join(State#state{contacts = Shuffled}).
+resubscribe(#state{peers = Peers} = State) ->
+    ask_to_join(contacts(atoll_peers:neighbours(Peers), State)).
 
 %% Effects
 
@@ -351,7 +368,3 @@ next_period(#state{rand = Rand0, options = #{period_ms := Ms}} = State) ->
 choose(Nodes, #state{rand = Rand0} = State) ->
     {Node, Rand} = atoll_random:pick(Nodes, Rand0),
     {Node, State#state{rand = Rand}}.
-
-shuffle(Nodes, #state{rand = Rand0} = State) ->
-    {Shuffled, Rand} = atoll_random:shuffle(Nodes, Rand0),
-    {Shuffled, State#state{rand = Rand}}.
