@@ -244,9 +244,15 @@ late_copies_of_forgotten_senders_do_no_harm_test() ->
 
 strangers_change_no_tree_test() ->
     State = settled([a]),
-    ?assertEqual({State, []}, run([from(x, {prune, r})], State)),
-    ?assertEqual({State, []}, run([from(x, {ihave, [{r, 1, 1, 4}]})], State)),
+    {Told, Effects} = run([from(x, {prune, r}), from(x, {ihave, [{r, 1, 1, 4}]})], State),
+    ?assertEqual([], Effects),
+    ?assertEqual({0, 0, 2}, {count(trees, Told), count(missing, Told), dropped(strangers, Told)}),
     ?assertEqual({State, []}, run([{down, x, lost}], State)).
+
+what_is_announced_to_a_fresh_node_is_counted_test() ->
+    {State, Effects} = run([from(a, {ihave, [{r, 1, 1, 4}, {r, 1, 2, 4}]})], element(1, run([{up, a}], new(#{})))),
+    ?assertEqual([], Effects),
+    ?assertEqual({0, 2}, {count(missing, State), dropped(early, State)}).
 
 an_option_that_is_none_is_no_start_test() ->
     Config = #{self => me, incarnation => 1, seed => 1, options => #{lazy => 3}},

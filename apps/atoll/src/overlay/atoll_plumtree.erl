@@ -158,7 +158,9 @@ init(#{self := Self, incarnation := Incarnation, seed := Seed, options := Given}
     #{max_senders := MaxSenders, window := Window, max_trees := MaxTrees} = Options,
     #{missing_max := MissingMax, graft_ms := GraftMs} = Options,
     #{cache_max := CacheMax, cache_bytes := CacheBytes} = Options,
-    Counts = [duplicates, fetched, grafts, prunes, swaps, ihaves, exchanges, missed, old, own, unasked, uncached],
+    Counts =
+        [duplicates, fetched, grafts, prunes, swaps, ihaves, exchanges, missed] ++
+            [old, own, unasked, uncached, strangers, early],
     exchange_timer(#state{
         self = Self,
         incarnation = Incarnation,
@@ -178,14 +180,14 @@ init(#{self := Self, incarnation := Incarnation, seed := Seed, options := Given}
 handle({message, From, {gossip, Root, Incarnation, Seq, Hops, Payload}}, Now, State) ->
     gossip(From, Root, Incarnation, Seq, Hops, Payload, Now, State);
 handle({message, From, {ihave, Announcements}}, Now, State) ->
-    case is_neighbour(From, State) andalso not is_fresh(State) of
-        true -> collect(fun(Announcement, S) -> ihave(From, Announcement, Now, S) end, Announcements, State);
-        false -> {State, []}
+    case is_neighbour(From, State) of
+        false -> {count(strangers, 1, State), []};
+        true -> announced(From, Announcements, Now, State)
     end;
 handle({message, From, {prune, Root}}, Now, State) ->
     case is_neighbour(From, State) of
         true -> pruned(From, Root, Now, State);
-        false -> {State, []}
+        false -> {count(strangers, 1, State), []}
     end;
 handle({message, From, {graft, Root, Ids}}, Now, State) ->
     graft(From, Root, Ids, Now, State);
@@ -257,7 +259,11 @@ summary(State) ->
             old => maps:get(old, Counts),
             own => maps:get(own, Counts),
             %% Answers that a fresh node cannot have asked for.
-            unasked => maps:get(unasked, Counts)
+            unasked => maps:get(unasked, Counts),
+            %% Announcements and prunes from who is no neighbour; and messages that were
+            %% announced to a fresh node.
+            strangers => maps:get(strangers, Counts),
+            early => maps:get(early, Counts)
         }
     }.
 
@@ -404,6 +410,13 @@ announce_now(#state{up = Up, pending = Pending} = State) ->
 announce_early(State0) ->
     {State, Sends} = announce_now(State0),
     {State, [{cancel, lazy} | Sends]}.
+
+%% A fresh node cannot tell history from what it missed.
+announced(From, Announcements, Now, State) ->
+    case is_fresh(State) of
+        true -> {count(early, length(Announcements), State), []};
+        false -> collect(fun(Announcement, S) -> ihave(From, Announcement, Now, S) end, Announcements, State)
+    end.
 
 ihave(_From, {Self, _, _, _}, _Now, #state{self = Self} = State) ->
     {State, []};
