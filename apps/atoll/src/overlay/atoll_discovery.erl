@@ -30,8 +30,8 @@
 %%
 %% Promised: as long as some contact can be reached, and each contact knows that it
 %% is one, nodes that can reach each other end up in one overlay, if joining
-%% through a contact connects. Not promised: how soon, but for the circle. That takes `island_ms', and
-%% a probe must hit the other island. Where no contact is among its own contacts
+%% through a contact connects. Not promised: how soon. Where the circle does not do it
+%% at once, that takes `island_ms', and a probe must hit the other island. Where no contact is among its own contacts
 %% there are no beacons, and every node joins again every `join_max_ms' or so.
 -module(atoll_discovery).
 
@@ -90,12 +90,12 @@
     beacons :: atoll_beacons:beacons(),
     %% The pause before the next attempt to join, if the timer runs.
     pause = none :: none | pos_integer(),
+    %% When that is, if it does.
+    join_at :: atoll_protocol:now_ms(),
     %% Of a contact: the one of the circle that it joined by last, and those that it
-    %% turns to if that cannot be reached, ?CIRCLE together.
+    %% turns to if that cannot be reached.
     asked = none :: none | node(),
     circle = [] :: [node()],
-    %% When it is made, if the timer runs.
-    join_at :: atoll_protocol:now_ms(),
     probe_at :: atoll_protocol:now_ms(),
     joins = 0 :: non_neg_integer(),
     probes = 0 :: non_neg_integer(),
@@ -104,6 +104,7 @@
 
 -opaque state() :: #state{}.
 
+%% How many of the circle a contact tries, one after the other.
 -define(CIRCLE, 16).
 
 %% @doc The options with their defaults, as {@link atoll_strategy:options/2} reads

@@ -13,9 +13,11 @@
 %% links are quiet and no hello was lost both ends say the same. A lost hello is
 %% found in two ways: who offers and has heard no offer asks again every few
 %% seconds, and who is told that it is a stranger to its neighbour asks at once
-%% ({@link ask/2}). A hello may come before the news of its link; of a hundred nodes it
-%% is kept so, and of those before them forgotten and counted. Not promised: that without failure detection an end which did
+%% ({@link ask/2}). Not promised: that without failure detection an end which did
 %% not hear of the withdrawal of an offer finds out before the link is down.
+%%
+%% A hello may come before the news of its link, and is kept then: of the last hundred
+%% nodes, those before them are forgotten and counted.
 -module(atoll_peers).
 
 -export([new/2, take/1, emit/2]).
