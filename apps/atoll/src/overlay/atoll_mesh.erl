@@ -51,10 +51,7 @@
     %% Of the members; unknown after a change.
     digest = unknown :: unknown | non_neg_integer(),
     peers :: atoll_peers:peers(),
-    %% Until there is a link with the first: the others are asked if it is not to be
-    %% reached. At most ?CONTACTS, and how many were left out.
-    contacts = [] :: [node()],
-    contacts_dropped = 0 :: non_neg_integer(),
+    contacts = atoll_contacts:new() :: atoll_contacts:contacts(),
     %% Live members that cannot be reached, and since when in their present life.
     failing = #{} :: #{node() => atoll_protocol:now_ms()},
     %% Whether the next gossip is to be soon.
@@ -70,8 +67,6 @@
 
 %% How many members without a link are worth remembering over a restart.
 -define(KNOWN, 100).
-%% How many contacts of one join are kept.
--define(CONTACTS, 100).
 
 %% @doc The pause between two comparisons with a random member; while there are
 %% news; between two knocks at a gone one; after which an unanswered hello is said
@@ -109,7 +104,7 @@ handle({message, From, Message}, _Now, #state{left = true} = State) ->
 handle({message, From, Message}, _Now, State) ->
     done(message(Message, From, State));
 handle({up, Node}, _Now, #state{failing = Failing} = State) ->
-    Reached = asked(Node, State#state{failing = maps:remove(Node, Failing)}),
+    Reached = reached(Node, State#state{failing = maps:remove(Node, Failing)}),
     done(peers(fun(P) -> atoll_peers:up(Node, P) end, Reached));
 handle({down, Node, _Reason}, _Now, State) ->
     done(peers(fun(P) -> atoll_peers:down(Node, P) end, State));
@@ -121,10 +116,8 @@ handle({timeout, knock}, _Now, #state{members = Members, options = #{knock_ms :=
     done(timer(knock, Ms, compare(atoll_members:gone(Members), State)));
 handle({cast, {join, Contacts}}, _Now, State) ->
     done(join(Contacts, State));
-handle({cast, {unreachable, Node}}, Now, #state{contacts = [Node | Contacts]} = State) ->
-    done(unreachable(Node, Now, ask_to_join(State#state{contacts = Contacts})));
 handle({cast, {unreachable, Node}}, Now, State) ->
-    done(unreachable(Node, Now, State));
+    done(unreachable(Node, Now, next_contact(Node, State)));
 handle({cast, {dead, Node}}, _Now, State) ->
     done(bury(Node, State));
 handle({cast, {stranger, Node}}, _Now, State) ->
@@ -148,15 +141,13 @@ known(#state{self = Self, members = Members, peers = Peers}) ->
 -spec summary(state()) -> #{atom() => term()}.
 summary(#state{self = Self, members = Members, peers = Peers, forgotten = Forgotten} = State) ->
     {Incarnation, _} = atoll_members:entry(Self, Members),
-    #{
+    (atoll_contacts:summary(State#state.contacts))#{
         strategy => mesh,
         incarnation => Incarnation,
         members => length(atoll_members:alive(Members)),
         gone => length(atoll_members:gone(Members)),
         neighbours => atoll_peers:count(Peers),
         failing => map_size(State#state.failing),
-        contacts => length(State#state.contacts),
-        contacts_dropped => State#state.contacts_dropped,
         forgotten => Forgotten,
         not_understood => State#state.not_understood,
         hellos => atoll_peers:summary(Peers)
@@ -292,39 +283,48 @@ join(_Contacts, #state{left = true} = State) ->
     State;
 join(Contacts, #state{self = Self, peers = Peers} = State) ->
     Others = [N || N <- lists:usort(Contacts), N =/= Self, not atoll_peers:is_neighbour(N, Peers)],
-    ask_to_join(contacts(Others, State)).
+    join_by(Others, State).
 
-%% In random order; each node goes through another.
-contacts(Nodes, #state{rand = Rand0, contacts_dropped = Dropped} = State) ->
-    {Some, Rand1} = atoll_random:sample(?CONTACTS, Nodes, Rand0),
-    {Contacts, Rand} = atoll_random:shuffle(Some, Rand1),
-    Left = length(Nodes) - length(Some),
-    State#state{contacts = Contacts, contacts_dropped = Dropped + Left, rand = Rand}.
+join_by(Nodes, #state{contacts = Contacts0, rand = Rand0} = State) ->
+    {Contacts, Rand} = atoll_contacts:put(Nodes, Rand0, Contacts0),
+    ask_to_join(State#state{contacts = Contacts, rand = Rand}).
 
-ask_to_join(#state{contacts = []} = State) ->
-    State;
-ask_to_join(#state{contacts = [Contact | _], members = Members, peers = Peers} = State0) ->
+ask_to_join(#state{contacts = Contacts} = State) ->
+    case atoll_contacts:first(Contacts) of
+        {ok, Contact} -> ask_to_join(Contact, State);
+        none -> State
+    end.
+
+ask_to_join(Contact, #state{members = Members, peers = Peers} = State0) ->
     State = send(Contact, {join, atoll_members:to_list(Members)}, State0),
     case atoll_peers:is_up(Contact, Peers) of
-        true -> asked(Contact, State);
+        true -> reached(Contact, State);
         false -> State
     end.
 
-%% With a link the request is on its way. That the contact cannot be reached some day
-%% later says nothing of it.
-asked(Contact, #state{contacts = [Contact | _]} = State) ->
-    State#state{contacts = []};
-asked(_Node, State) ->
-    State.
+reached(Node, #state{contacts = Contacts} = State) ->
+    State#state{contacts = atoll_contacts:reached(Node, Contacts)}.
 
-leave(#state{self = Self, members = Members, peers = Peers} = State0) ->
+next_contact(Node, #state{contacts = Contacts0} = State) ->
+    case atoll_contacts:failed(Node, Contacts0) of
+        {next, Contacts} -> ask_to_join(State#state{contacts = Contacts});
+        other -> State
+    end.
+
+leave(#state{self = Self, members = Members, peers = Peers, contacts = Contacts} = State0) ->
     Buried = atoll_members:bury(Self, Members),
     Farewell = {news, [{Self, atoll_members:entry(Self, Buried)}]},
     State = send_all(atoll_peers:neighbours(Peers), Farewell, State0),
     Fellows = atoll_members:alive(Buried),
     lists:foldl(
         fun release/2,
-        State#state{left = true, contacts = [], failing = #{}, members = Buried, digest = unknown},
+        State#state{
+            left = true,
+            contacts = atoll_contacts:clear(Contacts),
+            failing = #{},
+            members = Buried,
+            digest = unknown
+        },
         Fellows
     ).
 

@@ -61,10 +61,7 @@
     %% Members that could not be reached, and how often in a row.
     failures = #{} :: #{node() => pos_integer()},
     peers :: atoll_peers:peers(),
-    %% Until there is a link with the first: the others are asked if it is not to be
-    %% reached. At most ?CONTACTS, and how many were left out.
-    contacts = [] :: [node()],
-    contacts_dropped = 0 :: non_neg_integer(),
+    contacts = atoll_contacts:new() :: atoll_contacts:contacts(),
     %% Periods without an in-view.
     silent = 0 :: non_neg_integer(),
     left = false :: boolean(),
@@ -79,9 +76,6 @@
 }).
 
 -opaque state() :: #state{}.
-
-%% How many contacts of one join are kept.
--define(CONTACTS, 100).
 
 %% @doc Copies beyond the view's size; the steps of a request and of a copy; the
 %% largest out-view; the period, and how many without an in-view mean isolation;
@@ -123,10 +117,10 @@ handle({message, _From, {copy, Node, Steps}}, _Now, State) ->
     done(copy(Node, Steps, State));
 handle({message, _From, {subscribe, Node, Steps}}, _Now, State) ->
     done(subscription(Node, Steps, State));
-handle({message, From, granted}, _Now, State) ->
-    done(keep(From, State#state{contacts = []}));
+handle({message, From, granted}, _Now, #state{contacts = Contacts} = State) ->
+    done(keep(From, State#state{contacts = atoll_contacts:clear(Contacts)}));
 handle({up, Node}, _Now, #state{failures = Failures} = State) ->
-    Reached = asked(Node, State#state{failures = maps:remove(Node, Failures)}),
+    Reached = reached(Node, State#state{failures = maps:remove(Node, Failures)}),
     done(peers(fun(P) -> atoll_peers:up(Node, P) end, Reached));
 handle({down, Node, restarted}, _Now, State) ->
     %% Its subscription was its earlier life's.
@@ -140,7 +134,7 @@ handle({timeout, period}, _Now, State) ->
 handle({cast, {join, Contacts}}, _Now, State) ->
     done(join(Contacts, State));
 handle({cast, {unreachable, Node}}, _Now, State) ->
-    done(unreachable(Node, State));
+    done(failed(Node, next_contact(Node, State)));
 handle({cast, {dead, Node}}, _Now, State) ->
     done(drop(Node, State));
 handle({cast, {stranger, Node}}, _Now, State) ->
@@ -163,14 +157,12 @@ known(#state{out = Out, peers = Peers}) ->
 %% @doc Sizes, and what was dropped.
 -spec summary(state()) -> #{atom() => term()}.
 summary(#state{size = Size, peers = Peers} = State) ->
-    #{
+    (atoll_contacts:summary(State#state.contacts))#{
         strategy => scamp,
         out => Size,
         in => length(atoll_peers:heard(Peers)),
         neighbours => atoll_peers:count(Peers),
         failing => map_size(State#state.failures),
-        contacts => length(State#state.contacts),
-        contacts_dropped => State#state.contacts_dropped,
         subscribed => State#state.subscribed,
         spent => State#state.spent,
         refused => State#state.refused,
@@ -186,7 +178,7 @@ join(Contacts, #state{self = Self, peers = Peers} = State0) ->
     Others = [N || N <- lists:usort(Contacts), N =/= Self, not atoll_peers:is_neighbour(N, Peers)],
     case {Others, atoll_peers:count(Peers)} of
         {_, 0} ->
-            ask_to_join(contacts(Others, State0));
+            join_by(Others, State0);
         {[], _} ->
             State0;
         {_, _} ->
@@ -195,28 +187,31 @@ join(Contacts, #state{self = Self, peers = Peers} = State0) ->
             keep(Contact, State)
     end.
 
-%% In random order; each node goes through another.
-contacts(Nodes, #state{rand = Rand0, contacts_dropped = Dropped} = State) ->
-    {Some, Rand1} = atoll_random:sample(?CONTACTS, Nodes, Rand0),
-    {Contacts, Rand} = atoll_random:shuffle(Some, Rand1),
-    Left = length(Nodes) - length(Some),
-    State#state{contacts = Contacts, contacts_dropped = Dropped + Left, rand = Rand}.
+join_by(Nodes, #state{contacts = Contacts0, rand = Rand0} = State) ->
+    {Contacts, Rand} = atoll_contacts:put(Nodes, Rand0, Contacts0),
+    ask_to_join(State#state{contacts = Contacts, rand = Rand}).
 
-ask_to_join(#state{contacts = []} = State) ->
-    State;
-ask_to_join(#state{self = Self, contacts = [Contact | _], peers = Peers, options = #{walk := Steps}} = State0) ->
+ask_to_join(#state{contacts = Contacts} = State) ->
+    case atoll_contacts:first(Contacts) of
+        {ok, Contact} -> ask_to_join(Contact, State);
+        none -> State
+    end.
+
+ask_to_join(Contact, #state{self = Self, peers = Peers, options = #{walk := Steps}} = State0) ->
     State = send(Contact, {subscribe, Self, Steps}, State0#state{subscribed = State0#state.subscribed + 1}),
     case atoll_peers:is_up(Contact, Peers) of
-        true -> asked(Contact, State);
+        true -> reached(Contact, State);
         false -> State
     end.
 
-%% With a link the request is on its way. That the contact cannot be reached some day
-%% later says nothing of it.
-asked(Contact, #state{contacts = [Contact | _]} = State) ->
-    State#state{contacts = []};
-asked(_Node, State) ->
-    State.
+reached(Node, #state{contacts = Contacts} = State) ->
+    State#state{contacts = atoll_contacts:reached(Node, Contacts)}.
+
+next_contact(Node, #state{contacts = Contacts0} = State) ->
+    case atoll_contacts:failed(Node, Contacts0) of
+        {next, Contacts} -> ask_to_join(State#state{contacts = Contacts});
+        other -> State
+    end.
 
 %% A request travels over both views.
 subscription(Node, Steps, #state{self = Self, peers = Peers} = State0) ->
@@ -290,11 +285,6 @@ drop(Node, #state{out = Out, size = Size, failures = Failures, peers = Peers} = 
             peers(fun(P) -> atoll_peers:unwant(Node, atoll_peers:offer(Node, false, P)) end, Less)
     end.
 
-unreachable(Node, #state{contacts = [Node | Contacts]} = State) ->
-    failed(Node, ask_to_join(State#state{contacts = Contacts}));
-unreachable(Node, State) ->
-    failed(Node, State).
-
 failed(Node, #state{failures = Failures, peers = Peers, options = #{attempts := Attempts}} = State) ->
     Failed = maps:get(Node, Failures, 0) + 1,
     case atoll_peers:offered(Node, Peers) =:= false orelse atoll_peers:is_up(Node, Peers) of
@@ -305,7 +295,7 @@ failed(Node, #state{failures = Failures, peers = Peers, options = #{attempts := 
 
 %% Leaving
 
-leave(#state{out = Out, peers = Peers, rand = Rand0, options = #{c := C}} = State0) ->
+leave(#state{out = Out, peers = Peers, contacts = Contacts, rand = Rand0, options = #{c := C}} = State0) ->
     {In, Rand} = atoll_random:shuffle(atoll_peers:heard(Peers), Rand0),
     State1 = State0#state{rand = Rand},
     {Dropping, Replacing} = lists:split(min(C + 1, length(In)), In),
@@ -315,7 +305,7 @@ leave(#state{out = Out, peers = Peers, rand = Rand0, options = #{c := C}} = Stat
         State2,
         lists:zip(Replacing, heirs(length(Replacing), Out))
     ),
-    lists:foldl(fun drop/2, State#state{left = true, contacts = []}, Out).
+    lists:foldl(fun drop/2, State#state{left = true, contacts = atoll_contacts:clear(Contacts)}, Out).
 
 %% The out-view over and over, as many as are needed.
 heirs(Count, []) ->
@@ -346,7 +336,7 @@ look_around(#state{size = Size, silent = Silent0, peers = Peers, options = #{win
 
 %% Through anybody; who has nobody is told by discovery to join.
 resubscribe(#state{peers = Peers} = State) ->
-    ask_to_join(contacts(atoll_peers:neighbours(Peers), State)).
+    join_by(atoll_peers:neighbours(Peers), State).
 
 %% Effects
 
