@@ -269,6 +269,14 @@ a_beat_that_overtook_the_neighbourhood_counts_test() ->
     {_, Trace} = play(1900, 9000, beats(other, 2000, 9000), State),
     ?assertEqual(1, length(when_notified({dead, x, 7}, Trace))).
 
+a_beat_that_overtook_the_neighbourhood_does_not_count_once_its_life_is_over_test() ->
+    Obituary = {message, other, {obituaries, false, [{x, 7}]}},
+    Events = [{1000, beat(x, 7)}, {1005, Obituary}, {1010, {up, x}}, {1020, {up, other}}, {1020, beat(other)}],
+    {State, Effects} = run(Events, new()),
+    ?assertEqual([{dead, x, 7}], notices(Effects)),
+    {_, Trace} = play(1900, 9000, beats(other, 2000, 9000), State),
+    ?assertEqual([], when_notified({dead, x, 7}, Trace)).
+
 a_neighbour_for_whom_we_are_a_stranger_is_reported_test() ->
     {_, Effects} = run([{1000, {message, x, stranger}}, {1000, {message, y, stranger}}], watching([x])),
     ?assertEqual([{stranger, x}], notices(Effects)).

@@ -98,6 +98,63 @@ who_loses_its_last_neighbour_joins_test() ->
     {_, Trace} = play(100000, [{100, {up, n}}, {60000, {down, n, lost}} | grows(2000, 60000)], new(me, [a])),
     ?assertMatch([At | _] when At =< 61000, [At || At <- joined_at(Trace), At > 500]).
 
+%% Long lonely, so that the pauses have grown; linked for a moment; alone again.
+who_loses_its_last_neighbour_does_not_wait_for_a_grown_pause_test() ->
+    [
+        begin
+            Link = [{At, {up, n}}, {At + 100, {down, n, lost}}],
+            {_, Trace} = play(300000, Link, new(me, [a])),
+            [First, Second | _] = [T || T <- joined_at(Trace), T > At + 100],
+            ?assert(First =< At + 100 + 1000),
+            ?assert(Second =< First + 2000)
+        end
+     || At <- lists:seq(100000, 130000, 1000)
+    ].
+
+%% Else the next attempt would move on before it comes.
+a_neighbour_that_comes_and_goes_does_not_put_off_the_next_attempt_test() ->
+    Links = lists:append([[{At, {up, n}}, {At + 10, {down, n, lost}}] || At <- lists:seq(10000, 60000, 100)]),
+    {_, Trace} = play(60000, Links, new(me, [a])),
+    ?assert(length([At || At <- joined_at(Trace), At > 10000]) >= 50).
+
+unreachable(Node) -> {cast, {unreachable, Node}}.
+
+a_contact_joins_by_the_next_in_the_order_of_names_test() ->
+    [
+        ?assertEqual({Self, [[Next]]}, {Self, ?JOINS(element(2, new(Self, [a, b, c])))})
+     || {Self, Next} <- [{a, b}, {b, c}, {c, a}]
+    ].
+
+who_cannot_be_reached_is_passed_over_even_by_who_has_neighbours_test() ->
+    {State, _} = new(b, [a, b, c, d]),
+    {Passed, Effects} = run([{1, unreachable(c)}, {2, {up, n}}, {3, unreachable(d)}], State),
+    ?assertEqual([[d], [a]], ?JOINS(Effects)),
+    ?assertMatch({_, []}, run([{4, unreachable(a)}], Passed)).
+
+who_was_reached_is_not_passed_over_later_test() ->
+    {State, _} = new(b, [a, b, c, d]),
+    ?assertMatch({_, []}, run([{1, {up, c}}, {2, unreachable(c)}], State)),
+    {Settled, _} = play(60000, [{1, {up, n}}], {State, [{timer, tick, 5000}]}),
+    ?assertMatch({_, []}, run([{60000, unreachable(c)}], Settled)).
+
+so_many_contacts_are_passed_over_at_a_time_test() ->
+    Contacts = [list_to_atom("c" ++ integer_to_list(N)) || N <- lists:seq(10, 99)],
+    {State, Effects} = new(c50, Contacts),
+    Asked = fun
+        Ask(S0, [[Node]], Before) ->
+            {S, E} = run([{1, unreachable(Node)}], S0),
+            Ask(S, ?JOINS(E), [Node | Before]);
+        Ask(_, [], Before) ->
+            lists:reverse(Before)
+    end,
+    ?assertEqual(lists:sublist(Contacts, 42, 16), Asked(State, ?JOINS(Effects), [])).
+
+who_is_no_contact_joins_by_any_test() ->
+    Config = #{self => me, incarnation => 1, options => #{contacts => [a, b, c]}},
+    Start = fun(Seed) -> element(2, atoll_discovery:init(Config#{seed => Seed}, 0)) end,
+    First = lists:append([?JOINS(Start(Seed)) || Seed <- lists:seq(1, 30)]),
+    ?assertEqual([[a], [b], [c]], lists:usort(First)).
+
 contacts_are_only_added_and_bounded_test() ->
     {State, Effects} = run(
         [{1, {cast, {contacts, [a, b]}}}, {2, {cast, {contacts, [c]}}}, {3, {cast, {contacts, []}}}],

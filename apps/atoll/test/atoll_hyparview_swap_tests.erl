@@ -65,8 +65,13 @@ costs_and_pings_are_bounded_test() ->
         lists:seq(1, 100)
     ),
     {Swap, _, _} = atoll_hyparview_swap:tick(Views, 0, rand:seed_s(exsss, 1), Swap1),
-    ?assertMatch(#{costs := 40}, atoll_hyparview_swap:summary(Swap1)),
-    ?assertMatch(#{pings := 20}, atoll_hyparview_swap:summary(Swap)).
+    ?assertMatch(#{costs := 40, dropped := #{costs := 60, pings := 0}}, atoll_hyparview_swap:summary(Swap1)),
+    %% A hundred neighbours are to be measured, and the costs of ten others stay.
+    ?assertMatch(
+        #{costs := 10, pings := 20, dropped := #{costs := 90, pings := 80}}, atoll_hyparview_swap:summary(Swap)
+    ),
+    {Later, _, _} = atoll_hyparview_swap:tick(Views, 5000, rand:seed_s(exsss, 1), Swap),
+    ?assertMatch(#{pings := 20, unanswered := 20}, atoll_hyparview_swap:summary(Later)).
 
 %% Each neighbour is pinged, and pinged again.
 known(Costs, Views, Swap0) ->

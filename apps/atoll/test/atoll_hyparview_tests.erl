@@ -230,6 +230,17 @@ an_answer_whose_way_is_broken_is_dropped_and_counted_test() ->
     ?assertEqual([], Effects),
     ?assertEqual(1, count(strayed, State)).
 
+refusals_that_are_remembered_are_bounded_and_counted_test() ->
+    Small = new(#{passive_max => 1, refusals => 10}, []),
+    Refuse = fun(Node, S0) ->
+        {S1, Effects} = run([{message, b, {forward_join, Node, 0}}], S0),
+        [{Node, {neighbour, Number, high}}] = sent(Effects),
+        {S, _} = run([{message, Node, {refused, Number}}], S1),
+        S
+    end,
+    State = lists:foldl(Refuse, with([b, c], Small), [x, y, z]),
+    ?assertEqual({3, 1, 2}, {count(refusals, State), count(refused_lately, State), count(refused_dropped, State)}).
+
 requests_on_their_way_are_bounded_test() ->
     Walks = [
         {message, b, {forward_join, list_to_atom("w" ++ integer_to_list(N)), 0}}

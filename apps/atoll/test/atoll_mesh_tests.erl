@@ -46,6 +46,17 @@ a_contact_that_is_not_reached_is_followed_by_the_next_test() ->
     {_, [{send, Second, {join, _}}]} = run([{cast, {unreachable, First}}], State),
     ?assertEqual([n2, n3], lists:sort([First, Second])).
 
+a_contact_that_was_reached_and_fails_later_is_not_followed_by_the_next_test() ->
+    {State, [{send, First, {join, _}}]} = run([{cast, {join, [n1, n2, n3]}}], new()),
+    {_, Effects} = run([{up, First}, {down, First, lost}, {cast, {unreachable, First}}], State),
+    ?assertEqual([], Effects).
+
+who_is_linked_already_has_no_follower_as_a_contact_test() ->
+    {State, Sent} = run([{up, n2}, {up, n3}, {cast, {join, [n2, n3]}}], new()),
+    [First] = [Node || {send, Node, {join, _}} <- Sent],
+    {_, Effects} = run([{down, First, lost}, {cast, {unreachable, First}}], State),
+    ?assertEqual([], Effects).
+
 nobody_is_asked_who_is_a_neighbour_test() ->
     ?assertMatch({_, []}, run([{cast, {join, [n1, n2]}}], with_n2())).
 
@@ -57,6 +68,10 @@ a_joiner_gets_the_members_it_does_not_know_test() ->
 what_a_joiner_brings_is_passed_on_test() ->
     {_, Effects} = run([{message, n3, {join, [{n3, {1, alive}}, {n4, {1, alive}}]}}], with_n2()),
     ?assert(lists:member({send, n2, {news, [{n4, {1, alive}}]}}, Effects)).
+
+a_newcomer_that_asks_is_answered_once_test() ->
+    {_, Effects} = run([{up, n2}, {message, n2, {hello, true, 3}}], new()),
+    ?assertEqual([{send, n2, {hello, false, 7}}], [E || {send, n2, {hello, _, _}} = E <- Effects]).
 
 equal_digests_need_no_answer_test() ->
     State = with_n2(),
@@ -104,10 +119,21 @@ a_gone_one_is_knocked_at_test() ->
 who_is_out_of_reach_for_long_is_given_up_test() ->
     Fails = fun(Now) -> {at, Now, {cast, {unreachable, n2}}} end,
     {Trying, _} = run([{down, n2, lost}, Fails(1000), Fails(60999)], with_n2()),
-    ?assertMatch(#{gone := 0}, atoll_mesh:summary(Trying)),
-    ?assertMatch({#{gone := 1}, _}, summary(run([Fails(61000)], Trying))),
+    ?assertMatch(#{gone := 0, failing := 1}, atoll_mesh:summary(Trying)),
+    ?assertMatch({#{gone := 1, failing := 0}, _}, summary(run([Fails(61000)], Trying))),
     {Reached, _} = run([{up, n2}, {down, n2, lost}, Fails(61000)], Trying),
     ?assertMatch(#{gone := 0}, atoll_mesh:summary(Reached)).
+
+%% Until it is known to be gone, or to have begun another life.
+what_an_earlier_life_was_out_of_reach_does_not_count_test() ->
+    Fails = fun(Now) -> {at, Now, {cast, {unreachable, n2}}} end,
+    News = fun(Now, Entry) -> {at, Now, {message, n3, {news, [{n2, Entry}]}}} end,
+    Failing = [{down, n2, lost}, Fails(1000)],
+    {Gone, _} = run(Failing ++ [News(60000, {3, gone}), News(700000, {4, alive}), Fails(700100)], with_n2()),
+    ?assertMatch(#{gone := 0}, atoll_mesh:summary(Gone)),
+    {Reborn, _} = run(Failing ++ [News(60000, {4, alive}), Fails(700100)], with_n2()),
+    ?assertMatch(#{gone := 0}, atoll_mesh:summary(Reborn)),
+    ?assertMatch({#{gone := 1}, _}, summary(run([Fails(760100)], Reborn))).
 
 summary({State, Effects}) -> {atoll_mesh:summary(State), Effects}.
 

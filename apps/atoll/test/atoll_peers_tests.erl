@@ -40,9 +40,16 @@ a_link_that_is_down_ends_it_and_what_was_heard_is_forgotten_test() ->
     {Agreed, _} = run([[offer, n2, 7], [up, n2], [heard, n2, false, 8]], new(both)),
     {Down, Effects} = run([[down, n2]], Agreed),
     ?assertEqual([{notify, {neighbour_down, n2, lost}}], Effects),
-    ?assertEqual(unknown, atoll_peers:heard_of(n2, Down)),
-    {_, Up} = run([[up, n2]], Down),
-    ?assertEqual([{send, n2, {hello, false, 7}}], Up).
+    {Again, Up} = run([[up, n2]], Down),
+    ?assertEqual([{send, n2, {hello, false, 7}}], Up),
+    ?assertNot(atoll_peers:is_neighbour(n2, Again)).
+
+a_hello_is_answered_once_test() ->
+    {_, Offered} = run([[up, n2], [offer, n2, 7], [heard, n2, true, 8]], new(both)),
+    ?assertEqual([{send, n2, {hello, false, 7}}], [E || {send, _, _} = E <- Offered]),
+    {Before, _} = run([[up, n2], [offer, n2, 7]], new(both)),
+    {_, Asked} = run([[heard, n2, true, 8]], Before),
+    ?assertEqual([{send, n2, {hello, false, 7}}], [E || {send, _, _} = E <- Asked]).
 
 a_hello_that_was_not_heard_is_asked_for_until_it_is_test() ->
     {Awaiting, _} = run([[offer, n2, true], [up, n2]], new(both)),
@@ -50,6 +57,22 @@ a_hello_that_was_not_heard_is_asked_for_until_it_is_test() ->
     ?assertEqual([{send, n2, {hello, true, true}}, {timer, hello, 5000}], Effects),
     {Agreed, _} = run([[heard, n2, false, true]], Again),
     ?assertMatch({_, []}, run([[remind]], Agreed)).
+
+%% A hello may overtake the news of its link; or there is none.
+a_hello_before_its_link_counts_once_the_link_is_up_test() ->
+    {Early, _} = run([[heard, n2, false, true]], new(either)),
+    ?assertEqual(#{early => 1, dropped => 0}, atoll_peers:summary(Early)),
+    {Up, Effects} = run([[up, n2]], Early),
+    ?assert(lists:member({notify, {neighbour_up, n2}}, Effects)),
+    ?assertEqual(#{early => 0, dropped => 0}, atoll_peers:summary(Up)).
+
+hellos_without_a_link_are_bounded_and_counted_test() ->
+    Names = [list_to_atom("x" ++ integer_to_list(N)) || N <- lists:seq(1, 150)],
+    {Peers, _} = run([[heard, Name, false, true] || Name <- Names ++ Names], new(either)),
+    ?assertEqual(#{early => 100, dropped => 200}, atoll_peers:summary(Peers)),
+    ?assertEqual(lists:sort(lists:nthtail(50, Names)), atoll_peers:heard(Peers)),
+    {Gone, _} = run([[down, Name] || Name <- Names], Peers),
+    ?assertMatch(#{early := 0}, atoll_peers:summary(Gone)).
 
 want_twice_is_once_test() ->
     {_, Effects} = run([[want, n2], [want, n2], [unwant, n2], [unwant, n2]], new(both)),

@@ -196,6 +196,46 @@ the_cache_says_what_it_cannot_give_any_more_test() ->
     %% We lack 1 and 2 ourselves: they are not gone yet.
     ?assertEqual({[3, 4, 5], 0}, Lacking({1, 0, 0}, {1, 0, 2#11100}, 9)).
 
+what_is_in_the_cache_already_is_not_added_again_test() ->
+    Cache = cache(2, 1000000, [1, 2, 1, 3, 4]),
+    ?assertEqual({2, 2}, {atoll_plumtree_cache:size(Cache), atoll_plumtree_cache:dropped(Cache)}).
+
+the_cache_keeps_what_a_list_keeps_test() ->
+    ?assert(proper:quickcheck(cache_as_a_list(), [{numtests, 500}, {to_file, user}])).
+
+%% The list has the keys without repetition, oldest first.
+cache_as_a_list() ->
+    ?FORALL(
+        {Max, Keys},
+        {range(1, 6), list({oneof([a, b]), range(1, 2), range(1, 6)})},
+        begin
+            {Cache, List} = lists:foldl(
+                fun({Root, Life, Seq} = Key, {Cache0, List0}) ->
+                    Message = {gossip, Root, Life, Seq, 1, Seq},
+                    {
+                        atoll_plumtree_cache:add(Root, Life, Seq, Message, Cache0),
+                        case lists:member(Key, List0) of
+                            true -> List0;
+                            false -> lists:nthtail(max(0, length(List0) + 1 - Max), List0 ++ [Key])
+                        end
+                    }
+                end,
+                {atoll_plumtree_cache:new(Max, 1000000), []},
+                Keys
+            ),
+            Found = [
+                Key
+             || {Root, Life, Seq} = Key <- lists:usort(Keys),
+                atoll_plumtree_cache:find(Root, Life, Seq, Cache) =/= error
+            ],
+            conjunction([
+                {found, equals(Found, lists:sort(List))},
+                {size, equals(atoll_plumtree_cache:size(Cache), length(List))},
+                {bytes, equals(atoll_plumtree_cache:bytes(Cache), length(List) * erlang:external_size(1))}
+            ])
+        end
+    ).
+
 %% Missing messages
 
 first(_Root, [Node | _]) -> Node.

@@ -232,11 +232,27 @@ a_neighbour_that_comes_back_is_eager_test() ->
     {_, Effects} = run([from(a, gossip(1))], State),
     ?assertMatch([{b, _}], sent(Effects)).
 
+%% Once a sender is forgotten its late copies are new again, while the first one may
+%% still be in the cache.
+late_copies_of_forgotten_senders_do_no_harm_test() ->
+    Senders = [list_to_atom("s" ++ integer_to_list(N)) || N <- lists:seq(1, 120)],
+    Messages = [from(a, {gossip, Sender, 1, 1, 3, x}) || Sender <- Senders],
+    {Before, After} = lists:split(60, Messages),
+    Late = lists:sublist(Before, 20, 10),
+    {State, _} = run(Before ++ Late ++ After, settled([a, b], #{max_senders => 8, cache_max => 50})),
+    ?assertEqual({50, 8}, {count(cache, State), count(senders, State)}).
+
 strangers_change_no_tree_test() ->
     State = settled([a]),
-    ?assertEqual({State, []}, run([from(x, {prune, r})], State)),
-    ?assertEqual({State, []}, run([from(x, {ihave, [{r, 1, 1, 4}]})], State)),
+    {Told, Effects} = run([from(x, {prune, r}), from(x, {ihave, [{r, 1, 1, 4}]})], State),
+    ?assertEqual([], Effects),
+    ?assertEqual({0, 0, 2}, {count(trees, Told), count(missing, Told), dropped(strangers, Told)}),
     ?assertEqual({State, []}, run([{down, x, lost}], State)).
+
+what_is_announced_to_a_fresh_node_is_counted_test() ->
+    {State, Effects} = run([from(a, {ihave, [{r, 1, 1, 4}, {r, 1, 2, 4}]})], element(1, run([{up, a}], new(#{})))),
+    ?assertEqual([], Effects),
+    ?assertEqual({0, 2}, {count(missing, State), dropped(early, State)}).
 
 an_option_that_is_none_is_no_start_test() ->
     Config = #{self => me, incarnation => 1, seed => 1, options => #{lazy => 3}},

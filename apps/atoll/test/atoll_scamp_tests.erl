@@ -35,6 +35,20 @@ a_joiner_subscribes_by_a_contact_and_by_the_next_if_it_is_not_reached_test() ->
     {_, [{send, Second, {subscribe, n1, 10}}]} = run([{cast, {unreachable, First}}], State),
     ?assertEqual([n2, n3], lists:sort([First, Second])).
 
+a_contact_that_was_reached_and_fails_later_is_not_followed_by_the_next_test() ->
+    {Asked, [{send, First, {subscribe, n1, 10}}]} = run([{cast, {join, [n1, n2, n3]}}], new()),
+    Fails = {cast, {unreachable, First}},
+    {Reached, _} = run([{up, First}, {down, First, lost}], Asked),
+    ?assertEqual([], sends(element(2, run([Fails], Reached)), subscribe)),
+    {Granted, _} = run([{message, n4, granted}], Asked),
+    ?assertEqual([], sends(element(2, run([Fails], Granted)), subscribe)).
+
+who_is_linked_already_has_no_follower_as_a_contact_test() ->
+    {Asked, Effects} = run([{up, n2}, {up, n3}, {cast, {join, [n2, n3]}}], new()),
+    [{First, _}] = sends(Effects, subscribe),
+    {_, Later} = run([{down, First, lost}, {cast, {unreachable, First}}], Asked),
+    ?assertEqual([], sends(Later, subscribe)).
+
 who_grants_is_the_first_of_the_view_test() ->
     {State, Effects} = run([{message, n2, granted}, {up, n2}], new()),
     ?assert(lists:member({want, n2}, Effects)),
@@ -134,9 +148,9 @@ who_has_no_out_view_subscribes_again_test() ->
 
 a_member_out_of_reach_is_dropped_test() ->
     {Down, _} = run([{down, n2, lost} | lists:duplicate(2, {cast, {unreachable, n2}})], knowing([n2, n3], new())),
-    ?assertMatch(#{out := 2}, atoll_scamp:summary(Down)),
+    ?assertMatch(#{out := 2, failing := 1}, atoll_scamp:summary(Down)),
     {Dropped, Effects} = run([{cast, {unreachable, n2}}], Down),
-    ?assertMatch(#{out := 1}, atoll_scamp:summary(Dropped)),
+    ?assertMatch(#{out := 1, failing := 0}, atoll_scamp:summary(Dropped)),
     ?assert(lists:member({unwant, n2}, Effects)).
 
 a_contact_is_one_arc_for_who_is_not_alone_test() ->

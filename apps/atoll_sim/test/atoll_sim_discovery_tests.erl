@@ -109,3 +109,36 @@ a_contact_that_is_restarted_is_heard_again_test_() ->
         ?assertEqual([4], lists:usort([maps:get(fresh, B) || B <- summaries(beacons, C)])),
         ?assertEqual([?NODES], islands(C))
     end).
+
+%% Contacts at once and the others soon, as a cluster starts after a power cut; or all
+%% one after the other, contacts or not.
+a_cluster_that_starts_cold_is_one_island_ten_seconds_later_test_() ->
+    [
+        {timeout, 100, fun() ->
+            Split = [
+                {Seed, Islands}
+             || Seed <- lists:seq(1, 30),
+                [_, _ | _] = Islands <- [islands(cold(How, #{strategy => Strategy, nodes => Count, seed => Seed}))]
+            ],
+            ?assertEqual({Strategy, Count, How, []}, {Strategy, Count, How, Split})
+        end}
+     || Strategy <- [hyparview, mesh, scamp], Count <- [10, 40], How <- [at_once, in_turn]
+    ].
+
+cold(How, Options) ->
+    {ok, Cluster} = atoll_sim_cluster:new(Options#{settle_ms => 10000, broadcast => off}),
+    case How of
+        at_once ->
+            atoll_sim_cluster:grow(Cluster);
+        in_turn ->
+            {Names, Rand} = atoll_random:shuffle(
+                atoll_sim_cluster:names(Cluster), rand:seed_s(exsss, maps:get(seed, Options))
+            ),
+            {Started, _} = lists:foldl(fun start_in_turn/2, {Cluster, Rand}, Names),
+            pass(10000, Started)
+    end.
+
+%% Some in the same moment, some a while apart.
+start_in_turn(Name, {Cluster, Rand0}) ->
+    {Ms, Rand} = atoll_random:pick([0, 0, 3, 10, 30, 300, 1000], Rand0),
+    {pass(Ms, atoll_sim_cluster:start(Name, fresh, Cluster)), Rand}.

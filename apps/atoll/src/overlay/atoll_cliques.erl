@@ -42,6 +42,8 @@
     forgotten = 0 :: non_neg_integer(),
     %% Told of an epoch that was not higher.
     late = 0 :: non_neg_integer(),
+    %% Terms that it was told and does not know.
+    not_understood = 0 :: non_neg_integer(),
     %% Who shares a clique with this node.
     fellows = [] :: ordsets:ordset(node()),
     peers :: atoll_peers:peers()
@@ -70,8 +72,11 @@ handle({down, Node, _Reason}, _Now, State) ->
     done(peers(fun(P) -> atoll_peers:down(Node, P) end, State));
 handle({timeout, hello}, _Now, State) ->
     done(peers(fun atoll_peers:remind/1, State));
-handle({cast, {tell, {cliques, Cliques}}}, _Now, State) ->
-    done(settle(lists:foldl(fun tell/2, State, Cliques)));
+handle({cast, {tell, Term}}, _Now, #state{not_understood = N} = State) ->
+    case cliques_in(Term) of
+        {ok, Cliques} -> done(settle(lists:foldl(fun tell/2, State, Cliques)));
+        error -> {State#state{not_understood = N + 1}, []}
+    end;
 handle({cast, {stranger, Node}}, _Now, State) ->
     done(peers(fun(P) -> atoll_peers:ask(Node, P) end, State));
 handle({cast, leave}, _Now, State) ->
@@ -99,9 +104,23 @@ summary(#state{cliques = Cliques, past = Past, fellows = Fellows, peers = Peers}
         past => map_size(Past),
         forgotten => State#state.forgotten,
         late => State#state.late,
+        not_understood => State#state.not_understood,
+        hellos => atoll_peers:summary(Peers),
         fellows => length(Fellows),
         neighbours => atoll_peers:count(Peers)
     }.
+
+%% Guards by the length, which only a proper list has.
+cliques_in({cliques, Cliques}) when length(Cliques) >= 0 ->
+    case lists:all(fun is_clique/1, Cliques) of
+        true -> {ok, Cliques};
+        false -> error
+    end;
+cliques_in(_) ->
+    error.
+
+is_clique({_Id, _Epoch, Nodes}) when length(Nodes) >= 0 -> lists:all(fun is_atom/1, Nodes);
+is_clique(_) -> false.
 
 tell({Id, Epoch, Nodes}, #state{self = Self, cliques = Cliques, past = Past, told = Told} = State) ->
     case {epoch(Id, State), lists:member(Self, Nodes)} of

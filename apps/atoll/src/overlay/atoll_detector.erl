@@ -411,11 +411,7 @@ up(Node, Now, #state{neighbours = Neighbours, strangers = Strangers} = State0) -
             {State0, []};
         false ->
             {State1, Cleared} = forget(Node, State0),
-            {Watching, Notices} =
-                case Strangers of
-                    #{Node := {_, Beat}} -> watch(Node, Beat, Now, State1);
-                    #{} -> watch(Node, none, Now, State1)
-                end,
+            {Watching, Notices} = watch(Node, first_beat(Node, State0), Now, State1),
             State2 = Watching#state{
                 neighbours = atoll_ring:add(Node, Neighbours),
                 strangers = maps:remove(Node, Strangers),
@@ -424,6 +420,14 @@ up(Node, Now, #state{neighbours = Neighbours, strangers = Strangers} = State0) -
             {State, Effects} = choose(State2),
             Unchosen = [{send, Node, unwatch} || not lists:member(Node, State#state.watchers)],
             {State, Cleared ++ Notices ++ Effects ++ Unchosen}
+    end.
+
+%% The beat that overtook the word of the neighbour, unless its life is over by now.
+first_beat(Node, #state{strangers = Strangers, obituaries = Obituaries}) ->
+    Buried = atoll_obituaries:last(Node, Obituaries),
+    case Strangers of
+        #{Node := {_, {beat, Life, _, _} = Beat}} when Life > Buried -> Beat;
+        #{} -> none
     end.
 
 watch(_Node, _Beat, _Now, #state{watched = Watched, options = #{max_watched := Max}} = State) when

@@ -10,10 +10,19 @@
 %% ({@link atoll_beacons}) travel in the detector's beats, one link in each period,
 %% so they cost no message, and everybody connected with a beacon sees it grow.
 %%
-%% Joining. A node without neighbours joins through a contact at once and then with
-%% growing pauses. A node that has neighbours but has seen no beacon grow for
-%% `island_ms' is on an island without contacts, and joins too, each at a random
-%% moment within `join_max_ms': the first that succeeds brings the beacon to all.
+%% Joining. A node that starts joins through a contact at once, one that loses its last
+%% neighbour within `join_min_ms', and while it has none again with growing pauses. A
+%% node that has neighbours but has seen no beacon grow for `island_ms' is on an island
+%% without contacts, and joins too, each at a random moment within `join_max_ms': the
+%% first that succeeds brings the beacon to all.
+%%
+%% The circle. Each time through a random contact, contacts that start together would
+%% often make two islands. So a contact that starts or is left alone begins with the
+%% next of the other contacts in the order of names, after the last the first; and goes
+%% on with the one after it if that cannot be reached, though it may have neighbours
+%% meanwhile, up to 16. As far as no more than that are missing in a row, the contacts
+%% then make one island: on one that lacks some, a contact would have passed over
+%% one of those, who could be reached.
 %%
 %% Probing. Islands that have contacts of their own hear their own beacons. So each
 %% beacon asks from time to time a contact that it does not hear which beacons that
@@ -21,8 +30,8 @@
 %%
 %% Promised: as long as some contact can be reached, and each contact knows that it
 %% is one, nodes that can reach each other end up in one overlay, if joining
-%% through a contact connects. Not promised: how soon. That takes `island_ms', and
-%% a probe must hit the other island. Where no contact is among its own contacts
+%% through a contact connects. Not promised: how soon. Where the circle does not do it
+%% at once, that takes `island_ms', and a probe must hit the other island. Where no contact is among its own contacts
 %% there are no beacons, and every node joins again every `join_max_ms' or so.
 -module(atoll_discovery).
 
@@ -81,6 +90,12 @@
     beacons :: atoll_beacons:beacons(),
     %% The pause before the next attempt to join, if the timer runs.
     pause = none :: none | pos_integer(),
+    %% When that is, if it does.
+    join_at :: atoll_protocol:now_ms(),
+    %% Of a contact: the one of the circle that it joined by last, and those that it
+    %% turns to if that cannot be reached.
+    asked = none :: none | node(),
+    circle = [] :: [node()],
     probe_at :: atoll_protocol:now_ms(),
     joins = 0 :: non_neg_integer(),
     probes = 0 :: non_neg_integer(),
@@ -88,6 +103,9 @@
 }).
 
 -opaque state() :: #state{}.
+
+%% How many of the circle a contact tries, one after the other.
+-define(CIRCLE, 16).
 
 %% @doc The options with their defaults, as {@link atoll_strategy:options/2} reads
 %% them.
@@ -120,9 +138,10 @@ init(#{self := Self, incarnation := Incarnation, seed := Seed, options := Given}
         options = Options,
         rand = Rand,
         beacons = atoll_beacons:new(Carried, Known, IslandMs),
+        join_at = Now,
         probe_at = Now + ProbeMs
     },
-    {State, Effects} = add(Contacts, State0),
+    {State, Effects} = add(Contacts, Now, State0),
     {State, [{timer, tick, First} | Effects]}.
 
 %% @doc Takes one event. `up' and `down' are of neighbours, not of links. Casts are
@@ -138,20 +157,25 @@ handle({timeout, tick}, Now, State) ->
     tick(Now, State);
 handle({timeout, join}, Now, State) ->
     case is_apart(Now, State) of
-        true -> join_and_wait(State);
+        true -> join_and_wait(Now, State);
         false -> {State#state{pause = none}, []}
     end;
-handle({up, Node}, Now, #state{neighbours = Neighbours} = State) ->
+handle({up, Node}, Now, #state{neighbours = Neighbours} = State0) ->
     Joined =
         case map_size(Neighbours) of
             0 -> Now;
-            _ -> State#state.joined
+            _ -> State0#state.joined
+        end,
+    State =
+        case State0 of
+            #state{asked = Node} -> leave_circle(State0);
+            #state{} -> State0
         end,
     {State#state{neighbours = Neighbours#{Node => []}, joined = Joined}, []};
-handle({down, Node, _Why}, _Now, #state{neighbours = Neighbours, options = #{join_min_ms := Min}} = State0) ->
+handle({down, Node, _Why}, Now, #state{neighbours = Neighbours} = State0) ->
     State = State0#state{neighbours = maps:remove(Node, Neighbours)},
     case is_alone(State) of
-        true -> wait(Min, State);
+        true -> join_soon(Now, enter_circle(State));
         false -> {State, []}
     end;
 handle({message, Node, {probe, Theirs}}, Now, #state{beacons = Beacons} = State) ->
@@ -170,14 +194,16 @@ handle({message, Node, {probed, apart}}, Now, #state{options = #{island_ms := Is
     case is_settled(Now, State) andalso not Heard of
         true ->
             %% The beacons need time to cross.
-            {State#state{joins = State#state.joins + 1, probe_at = Now + IslandMs}, [{notify, {join, [Node]}}]};
+            join(Node, State#state{probe_at = Now + IslandMs});
         false ->
             {State, []}
     end;
 handle({message, _Node, {probed, _}}, _Now, State) ->
     {State, []};
-handle({cast, {contacts, Contacts}}, _Now, State) ->
-    add(Contacts, State);
+handle({cast, {contacts, Contacts}}, Now, State) ->
+    add(Contacts, Now, State);
+handle({cast, {unreachable, Node}}, _Now, #state{asked = Node, circle = [Next | Circle]} = State) ->
+    join(Next, State#state{asked = Next, circle = Circle});
 handle({cast, {unreachable, _Node}}, _Now, State) ->
     %% The next attempt is for another contact, or for the same a while later.
     {State, []}.
@@ -190,6 +216,7 @@ summary(#state{beacons = Beacons} = State) ->
         contacts => length(State#state.contacts),
         beacons => maps:without([forgotten], Counts),
         joining => State#state.pause =/= none,
+        circle => length(State#state.circle),
         joins => State#state.joins,
         probes => State#state.probes,
         dropped => #{contacts_refused => State#state.refused, beacons_forgotten => Forgotten}
@@ -197,7 +224,7 @@ summary(#state{beacons = Beacons} = State) ->
 
 %% Contacts
 
-add(More, #state{contacts = Contacts0, options = #{max_contacts := Max}} = State0) ->
+add(More, Now, #state{contacts = Contacts0, options = #{max_contacts := Max}} = State0) ->
     New = ordsets:subtract(ordsets:from_list(More), Contacts0),
     Added = lists:sublist(New, max(0, Max - length(Contacts0))),
     State = State0#state{
@@ -205,7 +232,7 @@ add(More, #state{contacts = Contacts0, options = #{max_contacts := Max}} = State
         refused = State0#state.refused + length(New) - length(Added)
     },
     case State#state.pause =:= none andalso Added =/= [] andalso is_alone(State) of
-        true -> join_and_wait(State);
+        true -> join_and_wait(Now, enter_circle(State));
         false -> {State, []}
     end.
 
@@ -213,8 +240,8 @@ others(#state{contacts = Contacts, self = Self}) ->
     ordsets:del_element(Self, Contacts).
 
 draw(Nodes, #state{rand = Rand0} = State) ->
-    {N, Rand} = rand:uniform_s(length(Nodes), Rand0),
-    {lists:nth(N, Nodes), State#state{rand = Rand}}.
+    {Node, Rand} = atoll_random:pick(Nodes, Rand0),
+    {Node, State#state{rand = Rand}}.
 
 %% Joining
 
@@ -232,22 +259,53 @@ is_island(Now, #state{beacons = Beacons} = State) ->
 is_apart(Now, State) ->
     is_alone(State) orelse is_island(Now, State).
 
-join_and_wait(#state{pause = Pause, options = #{join_min_ms := Min, join_max_ms := Max}} = State0) ->
-    {Contact, State1} = draw(others(State0), State0),
+join_and_wait(Now, #state{pause = Pause, options = #{join_min_ms := Min, join_max_ms := Max}} = State0) ->
+    {Contact, State1} = choose(State0),
     Next =
         case Pause of
             none -> Min;
             _ -> min(Max, 2 * Pause)
         end,
-    {State, Timer} = wait(Next, State1#state{pause = none, joins = State1#state.joins + 1}),
-    {State, [{notify, {join, [Contact]}} | Timer]}.
+    {State2, Join} = join(Contact, State1),
+    {State, Timer} = wait(Next, Now, State2),
+    {State, Join ++ Timer}.
+
+choose(#state{circle = [Next | Circle]} = State) ->
+    {Next, State#state{asked = Next, circle = Circle}};
+choose(State) ->
+    draw(others(State), State#state{asked = none}).
+
+join(Contact, #state{joins = Joins} = State) ->
+    {State#state{joins = Joins + 1}, [{notify, {join, [Contact]}}]}.
+
+enter_circle(#state{contacts = Contacts, self = Self} = State) ->
+    case lists:splitwith(fun(Node) -> Node < Self end, Contacts) of
+        {Smaller, [Self | Larger]} ->
+            State#state{asked = none, circle = lists:sublist(Larger ++ Smaller, ?CIRCLE)};
+        _ ->
+            State
+    end.
+
+leave_circle(State) ->
+    State#state{asked = none, circle = []}.
+
+%% The last neighbour is gone, and the pauses begin anew. An attempt that is due
+%% sooner stays: else a neighbour that comes and goes would put it off for ever.
+join_soon(Now, #state{pause = Pause, join_at = At, options = #{join_min_ms := Min}} = State) ->
+    case wait(Min, Now, State) of
+        {#state{join_at = Later, rand = Rand}, _} when Pause =/= none, Later >= At ->
+            {State#state{pause = Min, rand = Rand}, []};
+        Sooner ->
+            Sooner
+    end.
 
 %% Up to a half less, so that those that were lost together do not return in step.
-wait(Ms, #state{pause = none, rand = Rand0} = State) ->
+wait(Ms, Now, #state{rand = Rand0} = State) ->
     {Less, Rand} = rand:uniform_s(Ms div 2 + 1, Rand0),
-    {State#state{pause = Ms, rand = Rand}, [{timer, join, max(1, Ms - Less + 1)}]};
-wait(_Ms, State) ->
-    {State, []}.
+    wake(max(1, Ms - Less + 1), Now, State#state{pause = Ms, rand = Rand}).
+
+wake(Ms, Now, State) ->
+    {State#state{join_at = Now + Ms}, [{timer, join, Ms}]}.
 
 %% All nodes of an island find out at about the same time: they spread over the
 %% longest pause.
@@ -255,7 +313,7 @@ island(Now, #state{pause = none, rand = Rand0, options = #{join_max_ms := Max}} 
     case is_island(Now, State) of
         true ->
             {Ms, Rand} = rand:uniform_s(Max, Rand0),
-            {State#state{pause = Max, rand = Rand}, [{timer, join, Ms}]};
+            wake(Ms, Now, State#state{pause = Max, rand = Rand});
         false ->
             {State, []}
     end;
@@ -273,13 +331,20 @@ tick(Now, #state{beacons = Beacons0, options = #{beacon_ms := BeaconMs}} = State
             false -> Beacons1
         end,
     {State1, Cargo} = carry(Beacons, State0),
-    {State2, Join} = island(Now, State1),
+    {State2, Join} = island(Now, out_of_circle(Now, State1)),
     {State, Probe} =
         case IsBeacon of
             true -> probe(Now, State2);
             false -> {State2, []}
         end,
     {State, Cargo ++ Join ++ Probe ++ [{timer, tick, BeaconMs}]}.
+
+%% From now on it is the probes that find other islands.
+out_of_circle(Now, State) ->
+    case is_settled(Now, State) of
+        true -> leave_circle(State);
+        false -> State
+    end.
 
 is_beacon(Beacons, #state{self = Self, contacts = Contacts, options = #{max_beacons := Max}}) ->
     Smaller = lists:takewhile(fun(Node) -> Node < Self end, atoll_beacons:fresh(Beacons)),

@@ -70,7 +70,7 @@
 
 -export_type([state/0, message/0, priority/0]).
 
--import(atoll_hyparview_views, [pick/2, sample/3]).
+-import(atoll_random, [pick/2, sample/3]).
 
 -type priority() :: high | low.
 
@@ -146,7 +146,12 @@
     %% told of.
     | strangers
     %% Answers to a shuffle whose way back was broken.
-    | strayed.
+    | strayed
+    %% Contacts of one join, and nodes that refused, beyond `passive_max'.
+    | contacts_dropped
+    | refused_dropped
+    %% Terms that it was told and does not know, which is any.
+    | not_understood.
 
 %% With fewer neighbours than this a node may be on an island.
 -define(ENOUGH, 2).
@@ -206,7 +211,7 @@ start_timer(Key, Ms, #state{rand = Rand0} = State) ->
     {First, Rand} = rand:uniform_s(Ms, Rand0),
     emit({timer, Key, First}, State#state{rand = Rand}).
 
-%% @doc Takes one event; see {@link atoll_strategy}. `{tell, _}' tells it nothing.
+%% @doc Takes one event; see {@link atoll_strategy}.
 -spec handle(atoll_protocol:event(), atoll_protocol:now_ms(), state()) ->
     {state(), [atoll_protocol:effect()]}.
 handle({message, From, {shuffle, Ttl, Path, Nodes}}, _Now, State) ->
@@ -243,8 +248,8 @@ handle({cast, {join, Contacts}}, _Now, State) ->
     done(join(Contacts, State));
 handle({cast, leave}, _Now, State) ->
     done(leave(State));
-handle({cast, {tell, _Term}}, _Now, State) ->
-    {State, []}.
+handle({cast, {tell, _Unknown}}, _Now, State) ->
+    {count(not_understood, State), []}.
 
 %% @doc The active view, in the order of names.
 -spec neighbours(state()) -> [node()].
@@ -254,13 +259,26 @@ neighbours(#state{views = Views}) -> atoll_hyparview_views:active(Views).
 -spec known(state()) -> [node()].
 known(#state{views = Views}) -> atoll_hyparview_views:passive(Views).
 
-%% @doc Sizes, bounds and counts; the keys of counts are those of the type.
+%% @doc Sizes, bounds and counts; the keys of counts are those of the type. Names that
+%% the bound pushed out of the passive view (`passive_dropped') are spare; `spare_dropped'
+%% are those that are forgotten, and `names_dropped' those of which more came at once
+%% than a passive view has room for.
 -spec summary(state()) -> #{atom() => term()}.
 summary(#state{views = Views, options = Options, counts = Counts, swap = Swap} = State) ->
     None = maps:from_list([
         {Count, 0}
      || Count <- [
-            evicted, refused, refusals, unanswered, not_asked, late, strangers, strayed
+            evicted,
+            refused,
+            refusals,
+            unanswered,
+            not_asked,
+            late,
+            strangers,
+            strayed,
+            contacts_dropped,
+            refused_dropped,
+            not_understood
         ]
     ]),
     (maps:merge(None, Counts))#{
@@ -268,7 +286,12 @@ summary(#state{views = Views, options = Options, counts = Counts, swap = Swap} =
         passive => length(atoll_hyparview_views:passive(Views)),
         pending => length(State#state.pending),
         bounds => maps:with([active_max, passive_max, pending_max], Options),
+        spare => atoll_hyparview_views:spare(Views),
+        contacts => length(State#state.contacts),
+        refused_lately => length(State#state.refused),
         passive_dropped => atoll_hyparview_views:dropped(Views),
+        spare_dropped => atoll_hyparview_views:spare_dropped(Views),
+        names_dropped => atoll_hyparview_views:names_dropped(Views),
         left => State#state.left,
         swap => atoll_hyparview_swap:summary(Swap)
     }.
@@ -347,7 +370,8 @@ refused(From, join, State) ->
     next_contact(settled(From, State));
 refused(From, _Purpose, #state{refused = Refused0, options = #{passive_max := Max}} = State) ->
     Refused = lists:sublist([From | Refused0], Max),
-    repair(count(refusals, settled(From, State#state{refused = Refused}))).
+    Counted = count(refused_dropped, 1 + length(Refused0) - length(Refused), count(refusals, State)),
+    repair(settled(From, Counted#state{refused = Refused})).
 
 %% What only a neighbour sends came from one that is none, or none any more.
 not_a_neighbour(From, State) ->
@@ -364,7 +388,8 @@ stranger(Node, #state{views = Views} = State) ->
 join(Contacts0, #state{self = Self, views = Views, rand = Rand0} = State0) ->
     Strangers = (Contacts0 -- [Self]) -- atoll_hyparview_views:active(Views),
     {Contacts, Rand} = sample(maps:get(passive_max, State0#state.options), Strangers, Rand0),
-    State1 = State0#state{contacts = Contacts, rand = Rand, left = false},
+    Kept = State0#state{contacts = Contacts, rand = Rand, left = false},
+    State1 = count(contacts_dropped, length(Strangers) - length(Contacts), Kept),
     State = learn(lists:sublist(Contacts, maps:get(shuffle_passive, State0#state.options)), State1),
     case lists:keymember(join, 3, State#state.pending) of
         true -> State;
@@ -698,5 +723,10 @@ emit(Effect, #state{effects = Effects} = State) ->
 done(#state{effects = Effects} = State) ->
     {State#state{effects = []}, lists:reverse(Effects)}.
 
-count(What, #state{counts = Counts} = State) ->
-    State#state{counts = maps:update_with(What, fun(N) -> N + 1 end, 1, Counts)}.
+count(What, State) ->
+    count(What, 1, State).
+
+count(_What, 0, State) ->
+    State;
+count(What, More, #state{counts = Counts} = State) ->
+    State#state{counts = maps:update_with(What, fun(N) -> N + More end, More, Counts)}.

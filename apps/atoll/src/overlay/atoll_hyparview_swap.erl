@@ -40,7 +40,7 @@
 
 -export_type([state/0, message/0, deed/0]).
 
--import(atoll_hyparview_views, [sample/3]).
+-import(atoll_random, [sample/3]).
 
 -type cost() :: non_neg_integer().
 %% A round trip in milliseconds.
@@ -97,7 +97,12 @@
     number = 0 :: non_neg_integer(),
     begun = 0 :: non_neg_integer(),
     done = 0 :: non_neg_integer(),
-    expired = 0 :: non_neg_integer()
+    expired = 0 :: non_neg_integer(),
+    %% Pings without an answer, those that were not sent since ?PINGS_MAX were on
+    %% their way, and costs that were forgotten for newer ones.
+    unanswered = 0 :: non_neg_integer(),
+    pings_dropped = 0 :: non_neg_integer(),
+    costs_dropped = 0 :: non_neg_integer()
 }).
 
 -opaque state() :: #state{}.
@@ -113,7 +118,7 @@ new(Self, Options) ->
     #state{self = Self, options = Options}.
 
 %% @doc Sizes and counts: `begun' as initiator, `done' in any part, `expired' without
-%% an answer.
+%% an answer; `unanswered' are pings.
 -spec summary(state()) -> #{atom() => term()}.
 summary(#state{phase = Phase, costs = Costs, pings = Pings} = State) ->
     #{
@@ -126,7 +131,9 @@ summary(#state{phase = Phase, costs = Costs, pings = Pings} = State) ->
         pings => length(Pings),
         begun => State#state.begun,
         done => State#state.done,
-        expired => State#state.expired
+        expired => State#state.expired,
+        unanswered => State#state.unanswered,
+        dropped => #{pings => State#state.pings_dropped, costs => State#state.costs_dropped}
     }.
 
 %% @doc Once in each period: begins an exchange if one is worth it, and measures more.
@@ -151,10 +158,18 @@ tidy(Views, Now, #state{costs = Costs, pings = Pings, options = Options} = State
     {Neighbours, Others} = lists:partition(
         fun({Node, _}) -> atoll_hyparview_views:is_active(Node, Views) end, Costs
     ),
+    {Candidates, Dropped} = at_most(?CANDIDATES, Others),
+    Awaited = [Ping || {_, _, Sent, _} = Ping <- Pings, Now - Sent < Timeout],
     State#state{
-        costs = Neighbours ++ lists:sublist(Others, ?CANDIDATES),
-        pings = [Ping || {_, _, Sent, _} = Ping <- Pings, Now - Sent < Timeout]
+        costs = Neighbours ++ Candidates,
+        costs_dropped = State#state.costs_dropped + Dropped,
+        pings = Awaited,
+        unanswered = State#state.unanswered + length(Pings) - length(Awaited)
     }.
+
+%% The first so many of a list, and how many there were beyond.
+at_most(Max, List) ->
+    {lists:sublist(List, Max), max(0, length(List) - Max)}.
 
 %% Neighbours whose cost is not known, and one whose cost may have changed; and some
 %% others, those first that were not measured.
@@ -321,9 +336,11 @@ expired(#state{phase = Phase, expired = Expired} = State0) ->
 %% Measuring
 
 ping(Node, Before, Now, #state{pings = Pings, number = Number} = State) ->
-    case lists:keymember(Node, 1, Pings) orelse length(Pings) >= ?PINGS_MAX of
+    case lists:keymember(Node, 1, Pings) of
         true ->
             {State, []};
+        false when length(Pings) >= ?PINGS_MAX ->
+            {State#state{pings_dropped = State#state.pings_dropped + 1}, []};
         false ->
             N = Number + 1,
             {State#state{pings = [{Node, N, Now, Before} | Pings], number = N}, [
@@ -347,8 +364,8 @@ measured(Node, Cost, _Views, State) ->
     {cost(Node, Cost, State), []}.
 
 cost(Node, Cost, #state{costs = Costs} = State) ->
-    Others = lists:sublist(lists:keydelete(Node, 1, Costs), ?COSTS_MAX - 1),
-    State#state{costs = [{Node, Cost} | Others]}.
+    {Others, Dropped} = at_most(?COSTS_MAX - 1, lists:keydelete(Node, 1, Costs)),
+    State#state{costs = [{Node, Cost} | Others], costs_dropped = State#state.costs_dropped + Dropped}.
 
 forget(Node, #state{costs = Costs} = State) ->
     State#state{costs = lists:keydelete(Node, 1, Costs)}.
@@ -358,8 +375,8 @@ forget(Node, #state{costs = Costs} = State) ->
 %% The farthest neighbour that is not kept, and not one of these.
 to_give_up(Views, But, State) ->
     case ranked(Views, State) of
-        {ok, _Kept, Rest} ->
-            case [Neighbour || {_, Node} = Neighbour <- Rest, not lists:member(Node, But)] of
+        {ok, Ranked} ->
+            case [Neighbour || {_, Node} = Neighbour <- Ranked, not lists:member(Node, But)] of
                 [Neighbour | _] -> Neighbour;
                 [] -> none
             end;
@@ -367,16 +384,15 @@ to_give_up(Views, But, State) ->
             none
     end.
 
-%% The neighbours, farthest first, if there is no room for more and all are measured:
-%% those that are kept, and the rest.
+%% The neighbours that are not kept, farthest first, if there is no room for more and
+%% all are measured.
 ranked(Views, #state{costs = Costs, options = #{xbot_unbiased := Unbiased}}) ->
     Active = atoll_hyparview_views:active(Views),
     Known = [{Cost, Node} || Node <- Active, {_, Cost} <- [lists:keyfind(Node, 1, Costs)]],
     case length(Known) =:= length(Active) andalso atoll_hyparview_views:room(Views) =:= 0 of
         true ->
             Ranked = lists:reverse(lists:sort(Known)),
-            {Kept, Rest} = lists:split(min(Unbiased, length(Ranked)), Ranked),
-            {ok, Kept, Rest};
+            {ok, lists:nthtail(min(Unbiased, length(Ranked)), Ranked)};
         false ->
             unknown
     end.

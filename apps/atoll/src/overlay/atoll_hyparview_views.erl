@@ -14,11 +14,13 @@
 %% to ask ({@link replenish/2}).
 -module(atoll_hyparview_views).
 
--export([new/3, active/1, passive/1, size/1, room/1, is_active/2, dropped/1]).
+-export([new/3, active/1, passive/1, size/1, room/1, is_active/2]).
+-export([spare/1, dropped/1, spare_dropped/1, names_dropped/1]).
 -export([adopt/3, demote/3, forget/2, note/3, merge/4, replenish/2, clear/1]).
--export([pick/2, sample/3]).
 
 -export_type([views/0]).
+
+-import(atoll_random, [pick/2, split/3]).
 
 -record(views, {
     self :: node(),
@@ -29,16 +31,14 @@
     %% The last that the bound has pushed out, newest first. It may name nodes that
     %% have come back since.
     spare = [] :: [node()],
-    %% How many the bound has pushed out of the passive view.
-    dropped = 0 :: non_neg_integer()
+    %% How many the bound has pushed out of the passive view, and out of the spare.
+    dropped = 0 :: non_neg_integer(),
+    spare_dropped = 0 :: non_neg_integer(),
+    %% How many new names came beyond what the passive view has room for at all.
+    names_dropped = 0 :: non_neg_integer()
 }).
 
 -opaque views() :: #views{}.
-
-%% The range of one random number, and how much larger it has to be than a choice
-%% that is made with it: no choice is then likelier than another by more than that.
--define(DRAW, 16#200000000000000).
--define(FAIR, 16#10000).
 
 %% @doc Both empty.
 -spec new(node(), pos_integer(), pos_integer()) -> views().
@@ -64,6 +64,18 @@ room(#views{active = Active, active_max = Max}) -> Max - length(Active).
 %% @doc Whether the node is a neighbour.
 -spec is_active(node(), views()) -> boolean().
 is_active(Node, #views{active = Active}) -> lists:member(Node, Active).
+
+%% @doc How many are spare.
+-spec spare(views()) -> non_neg_integer().
+spare(#views{spare = Spare}) -> length(Spare).
+
+%% @doc How many nodes the bound has pushed out of the spare so far.
+-spec spare_dropped(views()) -> non_neg_integer().
+spare_dropped(#views{spare_dropped = Dropped}) -> Dropped.
+
+%% @doc How many new names of one message there was no room for so far.
+-spec names_dropped(views()) -> non_neg_integer().
+names_dropped(#views{names_dropped = Dropped}) -> Dropped.
 
 %% @doc How many nodes the bound has pushed out of the passive view so far.
 -spec dropped(views()) -> non_neg_integer().
@@ -116,21 +128,34 @@ note(Node, Views, Rand) ->
 %% @doc Puts nodes into the passive view. If there is no room, those in `First' go
 %% first (the peer has them now), then random ones; never one that just came.
 -spec merge([node()], First :: [node()], views(), rand:state()) -> {views(), rand:state()}.
-merge(Nodes, First, #views{passive = Passive0, passive_max = Max} = Views, Rand0) ->
-    New = lists:sublist(unknown(Nodes, [], Views), Max),
-    case length(New) + length(Passive0) - Max of
+merge(Nodes, First, #views{passive_max = Max, names_dropped = Dropped} = Views, Rand) ->
+    New = unknown(Nodes, [], Views),
+    case length(New) of
+        Count when Count =< Max ->
+            merge(New, Count, First, Views, Rand);
+        Count ->
+            Less = Views#views{names_dropped = Dropped + Count - Max},
+            merge(lists:sublist(New, Max), Max, First, Less, Rand)
+    end.
+
+merge(New, Count, First, #views{passive = Passive0, passive_max = Max} = Views, Rand0) ->
+    case Count + length(Passive0) - Max of
         Excess when Excess > 0 ->
             {Passive1, Theirs} = without(Excess, First, Passive0, []),
-            Left = length(Passive1),
-            {Others, Passive, Rand} = split(Left + length(New) - Max, Left, Passive1, Rand0),
-            Merged = Views#views{
-                passive = New ++ Passive,
-                spare = lists:sublist(Others ++ Theirs ++ Views#views.spare, Max),
-                dropped = Views#views.dropped + Excess
-            },
-            {Merged, Rand};
+            {Others, Passive, Rand} = split(length(Passive1) + Count - Max, Passive1, Rand0),
+            Merged = Views#views{passive = New ++ Passive, dropped = Views#views.dropped + Excess},
+            {keep_spare(Others ++ Theirs, Merged), Rand};
         _ ->
             {Views#views{passive = New ++ Passive0}, Rand0}
+    end.
+
+keep_spare(Nodes, #views{spare = Spare0, passive_max = Max, spare_dropped = Dropped} = Views) ->
+    Spare = Nodes ++ Spare0,
+    case length(Spare) - Max of
+        Excess when Excess > 0 ->
+            Views#views{spare = lists:sublist(Spare, Max), spare_dropped = Dropped + Excess};
+        _ ->
+            Views#views{spare = Spare}
     end.
 
 %% @doc Takes what is spare back into the passive view.
@@ -164,42 +189,3 @@ without(N, [Node | First], List, Taken) ->
 -spec clear(views()) -> views().
 clear(Views) ->
     Views#views{active = [], passive = [], spare = []}.
-
-%% @doc One of a list that is not empty, each as likely.
--spec pick([T, ...], rand:state()) -> {T, rand:state()}.
-pick([Only], Rand) ->
-    {Only, Rand};
-pick(List, Rand0) ->
-    {N, Rand} = rand:uniform_s(length(List), Rand0),
-    {lists:nth(N, List), Rand}.
-
-%% @doc As many of the list, or all of it if it has no more; each choice as likely.
--spec sample(non_neg_integer(), [T], rand:state()) -> {[T], rand:state()}.
-sample(Wanted, List, Rand) ->
-    case length(List) of
-        Length when Length =< Wanted ->
-            {List, Rand};
-        Length ->
-            {Sample, _Rest, Next} = split(Wanted, Length, List, Rand),
-            {Sample, Next}
-    end.
-
-%% So many of the list, drawn one after the other, and the others in its order.
-split(Wanted, Length, List, Rand) ->
-    split(Wanted, Length, List, [], 0, 1, Rand).
-
-split(0, _Length, List, Sample, _Chance, _Range, Rand) ->
-    {Sample, List, Rand};
-split(Wanted, Length, List, Sample, _Chance, Range, Rand0) when Range < Length * ?FAIR ->
-    %% A draw is worth several choices: each takes from it what it needs.
-    {Drawn, Rand} = rand:uniform_s(?DRAW, Rand0),
-    split(Wanted, Length, List, Sample, Drawn - 1, ?DRAW, Rand);
-split(Wanted, Length, List0, Sample, Chance, Range, Rand) ->
-    {Element, List} = take(1 + Chance rem Length, List0),
-    split(Wanted - 1, Length - 1, List, [Element | Sample], Chance div Length, Range div Length, Rand).
-
-take(1, [Head | Tail]) ->
-    {Head, Tail};
-take(N, [Head | Tail]) ->
-    {Element, Rest} = take(N - 1, Tail),
-    {Element, [Head | Rest]}.

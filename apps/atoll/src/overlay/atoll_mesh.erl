@@ -51,14 +51,15 @@
     %% Of the members; unknown after a change.
     digest = unknown :: unknown | non_neg_integer(),
     peers :: atoll_peers:peers(),
-    %% Contacts to try if the first is not to be reached.
-    contacts = [] :: [node()],
-    %% Members that cannot be reached, and since when.
+    contacts = atoll_contacts:new() :: atoll_contacts:contacts(),
+    %% Live members that cannot be reached, and since when in their present life.
     failing = #{} :: #{node() => atoll_protocol:now_ms()},
     %% Whether the next gossip is to be soon.
     news = false :: boolean(),
     left = false :: boolean(),
     forgotten = 0 :: non_neg_integer(),
+    %% Terms that it was told and does not know.
+    not_understood = 0 :: non_neg_integer(),
     rand :: rand:state()
 }).
 
@@ -103,7 +104,7 @@ handle({message, From, Message}, _Now, #state{left = true} = State) ->
 handle({message, From, Message}, _Now, State) ->
     done(message(Message, From, State));
 handle({up, Node}, _Now, #state{failing = Failing} = State) ->
-    Reached = State#state{failing = maps:remove(Node, Failing)},
+    Reached = reached(Node, State#state{failing = maps:remove(Node, Failing)}),
     done(peers(fun(P) -> atoll_peers:up(Node, P) end, Reached));
 handle({down, Node, _Reason}, _Now, State) ->
     done(peers(fun(P) -> atoll_peers:down(Node, P) end, State));
@@ -115,16 +116,16 @@ handle({timeout, knock}, _Now, #state{members = Members, options = #{knock_ms :=
     done(timer(knock, Ms, compare(atoll_members:gone(Members), State)));
 handle({cast, {join, Contacts}}, _Now, State) ->
     done(join(Contacts, State));
-handle({cast, {unreachable, Node}}, Now, #state{contacts = [Node | Contacts]} = State) ->
-    done(unreachable(Node, Now, ask_to_join(State#state{contacts = Contacts})));
 handle({cast, {unreachable, Node}}, Now, State) ->
-    done(unreachable(Node, Now, State));
+    done(unreachable(Node, Now, next_contact(Node, State)));
 handle({cast, {dead, Node}}, _Now, State) ->
     done(bury(Node, State));
 handle({cast, {stranger, Node}}, _Now, State) ->
     done(peers(fun(P) -> atoll_peers:ask(Node, P) end, State));
 handle({cast, leave}, _Now, State) ->
-    done(leave(State)).
+    done(leave(State));
+handle({cast, {tell, _Unknown}}, _Now, #state{not_understood = N} = State) ->
+    {State#state{not_understood = N + 1}, []}.
 
 %% @doc In the order of their names.
 -spec neighbours(state()) -> [node()].
@@ -138,15 +139,18 @@ known(#state{self = Self, members = Members, peers = Peers}) ->
 
 %% @doc Sizes, and what was dropped.
 -spec summary(state()) -> #{atom() => term()}.
-summary(#state{self = Self, members = Members, peers = Peers, forgotten = Forgotten}) ->
+summary(#state{self = Self, members = Members, peers = Peers, forgotten = Forgotten} = State) ->
     {Incarnation, _} = atoll_members:entry(Self, Members),
-    #{
+    (atoll_contacts:summary(State#state.contacts))#{
         strategy => mesh,
         incarnation => Incarnation,
         members => length(atoll_members:alive(Members)),
         gone => length(atoll_members:gone(Members)),
         neighbours => atoll_peers:count(Peers),
-        forgotten => Forgotten
+        failing => map_size(State#state.failing),
+        forgotten => Forgotten,
+        not_understood => State#state.not_understood,
+        hellos => atoll_peers:summary(Peers)
     }.
 
 %% Messages
@@ -223,17 +227,24 @@ become(Merged, #state{members = Before, options = #{max_gone := Max}, forgotten 
             soon(lists:foldl(fun meet/2, Changed, atoll_members:newer(Merged, Before)))
     end.
 
+%% A member's life has begun or is over, and with it what was known of its reach.
 meet({Self, _}, #state{self = Self, members = Members} = State) ->
     Fellows = atoll_members:alive(Members) -- [Self],
-    lists:foldl(fun(Node, S) -> meet({Node, {0, alive}}, S) end, State, Fellows);
-meet({Node, {_, alive}}, #state{self = Self, members = Members} = State) ->
+    lists:foldl(fun hold/2, State, Fellows);
+meet({Node, {_, alive}}, #state{failing = Failing} = State) ->
+    hold(Node, State#state{failing = maps:remove(Node, Failing)});
+meet({Node, {_, gone}}, #state{failing = Failing} = State) ->
+    release(Node, State#state{failing = maps:remove(Node, Failing)}).
+
+hold(Node, #state{self = Self, members = Members} = State) ->
     {Incarnation, _} = atoll_members:entry(Self, Members),
-    peers(fun(P) -> atoll_peers:offer(Node, Incarnation, atoll_peers:want(Node, P)) end, State);
-meet({Node, {_, gone}}, State) ->
+    peers(fun(P) -> atoll_peers:offer(Node, Incarnation, atoll_peers:want(Node, P)) end, State).
+
+release(Node, State) ->
     peers(fun(P) -> atoll_peers:offer(Node, false, atoll_peers:unwant(Node, P)) end, State).
 
-bury(Node, #state{members = Members, failing = Failing} = State) ->
-    become(atoll_members:bury(Node, Members), State#state{failing = maps:remove(Node, Failing)}).
+bury(Node, #state{members = Members} = State) ->
+    become(atoll_members:bury(Node, Members), State).
 
 %% Who had no watcher left when it died gets no verdict.
 unreachable(Node, Now, #state{peers = Peers, failing = Failing, options = #{give_up_ms := Ms}} = State) ->
@@ -261,33 +272,59 @@ digest(#state{digest = Digest} = State) ->
 
 compare(_Nodes, #state{left = true} = State) ->
     State;
-compare(Nodes, State0) ->
-    {Chosen, State1} = choose(Nodes, State0),
-    {Digest, State} = digest(State1),
+compare(Nodes, #state{rand = Rand0} = State0) ->
+    {Chosen, Rand} = atoll_random:sample(1, Nodes, Rand0),
+    {Digest, State} = digest(State0#state{rand = Rand}),
     send_all(Chosen, {digest, Digest}, State).
 
 %% Joining and leaving
 
 join(_Contacts, #state{left = true} = State) ->
     State;
-join(Contacts, #state{self = Self, peers = Peers} = State0) ->
+join(Contacts, #state{self = Self, peers = Peers} = State) ->
     Others = [N || N <- lists:usort(Contacts), N =/= Self, not atoll_peers:is_neighbour(N, Peers)],
-    {Shuffled, State} = shuffle(Others, State0),
-    ask_to_join(State#state{contacts = Shuffled}).
+    join_by(Others, State).
 
-ask_to_join(#state{contacts = []} = State) ->
-    State;
-ask_to_join(#state{contacts = [Contact | _], members = Members} = State) ->
-    send(Contact, {join, atoll_members:to_list(Members)}, State).
+join_by(Nodes, #state{contacts = Contacts0, rand = Rand0} = State) ->
+    {Contacts, Rand} = atoll_contacts:put(Nodes, Rand0, Contacts0),
+    ask_to_join(State#state{contacts = Contacts, rand = Rand}).
 
-leave(#state{self = Self, members = Members, peers = Peers} = State0) ->
+ask_to_join(#state{contacts = Contacts} = State) ->
+    case atoll_contacts:first(Contacts) of
+        {ok, Contact} -> ask_to_join(Contact, State);
+        none -> State
+    end.
+
+ask_to_join(Contact, #state{members = Members, peers = Peers} = State0) ->
+    State = send(Contact, {join, atoll_members:to_list(Members)}, State0),
+    case atoll_peers:is_up(Contact, Peers) of
+        true -> reached(Contact, State);
+        false -> State
+    end.
+
+reached(Node, #state{contacts = Contacts} = State) ->
+    State#state{contacts = atoll_contacts:reached(Node, Contacts)}.
+
+next_contact(Node, #state{contacts = Contacts0} = State) ->
+    case atoll_contacts:failed(Node, Contacts0) of
+        {next, Contacts} -> ask_to_join(State#state{contacts = Contacts});
+        other -> State
+    end.
+
+leave(#state{self = Self, members = Members, peers = Peers, contacts = Contacts} = State0) ->
     Buried = atoll_members:bury(Self, Members),
     Farewell = {news, [{Self, atoll_members:entry(Self, Buried)}]},
     State = send_all(atoll_peers:neighbours(Peers), Farewell, State0),
     Fellows = atoll_members:alive(Buried),
     lists:foldl(
-        fun(Node, S) -> meet({Node, {0, gone}}, S) end,
-        State#state{left = true, contacts = [], members = Buried, digest = unknown},
+        fun release/2,
+        State#state{
+            left = true,
+            contacts = atoll_contacts:clear(Contacts),
+            failing = #{},
+            members = Buried,
+            digest = unknown
+        },
         Fellows
     ).
 
@@ -319,20 +356,3 @@ send_all(Nodes, Message, State) ->
 timer(Key, Ms, #state{rand = Rand0} = State) ->
     {More, Rand} = rand:uniform_s(Ms div 2 + 1, Rand0),
     peers(fun(P) -> atoll_peers:emit({timer, Key, Ms + More - 1}, P) end, State#state{rand = Rand}).
-
-choose([], State) ->
-    {[], State};
-choose(Nodes, #state{rand = Rand0} = State) ->
-    {N, Rand} = rand:uniform_s(length(Nodes), Rand0),
-    {[lists:nth(N, Nodes)], State#state{rand = Rand}}.
-
-shuffle(Nodes, #state{rand = Rand0} = State) ->
-    {Keyed, Rand} = lists:mapfoldl(
-        fun(Node, R0) ->
-            {X, R} = rand:uniform_s(R0),
-            {{X, Node}, R}
-        end,
-        Rand0,
-        Nodes
-    ),
-    {[Node || {_, Node} <- lists:sort(Keyed)], State#state{rand = Rand}}.

@@ -15,12 +15,15 @@
 %% seconds, and who is told that it is a stranger to its neighbour asks at once
 %% ({@link ask/2}). Not promised: that without failure detection an end which did
 %% not hear of the withdrawal of an offer finds out before the link is down.
+%%
+%% A hello may come before the news of its link, and is kept then: of the last hundred
+%% nodes, those before them are forgotten and counted.
 -module(atoll_peers).
 
 -export([new/2, take/1, emit/2]).
 -export([up/2, down/2, heard/4, ask/2, remind/1]).
 -export([want/2, unwant/2, offer/3]).
--export([neighbours/1, is_neighbour/2, count/1, is_up/2, offered/2, heard_of/2, heard/1, wanted/1]).
+-export([neighbours/1, is_neighbour/2, count/1, is_up/2, offered/2, heard/1, wanted/1, summary/1]).
 
 -export_type([peers/0, rule/0, hello/0, offer/0]).
 
@@ -46,6 +49,10 @@
     remind_ms :: pos_integer(),
     table = #{} :: #{node() => #peer{}},
     neighbours = 0 :: non_neg_integer(),
+    %% Without a link, and yet heard, the last one first; at most ?EARLY_MAX.
+    early = [] :: [node()],
+    %% Those whose hello was forgotten for others.
+    dropped = 0 :: non_neg_integer(),
     %% Whether the timer `hello' runs.
     reminding = false :: boolean(),
     %% Newest first, until they are taken.
@@ -53,6 +60,8 @@
 }).
 
 -opaque peers() :: #peers{}.
+
+-define(EARLY_MAX, 100).
 
 %% @doc Nobody, and how soon a hello that was not answered is said again.
 -spec new(rule(), RemindMs :: pos_integer()) -> peers().
@@ -73,7 +82,8 @@ emit(Effect, #peers{effects = Effects} = Peers) ->
 
 %% @doc The link is up.
 -spec up(node(), peers()) -> peers().
-up(Node, Peers) ->
+up(Node, Peers0) ->
+    Peers = in_time(Node, Peers0),
     case get(Node, Peers) of
         #peer{up = true} -> Peers;
         #peer{mine = false} = Peer -> put(Node, Peer#peer{up = true}, lost, Peers);
@@ -82,21 +92,47 @@ up(Node, Peers) ->
 
 %% @doc The link is down, or of no use; what was heard over it is forgotten.
 -spec down(node(), peers()) -> peers().
-down(Node, Peers) ->
+down(Node, Peers0) ->
+    Peers = in_time(Node, Peers0),
     Peer = get(Node, Peers),
     put(Node, Peer#peer{up = false, theirs = unknown, told = false}, lost, Peers).
 
-%% @doc The peer said hello.
+%% @doc The peer said hello. What the strategy has had said to it in the same event is
+%% an answer.
 -spec heard(node(), Answer :: boolean(), offer(), peers()) -> peers().
-heard(Node, Answer, Theirs, Peers0) ->
-    #peer{told = Told} = Peer = get(Node, Peers0),
-    case Answer orelse (not Told andalso Theirs =/= false) of
+heard(Node, Answer, Theirs, Peers) ->
+    case get(Node, Peers) of
+        #peer{up = true} = Peer -> heard(Node, Answer, Theirs, Peer, Peers);
+        #peer{up = false} = Peer -> early(Node, heard(Node, Answer, Theirs, Peer, Peers))
+    end.
+
+heard(Node, Answer, Theirs, #peer{told = Told} = Peer, Peers0) ->
+    case (Answer andalso not is_said(Node, Peer, Peers0)) orelse (not Told andalso Theirs =/= false) of
         true ->
             Peers = put(Node, Peer#peer{theirs = Theirs, told = true}, dropped, Peers0),
             say(Node, false, Peer, Peers);
         false ->
             put(Node, Peer#peer{theirs = Theirs}, dropped, Peers0)
     end.
+
+is_said(Node, #peer{mine = Mine}, #peers{effects = Effects}) ->
+    lists:member({send, Node, {hello, false, Mine}}, Effects).
+
+early(Node, #peers{early = Early0, dropped = Dropped} = Peers) ->
+    Others = lists:delete(Node, Early0),
+    case lists:split(min(length(Others), ?EARLY_MAX - 1), Others) of
+        {Early, []} ->
+            Peers#peers{early = [Node | Early]};
+        {Early, [Oldest]} ->
+            Peer = get(Oldest, Peers),
+            Bounded = Peers#peers{early = [Node | Early], dropped = Dropped + 1},
+            put(Oldest, Peer#peer{theirs = unknown, told = false}, dropped, Bounded)
+    end.
+
+in_time(_Node, #peers{early = []} = Peers) ->
+    Peers;
+in_time(Node, #peers{early = Early} = Peers) ->
+    Peers#peers{early = lists:delete(Node, Early)}.
 
 %% @doc Says hello and asks for the peer's: one of the two may have missed
 %% something. Without a link there is nothing to ask.
@@ -171,11 +207,6 @@ is_up(Node, Peers) ->
 offered(Node, Peers) ->
     (get(Node, Peers))#peer.mine.
 
-%% @doc What that node offers, if it said so since the link was down.
--spec heard_of(node(), peers()) -> unknown | offer().
-heard_of(Node, Peers) ->
-    (get(Node, Peers))#peer.theirs.
-
 %% @doc Those that offer, in the order of their names.
 -spec heard(peers()) -> [node()].
 heard(#peers{table = Table}) ->
@@ -185,6 +216,12 @@ heard(#peers{table = Table}) ->
 -spec wanted(peers()) -> [node()].
 wanted(#peers{table = Table}) ->
     lists:sort([Node || {Node, #peer{wanted = true}} <- maps:to_list(Table)]).
+
+%% @doc For people: from how many nodes there is a hello without a link, and of how many
+%% it was forgotten for others.
+-spec summary(peers()) -> #{early | dropped => non_neg_integer()}.
+summary(#peers{early = Early, dropped = Dropped}) ->
+    #{early => length(Early), dropped => Dropped}.
 
 %% The table
 

@@ -158,7 +158,9 @@ init(#{self := Self, incarnation := Incarnation, seed := Seed, options := Given}
     #{max_senders := MaxSenders, window := Window, max_trees := MaxTrees} = Options,
     #{missing_max := MissingMax, graft_ms := GraftMs} = Options,
     #{cache_max := CacheMax, cache_bytes := CacheBytes} = Options,
-    Counts = [duplicates, fetched, grafts, prunes, swaps, ihaves, exchanges, missed, old, own, unasked, uncached],
+    Counts =
+        [duplicates, fetched, grafts, prunes, swaps, ihaves, exchanges, missed] ++
+            [old, own, unasked, uncached, strangers, early],
     exchange_timer(#state{
         self = Self,
         incarnation = Incarnation,
@@ -178,19 +180,19 @@ init(#{self := Self, incarnation := Incarnation, seed := Seed, options := Given}
 handle({message, From, {gossip, Root, Incarnation, Seq, Hops, Payload}}, Now, State) ->
     gossip(From, Root, Incarnation, Seq, Hops, Payload, Now, State);
 handle({message, From, {ihave, Announcements}}, Now, State) ->
-    case is_neighbour(From, State) andalso not is_fresh(State) of
-        true -> collect(fun(Announcement, S) -> ihave(From, Announcement, Now, S) end, Announcements, State);
-        false -> {State, []}
+    case is_neighbour(From, State) of
+        false -> {count(strangers, 1, State), []};
+        true -> announced(From, Announcements, Now, State)
     end;
 handle({message, From, {prune, Root}}, Now, State) ->
     case is_neighbour(From, State) of
         true -> pruned(From, Root, Now, State);
-        false -> {State, []}
+        false -> {count(strangers, 1, State), []}
     end;
 handle({message, From, {graft, Root, Ids}}, Now, State) ->
     graft(From, Root, Ids, Now, State);
 handle({message, From, {exchange, Complete, Digest}}, Now, State) ->
-    exchange(From, Complete, Digest, Now, adopt(Complete, Digest, Now, State));
+    exchange(From, Complete, Digest, adopt(Complete, Digest, Now, State));
 handle({message, From, {answer, Lacks, Messages, Gone}}, Now, State) ->
     answer(From, Lacks, Messages, Gone, Now, State);
 handle({message, From, {rest, Messages, Gone}}, Now, State) ->
@@ -257,7 +259,11 @@ summary(State) ->
             old => maps:get(old, Counts),
             own => maps:get(own, Counts),
             %% Answers that a fresh node cannot have asked for.
-            unasked => maps:get(unasked, Counts)
+            unasked => maps:get(unasked, Counts),
+            %% Announcements and prunes from who is no neighbour; and messages that were
+            %% announced to a fresh node.
+            strangers => maps:get(strangers, Counts),
+            early => maps:get(early, Counts)
         }
     }.
 
@@ -404,6 +410,13 @@ announce_now(#state{up = Up, pending = Pending} = State) ->
 announce_early(State0) ->
     {State, Sends} = announce_now(State0),
     {State, [{cancel, lazy} | Sends]}.
+
+%% A fresh node cannot tell history from what it missed.
+announced(From, Announcements, Now, State) ->
+    case is_fresh(State) of
+        true -> {count(early, length(Announcements), State), []};
+        false -> collect(fun(Announcement, S) -> ihave(From, Announcement, Now, S) end, Announcements, State)
+    end.
 
 ihave(_From, {Self, _, _, _}, _Now, #state{self = Self} = State) ->
     {State, []};
@@ -552,15 +565,15 @@ hurry(_Ahead, _From, _Now, State) ->
     {State, []}.
 
 random_neighbour(#state{up = Up, rand = Rand0} = State) ->
-    {N, Rand} = rand:uniform_s(length(Up), Rand0),
-    {lists:nth(N, Up), State#state{rand = Rand}}.
+    {Node, Rand} = atoll_random:pick(Up, Rand0),
+    {Node, State#state{rand = Rand}}.
 
 %% Of this node itself too, even before its first message: that says that its earlier
 %% lives are over.
 digest(#state{self = Self, incarnation = Incarnation, seq = Seq, seen = Seen}) ->
     lists:merge([{Self, Incarnation, Seq, 0}], atoll_plumtree_seen:digest(Seen)).
 
-exchange(From, Complete, Theirs, _Now, #state{seen = Seen} = State) ->
+exchange(From, Complete, Theirs, #state{seen = Seen} = State) ->
     OurComplete = atoll_plumtree_seen:is_complete(Seen),
     case atoll_plumtree_seen:compare(Theirs, Complete, digest(State), OurComplete) of
         {[], []} ->

@@ -24,7 +24,7 @@
     max_bytes :: pos_integer(),
     %% Of each life of each sender the messages by their number.
     lives = #{} :: #{{node(), atoll_plumtree_mark:incarnation()} => #{atoll_plumtree_mark:seq() => message()}},
-    %% The same messages with their sizes, oldest first.
+    %% The same messages, each once, with their sizes, oldest first.
     order = queue:new() :: queue:queue({message(), non_neg_integer()}),
     size = 0 :: non_neg_integer(),
     bytes = 0 :: non_neg_integer(),
@@ -38,16 +38,19 @@
 new(Max, MaxBytes) ->
     #cache{max = Max, max_bytes = MaxBytes}.
 
-%% @doc Adds a message that is not in it.
+%% @doc Adds a message. One that is in it already stays as it is: a sender that was
+%% forgotten may be heard again with what it has sent before.
 -spec add(node(), atoll_plumtree_mark:incarnation(), atoll_plumtree_mark:seq(), message(), cache()) ->
     cache().
-add(Root, Incarnation, Seq, Message, #cache{lives = Lives, order = Order, size = Size, bytes = Bytes} = Cache) ->
+add(Root, Incarnation, Seq, Message, #cache{lives = Lives} = Cache) ->
     Life = {Root, Incarnation},
-    Messages =
-        case Lives of
-            #{Life := Others} -> Others#{Seq => Message};
-            #{} -> #{Seq => Message}
-        end,
+    case Lives of
+        #{Life := #{Seq := _}} -> Cache;
+        #{Life := Others} -> insert(Life, Others#{Seq => Message}, Message, Cache);
+        #{} -> insert(Life, #{Seq => Message}, Message, Cache)
+    end.
+
+insert(Life, Messages, Message, #cache{lives = Lives, order = Order, size = Size, bytes = Bytes} = Cache) ->
     Weight = erlang:external_size(element(6, Message)),
     trim(Cache#cache{
         lives = Lives#{Life => Messages},

@@ -61,8 +61,7 @@
     %% Members that could not be reached, and how often in a row.
     failures = #{} :: #{node() => pos_integer()},
     peers :: atoll_peers:peers(),
-    %% Contacts to try if the first is not to be reached.
-    contacts = [] :: [node()],
+    contacts = atoll_contacts:new() :: atoll_contacts:contacts(),
     %% Periods without an in-view.
     silent = 0 :: non_neg_integer(),
     left = false :: boolean(),
@@ -71,6 +70,8 @@
     subscribed = 0 :: non_neg_integer(),
     spent = 0 :: non_neg_integer(),
     refused = 0 :: non_neg_integer(),
+    %% Terms that it was told and does not know.
+    not_understood = 0 :: non_neg_integer(),
     rand :: rand:state()
 }).
 
@@ -116,10 +117,10 @@ handle({message, _From, {copy, Node, Steps}}, _Now, State) ->
     done(copy(Node, Steps, State));
 handle({message, _From, {subscribe, Node, Steps}}, _Now, State) ->
     done(subscription(Node, Steps, State));
-handle({message, From, granted}, _Now, State) ->
-    done(keep(From, State));
+handle({message, From, granted}, _Now, #state{contacts = Contacts} = State) ->
+    done(keep(From, State#state{contacts = atoll_contacts:clear(Contacts)}));
 handle({up, Node}, _Now, #state{failures = Failures} = State) ->
-    Reached = State#state{failures = maps:remove(Node, Failures)},
+    Reached = reached(Node, State#state{failures = maps:remove(Node, Failures)}),
     done(peers(fun(P) -> atoll_peers:up(Node, P) end, Reached));
 handle({down, Node, restarted}, _Now, State) ->
     %% Its subscription was its earlier life's.
@@ -133,13 +134,15 @@ handle({timeout, period}, _Now, State) ->
 handle({cast, {join, Contacts}}, _Now, State) ->
     done(join(Contacts, State));
 handle({cast, {unreachable, Node}}, _Now, State) ->
-    done(unreachable(Node, State));
+    done(failed(Node, next_contact(Node, State)));
 handle({cast, {dead, Node}}, _Now, State) ->
     done(drop(Node, State));
 handle({cast, {stranger, Node}}, _Now, State) ->
     done(peers(fun(P) -> atoll_peers:ask(Node, P) end, State));
 handle({cast, leave}, _Now, State) ->
-    done(leave(State)).
+    done(leave(State));
+handle({cast, {tell, _Unknown}}, _Now, #state{not_understood = N} = State) ->
+    {State#state{not_understood = N + 1}, []}.
 
 %% @doc In the order of their names.
 -spec neighbours(state()) -> [node()].
@@ -154,14 +157,17 @@ known(#state{out = Out, peers = Peers}) ->
 %% @doc Sizes, and what was dropped.
 -spec summary(state()) -> #{atom() => term()}.
 summary(#state{size = Size, peers = Peers} = State) ->
-    #{
+    (atoll_contacts:summary(State#state.contacts))#{
         strategy => scamp,
         out => Size,
         in => length(atoll_peers:heard(Peers)),
         neighbours => atoll_peers:count(Peers),
+        failing => map_size(State#state.failures),
         subscribed => State#state.subscribed,
         spent => State#state.spent,
-        refused => State#state.refused
+        refused => State#state.refused,
+        not_understood => State#state.not_understood,
+        hellos => atoll_peers:summary(Peers)
     }.
 
 %% Subscribing
@@ -170,18 +176,42 @@ join(_Contacts, #state{left = true} = State) ->
     State;
 join(Contacts, #state{self = Self, peers = Peers} = State0) ->
     Others = [N || N <- lists:usort(Contacts), N =/= Self, not atoll_peers:is_neighbour(N, Peers)],
-    {Shuffled, State} = shuffle(Others, State0),
-    case {Shuffled, atoll_peers:count(Peers)} of
-        {_, 0} -> ask_to_join(State#state{contacts = Shuffled});
-        {[], _} -> State;
-        %% Two islands meet: one arc is enough to join them.
-        {[Contact | _], _} -> keep(Contact, State)
+    case {Others, atoll_peers:count(Peers)} of
+        {_, 0} ->
+            join_by(Others, State0);
+        {[], _} ->
+            State0;
+        {_, _} ->
+            %% Two islands meet: one arc is enough to join them.
+            {Contact, State} = choose(Others, State0),
+            keep(Contact, State)
     end.
 
-ask_to_join(#state{contacts = []} = State) ->
-    State;
-ask_to_join(#state{self = Self, contacts = [Contact | _], options = #{walk := Steps}} = State) ->
-    send(Contact, {subscribe, Self, Steps}, State#state{subscribed = State#state.subscribed + 1}).
+join_by(Nodes, #state{contacts = Contacts0, rand = Rand0} = State) ->
+    {Contacts, Rand} = atoll_contacts:put(Nodes, Rand0, Contacts0),
+    ask_to_join(State#state{contacts = Contacts, rand = Rand}).
+
+ask_to_join(#state{contacts = Contacts} = State) ->
+    case atoll_contacts:first(Contacts) of
+        {ok, Contact} -> ask_to_join(Contact, State);
+        none -> State
+    end.
+
+ask_to_join(Contact, #state{self = Self, peers = Peers, options = #{walk := Steps}} = State0) ->
+    State = send(Contact, {subscribe, Self, Steps}, State0#state{subscribed = State0#state.subscribed + 1}),
+    case atoll_peers:is_up(Contact, Peers) of
+        true -> reached(Contact, State);
+        false -> State
+    end.
+
+reached(Node, #state{contacts = Contacts} = State) ->
+    State#state{contacts = atoll_contacts:reached(Node, Contacts)}.
+
+next_contact(Node, #state{contacts = Contacts0} = State) ->
+    case atoll_contacts:failed(Node, Contacts0) of
+        {next, Contacts} -> ask_to_join(State#state{contacts = Contacts});
+        other -> State
+    end.
 
 %% A request travels over both views.
 subscription(Node, Steps, #state{self = Self, peers = Peers} = State0) ->
@@ -255,11 +285,6 @@ drop(Node, #state{out = Out, size = Size, failures = Failures, peers = Peers} = 
             peers(fun(P) -> atoll_peers:unwant(Node, atoll_peers:offer(Node, false, P)) end, Less)
     end.
 
-unreachable(Node, #state{contacts = [Node | Contacts]} = State) ->
-    failed(Node, ask_to_join(State#state{contacts = Contacts}));
-unreachable(Node, State) ->
-    failed(Node, State).
-
 failed(Node, #state{failures = Failures, peers = Peers, options = #{attempts := Attempts}} = State) ->
     Failed = maps:get(Node, Failures, 0) + 1,
     case atoll_peers:offered(Node, Peers) =:= false orelse atoll_peers:is_up(Node, Peers) of
@@ -270,8 +295,9 @@ failed(Node, #state{failures = Failures, peers = Peers, options = #{attempts := 
 
 %% Leaving
 
-leave(#state{out = Out, peers = Peers, options = #{c := C}} = State0) ->
-    {In, State1} = shuffle(atoll_peers:heard(Peers), State0),
+leave(#state{out = Out, peers = Peers, contacts = Contacts, rand = Rand0, options = #{c := C}} = State0) ->
+    {In, Rand} = atoll_random:shuffle(atoll_peers:heard(Peers), Rand0),
+    State1 = State0#state{rand = Rand},
     {Dropping, Replacing} = lists:split(min(C + 1, length(In)), In),
     State2 = lists:foldl(fun(Node, S) -> send(Node, {unsubscribe, nobody}, S) end, State1, Dropping),
     State = lists:foldl(
@@ -279,7 +305,7 @@ leave(#state{out = Out, peers = Peers, options = #{c := C}} = State0) ->
         State2,
         lists:zip(Replacing, heirs(length(Replacing), Out))
     ),
-    lists:foldl(fun drop/2, State#state{left = true, contacts = []}, Out).
+    lists:foldl(fun drop/2, State#state{left = true, contacts = atoll_contacts:clear(Contacts)}, Out).
 
 %% The out-view over and over, as many as are needed.
 heirs(Count, []) ->
@@ -309,9 +335,8 @@ look_around(#state{size = Size, silent = Silent0, peers = Peers, options = #{win
     end.
 
 %% Through anybody; who has nobody is told by discovery to join.
-resubscribe(#state{peers = Peers} = State0) ->
-    {Shuffled, State} = shuffle(atoll_peers:neighbours(Peers), State0),
-    ask_to_join(State#state{contacts = Shuffled}).
+resubscribe(#state{peers = Peers} = State) ->
+    join_by(atoll_peers:neighbours(Peers), State).
 
 %% Effects
 
@@ -331,16 +356,5 @@ next_period(#state{rand = Rand0, options = #{period_ms := Ms}} = State) ->
     peers(fun(P) -> atoll_peers:emit({timer, period, Ms + More - 1}, P) end, State#state{rand = Rand}).
 
 choose(Nodes, #state{rand = Rand0} = State) ->
-    {N, Rand} = rand:uniform_s(length(Nodes), Rand0),
-    {lists:nth(N, Nodes), State#state{rand = Rand}}.
-
-shuffle(Nodes, #state{rand = Rand0} = State) ->
-    {Keyed, Rand} = lists:mapfoldl(
-        fun(Node, R0) ->
-            {X, R} = rand:uniform_s(R0),
-            {{X, Node}, R}
-        end,
-        Rand0,
-        Nodes
-    ),
-    {[Node || {_, Node} <- lists:sort(Keyed)], State#state{rand = Rand}}.
+    {Node, Rand} = atoll_random:pick(Nodes, Rand0),
+    {Node, State#state{rand = Rand}}.

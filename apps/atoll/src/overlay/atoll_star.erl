@@ -49,6 +49,8 @@
     left = false :: boolean(),
     %% Clients that a server had no room for.
     refused = 0 :: non_neg_integer(),
+    %% Terms that it was told and does not know.
+    not_understood = 0 :: non_neg_integer(),
     rand :: rand:state()
 }).
 
@@ -58,7 +60,8 @@
 
 %% @doc The servers, and to how many of them a client links; how soon a server put
 %% aside gets another chance; how often a client asks its server for a sign, and
-%% how long a server that was just chosen may take to answer; the pauses when none answers; and how many clients one server takes.
+%% how long a server that was just chosen may take to answer; the pauses when none
+%% answers; and how many clients one server takes.
 -spec options() -> #{atom() => {atoll_strategy:kind(), term()}}.
 options() ->
     #{
@@ -127,7 +130,9 @@ handle({cast, {join, _Contacts}}, _Now, State) ->
     {State, []};
 handle({cast, leave}, _Now, #state{servers = Servers, peers = Peers} = State) ->
     Others = lists:usort(Servers ++ atoll_peers:neighbours(Peers)),
-    done(lists:foldl(fun release/2, State#state{left = true}, Others)).
+    done(lists:foldl(fun release/2, State#state{left = true}, Others));
+handle({cast, {tell, _Unknown}}, _Now, #state{not_understood = N} = State) ->
+    {State#state{not_understood = N + 1}, []}.
 
 %% @doc In the order of their names.
 -spec neighbours(state()) -> [node()].
@@ -141,14 +146,16 @@ known(#state{}) ->
 
 %% @doc The role, sizes, and what was refused.
 -spec summary(state()) -> #{atom() => term()}.
-summary(#state{role = Role, servers = Servers, aside = Aside, peers = Peers, refused = Refused}) ->
+summary(#state{role = Role, servers = Servers, aside = Aside, peers = Peers, refused = Refused} = State) ->
     #{
         strategy => star,
         role => Role,
         servers => length(Servers),
         aside => Aside,
         neighbours => atoll_peers:count(Peers),
-        refused => Refused
+        refused => Refused,
+        not_understood => State#state.not_understood,
+        hellos => atoll_peers:summary(Peers)
     }.
 
 %% A server takes whoever says hello, while there is room, and lets go of who

@@ -37,7 +37,9 @@
     peers :: atoll_peers:peers(),
     left = false :: boolean(),
     refused = 0 :: non_neg_integer(),
-    forgotten = 0 :: non_neg_integer()
+    forgotten = 0 :: non_neg_integer(),
+    %% Terms that it was told and does not know.
+    not_understood = 0 :: non_neg_integer()
 }).
 
 -opaque state() :: #state{}.
@@ -72,9 +74,9 @@ handle({timeout, hello}, _Now, State) ->
     done(peers(fun atoll_peers:remind/1, State));
 handle({cast, {tell, {join, Self}}}, _Now, #state{self = Self} = State) ->
     {State, []};
-handle({cast, {tell, {join, Node}}}, _Now, State) ->
+handle({cast, {tell, {join, Node}}}, _Now, State) when is_atom(Node) ->
     done(join(Node, State#state{left = false}));
-handle({cast, {tell, {part, Node}}}, _Now, State) ->
+handle({cast, {tell, {part, Node}}}, _Now, State) when is_atom(Node) ->
     done(part(Node, State));
 handle({cast, {join, Contacts}}, _Now, #state{self = Self, pairs = Pairs, left = Left} = State) ->
     case Left orelse atoll_members:alive(Pairs) =/= [] of
@@ -86,7 +88,9 @@ handle({cast, {stranger, Node}}, _Now, State) ->
 handle({cast, leave}, _Now, #state{pairs = Pairs} = State) ->
     done(lists:foldl(fun part/2, State#state{left = true}, atoll_members:alive(Pairs)));
 handle({cast, {Notice, _}}, _Now, State) when Notice =:= unreachable; Notice =:= dead ->
-    {State, []}.
+    {State, []};
+handle({cast, {tell, _Unknown}}, _Now, #state{not_understood = N} = State) ->
+    {State#state{not_understood = N + 1}, []}.
 
 %% @doc In the order of their names.
 -spec neighbours(state()) -> [node()].
@@ -100,14 +104,16 @@ known(#state{pairs = Pairs, peers = Peers}) ->
 
 %% @doc Sizes, and what was dropped.
 -spec summary(state()) -> #{atom() => term()}.
-summary(#state{pairs = Pairs, peers = Peers, refused = Refused, forgotten = Forgotten}) ->
+summary(#state{pairs = Pairs, peers = Peers, refused = Refused, forgotten = Forgotten} = State) ->
     #{
         strategy => static,
         peers => length(atoll_members:alive(Pairs)),
         parted => length(atoll_members:gone(Pairs)),
         neighbours => atoll_peers:count(Peers),
         refused => Refused,
-        forgotten => Forgotten
+        forgotten => Forgotten,
+        not_understood => State#state.not_understood,
+        hellos => atoll_peers:summary(Peers)
     }.
 
 join(Node, #state{pairs = Pairs, asked = Asked} = State) ->

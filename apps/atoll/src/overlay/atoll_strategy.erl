@@ -31,7 +31,10 @@
 %% <dt>`{dead, Node}'</dt><dd>the cluster's verdict: its present life is over.</dd>
 %% <dt>`{stranger, Node}'</dt><dd>this node takes Node for a neighbour, and Node
 %%   says that they are none: a message was lost.</dd>
-%% <dt>`{tell, Term}'</dt><dd>what only this strategy knows, from its user.</dd>
+%% <dt>`{tell, Term}'</dt><dd>what only this strategy knows, from its user. Of a term
+%%   that it does not know it does nothing but count it, in its summary as
+%%   `not_understood': a user's mistake, or one strategy's term under another, takes
+%%   no node down.</dd>
 %% </dl>
 -module(atoll_strategy).
 
