@@ -14,7 +14,8 @@
     atoll_cluster => [],
     atoll_sim => [atoll],
     orbit => [atoll],
-    atoll_cli => [atoll, atoll_cluster, atoll_sim, orbit]
+    atoll_bench => [atoll, atoll_cluster, orbit],
+    atoll_cli => [atoll, atoll_cluster, atoll_sim, atoll_bench, orbit]
 }).
 
 %% What the library may call beside itself.
