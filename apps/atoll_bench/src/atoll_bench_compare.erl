@@ -6,13 +6,13 @@
 %% than 5 rounds: the data cannot tell.
 %%
 %% == What is promised ==
-%% Of 100 comparisons of two runs of the same thing at most 2 find a difference
-%% anywhere in them, however many points they have and however the samples are
-%% distributed, as long as the rounds do not depend on each other and the machine is
+%% Of 100 comparisons of two runs of the same thing at most 2 (on average) find a
+%% difference anywhere in them, however many points they have and however the samples
+%% are distributed, as long as the rounds do not depend on each other and the machine is
 %% the same in both runs. Each point is tested by rank ({@link atoll_bench_rank});
 %% the many are corrected after Benjamini and Hochberg (Controlling the False
-%% Discovery Rate, 1995). Where some points do differ, at most 2 per cent of the
-%% differences found are none. A correction such as Holm's would keep even a single
+%% Discovery Rate, 1995). Where some points do differ, at most 2 per cent (on
+%% average) of the differences found are none. A correction such as Holm's would keep even a single
 %% false one out there, but with 5 rounds and dozens of points it could never find
 %% anything: the p-value of 5 against 5 is 0.008 at best.
 %%
@@ -55,7 +55,7 @@
 }.
 
 %% `level': in which share of comparisons of two runs of the same thing a
-%% difference may be found where none is (0.02). `least': a smaller factor is no
+%% difference may be found (0.02). `least': a smaller factor is no
 %% difference, however sure it is (0.02). `margin': what must be ruled out for
 %% things to be the same (0.1).
 -type options() :: #{level => float(), least => float(), margin => float()}.
