@@ -103,10 +103,14 @@ run(Operation, Plan, Workers, Ms, Options) ->
         marks = atomics:new(Workers, [{signed, true}])
     },
     Caller = self(),
-    {Pid, Ref} = spawn_monitor(fun() -> exit({?MODULE, coordinate(Run, Workers, Caller)}) end),
+    Tag = make_ref(),
+    {Pid, Ref} = spawn_monitor(fun() -> Caller ! {Tag, coordinate(Run, Workers, Caller)} end),
     receive
-        {'DOWN', Ref, process, Pid, {?MODULE, Result}} -> Result;
-        {'DOWN', Ref, process, Pid, Reason} -> exit(Reason)
+        {Tag, Result} ->
+            _ = erlang:demonitor(Ref, [flush]),
+            Result;
+        {'DOWN', Ref, process, Pid, Reason} ->
+            exit(Reason)
     end.
 
 %% The process that the workers are linked to. It lives no longer than the caller.
