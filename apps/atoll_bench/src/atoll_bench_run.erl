@@ -47,7 +47,7 @@
     total :: pos_integer()
 }).
 
--define(ROUNDS, 5).
+-define(ROUNDS, 10).
 
 %% @doc Runs a benchmark, one of our own or any other module that is one. What is
 %% wrong with the sweep or with the file is known before anything starts.

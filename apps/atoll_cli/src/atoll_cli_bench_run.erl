@@ -13,7 +13,7 @@ summary() -> "run a benchmark, and keep what it measured in a file".
 -spec options() -> [atoll_cli_options:option()].
 options() ->
     [
-        #{name => rounds, value => "N", default => "5", read => atoll_cli_read:whole(1, ?MAX_ROUNDS),
+        #{name => rounds, value => "N", default => "10", read => atoll_cli_read:whole(1, ?MAX_ROUNDS),
           help => "how often each point is measured"},
         #{name => seed, value => "N", default => "1", read => atoll_cli_read:whole(0, 1000000000),
           help => "of the order in which that is done"},
