@@ -14,6 +14,7 @@
     atoll_cluster => [],
     atoll_sim => [atoll],
     orbit => [atoll],
+    atoll_bench => [atoll, atoll_cluster, orbit],
     atoll_cli => [atoll, atoll_cluster, atoll_sim, orbit]
 }).
 

@@ -51,12 +51,11 @@
 -spec sweep(atoll_bench_report_data:metric(), atoll_bench_report_data:data()) -> chart().
 sweep(#{kind := Kind, label := Label} = Metric, Data) ->
     Axis = atoll_bench_report_data:axis(Data),
-    Values = [
-        {[Of || Of <- [Percentile], Of =/= <<>>], Facet, lines(Axis, Facet, Sampler, Data)}
-     || Facet <- atoll_bench_report_data:facets(Axis, Data),
-        {Percentile, Sampler} <- samplers(Kind, Metric, Data)
+    Panels = [
+        panel(Of, Facet, lines(Axis, Facet, {Metric, Measure}, Data), Metric, Axis, Data)
+     || {Of, Measure} <- measures(Kind),
+        Facet <- atoll_bench_report_data:facets(Axis, Data)
     ],
-    Panels = [panel(Of, Facet, Lines, Metric, Axis, Data) || {Of, Facet, Lines} <- Values],
     Ys = [Y || #{lines := Lines} <- Panels, #{points := Points} <- Lines, [_ | Of] <- Points, Y <- Of],
     (chart(sweep, Metric, Data))#{
         title => <<Label/binary, " against ", (maps:get(name, Axis))/binary>>,
@@ -65,10 +64,8 @@ sweep(#{kind := Kind, label := Label} = Metric, Data) ->
         panels => Panels
     }.
 
-samplers(value, Metric, Data) ->
-    [{<<>>, fun(I) -> atoll_bench_report_data:samples(I, Metric, Data) end}];
-samplers(latency, Metric, Data) ->
-    [{Name, fun(I) -> atoll_bench_report_data:percentiles(I, {Metric, P}, Data) end} || {Name, P} <- ?PERCENTILES].
+measures(value) -> [{[], value}];
+measures(latency) -> [{[Name], P} || {Name, P} <- ?PERCENTILES].
 
 chart(Kind, #{name := Name}, #{id := Id, variant := Variant} = Data) ->
     Slug = atoll_bench_report_text:slug(Name),
@@ -79,26 +76,22 @@ chart(Kind, #{name := Name}, #{id := Id, variant := Variant} = Data) ->
         by => maps:get(name, Variant)
     }.
 
-lines(#{values := Values} = Axis, Facet, Sampler, #{variant := Variant} = Data) ->
+lines(#{values := Values} = Axis, Facet, Measured, #{variant := Variant} = Data) ->
     %% Where the axis is the variant, each series has its own place on it.
     Own = maps:get(name, Axis) =:= maps:get(name, Variant),
     [
         #{
             series => S,
             points => [
-                point(place(X, At, Values), Samples)
+                [place(X, At, Values) | Summary]
              || {X, At} <- numbered(Values),
                 not Own orelse At =:= Series,
                 {ok, I} <- [atoll_bench_report_data:cell({Axis, At}, Facet, Series, Data)],
-                [_ | _] = Samples <- [Sampler(I)]
+                {ok, Summary} <- [atoll_bench_report_data:summary(I, Measured, Data)]
             ]
         }
      || {S, Series} <- numbered(atoll_bench_report_data:series(Data))
     ].
-
-point(X, Samples) ->
-    {Low, High} = atoll_bench_stats:interval(Samples, #{seed => 1}),
-    [X, atoll_bench_stats:median(Samples), Low, High].
 
 place(X, At, Values) ->
     case lists:all(fun is_number/1, Values) of
@@ -181,7 +174,7 @@ speedup(#{kind := value, better := more, label := Label} = Metric, #{swept := Sw
     [
         (chart(speedup, Metric, Data))#{
             id => iolist_to_binary([maps:get(id, chart(speedup, Metric, Data)), $-, Name]),
-            title => <<"Speed-up of ", Label/binary, " with ", Name/binary>>,
+            title => <<Label/binary, ": speed-up with ", Name/binary>>,
             x => x_axis(Axis),
             y => #{label => <<"speed-up">>, format => number, scale => maps:get(scale, x_axis(Axis))},
             panels => [speedup_panel(Facet, Metric, Axis, Data) || Facet <- atoll_bench_report_data:facets(Axis, Data)]
@@ -194,14 +187,15 @@ speedup(_Metric, _Data) ->
     [].
 
 speedup_panel(Facet, Metric, #{values := [Least | _] = Values} = Axis, Data) ->
-    [{_, Sampler}] = samplers(value, Metric, Data),
-    Lines = [Line#{points := relative(Points)} || #{points := Points} = Line <- lines(Axis, Facet, Sampler, Data)],
+    Measured = lines(Axis, Facet, {Metric, value}, Data),
+    Lines = [Line#{points := relative(Least, Points)} || #{points := Points} = Line <- Measured],
     Panel = panel([], Facet, Lines, Metric#{label := <<"Speed-up">>, unit := <<>>}, Axis, Data),
     Panel#{ideal => [[X, X / Least] || X <- Values]}.
 
-relative([[X, Y, Low, High] | Rest]) when Low > 0 ->
+%% A series that lacks its first point has nothing to be compared with.
+relative(Least, [[X, Y, Low, High] | Rest]) when X == Least, Low > 0 ->
     [[X, 1.0, 1.0, 1.0] | [[X1, Y1 / Y, Low1 / High, High1 / Low] || [X1, Y1, Low1, High1] <- Rest]];
-relative(_) ->
+relative(_Least, _Points) ->
     [].
 
 %% @doc The distributions of a latency over all rounds of a point.
@@ -215,7 +209,7 @@ cdf(#{kind := latency, label := Label} = Metric, Data) ->
         Lines <- [curves(At, Facet, Metric, Data)]
     ],
     Chart = (chart(cdf, Metric, Data))#{
-        title => <<"Distribution of ", Label/binary>>,
+        title => <<Label/binary, ": distribution">>,
         x => #{label => Label, scale => log, format => time},
         y => #{label => <<"share of all that took at most so long">>, scale => linear, format => share},
         panels => Panels
@@ -261,7 +255,7 @@ cdf_alt(#{label := Label} = Metric, At, Facet, Lines, Data) ->
             lists:join(", ", [[Name, $\s, shown(reached(P / 100, Points), Metric)] || {Name, P} <- ?PERCENTILES])]
      || #{series := S, points := [_ | _] = Points} <- Lines
     ],
-    iolist_to_binary(["Distribution of ", Label, [[", ", title([], Where)] || Where =/= []], ". ", lists:join("; ", Of), "."]).
+    iolist_to_binary([Label, ": distribution", [[", ", title([], Where)] || Where =/= []], ". ", lists:join("; ", Of), "."]).
 
 reached(Wanted, Points) ->
     hd([X || [X, Share] <- Points, Share >= Wanted]).

@@ -7,10 +7,10 @@
 %% with a single value is fixed.
 -module(atoll_bench_report_data).
 
--export([read/2, axis/1, facets/2, series/1, cell/4, rounds/2, samples/3, percentiles/3, merged/3, histogram/2]).
+-export([read/2, axis/1, facets/2, series/1, cell/4, rounds/2, summary/3, merged/3, histogram/2]).
 -export([disturbed/1, others/1, label/1, point/2]).
 
--export_type([data/0, parameter/0, metric/0, facet/0, value/0]).
+-export_type([data/0, parameter/0, metric/0, facet/0, value/0, measure/0]).
 
 -type value() :: integer() | float() | binary() | boolean() | null.
 
@@ -30,6 +30,9 @@
     kind := value | latency
 }.
 
+%% Of a metric: its value, or a percentile of its times.
+-type measure() :: value | (Percentile :: number()).
+
 -type facet() :: [{parameter(), value()}].
 
 -type data() :: #{
@@ -48,6 +51,8 @@
     %% The number of a point from its values.
     index := #{#{binary() => value()} => non_neg_integer()},
     rounds := #{non_neg_integer() => [map()]},
+    %% Of each metric at each point: the median of the rounds, and the interval.
+    summaries := #{{Metric :: binary(), measure(), Point :: non_neg_integer()} => [number(), ...]},
     errors := [{#{binary() => value()}, binary()}]
 }.
 
@@ -61,8 +66,10 @@ read(Number, #{file := File, header := Header, rounds := Rounds, errors := Error
     Numbered = maps:from_list(lists:zip(lists:seq(0, length(Points) - 1), Points)),
     {Variant, Others} = parameters(Header, Points),
     Name = text(maps:get(<<"benchmark">>, Header, <<>>)),
+    Metrics = [metric(M) || M <- maps:get(<<"metrics">>, Header, [])],
+    Grouped = by_point(Rounds),
     #{
-        id => iolist_to_binary([integer_to_binary(Number), $-, atoll_bench_report_text:slug(Name)]),
+        id => iolist_to_binary([atoll_bench_report_text:slug(Name), $-, integer_to_binary(Number)]),
         name => Name,
         file => file_name(File),
         status => Status,
@@ -70,10 +77,11 @@ read(Number, #{file := File, header := Header, rounds := Rounds, errors := Error
         variant => Variant,
         swept => by_values([P || #{values := [_, _ | _]} = P <- Others]),
         fixed => [{P, Value} || #{values := [Value]} = P <- Others],
-        metrics => [metric(M) || M <- maps:get(<<"metrics">>, Header, [])],
+        metrics => Metrics,
         points => Numbered,
         index => maps:from_list([{Point, I} || {I, Point} <- maps:to_list(Numbered)]),
-        rounds => by_point(Rounds),
+        rounds => Grouped,
+        summaries => summaries(Metrics, Grouped),
         errors => [{maps:get(I, Numbered, #{}), text(E)} || #{<<"point">> := I, <<"error">> := E} <- Errors]
     }.
 
@@ -188,15 +196,29 @@ point(I, #{points := Points}) -> maps:get(I, Points).
 -spec rounds(non_neg_integer(), data()) -> [map()].
 rounds(I, #{rounds := Rounds}) -> maps:get(I, Rounds, []).
 
-%% @doc What a metric of values was in the rounds of a point.
--spec samples(non_neg_integer(), metric(), data()) -> [number()].
-samples(I, #{name := Name}, Data) ->
-    [Value || #{<<"values">> := #{Name := Value}} <- rounds(I, Data), is_number(Value)].
+summaries(Metrics, Grouped) ->
+    maps:from_list([
+        {{Name, Measure, I}, [atoll_bench_stats:median(Samples), Low, High]}
+     || #{name := Name, kind := Kind} = Metric <- Metrics,
+        {I, Rounds} <- maps:to_list(Grouped),
+        {Measure, [_ | _] = Samples} <- samples(Kind, Metric, Rounds),
+        {Low, High} <- [atoll_bench_stats:interval(Samples, #{seed => 1})]
+    ]).
 
-%% @doc A percentile of a latency in each of the rounds of a point, in nanoseconds.
--spec percentiles(non_neg_integer(), {metric(), number()}, data()) -> [number()].
-percentiles(I, {Metric, P}, Data) ->
-    [atoll_bench_hist:percentile(Histogram, P) || Histogram <- histograms(I, Metric, Data)].
+samples(value, #{name := Name}, Rounds) ->
+    [{value, [Value || #{<<"values">> := #{Name := Value}} <- Rounds, is_number(Value)]}];
+samples(latency, Metric, Rounds) ->
+    Histograms = [Histogram || Round <- Rounds, {ok, Histogram} <- [histogram(Metric, Round)]],
+    [{P, [atoll_bench_hist:percentile(Histogram, P) || Histogram <- Histograms]} || P <- [50, 99]].
+
+%% @doc The median of the rounds of a point and the two ends of its interval. Of a
+%% latency there are the percentiles 50 and 99.
+-spec summary(non_neg_integer(), {metric(), measure()}, data()) -> {ok, [number(), ...]} | none.
+summary(I, {#{name := Name}, Measure}, #{summaries := Summaries}) ->
+    case Summaries of
+        #{{Name, Measure, I} := Summary} -> {ok, Summary};
+        _ -> none
+    end.
 
 %% @doc A latency over all rounds of a point.
 -spec merged(non_neg_integer(), metric(), data()) -> {ok, atoll_bench_hist:export()} | none.

@@ -10,6 +10,13 @@
 %% Up to so many rows are open at once.
 -define(OPEN, 12).
 
+%% What is known of a machine, in the order in which it is told.
+-define(ABOUT, [
+    {<<"cpu">>, "CPU"}, {<<"cores">>, "cores"}, {<<"memory_bytes">>, "memory"}, {<<"kernel">>, "kernel"},
+    {<<"otp">>, "OTP"}, {<<"erts">>, "ERTS"}, {<<"emulator">>, "emulator"}, {<<"emu_flavor">>, "emulator"},
+    {<<"schedulers">>, "schedulers"}, {<<"flags">>, "flags"}
+]).
+
 %% @doc The page of some runs.
 -spec html([atoll_bench_report_parts:parts(), ...], atoll_bench_report_bundle:bundle()) -> iodata().
 html(Runs, #{script := Script, style := Style}) ->
@@ -73,7 +80,13 @@ run(#{data := #{id := Id, name := Name, header := Header} = Data, metrics := Met
 
 banner(#{status := complete}) ->
     [];
-banner(#{status := Status, rounds := Rounds, points := Points}) ->
+banner(#{status := Status, rounds := Rounds, points := Points, header := Header}) ->
+    Done = lists:sum([length(Of) || Of <- maps:values(Rounds)]),
+    Planned =
+        case Header of
+            #{<<"rounds">> := Each} when is_integer(Each) -> [" of ", atoll_bench_report_text:number(Each * map_size(Points))];
+            _ -> []
+        end,
     Why =
         case Status of
             interrupted -> "This run was interrupted.";
@@ -81,7 +94,7 @@ banner(#{status := Status, rounds := Rounds, points := Points}) ->
         end,
     [
         "<p class=\"banner\" role=\"note\"><strong>", Why, "</strong> What is shown was measured until then: ",
-        integer_to_list(map_size(Rounds)), " of ", count(map_size(Points), "point"), " have rounds.</p>\n"
+        atoll_bench_report_text:number(Done), Planned, " rounds.</p>\n"
     ].
 
 facts(#{header := Header, rounds := Rounds, fixed := Fixed} = Data) ->
@@ -89,13 +102,16 @@ facts(#{header := Header, rounds := Rounds, fixed := Fixed} = Data) ->
     Disturbed = length([R || R <- All, atoll_bench_report_data:disturbed(R)]),
     Facts =
         [
-            {"started", field(<<"started">>, Header)},
+            {"started", moment(field(<<"started">>, Header))},
             {"took", took(All)},
             {"points", atoll_bench_report_text:number(map_size(maps:get(points, Data)))},
-            {"rounds", atoll_bench_report_text:number(length(All))},
-            {"disturbed", [atoll_bench_report_text:number(Disturbed), " (", atoll_bench_report_text:percent(Disturbed / max(1, length(All))), ")"]}
+            {"disturbed rounds", [atoll_bench_report_text:number(Disturbed), " of ", atoll_bench_report_text:number(length(All))]}
         ] ++ [{atoll_bench_report_data:label(P), atoll_bench_report_text:value(V)} || {P, V} <- Fixed],
     ["<dl class=\"facts\">", [["<div><dt>", html(K), "</dt><dd>", html(V), "</dd></div>"] || {K, V} <- Facts], "</dl>\n"].
+
+%% 2026-11-21T14:03:12Z
+moment(Text) ->
+    re:replace(Text, "^(\\d{4}-\\d\\d-\\d\\d)T(\\d\\d:\\d\\d:\\d\\d)(\\.\\d+)?Z$", "\\1 \\2 UTC", [{return, binary}, unicode]).
 
 took([]) ->
     <<"\x{2013}"/utf8>>;
@@ -123,23 +139,27 @@ point(Point) ->
     Values = [[Name, " = ", atoll_bench_report_text:value(V)] || {Name, V} <- maps:to_list(Point)],
     ["<span class=\"point\">", html(lists:join(", ", Values)), "</span> "].
 
-metric(Id, #{label := Label, unit := Unit, better := Better} = Metric, Figures) ->
+metric(Id, #{label := Label, better := Better} = Metric, Figures) ->
+    Unit = unit(Metric),
     [
         "<section class=\"metric\">\n<h3 id=\"", anchor(Id, Metric), "\">", html(Label),
         [[" <span class=\"unit\">", html(Unit), "</span>"] || Unit =/= <<>>], "</h3>\n",
         "<p class=\"hint\">", atom_to_list(Better), " is better; the median of the rounds with its 95&nbsp;% interval", "</p>\n",
-        [figure(Metric, Figure) || Figure <- Figures],
+        [figure(Figure) || Figure <- Figures],
         "</section>\n"
     ].
 
-figure(_Metric, #{chart := #{id := Id, kind := Kind} = Chart} = Figure) ->
-    Title = maps:get(title, Chart),
+%% A time is shown in the unit that suits it.
+unit(#{kind := latency}) -> <<>>;
+unit(#{unit := Unit}) -> Unit.
+
+figure(#{chart := #{id := Id, kind := Kind, title := Title}, table := Table}) ->
     [
         "<figure class=\"", atom_to_list(Kind), "\" id=\"", Id, "\">\n<figcaption><h4>", html(Title), "</h4>",
-        "<span class=\"files\">", link(Id, ".svg", Title), [link(Name, ".csv", Title) || #{table := #{name := Name}} <- [Figure]], "</span></figcaption>\n",
+        "<span class=\"files\">", link(Id, ".svg", Title), link(maps:get(name, Table), ".csv", Title), "</span></figcaption>\n",
         remark(Kind),
         "<div class=\"controls\"></div>\n<div class=\"panels\"></div>\n",
-        [table(Table, Title) || #{table := Table} <- [Figure]],
+        table(Table, Title),
         "</figure>\n"
     ].
 
@@ -147,7 +167,9 @@ remark(speedup) ->
     "<p class=\"remark\">Each variant against itself at the least value. The bars are the widest that the intervals of the two medians allow.</p>\n";
 remark(cdf) ->
     "<p class=\"remark\">All rounds together. The marks are p50, p90, p99 and p99.9.</p>\n";
-remark(_) ->
+remark(load) ->
+    "<p class=\"remark\">A point for each round. A round during which other processes used more than 20&nbsp;% of the machine counts as disturbed; the table names these.</p>\n";
+remark(sweep) ->
     [].
 
 link(Name, Type, Title) ->
@@ -183,17 +205,14 @@ how(#{data := #{id := Id, file := File, header := Header}, load := Load, disturb
     Facts =
         [{"file", File}] ++
             [{Label, field(Key, Header)} || {Label, Key} <- [{"Atoll", <<"atoll">>}, {"rounds wanted", <<"rounds">>}, {"seed", <<"seed">>}], is_map_key(Key, Header)] ++
-            [{string:replace(Key, "_", " ", all), machine(Key, Value)} || {Key, Value} <- lists:sort(maps:to_list(Machine))],
+            [{Label, machine(Key, maps:get(Key, Machine))} || {Key, Label} <- ?ABOUT, is_map_key(Key, Machine)] ++
+            [{Key, machine(Key, Value)} || {Key, Value} <- lists:sort(maps:to_list(maps:without([Key || {Key, _} <- ?ABOUT], Machine)))],
     [
         "<section class=\"metric how\">\n<h3 id=\"", Id, "-how\">How it was run</h3>\n<dl class=\"machine\">",
         [["<div><dt>", html(K), "</dt><dd>", html(V), "</dd></div>"] || {K, V} <- Facts],
         "</dl>\n",
-        figure(none, #{chart => Load}),
-        case Disturbed of
-            #{rows := []} -> "<p>No round was disturbed: other processes never used more than 20&nbsp;% of the machine.</p>\n";
-            _ -> table(Disturbed, <<"Disturbed rounds: other processes used more than 20 % of the machine">>)
-        end,
-        "<p class=\"hint\">All rounds: ", link(Rounds, ".csv", "all rounds"), "</p>\n</section>\n"
+        figure(#{chart => Load, table => Disturbed}),
+        "<p class=\"hint\">Every round with all that was measured in it: ", link(Rounds, ".csv", "all rounds"), "</p>\n</section>\n"
     ].
 
 machine(<<"memory_bytes">>, N) when is_integer(N) -> atoll_bench_report_text:bytes(N);

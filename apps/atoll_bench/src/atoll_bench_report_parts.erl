@@ -6,7 +6,7 @@
 
 -export_type([parts/0, figure/0]).
 
--type figure() :: #{chart := atoll_bench_report_chart:chart(), table => atoll_bench_report_table:table()}.
+-type figure() :: #{chart := atoll_bench_report_chart:chart(), table := atoll_bench_report_table:table()}.
 
 -type parts() :: #{
     data := atoll_bench_report_data:data(),
@@ -32,14 +32,16 @@ all(#{metrics := Metrics} = Data) ->
         rounds => atoll_bench_report_table:rounds(Data)
     }.
 
-%% The distributions have their numbers in the first figure's table.
 figures(Metric, Table, Data) ->
     [#{chart => atoll_bench_report_chart:sweep(Metric, Data), table => Table}] ++
         [
             #{chart => Chart, table => atoll_bench_report_table:speedup(Chart)}
          || Chart <- atoll_bench_report_chart:speedup(Metric, Data)
         ] ++
-        [#{chart => Chart} || Chart <- atoll_bench_report_chart:cdf(Metric, Data)].
+        [
+            #{chart => Chart, table => atoll_bench_report_table:percentiles(Metric, Data)}
+         || Chart <- atoll_bench_report_chart:cdf(Metric, Data)
+        ].
 
 %% @doc All charts.
 -spec charts(parts()) -> [atoll_bench_report_chart:chart()].

@@ -2,7 +2,7 @@
 %% RFC 4180, numbers in full.
 -module(atoll_bench_report_table).
 
--export([metric/2, speedup/1, disturbed/1, rounds/1, csv/1]).
+-export([metric/2, percentiles/2, speedup/1, disturbed/1, rounds/1, csv/1]).
 
 -export_type([table/0, column/0, cell/0]).
 
@@ -71,29 +71,15 @@ value_columns(latency, _Metric) ->
     lists:append([
         [numeric(<<Q/binary, "_ns">>, Q), numeric(<<Q/binary, "_low_ns">>, <<"low">>), numeric(<<Q/binary, "_high_ns">>, <<"high">>)]
      || Q <- [<<"p50">>, <<"p99">>]
-    ]) ++
-        [numeric(<<"p99.9_ns">>, <<"p99.9, all rounds">>), numeric(<<"max_ns">>, <<"longest">>), numeric(<<"count">>)].
+    ]).
 
 value_cells(value, I, Metric, Data) ->
-    median(number, atoll_bench_report_data:samples(I, Metric, Data));
+    median(number, atoll_bench_report_data:summary(I, {Metric, value}, Data));
 value_cells(latency, I, Metric, Data) ->
-    case atoll_bench_report_data:merged(I, Metric, Data) of
-        none ->
-            [];
-        {ok, Histogram} ->
-            lists:append([median(time, atoll_bench_report_data:percentiles(I, {Metric, P}, Data)) || P <- [50, 99]]) ++
-                [
-                    {time, atoll_bench_hist:percentile(Histogram, 99.9)},
-                    {time, atoll_bench_hist:max(Histogram)},
-                    {number, atoll_bench_hist:count(Histogram)}
-                ]
-    end.
+    lists:append([median(time, atoll_bench_report_data:summary(I, {Metric, P}, Data)) || P <- [50, 99]]).
 
-median(_Kind, []) ->
-    [];
-median(Kind, Samples) ->
-    {Low, High} = atoll_bench_stats:interval(Samples, #{seed => 1}),
-    [{Kind, atoll_bench_stats:median(Samples)}, {Kind, Low}, {Kind, High}].
+median(_Kind, none) -> [];
+median(Kind, {ok, Summary}) -> [{Kind, N} || N <- Summary].
 
 round_cells(Rounds) ->
     [
@@ -102,19 +88,37 @@ round_cells(Rounds) ->
         {share, lists:max([atoll_bench_report_data:others(R) || R <- Rounds])}
     ].
 
+%% @doc A latency at every point, all rounds together.
+-spec percentiles(atoll_bench_report_data:metric(), atoll_bench_report_data:data()) -> table().
+percentiles(#{name := Name} = Metric, #{id := Id} = Data) ->
+    #{
+        name => iolist_to_binary([Id, $-, atoll_bench_report_text:slug(Name), "-cdf"]),
+        columns =>
+            parameter_columns(Data) ++
+                [numeric(<<P/binary, "_ns">>, P) || {P, _} <- ?PERCENTILES] ++
+                [numeric(<<"max_ns">>, <<"longest">>), numeric(<<"count">>)],
+        rows => [
+            parameter_cells(I, Data) ++
+                [{time, atoll_bench_hist:percentile(Histogram, P)} || {_, P} <- ?PERCENTILES] ++
+                [{time, atoll_bench_hist:max(Histogram)}, {number, atoll_bench_hist:count(Histogram)}]
+         || {I, [_ | _]} <- ordered(Data),
+            {ok, Histogram} <- [atoll_bench_report_data:merged(I, Metric, Data)]
+        ]
+    }.
+
 %% @doc What a chart of speed-up shows.
 -spec speedup(atoll_bench_report_chart:chart()) -> table().
 speedup(#{id := Id, x := #{label := X}, by := By, series := Series, panels := Panels}) ->
+    Alone = length(Panels) =:= 1,
     #{
         name => Id,
-        columns => [
-            #{key => <<"panel">>, label => <<"at">>, numeric => false},
+        columns => [#{key => <<"at">>, label => <<"at">>, numeric => false} || not Alone] ++ [
             numeric(X),
             #{key => By, label => By, numeric => false},
             numeric(<<"speedup">>, <<"speed-up">>), numeric(<<"low">>), numeric(<<"high">>), numeric(<<"ideal">>)
         ],
         rows => [
-            [{value, Title}, {value, At}, {value, lists:nth(S + 1, Series)}, {number, Y}, {number, Low}, {number, High},
+            [{value, Title} || not Alone] ++ [{value, At}, {value, lists:nth(S + 1, Series)}, {number, Y}, {number, Low}, {number, High},
                 {number, hd([Best || [Where, Best] <- Ideal, Where == At])}]
          || #{title := Title, lines := Lines, ideal := Ideal} <- Panels,
             #{series := S, points := Points} <- Lines,

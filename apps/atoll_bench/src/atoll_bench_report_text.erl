@@ -23,11 +23,11 @@ escape(C) -> <<C/utf8>>.
 number(N) when N < 0 -> <<"\x{2212}"/utf8, (number(-N))/binary>>;
 number(N) when is_integer(N) -> thousands(integer_to_list(N));
 number(N) when N == 0 -> <<"0">>;
-number(N) when N >= 1.0e15; N < 1.0e-4 -> iolist_to_binary(io_lib:format("~.3e", [N]));
+number(N) when N >= 1.0e15; N < 1.0e-4 -> iolist_to_binary(io_lib:format("~.4e", [N]));
 number(N) when N >= 999.95 -> thousands(integer_to_list(round(N)));
 number(N) ->
     Decimals = max(0, 3 - floor(math:log10(N))),
-    float_to_binary(float(N), [{decimals, Decimals}, compact]).
+    float_to_binary(float(N), [{decimals, Decimals}]).
 
 thousands(Digits) ->
     {Head, Tail} = lists:split(length(Digits) rem 3, Digits),
@@ -50,7 +50,7 @@ unit(N, Unit) ->
 %% @doc A share of one.
 -spec percent(number()) -> binary().
 percent(Share) ->
-    unit(round(Share * 1000) / 10, <<"%">>).
+    <<(float_to_binary(Share * 100.0, [{decimals, 1}]))/binary, "\x{a0}%"/utf8>>.
 
 %% @doc So many bytes.
 -spec bytes(non_neg_integer()) -> binary().

@@ -14,7 +14,7 @@ const TIMES = [[1e9, ' s'], [1e6, ' ms'], [1e3, ' µs'], [1, ' ns']];
 const brief = n => {
   if (n === 0) return '0';
   const size = Math.abs(n);
-  if (size >= 1e4) return scaled(n, LARGE, 4);
+  if (size >= 1e3) return scaled(n, LARGE, 4);
   if (size < 1e-4) return n.toExponential(1);
   return digits(n, 4);
 };

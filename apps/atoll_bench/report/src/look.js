@@ -10,7 +10,7 @@ const OUTLINES = ['M0-4.6a4.6 4.6 0 1 0 .01 0z', 'M-4.2-4.2h8.4v8.4h-8.4z', 'M0-
 
 export const DASHES = ['solid', [7, 4], [2, 3], [9, 3, 2, 3], [4, 2], [12, 4], [9, 3, 2, 3, 2, 3], [1, 5]];
 
-export const FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", "DejaVu Sans", sans-serif';
+export const FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', 'DejaVu Sans', sans-serif";
 
 export const LIGHT = {
   name: 'light',

@@ -17,6 +17,12 @@ export const panelsIn = (chart, view) =>
 
 const linesIn = (panel, view) => panel.lines.filter(({ series }) => !view.hidden.has(series));
 
+// Ends where the values do.
+const fitted = (scale, values) => {
+  const max = Math.max(...values, 1) * 1.01;
+  return { ...scale, max, ticks: scale.ticks.filter(v => v <= max) };
+};
+
 // All panels have the same axes, whatever is hidden in them.
 const scales = (chart, view) => {
   const points = chart.panels.flatMap(panel => panel.lines.flatMap(line => line.points));
@@ -31,11 +37,11 @@ const scales = (chart, view) => {
       };
     }
     case 'load':
-      return { x: scaleOf('linear', [0, ...xs], { wanted: 8 }), y: scaleOf('linear', [0, 0.25, ...points.map(([, y]) => y)], { wanted: 4 }) };
+      return { x: fitted(scaleOf('linear', [0, ...xs], { wanted: 8 }), xs), y: scaleOf('linear', [0, 0.25, ...points.map(([, y]) => y)], { wanted: 4 }) };
     default:
       return {
         x: sweepScale(view.xScale, chart.x.ticks),
-        y: scaleOf(view.yScale, [...points, ...ideal].flatMap(([, ...ys]) => ys), { wanted: 6 })
+        y: scaleOf(view.yScale, [...points, ...ideal].flatMap(([, ...ys]) => ys), { wanted: view.yScale === 'log' ? 9 : 6 })
       };
   }
 };

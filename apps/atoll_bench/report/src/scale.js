@@ -18,7 +18,7 @@ const powers = (low, high, wanted) => {
   const within = list => list.filter(v => v >= low * 0.999 && v <= high * 1.001);
   const decades = Array.from({ length: to - from + 1 }, (_, i) => 10 ** (from + i));
   const fine = within(decades.flatMap(d => DECADES.map(k => k * d)));
-  if (fine.length <= wanted) return fine.length > 1 ? fine : [low, ...fine.filter(v => v > low * 1.2)];
+  if (fine.length <= wanted) return fine.length > 1 ? fine : [low, ...fine, high].filter((v, i, all) => i === 0 || v > all[i - 1] * 1.02);
   const coarse = within(decades);
   const every = Math.ceil(coarse.length / wanted);
   return coarse.filter((_, i) => i % every === 0);

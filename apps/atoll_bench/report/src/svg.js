@@ -38,7 +38,7 @@ const legend = (chart, y) => {
     x += width;
     return part;
   });
-  return { svg: parts.join(''), height: row - y + 26 };
+  return { svg: parts.join(''), height: row - y + 32 };
 };
 
 // The panels of every choice, one row of them each.
