@@ -37,7 +37,7 @@ built() ->
 draw(Dir, #{dir := Bundle}) ->
     case os:find_executable("node") of
         false -> {error, no_node};
-        Node -> drawn(Node, [filename:join(Bundle, "svg.mjs"), Dir])
+        Node -> drawn(Node, [filename:absname(filename:join(Bundle, "svg.mjs")), filename:absname(Dir)])
     end.
 
 drawn(Node, Args) ->

@@ -18,7 +18,7 @@
 ]).
 
 %% @doc The page of some runs.
--spec html([atoll_bench_report_parts:parts(), ...], atoll_bench_report_bundle:bundle()) -> iodata().
+-spec html([atoll_bench_report_parts:parts(), ...], atoll_bench_report_bundle:bundle()) -> iolist().
 html(Runs, #{script := Script, style := Style}) ->
     Charts = lists:append([atoll_bench_report_parts:charts(Run) || Run <- Runs]),
     [

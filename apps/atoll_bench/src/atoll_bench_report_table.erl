@@ -175,7 +175,7 @@ round_values(#{kind := latency} = Metric, Round) ->
     end.
 
 %% @doc The table as a file.
--spec csv(table()) -> iodata().
+-spec csv(table()) -> iolist().
 csv(#{columns := Columns, rows := Rows}) ->
     [line([Key || #{key := Key} <- Columns]) | [line([raw(Cell) || Cell <- Row]) || Row <- Rows]].
 

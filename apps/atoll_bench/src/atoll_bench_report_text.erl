@@ -5,7 +5,7 @@
 -export([html/1, number/1, time/1, percent/1, bytes/1, value/1, slug/1]).
 
 %% @doc A text as it may stand between tags and in a quoted attribute.
--spec html(unicode:chardata()) -> iodata().
+-spec html(unicode:chardata()) -> iolist().
 html(Text) ->
     [escape(C) || C <- unicode:characters_to_list(Text)].
 

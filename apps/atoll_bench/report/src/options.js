@@ -126,7 +126,7 @@ const loadSeries = (panel, { x, y }, look) => [{
   data: panel.lines[0].points.map(([at, share]) => ({
     value: [x.to(at), y.to(share)], raw: [at, share], series: 0,
     symbol: share > DISTURBED ? 'diamond' : 'circle', symbolSize: share > DISTURBED ? 11 : 6,
-    itemStyle: { color: share > DISTURBED ? look.alarm : look.series[5], opacity: share > DISTURBED ? 1 : 0.75 }
+    itemStyle: { color: share > DISTURBED ? look.alarm : look.soft, opacity: share > DISTURBED ? 1 : 0.75 }
   })),
   markLine: {
     silent: true, symbol: 'none', data: [{ yAxis: DISTURBED }], lineStyle: { color: look.alarm, type: [4, 4] },
