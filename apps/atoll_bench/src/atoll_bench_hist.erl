@@ -17,7 +17,7 @@
 -module(atoll_bench_hist).
 
 -export([new/0, record/2, merge/1]).
--export([count/1, clipped/1, min/1, max/1, mean/1, percentile/2]).
+-export([count/1, clipped/1, min/1, max/1, mean/1, buckets/1, percentile/2]).
 -export([export/1, import/1]).
 
 -export_type([hist/0, export/0, source/0]).
@@ -81,12 +81,30 @@ bucket_1(V, Base) when V >= 1 bsl 8 -> Base + 128 + (V bsr 1);
 bucket_1(V, Base) -> Base + V.
 
 %% What is told of a bucket.
-middle(Bucket) when Bucket < 256 ->
-    Bucket;
 middle(Bucket) ->
+    {Low, High} = bounds(Bucket),
+    min(?TOP, Low + (High - Low + 1) div 2).
+
+%% The values that a bucket is for.
+bounds(Bucket) when Bucket < 256 ->
+    {Bucket, Bucket};
+bounds(Bucket) ->
     Shift = Bucket div 128 - 1,
     Low = (Bucket - Shift * 128) bsl Shift,
-    min(?TOP, Low + (1 bsl Shift) div 2).
+    {Low, Low + (1 bsl Shift) - 1}.
+
+%% @doc The buckets that are not empty: their smallest and largest value, and how
+%% many values each has.
+-spec buckets(source()) -> [{Low :: non_neg_integer(), High :: non_neg_integer(), pos_integer()}].
+buckets(Source) ->
+    #{buckets := Buckets} = export(Source),
+    [
+        begin
+            {Low, High} = bounds(Bucket),
+            {Low, High, Count}
+        end
+     || [Bucket, Count] <- Buckets
+    ].
 
 %% @doc All values of several in one.
 -spec merge([source()]) -> export().

@@ -9,31 +9,27 @@
 -type value() ::
     #{atom() | binary() => value()} | [value()] | integer() | float() | boolean() | null | binary() | atom().
 
+%% Of which one, there may be no trace on this machine.
+-if(?OTP_RELEASE >= 27).
+-define(LIBRARY, json).
+-define(DECODE_OPTIONS, []).
+-else.
+-define(LIBRARY, jiffy).
+-define(DECODE_OPTIONS, [[return_maps]]).
+-endif.
+
 %% @doc The text of a value, in UTF-8.
 -spec encode(value()) -> iodata().
 encode(Value) ->
-    case code:ensure_loaded(json) of
-        {module, Json} ->
-            Json:encode(Value);
-        {error, _} ->
-            {module, Jiffy} = code:ensure_loaded(jiffy),
-            Jiffy:encode(Value)
-    end.
+    apply(?LIBRARY, encode, [Value]).
 
 %% @doc The value of a text.
 -spec decode(iodata()) -> {ok, value()} | {error, no_json}.
 decode(Text) ->
-    Binary = iolist_to_binary(Text),
-    %% Each decoder has classes and reasons of its own for what is no JSON.
+    %% Each library has classes and reasons of its own for what is no JSON.
     try
-        {ok, decode_with(code:ensure_loaded(json), Binary)}
+        {ok, apply(?LIBRARY, decode, [iolist_to_binary(Text) | ?DECODE_OPTIONS])}
     catch
         error:_ -> {error, no_json};
         throw:_ -> {error, no_json}
     end.
-
-decode_with({module, Json}, Binary) ->
-    Json:decode(Binary);
-decode_with({error, _}, Binary) ->
-    {module, Jiffy} = code:ensure_loaded(jiffy),
-    Jiffy:decode(Binary, [return_maps]).

@@ -181,3 +181,13 @@ loop(Fun, N, V) when V > 30000000000 ->
 loop(Fun, N, V) ->
     Fun(V),
     loop(Fun, N - 1, V + V bsr 3).
+
+a_value_lies_in_its_bucket_test() ->
+    [
+        begin
+            Hist = atoll_bench_hist:new(),
+            ok = atoll_bench_hist:record(Value, Hist),
+            ?assertMatch([{Low, High, 1}] when Low =< Value andalso Value =< High, atoll_bench_hist:buckets(Hist))
+        end
+     || Exponent <- lists:seq(0, 41), Value <- [1 bsl Exponent, (1 bsl Exponent) * 3 div 2, (2 bsl Exponent) - 1]
+    ].
