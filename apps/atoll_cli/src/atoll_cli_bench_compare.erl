@@ -61,6 +61,8 @@ cells(#{ratio := none, verdict := Verdict}) ->
 cells(#{ratio := Ratio, low := Low, high := High, verdict := Verdict}) ->
     [factor(Ratio), [factor(Low), " - ", factor(High)], atom_to_list(Verdict)].
 
+%% Too few samples have no interval.
+factor(none) -> "-";
 factor(Number) -> float_to_list(float(Number), [{decimals, 3}]).
 
 text(Value) when is_integer(Value) -> atoll_cli_table:count(Value);
