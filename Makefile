@@ -1,7 +1,7 @@
 # The front door for people: `make help` lists what there is.
 MAKEFLAGS += --no-print-directory
 .DELETE_ON_ERROR:
-.PHONY: help demo build test soak check lint xref dialyzer docs clean
+.PHONY: help demo build report-bundle check-report test soak check lint xref dialyzer docs clean
 
 # Whatever a recipe starts in place of its shell dies with make, even when make
 # is killed by a signal that nobody can catch.
@@ -15,6 +15,8 @@ help:
 	@echo 'make check          everything that must be clean: lint and test'
 	@echo 'make lint           warnings, the call graph (xref), the types (dialyzer), the documentation'
 	@echo 'make build          compiles; bin/atoll does so by itself when it has to'
+	@echo 'make report-bundle  the scripts that draw a benchmark report; needs Node.js, and gets it'
+	@echo 'make check-report   a sample report in a browser; needs Chromium, and gets it'
 	@echo 'make docs           the documentation of the sources, as HTML under apps/*/doc'
 	@echo 'make clean          removes what was built'
 
@@ -25,6 +27,12 @@ $(READY): scripts/setup
 
 build: $(READY)
 	@$(TIED) scripts/build
+
+report-bundle: $(READY)
+	@$(TIED) scripts/build-report
+
+check-report: $(READY)
+	@$(TIED) scripts/check-report
 
 # A signal may reach make alone: the VM watches it.
 demo: build

@@ -28,6 +28,10 @@ commands() ->
         {"sim detect", atoll_cli_sim_detect},
         {"sim run", atoll_cli_sim_run},
         {"sim show", atoll_cli_sim_show},
+        {"bench list", atoll_cli_bench_list},
+        {"bench run", atoll_cli_bench_run},
+        {"bench compare", atoll_cli_bench_compare},
+        {"bench report", atoll_cli_bench_report},
         {"help", atoll_cli_help},
         {"version", atoll_cli_version}
     ].
@@ -35,7 +39,10 @@ commands() ->
 %% @doc The first words of the commands that have two, with what they are about.
 -spec groups() -> [{Word :: string(), Summary :: string()}].
 groups() ->
-    [{"sim", "run the protocols of many nodes in virtual time"}].
+    [
+        {"sim", "run the protocols of many nodes in virtual time"},
+        {"bench", "measure, compare and report"}
+    ].
 
 %% @doc The command that a line begins with, and the rest of the line; or the
 %% group, if the line names no more; or what to say if there is neither.
@@ -97,9 +104,22 @@ execute_group(Word, Args) ->
     end.
 
 read_and_run(Module, Args) ->
-    case atoll_cli_options:parse(Module:options(), Module:operands(), Args) of
-        {ok, Values, Operands} -> Module:run(Values, Operands);
-        {error, Sentence} -> {usage, Sentence}
+    case options(Module, Args) of
+        {ok, Options} ->
+            case atoll_cli_options:parse(Options, Module:operands(), Args) of
+                {ok, Values, Operands} -> Module:run(Values, Operands);
+                {error, Sentence} -> {usage, Sentence}
+            end;
+        {error, Sentence} ->
+            {usage, Sentence}
+    end.
+
+%% Those of some commands hang on what they are to do.
+options(Module, Args) ->
+    {module, Module} = code:ensure_loaded(Module),
+    case erlang:function_exported(Module, options, 1) of
+        true -> Module:options(Args);
+        false -> {ok, Module:options()}
     end.
 
 asks_for_help(Args) ->

@@ -18,7 +18,12 @@
 %% What it does, in less than a line.
 -callback summary() -> string().
 
+%% Those that the help shows.
 -callback options() -> [atoll_cli_options:option()].
+
+%% Where they hang on what else is typed.
+-callback options(Args :: [string()]) -> {ok, [atoll_cli_options:option()]} | {error, unicode:chardata()}.
+-optional_callbacks([options/1]).
 
 %% What stands beside the options, in order; an optional one in brackets.
 -callback operands() -> [Name :: string()].

@@ -1,0 +1,180 @@
+%% @doc What a benchmark is made of, and which there are.
+%%
+%% A benchmark has parameters, each with the values that it is swept over, and
+%% measures at every point, which has one value of each. One parameter is its
+%% *variant*: what is compared. Points that differ in it alone are a group; they
+%% are set up together and measured in turns, so that whatever else happens on
+%% the machine happens to all of them.
+%%
+%% A benchmark measures, and nothing else: warming up, the order of the rounds,
+%% repeating, writing and drawing are the harness's ({@link atoll_bench_run}).
+-module(atoll_bench).
+
+-export([all/0, find/1, name/1, sweep/2, format_error/1]).
+
+-export_type([name/0, parameter/0, point/0, metric/0, measure/0, sweep/0, error/0]).
+
+-type name() :: string().
+
+-type parameter() :: #{
+    name := atom(),
+    type := integer | atom,
+    %% Swept over unless told otherwise.
+    values := [value(), ...],
+    help := string(),
+    unit => string(),
+    %% What an integer may be; from 1 unless told.
+    min => integer(),
+    max => integer(),
+    %% What an atom may be.
+    one_of => [atom(), ...]
+}.
+
+-type value() :: integer() | atom().
+
+-type point() :: #{atom() => value()}.
+%% One value of each parameter.
+
+-type sweep() :: #{atom() => [value(), ...]}.
+%% The values that are not the default ones.
+
+-type metric() :: #{
+    name := atom(),
+    label := string(),
+    unit := string(),
+    better := more | less,
+    %% A number for each round, or a histogram of nanoseconds.
+    kind := value | latency
+}.
+
+-type measure() :: number() | atoll_bench_hist:export().
+
+-type error() ::
+    {no_benchmark, name()}
+    | {no_parameter, atom(), [atom()]}
+    | {bad_value, atom(), term(), Must :: unicode:chardata()}
+    | {twice, atom(), term()}
+    | {point, point(), Sentence :: unicode:chardata()}
+    | no_points.
+
+%% What it measures, in less than a line.
+-callback summary() -> string().
+
+-callback parameters() -> [parameter(), ...].
+
+%% The parameter whose values are compared with each other.
+-callback variant() -> atom().
+
+-callback metrics() -> [metric(), ...].
+
+%% Those of the combinations of values that make sense.
+-callback points([point(), ...]) -> [point()].
+
+%% What can be known to be wrong with a point before anything starts.
+-callback check(point()) -> ok | {error, Sentence :: unicode:chardata()}.
+
+%% Starts what the rounds of a point need. After an error nothing is left.
+-callback setup(point()) -> {ok, State :: term()} | {error, Sentence :: unicode:chardata()}.
+
+%% One round, a second or so.
+-callback round(State) -> {ok, #{atom() => measure()}, State} | {error, Sentence :: unicode:chardata()} when
+    State :: term().
+
+%% Takes everything down that setup has started; also after an error.
+-callback teardown(State :: term()) -> ok.
+
+%% @doc All benchmarks.
+-spec all() -> [{name(), module()}].
+all() ->
+    [
+        {"orbit", atoll_bench_orbit},
+        {"dist", atoll_bench_dist},
+        {"names", atoll_bench_names}
+    ].
+
+%% @doc The module of a benchmark.
+-spec find(name()) -> {ok, module()} | {error, error()}.
+find(Name) ->
+    case lists:keyfind(Name, 1, all()) of
+        {Name, Module} -> {ok, Module};
+        false -> {error, {no_benchmark, Name}}
+    end.
+
+%% @doc What a benchmark is called: one that is not among ours, like its module.
+-spec name(module()) -> name().
+name(Module) ->
+    case lists:keyfind(Module, 2, all()) of
+        {Name, Module} -> Name;
+        false -> atom_to_list(Module)
+    end.
+
+%% @doc The points of a sweep, in the order of the parameters' values, the
+%% variant's last; or the first thing that is wrong with it.
+-spec sweep(module(), sweep()) -> {ok, [point(), ...]} | {error, error()}.
+sweep(Module, Sweep) ->
+    Parameters = Module:parameters(),
+    Names = [Name || #{name := Name} <- Parameters],
+    case maps:keys(maps:without(Names, Sweep)) of
+        [] ->
+            case [Error || Parameter <- Parameters, {error, Error} <- [check_values(Parameter, Sweep)]] of
+                [] -> checked(Module, combine(last(Module:variant(), Parameters), Sweep));
+                [Error | _] -> {error, Error}
+            end;
+        [Unknown | _] ->
+            {error, {no_parameter, Unknown, Names}}
+    end.
+
+last(Variant, Parameters) ->
+    {Last, Others} = lists:partition(fun(#{name := Name}) -> Name =:= Variant end, Parameters),
+    Others ++ Last.
+
+combine([], _Sweep) ->
+    [#{}];
+combine([#{name := Name, values := Default} | Parameters], Sweep) ->
+    Rest = combine(Parameters, Sweep),
+    [Point#{Name => Value} || Value <- maps:get(Name, Sweep, Default), Point <- Rest].
+
+check_values(#{name := Name} = Parameter, Sweep) ->
+    Values = maps:get(Name, Sweep, []),
+    case {[V || V <- Values, not is_value(V, Parameter)], Values -- lists:usort(Values)} of
+        {[], []} -> ok;
+        {[Bad | _], _} -> {error, {bad_value, Name, Bad, must(Parameter)}};
+        {[], [Twice | _]} -> {error, {twice, Name, Twice}}
+    end.
+
+is_value(Value, #{type := atom, one_of := Words}) -> lists:member(Value, Words);
+is_value(Value, #{type := integer} = Parameter) ->
+    {Min, Max} = range(Parameter),
+    is_integer(Value) andalso Value >= Min andalso Value =< Max.
+
+range(Parameter) -> {maps:get(min, Parameter, 1), maps:get(max, Parameter, 1000000000)}.
+
+must(#{type := atom, one_of := Words}) ->
+    ["must be one of ", lists:join(", ", [atom_to_list(Word) || Word <- Words])];
+must(#{type := integer} = Parameter) ->
+    {Min, Max} = range(Parameter),
+    io_lib:format("must be a whole number from ~b to ~b", [Min, Max]).
+
+checked(Module, Combinations) ->
+    Points = Module:points(Combinations),
+    case [{Point, Why} || Point <- Points, {error, Why} <- [Module:check(Point)]] of
+        [] when Points =:= [] -> {error, no_points};
+        [] -> {ok, Points};
+        [{Point, Why} | _] -> {error, {point, Point, Why}}
+    end.
+
+%% @doc One sentence for an error.
+-spec format_error(error()) -> unicode:chardata().
+format_error({no_benchmark, Name}) ->
+    ["there is no benchmark \"", Name, "\"; there are ", lists:join(", ", [N || {N, _} <- all()])];
+format_error({no_parameter, Name, Names}) ->
+    ["there is no parameter ", atom_to_list(Name), "; there are ", lists:join(", ", [atom_to_list(N) || N <- Names])];
+format_error({bad_value, Name, Value, Must}) ->
+    io_lib:format("~ts ~ts, not \"~tp\"", [Name, Must, Value]);
+format_error({twice, Name, Value}) ->
+    io_lib:format("~ts has the value ~tp twice", [Name, Value]);
+format_error({point, Point, Why}) ->
+    Of = [io_lib:format("~ts ~tp", [Name, Value]) || {Name, Value} <- lists:sort(maps:to_list(Point))],
+    ["with ", lists:join(", ", Of), ": ", Why];
+format_error(no_points) ->
+    "none of the combinations of these values can be measured".

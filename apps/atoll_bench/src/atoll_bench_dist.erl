@@ -1,0 +1,137 @@
+%% @doc The benchmark `dist': what a connection between two nodes carries.
+%%
+%% Kinds of load:
+%% <dl>
+%% <dt>`ping_pong'</dt><dd>one process and its echo: the message goes there and comes
+%%   back, over and over.</dd>
+%% <dt>`request'</dt><dd>so many actors on one node each send a message to one of
+%%   their own on the other, and the next when it is acknowledged.</dd>
+%% <dt>`flood'</dt><dd>so many actors send, and nobody answers before the end.</dd>
+%% <dt>`ping_beside_bulk'</dt><dd>actors as in `request'; the latency is that of a
+%%   small ping beside them.</dd>
+%% </dl>
+%% Latencies are those of a closed loop: each actor waits for its answer, as the
+%% callers of a server do. Megabytes are those of the messages' payload, one way.
+-module(atoll_bench_dist).
+-behaviour(atoll_bench).
+
+-export([summary/0, parameters/0, variant/0, metrics/0, points/1, check/1, setup/1, round/1, teardown/1]).
+
+-define(ROUND_MS, 1000).
+%% What is on its way when the time is over may be a lot.
+-define(DRAIN_MS, 60000).
+-define(SETUP_MS, 15000).
+%% Payloads under way at once: beyond, the machine swaps and nothing is measured.
+-define(MAX_BYTES, 4294967296).
+
+-spec summary() -> string().
+summary() -> "what a connection between two nodes carries, and how fast".
+
+-spec parameters() -> [atoll_bench:parameter(), ...].
+parameters() ->
+    Kinds = [ping_pong, request, flood, ping_beside_bulk],
+    Systems = [stock, stock_tuned],
+    [
+        #{name => kind, type => atom, values => Kinds, one_of => Kinds, help => "the kind of load"},
+        #{name => actors, type => integer, values => [1, 16, 128], max => 10000,
+          help => "processes that send at the same time"},
+        #{name => size, type => integer, values => [100, 1024, 524288], max => 134217728, unit => "bytes",
+          help => "the payload of a message"},
+        #{name => system, type => atom, values => Systems, one_of => Systems,
+          help => "stock distribution, as it is or with large buffers"}
+    ].
+
+-spec variant() -> atom().
+variant() -> system.
+
+-spec metrics() -> [atoll_bench:metric(), ...].
+metrics() ->
+    [
+        #{name => ops_per_s, label => "Messages", unit => "1/s", better => more, kind => value},
+        #{name => mb_per_s, label => "Throughput", unit => "MB/s", better => more, kind => value},
+        #{name => cpu_us_per_op, label => "Processor time per message", unit => "\x{b5}s", better => less, kind => value},
+        #{name => latency, label => "Latency", unit => "ns", better => less, kind => latency}
+    ].
+
+%% A ping-pong has one actor, and a flood of large messages is what request is.
+-spec points([atoll_bench:point(), ...]) -> [atoll_bench:point()].
+points(Points) ->
+    #{actors := Fewest} = hd(Points),
+    [
+        Point
+     || #{kind := Kind, actors := Actors, size := Size} = Point <- Points,
+        case Kind of
+            ping_pong -> Actors =:= Fewest;
+            flood -> Size =< 65536;
+            _ -> true
+        end
+    ].
+
+-spec check(atoll_bench:point()) -> ok | {error, unicode:chardata()}.
+check(#{actors := Actors, size := Size}) when Actors * Size > ?MAX_BYTES ->
+    {error, "that is more than 4 GiB under way at once"};
+check(_Point) ->
+    ok.
+
+-spec setup(atoll_bench:point()) -> {ok, map()} | {error, unicode:chardata()}.
+setup(#{system := System} = Point) ->
+    Options = #{nodes => 2, connect_all => false, args => arguments(System)},
+    case atoll_bench_nodes:start(Options) of
+        {ok, Cluster} ->
+            case load(Cluster, Point) of
+                {ok, Load} ->
+                    {ok, Load};
+                {error, _} = Error ->
+                    ok = atoll_bench_nodes:stop(Cluster),
+                    Error
+            end;
+        {error, _} = Error ->
+            Error
+    end.
+
+%% Without busy waiting, which on few cores takes from one node what the other needs.
+arguments(stock) ->
+    ["+sbwt", "none", "+sbwtdcpu", "none", "+sbwtdio", "none"];
+arguments(stock_tuned) ->
+    Buffers = "[{sndbuf,4194304},{recbuf,4194304}]",
+    arguments(stock) ++
+        [
+            "+zdbbl", "65536",
+            "-kernel", "inet_dist_connect_options", Buffers,
+            "-kernel", "inet_dist_listen_options", Buffers
+        ].
+
+load(Cluster, #{kind := Kind, actors := Actors0, size := Size}) ->
+    [Here, There] = atoll_cluster:nodes(Cluster),
+    Actors = case Kind of ping_pong -> 1; _ -> Actors0 end,
+    Load = #{cluster => Cluster, node => Here, kind => Kind, actors => Actors, size => Size},
+    case atoll_bench_nodes:meshed(Cluster) of
+        {ok, meshed} ->
+            case atoll_bench_nodes:call(Cluster, There, {atoll_bench_dist_load, answer}, [Actors + 1], ?SETUP_MS) of
+                {ok, Peers} -> {ok, Load#{peers => Peers}};
+                {error, _} = Error -> Error
+            end;
+        {error, _} = Error ->
+            Error
+    end.
+
+-spec round(map()) -> {ok, #{atom() => atoll_bench:measure()}, map()} | {error, unicode:chardata()}.
+round(#{cluster := Cluster, node := Node, kind := Kind, peers := Peers, size := Size} = State) ->
+    Before = atoll_bench_nodes:cpu_us(Cluster),
+    Args = [Kind, Peers, Size, ?ROUND_MS],
+    case atoll_bench_nodes:call(Cluster, Node, {atoll_bench_dist_load, run}, Args, ?ROUND_MS + ?DRAIN_MS) of
+        {ok, {Ops, Us, Latency}} ->
+            Cpu = atoll_bench_nodes:cpu_us(Cluster) - Before,
+            Values = #{
+                ops_per_s => Ops * 1000000 / Us,
+                mb_per_s => Ops * Size / Us,
+                cpu_us_per_op => Cpu / max(1, Ops)
+            },
+            {ok, maps:merge(Values, maps:from_list([{latency, Export} || {ok, Export} <- [Latency]])), State};
+        {error, _} = Error ->
+            Error
+    end.
+
+-spec teardown(map()) -> ok.
+teardown(#{cluster := Cluster}) ->
+    atoll_bench_nodes:stop(Cluster).

@@ -1,0 +1,133 @@
+%% @doc The load of the benchmark {@link atoll_bench_dist}, on its two nodes.
+%%
+%% The last of the peers is the ping's. A round ends when everything that was sent
+%% has been answered, and is as long as that took.
+-module(atoll_bench_dist_load).
+
+-export([answer/1, run/4]).
+
+-export_type([kind/0]).
+
+-type kind() :: ping_pong | request | flood | ping_beside_bulk.
+
+-type result() :: {
+    Ops :: non_neg_integer(), Us :: pos_integer(), {ok, atoll_bench_hist:export()} | none
+}.
+
+-define(PING_BYTES, 16).
+-define(ANSWER_MS, 60000).
+
+%% @doc Processes that answer, for as long as this node is there.
+-spec answer(pos_integer()) -> [pid(), ...].
+answer(Count) ->
+    [spawn(fun() -> answering(0) end) || _ <- lists:seq(1, Count)].
+
+answering(Floods) ->
+    receive
+        {request, From, Tag, _Payload} ->
+            From ! Tag,
+            answering(Floods);
+        {echo, From, Tag, Payload} ->
+            From ! {Tag, Payload},
+            answering(Floods);
+        {flood, _Payload} ->
+            answering(Floods + 1);
+        {flooded, From, Tag} ->
+            From ! {Tag, Floods},
+            answering(0)
+    end.
+
+%% @doc One round against the other node's processes.
+-spec run(kind(), [pid(), ...], Size :: pos_integer(), Ms :: pos_integer()) -> result().
+run(Kind, Peers, Size, Ms) ->
+    Payload = payload(Size),
+    Hist = atoll_bench_hist:new(),
+    Begin = erlang:monotonic_time(),
+    Until = Begin + erlang:convert_time_unit(Ms, millisecond, native),
+    {Actors, [PingPeer]} = lists:split(length(Peers) - 1, Peers),
+    Table = list_to_tuple(Actors),
+    Actor = fun(Fun) -> fun(N) -> Fun(element(N, Table)) end end,
+    Silent = fun(_Ns) -> ok end,
+    Record = fun(Ns) -> atoll_bench_hist:record(Ns, Hist) end,
+    Loop =
+        case Kind of
+            ping_pong -> Actor(fun(Peer) -> pinging(Peer, Payload, Until, Record, 0) end);
+            request -> Actor(fun(Peer) -> requesting(Peer, Payload, Until, Record, 0) end);
+            flood -> Actor(fun(Peer) -> flooding(Peer, Payload, Until, 0) end);
+            ping_beside_bulk -> Actor(fun(Peer) -> requesting(Peer, Payload, Until, Silent, 0) end)
+        end,
+    Ping = payload(?PING_BYTES),
+    Pinger = fun() -> pinging(PingPeer, Ping, Until, Record, 0) end,
+    Count = length(Actors),
+    Ops = lists:sum(
+        case Kind of
+            ping_beside_bulk ->
+                [0 | Done] = atoll_bench_node:together(
+                    Count + 1,
+                    fun
+                        (1) -> _ = Pinger(), 0;
+                        (N) -> Loop(N - 1)
+                    end,
+                    Ms + ?ANSWER_MS
+                ),
+                Done;
+            _ ->
+                atoll_bench_node:together(Count, Loop, Ms + ?ANSWER_MS)
+        end
+    ),
+    Us = erlang:convert_time_unit(erlang:monotonic_time() - Begin, native, microsecond),
+    Latency =
+        case Kind of
+            flood -> none;
+            _ -> {ok, atoll_bench_hist:export(Hist)}
+        end,
+    {Ops, Us, Latency}.
+
+%% Bytes that nobody can make smaller on the way.
+payload(Size) ->
+    rand:bytes(Size).
+
+pinging(Peer, Payload, Until, Record, Done) ->
+    Begin = erlang:monotonic_time(),
+    case Begin < Until of
+        true ->
+            Peer ! {echo, self(), Begin, Payload},
+            receive
+                {Begin, _} -> ok
+            end,
+            Record(nanoseconds(Begin)),
+            pinging(Peer, Payload, Until, Record, Done + 1);
+        false ->
+            Done
+    end.
+
+requesting(Peer, Payload, Until, Record, Done) ->
+    Begin = erlang:monotonic_time(),
+    case Begin < Until of
+        true ->
+            Peer ! {request, self(), Begin, Payload},
+            receive
+                Begin -> ok
+            end,
+            Record(nanoseconds(Begin)),
+            requesting(Peer, Payload, Until, Record, Done + 1);
+        false ->
+            Done
+    end.
+
+flooding(Peer, Payload, Until, Sent) ->
+    case erlang:monotonic_time() < Until of
+        true ->
+            %% The clock is looked at now and then.
+            _ = [Peer ! {flood, Payload} || _ <- lists:seq(1, 100)],
+            flooding(Peer, Payload, Until, Sent + 100);
+        false ->
+            Tag = make_ref(),
+            Peer ! {flooded, self(), Tag},
+            receive
+                {Tag, Sent} -> Sent
+            end
+    end.
+
+nanoseconds(Begin) ->
+    erlang:convert_time_unit(erlang:monotonic_time() - Begin, native, nanosecond).

@@ -1,0 +1,147 @@
+%% @doc The file of a run: one JSON object a line, so that whatever ends a run
+%% leaves what was measured so far.
+%%
+%% The first line says what was measured, on what and how, with the version of this
+%% form under the key `atoll_bench'; then a line for each round, or for a point that
+%% failed; the last one says how it ended:
+%% ```
+%% {"atoll_bench":1,"benchmark":"dist","points":[{"size":100,...},...],...}
+%% {"point":0,"round":1,"at_ms":2113,"wall_ms":1004,"others_cpu":0.02,"values":{...},"histograms":{...}}
+%% {"point":1,"error":"..."}
+%% {"end":"complete"}
+%% '''
+%% A file without the last line is partial, and so is one whose last line is cut:
+%% that line is left out. A fault anywhere else is an error.
+-module(atoll_bench_file).
+
+-export([create/2, append/2, close/2, read/1, format_error/1]).
+
+-export_type([file/0, run/0, status/0, error/0]).
+
+-opaque file() :: file:io_device().
+
+-type status() :: complete | partial.
+
+-type run() :: #{
+    file := file:filename_all(),
+    %% The first line, keys as binaries.
+    header := map(),
+    %% In the order in which they were measured.
+    rounds := [map()],
+    %% Of points that failed.
+    errors := [map()],
+    status := status()
+}.
+
+-type error() :: {file:filename_all(), reason()}.
+
+-type reason() ::
+    {file, file:posix() | badarg | terminated | system_limit}
+    | empty
+    | not_a_run
+    | {version, term()}
+    | {line, pos_integer(), broken | unexpected}.
+
+-define(VERSION, 1).
+
+%% @doc A new file; one that is there already is not touched.
+-spec create(file:filename_all(), Header :: map()) -> {ok, file()} | {error, error()}.
+create(Name, Header) ->
+    case file:open(Name, [write, exclusive, raw]) of
+        {ok, File} ->
+            case append(File, Header#{atoll_bench => ?VERSION}) of
+                ok -> {ok, File};
+                {error, Reason} -> {error, {Name, {file, Reason}}}
+            end;
+        {error, Reason} ->
+            {error, {Name, {file, Reason}}}
+    end.
+
+%% @doc One line more, on the disk's way when this returns.
+-spec append(file(), map()) -> ok | {error, file:posix() | badarg | terminated}.
+append(File, Line) ->
+    file:write(File, [atoll_bench_json:encode(Line), $\n]).
+
+%% @doc The run is over.
+-spec close(file(), status()) -> ok | {error, file:posix() | badarg | terminated}.
+close(File, complete) ->
+    case append(File, #{'end' => complete}) of
+        ok -> file:close(File);
+        {error, _} = Error -> Error
+    end;
+close(File, partial) ->
+    file:close(File).
+
+%% @doc Reads what was measured.
+-spec read(file:filename_all()) -> {ok, run()} | {error, error()}.
+read(Name) ->
+    case file:read_file(Name) of
+        {ok, Text} ->
+            case parse(binary:split(Text, <<"\n">>, [global])) of
+                {ok, Run} -> {ok, Run#{file => Name}};
+                {error, Reason} -> {error, {Name, Reason}}
+            end;
+        {error, Reason} ->
+            {error, {Name, {file, Reason}}}
+    end.
+
+%% What follows the last line feed is nothing, or a line that was cut.
+parse([<<>>]) ->
+    {error, empty};
+parse(Lines) ->
+    Whole = lists:droplast(Lines),
+    case Whole of
+        [] ->
+            {error, not_a_run};
+        [First | Rest] ->
+            case atoll_bench_json:decode(First) of
+                {ok, #{<<"atoll_bench">> := ?VERSION} = Header} -> header(Header, Rest);
+                {ok, #{<<"atoll_bench">> := Version}} -> {error, {version, Version}};
+                _ -> {error, not_a_run}
+            end
+    end.
+
+header(#{<<"benchmark">> := _, <<"points">> := Points, <<"metrics">> := _, <<"variant">> := _} = Header, Rest) when
+    is_list(Points)
+->
+    lines(Rest, 2, length(Points), #{header => Header, rounds => [], errors => [], status => partial});
+header(_Header, _Rest) ->
+    {error, {line, 1, unexpected}}.
+
+lines([], _Number, _Points, #{rounds := Rounds, errors := Errors} = Run) ->
+    {ok, Run#{rounds := lists:reverse(Rounds), errors := lists:reverse(Errors)}};
+lines([Line | Lines], Number, Points, #{rounds := Rounds, errors := Errors} = Run) ->
+    case atoll_bench_json:decode(Line) of
+        {ok, #{<<"end">> := <<"complete">>}} when Lines =:= [] ->
+            lines([], Number, Points, Run#{status := complete});
+        {ok, #{<<"point">> := Point, <<"error">> := Error} = Failed} when
+            is_integer(Point), Point >= 0, Point < Points, is_binary(Error)
+        ->
+            lines(Lines, Number + 1, Points, Run#{errors := [Failed | Errors]});
+        {ok, #{<<"point">> := Point, <<"values">> := Values, <<"histograms">> := Histograms} = Round} when
+            is_integer(Point), Point >= 0, Point < Points, is_map(Values), is_map(Histograms)
+        ->
+            lines(Lines, Number + 1, Points, Run#{rounds := [Round | Rounds]});
+        {ok, _} ->
+            {error, {line, Number, unexpected}};
+        {error, _} ->
+            {error, {line, Number, broken}}
+    end.
+
+%% @doc One sentence for an error.
+-spec format_error(error()) -> unicode:chardata().
+format_error({Name, Reason}) ->
+    [io_lib:format("~ts: ", [Name]), reason(Reason)].
+
+reason({file, Reason}) ->
+    file:format_error(Reason);
+reason(empty) ->
+    "the file is empty";
+reason(not_a_run) ->
+    "this is not the file of a run";
+reason({version, Version}) ->
+    io_lib:format("this is a result file of version ~tp, and only version ~b can be read", [Version, ?VERSION]);
+reason({line, Number, broken}) ->
+    io_lib:format("line ~b is no JSON", [Number]);
+reason({line, Number, unexpected}) ->
+    io_lib:format("line ~b is none of a result file", [Number]).

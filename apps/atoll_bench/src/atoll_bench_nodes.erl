@@ -1,0 +1,61 @@
+%% @doc The nodes of a point: a cluster of its own, and what is asked of it. What
+%% goes wrong is a sentence.
+-module(atoll_bench_nodes).
+
+-export([start/1, stop/1, call/5, cpu_us/1, meshed/1]).
+
+-export_type([answer/1]).
+
+-type answer(Result) :: {ok, Result} | {error, unicode:chardata()}.
+
+-define(MESH_MS, 30000).
+
+%% @doc Starts a cluster; see {@link atoll_cluster:start/1}.
+-spec start(atoll_cluster:options()) -> answer(atoll_cluster:cluster()).
+start(Options) ->
+    case atoll_cluster:start(Options) of
+        {ok, Cluster} -> {ok, Cluster};
+        {error, Reason} -> {error, atoll_cluster:format_error(Reason)}
+    end.
+
+%% @doc Takes it down.
+-spec stop(atoll_cluster:cluster()) -> ok.
+stop(Cluster) ->
+    atoll_cluster:stop(Cluster).
+
+%% @doc Applies a function of this application's on a node, within a deadline.
+-spec call(atoll_cluster:cluster(), node(), {module(), atom()}, [term()], timeout()) -> answer(term()).
+call(Cluster, Node, {Module, Function}, Args, Ms) ->
+    try
+        {ok, atoll_cluster:call(Cluster, Node, Module, Function, Args, Ms)}
+    catch
+        error:Reason:Stack ->
+            case Stack of
+                %% Raised here, by the call itself.
+                [{atoll_cluster, _, _, _} | _] -> {error, atoll_cluster:format_error(Reason)};
+                _ -> {error, io_lib:format("~ts:~ts failed on ~ts: ~0tp", [Module, Function, Node, Reason])}
+            end;
+        Class:Reason ->
+            {error, io_lib:format("~ts:~ts ended on ~ts with ~ts ~0tp", [Module, Function, Node, Class, Reason])}
+    end.
+
+%% @doc The processor time that all nodes have used so far, microseconds.
+-spec cpu_us(atoll_cluster:cluster()) -> non_neg_integer().
+cpu_us(Cluster) ->
+    1000 * lists:sum([
+        Ms
+     || {_, {ok, {Ms, _}}} <- atoll_cluster:multicall(Cluster, erlang, statistics, [runtime])
+    ]).
+
+%% @doc Connects every node with every other, and returns when each sees all of them.
+-spec meshed(atoll_cluster:cluster()) -> answer(meshed).
+meshed(Cluster) ->
+    Nodes = atoll_cluster:nodes(Cluster),
+    Answers = atoll_cluster:multicall(Cluster, atoll_bench_node, mesh, [Nodes, ?MESH_MS], ?MESH_MS + 5000),
+    case [{Node, Answer} || {Node, Answer} <- Answers, Answer =/= {ok, ok}] of
+        [] -> {ok, meshed};
+        [{Node, {ok, {missing, Missing}}} | _] ->
+            {error, io_lib:format("~ts does not come to see ~0tp", [Node, Missing])};
+        [{_Node, {error, Reason}} | _] ->
+            {error, atoll_cluster:format_error(Reason)}
+    end.

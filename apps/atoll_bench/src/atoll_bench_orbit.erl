@@ -1,0 +1,85 @@
+%% @doc The benchmark `orbit': how long the same set takes in each mode, over more
+%% and more nodes, and what it takes in connections and messages.
+-module(atoll_bench_orbit).
+-behaviour(atoll_bench).
+
+-export([summary/0, parameters/0, variant/0, metrics/0, points/1, check/1, setup/1, round/1, teardown/1]).
+
+-define(RUN_MS, 600000).
+-define(GENERATORS, g124).
+
+-spec summary() -> string().
+summary() -> "Orbit over more and more nodes, as a mesh and in groups".
+
+-spec parameters() -> [atoll_bench:parameter(), ...].
+parameters() ->
+    Modes = [mesh, groups, ring],
+    [
+        #{name => nodes, type => integer, values => [3, 6, 9, 12], max => 64, help => "nodes that work together"},
+        #{name => space, type => integer, values => [20000], help => "the vertices are 0 to N - 1, of generators g124"},
+        #{name => workers, type => integer, values => [4], max => 1000, help => "worker processes on each node"},
+        #{name => group_size, type => integer, values => [3], max => 64, help => "nodes to a group, gateway included"},
+        #{name => mode, type => atom, values => Modes, one_of => Modes, help => "how the nodes are connected"}
+    ].
+
+-spec variant() -> atom().
+variant() -> mode.
+
+-spec metrics() -> [atoll_bench:metric(), ...].
+metrics() ->
+    [
+        #{name => vertices_per_s, label => "Vertices found", unit => "1/s", better => more, kind => value},
+        #{name => wall_ms, label => "Time", unit => "ms", better => less, kind => value},
+        #{name => connections_max, label => "Connections of the busiest node", unit => "connections", better => less,
+          kind => value},
+        #{name => cpu_ms, label => "Processor time, all nodes", unit => "ms", better => less, kind => value}
+    ].
+
+-spec points([atoll_bench:point(), ...]) -> [atoll_bench:point()].
+points(Points) ->
+    [Point || #{nodes := Nodes, group_size := Size, mode := Mode} = Point <- Points, Mode =:= mesh orelse Size =< Nodes].
+
+-spec check(atoll_bench:point()) -> ok | {error, unicode:chardata()}.
+check(Point) ->
+    %% The other modes can only be checked where the nodes are.
+    case orbit:check(spec([node()], Point#{mode := par})) of
+        ok -> ok;
+        {error, Reason} -> {error, orbit:format_error(Reason)}
+    end.
+
+spec(Nodes, Point) ->
+    (maps:with([space, workers, group_size, mode], Point))#{generators => ?GENERATORS, nodes => Nodes}.
+
+-spec setup(atoll_bench:point()) -> {ok, map()} | {error, unicode:chardata()}.
+setup(#{nodes := Count, mode := Mode} = Point) ->
+    Grouped = Mode =/= mesh,
+    Options = #{
+        nodes => Count, connect_all => not Grouped, apps => [atoll || Grouped], args => ["+S", "1:1", "+sbwt", "none"]
+    },
+    case atoll_bench_nodes:start(Options) of
+        {ok, Cluster} -> {ok, #{cluster => Cluster, spec => spec(atoll_cluster:nodes(Cluster), Point)}};
+        {error, _} = Error -> Error
+    end.
+
+-spec round(map()) -> {ok, #{atom() => atoll_bench:measure()}, map()} | {error, unicode:chardata()}.
+round(#{cluster := Cluster, spec := #{nodes := [First | _]} = Spec} = State) ->
+    Before = atoll_bench_nodes:cpu_us(Cluster),
+    case atoll_bench_nodes:call(Cluster, First, {orbit, run}, [Spec], ?RUN_MS) of
+        {ok, {ok, #{size := Size, wall_ms := WallMs, connections_max := Connections}}} ->
+            {ok,
+                #{
+                    vertices_per_s => Size * 1000 / max(1, WallMs),
+                    wall_ms => WallMs,
+                    connections_max => Connections,
+                    cpu_ms => (atoll_bench_nodes:cpu_us(Cluster) - Before) / 1000
+                },
+                State};
+        {ok, {error, Reason}} ->
+            {error, orbit:format_error(Reason)};
+        {error, _} = Error ->
+            Error
+    end.
+
+-spec teardown(map()) -> ok.
+teardown(#{cluster := Cluster}) ->
+    atoll_bench_nodes:stop(Cluster).

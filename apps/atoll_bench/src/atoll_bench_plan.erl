@@ -1,0 +1,49 @@
+%% @doc The order in which a benchmark is measured: groups of points one after the
+%% other, and in a group a round of each point, then the next of each, every time
+%% in another order. So what changes slowly on the machine changes for all.
+-module(atoll_bench_plan).
+
+-export([groups/2, rounds/3]).
+
+-export_type([index/0]).
+
+-type index() :: non_neg_integer().
+%% Of a point, from 0 on.
+
+%% @doc The points that differ in the variant alone, by their numbers.
+-spec groups([atoll_bench:point()], Variant :: atom()) -> [[index(), ...]].
+groups(Points, Variant) ->
+    Keyed = [
+        {maps:remove(Variant, Point), Index}
+     || {Index, Point} <- lists:zip(lists:seq(0, length(Points) - 1), Points)
+    ],
+    Keys = unique([Key || {Key, _} <- Keyed]),
+    [[Index || {K, Index} <- Keyed, K =:= Key] || Key <- Keys].
+
+unique(Keys) ->
+    lists:foldr(fun(Key, Kept) -> [Key | lists:delete(Key, Kept)] end, [], Keys).
+
+%% @doc Who is measured when: the rounds of a group, each a permutation of it.
+-spec rounds([index(), ...], Rounds :: non_neg_integer(), Seed :: integer()) ->
+    [{Round :: pos_integer(), index()}].
+rounds(Group, Rounds, Seed) ->
+    {Orders, _} = lists:mapfoldl(
+        fun(Round, Rand0) ->
+            {Order, Rand} = shuffle(Group, Rand0),
+            {[{Round, Index} || Index <- Order], Rand}
+        end,
+        rand:seed_s(exsss, erlang:phash2({Seed, Group})),
+        lists:seq(1, Rounds)
+    ),
+    lists:append(Orders).
+
+shuffle(List, Rand0) ->
+    {Keyed, Rand} = lists:mapfoldl(
+        fun(Element, R0) ->
+            {X, R} = rand:uniform_s(R0),
+            {{X, Element}, R}
+        end,
+        Rand0,
+        List
+    ),
+    {[Element || {_, Element} <- lists:sort(Keyed)], Rand}.

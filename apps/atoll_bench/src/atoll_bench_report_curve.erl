@@ -1,0 +1,32 @@
+%% @doc The distribution of times as a curve that is fine enough for the eye, from
+%% the buckets of a histogram.
+-module(atoll_bench_report_curve).
+
+-export([points/1]).
+
+-export_type([bucket/0]).
+
+-type bucket() :: {LowNs :: number(), HighNs :: number(), Count :: pos_integer()}.
+
+%% There is a point wherever the share below rose by so much, or the share above
+%% fell by so much of itself: a few hundred, also in the tail.
+-define(STEP, 0.004).
+-define(TAIL, 0.12).
+
+%% @doc The share of all that took at most a time, for increasing times. It starts
+%% at 0 and ends at 1.
+-spec points([bucket()]) -> [[number()]].
+points([]) ->
+    [];
+points([{Low, _, _} | _] = Buckets) ->
+    All = lists:sum([Count || {_, _, Count} <- Buckets]),
+    [[max(1, Low), 0.0] | thin(Buckets, 0, 0.0, All)].
+
+thin([{_, High, _}], _Below, _Last, _All) ->
+    [[max(1, High), 1.0]];
+thin([{_, High, Count} | Rest], Below, Last, All) ->
+    Share = (Below + Count) / All,
+    case Share - Last > ?STEP orelse (1 - Share) < (1 - Last) * (1 - ?TAIL) of
+        true -> [[max(1, High), Share] | thin(Rest, Below + Count, Share, All)];
+        false -> thin(Rest, Below + Count, Last, All)
+    end.

@@ -1,0 +1,197 @@
+%% @doc Runs a benchmark: sets up the points of a group, warms each up with a round
+%% that is not counted, measures round after round in turns, takes them down, and
+%% goes on to the next group. Each round is written to the result file
+%% ({@link atoll_bench_file}) as soon as it is over.
+%%
+%% A point that fails is written as failed and left out from then on; the others
+%% are measured all the same.
+-module(atoll_bench_run).
+
+-export([run/2, format_error/1]).
+
+-export_type([options/0, error/0, summary/0]).
+
+-type options() :: #{
+    %% What differs from the benchmark's own values.
+    sweep => atoll_bench:sweep(),
+    rounds => pos_integer(),
+    seed => integer(),
+    %% The result file, which must not be there yet.
+    file := file:filename_all(),
+    %% How this run is repeated.
+    command => unicode:chardata(),
+    %% Called with how many rounds, warming up included, are over.
+    progress => fun((Done :: non_neg_integer(), Total :: pos_integer()) -> _)
+}.
+
+-type summary() :: #{
+    file := file:filename_all(),
+    points := pos_integer(),
+    rounds := non_neg_integer(),
+    failed := [{atoll_bench:point(), unicode:chardata()}],
+    wall_ms := non_neg_integer()
+}.
+
+-type error() :: atoll_bench:error() | {file, atoll_bench_file:error()} | {write, file:filename_all(), term()}.
+
+-record(run, {
+    module :: module(),
+    points :: #{atoll_bench_plan:index() => atoll_bench:point()},
+    file :: atoll_bench_file:file(),
+    name :: file:filename_all(),
+    begun :: integer(),
+    rounds = 0 :: non_neg_integer(),
+    failed = [] :: [{atoll_bench_plan:index(), unicode:chardata()}],
+    progress :: fun((non_neg_integer(), pos_integer()) -> _),
+    done = 0 :: non_neg_integer(),
+    total :: pos_integer()
+}).
+
+-define(ROUNDS, 10).
+
+%% @doc Runs a benchmark, one of our own or any other module that is one. What is
+%% wrong with the sweep or with the file is known before anything starts.
+-spec run(module(), options()) -> {ok, summary()} | {error, error()}.
+run(Module, #{file := FileName} = Options) ->
+    case atoll_bench:sweep(Module, maps:get(sweep, Options, #{})) of
+        {ok, Points} ->
+            case atoll_bench_file:create(FileName, header(Module, Points, Options)) of
+                {ok, File} -> measure(Module, Points, File, Options);
+                {error, Error} -> {error, {file, Error}}
+            end;
+        {error, _} = Error ->
+            Error
+    end.
+
+header(Module, Points, Options) ->
+    #{
+        benchmark => list_to_binary(atoll_bench:name(Module)),
+        summary => unicode:characters_to_binary(Module:summary()),
+        started => list_to_binary(calendar:system_time_to_rfc3339(erlang:system_time(second), [{offset, "Z"}])),
+        parameters => [described(P) || P <- Module:parameters()],
+        variant => Module:variant(),
+        metrics => [described(M) || M <- Module:metrics()],
+        points => Points,
+        rounds => maps:get(rounds, Options, ?ROUNDS),
+        seed => maps:get(seed, Options, 1),
+        machine => atoll_bench_machine:describe(),
+        atoll => version(),
+        command => unicode:characters_to_binary(maps:get(command, Options, ""))
+    }.
+
+version() ->
+    _ = application:load(atoll),
+    {ok, Version} = application:get_key(atoll, vsn),
+    list_to_binary(Version).
+
+%% Texts are binaries in JSON.
+described(Map) ->
+    maps:map(
+        fun
+            (Key, Text) when Key =:= help; Key =:= unit; Key =:= label -> unicode:characters_to_binary(Text);
+            (_Key, Value) -> Value
+        end,
+        Map
+    ).
+
+measure(Module, Points, File, #{file := FileName} = Options) ->
+    #{rounds := Rounds, seed := Seed} = maps:merge(#{rounds => ?ROUNDS, seed => 1}, Options),
+    Indices = lists:seq(0, length(Points) - 1),
+    Run0 = #run{
+        module = Module,
+        points = maps:from_list(lists:zip(Indices, Points)),
+        file = File,
+        name = FileName,
+        begun = erlang:monotonic_time(millisecond),
+        progress = maps:get(progress, Options, fun(_, _) -> ok end),
+        total = length(Points) * (Rounds + 1)
+    },
+    _ = (Run0#run.progress)(0, Run0#run.total),
+    try
+        Run = lists:foldl(
+            fun(Group, Run) -> group(Group, Rounds, Seed, Run) end,
+            Run0,
+            atoll_bench_plan:groups(Points, Module:variant())
+        ),
+        written(atoll_bench_file:close(File, complete), Run),
+        {ok, #{
+            file => FileName,
+            points => length(Points),
+            rounds => Run#run.rounds,
+            failed => [{maps:get(Index, Run#run.points), Why} || {Index, Why} <- lists:reverse(Run#run.failed)],
+            wall_ms => erlang:monotonic_time(millisecond) - Run#run.begun
+        }}
+    catch
+        throw:{write, Reason} ->
+            _ = atoll_bench_file:close(File, partial),
+            {error, {write, FileName, Reason}}
+    end.
+
+group(Group, Rounds, Seed, Run0) ->
+    {States, Run1} = lists:foldl(fun set_up/2, {#{}, Run0}, Group),
+    {Left, Run2} = lists:foldl(
+        fun({Round, Index}, {S, R}) -> turn(Index, Round, S, R) end,
+        {States, Run1},
+        [{0, Index} || Index <- Group] ++ atoll_bench_plan:rounds(Group, Rounds, Seed)
+    ),
+    ok = lists:foreach(fun(State) -> ok = (Run2#run.module):teardown(State) end, maps:values(Left)),
+    Run2.
+
+set_up(Index, {States, #run{module = Module, points = Points} = Run}) ->
+    case Module:setup(maps:get(Index, Points)) of
+        {ok, State} -> {States#{Index => State}, Run};
+        {error, Why} -> {States, failed(Index, Why, Run)}
+    end.
+
+failed(Index, Why, #run{failed = Failed, file = File} = Run) ->
+    Line = #{point => Index, error => unicode:characters_to_binary(Why)},
+    written(atoll_bench_file:append(File, Line), Run#run{failed = [{Index, Why} | Failed]}).
+
+%% Round 0 warms up. A point that has failed is passed over.
+turn(Index, Round, States, Run) ->
+    case States of
+        #{Index := State} -> round(Index, Round, State, States, Run);
+        #{} -> {States, passed(Run)}
+    end.
+
+round(Index, Round, State0, States, #run{module = Module, begun = Begun} = Run) ->
+    At = erlang:monotonic_time(millisecond),
+    Before = atoll_bench_machine:look(),
+    case Module:round(State0) of
+        {ok, Measures, State} ->
+            WallMs = erlang:monotonic_time(millisecond) - At,
+            Others = (atoll_bench_machine:others(Before, atoll_bench_machine:look()))(WallMs),
+            Line = line(Index, Round, Measures, Module, #{
+                at_ms => At - Begun, wall_ms => WallMs, others_cpu => Others
+            }),
+            {States#{Index := State}, passed(counted(Round, Line, Run))};
+        {error, Why} ->
+            ok = Module:teardown(State0),
+            {maps:remove(Index, States), passed(failed(Index, Why, Run))}
+    end.
+
+counted(0, _Line, Run) -> Run;
+counted(_Round, Line, #run{file = File, rounds = N} = Run) ->
+    written(atoll_bench_file:append(File, Line), Run#run{rounds = N + 1}).
+
+line(Index, Round, Measures, Module, Base) ->
+    Latencies = [Name || #{name := Name, kind := latency} <- Module:metrics()],
+    Base#{
+        point => Index,
+        round => Round,
+        values => maps:without(Latencies, Measures),
+        histograms => maps:with(Latencies, Measures)
+    }.
+
+written(ok, Run) -> Run;
+written({error, Reason}, _Run) -> throw({write, Reason}).
+
+passed(#run{done = Done, total = Total, progress = Progress} = Run) ->
+    _ = Progress(Done + 1, Total),
+    Run#run{done = Done + 1}.
+
+%% @doc One sentence for an error.
+-spec format_error(error()) -> unicode:chardata().
+format_error({file, Error}) -> atoll_bench_file:format_error(Error);
+format_error({write, Name, Reason}) -> io_lib:format("~ts: ~ts", [Name, file:format_error(Reason)]);
+format_error(Error) -> atoll_bench:format_error(Error).

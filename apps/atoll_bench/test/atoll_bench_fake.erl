@@ -1,0 +1,45 @@
+%% A benchmark of this process, whose rounds return what they are told to.
+-module(atoll_bench_fake).
+-behaviour(atoll_bench).
+
+-export([summary/0, parameters/0, variant/0, metrics/0, points/1, check/1, setup/1, round/1, teardown/1]).
+
+summary() -> "returns what it is told to".
+
+parameters() ->
+    [
+        #{name => size, type => integer, values => [1, 2], help => "a size"},
+        #{name => system, type => atom, values => [a, b], one_of => [a, b, broken, failing], help => "a system"}
+    ].
+
+variant() -> system.
+
+metrics() ->
+    [
+        #{name => rate, label => "Rate", unit => "1/s", better => more, kind => value},
+        #{name => latency, label => "Latency", unit => "ns", better => less, kind => latency}
+    ].
+
+points(Points) -> Points.
+
+check(_) -> ok.
+
+setup(#{system := broken}) -> {error, "it is broken"};
+setup(Point) ->
+    say({setup, Point}),
+    {ok, {Point, 0}}.
+
+round({#{system := failing}, 1}) -> {error, "it failed"};
+round({#{size := Size} = Point, Count}) ->
+    say({round, Point}),
+    Hist = atoll_bench_hist:new(),
+    ok = atoll_bench_hist:record(1000 * Size, Hist),
+    {ok, #{rate => 10 * Size + Count, latency => atoll_bench_hist:export(Hist)}, {Point, Count + 1}}.
+
+teardown({Point, _}) ->
+    say({teardown, Point}),
+    ok.
+
+say(What) ->
+    self() ! {atoll_bench_fake, What},
+    ok.

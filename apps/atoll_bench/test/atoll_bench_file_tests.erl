@@ -1,0 +1,71 @@
+-module(atoll_bench_file_tests).
+
+-include_lib("eunit/include/eunit.hrl").
+
+-define(HEADER, #{benchmark => fake, points => [#{size => 1}], metrics => [], variant => size}).
+-define(ROUND, #{point => 0, round => 1, values => #{rate => 1.5}, histograms => #{}}).
+
+what_was_written_is_read_test() ->
+    {ok, Run} = with_lines(complete, [?ROUND, #{point => 0, error => <<"no">>}], fun atoll_bench_file:read/1),
+    ?assertMatch(
+        #{status := complete, rounds := [#{<<"values">> := #{<<"rate">> := 1.5}}], errors := [#{<<"error">> := <<"no">>}]},
+        Run
+    ).
+
+a_run_that_was_interrupted_is_partial_test() ->
+    {ok, Run} = with_lines(partial, [?ROUND], fun atoll_bench_file:read/1),
+    ?assertMatch(#{status := partial, rounds := [_]}, Run).
+
+a_file_cut_anywhere_after_its_head_is_partial_and_keeps_what_is_whole_test() ->
+    with_lines(complete, [?ROUND, ?ROUND#{round := 2}], fun(File) ->
+        {ok, Text} = file:read_file(File),
+        [Head, One, Two, _End, <<>>] = binary:split(Text, <<"\n">>, [global]),
+        Ends = [byte_size(Head) + 1, byte_size(Head) + byte_size(One) + 2, byte_size(Head) + byte_size(One) + byte_size(Two) + 3],
+        [
+            begin
+                ok = file:write_file(File, binary:part(Text, 0, Size)),
+                {ok, #{status := partial, rounds := Rounds}} = atoll_bench_file:read(File),
+                ?assertEqual(length([End || End <- Ends, End =< Size]) - 1, length(Rounds))
+            end
+         || Size <- lists:seq(hd(Ends), byte_size(Text) - 1)
+        ]
+    end).
+
+what_is_wrong_is_one_sentence_test_() ->
+    Head = "{\"atoll_bench\":1,\"benchmark\":\"x\",\"points\":[{}],\"metrics\":[],\"variant\":\"a\"}\n",
+    [
+        ?_assertEqual(Sentence, sentence(Text))
+     || {Text, Sentence} <- [
+            {"", "the file is empty"},
+            {"{\"atoll_bench\":2}\n", "this is a result file of version 2, and only version 1 can be read"},
+            {"hello\n", "this is not the file of a run"},
+            {"{}\n", "this is not the file of a run"},
+            {Head ++ "{\n{\"end\":\"complete\"}\n", "line 2 is no JSON"},
+            {Head ++ "{\"point\":7,\"error\":\"x\"}\n", "line 2 is none of a result file"},
+            {Head ++ "{\"end\":\"complete\"}\n{\"end\":\"complete\"}\n", "line 2 is none of a result file"}
+        ]
+    ].
+
+sentence(Text) ->
+    with_file(fun(File) ->
+        ok = file:write_file(File, Text),
+        {error, Error} = atoll_bench_file:read(File),
+        Prefix = File ++ ": ",
+        string:prefix(unicode:characters_to_list(atoll_bench_file:format_error(Error)), Prefix)
+    end).
+
+with_lines(Status, Lines, Fun) ->
+    with_file(fun(Name) ->
+        {ok, File} = atoll_bench_file:create(Name, ?HEADER),
+        [ok = atoll_bench_file:append(File, Line) || Line <- Lines],
+        ok = atoll_bench_file:close(File, Status),
+        Fun(Name)
+    end).
+
+with_file(Fun) ->
+    Name = lists:flatten(io_lib:format("/tmp/atoll_bench_file_tests-~s-~b", [os:getpid(), erlang:unique_integer([positive])])),
+    try
+        Fun(Name)
+    after
+        file:delete(Name)
+    end.

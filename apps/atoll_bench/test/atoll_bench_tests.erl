@@ -1,0 +1,50 @@
+%% Sweeps, on the benchmarks that there are.
+-module(atoll_bench_tests).
+
+-include_lib("eunit/include/eunit.hrl").
+
+every_benchmark_can_be_swept_as_it_stands_test_() ->
+    [
+        {Name, fun() ->
+            {ok, [Point | _] = Points} = atoll_bench:sweep(Module, #{}),
+            Names = lists:sort([P || #{name := P} <- Module:parameters()]),
+            ?assertEqual(Names, lists:sort(maps:keys(Point))),
+            ?assert(lists:member(Module:variant(), Names)),
+            %% Each is compared with something.
+            Groups = atoll_bench_plan:groups(Points, Module:variant()),
+            ?assert(lists:all(fun(Group) -> length(Group) > 1 end, Groups))
+        end}
+     || {Name, Module} <- atoll_bench:all()
+    ].
+
+values_take_the_place_of_the_default_ones_test() ->
+    {ok, Points} = atoll_bench:sweep(atoll_bench_names, #{nodes => [3], callers => [1]}),
+    ?assertEqual(
+        [
+            #{nodes => 3, callers => 1, system => global},
+            #{nodes => 3, callers => 1, system => pg}
+        ],
+        Points
+    ).
+
+what_is_wrong_is_named_test_() ->
+    [
+        ?_assertEqual(Sentence, sentence(Sweep))
+     || {Sweep, Sentence} <- [
+            {#{nodes => [1]}, "nodes must be a whole number from 2 to 64, not \"1\""},
+            {#{nodes => [2, 2]}, "nodes has the value 2 twice"},
+            {#{system => [syn]}, "system must be one of global, pg, not \"syn\""},
+            {#{nods => [2]}, "there is no parameter nods; there are nodes, callers, system"}
+        ]
+    ].
+
+sentence(Sweep) ->
+    {error, Error} = atoll_bench:sweep(atoll_bench_names, Sweep),
+    unicode:characters_to_list(atoll_bench:format_error(Error)).
+
+what_cannot_be_measured_is_refused_before_anything_starts_test() ->
+    {error, Error} = atoll_bench:sweep(atoll_bench_dist, #{actors => [10000], size => [134217728], kind => [request]}),
+    ?assertEqual(
+        "with actors 10000, kind request, size 134217728, system stock: that is more than 4 GiB under way at once",
+        unicode:characters_to_list(atoll_bench:format_error(Error))
+    ).

@@ -1,0 +1,80 @@
+%% @doc `atoll bench compare': whether the second of two runs was faster or slower.
+-module(atoll_cli_bench_compare).
+-behaviour(atoll_cli_command).
+
+-export([summary/0, options/0, operands/0, examples/0, run/2]).
+
+-spec summary() -> string().
+summary() -> "say where the second of two runs was faster or slower".
+
+-spec options() -> [atoll_cli_options:option()].
+options() -> [atoll_cli_json:switch()].
+
+-spec operands() -> [string()].
+operands() -> ["FILE", "FILE"].
+
+-spec examples() -> [string()].
+examples() -> ["atoll bench compare before.jsonl after.jsonl"].
+
+-spec run(atoll_cli_options:values(), [string()]) -> atoll_cli_command:outcome().
+run(#{json := Json}, [First, Second]) ->
+    case {atoll_bench_file:read(First), atoll_bench_file:read(Second)} of
+        {{ok, A}, {ok, B}} -> compare(Json, A, B);
+        {{error, Error}, _} -> {usage, atoll_bench_file:format_error(Error)};
+        {_, {error, Error}} -> {usage, atoll_bench_file:format_error(Error)}
+    end.
+
+compare(Json, A, B) ->
+    ok = lists:foreach(fun say_partial/1, [A, B]),
+    case atoll_bench_pair:comparisons(A, B) of
+        {ok, Comparisons} -> show(Json, atoll_bench_compare:all(Comparisons, #{}), A);
+        {error, Error} -> {usage, atoll_bench_pair:format_error(Error)}
+    end.
+
+say_partial(#{status := complete}) -> ok;
+say_partial(#{status := partial, file := File}) -> atoll_cli_io:say([File, " is partial: its run did not end by itself."]).
+
+show(true, Results, _Run) ->
+    atoll_cli_io:print_json({[{rows, [{row(Key, Result)} || {Key, Result} <- Results]}]});
+show(false, Results, #{header := #{<<"parameters">> := Parameters}}) ->
+    Names = [Name || #{<<"name">> := Name} <- Parameters],
+    Columns =
+        [{left, Name} || Name <- Names] ++
+            [{left, "measured"}, {right, "factor"}, {right, "95 %"}, {left, "second run is"}],
+    Rows = [
+        [text(map_get(Name, Point)) || Name <- Names] ++ [measured(Metric, What) | cells(Result)]
+     || {{Point, Metric, What}, Result} <- Results
+    ],
+    Count = fun(Verdict) -> length([V || {_, #{verdict := V}} <- Results, V =:= Verdict]) end,
+    atoll_cli_io:print([
+        atoll_cli_table:format(Columns, Rows),
+        io_lib:format("\n~b the same, ~b faster, ~b slower, ~b unclear\n", [
+            Count(same), Count(faster), Count(slower), Count(unclear)
+        ])
+    ]).
+
+measured(#{<<"label">> := Label}, value) -> Label;
+measured(#{<<"label">> := Label}, What) -> [Label, $\s, atom_to_list(What)].
+
+cells(#{ratio := none, verdict := Verdict}) ->
+    ["-", "-", atom_to_list(Verdict)];
+cells(#{ratio := Ratio, low := Low, high := High, verdict := Verdict}) ->
+    [factor(Ratio), [factor(Low), " - ", factor(High)], atom_to_list(Verdict)].
+
+%% Too few samples have no interval.
+factor(none) -> "-";
+factor(Number) -> float_to_list(float(Number), [{decimals, 3}]).
+
+text(Value) when is_integer(Value) -> atoll_cli_table:count(Value);
+text(Value) -> Value.
+
+row({Point, #{<<"name">> := Name}, What}, Result) ->
+    [
+        {point, {maps:to_list(Point)}},
+        {metric, Name},
+        {what, What}
+        | [{Key, null(map_get(Key, Result))} || Key <- [ratio, low, high, verdict]]
+    ].
+
+null(none) -> null;
+null(Value) -> Value.

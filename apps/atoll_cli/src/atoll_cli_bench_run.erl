@@ -1,0 +1,120 @@
+%% @doc `atoll bench run': measures, and keeps every sample in a file.
+-module(atoll_cli_bench_run).
+-behaviour(atoll_cli_command).
+
+-export([summary/0, options/0, options/1, operands/0, examples/0, run/2]).
+-export([listed/1]).
+
+-define(MAX_ROUNDS, 1000).
+
+-spec summary() -> string().
+summary() -> "run a benchmark, and keep what it measured in a file".
+
+-spec options() -> [atoll_cli_options:option()].
+options() ->
+    [
+        #{name => rounds, value => "N", default => "10", read => atoll_cli_read:whole(1, ?MAX_ROUNDS),
+          help => "how often each point is measured"},
+        #{name => seed, value => "N", default => "1", read => atoll_cli_read:whole(0, 1000000000),
+          help => "of the order in which that is done"},
+        #{name => out, value => "FILE", help => "the result file (atoll-bench-NAME-TIME.jsonl unless told)"},
+        atoll_cli_json:switch()
+    ].
+
+%% @doc With those of the benchmark that is named: a list of values for each of its
+%% parameters.
+-spec options([string()]) -> {ok, [atoll_cli_options:option()]} | {error, unicode:chardata()}.
+options(Args) ->
+    case {[Module || Arg <- Args, {ok, Module} <- [atoll_bench:find(Arg)]], Args} of
+        {[Module | _], _} ->
+            {ok, [swept(Parameter) || Parameter <- Module:parameters()] ++ options()};
+        {[], [[C | _] = Name | _]} when C =/= $- ->
+            {error, unknown(Name)};
+        {[], _} ->
+            {ok, options()}
+    end.
+
+unknown(Name) ->
+    case atoll_cli_nearest:of_words(Name, [N || {N, _} <- atoll_bench:all()]) of
+        {ok, Near} -> ["there is no benchmark \"", Name, "\"; did you mean ", Near, "?"];
+        none -> atoll_bench:format_error({no_benchmark, Name})
+    end.
+
+swept(#{name := Name, values := Values, help := Help} = Parameter) ->
+    #{name => Name, value => "V,V,...", default => listed(Values), help => Help, read => values(Parameter)}.
+
+values(Parameter) ->
+    fun(Text) ->
+        Read = [value(Word, Parameter) || Word <- string:split(Text, ",", all)],
+        case [Must || {error, Must} <- Read] of
+            [] -> {ok, [Value || {ok, Value} <- Read]};
+            [Must | _] -> {error, Must}
+        end
+    end.
+
+value(Word, #{type := atom, one_of := Words}) ->
+    (atoll_cli_read:one_of(Words))(Word);
+value(Word, #{type := integer} = Parameter) ->
+    Max = maps:get(max, Parameter, 1000000000),
+    (atoll_cli_read:whole(maps:get(min, Parameter, 1), Max))(Word).
+
+%% @doc Values as they are typed.
+-spec listed([integer() | atom()]) -> string().
+listed(Values) ->
+    lists:flatten(lists:join($,, [spelt(Value) || Value <- Values])).
+
+spelt(Value) when is_atom(Value) -> atom_to_list(Value);
+spelt(Value) -> integer_to_list(Value).
+
+-spec operands() -> [string()].
+operands() -> ["NAME"].
+
+-spec examples() -> [string()].
+examples() ->
+    [
+        "atoll bench run names --nodes 2,4 --callers 1 --rounds 3",
+        "atoll bench run dist --kind request --actors 1,16 --size 100,1024 --json"
+    ].
+
+-spec run(atoll_cli_options:values(), [string()]) -> atoll_cli_command:outcome().
+run(#{json := Json} = Values, [Name]) ->
+    case atoll_bench:find(Name) of
+        {ok, Module} ->
+            File = maps:get(out, Values, default_file(Name)),
+            Sweep = maps:with([Key || #{name := Key} <- Module:parameters()], Values),
+            Options = (maps:with([rounds, seed], Values))#{
+                sweep => Sweep,
+                file => File,
+                command => command(Name, Values, Sweep),
+                progress => atoll_cli_progress:bar(["Measuring ", Name])
+            },
+            show(Json, atoll_bench_run:run(Module, Options));
+        {error, _} ->
+            {usage, unknown(Name)}
+    end.
+
+default_file(Name) ->
+    {{Year, Month, Day}, {Hour, Minute, Second}} = calendar:universal_time(),
+    lists:flatten(
+        io_lib:format("atoll-bench-~ts-~4..0b~2..0b~2..0bT~2..0b~2..0b~2..0bZ.jsonl", [
+            Name, Year, Month, Day, Hour, Minute, Second
+        ])
+    ).
+
+command(Name, #{rounds := Rounds, seed := Seed}, Sweep) ->
+    Swept = [[$\s, atoll_cli_options:flag(Key), $\s, listed(Values)] || {Key, Values} <- lists:sort(maps:to_list(Sweep))],
+    io_lib:format("atoll bench run ~ts~ts --rounds ~b --seed ~b", [Name, Swept, Rounds, Seed]).
+
+show(Json, {ok, #{file := File, failed := Failed}}) ->
+    ok = atoll_cli_progress:done(),
+    {ok, Run} = atoll_bench_file:read(File),
+    ok = atoll_cli_bench_result:print(Json, Run),
+    case Failed of
+        [] -> ok;
+        [{_Point, Why} | _] ->
+            {failed, io_lib:format("~b of the points could not be measured; the first: ~ts", [length(Failed), Why])}
+    end;
+show(_Json, {error, {write, _, _} = Error}) ->
+    {failed, atoll_bench_run:format_error(Error)};
+show(_Json, {error, Error}) ->
+    {usage, atoll_bench_run:format_error(Error)}.

@@ -1,0 +1,166 @@
+%% `bin/atoll bench' as a user has it, on real nodes.
+-module(atoll_cli_bench_SUITE).
+-include_lib("common_test/include/ct.hrl").
+-include_lib("stdlib/include/assert.hrl").
+
+-export([all/0, suite/0, init_per_suite/1, end_per_suite/1, init_per_testcase/2, end_per_testcase/2]).
+-export([what_is_measured_is_kept_and_shown/1, a_row_has_all_that_was_measured/1,
+         wrong_usage_says_one_sentence/1, a_run_that_is_interrupted_keeps_what_it_measured/1,
+         a_run_is_the_same_as_itself/1, other_files_are_told/1, dist_agrees_with_a_loop_of_its_own/1]).
+
+-define(GONE_MS, 5000).
+-define(NAMES, ["bench", "run", "names", "--nodes", "2", "--callers", "1", "--system", "pg"]).
+
+suite() ->
+    [{timetrap, {seconds, 120}}].
+
+all() ->
+    [what_is_measured_is_kept_and_shown, a_row_has_all_that_was_measured, wrong_usage_says_one_sentence,
+     a_run_that_is_interrupted_keeps_what_it_measured, a_run_is_the_same_as_itself, other_files_are_told,
+     dist_agrees_with_a_loop_of_its_own].
+
+init_per_suite(Config) ->
+    Dir = atoll_cli_os:new_dir(),
+    #{status := 0} = atoll_cli_os:run(Dir, ["version"]),
+    ok = atoll_cli_os:remove_dir(Dir),
+    Config.
+
+end_per_suite(_) ->
+    ok.
+
+init_per_testcase(_, Config) ->
+    [{dir, atoll_cli_os:new_dir()} | Config].
+
+end_per_testcase(_, Config) ->
+    ok = atoll_cli_os:remove_dir(?config(dir, Config)).
+
+what_is_measured_is_kept_and_shown(Config) ->
+    Dir = ?config(dir, Config),
+    File = filename:join(Dir, "run.jsonl"),
+    #{status := 0, stdout := Table} = atoll_cli_os:run(Dir, ?NAMES ++ ["--rounds", "2", "--out", File]),
+    [?assertMatch({_, _}, binary:match(Table, Text)) || Text <- [<<"nodes">>, <<"pg">>, list_to_binary(File)]],
+    {ok, #{status := complete, rounds := Rounds, header := Header}} = atoll_bench_file:read(File),
+    ?assertEqual([1, 2], [R || #{<<"round">> := R} <- Rounds]),
+    ?assertMatch(#{<<"command">> := <<"atoll bench run names ", _/binary>>, <<"machine">> := #{<<"cores">> := _}}, Header),
+    ?assertEqual(ok, atoll_cli_os:await_none_left(Dir, ?GONE_MS)).
+
+a_row_has_all_that_was_measured(Config) ->
+    Dir = ?config(dir, Config),
+    File = filename:join(Dir, "run.jsonl"),
+    #{status := 0, stdout := Json} = atoll_cli_os:run(Dir, ?NAMES ++ ["--rounds", "1", "--out", File, "--json"]),
+    {ok, #{<<"status">> := <<"complete">>, <<"rows">> := [Row]}} = atoll_bench_json:decode(Json),
+    ?assertMatch(
+        #{
+            <<"nodes">> := 2, <<"callers">> := 1, <<"system">> := <<"pg">>, <<"names_per_s">> := _, <<"visible_per_s">> := _,
+            <<"cpu_us_per_name">> := _, <<"latency_p50_us">> := _, <<"latency_p99_us">> := _
+        },
+        Row
+    ).
+
+wrong_usage_says_one_sentence(Config) ->
+    Dir = ?config(dir, Config),
+    There = filename:join(Dir, "there.jsonl"),
+    ok = file:write_file(There, "mine"),
+    [
+        begin
+            #{status := Status, stdout := Out, stderr := Said} = atoll_cli_os:run(Dir, ["bench" | Args]),
+            ?assertEqual({Args, 2, <<>>}, {Args, Status, Out}),
+            ?assertMatch({Args, {_, _}}, {Args, binary:match(Said, list_to_binary(Part))}),
+            ?assertEqual({Args, 1}, {Args, length(binary:matches(Said, <<"\n">>))})
+        end
+     || {Args, Part} <- [
+            {["run"], "NAME is missing"},
+            {["run", "dits"], "did you mean dist?"},
+            {["run", "dist", "--actors", "1,x"], "--actors must be a whole number"},
+            {["run", "dist", "--actors", "1,1"], "actors has the value 1 twice"},
+            {["run", "names", "--actors", "1"], "there is no option --actors"},
+            {["run", "dist", "--out", There], "file already exists"},
+            {["list", "dits"], "there is no benchmark"},
+            {["compare", There], "FILE is missing"},
+            {["compare", There, There], "this is not the file of a run"},
+            {["report", filename:join(Dir, "nothing")], "no such file"}
+        ]
+    ],
+    ?assertEqual({ok, <<"mine">>}, file:read_file(There)),
+    ?assertEqual([], atoll_cli_os:left(Dir)).
+
+a_run_that_is_interrupted_keeps_what_it_measured(Config) ->
+    Dir = ?config(dir, Config),
+    File = filename:join(Dir, "run.jsonl"),
+    Program = atoll_cli_os:start(Dir, ?NAMES ++ ["--rounds", "1000", "--out", File]),
+    ok = await_rounds(File, 2, erlang:monotonic_time(millisecond) + 60000),
+    ok = atoll_cli_os:signal(Program, "INT"),
+    #{status := 130} = atoll_cli_os:await_exit(Program, ?GONE_MS),
+    ?assertEqual(ok, atoll_cli_os:await_none_left(Dir, ?GONE_MS)),
+    {ok, #{status := partial, rounds := [_, _ | _]}} = atoll_bench_file:read(File),
+    #{status := 0, stderr := Said} = atoll_cli_os:run(Dir, ["bench", "compare", File, File]),
+    ?assertMatch({_, _}, binary:match(Said, <<"partial">>)).
+
+%% The file tells of no change, so it is looked at.
+await_rounds(File, Count, Deadline) ->
+    case atoll_bench_file:read(File) of
+        {ok, #{rounds := Rounds}} when length(Rounds) >= Count ->
+            ok;
+        _ ->
+            ?assert(erlang:monotonic_time(millisecond) < Deadline),
+            receive
+            after 50 -> await_rounds(File, Count, Deadline)
+            end
+    end.
+
+a_run_is_the_same_as_itself(Config) ->
+    Dir = ?config(dir, Config),
+    File = filename:join(Dir, "run.jsonl"),
+    #{status := 0} = atoll_cli_os:run(Dir, ?NAMES ++ ["--rounds", "5", "--out", File]),
+    #{status := 0, stdout := Json} = atoll_cli_os:run(Dir, ["bench", "compare", File, File, "--json"]),
+    {ok, #{<<"rows">> := [_ | _] = Rows}} = atoll_bench_json:decode(Json),
+    [?assert(abs(Ratio - 1) < 0.000001) || #{<<"ratio">> := Ratio} <- Rows],
+    ?assertEqual([], [V || #{<<"verdict">> := V} <- Rows, V =/= <<"same">>, V =/= <<"unclear">>]).
+
+other_files_are_told(Config) ->
+    Dir = ?config(dir, Config),
+    File = filename:join(Dir, "later.jsonl"),
+    ok = file:write_file(File, "{\"atoll_bench\":9}\n"),
+    #{status := 2, stderr := Said} = atoll_cli_os:run(Dir, ["bench", "report", File]),
+    ?assertMatch({_, _}, binary:match(Said, <<"of version 9, and only version 1 can be read">>)).
+
+%% By turns on one cluster: the machine may be busy, but it is for both.
+dist_agrees_with_a_loop_of_its_own(_) ->
+    Point = #{kind => ping_pong, actors => 1, size => 100, system => stock},
+    {ok, #{cluster := Cluster} = State} = atoll_bench_dist:setup(Point),
+    try
+        [Here, There] = atoll_cluster:nodes(Cluster),
+        Echo = atoll_cluster:call(Cluster, There, erlang, spawn, [fun echo/0]),
+        Turn = fun() ->
+            {ok, #{ops_per_s := Theirs}, _} = atoll_bench_dist:round(State),
+            Theirs / atoll_cluster:call(Cluster, Here, erlang, apply, [fun() -> ping(Echo) end, []], 30000)
+        end,
+        Ratios = [Turn() || _ <- lists:seq(1, 9)],
+        Median = lists:nth(5, lists:sort(Ratios)),
+        ?assert(abs(Median - 1) =< 0.1, Ratios)
+    after
+        ok = atoll_bench_dist:teardown(State)
+    end.
+
+echo() ->
+    receive
+        {From, Payload} ->
+            From ! Payload,
+            echo()
+    end.
+
+%% Round trips a second, counted over one.
+ping(Echo) ->
+    Payload = rand:bytes(100),
+    {Us, Count} = timer:tc(fun() -> ping(Echo, Payload, erlang:monotonic_time(millisecond) + 1000, 0) end),
+    Count * 1000000 / Us.
+
+ping(Echo, Payload, Until, Count) ->
+    Echo ! {self(), Payload},
+    receive
+        Payload -> ok
+    end,
+    case erlang:monotonic_time(millisecond) < Until of
+        true -> ping(Echo, Payload, Until, Count + 1);
+        false -> Count + 1
+    end.
