@@ -13,8 +13,9 @@
     atoll => [],
     atoll_cluster => [],
     atoll_sim => [atoll],
+    atoll_chaos => [atoll, atoll_cluster, atoll_sim],
     orbit => [atoll],
-    atoll_cli => [atoll, atoll_cluster, atoll_sim, orbit]
+    atoll_cli => [atoll, atoll_chaos, atoll_cluster, atoll_sim, orbit]
 }).
 
 %% What the library may call beside itself.

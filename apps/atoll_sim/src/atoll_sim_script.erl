@@ -68,7 +68,9 @@
     | {bad_value, atom(), Must :: string(), term()}
     | {strategy, atoll_strategy:error()}
     | {step, atoll_sim_step:reason()}
-    | {no_node, node()}.
+    | {no_node, node()}
+    %% It is right, but cannot be done where it is to run.
+    | {refused, Step :: term(), Why :: string()}.
 
 %% A file that is larger, or longer, is no script that somebody wrote.
 -define(MAX_BYTES, 1000000).
@@ -344,5 +346,7 @@ reason({strategy, Error}) ->
     atoll_strategy:format_error(Error);
 reason({step, Reason}) ->
     atoll_sim_step:format_error(Reason);
+reason({refused, Step, Why}) ->
+    ["in ", atoll_sim_step:short(Step), ": ", Why];
 reason({no_node, Name}) ->
     io_lib:format("there is no node ~tw", [Name]).
