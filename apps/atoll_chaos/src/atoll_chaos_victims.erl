@@ -177,7 +177,11 @@ name(Pid) ->
 application_of(Pid) ->
     case application:get_application(Pid) of
         {ok, App} -> App;
-        undefined -> undefined
+        %% What the runtime started before there were applications.
+        undefined -> case process_info(Pid, group_leader) =:= {group_leader, whereis(init)} of
+            true -> kernel;
+            false -> undefined
+        end
     end.
 
 is_runtime(App) -> App =:= kernel orelse App =:= stdlib.
@@ -198,4 +202,4 @@ is_spared(#{pid := Pid, name := Name}) ->
         ]) orelse
         lists:member(Module, [application_master, init, peer, erts_internal, erts_code_purger,
             erts_literal_area_collector, erts_dirty_process_signal_handler, erts_trace_cleaner, erl_prim_loader]) orelse
-        lists:prefix("atoll_chaos", atom_to_list(Module)).
+        lists:member(Module, [atoll_chaos_agent, atoll_chaos_keeper, atoll_chaos_runner]).
