@@ -28,6 +28,8 @@ commands() ->
         {"sim detect", atoll_cli_sim_detect},
         {"sim run", atoll_cli_sim_run},
         {"sim show", atoll_cli_sim_show},
+        {"chaos run", atoll_cli_chaos_run},
+        {"chaos random", atoll_cli_chaos_random},
         {"help", atoll_cli_help},
         {"version", atoll_cli_version}
     ].
@@ -35,7 +37,10 @@ commands() ->
 %% @doc The first words of the commands that have two, with what they are about.
 -spec groups() -> [{Word :: string(), Summary :: string()}].
 groups() ->
-    [{"sim", "run the protocols of many nodes in virtual time"}].
+    [
+        {"sim", "run the protocols of many nodes in virtual time"},
+        {"chaos", "do harm to real nodes, and see what recovers"}
+    ].
 
 %% @doc The command that a line begins with, and the rest of the line; or the
 %% group, if the line names no more; or what to say if there is neither.

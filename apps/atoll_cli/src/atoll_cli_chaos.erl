@@ -2,7 +2,7 @@
 %% made, and what is shown of them.
 -module(atoll_cli_chaos).
 
--export([where/0, closing/0, on/3, show/4]).
+-export([where/0, closing/0, on/3, harm/4]).
 
 -define(MAX_NODES, 100).
 
@@ -64,8 +64,23 @@ become_hidden() ->
         {error, Reason} -> {error, io_lib:format("This program could not become a node: ~0tp.", [Reason])}
     end.
 
-%% @doc Prints the result.
--spec show(atoll_chaos:result(), [node()], Again :: string(), atoll_cli_options:values()) -> ok.
+%% @doc Does it, and prints what came of it; a script that cannot be played is
+%% given back.
+-spec harm(atoll_chaos:options(), Head :: unicode:chardata(), Again :: string(), atoll_cli_options:values()) ->
+    atoll_cli_command:outcome() | {script, atoll_sim_script:error()}.
+harm(Options, Head, Again, Values) ->
+    ok = atoll_cli_progress:now_doing(["Doing harm: ", Head]),
+    Ran = atoll_chaos:run(Options#{on_event => fun(Event) -> atoll_cli_io:say_over(atoll_cli_chaos_result:line(Event)) end}),
+    ok = atoll_cli_progress:done(),
+    case Ran of
+        {ok, Result} -> show(Result, nodes_of(Options), Again, Values);
+        {error, {script, Error}} -> {script, Error};
+        {error, Error} -> {failed, atoll_chaos:format_error(Error)}
+    end.
+
+nodes_of(#{cluster := Cluster}) -> atoll_cluster:nodes(Cluster);
+nodes_of(#{nodes := Nodes}) -> Nodes.
+
 show(Result, Nodes, Again, #{json := true}) ->
     atoll_cli_io:print_json(atoll_cli_chaos_result:json(Result, Nodes, Again));
 show(Result, Nodes, Again, #{json := false}) ->

@@ -131,13 +131,7 @@ why(Reason) -> text(Reason).
 short(Some, Nodes) ->
     case length(Some) =:= length(Nodes) andalso length(Nodes) > 1 of
         true -> "all";
-        false -> lists:join($\s, [number(Node, Nodes) || Node <- Some])
-    end.
-
-number(Node, Nodes) ->
-    case string:split(atom_to_list(Node), "@") of
-        _ when length(Nodes) =:= 0 -> atom_to_list(Node);
-        [_ | _] -> place(Node, Nodes, 1)
+        false -> lists:join($\s, [place(Node, Nodes, 1) || Node <- Some])
     end.
 
 place(Node, [Node | _], I) -> integer_to_list(I);
