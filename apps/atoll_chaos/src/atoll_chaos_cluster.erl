@@ -26,38 +26,46 @@ able(_) -> [start, kill, pause, slow].
 -spec call(state(), node(), {module(), atom(), [term()]}, pos_integer()) ->
     {ok, term()} | {error, atoll_chaos_backend:error()}.
 call(#{cluster := Cluster}, Node, {M, F, A}, Ms) ->
-    guarded(Node, fun() -> {ok, atoll_cluster:call(Cluster, Node, M, F, A, Ms)} end).
+    attempt(Node, fun() -> atoll_cluster:call(Cluster, Node, M, F, A, Ms) end).
 
 -spec owner(state(), pid()) -> none.
 owner(_, _) -> none.
 
 -spec kill(state(), node()) -> ok | {error, atoll_chaos_backend:error()}.
-kill(#{cluster := Cluster}, Node) -> guarded(Node, fun() -> atoll_cluster:kill(Cluster, Node) end).
+kill(#{cluster := Cluster}, Node) -> done(Node, fun() -> atoll_cluster:kill(Cluster, Node) end).
 
 -spec start(state(), node()) -> ok | {error, atoll_chaos_backend:error()}.
-start(#{cluster := Cluster}, Node) -> guarded(Node, fun() -> atoll_cluster:restart(Cluster, Node) end).
+start(#{cluster := Cluster}, Node) -> done(Node, fun() -> atoll_cluster:restart(Cluster, Node) end).
 
 -spec pause(state(), node()) -> ok | {error, atoll_chaos_backend:error()}.
-pause(#{cluster := Cluster}, Node) -> guarded(Node, fun() -> atoll_cluster:pause(Cluster, Node) end).
+pause(#{cluster := Cluster}, Node) -> done(Node, fun() -> atoll_cluster:pause(Cluster, Node) end).
 
 -spec resume(state(), node()) -> ok | {error, atoll_chaos_backend:error()}.
-resume(#{cluster := Cluster}, Node) -> guarded(Node, fun() -> atoll_cluster:resume(Cluster, Node) end).
+resume(#{cluster := Cluster}, Node) -> done(Node, fun() -> atoll_cluster:resume(Cluster, Node) end).
 
 -spec os_pid(state(), node()) -> {ok, pos_integer()} | {error, atoll_chaos_backend:error()}.
 os_pid(#{cluster := Cluster}, Node) ->
-    guarded(Node, fun() ->
-        #{nodes := Infos} = atoll_cluster:info(Cluster),
-        case [OsPid || #{node := N, os_pid := OsPid} <- Infos, N =:= Node, is_integer(OsPid)] of
-            [OsPid] -> {ok, OsPid};
-            [] -> {error, down}
-        end
-    end).
+    case attempt(Node, fun() -> atoll_cluster:info(Cluster) end) of
+        {ok, #{nodes := Infos}} ->
+            case [OsPid || #{node := N, os_pid := OsPid} <- Infos, N =:= Node, is_integer(OsPid)] of
+                [OsPid] -> {ok, OsPid};
+                [] -> {error, {unreachable, Node, down}}
+            end;
+        {error, _} = Error ->
+            Error
+    end.
+
+done(Node, Fun) ->
+    case attempt(Node, Fun) of
+        {ok, ok} -> ok;
+        {ok, {error, Reason}} -> {error, {unreachable, Node, Reason}};
+        {error, _} = Error -> Error
+    end.
 
 %% A node that is down, and a cluster that is gone, are no fault of ours.
-guarded(Node, Fun) ->
-    try Fun() of
-        {error, Reason} -> {error, {unreachable, Node, Reason}};
-        Answer -> Answer
+attempt(Node, Fun) ->
+    try
+        {ok, Fun()}
     catch
         exit:{Reason, {gen_server, call, _}} -> {error, {unreachable, Node, Reason}};
         error:{Reason, _} when Reason =:= node_down; Reason =:= timeout; Reason =:= busy; Reason =:= unknown_node ->

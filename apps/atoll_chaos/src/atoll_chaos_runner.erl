@@ -17,6 +17,9 @@
 
 -export_type([job/0, ended/0]).
 
+%% What looks after something ends with exit/1 by design.
+-dialyzer({nowarn_function, look/3}).
+
 -type job() :: #{
     caller := pid(),
     backend := atoll_chaos_backend:backend(),
@@ -112,7 +115,7 @@ init(#{caller := Caller, backend := {Module, B} = Backend, plan := Plan, source 
 
 %% @private
 -spec handle_call(stop | await | events, gen_server:from(), #state{}) ->
-    {reply, term(), #state{}} | {noreply, #state{}} | {stop, normal, term(), #state{}}.
+    {reply, term(), #state{}} | {noreply, #state{}} | {stop, normal, term(), #state{}} | {stop, normal, #state{}}.
 handle_call(events, _From, #state{log = Log} = State) ->
     {reply, atoll_chaos_log:events(Log), State};
 handle_call(_, _From, #state{ended = #{} = Ended} = State) ->
