@@ -41,15 +41,19 @@
 
 -type item() ::
     {step, atoll_sim_step:step()}
-    | {deed, deed()}
-    | {gone, [node()]}
+    | {resume, [node()]}
+    | {mend, From :: [node()], To :: [node()]}
+    | {gone, [{node(), Life :: non_neg_integer()}]}
     | {churn, Share :: number(), Until :: integer()}.
 
 -record(plan, {
     nodes :: [node(), ...],
     contacts :: [node()],
     alive :: #{node() => []},
-    paused = #{} :: #{node() => []},
+    %% How often each was started.
+    lives = #{} :: #{node() => pos_integer()},
+    %% Until when who is paused stays so.
+    paused = #{} :: #{node() => integer() | forever},
     rand :: rand:state(),
     %% Of the steps that atoll_sim_play passes over.
     aside :: rand:state(),
@@ -125,12 +129,15 @@ later(Ms, Item, Place, #plan{agenda = Agenda, items = N} = Plan) ->
 
 item({step, Step}, Ms, Place, Plan) ->
     step(Step, Ms, Place, Plan);
-item({deed, {resume, Nodes} = Deed}, _Ms, _Place, Plan) ->
-    {[Deed], resumed(Nodes, Plan)};
-item({deed, Deed}, _Ms, _Place, Plan) ->
+item({resume, Nodes}, Ms, _Place, #plan{paused = Paused} = Plan) ->
+    %% Not in a longer pause. No time is after `forever': numbers are less than atoms.
+    Over = [Node || Node <- Nodes, maps:get(Node, Paused, forever) =< Ms],
+    {[{resume, Over}], resumed(Over, Plan)};
+item({mend, _, _} = Deed, _Ms, _Place, Plan) ->
     {[Deed], Plan};
-item({gone, Nodes}, _Ms, _Place, Plan) ->
-    Living = [Node || Node <- Nodes, is_alive(Node, Plan)],
+item({gone, Lives}, _Ms, _Place, Plan) ->
+    %% Who was started again meanwhile has not left.
+    Living = [Node || {Node, _} = Life <- Lives, is_alive(Node, Plan), life(Node, Plan) =:= Life],
     {[{kill, Living}], killed(Living, Plan)};
 item({churn, _Share, Until}, Ms, _Place, Plan) when Ms >= Until ->
     {[], Plan};
@@ -148,13 +155,13 @@ step({restart, _, Memory} = Step, _Ms, _Place, Plan0) ->
     {[{restart, Nodes, Memory}], started(Nodes, killed(Nodes, Plan))};
 step({leave, _} = Step, Ms, Place, Plan0) ->
     {Nodes, Plan} = targets(Step, Plan0),
-    {[{leave, Nodes}], later(Ms + ?LEAVE_MS, {gone, Nodes}, Place, Plan)};
+    {[{leave, Nodes}], later(Ms + ?LEAVE_MS, {gone, [life(Node, Plan) || Node <- Nodes]}, Place, Plan)};
 step({pause, _} = Step, _Ms, _Place, Plan0) ->
     {Nodes, Plan} = targets(Step, Plan0),
-    {[{pause, Nodes}], paused(Nodes, Plan)};
+    {[{pause, Nodes}], paused(Nodes, forever, Plan)};
 step({pause, _, Time} = Step, Ms, Place, Plan0) ->
     {Nodes, Plan} = targets(Step, Plan0),
-    {[{pause, Nodes}], later(Ms + Time, {deed, {resume, Nodes}}, Place, paused(Nodes, Plan))};
+    {[{pause, Nodes}], later(Ms + Time, {resume, Nodes}, Place, paused(Nodes, Ms + Time, Plan))};
 step({resume, _} = Step, _Ms, _Place, Plan0) ->
     {Nodes, Plan} = targets(Step, Plan0),
     {[{resume, Nodes}], resumed(Nodes, Plan)};
@@ -169,7 +176,7 @@ step({cut, From, To}, _Ms, _Place, Plan0) ->
     {[{cut, A, B}], Plan};
 step({cut, From, To, Time}, Ms, Place, Plan0) ->
     {A, B, Plan} = resolve_two(From, To, Plan0),
-    {[{cut, A, B}], later(Ms + Time, {deed, {mend, A, B}}, Place, Plan)};
+    {[{cut, A, B}], later(Ms + Time, {mend, A, B}, Place, Plan)};
 step({loss, From, To, Share}, _Ms, _Place, Plan0) ->
     {A, B, Plan} = resolve_two(From, To, Plan0),
     {[{loss, A, B, Share}], Plan};
@@ -214,7 +221,7 @@ operation({delete, _} = Operation, Plan) ->
 
 %% As many as are killed start again, once there are some that were killed before.
 churn(Share, #plan{owed = Owed, churned = Dead} = Plan0) ->
-    Due = Owed + Share * length(alive(Plan0)) * ?CHURN_STEP_MS / 1000,
+    Due = Owed + Share * length(awake(alive(Plan0), Plan0)) * ?CHURN_STEP_MS / 1000,
     Count = trunc(Due),
     Back = [Node || Node <- lists:sublist(Dead, Count), not is_alive(Node, Plan0)],
     {Victims, Plan1} = resolve({random, max(1, Count)}, Plan0),
@@ -236,14 +243,20 @@ pick(Left, [{Weight, _} | Others]) -> pick(Left - Weight, Others).
 
 %% Nodes
 
-started(Nodes, #plan{alive = Alive} = Plan) ->
-    Plan#plan{alive = maps:merge(Alive, maps:from_keys(Nodes, []))}.
+started(Nodes, #plan{alive = Alive, lives = Lives} = Plan) ->
+    More = lists:foldl(fun(Node, L) -> L#{Node => maps:get(Node, L, 0) + 1} end, Lives, Nodes),
+    Plan#plan{alive = maps:merge(Alive, maps:from_keys(Nodes, [])), lives = More}.
+
+life(Node, #plan{lives = Lives}) -> {Node, maps:get(Node, Lives, 0)}.
 
 killed(Nodes, #plan{alive = Alive, paused = Paused} = Plan) ->
     Plan#plan{alive = maps:without(Nodes, Alive), paused = maps:without(Nodes, Paused)}.
 
-paused(Nodes, #plan{paused = Paused} = Plan) ->
-    Plan#plan{paused = maps:merge(Paused, maps:from_keys(Nodes, []))}.
+%% Of several pauses the longest counts.
+paused(Nodes, Until, #plan{paused = Paused} = Plan) ->
+    Plan#plan{
+        paused = lists:foldl(fun(Node, P) -> P#{Node => max(Until, maps:get(Node, P, Until))} end, Paused, Nodes)
+    }.
 
 resumed(Nodes, #plan{paused = Paused} = Plan) ->
     Plan#plan{paused = maps:without(Nodes, Paused)}.

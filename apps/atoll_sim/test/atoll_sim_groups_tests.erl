@@ -91,6 +91,50 @@ a_paused_node_is_asked_for_nothing_test() ->
         ])
     ).
 
+of_two_pauses_the_longer_counts_test() ->
+    ?assertEqual(
+        [{0, {pause, [n1]}}, {1, {pause, [n1]}}, {9, {resume, [n1]}}],
+        deeds(1, [{at, 0, {pause, all, 9}}, {at, 1, {pause, all, 2}}])
+    ).
+
+who_was_started_again_has_not_left_test() ->
+    ?assertEqual(
+        [{0, {leave, [n1, n2]}}, {1, {restart, [n1], fresh}}, {1000, {kill, [n2]}}],
+        deeds(2, [{at, 0, {leave, all}}, {at, 1, {restart, {nodes, 1, 1}, fresh}}])
+    ).
+
+%% The player of the overlay and the plan choose the same nodes.
+the_overlay_s_player_does_the_same_test() ->
+    Terms = [
+        {at, 10000, {kill, {random, 3}}}, {then, 100, {pause, {random, 2}, 3000}}, {then, 100, {churn, 0.3, {3, s}}},
+        {then, 500, {leave, {random, 1}}}, {then, 2000, {restart, {random, 2}, fresh}}, {then, 100, {start, {random, 1}}},
+        {then, 100, {kill_process, {random, 1}, any}}, {then, 100, {kill, {share, 0.2}}}
+    ],
+    {ok, Script} = atoll_sim_script:check([{cluster, #{nodes => 12, start => {random, 11}, contacts => 2, seed => 4}} | Terms]),
+    Self = self(),
+    {ok, _} = atoll_sim_play:run(Script, #{trace => fun(Now, Node, Sight) ->
+        [Self ! {seen, {Now, Sight, Node}} || Sight =:= killed orelse Sight =:= paused orelse Sight =:= resumed]
+    end}),
+    %% The settling after the script brings no deeds.
+    Seen = flush(),
+    Nodes = [list_to_atom(lists:flatten(io_lib:format("n~2..0b", [I]))) || I <- lists:seq(1, 12)],
+    {Started, Plan} = atoll_sim_plan:script(Script, Nodes, 4),
+    ?assertEqual(11, length(Started)),
+    Planned = lists:append([sights(Ms, Deed) || {Ms, Deed} <- all(Plan)]),
+    ?assertEqual([K || {_, killed, _} = K <- Planned], [K || {_, killed, _} = K <- Seen]),
+    ?assertEqual([P || {_, paused, _} = P <- Planned], [P || {_, paused, _} = P <- Seen]).
+
+sights(Ms, {kill, Nodes}) -> [{Ms, killed, Node} || Node <- Nodes];
+sights(Ms, {restart, Nodes, _}) -> [{Ms, killed, Node} || Node <- Nodes];
+sights(Ms, {pause, Nodes}) -> [{Ms, paused, Node} || Node <- Nodes];
+sights(_, _) -> [].
+
+flush() ->
+    receive
+        {seen, Sight} -> [Sight | flush()]
+    after 0 -> []
+    end.
+
 a_cut_for_a_time_is_mended_test() ->
     ?assertEqual(
         [{0, {cut, [n1], [n2, n3]}}, {7, {mend, [n1], [n2, n3]}}],
