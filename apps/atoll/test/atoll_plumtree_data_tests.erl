@@ -134,18 +134,26 @@ a_forgotten_sender_starts_where_it_is_heard_again_test() ->
 
 gone_is_believed_when_it_was_said_often_enough_test() ->
     Seen0 = take(a, [3], settled(8)),
-    {0, Seen1} = atoll_plumtree_seen:gone(a, 1, 2, 2, 0, Seen0),
-    {2, Seen2} = atoll_plumtree_seen:gone(a, 1, 2, 2, 0, Seen1),
+    {0, Seen1} = atoll_plumtree_seen:gone({a, 1, 2}, n, fun twice/1, 0, Seen0),
+    {2, Seen2} = atoll_plumtree_seen:gone({a, 1, 2}, n, fun twice/1, 0, Seen1),
     ?assertEqual([{a, 1, 3, 0}], atoll_plumtree_seen:digest(Seen2)),
     %% What came meanwhile is not told again.
-    {0, Seen3} = atoll_plumtree_seen:gone(a, 1, 2, 2, 0, Seen2),
+    {0, Seen3} = atoll_plumtree_seen:gone({a, 1, 2}, n, fun twice/1, 0, Seen2),
     ?assertEqual(Seen2, Seen3).
+
+who_has_said_that_it_is_gone_is_known_test() ->
+    Both = fun({_Times, Nodes}) -> length(Nodes) >= 2 end,
+    {0, Seen1} = atoll_plumtree_seen:gone({a, 1, 2}, n, Both, 0, take(a, [3], settled(8))),
+    {0, Seen2} = atoll_plumtree_seen:gone({a, 1, 2}, n, Both, 0, Seen1),
+    ?assertMatch({2, _}, atoll_plumtree_seen:gone({a, 1, 2}, m, Both, 0, Seen2)).
+
+twice({Times, _Nodes}) -> Times >= 2.
 
 what_was_said_of_an_earlier_gap_does_not_count_test() ->
     Seen0 = take(a, [3], settled(8)),
-    {0, Seen1} = atoll_plumtree_seen:gone(a, 1, 2, 2, 0, Seen0),
+    {0, Seen1} = atoll_plumtree_seen:gone({a, 1, 2}, n, fun twice/1, 0, Seen0),
     Seen2 = take(a, [1], Seen1),
-    {0, Seen3} = atoll_plumtree_seen:gone(a, 1, 2, 2, 0, Seen2),
+    {0, Seen3} = atoll_plumtree_seen:gone({a, 1, 2}, n, fun twice/1, 0, Seen2),
     ?assertEqual(new, atoll_plumtree_seen:status(a, 1, 2, Seen3)).
 
 each_digest_learns_what_it_lacks_test() ->

@@ -13,9 +13,10 @@
     atoll => [],
     atoll_cluster => [],
     atoll_sim => [atoll],
+    atoll_chaos => [atoll, atoll_cluster, atoll_sim],
     orbit => [atoll],
     atoll_bench => [atoll, atoll_cluster, orbit],
-    atoll_cli => [atoll, atoll_cluster, atoll_sim, atoll_bench, orbit]
+    atoll_cli => [atoll, atoll_bench, atoll_chaos, atoll_cluster, atoll_sim, orbit]
 }).
 
 %% What the library may call beside itself.

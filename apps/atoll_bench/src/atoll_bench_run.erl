@@ -80,9 +80,7 @@ header(Module, Points, Options) ->
     }.
 
 version() ->
-    _ = application:load(atoll),
-    {ok, Version} = application:get_key(atoll, vsn),
-    list_to_binary(Version).
+    list_to_binary(atoll:version()).
 
 %% Texts are binaries in JSON.
 described(Map) ->

@@ -4,7 +4,7 @@
 %% one sentence on standard error. A stack trace is for faults of our own.
 -module(atoll_cli).
 
--export([main/0, commands/0, groups/0, find/1, execute/1]).
+-export([main/0, commands/0, groups/0, find/1, execute/1, options/2]).
 
 %% @doc Where `bin/atoll' starts.
 -spec main() -> pid().
@@ -32,6 +32,8 @@ commands() ->
         {"bench run", atoll_cli_bench_run},
         {"bench compare", atoll_cli_bench_compare},
         {"bench report", atoll_cli_bench_report},
+        {"chaos run", atoll_cli_chaos_run},
+        {"chaos random", atoll_cli_chaos_random},
         {"help", atoll_cli_help},
         {"version", atoll_cli_version}
     ].
@@ -41,7 +43,8 @@ commands() ->
 groups() ->
     [
         {"sim", "run the protocols of many nodes in virtual time"},
-        {"bench", "measure, compare and report"}
+        {"bench", "measure, compare and report"},
+        {"chaos", "do harm to real nodes, and see what recovers"}
     ].
 
 %% @doc The command that a line begins with, and the rest of the line; or the
@@ -114,7 +117,8 @@ read_and_run(Module, Args) ->
             {usage, Sentence}
     end.
 
-%% Those of some commands hang on what they are to do.
+%% @doc The options of a command; those of some hang on what they are to do.
+-spec options(module(), [string()]) -> {ok, [atoll_cli_options:option()]} | {error, unicode:chardata()}.
 options(Module, Args) ->
     {module, Module} = code:ensure_loaded(Module),
     case erlang:function_exported(Module, options, 1) of

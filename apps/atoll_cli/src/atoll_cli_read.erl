@@ -1,7 +1,7 @@
 %% @doc Readers of what a user types for a value; see {@link atoll_cli_options}.
 -module(atoll_cli_read).
 
--export([whole/2, one_of/1, share/0, latency/0, setting/0, directory/0, generators/0, name/0]).
+-export([whole/2, number/1, one_of/1, some_of/1, share/0, latency/0, setting/0, directory/0, generators/0, name/0]).
 
 %% A longer way between two nodes is none of this planet.
 -define(MAX_LATENCY_MS, 600000).
@@ -16,6 +16,29 @@ whole(Min, Max) ->
             {ok, N} when N >= Min, N =< Max -> {ok, N};
             _ -> {error, ["must be a whole number from ", atoll_cli_table:count(Min), " to ",
                          atoll_cli_table:count(Max)]}
+        end
+    end.
+
+%% @doc A number above 0, with or without a fraction.
+-spec number(Max :: pos_integer()) -> atoll_cli_options:reader().
+number(Max) ->
+    fun(Text) ->
+        case to_number(Text) of
+            {ok, N} when N > 0, N =< Max -> {ok, N};
+            _ -> {error, ["must be a number above 0, at most ", atoll_cli_table:count(Max)]}
+        end
+    end.
+
+%% @doc Some of some words, with commas between.
+-spec some_of([atom(), ...]) -> atoll_cli_options:reader().
+some_of(Words) ->
+    fun(Text) ->
+        Typed = string:split(Text, ",", all),
+        Known = [Word || T <- Typed, Word <- Words, atom_to_list(Word) =:= T],
+        case length(Known) =:= length(Typed) andalso length(lists:usort(Known)) =:= length(Known) of
+            true -> {ok, Known};
+            false -> {error, ["must be some of ", lists:join(", ", [atom_to_list(W) || W <- Words]),
+                              ", each once, with commas between"]}
         end
     end.
 

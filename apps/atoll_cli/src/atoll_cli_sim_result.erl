@@ -67,6 +67,8 @@ facts() ->
         {detect_ms_p99, "time until a node hears of it, 99th percentile", seconds},
         {first_ms_p99, "time until the first hears of it, 99th percentile", seconds},
         {false_deaths, "false deaths", count},
+        {passed_over, "steps that mean nothing here", count},
+        {groups, "groups at the end", count},
         {false_deaths_per_hour, "false deaths per hour", decimal},
         {messages_per_node_per_s, "messages of a node per second", decimal},
         {virtual_ms, "virtual time", seconds},

@@ -72,10 +72,23 @@ play(File, #{cluster := Cluster0} = Script, Values) ->
 
 show(#{json := true}, #{failed := Failed} = Result, Again) ->
     Object = Result#{failed := [failure(Failure) || Failure <- Failed]},
-    atoll_cli_io:print_json(atoll_cli_sim_result:json([], Object, Again));
+    atoll_cli_io:print_json(atoll_cli_sim_result:json([], grouped(fun memberships/1, Object), Again));
 show(#{json := false}, #{failed := Failed} = Result, Again) ->
-    Table = atoll_cli_sim_result:table(Result#{failed := length(Failed)}),
+    Table = atoll_cli_sim_result:table(grouped(fun groups/1, Result#{failed := length(Failed)})),
     atoll_cli_io:print([Table, "\nagain: ", Again, $\n]).
+
+grouped(Fun, #{groups := Groups} = Result) -> Result#{groups := Fun(Groups)};
+grouped(_, Result) -> Result.
+
+%% Of each node.
+memberships(Groups) ->
+    [
+        {[{node, Node}, {groups, [{[{name, Name}, {members, Members}]} || {Name, Members} <- Own]}]}
+     || {Node, Own} <- lists:keysort(1, maps:to_list(Groups))
+    ].
+
+groups(Groups) ->
+    length(lists:usort(lists:append(maps:values(Groups)))).
 
 failure(#{place := {_, Line}, ms := Ms, expectation := Expectation, was := Was}) ->
     {[{line, Line}, {ms, Ms}, {expectation, text(Expectation)}, {was, was(Was)}]}.

@@ -1,4 +1,4 @@
-%% What README.md says is so, and what docs/simulator.md does: the commands of
+%% What README.md says is so, and what docs/simulator.md and docs/chaos.md do: the commands of
 %% their `sh' blocks are run as they stand, and a `text' block of the README that
 %% follows is what they print. The `erlang' block
 %% is run on nodes of a cluster, whose names take the place of those in it.
@@ -12,12 +12,13 @@
 -export([its_erlang_makes_a_group/1]).
 -export([its_commands_print_what_it_says/1, it_is_short/1, its_links_lead_somewhere/1]).
 -export([the_simulator_s_page_explains_every_key/1, the_simulator_s_script_is_one/1]).
+-export([the_page_on_faults_explains_every_key/1]).
 
 suite() ->
     [{timetrap, {seconds, 180}}].
 
 all() ->
-    [it_is_short, its_links_lead_somewhere, its_erlang_makes_a_group, its_commands_print_what_it_says,
+    [the_page_on_faults_explains_every_key, it_is_short, its_links_lead_somewhere, its_erlang_makes_a_group, its_commands_print_what_it_says,
      the_simulator_s_page_explains_every_key, the_simulator_s_script_is_one].
 
 it_is_short(_) ->
@@ -80,7 +81,12 @@ check([], _) ->
 
 %% The commands print a table, whose facts are keys with `--json'.
 the_simulator_s_page_explains_every_key(_) ->
-    Page = page("docs/simulator.md"),
+    explains_every_key(page("docs/simulator.md")).
+
+the_page_on_faults_explains_every_key(_) ->
+    explains_every_key(page("docs/chaos.md")).
+
+explains_every_key(Page) ->
     Commands = [C || {sh, Block} <- blocks(lines(Page), []), C <- Block],
     Dir = atoll_cli_os:new_dir(),
     try

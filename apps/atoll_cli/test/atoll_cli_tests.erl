@@ -119,6 +119,19 @@ wrong() ->
         {["sim", "show", "a.trace", "--at", "2"],
          "--at says what is drawn, and --svg, the file for it, is missing"},
         {["sim", "show", "no/such.trace"], "no/such.trace: it cannot be read: no such file or directory"},
+        {["chaos"], "one of run, random must follow; \"atoll help chaos\" says what they do"},
+        {["chaos", "run"], "the argument SCRIPT is missing"},
+        {["chaos", "run", "no/such.script"], "no/such.script: it cannot be read: no such file or directory"},
+        {["chaos", "run", "x.script", "--nodes", "0"], "--nodes must be a whole number from 1 to 100, not \"0\""},
+        {["chaos", "random", "--rate", "0"], "--rate must be a number above 0, at most 1,000, not \"0\""},
+        {["chaos", "random", "--seconds", "x"], "--seconds must be a number above 0, at most 86,400, not \"x\""},
+        {["chaos", "random", "--kinds", "node,node"],
+         "--kinds must be some of process, node, pause, cut, slow, each once, with commas between, "
+         "not \"node,node\""},
+        {["chaos", "random", "--kinds", "node", "--name", "reef"],
+         "--kinds: with --name nodes are not killed here, since nobody would start them again"},
+        {["chaos", "random", "--nodes", "3", "--name", "reef"],
+         "--nodes is for a cluster that is started, and --name for one that runs: not both"},
         {["sim", "detect", "--loss", "5"], "--loss must be a share from 0 to 1, such as 0.5, not \"5\""}
     ].
 
@@ -134,7 +147,8 @@ an_unknown_option_of_a_strategy_is_told_with_those_that_there_are_test() ->
 every_group_has_a_page_that_lists_its_commands_test_() ->
     [{Word ++ " " ++ Name,
       ?_assertMatch({match, _}, re:run(atoll_cli_help:group(Word), "\n  " ++ Word ++ " " ++ Name ++ " "))}
-     || {Word, _} <- atoll_cli:groups(), Name <- ["overlay", "broadcast", "detect", "run", "show"]].
+     || {Word, Names} <- [{"sim", ["overlay", "broadcast", "detect", "run", "show"]}, {"chaos", ["run", "random"]}],
+        lists:keymember(Word, 1, atoll_cli:groups()), Name <- Names].
 
 a_latency_is_read_test_() ->
     [{Text, ?_assertEqual({ok, Latency}, (atoll_cli_read:latency())(Text))}
@@ -184,12 +198,12 @@ every_command_has_a_page_of_help_test_() ->
      || {Name, Module} <- atoll_cli:commands()].
 
 the_examples_of_the_help_are_right_test_() ->
-    [{Example, ?_assertMatch({ok, _, _}, atoll_cli_options:parse(
-        Module:options(), Module:operands(), Args))}
+    [{Example, ?_assertMatch({ok, _, _}, atoll_cli_options:parse(Options, Module:operands(), Args))}
      || {Name, Module} <- atoll_cli:commands(),
         Example <- Module:examples(),
         ["atoll" | Line] <- [string:lexemes(Example, " ")],
-        Args <- [lists:nthtail(length(string:lexemes(Name, " ")), Line)]].
+        Args <- [lists:nthtail(length(string:lexemes(Name, " ")), Line)],
+        {ok, Options} <- [atoll_cli:options(Module, Args)]].
 
 an_option_has_its_default_and_a_switch_is_off_test() ->
     {ok, Values, []} = atoll_cli_options:parse(atoll_cli_orbit:options(), [], []),

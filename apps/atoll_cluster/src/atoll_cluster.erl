@@ -217,6 +217,8 @@ ask(Name, Request) ->
     end.
 
 ask_found(Name, Request) ->
+    %% An answer makes no new atoms: those in it are these modules' own.
+    ok = code:ensure_modules_loaded([atoll_cluster_status, atoll_cluster_server]),
     Named = fun(Rundirs) -> [R || #{name := N} = R <- Rundirs, N =:= Name] end,
     case Named(atoll_cluster_rundir:list()) of
         [#{dir := Dir}] ->

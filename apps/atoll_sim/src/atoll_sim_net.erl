@@ -32,6 +32,8 @@
     | {partition, [[node()]]}
     %% One way.
     | {cut, From :: [node()], To :: [node()]}
+    %% Takes one such cut back.
+    | {mend, From :: [node()], To :: [node()]}
     %% No partition, cut, loss, duplicate or disorder any more.
     | heal.
 
@@ -166,6 +168,8 @@ set({partition, Parts}, Net) ->
     faulty(Net#net{parts = maps:from_list([{Node, N} || {N, Part} <- Numbered, Node <- Part])});
 set({cut, From, To}, #net{cuts = Cuts} = Net) ->
     faulty(Net#net{cuts = [{all(From), all(To)} | Cuts]});
+set({mend, From, To}, #net{cuts = Cuts} = Net) ->
+    faulty(Net#net{cuts = lists:delete({all(From), all(To)}, Cuts)});
 set(heal, #net{rand = Rand, latency = Latency}) ->
     #net{rand = Rand, latency = Latency}.
 

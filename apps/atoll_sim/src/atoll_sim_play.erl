@@ -3,6 +3,9 @@
 %% What is to be done stands in an agenda: the script's steps, and what they bring
 %% with them (the kills of a churn, the messages of a broadcast, the end of a
 %% pause). After the last of it everything heals and the cluster settles.
+%%
+%% The overlay knows no groups: a script with steps on groups is played once more
+%% by {@link atoll_sim_groups}, with the same choices of nodes.
 -module(atoll_sim_play).
 
 -compile({no_auto_import, [now/0, nodes/1]}).
@@ -42,6 +45,10 @@
     symmetric := float(),
     delivered := float(),
     false_deaths := non_neg_integer(),
+    %% Steps that mean nothing to a simulated node.
+    passed_over := non_neg_integer(),
+    %% If the script has steps on groups: who sees which, when it has settled.
+    groups => atoll_sim_groups:groups(),
     virtual_ms := non_neg_integer(),
     wall_ms := non_neg_integer(),
     events_per_s := non_neg_integer()
@@ -57,6 +64,7 @@
     | {churn, Share :: number(), Until :: integer()}
     | {broadcast, node(), Left :: pos_integer(), Every :: non_neg_integer()}
     | {resume, [node()]}
+    | {mend, From :: [node()], To :: [node()]}
     | {gone, [{node(), Incarnation :: pos_integer()}]}.
 
 -record(play, {
@@ -94,10 +102,20 @@ run(#{cluster := Begun0, steps := Steps} = Script, Options) ->
     case check(Script) of
         ok ->
             {ok, _} = atoll_sim_cluster:experiment(cluster_options(Begun, Options), fun(Cluster) ->
-                played(play(Steps, Begun, Cluster), Steps)
+                maps:merge(played(play(Steps, Begun, Cluster), Steps), groups(Script, Options, Cluster))
             end);
         {error, _} = Error ->
             Error
+    end.
+
+groups(#{steps := Steps} = Script, Options, Cluster) ->
+    case [Step || {_, {group, _, _} = Step, _} <- Steps] of
+        [] ->
+            #{};
+        _ ->
+            Names = atoll_sim_cluster:names(Cluster),
+            #{groups := Groups} = atoll_sim_groups:run(Script, (maps:with([seed], Options))#{nodes => Names}),
+            #{groups => Groups}
     end.
 
 cluster_options(Begun, Options) ->
@@ -124,8 +142,7 @@ play(Steps, #{seed := Seed, start := Who} = Begun, Cluster) ->
     {Nodes, Play1} = targets({start, Who}, network(Play0)),
     Launched = with_cluster(fun(C) -> atoll_sim_cluster:launch(Nodes, C) end, Play1),
     Play = lists:foldl(fun({Ms, Step, Place}, P) -> later(Ms, {step, Step, Place}, P) end, Launched, Steps),
-    Settled = with_cluster(fun(C) -> atoll_sim_cluster:wait(?SETTLE_MS, C) end, heal(agenda(Play))),
-    Settled.
+    with_cluster(fun(C) -> atoll_sim_cluster:wait(?SETTLE_MS, C) end, heal(agenda(Play))).
 
 played(#play{cluster = Cluster, failed = Failed}, Steps) ->
     {Deliveries, Verdicts} = atoll_sim_cluster:watched(Cluster),
@@ -144,6 +161,7 @@ played(#play{cluster = Cluster, failed = Failed}, Steps) ->
         symmetric => atoll_sim_graph:symmetric(Graph),
         delivered => atoll_sim_stats:share(Made, Owed),
         false_deaths => length(atoll_sim_verdicts:false_deaths(Verdicts)),
+        passed_over => length([W || {_, {kill_process, _, W}, _} <- Steps]),
         virtual_ms => atoll_sim_cluster:now(Cluster),
         events => maps:get(events, atoll_sim_cluster:counters(Cluster))
     }.
@@ -170,6 +188,8 @@ item({step, Step, _Place}, _Ms, Play) ->
 item({resume, Nodes}, Ms, #play{paused = Paused} = Play) ->
     %% Not in a longer pause. No time is after `forever': numbers are less than atoms.
     resume([Node || Node <- Nodes, maps:get(Node, Paused, forever) =< Ms], Play);
+item({mend, _, _} = Mend, _Ms, Play) ->
+    set(Mend, Play);
 item({gone, Lives}, _Ms, Play) ->
     %% Who was started again meanwhile has not left.
     Living = [Node || {Node, _} = Life <- Lives, is_alive(Node, Play), life(Node, Play) =:= Life],
@@ -230,6 +250,14 @@ step({cut, From, To}, Play0) ->
     {A, Play1} = resolve(From, Play0),
     {B, Play} = resolve(To, Play1),
     set({cut, A, B}, Play);
+step({cut, From, To, Ms}, Play0) ->
+    {A, Play1} = resolve(From, Play0),
+    {B, Play} = resolve(To, Play1),
+    later(now(Play) + Ms, {mend, A, B}, set({cut, A, B}, Play));
+step({kill_process, _, _}, Play) ->
+    Play;
+step({group, _, _}, Play) ->
+    Play;
 step({loss, From, To, Share}, Play0) ->
     {A, Play1} = resolve(From, Play0),
     {B, Play} = resolve(To, Play1),

@@ -72,7 +72,9 @@
     | {endless_option, Of :: atom(), {Key :: term(), term()}}
     | {step, atoll_sim_step:reason()}
     | own_contacts
-    | {no_node, node()}.
+    | {no_node, node()}
+    %% It is right, but cannot be done where it is to run.
+    | {refused, Step :: term(), Why :: string()}.
 
 %% A file that is larger, or longer, is no script that somebody wrote.
 -define(MAX_BYTES, 1000000).
@@ -359,6 +361,8 @@ reason(own_contacts) ->
     "discovery has the contacts of the cluster; contacts stands beside it";
 reason({step, Reason}) ->
     atoll_sim_step:format_error(Reason);
+reason({refused, Step, Why}) ->
+    ["in ", atoll_sim_step:short(Step), ": ", Why];
 reason({no_node, Name}) ->
     io_lib:format("there is no node ~tw", [Name]).
 

@@ -13,8 +13,8 @@
 %%   in none of them are one further part. A node that is named in several belongs
 %%   to the first, and a choice is among those not yet in a part. It replaces an
 %%   earlier partition.</dd>
-%% <dt>`{cut, From, To}'</dt><dd>nothing passes from these to those; the other way it
-%%   does.</dd>
+%% <dt>`{cut, From, To}', `{cut, From, To, Time}'</dt><dd>nothing passes from these to
+%%   those, for that time or until it heals; the other way it does.</dd>
 %% <dt>`{loss, Share}', `{loss, From, To, Share}'</dt><dd>of what is sent, this share
 %%   does not come; of all, or one way between some.</dd>
 %% <dt>`{duplicate, Share}'</dt><dd>this share comes twice.</dd>
@@ -25,6 +25,17 @@
 %% <dt>`{slow, Who, Time}'</dt><dd>each event takes them so long.</dd>
 %% <dt>`{churn, Share, Time}'</dt><dd>for that time, this share of the nodes crashes
 %%   each second, and as many of those that crashed start again, fresh.</dd>
+%% <dt>`{kill_process, Who, What}'</dt><dd>one process of each of these nodes that run
+%%   and are not paused is killed. `What': `{name, Registered}', `{supervisor,
+%%   Registered}', a worker somewhere below it, `{module, Module}', one that began in
+%%   that module or has it for its callbacks, `{application, Name}', a worker of its
+%%   tree, or `any', a worker of any application but kernel and stdlib; or a list
+%%   `[{Weight, What}]' of which one is drawn. In the simulator nodes have no such
+%%   processes: the step is passed over, and counted.</dd>
+%% <dt>`{group, Who, Operation}'</dt><dd>each of these nodes that run and are not
+%%   paused asks its s_group process for it: `{new, Name, Nodes}', `{add, Name, Nodes}',
+%%   `{remove, Name, Nodes}', where `Nodes' is a `Who', or `{delete, Name}'. Nobody
+%%   waits for the answer; the next step comes at its time.</dd>
 %% <dt>`{broadcast, Who, Count, Time}'</dt><dd>each of them broadcasts so many
 %%   messages, one each so long.</dd>
 %% <dt>`heal'</dt><dd>takes back what steps did to the network and to the pace of
@@ -44,7 +55,7 @@
 
 -export([check/2, time/1, check_latency/1, is_share/1, must/1, names/1, short/1, format_error/1]).
 
--export_type([step/0, expectation/0, ms/0, share/0, kind/0, reason/0]).
+-export_type([step/0, expectation/0, ms/0, share/0, kind/0, what/0, operation/1, reason/0]).
 
 -type ms() :: non_neg_integer().
 -type share() :: number().
@@ -60,6 +71,7 @@
     | {resume, atoll_sim_who:who()}
     | {partition, [atoll_sim_who:who(), ...]}
     | {cut, From :: atoll_sim_who:who(), To :: atoll_sim_who:who()}
+    | {cut, From :: atoll_sim_who:who(), To :: atoll_sim_who:who(), ms()}
     | heal
     | {loss, share()}
     | {loss, From :: atoll_sim_who:who(), To :: atoll_sim_who:who(), share()}
@@ -68,13 +80,22 @@
     | {latency, atoll_sim_net:latency()}
     | {slow, atoll_sim_who:who(), PerEvent :: ms()}
     | {churn, PerSecond :: share(), For :: ms()}
+    | {kill_process, atoll_sim_who:who(), what() | [{Weight :: number(), what()}, ...]}
+    | {group, atoll_sim_who:who(), operation(atoll_sim_who:who())}
     | {broadcast, atoll_sim_who:who(), Count :: pos_integer(), Every :: ms()}
     | {expect, expectation()}.
 
 -type expectation() ::
     {connected, share()} | {delivered, share()} | symmetric | {no, false_death}.
 
--type kind() :: who | parts | memory | time | span | share | latency | count | expectation.
+-type what() ::
+    {name, atom()} | {supervisor, atom()} | {module, module()} | {application, atom()} | any.
+
+-type operation(Nodes) ::
+    {new | add | remove, Group :: atom(), Nodes} | {delete, Group :: atom()}.
+
+-type kind() ::
+    who | parts | memory | time | span | share | latency | count | expectation | what | operation.
 
 -type reason() :: {unknown_step, term()} | {in_step, term(), part()}.
 
@@ -96,7 +117,7 @@ shapes() ->
         {pause, [[who], [who, time]]},
         {resume, [[who]]},
         {partition, [[parts]]},
-        {cut, [[who, who]]},
+        {cut, [[who, who], [who, who, time]]},
         {heal, [[]]},
         {loss, [[share], [who, who, share]]},
         {duplicate, [[share]]},
@@ -104,6 +125,8 @@ shapes() ->
         {latency, [[latency]]},
         {slow, [[who, time]]},
         {churn, [[share, time]]},
+        {kill_process, [[who, what]]},
+        {group, [[who, operation]]},
         {broadcast, [[who, count, time]]},
         {expect, [[expectation]]}
     ].
@@ -165,7 +188,9 @@ word(span) -> "Time";
 word(share) -> "Share";
 word(latency) -> "Distribution";
 word(count) -> "Count";
-word(expectation) -> "Expectation".
+word(expectation) -> "Expectation";
+word(what) -> "What";
+word(operation) -> "Operation".
 
 argument(who, Who, Step, Nodes) ->
     who(Who, Step, Nodes);
@@ -182,6 +207,10 @@ argument(span, Time, Step, _Nodes) ->
         {ok, Ms} when Ms > 0 -> Ms;
         _ -> bad({in_step, Step, {must, must(span), Time}})
     end;
+argument(operation, {Verb, Group, Who}, Step, Nodes) when
+    is_atom(Group), Verb =:= new orelse Verb =:= add orelse Verb =:= remove
+->
+    {Verb, Group, who(Who, Step, Nodes)};
 argument(Kind, Argument, Step, _Nodes) ->
     case is_a(Kind, Argument) of
         true -> Argument;
@@ -208,7 +237,9 @@ is_a(memory, Memory) -> Memory =:= fresh orelse Memory =:= remembered;
 is_a(share, Share) -> is_share(Share);
 is_a(latency, Latency) -> is_latency(Latency);
 is_a(count, Count) -> is_count(Count);
-is_a(expectation, Expectation) -> is_expectation(Expectation).
+is_a(expectation, Expectation) -> is_expectation(Expectation);
+is_a(what, What) -> is_what(What) orelse is_list_of(fun is_weighted/1, What);
+is_a(operation, Operation) -> is_deletion(Operation).
 
 %% @doc What something of this kind must be.
 -spec must(kind()) -> string().
@@ -221,6 +252,11 @@ must(count) -> "a whole number above 0";
 must(time) -> "whole milliseconds or {N, ms | s | min}";
 must(span) -> "a time of a millisecond or more";
 must(parts) -> "a list of parts";
+must(what) ->
+    "{name, Name}, {supervisor, Name}, {module, Module}, {application, Name}, any, "
+    "or a list of {Weight, What}, each weight above 0";
+must(operation) ->
+    "{new, Name, Nodes}, {add, Name, Nodes}, {remove, Name, Nodes} or {delete, Name}";
 must(expectation) -> "{connected, Share}, {delivered, Share}, symmetric or {no, false_death}".
 
 %% @doc Whether a term is a share.
@@ -238,6 +274,16 @@ is_latency(Latency) -> check_latency(Latency) =:= ok.
 is_expectation({connected, Share}) -> is_share(Share);
 is_expectation({delivered, Share}) -> is_share(Share);
 is_expectation(Expectation) -> Expectation =:= symmetric orelse Expectation =:= {no, false_death}.
+
+is_what(any) -> true;
+is_what({Kind, Name}) -> lists:member(Kind, [name, supervisor, module, application]) andalso is_atom(Name);
+is_what(_) -> false.
+
+is_weighted({Weight, What}) -> is_number(Weight) andalso Weight > 0 andalso is_what(What);
+is_weighted(_) -> false.
+
+is_deletion({delete, Name}) -> is_atom(Name);
+is_deletion(_) -> false.
 
 %% @doc Whether a term is a distribution of latencies, one way: `{constant, Ms}',
 %% `{uniform, Min, Max}', `{exponential, Mean}', `{lognormal, Median, Sigma}', `{regions,
@@ -285,6 +331,7 @@ whos(Step) ->
         case Kind of
             who -> [Argument];
             parts -> Argument;
+            operation when tuple_size(Argument) =:= 3 -> [element(3, Argument)];
             _ -> []
         end
      || {Kind, Argument} <- lists:zip(Shape, Arguments)

@@ -168,6 +168,24 @@ a_restarted_sender_is_heard_from_its_first_message_on_test() ->
 every_message_is_delivered_exactly_once_test_() ->
     {timeout, 120, ?_assert(proper:quickcheck(exactly_once(), [{numtests, 60}, {to_file, user}]))}.
 
+%% Neighbours that were restarted said that it was gone what they had never had.
+-define(FAILED, [
+    {2, 18, 12, 2, [
+        {restart, n7}, {broadcast, n8}, {restart, n9}, {broadcast, n5}, {wait, 1000}, {broadcast, n7},
+        {broadcast, n1}, {wait, 1}, cut, {wait, 50}, {broadcast, n2}, cut, {restart, n7}, {broadcast, n2},
+        {broadcast, n1}, {restart, n9}, {broadcast, n8}, {wait, 1}, cut, {broadcast, n1}, cut, {wait, 1000},
+        {restart, n7}, {broadcast, n5}, {broadcast, n2}
+    ]},
+    {1, 18, 12, 2, [
+        {restart, n7}, {broadcast, n8}, {restart, n9}, {broadcast, n5}, {wait, 1000}, {broadcast, n7},
+        {broadcast, n1}, {wait, 1}, cut, {broadcast, n2}, cut, {restart, n7}, {broadcast, n2}, {broadcast, n1},
+        {restart, n9}, {restart, n7}, {broadcast, n2}
+    ]}
+]).
+
+what_failed_once_holds_test_() ->
+    [?_assert(proper:check(exactly_once(), [Failed], [quiet])) || Failed <- ?FAILED].
+
 exactly_once() ->
     ?FORALL(
         {Seed, Loss, Duplicate, Reorder, Steps},

@@ -27,7 +27,21 @@ every_sentence_shows_where_test_() ->
      || {Text, Sentence} <- [
             {"{at, 1, heal}.\n{at, 2,\n {explode, all}}.",
                 "line 2: there is no step {explode,all}; there are start, kill, restart, leave, pause, "
-                "resume, partition, cut, heal, loss, duplicate, reorder, latency, slow, churn, broadcast, expect"},
+                "resume, partition, cut, heal, loss, duplicate, reorder, latency, slow, churn, kill_process, group, "
+                "broadcast, expect"},
+            {"{at, 1, {kill_process, all, {proc, x}}}.",
+                "line 1: in {kill_process,all,{proc,x}}: this must be {name, Name}, {supervisor, Name}, "
+                "{module, Module}, {application, Name}, any, or a list of {Weight, What}, each weight above 0, "
+                "not {proc,x}"},
+            {"{at, 1, {kill_process, all, [{0, any}]}}.",
+                "line 1: in {kill_process,all,[{0,any}]}: this must be {name, Name}, {supervisor, Name}, "
+                "{module, Module}, {application, Name}, any, or a list of {Weight, What}, each weight above 0, "
+                "not [{0,any}]"},
+            {"{at, 1, {group, all, {join, g}}}.",
+                "line 1: in {group,all,{join,g}}: this must be {new, Name, Nodes}, {add, Name, Nodes}, "
+                "{remove, Name, Nodes} or {delete, Name}, not {join,g}"},
+            {"{cluster, #{nodes => 9}}.\n{at, 1, {group, {nodes, 1, 1}, {new, g, {nodes, 1, 10}}}}.",
+                "line 2: in {group,{nodes,1,1},{new,g,{nodes,1,10}}}: there is no node number 10, there are 9"},
             {"{at, 1, {kill, {share, 1.5}}}.",
                 "line 1: in {kill,{share,1.5}}: this must be a share from 0 to 1, not 1.5"},
             {"{at, 1, {loss, -1}}.", "line 1: in {loss,-1}: this must be a share from 0 to 1, not -1"},
@@ -140,6 +154,8 @@ names_are_checked_where_they_are_known_test() ->
     {ok, Script} = parse("{at, 1, {kill, alive}}.\n{at, 1, {partition, [[a, b], dead, x]}}."),
     ?assertEqual(ok, atoll_sim_script:check_names(Script, [a, b, x])),
     ?assertEqual("line 2: there is no node x", sentence(atoll_sim_script:check_names(Script, [a, b]))),
+    {ok, Group} = parse("{at, 1, {group, a, {add, g, [b, z]}}}."),
+    ?assertEqual("line 1: there is no node z", sentence(atoll_sim_script:check_names(Group, [a, b]))),
     {ok, Start} = parse("{cluster, #{start => [a, y]}}."),
     ?assertEqual("there is no node y", sentence(atoll_sim_script:check_names(Start, [a, b, x]))).
 
@@ -185,6 +201,9 @@ step() ->
         {pause, who(), a_time()},
         {partition, non_empty(list(who()))},
         {cut, who(), who()},
+        {cut, who(), who(), a_time()},
+        {kill_process, who(), oneof([what(), non_empty(list({choose(1, 5), what()}))])},
+        {group, who(), oneof([{delete, g}, {oneof([new, add, remove]), 'a group', who()}])},
         heal,
         {oneof([loss, duplicate]), share()},
         {loss, who(), who(), share()},
@@ -201,6 +220,9 @@ who() ->
         n1, 'N 2@host', [n1, n2], all, alive, dead, contacts, {random, choose(1, 9)}, {share, share()},
         ?LET({A, B}, {choose(1, 10), choose(1, 10)}, {nodes, min(A, B), max(A, B)})
     ]).
+
+what() ->
+    oneof([any, {oneof([name, supervisor, module, application]), oneof([kernel, 'A b'])}]).
 
 share() -> oneof([0, 1, 0.5, real(0.0, 1.0)]).
 

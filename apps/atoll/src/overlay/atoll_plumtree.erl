@@ -34,9 +34,9 @@
 %%   included, as long as there are not more than `max_senders' senders.</li>
 %% <li>If the overlay is connected for long enough, every node that is settled when a
 %%   message is sent delivers it, or is told that it missed it: `{missed, Sender,
-%%   Count}'. It is missed when `patience' exchanges in a row found that it had left the
-%%   neighbours' caches, or when the sender is `window' messages further. Nothing is
-%%   waited for for ever.</li>
+%%   Count}'. It is missed when `patience' exchanges in a row, and one with each of the
+%%   neighbours or with eight of them, found that they do not have it to give, or when
+%%   the sender is `window' messages further. Nothing is waited for for ever.</li>
 %% <li>Every table has a bound, and what is dropped is counted ({@link summary/1}).</li>
 %% </ul>
 %%
@@ -123,6 +123,8 @@
 
 -opaque state() :: #state{}.
 
+%% How many different neighbours are enough to say for all that something is gone.
+-define(WITNESSES, 8).
 %% A gap of that many messages is more than messages overtaking each other.
 -define(GAP, 8).
 
@@ -616,7 +618,7 @@ fetched(From, Messages, Gone, Now, State0) ->
             {count(unasked, length(Messages), State0), []};
         false ->
             {State1, Effects1} = collect(fun(M, S) -> fetch(From, M, Now, S) end, Messages, State0),
-            {State, Effects2} = collect(fun(G, S) -> gone(G, Now, S) end, Gone, State1),
+            {State, Effects2} = collect(fun(G, S) -> gone(From, G, Now, S) end, Gone, State1),
             {State, Effects1 ++ Effects2}
     end.
 
@@ -642,10 +644,14 @@ fetch(From, {gossip, Root, Incarnation, Seq, Hops, Payload}, Now, #state{seen = 
             {count(old, 1, State), []}
     end.
 
-gone({Self, _, _}, _Now, #state{self = Self} = State) ->
+gone(_From, {Self, _, _}, _Now, #state{self = Self} = State) ->
     {State, []};
-gone({Root, Incarnation, Upto}, Now, #state{seen = Seen0, options = #{patience := Patience}} = State) ->
-    {Missed, Seen} = atoll_plumtree_seen:gone(Root, Incarnation, Upto, Patience, Now, Seen0),
+gone(From, {Root, _, _} = Line, Now, #state{up = Up, seen = Seen0, options = #{patience := Patience}} = State) ->
+    %% One that was restarted may never have had what others still have.
+    IsEnough = fun({Times, Nodes}) ->
+        Times >= Patience andalso (length(Nodes) >= ?WITNESSES orelse Up -- Nodes =:= [])
+    end,
+    {Missed, Seen} = atoll_plumtree_seen:gone(Line, From, IsEnough, Now, Seen0),
     missed(Root, Missed, State#state{seen = Seen}).
 
 missed(_Root, 0, State) ->

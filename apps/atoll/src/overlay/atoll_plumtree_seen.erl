@@ -12,9 +12,9 @@
 -module(atoll_plumtree_seen).
 
 -export([new/2, is_fresh/1, is_complete/1, status/4, take/5, adopt/4, settle/1]).
--export([gone/6, digest/1, compare/4, senders/1, forgotten/1]).
+-export([gone/5, digest/1, compare/4, senders/1, forgotten/1]).
 
--export_type([seen/0, line/0, digest/0]).
+-export_type([seen/0, line/0, digest/0, witnesses/0]).
 
 -type line() :: {
     node(), atoll_plumtree_mark:incarnation(), Low :: non_neg_integer(), Above :: non_neg_integer()
@@ -28,13 +28,18 @@
     complete = true :: boolean(),
     %% How far behind the newest a missing message is waited for.
     window :: pos_integer(),
-    %% Of each sender its mark, and how many exchanges in a row have said that what
-    %% comes next after the mark's low end is gone.
-    marks :: atoll_plumtree_recent:table({atoll_plumtree_mark:mark(), non_neg_integer()})
+    %% Of each sender its mark, and who has said that what comes next after the mark's
+    %% low end is gone.
+    marks :: atoll_plumtree_recent:table({atoll_plumtree_mark:mark(), witnesses()})
 }).
+
+-type witnesses() :: {Times :: non_neg_integer(), ordsets:ordset(node())}.
 
 -opaque seen() :: #seen{}.
 
+-define(NOBODY, {0, []}).
+%% How many of those who said that something is gone are remembered.
+-define(WITNESSES, 64).
 %% A fresh table still takes messages that were overtaken by this many.
 -define(SLACK, 64).
 
@@ -85,7 +90,7 @@ take(Sender, Incarnation, Seq, Now, #seen{window = Window, marks = Marks} = Seen
         error ->
             Mark = first(Incarnation, Seq, Seen),
             {Missed, Added} = atoll_plumtree_mark:add(Incarnation, Seq, Window, Mark),
-            {new, ahead(Seq, Added), Missed, store(Sender, Added, 0, Now, Seen)}
+            {new, ahead(Seq, Added), Missed, store(Sender, Added, ?NOBODY, Now, Seen)}
     end.
 
 ahead(Seq, {_, Low, _}) -> max(0, Seq - Low).
@@ -99,7 +104,7 @@ first(Incarnation, _Seq, #seen{}) ->
 
 %% Said of another low end it does not count.
 told({Incarnation, Low, _}, {Incarnation, Low, _}, Told) -> Told;
-told(_Before, _After, _Told) -> 0.
+told(_Before, _After, _Told) -> ?NOBODY.
 
 store(Sender, Mark, Told, Now, #seen{marks = Marks0} = Seen) ->
     Marks = atoll_plumtree_recent:store(Sender, {Mark, Told}, Now, Marks0),
@@ -122,7 +127,7 @@ adopt(Digest, Complete, Now, #seen{fresh = true} = Seen0) ->
                     {ok, {Ours, _}} -> atoll_plumtree_mark:union(Ours, Theirs);
                     error -> Theirs
                 end,
-            store(Sender, Mark, 0, Now, Seen)
+            store(Sender, Mark, ?NOBODY, Now, Seen)
         end,
         Seen0,
         %% A node that has sent nothing need not be remembered.
@@ -148,20 +153,20 @@ settle_but(Known, #seen{marks = Marks} = Seen) ->
     Seen#seen{fresh = false, marks = atoll_plumtree_recent:map(Settle, Marks)}.
 
 %% @doc A neighbour says that it has nothing of this sender up to `Upto' to give,
-%% though it is past it. Said `Patience' times it is believed: no cache has it.
+%% though it is past it: it had it and has it no more, or never had it. When those who
+%% have said so are enough it is believed: no cache has it.
 -spec gone(
-    node(),
-    atoll_plumtree_mark:incarnation(),
-    Upto :: non_neg_integer(),
-    Patience :: pos_integer(),
+    {node(), atoll_plumtree_mark:incarnation(), Upto :: non_neg_integer()},
+    From :: node(),
+    IsEnough :: fun((witnesses()) -> boolean()),
     atoll_protocol:now_ms(),
     seen()
 ) -> {Missed :: non_neg_integer(), seen()}.
-gone(Sender, Incarnation, Upto, Patience, Now, #seen{marks = Marks} = Seen) ->
+gone({Sender, Incarnation, Upto}, From, IsEnough, Now, #seen{marks = Marks} = Seen) ->
     {Mark0, Told0} =
         case atoll_plumtree_recent:find(Sender, Marks) of
             {ok, Entry} -> Entry;
-            error -> {atoll_plumtree_mark:new(Incarnation), 0}
+            error -> {atoll_plumtree_mark:new(Incarnation), ?NOBODY}
         end,
     case Mark0 of
         {Known, Low, _} when Known > Incarnation; Known =:= Incarnation, Low >= Upto ->
@@ -169,17 +174,21 @@ gone(Sender, Incarnation, Upto, Patience, Now, #seen{marks = Marks} = Seen) ->
         {Known, _, _} ->
             {Mark1, Told} =
                 case Known of
-                    Incarnation -> {Mark0, Told0 + 1};
-                    _ -> {atoll_plumtree_mark:new(Incarnation), 1}
+                    Incarnation -> {Mark0, witness(From, Told0)};
+                    _ -> {atoll_plumtree_mark:new(Incarnation), witness(From, ?NOBODY)}
                 end,
-            case Told >= Patience of
+            case IsEnough(Told) of
                 true ->
                     {Missed, Mark} = atoll_plumtree_mark:give_up(Upto, Mark1),
-                    {Missed, store(Sender, Mark, 0, Now, Seen)};
+                    {Missed, store(Sender, Mark, ?NOBODY, Now, Seen)};
                 false ->
                     {0, store(Sender, Mark1, Told, Now, Seen)}
             end
     end.
+
+%% Of late ones no more than anybody asks for.
+witness(From, {Times, Nodes}) when length(Nodes) < ?WITNESSES -> {Times + 1, ordsets:add_element(From, Nodes)};
+witness(From, {Times, [_ | Nodes]}) -> {Times + 1, ordsets:add_element(From, Nodes)}.
 
 %% @doc What was seen, for a neighbour.
 -spec digest(seen()) -> digest().

@@ -1,0 +1,226 @@
+%% @doc Faults on real nodes, by script or at a rate; logged; always healed.
+%%
+%% In a shell that can connect with the nodes of a cluster, best a hidden node:
+%% ```
+%% {ok, Run} = atoll_chaos:start(#{nodes => nodes(), rate => 1, kinds => [process, cut], seed => 7}).
+%% atoll_chaos:stop(Run).
+%% '''
+%% On a cluster of {@link atoll_cluster}, with a script as the simulator plays it:
+%% ```
+%% {ok, Script} = atoll_sim_script:read("storm.script"),
+%% {ok, Result} = atoll_chaos:run(#{cluster => Cluster, script => Script}).
+%% '''
+%% The seed repeats a run: the same faults at the same times, on the same nodes, and
+%% the same processes as far as there are the same. What the nodes make of them is
+%% their own.
+%%
+%% Promised: when a run ends, by its end, by stop/1, because its caller is gone or
+%% crashed, or because its own process did, the nodes are healed. No connection is
+%% cut, nobody is stopped or slow, and what was to start again was started. What a
+%% script killed stays dead. The processes of kernel and stdlib are not killed, nor
+%% a process whose supervisor would give up ({@link atoll_chaos_kill}).
+%%
+%% Not promised: that a fault comes at its very millisecond. Deeds are done one
+%% after the other, and one on a node that is just starting waits for it.
+-module(atoll_chaos).
+
+-export([run/1, start/1, stop/1, await/1, events/1, format_error/1]).
+
+-export_type([options/0, result/0, error/0]).
+
+-type options() :: #{
+    %% One of them: a cluster that this VM holds, or nodes that it can connect with.
+    cluster => atoll_cluster:cluster(),
+    nodes => [node(), ...],
+    %% One of them: a script, or so many faults a second, drawn by seed.
+    script => atoll_sim_script:script(),
+    rate => number(),
+    %% With a rate: of these kinds (all that can be done there), on such processes
+    %% (`any'), for so long (`infinity').
+    kinds => [atoll_chaos_draw:kind(), ...],
+    what => atoll_sim_step:what() | [{number(), atoll_sim_step:what()}],
+    seconds => number() | infinity,
+    %% Default: the script's, or 1.
+    seed => integer(),
+    %% How long something may take to recover before it is said never to have.
+    %% Default 10,000.
+    deadline_ms => pos_integer(),
+    %% Called by the run's process for each fault as it happens.
+    on_event => fun((atoll_chaos_log:event()) -> _)
+}.
+
+-type result() :: #{
+    seed := integer(),
+    events := [atoll_chaos_log:event()],
+    summary := [{Fault :: atom(), atoll_chaos_log:summary()}],
+    groups := atoll_sim_groups:groups() | none,
+    ms := non_neg_integer()
+}.
+
+-type error() ::
+    {option, Key :: term(), Must :: string()}
+    | {script, atoll_sim_script:error()}
+    | {kind, atoll_chaos_draw:kind()}
+    | atoll_chaos_backend:error().
+
+-type running() :: {pid(), Seed :: integer()}.
+
+-define(DEADLINE_MS, 10000).
+
+%% @doc Runs to the end.
+-spec run(options()) -> {ok, result()} | {error, error()}.
+run(Options) ->
+    case start(Options) of
+        {ok, Run} -> {ok, await(Run)};
+        {error, _} = Error -> Error
+    end.
+
+%% @doc Starts a run, which ends with the calling process if not before.
+-spec start(options()) -> {ok, running()} | {error, error()}.
+start(Options) ->
+    try
+        ok = check(Options),
+        Backend = backend(Options),
+        Seed = maps:get(seed, Options, seed(Options)),
+        {Start, Plan, Source} = plan(Options, Backend, Seed),
+        {ok, Run} = atoll_chaos_runner:start(#{
+            caller => self(),
+            backend => Backend,
+            start => Start,
+            plan => Plan,
+            source => Source,
+            deadline_ms => maps:get(deadline_ms, Options, ?DEADLINE_MS),
+            on_event => maps:get(on_event, Options, fun(_) -> ok end)
+        }),
+        {ok, {Run, Seed}}
+    catch
+        throw:{chaos, Error} -> {error, Error}
+    end.
+
+%% @doc Ends a run before its time; returns when all is healed.
+-spec stop(running()) -> result().
+stop({Run, Seed}) -> result(atoll_chaos_runner:stop(Run), Seed).
+
+%% @doc Waits until a run has ended and healed. Of stop/1 and await/1 the first
+%% one takes the result.
+-spec await(running()) -> result().
+await({Run, Seed}) -> result(atoll_chaos_runner:await(Run), Seed).
+
+%% @doc What has happened so far.
+-spec events(running()) -> [atoll_chaos_log:event()].
+events({Run, _}) -> atoll_chaos_runner:events(Run).
+
+result(#{events := Events} = Ended, Seed) ->
+    Ended#{seed => Seed, summary => atoll_chaos_log:summary(Events)}.
+
+-spec bad(error()) -> no_return().
+bad(Error) -> throw({chaos, Error}).
+
+seed(#{script := #{cluster := #{seed := Seed}}}) -> Seed;
+seed(_) -> 1.
+
+backend(#{cluster := Cluster}) ->
+    {ok, Backend} = atoll_chaos_cluster:open(Cluster),
+    Backend;
+backend(#{nodes := Nodes}) ->
+    case atoll_chaos_shell:open(Nodes) of
+        {ok, Backend} -> Backend;
+        {error, Error} -> bad(Error)
+    end.
+
+plan(#{script := #{cluster := Begun} = Script}, {Module, B}, Seed) ->
+    Nodes = Module:nodes(B),
+    case {atoll_chaos_check:script(Script, length(Nodes), Module:able(B)), atoll_sim_script:check_names(Script, Nodes)} of
+        {ok, ok} ->
+            %% Contacts are the first nodes; there may be fewer than the script says.
+            #{contacts := Contacts} = Begun,
+            Fitting = Script#{cluster := Begun#{contacts := min(Contacts, length(Nodes))}},
+            {Start, Plan} = atoll_sim_plan:script(Fitting, Nodes, Seed),
+            {Start, Plan, none};
+        {{error, Error}, _} ->
+            bad({script, Error});
+        {ok, {error, Error}} ->
+            bad({script, Error})
+    end;
+plan(#{rate := Rate} = Options, {Module, B}, Seed) ->
+    Nodes = Module:nodes(B),
+    Possible = [Kind || Kind <- atoll_chaos_draw:kinds(), is_possible(Kind, Module:able(B))],
+    Kinds = maps:get(kinds, Options, Possible),
+    _ = [bad({kind, Kind}) || Kind <- Kinds, not lists:member(Kind, Possible)],
+    Source = atoll_chaos_draw:new(#{
+        nodes => length(Nodes),
+        rate => Rate,
+        kinds => Kinds,
+        what => maps:get(what, Options, any),
+        ms => ms(maps:get(seconds, Options, infinity)),
+        seed => Seed
+    }),
+    {Start, Plan} = atoll_sim_plan:new(Nodes, #{contacts => 1, start => all, seed => Seed}),
+    {Start, Plan, Source}.
+
+ms(infinity) -> infinity;
+ms(Seconds) -> round(1000 * Seconds).
+
+is_possible(node, Able) -> lists:member(start, Able);
+is_possible(Kind, Able) when Kind =:= pause; Kind =:= slow -> lists:member(Kind, Able);
+is_possible(_, _) -> true.
+
+%% Options
+
+check(Options) when is_map(Options) ->
+    Keys = keys(),
+    _ = [bad({option, Key, "is not known"}) || Key <- maps:keys(Options), not lists:keymember(Key, 1, Keys)],
+    _ = [
+        bad({option, Key, Must})
+     || {Key, Must, Is} <- Keys, #{Key := Value} <- [Options], not Is(Value)
+    ],
+    _ = [
+        bad({option, One, "or " ++ atom_to_list(Other) ++ " must be there, and not both"})
+     || {One, Other} <- [{cluster, nodes}, {script, rate}], is_map_key(One, Options) =:= is_map_key(Other, Options)
+    ],
+    ok;
+check(Options) ->
+    bad({option, Options, "is not a map of options"}).
+
+keys() ->
+    Positive = fun(N) -> is_integer(N) andalso N > 0 end,
+    [
+        {cluster, "must be a cluster of atoll_cluster", fun is_pid/1},
+        {nodes, "must be a list of other nodes", fun are_nodes/1},
+        {script, "must be a script that was checked", fun(S) -> is_map(S) andalso is_map_key(steps, S) end},
+        {rate, "must be a number from above 0 to 1,000", fun(R) -> is_number(R) andalso R > 0 andalso R =< 1000 end},
+        {kinds, "must be a list of " ++ lists:flatten(lists:join(", ", [atom_to_list(K) || K <- atoll_chaos_draw:kinds()])),
+            fun(L) -> all(fun(K) -> lists:member(K, atoll_chaos_draw:kinds()) end, L) end},
+        {what, "must be " ++ atoll_sim_step:must(what),
+            fun(W) -> element(1, atoll_sim_step:check({kill_process, all, W}, 1)) =:= ok end},
+        {seconds, "must be a number above 0, or infinity",
+            fun(S) -> S =:= infinity orelse (is_number(S) andalso S > 0) end},
+        {seed, "must be a whole number", fun is_integer/1},
+        {deadline_ms, "must be a number of milliseconds above 0", Positive},
+        {on_event, "must be a function of one argument", fun(F) -> is_function(F, 1) end}
+    ].
+
+are_nodes(Nodes) ->
+    all(fun is_atom/1, Nodes) andalso Nodes -- [node()] =/= [].
+
+all(Is, [_ | _] = List) -> lists:all(Is, List);
+all(_, _) -> false.
+
+%% @doc One sentence for an error.
+-spec format_error(error()) -> unicode:chardata().
+format_error({option, Key, Must}) ->
+    io_lib:format("~0tp ~ts", [Key, Must]);
+format_error({script, Error}) ->
+    atoll_sim_script:format_error(Error);
+format_error({kind, node}) ->
+    "nodes are not killed here, since nobody would start them again";
+format_error({kind, Kind}) ->
+    io_lib:format("~ts is not possible here: all nodes must run on this machine, where they can be sent a signal", [Kind]);
+format_error({unreachable, Node, Reason}) ->
+    io_lib:format("~ts does not answer: ~0tp", [Node, Reason]);
+format_error({not_here, Node}) ->
+    io_lib:format("~ts does not run on this machine, where it could be sent a signal", [Node]);
+format_error({not_possible, Fault, Node}) ->
+    io_lib:format("nobody here can ~ts ~ts", [Fault, Node]);
+format_error({raised, Node, Reason}) ->
+    io_lib:format("on ~ts it failed: ~0tp", [Node, Reason]).

@@ -1,0 +1,163 @@
+%% @doc The hand of atoll_chaos on a node under test: it keeps the node from some
+%% of its peers, and knows which processes are being killed just now.
+%%
+%% A peer is <b>closed</b> when nothing passes in either direction: the node has
+%% another cookie for it and the connection is taken away, so that no new one can
+%% be made as long as one of the two nodes does so. A peer is <b>unheard</b> when
+%% the node does not read what comes from it, while what it sends goes out: the
+%% socket of the connection is not read from. What the peer sent meanwhile is not
+%% lost but comes when it is heard again, unless the connection ended before,
+%% which the net tick time sees to. A connection that is made meanwhile is not
+%% read from once it is up; the first messages over it may pass. Stock
+%% distribution has nothing nearer to a cut in one direction. With a carrier that
+%% is a process, such as TLS, there is none.
+%%
+%% Whatever it did is undone when its owner is gone. The module stands alone: it
+%% may be loaded into a node that has nothing else of Atoll.
+-module(atoll_chaos_agent).
+
+-behaviour(gen_server).
+
+-export([ensure/1, keep_from/3, stop/0]).
+-export([take/2, free/1, taken/0]).
+-export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
+
+-export_type([trouble/0]).
+
+-type trouble() :: {not_a_socket, node()}.
+
+-record(state, {
+    %% The one whose end undoes all, if there is one.
+    owner :: reference() | none,
+    %% Peer => the cookie that it had.
+    closed = #{} :: #{node() => atom()},
+    unheard = #{} :: #{node() => []}
+}).
+
+%% @doc Starts it, unless it runs.
+-spec ensure(Owner :: pid() | none) -> ok.
+ensure(Owner) ->
+    case gen_server:start({local, ?MODULE}, ?MODULE, Owner, []) of
+        {ok, _} -> ok;
+        {error, {already_started, _}} -> ok
+    end.
+
+%% @doc From now on these peers are closed, those unheard, and no others. If it
+%% does not run yet it starts, with that owner.
+-spec keep_from(Closed :: [node()], Unheard :: [node()], Owner :: pid() | none) -> ok | {error, trouble()}.
+keep_from(Closed, Unheard, Owner) ->
+    ok = ensure(Owner),
+    gen_server:call(?MODULE, {keep_from, Closed, Unheard}).
+
+%% @doc Undoes everything and ends.
+-spec stop() -> ok.
+stop() ->
+    case whereis(?MODULE) of
+        undefined -> ok;
+        Pid -> gen_server:stop(Pid)
+    end.
+
+%% @doc Says that the calling process is about to kill a process of that
+%% supervisor; `false' if that very one is being killed.
+-spec take(Supervisor :: pid() | none, Child :: term()) -> boolean().
+take(Supervisor, Child) ->
+    ets:insert_new(?MODULE, {{Supervisor, Child}}).
+
+%% @doc It is over.
+-spec free({Supervisor :: pid() | none, Child :: term()}) -> ok.
+free(Key) ->
+    true = ets:delete(?MODULE, Key),
+    ok.
+
+%% @doc What is being killed, each with its supervisor.
+-spec taken() -> [{Supervisor :: pid() | none, Child :: term()}].
+taken() ->
+    [Key || {Key} <- ets:tab2list(?MODULE)].
+
+%% @private
+-spec init(pid() | none) -> {ok, #state{}}.
+init(Owner) ->
+    %% Not that of whoever asked for it: it may be on another node.
+    true = group_leader(whereis(init), self()),
+    _ = process_flag(trap_exit, true),
+    ?MODULE = ets:new(?MODULE, [named_table, public]),
+    ok = net_kernel:monitor_nodes(true, [{node_type, all}]),
+    {ok, #state{owner = watch(Owner)}}.
+
+watch(none) -> none;
+watch(Owner) -> monitor(process, Owner).
+
+%% @private
+-spec handle_call({keep_from, [node()], [node()]}, gen_server:from(), #state{}) ->
+    {reply, ok | {error, trouble()}, #state{}}.
+handle_call({keep_from, Closed, Unheard}, _From, State0) ->
+    State1 = lists:foldl(fun open/2, State0, maps:keys(State0#state.closed) -- Closed),
+    State2 = lists:foldl(fun hear/2, State1, maps:keys(State1#state.unheard) -- Unheard),
+    State3 = lists:foldl(fun close/2, State2, Closed),
+    State = State3#state{unheard = maps:from_keys(Unheard, [])},
+    case [Trouble || {error, Trouble} <- [set_active(Peer, false) || Peer <- Unheard]] of
+        [] -> {reply, ok, State};
+        [Trouble | _] -> {reply, {error, Trouble}, State}
+    end.
+
+%% @private
+-spec handle_cast(term(), #state{}) -> {stop, term(), #state{}}.
+handle_cast(Request, State) ->
+    {stop, {unknown_cast, Request}, State}.
+
+%% @private
+-spec handle_info(Message, #state{}) -> {noreply, #state{}} | {stop, term(), #state{}} when
+    Message ::
+        {nodeup | nodedown, node(), term()}
+        | {'DOWN', reference(), process, pid(), term()}
+        | {'EXIT', pid(), term()}.
+handle_info({nodeup, Peer, _}, #state{closed = Closed, unheard = Unheard} = State) ->
+    %% Its handshake was under way when it was closed; or it is a new connection.
+    _ = [erlang:disconnect_node(Peer) || is_map_key(Peer, Closed)],
+    _ = [set_active(Peer, false) || is_map_key(Peer, Unheard)],
+    {noreply, State};
+handle_info({nodedown, _, _}, State) ->
+    {noreply, State};
+handle_info({'DOWN', Owner, process, _, _}, #state{owner = Owner} = State) ->
+    {stop, normal, undo(State)};
+handle_info({'EXIT', _, Reason}, State) ->
+    {stop, Reason, undo(State)}.
+
+%% @private
+-spec terminate(term(), #state{}) -> ok.
+terminate(_Reason, State) ->
+    #state{} = undo(State),
+    ok.
+
+undo(#state{closed = Closed, unheard = Unheard} = State) ->
+    lists:foldl(fun hear/2, lists:foldl(fun open/2, State, maps:keys(Closed)), maps:keys(Unheard)).
+
+close(Peer, #state{closed = Closed} = State) when is_map_key(Peer, Closed) ->
+    State;
+close(Peer, #state{closed = Closed} = State) ->
+    Before = erlang:get_cookie(Peer),
+    %% Another one than the peer has for this node.
+    true = erlang:set_cookie(Peer, list_to_atom(lists:concat(["atoll_chaos_", erlang:phash2(node())]))),
+    _ = erlang:disconnect_node(Peer),
+    State#state{closed = Closed#{Peer => Before}}.
+
+open(Peer, #state{closed = Closed} = State) ->
+    {Before, Left} = maps:take(Peer, Closed),
+    true = erlang:set_cookie(Peer, Before),
+    State#state{closed = Left}.
+
+hear(Peer, #state{unheard = Unheard} = State) ->
+    _ = set_active(Peer, true),
+    State#state{unheard = maps:remove(Peer, Unheard)}.
+
+set_active(Peer, Active) ->
+    case lists:keyfind(Peer, 1, erlang:system_info(dist_ctrl)) of
+        {Peer, Socket} when is_port(Socket) ->
+            %% One that is being closed at this moment is as good as gone.
+            _ = inet:setopts(Socket, [{active, Active}]),
+            ok;
+        {Peer, _Process} ->
+            {error, {not_a_socket, Peer}};
+        false ->
+            ok
+    end.

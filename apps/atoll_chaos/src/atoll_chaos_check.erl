@@ -1,0 +1,74 @@
+%% @doc What of a fault script cannot be done on real nodes, and why: said before
+%% anything starts.
+-module(atoll_chaos_check).
+
+-export([script/3]).
+
+-type able() :: [start | kill | pause | slow].
+%% What can be done to nodes where the script is to run; processes, connections
+%% and groups can be reached everywhere.
+
+%% @doc Checks a script for that number of nodes, which may be another than its own.
+-spec script(atoll_sim_script:script(), Nodes :: pos_integer(), able()) ->
+    ok | {error, atoll_sim_script:error()}.
+script(#{cluster := Cluster, steps := Steps}, Nodes, Able) ->
+    {ok, #{cluster := Default}} = atoll_sim_script:check([]),
+    Keys = [
+        {{cluster, #{Key => Value}}, "stock distribution has no such switch; in the simulator there is"}
+     || Key <- [latency, loss, duplicate],
+        #{Key := Value} <- [Cluster],
+        Value =/= map_get(Key, Default)
+    ],
+    Start = [
+        {{start, Who}, "all nodes run at the beginning, and none can be started here"}
+     || #{start := Who} <- [Cluster], Who =/= all, not lists:member(start, Able)
+    ],
+    case Keys ++ Start of
+        [{Term, Why} | _] -> {error, {none, none, {refused, Term, Why}}};
+        [] -> steps([{0, {start, map_get(start, Cluster)}, none} | Steps], Nodes, Able)
+    end.
+
+steps([{_Ms, Step, Place} | Steps], Nodes, Able) ->
+    case {atoll_sim_step:check(Step, Nodes), why_not(Step, Able)} of
+        {{error, Reason}, _} -> {error, {none, Place, {step, Reason}}};
+        {{ok, _}, none} -> steps(Steps, Nodes, Able);
+        {{ok, _}, Why} when Place =/= none -> {error, {none, Place, {refused, Step, Why}}};
+        {{ok, _}, _} -> steps(Steps, Nodes, Able)
+    end;
+steps([], _Nodes, _Able) ->
+    ok.
+
+why_not(heal, _) ->
+    none;
+why_not(Step, Able) ->
+    Name = element(1, Step),
+    case lists:keyfind(Name, 1, reasons()) of
+        {Name, always, Why} -> Why;
+        {Name, Needed, Why} ->
+            case lists:member(Needed, Able) of
+                true -> none;
+                false -> Why
+            end;
+        false -> none
+    end.
+
+reasons() ->
+    Switch = "stock distribution has no such switch; this is for the simulator",
+    Overlay = "it is about the overlay, which runs in the simulator only",
+    Start = "nobody here can start a node again",
+    Signal = "the node must run on this machine, where it can be sent a signal",
+    [
+        {latency, always, Switch},
+        {loss, always, Switch},
+        {duplicate, always, Switch},
+        {reorder, always, Switch},
+        {leave, always, Overlay},
+        {broadcast, always, Overlay},
+        {expect, always, Overlay},
+        {start, start, Start},
+        {restart, start, Start},
+        {churn, start, Start},
+        {kill, kill, Signal},
+        {pause, pause, Signal},
+        {slow, slow, Signal}
+    ].

@@ -1,0 +1,207 @@
+%% @doc Kills a process of this node and waits until it is back.
+%%
+%% It is back when its registered name is that of another process; or, without a
+%% name, when its supervisor has another child of the same id, or as many children
+%% as before if they have no ids; or, without a supervisor, when the application
+%% has as many processes as before. A temporary child, and a process that nobody
+%% looks after, is not waited for.
+%%
+%% <b>The node stays up.</b> A process is not killed again before it is back. A
+%% supervisor that could not restart a child once more without giving up (its
+%% intensity is used up) is spared; so the tool takes down no supervisor, and no
+%% application with it. How often a supervisor has restarted lately stands in its
+%% state, which is its own business: if that looks otherwise than it does in OTP
+%% 25 to 29, nobody is spared.
+%%
+%% The module stands alone, see {@link atoll_chaos_agent}.
+-module(atoll_chaos_kill).
+
+-export([run/1, room/2]).
+
+-export_type([order/0, outcome/0]).
+
+-type order() :: #{
+    what := atoll_chaos_victims:what(),
+    %% Of those that there are: how far from the first, 0, to the last, 1.
+    which := float(),
+    deadline_ms := pos_integer(),
+    %% Of the agent, which is started if it does not run.
+    owner := pid() | none
+}.
+
+-type outcome() ::
+    {killed, [term()], recovered()}
+    | {passed_over, Why :: nobody | in_recovery | intensity}.
+
+-type recovered() :: Ms :: float() | never | none.
+%% `none' where nobody restarts it.
+
+-define(PAUSE_MAX_MS, 20).
+-define(ANSWER_MS, 5000).
+
+%% @doc Kills one, and returns when it is back, or at the deadline.
+-spec run(order()) -> outcome().
+run(#{what := What, which := Which, deadline_ms := Deadline, owner := Owner}) ->
+    ok = atoll_chaos_agent:ensure(Owner),
+    case atoll_chaos_victims:find(What) of
+        [] ->
+            {passed_over, nobody};
+        Victims ->
+            {Before, After} = lists:split(min(trunc(Which * length(Victims)), length(Victims) - 1), Victims),
+            first(After ++ Before, Deadline, in_recovery)
+    end.
+
+%% The one that was drawn, or else the next one that may be killed.
+first([], _Deadline, Why) ->
+    {passed_over, Why};
+first([#{supervisor := Supervisor} = Victim | Victims], Deadline, Why) ->
+    Key = {Supervisor, child(Victim)},
+    case atoll_chaos_agent:take(Supervisor, child(Victim)) of
+        true ->
+            try has_room(Supervisor) andalso kill(Victim, Deadline) of
+                false -> first(Victims, Deadline, intensity);
+                Recovered -> {killed, maps:get(path, Victim) ++ named(Victim), Recovered}
+            after
+                ok = atoll_chaos_agent:free(Key)
+            end;
+        false ->
+            first(Victims, Deadline, Why)
+    end.
+
+child(#{id := undefined, pid := Pid}) -> Pid;
+child(#{id := Id}) -> Id.
+
+named(#{name := Name, path := Path}) ->
+    case Name =:= none orelse Name =:= lists:last(Path) of
+        true -> [];
+        false -> [Name]
+    end.
+
+%% This one is taken already, and counts.
+has_room(none) ->
+    true;
+has_room(Supervisor) ->
+    Taken = length([S || {S, _} <- atoll_chaos_agent:taken(), S =:= Supervisor]),
+    try sys:get_state(Supervisor, ?ANSWER_MS) of
+        State -> room(State, erlang:monotonic_time()) >= Taken
+    catch
+        exit:_ -> false
+    end.
+
+%% @doc How many restarts a supervisor of this state has left at that time, in
+%% native units; `infinity' if the state is of an unknown kind.
+-spec room(State :: tuple(), integer()) -> integer() | infinity.
+room(State, Now) when element(1, State) =:= state, tuple_size(State) >= 8 ->
+    case {element(6, State), element(7, State), element(8, State)} of
+        {Intensity, Period, Restarts} when is_integer(Intensity), is_integer(Period), is_list(Restarts) ->
+            Intensity - length([At || At <- Restarts, is_recent(At, Period, Now)]);
+        _ ->
+            infinity
+    end;
+room(_, _) ->
+    infinity.
+
+%% Its times are of Erlang's monotonic clock, in seconds or in milliseconds by the
+%% release. The clock begins far below 0, so that the one is never like the other.
+is_recent(At, Period, Now) ->
+    Seconds = erlang:convert_time_unit(Now, native, second),
+    Ms = erlang:convert_time_unit(Now, native, millisecond),
+    case abs(At - Seconds) < abs(At - Ms) of
+        true -> Seconds - At =< Period;
+        false -> Ms - At =< 1000 * Period
+    end.
+
+kill(#{pid := Pid} = Victim, Deadline) ->
+    IsBack = expectation(Victim),
+    Ref = monitor(process, Pid),
+    Begun = erlang:monotonic_time(microsecond),
+    true = exit(Pid, kill),
+    receive
+        {'DOWN', Ref, process, Pid, _} -> ok
+    end,
+    await(IsBack, Begun, Begun + 1000 * Deadline, 1).
+
+await(none, _Begun, _Until, _Pause) ->
+    none;
+await(IsBack, Begun, Until, Pause) ->
+    Back = IsBack(),
+    Now = erlang:monotonic_time(microsecond),
+    case Back of
+        true ->
+            (Now - Begun) / 1000;
+        false when Now >= Until ->
+            never;
+        false ->
+            %% No event tells of a process that somebody else starts.
+            receive
+            after Pause -> await(IsBack, Begun, Until, min(2 * Pause, ?PAUSE_MAX_MS))
+            end
+    end.
+
+%% What to ask again and again, made before the kill.
+expectation(#{supervisor := none, name := none, pid := Pid, application := App}) when App =/= undefined ->
+    {group_leader, Leader} = process_info(Pid, group_leader),
+    Before = size_of(Leader),
+    fun() -> size_of(Leader) >= Before end;
+expectation(#{supervisor := none, name := none}) ->
+    none;
+expectation(#{supervisor := none, name := Name, pid := Pid}) ->
+    fun() -> is_another(whereis(Name), Pid) end;
+expectation(#{supervisor := Supervisor, name := Name, id := Id, pid := Pid}) ->
+    case restart(Supervisor, Id, Pid) of
+        temporary -> none;
+        _ -> child_is_back(Supervisor, name_of(Supervisor), Name, Id, Pid)
+    end.
+
+%% The supervisor answers when it has done its restarts.
+child_is_back(Supervisor, SupervisorName, Name, Id, Pid) when Name =/= none; Id =/= undefined ->
+    fun() ->
+        Children = children(Supervisor, SupervisorName),
+        case Name of
+            none -> is_another(element(2, keyfind(Id, Children)), Pid);
+            _ -> is_another(whereis(Name), Pid)
+        end
+    end;
+child_is_back(Supervisor, SupervisorName, none, undefined, _Pid) ->
+    Before = living(children(Supervisor, SupervisorName)),
+    fun() -> living(children(Supervisor, SupervisorName)) >= Before end.
+
+keyfind(Id, Children) ->
+    case lists:keyfind(Id, 1, Children) of
+        false -> {Id, undefined};
+        Child -> Child
+    end.
+
+living(Children) -> length([Pid || {_, Pid, _, _} <- Children, is_pid(Pid)]).
+
+%% A supervisor that was restarted itself is found by its name, if it has one.
+children(Supervisor, Name) ->
+    case {is_process_alive(Supervisor), Name =/= none andalso whereis(Name)} of
+        {true, _} -> atoll_chaos_victims:children(Supervisor);
+        {false, Pid} when is_pid(Pid) -> atoll_chaos_victims:children(Pid);
+        {false, _} -> []
+    end.
+
+name_of(Supervisor) ->
+    case process_info(Supervisor, registered_name) of
+        {registered_name, Name} -> Name;
+        _ -> none
+    end.
+
+restart(Supervisor, Id, Pid) ->
+    Child =
+        case Id of
+            undefined -> Pid;
+            _ -> Id
+        end,
+    try gen_server:call(Supervisor, {get_childspec, Child}, ?ANSWER_MS) of
+        {ok, #{restart := Restart}} -> Restart;
+        _ -> unknown
+    catch
+        exit:_ -> unknown
+    end.
+
+is_another(Found, Pid) -> is_pid(Found) andalso Found =/= Pid.
+
+size_of(Leader) ->
+    length([P || P <- processes(), process_info(P, group_leader) =:= {group_leader, Leader}]).

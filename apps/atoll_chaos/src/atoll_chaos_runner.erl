@@ -1,0 +1,485 @@
+%% @doc The process of a run: it takes the deeds of a plan when they are due, has
+%% the keeper do what touches nodes, and writes the log.
+%%
+%% Deeds are done in their order. One that touches a node that is just starting
+%% waits until it is up, and those after it with it. Nothing else is waited for:
+%% whether what was harmed is back is looked for by processes of their own, each
+%% with a deadline.
+%%
+%% In the end it heals as a script does, waits for those processes, and has the
+%% keeper make sure. When the caller is gone it ends at once, and the keeper heals.
+-module(atoll_chaos_runner).
+
+-behaviour(gen_server).
+
+-export([start/1, stop/1, await/1, events/1]).
+-export([init/1, handle_call/3, handle_info/2, handle_cast/2]).
+
+-export_type([job/0, ended/0]).
+
+%% What looks after something ends with exit/1 by design.
+-dialyzer({nowarn_function, look/3}).
+
+-type job() :: #{
+    caller := pid(),
+    backend := atoll_chaos_backend:backend(),
+    %% Those who do not run at time 0 are killed before.
+    start := [node()],
+    plan := atoll_sim_plan:plan(),
+    source := atoll_chaos_draw:source() | none,
+    %% How long is waited for what was harmed.
+    deadline_ms := pos_integer(),
+    on_event := fun((atoll_chaos_log:event()) -> _)
+}.
+
+-type ended() :: #{
+    events := [atoll_chaos_log:event()],
+    %% Who of the nodes that answer sees which groups, if a step was about groups.
+    groups := atoll_sim_groups:groups() | none,
+    ms := non_neg_integer()
+}.
+
+-record(state, {
+    job :: job(),
+    keeper :: pid(),
+    keeper_ref :: reference(),
+    caller_ref :: reference(),
+    begun :: integer(),
+    plan :: atoll_sim_plan:plan() | none,
+    source :: atoll_chaos_draw:source() | none,
+    damage :: atoll_chaos_damage:damage(),
+    log = atoll_chaos_log:new() :: atoll_chaos_log:log(),
+    %% Deeds that are due, in order.
+    todo = [] :: [{atoll_sim_plan:deed(), term()}],
+    timer = none :: reference() | none,
+    %% What each process that looks after something looks after.
+    watches = #{} :: #{reference() => watch()},
+    %% Events that are not over: a node that is down, a fault that lasts.
+    open = [] :: [{Key :: term(), atoll_chaos_log:id(), SinceMs :: non_neg_integer()}],
+    has_groups = false :: boolean(),
+    ended = none :: ended() | none,
+    waiting = [] :: [gen_server:from()]
+}).
+
+-type watch() ::
+    {start, node(), [atoll_chaos_log:id()]}
+    | {answer | process | group, atoll_chaos_log:id()}.
+
+-define(SETTLE_MS, 15000).
+-define(LOOK_MS, 200).
+%% What a call may take beside what it waits for.
+-define(CALL_MS, 5000).
+%% A group operation answers within its operation and settle times.
+-define(GROUP_MS, 30000).
+
+%% @doc Starts a run.
+-spec start(job()) -> {ok, pid()}.
+start(Job) ->
+    {ok, _} = gen_server:start(?MODULE, Job, []).
+
+%% @doc Ends a run before its time; it heals.
+-spec stop(pid()) -> ended().
+stop(Runner) ->
+    gen_server:call(Runner, stop, infinity).
+
+%% @doc Waits until the run has ended.
+-spec await(pid()) -> ended().
+await(Runner) ->
+    gen_server:call(Runner, await, infinity).
+
+%% @doc What has happened so far.
+-spec events(pid()) -> [atoll_chaos_log:event()].
+events(Runner) ->
+    gen_server:call(Runner, events, infinity).
+
+%% @private
+-spec init(job()) -> {ok, #state{}}.
+init(#{caller := Caller, backend := {Module, B} = Backend, plan := Plan, source := Source, start := Start} = Job) ->
+    Nodes = Module:nodes(B),
+    Damage0 = atoll_chaos_damage:new(Nodes),
+    {ok, Keeper} = atoll_chaos_keeper:start(Backend, Damage0),
+    %% It is linked to nobody: it ends when its caller does, in its own way.
+    {Acts, Damage} = atoll_chaos_damage:take({kill, Nodes -- Start}, Damage0),
+    _ = atoll_chaos_keeper:do(Keeper, Acts, Damage),
+    self() ! due,
+    {ok, #state{
+        job = Job,
+        keeper = Keeper,
+        keeper_ref = monitor(process, Keeper),
+        caller_ref = monitor(process, Caller),
+        begun = erlang:monotonic_time(millisecond),
+        plan = Plan,
+        source = Source,
+        damage = Damage
+    }}.
+
+%% @private
+-spec handle_call(stop | await | events, gen_server:from(), #state{}) ->
+    {reply, term(), #state{}} | {noreply, #state{}} | {stop, normal, term(), #state{}} | {stop, normal, #state{}}.
+handle_call(events, _From, #state{log = Log} = State) ->
+    {reply, atoll_chaos_log:events(Log), State};
+handle_call(_, _From, #state{ended = #{} = Ended} = State) ->
+    {stop, normal, Ended, State};
+handle_call(await, From, #state{waiting = Waiting} = State) ->
+    {noreply, State#state{waiting = [From | Waiting]}};
+handle_call(stop, From, #state{waiting = Waiting} = State) ->
+    advanced(State#state{plan = none, source = none, todo = [], waiting = [From | Waiting]}).
+
+%% @private
+-spec handle_cast(term(), #state{}) -> {stop, term(), #state{}}.
+handle_cast(Request, State) ->
+    {stop, {unknown_cast, Request}, State}.
+
+%% @private
+-spec handle_info(Message, #state{}) -> {noreply, #state{}} | {stop, term(), #state{}} when
+    Message :: due | {'DOWN', reference(), process, pid(), term()}.
+handle_info(due, State) ->
+    advanced(State#state{timer = none});
+handle_info({'DOWN', Ref, process, _, _}, #state{caller_ref = Ref} = State) ->
+    %% The keeper sees the end of this process, and heals.
+    {stop, normal, State};
+handle_info({'DOWN', Ref, process, _, _}, #state{keeper_ref = Ref, ended = none} = State) ->
+    #state{damage = Damage, job = #{backend := Backend}} = State,
+    _ = [atoll_chaos_keeper:act(Act, self(), Backend) || Act <- atoll_chaos_damage:healing(Damage)],
+    {stop, keeper_lost, State};
+handle_info({'DOWN', Ref, process, _, _}, #state{keeper_ref = Ref} = State) ->
+    {noreply, State};
+handle_info({'DOWN', Ref, process, _, Reason}, #state{watches = Watches} = State) ->
+    case maps:take(Ref, Watches) of
+        {Watch, Left} -> advanced(watched(Watch, result(Reason), State#state{watches = Left}));
+        error -> {noreply, State}
+    end.
+
+result({?MODULE, Result}) -> Result;
+result(Crash) -> {error, Crash}.
+
+%% Time
+
+now_ms(#state{begun = Begun}) ->
+    erlang:monotonic_time(millisecond) - Begun.
+
+advanced(State0) ->
+    case advance(State0) of
+        #state{ended = #{} = Ended, waiting = [_ | _] = Waiting} = State ->
+            _ = [gen_server:reply(From, Ended) || From <- Waiting],
+            {stop, normal, State};
+        State ->
+            {noreply, State}
+    end.
+
+advance(#state{ended = #{}} = State) ->
+    State;
+advance(#state{todo = [{Deed, Place} | Todo]} = State) ->
+    case is_starting(nodes_of(Deed), State) of
+        true -> State;
+        false -> advance(do(Deed, Place, State#state{todo = Todo}))
+    end;
+advance(State0) ->
+    #state{plan = Plan0} = State = fed(State0),
+    case due(Plan0) of
+        none ->
+            ending(State);
+        {ok, Ms} ->
+            case Ms - now_ms(State) of
+                Left when Left > 0 ->
+                    wake(Left, State);
+                _ ->
+                    {_, Deeds, Place, Plan} = atoll_sim_plan:next(Plan0),
+                    advance(State#state{plan = Plan, todo = [{Deed, Place} || Deed <- Deeds]})
+            end
+    end.
+
+due(none) -> none;
+due(Plan) -> atoll_sim_plan:due(Plan).
+
+%% The next of the faults that are drawn is added once nothing comes before it.
+fed(#state{source = none} = State) ->
+    State;
+fed(#state{source = Source0, plan = Plan} = State) ->
+    case {atoll_chaos_draw:due(Source0), atoll_sim_plan:due(Plan)} of
+        {none, _} ->
+            State#state{source = none};
+        {{ok, Ms}, {ok, Earlier}} when Earlier < Ms ->
+            State;
+        _ ->
+            {Steps, Source} = atoll_chaos_draw:next(Source0),
+            Fed = lists:foldl(fun({At, Step}, P) -> atoll_sim_plan:add(At, Step, none, P) end, Plan, Steps),
+            fed(State#state{source = Source, plan = Fed})
+    end.
+
+wake(_Left, #state{timer = Timer} = State) when Timer =/= none ->
+    State;
+wake(Left, State) ->
+    State#state{timer = erlang:send_after(Left, self(), due)}.
+
+%% The script is over: it heals, then all is waited for that is looked after.
+ending(#state{plan = none, watches = Watches} = State) when map_size(Watches) > 0 ->
+    State;
+ending(#state{plan = none} = State) ->
+    over(State);
+ending(State) ->
+    ending(do(heal, none, State#state{plan = none})).
+
+over(#state{keeper = Keeper, keeper_ref = Ref, has_groups = HasGroups} = State0) ->
+    true = demonitor(Ref, [flush]),
+    ok = atoll_chaos_keeper:heal(Keeper),
+    Groups =
+        case HasGroups of
+            true -> settle(State0, now_ms(State0) + ?SETTLE_MS);
+            false -> none
+        end,
+    %% What is down still never came back.
+    #state{log = Log} = State = lists:foldl(fun never/2, State0, State0#state.open),
+    State#state{open = [], ended = #{events => atoll_chaos_log:events(Log), groups => Groups, ms => now_ms(State)}}.
+
+never({{down, _}, Id, _}, State) -> amend(Id, #{recovered_ms => never}, State);
+never(_, State) -> State.
+
+%% Until all who answer see the same.
+settle(#state{job = #{backend := {Module, B}}} = State, Until) ->
+    Groups = maps:from_list([
+        {Node, Own}
+     || Node <- Module:nodes(B), {ok, Own} <- [Module:call(B, Node, {s_group, own_s_groups, []}, ?CALL_MS)]
+    ]),
+    case atoll_sim_groups:agree(Groups) orelse now_ms(State) >= Until of
+        true ->
+            Groups;
+        false ->
+            %% Members tell each other in their own time, and nobody else.
+            receive
+            after ?LOOK_MS -> settle(State, Until)
+            end
+    end.
+
+%% Deeds
+
+nodes_of({partition, _}) -> [];
+nodes_of({cut, _, _}) -> [];
+nodes_of({mend, _, _}) -> [];
+nodes_of({other, _}) -> [];
+nodes_of(heal) -> [];
+nodes_of(Deed) -> element(2, Deed).
+
+is_starting(Nodes, #state{watches = Watches}) ->
+    lists:any(fun(Watch) -> element(1, Watch) =:= start andalso lists:member(element(2, Watch), Nodes) end, maps:values(Watches)).
+
+do({kill_process, Nodes, What, Which}, Place, #state{job = #{deadline_ms := Deadline}} = State) ->
+    Order = #{what => What, which => Which, deadline_ms => Deadline, owner => owner(State)},
+    lists:foldl(
+        fun(Node, S0) ->
+            {Id, S} = add(event(kill_process, [Node], What, Place, S0), S0),
+            look({process, Id}, fun() -> call(Node, {atoll_chaos_kill, run, [Order]}, Deadline + ?CALL_MS, S) end, S)
+        end,
+        State,
+        Nodes
+    );
+do({group, Nodes, Operation}, Place, State) ->
+    lists:foldl(
+        fun(Node, S0) ->
+            {Id, S} = add(event(group, [Node], Operation, Place, S0), S0),
+            look({group, Id}, fun() -> call(Node, request(Operation), ?GROUP_MS, S) end, S)
+        end,
+        State#state{has_groups = true},
+        Nodes
+    );
+do({kill, Nodes} = Deed, Place, State0) ->
+    {Outcomes, State} = acts(Deed, State0),
+    lists:foldl(
+        fun(Node, S0) ->
+            {Id, S} = add(judged({kill, Node}, Outcomes, event(kill, [Node], none, Place, S0)), S0),
+            opened({down, Node}, Id, S)
+        end,
+        State,
+        Nodes
+    );
+do({restart, Nodes, _} = Deed, Place, State0) ->
+    Since = now_ms(State0),
+    {Outcomes, State} = acts(Deed, State0),
+    lists:foldl(
+        fun(Node, S0) ->
+            Event = judged({kill, Node}, Outcomes, event(restart, [Node], none, Place, S0)),
+            {Id, S} = add(Event#{at_ms := Since}, S0),
+            start_node(Node, opened({down, Node}, Id, Since, S))
+        end,
+        State,
+        Nodes
+    );
+do({start, Nodes, _} = Deed, Place, State0) ->
+    {_, State} = acts(Deed, State0),
+    lists:foldl(
+        fun(Node, S0) ->
+            {Id, S} = add(event(start, [Node], none, Place, S0), S0),
+            start_node(Node, opened({down, Node}, Id, S))
+        end,
+        State,
+        Nodes
+    );
+do({pause, _} = Deed, Place, State0) ->
+    {Outcomes, State} = acts(Deed, State0),
+    lists:foldl(
+        fun(Node, S0) ->
+            {Id, S} = add(judged({pause, Node}, Outcomes, event(pause, [Node], none, Place, S0)), S0),
+            opened({paused, Node}, Id, S)
+        end,
+        State,
+        [Node || {{pause, Node}, _} <- Outcomes]
+    );
+do({resume, Nodes} = Deed, _Place, State) ->
+    {_, Resumed} = acts(Deed, State),
+    lists:foldl(fun gone_on/2, Resumed, Nodes);
+do({slow, Nodes, 0} = Deed, _Place, State0) ->
+    {_, State} = acts(Deed, State0),
+    lists:foldl(fun(Node, S) -> closed(fun(Key) -> Key =:= {slow, Node} end, S) end, State, Nodes);
+do({slow, Nodes, Ms} = Deed, Place, State0) ->
+    {Outcomes, State} = acts(Deed, State0),
+    lists:foldl(
+        fun(Node, S0) ->
+            {Id, S} = add(judged({slow, Node, Ms}, Outcomes, event(slow, [Node], Ms, Place, S0)), S0),
+            opened({slow, Node}, Id, S)
+        end,
+        State,
+        Nodes
+    );
+do({partition, Parts} = Deed, Place, State0) ->
+    {Outcomes, State1} = acts(Deed, State0),
+    State2 = closed(fun(Key) -> Key =:= partition end, State1),
+    {Id, State} = add(all_judged(Outcomes, event(partition, lists:append(Parts), Parts, Place, State2)), State2),
+    opened(partition, Id, State);
+do({cut, From, To} = Deed, Place, State0) ->
+    {Outcomes, State1} = acts(Deed, State0),
+    {Id, State} = add(all_judged(Outcomes, event(cut, From, To, Place, State1)), State1),
+    opened({cut, From, To}, Id, State);
+do({mend, From, To} = Deed, _Place, State0) ->
+    {_, State} = acts(Deed, State0),
+    closed(fun(Key) -> Key =:= {cut, From, To} end, State);
+do(heal, Place, #state{damage = Damage} = State0) ->
+    Paused = atoll_chaos_damage:paused(Damage),
+    {Outcomes, State1} = acts(heal, State0),
+    {_, State2} = add(all_judged(Outcomes, event(heal, [], none, Place, State1)), State1),
+    State = lists:foldl(fun gone_on/2, State2, Paused),
+    closed(fun is_healed/1, State);
+do(_Other, _Place, State) ->
+    State.
+
+is_healed(partition) -> true;
+is_healed({cut, _, _}) -> true;
+is_healed({slow, _}) -> true;
+is_healed(_) -> false.
+
+request({new, Name, Nodes}) -> {s_group, new_s_group, [Name, Nodes]};
+request({add, Name, Nodes}) -> {s_group, add_nodes, [Name, Nodes]};
+request({remove, Name, Nodes}) -> {s_group, remove_nodes, [Name, Nodes]};
+request({delete, Name}) -> {s_group, delete_s_group, [Name]}.
+
+owner(#state{job = #{backend := {Module, B}}, keeper = Keeper}) -> Module:owner(B, Keeper).
+
+call(Node, MFA, Ms, #state{job = #{backend := {Module, B}}}) -> Module:call(B, Node, MFA, Ms).
+
+acts(Deed, #state{damage = Damage0} = State) ->
+    did(atoll_chaos_damage:take(Deed, Damage0), State).
+
+did({Acts, Damage}, #state{keeper = Keeper} = State) ->
+    {atoll_chaos_keeper:do(Keeper, Acts, Damage), State#state{damage = Damage}}.
+
+%% A process of its own does what takes time; its end tells.
+look(Watch, Fun, #state{watches = Watches} = State) ->
+    {_, Ref} = spawn_monitor(fun() -> exit({?MODULE, timed(Fun)}) end),
+    State#state{watches = Watches#{Ref => Watch}}.
+
+timed(Fun) ->
+    {Us, Result} = timer:tc(Fun),
+    {Us / 1000, Result}.
+
+start_node(Node, #state{job = #{backend := {Module, B}}} = State) ->
+    look({start, Node, []}, fun() -> Module:start(B, Node) end, State).
+
+%% A node that goes on is there again when it answers.
+gone_on(Node, #state{open = Open, job = #{deadline_ms := Deadline}} = State0) ->
+    case lists:keytake({paused, Node}, 1, Open) of
+        {value, {_, Id, _}, Left} ->
+            State = amend(Id, #{ended_ms => now_ms(State0)}, State0#state{open = Left}),
+            look({answer, Id}, fun() -> call(Node, {erlang, node, []}, Deadline, State) end, State);
+        false ->
+            State0
+    end.
+
+%% What became of it
+
+watched({process, Id}, {_, {ok, {killed, Path, Recovered}}}, State) ->
+    amend(Id, #{target => Path, recovered_ms => Recovered}, State);
+watched({process, Id}, {_, {ok, {passed_over, Why}}}, State) ->
+    amend(Id, #{outcome => passed_over, why => Why}, State);
+watched({group, Id}, {Ms, {ok, Answer}}, State) ->
+    amend(Id, #{answer => Answer, took_ms => round(Ms)}, State);
+watched({answer, Id}, {Ms, {ok, _}}, State) ->
+    amend(Id, #{recovered_ms => Ms}, State);
+watched({answer, Id}, _, State) ->
+    amend(Id, #{recovered_ms => never}, State);
+watched({start, Node, _}, {_, ok}, #state{damage = Damage} = State0) ->
+    {_, State} = did(atoll_chaos_damage:started(Node, Damage), State0),
+    Now = now_ms(State),
+    {Mine, Others} = lists:partition(fun({Key, _, _}) -> Key =:= {down, Node} end, State#state.open),
+    lists:foldl(
+        fun({_, Id, Since}, S) -> amend(Id, #{recovered_ms => Now - Since}, S) end,
+        State#state{open = Others},
+        Mine
+    );
+watched({start, Node, _}, Failed, #state{open = Open} = State) ->
+    %% Who started it is the youngest.
+    case lists:keyfind({down, Node}, 1, Open) of
+        {_, Id, _} -> amend(Id, #{outcome => failed, why => why(Failed)}, State);
+        false -> State
+    end;
+watched({_, Id}, Failed, State) ->
+    amend(Id, #{outcome => failed, why => why(Failed)}, State).
+
+why({_, {error, Reason}}) -> Reason;
+why({error, Reason}) -> Reason;
+why(Other) -> Other.
+
+%% The log
+
+event(Fault, Nodes, Target, Place, State) ->
+    Event = #{
+        at_ms => now_ms(State),
+        fault => Fault,
+        nodes => Nodes,
+        target => Target,
+        outcome => done,
+        recovered_ms => none
+    },
+    case Place of
+        none -> Event;
+        _ -> Event#{place => Place}
+    end.
+
+judged(Act, Outcomes, Event) ->
+    case lists:keyfind(Act, 1, Outcomes) of
+        {Act, {error, Why}} -> Event#{outcome := failed, why => Why};
+        _ -> Event
+    end.
+
+all_judged(Outcomes, Event) ->
+    case [Why || {_, {error, Why}} <- Outcomes] of
+        [] -> Event;
+        [Why | _] -> Event#{outcome := failed, why => Why}
+    end.
+
+add(Event, #state{log = Log0, job = #{on_event := OnEvent}} = State) ->
+    _ = OnEvent(Event),
+    {Id, Log} = atoll_chaos_log:add(Event, Log0),
+    {Id, State#state{log = Log}}.
+
+amend(Id, More, #state{log = Log} = State) ->
+    State#state{log = atoll_chaos_log:amend(Id, More, Log)}.
+
+opened(Key, Id, State) ->
+    opened(Key, Id, now_ms(State), State).
+
+opened(Key, Id, Since, #state{open = Open} = State) ->
+    State#state{open = [{Key, Id, Since} | Open]}.
+
+closed(Is, #state{open = Open} = State) ->
+    {Closed, Others} = lists:partition(fun({Key, _, _}) -> Is(Key) end, Open),
+    Now = now_ms(State),
+    lists:foldl(fun({_, Id, _}, S) -> amend(Id, #{ended_ms => Now}, S) end, State#state{open = Others}, Closed).

@@ -1,0 +1,147 @@
+%% @doc Faults on the nodes of any running cluster, from one that can connect with
+%% them: an Erlang shell, best a hidden node.
+%%
+%% The three modules that work on a node under test are loaded into it if it does
+%% not have them. Nodes are killed and stopped by signals where they run on the
+%% same machine (the same boot of the same kernel, and a process of the same number
+%% that started at the same moment) and under the same user or for root; nobody
+%% starts one again. This node itself is never harmed.
+%%
+%% If this VM ends, in whatever way, the nodes' agents see it and undo their cuts,
+%% and what was stopped goes on. A cut or a pause that takes the connection with
+%% this node (a pause longer than the net tick time does) ends the cuts of that node.
+-module(atoll_chaos_shell).
+
+-behaviour(atoll_chaos_backend).
+
+-export([open/1]).
+-export([nodes/1, able/1, call/4, owner/2, kill/2, start/2, pause/2, resume/2, os_pid/2]).
+
+-compile({no_auto_import, [nodes/1]}).
+
+-type state() :: #{
+    nodes := [node(), ...],
+    %% Of those on this machine.
+    processes := #{node() => atoll_cluster_os:process()}
+}.
+
+-define(CALL_MS, 5000).
+-define(BOOT, "/proc/sys/kernel/random/boot_id").
+
+%% @doc The backend of these nodes, all of which must answer.
+-spec open([node(), ...]) -> {ok, atoll_chaos_backend:backend()} | {error, atoll_chaos_backend:error()}.
+open(Nodes) ->
+    open(Nodes -- [node()], #{nodes => Nodes -- [node()], processes => #{}}).
+
+open([], State) ->
+    {ok, {?MODULE, State}};
+open([Node | Nodes], #{processes := Processes} = State) ->
+    case process_of(Node) of
+        {ok, Process} -> open(Nodes, State#{processes := Processes#{Node => Process}});
+        elsewhere -> open(Nodes, State);
+        {error, _} = Error -> Error
+    end.
+
+process_of(Node) ->
+    case {ask(Node, file, read_file, [?BOOT]), file:read_file(?BOOT), ask(Node, os, getpid, [])} of
+        {{ok, {ok, Boot}}, {ok, Boot}, {ok, Text}} -> process_of(Node, list_to_integer(Text));
+        {{error, _} = Error, _, _} -> Error;
+        {_, _, {error, _} = Error} -> Error;
+        _ -> elsewhere
+    end.
+
+%% Numbers may mean another process here than there.
+process_of(Node, OsPid) ->
+    case {ask(Node, file, read_file, ["/proc/self/stat"]), atoll_cluster_os:start_time(OsPid)} of
+        {{ok, {ok, Stat}}, {ok, Start}} ->
+            case atoll_cluster_os:parse_stat(Stat) of
+                {_, Start} -> {ok, {OsPid, Start}};
+                _ -> elsewhere
+            end;
+        _ ->
+            elsewhere
+    end.
+
+-spec nodes(state()) -> [node(), ...].
+nodes(#{nodes := Nodes}) -> Nodes.
+
+-spec able(state()) -> [kill | pause | slow].
+able(#{nodes := Nodes, processes := Processes}) ->
+    case length(Nodes) =:= map_size(Processes) of
+        true -> [kill, pause, slow];
+        false -> []
+    end.
+
+-spec call(state(), node(), {module(), atom(), [term()]}, pos_integer()) ->
+    {ok, term()} | {error, atoll_chaos_backend:error()}.
+call(_, Node, {M, F, A}, Ms) ->
+    case ask(Node, M, F, A, Ms) of
+        {error, {raised, Node, {undef, _}}} ->
+            case lists:member(M, modules()) andalso load(Node, modules()) of
+                ok -> ask(Node, M, F, A, Ms);
+                false -> {error, {raised, Node, undef}};
+                {error, _} = Error -> Error
+            end;
+        Answer ->
+            Answer
+    end.
+
+-spec owner(state(), pid()) -> pid().
+owner(_, Keeper) -> Keeper.
+
+-spec kill(state(), node()) -> ok | {error, atoll_chaos_backend:error()}.
+kill(State, Node) -> signal(kill, Node, State).
+
+-spec start(state(), node()) -> {error, atoll_chaos_backend:error()}.
+start(_, Node) -> {error, {not_possible, start, Node}}.
+
+-spec pause(state(), node()) -> ok | {error, atoll_chaos_backend:error()}.
+pause(State, Node) -> signal(stop, Node, State).
+
+-spec resume(state(), node()) -> ok | {error, atoll_chaos_backend:error()}.
+resume(State, Node) -> signal(cont, Node, State).
+
+-spec os_pid(state(), node()) -> {ok, pos_integer()} | {error, atoll_chaos_backend:error()}.
+os_pid(#{processes := Processes}, Node) ->
+    case Processes of
+        #{Node := {OsPid, _}} -> {ok, OsPid};
+        #{} -> {error, {not_here, Node}}
+    end.
+
+signal(Signal, Node, #{processes := Processes}) ->
+    case Processes of
+        #{Node := Process} ->
+            case atoll_cluster_os:signal(Process, Signal) of
+                ok -> ok;
+                gone -> {error, {unreachable, Node, gone}}
+            end;
+        #{} ->
+            {error, {not_here, Node}}
+    end.
+
+modules() -> [atoll_chaos_agent, atoll_chaos_victims, atoll_chaos_kill].
+
+load(_Node, []) ->
+    ok;
+load(Node, [Module | Modules]) ->
+    {Module, Binary, File} = code:get_object_code(Module),
+    case ask(Node, code, load_binary, [Module, File, Binary]) of
+        {ok, {module, Module}} -> load(Node, Modules);
+        {ok, {error, Reason}} -> {error, {raised, Node, Reason}};
+        {error, _} = Error -> Error
+    end.
+
+ask(Node, M, F, A) ->
+    ask(Node, M, F, A, ?CALL_MS).
+
+ask(Node, M, F, A, Ms) ->
+    try
+        {ok, erpc:call(Node, M, F, A, Ms)}
+    catch
+        error:{erpc, Reason} -> {error, {unreachable, Node, Reason}};
+        error:{exception, Reason, Stack} -> {error, {raised, Node, undefined_function(Reason, Stack)}};
+        _:Reason -> {error, {raised, Node, Reason}}
+    end.
+
+undefined_function(undef, [{M, _, _, _} | _]) -> {undef, M};
+undefined_function(Reason, _) -> Reason.

@@ -1,0 +1,436 @@
+%% Faults on real nodes. What is promised, and checked here:
+%%
+%% - a script ends in the same groups as in the simulator, on every node;
+%% - each kill is logged with its recovery, and the node stays up;
+%% - kernel, stdlib, top supervisors and what would give up are spared;
+%% - cuts are what they are said to be, in one direction and in both;
+%% - whatever ends, the nodes are healed.
+-module(atoll_chaos_SUITE).
+
+-include_lib("common_test/include/ct.hrl").
+-include_lib("stdlib/include/assert.hrl").
+
+-export([all/0, suite/0, init_per_suite/1, end_per_suite/1, init_per_testcase/2, end_per_testcase/2]).
+-export([
+    a_script_ends_in_the_groups_of_the_simulator/1,
+    each_kill_is_logged_and_the_node_stays_up/1,
+    kinds_of_processes_are_found/1,
+    what_the_node_needs_is_spared/1,
+    a_supervisor_that_would_give_up_is_spared/1,
+    nothing_passes_a_partition/1,
+    a_cut_in_one_direction_lets_the_other_through/1,
+    a_node_is_paused_slowed_killed_and_started/1,
+    faults_at_a_rate_repeat_by_their_seed/1,
+    a_step_that_cannot_be_done_is_refused_with_its_place/1,
+    a_caller_that_is_killed_leaves_nothing_broken/1,
+    a_run_that_is_killed_leaves_nothing_broken/1,
+    a_keeper_that_is_killed_leaves_nothing_broken/1,
+    any_cluster_is_harmed_from_a_hidden_node/1,
+    a_vm_that_is_killed_leaves_nothing_broken/1
+]).
+
+-define(DEADLINE_MS, 15000).
+-define(CALL_MS, 30000).
+
+suite() -> [{timetrap, {minutes, 2}}].
+
+all() -> [F || {F, 1} <- ?MODULE:module_info(exports), not lists:member(F, [init_per_suite, end_per_suite, module_info])].
+
+init_per_suite(Config) ->
+    Cluster = start_owned(#{
+        nodes => 6, connect_all => false, apps => [atoll], args => ["-atoll", "group_answer_timeout", "1000"]
+    }),
+    [{cluster, Cluster} | Config].
+
+%% A cluster ends with its owner, and this process ends before the cases run.
+start_owned(Options) ->
+    Parent = self(),
+    {Owner, Ref} = spawn_monitor(fun() ->
+        {ok, Cluster} = atoll_cluster:start(Options),
+        Monitor = monitor(process, Cluster),
+        Parent ! {self(), Cluster},
+        receive
+            {'DOWN', Monitor, process, Cluster, _} -> ok
+        end
+    end),
+    receive
+        {Owner, Cluster} -> Cluster;
+        {'DOWN', Ref, process, Owner, Reason} -> error(Reason)
+    end.
+
+end_per_suite(Config) ->
+    ok = atoll_cluster:stop(?config(cluster, Config)).
+
+init_per_testcase(_Case, Config) ->
+    Config.
+
+%% A node that a case has used up starts again as new.
+end_per_testcase(_Case, Config) ->
+    C = ?config(cluster, Config),
+    #{nodes := Infos} = atoll_cluster:info(C),
+    _ = [atoll_cluster:resume(C, N) || #{node := N, state := paused} <- Infos],
+    %% All at once: a group outlives those of its members that start again.
+    Nodes = atoll_cluster:nodes(C),
+    _ = [atoll_cluster:kill(C, N) || N <- Nodes],
+    Started = [spawn_monitor(fun() -> ok = atoll_cluster:restart(C, N) end) || N <- Nodes],
+    [
+        receive
+            {'DOWN', Ref, process, _, Reason} -> ?assertEqual(normal, Reason)
+        end
+     || {_, Ref} <- Started
+    ].
+
+call(C, Node, M, F, A) ->
+    atoll_cluster:call(C, Node, M, F, A, ?CALL_MS).
+
+script(Terms) ->
+    {ok, Script} = atoll_sim_script:check([{cluster, #{nodes => 6, contacts => 2, seed => 5}} | Terms]),
+    Script.
+
+run(C, Terms) ->
+    {ok, Result} = atoll_chaos:run(#{cluster => C, script => script(Terms)}),
+    Result.
+
+%% Groups
+
+a_script_ends_in_the_groups_of_the_simulator(Config) ->
+    C = ?config(cluster, Config),
+    Script = script([
+        {at, 0, {group, {nodes, 1, 1}, {new, g, {nodes, 1, 5}}}},
+        {at, 0, {group, {nodes, 6, 6}, {new, h, {nodes, 5, 6}}}},
+        {at, {2, s}, {kill_process, {random, 2}, {name, atoll_group}}},
+        {at, {3, s}, {kill, {nodes, 4, 4}}},
+        {then, 500, {group, {nodes, 1, 1}, {new, i, {nodes, 1, 4}}}},
+        {then, {3, s}, {partition, [{nodes, 1, 2}]}},
+        {then, 500, {group, {nodes, 1, 1}, {add, g, {nodes, 6, 6}}}},
+        {then, 0, {group, {nodes, 3, 3}, {remove, g, {nodes, 2, 2}}}},
+        {then, {4, s}, heal},
+        {then, 0, {start, {nodes, 4, 4}}},
+        {then, {1, s}, {pause, {nodes, 6, 6}, {3, s}}},
+        {then, 100, {group, {nodes, 5, 5}, {delete, h}}},
+        {then, {4, s}, {cut, {nodes, 3, 3}, {nodes, 1, 1}, {2, s}}},
+        {then, 100, {slow, {nodes, 5, 5}, 30}},
+        {then, {3, s}, {restart, {nodes, 3, 3}, fresh}},
+        {then, {1, s}, {group, {nodes, 5, 5}, {add, g, {nodes, 6, 6}}}}
+    ]),
+    {ok, #{groups := Groups, events := Events}} = atoll_chaos:run(#{cluster => C, script => Script}),
+    #{groups := Simulated, agree := true} = atoll_sim_groups:run(Script, #{nodes => atoll_cluster:nodes(C)}),
+    ?assertEqual(6, map_size(Groups)),
+    ?assertEqual(Simulated, Groups),
+    ?assertEqual([], [E || #{outcome := failed} = E <- Events]),
+    ?assertEqual([], [E || #{recovered_ms := never} = E <- Events]).
+
+%% Processes
+
+each_kill_is_logged_and_the_node_stays_up(Config) ->
+    C = ?config(cluster, Config),
+    [Node | _] = atoll_cluster:nodes(C),
+    ok = call(C, Node, atoll_chaos_subject, start_here, []),
+    Before = call(C, Node, os, getpid, []),
+    Kills = [{at, 20 * I, {kill_process, {nodes, 1, 1}, {supervisor, subject_top}}} || I <- lists:seq(1, 100)],
+    #{events := Events, summary := Summary} = run(C, Kills),
+    Killed = [E || #{fault := kill_process} = E <- Events],
+    ?assertEqual(100, length(Killed)),
+    %% Two of the frail one are allowed, and a temporary one is not waited for.
+    ?assertEqual([], [E || #{outcome := failed} = E <- Killed]),
+    ?assert(length([done || #{outcome := done} <- Killed]) > 90),
+    ?assertEqual([], [
+        E
+     || #{outcome := done, recovered_ms := R, target := T} = E <- Killed, not is_number(R), not lists:member(passing, T)
+    ]),
+    #{median_ms := Median, p99_ms := P99} = proplists:get_value(kill_process, Summary),
+    ?assert(Median =< P99),
+    ct:pal("median ~p ms, p99 ~p ms", [Median, P99]),
+    %% It is the same VM, and all its processes are there.
+    ?assertEqual(Before, call(C, Node, os, getpid, [])),
+    ?assertMatch({_, _}, lists:keyfind(running, 1, call(C, Node, application, info, []))),
+    [?assert(is_pid(call(C, Node, erlang, whereis, [Name]))) || Name <- atoll_chaos_subject:names()].
+
+kinds_of_processes_are_found(Config) ->
+    C = ?config(cluster, Config),
+    [Node | _] = atoll_cluster:nodes(C),
+    ok = call(C, Node, atoll_chaos_subject, start_here, []),
+    Find = fun(What) ->
+        [lists:sublist(P, 1, 3) || #{path := P} <- call(C, Node, atoll_chaos_victims, find, [What])]
+    end,
+    A = atoll_chaos_subject,
+    ?assertEqual([[A, subject_named, subject_b]], Find({name, subject_b})),
+    ?assertEqual([[A, subject_named, N] || N <- atoll_chaos_subject:names()], Find({supervisor, subject_named})),
+    ?assertEqual([[atoll, group], [atoll, link]], Find({application, atoll})),
+    ?assertEqual(4, length(Find({supervisor, subject_dynamic}))),
+    %% 3 named, 3 numbered, 4 without an id, 2 frail ones, the starter.
+    ?assertEqual(13, length(Find({application, A}))),
+    ?assertEqual(Find({application, A}) ++ [], [P || [App | _] = P <- Find(any), App =:= A]),
+    %% With the supervisors whose callbacks it has, but not the top one.
+    ?assertEqual(13 + 3, length(Find({module, A}))),
+    ?assertEqual([], Find({name, nobody})),
+    ?assertEqual([], Find({supervisor, subject_b})),
+    ?assertEqual([], Find({application, nothing})).
+
+what_the_node_needs_is_spared(Config) ->
+    C = ?config(cluster, Config),
+    [Node | _] = atoll_cluster:nodes(C),
+    Find = fun(What) -> call(C, Node, atoll_chaos_victims, find, [What]) end,
+    Names = call(C, Node, erlang, registered, []),
+    Killable = [Name || Name <- Names, Find({name, Name}) =/= []],
+    ?assertEqual([], [N || N <- Killable, lists:member(N, [
+        init, kernel_sup, kernel_safe_sup, net_kernel, auth, code_server, application_controller, user, logger,
+        logger_sup, erl_prim_loader, global_name_server, rex, file_server_2, inet_db, standard_error, erts_code_purger
+    ])]),
+    ?assert(lists:member(atoll_sup, Killable)),
+    [?assertEqual({What, []}, {What, Find(What)}) || What <- [
+        {application, kernel}, {application, stdlib}, {supervisor, kernel_sup}, {supervisor, kernel_safe_sup},
+        {module, application_master}, {module, peer}, {module, supervisor}, {module, atoll_chaos_agent}
+    ], What =/= {module, supervisor}],
+    ?assertEqual([], [App || #{application := App} <- Find({module, supervisor}), App =:= kernel orelse App =:= stdlib]),
+    ?assertEqual([], [App || #{application := App} <- Find(any), App =:= kernel orelse App =:= stdlib]).
+
+a_supervisor_that_would_give_up_is_spared(Config) ->
+    C = ?config(cluster, Config),
+    [Node | _] = atoll_cluster:nodes(C),
+    ok = call(C, Node, atoll_chaos_subject, start_here, []),
+    Top = call(C, Node, erlang, whereis, [subject_frail]),
+    #{events := Events} = run(C, [{at, 30 * I, {kill_process, {nodes, 1, 1}, {name, frail}}} || I <- lists:seq(1, 5)]),
+    ?assertMatch(
+        [done, done, {passed_over, intensity}, {passed_over, intensity}, {passed_over, intensity}],
+        [
+            case E of
+                #{outcome := done} -> done;
+                #{outcome := passed_over, why := Why} -> {passed_over, Why}
+            end
+         || #{fault := kill_process} = E <- Events
+        ]
+    ),
+    ?assertEqual(Top, call(C, Node, erlang, whereis, [subject_frail])).
+
+%% Connections
+
+nothing_passes_a_partition(Config) ->
+    C = ?config(cluster, Config),
+    [A, B, D | _] = atoll_cluster:nodes(C),
+    [true = call(C, A, net_kernel, connect_node, [N]) || N <- [B, D]],
+    {ok, Run} = atoll_chaos:start(#{cluster => C, script => script([
+        {at, 0, {partition, [{nodes, 1, 1}, {nodes, 2, 2}]}}, {at, {1, min}, heal}
+    ])}),
+    ok = await_event(Run, partition),
+    ?assertEqual([], call(C, A, erlang, nodes, [connected])),
+    [?assertEqual(false, call(C, X, net_kernel, connect_node, [Y])) || {X, Y} <- [{A, B}, {B, A}, {D, A}, {B, D}]],
+    [_, _, _ | _] = Rest = lists:nthtail(2, atoll_cluster:nodes(C)),
+    ?assertEqual(true, call(C, hd(Rest), net_kernel, connect_node, [lists:last(Rest)])),
+    #{} = atoll_chaos:stop(Run),
+    [?assertEqual(true, call(C, X, net_kernel, connect_node, [Y])) || {X, Y} <- [{A, B}, {D, A}, {B, D}]].
+
+a_cut_in_one_direction_lets_the_other_through(Config) ->
+    C = ?config(cluster, Config),
+    [A, B | _] = atoll_cluster:nodes(C),
+    true = call(C, A, net_kernel, connect_node, [B]),
+    {ok, Run} = atoll_chaos:start(#{cluster => C, script => script([
+        {at, 0, {cut, {nodes, 1, 1}, {nodes, 2, 2}}}, {at, {1, min}, heal}
+    ])}),
+    ok = await_event(Run, cut),
+    %% What B casts arrives at A; what A casts waits at B's end until it is healed.
+    set(C, B, A),
+    ?assertEqual({ok, set}, await_env(C, A, B)),
+    set(C, A, B),
+    %% A message of A is answered by nobody as long as the cut lasts.
+    ?assertEqual({badrpc, timeout}, call(C, A, rpc, call, [B, erlang, node, [], 300])),
+    ?assertEqual(undefined, call(C, B, application, get_env, [atoll_chaos_test, A])),
+    ?assertEqual([B], call(C, A, erlang, nodes, [connected])),
+    #{} = atoll_chaos:stop(Run),
+    ?assertEqual({ok, set}, await_env(C, B, A)).
+
+set(C, From, To) ->
+    true = call(C, From, rpc, cast, [To, application, set_env, [atoll_chaos_test, From, set]]).
+
+await_env(C, Node, Key) ->
+    await(fun() -> call(C, Node, application, get_env, [atoll_chaos_test, Key]) end, {ok, set}).
+
+%% Nodes
+
+a_node_is_paused_slowed_killed_and_started(Config) ->
+    C = ?config(cluster, Config),
+    [N1, N2 | _] = atoll_cluster:nodes(C),
+    #{events := Events} = run(C, [
+        {at, 0, {pause, {nodes, 1, 1}, 300}},
+        {at, 0, {kill, {nodes, 2, 2}}},
+        {at, 0, {restart, {nodes, 3, 3}, fresh}},
+        {at, 0, {slow, {nodes, 4, 4}, 50}},
+        {at, 100, {kill_process, {nodes, 1, 2}, any}},
+        {at, 500, {start, {nodes, 2, 2}}},
+        {at, 600, {slow, {nodes, 4, 4}, 0}},
+        {at, 700, {kill, {nodes, 5, 5}}}
+    ]),
+    Of = fun(Fault) -> [E || #{fault := F} = E <- Events, F =:= Fault] end,
+    [#{nodes := [N1], recovered_ms := Paused, ended_ms := Ended}] = Of(pause),
+    ?assert(is_number(Paused) andalso Ended >= 300),
+    [#{nodes := [N2], recovered_ms := Down}, #{recovered_ms := never}] = Of(kill),
+    ?assert(Down >= 500 - 100),
+    [#{recovered_ms := Restarted}] = Of(restart),
+    ?assert(is_number(Restarted)),
+    [#{ended_ms := Quick}] = Of(slow),
+    ?assert(Quick >= 600),
+    %% One was paused, the other dead.
+    ?assertEqual([], Of(kill_process)),
+    #{nodes := Infos} = atoll_cluster:info(C),
+    ?assertEqual([up, up, up, up, down, up], [State || #{state := State} <- Infos]).
+
+faults_at_a_rate_repeat_by_their_seed(Config) ->
+    C = ?config(cluster, Config),
+    Run = fun() ->
+        {ok, #{events := Events}} = atoll_chaos:run(#{
+            cluster => C, rate => 10, kinds => [process, pause, cut, slow], seconds => 2, seed => 3
+        }),
+        ?assertEqual([], [E || #{outcome := failed} = E <- Events]),
+        [{Fault, Nodes} || #{fault := Fault, nodes := Nodes} <- Events]
+    end,
+    First = Run(),
+    ?assert(length(First) > 15),
+    ?assertEqual(First, Run()).
+
+a_step_that_cannot_be_done_is_refused_with_its_place(Config) ->
+    C = ?config(cluster, Config),
+    Sentence = fun(Text) ->
+        {ok, Script} = atoll_sim_script:parse(Text),
+        {error, Error} = atoll_chaos:start(#{cluster => C, script => Script}),
+        unicode:characters_to_list(atoll_chaos:format_error(Error))
+    end,
+    ?assertEqual(
+        "line 2: in {loss,0.5}: stock distribution has no such switch; this is for the simulator",
+        Sentence(<<"{at, 1, heal}.\n{at, 2, {loss, 0.5}}.">>)
+    ),
+    ?assertEqual(
+        "line 1: in {kill,{nodes,7,8}}: there is no node number 8, there are 6",
+        Sentence(<<"{at, 1, {kill, {nodes, 7, 8}}}.">>)
+    ),
+    ?assertEqual("line 1: there is no node n1", Sentence(<<"{at, 1, {kill, n1}}.">>)).
+
+%% Healing
+
+a_caller_that_is_killed_leaves_nothing_broken(Config) ->
+    broken_and_left(Config, fun(Caller, _) -> Caller end).
+
+a_run_that_is_killed_leaves_nothing_broken(Config) ->
+    broken_and_left(Config, fun(_, {Run, _}) -> Run end).
+
+a_keeper_that_is_killed_leaves_nothing_broken(Config) ->
+    broken_and_left(Config, fun(_, {Run, _}) ->
+        {monitors, Monitored} = process_info(Run, monitors),
+        [Keeper] = [P || {process, P} <- Monitored, proc_lib:translate_initial_call(P) =:= {atoll_chaos_keeper, init, 1}],
+        Keeper
+    end).
+
+broken_and_left(Config, Victim) ->
+    C = ?config(cluster, Config),
+    [A, B, D, E, F, G] = atoll_cluster:nodes(C),
+    Self = self(),
+    Caller = spawn(fun() ->
+        {ok, Run} = atoll_chaos:start(#{cluster => C, script => script([
+            {at, 0, {partition, [{nodes, 1, 1}, {nodes, 2, 2}]}},
+            {at, 0, {cut, {nodes, 5, 5}, {nodes, 6, 6}}},
+            {at, 0, {slow, {nodes, 4, 4}, 300}},
+            {at, 0, {pause, {nodes, 3, 3}}},
+            {at, {1, min}, heal}
+        ])}),
+        Self ! {run, Run},
+        receive
+            never -> ok
+        end
+    end),
+    Run =
+        receive
+            {run, R} -> R
+        after ?DEADLINE_MS -> error(not_started)
+        end,
+    ok = await_event(Run, pause),
+    ?assertMatch(#{D := paused}, states(C)),
+    true = exit(Victim(Caller, Run), kill),
+    ok = await(fun() -> maps:get(D, states(C)) =:= up end, true, ok),
+    [ok = await(fun() -> call(C, X, net_kernel, connect_node, [Y]) end, true, ok) || {X, Y} <- [{A, B}, {A, D}, {F, G}, {E, A}]],
+    %% What was not heard is heard.
+    ?assertEqual(G, call(C, F, rpc, call, [G, erlang, node, [], ?DEADLINE_MS])),
+    [ok = await(fun() -> call(C, N, erlang, whereis, [atoll_chaos_agent]) end, undefined, ok) || N <- [A, B, D, F, G]],
+    true = exit(Caller, kill),
+    ok.
+
+states(C) ->
+    #{nodes := Infos} = atoll_cluster:info(C),
+    maps:from_list([{N, S} || #{node := N, state := S} <- Infos]).
+
+%% From outside: a VM of its own, which is distributed.
+
+any_cluster_is_harmed_from_a_hidden_node(Config) ->
+    C = ?config(cluster, Config),
+    [A, B | _] = Nodes = atoll_cluster:nodes(C),
+    Outside = outside(),
+    try
+        Script = script([
+            {at, 0, {kill_process, {nodes, 1, 6}, {name, atoll_group}}},
+            {at, 0, {partition, [{nodes, 1, 1}]}},
+            {at, 100, {pause, {nodes, 2, 2}, 200}},
+            {at, 500, {kill, {nodes, 6, 6}}}
+        ]),
+        {ok, #{events := Events}} = peer:call(
+            Outside, atoll_chaos, run, [#{nodes => Nodes, script => Script, deadline_ms => 3000}], ?CALL_MS
+        ),
+        ?assertEqual([], [E || #{outcome := failed} = E <- Events]),
+        ?assertEqual(6, length([E || #{fault := kill_process, recovered_ms := R} = E <- Events, is_number(R)])),
+        ?assertMatch([#{recovered_ms := never}], [E || #{fault := kill} = E <- Events]),
+        ?assertEqual(true, call(C, A, net_kernel, connect_node, [B])),
+        Refused = peer:call(Outside, atoll_chaos, start, [#{nodes => lists:droplast(Nodes), rate => 1, kinds => [node]}]),
+        ?assertEqual({error, {kind, node}}, Refused)
+    after
+        peer:stop(Outside)
+    end.
+
+a_vm_that_is_killed_leaves_nothing_broken(Config) ->
+    C = ?config(cluster, Config),
+    [A, B, D | _] = Nodes = atoll_cluster:nodes(C),
+    Outside = outside(),
+    OsPid = peer:call(Outside, os, getpid, []),
+    Script = script([
+        {at, 0, {partition, [{nodes, 1, 1}]}}, {at, 0, {slow, {nodes, 4, 4}, 200}}, {at, 0, {pause, {nodes, 3, 3}}},
+        {at, {1, min}, heal}
+    ]),
+    ok = peer:cast(Outside, atoll_chaos, run, [#{nodes => Nodes, script => Script}]),
+    ok = await(fun() -> maps:get(D, states(C)) end, paused, ok),
+    ?assertEqual(false, call(C, A, net_kernel, connect_node, [B])),
+    "" = os:cmd("kill -KILL " ++ OsPid),
+    ok = await(fun() -> maps:get(D, states(C)) end, up, ok),
+    ok = await(fun() -> call(C, A, net_kernel, connect_node, [B]) end, true, ok).
+
+outside() ->
+    {ok, Outside, _} = peer:start(#{
+        name => peer:random_name(),
+        host => "127.0.0.1",
+        longnames => true,
+        connection => standard_io,
+        args => ["-hidden", "-connect_all", "false", "-pa" | [D || D <- code:get_path(), filelib:is_dir(D), not lists:prefix(code:root_dir(), D)]]
+    }),
+    Outside.
+
+%% Waiting: nothing tells of another node's or program's state, so it is looked at
+%% until the deadline.
+
+await_event(Run, Fault) ->
+    await(fun() -> lists:any(fun(#{fault := F}) -> F =:= Fault end, atoll_chaos:events(Run)) end, true, ok).
+
+await(Look, Expected) ->
+    await(Look, Expected, Expected).
+
+await(Look, Expected, Answer) ->
+    await(Look, Expected, Answer, erlang:monotonic_time(millisecond) + ?DEADLINE_MS).
+
+await(Look, Expected, Answer, Deadline) ->
+    case Look() of
+        Expected ->
+            Answer;
+        Seen ->
+            case erlang:monotonic_time(millisecond) < Deadline of
+                true ->
+                    receive
+                    after 20 -> await(Look, Expected, Answer, Deadline)
+                    end;
+                false ->
+                    {still, Seen}
+            end
+    end.

@@ -1,0 +1,63 @@
+%% An application to be killed at: it may restart its processes as often as need
+%% be. It has processes with names, with ids only, and with neither, and a
+%% supervisor that gives up soon.
+-module(atoll_chaos_subject).
+
+-behaviour(application).
+
+-export([start_here/0, names/0]).
+-export([start/2, stop/1, init/1, start_worker/1, handle_call/3, handle_cast/2]).
+
+%% Permanent: if it ended, the node would.
+start_here() ->
+    ok = application:load(
+        {application, ?MODULE, [
+            {description, "to be killed at"},
+            {vsn, "1"},
+            {modules, [?MODULE]},
+            {registered, []},
+            {applications, [kernel, stdlib]},
+            {mod, {?MODULE, []}}
+        ]}
+    ),
+    application:start(?MODULE, permanent).
+
+names() -> [subject_a, subject_b, subject_c].
+
+start(_, _) -> supervisor:start_link({local, subject_top}, ?MODULE, top).
+
+stop(_) -> ok.
+
+init(top) ->
+    {ok, {#{strategy => one_for_one, intensity => 1000000, period => 1}, [
+        #{id => named, start => {supervisor, start_link, [{local, subject_named}, ?MODULE, named]}, type => supervisor},
+        #{id => dynamic, start => {supervisor, start_link, [{local, subject_dynamic}, ?MODULE, dynamic]}, type => supervisor},
+        #{id => frail, start => {supervisor, start_link, [{local, subject_frail}, ?MODULE, frail]}, type => supervisor},
+        #{id => starter, start => {?MODULE, start_worker, [starter]}}
+        | [#{id => {numbered, I}, start => {?MODULE, start_worker, [none]}} || I <- lists:seq(1, 3)]
+    ]}};
+init(named) ->
+    {ok, {#{intensity => 1000000, period => 1}, [
+        #{id => Name, start => {?MODULE, start_worker, [Name]}} || Name <- names()
+    ]}};
+init(dynamic) ->
+    {ok, {#{strategy => simple_one_for_one, intensity => 1000000, period => 1}, [
+        #{id => one, start => {?MODULE, start_worker, [none]}}
+    ]}};
+init(frail) ->
+    {ok, {#{intensity => 2, period => 3600}, [
+        #{id => frail, start => {?MODULE, start_worker, [frail]}},
+        #{id => passing, restart => temporary, start => {?MODULE, start_worker, [passing]}}
+    ]}};
+init({worker, starter}) ->
+    _ = [{ok, _} = supervisor:start_child(subject_dynamic, []) || [] =:= supervisor:which_children(subject_dynamic), _ <- lists:seq(1, 4)],
+    {ok, starter};
+init({worker, Name}) ->
+    {ok, Name}.
+
+start_worker(Name) when Name =:= none; Name =:= starter -> gen_server:start_link(?MODULE, {worker, Name}, []);
+start_worker(Name) -> gen_server:start_link({local, Name}, ?MODULE, {worker, Name}, []).
+
+handle_call(_, _, State) -> {reply, State, State}.
+
+handle_cast(_, State) -> {noreply, State}.

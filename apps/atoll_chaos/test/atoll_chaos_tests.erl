@@ -1,0 +1,243 @@
+%% The pure parts: what is drawn, what is refused, what is broken, what is counted.
+-module(atoll_chaos_tests).
+
+-include_lib("proper/include/proper.hrl").
+-include_lib("eunit/include/eunit.hrl").
+
+%% Drawing
+
+the_same_seed_draws_the_same_test() ->
+    ?assertEqual(steps(7, 100), steps(7, 100)),
+    ?assertNotEqual(steps(7, 100), steps(8, 100)).
+
+faults_come_at_their_rate_test() ->
+    ?assertEqual([250 * I || I <- lists:seq(1, 40)], [Ms || [{Ms, _} | _] <- steps(1, 40)]),
+    ?assertEqual(40, length(steps(1, 1000))).
+
+each_kind_is_drawn_test() ->
+    Drawn = lists:append(steps(2, 40)),
+    ?assertEqual([cut, kill_process, pause, restart, slow], lists:usort([element(1, Step) || {_, Step} <- Drawn])),
+    %% They are steps of a script.
+    ?assertEqual([], [Step || {_, Step} <- Drawn, {ok, Step} =/= atoll_sim_step:check(Step, 4)]),
+    %% Two nodes are cut off from each other, never one from itself.
+    ?assertEqual([], [C || {_, {cut, A, A, _} = C} <- Drawn]),
+    [?assert(lists:member({Ms, {cut, B, A, For}}, Drawn)) || {Ms, {cut, A, B, For}} <- Drawn].
+
+one_node_alone_is_cut_off_from_nobody_test() ->
+    Source = atoll_chaos_draw:new((options(1, [cut]))#{nodes := 1}),
+    ?assertMatch({[], _}, atoll_chaos_draw:next(Source)).
+
+steps(Seed, Count) ->
+    draw(atoll_chaos_draw:new(options(Seed, atoll_chaos_draw:kinds())), Count).
+
+options(Seed, Kinds) ->
+    #{nodes => 4, rate => 4, kinds => Kinds, what => any, ms => 10000, seed => Seed}.
+
+draw(Source0, Count) ->
+    case Count > 0 andalso atoll_chaos_draw:due(Source0) of
+        {ok, _} ->
+            {Steps, Source} = atoll_chaos_draw:next(Source0),
+            [Steps | draw(Source, Count - 1)];
+        _ ->
+            []
+    end.
+
+%% Refusing
+
+what_cannot_be_done_is_refused_where_it_stands_test_() ->
+    All = [start, kill, pause, slow],
+    Switch = "stock distribution has no such switch; this is for the simulator",
+    Overlay = "it is about the overlay, which runs in the simulator only",
+    [
+        {Text, ?_assertEqual(Expected, refused(Text, Able))}
+     || {Text, Able, Expected} <- [
+            {"{at, 1, heal}.\n{at, 1, {kill, all}}.", All, ok},
+            {"{at, 1, {group, all, {delete, g}}}.\n{at, 1, {kill_process, all, any}}.", [], ok},
+            {"{at, 1, {cut, alive, dead, 5}}.\n{at, 1, {partition, [all]}}.", [], ok},
+            {"{at, 1, heal}.\n{at, 1, {latency, regions}}.", All, "line 2: in {latency,regions}: " ++ Switch},
+            {"{at, 1, {duplicate, 1}}.", All, "line 1: in {duplicate,1}: " ++ Switch},
+            {"{at, 1, {reorder, 1, 1}}.", All, "line 1: in {reorder,1,1}: " ++ Switch},
+            {"{at, 1, {loss, all, all, 1}}.", All, "line 1: in {loss,all,all,1}: " ++ Switch},
+            {"{at, 1, {expect, symmetric}}.", All, "line 1: in {expect,symmetric}: " ++ Overlay},
+            {"{at, 1, {leave, all}}.", All, "line 1: in {leave,all}: " ++ Overlay},
+            {"{at, 1, {broadcast, all, 1, 1}}.", All, "line 1: in {broadcast,all,1,1}: " ++ Overlay},
+            {"{at, 1, {restart, all, fresh}}.", [kill, pause, slow],
+                "line 1: in {restart,all,fresh}: nobody here can start a node again"},
+            {"{at, 1, {churn, 0.5, 1}}.", [kill], "line 1: in {churn,0.5,1}: nobody here can start a node again"},
+            {"{at, 1, {pause, all}}.", [],
+                "line 1: in {pause,all}: the node must run on this machine, where it can be sent a signal"},
+            {"{at, 1, {kill, {nodes, 5, 9}}}.", All, "line 1: in {kill,{nodes,5,9}}: there is no node number 9, there are 6"},
+            {"{cluster, #{loss => 0.1}}.", All,
+                "in {cluster,#{loss=>0.1}}: stock distribution has no such switch; in the simulator there is"},
+            {"{cluster, #{start => contacts}}.", [kill],
+                "in {start,contacts}: all nodes run at the beginning, and none can be started here"}
+        ]
+    ].
+
+refused(Text, Able) ->
+    {ok, Script} = atoll_sim_script:parse(list_to_binary(Text)),
+    case atoll_chaos_check:script(Script, 6, Able) of
+        ok -> ok;
+        {error, Error} -> unicode:characters_to_list(atoll_sim_script:format_error(Error))
+    end.
+
+an_option_that_is_wrong_has_its_sentence_test_() ->
+    [
+        {Sentence, fun() ->
+            {error, Error} = atoll_chaos:start(Options),
+            ?assertEqual(Sentence, lists:flatten(atoll_chaos:format_error(Error)))
+        end}
+     || {Options, Sentence} <- [
+            {#{}, "cluster or nodes must be there, and not both"},
+            {#{nodes => [a@b], cluster => self(), rate => 1}, "cluster or nodes must be there, and not both"},
+            {#{nodes => [a@b]}, "script or rate must be there, and not both"},
+            {#{nodes => [], rate => 1}, "nodes must be a list of other nodes"},
+            {#{nodes => [node()], rate => 1}, "nodes must be a list of other nodes"},
+            {#{nodes => [a@b], rate => 0}, "rate must be a number from above 0 to 1,000"},
+            {#{nodes => [a@b], rate => 1, kinds => [storm]}, "kinds must be a list of process, node, pause, cut, slow"},
+            {#{nodes => [a@b], rate => 1, noise => 1}, "noise is not known"},
+            {[], "[] is not a map of options"}
+        ]
+    ].
+
+%% Damage
+
+a_cut_both_ways_closes_and_one_way_is_unheard_test() ->
+    {Acts1, D1} = atoll_chaos_damage:take({cut, [a], [b]}, new()),
+    ?assertEqual([{keep_from, b, [], [a]}], Acts1),
+    {Acts2, D2} = atoll_chaos_damage:take({cut, [b], [a]}, D1),
+    ?assertEqual([{keep_from, a, [b], []}, {keep_from, b, [a], []}], Acts2),
+    {Acts3, D3} = atoll_chaos_damage:take({mend, [a], [b]}, D2),
+    ?assertEqual([{keep_from, a, [], [b]}, {keep_from, b, [], []}], Acts3),
+    ?assertMatch({[{keep_from, a, [], []}], _}, atoll_chaos_damage:take(heal, D3)).
+
+a_partition_replaces_an_earlier_one_test() ->
+    {_, D1} = atoll_chaos_damage:take({partition, [[a], [b, c]]}, new()),
+    {Acts, _} = atoll_chaos_damage:take({partition, [[a, b], [c]]}, D1),
+    ?assertEqual([{keep_from, a, [c], []}, {keep_from, b, [c], []}, {keep_from, c, [a, b], []}], Acts).
+
+who_cannot_hear_is_told_later_test() ->
+    {[{pause, a}], D1} = atoll_chaos_damage:take({pause, [a]}, new()),
+    {[{kill, b}], D2} = atoll_chaos_damage:take({restart, [b], fresh}, D1),
+    {Acts, D3} = atoll_chaos_damage:take({partition, [[a], [b], [c]]}, D2),
+    ?assertEqual([{keep_from, c, [a, b], []}], Acts),
+    {Started, D4} = atoll_chaos_damage:started(b, D3),
+    ?assertEqual([{keep_from, b, [a, c], []}], Started),
+    ?assertMatch({[{resume, a}, {keep_from, a, [b, c], []}], _}, atoll_chaos_damage:take({resume, [a]}, D4)).
+
+a_node_that_is_killed_or_paused_is_slow_no_more_test() ->
+    {[{slow, a, 50}, {slow, b, 50}], D1} = atoll_chaos_damage:take({slow, [a, b], 50}, new()),
+    {Acts, D2} = atoll_chaos_damage:take({kill, [a]}, D1),
+    ?assertEqual([{slow, a, 0}, {kill, a}], Acts),
+    ?assertMatch({[{slow, b, 0}, {pause, b}], _}, atoll_chaos_damage:take({pause, [b]}, D2)).
+
+what_a_script_killed_stays_dead_and_what_was_to_start_is_started_test() ->
+    {_, D1} = atoll_chaos_damage:take({kill, [a]}, new()),
+    {_, D2} = atoll_chaos_damage:take({restart, [b], fresh}, D1),
+    {_, D3} = atoll_chaos_damage:take({pause, [c]}, D2),
+    ?assertEqual([{resume, c}, {start, b}, {rest, a}, {rest, b}, {rest, c}], atoll_chaos_damage:healing(D3)).
+
+new() -> atoll_chaos_damage:new([a, b, c]).
+
+%% The log
+
+times_are_counted_test() ->
+    Events = [E#{fault => kill_process} || E <-
+        [#{outcome => done, recovered_ms => Ms} || Ms <- lists:seq(1, 200)] ++
+        [#{outcome => done, recovered_ms => never}, #{outcome => passed_over, recovered_ms => none},
+         #{outcome => failed, recovered_ms => none}]],
+    ?assertEqual(
+        [{kill_process, #{count => 203, done => 201, passed_over => 1, failed => 1, recovered => 200, never => 1,
+                          median_ms => 100.5, p99_ms => 198, max_ms => 200}}],
+        atoll_chaos_log:summary(Events)
+    ),
+    ?assertEqual([], atoll_chaos_log:summary([])).
+
+events_keep_their_order_and_are_amended_test() ->
+    {A, Log1} = atoll_chaos_log:add(#{fault => a}, atoll_chaos_log:new()),
+    {B, Log2} = atoll_chaos_log:add(#{fault => b}, Log1),
+    Log = atoll_chaos_log:amend(A, #{why => x}, Log2),
+    ?assertEqual([#{fault => a, why => x}, #{fault => b}], atoll_chaos_log:events(Log)),
+    ?assertEqual(#{fault => b}, atoll_chaos_log:find(B, Log)).
+
+%% The median and the percentile are among, or between, what was measured, in order.
+properties_test_() ->
+    [{timeout, 60, ?_assert(proper:quickcheck(P, [quiet, {to_file, user}, {numtests, 300}]))} || P <- [prop_summary(), prop_healed()]].
+
+prop_summary() ->
+    ?FORALL(Times, non_empty(list(choose(0, 1000))), begin
+        Events = [#{fault => f, outcome => done, recovered_ms => T} || T <- Times],
+        [{f, #{median_ms := Median, p99_ms := P99, max_ms := Max}}] = atoll_chaos_log:summary(Events),
+        lists:min(Times) =< Median andalso Median =< P99 andalso P99 =< Max andalso Max =:= lists:max(Times) andalso
+            lists:member(P99, Times) andalso 2 * length([T || T <- Times, T =< Median]) >= length(Times)
+    end).
+
+%% Whatever a script does, after a heal nobody is kept from anybody, stopped or slow.
+prop_healed() ->
+    ?FORALL(Steps, list(step()), begin
+        {_, World} = lists:foldl(fun perform/2, {new(), #{}}, deeds(Steps ++ [heal])),
+        [Left || {_, State} = Left <- maps:to_list(World), State =/= whole] =:= []
+    end).
+
+perform(Deed, {Damage0, World}) ->
+    {Acts, Damage} = atoll_chaos_damage:take(Deed, Damage0),
+    Done = lists:foldl(fun act/2, World, Acts),
+    case Deed of
+        {Start, Nodes, _} when Start =:= start; Start =:= restart ->
+            lists:foldl(
+                fun(Node, {D0, W}) ->
+                    {More, D} = atoll_chaos_damage:started(Node, D0),
+                    {D, lists:foldl(fun act/2, W, More)}
+                end,
+                {Damage, Done},
+                Nodes
+            );
+        _ ->
+            {Damage, Done}
+    end.
+
+act({kill, Node}, World) -> maps:filter(fun({_, N}, _) -> N =/= Node end, World);
+act({pause, Node}, World) -> World#{{pause, Node} => stopped};
+act({resume, Node}, World) -> World#{{pause, Node} => whole};
+act({slow, Node, 0}, World) -> World#{{slow, Node} => whole};
+act({slow, Node, Ms}, World) -> World#{{slow, Node} => Ms};
+act({keep_from, Node, [], []}, World) -> World#{{from, Node} => whole};
+act({keep_from, Node, Closed, Unheard}, World) -> World#{{from, Node} => {Closed, Unheard}}.
+
+step() ->
+    oneof([
+        {oneof([kill, pause, resume, start]), some()},
+        {restart, some(), fresh},
+        {pause, some(), choose(0, 3)},
+        {slow, some(), oneof([0, 50])},
+        {partition, [some()]},
+        {cut, some(), some()},
+        {cut, some(), some(), choose(0, 3)},
+        heal
+    ]).
+
+deeds(Steps) ->
+    {_, Empty} = atoll_sim_plan:new([a, b, c], #{contacts => 1, start => all, seed => 1}),
+    Timed = lists:zip(lists:seq(1, length(Steps)), Steps),
+    all(lists:foldl(fun({Ms, Step}, Plan) -> atoll_sim_plan:add(Ms, Step, none, Plan) end, Empty, Timed)).
+
+all(Plan0) ->
+    case atoll_sim_plan:next(Plan0) of
+        {_, Deeds, _, Plan} -> Deeds ++ all(Plan);
+        none -> []
+    end.
+
+some() -> oneof([[a], [b], [c], [a, b], [b, c]]).
+
+%% Room
+
+a_supervisor_s_room_is_read_from_its_state_test() ->
+    Now = erlang:monotonic_time(),
+    Second = erlang:convert_time_unit(Now, native, second),
+    Ms = erlang:convert_time_unit(Now, native, millisecond),
+    State = fun(Intensity, Period, Restarts) -> {state, n, one_for_one, c, d, Intensity, Period, Restarts, 0, never, m, a} end,
+    ?assertEqual(3, atoll_chaos_kill:room(State(3, 5, []), Now)),
+    ?assertEqual(1, atoll_chaos_kill:room(State(3, 5, [Second, Second - 4, Second - 6]), Now)),
+    ?assertEqual(1, atoll_chaos_kill:room(State(3, 5, [Ms, Ms - 4900, Ms - 5100]), Now)),
+    ?assertEqual(infinity, atoll_chaos_kill:room(State(undefined, 5, []), Now)),
+    ?assertEqual(infinity, atoll_chaos_kill:room(other, Now)).

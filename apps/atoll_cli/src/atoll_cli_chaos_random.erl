@@ -1,0 +1,60 @@
+%% @doc `atoll chaos random': faults at a rate, drawn by seed, on real nodes.
+-module(atoll_cli_chaos_random).
+-behaviour(atoll_cli_command).
+
+-export([summary/0, options/0, operands/0, examples/0, run/2]).
+
+-define(NODES, 6).
+
+-spec summary() -> string().
+summary() -> "do harm to real nodes at a rate, at random".
+
+-spec options() -> [atoll_cli_options:option()].
+options() ->
+    [Nodes, Name] = atoll_cli_chaos:where(),
+    [
+        #{name => rate, value => "R", default => "1", read => atoll_cli_read:number(1000),
+          help => "faults per second"},
+        #{name => kinds, value => "KINDS", read => atoll_cli_read:some_of(atoll_chaos_draw:kinds()),
+          help => [lists:join(",", [atom_to_list(Kind) || Kind <- atoll_chaos_draw:kinds()]),
+                   ": some of them; all that is possible unless told"]},
+        #{name => seconds, value => "S", default => "30", read => atoll_cli_read:number(86400),
+          help => "for how long"},
+        Nodes#{help => "start a cluster of so many nodes for it (6 unless told)"},
+        Name,
+        (atoll_cli_sim_options:seed())#{default => "1"}
+    ] ++ atoll_cli_chaos:closing().
+
+-spec operands() -> [string()].
+operands() -> [].
+
+-spec examples() -> [string()].
+examples() ->
+    [
+        "atoll chaos random --rate 2 --kinds process,node,pause,cut --seconds 10 --nodes 4 --seed 7",
+        "atoll chaos random --kinds process --name reef --json"
+    ].
+
+-spec run(atoll_cli_options:values(), [string()]) -> atoll_cli_command:outcome().
+run(#{name := _, nodes := _}, []) ->
+    {usage, "--nodes is for a cluster that is started, and --name for one that runs: not both"};
+run(#{name := _, kinds := Kinds} = Values, []) ->
+    case lists:member(node, Kinds) of
+        true -> {usage, ["--kinds: with --name ", atoll_chaos:format_error({kind, node})]};
+        false -> harm(Values)
+    end;
+run(Values, []) ->
+    harm(Values).
+
+harm(#{rate := Rate, seconds := Seconds, seed := Seed} = Values) ->
+    Again = atoll_cli_sim_options:again("chaos random", options(), typed(Values)),
+    Head = io_lib:format("~s faults a second for ~s s", [atoll_cli_table:decimal(Rate), atoll_cli_table:decimal(Seconds)]),
+    Faults = (maps:with([kinds], Values))#{rate => Rate, seconds => Seconds, seed => Seed},
+    atoll_cli_chaos:on(Values, maps:get(nodes, Values, ?NODES), fun(Where) ->
+        atoll_cli_chaos:harm(maps:merge(Where, Faults), Head, Again, Values)
+    end).
+
+typed(#{kinds := Kinds} = Values) ->
+    Values#{kinds := lists:flatten(lists:join(",", [atom_to_list(Kind) || Kind <- Kinds]))};
+typed(Values) ->
+    Values.
