@@ -2,7 +2,7 @@
 %% Node.js, into files.
 -module(atoll_bench_report_bundle).
 
--export([load/1, draw/2, format_error/1]).
+-export([build/0, load/1, draw/2, format_error/1]).
 
 -export_type([bundle/0, error/0]).
 
@@ -13,10 +13,20 @@
     style := binary()
 }.
 
--type error() :: {no_bundle, file:filename_all()} | no_node | {not_drawn, binary()}.
+-type error() :: {no_bundle, file:filename_all()} | no_node | {not_built | not_drawn, binary()}.
 
-%% A few seconds are usual.
+%% A few seconds are usual; what is fetched from a registry may take a while.
 -define(DRAW_MS, 120000).
+-define(BUILD_MS, 600000).
+
+%% @doc Builds the bundle if its sources are here and newer.
+-spec build() -> ok | {error, error()}.
+build() ->
+    Script = filename:join([filename:dirname(filename:dirname(built())), "scripts", "build-report"]),
+    case filelib:is_regular(Script) andalso run(Script, [], ?BUILD_MS) of
+        {error, Said} -> {error, {not_built, Said}};
+        _ -> ok
+    end.
 
 %% @doc The bundle, from where it is built or from where the options say.
 -spec load(atoll_bench_report:options()) -> {ok, bundle()} | {error, error()}.
@@ -37,21 +47,26 @@ built() ->
 draw(Dir, #{dir := Bundle}) ->
     case os:find_executable("node") of
         false -> {error, no_node};
-        Node -> drawn(Node, [filename:absname(filename:join(Bundle, "svg.mjs")), filename:absname(Dir)])
+        Node ->
+            case run(Node, [filename:absname(filename:join(Bundle, "svg.mjs")), filename:absname(Dir)], ?DRAW_MS) of
+                ok -> ok;
+                {error, Said} -> {error, {not_drawn, Said}}
+            end
     end.
 
-drawn(Node, Args) ->
-    Port = open_port({spawn_executable, Node}, [{args, Args}, exit_status, stderr_to_stdout, binary, hide]),
-    drawn(Port, erlang:monotonic_time(millisecond) + ?DRAW_MS, <<>>).
+%% What it says is of use only if it fails.
+run(Program, Args, Ms) ->
+    Port = open_port({spawn_executable, Program}, [{args, Args}, exit_status, stderr_to_stdout, binary, hide]),
+    await(Port, erlang:monotonic_time(millisecond) + Ms, <<>>).
 
-drawn(Port, Until, Said) ->
+await(Port, Until, Said) ->
     receive
-        {Port, {data, Data}} -> drawn(Port, Until, <<Said/binary, Data/binary>>);
+        {Port, {data, Data}} -> await(Port, Until, <<Said/binary, Data/binary>>);
         {Port, {exit_status, 0}} -> ok;
-        {Port, {exit_status, _}} -> {error, {not_drawn, Said}}
+        {Port, {exit_status, _}} -> {error, Said}
     after max(0, Until - erlang:monotonic_time(millisecond)) ->
         port_close(Port),
-        {error, {not_drawn, <<"it took longer than two minutes">>}}
+        {error, <<Said/binary, "it took too long">>}
     end.
 
 %% @doc One sentence for an error.
@@ -60,5 +75,7 @@ format_error({no_bundle, Dir}) ->
     io_lib:format("The scripts of the report are not in ~ts: \"make report-bundle\" builds them.", [Dir]);
 format_error(no_node) ->
     "The charts are drawn by Node.js, and there is no \"node\" on the PATH.";
+format_error({not_built, Said}) ->
+    io_lib:format("The scripts of the report could not be bundled: ~ts", [string:trim(Said)]);
 format_error({not_drawn, Said}) ->
     io_lib:format("The charts could not be drawn: ~ts", [string:trim(Said)]).

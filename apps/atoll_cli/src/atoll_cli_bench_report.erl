@@ -29,12 +29,16 @@ run(#{out := Dir}, Files) ->
     end.
 
 write(Dir, Runs) ->
-    ok = atoll_cli_progress:now_doing("Drawing"),
-    Answer = atoll_bench_report:write(Dir, Runs),
+    ok = atoll_cli_progress:now_doing("Drawing; the first time its scripts are bundled, which takes a minute at most"),
+    Answer =
+        case atoll_bench_report_bundle:build() of
+            ok -> atoll_bench_report:write(Dir, Runs);
+            {error, _} = Error -> Error
+        end,
     ok = atoll_cli_progress:done(),
     case Answer of
         {ok, [Page | Others]} ->
             atoll_cli_io:print(io_lib:format("~ts, and ~b files beside it\n", [Page, length(Others)]));
-        {error, Error} ->
-            {failed, atoll_bench_report:format_error(Error)}
+        {error, Why} ->
+            {failed, atoll_bench_report:format_error(Why)}
     end.
