@@ -16,7 +16,7 @@
 -spec begin_with(system()) -> ok.
 begin_with(global) ->
     %% Names are only given out when this node and the others are in one mesh.
-    global:sync();
+    ok = global:sync();
 begin_with(pg) ->
     {ok, Pid} = pg:start(?SCOPE),
     %% It was linked to the process of this call, which is about to end.
@@ -61,7 +61,7 @@ counted(Tag, Caller, Ref, Ms) ->
 %% Each name is another process's, which is there for that alone and ends with the
 %% caller: global gives a process one name.
 naming(System, Batch, Caller, Until, Hist, Count) ->
-    Named = spawn_link(fun() -> receive after infinity -> ok end end),
+    Named = spawn_link(timer, sleep, [infinity]),
     Begin = erlang:monotonic_time(),
     case Begin < Until orelse Count =:= 0 of
         true ->
@@ -87,7 +87,8 @@ keep(System, Batch, Caller, Count) ->
             ok = unname(System, Batch, Caller, Count),
             From ! {Tag, self()},
             true = unlink(From),
-            exit(shutdown)
+            %% What has the names is linked, and ends too.
+            true = exit(self(), shutdown)
     end.
 
 unname(global, Batch, Caller, Count) ->

@@ -40,12 +40,10 @@ call(Cluster, Node, {Module, Function}, Args, Ms) ->
     end.
 
 %% @doc The processor time that all nodes have used so far, microseconds.
--spec cpu_us(atoll_cluster:cluster()) -> non_neg_integer().
+-spec cpu_us(atoll_cluster:cluster()) -> integer().
 cpu_us(Cluster) ->
-    1000 * lists:sum([
-        Ms
-     || {_, {ok, {Ms, _}}} <- atoll_cluster:multicall(Cluster, erlang, statistics, [runtime])
-    ]).
+    Answers = atoll_cluster:multicall(Cluster, erlang, statistics, [runtime]),
+    round(1000 * lists:sum([Ms || {_, {ok, {Ms, _}}} <- Answers])).
 
 %% @doc Connects every node with every other, and returns when each sees all of them.
 -spec meshed(atoll_cluster:cluster()) -> answer(meshed).

@@ -86,7 +86,7 @@ run(#{json := Json} = Values, [Name]) ->
                 sweep => Sweep,
                 file => File,
                 command => command(Name, Values, Sweep),
-                progress => atoll_cli_progress:bar(["Measuring ", Name])
+                progress => atoll_cli_progress:bar("Measuring " ++ Name)
             },
             show(Json, atoll_bench_run:run(Module, Options));
         {error, _} ->

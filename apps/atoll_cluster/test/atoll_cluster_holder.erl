@@ -16,8 +16,9 @@ start(Options) ->
     Encoded = base64:encode_to_string(term_to_binary(maps:get(cluster, Options))),
     Args = maps:get(flags, Options, []) ++ ["-noshell", "-pa" | Paths] ++
         ["-run", atom_to_list(?MODULE), "main", Encoded],
-    open_port({spawn_executable, Erl},
-        [{args, Args}, {env, [{"ERL_CRASH_DUMP_BYTES", "0"} | maps:get(env, Options, [])]}, {line, 10000}, binary, exit_status]).
+    %% A script's background ignores SIGINT, and so would what it starts.
+    open_port({spawn_executable, os:find_executable("env")},
+        [{args, ["--default-signal=INT", Erl | Args]}, {env, [{"ERL_CRASH_DUMP_BYTES", "0"} | maps:get(env, Options, [])]}, {line, 10000}, binary, exit_status]).
 
 %% What the VM says next.
 next(Port) ->
