@@ -17,7 +17,7 @@ a_run_that_was_interrupted_is_partial_test() ->
     ?assertMatch(#{status := partial, rounds := [_]}, Run).
 
 a_file_cut_anywhere_after_its_head_is_partial_and_keeps_what_is_whole_test() ->
-    with_lines(complete, [?ROUND, ?ROUND#{round := 2}], fun(File) ->
+    with_lines(complete, [?ROUND, maps:put(round, 2, ?ROUND)], fun(File) ->
         {ok, Text} = file:read_file(File),
         [Head, One, Two, _End, <<>>] = binary:split(Text, <<"\n">>, [global]),
         Ends = [byte_size(Head) + 1, byte_size(Head) + byte_size(One) + 2, byte_size(Head) + byte_size(One) + byte_size(Two) + 3],
