@@ -2,16 +2,20 @@
 %% which is gone when it is full, and a few plain lines elsewhere.
 -module(atoll_cli_progress).
 
--export([bar/1, virtual_time/0, now_doing/1, done/0, render/4]).
+-export([bar/1, virtual_time/0, now_doing/1, done/0, render/5]).
 
 -type total() :: pos_integer().
 
 -define(CELLS, 30).
+-define(TELLING_MS, 3000).
 
 %% @doc What to call whenever one more is done; with 0 at the start.
 -spec bar(Label :: string()) -> fun((Done :: non_neg_integer(), total()) -> ok).
 bar(Label) ->
-    fun(Done, Total) -> show(render(atoll_cli_io:columns(), Label, Done, Total)) end.
+    Begun = erlang:monotonic_time(millisecond),
+    fun(Done, Total) ->
+        show(render(atoll_cli_io:columns(), Label, Done, Total, erlang:monotonic_time(millisecond) - Begun))
+    end.
 
 %% @doc What to call whenever the virtual time of a simulation has come to a new
 %% second. Only a terminal shows it.
@@ -36,20 +40,30 @@ show({over, Text}) -> atoll_cli_io:say_over(Text);
 show({line, Text}) -> atoll_cli_io:say(Text);
 show(nothing) -> ok.
 
-%% @doc What is shown on a terminal of so many columns, or on none.
--spec render(pos_integer() | none, string(), non_neg_integer(), total()) ->
+%% @doc What is shown on a terminal of so many columns, or on none, after so many
+%% milliseconds.
+-spec render(pos_integer() | none, string(), non_neg_integer(), total(), Ms :: non_neg_integer()) ->
     {over, iolist()} | {line, iolist()} | nothing.
-render(none, Label, Done, Total) ->
+render(none, Label, Done, Total, _Ms) ->
     case Done > 0 andalso quarter(Done, Total) =/= quarter(Done - 1, Total) of
         true -> {line, [Label, ": " | so_far(Done, Total)]};
         false -> nothing
     end;
-render(_, _, Total, Total) ->
+render(_, _, Total, Total, _Ms) ->
     {over, ""};
-render(_, Label, Done, Total) ->
+render(_, Label, Done, Total, Ms) ->
     Full = Done * ?CELLS div Total,
-    {over, [Label, " [", lists:duplicate(Full, $#), lists:duplicate(?CELLS - Full, $\s), "] "
-            | so_far(Done, Total)]}.
+    {over, [Label, " [", lists:duplicate(Full, $#), lists:duplicate(?CELLS - Full, $\s), "] ",
+            so_far(Done, Total) | left(Done, Total, Ms)]}.
+
+%% Too early there is no telling, and what is over soon needs none.
+left(Done, Total, Ms) when Done > 0, Ms >= ?TELLING_MS ->
+    case Ms * (Total - Done) div Done div 1000 of
+        Seconds when Seconds >= 120 -> [", ", integer_to_list(Seconds div 60), " minutes left"];
+        Seconds -> [", ", integer_to_list(Seconds), " s left"]
+    end;
+left(_Done, _Total, _Ms) ->
+    [].
 
 quarter(Done, Total) ->
     4 * Done div Total.
