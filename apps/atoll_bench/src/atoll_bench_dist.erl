@@ -76,18 +76,7 @@ check(_Point) ->
 -spec setup(atoll_bench:point()) -> {ok, map()} | {error, unicode:chardata()}.
 setup(#{system := System} = Point) ->
     Options = #{nodes => 2, connect_all => false, args => arguments(System)},
-    case atoll_bench_nodes:start(Options) of
-        {ok, Cluster} ->
-            case load(Cluster, Point) of
-                {ok, Load} ->
-                    {ok, Load};
-                {error, _} = Error ->
-                    ok = atoll_bench_nodes:stop(Cluster),
-                    Error
-            end;
-        {error, _} = Error ->
-            Error
-    end.
+    atoll_bench_nodes:start(Options, fun(Cluster) -> load(Cluster, Point) end).
 
 %% Without busy waiting, which on few cores takes from one node what the other needs.
 arguments(stock) ->

@@ -1,7 +1,7 @@
 %% @doc The machine that a benchmark ran on, and how much of it others took.
 -module(atoll_bench_machine).
 
--export([describe/0, look/0, others/2, parse_stat/1, family/2]).
+-export([describe/0, look/0, others/3, parse_stat/1, family/2]).
 
 -export_type([look/0]).
 
@@ -69,13 +69,11 @@ look() ->
 
 %% @doc The share of what was used between two looks that other processes used,
 %% of all that the machine had to give.
--spec others(look(), look()) -> fun((WallMs :: pos_integer()) -> float()).
-others({Busy0, Ours0}, {Busy, Ours}) ->
-    fun(WallMs) ->
-        %% A tick is a hundredth of a second on every Linux that Erlang runs on.
-        Given = erlang:system_info(logical_processors_available) * max(1, WallMs) / 10,
-        max(0.0, min(1.0, ((Busy - Busy0) - (Ours - Ours0)) / Given))
-    end.
+-spec others(look(), look(), WallMs :: non_neg_integer()) -> float().
+others({Busy0, Ours0}, {Busy, Ours}, WallMs) ->
+    %% A tick is a hundredth of a second on every Linux that Erlang runs on.
+    Given = erlang:system_info(logical_processors_available) * max(1, WallMs) / 10,
+    max(0.0, min(1.0, ((Busy - Busy0) - (Ours - Ours0)) / Given)).
 
 busy() ->
     {ok, Text} = file:read_file("/proc/stat"),

@@ -53,19 +53,13 @@ check(_Point) -> ok.
 -spec setup(atoll_bench:point()) -> {ok, map()} | {error, unicode:chardata()}.
 setup(#{nodes := Count, callers := Callers, system := System}) ->
     Options = #{nodes => Count, connect_all => true, args => ["+S", "1:1", "+sbwt", "none"]},
-    case atoll_bench_nodes:start(Options) of
-        {ok, Cluster} ->
-            State = #{cluster => Cluster, callers => Callers, system => System, round => 1},
-            case ready(State) of
-                ok ->
-                    {ok, State};
-                {error, _} = Error ->
-                    ok = atoll_bench_nodes:stop(Cluster),
-                    Error
-            end;
-        {error, _} = Error ->
-            Error
-    end.
+    atoll_bench_nodes:start(Options, fun(Cluster) ->
+        State = #{cluster => Cluster, callers => Callers, system => System, round => 1},
+        case ready(State) of
+            ok -> {ok, State};
+            {error, _} = Error -> Error
+        end
+    end).
 
 ready(#{cluster := Cluster, system := System} = State) ->
     Nodes = atoll_cluster:nodes(Cluster),

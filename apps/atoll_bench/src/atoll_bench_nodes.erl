@@ -2,7 +2,7 @@
 %% goes wrong is a sentence.
 -module(atoll_bench_nodes).
 
--export([start/1, stop/1, call/5, cpu_us/1, meshed/1]).
+-export([start/2, stop/1, call/5, cpu_us/1, meshed/1]).
 
 -export_type([answer/1]).
 
@@ -10,12 +10,21 @@
 
 -define(MESH_MS, 30000).
 
-%% @doc Starts a cluster; see {@link atoll_cluster:start/1}.
--spec start(atoll_cluster:options()) -> answer(atoll_cluster:cluster()).
-start(Options) ->
+%% @doc Starts a cluster ({@link atoll_cluster:start/1}) and makes it ready; what
+%% that returns. If it cannot be made ready it is taken down again.
+-spec start(atoll_cluster:options(), fun((atoll_cluster:cluster()) -> answer(Ready))) -> answer(Ready).
+start(Options, Prepare) ->
     case atoll_cluster:start(Options) of
-        {ok, Cluster} -> {ok, Cluster};
-        {error, Reason} -> {error, atoll_cluster:format_error(Reason)}
+        {ok, Cluster} ->
+            case Prepare(Cluster) of
+                {ok, Ready} ->
+                    {ok, Ready};
+                {error, _} = Error ->
+                    ok = stop(Cluster),
+                    Error
+            end;
+        {error, Reason} ->
+            {error, atoll_cluster:format_error(Reason)}
     end.
 
 %% @doc Takes it down.

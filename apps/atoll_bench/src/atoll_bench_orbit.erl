@@ -56,10 +56,9 @@ setup(#{nodes := Count, mode := Mode} = Point) ->
     Options = #{
         nodes => Count, connect_all => not Grouped, apps => [atoll || Grouped], args => ["+S", "1:1", "+sbwt", "none"]
     },
-    case atoll_bench_nodes:start(Options) of
-        {ok, Cluster} -> {ok, #{cluster => Cluster, spec => spec(atoll_cluster:nodes(Cluster), Point)}};
-        {error, _} = Error -> Error
-    end.
+    atoll_bench_nodes:start(Options, fun(Cluster) ->
+        {ok, #{cluster => Cluster, spec => spec(atoll_cluster:nodes(Cluster), Point)}}
+    end).
 
 -spec round(map()) -> {ok, #{atom() => atoll_bench:measure()}, map()} | {error, unicode:chardata()}.
 round(#{cluster := Cluster, spec := #{nodes := [First | _]} = Spec} = State) ->

@@ -29,21 +29,10 @@ unique(Keys) ->
 rounds(Group, Rounds, Seed) ->
     {Orders, _} = lists:mapfoldl(
         fun(Round, Rand0) ->
-            {Order, Rand} = shuffle(Group, Rand0),
+            {Order, Rand} = atoll_random:shuffle(Group, Rand0),
             {[{Round, Index} || Index <- Order], Rand}
         end,
         rand:seed_s(exsss, erlang:phash2({Seed, Group})),
         lists:seq(1, Rounds)
     ),
     lists:append(Orders).
-
-shuffle(List, Rand0) ->
-    {Keyed, Rand} = lists:mapfoldl(
-        fun(Element, R0) ->
-            {X, R} = rand:uniform_s(R0),
-            {{X, Element}, R}
-        end,
-        Rand0,
-        List
-    ),
-    {[Element || {_, Element} <- lists:sort(Keyed)], Rand}.

@@ -158,7 +158,7 @@ round(Index, Round, State0, States, #run{module = Module, begun = Begun} = Run) 
     case Module:round(State0) of
         {ok, Measures, State} ->
             WallMs = erlang:monotonic_time(millisecond) - At,
-            Others = (atoll_bench_machine:others(Before, atoll_bench_machine:look()))(WallMs),
+            Others = atoll_bench_machine:others(Before, atoll_bench_machine:look(), WallMs),
             Line = line(Index, Round, Measures, Module, #{
                 at_ms => At - Begun, wall_ms => WallMs, others_cpu => Others
             }),

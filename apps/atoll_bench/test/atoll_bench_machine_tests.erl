@@ -22,7 +22,7 @@ what_this_process_uses() ->
     Wall = erlang:monotonic_time(millisecond) - Begin,
     %% However busy the machine is, the others did not use what this VM did.
     Ours = 500 / (Wall * erlang:system_info(logical_processors_available)),
-    ?assert((atoll_bench_machine:others(Before, After))(Wall) =< 1 - 0.8 * Ours).
+    ?assert(atoll_bench_machine:others(Before, After, Wall) =< 1 - 0.8 * Ours).
 
 %% Until this VM has used so many milliseconds of processor time.
 burn(Until) ->
