@@ -382,7 +382,8 @@ an_interrupted_run_leaves_the_old_trace(Config) ->
     ok = file:write_file(Trace, "old"),
     ok = file:make_symlink(Trace, Link),
     Program = atoll_cli_os:start(dir(Config), ["sim", "overlay", "--nodes", "1000", "--trace", Link]),
-    ok = await_file(filename:join(dir(Config), "a.trace.*.part")),
+    Part = filename:join(dir(Config), "a.trace.*.part"),
+    ok = atoll_cli_os:await(fun() -> filelib:wildcard(Part) =/= [] end, 30000),
     ok = atoll_cli_os:signal_group(Program, "INT"),
     #{status := Status} = atoll_cli_os:await_exit(Program, ?GONE_MS),
     ?assertNotEqual(0, Status),
@@ -390,12 +391,6 @@ an_interrupted_run_leaves_the_old_trace(Config) ->
     #{status := 0} = atoll_cli_os:run(dir(Config), ["sim", "overlay", "--nodes", "5", "--trace", Link]),
     ?assertMatch({ok, _}, file:read_link(Link)),
     ?assertMatch({ok, <<"{atoll_trace,", _/binary>>}, file:read_file(Trace)).
-
-await_file(Pattern) ->
-    case filelib:wildcard(Pattern) of
-        [] -> timer:sleep(10), await_file(Pattern);
-        [_] -> ok
-    end.
 
 no_file_is_read_and_destroyed(Config) ->
     Script = script(Config, "{at, 0, heal}.\n"),

@@ -8,7 +8,7 @@
 -module(atoll_cli_os).
 
 -export([root/0, new_dir/0, remove_dir/1, run/2, run/3, start/2, start/3, await_exit/2, await_line/3, signal/2, signal_group/2]).
--export([left/1, left/2, await_none_left/2, beams/1, is_vm/1]).
+-export([left/1, left/2, await_none_left/2, await/2, beams/1, is_vm/1]).
 
 -export_type([program/0, ended/0]).
 
@@ -160,6 +160,14 @@ await_none_left(Dir, Ms) ->
     case wait_until(fun() -> left(Dir) =:= [] end, deadline(Ms)) of
         true -> ok;
         false -> {left, left(Dir)}
+    end.
+
+%% @doc Waits until something holds of which nothing tells: that a file has changed.
+-spec await(fun(() -> boolean()), timeout()) -> ok | late.
+await(Test, Ms) ->
+    case wait_until(Test, deadline(Ms)) of
+        true -> ok;
+        false -> late
     end.
 
 %% @doc The nodes: VMs that have a name, with it.
