@@ -1,7 +1,78 @@
 %% @doc The public face of the library: what a user of a running node calls.
+%%
+%% The overlay (who is linked with whom, failure detection, broadcast) runs where the
+%% application is configured to have one, see {@link atoll_config}. Without it this
+%% node is a member of nothing: `members/0' and `neighbours/0' are empty, and what
+%% would change something answers `{error, overlay_off}'.
+%%
+%% == Events ==
+%% A subscriber ({@link subscribe/1}) gets `{atoll, Kind, Details}':
+%% <dl>
+%% <dt>`member_up'</dt><dd>`#{node}': a node has joined the cluster, or a new life of
+%%   one whose last life is over.</dd>
+%% <dt>`member_down'</dt><dd>`#{node, reason}': it is `dead' (silent, or its VM
+%%   ended), it has `left' in order, or this node's own overlay was `restarted' and
+%%   does not know of it at the moment. The two alternate for each node.</dd>
+%% <dt>`neighbour_up', `neighbour_down'</dt><dd>`#{node}' and `#{node, reason}': this
+%%   node holds a standing link with it, or no more (`lost', `dropped' in agreement,
+%%   or `restarted').</dd>
+%% <dt>`link_up', `link_down'</dt><dd>`#{node}' and `#{node, reason}': a connection,
+%%   whoever made it.</dd>
+%% <dt>`broadcast'</dt><dd>`#{topic, from, payload}', see {@link broadcast/2}. A
+%%   subscription to `{broadcast, Topic}' is to that topic alone.</dd>
+%% <dt>`missed'</dt><dd>`#{from, count}': so many broadcasts of that node cannot be had
+%%   any more.</dd>
+%% <dt>`suspect', `cleared'</dt><dd>`#{node}': a node that this one watches is silent;
+%%   and is not, or is no longer for this node to judge.</dd>
+%% <dt>`reborn'</dt><dd>`#{incarnation}': the others held this node for dead, and it
+%%   goes on in a new life.</dd>
+%% <dt>`discovery_failed'</dt><dd>`#{source, reason}': contacts could not be read from
+%%   there.</dd>
+%% </dl>
+%% Where `telemetry' is loaded, events go there too, as `[atoll, Kind]'.
 -module(atoll).
 
 -export([version/0]).
+-export([join/1, leave/0, members/0, neighbours/0, broadcast/2, tell/1]).
+-export([subscribe/1, unsubscribe/0, status/0]).
+-export([format_error/1]).
+
+-export_type([kind/0, error/0]).
+
+-type kind() ::
+    member_up
+    | member_down
+    | neighbour_up
+    | neighbour_down
+    | link_up
+    | link_down
+    | broadcast
+    | {broadcast, Topic :: term()}
+    | missed
+    | suspect
+    | cleared
+    | reborn
+    | discovery_failed.
+
+-type error() ::
+    atoll_overlay:error()
+    | {not_a_node, term()}
+    | {no_such_event, term()}.
+
+-define(KINDS, [
+    member_up,
+    member_down,
+    neighbour_up,
+    neighbour_down,
+    link_up,
+    link_down,
+    broadcast,
+    missed,
+    suspect,
+    cleared,
+    reborn,
+    discovery_failed
+]).
 
 %% @doc The version of the running library, as `atoll.app' states it.
 -spec version() -> string().
@@ -12,3 +83,99 @@ version() ->
     end,
     {ok, Vsn} = application:get_key(atoll, vsn),
     Vsn.
+
+%% @doc Joins the cluster by any of these nodes, its contacts, and waits until this
+%% node has a neighbour, at most `join_timeout'. After a timeout they are still tried,
+%% and they are contacts from then on. A node that has left joins again in a new life.
+-spec join(node() | [node()]) -> ok | {error, error()}.
+join(Nodes) when is_list(Nodes) ->
+    case [Node || Node <- Nodes, not atoll_strategy:is_node_name(Node)] of
+        [] -> atoll_overlay:join(Nodes);
+        [Bad | _] -> {error, {not_a_node, Bad}}
+    end;
+join(Node) ->
+    join([Node]).
+
+%% @doc Leaves the cluster: the others hear that this node has left, and hold it for no
+%% failure. Returns when its neighbours know, or after two seconds. Connections that
+%% something else uses stay. A node whose application is stopped leaves by itself.
+-spec leave() -> ok | {error, error()}.
+leave() ->
+    atoll_overlay:leave().
+
+%% @doc The nodes of the cluster as far as this one knows, in the order of their
+%% names, itself included.
+-spec members() -> [node()].
+members() ->
+    atoll_overlay:members().
+
+%% @doc The nodes with which this one holds a standing link, in the order of their
+%% names.
+-spec neighbours() -> [node()].
+neighbours() ->
+    atoll_overlay:neighbours().
+
+%% @doc Sends a payload to all members: the subscribers to `broadcast', or to
+%% `{broadcast, Topic}', get it on each of them, on this one too. What is promised, and
+%% what is not, is said in {@link atoll_plumtree}.
+-spec broadcast(Topic :: term(), Payload :: term()) -> ok | {error, error()}.
+broadcast(Topic, Payload) ->
+    atoll_overlay:broadcast(Topic, Payload).
+
+%% @doc Tells the strategy what only it knows: `{join, Node}' and `{part, Node}' under
+%% `static', for instance. A strategy does nothing with a term that it does not know,
+%% but counts it.
+-spec tell(term()) -> ok | {error, error()}.
+tell(Term) ->
+    atoll_overlay:tell(Term).
+
+%% @doc From now on the caller gets `{atoll, Kind, Details}' for events of these kinds
+%% too, until it ends.
+-spec subscribe(all | kind() | [kind()]) -> ok | {error, error()}.
+subscribe(all) ->
+    subscribe(?KINDS);
+subscribe(Kinds) when is_list(Kinds) ->
+    case [Kind || Kind <- Kinds, not is_kind(Kind)] of
+        [] -> atoll_events:subscribe(Kinds);
+        [Bad | _] -> {error, {no_such_event, Bad}}
+    end;
+subscribe(Kind) ->
+    subscribe([Kind]).
+
+%% @doc The caller gets no more events.
+-spec unsubscribe() -> ok.
+unsubscribe() ->
+    atoll_events:unsubscribe().
+
+%% @doc For people and dashboards: what the rooms hold, and what was sent, received and
+%% dropped. `overlay' is `off' or a map with a part each for strategy, detector,
+%% broadcast, roster and discovery; `links' has each known peer.
+-spec status() -> #{atom() => term()}.
+status() ->
+    #{
+        node => node(),
+        overlay => atoll_overlay:status(),
+        sources => atoll_sources:summary(),
+        members => length(members()),
+        neighbours => neighbours(),
+        links => atoll_link:links(),
+        dropped_events => atoll_events:dropped()
+    }.
+
+%% @doc One sentence for an error.
+-spec format_error(error()) -> unicode:chardata().
+format_error(overlay_off) ->
+    "this node has no overlay; set the option overlay of atoll";
+format_error(timeout) ->
+    "no contact could be joined by in time; they are still tried";
+format_error(overloaded) ->
+    "too many callers wait to join";
+format_error({not_a_node, Term}) ->
+    io_lib:format("~tp is not the name of a node", [Term]);
+format_error({no_such_event, Term}) ->
+    io_lib:format("there are no events ~tp; there are ~ts", [
+        Term, lists:join(", ", [atom_to_list(Kind) || Kind <- ?KINDS])
+    ]).
+
+is_kind({broadcast, _Topic}) -> true;
+is_kind(Kind) -> lists:member(Kind, ?KINDS).

@@ -3,7 +3,7 @@
 %% passed down as an argument. Nothing reads the environment later.
 -module(atoll_config).
 
--export([new/1, link/1, group/1, format_error/1]).
+-export([new/2, link/1, group/1, overlay/1, sources/1, format_error/1]).
 
 -export_type([config/0, options/0, error/0]).
 
@@ -28,41 +28,149 @@
     %% once, and deleted or left groups that are remembered.
     max_group_operations => pos_integer(),
     max_group_turns => pos_integer(),
-    max_group_graves => pos_integer()
+    max_group_graves => pos_integer(),
+    %% Who is a neighbour of whom: the name of a strategy or a module that is one,
+    %% with its options; `off' for no overlay.
+    overlay => off | atom(),
+    overlay_options => atoll_strategy:options(),
+    %% The options of the overlay's other parts that differ from their defaults;
+    %% without the part.
+    detector => atoll_detector:options() | off,
+    broadcast => atoll_plumtree:options() | off,
+    roster => #{atom() => term()} | off,
+    beacons => atoll_discovery:options() | off,
+    %% Nodes to join by; where more are found, and how often that is read again.
+    contacts => [node()],
+    discovery => [atoll_sources:source()],
+    discovery_interval => pos_integer(),
+    %% How long atoll:join/1 waits for a neighbour.
+    join_timeout => pos_integer()
 }.
 %% Times are in milliseconds.
 
--opaque config() :: #{atom() => pos_integer()}.
+-opaque config() :: #{atom() => term()}.
 
--type error() :: {bad_option, Key :: term(), Why :: unknown | {not_positive_integer, term()}}.
+-type error() :: {bad_option, Key :: term(), why()}.
 
-%% The defaults, which are also the list of the known keys.
--define(DEFAULTS, #{
-    connect_retry_min => 100,
-    connect_retry_max => 2000,
-    linger => 1000,
-    linger_max => 30000,
-    group_answer_timeout => 3000,
-    group_operation_timeout => 10000,
-    group_settle_timeout => 5000,
-    group_gossip_interval => 2000,
-    max_group_operations => 1000,
-    max_group_turns => 4096,
-    max_group_graves => 256
-}).
+-type why() ::
+    unknown
+    | {not_a, kind(), term()}
+    | {source, term()}
+    | atoll_strategy:error()
+    %% The strategy leaves nodes unconnected, and Erlang would connect them all.
+    | {connect_all, Strategy :: atom()}.
 
-%% @doc The configuration with these options, the others at their defaults.
--spec new([{atom(), term()}]) -> {ok, config()} | {error, error()}.
-new(Options) ->
-    new(Options, ?DEFAULTS).
+-type kind() :: pos_integer | nodes | map | map_or_off | list | atom.
 
-new([], Config) ->
+%% Who checks the options of the overlay's parts.
+-define(PARTS, [
+    {detector, atoll_detector},
+    {broadcast, atoll_plumtree},
+    {roster, atoll_roster},
+    {beacons, atoll_discovery}
+]).
+
+%% The known keys, with what they must be and their defaults.
+keys() ->
+    #{
+        connect_retry_min => {pos_integer, 100},
+        connect_retry_max => {pos_integer, 2000},
+        linger => {pos_integer, 1000},
+        linger_max => {pos_integer, 30000},
+        group_answer_timeout => {pos_integer, 3000},
+        group_operation_timeout => {pos_integer, 10000},
+        group_settle_timeout => {pos_integer, 5000},
+        group_gossip_interval => {pos_integer, 2000},
+        max_group_operations => {pos_integer, 1000},
+        max_group_turns => {pos_integer, 4096},
+        max_group_graves => {pos_integer, 256},
+        overlay => {atom, off},
+        overlay_options => {map, #{}},
+        detector => {map_or_off, #{}},
+        broadcast => {map_or_off, #{}},
+        roster => {map_or_off, #{}},
+        beacons => {map_or_off, #{}},
+        contacts => {nodes, []},
+        discovery => {list, []},
+        discovery_interval => {pos_integer, 10000},
+        join_timeout => {pos_integer, 5000}
+    }.
+
+%% @doc The configuration with these options, the others at their defaults, for a
+%% node on which Erlang connects all nodes with all, or does not.
+-spec new([{atom(), term()}], ConnectAll :: boolean()) -> {ok, config()} | {error, error()}.
+new(Options, ConnectAll) ->
+    Keys = keys(),
+    case check_keys(Options, Keys, maps:map(fun(_Key, {_Kind, Default}) -> Default end, Keys)) of
+        {ok, Config} -> check_whole(Config, ConnectAll);
+        {error, _} = Error -> Error
+    end.
+
+check_keys([], _Keys, Config) ->
     {ok, Config};
-new([{Key, Value} | Options], Config) ->
+check_keys([{Key, Value} | Options], Keys, Config) ->
+    case Keys of
+        #{Key := {Kind, _}} ->
+            case is_a(Kind, Value) of
+                true -> check_keys(Options, Keys, Config#{Key := Value});
+                false -> {error, {bad_option, Key, {not_a, Kind, Value}}}
+            end;
+        #{} ->
+            {error, {bad_option, Key, unknown}}
+    end.
+
+is_a(pos_integer, Value) -> is_integer(Value) andalso Value > 0;
+is_a(atom, Value) -> is_atom(Value);
+is_a(nodes, Value) -> is_list(Value) andalso lists:all(fun atoll_strategy:is_node_name/1, Value);
+is_a(list, Value) -> is_list(Value);
+is_a(map, Value) -> is_map(Value);
+is_a(map_or_off, Value) -> is_map(Value) orelse Value =:= off.
+
+%% What hangs on other keys, one check after the other.
+check_whole(Config, ConnectAll) ->
+    Checks = [
+        fun(C) -> check_strategy(C, ConnectAll) end,
+        fun check_sources/1
+        | [fun(C) -> check_part(Key, Module, C) end || {Key, Module} <- ?PARTS]
+    ],
+    lists:foldl(
+        fun
+            (Check, {ok, C}) -> Check(C);
+            (_, {error, _} = Error) -> Error
+        end,
+        {ok, Config#{connect_all => ConnectAll}},
+        Checks
+    ).
+
+check_strategy(#{overlay := off} = Config, _ConnectAll) ->
+    {ok, Config};
+check_strategy(#{overlay := Name, overlay_options := Given} = Config, ConnectAll) ->
+    case atoll_strategy:module(Name) of
+        {ok, Module} ->
+            case ConnectAll andalso atoll_strategy:is_partial(Module) of
+                true -> {error, {bad_option, overlay, {connect_all, Name}}};
+                false -> check_options(Module, Given, overlay_options, Config, fun(All) -> {Module, All} end)
+            end;
+        {error, Why} ->
+            {error, {bad_option, overlay, Why}}
+    end.
+
+check_part(Key, Module, Config) ->
     case Config of
-        #{Key := _} when is_integer(Value), Value > 0 -> new(Options, Config#{Key := Value});
-        #{Key := _} -> {error, {bad_option, Key, {not_positive_integer, Value}}};
-        #{} -> {error, {bad_option, Key, unknown}}
+        #{Key := off} -> {ok, Config};
+        #{Key := Given} -> check_options(Module, Given, Key, Config, fun(_All) -> Given end)
+    end.
+
+check_options(Module, Given, Key, Config, Keep) ->
+    case atoll_strategy:options(Module, Given) of
+        {ok, All} -> {ok, Config#{Key := Keep(All)}};
+        {error, Why} -> {error, {bad_option, Key, Why}}
+    end.
+
+check_sources(#{discovery := Sources} = Config) ->
+    case [Error || Source <- Sources, {error, Error} <- [atoll_sources:check(Source)]] of
+        [] -> {ok, Config};
+        [Error | _] -> {error, {bad_option, discovery, {source, Error}}}
     end.
 
 %% @doc What the link room is started with.
@@ -74,6 +182,19 @@ link(Config) ->
         linger_ms => maps:get(linger, Config),
         linger_max_ms => maps:get(linger_max, Config)
     }.
+
+%% @doc What the overlay room is started with, if there is to be one.
+-spec overlay(config()) -> {ok, atoll_overlay:config()} | off.
+overlay(#{overlay := off}) ->
+    off;
+overlay(#{overlay_options := Strategy, join_timeout := JoinMs, beacons := Discovery} = Config) ->
+    Same = maps:with([contacts, detector, broadcast, roster], Config),
+    {ok, Same#{strategy => Strategy, discovery => Discovery, join_ms => JoinMs}}.
+
+%% @doc Where contacts are found, and how often it is read again.
+-spec sources(config()) -> {[atoll_sources:source()], Ms :: pos_integer()}.
+sources(#{discovery := Sources, discovery_interval := Ms}) ->
+    {Sources, Ms}.
 
 %% @doc What the group room is started with.
 -spec group(config()) -> atoll_group_core:options().
@@ -92,5 +213,24 @@ group(Config) ->
 -spec format_error(error()) -> unicode:chardata().
 format_error({bad_option, Key, unknown}) ->
     io_lib:format("atoll has no option ~tw", [Key]);
-format_error({bad_option, Key, {not_positive_integer, Value}}) ->
-    io_lib:format("the option ~tw must be a whole number above 0, not ~tp", [Key, Value]).
+format_error({bad_option, Key, {not_a, Kind, Value}}) ->
+    io_lib:format("the option ~tw must be ~ts, not ~tp", [Key, kind(Kind), Value]);
+format_error({bad_option, overlay, {connect_all, Name}}) ->
+    io_lib:format(
+        "the overlay ~tw leaves nodes unconnected, but this node connects with all: "
+        "start it with -connect_all false, or take the overlay mesh",
+        [Name]
+    );
+format_error({bad_option, Key, {source, Error}}) ->
+    io_lib:format("the option ~tw: ~ts", [Key, atoll_sources:format_error(Error)]);
+format_error({bad_option, Key, {bad_option, Sub, unknown}}) ->
+    io_lib:format("the option ~tw knows no ~tw", [Key, Sub]);
+format_error({bad_option, Key, Why}) ->
+    io_lib:format("the option ~tw: ~ts", [Key, atoll_strategy:format_error(Why)]).
+
+kind(pos_integer) -> "a whole number above 0";
+kind(atom) -> "an atom";
+kind(nodes) -> "a list of nodes";
+kind(list) -> "a list";
+kind(map) -> "a map";
+kind(map_or_off) -> "a map of options, or off".

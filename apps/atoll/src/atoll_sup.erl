@@ -1,12 +1,16 @@
 %% @doc The top supervisor: one process per room, a lower one before the upper.
 %%
 %% When a room's process ends, the rooms above start anew too (rest_for_one):
-%% they have told it what they want, and must tell it again.
+%% they have told it what they want, and must tell it again. What readers and
+%% subscribers rely on is in tables of this process, which outlive the rooms.
 -module(atoll_sup).
 
 -behaviour(supervisor).
 
 -export([start_link/1, init/1]).
+
+%% How many names of nodes the sources may bring.
+-define(MAX_FOUND, 1000).
 
 %% @doc Starts the rooms with this configuration.
 -spec start_link(atoll_config:config()) -> supervisor:startlink_ret().
@@ -16,9 +20,34 @@ start_link(Config) ->
 %% @private
 -spec init(atoll_config:config()) -> {ok, {supervisor:sup_flags(), [supervisor:child_spec()]}}.
 init(Config) ->
+    ok = atoll_events:create_table(),
+    ok = atoll_overlay:create_table(),
     ok = atoll_group:create_table(),
-    Rooms = [
-        #{id => link, start => {atoll_link, start_link, [atoll_config:link(Config)]}},
-        #{id => group, start => {atoll_group, start_link, [atoll_config:group(Config)]}}
-    ],
+    Rooms =
+        [
+            #{id => events, start => {atoll_events, start_link, []}},
+            #{id => link, start => {atoll_link, start_link, [atoll_config:link(Config)]}}
+        ] ++
+            overlay(atoll_config:overlay(Config), Config) ++
+            [#{id => group, start => {atoll_group, start_link, [atoll_config:group(Config)]}}],
     {ok, {#{strategy => rest_for_one, intensity => 5, period => 10}, Rooms}}.
+
+overlay(off, _Config) ->
+    [];
+overlay({ok, Overlay}, Config) ->
+    {Sources, Ms} = atoll_config:sources(Config),
+    [
+        #{id => overlay, start => {atoll_overlay, start_link, [Overlay]}},
+        #{id => sources, start => {atoll_sources, start_link, [sources(Sources, Ms)]}}
+    ].
+
+sources(Sources, Ms) ->
+    #{
+        sources => Sources,
+        interval_ms => Ms,
+        max => ?MAX_FOUND,
+        deliver => fun atoll_overlay:contacts/1,
+        fault => fun(Source, Reason) ->
+            atoll_events:emit(discovery_failed, #{source => Source, reason => Reason})
+        end
+    }.

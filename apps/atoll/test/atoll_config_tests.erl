@@ -4,24 +4,84 @@
 -include_lib("eunit/include/eunit.hrl").
 
 an_option_reaches_its_room_test() ->
-    {ok, Config} = atoll_config:new([{linger, 77}, {group_answer_timeout, 88}]),
+    {ok, Config} = atoll_config:new([{linger, 77}, {group_answer_timeout, 88}], false),
     ?assertMatch(#{linger_ms := 77}, atoll_config:link(Config)),
     ?assertMatch(#{answer_ms := 88}, atoll_config:group(Config)).
 
 an_unknown_option_is_named_test() ->
-    {error, Error} = atoll_config:new([{lingre, 77}]),
-    ?assertEqual({bad_option, lingre, unknown}, Error),
-    ?assertEqual("atoll has no option lingre", lists:flatten(atoll_config:format_error(Error))).
+    ?assertEqual(
+        {{bad_option, lingre, unknown}, "atoll has no option lingre"},
+        refused([{lingre, 77}], false)
+    ).
 
 a_bad_value_is_named_test_() ->
     [
         fun() ->
-            {error, Error} = atoll_config:new([{linger, Bad}]),
-            ?assertEqual({bad_option, linger, {not_positive_integer, Bad}}, Error),
-            Text = lists:flatten(atoll_config:format_error(Error)),
+            {Error, Text} = refused([{linger, Bad}], false),
+            ?assertEqual({bad_option, linger, {not_a, pos_integer, Bad}}, Error),
             ?assertNotEqual(nomatch, string:find(Text, "linger must be a whole number above 0"))
         end
      || Bad <- [0, -1, 1.5, "7", infinity]
+    ].
+
+no_overlay_is_the_default_test() ->
+    {ok, Config} = atoll_config:new([], true),
+    ?assertEqual(off, atoll_config:overlay(Config)).
+
+the_overlay_gets_its_options_with_the_defaults_test() ->
+    Options = [
+        {overlay, hyparview},
+        {overlay_options, #{active_max => 7}},
+        {detector, #{dead_ms => 6000}},
+        {broadcast, off},
+        {contacts, ['a@h', 'b@h']},
+        {join_timeout, 99}
+    ],
+    {ok, Config} = atoll_config:new(Options, false),
+    {ok, Overlay} = atoll_config:overlay(Config),
+    ?assertMatch(
+        #{
+            strategy := {atoll_hyparview, #{active_max := 7, passive_max := 30}},
+            detector := #{dead_ms := 6000},
+            broadcast := off,
+            contacts := ['a@h', 'b@h'],
+            join_ms := 99
+        },
+        Overlay
+    ).
+
+a_partly_connected_overlay_does_not_start_where_all_are_connected_test_() ->
+    [
+        fun() ->
+            {Error, Text} = refused([{overlay, Name}], true),
+            ?assertEqual({bad_option, overlay, {connect_all, Name}}, Error),
+            ?assertNotEqual(nomatch, string:find(Text, "start it with -connect_all false")),
+            ?assertMatch({ok, _}, atoll_config:new([{overlay, Name}], false))
+        end
+     || Name <- atoll_strategy:names(), Name =/= mesh
+    ].
+
+a_mesh_starts_either_way_test_() ->
+    [?_assertMatch({ok, _}, atoll_config:new([{overlay, mesh}], All)) || All <- [true, false]].
+
+a_bad_overlay_is_told_in_a_sentence_test_() ->
+    [
+        {Begins, fun() ->
+            {_, Text} = refused(Options, false),
+            ?assertEqual(Begins, lists:sublist(Text, length(Begins)))
+        end}
+     || {Options, Begins} <- [
+            {[{overlay, hiparview}], "the option overlay: there is no strategy hiparview; there are "},
+            {[{overlay, "mesh"}], "the option overlay must be an atom, not \"mesh\""},
+            {[{overlay, mesh}, {overlay_options, []}], "the option overlay_options must be a map, not []"},
+            {[{overlay, mesh}, {overlay_options, #{size => 1}}], "the option overlay_options knows no size"},
+            {[{detector, #{dead_ms => 0}}],
+                "the option detector: the option dead_ms must be a whole number above 0, not 0"},
+            {[{detector, on}], "the option detector must be a map of options, or off, not on"},
+            {[{contacts, 'a@h'}], "the option contacts must be a list of nodes, not a@h"},
+            {[{contacts, [a]}], "the option contacts must be a list of nodes, not [a]"},
+            {[{discovery, [{smoke_signals, "hill"}]}], "the option discovery: "}
+        ]
     ].
 
 the_application_does_not_start_with_it_test() ->
@@ -35,3 +95,7 @@ the_application_does_not_start_with_it_test() ->
     after
         ok = application:unload(atoll)
     end.
+
+refused(Options, ConnectAll) ->
+    {error, Error} = atoll_config:new(Options, ConnectAll),
+    {Error, lists:flatten(io_lib:format("~ts", [atoll_config:format_error(Error)]))}.

@@ -45,7 +45,7 @@
 run(#{cluster := #{nodes := Count, seed := Seed0, latency := Latency} = Cluster} = Script, Options) ->
     Nodes = maps:get(nodes, Options, [list_to_atom("n" ++ integer_to_list(I)) || I <- lists:seq(1, Count)]),
     Seed = maps:get(seed, Options, Seed0),
-    {ok, Config} = atoll_config:new([]),
+    {ok, Config} = atoll_config:new([], false),
     Empty = atoll_sim_world:new(#{
         protocol => atoll_group_core,
         config => fun(Name, Incarnation, S) ->

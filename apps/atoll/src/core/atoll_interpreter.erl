@@ -57,6 +57,9 @@
 %% Makes an event of a message to the process. An unknown one must crash.
 -callback event(Message :: term(), World) ->
     {[atoll_protocol:event()], World}.
+%% A notice of the protocol, before its subscribers get it: to publish what it says.
+-callback notice(Notice :: term(), World) -> World.
+-optional_callbacks([notice/2]).
 
 %% The version of what goes between nodes. A change of the envelope or of any
 %% protocol's messages gets a new one, and a reader for the old.
@@ -66,6 +69,8 @@
     name :: atom(),
     protocol :: module(),
     process :: module(),
+    %% Whether the process module publishes notices.
+    publishes :: boolean(),
     %% The protocol's own state.
     inner :: term(),
     %% The process module's.
@@ -137,6 +142,7 @@ init(#{name := Name, protocol := Protocol, process := Process, config := Config}
         name = Name,
         protocol = Protocol,
         process = Process,
+        publishes = erlang:function_exported(Process, notice, 2),
         inner = Inner,
         world = World,
         counters = Counters
@@ -242,10 +248,16 @@ perform_one({reply, From, Answer}, State) ->
     gen_server:reply(From, Answer),
     State;
 perform_one({notify, Notice}, #state{name = Name, subscribers = Subscribers} = State) ->
+    Published = publish(Notice, State),
     maps:foreach(fun(Pid, _) -> Pid ! {atoll, Name, Notice} end, Subscribers),
-    State;
+    Published;
 perform_one(Effect, #state{process = Process, world = World} = State) ->
     State#state{world = Process:act(Effect, World)}.
+
+publish(_Notice, #state{publishes = false} = State) ->
+    State;
+publish(Notice, #state{process = Process, world = World} = State) ->
+    State#state{world = Process:notice(Notice, World)}.
 
 cancel(Key, #state{timers = Timers} = State) ->
     case maps:take(Key, Timers) of

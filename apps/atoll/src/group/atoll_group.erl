@@ -12,8 +12,8 @@
 -export_type([error/0]).
 -export([open/1, act/2, event/2]).
 
--type world() :: Known :: [atom()].
-%% The names in the table.
+-type world() :: Known :: [atoll_group_rules:published()].
+%% What the table holds.
 
 -type error() ::
     reserved_s_group_name
@@ -117,10 +117,18 @@ act({unwant, Node}, Known) ->
     ok = atoll_link:unwant(Node),
     Known;
 act({act, {publish, Groups}}, Known) ->
-    Names = [Name || {Name, _, _, _} <- Groups],
     true = ets:insert(?MODULE, Groups),
-    lists:foreach(fun(Name) -> true = ets:delete(?MODULE, Name) end, Known -- Names),
-    Names.
+    Gone = [Group || {Name, _, _, _} = Group <- Known, not lists:keymember(Name, 1, Groups)],
+    lists:foreach(fun({Name, _, _, _}) -> true = ets:delete(?MODULE, Name) end, Gone),
+    ok = atoll_overlay:cliques(cliques(Known, Groups)),
+    Groups.
+
+%% The overlay knows cliques and not what they are for. One that is gone is empty in
+%% the epoch after its last.
+cliques(Before, Now) ->
+    Ids = [Id || {_, Id, _, _} <- Now],
+    [{Id, Epoch + 1, []} || {_, Id, Epoch, _} <- Before, not lists:member(Id, Ids)] ++
+        [{Id, Epoch, Nodes} || {_, Id, Epoch, Nodes} <- Now].
 
 %% @private
 -spec event(term(), world()) -> {[atoll_protocol:event()], world()}.

@@ -8,7 +8,7 @@
 -behaviour(atoll_interpreter).
 
 -export([start_link/1, want/1, unwant/1, subscribe/0, links/0]).
--export([open/1, act/2, event/2]).
+-export([open/1, act/2, event/2, notice/2]).
 
 %% A helper ends with exit/1 by design.
 -dialyzer({nowarn_function, help/3}).
@@ -99,6 +99,17 @@ event({'DOWN', Ref, process, Pid, Reason}, #world{owners = Owners, helpers = Hel
             #{Pid := Ref} = Owners,
             {[{cast, {forget, Pid}}], World#world{owners = maps:remove(Pid, Owners)}}
     end.
+
+%% @private
+-spec notice(atoll_link_core:notice(), #world{}) -> #world{}.
+notice({up, Node}, World) ->
+    ok = atoll_events:emit(link_up, #{node => Node}),
+    World;
+notice({down, Node, Reason}, World) ->
+    ok = atoll_events:emit(link_down, #{node => Node, reason => Reason}),
+    World;
+notice(_Other, World) ->
+    World.
 
 %% A helper ends with its answer as the reason, so that an answer and a crash
 %% come the same way and neither can be missed.

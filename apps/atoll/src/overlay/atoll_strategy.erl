@@ -38,7 +38,7 @@
 %% </dl>
 -module(atoll_strategy).
 
--export([module/1, names/0, options/2, format_error/1]).
+-export([module/1, names/0, is_partial/1, is_node_name/1, options/2, format_error/1]).
 
 -export_type([config/0, options/0, notice/0, why/0, kind/0, error/0]).
 
@@ -118,6 +118,22 @@ callbacks() ->
 -spec names() -> [atom()].
 names() ->
     lists:sort(maps:keys(?OWN)).
+
+%% @doc Whether it leaves nodes unconnected, which Erlang's own `connect_all' would
+%% undo. Of a module that is not ours nobody knows, so it is taken for one that does.
+-spec is_partial(module()) -> boolean().
+is_partial(Module) ->
+    Module =/= atoll_mesh.
+
+%% @doc Whether a term is the name of a node, `name@host'.
+-spec is_node_name(term()) -> boolean().
+is_node_name(Node) when is_atom(Node) ->
+    case string:split(atom_to_list(Node), "@", all) of
+        [[_ | _], [_ | _]] -> true;
+        _ -> false
+    end;
+is_node_name(_) ->
+    false.
 
 %% @doc A strategy's options, checked, with the defaults of those not given.
 -spec options(module(), options()) -> {ok, options()} | {error, error()}.

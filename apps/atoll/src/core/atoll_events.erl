@@ -1,0 +1,140 @@
+%% @doc What happens on this node, for whoever wants to hear of it: the rooms emit
+%% events, processes subscribe to kinds of them.
+%%
+%% An event is a kind and a map of details. Each subscriber to its kind gets
+%% `{atoll, Kind, Details}' in the order in which one room emits. Where `telemetry'
+%% is loaded it is executed with `[atoll, Kind]', no measurements, and the details as
+%% metadata, by this module's process, so that a handler delays nobody else.
+%%
+%% Emitting costs one look into a table when nobody listens. The table belongs to
+%% the supervisor, and so subscriptions outlive any room's process, this one's too.
+%%
+%% Not promised: that events wait for a slow subscriber, or for a slow handler of
+%% telemetry. A subscriber's mailbox is its own affair; events are not handed to
+%% telemetry while more than 10,000 of them wait, and those are counted.
+-module(atoll_events).
+
+-behaviour(gen_server).
+
+-export([create_table/0, start_link/0, subscribe/1, unsubscribe/0, emit/2, emit/3, dropped/0]).
+-export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
+
+-export_type([kind/0, topic/0, details/0]).
+
+-type kind() :: atom().
+-type topic() :: kind() | {kind(), Part :: term()}.
+%% A part of a kind, as `{broadcast, Topic}'.
+-type details() :: #{atom() => term()}.
+
+%% Rows `{Topic, Pid}' say who hears what; `dropped' counts.
+-define(DROPPED, '$dropped').
+-define(MAX_WAITING, 10000).
+
+%% @doc Makes the table; the caller owns it.
+-spec create_table() -> ok.
+create_table() ->
+    ?MODULE = ets:new(?MODULE, [named_table, public, bag, {read_concurrency, true}]),
+    true = ets:insert(?MODULE, {?DROPPED, counters:new(1, [write_concurrency])}),
+    ok.
+
+%% @doc Starts the process that forgets subscribers when they end.
+-spec start_link() -> gen_server:start_ret().
+start_link() ->
+    gen_server:start_link({local, ?MODULE}, ?MODULE, [], []).
+
+%% @doc From now on the caller hears events of these topics too. Subscribing twice is
+%% the same as once.
+-spec subscribe([topic()]) -> ok.
+subscribe(Topics) ->
+    gen_server:call(?MODULE, {subscribe, self(), Topics}).
+
+%% @doc The caller hears no more events.
+-spec unsubscribe() -> ok.
+unsubscribe() ->
+    gen_server:call(?MODULE, {unsubscribe, self()}).
+
+%% @doc An event happened.
+-spec emit(kind(), details()) -> ok.
+emit(Kind, Details) ->
+    tell(Kind, Kind, Details),
+    execute(Kind, Details).
+
+%% @doc As emit/2; who subscribed to this part of the kind hears it too, and whoever
+%% subscribed to both hears it once.
+-spec emit(kind(), Part :: term(), details()) -> ok.
+emit(Kind, Part, Details) ->
+    Whole = [Pid || {_, Pid} <- ets:lookup(?MODULE, Kind)],
+    Event = {atoll, Kind, Details},
+    _ = [Pid ! Event || Pid <- Whole],
+    _ = [Pid ! Event || {_, Pid} <- ets:lookup(?MODULE, {Kind, Part}), not lists:member(Pid, Whole)],
+    execute(Kind, Details).
+
+%% @doc Events that telemetry was not told of.
+-spec dropped() -> non_neg_integer().
+dropped() ->
+    [{_, Counter}] = ets:lookup(?MODULE, ?DROPPED),
+    counters:get(Counter, 1).
+
+tell(Topic, Kind, Details) ->
+    _ = [Pid ! {atoll, Kind, Details} || {_, Pid} <- ets:lookup(?MODULE, Topic)],
+    ok.
+
+%% The library does not depend on telemetry: it is found at run time.
+execute(Kind, Details) ->
+    case erlang:function_exported(telemetry, execute, 3) of
+        true -> hand_over(Kind, Details);
+        false -> ok
+    end.
+
+hand_over(Kind, Details) ->
+    case whereis(?MODULE) of
+        undefined ->
+            ok;
+        Pid ->
+            case erlang:process_info(Pid, message_queue_len) of
+                {message_queue_len, Waiting} when Waiting < ?MAX_WAITING ->
+                    gen_server:cast(Pid, {execute, Kind, Details});
+                _ ->
+                    [{_, Counter}] = ets:lookup(?MODULE, ?DROPPED),
+                    counters:add(Counter, 1, 1)
+            end
+    end.
+
+%% The state: subscriber => the monitor on it.
+
+%% @private
+-spec init([]) -> {ok, #{pid() => reference()}}.
+init([]) ->
+    %% Those of this process's earlier life.
+    Pids = lists:usort([Pid || {_, Pid} <- ets:tab2list(?MODULE), is_pid(Pid)]),
+    {ok, maps:from_list([{Pid, erlang:monitor(process, Pid)} || Pid <- Pids])}.
+
+%% @private
+-spec handle_call(term(), gen_server:from(), #{pid() => reference()}) ->
+    {reply, ok, #{pid() => reference()}}.
+handle_call({subscribe, Pid, Topics}, _From, Monitors) ->
+    true = ets:insert(?MODULE, [{Topic, Pid} || Topic <- Topics]),
+    case Monitors of
+        #{Pid := _} -> {reply, ok, Monitors};
+        #{} -> {reply, ok, Monitors#{Pid => erlang:monitor(process, Pid)}}
+    end;
+handle_call({unsubscribe, Pid}, _From, Monitors) ->
+    _ = [erlang:demonitor(Ref, [flush]) || #{Pid := Ref} <- [Monitors]],
+    {reply, ok, forget(Pid, Monitors)}.
+
+%% @private
+-spec handle_cast({execute, kind(), details()}, State) -> {noreply, State}.
+handle_cast({execute, Kind, Details}, Monitors) ->
+    Telemetry = telemetry,
+    _ = Telemetry:execute([atoll, Kind], #{}, Details),
+    {noreply, Monitors}.
+
+%% @private
+-spec handle_info({'DOWN', reference(), process, pid(), term()}, #{pid() => reference()}) ->
+    {noreply, #{pid() => reference()}}.
+handle_info({'DOWN', _Ref, process, Pid, _Reason}, Monitors) ->
+    {noreply, forget(Pid, Monitors)}.
+
+forget(Pid, Monitors) ->
+    true = ets:match_delete(?MODULE, {'_', Pid}),
+    maps:remove(Pid, Monitors).

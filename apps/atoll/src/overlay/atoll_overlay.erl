@@ -1,0 +1,228 @@
+%% @doc The process of the overlay on this node.
+%%
+%% {@link atoll_overlay_core} decides; this module connects it with the link room,
+%% and publishes what it says: the members and the neighbours in a table, from which
+%% readers take them without asking the process, and as events
+%% ({@link atoll_events}). The table belongs to the supervisor, so that a reader
+%% always finds it.
+%%
+%% After a crash of the process this node begins a new life in the overlay. What the
+%% table holds is taken back event by event, with the reason `restarted', and comes
+%% again as the node hears of it.
+-module(atoll_overlay).
+
+-behaviour(atoll_interpreter).
+
+-export([start_link/1, create_table/0]).
+-export([join/1, leave/0, contacts/1, tell/1, cliques/1, broadcast/2]).
+-export([members/0, neighbours/0, status/0]).
+-export([open/1, act/2, event/2, notice/2]).
+
+-export_type([config/0, error/0]).
+
+-type config() :: #{
+    strategy := {module(), atoll_strategy:options()},
+    %% How long a join waits for a neighbour.
+    join_ms := pos_integer(),
+    contacts := [node()],
+    detector := atoll_detector:options() | off,
+    broadcast := atoll_plumtree:options() | off,
+    roster := map() | off,
+    discovery := atoll_discovery:options() | off
+}.
+
+-type error() ::
+    %% This node was configured to have none.
+    overlay_off
+    %% No contact could be joined by in time; it is still tried.
+    | timeout
+    %% Too many callers wait.
+    | overloaded.
+
+-type world() :: [].
+
+%% @doc Makes the table; the caller owns it.
+-spec create_table() -> ok.
+create_table() ->
+    ?MODULE = ets:new(?MODULE, [named_table, public, ordered_set, {read_concurrency, true}]),
+    ok.
+
+%% @doc Starts the overlay's process of this node, in a new life.
+-spec start_link(config()) -> gen_server:start_ret().
+start_link(Config) ->
+    atoll_interpreter:start_link(#{
+        name => ?MODULE,
+        protocol => atoll_overlay_core,
+        process => ?MODULE,
+        config => Config#{
+            self => node(),
+            incarnation => erlang:system_time(microsecond),
+            seed => rand:uniform(1 bsl 32)
+        }
+    }).
+
+%% @doc Joins the overlay by these nodes, and waits for a neighbour, but not for longer
+%% than was configured.
+-spec join([node()]) -> ok | {error, error()}.
+join(Contacts) ->
+    case look_up(join_ms) of
+        {ok, Ms} -> call({join, Contacts, Ms});
+        none -> {error, overlay_off}
+    end.
+
+%% @doc Leaves the overlay: the others are told, and hold it for no failure. Returns
+%% when they have heard or a while has passed.
+-spec leave() -> ok | {error, error()}.
+leave() ->
+    call(leave).
+
+%% @doc Here are nodes that one may join by.
+-spec contacts([node()]) -> ok.
+contacts(Nodes) ->
+    atoll_interpreter:cast(?MODULE, {contacts, Nodes}).
+
+%% @doc Tells the strategy what only it knows, see {@link atoll_strategy}.
+-spec tell(term()) -> ok | {error, overlay_off}.
+tell(Term) ->
+    case is_on() of
+        true -> atoll_interpreter:cast(?MODULE, {tell, Term});
+        false -> {error, overlay_off}
+    end.
+
+%% @doc These are the cliques that this node is in: for the strategy `cliques', any
+%% other has no use for them.
+-spec cliques([atoll_cliques:clique()]) -> ok.
+cliques(Cliques) ->
+    case look_up(strategy) of
+        {ok, atoll_cliques} -> atoll_interpreter:cast(?MODULE, {tell, {cliques, Cliques}});
+        _ -> ok
+    end.
+
+%% @doc Sends a payload to all members, this one included.
+-spec broadcast(Topic :: term(), Payload :: term()) -> ok | {error, error()}.
+broadcast(Topic, Payload) ->
+    call({broadcast, {Topic, Payload}}).
+
+%% @doc The members that this node knows of, in the order of their names, itself
+%% included; none where there is no overlay.
+-spec members() -> [node()].
+members() ->
+    published(member).
+
+%% @doc The nodes with which this one holds a standing link, in the order of their
+%% names.
+-spec neighbours() -> [node()].
+neighbours() ->
+    published(neighbour).
+
+published(What) ->
+    case ets:whereis(?MODULE) of
+        undefined -> [];
+        Table -> ets:select(Table, [{{{What, '$1'}}, [], ['$1']}])
+    end.
+
+%% @doc For people: what each part holds, and what was sent, received and dropped;
+%% `off' where there is no overlay.
+-spec status() -> off | #{atom() => term()}.
+status() ->
+    case call(status) of
+        {error, overlay_off} ->
+            off;
+        #{} = Summary ->
+            Summary#{counters => atoll_interpreter:counters(?MODULE)}
+    end.
+
+look_up(Key) ->
+    case ets:whereis(?MODULE) =/= undefined andalso ets:lookup(?MODULE, Key) of
+        [{Key, Value}] -> {ok, Value};
+        _ -> none
+    end.
+
+is_on() ->
+    whereis(?MODULE) =/= undefined.
+
+call(Request) ->
+    case is_on() of
+        true -> atoll_interpreter:call(?MODULE, Request);
+        false -> {error, overlay_off}
+    end.
+
+%% @private
+-spec open(map()) -> world().
+open(#{strategy := {Module, _}, join_ms := JoinMs}) ->
+    lists:foreach(fun forget/1, ets:tab2list(?MODULE)),
+    true = ets:insert(?MODULE, [{strategy, Module}, {join_ms, JoinMs}, {{member, node()}}]),
+    ok = atoll_link:subscribe(),
+    %% As the group room does, and for its reasons: see atoll_group.
+    ok = net_kernel:monitor_nodes(true, [{node_type, all}, nodedown_reason]),
+    _ = [self() ! {nodeup, Node, []} || Node <- nodes(connected)],
+    [].
+
+forget({{member, Node}}) when Node =/= node() ->
+    down(member_down, {member, Node}, #{node => Node, reason => restarted});
+forget({{neighbour, Node}}) ->
+    down(neighbour_down, {neighbour, Node}, #{node => Node, reason => restarted});
+forget(_) ->
+    ok.
+
+%% @private
+-spec act(atoll_protocol:effect(), world()) -> world().
+act({want, Node}, World) ->
+    ok = atoll_link:want(Node),
+    World;
+act({unwant, Node}, World) ->
+    ok = atoll_link:unwant(Node),
+    World;
+act({act, {disconnect, Node}}, World) ->
+    ok = atoll_link:disconnect(Node),
+    World.
+
+%% @private
+-spec event(term(), world()) -> {[atoll_protocol:event()], world()}.
+event({nodeup, Node, _Info}, World) ->
+    {[{up, Node}], World};
+event({nodedown, Node, Info}, World) ->
+    {[{down, Node, proplists:get_value(nodedown_reason, Info, unknown)}], World};
+event({atoll, atoll_link, {unreachable, Node}}, World) ->
+    {[{cast, {unreachable, Node}}], World};
+event({atoll, atoll_link, _Other}, World) ->
+    {[], World}.
+
+%% @private
+-spec notice(atoll_overlay_core:notice(), world()) -> world().
+notice({member_up, Node}, World) ->
+    up(member_up, {member, Node}, #{node => Node}),
+    World;
+notice({member_down, Node, Reason}, World) ->
+    down(member_down, {member, Node}, #{node => Node, reason => Reason}),
+    World;
+notice({neighbour_up, Node}, World) ->
+    up(neighbour_up, {neighbour, Node}, #{node => Node}),
+    World;
+notice({neighbour_down, Node, Reason}, World) ->
+    down(neighbour_down, {neighbour, Node}, #{node => Node, reason => Reason}),
+    World;
+notice({broadcast, From, {Topic, Payload}}, World) ->
+    ok = atoll_events:emit(broadcast, Topic, #{topic => Topic, from => From, payload => Payload}),
+    World;
+notice({missed, From, Count}, World) ->
+    ok = atoll_events:emit(missed, #{from => From, count => Count}),
+    World;
+notice({Kind, Node}, World) when Kind =:= suspect; Kind =:= cleared ->
+    ok = atoll_events:emit(Kind, #{node => Node}),
+    World;
+notice({reborn, Incarnation}, World) ->
+    ok = atoll_events:emit(reborn, #{incarnation => Incarnation}),
+    World;
+notice({dead, _Node, _Incarnation}, World) ->
+    %% Members hear of it as member_down.
+    World.
+
+%% Readers see it when they hear of it.
+up(Kind, Row, Details) ->
+    true = ets:insert(?MODULE, {Row}),
+    ok = atoll_events:emit(Kind, Details).
+
+down(Kind, Row, Details) ->
+    true = ets:delete(?MODULE, Row),
+    ok = atoll_events:emit(Kind, Details).

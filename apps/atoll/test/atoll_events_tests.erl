@@ -1,0 +1,107 @@
+%% Events reach who subscribed to them, and nobody else.
+-module(atoll_events_tests).
+
+-include_lib("eunit/include/eunit.hrl").
+
+events_test_() ->
+    {foreach, fun start/0, fun stop/1, [
+        fun(_) -> {Title, Test} end
+     || {Title, Test} <- [
+            {"a subscriber hears the kinds it asked for, in order", fun hears_its_kinds/0},
+            {"who subscribed twice hears once", fun hears_once/0},
+            {"a part of a kind is heard alone, or with the whole once", fun hears_parts/0},
+            {"after unsubscribing nothing is heard", fun unsubscribes/0},
+            {"who has ended is forgotten", fun forgets/0},
+            {"subscriptions outlive the process", fun survives/0},
+            {"an event without subscribers goes nowhere, also without the process", fun unheard/0}
+        ]
+    ]}.
+
+start() ->
+    ok = atoll_events:create_table(),
+    {ok, Pid} = atoll_events:start_link(),
+    true = unlink(Pid),
+    Pid.
+
+stop(_) ->
+    kill(whereis(atoll_events)),
+    true = ets:delete(atoll_events).
+
+kill(undefined) ->
+    ok;
+kill(Pid) ->
+    Ref = monitor(process, Pid),
+    exit(Pid, kill),
+    receive
+        {'DOWN', Ref, process, Pid, _} -> ok
+    end.
+
+hears_its_kinds() ->
+    ok = atoll_events:subscribe([member_up, member_down]),
+    ok = atoll_events:emit(member_up, #{node => a}),
+    ok = atoll_events:emit(link_up, #{node => a}),
+    ok = atoll_events:emit(member_down, #{node => a}),
+    ?assertEqual([{member_up, #{node => a}}, {member_down, #{node => a}}], heard()).
+
+hears_once() ->
+    ok = atoll_events:subscribe([link_up]),
+    ok = atoll_events:subscribe([link_up]),
+    ok = atoll_events:emit(link_up, #{node => a}),
+    ?assertEqual([{link_up, #{node => a}}], heard()).
+
+hears_parts() ->
+    ok = atoll_events:subscribe([{broadcast, news}]),
+    ok = atoll_events:emit(broadcast, news, #{payload => 1}),
+    ok = atoll_events:emit(broadcast, other, #{payload => 2}),
+    ?assertEqual([{broadcast, #{payload => 1}}], heard()),
+    ok = atoll_events:subscribe([broadcast]),
+    ok = atoll_events:emit(broadcast, news, #{payload => 3}),
+    ok = atoll_events:emit(broadcast, other, #{payload => 4}),
+    ?assertEqual([{broadcast, #{payload => 3}}, {broadcast, #{payload => 4}}], heard()).
+
+unsubscribes() ->
+    ok = atoll_events:subscribe([link_up]),
+    ok = atoll_events:unsubscribe(),
+    ok = atoll_events:emit(link_up, #{node => a}),
+    ?assertEqual([], heard()).
+
+forgets() ->
+    Rows = ets:info(atoll_events, size),
+    {Pid, Ref} = spawn_monitor(fun() -> ok = atoll_events:subscribe([link_up, link_down]) end),
+    receive
+        {'DOWN', Ref, process, Pid, normal} -> ok
+    end,
+    forgotten(Pid, erlang:monotonic_time(millisecond) + 5000),
+    ?assertEqual(Rows, ets:info(atoll_events, size)).
+
+%% Its monitor may fire later than ours.
+forgotten(Pid, Deadline) ->
+    case sys:get_state(atoll_events) of
+        #{Pid := _} ->
+            ?assert(erlang:monotonic_time(millisecond) < Deadline),
+            forgotten(Pid, Deadline);
+        #{} ->
+            ok
+    end.
+
+survives() ->
+    ok = atoll_events:subscribe([link_up]),
+    kill(whereis(atoll_events)),
+    {ok, Pid} = atoll_events:start_link(),
+    true = unlink(Pid),
+    ok = atoll_events:emit(link_up, #{node => a}),
+    ?assertEqual([{link_up, #{node => a}}], heard()),
+    %% The new process forgets it, too.
+    ok = atoll_events:unsubscribe(),
+    ok = atoll_events:emit(link_up, #{node => b}),
+    ?assertEqual([], heard()).
+
+unheard() ->
+    kill(whereis(atoll_events)),
+    ?assertEqual(ok, atoll_events:emit(link_up, #{node => a})).
+
+heard() ->
+    receive
+        {atoll, Kind, Details} -> [{Kind, Details} | heard()]
+    after 0 -> []
+    end.
