@@ -3,7 +3,7 @@
 %% passed down as an argument. Nothing reads the environment later.
 -module(atoll_config).
 
--export([new/1, link/1, group/1, format_error/1]).
+-export([new/1, link/1, link/2, group/1, format_error/1]).
 
 -export_type([config/0, options/0, error/0]).
 
@@ -16,6 +16,9 @@
     %% longest pause between two looks at one that is still in use.
     linger => pos_integer(),
     linger_max => pos_integer(),
+    %% How long one that nobody asked for (a program's send made it) stays after
+    %% its last use. In a mesh nothing of the kind is closed.
+    on_demand_linger => pos_integer() | infinity,
     %% How long a silent node can hold up a change of a group.
     group_answer_timeout => pos_integer(),
     %% How long a change of a group may wait for its turns, and then for its
@@ -32,9 +35,9 @@
 }.
 %% Times are in milliseconds.
 
--opaque config() :: #{atom() => pos_integer()}.
+-opaque config() :: #{atom() => pos_integer() | infinity}.
 
--type error() :: {bad_option, Key :: term(), Why :: unknown | {not_positive_integer, term()}}.
+-type error() :: {bad_option, Key :: term(), Why :: unknown | {not_positive_integer | not_positive_integer_or_infinity, term()}}.
 
 %% The defaults, which are also the list of the known keys.
 -define(DEFAULTS, #{
@@ -42,6 +45,7 @@
     connect_retry_max => 2000,
     linger => 1000,
     linger_max => 30000,
+    on_demand_linger => 60000,
     group_answer_timeout => 3000,
     group_operation_timeout => 10000,
     group_settle_timeout => 5000,
@@ -61,6 +65,10 @@ new([], Config) ->
 new([{Key, Value} | Options], Config) ->
     case Config of
         #{Key := _} when is_integer(Value), Value > 0 -> new(Options, Config#{Key := Value});
+        #{on_demand_linger := _} when Key =:= on_demand_linger, Value =:= infinity ->
+            new(Options, Config#{Key := Value});
+        #{on_demand_linger := _} when Key =:= on_demand_linger ->
+            {error, {bad_option, Key, {not_positive_integer_or_infinity, Value}}};
         #{Key := _} -> {error, {bad_option, Key, {not_positive_integer, Value}}};
         #{} -> {error, {bad_option, Key, unknown}}
     end.
@@ -68,11 +76,20 @@ new([{Key, Value} | Options], Config) ->
 %% @doc What the link room is started with.
 -spec link(config()) -> atoll_link_core:options().
 link(Config) ->
+    %% The kernel application has set it by the time that others start.
+    link(Config, application:get_env(kernel, connect_all, true)).
+
+%% @doc The same, on a node that does or does not connect with all others.
+-spec link(config(), ConnectAll :: boolean()) -> atoll_link_core:options().
+link(Config, true) ->
+    link(Config#{on_demand_linger := infinity}, false);
+link(Config, false) ->
     #{
         retry_min_ms => maps:get(connect_retry_min, Config),
         retry_max_ms => maps:get(connect_retry_max, Config),
         linger_ms => maps:get(linger, Config),
-        linger_max_ms => maps:get(linger_max, Config)
+        linger_max_ms => maps:get(linger_max, Config),
+        on_demand_ms => maps:get(on_demand_linger, Config)
     }.
 
 %% @doc What the group room is started with.
@@ -93,4 +110,6 @@ group(Config) ->
 format_error({bad_option, Key, unknown}) ->
     io_lib:format("atoll has no option ~tw", [Key]);
 format_error({bad_option, Key, {not_positive_integer, Value}}) ->
-    io_lib:format("the option ~tw must be a whole number above 0, not ~tp", [Key, Value]).
+    io_lib:format("the option ~tw must be a whole number above 0, not ~tp", [Key, Value]);
+format_error({bad_option, Key, {not_positive_integer_or_infinity, Value}}) ->
+    io_lib:format("the option ~tw must be a whole number above 0, or infinity, not ~tp", [Key, Value]).

@@ -8,6 +8,23 @@ an_option_reaches_its_room_test() ->
     ?assertMatch(#{linger_ms := 77}, atoll_config:link(Config)),
     ?assertMatch(#{answer_ms := 88}, atoll_config:group(Config)).
 
+a_connection_on_demand_is_closed_only_where_there_is_no_mesh_test() ->
+    {ok, Default} = atoll_config:new([]),
+    ?assertMatch(#{on_demand_ms := 60000}, atoll_config:link(Default, false)),
+    ?assertMatch(#{on_demand_ms := infinity}, atoll_config:link(Default, true)),
+    {ok, Config} = atoll_config:new([{on_demand_linger, 77}]),
+    ?assertMatch(#{on_demand_ms := 77, linger_ms := 1000}, atoll_config:link(Config, false)),
+    {ok, Never} = atoll_config:new([{on_demand_linger, infinity}]),
+    ?assertMatch(#{on_demand_ms := infinity}, atoll_config:link(Never, false)),
+    %% The VM that runs this test connects with all.
+    {ok, true} = application:get_env(kernel, connect_all),
+    ?assertMatch(#{on_demand_ms := infinity}, atoll_config:link(Config)),
+    {error, Error} = atoll_config:new([{on_demand_linger, 0}]),
+    ?assertEqual(
+        "the option on_demand_linger must be a whole number above 0, or infinity, not 0",
+        lists:flatten(atoll_config:format_error(Error))
+    ).
+
 an_unknown_option_is_named_test() ->
     {error, Error} = atoll_config:new([{lingre, 77}]),
     ?assertEqual({bad_option, lingre, unknown}, Error),
