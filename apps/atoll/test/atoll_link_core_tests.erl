@@ -263,7 +263,10 @@ of_two_that_close_the_smaller_name_goes_on_test() ->
 %% Whatever happens, the table holds nobody for ever: once all owners have let
 %% go and all connections are down, it is empty.
 properties_test_() ->
-    ?_assert(proper:quickcheck(prop_forgets(), [quiet, {to_file, user}, {numtests, 3000}])).
+    [
+        {timeout, 60, ?_assert(proper:quickcheck(Property, [quiet, {to_file, user}, {numtests, Times}]))}
+     || {Property, Times} <- [{prop_forgets(), 3000}, {prop_closes_what_is_unused_alone(), 1000}]
+    ].
 
 prop_forgets() ->
     ?FORALL(
@@ -324,3 +327,54 @@ take(Event, Events, State0, Timers0) ->
 timer({timer, Key, _}, Timers) -> lists:usort([Key | Timers]);
 timer({cancel, Key}, Timers) -> lists:delete(Key, Timers);
 timer(_, Timers) -> Timers.
+
+%% Two ends on one connection, whatever owners and programs do with it: the rooms
+%% close it only if nobody wants it and no monitor over it was known to either when
+%% it looked, each has one attempt under way at most, and once it is of no use to
+%% anybody it is closed, at both ends, in bounded time.
+prop_closes_what_is_unused_alone() ->
+    ?FORALL(
+        {Commands, Options},
+        {list({pause(), command()}), pair()},
+        begin
+            #{faults := Faults, closed := #{room := Closed}, stayed := Stayed, left := Left} =
+                Result = atoll_link_pair:run(Commands, Options),
+            ?WHENFAIL(
+                io:format(user, "~tp~n", [Result]),
+                collect(
+                    {closed_by_a_room, min(Closed, 3)},
+                    Faults =:= [] andalso Stayed =/= never andalso Left =:= [[], []]
+                )
+            )
+        end
+    ).
+
+pause() ->
+    frequency([{3, choose(0, 100)}, {2, choose(0, 5000)}, {1, choose(0, 200000)}]).
+
+command() ->
+    ?LET(
+        End,
+        oneof([a, b]),
+        frequency([
+            {3, {want, End, oneof([x, y])}},
+            {3, {unwant, End, oneof([x, y])}},
+            {4, {traffic, End}},
+            {3, {monitor, End}},
+            {3, {demonitor, End}},
+            {1, {disconnect, End}}
+        ])
+    ).
+
+pair() ->
+    ?LET(
+        {Seed, Loss, Linger, Max, OnDemand, Ticks},
+        {integer(), oneof([0.0, 0.1, 0.5]), choose(10, 2000), choose(2000, 40000), choose(10, 60000),
+            oneof([told, untold])},
+        #{
+            seed => Seed,
+            loss => Loss,
+            ticks => Ticks,
+            link => maps:merge(?OPTIONS, #{linger_ms => Linger, linger_max_ms => Max, on_demand_ms => OnDemand})
+        }
+    ).

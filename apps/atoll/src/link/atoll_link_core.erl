@@ -396,7 +396,7 @@ usage(_Purpose, _Usage, _Node, _Peer, State) ->
 %% Nothing but ticks since the last reading, this long ago.
 is_quiet(_Usage, unknown, _Ms) ->
     false;
-is_quiet(#{payload := {ticks, TickMs}, traffic := Now}, {Then, _}, Ms) when 2 * Ms < TickMs ->
+is_quiet(#{payload := {ticks, TickMs}, traffic := Now}, {Then, _}, Ms) when 4 * Ms < TickMs ->
     Now =:= Then;
 is_quiet(#{payload := {ticks, TickMs}, traffic := Now}, {Then, _}, Ms) ->
     Now =< Then + 2 * (Ms div TickMs + 1);
