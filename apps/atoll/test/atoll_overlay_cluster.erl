@@ -72,6 +72,10 @@ mend(C) ->
     #{nodes := Infos} = atoll_cluster:info(C),
     _ = [ok = atoll_cluster:resume(C, N) || #{node := N, state := paused} <- Infos],
     [ok = atoll_cluster:restart(C, N) || #{node := N, state := down} <- Infos],
+    %% Who has left comes back.
+    Nodes = atoll_cluster:nodes(C),
+    Alone = [N || {N, []} <- views(C)],
+    [ok = atoll_cluster:call(C, N, atoll, join, [lists:sublist(Nodes -- [N], 3)], ?CALL_MS) || N <- Alone, length(Nodes) > 1],
     ok.
 
 %% @doc The neighbours of each node that answers.

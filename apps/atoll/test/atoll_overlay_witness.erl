@@ -7,7 +7,7 @@
 -export([monitor_nodes/1, monitors/0]).
 -export([broadcast/3, chatter/2]).
 
--define(DEADLINE_MS, 30000).
+-define(DEADLINE_MS, 15000).
 
 -type entry() :: {Ms :: integer(), Kind :: atom(), Details :: map()}.
 

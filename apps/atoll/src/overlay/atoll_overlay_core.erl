@@ -69,6 +69,8 @@
     %% Of the whole cluster.
     | {member_up, node()}
     | {member_down, node(), dead | left}
+    %% This node has left the cluster; the next life is announced as `reborn'.
+    | left
     %% This node's life was declared dead; it goes on as this one.
     | {reborn, Incarnation :: pos_integer()}.
 
@@ -467,7 +469,7 @@ leave(_Now, State) ->
 
 part(Now, State0, Acc0) ->
     {State, Acc} = tell(strategy, {cast, leave}, Now, State0#state{leaving = left}, Acc0),
-    answer_leavers(State, Acc).
+    answer_leavers(State, [{notify, left} | Acc]).
 
 answer_leavers(#state{leavers = Leavers} = State, Acc) ->
     {State#state{leavers = []}, [{reply, From, ok} || From <- Leavers] ++ Acc}.
