@@ -99,7 +99,8 @@ a_node_that_is_stopped_in_order_leaves(Config) ->
     B = lists:last(Nodes),
     ok = call(C, B, init, stop, []),
     [ok = call(C, N, atoll_overlay_witness, await, [members, Nodes -- [B]]) || N <- Nodes -- [B]],
-    [?assertEqual([{member_down, left}], about(B, seen(C, N))) || N <- Nodes -- [B]].
+    [?assertEqual([{member_down, left}], about(B, seen(C, N))) || N <- Nodes -- [B]],
+    ok = atoll_overlay_cluster:await_down(C, B).
 
 a_killed_node_is_down_for_all_and_back_in_a_new_life(Config) ->
     C = ?config(cluster, Config),

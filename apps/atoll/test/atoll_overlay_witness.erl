@@ -82,13 +82,15 @@ ask(Request) ->
 monitors() ->
     [{Node, Reason} || {_, down, #{node := Node, reason := Reason}} <- seen()].
 
-%% @doc Waits until this function of atoll gives these nodes.
--spec await(members | neighbours, [node()]) -> ok | {still, [node()]}.
+%% @doc Waits until this function of atoll gives these nodes; says which it lacks and
+%% which it has too many.
+-spec await(members | neighbours, [node()]) -> ok | {lacks, [node()], beyond, [node()]}.
 await(What, Nodes) ->
+    Expected = lists:sort(Nodes),
     until(fun() ->
         case atoll:What() of
-            Nodes -> ok;
-            Other -> {still, Other}
+            Expected -> ok;
+            Other -> {lacks, Expected -- Other, beyond, Other -- Expected}
         end
     end).
 
