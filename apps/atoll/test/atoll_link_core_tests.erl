@@ -365,6 +365,8 @@ command() ->
             {4, {traffic, End}},
             {3, {monitor, End}},
             {3, {demonitor, End}},
+            {2, {half, End}},
+            {2, {unhalf, End}},
             {1, {disconnect, End}}
         ])
     ).
