@@ -16,8 +16,9 @@
 %% <li>A known address of the other family (IPv4, IPv6) than the connection's is
 %%   of no use: that node is left to `erl_epmd' altogether.</li>
 %% </ul>
-%% With `-no_epmd' there is no process that could register this node anywhere, so
-%% it is not registered, and whoever wants to connect has to know its port.
+%% With `-no_epmd' (for which erl wants `-proto_dist inet_tcp' too) there is no process
+%% that could register this node anywhere, so it is not registered, and whoever wants
+%% to connect has to know its port.
 %%
 %% It runs before the application does, inside kernel: then it knows nothing and is
 %% `erl_epmd'. What it knows outlives the application. It does not check that it is
