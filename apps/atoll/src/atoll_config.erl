@@ -3,7 +3,7 @@
 %% passed down as an argument. Nothing reads the environment later.
 -module(atoll_config).
 
--export([new/1, link/1, link/2, group/1, format_error/1]).
+-export([new/1, link/1, link_options/2, group/1, format_error/1]).
 
 -export_type([config/0, options/0, error/0]).
 
@@ -77,13 +77,13 @@ new([{Key, Value} | Options], Config) ->
 -spec link(config()) -> atoll_link_core:options().
 link(Config) ->
     %% The kernel application has set it by the time that others start.
-    link(Config, application:get_env(kernel, connect_all, true)).
+    link_options(Config, application:get_env(kernel, connect_all, true)).
 
 %% @doc The same, on a node that does or does not connect with all others.
--spec link(config(), ConnectAll :: boolean()) -> atoll_link_core:options().
-link(Config, true) ->
-    link(Config#{on_demand_linger := infinity}, false);
-link(Config, false) ->
+-spec link_options(config(), ConnectAll :: boolean()) -> atoll_link_core:options().
+link_options(Config, true) ->
+    link_options(Config#{on_demand_linger := infinity}, false);
+link_options(Config, false) ->
     #{
         retry_min_ms => maps:get(connect_retry_min, Config),
         retry_max_ms => maps:get(connect_retry_max, Config),

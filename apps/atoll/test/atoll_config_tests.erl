@@ -10,12 +10,12 @@ an_option_reaches_its_room_test() ->
 
 a_connection_on_demand_is_closed_only_where_there_is_no_mesh_test() ->
     {ok, Default} = atoll_config:new([]),
-    ?assertMatch(#{on_demand_ms := 60000}, atoll_config:link(Default, false)),
-    ?assertMatch(#{on_demand_ms := infinity}, atoll_config:link(Default, true)),
+    ?assertMatch(#{on_demand_ms := 60000}, atoll_config:link_options(Default, false)),
+    ?assertMatch(#{on_demand_ms := infinity}, atoll_config:link_options(Default, true)),
     {ok, Config} = atoll_config:new([{on_demand_linger, 77}]),
-    ?assertMatch(#{on_demand_ms := 77, linger_ms := 1000}, atoll_config:link(Config, false)),
+    ?assertMatch(#{on_demand_ms := 77, linger_ms := 1000}, atoll_config:link_options(Config, false)),
     {ok, Never} = atoll_config:new([{on_demand_linger, infinity}]),
-    ?assertMatch(#{on_demand_ms := infinity}, atoll_config:link(Never, false)),
+    ?assertMatch(#{on_demand_ms := infinity}, atoll_config:link_options(Never, false)),
     %% The VM that runs this test connects with all.
     {ok, true} = application:get_env(kernel, connect_all),
     ?assertMatch(#{on_demand_ms := infinity}, atoll_config:link(Config)),
