@@ -158,7 +158,7 @@ a_dropped_record() ->
         ?none({fault, Source, _})
     end).
 
-a_silent_server() -> prunes_nobody_and_says_so(silent, 60, {failing, {dns, timeout}}).
+a_silent_server() -> prunes_nobody_and_says_so(silent, 250, {failing, {dns, timeout}}).
 
 garbage() -> prunes_nobody_and_says_so(garbage, 2000, {failing, {dns, formerr}}).
 
