@@ -209,7 +209,7 @@ handle({cast, {unreachable, Node} = Notice}, Now, #state{outbox = Outbox0} = Sta
         lists:foldl(
             fun(Part, {S, Acc}) -> tell(Part, {cast, Notice}, Now, S, Acc) end,
             Released,
-            [strategy, detector, discovery]
+            [strategy, detector, discovery, roster]
         )
     );
 handle({cast, {contacts, _} = Contacts}, Now, State) ->
