@@ -123,12 +123,7 @@ settle(State) ->
 settle(#{cluster := Cluster, overlay := System} = State, Deadline) ->
     Nodes = atoll_cluster:nodes(Cluster),
     Views = maps:from_list(lists:zip(Nodes, all(Cluster, view, [System], ?HEAR_MS))),
-    Wanted =
-        case System of
-            bare -> alone;
-            _ -> Nodes
-        end,
-    case {atoll_bench_overlay_settled:check(Wanted, Views), erlang:monotonic_time(millisecond) < Deadline} of
+    case {atoll_bench_overlay_settled:check(shape(System), Nodes, Views), erlang:monotonic_time(millisecond) < Deadline} of
         {ok, _} ->
             ok;
         {{not_yet, _}, true} ->
@@ -138,6 +133,11 @@ settle(#{cluster := Cluster, overlay := System} = State, Deadline) ->
         {{not_yet, Why}, false} ->
             throw({failed, ["the cluster did not settle: ", Why]})
     end.
+
+shape(bare) -> alone;
+shape(stock) -> mesh;
+shape(mesh) -> mesh;
+shape(_Partial) -> some.
 
 -spec round(map()) -> {ok, #{atom() => atoll_bench:measure()}, map()} | {error, unicode:chardata()}.
 round(#{overlay := System, round := Round} = State) ->

@@ -1,28 +1,35 @@
 %% @doc Whether a cluster has settled: what its nodes say of it, put together.
 %%
 %% Settled means that every node knows all others and nobody else, that two nodes hold
-%% each other for neighbours or neither does, and that all hang together. It does not
-%% mean that a strategy has stopped to look for better neighbours.
+%% each other for neighbours or neither does, and that all hang together: in a mesh,
+%% each with each. It does not mean that a strategy has stopped to look for better
+%% neighbours.
 -module(atoll_bench_overlay_settled).
 
--export([check/2]).
+-export([check/3]).
 
--export_type([views/0]).
+-export_type([shape/0, views/0]).
+
+%% `alone': no node is connected with any. `mesh': each with each. `some': whatever
+%% neighbours they choose.
+-type shape() :: alone | mesh | some.
 
 -type views() :: #{node() => atoll_bench_overlay_load:view()}.
 
-%% @doc The first thing that is not as it will be. Nodes that are on their own (`alone')
-%% must see nobody.
--spec check(alone | [node(), ...], views()) -> ok | {not_yet, unicode:chardata()}.
-check(alone, Views) ->
-    first([
-        fun() -> everywhere(fun(_Node, {_, _, Connected}) -> Connected =:= [] end, Views, "is connected with some node") end
-    ]);
-check(Nodes, Views) ->
+%% @doc The first thing that is not as it will be.
+-spec check(shape(), [node(), ...], views()) -> ok | {not_yet, unicode:chardata()}.
+check(Shape, Nodes, Views) ->
     All = lists:sort(Nodes),
-    Missing = All -- maps:keys(Views),
-    first([
-        fun() -> none(Missing, "says nothing") end,
+    Silent = fun() -> none(All -- maps:keys(Views), "says nothing") end,
+    first([Silent | checks(Shape, All, Views)]).
+
+checks(alone, _All, Views) ->
+    [fun() -> everywhere(fun(_Node, {_, _, Connected}) -> Connected =:= [] end, Views, "is connected with some node") end];
+checks(mesh, All, Views) ->
+    IsFull = fun(Node, {_, Neighbours, _}) -> Neighbours =:= All -- [Node] end,
+    checks(some, All, Views) ++ [fun() -> everywhere(IsFull, Views, "is no neighbour of all") end];
+checks(some, All, Views) ->
+    [
         fun() -> everywhere(fun(_Node, {Members, _, _}) -> Members =:= All end, Views, "does not know just the members") end,
         fun() ->
             everywhere(
@@ -32,7 +39,7 @@ check(Nodes, Views) ->
             )
         end,
         fun() -> none(All -- reached([hd(All)], Views, []), "cannot be reached over neighbours") end
-    ]).
+    ].
 
 first([]) -> ok;
 first([Check | Checks]) ->

@@ -34,17 +34,23 @@ islands_are_not_settled_test() ->
 a_node_that_says_nothing_is_not_settled_test() ->
     ?assertEqual("d says nothing (1 in all)", said(maps:remove(d, ring()))).
 
+a_mesh_takes_each_with_each_test() ->
+    {not_yet, Why} = atoll_bench_overlay_settled:check(mesh, ?ALL, ring()),
+    ?assertEqual("a is no neighbour of all (4 in all)", lists:flatten(Why)),
+    Full = maps:from_list([{N, {?ALL, ?ALL -- [N], ?ALL -- [N]}} || N <- ?ALL]),
+    ?assertEqual(ok, atoll_bench_overlay_settled:check(mesh, ?ALL, Full)).
+
 nodes_on_their_own_are_connected_with_nobody_test() ->
     Alone = #{a => {[a], [], []}, b => {[b], [], []}},
-    ?assertEqual(ok, atoll_bench_overlay_settled:check(alone, Alone)),
-    {not_yet, Why} = atoll_bench_overlay_settled:check(alone, Alone#{a => {[a, b], [b], [b]}}),
+    ?assertEqual(ok, atoll_bench_overlay_settled:check(alone, [a, b], Alone)),
+    {not_yet, Why} = atoll_bench_overlay_settled:check(alone, [a, b], Alone#{a => {[a, b], [b], [b]}}),
     ?assertEqual("a is connected with some node (1 in all)", lists:flatten(Why)).
 
 ring() ->
     maps:from_list([{N, {?ALL, Ns, Ns}} || {N, Ns} <- [{a, [b, d]}, {b, [a, c]}, {c, [b, d]}, {d, [a, c]}]]).
 
 check(Views) ->
-    atoll_bench_overlay_settled:check(lists:reverse(?ALL), Views).
+    atoll_bench_overlay_settled:check(some, lists:reverse(?ALL), Views).
 
 said(Views) ->
     {not_yet, Why} = check(Views),

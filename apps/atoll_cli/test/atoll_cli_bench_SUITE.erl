@@ -172,13 +172,9 @@ overlay_measures_what_a_cluster_is_known_to_have(Config) ->
     #{<<"bare">> := Bare, <<"stock">> := Stock, <<"mesh">> := Mesh, <<"hyparview">> := HyParView} =
         maps:from_list([{Overlay, Row} || #{<<"overlay">> := Overlay} = Row <- Rows]),
     %% Who is on its own has nothing to say to anybody.
-    ?assertMatch(
-        #{<<"neighbours">> := None, <<"connections">> := None, <<"bytes_per_s">> := Zero, <<"messages_per_s">> := Zero} when
-            None == 0, Zero == 0,
-        Bare
-    ),
+    [?assert(maps:get(Key, Bare) == 0) || Key <- [<<"neighbours">>, <<"connections">>, <<"bytes_per_s">>, <<"messages_per_s">>]],
     ?assertNot(is_map_key(<<"joined_ms">>, Bare)),
-    [?assertMatch(#{<<"neighbours">> := N, <<"connections">> := N} when N == 4, Row) || Row <- [Stock, Mesh]],
+    [?assert(maps:get(Key, Row) == 4) || Row <- [Stock, Mesh], Key <- [<<"neighbours">>, <<"connections">>]],
     #{<<"neighbours">> := Few} = HyParView,
     ?assert(Few >= 1 andalso Few =< 4),
     #{<<"memory_kib">> := Least} = Bare,
@@ -192,7 +188,8 @@ overlay_measures_what_a_cluster_is_known_to_have(Config) ->
      || Row <- [Stock, Mesh, HyParView]
     ],
     %% Atoll's detector beats; stock distribution is silent for seconds on end.
-    [?assertMatch(#{<<"messages_per_s">> := M, <<"bytes_per_s">> := B} when M > 0, B > M, Row) || Row <- [Mesh, HyParView]],
+    [?assert(0 < maps:get(<<"messages_per_s">>, Row)) || Row <- [Mesh, HyParView]],
+    [?assert(maps:get(<<"messages_per_s">>, Row) < maps:get(<<"bytes_per_s">>, Row)) || Row <- [Mesh, HyParView]],
     {ok, #{rounds := Rounds}} = atoll_bench_file:read(File),
     %% Each node is kept, and each broadcast.
     [
