@@ -159,12 +159,19 @@ status() ->
     #{
         node => node(),
         overlay => atoll_overlay:status(),
-        sources => atoll_sources:summary(),
+        sources => sources(),
         members => length(members()),
         neighbours => neighbours(),
         links => atoll_link:links(),
         dropped_events => atoll_events:dropped()
     }.
+
+%% They run with the overlay only.
+sources() ->
+    case whereis(atoll_sources) of
+        undefined -> [];
+        _ -> atoll_sources:summary()
+    end.
 
 %% @doc One sentence for an error.
 -spec format_error(error()) -> unicode:chardata().

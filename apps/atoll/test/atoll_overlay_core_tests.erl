@@ -186,13 +186,13 @@ the_neighbours_hear_before_the_strategy_leaves_test() ->
     ?assertEqual([], [E || {notify, {heard, _}} = E <- E1 ++ E2]),
     {S3, E3} = roster({heard, 7}, S2),
     ?assertEqual(
-        [{notify, {heard, {cast, leave}}}, {reply, one, ok}, {reply, two, ok}], [E || E <- E3, element(1, E) =/= cancel]
+        [{notify, {heard, {cast, leave}}}, {notify, left}, {reply, one, ok}, {reply, two, ok}], [E || E <- E3, element(1, E) =/= cancel]
     ),
     {_, [{reply, three, ok}]} = handle({call, three, leave}, S3).
 
 without_a_roster_it_leaves_at_once_test() ->
     ?assertEqual(
-        [{notify, {heard, {cast, leave}}}, {reply, from, ok}], element(2, handle({call, from, leave}, new()))
+        [{notify, {heard, {cast, leave}}}, {notify, left}, {reply, from, ok}], element(2, handle({call, from, leave}, new()))
     ),
     ?assertEqual([{notify, {heard, {cast, leave}}}], element(2, handle({cast, leave}, new()))).
 
