@@ -74,7 +74,7 @@ metrics() ->
         value(join_ms, "Joined, first neighbour", "ms"),
         value(joined_ms, "Joined, known to all", "ms"),
         value(killed_ms, "Killed, known to all", "ms"),
-        #{name => broadcast, label => "Broadcast, at all", unit => "ns", better => less, kind => latency}
+        #{name => broadcast, label => "Broadcast, all have it", unit => "ns", better => less, kind => latency}
     ].
 
 value(Name, Label, Unit) ->
