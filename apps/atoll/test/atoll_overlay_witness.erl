@@ -3,7 +3,7 @@
 -module(atoll_overlay_witness).
 
 -export([start/0, seen/0, forget/0]).
--export([await/2, await_event/2, await_alone/0]).
+-export([await/2, await_event/2, await_alone/0, await_sources/0]).
 -export([monitor_nodes/1, monitors/0]).
 -export([broadcast/3, chatter/2]).
 
@@ -114,6 +114,24 @@ await_event(Kind, Details) ->
             false -> {not_seen, Kind, Details}
         end
     end).
+
+%% @doc Waits until all discovery sources are read as they should be. There is no event
+%% for that: it looks again and again.
+-spec await_sources() -> ok | {still, [term()]}.
+await_sources() ->
+    await_sources(erlang:monotonic_time(millisecond) + ?DEADLINE_MS).
+
+await_sources(Deadline) ->
+    #{sources := Sources} = atoll:status(),
+    case [Last || #{last := Last} <- Sources, Last =/= works] of
+        [] ->
+            ok;
+        Still ->
+            case erlang:monotonic_time(millisecond) < Deadline of
+                true -> await_sources(Deadline);
+                false -> {still, Still}
+            end
+    end.
 
 %% Looks again after each event, which this process hears too.
 until(Look) ->
