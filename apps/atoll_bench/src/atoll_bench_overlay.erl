@@ -5,7 +5,8 @@
 %% <dt>`bare'</dt><dd>as many nodes, and no cluster: what a node takes anyhow.</dd>
 %% <dt>`stock'</dt><dd>the mesh that stock distribution makes by itself, without
 %%   Atoll.</dd>
-%% <dt>any other</dt><dd>that strategy of Atoll's, everything at its defaults, with
+%% <dt>any other</dt><dd>that strategy of Atoll's, of those that need no names of nodes in
+%%   their options; everything at its defaults, with
 %%   `-connect_all false'.</dd>
 %% </dl>
 %% A round of a cluster that has settled: a window in which nothing is asked of it,
@@ -54,7 +55,7 @@ parameters() ->
           help => "how long the window is in which nothing is asked of the nodes"},
         #{name => broadcasts, type => integer, values => [50], max => 10000, help => "broadcasts of a round"},
         #{name => overlay, type => atom, values => [bare, stock, mesh, hyparview],
-          one_of => [bare, stock, mesh, hyparview, star, scamp],
+          one_of => [bare, stock, mesh, hyparview, scamp],
           help => "none, the mesh of stock distribution, or a strategy"}
     ].
 
