@@ -35,8 +35,9 @@ start(Backend, Damage) ->
 do(Keeper, Acts, Damage) ->
     gen_server:call(Keeper, {do, Acts, Damage}, infinity).
 
-%% @doc Makes all whole; the keeper ends.
--spec heal(pid()) -> ok.
+%% @doc Makes all whole, and says what came of each act; the keeper ends. An act may
+%% have been done before, and fail because of that.
+-spec heal(pid()) -> [{atoll_chaos_damage:act(), outcome()}].
 heal(Keeper) ->
     gen_server:call(Keeper, heal, infinity).
 
@@ -48,14 +49,15 @@ init({Backend, Damage, Master}) ->
 
 %% @private
 -spec handle_call(Request, gen_server:from(), #state{}) ->
-    {reply, term(), #state{}} | {stop, normal, ok, #state{}}
+    {reply, term(), #state{}} | {stop, normal, [{atoll_chaos_damage:act(), outcome()}], #state{}}
 when
     Request :: {do, [atoll_chaos_damage:act()], atoll_chaos_damage:damage()} | heal.
 handle_call({do, Acts, Damage}, _From, State0) ->
     {Outcomes, State} = lists:mapfoldl(fun perform/2, State0#state{damage = Damage}, Acts),
     {reply, lists:zip(Acts, Outcomes), State};
 handle_call(heal, _From, State) ->
-    {stop, normal, ok, heal_all(State)}.
+    {Outcomes, Healed} = heal_all(State),
+    {stop, normal, Outcomes, Healed}.
 
 %% @private
 -spec handle_cast(term(), #state{}) -> {stop, term(), #state{}}.
@@ -66,7 +68,8 @@ handle_cast(Request, State) ->
 -spec handle_info(Message, #state{}) -> {noreply, #state{}} | {stop, normal, #state{}} when
     Message :: {'DOWN', reference(), process, pid(), term()} | {'EXIT', port() | pid(), term()} | {port(), term()}.
 handle_info({'DOWN', Master, process, _, _}, #state{master = Master} = State) ->
-    {stop, normal, heal_all(State)};
+    {_, Healed} = heal_all(State),
+    {stop, normal, Healed};
 handle_info({'EXIT', _, _}, State) ->
     {noreply, State};
 handle_info({Port, _}, State) when is_port(Port) ->
@@ -74,9 +77,10 @@ handle_info({Port, _}, State) when is_port(Port) ->
     {noreply, State}.
 
 heal_all(#state{damage = Damage} = State0) ->
-    {_, State} = lists:mapfoldl(fun perform/2, State0, atoll_chaos_damage:healing(Damage)),
+    Acts = atoll_chaos_damage:healing(Damage),
+    {Outcomes, State} = lists:mapfoldl(fun perform/2, State0, Acts),
     lists:foreach(fun atoll_chaos_os:release/1, maps:values(State#state.holders)),
-    State#state{holders = #{}}.
+    {lists:zip(Acts, Outcomes), State#state{holders = #{}}}.
 
 perform({pause, Node} = Act, #state{backend = Backend} = State0) ->
     case held(Node, pause, fun atoll_chaos_os:guard/1, State0) of

@@ -6,8 +6,9 @@
 %% whether what was harmed is back is looked for by processes of their own, each
 %% with a deadline.
 %%
-%% In the end it heals as a script does, waits for those processes, and has the
-%% keeper make sure. When the caller is gone it ends at once, and the keeper heals.
+%% In the end, or when it is stopped, it heals as a script does, waits for those
+%% processes, and has the keeper make sure. When the caller is gone it ends at once,
+%% and the keeper heals; when the keeper is gone, at work or not, it heals itself.
 -module(atoll_chaos_runner).
 
 -behaviour(gen_server).
@@ -49,6 +50,8 @@
     source :: atoll_chaos_draw:source() | none,
     damage :: atoll_chaos_damage:damage(),
     log = atoll_chaos_log:new() :: atoll_chaos_log:log(),
+    %% Healed is it once, when nothing more is to come; then only waited for.
+    phase = playing :: playing | healed,
     %% Deeds that are due, in order.
     todo = [] :: [{atoll_sim_plan:deed(), term()}],
     timer = none :: reference() | none,
@@ -139,14 +142,13 @@ handle_info({'DOWN', Ref, process, _, _}, #state{caller_ref = Ref} = State) ->
     %% The keeper sees the end of this process, and heals.
     {stop, normal, State};
 handle_info({'DOWN', Ref, process, _, _}, #state{keeper_ref = Ref, ended = none} = State) ->
-    #state{damage = Damage, job = #{backend := Backend}} = State,
-    _ = [atoll_chaos_keeper:act(Act, self(), Backend) || Act <- atoll_chaos_damage:healing(Damage)],
+    _ = heal_alone(State),
     {stop, keeper_lost, State};
 handle_info({'DOWN', Ref, process, _, _}, #state{keeper_ref = Ref} = State) ->
     {noreply, State};
 handle_info({'DOWN', Ref, process, _, Reason}, #state{watches = Watches} = State) ->
     case maps:take(Ref, Watches) of
-        {Watch, Left} -> advanced(watched(Watch, result(Reason), State#state{watches = Left}));
+        {Watch, Left} -> advanced(fun(S) -> watched(Watch, result(Reason), S) end, State#state{watches = Left});
         error -> {noreply, State}
     end.
 
@@ -158,14 +160,25 @@ result(Crash) -> {error, Crash}.
 now_ms(#state{begun = Begun}) ->
     erlang:monotonic_time(millisecond) - Begun.
 
-advanced(State0) ->
-    case advance(State0) of
+advanced(State) -> advanced(fun(S) -> S end, State).
+
+advanced(Before, State0) ->
+    try advance(Before(State0)) of
         #state{ended = #{} = Ended, waiting = [_ | _] = Waiting} = State ->
             _ = [gen_server:reply(From, Ended) || From <- Waiting],
             {stop, normal, State};
         State ->
             {noreply, State}
+    catch
+        %% At its work. How far that had come nobody knows, and need not know.
+        throw:{keeper_lost, Damage} ->
+            State = State0#state{damage = Damage},
+            _ = heal_alone(State),
+            {stop, keeper_lost, State}
     end.
+
+heal_alone(#state{damage = Damage, job = #{backend := Backend}}) ->
+    [{Act, atoll_chaos_keeper:act(Act, self(), Backend)} || Act <- atoll_chaos_damage:healing(Damage)].
 
 advance(#state{ended = #{}} = State) ->
     State;
@@ -213,16 +226,22 @@ wake(Left, State) ->
     State#state{timer = erlang:send_after(Left, self(), due)}.
 
 %% The script is over: it heals, then all is waited for that is looked after.
-ending(#state{plan = none, watches = Watches} = State) when map_size(Watches) > 0 ->
+ending(#state{phase = playing} = State) ->
+    ending(do(heal, none, State#state{plan = none, phase = healed}));
+ending(#state{phase = healed, watches = Watches} = State) when map_size(Watches) > 0 ->
     State;
-ending(#state{plan = none} = State) ->
-    over(State);
-ending(State) ->
-    ending(do(heal, none, State#state{plan = none})).
+ending(#state{phase = healed} = State) ->
+    over(State).
 
-over(#state{keeper = Keeper, keeper_ref = Ref, has_groups = HasGroups} = State0) ->
+over(#state{keeper = Keeper, keeper_ref = Ref, has_groups = HasGroups} = State00) ->
     true = demonitor(Ref, [flush]),
-    ok = atoll_chaos_keeper:heal(Keeper),
+    Healed =
+        try
+            atoll_chaos_keeper:heal(Keeper)
+        catch
+            exit:{_, {gen_server, call, _}} -> heal_alone(State00)
+        end,
+    State0 = lists:foldl(fun not_healed/2, State00, Healed),
     Groups =
         case HasGroups of
             true -> settle(State0, now_ms(State0) + ?SETTLE_MS);
@@ -231,6 +250,22 @@ over(#state{keeper = Keeper, keeper_ref = Ref, has_groups = HasGroups} = State0)
     %% What is down still never came back.
     #state{log = Log} = State = lists:foldl(fun never/2, State0, State0#state.open),
     State#state{open = [], ended = #{events => atoll_chaos_log:events(Log), groups => Groups, ms => now_ms(State)}}.
+
+%% What was to start did not; or something stays on a node that could be reached.
+not_healed({{start, Node}, {error, Why}}, State) when Why =/= {unreachable, Node, {node_up, Node}} ->
+    failed_to_heal(start, Node, Why, State);
+not_healed({{rest, Node}, {error, Why}}, #state{damage = Damage} = State) ->
+    case atoll_chaos_damage:is_down(Node, Damage) of
+        true -> State;
+        false -> failed_to_heal(rest, Node, Why, State)
+    end;
+not_healed(_, State) ->
+    State.
+
+failed_to_heal(Act, Node, Why, State0) ->
+    Event = event(heal, [Node], Act, none, State0),
+    {_, State} = add(Event#{outcome := failed, why => Why}, State0),
+    State.
 
 never({{down, _}, Id, _}, State) -> amend(Id, #{recovered_ms => never}, State);
 never(_, State) -> State.
@@ -379,7 +414,11 @@ acts(Deed, #state{damage = Damage0} = State) ->
     did(atoll_chaos_damage:take(Deed, Damage0), State).
 
 did({Acts, Damage}, #state{keeper = Keeper} = State) ->
-    {atoll_chaos_keeper:do(Keeper, Acts, Damage), State#state{damage = Damage}}.
+    try atoll_chaos_keeper:do(Keeper, Acts, Damage) of
+        Outcomes -> {Outcomes, State#state{damage = Damage}}
+    catch
+        exit:{_, {gen_server, call, _}} -> throw({keeper_lost, Damage})
+    end.
 
 %% A process of its own does what takes time; its end tells.
 look(Watch, Fun, #state{watches = Watches} = State) ->

@@ -25,6 +25,8 @@
     a_caller_that_is_killed_leaves_nothing_broken/1,
     a_run_that_is_killed_leaves_nothing_broken/1,
     a_keeper_that_is_killed_leaves_nothing_broken/1,
+    a_keeper_that_is_killed_at_its_work_leaves_nothing_broken/1,
+    a_run_that_is_stopped_heals_before_it_waits_and_says_so/1,
     any_cluster_is_harmed_from_a_hidden_node/1,
     a_vm_that_is_killed_leaves_nothing_broken/1
 ]).
@@ -313,11 +315,69 @@ a_run_that_is_killed_leaves_nothing_broken(Config) ->
     broken_and_left(Config, fun(_, {Run, _}) -> Run end).
 
 a_keeper_that_is_killed_leaves_nothing_broken(Config) ->
-    broken_and_left(Config, fun(_, {Run, _}) ->
-        {monitors, Monitored} = process_info(Run, monitors),
-        [Keeper] = [P || {process, P} <- Monitored, proc_lib:translate_initial_call(P) =:= {atoll_chaos_keeper, init, 1}],
-        Keeper
-    end).
+    broken_and_left(Config, fun(_, {Run, _}) -> keeper(Run) end).
+
+keeper(Run) ->
+    {monitors, Monitored} = process_info(Run, monitors),
+    [Keeper] = [P || {process, P} <- Monitored, proc_lib:translate_initial_call(P) =:= {atoll_chaos_keeper, init, 1}],
+    Keeper.
+
+%% The one who would do the next cut does not answer, so the keeper is at it for long.
+a_keeper_that_is_killed_at_its_work_leaves_nothing_broken(Config) ->
+    C = ?config(cluster, Config),
+    [A, B, D | _] = atoll_cluster:nodes(C),
+    {ok, {Run, _} = Running} = atoll_chaos:start(#{cluster => C, script => script([
+        {at, 0, {cut, {nodes, 1, 1}, {nodes, 2, 2}}}, {at, 0, {cut, {nodes, 2, 2}, {nodes, 1, 1}}},
+        {at, 0, {pause, {nodes, 5, 5}}},
+        {at, {2, s}, {partition, [{nodes, 1, 1}]}},
+        {at, {1, min}, heal}
+    ])}),
+    ok = await_event(Running, pause),
+    Keeper = keeper(Run),
+    Ref = monitor(process, Run),
+    ok = call(C, A, sys, suspend, [atoll_chaos_agent]),
+    ok = await(fun() -> is_asking(Run) end, true, ok),
+    true = exit(Keeper, kill),
+    receive
+        {'DOWN', Ref, process, _, Reason} -> ?assertEqual(keeper_lost, Reason)
+    after ?CALL_MS -> error(no_end)
+    end,
+    ?assertEqual([], [N || {N, paused} <- maps:to_list(states(C))]),
+    [ok = await(fun() -> call(C, X, net_kernel, connect_node, [Y]) end, true, ok) || {X, Y} <- [{A, B}, {A, D}]],
+    [ok = await(fun() -> call(C, N, erlang, whereis, [atoll_chaos_agent]) end, undefined, ok) || N <- [A, B, D]].
+
+%% Waits for an answer, for more than a moment.
+is_asking(Pid) ->
+    Look = fun() -> process_info(Pid, current_function) end,
+    case {Look(), receive after 300 -> Look() end} of
+        {{current_function, {gen, do_call, 4}} = Same, Same} -> true;
+        _ -> false
+    end.
+
+a_run_that_is_stopped_heals_before_it_waits_and_says_so(Config) ->
+    C = ?config(cluster, Config),
+    [A | _] = atoll_cluster:nodes(C),
+    %% Nobody starts it again: it is waited for until the deadline.
+    ok = call(C, A, atoll_chaos_subject, start_here, []),
+    ok = call(C, A, atoll_chaos_subject, start_orphan, [orphan]),
+    {ok, Run} = atoll_chaos:start(#{cluster => C, deadline_ms => 5000, script => script([
+        {at, 0, {kill_process, {nodes, 1, 1}, {name, orphan}}},
+        {at, 0, {cut, {nodes, 2, 2}, {nodes, 4, 4}}},
+        {at, 0, {slow, {nodes, 5, 5}, 50}},
+        {at, 0, {pause, {nodes, 3, 3}}},
+        {at, {1, min}, heal}
+    ])}),
+    ok = await_event(Run, pause),
+    #{events := Events} = atoll_chaos:stop(Run),
+    [#{at_ms := Killed, recovered_ms := never}] = events_of(kill_process, Events),
+    [#{at_ms := Healed}] = events_of(heal, Events),
+    ?assert(Healed < Killed + 5000),
+    [#{ended_ms := _, recovered_ms := Recovered}] = events_of(pause, Events),
+    ?assert(is_number(Recovered)),
+    ?assertMatch([#{ended_ms := _}], events_of(cut, Events)),
+    ?assertMatch([#{ended_ms := _}], events_of(slow, Events)).
+
+events_of(Fault, Events) -> [E || #{fault := F} = E <- Events, F =:= Fault].
 
 broken_and_left(Config, Victim) ->
     C = ?config(cluster, Config),

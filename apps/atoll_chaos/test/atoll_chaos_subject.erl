@@ -5,7 +5,7 @@
 
 -behaviour(application).
 
--export([start_here/0, names/0]).
+-export([start_here/0, start_orphan/1, names/0]).
 -export([start/2, stop/1, init/1, start_worker/1, handle_call/3, handle_cast/2]).
 
 %% Permanent: if it ended, the node would.
@@ -21,6 +21,20 @@ start_here() ->
         ]}
     ),
     application:start(?MODULE, permanent).
+
+%% A process with a name, of this application, that no supervisor looks after.
+start_orphan(Name) ->
+    Self = self(),
+    {group_leader, Leader} = process_info(whereis(subject_top), group_leader),
+    _ = spawn(fun() ->
+        true = group_leader(Leader, self()),
+        true = register(Name, self()),
+        Self ! {started, Name},
+        timer:sleep(infinity)
+    end),
+    receive
+        {started, Name} -> ok
+    end.
 
 names() -> [subject_a, subject_b, subject_c].
 
