@@ -2,8 +2,8 @@
 %% of its peers, and knows which processes are being killed just now.
 %%
 %% A peer is <b>closed</b> when nothing passes in either direction: the node has
-%% another cookie for it and the connection is taken away, so that no new one can
-%% be made as long as one of the two nodes does so. A peer is <b>unheard</b> when
+%% another cookie for it, one that nobody can guess, and the connection is taken
+%% away, so that no new one can be made as long as one of the two nodes does so. A peer is <b>unheard</b> when
 %% the node does not read what comes from it, while what it sends goes out: the
 %% socket of the connection is not read from. What the peer sent meanwhile is not
 %% lost but comes when it is heard again, unless the connection ended before,
@@ -29,6 +29,8 @@
 -record(state, {
     %% The one whose end undoes all, if there is one.
     owner :: reference() | none,
+    %% For peers that are closed.
+    cookie :: atom(),
     %% Peer => the cookie that it had.
     closed = #{} :: #{node() => atom()},
     unheard = #{} :: #{node() => []}
@@ -82,7 +84,26 @@ init(Owner) ->
     _ = process_flag(trap_exit, true),
     ?MODULE = ets:new(?MODULE, [named_table, public]),
     ok = net_kernel:monitor_nodes(true, [{node_type, all}]),
-    {ok, #state{owner = watch(Owner)}}.
+    {ok, #state{owner = watch(Owner), cookie = cookie()}}.
+
+%% Whoever knew it could connect with the node during a cut.
+cookie() ->
+    binary_to_atom(<<"atoll_chaos_", <<<<(hex(Half))>> || <<Half:4>> <= random(16)>>/binary>>).
+
+hex(N) when N < 10 -> $0 + N;
+hex(N) -> $a + N - 10.
+
+%% A node under test may lack the application crypto.
+random(Size) ->
+    try
+        crypto:strong_rand_bytes(Size)
+    catch
+        error:undef ->
+            {ok, File} = file:open("/dev/urandom", [read, raw, binary]),
+            {ok, Bytes} = file:read(File, Size),
+            ok = file:close(File),
+            Bytes
+    end.
 
 watch(none) -> none;
 watch(Owner) -> monitor(process, Owner).
@@ -134,10 +155,10 @@ undo(#state{closed = Closed, unheard = Unheard} = State) ->
 
 close(Peer, #state{closed = Closed} = State) when is_map_key(Peer, Closed) ->
     State;
-close(Peer, #state{closed = Closed} = State) ->
+close(Peer, #state{closed = Closed, cookie = Cookie} = State) ->
     Before = erlang:get_cookie(Peer),
     %% Another one than the peer has for this node.
-    true = erlang:set_cookie(Peer, list_to_atom(lists:concat(["atoll_chaos_", erlang:phash2(node())]))),
+    true = erlang:set_cookie(Peer, Cookie),
     _ = erlang:disconnect_node(Peer),
     State#state{closed = Closed#{Peer => Before}}.
 

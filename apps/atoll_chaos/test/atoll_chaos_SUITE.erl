@@ -18,6 +18,7 @@
     what_the_node_needs_is_spared/1,
     a_supervisor_that_would_give_up_is_spared/1,
     nothing_passes_a_partition/1,
+    nobody_can_guess_the_cookie_of_a_cut/1,
     a_cut_in_one_direction_lets_the_other_through/1,
     a_node_is_paused_slowed_killed_and_started/1,
     faults_at_a_rate_repeat_by_their_seed/1,
@@ -221,6 +222,23 @@ nothing_passes_a_partition(Config) ->
     ?assertEqual(true, call(C, hd(Rest), net_kernel, connect_node, [lists:last(Rest)])),
     #{} = atoll_chaos:stop(Run),
     [?assertEqual(true, call(C, X, net_kernel, connect_node, [Y])) || {X, Y} <- [{A, B}, {D, A}, {B, D}]].
+
+%% Each run has another one, of 128 random bits.
+nobody_can_guess_the_cookie_of_a_cut(Config) ->
+    C = ?config(cluster, Config),
+    [A, B | _] = atoll_cluster:nodes(C),
+    Cookie = fun(_) ->
+        {ok, Run} = atoll_chaos:start(#{cluster => C, script => script([
+            {at, 0, {partition, [{nodes, 1, 1}]}}, {at, {1, min}, heal}
+        ])}),
+        ok = await_event(Run, partition),
+        Cut = call(C, A, erlang, get_cookie, [B]),
+        #{} = atoll_chaos:stop(Run),
+        Cut
+    end,
+    Cookies = lists:map(Cookie, [1, 2]),
+    [?assertEqual({match, [{0, 44}]}, re:run(atom_to_list(Cut), "^atoll_chaos_[0-9a-f]{32}$")) || Cut <- Cookies],
+    ?assertEqual(2, length(lists:usort(Cookies))).
 
 a_cut_in_one_direction_lets_the_other_through(Config) ->
     C = ?config(cluster, Config),
