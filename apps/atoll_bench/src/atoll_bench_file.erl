@@ -47,11 +47,17 @@
 %% @doc A new file; one that is there already is not touched.
 -spec create(file:filename_all(), Header :: map()) -> {ok, file()} | {error, error()}.
 create(Name, Header) ->
+    First = line(Header#{atoll_bench => ?VERSION}),
     case file:open(Name, [write, exclusive, raw]) of
         {ok, File} ->
-            case append(File, Header#{atoll_bench => ?VERSION}) of
-                ok -> {ok, File};
-                {error, Reason} -> {error, {Name, {file, Reason}}}
+            case file:write(File, First) of
+                ok ->
+                    {ok, File};
+                {error, Reason} ->
+                    _ = file:close(File),
+                    %% It is ours, and would be in the way of the next try.
+                    _ = file:delete(Name),
+                    {error, {Name, {file, Reason}}}
             end;
         {error, Reason} ->
             {error, {Name, {file, Reason}}}
@@ -60,7 +66,10 @@ create(Name, Header) ->
 %% @doc One line more, on the disk's way when this returns.
 -spec append(file(), map()) -> ok | {error, file:posix() | badarg | terminated}.
 append(File, Line) ->
-    file:write(File, [atoll_bench_json:encode(Line), $\n]).
+    file:write(File, line(Line)).
+
+line(Line) ->
+    [atoll_bench_json:encode(Line), $\n].
 
 %% @doc The run is over.
 -spec close(file(), status()) -> ok | {error, file:posix() | badarg | terminated}.

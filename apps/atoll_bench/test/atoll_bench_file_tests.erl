@@ -31,6 +31,13 @@ a_file_cut_anywhere_after_its_head_is_partial_and_keeps_what_is_whole_test() ->
         ]
     end).
 
+%% A second try finds nothing in its way.
+a_head_that_cannot_be_written_leaves_no_file_test() ->
+    with_file(fun(Name) ->
+        ?assertEqual(raised, raised(fun() -> atoll_bench_file:create(Name, maps:put(variant, {no, json}, ?HEADER)) end)),
+        ?assertEqual({error, enoent}, file:read_file_info(Name))
+    end).
+
 what_is_wrong_is_one_sentence_test_() ->
     Head = "{\"atoll_bench\":1,\"benchmark\":\"x\",\"points\":[{}],\"metrics\":[],\"variant\":\"a\"}\n",
     [
@@ -61,6 +68,14 @@ with_lines(Status, Lines, Fun) ->
         ok = atoll_bench_file:close(File, Status),
         Fun(Name)
     end).
+
+%% The libraries for JSON differ in what they raise.
+raised(Fun) ->
+    try Fun() of
+        Value -> {returned, Value}
+    catch
+        _:_ -> raised
+    end.
 
 with_file(Fun) ->
     Name = lists:flatten(io_lib:format("/tmp/atoll_bench_file_tests-~s-~b", [os:getpid(), erlang:unique_integer([positive])])),
