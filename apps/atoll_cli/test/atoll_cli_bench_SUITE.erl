@@ -52,10 +52,17 @@ a_row_has_all_that_was_measured(Config) ->
     ?assertMatch(
         #{
             <<"nodes">> := 2, <<"callers">> := 1, <<"system">> := <<"pg">>, <<"names_per_s">> := _, <<"visible_per_s">> := _,
-            <<"cpu_us_per_name">> := _, <<"latency_p50_us">> := _, <<"latency_p99_us">> := _
+            <<"cpu_us_per_name">> := _, <<"names_per_s_low">> := _, <<"latency_p50_us">> := _, <<"latency_p99_us">> := _,
+            <<"latency_p99_low_us">> := _, <<"latency_p99_high_us">> := _
         },
         Row
-    ).
+    ),
+    %% The same numbers as in a report.
+    {ok, Run} = atoll_bench_file:read(File),
+    Data = #{metrics := Metrics} = atoll_bench_report_data:read(1, Run),
+    [Latency] = [M || #{kind := latency} = M <- Metrics],
+    {ok, Told} = atoll_bench_report_data:summary(0, {Latency, 99}, Data),
+    ?assertEqual(Told, [round(1000 * map_get(Key, Row)) || Key <- [<<"latency_p99_us">>, <<"latency_p99_low_us">>, <<"latency_p99_high_us">>]]).
 
 wrong_usage_says_one_sentence(Config) ->
     Dir = ?config(dir, Config),
