@@ -116,7 +116,28 @@ a_run_is_the_same_as_itself(Config) ->
     #{status := 0, stdout := Json} = atoll_cli_os:run(Dir, ["bench", "compare", File, File, "--json"]),
     {ok, #{<<"rows">> := [_ | _] = Rows}} = atoll_bench_json:decode(Json),
     [?assert(abs(Ratio - 1) < 0.000001) || #{<<"ratio">> := Ratio} <- Rows],
-    ?assertEqual([], [V || #{<<"verdict">> := V} <- Rows, V =/= <<"same">>, V =/= <<"unclear">>]).
+    ?assertEqual([], [V || #{<<"verdict">> := V} <- Rows, V =/= <<"same">>, V =/= <<"unclear">>]),
+    %% Of a run in which all was five times as much, elsewhere, both are told.
+    Other = filename:join(Dir, "other.jsonl"),
+    ok = file:write_file(Other, [[atoll_bench_json:encode(changed(Line)), $\n] || Line <- lines(File)]),
+    #{status := 0, stdout := Json2, stderr := Said} = atoll_cli_os:run(Dir, ["bench", "compare", File, Other, "--json"]),
+    {ok, #{<<"rows">> := Rows2}} = atoll_bench_json:decode(Json2),
+    ?assertEqual(
+        #{<<"names_per_s">> => <<"faster">>, <<"visible_per_s">> => <<"faster">>, <<"cpu_us_per_name">> => <<"slower">>},
+        maps:from_list([{M, V} || #{<<"metric">> := M, <<"what">> := <<"value">>, <<"verdict">> := V} <- Rows2])
+    ),
+    ?assertMatch({_, _}, binary:match(Said, <<"The machines of the two runs differ in cores.">>)).
+
+lines(File) ->
+    {ok, Text} = file:read_file(File),
+    [Read || Line <- binary:split(Text, <<"\n">>, [global, trim]), {ok, Read} <- [atoll_bench_json:decode(Line)]].
+
+changed(#{<<"machine">> := #{<<"cores">> := Cores} = Machine} = Header) ->
+    Header#{<<"machine">> := Machine#{<<"cores">> := Cores + 1}};
+changed(#{<<"values">> := Values} = Round) ->
+    Round#{<<"values">> := maps:map(fun(_, V) -> 5 * V end, Values)};
+changed(Line) ->
+    Line.
 
 other_files_are_told(Config) ->
     Dir = ?config(dir, Config),
