@@ -2,7 +2,7 @@
 %% the buckets of a histogram.
 -module(atoll_bench_report_curve).
 
--export([points/1]).
+-export([points/1, marks/1]).
 
 -export_type([bucket/0]).
 
@@ -34,3 +34,11 @@ thin([{_, High, Count} | Rest], Below, Last, All) ->
         true -> [[max(1, High), Share] | thin(Rest, Below + Count, Share, All)];
         false -> thin(Rest, Below + Count, Last, All)
     end.
+
+%% @doc Which points, counted from 0, are marked: where half of all, and 90, 99 and 99.9
+%% per cent, are reached.
+-spec marks([[number()]]) -> [non_neg_integer()].
+marks([]) ->
+    [];
+marks(Points) ->
+    lists:uniq([length(lists:takewhile(fun([_, Share]) -> Share < Mark end, Points)) || Mark <- ?MARKS]).

@@ -8,7 +8,7 @@
 -module(atoll_bench_report_data).
 
 -export([read/2, axis/1, facets/2, series/1, cell/4, rounds/2, summary/3, merged/3, histogram/2]).
--export([disturbed/1, others/1, label/1, point/2]).
+-export([disturbed/1, disturbed_from/0, others/1, label/1, point/2]).
 
 -export_type([data/0, parameter/0, metric/0, facet/0, value/0, measure/0]).
 
@@ -39,7 +39,7 @@
     id := binary(),
     name := binary(),
     file := binary(),
-    status := complete | interrupted | partial,
+    status := atoll_bench_file:status(),
     header := map(),
     variant := parameter(),
     %% Without the variant, the one with the most values first.
@@ -235,6 +235,10 @@ histogram(#{name := Name}, Round) ->
 -spec disturbed(map()) -> boolean().
 disturbed(Round) ->
     others(Round) > ?DISTURBED.
+
+%% @doc Above which share of the machine a round counts as disturbed.
+-spec disturbed_from() -> float().
+disturbed_from() -> ?DISTURBED.
 
 %% @doc The share of the machine that other processes used during a round.
 -spec others(map()) -> number().
