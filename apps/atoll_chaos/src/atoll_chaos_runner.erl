@@ -19,7 +19,7 @@
 -export_type([job/0, ended/0]).
 
 %% What looks after something ends with exit/1 by design.
--dialyzer({nowarn_function, look/3}).
+-dialyzer({nowarn_function, look/4}).
 
 -type job() :: #{
     caller := pid(),
@@ -318,7 +318,8 @@ do({group, Nodes, Operation}, Place, State) ->
         Nodes
     );
 do({kill, Nodes} = Deed, Place, State0) ->
-    {Outcomes, State} = acts(Deed, State0),
+    {Outcomes, State1} = acts(Deed, State0),
+    State = closed(is_of(Nodes), State1),
     lists:foldl(
         fun(Node, S0) ->
             {Id, S} = add(judged({kill, Node}, Outcomes, event(kill, [Node], none, Place, S0)), S0),
@@ -329,7 +330,8 @@ do({kill, Nodes} = Deed, Place, State0) ->
     );
 do({restart, Nodes, _} = Deed, Place, State0) ->
     Since = now_ms(State0),
-    {Outcomes, State} = acts(Deed, State0),
+    {Outcomes, State1} = acts(Deed, State0),
+    State = closed(is_of(Nodes), State1),
     lists:foldl(
         fun(Node, S0) ->
             Event = judged({kill, Node}, Outcomes, event(restart, [Node], none, Place, S0)),
@@ -359,9 +361,9 @@ do({pause, _} = Deed, Place, State0) ->
         State,
         [Node || {{pause, Node}, _} <- Outcomes]
     );
-do({resume, Nodes} = Deed, _Place, State) ->
-    {_, Resumed} = acts(Deed, State),
-    lists:foldl(fun gone_on/2, Resumed, Nodes);
+do({resume, _} = Deed, _Place, State0) ->
+    {_, State} = resumed(Deed, State0),
+    State;
 do({slow, Nodes, 0} = Deed, _Place, State0) ->
     {_, State} = acts(Deed, State0),
     lists:foldl(fun(Node, S) -> closed(fun(Key) -> Key =:= {slow, Node} end, S) end, State, Nodes);
@@ -369,8 +371,16 @@ do({slow, Nodes, Ms} = Deed, Place, State0) ->
     {Outcomes, State} = acts(Deed, State0),
     lists:foldl(
         fun(Node, S0) ->
-            {Id, S} = add(judged({slow, Node, Ms}, Outcomes, event(slow, [Node], Ms, Place, S0)), S0),
-            opened({slow, Node}, Id, S)
+            Event = event(slow, [Node], Ms, Place, S0),
+            case lists:keymember({slow, Node, Ms}, 1, Outcomes) of
+                true ->
+                    {Id, S} = add(judged({slow, Node, Ms}, Outcomes, Event), S0),
+                    opened({slow, Node}, Id, S);
+                %% What is stopped for good cannot be slow.
+                false ->
+                    {_, S} = add(Event#{outcome := passed_over, why => paused}, S0),
+                    S
+            end
         end,
         State,
         Nodes
@@ -386,15 +396,20 @@ do({cut, From, To} = Deed, Place, State0) ->
     opened({cut, From, To}, Id, State);
 do({mend, From, To} = Deed, _Place, State0) ->
     {_, State} = acts(Deed, State0),
-    closed(fun(Key) -> Key =:= {cut, From, To} end, State);
-do(heal, Place, #state{damage = Damage} = State0) ->
-    Paused = atoll_chaos_damage:paused(Damage),
-    {Outcomes, State1} = acts(heal, State0),
-    {_, State2} = add(all_judged(Outcomes, event(heal, [], none, Place, State1)), State1),
-    State = lists:foldl(fun gone_on/2, State2, Paused),
+    first_closed({cut, From, To}, State);
+do(heal, Place, State0) ->
+    {Outcomes, State1} = resumed(heal, State0),
+    {_, State} = add(all_judged(Outcomes, event(heal, [], none, Place, State1)), State1),
     closed(fun is_healed/1, State);
 do(_Other, _Place, State) ->
     State.
+
+%% What a node that ends has no more of.
+is_of(Nodes) ->
+    fun
+        ({What, Node}) when What =:= paused; What =:= slow -> lists:member(Node, Nodes);
+        (_) -> false
+    end.
 
 is_healed(partition) -> true;
 is_healed({cut, _, _}) -> true;
@@ -420,27 +435,46 @@ did({Acts, Damage}, #state{keeper = Keeper} = State) ->
         exit:{_, {gen_server, call, _}} -> throw({keeper_lost, Damage})
     end.
 
+%% Acts of which some let nodes go on: each of these is asked at once whether it is
+%% there, before the next act, for its time counts from its own.
+resumed(Deed, #state{damage = Damage0} = State0) ->
+    {Acts, Damage} = atoll_chaos_damage:take(Deed, Damage0),
+    lists:foldl(
+        fun(Act, {Outcomes, S0}) ->
+            Since = erlang:monotonic_time(microsecond),
+            {Outcome, S} = did({[Act], Damage}, S0),
+            {Outcomes ++ Outcome, gone_on(Act, Since, S)}
+        end,
+        {[], State0#state{damage = Damage}},
+        Acts
+    ).
+
 %% A process of its own does what takes time; its end tells.
-look(Watch, Fun, #state{watches = Watches} = State) ->
-    {_, Ref} = spawn_monitor(fun() -> exit({?MODULE, timed(Fun)}) end),
+look(Watch, Fun, State) ->
+    look(Watch, Fun, erlang:monotonic_time(microsecond), State).
+
+look(Watch, Fun, Since, #state{watches = Watches} = State) ->
+    {_, Ref} = spawn_monitor(fun() -> exit({?MODULE, timed(Fun, Since)}) end),
     State#state{watches = Watches#{Ref => Watch}}.
 
-timed(Fun) ->
-    {Us, Result} = timer:tc(Fun),
-    {Us / 1000, Result}.
+timed(Fun, Since) ->
+    Result = Fun(),
+    {(erlang:monotonic_time(microsecond) - Since) / 1000, Result}.
 
 start_node(Node, #state{job = #{backend := {Module, B}}} = State) ->
     look({start, Node, []}, fun() -> Module:start(B, Node) end, State).
 
 %% A node that goes on is there again when it answers.
-gone_on(Node, #state{open = Open, job = #{deadline_ms := Deadline}} = State0) ->
+gone_on({resume, Node}, Since, #state{open = Open, job = #{deadline_ms := Deadline}} = State0) ->
     case lists:keytake({paused, Node}, 1, Open) of
         {value, {_, Id, _}, Left} ->
             State = amend(Id, #{ended_ms => now_ms(State0)}, State0#state{open = Left}),
-            look({answer, Id}, fun() -> call(Node, {erlang, node, []}, Deadline, State) end, State);
+            look({answer, Id}, fun() -> call(Node, {erlang, node, []}, Deadline, State) end, Since, State);
         false ->
             State0
-    end.
+    end;
+gone_on(_Act, _Since, State) ->
+    State.
 
 %% What became of it
 
@@ -522,3 +556,12 @@ closed(Is, #state{open = Open} = State) ->
     {Closed, Others} = lists:partition(fun({Key, _, _}) -> Is(Key) end, Open),
     Now = now_ms(State),
     lists:foldl(fun({_, Id, _}, S) -> amend(Id, #{ended_ms => Now}, S) end, State#state{open = Others}, Closed).
+
+%% Of equal ones, such as cuts that overlap, the one that is open for longest.
+first_closed(Key, #state{open = Open} = State) ->
+    case lists:keytake(Key, 1, lists:reverse(Open)) of
+        {value, {_, Id, _}, Left} ->
+            amend(Id, #{ended_ms => now_ms(State)}, State#state{open = lists:reverse(Left)});
+        false ->
+            State
+    end.

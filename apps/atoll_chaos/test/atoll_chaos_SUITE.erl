@@ -21,6 +21,11 @@
     nobody_can_guess_the_cookie_of_a_cut/1,
     a_cut_in_one_direction_lets_the_other_through/1,
     a_node_is_paused_slowed_killed_and_started/1,
+    a_node_that_is_paused_is_not_slowed_and_the_log_says_so/1,
+    each_node_s_pause_counts_from_the_moment_it_goes_on/1,
+    what_a_node_had_ends_with_it_and_equal_cuts_end_one_by_one/1,
+    a_supervisor_that_would_shut_down_is_spared/1,
+    the_next_one_does_not_wait_with_the_spared_one_s_key/1,
     faults_at_a_rate_repeat_by_their_seed/1,
     a_step_that_cannot_be_done_is_refused_with_its_place/1,
     a_caller_that_is_killed_leaves_nothing_broken/1,
@@ -193,7 +198,7 @@ a_supervisor_that_would_give_up_is_spared(Config) ->
     [Node | _] = atoll_cluster:nodes(C),
     ok = call(C, Node, atoll_chaos_subject, start_here, []),
     Top = call(C, Node, erlang, whereis, [subject_frail]),
-    #{events := Events} = run(C, [{at, 30 * I, {kill_process, {nodes, 1, 1}, {name, frail}}} || I <- lists:seq(1, 5)]),
+    #{events := Events} = run(C, [{at, 200 * I, {kill_process, {nodes, 1, 1}, {name, frail}}} || I <- lists:seq(1, 5)]),
     ?assertMatch(
         [done, done, {passed_over, intensity}, {passed_over, intensity}, {passed_over, intensity}],
         [
@@ -205,6 +210,34 @@ a_supervisor_that_would_give_up_is_spared(Config) ->
         ]
     ),
     ?assertEqual(Top, call(C, Node, erlang, whereis, [subject_frail])).
+
+a_supervisor_that_would_shut_down_is_spared(Config) ->
+    C = ?config(cluster, Config),
+    [Node | _] = atoll_cluster:nodes(C),
+    ok = call(C, Node, atoll_chaos_subject, start_here, []),
+    ok = call(C, Node, atoll_chaos_subject, start_proud, []),
+    Top = call(C, Node, erlang, whereis, [subject_proud]),
+    #{events := Events} = run(C, [{at, 0, {kill_process, {nodes, 1, 1}, {name, proud}}}]),
+    ?assertMatch([#{outcome := passed_over, why := significant}], events_of(kill_process, Events)),
+    ?assertEqual(Top, call(C, Node, erlang, whereis, [subject_proud])).
+
+%% The one that is drawn is spared, and for the next one nobody waits to the deadline.
+the_next_one_does_not_wait_with_the_spared_one_s_key(Config) ->
+    C = ?config(cluster, Config),
+    [Node | _] = atoll_cluster:nodes(C),
+    ok = call(C, Node, atoll_chaos_subject, start_here, []),
+    ok = call(C, Node, atoll_chaos_subject, start_proud, []),
+    ok = call(C, Node, atoll_chaos_agent, ensure, [none]),
+    %% proud is spared; the slow one next to it takes a second to come back.
+    Order = #{what => {supervisor, subject_proud}, which => 0.0, deadline_ms => 5000, owner => none},
+    Self = self(),
+    _ = spawn_link(fun() -> Self ! {killed, call(C, Node, atoll_chaos_kill, run, [Order])} end),
+    Slow = fun() -> [Id || {_, Id} <- call(C, Node, atoll_chaos_agent, taken, [])] end,
+    ok = await(fun() -> lists:member(slow, Slow()) end, true, ok),
+    ?assertEqual([slow], Slow()),
+    receive
+        {killed, Outcome} -> ?assertMatch({killed, _, Ms} when Ms >= 900, Outcome)
+    end.
 
 %% Connections
 
@@ -293,6 +326,47 @@ a_node_is_paused_slowed_killed_and_started(Config) ->
     ?assertEqual([], Of(kill_process)),
     #{nodes := Infos} = atoll_cluster:info(C),
     ?assertEqual([up, up, up, up, down, up], [State || #{state := State} <- Infos]).
+
+a_node_that_is_paused_is_not_slowed_and_the_log_says_so(Config) ->
+    C = ?config(cluster, Config),
+    #{events := Events} = run(C, [
+        {at, 0, {pause, {nodes, 1, 1}}}, {at, 100, {slow, {nodes, 1, 2}, 20}}, {at, 300, heal}
+    ]),
+    [N1, N2 | _] = atoll_cluster:nodes(C),
+    ?assertMatch([#{nodes := [N1], outcome := passed_over, why := paused}, #{nodes := [N2], outcome := done}], events_of(slow, Events)).
+
+%% What is done to others at the same time does not count, for better or for worse.
+each_node_s_pause_counts_from_the_moment_it_goes_on(Config) ->
+    C = ?config(cluster, Config),
+    [_, _, D | _] = atoll_cluster:nodes(C),
+    %% To tell this one that it hears again takes as long as it is suspended.
+    {ok, Run} = atoll_chaos:start(#{cluster => C, script => script([
+        {at, 0, {cut, {nodes, 4, 4}, {nodes, 3, 3}}},
+        {at, 100, {pause, {nodes, 1, 2}}},
+        {at, {3, s}, heal}
+    ])}),
+    ok = await_event(Run, pause),
+    ok = call(C, D, sys, suspend, [atoll_chaos_agent]),
+    #{events := Events} = atoll_chaos:await(Run),
+    [?assert(Recovered < 2000) || #{recovered_ms := Recovered} <- events_of(pause, Events)],
+    %% And the end of the pause is not the end of all that was done.
+    [#{at_ms := Healed} | _] = events_of(heal, Events),
+    [?assert(Ended < Healed - 2000) || #{ended_ms := Ended} <- events_of(pause, Events)],
+    ?assertEqual(2, length(events_of(pause, Events))).
+
+what_a_node_had_ends_with_it_and_equal_cuts_end_one_by_one(Config) ->
+    C = ?config(cluster, Config),
+    #{events := Events} = run(C, [
+        {at, 0, {pause, {nodes, 1, 1}}}, {at, 0, {slow, {nodes, 2, 2}, 20}},
+        {at, 200, {kill, {nodes, 1, 2}}},
+        {at, 300, {cut, {nodes, 3, 3}, {nodes, 4, 4}, 400}}, {at, 500, {cut, {nodes, 3, 3}, {nodes, 4, 4}, 400}},
+        {at, 1500, heal}
+    ]),
+    [#{ended_ms := Pause, recovered_ms := none}] = events_of(pause, Events),
+    [#{ended_ms := Slow}] = events_of(slow, Events),
+    ?assert(Pause < 1000 andalso Slow < 1000, {Pause, Slow}),
+    [#{ended_ms := First}, #{ended_ms := Second}] = events_of(cut, Events),
+    ?assert(First >= 700 andalso Second >= 900 andalso Second - First > 100, {First, Second}).
 
 faults_at_a_rate_repeat_by_their_seed(Config) ->
     C = ?config(cluster, Config),

@@ -5,7 +5,7 @@
 
 -behaviour(application).
 
--export([start_here/0, start_orphan/1, names/0]).
+-export([start_here/0, start_orphan/1, start_proud/0, names/0]).
 -export([start/2, stop/1, init/1, start_worker/1, handle_call/3, handle_cast/2]).
 
 %% Permanent: if it ended, the node would.
@@ -36,6 +36,14 @@ start_orphan(Name) ->
         {started, Name} -> ok
     end.
 
+%% A supervisor that shuts down when one of its children ends.
+start_proud() ->
+    {ok, _} = supervisor:start_child(subject_top, #{
+        id => proud, start => {supervisor, start_link, [{local, subject_proud}, ?MODULE, proud]}, type => supervisor,
+        restart => transient
+    }),
+    ok.
+
 names() -> [subject_a, subject_b, subject_c].
 
 start(_, _) -> supervisor:start_link({local, subject_top}, ?MODULE, top).
@@ -63,6 +71,16 @@ init(frail) ->
         #{id => frail, start => {?MODULE, start_worker, [frail]}},
         #{id => passing, restart => temporary, start => {?MODULE, start_worker, [passing]}}
     ]}};
+%% The one of its children that may end without it is a second late.
+init(proud) ->
+    {ok, {#{intensity => 1000000, period => 1, auto_shutdown => any_significant}, [
+        #{id => slow, start => {?MODULE, start_worker, [subject_slow]}},
+        #{id => proud, restart => temporary, significant => true, start => {?MODULE, start_worker, [proud]}}
+    ]}};
+init({worker, subject_slow}) ->
+    _ = [receive after 1000 -> ok end || persistent_term:get(subject_slow, false)],
+    ok = persistent_term:put(subject_slow, true),
+    {ok, subject_slow};
 init({worker, starter}) ->
     _ = [{ok, _} = supervisor:start_child(subject_dynamic, []) || [] =:= supervisor:which_children(subject_dynamic), _ <- lists:seq(1, 4)],
     {ok, starter};
