@@ -20,6 +20,8 @@
 %% script killed stays dead. The processes of kernel and stdlib are not killed, nor
 %% a process whose supervisor would give up ({@link atoll_chaos_kill}).
 %%
+%% One run works on a node at a time: a second one is refused.
+%%
 %% Not promised: that a fault comes at its very millisecond. Deeds are done one
 %% after the other, and one on a node that is just starting waits for it.
 -module(atoll_chaos).
@@ -61,6 +63,8 @@
     {option, Key :: term(), Must :: string()}
     | {script, atoll_sim_script:error()}
     | {kind, atoll_chaos_draw:kind()}
+    %% Another run is at work there.
+    | {taken, node()}
     | atoll_chaos_backend:error().
 
 -type running() :: {pid(), Seed :: integer()}.
@@ -83,7 +87,7 @@ start(Options) ->
         Backend = backend(Options),
         Seed = maps:get(seed, Options, seed(Options)),
         {Start, Plan, Source} = plan(Options, Backend, Seed),
-        {ok, Run} = atoll_chaos_runner:start(#{
+        Started = atoll_chaos_runner:start(#{
             caller => self(),
             backend => Backend,
             start => Start,
@@ -92,9 +96,12 @@ start(Options) ->
             deadline_ms => maps:get(deadline_ms, Options, ?DEADLINE_MS),
             on_event => maps:get(on_event, Options, fun(_) -> ok end)
         }),
-        {ok, {Run, Seed}}
+        case Started of
+            {ok, Run} -> {ok, {Run, Seed}};
+            {error, _} = Error -> Error
+        end
     catch
-        throw:{chaos, Error} -> {error, Error}
+        throw:{chaos, Bad} -> {error, Bad}
     end.
 
 %% @doc Ends a run before its time; returns when all is healed.
@@ -216,6 +223,8 @@ format_error({kind, node}) ->
     "nodes are not killed here, since nobody would start them again";
 format_error({kind, Kind}) ->
     io_lib:format("~ts is not possible here: all nodes must run on this machine, where they can be sent a signal", [Kind]);
+format_error({taken, Node}) ->
+    io_lib:format("another run is at work on ~ts, and would undo what this one does", [Node]);
 format_error({unreachable, Node, Reason}) ->
     io_lib:format("~ts does not answer: ~0tp", [Node, Reason]);
 format_error({not_here, Node}) ->

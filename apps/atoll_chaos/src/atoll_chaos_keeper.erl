@@ -9,12 +9,13 @@
 
 -behaviour(gen_server).
 
--export([start/2, do/3, heal/1, act/3]).
+-export([start/3, do/3, heal/1, claim/3, act/3]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 
 -type outcome() :: ok | {error, atoll_chaos_backend:error() | atoll_chaos_agent:trouble()}.
 
 -record(state, {
+    run :: atoll_chaos_agent:run(),
     backend :: atoll_chaos_backend:backend(),
     damage :: atoll_chaos_damage:damage(),
     master :: reference(),
@@ -25,9 +26,9 @@
 -define(CALL_MS, 5000).
 
 %% @doc Starts the keeper of the calling process.
--spec start(atoll_chaos_backend:backend(), atoll_chaos_damage:damage()) -> {ok, pid()}.
-start(Backend, Damage) ->
-    {ok, _} = gen_server:start(?MODULE, {Backend, Damage, self()}, []).
+-spec start(atoll_chaos_backend:backend(), atoll_chaos_damage:damage(), atoll_chaos_agent:run()) -> {ok, pid()}.
+start(Backend, Damage, Run) ->
+    {ok, _} = gen_server:start(?MODULE, {Backend, Damage, Run, self()}, []).
 
 %% @doc Does these acts; then the damage is this.
 -spec do(pid(), [atoll_chaos_damage:act()], atoll_chaos_damage:damage()) ->
@@ -42,10 +43,10 @@ heal(Keeper) ->
     gen_server:call(Keeper, heal, infinity).
 
 %% @private
--spec init({atoll_chaos_backend:backend(), atoll_chaos_damage:damage(), pid()}) -> {ok, #state{}}.
-init({Backend, Damage, Master}) ->
+-spec init({atoll_chaos_backend:backend(), atoll_chaos_damage:damage(), atoll_chaos_agent:run(), pid()}) -> {ok, #state{}}.
+init({Backend, Damage, Run, Master}) ->
     _ = process_flag(trap_exit, true),
-    {ok, #state{backend = Backend, damage = Damage, master = monitor(process, Master)}}.
+    {ok, #state{run = Run, backend = Backend, damage = Damage, master = monitor(process, Master)}}.
 
 %% @private
 -spec handle_call(Request, gen_server:from(), #state{}) ->
@@ -82,23 +83,23 @@ heal_all(#state{damage = Damage} = State0) ->
     lists:foreach(fun atoll_chaos_os:release/1, maps:values(State#state.holders)),
     {lists:zip(Acts, Outcomes), State#state{holders = #{}}}.
 
-perform({pause, Node} = Act, #state{backend = Backend} = State0) ->
+perform({pause, Node} = Act, State0) ->
     case held(Node, pause, fun atoll_chaos_os:guard/1, State0) of
-        {ok, State} -> {act(Act, self(), Backend), State};
+        {ok, State} -> {own_act(Act, State), State};
         {Error, State} -> {Error, State}
     end;
-perform({resume, Node} = Act, #state{backend = Backend} = State) ->
-    Outcome = act(Act, self(), Backend),
+perform({resume, Node} = Act, State) ->
+    Outcome = own_act(Act, State),
     {Outcome, release({pause, Node}, State)};
 perform({slow, Node, 0}, State) ->
     {ok, release({slow, Node}, State)};
 perform({slow, Node, Ms}, State) ->
     held(Node, slow, fun(OsPid) -> atoll_chaos_os:slow(OsPid, Ms) end, release({slow, Node}, State));
-perform({kill, Node} = Act, #state{backend = Backend} = State) ->
-    Outcome = act(Act, self(), Backend),
+perform({kill, Node} = Act, State) ->
+    Outcome = own_act(Act, State),
     {Outcome, release({pause, Node}, State)};
-perform(Act, #state{backend = Backend} = State) ->
-    {act(Act, self(), Backend), State}.
+perform(Act, State) ->
+    {own_act(Act, State), State}.
 
 held(Node, How, Hold, #state{backend = {Module, B}, holders = Holders} = State) ->
     case Module:os_pid(B, Node) of
@@ -115,16 +116,34 @@ release(Key, #state{holders = Holders} = State) ->
             State
     end.
 
+own_act(Act, #state{run = Run, backend = Backend}) ->
+    act(Act, claim(Run, self(), Backend), Backend).
+
+%% @doc What the agents are told of who they work for.
+-spec claim(atoll_chaos_agent:run(), Keeper :: pid(), atoll_chaos_backend:backend()) -> atoll_chaos_agent:claim().
+claim(Run, Keeper, {Module, B}) ->
+    {Run, Module:owner(B, Keeper)}.
+
 %% @doc Does what needs no holder. With the keeper gone, its master heals by this.
--spec act(atoll_chaos_damage:act(), Owner :: pid(), atoll_chaos_backend:backend()) -> outcome().
+-spec act(atoll_chaos_damage:act(), atoll_chaos_agent:claim(), atoll_chaos_backend:backend()) -> outcome().
 act({slow, _, _}, _, _) ->
     %% Its pipe has closed with the keeper.
     ok;
-act({keep_from, Node, Closed, Unheard}, Keeper, {Module, B}) ->
-    Owner = Module:owner(B, Keeper),
-    answer(Module:call(B, Node, {atoll_chaos_agent, keep_from, [Closed, Unheard, Owner]}, ?CALL_MS));
-act({rest, Node}, _, {Module, B}) ->
-    answer(Module:call(B, Node, {atoll_chaos_agent, stop, []}, ?CALL_MS));
+act({keep_from, Node, Closed, Unheard}, Claim, {Module, B}) ->
+    answer(Module:call(B, Node, {atoll_chaos_agent, keep_from, [Closed, Unheard, Claim]}, ?CALL_MS));
+act({rest, Node}, {Run, _}, {Module, B}) ->
+    %% Where there is none its code is not brought there to stop it.
+    case Module:call(B, Node, {erlang, whereis, [atoll_chaos_agent]}, ?CALL_MS) of
+        {ok, undefined} ->
+            Module:leave(B, Node);
+        {ok, _} ->
+            case answer(Module:call(B, Node, {atoll_chaos_agent, stop, [Run]}, ?CALL_MS)) of
+                ok -> Module:leave(B, Node);
+                {error, _} = Error -> Error
+            end;
+        {error, _} = Error ->
+            Error
+    end;
 act({Act, Node}, _, {Module, B}) ->
     Module:Act(B, Node).
 

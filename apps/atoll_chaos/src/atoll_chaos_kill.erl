@@ -26,8 +26,8 @@
     %% Of those that there are: how far from the first, 0, to the last, 1.
     which := float(),
     deadline_ms := pos_integer(),
-    %% Of the agent, which is started if it does not run.
-    owner := pid() | none
+    %% On the agent, which is started if it does not run.
+    claim := atoll_chaos_agent:claim()
 }.
 
 -type outcome() ::
@@ -41,9 +41,14 @@
 -define(ANSWER_MS, 5000).
 
 %% @doc Kills one, and returns when it is back, or at the deadline.
--spec run(order()) -> outcome().
-run(#{what := What, which := Which, deadline_ms := Deadline, owner := Owner}) ->
-    ok = atoll_chaos_agent:ensure(Owner),
+-spec run(order()) -> outcome() | {error, atoll_chaos_agent:trouble()}.
+run(#{what := What, which := Which, deadline_ms := Deadline, claim := Claim}) ->
+    case atoll_chaos_agent:ensure(Claim) of
+        ok -> one(What, Which, Deadline);
+        {error, _} = Error -> Error
+    end.
+
+one(What, Which, Deadline) ->
     case atoll_chaos_victims:find(What) of
         [] ->
             {passed_over, nobody};

@@ -42,6 +42,7 @@
 
 -record(state, {
     job :: job(),
+    run :: atoll_chaos_agent:run(),
     keeper :: pid(),
     keeper_ref :: reference(),
     caller_ref :: reference(),
@@ -75,10 +76,13 @@
 %% A group operation answers within its operation and settle times.
 -define(GROUP_MS, 30000).
 
-%% @doc Starts a run.
--spec start(job()) -> {ok, pid()}.
+%% @doc Starts a run, unless another one is at work on one of its nodes.
+-spec start(job()) -> {ok, pid()} | {error, {taken, node()}}.
 start(Job) ->
-    {ok, _} = gen_server:start(?MODULE, Job, []).
+    case gen_server:start(?MODULE, Job, []) of
+        {ok, Runner} -> {ok, Runner};
+        {error, {shutdown, {taken, _} = Taken}} -> {error, Taken}
+    end.
 
 %% @doc Ends a run before its time; it heals.
 -spec stop(pid()) -> ended().
@@ -96,17 +100,35 @@ events(Runner) ->
     gen_server:call(Runner, events, infinity).
 
 %% @private
--spec init(job()) -> {ok, #state{}}.
-init(#{caller := Caller, backend := {Module, B} = Backend, plan := Plan, source := Source, start := Start} = Job) ->
+-spec init(job()) -> {ok, #state{}} | {stop, {shutdown, {taken, node()}}}.
+init(#{backend := {Module, B} = Backend, start := Start} = Job) ->
     Nodes = Module:nodes(B),
     Damage0 = atoll_chaos_damage:new(Nodes),
-    {ok, Keeper} = atoll_chaos_keeper:start(Backend, Damage0),
+    Run = {os:getpid(), erlang:system_time(), erlang:unique_integer()},
+    {ok, Keeper} = atoll_chaos_keeper:start(Backend, Damage0, Run),
+    case [Node || Node <- Nodes, is_taken(Node, atoll_chaos_keeper:claim(Run, Keeper, Backend), Backend)] of
+        [] ->
+            begin_with(Nodes -- Start, Damage0, Run, Keeper, Job);
+        [Taken | _] ->
+            _ = atoll_chaos_keeper:heal(Keeper),
+            {stop, {shutdown, {taken, Taken}}}
+    end.
+
+%% One that does not answer is told who it works for when it does.
+is_taken(Node, Claim, {Module, B}) ->
+    case Module:call(B, Node, {atoll_chaos_agent, ensure, [Claim]}, ?CALL_MS) of
+        {ok, {error, {taken, _}}} -> true;
+        _ -> false
+    end.
+
+begin_with(Down, Damage0, Run, Keeper, #{caller := Caller, plan := Plan, source := Source} = Job) ->
     %% It is linked to nobody: it ends when its caller does, in its own way.
-    {Acts, Damage} = atoll_chaos_damage:take({kill, Nodes -- Start}, Damage0),
+    {Acts, Damage} = atoll_chaos_damage:take({kill, Down}, Damage0),
     _ = atoll_chaos_keeper:do(Keeper, Acts, Damage),
     self() ! due,
     {ok, #state{
         job = Job,
+        run = Run,
         keeper = Keeper,
         keeper_ref = monitor(process, Keeper),
         caller_ref = monitor(process, Caller),
@@ -177,8 +199,8 @@ advanced(Before, State0) ->
             {stop, keeper_lost, State}
     end.
 
-heal_alone(#state{damage = Damage, job = #{backend := Backend}}) ->
-    [{Act, atoll_chaos_keeper:act(Act, self(), Backend)} || Act <- atoll_chaos_damage:healing(Damage)].
+heal_alone(#state{damage = Damage, job = #{backend := Backend}} = State) ->
+    [{Act, atoll_chaos_keeper:act(Act, claim(State), Backend)} || Act <- atoll_chaos_damage:healing(Damage)].
 
 advance(#state{ended = #{}} = State) ->
     State;
@@ -299,7 +321,7 @@ is_starting(Nodes, #state{watches = Watches}) ->
     lists:any(fun(Watch) -> element(1, Watch) =:= start andalso lists:member(element(2, Watch), Nodes) end, maps:values(Watches)).
 
 do({kill_process, Nodes, What, Which}, Place, #state{job = #{deadline_ms := Deadline}} = State) ->
-    Order = #{what => What, which => Which, deadline_ms => Deadline, owner => owner(State)},
+    Order = #{what => What, which => Which, deadline_ms => Deadline, claim => claim(State)},
     lists:foldl(
         fun(Node, S0) ->
             {Id, S} = add(event(kill_process, [Node], What, Place, S0), S0),
@@ -421,7 +443,7 @@ request({add, Name, Nodes}) -> {s_group, add_nodes, [Name, Nodes]};
 request({remove, Name, Nodes}) -> {s_group, remove_nodes, [Name, Nodes]};
 request({delete, Name}) -> {s_group, delete_s_group, [Name]}.
 
-owner(#state{job = #{backend := {Module, B}}, keeper = Keeper}) -> Module:owner(B, Keeper).
+claim(#state{run = Run, job = #{backend := Backend}, keeper = Keeper}) -> atoll_chaos_keeper:claim(Run, Keeper, Backend).
 
 call(Node, MFA, Ms, #state{job = #{backend := {Module, B}}}) -> Module:call(B, Node, MFA, Ms).
 
@@ -507,6 +529,7 @@ watched({_, Id}, Failed, State) ->
     amend(Id, #{outcome => failed, why => why(Failed)}, State).
 
 why({_, {error, Reason}}) -> Reason;
+why({_, {ok, {error, Reason}}}) -> Reason;
 why({error, Reason}) -> Reason;
 why(Other) -> Other.
 

@@ -34,15 +34,20 @@
     a_keeper_that_is_killed_at_its_work_leaves_nothing_broken/1,
     a_run_that_is_stopped_heals_before_it_waits_and_says_so/1,
     any_cluster_is_harmed_from_a_hidden_node/1,
-    a_vm_that_is_killed_leaves_nothing_broken/1
+    a_vm_that_is_killed_leaves_nothing_broken/1,
+    two_runs_do_not_undo_each_other/1,
+    no_code_stays_on_a_node_that_had_none/1
 ]).
+
+%% Called in a VM of its own.
+-export([hold/1]).
 
 -define(DEADLINE_MS, 15000).
 -define(CALL_MS, 30000).
 
 suite() -> [{timetrap, {minutes, 2}}].
 
-all() -> [F || {F, 1} <- ?MODULE:module_info(exports), not lists:member(F, [init_per_suite, end_per_suite, module_info])].
+all() -> [F || {F, 1} <- ?MODULE:module_info(exports), not lists:member(F, [init_per_suite, end_per_suite, module_info, hold])].
 
 init_per_suite(Config) ->
     Cluster = start_owned(#{
@@ -227,9 +232,9 @@ the_next_one_does_not_wait_with_the_spared_one_s_key(Config) ->
     [Node | _] = atoll_cluster:nodes(C),
     ok = call(C, Node, atoll_chaos_subject, start_here, []),
     ok = call(C, Node, atoll_chaos_subject, start_proud, []),
-    ok = call(C, Node, atoll_chaos_agent, ensure, [none]),
+    ok = call(C, Node, atoll_chaos_agent, ensure, [{test, none}]),
     %% proud is spared; the slow one next to it takes a second to come back.
-    Order = #{what => {supervisor, subject_proud}, which => 0.0, deadline_ms => 5000, owner => none},
+    Order = #{what => {supervisor, subject_proud}, which => 0.0, deadline_ms => 5000, claim => {test, none}},
     Self = self(),
     _ = spawn_link(fun() -> Self ! {killed, call(C, Node, atoll_chaos_kill, run, [Order])} end),
     Slow = fun() -> [Id || {_, Id} <- call(C, Node, atoll_chaos_agent, taken, [])] end,
@@ -549,6 +554,52 @@ a_vm_that_is_killed_leaves_nothing_broken(Config) ->
     "" = os:cmd("kill -KILL " ++ OsPid),
     ok = await(fun() -> maps:get(D, states(C)) end, up, ok),
     ok = await(fun() -> call(C, A, net_kernel, connect_node, [B]) end, true, ok).
+
+two_runs_do_not_undo_each_other(Config) ->
+    C = ?config(cluster, Config),
+    [A, B | _] = atoll_cluster:nodes(C),
+    Options = #{cluster => C, script => script([{at, 0, {partition, [{nodes, 1, 1}]}}, {at, {1, min}, heal}])},
+    {ok, Run} = atoll_chaos:start(Options),
+    ok = await_event(Run, partition),
+    {error, Error} = atoll_chaos:start(Options),
+    ?assertEqual({taken, A}, Error),
+    ?assertMatch({match, _}, re:run(atoll_chaos:format_error(Error), ["^another run is at work on ", atom_to_list(A)])),
+    %% The first one does not notice.
+    ?assertEqual(false, call(C, A, net_kernel, connect_node, [B])),
+    #{} = atoll_chaos:stop(Run),
+    ?assertEqual(true, call(C, A, net_kernel, connect_node, [B])),
+    {ok, Next} = atoll_chaos:start(Options),
+    #{} = atoll_chaos:stop(Next),
+    [?assertEqual(undefined, call(C, N, erlang, whereis, [atoll_chaos_agent])) || N <- atoll_cluster:nodes(C)].
+
+no_code_stays_on_a_node_that_had_none(_) ->
+    {ok, Bare, Node} = peer:start(#{
+        name => peer:random_name(), host => "127.0.0.1", longnames => true, connection => standard_io,
+        args => ["-connect_all", "false"]
+    }),
+    Outside = outside(),
+    Ours = fun() -> [M || M <- [atoll_chaos_agent, atoll_chaos_victims, atoll_chaos_kill], peer:call(Bare, code, is_loaded, [M]) =/= false] end,
+    try
+        {ok, Run} = peer:call(Outside, atoll_chaos_SUITE, hold, [#{nodes => [Node], rate => 100, kinds => [process]}], ?CALL_MS),
+        ok = await(fun() -> length(Ours()) end, 3, ok),
+        #{events := [_ | _]} = peer:call(Outside, atoll_chaos, stop, [Run], ?CALL_MS),
+        ?assertEqual([], Ours()),
+        ?assertEqual(undefined, peer:call(Bare, erlang, whereis, [atoll_chaos_agent]))
+    after
+        peer:stop(Outside),
+        peer:stop(Bare)
+    end.
+
+%% A run whose caller stays there.
+hold(Options) ->
+    Self = self(),
+    _ = spawn(fun() ->
+        Self ! {started, atoll_chaos:start(Options)},
+        timer:sleep(infinity)
+    end),
+    receive
+        {started, Started} -> Started
+    end.
 
 outside() ->
     {ok, Outside, _} = peer:start(#{
