@@ -53,7 +53,10 @@
 
 -type result() :: #{
     seed := integer(),
+    %% The last 20,000, and how many there were before.
     events := [atoll_chaos_log:event()],
+    left_out := non_neg_integer(),
+    %% Of these events.
     summary := [{Fault :: atom(), atoll_chaos_log:summary()}],
     groups := atoll_sim_groups:groups() | none,
     ms := non_neg_integer()
@@ -184,6 +187,10 @@ check(Options) when is_map(Options) ->
     _ = [
         bad({option, One, "or " ++ atom_to_list(Other) ++ " must be there, and not both"})
      || {One, Other} <- [{cluster, nodes}, {script, rate}], is_map_key(One, Options) =:= is_map_key(Other, Options)
+    ],
+    _ = [
+        bad({option, Key, "is for faults at a rate; a script says it itself"})
+     || is_map_key(script, Options), Key <- [kinds, what, seconds], is_map_key(Key, Options)
     ],
     ok;
 check(Options) ->

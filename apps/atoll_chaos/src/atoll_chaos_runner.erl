@@ -35,6 +35,8 @@
 
 -type ended() :: #{
     events := [atoll_chaos_log:event()],
+    %% How many there were before these.
+    left_out := non_neg_integer(),
     %% Who of the nodes that answer sees which groups, if a step was about groups.
     groups := atoll_sim_groups:groups() | none,
     ms := non_neg_integer()
@@ -271,7 +273,15 @@ over(#state{keeper = Keeper, keeper_ref = Ref, has_groups = HasGroups} = State00
         end,
     %% What is down still never came back.
     #state{log = Log} = State = lists:foldl(fun never/2, State0, State0#state.open),
-    State#state{open = [], ended = #{events => atoll_chaos_log:events(Log), groups => Groups, ms => now_ms(State)}}.
+    State#state{
+        open = [],
+        ended = #{
+            events => atoll_chaos_log:events(Log),
+            left_out => atoll_chaos_log:left_out(Log),
+            groups => Groups,
+            ms => now_ms(State)
+        }
+    }.
 
 %% What was to start did not; or something stays on a node that could be reached.
 not_healed({{start, Node}, {error, Why}}, State) when Why =/= {unreachable, Node, {node_up, Node}} ->

@@ -14,7 +14,9 @@
 
 -behaviour(atoll_chaos_backend).
 
--export([open/1]).
+-include_lib("kernel/include/file.hrl").
+
+-export([open/1, may_signal/2]).
 -export([nodes/1, able/1, call/4, owner/2, leave/2, kill/2, start/2, pause/2, resume/2, os_pid/2]).
 
 -compile({no_auto_import, [nodes/1]}).
@@ -56,16 +58,27 @@ process_of(Node) ->
         _ -> elsewhere
     end.
 
-%% Numbers may mean another process here than there.
+%% Numbers may mean another process here than there, and another user's takes no
+%% signal from this one.
 process_of(Node, OsPid) ->
     case {ask(Node, file, read_file, ["/proc/self/stat"]), atoll_cluster_os:start_time(OsPid)} of
         {{ok, {ok, Stat}}, {ok, Start}} ->
-            case atoll_cluster_os:parse_stat(Stat) of
-                {_, Start} -> {ok, {OsPid, Start}};
+            case {atoll_cluster_os:parse_stat(Stat), may_signal(OsPid, atoll_cluster_os:uid())} of
+                {{_, Start}, true} -> {ok, {OsPid, Start}};
                 _ -> elsewhere
             end;
         _ ->
             elsewhere
+    end.
+
+%% @doc Whether a user of this machine, root or another, may send that process a signal.
+-spec may_signal(OsPid :: pos_integer(), Uid :: non_neg_integer()) -> boolean().
+may_signal(_OsPid, 0) ->
+    true;
+may_signal(OsPid, Uid) ->
+    case file:read_file_info("/proc/" ++ integer_to_list(OsPid)) of
+        {ok, #file_info{uid = Owner}} -> Owner =:= Uid;
+        {error, _} -> false
     end.
 
 -spec nodes(state()) -> [node(), ...].
