@@ -95,7 +95,7 @@ others(_, _, _) ->
 -spec busy(binary(), binary()) -> non_neg_integer().
 busy(Stat, Allowed) ->
     Ranges = [[binary_to_integer(N) || N <- binary:split(Range, <<"-">>)] || Range <- binary:split(Allowed, <<",">>, [global])],
-    lists:sum([
+    total([
         ticks(Numbers)
         %% The first line, of all together, has no number.
      || <<"cpu", C, Rest/binary>> <- binary:split(Stat, <<"\n">>, [global]),
@@ -103,6 +103,10 @@ busy(Stat, Allowed) ->
         [Number | Numbers] <- [string:lexemes(<<C, Rest/binary>>, " ")],
         is_in(binary_to_integer(Number), Ranges)
     ]).
+
+-spec total([non_neg_integer()]) -> non_neg_integer().
+total([]) -> 0;
+total([Ticks | More]) -> Ticks + total(More).
 
 is_in(N, Ranges) ->
     lists:any(fun(Range) -> N >= hd(Range) andalso N =< lists:last(Range) end, Ranges).
@@ -114,27 +118,22 @@ ticks(Numbers) ->
 ours() ->
     Stats = [Stat || Dir <- filelib:wildcard("[0-9]*", "/proc"), {ok, Stat} <- [stat(Dir)]],
     Family = family(list_to_integer(os:getpid()), [{Pid, Parent} || {Pid, Parent, _} <- Stats]),
-    lists:sum([Ticks || {Pid, _, Ticks} <- Stats, is_map_key(Pid, Family)]).
+    total([Ticks || {Pid, _, Ticks} <- Stats, is_map_key(Pid, Family)]).
 
 stat(Dir) ->
     case file:read_file(filename:join(["/proc", Dir, "stat"])) of
-        {ok, Text} -> parse_stat(Text);
+        {ok, <<_, _/binary>> = Text} -> {ok, parse_stat(Text)};
         %% It has just ended.
-        {error, _} -> error
+        _ -> error
     end.
 
-%% @doc A process, its parent, and the ticks that it and its dead children used. The
-%% name, which stands in parentheses, may hold anything.
--spec parse_stat(binary()) -> {ok, {pos_integer(), non_neg_integer(), non_neg_integer()}} | error.
+%% @doc A process, its parent, and the ticks that it and its dead children used.
+-spec parse_stat(binary()) -> {pos_integer(), non_neg_integer(), non_neg_integer()}.
 parse_stat(Text) ->
-    case {string:to_integer(Text), re:run(Text, ".*\\) (.*)", [dotall, {capture, [1], binary}])} of
-        {{Pid, _}, {match, [Rest]}} when is_integer(Pid) ->
-            [_State, Parent | Fields] = string:lexemes(Rest, " \n"),
-            Ticks = [binary_to_integer(Field) || Field <- lists:sublist(Fields, 10, 4)],
-            {ok, {Pid, binary_to_integer(Parent), lists:sum(Ticks)}};
-        _ ->
-            error
-    end.
+    {Pid, _} = string:to_integer(Text),
+    [_State, Parent | Fields] = atoll_cluster_os:stat_fields(Text),
+    Ticks = [binary_to_integer(Field) || Field <- lists:sublist(Fields, 10, 4)],
+    {Pid, binary_to_integer(Parent), total(Ticks)}.
 
 %% @doc A process and all that it has started, directly or not.
 -spec family(pos_integer(), [{Pid :: pos_integer(), Parent :: non_neg_integer()}]) -> #{pos_integer() => []}.

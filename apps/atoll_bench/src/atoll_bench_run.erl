@@ -112,7 +112,7 @@ measure(Module, Points, File, #{file := FileName} = Options) ->
             Run0,
             atoll_bench_plan:groups(Points, Module:variant())
         ),
-        written(atoll_bench_file:close(File, complete), Run),
+        #run{} = written(atoll_bench_file:close(File, complete), Run),
         {ok, #{
             file => FileName,
             points => length(Points),

@@ -4,7 +4,7 @@
 
 a_process_may_be_called_anything_test() ->
     Line = <<"42 (a) S (b c) S 7 1 2 3 4 5 6 7 8 9 10 20 30 40 50 60\n">>,
-    ?assertEqual({ok, {42, 7, 10 + 20 + 30 + 40}}, atoll_bench_machine:parse_stat(Line)).
+    ?assertEqual({42, 7, 10 + 20 + 30 + 40}, atoll_bench_machine:parse_stat(Line)).
 
 a_family_is_all_that_was_started_test() ->
     Parents = [{1, 0}, {2, 1}, {3, 2}, {4, 3}, {5, 1}],

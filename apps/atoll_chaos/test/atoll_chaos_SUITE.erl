@@ -35,6 +35,7 @@
     a_run_that_is_stopped_heals_before_it_waits_and_says_so/1,
     any_cluster_is_harmed_from_a_hidden_node/1,
     a_vm_that_is_killed_leaves_nothing_broken/1,
+    where_it_could_not_mend_the_log_says_so/1,
     two_runs_do_not_undo_each_other/1,
     no_code_stays_on_a_node_that_had_none/1
 ]).
@@ -554,6 +555,19 @@ a_vm_that_is_killed_leaves_nothing_broken(Config) ->
     "" = os:cmd("kill -KILL " ++ OsPid),
     ok = await(fun() -> maps:get(D, states(C)) end, up, ok),
     ok = await(fun() -> call(C, A, net_kernel, connect_node, [B]) end, true, ok).
+
+where_it_could_not_mend_the_log_says_so(Config) ->
+    C = ?config(cluster, Config),
+    [A, B | _] = atoll_cluster:nodes(C),
+    {ok, Run} = atoll_chaos:start(#{cluster => C, script => script([
+        {at, 0, {kill, {nodes, 1, 1}}}, {at, 0, {cut, {nodes, 3, 3}, {nodes, 2, 2}}}, {at, {1, min}, heal}
+    ])}),
+    ok = await_event(Run, cut),
+    %% Nobody told the run of this one; that the first one is down it knows.
+    ok = atoll_cluster:kill(C, B),
+    #{events := Events} = atoll_chaos:stop(Run),
+    ?assertMatch([#{nodes := [B], target := rest, outcome := failed}], [E || #{nodes := [_]} = E <- events_of(heal, Events)]),
+    ?assertEqual([down, down], [maps:get(N, states(C)) || N <- [A, B]]).
 
 two_runs_do_not_undo_each_other(Config) ->
     C = ?config(cluster, Config),
