@@ -5,7 +5,7 @@
 
 -export_type([look/0]).
 
--opaque look() :: {Busy :: non_neg_integer(), Ours :: non_neg_integer()} | none.
+-opaque look() :: {Busy :: number(), Ours :: number()} | none.
 %% Ticks since the boot: of all processors that this VM may run on, and of this VM with
 %% all that it has started. `none' where the system does not tell.
 
@@ -92,10 +92,10 @@ others(_, _, _) ->
 
 %% @doc From the text of `/proc/stat', what the processors of a list such as `0-3,8'
 %% were used for: others are no business of a VM that may not run on them.
--spec busy(binary(), binary()) -> non_neg_integer().
+-spec busy(binary(), binary()) -> number().
 busy(Stat, Allowed) ->
     Ranges = [[binary_to_integer(N) || N <- binary:split(Range, <<"-">>)] || Range <- binary:split(Allowed, <<",">>, [global])],
-    total([
+    lists:sum([
         ticks(Numbers)
         %% The first line, of all together, has no number.
      || <<"cpu", C, Rest/binary>> <- binary:split(Stat, <<"\n">>, [global]),
@@ -103,10 +103,6 @@ busy(Stat, Allowed) ->
         [Number | Numbers] <- [string:lexemes(<<C, Rest/binary>>, " ")],
         is_in(binary_to_integer(Number), Ranges)
     ]).
-
--spec total([non_neg_integer()]) -> non_neg_integer().
-total([]) -> 0;
-total([Ticks | More]) -> Ticks + total(More).
 
 is_in(N, Ranges) ->
     lists:any(fun(Range) -> N >= hd(Range) andalso N =< lists:last(Range) end, Ranges).
@@ -118,7 +114,7 @@ ticks(Numbers) ->
 ours() ->
     Stats = [Stat || Dir <- filelib:wildcard("[0-9]*", "/proc"), {ok, Stat} <- [stat(Dir)]],
     Family = family(list_to_integer(os:getpid()), [{Pid, Parent} || {Pid, Parent, _} <- Stats]),
-    total([Ticks || {Pid, _, Ticks} <- Stats, is_map_key(Pid, Family)]).
+    lists:sum([Ticks || {Pid, _, Ticks} <- Stats, is_map_key(Pid, Family)]).
 
 stat(Dir) ->
     case file:read_file(filename:join(["/proc", Dir, "stat"])) of
@@ -128,12 +124,12 @@ stat(Dir) ->
     end.
 
 %% @doc A process, its parent, and the ticks that it and its dead children used.
--spec parse_stat(binary()) -> {pos_integer(), non_neg_integer(), non_neg_integer()}.
+-spec parse_stat(binary()) -> {pos_integer(), non_neg_integer(), number()}.
 parse_stat(Text) ->
     {Pid, _} = string:to_integer(Text),
     [_State, Parent | Fields] = atoll_cluster_os:stat_fields(Text),
     Ticks = [binary_to_integer(Field) || Field <- lists:sublist(Fields, 10, 4)],
-    {Pid, binary_to_integer(Parent), total(Ticks)}.
+    {Pid, binary_to_integer(Parent), lists:sum(Ticks)}.
 
 %% @doc A process and all that it has started, directly or not.
 -spec family(pos_integer(), [{Pid :: pos_integer(), Parent :: non_neg_integer()}]) -> #{pos_integer() => []}.
