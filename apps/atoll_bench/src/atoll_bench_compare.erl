@@ -43,10 +43,12 @@
 
 -type verdict() :: same | faster | slower | unclear.
 
+%% `order' is whose numbers are the larger ones, by the rank test;
 %% `ratio' is by what factor the second run's numbers are larger, whatever is
 %% better, and `low' and `high' its interval at 95 per cent for this comparison
 %% alone; see {@link atoll_bench_rank}.
 -type result() :: #{
+    order := first | second | none,
     ratio := float() | none,
     low := float() | none,
     high := float() | none,
@@ -99,8 +101,9 @@ verdict({_Key, First, Second, Better} = Comparison, Result, Found, Options) ->
         true -> not_found(Result, First, Second, Margin)
     end.
 
-found(#{ratio := none}, First, Second, Better, _Least, _Margin) ->
-    direction(atoll_bench_stats:median(Second) > atoll_bench_stats:median(First), Better);
+%% Not by the medians: of samples that are zero for the most part these are equal.
+found(#{ratio := none, order := Order}, _First, _Second, Better, _Least, _Margin) ->
+    direction(Order =:= second, Better);
 found(#{ratio := Ratio}, _First, _Second, Better, Least, _Margin) when Ratio >= Least; Ratio =< 1 / Least ->
     direction(Ratio > 1, Better);
 found(Result, First, Second, _Better, _Least, Margin) ->

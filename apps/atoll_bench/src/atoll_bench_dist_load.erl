@@ -15,6 +15,9 @@
 }.
 
 -define(PING_BYTES, 16).
+%% Pings a second beside bulk, and how many may be under way.
+-define(PING_RATE, 200).
+-define(PINGS_MAX, 20).
 -define(ANSWER_MS, 60000).
 
 %% @doc Processes that answer, for as long as this node is there.
@@ -56,32 +59,40 @@ run(Kind, Peers, Size, Ms) ->
             flood -> Actor(fun(Peer) -> flooding(Peer, Payload, Until, 0) end);
             ping_beside_bulk -> Actor(fun(Peer) -> requesting(Peer, Payload, Until, Silent, 0) end)
         end,
-    Ping = payload(?PING_BYTES),
-    Pinger = fun() -> pinging(PingPeer, Ping, Until, Record, 0) end,
     Count = length(Actors),
-    Ops = lists:sum(
+    {Done, Latency} =
         case Kind of
             ping_beside_bulk ->
-                [0 | Done] = atoll_bench_node:together(
+                [Pings | Ops] = atoll_bench_node:together(
                     Count + 1,
                     fun
-                        (1) -> _ = Pinger(), 0;
+                        (1) -> pings(PingPeer, Ms);
                         (N) -> Loop(N - 1)
                     end,
                     Ms + ?ANSWER_MS
                 ),
-                Done;
+                {Ops, {ok, Pings}};
+            flood ->
+                {atoll_bench_node:together(Count, Loop, Ms + ?ANSWER_MS), none};
             _ ->
-                atoll_bench_node:together(Count, Loop, Ms + ?ANSWER_MS)
-        end
-    ),
-    Us = erlang:convert_time_unit(erlang:monotonic_time() - Begin, native, microsecond),
-    Latency =
-        case Kind of
-            flood -> none;
-            _ -> {ok, atoll_bench_hist:export(Hist)}
+                Ops = atoll_bench_node:together(Count, Loop, Ms + ?ANSWER_MS),
+                {Ops, {ok, atoll_bench_hist:export(Hist)}}
         end,
-    {Ops, Us, Latency}.
+    Us = erlang:convert_time_unit(erlang:monotonic_time() - Begin, native, microsecond),
+    {lists:sum(Done), Us, Latency}.
+
+%% Whoever asks for something small beside bulk does not wait for others to be answered.
+pings(Peer, Ms) ->
+    Payload = payload(?PING_BYTES),
+    Ping = fun() ->
+        Tag = make_ref(),
+        Peer ! {echo, self(), Tag, Payload},
+        receive
+            {Tag, _} -> ok
+        end
+    end,
+    #{latency := Latency} = atoll_bench_load:open(Ping, #{rate => ?PING_RATE, ms => Ms, workers_max => ?PINGS_MAX}),
+    atoll_bench_hist:export(Latency).
 
 %% Bytes that nobody can make smaller on the way.
 payload(Size) ->

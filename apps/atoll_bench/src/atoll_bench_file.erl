@@ -51,11 +51,17 @@
 %% @doc A new file; one that is there already is not touched.
 -spec create(file:filename_all(), Header :: map()) -> {ok, file()} | {error, error()}.
 create(Name, Header) ->
+    First = line(Header#{atoll_bench => ?VERSION}),
     case file:open(Name, [write, exclusive, raw]) of
         {ok, File} ->
-            case append(File, Header#{atoll_bench => ?VERSION}) of
-                ok -> {ok, File};
-                {error, Reason} -> {error, {Name, {file, Reason}}}
+            case file:write(File, First) of
+                ok ->
+                    {ok, File};
+                {error, Reason} ->
+                    _ = file:close(File),
+                    %% It is ours, and would be in the way of the next try.
+                    _ = file:delete(Name),
+                    {error, {Name, {file, Reason}}}
             end;
         {error, Reason} ->
             {error, {Name, {file, Reason}}}
@@ -64,7 +70,10 @@ create(Name, Header) ->
 %% @doc One line more, on the disk's way when this returns.
 -spec append(file(), map()) -> ok | {error, file:posix() | badarg | terminated}.
 append(File, Line) ->
-    file:write(File, [atoll_bench_json:encode(Line), $\n]).
+    file:write(File, line(Line)).
+
+line(Line) ->
+    [atoll_bench_json:encode(Line), $\n].
 
 %% @doc The run is over.
 -spec close(file(), status()) -> ok | {error, file:posix() | badarg | terminated}.
@@ -105,12 +114,48 @@ parse(Lines) ->
             end
     end.
 
-header(#{<<"benchmark">> := _, <<"points">> := Points, <<"metrics">> := _, <<"variant">> := _} = Header, Rest) when
-    is_list(Points)
-->
-    lines(Rest, 2, length(Points), #{header => Header, rounds => [], errors => [], status => partial});
-header(_Header, _Rest) ->
-    {error, {line, 1, unexpected}}.
+header(Header, Rest) ->
+    case is_whole(Header) of
+        true ->
+            Points = length(map_get(<<"points">>, Header)),
+            lines(Rest, 2, Points, #{header => Header, rounds => [], errors => [], status => partial});
+        false ->
+            {error, {line, 1, unexpected}}
+    end.
+
+%% Whoever has read a file may take for granted what is looked at here.
+is_whole(#{
+    <<"benchmark">> := Name, <<"variant">> := Variant, <<"parameters">> := Parameters, <<"metrics">> := Metrics, <<"points">> := Points
+}) ->
+    is_binary(Name) andalso is_binary(Variant) andalso
+        each(fun is_parameter/1, Parameters) andalso
+        each(fun is_metric/1, Metrics) andalso
+        each(fun(Point) -> is_point(Point, Parameters) end, Points);
+is_whole(_Header) ->
+    false.
+
+each(Is, List) ->
+    is_list(List) andalso lists:all(Is, List).
+
+is_parameter(#{<<"name">> := Name}) -> is_binary(Name);
+is_parameter(_) -> false.
+
+is_metric(#{<<"name">> := Name, <<"label">> := Label, <<"unit">> := Unit, <<"better">> := Better, <<"kind">> := Kind}) ->
+    is_binary(Name) andalso is_binary(Label) andalso is_binary(Unit) andalso
+        lists:member(Better, [<<"more">>, <<"less">>]) andalso lists:member(Kind, [<<"value">>, <<"latency">>]);
+is_metric(_) ->
+    false.
+
+%% Of each parameter one value.
+is_point(Point, Parameters) ->
+    is_map(Point) andalso
+        lists:sort(maps:keys(Point)) =:= lists:sort([Name || #{<<"name">> := Name} <- Parameters]) andalso
+        lists:all(fun(Value) -> is_integer(Value) orelse is_binary(Value) end, maps:values(Point)).
+
+is_round(Values, Histograms) ->
+    is_map(Values) andalso is_map(Histograms) andalso
+        lists:all(fun is_number/1, maps:values(Values)) andalso
+        lists:all(fun(Export) -> atoll_bench_hist:import(Export) =/= error end, maps:values(Histograms)).
 
 lines([], _Number, _Points, #{rounds := Rounds, errors := Errors} = Run) ->
     {ok, Run#{rounds := lists:reverse(Rounds), errors := lists:reverse(Errors)}};
@@ -123,9 +168,12 @@ lines([Line | Lines], Number, Points, #{rounds := Rounds, errors := Errors} = Ru
         ->
             lines(Lines, Number + 1, Points, Run#{errors := [Failed | Errors]});
         {ok, #{<<"point">> := Point, <<"values">> := Values, <<"histograms">> := Histograms} = Round} when
-            is_integer(Point), Point >= 0, Point < Points, is_map(Values), is_map(Histograms)
+            is_integer(Point), Point >= 0, Point < Points
         ->
-            lines(Lines, Number + 1, Points, Run#{rounds := [Round | Rounds]});
+            case is_round(Values, Histograms) of
+                true -> lines(Lines, Number + 1, Points, Run#{rounds := [Round | Rounds]});
+                false -> {error, {line, Number, unexpected}}
+            end;
         {ok, _} ->
             {error, {line, Number, unexpected}};
         {error, _} ->

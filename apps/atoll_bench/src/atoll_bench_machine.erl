@@ -1,13 +1,14 @@
 %% @doc The machine that a benchmark ran on, and how much of it others took.
 -module(atoll_bench_machine).
 
--export([describe/0, look/0, others/3, parse_stat/1, family/2]).
+-export([describe/0, look/0, others/3, flags/1, busy/2, parse_stat/1, family/2]).
 -export([cpu_ns/1, pss_kib/1]).
 
 -export_type([look/0]).
 
--opaque look() :: {Busy :: non_neg_integer(), Ours :: non_neg_integer()}.
-%% Ticks since the boot: of all processors, and of this VM with all that it has started.
+-opaque look() :: {Busy :: number(), Ours :: number()} | none.
+%% Ticks since the boot: of all processors that this VM may run on, and of this VM with
+%% all that it has started. `none' where the system does not tell.
 
 %% @doc For the head of a result file. Nothing that names the machine or its user.
 -spec describe() -> #{atom() => term()}.
@@ -21,7 +22,7 @@ describe() ->
         erts => list_to_binary(erlang:system_info(version)),
         emulator => erlang:system_info(emu_flavor),
         schedulers => erlang:system_info(schedulers_online),
-        flags => [list_to_binary(Flag) || Flag <- flags()]
+        flags => lists:append([flags(Text) || Name <- ["ERL_AFLAGS", "ERL_FLAGS", "ERL_ZFLAGS"], Text <- [os:getenv(Name, "")]])
     }.
 
 cpu() ->
@@ -45,12 +46,21 @@ kernel() ->
         end,
     iolist_to_binary([atom_to_list(Name), $\s, Version]).
 
-%% As they were given: the emulator's, which begin with +, and no paths.
-flags() ->
-    case os:getenv("ERL_FLAGS") of
-        false -> [];
-        Flags -> string:lexemes(Flags, " ")
-    end.
+%% @doc Of flags as they are given to erl, the emulator's: those that begin with `+',
+%% and the word after each if it can be its value. The others are left out: among
+%% them are cookies, names and paths.
+-spec flags(string()) -> [binary()].
+flags(Text) ->
+    [Flag || Word <- emulator(string:lexemes(Text, " \t\n")), Flag <- [unicode:characters_to_binary(Word)], is_binary(Flag)].
+
+emulator([[$+ | _] = Flag, [C | _] = Value | Words]) when C =/= $+, C =/= $- ->
+    [Word || Word <- [Flag, Value], not lists:member($/, Word)] ++ emulator(Words);
+emulator([[$+ | _] = Flag | Words]) ->
+    [Flag || not lists:member($/, Flag)] ++ emulator(Words);
+emulator([_ | Words]) ->
+    emulator(Words);
+emulator([]) ->
+    [].
 
 field(Name, File) ->
     case file:read_file(File) of
@@ -66,20 +76,39 @@ field(Name, File) ->
 %% @doc What was used so far.
 -spec look() -> look().
 look() ->
-    {busy(), ours()}.
+    case {file:read_file("/proc/stat"), field("Cpus_allowed_list", "/proc/self/status")} of
+        {{ok, Stat}, {ok, Allowed}} -> {busy(Stat, Allowed), ours()};
+        _ -> none
+    end.
 
 %% @doc The share of what was used between two looks that other processes used,
-%% of all that the machine had to give.
--spec others(look(), look(), WallMs :: non_neg_integer()) -> float().
+%% of all that the processors of this VM had to give; `null' where that is not known.
+-spec others(look(), look(), WallMs :: non_neg_integer()) -> float() | null.
 others({Busy0, Ours0}, {Busy, Ours}, WallMs) ->
     %% A tick is a hundredth of a second on every Linux that Erlang runs on.
     Given = erlang:system_info(logical_processors_available) * max(1, WallMs) / 10,
-    max(0.0, min(1.0, ((Busy - Busy0) - (Ours - Ours0)) / Given)).
+    max(0.0, min(1.0, ((Busy - Busy0) - (Ours - Ours0)) / Given));
+others(_, _, _) ->
+    null.
 
-busy() ->
-    {ok, Text} = file:read_file("/proc/stat"),
-    [Line | _] = binary:split(Text, <<"\n">>),
-    [<<"cpu">> | Numbers] = string:lexemes(Line, " "),
+%% @doc From the text of `/proc/stat', what the processors of a list such as `0-3,8'
+%% were used for: others are no business of a VM that may not run on them.
+-spec busy(binary(), binary()) -> number().
+busy(Stat, Allowed) ->
+    Ranges = [[binary_to_integer(N) || N <- binary:split(Range, <<"-">>)] || Range <- binary:split(Allowed, <<",">>, [global])],
+    lists:sum([
+        ticks(Numbers)
+        %% The first line, of all together, has no number.
+     || <<"cpu", C, Rest/binary>> <- binary:split(Stat, <<"\n">>, [global]),
+        C =/= $\s,
+        [Number | Numbers] <- [string:lexemes(<<C, Rest/binary>>, " ")],
+        is_in(binary_to_integer(Number), Ranges)
+    ]).
+
+is_in(N, Ranges) ->
+    lists:any(fun(Range) -> N >= hd(Range) andalso N =< lists:last(Range) end, Ranges).
+
+ticks(Numbers) ->
     [User, Nice, System, _Idle, _Wait, Irq, SoftIrq | _] = [binary_to_integer(N) || N <- Numbers],
     User + Nice + System + Irq + SoftIrq.
 
@@ -90,23 +119,18 @@ ours() ->
 
 stat(Dir) ->
     case file:read_file(filename:join(["/proc", Dir, "stat"])) of
-        {ok, Text} -> parse_stat(Text);
+        {ok, <<_, _/binary>> = Text} -> {ok, parse_stat(Text)};
         %% It has just ended.
-        {error, _} -> error
+        _ -> error
     end.
 
-%% @doc A process, its parent, and the ticks that it and its dead children used. The
-%% name, which stands in parentheses, may hold anything.
--spec parse_stat(binary()) -> {ok, {pos_integer(), non_neg_integer(), non_neg_integer()}} | error.
+%% @doc A process, its parent, and the ticks that it and its dead children used.
+-spec parse_stat(binary()) -> {pos_integer(), non_neg_integer(), number()}.
 parse_stat(Text) ->
-    case {string:to_integer(Text), re:run(Text, ".*\\) (.*)", [dotall, {capture, [1], binary}])} of
-        {{Pid, _}, {match, [Rest]}} when is_integer(Pid) ->
-            [_State, Parent | Fields] = string:lexemes(Rest, " \n"),
-            Ticks = [binary_to_integer(Field) || Field <- lists:sublist(Fields, 10, 4)],
-            {ok, {Pid, binary_to_integer(Parent), lists:sum(Ticks)}};
-        _ ->
-            error
-    end.
+    {Pid, _} = string:to_integer(Text),
+    [_State, Parent | Fields] = atoll_cluster_os:stat_fields(Text),
+    Ticks = [binary_to_integer(Field) || Field <- lists:sublist(Fields, 10, 4)],
+    {Pid, binary_to_integer(Parent), lists:sum(Ticks)}.
 
 %% @doc A process and all that it has started, directly or not.
 -spec family(pos_integer(), [{Pid :: pos_integer(), Parent :: non_neg_integer()}]) -> #{pos_integer() => []}.

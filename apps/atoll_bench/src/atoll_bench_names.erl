@@ -5,7 +5,7 @@
 %% while. The latency is that of a caller's registration; `visible_per_s' counts
 %% until the last name is seen on the last node, which for a system that answers
 %% before that is the rate that it keeps up with. Between rounds the names are
-%% taken away again, and that is not counted.
+%% taken away again, until no node sees one any more, and that is not counted.
 -module(atoll_bench_names).
 -behaviour(atoll_bench).
 
@@ -73,12 +73,18 @@ ready(#{cluster := Cluster, system := System} = State) ->
             Error
     end.
 
-seen_from(Node, #{cluster := Cluster, system := System}) ->
+seen_from(Node, #{cluster := Cluster, system := System} = State) ->
     Batch = {probe, Node},
     each([
         fun() -> call(Cluster, Node, register, [System, Batch, 1, 0]) end,
         fun() -> all(Cluster, see, [System, Batch, [1], ?DRAIN_MS]) end,
-        fun() -> call(Cluster, Node, forget, [System, Batch]) end
+        fun() -> forgotten(Node, Batch, State) end
+    ]).
+
+forgotten(Node, Batch, #{cluster := Cluster, system := System}) ->
+    each([
+        fun() -> call(Cluster, Node, forget, [System, Batch]) end,
+        fun() -> all(Cluster, gone, [System, Batch, ?DRAIN_MS]) end
     ]).
 
 each([]) -> ok;
@@ -107,7 +113,10 @@ round(#{cluster := Cluster, callers := Callers, system := System, round := Numbe
                         cpu_us_per_name => Cpu / max(1, Names),
                         latency => Latency
                     },
-                    forgotten(call(Cluster, Node, forget, [System, Batch]), Measures, State#{round := Number + 1});
+                    case forgotten(Node, Batch, State) of
+                        ok -> {ok, Measures, State#{round := Number + 1}};
+                        {error, _} = Error -> Error
+                    end;
                 {error, _} = Error ->
                     Error
             end;
@@ -115,8 +124,6 @@ round(#{cluster := Cluster, callers := Callers, system := System, round := Numbe
             Error
     end.
 
-forgotten({ok, ok}, Measures, State) -> {ok, Measures, State};
-forgotten({error, _} = Error, _Measures, _State) -> Error.
 
 call(Cluster, Node, Function, Args) ->
     atoll_bench_nodes:call(Cluster, Node, {atoll_bench_names_load, Function}, Args, ?ROUND_MS + ?DRAIN_MS).
@@ -127,6 +134,7 @@ all(Cluster, Function, Args) ->
     case [Answer || {_, Said} = Answer <- Answers, Said =/= {ok, ok}] of
         [] -> ok;
         [{Node, {ok, {unseen, Count}}} | _] -> {error, io_lib:format("~b names did not come to ~ts", [Count, Node])};
+        [{Node, {ok, {left, Count}}} | _] -> {error, io_lib:format("~b names did not go from ~ts", [Count, Node])};
         [{_, {error, Reason}} | _] -> {error, atoll_cluster:format_error(Reason)}
     end.
 

@@ -2,7 +2,7 @@
 %% `{Batch, Caller, Number}'; a caller keeps its names until its batch is forgotten.
 -module(atoll_bench_names_load).
 
--export([begin_with/1, register/4, see/4, forget/2]).
+-export([begin_with/1, register/4, see/4, forget/2, gone/3]).
 
 -export_type([system/0, batch/0]).
 
@@ -99,8 +99,10 @@ unname(pg, _Batch, _Caller, _Count) ->
 keeping(Callings) ->
     receive
         {forget, From, Tag} ->
+            Refs = [monitor(process, Pid) || Pid <- Callings],
             _ = [Pid ! {forget, self(), Tag} || Pid <- Callings],
             _ = [receive {Tag, Pid} -> ok end || Pid <- Callings],
+            _ = [receive {'DOWN', Ref, process, _, _} -> ok end || Ref <- Refs],
             From ! Tag
     end.
 
@@ -146,6 +148,31 @@ forget(_System, Batch) ->
     receive
         {'DOWN', Ref, process, _, _} -> ok
     end.
+
+%% @doc Waits until no name of a batch can be looked up here. On any node: the others
+%% hear in their own time that the names were taken away.
+-spec gone(system(), batch(), Ms :: pos_integer()) -> ok | {left, pos_integer()}.
+gone(System, Batch, Ms) ->
+    going(System, Batch, erlang:monotonic_time(millisecond) + Ms).
+
+going(System, Batch, Deadline) ->
+    case [Name || {B, _, _} = Name <- names(System), B =:= Batch] of
+        [] ->
+            ok;
+        Left ->
+            case erlang:monotonic_time(millisecond) < Deadline of
+                true ->
+                    %% Neither system tells of a name that has gone.
+                    receive
+                    after 1 -> going(System, Batch, Deadline)
+                    end;
+                false ->
+                    {left, length(Left)}
+            end
+    end.
+
+names(global) -> global:registered_names();
+names(pg) -> pg:which_groups(?SCOPE).
 
 keeper({probe, _Node}) -> atoll_bench_names_probe;
 keeper({round, _Number}) -> atoll_bench_names_round.

@@ -42,19 +42,12 @@ better(_Metric) -> less.
 samples(Point, #{<<"name">> := Name}, What, #{header := #{<<"points">> := Points}, rounds := Rounds}) ->
     Numbered = lists:zip(lists:seq(0, length(Points) - 1), Points),
     Indices = [Index || {Index, P} <- Numbered, P =:= Point],
-    [Sample || #{<<"point">> := Index} = Round <- Rounds, lists:member(Index, Indices), Sample <- sample(Name, What, Round)].
+    Own = [Round || #{<<"point">> := Index} = Round <- Rounds, lists:member(Index, Indices)],
+    atoll_bench_samples:all(Name, measure(What), Own).
 
-sample(Name, value, #{<<"values">> := Values}) ->
-    [Value || #{Name := Value} <- [Values], is_number(Value)];
-sample(Name, What, #{<<"histograms">> := Histograms}) ->
-    P = case What of p50 -> 50; p99 -> 99 end,
-    [
-        Ns
-     || #{Name := Export} <- [Histograms],
-        {ok, Histogram} <- [atoll_bench_hist:import(Export)],
-        Ns <- [atoll_bench_hist:percentile(Histogram, P)],
-        is_number(Ns)
-    ].
+measure(value) -> value;
+measure(p50) -> 50;
+measure(p99) -> 99.
 
 %% @doc One sentence for an error.
 -spec format_error(error()) -> unicode:chardata().

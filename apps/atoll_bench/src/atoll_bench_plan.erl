@@ -17,11 +17,9 @@ groups(Points, Variant) ->
         {maps:remove(Variant, Point), Index}
      || {Index, Point} <- lists:zip(lists:seq(0, length(Points) - 1), Points)
     ],
-    Keys = unique([Key || {Key, _} <- Keyed]),
+    Keys = lists:uniq([Key || {Key, _} <- Keyed]),
     [[Index || {K, Index} <- Keyed, K =:= Key] || Key <- Keys].
 
-unique(Keys) ->
-    lists:foldr(fun(Key, Kept) -> [Key | lists:delete(Key, Kept)] end, [], Keys).
 
 %% @doc Who is measured when: the rounds of a group, each a permutation of it.
 -spec rounds([index(), ...], Rounds :: non_neg_integer(), Seed :: integer()) ->

@@ -21,7 +21,15 @@
 %% `p' is two-sided. `ratio' is by what factor the second set is larger than the
 %% first; `none' when a sample is not above zero. `low' and `high' are its interval;
 %% `none' also when there are too few samples for any (fewer than 4 in each, at 0.95).
--type result() :: #{p := float(), ratio := float() | none, low := float() | none, high := float() | none}.
+%% `order' is which set is above the other in more than half of the pairs: also where
+%% there is no ratio, and where the medians are equal.
+-type result() :: #{
+    p := float(),
+    order := first | second | none,
+    ratio := float() | none,
+    low := float() | none,
+    high := float() | none
+}.
 
 -define(EXACT, 400).
 
@@ -33,7 +41,11 @@ test(As, Bs, Level) ->
     U = lists:sum([above(A, B) || A <- As, B <- Bs]),
     %% A half is rounded up, to the larger p-value.
     P = min(1.0, 2 * Below(ceil(min(U, Pairs - U)))),
-    maps:put(p, P, factor(As, Bs, Pairs, Below, (1 - Level) / 2)).
+    maps:merge(#{p => P, order => order(2 * U, Pairs)}, factor(As, Bs, Pairs, Below, (1 - Level) / 2)).
+
+order(Twice, Pairs) when Twice > Pairs -> second;
+order(Twice, Pairs) when Twice < Pairs -> first;
+order(_, _) -> none.
 
 above(A, B) when A < B -> 1;
 above(A, B) when A == B -> 0.5;

@@ -17,7 +17,7 @@
     header := map(),
     rounds := [map()],
     errors := [map()],
-    status := complete | interrupted | partial
+    status := atoll_bench_file:status()
 }.
 
 -type options() :: #{
@@ -25,7 +25,10 @@
     bundle => file:filename_all()
 }.
 
--type error() :: no_runs | {file, file:filename_all(), file:posix() | badarg | terminated | system_limit} | atoll_bench_report_bundle:error().
+-type error() ::
+    no_runs
+    | {file, file:filename_all(), file:posix() | badarg | terminated | system_limit}
+    | atoll_bench_report_bundle:error().
 
 %% @doc Writes the report of the runs and says which files it is, `index.html' first.
 -spec write(file:filename_all(), [run()]) -> {ok, [file:filename_all(), ...]} | {error, error()}.

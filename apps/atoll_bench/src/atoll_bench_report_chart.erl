@@ -20,6 +20,8 @@
     %% What the series are the values of.
     by := binary(),
     panels := [panel()],
+    %% A value that is of importance, with what is said of it.
+    limit => #{value := number(), label := binary()},
     %% The distributions of one value of the axis are seen at a time.
     choice => #{label := binary(), values := [binary()], first := non_neg_integer()}
 }.
@@ -36,7 +38,8 @@
     title := binary(),
     %% In words.
     alt := binary(),
-    lines := [#{series := non_neg_integer(), points := [[number()]]}],
+    %% `marks' are the numbers of the points that stand out, from 0 on.
+    lines := [#{series := non_neg_integer(), points := [[number()]], marks => [non_neg_integer()]}],
     %% What would be best: the points of a line.
     ideal => [[number()]],
     %% Which value of the choice.
@@ -237,10 +240,11 @@ choices(#{values := Values} = Axis, _Data) -> [{Axis, Value} || Value <- Values]
 
 curves(At, Facet, Metric, Data) ->
     [
-        #{series => S, points => atoll_bench_report_curve:points(atoll_bench_hist:buckets(Histogram))}
+        #{series => S, points => Points, marks => atoll_bench_report_curve:marks(Points)}
      || {S, Series} <- numbered(atoll_bench_report_data:series(Data)),
         {ok, I} <- [cell(At, Facet, Series, Data)],
-        {ok, Histogram} <- [atoll_bench_report_data:merged(I, Metric, Data)]
+        {ok, Histogram} <- [atoll_bench_report_data:merged(I, Metric, Data)],
+        Points <- [atoll_bench_report_curve:points(atoll_bench_hist:buckets(Histogram))]
     ].
 
 cell(none, Facet, Series, #{variant := Variant} = Data) ->
@@ -264,10 +268,11 @@ reached(Wanted, Points) ->
 -spec load(atoll_bench_report_data:data()) -> chart().
 load(#{id := Id, rounds := Rounds}) ->
     All = lists:append(maps:values(Rounds)),
-    Points = lists:sort([
-        [At / 1000, atoll_bench_report_data:others(Round)]
+    Shown = lists:sort([
+        {[At / 1000, atoll_bench_report_data:others(Round)], atoll_bench_report_data:disturbed(Round)}
      || #{<<"at_ms">> := At} = Round <- All, is_number(At)
     ]),
+    Limit = atoll_bench_report_data:disturbed_from(),
     Disturbed = length([R || R <- All, atoll_bench_report_data:disturbed(R)]),
     #{
         id => <<Id/binary, "-load">>,
@@ -277,6 +282,9 @@ load(#{id := Id, rounds := Rounds}) ->
         y => #{label => <<"share of the machine">>, scale => linear, format => share},
         series => [<<"round">>],
         by => <<>>,
+        limit => #{
+            value => Limit, label => <<"disturbed above ", (integer_to_binary(round(100 * Limit)))/binary, " %">>
+        },
         panels => [
             #{
                 title => <<>>,
@@ -284,7 +292,13 @@ load(#{id := Id, rounds := Rounds}) ->
                     "CPU used by other processes, a point for each round. ",
                     integer_to_binary(Disturbed), " of ", integer_to_binary(length(All)), " rounds were disturbed."
                 ]),
-                lines => [#{series => 0, points => Points}]
+                lines => [
+                    #{
+                        series => 0,
+                        points => [Point || {Point, _} <- Shown],
+                        marks => [I || {I, {_, true}} <- numbered(Shown)]
+                    }
+                ]
             }
         ]
     }.

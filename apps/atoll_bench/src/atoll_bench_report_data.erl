@@ -8,7 +8,7 @@
 -module(atoll_bench_report_data).
 
 -export([read/2, axis/1, facets/2, series/1, cell/4, rounds/2, summary/3, merged/3, histogram/2]).
--export([disturbed/1, others/1, label/1, point/2]).
+-export([disturbed/1, disturbed_from/0, others/1, label/1, point/2]).
 
 -export_type([data/0, parameter/0, metric/0, facet/0, value/0, measure/0]).
 
@@ -30,8 +30,7 @@
     kind := value | latency
 }.
 
-%% Of a metric: its value, or a percentile of its times.
--type measure() :: value | (Percentile :: number()).
+-type measure() :: atoll_bench_samples:measure().
 
 -type facet() :: [{parameter(), value()}].
 
@@ -40,7 +39,7 @@
     id := binary(),
     name := binary(),
     file := binary(),
-    status := complete | interrupted | partial,
+    status := atoll_bench_file:status(),
     header := map(),
     variant := parameter(),
     %% Without the variant, the one with the most values first.
@@ -101,7 +100,7 @@ parameters(Header, Points) ->
     end.
 
 declared(#{<<"name">> := Name} = Parameter, Points) ->
-    Seen = unique([Value || #{Name := Value} <- Points]),
+    Seen = lists:uniq([Value || #{Name := Value} <- Points]),
     Order = maps:get(<<"values">>, Parameter, []),
     #{name => Name, unit => text(maps:get(<<"unit">>, Parameter, <<>>)), values => ordered(Seen, Order)}.
 
@@ -112,8 +111,6 @@ ordered(Seen, Order) ->
         false -> [V || V <- Order, lists:member(V, Seen)] ++ (Seen -- Order)
     end.
 
-unique(Values) ->
-    lists:foldr(fun(Value, Kept) -> [Value | lists:delete(Value, Kept)] end, [], Values).
 
 by_values(Parameters) ->
     Keyed = [{-length(Values), is_name(Values), P} || #{values := Values} = P <- Parameters],
@@ -198,18 +195,15 @@ rounds(I, #{rounds := Rounds}) -> maps:get(I, Rounds, []).
 
 summaries(Metrics, Grouped) ->
     maps:from_list([
-        {{Name, Measure, I}, [atoll_bench_stats:median(Samples), Low, High]}
-     || #{name := Name, kind := Kind} = Metric <- Metrics,
+        {{Name, Measure, I}, [Median, Low, High]}
+     || #{name := Name, kind := Kind} <- Metrics,
         {I, Rounds} <- maps:to_list(Grouped),
-        {Measure, [_ | _] = Samples} <- samples(Kind, Metric, Rounds),
-        {Low, High} <- [atoll_bench_stats:interval(Samples, #{seed => 1})]
+        Measure <- measures(Kind),
+        {ok, {Median, Low, High}} <- [atoll_bench_samples:summary(Name, Measure, Rounds)]
     ]).
 
-samples(value, #{name := Name}, Rounds) ->
-    [{value, [Value || #{<<"values">> := #{Name := Value}} <- Rounds, is_number(Value)]}];
-samples(latency, Metric, Rounds) ->
-    Histograms = [Histogram || Round <- Rounds, {ok, Histogram} <- [histogram(Metric, Round)]],
-    [{P, [atoll_bench_hist:percentile(Histogram, P) || Histogram <- Histograms]} || P <- [50, 99]].
+measures(value) -> [value];
+measures(latency) -> [50, 99].
 
 %% @doc The median of the rounds of a point and the two ends of its interval. Of a
 %% latency there are the percentiles 50 and 99.
@@ -234,24 +228,17 @@ histograms(I, Metric, Data) ->
 %% @doc The histogram of a latency in a round, if there is one with anything in it.
 -spec histogram(metric(), map()) -> {ok, atoll_bench_hist:export()} | none.
 histogram(#{name := Name}, Round) ->
-    case Round of
-        #{<<"histograms">> := #{Name := Json}} -> imported(atoll_bench_hist:import(Json));
-        _ -> none
-    end.
-
-imported({ok, Histogram}) ->
-    case atoll_bench_hist:count(Histogram) of
-        0 -> none;
-        _ -> {ok, Histogram}
-    end;
-imported(error) ->
-    none.
+    atoll_bench_samples:histogram(Name, Round).
 
 %% @doc Whether other processes used so much of the machine that the round counts
 %% as disturbed.
 -spec disturbed(map()) -> boolean().
 disturbed(Round) ->
     others(Round) > ?DISTURBED.
+
+%% @doc Above which share of the machine a round counts as disturbed.
+-spec disturbed_from() -> float().
+disturbed_from() -> ?DISTURBED.
 
 %% @doc The share of the machine that other processes used during a round.
 -spec others(map()) -> number().

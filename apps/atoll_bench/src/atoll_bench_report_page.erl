@@ -80,20 +80,16 @@ run(#{data := #{id := Id, name := Name, header := Header} = Data, metrics := Met
 
 banner(#{status := complete}) ->
     [];
-banner(#{status := Status, rounds := Rounds, points := Points, header := Header}) ->
+banner(#{status := partial, rounds := Rounds, points := Points, header := Header}) ->
     Done = lists:sum([length(Of) || Of <- maps:values(Rounds)]),
     Planned =
         case Header of
             #{<<"rounds">> := Each} when is_integer(Each) -> [" of ", atoll_bench_report_text:number(Each * map_size(Points))];
             _ -> []
         end,
-    Why =
-        case Status of
-            interrupted -> "This run was interrupted.";
-            partial -> "This result is partial: its file ends before the run did."
-        end,
     [
-        "<p class=\"banner\" role=\"note\"><strong>", Why, "</strong> What is shown was measured until then: ",
+        "<p class=\"banner\" role=\"note\"><strong>This result is partial: its file ends before the run did.</strong> "
+        "What is shown was measured until then: ",
         atoll_bench_report_text:number(Done), Planned, " rounds.</p>\n"
     ].
 
@@ -164,16 +160,19 @@ figure(#{chart := #{id := Id, kind := Kind, title := Title}, table := Table}) ->
     ].
 
 remark(speedup) ->
-    "<p class=\"remark\">Each variant against itself at the least value. The bars are the widest that the intervals of the two medians allow.</p>\n";
+    "<p class=\"remark\">Each variant against itself at the least value. "
+    "The bars are the widest that the intervals of the two medians allow.</p>\n";
 remark(cdf) ->
     "<p class=\"remark\">All rounds together. The marks are p50, p90, p99 and p99.9.</p>\n";
 remark(load) ->
-    "<p class=\"remark\">A point for each round. A round during which other processes used more than 20&nbsp;% of the machine counts as disturbed; the table names these.</p>\n";
+    "<p class=\"remark\">A point for each round. A round during which other processes used more than 20&nbsp;% of the machine "
+    "counts as disturbed; the table names these.</p>\n";
 remark(sweep) ->
     [].
 
 link(Name, Type, Title) ->
-    ["<a href=\"", Name, Type, "\" download aria-label=\"", html([string:uppercase(tl(Type)), " of ", Title]), "\">", string:uppercase(tl(Type)), "</a>"].
+    Form = string:uppercase(tl(Type)),
+    ["<a href=\"", Name, Type, "\" download aria-label=\"", html([Form, " of ", Title]), "\">", Form, "</a>"].
 
 table(#{rows := []}, _Title) ->
     [];
@@ -204,7 +203,11 @@ how(#{data := #{id := Id, file := File, header := Header}, load := Load, disturb
     Machine = maps:get(<<"machine">>, Header, #{}),
     Facts =
         [{"file", File}] ++
-            [{Label, field(Key, Header)} || {Label, Key} <- [{"Atoll", <<"atoll">>}, {"rounds wanted", <<"rounds">>}, {"seed", <<"seed">>}], is_map_key(Key, Header)] ++
+            [
+                {Label, field(Key, Header)}
+             || {Label, Key} <- [{"Atoll", <<"atoll">>}, {"rounds wanted", <<"rounds">>}, {"seed", <<"seed">>}],
+                is_map_key(Key, Header)
+            ] ++
             [{Label, machine(Key, maps:get(Key, Machine))} || {Key, Label} <- ?ABOUT, is_map_key(Key, Machine)] ++
             [{Key, machine(Key, Value)} || {Key, Value} <- lists:sort(maps:to_list(maps:without([Key || {Key, _} <- ?ABOUT], Machine)))],
     [

@@ -185,7 +185,7 @@ line(Fields) ->
 raw(none) -> <<>>;
 raw({_, null}) -> <<>>;
 raw({_, N}) when is_integer(N) -> integer_to_binary(N);
-raw({_, N}) when is_float(N) -> float_to_binary(N, [{decimals, 6}, compact]);
+raw({_, N}) when is_float(N) -> float_to_binary(N, [short]);
 raw({_, Value}) -> guarded(atoll_bench_report_text:value(Value)).
 
 %% A spreadsheet takes a text that begins so for a formula.

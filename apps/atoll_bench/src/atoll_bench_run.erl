@@ -3,8 +3,9 @@
 %% goes on to the next group. Each round is written to the result file
 %% ({@link atoll_bench_file}) as soon as it is over.
 %%
-%% A point that fails is written as failed and left out from then on; the others
-%% are measured all the same.
+%% A point that fails, by an error or an exception, is written as failed and left out
+%% from then on; the others are measured all the same. Whatever ends a run, but the end
+%% of this process, what was set up is taken down.
 -module(atoll_bench_run).
 
 -export([run/2, format_error/1]).
@@ -111,7 +112,7 @@ measure(Module, Points, File, #{file := FileName} = Options) ->
             Run0,
             atoll_bench_plan:groups(Points, Module:variant())
         ),
-        written(atoll_bench_file:close(File, complete), Run),
+        #run{} = written(atoll_bench_file:close(File, complete), Run),
         {ok, #{
             file => FileName,
             points => length(Points),
@@ -122,23 +123,54 @@ measure(Module, Points, File, #{file := FileName} = Options) ->
     catch
         throw:{write, Reason} ->
             _ = atoll_bench_file:close(File, partial),
-            {error, {write, FileName, Reason}}
+            {error, {write, FileName, Reason}};
+        Class:Reason:Stack ->
+            _ = atoll_bench_file:close(File, partial),
+            erlang:raise(Class, Reason, Stack)
     end.
 
-group(Group, Rounds, Seed, Run0) ->
-    {States, Run1} = lists:foldl(fun set_up/2, {#{}, Run0}, Group),
-    {Left, Run2} = lists:foldl(
-        fun({Round, Index}, {S, R}) -> turn(Index, Round, S, R) end,
-        {States, Run1},
-        [{0, Index} || Index <- Group] ++ atoll_bench_plan:rounds(Group, Rounds, Seed)
-    ),
-    ok = lists:foreach(fun(State) -> ok = (Run2#run.module):teardown(State) end, maps:values(Left)),
-    Run2.
+group(Group, Rounds, Seed, Run) ->
+    Turns = [{0, Index} || Index <- Group] ++ atoll_bench_plan:rounds(Group, Rounds, Seed),
+    steps(
+        [fun(S, R) -> set_up(Index, S, R) end || Index <- Group] ++
+            [fun(S, R) -> turn(Index, Round, S, R) end || {Round, Index} <- Turns],
+        #{},
+        Run
+    ).
 
-set_up(Index, {States, #run{module = Module, points = Points} = Run}) ->
-    case Module:setup(maps:get(Index, Points)) of
+steps([], States, #run{module = Module} = Run) ->
+    ok = take_down(maps:values(States), Module),
+    Run;
+steps([Step | Steps], States0, #run{module = Module} = Run0) ->
+    try Step(States0, Run0) of
+        {States, Run} -> steps(Steps, States, Run)
+    catch
+        Class:Reason:Stack ->
+            ok = take_down(maps:values(States0), Module),
+            erlang:raise(Class, Reason, Stack)
+    end.
+
+take_down([], _Module) ->
+    ok;
+take_down([State | States], Module) ->
+    try
+        ok = Module:teardown(State)
+    after
+        ok = take_down(States, Module)
+    end.
+
+set_up(Index, States, #run{module = Module, points = Points} = Run) ->
+    case caught(setup, fun() -> Module:setup(maps:get(Index, Points)) end) of
         {ok, State} -> {States#{Index => State}, Run};
         {error, Why} -> {States, failed(Index, Why, Run)}
+    end.
+
+%% One benchmark's fault is not the end of the others' points.
+caught(What, Fun) ->
+    try
+        Fun()
+    catch
+        Class:Reason -> {error, io_lib:format("~ts ended with ~ts ~0tp", [What, Class, Reason])}
     end.
 
 failed(Index, Why, #run{failed = Failed, file = File} = Run) ->
@@ -155,7 +187,7 @@ turn(Index, Round, States, Run) ->
 round(Index, Round, State0, States, #run{module = Module, begun = Begun} = Run) ->
     At = erlang:monotonic_time(millisecond),
     Before = atoll_bench_machine:look(),
-    case Module:round(State0) of
+    case caught(round, fun() -> Module:round(State0) end) of
         {ok, Measures, State} ->
             WallMs = erlang:monotonic_time(millisecond) - At,
             Others = atoll_bench_machine:others(Before, atoll_bench_machine:look(), WallMs),
@@ -164,8 +196,10 @@ round(Index, Round, State0, States, #run{module = Module, begun = Begun} = Run) 
             }),
             {States#{Index := State}, passed(counted(Round, Line, Run))};
         {error, Why} ->
+            %% Should it not be written, all that is in States is taken down.
+            Failed = failed(Index, Why, Run),
             ok = Module:teardown(State0),
-            {maps:remove(Index, States), passed(failed(Index, Why, Run))}
+            {maps:remove(Index, States), passed(Failed)}
     end.
 
 counted(0, _Line, Run) -> Run;

@@ -125,6 +125,14 @@ what_is_zero_has_no_ratio_test() ->
     ?assertMatch(#{verdict := faster}, Two(Lost, Zeros)),
     ?assertMatch(#{verdict := unclear}, Two(Zeros, [0, 0, 0, 0, 0, 1])).
 
+%% Equal medians, and yet one run is the worse.
+a_few_that_are_not_zero_decide_test() ->
+    Zeros = lists:duplicate(20, 0),
+    Some = lists:duplicate(11, 0) ++ lists:duplicate(9, 1),
+    Two = fun(A, B, Better) -> maps:get(verdict, atoll_bench_compare:two(A, B, Better, #{})) end,
+    ?assertEqual([slower, faster], [Two(Zeros, Some, Better) || Better <- [less, more]]),
+    ?assertEqual([faster, slower], [Two(Some, Zeros, Better) || Better <- [less, more]]).
+
 nothing_to_compare_is_nothing_test() ->
     ?assertEqual([], atoll_bench_compare:all([], #{})).
 
@@ -137,12 +145,18 @@ prop_mirror() ->
         #{ratio := R, low := L, high := H, p := P, verdict := V} = atoll_bench_compare:two(As, Bs, Better, #{}),
         #{ratio := R1, low := L1, high := H1, p := P1, verdict := V1} = atoll_bench_compare:two(Bs, As, Better, #{}),
         P =:= P1 andalso V1 =:= turned(V) andalso
-            near(L * H1, 1) andalso near(H * L1, 1) andalso L =< R andalso R =< H andalso
-            (abs(R * R1 - 1) < 0.5)
+            case {R, R1} of
+                {none, none} ->
+                    {L, H, L1, H1} =:= {none, none, none, none};
+                _ ->
+                    near(L * H1, 1) andalso near(H * L1, 1) andalso L =< R andalso R =< H andalso
+                        (abs(R * R1 - 1) < 0.5)
+            end
     end).
 
+%% Also counts of something rare, of which most are zero.
 samples() ->
-    ?LET(N, choose(5, 9), vector(N, choose(50, 90))).
+    ?LET({N, {Low, High}}, {choose(5, 20), oneof([{50, 90}, {0, 3}, {0, 1}])}, vector(N, choose(Low, High))).
 
 turned(faster) -> slower;
 turned(slower) -> faster;

@@ -9,7 +9,7 @@ summary() -> "returns what it is told to".
 parameters() ->
     [
         #{name => size, type => integer, values => [1, 2], help => "a size"},
-        #{name => system, type => atom, values => [a, b], one_of => [a, b, broken, failing], help => "a system"}
+        #{name => system, type => atom, values => [a, b], one_of => [a, b, broken, failing, raising, exiting, unwritable], help => "a system"}
     ].
 
 variant() -> system.
@@ -25,11 +25,15 @@ points(Points) -> Points.
 check(_) -> ok.
 
 setup(#{system := broken}) -> {error, "it is broken"};
+setup(#{system := raising}) -> error(raised);
 setup(Point) ->
     say({setup, Point}),
     {ok, {Point, 0}}.
 
 round({#{system := failing}, 1}) -> {error, "it failed"};
+round({#{system := exiting}, 1}) -> exit(exited);
+%% No JSON.
+round({#{system := unwritable} = Point, 1}) -> {ok, #{rate => {no, json}}, {Point, 2}};
 round({#{size := Size} = Point, Count}) ->
     say({round, Point}),
     Hist = atoll_bench_hist:new(),

@@ -2,7 +2,13 @@
 
 -include_lib("eunit/include/eunit.hrl").
 
--define(HEADER, #{benchmark => fake, points => [#{size => 1}], metrics => [], variant => size}).
+-define(HEADER, #{
+    benchmark => fake,
+    parameters => [#{name => size}],
+    points => [#{size => 1}],
+    metrics => [#{name => rate, label => <<"Rate">>, unit => <<"1/s">>, better => more, kind => value}],
+    variant => size
+}).
 -define(ROUND, #{point => 0, round => 1, values => #{rate => 1.5}, histograms => #{}}).
 
 what_was_written_is_read_test() ->
@@ -31,8 +37,15 @@ a_file_cut_anywhere_after_its_head_is_partial_and_keeps_what_is_whole_test() ->
         ]
     end).
 
+%% A second try finds nothing in its way.
+a_head_that_cannot_be_written_leaves_no_file_test() ->
+    with_file(fun(Name) ->
+        ?assertEqual(raised, raised(fun() -> atoll_bench_file:create(Name, maps:put(variant, {no, json}, ?HEADER)) end)),
+        ?assertEqual({error, enoent}, file:read_file_info(Name))
+    end).
+
 what_is_wrong_is_one_sentence_test_() ->
-    Head = "{\"atoll_bench\":1,\"benchmark\":\"x\",\"points\":[{}],\"metrics\":[],\"variant\":\"a\"}\n",
+    Head = "{\"atoll_bench\":1,\"benchmark\":\"x\",\"parameters\":[],\"points\":[{}],\"metrics\":[],\"variant\":\"a\"}\n",
     [
         ?_assertEqual(Sentence, sentence(Text))
      || {Text, Sentence} <- [
@@ -41,9 +54,28 @@ what_is_wrong_is_one_sentence_test_() ->
             {"hello\n", "this is not the file of a run"},
             {"{}\n", "this is not the file of a run"},
             {Head ++ "{\n{\"end\":\"complete\"}\n", "line 2 is no JSON"},
+            {Head ++ "{\"point\":0,\"values\":{\"x\":\"7\"},\"histograms\":{}}\n", "line 2 is none of a result file"},
+            {Head ++ "{\"point\":0,\"values\":{},\"histograms\":{\"x\":{\"bits\":3}}}\n", "line 2 is none of a result file"},
             {Head ++ "{\"point\":7,\"error\":\"x\"}\n", "line 2 is none of a result file"},
             {Head ++ "{\"end\":\"complete\"}\n{\"end\":\"complete\"}\n", "line 2 is none of a result file"}
         ]
+    ].
+
+a_head_that_lacks_anything_is_refused_test_() ->
+    Metric = hd(maps:get(metrics, ?HEADER)),
+    Wrong =
+        [maps:remove(Key, ?HEADER) || Key <- maps:keys(?HEADER)] ++
+            [maps:put(metrics, [maps:remove(Key, Metric)], ?HEADER) || Key <- maps:keys(Metric)] ++
+            [
+                maps:put(Key, Value, ?HEADER)
+             || {Key, Value} <- [
+                    {parameters, [#{}]}, {parameters, 7}, {points, [#{}]}, {points, [#{size => [1]}]}, {points, [7]},
+                    {metrics, [maps:put(kind, other, Metric)]}, {benchmark, 7}
+                ]
+            ],
+    [
+        ?_assertEqual({Header, "line 1 is none of a result file"}, {Header, sentence([atoll_bench_json:encode(maps:put(atoll_bench, 1, Header)), $\n])})
+     || Header <- Wrong
     ].
 
 sentence(Text) ->
@@ -61,6 +93,14 @@ with_lines(Status, Lines, Fun) ->
         ok = atoll_bench_file:close(File, Status),
         Fun(Name)
     end).
+
+%% The libraries for JSON differ in what they raise.
+raised(Fun) ->
+    try Fun() of
+        Value -> {returned, Value}
+    catch
+        _:_ -> raised
+    end.
 
 with_file(Fun) ->
     Name = lists:flatten(io_lib:format("/tmp/atoll_bench_file_tests-~s-~b", [os:getpid(), erlang:unique_integer([positive])])),

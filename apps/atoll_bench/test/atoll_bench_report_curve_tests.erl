@@ -1,5 +1,6 @@
 -module(atoll_bench_report_curve_tests).
 
+-include_lib("proper/include/proper.hrl").
 -include_lib("eunit/include/eunit.hrl").
 
 nothing_is_no_curve_test() ->
@@ -14,6 +15,33 @@ many_buckets_are_a_few_hundred_points_also_in_the_tail_test() ->
     Points = atoll_bench_report_curve:points(Buckets),
     ?assert(length(Points) < 500),
     ?assert(length([Share || [_, Share] <- Points, Share > 0.999]) > 20).
+
+%% As the table has it.
+where_a_percentile_is_reached_is_where_it_lies_test_() ->
+    {timeout, 60, ?_assert(proper:quickcheck(prop_marks(), [quiet, {to_file, user}, {numtests, 200}]))}.
+
+prop_marks() ->
+    ?FORALL({Seed, Count}, {integer(), choose(1, 20000)}, begin
+        {Values, _} = lists:mapfoldl(
+            fun(_, Rand0) ->
+                {X, Rand} = rand:normal_s(Rand0),
+                {round(100000 * math:exp(X)), Rand}
+            end,
+            rand:seed_s(exsss, Seed),
+            lists:seq(1, Count)
+        ),
+        Hist = atoll_bench_hist:new(),
+        lists:foreach(fun(V) -> ok = atoll_bench_hist:record(V, Hist) end, Values),
+        Buckets = atoll_bench_hist:buckets(Hist),
+        Points = atoll_bench_report_curve:points(Buckets),
+        [] =:= [
+            P
+         || P <- [50, 90, 99, 99.9],
+            [X | _] <- [hd([Point || [_, Share] = Point <- Points, Share >= P / 100])],
+            Told <- [atoll_bench_hist:percentile(Hist, P)],
+            not lists:any(fun({Low, High, _}) -> High =:= X andalso Low =< Told andalso Told =< High end, Buckets)
+        ]
+    end).
 
 no_time_is_zero_for_it_would_not_stand_on_a_logarithmic_axis_test() ->
     ?assertEqual([[1, 0.0], [1, 1.0]], atoll_bench_report_curve:points([{0, 0, 3}])).

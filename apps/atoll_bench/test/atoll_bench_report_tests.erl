@@ -44,6 +44,17 @@ a_distribution_rises_from_nothing_to_all_test() ->
         [Points || #{lines := Lines} <- Panels, #{points := Points} <- Lines]
     ).
 
+what_is_marked_is_in_the_data_test() ->
+    Data = read(sample()),
+    [#{panels := [#{lines := [#{points := Points, marks := Marks} | _]} | _]}] =
+        atoll_bench_report_chart:cdf(metric(latency(), Data), Data),
+    Shares = [Share || [_, Share] <- Points],
+    ?assertEqual([length([S || S <- Shares, S < Mark]) || Mark <- [0.5, 0.9, 0.99, 0.999]], Marks),
+    %% And of the rounds those that others disturbed.
+    #{limit := #{value := Limit}, panels := [#{lines := [#{points := Rounds, marks := Disturbed}]}]} = atoll_bench_report_chart:load(Data),
+    ?assert(Disturbed =/= []),
+    ?assertEqual([S || [_, S] <- Rounds, S > Limit], [lists:last(lists:nth(I + 1, Rounds)) || I <- Disturbed]).
+
 names_are_places_on_an_axis_of_categories_test() ->
     #{x := X, panels := [#{lines := [#{points := Points} | _]}]} = chart(<<"us">>, atoll_bench_sample:names()),
     ?assertMatch(#{scale := category, ticks := [<<"set">>, <<"ordered_set">>, <<"bag">>]}, X),
@@ -113,11 +124,13 @@ csv_is_quoted_and_starts_no_formula_test() ->
         rows => [
             [{value, <<"say \"hi\"">>}, {number, 1.5}],
             [{value, <<"two\nlines">>}, none],
-            [{value, <<"=1+1">>}, {number, -3}]
+            [{value, <<"=1+1">>}, {number, -3}],
+            %% In full, however small.
+            [{value, <<"x">>}, {number, 1.2345e-7}]
         ]
     },
     ?assertEqual(
-        <<"\"a,b\",c\r\n\"say \"\"hi\"\"\",1.5\r\n\"two\nlines\",\r\n'=1+1,-3\r\n">>,
+        <<"\"a,b\",c\r\n\"say \"\"hi\"\"\",1.5\r\n\"two\nlines\",\r\n'=1+1,-3\r\nx,1.2345e-7\r\n">>,
         iolist_to_binary(atoll_bench_report_table:csv(Table))
     ).
 
@@ -150,7 +163,6 @@ every_chart_of_the_data_has_its_place_test() ->
 a_run_that_is_not_complete_says_so_test() ->
     Said = fun(Status, Text) -> binary:match(page([(sample())#{status := Status}]), Text) =/= nomatch end,
     ?assert(Said(partial, <<"This result is partial">>)),
-    ?assert(Said(interrupted, <<"This run was interrupted">>)),
     ?assertNot(Said(complete, <<"class=\"banner\" role">>)).
 
 a_point_that_failed_is_told_test() ->
@@ -188,12 +200,17 @@ times_have_the_unit_that_suits_them_test_() ->
         ]
     ].
 
+what_was_kept_is_let_go_test() ->
+    _ = [persistent_term:erase(Key) || {{?MODULE, _} = Key, _} <- persistent_term:get()],
+    ?assertEqual([], [Key || {{?MODULE, _} = Key, _} <- persistent_term:get()]).
+
 %% Helpers
 
 throughput() -> <<"msgs_per_s">>.
 latency() -> <<"latency">>.
 
-%% The sample takes a while to make, and every test reads the same.
+%% The sample takes a while to make, and every test reads the same; the last one lets
+%% it go.
 sample() ->
     kept(sample, fun() -> atoll_bench_sample:run(100) end).
 
@@ -227,8 +244,10 @@ only(Wanted) ->
         rounds := [R#{<<"point">> := maps:get(I, Places)} || #{<<"point">> := I} = R <- Rounds, is_map_key(I, Places)]
     }.
 
-read(Run) ->
-    kept(erlang:phash2(Run, 1 bsl 32), fun() -> atoll_bench_report_data:read(1, Run) end).
+read(Run) -> read(1, Run).
+
+read(N, Run) ->
+    kept({N, erlang:phash2(Run, 1 bsl 32)}, fun() -> atoll_bench_report_data:read(N, Run) end).
 
 metric(Name, #{metrics := Metrics}) ->
     hd([M || #{name := N} = M <- Metrics, N =:= Name]).
@@ -242,7 +261,7 @@ page(Runs) ->
     iolist_to_binary(atoll_bench_report_page:html(Parts, #{dir => "/", script => <<"script()">>, style => <<>>})).
 
 parts(N, Run) ->
-    kept({N, erlang:phash2(Run, 1 bsl 32)}, fun() -> atoll_bench_report_parts:all(atoll_bench_report_data:read(N, Run)) end).
+    kept({parts, N, erlang:phash2(Run, 1 bsl 32)}, fun() -> atoll_bench_report_parts:all(read(N, Run)) end).
 
 kind(Id, Charts) ->
     hd([Kind || #{<<"id">> := I, <<"kind">> := Kind} <- Charts, I =:= Id]).

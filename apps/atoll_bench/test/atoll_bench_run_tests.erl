@@ -42,6 +42,33 @@ a_point_that_fails_leaves_the_others_alone_test() ->
     Up = [P || {setup, P} <- Said],
     ?assertEqual(lists:sort(Up), lists:sort([P || {teardown, P} <- Said])).
 
+an_exception_fails_its_point_alone_test() ->
+    {Summary, Run, Said} = run(#{size => [1], system => [raising, a, exiting]}, 2),
+    ?assertMatch(#{rounds := 2, failed := [{#{system := raising}, _}, {#{system := exiting}, _}]}, Summary),
+    ?assertEqual(
+        [{0, <<"setup ended with error raised">>}, {2, <<"round ended with exit exited">>}],
+        [{P, Why} || #{<<"point">> := P, <<"error">> := Why} <- maps:get(errors, Run)]
+    ),
+    ?assertEqual(lists:sort([P || {setup, P} <- Said]), lists:sort([P || {teardown, P} <- Said])).
+
+%% Whatever it is: a result that is no JSON, or the one who is told of the progress.
+what_ends_a_run_leaves_nothing_set_up_test_() ->
+    [
+        fun() ->
+            with_file(fun(File) ->
+                ?assertEqual(raised, raised(fun() -> atoll_bench_run:run(atoll_bench_fake, Options#{rounds => 2, file => File}) end)),
+                Said = said(),
+                ?assertMatch([_, _], [P || {setup, P} <- Said]),
+                ?assertEqual(lists:sort([P || {setup, P} <- Said]), lists:sort([P || {teardown, P} <- Said])),
+                ?assertMatch({ok, #{status := partial}}, atoll_bench_file:read(File))
+            end)
+        end
+     || Options <- [
+            #{sweep => #{size => [1], system => [a, unwritable]}},
+            #{sweep => #{size => [1]}, progress => fun(3, _) -> exit(bored); (_, _) -> ok end}
+        ]
+    ].
+
 a_file_that_is_there_is_not_touched_test() ->
     with_file(fun(File) ->
         ok = file:write_file(File, "mine"),
@@ -61,6 +88,14 @@ said() ->
     receive
         {atoll_bench_fake, What} -> [What | said()]
     after 0 -> []
+    end.
+
+%% The libraries for JSON differ in what they raise.
+raised(Fun) ->
+    try Fun() of
+        Value -> {returned, Value}
+    catch
+        _:_ -> raised
     end.
 
 with_file(Fun) ->

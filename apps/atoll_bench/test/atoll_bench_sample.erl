@@ -183,7 +183,7 @@ names() ->
         {#{<<"us">> => byte_size(Type) * (0.1 + 0.001 * byte_size(Table)) * (1 + 0.08 * Noise)}, #{}, Rand}
     end,
     Run = made(Points, Measure, Header),
-    Run#{file := "<b>tables</b>.jsonl", status := interrupted}.
+    Run#{file := "<b>tables</b>.jsonl", status := partial}.
 
 %% @doc The text of a file with the run.
 -spec text(run()) -> iodata().

@@ -17,6 +17,13 @@ every_benchmark_can_be_swept_as_it_stands_test_() ->
      || {Name, Module} <- atoll_bench:all()
     ].
 
+a_ping_pong_is_measured_once_with_the_one_actor_that_it_has_test() ->
+    Sweep = #{kind => [ping_pong, request], actors => [16, 4], size => [100, 200], system => [stock]},
+    {ok, Points} = atoll_bench:sweep(atoll_bench_dist, Sweep),
+    Of = fun(Wanted) -> [{Actors, Size} || #{kind := Kind, actors := Actors, size := Size} <- Points, Kind =:= Wanted] end,
+    ?assertEqual([{1, 100}, {1, 200}], lists:sort(Of(ping_pong))),
+    ?assertEqual([{4, 100}, {4, 200}, {16, 100}, {16, 200}], lists:sort(Of(request))).
+
 values_take_the_place_of_the_default_ones_test() ->
     {ok, Points} = atoll_bench:sweep(atoll_bench_names, #{nodes => [3], callers => [1]}),
     ?assertEqual(

@@ -20,6 +20,8 @@
 %% script killed stays dead. The processes of kernel and stdlib are not killed, nor
 %% a process whose supervisor would give up ({@link atoll_chaos_kill}).
 %%
+%% One run works on a node at a time: a second one is refused.
+%%
 %% Not promised: that a fault comes at its very millisecond. Deeds are done one
 %% after the other, and one on a node that is just starting waits for it.
 -module(atoll_chaos).
@@ -51,7 +53,10 @@
 
 -type result() :: #{
     seed := integer(),
+    %% The last 20,000, and how many there were before.
     events := [atoll_chaos_log:event()],
+    left_out := non_neg_integer(),
+    %% Of these events.
     summary := [{Fault :: atom(), atoll_chaos_log:summary()}],
     groups := atoll_sim_groups:groups() | none,
     ms := non_neg_integer()
@@ -61,6 +66,8 @@
     {option, Key :: term(), Must :: string()}
     | {script, atoll_sim_script:error()}
     | {kind, atoll_chaos_draw:kind()}
+    %% Another run is at work there.
+    | {taken, node()}
     | atoll_chaos_backend:error().
 
 -type running() :: {pid(), Seed :: integer()}.
@@ -83,7 +90,7 @@ start(Options) ->
         Backend = backend(Options),
         Seed = maps:get(seed, Options, seed(Options)),
         {Start, Plan, Source} = plan(Options, Backend, Seed),
-        {ok, Run} = atoll_chaos_runner:start(#{
+        Started = atoll_chaos_runner:start(#{
             caller => self(),
             backend => Backend,
             start => Start,
@@ -92,9 +99,12 @@ start(Options) ->
             deadline_ms => maps:get(deadline_ms, Options, ?DEADLINE_MS),
             on_event => maps:get(on_event, Options, fun(_) -> ok end)
         }),
-        {ok, {Run, Seed}}
+        case Started of
+            {ok, Run} -> {ok, {Run, Seed}};
+            {error, _} = Error -> Error
+        end
     catch
-        throw:{chaos, Error} -> {error, Error}
+        throw:{chaos, Bad} -> {error, Bad}
     end.
 
 %% @doc Ends a run before its time; returns when all is healed.
@@ -178,6 +188,10 @@ check(Options) when is_map(Options) ->
         bad({option, One, "or " ++ atom_to_list(Other) ++ " must be there, and not both"})
      || {One, Other} <- [{cluster, nodes}, {script, rate}], is_map_key(One, Options) =:= is_map_key(Other, Options)
     ],
+    _ = [
+        bad({option, Key, "is for faults at a rate; a script says it itself"})
+     || is_map_key(script, Options), Key <- [kinds, what, seconds], is_map_key(Key, Options)
+    ],
     ok;
 check(Options) ->
     bad({option, Options, "is not a map of options"}).
@@ -216,6 +230,8 @@ format_error({kind, node}) ->
     "nodes are not killed here, since nobody would start them again";
 format_error({kind, Kind}) ->
     io_lib:format("~ts is not possible here: all nodes must run on this machine, where they can be sent a signal", [Kind]);
+format_error({taken, Node}) ->
+    io_lib:format("another run is at work on ~ts, and would undo what this one does", [Node]);
 format_error({unreachable, Node, Reason}) ->
     io_lib:format("~ts does not answer: ~0tp", [Node, Reason]);
 format_error({not_here, Node}) ->

@@ -2,8 +2,8 @@
 %% of its peers, and knows which processes are being killed just now.
 %%
 %% A peer is <b>closed</b> when nothing passes in either direction: the node has
-%% another cookie for it and the connection is taken away, so that no new one can
-%% be made as long as one of the two nodes does so. A peer is <b>unheard</b> when
+%% another cookie for it, one that nobody can guess, and the connection is taken
+%% away, so that no new one can be made as long as one of the two nodes does so. A peer is <b>unheard</b> when
 %% the node does not read what comes from it, while what it sends goes out: the
 %% socket of the connection is not read from. What the peer sent meanwhile is not
 %% lost but comes when it is heard again, unless the connection ended before,
@@ -12,49 +12,76 @@
 %% distribution has nothing nearer to a cut in one direction. With a carrier that
 %% is a process, such as TLS, there is none.
 %%
-%% Whatever it did is undone when its owner is gone. The module stands alone: it
+%% It works for one run, and for no other until that has stopped it: two runs would undo
+%% each other's cuts. Whatever it did is undone when its owner is gone. The module stands alone: it
 %% may be loaded into a node that has nothing else of Atoll.
 -module(atoll_chaos_agent).
 
 -behaviour(gen_server).
 
--export([ensure/1, keep_from/3, stop/0]).
+-export([ensure/1, keep_from/3, stop/1]).
 -export([take/2, free/1, taken/0]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
 
--export_type([trouble/0]).
+-export_type([claim/0, run/0, trouble/0]).
 
--type trouble() :: {not_a_socket, node()}.
+-type run() :: term().
+%% Unlike that of any other run, whichever VM it has.
+
+-type claim() :: {run(), Owner :: pid() | none}.
+
+-type trouble() :: {not_a_socket, node()} | {taken, run()}.
 
 -record(state, {
     %% The one whose end undoes all, if there is one.
     owner :: reference() | none,
+    %% For peers that are closed.
+    cookie :: atom(),
     %% Peer => the cookie that it had.
     closed = #{} :: #{node() => atom()},
     unheard = #{} :: #{node() => []}
 }).
 
-%% @doc Starts it, unless it runs.
--spec ensure(Owner :: pid() | none) -> ok.
-ensure(Owner) ->
-    case gen_server:start({local, ?MODULE}, ?MODULE, Owner, []) of
-        {ok, _} -> ok;
-        {error, {already_started, _}} -> ok
+%% @doc Starts it, unless it runs; another run's is left alone.
+-spec ensure(claim()) -> ok | {error, {taken, run()}}.
+ensure({Run, _} = Claim) ->
+    case gen_server:start({local, ?MODULE}, ?MODULE, Claim, []) of
+        {ok, _} ->
+            ok;
+        {error, {already_started, _}} ->
+            case run() of
+                {ok, Run} -> ok;
+                {ok, Other} -> {error, {taken, Other}};
+                none -> ensure(Claim)
+            end
+    end.
+
+%% Whose it is. Not asked itself: it may be at something that takes long, and end
+%% meanwhile; then it would be started again by who waited.
+run() ->
+    try ets:lookup(?MODULE, run) of
+        [{run, Run}] -> {ok, Run};
+        [] -> none
+    catch
+        error:badarg -> none
     end.
 
 %% @doc From now on these peers are closed, those unheard, and no others. If it
-%% does not run yet it starts, with that owner.
--spec keep_from(Closed :: [node()], Unheard :: [node()], Owner :: pid() | none) -> ok | {error, trouble()}.
-keep_from(Closed, Unheard, Owner) ->
-    ok = ensure(Owner),
-    gen_server:call(?MODULE, {keep_from, Closed, Unheard}).
+%% does not run yet it starts.
+-spec keep_from(Closed :: [node()], Unheard :: [node()], claim()) -> ok | {error, trouble()}.
+keep_from(Closed, Unheard, Claim) ->
+    case ensure(Claim) of
+        ok -> gen_server:call(?MODULE, {keep_from, Closed, Unheard});
+        {error, _} = Error -> Error
+    end.
 
-%% @doc Undoes everything and ends.
--spec stop() -> ok.
-stop() ->
-    case whereis(?MODULE) of
-        undefined -> ok;
-        Pid -> gen_server:stop(Pid)
+%% @doc Undoes everything and ends, if it works for that run.
+-spec stop(run()) -> ok | {error, {taken, run()}}.
+stop(Run) ->
+    case run() of
+        {ok, Run} -> gen_server:stop(?MODULE);
+        {ok, Other} -> {error, {taken, Other}};
+        none -> ok
     end.
 
 %% @doc Says that the calling process is about to kill a process of that
@@ -72,17 +99,37 @@ free(Key) ->
 %% @doc What is being killed, each with its supervisor.
 -spec taken() -> [{Supervisor :: pid() | none, Child :: term()}].
 taken() ->
-    [Key || {Key} <- ets:tab2list(?MODULE)].
+    [Key || {{_, _} = Key} <- ets:tab2list(?MODULE)].
 
 %% @private
--spec init(pid() | none) -> {ok, #state{}}.
-init(Owner) ->
+-spec init(claim()) -> {ok, #state{}}.
+init({Run, Owner}) ->
     %% Not that of whoever asked for it: it may be on another node.
     true = group_leader(whereis(init), self()),
     _ = process_flag(trap_exit, true),
     ?MODULE = ets:new(?MODULE, [named_table, public]),
+    true = ets:insert(?MODULE, {run, Run}),
     ok = net_kernel:monitor_nodes(true, [{node_type, all}]),
-    {ok, #state{owner = watch(Owner)}}.
+    {ok, #state{owner = watch(Owner), cookie = cookie()}}.
+
+%% Whoever knew it could connect with the node during a cut.
+cookie() ->
+    binary_to_atom(<<"atoll_chaos_", <<<<(hex(Half))>> || <<Half:4>> <= random(16)>>/binary>>).
+
+hex(N) when N < 10 -> $0 + N;
+hex(N) -> $a + N - 10.
+
+%% A node under test may lack the application crypto.
+random(Size) ->
+    try
+        crypto:strong_rand_bytes(Size)
+    catch
+        error:undef ->
+            {ok, File} = file:open("/dev/urandom", [read, raw, binary]),
+            {ok, Bytes} = file:read(File, Size),
+            ok = file:close(File),
+            Bytes
+    end.
 
 watch(none) -> none;
 watch(Owner) -> monitor(process, Owner).
@@ -134,10 +181,10 @@ undo(#state{closed = Closed, unheard = Unheard} = State) ->
 
 close(Peer, #state{closed = Closed} = State) when is_map_key(Peer, Closed) ->
     State;
-close(Peer, #state{closed = Closed} = State) ->
+close(Peer, #state{closed = Closed, cookie = Cookie} = State) ->
     Before = erlang:get_cookie(Peer),
     %% Another one than the peer has for this node.
-    true = erlang:set_cookie(Peer, list_to_atom(lists:concat(["atoll_chaos_", erlang:phash2(node())]))),
+    true = erlang:set_cookie(Peer, Cookie),
     _ = erlang:disconnect_node(Peer),
     State#state{closed = Closed#{Peer => Before}}.
 

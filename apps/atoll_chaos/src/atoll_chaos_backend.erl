@@ -29,6 +29,9 @@
 %% see. `none' if there is none; then the nodes do not outlive this VM.
 -callback owner(State :: term(), Keeper :: pid()) -> pid() | none.
 
+%% The agent has ended there: takes away what else the tool has brought to the node.
+-callback leave(State :: term(), node()) -> ok | {error, error()}.
+
 %% Ends the node from one moment to the next.
 -callback kill(State :: term(), node()) -> ok | {error, error()}.
 

@@ -6,7 +6,7 @@
 -behaviour(atoll_chaos_backend).
 
 -export([open/1]).
--export([nodes/1, able/1, call/4, owner/2, kill/2, start/2, pause/2, resume/2, os_pid/2]).
+-export([nodes/1, able/1, call/4, owner/2, leave/2, kill/2, start/2, pause/2, resume/2, os_pid/2]).
 
 -compile({no_auto_import, [nodes/1]}).
 
@@ -30,6 +30,10 @@ call(#{cluster := Cluster}, Node, {M, F, A}, Ms) ->
 
 -spec owner(state(), pid()) -> none.
 owner(_, _) -> none.
+
+%% The nodes have the same code as this VM.
+-spec leave(state(), node()) -> ok.
+leave(_, _) -> ok.
 
 -spec kill(state(), node()) -> ok | {error, atoll_chaos_backend:error()}.
 kill(#{cluster := Cluster}, Node) -> done(Node, fun() -> atoll_cluster:kill(Cluster, Node) end).

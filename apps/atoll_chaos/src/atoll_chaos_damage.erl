@@ -10,7 +10,7 @@
 %% last change had come: each act of {@link healing/1} may be done once too often.
 -module(atoll_chaos_damage).
 
--export([new/1, take/2, started/2, paused/1, healing/1]).
+-export([new/1, take/2, started/2, paused/1, is_down/2, healing/1]).
 
 -export_type([damage/0, act/0]).
 
@@ -94,6 +94,10 @@ started(Node, #damage{down = Down} = Damage) ->
 %% @doc The nodes that are paused.
 -spec paused(damage()) -> [node()].
 paused(#damage{paused = Paused}) -> lists:sort(maps:keys(Paused)).
+
+%% @doc Whether a node was killed and has not started since.
+-spec is_down(node(), damage()) -> boolean().
+is_down(Node, #damage{down = Down}) -> is_map_key(Node, Down).
 
 %% @doc What makes everything whole again, whatever of it was really done.
 -spec healing(damage()) -> [act()].

@@ -9,12 +9,13 @@
 
 -behaviour(gen_server).
 
--export([start/2, do/3, heal/1, act/3]).
+-export([start/3, do/3, heal/1, claim/3, act/3]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 
 -type outcome() :: ok | {error, atoll_chaos_backend:error() | atoll_chaos_agent:trouble()}.
 
 -record(state, {
+    run :: atoll_chaos_agent:run(),
     backend :: atoll_chaos_backend:backend(),
     damage :: atoll_chaos_damage:damage(),
     master :: reference(),
@@ -25,9 +26,9 @@
 -define(CALL_MS, 5000).
 
 %% @doc Starts the keeper of the calling process.
--spec start(atoll_chaos_backend:backend(), atoll_chaos_damage:damage()) -> {ok, pid()}.
-start(Backend, Damage) ->
-    {ok, _} = gen_server:start(?MODULE, {Backend, Damage, self()}, []).
+-spec start(atoll_chaos_backend:backend(), atoll_chaos_damage:damage(), atoll_chaos_agent:run()) -> {ok, pid()}.
+start(Backend, Damage, Run) ->
+    {ok, _} = gen_server:start(?MODULE, {Backend, Damage, Run, self()}, []).
 
 %% @doc Does these acts; then the damage is this.
 -spec do(pid(), [atoll_chaos_damage:act()], atoll_chaos_damage:damage()) ->
@@ -35,27 +36,29 @@ start(Backend, Damage) ->
 do(Keeper, Acts, Damage) ->
     gen_server:call(Keeper, {do, Acts, Damage}, infinity).
 
-%% @doc Makes all whole; the keeper ends.
--spec heal(pid()) -> ok.
+%% @doc Makes all whole, and says what came of each act; the keeper ends. An act may
+%% have been done before, and fail because of that.
+-spec heal(pid()) -> [{atoll_chaos_damage:act(), outcome()}].
 heal(Keeper) ->
     gen_server:call(Keeper, heal, infinity).
 
 %% @private
--spec init({atoll_chaos_backend:backend(), atoll_chaos_damage:damage(), pid()}) -> {ok, #state{}}.
-init({Backend, Damage, Master}) ->
+-spec init({atoll_chaos_backend:backend(), atoll_chaos_damage:damage(), atoll_chaos_agent:run(), pid()}) -> {ok, #state{}}.
+init({Backend, Damage, Run, Master}) ->
     _ = process_flag(trap_exit, true),
-    {ok, #state{backend = Backend, damage = Damage, master = monitor(process, Master)}}.
+    {ok, #state{run = Run, backend = Backend, damage = Damage, master = monitor(process, Master)}}.
 
 %% @private
 -spec handle_call(Request, gen_server:from(), #state{}) ->
-    {reply, term(), #state{}} | {stop, normal, ok, #state{}}
+    {reply, term(), #state{}} | {stop, normal, [{atoll_chaos_damage:act(), outcome()}], #state{}}
 when
     Request :: {do, [atoll_chaos_damage:act()], atoll_chaos_damage:damage()} | heal.
 handle_call({do, Acts, Damage}, _From, State0) ->
     {Outcomes, State} = lists:mapfoldl(fun perform/2, State0#state{damage = Damage}, Acts),
     {reply, lists:zip(Acts, Outcomes), State};
 handle_call(heal, _From, State) ->
-    {stop, normal, ok, heal_all(State)}.
+    {Outcomes, Healed} = heal_all(State),
+    {stop, normal, Outcomes, Healed}.
 
 %% @private
 -spec handle_cast(term(), #state{}) -> {stop, term(), #state{}}.
@@ -66,7 +69,8 @@ handle_cast(Request, State) ->
 -spec handle_info(Message, #state{}) -> {noreply, #state{}} | {stop, normal, #state{}} when
     Message :: {'DOWN', reference(), process, pid(), term()} | {'EXIT', port() | pid(), term()} | {port(), term()}.
 handle_info({'DOWN', Master, process, _, _}, #state{master = Master} = State) ->
-    {stop, normal, heal_all(State)};
+    {_, Healed} = heal_all(State),
+    {stop, normal, Healed};
 handle_info({'EXIT', _, _}, State) ->
     {noreply, State};
 handle_info({Port, _}, State) when is_port(Port) ->
@@ -74,27 +78,28 @@ handle_info({Port, _}, State) when is_port(Port) ->
     {noreply, State}.
 
 heal_all(#state{damage = Damage} = State0) ->
-    {_, State} = lists:mapfoldl(fun perform/2, State0, atoll_chaos_damage:healing(Damage)),
+    Acts = atoll_chaos_damage:healing(Damage),
+    {Outcomes, State} = lists:mapfoldl(fun perform/2, State0, Acts),
     lists:foreach(fun atoll_chaos_os:release/1, maps:values(State#state.holders)),
-    State#state{holders = #{}}.
+    {lists:zip(Acts, Outcomes), State#state{holders = #{}}}.
 
-perform({pause, Node} = Act, #state{backend = Backend} = State0) ->
+perform({pause, Node} = Act, State0) ->
     case held(Node, pause, fun atoll_chaos_os:guard/1, State0) of
-        {ok, State} -> {act(Act, self(), Backend), State};
+        {ok, State} -> {own_act(Act, State), State};
         {Error, State} -> {Error, State}
     end;
-perform({resume, Node} = Act, #state{backend = Backend} = State) ->
-    Outcome = act(Act, self(), Backend),
+perform({resume, Node} = Act, State) ->
+    Outcome = own_act(Act, State),
     {Outcome, release({pause, Node}, State)};
 perform({slow, Node, 0}, State) ->
     {ok, release({slow, Node}, State)};
 perform({slow, Node, Ms}, State) ->
     held(Node, slow, fun(OsPid) -> atoll_chaos_os:slow(OsPid, Ms) end, release({slow, Node}, State));
-perform({kill, Node} = Act, #state{backend = Backend} = State) ->
-    Outcome = act(Act, self(), Backend),
+perform({kill, Node} = Act, State) ->
+    Outcome = own_act(Act, State),
     {Outcome, release({pause, Node}, State)};
-perform(Act, #state{backend = Backend} = State) ->
-    {act(Act, self(), Backend), State}.
+perform(Act, State) ->
+    {own_act(Act, State), State}.
 
 held(Node, How, Hold, #state{backend = {Module, B}, holders = Holders} = State) ->
     case Module:os_pid(B, Node) of
@@ -111,16 +116,34 @@ release(Key, #state{holders = Holders} = State) ->
             State
     end.
 
+own_act(Act, #state{run = Run, backend = Backend}) ->
+    act(Act, claim(Run, self(), Backend), Backend).
+
+%% @doc What the agents are told of who they work for.
+-spec claim(atoll_chaos_agent:run(), Keeper :: pid(), atoll_chaos_backend:backend()) -> atoll_chaos_agent:claim().
+claim(Run, Keeper, {Module, B}) ->
+    {Run, Module:owner(B, Keeper)}.
+
 %% @doc Does what needs no holder. With the keeper gone, its master heals by this.
--spec act(atoll_chaos_damage:act(), Owner :: pid(), atoll_chaos_backend:backend()) -> outcome().
+-spec act(atoll_chaos_damage:act(), atoll_chaos_agent:claim(), atoll_chaos_backend:backend()) -> outcome().
 act({slow, _, _}, _, _) ->
     %% Its pipe has closed with the keeper.
     ok;
-act({keep_from, Node, Closed, Unheard}, Keeper, {Module, B}) ->
-    Owner = Module:owner(B, Keeper),
-    answer(Module:call(B, Node, {atoll_chaos_agent, keep_from, [Closed, Unheard, Owner]}, ?CALL_MS));
-act({rest, Node}, _, {Module, B}) ->
-    answer(Module:call(B, Node, {atoll_chaos_agent, stop, []}, ?CALL_MS));
+act({keep_from, Node, Closed, Unheard}, Claim, {Module, B}) ->
+    answer(Module:call(B, Node, {atoll_chaos_agent, keep_from, [Closed, Unheard, Claim]}, ?CALL_MS));
+act({rest, Node}, {Run, _}, {Module, B}) ->
+    %% Where there is none its code is not brought there to stop it.
+    case Module:call(B, Node, {erlang, whereis, [atoll_chaos_agent]}, ?CALL_MS) of
+        {ok, undefined} ->
+            Module:leave(B, Node);
+        {ok, _} ->
+            case answer(Module:call(B, Node, {atoll_chaos_agent, stop, [Run]}, ?CALL_MS)) of
+                ok -> Module:leave(B, Node);
+                {error, _} = Error -> Error
+            end;
+        {error, _} = Error ->
+            Error
+    end;
 act({Act, Node}, _, {Module, B}) ->
     Module:Act(B, Node).
 

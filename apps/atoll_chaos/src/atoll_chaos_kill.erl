@@ -8,7 +8,8 @@
 %%
 %% <b>The node stays up.</b> A process is not killed again before it is back. A
 %% supervisor that could not restart a child once more without giving up (its
-%% intensity is used up) is spared; so the tool takes down no supervisor, and no
+%% intensity is used up) is spared, and one that shuts itself down when that child ends
+%% (a temporary one that is significant); so the tool takes down no supervisor, and no
 %% application with it. How often a supervisor has restarted lately stands in its
 %% state, which is its own business: if that looks otherwise than it does in OTP
 %% 25 to 29, nobody is spared.
@@ -25,13 +26,13 @@
     %% Of those that there are: how far from the first, 0, to the last, 1.
     which := float(),
     deadline_ms := pos_integer(),
-    %% Of the agent, which is started if it does not run.
-    owner := pid() | none
+    %% On the agent, which is started if it does not run.
+    claim := atoll_chaos_agent:claim()
 }.
 
 -type outcome() ::
     {killed, [term()], recovered()}
-    | {passed_over, Why :: nobody | in_recovery | intensity}.
+    | {passed_over, Why :: nobody | in_recovery | intensity | significant}.
 
 -type recovered() :: Ms :: float() | never | none.
 %% `none' where nobody restarts it.
@@ -40,9 +41,14 @@
 -define(ANSWER_MS, 5000).
 
 %% @doc Kills one, and returns when it is back, or at the deadline.
--spec run(order()) -> outcome().
-run(#{what := What, which := Which, deadline_ms := Deadline, owner := Owner}) ->
-    ok = atoll_chaos_agent:ensure(Owner),
+-spec run(order()) -> outcome() | {error, atoll_chaos_agent:trouble()}.
+run(#{what := What, which := Which, deadline_ms := Deadline, claim := Claim}) ->
+    case atoll_chaos_agent:ensure(Claim) of
+        ok -> one(What, Which, Deadline);
+        {error, _} = Error -> Error
+    end.
+
+one(What, Which, Deadline) ->
     case atoll_chaos_victims:find(What) of
         [] ->
             {passed_over, nobody};
@@ -58,11 +64,17 @@ first([#{supervisor := Supervisor} = Victim | Victims], Deadline, Why) ->
     Key = {Supervisor, child(Victim)},
     case atoll_chaos_agent:take(Supervisor, child(Victim)) of
         true ->
-            try has_room(Supervisor) andalso kill(Victim, Deadline) of
-                false -> first(Victims, Deadline, intensity);
-                Recovered -> {killed, maps:get(path, Victim) ++ named(Victim), Recovered}
-            after
-                ok = atoll_chaos_agent:free(Key)
+            Outcome =
+                try spared(Victim) of
+                    none -> {killed, kill(Victim, Deadline)};
+                    Spared -> {spared, Spared}
+                after
+                    %% Before the next one is tried: that one may wait for long.
+                    ok = atoll_chaos_agent:free(Key)
+                end,
+            case Outcome of
+                {killed, Recovered} -> {killed, maps:get(path, Victim) ++ named(Victim), Recovered};
+                {spared, Reason} -> first(Victims, Deadline, Reason)
             end;
         false ->
             first(Victims, Deadline, Why)
@@ -77,9 +89,16 @@ named(#{name := Name, path := Path}) ->
         false -> [Name]
     end.
 
+spared(#{supervisor := none}) ->
+    none;
+spared(#{supervisor := Supervisor} = Victim) ->
+    case {childspec(Supervisor, child(Victim)), has_room(Supervisor)} of
+        {#{restart := temporary, significant := true}, _} -> significant;
+        {_, false} -> intensity;
+        {_, true} -> none
+    end.
+
 %% This one is taken already, and counts.
-has_room(none) ->
-    true;
 has_room(Supervisor) ->
     Taken = length([S || {S, _} <- atoll_chaos_agent:taken(), S =:= Supervisor]),
     try sys:get_state(Supervisor, ?ANSWER_MS) of
@@ -140,16 +159,21 @@ await(IsBack, Begun, Until, Pause) ->
 
 %% What to ask again and again, made before the kill.
 expectation(#{supervisor := none, name := none, pid := Pid, application := App}) when App =/= undefined ->
-    {group_leader, Leader} = process_info(Pid, group_leader),
-    Before = size_of(Leader),
-    fun() -> size_of(Leader) >= Before end;
+    case process_info(Pid, group_leader) of
+        {group_leader, Leader} ->
+            Before = size_of(Leader),
+            fun() -> size_of(Leader) >= Before end;
+        %% It has ended by itself since it was found.
+        undefined ->
+            none
+    end;
 expectation(#{supervisor := none, name := none}) ->
     none;
 expectation(#{supervisor := none, name := Name, pid := Pid}) ->
     fun() -> is_another(whereis(Name), Pid) end;
-expectation(#{supervisor := Supervisor, name := Name, id := Id, pid := Pid}) ->
-    case restart(Supervisor, Id, Pid) of
-        temporary -> none;
+expectation(#{supervisor := Supervisor, name := Name, id := Id, pid := Pid} = Victim) ->
+    case childspec(Supervisor, child(Victim)) of
+        #{restart := temporary} -> none;
         _ -> child_is_back(Supervisor, name_of(Supervisor), Name, Id, Pid)
     end.
 
@@ -188,15 +212,10 @@ name_of(Supervisor) ->
         _ -> none
     end.
 
-restart(Supervisor, Id, Pid) ->
-    Child =
-        case Id of
-            undefined -> Pid;
-            _ -> Id
-        end,
+childspec(Supervisor, Child) ->
     try gen_server:call(Supervisor, {get_childspec, Child}, ?ANSWER_MS) of
-        {ok, #{restart := Restart}} -> Restart;
-        _ -> unknown
+        {ok, Spec} -> Spec;
+        {error, _} -> unknown
     catch
         exit:_ -> unknown
     end.

@@ -1,8 +1,8 @@
 %% @doc The log of a run: what happened to whom, what recovered, and how long it
-%% took. Pure.
+%% took. Pure. It keeps the last 20,000 events, and counts those before them.
 -module(atoll_chaos_log).
 
--export([new/0, add/2, amend/3, find/2, events/1, summary/1]).
+-export([new/0, new/1, add/2, left_out/1, amend/3, find/2, events/1, summary/1]).
 
 -export_type([log/0, event/0, id/0, recovered/0, summary/0]).
 
@@ -42,31 +42,45 @@
     max_ms := number() | none
 }.
 
--record(log, {last = 0 :: non_neg_integer(), events = #{} :: #{id() => event()}}).
+-record(log, {max :: pos_integer(), last = 0 :: non_neg_integer(), events = #{} :: #{id() => event()}}).
 
 -opaque log() :: #log{}.
 
+%% A run may go on for as long as somebody lets it.
+-define(MAX, 20000).
+
 %% @doc Nothing has happened yet.
 -spec new() -> log().
-new() -> #log{}.
+new() -> new(?MAX).
+
+%% @doc The same, with room for so many events.
+-spec new(pos_integer()) -> log().
+new(Max) -> #log{max = Max}.
 
 %% @doc Adds an event.
 -spec add(event(), log()) -> {id(), log()}.
-add(Event, #log{last = Last, events = Events}) ->
-    {Last + 1, #log{last = Last + 1, events = Events#{Last + 1 => Event}}}.
+add(Event, #log{max = Max, last = Last, events = Events} = Log) ->
+    Id = Last + 1,
+    {Id, Log#log{last = Id, events = maps:remove(Id - Max, Events#{Id => Event})}}.
 
-%% @doc Says more of an event.
+%% @doc Says more of an event, if it is still there.
 -spec amend(id(), map(), log()) -> log().
 amend(Id, More, #log{events = Events} = Log) ->
-    #{Id := Event} = Events,
-    Log#log{events = Events#{Id := maps:merge(Event, More)}}.
+    case Events of
+        #{Id := Event} -> Log#log{events = Events#{Id := maps:merge(Event, More)}};
+        #{} -> Log
+    end.
 
-%% @doc An event.
+%% @doc How many events there were before those that are kept.
+-spec left_out(log()) -> non_neg_integer().
+left_out(#log{last = Last, events = Events}) -> Last - map_size(Events).
+
+%% @doc An event that is kept.
 -spec find(id(), log()) -> event().
 find(Id, #log{events = Events}) ->
     map_get(Id, Events).
 
-%% @doc All events, in the order in which they happened.
+%% @doc The events that are kept, in the order in which they happened.
 -spec events(log()) -> [event()].
 events(#log{events = Events}) ->
     [Event || {_, Event} <- lists:keysort(1, maps:to_list(Events))].

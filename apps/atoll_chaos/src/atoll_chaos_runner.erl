@@ -6,8 +6,9 @@
 %% whether what was harmed is back is looked for by processes of their own, each
 %% with a deadline.
 %%
-%% In the end it heals as a script does, waits for those processes, and has the
-%% keeper make sure. When the caller is gone it ends at once, and the keeper heals.
+%% In the end, or when it is stopped, it heals as a script does, waits for those
+%% processes, and has the keeper make sure. When the caller is gone it ends at once,
+%% and the keeper heals; when the keeper is gone, at work or not, it heals itself.
 -module(atoll_chaos_runner).
 
 -behaviour(gen_server).
@@ -18,7 +19,7 @@
 -export_type([job/0, ended/0]).
 
 %% What looks after something ends with exit/1 by design.
--dialyzer({nowarn_function, look/3}).
+-dialyzer({nowarn_function, look/4}).
 
 -type job() :: #{
     caller := pid(),
@@ -34,6 +35,8 @@
 
 -type ended() :: #{
     events := [atoll_chaos_log:event()],
+    %% How many there were before these.
+    left_out := non_neg_integer(),
     %% Who of the nodes that answer sees which groups, if a step was about groups.
     groups := atoll_sim_groups:groups() | none,
     ms := non_neg_integer()
@@ -41,6 +44,7 @@
 
 -record(state, {
     job :: job(),
+    run :: atoll_chaos_agent:run(),
     keeper :: pid(),
     keeper_ref :: reference(),
     caller_ref :: reference(),
@@ -49,6 +53,8 @@
     source :: atoll_chaos_draw:source() | none,
     damage :: atoll_chaos_damage:damage(),
     log = atoll_chaos_log:new() :: atoll_chaos_log:log(),
+    %% Healed is it once, when nothing more is to come; then only waited for.
+    phase = playing :: playing | healed,
     %% Deeds that are due, in order.
     todo = [] :: [{atoll_sim_plan:deed(), term()}],
     timer = none :: reference() | none,
@@ -72,10 +78,13 @@
 %% A group operation answers within its operation and settle times.
 -define(GROUP_MS, 30000).
 
-%% @doc Starts a run.
--spec start(job()) -> {ok, pid()}.
+%% @doc Starts a run, unless another one is at work on one of its nodes.
+-spec start(job()) -> {ok, pid()} | {error, {taken, node()}}.
 start(Job) ->
-    {ok, _} = gen_server:start(?MODULE, Job, []).
+    case gen_server:start(?MODULE, Job, []) of
+        {ok, Runner} -> {ok, Runner};
+        {error, {shutdown, {taken, _} = Taken}} -> {error, Taken}
+    end.
 
 %% @doc Ends a run before its time; it heals.
 -spec stop(pid()) -> ended().
@@ -93,17 +102,35 @@ events(Runner) ->
     gen_server:call(Runner, events, infinity).
 
 %% @private
--spec init(job()) -> {ok, #state{}}.
-init(#{caller := Caller, backend := {Module, B} = Backend, plan := Plan, source := Source, start := Start} = Job) ->
+-spec init(job()) -> {ok, #state{}} | {stop, {shutdown, {taken, node()}}}.
+init(#{backend := {Module, B} = Backend, start := Start} = Job) ->
     Nodes = Module:nodes(B),
     Damage0 = atoll_chaos_damage:new(Nodes),
-    {ok, Keeper} = atoll_chaos_keeper:start(Backend, Damage0),
+    Run = {os:getpid(), erlang:system_time(), erlang:unique_integer()},
+    {ok, Keeper} = atoll_chaos_keeper:start(Backend, Damage0, Run),
+    case [Node || Node <- Nodes, is_taken(Node, atoll_chaos_keeper:claim(Run, Keeper, Backend), Backend)] of
+        [] ->
+            begin_with(Nodes -- Start, Damage0, Run, Keeper, Job);
+        [Taken | _] ->
+            _ = atoll_chaos_keeper:heal(Keeper),
+            {stop, {shutdown, {taken, Taken}}}
+    end.
+
+%% One that does not answer is told who it works for when it does.
+is_taken(Node, Claim, {Module, B}) ->
+    case Module:call(B, Node, {atoll_chaos_agent, ensure, [Claim]}, ?CALL_MS) of
+        {ok, {error, {taken, _}}} -> true;
+        _ -> false
+    end.
+
+begin_with(Down, Damage0, Run, Keeper, #{caller := Caller, plan := Plan, source := Source} = Job) ->
     %% It is linked to nobody: it ends when its caller does, in its own way.
-    {Acts, Damage} = atoll_chaos_damage:take({kill, Nodes -- Start}, Damage0),
+    {Acts, Damage} = atoll_chaos_damage:take({kill, Down}, Damage0),
     _ = atoll_chaos_keeper:do(Keeper, Acts, Damage),
     self() ! due,
     {ok, #state{
         job = Job,
+        run = Run,
         keeper = Keeper,
         keeper_ref = monitor(process, Keeper),
         caller_ref = monitor(process, Caller),
@@ -139,14 +166,13 @@ handle_info({'DOWN', Ref, process, _, _}, #state{caller_ref = Ref} = State) ->
     %% The keeper sees the end of this process, and heals.
     {stop, normal, State};
 handle_info({'DOWN', Ref, process, _, _}, #state{keeper_ref = Ref, ended = none} = State) ->
-    #state{damage = Damage, job = #{backend := Backend}} = State,
-    _ = [atoll_chaos_keeper:act(Act, self(), Backend) || Act <- atoll_chaos_damage:healing(Damage)],
+    _ = heal_alone(State),
     {stop, keeper_lost, State};
 handle_info({'DOWN', Ref, process, _, _}, #state{keeper_ref = Ref} = State) ->
     {noreply, State};
 handle_info({'DOWN', Ref, process, _, Reason}, #state{watches = Watches} = State) ->
     case maps:take(Ref, Watches) of
-        {Watch, Left} -> advanced(watched(Watch, result(Reason), State#state{watches = Left}));
+        {Watch, Left} -> advanced(fun(S) -> watched(Watch, result(Reason), S) end, State#state{watches = Left});
         error -> {noreply, State}
     end.
 
@@ -158,14 +184,25 @@ result(Crash) -> {error, Crash}.
 now_ms(#state{begun = Begun}) ->
     erlang:monotonic_time(millisecond) - Begun.
 
-advanced(State0) ->
-    case advance(State0) of
+advanced(State) -> advanced(fun(S) -> S end, State).
+
+advanced(Before, State0) ->
+    try advance(Before(State0)) of
         #state{ended = #{} = Ended, waiting = [_ | _] = Waiting} = State ->
             _ = [gen_server:reply(From, Ended) || From <- Waiting],
             {stop, normal, State};
         State ->
             {noreply, State}
+    catch
+        %% At its work. How far that had come nobody knows, and need not know.
+        throw:{keeper_lost, Damage} ->
+            State = State0#state{damage = Damage},
+            _ = heal_alone(State),
+            {stop, keeper_lost, State}
     end.
+
+heal_alone(#state{damage = Damage, job = #{backend := Backend}} = State) ->
+    [{Act, atoll_chaos_keeper:act(Act, claim(State), Backend)} || Act <- atoll_chaos_damage:healing(Damage)].
 
 advance(#state{ended = #{}} = State) ->
     State;
@@ -213,16 +250,22 @@ wake(Left, State) ->
     State#state{timer = erlang:send_after(Left, self(), due)}.
 
 %% The script is over: it heals, then all is waited for that is looked after.
-ending(#state{plan = none, watches = Watches} = State) when map_size(Watches) > 0 ->
+ending(#state{phase = playing} = State) ->
+    ending(do(heal, none, State#state{plan = none, phase = healed}));
+ending(#state{phase = healed, watches = Watches} = State) when map_size(Watches) > 0 ->
     State;
-ending(#state{plan = none} = State) ->
-    over(State);
-ending(State) ->
-    ending(do(heal, none, State#state{plan = none})).
+ending(#state{phase = healed} = State) ->
+    over(State).
 
-over(#state{keeper = Keeper, keeper_ref = Ref, has_groups = HasGroups} = State0) ->
+over(#state{keeper = Keeper, keeper_ref = Ref, has_groups = HasGroups} = State00) ->
     true = demonitor(Ref, [flush]),
-    ok = atoll_chaos_keeper:heal(Keeper),
+    Healed =
+        try
+            atoll_chaos_keeper:heal(Keeper)
+        catch
+            exit:{_, {gen_server, call, _}} -> heal_alone(State00)
+        end,
+    State0 = lists:foldl(fun not_healed/2, State00, Healed),
     Groups =
         case HasGroups of
             true -> settle(State0, now_ms(State0) + ?SETTLE_MS);
@@ -230,7 +273,31 @@ over(#state{keeper = Keeper, keeper_ref = Ref, has_groups = HasGroups} = State0)
         end,
     %% What is down still never came back.
     #state{log = Log} = State = lists:foldl(fun never/2, State0, State0#state.open),
-    State#state{open = [], ended = #{events => atoll_chaos_log:events(Log), groups => Groups, ms => now_ms(State)}}.
+    State#state{
+        open = [],
+        ended = #{
+            events => atoll_chaos_log:events(Log),
+            left_out => atoll_chaos_log:left_out(Log),
+            groups => Groups,
+            ms => now_ms(State)
+        }
+    }.
+
+%% What was to start did not; or something stays on a node that could be reached.
+not_healed({{start, Node}, {error, Why}}, State) when Why =/= {unreachable, Node, {node_up, Node}} ->
+    failed_to_heal(start, Node, Why, State);
+not_healed({{rest, Node}, {error, Why}}, #state{damage = Damage} = State) ->
+    case atoll_chaos_damage:is_down(Node, Damage) of
+        true -> State;
+        false -> failed_to_heal(rest, Node, Why, State)
+    end;
+not_healed(_, State) ->
+    State.
+
+failed_to_heal(Act, Node, Why, State0) ->
+    Event = event(heal, [Node], Act, none, State0),
+    {_, State} = add(Event#{outcome := failed, why => Why}, State0),
+    State.
 
 never({{down, _}, Id, _}, State) -> amend(Id, #{recovered_ms => never}, State);
 never(_, State) -> State.
@@ -264,7 +331,7 @@ is_starting(Nodes, #state{watches = Watches}) ->
     lists:any(fun(Watch) -> element(1, Watch) =:= start andalso lists:member(element(2, Watch), Nodes) end, maps:values(Watches)).
 
 do({kill_process, Nodes, What, Which}, Place, #state{job = #{deadline_ms := Deadline}} = State) ->
-    Order = #{what => What, which => Which, deadline_ms => Deadline, owner => owner(State)},
+    Order = #{what => What, which => Which, deadline_ms => Deadline, claim => claim(State)},
     lists:foldl(
         fun(Node, S0) ->
             {Id, S} = add(event(kill_process, [Node], What, Place, S0), S0),
@@ -283,7 +350,8 @@ do({group, Nodes, Operation}, Place, State) ->
         Nodes
     );
 do({kill, Nodes} = Deed, Place, State0) ->
-    {Outcomes, State} = acts(Deed, State0),
+    {Outcomes, State1} = acts(Deed, State0),
+    State = closed(is_of(Nodes), State1),
     lists:foldl(
         fun(Node, S0) ->
             {Id, S} = add(judged({kill, Node}, Outcomes, event(kill, [Node], none, Place, S0)), S0),
@@ -294,7 +362,8 @@ do({kill, Nodes} = Deed, Place, State0) ->
     );
 do({restart, Nodes, _} = Deed, Place, State0) ->
     Since = now_ms(State0),
-    {Outcomes, State} = acts(Deed, State0),
+    {Outcomes, State1} = acts(Deed, State0),
+    State = closed(is_of(Nodes), State1),
     lists:foldl(
         fun(Node, S0) ->
             Event = judged({kill, Node}, Outcomes, event(restart, [Node], none, Place, S0)),
@@ -324,9 +393,9 @@ do({pause, _} = Deed, Place, State0) ->
         State,
         [Node || {{pause, Node}, _} <- Outcomes]
     );
-do({resume, Nodes} = Deed, _Place, State) ->
-    {_, Resumed} = acts(Deed, State),
-    lists:foldl(fun gone_on/2, Resumed, Nodes);
+do({resume, _} = Deed, _Place, State0) ->
+    {_, State} = resumed(Deed, State0),
+    State;
 do({slow, Nodes, 0} = Deed, _Place, State0) ->
     {_, State} = acts(Deed, State0),
     lists:foldl(fun(Node, S) -> closed(fun(Key) -> Key =:= {slow, Node} end, S) end, State, Nodes);
@@ -334,8 +403,16 @@ do({slow, Nodes, Ms} = Deed, Place, State0) ->
     {Outcomes, State} = acts(Deed, State0),
     lists:foldl(
         fun(Node, S0) ->
-            {Id, S} = add(judged({slow, Node, Ms}, Outcomes, event(slow, [Node], Ms, Place, S0)), S0),
-            opened({slow, Node}, Id, S)
+            Event = event(slow, [Node], Ms, Place, S0),
+            case lists:keymember({slow, Node, Ms}, 1, Outcomes) of
+                true ->
+                    {Id, S} = add(judged({slow, Node, Ms}, Outcomes, Event), S0),
+                    opened({slow, Node}, Id, S);
+                %% What is stopped for good cannot be slow.
+                false ->
+                    {_, S} = add(Event#{outcome := passed_over, why => paused}, S0),
+                    S
+            end
         end,
         State,
         Nodes
@@ -351,15 +428,20 @@ do({cut, From, To} = Deed, Place, State0) ->
     opened({cut, From, To}, Id, State);
 do({mend, From, To} = Deed, _Place, State0) ->
     {_, State} = acts(Deed, State0),
-    closed(fun(Key) -> Key =:= {cut, From, To} end, State);
-do(heal, Place, #state{damage = Damage} = State0) ->
-    Paused = atoll_chaos_damage:paused(Damage),
-    {Outcomes, State1} = acts(heal, State0),
-    {_, State2} = add(all_judged(Outcomes, event(heal, [], none, Place, State1)), State1),
-    State = lists:foldl(fun gone_on/2, State2, Paused),
+    first_closed({cut, From, To}, State);
+do(heal, Place, State0) ->
+    {Outcomes, State1} = resumed(heal, State0),
+    {_, State} = add(all_judged(Outcomes, event(heal, [], none, Place, State1)), State1),
     closed(fun is_healed/1, State);
 do(_Other, _Place, State) ->
     State.
+
+%% What a node that ends has no more of.
+is_of(Nodes) ->
+    fun
+        ({What, Node}) when What =:= paused; What =:= slow -> lists:member(Node, Nodes);
+        (_) -> false
+    end.
 
 is_healed(partition) -> true;
 is_healed({cut, _, _}) -> true;
@@ -371,7 +453,7 @@ request({add, Name, Nodes}) -> {s_group, add_nodes, [Name, Nodes]};
 request({remove, Name, Nodes}) -> {s_group, remove_nodes, [Name, Nodes]};
 request({delete, Name}) -> {s_group, delete_s_group, [Name]}.
 
-owner(#state{job = #{backend := {Module, B}}, keeper = Keeper}) -> Module:owner(B, Keeper).
+claim(#state{run = Run, job = #{backend := Backend}, keeper = Keeper}) -> atoll_chaos_keeper:claim(Run, Keeper, Backend).
 
 call(Node, MFA, Ms, #state{job = #{backend := {Module, B}}}) -> Module:call(B, Node, MFA, Ms).
 
@@ -379,29 +461,52 @@ acts(Deed, #state{damage = Damage0} = State) ->
     did(atoll_chaos_damage:take(Deed, Damage0), State).
 
 did({Acts, Damage}, #state{keeper = Keeper} = State) ->
-    {atoll_chaos_keeper:do(Keeper, Acts, Damage), State#state{damage = Damage}}.
+    try atoll_chaos_keeper:do(Keeper, Acts, Damage) of
+        Outcomes -> {Outcomes, State#state{damage = Damage}}
+    catch
+        exit:{_, {gen_server, call, _}} -> throw({keeper_lost, Damage})
+    end.
+
+%% Acts of which some let nodes go on: each of these is asked at once whether it is
+%% there, before the next act, for its time counts from its own.
+resumed(Deed, #state{damage = Damage0} = State0) ->
+    {Acts, Damage} = atoll_chaos_damage:take(Deed, Damage0),
+    lists:foldl(
+        fun(Act, {Outcomes, S0}) ->
+            Since = erlang:monotonic_time(microsecond),
+            {Outcome, S} = did({[Act], Damage}, S0),
+            {Outcomes ++ Outcome, gone_on(Act, Since, S)}
+        end,
+        {[], State0#state{damage = Damage}},
+        Acts
+    ).
 
 %% A process of its own does what takes time; its end tells.
-look(Watch, Fun, #state{watches = Watches} = State) ->
-    {_, Ref} = spawn_monitor(fun() -> exit({?MODULE, timed(Fun)}) end),
+look(Watch, Fun, State) ->
+    look(Watch, Fun, erlang:monotonic_time(microsecond), State).
+
+look(Watch, Fun, Since, #state{watches = Watches} = State) ->
+    {_, Ref} = spawn_monitor(fun() -> exit({?MODULE, timed(Fun, Since)}) end),
     State#state{watches = Watches#{Ref => Watch}}.
 
-timed(Fun) ->
-    {Us, Result} = timer:tc(Fun),
-    {Us / 1000, Result}.
+timed(Fun, Since) ->
+    Result = Fun(),
+    {(erlang:monotonic_time(microsecond) - Since) / 1000, Result}.
 
 start_node(Node, #state{job = #{backend := {Module, B}}} = State) ->
     look({start, Node, []}, fun() -> Module:start(B, Node) end, State).
 
 %% A node that goes on is there again when it answers.
-gone_on(Node, #state{open = Open, job = #{deadline_ms := Deadline}} = State0) ->
+gone_on({resume, Node}, Since, #state{open = Open, job = #{deadline_ms := Deadline}} = State0) ->
     case lists:keytake({paused, Node}, 1, Open) of
         {value, {_, Id, _}, Left} ->
             State = amend(Id, #{ended_ms => now_ms(State0)}, State0#state{open = Left}),
-            look({answer, Id}, fun() -> call(Node, {erlang, node, []}, Deadline, State) end, State);
+            look({answer, Id}, fun() -> call(Node, {erlang, node, []}, Deadline, State) end, Since, State);
         false ->
             State0
-    end.
+    end;
+gone_on(_Act, _Since, State) ->
+    State.
 
 %% What became of it
 
@@ -434,6 +539,7 @@ watched({_, Id}, Failed, State) ->
     amend(Id, #{outcome => failed, why => why(Failed)}, State).
 
 why({_, {error, Reason}}) -> Reason;
+why({_, {ok, {error, Reason}}}) -> Reason;
 why({error, Reason}) -> Reason;
 why(Other) -> Other.
 
@@ -483,3 +589,12 @@ closed(Is, #state{open = Open} = State) ->
     {Closed, Others} = lists:partition(fun({Key, _, _}) -> Is(Key) end, Open),
     Now = now_ms(State),
     lists:foldl(fun({_, Id, _}, S) -> amend(Id, #{ended_ms => Now}, S) end, State#state{open = Others}, Closed).
+
+%% Of equal ones, such as cuts that overlap, the one that is open for longest.
+first_closed(Key, #state{open = Open} = State) ->
+    case lists:keytake(Key, 1, lists:reverse(Open)) of
+        {value, {_, Id, _}, Left} ->
+            amend(Id, #{ended_ms => now_ms(State)}, State#state{open = lists:reverse(Left)});
+        false ->
+            State
+    end.

@@ -2,7 +2,7 @@
 %% them: an Erlang shell, best a hidden node.
 %%
 %% The three modules that work on a node under test are loaded into it if it does
-%% not have them. Nodes are killed and stopped by signals where they run on the
+%% not have them, and taken away again. Nodes are killed and stopped by signals where they run on the
 %% same machine (the same boot of the same kernel, and a process of the same number
 %% that started at the same moment) and under the same user or for root; nobody
 %% starts one again. This node itself is never harmed.
@@ -14,13 +14,17 @@
 
 -behaviour(atoll_chaos_backend).
 
--export([open/1]).
--export([nodes/1, able/1, call/4, owner/2, kill/2, start/2, pause/2, resume/2, os_pid/2]).
+-include_lib("kernel/include/file.hrl").
+
+-export([open/1, may_signal/2]).
+-export([nodes/1, able/1, call/4, owner/2, leave/2, kill/2, start/2, pause/2, resume/2, os_pid/2]).
 
 -compile({no_auto_import, [nodes/1]}).
 
 -type state() :: #{
     nodes := [node(), ...],
+    %% The modules that each did not have before.
+    lacking := #{node() => [module()]},
     %% Of those on this machine.
     processes := #{node() => atoll_cluster_os:process()}
 }.
@@ -31,16 +35,20 @@
 %% @doc The backend of these nodes, all of which must answer.
 -spec open([node(), ...]) -> {ok, atoll_chaos_backend:backend()} | {error, atoll_chaos_backend:error()}.
 open(Nodes) ->
-    open(Nodes -- [node()], #{nodes => Nodes -- [node()], processes => #{}}).
+    open(Nodes -- [node()], #{nodes => Nodes -- [node()], lacking => #{}, processes => #{}}).
 
 open([], State) ->
     {ok, {?MODULE, State}};
-open([Node | Nodes], #{processes := Processes} = State) ->
+open([Node | Nodes], #{lacking := Lacking, processes := Processes} = State0) ->
+    State = State0#{lacking := Lacking#{Node => [M || M <- modules(), not has(Node, M)]}},
     case process_of(Node) of
         {ok, Process} -> open(Nodes, State#{processes := Processes#{Node => Process}});
         elsewhere -> open(Nodes, State);
         {error, _} = Error -> Error
     end.
+
+has(Node, Module) ->
+    ask(Node, code, ensure_loaded, [Module]) =:= {ok, {module, Module}}.
 
 process_of(Node) ->
     case {ask(Node, file, read_file, [?BOOT]), file:read_file(?BOOT), ask(Node, os, getpid, [])} of
@@ -50,16 +58,27 @@ process_of(Node) ->
         _ -> elsewhere
     end.
 
-%% Numbers may mean another process here than there.
+%% Numbers may mean another process here than there, and another user's takes no
+%% signal from this one.
 process_of(Node, OsPid) ->
     case {ask(Node, file, read_file, ["/proc/self/stat"]), atoll_cluster_os:start_time(OsPid)} of
         {{ok, {ok, Stat}}, {ok, Start}} ->
-            case atoll_cluster_os:parse_stat(Stat) of
-                {_, Start} -> {ok, {OsPid, Start}};
+            case {atoll_cluster_os:parse_stat(Stat), may_signal(OsPid, atoll_cluster_os:uid())} of
+                {{_, Start}, true} -> {ok, {OsPid, Start}};
                 _ -> elsewhere
             end;
         _ ->
             elsewhere
+    end.
+
+%% @doc Whether a user of this machine, root or another, may send that process a signal.
+-spec may_signal(OsPid :: pos_integer(), Uid :: non_neg_integer()) -> boolean().
+may_signal(_OsPid, 0) ->
+    true;
+may_signal(OsPid, Uid) ->
+    case file:read_file_info("/proc/" ++ integer_to_list(OsPid)) of
+        {ok, #file_info{uid = Owner}} -> Owner =:= Uid;
+        {error, _} -> false
     end.
 
 -spec nodes(state()) -> [node(), ...].
@@ -88,6 +107,14 @@ call(_, Node, {M, F, A}, Ms) ->
 
 -spec owner(state(), pid()) -> pid().
 owner(_, Keeper) -> Keeper.
+
+-spec leave(state(), node()) -> ok | {error, atoll_chaos_backend:error()}.
+leave(#{lacking := Lacking}, Node) ->
+    Steps = [{F, Module} || Module <- maps:get(Node, Lacking), F <- [purge, delete, purge]],
+    case [Error || {F, Module} <- Steps, {error, _} = Error <- [ask(Node, code, F, [Module])]] of
+        [] -> ok;
+        [Error | _] -> Error
+    end.
 
 -spec kill(state(), node()) -> ok | {error, atoll_chaos_backend:error()}.
 kill(State, Node) -> signal(kill, Node, State).

@@ -18,23 +18,37 @@
     what_the_node_needs_is_spared/1,
     a_supervisor_that_would_give_up_is_spared/1,
     nothing_passes_a_partition/1,
+    nobody_can_guess_the_cookie_of_a_cut/1,
     a_cut_in_one_direction_lets_the_other_through/1,
     a_node_is_paused_slowed_killed_and_started/1,
+    a_node_that_is_paused_is_not_slowed_and_the_log_says_so/1,
+    each_node_s_pause_counts_from_the_moment_it_goes_on/1,
+    what_a_node_had_ends_with_it_and_equal_cuts_end_one_by_one/1,
+    a_supervisor_that_would_shut_down_is_spared/1,
+    the_next_one_does_not_wait_with_the_spared_one_s_key/1,
     faults_at_a_rate_repeat_by_their_seed/1,
     a_step_that_cannot_be_done_is_refused_with_its_place/1,
     a_caller_that_is_killed_leaves_nothing_broken/1,
     a_run_that_is_killed_leaves_nothing_broken/1,
     a_keeper_that_is_killed_leaves_nothing_broken/1,
+    a_keeper_that_is_killed_at_its_work_leaves_nothing_broken/1,
+    a_run_that_is_stopped_heals_before_it_waits_and_says_so/1,
     any_cluster_is_harmed_from_a_hidden_node/1,
-    a_vm_that_is_killed_leaves_nothing_broken/1
+    a_vm_that_is_killed_leaves_nothing_broken/1,
+    where_it_could_not_mend_the_log_says_so/1,
+    two_runs_do_not_undo_each_other/1,
+    no_code_stays_on_a_node_that_had_none/1
 ]).
+
+%% Called in a VM of its own.
+-export([hold/1]).
 
 -define(DEADLINE_MS, 15000).
 -define(CALL_MS, 30000).
 
 suite() -> [{timetrap, {minutes, 2}}].
 
-all() -> [F || {F, 1} <- ?MODULE:module_info(exports), not lists:member(F, [init_per_suite, end_per_suite, module_info])].
+all() -> [F || {F, 1} <- ?MODULE:module_info(exports), not lists:member(F, [init_per_suite, end_per_suite, module_info, hold])].
 
 init_per_suite(Config) ->
     Cluster = start_owned(#{
@@ -190,7 +204,7 @@ a_supervisor_that_would_give_up_is_spared(Config) ->
     [Node | _] = atoll_cluster:nodes(C),
     ok = call(C, Node, atoll_chaos_subject, start_here, []),
     Top = call(C, Node, erlang, whereis, [subject_frail]),
-    #{events := Events} = run(C, [{at, 30 * I, {kill_process, {nodes, 1, 1}, {name, frail}}} || I <- lists:seq(1, 5)]),
+    #{events := Events} = run(C, [{at, 200 * I, {kill_process, {nodes, 1, 1}, {name, frail}}} || I <- lists:seq(1, 5)]),
     ?assertMatch(
         [done, done, {passed_over, intensity}, {passed_over, intensity}, {passed_over, intensity}],
         [
@@ -202,6 +216,34 @@ a_supervisor_that_would_give_up_is_spared(Config) ->
         ]
     ),
     ?assertEqual(Top, call(C, Node, erlang, whereis, [subject_frail])).
+
+a_supervisor_that_would_shut_down_is_spared(Config) ->
+    C = ?config(cluster, Config),
+    [Node | _] = atoll_cluster:nodes(C),
+    ok = call(C, Node, atoll_chaos_subject, start_here, []),
+    ok = call(C, Node, atoll_chaos_subject, start_proud, []),
+    Top = call(C, Node, erlang, whereis, [subject_proud]),
+    #{events := Events} = run(C, [{at, 0, {kill_process, {nodes, 1, 1}, {name, proud}}}]),
+    ?assertMatch([#{outcome := passed_over, why := significant}], events_of(kill_process, Events)),
+    ?assertEqual(Top, call(C, Node, erlang, whereis, [subject_proud])).
+
+%% The one that is drawn is spared, and for the next one nobody waits to the deadline.
+the_next_one_does_not_wait_with_the_spared_one_s_key(Config) ->
+    C = ?config(cluster, Config),
+    [Node | _] = atoll_cluster:nodes(C),
+    ok = call(C, Node, atoll_chaos_subject, start_here, []),
+    ok = call(C, Node, atoll_chaos_subject, start_proud, []),
+    ok = call(C, Node, atoll_chaos_agent, ensure, [{test, none}]),
+    %% proud is spared; the slow one next to it takes a second to come back.
+    Order = #{what => {supervisor, subject_proud}, which => 0.0, deadline_ms => 5000, claim => {test, none}},
+    Self = self(),
+    _ = spawn_link(fun() -> Self ! {killed, call(C, Node, atoll_chaos_kill, run, [Order])} end),
+    Slow = fun() -> [Id || {_, Id} <- call(C, Node, atoll_chaos_agent, taken, [])] end,
+    ok = await(fun() -> lists:member(slow, Slow()) end, true, ok),
+    ?assertEqual([slow], Slow()),
+    receive
+        {killed, Outcome} -> ?assertMatch({killed, _, Ms} when Ms >= 900, Outcome)
+    end.
 
 %% Connections
 
@@ -219,6 +261,23 @@ nothing_passes_a_partition(Config) ->
     ?assertEqual(true, call(C, hd(Rest), net_kernel, connect_node, [lists:last(Rest)])),
     #{} = atoll_chaos:stop(Run),
     [?assertEqual(true, call(C, X, net_kernel, connect_node, [Y])) || {X, Y} <- [{A, B}, {D, A}, {B, D}]].
+
+%% Each run has another one, of 128 random bits.
+nobody_can_guess_the_cookie_of_a_cut(Config) ->
+    C = ?config(cluster, Config),
+    [A, B | _] = atoll_cluster:nodes(C),
+    Cookie = fun(_) ->
+        {ok, Run} = atoll_chaos:start(#{cluster => C, script => script([
+            {at, 0, {partition, [{nodes, 1, 1}]}}, {at, {1, min}, heal}
+        ])}),
+        ok = await_event(Run, partition),
+        Cut = call(C, A, erlang, get_cookie, [B]),
+        #{} = atoll_chaos:stop(Run),
+        Cut
+    end,
+    Cookies = lists:map(Cookie, [1, 2]),
+    [?assertEqual({match, [{0, 44}]}, re:run(atom_to_list(Cut), "^atoll_chaos_[0-9a-f]{32}$")) || Cut <- Cookies],
+    ?assertEqual(2, length(lists:usort(Cookies))).
 
 a_cut_in_one_direction_lets_the_other_through(Config) ->
     C = ?config(cluster, Config),
@@ -274,6 +333,47 @@ a_node_is_paused_slowed_killed_and_started(Config) ->
     #{nodes := Infos} = atoll_cluster:info(C),
     ?assertEqual([up, up, up, up, down, up], [State || #{state := State} <- Infos]).
 
+a_node_that_is_paused_is_not_slowed_and_the_log_says_so(Config) ->
+    C = ?config(cluster, Config),
+    #{events := Events} = run(C, [
+        {at, 0, {pause, {nodes, 1, 1}}}, {at, 100, {slow, {nodes, 1, 2}, 20}}, {at, 300, heal}
+    ]),
+    [N1, N2 | _] = atoll_cluster:nodes(C),
+    ?assertMatch([#{nodes := [N1], outcome := passed_over, why := paused}, #{nodes := [N2], outcome := done}], events_of(slow, Events)).
+
+%% What is done to others at the same time does not count, for better or for worse.
+each_node_s_pause_counts_from_the_moment_it_goes_on(Config) ->
+    C = ?config(cluster, Config),
+    [_, _, D | _] = atoll_cluster:nodes(C),
+    %% To tell this one that it hears again takes as long as it is suspended.
+    {ok, Run} = atoll_chaos:start(#{cluster => C, script => script([
+        {at, 0, {cut, {nodes, 4, 4}, {nodes, 3, 3}}},
+        {at, 100, {pause, {nodes, 1, 2}}},
+        {at, {3, s}, heal}
+    ])}),
+    ok = await_event(Run, pause),
+    ok = call(C, D, sys, suspend, [atoll_chaos_agent]),
+    #{events := Events} = atoll_chaos:await(Run),
+    [?assert(Recovered < 2000) || #{recovered_ms := Recovered} <- events_of(pause, Events)],
+    %% And the end of the pause is not the end of all that was done.
+    [#{at_ms := Healed} | _] = events_of(heal, Events),
+    [?assert(Ended < Healed - 2000) || #{ended_ms := Ended} <- events_of(pause, Events)],
+    ?assertEqual(2, length(events_of(pause, Events))).
+
+what_a_node_had_ends_with_it_and_equal_cuts_end_one_by_one(Config) ->
+    C = ?config(cluster, Config),
+    #{events := Events} = run(C, [
+        {at, 0, {pause, {nodes, 1, 1}}}, {at, 0, {slow, {nodes, 2, 2}, 20}},
+        {at, 200, {kill, {nodes, 1, 2}}},
+        {at, 300, {cut, {nodes, 3, 3}, {nodes, 4, 4}, 400}}, {at, 500, {cut, {nodes, 3, 3}, {nodes, 4, 4}, 400}},
+        {at, 1500, heal}
+    ]),
+    [#{ended_ms := Pause, recovered_ms := none}] = events_of(pause, Events),
+    [#{ended_ms := Slow}] = events_of(slow, Events),
+    ?assert(Pause < 1000 andalso Slow < 1000, {Pause, Slow}),
+    [#{ended_ms := First}, #{ended_ms := Second}] = events_of(cut, Events),
+    ?assert(First >= 700 andalso Second >= 900 andalso Second - First > 100, {First, Second}).
+
 faults_at_a_rate_repeat_by_their_seed(Config) ->
     C = ?config(cluster, Config),
     Run = fun() ->
@@ -313,11 +413,69 @@ a_run_that_is_killed_leaves_nothing_broken(Config) ->
     broken_and_left(Config, fun(_, {Run, _}) -> Run end).
 
 a_keeper_that_is_killed_leaves_nothing_broken(Config) ->
-    broken_and_left(Config, fun(_, {Run, _}) ->
-        {monitors, Monitored} = process_info(Run, monitors),
-        [Keeper] = [P || {process, P} <- Monitored, proc_lib:translate_initial_call(P) =:= {atoll_chaos_keeper, init, 1}],
-        Keeper
-    end).
+    broken_and_left(Config, fun(_, {Run, _}) -> keeper(Run) end).
+
+keeper(Run) ->
+    {monitors, Monitored} = process_info(Run, monitors),
+    [Keeper] = [P || {process, P} <- Monitored, proc_lib:translate_initial_call(P) =:= {atoll_chaos_keeper, init, 1}],
+    Keeper.
+
+%% The one who would do the next cut does not answer, so the keeper is at it for long.
+a_keeper_that_is_killed_at_its_work_leaves_nothing_broken(Config) ->
+    C = ?config(cluster, Config),
+    [A, B, D | _] = atoll_cluster:nodes(C),
+    {ok, {Run, _} = Running} = atoll_chaos:start(#{cluster => C, script => script([
+        {at, 0, {cut, {nodes, 1, 1}, {nodes, 2, 2}}}, {at, 0, {cut, {nodes, 2, 2}, {nodes, 1, 1}}},
+        {at, 0, {pause, {nodes, 5, 5}}},
+        {at, {2, s}, {partition, [{nodes, 1, 1}]}},
+        {at, {1, min}, heal}
+    ])}),
+    ok = await_event(Running, pause),
+    Keeper = keeper(Run),
+    Ref = monitor(process, Run),
+    ok = call(C, A, sys, suspend, [atoll_chaos_agent]),
+    ok = await(fun() -> is_asking(Run) end, true, ok),
+    true = exit(Keeper, kill),
+    receive
+        {'DOWN', Ref, process, _, Reason} -> ?assertEqual(keeper_lost, Reason)
+    after ?CALL_MS -> error(no_end)
+    end,
+    ?assertEqual([], [N || {N, paused} <- maps:to_list(states(C))]),
+    [ok = await(fun() -> call(C, X, net_kernel, connect_node, [Y]) end, true, ok) || {X, Y} <- [{A, B}, {A, D}]],
+    [ok = await(fun() -> call(C, N, erlang, whereis, [atoll_chaos_agent]) end, undefined, ok) || N <- [A, B, D]].
+
+%% Waits for an answer, for more than a moment.
+is_asking(Pid) ->
+    Look = fun() -> process_info(Pid, current_function) end,
+    case {Look(), receive after 300 -> Look() end} of
+        {{current_function, {gen, do_call, 4}} = Same, Same} -> true;
+        _ -> false
+    end.
+
+a_run_that_is_stopped_heals_before_it_waits_and_says_so(Config) ->
+    C = ?config(cluster, Config),
+    [A | _] = atoll_cluster:nodes(C),
+    %% Nobody starts it again: it is waited for until the deadline.
+    ok = call(C, A, atoll_chaos_subject, start_here, []),
+    ok = call(C, A, atoll_chaos_subject, start_orphan, [orphan]),
+    {ok, Run} = atoll_chaos:start(#{cluster => C, deadline_ms => 5000, script => script([
+        {at, 0, {kill_process, {nodes, 1, 1}, {name, orphan}}},
+        {at, 0, {cut, {nodes, 2, 2}, {nodes, 4, 4}}},
+        {at, 0, {slow, {nodes, 5, 5}, 50}},
+        {at, 0, {pause, {nodes, 3, 3}}},
+        {at, {1, min}, heal}
+    ])}),
+    ok = await_event(Run, pause),
+    #{events := Events} = atoll_chaos:stop(Run),
+    [#{at_ms := Killed, recovered_ms := never}] = events_of(kill_process, Events),
+    [#{at_ms := Healed}] = events_of(heal, Events),
+    ?assert(Healed < Killed + 5000),
+    [#{ended_ms := _, recovered_ms := Recovered}] = events_of(pause, Events),
+    ?assert(is_number(Recovered)),
+    ?assertMatch([#{ended_ms := _}], events_of(cut, Events)),
+    ?assertMatch([#{ended_ms := _}], events_of(slow, Events)).
+
+events_of(Fault, Events) -> [E || #{fault := F} = E <- Events, F =:= Fault].
 
 broken_and_left(Config, Victim) ->
     C = ?config(cluster, Config),
@@ -397,6 +555,65 @@ a_vm_that_is_killed_leaves_nothing_broken(Config) ->
     "" = os:cmd("kill -KILL " ++ OsPid),
     ok = await(fun() -> maps:get(D, states(C)) end, up, ok),
     ok = await(fun() -> call(C, A, net_kernel, connect_node, [B]) end, true, ok).
+
+where_it_could_not_mend_the_log_says_so(Config) ->
+    C = ?config(cluster, Config),
+    [A, B | _] = atoll_cluster:nodes(C),
+    {ok, Run} = atoll_chaos:start(#{cluster => C, script => script([
+        {at, 0, {kill, {nodes, 1, 1}}}, {at, 0, {cut, {nodes, 3, 3}, {nodes, 2, 2}}}, {at, {1, min}, heal}
+    ])}),
+    ok = await_event(Run, cut),
+    %% Nobody told the run of this one; that the first one is down it knows.
+    ok = atoll_cluster:kill(C, B),
+    #{events := Events} = atoll_chaos:stop(Run),
+    ?assertMatch([#{nodes := [B], target := rest, outcome := failed}], [E || #{nodes := [_]} = E <- events_of(heal, Events)]),
+    ?assertEqual([down, down], [maps:get(N, states(C)) || N <- [A, B]]).
+
+two_runs_do_not_undo_each_other(Config) ->
+    C = ?config(cluster, Config),
+    [A, B | _] = atoll_cluster:nodes(C),
+    Options = #{cluster => C, script => script([{at, 0, {partition, [{nodes, 1, 1}]}}, {at, {1, min}, heal}])},
+    {ok, Run} = atoll_chaos:start(Options),
+    ok = await_event(Run, partition),
+    {error, Error} = atoll_chaos:start(Options),
+    ?assertEqual({taken, A}, Error),
+    ?assertMatch({match, _}, re:run(atoll_chaos:format_error(Error), ["^another run is at work on ", atom_to_list(A)])),
+    %% The first one does not notice.
+    ?assertEqual(false, call(C, A, net_kernel, connect_node, [B])),
+    #{} = atoll_chaos:stop(Run),
+    ?assertEqual(true, call(C, A, net_kernel, connect_node, [B])),
+    {ok, Next} = atoll_chaos:start(Options),
+    #{} = atoll_chaos:stop(Next),
+    [?assertEqual(undefined, call(C, N, erlang, whereis, [atoll_chaos_agent])) || N <- atoll_cluster:nodes(C)].
+
+no_code_stays_on_a_node_that_had_none(_) ->
+    {ok, Bare, Node} = peer:start(#{
+        name => peer:random_name(), host => "127.0.0.1", longnames => true, connection => standard_io,
+        args => ["-connect_all", "false"]
+    }),
+    Outside = outside(),
+    Ours = fun() -> [M || M <- [atoll_chaos_agent, atoll_chaos_victims, atoll_chaos_kill], peer:call(Bare, code, is_loaded, [M]) =/= false] end,
+    try
+        {ok, Run} = peer:call(Outside, atoll_chaos_SUITE, hold, [#{nodes => [Node], rate => 100, kinds => [process]}], ?CALL_MS),
+        ok = await(fun() -> length(Ours()) end, 3, ok),
+        #{events := [_ | _]} = peer:call(Outside, atoll_chaos, stop, [Run], ?CALL_MS),
+        ?assertEqual([], Ours()),
+        ?assertEqual(undefined, peer:call(Bare, erlang, whereis, [atoll_chaos_agent]))
+    after
+        peer:stop(Outside),
+        peer:stop(Bare)
+    end.
+
+%% A run whose caller stays there.
+hold(Options) ->
+    Self = self(),
+    _ = spawn(fun() ->
+        Self ! {started, atoll_chaos:start(Options)},
+        timer:sleep(infinity)
+    end),
+    receive
+        {started, Started} -> Started
+    end.
 
 outside() ->
     {ok, Outside, _} = peer:start(#{

@@ -5,7 +5,7 @@
 
 -behaviour(application).
 
--export([start_here/0, names/0]).
+-export([start_here/0, start_orphan/1, start_proud/0, names/0]).
 -export([start/2, stop/1, init/1, start_worker/1, handle_call/3, handle_cast/2]).
 
 %% Permanent: if it ended, the node would.
@@ -21,6 +21,28 @@ start_here() ->
         ]}
     ),
     application:start(?MODULE, permanent).
+
+%% A process with a name, of this application, that no supervisor looks after.
+start_orphan(Name) ->
+    Self = self(),
+    {group_leader, Leader} = process_info(whereis(subject_top), group_leader),
+    _ = spawn(fun() ->
+        true = group_leader(Leader, self()),
+        true = register(Name, self()),
+        Self ! {started, Name},
+        timer:sleep(infinity)
+    end),
+    receive
+        {started, Name} -> ok
+    end.
+
+%% A supervisor that shuts down when one of its children ends.
+start_proud() ->
+    {ok, _} = supervisor:start_child(subject_top, #{
+        id => proud, start => {supervisor, start_link, [{local, subject_proud}, ?MODULE, proud]}, type => supervisor,
+        restart => transient
+    }),
+    ok.
 
 names() -> [subject_a, subject_b, subject_c].
 
@@ -49,6 +71,16 @@ init(frail) ->
         #{id => frail, start => {?MODULE, start_worker, [frail]}},
         #{id => passing, restart => temporary, start => {?MODULE, start_worker, [passing]}}
     ]}};
+%% The one of its children that may end without it is a second late.
+init(proud) ->
+    {ok, {#{intensity => 1000000, period => 1, auto_shutdown => any_significant}, [
+        #{id => slow, start => {?MODULE, start_worker, [subject_slow]}},
+        #{id => proud, restart => temporary, significant => true, start => {?MODULE, start_worker, [proud]}}
+    ]}};
+init({worker, subject_slow}) ->
+    _ = [receive after 1000 -> ok end || persistent_term:get(subject_slow, false)],
+    ok = persistent_term:put(subject_slow, true),
+    {ok, subject_slow};
 init({worker, starter}) ->
     _ = [{ok, _} = supervisor:start_child(subject_dynamic, []) || [] =:= supervisor:which_children(subject_dynamic), _ <- lists:seq(1, 4)],
     {ok, starter};

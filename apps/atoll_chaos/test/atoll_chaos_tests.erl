@@ -95,6 +95,11 @@ an_option_that_is_wrong_has_its_sentence_test_() ->
             {#{nodes => [node()], rate => 1}, "nodes must be a list of other nodes"},
             {#{nodes => [a@b], rate => 0}, "rate must be a number from above 0 to 1,000"},
             {#{nodes => [a@b], rate => 1, kinds => [storm]}, "kinds must be a list of process, node, pause, cut, slow"},
+            {#{nodes => [a@b], script => #{steps => []}, kinds => [cut]},
+                "kinds is for faults at a rate; a script says it itself"},
+            {#{nodes => [a@b], script => #{steps => []}, seconds => 5, seed => 1},
+                "seconds is for faults at a rate; a script says it itself"},
+            {#{nodes => [a@b], script => #{steps => []}, what => any}, "what is for faults at a rate; a script says it itself"},
             {#{nodes => [a@b], rate => 1, noise => 1}, "noise is not known"},
             {[], "[] is not a map of options"}
         ]
@@ -159,6 +164,16 @@ events_keep_their_order_and_are_amended_test() ->
     Log = atoll_chaos_log:amend(A, #{why => x}, Log2),
     ?assertEqual([#{fault => a, why => x}, #{fault => b}], atoll_chaos_log:events(Log)),
     ?assertEqual(#{fault => b}, atoll_chaos_log:find(B, Log)).
+
+a_log_keeps_the_last_events_and_counts_the_others_test() ->
+    Log0 = lists:foldl(
+        fun(N, Log) -> element(2, atoll_chaos_log:add(#{fault => N}, Log)) end, atoll_chaos_log:new(3), lists:seq(1, 5)
+    ),
+    %% What became of one that is gone is of no interest any more.
+    Log = atoll_chaos_log:amend(4, #{why => x}, atoll_chaos_log:amend(1, #{why => x}, Log0)),
+    ?assertEqual([#{fault => 3}, #{fault => 4, why => x}, #{fault => 5}], atoll_chaos_log:events(Log)),
+    ?assertEqual(2, atoll_chaos_log:left_out(Log)),
+    ?assertEqual(0, atoll_chaos_log:left_out(atoll_chaos_log:new())).
 
 %% The median and the percentile are among, or between, what was measured, in order.
 properties_test_() ->
@@ -228,6 +243,17 @@ all(Plan0) ->
     end.
 
 some() -> oneof([[a], [b], [c], [a, b], [b, c]]).
+
+%% Signals
+
+a_signal_is_for_one_s_own_processes_unless_one_is_root_test() ->
+    Own = list_to_integer(os:getpid()),
+    Uid = atoll_cluster_os:uid(),
+    ?assert(atoll_chaos_shell:may_signal(Own, Uid)),
+    ?assert(atoll_chaos_shell:may_signal(Own, 0)),
+    ?assertNot(atoll_chaos_shell:may_signal(Own, Uid + 1)),
+    %% There is no such process.
+    ?assertNot(atoll_chaos_shell:may_signal(1 bsl 30, Uid + 1)).
 
 %% Room
 

@@ -26,6 +26,7 @@ run(#{json := Json}, [First, Second]) ->
 
 compare(Json, A, B) ->
     ok = lists:foreach(fun say_partial/1, [A, B]),
+    ok = say_machines(machine(A), machine(B)),
     case atoll_bench_pair:comparisons(A, B) of
         {ok, Comparisons} -> show(Json, atoll_bench_compare:all(Comparisons, #{}), A);
         {error, Error} -> {usage, atoll_bench_pair:format_error(Error)}
@@ -33,6 +34,16 @@ compare(Json, A, B) ->
 
 say_partial(#{status := complete}) -> ok;
 say_partial(#{status := partial, file := File}) -> atoll_cli_io:say([File, " is partial: its run did not end by itself."]).
+
+machine(#{header := #{<<"machine">> := #{} = Machine}}) -> Machine;
+machine(_Run) -> #{}.
+
+%% A comparison holds the machine for the same.
+say_machines(A, B) ->
+    case [Key || Key <- lists:usort(maps:keys(A) ++ maps:keys(B)), maps:get(Key, A, null) =/= maps:get(Key, B, null)] of
+        [] -> ok;
+        Keys -> atoll_cli_io:say(["The machines of the two runs differ in ", lists:join(", ", Keys), "."])
+    end.
 
 show(true, Results, _Run) ->
     atoll_cli_io:print_json({[{rows, [{row(Key, Result)} || {Key, Result} <- Results]}]});

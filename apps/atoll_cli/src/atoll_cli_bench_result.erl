@@ -35,53 +35,49 @@ table(#{file := File} = Run) ->
     [atoll_cli_table:format(Columns, Rows), "\nkept in ", File, $\n].
 
 heads(#{<<"kind">> := <<"latency">>, <<"label">> := Label}) ->
-    [{right, [Label, " p50 \x{b5}s"]}, {right, "p99 \x{b5}s"}];
+    [{right, [Label, " p50 \x{b5}s"]}, {right, "95 %"}, {right, "p99 \x{b5}s"}, {right, "95 %"}];
 heads(#{<<"label">> := Label, <<"unit">> := Unit}) ->
     [{right, [Label, " ", Unit]}, {right, "95 %"}].
 
 cells(Metric, Point, Run) ->
-    case {numbers(Metric, Point, Run), Metric} of
-        {[], _} ->
-            ["-", "-"];
-        {[{_, P50}, {_, P99}], #{<<"kind">> := <<"latency">>}} ->
-            [atoll_cli_table:decimal(P50), atoll_cli_table:decimal(P99)];
-        {[{_, Median}, {_, Low}, {_, High}], _} ->
-            [atoll_cli_table:decimal(Median), [atoll_cli_table:decimal(Low), " - ", atoll_cli_table:decimal(High)]]
-    end.
+    lists:append([cell(Summary) || {_, Summary} <- summaries(Metric, Point, Run)]).
 
-%% The median and its interval; of a latency, percentiles of all rounds together.
-numbers(#{<<"kind">> := <<"latency">>, <<"name">> := Name}, Point, Run) ->
-    case [H || #{<<"point">> := P, <<"histograms">> := #{Name := H}} <- rounds(Run), P =:= Point] of
-        [] ->
-            [];
-        Exports ->
-            All = atoll_bench_hist:merge([Hist || Export <- Exports, {ok, Hist} <- [atoll_bench_hist:import(Export)]]),
-            [
-                {key(Name, "_p50_us"), atoll_bench_hist:percentile(All, 50) / 1000},
-                {key(Name, "_p99_us"), atoll_bench_hist:percentile(All, 99) / 1000}
-            ]
-    end;
-numbers(#{<<"name">> := Name}, Point, Run) ->
-    case [V || #{<<"point">> := P, <<"values">> := #{Name := V}} <- rounds(Run), P =:= Point] of
-        [] ->
-            [];
-        Values ->
-            {Low, High} = atoll_bench_stats:interval(Values, #{seed => 1}),
-            [
-                {key(Name, ""), atoll_bench_stats:median(Values)},
-                {key(Name, "_low"), Low},
-                {key(Name, "_high"), High}
-            ]
-    end.
+cell(none) ->
+    ["-", "-"];
+cell({ok, {Median, Low, High}}) ->
+    [atoll_cli_table:decimal(Median), [atoll_cli_table:decimal(Low), " - ", atoll_cli_table:decimal(High)]].
+
+numbers(#{<<"name">> := Name} = Metric, Point, Run) ->
+    [
+        {key(<<Name/binary, What/binary, End/binary, (unit(Metric))/binary>>), Number}
+     || {What, {ok, {Median, Low, High}}} <- summaries(Metric, Point, Run),
+        {End, Number} <- [{<<>>, Median}, {<<"_low">>, Low}, {<<"_high">>, High}]
+    ].
+
+unit(#{<<"kind">> := <<"latency">>}) -> <<"_us">>;
+unit(_Metric) -> <<>>.
+
+%% The medians of the rounds and their intervals, as in a report; of a latency those of
+%% two percentiles.
+summaries(#{<<"kind">> := <<"latency">>, <<"name">> := Name}, Point, Run) ->
+    [
+        {What, microseconds(atoll_bench_samples:summary(Name, Percentile, rounds(Point, Run)))}
+     || {What, Percentile} <- [{<<"_p50">>, 50}, {<<"_p99">>, 99}]
+    ];
+summaries(#{<<"name">> := Name}, Point, Run) ->
+    [{<<>>, atoll_bench_samples:summary(Name, value, rounds(Point, Run))}].
+
+microseconds(none) -> none;
+microseconds({ok, {Median, Low, High}}) -> {ok, {Median / 1000, Low / 1000, High / 1000}}.
 
 %% Of a benchmark's metrics, which are few.
-key(Name, Suffix) ->
-    binary_to_atom(<<Name/binary, (list_to_binary(Suffix))/binary>>).
+key(Name) ->
+    binary_to_atom(Name).
 
 points(#{header := #{<<"points">> := Points}}) -> lists:seq(0, length(Points) - 1).
 metrics(#{header := #{<<"metrics">> := Metrics}}) -> Metrics.
 declared(#{header := #{<<"parameters">> := Parameters}}) -> Parameters.
-rounds(#{rounds := Rounds}) -> Rounds.
+rounds(Point, #{rounds := Rounds}) -> [Round || #{<<"point">> := P} = Round <- Rounds, P =:= Point].
 
 parameters(Index, #{header := #{<<"points">> := Points}} = Run) ->
     Point = lists:nth(Index + 1, Points),

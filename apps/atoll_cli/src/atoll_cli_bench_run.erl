@@ -25,14 +25,32 @@ options() ->
 %% parameters.
 -spec options([string()]) -> {ok, [atoll_cli_options:option()]} | {error, unicode:chardata()}.
 options(Args) ->
-    case {[Module || Arg <- Args, {ok, Module} <- [atoll_bench:find(Arg)]], Args} of
-        {[Module | _], _} ->
-            {ok, [swept(Parameter) || Parameter <- Module:parameters()] ++ options()};
-        {[], [[C | _] = Name | _]} when C =/= $- ->
-            {error, unknown(Name)};
-        {[], _} ->
-            {ok, options()}
+    case named(Args) of
+        none ->
+            {ok, options()};
+        {ok, Name} ->
+            case atoll_bench:find(Name) of
+                {ok, Module} -> {ok, [swept(Parameter) || Parameter <- Module:parameters()] ++ options()};
+                {error, _} -> {error, unknown(Name)}
+            end
     end.
+
+%% The first word that is neither an option nor the value of one: a file may be called
+%% like a benchmark. All options but the switches take a value.
+named(["--", Name | _]) ->
+    {ok, Name};
+named(["--" ++ _ = Option | Args]) ->
+    Switches = [atoll_cli_options:flag(Switch) || #{name := Switch} = O <- options(), not is_map_key(value, O)],
+    case {lists:member($=, Option) orelse lists:member(Option, Switches), Args} of
+        {false, [_Value | Rest]} -> named(Rest);
+        {_, _} -> named(Args)
+    end;
+named([[C | _] = Name | _]) when C =/= $- ->
+    {ok, Name};
+named([_ | Args]) ->
+    named(Args);
+named([]) ->
+    none.
 
 unknown(Name) ->
     case atoll_cli_nearest:of_words(Name, [N || {N, _} <- atoll_bench:all()]) of

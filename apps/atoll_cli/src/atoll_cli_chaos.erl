@@ -2,7 +2,7 @@
 %% made, and what is shown of them.
 -module(atoll_cli_chaos).
 
--export([where/0, closing/0, on/3, harm/4]).
+-export([where/0, closing/0, on/3, harm/4, become_hidden/0]).
 
 -define(MAX_NODES, 100).
 
@@ -56,8 +56,11 @@ on(_, Nodes, Fun) ->
             {failed, atoll_cluster:format_error(Reason)}
     end.
 
-%% To connect with the nodes, and bring no two of them together by it.
+%% @doc Makes this VM a node, to connect with those of this machine and bring no two
+%% of them together by it. It listens to nobody elsewhere.
+-spec become_hidden() -> ok | {error, unicode:chardata()}.
 become_hidden() ->
+    ok = application:set_env(kernel, inet_dist_use_interface, {127, 0, 0, 1}),
     Name = list_to_atom(lists:concat(["atoll_chaos", os:getpid(), "@127.0.0.1"])),
     case net_kernel:start(Name, #{name_domain => longnames, hidden => true}) of
         {ok, _} -> ok;

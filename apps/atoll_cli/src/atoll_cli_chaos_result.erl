@@ -7,14 +7,15 @@
 
 %% @doc The object that `--json' prints.
 -spec json(result(), Nodes :: [node()], Again :: string()) -> atoll_cli_json:object().
-json(#{events := Events, summary := Summary, seed := Seed, ms := Ms, groups := Groups}, Nodes, Again) ->
+json(#{events := Events, left_out := LeftOut, summary := Summary, seed := Seed, ms := Ms, groups := Groups}, Nodes, Again) ->
     {
         [
             {nodes, Nodes},
             {seed, Seed},
             {ms, Ms},
             {summary, [{[{fault, Fault} | numbers(Numbers)]} || {Fault, Numbers} <- Summary]},
-            {events, [event(Event) || Event <- Events]}
+            {events, [event(Event) || Event <- Events]},
+            {left_out, LeftOut}
         ] ++
             [{groups, groups(Groups)} || Groups =/= none] ++
             [{again, unicode:characters_to_binary(Again)}]
@@ -57,8 +58,9 @@ groups(Groups) ->
 
 %% @doc Each fault, then each kind of fault in numbers, then the groups.
 -spec table(result(), [node()]) -> iolist().
-table(#{events := Events, summary := Summary, groups := Groups}, Nodes) ->
+table(#{events := Events, left_out := LeftOut, summary := Summary, groups := Groups}, Nodes) ->
     [
+        [io_lib:format("after ~s other faults, which are left out:\n", [atoll_cli_table:count(LeftOut)]) || LeftOut > 0],
         atoll_cli_table:format(
             [{right, "at"}, {left, "fault"}, {left, "node"}, {left, "target"}, {right, "recovered"}],
             [row(Event, Nodes) || Event <- Events]
@@ -121,6 +123,8 @@ ms(Ms) -> [float_to_list(float(Ms), [{decimals, 2}]), " ms"].
 why(nobody) -> <<"there is no such process">>;
 why(in_recovery) -> <<"it is not back yet">>;
 why(intensity) -> <<"its supervisor would give up">>;
+why(significant) -> <<"its supervisor would shut down">>;
+why(paused) -> <<"it was paused">>;
 why({not_a_socket, Node}) -> text({not_a_socket, Node});
 why(Reason) when element(1, Reason) =:= unreachable; element(1, Reason) =:= raised;
                  element(1, Reason) =:= not_here; element(1, Reason) =:= not_possible ->

@@ -53,10 +53,17 @@ a_row_has_all_that_was_measured(Config) ->
     ?assertMatch(
         #{
             <<"nodes">> := 2, <<"callers">> := 1, <<"system">> := <<"pg">>, <<"names_per_s">> := _, <<"visible_per_s">> := _,
-            <<"cpu_us_per_name">> := _, <<"latency_p50_us">> := _, <<"latency_p99_us">> := _
+            <<"cpu_us_per_name">> := _, <<"names_per_s_low">> := _, <<"latency_p50_us">> := _, <<"latency_p99_us">> := _,
+            <<"latency_p99_low_us">> := _, <<"latency_p99_high_us">> := _
         },
         Row
-    ).
+    ),
+    %% The same numbers as in a report.
+    {ok, Run} = atoll_bench_file:read(File),
+    Data = #{metrics := Metrics} = atoll_bench_report_data:read(1, Run),
+    [Latency] = [M || #{kind := latency} = M <- Metrics],
+    {ok, Told} = atoll_bench_report_data:summary(0, {Latency, 99}, Data),
+    ?assertEqual(Told, [round(1000 * map_get(Key, Row)) || Key <- [<<"latency_p99_us">>, <<"latency_p99_low_us">>, <<"latency_p99_high_us">>]]).
 
 wrong_usage_says_one_sentence(Config) ->
     Dir = ?config(dir, Config),
@@ -110,7 +117,28 @@ a_run_is_the_same_as_itself(Config) ->
     #{status := 0, stdout := Json} = atoll_cli_os:run(Dir, ["bench", "compare", File, File, "--json"]),
     {ok, #{<<"rows">> := [_ | _] = Rows}} = atoll_bench_json:decode(Json),
     [?assert(abs(Ratio - 1) < 0.000001) || #{<<"ratio">> := Ratio} <- Rows],
-    ?assertEqual([], [V || #{<<"verdict">> := V} <- Rows, V =/= <<"same">>, V =/= <<"unclear">>]).
+    ?assertEqual([], [V || #{<<"verdict">> := V} <- Rows, V =/= <<"same">>, V =/= <<"unclear">>]),
+    %% Of a run in which all was five times as much, elsewhere, both are told.
+    Other = filename:join(Dir, "other.jsonl"),
+    ok = file:write_file(Other, [[atoll_bench_json:encode(changed(Line)), $\n] || Line <- lines(File)]),
+    #{status := 0, stdout := Json2, stderr := Said} = atoll_cli_os:run(Dir, ["bench", "compare", File, Other, "--json"]),
+    {ok, #{<<"rows">> := Rows2}} = atoll_bench_json:decode(Json2),
+    ?assertEqual(
+        #{<<"names_per_s">> => <<"faster">>, <<"visible_per_s">> => <<"faster">>, <<"cpu_us_per_name">> => <<"slower">>},
+        maps:from_list([{M, V} || #{<<"metric">> := M, <<"what">> := <<"value">>, <<"verdict">> := V} <- Rows2])
+    ),
+    ?assertMatch({_, _}, binary:match(Said, <<"The machines of the two runs differ in cores.">>)).
+
+lines(File) ->
+    {ok, Text} = file:read_file(File),
+    [Read || Line <- binary:split(Text, <<"\n">>, [global, trim]), {ok, Read} <- [atoll_bench_json:decode(Line)]].
+
+changed(#{<<"machine">> := #{<<"cores">> := Cores} = Machine} = Header) ->
+    Header#{<<"machine">> := Machine#{<<"cores">> := Cores + 1}};
+changed(#{<<"values">> := Values} = Round) ->
+    Round#{<<"values">> := maps:map(fun(_, V) -> 5 * V end, Values)};
+changed(Line) ->
+    Line.
 
 other_files_are_told(Config) ->
     Dir = ?config(dir, Config),

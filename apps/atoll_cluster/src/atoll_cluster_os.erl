@@ -7,7 +7,7 @@
 -module(atoll_cluster_os).
 
 -export([self/0, uid/0, start_time/1, state/1, signal/2, available_memory/0]).
--export([parse_stat/1]).
+-export([parse_stat/1, stat_fields/1]).
 
 -include_lib("kernel/include/file.hrl").
 
@@ -77,14 +77,19 @@ available_memory() ->
             unknown
     end.
 
-%% @doc State letter and start time from the text of `/proc/Pid/stat'. The
-%% command, in brackets, may itself hold blanks and brackets.
+%% @doc State letter and start time from the text of `/proc/Pid/stat'.
 -spec parse_stat(binary()) -> {Letter :: byte(), StartTime :: non_neg_integer()}.
 parse_stat(Bin) ->
-    [_, Rest] = string:split(Bin, ") ", trailing),
-    [<<Letter>> | Fields] = binary:split(Rest, <<" ">>, [global]),
+    [<<Letter>> | Fields] = stat_fields(Bin),
     %% Fields begins with field 4 of the file; the start time is field 22.
     {Letter, binary_to_integer(lists:nth(19, Fields))}.
+
+%% @doc The fields of the text of `/proc/Pid/stat' from the third on, the state. The
+%% command before it, in brackets, may itself hold blanks and brackets.
+-spec stat_fields(binary()) -> [binary(), ...].
+stat_fields(Bin) ->
+    [_, Rest] = string:split(Bin, ") ", trailing),
+    binary:split(Rest, [<<" ">>, <<"\n">>], [global]).
 
 read_stat(Pid) ->
     case file:read_file("/proc/" ++ integer_to_list(Pid) ++ "/stat") of

@@ -4,9 +4,6 @@ import { FONT, style } from './look.js';
 import { scaleOf, sweepScale } from './scale.js';
 import { tick, value } from './format.js';
 
-const MARKED = [0.5, 0.9, 0.99, 0.999];
-const DISTURBED = 0.2;
-
 // What of a chart is to be seen: the reader's choices, over the model's.
 export const viewOf = (chart, chosen = {}) => ({
   hidden: new Set(), choice: chart.choice?.first, yScale: chart.y.scale, xScale: chart.x.scale, tail: false, ...chosen
@@ -107,32 +104,34 @@ const idealSeries = (panel, { x, y }, look) => panel.ideal === undefined ? [] : 
   endLabel: { show: true, formatter: 'ideal', color: look.soft, fontSize: 11, fontFamily: FONT, offset: [-30, -10] }
 }];
 
-const cdfSeries = (chart, panel, view, { x, y }, look) => linesIn(panel, view).map(({ series, points }) => {
+const cdfSeries = (chart, panel, view, { x, y }, look) => linesIn(panel, view).map(({ series, points, marks }) => {
   const { color, marker, dash } = style(look, series);
-  const marks = new Set(MARKED.map(q => points.findIndex(([, share]) => share >= q)));
   const shown = view.tail ? points.filter(([, share]) => share < 1) : points;
   return {
     type: 'line', name: chart.series[series], z: 3, clip: true, showAllSymbol: true,
     data: shown.map(([at, share], i) => ({
       value: [x.to(at), y.to(view.tail ? 1 - share : share)], raw: [at, share], series,
-      symbol: marks.has(i) ? marker : 'none', symbolSize: 9
+      symbol: marks.includes(i) ? marker : 'none', symbolSize: 9
     })),
     lineStyle: { color, width: 2, type: dash }, itemStyle: { color, borderColor: look.paper, borderWidth: 1 }
   };
 });
 
-const loadSeries = (panel, { x, y }, look) => [{
+const loadSeries = (chart, panel, { x, y }, look) => panel.lines.map(({ points, marks }) => ({
   type: 'scatter', name: 'round', clip: false,
-  data: panel.lines[0].points.map(([at, share]) => ({
-    value: [x.to(at), y.to(share)], raw: [at, share], series: 0,
-    symbol: share > DISTURBED ? 'diamond' : 'circle', symbolSize: share > DISTURBED ? 11 : 6,
-    itemStyle: { color: share > DISTURBED ? look.alarm : look.soft, opacity: share > DISTURBED ? 1 : 0.75 }
-  })),
+  data: points.map(([at, share], i) => {
+    const marked = marks.includes(i);
+    return {
+      value: [x.to(at), y.to(share)], raw: [at, share], series: 0,
+      symbol: marked ? 'diamond' : 'circle', symbolSize: marked ? 11 : 6,
+      itemStyle: { color: marked ? look.alarm : look.soft, opacity: marked ? 1 : 0.75 }
+    };
+  }),
   markLine: {
-    silent: true, symbol: 'none', data: [{ yAxis: DISTURBED }], lineStyle: { color: look.alarm, type: [4, 4] },
-    label: { formatter: 'disturbed above 20 %', position: 'insideEndTop', color: look.alarm, fontSize: 11, fontFamily: FONT }
+    silent: true, symbol: 'none', data: [{ yAxis: y.to(chart.limit.value) }], lineStyle: { color: look.alarm, type: [4, 4] },
+    label: { formatter: chart.limit.label, position: 'insideEndTop', color: look.alarm, fontSize: 11, fontFamily: FONT }
   }
-}];
+}));
 
 // What stands at the pointer: for each series that is there, its name and values.
 export const notes = (chart, view, items) => items
@@ -148,7 +147,7 @@ export const notes = (chart, view, items) => items
 export const panelOption = (chart, panel, view, look, { small = false } = {}) => {
   const both = scales(chart, view);
   const series = chart.kind === 'cdf' ? cdfSeries(chart, panel, view, both, look)
-    : chart.kind === 'load' ? loadSeries(panel, both, look)
+    : chart.kind === 'load' ? loadSeries(chart, panel, both, look)
       : [...idealSeries(panel, both, look), ...sweepSeries(chart, panel, view, both, look)];
   return {
     animation: false,

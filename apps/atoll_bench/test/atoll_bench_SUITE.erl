@@ -1,0 +1,113 @@
+%% The benchmarks, each for a round or two on real nodes: that they measure what
+%% they say, and leave nothing behind.
+-module(atoll_bench_SUITE).
+
+-include_lib("stdlib/include/assert.hrl").
+
+-export([all/0, suite/0]).
+-export([
+    names_are_gone_from_every_node_before_the_next_round/1,
+    each_kind_of_load_is_measured/1,
+    a_round_of_orbit_finds_the_same_in_each_mode/1,
+    nodes_that_cannot_be_made_ready_are_taken_down/1,
+    what_goes_wrong_on_a_node_is_a_sentence/1
+]).
+
+suite() -> [{timetrap, {minutes, 3}}].
+
+all() -> [F || {F, 1} <- ?MODULE:module_info(exports), F =/= module_info].
+
+%% Measures with Module at a point for some rounds.
+with(Module, Point, Fun) ->
+    {ok, State} = Module:setup(Point),
+    try
+        Fun(State)
+    after
+        ok = Module:teardown(State),
+        ?assertNot(is_process_alive(map_get(cluster, State)))
+    end.
+
+names_are_gone_from_every_node_before_the_next_round(_) ->
+    [
+        with(atoll_bench_names, #{nodes => 3, callers => 20, system => System}, fun(State0) ->
+            #{cluster := Cluster} = State0,
+            {ok, Measures, State} = atoll_bench_names:round(State0),
+            ?assertEqual([], names(System, Cluster)),
+            #{names_per_s := Rate, visible_per_s := Visible, cpu_us_per_name := _, latency := Latency} = Measures,
+            ?assert(Rate > 0 andalso Visible > 0 andalso Visible =< Rate),
+            ?assert(atoll_bench_hist:count(Latency) >= 20),
+            %% The next one has names of its own.
+            ?assertMatch({ok, _, #{round := 3}}, atoll_bench_names:round(State))
+        end)
+     || System <- [pg, global]
+    ].
+
+names(global, Cluster) ->
+    answers(Cluster, global, registered_names, []);
+names(pg, Cluster) ->
+    answers(Cluster, pg, which_groups, [atoll_bench_names_load]).
+
+answers(Cluster, Module, Function, Args) ->
+    lists:append([Answer || {_, {ok, Answer}} <- atoll_cluster:multicall(Cluster, Module, Function, Args)]).
+
+each_kind_of_load_is_measured(_) ->
+    [
+        with(atoll_bench_dist, #{kind => Kind, actors => 4, size => 1000, system => System}, fun(State) ->
+            {ok, #{ops_per_s := Ops, mb_per_s := Mb} = Measures, _} = atoll_bench_dist:round(State),
+            ?assert(Ops > 0),
+            ?assert(abs(Mb - Ops / 1000) < 0.001 * Mb),
+            case {Kind, Measures} of
+                {flood, _} -> ?assertNot(is_map_key(latency, Measures));
+                %% A second at 200 a second, however slow they are.
+                {ping_beside_bulk, #{latency := Latency}} -> ?assertEqual(200, atoll_bench_hist:count(Latency));
+                {_, #{latency := Latency}} -> ?assert(atoll_bench_hist:count(Latency) > 0)
+            end
+        end)
+     || {Kind, System} <- [{request, stock}, {flood, stock}, {ping_beside_bulk, stock_tuned}]
+    ].
+
+a_round_of_orbit_finds_the_same_in_each_mode(_) ->
+    [
+        with(atoll_bench_orbit, #{nodes => 3, space => 500, workers => 1, group_size => 2, mode => Mode}, fun(State) ->
+            {ok, #{vertices_per_s := Rate, wall_ms := Ms, connections_max := Connections, cpu_ms := Cpu}, _} =
+                atoll_bench_orbit:round(State),
+            ?assert(Rate > 0 andalso Ms >= 0 andalso Connections >= 1 andalso Cpu >= 0)
+        end)
+     || Mode <- [mesh, groups, ring]
+    ].
+
+nodes_that_cannot_be_made_ready_are_taken_down(_) ->
+    Self = self(),
+    Answer = atoll_bench_nodes:start(#{nodes => 1}, fun(Cluster) ->
+        Self ! {cluster, Cluster},
+        {error, "it is not ready"}
+    end),
+    ?assertEqual({error, "it is not ready"}, Answer),
+    receive
+        {cluster, Cluster} -> ?assertNot(is_process_alive(Cluster))
+    end.
+
+what_goes_wrong_on_a_node_is_a_sentence(_) ->
+    {ok, Cluster} = atoll_bench_nodes:start(#{nodes => 1}, fun(Cluster) -> {ok, Cluster} end),
+    try
+        [Node] = atoll_cluster:nodes(Cluster),
+        Name = atom_to_list(Node),
+        Call = fun(Function, Args, Ms) ->
+            case atoll_bench_nodes:call(Cluster, Node, Function, Args, Ms) of
+                {error, Sentence} -> lists:flatten(unicode:characters_to_list(Sentence));
+                Answer -> Answer
+            end
+        end,
+        ?assertEqual({ok, Node}, Call({erlang, node}, [], 5000)),
+        ?assertEqual("erlang:hd failed on " ++ Name ++ ": badarg", Call({erlang, hd}, [[]], 5000)),
+        ?assertEqual("erlang:throw ended on " ++ Name ++ " with throw no", Call({erlang, throw}, [no], 5000)),
+        ?assertMatch({match, _}, re:run(Call({timer, sleep}, [60000], 100), Name)),
+        %% A node of a mesh that is not there.
+        ?assertMatch({missing, [nobody@nowhere]}, atoll_cluster:call(Cluster, Node, atoll_bench_node, mesh, [[Node, nobody@nowhere], 100])),
+        ?assertEqual({ok, meshed}, atoll_bench_nodes:meshed(Cluster)),
+        ?assert(atoll_bench_nodes:cpu_us(Cluster) > 0),
+        ok = atoll_cluster:kill(Cluster, Node),
+        ?assertMatch([_ | _], Call({erlang, node}, [], 5000))
+    after
+        ok = atoll_bench_nodes:stop(Cluster)
+    end.

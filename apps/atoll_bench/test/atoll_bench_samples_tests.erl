@@ -1,0 +1,24 @@
+-module(atoll_bench_samples_tests).
+
+-include_lib("eunit/include/eunit.hrl").
+
+what_was_not_measured_is_no_sample_test() ->
+    Rounds = [round(#{<<"rate">> => V}, #{}) || V <- [3, null, 1, 2]] ++ [round(#{}, #{})],
+    ?assertEqual([3, 1, 2], atoll_bench_samples:all(<<"rate">>, value, Rounds)),
+    ?assertMatch({ok, {2, 1, 3}}, atoll_bench_samples:summary(<<"rate">>, value, Rounds)),
+    ?assertEqual(none, atoll_bench_samples:summary(<<"other">>, value, Rounds)),
+    ?assertEqual(none, atoll_bench_samples:summary(<<"rate">>, 50, Rounds)).
+
+each_round_of_a_latency_is_a_sample_test() ->
+    Rounds = [round(#{}, #{<<"time">> => histogram(Values)}) || Values <- [[100], [], [10, 20, 200]]],
+    ?assertEqual([100, 20], atoll_bench_samples:all(<<"time">>, 50, Rounds)),
+    ?assertEqual([100, 200], atoll_bench_samples:all(<<"time">>, 99, Rounds)).
+
+round(Values, Histograms) ->
+    #{<<"values">> => Values, <<"histograms">> => Histograms}.
+
+histogram(Values) ->
+    Hist = atoll_bench_hist:new(),
+    _ = [atoll_bench_hist:record(V, Hist) || V <- Values],
+    {ok, Read} = atoll_bench_json:decode(atoll_bench_json:encode(atoll_bench_hist:export(Hist))),
+    Read.

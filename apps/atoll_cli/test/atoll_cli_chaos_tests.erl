@@ -1,0 +1,27 @@
+%% The node that does harm from outside.
+-module(atoll_cli_chaos_tests).
+
+-include_lib("eunit/include/eunit.hrl").
+
+%% In a VM of its own, which becomes distributed.
+it_listens_on_this_machine_alone_test_() ->
+    {timeout, 60, fun() ->
+        Paths = [Dir || Dir <- code:get_path(), not lists:prefix(code:root_dir(), Dir)],
+        {ok, Peer, _} = peer:start(#{connection => standard_io, args => ["-pa" | Paths]}),
+        try
+            ok = peer:call(Peer, atoll_cli_chaos, become_hidden, []),
+            true = peer:call(Peer, erlang, is_alive, []),
+            ?assertEqual([{127, 0, 0, 1}], peer:call(Peer, erlang, apply, [fun listening/0, []]))
+        after
+            peer:stop(Peer)
+        end
+    end}.
+
+%% To epmd it is connected; for other nodes it listens.
+listening() ->
+    [
+        Address
+     || Port <- erlang:ports(),
+        {ok, {Address, _}} <- [inet:sockname(Port)],
+        {error, enotconn} <- [inet:peername(Port)]
+    ].
