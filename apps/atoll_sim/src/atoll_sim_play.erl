@@ -55,7 +55,6 @@
 }.
 
 -define(SETTLE_MS, 30000).
--define(CHURN_STEP_MS, 100).
 %% How long a node that leaves has to say so.
 -define(LEAVE_MS, 1000).
 
@@ -76,10 +75,7 @@
     items = 0 :: non_neg_integer(),
     %% What the dead knew.
     memories = #{} :: #{node() => [node()]},
-    %% Of those that churn has killed.
-    churned = [] :: [node()],
-    %% Kills that are due but would not fill a node yet.
-    owed = 0.0 :: float(),
+    churn = atoll_sim_churn:new() :: atoll_sim_churn:churn(),
     messages = 0 :: non_neg_integer(),
     %% Until when who is paused stays so.
     paused = #{} :: #{node() => integer() | forever},
@@ -210,7 +206,7 @@ item({broadcast, Node, Left, Every}, Ms, #play{messages = Id} = Play) ->
 item({churn, _Share, Until}, Ms, Play) when Ms >= Until ->
     Play;
 item({churn, Share, Until} = Churn, Ms, Play) ->
-    churn(Share, later(min(Until, Ms + ?CHURN_STEP_MS), Churn, Play)).
+    churn(Share, later(atoll_sim_churn:next_ms(Ms, Until), Churn, Play)).
 
 %% Steps
 
@@ -288,7 +284,7 @@ heal(#play{slow = Slow, agenda = Agenda} = Play) ->
         Resumed
     ),
     Kept = [Entry || {_, Item} = Entry <- gb_trees:to_list(Agenda), not is_churn(Item)],
-    Quick#play{slow = [], owed = 0.0, churned = [], agenda = gb_trees:from_orddict(Kept)}.
+    Quick#play{slow = [], churn = atoll_sim_churn:new(), agenda = gb_trees:from_orddict(Kept)}.
 
 is_churn({churn, _, _}) -> true;
 is_churn(_) -> false.
@@ -297,16 +293,16 @@ is_churn(_) -> false.
 network(#play{begun = #{latency := Latency, loss := Loss, duplicate := Duplicate}} = Play) ->
     lists:foldl(fun set/2, Play, [{latency, Latency}, {loss, Loss}, {duplicate, Duplicate}]).
 
-%% As many as are killed start again, once there are some that were killed before.
-churn(Share, #play{owed = Owed, churned = Dead} = Play0) ->
-    Alive = [Node || {Node, alive} <- nodes(Play0)],
-    Due = Owed + Share * length(Alive) * ?CHURN_STEP_MS / 1000,
-    Back = [Node || Node <- lists:sublist(Dead, trunc(Due)), not is_alive(Node, Play0)],
-    {Victims, Play1} = resolve({random, max(1, trunc(Due))}, Play0),
-    Killed = lists:sublist(Victims, trunc(Due)),
-    Play2 = kill(Killed, Play1),
-    Play = lists:foldl(fun(Node, P) -> start(Node, fresh, P) end, Play2, Back),
-    Play#play{owed = Due - trunc(Due), churned = lists:nthtail(min(length(Dead), trunc(Due)), Dead) ++ Killed}.
+churn(Share, #play{churn = Churn0} = Play0) ->
+    Awake = length([Node || {Node, alive} <- nodes(Play0)]),
+    {Killed, Back, Play1, Churn} = atoll_sim_churn:step(
+        Share,
+        Awake,
+        fun(Node) -> is_alive(Node, Play0) end,
+        fun(Count) -> resolve({random, Count}, Play0) end,
+        Churn0
+    ),
+    lists:foldl(fun(Node, P) -> start(Node, fresh, P) end, kill(Killed, Play1#play{churn = Churn}), Back).
 
 kill(Nodes, #play{cluster = Cluster, memories = Memories0, paused = Paused} = Play) ->
     Memories = lists:foldl(
