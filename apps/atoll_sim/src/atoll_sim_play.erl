@@ -28,8 +28,7 @@
     place := atoll_sim_script:place(),
     ms := non_neg_integer(),
     expectation := atoll_sim_step:expectation(),
-    %% The share that it was, or who broke it.
-    was := number() | [term()]
+    was := atoll_sim_expect:was()
 }.
 
 -type result() :: #{
@@ -39,10 +38,14 @@
     steps := non_neg_integer(),
     expectations := non_neg_integer(),
     failed := [failure()],
-    %% When it has healed and settled.
+    %% When it has healed and settled, see atoll_sim_expect:facts().
     alive := non_neg_integer(),
     connected := float(),
+    components := non_neg_integer(),
     symmetric := float(),
+    active_min := non_neg_integer(),
+    active_mean := float(),
+    active_max := non_neg_integer(),
     delivered := float(),
     false_deaths := non_neg_integer(),
     %% Steps that mean nothing to a simulated node.
@@ -118,15 +121,9 @@ cluster_options(Begun, Options) ->
     maps:merge(
         maps:with([nodes, strategy, contacts, latency, seed, options, detector, broadcast, discovery], Begun),
         (maps:with([trace, messages, progress], Options))#{
-            watch => {fun see/4, {atoll_sim_deliveries:new(), atoll_sim_verdicts:new()}}
+            watch => {fun atoll_sim_expect:see/4, atoll_sim_expect:new()}
         }
     ).
-
-see(Now, Where, Sight, {Deliveries, Verdicts}) ->
-    {
-        atoll_sim_deliveries:see(Now, Where, Sight, Deliveries),
-        atoll_sim_verdicts:see(Now, Where, Sight, Verdicts)
-    }.
 
 play(Steps, #{seed := Seed, start := Who} = Begun, Cluster) ->
     Play0 = #play{
@@ -141,22 +138,15 @@ play(Steps, #{seed := Seed, start := Who} = Begun, Cluster) ->
     with_cluster(fun(C) -> atoll_sim_cluster:wait(?SETTLE_MS, C) end, heal(agenda(Play))).
 
 played(#play{cluster = Cluster, failed = Failed}, Steps) ->
-    {Deliveries, Verdicts} = atoll_sim_cluster:watched(Cluster),
-    Graph = atoll_sim_cluster:neighbours(Cluster),
-    {Owed, Made} = atoll_sim_deliveries:owed(Deliveries),
     #{strategy := Strategy, nodes := Nodes, seed := Seed} = atoll_sim_cluster:options(Cluster),
-    #{
+    Facts = atoll_sim_expect:facts(atoll_sim_cluster:neighbours(Cluster), atoll_sim_cluster:watched(Cluster)),
+    Facts#{
         strategy => Strategy,
         nodes => Nodes,
         seed => Seed,
         steps => length(Steps),
         expectations => length([E || {_, {expect, E}, _} <- Steps]),
         failed => lists:reverse(Failed),
-        alive => length(Graph),
-        connected => atoll_sim_graph:connected(Graph),
-        symmetric => atoll_sim_graph:symmetric(Graph),
-        delivered => atoll_sim_stats:share(Made, Owed),
-        false_deaths => length(atoll_sim_verdicts:false_deaths(Verdicts)),
         passed_over => length([W || {_, {kill_process, _, W}, _} <- Steps]),
         virtual_ms => atoll_sim_cluster:now(Cluster),
         events => maps:get(events, atoll_sim_cluster:counters(Cluster))
@@ -326,34 +316,15 @@ start(Node, Memory, #play{memories = Memories} = Play) ->
 
 %% Expectations
 
-expect(Expectation, Place, Ms, #play{failed = Failed} = Play) ->
-    case holds(Expectation, Play) of
+expect(Expectation, Place, Ms, #play{cluster = Cluster, failed = Failed} = Play) ->
+    Graph = atoll_sim_cluster:neighbours(Cluster),
+    case atoll_sim_expect:holds(Expectation, Graph, atoll_sim_cluster:watched(Cluster)) of
         true ->
             note(world, {holds, Expectation}, Play);
         {false, Was} ->
             Failure = #{place => Place, ms => Ms, expectation => Expectation, was => Was},
             note(world, {fails, Expectation, Was}, Play#play{failed = [Failure | Failed]})
     end.
-
-holds({connected, Share}, #play{cluster = Cluster}) ->
-    at_least(Share, atoll_sim_graph:connected(atoll_sim_cluster:neighbours(Cluster)));
-holds({delivered, Share}, #play{cluster = Cluster}) ->
-    {Deliveries, _} = atoll_sim_cluster:watched(Cluster),
-    {Owed, Made} = atoll_sim_deliveries:owed(Deliveries),
-    at_least(Share, atoll_sim_stats:share(Made, Owed));
-holds(symmetric, #play{cluster = Cluster}) ->
-    Graph = atoll_sim_cluster:neighbours(Cluster),
-    Living = maps:from_keys([Node || {Node, _} <- Graph], []),
-    nobody([Link || {_, To} = Link <- atoll_sim_graph:one_sided(Graph), is_map_key(To, Living)]);
-holds({no, false_death}, #play{cluster = Cluster}) ->
-    {_, Verdicts} = atoll_sim_cluster:watched(Cluster),
-    nobody([Node || {Node, _} <- atoll_sim_verdicts:false_deaths(Verdicts)]).
-
-at_least(Share, Was) when Was >= Share -> true;
-at_least(_Share, Was) -> {false, Was}.
-
-nobody([]) -> true;
-nobody(Those) -> {false, Those}.
 
 %% The world, through the cluster
 
