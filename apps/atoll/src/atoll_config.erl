@@ -16,6 +16,9 @@
     %% longest pause between two looks at one that is still in use.
     linger => pos_integer(),
     linger_max => pos_integer(),
+    %% How long a connection that nobody asked for (a program's send made it) stays
+    %% after its last use. In a mesh nothing of the kind is closed.
+    on_demand_linger => pos_integer() | infinity,
     %% How long a silent node can hold up a change of a group.
     group_answer_timeout => pos_integer(),
     %% How long a change of a group may wait for its turns, and then for its
@@ -60,7 +63,7 @@
     %% The strategy leaves nodes unconnected, and Erlang would connect them all.
     | {connect_all, Strategy :: atom()}.
 
--type kind() :: pos_integer | nodes | map | map_or_off | list | atom.
+-type kind() :: pos_integer | pos_integer_or_infinity | nodes | map | map_or_off | list | atom.
 
 %% Who checks the options of the overlay's parts.
 -define(PARTS, [
@@ -77,6 +80,7 @@ keys() ->
         connect_retry_max => {pos_integer, 2000},
         linger => {pos_integer, 1000},
         linger_max => {pos_integer, 30000},
+        on_demand_linger => {pos_integer_or_infinity, 60000},
         group_answer_timeout => {pos_integer, 3000},
         group_operation_timeout => {pos_integer, 10000},
         group_settle_timeout => {pos_integer, 5000},
@@ -120,6 +124,7 @@ check_keys([{Key, Value} | Options], Keys, Config) ->
     end.
 
 is_a(pos_integer, Value) -> is_integer(Value) andalso Value > 0;
+is_a(pos_integer_or_infinity, Value) -> Value =:= infinity orelse is_a(pos_integer, Value);
 is_a(atom, Value) -> is_atom(Value);
 is_a(nodes, Value) -> is_list(Value) andalso lists:all(fun atoll_strategy:is_node_name/1, Value);
 is_a(list, Value) -> is_list(Value);
@@ -175,12 +180,15 @@ check_sources(#{discovery := Sources} = Config) ->
 
 %% @doc What the link room is started with.
 -spec link(config()) -> atoll_link_core:options().
+link(#{connect_all := true, on_demand_linger := Ms} = Config) when Ms =/= infinity ->
+    link(Config#{on_demand_linger := infinity});
 link(Config) ->
     #{
         retry_min_ms => maps:get(connect_retry_min, Config),
         retry_max_ms => maps:get(connect_retry_max, Config),
         linger_ms => maps:get(linger, Config),
-        linger_max_ms => maps:get(linger_max, Config)
+        linger_max_ms => maps:get(linger_max, Config),
+        on_demand_ms => maps:get(on_demand_linger, Config)
     }.
 
 %% @doc What the overlay room is started with, if there is to be one.
@@ -229,6 +237,7 @@ format_error({bad_option, Key, Why}) ->
     io_lib:format("the option ~tw: ~ts", [Key, atoll_strategy:format_error(Why)]).
 
 kind(pos_integer) -> "a whole number above 0";
+kind(pos_integer_or_infinity) -> "a whole number above 0, or infinity";
 kind(atom) -> "an atom";
 kind(nodes) -> "a list of nodes";
 kind(list) -> "a list";

@@ -8,6 +8,23 @@ an_option_reaches_its_room_test() ->
     ?assertMatch(#{linger_ms := 77}, atoll_config:link(Config)),
     ?assertMatch(#{answer_ms := 88}, atoll_config:group(Config)).
 
+a_connection_on_demand_is_closed_only_where_there_is_no_mesh_test() ->
+    [
+        begin
+            {ok, Config} = atoll_config:new(Options, ConnectAll),
+            ?assertMatch({_, #{on_demand_ms := Ms}}, {Options, atoll_config:link(Config)})
+        end
+     || {Options, ConnectAll, Ms} <- [
+            {[], false, 60000},
+            {[], true, infinity},
+            {[{on_demand_linger, 77}], false, 77},
+            {[{on_demand_linger, 77}], true, infinity},
+            {[{on_demand_linger, infinity}], false, infinity}
+        ]
+    ],
+    {_, Text} = refused([{on_demand_linger, 0}], false),
+    ?assertEqual("the option on_demand_linger must be a whole number above 0, or infinity, not 0", Text).
+
 an_unknown_option_is_named_test() ->
     ?assertEqual(
         {{bad_option, lingre, unknown}, "atoll has no option lingre"},

@@ -5,14 +5,23 @@
 -include_lib("eunit/include/eunit.hrl").
 
 -define(OPTIONS, #{
-    retry_min_ms => 100, retry_max_ms => 2000, linger_ms => 1000, linger_max_ms => 30000
+    retry_min_ms => 100,
+    retry_max_ms => 2000,
+    linger_ms => 1000,
+    linger_max_ms => 30000,
+    on_demand_ms => infinity
 }).
 
 new() -> new(n1).
 
-new(Self) ->
-    {State, []} = atoll_link_core:init(#{self => Self, seed => 1, options => ?OPTIONS}, 0),
+new(Self) -> new(Self, infinity).
+
+new(Self, OnDemand) ->
+    Options = maps:put(on_demand_ms, OnDemand, ?OPTIONS),
+    {State, []} = atoll_link_core:init(#{self => Self, seed => 1, options => Options}, 0),
     State.
+
+on_demand() -> new(n1, 60000).
 
 %% Runs events one after the other; gives the effects of the last.
 run(Events, State) ->
@@ -21,7 +30,9 @@ run(Events, State) ->
 want(Peer) -> {cast, {want, owner, Peer}}.
 unwant(Peer) -> {cast, {unwant, owner, Peer}}.
 usage(Purpose, Peer, Uses, Traffic) ->
-    {cast, {usage, Purpose, Peer, #{uses => Uses, traffic => Traffic}}}.
+    usage(Purpose, Peer, Uses, Traffic, 100 * Traffic).
+usage(Purpose, Peer, Uses, Traffic, Payload) ->
+    {cast, {usage, Purpose, Peer, #{uses => Uses, traffic => Traffic, payload => Payload}}}.
 
 %% Held, then unwanted, then twice found quiet: the peer is asked.
 asking(Peer) ->
@@ -62,7 +73,7 @@ a_lost_wanted_peer_is_connected_again_test() ->
     {_, Effects} = run([want(n2), {up, n2}, {down, n2, lost}], new()),
     ?assertEqual([{notify, {down, n2, lost}}, {act, {connect, n2}}], Effects).
 
-a_connection_nobody_wanted_is_never_touched_test() ->
+a_connection_nobody_wanted_is_never_touched_without_a_time_for_it_test() ->
     {State, Effects} = run([{up, n2}], new()),
     ?assertEqual([{notify, {up, n2}}], Effects),
     ?assertMatch([#{phase := foreign}], atoll_link_core:summary(State)).
@@ -71,6 +82,84 @@ a_connection_that_was_there_before_it_was_wanted_stays_test() ->
     {State, Effects} = run([{up, n2}, want(n2), unwant(n2)], new()),
     ?assertEqual([{act, {unwatch, owner}}, {send, n2, released}], Effects),
     ?assertMatch([#{phase := foreign}], atoll_link_core:summary(State)).
+
+a_connection_on_demand_is_closed_when_quiet_test() ->
+    {Up, First} = run([{up, n2}], on_demand()),
+    ?assertEqual([{timer, {linger, n2}, 60000}, {notify, {up, n2}}], First),
+    {Read, Second} = run([{timeout, {linger, n2}}, usage(reading, n2, 0, 10)], Up),
+    ?assertEqual([{timer, {linger, n2}, 60000}], Second),
+    {Asking, Ask} = run([{timeout, {linger, n2}}, usage(reading, n2, 0, 10)], Read),
+    ?assertEqual([{send, n2, {may_close, 1}}, {timer, {linger, n2}, 60000}], Ask),
+    {_, Close} = run([{message, n2, {close, 1, true}}, usage(agreed, n2, 0, 12)], Asking),
+    ?assertEqual([{act, {disconnect, n2}}], Close).
+
+the_pauses_of_one_on_demand_are_not_cut_short_test() ->
+    %% The longest pause of one that was wanted is 30 s.
+    {Kept, Effects} = run([{up, n2}, {timeout, {linger, n2}}, usage(reading, n2, 1, 10)], on_demand()),
+    ?assertEqual([{timer, {linger, n2}, 60000}, {notify, {kept, n2}}], Effects),
+    ?assertMatch({_, [{timer, {linger, n2}, 60000}]}, run([{message, n2, released}], Kept)),
+    %% And one with a short time grows up to that.
+    Look = [{timeout, {linger, n2}}, usage(reading, n2, 1, 10)],
+    {_, Longest} = run([{up, n2} | lists:append(lists:duplicate(20, Look))], new(n1, 300)),
+    ?assertEqual([{timer, {linger, n2}, 30000}, {notify, {kept, n2}}], Longest).
+
+one_on_demand_that_was_wanted_is_one_on_demand_again_test() ->
+    {Held, _} = run([{up, n2}, want(n2)], on_demand()),
+    ?assertMatch([#{phase := held}], atoll_link_core:summary(Held)),
+    {_, Effects} = run([unwant(n2)], Held),
+    ?assertEqual(
+        [{act, {unwatch, owner}}, {send, n2, released}, {timer, {linger, n2}, 60000}], Effects
+    ).
+
+a_tick_is_no_traffic_test() ->
+    Quiet = [{up, n2}, {timeout, {linger, n2}}, usage(reading, n2, 0, 10, 500), {timeout, {linger, n2}}],
+    ?assertMatch(
+        {_, [{send, n2, {may_close, 1}} | _]}, run(Quiet ++ [usage(reading, n2, 0, 18, 500)], on_demand())
+    ),
+    ?assertMatch(
+        {_, [{timer, {linger, n2}, 60000}]}, run(Quiet ++ [usage(reading, n2, 0, 18, 501)], on_demand())
+    ).
+
+where_ticks_cannot_be_told_as_many_packets_as_there_may_be_are_none_test() ->
+    Look = fun(Packets) -> [{timeout, {linger, n2}}, usage(reading, n2, 0, Packets, {ticks, 15000})] end,
+    Second = fun(Packets, State) -> run([{up, n2} | Look(10) ++ Look(Packets)], State) end,
+    ?assertMatch({_, [{send, n2, {may_close, 1}} | _]}, Second(20, on_demand())),
+    ?assertMatch({_, [{timer, {linger, n2}, 60000}]}, Second(21, on_demand())),
+    ?assertMatch({_, [{send, n2, {may_close, 1}} | _]}, Second(10, new(n1, 1000))),
+    ?assertMatch({_, [{timer, {linger, n2}, 1000}]}, Second(11, new(n1, 1000))).
+
+a_disconnect_closes_at_once_and_what_is_wanted_is_tried_after_a_pause_test() ->
+    {Cut, Effects} = run([want(n2), {up, n2}, {cast, {disconnect, n2}}], new()),
+    ?assertEqual([{cancel, {linger, n2}}, {act, {disconnect, n2}}], Effects),
+    ?assertMatch({_, []}, run([{cast, {disconnect, n2}}], Cut)),
+    {Down, Pause} = run([{down, n2, disconnect}], Cut),
+    ?assertMatch([{notify, {down, n2, disconnect}}, {timer, {retry, n2}, Ms}] when Ms > 50, Pause),
+    {Trying, Retry} = run([{timeout, {retry, n2}}], Down),
+    ?assertEqual([{act, {connect, n2}}], Retry),
+    %% Up again, it is as any other.
+    {_, Lost} = run([{up, n2}, {down, n2, lost}], Trying),
+    ?assertEqual([{notify, {down, n2, lost}}, {act, {connect, n2}}], Lost).
+
+a_disconnect_of_what_nobody_wants_is_the_end_of_it_test() ->
+    [
+        begin
+            {Closed, Effects} = run([{cast, {disconnect, n2}}], State),
+            ?assert(lists:member({act, {disconnect, n2}}, Effects)),
+            {Gone, _} = run([{down, n2, disconnect}], Closed),
+            ?assertEqual([], atoll_link_core:summary(Gone))
+        end
+     || {State, _} <- [run([{up, n2}], new()), run([{up, n2}], on_demand()), run(asking(n2), new())]
+    ],
+    ?assertMatch({_, []}, run([{cast, {disconnect, n2}}], new())).
+
+wants_come_and_go_while_it_is_cut_test() ->
+    Cut = [{up, n2}, {cast, {disconnect, n2}}, want(n2)],
+    {Wanted, _} = run(Cut, on_demand()),
+    ?assertMatch({_, [_, {timer, {retry, n2}, _}]}, run([{down, n2, disconnect}], Wanted)),
+    {Unwanted, Effects} = run([unwant(n2)], Wanted),
+    ?assertEqual([{act, {unwatch, owner}}], Effects),
+    {Gone, _} = run([{down, n2, disconnect}], Unwanted),
+    ?assertEqual([], atoll_link_core:summary(Gone)).
 
 when_the_peer_lets_go_it_is_looked_at_soon_test() ->
     {Kept, [{timer, {linger, n2}, 2000} | _]} =
@@ -164,20 +253,28 @@ who_has_a_monitor_over_it_does_not_agree_test() ->
 of_two_that_close_the_smaller_name_goes_on_test() ->
     {_, Small} = run(asking(n2) ++ [{message, n2, {may_close, 7}}], new(n1)),
     ?assertEqual([{send, n2, {close, 7, false}}], Small),
+    %% The other's question and the answer to it are no use of the connection.
+    Crossed = [{message, n2, {may_close, 7}}, {message, n2, {close, 1, true}}],
+    ?assertMatch({_, [{act, {disconnect, n2}}]}, run(asking(n2) ++ Crossed ++ [usage(agreed, n2, 0, 14)], new(n1))),
+    ?assertMatch({_, [_, {notify, {kept, n2}}]}, run(asking(n2) ++ Crossed ++ [usage(agreed, n2, 0, 15)], new(n1))),
     {_, Large} = run(asking(n2) ++ [{message, n2, {may_close, 7}}], new(n3)),
     ?assertEqual([{timer, {linger, n2}, 1000}, {act, {measure, {asked, 7}, n2}}], Large).
 
 %% Whatever happens, the table holds nobody for ever: once all owners have let
 %% go and all connections are down, it is empty.
 properties_test_() ->
-    ?_assert(proper:quickcheck(prop_forgets(), [quiet, {to_file, user}, {numtests, 3000}])).
+    [
+        {timeout, 60, ?_assert(proper:quickcheck(Property, [quiet, {to_file, user}, {numtests, Times}]))}
+     || {Property, Times} <- [{prop_forgets(), 3000}, {prop_closes_what_is_unused_alone(), 1000}]
+    ].
 
 prop_forgets() ->
     ?FORALL(
-        Events,
-        list(event()),
+        {Events, OnDemand},
+        {list(event()), oneof([infinity, 60000])},
         begin
-            {State, _} = run(possible(Events, new(), []), new()),
+            New = new(n1, OnDemand),
+            {State, _} = run(possible(Events, New, []), New),
             End =
                 [{cast, {forget, Owner}} || Owner <- [a, b]] ++
                     [{cast, {connected, Peer, false}} || Peer <- [n2, n3]] ++
@@ -197,6 +294,7 @@ event() ->
             {cast, {forget, oneof([a, b])}},
             {up, Peer},
             {down, Peer, lost},
+            {cast, {disconnect, Peer}},
             {cast, {connected, Peer, boolean()}},
             {cast, {usage, oneof([reading, agreed, {asked, 1}]), Peer, usage()}},
             {timeout, {linger, Peer}},
@@ -208,7 +306,8 @@ event() ->
     ).
 
 usage() ->
-    oneof([unknown, #{uses => choose(0, 1), traffic => choose(0, 3)}]).
+    Payload = oneof([choose(0, 1), {ticks, choose(1, 2000)}]),
+    oneof([unknown, #{uses => choose(0, 1), traffic => choose(0, 3), payload => Payload}]).
 
 %% A timer fires only if it is set.
 possible([], _State, _Timers) ->
@@ -228,3 +327,54 @@ take(Event, Events, State0, Timers0) ->
 timer({timer, Key, _}, Timers) -> lists:usort([Key | Timers]);
 timer({cancel, Key}, Timers) -> lists:delete(Key, Timers);
 timer(_, Timers) -> Timers.
+
+%% Two ends on one connection, whatever owners and programs do with it: the rooms
+%% close it only if nobody wants it and no monitor over it was known to either when
+%% it looked, each has one attempt under way at most, and once it is of no use to
+%% anybody it is closed, at both ends, in bounded time.
+prop_closes_what_is_unused_alone() ->
+    ?FORALL(
+        {Commands, Options},
+        {list({pause(), command()}), pair()},
+        begin
+            #{faults := Faults, closed := #{room := Closed}, stayed := Stayed, left := Left} =
+                Result = atoll_link_pair:run(Commands, Options),
+            ?WHENFAIL(
+                io:format(user, "~tp~n", [Result]),
+                collect(
+                    {closed_by_a_room, min(Closed, 3)},
+                    Faults =:= [] andalso Stayed =/= never andalso Left =:= [[], []]
+                )
+            )
+        end
+    ).
+
+pause() ->
+    frequency([{3, choose(0, 100)}, {2, choose(0, 5000)}, {1, choose(0, 200000)}]).
+
+command() ->
+    ?LET(
+        End,
+        oneof([a, b]),
+        frequency([
+            {3, {want, End, oneof([x, y])}},
+            {3, {unwant, End, oneof([x, y])}},
+            {4, {traffic, End}},
+            {3, {monitor, End}},
+            {3, {demonitor, End}},
+            {1, {disconnect, End}}
+        ])
+    ).
+
+pair() ->
+    ?LET(
+        {Seed, Loss, Linger, Max, OnDemand, Ticks},
+        {integer(), oneof([0.0, 0.1, 0.5]), choose(10, 2000), choose(2000, 40000), choose(10, 60000),
+            oneof([told, untold])},
+        #{
+            seed => Seed,
+            loss => Loss,
+            ticks => Ticks,
+            link => maps:merge(?OPTIONS, #{linger_ms => Linger, linger_max_ms => Max, on_demand_ms => OnDemand})
+        }
+    ).

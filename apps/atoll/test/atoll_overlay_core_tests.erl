@@ -132,7 +132,7 @@ new(Detector) ->
     {State, _} = atoll_overlay_core:init(
         #{
             self => ?ME, incarnation => 7, seed => 1, strategy => {atoll_strategy_probe, #{}},
-            detector => Detector, broadcast => off, discovery => off
+            detector => Detector, broadcast => off, discovery => off, roster => off
         },
         0
     ),

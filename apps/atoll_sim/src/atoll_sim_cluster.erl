@@ -24,6 +24,8 @@
     detector => map() | off,
     broadcast => map() | off,
     discovery => map() | off,
+    %% Off, unless asked for: it takes a table of all nodes on each of them.
+    roster => map() | off,
     seed => integer(),
     contacts => pos_integer(),
     latency => atoll_sim_net:latency(),
@@ -61,6 +63,7 @@
     detector => #{},
     broadcast => #{},
     discovery => #{},
+    roster => off,
     seed => 1,
     contacts => 5,
     latency => {uniform, 1, 20},
@@ -117,7 +120,7 @@ make(Module, StrategyOptions, #{nodes := Count, contacts := ContactCount, seed :
     {Told, Rand} = told(Module, Names, rand:seed_s(exsss, erlang:phash2({cluster, Seed}))),
     Config = fun(Name, Incarnation, NodeSeed) ->
         maps:merge(
-            maps:with([detector, broadcast, discovery], Options),
+            maps:with([detector, broadcast, discovery, roster], Options),
             #{
                 self => Name,
                 incarnation => Incarnation,

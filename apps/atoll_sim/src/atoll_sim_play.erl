@@ -119,7 +119,7 @@ groups(#{steps := Steps} = Script, Options, Cluster) ->
 
 cluster_options(Begun, Options) ->
     maps:merge(
-        maps:with([nodes, strategy, contacts, latency, seed, options, detector, broadcast, discovery], Begun),
+        maps:with([nodes, strategy, contacts, latency, seed, options, detector, broadcast, discovery, roster], Begun),
         (maps:with([trace, messages, progress], Options))#{
             watch => {fun atoll_sim_expect:see/4, atoll_sim_expect:new()}
         }

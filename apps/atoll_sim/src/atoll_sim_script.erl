@@ -47,7 +47,8 @@
     options := map(),
     detector := map() | off,
     broadcast := map() | off,
-    discovery := map() | off
+    discovery := map() | off,
+    roster := map() | off
 }.
 
 -type error() :: {file:filename_all() | none, place() | none, reason()}.
@@ -82,7 +83,9 @@
 %% As on the command line.
 -define(MAX_NODES, 100000).
 -define(MAX_SEED, 1000000000).
--define(PARTS, [{detector, atoll_detector}, {broadcast, atoll_plumtree}, {discovery, atoll_discovery}]).
+-define(PARTS, [
+    {detector, atoll_detector}, {broadcast, atoll_plumtree}, {discovery, atoll_discovery}, {roster, atoll_roster}
+]).
 
 %% Reading
 
@@ -215,7 +218,8 @@ defaults() ->
         options => #{},
         detector => #{},
         broadcast => #{},
-        discovery => #{}
+        discovery => #{},
+        roster => off
     }.
 
 cluster(Given) when is_map(Given) ->
@@ -254,7 +258,8 @@ cluster_keys() ->
         {options, "a map", fun is_map/1},
         {detector, "a map or off", fun is_map_or_off/1},
         {broadcast, "a map or off", fun is_map_or_off/1},
-        {discovery, "a map or off", fun is_map_or_off/1}
+        {discovery, "a map or off", fun is_map_or_off/1},
+        {roster, "a map or off", fun is_map_or_off/1}
     ].
 
 is_count(N) -> is_integer(N) andalso N > 0.

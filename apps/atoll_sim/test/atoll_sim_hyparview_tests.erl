@@ -147,7 +147,7 @@ grow(Count, Seed, Given) ->
     {ok, Options} = atoll_strategy:options(
         atoll_sim_hyparview_checked, maps:get(options, Given, #{})
     ),
-    Parts = #{detector => off, broadcast => off, discovery => off},
+    Parts = #{detector => off, broadcast => off, discovery => off, roster => off},
     Config = fun(Self, Incarnation, NodeSeed) ->
         Parts#{
             self => Self,

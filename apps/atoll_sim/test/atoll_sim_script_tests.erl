@@ -67,7 +67,7 @@ every_sentence_shows_where_test_() ->
             {"{at, 1, ?HEAL}.", "line 1: this is no Erlang term: syntax error before: '?'"},
             {"{cluster, #{noodles => 9}}.",
                 "line 1: a cluster has no noodles; it has nodes, strategy, contacts, start, latency, loss, duplicate, "
-                "seed, options, detector, broadcast, discovery"},
+                "seed, options, detector, broadcast, discovery, roster"},
             {"{cluster, #{nodes => 0}}.", "line 1: nodes must be a whole number from 1 to 100,000, not 0"},
             %% An atom each would be more than the VM holds.
             {"\n{cluster, #{nodes => 2000000}}.",

@@ -39,6 +39,7 @@ config(Strategy, Given) ->
             seed => Seed,
             strategy => {Module, Options},
             discovery => off,
+            roster => off,
             detector => maps:get(detector, Given, #{})
         }
     end.

@@ -7,7 +7,7 @@
 
 -behaviour(atoll_interpreter).
 
--export([start_link/1, want/1, unwant/1, subscribe/0, links/0]).
+-export([start_link/1, want/1, unwant/1, disconnect/1, subscribe/0, links/0]).
 -export([open/1, act/2, event/2, notice/2]).
 
 %% A helper ends with exit/1 by design.
@@ -17,7 +17,8 @@
     %% Owner => the monitor on it.
     owners = #{} :: #{pid() => reference()},
     %% The helpers that connect or measure, by the monitor on each. There is at
-    %% most one attempt and a few readings for each known peer.
+    %% most one attempt and a few readings for each known peer: the next attempt
+    %% follows the answer of the last, or the end of the connection that it made.
     helpers = #{} :: #{reference() => {connect, node()} | {measure, atoll_link_core:purpose(), node()}}
 }).
 
@@ -41,6 +42,13 @@ want(Node) ->
 -spec unwant(node()) -> ok.
 unwant(Node) ->
     atoll_interpreter:cast(?MODULE, {unwant, self(), Node}).
+
+%% @doc Closes the connection with `Node' at once, whoever wants it and whatever
+%% monitors are over it: they fire. It is for a caller who knows that the node is
+%% dead, or the connection of no use. Those who want it have it tried again later.
+-spec disconnect(node()) -> ok.
+disconnect(Node) ->
+    atoll_interpreter:cast(?MODULE, {disconnect, Node}).
 
 %% @doc From now on the caller gets `{atoll, atoll_link, Notice}' for each
 %% {@link atoll_link_core:notice()}.

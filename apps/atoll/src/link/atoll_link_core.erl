@@ -2,11 +2,14 @@
 %%
 %% Owners (processes of upper rooms) say which peers they want. A peer that
 %% somebody wants is connected, and connected again when the connection is lost,
-%% with growing pauses between attempts. A connection that was made for an owner
-%% and that nobody wants any more is closed, but never because it looks idle:
+%% with growing pauses between attempts, one attempt at a time. A connection that
+%% nobody wants is closed, but never because it looks idle:
 %%
 %% <ol>
-%% <li>it must have been unwanted for the linger time, without traffic in it;</li>
+%% <li>it must have been unwanted for its time, and then quiet for as long again.
+%%   One that was made for an owner here has the linger time. One that came up by
+%%   itself, because a program or the peer made it, is there on demand and has
+%%   `on_demand_ms'; with `infinity' it is left alone. A tick is no traffic;</li>
 %% <li>no monitor and no link may be known over it on this side;</li>
 %% <li>the peer is asked, and agrees only if nobody wants it there either and
 %%   no monitor or link is known on that side;</li>
@@ -14,10 +17,19 @@
 %% </ol>
 %%
 %% If both ends want to close, the one with the smaller name does. A peer that
-%% does not answer (it runs no Atoll, or it is silent) stays connected.
-%% Connections that came up by themselves, because a program or the peer made
-%% them, are reported and left alone, also when they were wanted meanwhile: the
-%% end that made one for an owner is the one that closes it.
+%% does not answer (it runs no Atoll, or it is silent) stays connected, and so does
+%% a hidden one, a shell or a tool: its use reads as unknown. A connection that is
+%% in use is looked at again after a pause that doubles each time.
+%%
+%% `{disconnect, Peer}' is for a room above that knows the peer to be dead, or the
+%% connection of no use: it is closed at once, whoever wants it and whatever
+%% monitors are over it, since these are to fire. If it is wanted it is tried again
+%% after a pause.
+%%
+%% Promised: but for that, a connection is not closed while an owner at either end
+%% wants it, or a monitor or link over it was known to the end that looked. One
+%% that nobody uses is closed in bounded time if both ends run this, with a finite
+%% `on_demand_ms' at one of them at least where neither end made it for an owner.
 %%
 %% Not promised: a monitor that is set while the peer's consent is on its way
 %% back, and has not reached the wire when this side looks again, hears
@@ -41,7 +53,10 @@
     %% How long an unwanted connection stays, and the longest pause between two
     %% looks at one that is still in use.
     linger_ms := pos_integer(),
-    linger_max_ms := pos_integer()
+    linger_max_ms := pos_integer(),
+    %% The same for a connection that came up by itself; its longest pause is this
+    %% or linger_max_ms, whichever is longer.
+    on_demand_ms := pos_integer() | infinity
 }.
 
 -type owner() :: term().
@@ -53,8 +68,11 @@
     | #{
         %% Monitors and links across the connection, in either direction.
         uses := non_neg_integer(),
-        %% Packets in and out so far.
-        traffic := non_neg_integer()
+        %% Packets in and out so far, ticks among them.
+        traffic := non_neg_integer(),
+        %% Bytes in them, beside their heads: a tick has none. Where that cannot
+        %% be read, how often there may be a tick each way, in milliseconds.
+        payload := non_neg_integer() | {ticks, pos_integer()}
     }.
 
 -type notice() ::
@@ -70,7 +88,7 @@
     %% Ms is the last pause, 0 before the first.
     {trying, Ms :: non_neg_integer()}
     | {waiting, Ms :: pos_integer()}
-    %% Connected: wanted; or never wanted here, so not ours to close.
+    %% Connected: wanted; or there by itself and left alone.
     | held
     | foreign
     %% Connected, and unwanted since: waiting for the linger time; reading its
@@ -96,8 +114,11 @@
     owners = #{} :: #{owner() => []},
     %% The question that the peer is to answer.
     question = 0 :: non_neg_integer(),
-    %% Packets at the last reading.
-    traffic = unknown :: unknown | non_neg_integer()
+    %% The room above had it closed: no new attempt without a pause.
+    cut = false :: boolean(),
+    %% Packets and payload at the last reading that found it unused. What both
+    %% ends' questions and answers add to the packets meanwhile is in the first.
+    last = unknown :: unknown | {non_neg_integer(), non_neg_integer() | {ticks, pos_integer()}}
 }).
 
 -record(state, {
@@ -122,8 +143,9 @@ init(#{self := Self, seed := Seed, options := Options}, _Now) ->
     {#state{self = Self, options = Options, rand = rand:seed_s(exsss, Seed)}, []}.
 
 %% @doc Takes one event. Casts are `{want, Owner, Peer}', `{unwant, Owner, Peer}',
-%% `{forget, Owner}' from owners, `{connected, Peer, boolean()}' and
-%% `{usage, Purpose, Peer, usage()}' from the deeds `connect' and `measure'.
+%% `{forget, Owner}' from owners, `{disconnect, Peer}' from whoever knows better,
+%% `{connected, Peer, boolean()}' and `{usage, Purpose, Peer, usage()}' from the
+%% deeds `connect' and `measure'.
 -spec handle(atoll_protocol:event(), atoll_protocol:now_ms(), state()) ->
     {state(), [atoll_protocol:effect()]}.
 handle({call, From, status}, _Now, State) ->
@@ -142,6 +164,8 @@ handle({cast, {forget, Owner}}, _Now, #state{peers = Peers} = State) ->
         {State, []},
         Wanted
     );
+handle({cast, {disconnect, Node}}, _Now, State) ->
+    with_peer(Node, State, fun(Peer) -> disconnect(Node, Peer, State) end);
 handle({cast, {connected, Node, Success}}, _Now, State) ->
     with_peer(Node, State, fun(Peer) -> connected(Success, Node, Peer, State) end);
 handle({cast, {usage, Purpose, Node, Usage}}, _Now, State) ->
@@ -203,7 +227,7 @@ want(Owner, Node, #state{peers = Peers} = State0) ->
     end.
 
 hold(Node, #peer{up = true} = Peer) ->
-    {Peer#peer{phase = held, traffic = unknown}, [{cancel, {linger, Node}}]};
+    {Peer#peer{phase = held, last = unknown}, [{cancel, {linger, Node}}]};
 hold(_Node, Peer) ->
     %% An attempt is under way or its pause runs.
     {Peer, []}.
@@ -221,11 +245,15 @@ unwant(Owner, Node, #state{peers = Peers} = State0) ->
 
 release(Node, #peer{owners = Owners} = Peer, State) when map_size(Owners) > 0 ->
     store(Node, Peer, State, []);
-release(Node, #peer{up = true, foreign = true} = Peer, State) ->
+release(Node, #peer{up = true, cut = true} = Peer, State) ->
+    %% It is being closed.
+    store(Node, Peer, State, []);
+release(Node, #peer{up = true, foreign = true} = Peer, State0) ->
+    {State, Effects} = unwanted(Node, Peer, State0),
     %% The peer that made it may have been waiting for us.
-    store(Node, Peer#peer{phase = foreign}, State, [{send, Node, released}]);
-release(Node, #peer{up = true} = Peer, #state{options = #{linger_ms := Ms}} = State) ->
-    linger(Node, Ms, Peer#peer{traffic = unknown}, State);
+    {State, [{send, Node, released} | Effects]};
+release(Node, #peer{up = true} = Peer, State) ->
+    unwanted(Node, Peer, State);
 release(Node, #peer{phase = {waiting, _}}, State) ->
     forget(Node, State, [{cancel, {retry, Node}}]);
 release(Node, #peer{phase = {trying, _}} = Peer, State) ->
@@ -272,21 +300,29 @@ jitter(Ms, #state{rand = Rand0} = State) ->
     {Less, Rand} = rand:uniform_s(max(1, Ms div 4), Rand0),
     {max(1, Ms - Less + 1), State#state{rand = Rand}}.
 
-up(Node, #state{peers = Peers, options = #{linger_ms := Ms}} = State) ->
+up(Node, #state{peers = Peers} = State) ->
     case maps:get(Node, Peers, undefined) of
         undefined ->
             Peer = #peer{phase = foreign, up = true, foreign = true},
-            store(Node, Peer, State, [{notify, {up, Node}}]);
+            came_up(Node, Peer, State);
         #peer{up = true} ->
             {State, []};
         #peer{owners = Owners} = Peer when map_size(Owners) > 0 ->
             Effects = [{cancel, {retry, Node}}, {notify, {up, Node}}],
             store(Node, Peer#peer{up = true, phase = held}, State, Effects);
         Peer ->
-            {Lingering, Effects} = linger(Node, Ms, Peer#peer{up = true}, State),
-            {Lingering, Effects ++ [{notify, {up, Node}}]}
+            came_up(Node, Peer#peer{up = true}, State)
     end.
 
+%% And nobody here wants it.
+came_up(Node, Peer, State0) ->
+    {State, Effects} = unwanted(Node, Peer, State0),
+    {State, Effects ++ [{notify, {up, Node}}]}.
+
+down(Reason, Node, #peer{up = true, cut = true, owners = Owners}, State0) when map_size(Owners) > 0 ->
+    {Ms, State} = pause(0, State0),
+    Effects = [{notify, {down, Node, Reason}}, {timer, {retry, Node}, Ms}],
+    store(Node, #peer{phase = {waiting, Ms}, owners = Owners}, State, Effects);
 down(Reason, Node, #peer{up = true, owners = Owners}, State) when map_size(Owners) > 0 ->
     Effects = [{notify, {down, Node, Reason}}, {act, {connect, Node}}],
     store(Node, #peer{phase = {trying, 0}, owners = Owners}, State, Effects);
@@ -297,12 +333,33 @@ down(_Reason, _Node, #peer{up = false}, State) ->
 
 %% Closing
 
+disconnect(Node, #peer{up = true, cut = false} = Peer, State) ->
+    Effects = [{cancel, {linger, Node}}, {act, {disconnect, Node}}],
+    store(Node, Peer#peer{phase = closing, cut = true}, State, Effects);
+disconnect(_Node, _Peer, State) ->
+    %% It is down or on its way there.
+    {State, []}.
+
+%% Nobody wants it any more, or nobody ever did.
+unwanted(Node, Peer, State) ->
+    case first_pause(Peer, State) of
+        infinity -> store(Node, Peer#peer{phase = foreign}, State, []);
+        Ms -> linger(Node, Ms, Peer#peer{last = unknown}, State)
+    end.
+
+first_pause(#peer{foreign = true}, #state{options = #{on_demand_ms := Ms}}) -> Ms;
+first_pause(#peer{foreign = false}, #state{options = #{linger_ms := Ms}}) -> Ms.
+
+longest_pause(Peer, #state{options = #{linger_max_ms := Max}} = State) ->
+    max(Max, first_pause(Peer, State)).
+
 linger(Node, Ms, Peer, State) ->
     store(Node, Peer#peer{phase = {lingering, Ms}}, State, [{timer, {linger, Node}, Ms}]).
 
 %% Later each time, so that a connection in long use is not read all the time.
-linger_longer(Node, Ms, Peer, #state{options = #{linger_max_ms := Max}} = State0) ->
-    {State, Effects} = linger(Node, min(Max, 2 * Ms), Peer#peer{traffic = unknown}, State0),
+linger_longer(Node, Ms, Peer, State0) ->
+    Longer = min(longest_pause(Peer, State0), 2 * Ms),
+    {State, Effects} = linger(Node, Longer, Peer#peer{last = unknown}, State0),
     {State, Effects ++ [{notify, {kept, Node}}]}.
 
 linger_over(Node, #peer{phase = {lingering, Ms}} = Peer, State) ->
@@ -314,18 +371,20 @@ linger_over(Node, #peer{phase = {asking, Ms}} = Peer, State) ->
 usage({asked, N}, Usage, Node, #peer{owners = Owners}, State) ->
     Agreed = map_size(Owners) =:= 0 andalso unused(Usage),
     {State, [{send, Node, {close, N, Agreed}}]};
-usage(reading, #{uses := 0, traffic := Now}, Node, #peer{phase = {reading, Ms}} = Peer, State) ->
-    case Peer of
-        #peer{traffic = Now} ->
+usage(reading, #{uses := 0} = Usage, Node, #peer{phase = {reading, Ms}} = Peer, State) ->
+    #{traffic := Packets, payload := Payload} = Usage,
+    Read = Peer#peer{last = {Packets, Payload}},
+    case is_quiet(Usage, Peer#peer.last, Ms) of
+        true ->
             N = State#state.questions + 1,
             Effects = [{send, Node, {may_close, N}}, {timer, {linger, Node}, Ms}],
-            Asking = Peer#peer{phase = {asking, Ms}, question = N},
+            Asking = Read#peer{phase = {asking, Ms}, question = N},
             store(Node, Asking, State#state{questions = N}, Effects);
-        #peer{} ->
-            linger(Node, Ms, Peer#peer{traffic = Now}, State)
+        false ->
+            linger(Node, Ms, Read, State)
     end;
-usage(agreed, #{uses := 0, traffic := Now}, Node, #peer{phase = {agreed, _}} = Peer, State) when
-    Now =< Peer#peer.traffic + ?OWN_PACKETS
+usage(agreed, #{uses := 0, traffic := Now}, Node, #peer{phase = {agreed, _}, last = {Then, _}} = Peer, State) when
+    Now =< Then + ?OWN_PACKETS
 ->
     store(Node, Peer#peer{phase = closing}, State, [{act, {disconnect, Node}}]);
 usage(Purpose, _InUse, Node, #peer{phase = {Purpose, Ms}} = Peer, State) ->
@@ -333,6 +392,16 @@ usage(Purpose, _InUse, Node, #peer{phase = {Purpose, Ms}} = Peer, State) ->
 usage(_Purpose, _Usage, _Node, _Peer, State) ->
     %% Wanted again, or yielded, while it was read.
     {State, []}.
+
+%% Nothing but ticks since the last reading, this long ago.
+is_quiet(_Usage, unknown, _Ms) ->
+    false;
+is_quiet(#{payload := {ticks, TickMs}, traffic := Now}, {Then, _}, Ms) when 4 * Ms < TickMs ->
+    Now =:= Then;
+is_quiet(#{payload := {ticks, TickMs}, traffic := Now}, {Then, _}, Ms) ->
+    Now =< Then + 2 * (Ms div TickMs + 1);
+is_quiet(#{payload := Now}, {_, Then}, _Ms) ->
+    Now =:= Then.
 
 unused(#{uses := 0}) -> true;
 unused(_) -> false.
@@ -347,17 +416,20 @@ may_close(N, Node, #peer{phase = {Phase, Ms}} = Peer, #state{self = Self} = Stat
     %% Both ends are closing: the smaller name goes on, the other yields.
     case Self < Node of
         true ->
-            {State, [{send, Node, {close, N, false}}]};
+            %% This question and its answer are no traffic either.
+            {Packets, Payload} = Peer#peer.last,
+            Last = {Packets + ?OWN_PACKETS, Payload},
+            store(Node, Peer#peer{last = Last}, State, [{send, Node, {close, N, false}}]);
         false ->
-            {Yielded, Effects} = linger(Node, Ms, Peer#peer{traffic = unknown}, State),
+            {Yielded, Effects} = linger(Node, Ms, Peer#peer{last = unknown}, State),
             {Yielded, Effects ++ [{act, {measure, {asked, N}, Node}}]}
     end;
 may_close(N, Node, _Peer, State) ->
     {State, [{act, {measure, {asked, N}, Node}}]}.
 
 %% The peer no longer wants it: if nobody here does, it need not last longer.
-released(Node, #peer{phase = {lingering, _}} = Peer, #state{options = #{linger_ms := Ms}} = State) ->
-    linger(Node, Ms, Peer, State);
+released(Node, #peer{phase = {lingering, _}} = Peer, State) ->
+    linger(Node, first_pause(Peer, State), Peer, State);
 released(_Node, _Peer, State) ->
     {State, []}.
 

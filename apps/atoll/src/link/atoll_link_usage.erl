@@ -5,20 +5,31 @@
 %% line with `=', with a line for each monitor or link across the connection.
 %% Monitors of a node (`erlang:monitor_node/2') are not in it: they are told
 %% `nodedown' when a connection is closed, which is then true.
+%%
+%% Packets alone do not tell a quiet connection from one in use, since the two ends
+%% tick. A tick is a packet's head with nothing in it: so the bytes beside the heads
+%% are what the connection has carried. They can be read of a connection that the
+%% runtime drives over TCP itself; not under TLS or another carrier.
 -module(atoll_link_usage).
 
 -export([read/1, uses/2]).
 
-%% @doc Reads the use of the connection with `Node' now.
+%% The bytes of a packet's head on a connection that is up.
+-define(HEAD, 4).
+
+%% @doc Reads the use of the connection with `Node' now. That of a hidden node is
+%% unknown: whoever made it, a shell or a tool, is to end it.
 -spec read(node()) -> atoll_link_core:usage().
 read(Node) ->
     case net_kernel:node_info(Node) of
         {ok, Info} ->
-            case lists:keyfind(state, 1, Info) of
-                {state, up} ->
+            case {lists:keyfind(state, 1, Info), lists:keyfind(type, 1, Info)} of
+                {{state, up}, {type, normal}} ->
+                    Payload = payload(lists:keyfind(Node, 1, erlang:system_info(dist_ctrl))),
                     #{
                         uses => uses(Node, erlang:system_info(dist)),
-                        traffic => proplists:get_value(in, Info) + proplists:get_value(out, Info)
+                        traffic => proplists:get_value(in, Info) + proplists:get_value(out, Info),
+                        payload => Payload
                     };
                 _ ->
                     unknown
@@ -26,6 +37,30 @@ read(Node) ->
         {error, bad_node} ->
             unknown
     end.
+
+payload({_Node, Port}) when is_port(Port) ->
+    case inet:getstat(Port, [recv_cnt, recv_oct, send_cnt, send_oct]) of
+        {ok, Stat} ->
+            #{recv_cnt := In, recv_oct := BytesIn, send_cnt := Out, send_oct := BytesOut} =
+                maps:from_list(Stat),
+            BytesIn + BytesOut - ?HEAD * (In + Out);
+        {error, _} ->
+            %% No socket of inet, or just closed.
+            ticks()
+    end;
+payload(_) ->
+    ticks().
+
+%% A node ticks four times in its net_ticktime, unless it is told otherwise; the
+%% peer's may differ.
+ticks() ->
+    Seconds =
+        case net_kernel:get_net_ticktime() of
+            Time when is_integer(Time) -> Time;
+            {ongoing_change_to, Time} -> Time;
+            ignored -> 60
+        end,
+    {ticks, max(1, Seconds * 1000 div 4)}.
 
 %% @doc The number of monitors and links across the connection with `Node' in a
 %% text of `erlang:system_info(dist)'.

@@ -1,15 +1,17 @@
 %% @doc The overlay of one node, as one pure protocol made of parts: a strategy
 %% ({@link atoll_strategy}) that chooses the neighbours, failure detection
-%% ({@link atoll_detector}), broadcast ({@link atoll_plumtree}), and discovery
-%% ({@link atoll_discovery}). Each part is a pure protocol of its own. This module
-%% routes what happens to the part that it concerns, and tells parts of each other:
+%% ({@link atoll_detector}), broadcast ({@link atoll_plumtree}), discovery
+%% ({@link atoll_discovery}), and the roster of all members ({@link atoll_roster}).
+%% Each part is a pure protocol of its own. This module routes what happens to the part
+%% that it concerns, and tells parts of each other:
 %%
 %% <ul>
 %% <li>The strategy's neighbours are those that the detector watches, that
-%%   broadcasts go to, and by which discovery knows whether the node is alone.</li>
+%%   broadcasts go to, by which discovery knows whether the node is alone, and over
+%%   which the news of members travel.</li>
 %% <li>A verdict of the detector goes to the strategy as `{dead, Node}', and closes
 %%   the link, so that monitors over it fire too; a neighbour that is silent on our
-%%   own link only goes as `{down, Node, silent}'.</li>
+%%   own link only goes as `{down, Node, silent}'. It ends that life in the roster.</li>
 %% <li>Discovery's table travels in the detector's beats, and what discovery says
 %%   to join goes to the strategy.</li>
 %% </ul>
@@ -21,6 +23,10 @@
 %% was declared dead begins a new one in place, with what it has: its links and its
 %% neighbours stay, and whoever has buried it has closed its own links already.
 %%
+%% Leaving. The roster tells the neighbours first; when they have heard, the strategy
+%% parts from them, and whoever has called to leave is answered. From then on discovery
+%% finds nothing to join by, until somebody says to join: that is a new life.
+%%
 %% A part may send to any node. Without a link the message waits in an outbox, the
 %% link is wanted for it, and wanted for a while longer, for an answer.
 %%
@@ -31,7 +37,7 @@
 
 -behaviour(atoll_protocol).
 
--export([init/2, handle/3, neighbours/1, incarnation/1, remembered/1, summary/1]).
+-export([init/2, handle/3, neighbours/1, members/1, incarnation/1, remembered/1, summary/1]).
 
 -export_type([config/0, notice/0, state/0]).
 
@@ -48,7 +54,8 @@
     %% The options of each part that differ from its defaults; without the part.
     detector => atoll_detector:options() | off,
     broadcast => atoll_plumtree:options() | off,
-    discovery => atoll_discovery:options() | off
+    discovery => atoll_discovery:options() | off,
+    roster => atoll_roster:options() | off
 }.
 
 -type notice() ::
@@ -59,10 +66,13 @@
     | {suspect, node()}
     | {cleared, node()}
     | {dead, node(), Incarnation :: pos_integer()}
+    %% Of the whole cluster.
+    | {member_up, node()}
+    | {member_down, node(), dead | left}
     %% This node's life was declared dead; it goes on as this one.
     | {reborn, Incarnation :: pos_integer()}.
 
--type part() :: strategy | detector | broadcast | discovery.
+-type part() :: strategy | detector | broadcast | discovery | roster.
 
 -record(state, {
     self :: node(),
@@ -74,6 +84,15 @@
     detector = off :: term(),
     broadcast = off :: term(),
     discovery = off :: term(),
+    roster = off :: term(),
+    %% Whether it says farewell, or has left, and who waits for that.
+    leaving = no :: no | farewell | left,
+    leavers = [] :: [atoll_protocol:from()],
+    %% Who waits for a first neighbour, by the number of the call.
+    joiners = #{} :: #{pos_integer() => atoll_protocol:from()},
+    calls = 0 :: non_neg_integer(),
+    %% Calls that found too many others waiting.
+    refused = 0 :: non_neg_integer(),
     %% Peers that a link is up with.
     linked = #{} :: #{node() => []},
     %% What each peer was started as and its life, if it was heard since its link
@@ -90,11 +109,15 @@
 
 -opaque state() :: #state{}.
 
+%% The parts that are told of neighbours.
+-define(TOLD, [detector, broadcast, discovery, roster]).
 %% How many nodes the outbox waits for, and with how many messages each.
 -define(OUTBOX_NODES, 64).
 -define(OUTBOX_MESSAGES, 32).
 %% How long a link that was made for a message is wanted for its answer.
 -define(HOLD_MS, 2000).
+%% How many calls may wait to join, and to leave.
+-define(MAX_WAITING, 64).
 
 %% @doc A node that knows its contacts and has no neighbours.
 -spec init(config(), atoll_protocol:now_ms()) -> {state(), [atoll_protocol:effect()]}.
@@ -116,7 +139,8 @@ init(#{self := Self, incarnation := Incarnation, seed := Seed, strategy := {Modu
     Parts = [
         {detector, maps:get(detector, Config, #{})},
         {broadcast, maps:get(broadcast, Config, #{})},
-        {discovery, contacts(Contacts, maps:get(discovery, Config, #{}))}
+        {discovery, contacts(Contacts, maps:get(discovery, Config, #{}))},
+        {roster, maps:get(roster, Config, #{})}
     ],
     done(
         lists:foldl(
@@ -141,7 +165,10 @@ contacts(Contacts, Options) -> Options#{contacts => Contacts}.
 
 %% @doc Takes one event. Casts are `{contacts, [Node]}' to add some, `{join, [Node]}'
 %% to add them and join by them now, `{broadcast, Payload}', `leave', `{tell, Term}' to the strategy, and
-%% `{unreachable, Node}' from the link room; calls are `neighbours' and `status'.
+%% `{unreachable, Node}' from the link room. Calls are `neighbours', `members', `status',
+%% `{broadcast, Payload}', `leave', which is answered when the node has left, and
+%% `{join, [Node], Ms}', answered when it has a neighbour or, with `{error, timeout}',
+%% after so long; it goes on trying.
 -spec handle(atoll_protocol:event(), atoll_protocol:now_ms(), state()) ->
     {state(), [atoll_protocol:effect()]}.
 handle({message, From, {Start, Life, Part, Message}}, Now, #state{lives = Lives} = State) ->
@@ -159,6 +186,9 @@ handle({message, From, {Start, Life, Part, Message}}, Now, #state{lives = Lives}
     end;
 handle({timeout, {hold, Node}}, _Now, State) ->
     done(release(Node, State));
+handle({timeout, {join, Number}}, _Now, #state{joiners = Joiners0} = State) ->
+    {From, Joiners} = maps:take(Number, Joiners0),
+    {State#state{joiners = Joiners}, [{reply, From, {error, timeout}}]};
 handle({timeout, {Part, Key}}, Now, State) ->
     done(tell(Part, {timeout, Key}, Now, State, []));
 handle({up, Node}, _Now, #state{linked = Linked} = State) when is_map_key(Node, Linked) ->
@@ -184,17 +214,27 @@ handle({cast, {unreachable, Node} = Notice}, Now, #state{outbox = Outbox0} = Sta
     );
 handle({cast, {contacts, _} = Contacts}, Now, State) ->
     done(tell(discovery, {cast, Contacts}, Now, State, []));
-handle({cast, {join, Contacts} = Join}, Now, State0) ->
-    {State, Acc} = tell(discovery, {cast, {contacts, Contacts}}, Now, State0, []),
-    done(tell(strategy, {cast, Join}, Now, State, Acc));
+handle({cast, {join, Contacts}}, Now, State) ->
+    done(join(Contacts, Now, State));
 handle({cast, {broadcast, _} = Broadcast}, Now, State) ->
     done(tell(broadcast, {cast, Broadcast}, Now, State, []));
-handle({cast, leave}, Now, State) ->
+handle({cast, leave}, Now, #state{roster = off} = State) ->
     done(tell(strategy, {cast, leave}, Now, State, []));
+handle({cast, leave}, Now, State) ->
+    done(leave(Now, State));
 handle({cast, {tell, _} = Told}, Now, State) ->
     done(tell(strategy, {cast, Told}, Now, State, []));
 handle({call, From, neighbours}, _Now, State) ->
     {State, [{reply, From, neighbours(State)}]};
+handle({call, From, members}, _Now, State) ->
+    {State, [{reply, From, members(State)}]};
+handle({call, From, {broadcast, _} = Broadcast}, Now, State) ->
+    done(tell(broadcast, {cast, Broadcast}, Now, State, [{reply, From, ok}]));
+handle({call, From, {join, Contacts, Ms}}, Now, State0) ->
+    {State, Acc} = join(Contacts, Now, State0),
+    done(wait_to_join(From, Ms, State, Acc));
+handle({call, From, leave}, Now, State) ->
+    done(call_leave(From, Now, State));
 handle({call, From, status}, _Now, State) ->
     {State, [{reply, From, summary(State)}]}.
 
@@ -202,6 +242,15 @@ handle({call, From, status}, _Now, State) ->
 -spec neighbours(state()) -> [node()].
 neighbours(#state{module = Module, strategy = Strategy}) ->
     Module:neighbours(Strategy).
+
+%% @doc All members of the cluster as far as this node knows, in the order of their
+%% names, itself among them unless it has left. Without a roster those are its
+%% neighbours.
+-spec members(state()) -> [node()].
+members(#state{roster = off, self = Self, leaving = Leaving} = State) ->
+    lists:usort([Self || Leaving =/= left] ++ neighbours(State));
+members(#state{roster = Roster}) ->
+    atoll_roster:members(Roster).
 
 %% @doc The number of this node's present life.
 -spec incarnation(state()) -> pos_integer().
@@ -216,7 +265,7 @@ remembered(#state{module = Module, strategy = Strategy}) ->
 %% @doc For people: each part's own summary, and what this module holds.
 -spec summary(state()) -> #{atom() => term()}.
 summary(#state{} = State) ->
-    Parts = [Part || Part <- [strategy, detector, broadcast, discovery], get(Part, State) =/= off],
+    Parts = [Part || Part <- [strategy, detector, broadcast, discovery, roster], get(Part, State) =/= off],
     maps:merge(
         #{
             incarnation => State#state.incarnation,
@@ -225,6 +274,9 @@ summary(#state{} = State) ->
             outbox => atoll_outbox:summary(State#state.outbox),
             held => map_size(State#state.held),
             overtaken => map_size(State#state.overtaken),
+            leaving => State#state.leaving,
+            waiting => map_size(State#state.joiners) + length(State#state.leavers),
+            calls_refused => State#state.refused,
             stale => State#state.stale
         },
         maps:from_list([{Part, (module(Part, State)):summary(get(Part, State))} || Part <- Parts])
@@ -235,17 +287,20 @@ summary(#state{} = State) ->
 module(strategy, #state{module = Module}) -> Module;
 module(detector, _) -> atoll_detector;
 module(broadcast, _) -> atoll_plumtree;
-module(discovery, _) -> atoll_discovery.
+module(discovery, _) -> atoll_discovery;
+module(roster, _) -> atoll_roster.
 
 get(strategy, #state{strategy = Inner}) -> Inner;
 get(detector, #state{detector = Inner}) -> Inner;
 get(broadcast, #state{broadcast = Inner}) -> Inner;
-get(discovery, #state{discovery = Inner}) -> Inner.
+get(discovery, #state{discovery = Inner}) -> Inner;
+get(roster, #state{roster = Inner}) -> Inner.
 
 set(strategy, Inner, State) -> State#state{strategy = Inner};
 set(detector, Inner, State) -> State#state{detector = Inner};
 set(broadcast, Inner, State) -> State#state{broadcast = Inner};
-set(discovery, Inner, State) -> State#state{discovery = Inner}.
+set(discovery, Inner, State) -> State#state{discovery = Inner};
+set(roster, Inner, State) -> State#state{roster = Inner}.
 
 %% One part takes an event; Acc has the effects so far, newest first.
 -spec tell(part(), atoll_protocol:event(), atoll_protocol:now_ms(), state(), [atoll_protocol:effect()]) ->
@@ -293,16 +348,18 @@ collect([{notify, Notice} | Effects], Part, Now, State0, Acc0) ->
 %% What a part has to say, to the others and to subscribers.
 
 notice(strategy, {neighbour_up, Node} = Notice, Now, State, Acc) ->
-    tell_all([detector, broadcast, discovery], {up, Node}, Now, State, [{notify, Notice} | Acc]);
+    {Answered, Replies} = joined(State, [{notify, Notice} | Acc]),
+    tell_all(?TOLD, {up, Node}, Now, Answered, Replies);
 notice(strategy, {neighbour_down, Node, Why} = Notice, Now, State, Acc) ->
-    tell_all([detector, broadcast, discovery], {down, Node, Why}, Now, State, [{notify, Notice} | Acc]);
-notice(detector, {dead, Node, Life} = Notice, Now, #state{lives = Lives} = State, Acc) ->
+    tell_all(?TOLD, {down, Node, Why}, Now, State, [{notify, Notice} | Acc]);
+notice(detector, {dead, Node, Life} = Notice, Now, #state{lives = Lives} = State0, Acc0) ->
+    {State, Acc} = tell(roster, {cast, Notice}, Now, State0, [{notify, Notice} | Acc0]),
     case Lives of
         #{Node := {_, Later}} when Later > Life ->
             %% Of a life that is over and replaced.
-            {State, [{notify, Notice} | Acc]};
+            {State, Acc};
         #{} ->
-            tell(strategy, {cast, {dead, Node}}, Now, State, disconnect(Node, State, [{notify, Notice} | Acc]))
+            tell(strategy, {cast, {dead, Node}}, Now, State, disconnect(Node, State, Acc))
     end;
 notice(detector, {silent, Node}, Now, State, Acc) ->
     tell(strategy, {down, Node, silent}, Now, State, disconnect(Node, State, Acc));
@@ -314,6 +371,12 @@ notice(detector, {buried, Life}, Now, State, Acc) ->
     begin_anew(Life, Now, State, Acc);
 notice(discovery, {cargo, Table}, Now, State, Acc) ->
     tell(detector, {cast, {cargo, Table}}, Now, State, Acc);
+notice(roster, {buried, Life}, Now, State, Acc) ->
+    begin_anew(Life, Now, State, Acc);
+notice(roster, left, Now, State, Acc) ->
+    part(Now, State, Acc);
+notice(discovery, {join, _}, _Now, #state{leaving = left} = State, Acc) ->
+    {State, Acc};
 notice(discovery, {join, Contacts}, Now, State, Acc) ->
     tell(strategy, {cast, {join, Contacts}}, Now, State, Acc);
 notice(_Part, Notice, _Now, State, Acc) ->
@@ -341,7 +404,7 @@ restarted(Node, Now, #state{overtaken = Overtaken} = State0) ->
 
 begin_anew(Life, Now, #state{incarnation = Present} = State, Acc) when Life >= Present ->
     tell_all(
-        [detector, broadcast],
+        [detector, broadcast, roster],
         {cast, {incarnation, Life + 1}},
         Now,
         State#state{incarnation = Life + 1},
@@ -349,6 +412,65 @@ begin_anew(Life, Now, #state{incarnation = Present} = State, Acc) when Life >= P
     );
 begin_anew(_Earlier, _Now, State, Acc) ->
     {State, Acc}.
+
+%% Joining and leaving
+
+join(Contacts, Now, State0) ->
+    {State1, Acc1} = come_back(Now, State0),
+    {State, Acc} = tell(discovery, {cast, {contacts, Contacts}}, Now, State1, Acc1),
+    tell(strategy, {cast, {join, Contacts}}, Now, State, Acc).
+
+%% The life that was taken leave of is over.
+come_back(_Now, #state{leaving = no} = State) ->
+    {State, []};
+come_back(Now, #state{incarnation = Life} = State0) ->
+    {State, Acc} = answer_leavers(State0#state{leaving = no}, []),
+    begin_anew(Life, Now, State, Acc).
+
+wait_to_join(From, Ms, #state{joiners = Joiners, calls = Calls, refused = Refused} = State, Acc) ->
+    case neighbours(State) of
+        [_ | _] ->
+            {State, [{reply, From, ok} | Acc]};
+        [] when map_size(Joiners) >= ?MAX_WAITING ->
+            {State#state{refused = Refused + 1}, [{reply, From, {error, timeout}} | Acc]};
+        [] ->
+            Number = Calls + 1,
+            {State#state{joiners = Joiners#{Number => From}, calls = Number}, [{timer, {join, Number}, Ms} | Acc]}
+    end.
+
+joined(#state{joiners = Joiners} = State, Acc) when map_size(Joiners) =:= 0 ->
+    {State, Acc};
+joined(#state{joiners = Joiners} = State, Acc) ->
+    {
+        State#state{joiners = #{}},
+        lists:foldl(
+            fun({Number, From}, A) -> [{reply, From, ok}, {cancel, {join, Number}} | A] end,
+            Acc,
+            lists:sort(maps:to_list(Joiners))
+        )
+    }.
+
+call_leave(From, _Now, #state{leaving = left} = State) ->
+    {State, [{reply, From, ok}]};
+call_leave(From, _Now, #state{leavers = Leavers, refused = Refused} = State) when length(Leavers) >= ?MAX_WAITING ->
+    %% It leaves, as it has been asked to before.
+    {State#state{refused = Refused + 1}, [{reply, From, ok}]};
+call_leave(From, Now, #state{leavers = Leavers} = State) ->
+    leave(Now, State#state{leavers = [From | Leavers]}).
+
+leave(Now, #state{leaving = no, roster = off} = State) ->
+    part(Now, State, []);
+leave(Now, #state{leaving = no} = State) ->
+    tell(roster, {cast, leave}, Now, State#state{leaving = farewell}, []);
+leave(_Now, State) ->
+    {State, []}.
+
+part(Now, State0, Acc0) ->
+    {State, Acc} = tell(strategy, {cast, leave}, Now, State0#state{leaving = left}, Acc0),
+    answer_leavers(State, Acc).
+
+answer_leavers(#state{leavers = Leavers} = State, Acc) ->
+    {State#state{leavers = []}, [{reply, From, ok} || From <- Leavers] ++ Acc}.
 
 %% Sending without a link
 

@@ -1,0 +1,493 @@
+%% @doc The roster: who is a member of the whole cluster, on every node, whoever its
+%% neighbours are. What is known of each node stands in {@link atoll_roster_table}.
+%%
+%% News. What changes the members here is gathered for `gather_ms' and told to the
+%% neighbours, but for those who told it, so it goes through the overlay once. A
+%% verdict of the failure detector is no news: its obituary reaches all by itself.
+%%
+%% Comparing. With each new neighbour, and every `exchange_ms' with a random one, a
+%% node compares tables by one number. Equal ones cost no more than that message.
+%% Otherwise the hashes of the buckets are sent, the entries of those that differ, and
+%% in return what the other knows better. What is learned so is news too, as long as
+%% it is little. Much of it means that two tables differ because one node or a whole
+%% island has been elsewhere: then the node does not tell it all, but compares with its
+%% other neighbours, one after the other. A joiner's neighbours know it all already, and
+%% it costs one number each; on an island each node gets all that is new to it about
+%% once.
+%%
+%% Who is told what it knows to be over says so.
+%%
+%% Leaving. A node that leaves says farewell to its neighbours, waits until they have
+%% heard, and notices `left'. Until a new life begins it stays so.
+%%
+%% What it costs, with N members and neighbours up to `fanout': a change goes over each
+%% link once or twice, some 40 bytes each time; a joiner's first table is N entries,
+%% once, in messages of at most `max_news' entries (or of one bucket, that is a 128th
+%% of all); two islands of N and M send all N + M to each of their nodes. At rest it is
+%% one small message per node every `exchange_ms'.
+%%
+%% Promised: in a connected overlay that stays as it is, the live entries of all tables
+%% become equal, each that of the latest life that somebody knew of; of each node
+%% `member_up' and `member_down' alternate, beginning with `member_up'. A node that is
+%% held to be dead and is not hears of it and notices `buried'.
+%%
+%% Not promised: that a table is right at any moment, or that all go through the same
+%% changes: a short life may be missed. That a node hears of the end of more than
+%% `max_gone' nodes while it is cut off: those that the others have forgotten by then it
+%% brings back as alive. More than `max_members' nodes.
+-module(atoll_roster).
+
+-behaviour(atoll_protocol).
+
+-export([options/0, init/2, handle/3, members/1, summary/1]).
+
+-export_type([config/0, options/0, notice/0, message/0, state/0]).
+
+-type config() :: #{
+    self := node(),
+    incarnation := atoll_roster_table:life(),
+    seed := integer(),
+    %% Those that differ from the defaults.
+    options := options()
+}.
+
+-type options() :: #{
+    %% How long news are gathered, and how many entries a message has at most.
+    gather_ms => pos_integer(),
+    max_news => pos_integer(),
+    %% To how many neighbours, at random, news go where there are more.
+    fanout => pos_integer(),
+    %% Between two comparisons with a random neighbour, and between those with
+    %% several one after the other.
+    exchange_ms => pos_integer(),
+    compare_ms => pos_integer(),
+    %% How long a node that leaves waits for its neighbours to hear.
+    farewell_ms => pos_integer(),
+    %% Live members, and ends that are remembered.
+    max_members => pos_integer(),
+    max_gone => non_neg_integer()
+}.
+
+-type entries() :: [{node(), atoll_roster_table:entry()}].
+
+-type message() ::
+    %% What the receiver may not know.
+    {news, entries()}
+    %% What the sender's live entries come to.
+    | {hash, non_neg_integer()}
+    %% The same, bucket by bucket.
+    | {hashes, atoll_roster_table:hashes()}
+    %% All that the sender has in these buckets.
+    | {buckets, [{atoll_roster_table:index(), entries()}]}
+    %% What the receiver lacks, in answer.
+    | {entries, entries()}
+    %% The sender leaves; the sender has heard that the receiver does.
+    | {farewell, atoll_roster_table:life()}
+    | {heard, atoll_roster_table:life()}.
+
+-type notice() ::
+    {member_up, node()}
+    | {member_down, node(), dead | left}
+    %% Somebody knows of this life's end, or of a later one's.
+    | {buried, atoll_roster_table:life()}
+    %% The neighbours have heard the farewell, or had the time to.
+    | left.
+
+-record(state, {
+    self :: node(),
+    life :: atoll_roster_table:life(),
+    %% Whether it has left, or is about to.
+    left = false :: boolean(),
+    options :: options(),
+    rand :: rand:state(),
+    neighbours = [] :: ordsets:ordset(node()),
+    %% Since when it has some.
+    joined :: undefined | atoll_protocol:now_ms(),
+    table :: atoll_roster_table:table(),
+    %% Whose entries are gathered as news, and who knows each.
+    news = #{} :: #{node() => [node()]},
+    %% Neighbours to compare with, the next one first, and whether the timer runs.
+    compare = [] :: [node()],
+    comparing = false :: boolean(),
+    %% Neighbours that have not heard the farewell.
+    waiting = none :: none | {first | last, [node(), ...]},
+    exchanges = 0 :: non_neg_integer(),
+    differed = 0 :: non_neg_integer(),
+    corrected = 0 :: non_neg_integer(),
+    %% Newest first, until the event is done with.
+    effects = [] :: [atoll_protocol:effect()]
+}).
+
+-opaque state() :: #state{}.
+
+%% How soon after its first neighbour a node still is a newcomer, who asks at once;
+%% the others leave it the time to.
+-define(NEW_MS, 5000).
+%% So few entries are never much.
+-define(FEW, 4).
+
+%% @doc The options with their defaults, as {@link atoll_strategy:options/2} reads
+%% them.
+-spec options() -> #{Key :: atom() => {atoll_strategy:kind(), Default :: term()}}.
+options() ->
+    #{
+        gather_ms => {pos_integer, 100},
+        max_news => {pos_integer, 500},
+        fanout => {pos_integer, 20},
+        exchange_ms => {pos_integer, 10000},
+        compare_ms => {pos_integer, 500},
+        farewell_ms => {pos_integer, 2000},
+        max_members => {pos_integer, 20000},
+        max_gone => {non_neg_integer, 1000}
+    }.
+
+%% @doc A node that knows of itself.
+-spec init(config(), atoll_protocol:now_ms()) -> {state(), [atoll_protocol:effect()]}.
+init(#{self := Self, incarnation := Life, seed := Seed, options := Given}, _Now) ->
+    Defaults = maps:map(fun(_Key, {_Kind, Default}) -> Default end, options()),
+    #{max_members := MaxMembers, max_gone := MaxGone} = Options = maps:merge(Defaults, Given),
+    State = #state{
+        self = Self,
+        life = Life,
+        options = Options,
+        rand = rand:seed_s(exsss, Seed),
+        table = atoll_roster_table:new(Self, MaxMembers, MaxGone)
+    },
+    done(exchange_later(own(alive, State))).
+
+%% @doc Takes one event. `up' and `down' are of neighbours, not of links. Casts are
+%% `{dead, Node, Life}', a verdict that all hear; `leave'; and `{incarnation, Life}' when
+%% this node begins a new life.
+-spec handle(atoll_protocol:event(), atoll_protocol:now_ms(), state()) ->
+    {state(), [atoll_protocol:effect()]}.
+handle({message, From, Message}, _Now, State) ->
+    done(message(Message, From, State));
+handle({timeout, gather}, _Now, State) ->
+    done(tell_news(State));
+handle({timeout, compare}, _Now, State) ->
+    done(compare_next(State#state{comparing = false}));
+handle({timeout, exchange}, _Now, State) ->
+    done(exchange_later(exchange(State)));
+handle({timeout, farewell}, _Now, State) ->
+    done(farewell_over(State));
+handle({up, Node}, Now, State) ->
+    done(up(Node, Now, State));
+handle({down, Node, _Why}, _Now, #state{neighbours = Neighbours} = State) ->
+    done(has_heard(Node, State#state{neighbours = ordsets:del_element(Node, Neighbours)}));
+handle({cast, {dead, Self, _Life}}, _Now, #state{self = Self} = State) ->
+    %% Whoever says so to this node itself waits for its answer.
+    {State, []};
+handle({cast, {dead, Node, Life}}, _Now, State0) ->
+    {_, State} = enter(Node, {Life, dead}, State0),
+    done(State);
+handle({cast, leave}, _Now, State) ->
+    done(leave(State));
+handle({cast, {incarnation, Life}}, _Now, State) ->
+    done(begin_anew(Life, State)).
+
+%% @doc The live members as far as this node knows, in the order of their names; itself
+%% among them unless it has left.
+-spec members(state()) -> [node()].
+members(#state{table = Table}) ->
+    atoll_roster_table:alive(Table).
+
+%% @doc For people: sizes, and what was dropped, by reason.
+-spec summary(state()) -> #{atom() => term()}.
+summary(#state{table = Table, news = News, compare = Compare} = State) ->
+    #{alive := Alive, gone := Gone, forgotten := Forgotten, refused := Refused} = atoll_roster_table:counts(Table),
+    #{
+        members => Alive,
+        gone => Gone,
+        left => State#state.left,
+        neighbours => length(State#state.neighbours),
+        gathered => map_size(News),
+        to_compare => length(Compare),
+        exchanges => State#state.exchanges,
+        differed => State#state.differed,
+        corrected => State#state.corrected,
+        dropped => #{gone_forgotten => Forgotten, members_refused => Refused}
+    }.
+
+%% Messages
+
+message({news, Entries}, From, State) ->
+    {Changed, Learned} = learn(Entries, State),
+    correct(Entries, From, gather(Changed, From, knows(From, Entries, Learned)));
+message({hash, Hash}, From, #state{table = Table} = State) ->
+    case atoll_roster_table:root(Table) of
+        Hash -> State;
+        _ -> send(From, {hashes, atoll_roster_table:hashes(Table)}, differ(State))
+    end;
+message({hashes, Hashes}, From, #state{table = Table, options = #{max_news := Max}} = State) ->
+    Buckets = [{Index, atoll_roster_table:bucket(Index, Table)} || Index <- atoll_roster_table:differing(Hashes, Table)],
+    lists:foldl(fun(Some, S) -> send(From, {buckets, Some}, S) end, differ(State), portions(Buckets, Max));
+message({buckets, Buckets}, From, #state{table = Table} = State) ->
+    Newer = lists:append([atoll_roster_table:newer(Index, Theirs, Table) || {Index, Theirs} <- Buckets]),
+    Told = tell(From, entries, Newer, State),
+    learn_apart(lists:append([Theirs || {_, Theirs} <- Buckets]), From, Told);
+message({entries, Entries}, From, State) ->
+    correct(Entries, From, learn_apart(Entries, From, State));
+message({farewell, Life}, From, State) ->
+    {Changed, Learned} = learn([{From, {Life, left}}], State),
+    send(From, {heard, Life}, gather(Changed, From, Learned));
+message({heard, Life}, From, #state{life = Life} = State) ->
+    has_heard(From, State);
+message({heard, _Earlier}, _From, State) ->
+    State.
+
+differ(#state{differed = N} = State) ->
+    State#state{differed = N + 1}.
+
+%% Whole buckets, as many as go into a message; more than that if it is one.
+portions(Buckets, Max) ->
+    {Last, _, Portions} = lists:foldl(
+        fun({_, Entries} = Bucket, {Open, Size, Full}) ->
+            case Size + length(Entries) of
+                More when More > Max, Open =/= [] -> {[Bucket], length(Entries), [lists:reverse(Open) | Full]};
+                More -> {[Bucket | Open], More, Full}
+            end
+        end,
+        {[], 0, []},
+        Buckets
+    ),
+    lists:reverse([lists:reverse(Last) || Last =/= []] ++ Portions).
+
+%% The teller may have heard nothing since. Its answer, if there is one, is newer
+%% still, so this ends.
+correct(Entries, From, #state{table = Table} = State) ->
+    Newer = [
+        {Node, Known}
+     || {Node, Entry} <- Entries,
+        Known <- [atoll_roster_table:entry(Node, Table)],
+        Known =/= unknown,
+        atoll_roster_table:wins(Known, Entry) =/= Entry
+    ],
+    case Newer of
+        [] -> State;
+        _ -> tell(From, entries, Newer, State#state{corrected = State#state.corrected + 1})
+    end.
+
+%% Learning
+
+%% Those whose entries are news now, for others too.
+learn(Entries, State) ->
+    lists:foldl(
+        fun({Node, Entry}, {Changed, S0}) ->
+            case enter(Node, Entry, S0) of
+                {true, S} -> {[Node | Changed], S};
+                {false, S} -> {Changed, S}
+            end
+        end,
+        {[], State},
+        Entries
+    ).
+
+%% From a comparison.
+learn_apart(Entries, From, #state{table = Before, neighbours = Neighbours} = State) ->
+    {Changed, Learned} = learn(Entries, State),
+    case is_much(length(Changed), Before, State) of
+        false -> gather(Changed, From, Learned);
+        true -> compare_with(Neighbours -- [From], Learned)
+    end.
+
+is_much(Count, _Before, _State) when Count =< ?FEW ->
+    false;
+is_much(Count, Before, #state{options = #{max_news := Max}}) ->
+    #{alive := Alive} = atoll_roster_table:counts(Before),
+    Count > Max orelse 4 * Count > Alive.
+
+%% Whether the members are others now.
+enter(Self, {_, _} = Entry, #state{self = Self, left = false, life = Life} = State) ->
+    case atoll_roster_table:wins(Entry, {Life, alive}) of
+        {Life, alive} -> {false, State};
+        {Buried, _} -> {false, effect({notify, {buried, Buried}}, State)}
+    end;
+enter(Self, _Entry, #state{self = Self} = State) ->
+    {false, State};
+enter(Node, {_, Status} = Entry, #state{table = Table0} = State0) ->
+    {Done, Table} = atoll_roster_table:put(Node, Entry, Table0),
+    State = State0#state{table = Table},
+    case {Done, Status} of
+        {{changed, {_, alive}}, alive} ->
+            {true, effect({notify, {member_up, Node}}, effect({notify, {member_down, Node, dead}}, State))};
+        {{changed, {_, alive}}, End} ->
+            {true, effect({notify, {member_down, Node, End}}, State)};
+        {{changed, _}, alive} ->
+            {true, effect({notify, {member_up, Node}}, State)};
+        {_, _} ->
+            {false, State}
+    end.
+
+%% News
+
+gather([], _From, State) ->
+    State;
+gather(Nodes, From, #state{news = News0, options = #{gather_ms := Ms}} = State) ->
+    News = lists:foldl(fun(Node, N) -> N#{Node => [From]} end, News0, Nodes),
+    case map_size(News0) of
+        0 -> effect({timer, gather, Ms}, State#state{news = News});
+        _ -> State#state{news = News}
+    end.
+
+%% Who tells what is gathered here has no need to hear it.
+knows(_From, _Entries, #state{news = News} = State) when map_size(News) =:= 0 ->
+    State;
+knows(From, Entries, #state{news = News0, table = Table} = State) ->
+    News = lists:foldl(
+        fun({Node, Entry}, News1) ->
+            case News1 of
+                #{Node := Tellers} ->
+                    case atoll_roster_table:entry(Node, Table) of
+                        Entry -> News1#{Node := [From | Tellers]};
+                        _ -> News1
+                    end;
+                #{} ->
+                    News1
+            end
+        end,
+        News0,
+        Entries
+    ),
+    State#state{news = News}.
+
+tell_news(#state{news = News, table = Table} = State0) ->
+    {Targets, State} = targets(State0#state{news = #{}}),
+    Entries = [
+        {Tellers, {Node, Entry}}
+     || {Node, Tellers} <- lists:sort(maps:to_list(News)),
+        Entry <- [atoll_roster_table:entry(Node, Table)],
+        %% Its end may be forgotten by now.
+        Entry =/= unknown
+    ],
+    lists:foldl(
+        fun(To, S) -> tell(To, news, [Entry || {Tellers, Entry} <- Entries, not lists:member(To, Tellers)], S) end,
+        State,
+        Targets
+    ).
+
+targets(#state{neighbours = Neighbours, rand = Rand0, options = #{fanout := Fanout}} = State) ->
+    {Targets, Rand} = atoll_random:sample(Fanout, Neighbours, Rand0),
+    {Targets, State#state{rand = Rand}}.
+
+tell(_To, _Kind, [], State) ->
+    State;
+tell(To, Kind, Entries, #state{options = #{max_news := Max}} = State) ->
+    case length(Entries) > Max of
+        true ->
+            {Some, Others} = lists:split(Max, Entries),
+            tell(To, Kind, Others, send(To, {Kind, Some}, State));
+        false ->
+            send(To, {Kind, Entries}, State)
+    end.
+
+%% Neighbours and comparing
+
+up(Node, Now, #state{neighbours = Neighbours, joined = Joined0} = State0) ->
+    Joined =
+        case Neighbours of
+            [] -> Now;
+            _ -> Joined0
+        end,
+    State = State0#state{neighbours = ordsets:add_element(Node, Neighbours), joined = Joined},
+    #state{compare = Compare, options = #{gather_ms := GatherMs, compare_ms := CompareMs, fanout := Max}} = State,
+    Added = State#state{compare = lists:sublist(Compare ++ ([Node] -- Compare), Max)},
+    case Now - Joined < ?NEW_MS of
+        true -> compare_after(GatherMs, Added);
+        false -> compare_after(2 * CompareMs, Added)
+    end.
+
+%% Not before all of what is coming has come.
+compare_with(Nodes, #state{options = #{compare_ms := Ms, fanout := Max}} = State0) ->
+    {Shuffled, Rand} = atoll_random:shuffle(Nodes, State0#state.rand),
+    State = State0#state{compare = lists:sublist(Shuffled, Max), rand = Rand, comparing = false},
+    compare_after(Ms, State).
+
+compare_after(_Ms, #state{comparing = true} = State) -> State;
+compare_after(_Ms, #state{compare = []} = State) -> effect({cancel, compare}, State);
+compare_after(Ms, State) -> timer(compare, Ms, State#state{comparing = true}).
+
+compare_next(#state{compare = []} = State) ->
+    State;
+compare_next(#state{compare = [Node | Nodes], options = #{compare_ms := Ms}} = State0) ->
+    State = State0#state{compare = Nodes},
+    case ordsets:is_element(Node, State#state.neighbours) of
+        true ->
+            Asked = send_hash(Node, State),
+            case Nodes of
+                [] -> Asked;
+                _ -> compare_after(Ms, Asked)
+            end;
+        false -> compare_next(State)
+    end.
+
+send_hash(Node, #state{table = Table, exchanges = N} = State) ->
+    send(Node, {hash, atoll_roster_table:root(Table)}, State#state{exchanges = N + 1}).
+
+exchange(#state{neighbours = []} = State) ->
+    State;
+exchange(#state{neighbours = Neighbours, rand = Rand0} = State) ->
+    {Node, Rand} = atoll_random:pick(Neighbours, Rand0),
+    send_hash(Node, State#state{rand = Rand}).
+
+exchange_later(#state{options = #{exchange_ms := Ms}} = State) ->
+    timer(exchange, Ms, State).
+
+%% This node
+
+own(Status, #state{self = Self, life = Life, table = Table0} = State) ->
+    {_, Table} = atoll_roster_table:put(Self, {Life, Status}, Table0),
+    State#state{table = Table}.
+
+begin_anew(Life, #state{self = Self, waiting = Waiting} = State0) ->
+    State = own(alive, State0#state{life = Life, left = false, waiting = none}),
+    Kept =
+        case Waiting of
+            none -> State;
+            _ -> effect({cancel, farewell}, State)
+        end,
+    gather([Self], Self, Kept).
+
+leave(#state{left = true, waiting = none} = State) ->
+    effect({notify, left}, State);
+leave(#state{left = true} = State) ->
+    State;
+leave(#state{neighbours = Neighbours} = State) ->
+    Left = own(left, State#state{left = true}),
+    case Neighbours of
+        [] -> effect({notify, left}, Left);
+        _ -> say_farewell(first, Neighbours, Left)
+    end.
+
+%% Twice, as the first may be lost.
+say_farewell(Time, Nodes, #state{life = Life, options = #{farewell_ms := Ms}} = State0) ->
+    State = lists:foldl(fun(Node, S) -> send(Node, {farewell, Life}, S) end, State0, Nodes),
+    effect({timer, farewell, max(1, Ms div 2)}, State#state{waiting = {Time, Nodes}}).
+
+farewell_over(#state{waiting = {first, Nodes}} = State) ->
+    say_farewell(last, Nodes, State);
+farewell_over(#state{waiting = {last, _}} = State) ->
+    effect({notify, left}, State#state{waiting = none}).
+
+has_heard(Node, #state{waiting = {Time, Nodes}} = State) ->
+    case lists:delete(Node, Nodes) of
+        [] -> effect({notify, left}, effect({cancel, farewell}, State#state{waiting = none}));
+        Left -> State#state{waiting = {Time, Left}}
+    end;
+has_heard(_Node, State) ->
+    State.
+
+%% Effects
+
+done(#state{effects = Effects} = State) ->
+    {State#state{effects = []}, lists:reverse(Effects)}.
+
+effect(Effect, #state{effects = Effects} = State) ->
+    State#state{effects = [Effect | Effects]}.
+
+send(Node, Message, State) ->
+    effect({send, Node, Message}, State).
+
+%% Up to half as long again, so that nodes do not go in step.
+timer(Key, Ms, #state{rand = Rand0} = State) ->
+    {More, Rand} = rand:uniform_s(Ms div 2 + 1, Rand0),
+    effect({timer, Key, Ms + More - 1}, State#state{rand = Rand}).

@@ -1,0 +1,253 @@
+%% @doc What is known of every node of a cluster: pure data that merges to the same
+%% whatever the order, however often.
+%%
+%% Each node has an entry: its incarnation, and whether that life goes on (`alive'),
+%% ended in order (`left') or was declared over (`dead'). Of two entries the higher
+%% incarnation wins; at equal ones an end wins over `alive', and `left' over `dead':
+%% who took leave and was then missed has left.
+%%
+%% Bounds. So many live members have room; more are refused. So many ends are
+%% remembered; the one that came first here makes room for the next. Both are
+%% counted. The owner's own entry has room always.
+%%
+%% The live entries stand in 128 buckets by a hash of their nodes' names. Each bucket
+%% has a hash that follows every change, so two tables are compared, and what differs
+%% is found, without a look at what is equal. Ends do not count in it: each node
+%% forgets its own.
+%%
+%% ```
+%% T0 = atoll_roster_table:new(n1, 1000, 100),
+%% {{changed, unknown}, T1} = atoll_roster_table:put(n2, {7, alive}, T0),
+%% {known, T1} = atoll_roster_table:put(n2, {6, dead}, T1)
+%% '''
+-module(atoll_roster_table).
+
+-export([new/3, put/3, wins/2, entry/2, alive/1, successor/3]).
+-export([root/1, hashes/1, differing/2, bucket/2, newer/3, counts/1]).
+
+-export_type([table/0, entry/0, life/0, status/0, hashes/0, index/0]).
+
+-type life() :: pos_integer().
+%% The incarnation of a node.
+
+-type status() :: alive | left | dead.
+
+-type entry() :: {life(), status()}.
+%% As it travels.
+
+-type index() :: 1..128.
+
+-type hashes() :: tuple().
+%% One number for each bucket.
+
+-record(entry, {
+    life :: life(),
+    status :: status(),
+    %% Of an end: the number of its arrival; none of a live one, or of the owner's.
+    number = none :: none | pos_integer()
+}).
+
+-record(table, {
+    owner :: node(),
+    max_members :: pos_integer(),
+    max_gone :: non_neg_integer(),
+    buckets :: tuple(),
+    hashes :: hashes(),
+    alive = 0 :: non_neg_integer(),
+    %% Ends by the number of their arrival.
+    gone = gb_trees:empty() :: gb_trees:tree(pos_integer(), node()),
+    last = 0 :: non_neg_integer(),
+    forgotten = 0 :: non_neg_integer(),
+    refused = 0 :: non_neg_integer()
+}).
+
+-opaque table() :: #table{}.
+
+-define(BUCKETS, 128).
+-define(RANGE, (1 bsl 32)).
+
+%% @doc An empty table of this node.
+-spec new(node(), pos_integer(), non_neg_integer()) -> table().
+new(Owner, MaxMembers, MaxGone) ->
+    #table{
+        owner = Owner,
+        max_members = MaxMembers,
+        max_gone = MaxGone,
+        buckets = erlang:make_tuple(?BUCKETS, #{}),
+        hashes = erlang:make_tuple(?BUCKETS, 0)
+    }.
+
+%% @doc Of two entries of one node the one that counts.
+-spec wins(entry(), entry()) -> entry().
+wins(A, B) ->
+    %% As terms, a later life is greater, and alive < dead < left.
+    max(A, B).
+
+%% @doc Merges one entry; says what was known before if that changed.
+-spec put(node(), entry(), table()) -> {known | refused | {changed, unknown | entry()}, table()}.
+put(Node, Entry, #table{owner = Owner, alive = Alive, max_members = Max} = Table) ->
+    Before = entry(Node, Table),
+    case Before =/= unknown andalso wins(Before, Entry) =:= Before of
+        true ->
+            {known, Table};
+        false ->
+            case {Before, Entry} of
+                {{_, alive}, _} -> {{changed, Before}, store(Node, Entry, Table)};
+                {_, {_, alive}} when Alive >= Max, Node =/= Owner ->
+                    {refused, Table#table{refused = Table#table.refused + 1}};
+                {_, _} -> {{changed, Before}, store(Node, Entry, Table)}
+            end
+    end.
+
+store(Node, {Life, Status}, #table{} = Table0) ->
+    Index = index(Node),
+    {Number, Table} = number(Node, Status, remove(Node, Index, Table0)),
+    #table{buckets = Buckets} = Table,
+    Bucket = element(Index, Buckets),
+    Entry = #entry{life = Life, status = Status, number = Number},
+    forget(count(Node, Index, Entry, 1, Table#table{buckets = setelement(Index, Buckets, Bucket#{Node => Entry})})).
+
+remove(Node, Index, #table{buckets = Buckets, gone = Gone} = Table0) ->
+    case maps:take(Node, element(Index, Buckets)) of
+        {#entry{number = Number} = Entry, Bucket} ->
+            Table = count(Node, Index, Entry, -1, Table0#table{buckets = setelement(Index, Buckets, Bucket)}),
+            case Number of
+                none -> Table;
+                _ -> Table#table{gone = gb_trees:delete(Number, Gone)}
+            end;
+        error ->
+            Table0
+    end.
+
+%% Adding to the hash of a bucket and taking away are the same.
+count(Node, Index, #entry{life = Life, status = alive}, Plus, #table{hashes = Hashes, alive = Alive} = Table) ->
+    Hash = element(Index, Hashes) bxor erlang:phash2({Node, Life}, ?RANGE),
+    Table#table{hashes = setelement(Index, Hashes, Hash), alive = Alive + Plus};
+count(_Node, _Index, #entry{}, _Plus, Table) ->
+    Table.
+
+number(_Node, alive, Table) ->
+    {none, Table};
+number(Owner, _Ended, #table{owner = Owner} = Table) ->
+    {none, Table};
+number(Node, _Ended, #table{last = Last, gone = Gone} = Table) ->
+    {Last + 1, Table#table{last = Last + 1, gone = gb_trees:insert(Last + 1, Node, Gone)}}.
+
+forget(#table{gone = Gone, max_gone = Max} = Table) ->
+    case gb_trees:size(Gone) > Max of
+        true ->
+            {_, Oldest} = gb_trees:smallest(Gone),
+            forget(remove(Oldest, index(Oldest), Table#table{forgotten = Table#table.forgotten + 1}));
+        false ->
+            Table
+    end.
+
+%% @doc What is known of a node.
+-spec entry(node(), table()) -> entry() | unknown.
+entry(Node, #table{buckets = Buckets}) ->
+    case element(index(Node), Buckets) of
+        #{Node := Entry} -> travelling(Entry);
+        #{} -> unknown
+    end.
+
+travelling(#entry{life = Life, status = Status}) ->
+    {Life, Status}.
+
+index(Node) ->
+    erlang:phash2(Node, ?BUCKETS) + 1.
+
+%% @doc The live ones, in the order of their names.
+-spec alive(table()) -> [node()].
+alive(Table) ->
+    lists:sort(fold(fun(Node, Nodes) -> [Node | Nodes] end, [], Table)).
+
+fold(Fun, Acc0, #table{buckets = Buckets}) ->
+    lists:foldl(
+        fun(Bucket, Acc) ->
+            maps:fold(
+                fun
+                    (Node, #entry{status = alive}, A) -> Fun(Node, A);
+                    (_Node, #entry{}, A) -> A
+                end,
+                Acc,
+                Bucket
+            )
+        end,
+        Acc0,
+        tuple_to_list(Buckets)
+    ).
+
+%% @doc The live one that comes after this node on a ring in the order of a hash of
+%% the names, those passed over that Skip holds for.
+-spec successor(node(), fun((node()) -> boolean()), table()) -> node() | none.
+successor(Node, Skip, Table) ->
+    Own = place(Node),
+    {After, First} = fold(
+        fun(Other, {After0, First0}) ->
+            case Other =:= Node orelse Skip(Other) of
+                true -> {After0, First0};
+                false ->
+                    case place(Other) of
+                        Place when Place > Own -> {min(Place, After0), First0};
+                        Place -> {After0, min(Place, First0)}
+                    end
+            end
+        end,
+        %% As a term, [] is after all places.
+        {[], []},
+        Table
+    ),
+    case {After, First} of
+        {{_, Next}, _} -> Next;
+        {[], {_, Next}} -> Next;
+        {[], []} -> none
+    end.
+
+place(Node) -> {erlang:phash2(Node, ?RANGE), Node}.
+
+%% Comparing
+
+%% @doc Equal for tables with the same live entries, and hardly ever for others.
+-spec root(table()) -> non_neg_integer().
+root(#table{hashes = Hashes}) ->
+    erlang:phash2(Hashes, ?RANGE).
+
+%% @doc What stands for each bucket.
+-spec hashes(table()) -> hashes().
+hashes(#table{hashes = Hashes}) ->
+    Hashes.
+
+%% @doc The buckets that differ from somebody else's.
+-spec differing(hashes(), table()) -> [index()].
+differing(Theirs, #table{hashes = Hashes}) ->
+    [I || I <- lists:seq(1, ?BUCKETS), element(I, Theirs) =/= element(I, Hashes)].
+
+%% @doc All entries of a bucket, ends among them, in the order of the names.
+-spec bucket(index(), table()) -> [{node(), entry()}].
+bucket(Index, #table{buckets = Buckets}) ->
+    lists:sort([{Node, travelling(Entry)} || {Node, Entry} <- maps:to_list(element(Index, Buckets))]).
+
+%% @doc Of a bucket what somebody whose entries in it are these does not know.
+-spec newer(index(), [{node(), entry()}], table()) -> [{node(), entry()}].
+newer(Index, Theirs, Table) ->
+    Known = maps:from_list(Theirs),
+    [
+        {Node, Entry}
+     || {Node, Entry} <- bucket(Index, Table),
+        case Known of
+            #{Node := Other} -> wins(Entry, Other) =/= Other;
+            #{} -> true
+        end
+    ].
+
+%% @doc How many are alive and gone, were forgotten for later ends, and refused for
+%% want of room.
+-spec counts(table()) ->
+    #{
+        alive := non_neg_integer(),
+        gone := non_neg_integer(),
+        forgotten := non_neg_integer(),
+        refused := non_neg_integer()
+    }.
+counts(#table{alive = Alive, gone = Gone, forgotten = Forgotten, refused = Refused}) ->
+    #{alive => Alive, gone => gb_trees:size(Gone), forgotten => Forgotten, refused => Refused}.

@@ -1,0 +1,306 @@
+%% The overlay on real nodes of a stock kernel with -connect_all false, told what to do
+%% over their standard input. Eight nodes run hyparview, with the detector as it is by
+%% default; one more case starts a small cluster for each strategy.
+-module(atoll_overlay_SUITE).
+
+-include_lib("common_test/include/ct.hrl").
+-include_lib("stdlib/include/assert.hrl").
+
+-export([all/0, suite/0, init_per_suite/1, end_per_suite/1, init_per_testcase/2, end_per_testcase/2]).
+-export([
+    all_know_all_and_views_are_symmetric/1,
+    a_broadcast_reaches_everybody_once/1,
+    who_leaves_is_held_for_no_failure_and_can_come_back/1,
+    a_node_that_is_stopped_in_order_leaves/1,
+    a_killed_node_is_down_for_all_and_back_in_a_new_life/1,
+    a_silent_node_is_down_for_members_and_monitors_in_time/1,
+    a_short_pause_harms_nobody/1,
+    each_restart_is_a_new_life_and_no_old_message_is_taken_for_new/1,
+    a_crashed_overlay_process_comes_back/1,
+    a_far_node_is_reached_on_demand/1,
+    wrong_calls_are_refused_in_a_sentence/1,
+    recorded_events_give_the_same_effects/1,
+    a_partly_connected_overlay_refuses_a_full_mesh/1,
+    without_an_overlay_calls_say_so/1,
+    every_strategy_holds_a_cluster/1,
+    groups_are_the_cliques/1
+]).
+
+-define(NODES, 8).
+-define(CALL_MS, 45000).
+
+suite() -> [{timetrap, {minutes, 3}}].
+
+all() ->
+    [F || {F, 1} <- ?MODULE:module_info(exports), not is_callback(F)].
+
+is_callback(F) ->
+    lists:member(F, [init_per_suite, end_per_suite, module_info]).
+
+init_per_suite(Config) ->
+    Cluster = atoll_overlay_cluster:start(?NODES, hyparview, []),
+    [{cluster, Cluster} | Config].
+
+end_per_suite(Config) ->
+    ok = atoll_cluster:stop(?config(cluster, Config)).
+
+init_per_testcase(_Case, Config) ->
+    ok = atoll_overlay_cluster:settle(?config(cluster, Config)),
+    Config.
+
+end_per_testcase(_Case, Config) ->
+    atoll_overlay_cluster:mend(?config(cluster, Config)).
+
+call(C, Node, M, F, A) ->
+    atoll_cluster:call(C, Node, M, F, A, ?CALL_MS).
+
+all_know_all_and_views_are_symmetric(Config) ->
+    C = ?config(cluster, Config),
+    Nodes = atoll_cluster:nodes(C),
+    [?assertEqual(Nodes, call(C, N, atoll, members, [])) || N <- Nodes],
+    ok = atoll_overlay_cluster:await_symmetric(C),
+    Views = atoll_overlay_cluster:views(C),
+    [?assert(length(View) >= 2 andalso length(View) =< 5, {N, View}) || {N, View} <- Views],
+    ?assertEqual(1, length(atoll_overlay_cluster:components(Views))).
+
+a_broadcast_reaches_everybody_once(Config) ->
+    C = ?config(cluster, Config),
+    Nodes = [A, B | _] = atoll_cluster:nodes(C),
+    [ok = call(C, N, atoll_overlay_witness, broadcast, [N, 1, 20]) || N <- [A, B]],
+    Sent = [{N, I} || N <- [A, B], I <- lists:seq(1, 20)],
+    [ok = call(C, N, atoll_overlay_witness, await_event, [broadcast, #{payload => P}]) || N <- Nodes, P <- [{A, 20}, {B, 20}]],
+    [
+        begin
+            [ok = call(C, N, atoll_overlay_witness, await_event, [broadcast, #{payload => P}]) || P <- Sent],
+            Got = [{From, P} || {_, broadcast, #{topic := test, from := From, payload := P}} <- seen(C, N)],
+            ?assertEqual(lists:sort([{From, P} || {From, _} = P <- Sent]), lists:sort(Got))
+        end
+     || N <- Nodes
+    ].
+
+who_leaves_is_held_for_no_failure_and_can_come_back(Config) ->
+    C = ?config(cluster, Config),
+    Nodes = [A, B | _] = atoll_cluster:nodes(C),
+    Others = Nodes -- [B],
+    Life = life(C, B),
+    ok = call(C, B, atoll, leave, []),
+    [ok = call(C, N, atoll_overlay_witness, await, [members, Others]) || N <- Others],
+    ?assertEqual([], call(C, B, atoll, neighbours, [])),
+    ?assertEqual([B], call(C, B, atoll, members, [])),
+    ok = call(C, B, atoll_overlay_witness, await_alone, []),
+    ok = call(C, B, atoll, join, [A]),
+    [ok = call(C, N, atoll_overlay_witness, await, [members, Nodes]) || N <- Nodes],
+    ?assert(life(C, B) > Life),
+    [?assertEqual([{member_down, left}, member_up], about(B, seen(C, N))) || N <- Others].
+
+a_node_that_is_stopped_in_order_leaves(Config) ->
+    C = ?config(cluster, Config),
+    Nodes = atoll_cluster:nodes(C),
+    B = lists:last(Nodes),
+    ok = call(C, B, init, stop, []),
+    [ok = call(C, N, atoll_overlay_witness, await, [members, Nodes -- [B]]) || N <- Nodes -- [B]],
+    [?assertEqual([{member_down, left}], about(B, seen(C, N))) || N <- Nodes -- [B]].
+
+a_killed_node_is_down_for_all_and_back_in_a_new_life(Config) ->
+    C = ?config(cluster, Config),
+    Nodes = atoll_cluster:nodes(C),
+    B = lists:nth(4, Nodes),
+    Life = life(C, B),
+    ok = atoll_cluster:kill(C, B),
+    [ok = call(C, N, atoll_overlay_witness, await, [members, Nodes -- [B]]) || N <- Nodes -- [B]],
+    ok = atoll_cluster:restart(C, B),
+    [ok = call(C, N, atoll_overlay_witness, await, [members, Nodes]) || N <- Nodes],
+    ?assert(life(C, B) > Life),
+    [?assertEqual([{member_down, dead}, member_up], about(B, seen(C, N))) || N <- Nodes -- [B]].
+
+%% Members and monitors hear of a node that is stopped by a signal, though its socket
+%% stays open, and long before the net tick time.
+a_silent_node_is_down_for_members_and_monitors_in_time(Config) ->
+    C = ?config(cluster, Config),
+    Nodes = atoll_cluster:nodes(C),
+    B = lists:nth(5, Nodes),
+    Others = Nodes -- [B],
+    [ok = call(C, N, atoll_overlay_witness, monitor_nodes, [[B]]) || N <- Others],
+    Stopped = os:system_time(millisecond),
+    ok = atoll_cluster:pause(C, B),
+    [ok = call(C, N, atoll_overlay_witness, await_event, [down, #{node => B, reason => noconnection}]) || N <- Others],
+    [ok = call(C, N, atoll_overlay_witness, await, [members, Others]) || N <- Others],
+    Late = [
+        {N, Kind, At - Stopped}
+     || N <- Others, {At, Kind, #{node := Of}} <- seen(C, N), Of =:= B,
+        Kind =:= down orelse Kind =:= member_down, At - Stopped > 8000
+    ],
+    ?assertEqual([], Late),
+    ok = atoll_cluster:resume(C, B),
+    [ok = call(C, N, atoll_overlay_witness, await, [members, Nodes]) || N <- Nodes].
+
+a_short_pause_harms_nobody(Config) ->
+    C = ?config(cluster, Config),
+    Nodes = atoll_cluster:nodes(C),
+    B = lists:nth(6, Nodes),
+    Others = Nodes -- [B],
+    [ok = call(C, N, atoll_overlay_witness, monitor_nodes, [[B]]) || N <- Others],
+    ok = atoll_cluster:pause(C, B),
+    %% How long the fault lasts.
+    receive after 2000 -> ok end,
+    ok = atoll_cluster:resume(C, B),
+    %% What is sent after the pause comes to all; a verdict would have come before.
+    ok = call(C, B, atoll_overlay_witness, broadcast, [after_pause, 1, 1]),
+    [ok = call(C, N, atoll_overlay_witness, await_event, [broadcast, #{payload => {after_pause, 1}}]) || N <- Others],
+    [?assertEqual({N, [], []}, {N, call(C, N, atoll_overlay_witness, monitors, []), about(B, seen(C, N))}) || N <- Others].
+
+each_restart_is_a_new_life_and_no_old_message_is_taken_for_new(Config) ->
+    C = ?config(cluster, Config),
+    Nodes = atoll_cluster:nodes(C),
+    B = lists:nth(7, Nodes),
+    Others = Nodes -- [B],
+    %% The load: everybody talks.
+    _ = [call(C, N, atoll_overlay_witness, chatter, [N, 20]) || N <- Others],
+    Lives = [
+        begin
+            Life = life(C, B),
+            _ = call(C, B, atoll_overlay_witness, chatter, [{life, Life}, 5]),
+            [ok = call(C, N, atoll_overlay_witness, await_event, [broadcast, #{payload => {{life, Life}, 10}}]) || N <- [hd(Others)]],
+            ok = atoll_cluster:kill(C, B),
+            ok = atoll_cluster:restart(C, B),
+            ok = call(C, B, atoll_overlay_witness, start, []),
+            Life
+        end
+     || _ <- lists:seq(1, 20)
+    ],
+    ?assertEqual(Lives, lists:usort(Lives)),
+    ?assert(life(C, B) > lists:last(Lives)),
+    [
+        begin
+            Heard = [Life || {_, broadcast, #{from := From, payload := {{life, Life}, _}}} <- seen(C, N), From =:= B],
+            ?assertEqual({N, Heard}, {N, lists:sort(Heard)})
+        end
+     || N <- Others
+    ].
+
+a_crashed_overlay_process_comes_back(Config) ->
+    C = ?config(cluster, Config),
+    Nodes = [A, B | _] = atoll_cluster:nodes(C),
+    Life = life(C, B),
+    ok = call(C, B, atoll_barrier, restart_room, [atoll_overlay]),
+    [ok = call(C, N, atoll_overlay_witness, await, [members, Nodes]) || N <- Nodes],
+    ?assert(life(C, B) > Life),
+    %% Its subscribers are told what it lost, and what it found again.
+    ?assertEqual([{member_down, restarted}, member_up], about(A, seen(C, B))).
+
+%% A message to a node that is no neighbour arrives, and a monitor across the
+%% connection that it made is true as long as it stands.
+a_far_node_is_reached_on_demand(Config) ->
+    C = ?config(cluster, Config),
+    Nodes = atoll_cluster:nodes(C),
+    [{A, Far} | _] = [
+        {N, F}
+     || N <- Nodes, Neighbours <- [call(C, N, atoll, neighbours, [])], F <- (Nodes -- [N]) -- Neighbours
+    ],
+    ok = call(C, A, atoll_overlay_witness, monitor_nodes, [[Far]]),
+    ?assertEqual(Far, call(C, A, erpc, call, [Far, erlang, node, []])),
+    ?assertEqual([], call(C, A, atoll_overlay_witness, monitors, [])).
+
+wrong_calls_are_refused_in_a_sentence(Config) ->
+    C = ?config(cluster, Config),
+    [A | _] = atoll_cluster:nodes(C),
+    [
+        begin
+            {error, Error} = call(C, A, atoll, F, Args),
+            Text = unicode:characters_to_list(atoll:format_error(Error)),
+            ?assertEqual({match, []}, {re_run(Text, Said), []})
+        end
+     || {F, Args, Said} <- [
+            {join, [here], "here is not the name of a node"},
+            {join, [['a@h', "b@h"]], "\"b@h\" is not the name of a node"},
+            {subscribe, [member], "there are no events member; there are member_up,"},
+            {subscribe, [[member_up, 7]], "there are no events 7;"}
+        ]
+    ].
+
+re_run(Text, Said) ->
+    case string:prefix(Text, Said) of
+        nomatch -> {nomatch, Text};
+        _ -> match
+    end.
+
+recorded_events_give_the_same_effects(Config) ->
+    C = ?config(cluster, Config),
+    Nodes = [A, B | _] = atoll_cluster:nodes(C),
+    ok = call(C, A, atoll_interpreter, record, [atoll_overlay, 100000]),
+    ok = call(C, B, atoll_overlay_witness, broadcast, [recorded, 1, 5]),
+    ok = atoll_cluster:kill(C, B),
+    ok = call(C, A, atoll_overlay_witness, await, [members, Nodes -- [B]]),
+    {ok, #{events := Events, lost := 0} = Recording} = call(C, A, atoll_interpreter, recording, [atoll_overlay]),
+    ok = call(C, A, atoll_interpreter, record, [atoll_overlay, off]),
+    ?assert(length(Events) > 10),
+    ?assertEqual(ok, atoll_protocol:replay(atoll_overlay_core, Recording)).
+
+a_partly_connected_overlay_refuses_a_full_mesh(Config) ->
+    C = ?config(cluster, Config),
+    {error, {app_failed, _, atoll, {atoll, {Reason, _}}}} = atoll_cluster:start(#{
+        nodes => 1, connect_all => true, apps => [atoll], args => ["-atoll", "overlay", "hyparview"]
+    }),
+    ?assertEqual({bad_option, overlay, {connect_all, hyparview}}, Reason),
+    ?assert(is_pid(C)).
+
+without_an_overlay_calls_say_so(_Config) ->
+    {ok, C} = atoll_cluster:start(#{nodes => 1, connect_all => false, apps => [atoll]}),
+    [A] = atoll_cluster:nodes(C),
+    [
+        ?assertEqual({F, {error, overlay_off}}, {F, call(C, A, atoll, F, Args)})
+     || {F, Args} <- [{join, ['x@127.0.0.1']}, {leave, []}, {broadcast, [t, p]}, {tell, [x]}]
+    ],
+    ?assertEqual([], call(C, A, atoll, members, [])),
+    ?assertEqual([], call(C, A, atoll, neighbours, [])),
+    ?assertMatch(#{overlay := off}, call(C, A, atoll, status, [])),
+    ok = atoll_cluster:stop(C).
+
+every_strategy_holds_a_cluster(_Config) ->
+    [holds_a_cluster(Strategy) || Strategy <- [mesh, star, static, scamp]].
+
+holds_a_cluster(Strategy) ->
+    C = atoll_overlay_cluster:start(5, Strategy, []),
+    Nodes = [A, B | _] = atoll_cluster:nodes(C),
+    Ring = lists:zip(Nodes, tl(Nodes) ++ [hd(Nodes)]),
+    _ = [ok = call(C, N, atoll, tell, [{join, Next}]) || {N, Next} <- Ring, Strategy =:= static],
+    ok = atoll_overlay_cluster:settle(C),
+    ok = call(C, A, atoll_overlay_witness, broadcast, [Strategy, 1, 1]),
+    [ok = call(C, N, atoll_overlay_witness, await_event, [broadcast, #{payload => {Strategy, 1}}]) || N <- Nodes],
+    ok = atoll_cluster:kill(C, B),
+    [?assertEqual(ok, call(C, N, atoll_overlay_witness, await, [members, Nodes -- [B]])) || N <- Nodes -- [B]],
+    #{overlay := #{strategy := #{strategy := Strategy}}} = call(C, A, atoll, status, []),
+    ok = atoll_cluster:stop(C).
+
+groups_are_the_cliques(_Config) ->
+    C = atoll_overlay_cluster:start(5, cliques, []),
+    [N1, N2, N3, N4, N5] = Nodes = atoll_cluster:nodes(C),
+    {ok, left, _} = call(C, N1, s_group, new_s_group, [left, [N1, N2, N3]]),
+    {ok, right, _} = call(C, N5, s_group, new_s_group, [right, [N3, N4, N5]]),
+    [
+        ?assertEqual(ok, call(C, N, atoll_overlay_witness, await, [neighbours, Neighbours]))
+     || {N, Neighbours} <- [{N1, [N2, N3]}, {N3, [N1, N2, N4, N5]}, {N5, [N3, N4]}]
+    ],
+    [?assertEqual(ok, call(C, N, atoll_overlay_witness, await, [members, Nodes])) || N <- Nodes],
+    ok = call(C, N1, s_group, delete_s_group, [left]),
+    ?assertEqual(ok, call(C, N1, atoll_overlay_witness, await, [neighbours, []])),
+    ?assertEqual(ok, call(C, N3, atoll_overlay_witness, await, [neighbours, [N4, N5]])),
+    ok = atoll_cluster:stop(C).
+
+%% What the witness of N has seen of node B as a member.
+about(B, Seen) ->
+    [
+        case Kind of
+            member_up -> member_up;
+            member_down -> {member_down, maps:get(reason, Details)}
+        end
+     || {_, Kind, #{node := Node} = Details} <- Seen,
+        Node =:= B,
+        Kind =:= member_up orelse Kind =:= member_down
+    ].
+
+seen(C, N) -> call(C, N, atoll_overlay_witness, seen, []).
+
+life(C, N) ->
+    #{overlay := #{incarnation := Life}} = call(C, N, atoll, status, []),
+    Life.

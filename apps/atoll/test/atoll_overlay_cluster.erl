@@ -1,0 +1,113 @@
+%% Clusters of real nodes with an overlay, for the suites: how they start, when they are
+%% settled, and what their neighbours look like together.
+-module(atoll_overlay_cluster).
+
+-include_lib("stdlib/include/assert.hrl").
+
+-export([start/3, settle/1, settle/2, mend/1]).
+-export([views/1, await_symmetric/1, components/1]).
+
+-define(CALL_MS, 45000).
+
+%% @doc Starts nodes whose overlay is of that strategy; the first are the contacts. The
+%% caller may end before the cluster does.
+-spec start(pos_integer(), atom(), Args :: [string()]) -> atoll_cluster:cluster().
+start(Count, Strategy, Args) ->
+    Name = lists:concat(["o", os:getpid(), "x", erlang:unique_integer([positive]), "x"]),
+    Nodes = [list_to_atom(lists:concat([Name, N, "@127.0.0.1"])) || N <- lists:seq(1, Count)],
+    Contacts = contacts(Strategy, lists:sublist(Nodes, 3)),
+    Servers = [
+        lists:flatten(io_lib:format("#{servers => ~w}", [lists:sublist(Nodes, 2)]))
+     || Strategy =:= star
+    ],
+    Own =
+        ["-atoll", "overlay", atom_to_list(Strategy)] ++
+            ["-atoll", "contacts", lists:flatten(io_lib:format("~w", [Contacts]))] ++
+            lists:append([["-atoll", "overlay_options", S] || S <- Servers]),
+    start_owned(#{name => Name, nodes => Count, connect_all => false, apps => [atoll], args => Own ++ Args}).
+
+%% These are told who their neighbours are.
+contacts(Strategy, _Nodes) when Strategy =:= static; Strategy =:= cliques -> [];
+contacts(_Strategy, Nodes) -> Nodes.
+
+%% A cluster ends with its owner.
+start_owned(Options) ->
+    Parent = self(),
+    Owner = spawn(fun() ->
+        {ok, Cluster} = atoll_cluster:start(Options),
+        Ref = monitor(process, Cluster),
+        Parent ! {self(), Cluster},
+        receive
+            {'DOWN', Ref, process, Cluster, _} -> ok
+        end
+    end),
+    Ref = monitor(process, Owner),
+    receive
+        {Owner, Cluster} ->
+            true = erlang:demonitor(Ref, [flush]),
+            Cluster;
+        {'DOWN', Ref, process, Owner, Reason} ->
+            error(Reason)
+    end.
+
+%% @doc Waits until every node knows all; from then on its witness writes down anew.
+-spec settle(atoll_cluster:cluster()) -> ok.
+settle(C) ->
+    settle(C, atoll_cluster:nodes(C)).
+
+%% @doc As settle/1, of these nodes.
+-spec settle(atoll_cluster:cluster(), [node()]) -> ok.
+settle(C, Nodes) ->
+    all(C, Nodes, start, []),
+    all(C, Nodes, await, [members, lists:sort(Nodes)]),
+    all(C, Nodes, forget, []).
+
+all(C, Nodes, F, Args) ->
+    Answers = atoll_cluster:multicall(C, atoll_overlay_witness, F, Args, ?CALL_MS),
+    ?assertEqual([], [A || {N, Answer} = A <- Answers, lists:member(N, Nodes), Answer =/= {ok, ok}]).
+
+%% @doc Starts what is down, lets go on what is stopped, and has everybody join.
+-spec mend(atoll_cluster:cluster()) -> ok.
+mend(C) ->
+    #{nodes := Infos} = atoll_cluster:info(C),
+    _ = [ok = atoll_cluster:resume(C, N) || #{node := N, state := paused} <- Infos],
+    [ok = atoll_cluster:restart(C, N) || #{node := N, state := down} <- Infos],
+    ok.
+
+%% @doc The neighbours of each node that answers.
+-spec views(atoll_cluster:cluster()) -> [{node(), [node()]}].
+views(C) ->
+    [{N, View} || {N, {ok, View}} <- atoll_cluster:multicall(C, atoll, neighbours, [], ?CALL_MS)].
+
+%% @doc Waits until each neighbour of a node has it for a neighbour: views change while
+%% nodes mix.
+-spec await_symmetric(atoll_cluster:cluster()) -> ok.
+await_symmetric(C) ->
+    await_symmetric(C, erlang:monotonic_time(millisecond) + 30000).
+
+await_symmetric(C, Deadline) ->
+    Views = maps:from_list(views(C)),
+    OneSided = [
+        {A, B}
+     || {A, View} <- maps:to_list(Views), B <- View, not lists:member(A, maps:get(B, Views, []))
+    ],
+    case OneSided of
+        [] ->
+            ok;
+        _ ->
+            ?assert(erlang:monotonic_time(millisecond) < Deadline, OneSided),
+            await_symmetric(C, Deadline)
+    end.
+
+%% @doc The connected parts of the graph, the largest first.
+-spec components([{node(), [node()]}]) -> [[node()]].
+components(Views) ->
+    Graph = digraph:new(),
+    try
+        _ = [digraph:add_vertex(Graph, N) || {N, _} <- Views],
+        _ = [digraph:add_edge(Graph, A, B) || {A, View} <- Views, B <- View],
+        Parts = digraph_utils:components(Graph),
+        lists:reverse(lists:sort([{length(P), lists:sort(P)} || P <- Parts]))
+    after
+        digraph:delete(Graph)
+    end.

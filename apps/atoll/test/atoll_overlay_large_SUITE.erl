@@ -1,0 +1,227 @@
+%% Sixty real nodes on one machine under the overlay hyparview: what the protocols
+%% promise of thousands in the simulator, at the size that real nodes can be had.
+%%
+%% The churn lasts ATOLL_CHURN_S seconds, 20 if it is not set. Each case says what it
+%% measured in its log.
+-module(atoll_overlay_large_SUITE).
+
+-include_lib("common_test/include/ct.hrl").
+-include_lib("stdlib/include/assert.hrl").
+
+-export([all/0, suite/0, init_per_suite/1, end_per_suite/1, init_per_testcase/2, end_per_testcase/2]).
+-export([
+    views_are_small_and_symmetric/1,
+    a_short_pause_of_five_harms_nobody/1,
+    five_silent_nodes_are_down_for_members_and_monitors_in_time/1,
+    no_monitor_fires_for_a_live_process_under_churn/1,
+    the_rest_is_whole_after_half_is_killed/1
+]).
+
+-define(NODES, 60).
+-define(CALL_MS, 60000).
+%% Of hyparview's views, and the longest time until they are refilled: two of its
+%% shuffle periods.
+-define(ACTIVE_MAX, 5).
+-define(REFILL_MS, 20000).
+
+suite() -> [{timetrap, {minutes, 20}}].
+
+all() ->
+    [
+        views_are_small_and_symmetric,
+        a_short_pause_of_five_harms_nobody,
+        five_silent_nodes_are_down_for_members_and_monitors_in_time,
+        no_monitor_fires_for_a_live_process_under_churn,
+        the_rest_is_whole_after_half_is_killed
+    ].
+
+init_per_suite(Config) ->
+    {Us, Cluster} = timer:tc(fun() -> atoll_overlay_cluster:start(?NODES, hyparview, ["-atoll", "on_demand_linger", "5000"]) end),
+    ct:log("~b nodes started in ~b ms", [?NODES, Us div 1000]),
+    [{cluster, Cluster} | Config].
+
+end_per_suite(Config) ->
+    ok = atoll_cluster:stop(?config(cluster, Config)).
+
+init_per_testcase(_Case, Config) ->
+    ok = atoll_overlay_cluster:settle(?config(cluster, Config)),
+    Config.
+
+end_per_testcase(_Case, Config) ->
+    atoll_overlay_cluster:mend(?config(cluster, Config)).
+
+call(C, Node, M, F, A) ->
+    atoll_cluster:call(C, Node, M, F, A, ?CALL_MS).
+
+%% Of these nodes, all of which must answer.
+multicall(C, Nodes, M, F, A) ->
+    Answers = maps:from_list(atoll_cluster:multicall(C, M, F, A, ?CALL_MS)),
+    [
+        case Answers of
+            #{N := {ok, Answer}} -> {N, Answer};
+            #{N := {error, Reason}} -> error({N, Reason})
+        end
+     || N <- Nodes
+    ].
+
+views_are_small_and_symmetric(Config) ->
+    C = ?config(cluster, Config),
+    Nodes = atoll_cluster:nodes(C),
+    ok = atoll_overlay_cluster:await_symmetric(C),
+    Views = atoll_overlay_cluster:views(C),
+    Degrees = [length(View) || {_, View} <- Views],
+    ct:log("neighbours: least ~b, most ~b, mean ~.2f", [lists:min(Degrees), lists:max(Degrees), lists:sum(Degrees) / ?NODES]),
+    ?assert(lists:max(Degrees) =< ?ACTIVE_MAX),
+    ?assert(lists:min(Degrees) >= 2),
+    ?assertMatch([{?NODES, _}], atoll_overlay_cluster:components(Views)),
+    %% Links that were made for a question or an answer are gone soon.
+    Connections = until(
+        fun() -> [length(Connected) || {_, Connected} <- multicall(C, Nodes, erlang, nodes, [])] end,
+        fun(Counts) -> lists:max(Counts) =< 6 end,
+        60000
+    ),
+    ct:log("connections: most ~b, mean ~.2f", [lists:max(Connections), lists:sum(Connections) / ?NODES]).
+
+a_short_pause_of_five_harms_nobody(Config) ->
+    C = ?config(cluster, Config),
+    {Silent, Others} = five(C),
+    [ok = atoll_cluster:pause(C, N) || N <- Silent],
+    %% How long the fault lasts.
+    receive after 2000 -> ok end,
+    [ok = atoll_cluster:resume(C, N) || N <- Silent],
+    [ok = call(C, S, atoll_overlay_witness, broadcast, [after_pause, 1, 1]) || S <- [hd(Silent)]],
+    Heard = [broadcast, #{payload => {after_pause, 1}}],
+    [?assertEqual({N, ok}, {N, A}) || {N, A} <- multicall(C, Others, atoll_overlay_witness, await_event, Heard)],
+    Wrong = [
+        {N, Kind, Of}
+     || {N, Seen} <- multicall(C, Others, atoll_overlay_witness, seen, []),
+        {_, Kind, #{node := Of}} <- Seen,
+        Kind =:= down orelse Kind =:= member_down
+    ],
+    ?assertEqual([], Wrong).
+
+five_silent_nodes_are_down_for_members_and_monitors_in_time(Config) ->
+    C = ?config(cluster, Config),
+    {Silent, Others} = five(C),
+    Stopped = os:system_time(millisecond),
+    [ok = atoll_cluster:pause(C, N) || N <- Silent],
+    [?assertEqual({N, ok}, {N, A}) || {N, A} <- multicall(C, Others, atoll_overlay_witness, await, [members, Others])],
+    [
+        ?assertEqual({N, ok}, {N, A})
+     || S <- Silent,
+        {N, A} <- multicall(C, Others, atoll_overlay_witness, await_event, [down, #{node => S, reason => noconnection}])
+    ],
+    Seen = multicall(C, Others, atoll_overlay_witness, seen, []),
+    Took = fun(Wanted) ->
+        lists:sort([At - Stopped || {_, S} <- Seen, {At, Kind, #{node := Of}} <- S, Kind =:= Wanted, lists:member(Of, Silent)])
+    end,
+    [
+        begin
+            Times = Took(Kind),
+            ct:log("~p: ~b in all, median ~b ms, last ~b ms", [Kind, length(Times), lists:nth((length(Times) + 1) div 2, Times), lists:last(Times)]),
+            ?assertEqual(length(Silent) * length(Others), length(Times)),
+            ?assert(lists:last(Times) =< 8000)
+        end
+     || Kind <- [member_down, down]
+    ],
+    Wrong = [{N, Kind, Of} || {N, S} <- Seen, {_, Kind, #{node := Of}} <- S, Kind =:= down orelse Kind =:= member_down, not lists:member(Of, Silent)],
+    ?assertEqual([], Wrong).
+
+%% Five nodes, and the others, each of which monitors a process on each of the five.
+five(C) ->
+    Nodes = atoll_cluster:nodes(C),
+    Silent = [lists:nth(N, Nodes) || N <- [7, 19, 31, 43, 55]],
+    Others = Nodes -- Silent,
+    [{_, ok} = A || A <- multicall(C, Others, atoll_overlay_witness, monitor_nodes, [Silent])],
+    %% A monitor is made when the connection is: each has been over it once.
+    [?assertEqual({N, []}, {N, lists:usort([R || {_, R} <- Down])}) || {N, Down} <- multicall(C, Others, atoll_overlay_witness, monitors, [])],
+    {Silent, Others}.
+
+%% Every two seconds a node ends or begins, by kill -9 and by an orderly stop in turns,
+%% while those that stay monitor processes of each other.
+no_monitor_fires_for_a_live_process_under_churn(Config) ->
+    C = ?config(cluster, Config),
+    {Staying, Churned} = lists:split(40, atoll_cluster:nodes(C)),
+    Pairs = lists:sum([
+        begin
+            Far = lists:sublist((Staying -- [N]) -- call(C, N, atoll, neighbours, []), 25),
+            ok = call(C, N, atoll_overlay_witness, monitor_nodes, [Far]),
+            length(Far)
+        end
+     || N <- Staying
+    ]),
+    ?assert(Pairs >= 1000),
+    Seconds = list_to_integer(os:getenv("ATOLL_CHURN_S", "20")),
+    Turns = churn(C, Churned, [], erlang:monotonic_time(millisecond), Seconds div 2, 0),
+    Downs = [{N, Down} || {N, Down} <- multicall(C, Staying, atoll_overlay_witness, monitors, []), Down =/= []],
+    ct:log("~b monitors, ~b nodes in or out in ~b s, fired: ~p", [Pairs, Turns, Seconds, Downs]),
+    ?assertEqual([], Downs),
+    Wrong = [
+        {N, Of, Why}
+     || {N, Seen} <- multicall(C, Staying, atoll_overlay_witness, seen, []),
+        {_, member_down, #{node := Of, reason := Why}} <- Seen,
+        lists:member(Of, Staying)
+    ],
+    ?assertEqual([], Wrong).
+
+churn(_C, _Up, _Down, _Next, 0, Turns) ->
+    Turns;
+churn(C, Up, Down, Next, Left, Turns) ->
+    %% At its time, however long the last took.
+    receive after max(0, Next - erlang:monotonic_time(millisecond)) -> ok end,
+    {Up1, Down1} =
+        case {Turns rem 4, Up, Down} of
+            {0, [N | Rest], _} ->
+                ok = atoll_cluster:kill(C, N),
+                {Rest, Down ++ [N]};
+            {2, [N | Rest], _} ->
+                ok = atoll_cluster:call(C, N, init, stop, []),
+                ok = gone(C, N),
+                {Rest, Down ++ [N]};
+            {_, _, [N | Rest]} ->
+                ok = atoll_cluster:restart(C, N),
+                {Up ++ [N], Rest}
+        end,
+    churn(C, Up1, Down1, Next + 2000, Left - 1, Turns + 1).
+
+gone(C, Node) ->
+    until(
+        fun() -> [State || #{node := N, state := State} <- maps:get(nodes, atoll_cluster:info(C)), N =:= Node] end,
+        fun(States) -> States =:= [down] end,
+        20000
+    ),
+    ok.
+
+the_rest_is_whole_after_half_is_killed(Config) ->
+    C = ?config(cluster, Config),
+    Nodes = atoll_cluster:nodes(C),
+    {Killed, Rest} = lists:partition(fun(N) -> erlang:phash2(N, 2) =:= 0 end, Nodes),
+    Since = erlang:monotonic_time(millisecond),
+    Killers = [spawn_monitor(fun() -> ok = atoll_cluster:kill(C, N) end) || N <- Killed],
+    [receive {'DOWN', Ref, process, Pid, Reason} -> ?assertEqual(normal, Reason) end || {Pid, Ref} <- Killers],
+    Whole = fun(Views) ->
+        length(atoll_overlay_cluster:components(Views)) =:= 1 andalso
+            lists:all(fun({_, View}) -> length(View) >= 3 andalso View -- Rest =:= [] end, Views)
+    end,
+    Views = until(fun() -> multicall(C, Rest, atoll, neighbours, []) end, Whole, ?REFILL_MS),
+    ct:log("~b of ~b killed; one component, all views of 3 to ~b again after ~b ms", [
+        length(Killed), ?NODES, lists:max([length(V) || {_, V} <- Views]), erlang:monotonic_time(millisecond) - Since
+    ]),
+    [?assertEqual({N, ok}, {N, A}) || {N, A} <- multicall(C, Rest, atoll_overlay_witness, await, [members, Rest])],
+    ok = call(C, hd(Rest), atoll_overlay_witness, broadcast, [rest, 1, 1]),
+    Heard = [broadcast, #{payload => {rest, 1}}],
+    [?assertEqual({N, ok}, {N, A}) || {N, A} <- multicall(C, Rest, atoll_overlay_witness, await_event, Heard)].
+
+%% Looks until it is so, at most so long; gives what it saw last.
+until(Look, IsSo, Ms) ->
+    looking(Look, IsSo, erlang:monotonic_time(millisecond) + Ms).
+
+looking(Look, IsSo, Deadline) ->
+    Seen = Look(),
+    case IsSo(Seen) of
+        true ->
+            Seen;
+        false ->
+            ?assert(erlang:monotonic_time(millisecond) < Deadline, Seen),
+            looking(Look, IsSo, Deadline)
+    end.

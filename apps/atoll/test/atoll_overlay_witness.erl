@@ -1,0 +1,153 @@
+%% Runs on the nodes under test: writes down the events of the overlay, and what its
+%% monitors say, with the machine's time, and lets a caller wait for what it is to see.
+-module(atoll_overlay_witness).
+
+-export([start/0, seen/0, forget/0]).
+-export([await/2, await_event/2, await_alone/0]).
+-export([monitor_nodes/1, monitors/0]).
+-export([broadcast/3, chatter/2]).
+
+-define(DEADLINE_MS, 30000).
+
+-type entry() :: {Ms :: integer(), Kind :: atom(), Details :: map()}.
+
+%% @doc Starts the witness of this node, or the one that there is goes on.
+-spec start() -> ok.
+start() ->
+    case whereis(?MODULE) of
+        undefined ->
+            Caller = self(),
+            {Pid, Ref} = spawn_monitor(fun() ->
+                true = register(?MODULE, self()),
+                ok = atoll:subscribe(all),
+                Caller ! {self(), ready},
+                loop([])
+            end),
+            receive
+                {Pid, ready} ->
+                    true = erlang:demonitor(Ref, [flush]),
+                    ok;
+                {'DOWN', Ref, process, Pid, Reason} ->
+                    {error, Reason}
+            end;
+        _ ->
+            ok
+    end.
+
+%% Entries are newest first.
+loop(Entries) ->
+    receive
+        {seen, From} ->
+            From ! {?MODULE, lists:reverse(Entries)},
+            loop(Entries);
+        {forget, From} ->
+            From ! {?MODULE, ok},
+            loop([]);
+        {monitor_nodes, From, Nodes} ->
+            %% By name, so that nobody has to be asked for a pid.
+            _ = [erlang:monitor(process, {?MODULE, Node}) || Node <- Nodes],
+            From ! {?MODULE, ok},
+            loop(Entries);
+        {atoll, Kind, Details} ->
+            loop([{now_ms(), Kind, Details} | Entries]);
+        {'DOWN', _Ref, process, {?MODULE, Node}, Reason} ->
+            loop([{now_ms(), down, #{node => Node, reason => Reason}} | Entries])
+    end.
+
+%% The nodes of one machine have this clock in common.
+now_ms() ->
+    os:system_time(millisecond).
+
+%% @doc What was seen since the start, or since it was told to forget, oldest first.
+-spec seen() -> [entry()].
+seen() -> ask({seen, self()}).
+
+%% @doc What was seen so far does not count.
+-spec forget() -> ok.
+forget() -> ask({forget, self()}).
+
+%% @doc The witness monitors those of these nodes.
+-spec monitor_nodes([node()]) -> ok.
+monitor_nodes(Nodes) -> ask({monitor_nodes, self(), Nodes}).
+
+ask(Request) ->
+    ?MODULE ! Request,
+    receive
+        {?MODULE, Answer} -> Answer
+    after ?DEADLINE_MS -> error(no_answer)
+    end.
+
+%% @doc The nodes whose witness was heard to be down.
+-spec monitors() -> [{node(), Reason :: term()}].
+monitors() ->
+    [{Node, Reason} || {_, down, #{node := Node, reason := Reason}} <- seen()].
+
+%% @doc Waits until this function of atoll gives these nodes.
+-spec await(members | neighbours, [node()]) -> ok | {still, [node()]}.
+await(What, Nodes) ->
+    until(fun() ->
+        case atoll:What() of
+            Nodes -> ok;
+            Other -> {still, Other}
+        end
+    end).
+
+%% @doc Waits until no connection with another visible node is left.
+-spec await_alone() -> ok | {still, [node()]}.
+await_alone() ->
+    until(fun() ->
+        case nodes() of
+            [] -> ok;
+            Nodes -> {still, Nodes}
+        end
+    end).
+
+%% @doc Waits until the witness has seen an event of this kind with these details.
+-spec await_event(atom(), map()) -> ok | {not_seen, Kind :: atom(), map()}.
+await_event(Kind, Details) ->
+    until(fun() ->
+        Fits = fun({_, K, D}) -> K =:= Kind andalso maps:with(maps:keys(Details), D) =:= Details end,
+        case lists:any(Fits, seen()) of
+            true -> ok;
+            false -> {not_seen, Kind, Details}
+        end
+    end).
+
+%% Looks again after each event, which this process hears too.
+until(Look) ->
+    ok = atoll:subscribe(all),
+    Answer = until(Look, erlang:monotonic_time(millisecond) + ?DEADLINE_MS),
+    ok = atoll:unsubscribe(),
+    Answer.
+
+until(Look, Deadline) ->
+    case Look() of
+        ok ->
+            ok;
+        Not ->
+            Left = max(0, Deadline - erlang:monotonic_time(millisecond)),
+            receive
+                {atoll, Kind, Details} when is_atom(Kind), is_map(Details) -> until(Look, Deadline)
+            after Left -> Not
+            end
+    end.
+
+%% @doc Broadcasts the payloads {Tag, From} to {Tag, To}.
+-spec broadcast(term(), From :: integer(), To :: integer()) -> ok.
+broadcast(Tag, From, To) ->
+    lists:foreach(fun(N) -> ok = atoll:broadcast(test, {Tag, N}) end, lists:seq(From, To)).
+
+%% @doc From now on a process broadcasts {Tag, 1}, {Tag, 2} and so on, one in each Ms.
+-spec chatter(term(), Ms :: pos_integer()) -> pid().
+chatter(Tag, Ms) ->
+    spawn(fun() ->
+        {ok, _} = timer:send_interval(Ms, say),
+        chatter_on(Tag, 1)
+    end).
+
+chatter_on(Tag, N) ->
+    receive
+        say ->
+            _ = atoll:broadcast(test, {Tag, N}),
+            chatter_on(Tag, N + 1)
+    end.
