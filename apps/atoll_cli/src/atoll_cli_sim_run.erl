@@ -14,7 +14,7 @@ summary() -> "play a fault script, and see whether its expectations hold".
 -spec options() -> [atoll_cli_options:option()].
 options() ->
     [
-        atoll_cli_sim_options:code(),
+        atoll_cli_strategy:code(),
         (atoll_cli_sim_options:seed())#{help => "what all chance is drawn from, in place of the script's"},
         atoll_cli_sim_options:trace(),
         atoll_cli_json:switch()
@@ -33,7 +33,7 @@ examples() ->
 -spec run(atoll_cli_options:values(), [string()]) -> atoll_cli_command:outcome().
 run(Values, [File]) ->
     %% A script may name a strategy from there.
-    ok = atoll_cli_sim_options:add_code(Values),
+    ok = atoll_cli_strategy:add_code(Values),
     case read(File) of
         {ok, Script} ->
             case is_map_key(trace, Values) andalso atoll_cli_sim_file:is_same(File, map_get(trace, Values)) of
