@@ -10,7 +10,7 @@
 %% last change had come: each act of {@link healing/1} may be done once too often.
 -module(atoll_chaos_damage).
 
--export([new/1, take/2, started/2, paused/1, healing/1]).
+-export([new/1, take/2, started/2, paused/1, awake/1, healing/1]).
 
 -export_type([damage/0, act/0]).
 
@@ -94,6 +94,11 @@ started(Node, #damage{down = Down} = Damage) ->
 %% @doc The nodes that are paused.
 -spec paused(damage()) -> [node()].
 paused(#damage{paused = Paused}) -> lists:sort(maps:keys(Paused)).
+
+%% @doc The nodes that run and are not paused, in order.
+-spec awake(damage()) -> [node()].
+awake(#damage{nodes = Nodes, paused = Paused, down = Down}) ->
+    [Node || Node <- Nodes, not is_map_key(Node, Paused), not is_map_key(Node, Down)].
 
 %% @doc What makes everything whole again, whatever of it was really done.
 -spec healing(damage()) -> [act()].

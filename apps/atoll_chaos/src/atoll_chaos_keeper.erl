@@ -120,7 +120,9 @@ act({keep_from, Node, Closed, Unheard}, Keeper, {Module, B}) ->
     Owner = Module:owner(B, Keeper),
     answer(Module:call(B, Node, {atoll_chaos_agent, keep_from, [Closed, Unheard, Owner]}, ?CALL_MS));
 act({rest, Node}, _, {Module, B}) ->
-    answer(Module:call(B, Node, {atoll_chaos_agent, stop, []}, ?CALL_MS));
+    Rested = answer(Module:call(B, Node, {atoll_chaos_agent, stop, []}, ?CALL_MS)),
+    _ = [Module:call(B, Node, {atoll_chaos_witness, stop, []}, ?CALL_MS) || Rested =:= ok],
+    Rested;
 act({Act, Node}, _, {Module, B}) ->
     Module:Act(B, Node).
 

@@ -6,7 +6,7 @@
 %% ring with chords, and `cliques' stand in a ring, unless groups say which they are.
 -module(atoll_cli_overlay).
 
--export([options/0, read/1, new/2, of_script/1, cluster/1, told/2, tell/3, settle/1]).
+-export([options/0, read/1, new/2, of_script/1, cluster/1, told/3, tell/3, settle/1]).
 
 -export_type([overlay/0, told/0]).
 
@@ -102,25 +102,23 @@ is_told(Module) -> Module =:= atoll_static orelse Module =:= atoll_cliques.
 
 %% @doc What is called on each of these nodes when it has started. Groups, if there
 %% are some, say themselves which the cliques are.
--spec told(overlay(), HasGroups :: boolean()) -> fun(([node(), ...]) -> told()).
-told(#{strategy := {_, Module, _}} = Overlay, HasGroups) ->
-    fun(Nodes) ->
-        Terms =
-            case Module =:= atoll_cliques andalso HasGroups of
-                true -> #{};
-                false -> atoll_sim_cluster:told(Module, Nodes, ?SEED)
-            end,
-        Contacts = [{atoll_overlay, contacts, [contacts(Overlay, Nodes)]}],
-        maps:from_list([
-            {Node, [{atoll, tell, [Term]} || Term <- maps:get(Node, Terms, [])] ++ Contacts}
-         || Node <- Nodes, is_told(Module)
-        ])
-    end.
+-spec told(overlay(), HasGroups :: boolean(), [node(), ...]) -> told().
+told(#{strategy := {_, Module, _}} = Overlay, HasGroups, Nodes) ->
+    Terms =
+        case Module =:= atoll_cliques andalso HasGroups of
+            true -> #{};
+            false -> atoll_sim_cluster:told(Module, Nodes, ?SEED)
+        end,
+    Contacts = [{atoll_overlay, contacts, [contacts(Overlay, Nodes)]}],
+    maps:from_list([
+        {Node, [{atoll, tell, [Term]} || Term <- maps:get(Node, Terms, [])] ++ Contacts}
+     || Node <- Nodes, is_told(Module)
+    ]).
 
 %% @doc Tells the nodes of a cluster that has just started.
 -spec tell(atoll_cluster:cluster(), overlay(), HasGroups :: boolean()) -> ok | {error, unicode:chardata()}.
 tell(Cluster, Overlay, HasGroups) ->
-    Told = (told(Overlay, HasGroups))(atoll_cluster:nodes(Cluster)),
+    Told = told(Overlay, HasGroups, atoll_cluster:nodes(Cluster)),
     try
         maps:foreach(
             fun(Node, Calls) -> [ok = atoll_cluster:call(Cluster, Node, M, F, A) || {M, F, A} <- Calls] end,
