@@ -24,8 +24,10 @@
 %%   any more.</dd>
 %% <dt>`suspect', `cleared'</dt><dd>`#{node}': a node that this one watches is silent;
 %%   and is not, or is no longer for this node to judge.</dd>
-%% <dt>`reborn'</dt><dd>`#{incarnation}': the others held this node for dead, and it
-%%   goes on in a new life.</dd>
+%% <dt>`left'</dt><dd>`#{}': this node has left. From then on it is no member itself,
+%%   and does not hear what becomes of the others.</dd>
+%% <dt>`reborn'</dt><dd>`#{incarnation}': this node goes on in a new life: it has joined
+%%   again, or the others held it for dead.</dd>
 %% <dt>`discovery_failed'</dt><dd>`#{source, reason}': contacts could not be read from
 %%   there.</dd>
 %% </dl>
@@ -51,6 +53,7 @@
     | missed
     | suspect
     | cleared
+    | left
     | reborn
     | discovery_failed.
 
@@ -70,6 +73,7 @@
     missed,
     suspect,
     cleared,
+    left,
     reborn,
     discovery_failed
 ]).

@@ -180,15 +180,17 @@ check_sources(#{discovery := Sources} = Config) ->
 
 %% @doc What the link room is started with.
 -spec link(config()) -> atoll_link_core:options().
-link(#{connect_all := true, on_demand_linger := Ms} = Config) when Ms =/= infinity ->
-    link(Config#{on_demand_linger := infinity});
-link(Config) ->
+link(#{connect_all := ConnectAll, on_demand_linger := OnDemandMs} = Config) ->
     #{
         retry_min_ms => maps:get(connect_retry_min, Config),
         retry_max_ms => maps:get(connect_retry_max, Config),
         linger_ms => maps:get(linger, Config),
         linger_max_ms => maps:get(linger_max, Config),
-        on_demand_ms => maps:get(on_demand_linger, Config)
+        on_demand_ms =>
+            case ConnectAll of
+                true -> infinity;
+                false -> OnDemandMs
+            end
     }.
 
 %% @doc What the overlay room is started with, if there is to be one.

@@ -335,7 +335,7 @@ timer(_, Timers) -> Timers.
 prop_closes_what_is_unused_alone() ->
     ?FORALL(
         {Commands, Options},
-        {list({pause(), command()}), pair()},
+        {list(step()), pair()},
         begin
             #{faults := Faults, closed := #{room := Closed}, stayed := Stayed, left := Left} =
                 Result = atoll_link_pair:run(Commands, Options),
@@ -348,6 +348,9 @@ prop_closes_what_is_unused_alone() ->
             )
         end
     ).
+
+step() ->
+    {pause(), command()}.
 
 pause() ->
     frequency([{3, choose(0, 100)}, {2, choose(0, 5000)}, {1, choose(0, 200000)}]).
@@ -362,6 +365,8 @@ command() ->
             {4, {traffic, End}},
             {3, {monitor, End}},
             {3, {demonitor, End}},
+            {2, {half, End}},
+            {2, {unhalf, End}},
             {1, {disconnect, End}}
         ])
     ).

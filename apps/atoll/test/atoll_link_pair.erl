@@ -13,7 +13,10 @@
     {want | unwant, a | b, Owner :: term()}
     | {disconnect, a | b}
     %% A program sends; it sets or takes back a monitor, or a link.
-    | {traffic | monitor | demonitor, a | b}.
+    | {traffic | monitor | demonitor, a | b}
+    %% As a monitor, but nothing of it goes to the other end: only this one can
+    %% object.
+    | {half | unhalf, a | b}.
 
 -type options() :: #{
     seed := integer(),
@@ -36,6 +39,7 @@
     %% Monitors that programs here have set, and those of the other end that are
     %% known here.
     own = 0 :: non_neg_integer(),
+    half = 0 :: non_neg_integer(),
     seen = 0 :: integer(),
     packets = 0 :: non_neg_integer(),
     payload = 0 :: non_neg_integer(),
@@ -114,8 +118,8 @@ side(Side, Seed, Link) ->
 let_go(World) ->
     lists:foldl(
         fun(Side, W0) ->
-            #side{owners = Owners, own = Own} = get(Side, W0),
-            W1 = lists:foldl(fun(Owner, W) -> do({unwant, Side, Owner}, W) end, W0, maps:keys(Owners)),
+            #side{owners = Owners, own = Own} = S = get(Side, W0),
+            W1 = lists:foldl(fun(Owner, W) -> do({unwant, Side, Owner}, W) end, put(Side, S#side{half = 0}, W0), maps:keys(Owners)),
             lists:foldl(fun(_, W) -> do({demonitor, Side}, W) end, W1, lists:seq(1, Own))
         end,
         World,
@@ -217,7 +221,7 @@ close(How, #world{closed = Closed} = World0) ->
     lists:foldl(
         fun(Side, W) ->
             S = get(Side, W),
-            Clean = S#side{own = 0, seen = 0, packets = 0, payload = 0, looks = [], answer = none},
+            Clean = S#side{own = 0, half = 0, seen = 0, packets = 0, payload = 0, looks = [], answer = none},
             {Ms, W1} = draw(20, put(Side, Clean, W)),
             announce(Ms, Side, {down, name(other(Side)), disconnect}, W1)
         end,
@@ -256,6 +260,13 @@ do({monitor, Side}, World0) ->
     World = connect(World0),
     #side{own = Own} = S = get(Side, World),
     packet(Side, 50, monitor, put(Side, S#side{own = Own + 1}, World));
+do({half, Side}, World0) ->
+    World = connect(World0),
+    S = get(Side, World),
+    put(Side, S#side{half = 1}, World);
+do({unhalf, Side}, World) ->
+    S = get(Side, World),
+    put(Side, S#side{half = 0}, World);
 do({demonitor, Side}, World) ->
     case get(Side, World) of
         #side{own = 0} -> World;
@@ -298,13 +309,15 @@ effect({act, {connect, _Peer}}, Side, _How, World0) ->
             fault({two_attempts, Side}, World)
     end;
 effect({act, {measure, Purpose, Peer}}, Side, _How, World0) ->
-    #side{own = Own, seen = Seen, packets = Packets, payload = Payload, looks = Looks} = S = get(Side, World0),
-    {Ms, World} = draw(30, put(Side, S#side{looks = lists:sublist([Own + Seen | Looks], 2)}, World0)),
+    #side{own = Own, half = Half, seen = Seen, packets = Packets, payload = Payload, looks = Looks} = S =
+        get(Side, World0),
+    Uses = Own + Half + Seen,
+    {Ms, World} = draw(30, put(Side, S#side{looks = lists:sublist([Uses | Looks], 2)}, World0)),
     Read =
         case World of
             #world{connection = none} -> unknown;
-            #world{options = #{ticks := told}} -> #{uses => Own + Seen, traffic => Packets, payload => Payload};
-            #world{} -> #{uses => Own + Seen, traffic => Packets, payload => {ticks, ?TICK_MS}}
+            #world{options = #{ticks := told}} -> #{uses => Uses, traffic => Packets, payload => Payload};
+            #world{} -> #{uses => Uses, traffic => Packets, payload => {ticks, ?TICK_MS}}
         end,
     schedule(Ms, {event, Side, {cast, {usage, Purpose, Peer, Read}}}, World);
 effect({act, {disconnect, _Peer}}, Side, How, #world{connection = Connection} = World) ->

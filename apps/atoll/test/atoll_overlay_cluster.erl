@@ -4,7 +4,7 @@
 
 -include_lib("stdlib/include/assert.hrl").
 
--export([start/3, settle/1, settle/2, mend/1]).
+-export([start/3, settle/1, settle/2, mend/1, await_down/2]).
 -export([views/1, await_symmetric/1, components/1]).
 
 -define(CALL_MS, 45000).
@@ -71,8 +71,30 @@ all(C, Nodes, F, Args) ->
 mend(C) ->
     #{nodes := Infos} = atoll_cluster:info(C),
     _ = [ok = atoll_cluster:resume(C, N) || #{node := N, state := paused} <- Infos],
-    [ok = atoll_cluster:restart(C, N) || #{node := N, state := down} <- Infos],
+    Down = [N || #{node := N, state := down} <- Infos],
+    [ok = await_down(C, N) || N <- Down],
+    [ok = atoll_cluster:restart(C, N) || N <- Down],
+    %% Who has left comes back.
+    Nodes = atoll_cluster:nodes(C),
+    Alone = [N || {N, []} <- views(C)],
+    [ok = atoll_cluster:call(C, N, atoll, join, [lists:sublist(Nodes -- [N], 3)], ?CALL_MS) || N <- Alone, length(Nodes) > 1],
     ok.
+
+%% @doc Waits until a node that was told to stop is down.
+-spec await_down(atoll_cluster:cluster(), node()) -> ok.
+await_down(C, Node) ->
+    await_down(C, Node, erlang:monotonic_time(millisecond) + 20000).
+
+await_down(C, Node, Deadline) ->
+    %% What the cluster knows of it, and not what the operating system does: only then
+    %% can it be started again.
+    try atoll_cluster:call(C, Node, erlang, node, []) of
+        Node ->
+            ?assert(erlang:monotonic_time(millisecond) < Deadline, Node),
+            await_down(C, Node, Deadline)
+    catch
+        error:{node_down, Node} -> ok
+    end.
 
 %% @doc The neighbours of each node that answers.
 -spec views(atoll_cluster:cluster()) -> [{node(), [node()]}].

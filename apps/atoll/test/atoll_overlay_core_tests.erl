@@ -122,24 +122,137 @@ neighbours_are_what_the_strategy_says_test() ->
     %% The detector sends its first beat at once.
     ?assertMatch([_ | _], [E || {want, ?PEER} = E <- Effects]).
 
+%% Members
+
+a_verdict_of_the_detector_ends_the_member_test() ->
+    S1 = member(with(#{detector => #{}, roster => #{}})),
+    ?assertEqual([?ME, ?PEER], atoll_overlay_core:members(S1)),
+    {S2, Effects} = handle({message, other@host, {1, 1, detector, {obituaries, false, [{?PEER, 4}]}}}, S1),
+    ?assert(lists:member({notify, {member_down, ?PEER, dead}}, Effects)),
+    ?assertEqual({S2, [{reply, from, [?ME]}]}, handle({call, from, members}, S2)).
+
+a_node_that_stands_in_a_roster_as_dead_begins_a_new_life_test() ->
+    {S, Effects} = roster({news, [{?ME, {7, dead}}]}, with(#{roster => #{}})),
+    ?assert(lists:member({notify, {reborn, 8}}, Effects)),
+    ?assertEqual(8, atoll_overlay_core:incarnation(S)),
+    {_, [{send, ?PEER, {7, 8, roster, {pong, {8, alive}}}}]} = roster(ping, linked(S)).
+
+without_a_roster_the_neighbours_are_the_members_test() ->
+    ?assertEqual([?ME], atoll_overlay_core:members(new())).
+
+%% Joining
+
+who_has_a_neighbour_has_joined_test() ->
+    {_, Effects} = handle({call, from, {join, [?PEER], 5000}}, with(#{strategy => {atoll_strategy_probe, #{neighbours => [?PEER]}}})),
+    ?assertEqual([{reply, from, ok}], [E || E <- Effects, element(1, E) =/= notify]).
+
+who_joins_waits_for_a_first_neighbour_test() ->
+    {S1, E1} = handle({call, one, {join, [?PEER], 5000}}, new()),
+    {S2, E2} = handle({call, two, {join, [?PEER], 6000}}, S1),
+    ?assertEqual([{timer, {join, 1}, 5000}, {timer, {join, 2}, 6000}], [T || {timer, _, _} = T <- E1 ++ E2]),
+    ?assertEqual([{cast, {join, [?PEER]}}], [Event || {notify, {heard, Event}} <- E1]),
+    {S3, E3} = tell([{notify, {neighbour_up, ?PEER}}], S2),
+    ?assertEqual(
+        [{cancel, {join, 1}}, {reply, one, ok}, {cancel, {join, 2}}, {reply, two, ok}],
+        [E || E <- E3, element(1, E) =/= notify]
+    ),
+    ?assertMatch(#{waiting := 0}, atoll_overlay_core:summary(S3)).
+
+who_waits_too_long_hears_so_test() ->
+    {S1, _} = handle({call, from, {join, [?PEER], 5000}}, new()),
+    {S2, Effects} = handle({timeout, {join, 1}}, S1),
+    ?assertEqual([{reply, from, {error, timeout}}], Effects),
+    ?assertEqual([], [E || {reply, _, _} = E <- element(2, tell([{notify, {neighbour_up, ?PEER}}], S2))]).
+
+those_who_wait_are_bounded_and_counted_test() ->
+    S = lists:foldl(
+        fun(N, S0) -> element(1, handle({call, N, {join, [?PEER], 5000}}, S0)) end, new(), lists:seq(1, 64)
+    ),
+    {Full, Effects} = handle({call, late, {join, [?PEER], 5000}}, S),
+    ?assertEqual([{reply, late, {error, timeout}}], [E || {reply, _, _} = E <- Effects]),
+    ?assertMatch(#{waiting := 64, calls_refused := 1}, atoll_overlay_core:summary(Full)).
+
+a_broadcast_that_was_called_is_answered_test() ->
+    {_, Effects} = handle({call, from, {broadcast, hello}}, with(#{broadcast => #{}})),
+    ?assert(lists:member({reply, from, ok}, Effects)).
+
+%% Leaving
+
+the_neighbours_hear_before_the_strategy_leaves_test() ->
+    S0 = with_neighbour(with(#{roster => #{}})),
+    {S1, E1} = handle({call, one, leave}, S0),
+    ?assertEqual([{send, ?PEER, {7, 7, roster, {farewell, 7}}}], [E || {send, _, _} = E <- E1]),
+    {S2, E2} = handle({call, two, leave}, S1),
+    ?assertEqual([], [E || {notify, {heard, _}} = E <- E1 ++ E2]),
+    {S3, E3} = roster({heard, 7}, S2),
+    ?assertEqual(
+        [{notify, {heard, {cast, leave}}}, {reply, one, ok}, {reply, two, ok}], [E || E <- E3, element(1, E) =/= cancel]
+    ),
+    {_, [{reply, three, ok}]} = handle({call, three, leave}, S3).
+
+without_a_roster_it_leaves_at_once_test() ->
+    ?assertEqual(
+        [{notify, {heard, {cast, leave}}}, {reply, from, ok}], element(2, handle({call, from, leave}, new()))
+    ),
+    ?assertEqual([{notify, {heard, {cast, leave}}}], element(2, handle({cast, leave}, new()))).
+
+who_joins_after_a_leave_begins_a_new_life_test() ->
+    {S1, _} = handle({call, from, leave}, with(#{roster => #{}})),
+    ?assertEqual([], atoll_overlay_core:members(S1)),
+    {S2, Effects} = handle({cast, {join, [?PEER]}}, S1),
+    ?assert(lists:member({notify, {reborn, 8}}, Effects)),
+    ?assertEqual({8, [?ME]}, {atoll_overlay_core:incarnation(S2), atoll_overlay_core:members(S2)}).
+
+who_joins_while_it_says_farewell_stays_test() ->
+    {S1, _} = handle({call, from, leave}, with_neighbour(with(#{roster => #{}}))),
+    {S2, Effects} = handle({cast, {join, [?PEER]}}, S1),
+    ?assert(lists:member({reply, from, ok}, Effects)),
+    ?assertEqual([?ME], atoll_overlay_core:members(S2)),
+    {_, Late} = roster({heard, 7}, S2),
+    ?assertEqual([], [E || {notify, {heard, _}} = E <- Late]).
+
+who_has_left_is_not_brought_back_by_discovery_test() ->
+    {S0, _} = handle({cast, {contacts, [?PEER]}}, with(#{roster => #{}, discovery => #{}})),
+    {Joining, E1} = handle({timeout, {discovery, join}}, S0),
+    ?assertMatch([_], [E || {notify, {heard, {cast, {join, _}}}} = E <- E1]),
+    {Left, _} = handle({call, from, leave}, Joining),
+    {_, E2} = handle({timeout, {discovery, join}}, Left),
+    ?assertEqual([], [E || {notify, {heard, {cast, {join, _}}}} = E <- E2]).
+
 %% The overlay under test
 
-new() -> new(off).
+new() -> with(#{}).
 
-with_detector() -> new(#{}).
+with_detector() -> with(#{detector => #{}}).
 
-new(Detector) ->
+with(Parts) ->
     {State, _} = atoll_overlay_core:init(
-        #{
-            self => ?ME, incarnation => 7, seed => 1, strategy => {atoll_strategy_probe, #{}},
-            detector => Detector, broadcast => off, discovery => off, roster => off
-        },
+        maps:merge(
+            #{
+                self => ?ME, incarnation => 7, seed => 1, strategy => {atoll_strategy_probe, #{}},
+                detector => off, broadcast => off, discovery => off, roster => off
+            },
+            Parts
+        ),
         0
     ),
     State.
 
-linked() ->
-    {State, _} = handle({up, ?PEER}, new()),
+with_neighbour(State) ->
+    {Neighbour, _} = tell([{notify, {neighbour_up, ?PEER}}], linked(State)),
+    Neighbour.
+
+%% Who knows ?PEER in its life 4.
+member(State) ->
+    {Knowing, _} = roster({news, [{?PEER, {4, alive}}]}, State),
+    Knowing.
+
+roster(Message, State) -> handle({message, ?PEER, {3, 3, roster, Message}}, State).
+
+linked() -> linked(new()).
+
+linked(State0) ->
+    {State, _} = handle({up, ?PEER}, State0),
     State.
 
 handle(Event, State) -> atoll_overlay_core:handle(Event, 100, State).

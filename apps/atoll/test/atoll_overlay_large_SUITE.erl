@@ -74,13 +74,24 @@ views_are_small_and_symmetric(Config) ->
     ?assert(lists:max(Degrees) =< ?ACTIVE_MAX),
     ?assert(lists:min(Degrees) >= 2),
     ?assertMatch([{?NODES, _}], atoll_overlay_cluster:components(Views)),
-    %% Links that were made for a question or an answer are gone soon.
-    Connections = until(
-        fun() -> [length(Connected) || {_, Connected} <- multicall(C, Nodes, erlang, nodes, [])] end,
-        fun(Counts) -> lists:max(Counts) =< 6 end,
-        60000
-    ),
-    ct:log("connections: most ~b, mean ~.2f", [lists:max(Connections), lists:sum(Connections) / ?NODES]).
+    %% Links that were made for a question or an answer are gone soon: what stands is
+    %% what is there at each of three looks.
+    Looks = [
+        begin
+            receive after Ms -> ok end,
+            multicall(C, Nodes, erlang, nodes, [])
+        end
+     || Ms <- [0, 10000, 10000]
+    ],
+    Standing = [length(standing([proplists:get_value(N, Look) || Look <- Looks])) || N <- Nodes],
+    Passing = [length(Connected) || Look <- Looks, {_, Connected} <- Look],
+    ct:log("standing connections: most ~b, mean ~.2f; with those in passing: most ~b, mean ~.2f", [
+        lists:max(Standing), lists:sum(Standing) / ?NODES, lists:max(Passing), lists:sum(Passing) / length(Passing)
+    ]),
+    ?assert(lists:max(Standing) =< 6).
+
+standing([First | Later]) ->
+    [N || N <- First, lists:all(fun(Look) -> lists:member(N, Look) end, Later)].
 
 a_short_pause_of_five_harms_nobody(Config) ->
     C = ?config(cluster, Config),
@@ -153,7 +164,11 @@ no_monitor_fires_for_a_live_process_under_churn(Config) ->
     ?assert(Pairs >= 1000),
     Seconds = list_to_integer(os:getenv("ATOLL_CHURN_S", "20")),
     Turns = churn(C, Churned, [], erlang:monotonic_time(millisecond), Seconds div 2, 0),
-    Downs = [{N, Down} || {N, Down} <- multicall(C, Staying, atoll_overlay_witness, monitors, []), Down =/= []],
+    %% Monitors that an earlier case has left are over processes of others.
+    Downs = [
+        {N, Of, Why}
+     || {N, Down} <- multicall(C, Staying, atoll_overlay_witness, monitors, []), {Of, Why} <- Down, lists:member(Of, Staying)
+    ],
     ct:log("~b monitors, ~b nodes in or out in ~b s, fired: ~p", [Pairs, Turns, Seconds, Downs]),
     ?assertEqual([], Downs),
     Wrong = [
@@ -176,7 +191,7 @@ churn(C, Up, Down, Next, Left, Turns) ->
                 {Rest, Down ++ [N]};
             {2, [N | Rest], _} ->
                 ok = atoll_cluster:call(C, N, init, stop, []),
-                ok = gone(C, N),
+                ok = atoll_overlay_cluster:await_down(C, N),
                 {Rest, Down ++ [N]};
             {_, _, [N | Rest]} ->
                 ok = atoll_cluster:restart(C, N),
@@ -184,18 +199,12 @@ churn(C, Up, Down, Next, Left, Turns) ->
         end,
     churn(C, Up1, Down1, Next + 2000, Left - 1, Turns + 1).
 
-gone(C, Node) ->
-    until(
-        fun() -> [State || #{node := N, state := State} <- maps:get(nodes, atoll_cluster:info(C)), N =:= Node] end,
-        fun(States) -> States =:= [down] end,
-        20000
-    ),
-    ok.
-
 the_rest_is_whole_after_half_is_killed(Config) ->
     C = ?config(cluster, Config),
     Nodes = atoll_cluster:nodes(C),
-    {Killed, Rest} = lists:partition(fun(N) -> erlang:phash2(N, 2) =:= 0 end, Nodes),
+    %% Every second one.
+    Numbered = lists:zip(lists:seq(1, ?NODES), Nodes),
+    {Killed, Rest} = {[N || {I, N} <- Numbered, I rem 2 =:= 0], [N || {I, N} <- Numbered, I rem 2 =:= 1]},
     Since = erlang:monotonic_time(millisecond),
     Killers = [spawn_monitor(fun() -> ok = atoll_cluster:kill(C, N) end) || N <- Killed],
     [receive {'DOWN', Ref, process, Pid, Reason} -> ?assertEqual(normal, Reason) end || {Pid, Ref} <- Killers],

@@ -7,7 +7,7 @@
 -export([monitor_nodes/1, monitors/0]).
 -export([broadcast/3, chatter/2]).
 
--define(DEADLINE_MS, 30000).
+-define(DEADLINE_MS, 15000).
 
 -type entry() :: {Ms :: integer(), Kind :: atom(), Details :: map()}.
 
@@ -82,13 +82,15 @@ ask(Request) ->
 monitors() ->
     [{Node, Reason} || {_, down, #{node := Node, reason := Reason}} <- seen()].
 
-%% @doc Waits until this function of atoll gives these nodes.
--spec await(members | neighbours, [node()]) -> ok | {still, [node()]}.
+%% @doc Waits until this function of atoll gives these nodes; says which it lacks and
+%% which it has too many.
+-spec await(members | neighbours, [node()]) -> ok | {lacks, [node()], beyond, [node()]}.
 await(What, Nodes) ->
+    Expected = lists:sort(Nodes),
     until(fun() ->
         case atoll:What() of
-            Nodes -> ok;
-            Other -> {still, Other}
+            Expected -> ok;
+            Other -> {lacks, Expected -- Other, beyond, Other -- Expected}
         end
     end).
 

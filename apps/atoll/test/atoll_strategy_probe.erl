@@ -8,7 +8,7 @@
 
 options() -> #{}.
 
-init(_Config, _Now) -> {[], []}.
+init(#{options := Options}, _Now) -> {maps:get(neighbours, Options, []), []}.
 
 handle({cast, {tell, {effects, Effects}}}, _Now, State) -> {State, Effects};
 handle(Event, _Now, State) -> {State, [{notify, {heard, Event}}]}.

@@ -5,6 +5,8 @@
 
 -export([new/1, grown/1, pass/2, world/1, do/2, wrong/1, members/2, see/4, sum/2, churn/3, set/2]).
 
+
+
 -define(SECONDS(N, Test), {timeout, N, fun() -> atoll_sim_cluster:isolated(fun() -> Test end) end}).
 
 %% Of each node who is up in the eyes of whom, so that up and down alternate; and what
@@ -77,3 +79,31 @@ churn(Times, Dead0, Cluster0) ->
             _ -> {Killed, Dead0 ++ Victims}
         end,
     churn(Times - 1, Dead, pass(500, Cluster)).
+
+%% The tests
+
+a_cluster_that_has_grown_knows_itself_test_() ->
+    [
+        {atom_to_list(Strategy), ?SECONDS(60, ?assertEqual([], wrong(grown(#{strategy => Strategy, seed => Seed}))))}
+     || {Strategy, Seed} <- [{hyparview, 1}, {mesh, 2}, {star, 3}, {scamp, 4}, {cliques, 5}, {static, 6}]
+    ].
+
+who_leaves_and_joins_again_test_() ->
+    [
+        {atom_to_list(Strategy), ?SECONDS(60, leaves_and_returns(Strategy))}
+     || Strategy <- [hyparview, mesh, star, scamp]
+    ].
+
+leaves_and_returns(Strategy) ->
+    C0 = grown(#{strategy => Strategy, seed => 11, nodes => 30, messages => true}),
+    Leaver = lists:last(atoll_sim_cluster:names(C0)),
+    C1 = pass(20000, do(fun(W) -> atoll_sim_world:cast(Leaver, leave, W) end, C0)),
+    %% What it knew of the others stays as it was.
+    ?assertEqual(lists:delete(Leaver, atoll_sim_cluster:names(C1)), members(Leaver, C1)),
+    ?assertEqual([], atoll_overlay_core:neighbours(atoll_sim_cluster:overlay(Leaver, C1))),
+    Others = atoll_sim_cluster:names(C1) -- [Leaver],
+    ?assertEqual([Others], lists:usort([members(Node, C1) || Node <- Others])),
+    Contacts = atoll_sim_cluster:contacts(C1),
+    C2 = pass(20000, do(fun(W) -> atoll_sim_world:cast(Leaver, {join, Contacts}, W) end, C1)),
+    ?assertEqual([], wrong(C2)),
+    ?assertNotEqual([], atoll_overlay_core:neighbours(atoll_sim_cluster:overlay(Leaver, C2))).

@@ -410,20 +410,19 @@ may_close(N, Node, #peer{owners = Owners}, State) when map_size(Owners) > 0 ->
     {State, [{send, Node, {close, N, false}}]};
 may_close(_N, _Node, #peer{phase = closing}, State) ->
     {State, []};
-may_close(N, Node, #peer{phase = {Phase, Ms}} = Peer, #state{self = Self} = State) when
-    Phase =:= asking; Phase =:= agreed
+may_close(N, Node, #peer{phase = {Phase, _}} = Peer, #state{self = Self} = State) when
+    (Phase =:= asking orelse Phase =:= agreed), Self < Node
 ->
-    %% Both ends are closing: the smaller name goes on, the other yields.
-    case Self < Node of
-        true ->
-            %% This question and its answer are no traffic either.
-            {Packets, Payload} = Peer#peer.last,
-            Last = {Packets + ?OWN_PACKETS, Payload},
-            store(Node, Peer#peer{last = Last}, State, [{send, Node, {close, N, false}}]);
-        false ->
-            {Yielded, Effects} = linger(Node, Ms, Peer#peer{last = unknown}, State),
-            {Yielded, Effects ++ [{act, {measure, {asked, N}, Node}}]}
-    end;
+    %% Both ends are closing: the smaller name goes on. This question and its
+    %% answer are no traffic either.
+    {Packets, Payload} = Peer#peer.last,
+    Last = {Packets + ?OWN_PACKETS, Payload},
+    store(Node, Peer#peer{last = Last}, State, [{send, Node, {close, N, false}}]);
+may_close(N, Node, #peer{up = true, phase = {_, Ms}} = Peer, State) ->
+    %% The other yields, and whoever has not asked yet leaves it to the peer. Else
+    %% two in step would take each other's questions for traffic, for ever.
+    {Yielded, Effects} = linger(Node, Ms, Peer#peer{last = unknown}, State),
+    {Yielded, Effects ++ [{act, {measure, {asked, N}, Node}}]};
 may_close(N, Node, _Peer, State) ->
     {State, [{act, {measure, {asked, N}, Node}}]}.
 

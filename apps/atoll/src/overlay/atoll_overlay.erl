@@ -211,7 +211,12 @@ notice({missed, From, Count}, World) ->
 notice({Kind, Node}, World) when Kind =:= suspect; Kind =:= cleared ->
     ok = atoll_events:emit(Kind, #{node => Node}),
     World;
+notice(left, World) ->
+    true = ets:delete(?MODULE, {member, node()}),
+    ok = atoll_events:emit(left, #{}),
+    World;
 notice({reborn, Incarnation}, World) ->
+    true = ets:insert(?MODULE, {{member, node()}}),
     ok = atoll_events:emit(reborn, #{incarnation => Incarnation}),
     World;
 notice({dead, _Node, _Incarnation}, World) ->

@@ -25,7 +25,9 @@
 %%
 %% Leaving. The roster tells the neighbours first; when they have heard, the strategy
 %% parts from them, and whoever has called to leave is answered. From then on discovery
-%% finds nothing to join by, until somebody says to join: that is a new life.
+%% finds nothing to join by, until somebody says to join. That is a new life, for which
+%% the strategy is started anew with the nodes that it knew: what it was told by
+%% `tell' it has to be told again.
 %%
 %% A part may send to any node. Without a link the message waits in an outbox, the
 %% link is wanted for it, and wanted for a while longer, for an answer.
@@ -69,6 +71,8 @@
     %% Of the whole cluster.
     | {member_up, node()}
     | {member_down, node(), dead | left}
+    %% This node has left the cluster; the next life is announced as `reborn'.
+    | left
     %% This node's life was declared dead; it goes on as this one.
     | {reborn, Incarnation :: pos_integer()}.
 
@@ -81,6 +85,9 @@
     incarnation :: pos_integer(),
     module :: module(),
     strategy :: term(),
+    %% What the strategy was started with, and how often it was started anew.
+    config :: atoll_strategy:config(),
+    restarts = 0 :: non_neg_integer(),
     detector = off :: term(),
     broadcast = off :: term(),
     discovery = off :: term(),
@@ -124,16 +131,17 @@
 init(#{self := Self, incarnation := Incarnation, seed := Seed, strategy := {Module, Options}} = Config, Now) ->
     Contacts = maps:get(contacts, Config, []),
     Base = #{self => Self, incarnation => Incarnation},
-    {Strategy, Effects} = Module:init(
-        Base#{seed => seed(strategy, Seed), options => Options, remembered => maps:get(remembered, Config, [])},
-        Now
-    ),
+    StrategyConfig = Base#{
+        seed => seed(strategy, Seed), options => Options, remembered => maps:get(remembered, Config, [])
+    },
+    {Strategy, Effects} = Module:init(StrategyConfig, Now),
     State = #state{
         self = Self,
         start = Incarnation,
         incarnation = Incarnation,
         module = Module,
         strategy = Strategy,
+        config = StrategyConfig,
         outbox = atoll_outbox:new(?OUTBOX_NODES, ?OUTBOX_MESSAGES)
     },
     Parts = [
@@ -189,6 +197,12 @@ handle({timeout, {hold, Node}}, _Now, State) ->
 handle({timeout, {join, Number}}, _Now, #state{joiners = Joiners0} = State) ->
     {From, Joiners} = maps:take(Number, Joiners0),
     {State#state{joiners = Joiners}, [{reply, From, {error, timeout}}]};
+handle({timeout, {{strategy, Restarts}, Key}}, Now, #state{restarts = Restarts} = State) ->
+    done(tell(strategy, {timeout, Key}, Now, State, []));
+handle({timeout, {{strategy, _Earlier}, _Key}}, _Now, State) ->
+    {State, []};
+handle({timeout, {strategy, _Key}}, _Now, #state{restarts = Restarts} = State) when Restarts > 0 ->
+    {State, []};
 handle({timeout, {Part, Key}}, Now, State) ->
     done(tell(Part, {timeout, Key}, Now, State, []));
 handle({up, Node}, _Now, #state{linked = Linked} = State) when is_map_key(Node, Linked) ->
@@ -209,7 +223,7 @@ handle({cast, {unreachable, Node} = Notice}, Now, #state{outbox = Outbox0} = Sta
         lists:foldl(
             fun(Part, {S, Acc}) -> tell(Part, {cast, Notice}, Now, S, Acc) end,
             Released,
-            [strategy, detector, discovery]
+            [strategy, detector, discovery, roster]
         )
     );
 handle({cast, {contacts, _} = Contacts}, Now, State) ->
@@ -333,9 +347,9 @@ collect([{send, Node, Message} | Effects], Part, Now, State0, Acc0) ->
             collect(Effects, Part, Now, State, Acc)
     end;
 collect([{timer, Key, Ms} | Effects], Part, Now, State, Acc) ->
-    collect(Effects, Part, Now, State, [{timer, {Part, Key}, Ms} | Acc]);
+    collect(Effects, Part, Now, State, [{timer, {owner(Part, State), Key}, Ms} | Acc]);
 collect([{cancel, Key} | Effects], Part, Now, State, Acc) ->
-    collect(Effects, Part, Now, State, [{cancel, {Part, Key}} | Acc]);
+    collect(Effects, Part, Now, State, [{cancel, {owner(Part, State), Key}} | Acc]);
 collect([{want, Node} | Effects], strategy, Now, #state{wants = Wants} = State, Acc) ->
     collect(Effects, strategy, Now, State#state{wants = Wants#{Node => []}}, [{want, Node} | Acc]);
 collect([{unwant, Node} | Effects], strategy, Now, #state{wants = Wants} = State0, Acc0) ->
@@ -344,6 +358,10 @@ collect([{unwant, Node} | Effects], strategy, Now, #state{wants = Wants} = State
 collect([{notify, Notice} | Effects], Part, Now, State0, Acc0) ->
     {State, Acc} = notice(Part, Notice, Now, State0, Acc0),
     collect(Effects, Part, Now, State, Acc).
+
+%% Timers of a strategy that is no more do not reach the next one.
+owner(strategy, #state{restarts = Restarts}) when Restarts > 0 -> {strategy, Restarts};
+owner(Part, _State) -> Part.
 
 %% What a part has to say, to the others and to subscribers.
 
@@ -423,9 +441,35 @@ join(Contacts, Now, State0) ->
 %% The life that was taken leave of is over.
 come_back(_Now, #state{leaving = no} = State) ->
     {State, []};
-come_back(Now, #state{incarnation = Life} = State0) ->
+come_back(Now, #state{leaving = farewell, incarnation = Life} = State0) ->
     {State, Acc} = answer_leavers(State0#state{leaving = no}, []),
-    begin_anew(Life, Now, State, Acc).
+    begin_anew(Life, Now, State, Acc);
+come_back(Now, #state{leaving = left, incarnation = Life} = State0) ->
+    {State, Acc} = begin_anew(Life, Now, State0#state{leaving = no}, []),
+    restart_strategy(Now, State, Acc).
+
+%% It has parted from all; should there be something left of that, it ends here.
+restart_strategy(Now, #state{module = Module, strategy = Old, config = Config} = State0, Acc0) ->
+    {State1, Acc1} = lists:foldl(
+        fun(Node, {S, A}) -> notice(strategy, {neighbour_down, Node, dropped}, Now, S, A) end,
+        {State0, Acc0},
+        Module:neighbours(Old)
+    ),
+    {State2, Acc2} = lists:foldl(
+        fun(Node, {S, A}) -> unwant(Node, S#state{wants = maps:remove(Node, S#state.wants)}, A) end,
+        {State1, Acc1},
+        lists:sort(maps:keys(State1#state.wants))
+    ),
+    {Strategy, Effects} = Module:init(
+        Config#{incarnation => State2#state.incarnation, remembered => Module:known(Old)}, Now
+    ),
+    State3 = State2#state{strategy = Strategy, restarts = State2#state.restarts + 1},
+    {State, Acc} = collect(Effects, strategy, Now, State3, Acc2),
+    lists:foldl(
+        fun(Node, {S, A}) -> tell(strategy, {up, Node}, Now, S, A) end,
+        {State, Acc},
+        lists:sort(maps:keys(State#state.linked))
+    ).
 
 wait_to_join(From, Ms, #state{joiners = Joiners, calls = Calls, refused = Refused} = State, Acc) ->
     case neighbours(State) of
@@ -467,7 +511,7 @@ leave(_Now, State) ->
 
 part(Now, State0, Acc0) ->
     {State, Acc} = tell(strategy, {cast, leave}, Now, State0#state{leaving = left}, Acc0),
-    answer_leavers(State, Acc).
+    answer_leavers(State, [{notify, left} | Acc]).
 
 answer_leavers(#state{leavers = Leavers} = State, Acc) ->
     {State#state{leavers = []}, [{reply, From, ok} || From <- Leavers] ++ Acc}.

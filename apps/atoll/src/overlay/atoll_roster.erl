@@ -15,7 +15,8 @@
 %% it costs one number each; on an island each node gets all that is new to it about
 %% once.
 %%
-%% Who is told what it knows to be over says so.
+%% Who is told what it knows to be over says so. And each node looks after one member
+%% that nobody else may be watching ({@link atoll_roster_audit}).
 %%
 %% Leaving. A node that leaves says farewell to its neighbours, waits until they have
 %% heard, and notices `left'. Until a new life begins it stays so.
@@ -24,17 +25,23 @@
 %% link once or twice, some 40 bytes each time; a joiner's first table is N entries,
 %% once, in messages of at most `max_news' entries (or of one bucket, that is a 128th
 %% of all); two islands of N and M send all N + M to each of their nodes. At rest it is
-%% one small message per node every `exchange_ms'.
+%% one small message per node every `exchange_ms', and a connection for a question and
+%% its answer every `audit_ms' if the member that it looks after is no neighbour.
 %%
 %% Promised: in a connected overlay that stays as it is, the live entries of all tables
 %% become equal, each that of the latest life that somebody knew of; of each node
 %% `member_up' and `member_down' alternate, beginning with `member_up'. A node that is
-%% held to be dead and is not hears of it and notices `buried'.
+%% held to be dead and is not hears of it and notices `buried'. A member that cannot be
+%% reached is out of the tables in the end, whoever was its neighbour: the audit takes
+%% up to one and a half `audit_ms' and a few `check_ms' for one, and little more for
+%% each other that stands next to it on the ring.
 %%
 %% Not promised: that a table is right at any moment, or that all go through the same
-%% changes: a short life may be missed. That a node hears of the end of more than
-%% `max_gone' nodes while it is cut off: those that the others have forgotten by then it
-%% brings back as alive. More than `max_members' nodes.
+%% changes: a short life may be missed. That the dead do not come back: a node that was
+%% cut off while more than `max_gone' nodes ended brings those that the others have
+%% forgotten back as alive, until the audit has found them. That a partition which lasts
+%% longer than the audit takes leaves the lives of the other side alone: each side buries
+%% the other, and when they meet all begin new lives. More than `max_members' nodes.
 -module(atoll_roster).
 
 -behaviour(atoll_protocol).
@@ -63,6 +70,10 @@
     compare_ms => pos_integer(),
     %% How long a node that leaves waits for its neighbours to hear.
     farewell_ms => pos_integer(),
+    %% Between two audits, and how long a member has to answer. Longer than it takes
+    %% to find that a connection cannot be made.
+    audit_ms => pos_integer(),
+    check_ms => pos_integer(),
     %% Live members, and ends that are remembered.
     max_members => pos_integer(),
     max_gone => non_neg_integer()
@@ -83,7 +94,13 @@
     | {entries, entries()}
     %% The sender leaves; the sender has heard that the receiver does.
     | {farewell, atoll_roster_table:life()}
-    | {heard, atoll_roster_table:life()}.
+    | {heard, atoll_roster_table:life()}
+    %% The receiver shall say how it is.
+    | ping
+    | {pong, atoll_roster_table:entry()}
+    %% The receiver shall try to reach this node; what came of it.
+    | {try_it, node()}
+    | {reached | unreached, node()}.
 
 -type notice() ::
     {member_up, node()}
@@ -111,6 +128,9 @@
     comparing = false :: boolean(),
     %% Neighbours that have not heard the farewell.
     waiting = none :: none | {first | last, [node(), ...]},
+    audit = atoll_roster_audit:new() :: atoll_roster_audit:audit(),
+    %% Members that this node has found dead.
+    found = 0 :: non_neg_integer(),
     exchanges = 0 :: non_neg_integer(),
     differed = 0 :: non_neg_integer(),
     corrected = 0 :: non_neg_integer(),
@@ -125,6 +145,8 @@
 -define(NEW_MS, 5000).
 %% So few entries are never much.
 -define(FEW, 4).
+%% How many neighbours try too before a member is dead.
+-define(HELPERS, 3).
 
 %% @doc The options with their defaults, as {@link atoll_strategy:options/2} reads
 %% them.
@@ -137,6 +159,8 @@ options() ->
         exchange_ms => {pos_integer, 10000},
         compare_ms => {pos_integer, 500},
         farewell_ms => {pos_integer, 2000},
+        audit_ms => {pos_integer, 30000},
+        check_ms => {pos_integer, 8000},
         max_members => {pos_integer, 20000},
         max_gone => {non_neg_integer, 1000}
     }.
@@ -153,10 +177,10 @@ init(#{self := Self, incarnation := Life, seed := Seed, options := Given}, _Now)
         rand = rand:seed_s(exsss, Seed),
         table = atoll_roster_table:new(Self, MaxMembers, MaxGone)
     },
-    done(exchange_later(own(alive, State))).
+    done(audit_later(exchange_later(own(alive, State)))).
 
 %% @doc Takes one event. `up' and `down' are of neighbours, not of links. Casts are
-%% `{dead, Node, Life}', a verdict that all hear; `leave'; and `{incarnation, Life}' when
+%% `{dead, Node, Life}', a verdict that all hear; `{unreachable, Node}'; `leave'; and `{incarnation, Life}' when
 %% this node begins a new life.
 -spec handle(atoll_protocol:event(), atoll_protocol:now_ms(), state()) ->
     {state(), [atoll_protocol:effect()]}.
@@ -170,6 +194,14 @@ handle({timeout, exchange}, _Now, State) ->
     done(exchange_later(exchange(State)));
 handle({timeout, farewell}, _Now, State) ->
     done(farewell_over(State));
+handle({timeout, audit}, _Now, State) ->
+    done(audit(State));
+handle({timeout, {check, Node}}, _Now, State) ->
+    done(checked(failed, Node, State));
+handle({timeout, helpers}, _Now, #state{audit = Audit} = State) ->
+    done(outcome(atoll_roster_audit:silent(Audit), State));
+handle({cast, {unreachable, Node}}, _Now, State) ->
+    done(checked(failed, Node, State));
 handle({up, Node}, Now, State) ->
     done(up(Node, Now, State));
 handle({down, Node, _Why}, _Now, #state{neighbours = Neighbours} = State) ->
@@ -205,6 +237,8 @@ summary(#state{table = Table, news = News, compare = Compare} = State) ->
         exchanges => State#state.exchanges,
         differed => State#state.differed,
         corrected => State#state.corrected,
+        checks => atoll_roster_audit:tries(State#state.audit),
+        found_dead => State#state.found,
         dropped => #{gone_forgotten => Forgotten, members_refused => Refused}
     }.
 
@@ -233,7 +267,15 @@ message({farewell, Life}, From, State) ->
 message({heard, Life}, From, #state{life = Life} = State) ->
     has_heard(From, State);
 message({heard, _Earlier}, _From, State) ->
-    State.
+    State;
+message(ping, From, #state{self = Self, table = Table} = State) ->
+    send(From, {pong, atoll_roster_table:entry(Self, Table)}, State);
+message({pong, Entry}, From, State) ->
+    message({news, [{From, Entry}]}, From, checked(answered, From, State));
+message({try_it, Node}, From, State) ->
+    check(From, Node, State);
+message({Said, Node}, From, #state{audit = Audit} = State) when Said =:= reached; Said =:= unreached ->
+    outcome(atoll_roster_audit:said(From, Node, Said, Audit), State).
 
 differ(#state{differed = N} = State) ->
     State#state{differed = N + 1}.
@@ -431,6 +473,64 @@ exchange(#state{neighbours = Neighbours, rand = Rand0} = State) ->
 
 exchange_later(#state{options = #{exchange_ms := Ms}} = State) ->
     timer(exchange, Ms, State).
+
+%% The audit
+
+%% The detector watches neighbours.
+audit(#state{self = Self, table = Table, neighbours = Neighbours, left = Left, audit = Audit} = State) ->
+    Subject = atoll_roster_table:successor(Self, Table),
+    case Left orelse Neighbours =:= [] orelse Subject =:= none orelse ordsets:is_element(Subject, Neighbours) of
+        true ->
+            audit_later(State);
+        false ->
+            {Life, alive} = atoll_roster_table:entry(Subject, Table),
+            check(self, Subject, State#state{audit = atoll_roster_audit:begin_with(Subject, Life, Audit)})
+    end.
+
+audit_later(#state{options = #{audit_ms := Ms}} = State) ->
+    timer(audit, Ms, State).
+
+check(Asker, Node, #state{audit = Audit0, options = #{check_ms := Ms}} = State0) ->
+    {Done, Audit} = atoll_roster_audit:try_for(Asker, Node, Audit0),
+    State = State0#state{audit = Audit},
+    case Done of
+        'try' -> effect({timer, {check, Node}, Ms}, send(Node, ping, State));
+        tried -> State;
+        refused when Asker =:= self -> audit_later(State);
+        refused -> State
+    end.
+
+checked(How, Node, #state{audit = Audit0} = State0) ->
+    {Others, Outcome, Audit} = atoll_roster_audit:How(Node, Audit0),
+    case Others of
+        untried ->
+            State0;
+        _ ->
+            State = outcome({Outcome, Audit}, effect({cancel, {check, Node}}, State0)),
+            lists:foldl(fun(Other, S) -> send(Other, {said(How), Node}, S) end, State, Others)
+    end.
+
+said(answered) -> reached;
+said(failed) -> unreached.
+
+outcome({nothing, Audit}, State) ->
+    State#state{audit = Audit};
+outcome({over, Audit}, State) ->
+    audit_later(no_helpers(State#state{audit = Audit}));
+outcome({again, Audit}, #state{options = #{check_ms := Ms}} = State) ->
+    timer(audit, Ms, no_helpers(State#state{audit = Audit}));
+outcome({{help, Node}, Audit0}, #state{neighbours = Neighbours, rand = Rand0, options = #{check_ms := Ms}} = State0) ->
+    {Helpers, Rand} = atoll_random:sample(?HELPERS, Neighbours, Rand0),
+    State1 = lists:foldl(fun(Helper, S) -> send(Helper, {try_it, Node}, S) end, State0#state{rand = Rand}, Helpers),
+    State = effect({timer, helpers, Ms + Ms div 2}, State1),
+    outcome(atoll_roster_audit:helpers(Helpers, Audit0), State);
+outcome({{dead, Node, Life}, Audit}, #state{self = Self, found = Found, options = #{gather_ms := Ms}} = State0) ->
+    {IsNews, State} = enter(Node, {Life, dead}, no_helpers(State0#state{audit = Audit, found = Found + 1})),
+    %% The next on the ring may have gone with it.
+    timer(audit, Ms, gather([Node || IsNews], Self, State)).
+
+no_helpers(State) ->
+    effect({cancel, helpers}, State).
 
 %% This node
 

@@ -22,7 +22,7 @@
 %% '''
 -module(atoll_roster_table).
 
--export([new/3, put/3, wins/2, entry/2, alive/1, successor/3]).
+-export([new/3, put/3, wins/2, entry/2, alive/1, successor/2]).
 -export([root/1, hashes/1, differing/2, bucket/2, newer/3, counts/1]).
 
 -export_type([table/0, entry/0, life/0, status/0, hashes/0, index/0]).
@@ -178,19 +178,16 @@ fold(Fun, Acc0, #table{buckets = Buckets}) ->
     ).
 
 %% @doc The live one that comes after this node on a ring in the order of a hash of
-%% the names, those passed over that Skip holds for.
--spec successor(node(), fun((node()) -> boolean()), table()) -> node() | none.
-successor(Node, Skip, Table) ->
+%% the names.
+-spec successor(node(), table()) -> node() | none.
+successor(Node, Table) ->
     Own = place(Node),
     {After, First} = fold(
         fun(Other, {After0, First0}) ->
-            case Other =:= Node orelse Skip(Other) of
-                true -> {After0, First0};
-                false ->
-                    case place(Other) of
-                        Place when Place > Own -> {min(Place, After0), First0};
-                        Place -> {After0, min(Place, First0)}
-                    end
+            case place(Other) of
+                Own -> {After0, First0};
+                Place when Place > Own -> {min(Place, After0), First0};
+                Place -> {After0, min(Place, First0)}
             end
         end,
         %% As a term, [] is after all places.

@@ -1,0 +1,127 @@
+%% Runs on the nodes under test: programs that use connections, and owners that
+%% want them. Waits for events, with a deadline.
+-module(atoll_link_probe).
+
+-export([echo/0, say/2, rounds/3, link_to/1, watch_for_cut/1, cut/1, want/1, stop/1, monitors/0]).
+
+-define(DEADLINE_MS, 10000).
+
+%% A registered process that answers.
+echo() ->
+    case whereis(echo) of
+        undefined ->
+            Pid = spawn(fun answer/0),
+            true = register(echo, Pid),
+            ok;
+        _ ->
+            ok
+    end.
+
+answer() ->
+    receive
+        {From, Word} ->
+            From ! {echo, Word},
+            answer()
+    end.
+
+%% A plain send, and its answer.
+say(Node, Word) ->
+    {echo, Node} ! {self(), Word},
+    receive
+        {echo, Word} -> heard
+    after ?DEADLINE_MS -> lost
+    end.
+
+%% So many times: a process of Node is monitored and sent to over a connection that
+%% this makes, the monitor stays for up to LongestMs, and then the connection has to
+%% go by itself. Gives what went wrong.
+rounds(Node, Times, LongestMs) ->
+    ok = atoll_link:subscribe(),
+    try
+        lists:append([round(N, Node, rand:uniform(LongestMs)) || N <- lists:seq(1, Times)])
+    after
+        ok = atoll_interpreter:unsubscribe(atoll_link)
+    end.
+
+round(N, Node, Ms) ->
+    Ref = monitor(process, {echo, Node}),
+    Said = say(Node, N),
+    Held =
+        receive
+            {'DOWN', Ref, process, _, Reason} -> {down, Reason}
+        after Ms -> quiet
+        end,
+    true = demonitor(Ref, [flush]),
+    [{N, Wrong} || Wrong <- [Said, Held, await_down(Node)], not lists:member(Wrong, [heard, quiet, gone])].
+
+await_down(Node) ->
+    receive
+        {atoll, atoll_link, {down, Node, _}} -> gone
+    after ?DEADLINE_MS -> stayed
+    end.
+
+%% A process of this node is linked with one of Node.
+link_to(Node) ->
+    spawn(fun() ->
+        true = link(erpc:call(Node, erlang, whereis, [echo])),
+        receive
+            {From, stop} -> From ! {self(), stopped}
+        end
+    end).
+
+%% A process of this node monitors one of Node, and waits for cut/1.
+watch_for_cut(Node) ->
+    Caller = self(),
+    Pid = spawn(fun() ->
+        Ref = monitor(process, erpc:call(Node, erlang, whereis, [echo])),
+        Caller ! {self(), monitoring},
+        receive
+            {From, cut} ->
+                Start = erlang:monotonic_time(millisecond),
+                ok = atoll_link:disconnect(Node),
+                receive
+                    {'DOWN', Ref, process, _, Reason} ->
+                        From ! {self(), {Reason, erlang:monotonic_time(millisecond) - Start}}
+                end
+        end
+    end),
+    receive
+        {Pid, monitoring} -> Pid
+    after ?DEADLINE_MS -> error(no_monitor)
+    end.
+
+%% Why the monitor fired, and how many milliseconds after the cut.
+cut(Pid) ->
+    Pid ! {self(), cut},
+    receive
+        {Pid, Fired} -> Fired
+    after ?DEADLINE_MS -> not_fired
+    end.
+
+%% A process of this node wants a connection with Node.
+want(Node) ->
+    Caller = self(),
+    Pid = spawn(fun() ->
+        ok = atoll_link:want(Node),
+        Caller ! {self(), wants},
+        receive
+            {From, stop} -> From ! {self(), stopped}
+        end
+    end),
+    receive
+        {Pid, wants} -> Pid
+    end.
+
+stop(Pid) ->
+    Pid ! {self(), stop},
+    receive
+        {Pid, stopped} -> ok
+    after ?DEADLINE_MS -> error(no_answer)
+    end.
+
+%% How many processes the link room monitors: owners, and helpers at work. What was
+%% cast before has been done when this returns.
+monitors() ->
+    _ = atoll_link:links(),
+    {monitors, Monitors} = process_info(whereis(atoll_link), monitors),
+    length(Monitors).

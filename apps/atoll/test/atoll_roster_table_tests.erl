@@ -1,0 +1,117 @@
+%% Tables merge to the same whatever the order, and tell by hashes where they differ.
+-module(atoll_roster_table_tests).
+
+-include_lib("proper/include/proper.hrl").
+-include_lib("eunit/include/eunit.hrl").
+
+-define(OWNER, me).
+
+properties_test_() ->
+    [
+        {Title, ?_assert(proper:quickcheck(Property, [quiet, {to_file, user}, {numtests, 1000}]))}
+     || {Title, Property} <- [
+            {"merging is commutative",
+                ?FORALL({A, B}, {entries(), entries()}, all(merge(A, B)) =:= all(merge(B, A)))},
+            {"merging is associative",
+                ?FORALL(
+                    {A, B, C},
+                    {entries(), entries(), entries()},
+                    all(merge(merge_all(A, B), C)) =:= all(merge(A, merge_all(B, C)))
+                )},
+            {"merging is idempotent",
+                ?FORALL({A, B}, {entries(), entries()}, all(put_all(B, merge(A, B))) =:= all(merge(A, B)))},
+            {"the hashes are equal where the live entries are, and nowhere else",
+                ?FORALL({A, B}, {entries(), entries()}, hashes_tell(table(A), table(B)))},
+            {"what is newer is what the other lacks",
+                ?FORALL({A, B}, {entries(), entries()}, newer_is_enough(table(A), table(B)))},
+            {"the live ones are counted, and the bounds hold",
+                ?FORALL({A, Members, Gone}, {entries(), choose(1, 4), choose(0, 3)}, keeps_bounds(A, Members, Gone))},
+            {"the successors go once around all",
+                ?FORALL(A, entries(), goes_around(table(A)))}
+        ]
+    ].
+
+entries() ->
+    list({oneof([n1, n2, n3, n4, n5, n6, n7]), {choose(1, 3), oneof([alive, left, dead])}}).
+
+table(Entries) -> put_all(Entries, atoll_roster_table:new(?OWNER, 100, 100)).
+
+put_all(Entries, Table) ->
+    lists:foldl(fun({Node, Entry}, T) -> element(2, atoll_roster_table:put(Node, Entry, T)) end, Table, Entries).
+
+merge(A, B) -> put_all(B, table(A)).
+
+merge_all(A, B) -> all(merge(A, B)).
+
+all(Table) ->
+    lists:sort(lists:append([atoll_roster_table:bucket(I, Table) || I <- lists:seq(1, 128)])).
+
+live(Table) -> [E || {_, {_, alive}} = E <- all(Table)].
+
+hashes_tell(A, B) ->
+    Same = live(A) =:= live(B),
+    Differing = atoll_roster_table:differing(atoll_roster_table:hashes(B), A),
+    Same =:= (atoll_roster_table:root(A) =:= atoll_roster_table:root(B)) andalso
+        Differing =:=
+            lists:usort([index(Node, A, B) || {Node, _} <- (live(A) -- live(B)) ++ (live(B) -- live(A))]).
+
+index(Node, A, B) ->
+    hd([I || I <- lists:seq(1, 128), T <- [A, B], lists:keymember(Node, 1, atoll_roster_table:bucket(I, T))]).
+
+newer_is_enough(A, B) ->
+    Sent = lists:append([
+        atoll_roster_table:newer(I, atoll_roster_table:bucket(I, B), A) || I <- lists:seq(1, 128)
+    ]),
+    all(put_all(Sent, B)) =:= all(put_all(all(A), B)) andalso
+        lists:all(fun({Node, Entry}) -> atoll_roster_table:entry(Node, B) =/= Entry end, Sent).
+
+keeps_bounds(Entries, Members, MaxGone) ->
+    Table = put_all(Entries, atoll_roster_table:new(?OWNER, Members, MaxGone)),
+    #{alive := Alive, gone := Gone} = atoll_roster_table:counts(Table),
+    Alive =:= length(live(Table)) andalso Alive =< Members andalso
+        Gone =:= length(all(Table)) - Alive andalso Gone =< MaxGone andalso
+        atoll_roster_table:alive(Table) =:= [Node || {Node, _} <- live(Table)].
+
+goes_around(Table) ->
+    Alive = atoll_roster_table:alive(Table),
+    Alive =:= lists:sort(around(Table, ?OWNER, length(Alive))).
+
+around(_Table, _Node, 0) -> [];
+around(Table, Node, N) ->
+    Next = atoll_roster_table:successor(Node, Table),
+    [Next | around(Table, Next, N - 1)].
+
+the_higher_incarnation_wins_test() ->
+    ?assertEqual({2, alive}, atoll_roster_table:wins({1, dead}, {2, alive})),
+    ?assertEqual({2, dead}, atoll_roster_table:wins({2, dead}, {1, alive})).
+
+of_one_incarnation_an_end_wins_and_leave_over_death_test() ->
+    ?assertEqual([{1, dead}, {1, left}, {1, left}], [
+        atoll_roster_table:wins(A, B)
+     || {A, B} <- [{{1, alive}, {1, dead}}, {{1, left}, {1, alive}}, {{1, dead}, {1, left}}]
+    ]).
+
+the_end_that_came_first_is_forgotten_first_and_counted_test() ->
+    Table = put_all(
+        [{n1, {1, dead}}, {n2, {1, dead}}, {n1, {1, left}}, {n3, {1, dead}}, {n4, {1, dead}}],
+        atoll_roster_table:new(?OWNER, 100, 2)
+    ),
+    ?assertEqual([{n3, {1, dead}}, {n4, {1, dead}}], all(Table)),
+    ?assertMatch(#{gone := 2, forgotten := 2}, atoll_roster_table:counts(Table)).
+
+the_own_end_is_never_forgotten_test() ->
+    Table = put_all([{?OWNER, {1, left}} | [{N, {1, dead}} || N <- [n1, n2, n3]]], atoll_roster_table:new(?OWNER, 9, 1)),
+    ?assertEqual({1, left}, atoll_roster_table:entry(?OWNER, Table)).
+
+who_finds_no_room_is_refused_and_counted_but_never_the_owner_or_a_new_life_test() ->
+    Table0 = put_all([{n1, {1, alive}}, {n2, {1, alive}}], atoll_roster_table:new(?OWNER, 2, 9)),
+    {refused, Table1} = atoll_roster_table:put(n3, {1, alive}, Table0),
+    ?assertMatch(#{alive := 2, refused := 1}, atoll_roster_table:counts(Table1)),
+    {{changed, {1, alive}}, Table2} = atoll_roster_table:put(n2, {2, alive}, Table1),
+    {{changed, unknown}, Table3} = atoll_roster_table:put(?OWNER, {5, alive}, Table2),
+    ?assertEqual([?OWNER, n1, n2], atoll_roster_table:alive(Table3)).
+
+a_change_says_what_was_known_before_test() ->
+    {{changed, unknown}, T1} = atoll_roster_table:put(n1, {3, alive}, table([])),
+    {known, T1} = atoll_roster_table:put(n1, {2, dead}, T1),
+    {{changed, {3, alive}}, _} = atoll_roster_table:put(n1, {3, dead}, T1).

@@ -1,0 +1,375 @@
+%% Each rule of the roster: what is news, what is compared, who is up and down, how a
+%% node leaves, and how it learns that it is held to be dead.
+-module(atoll_roster_tests).
+
+-include_lib("proper/include/proper.hrl").
+-include_lib("eunit/include/eunit.hrl").
+
+-define(ME, me).
+
+%% Members
+
+a_node_knows_itself_test() ->
+    ?assertEqual([?ME], atoll_roster:members(new())).
+
+a_new_member_is_up_test() ->
+    {S, Effects} = news(a, [{n1, {1, alive}}], new()),
+    ?assertEqual([{member_up, n1}], notices(Effects)),
+    ?assertEqual([?ME, n1], atoll_roster:members(S)).
+
+a_member_that_ends_is_down_with_the_reason_test() ->
+    ?assertEqual([{member_down, n1, left}], notices(news(a, [{n1, {1, left}}], knowing([n1])))),
+    ?assertEqual([{member_down, n1, dead}], notices(handle({cast, {dead, n1, 1}}, knowing([n1])))).
+
+a_new_life_of_one_that_had_not_ended_is_down_and_up_test() ->
+    ?assertEqual(
+        [{member_down, n1, dead}, {member_up, n1}], notices(news(a, [{n1, {2, alive}}], knowing([n1])))
+    ).
+
+a_new_life_of_one_that_had_ended_is_up_test() ->
+    {S, _} = handle({cast, {dead, n1, 1}}, knowing([n1])),
+    ?assertEqual([{member_up, n1}], notices(news(a, [{n1, {2, alive}}], S))).
+
+what_is_known_or_over_is_no_notice_test() ->
+    {S, _} = handle({cast, {dead, n1, 1}}, knowing([n1])),
+    ?assertEqual([], notices(news(a, [{n1, {1, alive}}, {n2, {4, dead}}], S))),
+    ?assertEqual([], notices(handle({cast, {dead, n1, 1}}, S))).
+
+a_verdict_on_an_earlier_life_changes_nothing_test() ->
+    {S, Effects} = handle({cast, {dead, n1, 1}}, knowing([{n1, 2}])),
+    ?assertEqual({[], [?ME, n1]}, {Effects, atoll_roster:members(S)}).
+
+%% News
+
+news_are_gathered_and_told_to_all_but_those_who_told_them_test() ->
+    S0 = neighbours([a, b, c]),
+    {S1, E1} = news(a, [{n1, {1, alive}}], S0),
+    {S2, E2} = news(b, [{n2, {1, alive}}], S1),
+    ?assertEqual([gather], [Key || {timer, Key, 100} <- E1 ++ E2]),
+    ?assertEqual([], sends(E1 ++ E2)),
+    {_, Effects} = handle({timeout, gather}, S2),
+    One = {n1, {1, alive}},
+    Two = {n2, {1, alive}},
+    ?assertEqual([{a, {news, [Two]}}, {b, {news, [One]}}, {c, {news, [One, Two]}}], sends(Effects)).
+
+who_tells_what_is_gathered_need_not_hear_it_test() ->
+    {S1, _} = news(a, [{n1, {1, alive}}], neighbours([a, b, c])),
+    {S2, _} = news(b, [{n1, {1, alive}}], S1),
+    {_, Effects} = handle({timeout, gather}, S2),
+    ?assertEqual([{c, {news, [{n1, {1, alive}}]}}], sends(Effects)).
+
+news_are_told_once_test() ->
+    {S1, _} = news(a, [{n1, {1, alive}}], neighbours([a, b])),
+    {S2, _} = handle({timeout, gather}, S1),
+    {_, Effects} = news(b, [{n1, {1, alive}}], S2),
+    ?assertEqual([], Effects).
+
+a_verdict_is_no_news_test() ->
+    {_, Effects} = handle({cast, {dead, n1, 1}}, knowing([n1])),
+    ?assertEqual([], [Timer || {timer, _, _} = Timer <- Effects]).
+
+the_end_of_a_stranger_is_kept_and_not_told_on_test() ->
+    {S, Effects} = news(a, [{n1, {5, dead}}], neighbours([a, b])),
+    ?assertEqual([], Effects),
+    ?assertEqual([], notices(news(b, [{n1, {5, alive}}], S))).
+
+a_message_has_at_most_so_many_entries_test() ->
+    {S, _} = news(a, alive(1, 25), neighbours(#{max_news => 10}, [a, b])),
+    {_, Effects} = handle({timeout, gather}, S),
+    ?assertEqual([{b, 10}, {b, 10}, {b, 5}], [{To, length(Entries)} || {To, {news, Entries}} <- sends(Effects)]),
+    ?assertEqual(alive(1, 25), lists:sort(lists:append([Entries || {b, {news, Entries}} <- sends(Effects)]))).
+
+news_go_to_a_bounded_number_of_neighbours_test() ->
+    {S, _} = news(a, alive(1, 1), neighbours(#{fanout => 3}, [Node || {Node, _} <- alive(50, 30)])),
+    {_, Effects} = handle({timeout, gather}, S),
+    ?assertEqual(3, length(sends(Effects))).
+
+who_tells_what_is_over_hears_so_test() ->
+    {S, _} = handle({cast, {dead, n1, 1}}, knowing([n1])),
+    {_, Effects} = news(a, [{n1, {1, alive}}], S),
+    ?assertEqual([{a, {entries, [{n1, {1, dead}}]}}], sends(Effects)).
+
+%% Comparing
+
+a_newcomer_compares_at_once_and_the_others_later_test() ->
+    {S1, E1} = handle({up, a}, 0, new()),
+    [First] = [Ms || {timer, compare, Ms} <- E1],
+    ?assert(First =< 150),
+    {S2, E2} = handle({timeout, compare}, First, S1),
+    ?assertMatch([{a, {hash, _}}], sends(E2)),
+    {_, E3} = handle({up, b}, 60000, S2),
+    ?assertMatch([Ms] when Ms >= 1000, [Ms || {timer, compare, Ms} <- E3]).
+
+equal_tables_cost_one_message_test() ->
+    {hash, Hash} = hash(knowing([n1, n2])),
+    ?assertEqual([], element(2, handle({message, a, {hash, Hash}}, knowing([n2, n1])))).
+
+different_tables_become_equal_and_only_what_differs_travels_test() ->
+    Common = alive(1, 400),
+    A0 = tell(z, Common ++ [{x1, {1, alive}}, {x2, {2, alive}}, {x3, {1, alive}}], new(a, #{})),
+    B0 = tell(z, Common ++ [{x2, {1, alive}}, {x4, {1, alive}}, {x3, {1, dead}}], new(b, #{})),
+    {A, B, Count} = compare({a, A0}, {b, B0}),
+    ?assertEqual(lists:sort([a, b, x1, x2, x4 | [N || {N, _} <- Common]]), atoll_roster:members(A)),
+    ?assertEqual(atoll_roster:members(A), atoll_roster:members(B)),
+    ?assertEqual(hash(A), hash(B)),
+    %% Six entries differ, in as many buckets of three or so.
+    ?assert(Count < 60).
+
+a_comparison_keeps_the_bound_of_messages_test() ->
+    A = tell(z, alive(1, 2000), new(a, #{})),
+    {_, _, _} = compare({a, A}, {b, new(b, #{})}).
+
+%% A node that was alone has nothing to tell its neighbours but itself.
+a_joiner_does_not_tell_what_all_know_test() ->
+    {S0, _} = handle({up, b}, neighbours([a])),
+    {S, Effects} = handle({message, a, {entries, alive(1, 300)}}, S0),
+    ?assertEqual([], [gather || {timer, gather, _} <- Effects]),
+    ?assertEqual([compare], [Key || {timer, Key, _} <- Effects]),
+    {_, Asked} = handle({timeout, compare}, S),
+    ?assertMatch([{b, {hash, _}}], sends(Asked)).
+
+its_neighbour_tells_of_the_joiner_test() ->
+    S0 = tell(z, alive(1, 300), neighbours([a, b])),
+    {S1, _} = handle({timeout, gather}, S0),
+    {S, _} = handle({message, a, {buckets, [{1, []}, {index(j), [{j, {9, alive}}]}]}}, S1),
+    {_, Effects} = handle({timeout, gather}, S),
+    ?assertEqual([{b, {news, [{j, {9, alive}}]}}], sends(Effects)).
+
+a_node_compares_with_somebody_every_while_test() ->
+    {S, Effects} = handle({timeout, exchange}, neighbours([a])),
+    ?assertMatch([{a, {hash, _}}], sends(Effects)),
+    ?assertMatch([Ms] when Ms >= 10000, [Ms || {timer, exchange, Ms} <- Effects]),
+    {Alone, _} = handle({down, a, lost}, S),
+    {_, Quiet} = handle({timeout, exchange}, Alone),
+    ?assertEqual([], sends(Quiet)).
+
+%% Bounds
+
+more_members_than_there_is_room_for_are_refused_and_counted_test() ->
+    S = tell(a, alive(1, 10), new(?ME, #{max_members => 4})),
+    ?assertEqual(4, length(atoll_roster:members(S))),
+    ?assertMatch(#{members := 4, dropped := #{members_refused := 7}}, atoll_roster:summary(S)).
+
+only_so_many_ends_are_remembered_test() ->
+    S0 = tell(a, alive(1, 10), new(?ME, #{max_gone => 3})),
+    S = lists:foldl(fun({N, {L, alive}}, T) -> element(1, handle({cast, {dead, N, L}}, T)) end, S0, alive(1, 10)),
+    ?assertMatch(#{members := 1, gone := 3, dropped := #{gone_forgotten := 7}}, atoll_roster:summary(S)).
+
+%% This node
+
+a_node_that_is_held_to_be_dead_begins_a_new_life_and_says_so_test() ->
+    lists:foreach(
+        fun(Entry) ->
+            {S1, Effects} = news(a, [{?ME, Entry}], neighbours([a])),
+            ?assertEqual([{buried, element(1, Entry)}], notices(Effects)),
+            {S2, _} = handle({cast, {incarnation, element(1, Entry) + 1}}, S1),
+            {_, Told} = handle({timeout, gather}, S2),
+            ?assertEqual([{a, {news, [{?ME, {element(1, Entry) + 1, alive}}]}}], sends(Told))
+        end,
+        [{7, dead}, {7, left}, {9, dead}, {9, alive}]
+    ).
+
+the_end_of_an_earlier_life_is_none_of_its_concern_test() ->
+    {S, Effects} = news(a, [{?ME, {6, dead}}], neighbours([a])),
+    ?assertEqual([], notices(Effects)),
+    ?assertEqual([?ME], atoll_roster:members(S)).
+
+%% Leaving
+
+who_leaves_waits_until_all_neighbours_have_heard_test() ->
+    {S1, E1} = handle({cast, leave}, neighbours([a, b])),
+    ?assertEqual([{a, {farewell, 7}}, {b, {farewell, 7}}], sends(E1)),
+    ?assertEqual([], atoll_roster:members(S1)),
+    {S2, E2} = handle({message, a, {heard, 7}}, S1),
+    ?assertEqual([], E2),
+    {_, E3} = handle({message, b, {heard, 7}}, S2),
+    ?assertEqual([{cancel, farewell}, {notify, left}], E3).
+
+a_farewell_is_said_twice_and_then_it_leaves_test() ->
+    {S1, E1} = handle({cast, leave}, neighbours([a, b])),
+    {S2, _} = handle({message, a, {heard, 7}}, S1),
+    {S3, E2} = handle({timeout, farewell}, S2),
+    ?assertEqual([{b, {farewell, 7}}], sends(E2)),
+    {_, E3} = handle({timeout, farewell}, S3),
+    ?assertEqual([{notify, left}], E3),
+    ?assertEqual(2000, lists:sum([Ms || {timer, farewell, Ms} <- E1 ++ E2])).
+
+a_neighbour_that_is_gone_need_not_hear_test() ->
+    {S1, _} = handle({cast, leave}, neighbours([a])),
+    {_, Effects} = handle({down, a, lost}, S1),
+    ?assertEqual([left], notices(Effects)).
+
+who_has_no_neighbours_leaves_at_once_test() ->
+    ?assertEqual([left], notices(handle({cast, leave}, new()))).
+
+a_farewell_is_answered_and_news_for_the_others_test() ->
+    S0 = tell(a, [{a, {3, alive}}], neighbours([a, b])),
+    {S1, Effects} = handle({message, a, {farewell, 3}}, S0),
+    ?assertEqual([{member_down, a, left}], notices(Effects)),
+    ?assertEqual([{a, {heard, 3}}], sends(Effects)),
+    {_, Told} = handle({timeout, gather}, S1),
+    ?assertEqual([{b, {news, [{a, {3, left}}]}}], sends(Told)).
+
+who_has_left_stays_so_until_a_new_life_test() ->
+    {S1, _} = handle({cast, leave}, neighbours([a])),
+    {S2, E2} = news(a, [{?ME, {7, dead}}], S1),
+    ?assertEqual([], notices(E2)),
+    {S3, _} = handle({cast, {incarnation, 8}}, S2),
+    ?assertEqual([?ME], atoll_roster:members(S3)),
+    %% It goes on, and does not leave when the rest of the neighbours have heard.
+    ?assertEqual([], notices(handle({message, a, {heard, 7}}, S3))).
+
+%% The audit
+
+a_member_that_is_no_neighbour_and_cannot_be_reached_is_found_dead_test() ->
+    S0 = tell(a, [{n1, {1, alive}}], neighbours([a])),
+    {S1, E1} = handle({timeout, audit}, S0),
+    ?assertEqual([{n1, ping}], sends(E1)),
+    {S2, E2} = handle({cast, {unreachable, n1}}, S1),
+    ?assertEqual([{a, {try_it, n1}}], sends(E2)),
+    {S3, E3} = handle({message, a, {unreached, n1}}, S2),
+    ?assertMatch([_], [Ms || {timer, audit, Ms} <- E3]),
+    {S4, _} = handle({timeout, audit}, S3),
+    {S5, _} = handle({timeout, {check, n1}}, S4),
+    {_, E5} = handle({message, a, {unreached, n1}}, S5),
+    ?assertEqual([{member_down, n1, dead}], notices(E5)),
+    ?assert(lists:member({timer, gather, 100}, E5)).
+
+a_member_that_answers_is_left_alone_test() ->
+    S0 = tell(a, [{n1, {1, alive}}], neighbours([a])),
+    {S1, _} = handle({timeout, audit}, S0),
+    {_, E} = handle({message, n1, {pong, {1, alive}}}, S1),
+    ?assertEqual([], notices(E)),
+    ?assertMatch([Ms] when Ms >= 30000, [Ms || {timer, audit, Ms} <- E]).
+
+an_answer_says_how_it_is_test() ->
+    {_, E} = handle({message, n1, ping}, new()),
+    ?assertEqual([{n1, {pong, {7, alive}}}], sends(E)),
+    {S1, _} = handle({cast, leave}, new()),
+    ?assertEqual([{n1, {pong, {7, left}}}], sends(element(2, handle({message, n1, ping}, S1)))).
+
+neighbours_are_not_looked_after_test() ->
+    S = tell(a, [{a, {1, alive}}], neighbours([a])),
+    ?assertEqual([], sends(element(2, handle({timeout, audit}, S)))).
+
+who_is_asked_to_try_says_what_came_of_it_test() ->
+    {S1, E1} = handle({message, a, {try_it, n1}}, neighbours([a])),
+    ?assertEqual([{n1, ping}], sends(E1)),
+    ?assertEqual([{a, {unreached, n1}}], sends(element(2, handle({timeout, {check, n1}}, S1)))),
+    ?assertEqual([{a, {reached, n1}}], sends(element(2, handle({message, n1, {pong, {1, alive}}}, S1)))).
+
+%% Properties
+
+whatever_comes_up_and_down_alternate_test_() ->
+    {timeout, 60, ?_assert(
+        proper:quickcheck(
+            ?FORALL(Events, list(event()), alternates(Events)), [quiet, {to_file, user}, {numtests, 2000}]
+        )
+    )}.
+
+event() ->
+    Peer = oneof([a, b, c]),
+    Node = oneof([?ME, a, b, c, n1, n2, n3]),
+    Life = choose(6, 9),
+    Entries = list({Node, {Life, oneof([alive, left, dead])}}),
+    frequency([
+        {6, {message, Peer, {oneof([news, entries]), Entries}}},
+        {2, {message, Peer, {buckets, [{1, Entries}]}}},
+        {2, {message, Peer, {farewell, Life}}},
+        {1, {message, Peer, {heard, Life}}},
+        {1, {message, Peer, {pong, {Life, oneof([alive, left])}}}},
+        {3, {cast, {dead, Node, Life}}},
+        {1, {cast, {unreachable, Node}}},
+        {1, {cast, leave}},
+        {2, {up, Peer}},
+        {1, {down, Peer, lost}}
+    ]).
+
+%% The core answers `buried', as it does, and sometimes begins anew after a leave.
+alternates(Events) ->
+    {S, Up, Good} = lists:foldl(fun do/2, {new(?ME, #{max_members => 4, max_gone => 2}), [], true}, Events),
+    Good andalso Up =:= lists:delete(?ME, atoll_roster:members(S)).
+
+do(Event, {S0, Up0, Good0}) ->
+    {S1, Effects} = handle(Event, S0),
+    {Up, Good} = lists:foldl(
+        fun
+            ({member_up, ?ME}, {U, _}) -> {U, false};
+            ({member_up, N}, {U, G}) -> {ordsets:add_element(N, U), G andalso not ordsets:is_element(N, U)};
+            ({member_down, N, _}, {U, G}) -> {ordsets:del_element(N, U), G andalso ordsets:is_element(N, U)};
+            (_, Acc) -> Acc
+        end,
+        {Up0, Good0},
+        notices(Effects)
+    ),
+    Buried = [Life || {buried, Life} <- notices(Effects)],
+    S = lists:foldl(fun(Life, T) -> element(1, handle({cast, {incarnation, Life + 1}}, T)) end, S1, Buried),
+    {S, Up, Good}.
+
+%% The roster under test
+
+new() -> new(?ME, #{}).
+
+new(Self, Options) ->
+    {S, _} = atoll_roster:init(#{self => Self, incarnation => 7, seed => 1, options => Options}, 0),
+    S.
+
+neighbours(Nodes) -> neighbours(#{}, Nodes).
+
+neighbours(Options, Nodes) ->
+    lists:foldl(fun(Node, S) -> element(1, handle({up, Node}, S)) end, new(?ME, Options), Nodes).
+
+%% As news that were told already.
+knowing(Nodes) ->
+    Entries = [
+        case Node of
+            {Name, Life} -> {Name, {Life, alive}};
+            Name -> {Name, {1, alive}}
+        end
+     || Node <- Nodes
+    ],
+    tell(z, Entries, new()).
+
+tell(From, Entries, S0) ->
+    {S1, _} = news(From, Entries, S0),
+    {S, _} = handle({timeout, gather}, S1),
+    S.
+
+alive(First, Count) ->
+    [{list_to_atom(lists:concat(["m", 1000 + N])), {1, alive}} || N <- lists:seq(First, First + Count - 1)].
+
+news(From, Entries, S) -> handle({message, From, {news, Entries}}, S).
+
+handle(Event, S) -> handle(Event, 1000, S).
+
+handle(Event, Now, S) -> atoll_roster:handle(Event, Now, S).
+
+notices({_, Effects}) -> notices(Effects);
+notices(Effects) -> [Notice || {notify, Notice} <- Effects].
+
+sends(Effects) -> [{To, Message} || {send, To, Message} <- Effects].
+
+hash(S) ->
+    {_, Effects} = handle({timeout, exchange}, element(1, handle({up, zz}, S))),
+    [{zz, Message}] = sends(Effects),
+    Message.
+
+index(Node) -> erlang:phash2(Node, 128) + 1.
+
+%% The first asks; all messages between the two are delivered. How many entries went.
+compare({A, SA}, {B, SB}) ->
+    Message = hash(SA),
+    deliver([{A, B, Message}], #{A => SA, B => SB}, A, B, 0).
+
+deliver([], States, A, B, Count) ->
+    {map_get(A, States), map_get(B, States), Count};
+deliver([{From, To, Message} | Messages], States, A, B, Count) ->
+    Entries = entries(Message),
+    ?assert(Entries =< 500),
+    {S, Effects} = handle({message, From, Message}, map_get(To, States)),
+    Answers = [{To, Peer, Answer} || {Peer, Answer} <- sends(Effects)],
+    deliver(Messages ++ Answers, States#{To := S}, A, B, Count + Entries).
+
+entries({buckets, Buckets}) -> lists:sum([length(Entries) || {_, Entries} <- Buckets]);
+entries({_, Entries}) when is_list(Entries) -> length(Entries);
+entries(_) -> 0.
