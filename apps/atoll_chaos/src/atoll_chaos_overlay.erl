@@ -27,7 +27,8 @@
 -define(CALL_MS, 5000).
 -define(AGAIN_MS, 1000).
 -define(SETTLE_MS, 30000).
--define(LOOK_MS, 100).
+-define(STABLE_MS, 3000).
+-define(LOOK_MS, 200).
 
 %% @doc Whether these nodes run an overlay, as far as they answer.
 -spec is_on(atoll_chaos_backend:backend()) -> boolean().
@@ -81,8 +82,7 @@ did(Us, Acts, Overlay) ->
 -spec expect(atoll_sim_step:expectation(), atoll_sim_script:place(), Ms :: non_neg_integer(), [node()], overlay()) ->
     {true | {false, atoll_sim_expect:was()}, overlay()}.
 expect(Expectation, Place, Ms, Nodes, Overlay0) ->
-    Holds = fun(Graph, Records) -> atoll_sim_expect:holds(Expectation, Graph, atoll_chaos_sights:seen(Records)) end,
-    case look(Holds, ?AGAIN_MS, Nodes, Overlay0) of
+    case holds_until(Expectation, erlang:monotonic_time(millisecond) + ?AGAIN_MS, Nodes, Overlay0) of
         {true, Overlay} ->
             {true, Overlay};
         {{false, Was}, #overlay{failed = Failed} = Overlay} ->
@@ -90,18 +90,34 @@ expect(Expectation, Place, Ms, Nodes, Overlay0) ->
             {{false, Was}, Overlay#overlay{failed = [Failure | Failed]}}
     end.
 
-%% @doc Waits until these nodes are one part and agree about their links, at most half
-%% a minute: that long a simulated cluster has, too.
+%% @doc Waits until these nodes are one part and agree about their links, for three
+%% seconds the same, and the broadcasts have arrived; at most half a minute: that long
+%% a simulated cluster has, too.
 -spec settle([node()], overlay()) -> overlay().
-settle(Nodes, Overlay0) ->
-    IsSettled = fun(Graph, _Records) ->
-        case {atoll_sim_graph:components(Graph), atoll_sim_graph:one_sided(Graph)} of
-            {[_], []} -> true;
-            {Parts, _} -> {false, length(Parts)}
-        end
+settle(Nodes, Overlay) ->
+    Now = erlang:monotonic_time(millisecond),
+    settle_until(Now + ?SETTLE_MS, {none, Now}, Nodes, Overlay).
+
+settle_until(Deadline, {Before, Since0}, Nodes, Overlay0) ->
+    {Graph, #overlay{records = Records} = Overlay} = asked(Nodes, Overlay0),
+    Now = erlang:monotonic_time(millisecond),
+    Since =
+        case Graph of
+            Before -> Since0;
+            _ -> Now
+        end,
+    IsWell = fun(Expectation) ->
+        atoll_sim_expect:holds(Expectation, Graph, atoll_chaos_sights:seen(Records)) =:= true
     end,
-    {_, Overlay} = look(IsSettled, ?SETTLE_MS, Nodes, Overlay0),
-    Overlay.
+    IsSettled = Now - Since >= ?STABLE_MS andalso lists:all(IsWell, [{connected, 1}, symmetric, {delivered, 1}]),
+    case IsSettled orelse Now >= Deadline of
+        true ->
+            Overlay;
+        false ->
+            receive
+            after ?LOOK_MS -> settle_until(Deadline, {Graph, Since}, Nodes, Overlay)
+            end
+    end.
 
 %% @doc What the nodes look like in the end, in few numbers.
 -spec facts([node()], overlay()) -> atoll_sim_expect:facts().
@@ -119,23 +135,16 @@ failed(#overlay{failed = Failed}) ->
 dropped(#overlay{dropped = Dropped}) ->
     Dropped.
 
-look(Judge, Ms, Nodes, Overlay) ->
-    look_until(Judge, erlang:monotonic_time(millisecond) + Ms, Nodes, Overlay).
-
 %% Nothing tells of another node's neighbours at the moment at which they change.
-look_until(Judge, Deadline, Nodes, Overlay0) ->
+holds_until(Expectation, Deadline, Nodes, Overlay0) ->
     {Graph, #overlay{records = Records} = Overlay} = asked(Nodes, Overlay0),
-    case Judge(Graph, Records) of
+    Held = atoll_sim_expect:holds(Expectation, Graph, atoll_chaos_sights:seen(Records)),
+    case Held =:= true orelse erlang:monotonic_time(millisecond) >= Deadline of
         true ->
-            {true, Overlay};
-        {false, _} = Not ->
-            case erlang:monotonic_time(millisecond) < Deadline of
-                true ->
-                    receive
-                    after ?LOOK_MS -> look_until(Judge, Deadline, Nodes, Overlay)
-                    end;
-                false ->
-                    {Not, Overlay}
+            {Held, Overlay};
+        false ->
+            receive
+            after ?LOOK_MS -> holds_until(Expectation, Deadline, Nodes, Overlay)
             end
     end.
 
