@@ -254,6 +254,7 @@ groups_are_cliques_of_an_overlay(Config) ->
 %% Faults on real nodes
 
 a_script_ends_with_the_same_facts_in_both_worlds(Config) ->
+    ct:timetrap({minutes, 3}),
     [Simulated, Real] = [
         begin
             #{status := 0, stdout := Json} = atoll_cli_os:run(dir(Config), [World, "run", "docs/scripts/leave.script", "--json"], 120000),
