@@ -1,7 +1,7 @@
 # The front door for people: `make help` lists what there is.
 MAKEFLAGS += --no-print-directory
 .DELETE_ON_ERROR:
-.PHONY: help demo build report-bundle check-report test soak check lint xref dialyzer docs clean
+.PHONY: help demo build elixir report-bundle check-report test soak check lint xref dialyzer docs clean
 
 # Whatever a recipe starts in place of its shell dies with make, even when make
 # is killed by a signal that nobody can catch.
@@ -42,8 +42,12 @@ ifdef OTP
 test:
 	@$(TIED) scripts/in-otp '$(OTP)' make test
 else
-test: build
+test: build elixir
 	@$(TIED) scripts/test
+
+# For one test, which is skipped without it.
+elixir: $(READY)
+	@scripts/setup elixir || echo 'Without Elixir its quickstart is not tested.' >&2
 endif
 
 SEEDS ?= 20

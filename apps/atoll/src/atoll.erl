@@ -36,7 +36,7 @@
 
 -export([version/0]).
 -export([join/1, leave/0, members/0, neighbours/0, broadcast/2, tell/1]).
--export([subscribe/1, unsubscribe/0, status/0]).
+-export([subscribe/1, unsubscribe/0, status/0, record/1]).
 -export([format_error/1]).
 
 -export_type([kind/0, error/0]).
@@ -60,7 +60,15 @@
 -type error() ::
     atoll_overlay:error()
     | {not_a_node, term()}
-    | {no_such_event, term()}.
+    | {no_such_event, term()}
+    | not_recording
+    %% The folder cannot be made, or a file in it not be written.
+    | {folder, file:filename_all(), file:posix()}
+    | {recording, atoll_recording:error()}.
+
+%% The rooms with a protocol, and how large the recording of one may become.
+-define(ROOMS, [{link, atoll_link}, {overlay, atoll_overlay}, {group, atoll_group}]).
+-define(MAX_RECORDING, 1 bsl 28).
 
 -define(KINDS, [
     member_up,
@@ -159,12 +167,58 @@ status() ->
     #{
         node => node(),
         overlay => atoll_overlay:status(),
-        sources => atoll_sources:summary(),
+        sources => sources(),
         members => length(members()),
         neighbours => neighbours(),
         links => atoll_link:links(),
         dropped_events => atoll_events:dropped()
     }.
+
+%% @doc Records what happens to this node's protocols, with all effects, in a folder:
+%% `link.rec', `overlay.rec' and `group.rec', each of 256 MB at most, in place of those
+%% that were there. `bin/atoll sim replay' replays them. `off' ends it, and says what the
+%% files hold.
+-spec record(file:filename_all()) -> ok | {error, error()};
+            (off) -> {ok, #{link | overlay | group => atoll_recording:held()}} | {error, error()}.
+record(off) ->
+    Ended = [{Name, atoll_interpreter:record(Room, off)} || {Name, Room} <- recorders()],
+    case [Error || {_, {error, Error}} <- Ended] of
+        [Error | _] ->
+            {error, {recording, Error}};
+        [] ->
+            case [{Name, Held} || {Name, {ok, Held}} <- Ended] of
+                [] -> {error, not_recording};
+                Held -> {ok, maps:from_list(Held)}
+            end
+    end;
+record(Folder) ->
+    case filelib:ensure_dir(filename:join(Folder, "any")) of
+        ok -> record(recorders(), Folder);
+        {error, Reason} -> {error, {folder, Folder, Reason}}
+    end.
+
+record([], _Folder) ->
+    ok;
+record([{Name, Room} | Rooms], Folder) ->
+    File = filename:join(Folder, atom_to_list(Name) ++ ".rec"),
+    case atoll_interpreter:record(Room, {file, File, ?MAX_RECORDING}) of
+        ok ->
+            record(Rooms, Folder);
+        {error, Error} ->
+            %% All or none.
+            _ = [atoll_interpreter:record(Other, off) || {_, Other} <- recorders()],
+            {error, {recording, Error}}
+    end.
+
+recorders() ->
+    [Recorder || {_, Room} = Recorder <- ?ROOMS, whereis(Room) =/= undefined].
+
+%% They run with the overlay only.
+sources() ->
+    case whereis(atoll_sources) of
+        undefined -> [];
+        _ -> atoll_sources:summary()
+    end.
 
 %% @doc One sentence for an error.
 -spec format_error(error()) -> unicode:chardata().
@@ -176,6 +230,12 @@ format_error(overloaded) ->
     "too many callers wait to join";
 format_error({not_a_node, Term}) ->
     io_lib:format("~tp is not the name of a node", [Term]);
+format_error(not_recording) ->
+    "nothing is being recorded";
+format_error({folder, Folder, Reason}) ->
+    io_lib:format("the folder ~ts cannot be made: ~ts", [Folder, file:format_error(Reason)]);
+format_error({recording, Error}) ->
+    atoll_recording:format_error(Error);
 format_error({no_such_event, Term}) ->
     io_lib:format("there are no events ~tp; there are ~ts", [
         Term, lists:join(", ", [atom_to_list(Kind) || Kind <- ?KINDS])

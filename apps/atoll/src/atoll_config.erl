@@ -44,7 +44,7 @@
     beacons => atoll_discovery:options() | off,
     %% Nodes to join by; where more are found, and how often that is read again.
     contacts => [node()],
-    discovery => [atoll_sources:source()],
+    discovery => [atoll_source:source()],
     discovery_interval => pos_integer(),
     %% How long atoll:join/1 waits for a neighbour.
     join_timeout => pos_integer()
@@ -173,7 +173,7 @@ check_options(Module, Given, Key, Config, Keep) ->
     end.
 
 check_sources(#{discovery := Sources} = Config) ->
-    case [Error || Source <- Sources, {error, Error} <- [atoll_sources:check(Source)]] of
+    case [Error || Source <- Sources, {error, Error} <- [atoll_source:check(Source)]] of
         [] -> {ok, Config};
         [Error | _] -> {error, {bad_option, discovery, {source, Error}}}
     end.
@@ -202,7 +202,7 @@ overlay(#{overlay_options := Strategy, join_timeout := JoinMs, beacons := Discov
     {ok, Same#{strategy => Strategy, discovery => Discovery, join_ms => JoinMs}}.
 
 %% @doc Where contacts are found, and how often it is read again.
--spec sources(config()) -> {[atoll_sources:source()], Ms :: pos_integer()}.
+-spec sources(config()) -> {[atoll_source:source()], Ms :: pos_integer()}.
 sources(#{discovery := Sources, discovery_interval := Ms}) ->
     {Sources, Ms}.
 
@@ -232,7 +232,7 @@ format_error({bad_option, overlay, {connect_all, Name}}) ->
         [Name]
     );
 format_error({bad_option, Key, {source, Error}}) ->
-    io_lib:format("the option ~tw: ~ts", [Key, atoll_sources:format_error(Error)]);
+    io_lib:format("the option ~tw: ~ts", [Key, atoll_source:format_error(Error)]);
 format_error({bad_option, Key, {bad_option, Sub, unknown}}) ->
     io_lib:format("the option ~tw knows no ~tw", [Key, Sub]);
 format_error({bad_option, Key, Why}) ->

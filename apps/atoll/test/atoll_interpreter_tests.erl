@@ -54,6 +54,11 @@ all_test_() ->
             {"what a subscriber's end leaves is cleaned", fun subscriber_ends/0},
             {"a recording replays with the same effects", fun replays/0},
             {"a recording is bounded and says what it lost", fun bounded/0},
+            {"a recording in a file replays with the same effects", fun file_replays/0},
+            {"a recording in a file is ended by the next one", fun file_replaced/0},
+            {"a process that crashes ends its file", fun file_of_the_dead/0},
+            {"a file that cannot be written ends the recording and nothing else", fun file_fails/0},
+            {"a file that cannot be made is told", fun file_refused/0},
             {"a newer wire version is dropped and counted", fun newer/0}
         ]
     ]}.
@@ -204,6 +209,74 @@ bounded() ->
     {ok, Recording} = atoll_interpreter:recording(server),
     ?assertMatch(#{lost := 3, events := [_, _]}, Recording),
     ok = atoll_interpreter:record(server, off),
+    ?assertEqual({error, not_recording}, atoll_interpreter:recording(server)).
+
+in_folder(Fun) ->
+    Dir = filename:join(filename:basedir(user_cache, "atoll_test"), "interpreter-" ++ os:getpid()),
+    ok = filelib:ensure_dir(filename:join(Dir, "x")),
+    try
+        Fun(filename:join(Dir, "recording"))
+    after
+        ok = file:del_dir_r(Dir)
+    end.
+
+file_replays() ->
+    in_folder(fun(Path) ->
+        _ = do([]),
+        ok = atoll_interpreter:record(server, {file, Path, 1000000}),
+        _ = [do([{timer, k, 100000}, {notify, N}, {send, node(), hello}]) || N <- lists:seq(1, 20)],
+        ?assertMatch({file, #{lost := 0}}, atoll_interpreter:recording(server)),
+        {ok, #{events := Events, lost := 0, bytes := Bytes}} = atoll_interpreter:record(server, off),
+        %% The calls, and the messages that they sent.
+        ?assert(Events >= 20),
+        ?assertEqual(Bytes, filelib:file_size(Path)),
+        {ok, #{node := Node, otp := Otp, state := 1} = Read, complete} = atoll_recording:read(Path),
+        ?assertEqual({node(), erlang:system_info(otp_release)}, {Node, Otp}),
+        Recording = maps:with([protocol, state, events, lost], Read),
+        ?assertMatch(#{protocol := ?MODULE, lost := 0}, Recording),
+        ?assertEqual(Events, length(maps:get(events, Recording))),
+        ?assertEqual(ok, atoll_protocol:replay(?MODULE, Recording)),
+        ?assertEqual(ok, atoll_interpreter:record(server, off)),
+        ?assertEqual({error, not_recording}, atoll_interpreter:recording(server))
+    end).
+
+file_replaced() ->
+    in_folder(fun(Path) ->
+        ok = atoll_interpreter:record(server, {file, Path, 1000000}),
+        _ = do([]),
+        ok = atoll_interpreter:record(server, {file, Path ++ "2", 1000000}),
+        ?assertMatch({ok, #{events := [_]}, complete}, atoll_recording:read(Path)),
+        ok = atoll_interpreter:record(server, 10),
+        ?assertMatch({ok, #{events := []}, complete}, atoll_recording:read(Path ++ "2"))
+    end).
+
+file_of_the_dead() ->
+    in_folder(fun(Path) ->
+        ok = atoll_interpreter:record(server, {file, Path, 1000000}),
+        _ = do([]),
+        crashes(),
+        ?assertMatch({ok, #{events := [_]}, complete}, atoll_recording:read(Path))
+    end).
+
+file_fails() ->
+    ok = atoll_interpreter:record(server, {file, "/dev/full", 100000000}),
+    ok = atoll_quiet:run(fun() ->
+        Large = binary:copy(<<0>>, 100000),
+        _ = [do([{notify, Large}]) || _ <- lists:seq(1, 5)],
+        ok
+    end),
+    Error = {"/dev/full", {unwritable, enospc}},
+    ?assertEqual({error, Error}, atoll_interpreter:recording(server)),
+    ?assertEqual({error, Error}, atoll_interpreter:record(server, off)),
+    ?assertEqual({error, not_recording}, atoll_interpreter:recording(server)),
+    %% The same process.
+    ?assertEqual(6, do([])).
+
+file_refused() ->
+    ?assertEqual(
+        {error, {"/no/such/folder/x", {unwritable, enoent}}},
+        atoll_interpreter:record(server, {file, "/no/such/folder/x", 1000})
+    ),
     ?assertEqual({error, not_recording}, atoll_interpreter:recording(server)).
 
 newer() ->

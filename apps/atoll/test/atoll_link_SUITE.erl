@@ -16,10 +16,13 @@
     what_was_wanted_meanwhile_is_on_demand_again/1,
     ticks_do_not_keep_it/1,
     a_disconnect_lets_monitors_of_a_silent_node_fire/1,
-    what_is_wanted_is_tried_one_at_a_time_until_it_is_back/1
+    what_is_wanted_is_tried_one_at_a_time_until_it_is_back/1,
+    what_is_recorded_in_a_file_has_the_same_effects_elsewhere/1,
+    a_killed_node_leaves_a_recording_that_can_be_read/1
 ]).
 
 -define(CALL_MS, 30000).
+-define(MAX_BYTES, 10000000).
 -define(ROUNDS, 200).
 %% Far below net_ticktime, far above what it takes on a busy machine.
 -define(PROMPT_MS, 2000).
@@ -228,3 +231,46 @@ what_is_wanted_is_tried_one_at_a_time_until_it_is_back(Config) ->
     ok = call(C, A, atoll_barrier, connected, [[B]]),
     ok = call(C, A, atoll_link_probe, stop, [Owner]),
     ok = call(C, A, atoll_barrier, connected, [[]]).
+
+%% Recording
+
+what_is_recorded_in_a_file_has_the_same_effects_elsewhere(Config) ->
+    C = ?config(cluster, Config),
+    [A, B, D | _] = Nodes = atoll_cluster:nodes(C),
+    [ok = record(C, N, Config) || N <- Nodes],
+    Owner = call(C, A, atoll_link_probe, want, [B]),
+    ?assertEqual([], call(C, A, atoll_link_probe, rounds, [D, 5, 150])),
+    ok = call(C, A, atoll_link_probe, stop, [Owner]),
+    [ok = call(C, N, atoll_barrier, connected, [[]]) || N <- Nodes],
+    [
+        begin
+            {ok, #{events := Count, lost := 0, bytes := Bytes}} = call(C, N, atoll_interpreter, record, [atoll_link, off]),
+            ?assertEqual(Bytes, filelib:file_size(file(N, Config))),
+            {ok, #{protocol := atoll_link_core, node := N, events := Events} = Read, complete} =
+                atoll_recording:read(file(N, Config)),
+            ?assertEqual(Count, length(Events)),
+            ?assertEqual(N =:= A orelse N =:= B orelse N =:= D, Count > 5),
+            Recording = maps:with([protocol, state, events, lost], Read),
+            ?assertEqual(ok, atoll_protocol:replay(atoll_link_core, Recording))
+        end
+     || N <- Nodes
+    ].
+
+a_killed_node_leaves_a_recording_that_can_be_read(Config) ->
+    C = ?config(cluster, Config),
+    [A, B | _] = atoll_cluster:nodes(C),
+    ok = record(C, B, Config),
+    ?assertEqual([], call(C, A, atoll_link_probe, rounds, [B, 30, 50], 60000)),
+    ok = atoll_cluster:kill(C, B),
+    ok = atoll_cluster:restart(C, B),
+    {ok, #{events := Events} = Read, cut} = atoll_recording:read(file(B, Config)),
+    ct:pal("~b events are left", [length(Events)]),
+    ?assert(length(Events) > 10),
+    Recording = maps:with([protocol, state, events, lost], Read),
+    ?assertEqual(ok, atoll_protocol:replay(atoll_link_core, Recording)).
+
+record(C, N, Config) ->
+    call(C, N, atoll_interpreter, record, [atoll_link, {file, file(N, Config), ?MAX_BYTES}]).
+
+file(N, Config) ->
+    filename:join(?config(priv_dir, Config), atom_to_list(N) ++ ".rec").

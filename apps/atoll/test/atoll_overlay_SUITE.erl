@@ -228,14 +228,26 @@ re_run(Text, Said) ->
 recorded_events_give_the_same_effects(Config) ->
     C = ?config(cluster, Config),
     Nodes = [A, B | _] = atoll_cluster:nodes(C),
-    ok = call(C, A, atoll_interpreter, record, [atoll_overlay, 100000]),
+    Folder = filename:join(?config(priv_dir, Config), "recorded"),
+    {error, not_recording} = call(C, A, atoll, record, [off]),
+    ok = call(C, A, atoll, record, [Folder]),
     ok = call(C, B, atoll_overlay_witness, broadcast, [recorded, 1, 5]),
     ok = atoll_cluster:kill(C, B),
     ok = call(C, A, atoll_overlay_witness, await, [members, Nodes -- [B]]),
-    {ok, #{events := Events, lost := 0} = Recording} = call(C, A, atoll_interpreter, recording, [atoll_overlay]),
-    ok = call(C, A, atoll_interpreter, record, [atoll_overlay, off]),
-    ?assert(length(Events) > 10),
-    ?assertEqual(ok, atoll_protocol:replay(atoll_overlay_core, Recording)).
+    {ok, #{link := _, overlay := #{events := Events, lost := 0}, group := _}} = call(C, A, atoll, record, [off]),
+    ?assert(Events > 10),
+    [
+        begin
+            File = filename:join(Folder, Room ++ ".rec"),
+            {ok, #{protocol := Protocol} = Recording, complete} = atoll_recording:read(File),
+            ?assertEqual({Room, ok}, {Room, atoll_protocol:replay(Protocol, Recording)})
+        end
+     || Room <- ["link", "overlay", "group"]
+    ],
+    %% What cannot be written is said, and nothing is recorded then.
+    {error, Error} = call(C, A, atoll, record, ["/dev/null/recorded"]),
+    ?assertMatch("the folder /dev/null/recorded cannot be made: " ++ _, lists:flatten(atoll:format_error(Error))),
+    {error, not_recording} = call(C, A, atoll, record, [off]).
 
 a_partly_connected_overlay_refuses_a_full_mesh(Config) ->
     C = ?config(cluster, Config),

@@ -143,7 +143,8 @@ without_a_roster_the_neighbours_are_the_members_test() ->
 %% Joining
 
 who_has_a_neighbour_has_joined_test() ->
-    {_, Effects} = handle({call, from, {join, [?PEER], 5000}}, with(#{strategy => {atoll_strategy_probe, #{neighbours => [?PEER]}}})),
+    Joined = with(#{strategy => {atoll_strategy_probe, #{neighbours => [?PEER]}}}),
+    {_, Effects} = handle({call, from, {join, [?PEER], 5000}}, Joined),
     ?assertEqual([{reply, from, ok}], [E || E <- Effects, element(1, E) =/= notify]).
 
 who_joins_waits_for_a_first_neighbour_test() ->
@@ -186,13 +187,13 @@ the_neighbours_hear_before_the_strategy_leaves_test() ->
     ?assertEqual([], [E || {notify, {heard, _}} = E <- E1 ++ E2]),
     {S3, E3} = roster({heard, 7}, S2),
     ?assertEqual(
-        [{notify, {heard, {cast, leave}}}, {reply, one, ok}, {reply, two, ok}], [E || E <- E3, element(1, E) =/= cancel]
+        [{notify, {heard, {cast, leave}}}, {notify, left}, {reply, one, ok}, {reply, two, ok}], [E || E <- E3, element(1, E) =/= cancel]
     ),
     {_, [{reply, three, ok}]} = handle({call, three, leave}, S3).
 
 without_a_roster_it_leaves_at_once_test() ->
     ?assertEqual(
-        [{notify, {heard, {cast, leave}}}, {reply, from, ok}], element(2, handle({call, from, leave}, new()))
+        [{notify, {heard, {cast, leave}}}, {notify, left}, {reply, from, ok}], element(2, handle({call, from, leave}, new()))
     ),
     ?assertEqual([{notify, {heard, {cast, leave}}}], element(2, handle({cast, leave}, new()))).
 
@@ -202,6 +203,12 @@ who_joins_after_a_leave_begins_a_new_life_test() ->
     {S2, Effects} = handle({cast, {join, [?PEER]}}, S1),
     ?assert(lists:member({notify, {reborn, 8}}, Effects)),
     ?assertEqual({8, [?ME]}, {atoll_overlay_core:incarnation(S2), atoll_overlay_core:members(S2)}).
+
+a_strategy_that_comes_back_by_itself_begins_a_new_life_too_test() ->
+    {S1, _} = handle({call, from, leave}, with(#{roster => #{}})),
+    {S2, Effects} = tell([{notify, {neighbour_up, ?PEER}}], S1),
+    ?assertEqual([{reborn, 8}, {neighbour_up, ?PEER}], [Notice || {notify, Notice} <- Effects]),
+    ?assertEqual([?ME], atoll_overlay_core:members(S2)).
 
 who_joins_while_it_says_farewell_stays_test() ->
     {S1, _} = handle({call, from, leave}, with_neighbour(with(#{roster => #{}}))),

@@ -100,7 +100,8 @@ the_end_that_came_first_is_forgotten_first_and_counted_test() ->
     ?assertMatch(#{gone := 2, forgotten := 2}, atoll_roster_table:counts(Table)).
 
 the_own_end_is_never_forgotten_test() ->
-    Table = put_all([{?OWNER, {1, left}} | [{N, {1, dead}} || N <- [n1, n2, n3]]], atoll_roster_table:new(?OWNER, 9, 1)),
+    Ends = [{?OWNER, {1, left}} | [{N, {1, dead}} || N <- [n1, n2, n3]]],
+    Table = put_all(Ends, atoll_roster_table:new(?OWNER, 9, 1)),
     ?assertEqual({1, left}, atoll_roster_table:entry(?OWNER, Table)).
 
 who_finds_no_room_is_refused_and_counted_but_never_the_owner_or_a_new_life_test() ->

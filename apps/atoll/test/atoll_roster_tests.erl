@@ -216,8 +216,9 @@ who_has_left_stays_so_until_a_new_life_test() ->
     ?assertEqual([], notices(E2)),
     {S3, _} = handle({cast, {incarnation, 8}}, S2),
     ?assertEqual([?ME], atoll_roster:members(S3)),
-    %% It goes on, and does not leave when the rest of the neighbours have heard.
-    ?assertEqual([], notices(handle({message, a, {heard, 7}}, S3))).
+    %% It goes on, and does not leave when the rest of the neighbours have heard or are gone.
+    ?assertEqual([], notices(handle({message, a, {heard, 7}}, S3))),
+    ?assertEqual([], notices(handle({down, a, lost}, S3))).
 
 %% The audit
 

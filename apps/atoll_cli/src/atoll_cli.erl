@@ -28,6 +28,7 @@ commands() ->
         {"sim detect", atoll_cli_sim_detect},
         {"sim run", atoll_cli_sim_run},
         {"sim show", atoll_cli_sim_show},
+        {"sim replay", atoll_cli_sim_replay},
         {"bench list", atoll_cli_bench_list},
         {"bench run", atoll_cli_bench_run},
         {"bench compare", atoll_cli_bench_compare},

@@ -20,6 +20,7 @@
          every_experiment_prints_its_keys_first/1, a_simulation_is_repeated_by_its_line/1,
          a_simulation_prints_a_table/1, a_terminal_sees_the_virtual_time/1,
          a_trace_is_written_and_shown/1, a_trace_that_is_cut_is_shown_and_told/1,
+         a_recording_is_replayed/1,
          an_interrupted_run_leaves_the_old_trace/1, no_file_is_read_and_destroyed/1, a_file_that_cannot_be_written_is_told/1,
          a_strategy_of_ones_own_is_run/1, a_script_is_played/1, a_script_that_fails_is_repeated_by_its_line/1,
          a_script_that_is_wrong_is_told_with_its_line/1,
@@ -49,6 +50,7 @@ all() ->
      every_experiment_prints_its_keys_first, a_simulation_is_repeated_by_its_line,
      a_simulation_prints_a_table, a_terminal_sees_the_virtual_time,
      a_trace_is_written_and_shown, a_trace_that_is_cut_is_shown_and_told,
+     a_recording_is_replayed,
      an_interrupted_run_leaves_the_old_trace, no_file_is_read_and_destroyed, a_file_that_cannot_be_written_is_told,
      a_strategy_of_ones_own_is_run, a_script_is_played, a_script_that_fails_is_repeated_by_its_line,
      a_script_that_is_wrong_is_told_with_its_line,
@@ -469,6 +471,30 @@ a_trace_is_written_and_shown(Config) ->
                  atoll_cli_os:run(dir(Config), ["sim", "show", Trace, "--node", "nobody"])),
     ?assertMatch(#{status := 2, stdout := <<>>, stderr := <<"atoll sim show: README.md:1: ", _/binary>>},
                  atoll_cli_os:run(dir(Config), ["sim", "show", "README.md"])).
+
+a_recording_is_replayed(Config) ->
+    Link = filename:join(dir(Config), "link.rec"),
+    Overlay = filename:join(dir(Config), "overlay.rec"),
+    Events = atoll_sim_recorded:link(Link),
+    _ = atoll_sim_recorded:overlay(Overlay),
+    Replay = fun(Args) -> atoll_cli_os:run(dir(Config), ["sim", "replay" | Args]) end,
+    #{status := 0, stdout := Table, stderr := <<>>} = Replay([Link, Overlay]),
+    Row = ["link.rec +n1@reef +atoll_link_core +", integer_to_list(Events), " +0 +whole +identical\n"],
+    ?assertMatch({match, _}, re:run(Table, Row)),
+    ?assertMatch({match, _}, re:run(Table, "overlay.rec +n1@reef +atoll_overlay_core ")),
+    ok = atoll_sim_recorded:tampered(Link, 9),
+    #{status := 1, stdout := Differs, stderr := Stderr} = Replay([Link, Overlay]),
+    ?assertMatch({match, _}, re:run(Differs, "differ at event 9\n")),
+    ?assertMatch({match, _}, re:run(Differs, "link.rec, event 9:\n  event .*\n  recorded  .*tampered.*\n  replayed ")),
+    ?assertEqual(iolist_to_binary(["atoll sim replay: ", Link, " has other effects than were recorded\n"]), Stderr),
+    #{status := 1, stdout := Json} = Replay(["--json", Link, Overlay]),
+    #{<<"recordings">> := [One, Other]} = decode(Json),
+    ?assertMatch(#{<<"node">> := <<"n1@reef">>, <<"otp">> := <<"25">>, <<"protocol">> := <<"atoll_link_core">>,
+                   <<"events">> := Events, <<"lost">> := 0, <<"cut">> := false, <<"identical">> := false,
+                   <<"difference">> := #{<<"event">> := 9}}, One),
+    ?assertMatch(#{<<"identical">> := true, <<"difference">> := null}, Other),
+    ?assertMatch(#{status := 2, stderr := <<"atoll sim replay: README.md: this is no recording of Atoll\n">>},
+                 Replay(["README.md"])).
 
 a_trace_that_is_cut_is_shown_and_told(Config) ->
     Trace = filename:join(dir(Config), "a.trace"),

@@ -74,9 +74,9 @@ wrong() ->
         {["demo", "9"], "the argument \"9\" is one too many"},
         {["help", "up", "down"], "the argument \"down\" is one too many"},
         {["sim"],
-         "one of overlay, broadcast, detect, run, show must follow; \"atoll help sim\" says what they do"},
+         "one of overlay, broadcast, detect, run, show, replay must follow; \"atoll help sim\" says what they do"},
         {["sim", "--json"],
-         "one of overlay, broadcast, detect, run, show must follow; \"atoll help sim\" says what they do"},
+         "one of overlay, broadcast, detect, run, show, replay must follow; \"atoll help sim\" says what they do"},
         {["simm", "overlay"], "there is no command \"simm\"; did you mean sim?"},
         {["overlay"], "there is no command \"overlay\"; did you mean sim overlay?"},
         {["sim", "frobnicate"], "there is no command \"sim frobnicate\"; \"atoll help sim\" lists them"},
@@ -134,6 +134,8 @@ wrong() ->
         {["sim", "show", "a.trace", "--at", "2"],
          "--at says what is drawn, and --svg, the file for it, is missing"},
         {["sim", "show", "no/such.trace"], "no/such.trace: it cannot be read: no such file or directory"},
+        {["sim", "replay"], "the argument FILE is missing"},
+        {["sim", "replay", "no/such.rec"], "no/such.rec: it cannot be read: no such file or directory"},
         {["chaos"], "one of run, random must follow; \"atoll help chaos\" says what they do"},
         {["chaos", "run"], "the argument SCRIPT is missing"},
         {["chaos", "run", "no/such.script"], "no/such.script: it cannot be read: no such file or directory"},
@@ -224,7 +226,7 @@ groups_say_who_is_in_which_clique_test() ->
 every_group_has_a_page_that_lists_its_commands_test_() ->
     [{Word ++ " " ++ Name,
       ?_assertMatch({match, _}, re:run(atoll_cli_help:group(Word), "\n  " ++ Word ++ " " ++ Name ++ " "))}
-     || {Word, Names} <- [{"sim", ["overlay", "broadcast", "detect", "run", "show"]}, {"chaos", ["run", "random"]}],
+     || {Word, Names} <- [{"sim", ["overlay", "broadcast", "detect", "run", "show", "replay"]}, {"chaos", ["run", "random"]}],
         lists:keymember(Word, 1, atoll_cli:groups()), Name <- Names].
 
 a_latency_is_read_test_() ->

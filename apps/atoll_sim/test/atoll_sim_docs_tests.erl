@@ -20,7 +20,9 @@ options_of_the_parts_test_() ->
             lists:sort([{Key, Default} || {Key, {_, Default}} <- maps:to_list(Module:options()), Key =/= contacts]),
             lists:sort(table(atom_to_list(Part)))
         )}
-     || {Part, Module} <- [{detector, atoll_detector}, {broadcast, atoll_plumtree}, {discovery, atoll_discovery}]
+     || {Part, Module} <- [
+            {detector, atoll_detector}, {broadcast, atoll_plumtree}, {discovery, atoll_discovery}, {roster, atoll_roster}
+        ]
     ].
 
 %% The keys and the defaults of the table that begins with this word.

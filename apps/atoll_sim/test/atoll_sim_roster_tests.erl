@@ -107,3 +107,90 @@ leaves_and_returns(Strategy) ->
     C2 = pass(20000, do(fun(W) -> atoll_sim_world:cast(Leaver, {join, Contacts}, W) end, C1)),
     ?assertEqual([], wrong(C2)),
     ?assertNotEqual([], atoll_overlay_core:neighbours(atoll_sim_cluster:overlay(Leaver, C2))).
+
+%% Nodes crash, leave, start again, and are cut off, while messages are lost; when all
+%% that is over every node knows just those who live. That up and down alternate is
+%% seen on the way; at the end they have told of the same members.
+whatever_happens_all_tables_become_equal_test_() ->
+    [
+        {lists:concat([Strategy, " ", Nodes, " seed ", Seed]), ?SECONDS(120, becomes_equal(Strategy, Nodes, Seed))}
+     || {Strategy, Nodes, Seeds} <- [
+            {hyparview, 30, [1, 2, 3, 4, 5, 6]},
+            {hyparview, 80, [7, 8]},
+            {hyparview, 200, [9]},
+            {mesh, 30, [10]},
+            {star, 30, [11]},
+            {scamp, 60, [12]}
+        ],
+        Seed <- Seeds
+    ].
+
+becomes_equal(Strategy, Nodes, Seed) ->
+    C0 = set({loss, 0.03}, grown(#{strategy => Strategy, nodes => Nodes, seed => Seed})),
+    C1 = churn(40, [], C0),
+    {Leavers, C2} = atoll_sim_cluster:random(3, mortal(C1), C1),
+    C3 = pass(3000, do(fun(W) -> lists:foldl(fun(N, V) -> atoll_sim_world:cast(N, leave, V) end, W, Leavers) end, C2)),
+    C4 = kill(Leavers, C3),
+    {Island, C5} = atoll_sim_cluster:random(Nodes div 3, atoll_sim_cluster:names(C4), C4),
+    Rest = atoll_sim_cluster:names(C5) -- Island,
+    C6 = churn(20, [], pass(15000, set({partition, [Island, Rest]}, C5))),
+    {Half, C7} = atoll_sim_cluster:random(length(mortal(C6)) div 2, mortal(C6), C6),
+    C8 = pass(120000, set(heal, kill(Half, C7))),
+    ?assertEqual([], wrong(C8)),
+    {Up, _} = atoll_sim_cluster:watched(C8),
+    Alive = atoll_sim_world:alive(world(C8)),
+    ?assertEqual([{A, B} || A <- Alive, B <- Alive, A =/= B], lists:sort(maps:keys(Up))).
+
+mortal(Cluster) ->
+    atoll_sim_world:alive(world(Cluster)) -- atoll_sim_cluster:contacts(Cluster).
+
+%% Their five watchers or so died with them.
+members_whose_watchers_died_too_are_found_dead_test_() ->
+    ?SECONDS(60, begin
+        C0 = grown(#{nodes => 100, seed => 21}),
+        {Half, C1} = atoll_sim_cluster:random(70, mortal(C0), C0),
+        C2 = pass(15000, kill(Half, C1)),
+        ?assertNotEqual([], wrong(C2)),
+        C3 = pass(75000, C2),
+        ?assertEqual([], wrong(C3)),
+        ?assert(sum(found_dead, C3) > 0)
+    end).
+
+%% What is the use of a bound that brings the dead back? The audit finds them.
+the_forgotten_dead_do_not_stay_test_() ->
+    ?SECONDS(60, begin
+        C0 = grown(#{nodes => 40, seed => 22, roster => #{max_gone => 2}}),
+        %% It knows of nothing that happens now, and is not found dead for it.
+        Away = lists:last(mortal(C0)),
+        C1 = set({partition, [[Away], atoll_sim_cluster:names(C0) -- [Away]]}, C0),
+        {Dead, C2} = atoll_sim_cluster:random(8, mortal(C1) -- [Away], C1),
+        C3 = pass(30000, kill(Dead, C2)),
+        C4 = pass(90000, set(heal, C3)),
+        ?assertEqual([], wrong(C4)),
+        ?assert(sum(found_dead, C4) > 0)
+    end).
+
+%% Per node: a join, a crash or a leave is told about once over each of its five links
+%% in one direction, and rest costs one small message every ten seconds and a question
+%% of the audit.
+what_it_costs_does_not_grow_with_the_cluster_test_() ->
+    ?SECONDS(100, begin
+        [{JoinSmall, RestSmall}, {JoinLarge, RestLarge}] = [cost(Nodes) || Nodes <- [60, 240]],
+        ?assert(JoinSmall < 7 andalso JoinLarge < 7),
+        ?assert(RestSmall < 0.4 andalso RestLarge < 0.4)
+    end).
+
+%% Entries per node for a join; messages per node and second at rest.
+cost(Nodes) ->
+    C0 = grown(#{nodes => Nodes, seed => 31, messages => true}),
+    {Messages, _, _} = sent(C0),
+    C1 = pass(60000, C0),
+    {Later, _, _} = sent(C1),
+    C2 = pass(20000, kill([lists:last(mortal(C1))], C1)),
+    {_, Entries, _} = sent(C2),
+    C3 = pass(10000, atoll_sim_cluster:start(lists:last(atoll_sim_cluster:names(C2)), fresh, C2)),
+    ?assertEqual([], wrong(C3)),
+    {_, More, _} = sent(C3),
+    {(More - Entries) / Nodes, (Later - Messages) / Nodes / 60}.
+
+sent(Cluster) -> element(2, atoll_sim_cluster:watched(Cluster)).

@@ -79,7 +79,7 @@ tell(Topic, Kind, Details) ->
     _ = [Pid ! {atoll, Kind, Details} || {_, Pid} <- ets:lookup(?MODULE, Topic)],
     ok.
 
-%% The library does not depend on telemetry: it is found at run time.
+%% The library does not depend on it: it is found at run time.
 execute(Kind, Details) ->
     case erlang:function_exported(telemetry, execute, 3) of
         true -> hand_over(Kind, Details);
@@ -93,7 +93,7 @@ hand_over(Kind, Details) ->
         Pid ->
             case erlang:process_info(Pid, message_queue_len) of
                 {message_queue_len, Waiting} when Waiting < ?MAX_WAITING ->
-                    gen_server:cast(Pid, {execute, Kind, Details});
+                    gen_server:cast(Pid, {execute, telemetry, Kind, Details});
                 _ ->
                     [{_, Counter}] = ets:lookup(?MODULE, ?DROPPED),
                     counters:add(Counter, 1, 1)
@@ -123,9 +123,8 @@ handle_call({unsubscribe, Pid}, _From, Monitors) ->
     {reply, ok, forget(Pid, Monitors)}.
 
 %% @private
--spec handle_cast({execute, kind(), details()}, State) -> {noreply, State}.
-handle_cast({execute, Kind, Details}, Monitors) ->
-    Telemetry = telemetry,
+-spec handle_cast({execute, module(), kind(), details()}, State) -> {noreply, State}.
+handle_cast({execute, Telemetry, Kind, Details}, Monitors) ->
     _ = Telemetry:execute([atoll, Kind], #{}, Details),
     {noreply, Monitors}.
 

@@ -7,14 +7,17 @@
 %%
 %% Promises:
 %% <ul>
-%% <li>It never waits for another process or node. A send to a node that is not
+%% <li>It never waits for another process or node, but for the disk while it
+%%   records to a file ({@link atoll_recording} says how long). A send to a node that is not
 %%   connected, or whose connection is congested, is dropped and counted by
 %%   reason; it never makes a connection ({@link atoll_protocol} says so to the
 %%   protocols). So two nodes cannot wait for each other here.</li>
 %% <li>A message that neither it nor the process module knows ends the process:
 %%   that is a fault of ours. A wire message of a version it cannot read comes
 %%   from a newer release: it is dropped, counted and logged.</li>
-%% <li>Recording costs nothing while it is off, and is bounded while it is on.</li>
+%% <li>Recording costs nothing while it is off, and is bounded while it is on. One
+%%   that goes to a file and cannot be written ends with a line in the log; the
+%%   protocol goes on. The event that a process dies of is in no recording.</li>
 %% </ul>
 %% It does not bound its own message queue, nor what it sends to subscribers. Its
 %% senders are local callers, each waiting for one answer, the rooms above, which
@@ -26,7 +29,7 @@
 
 -export([start_link/1, call/2, cast/2, subscribe/1, unsubscribe/1]).
 -export([record/2, recording/1, counters/1]).
--export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
+-export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
 
 -export_type([options/0, counters/0]).
 
@@ -80,7 +83,12 @@
     %% Subscriber => the monitor on it.
     subscribers = #{} :: #{pid() => reference()},
     counters :: counters(),
-    recording = off :: off | {on, Room :: non_neg_integer(), atoll_protocol:recording()}
+    recording = off ::
+        off
+        | {on, Room :: non_neg_integer(), atoll_protocol:recording()}
+        | {file, atoll_recording:writer()}
+        %% It could not be written any more.
+        | {failed, atoll_recording:error()}
 }).
 
 %% @doc Starts the process of one protocol under its name.
@@ -110,14 +118,20 @@ subscribe(Server) ->
 unsubscribe(Server) ->
     gen_server:call(Server, {unsubscribe, self()}).
 
-%% @doc Records the next `Max' events with their effects, forgetting what was
-%% recorded before; `off' ends it.
--spec record(atom(), Max :: pos_integer() | off) -> ok.
-record(Server, Max) ->
-    gen_server:call(Server, {record, Max}).
+%% @doc Records the next events with their effects, forgetting what was recorded
+%% before: `Max' of them in memory, or `MaxBytes' of them in a file. `off' ends it,
+%% and says of a file what it holds.
+-spec record(atom(), Max :: pos_integer() | {file, file:filename_all(), MaxBytes :: pos_integer()} | off) ->
+    ok | {ok, atoll_recording:held()} | {error, atoll_recording:error()}.
+record(Server, How) ->
+    %% A disk may be slow.
+    gen_server:call(Server, {record, How}, infinity).
 
-%% @doc What was recorded so far.
--spec recording(atom()) -> {ok, atoll_protocol:recording()} | {error, not_recording}.
+%% @doc What was recorded in memory so far; or what the file holds so far.
+-spec recording(atom()) ->
+    {ok, atoll_protocol:recording()}
+    | {file, atoll_recording:held()}
+    | {error, not_recording | atoll_recording:error()}.
 recording(Server) ->
     gen_server:call(Server, recording).
 
@@ -171,12 +185,27 @@ handle_call({unsubscribe, Pid}, _From, #state{subscribers = Subscribers} = State
             {reply, ok, State}
     end;
 handle_call({record, off}, _From, State) ->
-    {reply, ok, State#state{recording = off}};
-handle_call({record, Max}, _From, #state{protocol = Protocol, inner = Inner} = State) ->
+    {Answer, Off} = record_off(State),
+    {reply, Answer, Off};
+handle_call({record, {file, Path, MaxBytes}}, _From, State) ->
+    {_, Off} = record_off(State),
+    #state{protocol = Protocol, inner = Inner} = Off,
+    Otp = erlang:system_info(otp_release),
+    Head = #{protocol => Protocol, state => Inner, node => node(), otp => Otp},
+    case atoll_recording:open(Path, MaxBytes, Head) of
+        {ok, Writer} -> {reply, ok, Off#state{recording = {file, Writer}}};
+        {error, _} = Error -> {reply, Error, Off}
+    end;
+handle_call({record, Max}, _From, State) ->
+    {_, #state{protocol = Protocol, inner = Inner} = Off} = record_off(State),
     Recording = #{protocol => Protocol, state => Inner, events => [], lost => 0},
-    {reply, ok, State#state{recording = {on, Max, Recording}}};
+    {reply, ok, Off#state{recording = {on, Max, Recording}}};
 handle_call(recording, _From, #state{recording = off} = State) ->
     {reply, {error, not_recording}, State};
+handle_call(recording, _From, #state{recording = {failed, Error}} = State) ->
+    {reply, {error, Error}, State};
+handle_call(recording, _From, #state{recording = {file, Writer}} = State) ->
+    {reply, {file, atoll_recording:held(Writer)}, State};
 handle_call(recording, _From, #state{recording = {on, _, Recording}} = State) ->
     #{events := Newest} = Recording,
     {reply, {ok, Recording#{events := lists:reverse(Newest)}}, State};
@@ -213,6 +242,12 @@ handle_info({'DOWN', Ref, process, Pid, _} = Down, #state{subscribers = Subscrib
 handle_info(Message, State) ->
     {noreply, handle_other(Message, State)}.
 
+%% @private
+-spec terminate(term(), #state{}) -> ok.
+terminate(_Reason, State) ->
+    _ = record_off(State),
+    ok.
+
 handle_other(Message, #state{process = Process, world = World0} = State) ->
     {Events, World} = Process:event(Message, World0),
     lists:foldl(fun handle/2, State#state{world = World}, Events).
@@ -227,7 +262,31 @@ remember(_Entry, #state{recording = off} = State) ->
 remember(_Entry, #state{recording = {on, 0, #{lost := Lost} = Recording}} = State) ->
     State#state{recording = {on, 0, Recording#{lost := Lost + 1}}};
 remember(Entry, #state{recording = {on, Room, #{events := Events} = Recording}} = State) ->
-    State#state{recording = {on, Room - 1, Recording#{events := [Entry | Events]}}}.
+    State#state{recording = {on, Room - 1, Recording#{events := [Entry | Events]}}};
+remember(Entry, #state{recording = {file, Writer0}} = State) ->
+    case atoll_recording:add(Entry, Writer0) of
+        {ok, Writer} -> State#state{recording = {file, Writer}};
+        {error, Error} -> record_failed(Error, State)
+    end;
+remember(_Entry, #state{recording = {failed, _}} = State) ->
+    State.
+
+record_failed(Error, #state{name = Name} = State) ->
+    Why = unicode:characters_to_list(atoll_recording:format_error(Error)),
+    logger:warning(#{what => recording_ended, protocol => Name, why => Why}),
+    State#state{recording = {failed, Error}}.
+
+record_off(#state{recording = {file, Writer}} = State) ->
+    case atoll_recording:close(Writer) of
+        {ok, _} = Held ->
+            {Held, State#state{recording = off}};
+        {error, Error} ->
+            {{error, Error}, (record_failed(Error, State))#state{recording = off}}
+    end;
+record_off(#state{recording = {failed, Error}} = State) ->
+    {{error, Error}, State#state{recording = off}};
+record_off(State) ->
+    {ok, State#state{recording = off}}.
 
 perform(Effects, State) ->
     lists:foldl(fun perform_one/2, State, Effects).

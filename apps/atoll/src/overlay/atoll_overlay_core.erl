@@ -365,7 +365,8 @@ owner(Part, _State) -> Part.
 
 %% What a part has to say, to the others and to subscribers.
 
-notice(strategy, {neighbour_up, Node} = Notice, Now, State, Acc) ->
+notice(strategy, {neighbour_up, Node} = Notice, Now, State0, Acc0) ->
+    {State, Acc} = brought_back(Now, State0, Acc0),
     {Answered, Replies} = joined(State, [{notify, Notice} | Acc]),
     tell_all(?TOLD, {up, Node}, Now, Answered, Replies);
 notice(strategy, {neighbour_down, Node, Why} = Notice, Now, State, Acc) ->
@@ -447,6 +448,12 @@ come_back(Now, #state{leaving = farewell, incarnation = Life} = State0) ->
 come_back(Now, #state{leaving = left, incarnation = Life} = State0) ->
     {State, Acc} = begin_anew(Life, Now, State0#state{leaving = no}, []),
     restart_strategy(Now, State, Acc).
+
+%% A strategy that was told something may come back without being told to join.
+brought_back(Now, #state{leaving = left, incarnation = Life} = State, Acc) ->
+    begin_anew(Life, Now, State#state{leaving = no}, Acc);
+brought_back(_Now, State, Acc) ->
+    {State, Acc}.
 
 %% It has parted from all; should there be something left of that, it ends here.
 restart_strategy(Now, #state{module = Module, strategy = Old, config = Config} = State0, Acc0) ->

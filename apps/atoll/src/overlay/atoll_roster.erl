@@ -253,7 +253,8 @@ message({hash, Hash}, From, #state{table = Table} = State) ->
         _ -> send(From, {hashes, atoll_roster_table:hashes(Table)}, differ(State))
     end;
 message({hashes, Hashes}, From, #state{table = Table, options = #{max_news := Max}} = State) ->
-    Buckets = [{Index, atoll_roster_table:bucket(Index, Table)} || Index <- atoll_roster_table:differing(Hashes, Table)],
+    Differing = atoll_roster_table:differing(Hashes, Table),
+    Buckets = [{Index, atoll_roster_table:bucket(Index, Table)} || Index <- Differing],
     lists:foldl(fun(Some, S) -> send(From, {buckets, Some}, S) end, differ(State), portions(Buckets, Max));
 message({buckets, Buckets}, From, #state{table = Table} = State) ->
     Newer = lists:append([atoll_roster_table:newer(Index, Theirs, Table) || {Index, Theirs} <- Buckets]),

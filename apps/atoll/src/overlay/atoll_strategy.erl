@@ -26,7 +26,8 @@
 %% <dt>`{join, [Node]}'</dt><dd>contacts: become a neighbour of somebody, through
 %%   any of them. Comes again while the node is alone; it must be harmless when it
 %%   is not.</dd>
-%% <dt>`leave'</dt><dd>part from all neighbours, in order.</dd>
+%% <dt>`leave'</dt><dd>part from all neighbours, in order. Should the node join again,
+%%   the overlay starts the strategy anew, with what it is `known' to have known.</dd>
 %% <dt>`{unreachable, Node}'</dt><dd>an attempt to connect with it failed.</dd>
 %% <dt>`{dead, Node}'</dt><dd>the cluster's verdict: its present life is over.</dd>
 %% <dt>`{stranger, Node}'</dt><dd>this node takes Node for a neighbour, and Node

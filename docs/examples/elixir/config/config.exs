@@ -1,0 +1,5 @@
+import Config
+
+config :atoll,
+  overlay: :hyparview,
+  discovery: [file: "contacts"]

@@ -1,0 +1,8 @@
+defmodule Reef.Application do
+  use Application
+
+  @impl true
+  def start(_type, _args) do
+    Supervisor.start_link([Reef.Counter], strategy: :one_for_one)
+  end
+end
