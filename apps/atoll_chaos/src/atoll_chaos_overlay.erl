@@ -11,6 +11,9 @@
 
 -export_type([overlay/0, failure/0]).
 
+%% Who asks a node ends with exit/1 by design.
+-dialyzer({nowarn_function, ask/3}).
+
 -type failure() :: atoll_sim_play:failure().
 
 -record(overlay, {

@@ -18,7 +18,7 @@
 -export_type([job/0, ended/0]).
 
 %% What looks after something ends with exit/1 by design.
--dialyzer({nowarn_function, look/3}).
+-dialyzer({nowarn_function, [look/3, broadcast/5]}).
 
 -type job() :: #{
     caller := pid(),

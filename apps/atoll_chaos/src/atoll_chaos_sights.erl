@@ -14,7 +14,7 @@
 
 -export([seen/1]).
 
--export_type([record/0]).
+-export_type([record/0, did/0]).
 
 -type record() :: {Us :: integer(), node(), did() | atoll_chaos_witness:said()}.
 

@@ -100,6 +100,9 @@ who_leaves_is_held_for_no_failure(_Config) ->
             cluster => C, script => script(hyparview, Leave ++ [{then, {5, s}, {expect, {no, false_death}}}])
         }),
         ?assertMatch([#{fault := leave, nodes := [Leaver], outcome := done}, #{fault := heal}], Events),
+        %% No failure detector has found it.
+        [?assertMatch({N, #{overlay := #{detector := #{obituaries := 0}}}}, {N, Status})
+         || {N, {ok, Status}} <- atoll_cluster:multicall(C, atoll, status, [])],
         #{nodes := Infos} = atoll_cluster:info(C),
         ?assertEqual([Leaver], [N || #{node := N, state := down} <- Infos]),
         [?assertEqual({N, {ok, lists:sort(Nodes) -- [Leaver]}}, {N, Members})
