@@ -18,7 +18,7 @@
 -export_type([job/0, ended/0]).
 
 %% What looks after something ends with exit/1 by design.
--dialyzer({nowarn_function, [look/3, broadcast/5]}).
+-dialyzer({nowarn_function, look/3}).
 
 -type job() :: #{
     caller := pid(),
@@ -178,6 +178,7 @@ handle_info({'DOWN', Ref, process, _, Reason}, #state{watches = Watches} = State
     end.
 
 result({?MODULE, Result}) -> Result;
+result({atoll_chaos_sender, Result}) -> {0, Result};
 result(Crash) -> {error, Crash}.
 
 %% Time
@@ -353,11 +354,12 @@ do({leave, Nodes}, Place, State) ->
         State,
         Nodes
     );
-do({broadcast, Nodes, Count, Every}, Place, State) ->
+do({broadcast, Nodes, Count, Every}, Place, #state{job = #{backend := Backend}} = State) ->
     lists:foldl(
         fun(Node, S0) ->
             {Id, S} = add(event(broadcast, [Node], {Count, Every}, Place, S0), S0),
-            broadcast(Node, Count, Every, Id, S)
+            {Pid, Ref} = atoll_chaos_sender:start(Backend, Node, Count, Every),
+            S#state{watches = (S#state.watches)#{Ref => {broadcast, Id, Pid}}}
         end,
         State,
         Nodes
@@ -490,42 +492,6 @@ begun(_Node, #state{overlay = none}) ->
 begun(Node, #state{job = #{backend := Backend, told := Told}} = State) ->
     atoll_chaos_overlay:attach(Backend, Node, owner(State), maps:get(Node, Told, [])).
 
-%% A process of its own sends one each so long. Numbers are never used twice.
-broadcast(Node, Count, Every, Id, #state{watches = Watches} = State) ->
-    Runner = self(),
-    Begun = erlang:monotonic_time(millisecond),
-    {Pid, Ref} = spawn_monitor(fun() ->
-        RunnerRef = monitor(process, Runner),
-        Sent = [send(Node, Runner, State) || N <- lists:seq(0, Count - 1), wait(Begun + N * Every, RunnerRef)],
-        exit({?MODULE, {0, broadcast_result(Sent)}})
-    end),
-    State#state{watches = Watches#{Ref => {broadcast, Id, Pid}}}.
-
-send(Node, Runner, State) ->
-    Number = erlang:unique_integer([positive]),
-    case call(Node, {atoll_chaos_witness, broadcast, [Number]}, ?CALL_MS, State) of
-        {ok, {ok, Us}} ->
-            Runner ! {sent, Node, Us, Number},
-            ok;
-        {ok, {error, _} = Error} ->
-            Error;
-        {error, _} = Error ->
-            Error
-    end.
-
-wait(Until, RunnerRef) ->
-    receive
-        {'DOWN', RunnerRef, process, _, _} -> exit(normal)
-    after max(0, Until - erlang:monotonic_time(millisecond)) -> true
-    end.
-
-%% The dead send nothing, and that is no failure unless nothing was sent at all.
-broadcast_result(Sent) ->
-    case lists:member(ok, Sent) of
-        true -> {ok, ok};
-        false -> lists:last(Sent)
-    end.
-
 %% A node that goes on is there again when it answers.
 gone_on(Node, #state{open = Open, job = #{deadline_ms := Deadline}} = State0) ->
     case lists:keytake({paused, Node}, 1, Open) of
@@ -567,7 +533,7 @@ watched({leave, _, _}, {_, {ok, ok}}, State) ->
     State;
 watched({leave, _, Id}, Failed, State) ->
     amend(Id, #{outcome => failed, why => why(Failed)}, State);
-watched({broadcast, _, _}, {_, {ok, ok}}, State) ->
+watched({broadcast, _, _}, {_, ok}, State) ->
     State;
 watched({broadcast, Id, _}, Failed, State) ->
     amend(Id, #{outcome => failed, why => why(Failed)}, State);

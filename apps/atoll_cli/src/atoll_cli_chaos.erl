@@ -2,19 +2,19 @@
 %% made, and what is shown of them.
 -module(atoll_cli_chaos).
 
--export([where/0, closing/0, check/1, on/4, harm/4]).
+-export([where/1, closing/0, check/1, on/4, harm/4]).
 
 -define(MAX_NODES, 100).
 
-%% @doc The options that say on which nodes.
--spec where() -> [atoll_cli_options:option()].
-where() ->
+%% @doc The options that say on which nodes, and which overlay they run without one.
+-spec where(Overlay :: string()) -> [atoll_cli_options:option()].
+where(Overlay) ->
     [
         #{name => nodes, value => "N", read => atoll_cli_read:whole(1, ?MAX_NODES),
           help => "start a cluster of so many nodes for it"},
         #{name => name, value => "CLUSTER", read => atoll_cli_read:name(),
           help => "do it to this cluster, which \"atoll up\" holds"}
-        | atoll_cli_overlay:options()
+        | atoll_cli_overlay:options(Overlay)
     ].
 
 %% @doc The options that stand last.

@@ -11,7 +11,7 @@ summary() -> "do harm to real nodes at a rate, at random".
 
 -spec options() -> [atoll_cli_options:option()].
 options() ->
-    [Nodes | Where] = atoll_cli_chaos:where(),
+    [Nodes | Where] = atoll_cli_chaos:where("none"),
     [
         #{name => rate, value => "R", default => "1", read => atoll_cli_read:number(1000),
           help => "faults per second"},

@@ -9,7 +9,7 @@ summary() -> "play a fault script on real nodes".
 
 -spec options() -> [atoll_cli_options:option()].
 options() ->
-    atoll_cli_chaos:where() ++
+    atoll_cli_chaos:where("that of the script, if it names one") ++
         [(atoll_cli_sim_options:seed())#{help => "what all chance is drawn from, in place of the script's"}] ++
         atoll_cli_chaos:closing().
 
@@ -20,7 +20,7 @@ operands() -> ["SCRIPT"].
 examples() ->
     [
         "atoll chaos run docs/scripts/groups.script",
-        "atoll chaos run docs/scripts/half.script --overlay scamp --nodes 20",
+        "atoll chaos run docs/scripts/leave.script --overlay mesh --nodes 9",
         "atoll chaos run docs/scripts/groups.script --name reef --seed 8"
     ].
 

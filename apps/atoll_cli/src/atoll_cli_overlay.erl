@@ -6,7 +6,7 @@
 %% ring with chords, and `cliques' stand in a ring, unless groups say which they are.
 -module(atoll_cli_overlay).
 
--export([options/0, read/1, new/2, of_script/1, cluster/1, told/3, tell/3, settle/1]).
+-export([options/1, read/1, of_script/1, cluster/1, told/3, tell/3, settle/1]).
 
 -export_type([overlay/0, told/0]).
 
@@ -29,13 +29,13 @@
 %% What the ring's chords are drawn from.
 -define(SEED, 1).
 
-%% @doc The options that say which overlay.
--spec options() -> [atoll_cli_options:option()].
-options() ->
+%% @doc The options that say which overlay, and what there is without.
+-spec options(Without :: string()) -> [atoll_cli_options:option()].
+options(Without) ->
     [
         #{name => overlay, value => "STRATEGY",
           help => [lists:join(", ", [atom_to_list(Name) || Name <- atoll_strategy:names()]),
-                   ", or a module of your own; without, the nodes run no overlay"]},
+                   ", or a module of your own; without, ", Without]},
         atoll_cli_strategy:option(),
         atoll_cli_strategy:code()
     ].
@@ -52,7 +52,6 @@ read(#{option := [_ | _]}) ->
 read(#{}) ->
     {ok, none}.
 
-%% @doc An overlay with the default contacts.
 -spec new(atoll_cli_strategy:strategy(), #{atom() => map() | off}) -> overlay().
 new(Strategy, Parts) ->
     #{strategy => Strategy, contacts => ?CONTACTS, parts => Parts}.

@@ -12,10 +12,10 @@ summary() -> "start a cluster and hold it until Ctrl-C".
 options() ->
     [
         #{name => groups, value => "K", read => atoll_cli_read:whole(1, 1000),
-          help => "put the nodes in K groups, joined by gateways; a full mesh without"},
+          help => "put the nodes in K groups, joined by gateways; without, and with no overlay, a full mesh"},
         #{name => name, value => "NAME", default => default_name(), read => atoll_cli_read:name(),
           help => "the cluster's name, with which the nodes' names begin"}
-        | atoll_cli_overlay:options()
+        | atoll_cli_overlay:options("the nodes run no overlay")
     ].
 
 -spec operands() -> [string()].
