@@ -23,7 +23,8 @@
     a_partly_connected_overlay_refuses_a_full_mesh/1,
     without_an_overlay_calls_say_so/1,
     every_strategy_holds_a_cluster/1,
-    groups_are_the_cliques/1
+    groups_are_the_cliques/1,
+    trouble_with_dns_takes_no_member_away_and_is_said/1
 ]).
 
 -define(NODES, 8).
@@ -299,6 +300,42 @@ groups_are_the_cliques(_Config) ->
     ?assertEqual(ok, call(C, N1, atoll_overlay_witness, await, [neighbours, []])),
     ?assertEqual(ok, call(C, N3, atoll_overlay_witness, await, [neighbours, [N4, N5]])),
     ok = atoll_cluster:stop(C).
+
+%% Nodes that know of each other by DNS alone; then the server drops the record, is
+%% silent, answers garbage, and is well again.
+trouble_with_dns_takes_no_member_away_and_is_said(_Config) ->
+    Server = atoll_dns_server:start(),
+    Name = lists:concat(["dns", os:getpid(), "x"]),
+    Source = #{
+        name => "app.svc.local",
+        node => Name ++ "1",
+        nameservers => [{{127, 0, 0, 1}, atoll_dns_server:port(Server)}],
+        timeout => 300
+    },
+    ok = atoll_dns_server:set(Server, a, [{records, [{127, 0, 0, 1}]}]),
+    C = atoll_overlay_cluster:start_named(Name, 4, hyparview, [], [
+        "-atoll", "discovery", lists:flatten(io_lib:format("[{dns,~w}]", [Source])),
+        "-atoll", "discovery_interval", "200"
+    ]),
+    ok = atoll_overlay_cluster:settle(C),
+    Nodes = atoll_cluster:nodes(C),
+    [
+        begin
+            ok = atoll_dns_server:set(Server, a, [Step]),
+            [ok = call(C, N, atoll_overlay_witness, await_event, [discovery_failed, #{source => {dns, Source}}]) || N <- Nodes],
+            [?assertEqual({Step, lists:sort(Nodes)}, {Step, call(C, N, atoll, members, [])}) || N <- Nodes],
+            [?assertEqual([], [K || {_, K, _} <- seen(C, N), K =:= member_down]) || N <- Nodes],
+            %% Well again, so that the next trouble is said anew.
+            ok = atoll_dns_server:set(Server, a, [{records, [{127, 0, 0, 1}]}]),
+            [ok = call(C, N, atoll_overlay_witness, await_sources, []) || N <- Nodes],
+            [ok = call(C, N, atoll_overlay_witness, forget, []) || N <- Nodes]
+        end
+     || Step <- [nxdomain, silent, garbage]
+    ],
+    %% Nobody is found twice, or lost.
+    ok = atoll_overlay_cluster:await_symmetric(C),
+    ok = atoll_cluster:stop(C),
+    atoll_dns_server:stop(Server).
 
 %% What the witness of N has seen of node B as a member.
 about(B, Seen) ->

@@ -4,7 +4,7 @@
 
 -include_lib("stdlib/include/assert.hrl").
 
--export([start/3, settle/1, settle/2, mend/1, await_down/2]).
+-export([start/3, start_named/5, settle/1, settle/2, mend/1, await_down/2]).
 -export([views/1, await_symmetric/1, components/1]).
 
 -define(CALL_MS, 45000).
@@ -15,15 +15,19 @@
 start(Count, Strategy, Args) ->
     Name = lists:concat(["o", os:getpid(), "x", erlang:unique_integer([positive]), "x"]),
     Nodes = [list_to_atom(lists:concat([Name, N, "@127.0.0.1"])) || N <- lists:seq(1, Count)],
-    Contacts = contacts(Strategy, lists:sublist(Nodes, 3)),
     Servers = [
         lists:flatten(io_lib:format("#{servers => ~w}", [lists:sublist(Nodes, 2)]))
      || Strategy =:= star
     ],
+    Own = lists:append([["-atoll", "overlay_options", S] || S <- Servers]),
+    start_named(Name, Count, Strategy, contacts(Strategy, lists:sublist(Nodes, 3)), Own ++ Args).
+
+%% @doc Starts nodes with that name and those contacts.
+-spec start_named(string(), pos_integer(), atom(), [node()], Args :: [string()]) -> atoll_cluster:cluster().
+start_named(Name, Count, Strategy, Contacts, Args) ->
     Own =
         ["-atoll", "overlay", atom_to_list(Strategy)] ++
-            ["-atoll", "contacts", lists:flatten(io_lib:format("~w", [Contacts]))] ++
-            lists:append([["-atoll", "overlay_options", S] || S <- Servers]),
+            ["-atoll", "contacts", lists:flatten(io_lib:format("~w", [Contacts]))],
     start_owned(#{name => Name, nodes => Count, connect_all => false, apps => [atoll], args => Own ++ Args}).
 
 %% These are told who their neighbours are.

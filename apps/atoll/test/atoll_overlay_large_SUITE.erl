@@ -18,11 +18,13 @@
 ]).
 
 -define(NODES, 60).
--define(CALL_MS, 60000).
+-define(CALL_MS, 130000).
 %% Of hyparview's views, and the longest time until they are refilled: two of its
 %% shuffle periods.
 -define(ACTIVE_MAX, 5).
 -define(REFILL_MS, 20000).
+%% Two rounds of the roster's audit, one after the other, with their checks.
+-define(AUDITED_MS, 120000).
 
 suite() -> [{timetrap, {minutes, 20}}].
 
@@ -74,11 +76,11 @@ views_are_small_and_symmetric(Config) ->
     ?assert(lists:max(Degrees) =< ?ACTIVE_MAX),
     ?assert(lists:min(Degrees) >= 2),
     ?assertMatch([{?NODES, _}], atoll_overlay_cluster:components(Views)),
-    %% What stands is what somebody wants; links that were made for a question and its
-    %% answer are there for some seconds beside it.
-    Links = [L || {_, L} <- multicall(C, Nodes, atoll_link, links, [])],
-    Standing = [length([held || #{phase := held, connected := true} <- L]) || L <- Links],
-    All = [length([up || #{connected := true} <- L]) || L <- Links],
+    %% What stands is what the strategy wants; connections for a question and its answer
+    %% are there for some seconds beside it.
+    Statuses = [Status || {_, Status} <- multicall(C, Nodes, atoll, status, [])],
+    Standing = [Wants || #{overlay := #{wants := Wants}} <- Statuses],
+    All = [length([up || #{connected := true} <- Links]) || #{links := Links} <- Statuses],
     ct:log("standing connections: most ~b, mean ~.2f; all: most ~b, mean ~.2f", [
         lists:max(Standing), lists:sum(Standing) / ?NODES, lists:max(All), lists:sum(All) / ?NODES
     ]),
@@ -209,7 +211,9 @@ the_rest_is_whole_after_half_is_killed(Config) ->
     ct:log("~b of ~b killed; one component, all views of 3 to ~b again after ~b ms", [
         length(Killed), ?NODES, lists:max([length(V) || {_, V} <- Views]), erlang:monotonic_time(millisecond) - Since
     ]),
-    [?assertEqual({N, ok}, {N, A}) || {N, A} <- multicall(C, Rest, atoll_overlay_witness, await, [members, Rest])],
+    %% A node whose watchers have died with it is found by the audit, some time later.
+    [?assertEqual({N, ok}, {N, A}) || {N, A} <- multicall(C, Rest, atoll_overlay_witness, await, [members, Rest, ?AUDITED_MS])],
+    ct:log("all know the members after ~b ms", [erlang:monotonic_time(millisecond) - Since]),
     ok = call(C, hd(Rest), atoll_overlay_witness, broadcast, [rest, 1, 1]),
     Heard = [broadcast, #{payload => {rest, 1}}],
     [?assertEqual({N, ok}, {N, A}) || {N, A} <- multicall(C, Rest, atoll_overlay_witness, await_event, Heard)].

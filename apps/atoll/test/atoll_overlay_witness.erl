@@ -3,7 +3,7 @@
 -module(atoll_overlay_witness).
 
 -export([start/0, seen/0, forget/0]).
--export([await/2, await_event/2, await_alone/0]).
+-export([await/2, await/3, await_event/2, await_alone/0, await_sources/0]).
 -export([monitor_nodes/1, monitors/0]).
 -export([broadcast/3, chatter/2]).
 
@@ -86,13 +86,21 @@ monitors() ->
 %% which it has too many.
 -spec await(members | neighbours, [node()]) -> ok | {lacks, [node()], beyond, [node()]}.
 await(What, Nodes) ->
+    await(What, Nodes, ?DEADLINE_MS).
+
+%% @doc As await/2, so long at most.
+-spec await(members | neighbours, [node()], Ms :: pos_integer()) -> ok | {lacks, [node()], beyond, [node()]}.
+await(What, Nodes, Ms) ->
     Expected = lists:sort(Nodes),
-    until(fun() ->
-        case atoll:What() of
-            Expected -> ok;
-            Other -> {lacks, Expected -- Other, beyond, Other -- Expected}
-        end
-    end).
+    until(
+        fun() ->
+            case atoll:What() of
+                Expected -> ok;
+                Other -> {lacks, Expected -- Other, beyond, Other -- Expected}
+            end
+        end,
+        Ms
+    ).
 
 %% @doc Waits until no connection with another visible node is left.
 -spec await_alone() -> ok | {still, [node()]}.
@@ -115,21 +123,42 @@ await_event(Kind, Details) ->
         end
     end).
 
+%% @doc Waits until all discovery sources are read as they should be. There is no event
+%% for that: it looks again and again.
+-spec await_sources() -> ok | {still, [term()]}.
+await_sources() ->
+    await_sources(erlang:monotonic_time(millisecond) + ?DEADLINE_MS).
+
+await_sources(Deadline) ->
+    #{sources := Sources} = atoll:status(),
+    case [Last || #{last := Last} <- Sources, Last =/= works] of
+        [] ->
+            ok;
+        Still ->
+            case erlang:monotonic_time(millisecond) < Deadline of
+                true -> await_sources(Deadline);
+                false -> {still, Still}
+            end
+    end.
+
 %% Looks again after each event, which this process hears too.
 until(Look) ->
+    until(Look, ?DEADLINE_MS).
+
+until(Look, Ms) ->
     ok = atoll:subscribe(all),
-    Answer = until(Look, erlang:monotonic_time(millisecond) + ?DEADLINE_MS),
+    Answer = looking(Look, erlang:monotonic_time(millisecond) + Ms),
     ok = atoll:unsubscribe(),
     Answer.
 
-until(Look, Deadline) ->
+looking(Look, Deadline) ->
     case Look() of
         ok ->
             ok;
         Not ->
             Left = max(0, Deadline - erlang:monotonic_time(millisecond)),
             receive
-                {atoll, Kind, Details} when is_atom(Kind), is_map(Details) -> until(Look, Deadline)
+                {atoll, Kind, Details} when is_atom(Kind), is_map(Details) -> looking(Look, Deadline)
             after Left -> Not
             end
     end.

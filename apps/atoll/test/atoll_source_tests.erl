@@ -21,7 +21,7 @@ what_is_right_is_accepted_test_() ->
             {file, <<"contacts">>},
             {dns, #{name => "app.svc.local"}},
             {dns, #{name => "_dist._tcp.app.svc.local.", type => srv, node => "app"}},
-            {dns, #{name => "x", type => aaaa, nameservers => [{{127, 0, 0, 1}, 53}], timeout => 1}}
+            {dns, #{name => "x", type => aaaa, nameservers => [{{127, 0, 0, 1}, 53}], timeout => 100}}
         ]
     ].
 
@@ -51,7 +51,7 @@ what_is_wrong_is_named_test_() ->
             {{dns, #{name => "a", node => "a@b"}}, {bad_value, node, "a@b"}, "before the @"},
             {{dns, #{name => "a", nameservers => []}}, {bad_value, nameservers, []}, "list of {Address, Port}"},
             {{dns, #{name => "a", nameservers => [{1, 2}]}}, {bad_value, nameservers, [{1, 2}]}, "list of"},
-            {{dns, #{name => "a", timeout => 0}}, {bad_value, timeout, 0}, "milliseconds"}
+            {{dns, #{name => "a", timeout => 99}}, {bad_value, timeout, 99}, "milliseconds"}
         ]
     ].
 

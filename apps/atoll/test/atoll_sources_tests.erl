@@ -27,6 +27,8 @@ sources_test_() ->
             {"a reader that is left has no second beside it", fun a_reader_that_is_left/0},
             {"a reader that crashes is a failing source", fun a_crash/0},
             {"names are bounded, and so are the atoms", fun names_are_bounded/0},
+            {"names of nodes that are known anyway are bounded too", fun known_names_are_bounded/0},
+            {"another reason to fail is not another failure", fun another_reason/0},
             {"addresses that are of no use are told of once", fun unused_addresses/0},
             {"no reader outlives the server", fun no_reader_is_left/0}
         ]
@@ -156,7 +158,7 @@ a_dropped_record() ->
         ?none({fault, Source, _})
     end).
 
-a_silent_server() -> prunes_nobody_and_says_so(silent, 60, {failing, {dns, timeout}}).
+a_silent_server() -> prunes_nobody_and_says_so(silent, 250, {failing, {dns, timeout}}).
 
 garbage() -> prunes_nobody_and_says_so(garbage, 2000, {failing, {dns, formerr}}).
 
@@ -348,6 +350,25 @@ names_are_bounded() ->
         ?assertMatch(#{found := 0}, summary())
     end),
     _ = persistent_term:erase(?MODULE).
+
+known_names_are_bounded() ->
+    Source = {nodes, ['a@h', 'b@h', 'c@h']},
+    with(#{sources => [Source], max => 2}, fun() ->
+        ?assertEqual(['a@h', 'b@h'], found()),
+        ?await({fault, Source, {incomplete, [{names_beyond, 2}]}}),
+        ?assertMatch(#{found := 2, refused := R} when R > 0, summary())
+    end).
+
+another_reason() ->
+    with_dns([servfail], 2000, fun(Server, Source) ->
+        ?await({fault, Source, {failing, {dns, servfail}}}),
+        ?await({said, warning, discovery_failed, Source}),
+        ok = atoll_dns_server:set(Server, a, [garbage]),
+        ok = asked_again(Server),
+        ?assertMatch(#{last := {failing, {dns, formerr}}}, summary()),
+        ?none({fault, Source, _}),
+        ?none({said, _, _, Source})
+    end).
 
 unused_addresses() ->
     with_file("a@h = 10.0.0.1\n", fun(Path, Source) ->

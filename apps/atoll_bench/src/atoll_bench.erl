@@ -43,11 +43,13 @@
     label := string(),
     unit := string(),
     better := more | less,
-    %% A number for each round, or a histogram of nanoseconds.
+    %% A number for each round, or one for each of many alike; or a histogram of
+    %% nanoseconds.
     kind := value | latency
 }.
 
--type measure() :: number() | atoll_bench_hist:export().
+-type measure() :: number() | [number(), ...] | atoll_bench_hist:export().
+%% Of many alike, such as all nodes of a cluster, the round's value is the median.
 
 -type error() ::
     {no_benchmark, name()}
@@ -89,7 +91,8 @@ all() ->
     [
         {"orbit", atoll_bench_orbit},
         {"dist", atoll_bench_dist},
-        {"names", atoll_bench_names}
+        {"names", atoll_bench_names},
+        {"overlay", atoll_bench_overlay}
     ].
 
 %% @doc The module of a benchmark.

@@ -10,6 +10,10 @@
 %% {"point":1,"error":"..."}
 %% {"end":"complete"}
 %% '''
+%% A value that is a median, such as that of all nodes of a cluster, stands in the
+%% round's `values'; what it is the median of, in the same order every time, stands
+%% under the same name in its `samples'.
+%%
 %% A file without the last line is partial, and so is one whose last line is cut:
 %% that line is left out. A fault anywhere else is an error.
 -module(atoll_bench_file).

@@ -2,6 +2,7 @@
 -module(atoll_bench_machine).
 
 -export([describe/0, look/0, others/3, parse_stat/1, family/2]).
+-export([cpu_ns/1, pss_kib/1]).
 
 -export_type([look/0]).
 
@@ -119,3 +120,36 @@ grow([], _Children, Family) ->
     Family;
 grow([Pid | Pids], Children, Family) ->
     grow(maps:get(Pid, Children, []) ++ Pids, maps:remove(Pid, Children), Family#{Pid => []}).
+
+%% @doc The processor time that a process has used so far, all its threads that live. By
+%% Linux's scheduler, to the nanosecond; where that does not tell, to the hundredth of a
+%% second.
+-spec cpu_ns(OsPid :: pos_integer()) -> {ok, non_neg_integer()} | error.
+cpu_ns(Pid) ->
+    Dir = lists:concat(["/proc/", Pid, "/task/"]),
+    case file:list_dir(Dir) of
+        {ok, Threads} ->
+            Texts = [file:read_file(lists:append([Dir, Thread, "/schedstat"])) || Thread <- Threads],
+            case [binary_to_integer(hd(binary:split(Text, <<" ">>))) || {ok, Text} <- Texts] of
+                [] -> ticks_ns(stat(integer_to_list(Pid)));
+                Times -> {ok, lists:sum(Times)}
+            end;
+        {error, _} ->
+            error
+    end.
+
+ticks_ns({ok, {_Pid, _Parent, Ticks}}) -> {ok, Ticks * 10000000};
+ticks_ns(error) -> error.
+
+%% @doc The memory of a process: its own pages, and its share of those that it shares.
+-spec pss_kib(OsPid :: pos_integer()) -> {ok, non_neg_integer()} | error.
+pss_kib(Pid) ->
+    case file:read_file(lists:concat(["/proc/", Pid, "/smaps_rollup"])) of
+        {ok, Text} ->
+            case re:run(Text, "^Pss:\\s+(\\d+) kB", [multiline, {capture, [1], list}]) of
+                {match, [KiB]} -> {ok, list_to_integer(KiB)};
+                nomatch -> error
+            end;
+        {error, _} ->
+            error
+    end.

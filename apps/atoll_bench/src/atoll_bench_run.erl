@@ -174,12 +174,19 @@ counted(_Round, Line, #run{file = File, rounds = N} = Run) ->
 
 line(Index, Round, Measures, Module, Base) ->
     Latencies = [Name || #{name := Name, kind := latency} <- Module:metrics()],
-    Base#{
+    Values = maps:without(Latencies, Measures),
+    with_samples(maps:filter(fun(_Name, Value) -> is_list(Value) end, Values), Base#{
         point => Index,
         round => Round,
-        values => maps:without(Latencies, Measures),
+        values => maps:map(fun(_Name, Value) -> one(Value) end, Values),
         histograms => maps:with(Latencies, Measures)
-    }.
+    }).
+
+with_samples(None, Line) when map_size(None) =:= 0 -> Line;
+with_samples(Samples, Line) -> Line#{samples => Samples}.
+
+one(Values) when is_list(Values) -> atoll_bench_stats:median(Values);
+one(Value) -> Value.
 
 written(ok, Run) -> Run;
 written({error, Reason}, _Run) -> throw({write, Reason}).

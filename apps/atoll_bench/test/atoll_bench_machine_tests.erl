@@ -36,3 +36,22 @@ it_is_said_what_it_ran_on_test() ->
     ?assert(Cores >= 1),
     ?assertEqual(list_to_binary(erlang:system_info(otp_release)), Otp),
     ?assert(Bytes > 1 bsl 20).
+
+a_process_that_works_uses_processor_time_test() ->
+    Self = list_to_integer(os:getpid()),
+    {ok, Before} = atoll_bench_machine:cpu_ns(Self),
+    {Used, _} = erlang:statistics(runtime),
+    ok = burn(Used + 50),
+    {ok, After} = atoll_bench_machine:cpu_ns(Self),
+    %% The emulator counts whole milliseconds, or hundredths of a second.
+    ?assert(After - Before > 30000000).
+
+a_process_has_memory_test() ->
+    {ok, KiB} = atoll_bench_machine:pss_kib(list_to_integer(os:getpid())),
+    %% In KiB: a VM has more than ten megabytes, and less than a terabyte.
+    ?assert(KiB > 10000 andalso KiB < 1000000000).
+
+a_process_that_is_not_there_has_nothing_test() ->
+    %% Above what Linux gives out.
+    Nobody = (1 bsl 22) + 1,
+    ?assertEqual({error, error}, {atoll_bench_machine:cpu_ns(Nobody), atoll_bench_machine:pss_kib(Nobody)}).

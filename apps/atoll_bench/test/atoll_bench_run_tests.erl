@@ -24,6 +24,14 @@ a_latency_is_kept_as_a_histogram_test() ->
     ?assertEqual(1, atoll_bench_hist:count(Hist)),
     ?assert(abs(atoll_bench_hist:percentile(Hist, 50) - 2000) =< 2000 / 128).
 
+of_numbers_for_many_the_median_counts_and_all_are_kept_test() ->
+    {_, #{rounds := [Round | _]}, _} = run(#{size => [3], system => [a]}, 1),
+    ?assertMatch(#{<<"values">> := #{<<"rate">> := 31}, <<"samples">> := #{<<"rate">> := [31, 1000, 0]}}, Round).
+
+a_number_for_all_has_no_samples_test() ->
+    {_, #{rounds := [Round | _]}, _} = run(#{size => [2], system => [a]}, 1),
+    ?assertEqual(false, is_map_key(<<"samples">>, Round)).
+
 a_point_that_fails_leaves_the_others_alone_test() ->
     {Summary, Run, Said} = run(#{size => [1], system => [broken, a, failing]}, 2),
     ?assertMatch(

@@ -6,7 +6,8 @@
 -export([all/0, suite/0, init_per_suite/1, end_per_suite/1, init_per_testcase/2, end_per_testcase/2]).
 -export([what_is_measured_is_kept_and_shown/1, a_row_has_all_that_was_measured/1,
          wrong_usage_says_one_sentence/1, a_run_that_is_interrupted_keeps_what_it_measured/1,
-         a_run_is_the_same_as_itself/1, other_files_are_told/1, dist_agrees_with_a_loop_of_its_own/1]).
+         a_run_is_the_same_as_itself/1, other_files_are_told/1, dist_agrees_with_a_loop_of_its_own/1,
+         overlay_measures_what_a_cluster_is_known_to_have/1]).
 
 -define(GONE_MS, 5000).
 -define(NAMES, ["bench", "run", "names", "--nodes", "2", "--callers", "1", "--system", "pg"]).
@@ -17,7 +18,7 @@ suite() ->
 all() ->
     [what_is_measured_is_kept_and_shown, a_row_has_all_that_was_measured, wrong_usage_says_one_sentence,
      a_run_that_is_interrupted_keeps_what_it_measured, a_run_is_the_same_as_itself, other_files_are_told,
-     dist_agrees_with_a_loop_of_its_own].
+     dist_agrees_with_a_loop_of_its_own, overlay_measures_what_a_cluster_is_known_to_have].
 
 init_per_suite(Config) ->
     Dir = atoll_cli_os:new_dir(),
@@ -158,3 +159,44 @@ ping(Echo, Payload, Until, Count) ->
         true -> ping(Echo, Payload, Until, Count + 1);
         false -> Count + 1
     end.
+
+overlay_measures_what_a_cluster_is_known_to_have(Config) ->
+    Dir = ?config(dir, Config),
+    File = filename:join(Dir, "run.jsonl"),
+    #{status := 0, stdout := Json} = atoll_cli_os:run(Dir, [
+        "bench", "run", "overlay", "--nodes", "5", "--seconds", "2", "--broadcasts", "7", "--rounds", "1", "--out", File,
+        "--json"
+    ]),
+    ?assertEqual(ok, atoll_cli_os:await_none_left(Dir, ?GONE_MS)),
+    {ok, #{<<"status">> := <<"complete">>, <<"rows">> := Rows}} = atoll_bench_json:decode(Json),
+    #{<<"bare">> := Bare, <<"stock">> := Stock, <<"mesh">> := Mesh, <<"hyparview">> := HyParView} =
+        maps:from_list([{Overlay, Row} || #{<<"overlay">> := Overlay} = Row <- Rows]),
+    %% Who is on its own has nothing to say to anybody.
+    [?assert(maps:get(Key, Bare) == 0) || Key <- [<<"neighbours">>, <<"connections">>, <<"bytes_per_s">>, <<"messages_per_s">>]],
+    ?assertNot(is_map_key(<<"joined_ms">>, Bare)),
+    [?assert(maps:get(Key, Row) == 4) || Row <- [Stock, Mesh], Key <- [<<"neighbours">>, <<"connections">>]],
+    #{<<"neighbours">> := Few} = HyParView,
+    ?assert(Few >= 1 andalso Few =< 4),
+    #{<<"memory_kib">> := Least} = Bare,
+    [
+        begin
+            #{<<"join_ms">> := First, <<"joined_ms">> := All, <<"killed_ms">> := Killed} = Row,
+            ?assert(0 < First andalso First =< All andalso 0 < Killed),
+            #{<<"memory_kib">> := Memory, <<"cpu_us_per_s">> := Cpu, <<"pss_kib">> := Pss} = Row,
+            ?assert(Memory > Least andalso Cpu > 0 andalso Pss > 0)
+        end
+     || Row <- [Stock, Mesh, HyParView]
+    ],
+    %% Atoll's detector beats; stock distribution is silent for seconds on end.
+    [?assert(0 < maps:get(<<"messages_per_s">>, Row)) || Row <- [Mesh, HyParView]],
+    [?assert(maps:get(<<"messages_per_s">>, Row) < maps:get(<<"bytes_per_s">>, Row)) || Row <- [Mesh, HyParView]],
+    {ok, #{rounds := Rounds}} = atoll_bench_file:read(File),
+    %% Each node is kept, and each broadcast.
+    [
+        ?assertEqual({Name, 5}, {Name, length(Samples)})
+     || #{<<"samples">> := Of} <- Rounds, {Name, Samples} <- maps:to_list(Of)
+    ],
+    ?assertEqual(
+        [7, 7, 7],
+        [atoll_bench_hist:count(Hist) || #{<<"histograms">> := #{<<"broadcast">> := E}} <- Rounds, {ok, Hist} <- [atoll_bench_hist:import(E)]]
+    ).

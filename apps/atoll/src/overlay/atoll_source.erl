@@ -27,7 +27,7 @@
     node => string(),
     %% Who is asked. Default: those that the system is set up with.
     nameservers => [{inet:ip_address(), inet:port_number()}, ...],
-    %% How many milliseconds the answer may take. Default 5000.
+    %% How many milliseconds the answer may take, 100 at least. Default 5000.
     timeout => pos_integer()
 }.
 
@@ -106,7 +106,7 @@ value(type, Type) -> lists:member(Type, [a, aaaa, srv]);
 value(node, Node) -> is_text(Node) andalso matches(Node, "^[0-9A-Za-z_-]+$");
 value(nameservers, [_ | _] = Servers) -> length_of(Servers) =/= improper andalso lists:all(fun is_server/1, Servers);
 value(nameservers, _) -> false;
-value(timeout, Ms) -> is_integer(Ms) andalso Ms > 0 andalso Ms =< 16#FFFFFFF;
+value(timeout, Ms) -> is_integer(Ms) andalso Ms >= 100 andalso Ms =< 16#FFFFFFF;
 value(_Key, _) -> unknown.
 
 is_text(Text) ->
@@ -161,7 +161,7 @@ wanted(name) -> "a domain name, such as \"app.svc.local\"";
 wanted(type) -> "a, aaaa or srv";
 wanted(node) -> "what stands before the @ in the names of nodes: letters, digits, _ and -";
 wanted(nameservers) -> "a list of {Address, Port}, not empty";
-wanted(timeout) -> "a number of milliseconds above 0".
+wanted(timeout) -> "a number of milliseconds, 100 at least".
 
 %% @doc Reads a source that {@link check/1} found right, now, and takes the time that it
 %% takes: {@link deadline/1} says when to give up.

@@ -7,20 +7,24 @@
 %% Priority and weight say nothing here, since every node is a contact.
 %%
 %% A name is asked as it stands: no search domain is added. OTP's resolver asks again
-%% over TCP where an answer does not fit. A name that does not exist is an empty
+%% over TCP where an answer does not fit; some releases do not understand the hint that
+%% it does not (issue 11114 of erlang/otp: 27.3.4 and those around it), so what cannot be
+%% understood is asked for over TCP from here. A name that does not exist is an empty
 %% answer, and that is said.
 -module(atoll_source_dns).
 
 -export([read/1, contacts/3]).
 
 -define(RETRIES, 3).
+%% The resolver of OTP 27 and later gives up a wait of less than 50 ms at once, and the
+%% first wait is this divided by the retries.
+-define(MIN_WAIT_MS, 150).
 
 %% @doc The contacts that the name has now. It takes the source's `timeout' at most.
 -spec read(atoll_source:dns()) -> atoll_source:reading().
 read(#{name := Name, type := Type, timeout := Timeout} = Source) ->
-    %% The resolver waits a third of its own timeout at first, then twice as long.
-    Options = [{retry, ?RETRIES}, {timeout, max(1, Timeout div 2)} | nameservers(Source)],
-    case inet_res:resolve(Name, in, Type, Options, Timeout) of
+    Options = [{retry, ?RETRIES}, {timeout, max(?MIN_WAIT_MS, Timeout div 2)} | nameservers(Source)],
+    case ask(Name, Type, Options, Timeout) of
         {ok, Message} ->
             Answers = inet_dns:msg(Message, anlist),
             Data = [inet_dns:rr(Answer, data) || Answer <- Answers, inet_dns:rr(Answer, type) =:= Type],
@@ -34,6 +38,16 @@ read(#{name := Name, type := Type, timeout := Timeout} = Source) ->
             {error, {dns, Reason}};
         {error, Reason} ->
             {error, {dns, Reason}}
+    end.
+
+ask(Name, Type, Options, Timeout) ->
+    Begin = erlang:monotonic_time(millisecond),
+    case inet_res:resolve(Name, in, Type, Options, Timeout) of
+        {error, formerr} ->
+            Left = max(1, Timeout - (erlang:monotonic_time(millisecond) - Begin)),
+            inet_res:resolve(Name, in, Type, [usevc | Options], Left);
+        Answer ->
+            Answer
     end.
 
 nameservers(#{nameservers := Servers}) -> [{nameservers, Servers}];

@@ -1,0 +1,270 @@
+%% @doc The benchmark `overlay': what it costs a node to be in a cluster, against the
+%% number of nodes.
+%%
+%% <dl>
+%% <dt>`bare'</dt><dd>as many nodes, and no cluster: what a node takes anyhow.</dd>
+%% <dt>`stock'</dt><dd>the mesh that stock distribution makes by itself, without
+%%   Atoll.</dd>
+%% <dt>any other</dt><dd>that strategy of Atoll's, of those that need no names of nodes in
+%%   their options; everything at its defaults, with
+%%   `-connect_all false'.</dd>
+%% </dl>
+%% A round of a cluster that has settled: a window in which nothing is asked of it,
+%% broadcasts from one of its nodes, and one more node that joins by another and is
+%% killed when all know it. What concerns each node is measured on all of them; the
+%% result is their median, and the file keeps each.
+%%
+%% == What the metrics are ==
+%% <ul>
+%% <li>Standing connections are those with the neighbours (in stock distribution: all);
+%%   open ones are all that there are at the end of the window.</li>
+%% <li>Processor time is that of all of a VM's threads in a second of the window.</li>
+%% <li>Bytes and messages are counted by the sockets of distribution, sent and received,
+%%   with ticks and the four bytes before each message, without TCP's own headers. A
+%%   connection that ends within the window takes its counts with it.</li>
+%% <li>The memory of a process is its PSS: its own pages, and its share of those that it
+%%   shares with other nodes.</li>
+%% <li>A broadcast's time is until the last node has it; in stock distribution it is a
+%%   message to each. A joined node is known to all when each node has been told of it,
+%%   and it of each; a killed one, when each has been told so.</li>
+%% </ul>
+%% Times between nodes are those of the machine's clock. The clusters of all variants run
+%% side by side: what is idle takes little, but latencies are those of a machine that
+%% has that many nodes. Not measured: what a payload costs that is large, or a load.
+-module(atoll_bench_overlay).
+-behaviour(atoll_bench).
+
+-export([summary/0, parameters/0, variant/0, metrics/0, points/1, check/1, setup/1, round/1, teardown/1]).
+
+-define(BOOT_MS, 60000).
+-define(SETTLE_MS, 180000).
+-define(HEAR_MS, 60000).
+%% Long enough for one broadcast to be over before the next begins.
+-define(PAUSE_MS, 50).
+-define(WARM_MS, 1000).
+
+-spec summary() -> string().
+summary() -> "what it costs a node to be in a cluster of so many".
+
+-spec parameters() -> [atoll_bench:parameter(), ...].
+parameters() ->
+    [
+        #{name => nodes, type => integer, values => [10, 20, 40, 60], min => 2, max => 200, help => "nodes of the cluster"},
+        %% Stock distribution ticks every 15 seconds: a shorter window sees it on some nodes only.
+        #{name => seconds, type => integer, values => [15], max => 3600, unit => "s",
+          help => "how long the window is in which nothing is asked of the nodes"},
+        #{name => broadcasts, type => integer, values => [50], max => 10000, help => "broadcasts of a round"},
+        #{name => overlay, type => atom, values => [bare, stock, mesh, hyparview],
+          one_of => [bare, stock, mesh, hyparview, scamp],
+          help => "none, the mesh of stock distribution, or a strategy"}
+    ].
+
+-spec variant() -> atom().
+variant() -> overlay.
+
+-spec metrics() -> [atoll_bench:metric(), ...].
+metrics() ->
+    [
+        value(neighbours, "Standing connections", "per node"),
+        value(connections, "Open connections", "per node"),
+        value(cpu_us_per_s, "Idle processor time of a node", "\x{b5}s/s"),
+        value(bytes_per_s, "Idle traffic of a node", "bytes/s"),
+        value(messages_per_s, "Idle messages of a node", "1/s"),
+        value(memory_kib, "Memory allocated by a node", "KiB"),
+        value(pss_kib, "Memory of a node's process", "KiB"),
+        value(join_ms, "Joined, first neighbour", "ms"),
+        value(joined_ms, "Joined, known to all", "ms"),
+        value(killed_ms, "Killed, known to all", "ms"),
+        #{name => broadcast, label => "Broadcast, all have it", unit => "ns", better => less, kind => latency}
+    ].
+
+value(Name, Label, Unit) ->
+    #{name => Name, label => Label, unit => Unit, better => less, kind => value}.
+
+-spec points([atoll_bench:point(), ...]) -> [atoll_bench:point()].
+points(Points) -> Points.
+
+-spec check(atoll_bench:point()) -> ok | {error, unicode:chardata()}.
+check(_Point) -> ok.
+
+-spec setup(atoll_bench:point()) -> {ok, map()} | {error, unicode:chardata()}.
+setup(#{nodes := Count, overlay := System} = Point) ->
+    atoll_bench_nodes:start(options(System, Count), fun(Cluster) ->
+        answer(fun() ->
+            State = Point#{cluster => Cluster, round => 0},
+            [ok = Said || Said <- all(Cluster, listen, [System], ?BOOT_MS)],
+            ok = gather(State),
+            ok = settle(State),
+            State
+        end)
+    end).
+
+%% One scheduler each and no busy waiting, as all nodes that are started so.
+options(bare, Count) -> #{nodes => Count, connect_all => false};
+options(stock, Count) -> #{nodes => Count, connect_all => true};
+options(Strategy, Count) ->
+    #{nodes => Count, connect_all => false, apps => [atoll], args => ["-atoll", "overlay", atom_to_list(Strategy)]}.
+
+%% All at once, by the first.
+gather(#{overlay := bare}) ->
+    ok;
+gather(#{overlay := stock, cluster := Cluster}) ->
+    meshed = sure(atoll_bench_nodes:meshed(Cluster)),
+    ok;
+gather(#{overlay := Strategy, cluster := Cluster}) ->
+    [First | _] = atoll_cluster:nodes(Cluster),
+    %% Whoever finds no neighbour in time goes on trying, and is waited for later.
+    _ = atoll_cluster:multicall(Cluster, atoll_bench_overlay_load, join, [Strategy, First], ?BOOT_MS),
+    ok.
+
+%% No event tells of a state that is one of all nodes together, so it is looked at again.
+settle(State) ->
+    settle(State, erlang:monotonic_time(millisecond) + ?SETTLE_MS).
+
+settle(#{cluster := Cluster, overlay := System} = State, Deadline) ->
+    Nodes = atoll_cluster:nodes(Cluster),
+    Views = maps:from_list(lists:zip(Nodes, all(Cluster, view, [System], ?HEAR_MS))),
+    case {atoll_bench_overlay_settled:check(shape(System), Nodes, Views), erlang:monotonic_time(millisecond) < Deadline} of
+        {ok, _} ->
+            ok;
+        {{not_yet, _}, true} ->
+            receive
+            after 200 -> settle(State, Deadline)
+            end;
+        {{not_yet, Why}, false} ->
+            throw({failed, ["the cluster did not settle: ", Why]})
+    end.
+
+shape(bare) -> alone;
+shape(stock) -> mesh;
+shape(mesh) -> mesh;
+shape(_Partial) -> some.
+
+-spec round(map()) -> {ok, #{atom() => atoll_bench:measure()}, map()} | {error, unicode:chardata()}.
+round(#{overlay := System, round := Round} = State) ->
+    Measured = answer(fun() ->
+        ok = settle(State),
+        Idle = idle(State),
+        case System of
+            bare -> Idle;
+            _ -> maps:merge(Idle, maps:merge(broadcasts(State), guest(State)))
+        end
+    end),
+    case Measured of
+        {ok, Measures} -> {ok, Measures, State#{round := Round + 1}};
+        {error, _} = Error -> Error
+    end.
+
+%% The first round is to warm up, which takes no long window. The processor time is read
+%% from outside and the nodes are asked before and after, so that they do nothing for it.
+idle(#{cluster := Cluster, overlay := System, seconds := Seconds, round := Round}) ->
+    Ms = case Round of 0 -> ?WARM_MS; _ -> Seconds * 1000 end,
+    #{nodes := Infos} = atoll_cluster:info(Cluster),
+    Pids = [Pid || #{os_pid := Pid} <- Infos],
+    Traffic0 = all(Cluster, traffic, [], ?HEAR_MS),
+    Cpu0 = [processor(Pid) || Pid <- Pids],
+    receive
+    after Ms -> ok
+    end,
+    Cpu = [processor(Pid) || Pid <- Pids],
+    Traffic = all(Cluster, traffic, [], ?HEAR_MS),
+    Views = all(Cluster, view, [System], ?HEAR_MS),
+    {Bytes, Messages} = lists:unzip(lists:zipwith(fun atoll_bench_overlay_load:rates/2, Traffic0, Traffic)),
+    #{
+        neighbours => [length(Neighbours) || {_, Neighbours, _} <- Views],
+        connections => [length(Connected) || {_, _, Connected} <- Views],
+        cpu_us_per_s => lists:zipwith(fun({At0, Ns0}, {At, Ns}) -> (Ns - Ns0) * 1.0e6 / (At - At0) end, Cpu0, Cpu),
+        bytes_per_s => Bytes,
+        messages_per_s => Messages,
+        memory_kib => [Allocated / 1024 || Allocated <- all(Cluster, allocated, [], ?HEAR_MS)],
+        pss_kib => [known(atoll_bench_machine:pss_kib(Pid)) || Pid <- Pids]
+    }.
+
+processor(Pid) ->
+    {atoll_bench_overlay_load:now_ns(), known(atoll_bench_machine:cpu_ns(Pid))}.
+
+known({ok, Value}) -> Value;
+known(error) -> throw({failed, "a node has ended"}).
+
+%% The latency of a broadcast is that of the last node.
+broadcasts(#{cluster := Cluster, overlay := System, broadcasts := Count, round := Round}) ->
+    [First | _] = atoll_cluster:nodes(Cluster),
+    Sent = on(Cluster, First, broadcast, [System, Round, Count, ?PAUSE_MS], Count * ?PAUSE_MS * 2 + ?HEAR_MS),
+    Came = when_heard(Cluster, [{got, Round, Number} || Number <- lists:seq(1, Count)]),
+    Hist = atoll_bench_hist:new(),
+    lists:foreach(
+        fun({At, Last}) -> ok = atoll_bench_hist:record(max(0, Last - At), Hist) end,
+        lists:zip(Sent, latest(Came))
+    ),
+    #{broadcast => atoll_bench_hist:export(Hist)}.
+
+%% Of lists with a time for each thing, when the last had it.
+latest([First | Others]) ->
+    lists:foldl(fun(Times, Latest) -> lists:zipwith(fun erlang:max/2, Times, Latest) end, First, Others).
+
+%% A new node of its own name each time: nobody has heard of it before.
+guest(#{overlay := System} = State) ->
+    case atoll_bench_nodes:start(options(System, 1), fun(Guests) -> {ok, Guests} end) of
+        {ok, Guests} ->
+            try
+                visit(Guests, State)
+            after
+                ok = atoll_bench_nodes:stop(Guests),
+                ok = flush(Guests)
+            end;
+        {error, Why} ->
+            throw({failed, Why})
+    end.
+
+%% What it told its owner of its end.
+flush(Cluster) ->
+    receive
+        {atoll_cluster, Cluster, _} -> flush(Cluster)
+    after 0 -> ok
+    end.
+
+visit(Guests, #{cluster := Cluster, overlay := System}) ->
+    [Guest] = atoll_cluster:nodes(Guests),
+    Nodes = atoll_cluster:nodes(Cluster),
+    [ok] = all(Guests, listen, [System], ?BOOT_MS),
+    {Begin, Neighbour} = sure(on(Guests, Guest, join, [System, lists:last(Nodes)], ?HEAR_MS)),
+    [Theirs] = when_heard(Guests, [{up, Node} || Node <- Nodes]),
+    Ours = when_heard(Cluster, [{up, Guest}]),
+    Known = lists:max(Theirs ++ lists:append(Ours)),
+    Kill = atoll_bench_overlay_load:now_ns(),
+    ok = atoll_cluster:kill(Guests, Guest),
+    Gone = lists:max(lists:append(when_heard(Cluster, [{down, Guest}]))),
+    #{join_ms => (Neighbour - Begin) / 1.0e6, joined_ms => (Known - Begin) / 1.0e6, killed_ms => (Gone - Kill) / 1.0e6}.
+
+-spec teardown(map()) -> ok.
+teardown(#{cluster := Cluster}) ->
+    atoll_bench_nodes:stop(Cluster).
+
+%% What fails below is thrown, as a sentence.
+answer(Fun) ->
+    try
+        {ok, Fun()}
+    catch
+        throw:{failed, Why} -> {error, Why}
+    end.
+
+sure({ok, Result}) -> Result;
+sure({error, Why}) -> throw({failed, Why}).
+
+on(Cluster, Node, Function, Args, Ms) ->
+    sure(atoll_bench_nodes:call(Cluster, Node, {atoll_bench_overlay_load, Function}, Args, Ms)).
+
+%% What each node says, in the order of the nodes.
+all(Cluster, Function, Args, Ms) ->
+    Said = atoll_cluster:multicall(Cluster, atoll_bench_overlay_load, Function, Args, Ms),
+    case [Reason || {_, {error, Reason}} <- Said] of
+        [] -> [Result || {_, {ok, Result}} <- Said];
+        [Reason | _] -> throw({failed, atoll_cluster:format_error(Reason)})
+    end.
+
+when_heard(Cluster, Keys) ->
+    Said = lists:zip(atoll_cluster:nodes(Cluster), all(Cluster, heard, [Keys, ?HEAR_MS], ?HEAR_MS + 5000)),
+    case [{Node, Missing} || {Node, {missing, Missing}} <- Said] of
+        [] -> [Times || {_, {ok, Times}} <- Said];
+        [{Node, Missing} | _] -> throw({failed, io_lib:format("~ts did not hear of ~0tp", [Node, Missing])})
+    end.
