@@ -44,6 +44,9 @@
     seconds => number() | infinity,
     %% Default: the script's, or 1.
     seed => integer(),
+    %% What is called on a node that has started, where it runs an overlay: for
+    %% strategies that wait to be told something.
+    told => #{node() => [{module(), Function :: atom(), Args :: [term()]}]},
     %% How long something may take to recover before it is said never to have.
     %% Default 10,000.
     deadline_ms => pos_integer(),
@@ -59,6 +62,11 @@
     %% Of these events.
     summary := [{Fault :: atom(), atoll_chaos_log:summary()}],
     groups := atoll_sim_groups:groups() | none,
+    %% See atoll_chaos_runner:ended().
+    overlay := atoll_sim_expect:facts() | none,
+    expectations := non_neg_integer(),
+    failed := [atoll_chaos_overlay:failure()],
+    unseen := non_neg_integer(),
     ms := non_neg_integer()
 }.
 
@@ -89,13 +97,16 @@ start(Options) ->
         ok = check(Options),
         Backend = backend(Options),
         Seed = maps:get(seed, Options, seed(Options)),
-        {Start, Plan, Source} = plan(Options, Backend, Seed),
+        HasOverlay = atoll_chaos_overlay:is_on(Backend),
+        {Start, Plan, Source} = plan(Options, Backend, HasOverlay, Seed),
         Started = atoll_chaos_runner:start(#{
             caller => self(),
             backend => Backend,
             start => Start,
             plan => Plan,
             source => Source,
+            overlay => HasOverlay,
+            told => maps:get(told, Options, #{}),
             deadline_ms => maps:get(deadline_ms, Options, ?DEADLINE_MS),
             on_event => maps:get(on_event, Options, fun(_) -> ok end)
         }),
@@ -138,9 +149,10 @@ backend(#{nodes := Nodes}) ->
         {error, Error} -> bad(Error)
     end.
 
-plan(#{script := #{cluster := Begun} = Script}, {Module, B}, Seed) ->
+plan(#{script := #{cluster := Begun} = Script}, {Module, B}, HasOverlay, Seed) ->
     Nodes = Module:nodes(B),
-    case {atoll_chaos_check:script(Script, length(Nodes), Module:able(B)), atoll_sim_script:check_names(Script, Nodes)} of
+    Able = [overlay || HasOverlay] ++ Module:able(B),
+    case {atoll_chaos_check:script(Script, length(Nodes), Able), atoll_sim_script:check_names(Script, Nodes)} of
         {ok, ok} ->
             %% Contacts are the first nodes; there may be fewer than the script says.
             #{contacts := Contacts} = Begun,
@@ -152,7 +164,7 @@ plan(#{script := #{cluster := Begun} = Script}, {Module, B}, Seed) ->
         {ok, {error, Error}} ->
             bad({script, Error})
     end;
-plan(#{rate := Rate} = Options, {Module, B}, Seed) ->
+plan(#{rate := Rate} = Options, {Module, B}, _HasOverlay, Seed) ->
     Nodes = Module:nodes(B),
     Possible = [Kind || Kind <- atoll_chaos_draw:kinds(), is_possible(Kind, Module:able(B))],
     Kinds = maps:get(kinds, Options, Possible),
@@ -210,6 +222,7 @@ keys() ->
         {seconds, "must be a number above 0, or infinity",
             fun(S) -> S =:= infinity orelse (is_number(S) andalso S > 0) end},
         {seed, "must be a whole number", fun is_integer/1},
+        {told, "must be a map of nodes to lists of {Module, Function, Arguments}", fun is_map/1},
         {deadline_ms, "must be a number of milliseconds above 0", Positive},
         {on_event, "must be a function of one argument", fun(F) -> is_function(F, 1) end}
     ].

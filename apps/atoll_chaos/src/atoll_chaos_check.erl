@@ -4,9 +4,11 @@
 
 -export([script/3]).
 
--type able() :: [start | kill | pause | slow].
-%% What can be done to nodes where the script is to run; processes, connections
-%% and groups can be reached everywhere.
+-export_type([able/0]).
+
+-type able() :: [start | kill | pause | slow | overlay].
+%% What can be done to nodes where the script is to run, and whether they run an
+%% overlay; processes, connections and groups can be reached everywhere.
 
 %% @doc Checks a script for that number of nodes, which may be another than its own.
 -spec script(atoll_sim_script:script(), Nodes :: pos_integer(), able()) ->
@@ -54,7 +56,7 @@ why_not(Step, Able) ->
 
 reasons() ->
     Switch = "stock distribution has no such switch; this is for the simulator",
-    Overlay = "it is about the overlay, which runs in the simulator only",
+    Overlay = "it is about the overlay, and these nodes run none",
     Start = "nobody here can start a node again",
     Signal = "the node must run on this machine, where it can be sent a signal",
     [
@@ -62,9 +64,9 @@ reasons() ->
         {loss, always, Switch},
         {duplicate, always, Switch},
         {reorder, always, Switch},
-        {leave, always, Overlay},
-        {broadcast, always, Overlay},
-        {expect, always, Overlay},
+        {leave, overlay, Overlay},
+        {broadcast, overlay, Overlay},
+        {expect, overlay, Overlay},
         {start, start, Start},
         {restart, start, Start},
         {churn, start, Start},

@@ -10,7 +10,7 @@
 %% last change had come: each act of {@link healing/1} may be done once too often.
 -module(atoll_chaos_damage).
 
--export([new/1, take/2, started/2, paused/1, is_down/2, healing/1]).
+-export([new/1, take/2, started/2, paused/1, awake/1, is_down/2, healing/1]).
 
 -export_type([damage/0, act/0]).
 
@@ -98,6 +98,11 @@ paused(#damage{paused = Paused}) -> lists:sort(maps:keys(Paused)).
 %% @doc Whether a node was killed and has not started since.
 -spec is_down(node(), damage()) -> boolean().
 is_down(Node, #damage{down = Down}) -> is_map_key(Node, Down).
+
+%% @doc The nodes that run and are not paused, in order.
+-spec awake(damage()) -> [node()].
+awake(#damage{nodes = Nodes, paused = Paused, down = Down}) ->
+    [Node || Node <- Nodes, not is_map_key(Node, Paused), not is_map_key(Node, Down)].
 
 %% @doc What makes everything whole again, whatever of it was really done.
 -spec healing(damage()) -> [act()].

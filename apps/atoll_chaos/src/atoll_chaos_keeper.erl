@@ -131,21 +131,24 @@ act({slow, _, _}, _, _) ->
     ok;
 act({keep_from, Node, Closed, Unheard}, Claim, {Module, B}) ->
     answer(Module:call(B, Node, {atoll_chaos_agent, keep_from, [Closed, Unheard, Claim]}, ?CALL_MS));
-act({rest, Node}, {Run, _}, {Module, B}) ->
-    %% Where there is none its code is not brought there to stop it.
-    case Module:call(B, Node, {erlang, whereis, [atoll_chaos_agent]}, ?CALL_MS) of
-        {ok, undefined} ->
+act({rest, Node}, {Run, _}, {Module, B} = Backend) ->
+    case ended(atoll_chaos_agent, [Run], Node, Backend) of
+        ok ->
+            _ = ended(atoll_chaos_witness, [], Node, Backend),
             Module:leave(B, Node);
-        {ok, _} ->
-            case answer(Module:call(B, Node, {atoll_chaos_agent, stop, [Run]}, ?CALL_MS)) of
-                ok -> Module:leave(B, Node);
-                {error, _} = Error -> Error
-            end;
         {error, _} = Error ->
             Error
     end;
 act({Act, Node}, _, {Module, B}) ->
     Module:Act(B, Node).
+
+%% Where there is none its code is not brought there to stop it.
+ended(Name, Args, Node, {Module, B}) ->
+    case Module:call(B, Node, {erlang, whereis, [Name]}, ?CALL_MS) of
+        {ok, undefined} -> ok;
+        {ok, _} -> answer(Module:call(B, Node, {Name, stop, Args}, ?CALL_MS));
+        {error, _} = Error -> Error
+    end.
 
 answer({ok, ok}) -> ok;
 answer({ok, {error, _} = Error}) -> Error;

@@ -1,8 +1,8 @@
 %% @doc The process of a run: it takes the deeds of a plan when they are due, has
 %% the keeper do what touches nodes, and writes the log.
 %%
-%% Deeds are done in their order. One that touches a node that is just starting
-%% waits until it is up, and those after it with it. Nothing else is waited for:
+%% Deeds are done in their order. One that touches a node that is just starting, or
+%% leaving, waits until it is up or has left, and those after it with it. Nothing else is waited for:
 %% whether what was harmed is back is looked for by processes of their own, each
 %% with a deadline.
 %%
@@ -28,6 +28,9 @@
     start := [node()],
     plan := atoll_sim_plan:plan(),
     source := atoll_chaos_draw:source() | none,
+    %% Whether the nodes run an overlay, and what is called on a node that has started.
+    overlay := boolean(),
+    told := #{node() => [{module(), Function :: atom(), Args :: [term()]}]},
     %% How long is waited for what was harmed.
     deadline_ms := pos_integer(),
     on_event := fun((atoll_chaos_log:event()) -> _)
@@ -39,6 +42,13 @@
     left_out := non_neg_integer(),
     %% Who of the nodes that answer sees which groups, if a step was about groups.
     groups := atoll_sim_groups:groups() | none,
+    %% If the nodes run an overlay: what it looks like in the end, and which of so many
+    %% expectations did not hold.
+    overlay := atoll_sim_expect:facts() | none,
+    expectations := non_neg_integer(),
+    failed := [atoll_chaos_overlay:failure()],
+    %% What the witnesses saw and had no room for.
+    unseen := non_neg_integer(),
     ms := non_neg_integer()
 }.
 
@@ -63,18 +73,26 @@
     %% Events that are not over: a node that is down, a fault that lasts.
     open = [] :: [{Key :: term(), atoll_chaos_log:id(), SinceMs :: non_neg_integer()}],
     has_groups = false :: boolean(),
+    overlay :: atoll_chaos_overlay:overlay() | none,
+    expectations = 0 :: non_neg_integer(),
+    %% Who has left by which step.
+    left = #{} :: #{node() => term()},
     ended = none :: ended() | none,
     waiting = [] :: [gen_server:from()]
 }).
 
 -type watch() ::
-    {start, node(), [atoll_chaos_log:id()]}
+    {start, node(), BegunUs :: integer()}
+    | {leave, node(), atoll_chaos_log:id()}
+    | {broadcast, atoll_chaos_log:id(), pid()}
     | {answer | process | group, atoll_chaos_log:id()}.
 
 -define(SETTLE_MS, 15000).
 -define(LOOK_MS, 200).
 %% What a call may take beside what it waits for.
 -define(CALL_MS, 5000).
+%% Leaving takes a node two seconds at most.
+-define(LEAVE_MS, 10000).
 %% A group operation answers within its operation and settle times.
 -define(GROUP_MS, 30000).
 
@@ -110,7 +128,7 @@ init(#{backend := {Module, B} = Backend, start := Start} = Job) ->
     {ok, Keeper} = atoll_chaos_keeper:start(Backend, Damage0, Run),
     case [Node || Node <- Nodes, is_taken(Node, atoll_chaos_keeper:claim(Run, Keeper, Backend), Backend)] of
         [] ->
-            begin_with(Nodes -- Start, Damage0, Run, Keeper, Job);
+            begin_with(Start, Damage0, Run, Keeper, Job);
         [Taken | _] ->
             _ = atoll_chaos_keeper:heal(Keeper),
             {stop, {shutdown, {taken, Taken}}}
@@ -123,9 +141,15 @@ is_taken(Node, Claim, {Module, B}) ->
         _ -> false
     end.
 
-begin_with(Down, Damage0, Run, Keeper, #{caller := Caller, plan := Plan, source := Source} = Job) ->
+begin_with(Start, Damage0, Run, Keeper, #{caller := Caller, plan := Plan, source := Source} = Job) ->
+    #{backend := {Module, B} = Backend} = Job,
+    Overlay =
+        case Job of
+            #{overlay := true} -> atoll_chaos_overlay:open(Backend, Start, Module:owner(B, Keeper));
+            #{overlay := false} -> none
+        end,
     %% It is linked to nobody: it ends when its caller does, in its own way.
-    {Acts, Damage} = atoll_chaos_damage:take({kill, Down}, Damage0),
+    {Acts, Damage} = atoll_chaos_damage:take({kill, Module:nodes(B) -- Start}, Damage0),
     _ = atoll_chaos_keeper:do(Keeper, Acts, Damage),
     self() ! due,
     {ok, #state{
@@ -137,7 +161,8 @@ begin_with(Down, Damage0, Run, Keeper, #{caller := Caller, plan := Plan, source 
         begun = erlang:monotonic_time(millisecond),
         plan = Plan,
         source = Source,
-        damage = Damage
+        damage = Damage,
+        overlay = Overlay
     }}.
 
 %% @private
@@ -149,7 +174,8 @@ handle_call(_, _From, #state{ended = #{} = Ended} = State) ->
     {stop, normal, Ended, State};
 handle_call(await, From, #state{waiting = Waiting} = State) ->
     {noreply, State#state{waiting = [From | Waiting]}};
-handle_call(stop, From, #state{waiting = Waiting} = State) ->
+handle_call(stop, From, #state{waiting = Waiting, watches = Watches} = State) ->
+    _ = [exit(Pid, kill) || {broadcast, _, Pid} <- maps:values(Watches)],
     advanced(State#state{plan = none, source = none, todo = [], waiting = [From | Waiting]}).
 
 %% @private
@@ -159,9 +185,11 @@ handle_cast(Request, State) ->
 
 %% @private
 -spec handle_info(Message, #state{}) -> {noreply, #state{}} | {stop, term(), #state{}} when
-    Message :: due | {'DOWN', reference(), process, pid(), term()}.
+    Message :: due | {sent, node(), Us :: integer(), Id :: non_neg_integer()} | {'DOWN', reference(), process, pid(), term()}.
 handle_info(due, State) ->
     advanced(State#state{timer = none});
+handle_info({sent, Node, Us, Id}, State) ->
+    {noreply, noted(Us, [Node], {sends, Id}, State)};
 handle_info({'DOWN', Ref, process, _, _}, #state{caller_ref = Ref} = State) ->
     %% The keeper sees the end of this process, and heals.
     {stop, normal, State};
@@ -177,6 +205,7 @@ handle_info({'DOWN', Ref, process, _, Reason}, #state{watches = Watches} = State
     end.
 
 result({?MODULE, Result}) -> Result;
+result({atoll_chaos_sender, Result}) -> {0, Result};
 result(Crash) -> {error, Crash}.
 
 %% Time
@@ -207,7 +236,7 @@ heal_alone(#state{damage = Damage, job = #{backend := Backend}} = State) ->
 advance(#state{ended = #{}} = State) ->
     State;
 advance(#state{todo = [{Deed, Place} | Todo]} = State) ->
-    case is_starting(nodes_of(Deed), State) of
+    case is_busy(nodes_of(Deed), State) of
         true -> State;
         false -> advance(do(Deed, Place, State#state{todo = Todo}))
     end;
@@ -257,25 +286,27 @@ ending(#state{phase = healed, watches = Watches} = State) when map_size(Watches)
 ending(#state{phase = healed} = State) ->
     over(State).
 
-over(#state{keeper = Keeper, keeper_ref = Ref, has_groups = HasGroups} = State00) ->
+over(#state{keeper = Keeper, keeper_ref = Ref, has_groups = HasGroups} = State0) ->
+    %% All is healed by now; the keeper makes sure, and takes the witnesses away.
+    {Facts, Judged0} = overlay_facts(State0),
     true = demonitor(Ref, [flush]),
     Healed =
         try
             atoll_chaos_keeper:heal(Keeper)
         catch
-            exit:{_, {gen_server, call, _}} -> heal_alone(State00)
+            exit:{_, {gen_server, call, _}} -> heal_alone(Judged0)
         end,
-    State0 = lists:foldl(fun not_healed/2, State00, Healed),
+    Judged = lists:foldl(fun not_healed/2, Judged0, Healed),
     Groups =
         case HasGroups of
-            true -> settle(State0, now_ms(State0) + ?SETTLE_MS);
+            true -> settle(Judged, now_ms(Judged) + ?SETTLE_MS);
             false -> none
         end,
     %% What is down still never came back.
-    #state{log = Log} = State = lists:foldl(fun never/2, State0, State0#state.open),
+    #state{log = Log} = State = lists:foldl(fun never/2, Judged, Judged#state.open),
     State#state{
         open = [],
-        ended = #{
+        ended = Facts#{
             events => atoll_chaos_log:events(Log),
             left_out => atoll_chaos_log:left_out(Log),
             groups => Groups,
@@ -298,6 +329,19 @@ failed_to_heal(Act, Node, Why, State0) ->
     Event = event(heal, [Node], Act, none, State0),
     {_, State} = add(Event#{outcome := failed, why => Why}, State0),
     State.
+
+overlay_facts(#state{overlay = none} = State) ->
+    {#{overlay => none, expectations => 0, failed => [], unseen => 0}, State};
+overlay_facts(#state{overlay = Overlay0, damage = Damage, expectations = Expectations} = State) ->
+    Awake = atoll_chaos_damage:awake(Damage),
+    Overlay = atoll_chaos_overlay:settle(Awake, Overlay0),
+    Facts = #{
+        overlay => atoll_chaos_overlay:facts(Awake, Overlay),
+        expectations => Expectations,
+        failed => atoll_chaos_overlay:failed(Overlay),
+        unseen => atoll_chaos_overlay:dropped(Overlay)
+    },
+    {Facts, State#state{overlay = Overlay}}.
 
 never({{down, _}, Id, _}, State) -> amend(Id, #{recovered_ms => never}, State);
 never(_, State) -> State.
@@ -327,8 +371,14 @@ nodes_of({other, _}) -> [];
 nodes_of(heal) -> [];
 nodes_of(Deed) -> element(2, Deed).
 
-is_starting(Nodes, #state{watches = Watches}) ->
-    lists:any(fun(Watch) -> element(1, Watch) =:= start andalso lists:member(element(2, Watch), Nodes) end, maps:values(Watches)).
+is_busy(Nodes, #state{watches = Watches}) ->
+    lists:any(
+        fun
+            ({Doing, Node, _}) when Doing =:= start; Doing =:= leave -> lists:member(Node, Nodes);
+            (_) -> false
+        end,
+        maps:values(Watches)
+    ).
 
 do({kill_process, Nodes, What, Which}, Place, #state{job = #{deadline_ms := Deadline}} = State) ->
     Order = #{what => What, which => Which, deadline_ms => Deadline, claim => claim(State)},
@@ -349,7 +399,7 @@ do({group, Nodes, Operation}, Place, State) ->
         State#state{has_groups = true},
         Nodes
     );
-do({kill, Nodes} = Deed, Place, State0) ->
+do({kill, Nodes} = Deed, Place, #state{left = Left} = State0) ->
     {Outcomes, State1} = acts(Deed, State0),
     State = closed(is_of(Nodes), State1),
     lists:foldl(
@@ -358,8 +408,32 @@ do({kill, Nodes} = Deed, Place, State0) ->
             opened({down, Node}, Id, S)
         end,
         State,
+        %% Who has left stops after a while, and that is the end of leaving.
+        [Node || Node <- Nodes, maps:get(Node, Left, stayed) =/= Place]
+    );
+do({leave, Nodes}, Place, State) ->
+    lists:foldl(
+        fun(Node, #state{left = Left} = S0) ->
+            {Id, S} = add(event(leave, [Node], none, Place, S0), S0#state{left = Left#{Node => Place}}),
+            look({leave, Node, Id}, fun() -> call(Node, {atoll, leave, []}, ?LEAVE_MS, S) end, S)
+        end,
+        State,
         Nodes
     );
+do({broadcast, Nodes, Count, Every}, Place, #state{job = #{backend := Backend}} = State) ->
+    lists:foldl(
+        fun(Node, S0) ->
+            {Id, S} = add(event(broadcast, [Node], {Count, Every}, Place, S0), S0),
+            {Pid, Ref} = atoll_chaos_sender:start(Backend, Node, Count, Every),
+            S#state{watches = (S#state.watches)#{Ref => {broadcast, Id, Pid}}}
+        end,
+        State,
+        Nodes
+    );
+do({other, {expect, Expectation}}, Place, #state{overlay = Overlay0, damage = Damage, expectations = Count} = State) ->
+    Awake = atoll_chaos_damage:awake(Damage),
+    {_, Overlay} = atoll_chaos_overlay:expect(Expectation, Place, now_ms(State), Awake, Overlay0),
+    State#state{overlay = Overlay, expectations = Count + 1};
 do({restart, Nodes, _} = Deed, Place, State0) ->
     Since = now_ms(State0),
     {Outcomes, State1} = acts(Deed, State0),
@@ -455,14 +529,25 @@ request({delete, Name}) -> {s_group, delete_s_group, [Name]}.
 
 claim(#state{run = Run, job = #{backend := Backend}, keeper = Keeper}) -> atoll_chaos_keeper:claim(Run, Keeper, Backend).
 
+owner(State) ->
+    {_, Owner} = claim(State),
+    Owner.
+
 call(Node, MFA, Ms, #state{job = #{backend := {Module, B}}}) -> Module:call(B, Node, MFA, Ms).
 
 acts(Deed, #state{damage = Damage0} = State) ->
     did(atoll_chaos_damage:take(Deed, Damage0), State).
 
-did({Acts, Damage}, #state{keeper = Keeper} = State) ->
+did({Acts, Damage}, #state{keeper = Keeper, overlay = Overlay} = State) ->
+    Us = os:system_time(microsecond),
     try atoll_chaos_keeper:do(Keeper, Acts, Damage) of
-        Outcomes -> {Outcomes, State#state{damage = Damage}}
+        Outcomes ->
+            Noted =
+                case Overlay of
+                    none -> none;
+                    _ -> atoll_chaos_overlay:did(Us, [Act || {Act, ok} <- Outcomes], Overlay)
+                end,
+            {Outcomes, State#state{damage = Damage, overlay = Noted}}
     catch
         exit:{_, {gen_server, call, _}} -> throw({keeper_lost, Damage})
     end.
@@ -481,6 +566,10 @@ resumed(Deed, #state{damage = Damage0} = State0) ->
         Acts
     ).
 
+noted(_Us, _Nodes, _Did, #state{overlay = none} = State) -> State;
+noted(Us, Nodes, Did, #state{overlay = Overlay} = State) ->
+    State#state{overlay = atoll_chaos_overlay:note(Us, Nodes, Did, Overlay)}.
+
 %% A process of its own does what takes time; its end tells.
 look(Watch, Fun, State) ->
     look(Watch, Fun, erlang:monotonic_time(microsecond), State).
@@ -493,8 +582,20 @@ timed(Fun, Since) ->
     Result = Fun(),
     {(erlang:monotonic_time(microsecond) - Since) / 1000, Result}.
 
-start_node(Node, #state{job = #{backend := {Module, B}}} = State) ->
-    look({start, Node, []}, fun() -> Module:start(B, Node) end, State).
+start_node(Node, #state{job = #{backend := {Module, B}}, left = Left} = State) ->
+    Us = os:system_time(microsecond),
+    Begin = fun() ->
+        case Module:start(B, Node) of
+            ok -> begun(Node, State);
+            {error, _} = Error -> Error
+        end
+    end,
+    look({start, Node, Us}, Begin, State#state{left = maps:remove(Node, Left)}).
+
+begun(_Node, #state{overlay = none}) ->
+    ok;
+begun(Node, #state{job = #{backend := Backend, told := Told}} = State) ->
+    atoll_chaos_overlay:attach(Backend, Node, owner(State), maps:get(Node, Told, [])).
 
 %% A node that goes on is there again when it answers.
 gone_on({resume, Node}, Since, #state{open = Open, job = #{deadline_ms := Deadline}} = State0) ->
@@ -520,8 +621,8 @@ watched({answer, Id}, {Ms, {ok, _}}, State) ->
     amend(Id, #{recovered_ms => Ms}, State);
 watched({answer, Id}, _, State) ->
     amend(Id, #{recovered_ms => never}, State);
-watched({start, Node, _}, {_, ok}, #state{damage = Damage} = State0) ->
-    {_, State} = did(atoll_chaos_damage:started(Node, Damage), State0),
+watched({start, Node, Us}, {_, ok}, #state{damage = Damage} = State0) ->
+    {_, State} = did(atoll_chaos_damage:started(Node, Damage), noted(Us, [Node], started, State0)),
     Now = now_ms(State),
     {Mine, Others} = lists:partition(fun({Key, _, _}) -> Key =:= {down, Node} end, State#state.open),
     lists:foldl(
@@ -535,11 +636,19 @@ watched({start, Node, _}, Failed, #state{open = Open} = State) ->
         {_, Id, _} -> amend(Id, #{outcome => failed, why => why(Failed)}, State);
         false -> State
     end;
+watched({leave, _, _}, {_, {ok, ok}}, State) ->
+    State;
+watched({leave, _, Id}, Failed, State) ->
+    amend(Id, #{outcome => failed, why => why(Failed)}, State);
+watched({broadcast, _, _}, {_, ok}, State) ->
+    State;
+watched({broadcast, Id, _}, Failed, State) ->
+    amend(Id, #{outcome => failed, why => why(Failed)}, State);
 watched({_, Id}, Failed, State) ->
     amend(Id, #{outcome => failed, why => why(Failed)}, State).
 
-why({_, {error, Reason}}) -> Reason;
 why({_, {ok, {error, Reason}}}) -> Reason;
+why({_, {error, Reason}}) -> Reason;
 why({error, Reason}) -> Reason;
 why(Other) -> Other.
 

@@ -1,7 +1,7 @@
 %% @doc Faults on the nodes of any running cluster, from one that can connect with
 %% them: an Erlang shell, best a hidden node.
 %%
-%% The three modules that work on a node under test are loaded into it if it does
+%% The modules that work on a node under test are loaded into it if it does
 %% not have them, and taken away again. Nodes are killed and stopped by signals where they run on the
 %% same machine (the same boot of the same kernel, and a process of the same number
 %% that started at the same moment) and under the same user or for root; nobody
@@ -146,7 +146,7 @@ signal(Signal, Node, #{processes := Processes}) ->
             {error, {not_here, Node}}
     end.
 
-modules() -> [atoll_chaos_agent, atoll_chaos_victims, atoll_chaos_kill].
+modules() -> [atoll_chaos_agent, atoll_chaos_victims, atoll_chaos_kill, atoll_chaos_witness].
 
 load(_Node, []) ->
     ok;

@@ -47,7 +47,7 @@ draw(Source0, Count) ->
 what_cannot_be_done_is_refused_where_it_stands_test_() ->
     All = [start, kill, pause, slow],
     Switch = "stock distribution has no such switch; this is for the simulator",
-    Overlay = "it is about the overlay, which runs in the simulator only",
+    Overlay = "it is about the overlay, and these nodes run none",
     [
         {Text, ?_assertEqual(Expected, refused(Text, Able))}
      || {Text, Able, Expected} <- [
@@ -61,6 +61,7 @@ what_cannot_be_done_is_refused_where_it_stands_test_() ->
             {"{at, 1, {expect, symmetric}}.", All, "line 1: in {expect,symmetric}: " ++ Overlay},
             {"{at, 1, {leave, all}}.", All, "line 1: in {leave,all}: " ++ Overlay},
             {"{at, 1, {broadcast, all, 1, 1}}.", All, "line 1: in {broadcast,all,1,1}: " ++ Overlay},
+            {"{at, 1, {broadcast, all, 1, 1}}.\n{at, 1, {leave, all}}.\n{at, 1, {expect, symmetric}}.", [overlay], ok},
             {"{at, 1, {restart, all, fresh}}.", [kill, pause, slow],
                 "line 1: in {restart,all,fresh}: nobody here can start a node again"},
             {"{at, 1, {churn, 0.5, 1}}.", [kill], "line 1: in {churn,0.5,1}: nobody here can start a node again"},
@@ -143,6 +144,60 @@ what_a_script_killed_stays_dead_and_what_was_to_start_is_started_test() ->
     ?assertEqual([{resume, c}, {start, b}, {rest, a}, {rest, b}, {rest, c}], atoll_chaos_damage:healing(D3)).
 
 new() -> atoll_chaos_damage:new([a, b, c]).
+
+those_that_run_and_are_not_paused_are_awake_test() ->
+    {_, D1} = atoll_chaos_damage:take({pause, [a]}, new()),
+    {_, D2} = atoll_chaos_damage:take({restart, [b], fresh}, D1),
+    ?assertEqual([c], atoll_chaos_damage:awake(D2)),
+    {_, D3} = atoll_chaos_damage:started(b, D2),
+    {_, D4} = atoll_chaos_damage:take({resume, [a]}, D3),
+    ?assertEqual([a, b, c], atoll_chaos_damage:awake(D4)).
+
+%% Seeing
+
+%% Each by the records of a run, in any order, and what the judge then says.
+what_is_seen_of_real_nodes_is_judged_as_in_the_simulator_test_() ->
+    Begun = [{0, Node, started} || Node <- [a, b, c]],
+    Up = [{1, Node, {neighbour_up, Peer}} || {Node, Peer} <- [{a, b}, {b, a}, {c, a}]],
+    [
+        {Name, [
+            ?_assertEqual(Expected, judged(Begun ++ Up ++ Records)),
+            ?_assertEqual(Expected, judged(lists:reverse(Begun ++ Up ++ Records)))
+        ]}
+     || {Name, Records, Expected} <- [
+            {"nothing was sent", [], {1.0, []}},
+            {"all who had a neighbour got it", [{5, a, {sends, 7}} | [{6, N, {broadcast, a, 7}} || N <- [a, b, c]]], {1.0, []}},
+            {"one did not", [{5, a, {sends, 7}} | [{6, N, {broadcast, a, 7}} || N <- [a, b]]], {2 / 3, []}},
+            {"the dead are owed nothing", [{5, a, {sends, 7}}, {6, a, {broadcast, a, 7}}, {6, b, {broadcast, a, 7}}, {7, c, killed}], {1.0, []}},
+            {"who starts later is owed nothing", [
+                {3, c, killed}, {5, a, {sends, 7}}, {6, a, {broadcast, a, 7}}, {6, b, {broadcast, a, 7}}, {7, c, started},
+                {8, c, {neighbour_up, a}}
+            ], {1.0, []}},
+            {"the dead are held for dead", [{3, c, killed}, {5, a, {dead, c}}], {1.0, []}},
+            {"the paused too", [{3, c, paused}, {5, a, {dead, c}}, {9, c, resumed}, {10, b, {dead, c}}], {1.0, []}},
+            {"the living are not", [{5, a, {dead, c}}], {1.0, [c]}},
+            {"who goes on lives", [{3, c, paused}, {4, c, resumed}, {5, a, {dead, c}}], {1.0, [c]}},
+            {"a late verdict is on the life that is over", [
+                {3, c, killed}, {4, c, started}, {5, a, {dead, c}}, {6, a, {member_up, c}}
+            ], {1.0, []}},
+            {"a verdict on the new life is one", [
+                {3, c, killed}, {4, c, started}, {5, a, {dead, c}}, {6, a, {member_up, c}}, {7, a, {dead, c}}
+            ], {1.0, [c]}},
+            {"who is reborn is held for alive, and may be killed", [
+                {5, a, {dead, c}}, {6, c, reborn}, {7, a, {member_up, c}}, {8, c, killed}, {9, a, {dead, c}}
+            ], {1.0, [c]}}
+        ]
+    ].
+
+judged(Records) ->
+    Seen = atoll_chaos_sights:seen(Records),
+    Falsely =
+        case atoll_sim_expect:holds({no, false_death}, [], Seen) of
+            true -> [];
+            {false, Nodes} -> Nodes
+        end,
+    #{delivered := Delivered} = atoll_sim_expect:facts([], Seen),
+    {Delivered, Falsely}.
 
 %% The log
 

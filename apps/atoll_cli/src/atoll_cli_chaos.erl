@@ -2,18 +2,19 @@
 %% made, and what is shown of them.
 -module(atoll_cli_chaos).
 
--export([where/0, closing/0, on/3, harm/4, become_hidden/0]).
+-export([where/1, closing/0, check/1, on/4, harm/4, become_hidden/0]).
 
 -define(MAX_NODES, 100).
 
-%% @doc The options that say on which nodes.
--spec where() -> [atoll_cli_options:option()].
-where() ->
+%% @doc The options that say on which nodes, and which overlay they run without one.
+-spec where(Overlay :: string()) -> [atoll_cli_options:option()].
+where(Overlay) ->
     [
         #{name => nodes, value => "N", read => atoll_cli_read:whole(1, ?MAX_NODES),
           help => "start a cluster of so many nodes for it"},
         #{name => name, value => "CLUSTER", read => atoll_cli_read:name(),
           help => "do it to this cluster, which \"atoll up\" holds"}
+        | atoll_cli_overlay:options(Overlay)
     ].
 
 %% @doc The options that stand last.
@@ -21,12 +22,21 @@ where() ->
 closing() ->
     [atoll_cli_json:switch()].
 
-%% @doc Calls Fun with how many nodes there are and with what they are reached by,
-%% as atoll_chaos takes it: those of the cluster that is named, or of one that is
-%% started for it and gone afterwards.
--spec on(atoll_cli_options:values(), pos_integer(), fun((map()) -> Outcome)) ->
+%% @doc What is wrong with the options that say on which nodes, in combination.
+-spec check(atoll_cli_options:values()) -> ok | {error, unicode:chardata()}.
+check(#{name := _, nodes := _}) ->
+    {error, "--nodes is for a cluster that is started, and --name for one that runs: not both"};
+check(#{name := _, overlay := _}) ->
+    {error, "--overlay is for a cluster that is started, and --name for one that runs, with the overlay that it has: not both"};
+check(#{}) ->
+    ok.
+
+%% @doc Calls Fun with what the nodes are reached by, as atoll_chaos takes it: those of
+%% the cluster that is named, or of one that is started for it, with so many nodes and
+%% that overlay, and gone afterwards.
+-spec on(atoll_cli_options:values(), pos_integer(), atoll_cli_overlay:overlay() | none, fun((map()) -> Outcome)) ->
     Outcome | atoll_cli_command:outcome().
-on(#{name := Name}, _Nodes, Fun) ->
+on(#{name := Name}, _Nodes, _Overlay, Fun) ->
     case atoll_cluster:ask(Name, status) of
         {ok, #{nodes := Infos}} ->
             case become_hidden() of
@@ -36,24 +46,31 @@ on(#{name := Name}, _Nodes, Fun) ->
         {error, Reason} ->
             {failed, atoll_cluster:format_error(Reason)}
     end;
-on(_, Nodes, _) when Nodes > ?MAX_NODES ->
+on(_, Nodes, _, _) when Nodes > ?MAX_NODES ->
     {usage, io_lib:format("--nodes must say how many of the script's ~b nodes there are, at most ~b", [Nodes, ?MAX_NODES])};
-on(_, Nodes, Fun) ->
+on(_, Nodes, Overlay, Fun) ->
     Options = #{
         nodes => Nodes,
         connect_all => false,
-        apps => [atoll],
         progress => atoll_cli_progress:bar("Starting nodes")
     },
-    case atoll_cluster:start(Options) of
+    case atoll_cluster:start(maps:merge(Options, atoll_cli_overlay:cluster(Overlay))) of
         {ok, Cluster} ->
             try
-                Fun(#{cluster => Cluster})
+                started(Cluster, Overlay, Fun)
             after
                 ok = atoll_cluster:stop(Cluster)
             end;
         {error, Reason} ->
             {failed, atoll_cluster:format_error(Reason)}
+    end.
+
+started(Cluster, none, Fun) ->
+    Fun(#{cluster => Cluster});
+started(Cluster, Overlay, Fun) ->
+    case atoll_cli_overlay:tell(Cluster, Overlay, false) of
+        ok -> Fun(#{cluster => Cluster, told => atoll_cli_overlay:told(Overlay, false, atoll_cluster:nodes(Cluster))});
+        {error, Sentence} -> {failed, Sentence}
     end.
 
 %% @doc Makes this VM a node, to connect with those of this machine and bring no two
@@ -70,15 +87,19 @@ become_hidden() ->
 %% @doc Does it, and prints what came of it; a script that cannot be played is
 %% given back.
 -spec harm(atoll_chaos:options(), Head :: unicode:chardata(), Again :: string(), atoll_cli_options:values()) ->
-    atoll_cli_command:outcome() | {script, atoll_sim_script:error()}.
+    {ok, atoll_chaos:result()} | atoll_cli_command:outcome() | {script, atoll_sim_script:error()}.
 harm(Options, Head, Again, Values) ->
     ok = atoll_cli_progress:now_doing(["Doing harm: ", Head]),
     Ran = atoll_chaos:run(Options#{on_event => fun(Event) -> atoll_cli_io:say_over(atoll_cli_chaos_result:line(Event)) end}),
     ok = atoll_cli_progress:done(),
     case Ran of
-        {ok, Result} -> show(Result, nodes_of(Options), Again, Values);
-        {error, {script, Error}} -> {script, Error};
-        {error, Error} -> {failed, atoll_chaos:format_error(Error)}
+        {ok, Result} ->
+            ok = show(Result, nodes_of(Options), Again, Values),
+            {ok, Result};
+        {error, {script, Error}} ->
+            {script, Error};
+        {error, Error} ->
+            {failed, atoll_chaos:format_error(Error)}
     end.
 
 nodes_of(#{cluster := Cluster}) -> atoll_cluster:nodes(Cluster);

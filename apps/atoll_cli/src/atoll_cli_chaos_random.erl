@@ -11,7 +11,7 @@ summary() -> "do harm to real nodes at a rate, at random".
 
 -spec options() -> [atoll_cli_options:option()].
 options() ->
-    [Nodes, Name] = atoll_cli_chaos:where(),
+    [Nodes | Where] = atoll_cli_chaos:where("none"),
     [
         #{name => rate, value => "R", default => "1", read => atoll_cli_read:number(1000),
           help => "faults per second"},
@@ -20,10 +20,8 @@ options() ->
                    ": some of them; all that is possible unless told"]},
         #{name => seconds, value => "S", default => "30", read => atoll_cli_read:number(86400),
           help => "for how long"},
-        Nodes#{help => "start a cluster of so many nodes for it (6 unless told)"},
-        Name,
-        (atoll_cli_sim_options:seed())#{default => "1"}
-    ] ++ atoll_cli_chaos:closing().
+        Nodes#{help => "start a cluster of so many nodes for it (6 unless told)"}
+    ] ++ Where ++ [(atoll_cli_sim_options:seed())#{default => "1"}] ++ atoll_cli_chaos:closing().
 
 -spec operands() -> [string()].
 operands() -> [].
@@ -36,23 +34,31 @@ examples() ->
     ].
 
 -spec run(atoll_cli_options:values(), [string()]) -> atoll_cli_command:outcome().
-run(#{name := _, nodes := _}, []) ->
-    {usage, "--nodes is for a cluster that is started, and --name for one that runs: not both"};
-run(#{name := _, kinds := Kinds} = Values, []) ->
-    case lists:member(node, Kinds) of
-        true -> {usage, ["--kinds: with --name ", atoll_chaos:format_error({kind, node})]};
-        false -> harm(Values)
-    end;
 run(Values, []) ->
-    harm(Values).
+    case {atoll_cli_chaos:check(Values), Values, atoll_cli_overlay:read(Values)} of
+        {{error, Sentence}, _, _} ->
+            {usage, Sentence};
+        {ok, _, {error, Sentence}} ->
+            {usage, Sentence};
+        {ok, #{name := _, kinds := Kinds}, {ok, none}} ->
+            case lists:member(node, Kinds) of
+                true -> {usage, ["--kinds: with --name ", atoll_chaos:format_error({kind, node})]};
+                false -> harm(Values, none)
+            end;
+        {ok, _, {ok, Overlay}} ->
+            harm(Values, Overlay)
+    end.
 
-harm(#{rate := Rate, seconds := Seconds, seed := Seed} = Values) ->
+harm(#{rate := Rate, seconds := Seconds, seed := Seed} = Values, Overlay) ->
     Again = atoll_cli_sim_options:again("chaos random", options(), typed(Values)),
     Head = io_lib:format("~s faults a second for ~s s", [atoll_cli_table:decimal(Rate), atoll_cli_table:decimal(Seconds)]),
     Faults = (maps:with([kinds], Values))#{rate => Rate, seconds => Seconds, seed => Seed},
-    atoll_cli_chaos:on(Values, maps:get(nodes, Values, ?NODES), fun(Where) ->
+    case atoll_cli_chaos:on(Values, maps:get(nodes, Values, ?NODES), Overlay, fun(Where) ->
         atoll_cli_chaos:harm(maps:merge(Where, Faults), Head, Again, Values)
-    end).
+    end) of
+        {ok, _} -> ok;
+        Outcome -> Outcome
+    end.
 
 typed(#{kinds := Kinds} = Values) ->
     Values#{kinds := lists:flatten(lists:join(",", [atom_to_list(Kind) || Kind <- Kinds]))};

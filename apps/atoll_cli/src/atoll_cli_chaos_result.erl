@@ -5,9 +5,14 @@
 
 -type result() :: atoll_chaos:result().
 
+%% What the overlay looks like in the end.
+-define(FACTS, [
+    alive, connected, components, active_min, active_max, active_mean, symmetric, delivered, false_deaths
+]).
+
 %% @doc The object that `--json' prints.
 -spec json(result(), Nodes :: [node()], Again :: string()) -> atoll_cli_json:object().
-json(#{events := Events, left_out := LeftOut, summary := Summary, seed := Seed, ms := Ms, groups := Groups}, Nodes, Again) ->
+json(#{events := Events, left_out := LeftOut, summary := Summary, seed := Seed, ms := Ms, groups := Groups} = Result, Nodes, Again) ->
     {
         [
             {nodes, Nodes},
@@ -18,8 +23,21 @@ json(#{events := Events, left_out := LeftOut, summary := Summary, seed := Seed, 
             {left_out, LeftOut}
         ] ++
             [{groups, groups(Groups)} || Groups =/= none] ++
+            overlay_json(Result) ++
             [{again, unicode:characters_to_binary(Again)}]
     }.
+
+%% With the keys of a simulated run.
+overlay_json(#{overlay := none}) ->
+    [];
+overlay_json(#{failed := Failed, unseen := Unseen} = Result) ->
+    Facts = facts(Result),
+    [{expectations, map_get(expectations, Facts)}, {failed, atoll_cli_expect:json(Failed)}] ++
+        [{Key, map_get(Key, Facts)} || Key <- ?FACTS] ++
+        [{unseen, Unseen}].
+
+facts(#{overlay := Facts, expectations := Expectations, failed := Failed}) ->
+    Facts#{expectations => Expectations, failed => length(Failed)}.
 
 numbers(Numbers) ->
     [
@@ -56,9 +74,10 @@ groups(Groups) ->
      || {Node, Own} <- lists:keysort(1, maps:to_list(Groups))
     ].
 
-%% @doc Each fault, then each kind of fault in numbers, then the groups.
+%% @doc Each fault, then each kind of fault in numbers, then the groups, then the facts
+%% of the overlay as they are told of a simulated one.
 -spec table(result(), [node()]) -> iolist().
-table(#{events := Events, left_out := LeftOut, summary := Summary, groups := Groups}, Nodes) ->
+table(#{events := Events, left_out := LeftOut, summary := Summary, groups := Groups} = Result, Nodes) ->
     [
         [io_lib:format("after ~s other faults, which are left out:\n", [atoll_cli_table:count(LeftOut)]) || LeftOut > 0],
         atoll_cli_table:format(
@@ -80,8 +99,11 @@ table(#{events := Events, left_out := LeftOut, summary := Summary, groups := Gro
              || {Fault, Numbers} <- Summary
             ]
         )
-        | group_lines(Groups, Nodes)
+        | [group_lines(Groups, Nodes), overlay_lines(Result)]
     ].
+
+overlay_lines(#{overlay := none}) -> [];
+overlay_lines(Result) -> [$\n, atoll_cli_sim_result:table(facts(Result))].
 
 group_lines(none, _) ->
     [];
@@ -105,6 +127,7 @@ target(cut, To, Nodes) -> ["to ", short(To, Nodes)];
 target(partition, Parts, Nodes) -> lists:join(" | ", [short(Part, Nodes) || Part <- Parts]);
 target(group, {delete, Name}, _) -> ["delete ", atom_to_list(Name)];
 target(group, {Verb, Name, Members}, Nodes) -> [atom_to_list(Verb), $\s, atom_to_list(Name), ": ", short(Members, Nodes)];
+target(broadcast, {Count, Every}, _) -> io_lib:format("~b, one each ~b ms", [Count, Every]);
 target(slow, Ms, _) -> io_lib:format("stopped for ~b of each ~b ms", [Ms, Ms + 10]);
 target(kill_process, Path, _) when is_list(Path) -> lists:join($/, [text(Part) || Part <- Path]);
 target(_, Term, _) -> text(Term).

@@ -9,7 +9,7 @@ summary() -> "play a fault script on real nodes".
 
 -spec options() -> [atoll_cli_options:option()].
 options() ->
-    atoll_cli_chaos:where() ++
+    atoll_cli_chaos:where("that of the script, if it names one") ++
         [(atoll_cli_sim_options:seed())#{help => "what all chance is drawn from, in place of the script's"}] ++
         atoll_cli_chaos:closing().
 
@@ -20,11 +20,14 @@ operands() -> ["SCRIPT"].
 examples() ->
     [
         "atoll chaos run docs/scripts/groups.script",
+        "atoll chaos run docs/scripts/leave.script --overlay mesh --nodes 9",
         "atoll chaos run docs/scripts/groups.script --name reef --seed 8"
     ].
 
 -spec run(atoll_cli_options:values(), [string()]) -> atoll_cli_command:outcome().
 run(Values, [File]) ->
+    %% A script may name a strategy from there.
+    ok = atoll_cli_strategy:add_code(Values),
     case atoll_sim_script:read(File) of
         {ok, Script} -> check(File, Script, Values);
         {error, Error} -> {usage, atoll_sim_script:format_error(Error)}
@@ -32,31 +35,50 @@ run(Values, [File]) ->
 
 %% What cannot be done is known before anything starts; of a cluster that runs
 %% already, as soon as it is known.
-check(_, _, #{name := _, nodes := _}) ->
-    {usage, "--nodes is for a cluster that is started, and --name for one that runs: not both"};
-check(File, Script, #{name := _} = Values) ->
-    play(File, Script, 1, Values);
-check(File, #{cluster := #{nodes := Own}} = Script, Values) ->
+check(File, Script, Values) ->
+    case {atoll_cli_chaos:check(Values), overlay(Script, Values)} of
+        {{error, Sentence}, _} -> {usage, Sentence};
+        {ok, {error, Sentence}} -> {usage, Sentence};
+        {ok, {ok, Overlay}} -> check(File, Script, Overlay, Values)
+    end.
+
+check(File, Script, Overlay, #{name := _} = Values) ->
+    play(File, Script, 1, Overlay, Values);
+check(File, #{cluster := #{nodes := Own}} = Script, Overlay, Values) ->
     Count = maps:get(nodes, Values, Own),
-    case {atoll_chaos_check:script(Script, Count, [start, kill, pause, slow]), atoll_sim_script:check_names(Script, [])} of
-        {ok, ok} -> play(File, Script, Count, Values);
+    Able = [start, kill, pause, slow] ++ [overlay || Overlay =/= none],
+    case {atoll_chaos_check:script(Script, Count, Able), atoll_sim_script:check_names(Script, [])} of
+        {ok, ok} -> play(File, Script, Count, Overlay, Values);
         {{error, Error}, _} -> wrong(File, Error);
         {ok, {error, Error}} -> wrong(File, Error)
+    end.
+
+%% The one that is asked for, or else the script's, if it says which.
+overlay(#{cluster := Cluster, given := Given}, Values) ->
+    case atoll_cli_overlay:read(Values) of
+        {ok, none} ->
+            case lists:member(strategy, Given) of
+                true -> {ok, atoll_cli_overlay:of_script(Cluster)};
+                false -> {ok, none}
+            end;
+        Read ->
+            Read
     end.
 
 wrong(File, Error) ->
     {usage, atoll_sim_script:format_error(setelement(1, Error, File))}.
 
-play(File, #{cluster := #{seed := Own}, steps := Steps} = Script, Count, Values) ->
+play(File, #{cluster := #{seed := Own}, steps := Steps} = Script, Count, Overlay, Values) ->
     Seed = maps:get(seed, Values, Own),
     Again = atoll_cli_sim_options:again(
         ["chaos run ", atoll_cli_sim_options:quoted(File)], options(), Values#{seed => Seed}
     ),
     Last = lists:max([0 | [Ms || {Ms, _, _} <- Steps]]),
     Head = [File, ", ", atoll_cli_table:seconds(Last)],
-    case atoll_cli_chaos:on(Values, Count, fun(Where) ->
+    case atoll_cli_chaos:on(Values, Count, Overlay, fun(Where) ->
         atoll_cli_chaos:harm(Where#{script => Script, seed => Seed}, Head, Again, Values)
     end) of
+        {ok, #{failed := Failed, expectations := Expected}} -> atoll_cli_expect:judge(File, Failed, Expected, Again);
         {script, Error} -> wrong(File, Error);
         Outcome -> Outcome
     end.

@@ -9,7 +9,7 @@
 -type value() :: object() | [value()] | integer() | float() | boolean() | null | binary() | atom().
 
 %% In a tuple, so that an empty object is no empty list.
--type object() :: {[{atom(), value()}]}.
+-type object() :: {[{atom() | binary(), value()}]}.
 
 %% @doc The option of the commands that can print JSON.
 -spec switch() -> atoll_cli_options:option().

@@ -2,7 +2,7 @@
 %% line: which cluster is simulated, and the line that repeats a run.
 -module(atoll_cli_sim_options).
 
--export([shared/0, code/0, closing/0, seed/0, trace/0, cluster/1, add_code/1, again/3, quoted/1]).
+-export([shared/0, closing/0, seed/0, trace/0, cluster/1, again/3, quoted/1]).
 
 -define(MAX_NODES, 100000).
 %% Unless told, or unless there are fewer nodes.
@@ -17,9 +17,8 @@ shared() ->
         #{name => strategy, value => "NAME", default => "hyparview",
           help => [lists:join(", ", [atom_to_list(Name) || Name <- atoll_strategy:names()]),
                    ", or a module of your own"]},
-        code(),
-        #{name => option, value => "KEY=VALUE", repeat => true, read => atoll_cli_read:setting(),
-          help => "an option of the strategy, such as xbot=true; may be repeated"},
+        atoll_cli_strategy:code(),
+        atoll_cli_strategy:option(),
         #{name => nodes, value => "N", default => "1000", read => atoll_cli_read:whole(2, ?MAX_NODES),
           help => "nodes of the cluster"},
         #{name => contacts, value => "N", read => atoll_cli_read:whole(1, ?MAX_NODES),
@@ -29,12 +28,6 @@ shared() ->
         #{name => settle, value => "MS", default => "60000", read => atoll_cli_read:whole(0, ?MAX_MS),
           help => "how long the cluster has to settle when all nodes have started"}
     ].
-
-%% @doc The option that says where a strategy from outside is.
--spec code() -> atoll_cli_options:option().
-code() ->
-    #{name => code, value => "DIR", read => atoll_cli_read:directory(),
-      help => "where the compiled modules of your own are"}.
 
 %% @doc The seed, without what it is unless told.
 -spec seed() -> atoll_cli_options:option().
@@ -62,96 +55,18 @@ trace() ->
 cluster(#{nodes := Nodes, contacts := Contacts}) when Contacts > Nodes ->
     {error, io_lib:format("--contacts must be at most --nodes, which is ~b, not \"~b\"", [Nodes, Contacts])};
 cluster(#{strategy := Typed, option := Settings, nodes := Nodes, settle := SettleMs} = Values) ->
-    case strategy(Typed, Values) of
-        {ok, Strategy, Module} ->
-            case settings(Typed, Module, Settings) of
-                {ok, Options} ->
-                    Cluster = maps:with([nodes, latency, seed], Values),
-                    {ok, Cluster#{
-                        strategy => Strategy,
-                        options => Options,
-                        contacts => maps:get(contacts, Values, min(?CONTACTS, Nodes)),
-                        settle_ms => SettleMs
-                    }};
-                {error, _} = Error ->
-                    Error
-            end;
-        error ->
-            {error, unknown_strategy(Typed)}
-    end.
-
-%% One of ours has a name that is known; another is a module that can be loaded.
-strategy(Typed, Values) ->
-    ok = add_code(Values),
-    case length(Typed) =< 255 andalso atoll_strategy:module(list_to_atom(Typed)) of
-        {ok, Module} -> {ok, list_to_atom(Typed), Module};
-        _ -> error
-    end.
-
-%% @doc Lets modules be loaded from the directory of `--code'.
--spec add_code(atoll_cli_options:values()) -> ok.
-add_code(#{code := Dir}) ->
-    true = code:add_pathz(Dir),
-    ok;
-add_code(#{}) ->
-    ok.
-
-unknown_strategy(Typed) ->
-    Names = [atom_to_list(Name) || Name <- atoll_strategy:names()],
-    Guess =
-        case atoll_cli_nearest:of_words(Typed, Names) of
-            {ok, Near} -> ["; did you mean ", Near, "?"];
-            none -> ""
-        end,
-    ["--strategy must be one of ", lists:join(", ", Names), ", or a module that is one, in the directory of "
-     "--code, not \"", Typed, $", Guess].
-
-settings(Typed, Module, Settings) ->
-    Known = Module:options(),
-    case read_settings([list_to_tuple(string:split(S, "=")) || S <- Settings], Typed, Known, #{}) of
-        {ok, Options} ->
-            case atoll_strategy:options(Module, Options) of
-                {ok, _} -> {ok, Options};
-                {error, Error} -> {error, ["--option: ", atoll_strategy:format_error(Error)]}
-            end;
+    case atoll_cli_strategy:read("--strategy", Typed, Settings, Values) of
+        {ok, {Strategy, _Module, Options}} ->
+            Cluster = maps:with([nodes, latency, seed], Values),
+            {ok, Cluster#{
+                strategy => Strategy,
+                options => Options,
+                contacts => maps:get(contacts, Values, min(?CONTACTS, Nodes)),
+                settle_ms => SettleMs
+            }};
         {error, _} = Error ->
             Error
     end.
-
-read_settings([], _, _, Options) ->
-    {ok, Options};
-read_settings([{Name, Text} | Settings], Strategy, Known, Options) ->
-    case [{Key, Kind} || {Key, {Kind, _}} <- maps:to_list(Known), atom_to_list(Key) =:= Name] of
-        [{Key, _}] when is_map_key(Key, Options) ->
-            {error, ["--option ", Name, " is given twice"]};
-        [{Key, Kind}] ->
-            read_settings(Settings, Strategy, Known, Options#{Key => setting(Kind, Text)});
-        [] ->
-            {error, unknown_setting(Strategy, Name, [atom_to_list(Key) || Key <- lists:sort(maps:keys(Known))])}
-    end.
-
-unknown_setting(Strategy, Name, []) ->
-    ["--option: ", Strategy, " has no options, not \"", Name, $"];
-unknown_setting(Strategy, Name, Names) ->
-    ["--option: ", Strategy, " has no option \"", Name, "\"; it has ", lists:join(", ", Names)].
-
-%% What cannot be read stays as it was typed: the strategy says what it must be.
-setting(Kind, Text) when Kind =:= pos_integer; Kind =:= non_neg_integer ->
-    case string:to_integer(Text) of
-        {N, []} when is_integer(N) -> N;
-        _ -> Text
-    end;
-setting(boolean, "true") -> true;
-setting(boolean, "false") -> false;
-setting({one_of, Words}, Text) ->
-    case [Word || Word <- Words, atom_to_list(Word) =:= Text] of
-        [Word] -> Word;
-        [] -> Text
-    end;
-setting(nodes, Text) ->
-    [list_to_atom(lists:sublist(Name, 255)) || Name <- string:lexemes(Text, ",")];
-setting(_, Text) ->
-    Text.
 
 %% @doc The command line that repeats a run. What is as it is unless told is left
 %% out of the cluster's finer points.

@@ -9,7 +9,7 @@
 summary() -> "replay what was recorded on real nodes, and compare the effects".
 
 -spec options() -> [atoll_cli_options:option()].
-options() -> [atoll_cli_sim_options:code(), atoll_cli_json:switch()].
+options() -> [atoll_cli_strategy:code(), atoll_cli_json:switch()].
 
 -spec operands() -> [string()].
 operands() -> ["FILE", "[FILE...]"].
@@ -23,7 +23,7 @@ examples() ->
 
 -spec run(atoll_cli_options:values(), [string()]) -> atoll_cli_command:outcome().
 run(#{json := Json} = Values, Files) ->
-    ok = atoll_cli_sim_options:add_code(Values),
+    ok = atoll_cli_strategy:add_code(Values),
     case replay(Files, []) of
         {ok, Results} ->
             ok = show(Json, Results),

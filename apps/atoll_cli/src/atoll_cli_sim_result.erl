@@ -48,6 +48,7 @@ facts() ->
         {failed, "expectations that failed", count},
         {alive, "nodes alive at the end", count},
         {connected, "connected at the end", share},
+        {components, "components at the end", count},
         {connected_before, "connected before the kill", share},
         {connected_after, "connected after the kill", share},
         {rejoined_ms, "all survivors connected again after", seconds},

@@ -5,16 +5,13 @@
 
 -export([summary/0, options/0, operands/0, examples/0, run/2]).
 
-%% Of those who broke an expectation, so many are named.
--define(NAMED, 5).
-
 -spec summary() -> string().
 summary() -> "play a fault script, and see whether its expectations hold".
 
 -spec options() -> [atoll_cli_options:option()].
 options() ->
     [
-        atoll_cli_sim_options:code(),
+        atoll_cli_strategy:code(),
         (atoll_cli_sim_options:seed())#{help => "what all chance is drawn from, in place of the script's"},
         atoll_cli_sim_options:trace(),
         atoll_cli_json:switch()
@@ -33,7 +30,7 @@ examples() ->
 -spec run(atoll_cli_options:values(), [string()]) -> atoll_cli_command:outcome().
 run(Values, [File]) ->
     %% A script may name a strategy from there.
-    ok = atoll_cli_sim_options:add_code(Values),
+    ok = atoll_cli_strategy:add_code(Values),
     case read(File) of
         {ok, Script} ->
             case is_map_key(trace, Values) andalso atoll_cli_sim_file:is_same(File, map_get(trace, Values)) of
@@ -61,9 +58,9 @@ play(File, #{cluster := Cluster0} = Script, Values) ->
     Again = atoll_cli_sim_options:again(["sim run ", atoll_cli_sim_options:quoted(File)], options(), Values#{seed => Seed}),
     Play = fun(Hooks) -> atoll_sim_play:run(Script, Hooks#{seed => Seed}) end,
     case atoll_cli_sim_experiment:simulate(Cluster, Again, Values, Play) of
-        {ok, {ok, #{failed := Failed} = Result}} ->
+        {ok, {ok, #{failed := Failed, expectations := Count} = Result}} ->
             ok = show(Values, Result, Again),
-            judge(File, Failed, Result, Again);
+            atoll_cli_expect:judge(File, Failed, Count, Again);
         {ok, {error, Error}} ->
             {usage, atoll_sim_script:format_error(setelement(1, Error, File))};
         {error, Sentence} ->
@@ -71,7 +68,7 @@ play(File, #{cluster := Cluster0} = Script, Values) ->
     end.
 
 show(#{json := true}, #{failed := Failed} = Result, Again) ->
-    Object = Result#{failed := [failure(Failure) || Failure <- Failed]},
+    Object = Result#{failed := atoll_cli_expect:json(Failed)},
     atoll_cli_io:print_json(atoll_cli_sim_result:json([], grouped(fun memberships/1, Object), Again));
 show(#{json := false}, #{failed := Failed} = Result, Again) ->
     Table = atoll_cli_sim_result:table(grouped(fun groups/1, Result#{failed := length(Failed)})),
@@ -89,27 +86,3 @@ memberships(Groups) ->
 
 groups(Groups) ->
     length(lists:usort(lists:append(maps:values(Groups)))).
-
-failure(#{place := {_, Line}, ms := Ms, expectation := Expectation, was := Was}) ->
-    {[{line, Line}, {ms, Ms}, {expectation, text(Expectation)}, {was, was(Was)}]}.
-
-was(Share) when is_number(Share) -> Share;
-was(Those) -> [text(One) || One <- Those].
-
-judge(_, [], _, _) ->
-    ok;
-judge(File, [#{place := {_, Line}, ms := Ms, expectation := Expectation, was := Was} | _] = Failed, Result, Again) ->
-    #{expectations := Count} = Result,
-    {failed, io_lib:format(
-        "~b of ~b expectations failed, the first at ~ts:~b, after ~ts: ~ts was expected, ~ts; again: ~ts",
-        [length(Failed), Count, File, Line, atoll_cli_table:seconds(Ms), text(Expectation), but(Was), Again]
-    )}.
-
-but(Share) when is_number(Share) -> ["and it was ", text(Share)];
-but(Those) when length(Those) =< ?NAMED -> ["but not so for ", listed(Those)];
-but(Those) ->
-    ["but not so for ", listed(lists:sublist(Those, ?NAMED)), " and ", integer_to_list(length(Those) - ?NAMED), " more"].
-
-listed(Those) -> lists:join(", ", [text(One) || One <- Those]).
-
-text(Term) -> unicode:characters_to_binary(atoll_sim_term:text(Term)).

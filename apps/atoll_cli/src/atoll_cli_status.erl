@@ -50,16 +50,27 @@ show(false, []) ->
     atoll_cli_io:print("No cluster is running.\n");
 show(false, Clusters) ->
     Columns = [{left, "cluster"}, {left, "node"}, {left, "state"}, {right, "connections"},
-               {right, "memory"}, {right, "pid"}],
+               {left, "overlay"}, {right, "neighbours"}, {right, "members"}, {right, "memory"}, {right, "pid"}],
     Rows = [row(Name, Node) || #{name := Name, nodes := Nodes} <- Clusters, Node <- Nodes],
     atoll_cli_io:print(atoll_cli_table:format(Columns, Rows)).
 
 row(Cluster, #{node := Node, state := State, connections := Connections, memory := Memory,
-               os_pid := Pid}) ->
+               os_pid := Pid} = Info) ->
+    #{overlay := Overlay, neighbours := Neighbours, members := Members} = overlay(Info),
     [Cluster, Node, atom_to_list(State),
      known(Connections, fun atoll_cli_table:count/1),
+     known(Overlay, fun(Name) -> Name end),
+     known(Neighbours, fun(Nodes) -> atoll_cli_table:count(length(Nodes)) end),
+     known(Members, fun atoll_cli_table:count/1),
      known(Memory, fun atoll_cli_table:bytes/1),
      known(Pid, fun erlang:integer_to_list/1)].
+
+%% What atoll_cli_node:probe/0 said, from where its atoms are known.
+overlay(#{probe := #{<<"overlay">> := Overlay} = Probe}) when Overlay =/= <<"off">> ->
+    #{<<"neighbours">> := Neighbours, <<"members">> := Members, <<"parts">> := Parts} = Probe,
+    #{overlay => Overlay, neighbours => Neighbours, members => Members, parts => Parts};
+overlay(#{}) ->
+    #{overlay => undefined, neighbours => undefined, members => undefined, parts => undefined}.
 
 known(undefined, _) -> "-";
 known(Value, Write) -> Write(Value).
@@ -67,9 +78,24 @@ known(Value, Write) -> Write(Value).
 cluster_json(#{name := Name, owner_pid := Owner, nodes := Nodes}) ->
     {[{name, unicode:characters_to_binary(Name)},
       {owner_pid, Owner},
-      {nodes, [{[{node, Node} | [{Key, or_null(maps:get(Key, Info))} ||
-                                 Key <- [state, connections, memory, os_pid]]]}
-               || #{node := Node} = Info <- Nodes]}]}.
+      {nodes, [node_json(Info) || Info <- Nodes]}]}.
+
+node_json(#{node := Node} = Info) ->
+    #{parts := Parts} = Overlay = overlay(Info),
+    {[{node, Node}]
+     ++ [{Key, or_null(maps:get(Key, Info))} || Key <- [state, connections, memory, os_pid]]
+     ++ [{Key, or_null(maps:get(Key, Overlay))} || Key <- [overlay, neighbours, members]]
+     ++ [{parts, json(Parts)}]}.
+
+%% Terms as atoll_cluster_plain makes them.
+json(undefined) -> null;
+json(Map) when is_map(Map) -> {[{key(Key), json(Value)} || {Key, Value} <- lists:sort(maps:to_list(Map))]};
+json(Tuple) when is_tuple(Tuple) -> [json(Part) || Part <- tuple_to_list(Tuple)];
+json(List) when is_list(List) -> [json(Element) || Element <- List];
+json(Value) -> Value.
+
+key(Key) when is_binary(Key) -> Key;
+key(Key) -> unicode:characters_to_binary(io_lib:format("~0tp", [Key])).
 
 or_null(undefined) -> null;
 or_null(Value) -> Value.

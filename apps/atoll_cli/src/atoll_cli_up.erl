@@ -12,16 +12,23 @@ summary() -> "start a cluster and hold it until Ctrl-C".
 options() ->
     [
         #{name => groups, value => "K", read => atoll_cli_read:whole(1, 1000),
-          help => "put the nodes in K groups, joined by gateways; a full mesh without"},
+          help => "put the nodes in K groups, joined by gateways; without, and with no overlay, a full mesh"},
         #{name => name, value => "NAME", default => default_name(), read => atoll_cli_read:name(),
           help => "the cluster's name, with which the nodes' names begin"}
+        | atoll_cli_overlay:options("the nodes run no overlay")
     ].
 
 -spec operands() -> [string()].
 operands() -> ["N"].
 
 -spec examples() -> [string()].
-examples() -> ["atoll up 3", "atoll up 9 --groups 3 --name reef"].
+examples() ->
+    [
+        "atoll up 3",
+        "atoll up 9 --groups 3 --name reef",
+        "atoll up 20 --overlay hyparview",
+        "atoll up 9 --groups 3 --overlay cliques"
+    ].
 
 %% @doc What a cluster is called when it is given no name.
 -spec default_name() -> string().
@@ -39,52 +46,97 @@ run(Values, [Typed]) ->
 check(#{groups := Groups}, Count) when Groups > Count ->
     {usage, io_lib:format("--groups must be at most the number of nodes, which is ~b, not \"~b\"",
                           [Count, Groups])};
-check(#{name := Name} = Values, Count) ->
+check(Values, Count) ->
+    case atoll_cli_overlay:read(Values) of
+        {ok, #{strategy := {_, atoll_cliques, _}}} when not is_map_key(groups, Values) ->
+            {usage, "--overlay cliques wants --groups K: the groups say who is in which clique"};
+        {ok, Overlay} ->
+            start(Values, Overlay, Count);
+        {error, Sentence} ->
+            {usage, Sentence}
+    end.
+
+start(#{name := Name} = Values, Overlay, Count) ->
     Groups = maps:get(groups, Values, none),
     Options = #{
         nodes => Count,
         name => Name,
         connect_all => Groups =:= none,
-        apps => [atoll],
         progress => atoll_cli_progress:bar("Starting nodes")
     },
-    case atoll_cluster:start(Options) of
-        {ok, Cluster} -> join_and_hold(Cluster, Groups, Name);
+    case atoll_cluster:start(maps:merge(Options, atoll_cli_overlay:cluster(Overlay))) of
+        {ok, Cluster} -> join_and_hold(Cluster, Groups, Overlay, Name);
         {error, Reason} -> {failed, atoll_cluster:format_error(Reason)}
     end.
 
-join_and_hold(Cluster, Groups, Name) ->
-    case join(Cluster, Groups) of
+join_and_hold(Cluster, Groups, Overlay, Name) ->
+    case join(Cluster, Groups, Overlay) of
         {ok, Members} ->
-            ok = atoll_cli_io:print(report(Cluster, Members, Name)),
+            ok = atoll_cli_io:print(report(Cluster, Members, Overlay, Name)),
             hold(Cluster);
         {error, Sentence} ->
             ok = atoll_cluster:stop(Cluster),
             {failed, Sentence}
     end.
 
-join(Cluster, none) -> atoll_cli_join:mesh(Cluster);
-join(Cluster, Groups) -> atoll_cli_join:groups(Cluster, Groups).
+join(Cluster, none, none) ->
+    atoll_cli_join:mesh(Cluster);
+join(Cluster, Groups, none) ->
+    atoll_cli_join:groups(Cluster, Groups);
+join(Cluster, none, Overlay) ->
+    settle(Cluster, Overlay, []);
+join(Cluster, Groups, Overlay) ->
+    case atoll_cli_join:groups(Cluster, Groups) of
+        {ok, Members} -> settle(Cluster, Overlay, Members);
+        {error, _} = Error -> Error
+    end.
 
-report(Cluster, Members, Name) ->
-    Connected = maps:from_list(atoll_cluster:multicall(Cluster, erlang, nodes, [connected])),
-    [First | _] = Nodes = atoll_cluster:nodes(Cluster),
-    Rows = [[atom_to_list(Node), groups_of(Node, Members), connections(maps:get(Node, Connected))]
-            || Node <- Nodes],
+settle(Cluster, Overlay, Members) ->
+    ok = atoll_cli_progress:now_doing("Waiting until all nodes know each other"),
+    Settled =
+        case atoll_cli_overlay:tell(Cluster, Overlay, Members =/= []) of
+            ok -> atoll_cli_overlay:settle(Cluster);
+            {error, _} = Error -> Error
+        end,
+    ok = atoll_cli_progress:done(),
+    case Settled of
+        ok -> {ok, Members};
+        {error, Sentence} -> {error, Sentence}
+    end.
+
+report(Cluster, Members, Overlay, Name) ->
+    #{nodes := [#{node := First} | _] = Nodes} = atoll_cluster:status(Cluster),
+    {Columns, Rows} = lists:unzip(columns(Nodes, Members, Overlay)),
     [
-        atoll_cli_table:format([{left, "node"}, {left, "groups"}, {right, "connections"}], Rows),
+        atoll_cli_table:format(Columns, transposed(Rows)),
         "\nattach a shell:  erl -name me@127.0.0.1 -hidden -remsh ", atom_to_list(First), $\n,
         "stop:            Ctrl-C here, or: atoll down ", Name, $\n
     ].
+
+%% Those that there is something to say in.
+columns(Nodes, Members, Overlay) ->
+    [{{left, "node"}, [atom_to_list(Node) || #{node := Node} <- Nodes]}] ++
+        [{{left, "groups"}, [groups_of(Node, Members) || #{node := Node} <- Nodes]}
+         || Members =/= [] orelse Overlay =:= none] ++
+        [{{right, "neighbours"}, [probed(fun(#{neighbours := N}) -> length(N) end, Info) || Info <- Nodes]}
+         || Overlay =/= none] ++
+        [{{right, "connections"}, [count(Connections) || #{connections := Connections} <- Nodes]}] ++
+        [{{right, "members"}, [probed(fun(#{members := N}) -> N end, Info) || Info <- Nodes]} || Overlay =/= none].
+
+transposed([[] | _]) -> [];
+transposed(Columns) -> [[hd(C) || C <- Columns] | transposed([tl(C) || C <- Columns])].
+
+probed(Get, #{probe := #{} = Probe}) -> count(Get(Probe));
+probed(_Get, #{probe := undefined}) -> "-".
+
+count(undefined) -> "-";
+count(N) -> atoll_cli_table:count(N).
 
 groups_of(Node, Members) ->
     case [atom_to_list(Group) || {Group, Nodes} <- Members, lists:member(Node, Nodes)] of
         [] -> "-";
         Groups -> lists:join(" ", Groups)
     end.
-
-connections({ok, Nodes}) -> atoll_cli_table:count(length(Nodes));
-connections({error, _}) -> "-".
 
 hold(Cluster) ->
     receive

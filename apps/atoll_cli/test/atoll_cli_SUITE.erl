@@ -8,6 +8,10 @@
          orbit_prints_one_object/1, orbit_prints_a_table/1, every_mode_finds_the_same_set/1,
          a_killed_node_fails_the_run_and_is_named/1, a_silent_node_fails_the_run_and_is_named/1,
          up_holds_a_mesh_until_ctrl_c/1, up_holds_groups_until_down/1,
+         up_holds_an_overlay_and_status_tells_of_it/1, groups_are_cliques_of_an_overlay/1,
+         a_script_ends_with_the_same_facts_in_both_worlds/1, an_expectation_that_fails_on_real_nodes_fails_the_run/1,
+         a_held_cluster_is_harmed_and_stays/1, a_script_that_cannot_be_played_starts_nothing/1,
+         faults_at_a_rate_print_one_object/1,
          a_shell_can_be_attached/1, a_name_is_taken_once/1,
          nothing_runs_and_nothing_can_be_stopped/1,
          a_run_directory_that_cannot_be_used_is_told/1,
@@ -35,6 +39,10 @@ all() ->
      orbit_prints_one_object, orbit_prints_a_table, every_mode_finds_the_same_set,
      a_killed_node_fails_the_run_and_is_named, a_silent_node_fails_the_run_and_is_named,
      up_holds_a_mesh_until_ctrl_c, up_holds_groups_until_down,
+     up_holds_an_overlay_and_status_tells_of_it, groups_are_cliques_of_an_overlay,
+     a_script_ends_with_the_same_facts_in_both_worlds, an_expectation_that_fails_on_real_nodes_fails_the_run,
+     a_held_cluster_is_harmed_and_stays, a_script_that_cannot_be_played_starts_nothing,
+     faults_at_a_rate_print_one_object,
      a_shell_can_be_attached, a_name_is_taken_once,
      nothing_runs_and_nothing_can_be_stopped,
      a_run_directory_that_cannot_be_used_is_told, a_closed_output_is_no_crash,
@@ -204,12 +212,109 @@ up_holds_groups_until_down(Config) ->
     #{status := 0, stdout := Json} = atoll_cli_os:run(dir(Config), ["status", "--json"]),
     ?assertMatch(#{<<"clusters">> := [#{<<"name">> := <<"reef">>, <<"nodes">> := [_, _, _, _, _]}]},
                  decode(Json)),
+    %% They run no overlay.
+    #{<<"clusters">> := [#{<<"nodes">> := [First | _]}]} = decode(Json),
+    ?assertMatch(#{<<"overlay">> := null, <<"neighbours">> := null, <<"members">> := null, <<"parts">> := null}, First),
     %% Without a name it means the cluster that `up' without a name has started.
     ?assertMatch(
         #{status := 1, stderr := <<"atoll down: No cluster named atoll is running, only reef.\n">>},
         atoll_cli_os:run(dir(Config), ["down"])),
     ?assertMatch(#{status := 0, stdout := <<>>}, atoll_cli_os:run(dir(Config), ["down", "reef"])),
     ?assertMatch(#{status := 0}, atoll_cli_os:await_exit(Program, ?GONE_MS)),
+    ?assertEqual(ok, atoll_cli_os:await_none_left(dir(Config), ?GONE_MS)).
+
+up_holds_an_overlay_and_status_tells_of_it(Config) ->
+    Program = atoll_cli_os:start(dir(Config), ["up", "5", "--overlay", "hyparview", "--option", "active_max=4", "--name", "reef"]),
+    Said = atoll_cli_os:await_line(Program, stdout, <<"atoll down reef\n">>),
+    ?assertMatch({match, _}, re:run(Said, "^node +neighbours +connections +members$", [multiline])),
+    {match, Rows} = re:run(Said, "^reef[1-5]@127.0.0.1 +([1-4]) +([1-4]) +5$", [multiline, global]),
+    ?assertEqual(5, length(Rows)),
+    #{status := 0, stdout := Table} = atoll_cli_os:run(dir(Config), ["status"]),
+    ?assertMatch({match, _}, re:run(Table, "^reef +reef1@127.0.0.1 +up +[1-4] +hyparview +[1-4] +5 ", [multiline])),
+    #{status := 0, stdout := Json} = atoll_cli_os:run(dir(Config), ["status", "--json"]),
+    #{<<"clusters">> := [#{<<"nodes">> := Nodes}]} = decode(Json),
+    Views = maps:from_list([{Node, Neighbours} || #{<<"node">> := Node, <<"neighbours">> := Neighbours} <- Nodes]),
+    ?assertEqual(5, map_size(Views)),
+    [?assert(is_map_key(Peer, Views)) || Peers <- maps:values(Views), Peer <- Peers],
+    [begin
+        ?assertMatch(#{<<"overlay">> := <<"hyparview">>, <<"members">> := 5}, Node),
+        ?assertMatch(#{<<"parts">> := #{<<"counters">> := #{<<"sent">> := N}, <<"strategy">> := #{<<"bounds">> := #{<<"active_max">> := 4}},
+                                        <<"outbox">> := #{<<"dropped">> := 0}}} when N > 0, Node)
+     end
+     || Node <- Nodes],
+    ?assertMatch(#{status := 0}, atoll_cli_os:run(dir(Config), ["down", "reef"])),
+    ?assertMatch(#{status := 0}, atoll_cli_os:await_exit(Program, ?GONE_MS)),
+    ?assertEqual(ok, atoll_cli_os:await_none_left(dir(Config), ?GONE_MS)).
+
+groups_are_cliques_of_an_overlay(Config) ->
+    Program = atoll_cli_os:start(dir(Config), ["up", "6", "--groups", "2", "--overlay", "cliques", "--name", "reef"]),
+    Said = atoll_cli_os:await_line(Program, stdout, <<"atoll down reef\n">>),
+    [?assertMatch({match, _}, re:run(Said, Line, [multiline]), Said)
+     || Line <- ["^reef1@127.0.0.1 +group1 gateways +3 +3 +6$", "^reef2@127.0.0.1 +group1 +2 +2 +6$",
+                 "^reef4@127.0.0.1 +group2 gateways +3 +3 +6$", "^reef6@127.0.0.1 +group2 +2 +2 +6$"]].
+
+%% Faults on real nodes
+
+a_script_ends_with_the_same_facts_in_both_worlds(Config) ->
+    ct:timetrap({minutes, 3}),
+    [Simulated, Real] = [
+        begin
+            #{status := 0, stdout := Json} = atoll_cli_os:run(dir(Config), [World, "run", "docs/scripts/leave.script", "--json"], 120000),
+            decode(Json)
+        end
+     || World <- ["sim", "chaos"]
+    ],
+    Same = [<<"seed">>, <<"expectations">>, <<"failed">>, <<"alive">>, <<"connected">>, <<"components">>, <<"symmetric">>,
+            <<"delivered">>, <<"false_deaths">>],
+    ?assertEqual(maps:with(Same, Simulated), maps:with(Same, Real)),
+    ?assertEqual(length(Same), map_size(maps:with(Same, Real))),
+    [?assertMatch(#{<<"active_min">> := Min, <<"active_max">> := Max} when Min >= 1 andalso Max =< 5, R) || R <- [Simulated, Real]],
+    ?assertMatch(#{<<"unseen">> := 0, <<"events">> := [#{<<"fault">> := <<"leave">>, <<"line">> := 4} | _]}, Real),
+    ?assertEqual(ok, atoll_cli_os:await_none_left(dir(Config), ?GONE_MS)).
+
+an_expectation_that_fails_on_real_nodes_fails_the_run(Config) ->
+    File = script(Config, "{at, 4000, {expect, {neighbours, 2, 2}}}.\n{then, 0, {expect, {neighbours, 3, 9}}}.\n"),
+    #{status := 1, stdout := Table, stderr := Stderr} =
+        atoll_cli_os:run(dir(Config), ["chaos", "run", File, "--nodes", "3", "--overlay", "mesh"]),
+    [?assertMatch({match, _}, re:run(Table, Line, [multiline]), Table)
+     || Line <- ["^expectations +2$", "^expectations that failed +1$", "^nodes alive at the end +3$",
+                 "^neighbours of a node, at most +2$", "^again: atoll chaos run .* --nodes 3 --overlay mesh --seed 1$"]],
+    ?assertMatch({_, _}, binary:match(Stderr, iolist_to_binary(["1 of 2 expectations failed, the first at ", File, ":2, after "])), Stderr).
+
+a_held_cluster_is_harmed_and_stays(Config) ->
+    Program = atoll_cli_os:start(dir(Config), ["up", "3", "--overlay", "mesh", "--name", "reef"]),
+    _ = atoll_cli_os:await_line(Program, stdout, <<"atoll down reef\n">>),
+    File = script(Config, "{at, 0, {broadcast, all, 2, 100}}.\n{at, 100, {pause, {nodes, 2, 2}, 300}}.\n"
+                          "{at, 1500, {expect, {delivered, 1.0}}}.\n{at, 1500, {expect, symmetric}}.\n"),
+    #{status := 0, stdout := Json} = atoll_cli_os:run(dir(Config), ["chaos", "run", File, "--name", "reef", "--json"]),
+    ?assertMatch(#{<<"failed">> := [], <<"alive">> := 3, <<"connected">> := 1.0, <<"delivered">> := 1.0}, decode(Json)),
+    #{status := 0, stdout := Random} =
+        atoll_cli_os:run(dir(Config), ["chaos", "random", "--name", "reef", "--kinds", "pause,cut", "--rate", "3", "--seconds", "1"]),
+    ?assertMatch({match, _}, re:run(Random, "^nodes alive at the end +3$", [multiline])),
+    %% Nobody there could start it again.
+    Restart = script(Config, "{at, 0, {restart, all, fresh}}.\n"),
+    ?assertMatch(#{status := 2, stdout := <<>>}, atoll_cli_os:run(dir(Config), ["chaos", "run", Restart, "--name", "reef"])),
+    #{status := 0, stdout := Status} = atoll_cli_os:run(dir(Config), ["status"]),
+    ?assertMatch({match, [_, _, _]}, re:run(Status, "^reef +reef[1-3]@127.0.0.1 +up ", [multiline, global])).
+
+a_script_that_cannot_be_played_starts_nothing(Config) ->
+    File = script(Config, "{at, 0, heal}.\n{at, 1, {expect, symmetric}}.\n"),
+    #{status := 2, stdout := <<>>, stderr := Stderr} = atoll_cli_os:run(dir(Config), ["chaos", "run", File, "--nodes", "3"]),
+    ?assertEqual(
+        iolist_to_binary(["atoll chaos run: ", File, ":2: in {expect,symmetric}: it is about the overlay, and these nodes run none\n"]),
+        Stderr
+    ),
+    ?assertMatch(#{status := 1, stderr := <<"atoll chaos run: No cluster named nobody is running.\n">>},
+                 atoll_cli_os:run(dir(Config), ["chaos", "run", "docs/scripts/groups.script", "--name", "nobody"])).
+
+faults_at_a_rate_print_one_object(Config) ->
+    #{status := 0, stdout := Json} = atoll_cli_os:run(dir(Config), [
+        "chaos", "random", "--nodes", "3", "--rate", "4", "--kinds", "process,node", "--seconds", "1", "--seed", "7", "--json"]),
+    ?assertMatch([_, <<>>], binary:split(Json, <<"\n">>, [global])),
+    #{<<"nodes">> := [_, _, _], <<"seed">> := 7, <<"events">> := Events, <<"summary">> := [_ | _], <<"again">> := Again} = decode(Json),
+    ?assertEqual(5, length(Events)),
+    ?assertMatch(#{<<"fault">> := <<"heal">>}, lists:last(Events)),
+    ?assertEqual(<<"atoll chaos random --rate 4 --kinds process,node --seconds 1 --nodes 3 --seed 7">>, Again),
     ?assertEqual(ok, atoll_cli_os:await_none_left(dir(Config), ?GONE_MS)).
 
 %% The line that `up' prints is run as it stands, on a terminal: on a dumb one

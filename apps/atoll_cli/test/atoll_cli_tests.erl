@@ -57,6 +57,21 @@ wrong() ->
         {["bench", "run", "--out", "dist", "names", "--actors", "1"], "there is no option --actors"},
         {["bench", "run", "--json", "names", "--actors", "1"], "there is no option --actors"},
         {["bench", "run", "--rounds", "names", "--out=dist", "nmaes"], "there is no benchmark \"nmaes\"; did you mean names?"},
+        {["up", "3", "--overlay", "hyparvew"],
+         "--overlay must be one of cliques, hyparview, mesh, scamp, star, static, or a module that is one, "
+         "in the directory of --code, not \"hyparvew\"; did you mean hyparview?"},
+        {["up", "3", "--overlay", "cliques"],
+         "--overlay cliques wants --groups K: the groups say who is in which clique"},
+        {["up", "3", "--option", "active_max=4"],
+         "--option is for a strategy, and --overlay, which says which one, is missing"},
+        {["up", "3", "--overlay", "hyparview", "--option", "active_max=x"],
+         "--option: the option active_max must be a whole number above 0, not \"x\""},
+        {["chaos", "random", "--overlay", "mash"],
+         "--overlay must be one of cliques, hyparview, mesh, scamp, star, static, or a module that is one, "
+         "in the directory of --code, not \"mash\"; did you mean mesh?"},
+        {["chaos", "random", "--overlay", "mesh", "--name", "reef"],
+         "--overlay is for a cluster that is started, and --name for one that runs, with the overlay that it has: "
+         "not both"},
         {["status", "--wide"], "there is no option --wide"},
         {["down", "a", "b"], "the argument \"b\" is one too many"},
         {["demo", "9"], "the argument \"9\" is one too many"},
@@ -148,6 +163,68 @@ an_unknown_option_of_a_strategy_is_told_with_those_that_there_are_test() ->
     {usage, Sentence} = outcome(["sim", "overlay", "--option", "xbotty=true"]),
     ?assertMatch("--option: hyparview has no option \"xbotty\"; it has " ++ _, Sentence),
     ?assertMatch({match, _}, re:run(Sentence, ", xbot(,|$)")).
+
+the_overlay_of_a_cluster_stands_on_its_nodes_command_lines_test_() ->
+    Nodes = ['r1@h', 'r2@h', 'r3@h', 'r4@h'],
+    Args = fun(Overlay) ->
+        #{args := Make, connect_all := false} = atoll_cli_overlay:cluster(Overlay),
+        pairs(Make(Nodes))
+    end,
+    Read = fun(Strategy, Settings) ->
+        {ok, Overlay} = atoll_cli_overlay:read(#{overlay => Strategy, option => Settings}),
+        Overlay
+    end,
+    [
+        ?_assertEqual(
+            [{"overlay", "hyparview"}, {"overlay_options", "#{active_max => 4}"}, {"contacts", "[r1@h,r2@h,r3@h]"}],
+            Args(Read("hyparview", ["active_max=4"]))
+        ),
+        ?_assertEqual(
+            [{"overlay", "star"}, {"overlay_options", "#{servers => [r1@h,r2@h,r3@h]}"}, {"contacts", "[r1@h,r2@h,r3@h]"}],
+            Args(Read("star", []))
+        ),
+        %% Who is told its neighbours hears of the contacts later.
+        ?_assertEqual([{"overlay", "static"}, {"overlay_options", "#{}"}, {"contacts", "[]"}], Args(Read("static", []))),
+        ?_assertEqual(
+            [{"overlay", "hyparview"}, {"overlay_options", "#{active_max => 4}"}, {"contacts", "[r1@h]"},
+             {"beacons", "off"}, {"detector", "#{period_ms => 500}"}],
+            begin
+                {ok, #{cluster := Cluster}} = atoll_sim_script:check([{cluster, #{
+                    strategy => hyparview, contacts => 1, options => #{active_max => 4}, discovery => off,
+                    detector => #{period_ms => 500}
+                }}]),
+                Args(atoll_cli_overlay:of_script(Cluster))
+            end
+        ),
+        ?_assertNot(is_map_key(args, atoll_cli_overlay:cluster(none)))
+    ].
+
+pairs([]) -> [];
+pairs(["-atoll", Key, [_ | _] = Value | Args]) ->
+    {ok, Tokens, _} = erl_scan:string(Value ++ "."),
+    {ok, _} = erl_parse:parse_term(Tokens),
+    [{Key, unquoted(Value)} | pairs(Args)].
+
+unquoted(Text) -> [C || C <- Text, C =/= $'].
+
+what_static_nodes_are_told_is_a_ring_with_chords_test() ->
+    Nodes = [list_to_atom(lists:concat([r, I, "@h"])) || I <- lists:seq(1, 9)],
+    {ok, Overlay} = atoll_cli_overlay:read(#{overlay => "static", option => []}),
+    Told = atoll_cli_overlay:told(Overlay, false, Nodes),
+    [begin
+        #{Node := Calls} = Told,
+        ?assertEqual({atoll_overlay, contacts, [lists:sublist(Nodes, 3)]}, lists:last(Calls)),
+        Joined = [Peer || {atoll, tell, [{join, Peer}]} <- Calls],
+        ?assert(lists:member(Next, Joined) andalso length(Joined) =< 3)
+     end
+     || {Node, Next} <- lists:zip(Nodes, tl(Nodes) ++ [hd(Nodes)])],
+    {ok, Hyparview} = atoll_cli_overlay:read(#{overlay => "hyparview", option => []}),
+    ?assertEqual(#{}, atoll_cli_overlay:told(Hyparview, false, Nodes)).
+
+groups_say_who_is_in_which_clique_test() ->
+    {ok, Cliques} = atoll_cli_overlay:read(#{overlay => "cliques", option => []}),
+    ?assertMatch(#{a@h := [{atoll_overlay, contacts, _}]}, atoll_cli_overlay:told(Cliques, true, [a@h, b@h])),
+    ?assertMatch(#{a@h := [{atoll, tell, [{cliques, [_ | _]}]}, _]}, atoll_cli_overlay:told(Cliques, false, [a@h, b@h])).
 
 every_group_has_a_page_that_lists_its_commands_test_() ->
     [{Word ++ " " ++ Name,

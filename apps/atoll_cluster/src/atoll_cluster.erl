@@ -114,9 +114,9 @@ nodes(Cluster) ->
 info(Cluster) ->
     atoll_cluster_server:info(Cluster).
 
-%% @doc As info/1, and for each node the number of nodes it is connected with
-%% and the bytes its VM has allocated; `undefined' where it does not answer
-%% within two seconds.
+%% @doc As info/1, and for each node the number of nodes it is connected with, the
+%% bytes its VM has allocated, and what the option `probe' asks of it; `undefined'
+%% where it does not answer within two seconds.
 -spec status(cluster()) -> atoll_cluster_status:status().
 status(Cluster) ->
     atoll_cluster_status:status(Cluster).
@@ -207,7 +207,8 @@ check() ->
     atoll_cluster_rundir:check().
 
 %% @doc Asks a cluster of whatever VM of this user. `status' gives what
-%% status/1 does, with the names of the nodes as binaries; `stop' gives `ok'
+%% status/1 does, with the names of the nodes as binaries, and what a probe said as
+%% {@link atoll_cluster_plain} makes it; `stop' gives `ok'
 %% when everything is gone, also where an owner that is gone had left something.
 -spec ask(Name :: string(), status | stop) -> {ok, Answer :: term()} | {error, Reason :: term()}.
 ask(Name, Request) ->
@@ -250,9 +251,15 @@ ask_stale(_Name, Stale) ->
 %% binaries: the VM that asks knows nothing of these atoms, and makes none.
 serve(Cluster, status) ->
     #{nodes := Nodes} = Status = status(Cluster),
-    Status#{nodes := [Info#{node := atom_to_binary(Node)} || #{node := Node} = Info <- Nodes]};
+    Status#{nodes := [
+        Info#{node := atom_to_binary(Node), probe := probed(Probed)}
+     || #{node := Node, probe := Probed} = Info <- Nodes
+    ]};
 serve(Cluster, stop) ->
     stop(Cluster).
+
+probed(undefined) -> undefined;
+probed(Answer) -> atoll_cluster_plain:term(Answer).
 
 %% @doc One plain sentence on an error that this module returned or raised.
 -spec format_error(Reason :: term()) -> unicode:chardata().

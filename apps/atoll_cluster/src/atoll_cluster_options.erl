@@ -15,8 +15,12 @@
     connect_all => boolean(),
     %% Applications to start on every node, in this order. Default none.
     apps => [atom()],
-    %% Further arguments of erl. Default none.
-    args => [string()],
+    %% Further arguments of erl, or a function that makes them of the nodes' names.
+    %% Default none.
+    args => [string()] | fun(([node(), ...]) -> [string()]),
+    %% What is asked of each node for its status beside what Erlang says of itself: a
+    %% function that is called there. Default nothing.
+    probe => {module(), Function :: atom(), Args :: [term()]} | none,
     %% How many nodes start at a time. Default: two for each core.
     parallel => pos_integer(),
     %% How many milliseconds a node, and then each application on it, may take
@@ -34,7 +38,8 @@
     nodes := pos_integer(),
     connect_all := boolean(),
     apps := [atom()],
-    args := [string()],
+    args := [string()] | fun(([node(), ...]) -> [string()]),
+    probe := {module(), atom(), [term()]} | none,
     parallel := pos_integer(),
     boot_timeout := pos_integer(),
     progress := fun((non_neg_integer(), pos_integer()) -> any()),
@@ -75,8 +80,9 @@ rules() ->
         {connect_all, {default, fun() -> true end}, fun is_boolean/1, "must be true or false"},
         {apps, {default, fun() -> [] end}, fun(L) -> all(fun is_atom/1, L) end,
             "must be a list of application names"},
-        {args, {default, fun() -> [] end}, fun(L) -> all(fun is_argument/1, L) end,
-            "must be a list of strings"},
+        {args, {default, fun() -> [] end}, fun(A) -> is_function(A, 1) orelse all(fun is_argument/1, A) end,
+            "must be a list of strings, or a function that makes one of the nodes' names"},
+        {probe, {default, fun() -> none end}, fun is_probe/1, "must be {Module, Function, Arguments} or none"},
         {parallel, {default, fun parallel/0}, Positive, "must be a whole number above 0"},
         {boot_timeout, {default, fun() -> 30000 end}, Positive,
             "must be a number of milliseconds above 0"},
@@ -98,6 +104,10 @@ parallel() ->
 is_name(Name) ->
     all(fun is_integer/1, Name) andalso
         re:run(Name, "^[a-zA-Z][a-zA-Z0-9_-]{0,39}$", [dollar_endonly, {capture, none}]) =:= match.
+
+is_probe(none) -> true;
+is_probe({M, F, A}) -> is_atom(M) andalso is_atom(F) andalso all(fun(_) -> true end, A);
+is_probe(_) -> false.
 
 %% What the operating system takes as an argument: text without a zero.
 is_argument(Arg) ->

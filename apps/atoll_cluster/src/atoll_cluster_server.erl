@@ -13,7 +13,7 @@
 -behaviour(gen_server).
 -compile({no_auto_import, [nodes/1]}).
 
--export([start/3, stop/1, nodes/1, info/1, targets/1, target/2]).
+-export([start/3, stop/1, nodes/1, info/1, probe/1, targets/1, target/2]).
 -export([killing/2, await_down/2, restart/2]).
 -export([init/1, handle_continue/2, handle_call/3, handle_cast/2, handle_info/2]).
 
@@ -118,6 +118,11 @@ nodes(Server) ->
 info(Server) ->
     gen_server:call(Server, info, infinity).
 
+%% @doc What is asked of each node for the status.
+-spec probe(pid()) -> atoll_cluster_call:mfa_() | none.
+probe(Server) ->
+    gen_server:call(Server, probe, infinity).
+
 %% @doc What each node is called by, in order.
 -spec targets(pid()) -> [{node(), found()}].
 targets(Server) ->
@@ -167,6 +172,7 @@ when
     Request ::
         nodes
         | info
+        | probe
         | stop
         | targets
         | {target, node()}
@@ -177,6 +183,8 @@ handle_call(nodes, _From, #state{order = Order} = State) ->
     {reply, Order, State};
 handle_call(info, _From, State) ->
     {reply, describe(State), State};
+handle_call(probe, _From, #state{config = #{probe := Probe}} = State) ->
+    {reply, Probe, State};
 handle_call(stop, From, #state{on_stopped = Froms} = State) ->
     {noreply, go_down(State#state{on_stopped = [From | Froms]})};
 handle_call(targets, _From, #state{order = Order} = State) ->
@@ -298,10 +306,13 @@ start_more(State) ->
 
 start_node(Node, Known, #state{config = Config, rundir = #{dir := Dir}, place = {place, Place}} = State) ->
     #{driver := Driver, apps := Apps, args := Args, connect_all := All, boot_timeout := Timeout} = Config,
-    Spec = #{node => Node, args => Args, connect_all => All, boot_timeout => Timeout},
+    Spec = #{node => Node, args => args(Args, State), connect_all => All, boot_timeout => Timeout},
     Job = #{driver => Driver, place => Place, spec => Spec, apps => Apps,
         out => atoll_cluster_rundir:out(Dir, Node)},
     put_node(Node, Known#node{proc = atoll_cluster_node:start_link(Job)}, State).
+
+args(Make, #state{order = Order}) when is_function(Make) -> Make(Order);
+args(Args, _State) -> Args.
 
 node_started(#state{phase = starting, queue = Queue, order = Order} = State) ->
     Booting = length(booting(State)),

@@ -1,5 +1,5 @@
 %% @doc What can be told of a running cluster by asking its nodes. A silent node
-%% delays it by at most 4 seconds, however many are silent.
+%% delays it by at most 6 seconds, however many are silent.
 -module(atoll_cluster_status).
 
 -export([status/1]).
@@ -22,7 +22,9 @@
     %% how many nodes it is connected with, hidden ones included
     connections := non_neg_integer() | undefined,
     %% the bytes its VM has allocated
-    memory := non_neg_integer() | undefined
+    memory := non_neg_integer() | undefined,
+    %% what the cluster's probe says there
+    probe := term() | undefined
 }.
 
 -define(NODE_MS, 2000).
@@ -34,16 +36,20 @@ status(Cluster) ->
     %% What a paused node is asked it would only find when it goes on.
     Up = [N || #{node := N, state := up} <- Infos],
     Targets = [Target || {N, _} = Target <- atoll_cluster_server:targets(Cluster), lists:member(N, Up)],
-    Connected = answers(Targets, nodes, [connected]),
-    Memory = answers(Targets, memory, [total]),
+    Connected = answers(Targets, {erlang, nodes, [connected]}),
+    Memory = answers(Targets, {erlang, memory, [total]}),
+    Probed = answers(Targets, atoll_cluster_server:probe(Cluster)),
     Info#{nodes := [
         I#{
             connections => case Connected of #{N := Nodes} -> length(Nodes); _ -> undefined end,
-            memory => maps:get(N, Memory, undefined)
+            memory => maps:get(N, Memory, undefined),
+            probe => maps:get(N, Probed, undefined)
         }
      || #{node := N} = I <- Infos
     ]}.
 
-answers(Targets, Function, Args) ->
-    Results = atoll_cluster_call:multicall(Targets, {erlang, Function, Args}, ?NODE_MS),
+answers(_Targets, none) ->
+    #{};
+answers(Targets, MFA) ->
+    Results = atoll_cluster_call:multicall(Targets, MFA, ?NODE_MS),
     maps:from_list([{Node, Result} || {Node, {ok, Result}} <- Results]).

@@ -29,6 +29,7 @@ groups() ->
             several_nodes_find_each_other,
             fifty_nodes_start_answer_and_stop,
             connect_all_false_reaches_the_nodes,
+            arguments_may_be_made_of_the_names,
             a_node_finds_the_modules_of_its_caller,
             a_node_is_small_and_on_loopback,
             applications_are_started,
@@ -84,6 +85,7 @@ groups() ->
         ]},
         {others, [], [
             a_running_cluster_is_found_and_tells_its_status,
+            a_probe_is_asked_of_each_node,
             a_cluster_stops_when_it_is_asked_to,
             a_cluster_that_does_not_run_is_told,
             rubbish_on_the_socket_is_refused
@@ -140,6 +142,15 @@ connect_all_false_reaches_the_nodes(_Config) ->
     pong = atoll_cluster:call(Cluster, A, net_adm, ping, [C]),
     ?assertEqual([{A, {ok, lists:sort([B, C])}}, {B, {ok, [A]}}, {C, {ok, [A]}}],
         [{N, {ok, lists:sort(L)}} || {N, {ok, L}} <- atoll_cluster:multicall(Cluster, erlang, nodes, [])]).
+
+arguments_may_be_made_of_the_names(_Config) ->
+    Cluster = start(#{nodes => 2, args => fun(Nodes) -> ["-atoll_test", "named", lists:flatten(io_lib:format("~0p", [Nodes]))] end}),
+    Nodes = atoll_cluster:nodes(Cluster),
+    ok = atoll_cluster:kill(Cluster, hd(Nodes)),
+    ok = atoll_cluster:restart(Cluster, hd(Nodes)),
+    Asked = atoll_cluster:multicall(Cluster, init, get_argument, [atoll_test]),
+    Text = lists:flatten(io_lib:format("~0p", [Nodes])),
+    ?assertEqual([{Node, {ok, {ok, [["named", Text]]}}} || Node <- Nodes], Asked).
 
 a_node_finds_the_modules_of_its_caller(_Config) ->
     Cluster = start(#{nodes => 1}),
@@ -646,6 +657,16 @@ a_running_cluster_is_found_and_tells_its_status(_Config) ->
     ?assertMatch([#{node := <<"asked1@127.0.0.1">>, state := up, os_pid := _, connections := 0, memory := Bytes}, _]
         when is_integer(Bytes), Nodes),
     end_vm(Vm, "halt").
+
+%% An atom of the nodes is none of who asks, and one that says nothing is told apart.
+a_probe_is_asked_of_each_node(_Config) ->
+    Cluster = start(#{nodes => 2, name => "probed", probe => {application, get_env, [kernel, inet_dist_use_interface]}}),
+    ?assertMatch(#{nodes := [#{probe := {ok, {127, 0, 0, 1}}}, #{probe := {ok, {127, 0, 0, 1}}}]}, atoll_cluster:status(Cluster)),
+    ok = atoll_cluster:kill(Cluster, lists:last(atoll_cluster:nodes(Cluster))),
+    {ok, #{nodes := Nodes}} = atoll_cluster:ask("probed", status),
+    ?assertMatch([#{probe := {<<"ok">>, {127, 0, 0, 1}}}, #{probe := undefined}], Nodes),
+    Other = start(#{nodes => 1}),
+    ?assertMatch(#{nodes := [#{probe := undefined}]}, atoll_cluster:status(Other)).
 
 a_cluster_stops_when_it_is_asked_to(Config) ->
     {Vm, #{nodes := Infos}} = hold(#{nodes => 2, name => "asked"}),

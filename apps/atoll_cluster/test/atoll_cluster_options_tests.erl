@@ -5,7 +5,7 @@
 
 defaults_fill_what_is_not_given_test() ->
     {ok, Config} = ?check(#{nodes => 3}),
-    ?assertMatch(#{nodes := 3, connect_all := true, apps := [], args := [],
+    ?assertMatch(#{nodes := 3, connect_all := true, apps := [], args := [], probe := none,
         boot_timeout := 30000, driver := atoll_cluster_local}, Config),
     ?assert(maps:get(parallel, Config) > 0).
 
@@ -22,6 +22,7 @@ every_bad_value_is_named_by_its_key_test_() ->
         {name, lists:duplicate(41, $a)}, {name, atom}, {name, <<"a">>}, {name, "a@b"},
         {connect_all, yes}, {apps, kernel}, {apps, ["kernel"]}, {apps, [a | b]},
         {args, "-x"}, {args, [x]}, {args, ["a\0b"]}, {args, [[16#D800]]}, {args, ["a" | b]},
+        {args, fun() -> [] end}, {probe, erlang}, {probe, {erlang, nodes, 0}}, {probe, {erlang, "nodes", []}},
         {parallel, 0}, {boot_timeout, infinity}, {boot_timeout, 0},
         {progress, fun(_) -> ok end}, {driver, lists}, {driver, no_such_module}, {color, red}
     ],

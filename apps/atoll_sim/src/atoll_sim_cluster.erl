@@ -12,7 +12,7 @@
 -export([new/1, experiment/2, grow/1, launch/2, start/3, starter/1, check/1, format_error/1, isolated/1]).
 -export([run/2, wait/2, at/3, update/2, watch/2, watched/1]).
 -export([world/1, now/1, counters/1, names/1, contacts/1, options/1]).
--export([neighbours/1, overlay/2, random/3]).
+-export([neighbours/1, overlay/2, random/3, told/3]).
 
 -export_type([cluster/0, options/0, error/0]).
 
@@ -117,7 +117,7 @@ make(Module, StrategyOptions, #{nodes := Count, contacts := ContactCount, seed :
     Names = names_of(Count),
     Contacts = lists:sublist(Names, ContactCount),
     Own = own_options(Module, Contacts, StrategyOptions),
-    {Told, Rand} = told(Module, Names, rand:seed_s(exsss, erlang:phash2({cluster, Seed}))),
+    {Told, Rand} = tell(Module, Names, rand:seed_s(exsss, erlang:phash2({cluster, Seed}))),
     Config = fun(Name, Incarnation, NodeSeed) ->
         maps:merge(
             maps:with([detector, broadcast, discovery, roster], Options),
@@ -152,11 +152,18 @@ names_of(Count) ->
 own_options(atoll_star, Contacts, #{servers := []} = Options) -> Options#{servers := Contacts};
 own_options(_Module, _Contacts, Options) -> Options.
 
-told(atoll_cliques, Names, Rand) ->
+%% @doc What nodes of these names are told when they start, in order, before they hear
+%% of their contacts: by strategies that need data. Others are told nothing.
+-spec told(module(), [node(), ...], Seed :: integer()) -> #{node() => [term()]}.
+told(Module, Names, Seed) ->
+    {Told, _} = tell(Module, Names, rand:seed_s(exsss, erlang:phash2({cluster, Seed}))),
+    Told.
+
+tell(atoll_cliques, Names, Rand) ->
     {cliques(Names), Rand};
-told(atoll_static, Names, Rand) ->
+tell(atoll_static, Names, Rand) ->
     ring_with_chords(Names, Rand);
-told(_Module, _Names, Rand) ->
+tell(_Module, _Names, Rand) ->
     {#{}, Rand}.
 
 cliques(Names) ->

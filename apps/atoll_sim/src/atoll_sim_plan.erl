@@ -60,14 +60,11 @@
     %% By time; of one time in the order in which it came in.
     agenda = gb_trees:empty() :: gb_trees:tree({integer(), pos_integer()}, {item(), place()}),
     items = 0 :: non_neg_integer(),
-    %% As in atoll_sim_play.
-    churned = [] :: [node()],
-    owed = 0.0 :: float()
+    churn = atoll_sim_churn:new() :: atoll_sim_churn:churn()
 }).
 
 -opaque plan() :: #plan{}.
 
--define(CHURN_STEP_MS, 100).
 -define(LEAVE_MS, 1000).
 
 %% @doc A plan without steps, and the nodes that run at time 0.
@@ -142,7 +139,7 @@ item({gone, Lives}, _Ms, _Place, Plan) ->
 item({churn, _Share, Until}, Ms, _Place, Plan) when Ms >= Until ->
     {[], Plan};
 item({churn, Share, Until} = Churn, Ms, Place, Plan) ->
-    churn(Share, later(min(Until, Ms + ?CHURN_STEP_MS), Churn, Place, Plan)).
+    churn(Share, later(atoll_sim_churn:next_ms(Ms, Until), Churn, Place, Plan)).
 
 step({start, _} = Step, _Ms, _Place, Plan0) ->
     {Nodes, Plan} = targets(Step, Plan0),
@@ -206,7 +203,7 @@ step({group, _, Operation} = Step, _Ms, _Place, Plan) ->
     );
 step(heal, _Ms, _Place, #plan{agenda = Agenda} = Plan) ->
     Kept = [Entry || {_, {Item, _}} = Entry <- gb_trees:to_list(Agenda), not is_churn(Item)],
-    {[heal], Plan#plan{paused = #{}, owed = 0.0, churned = [], agenda = gb_trees:from_orddict(Kept)}};
+    {[heal], Plan#plan{paused = #{}, churn = atoll_sim_churn:new(), agenda = gb_trees:from_orddict(Kept)}};
 step(Step, _Ms, _Place, Plan) ->
     {[{other, Step}], Plan}.
 
@@ -219,16 +216,15 @@ operation({Verb, Name, Who}, Plan0) ->
 operation({delete, _} = Operation, Plan) ->
     {Operation, Plan}.
 
-%% As many as are killed start again, once there are some that were killed before.
-churn(Share, #plan{owed = Owed, churned = Dead} = Plan0) ->
-    Due = Owed + Share * length(awake(alive(Plan0), Plan0)) * ?CHURN_STEP_MS / 1000,
-    Count = trunc(Due),
-    Back = [Node || Node <- lists:sublist(Dead, Count), not is_alive(Node, Plan0)],
-    {Victims, Plan1} = resolve({random, max(1, Count)}, Plan0),
-    Killed = lists:sublist(Victims, Count),
-    Plan2 = started(Back, killed(Killed, Plan1)),
-    Plan = Plan2#plan{owed = Due - Count, churned = lists:nthtail(min(length(Dead), Count), Dead) ++ Killed},
-    {[{kill, Killed}, {start, Back, fresh}], Plan}.
+churn(Share, #plan{churn = Churn0} = Plan0) ->
+    {Killed, Back, Plan, Churn} = atoll_sim_churn:step(
+        Share,
+        length(awake(alive(Plan0), Plan0)),
+        fun(Node) -> is_alive(Node, Plan0) end,
+        fun(Count) -> resolve({random, Count}, Plan0) end,
+        Churn0
+    ),
+    {[{kill, Killed}, {start, Back, fresh}], started(Back, killed(Killed, Plan#plan{churn = Churn}))}.
 
 %% One of a weighted list.
 weigh([_ | _] = Weighted, Plan0) ->

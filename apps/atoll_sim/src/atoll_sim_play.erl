@@ -28,8 +28,7 @@
     place := atoll_sim_script:place(),
     ms := non_neg_integer(),
     expectation := atoll_sim_step:expectation(),
-    %% The share that it was, or who broke it.
-    was := number() | [term()]
+    was := atoll_sim_expect:was()
 }.
 
 -type result() :: #{
@@ -39,10 +38,14 @@
     steps := non_neg_integer(),
     expectations := non_neg_integer(),
     failed := [failure()],
-    %% When it has healed and settled.
+    %% When it has healed and settled, see atoll_sim_expect:facts().
     alive := non_neg_integer(),
     connected := float(),
+    components := non_neg_integer(),
     symmetric := float(),
+    active_min := non_neg_integer(),
+    active_mean := float(),
+    active_max := non_neg_integer(),
     delivered := float(),
     false_deaths := non_neg_integer(),
     %% Steps that mean nothing to a simulated node.
@@ -55,7 +58,6 @@
 }.
 
 -define(SETTLE_MS, 30000).
--define(CHURN_STEP_MS, 100).
 %% How long a node that leaves has to say so.
 -define(LEAVE_MS, 1000).
 
@@ -76,10 +78,7 @@
     items = 0 :: non_neg_integer(),
     %% What the dead knew.
     memories = #{} :: #{node() => [node()]},
-    %% Of those that churn has killed.
-    churned = [] :: [node()],
-    %% Kills that are due but would not fill a node yet.
-    owed = 0.0 :: float(),
+    churn = atoll_sim_churn:new() :: atoll_sim_churn:churn(),
     messages = 0 :: non_neg_integer(),
     %% Until when who is paused stays so.
     paused = #{} :: #{node() => integer() | forever},
@@ -122,15 +121,9 @@ cluster_options(Begun, Options) ->
     maps:merge(
         maps:with([nodes, strategy, contacts, latency, seed, options, detector, broadcast, discovery, roster], Begun),
         (maps:with([trace, messages, progress], Options))#{
-            watch => {fun see/4, {atoll_sim_deliveries:new(), atoll_sim_verdicts:new()}}
+            watch => {fun atoll_sim_expect:see/4, atoll_sim_expect:new()}
         }
     ).
-
-see(Now, Where, Sight, {Deliveries, Verdicts}) ->
-    {
-        atoll_sim_deliveries:see(Now, Where, Sight, Deliveries),
-        atoll_sim_verdicts:see(Now, Where, Sight, Verdicts)
-    }.
 
 play(Steps, #{seed := Seed, start := Who} = Begun, Cluster) ->
     Play0 = #play{
@@ -145,22 +138,15 @@ play(Steps, #{seed := Seed, start := Who} = Begun, Cluster) ->
     with_cluster(fun(C) -> atoll_sim_cluster:wait(?SETTLE_MS, C) end, heal(agenda(Play))).
 
 played(#play{cluster = Cluster, failed = Failed}, Steps) ->
-    {Deliveries, Verdicts} = atoll_sim_cluster:watched(Cluster),
-    Graph = atoll_sim_cluster:neighbours(Cluster),
-    {Owed, Made} = atoll_sim_deliveries:owed(Deliveries),
     #{strategy := Strategy, nodes := Nodes, seed := Seed} = atoll_sim_cluster:options(Cluster),
-    #{
+    Facts = atoll_sim_expect:facts(atoll_sim_cluster:neighbours(Cluster), atoll_sim_cluster:watched(Cluster)),
+    Facts#{
         strategy => Strategy,
         nodes => Nodes,
         seed => Seed,
         steps => length(Steps),
         expectations => length([E || {_, {expect, E}, _} <- Steps]),
         failed => lists:reverse(Failed),
-        alive => length(Graph),
-        connected => atoll_sim_graph:connected(Graph),
-        symmetric => atoll_sim_graph:symmetric(Graph),
-        delivered => atoll_sim_stats:share(Made, Owed),
-        false_deaths => length(atoll_sim_verdicts:false_deaths(Verdicts)),
         passed_over => length([W || {_, {kill_process, _, W}, _} <- Steps]),
         virtual_ms => atoll_sim_cluster:now(Cluster),
         events => maps:get(events, atoll_sim_cluster:counters(Cluster))
@@ -210,7 +196,7 @@ item({broadcast, Node, Left, Every}, Ms, #play{messages = Id} = Play) ->
 item({churn, _Share, Until}, Ms, Play) when Ms >= Until ->
     Play;
 item({churn, Share, Until} = Churn, Ms, Play) ->
-    churn(Share, later(min(Until, Ms + ?CHURN_STEP_MS), Churn, Play)).
+    churn(Share, later(atoll_sim_churn:next_ms(Ms, Until), Churn, Play)).
 
 %% Steps
 
@@ -288,7 +274,7 @@ heal(#play{slow = Slow, agenda = Agenda} = Play) ->
         Resumed
     ),
     Kept = [Entry || {_, Item} = Entry <- gb_trees:to_list(Agenda), not is_churn(Item)],
-    Quick#play{slow = [], owed = 0.0, churned = [], agenda = gb_trees:from_orddict(Kept)}.
+    Quick#play{slow = [], churn = atoll_sim_churn:new(), agenda = gb_trees:from_orddict(Kept)}.
 
 is_churn({churn, _, _}) -> true;
 is_churn(_) -> false.
@@ -297,16 +283,16 @@ is_churn(_) -> false.
 network(#play{begun = #{latency := Latency, loss := Loss, duplicate := Duplicate}} = Play) ->
     lists:foldl(fun set/2, Play, [{latency, Latency}, {loss, Loss}, {duplicate, Duplicate}]).
 
-%% As many as are killed start again, once there are some that were killed before.
-churn(Share, #play{owed = Owed, churned = Dead} = Play0) ->
-    Alive = [Node || {Node, alive} <- nodes(Play0)],
-    Due = Owed + Share * length(Alive) * ?CHURN_STEP_MS / 1000,
-    Back = [Node || Node <- lists:sublist(Dead, trunc(Due)), not is_alive(Node, Play0)],
-    {Victims, Play1} = resolve({random, max(1, trunc(Due))}, Play0),
-    Killed = lists:sublist(Victims, trunc(Due)),
-    Play2 = kill(Killed, Play1),
-    Play = lists:foldl(fun(Node, P) -> start(Node, fresh, P) end, Play2, Back),
-    Play#play{owed = Due - trunc(Due), churned = lists:nthtail(min(length(Dead), trunc(Due)), Dead) ++ Killed}.
+churn(Share, #play{churn = Churn0} = Play0) ->
+    Awake = length([Node || {Node, alive} <- nodes(Play0)]),
+    {Killed, Back, Play1, Churn} = atoll_sim_churn:step(
+        Share,
+        Awake,
+        fun(Node) -> is_alive(Node, Play0) end,
+        fun(Count) -> resolve({random, Count}, Play0) end,
+        Churn0
+    ),
+    lists:foldl(fun(Node, P) -> start(Node, fresh, P) end, kill(Killed, Play1#play{churn = Churn}), Back).
 
 kill(Nodes, #play{cluster = Cluster, memories = Memories0, paused = Paused} = Play) ->
     Memories = lists:foldl(
@@ -330,34 +316,15 @@ start(Node, Memory, #play{memories = Memories} = Play) ->
 
 %% Expectations
 
-expect(Expectation, Place, Ms, #play{failed = Failed} = Play) ->
-    case holds(Expectation, Play) of
+expect(Expectation, Place, Ms, #play{cluster = Cluster, failed = Failed} = Play) ->
+    Graph = atoll_sim_cluster:neighbours(Cluster),
+    case atoll_sim_expect:holds(Expectation, Graph, atoll_sim_cluster:watched(Cluster)) of
         true ->
             note(world, {holds, Expectation}, Play);
         {false, Was} ->
             Failure = #{place => Place, ms => Ms, expectation => Expectation, was => Was},
             note(world, {fails, Expectation, Was}, Play#play{failed = [Failure | Failed]})
     end.
-
-holds({connected, Share}, #play{cluster = Cluster}) ->
-    at_least(Share, atoll_sim_graph:connected(atoll_sim_cluster:neighbours(Cluster)));
-holds({delivered, Share}, #play{cluster = Cluster}) ->
-    {Deliveries, _} = atoll_sim_cluster:watched(Cluster),
-    {Owed, Made} = atoll_sim_deliveries:owed(Deliveries),
-    at_least(Share, atoll_sim_stats:share(Made, Owed));
-holds(symmetric, #play{cluster = Cluster}) ->
-    Graph = atoll_sim_cluster:neighbours(Cluster),
-    Living = maps:from_keys([Node || {Node, _} <- Graph], []),
-    nobody([Link || {_, To} = Link <- atoll_sim_graph:one_sided(Graph), is_map_key(To, Living)]);
-holds({no, false_death}, #play{cluster = Cluster}) ->
-    {_, Verdicts} = atoll_sim_cluster:watched(Cluster),
-    nobody([Node || {Node, _} <- atoll_sim_verdicts:false_deaths(Verdicts)]).
-
-at_least(Share, Was) when Was >= Share -> true;
-at_least(_Share, Was) -> {false, Was}.
-
-nobody([]) -> true;
-nobody(Those) -> {false, Those}.
 
 %% The world, through the cluster
 

@@ -24,7 +24,12 @@
 
 -export_type([script/0, cluster/0, timed/0, error/0, place/0, reason/0]).
 
--type script() :: #{cluster := cluster(), steps := [timed()]}.
+-type script() :: #{
+    cluster := cluster(),
+    %% The keys of the cluster that the script itself gives.
+    given := [atom()],
+    steps := [timed()]
+}.
 
 -type timed() :: {atoll_sim_step:ms(), atoll_sim_step:step(), place()}.
 %% When, since the beginning; what; and where the script says so.
@@ -154,12 +159,18 @@ check(Terms) ->
 check_placed(Placed) when length(Placed) > ?MAX_TERMS ->
     {error, {none, none, too_many_terms}};
 check_placed([{Place, {cluster, Given}} | Placed]) ->
-    at(Place, fun() -> cluster(Given) end, fun(Cluster) -> steps(Placed, Cluster, 0, []) end);
+    at(Place, fun() -> cluster(Given) end, fun(Cluster) -> steps(Placed, Cluster, lists:sort(maps:keys(Given))) end);
 check_placed(Placed) ->
-    steps(Placed, defaults(), 0, []).
+    steps(Placed, defaults(), []).
 
-steps([], Cluster, _Last, Steps) ->
-    {ok, #{cluster => Cluster, steps => lists:reverse(Steps)}};
+steps(Placed, Cluster, Given) ->
+    case steps(Placed, Cluster, 0, []) of
+        {ok, Steps} -> {ok, #{cluster => Cluster, given => Given, steps => Steps}};
+        {error, _} = Error -> Error
+    end.
+
+steps([], _Cluster, _Last, Steps) ->
+    {ok, lists:reverse(Steps)};
 steps([{Place, Term} | Placed], Cluster, Last, Steps) ->
     at(
         Place,

@@ -46,8 +46,9 @@
 %%   `{connected, Share}' of the living nodes are in one part; `{delivered, Share}'
 %%   of the broadcasts so far reached the nodes that had a neighbour before they
 %%   were sent and live still; `symmetric', no living node names a living
-%%   neighbour that does not name it; `{no, false_death}', no living node was
-%%   declared dead.</dd>
+%%   neighbour that does not name it; `{neighbours, Min, Max}', each living node has
+%%   so many living neighbours; `{no, false_death}', no living node was declared
+%%   dead.</dd>
 %% </dl>
 %%
 %% `Who' is told by {@link atoll_sim_who}.
@@ -86,7 +87,11 @@
     | {expect, expectation()}.
 
 -type expectation() ::
-    {connected, share()} | {delivered, share()} | symmetric | {no, false_death}.
+    {connected, share()}
+    | {delivered, share()}
+    | symmetric
+    | {neighbours, Min :: non_neg_integer(), Max :: non_neg_integer()}
+    | {no, false_death}.
 
 -type what() ::
     {name, atom()} | {supervisor, atom()} | {module, module()} | {application, atom()} | any.
@@ -257,7 +262,7 @@ must(what) ->
     "or a list of {Weight, What}, each weight above 0";
 must(operation) ->
     "{new, Name, Nodes}, {add, Name, Nodes}, {remove, Name, Nodes} or {delete, Name}";
-must(expectation) -> "{connected, Share}, {delivered, Share}, symmetric or {no, false_death}".
+must(expectation) -> "{connected, Share}, {delivered, Share}, symmetric, {neighbours, Min, Max} or {no, false_death}".
 
 %% @doc Whether a term is a share.
 -spec is_share(term()) -> boolean().
@@ -273,6 +278,7 @@ is_latency(Latency) -> check_latency(Latency) =:= ok.
 
 is_expectation({connected, Share}) -> is_share(Share);
 is_expectation({delivered, Share}) -> is_share(Share);
+is_expectation({neighbours, Min, Max}) -> is_integer(Min) andalso Min >= 0 andalso is_integer(Max) andalso Max >= Min;
 is_expectation(Expectation) -> Expectation =:= symmetric orelse Expectation =:= {no, false_death}.
 
 is_what(any) -> true;

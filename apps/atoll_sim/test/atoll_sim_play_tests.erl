@@ -266,9 +266,10 @@ the_dead_do_not_broadcast_test() ->
 %% Expectations
 
 what_holds_is_told_in_the_trace_and_fails_nowhere_test() ->
-    All = [{connected, 1.0}, {delivered, 1.0}, symmetric, {no, false_death}],
+    All = [{connected, 1.0}, {delivered, 1.0}, symmetric, {neighbours, 9, 9}, {no, false_death}],
     {Result, Trace} = play(?MESH, [{at, 10000, {broadcast, n01, 2, 100}} | [{at, 15000, {expect, E}} || E <- All]]),
-    ?assertMatch(#{failed := [], expectations := 4, steps := 5}, Result),
+    ?assertMatch(#{failed := [], expectations := 5, steps := 6}, Result),
+    ?assertMatch(#{components := 1, active_min := 9, active_mean := 9.0, active_max := 9}, Result),
     ?assertEqual([{15000, world, {note, {holds, E}}} || E <- All], [E || {_, world, {note, {holds, _}}} = E <- Trace]).
 
 %% On purpose: two of four were cut off for long enough to be given up.
@@ -289,6 +290,15 @@ an_expectation_that_fails_is_told_with_its_place_its_time_and_what_was_test() ->
     ?assert(lists:member({60000, world, {note, {fails, Expectation, 0.5}}}, Trace)),
     %% The script goes on.
     ?assertMatch(#{alive := 3, steps := 3}, Result).
+
+who_has_too_few_neighbours_or_too_many_is_named_test() ->
+    {#{failed := Failed}, _} = play(?MESH, [
+        {at, 10000, {kill, n10}}, {at, 10000, {expect, {neighbours, 8, 8}}},
+        {at, 20000, {kill, [n08, n09]}}, {at, 20000, {expect, {neighbours, 7, 9}}}, {then, 0, {expect, {neighbours, 0, 5}}}
+    ]),
+    %% Neighbours that do not live count for nothing.
+    Left = [{Node, 6} || Node <- lists:sublist(names(10), 7)],
+    ?assertMatch([#{was := Left, ms := 20000}, #{was := Left}], Failed).
 
 the_first_failure_comes_first_test() ->
     {#{failed := Failed}, _} = play(?MESH, [

@@ -56,8 +56,11 @@ every_sentence_shows_where_test_() ->
             {"{at, 1, {restart, all, old}}.",
                 "line 1: in {restart,all,old}: this must be fresh or remembered, not old"},
             {"{at, 1, {expect, joy}}.",
-                "line 1: in {expect,joy}: this must be {connected, Share}, {delivered, Share}, symmetric or "
-                "{no, false_death}, not joy"},
+                "line 1: in {expect,joy}: this must be {connected, Share}, {delivered, Share}, symmetric, "
+                "{neighbours, Min, Max} or {no, false_death}, not joy"},
+            {"{at, 1, {expect, {neighbours, 5, 2}}}.",
+                "line 1: in {expect,{neighbours,5,2}}: this must be {connected, Share}, {delivered, Share}, symmetric, "
+                "{neighbours, Min, Max} or {no, false_death}, not {neighbours,5,2}"},
             {"{at, 1, heal}.\n{at, 1,, heal}.", "line 2: this is no Erlang term: syntax error before: ','"},
             {"{at, 1, heal}.\n\n{at, 1,\nheal}", "line 3: the term that begins here does not end with a full stop"},
             {"{at, 1, os:cmd(\"true\")}.", "line 1: this is no Erlang term: bad term"},
@@ -212,7 +215,7 @@ step() ->
         {slow, who(), a_time()},
         {churn, share(), a_time()},
         {broadcast, who(), choose(1, 9), a_time()},
-        {expect, oneof([symmetric, {no, false_death}, {connected, share()}, {delivered, share()}])}
+        {expect, oneof([symmetric, {neighbours, 0, 5}, {no, false_death}, {connected, share()}, {delivered, share()}])}
     ]).
 
 who() ->

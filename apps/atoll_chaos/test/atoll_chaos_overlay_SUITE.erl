@@ -1,0 +1,208 @@
+%% Fault scripts on real nodes that run an overlay. What is promised, and checked here:
+%%
+%% - a script gives the same picture as in the simulator, and the same expectations
+%%   fail;
+%% - who leaves is held for no failure, and is back when it starts again;
+%% - a node that starts again is told what its strategy waits for;
+%% - nothing of it is left when the run ends, also before its time.
+-module(atoll_chaos_overlay_SUITE).
+
+-include_lib("common_test/include/ct.hrl").
+-include_lib("stdlib/include/assert.hrl").
+
+-export([all/0, suite/0]).
+-export([
+    a_script_gives_the_picture_of_the_simulator/1,
+    what_fails_in_the_simulator_fails_here/1,
+    who_leaves_is_held_for_no_failure/1,
+    a_node_that_starts_again_is_told_its_neighbours/1,
+    a_run_that_is_stopped_broadcasts_no_more/1,
+    steps_about_the_overlay_want_one/1
+]).
+
+-define(NODES, 8).
+-define(CALL_MS, 30000).
+-define(DEADLINE_MS, 15000).
+
+suite() -> [{timetrap, {minutes, 2}}].
+
+all() ->
+    [
+        a_script_gives_the_picture_of_the_simulator,
+        what_fails_in_the_simulator_fails_here,
+        who_leaves_is_held_for_no_failure,
+        a_node_that_starts_again_is_told_its_neighbours,
+        a_run_that_is_stopped_broadcasts_no_more,
+        steps_about_the_overlay_want_one
+    ].
+
+%% docs/scripts/half.script, smaller and quicker, with all that is about the overlay.
+a_script_gives_the_picture_of_the_simulator(_Config) ->
+    Script = script(hyparview, [
+        {at, {5, s}, {expect, {connected, 1.0}}},
+        {then, 0, {broadcast, {random, 2}, 3, 200}},
+        {then, {3, s}, {expect, {delivered, 1.0}}},
+        {then, 0, {kill, {nodes, 5, 8}}},
+        {then, {6, s}, {expect, {connected, 1.0}}},
+        {then, 0, {expect, {neighbours, 1, 5}}},
+        {then, 0, {expect, symmetric}},
+        {then, 0, {pause, {nodes, 3, 3}, {1, s}}},
+        {then, 0, {leave, {nodes, 2, 2}}},
+        {then, {3, s}, {start, {random, 2}}},
+        {then, {4, s}, {broadcast, {random, 1}, 1, 1}},
+        {then, {2, s}, {expect, {delivered, 1.0}}},
+        {then, 0, {expect, {no, false_death}}}
+    ]),
+    with_cluster(hyparview, fun(C) ->
+        {ok, Real} = atoll_chaos:run(#{cluster => C, script => Script}),
+        {ok, Simulated} = atoll_sim_play:run(Script, #{}),
+        ct:pal("~p~n~p", [Real, Simulated]),
+        #{overlay := Facts, failed := Failed, expectations := Count, unseen := 0, events := Events} = Real,
+        ?assertEqual([], Failed),
+        ?assertMatch(#{failed := [], expectations := Count}, Simulated),
+        ?assertEqual([], [E || #{outcome := failed} = E <- Events]),
+        Same = [alive, components, connected, symmetric, delivered, false_deaths],
+        ?assertEqual(maps:with(Same, Simulated), maps:with(Same, Facts)),
+        [?assertMatch(#{active_min := Min, active_max := Max} when Min >= 1 andalso Max =< 5, F) || F <- [Facts, Simulated]],
+        ?assertEqual([], [N || {N, {ok, Pid}} <- atoll_cluster:multicall(C, erlang, whereis, [atoll_chaos_witness]), Pid =/= undefined])
+    end).
+
+%% On purpose: two parts are apart for so long that each gives the other up.
+what_fails_in_the_simulator_fails_here(_Config) ->
+    Script = script(mesh, [
+        {at, {5, s}, {partition, [{nodes, 1, 3}]}},
+        {then, 0, {broadcast, {nodes, 1, 1}, 1, 1}},
+        {then, {2, s}, {expect, {delivered, 1.0}}},
+        {then, {13, s}, {expect, {connected, 1.0}}},
+        {then, 0, {expect, {connected, 0.6}}},
+        {then, 0, {expect, {neighbours, 2, 4}}},
+        {then, 0, {expect, {no, false_death}}},
+        {then, 0, heal}
+    ]),
+    with_cluster(mesh, fun(C) ->
+        {ok, #{failed := Real, overlay := Facts}} = atoll_chaos:run(#{cluster => C, script => Script}),
+        {ok, #{failed := Simulated}} = atoll_sim_play:run(Script, #{}),
+        ct:pal("~p~n~p~n~p", [Real, Simulated, Facts]),
+        Essence = fun(Failed) -> [{Place, E} || #{place := Place, expectation := E} <- Failed] end,
+        ?assertEqual(Essence(Simulated), Essence(Real)),
+        ?assertMatch([{_, {delivered, 1.0}}, {_, {connected, 1.0}}, {_, {no, false_death}}], Essence(Real)),
+        ?assertMatch([#{was := 0.375}, #{was := 0.625, ms := Ms}, #{was := [_ | _]}] when Ms >= 20000, Real),
+        %% Nobody was killed, and all is one again.
+        ?assertMatch(#{alive := ?NODES, connected := 1.0}, Facts)
+    end).
+
+who_leaves_is_held_for_no_failure(_Config) ->
+    with_cluster(hyparview, fun(C) ->
+        Nodes = atoll_cluster:nodes(C),
+        Leaver = lists:nth(5, Nodes),
+        Leave = [{at, {4, s}, {leave, {nodes, 5, 5}}}],
+        {ok, #{events := Events, failed := []}} = atoll_chaos:run(#{
+            cluster => C, script => script(hyparview, Leave ++ [{then, {5, s}, {expect, {no, false_death}}}])
+        }),
+        ?assertMatch([#{fault := leave, nodes := [Leaver], outcome := done}, #{fault := heal}], Events),
+        %% No failure detector has found it.
+        [?assertMatch({N, #{overlay := #{detector := #{obituaries := 0}}}}, {N, Status})
+         || {N, {ok, Status}} <- atoll_cluster:multicall(C, atoll, status, [])],
+        #{nodes := Infos} = atoll_cluster:info(C),
+        ?assertEqual([Leaver], [N || #{node := N, state := down} <- Infos]),
+        [?assertEqual({N, {ok, lists:sort(Nodes) -- [Leaver]}}, {N, Members})
+         || {N, Members} <- atoll_cluster:multicall(C, atoll, members, []), N =/= Leaver],
+        {ok, #{overlay := Facts}} = atoll_chaos:run(#{cluster => C, script => script(hyparview, [
+            {at, 0, {leave, {nodes, 4, 4}}}, {at, {2, s}, {start, {nodes, 4, 4}}}, {at, {2, s}, {restart, {nodes, 5, 5}, fresh}}
+        ])}),
+        ?assertMatch(#{alive := ?NODES, components := 1}, Facts),
+        await(fun() -> [N || {N, M} <- atoll_cluster:multicall(C, atoll, members, []), M =/= {ok, lists:sort(Nodes)}] end, [])
+    end).
+
+a_node_that_starts_again_is_told_its_neighbours(_Config) ->
+    with_cluster(static, fun(C) ->
+        Nodes = atoll_cluster:nodes(C),
+        Told = told(Nodes),
+        [ok = call(C, Node, M, F, A) || {Node, Calls} <- maps:to_list(Told), {M, F, A} <- Calls],
+        Script = script(static, [
+            {at, {4, s}, {expect, {connected, 1.0}}},
+            {then, 0, {restart, {nodes, 2, 3}, fresh}},
+            {then, {6, s}, {expect, {neighbours, 2, ?NODES}}},
+            {then, 0, {expect, {connected, 1.0}}}
+        ]),
+        ?assertMatch({ok, #{failed := []}}, atoll_chaos:run(#{cluster => C, script => Script, told => Told})),
+        %% It is what is told that matters: of two neighbours that are not, none makes the other one.
+        {ok, #{failed := Failed}} = atoll_chaos:run(#{cluster => C, script => script(static, [
+            {at, 0, {kill, all}}, {at, 100, {start, all}}, {at, {5, s}, {expect, {connected, 1.0}}}
+        ])}),
+        ?assertMatch([#{expectation := {connected, 1.0}}], Failed)
+    end).
+
+a_run_that_is_stopped_broadcasts_no_more(_Config) ->
+    with_cluster(mesh, fun(C) ->
+        %% Who has no neighbour is owed nothing.
+        await(fun() -> lists:usort([length(Ns) || {_, {ok, Ns}} <- atoll_cluster:multicall(C, atoll, neighbours, [])]) end, [?NODES - 1]),
+        {ok, Run} = atoll_chaos:start(#{cluster => C, script => script(mesh, [{at, 0, {broadcast, all, 1000, {1, s}}}])}),
+        HasGot = fun(#{overlay := #{broadcast := #{delivered := Count}}}) -> Count >= ?NODES end,
+        await(fun() -> length([N || {N, {ok, S}} <- atoll_cluster:multicall(C, atoll, status, []), HasGot(S)]) end, ?NODES),
+        Ended = within(?DEADLINE_MS, fun() -> atoll_chaos:stop(Run) end),
+        ?assertMatch(#{overlay := #{alive := ?NODES, delivered := 1.0}}, Ended)
+    end).
+
+steps_about_the_overlay_want_one(_Config) ->
+    with_cluster(off, fun(C) ->
+        {error, Error} = atoll_chaos:start(#{cluster => C, script => script(mesh, [{at, 0, {leave, all}}])}),
+        ?assertEqual(
+            "term 2: in {leave,all}: it is about the overlay, and these nodes run none",
+            unicode:characters_to_list(atoll_chaos:format_error(Error))
+        ),
+        {ok, Result} = atoll_chaos:run(#{cluster => C, script => script(mesh, [{at, 0, heal}])}),
+        ?assertMatch(#{overlay := none, failed := []}, Result)
+    end).
+
+script(Strategy, Terms) ->
+    {ok, Script} = atoll_sim_script:check([
+        {cluster, #{nodes => ?NODES, strategy => Strategy, contacts => 2, seed => 5}} | Terms
+    ]),
+    Script.
+
+%% What static nodes are told, as the simulator has it.
+told(Nodes) ->
+    maps:map(
+        fun(_Node, Terms) -> [{atoll, tell, [Term]} || Term <- Terms] end, atoll_sim_cluster:told(atoll_static, Nodes, 1)
+    ).
+
+with_cluster(Strategy, Fun) ->
+    {ok, C} = atoll_cluster:start(#{
+        nodes => ?NODES, connect_all => false, apps => [atoll], args => fun(Nodes) -> args(Strategy, Nodes) end
+    }),
+    try
+        Fun(C)
+    after
+        ok = atoll_cluster:stop(C)
+    end.
+
+args(Strategy, Nodes) ->
+    Contacts = [Contact || Contact <- lists:sublist(Nodes, 2), Strategy =/= static],
+    lists:append([
+        ["-atoll", atom_to_list(Key), lists:flatten(io_lib:format("~0tp", [Value]))]
+     || {Key, Value} <- [{overlay, Strategy}, {contacts, Contacts}]
+    ]).
+
+call(C, Node, M, F, A) ->
+    atoll_cluster:call(C, Node, M, F, A, ?CALL_MS).
+
+within(Ms, Fun) ->
+    {Us, Result} = timer:tc(Fun),
+    ?assert(Us < 1000 * Ms, Us),
+    Result.
+
+%% Nothing tells of another node's state, so it is looked at until the deadline.
+await(Look, Expected) ->
+    await(Look, Expected, erlang:monotonic_time(millisecond) + ?DEADLINE_MS).
+
+await(Look, Expected, Deadline) ->
+    case Look() of
+        Expected ->
+            ok;
+        Seen ->
+            ?assert(erlang:monotonic_time(millisecond) < Deadline, Seen),
+            receive
+            after 50 -> await(Look, Expected, Deadline)
+            end
+    end.

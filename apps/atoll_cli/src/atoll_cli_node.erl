@@ -1,0 +1,51 @@
+%% @doc What the command line asks of a node of a cluster that it holds; it runs on
+%% that node, which finds this module where the command line does.
+-module(atoll_cli_node).
+
+-export([probe/0, await_settled/2]).
+
+-export_type([probe/0, unsettled/0]).
+
+-type probe() :: #{
+    %% The name of the strategy.
+    overlay := atom(),
+    %% How many nodes of the cluster it knows, itself included.
+    members := non_neg_integer(),
+    neighbours := [node()],
+    %% What the parts of the overlay hold and count, see atoll:status().
+    parts := off | #{atom() => term()}
+}.
+
+-type unsettled() :: #{members := non_neg_integer(), neighbours := non_neg_integer()}.
+
+%% @doc What `atoll status' says of a node's overlay.
+-spec probe() -> probe().
+probe() ->
+    #{overlay := Parts, members := Members, neighbours := Neighbours} = atoll:status(),
+    #{
+        overlay => application:get_env(atoll, overlay, off),
+        members => Members,
+        neighbours => Neighbours,
+        parts => Parts
+    }.
+
+%% @doc Waits until this node knows so many members and, unless it is alone, has a
+%% neighbour; at most for so long.
+-spec await_settled(Members :: pos_integer(), Ms :: non_neg_integer()) -> ok | {late, unsettled()}.
+await_settled(Count, Ms) ->
+    ok = atoll:subscribe([member_up, member_down, neighbour_up]),
+    Settled = await(Count, erlang:monotonic_time(millisecond) + Ms),
+    ok = atoll:unsubscribe(),
+    Settled.
+
+await(Count, Deadline) ->
+    case {length(atoll:members()), length(atoll:neighbours())} of
+        {Count, Neighbours} when Neighbours > 0; Count =:= 1 ->
+            ok;
+        {Members, Neighbours} ->
+            receive
+                {atoll, _Kind, _Details} -> await(Count, Deadline)
+            after max(0, Deadline - erlang:monotonic_time(millisecond)) ->
+                {late, #{members => Members, neighbours => Neighbours}}
+            end
+    end.
