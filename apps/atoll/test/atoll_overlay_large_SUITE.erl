@@ -55,17 +55,6 @@ end_per_testcase(_Case, Config) ->
 call(C, Node, M, F, A) ->
     atoll_cluster:call(C, Node, M, F, A, ?CALL_MS).
 
-%% Of these nodes, all of which must answer.
-multicall(C, Nodes, M, F, A) ->
-    Answers = maps:from_list(atoll_cluster:multicall(C, M, F, A, ?CALL_MS)),
-    [
-        case Answers of
-            #{N := {ok, Answer}} -> {N, Answer};
-            #{N := {error, Reason}} -> error({N, Reason})
-        end
-     || N <- Nodes
-    ].
-
 views_are_small_and_symmetric(Config) ->
     C = ?config(cluster, Config),
     Nodes = atoll_cluster:nodes(C),
@@ -78,7 +67,7 @@ views_are_small_and_symmetric(Config) ->
     ?assertMatch([{?NODES, _}], atoll_overlay_cluster:components(Views)),
     %% What stands is what the strategy wants; connections for a question and its answer
     %% are there for some seconds beside it.
-    Statuses = [Status || {_, Status} <- multicall(C, Nodes, atoll, status, [])],
+    Statuses = [Status || {_, Status} <- atoll_overlay_cluster:each(C, Nodes, atoll, status, [])],
     Standing = [Wants || #{overlay := #{wants := Wants}} <- Statuses],
     All = [length([up || #{connected := true} <- Links]) || #{links := Links} <- Statuses],
     ct:log("standing connections: most ~b, mean ~.2f; all: most ~b, mean ~.2f", [
@@ -95,10 +84,10 @@ a_short_pause_of_five_harms_nobody(Config) ->
     [ok = atoll_cluster:resume(C, N) || N <- Silent],
     [ok = call(C, S, atoll_overlay_witness, broadcast, [after_pause, 1, 1]) || S <- [hd(Silent)]],
     Heard = [broadcast, #{payload => {after_pause, 1}}],
-    [?assertEqual({N, ok}, {N, A}) || {N, A} <- multicall(C, Others, atoll_overlay_witness, await_event, Heard)],
+    [?assertEqual({N, ok}, {N, A}) || {N, A} <- atoll_overlay_cluster:each(C, Others, atoll_overlay_witness, await_event, Heard)],
     Wrong = [
         {N, Kind, Of}
-     || {N, Seen} <- multicall(C, Others, atoll_overlay_witness, seen, []),
+     || {N, Seen} <- atoll_overlay_cluster:each(C, Others, atoll_overlay_witness, seen, []),
         {_, Kind, #{node := Of}} <- Seen,
         Kind =:= down orelse Kind =:= member_down
     ],
@@ -109,13 +98,13 @@ five_silent_nodes_are_down_for_members_and_monitors_in_time(Config) ->
     {Silent, Others} = five(C),
     Stopped = os:system_time(millisecond),
     [ok = atoll_cluster:pause(C, N) || N <- Silent],
-    [?assertEqual({N, ok}, {N, A}) || {N, A} <- multicall(C, Others, atoll_overlay_witness, await, [members, Others])],
+    [?assertEqual({N, ok}, {N, A}) || {N, A} <- atoll_overlay_cluster:each(C, Others, atoll_overlay_witness, await, [members, Others])],
     [
         ?assertEqual({N, ok}, {N, A})
      || S <- Silent,
-        {N, A} <- multicall(C, Others, atoll_overlay_witness, await_event, [down, #{node => S, reason => noconnection}])
+        {N, A} <- atoll_overlay_cluster:each(C, Others, atoll_overlay_witness, await_event, [down, #{node => S, reason => noconnection}])
     ],
-    Seen = multicall(C, Others, atoll_overlay_witness, seen, []),
+    Seen = atoll_overlay_cluster:each(C, Others, atoll_overlay_witness, seen, []),
     Took = fun(Wanted) ->
         %% The last where a case before has left a second monitor.
         Last = maps:from_list([{{N, Of}, At} || {N, S} <- Seen, {At, Kind, #{node := Of}} <- S, Kind =:= Wanted, lists:member(Of, Silent)]),
@@ -138,9 +127,9 @@ five(C) ->
     Nodes = atoll_cluster:nodes(C),
     Silent = [lists:nth(N, Nodes) || N <- [7, 19, 31, 43, 55]],
     Others = Nodes -- Silent,
-    [{_, ok} = A || A <- multicall(C, Others, atoll_overlay_witness, monitor_nodes, [Silent])],
+    [{_, ok} = A || A <- atoll_overlay_cluster:each(C, Others, atoll_overlay_witness, monitor_nodes, [Silent])],
     %% A monitor is made when the connection is: each has been over it once.
-    [?assertEqual({N, []}, {N, lists:usort([R || {_, R} <- Down])}) || {N, Down} <- multicall(C, Others, atoll_overlay_witness, monitors, [])],
+    [?assertEqual({N, []}, {N, lists:usort([R || {_, R} <- Down])}) || {N, Down} <- atoll_overlay_cluster:each(C, Others, atoll_overlay_witness, monitors, [])],
     {Silent, Others}.
 
 %% Every two seconds a node ends or begins, by kill -9 and by an orderly stop in turns,
@@ -162,13 +151,13 @@ no_monitor_fires_for_a_live_process_under_churn(Config) ->
     %% Monitors that an earlier case has left are over processes of others.
     Downs = [
         {N, Of, Why}
-     || {N, Down} <- multicall(C, Staying, atoll_overlay_witness, monitors, []), {Of, Why} <- Down, lists:member(Of, Staying)
+     || {N, Down} <- atoll_overlay_cluster:each(C, Staying, atoll_overlay_witness, monitors, []), {Of, Why} <- Down, lists:member(Of, Staying)
     ],
     ct:log("~b monitors, ~b nodes in or out in ~b s, fired: ~p", [Pairs, Turns, Seconds, Downs]),
     ?assertEqual([], Downs),
     Wrong = [
         {N, Of, Why}
-     || {N, Seen} <- multicall(C, Staying, atoll_overlay_witness, seen, []),
+     || {N, Seen} <- atoll_overlay_cluster:each(C, Staying, atoll_overlay_witness, seen, []),
         {_, member_down, #{node := Of, reason := Why}} <- Seen,
         lists:member(Of, Staying)
     ],
@@ -207,16 +196,16 @@ the_rest_is_whole_after_half_is_killed(Config) ->
         length(atoll_overlay_cluster:components(Views)) =:= 1 andalso
             lists:all(fun({_, View}) -> length(View) >= 3 andalso View -- Rest =:= [] end, Views)
     end,
-    Views = until(fun() -> multicall(C, Rest, atoll, neighbours, []) end, Whole, ?REFILL_MS),
+    Views = until(fun() -> atoll_overlay_cluster:each(C, Rest, atoll, neighbours, []) end, Whole, ?REFILL_MS),
     ct:log("~b of ~b killed; one component, all views of 3 to ~b again after ~b ms", [
         length(Killed), ?NODES, lists:max([length(V) || {_, V} <- Views]), erlang:monotonic_time(millisecond) - Since
     ]),
     %% A node whose watchers have died with it is found by the audit, some time later.
-    [?assertEqual({N, ok}, {N, A}) || {N, A} <- multicall(C, Rest, atoll_overlay_witness, await, [members, Rest, ?AUDITED_MS])],
+    [?assertEqual({N, ok}, {N, A}) || {N, A} <- atoll_overlay_cluster:each(C, Rest, atoll_overlay_witness, await, [members, Rest, ?AUDITED_MS])],
     ct:log("all know the members after ~b ms", [erlang:monotonic_time(millisecond) - Since]),
     ok = call(C, hd(Rest), atoll_overlay_witness, broadcast, [rest, 1, 1]),
     Heard = [broadcast, #{payload => {rest, 1}}],
-    [?assertEqual({N, ok}, {N, A}) || {N, A} <- multicall(C, Rest, atoll_overlay_witness, await_event, Heard)].
+    [?assertEqual({N, ok}, {N, A}) || {N, A} <- atoll_overlay_cluster:each(C, Rest, atoll_overlay_witness, await_event, Heard)].
 
 %% Looks until it is so, at most so long; gives what it saw last.
 until(Look, IsSo, Ms) ->
