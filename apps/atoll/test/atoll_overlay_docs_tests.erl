@@ -12,7 +12,7 @@ every_call_exists_test() ->
     Exported = [atom_to_list(Name) || {Name, _Arity} <- atoll:module_info(exports)],
     {match, Named} = re:run([hd(Row) || Row <- Calls], "`([a-z]+)\\(", [global, {capture, all_but_first, list}]),
     ?assertMatch([_, _, _ | _], Named),
-    ?assertEqual([], lists:append(Named) -- Exported).
+    ?assertEqual([], lists:usort(lists:append(Named)) -- Exported).
 
 every_event_stands_there_test() ->
     [Events] = tables("Events"),
