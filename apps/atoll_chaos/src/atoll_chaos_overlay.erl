@@ -18,7 +18,7 @@
 
 -record(overlay, {
     backend :: atoll_chaos_backend:backend(),
-    records = [] :: [atoll_chaos_sights:record()],
+    records = [] :: [atoll_chaos_sights:note()],
     %% What the witnesses have not kept.
     dropped = 0 :: non_neg_integer(),
     %% Newest first.

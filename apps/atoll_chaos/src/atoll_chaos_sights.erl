@@ -14,9 +14,9 @@
 
 -export([seen/1]).
 
--export_type([record/0, did/0]).
+-export_type([note/0, did/0]).
 
--type record() :: {Us :: integer(), node(), did() | atoll_chaos_witness:said()}.
+-type note() :: {Us :: integer(), node(), did() | atoll_chaos_witness:said()}.
 
 -type did() :: started | killed | paused | resumed | {sends, Id :: non_neg_integer()}.
 
@@ -28,7 +28,7 @@
 }).
 
 %% @doc What a judge has seen after these records, in whatever order they are.
--spec seen([record()]) -> atoll_sim_expect:seen().
+-spec seen([note()]) -> atoll_sim_expect:seen().
 seen(Records) ->
     #lives{seen = Seen} = lists:foldl(fun record/2, #lives{}, lists:keysort(1, Records)),
     Seen.

@@ -13,9 +13,9 @@
 -export([ensure/1, take/0, stop/0, broadcast/1]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 
--export_type([record/0, said/0]).
+-export_type([note/0, said/0]).
 
--type record() :: {Us :: integer(), said()}.
+-type note() :: {Us :: integer(), said()}.
 %% The system's time.
 
 -type said() ::
@@ -27,7 +27,7 @@
 
 -record(state, {
     %% Newest first.
-    records = [] :: [record()],
+    records = [] :: [note()],
     count = 0 :: non_neg_integer(),
     dropped = 0 :: non_neg_integer()
 }).
@@ -44,7 +44,7 @@ ensure(Owner) ->
 
 %% @doc What it has written down since it was last asked, in order, and how many
 %% records of that time it has not kept.
--spec take() -> {[record()], Dropped :: non_neg_integer()}.
+-spec take() -> {[note()], Dropped :: non_neg_integer()}.
 take() ->
     gen_server:call(?MODULE, take).
 
@@ -75,7 +75,7 @@ init(Owner) ->
     {ok, lists:foldl(fun(Node, State) -> said({neighbour_up, Node}, State) end, #state{}, atoll:neighbours())}.
 
 %% @private
--spec handle_call(take, gen_server:from(), #state{}) -> {reply, {[record()], non_neg_integer()}, #state{}}.
+-spec handle_call(take, gen_server:from(), #state{}) -> {reply, {[note()], non_neg_integer()}, #state{}}.
 handle_call(take, _From, #state{records = Records, dropped = Dropped} = State) ->
     {reply, {lists:reverse(Records), Dropped}, State#state{records = [], count = 0, dropped = 0}}.
 
