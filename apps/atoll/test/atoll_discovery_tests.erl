@@ -84,6 +84,21 @@ who_has_neighbours_and_hears_a_beacon_does_not_join_test() ->
     {_, Trace} = play(200000, [{500, {up, n}} | grows(2000, 200000)], new(me, [a])),
     ?assertEqual([], [At || At <- joined_at(Trace), At > 500]).
 
+%% Of the contacts a, m and z, m asks z first.
+joined_by(Trace) -> [Contact || {_, Effects} <- Trace, [Contact] <- ?JOINS(Effects)].
+
+a_contact_asks_the_one_that_it_begins_with_until_it_is_a_neighbour_test() ->
+    %% It was there before its overlay was, and another has joined meanwhile.
+    {_, Trace} = play(10000, [{500, {up, n}} | grows(2000, 10000)], new(m, [a, m, z])),
+    ?assertMatch([z, z, z | _], joined_by(Trace)),
+    ?assertEqual([z], lists:usort(joined_by(Trace))),
+    {_, Answered} = play(10000, [{500, {up, n}}, {600, {up, z}} | grows(2000, 10000)], new(m, [a, m, z])),
+    ?assertEqual([z], joined_by(Answered)).
+
+a_contact_does_not_ask_it_for_ever_test() ->
+    {_, Trace} = play(300000, [{500, {up, n}} | grows(2000, 300000)], new(m, [a, m, z])),
+    ?assertEqual([], [At || At <- joined_at(Trace), At > 60000]).
+
 who_hears_no_beacon_grow_joins_again_test() ->
     {_, Trace} = play(200000, [{100, {up, n}} | grows(2000, 60000)], new(me, [a])),
     [First | _] = [At || At <- joined_at(Trace), At > 500],

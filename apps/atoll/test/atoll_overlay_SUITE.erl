@@ -17,6 +17,7 @@
     a_short_pause_harms_nobody/1,
     each_restart_is_a_new_life_and_no_old_message_is_taken_for_new/1,
     a_crashed_overlay_process_comes_back/1,
+    contacts_that_are_there_before_their_overlay_make_no_island/1,
     a_far_node_is_reached_on_demand/1,
     wrong_calls_are_refused_in_a_sentence/1,
     recorded_events_give_the_same_effects/1,
@@ -189,6 +190,19 @@ a_crashed_overlay_process_comes_back(Config) ->
     ?assert(life(C, B) > Life),
     %% Its subscribers are told what it lost, and what it found again.
     ?assertEqual([{member_down, restarted}, member_up], about(A, seen(C, B))).
+
+%% VMs that run already, whose overlays start one after the other: who is asked first is
+%% there and does not answer.
+contacts_that_are_there_before_their_overlay_make_no_island(_Config) ->
+    C = atoll_overlay_cluster:start(4, hyparview, []),
+    [N1, N2, N3, N4] = Nodes = atoll_cluster:nodes(C),
+    [ok = call(C, N, application, stop, [atoll]) || N <- Nodes],
+    ok = call(C, N4, application, set_env, [atoll, contacts, [N3]]),
+    [{_, ok} = Started || Started <- [{N, call(C, N, application, start, [atoll])} || N <- [N2, N3]]],
+    ok = call(C, N4, application, start, [atoll]),
+    ok = call(C, N1, application, start, [atoll]),
+    [?assertEqual({N, ok}, {N, call(C, N, atoll_overlay_witness, await, [members, Nodes])}) || N <- Nodes],
+    ok = atoll_cluster:stop(C).
 
 %% A message to a node that is no neighbour arrives, and a monitor across the
 %% connection that it made is true as long as it stands.

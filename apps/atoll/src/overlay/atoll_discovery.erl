@@ -18,9 +18,10 @@
 %%
 %% The circle. Each time through a random contact, contacts that start together would
 %% often make two islands. So a contact that starts or is left alone begins with the
-%% next of the other contacts in the order of names, after the last the first; and goes
-%% on with the one after it if that cannot be reached, though it may have neighbours
-%% meanwhile, up to 16. As far as no more than that are missing in a row, the contacts
+%% next of the other contacts in the order of names, after the last the first; asks it
+%% again until it is a neighbour, since it may be there before its overlay is; and goes
+%% on with the one after it if that cannot be reached, up to 16: all this though it may
+%% have neighbours meanwhile. As far as no more than that are missing in a row, the contacts
 %% then make one island: on one that lacks some, a contact would have passed over
 %% one of those, who could be reached.
 %%
@@ -158,6 +159,7 @@ handle({timeout, tick}, Now, State) ->
 handle({timeout, join}, Now, State) ->
     case is_apart(Now, State) of
         true -> join_and_wait(Now, State);
+        false when State#state.asked =/= none -> ask_again(Now, State);
         false -> {State#state{pause = none}, []}
     end;
 handle({up, Node}, Now, #state{neighbours = Neighbours} = State0) ->
@@ -259,15 +261,22 @@ is_island(Now, #state{beacons = Beacons} = State) ->
 is_apart(Now, State) ->
     is_alone(State) orelse is_island(Now, State).
 
-join_and_wait(Now, #state{pause = Pause, options = #{join_min_ms := Min, join_max_ms := Max}} = State0) ->
-    {Contact, State1} = choose(State0),
+join_and_wait(Now, State0) ->
+    {Contact, State} = choose(State0),
+    join_and_wait(Contact, Now, State).
+
+%% The one of the circle that was reached and is no neighbour.
+ask_again(Now, #state{asked = Asked} = State) ->
+    join_and_wait(Asked, Now, State).
+
+join_and_wait(Contact, Now, #state{pause = Pause, options = #{join_min_ms := Min, join_max_ms := Max}} = State0) ->
     Next =
         case Pause of
             none -> Min;
             _ -> min(Max, 2 * Pause)
         end,
-    {State2, Join} = join(Contact, State1),
-    {State, Timer} = wait(Next, Now, State2),
+    {State1, Join} = join(Contact, State0),
+    {State, Timer} = wait(Next, Now, State1),
     {State, Join ++ Timer}.
 
 choose(#state{circle = [Next | Circle]} = State) ->
