@@ -37,6 +37,8 @@
 -type data() :: #{
     %% Unique in a report, fit for the name of a file.
     id := binary(),
+    %% Which of the report's runs it is, from 1 on.
+    number := pos_integer(),
     name := binary(),
     file := binary(),
     status := atoll_bench_file:status(),
@@ -69,6 +71,7 @@ read(Number, #{file := File, header := Header, rounds := Rounds, errors := Error
     Grouped = by_point(Rounds),
     #{
         id => iolist_to_binary([atoll_bench_report_text:slug(Name), $-, integer_to_binary(Number)]),
+        number => Number,
         name => Name,
         file => file_name(File),
         status => Status,

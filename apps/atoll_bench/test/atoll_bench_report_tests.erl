@@ -160,6 +160,24 @@ every_chart_of_the_data_has_its_place_test() ->
     %% Each panel is told in words.
     ?assertEqual([], [P || #{<<"panels">> := Panels} <- Charts, #{<<"alt">> := <<>>} = P <- Panels]).
 
+%% Also of the same file: whoever goes by names alone knows which run is which.
+no_name_of_a_page_is_there_twice_test() ->
+    Page = page([sample(), atoll_bench_sample:scaling(), sample(), (sample())#{rounds := []}]),
+    [
+        begin
+            {match, Found} = re:run(Page, Pattern, [global, {capture, all_but_first, binary}]),
+            ?assertMatch([_, _, _ | _], Found),
+            ?assertEqual({Pattern, []}, {Pattern, Found -- lists:usort(Found)})
+        end
+     || Pattern <- [
+            " id=\"([^\"]*)\"", "<h2[^>]*>(.*)</h2>", "role=\"region\" aria-label=\"([^\"]*)\"", "download aria-label=\"([^\"]*)\"",
+            "<li><a href=\"#[a-z]+-[0-9]+\">(.*?)</a>"
+        ]
+    ].
+
+a_run_alone_needs_no_number_test() ->
+    ?assertEqual(nomatch, binary:match(page([sample()]), <<"run 1">>)).
+
 a_run_that_is_not_complete_says_so_test() ->
     Said = fun(Status, Text) -> binary:match(page([(sample())#{status := Status}]), Text) =/= nomatch end,
     ?assert(Said(partial, <<"This result is partial">>)),

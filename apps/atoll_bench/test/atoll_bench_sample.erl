@@ -13,10 +13,10 @@
 -define(SYSTEMS, [<<"atoll">>, <<"global">>, <<"sharded">>]).
 -define(ROUNDS, 7).
 
-%% @doc All of them.
+%% @doc All of them, the first twice, and one that ended before its first round.
 -spec all() -> [run(), ...].
 all() ->
-    [run(), scaling(), names()].
+    [run(), scaling(), names(), run(), (run())#{rounds := [], status := partial}].
 
 %% @doc Three systems, two swept parameters, latencies.
 -spec run() -> run().
