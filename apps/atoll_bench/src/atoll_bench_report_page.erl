@@ -150,7 +150,7 @@ metric(Id, #{label := Label, better := Better} = Metric, Figures, Mark) ->
     [
         "<section class=\"metric\">\n<h3 id=\"", anchor(Id, Metric), "\">", html(Label),
         [[" <span class=\"unit\">", html(Unit), "</span>"] || Unit =/= <<>>], "</h3>\n",
-        "<p class=\"hint\">", atom_to_list(Better), " is better; the median of the rounds with its 95&nbsp;% interval", "</p>\n",
+        "<p class=\"hint\">", atom_to_list(Better), " is better; the median of the rounds with its 95&nbsp;% interval, which takes 5 rounds", "</p>\n",
         [figure(Figure, Mark) || Figure <- Figures],
         "</section>\n"
     ].
@@ -216,9 +216,13 @@ how(#{data := #{id := Id, file := File, header := Header}, load := Load, disturb
         [{"file", File}] ++
             [
                 {Label, field(Key, Header)}
-             || {Label, Key} <- [{"Atoll", <<"atoll">>}, {"rounds wanted", <<"rounds">>}, {"seed", <<"seed">>}],
+             || {Label, Key} <- [
+                    {"Atoll", <<"atoll">>}, {"commit", <<"commit">>}, {"rounds wanted", <<"rounds">>}, {"starts", <<"starts">>},
+                    {"seed", <<"seed">>}
+                ],
                 is_map_key(Key, Header)
             ] ++
+            node_flags(Header) ++
             [{Label, machine(Key, maps:get(Key, Machine))} || {Key, Label} <- ?ABOUT, is_map_key(Key, Machine)] ++
             [{Key, machine(Key, Value)} || {Key, Value} <- lists:sort(maps:to_list(maps:without([Key || {Key, _} <- ?ABOUT], Machine)))],
     [
@@ -228,6 +232,16 @@ how(#{data := #{id := Id, file := File, header := Header}, load := Load, disturb
         figure(#{chart => Load, table => Disturbed}, Mark),
         "<p class=\"hint\">Every round with all that was measured in it: ", link(Rounds, ".csv", ["all rounds", Mark]), "</p>\n</section>\n"
     ].
+
+%% For each variant's nodes, if these differ.
+node_flags(#{<<"flags">> := [_ | _] = Flags, <<"points">> := Points, <<"variant">> := Variant}) when length(Flags) =:= length(Points) ->
+    Of = lists:uniq([{maps:get(Variant, Point, <<>>), machine(<<"flags">>, F)} || {Point, F} <- lists:zip(Points, Flags)]),
+    case lists:usort([F || {_, F} <- Of]) of
+        [Same] -> [{"flags of the nodes", Same}];
+        _ -> [{["flags of the nodes, ", atoll_bench_report_text:value(V)], F} || {V, F} <- Of]
+    end;
+node_flags(_Header) ->
+    [].
 
 machine(<<"memory_bytes">>, N) when is_integer(N) -> atoll_bench_report_text:bytes(N);
 machine(_Key, [_ | _] = List) -> lists:join(" ", [atoll_bench_report_text:value(V) || V <- List]);

@@ -14,7 +14,7 @@ the_axis_is_what_was_swept_most_and_the_rest_are_facets_test() ->
 
 a_line_has_the_median_and_its_interval_at_each_value_test() ->
     #{panels := [#{lines := [#{series := 0, points := [[1, Median, Low, High] | _]} | _]} | _]} =
-        chart(throughput(), small([[10, 30, 20], [40, 40, 40]])),
+        chart(throughput(), small([[10, 30, 20, 20, 20], [40, 40, 40, 40, 40]])),
     ?assertEqual(20.0, float(Median)),
     ?assert(Low >= 10 andalso Low =< 20 andalso High >= 20 andalso High =< 30).
 
@@ -91,6 +91,29 @@ there_is_a_speedup_for_throughput_and_workers_alone_test() ->
     Scaling = read(atoll_bench_sample:scaling()),
     Metric = metric(<<"vertices_per_s">>, Scaling),
     ?assertEqual([], atoll_bench_report_chart:speedup(Metric#{better := less}, Scaling)).
+
+%% Many nodes of which one does the work are no reason to hope.
+what_is_not_said_to_scale_has_no_speedup_test() ->
+    #{header := #{<<"parameters">> := [Mode, Schedulers]} = Header} = Run = atoll_bench_sample:scaling(),
+    Data = read(Run#{header := Header#{<<"parameters">> := [Mode, maps:remove(<<"scales">>, Schedulers)]}}),
+    ?assertEqual([], atoll_bench_report_chart:speedup(metric(<<"vertices_per_s">>, Data), Data)).
+
+of_our_own_benchmarks_orbit_alone_scales_test() ->
+    ?assertEqual(
+        [{"orbit", nodes}],
+        [{Name, P} || {Name, Module} <- atoll_bench:all(), #{name := P, scales := true} <- Module:parameters()]
+    ).
+
+fewer_than_five_rounds_are_shown_without_an_interval_test() ->
+    Few = fun(#{rounds := Rounds} = Run) -> Run#{rounds := [R || #{<<"round">> := N} = R <- Rounds, N < 5]} end,
+    #{panels := [#{lines := [#{points := [First | _]} | _]} | _]} = chart(throughput(), Few(sample())),
+    ?assertMatch([1, _], First),
+    Data = read(Few(atoll_bench_sample:scaling())),
+    Metric = metric(<<"vertices_per_s">>, Data),
+    ?assertMatch(#{rows := [[_, _, {number, _}, {number, null}, {number, null} | _] | _]}, atoll_bench_report_table:metric(Metric, Data)),
+    [Speedup] = atoll_bench_report_chart:speedup(Metric, Data),
+    ?assertMatch(#{panels := [#{lines := [#{points := [[1, 1.0], [2, _] | _]} | _]}]}, Speedup),
+    ?assertMatch(#{rows := [[_, _, {number, 1.0}, none, none, {number, 1.0}] | _]}, atoll_bench_report_table:speedup(Speedup)).
 
 a_series_without_its_first_point_has_no_speedup_test() ->
     #{rounds := Rounds} = Run = atoll_bench_sample:scaling(),

@@ -127,7 +127,7 @@ scaling() ->
         <<"started">> => <<"2026-11-21T15:40:02Z">>,
         <<"parameters">> => [
             #{<<"name">> => <<"mode">>, <<"type">> => <<"atom">>, <<"values">> => [<<"par">>, <<"par_seq">>]},
-            #{<<"name">> => <<"schedulers">>, <<"type">> => <<"integer">>, <<"values">> => [1, 2, 4, 6, 8]}
+            #{<<"name">> => <<"schedulers">>, <<"type">> => <<"integer">>, <<"values">> => [1, 2, 4, 6, 8], <<"scales">> => true}
         ],
         <<"variant">> => <<"mode">>,
         <<"metrics">> => [
