@@ -3,7 +3,7 @@
 %% Four verdicts: `faster' and `slower' are differences that chance does not explain.
 %% `same' says that there is none, and that one of 10 per cent would have been seen:
 %% the interval rules it out. `unclear' is all the rest, and always that of fewer
-%% than 5 rounds: the data cannot tell.
+%% than 5 samples: the data cannot tell.
 %%
 %% == What is promised ==
 %% Of 100 comparisons of two runs of the same thing at most 2 (on average) find a
@@ -31,15 +31,15 @@
 %% is: the load of others is in the result file for that.
 -module(atoll_bench_compare).
 
--export([two/4, all/2]).
+-export([two/4, all/2, fewest/0]).
 
 -export_type([comparison/0, result/0, verdict/0, options/0]).
 
 -type better() :: more | less.
 
-%% The samples of one metric at one point in two runs, and what is better.
--type comparison() ::
-    {Key :: term(), First :: atoll_bench_stats:samples(), Second :: atoll_bench_stats:samples(), better()}.
+%% The samples of one metric at one point in two runs, and what is better. There may be
+%% none.
+-type comparison() :: {Key :: term(), First :: [number()], Second :: [number()], better()}.
 
 -type verdict() :: same | faster | slower | unclear.
 
@@ -65,10 +65,14 @@
 -define(FEWEST, 5).
 
 %% @doc Compares one metric at one point.
--spec two(atoll_bench_stats:samples(), atoll_bench_stats:samples(), better(), options()) -> result().
+-spec two([number()], [number()], better(), options()) -> result().
 two(First, Second, Better, Options) ->
     [{_, Result}] = all([{one, First, Second, Better}], Options),
     Result.
+
+%% @doc With fewer samples, in either run, nothing is said.
+-spec fewest() -> pos_integer().
+fewest() -> ?FEWEST.
 
 %% @doc Compares everything that was measured in two runs, in the order given.
 -spec all([comparison()], options()) -> [{Key :: term(), result()}].
@@ -80,6 +84,8 @@ all(Comparisons, Options) ->
      || {{Key, _, _, _} = Comparison, #{p := P} = Result} <- Tested
     ].
 
+tested({_Key, First, Second, _Better}) when First =:= []; Second =:= [] ->
+    #{p => 1.0, order => none, ratio => none, low => none, high => none};
 tested({_Key, First, Second, _Better}) ->
     atoll_bench_rank:test(First, Second, 0.95).
 
