@@ -94,7 +94,7 @@ flags(#{system := stock_tuned} = Point) ->
 
 load(Cluster, #{kind := Kind, actors := Actors, size := Size}) ->
     [Here, There] = atoll_cluster:nodes(Cluster),
-    Load = #{cluster => Cluster, node => Here, kind => Kind, actors => Actors, size => Size},
+    Load = #{cluster => Cluster, node => Here, kind => Kind, actors => Actors, size => Size, ms => ?ROUND_MS},
     case atoll_bench_nodes:meshed(Cluster) of
         {ok, meshed} ->
             case atoll_bench_nodes:call(Cluster, There, {atoll_bench_dist_load, answer}, [Actors + 1], ?SETUP_MS) of
@@ -106,10 +106,10 @@ load(Cluster, #{kind := Kind, actors := Actors, size := Size}) ->
     end.
 
 -spec round(map()) -> {ok, #{atom() => atoll_bench:measure()}, map()} | {error, unicode:chardata()}.
-round(#{cluster := Cluster, node := Node, kind := Kind, peers := Peers, size := Size} = State) ->
+round(#{cluster := Cluster, node := Node, kind := Kind, peers := Peers, size := Size, ms := Ms} = State) ->
     Before = atoll_bench_nodes:cpu_us(Cluster),
-    Args = [Kind, Peers, Size, ?ROUND_MS],
-    case atoll_bench_nodes:call(Cluster, Node, {atoll_bench_dist_load, run}, Args, ?ROUND_MS + ?DRAIN_MS) of
+    Args = [Kind, Peers, Size, Ms],
+    case atoll_bench_nodes:call(Cluster, Node, {atoll_bench_dist_load, run}, Args, Ms + ?DRAIN_MS) of
         {ok, {Ops, Us, Latency}} ->
             Cpu = atoll_bench_nodes:cpu_us(Cluster) - Before,
             Values = #{

@@ -3,7 +3,7 @@
 %% lets no script run but that one.
 -module(atoll_bench_report_page).
 
--export([html/2]).
+-export([html/2, mark/0]).
 
 -import(atoll_bench_report_text, [html/1]).
 
@@ -29,7 +29,7 @@ html(Runs, #{script := Script, style := Style}) ->
         "<meta name=\"color-scheme\" content=\"light dark\">\n",
         "<title>", html(title(Runs)), "</title>\n<style>", Style, "</style>\n</head>\n<body>\n",
         "<a class=\"skip\" href=\"#main\">Skip to the results</a>\n",
-        "<header class=\"top\"><h1>Atoll <span>benchmark report</span></h1>"
+        "<header class=\"top\">", mark(),
         "<button type=\"button\" id=\"look\" hidden></button></header>\n",
         contents(Runs),
         "<main id=\"main\">\n",
@@ -39,6 +39,10 @@ html(Runs, #{script := Script, style := Style}) ->
         "</main>\n<script type=\"application/json\" id=\"charts\">", embedded(Charts), "</script>\n",
         "<script>", Script, "</script>\n</body>\n</html>\n"
     ].
+
+%% @doc What every page of a report has, and hardly anything else.
+-spec mark() -> binary().
+mark() -> <<"<h1>Atoll <span>benchmark report</span></h1>">>.
 
 %% Nothing in it can end the element that it stands in.
 embedded(Charts) ->
