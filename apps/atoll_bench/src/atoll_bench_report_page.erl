@@ -180,7 +180,7 @@ remark(speedup) ->
 remark(cdf) ->
     "<p class=\"remark\">All rounds together. The marks are p50, p90, p99 and p99.9.</p>\n";
 remark(load) ->
-    "<p class=\"remark\">A point for each round. A round during which other processes used more than 20&nbsp;% of the machine "
+    "<p class=\"remark\">A point for each round. A round during which other processes used more than 5&nbsp;% of the machine "
     "counts as disturbed; the table names these.</p>\n";
 remark(sweep) ->
     [].

@@ -75,7 +75,7 @@ a_sample_is_the_median_of_a_start_test() ->
     ?assertEqual({[11, 6.0], [11, 6.0]}, rates(Run, Run)).
 
 disturbed_rounds_do_not_enter_test() ->
-    Run = rounds(run([1], []), [{1, 10, 0.0}, {1, 30, 0.21}, {2, 5, 0.5}, {3, 7, 0.2}]),
+    Run = rounds(run([1], []), [{1, 10, 0.0}, {1, 30, 0.06}, {2, 5, 0.5}, {3, 7, 0.05}]),
     ?assertEqual({[10, 7], [10, 7]}, rates(Run, Run)),
     ?assertEqual({[10, 7], []}, rates(Run, rounds(Run, [{1, 10, 0.9}]))).
 

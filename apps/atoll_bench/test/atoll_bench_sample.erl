@@ -99,7 +99,7 @@ made(Points, Measure, Header) ->
         fun({Round, {Index, Point}}, {At, Rand0}) ->
             {Values, Histograms, Rand1} = Measure(Point, Rand0),
             {X, Rand} = rand:uniform_s(Rand1),
-            Others = case At > 250000 andalso At < 275000 of true -> 0.15 + 0.3 * X; false -> 0.02 + 0.07 * X * X end,
+            Others = case At > 250000 andalso At < 275000 of true -> 0.15 + 0.3 * X; false -> 0.01 + 0.035 * X * X end,
             {
                 #{
                     <<"point">> => Index, <<"round">> => Round, <<"at_ms">> => At, <<"wall_ms">> => 1001,

@@ -18,7 +18,7 @@ say_disturbed(#{rounds := Rounds}) ->
             ok;
         Disturbed ->
             atoll_cli_io:say(
-                io_lib:format("~b of ~b rounds were disturbed: other processes used more than a fifth of the machine.", [
+                io_lib:format("~b of ~b rounds were disturbed: other processes used more than a twentieth of the machine.", [
                     Disturbed, length(Rounds)
                 ])
             )
