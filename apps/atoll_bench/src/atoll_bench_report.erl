@@ -65,7 +65,7 @@ write_all(Dir, Parts, Bundle) ->
             case atoll_bench_report_bundle:draw(Dir, Bundle) of
                 ok ->
                     Names = [Name || {Name, _} <- Files] ++ [binary_to_list(<<Id/binary, ".svg">>) || #{id := Id} <- Charts],
-                    _ = [file:delete(filename:join(Dir, Name)) || Name <- Old -- Names],
+                    _ = [file:delete(filename:join(Dir, Name)) || Name <- Old, not lists:member(Name, Names)],
                     {ok, [filename:join(Dir, Name) || Name <- Names]};
                 {error, _} = Error ->
                     Error

@@ -212,6 +212,35 @@ a_point_that_failed_is_told_test() ->
 a_run_without_a_round_has_a_page_test() ->
     ?assertMatch({_, _}, binary:match(page([(sample())#{rounds := [], status := partial}]), <<"0 of 441 rounds">>)).
 
+%% The charts are drawn by Node.js, here by a script that draws nothing.
+what_an_earlier_report_left_is_taken_away_test_() ->
+    {timeout, 60, fun() ->
+        case os:find_executable("node") of
+            false -> ok;
+            _ -> twice_in_a_directory()
+        end
+    end}.
+
+twice_in_a_directory() ->
+    Dir = lists:flatten(io_lib:format("/tmp/atoll_bench_report_tests-~s-~b", [os:getpid(), erlang:unique_integer([positive])])),
+    Bundle = filename:join(Dir, "bundle"),
+    ok = filelib:ensure_dir(filename:join(Bundle, "x")),
+    try
+        [ok = file:write_file(filename:join(Bundle, Name), "") || Name <- ["report.js", "style.css", "svg.mjs"]],
+        ok = file:write_file(filename:join(Dir, "mine.csv"), "mine"),
+        Written = fun(Runs) ->
+            {ok, Names} = atoll_bench_report:write(Dir, Runs, #{bundle => Bundle}),
+            Tables = [filename:basename(Name) || Name <- Names, filename:extension(Name) =:= ".csv"],
+            ?assertEqual(lists:sort(["mine.csv" | Tables]), lists:sort(filelib:wildcard("*.csv", Dir))),
+            length(Tables)
+        end,
+        Two = Written([atoll_bench_sample:scaling(), atoll_bench_sample:names()]),
+        One = Written([atoll_bench_sample:scaling()]),
+        ?assertEqual({true, One}, {One < Two, Written([atoll_bench_sample:scaling()])})
+    after
+        ok = file:del_dir_r(Dir)
+    end.
+
 what_lacks_is_one_sentence_test() ->
     {error, Error} = atoll_bench_report:write("/nowhere", [sample()], #{bundle => "/no/bundle"}),
     ?assertEqual(
