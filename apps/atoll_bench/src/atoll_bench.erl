@@ -10,7 +10,7 @@
 %% repeating, writing and drawing are the harness's ({@link atoll_bench_run}).
 -module(atoll_bench).
 
--export([all/0, find/1, name/1, sweep/2, format_error/1]).
+-export([all/0, find/1, name/1, sweep/2, flags/2, format_error/1]).
 
 -export_type([name/0, parameter/0, point/0, metric/0, measure/0, sweep/0, error/0]).
 
@@ -27,7 +27,10 @@
     min => integer(),
     max => integer(),
     %% What an atom may be.
-    one_of => [atom(), ...]
+    one_of => [atom(), ...],
+    %% That so many times as much of it should do so many times as much work: a report
+    %% draws the speed-up beside the ideal.
+    scales => boolean()
 }.
 
 -type value() :: integer() | atom().
@@ -43,6 +46,8 @@
     label := string(),
     unit := string(),
     better := more | less,
+    %% That another metric says the same in another unit: a comparison leaves it out.
+    derived => boolean(),
     %% A number for each round, or one for each of many alike; or a histogram of
     %% nanoseconds.
     kind := value | latency
@@ -74,6 +79,12 @@
 
 %% What can be known to be wrong with a point before anything starts.
 -callback check(point()) -> ok | {error, Sentence :: unicode:chardata()}.
+
+%% The flags that the nodes of a point are given, over those of every cluster
+%% ({@link atoll_cluster:start/1}); the result file keeps them. No paths.
+-callback flags(point()) -> [string()].
+
+-optional_callbacks([flags/1]).
 
 %% Starts what the rounds of a point need. After an error nothing is left.
 -callback setup(point()) -> {ok, State :: term()} | {error, Sentence :: unicode:chardata()}.
@@ -109,6 +120,14 @@ name(Module) ->
     case lists:keyfind(Module, 2, all()) of
         {Name, Module} -> Name;
         false -> atom_to_list(Module)
+    end.
+
+%% @doc The flags of a point's nodes; none if the benchmark does not say.
+-spec flags(module(), point()) -> [string()].
+flags(Module, Point) ->
+    case erlang:function_exported(Module, flags, 1) of
+        true -> Module:flags(Point);
+        false -> []
     end.
 
 %% @doc The points of a sweep, in the order of the parameters' values, the

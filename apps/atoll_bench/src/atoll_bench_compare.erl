@@ -3,13 +3,16 @@
 %% Four verdicts: `faster' and `slower' are differences that chance does not explain.
 %% `same' says that there is none, and that one of 10 per cent would have been seen:
 %% the interval rules it out. `unclear' is all the rest, and always that of fewer
-%% than 5 rounds: the data cannot tell.
+%% than 5 samples: the data cannot tell.
 %%
 %% == What is promised ==
 %% Of 100 comparisons of two runs of the same thing at most 2 (on average) find a
 %% difference anywhere in them, however many points they have and however the samples
-%% are distributed, as long as the rounds do not depend on each other and the machine is
-%% the same in both runs. Each point is tested by rank ({@link atoll_bench_rank});
+%% are distributed, as long as the samples do not depend on each other and the machine is
+%% the same in both runs. Rounds do depend on each other, and so {@link atoll_bench_pair}
+%% gives a sample for each start of the nodes. What is left is a machine that changes
+%% for longer than a run: no test can tell that from a program that has changed.
+%% docs/measuring.md says what came of real runs. Each point is tested by rank ({@link atoll_bench_rank});
 %% the many are corrected after Benjamini and Hochberg (Controlling the False
 %% Discovery Rate, 1995). Where some points do differ, at most 2 per cent (on
 %% average) of the differences found are none. A correction such as Holm's would keep even a single
@@ -18,28 +21,25 @@
 %%
 %% == What it takes ==
 %% A difference of 10 per cent in one point is found in at least 95 of 100 tries, and
-%% none is `same' in as many, with 15 rounds that spread by 5 per cent (standard
-%% deviation), with 7 at 3 per cent, and with 5 at 2 per cent; with 20 rounds where
+%% none is `same' in as many, with 15 samples that spread by 5 per cent (standard
+%% deviation), with 7 at 3 per cent, and with 5 at 2 per cent; with 20 where
 %% they spread by 3 per cent and one in ten is 20 to 100 per cent slower. In 1,000
-%% simulations with 15 rounds at 5 per cent it was found in 99.8 of 100.
+%% simulations with 15 at 5 per cent it was found in 99.8 of 100.
 %%
-%% One point that alone differs among 48 takes more: 20 rounds at 5 per cent, 10 at 3
-%% (with 15 at 5 per cent it is found in 82 of 100 tries). With 5 rounds it cannot be
+%% One point that alone differs among 48 takes more: 20 samples at 5 per cent, 10 at 3
+%% (with 15 at 5 per cent it is found in 82 of 100 tries). With 5 samples it cannot be
 %% found at all, but a change of all points is.
-%%
-%% A machine that was slower during one whole run cannot be told from a program that
-%% is: the load of others is in the result file for that.
 -module(atoll_bench_compare).
 
--export([two/4, all/2]).
+-export([two/4, all/2, fewest/0]).
 
 -export_type([comparison/0, result/0, verdict/0, options/0]).
 
 -type better() :: more | less.
 
-%% The samples of one metric at one point in two runs, and what is better.
--type comparison() ::
-    {Key :: term(), First :: atoll_bench_stats:samples(), Second :: atoll_bench_stats:samples(), better()}.
+%% The samples of one metric at one point in two runs, and what is better. There may be
+%% none.
+-type comparison() :: {Key :: term(), First :: [number()], Second :: [number()], better()}.
 
 -type verdict() :: same | faster | slower | unclear.
 
@@ -65,10 +65,14 @@
 -define(FEWEST, 5).
 
 %% @doc Compares one metric at one point.
--spec two(atoll_bench_stats:samples(), atoll_bench_stats:samples(), better(), options()) -> result().
+-spec two([number()], [number()], better(), options()) -> result().
 two(First, Second, Better, Options) ->
     [{_, Result}] = all([{one, First, Second, Better}], Options),
     Result.
+
+%% @doc With fewer samples, in either run, nothing is said.
+-spec fewest() -> pos_integer().
+fewest() -> ?FEWEST.
 
 %% @doc Compares everything that was measured in two runs, in the order given.
 -spec all([comparison()], options()) -> [{Key :: term(), result()}].
@@ -80,6 +84,8 @@ all(Comparisons, Options) ->
      || {{Key, _, _, _} = Comparison, #{p := P} = Result} <- Tested
     ].
 
+tested({_Key, First, Second, _Better}) when First =:= []; Second =:= [] ->
+    #{p => 1.0, order => none, ratio => none, low => none, high => none};
 tested({_Key, First, Second, _Better}) ->
     atoll_bench_rank:test(First, Second, 0.95).
 

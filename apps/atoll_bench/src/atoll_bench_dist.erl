@@ -17,7 +17,7 @@
 -module(atoll_bench_dist).
 -behaviour(atoll_bench).
 
--export([summary/0, parameters/0, variant/0, metrics/0, points/1, check/1, setup/1, round/1, teardown/1]).
+-export([summary/0, parameters/0, variant/0, metrics/0, points/1, check/1, flags/1, setup/1, round/1, teardown/1]).
 
 -define(ROUND_MS, 1000).
 %% What is on its way when the time is over may be a lot.
@@ -50,7 +50,8 @@ variant() -> system.
 metrics() ->
     [
         #{name => ops_per_s, label => "Messages", unit => "1/s", better => more, kind => value},
-        #{name => mb_per_s, label => "Throughput", unit => "MB/s", better => more, kind => value},
+        #{name => mb_per_s, label => "Throughput", unit => "MB/s", better => more, kind => value,
+          derived => true},
         #{name => cpu_us_per_op, label => "Processor time per message", unit => "\x{b5}s", better => less, kind => value},
         #{name => latency, label => "Latency", unit => "ns", better => less, kind => latency}
     ].
@@ -74,16 +75,17 @@ check(_Point) ->
     ok.
 
 -spec setup(atoll_bench:point()) -> {ok, map()} | {error, unicode:chardata()}.
-setup(#{system := System} = Point) ->
-    Options = #{nodes => 2, connect_all => false, args => arguments(System)},
+setup(Point) ->
+    Options = #{nodes => 2, connect_all => false, args => flags(Point)},
     atoll_bench_nodes:start(Options, fun(Cluster) -> load(Cluster, Point) end).
 
 %% Without busy waiting, which on few cores takes from one node what the other needs.
-arguments(stock) ->
+-spec flags(atoll_bench:point()) -> [string()].
+flags(#{system := stock}) ->
     ["+sbwt", "none", "+sbwtdcpu", "none", "+sbwtdio", "none"];
-arguments(stock_tuned) ->
+flags(#{system := stock_tuned} = Point) ->
     Buffers = "[{sndbuf,4194304},{recbuf,4194304}]",
-    arguments(stock) ++
+    flags(Point#{system := stock}) ++
         [
             "+zdbbl", "65536",
             "-kernel", "inet_dist_connect_options", Buffers,
@@ -92,7 +94,7 @@ arguments(stock_tuned) ->
 
 load(Cluster, #{kind := Kind, actors := Actors, size := Size}) ->
     [Here, There] = atoll_cluster:nodes(Cluster),
-    Load = #{cluster => Cluster, node => Here, kind => Kind, actors => Actors, size => Size},
+    Load = #{cluster => Cluster, node => Here, kind => Kind, actors => Actors, size => Size, ms => ?ROUND_MS},
     case atoll_bench_nodes:meshed(Cluster) of
         {ok, meshed} ->
             case atoll_bench_nodes:call(Cluster, There, {atoll_bench_dist_load, answer}, [Actors + 1], ?SETUP_MS) of
@@ -104,10 +106,10 @@ load(Cluster, #{kind := Kind, actors := Actors, size := Size}) ->
     end.
 
 -spec round(map()) -> {ok, #{atom() => atoll_bench:measure()}, map()} | {error, unicode:chardata()}.
-round(#{cluster := Cluster, node := Node, kind := Kind, peers := Peers, size := Size} = State) ->
+round(#{cluster := Cluster, node := Node, kind := Kind, peers := Peers, size := Size, ms := Ms} = State) ->
     Before = atoll_bench_nodes:cpu_us(Cluster),
-    Args = [Kind, Peers, Size, ?ROUND_MS],
-    case atoll_bench_nodes:call(Cluster, Node, {atoll_bench_dist_load, run}, Args, ?ROUND_MS + ?DRAIN_MS) of
+    Args = [Kind, Peers, Size, Ms],
+    case atoll_bench_nodes:call(Cluster, Node, {atoll_bench_dist_load, run}, Args, Ms + ?DRAIN_MS) of
         {ok, {Ops, Us, Latency}} ->
             Cpu = atoll_bench_nodes:cpu_us(Cluster) - Before,
             Values = #{

@@ -6,7 +6,7 @@
 %% failed; the last one says how it ended:
 %% ```
 %% {"atoll_bench":1,"benchmark":"dist","points":[{"size":100,...},...],...}
-%% {"point":0,"round":1,"at_ms":2113,"wall_ms":1004,"others_cpu":0.02,"values":{...},"histograms":{...}}
+%% {"point":0,"round":1,"start":1,"at_ms":2113,"wall_ms":1004,"others_cpu":0.02,"values":{...},"histograms":{...}}
 %% {"point":1,"error":"..."}
 %% {"end":"complete"}
 %% '''

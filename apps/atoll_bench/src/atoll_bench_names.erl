@@ -9,7 +9,7 @@
 -module(atoll_bench_names).
 -behaviour(atoll_bench).
 
--export([summary/0, parameters/0, variant/0, metrics/0, points/1, check/1, setup/1, round/1, teardown/1]).
+-export([summary/0, parameters/0, variant/0, metrics/0, points/1, check/1, flags/1, setup/1, round/1, teardown/1]).
 
 -define(ROUND_MS, 1000).
 %% A registration that has begun is waited for, and so is the last name's way.
@@ -47,12 +47,15 @@ points(Points) -> Points.
 -spec check(atoll_bench:point()) -> ok | {error, unicode:chardata()}.
 check(_Point) -> ok.
 
+-spec flags(atoll_bench:point()) -> [string()].
+flags(_Point) -> ["+S", "1:1", "+sbwt", "none"].
+
 %% Each system has a mesh of its own; nodes have one scheduler, so that a mesh on a
 %% small machine is no crowd of threads. Before anything is timed every node sees
 %% every other, and a name given on each is seen on all.
 -spec setup(atoll_bench:point()) -> {ok, map()} | {error, unicode:chardata()}.
-setup(#{nodes := Count, callers := Callers, system := System}) ->
-    Options = #{nodes => Count, connect_all => true, args => ["+S", "1:1", "+sbwt", "none"]},
+setup(#{nodes := Count, callers := Callers, system := System} = Point) ->
+    Options = #{nodes => Count, connect_all => true, args => flags(Point)},
     atoll_bench_nodes:start(Options, fun(Cluster) ->
         State = #{cluster => Cluster, callers => Callers, system => System, round => 1},
         case ready(State) of

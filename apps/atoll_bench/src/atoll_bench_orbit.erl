@@ -3,7 +3,7 @@
 -module(atoll_bench_orbit).
 -behaviour(atoll_bench).
 
--export([summary/0, parameters/0, variant/0, metrics/0, points/1, check/1, setup/1, round/1, teardown/1]).
+-export([summary/0, parameters/0, variant/0, metrics/0, points/1, check/1, flags/1, setup/1, round/1, teardown/1]).
 
 -define(RUN_MS, 600000).
 -define(GENERATORS, g124).
@@ -15,7 +15,7 @@ summary() -> "Orbit over more and more nodes, as a mesh and in groups".
 parameters() ->
     Modes = [mesh, groups, ring],
     [
-        #{name => nodes, type => integer, values => [3, 6, 9, 12], max => 64, help => "nodes that work together"},
+        #{name => nodes, type => integer, values => [3, 6, 9, 12], max => 64, scales => true, help => "nodes that work together"},
         #{name => space, type => integer, values => [20000], help => "the vertices are 0 to N - 1, of generators g124"},
         #{name => workers, type => integer, values => [4], max => 1000, help => "worker processes on each node"},
         #{name => group_size, type => integer, values => [3], max => 64, help => "nodes to a group, gateway included"},
@@ -30,7 +30,7 @@ metrics() ->
     [
         #{name => vertices_per_s, label => "Vertices found", unit => "1/s", better => more, kind => value},
         #{name => wall_ms, label => "Time", unit => "ms", better => less, kind => value},
-        #{name => connections_max, label => "Connections of the busiest node", unit => "connections", better => less,
+        #{name => connections_max, label => "Connections of the busiest node", unit => "", better => less,
           kind => value},
         #{name => cpu_ms, label => "Processor time, all nodes", unit => "ms", better => less, kind => value}
     ].
@@ -50,11 +50,14 @@ check(Point) ->
 spec(Nodes, Point) ->
     (maps:with([space, workers, group_size, mode], Point))#{generators => ?GENERATORS, nodes => Nodes}.
 
+-spec flags(atoll_bench:point()) -> [string()].
+flags(_Point) -> ["+S", "1:1", "+sbwt", "none"].
+
 -spec setup(atoll_bench:point()) -> {ok, map()} | {error, unicode:chardata()}.
 setup(#{nodes := Count, mode := Mode} = Point) ->
     Grouped = Mode =/= mesh,
     Options = #{
-        nodes => Count, connect_all => not Grouped, apps => [atoll || Grouped], args => ["+S", "1:1", "+sbwt", "none"]
+        nodes => Count, connect_all => not Grouped, apps => [atoll || Grouped], args => flags(Point)
     },
     atoll_bench_nodes:start(Options, fun(Cluster) ->
         {ok, #{cluster => Cluster, spec => spec(atoll_cluster:nodes(Cluster), Point)}}

@@ -34,7 +34,7 @@
 -module(atoll_bench_overlay).
 -behaviour(atoll_bench).
 
--export([summary/0, parameters/0, variant/0, metrics/0, points/1, check/1, setup/1, round/1, teardown/1]).
+-export([summary/0, parameters/0, variant/0, metrics/0, points/1, check/1, flags/1, setup/1, round/1, teardown/1]).
 
 -define(BOOT_MS, 60000).
 -define(SETTLE_MS, 180000).
@@ -99,11 +99,15 @@ setup(#{nodes := Count, overlay := System} = Point) ->
         end)
     end).
 
-%% One scheduler each and no busy waiting, as all nodes that are started so.
+%% One scheduler each and no busy waiting, as all nodes of a cluster.
+-spec flags(atoll_bench:point()) -> [string()].
+flags(#{overlay := System}) when System =:= bare; System =:= stock -> [];
+flags(#{overlay := Strategy}) -> ["-atoll", "overlay", atom_to_list(Strategy)].
+
 options(bare, Count) -> #{nodes => Count, connect_all => false};
 options(stock, Count) -> #{nodes => Count, connect_all => true};
 options(Strategy, Count) ->
-    #{nodes => Count, connect_all => false, apps => [atoll], args => ["-atoll", "overlay", atom_to_list(Strategy)]}.
+    #{nodes => Count, connect_all => false, apps => [atoll], args => flags(#{overlay => Strategy})}.
 
 %% All at once, by the first.
 gather(#{overlay := bare}) ->

@@ -1,9 +1,11 @@
 %% @doc The order in which a benchmark is measured: groups of points one after the
 %% other, and in a group a round of each point, then the next of each, every time
-%% in another order. So what changes slowly on the machine changes for all.
+%% in another order. So what changes slowly on the machine changes for all. The rounds
+%% are shared out among starts, since nodes that were started anew are not as fast as
+%% those before.
 -module(atoll_bench_plan).
 
--export([groups/2, rounds/3]).
+-export([groups/2, rounds/3, starts/3]).
 
 -export_type([index/0]).
 
@@ -20,7 +22,6 @@ groups(Points, Variant) ->
     Keys = lists:uniq([Key || {Key, _} <- Keyed]),
     [[Index || {K, Index} <- Keyed, K =:= Key] || Key <- Keys].
 
-
 %% @doc Who is measured when: the rounds of a group, each a permutation of it.
 -spec rounds([index(), ...], Rounds :: non_neg_integer(), Seed :: integer()) ->
     [{Round :: pos_integer(), index()}].
@@ -34,3 +35,14 @@ rounds(Group, Rounds, Seed) ->
         lists:seq(1, Rounds)
     ),
     lists:append(Orders).
+
+%% @doc The turns of each start, about as many in one as in another; never more starts
+%% than rounds.
+-spec starts([{Round :: pos_integer(), index()}], Rounds :: pos_integer(), Starts :: pos_integer()) ->
+    [{Start :: pos_integer(), [{Round :: pos_integer(), index()}]}].
+starts(Turns, Rounds, Wanted) ->
+    Starts = min(Wanted, Rounds),
+    [
+        {Start, [Turn || {Round, _} = Turn <- Turns, 1 + (Round - 1) * Starts div Rounds =:= Start]}
+     || Start <- lists:seq(1, Starts)
+    ].

@@ -3,7 +3,8 @@
 %%
 %% The charts are drawn by the bundle of scripts that `make report-bundle' makes from
 %% `apps/atoll_bench/report'; for the files that takes Node.js. The same runs give the
-%% same files. Files of the same names are written over, others are left alone.
+%% same files. Files of the same names are written over; those to which a report that
+%% was there before linked are taken away, others are left alone.
 -module(atoll_bench_report).
 
 -export([write/2, write/3, format_error/1]).
@@ -58,17 +59,32 @@ write_all(Dir, Parts, Bundle) ->
         {binary_to_list(<<Name/binary, ".csv">>), atoll_bench_report_table:csv(Table)}
      || #{name := Name} = Table <- Tables
     ]],
+    Old = linked(Dir),
     case write_files(Dir, Files) of
         ok ->
             case atoll_bench_report_bundle:draw(Dir, Bundle) of
                 ok ->
                     Names = [Name || {Name, _} <- Files] ++ [binary_to_list(<<Id/binary, ".svg">>) || #{id := Id} <- Charts],
+                    _ = [file:delete(filename:join(Dir, Name)) || Name <- Old, not lists:member(Name, Names)],
                     {ok, [filename:join(Dir, Name) || Name <- Names]};
                 {error, _} = Error ->
                     Error
             end;
         {error, _} = Error ->
             Error
+    end.
+
+%% The files beside a report that is there.
+linked(Dir) ->
+    case file:read_file(filename:join(Dir, "index.html")) of
+        {ok, Page} ->
+            Links = "<a href=\"([A-Za-z0-9_-]+\\.(?:svg|csv))\" download ",
+            case {binary:match(Page, atoll_bench_report_page:mark()), re:run(Page, Links, [global, {capture, [1], list}])} of
+                {{_, _}, {match, Found}} -> lists:append(Found);
+                _ -> []
+            end;
+        {error, _} ->
+            []
     end.
 
 write_files(_Dir, []) ->

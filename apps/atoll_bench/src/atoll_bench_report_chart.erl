@@ -46,11 +46,10 @@
     choice => non_neg_integer()
 }.
 
--define(IDEAL_FOR, [<<"nodes">>, <<"schedulers">>, <<"workers">>]).
 -define(PERCENTILES, [{<<"p50">>, 50}, {<<"p99">>, 99}]).
 
 %% @doc A metric along the axis: each point is its place, the median of the rounds,
-%% and the two ends of the interval. A latency has a panel for each of its percentiles.
+%% and the two ends of the interval if there is one. A latency has a panel for each of its percentiles.
 -spec sweep(atoll_bench_report_data:metric(), atoll_bench_report_data:data()) -> chart().
 sweep(#{kind := Kind, label := Label} = Metric, Data) ->
     Axis = atoll_bench_report_data:axis(Data),
@@ -86,7 +85,7 @@ lines(#{values := Values} = Axis, Facet, Measured, #{variant := Variant} = Data)
         #{
             series => S,
             points => [
-                [place(X, At, Values) | Summary]
+                [place(X, At, Values) | [Number || Number <- Summary, Number =/= null]]
              || {X, At} <- numbered(Values),
                 not Own orelse At =:= Series,
                 {ok, I} <- [atoll_bench_report_data:cell({Axis, At}, Facet, Series, Data)],
@@ -170,8 +169,8 @@ place_name(X, Values) ->
         false -> atoll_bench_report_text:value(lists:nth(X + 1, Values))
     end.
 
-%% @doc How many times faster than with the least of it, for each parameter of which
-%% more should be faster. The interval is the widest that the two medians' allow.
+%% @doc How many times faster than with the least of it, for each parameter that is
+%% said to scale. The interval is the widest that the two medians' allow.
 -spec speedup(atoll_bench_report_data:metric(), atoll_bench_report_data:data()) -> [chart()].
 speedup(#{kind := value, better := more, label := Label} = Metric, #{swept := Swept} = Data) ->
     [
@@ -182,8 +181,7 @@ speedup(#{kind := value, better := more, label := Label} = Metric, #{swept := Sw
             y => #{label => <<"speed-up">>, format => number, scale => maps:get(scale, x_axis(Axis))},
             panels => [speedup_panel(Facet, Metric, Axis, Data) || Facet <- atoll_bench_report_data:facets(Axis, Data)]
         }
-     || #{name := Name, values := Values} = Axis <- Swept,
-        lists:member(Name, ?IDEAL_FOR),
+     || #{name := Name, values := Values, scales := true} = Axis <- Swept,
         lists:all(fun(V) -> is_number(V) andalso V > 0 end, Values)
     ];
 speedup(_Metric, _Data) ->
@@ -197,9 +195,14 @@ speedup_panel(Facet, Metric, #{values := [Least | _] = Values} = Axis, Data) ->
 
 %% A series that lacks its first point has nothing to be compared with.
 relative(Least, [[X, Y, Low, High] | Rest]) when X == Least, Low > 0 ->
-    [[X, 1.0, 1.0, 1.0] | [[X1, Y1 / Y, Low1 / High, High1 / Low] || [X1, Y1, Low1, High1] <- Rest]];
+    [[X, 1.0, 1.0, 1.0] | [relative_one(Point, Y, Low, High) || Point <- Rest]];
+relative(Least, [[X, Y] | Rest]) when X == Least, Y > 0 ->
+    [[X, 1.0] | [[X1, Y1 / Y] || [X1, Y1 | _] <- Rest]];
 relative(_Least, _Points) ->
     [].
+
+relative_one([X, Y1, Low1, High1], Y, Low, High) -> [X, Y1 / Y, Low1 / High, High1 / Low];
+relative_one([X, Y1], Y, _Low, _High) -> [X, Y1 / Y].
 
 %% @doc The distributions of a latency over all rounds of a point.
 -spec cdf(atoll_bench_report_data:metric(), atoll_bench_report_data:data()) -> [chart()].

@@ -19,7 +19,9 @@
     %% Empty if it has none.
     unit := binary(),
     %% The values that occur, in order.
-    values := [value()]
+    values := [value()],
+    %% Whether more of it should do as much more work.
+    scales := boolean()
 }.
 
 -type metric() :: #{
@@ -37,6 +39,8 @@
 -type data() :: #{
     %% Unique in a report, fit for the name of a file.
     id := binary(),
+    %% Which of the report's runs it is, from 1 on.
+    number := pos_integer(),
     name := binary(),
     file := binary(),
     status := atoll_bench_file:status(),
@@ -51,12 +55,9 @@
     index := #{#{binary() => value()} => non_neg_integer()},
     rounds := #{non_neg_integer() => [map()]},
     %% Of each metric at each point: the median of the rounds, and the interval.
-    summaries := #{{Metric :: binary(), measure(), Point :: non_neg_integer()} => [number(), ...]},
+    summaries := #{{Metric :: binary(), measure(), Point :: non_neg_integer()} => [number() | null, ...]},
     errors := [{#{binary() => value()}, binary()}]
 }.
-
-%% From this share of the machine on, what others used disturbed a round.
--define(DISTURBED, 0.2).
 
 %% @doc The run with the given number in a report.
 -spec read(pos_integer(), atoll_bench_report:run()) -> data().
@@ -69,6 +70,7 @@ read(Number, #{file := File, header := Header, rounds := Rounds, errors := Error
     Grouped = by_point(Rounds),
     #{
         id => iolist_to_binary([atoll_bench_report_text:slug(Name), $-, integer_to_binary(Number)]),
+        number => Number,
         name => Name,
         file => file_name(File),
         status => Status,
@@ -96,13 +98,14 @@ parameters(Header, Points) ->
     Variant = maps:get(<<"variant">>, Header, <<>>),
     case lists:partition(fun(#{name := Name}) -> Name =:= Variant end, Declared) of
         {[Found | _], Others} -> {Found, Others};
-        {[], Others} -> {#{name => Variant, unit => <<>>, values => [null]}, Others}
+        {[], Others} -> {#{name => Variant, unit => <<>>, values => [null], scales => false}, Others}
     end.
 
 declared(#{<<"name">> := Name} = Parameter, Points) ->
     Seen = lists:uniq([Value || #{Name := Value} <- Points]),
     Order = maps:get(<<"values">>, Parameter, []),
-    #{name => Name, unit => text(maps:get(<<"unit">>, Parameter, <<>>)), values => ordered(Seen, Order)}.
+    #{name => Name, unit => text(maps:get(<<"unit">>, Parameter, <<>>)), values => ordered(Seen, Order),
+        scales => maps:get(<<"scales">>, Parameter, false) =:= true}.
 
 %% Numbers by size, names as they were declared.
 ordered(Seen, Order) ->
@@ -195,19 +198,23 @@ rounds(I, #{rounds := Rounds}) -> maps:get(I, Rounds, []).
 
 summaries(Metrics, Grouped) ->
     maps:from_list([
-        {{Name, Measure, I}, [Median, Low, High]}
+        {{Name, Measure, I}, [Median | [known(End) || End <- [Low, High]]]}
      || #{name := Name, kind := Kind} <- Metrics,
         {I, Rounds} <- maps:to_list(Grouped),
         Measure <- measures(Kind),
         {ok, {Median, Low, High}} <- [atoll_bench_samples:summary(Name, Measure, Rounds)]
     ]).
 
+known(none) -> null;
+known(Number) -> Number.
+
 measures(value) -> [value];
 measures(latency) -> [50, 99].
 
-%% @doc The median of the rounds of a point and the two ends of its interval. Of a
+%% @doc The median of the rounds of a point and the two ends of its interval; these are
+%% `null' of too few rounds. Of a
 %% latency there are the percentiles 50 and 99.
--spec summary(non_neg_integer(), {metric(), measure()}, data()) -> {ok, [number(), ...]} | none.
+-spec summary(non_neg_integer(), {metric(), measure()}, data()) -> {ok, [number() | null, ...]} | none.
 summary(I, {#{name := Name}, Measure}, #{summaries := Summaries}) ->
     case Summaries of
         #{{Name, Measure, I} := Summary} -> {ok, Summary};
@@ -234,16 +241,15 @@ histogram(#{name := Name}, Round) ->
 %% as disturbed.
 -spec disturbed(map()) -> boolean().
 disturbed(Round) ->
-    others(Round) > ?DISTURBED.
+    atoll_bench_samples:disturbed(Round).
 
 %% @doc Above which share of the machine a round counts as disturbed.
 -spec disturbed_from() -> float().
-disturbed_from() -> ?DISTURBED.
+disturbed_from() -> atoll_bench_samples:disturbed_from().
 
 %% @doc The share of the machine that other processes used during a round.
 -spec others(map()) -> number().
-others(#{<<"others_cpu">> := Share}) when is_number(Share) -> Share;
-others(_) -> 0.0.
+others(Round) -> atoll_bench_samples:others(Round).
 
 %% @doc The name of a parameter or metric with its unit.
 -spec label(parameter() | metric()) -> binary().

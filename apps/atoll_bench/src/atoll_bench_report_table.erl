@@ -118,19 +118,22 @@ speedup(#{id := Id, x := #{label := X}, by := By, series := Series, panels := Pa
             numeric(<<"speedup">>, <<"speed-up">>), numeric(<<"low">>), numeric(<<"high">>), numeric(<<"ideal">>)
         ],
         rows => [
-            [{value, Title} || not Alone] ++ [{value, At}, {value, lists:nth(S + 1, Series)}, {number, Y}, {number, Low}, {number, High},
-                {number, hd([Best || [Where, Best] <- Ideal, Where == At])}]
+            [{value, Title} || not Alone] ++ [{value, At}, {value, lists:nth(S + 1, Series)}, {number, Y}] ++ ends(Interval) ++
+                [{number, hd([Best || [Where, Best] <- Ideal, Where == At])}]
          || #{title := Title, lines := Lines, ideal := Ideal} <- Panels,
             #{series := S, points := Points} <- Lines,
-            [At, Y, Low, High] <- Points
+            [At, Y | Interval] <- Points
         ]
     }.
+
+ends([]) -> [none, none];
+ends([_, _] = Interval) -> [{number, End} || End <- Interval].
 
 %% @doc The rounds during which others used too much of the machine.
 -spec disturbed(atoll_bench_report_data:data()) -> table().
 disturbed(Data) ->
     #{name := Name, columns := Columns, rows := Rows} = rounds(Data),
-    Kept = length(shown(Data)) + 4,
+    Kept = length(shown(Data)) + 5,
     #{
         name => Name,
         columns => lists:sublist(Columns, Kept),
@@ -148,12 +151,12 @@ rounds(#{id := Id, metrics := Metrics} = Data) ->
         name => <<Id/binary, "-rounds">>,
         columns =>
             parameter_columns(Data) ++
-                [numeric(<<"round">>), numeric(<<"at_ms">>, <<"at (ms)">>), numeric(<<"wall_ms">>, <<"took (ms)">>),
+                [numeric(<<"start">>), numeric(<<"round">>), numeric(<<"at_ms">>, <<"at (ms)">>), numeric(<<"wall_ms">>, <<"took (ms)">>),
                     numeric(<<"others_cpu">>, <<"others\x{2019} CPU"/utf8>>)] ++
                 lists:append([round_columns(M) || M <- Metrics]),
         rows => [
             parameter_cells(I, Data) ++
-                [{number, maps:get(Key, Round, null)} || Key <- [<<"round">>, <<"at_ms">>, <<"wall_ms">>]] ++
+                [{number, maps:get(Key, Round, null)} || Key <- [<<"start">>, <<"round">>, <<"at_ms">>, <<"wall_ms">>]] ++
                 [{share, atoll_bench_report_data:others(Round)}] ++
                 lists:append([round_values(M, Round) || M <- Metrics])
          || {I, Rounds} <- ordered(Data), Round <- Rounds

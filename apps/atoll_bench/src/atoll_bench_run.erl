@@ -1,6 +1,6 @@
 %% @doc Runs a benchmark: sets up the points of a group, warms each up with a round
-%% that is not counted, measures round after round in turns, takes them down, and
-%% goes on to the next group. Each round is written to the result file
+%% that is not counted, measures round after round in turns, takes them down, does so
+%% again for every start, and goes on to the next group. Each round is written to the result file
 %% ({@link atoll_bench_file}) as soon as it is over.
 %%
 %% A point that fails, by an error or an exception, is written as failed and left out
@@ -16,6 +16,8 @@
     %% What differs from the benchmark's own values.
     sweep => atoll_bench:sweep(),
     rounds => pos_integer(),
+    %% How often the points are set up anew, at most once a round.
+    starts => pos_integer(),
     seed => integer(),
     %% The result file, which must not be there yet.
     file := file:filename_all(),
@@ -49,6 +51,8 @@
 }).
 
 -define(ROUNDS, 10).
+%% As few as a comparison can do with.
+-define(STARTS, 5).
 
 %% @doc Runs a benchmark, one of our own or any other module that is one. What is
 %% wrong with the sweep or with the file is known before anything starts.
@@ -74,11 +78,17 @@ header(Module, Points, Options) ->
         metrics => [described(M) || M <- Module:metrics()],
         points => Points,
         rounds => maps:get(rounds, Options, ?ROUNDS),
+        starts => starts(Options),
         seed => maps:get(seed, Options, 1),
+        flags => [[list_to_binary(Flag) || Flag <- atoll_bench:flags(Module, Point)] || Point <- Points],
         machine => atoll_bench_machine:describe(),
         atoll => version(),
+        commit => atoll_bench_commit:describe(),
         command => unicode:characters_to_binary(maps:get(command, Options, ""))
     }.
+
+starts(Options) ->
+    min(maps:get(starts, Options, ?STARTS), maps:get(rounds, Options, ?ROUNDS)).
 
 version() ->
     list_to_binary(atoll:version()).
@@ -103,12 +113,19 @@ measure(Module, Points, File, #{file := FileName} = Options) ->
         name = FileName,
         begun = erlang:monotonic_time(millisecond),
         progress = maps:get(progress, Options, fun(_, _) -> ok end),
-        total = length(Points) * (Rounds + 1)
+        total = length(Points) * (Rounds + starts(Options))
     },
     _ = (Run0#run.progress)(0, Run0#run.total),
     try
         Run = lists:foldl(
-            fun(Group, Run) -> group(Group, Rounds, Seed, Run) end,
+            fun(Group, Run) ->
+                Turns = atoll_bench_plan:rounds(Group, Rounds, Seed),
+                lists:foldl(
+                    fun({Start, Own}, Before) -> start(Start, Group, Own, Before) end,
+                    Run,
+                    atoll_bench_plan:starts(Turns, Rounds, starts(Options))
+                )
+            end,
             Run0,
             atoll_bench_plan:groups(Points, Module:variant())
         ),
@@ -129,11 +146,10 @@ measure(Module, Points, File, #{file := FileName} = Options) ->
             erlang:raise(Class, Reason, Stack)
     end.
 
-group(Group, Rounds, Seed, Run) ->
-    Turns = [{0, Index} || Index <- Group] ++ atoll_bench_plan:rounds(Group, Rounds, Seed),
+start(Start, Group, Turns, #run{failed = Failed} = Run) ->
     steps(
-        [fun(S, R) -> set_up(Index, S, R) end || Index <- Group] ++
-            [fun(S, R) -> turn(Index, Round, S, R) end || {Round, Index} <- Turns],
+        [fun(S, R) -> set_up(Index, S, R) end || Index <- Group, not lists:keymember(Index, 1, Failed)] ++
+            [fun(S, R) -> turn(Index, {Start, Round}, S, R) end || {Round, Index} <- [{0, Index} || Index <- Group] ++ Turns],
         #{},
         Run
     ).
@@ -191,8 +207,9 @@ round(Index, Round, State0, States, #run{module = Module, begun = Begun} = Run) 
         {ok, Measures, State} ->
             WallMs = erlang:monotonic_time(millisecond) - At,
             Others = atoll_bench_machine:others(Before, atoll_bench_machine:look(), WallMs),
-            Line = line(Index, Round, Measures, Module, #{
-                at_ms => At - Begun, wall_ms => WallMs, others_cpu => Others
+            {Start, Number} = Round,
+            Line = line(Index, Number, Measures, Module, #{
+                start => Start, at_ms => At - Begun, wall_ms => WallMs, others_cpu => Others
             }),
             {States#{Index := State}, passed(counted(Round, Line, Run))};
         {error, Why} ->
@@ -202,7 +219,7 @@ round(Index, Round, State0, States, #run{module = Module, begun = Begun} = Run) 
             {maps:remove(Index, States), passed(Failed)}
     end.
 
-counted(0, _Line, Run) -> Run;
+counted({_Start, 0}, _Line, Run) -> Run;
 counted(_Round, Line, #run{file = File, rounds = N} = Run) ->
     written(atoll_bench_file:append(File, Line), Run#run{rounds = N + 1}).
 

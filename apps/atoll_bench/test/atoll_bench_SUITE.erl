@@ -7,6 +7,8 @@
 -export([all/0, suite/0]).
 -export([
     names_are_gone_from_every_node_before_the_next_round/1,
+    names_count_as_visible_when_the_last_node_sees_them/1,
+    nothing_is_timed_before_a_name_of_each_node_is_seen_on_all/1,
     each_kind_of_load_is_measured/1,
     a_round_of_orbit_finds_the_same_in_each_mode/1,
     nodes_that_cannot_be_made_ready_are_taken_down/1,
@@ -41,6 +43,52 @@ names_are_gone_from_every_node_before_the_next_round(_) ->
         end)
      || System <- [pg, global]
     ].
+
+%% The last node gets to look at what it has heard three seconds later.
+names_count_as_visible_when_the_last_node_sees_them(_) ->
+    with(atoll_bench_names, #{nodes => 2, callers => 1, system => pg}, fun(#{cluster := Cluster} = State) ->
+        [_, Last] = atoll_cluster:nodes(Cluster),
+        ok = atoll_cluster:call(Cluster, Last, sys, suspend, [atoll_bench_names_load]),
+        {ok, _} = atoll_cluster:call(Cluster, Last, timer, apply_after, [3000, sys, resume, [atoll_bench_names_load]]),
+        {ok, #{visible_per_s := Visible, names_per_s := Rate, latency := Latency}, _} = atoll_bench_names:round(State),
+        Names = atoll_bench_hist:count(Latency),
+        ?assert(Names / Visible >= 2.5, {Names, Visible}),
+        %% Those who register did not wait for it.
+        ?assert(Names / Rate =< 2.5, {Names, Rate})
+    end).
+
+nothing_is_timed_before_a_name_of_each_node_is_seen_on_all(_) ->
+    Test = self(),
+    Pid = spawn_link(fun() ->
+        receive go -> ok end,
+        with(atoll_bench_names, #{nodes => 3, callers => 1, system => pg}, fun(#{cluster := Cluster}) ->
+            Test ! {up, atoll_cluster:nodes(Cluster)},
+            receive looked -> ok end
+        end),
+        Test ! down
+    end),
+    Traced = [{atoll_bench_nodes, call, 5}, {atoll_cluster, multicall, 5}],
+    1 = erlang:trace(Pid, true, [call]),
+    [1 = erlang:trace_pattern(Function, true, []) || Function <- Traced],
+    Pid ! go,
+    Nodes = receive {up, Up} -> Up end,
+    [1 = erlang:trace_pattern(Function, false, []) || Function <- Traced],
+    Pid ! looked,
+    receive down -> ok end,
+    Asked = asked(Pid),
+    ?assertEqual(
+        lists:append([[{register, {probe, Node}}, {see, {probe, Node}}] || Node <- Nodes]),
+        [Step || {What, _} = Step <- Asked, What =:= register orelse What =:= see]
+    ).
+
+%% What the setup had done on the nodes, in order.
+asked(Pid) ->
+    receive
+        {trace, Pid, call, {atoll_bench_nodes, call, [_, _, {_, Function}, [_, Batch | _], _]}} -> [{Function, Batch} | asked(Pid)];
+        {trace, Pid, call, {atoll_cluster, multicall, [_, _, Function, [_, Batch | _], _]}} -> [{Function, Batch} | asked(Pid)];
+        {trace, Pid, call, _} -> asked(Pid)
+    after 0 -> []
+    end.
 
 names(global, Cluster) ->
     answers(Cluster, global, registered_names, []);

@@ -164,3 +164,35 @@ turned(Verdict) -> Verdict.
 
 near(A, B) ->
     abs(A - B) < 1.0e-9.
+
+%% Five against five: of the smallest p-values, 1/126, 2/126 and 4/126, the first two are
+%% below the level of 0.02.
+five(Overlaps) ->
+    First = [100, 101, 102, 103, 104],
+    Second = [200 + N || N <- lists:seq(1, 5 - length(Overlaps))] ++ Overlaps,
+    {one, First, Second, more}.
+
+verdicts(Comparisons, Options) ->
+    [V || {_, #{verdict := V}} <- atoll_bench_compare:all(Comparisons, Options)].
+
+two_of_a_hundred_is_the_level_test() ->
+    ?assertEqual([faster], verdicts([five([])], #{})),
+    ?assertEqual([faster], verdicts([five([103.5])], #{})),
+    ?assertEqual([unclear], verdicts([five([102.5])], #{})),
+    ?assertEqual([faster], verdicts([five([102.5])], #{level => 0.05})).
+
+%% One alone would have to be below 0.01; both together need not.
+many_that_differ_vouch_for_each_other_test() ->
+    ?assertEqual([faster, faster], verdicts([five([103.5]), five([103.5])], #{})),
+    ?assertEqual([unclear, unclear], verdicts([five([103.5]), five([102.5])], #{})).
+
+%% However many there are of the others.
+four_are_too_few_test() ->
+    Many = [100 + N || N <- lists:seq(1, 20)],
+    ?assertMatch(#{verdict := unclear, p := P} when P < 0.001, atoll_bench_compare:two(Many, [1, 2, 3, 4], more, #{})),
+    ?assertMatch(#{verdict := unclear}, atoll_bench_compare:two([1, 2, 3, 4], Many, more, #{})),
+    ?assertMatch(#{verdict := slower}, atoll_bench_compare:two(Many, [1, 2, 3, 4, 5], more, #{})).
+
+of_no_samples_nothing_is_said_test() ->
+    ?assertMatch(#{verdict := unclear, ratio := none}, atoll_bench_compare:two([], [1, 2, 3, 4, 5], more, #{})),
+    ?assertMatch(#{verdict := unclear, ratio := none}, atoll_bench_compare:two([1, 2, 3, 4, 5], [], more, #{})).

@@ -2,14 +2,14 @@
 -module(atoll_bench_fake).
 -behaviour(atoll_bench).
 
--export([summary/0, parameters/0, variant/0, metrics/0, points/1, check/1, setup/1, round/1, teardown/1]).
+-export([summary/0, parameters/0, variant/0, metrics/0, points/1, check/1, flags/1, setup/1, round/1, teardown/1]).
 
 summary() -> "returns what it is told to".
 
 parameters() ->
     [
         #{name => size, type => integer, values => [1, 2], help => "a size"},
-        #{name => system, type => atom, values => [a, b], one_of => [a, b, broken, failing, raising, exiting, unwritable], help => "a system"}
+        #{name => system, type => atom, values => [a, b], one_of => [a, b, slow, broken, failing, raising, exiting, unwritable], help => "a system"}
     ].
 
 variant() -> system.
@@ -24,6 +24,8 @@ points(Points) -> Points.
 
 check(_) -> ok.
 
+flags(#{system := System}) -> ["+fake", atom_to_list(System)].
+
 setup(#{system := broken}) -> {error, "it is broken"};
 setup(#{system := raising}) -> error(raised);
 setup(Point) ->
@@ -32,6 +34,10 @@ setup(Point) ->
 
 round({#{system := failing}, 1}) -> {error, "it failed"};
 round({#{system := exiting}, 1}) -> exit(exited);
+round({#{system := slow} = Point, Count}) ->
+    receive
+    after 500 -> {ok, #{rate => 1}, {Point, Count + 1}}
+    end;
 %% No JSON.
 round({#{system := unwritable} = Point, 1}) -> {ok, #{rate => {no, json}}, {Point, 2}};
 round({#{size := Size} = Point, Count}) ->

@@ -41,6 +41,8 @@ what_cannot_be_compared_is_one_sentence_test_() ->
 
 run(Sizes, Rounds) ->
     #{
+        file => "fake.jsonl",
+        errors => [],
         header => #{
             <<"benchmark">> => <<"fake">>,
             <<"points">> => [#{<<"size">> => Size} || Size <- Sizes],
@@ -50,8 +52,8 @@ run(Sizes, Rounds) ->
             ]
         },
         rounds => [
-            #{<<"point">> => Point, <<"values">> => #{<<"rate">> => V}, <<"histograms">> => #{<<"time">> => histogram(V)}}
-         || {Point, V} <- Rounds
+            #{<<"point">> => Point, <<"start">> => Start, <<"values">> => #{<<"rate">> => V}, <<"histograms">> => #{<<"time">> => histogram(V)}}
+         || {Start, {Point, V}} <- lists:zip(lists:seq(1, length(Rounds)), Rounds)
         ]
     }.
 
@@ -60,3 +62,41 @@ histogram(V) ->
     _ = [atoll_bench_hist:record(V, Hist) || _ <- lists:seq(1, 98)],
     _ = [atoll_bench_hist:record(1000 * V, Hist) || _ <- lists:seq(1, 2)],
     atoll_bench_hist:export(Hist).
+
+rounds(Run, Rounds) ->
+    Run#{rounds := [#{<<"point">> => 0, <<"start">> => S, <<"values">> => #{<<"rate">> => V}, <<"others_cpu">> => O, <<"histograms">> => #{}} || {S, V, O} <- Rounds]}.
+
+rates(First, Second) ->
+    {ok, Comparisons} = atoll_bench_pair:comparisons(First, Second),
+    hd([{A, B} || {{_, #{<<"name">> := <<"rate">>}, _}, A, B, _} <- Comparisons]).
+
+a_sample_is_the_median_of_a_start_test() ->
+    Run = rounds(run([1], []), [{1, 10, 0.0}, {1, 30, 0.0}, {1, 11, 0.0}, {2, 5, 0.0}, {2, 7, null}]),
+    ?assertEqual({[11, 6.0], [11, 6.0]}, rates(Run, Run)).
+
+disturbed_rounds_do_not_enter_test() ->
+    Run = rounds(run([1], []), [{1, 10, 0.0}, {1, 30, 0.06}, {2, 5, 0.5}, {3, 7, 0.05}]),
+    ?assertEqual({[10, 7], [10, 7]}, rates(Run, Run)),
+    ?assertEqual({[10, 7], []}, rates(Run, rounds(Run, [{1, 10, 0.9}]))).
+
+a_metric_that_follows_from_another_is_left_out_test() ->
+    #{header := #{<<"metrics">> := [Rate, Time]} = Header} = Run = run([1], [{0, 10}]),
+    Derived = Run#{header := Header#{<<"metrics">> := [Rate#{<<"derived">> => true}, Time]}},
+    {ok, Comparisons} = atoll_bench_pair:comparisons(Derived, Derived),
+    ?assertEqual([p50, p99], [What || {{_, _, What}, _, _, _} <- Comparisons]).
+
+what_is_left_out_is_told_test() ->
+    Said = fun(A, B) -> [unicode:characters_to_list(Sentence) || Sentence <- atoll_bench_pair:left_out(A, B)] end,
+    Whole = rounds(run([1, 2], []), [{S, 10, 0.0} || S <- [1, 2, 3, 4, 5]]),
+    ?assertEqual([], Said(Whole, Whole)),
+    Less = (rounds(run([2, 7, 8], []), [{1, 10, 0.0}, {1, 10, 0.3}]))#{file := "b.jsonl", errors := [#{}]},
+    ?assertEqual(
+        [
+            "1 point of fake.jsonl is only in this run.",
+            "2 points of b.jsonl are only in this run.",
+            "1 point failed in b.jsonl.",
+            "1 of 2 rounds of b.jsonl were disturbed by other processes, and are left out.",
+            "b.jsonl has 1 start of its nodes; with fewer than 5 all is unclear."
+        ],
+        Said(Whole, Less)
+    ).

@@ -35,3 +35,21 @@ prop_rounds() ->
 nobody_is_always_first_test() ->
     Firsts = [hd([Index || {1, Index} <- atoll_bench_plan:rounds([1, 2, 3], 1, Seed)]) || Seed <- lists:seq(1, 50)],
     ?assertEqual([1, 2, 3], lists:usort(Firsts)).
+
+%% What comes first in a round profits or suffers from it.
+each_round_has_an_order_of_its_own_test() ->
+    Turns = atoll_bench_plan:rounds([1, 2, 3], 30, 1),
+    Orders = [[Index || {R, Index} <- Turns, R =:= Round] || Round <- lists:seq(1, 30)],
+    ?assertEqual(6, length(lists:usort(Orders))).
+
+rounds_are_shared_out_among_starts_test() ->
+    Starts = fun(Rounds, Wanted) ->
+        Turns = atoll_bench_plan:rounds([7, 8], Rounds, 1),
+        Shared = atoll_bench_plan:starts(Turns, Rounds, Wanted),
+        ?assertEqual(Turns, lists:append([Own || {_, Own} <- Shared])),
+        [{Start, lists:usort([Round || {Round, _} <- Own])} || {Start, Own} <- Shared]
+    end,
+    ?assertEqual([{1, [1, 2]}, {2, [3, 4]}, {3, [5, 6]}], Starts(6, 3)),
+    ?assertEqual([{1, [1, 2]}, {2, [3]}], Starts(3, 2)),
+    ?assertEqual([{1, [1]}, {2, [2]}], Starts(2, 5)),
+    ?assertEqual([{1, [1, 2, 3]}], Starts(3, 1)).

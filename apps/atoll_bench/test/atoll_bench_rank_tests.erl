@@ -72,3 +72,40 @@ prop_joint() ->
         Ratio = p([2 * I || I <- lists:seq(1, 20)], [2 * I + 1 + Shift || I <- lists:seq(1, 20)]) / P(21),
         Ratio > 0.4 andalso Ratio < 2.5
     end).
+
+%% Beyond 400 pairs: beside the exact distribution, by the recurrence of Mann and Whitney,
+%% p(U; n, m) = p(U - m; n - 1, m) n / (n + m) + p(U; n, m - 1) m / (n + m).
+beyond_the_exact_it_is_near_test() ->
+    N = 21,
+    _ = [
+        begin
+            As = [2 * I || I <- lists:seq(1, N)],
+            Bs = shifted(U, N),
+            Exact = 2 * lists:sum([exact(C, N, N) || C <- lists:seq(0, U)]),
+            ?assert(abs(p(As, Bs) / Exact - 1) < 0.02, {U, p(As, Bs), Exact})
+        end
+     || U <- [165, 175, 185, 195]
+    ],
+    _ = [erase(Key) || {exact, _, _, _} = Key <- get_keys()].
+
+%% Samples of which U pairs have the first above the second, out of 1 to 2 * N.
+shifted(U, N) ->
+    Full = U div N,
+    %% So many are below all of the first; the next one is above N - U rem N of them.
+    [-I || I <- lists:seq(1, Full)] ++ [2 * (N - U rem N) + 1] ++ [2 * N + I || I <- lists:seq(1, N - Full - 1)].
+
+exact(U, _, _) when U < 0 -> 0;
+exact(U, 0, _) -> one_at_0(U);
+exact(U, _, 0) -> one_at_0(U);
+exact(U, N, M) ->
+    case get({exact, U, N, M}) of
+        undefined ->
+            P = (exact(U - M, N - 1, M) * N + exact(U, N, M - 1) * M) / (N + M),
+            _ = put({exact, U, N, M}, P),
+            P;
+        P ->
+            P
+    end.
+
+one_at_0(0) -> 1;
+one_at_0(_) -> 0.

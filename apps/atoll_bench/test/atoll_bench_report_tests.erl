@@ -14,7 +14,7 @@ the_axis_is_what_was_swept_most_and_the_rest_are_facets_test() ->
 
 a_line_has_the_median_and_its_interval_at_each_value_test() ->
     #{panels := [#{lines := [#{series := 0, points := [[1, Median, Low, High] | _]} | _]} | _]} =
-        chart(throughput(), small([[10, 30, 20], [40, 40, 40]])),
+        chart(throughput(), small([[10, 30, 20, 20, 20], [40, 40, 40, 40, 40]])),
     ?assertEqual(20.0, float(Median)),
     ?assert(Low >= 10 andalso Low =< 20 andalso High >= 20 andalso High =< 30).
 
@@ -92,6 +92,29 @@ there_is_a_speedup_for_throughput_and_workers_alone_test() ->
     Metric = metric(<<"vertices_per_s">>, Scaling),
     ?assertEqual([], atoll_bench_report_chart:speedup(Metric#{better := less}, Scaling)).
 
+%% Many nodes of which one does the work are no reason to hope.
+what_is_not_said_to_scale_has_no_speedup_test() ->
+    #{header := #{<<"parameters">> := [Mode, Schedulers]} = Header} = Run = atoll_bench_sample:scaling(),
+    Data = read(Run#{header := Header#{<<"parameters">> := [Mode, maps:remove(<<"scales">>, Schedulers)]}}),
+    ?assertEqual([], atoll_bench_report_chart:speedup(metric(<<"vertices_per_s">>, Data), Data)).
+
+of_our_own_benchmarks_orbit_alone_scales_test() ->
+    ?assertEqual(
+        [{"orbit", nodes}],
+        [{Name, P} || {Name, Module} <- atoll_bench:all(), #{name := P, scales := true} <- Module:parameters()]
+    ).
+
+fewer_than_five_rounds_are_shown_without_an_interval_test() ->
+    Few = fun(#{rounds := Rounds} = Run) -> Run#{rounds := [R || #{<<"round">> := N} = R <- Rounds, N < 5]} end,
+    #{panels := [#{lines := [#{points := [First | _]} | _]} | _]} = chart(throughput(), Few(sample())),
+    ?assertMatch([1, _], First),
+    Data = read(Few(atoll_bench_sample:scaling())),
+    Metric = metric(<<"vertices_per_s">>, Data),
+    ?assertMatch(#{rows := [[_, _, {number, _}, {number, null}, {number, null} | _] | _]}, atoll_bench_report_table:metric(Metric, Data)),
+    [Speedup] = atoll_bench_report_chart:speedup(Metric, Data),
+    ?assertMatch(#{panels := [#{lines := [#{points := [[1, 1.0], [2, _] | _]} | _]}]}, Speedup),
+    ?assertMatch(#{rows := [[_, _, {number, 1.0}, none, none, {number, 1.0}] | _]}, atoll_bench_report_table:speedup(Speedup)).
+
 a_series_without_its_first_point_has_no_speedup_test() ->
     #{rounds := Rounds} = Run = atoll_bench_sample:scaling(),
     Data = read(Run#{rounds := [R || #{<<"point">> := I} = R <- Rounds, I =/= 0]}),
@@ -114,7 +137,7 @@ a_table_is_in_the_order_of_the_charts_test() ->
 rounds_beside_a_busy_neighbour_are_named_test() ->
     #{rounds := Rounds} = Run = sample(),
     #{rows := Rows} = atoll_bench_report_table:disturbed(read(Run)),
-    ?assertEqual(length([R || #{<<"others_cpu">> := Share} = R <- Rounds, Share > 0.2]), length(Rows)),
+    ?assertEqual(length([R || #{<<"others_cpu">> := Share} = R <- Rounds, Share > 0.05]), length(Rows)),
     ?assert(length(Rows) > 0).
 
 csv_is_quoted_and_starts_no_formula_test() ->
@@ -160,6 +183,24 @@ every_chart_of_the_data_has_its_place_test() ->
     %% Each panel is told in words.
     ?assertEqual([], [P || #{<<"panels">> := Panels} <- Charts, #{<<"alt">> := <<>>} = P <- Panels]).
 
+%% Also of the same file: whoever goes by names alone knows which run is which.
+no_name_of_a_page_is_there_twice_test() ->
+    Page = page([sample(), atoll_bench_sample:scaling(), sample(), (sample())#{rounds := []}]),
+    [
+        begin
+            {match, Found} = re:run(Page, Pattern, [global, {capture, all_but_first, binary}]),
+            ?assertMatch([_, _, _ | _], Found),
+            ?assertEqual({Pattern, []}, {Pattern, Found -- lists:usort(Found)})
+        end
+     || Pattern <- [
+            " id=\"([^\"]*)\"", "<h2[^>]*>(.*)</h2>", "role=\"region\" aria-label=\"([^\"]*)\"", "download aria-label=\"([^\"]*)\"",
+            "<li><a href=\"#[a-z]+-[0-9]+\">(.*?)</a>"
+        ]
+    ].
+
+a_run_alone_needs_no_number_test() ->
+    ?assertEqual(nomatch, binary:match(page([sample()]), <<"run 1">>)).
+
 a_run_that_is_not_complete_says_so_test() ->
     Said = fun(Status, Text) -> binary:match(page([(sample())#{status := Status}]), Text) =/= nomatch end,
     ?assert(Said(partial, <<"This result is partial">>)),
@@ -170,6 +211,35 @@ a_point_that_failed_is_told_test() ->
 
 a_run_without_a_round_has_a_page_test() ->
     ?assertMatch({_, _}, binary:match(page([(sample())#{rounds := [], status := partial}]), <<"0 of 441 rounds">>)).
+
+%% The charts are drawn by Node.js, here by a script that draws nothing.
+what_an_earlier_report_left_is_taken_away_test_() ->
+    {timeout, 60, fun() ->
+        case os:find_executable("node") of
+            false -> ok;
+            _ -> twice_in_a_directory()
+        end
+    end}.
+
+twice_in_a_directory() ->
+    Dir = lists:flatten(io_lib:format("/tmp/atoll_bench_report_tests-~s-~b", [os:getpid(), erlang:unique_integer([positive])])),
+    Bundle = filename:join(Dir, "bundle"),
+    ok = filelib:ensure_dir(filename:join(Bundle, "x")),
+    try
+        [ok = file:write_file(filename:join(Bundle, Name), "") || Name <- ["report.js", "style.css", "svg.mjs"]],
+        ok = file:write_file(filename:join(Dir, "mine.csv"), "mine"),
+        Written = fun(Runs) ->
+            {ok, Names} = atoll_bench_report:write(Dir, Runs, #{bundle => Bundle}),
+            Tables = [filename:basename(Name) || Name <- Names, filename:extension(Name) =:= ".csv"],
+            ?assertEqual(lists:sort(["mine.csv" | Tables]), lists:sort(filelib:wildcard("*.csv", Dir))),
+            length(Tables)
+        end,
+        Two = Written([atoll_bench_sample:scaling(), atoll_bench_sample:names()]),
+        One = Written([atoll_bench_sample:scaling()]),
+        ?assertEqual({true, One}, {One < Two, Written([atoll_bench_sample:scaling()])})
+    after
+        ok = file:del_dir_r(Dir)
+    end.
 
 what_lacks_is_one_sentence_test() ->
     {error, Error} = atoll_bench_report:write("/nowhere", [sample()], #{bundle => "/no/bundle"}),

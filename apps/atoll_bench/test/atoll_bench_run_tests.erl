@@ -17,6 +17,51 @@ in_turns_test() ->
     %% The first, which warms up, is not kept.
     ?assertEqual([11, 12, 13], [V || #{<<"point">> := 0, <<"values">> := #{<<"rate">> := V}} <- maps:get(rounds, Run)]).
 
+all_are_set_up_anew_for_each_start_test() ->
+    {_, #{rounds := Rounds, header := Header}, Said} = run(#{size => [1], system => [a]}, 3, 2),
+    ?assertEqual([{1, 1}, {1, 2}, {2, 3}], [{S, R} || #{<<"start">> := S, <<"round">> := R} <- Rounds]),
+    %% Each start warms up by itself.
+    ?assertEqual([setup, round, round, round, teardown, setup, round, round, teardown], [What || {What, P} <- Said, P =:= ?A]),
+    ?assertEqual([11, 12, 11], [V || #{<<"values">> := #{<<"rate">> := V}} <- Rounds]),
+    ?assertMatch(#{<<"starts">> := 2}, Header).
+
+there_are_five_starts_and_never_more_than_rounds_test() ->
+    [
+        with_file(fun(File) ->
+            {ok, _} = atoll_bench_run:run(atoll_bench_fake, #{sweep => #{size => [1], system => [a]}, rounds => Rounds, file => File}),
+            {ok, #{header := #{<<"starts">> := Told}, rounds := Kept}} = atoll_bench_file:read(File),
+            ?assertEqual({Starts, Starts}, {Told, length(lists:usort([S || #{<<"start">> := S} <- Kept]))}),
+            _ = said()
+        end)
+     || {Rounds, Starts} <- [{12, 5}, {3, 3}]
+    ].
+
+what_has_failed_is_not_started_again_test() ->
+    {#{failed := Failed}, #{errors := Errors}, Said} = run(#{size => [1], system => [broken, a, failing]}, 4, 4),
+    ?assertMatch({2, 2}, {length(Failed), length(Errors)}),
+    ?assertEqual(1, length([P || {setup, #{system := failing} = P} <- Said])),
+    ?assertEqual(4, length([P || {setup, P} <- Said, P =:= ?A])),
+    ?assertEqual(lists:sort([P || {setup, P} <- Said]), lists:sort([P || {teardown, P} <- Said])).
+
+%% One that is no child of this VM.
+what_others_use_meanwhile_stands_with_the_round_test_() ->
+    {timeout, 60, fun() ->
+        Busy = string:trim(os:cmd("(while :; do :; done) >/dev/null 2>&1 & echo $!")),
+        try
+            {_, #{rounds := Rounds}, _} = run(#{size => [1], system => [slow]}, 3),
+            Shares = [Share || #{<<"others_cpu">> := Share} <- Rounds],
+            Cores = erlang:system_info(logical_processors_available),
+            ?assert(lists:max(Shares) > 0.3 / Cores, Shares)
+        after
+            os:cmd("kill " ++ Busy)
+        end
+    end}.
+
+%% What repeats a run: the flags of the nodes, and the sources.
+the_head_says_what_was_run_test() ->
+    {_, #{header := Header}, _} = run(#{size => [1]}, 1),
+    ?assertMatch(#{<<"flags">> := [[<<"+fake">>, <<"a">>], [<<"+fake">>, <<"b">>]], <<"commit">> := _}, Header).
+
 a_latency_is_kept_as_a_histogram_test() ->
     {_, #{rounds := [Round | _]}, _} = run(#{size => [2]}, 1),
     #{<<"histograms">> := #{<<"latency">> := Export}} = Round,
@@ -78,8 +123,11 @@ a_file_that_is_there_is_not_touched_test() ->
     end).
 
 run(Sweep, Rounds) ->
+    run(Sweep, Rounds, 1).
+
+run(Sweep, Rounds, Starts) ->
     with_file(fun(File) ->
-        {ok, Summary} = atoll_bench_run:run(atoll_bench_fake, #{sweep => Sweep, rounds => Rounds, file => File}),
+        {ok, Summary} = atoll_bench_run:run(atoll_bench_fake, #{sweep => Sweep, rounds => Rounds, starts => Starts, file => File}),
         {ok, Run} = atoll_bench_file:read(File),
         {Summary, Run, said()}
     end).

@@ -5,7 +5,7 @@
 what_was_not_measured_is_no_sample_test() ->
     Rounds = [round(#{<<"rate">> => V}, #{}) || V <- [3, null, 1, 2]] ++ [round(#{}, #{})],
     ?assertEqual([3, 1, 2], atoll_bench_samples:all(<<"rate">>, value, Rounds)),
-    ?assertMatch({ok, {2, 1, 3}}, atoll_bench_samples:summary(<<"rate">>, value, Rounds)),
+    ?assertMatch({ok, {2, none, none}}, atoll_bench_samples:summary(<<"rate">>, value, Rounds)),
     ?assertEqual(none, atoll_bench_samples:summary(<<"other">>, value, Rounds)),
     ?assertEqual(none, atoll_bench_samples:summary(<<"rate">>, 50, Rounds)).
 
@@ -22,3 +22,8 @@ histogram(Values) ->
     _ = [atoll_bench_hist:record(V, Hist) || V <- Values],
     {ok, Read} = atoll_bench_json:decode(atoll_bench_json:encode(atoll_bench_hist:export(Hist))),
     Read.
+
+fewer_than_five_rounds_have_no_interval_test() ->
+    Rounds = fun(Count) -> [#{<<"values">> => #{<<"rate">> => N}} || N <- lists:seq(1, Count)] end,
+    ?assertEqual({ok, {2.5, none, none}}, atoll_bench_samples:summary(<<"rate">>, value, Rounds(4))),
+    ?assertEqual({ok, {3, 1, 5}}, atoll_bench_samples:summary(<<"rate">>, value, Rounds(5))).

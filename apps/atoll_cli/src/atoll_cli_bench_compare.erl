@@ -28,7 +28,9 @@ compare(Json, A, B) ->
     ok = lists:foreach(fun say_partial/1, [A, B]),
     ok = say_machines(machine(A), machine(B)),
     case atoll_bench_pair:comparisons(A, B) of
-        {ok, Comparisons} -> show(Json, atoll_bench_compare:all(Comparisons, #{}), A);
+        {ok, Comparisons} ->
+            ok = lists:foreach(fun atoll_cli_io:say/1, atoll_bench_pair:left_out(A, B)),
+            show(Json, atoll_bench_compare:all(Comparisons, #{}), A);
         {error, Error} -> {usage, atoll_bench_pair:format_error(Error)}
     end.
 

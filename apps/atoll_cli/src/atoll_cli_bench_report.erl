@@ -29,7 +29,7 @@ run(#{out := Dir}, Files) ->
     end.
 
 write(Dir, Runs) ->
-    ok = atoll_cli_progress:now_doing("Drawing; the first time its scripts are bundled, which takes a minute at most"),
+    ok = atoll_cli_progress:now_doing(doing(atoll_bench_report_bundle:load(#{}))),
     Answer =
         case atoll_bench_report_bundle:build() of
             ok -> atoll_bench_report:write(Dir, Runs);
@@ -42,3 +42,6 @@ write(Dir, Runs) ->
         {error, Why} ->
             {failed, atoll_bench_report:format_error(Why)}
     end.
+
+doing({ok, _}) -> "Drawing";
+doing({error, _}) -> "Bundling the scripts that draw, once, which takes a minute at most; then drawing".

@@ -5,8 +5,24 @@
 
 %% @doc Prints it, as a table or as one JSON object.
 -spec print(Json :: boolean(), atoll_bench_file:run()) -> ok.
-print(true, Run) -> atoll_cli_io:print_json(json(Run));
-print(false, Run) -> atoll_cli_io:print(table(Run)).
+print(Json, Run) ->
+    ok = say_disturbed(Run),
+    case Json of
+        true -> atoll_cli_io:print_json(json(Run));
+        false -> atoll_cli_io:print(table(Run))
+    end.
+
+say_disturbed(#{rounds := Rounds}) ->
+    case length([Round || Round <- Rounds, atoll_bench_samples:disturbed(Round)]) of
+        0 ->
+            ok;
+        Disturbed ->
+            atoll_cli_io:say(
+                io_lib:format("~b of ~b rounds were disturbed: other processes used more than a twentieth of the machine.", [
+                    Disturbed, length(Rounds)
+                ])
+            )
+    end.
 
 json(#{file := File, status := Status} = Run) ->
     {[
@@ -36,6 +52,8 @@ table(#{file := File} = Run) ->
 
 heads(#{<<"kind">> := <<"latency">>, <<"label">> := Label}) ->
     [{right, [Label, " p50 \x{b5}s"]}, {right, "95 %"}, {right, "p99 \x{b5}s"}, {right, "95 %"}];
+heads(#{<<"label">> := Label, <<"unit">> := <<>>}) ->
+    [{right, Label}, {right, "95 %"}];
 heads(#{<<"label">> := Label, <<"unit">> := Unit}) ->
     [{right, [Label, " ", Unit]}, {right, "95 %"}].
 
@@ -44,15 +62,21 @@ cells(Metric, Point, Run) ->
 
 cell(none) ->
     ["-", "-"];
+%% Too few rounds have no interval.
+cell({ok, {Median, none, none}}) ->
+    [atoll_cli_table:decimal(Median), "-"];
 cell({ok, {Median, Low, High}}) ->
     [atoll_cli_table:decimal(Median), [atoll_cli_table:decimal(Low), " - ", atoll_cli_table:decimal(High)]].
 
 numbers(#{<<"name">> := Name} = Metric, Point, Run) ->
     [
-        {key(<<Name/binary, What/binary, End/binary, (unit(Metric))/binary>>), Number}
+        {key(<<Name/binary, What/binary, End/binary, (unit(Metric))/binary>>), null(Number)}
      || {What, {ok, {Median, Low, High}}} <- summaries(Metric, Point, Run),
         {End, Number} <- [{<<>>, Median}, {<<"_low">>, Low}, {<<"_high">>, High}]
     ].
+
+null(none) -> null;
+null(Number) -> Number.
 
 unit(#{<<"kind">> := <<"latency">>}) -> <<"_us">>;
 unit(_Metric) -> <<>>.
@@ -68,7 +92,10 @@ summaries(#{<<"name">> := Name}, Point, Run) ->
     [{<<>>, atoll_bench_samples:summary(Name, value, rounds(Point, Run))}].
 
 microseconds(none) -> none;
-microseconds({ok, {Median, Low, High}}) -> {ok, {Median / 1000, Low / 1000, High / 1000}}.
+microseconds({ok, {Median, Low, High}}) -> {ok, {Median / 1000, thousandth(Low), thousandth(High)}}.
+
+thousandth(none) -> none;
+thousandth(Number) -> Number / 1000.
 
 %% Of a benchmark's metrics, which are few.
 key(Name) ->

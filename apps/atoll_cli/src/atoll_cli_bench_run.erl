@@ -15,6 +15,8 @@ options() ->
     [
         #{name => rounds, value => "N", default => "10", read => atoll_cli_read:whole(1, ?MAX_ROUNDS),
           help => "how often each point is measured"},
+        #{name => starts, value => "N", default => "5", read => atoll_cli_read:whole(1, ?MAX_ROUNDS),
+          help => "how often the nodes are started anew, at most once a round"},
         #{name => seed, value => "N", default => "1", read => atoll_cli_read:whole(0, 1000000000),
           help => "of the order in which that is done"},
         #{name => out, value => "FILE", help => "the result file (atoll-bench-NAME-TIME.jsonl unless told)"},
@@ -100,15 +102,24 @@ run(#{json := Json} = Values, [Name]) ->
         {ok, Module} ->
             File = maps:get(out, Values, default_file(Name)),
             Sweep = maps:with([Key || #{name := Key} <- Module:parameters()], Values),
-            Options = (maps:with([rounds, seed], Values))#{
+            Options = (maps:with([rounds, starts, seed], Values))#{
                 sweep => Sweep,
                 file => File,
                 command => command(Name, Values, Sweep),
-                progress => atoll_cli_progress:bar("Measuring " ++ Name)
+                progress => progress(Name, File)
             },
             show(Json, atoll_bench_run:run(Module, Options));
         {error, _} ->
             {usage, unknown(Name)}
+    end.
+
+%% It is called with 0 when there is a file. Whoever ends this program by Ctrl-C hears
+%% no more from it, and so is told before.
+progress(Name, File) ->
+    Bar = atoll_cli_progress:bar("Measuring " ++ Name),
+    fun(Done, Total) ->
+        _ = [atoll_cli_io:say([File, " keeps every round; Ctrl-C ends the run and leaves it there, partial."]) || Done =:= 0],
+        Bar(Done, Total)
     end.
 
 default_file(Name) ->
@@ -119,9 +130,9 @@ default_file(Name) ->
         ])
     ).
 
-command(Name, #{rounds := Rounds, seed := Seed}, Sweep) ->
+command(Name, #{rounds := Rounds, starts := Starts, seed := Seed}, Sweep) ->
     Swept = [[$\s, atoll_cli_options:flag(Key), $\s, listed(Values)] || {Key, Values} <- lists:sort(maps:to_list(Sweep))],
-    io_lib:format("atoll bench run ~ts~ts --rounds ~b --seed ~b", [Name, Swept, Rounds, Seed]).
+    io_lib:format("atoll bench run ~ts~ts --rounds ~b --starts ~b --seed ~b", [Name, Swept, Rounds, Starts, Seed]).
 
 show(Json, {ok, #{file := File, failed := Failed}}) ->
     ok = atoll_cli_progress:done(),

@@ -54,10 +54,13 @@ const hands = async chrome => {
 
   const before = await curves();
   const key = page.locator('.key').first();
-  await pressed(key, 'Enter');
-  if (await key.getAttribute('aria-pressed') !== 'false') fault(where, 'a series is not taken away');
-  if (await curves() >= before) fault(where, 'a series that was taken away is still drawn');
-  await pressed(key, 'Enter');
+  // Where nothing was measured there is none.
+  if (await key.count() > 0) {
+    await pressed(key, 'Enter');
+    if (await key.getAttribute('aria-pressed') !== 'false') fault(where, 'a series is not taken away');
+    if (await curves() >= before) fault(where, 'a series that was taken away is still drawn');
+    await pressed(key, 'Enter');
+  }
 
   await pressed(page.locator('#look'), 'Enter');
   if (await page.locator('html').getAttribute('data-look') !== 'dark') fault(where, 'it does not become dark');

@@ -83,7 +83,7 @@ const sweepSeries = (chart, panel, view, { x, y }, look) => {
     return [
       {
         type: 'custom', silent: true, z: 2, clip: true, tooltip: { show: false },
-        data: points.map(([at, , low, high]) => [x.to(at), y.to(low), y.to(high)]),
+        data: points.filter(([, , low]) => low !== undefined).map(([at, , low, high]) => [x.to(at), y.to(low), y.to(high)]),
         renderItem: errorBar(shift, color)
       },
       {
