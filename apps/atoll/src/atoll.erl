@@ -17,7 +17,8 @@
 %%   node holds a standing link with it, or no more (`lost', `dropped' in agreement,
 %%   or `restarted').</dd>
 %% <dt>`link_up', `link_down'</dt><dd>`#{node}' and `#{node, reason}': a connection,
-%%   whoever made it.</dd>
+%%   whoever made it. After a loss of the link room `link_up' comes again for those that
+%%   stand.</dd>
 %% <dt>`broadcast'</dt><dd>`#{topic, from, payload}', see {@link broadcast/2}. A
 %%   subscription to `{broadcast, Topic}' is to that topic alone.</dd>
 %% <dt>`missed'</dt><dd>`#{from, count}': so many broadcasts of that node cannot be had
@@ -62,6 +63,7 @@
     | {not_a_node, term()}
     | {no_such_event, term()}
     | not_recording
+    | {not_a_folder, term()}
     %% The folder cannot be made, or a file in it not be written.
     | {folder, file:filename_all(), file:posix()}
     | {recording, atoll_recording:error()}.
@@ -100,13 +102,16 @@ version() ->
 %% node has a neighbour, at most `join_timeout'. After a timeout they are still tried,
 %% and they are contacts from then on. A node that has left joins again in a new life.
 -spec join(node() | [node()]) -> ok | {error, error()}.
-join(Nodes) when is_list(Nodes) ->
+join([_ | _] = Nodes) when length(Nodes) > 0 ->
     case [Node || Node <- Nodes, not atoll_strategy:is_node_name(Node)] of
         [] -> atoll_overlay:join(Nodes);
+        [Char | _] when is_integer(Char) -> {error, {not_a_node, Nodes}};
         [Bad | _] -> {error, {not_a_node, Bad}}
     end;
-join(Node) ->
-    join([Node]).
+join(Node) when is_atom(Node) ->
+    join([Node]);
+join(Bad) ->
+    {error, {not_a_node, Bad}}.
 
 %% @doc Leaves the cluster: the others hear that this node has left, and hold it for no
 %% failure. Returns when its neighbours know, or after two seconds. Connections that
@@ -146,24 +151,42 @@ tell(Term) ->
 -spec subscribe(all | kind() | [kind()]) -> ok | {error, error()}.
 subscribe(all) ->
     subscribe(?KINDS);
-subscribe(Kinds) when is_list(Kinds) ->
+subscribe(Kinds) when length(Kinds) >= 0 ->
     case [Kind || Kind <- Kinds, not is_kind(Kind)] of
-        [] -> atoll_events:subscribe(Kinds);
+        [] -> subscribe_all(Kinds);
         [Bad | _] -> {error, {no_such_event, Bad}}
     end;
 subscribe(Kind) ->
     subscribe([Kind]).
 
+subscribe_all(Kinds) ->
+    try
+        atoll_events:subscribe(Kinds)
+    catch
+        exit:{_, {gen_server, call, _}} -> {error, not_running}
+    end.
+
 %% @doc The caller gets no more events.
 -spec unsubscribe() -> ok.
 unsubscribe() ->
-    atoll_events:unsubscribe().
+    try
+        atoll_events:unsubscribe()
+    catch
+        %% There is nobody who would send any.
+        exit:{noproc, {gen_server, call, _}} -> ok
+    end.
 
 %% @doc For people and dashboards: what the rooms hold, and what was sent, received and
 %% dropped. `overlay' is `off' or a map with a part each for strategy, detector,
 %% broadcast, roster and discovery; `links' has each known peer.
--spec status() -> #{atom() => term()}.
+-spec status() -> not_running | #{atom() => term()}.
 status() ->
+    case whereis(atoll_sup) of
+        undefined -> not_running;
+        _ -> rooms()
+    end.
+
+rooms() ->
     #{
         node => node(),
         overlay => atoll_overlay:status(),
@@ -192,10 +215,30 @@ record(off) ->
             end
     end;
 record(Folder) ->
-    case filelib:ensure_dir(filename:join(Folder, "any")) of
-        ok -> record(recorders(), Folder);
-        {error, Reason} -> {error, {folder, Folder, Reason}}
+    case {is_path(Folder), recorders()} of
+        {false, _} ->
+            {error, {not_a_folder, Folder}};
+        {true, []} ->
+            {error, not_running};
+        {true, Recorders} ->
+            case filelib:ensure_dir(filename:join(Folder, "any")) of
+                ok -> record(Recorders, Folder);
+                {error, Reason} -> {error, {folder, Folder, Reason}}
+            end
     end.
+
+%% A text that is not empty and has no zero in it.
+is_path([]) ->
+    false;
+is_path(<<>>) ->
+    false;
+is_path(Path) when is_list(Path); is_binary(Path) ->
+    case unicode:characters_to_binary(Path) of
+        Text when is_binary(Text) -> binary:match(Text, <<0>>) =:= nomatch;
+        _ -> false
+    end;
+is_path(_) ->
+    false.
 
 record([], _Folder) ->
     ok;
@@ -226,6 +269,16 @@ format_error(overlay_off) ->
     "this node has no overlay; set the option overlay of atoll";
 format_error(timeout) ->
     "no contact could be joined by in time; they are still tried";
+format_error(not_running) ->
+    "atoll does not run on this node";
+format_error(restarting) ->
+    "a part of atoll was lost on this node and is being started again";
+format_error(left) ->
+    "this node has left the cluster";
+format_error(broadcast_off) ->
+    "this node was configured without broadcast";
+format_error({not_a_folder, Term}) ->
+    io_lib:format("~tp is not the path of a folder", [Term]);
 format_error(overloaded) ->
     "too many callers wait to join";
 format_error({not_a_node, Term}) ->

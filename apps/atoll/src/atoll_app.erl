@@ -7,22 +7,32 @@
 
 -export([start/2, prep_stop/1, stop/1]).
 
+%% How long leaving in order may take: two seconds, if all goes well.
+-define(STOP_MS, 5000).
+
 %% @private
 -spec start(application:start_type(), term()) -> {ok, pid()} | {error, term()}.
 start(_Type, _Args) ->
     ConnectAll = connects_all(),
     case atoll_config:new(application:get_all_env(atoll), ConnectAll) of
-        {ok, Config} ->
-            ok = warn_of_mesh(ConnectAll, atoll_config:overlay(Config)),
-            case atoll_sup:start_link(Config) of
-                {ok, Pid} -> {ok, Pid};
-                {error, Reason} -> {error, Reason}
-            end;
-        {error, Bad} ->
-            Why = unicode:characters_to_list(atoll_config:format_error(Bad)),
-            logger:error(#{what => bad_configuration, why => Why}),
-            {error, Bad}
+        {ok, Config} -> start(Config, ConnectAll, atoll_config:overlay(Config));
+        {error, Bad} -> refuse(Bad)
     end.
+
+%% Without a name a node is called as all others without one are.
+start(_Config, _ConnectAll, {ok, _Overlay}) when node() =:= nonode@nohost ->
+    refuse({bad_option, overlay, no_name});
+start(Config, ConnectAll, Overlay) ->
+    ok = warn_of_mesh(ConnectAll, Overlay),
+    case atoll_sup:start_link(Config) of
+        {ok, Pid} -> {ok, Pid};
+        {error, Reason} -> {error, Reason}
+    end.
+
+refuse(Bad) ->
+    Why = unicode:characters_to_list(atoll_config:format_error(Bad)),
+    logger:error(#{what => bad_configuration, why => Why}),
+    {error, Bad}.
 
 %% Whether OTP's global connects all nodes: it reads its parameter, else the flag.
 connects_all() ->
@@ -47,7 +57,16 @@ warn_of_mesh(_ConnectAll, _Overlay) ->
 %% @private
 -spec prep_stop(State) -> State.
 prep_stop(State) ->
-    _ = atoll:leave(),
+    %% What is stuck does not hold up the end of the node.
+    {Pid, Ref} = spawn_monitor(fun() ->
+        _ = atoll:leave(),
+        _ = atoll:record(off)
+    end),
+    receive
+        {'DOWN', Ref, process, Pid, _} -> ok
+    after ?STOP_MS ->
+        true = exit(Pid, kill)
+    end,
     State.
 
 %% @private

@@ -61,7 +61,11 @@
     | {source, term()}
     | atoll_strategy:error()
     %% The strategy leaves nodes unconnected, and Erlang would connect them all.
-    | {connect_all, Strategy :: atom()}.
+    | {connect_all, Strategy :: atom()}
+    %% An overlay on a node that has no name.
+    | no_name
+    %% The strategy star without servers.
+    | no_servers.
 
 -type kind() :: pos_integer | pos_integer_or_infinity | nodes | map | map_or_off | list | atom.
 
@@ -72,6 +76,9 @@
     {roster, atoll_roster},
     {beacons, atoll_discovery}
 ]).
+
+%% What a timer takes, and no bound is larger.
+-define(MAX, 16#7FFFFFFF).
 
 %% The known keys, with what they must be and their defaults.
 keys() ->
@@ -123,7 +130,7 @@ check_keys([{Key, Value} | Options], Keys, Config) ->
             {error, {bad_option, Key, unknown}}
     end.
 
-is_a(pos_integer, Value) -> is_integer(Value) andalso Value > 0;
+is_a(pos_integer, Value) -> is_integer(Value) andalso Value > 0 andalso Value =< ?MAX;
 is_a(pos_integer_or_infinity, Value) -> Value =:= infinity orelse is_a(pos_integer, Value);
 is_a(atom, Value) -> is_atom(Value);
 is_a(nodes, Value) -> is_list(Value) andalso lists:all(fun atoll_strategy:is_node_name/1, Value);
@@ -154,11 +161,16 @@ check_strategy(#{overlay := Name, overlay_options := Given} = Config, ConnectAll
         {ok, Module} ->
             case ConnectAll andalso atoll_strategy:is_partial(Module) of
                 true -> {error, {bad_option, overlay, {connect_all, Name}}};
-                false -> check_options(Module, Given, overlay_options, Config, fun(All) -> {Module, All} end)
+                false -> check_servers(check_options(Module, Given, overlay_options, Config, fun(All) -> {Module, All} end))
             end;
         {error, Why} ->
             {error, {bad_option, overlay, Why}}
     end.
+
+check_servers({ok, #{overlay_options := {atoll_star, #{servers := []}}}}) ->
+    {error, {bad_option, overlay_options, no_servers}};
+check_servers(Checked) ->
+    Checked.
 
 check_part(Key, Module, Config) ->
     case Config of
@@ -231,6 +243,10 @@ format_error({bad_option, overlay, {connect_all, Name}}) ->
         "start it with -connect_all false, or take the overlay mesh",
         [Name]
     );
+format_error({bad_option, overlay, no_name}) ->
+    "an overlay needs a node with a name: start it with -name or -sname";
+format_error({bad_option, overlay_options, no_servers}) ->
+    "the overlay star needs to know its servers: set overlay_options to #{servers => [...]}";
 format_error({bad_option, Key, {source, Error}}) ->
     io_lib:format("the option ~tw: ~ts", [Key, atoll_source:format_error(Error)]);
 format_error({bad_option, Key, {bad_option, Sub, unknown}}) ->
@@ -238,8 +254,8 @@ format_error({bad_option, Key, {bad_option, Sub, unknown}}) ->
 format_error({bad_option, Key, Why}) ->
     io_lib:format("the option ~tw: ~ts", [Key, atoll_strategy:format_error(Why)]).
 
-kind(pos_integer) -> "a whole number above 0";
-kind(pos_integer_or_infinity) -> "a whole number above 0, or infinity";
+kind(pos_integer) -> io_lib:format("a whole number from 1 to ~b", [?MAX]);
+kind(pos_integer_or_infinity) -> [kind(pos_integer), ", or infinity"];
 kind(atom) -> "an atom";
 kind(nodes) -> "a list of nodes";
 kind(list) -> "a list";

@@ -17,6 +17,8 @@
     a_short_pause_harms_nobody/1,
     each_restart_is_a_new_life_and_no_old_message_is_taken_for_new/1,
     a_crashed_overlay_process_comes_back/1,
+    who_has_left_stays_out/1,
+    an_overlay_needs_a_name/1,
     contacts_that_are_there_before_their_overlay_make_no_island/1,
     a_far_node_is_reached_on_demand/1,
     wrong_calls_are_refused_in_a_sentence/1,
@@ -189,7 +191,27 @@ a_crashed_overlay_process_comes_back(Config) ->
     [ok = call(C, N, atoll_overlay_witness, await, [members, Nodes]) || N <- Nodes],
     ?assert(life(C, B) > Life),
     %% Its subscribers are told what it lost, and what it found again.
-    ?assertEqual([{member_down, restarted}, member_up], about(A, seen(C, B))).
+    ?assertEqual([{member_down, restarted}, member_up], about(A, seen(C, B))),
+    %% The connections have stood all the while; when they go, that is heard.
+    ok = atoll_cluster:kill(C, B),
+    [ok = call(C, N, atoll_overlay_witness, await, [members, Nodes -- [B]]) || N <- Nodes -- [B]],
+    ok = atoll_cluster:restart(C, B),
+    ok = call(C, A, atoll, join, [B]),
+    [ok = call(C, N, atoll_overlay_witness, await, [members, Nodes]) || N <- Nodes].
+
+%% A node that was taken out of service stays out when one of its rooms is lost.
+who_has_left_stays_out(Config) ->
+    C = ?config(cluster, Config),
+    Nodes = [A, B | _] = atoll_cluster:nodes(C),
+    Others = Nodes -- [B],
+    ok = call(C, B, atoll, leave, []),
+    ok = call(C, B, atoll_barrier, restart_room, [atoll_link]),
+    #{overlay := #{leaving := left}} = call(C, B, atoll, status, []),
+    ?assertEqual([], call(C, B, atoll, neighbours, [])),
+    ?assertEqual({error, left}, call(C, B, atoll, broadcast, [test, gone])),
+    ?assertEqual(lists:sort(Others), call(C, A, atoll, members, [])),
+    ok = call(C, B, atoll, join, [A]),
+    [ok = call(C, N, atoll_overlay_witness, await, [members, Nodes]) || N <- Nodes].
 
 %% VMs that run already, whose overlays start one after the other: who is asked first is
 %% there and does not answer.
@@ -228,6 +250,10 @@ wrong_calls_are_refused_in_a_sentence(Config) ->
         end
      || {F, Args, Said} <- [
             {join, [here], "here is not the name of a node"},
+            {join, ["a@host"], "\"a@host\" is not the name of a node"},
+            {join, [[]], "[] is not the name of a node"},
+            {record, [""], "[] is not the path of a folder"},
+            {record, [17], "17 is not the path of a folder"},
             {join, [['a@h', "b@h"]], "\"b@h\" is not the name of a node"},
             {subscribe, [member], "there are no events member; there are member_up,"},
             {subscribe, [[member_up, 7]], "there are no events 7;"}
@@ -271,6 +297,20 @@ a_partly_connected_overlay_refuses_a_full_mesh(Config) ->
     }),
     ?assertEqual({bad_option, overlay, {connect_all, hyparview}}, Reason),
     ?assert(is_pid(C)).
+
+an_overlay_needs_a_name(_Config) ->
+    {ok, Peer, nonode@nohost} = peer:start(#{connection => standard_io, args => ["-pa" | code:get_path()]}),
+    try
+        ok = peer:call(Peer, application, set_env, [atoll, overlay, mesh]),
+        {error, {atoll, {Reason, _}}} = peer:call(Peer, application, ensure_all_started, [atoll]),
+        ?assertEqual({bad_option, overlay, no_name}, Reason),
+        ?assertEqual({error, not_running}, peer:call(Peer, atoll, join, ['a@host'])),
+        ?assertEqual({error, not_running}, peer:call(Peer, atoll, subscribe, [all])),
+        ?assertEqual({error, not_running}, peer:call(Peer, atoll, record, ["anywhere"])),
+        ?assertEqual(not_running, peer:call(Peer, atoll, status, []))
+    after
+        peer:stop(Peer)
+    end.
 
 without_an_overlay_calls_say_so(_Config) ->
     {ok, C} = atoll_cluster:start(#{nodes => 1, connect_all => false, apps => [atoll]}),

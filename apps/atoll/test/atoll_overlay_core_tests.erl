@@ -67,9 +67,11 @@ a_later_life_is_preceded_by_the_end_of_the_earlier_test() ->
         [{down, ?PEER, restarted}, {up, ?PEER}, {message, ?PEER, second}],
         [Event || {notify, {heard, Event}} <- Effects]
     ),
-    %% The real end of the earlier link comes late, and is that of no link now.
-    {S3, []} = handle({down, ?PEER, connection_closed}, S2),
-    {_, [{notify, {heard, {message, ?PEER, third}}}]} = message(5, third, S3).
+    %% The link is the same, if the overlay alone was started again: its end is real.
+    {S3, Ended} = handle({down, ?PEER, connection_closed}, S2),
+    ?assertEqual([{notify, {heard, {down, ?PEER, connection_closed}}}], Ended),
+    ?assertMatch(#{links := 0}, atoll_overlay_core:summary(S3)),
+    {_, [{notify, {heard, {up, ?PEER}}} | _]} = handle({up, ?PEER}, S3).
 
 a_life_begun_in_place_goes_on_over_the_same_link_test() ->
     {S1, _} = message(4, 4, first, linked()),
@@ -170,14 +172,29 @@ those_who_wait_are_bounded_and_counted_test() ->
         fun(N, S0) -> element(1, handle({call, N, {join, [?PEER], 5000}}, S0)) end, new(), lists:seq(1, 64)
     ),
     {Full, Effects} = handle({call, late, {join, [?PEER], 5000}}, S),
-    ?assertEqual([{reply, late, {error, timeout}}], [E || {reply, _, _} = E <- Effects]),
+    ?assertEqual([{reply, late, {error, overloaded}}], [E || {reply, _, _} = E <- Effects]),
     ?assertMatch(#{waiting := 64, calls_refused := 1}, atoll_overlay_core:summary(Full)).
 
 a_broadcast_that_was_called_is_answered_test() ->
     {_, Effects} = handle({call, from, {broadcast, hello}}, with(#{broadcast => #{}})),
     ?assert(lists:member({reply, from, ok}, Effects)).
 
+what_reaches_nobody_is_no_broadcast_test() ->
+    {_, Off} = handle({call, from, {broadcast, hello}}, new()),
+    ?assertEqual([{reply, from, {error, broadcast_off}}], Off),
+    {Left, _} = handle({call, from, leave}, with(#{broadcast => #{}})),
+    {_, Gone} = handle({call, from, {broadcast, hello}}, Left),
+    ?assertEqual([{reply, from, {error, left}}], Gone).
+
 %% Leaving
+
+who_had_left_stays_outside_until_it_is_told_to_join_test() ->
+    S0 = with(#{left => true, contacts => [?PEER], discovery => #{}, roster => #{}}),
+    ?assertMatch(#{leaving := left}, atoll_overlay_core:summary(S0)),
+    ?assertNot(lists:member(node(), atoll_overlay_core:members(S0))),
+    {S1, Effects} = handle({call, from, {join, [?PEER], 5000}}, S0),
+    ?assertMatch([_], [L || {notify, {reborn, L}} <- Effects]),
+    ?assertMatch(#{leaving := no}, atoll_overlay_core:summary(S1)).
 
 the_neighbours_hear_before_the_strategy_leaves_test() ->
     S0 = with_neighbour(with(#{roster => #{}})),

@@ -17,7 +17,7 @@ operands() -> ["FILE", "[FILE...]"].
 -spec examples() -> [string()].
 examples() ->
     [
-        "atoll sim replay recorded/n1/atoll_overlay.rec",
+        "atoll sim replay recorded/n1/overlay.rec",
         "atoll sim replay recorded/*/*.rec --json"
     ].
 
@@ -42,8 +42,8 @@ replay([File | Files], Results) ->
     end.
 
 exit_status([]) -> ok;
-exit_status([File]) -> {failed, [File, " has other effects than were recorded"]};
-exit_status([File | More]) -> {failed, io_lib:format("~ts and ~b more have other effects than were recorded", [File, length(More)])}.
+exit_status([File]) -> {failed, [File, " has other effects than were recorded, or cannot be replayed"]};
+exit_status([File | More]) -> {failed, io_lib:format("~ts and ~b more have other effects than were recorded, or cannot be replayed", [File, length(More)])}.
 
 show(true, Results) ->
     atoll_cli_io:print_json({[{recordings, [object(File, Result) || {File, Result} <- Results]}]});

@@ -95,10 +95,13 @@ hand_over(Kind, Details) ->
                 {message_queue_len, Waiting} when Waiting < ?MAX_WAITING ->
                     gen_server:cast(Pid, {execute, telemetry, Kind, Details});
                 _ ->
-                    [{_, Counter}] = ets:lookup(?MODULE, ?DROPPED),
-                    counters:add(Counter, 1, 1)
+                    drop()
             end
     end.
+
+drop() ->
+    [{_, Counter}] = ets:lookup(?MODULE, ?DROPPED),
+    counters:add(Counter, 1, 1).
 
 %% The state: subscriber => the monitor on it.
 
@@ -125,7 +128,13 @@ handle_call({unsubscribe, Pid}, _From, Monitors) ->
 %% @private
 -spec handle_cast({execute, module(), kind(), details()}, State) -> {noreply, State}.
 handle_cast({execute, Telemetry, Kind, Details}, Monitors) ->
-    _ = Telemetry:execute([atoll, Kind], #{}, Details),
+    try
+        _ = Telemetry:execute([atoll, Kind], #{}, Details),
+        ok
+    catch
+        %% Whatever it is, it is no reason to lose the rooms.
+        _:_ -> drop()
+    end,
     {noreply, Monitors}.
 
 %% @private

@@ -178,7 +178,7 @@ cut_or_foreign(_) ->
     no_recording.
 
 read_head([#{protocol := Protocol, state := _, node := _, otp := _} = Head | Entries], _Path) when
-    is_atom(Protocol)
+    is_atom(Protocol), is_atom(map_get(node, Head)), is_list(map_get(otp, Head))
 ->
     {Events, Ending} = lists:splitwith(fun is_event/1, Entries),
     Count = length(Events),
@@ -198,8 +198,15 @@ entries(Bytes) ->
 
 entries(<<Length:32, Crc:32, Content:Length/binary, Rest/binary>>, Entries) ->
     case erlang:crc32(Content) of
-        Crc -> entries(Rest, [binary_to_term(Content) | Entries]);
-        _ -> lists:reverse(Entries)
+        Crc ->
+            %% Right as bytes and no term: not written by this module.
+            try binary_to_term(Content) of
+                Entry -> entries(Rest, [Entry | Entries])
+            catch
+                error:badarg -> lists:reverse(Entries)
+            end;
+        _ ->
+            lists:reverse(Entries)
     end;
 entries(_, Entries) ->
     lists:reverse(Entries).

@@ -32,12 +32,18 @@
 }.
 
 -type error() ::
-    %% This node was configured to have none.
+    %% This node was configured to have none; the application does not run; a room was
+    %% lost, and is being started again.
     overlay_off
+    | not_running
+    | restarting
     %% No contact could be joined by in time; it is still tried.
     | timeout
     %% Too many callers wait.
-    | overloaded.
+    | overloaded
+    %% To broadcast: this node has left, or was configured without.
+    | left
+    | broadcast_off.
 
 -type world() :: [].
 
@@ -57,7 +63,9 @@ start_link(Config) ->
         config => Config#{
             self => node(),
             incarnation => erlang:system_time(microsecond),
-            seed => rand:uniform(1 bsl 32)
+            seed => rand:uniform(1 bsl 32),
+            %% A node that was taken out of service stays out.
+            left => look_up(left) =:= {ok, true}
         }
     }).
 
@@ -67,7 +75,7 @@ start_link(Config) ->
 join(Contacts) ->
     case look_up(join_ms) of
         {ok, Ms} -> call({join, Contacts, Ms});
-        none -> {error, overlay_off}
+        none -> {error, missing()}
     end.
 
 %% @doc Leaves the overlay: the others are told, and hold it for no failure. Returns
@@ -82,11 +90,11 @@ contacts(Nodes) ->
     atoll_interpreter:cast(?MODULE, {contacts, Nodes}).
 
 %% @doc Tells the strategy what only it knows, see {@link atoll_strategy}.
--spec tell(term()) -> ok | {error, overlay_off}.
+-spec tell(term()) -> ok | {error, error()}.
 tell(Term) ->
-    case is_on() of
-        true -> atoll_interpreter:cast(?MODULE, {tell, Term});
-        false -> {error, overlay_off}
+    case look_up(strategy) of
+        {ok, _} -> atoll_interpreter:cast(?MODULE, {tell, Term});
+        none -> {error, missing()}
     end.
 
 %% @doc These are the cliques that this node is in: for the strategy `cliques', any
@@ -122,14 +130,13 @@ published(What) ->
     end.
 
 %% @doc For people: what each part holds, and what was sent, received and dropped;
-%% `off' where there is no overlay.
--spec status() -> off | #{atom() => term()}.
+%% `off' where there is no overlay, or what is the matter.
+-spec status() -> off | not_running | restarting | #{atom() => term()}.
 status() ->
     case call(status) of
-        {error, overlay_off} ->
-            off;
-        #{} = Summary ->
-            Summary#{counters => atoll_interpreter:counters(?MODULE)}
+        {error, overlay_off} -> off;
+        {error, Why} -> Why;
+        #{} = Summary -> Summary#{counters => atoll_interpreter:counters(?MODULE)}
     end.
 
 look_up(Key) ->
@@ -138,20 +145,32 @@ look_up(Key) ->
         _ -> none
     end.
 
-is_on() ->
-    whereis(?MODULE) =/= undefined.
+%% Why there is nothing to look up.
+missing() ->
+    case ets:whereis(?MODULE) of
+        undefined -> not_running;
+        _ -> overlay_off
+    end.
 
+%% What the table says of the overlay outlives its process.
 call(Request) ->
-    case is_on() of
-        true -> atoll_interpreter:call(?MODULE, Request);
-        false -> {error, overlay_off}
+    case look_up(strategy) of
+        {ok, _} ->
+            try
+                atoll_interpreter:call(?MODULE, Request)
+            catch
+                exit:{_, {gen_server, call, _}} -> {error, restarting}
+            end;
+        none ->
+            {error, missing()}
     end.
 
 %% @private
 -spec open(map()) -> world().
 open(#{strategy := {Module, _}, join_ms := JoinMs}) ->
     lists:foreach(fun forget/1, ets:tab2list(?MODULE)),
-    true = ets:insert(?MODULE, [{strategy, Module}, {join_ms, JoinMs}, {{member, node()}}]),
+    true = ets:insert(?MODULE, [{strategy, Module}, {join_ms, JoinMs}]),
+    true = look_up(left) =:= {ok, true} orelse ets:insert(?MODULE, {{member, node()}}),
     ok = atoll_link:subscribe(),
     %% As the group room does, and for its reasons: see atoll_group.
     ok = net_kernel:monitor_nodes(true, [{node_type, all}, nodedown_reason]),
@@ -212,10 +231,12 @@ notice({Kind, Node}, World) when Kind =:= suspect; Kind =:= cleared ->
     ok = atoll_events:emit(Kind, #{node => Node}),
     World;
 notice(left, World) ->
+    true = ets:insert(?MODULE, {left, true}),
     true = ets:delete(?MODULE, {member, node()}),
     ok = atoll_events:emit(left, #{}),
     World;
 notice({reborn, Incarnation}, World) ->
+    true = ets:delete(?MODULE, left),
     true = ets:insert(?MODULE, {{member, node()}}),
     ok = atoll_events:emit(reborn, #{incarnation => Incarnation}),
     World;

@@ -18,8 +18,9 @@
 %%
 %% Lives. Every message carries when its sender was started, and the number of its
 %% present life. One of an earlier life is dropped. The first one of a later start is
-%% preceded by `{down, Node, restarted}' to all parts, also when the real `down' is
-%% late, and that one is not passed on then. A node that hears that its present life
+%% preceded by `{down, Node, restarted}' to all parts, and by an `up' of the link, which
+%% may be the same: what was started again may be the overlay alone. A node that hears
+%% that its present life
 %% was declared dead begins a new one in place, with what it has: its links and its
 %% neighbours stay, and whoever has buried it has closed its own links already.
 %%
@@ -53,6 +54,8 @@
     contacts => [node()],
     %% Nodes that were known before a restart, if that was kept.
     remembered => [node()],
+    %% Whether it is to stay outside until it is told to join.
+    left => boolean(),
     %% The options of each part that differ from its defaults; without the part.
     detector => atoll_detector:options() | off,
     broadcast => atoll_plumtree:options() | off,
@@ -105,8 +108,6 @@
     %% What each peer was started as and its life, if it was heard since its link
     %% came up.
     lives = #{} :: #{node() => {Start :: pos_integer(), Life :: pos_integer()}},
-    %% Peers whose new life was heard before the end of the link with the old one.
-    overtaken = #{} :: #{node() => []},
     wants = #{} :: #{node() => []},
     outbox :: atoll_outbox:outbox(),
     %% Peers that are wanted for the outbox.
@@ -142,6 +143,7 @@ init(#{self := Self, incarnation := Incarnation, seed := Seed, strategy := {Modu
         module = Module,
         strategy = Strategy,
         config = StrategyConfig,
+        leaving = leaving(Config),
         outbox = atoll_outbox:new(?OUTBOX_NODES, ?OUTBOX_MESSAGES)
     },
     Parts = [
@@ -150,20 +152,29 @@ init(#{self := Self, incarnation := Incarnation, seed := Seed, strategy := {Modu
         {discovery, contacts(Contacts, maps:get(discovery, Config, #{}))},
         {roster, maps:get(roster, Config, #{})}
     ],
-    done(
-        lists:foldl(
-            fun
-                ({_Part, off}, Done) ->
-                    Done;
-                ({Part, PartOptions}, {S, Acc}) ->
-                    PartConfig = Base#{seed => seed(Part, Seed), options => PartOptions},
-                    {Inner, PartEffects} = (module(Part, S)):init(PartConfig, Now),
-                    collect(PartEffects, Part, Now, set(Part, Inner, S), Acc)
-            end,
-            collect(Effects, strategy, Now, State, []),
-            Parts
-        )
-    ).
+    {Begun, Acc} = lists:foldl(
+        fun
+            ({_Part, off}, Done) ->
+                Done;
+            ({Part, PartOptions}, {S, A}) ->
+                PartConfig = Base#{seed => seed(Part, Seed), options => PartOptions},
+                {Inner, PartEffects} = (module(Part, S)):init(PartConfig, Now),
+                collect(PartEffects, Part, Now, set(Part, Inner, S), A)
+        end,
+        collect(Effects, strategy, Now, State, []),
+        Parts
+    ),
+    done(stay_out(Now, Begun, Acc)).
+
+%% Nobody has heard of this life, so that there is nobody to take leave of.
+leaving(#{left := true}) -> left;
+leaving(#{}) -> no.
+
+stay_out(_Now, #state{leaving = no} = State, Acc) ->
+    {State, Acc};
+stay_out(Now, #state{leaving = left} = State0, Acc0) ->
+    {State, Acc} = tell(roster, {cast, leave}, Now, State0, Acc0),
+    tell(strategy, {cast, leave}, Now, State, Acc).
 
 seed(Part, Seed) ->
     erlang:phash2({Part, Seed}).
@@ -210,9 +221,6 @@ handle({up, Node}, _Now, #state{linked = Linked} = State) when is_map_key(Node, 
 handle({up, Node}, Now, #state{linked = Linked} = State) ->
     {Flushed, Acc} = flush(Node, State#state{linked = Linked#{Node => []}}),
     done(tell(strategy, {up, Node}, Now, Flushed, Acc));
-handle({down, Node, _Reason}, _Now, #state{overtaken = Overtaken} = State) when is_map_key(Node, Overtaken) ->
-    %% The parts have heard; the link with the new life is up, or comes up now.
-    {State#state{overtaken = maps:remove(Node, Overtaken)}, []};
 handle({down, Node, Reason}, Now, #state{linked = Linked, lives = Lives} = State) ->
     Unlinked = State#state{linked = maps:remove(Node, Linked), lives = maps:remove(Node, Lives)},
     done(tell(strategy, {down, Node, Reason}, Now, Unlinked, []));
@@ -242,6 +250,10 @@ handle({call, From, neighbours}, _Now, State) ->
     {State, [{reply, From, neighbours(State)}]};
 handle({call, From, members}, _Now, State) ->
     {State, [{reply, From, members(State)}]};
+handle({call, From, {broadcast, _}}, _Now, #state{broadcast = off} = State) ->
+    {State, [{reply, From, {error, broadcast_off}}]};
+handle({call, From, {broadcast, _}}, _Now, #state{leaving = left} = State) ->
+    {State, [{reply, From, {error, left}}]};
 handle({call, From, {broadcast, _} = Broadcast}, Now, State) ->
     done(tell(broadcast, {cast, Broadcast}, Now, State, [{reply, From, ok}]));
 handle({call, From, {join, Contacts, Ms}}, Now, State0) ->
@@ -287,7 +299,6 @@ summary(#state{} = State) ->
             wants => map_size(State#state.wants),
             outbox => atoll_outbox:summary(State#state.outbox),
             held => map_size(State#state.held),
-            overtaken => map_size(State#state.overtaken),
             leaving => State#state.leaving,
             waiting => map_size(State#state.joiners) + length(State#state.leavers),
             calls_refused => State#state.refused,
@@ -392,6 +403,9 @@ notice(discovery, {cargo, Table}, Now, State, Acc) ->
     tell(detector, {cast, {cargo, Table}}, Now, State, Acc);
 notice(roster, {buried, Life}, Now, State, Acc) ->
     begin_anew(Life, Now, State, Acc);
+notice(roster, left, _Now, #state{leaving = left} = State, Acc) ->
+    %% It has stayed outside.
+    {State, Acc};
 notice(roster, left, Now, State, Acc) ->
     part(Now, State, Acc);
 notice(discovery, {join, _}, _Now, #state{leaving = left} = State, Acc) ->
@@ -416,8 +430,7 @@ live(Node, Start, Life, #state{linked = Linked, lives = Lives} = State) ->
     end.
 
 %% Lives are known of peers with a link alone.
-restarted(Node, Now, #state{overtaken = Overtaken} = State0) ->
-    State = State0#state{overtaken = Overtaken#{Node => []}},
+restarted(Node, Now, State) ->
     {Down, Acc} = tell(strategy, {down, Node, restarted}, Now, State, []),
     tell(strategy, {up, Node}, Now, Down, Acc).
 
@@ -483,7 +496,7 @@ wait_to_join(From, Ms, #state{joiners = Joiners, calls = Calls, refused = Refuse
         [_ | _] ->
             {State, [{reply, From, ok} | Acc]};
         [] when map_size(Joiners) >= ?MAX_WAITING ->
-            {State#state{refused = Refused + 1}, [{reply, From, {error, timeout}} | Acc]};
+            {State#state{refused = Refused + 1}, [{reply, From, {error, overloaded}} | Acc]};
         [] ->
             Number = Calls + 1,
             {State#state{joiners = Joiners#{Number => From}, calls = Number}, [{timer, {join, Number}, Ms} | Acc]}
