@@ -62,7 +62,7 @@
     %% Of these events.
     summary := [{Fault :: atom(), atoll_chaos_log:summary()}],
     groups := atoll_sim_groups:groups() | none,
-    %% See atoll_chaos_runner:ended().
+    %% See atoll_chaos_deeds:facts().
     overlay := atoll_sim_expect:facts() | none,
     expectations := non_neg_integer(),
     failed := [atoll_chaos_overlay:failure()],
