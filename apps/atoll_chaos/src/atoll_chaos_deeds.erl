@@ -137,6 +137,7 @@ nodes_of({partition, _}) -> [];
 nodes_of({cut, _, _}) -> [];
 nodes_of({mend, _, _}) -> [];
 nodes_of({other, _}) -> [];
+nodes_of({passed_over, _, _, _}) -> [];
 nodes_of(heal) -> [];
 nodes_of(Deed) -> element(2, Deed).
 
@@ -228,16 +229,24 @@ do({start, Nodes, _} = Deed, Place, Deeds0) ->
         Deeds,
         Nodes
     );
-do({pause, _} = Deed, Place, Deeds0) ->
+do({pause, Nodes} = Deed, Place, Deeds0) ->
     {Outcomes, Deeds} = acts(Deed, Deeds0),
     lists:foldl(
         fun(Node, S0) ->
-            {Id, S} = add(judged({pause, Node}, Outcomes, event(pause, [Node], none, Place, S0)), S0),
-            opened({paused, Node}, Id, S)
+            Event = event(pause, [Node], none, Place, S0),
+            case lists:keymember({pause, Node}, 1, Outcomes) of
+                true ->
+                    {Id, S} = add(judged({pause, Node}, Outcomes, Event), S0),
+                    opened({paused, Node}, Id, S);
+                false ->
+                    passed_over(paused, Event, S0)
+            end
         end,
         Deeds,
-        [Node || {{pause, Node}, _} <- Outcomes]
+        Nodes
     );
+do({passed_over, Fault, Nodes, Why}, Place, Deeds) ->
+    lists:foldl(fun(Node, S) -> passed_over(Why, event(Fault, [Node], none, Place, S), S) end, Deeds, Nodes);
 do({resume, _} = Deed, _Place, Deeds0) ->
     {_, Deeds} = resumed(Deed, Deeds0),
     Deeds;
@@ -255,8 +264,7 @@ do({slow, Nodes, Ms} = Deed, Place, Deeds0) ->
                     opened({slow, Node}, Id, S);
                 %% What is stopped for good cannot be slow.
                 false ->
-                    {_, S} = add(Event#{outcome := passed_over, why => paused}, S0),
-                    S
+                    passed_over(paused, Event, S0)
             end
         end,
         Deeds,
@@ -527,6 +535,10 @@ event(Fault, Nodes, Target, Place, Deeds) ->
         none -> Event;
         _ -> Event#{place => Place}
     end.
+
+passed_over(Why, Event, Deeds0) ->
+    {_, Deeds} = add(Event#{outcome := passed_over, why => Why}, Deeds0),
+    Deeds.
 
 judged(Act, Outcomes, Event) ->
     case lists:keyfind(Act, 1, Outcomes) of
