@@ -25,6 +25,12 @@
     each_node_s_pause_counts_from_the_moment_it_goes_on/1,
     what_a_node_had_ends_with_it_and_equal_cuts_end_one_by_one/1,
     a_supervisor_that_would_shut_down_is_spared/1,
+    who_is_linked_to_it_counts_and_what_it_costs_is_there/1,
+    who_has_no_supervisor_is_spared_for_those_linked_to_it/1,
+    what_did_nothing_is_in_the_log_with_the_reason/1,
+    a_mesh_is_whole_after_healing/1,
+    recovery_is_what_an_observer_sees/1,
+    the_node_outlives_many_kills/1,
     the_next_one_does_not_wait_with_the_spared_one_s_key/1,
     faults_at_a_rate_repeat_by_their_seed/1,
     a_step_that_cannot_be_done_is_refused_with_its_place/1,
@@ -227,6 +233,104 @@ a_supervisor_that_would_shut_down_is_spared(Config) ->
     ?assertMatch([#{outcome := passed_over, why := significant}], events_of(kill_process, Events)),
     ?assertEqual(Top, call(C, Node, erlang, whereis, [subject_proud])).
 
+%% Each kill of a twin costs two restarts.
+who_is_linked_to_it_counts_and_what_it_costs_is_there(Config) ->
+    C = ?config(cluster, Config),
+    [A, B | _] = atoll_cluster:nodes(C),
+    [
+        begin
+            ok = call(C, Node, atoll_chaos_subject, start_here, []),
+            ok = call(C, Node, atoll_chaos_subject, start_twins, [Intensity])
+        end
+     || {Node, Intensity} <- [{A, 1}, {B, 3}]
+    ],
+    Tops = [call(C, N, erlang, whereis, [subject_twins]) || N <- [A, B]],
+    #{events := Events} = run(C, [
+        {at, 300 * I, {kill_process, {nodes, 1, 2}, {name, twin_a}}} || I <- lists:seq(1, 3)
+    ]),
+    Of = fun(Node) -> [maps:get(why, E, done) || #{nodes := [N]} = E <- events_of(kill_process, Events), N =:= Node] end,
+    ?assertEqual([intensity, intensity, intensity], Of(A)),
+    ?assertEqual([done, intensity, intensity], Of(B)),
+    ?assertEqual(Tops, [call(C, N, erlang, whereis, [subject_twins]) || N <- [A, B]]).
+
+who_has_no_supervisor_is_spared_for_those_linked_to_it(Config) ->
+    C = ?config(cluster, Config),
+    [A | _] = atoll_cluster:nodes(C),
+    ok = call(C, A, atoll_chaos_subject, start_here, []),
+    ok = call(C, A, atoll_chaos_subject, start_twins, [1]),
+    ok = call(C, A, atoll_chaos_subject, start_proud, []),
+    ok = call(C, A, atoll_chaos_subject, start_friend, [friend_of_twins, twin_b]),
+    ok = call(C, A, atoll_chaos_subject, start_friend, [friend_of_proud, proud]),
+    ok = call(C, A, atoll_chaos_subject, start_friend, [friend_of_one, subject_a]),
+    Names = [friend_of_twins, friend_of_proud, friend_of_one],
+    #{events := Events} = run(C, [{at, 0, {kill_process, {nodes, 1, 1}, {name, Name}}} || Name <- Names]),
+    ?assertEqual([intensity, significant, done], [maps:get(why, E, done) || E <- events_of(kill_process, Events)]),
+    ?assertEqual([true, true, false], [is_pid(call(C, A, erlang, whereis, [Name])) || Name <- Names]).
+
+what_did_nothing_is_in_the_log_with_the_reason(Config) ->
+    C = ?config(cluster, Config),
+    [A, B | _] = atoll_cluster:nodes(C),
+    One = {nodes, 1, 1},
+    Two = {nodes, 2, 2},
+    #{events := Events} = run(C, [
+        {at, 0, {kill, One}}, {at, 100, {kill, One}}, {at, 100, {pause, One}}, {at, 100, {start, {nodes, 3, 3}}},
+        {at, 200, {pause, Two}}, {at, 300, {pause, Two}}, {at, 300, {kill_process, Two, any}},
+        {at, 400, {kill_process, {nodes, 3, 3}, {name, kernel_sup}}}, {at, 400, {kill_process, {nodes, 3, 3}, {name, nobody}}},
+        {at, 1000, heal}
+    ]),
+    [_, _, D | _] = atoll_cluster:nodes(C),
+    ?assertEqual(
+        [
+            {kill, A, done}, {kill, A, dead}, {pause, A, dead}, {start, D, alive}, {pause, B, done}, {pause, B, paused},
+            {kill_process, B, paused}, {kill_process, D, spared}, {kill_process, D, nobody}
+        ],
+        [{Fault, Node, maps:get(why, E, done)} || #{fault := Fault, nodes := [Node]} = E <- Events]
+    ),
+    ?assertEqual([], [E || #{outcome := Outcome, why := _} = E <- Events, Outcome =/= passed_over]).
+
+%% Recovery is measured against an observer on the node: a process of its own that
+%% monitors the victim, and is told by the next one. It takes 150 ms to be back.
+recovery_is_what_an_observer_sees(Config) ->
+    C = ?config(cluster, Config),
+    [A | _] = atoll_cluster:nodes(C),
+    ok = call(C, A, atoll_chaos_subject, start_here, []),
+    ok = call(C, A, atoll_chaos_subject, start_late, [150]),
+    #{events := Events, summary := Summary} = run(C, [
+        {at, 400 * I, {kill_process, {nodes, 1, 1}, {name, subject_late}}} || I <- lists:seq(1, 10)
+    ]),
+    Logged = [Ms || #{outcome := done, recovered_ms := Ms} <- events_of(kill_process, Events)],
+    Seen = [Us / 1000 || Us <- call(C, A, atoll_chaos_subject, restarts, [])],
+    ?assertEqual({10, 10}, {length(Logged), length(Seen)}),
+    %% The look at it is at most 20 ms late, and a busy machine adds to that.
+    [?assert(L >= S - 1 andalso L =< S + 100 andalso S >= 149, {L, S}) || {L, S} <- lists:zip(Logged, Seen)],
+    #{median_ms := Median} = proplists:get_value(kill_process, Summary),
+    ?assert(Median >= 149 andalso Median < 250, Median).
+
+%% One each 100 ms. ATOLL_CHAOS_KILLS says how many: 1,000 take 100 s.
+the_node_outlives_many_kills(Config) ->
+    Kills = list_to_integer(os:getenv("ATOLL_CHAOS_KILLS", "200")),
+    _ = ct:timetrap({seconds, 60 + Kills div 5}),
+    C = ?config(cluster, Config),
+    [Node | _] = atoll_cluster:nodes(C),
+    ok = call(C, Node, atoll_chaos_subject, start_here, []),
+    ok = call(C, Node, atoll_chaos_subject, start_late, [20]),
+    Before = call(C, Node, os, getpid, []),
+    #{events := Events, summary := Summary} = run(C, [
+        {at, 100 * I, {kill_process, {nodes, 1, 1}, {application, atoll_chaos_subject}}} || I <- lists:seq(1, Kills)
+    ]),
+    Killed = events_of(kill_process, Events),
+    ?assertEqual(Kills, length(Killed)),
+    ?assertEqual([], [E || #{outcome := Outcome} = E <- Killed, Outcome =/= done]),
+    ?assertEqual([], [E || #{recovered_ms := R, target := T} = E <- Killed, not is_number(R), not lists:member(passing, T)]),
+    Late = [Ms || #{recovered_ms := Ms, target := T} <- Killed, lists:member(late, T)],
+    Seen = [Us / 1000 || Us <- call(C, Node, atoll_chaos_subject, restarts, [])],
+    ?assertEqual(length(Seen), length(Late)),
+    [?assert(L >= S - 1 andalso L =< S + 100, {L, S}) || {L, S} <- lists:zip(Late, Seen)],
+    ct:pal("~p", [proplists:get_value(kill_process, Summary)]),
+    ?assertEqual(Before, call(C, Node, os, getpid, [])),
+    ?assert(lists:keymember(atoll_chaos_subject, 1, call(C, Node, application, which_applications, []))),
+    [?assert(is_pid(call(C, Node, erlang, whereis, [Name]))) || Name <- atoll_chaos_subject:names()].
+
 %% The one that is drawn is spared, and for the next one nobody waits to the deadline.
 the_next_one_does_not_wait_with_the_spared_one_s_key(Config) ->
     C = ?config(cluster, Config),
@@ -261,6 +365,25 @@ nothing_passes_a_partition(Config) ->
     ?assertEqual(true, call(C, hd(Rest), net_kernel, connect_node, [lists:last(Rest)])),
     #{} = atoll_chaos:stop(Run),
     [?assertEqual(true, call(C, X, net_kernel, connect_node, [Y])) || {X, Y} <- [{A, B}, {D, A}, {B, D}]].
+
+%% Nodes with connect_all do not find each other again by themselves, and of three of
+%% which two are cut off, the third one leaves both.
+a_mesh_is_whole_after_healing(_) ->
+    Mesh = start_owned(#{nodes => 3, connect_all => true}),
+    try
+        [A, B, D] = Nodes = atoll_cluster:nodes(Mesh),
+        [true = call(Mesh, A, net_kernel, connect_node, [N]) || N <- [B, D]],
+        Whole = fun() -> lists:all(fun(N) -> length(call(Mesh, N, erlang, nodes, [])) =:= 2 end, Nodes) end,
+        ok = await(Whole, true, ok),
+        {ok, Script} = atoll_sim_script:check([{cluster, #{nodes => 3}}, {at, 0, {partition, [{nodes, 1, 1}]}}, {at, {1, min}, heal}]),
+        {ok, Run} = atoll_chaos:start(#{cluster => Mesh, script => Script}),
+        ok = await_event(Run, partition),
+        ok = await(fun() -> call(Mesh, A, erlang, nodes, []) end, [], ok),
+        #{} = atoll_chaos:stop(Run),
+        ok = await(Whole, true, ok)
+    after
+        ok = atoll_cluster:stop(Mesh)
+    end.
 
 %% Each run has another one, of 128 random bits.
 nobody_can_guess_the_cookie_of_a_cut(Config) ->
@@ -592,10 +715,10 @@ no_code_stays_on_a_node_that_had_none(_) ->
         args => ["-connect_all", "false"]
     }),
     Outside = outside(),
-    Ours = fun() -> [M || M <- [atoll_chaos_agent, atoll_chaos_victims, atoll_chaos_kill], peer:call(Bare, code, is_loaded, [M]) =/= false] end,
+    Ours = fun() -> [M || M <- [atoll_chaos_agent, atoll_chaos_victims, atoll_chaos_fall, atoll_chaos_kill], peer:call(Bare, code, is_loaded, [M]) =/= false] end,
     try
         {ok, Run} = peer:call(Outside, atoll_chaos_SUITE, hold, [#{nodes => [Node], rate => 100, kinds => [process]}], ?CALL_MS),
-        ok = await(fun() -> length(Ours()) end, 3, ok),
+        ok = await(fun() -> length(Ours()) end, 4, ok),
         #{events := [_ | _]} = peer:call(Outside, atoll_chaos, stop, [Run], ?CALL_MS),
         ?assertEqual([], Ours()),
         ?assertEqual(undefined, peer:call(Bare, erlang, whereis, [atoll_chaos_agent]))

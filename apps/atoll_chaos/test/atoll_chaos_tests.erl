@@ -317,8 +317,8 @@ a_supervisor_s_room_is_read_from_its_state_test() ->
     Second = erlang:convert_time_unit(Now, native, second),
     Ms = erlang:convert_time_unit(Now, native, millisecond),
     State = fun(Intensity, Period, Restarts) -> {state, n, one_for_one, c, d, Intensity, Period, Restarts, 0, never, m, a} end,
-    ?assertEqual(3, atoll_chaos_kill:room(State(3, 5, []), Now)),
-    ?assertEqual(1, atoll_chaos_kill:room(State(3, 5, [Second, Second - 4, Second - 6]), Now)),
-    ?assertEqual(1, atoll_chaos_kill:room(State(3, 5, [Ms, Ms - 4900, Ms - 5100]), Now)),
-    ?assertEqual(infinity, atoll_chaos_kill:room(State(undefined, 5, []), Now)),
-    ?assertEqual(infinity, atoll_chaos_kill:room(other, Now)).
+    ?assertEqual(3, atoll_chaos_fall:room(State(3, 5, []), Now)),
+    ?assertEqual(1, atoll_chaos_fall:room(State(3, 5, [Second, Second - 4, Second - 6]), Now)),
+    ?assertEqual(1, atoll_chaos_fall:room(State(3, 5, [Ms, Ms - 4900, Ms - 5100]), Now)),
+    ?assertEqual(infinity, atoll_chaos_fall:room(State(undefined, 5, []), Now)),
+    ?assertEqual(infinity, atoll_chaos_fall:room(other, Now)).
