@@ -658,7 +658,13 @@ any_cluster_is_harmed_from_a_hidden_node(Config) ->
         ?assertMatch([#{recovered_ms := never}], [E || #{fault := kill} = E <- Events]),
         ?assertEqual(true, call(C, A, net_kernel, connect_node, [B])),
         Refused = peer:call(Outside, atoll_chaos, start, [#{nodes => lists:droplast(Nodes), rate => 1, kinds => [node]}]),
-        ?assertEqual({error, {kind, node}}, Refused)
+        ?assertEqual({error, {kind, node}}, Refused),
+        %% One alone is cut off from nobody, and the run goes on without that kind.
+        Alone = #{nodes => [A], rate => 50},
+        ?assertEqual({error, {kind, cut}}, peer:call(Outside, atoll_chaos, start, [Alone#{kinds => [cut]}])),
+        {ok, #{events := [_ | _]}} = peer:call(
+            Outside, atoll_chaos, run, [Alone#{kinds => [process], seconds => 1}], ?CALL_MS
+        )
     after
         peer:stop(Outside)
     end.

@@ -24,8 +24,9 @@ each_kind_is_drawn_test() ->
     [?assert(lists:member({Ms, {cut, B, A, For}}, Drawn)) || {Ms, {cut, A, B, For}} <- Drawn].
 
 one_node_alone_is_cut_off_from_nobody_test() ->
-    Source = atoll_chaos_draw:new((options(1, [cut]))#{nodes := 1}),
-    ?assertMatch({[], _}, atoll_chaos_draw:next(Source)).
+    Source = atoll_chaos_draw:new((options(1, [cut, pause]))#{nodes := 1}),
+    ?assertEqual([pause], lists:usort([element(1, Step) || {_, Step} <- lists:append(draw(Source, 40))])),
+    ?assertError({badmatch, []}, atoll_chaos_draw:new((options(1, [cut]))#{nodes := 1})).
 
 steps(Seed, Count) ->
     draw(atoll_chaos_draw:new(options(Seed, atoll_chaos_draw:kinds())), Count).
@@ -92,8 +93,9 @@ an_option_that_is_wrong_has_its_sentence_test_() ->
             {#{}, "cluster or nodes must be there, and not both"},
             {#{nodes => [a@b], cluster => self(), rate => 1}, "cluster or nodes must be there, and not both"},
             {#{nodes => [a@b]}, "script or rate must be there, and not both"},
-            {#{nodes => [], rate => 1}, "nodes must be a list of other nodes"},
-            {#{nodes => [node()], rate => 1}, "nodes must be a list of other nodes"},
+            {#{nodes => [], rate => 1}, "nodes must be a list of other nodes, each once"},
+            {#{nodes => [node()], rate => 1}, "nodes must be a list of other nodes, each once"},
+            {#{nodes => [a@b, c@d, a@b], rate => 1}, "nodes must be a list of other nodes, each once"},
             {#{nodes => [a@b], rate => 0}, "rate must be a number from above 0 to 1,000"},
             {#{nodes => [a@b], rate => 1, kinds => [storm]}, "kinds must be a list of process, node, pause, cut, slow"},
             {#{nodes => [a@b], script => #{steps => []}, kinds => [cut]},
