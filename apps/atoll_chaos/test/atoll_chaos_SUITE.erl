@@ -27,6 +27,12 @@
     a_supervisor_that_would_shut_down_is_spared/1,
     who_is_linked_to_it_counts_and_what_it_costs_is_there/1,
     who_has_no_supervisor_is_spared_for_those_linked_to_it/1,
+    how_far_from_the_first_says_which_one_is_killed/1,
+    a_process_that_is_not_back_is_not_killed_again/1,
+    a_slow_node_is_stopped_again_and_again/1,
+    a_script_heals_at_its_end/1,
+    a_peer_that_is_not_heard_is_not_heard_over_a_new_connection/1,
+    a_closed_peer_that_connects_all_the_same_is_disconnected/1,
     what_did_nothing_is_in_the_log_with_the_reason/1,
     a_mesh_is_whole_after_healing/1,
     recovery_is_what_an_observer_sees/1,
@@ -288,6 +294,34 @@ what_did_nothing_is_in_the_log_with_the_reason(Config) ->
     ),
     ?assertEqual([], [E || #{outcome := Outcome, why := _} = E <- Events, Outcome =/= passed_over]).
 
+how_far_from_the_first_says_which_one_is_killed(Config) ->
+    C = ?config(cluster, Config),
+    [A | _] = atoll_cluster:nodes(C),
+    ok = call(C, A, atoll_chaos_subject, start_here, []),
+    Killed = [kill_one(C, A, {supervisor, subject_named}, Which) || Which <- [0.0, 0.34, 0.67, 0.999]],
+    ?assertMatch(
+        [[subject_a], [subject_b], [subject_c], [subject_c]],
+        [[Name || Name <- Path, lists:member(Name, atoll_chaos_subject:names())] || {killed, Path, _} <- Killed]
+    ).
+
+kill_one(C, Node, What, Which) ->
+    Order = #{what => What, which => Which, deadline_ms => 5000, claim => {test, none}},
+    call(C, Node, atoll_chaos_kill, run, [Order]).
+
+a_process_that_is_not_back_is_not_killed_again(Config) ->
+    C = ?config(cluster, Config),
+    [A | _] = atoll_cluster:nodes(C),
+    ok = call(C, A, atoll_chaos_subject, start_here, []),
+    ok = call(C, A, atoll_chaos_agent, ensure, [{test, none}]),
+    Pid = call(C, A, erlang, whereis, [subject_a]),
+    Key = {call(C, A, erlang, whereis, [subject_named]), subject_a},
+    true = call(C, A, atoll_chaos_agent, take, tuple_to_list(Key)),
+    ?assertEqual({passed_over, in_recovery}, kill_one(C, A, {name, subject_a}, 0.0)),
+    ?assertEqual(Pid, call(C, A, erlang, whereis, [subject_a])),
+    ok = call(C, A, atoll_chaos_agent, free, [Key]),
+    ?assertMatch({killed, _, _}, kill_one(C, A, {name, subject_a}, 0.0)),
+    ?assertEqual([], call(C, A, atoll_chaos_agent, taken, [])).
+
 %% Recovery is measured against an observer on the node: a process of its own that
 %% monitors the victim, and is told by the next one. It takes 150 ms to be back.
 recovery_is_what_an_observer_sees(Config) ->
@@ -421,6 +455,36 @@ a_cut_in_one_direction_lets_the_other_through(Config) ->
     #{} = atoll_chaos:stop(Run),
     ?assertEqual({ok, set}, await_env(C, B, A)).
 
+a_peer_that_is_not_heard_is_not_heard_over_a_new_connection(Config) ->
+    C = ?config(cluster, Config),
+    [A, B | _] = atoll_cluster:nodes(C),
+    true = call(C, A, net_kernel, connect_node, [B]),
+    {ok, Run} = atoll_chaos:start(#{cluster => C, script => script([
+        {at, 0, {cut, {nodes, 1, 1}, {nodes, 2, 2}}}, {at, {1, min}, heal}
+    ])}),
+    ok = await_event(Run, cut),
+    true = call(C, B, erlang, disconnect_node, [A]),
+    ok = await(fun() -> call(C, A, erlang, nodes, [connected]) end, [], ok),
+    true = call(C, B, net_kernel, connect_node, [A]),
+    %% The first messages may pass.
+    ok = await(fun() -> call(C, A, rpc, call, [B, erlang, node, [], 300]) end, {badrpc, timeout}, ok),
+    ?assertEqual([B], call(C, A, erlang, nodes, [connected])),
+    #{} = atoll_chaos:stop(Run),
+    ?assertEqual(B, call(C, A, rpc, call, [B, erlang, node, [], ?DEADLINE_MS])).
+
+%% As one whose handshake was under way does: both have the right cookie for the other.
+a_closed_peer_that_connects_all_the_same_is_disconnected(Config) ->
+    C = ?config(cluster, Config),
+    [A, B | _] = atoll_cluster:nodes(C),
+    Cookie = call(C, A, erlang, get_cookie, []),
+    {ok, Run} = atoll_chaos:start(#{cluster => C, script => script([{at, 0, {partition, [{nodes, 1, 1}]}}, {at, {1, min}, heal}])}),
+    ok = await_event(Run, partition),
+    [true = call(C, X, erlang, set_cookie, [Y, Cookie]) || {X, Y} <- [{A, B}, {B, A}]],
+    _ = call(C, A, net_kernel, connect_node, [B]),
+    ok = await(fun() -> call(C, A, erlang, nodes, [connected]) end, [], ok),
+    #{} = atoll_chaos:stop(Run),
+    ?assertEqual(true, call(C, A, net_kernel, connect_node, [B])).
+
 set(C, From, To) ->
     true = call(C, From, rpc, cast, [To, application, set_env, [atoll_chaos_test, From, set]]).
 
@@ -463,6 +527,30 @@ a_node_that_is_paused_is_not_slowed_and_the_log_says_so(Config) ->
     ]),
     [N1, N2 | _] = atoll_cluster:nodes(C),
     ?assertMatch([#{nodes := [N1], outcome := passed_over, why := paused}, #{nodes := [N2], outcome := done}], events_of(slow, Events)).
+
+a_slow_node_is_stopped_again_and_again(Config) ->
+    C = ?config(cluster, Config),
+    [A, B | _] = atoll_cluster:nodes(C),
+    {ok, Run} = atoll_chaos:start(#{cluster => C, script => script([{at, 0, {slow, {nodes, 1, 1}, 300}}, {at, {1, min}, heal}])}),
+    ok = await_event(Run, slow),
+    [?assertEqual({A, State}, {await(fun() -> maps:get(A, states(C)) end, State, A), State}) || State <- [paused, up, paused, up, paused]],
+    ?assertEqual(up, maps:get(B, states(C))),
+    #{} = atoll_chaos:stop(Run),
+    ?assertEqual(up, maps:get(A, states(C))).
+
+%% Nobody stops it, and the script itself leaves all broken.
+a_script_heals_at_its_end(Config) ->
+    C = ?config(cluster, Config),
+    [A, B | _] = atoll_cluster:nodes(C),
+    #{events := Events} = run(C, [
+        {at, 0, {partition, [{nodes, 1, 1}]}}, {at, 0, {slow, {nodes, 4, 4}, 50}}, {at, 0, {pause, {nodes, 3, 3}}}
+    ]),
+    ?assertMatch([#{outcome := done}], events_of(heal, Events)),
+    ?assertMatch([#{ended_ms := _}, #{ended_ms := _}, #{ended_ms := _, recovered_ms := _}], lists:droplast(Events)),
+    %% To answer over a pipe takes more than 20 us, and less than a second.
+    [#{recovered_ms := Ms}] = events_of(pause, Events),
+    ?assert(Ms > 0.02 andalso Ms < 1000, Ms),
+    ?assertEqual(true, call(C, A, net_kernel, connect_node, [B])).
 
 %% What is done to others at the same time does not count, for better or for worse.
 each_node_s_pause_counts_from_the_moment_it_goes_on(Config) ->

@@ -23,6 +23,21 @@ each_kind_is_drawn_test() ->
     ?assertEqual([], [C || {_, {cut, A, A, _} = C} <- Drawn]),
     [?assert(lists:member({Ms, {cut, B, A, For}}, Drawn)) || {Ms, {cut, A, B, For}} <- Drawn].
 
+a_slow_node_is_so_for_a_while_test() ->
+    Drawn = lists:append([S || S <- steps(3, 40)]),
+    Begun = [{Ms, Who} || {Ms, {slow, Who, 50}} <- Drawn],
+    ?assertMatch([_, _ | _], Begun),
+    [
+        ?assertMatch([_ | _], [End || {End, {slow, W, 0}} <- Drawn, W =:= Who, End - Ms >= 200, End - Ms =< 2000])
+     || {Ms, Who} <- Begun
+    ],
+    ?assertEqual(length(Begun), length([End || {_, {slow, _, 0}} = End <- Drawn])).
+
+the_processes_that_are_drawn_are_those_that_were_asked_for_test() ->
+    What = [{3, {application, shop}}, {1, any}],
+    Drawn = draw(atoll_chaos_draw:new((options(1, [process]))#{what := What}), 40),
+    ?assertEqual([What], lists:usort([W || {_, {kill_process, _, W}} <- lists:append(Drawn)])).
+
 one_node_alone_is_cut_off_from_nobody_test() ->
     Source = atoll_chaos_draw:new((options(1, [cut, pause]))#{nodes := 1}),
     ?assertEqual([pause], lists:usort([element(1, Step) || {_, Step} <- lists:append(draw(Source, 40))])),
