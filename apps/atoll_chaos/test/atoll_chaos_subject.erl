@@ -5,7 +5,7 @@
 
 -behaviour(application).
 
--export([start_here/0, start_orphan/1, start_proud/0, start_twins/1, start_friend/2, start_late/1, restarts/0, names/0]).
+-export([start_here/0, start_orphan/1, start_proud/0, start_twins/1, start_friend/2, start_late/1, restarts/0, start_kept/1, kept/0, names/0]).
 -export([start/2, stop/1, init/1, start_worker/1, handle_call/3, handle_cast/2]).
 
 %% Permanent: if it ended, the node would.
@@ -97,6 +97,49 @@ observe(Pid, Restarts) ->
             true = demonitor(Ref, [flush]),
             From ! {restarts, lists:reverse(Restarts)},
             observe(Pid, Restarts)
+    end.
+
+%% One that no supervisor looks after: somebody starts it again so long after its end,
+%% and writes down when it was gone and when another one was there.
+start_kept(Ms) ->
+    Self = self(),
+    _ = spawn(fun() ->
+        true = register(subject_keeper, self()),
+        First = keep(),
+        Self ! {started, kept},
+        kept(First, Ms, [])
+    end),
+    receive
+        {started, kept} -> ok
+    end.
+
+kept() ->
+    subject_keeper ! {kept, self()},
+    receive
+        {kept, Restarts} -> Restarts
+    end.
+
+keep() ->
+    Self = self(),
+    {Pid, Ref} = spawn_monitor(fun() ->
+        true = register(subject_kept, self()),
+        Self ! {registered, self(), erlang:monotonic_time(microsecond)},
+        timer:sleep(infinity)
+    end),
+    receive
+        {registered, Pid, Us} -> {Ref, Us}
+    end.
+
+kept({Ref, _}, Ms, Restarts) ->
+    receive
+        {'DOWN', Ref, process, _, _} ->
+            Gone = erlang:monotonic_time(microsecond),
+            receive after Ms -> ok end,
+            {_, Back} = Next = keep(),
+            kept(Next, Ms, [Back - Gone | Restarts]);
+        {kept, From} ->
+            From ! {kept, lists:reverse(Restarts)},
+            kept({Ref, none}, Ms, Restarts)
     end.
 
 next() ->
