@@ -351,6 +351,14 @@ an_interrupted_harm_says_what_happened(Config) ->
         end
      || Signal <- [signal, signal_group]
     ],
+    %% The second time it ends at once; an overlay takes some seconds to settle.
+    Twice = atoll_cli_os:start(dir(Config), ["chaos", "run", "docs/scripts/leave.script"]),
+    _ = atoll_cli_os:await_line(Twice, stderr, <<"Doing harm">>),
+    ok = atoll_cli_os:signal(Twice, "INT"),
+    _ = atoll_cli_os:await_line(Twice, stderr, <<"Healing.">>),
+    ok = atoll_cli_os:signal(Twice, "INT"),
+    ?assertMatch(#{status := 130, stdout := <<>>}, atoll_cli_os:await_exit(Twice, 2500)),
+    ?assertEqual(ok, atoll_cli_os:await_none_left(dir(Config), ?GONE_MS)),
     %% Without a word, whoever of the two is killed.
     Killed = atoll_cli_os:start(dir(Config), ["chaos", "random", "--nodes", "2", "--kinds", "process", "--seconds", "600"]),
     _ = atoll_cli_os:await_line(Killed, stderr, <<"Doing harm">>),
