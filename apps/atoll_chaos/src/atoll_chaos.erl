@@ -1,8 +1,10 @@
 %% @doc Faults on real nodes, by script or at a rate; logged; always healed.
 %%
-%% In a shell that can connect with the nodes of a cluster, best a hidden node:
+%% In a shell that is connected with a node of a cluster, best as a hidden one, whose
+%% nodes are known to that node:
 %% ```
-%% {ok, Run} = atoll_chaos:start(#{nodes => nodes(), rate => 1, kinds => [process, cut], seed => 7}).
+%% Nodes = [Node | rpc:call(Node, erlang, nodes, [])].
+%% {ok, Run} = atoll_chaos:start(#{nodes => Nodes, rate => 1, kinds => [process, cut], seed => 7}).
 %% atoll_chaos:stop(Run).
 %% '''
 %% On a cluster of {@link atoll_cluster}, with a script as the simulator plays it:
@@ -62,7 +64,7 @@
     %% Of these events.
     summary := [{Fault :: atom(), atoll_chaos_log:summary()}],
     groups := atoll_sim_groups:groups() | none,
-    %% See atoll_chaos_runner:ended().
+    %% See atoll_chaos_deeds:facts().
     overlay := atoll_sim_expect:facts() | none,
     expectations := non_neg_integer(),
     failed := [atoll_chaos_overlay:failure()],
@@ -166,7 +168,7 @@ plan(#{script := #{cluster := Begun} = Script}, {Module, B}, HasOverlay, Seed) -
     end;
 plan(#{rate := Rate} = Options, {Module, B}, _HasOverlay, Seed) ->
     Nodes = Module:nodes(B),
-    Possible = [Kind || Kind <- atoll_chaos_draw:kinds(), is_possible(Kind, Module:able(B))],
+    Possible = [Kind || Kind <- atoll_chaos_draw:kinds(), is_possible(Kind, length(Nodes), Module:able(B))],
     Kinds = maps:get(kinds, Options, Possible),
     _ = [bad({kind, Kind}) || Kind <- Kinds, not lists:member(Kind, Possible)],
     Source = atoll_chaos_draw:new(#{
@@ -183,9 +185,10 @@ plan(#{rate := Rate} = Options, {Module, B}, _HasOverlay, Seed) ->
 ms(infinity) -> infinity;
 ms(Seconds) -> round(1000 * Seconds).
 
-is_possible(node, Able) -> lists:member(start, Able);
-is_possible(Kind, Able) when Kind =:= pause; Kind =:= slow -> lists:member(Kind, Able);
-is_possible(_, _) -> true.
+is_possible(cut, Nodes, _Able) -> Nodes > 1;
+is_possible(node, _Nodes, Able) -> lists:member(start, Able);
+is_possible(Kind, _Nodes, Able) when Kind =:= pause; Kind =:= slow -> lists:member(Kind, Able);
+is_possible(process, _, _) -> true.
 
 %% Options
 
@@ -212,7 +215,7 @@ keys() ->
     Positive = fun(N) -> is_integer(N) andalso N > 0 end,
     [
         {cluster, "must be a cluster of atoll_cluster", fun is_pid/1},
-        {nodes, "must be a list of other nodes", fun are_nodes/1},
+        {nodes, "must be a list of other nodes, each once", fun are_nodes/1},
         {script, "must be a script that was checked", fun(S) -> is_map(S) andalso is_map_key(steps, S) end},
         {rate, "must be a number from above 0 to 1,000", fun(R) -> is_number(R) andalso R > 0 andalso R =< 1000 end},
         {kinds, "must be a list of " ++ lists:flatten(lists:join(", ", [atom_to_list(K) || K <- atoll_chaos_draw:kinds()])),
@@ -228,7 +231,7 @@ keys() ->
     ].
 
 are_nodes(Nodes) ->
-    all(fun is_atom/1, Nodes) andalso Nodes -- [node()] =/= [].
+    all(fun is_atom/1, Nodes) andalso Nodes -- [node()] =/= [] andalso length(lists:usort(Nodes)) =:= length(Nodes).
 
 all(Is, [_ | _] = List) -> lists:all(Is, List);
 all(_, _) -> false.
@@ -241,6 +244,8 @@ format_error({script, Error}) ->
     atoll_sim_script:format_error(Error);
 format_error({kind, node}) ->
     "nodes are not killed here, since nobody would start them again";
+format_error({kind, cut}) ->
+    "one node alone can be cut off from nobody";
 format_error({kind, Kind}) ->
     io_lib:format("~ts is not possible here: all nodes must run on this machine, where they can be sent a signal", [Kind]);
 format_error({taken, Node}) ->

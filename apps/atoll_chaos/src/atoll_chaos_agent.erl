@@ -12,6 +12,11 @@
 %% distribution has nothing nearer to a cut in one direction. With a carrier that
 %% is a process, such as TLS, there is none.
 %%
+%% Nodes that connect with all by themselves (`connect_all') do so when they meet another
+%% one, and not again after a cut; they even leave others because of it. So the agent of
+%% such a node remembers with whom it was connected while it worked, and connects again
+%% when none is closed any more. Elsewhere whoever wants a connection makes it.
+%%
 %% It works for one run, and for no other until that has stopped it: two runs would undo
 %% each other's cuts. Whatever it did is undone when its owner is gone. The module stands alone: it
 %% may be loaded into a node that has nothing else of Atoll.
@@ -39,7 +44,9 @@
     cookie :: atom(),
     %% Peer => the cookie that it had.
     closed = #{} :: #{node() => atom()},
-    unheard = #{} :: #{node() => []}
+    unheard = #{} :: #{node() => []},
+    %% Those it was ever connected with, if it is to be connected with all.
+    mesh :: #{node() => []} | none
 }).
 
 %% @doc Starts it, unless it runs; another run's is left alone.
@@ -110,7 +117,13 @@ init({Run, Owner}) ->
     ?MODULE = ets:new(?MODULE, [named_table, public]),
     true = ets:insert(?MODULE, {run, Run}),
     ok = net_kernel:monitor_nodes(true, [{node_type, all}]),
-    {ok, #state{owner = watch(Owner), cookie = cookie()}}.
+    {ok, #state{owner = watch(Owner), cookie = cookie(), mesh = mesh()}}.
+
+mesh() ->
+    case application:get_env(kernel, connect_all) of
+        {ok, false} -> none;
+        _ -> maps:from_keys(nodes(), [])
+    end.
 
 %% Whoever knew it could connect with the node during a cut.
 cookie() ->
@@ -138,7 +151,7 @@ watch(Owner) -> monitor(process, Owner).
 -spec handle_call({keep_from, [node()], [node()]}, gen_server:from(), #state{}) ->
     {reply, ok | {error, trouble()}, #state{}}.
 handle_call({keep_from, Closed, Unheard}, _From, State0) ->
-    State1 = lists:foldl(fun open/2, State0, maps:keys(State0#state.closed) -- Closed),
+    State1 = opened(lists:foldl(fun open/2, State0, maps:keys(State0#state.closed) -- Closed), State0),
     State2 = lists:foldl(fun hear/2, State1, maps:keys(State1#state.unheard) -- Unheard),
     State3 = lists:foldl(fun close/2, State2, Closed),
     State = State3#state{unheard = maps:from_keys(Unheard, [])},
@@ -158,11 +171,11 @@ handle_cast(Request, State) ->
         {nodeup | nodedown, node(), term()}
         | {'DOWN', reference(), process, pid(), term()}
         | {'EXIT', pid(), term()}.
-handle_info({nodeup, Peer, _}, #state{closed = Closed, unheard = Unheard} = State) ->
+handle_info({nodeup, Peer, Info}, #state{closed = Closed, unheard = Unheard} = State) ->
     %% Its handshake was under way when it was closed; or it is a new connection.
     _ = [erlang:disconnect_node(Peer) || is_map_key(Peer, Closed)],
     _ = [set_active(Peer, false) || is_map_key(Peer, Unheard)],
-    {noreply, State};
+    {noreply, met(Peer, Info, State)};
 handle_info({nodedown, _, _}, State) ->
     {noreply, State};
 handle_info({'DOWN', Owner, process, _, _}, #state{owner = Owner} = State) ->
@@ -177,7 +190,24 @@ terminate(_Reason, State) ->
     ok.
 
 undo(#state{closed = Closed, unheard = Unheard} = State) ->
-    lists:foldl(fun hear/2, lists:foldl(fun open/2, State, maps:keys(Closed)), maps:keys(Unheard)).
+    Opened = opened(lists:foldl(fun open/2, State, maps:keys(Closed)), State),
+    lists:foldl(fun hear/2, Opened, maps:keys(Unheard)).
+
+met(Peer, Info, #state{mesh = #{} = Mesh} = State) ->
+    case proplists:get_value(node_type, Info) of
+        visible -> State#state{mesh = Mesh#{Peer => []}};
+        _ -> State
+    end;
+met(_Peer, _Info, State) ->
+    State.
+
+%% The first of two that were closed to each other tries in vain; the other one does not.
+%% This takes its time where a node does not answer, and goes on without this module.
+opened(#state{closed = Closed, mesh = #{} = Mesh} = State, #state{closed = Before}) when Closed =:= #{}, Before =/= #{} ->
+    _ = [spawn(net_kernel, connect_node, [Peer]) || Peer <- maps:keys(Mesh) -- nodes()],
+    State;
+opened(State, _Before) ->
+    State.
 
 close(Peer, #state{closed = Closed} = State) when is_map_key(Peer, Closed) ->
     State;

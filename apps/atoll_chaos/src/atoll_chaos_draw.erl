@@ -39,8 +39,9 @@ kinds() -> [process, node, pause, cut, slow].
 
 %% @doc A source of faults, the first of them after one interval.
 -spec new(options()) -> source().
-new(#{seed := Seed} = Options) ->
-    #source{options = Options, rand = rand:seed_s(exsss, erlang:phash2({chaos, Seed}))}.
+new(#{seed := Seed, nodes := Nodes, kinds := Kinds} = Options) ->
+    [_ | _] = Possible = [Kind || Kind <- Kinds, Kind =/= cut orelse Nodes > 1],
+    #source{options = Options#{kinds := Possible}, rand = rand:seed_s(exsss, erlang:phash2({chaos, Seed}))}.
 
 %% @doc When the next fault comes; `none' if its time would be over.
 -spec due(source()) -> {ok, atoll_sim_step:ms()} | none.
@@ -51,7 +52,7 @@ due(#source{options = #{rate := Rate, ms := Until}, count = Count}) ->
     end.
 
 %% @doc Draws the fault that is due: its steps, the first at that time.
--spec next(source()) -> {[{atoll_sim_step:ms(), atoll_sim_step:step()}], source()}.
+-spec next(source()) -> {[{atoll_sim_step:ms(), atoll_sim_step:step()}, ...], source()}.
 next(#source{options = #{nodes := Nodes, kinds := Kinds, what := What}, count = Count, rand = Rand0} = Source) ->
     {ok, Ms} = due(Source),
     {Kind, Rand1} = one_of(Kinds, Rand0),
@@ -69,7 +70,6 @@ steps(process, Node, _, What, _) -> [{0, {kill_process, Node, What}}];
 steps(node, Node, _, _, _) -> [{0, {restart, Node, fresh}}];
 steps(pause, Node, _, _, Ms) -> [{0, {pause, Node, Ms}}];
 steps(slow, Node, _, _, Ms) -> [{0, {slow, Node, ?STOPPED_MS}}, {Ms, {slow, Node, 0}}];
-steps(cut, Node, Node, _, _) -> [];
 steps(cut, Node, Other, _, Ms) -> [{0, {cut, Node, Other, Ms}}, {0, {cut, Other, Node, Ms}}].
 
 number(I) -> {nodes, I, I}.

@@ -12,6 +12,8 @@
 -export([start/3, do/3, heal/1, claim/3, act/3]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 
+-export_type([outcome/0]).
+
 -type outcome() :: ok | {error, atoll_chaos_backend:error() | atoll_chaos_agent:trouble()}.
 
 -record(state, {

@@ -6,18 +6,16 @@
 %% has as many processes as before. A temporary child, and a process that nobody
 %% looks after, is not waited for.
 %%
-%% <b>The node stays up.</b> A process is not killed again before it is back. A
-%% supervisor that could not restart a child once more without giving up (its
-%% intensity is used up) is spared, and one that shuts itself down when that child ends
-%% (a temporary one that is significant); so the tool takes down no supervisor, and no
-%% application with it. How often a supervisor has restarted lately stands in its
-%% state, which is its own business: if that looks otherwise than it does in OTP
-%% 25 to 29, nobody is spared.
+%% <b>The node stays up.</b> A process is not killed again before it is back. It is
+%% spared if a supervisor could not restart it, and what ends with it, without giving up
+%% (its intensity would be used up), or shuts itself down when one of them ends (a
+%% temporary child that is significant); see {@link atoll_chaos_fall}, which also says
+%% what it cannot see. So the tool takes down no supervisor, and no application with it.
 %%
 %% The module stands alone, see {@link atoll_chaos_agent}.
 -module(atoll_chaos_kill).
 
--export([run/1, room/2]).
+-export([run/1]).
 
 -export_type([order/0, outcome/0]).
 
@@ -32,13 +30,12 @@
 
 -type outcome() ::
     {killed, [term()], recovered()}
-    | {passed_over, Why :: nobody | in_recovery | intensity | significant}.
+    | {passed_over, Why :: nobody | spared | in_recovery | intensity | significant}.
 
 -type recovered() :: Ms :: float() | never | none.
 %% `none' where nobody restarts it.
 
 -define(PAUSE_MAX_MS, 20).
--define(ANSWER_MS, 5000).
 
 %% @doc Kills one, and returns when it is back, or at the deadline.
 -spec run(order()) -> outcome() | {error, atoll_chaos_agent:trouble()}.
@@ -51,7 +48,10 @@ run(#{what := What, which := Which, deadline_ms := Deadline, claim := Claim}) ->
 one(What, Which, Deadline) ->
     case atoll_chaos_victims:find(What) of
         [] ->
-            {passed_over, nobody};
+            case atoll_chaos_victims:are_spared(What) of
+                true -> {passed_over, spared};
+                false -> {passed_over, nobody}
+            end;
         Victims ->
             {Before, After} = lists:split(min(trunc(Which * length(Victims)), length(Victims) - 1), Victims),
             first(After ++ Before, Deadline, in_recovery)
@@ -60,17 +60,17 @@ one(What, Which, Deadline) ->
 %% The one that was drawn, or else the next one that may be killed.
 first([], _Deadline, Why) ->
     {passed_over, Why};
-first([#{supervisor := Supervisor} = Victim | Victims], Deadline, Why) ->
-    Key = {Supervisor, child(Victim)},
-    case atoll_chaos_agent:take(Supervisor, child(Victim)) of
+first([Victim | Victims], Deadline, Why) ->
+    #{keys := Keys} = Fall = atoll_chaos_fall:with(Victim),
+    case take(Keys, []) of
         true ->
             Outcome =
-                try spared(Victim) of
+                try atoll_chaos_fall:spared(Fall) of
                     none -> {killed, kill(Victim, Deadline)};
                     Spared -> {spared, Spared}
                 after
                     %% Before the next one is tried: that one may wait for long.
-                    ok = atoll_chaos_agent:free(Key)
+                    free(Keys)
                 end,
             case Outcome of
                 {killed, Recovered} -> {killed, maps:get(path, Victim) ++ named(Victim), Recovered};
@@ -80,6 +80,21 @@ first([#{supervisor := Supervisor} = Victim | Victims], Deadline, Why) ->
             first(Victims, Deadline, Why)
     end.
 
+%% All of them or none.
+take([], _Taken) ->
+    true;
+take([{Supervisor, Child} = Key | Keys], Taken) ->
+    case atoll_chaos_agent:take(Supervisor, Child) of
+        true ->
+            take(Keys, [Key | Taken]);
+        false ->
+            ok = free(Taken),
+            false
+    end.
+
+free(Keys) ->
+    lists:foreach(fun atoll_chaos_agent:free/1, Keys).
+
 child(#{id := undefined, pid := Pid}) -> Pid;
 child(#{id := Id}) -> Id.
 
@@ -87,47 +102,6 @@ named(#{name := Name, path := Path}) ->
     case Name =:= none orelse Name =:= lists:last(Path) of
         true -> [];
         false -> [Name]
-    end.
-
-spared(#{supervisor := none}) ->
-    none;
-spared(#{supervisor := Supervisor} = Victim) ->
-    case {childspec(Supervisor, child(Victim)), has_room(Supervisor)} of
-        {#{restart := temporary, significant := true}, _} -> significant;
-        {_, false} -> intensity;
-        {_, true} -> none
-    end.
-
-%% This one is taken already, and counts.
-has_room(Supervisor) ->
-    Taken = length([S || {S, _} <- atoll_chaos_agent:taken(), S =:= Supervisor]),
-    try sys:get_state(Supervisor, ?ANSWER_MS) of
-        State -> room(State, erlang:monotonic_time()) >= Taken
-    catch
-        exit:_ -> false
-    end.
-
-%% @doc How many restarts a supervisor of this state has left at that time, in
-%% native units; `infinity' if the state is of an unknown kind.
--spec room(State :: tuple(), integer()) -> integer() | infinity.
-room(State, Now) when element(1, State) =:= state, tuple_size(State) >= 8 ->
-    case {element(6, State), element(7, State), element(8, State)} of
-        {Intensity, Period, Restarts} when is_integer(Intensity), is_integer(Period), is_list(Restarts) ->
-            Intensity - length([At || At <- Restarts, is_recent(At, Period, Now)]);
-        _ ->
-            infinity
-    end;
-room(_, _) ->
-    infinity.
-
-%% Its times are of Erlang's monotonic clock, in seconds or in milliseconds by the
-%% release. The clock begins far below 0, so that the one is never like the other.
-is_recent(At, Period, Now) ->
-    Seconds = erlang:convert_time_unit(Now, native, second),
-    Ms = erlang:convert_time_unit(Now, native, millisecond),
-    case abs(At - Seconds) < abs(At - Ms) of
-        true -> Seconds - At =< Period;
-        false -> Ms - At =< 1000 * Period
     end.
 
 kill(#{pid := Pid} = Victim, Deadline) ->
@@ -172,7 +146,7 @@ expectation(#{supervisor := none, name := none}) ->
 expectation(#{supervisor := none, name := Name, pid := Pid}) ->
     fun() -> is_another(whereis(Name), Pid) end;
 expectation(#{supervisor := Supervisor, name := Name, id := Id, pid := Pid} = Victim) ->
-    case childspec(Supervisor, child(Victim)) of
+    case atoll_chaos_fall:childspec(Supervisor, child(Victim)) of
         #{restart := temporary} -> none;
         _ -> child_is_back(Supervisor, name_of(Supervisor), Name, Id, Pid)
     end.
@@ -210,14 +184,6 @@ name_of(Supervisor) ->
     case process_info(Supervisor, registered_name) of
         {registered_name, Name} -> Name;
         _ -> none
-    end.
-
-childspec(Supervisor, Child) ->
-    try gen_server:call(Supervisor, {get_childspec, Child}, ?ANSWER_MS) of
-        {ok, Spec} -> Spec;
-        {error, _} -> unknown
-    catch
-        exit:_ -> unknown
     end.
 
 is_another(Found, Pid) -> is_pid(Found) andalso Found =/= Pid.

@@ -1,8 +1,12 @@
 %% @doc The log of a run: what happened to whom, what recovered, and how long it
 %% took. Pure. It keeps the last 20,000 events, and counts those before them.
+%%
+%% An event may be open, under a key: a node that is down, a fault that lasts. Of keys
+%% that are equal, such as those of cuts that overlap, each is one of its own.
 -module(atoll_chaos_log).
 
 -export([new/0, new/1, add/2, left_out/1, amend/3, find/2, events/1, summary/1]).
+-export([open/4, close/3, close_first/3, youngest/2, take_open/2]).
 
 -export_type([log/0, event/0, id/0, recovered/0, summary/0]).
 
@@ -42,7 +46,15 @@
     max_ms := number() | none
 }.
 
--record(log, {max :: pos_integer(), last = 0 :: non_neg_integer(), events = #{} :: #{id() => event()}}).
+-record(log, {
+    max :: pos_integer(),
+    last = 0 :: non_neg_integer(),
+    events = #{} :: #{id() => event()},
+    %% Newest first.
+    open = [] :: [{key(), id(), SinceMs :: non_neg_integer()}]
+}).
+
+-type key() :: term().
 
 -opaque log() :: #log{}.
 
@@ -70,6 +82,39 @@ amend(Id, More, #log{events = Events} = Log) ->
         #{Id := Event} -> Log#log{events = Events#{Id := maps:merge(Event, More)}};
         #{} -> Log
     end.
+
+%% @doc From that time on the event is not over.
+-spec open(key(), id(), SinceMs :: non_neg_integer(), log()) -> log().
+open(Key, Id, Since, #log{open = Open} = Log) ->
+    Log#log{open = [{Key, Id, Since} | Open]}.
+
+%% @doc Those under such keys ended at that time.
+-spec close(fun((key()) -> boolean()), Ms :: non_neg_integer(), log()) -> log().
+close(Is, Ms, Log0) ->
+    {Closed, Log} = take_open(Is, Log0),
+    lists:foldl(fun({Id, _}, L) -> amend(Id, #{ended_ms => Ms}, L) end, Log, Closed).
+
+%% @doc Of those under that key, the one that has been open for longest ended.
+-spec close_first(key(), Ms :: non_neg_integer(), log()) -> log().
+close_first(Key, Ms, #log{open = Open} = Log) ->
+    case lists:keytake(Key, 1, lists:reverse(Open)) of
+        {value, {_, Id, _}, Left} -> amend(Id, #{ended_ms => Ms}, Log#log{open = lists:reverse(Left)});
+        false -> Log
+    end.
+
+%% @doc Of those under that key, the one that was opened last.
+-spec youngest(key(), log()) -> {ok, id()} | none.
+youngest(Key, #log{open = Open}) ->
+    case lists:keyfind(Key, 1, Open) of
+        {_, Id, _} -> {ok, Id};
+        false -> none
+    end.
+
+%% @doc Those under such keys, which are open no more.
+-spec take_open(fun((key()) -> boolean()), log()) -> {[{id(), SinceMs :: non_neg_integer()}], log()}.
+take_open(Is, #log{open = Open} = Log) ->
+    {Taken, Left} = lists:partition(fun({Key, _, _}) -> Is(Key) end, Open),
+    {[{Id, Since} || {_, Id, Since} <- Taken], Log#log{open = Left}}.
 
 %% @doc How many events there were before those that are kept.
 -spec left_out(log()) -> non_neg_integer().

@@ -16,7 +16,7 @@
 %% The module stands alone, see {@link atoll_chaos_agent}.
 -module(atoll_chaos_victims).
 
--export([find/1, children/1, is_supervisor/1]).
+-export([find/1, are_spared/1, is_needed/1, children/1, is_supervisor/1]).
 
 -export_type([what/0, victim/0]).
 
@@ -68,6 +68,23 @@ find({module, Module}) ->
         not is_top(V)
     ]).
 
+%% @doc Whether `What' means processes, all of which are spared. To be asked when none
+%% was found.
+-spec are_spared(what()) -> boolean().
+are_spared(any) -> false;
+are_spared({application, App}) -> is_runtime(App);
+are_spared({name, Name}) -> is_pid(whereis(Name));
+are_spared({module, Module}) -> lists:any(fun(Pid) -> lists:member(Module, modules(Pid)) end, processes());
+are_spared({supervisor, Name}) ->
+    Pid = whereis(Name),
+    is_pid(Pid) andalso is_supervisor(Pid) andalso is_runtime(application_of(Pid)).
+
+%% @doc Whether the node, or this tool, needs that process.
+-spec is_needed(pid()) -> boolean().
+is_needed(Pid) ->
+    Victim = describe(Pid),
+    is_spared(Victim) orelse not is_killable(Victim).
+
 in_order(Victims) ->
     [V || {_, V} <- lists:keysort(1, [{Path, V} || #{path := Path} = V <- Victims])].
 
@@ -92,7 +109,6 @@ victim(Pid, Supervisor, Id, Path) ->
         application => hd(Path)
     }.
 
-%% From the process itself, which says who started it.
 describe(Pid) ->
     App = application_of(Pid),
     case parent(Pid) of

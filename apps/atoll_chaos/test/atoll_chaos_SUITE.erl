@@ -25,6 +25,18 @@
     each_node_s_pause_counts_from_the_moment_it_goes_on/1,
     what_a_node_had_ends_with_it_and_equal_cuts_end_one_by_one/1,
     a_supervisor_that_would_shut_down_is_spared/1,
+    who_is_linked_to_it_counts_and_what_it_costs_is_there/1,
+    who_has_no_supervisor_is_spared_for_those_linked_to_it/1,
+    how_far_from_the_first_says_which_one_is_killed/1,
+    a_process_that_is_not_back_is_not_killed_again/1,
+    a_slow_node_is_stopped_again_and_again/1,
+    a_script_heals_at_its_end/1,
+    a_peer_that_is_not_heard_is_not_heard_over_a_new_connection/1,
+    a_closed_peer_that_connects_all_the_same_is_disconnected/1,
+    what_did_nothing_is_in_the_log_with_the_reason/1,
+    a_mesh_is_whole_after_healing/1,
+    recovery_is_what_an_observer_sees/1,
+    the_node_outlives_many_kills/1,
     the_next_one_does_not_wait_with_the_spared_one_s_key/1,
     faults_at_a_rate_repeat_by_their_seed/1,
     a_step_that_cannot_be_done_is_refused_with_its_place/1,
@@ -227,6 +239,137 @@ a_supervisor_that_would_shut_down_is_spared(Config) ->
     ?assertMatch([#{outcome := passed_over, why := significant}], events_of(kill_process, Events)),
     ?assertEqual(Top, call(C, Node, erlang, whereis, [subject_proud])).
 
+%% Each kill of a twin costs two restarts.
+who_is_linked_to_it_counts_and_what_it_costs_is_there(Config) ->
+    C = ?config(cluster, Config),
+    [A, B | _] = atoll_cluster:nodes(C),
+    [
+        begin
+            ok = call(C, Node, atoll_chaos_subject, start_here, []),
+            ok = call(C, Node, atoll_chaos_subject, start_twins, [Intensity])
+        end
+     || {Node, Intensity} <- [{A, 1}, {B, 3}]
+    ],
+    Tops = [call(C, N, erlang, whereis, [subject_twins]) || N <- [A, B]],
+    #{events := Events} = run(C, [
+        {at, 300 * I, {kill_process, {nodes, 1, 2}, {name, twin_a}}} || I <- lists:seq(1, 3)
+    ]),
+    Of = fun(Node) -> [maps:get(why, E, done) || #{nodes := [N]} = E <- events_of(kill_process, Events), N =:= Node] end,
+    ?assertEqual([intensity, intensity, intensity], Of(A)),
+    ?assertEqual([done, intensity, intensity], Of(B)),
+    ?assertEqual(Tops, [call(C, N, erlang, whereis, [subject_twins]) || N <- [A, B]]).
+
+who_has_no_supervisor_is_spared_for_those_linked_to_it(Config) ->
+    C = ?config(cluster, Config),
+    [A | _] = atoll_cluster:nodes(C),
+    ok = call(C, A, atoll_chaos_subject, start_here, []),
+    ok = call(C, A, atoll_chaos_subject, start_twins, [1]),
+    ok = call(C, A, atoll_chaos_subject, start_proud, []),
+    ok = call(C, A, atoll_chaos_subject, start_friend, [friend_of_twins, twin_b]),
+    ok = call(C, A, atoll_chaos_subject, start_friend, [friend_of_proud, proud]),
+    ok = call(C, A, atoll_chaos_subject, start_friend, [friend_of_one, subject_a]),
+    Names = [friend_of_twins, friend_of_proud, friend_of_one],
+    #{events := Events} = run(C, [{at, 0, {kill_process, {nodes, 1, 1}, {name, Name}}} || Name <- Names]),
+    ?assertEqual([intensity, significant, done], [maps:get(why, E, done) || E <- events_of(kill_process, Events)]),
+    ?assertEqual([true, true, false], [is_pid(call(C, A, erlang, whereis, [Name])) || Name <- Names]).
+
+what_did_nothing_is_in_the_log_with_the_reason(Config) ->
+    C = ?config(cluster, Config),
+    [A, B | _] = atoll_cluster:nodes(C),
+    One = {nodes, 1, 1},
+    Two = {nodes, 2, 2},
+    #{events := Events} = run(C, [
+        {at, 0, {kill, One}}, {at, 100, {kill, One}}, {at, 100, {pause, One}}, {at, 100, {start, {nodes, 3, 3}}},
+        {at, 200, {pause, Two}}, {at, 300, {pause, Two}}, {at, 300, {kill_process, Two, any}},
+        {at, 400, {kill_process, {nodes, 3, 3}, {name, kernel_sup}}}, {at, 400, {kill_process, {nodes, 3, 3}, {name, nobody}}},
+        {at, 1000, heal}
+    ]),
+    [_, _, D | _] = atoll_cluster:nodes(C),
+    ?assertEqual(
+        [
+            {kill, A, done}, {kill, A, dead}, {pause, A, dead}, {start, D, alive}, {pause, B, done}, {pause, B, paused},
+            {kill_process, B, paused}, {kill_process, D, spared}, {kill_process, D, nobody}
+        ],
+        [{Fault, Node, maps:get(why, E, done)} || #{fault := Fault, nodes := [Node]} = E <- Events]
+    ),
+    ?assertEqual([], [E || #{outcome := Outcome, why := _} = E <- Events, Outcome =/= passed_over]).
+
+how_far_from_the_first_says_which_one_is_killed(Config) ->
+    C = ?config(cluster, Config),
+    [A | _] = atoll_cluster:nodes(C),
+    ok = call(C, A, atoll_chaos_subject, start_here, []),
+    Killed = [kill_one(C, A, {supervisor, subject_named}, Which) || Which <- [0.0, 0.34, 0.67, 0.999]],
+    ?assertMatch(
+        [[subject_a], [subject_b], [subject_c], [subject_c]],
+        [[Name || Name <- Path, lists:member(Name, atoll_chaos_subject:names())] || {killed, Path, _} <- Killed]
+    ).
+
+kill_one(C, Node, What, Which) ->
+    Order = #{what => What, which => Which, deadline_ms => 5000, claim => {test, none}},
+    call(C, Node, atoll_chaos_kill, run, [Order]).
+
+a_process_that_is_not_back_is_not_killed_again(Config) ->
+    C = ?config(cluster, Config),
+    [A | _] = atoll_cluster:nodes(C),
+    ok = call(C, A, atoll_chaos_subject, start_here, []),
+    ok = call(C, A, atoll_chaos_agent, ensure, [{test, none}]),
+    Pid = call(C, A, erlang, whereis, [subject_a]),
+    Key = {call(C, A, erlang, whereis, [subject_named]), subject_a},
+    true = call(C, A, atoll_chaos_agent, take, tuple_to_list(Key)),
+    ?assertEqual({passed_over, in_recovery}, kill_one(C, A, {name, subject_a}, 0.0)),
+    ?assertEqual(Pid, call(C, A, erlang, whereis, [subject_a])),
+    ok = call(C, A, atoll_chaos_agent, free, [Key]),
+    ?assertMatch({killed, _, _}, kill_one(C, A, {name, subject_a}, 0.0)),
+    ?assertEqual([], call(C, A, atoll_chaos_agent, taken, [])).
+
+%% Recovery is measured against an observer on the node: a process of its own that
+%% monitors the victim, and is told by the next one. One victim has a supervisor, which
+%% answers nobody until it is back; the other has none.
+recovery_is_what_an_observer_sees(Config) ->
+    C = ?config(cluster, Config),
+    [A | _] = atoll_cluster:nodes(C),
+    ok = call(C, A, atoll_chaos_subject, start_here, []),
+    ok = call(C, A, atoll_chaos_subject, start_late, [150]),
+    ok = call(C, A, atoll_chaos_subject, start_kept, [150]),
+    #{events := Events} = run(C, [
+        {at, 400 * I, {kill_process, {nodes, 1, 1}, {name, Name}}} || I <- lists:seq(1, 8), Name <- [subject_late, subject_kept]
+    ]),
+    [
+        begin
+            Logged = [Ms || #{outcome := done, recovered_ms := Ms, target := T} <- events_of(kill_process, Events), lists:member(Name, T)],
+            Seen = [Us / 1000 || Us <- call(C, A, atoll_chaos_subject, Asked, [])],
+            ?assertEqual({8, 8}, {length(Logged), length(Seen)}),
+            %% The look at it is at most 20 ms late, and a busy machine adds to that.
+            [?assert(L >= S - 1 andalso L =< S + 100 andalso S >= 149, {Name, L, S}) || {L, S} <- lists:zip(Logged, Seen)]
+        end
+     || {Name, Asked} <- [{subject_late, restarts}, {subject_kept, kept}]
+    ].
+
+%% One each 100 ms. ATOLL_CHAOS_KILLS says how many: 1,000 take 100 s.
+the_node_outlives_many_kills(Config) ->
+    Kills = list_to_integer(os:getenv("ATOLL_CHAOS_KILLS", "200")),
+    _ = ct:timetrap({seconds, 60 + Kills div 5}),
+    C = ?config(cluster, Config),
+    [Node | _] = atoll_cluster:nodes(C),
+    ok = call(C, Node, atoll_chaos_subject, start_here, []),
+    ok = call(C, Node, atoll_chaos_subject, start_late, [20]),
+    Before = call(C, Node, os, getpid, []),
+    #{events := Events, summary := Summary} = run(C, [
+        {at, 100 * I, {kill_process, {nodes, 1, 1}, {application, atoll_chaos_subject}}} || I <- lists:seq(1, Kills)
+    ]),
+    Killed = events_of(kill_process, Events),
+    ?assertEqual(Kills, length(Killed)),
+    ?assertEqual([], [E || #{outcome := Outcome} = E <- Killed, Outcome =/= done]),
+    ?assertEqual([], [E || #{recovered_ms := R, target := T} = E <- Killed, not is_number(R), not lists:member(passing, T)]),
+    Late = [Ms || #{recovered_ms := Ms, target := T} <- Killed, lists:member(late, T)],
+    Seen = [Us / 1000 || Us <- call(C, Node, atoll_chaos_subject, restarts, [])],
+    ?assertEqual(length(Seen), length(Late)),
+    [?assert(L >= S - 1 andalso L =< S + 100, {L, S}) || {L, S} <- lists:zip(Late, Seen)],
+    ct:pal("~p", [proplists:get_value(kill_process, Summary)]),
+    ?assertEqual(Before, call(C, Node, os, getpid, [])),
+    ?assert(lists:keymember(atoll_chaos_subject, 1, call(C, Node, application, which_applications, []))),
+    [?assert(is_pid(call(C, Node, erlang, whereis, [Name]))) || Name <- atoll_chaos_subject:names()].
+
 %% The one that is drawn is spared, and for the next one nobody waits to the deadline.
 the_next_one_does_not_wait_with_the_spared_one_s_key(Config) ->
     C = ?config(cluster, Config),
@@ -261,6 +404,25 @@ nothing_passes_a_partition(Config) ->
     ?assertEqual(true, call(C, hd(Rest), net_kernel, connect_node, [lists:last(Rest)])),
     #{} = atoll_chaos:stop(Run),
     [?assertEqual(true, call(C, X, net_kernel, connect_node, [Y])) || {X, Y} <- [{A, B}, {D, A}, {B, D}]].
+
+%% Nodes with connect_all do not find each other again by themselves, and of three of
+%% which two are cut off, the third one leaves both.
+a_mesh_is_whole_after_healing(_) ->
+    Mesh = start_owned(#{nodes => 3, connect_all => true}),
+    try
+        [A, B, D] = Nodes = atoll_cluster:nodes(Mesh),
+        [true = call(Mesh, A, net_kernel, connect_node, [N]) || N <- [B, D]],
+        Whole = fun() -> lists:all(fun(N) -> length(call(Mesh, N, erlang, nodes, [])) =:= 2 end, Nodes) end,
+        ok = await(Whole, true, ok),
+        {ok, Script} = atoll_sim_script:check([{cluster, #{nodes => 3}}, {at, 0, {partition, [{nodes, 1, 1}]}}, {at, {1, min}, heal}]),
+        {ok, Run} = atoll_chaos:start(#{cluster => Mesh, script => Script}),
+        ok = await_event(Run, partition),
+        ok = await(fun() -> call(Mesh, A, erlang, nodes, []) end, [], ok),
+        #{} = atoll_chaos:stop(Run),
+        ok = await(Whole, true, ok)
+    after
+        ok = atoll_cluster:stop(Mesh)
+    end.
 
 %% Each run has another one, of 128 random bits.
 nobody_can_guess_the_cookie_of_a_cut(Config) ->
@@ -298,6 +460,36 @@ a_cut_in_one_direction_lets_the_other_through(Config) ->
     #{} = atoll_chaos:stop(Run),
     ?assertEqual({ok, set}, await_env(C, B, A)).
 
+a_peer_that_is_not_heard_is_not_heard_over_a_new_connection(Config) ->
+    C = ?config(cluster, Config),
+    [A, B | _] = atoll_cluster:nodes(C),
+    true = call(C, A, net_kernel, connect_node, [B]),
+    {ok, Run} = atoll_chaos:start(#{cluster => C, script => script([
+        {at, 0, {cut, {nodes, 1, 1}, {nodes, 2, 2}}}, {at, {1, min}, heal}
+    ])}),
+    ok = await_event(Run, cut),
+    true = call(C, B, erlang, disconnect_node, [A]),
+    ok = await(fun() -> call(C, A, erlang, nodes, [connected]) end, [], ok),
+    true = call(C, B, net_kernel, connect_node, [A]),
+    %% The first messages may pass.
+    ok = await(fun() -> call(C, A, rpc, call, [B, erlang, node, [], 300]) end, {badrpc, timeout}, ok),
+    ?assertEqual([B], call(C, A, erlang, nodes, [connected])),
+    #{} = atoll_chaos:stop(Run),
+    ?assertEqual(B, call(C, A, rpc, call, [B, erlang, node, [], ?DEADLINE_MS])).
+
+%% As one whose handshake was under way does: both have the right cookie for the other.
+a_closed_peer_that_connects_all_the_same_is_disconnected(Config) ->
+    C = ?config(cluster, Config),
+    [A, B | _] = atoll_cluster:nodes(C),
+    Cookie = call(C, A, erlang, get_cookie, []),
+    {ok, Run} = atoll_chaos:start(#{cluster => C, script => script([{at, 0, {partition, [{nodes, 1, 1}]}}, {at, {1, min}, heal}])}),
+    ok = await_event(Run, partition),
+    [true = call(C, X, erlang, set_cookie, [Y, Cookie]) || {X, Y} <- [{A, B}, {B, A}]],
+    _ = call(C, A, net_kernel, connect_node, [B]),
+    ok = await(fun() -> call(C, A, erlang, nodes, [connected]) end, [], ok),
+    #{} = atoll_chaos:stop(Run),
+    ?assertEqual(true, call(C, A, net_kernel, connect_node, [B])).
+
 set(C, From, To) ->
     true = call(C, From, rpc, cast, [To, application, set_env, [atoll_chaos_test, From, set]]).
 
@@ -329,7 +521,10 @@ a_node_is_paused_slowed_killed_and_started(Config) ->
     [#{ended_ms := Quick}] = Of(slow),
     ?assert(Quick >= 600),
     %% One was paused, the other dead.
-    ?assertEqual([], Of(kill_process)),
+    ?assertMatch(
+        [#{nodes := [N1], outcome := passed_over, why := paused}, #{nodes := [N2], outcome := passed_over, why := dead}],
+        lists:sort(fun(#{nodes := A}, #{nodes := B}) -> A =< B end, Of(kill_process))
+    ),
     #{nodes := Infos} = atoll_cluster:info(C),
     ?assertEqual([up, up, up, up, down, up], [State || #{state := State} <- Infos]).
 
@@ -340,6 +535,30 @@ a_node_that_is_paused_is_not_slowed_and_the_log_says_so(Config) ->
     ]),
     [N1, N2 | _] = atoll_cluster:nodes(C),
     ?assertMatch([#{nodes := [N1], outcome := passed_over, why := paused}, #{nodes := [N2], outcome := done}], events_of(slow, Events)).
+
+a_slow_node_is_stopped_again_and_again(Config) ->
+    C = ?config(cluster, Config),
+    [A, B | _] = atoll_cluster:nodes(C),
+    {ok, Run} = atoll_chaos:start(#{cluster => C, script => script([{at, 0, {slow, {nodes, 1, 1}, 300}}, {at, {1, min}, heal}])}),
+    ok = await_event(Run, slow),
+    [?assertEqual({A, State}, {await(fun() -> maps:get(A, states(C)) end, State, A), State}) || State <- [paused, up, paused, up, paused]],
+    ?assertEqual(up, maps:get(B, states(C))),
+    #{} = atoll_chaos:stop(Run),
+    ?assertEqual(up, maps:get(A, states(C))).
+
+%% Nobody stops it, and the script itself leaves all broken.
+a_script_heals_at_its_end(Config) ->
+    C = ?config(cluster, Config),
+    [A, B | _] = atoll_cluster:nodes(C),
+    #{events := Events} = run(C, [
+        {at, 0, {partition, [{nodes, 1, 1}]}}, {at, 0, {slow, {nodes, 4, 4}, 50}}, {at, 0, {pause, {nodes, 3, 3}}}
+    ]),
+    ?assertMatch([#{outcome := done}], events_of(heal, Events)),
+    ?assertMatch([#{ended_ms := _}, #{ended_ms := _}, #{ended_ms := _, recovered_ms := _}], lists:droplast(Events)),
+    %% To answer over a pipe takes more than 20 us, and less than a second.
+    [#{recovered_ms := Ms}] = events_of(pause, Events),
+    ?assert(Ms > 0.02 andalso Ms < 1000, Ms),
+    ?assertEqual(true, call(C, A, net_kernel, connect_node, [B])).
 
 %% What is done to others at the same time does not count, for better or for worse.
 each_node_s_pause_counts_from_the_moment_it_goes_on(Config) ->
@@ -535,7 +754,13 @@ any_cluster_is_harmed_from_a_hidden_node(Config) ->
         ?assertMatch([#{recovered_ms := never}], [E || #{fault := kill} = E <- Events]),
         ?assertEqual(true, call(C, A, net_kernel, connect_node, [B])),
         Refused = peer:call(Outside, atoll_chaos, start, [#{nodes => lists:droplast(Nodes), rate => 1, kinds => [node]}]),
-        ?assertEqual({error, {kind, node}}, Refused)
+        ?assertEqual({error, {kind, node}}, Refused),
+        %% One alone is cut off from nobody, and the run goes on without that kind.
+        Alone = #{nodes => [A], rate => 50},
+        ?assertEqual({error, {kind, cut}}, peer:call(Outside, atoll_chaos, start, [Alone#{kinds => [cut]}])),
+        {ok, #{events := [_ | _]}} = peer:call(
+            Outside, atoll_chaos, run, [Alone#{kinds => [process], seconds => 1}], ?CALL_MS
+        )
     after
         peer:stop(Outside)
     end.
@@ -592,10 +817,10 @@ no_code_stays_on_a_node_that_had_none(_) ->
         args => ["-connect_all", "false"]
     }),
     Outside = outside(),
-    Ours = fun() -> [M || M <- [atoll_chaos_agent, atoll_chaos_victims, atoll_chaos_kill], peer:call(Bare, code, is_loaded, [M]) =/= false] end,
+    Ours = fun() -> [M || M <- [atoll_chaos_agent, atoll_chaos_victims, atoll_chaos_fall, atoll_chaos_kill], peer:call(Bare, code, is_loaded, [M]) =/= false] end,
     try
         {ok, Run} = peer:call(Outside, atoll_chaos_SUITE, hold, [#{nodes => [Node], rate => 100, kinds => [process]}], ?CALL_MS),
-        ok = await(fun() -> length(Ours()) end, 3, ok),
+        ok = await(fun() -> length(Ours()) end, 4, ok),
         #{events := [_ | _]} = peer:call(Outside, atoll_chaos, stop, [Run], ?CALL_MS),
         ?assertEqual([], Ours()),
         ?assertEqual(undefined, peer:call(Bare, erlang, whereis, [atoll_chaos_agent]))

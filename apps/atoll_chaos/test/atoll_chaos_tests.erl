@@ -23,9 +23,25 @@ each_kind_is_drawn_test() ->
     ?assertEqual([], [C || {_, {cut, A, A, _} = C} <- Drawn]),
     [?assert(lists:member({Ms, {cut, B, A, For}}, Drawn)) || {Ms, {cut, A, B, For}} <- Drawn].
 
+a_slow_node_is_so_for_a_while_test() ->
+    Drawn = lists:append([S || S <- steps(3, 40)]),
+    Begun = [{Ms, Who} || {Ms, {slow, Who, 50}} <- Drawn],
+    ?assertMatch([_, _ | _], Begun),
+    [
+        ?assertMatch([_ | _], [End || {End, {slow, W, 0}} <- Drawn, W =:= Who, End - Ms >= 200, End - Ms =< 2000])
+     || {Ms, Who} <- Begun
+    ],
+    ?assertEqual(length(Begun), length([End || {_, {slow, _, 0}} = End <- Drawn])).
+
+the_processes_that_are_drawn_are_those_that_were_asked_for_test() ->
+    What = [{3, {application, shop}}, {1, any}],
+    Drawn = draw(atoll_chaos_draw:new((options(1, [process]))#{what := What}), 40),
+    ?assertEqual([What], lists:usort([W || {_, {kill_process, _, W}} <- lists:append(Drawn)])).
+
 one_node_alone_is_cut_off_from_nobody_test() ->
-    Source = atoll_chaos_draw:new((options(1, [cut]))#{nodes := 1}),
-    ?assertMatch({[], _}, atoll_chaos_draw:next(Source)).
+    Source = atoll_chaos_draw:new((options(1, [cut, pause]))#{nodes := 1}),
+    ?assertEqual([pause], lists:usort([element(1, Step) || {_, Step} <- lists:append(draw(Source, 40))])),
+    ?assertError({badmatch, []}, atoll_chaos_draw:new((options(1, [cut]))#{nodes := 1})).
 
 steps(Seed, Count) ->
     draw(atoll_chaos_draw:new(options(Seed, atoll_chaos_draw:kinds())), Count).
@@ -92,8 +108,9 @@ an_option_that_is_wrong_has_its_sentence_test_() ->
             {#{}, "cluster or nodes must be there, and not both"},
             {#{nodes => [a@b], cluster => self(), rate => 1}, "cluster or nodes must be there, and not both"},
             {#{nodes => [a@b]}, "script or rate must be there, and not both"},
-            {#{nodes => [], rate => 1}, "nodes must be a list of other nodes"},
-            {#{nodes => [node()], rate => 1}, "nodes must be a list of other nodes"},
+            {#{nodes => [], rate => 1}, "nodes must be a list of other nodes, each once"},
+            {#{nodes => [node()], rate => 1}, "nodes must be a list of other nodes, each once"},
+            {#{nodes => [a@b, c@d, a@b], rate => 1}, "nodes must be a list of other nodes, each once"},
             {#{nodes => [a@b], rate => 0}, "rate must be a number from above 0 to 1,000"},
             {#{nodes => [a@b], rate => 1, kinds => [storm]}, "kinds must be a list of process, node, pause, cut, slow"},
             {#{nodes => [a@b], script => #{steps => []}, kinds => [cut]},
@@ -317,8 +334,8 @@ a_supervisor_s_room_is_read_from_its_state_test() ->
     Second = erlang:convert_time_unit(Now, native, second),
     Ms = erlang:convert_time_unit(Now, native, millisecond),
     State = fun(Intensity, Period, Restarts) -> {state, n, one_for_one, c, d, Intensity, Period, Restarts, 0, never, m, a} end,
-    ?assertEqual(3, atoll_chaos_kill:room(State(3, 5, []), Now)),
-    ?assertEqual(1, atoll_chaos_kill:room(State(3, 5, [Second, Second - 4, Second - 6]), Now)),
-    ?assertEqual(1, atoll_chaos_kill:room(State(3, 5, [Ms, Ms - 4900, Ms - 5100]), Now)),
-    ?assertEqual(infinity, atoll_chaos_kill:room(State(undefined, 5, []), Now)),
-    ?assertEqual(infinity, atoll_chaos_kill:room(other, Now)).
+    ?assertEqual(3, atoll_chaos_fall:room(State(3, 5, []), Now)),
+    ?assertEqual(1, atoll_chaos_fall:room(State(3, 5, [Second, Second - 4, Second - 6]), Now)),
+    ?assertEqual(1, atoll_chaos_fall:room(State(3, 5, [Ms, Ms - 4900, Ms - 5100]), Now)),
+    ?assertEqual(infinity, atoll_chaos_fall:room(State(undefined, 5, []), Now)),
+    ?assertEqual(infinity, atoll_chaos_fall:room(other, Now)).

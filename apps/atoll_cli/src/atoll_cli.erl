@@ -1,7 +1,7 @@
 %% @doc The command line of Atoll: finds the command, has its options read, runs
 %% it, and ends the VM with an exit status that means something: 0 for done, 1
-%% for a run that failed, 2 for a command line that is wrong. With 1 and 2 goes
-%% one sentence on standard error. A stack trace is for faults of our own.
+%% for a run that failed, 2 for a command line that is wrong, 130 for Ctrl-C. With 1 and 2
+%% goes one sentence on standard error. A stack trace is for faults of our own.
 -module(atoll_cli).
 
 -export([main/0, commands/0, groups/0, find/1, execute/1, options/2]).
@@ -12,6 +12,7 @@ main() ->
     %% Signals mean now what they mean to any program; what has to be done on
     %% the way down is done by the watchdogs of the clusters, not by this VM.
     ok = os:set_signal(sigterm, default),
+    ok = os:set_signal(sigusr1, default),
     spawn(fun run/0).
 
 %% @doc The commands, as the help lists them.
@@ -155,6 +156,7 @@ run() ->
 status(Args) ->
     try execute(Args) of
         {_, ok} -> 0;
+        {Who, interrupted} -> complain(Who, "interrupted; all is healed", 130);
         {Who, {failed, Sentence}} -> complain(Who, Sentence, 1);
         {Who, {usage, Sentence}} -> complain(Who, Sentence, 2)
     catch

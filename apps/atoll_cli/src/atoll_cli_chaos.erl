@@ -39,9 +39,15 @@ check(#{}) ->
 on(#{name := Name}, _Nodes, _Overlay, Fun) ->
     case atoll_cluster:ask(Name, status) of
         {ok, #{nodes := Infos}} ->
-            case become_hidden() of
-                ok -> Fun(#{nodes => [binary_to_atom(Node) || #{node := Node} <- Infos]});
-                {error, Sentence} -> {failed, Sentence}
+            %% The others would not answer.
+            _ = [
+                atoll_cli_io:say([Node, " is ", atom_to_list(State), ", and left out; the others are numbered without it"])
+             || #{node := Node, state := State} <- Infos, State =/= up
+            ],
+            case {[binary_to_atom(Node) || #{node := Node, state := up} <- Infos], become_hidden()} of
+                {[], _} -> {failed, ["No node of ", Name, " is up."]};
+                {Up, ok} -> Fun(#{nodes => Up});
+                {_, {error, Sentence}} -> {failed, Sentence}
             end;
         {error, Reason} ->
             {failed, atoll_cluster:format_error(Reason)}
@@ -90,16 +96,44 @@ become_hidden() ->
     {ok, atoll_chaos:result()} | atoll_cli_command:outcome() | {script, atoll_sim_script:error()}.
 harm(Options, Head, Again, Values) ->
     ok = atoll_cli_progress:now_doing(["Doing harm: ", Head]),
-    Ran = atoll_chaos:run(Options#{on_event => fun(Event) -> atoll_cli_io:say_over(atoll_cli_chaos_result:line(Event)) end}),
+    OnEvent = fun(Event) -> atoll_cli_io:say_over(atoll_cli_chaos_result:line(Event)) end,
+    Ran = atoll_cli_interrupt:catching(fun() -> run(Options#{on_event => OnEvent}) end),
     ok = atoll_cli_progress:done(),
     case Ran of
-        {ok, Result} ->
+        {Ended, Result} when Ended =:= ok; Ended =:= interrupted ->
             ok = show(Result, nodes_of(Options), Again, Values),
-            {ok, Result};
+            case Ended of
+                ok -> {ok, Result};
+                interrupted -> interrupted
+            end;
         {error, {script, Error}} ->
             {script, Error};
         {error, Error} ->
             {failed, atoll_chaos:format_error(Error)}
+    end.
+
+run(Options) ->
+    case atoll_chaos:start(Options) of
+        {ok, Run} ->
+            Self = self(),
+            {Pid, Ref} = spawn_monitor(fun() -> Self ! {ended, self(), atoll_chaos:await(Run)} end),
+            await(Run, Pid, Ref, ok);
+        {error, _} = Error ->
+            Error
+    end.
+
+await(Run, Pid, Ref, Ended) ->
+    receive
+        {ended, Pid, Result} ->
+            true = demonitor(Ref, [flush]),
+            {Ended, Result};
+        {'DOWN', Ref, process, Pid, Reason} ->
+            exit(Reason);
+        interrupted ->
+            ok = atoll_cli_io:say("Healing. Ctrl-C again ends it without a word."),
+            %% Whoever waits already gets the result, too; or the run is just over.
+            _ = spawn(fun() -> atoll_chaos:stop(Run) end),
+            await(Run, Pid, Ref, interrupted)
     end.
 
 nodes_of(#{cluster := Cluster}) -> atoll_cluster:nodes(Cluster);

@@ -18,6 +18,8 @@ options() ->
         #{name => kinds, value => "KINDS", read => atoll_cli_read:some_of(atoll_chaos_draw:kinds()),
           help => [lists:join(",", [atom_to_list(Kind) || Kind <- atoll_chaos_draw:kinds()]),
                    ": some of them; all that is possible unless told"]},
+        #{name => what, value => "WHAT", read => atoll_cli_read:processes(),
+          help => "the processes to kill: application:NAME, supervisor:NAME, module:NAME, name:NAME, or any (so unless told)"},
         #{name => seconds, value => "S", default => "30", read => atoll_cli_read:number(86400),
           help => "for how long"},
         Nodes#{help => "start a cluster of so many nodes for it (6 unless told)"}
@@ -30,7 +32,7 @@ operands() -> [].
 examples() ->
     [
         "atoll chaos random --rate 2 --kinds process,node,pause,cut --seconds 10 --nodes 4 --seed 7",
-        "atoll chaos random --kinds process --name reef --json"
+        "atoll chaos random --kinds process --what application:shop --name reef --json"
     ].
 
 -spec run(atoll_cli_options:values(), [string()]) -> atoll_cli_command:outcome().
@@ -40,19 +42,34 @@ run(Values, []) ->
             {usage, Sentence};
         {ok, _, {error, Sentence}} ->
             {usage, Sentence};
-        {ok, #{name := _, kinds := Kinds}, {ok, none}} ->
-            case lists:member(node, Kinds) of
-                true -> {usage, ["--kinds: with --name ", atoll_chaos:format_error({kind, node})]};
-                false -> harm(Values, none)
-            end;
         {ok, _, {ok, Overlay}} ->
-            harm(Values, Overlay)
+            case wrong(Values) of
+                [] -> harm(Values, Overlay);
+                [Sentence | _] -> {usage, Sentence}
+            end
     end.
+
+%% What is wrong with the kinds is known before anything starts.
+wrong(#{kinds := Kinds} = Values) ->
+    [
+        Sentence
+     || {Kind, true, Sentence} <- [
+            {node, is_map_key(name, Values), ["--kinds: with --name ", atoll_chaos:format_error({kind, node})]},
+            {cut, maps:get(nodes, Values, none) =:= 1, ["--kinds: ", atoll_chaos:format_error({kind, cut})]}
+        ],
+        lists:member(Kind, Kinds)
+    ] ++
+        [
+            "--what is for faults of the kind process, which --kinds leaves out"
+         || is_map_key(what, Values), not lists:member(process, Kinds)
+        ];
+wrong(_) ->
+    [].
 
 harm(#{rate := Rate, seconds := Seconds, seed := Seed} = Values, Overlay) ->
     Again = atoll_cli_sim_options:again("chaos random", options(), typed(Values)),
     Head = io_lib:format("~s faults a second for ~s s", [atoll_cli_table:decimal(Rate), atoll_cli_table:decimal(Seconds)]),
-    Faults = (maps:with([kinds], Values))#{rate => Rate, seconds => Seconds, seed => Seed},
+    Faults = (maps:with([kinds, what], Values))#{rate => Rate, seconds => Seconds, seed => Seed},
     case atoll_cli_chaos:on(Values, maps:get(nodes, Values, ?NODES), Overlay, fun(Where) ->
         atoll_cli_chaos:harm(maps:merge(Where, Faults), Head, Again, Values)
     end) of

@@ -147,7 +147,10 @@ why(nobody) -> <<"there is no such process">>;
 why(in_recovery) -> <<"it is not back yet">>;
 why(intensity) -> <<"its supervisor would give up">>;
 why(significant) -> <<"its supervisor would shut down">>;
+why(spared) -> <<"it is spared">>;
 why(paused) -> <<"it was paused">>;
+why(dead) -> <<"it was dead">>;
+why(alive) -> <<"it was running">>;
 why({not_a_socket, Node}) -> text({not_a_socket, Node});
 why(Reason) when element(1, Reason) =:= unreachable; element(1, Reason) =:= raised;
                  element(1, Reason) =:= not_here; element(1, Reason) =:= not_possible ->

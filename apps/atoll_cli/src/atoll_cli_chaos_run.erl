@@ -35,7 +35,16 @@ run(Values, [File]) ->
 
 %% What cannot be done is known before anything starts; of a cluster that runs
 %% already, as soon as it is known.
-check(File, Script, Values) ->
+check(File, #{steps := []}, _Values) ->
+    {usage, [File, ": it has no steps"]};
+check(File, #{given := Given} = Script, Values) ->
+    %% The simulator's default is for the simulator.
+    case lists:member(nodes, Given) orelse is_map_key(nodes, Values) orelse is_map_key(name, Values) of
+        true -> check_where(File, Script, Values);
+        false -> {usage, [File, ": it does not say how many nodes there are, so --nodes N must"]}
+    end.
+
+check_where(File, Script, Values) ->
     case {atoll_cli_chaos:check(Values), overlay(Script, Values)} of
         {{error, Sentence}, _} -> {usage, Sentence};
         {ok, {error, Sentence}} -> {usage, Sentence};

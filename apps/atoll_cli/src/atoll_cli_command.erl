@@ -12,6 +12,8 @@
     ok
     %% exit status 1: what went wrong, in a sentence
     | {failed, unicode:chardata()}
+    %% exit status 130: Ctrl-C came, and it has said what there was to say
+    | interrupted
     %% exit status 2: what is wrong with the command line, in a sentence
     | {usage, unicode:chardata()}.
 

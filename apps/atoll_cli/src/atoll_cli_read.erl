@@ -1,7 +1,7 @@
 %% @doc Readers of what a user types for a value; see {@link atoll_cli_options}.
 -module(atoll_cli_read).
 
--export([whole/2, number/1, one_of/1, some_of/1, share/0, latency/0, setting/0, directory/0, generators/0, name/0]).
+-export([whole/2, number/1, one_of/1, some_of/1, share/0, latency/0, setting/0, directory/0, generators/0, name/0, processes/0]).
 
 %% A longer way between two nodes is none of this planet.
 -define(MAX_LATENCY_MS, 600000).
@@ -125,6 +125,26 @@ name() ->
             nomatch -> {error, "must be a letter and at most 39 letters, digits, _ or -"}
         end
     end.
+
+%% @doc Which processes, as a step of a fault script says it.
+-spec processes() -> atoll_cli_options:reader().
+processes() ->
+    fun(Text) ->
+        case string:split(Text, ":") of
+            ["any"] ->
+                {ok, any};
+            [Kind, [_ | _] = Name] when length(Name) =< 255 ->
+                case [K || K <- [name, supervisor, module, application], atom_to_list(K) =:= Kind] of
+                    [K] -> {ok, {K, list_to_atom(Name)}};
+                    [] -> bad_processes()
+                end;
+            _ ->
+                bad_processes()
+        end
+    end.
+
+bad_processes() ->
+    {error, "must be any, or name:, supervisor:, module: or application: with a name, such as application:shop"}.
 
 %% Digits only: list_to_integer/1 would take a sign too.
 to_integer(Text) ->

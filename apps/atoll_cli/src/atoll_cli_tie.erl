@@ -1,5 +1,5 @@
-%% @doc Ends this VM when the program that it works for, make, is gone or was
-%% interrupted.
+%% @doc Ends this VM when a program that it works for, make or the shell that started
+%% it, is gone or was interrupted.
 %%
 %% A terminal's Ctrl-C reaches make and this VM alike. But a signal may be sent
 %% to make alone; make then waits for what it runs, and says nothing to it. It
@@ -15,17 +15,19 @@
 %% What a shell reports of a program that SIGINT has ended.
 -define(INTERRUPTED, 130).
 
-%% @doc Ties this VM to the process that the environment variable ATOLL_TIED_TO
-%% numbers, if there is one.
+%% @doc Ties this VM to the processes that the environment variable ATOLL_TIED_TO
+%% numbers, if there are any.
 -spec start() -> ok.
 start() ->
-    case string:to_integer(os:getenv("ATOLL_TIED_TO", "")) of
-        {Pid, []} when is_integer(Pid) ->
-            _ = spawn(fun() -> watch(file(Pid), state(file(Pid))) end),
-            ok;
-        _ ->
-            ok
-    end.
+    lists:foreach(
+        fun(Text) ->
+            case string:to_integer(Text) of
+                {Pid, []} when is_integer(Pid) -> spawn(fun() -> watch(file(Pid), state(file(Pid))) end);
+                _ -> not_a_number
+            end
+        end,
+        string:lexemes(os:getenv("ATOLL_TIED_TO", ""), " ")
+    ).
 
 watch(File, Before) ->
     %% No event tells of another process that is not a child.

@@ -11,7 +11,7 @@
          up_holds_an_overlay_and_status_tells_of_it/1, groups_are_cliques_of_an_overlay/1,
          a_script_ends_with_the_same_facts_in_both_worlds/1, an_expectation_that_fails_on_real_nodes_fails_the_run/1,
          a_held_cluster_is_harmed_and_stays/1, a_script_that_cannot_be_played_starts_nothing/1,
-         faults_at_a_rate_print_one_object/1,
+         faults_at_a_rate_print_one_object/1, an_interrupted_harm_says_what_happened/1,
          a_shell_can_be_attached/1, a_name_is_taken_once/1,
          nothing_runs_and_nothing_can_be_stopped/1,
          a_run_directory_that_cannot_be_used_is_told/1,
@@ -42,7 +42,7 @@ all() ->
      up_holds_an_overlay_and_status_tells_of_it, groups_are_cliques_of_an_overlay,
      a_script_ends_with_the_same_facts_in_both_worlds, an_expectation_that_fails_on_real_nodes_fails_the_run,
      a_held_cluster_is_harmed_and_stays, a_script_that_cannot_be_played_starts_nothing,
-     faults_at_a_rate_print_one_object,
+     faults_at_a_rate_print_one_object, an_interrupted_harm_says_what_happened,
      a_shell_can_be_attached, a_name_is_taken_once,
      nothing_runs_and_nothing_can_be_stopped,
      a_run_directory_that_cannot_be_used_is_told, a_closed_output_is_no_crash,
@@ -295,7 +295,16 @@ a_held_cluster_is_harmed_and_stays(Config) ->
     Restart = script(Config, "{at, 0, {restart, all, fresh}}.\n"),
     ?assertMatch(#{status := 2, stdout := <<>>}, atoll_cli_os:run(dir(Config), ["chaos", "run", Restart, "--name", "reef"])),
     #{status := 0, stdout := Status} = atoll_cli_os:run(dir(Config), ["status"]),
-    ?assertMatch({match, [_, _, _]}, re:run(Status, "^reef +reef[1-3]@127.0.0.1 +up ", [multiline, global])).
+    ?assertMatch({match, [_, _, _]}, re:run(Status, "^reef +reef[1-3]@127.0.0.1 +up ", [multiline, global])),
+    %% One that is down is left out, and its number is that of the next one.
+    [Second] = [Pid || {Pid, "reef2@127.0.0.1"} <- atoll_cli_os:beams(dir(Config))],
+    ok = atoll_cli_os:signal(Second, "KILL"),
+    _ = atoll_cli_os:await_line(Program, stderr, <<"reef2@127.0.0.1 went down">>),
+    Two = script(Config, "{at, 0, {kill_process, {nodes, 2, 2}, {name, atoll_group}}}.\n"),
+    #{status := 0, stdout := Left, stderr := Said} = atoll_cli_os:run(dir(Config), ["chaos", "run", Two, "--name", "reef", "--json"]),
+    ?assertMatch({_, _}, binary:match(Said, <<"reef2@127.0.0.1 is down, and left out">>)),
+    ?assertMatch(#{<<"nodes">> := [<<"reef1@127.0.0.1">>, <<"reef3@127.0.0.1">>], <<"events">> := [
+        #{<<"nodes">> := [<<"reef3@127.0.0.1">>], <<"outcome">> := <<"done">>} | _]}, decode(Left)).
 
 a_script_that_cannot_be_played_starts_nothing(Config) ->
     File = script(Config, "{at, 0, heal}.\n{at, 1, {expect, symmetric}}.\n"),
@@ -304,6 +313,14 @@ a_script_that_cannot_be_played_starts_nothing(Config) ->
         iolist_to_binary(["atoll chaos run: ", File, ":2: in {expect,symmetric}: it is about the overlay, and these nodes run none\n"]),
         Stderr
     ),
+    Says = fun(Text) ->
+        Other = script(Config, Text),
+        #{status := 2, stdout := <<>>, stderr := Said} = atoll_cli_os:run(dir(Config), ["chaos", "run", Other]),
+        [<<>>, Sentence] = binary:split(Said, iolist_to_binary(["atoll chaos run: ", Other, ": "])),
+        Sentence
+    end,
+    ?assertEqual(<<"it has no steps\n">>, Says("{cluster, #{nodes => 3}}.\n")),
+    ?assertEqual(<<"it does not say how many nodes there are, so --nodes N must\n">>, Says("{at, 0, heal}.\n")),
     ?assertMatch(#{status := 1, stderr := <<"atoll chaos run: No cluster named nobody is running.\n">>},
                  atoll_cli_os:run(dir(Config), ["chaos", "run", "docs/scripts/groups.script", "--name", "nobody"])).
 
@@ -315,6 +332,37 @@ faults_at_a_rate_print_one_object(Config) ->
     ?assertEqual(5, length(Events)),
     ?assertMatch(#{<<"fault">> := <<"heal">>}, lists:last(Events)),
     ?assertEqual(<<"atoll chaos random --rate 4 --kinds process,node --seconds 1 --nodes 3 --seed 7">>, Again),
+    ?assertEqual(ok, atoll_cli_os:await_none_left(dir(Config), ?GONE_MS)).
+
+%% It heals, prints what there is, and takes its nodes down. It is the shell before the
+%% VM that is told alone, or with the VM as a terminal does.
+an_interrupted_harm_says_what_happened(Config) ->
+    [
+        begin
+            Program = atoll_cli_os:start(dir(Config), [
+                "chaos", "random", "--nodes", "2", "--rate", "20", "--kinds", "process", "--seconds", "600", "--json"]),
+            _ = atoll_cli_os:await_line(Program, stderr, <<"Doing harm">>),
+            ok = atoll_cli_os:Signal(Program, "INT"),
+            #{status := 130, stdout := Json, stderr := Said} = atoll_cli_os:await_exit(Program, 30000),
+            #{<<"events">> := Events} = decode(Json),
+            ?assertMatch(#{<<"fault">> := <<"heal">>}, lists:last(Events)),
+            ?assertMatch({_, _}, binary:match(Said, <<"atoll chaos random: interrupted; all is healed\n">>)),
+            ?assertEqual(ok, atoll_cli_os:await_none_left(dir(Config), ?GONE_MS))
+        end
+     || Signal <- [signal, signal_group]
+    ],
+    %% The second time it ends at once; an overlay takes some seconds to settle.
+    Twice = atoll_cli_os:start(dir(Config), ["chaos", "run", "docs/scripts/leave.script"]),
+    _ = atoll_cli_os:await_line(Twice, stderr, <<"Doing harm">>),
+    ok = atoll_cli_os:signal(Twice, "INT"),
+    _ = atoll_cli_os:await_line(Twice, stderr, <<"Healing.">>),
+    ok = atoll_cli_os:signal(Twice, "INT"),
+    ?assertMatch(#{status := 130, stdout := <<>>}, atoll_cli_os:await_exit(Twice, 2500)),
+    ?assertEqual(ok, atoll_cli_os:await_none_left(dir(Config), ?GONE_MS)),
+    %% Without a word, whoever of the two is killed.
+    Killed = atoll_cli_os:start(dir(Config), ["chaos", "random", "--nodes", "2", "--kinds", "process", "--seconds", "600"]),
+    _ = atoll_cli_os:await_line(Killed, stderr, <<"Doing harm">>),
+    ok = atoll_cli_os:signal(Killed, "KILL"),
     ?assertEqual(ok, atoll_cli_os:await_none_left(dir(Config), ?GONE_MS)).
 
 %% The line that `up' prints is run as it stands, on a terminal: on a dumb one

@@ -12,13 +12,13 @@
 -export([its_erlang_makes_a_group/1]).
 -export([its_commands_print_what_it_says/1, it_is_short/1, its_links_lead_somewhere/1]).
 -export([the_simulator_s_page_explains_every_key/1, the_simulator_s_script_is_one/1]).
--export([the_page_on_faults_explains_every_key/1]).
+-export([the_page_on_faults_explains_every_key/1, a_shell_does_what_the_page_on_faults_says/1]).
 
 suite() ->
     [{timetrap, {seconds, 180}}].
 
 all() ->
-    [the_page_on_faults_explains_every_key, it_is_short, its_links_lead_somewhere, its_erlang_makes_a_group, its_commands_print_what_it_says,
+    [the_page_on_faults_explains_every_key, a_shell_does_what_the_page_on_faults_says, it_is_short, its_links_lead_somewhere, its_erlang_makes_a_group, its_commands_print_what_it_says,
      the_simulator_s_page_explains_every_key, the_simulator_s_script_is_one].
 
 it_is_short(_) ->
@@ -85,6 +85,36 @@ the_simulator_s_page_explains_every_key(_) ->
 
 the_page_on_faults_explains_every_key(_) ->
     explains_every_key(page("docs/chaos.md")).
+
+%% The shell is started with the line that stands there, and given the lines of the block.
+a_shell_does_what_the_page_on_faults_says(_) ->
+    Blocks = blocks(lines(page("docs/chaos.md")), []),
+    [Line] = [Line || {text, [<<"erl ", _/binary>> = Line]} <- Blocks],
+    [Block] = [Block || {erlang, Block} <- Blocks],
+    {ok, Cluster} = atoll_cluster:start(#{nodes => 3, connect_all => true, apps => [atoll]}),
+    Dir = atoll_cli_os:new_dir(),
+    try
+        [First, B, C] = atoll_cluster:nodes(Cluster),
+        true = lists:all(fun(N) -> atoll_cluster:call(Cluster, First, net_kernel, connect_node, [N]) end, [B, C]),
+        Cookie = atom_to_binary(atoll_cluster:call(Cluster, First, erlang, get_cookie, [])),
+        Name = list_to_binary(["chaos", os:getpid(), "@"]),
+        Shell = replaced([{<<"COOKIE">>, Cookie}, {<<"chaos@">>, Name}], Line),
+        Sentences = replaced([{<<"shop1@127.0.0.1">>, atom_to_binary(First)}, {<<"application, shop">>, <<"application, atoll">>}],
+            iolist_to_binary(lists:join("\n", Block))),
+        [Connect, Nodes, Start, Stop] = [string:trim(S, trailing, ".") || S <- binary:split(Sentences, <<".\n">>, [global])],
+        Wait = "Wait = fun Again() -> case atoll_chaos:events(Run) of [] -> Again(); _ -> ok end end, Wait()",
+        Say = "io:format(\"~w ~w~n\", [length(Nodes), [F || {F, _} <- Summary]]), halt()",
+        File = filename:join(Dir, "typed"),
+        ok = file:write_file(File, [lists:join(",\n", [Connect, Nodes, Start, Wait, Stop, Say]), "."]),
+        #{status := 0, stdout := Said} = run_one(<<Shell/binary, " -noinput -eval \"$(cat ", (list_to_binary(File))/binary, ")\"">>, Dir),
+        ?assertEqual(<<"3 [heal,kill_process]\n">>, Said)
+    after
+        ok = atoll_cluster:stop(Cluster),
+        ok = atoll_cli_os:remove_dir(Dir)
+    end.
+
+replaced(Pairs, Text) ->
+    lists:foldl(fun({From, To}, T) -> binary:replace(T, From, To, [global]) end, Text, Pairs).
 
 explains_every_key(Page) ->
     Commands = [C || {sh, Block} <- blocks(lines(Page), []), C <- Block],

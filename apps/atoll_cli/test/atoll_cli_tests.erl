@@ -150,6 +150,10 @@ wrong() ->
          "not \"node,node\""},
         {["chaos", "random", "--kinds", "node", "--name", "reef"],
          "--kinds: with --name nodes are not killed here, since nobody would start them again"},
+        {["chaos", "random", "--nodes", "1", "--kinds", "process,cut"], "--kinds: one node alone can be cut off from nobody"},
+        {["chaos", "random", "--kinds", "node", "--what", "any"], "--what is for faults of the kind process, which --kinds leaves out"},
+        {["chaos", "random", "--what", "shop"],
+            "--what must be any, or name:, supervisor:, module: or application: with a name, such as application:shop, not \"shop\""},
         {["chaos", "random", "--nodes", "3", "--name", "reef"],
          "--nodes is for a cluster that is started, and --name for one that runs: not both"},
         {["sim", "detect", "--loss", "5"], "--loss must be a share from 0 to 1, such as 0.5, not \"5\""}

@@ -128,6 +128,8 @@ deed({kill, Nodes}, _, World) ->
     kill(Nodes, World);
 deed({leave, _}, _, World) ->
     World;
+deed({passed_over, _, _, _}, _, World) ->
+    World;
 deed({pause, Nodes}, _, World) ->
     lists:foldl(fun atoll_sim_world:pause/2, World, Nodes);
 deed({resume, Nodes}, _, World) ->

@@ -32,6 +32,8 @@
     %% 0, to the last, 1.
     | {kill_process, [node()], atoll_sim_step:what(), Which :: float()}
     | {group, [node()], atoll_sim_step:operation([node()])}
+    %% A step names these, and it cannot happen to them.
+    | {passed_over, Step :: atom(), [node()], dead | alive | paused}
     | {loss, From :: [node()], To :: [node()], atoll_sim_step:share()}
     | {broadcast, [node()], Count :: pos_integer(), Every :: atoll_sim_step:ms()}
     %% A step that is not about some of the nodes.
@@ -119,13 +121,15 @@ next(#plan{agenda = Agenda0} = Plan0) ->
 is_something({_, []}) -> false;
 is_something({Name, [], _}) when Name =/= cut, Name =/= mend -> false;
 is_something({kill_process, [], _, _}) -> false;
+is_something({passed_over, _, [], _}) -> false;
 is_something(_) -> true.
 
 later(Ms, Item, Place, #plan{agenda = Agenda, items = N} = Plan) ->
     Plan#plan{agenda = gb_trees:insert({Ms, N + 1}, {Item, Place}, Agenda), items = N + 1}.
 
-item({step, Step}, Ms, Place, Plan) ->
-    step(Step, Ms, Place, Plan);
+item({step, Step}, Ms, Place, Plan0) ->
+    {Deeds, Plan} = step(Step, Ms, Place, Plan0),
+    {Deeds ++ unable(Step, Plan0), Plan};
 item({resume, Nodes}, Ms, _Place, #plan{paused = Paused} = Plan) ->
     %% Not in a longer pause. No time is after `forever': numbers are less than atoms.
     Over = [Node || Node <- Nodes, maps:get(Node, Paused, forever) =< Ms],
@@ -140,6 +144,21 @@ item({churn, _Share, Until}, Ms, _Place, Plan) when Ms >= Until ->
     {[], Plan};
 item({churn, Share, Until} = Churn, Ms, Place, Plan) ->
     churn(Share, later(atoll_sim_churn:next_ms(Ms, Until), Churn, Place, Plan)).
+
+%% To resume a dead node, or end its being slow, is to do nothing.
+unable({slow, _, 0}, _Plan) ->
+    [];
+unable(Step, #plan{contacts = Contacts} = Plan) when is_tuple(Step) ->
+    Fault = element(1, Step),
+    case lists:member(Fault, [start, kill, leave, pause, slow, broadcast, kill_process, group]) of
+        true ->
+            Unable = atoll_sim_who:unable(Step, living_and_dead(Plan), Contacts),
+            [{passed_over, Fault, [Node || {Node, L} <- Unable, L =:= Liveness], Liveness} || Liveness <- [dead, alive]];
+        false ->
+            []
+    end;
+unable(heal, _Plan) ->
+    [].
 
 step({start, _} = Step, _Ms, _Place, Plan0) ->
     {Nodes, Plan} = targets(Step, Plan0),
@@ -188,7 +207,13 @@ step({kill_process, _, What} = Step, _Ms, _Place, Plan) ->
             {Nodes, Plan1} = targets(Step, Plan0),
             {Weighed, Plan2} = weigh(What, Plan1),
             {Which, Plan3} = uniform(Plan2),
-            {[{kill_process, awake(Nodes, Plan3), Weighed, Which}], Plan3}
+            {
+                [
+                    {kill_process, awake(Nodes, Plan3), Weighed, Which},
+                    {passed_over, kill_process, Nodes -- awake(Nodes, Plan3), paused}
+                ],
+                Plan3
+            }
         end,
         Plan
     );
@@ -197,7 +222,7 @@ step({group, _, Operation} = Step, _Ms, _Place, Plan) ->
         fun(Plan0) ->
             {Nodes, Plan1} = targets(Step, Plan0),
             {Resolved, Plan2} = operation(Operation, Plan1),
-            {[{group, awake(Nodes, Plan2), Resolved}], Plan2}
+            {[{group, awake(Nodes, Plan2), Resolved}, {passed_over, group, Nodes -- awake(Nodes, Plan2), paused}], Plan2}
         end,
         Plan
     );

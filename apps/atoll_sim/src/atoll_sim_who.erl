@@ -8,7 +8,7 @@
 %% what is drawn at random is drawn from the state that is passed.
 -module(atoll_sim_who).
 
--export([resolve/4, targets/4, parts/4]).
+-export([resolve/4, targets/4, unable/3, parts/4]).
 
 -export_type([who/0, liveness/0]).
 
@@ -40,6 +40,21 @@ targets(Step, Nodes, Contacts, Rand0) ->
     {Chosen, Rand} = resolve(element(2, Step), Pool, Nodes, Contacts, Rand0),
     Liveness = maps:from_list(Nodes),
     {[Node || Node <- Chosen, lists:member(map_get(Node, Liveness), Able)], Rand}.
+
+%% @doc Those whom a step names, by name, number or as contacts, and to whom it cannot
+%% happen. `all' and the like mean those to whom it can.
+-spec unable(tuple(), [{node(), liveness()}], [node()]) -> [{node(), liveness()}].
+unable(Step, Nodes, Contacts) ->
+    Who = element(2, Step),
+    case lists:member(Who, [all, alive, dead]) orelse (is_tuple(Who) andalso element(1, Who) =/= nodes) of
+        true ->
+            [];
+        false ->
+            {_, Able} = able(element(1, Step)),
+            %% Nothing is drawn.
+            {Chosen, _} = resolve(Who, Nodes, Contacts, rand:seed_s(exsss, 0)),
+            [Named || {Node, Liveness} = Named <- Nodes, lists:member(Node, Chosen), not lists:member(Liveness, Able)]
+    end.
 
 able(start) -> {dead, [dead]};
 able(restart) -> {alive, [alive, dead]};

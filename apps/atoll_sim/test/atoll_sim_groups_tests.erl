@@ -81,6 +81,7 @@ a_paused_node_is_asked_for_nothing_test() ->
         [
             {0, {pause, [n1, n2]}},
             {1, {group, [n3], {delete, g}}},
+            {1, {passed_over, group, [n1, n2], paused}},
             {5, {resume, [n1, n2]}},
             {6, {group, [n1, n2, n3], {delete, g}}}
         ],
@@ -141,10 +142,17 @@ a_cut_for_a_time_is_mended_test() ->
         deeds(3, [{at, 0, {cut, {nodes, 1, 1}, {nodes, 2, 3}, 7}}])
     ).
 
-the_dead_are_passed_over_test() ->
+who_is_named_and_cannot_is_said_to_be_passed_over_test() ->
+    First = {nodes, 1, 1},
     ?assertEqual(
-        [{0, {kill, [n1]}}, {2, {start, [n1], fresh}}],
-        deeds(2, [{at, 0, {kill, {nodes, 1, 1}}}, {at, 1, {pause, {nodes, 1, 1}}}, {at, 2, {start, all}}])
+        [
+            {0, {kill, [n1]}}, {1, {passed_over, pause, [n1], dead}}, {2, {start, [n1], fresh}},
+            {3, {passed_over, start, [n1], alive}}, {4, {pause, [n1]}}, {5, {passed_over, kill_process, [n1], paused}}
+        ],
+        deeds(2, [
+            {at, 0, {kill, First}}, {at, 1, {pause, First}}, {at, 1, {slow, First, 0}}, {at, 1, {pause, dead}},
+            {at, 2, {start, all}}, {at, 3, {start, First}}, {at, 4, {pause, First}}, {at, 5, {kill_process, First, any}}
+        ])
     ).
 
 churn_kills_and_starts_as_many_test() ->
@@ -178,7 +186,7 @@ plain() -> oneof([{kill, {random, 1}}, {start, {random, 2}}, {pause, {random, 1}
 
 passed() -> oneof([{kill_process, {random, 2}, [{1, any}, {2, {name, x}}]}, {group, {random, 1}, {new, g, {random, 3}}}]).
 
-is_passed(Step) -> lists:member(element(1, Step), [kill_process, group]).
+is_passed(Step) -> lists:member(element(1, Step), [kill_process, group, passed_over]).
 
 run(Terms) ->
     {ok, Script} = script(Terms),
