@@ -230,7 +230,7 @@ text_marks_gateways_test() ->
 dot_has_a_line_for_each_membership_test() ->
     {ok, Topology} = atoll_topology:ring(nine(), #{groups => 3}),
     Dot = unicode:characters_to_list(atoll_topology:dot(Topology)),
-    {match, Lines} = re:run(Dot, "^  \"group group[123]\" -- \"[a-i]\";$", [global, multiline]),
+    {match, Lines} = re:run(Dot, "^  \"group [123]\" -- \"[a-i]\";$", [global, multiline]),
     ?assertEqual(12, length(Lines)),
     {match, Double} = re:run(Dot, "^  \"[adg]\" \\[peripheries=2\\];$", [global, multiline]),
     ?assertEqual(3, length(Double)).

@@ -368,22 +368,23 @@ marked(Node, Gateways) ->
 -spec dot(topology()) -> unicode:chardata().
 dot(#topology{groups = Groups} = Topology) ->
     Gateways = gateways(Topology),
+    Numbered = lists:zip(lists:seq(1, length(Groups)), groups(Topology)),
     [
         "graph groups {\n  overlap=false;\n  splines=true;\n",
         [
-            ["  ", box(Name), " [shape=box, style=filled, fillcolor=\"#dbe9f9\", label=", quoted(Name), "];\n"]
-         || {Name, _} <- Groups
+            ["  ", box(I), " [shape=box, style=filled, fillcolor=\"#dbe9f9\", label=", quoted(Name), "];\n"]
+         || {I, {Name, _}} <- Numbered
         ],
         [
             ["  ", quoted(Node), [" [peripheries=2]" || lists:member(Node, Gateways)], ";\n"]
          || Node <- members(Topology)
         ],
-        [["  ", box(Name), " -- ", quoted(Node), ";\n"] || {Name, Nodes} <- groups(Topology), Node <- Nodes],
+        [["  ", box(I), " -- ", quoted(Node), ";\n"] || {I, {_, Nodes}} <- Numbered, Node <- Nodes],
         "}\n"
     ].
 
-%% A group may be called like a node.
-box(Name) -> quoted(["group ", atom_to_list(Name)]).
+%% A group may be called like a node, or like another group far away.
+box(I) -> quoted(["group ", integer_to_list(I)]).
 
 quoted(Atom) when is_atom(Atom) ->
     quoted(atom_to_list(Atom));
