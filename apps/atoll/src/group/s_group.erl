@@ -14,13 +14,19 @@
 
 -export([new_s_group/1, new_s_group/2, delete_s_group/1, add_nodes/2, remove_nodes/2]).
 -export([s_groups/0, own_s_groups/0, own_nodes/0, own_nodes/1, info/0]).
+-export([sync/0, monitor_nodes/1]).
 -export([format_error/1]).
 
 -export_type([name/0, error/0]).
 
 -type name() :: atom().
 
--type error() :: atoll_group:error() | {bad_name, term()} | {bad_nodes, term()}.
+-type error() ::
+    atoll_group:error()
+    | {bad_name, term()}
+    | {bad_nodes, term()}
+    | {bad_configuration, atoll_group_config:error()}
+    | not_boolean.
 
 %% @doc Makes a group with a name of its own making.
 -spec new_s_group([node()]) -> {ok, name(), [node()]} | {error, error()}.
@@ -68,14 +74,19 @@ remove_nodes(Name, Nodes) ->
     end.
 
 %% @doc The names of this node's groups, and of others it knows; `undefined' on a
-%% free node. Groups get known to nodes outside by configuration only, which is
-%% not here yet, so the second list is empty.
+%% free node. Groups get known to nodes outside by configuration only.
 -spec s_groups() -> {Own :: [name()], Others :: [name()]} | undefined.
 s_groups() ->
     case own_s_groups() of
         [] -> undefined;
-        Groups -> {[Name || {Name, _} <- Groups], []}
+        Groups -> {[Name || {Name, _} <- Groups], [Name || {Name, _} <- others(Groups)]}
     end.
+
+%% Of a free node there are none: it has nothing to do with groups.
+others([]) ->
+    [];
+others(Own) ->
+    [Group || {Name, _} = Group <- atoll_group:configured(), not lists:keymember(Name, 1, Own)].
 
 %% @doc This node's groups with their nodes, sorted; `[]' on a free node.
 -spec own_s_groups() -> [{name(), [node()]}].
@@ -108,8 +119,38 @@ free_nodes(_) -> [].
 -spec info() -> [{atom(), term()}] | {error, s_group_not_runnig}.
 info() ->
     case whereis(atoll_group) of
-        undefined -> {error, s_group_not_runnig};
-        _ -> atoll_group:info()
+        undefined ->
+            {error, s_group_not_runnig};
+        _ ->
+            Info = atoll_group:info(),
+            Own = proplists:get_value(own_s_groups, Info),
+            Known = #{other_groups => others(Own), monitoring => atoll_group_watch:watchers()},
+            [{Key, maps:get(Key, Known, Value)} || {Key, Value} <- Info]
+    end.
+
+%% @doc Reads the groups of the configuration again (the key `s_groups' of the
+%% application), joins those that this node is in, compares notes with all members of
+%% its groups, and returns when it is connected with those that can be reached. A
+%% configuration only adds: who is no more in it is taken out by {@link remove_nodes/2}.
+-spec sync() -> ok | {error, error() | s_group_not_runnig}.
+sync() ->
+    case {whereis(atoll_group), atoll_group_config:new(application:get_env(atoll, s_groups, []))} of
+        {undefined, _} -> {error, s_group_not_runnig};
+        {_, {ok, Groups}} -> atoll_group:sync(Groups);
+        {_, {error, Error}} -> {error, {bad_configuration, Error}}
+    end.
+
+%% @doc From now on the caller gets `{nodeup, Node}' and `{nodedown, Node}' of the nodes
+%% of this node's groups, on a free node of all visible ones, once for each call with
+%% `true'; `false' takes all of them back. What the events mean is said in
+%% {@link atoll_group_watch}. The caller is not linked with anything.
+-spec monitor_nodes(boolean()) -> ok | {error, error() | s_group_not_runnig}.
+monitor_nodes(Flag) ->
+    case {is_boolean(Flag), whereis(atoll_group_watch)} of
+        {false, _} -> {error, not_boolean};
+        {true, undefined} -> {error, s_group_not_runnig};
+        {true, _} when Flag -> atoll_group_watch:watch();
+        {true, _} -> atoll_group_watch:unwatch()
     end.
 
 %% @doc One sentence for the reason in an `{error, Reason}' of this module.
@@ -134,6 +175,10 @@ format_error(overloaded) ->
     "too many group operations run on this node at once";
 format_error(s_group_not_runnig) ->
     "the application atoll is not started on this node";
+format_error({bad_configuration, Error}) ->
+    ["the option s_groups: ", atoll_group_config:format_error(Error)];
+format_error(not_boolean) ->
+    "nodes are monitored with true or false";
 format_error({bad_name, Name}) ->
     io_lib:format("a group's name is an atom, not ~tp", [Name]);
 format_error({bad_nodes, Nodes}) ->
