@@ -79,12 +79,13 @@ is_called(Text, Name) ->
     {ok, node(), [node()]} | {error, unicode:chardata()}.
 member(Group, Except, Held, #{at := Typed}) ->
     case named([Typed], Held) of
-        {ok, [At]} -> member(Group, Except, Held, fun(Nodes) -> lists:member(At, Nodes) end);
+        {ok, [At]} -> meant(Group, Except, Held, fun(Nodes) -> lists:member(At, Nodes) end);
         {error, _} = Error -> Error
     end;
 member(Group, Except, Held, #{}) ->
-    member(Group, Except, Held, fun(_Nodes) -> true end);
-member(Group, Except, Held, IsMeant) ->
+    meant(Group, Except, Held, fun(_Nodes) -> true end).
+
+meant(Group, Except, Held, IsMeant) ->
     #{groups := Groups} = here(Held),
     case [Nodes || {Name, Nodes} <- Groups, Name =:= Group, IsMeant(Nodes)] of
         [] ->

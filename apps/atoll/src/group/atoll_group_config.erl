@@ -47,10 +47,10 @@ of_node(Node, Groups) ->
 %% @doc One sentence for an error.
 -spec format_error(error()) -> unicode:chardata().
 format_error({not_a_list, Term}) ->
-    io_lib:format("groups are given as a list, not ~tp", [Term]);
+    io_lib:format("groups are given as a list, not ~0tp", [Term]);
 format_error({not_a_group, Term}) ->
-    io_lib:format("a group is given as {Name, Nodes} or {Name, normal, Nodes}, not ~tp", [Term]);
+    io_lib:format("a group is given as {Name, Nodes} or {Name, normal, Nodes}, not ~0tp", [Term]);
 format_error({not_a_name, Term}) ->
-    io_lib:format("a group's name is an atom, not ~tp", [Term]);
+    io_lib:format("a group's name is an atom, not ~0tp", [Term]);
 format_error({not_nodes, Name, Term}) ->
-    io_lib:format("the group ~tw needs a list of nodes, not ~tp", [Name, Term]).
+    io_lib:format("the group ~tw needs a list of nodes, not ~0tp", [Name, Term]).
