@@ -73,8 +73,9 @@ own(C, Node) -> call(C, Node, s_group, own_s_groups, []).
 configured_groups_stand_without_a_call(Config) ->
     C = ?config(cluster, Config),
     [A, B, D, E] = atoll_cluster:nodes(C),
-    ok = call(C, B, s_group, sync, []),
     ?assertEqual([{a, [A, B]}, {b, [B, D]}], own(C, B)),
+    %% And now it is connected too.
+    ok = call(C, B, s_group, sync, []),
     ?assertEqual([A, D], lists:sort(call(C, B, erlang, nodes, []))),
     ?assertEqual({[a], [b]}, call(C, A, s_group, s_groups, [])),
     Info = call(C, A, s_group, info, []),
