@@ -24,6 +24,7 @@ init(Config) ->
     ok = atoll_overlay:create_table(),
     ok = atoll_group:create_table(),
     ok = atoll_group_watch:create_table(),
+    ok = atoll_group_attributes:create_table(),
     Rooms =
         [
             #{id => events, start => {atoll_events, start_link, []}},

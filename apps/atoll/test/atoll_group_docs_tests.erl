@@ -4,7 +4,9 @@
 -include_lib("eunit/include/eunit.hrl").
 
 every_function_stands_there_test() ->
-    Named = [arity(Call) || Call <- firsts("Functions", "^\\| `([^`]+)` \\|")],
+    %% Some rows have two, between backticks.
+    Cells = firsts("Functions", "^\\| (`[^|]+`) \\|"),
+    Named = [arity(Call) || Cell <- Cells, Call <- string:lexemes(Cell, "`"), Call =/= ", "],
     Exported = [F || {Name, _} = F <- s_group:module_info(exports), Name =/= module_info],
     ?assertEqual(lists:sort(Exported), lists:sort(Named)).
 

@@ -18,6 +18,8 @@
     watchers_hear_of_the_nodes_of_their_groups/1,
     a_watcher_of_a_free_node_hears_of_all/1,
     watchers_outlive_the_process_that_tells_them/1,
+    nodes_are_chosen_by_group_and_attribute/1,
+    a_configuration_can_be_looked_at/1,
     a_topology_is_made_from_one_node/1,
     a_topology_that_cannot_be_made_says_what_stands/1
 ]).
@@ -243,6 +245,52 @@ watchers_outlive_the_process_that_tells_them(Config) ->
     ok = call(C, A, atoll_barrier, restart_room, [atoll_group_watch]),
     ok = atoll_cluster:kill(C, B),
     ?assertEqual([{nodedown, B}], call(C, A, atoll_barrier, heard, [Ear, 1])).
+
+%% Attributes
+
+nodes_are_chosen_by_group_and_attribute(Config) ->
+    C = ?config(cluster, Config),
+    [A, B, D, E] = atoll_cluster:nodes(C),
+    {ok, g, _} = call(C, A, s_group, new_s_group, [g, [A, B, D]]),
+    true = call(C, A, net_kernel, connect_node, [E]),
+    ok = call(C, D, s_group, add_attributes, [[{gpu, 2}, storage]]),
+    ?assertEqual([B, E], call(C, A, s_group, add_attributes, [[E, B, 'nobody@127.0.0.1'], [storage]])),
+    Chosen = fun(Choices) -> call(C, A, s_group, choose_nodes, [Choices]) end,
+    ?assertEqual([B, D], Chosen([{s_group, g}])),
+    ?assertEqual([B, D, E], Chosen([{attribute, storage}])),
+    ?assertEqual([D], Chosen([{attribute, storage}, {attribute, {gpu, 2}}])),
+    ?assertEqual([B, D], Chosen([{attribute, storage}, {s_group, g}])),
+    %% Nobody stays nobody, whatever comes after.
+    ?assertEqual([], Chosen([{attribute, tea}, {s_group, g}])),
+    ?assertEqual([], Chosen([{s_group, h}, {attribute, storage}])),
+    ?assertEqual([], Chosen([{colour, red}, {s_group, g}])),
+    ?assertEqual([], Chosen([])),
+    ?assertEqual([storage, {gpu, 2}], call(C, D, s_group, registered_attributes, [])),
+    ?assertEqual([storage, {gpu, 2}], proplists:get_value(attributes, call(C, D, s_group, info, []))),
+    ?assertEqual([B], call(C, A, s_group, remove_attributes, [[B], [storage, tea]])),
+    ok = call(C, D, s_group, remove_attributes, [[{gpu, 2}]]),
+    ?assertEqual([D, E], Chosen([{attribute, storage}])),
+    [
+        ?assertEqual({error, parameter_should_be_a_list}, call(C, A, s_group, F, [Wrong]))
+     || F <- [choose_nodes, add_attributes, remove_attributes], Wrong <- [all, [a | b]]
+    ],
+    [
+        ?assertEqual({error, both_parameters_should_be_lists}, call(C, A, s_group, F, Args))
+     || F <- [add_attributes, remove_attributes], Args <- [[A, []], [[A], all]]
+    ],
+    ok = call(C, E, application, stop, [atoll]),
+    ?assertEqual([D], Chosen([{attribute, storage}])),
+    ?assertEqual({error, s_group_not_runnig}, call(C, E, s_group, add_attributes, [[tea]])).
+
+a_configuration_can_be_looked_at(Config) ->
+    C = ?config(cluster, Config),
+    [A, B | _] = atoll_cluster:nodes(C),
+    Term = [{g, normal, [B, A]}, {h, [B]}],
+    Answer = {ok, [{g, normal, [A, B]}], [{h, [B]}]},
+    ?assertEqual(Answer, call(C, A, s_group, config_scan, [Term])),
+    ?assertEqual(Answer, call(C, A, s_group, config_scan, [Term, publish_type])),
+    ?assertMatch({error, {bad_configuration, _}}, call(C, A, s_group, config_scan, [[g]])),
+    ?assertEqual([], own(C, A)).
 
 %% Topologies
 
