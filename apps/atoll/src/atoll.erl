@@ -31,6 +31,11 @@
 %%   again, or the others held it for dead.</dd>
 %% <dt>`discovery_failed'</dt><dd>`#{source, reason}': contacts could not be read from
 %%   there.</dd>
+%% <dt>`s_group_created', `s_group_deleted'</dt><dd>`#{group, nodes}': this node is in a
+%%   group, and is no more, whoever made it, added or removed the node, or deleted the
+%%   group; with its nodes then.</dd>
+%% <dt>`s_group_node_added', `s_group_node_removed'</dt><dd>`#{group, node}': another node
+%%   has come into a group of this node, or is no more in it.</dd>
 %% </dl>
 %% Where `telemetry' is loaded, events go there too, as `[atoll, Kind]'.
 -module(atoll).
@@ -56,7 +61,11 @@
     | cleared
     | left
     | reborn
-    | discovery_failed.
+    | discovery_failed
+    | s_group_created
+    | s_group_deleted
+    | s_group_node_added
+    | s_group_node_removed.
 
 -type error() ::
     atoll_overlay:error()
@@ -85,7 +94,11 @@
     cleared,
     left,
     reborn,
-    discovery_failed
+    discovery_failed,
+    s_group_created,
+    s_group_deleted,
+    s_group_node_added,
+    s_group_node_removed
 ]).
 
 %% @doc The version of the running library, as `atoll.app' states it.

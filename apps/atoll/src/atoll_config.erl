@@ -3,7 +3,7 @@
 %% passed down as an argument. Nothing reads the environment later.
 -module(atoll_config).
 
--export([new/2, link/1, group/1, overlay/1, sources/1, format_error/1]).
+-export([new/2, link/1, group/1, boot/1, overlay/1, sources/1, format_error/1]).
 
 -export_type([config/0, options/0, error/0]).
 
@@ -32,6 +32,10 @@
     max_group_operations => pos_integer(),
     max_group_turns => pos_integer(),
     max_group_graves => pos_integer(),
+    %% The groups that nodes are in when they start, the same list on all of them.
+    s_groups => [{atom(), [node()]} | {atom(), normal, [node()]}],
+    %% The folder in which this node keeps its groups for its next start.
+    record_groups => off | file:filename_all(),
     %% Who is a neighbour of whom: the name of a strategy or a module that is one,
     %% with its options; `off' for no overlay.
     overlay => off | atom(),
@@ -59,6 +63,7 @@
     unknown
     | {not_a, kind(), term()}
     | {source, term()}
+    | {groups, atoll_group_config:error()}
     | atoll_strategy:error()
     %% The strategy leaves nodes unconnected, and Erlang would connect them all.
     | {connect_all, Strategy :: atom()}
@@ -67,7 +72,7 @@
     %% The strategy star without servers.
     | no_servers.
 
--type kind() :: pos_integer | pos_integer_or_infinity | nodes | map | map_or_off | list | atom.
+-type kind() :: pos_integer | pos_integer_or_infinity | nodes | map | map_or_off | list | folder_or_off | atom.
 
 %% Who checks the options of the overlay's parts.
 -define(PARTS, [
@@ -95,6 +100,8 @@ keys() ->
         max_group_operations => {pos_integer, 1000},
         max_group_turns => {pos_integer, 4096},
         max_group_graves => {pos_integer, 256},
+        s_groups => {list, []},
+        record_groups => {folder_or_off, off},
         overlay => {atom, off},
         overlay_options => {map, #{}},
         detector => {map_or_off, #{}},
@@ -134,15 +141,21 @@ is_a(pos_integer, Value) -> is_integer(Value) andalso Value > 0 andalso Value =<
 is_a(pos_integer_or_infinity, Value) -> Value =:= infinity orelse is_a(pos_integer, Value);
 is_a(atom, Value) -> is_atom(Value);
 is_a(nodes, Value) -> is_list(Value) andalso lists:all(fun atoll_strategy:is_node_name/1, Value);
+is_a(folder_or_off, off) -> true;
+is_a(folder_or_off, Value) -> is_binary(Value) andalso Value =/= <<>> orelse is_text(Value);
 is_a(list, Value) -> is_list(Value);
 is_a(map, Value) -> is_map(Value);
 is_a(map_or_off, Value) -> is_map(Value) orelse Value =:= off.
+
+is_text([_ | _] = Text) -> io_lib:char_list(Text);
+is_text(_) -> false.
 
 %% What hangs on other keys, one check after the other.
 check_whole(Config, ConnectAll) ->
     Checks = [
         fun(C) -> check_strategy(C, ConnectAll) end,
-        fun check_sources/1
+        fun check_sources/1,
+        fun check_groups/1
         | [fun(C) -> check_part(Key, Module, C) end || {Key, Module} <- ?PARTS]
     ],
     lists:foldl(
@@ -190,6 +203,12 @@ check_sources(#{discovery := Sources} = Config) ->
         [Error | _] -> {error, {bad_option, discovery, {source, Error}}}
     end.
 
+check_groups(#{s_groups := Term} = Config) ->
+    case atoll_group_config:new(Term) of
+        {ok, Groups} -> {ok, Config#{s_groups := Groups}};
+        {error, Error} -> {error, {bad_option, s_groups, {groups, Error}}}
+    end.
+
 %% @doc What the link room is started with.
 -spec link(config()) -> atoll_link_core:options().
 link(#{connect_all := ConnectAll, on_demand_linger := OnDemandMs} = Config) ->
@@ -231,6 +250,13 @@ group(Config) ->
         max_graves => maps:get(max_group_graves, Config)
     }.
 
+%% @doc The groups that this node starts with, and where it keeps them.
+-spec boot(config()) -> atoll_group:boot().
+boot(#{s_groups := Groups, record_groups := off}) ->
+    #{configured => Groups, file => none};
+boot(#{s_groups := Groups, record_groups := Folder}) ->
+    #{configured => Groups, file => atoll_group_file:path(Folder, node())}.
+
 %% @doc One sentence for an error.
 -spec format_error(error()) -> unicode:chardata().
 format_error({bad_option, Key, unknown}) ->
@@ -247,6 +273,8 @@ format_error({bad_option, overlay, no_name}) ->
     "an overlay needs a node with a name: start it with -name or -sname";
 format_error({bad_option, overlay_options, no_servers}) ->
     "the overlay star needs to know its servers: set overlay_options to #{servers => [...]}";
+format_error({bad_option, Key, {groups, Error}}) ->
+    io_lib:format("the option ~tw: ~ts", [Key, atoll_group_config:format_error(Error)]);
 format_error({bad_option, Key, {source, Error}}) ->
     io_lib:format("the option ~tw: ~ts", [Key, atoll_source:format_error(Error)]);
 format_error({bad_option, Key, {bad_option, Sub, unknown}}) ->
@@ -259,5 +287,6 @@ kind(pos_integer_or_infinity) -> [kind(pos_integer), ", or infinity"];
 kind(atom) -> "an atom";
 kind(nodes) -> "a list of nodes";
 kind(list) -> "a list";
+kind(folder_or_off) -> "the name of a folder, or off";
 kind(map) -> "a map";
 kind(map_or_off) -> "a map of options, or off".

@@ -23,13 +23,15 @@ init(Config) ->
     ok = atoll_events:create_table(),
     ok = atoll_overlay:create_table(),
     ok = atoll_group:create_table(),
+    ok = atoll_group_watch:create_table(),
+    ok = atoll_group_attributes:create_table(),
     Rooms =
         [
             #{id => events, start => {atoll_events, start_link, []}},
             #{id => link, start => {atoll_link, start_link, [atoll_config:link(Config)]}}
         ] ++
             overlay(atoll_config:overlay(Config), Config) ++
-            [#{id => group, start => {atoll_group, start_link, [atoll_config:group(Config)]}}],
+            groups(atoll_config:boot(Config), Config),
     {ok, {#{strategy => rest_for_one, intensity => 5, period => 10}, Rooms}}.
 
 overlay(off, _Config) ->
@@ -40,6 +42,13 @@ overlay({ok, Overlay}, Config) ->
         #{id => overlay, start => {atoll_overlay, start_link, [Overlay]}},
         #{id => sources, start => {atoll_sources, start_link, [sources(Sources, Ms)]}}
     ].
+
+groups(#{file := File} = Boot, Config) ->
+    [#{id => group_keeper, start => {atoll_group_keeper, start_link, [File]}} || File =/= none] ++
+        [
+            #{id => group, start => {atoll_group, start_link, [atoll_config:group(Config), Boot]}},
+            #{id => group_watch, start => {atoll_group_watch, start_link, []}}
+        ].
 
 sources(Sources, Ms) ->
     #{

@@ -4,6 +4,7 @@
 
 -export([group/2, connected/1, restart_room/1, kept/1]).
 -export([monitor_init/1, demonitor/1]).
+-export([kept/0, listen/1, heard/2, hang_up/1]).
 -export([flood/1, end_flood/1, come_and_go/3, restart_with/1]).
 
 -define(DEADLINE_MS, 15000).
@@ -93,6 +94,54 @@ kept(Node) ->
     after
         ok = atoll_interpreter:unsubscribe(atoll_link)
     end.
+
+%% What this node knows of groups is in its file.
+kept() ->
+    %% It handles what it is told in order.
+    _ = sys:get_state(atoll_group_keeper),
+    ok.
+
+%% A process that has run Begin, and keeps what it is sent.
+listen(Begin) ->
+    Caller = self(),
+    Pid = spawn(fun() ->
+        _ = Begin(),
+        Caller ! {self(), begun},
+        listen_on()
+    end),
+    receive
+        {Pid, begun} -> Pid
+    after ?DEADLINE_MS -> error(no_answer)
+    end.
+
+%% Takes its messages out in the order in which they came.
+listen_on() ->
+    receive
+        {From, heard, Count} when is_pid(From) -> From ! {self(), [receive Message -> Message end || _ <- lists:seq(1, Count)]}
+    end,
+    listen_on().
+
+%% The next so many messages; with none asked for, those that are there.
+heard(Pid, 0) ->
+    {messages, Messages} = process_info(Pid, messages),
+    Messages;
+heard(Pid, Count) ->
+    Pid ! {self(), heard, Count},
+    receive
+        {Pid, Heard} -> Heard
+    after ?DEADLINE_MS -> {still, element(2, process_info(Pid, messages))}
+    end.
+
+%% Ends it.
+hang_up(Pid) ->
+    Ref = monitor(process, Pid),
+    true = exit(Pid, kill),
+    receive
+        {'DOWN', Ref, process, Pid, _} -> ok
+    end,
+    %% What watches it has heard of it too.
+    _ = sys:get_state(atoll_group_watch),
+    ok.
 
 %% Processes of this node send Node large messages, as fast as they can; gives one
 %% that stands for them.

@@ -15,6 +15,8 @@ properties_test_() ->
      || {Title, Property, N} <- [
             {"concurrent operations happen one after the other", prop_linearizable(), 5000},
             {"after partitions, kills and losses all members agree", prop_converges(), 1500},
+            {"configured members and those that keep their groups agree too", prop_starts_in_groups(), 1000},
+            {"members that keep their groups are in them when all are killed", prop_kept(), 300},
             {"a node that dies at any step of an operation holds up nobody", prop_dies(), 500},
             {"a silent node holds up others for a while, and then agrees", prop_silent(), 1000},
             {"a lost message leaves nobody out", prop_lossy(), 500},
@@ -136,6 +138,52 @@ prop_converges() ->
         end
     ).
 
+%% The same of nodes that start in groups, by configuration or by what they kept.
+prop_starts_in_groups() ->
+    ?FORALL(
+        {Seed, Keeps, Deeds},
+        {seed(), boolean(), resize(40, list(frequency([{9, deed()}, {1, {sync, oneof(?NODES)}}])))},
+        begin
+            Boot = #{configured => [{g, [n1, n2, n3]}, {h, [n3, n4]}], keeps => Keeps},
+            World0 = atoll_group_world:new(?NODES, Seed, atoll_group_world:options(), Boot),
+            World1 = lists:foldl(fun do/2, World0, Deeds),
+            World2 = atoll_group_world:resume(atoll_group_world:heal(World1)),
+            Healed = start_all(atoll_group_world:lossy(0.0, World2)),
+            World = atoll_group_world:settle(60000, atoll_group_world:meet(Healed)),
+            ?WHENFAIL(
+                io:format("groups ~p~npending ~p~nleft ~p~n", [
+                    atoll_group_world:views(World),
+                    atoll_group_world:pending(World),
+                    atoll_group_world:leftovers(World)
+                ]),
+                atoll_group_world:pending(World) =:= #{} andalso
+                    atoll_group_world:leftovers(World) =:= [] andalso
+                    agree(World) andalso
+                    are_linked(World)
+            )
+        end
+    ).
+
+prop_kept() ->
+    ?FORALL({Seed, Calls}, {seed(), calls()}, begin
+        Boot = #{keeps => true},
+        Before = atoll_group_world:settle(
+            start_calls(Calls, atoll_group_world:new(?NODES, Seed, atoll_group_world:options(), Boot))
+        ),
+        Dead = lists:foldl(fun atoll_group_world:kill/2, Before, ?NODES),
+        %% At once, before they have heard of each other, and in the end.
+        After = lists:foldl(fun atoll_group_world:start/2, Dead, ?NODES),
+        atoll_group_world:views(After) =:= atoll_group_world:views(Before) andalso
+            atoll_group_world:views(atoll_group_world:settle(After)) =:= atoll_group_world:views(Before)
+    end).
+
+a_configured_group_stands_at_the_start_test() ->
+    Boot = #{configured => [{g, [n1, n2]}, {h, [n4]}]},
+    World = atoll_group_world:new([n1, n2, n3], 1, atoll_group_world:options(), Boot),
+    ?assertEqual(#{n1 => [{g, [n1, n2]}], n2 => [{g, [n1, n2]}], n3 => []}, atoll_group_world:groups(World)),
+    {Id, Asked} = atoll_group_world:call(n1, {sync, maps:get(configured, Boot)}, World),
+    ?assertMatch(#{Id := {ok, _, _}}, atoll_group_world:replies(atoll_group_world:settle(Asked))).
+
 deed() ->
     frequency([
         {6, ?LET(Node, oneof(?NODES), {call, Node, operation(Node, oneof([g, h]))})},
@@ -152,6 +200,9 @@ deed() ->
 
 do({call, Node, Operation}, World) ->
     when_alive(Node, World, fun() -> element(2, atoll_group_world:call(Node, Operation, World)) end);
+do({sync, Node}, World) ->
+    Again = {sync, [{g, [n1, n2, n4]}]},
+    when_alive(Node, World, fun() -> element(2, atoll_group_world:call(Node, Again, World)) end);
 do({steps, N}, World) ->
     steps(N, World);
 do({wait, Ms}, World) ->

@@ -19,6 +19,20 @@ properties_test_() ->
         ]
     ].
 
+%% What a program has made counts as older than what a file says, and stays.
+a_node_in_two_groups_of_a_name_leaves_the_configured_one_test() ->
+    Configured = atoll_group_view:configured(g, [n1, n2]),
+    Made = atoll_group_view:new(g, [n1, n3], {9, n3, 0}),
+    Store = lists:foldl(fun atoll_group_store:learn/2, atoll_group_store:new(n1, 5), [Configured, Made]),
+    ?assertEqual(Made, atoll_group_store:own(g, Store)),
+    ?assertEqual([Configured], atoll_group_store:rivals(Store)).
+
+configurations_that_differ_are_added_test() ->
+    Merged = merge(atoll_group_view:configured(g, [n1, n2]), atoll_group_view:configured(g, [n2, n3])),
+    ?assertEqual([n1, n2, n3], atoll_group_view:members(Merged)),
+    Removed = atoll_group_view:remove([n3], {2, n1, 0}, Merged),
+    ?assertEqual([n1, n2], atoll_group_view:members(merge(atoll_group_view:configured(g, [n1, n2, n3]), Removed))).
+
 prop_commutative() ->
     ?FORALL({A, B}, {view(), view()}, merge(A, B) =:= merge(B, A)).
 

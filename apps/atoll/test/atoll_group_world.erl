@@ -7,7 +7,7 @@
 %% that neither end wants is closed after a while, whatever is on its way.
 -module(atoll_group_world).
 
--export([new/2, new/3, options/0, call/3, step/1, settle/1, settle/2]).
+-export([new/2, new/3, new/4, options/0, call/3, step/1, settle/1, settle/2]).
 -export([cut/2, heal/1, meet/1, kill/2, start/2, pause/2, resume/1, lossy/2]).
 -export([replies/1, pending/1, groups/1, views/1, linked/1, alive/1, now/1, leftovers/1]).
 
@@ -15,6 +15,10 @@
     now = 0 :: integer(),
     rand :: rand:state(),
     options :: atoll_group_core:options(),
+    %% What else nodes start with: `configured' and `keeps' of the configuration.
+    boot = #{} :: map(),
+    %% What they have kept.
+    kept = #{} :: #{node() => [atoll_group_view:view()]},
     nodes = #{} :: #{node() => atoll_group_core:state()},
     %% How often each node was started: its incarnation.
     starts = #{} :: #{node() => pos_integer()},
@@ -44,7 +48,10 @@ new(Names, Seed) ->
     new(Names, Seed, options()).
 
 new(Names, Seed, Options) ->
-    World = #world{rand = rand:seed_s(exsss, Seed), options = Options},
+    new(Names, Seed, Options, #{}).
+
+new(Names, Seed, Options, Boot) ->
+    World = #world{rand = rand:seed_s(exsss, Seed), options = Options, boot = Boot},
     lists:foldl(fun start/2, World, Names).
 
 options() ->
@@ -105,17 +112,19 @@ kill(Node, #world{nodes = Nodes, links = Links} = World) when is_map_key(Node, N
     },
     lists:foldl(fun break/2, Dead, Broken).
 
-%% It comes up with nothing in its memory.
-start(Node, #world{nodes = Nodes, starts = Starts, options = Options} = World) ->
+%% It comes up with nothing in its memory but what it has kept.
+start(Node, #world{nodes = Nodes, starts = Starts, options = Options, boot = Boot, kept = Kept} = World0) ->
     Incarnation = maps:get(Node, Starts, 0) + 1,
-    Config = #{
+    Config = Boot#{
         self => Node,
         incarnation => Incarnation,
         seed => erlang:phash2({Node, Incarnation}),
-        options => Options
+        options => Options,
+        kept => maps:get(Node, Kept, [])
     },
-    {State, []} = atoll_group_core:init(Config, World#world.now),
-    World#world{nodes = Nodes#{Node => State}, starts = Starts#{Node => Incarnation}}.
+    {State, Effects} = atoll_group_core:init(Config, World0#world.now),
+    World = World0#world{nodes = Nodes#{Node => State}, starts = Starts#{Node => Incarnation}},
+    lists:foldl(fun(Effect, W) -> perform(Effect, Node, W) end, World, Effects).
 
 %% Running
 
@@ -258,6 +267,10 @@ perform({reply, {_, Id}, Reply}, Node, #world{replies = Replies, open = Open, no
     %% Exactly one reply is owed.
     #{Id := {Node, Asked}} = Open,
     World#world{replies = Replies#{Id => {Reply, Asked, Now}}, open = maps:remove(Id, Open)};
+perform({act, {keep, Views}}, Node, #world{kept = Kept} = World) ->
+    World#world{kept = Kept#{Node => Views}};
+perform({act, {configured, _Groups}}, _Node, World) ->
+    World;
 perform({act, {publish, Groups}}, Node, #world{published = Published} = World) ->
     World#world{published = Published#{Node => Groups}};
 perform({notify, _}, _Node, World) ->

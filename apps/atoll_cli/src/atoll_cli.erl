@@ -24,6 +24,12 @@ commands() ->
         {"up", atoll_cli_up},
         {"status", atoll_cli_status},
         {"down", atoll_cli_down},
+        {"group new", atoll_cli_group_new},
+        {"group delete", atoll_cli_group_delete},
+        {"group add", atoll_cli_group_add},
+        {"group remove", atoll_cli_group_remove},
+        {"group list", atoll_cli_group_list},
+        {"group draw", atoll_cli_group_draw},
         {"sim overlay", atoll_cli_sim_overlay},
         {"sim broadcast", atoll_cli_sim_broadcast},
         {"sim detect", atoll_cli_sim_detect},
@@ -44,6 +50,7 @@ commands() ->
 -spec groups() -> [{Word :: string(), Summary :: string()}].
 groups() ->
     [
+        {"group", "make, change and show the groups of a running cluster"},
         {"sim", "run the protocols of many nodes in virtual time"},
         {"bench", "measure, compare and report"},
         {"chaos", "do harm to real nodes, and see what recovers"}

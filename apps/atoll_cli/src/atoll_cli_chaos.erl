@@ -2,7 +2,7 @@
 %% made, and what is shown of them.
 -module(atoll_cli_chaos).
 
--export([where/1, closing/0, check/1, on/4, harm/4, become_hidden/0]).
+-export([where/1, closing/0, check/1, on/4, harm/4]).
 
 -define(MAX_NODES, 100).
 
@@ -37,20 +37,19 @@ check(#{}) ->
 -spec on(atoll_cli_options:values(), pos_integer(), atoll_cli_overlay:overlay() | none, fun((map()) -> Outcome)) ->
     Outcome | atoll_cli_command:outcome().
 on(#{name := Name}, _Nodes, _Overlay, Fun) ->
-    case atoll_cluster:ask(Name, status) of
-        {ok, #{nodes := Infos}} ->
-            %% The others would not answer.
+    case atoll_cli_held:reach(Name) of
+        {ok, Nodes} ->
+            %% Those that are not up would not answer.
             _ = [
-                atoll_cli_io:say([Node, " is ", atom_to_list(State), ", and left out; the others are numbered without it"])
-             || #{node := Node, state := State} <- Infos, State =/= up
+                atoll_cli_io:say([atom_to_list(Node), " is ", atom_to_list(State), ", and left out; the others are numbered without it"])
+             || {Node, State} <- Nodes, State =/= up
             ],
-            case {[binary_to_atom(Node) || #{node := Node, state := up} <- Infos], become_hidden()} of
-                {[], _} -> {failed, ["No node of ", Name, " is up."]};
-                {Up, ok} -> Fun(#{nodes => Up});
-                {_, {error, Sentence}} -> {failed, Sentence}
+            case [Node || {Node, up} <- Nodes] of
+                [] -> {failed, ["No node of ", Name, " is up."]};
+                Up -> Fun(#{nodes => Up})
             end;
-        {error, Reason} ->
-            {failed, atoll_cluster:format_error(Reason)}
+        {error, Sentence} ->
+            {failed, Sentence}
     end;
 on(_, Nodes, _, _) when Nodes > ?MAX_NODES ->
     {usage, io_lib:format("--nodes must say how many of the script's ~b nodes there are, at most ~b", [Nodes, ?MAX_NODES])};
@@ -77,17 +76,6 @@ started(Cluster, Overlay, Fun) ->
     case atoll_cli_overlay:tell(Cluster, Overlay, false) of
         ok -> Fun(#{cluster => Cluster, told => atoll_cli_overlay:told(Overlay, false, atoll_cluster:nodes(Cluster))});
         {error, Sentence} -> {failed, Sentence}
-    end.
-
-%% @doc Makes this VM a node, to connect with those of this machine and bring no two
-%% of them together by it. It listens to nobody elsewhere.
--spec become_hidden() -> ok | {error, unicode:chardata()}.
-become_hidden() ->
-    ok = application:set_env(kernel, inet_dist_use_interface, {127, 0, 0, 1}),
-    Name = list_to_atom(lists:concat(["atoll_chaos", os:getpid(), "@127.0.0.1"])),
-    case net_kernel:start(Name, #{name_domain => longnames, hidden => true}) of
-        {ok, _} -> ok;
-        {error, Reason} -> {error, io_lib:format("This program could not become a node: ~0tp.", [Reason])}
     end.
 
 %% @doc Does it, and prints what came of it; a script that cannot be played is

@@ -9,6 +9,8 @@
          a_killed_node_fails_the_run_and_is_named/1, a_silent_node_fails_the_run_and_is_named/1,
          up_holds_a_mesh_until_ctrl_c/1, up_holds_groups_until_down/1,
          up_holds_an_overlay_and_status_tells_of_it/1, groups_are_cliques_of_an_overlay/1,
+         groups_of_a_held_cluster_are_changed_and_shown/1, a_group_that_does_not_get_all_its_nodes_is_told/1,
+         a_topology_is_drawn_without_a_cluster/1,
          a_script_ends_with_the_same_facts_in_both_worlds/1, an_expectation_that_fails_on_real_nodes_fails_the_run/1,
          a_held_cluster_is_harmed_and_stays/1, a_script_that_cannot_be_played_starts_nothing/1,
          faults_at_a_rate_print_one_object/1, an_interrupted_harm_says_what_happened/1,
@@ -40,6 +42,8 @@ all() ->
      a_killed_node_fails_the_run_and_is_named, a_silent_node_fails_the_run_and_is_named,
      up_holds_a_mesh_until_ctrl_c, up_holds_groups_until_down,
      up_holds_an_overlay_and_status_tells_of_it, groups_are_cliques_of_an_overlay,
+     groups_of_a_held_cluster_are_changed_and_shown, a_group_that_does_not_get_all_its_nodes_is_told,
+     a_topology_is_drawn_without_a_cluster,
      a_script_ends_with_the_same_facts_in_both_worlds, an_expectation_that_fails_on_real_nodes_fails_the_run,
      a_held_cluster_is_harmed_and_stays, a_script_that_cannot_be_played_starts_nothing,
      faults_at_a_rate_print_one_object, an_interrupted_harm_says_what_happened,
@@ -252,6 +256,96 @@ groups_are_cliques_of_an_overlay(Config) ->
     [?assertMatch({match, _}, re:run(Said, Line, [multiline]), Said)
      || Line <- ["^reef1@127.0.0.1 +group1 gateways +3 +3 +6$", "^reef2@127.0.0.1 +group1 +2 +2 +6$",
                  "^reef4@127.0.0.1 +group2 gateways +3 +3 +6$", "^reef6@127.0.0.1 +group2 +2 +2 +6$"]].
+
+%% Groups
+
+groups_of_a_held_cluster_are_changed_and_shown(Config) ->
+    Program = atoll_cli_os:start(dir(Config), ["up", "5", "--groups", "2", "--name", "reef"]),
+    _ = atoll_cli_os:await_line(Program, stdout, <<"atoll down reef\n">>),
+    Does = fun(Args) ->
+        #{status := 0, stdout := Stdout} = atoll_cli_os:run(dir(Config), ["group" | Args] ++ ["--name", "reef"]),
+        Stdout
+    end,
+    ?assertEqual(<<"group  fish\nnodes  reef2@127.0.0.1 reef5@127.0.0.1\n">>, Does(["new", "fish", "reef5", "reef2@127.0.0.1"])),
+    ?assertEqual(
+        #{<<"group">> => <<"fish">>, <<"nodes">> => [node_of(2), node_of(3), node_of(5)], <<"added">> => [node_of(3)], <<"left_out">> => []},
+        decode(Does(["add", "fish", "reef3", "reef2", "--json"]))
+    ),
+    ?assertEqual(
+        #{<<"group">> => <<"fish">>, <<"nodes">> => [node_of(3), node_of(5)], <<"removed">> => [node_of(2)]},
+        decode(Does(["remove", "fish", "reef2", "reef1", "--json"]))
+    ),
+    ?assertMatch({match, _}, re:run(Does(["list"]), "^fish +2 +2 +reef3@127.0.0.1 reef5@127.0.0.1$", [multiline])),
+    #{<<"cluster">> := <<"reef">>, <<"free">> := [], <<"silent">> := [], <<"groups">> := Groups} = decode(Does(["list", "--json"])),
+    ?assertEqual(
+        [{<<"fish">>, [3, 5], [3, 5]}, {<<"gateways">>, [1, 4], [1, 4]}, {<<"group1">>, [1, 2, 3], [1, 3]}, {<<"group2">>, [4, 5], [4, 5]}],
+        [{Name, numbers(Nodes), numbers(Gateways)} || #{<<"group">> := Name, <<"nodes">> := Nodes, <<"gateways">> := Gateways} <- Groups]
+    ),
+    ?assertMatch({match, _}, re:run(Does(["draw"]), "^group2 +reef4@127.0.0.1\\* reef5@127.0.0.1\\*$", [multiline])),
+    Svg = filename:join(dir(Config), "reef.svg"),
+    Dot = filename:join(dir(Config), "reef.dot"),
+    ?assertEqual(<<>>, Does(["draw", "--svg", Svg, "--dot", Dot])),
+    {ok, Picture} = file:read_file(Svg),
+    %% Five connections: 1-2, 1-3, 2-3 in a group, 4-5 in the other, 1-4 of the gateways, and 3-5.
+    ?assertMatch({match, [_, _, _, _, _, _]}, re:run(Picture, "<path d=", [global])),
+    {ok, <<"graph groups {", _/binary>>} = file:read_file(Dot),
+    #{<<"group">> := <<"group1">>} = decode(Does(["delete", "group1", "--json"])),
+    ?assertMatch(#{<<"free">> := [_]}, decode(Does(["list", "--json"]))),
+    %% The same name far away, and which is meant.
+    _ = Does(["new", "group2", "reef1", "reef2"]),
+    ?assertMatch(
+        #{status := 1, stderr := <<"atoll group delete: several groups are called group2; --at NODE says which is meant\n">>},
+        atoll_cli_os:run(dir(Config), ["group", "delete", "group2", "--name", "reef"])
+    ),
+    #{<<"deleted_from">> := Gone} = decode(Does(["delete", "group2", "--at", "reef2", "--json"])),
+    ?assertEqual([1, 2], numbers(Gone)),
+    ?assertMatch(#{status := 0}, atoll_cli_os:run(dir(Config), ["down", "reef"])),
+    ?assertMatch(#{status := 0}, atoll_cli_os:await_exit(Program, ?GONE_MS)).
+
+a_group_that_does_not_get_all_its_nodes_is_told(Config) ->
+    Program = atoll_cli_os:start(dir(Config), ["up", "4", "--groups", "2", "--name", "reef"]),
+    _ = atoll_cli_os:await_line(Program, stdout, <<"atoll down reef\n">>),
+    Fails = fun(Status, Args) ->
+        #{status := Status, stdout := Stdout, stderr := Stderr} = atoll_cli_os:run(dir(Config), ["group" | Args] ++ ["--name", "reef"]),
+        ?assertMatch([_, <<>>], binary:split(Stderr, <<"\n">>, [global]), Stderr),
+        {Stdout, Stderr}
+    end,
+    [
+        ?assertMatch({<<>>, <<"atoll group ", _/binary>>}, Fails(Status, Args), Args)
+     || {Status, Args} <- [
+            {2, ["new", "fish", "reef1", "reef9"]},
+            {1, ["new", "group1", "reef1"]},
+            {1, ["new", "undefined", "reef1"]},
+            {1, ["delete", "fish"]},
+            {1, ["add", "fish", "reef1"]},
+            {1, ["remove", "group1", "reef1", "reef2"]}
+        ]
+    ],
+    #{<<"clusters">> := [#{<<"nodes">> := Nodes}]} = decode(maps:get(stdout, atoll_cli_os:run(dir(Config), ["status", "--json"]))),
+    [Pid] = [P || #{<<"node">> := <<"reef2@127.0.0.1">>, <<"os_pid">> := P} <- Nodes],
+    ok = atoll_cli_os:signal(Pid, "KILL"),
+    _ = atoll_cli_os:await_line(Program, stderr, <<"Node reef2@127.0.0.1 went down.\n">>),
+    {Json, _} = Fails(1, ["new", "fish", "reef2", "reef3", "--json"]),
+    ?assertEqual(#{<<"group">> => <<"fish">>, <<"nodes">> => [node_of(3)], <<"left_out">> => [node_of(2)]}, decode(Json)),
+    ?assertMatch(#{<<"silent">> := [<<"reef2@127.0.0.1">>]},
+                 decode(maps:get(stdout, atoll_cli_os:run(dir(Config), ["group", "list", "--name", "reef", "--json"])))),
+    ?assertMatch(#{status := 0}, atoll_cli_os:run(dir(Config), ["down", "reef"])),
+    ?assertMatch(#{status := 0}, atoll_cli_os:await_exit(Program, ?GONE_MS)).
+
+a_topology_is_drawn_without_a_cluster(Config) ->
+    ?assertMatch(
+        #{status := 0, stdout := <<"group1  n1* n2 n5*\ngroup2  n3* n4 n1*\ngroup3  n5* n6 n3*\n3 groups", _/binary>>},
+        atoll_cli_os:run(dir(Config), ["group", "draw", "ring", "--nodes", "6", "--group-size", "2"])
+    ),
+    [
+        ?assertMatch(#{status := 2, stdout := <<>>}, atoll_cli_os:run(dir(Config), ["group", "draw" | Args]))
+     || Args <- [["rng", "--nodes", "6", "--group-size", "2"], ["ring"], ["--nodes", "6"],
+                 ["ring", "--nodes", "6", "--group-size", "2", "--gateways", "3"]]
+    ].
+
+node_of(I) -> iolist_to_binary(io_lib:format("reef~b@127.0.0.1", [I])).
+
+numbers(Nodes) -> [I || Node <- Nodes, I <- lists:seq(1, 9), node_of(I) =:= Node].
 
 %% Faults on real nodes
 

@@ -9,7 +9,7 @@ it_listens_on_this_machine_alone_test_() ->
         Paths = [Dir || Dir <- code:get_path(), not lists:prefix(code:root_dir(), Dir)],
         {ok, Peer, _} = peer:start(#{connection => standard_io, args => ["-pa" | Paths]}),
         try
-            ok = peer:call(Peer, atoll_cli_chaos, become_hidden, []),
+            ok = peer:call(Peer, atoll_cli_held, become_hidden, []),
             true = peer:call(Peer, erlang, is_alive, []),
             ?assertEqual([{127, 0, 0, 1}], peer:call(Peer, erlang, apply, [fun listening/0, []]))
         after

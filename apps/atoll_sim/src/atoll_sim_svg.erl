@@ -12,7 +12,7 @@
 %% own, uses only operations whose results IEEE 754 fixes, and is bounded in time.
 -module(atoll_sim_svg).
 
--export([svg/3]).
+-export([svg/3, svg/2]).
 
 -define(SIDE, 900).
 -define(MARGIN, 40).
@@ -28,6 +28,16 @@
 %% @doc The picture of a moment, see {@link atoll_sim_trace:state_at/2}.
 -spec svg(atoll_sim_trace:header(), Ms :: non_neg_integer(), atoll_sim_trace:picture()) -> iolist().
 svg(Header, Ms, Known) ->
+    Title = [
+        [[atoll_sim_term:text(Strategy), " "] || #{strategy := Strategy} <- [Header]],
+        io_lib:format("at ~b.~3..0b s", [Ms div 1000, Ms rem 1000]),
+        [[", seed ", integer_to_list(Seed)] || #{seed := Seed} <- [Header], is_integer(Seed)]
+    ],
+    svg(Title, Known).
+
+%% @doc The picture of nodes and links that are not a simulation's, under this title.
+-spec svg(Title :: iodata(), atoll_sim_trace:picture()) -> iolist().
+svg(Title, Known) ->
     %% Who is named and was never heard of counts as dead.
     Strange = [{Peer, {dead, []}} || {_, Peers} <- maps:values(Known), Peer <- Peers],
     Picture = maps:merge(maps:from_list(Strange), Known),
@@ -61,7 +71,7 @@ svg(Header, Ms, Known) ->
         ),
         style(length(Drawn), length(Links)),
         "<rect class=\"paper\" width=\"100%\" height=\"100%\"/>\n",
-        title(Header, Ms, Graph, Parts, Dead, Nodes, Links),
+        title(Title, Graph, Parts, Dead, Nodes, Links),
         drawn_links(Links, Places, length(Drawn)),
         [node_at(N, S, Places, Radius, Colours) || {N, S, _} <- Nodes, is_map_key(N, Places)],
         [name_at(N, Places, Radius) || length(Drawn) =< ?MAX_LABELS, {N, _, _} <- Nodes, is_map_key(N, Places)],
@@ -274,16 +284,11 @@ gone(Gone) ->
 
 %% Title and legend
 
-title(Header, Ms, Graph, Parts, Dead, Nodes, Links) ->
+title(Text, Graph, Parts, Dead, Nodes, Links) ->
     Paused = length([paused || {_, paused, _} <- Nodes]),
     Half = length([one || {_, _, one} <- Links]),
     Islands = max(0, length(Parts) - 1),
     Largest = length(hd(Parts ++ [[]])),
-    Text = [
-        [[atoll_sim_term:text(Strategy), " "] || #{strategy := Strategy} <- [Header]],
-        io_lib:format("at ~b.~3..0b s", [Ms div 1000, Ms rem 1000]),
-        [[", seed ", integer_to_list(Seed)] || #{seed := Seed} <- [Header], is_integer(Seed)]
-    ],
     Counts = io_lib:format("~s alive, ~b links, ~s connected", [
         integer_to_list(length(Graph)), length(Links), percent(Largest, length(Graph))
     ]),

@@ -8,12 +8,22 @@
 
 -behaviour(atoll_interpreter).
 
--export([start_link/1, create_table/0, new/2, add/2, remove/2, delete/1, info/0, own/0, own/1]).
--export_type([error/0]).
--export([open/1, act/2, event/2]).
+-export([start_link/2, create_table/0, new/2, add/2, remove/2, delete/1, sync/1, info/0, own/0, own/1, configured/0]).
+-export_type([error/0, boot/0]).
+-export([open/1, act/2, event/2, notice/2]).
 
 -type world() :: Known :: [atoll_group_rules:published()].
 %% What the table holds.
+
+-type boot() :: #{
+    %% The groups of the configuration.
+    configured := atoll_group_config:groups(),
+    %% Where what is known of groups is kept; {@link atoll_group_keeper} writes there.
+    file := none | file:filename_all()
+}.
+
+%% A group's row has its name as the key, which is an atom.
+-define(CONFIGURED, {configured}).
 
 -type error() ::
     reserved_s_group_name
@@ -34,8 +44,13 @@ create_table() ->
     ok.
 
 %% @doc Starts the group process of this node.
--spec start_link(atoll_group_core:options()) -> gen_server:start_ret().
-start_link(Options) ->
+-spec start_link(atoll_group_core:options(), boot()) -> gen_server:start_ret().
+start_link(Options, #{configured := Configured, file := File}) ->
+    Kept =
+        case File of
+            none -> [];
+            _ -> atoll_group_keeper:load(File)
+        end,
     atoll_interpreter:start_link(#{
         name => ?MODULE,
         protocol => atoll_group_core,
@@ -44,7 +59,10 @@ start_link(Options) ->
             self => node(),
             incarnation => erlang:system_time(microsecond),
             seed => rand:uniform(1 bsl 32),
-            options => Options
+            options => Options,
+            configured => Configured,
+            kept => Kept,
+            keeps => File =/= none
         }
     }).
 
@@ -69,6 +87,13 @@ remove(Name, Nodes) ->
 delete(Name) ->
     atoll_interpreter:call(?MODULE, {delete, Name, []}).
 
+%% @doc Takes in the groups of a configuration, compares notes with all fellows, and
+%% waits until this node is connected with all that can be reached, at most for the
+%% settle time.
+-spec sync(atoll_group_config:groups()) -> ok | {error, overloaded}.
+sync(Configured) ->
+    atoll_interpreter:call(?MODULE, {sync, Configured}).
+
 %% @doc What the process knows, for people and for `s_group:info/0'.
 -spec info() -> [{atom(), term()}].
 info() ->
@@ -79,7 +104,7 @@ info() ->
 own() ->
     case ets:whereis(?MODULE) of
         undefined -> [];
-        Table -> lists:sort(ets:tab2list(Table))
+        Table -> lists:sort([Group || {_, _, _, _} = Group <- ets:tab2list(Table)])
     end.
 
 %% @doc This node's group of that name.
@@ -90,15 +115,29 @@ own(Name) ->
             none;
         Table ->
             case ets:lookup(Table, Name) of
-                [Group] -> {ok, Group};
-                [] -> none
+                [{_, _, _, _} = Group] -> {ok, Group};
+                _ -> none
+            end
+    end.
+
+%% @doc The groups of the configuration that was read last, those without this node too.
+-spec configured() -> atoll_group_config:groups().
+configured() ->
+    case ets:whereis(?MODULE) of
+        undefined ->
+            [];
+        Table ->
+            case ets:lookup(Table, ?CONFIGURED) of
+                [{_, Groups}] -> Groups;
+                [] -> []
             end
     end.
 
 %% @private
 -spec open(atoll_group_core:config()) -> world().
-open(_Config) ->
+open(#{configured := Configured}) ->
     true = ets:delete_all_objects(?MODULE),
+    true = ets:insert(?MODULE, {?CONFIGURED, Configured}),
     ok = atoll_link:subscribe(),
     %% Connections are heard of from the runtime itself: only so does the loss of
     %% one come after all that arrived over it, and before what the next brings.
@@ -116,6 +155,12 @@ act({want, Node}, Known) ->
 act({unwant, Node}, Known) ->
     ok = atoll_link:unwant(Node),
     Known;
+act({act, {keep, Views}}, Known) ->
+    ok = atoll_group_keeper:keep(Views),
+    Known;
+act({act, {configured, Groups}}, Known) ->
+    true = ets:insert(?MODULE, {?CONFIGURED, Groups}),
+    Known;
 act({act, {publish, Groups}}, Known) ->
     true = ets:insert(?MODULE, Groups),
     Gone = [Group || {Name, _, _, _} = Group <- Known, not lists:keymember(Name, 1, Groups)],
@@ -129,6 +174,21 @@ cliques(Before, Now) ->
     Ids = [Id || {_, Id, _, _} <- Now],
     [{Id, Epoch + 1, []} || {_, Id, Epoch, _} <- Before, not lists:member(Id, Ids)] ++
         [{Id, Epoch, Nodes} || {_, Id, Epoch, Nodes} <- Now].
+
+%% @private
+-spec notice(atoll_group_rules:notice(), world()) -> world().
+notice({s_group, created, Name, Nodes}, Known) ->
+    ok = atoll_events:emit(s_group_created, #{group => Name, nodes => Nodes}),
+    Known;
+notice({s_group, deleted, Name, Nodes}, Known) ->
+    ok = atoll_events:emit(s_group_deleted, #{group => Name, nodes => Nodes}),
+    Known;
+notice({s_group, nodes_added, Name, Nodes}, Known) ->
+    _ = [atoll_events:emit(s_group_node_added, #{group => Name, node => Node}) || Node <- Nodes],
+    Known;
+notice({s_group, nodes_removed, Name, Nodes}, Known) ->
+    _ = [atoll_events:emit(s_group_node_removed, #{group => Name, node => Node}) || Node <- Nodes],
+    Known.
 
 %% @private
 -spec event(term(), world()) -> {[atoll_protocol:event()], world()}.

@@ -35,7 +35,8 @@
 %%   they are connected: they exchange digests when a connection comes up, and
 %%   with a random node that is or was in one of their groups every `gossip_ms'.</li>
 %% <li>A member that was killed and started again is back in its groups as soon
-%%   as one fellow member is connected with it.</li>
+%%   as one fellow member is connected with it, and at once in those that it is
+%%   configured for or kept in a file.</li>
 %% </ul>
 %%
 %% <b>Not promised.</b> A node that dies while it sends a change has told some and
@@ -66,7 +67,13 @@
     %% When this node's group process started; makes its stamps unique.
     incarnation := integer(),
     seed := integer(),
-    options := options()
+    options := options(),
+    %% The groups of the configuration, none unless told.
+    configured => atoll_group_config:groups(),
+    %% What an earlier life of this node has kept; and whether this one is to keep
+    %% what it learns.
+    kept => [atoll_group_view:view()],
+    keeps => boolean()
 }.
 
 -type options() :: #{
@@ -125,6 +132,10 @@
     published = [] :: [atoll_group_rules:published()],
     wanted = [] :: [node()],
     gossiping = false :: boolean(),
+    %% Callers that wait for this node to be ready for all its groups.
+    syncs = #{} :: #{stamp() => atoll_protocol:from()},
+    %% What was kept last, if anything is to be.
+    keeping = off :: off | {last, atoll_group_store:store()},
     %% Messages of this node to itself that have not been handled yet, and the
     %% effects of this event so far, both newest first.
     inbox = [] :: [message()],
@@ -139,11 +150,12 @@
 -define(REST_MIN_MS, 5).
 -define(REST_MAX_MS, 100).
 
-%% @doc The state of a node that is in no group.
+%% @doc The state of a node that is in the groups of its configuration, and in those
+%% that it was in when it kept what it knew.
 -spec init(config(), atoll_protocol:now_ms()) -> {state(), [atoll_protocol:effect()]}.
-init(#{self := Self, incarnation := Incarnation, seed := Seed, options := Options}, Now) ->
+init(#{self := Self, incarnation := Incarnation, seed := Seed, options := Options} = Config, Now) ->
     #{max_graves := MaxGraves, max_asks := MaxAsks} = Options,
-    State = #state{
+    State0 = #state{
         self = Self,
         incarnation = Incarnation,
         options = Options,
@@ -152,15 +164,24 @@ init(#{self := Self, incarnation := Incarnation, seed := Seed, options := Option
         store = atoll_group_store:new(Self, MaxGraves),
         turns = atoll_group_turns:new(MaxAsks)
     },
-    {State, []}.
+    #state{store = Kept} = State1 = lists:foldl(fun learn/2, State0, maps:get(kept, Config, [])),
+    State2 =
+        case Config of
+            #{keeps := true} -> State1#state{keeping = {last, Kept}};
+            #{} -> State1
+        end,
+    finish_event(configure(maps:get(configured, Config, []), State2)).
 
 %% @doc Takes one event. Requests are `{new, Name, Nodes}', `{add, Name, Nodes}',
-%% `{remove, Name, Nodes}', `{delete, Name}' and `info'; the one cast is
-%% `{unreachable, Node}'.
+%% `{remove, Name, Nodes}', `{delete, Name}', `{sync, Configured}' and `info'; the one
+%% cast is `{unreachable, Node}'.
 -spec handle(atoll_protocol:event(), atoll_protocol:now_ms(), state()) ->
     {state(), [atoll_protocol:effect()]}.
-handle(Event, Now, State0) ->
-    #state{effects = Newest} = State = publish(run(event(Event, State0#state{now = Now}))),
+handle(Event, Now, State) ->
+    finish_event(event(Event, State#state{now = Now})).
+
+finish_event(State0) ->
+    #state{effects = Newest} = State = publish(answer_syncs(run(State0))),
     %% A caller must find the tables as its answer says: replies come last.
     {Replies, Others} = lists:partition(fun is_reply/1, lists:reverse(Newest)),
     {State#state{effects = []}, Others ++ Replies}.
@@ -182,6 +203,8 @@ event({call, From, info}, #state{self = Self, published = Groups, store = Store}
     Connected = maps:keys(State#state.up),
     Forgotten = atoll_group_store:graves_dropped(Store),
     effect({reply, From, atoll_group_rules:info(Self, Groups, Connected, Forgotten)}, State);
+event({call, From, {sync, Configured}}, State) ->
+    sync(Configured, From, State);
 event({call, From, Request}, State) ->
     start(Request, From, State);
 event({message, Peer, Message}, State) ->
@@ -203,6 +226,8 @@ event({timeout, gossip}, State) ->
     gossip(State);
 event({timeout, {lease, Stamp}}, State) ->
     end_turn(Stamp, State);
+event({timeout, {sync, Stamp}}, State) ->
+    answer_sync(Stamp, State);
 event({timeout, {Timer, Stamp}}, #state{ops = Ops} = State) ->
     #{Stamp := Op} = Ops,
     case Timer of
@@ -573,6 +598,44 @@ leave(View0, #state{self = Self} = State0) ->
     View = atoll_group_view:remove([Self], Stamp, View0),
     share(View, [Self], State#state{store = atoll_group_store:learn(View, Store)}).
 
+%% The groups of the configuration that this node is in.
+configure(Groups, #state{self = Self} = State) ->
+    lists:foldl(
+        fun({Name, Nodes}, S) ->
+            View = atoll_group_view:configured(Name, Nodes),
+            share(View, [Self], learn(View, S))
+        end,
+        State,
+        atoll_group_config:of_node(Self, Groups)
+    ).
+
+sync(_Configured, From, #state{syncs = Syncs, options = #{max_operations := Max}} = State) when
+    map_size(Syncs) >= Max
+->
+    effect({reply, From, {error, overloaded}}, State);
+sync(Configured, From, #state{options = #{settle_ms := Ms}} = State0) ->
+    {Stamp, State1} = next_stamp(configure(Configured, State0)),
+    #state{store = Store, syncs = Syncs} = State1,
+    Peers = [Peer || Peer <- atoll_group_store:acquaintances(Store), is_up(Peer, State1)],
+    State2 = lists:foldl(fun(Peer, S) -> tell_digests(Peer, ask, S) end, State1, Peers),
+    effects(
+        [{act, {configured, Configured}}, {timer, {sync, Stamp}, Ms}],
+        State2#state{syncs = Syncs#{Stamp => From}}
+    ).
+
+answer_syncs(#state{syncs = Syncs} = State) when map_size(Syncs) =:= 0 ->
+    State;
+answer_syncs(#state{syncs = Syncs, store = Store} = State) ->
+    Ids = [atoll_group_view:id(View) || View <- atoll_group_store:own(Store)],
+    case lists:all(fun(Id) -> is_ready(Id, State) end, Ids) of
+        true -> lists:foldl(fun answer_sync/2, State, lists:sort(maps:keys(Syncs)));
+        false -> State
+    end.
+
+answer_sync(Stamp, #state{syncs = Syncs0} = State) ->
+    {From, Syncs} = maps:take(Stamp, Syncs0),
+    effects([{cancel, {sync, Stamp}}, {reply, From, ok}], State#state{syncs = Syncs}).
+
 share(View, Told, State) ->
     Peers = [N || N <- atoll_group_view:nodes(View) -- Told, is_up(N, State)],
     lists:foldl(fun(Peer, S) -> post(Peer, {view, View}, S) end, State, Peers).
@@ -603,12 +666,19 @@ gossip(#state{rand = Rand0, store = Store} = State0) ->
 %% After each event: tell the other rooms what has changed.
 
 publish(State0) ->
-    State = want(announce(State0)),
+    State = want(announce(keep(State0))),
     #state{gossiping = Gossiping, options = #{gossip_ms := Ms}, wanted = Wanted} = State,
     case not Gossiping andalso Wanted =/= [] of
         true -> effect({timer, gossip, Ms}, State#state{gossiping = true});
         false -> State
     end.
+
+keep(#state{keeping = off} = State) ->
+    State;
+keep(#state{keeping = {last, Store}, store = Store} = State) ->
+    State;
+keep(#state{store = Store} = State) ->
+    effect({act, {keep, atoll_group_store:views(Store)}}, State#state{keeping = {last, Store}}).
 
 announce(#state{published = Old, store = Store} = State) ->
     New = atoll_group_store:published(Store),

@@ -5,7 +5,7 @@
 %% Graves are bounded; beyond the bound the oldest is forgotten and counted.
 -module(atoll_group_store).
 
--export([new/2, learn/2, own/1, own/2, find/2, published/1, fellows/1, acquaintances/1, rivals/1]).
+-export([new/2, learn/2, own/1, own/2, find/2, views/1, published/1, fellows/1, acquaintances/1, rivals/1]).
 -export([digests/2, missing/3, differs/3, graves_dropped/1]).
 
 -export_type([store/0, digests/0]).
@@ -57,10 +57,19 @@ bury(#store{self = Self, views = Views, max_graves = Max, graves_dropped = Dropp
             Store
     end.
 
-%% @doc The groups this node is in, by name.
+%% @doc The groups this node is in, by name, and by age should there be two of a name.
 -spec own(store()) -> [view()].
 own(#store{self = Self, views = Views}) ->
-    [View || {_, View} <- lists:sort(maps:to_list(Views)), atoll_group_view:is_member(Self, View)].
+    Own = [
+        {atoll_group_view:age(View), View}
+     || View <- maps:values(Views), atoll_group_view:is_member(Self, View)
+    ],
+    [View || {_, View} <- lists:keysort(1, Own)].
+
+%% @doc All of them, for the next life of this node.
+-spec views(store()) -> [view()].
+views(#store{views = Views}) ->
+    [View || {_, View} <- lists:sort(maps:to_list(Views))].
 
 %% @doc The group of that name that this node is in. Should it be in two, it is
 %% the older.

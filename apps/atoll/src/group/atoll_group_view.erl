@@ -13,10 +13,11 @@
 %% one name are never merged.
 -module(atoll_group_view).
 
--export([new/3, add/3, remove/3, delete/2, merge/2]).
--export([id/1, name/1, members/1, is_member/2, nodes/1, epoch/1, digest/1]).
+-export([new/3, configured/2, add/3, remove/3, delete/2, merge/2]).
+-export([id/1, name/1, age/1, members/1, is_member/2, nodes/1, epoch/1, digest/1]).
+-export([to_plain/1, from_plain/1]).
 
--export_type([view/0, id/0, stamp/0]).
+-export_type([view/0, id/0, stamp/0, plain/0]).
 
 -type stamp() :: {Counter :: pos_integer(), node(), Incarnation :: integer()}.
 %% A Lamport counter, the node that ran the operation, and when the node's
@@ -35,10 +36,25 @@
 
 -opaque view() :: #view{}.
 
+-type plain() :: {
+    Name :: atom(), Created :: stamp(), [{node(), in | out, stamp()}], Deleted :: false | stamp()
+}.
+%% As it stands in files, whatever becomes of the record.
+
+%% Of a group that stands in the configuration of its nodes: it is the same group on
+%% all of them, though nobody has made it, and every change is later. No node has
+%% that name.
+-define(CONFIGURED, {1, configured, 0}).
+
 %% @doc The view of a group that is being made.
 -spec new(atom(), [node()], stamp()) -> view().
 new(Name, Nodes, Stamp) ->
     #view{id = {Name, Stamp}, registers = all(in, Nodes, Stamp)}.
+
+%% @doc The view of a group that is configured. Where the configurations of two nodes
+%% differ, all nodes are members that any of them says.
+-spec configured(atom(), [node()]) -> view().
+configured(Name, Nodes) -> new(Name, Nodes, ?CONFIGURED).
 
 %% @doc Nodes become members.
 -spec add([node()], stamp(), view()) -> view().
@@ -78,6 +94,11 @@ id(#view{id = Id}) -> Id.
 -spec name(view()) -> atom().
 name(#view{id = {Name, _}}) -> Name.
 
+%% @doc Groups of one name sort by this from the oldest to the youngest. One that is
+%% configured counts as the youngest: what a program has made knows more than a file.
+-spec age(view()) -> {Name :: atom(), IsConfigured :: boolean(), stamp()}.
+age(#view{id = {Name, Stamp}}) -> {Name, Stamp =:= ?CONFIGURED, Stamp}.
+
 %% @doc The members, sorted. A deleted group has none.
 -spec members(view()) -> [node()].
 members(#view{deleted = false, registers = Registers}) ->
@@ -113,3 +134,36 @@ counter({Counter, _, _}) -> Counter.
 -spec digest(view()) -> non_neg_integer().
 digest(#view{id = Id, registers = Registers, deleted = Deleted}) ->
     erlang:phash2({Id, lists:sort(maps:to_list(Registers)), Deleted}, 1 bsl 32).
+
+%% @doc All of it, for a file.
+-spec to_plain(view()) -> plain().
+to_plain(#view{id = {Name, Created}, registers = Registers, deleted = Deleted}) ->
+    {Name, Created, [{Node, S, Stamp} || {Node, {S, Stamp}} <- lists:sort(maps:to_list(Registers))], Deleted}.
+
+%% @doc What a file says, if it is what {@link to_plain/1} makes.
+-spec from_plain(term()) -> {ok, view()} | error.
+from_plain({Name, Created, Registers, Deleted}) when is_atom(Name), is_list(Registers) ->
+    case
+        is_stamp(Created) andalso (Deleted =:= false orelse is_stamp(Deleted)) andalso
+            are_registers(Registers)
+    of
+        true ->
+            Map = maps:from_list([{Node, {S, Stamp}} || {Node, S, Stamp} <- Registers]),
+            {ok, #view{id = {Name, Created}, registers = Map, deleted = Deleted}};
+        false ->
+            error
+    end;
+from_plain(_) ->
+    error.
+
+are_registers([]) ->
+    true;
+are_registers([{Node, Status, Stamp} | Rest]) when is_atom(Node), Status =:= in orelse Status =:= out ->
+    is_stamp(Stamp) andalso are_registers(Rest);
+are_registers(_) ->
+    false.
+
+is_stamp({Counter, Node, Incarnation}) ->
+    is_integer(Counter) andalso Counter > 0 andalso is_atom(Node) andalso is_integer(Incarnation);
+is_stamp(_) ->
+    false.

@@ -14,13 +14,28 @@
 
 -export([new_s_group/1, new_s_group/2, delete_s_group/1, add_nodes/2, remove_nodes/2]).
 -export([s_groups/0, own_s_groups/0, own_nodes/0, own_nodes/1, info/0]).
+-export([sync/0, monitor_nodes/1, config_scan/1, config_scan/2]).
+-export([choose_nodes/1, add_attributes/1, add_attributes/2, remove_attributes/1, remove_attributes/2]).
+-export([registered_attributes/0]).
 -export([format_error/1]).
 
 -export_type([name/0, error/0]).
 
 -type name() :: atom().
 
--type error() :: atoll_group:error() | {bad_name, term()} | {bad_nodes, term()}.
+-type error() ::
+    atoll_group:error()
+    | {bad_name, term()}
+    | {bad_nodes, term()}
+    | {bad_configuration, atoll_group_config:error()}
+    | not_boolean
+    | parameter_should_be_a_list
+    | both_parameters_should_be_lists.
+
+-type choice() :: {s_group, name()} | {attribute, Attribute :: term()}.
+
+%% How long a silent node can hold up the giving of attributes.
+-define(ASK_MS, 3000).
 
 %% @doc Makes a group with a name of its own making.
 -spec new_s_group([node()]) -> {ok, name(), [node()]} | {error, error()}.
@@ -68,14 +83,19 @@ remove_nodes(Name, Nodes) ->
     end.
 
 %% @doc The names of this node's groups, and of others it knows; `undefined' on a
-%% free node. Groups get known to nodes outside by configuration only, which is
-%% not here yet, so the second list is empty.
+%% free node. Groups get known to nodes outside by configuration only.
 -spec s_groups() -> {Own :: [name()], Others :: [name()]} | undefined.
 s_groups() ->
     case own_s_groups() of
         [] -> undefined;
-        Groups -> {[Name || {Name, _} <- Groups], []}
+        Groups -> {[Name || {Name, _} <- Groups], [Name || {Name, _} <- others(Groups)]}
     end.
+
+%% Of a free node there are none: it has nothing to do with groups.
+others([]) ->
+    [];
+others(Own) ->
+    [Group || {Name, _} = Group <- atoll_group:configured(), not lists:keymember(Name, 1, Own)].
 
 %% @doc This node's groups with their nodes, sorted; `[]' on a free node.
 -spec own_s_groups() -> [{name(), [node()]}].
@@ -108,9 +128,134 @@ free_nodes(_) -> [].
 -spec info() -> [{atom(), term()}] | {error, s_group_not_runnig}.
 info() ->
     case whereis(atoll_group) of
-        undefined -> {error, s_group_not_runnig};
-        _ -> atoll_group:info()
+        undefined ->
+            {error, s_group_not_runnig};
+        _ ->
+            Info = atoll_group:info(),
+            Own = proplists:get_value(own_s_groups, Info),
+            Known = #{
+                other_groups => others(Own),
+                monitoring => atoll_group_watch:watchers(),
+                attributes => atoll_group_attributes:own()
+            },
+            [{Key, maps:get(Key, Known, Value)} || {Key, Value} <- Info]
     end.
+
+%% @doc Reads the groups of the configuration again (the key `s_groups' of the
+%% application), joins those that this node is in, compares notes with all members of
+%% its groups, and returns when it is connected with those that can be reached. A
+%% configuration only adds: who is no more in it is taken out by {@link remove_nodes/2}.
+-spec sync() -> ok | {error, error() | s_group_not_runnig}.
+sync() ->
+    case {whereis(atoll_group), atoll_group_config:new(application:get_env(atoll, s_groups, []))} of
+        {undefined, _} -> {error, s_group_not_runnig};
+        {_, {ok, Groups}} -> atoll_group:sync(Groups);
+        {_, {error, Error}} -> {error, {bad_configuration, Error}}
+    end.
+
+%% @doc From now on the caller gets `{nodeup, Node}' and `{nodedown, Node}' of the nodes
+%% of this node's groups, on a free node of all visible ones, once for each call with
+%% `true'; `false' takes all of them back. What the events mean is said in
+%% {@link atoll_group_watch}. The caller is not linked with anything.
+-spec monitor_nodes(boolean()) -> ok | {error, error() | s_group_not_runnig}.
+monitor_nodes(Flag) ->
+    case {is_boolean(Flag), whereis(atoll_group_watch)} of
+        {false, _} -> {error, not_boolean};
+        {true, undefined} -> {error, s_group_not_runnig};
+        {true, _} when Flag -> atoll_group_watch:watch();
+        {true, _} -> atoll_group_watch:unwatch()
+    end.
+
+%% @doc What a configuration would mean on this node: its own groups, and the others.
+-spec config_scan(term()) ->
+    {ok, [{name(), normal, [node()]}], [{name(), [node()]}]} | {error, error()}.
+config_scan(Configuration) ->
+    case atoll_group_config:new(Configuration) of
+        {ok, Groups} ->
+            Own = atoll_group_config:of_node(node(), Groups),
+            {ok, [{Name, normal, Nodes} || {Name, Nodes} <- Own], Groups -- Own};
+        {error, Error} ->
+            {error, {bad_configuration, Error}}
+    end.
+
+%% @doc The same: groups are of no other type than `normal'.
+-spec config_scan(term(), publish_type) ->
+    {ok, [{name(), normal, [node()]}], [{name(), [node()]}]} | {error, error()}.
+config_scan(Configuration, publish_type) ->
+    config_scan(Configuration).
+
+%% @doc The other nodes that all of these are true of: to be in that group of this
+%% node, to be connected and have that attribute. Sorted; none without a condition, and
+%% none with a condition that nobody knows.
+-spec choose_nodes([choice()]) -> [node()] | {error, parameter_should_be_a_list}.
+choose_nodes([]) ->
+    [];
+choose_nodes(Choices) when length(Choices) > 0 ->
+    case [Attribute || {attribute, Attribute} <- Choices] of
+        [] -> common([chosen(Choice) || Choice <- Choices]);
+        All -> common([atoll_group_attributes:with_all(All) | [chosen(C) || C <- Choices, not is_attribute(C)]])
+    end;
+choose_nodes(_) ->
+    {error, parameter_should_be_a_list}.
+
+is_attribute({attribute, _}) -> true;
+is_attribute(_) -> false.
+
+chosen({s_group, Name}) -> lists:delete(node(), group_nodes(Name));
+chosen(_) -> [].
+
+group_nodes(Name) ->
+    case atoll_group:own(Name) of
+        {ok, {_, _, _, Nodes}} -> Nodes;
+        none -> []
+    end.
+
+common([First | Others]) ->
+    lists:foldl(fun(Nodes, Left) -> [Node || Node <- Left, lists:member(Node, Nodes)] end, First, Others).
+
+%% @doc This node has these attributes too.
+-spec add_attributes([term()]) -> ok | {error, parameter_should_be_a_list | s_group_not_runnig}.
+add_attributes(Attributes) when length(Attributes) >= 0 ->
+    with_attributes(fun() -> atoll_group_attributes:add(Attributes) end);
+add_attributes(_) ->
+    {error, parameter_should_be_a_list}.
+
+%% @doc These nodes have these attributes too. Returns those that took them, sorted.
+-spec add_attributes([node()], [term()]) -> [node()] | {error, both_parameters_should_be_lists}.
+add_attributes(Nodes, Attributes) when length(Nodes) >= 0, length(Attributes) >= 0 ->
+    on_all(Nodes, add_attributes, Attributes);
+add_attributes(_, _) ->
+    {error, both_parameters_should_be_lists}.
+
+%% @doc This node has these attributes no more.
+-spec remove_attributes([term()]) -> ok | {error, parameter_should_be_a_list | s_group_not_runnig}.
+remove_attributes(Attributes) when length(Attributes) >= 0 ->
+    with_attributes(fun() -> atoll_group_attributes:remove(Attributes) end);
+remove_attributes(_) ->
+    {error, parameter_should_be_a_list}.
+
+%% @doc These nodes have these attributes no more. Returns those that said so, sorted.
+-spec remove_attributes([node()], [term()]) -> [node()] | {error, both_parameters_should_be_lists}.
+remove_attributes(Nodes, Attributes) when length(Nodes) >= 0, length(Attributes) >= 0 ->
+    on_all(Nodes, remove_attributes, Attributes);
+remove_attributes(_, _) ->
+    {error, both_parameters_should_be_lists}.
+
+with_attributes(Fun) ->
+    case ets:whereis(atoll_group_attributes) of
+        undefined -> {error, s_group_not_runnig};
+        _ -> Fun()
+    end.
+
+on_all(Given, Function, Attributes) ->
+    Nodes = lists:usort(Given),
+    Answers = erpc:multicall(Nodes, ?MODULE, Function, [Attributes], ?ASK_MS),
+    [Node || {Node, {ok, ok}} <- lists:zip(Nodes, Answers)].
+
+%% @doc The attributes of this node, sorted.
+-spec registered_attributes() -> [term()].
+registered_attributes() ->
+    atoll_group_attributes:own().
 
 %% @doc One sentence for the reason in an `{error, Reason}' of this module.
 -spec format_error(error() | s_group_not_runnig) -> unicode:chardata().
@@ -134,6 +279,14 @@ format_error(overloaded) ->
     "too many group operations run on this node at once";
 format_error(s_group_not_runnig) ->
     "the application atoll is not started on this node";
+format_error({bad_configuration, Error}) ->
+    ["the option s_groups: ", atoll_group_config:format_error(Error)];
+format_error(not_boolean) ->
+    "nodes are monitored with true or false";
+format_error(parameter_should_be_a_list) ->
+    "the argument must be a list";
+format_error(both_parameters_should_be_lists) ->
+    "both arguments must be lists";
 format_error({bad_name, Name}) ->
     io_lib:format("a group's name is an atom, not ~tp", [Name]);
 format_error({bad_nodes, Nodes}) ->

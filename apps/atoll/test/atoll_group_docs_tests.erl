@@ -1,0 +1,48 @@
+%% docs/groups.md says what is so.
+-module(atoll_group_docs_tests).
+
+-include_lib("eunit/include/eunit.hrl").
+
+every_function_stands_there_test() ->
+    %% Some rows have two, between backticks.
+    Cells = firsts("Functions", "^\\| (`[^|]+`) \\|"),
+    Named = [arity(Call) || Cell <- Cells, Call <- string:lexemes(Cell, "`"), Call =/= ", "],
+    Exported = [F || {Name, _} = F <- s_group:module_info(exports), Name =/= module_info],
+    ?assertEqual(lists:sort(Exported), lists:sort(Named)).
+
+every_shape_stands_there_test() ->
+    [
+        ?assert(lists:member(arity(Call), atoll_topology:module_info(exports)), Call)
+     || Call <- firsts("Topologies", "^\\| `([^`]+)` \\|")
+    ].
+
+every_property_of_info_stands_there_test() ->
+    Cells = firsts("Info", "^\\| (`[^|]+`) \\|"),
+    Named = [Word || Cell <- Cells, Word <- string:lexemes(Cell, "`, ")],
+    Known = [atom_to_list(Key) || {Key, _} <- atoll_group_rules:info(n1, [], [], 0)],
+    ?assertEqual(lists:sort(Known), lists:sort(Named)).
+
+every_oddity_has_its_row_test() ->
+    Numbers = firsts("The original's oddities", "^\\| ([0-9]+) \\|"),
+    ?assertEqual([integer_to_list(I) || I <- lists:seq(1, 12)], Numbers).
+
+arity(Call) ->
+    [Name, Args] = string:split(string:trim(Call, trailing, ")"), "("),
+    {list_to_atom(Name), length(string:lexemes(Args, ","))}.
+
+firsts(Title, Pattern) ->
+    [_, After] = binary:split(page(), list_to_binary(["\n## ", Title, "\n"])),
+    [Section | _] = binary:split(After, <<"\n## ">>),
+    {match, Found} = re:run(Section, Pattern, [global, multiline, {capture, all_but_first, list}]),
+    lists:append(Found).
+
+page() ->
+    {ok, Text} = file:read_file(filename:join([root(filename:absname(code:lib_dir(atoll))), "docs", "groups.md"])),
+    Text.
+
+%% The tests run in a build directory inside of the working tree.
+root(Dir) ->
+    case filelib:is_file(filename:join([Dir, "docs", "groups.md"])) of
+        true -> Dir;
+        false when Dir =/= "/" -> root(filename:dirname(Dir))
+    end.

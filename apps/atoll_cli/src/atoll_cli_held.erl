@@ -1,0 +1,32 @@
+%% @doc A cluster that `atoll up' holds in another terminal, reached from this
+%% program.
+-module(atoll_cli_held).
+
+-export([reach/1, become_hidden/0]).
+
+-type state() :: up | down | paused.
+
+%% @doc The nodes of a cluster, with what its holder says of each. From then on this
+%% VM is a node too, and may call them.
+-spec reach(Name :: string()) -> {ok, [{node(), state()}]} | {error, unicode:chardata()}.
+reach(Name) ->
+    case atoll_cluster:ask(Name, status) of
+        {ok, #{nodes := Infos}} ->
+            case become_hidden() of
+                ok -> {ok, [{binary_to_atom(Node), State} || #{node := Node, state := State} <- Infos]};
+                {error, _} = Error -> Error
+            end;
+        {error, Reason} ->
+            {error, atoll_cluster:format_error(Reason)}
+    end.
+
+%% @doc Makes this VM a node, to connect with those of this machine and bring no two
+%% of them together by it. It listens to nobody elsewhere.
+-spec become_hidden() -> ok | {error, unicode:chardata()}.
+become_hidden() ->
+    ok = application:set_env(kernel, inet_dist_use_interface, {127, 0, 0, 1}),
+    Name = list_to_atom(lists:concat(["atoll_cli", os:getpid(), "@127.0.0.1"])),
+    case net_kernel:start(Name, #{name_domain => longnames, hidden => true}) of
+        {ok, _} -> ok;
+        {error, Reason} -> {error, io_lib:format("This program could not become a node: ~0tp.", [Reason])}
+    end.
