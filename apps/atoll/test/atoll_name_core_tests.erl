@@ -36,7 +36,7 @@ prop_linearizable() ->
             History = [Call || Call <- History0, not is_excused(Call, History0)],
             Tables = lists:usort(maps:values(?W:tables(World))),
             ?WHENFAIL(
-                show(World),
+                begin show(World), io:format("calls ~p~n", [{Seed, Calls}]) end,
                 ?W:faults(World) =:= [] andalso
                     ?W:pending(World) =:= #{} andalso
                     length(Tables) =:= 1 andalso

@@ -131,9 +131,9 @@
 
 -type item() ::
     hello
-    %% The owner's entry: to be acknowledged; the same, in place of one that was given
-    %% up for it; held for certain.
-    | {put | firm, id(), name(), ref(), pid(), Meta :: term(), tag()}
+    %% The owner's entry: to be acknowledged; the same, firm, or in place of that one,
+    %% which was given up for it; held for certain.
+    | {put | firm | {over, node(), ref()}, id(), name(), ref(), pid(), Meta :: term(), tag()}
     | {have, id(), name(), ref(), pid(), Meta :: term()}
     | {ack, ref(), tag()}
     | {taken, id(), name(), ref()}
@@ -448,7 +448,12 @@ move(_Kind, _Front, _Self, _Op, State) ->
 
 put_entry(How, #op{id = Id, name = Name, pid = Pid, meta = Meta, ref = Ref} = Op0, State0) ->
     {Number, State1} = number(wait_no_more(Op0, State0)),
-    Entry = atoll_name_slot:entry(How, State1#state.self, Number, Pid, Meta),
+    Kind =
+        case How of
+            put -> put;
+            _ -> firm
+        end,
+    Entry = atoll_name_slot:entry(Kind, State1#state.self, Number, Pid, Meta),
     State2 = set_slot(Id, Name, atoll_name_slot:to_front(Entry, slot(Id, Name, State1)), State1),
     Live = live(Id, State2),
     Op = Op0#op{
@@ -610,10 +615,11 @@ yield(#{ref := Number}, #state{puts = Puts, ops = Ops} = State0) ->
     #state{ops = #{Ref := Without}} = State = withdraw(Op, count(yielded, State0)),
     settle(Id, Name, wait(Without, State)).
 
-refuse(Id, Name, #{owner := Owner, ref := Ref, committed := false}, State0) ->
+refuse(Id, Name, #{owner := Owner, ref := Ref, committed := false, firm := false}, State0) ->
     Slot = atoll_name_slot:remove(Owner, slot(Id, Name, State0)),
     push(Owner, {taken, Id, Name, Ref}, set_slot(Id, Name, Slot, State0));
-refuse(_Id, _Name, _Held, State) ->
+refuse(_Id, _Name, _HeldOrGiven, State) ->
+    %% What was given the name waits: the last holder's word is on its way.
     State.
 
 acknowledge(_Id, _Name, #{ack := none}, State) ->
@@ -743,6 +749,10 @@ began(restart, Peer, Channel, State) ->
 -spec item(item(), node(), #state{}) -> #state{}.
 item(hello, _Peer, State) ->
     State;
+item({{over, Owner, Number}, Id, Name, Ref, Pid, Meta, Tag}, Peer, State) ->
+    Entry = atoll_name_slot:entry(firm, Peer, Ref, Pid, Meta),
+    Slot = atoll_name_slot:replace({Owner, Number}, Entry#{ack := Tag}, slot(Id, Name, State)),
+    settle(Id, Name, set_slot(Id, Name, Slot, State));
 item({How, Id, Name, Ref, Pid, Meta, Tag}, Peer, State) when How =:= put; How =:= firm ->
     Entry = atoll_name_slot:entry(How, Peer, Ref, Pid, Meta),
     enter(Id, Name, Entry#{ack := Tag}, State);
@@ -819,7 +829,7 @@ handed(Id, Name, Number, Peer, #state{waiting = Waiting, ops = Ops} = State) ->
     case {atoll_name_slot:front(Slot), Refs} of
         {#{owner := Peer, ref := Number}, [Ref | _]} ->
             Free = set_slot(Id, Name, atoll_name_slot:remove(Peer, Slot), State),
-            put_entry(firm, maps:get(Ref, Ops), Free);
+            put_entry({over, Peer, Number}, maps:get(Ref, Ops), Free);
         _ ->
             remove(Id, Name, Number, Peer, State)
     end.

@@ -7,7 +7,7 @@
 %% readers keep what they had first.
 -module(atoll_name_slot).
 
--export([new/0, entry/5, add/2, to_front/2, remove/2, find/2, update/2, front/1, rest/1, is_empty/1]).
+-export([new/0, entry/5, add/2, to_front/2, replace/3, remove/2, find/2, update/2, front/1, rest/1, is_empty/1]).
 -export([settle/2, shown/1, show/1]).
 
 -export_type([slot/0, entry/0]).
@@ -76,6 +76,14 @@ to_front(Entry, #slot{front = none} = Slot) ->
     Slot#slot{front = Entry};
 to_front(#{owner := Owner} = Entry, #slot{front = #{owner := Owner}} = Slot) ->
     Slot#slot{front = Entry}.
+
+%% @doc An entry in the place of that other one, if it is in front; else behind the
+%% others. Readers go from one to the other.
+-spec replace({node(), pos_integer()}, entry(), slot()) -> slot().
+replace({Owner, Ref}, #{owner := By} = Entry, #slot{front = #{owner := Owner, ref := Ref}} = Slot) ->
+    (remove(By, Slot))#slot{front = Entry};
+replace(_Other, Entry, Slot) ->
+    add(Entry, Slot).
 
 %% @doc The owner has no entry here any more.
 -spec remove(node(), slot()) -> slot().
