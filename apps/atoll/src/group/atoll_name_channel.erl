@@ -13,7 +13,7 @@
 %% (`restart').
 -module(atoll_name_channel).
 
--export([new/3, push/2, flush/2, take/3, tick/2, excuse/2, is_quiet/1, backlog/1]).
+-export([new/3, push/2, flush/2, take/3, tick/2, excuse/2, is_quiet/1, allow/1, backlog/1]).
 
 -export_type([channel/0, session/0, wire/0, limits/0, what/0]).
 
@@ -52,6 +52,8 @@
     sent = [] :: [{pos_integer(), [term()]}],
     waiting = queue:new() :: queue:queue(term()),
     count = 0 :: non_neg_integer(),
+    %% How many may wait without being held against the peer.
+    allowed = 0 :: non_neg_integer(),
     %% When the peer last acknowledged something new (or was last asked to, after
     %% it had acknowledged all); when batches were last said.
     progress :: atoll_protocol:now_ms(),
@@ -73,9 +75,14 @@ new(Session, Limits, Now) ->
 push(Item, #channel{waiting = Waiting, count = Count} = Channel) ->
     Channel#channel{waiting = queue:in(Item, Waiting), count = Count + 1}.
 
-%% @doc How much waits to be said.
+%% @doc What waits now is this end's doing: all it has to say to a new member.
+-spec allow(channel()) -> channel().
+allow(#channel{count = Count, allowed = Allowed} = Channel) ->
+    Channel#channel{allowed = max(Count, Allowed)}.
+
+%% @doc How much more waits to be said because the peer is slow.
 -spec backlog(channel()) -> non_neg_integer().
-backlog(#channel{count = Count}) -> Count.
+backlog(#channel{count = Count, allowed = Allowed}) -> max(0, Count - Allowed).
 
 %% @doc What can be sent now.
 -spec flush(atoll_protocol:now_ms(), channel()) -> {[wire()], channel()}.

@@ -61,9 +61,9 @@
 
 -behaviour(atoll_protocol).
 
--export([init/2, handle/3]).
+-export([init/2, handle/3, remote_group/1]).
 
--export_type([config/0, options/0, state/0, message/0, request/0, answer/0, counters/0]).
+-export_type([config/0, options/0, state/0, message/0, request/0, answer/0, reason/0, counters/0]).
 
 -type config() :: #{
     self := node(),
@@ -293,6 +293,8 @@ call(Kind, Group, Name, Pid, Meta, From, #state{names = Names} = State) ->
             effect({reply, From, {no, remote_group(Kind)}}, State)
     end.
 
+%% @doc Why not, at a node that is not in the group.
+-spec remote_group(kind()) -> reason().
 remote_group(register) -> cannot_register_in_remote_group;
 remote_group(re_register) -> cannot_re_register_in_remote_group;
 remote_group(unregister) -> cannot_unregister_from_remote_group.
@@ -897,14 +899,16 @@ met(Peer, Channel, #state{channels = Channels, groups = Groups} = State0) ->
 
 %% All that this node has in the group.
 share(Id, Peer, #state{own = Own, self = Self} = State) ->
-    maps:fold(
+    Shared = maps:fold(
         fun(Name, [], S) ->
             Entry = atoll_name_slot:find(Self, slot(Id, Name, S)),
             share(Entry, Id, Name, Peer, S)
         end,
         State,
         maps:get(Id, Own, #{})
-    ).
+    ),
+    #state{channels = #{Peer := Channel} = Channels} = Shared,
+    Shared#state{channels = Channels#{Peer := atoll_name_channel:allow(Channel)}}.
 
 share(#{committed := true, ref := Number, pid := Pid, meta := Meta}, Id, Name, Peer, State) ->
     push(Peer, {have, Id, Name, Number, Pid, Meta}, State);
