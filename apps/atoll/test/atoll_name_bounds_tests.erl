@@ -146,6 +146,36 @@ not_connected_test_() ->
         ]
     end}.
 
+%% A holder that cannot be reached, but that others can: it is tried until the time is over,
+%% and nothing is left of it.
+bounded_test() ->
+    World0 = ?W:cut([[n1], [n2]], world()),
+    {yes, World1} = ask(n2, reg(a, ?W:pid(n2, 1)), World0),
+    {Id, World2} = ?W:call(n1, {re_register, g, a, ?W:pid(n1, 1), none}, World1),
+    World3 = ?W:run(10100, World2),
+    ?assertMatch(#{Id := {{no, timeout}, _, _, _}}, ?W:replies(World3)),
+    World = ?W:quiet(World3),
+    Pid = ?W:pid(n2, 1),
+    [?assertMatch(#{{g, a} := {Pid, _}}, maps:get(N, ?W:tables(World))) || N <- ?NODES],
+    ?assertMatch(#{n1 := #{operations := 0, names := 1, own := 0}}, ?W:infos(World)).
+
+%% A member leaves and comes back while its answer is on its way: the answer is void.
+come_and_go_test_() ->
+    {timeout, 60, fun() ->
+        [
+            begin
+                World0 = ?W:run(2000, ?W:members(g, ?NODES, ?W:new(?NODES, Seed))),
+                {_, World1} = ?W:call(n1, reg(a, ?W:pid(n1, 1)), World0),
+                World2 = ?W:members(g, [n1, n3, n4], ?W:steps(Steps, World1)),
+                World3 = ?W:members(g, [n1, n2, n3, n4], ?W:steps(Seed rem 3, World2)),
+                World = ?W:run(5000, World3),
+                ?assertEqual([], ?W:faults(World)),
+                ?assertMatch([#{{g, a} := _}], lists:usort(maps:values(?W:tables(World))))
+            end
+         || Seed <- lists:seq(1, 300), Steps <- lists:seq(0, 12)
+        ]
+    end}.
+
 %% What a registration costs in a group of four: an entry and an answer for each other
 %% member; acknowledgements of the answers come with what follows, or once for all.
 cost_test() ->

@@ -252,9 +252,10 @@ conflict(Loser, {name_conflict, Group, Name, Winner}) ->
 
 %% The function is the user's: it may fail, or never end.
 decide({Module, Function}, Name, A, B) ->
-    {Pid, Ref} = spawn_monitor(fun() -> exit({decided, Module:Function(Name, A, B)}) end),
+    Self = self(),
+    {Pid, Ref} = spawn_monitor(fun() -> Self ! {self(), Module:Function(Name, A, B)} end),
     receive
-        {'DOWN', Ref, process, Pid, {decided, Winner}} -> Winner;
+        {Pid, Winner} -> Winner;
         {'DOWN', Ref, process, Pid, _Failed} -> none
     after ?DECIDE_MS ->
         true = exit(Pid, kill),

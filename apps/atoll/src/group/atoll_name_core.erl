@@ -294,7 +294,9 @@ call(Kind, Group, Name, Pid, Meta, From, #state{names = Names} = State) ->
     end.
 
 %% @doc Why not, at a node that is not in the group.
--spec remote_group(kind()) -> reason().
+-spec remote_group(register) -> cannot_register_in_remote_group;
+    (re_register) -> cannot_re_register_in_remote_group;
+    (unregister) -> cannot_unregister_from_remote_group.
 remote_group(register) -> cannot_register_in_remote_group;
 remote_group(re_register) -> cannot_re_register_in_remote_group;
 remote_group(unregister) -> cannot_unregister_from_remote_group.
