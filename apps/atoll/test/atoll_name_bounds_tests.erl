@@ -159,6 +159,41 @@ bounded_test() ->
     [?assertMatch(#{{g, a} := {Pid, _}}, maps:get(N, ?W:tables(World))) || N <- ?NODES],
     ?assertMatch(#{n1 := #{operations := 0, names := 1, own := 0}}, ?W:infos(World)).
 
+%% The process that runs the protocol is started anew; its node's processes keep their names.
+restart_test() ->
+    {yes, World0} = ask(n1, reg(a, ?W:pid(n1, 1)), world()),
+    {yes, World1} = ask(n2, reg(b, ?W:pid(n2, 1)), World0),
+    World = ?W:run(2000, ?W:reboot(n1, World1)),
+    {A, B} = {?W:pid(n1, 1), ?W:pid(n2, 1)},
+    [?assertMatch(#{{g, a} := {A, _}, {g, b} := {B, _}}, maps:get(N, ?W:tables(World))) || N <- ?NODES],
+    %% And lose them with their death.
+    Last = ?W:run(1000, ?W:die(A, World)),
+    [?assertEqual([{g, b}], maps:keys(maps:get(N, ?W:tables(Last)))) || N <- ?NODES].
+
+%% Who asked is gone before the answer: nothing is left of it.
+caller_gone_test() ->
+    World0 = ?W:pause(n4, world()),
+    {_, World1} = ?W:call(n1, reg(a, ?W:pid(n2, 1)), World0),
+    World2 = ?W:run(500, World1),
+    ?assertMatch(#{n2 := #{operations := 1}}, ?W:infos(World2)),
+    World = ?W:run(500, ?W:kill(n1, World2)),
+    ?assertMatch(#{n2 := #{operations := 0, own := 0}, n3 := #{names := 0}}, ?W:infos(World)).
+
+%% The others take n1 for no member for a while, of which n1 never hears, and give its
+%% name to another: the clash is found, and resolved once, whoever of the two decides.
+views_apart_test() ->
+    lists:foreach(
+        fun(Name) ->
+            {yes, World0} = ask(n1, reg(Name, ?W:pid(n1, 1)), world()),
+            Hear = fun(Members, W0) -> lists:foldl(fun(N, W) -> ?W:hears(N, g, Members, W) end, W0, [n2, n3, n4]) end,
+            {yes, World1} = ask(n2, reg(Name, ?W:pid(n2, 1)), Hear([n2, n3, n4], World0)),
+            World = ?W:run(2000, Hear(?NODES, World1)),
+            ?assertMatch([#{{g, Name} := _}], lists:usort(maps:values(maps:without([x], ?W:tables(World))))),
+            ?assertMatch([_], ?W:told(World))
+        end,
+        lists:seq(1, 20)
+    ).
+
 %% A member leaves and comes back while its answer is on its way: the answer is void.
 come_and_go_test_() ->
     {timeout, 60, fun() ->

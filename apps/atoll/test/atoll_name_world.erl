@@ -8,7 +8,7 @@
 -module(atoll_name_world).
 
 -export([new/2, new/3, options/0, call/3, step/1, steps/2, run/2, settle/1, quiet/1]).
--export([members/3, cut/2, break/3, heal/1, kill/2, start/2, reboot/2, pause/2, resume/1, lossy/2]).
+-export([members/3, hears/4, cut/2, break/3, heal/1, kill/2, start/2, reboot/2, pause/2, resume/1, lossy/2]).
 -export([pid/2, die/2, is_alive/2]).
 -export([group_members/2, replies/1, pending/1, tables/1, told/1, yes/1, alive/1, now/1, sent/1, faults/1, infos/1]).
 
@@ -90,6 +90,11 @@ members(Group, Members, #world{groups = Groups} = World) ->
     New = World#world{groups = Groups#{Group => {Id, Epoch, lists:usort(Members)}}},
     lists:foldl(fun tell_groups/2, New, [N || N <- lists:usort(Before ++ Members), is_map_key(N, New#world.nodes)]).
 
+%% This node alone hears, now, that the group has these members.
+hears(Node, Group, Members, #world{groups = Groups} = World) ->
+    #{Group := {Id, Epoch, _}} = Groups,
+    event(Node, {cast, {groups, [{Group, Id, Epoch, Members}]}}, World).
+
 tell_groups(Node, #world{groups = Groups} = World) ->
     Own = [{G, Id, E, Ms} || {G, {Id, E, Ms}} <- lists:sort(maps:to_list(Groups)), lists:member(Node, Ms)],
     happens(Node, {cast, {groups, Own}}, World).
@@ -157,7 +162,10 @@ reboot(Node, #world{starts = Starts, options = Options, now = Now} = World0) ->
     },
     Peers = [P || {A, B} <- lists:sort(maps:keys(World#world.links)), P <- [A, B], P =/= Node, A =:= Node orelse B =:= Node],
     Unaware = maps:merge(World#world.unaware, maps:from_keys([{Node, P} || P <- Peers], [])),
-    lists:foldl(fun(P, W) -> happens(Node, {up, P}, W) end, tell_groups(Node, World#world{unaware = Unaware}), Peers).
+    #{Node := Table} = World0#world.tables,
+    Own = lists:sort([{G, N, Pid, Meta} || {{G, N}, {Pid, Meta}} <- maps:to_list(Table), node(Pid) =:= Node]),
+    Told = happens(Node, {cast, {recover, Own}}, tell_groups(Node, World#world{unaware = Unaware})),
+    lists:foldl(fun(P, W) -> happens(Node, {up, P}, W) end, Told, Peers).
 
 %% Running
 

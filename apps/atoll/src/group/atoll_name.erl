@@ -196,9 +196,11 @@ send({Group, Name} = Key, Message) ->
 %% @private
 -spec open(atoll_name_core:config()) -> world().
 open(_Config) ->
+    Own = [{G, N, Pid, Meta} || {{G, N}, Pid, Meta} <- ets:tab2list(?MODULE), node(Pid) =:= node()],
     true = ets:delete_all_objects(?MODULE),
     ok = atoll_interpreter:subscribe(atoll_group),
     ok = atoll_interpreter:cast(self(), {groups, atoll_group:own()}),
+    ok = atoll_interpreter:cast(self(), {recover, Own}),
     %% As the group room does: from the runtime itself, so that the loss of a connection
     %% is heard of after all that came over it.
     ok = net_kernel:monitor_nodes(true, [{node_type, all}, nodedown_reason]),

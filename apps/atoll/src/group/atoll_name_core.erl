@@ -37,6 +37,11 @@
 %% entry, and an entry in front stays there until its owner, its connection or its
 %% membership goes. What H calls live is what H has heard of connections.
 %%
+%% <b>Re-registering</b> is without a gap. The new owner tells the holder's owner to give
+%% the name up, which hands it to that one node; from then on the new entry is firm: it gives
+%% way to nobody but a holder, and takes the old one's place in each table at once. So nobody
+%% can register the name in between, also if the holder's `del' comes late.
+%%
 %% <b>How long.</b> A member that acknowledges nothing at all for `answer_ms' is
 %% disconnected, and so is no live member any more: that long can it hold up a `yes', once,
 %% and twice as long one for a name that a silent owner has (whoever asks finds out first,
@@ -48,6 +53,11 @@
 %% the group's rule, alone; the loser's owner takes its entry back, and tells or kills the
 %% process, once, because an entry can be taken back once. Until then each
 %% reader keeps what it had first.
+%%
+%% <b>A restart of this process</b> on a member, with the connections staying up, is as the
+%% loss of all its connections: its table is empty until it has been told again, and a
+%% `yes' given before the others have heard of the restart does not hold for it. The names of
+%% its own processes are not lost.
 %%
 %% <b>Not promised.</b> Between the death of a process (or a change of holder) and the news
 %% of it a reader finds the old pid, or none. A `no' may be given for a name whose holder
@@ -221,7 +231,8 @@ init(#{self := Self, incarnation := Incarnation, options := Options}, Now) ->
     {#state{self = Self, incarnation = Incarnation, options = Options, now = Now}, []}.
 
 %% @doc Takes one event. Casts are `{groups, Groups}' (what the group room publishes),
-%% `{died, Pid}' and `{decided, Key, Winner}' (what a rule's function said).
+%% `{recover, Rows}' (names of processes here from this process's earlier life, told after
+%% the groups and before any connection), `{died, Pid}' and `{decided, Key, Winner}' (what a rule's function said).
 -spec handle(atoll_protocol:event(), atoll_protocol:now_ms(), state()) ->
     {state(), [atoll_protocol:effect()]}.
 handle(Event, Now, State0) ->
@@ -253,6 +264,8 @@ event({down, Peer, _Reason}, #state{channels = Channels, dirty = Dirty} = State)
     lost(Peer, Gone);
 event({cast, {groups, Groups}}, State) ->
     groups(Groups, State);
+event({cast, {recover, Rows}}, State) ->
+    lists:foldl(fun recover/2, State, Rows);
 event({cast, {died, Pid}}, State) ->
     died(Pid, State);
 event({cast, {decided, Key, Winner}}, State) ->
@@ -570,6 +583,18 @@ died(Pid, #state{pids = Pids} = State) ->
         State,
         lists:sort(maps:to_list(Has))
     ).
+
+%% As after a partition: it holds what it held, and a clash is resolved when it meets.
+recover({Group, Name, Pid, Meta}, #state{names = Names, self = Self} = State0) ->
+    case Names of
+        #{Group := Id} ->
+            {Number, State1} = number(has(Pid, Id, {name, Name}, State0)),
+            Entry = atoll_name_slot:entry(held, Self, Number, Pid, Meta),
+            Slot = atoll_name_slot:to_front(Entry, slot(Id, Name, State1)),
+            settle(Id, Name, owns(Id, Name, set_slot(Id, Name, Slot, State1)));
+        #{} ->
+            State0
+    end.
 
 %% What has to be true of a name
 
