@@ -299,7 +299,7 @@ perform_one({send, Peer, Message}, #state{name = Name} = State) ->
     end;
 perform_one({timer, Key, Ms}, State) ->
     #state{timers = Timers} = Cancelled = cancel(Key, State),
-    Ref = erlang:start_timer(Ms, self(), {?MODULE, Key}),
+    Ref = start_timer(Ms, {?MODULE, Key}),
     Cancelled#state{timers = Timers#{Key => Ref}};
 perform_one({cancel, Key}, State) ->
     cancel(Key, State);
@@ -312,6 +312,15 @@ perform_one({notify, Notice}, #state{name = Name, subscribers = Subscribers} = S
     Published;
 perform_one(Effect, #state{process = Process, world = World} = State) ->
     State#state{world = Process:act(Effect, World)}.
+
+%% The runtime takes a millisecond or more for a timer of none. This comes after what
+%% is in the mailbox already, and at once if there is nothing.
+start_timer(0, Message) ->
+    Ref = make_ref(),
+    _ = self() ! {timeout, Ref, Message},
+    Ref;
+start_timer(Ms, Message) ->
+    erlang:start_timer(Ms, self(), Message).
 
 publish(_Notice, #state{publishes = false} = State) ->
     State;

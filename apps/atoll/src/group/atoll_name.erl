@@ -1,0 +1,277 @@
+%% @doc Names in groups on this node: `{via, atoll_name, {Group, Name}}', and the
+%% process that runs {@link atoll_name_core}.
+%%
+%% Reading asks nobody: the names of this node's groups are in a table of the
+%% supervisor, and a look-up is one read of it, in the caller. What is promised of
+%% registering stands in the core.
+%%
+%% A clash of two parts that meet is told as the event `name_conflict', with the group,
+%% the name, the loser and the winner.
+-module(atoll_name).
+
+-behaviour(atoll_interpreter).
+
+-export([create_table/0, start_link/1, defaults/0]).
+-export([register/3, register/4, re_register/3, re_register/4, unregister/2]).
+-export([whereis/2, lookup/2, names/1, info/0]).
+%% For {via, atoll_name, {Group, Name}}.
+-export([register_name/2, unregister_name/1, whereis_name/1, send/2]).
+-export([open/1, act/2, event/2]).
+
+-export_type([group/0, name/0]).
+
+-type group() :: atom().
+-type name() :: term().
+
+-type world() :: #{pid() => reference()}.
+%% The processes that have names, with the monitors on them.
+
+%% A function that decides a clash and does not answer for so long has not decided.
+-define(DECIDE_MS, 5000).
+%% How often a name is asked for again whose process here is just dying.
+-define(AGAIN, 5).
+
+%% @doc Makes the table; the caller owns it.
+-spec create_table() -> ok.
+create_table() ->
+    ?MODULE = ets:new(?MODULE, [named_table, public, {read_concurrency, true}]),
+    ok.
+
+%% @doc Starts the process, which needs that of the groups.
+-spec start_link(atoll_name_core:options()) -> gen_server:start_ret().
+start_link(Options) ->
+    atoll_interpreter:start_link(#{
+        name => ?MODULE,
+        protocol => atoll_name_core,
+        process => ?MODULE,
+        config => #{
+            self => node(),
+            incarnation => erlang:system_time(microsecond),
+            options => Options
+        }
+    }).
+
+%% @doc Options that suit most.
+-spec defaults() -> atoll_name_core:options().
+defaults() ->
+    #{
+        answer_ms => 3000,
+        operation_ms => 10000,
+        tick_ms => 50,
+        resend_ms => 500,
+        batch => 200,
+        window => 16,
+        max_backlog => 100000,
+        max_operations => 10000,
+        max_names => 1000000,
+        max_bytes => 4096,
+        rules => #{},
+        rule => random_exit
+    }.
+
+%% @doc Gives the process that name in a group of this node, without metadata.
+-spec register(group(), name(), pid()) -> yes | {no, atoll_name_core:reason()}.
+register(Group, Name, Pid) ->
+    register(Group, Name, Pid, undefined).
+
+%% @doc Gives the process that name in a group of this node. After `yes' every live
+%% member has it. The process is on a member, and has no other name in the group.
+-spec register(group(), name(), pid(), Meta :: term()) -> yes | {no, atoll_name_core:reason()}.
+register(Group, Name, Pid, Meta) when is_atom(Group), is_pid(Pid) ->
+    register(Group, Name, Pid, Meta, ?AGAIN).
+
+register(Group, Name, Pid, Meta, Left) ->
+    case is_dead(Pid) orelse call({register, Group, Name, Pid, Meta}) of
+        true ->
+            {no, no_process};
+        {no, name_or_pid_already_registered} = No when Left > 0 ->
+            %% A supervisor may start a process anew before the news of the death of
+            %% the last one is here.
+            case is_dead(?MODULE:whereis(Group, Name)) of
+                true -> register(Group, Name, Pid, Meta, Left - 1);
+                false -> No
+            end;
+        Answer ->
+            answer(Answer)
+    end.
+
+is_dead(Pid) -> is_pid(Pid) andalso node(Pid) =:= node() andalso not is_process_alive(Pid).
+
+%% @doc As register/3, whoever has the name now.
+-spec re_register(group(), name(), pid()) -> yes | {no, atoll_name_core:reason()}.
+re_register(Group, Name, Pid) ->
+    re_register(Group, Name, Pid, undefined).
+
+%% @doc As register/4, whoever has the name now.
+-spec re_register(group(), name(), pid(), Meta :: term()) -> yes | {no, atoll_name_core:reason()}.
+re_register(Group, Name, Pid, Meta) when is_atom(Group), is_pid(Pid) ->
+    case is_dead(Pid) of
+        true -> {no, no_process};
+        false -> answer(call({re_register, Group, Name, Pid, Meta}))
+    end.
+
+%% @doc Nobody has the name any more, on any live member.
+-spec unregister(group(), name()) -> ok | {no, atoll_name_core:reason()}.
+unregister(Group, Name) when is_atom(Group) ->
+    case call({unregister, Group, Name}) of
+        ok -> ok;
+        {no, _} = No -> No
+    end.
+
+answer(yes) -> yes;
+answer({no, _} = No) -> No.
+
+%% Where the application does not run, this node is in no group.
+call(Request) ->
+    case erlang:whereis(?MODULE) of
+        undefined -> {no, atoll_name_core:remote_group(element(1, Request))};
+        Pid -> atoll_interpreter:call(Pid, Request)
+    end.
+
+%% @doc The process of that name in a group of this node.
+-spec whereis(group(), name()) -> pid() | undefined.
+whereis(Group, Name) ->
+    try ets:lookup(?MODULE, {Group, Name}) of
+        [{_, Pid, _}] -> Pid;
+        [] -> undefined
+    catch
+        %% The application does not run.
+        error:badarg -> undefined
+    end.
+
+%% @doc The same with its metadata.
+-spec lookup(group(), name()) -> {ok, pid(), Meta :: term()} | none.
+lookup(Group, Name) ->
+    try ets:lookup(?MODULE, {Group, Name}) of
+        [{_, Pid, Meta}] -> {ok, Pid, Meta};
+        [] -> none
+    catch
+        error:badarg -> none
+    end.
+
+%% @doc The names in a group of this node, sorted.
+-spec names(group()) -> [name()].
+names(Group) ->
+    try
+        lists:sort(ets:select(?MODULE, [{{{Group, '$1'}, '_', '_'}, [], ['$1']}]))
+    catch
+        error:badarg -> []
+    end.
+
+%% @doc How many names and operations there are, and what was counted.
+-spec info() -> atoll_name_core:counters().
+info() ->
+    atoll_interpreter:call(?MODULE, info).
+
+%% @doc What gen_server and others call to register `{via, atoll_name, {Group, Name}}'.
+-spec register_name({group(), name()}, pid()) -> yes | no.
+register_name({Group, Name}, Pid) ->
+    case register(Group, Name, Pid) of
+        yes -> yes;
+        {no, _} -> no
+    end.
+
+%% @doc As unregister/2.
+-spec unregister_name({group(), name()}) -> ok | {no, atoll_name_core:reason()}.
+unregister_name({Group, Name}) ->
+    unregister(Group, Name).
+
+%% @doc As whereis/2.
+-spec whereis_name({group(), name()}) -> pid() | undefined.
+whereis_name({Group, Name}) ->
+    ?MODULE:whereis(Group, Name).
+
+%% @doc Sends a message to the process of that name; exits with `badarg' if there is
+%% none, as `global' does.
+-spec send({group(), name()}, Message :: term()) -> pid().
+send({Group, Name} = Key, Message) ->
+    case ?MODULE:whereis(Group, Name) of
+        undefined ->
+            exit({badarg, {Key, Message}});
+        Pid ->
+            Pid ! Message,
+            Pid
+    end.
+
+%% @private
+-spec open(atoll_name_core:config()) -> world().
+open(_Config) ->
+    Own = [{G, N, Pid, Meta} || {{G, N}, Pid, Meta} <- ets:tab2list(?MODULE), node(Pid) =:= node()],
+    true = ets:delete_all_objects(?MODULE),
+    ok = atoll_interpreter:subscribe(atoll_group),
+    ok = atoll_interpreter:cast(self(), {groups, atoll_group:own()}),
+    ok = atoll_interpreter:cast(self(), {recover, Own}),
+    %% As the group room does: from the runtime itself, so that the loss of a connection
+    %% is heard of after all that came over it.
+    ok = net_kernel:monitor_nodes(true, [{node_type, all}, nodedown_reason]),
+    _ = [self() ! {nodeup, Node, []} || Node <- nodes(connected)],
+    #{}.
+
+%% @private
+-spec act(atoll_protocol:effect(), world()) -> world().
+act({act, {insert, Group, Name, Pid, Meta}}, World) ->
+    true = ets:insert(?MODULE, {{Group, Name}, Pid, Meta}),
+    World;
+act({act, {delete, Group, Name}}, World) ->
+    true = ets:delete(?MODULE, {Group, Name}),
+    World;
+act({act, {monitor, Pid}}, World) ->
+    World#{Pid => erlang:monitor(process, Pid)};
+act({act, {demonitor, Pid}}, World) ->
+    case maps:take(Pid, World) of
+        {Ref, Left} ->
+            true = erlang:demonitor(Ref, [flush]),
+            Left;
+        %% Its death is why.
+        error ->
+            World
+    end;
+act({act, {disconnect, Node}}, World) ->
+    case lists:member(Node, nodes(connected)) of
+        true ->
+            ok = atoll_link:disconnect(Node);
+        false ->
+            %% It was lost before this process began to listen.
+            _ = self() ! {nodedown, Node, []},
+            ok
+    end,
+    World;
+act({act, {tell, Pid, {name_conflict, _, _, _} = Message}}, World) ->
+    Pid ! Message,
+    conflict(Pid, Message),
+    World;
+act({act, {kill, Pid, {name_conflict, _, _, _} = Message}}, World) ->
+    true = exit(Pid, kill),
+    conflict(Pid, Message),
+    World;
+act({act, {decide, Key, Function, Name, A, B}}, World) ->
+    Self = self(),
+    _ = spawn(fun() -> atoll_interpreter:cast(Self, {decided, Key, decide(Function, Name, A, B)}) end),
+    World.
+
+conflict(Loser, {name_conflict, Group, Name, Winner}) ->
+    atoll_events:emit(name_conflict, #{group => Group, name => Name, loser => Loser, winner => Winner}).
+
+%% The function is the user's: it may fail, or never end.
+decide({Module, Function}, Name, A, B) ->
+    Self = self(),
+    {Pid, Ref} = spawn_monitor(fun() -> Self ! {self(), Module:Function(Name, A, B)} end),
+    receive
+        {Pid, Winner} -> Winner;
+        {'DOWN', Ref, process, Pid, _Failed} -> none
+    after ?DECIDE_MS ->
+        true = exit(Pid, kill),
+        none
+    end.
+
+%% @private
+-spec event(term(), world()) -> {[atoll_protocol:event()], world()}.
+event({'DOWN', Ref, process, Pid, _Reason}, World) ->
+    #{Pid := Ref} = World,
+    {[{cast, {died, Pid}}], maps:remove(Pid, World)};
+event({nodeup, Node, _Info}, World) ->
+    {[{up, Node}], World};
+event({nodedown, Node, Info}, World) ->
+    {[{down, Node, proplists:get_value(nodedown_reason, Info, unknown)}], World};
+event({atoll, atoll_group, _Notice}, World) ->
+    {[{cast, {groups, atoll_group:own()}}], World}.

@@ -1,0 +1,196 @@
+%% @doc One node's end of the conversation with one peer: what is said arrives once
+%% and in order, over a connection that keeps the order but may drop messages.
+%%
+%% What is said is gathered into numbered batches; a batch is said again until it is
+%% acknowledged, and an acknowledgement rides on whatever goes the other way. So is
+%% known whether the peer is silent: nothing acknowledged for too long.
+%%
+%% A conversation belongs to one connection and to one life of each end's process.
+%% Each end gives its stream a session, unique for ever, and says whose stream it
+%% answers. What is addressed to another session is ignored. When the peer's stream is a new
+%% one, what it said before is void ({@link take/3} says `reset'); when the peer has
+%% not heard this end's stream from its beginning either, that begins anew too
+%% (`restart').
+-module(atoll_name_channel).
+
+-export([new/3, push/2, flush/2, take/3, tick/2, excuse/2, is_quiet/1, allow/1, backlog/1]).
+
+-export_type([channel/0, session/0, wire/0, limits/0, what/0]).
+
+-type session() :: {Incarnation :: integer(), Number :: pos_integer()}.
+
+-type wire() ::
+    {b, From :: session(), To :: session() | none, Seq :: non_neg_integer(), Ack :: non_neg_integer(), [
+        Item :: term()
+    ]}.
+%% Seq 0: an acknowledgement alone.
+
+-type limits() :: #{
+    %% Items in one batch, batches that are not acknowledged yet.
+    batch := pos_integer(),
+    window := pos_integer(),
+    %% After how long a batch is said again; after how long a peer is silent.
+    resend_ms := pos_integer(),
+    answer_ms := pos_integer(),
+    _ => _
+}.
+
+-type what() ::
+    %% The peer's stream goes on / is a new one / and this one is too.
+    same
+    | reset
+    | restart.
+
+-record(channel, {
+    mine :: session(),
+    theirs = none :: none | session(),
+    limits :: limits(),
+    %% The number of the next batch, and of the last that was acknowledged.
+    next = 1 :: pos_integer(),
+    acked = 0 :: non_neg_integer(),
+    %% Not acknowledged, oldest first; and not in a batch yet.
+    sent = [] :: [{pos_integer(), [term()]}],
+    waiting = queue:new() :: queue:queue(term()),
+    count = 0 :: non_neg_integer(),
+    %% How many may wait without being held against the peer.
+    allowed = 0 :: non_neg_integer(),
+    %% When the peer last acknowledged something new (or was last asked to, after
+    %% it had acknowledged all); when batches were last said.
+    progress :: atoll_protocol:now_ms(),
+    said :: atoll_protocol:now_ms(),
+    %% The batch that has to come next; batches taken since the last acknowledgement.
+    expected = 1 :: pos_integer(),
+    owed = 0 :: non_neg_integer()
+}).
+
+-opaque channel() :: #channel{}.
+
+%% @doc The conversation over a new connection.
+-spec new(session(), limits(), atoll_protocol:now_ms()) -> channel().
+new(Session, Limits, Now) ->
+    #channel{mine = Session, limits = Limits, progress = Now, said = Now}.
+
+%% @doc One more thing to say.
+-spec push(term(), channel()) -> channel().
+push(Item, #channel{waiting = Waiting, count = Count} = Channel) ->
+    Channel#channel{waiting = queue:in(Item, Waiting), count = Count + 1}.
+
+%% @doc What waits now is this end's doing: all it has to say to a new member.
+-spec allow(channel()) -> channel().
+allow(#channel{count = Count, allowed = Allowed} = Channel) ->
+    Channel#channel{allowed = max(Count, Allowed)}.
+
+%% @doc How much more waits to be said because the peer is slow.
+-spec backlog(channel()) -> non_neg_integer().
+backlog(#channel{count = Count, allowed = Allowed}) -> max(0, Count - Allowed).
+
+%% @doc What can be sent now.
+-spec flush(atoll_protocol:now_ms(), channel()) -> {[wire()], channel()}.
+flush(Now, #channel{limits = #{window := Window}, owed = Owed} = Channel) ->
+    case batches(Now, [], Channel) of
+        {[], Same} when 2 * Owed >= Window -> acknowledge(Same);
+        Sent -> Sent
+    end.
+
+batches(_Now, Wires, #channel{count = 0} = Channel) ->
+    {lists:reverse(Wires), Channel};
+batches(_Now, Wires, #channel{sent = Sent, limits = #{window := Window}} = Channel) when
+    length(Sent) >= Window
+->
+    {lists:reverse(Wires), Channel};
+batches(Now, Wires, #channel{sent = Sent, next = Seq, progress = Progress} = Channel0) ->
+    #channel{limits = #{batch := Max}, count = Count, waiting = Waiting} = Channel0,
+    N = min(Max, Count),
+    {Now1, Later} = queue:split(N, Waiting),
+    Items = queue:to_list(Now1),
+    Since =
+        case Sent of
+            [] -> Now;
+            _ -> Progress
+        end,
+    Channel = Channel0#channel{
+        sent = Sent ++ [{Seq, Items}],
+        next = Seq + 1,
+        waiting = Later,
+        count = Count - N,
+        progress = Since,
+        said = Now,
+        owed = 0
+    },
+    batches(Now, [wire(Seq, Items, Channel) | Wires], Channel).
+
+acknowledge(Channel) ->
+    {[wire(0, [], Channel)], Channel#channel{owed = 0}}.
+
+wire(Seq, Items, #channel{mine = Mine, theirs = Theirs, expected = Expected}) ->
+    {b, Mine, Theirs, Seq, Expected - 1, Items}.
+
+%% @doc Takes what came from the peer: what it says, in order, each thing once. The
+%% session is for this end's stream, should it have to begin anew.
+-spec take(wire(), {session(), atoll_protocol:now_ms()}, channel()) ->
+    {what(), [term()], channel()}.
+take({b, _From, To, _Seq, _Ack, _Items}, _Fresh, #channel{mine = Mine} = Channel) when
+    To =/= none, To =/= Mine
+->
+    %% Said to an earlier life of this end.
+    {same, [], Channel};
+take({b, From, To, Seq, Ack, Items}, {_, Now}, #channel{theirs = From} = Channel) ->
+    next(Seq, Items, acked(To, Ack, Now, Channel), same);
+take({b, From, To, 1, Ack, Items}, {Session, Now}, #channel{theirs = Before} = Channel) ->
+    #channel{acked = Acked, limits = Limits} = Channel,
+    case {Before, To =:= none orelse Ack < Acked} of
+        {none, _} ->
+            next(1, Items, acked(To, Ack, Now, Channel#channel{theirs = From}), same);
+        {_, false} ->
+            New = Channel#channel{theirs = From, expected = 1},
+            next(1, Items, acked(To, Ack, Now, New), reset);
+        {_, true} ->
+            next(1, Items, (new(Session, Limits, Now))#channel{theirs = From}, restart)
+    end;
+take({b, _From, _To, _Seq, _Ack, _Items}, _Fresh, Channel) ->
+    %% The beginning of that stream was lost, and will be said again.
+    {same, [], Channel}.
+
+next(Seq, Items, #channel{expected = Seq, owed = Owed} = Channel, What) ->
+    {What, Items, Channel#channel{expected = Seq + 1, owed = Owed + 1}};
+next(0, [], Channel, What) ->
+    {What, [], Channel};
+next(_Other, _Items, #channel{owed = Owed} = Channel, What) ->
+    {What, [], Channel#channel{owed = Owed + 1}}.
+
+acked(none, _Ack, _Now, Channel) ->
+    Channel;
+acked(_Mine, Ack, Now, #channel{acked = Acked, sent = Sent} = Channel) when Ack > Acked ->
+    Left = lists:dropwhile(fun({Seq, _}) -> Seq =< Ack end, Sent),
+    Channel#channel{acked = Ack, sent = Left, progress = Now};
+acked(_Mine, _Ack, _Now, Channel) ->
+    Channel.
+
+%% @doc Some time has passed: what has to be said again or acknowledged, and whether
+%% the peer was silent for too long.
+-spec tick(atoll_protocol:now_ms(), channel()) -> {ok | silent, [wire()], channel()}.
+tick(Now, #channel{sent = Sent, progress = Progress, limits = Limits} = Channel) ->
+    #{answer_ms := AnswerMs} = Limits,
+    case Sent =/= [] andalso Now - Progress >= AnswerMs of
+        true -> {silent, [], Channel#channel{progress = Now}};
+        false -> say_again(Now, Channel)
+    end.
+
+say_again(Now, #channel{sent = [_ | _] = Sent, said = Said, limits = #{resend_ms := Ms}} = Channel) when
+    Now - Said >= Ms
+->
+    {ok, [wire(Seq, Items, Channel) || {Seq, Items} <- Sent], Channel#channel{said = Now, owed = 0}};
+say_again(_Now, #channel{owed = 0} = Channel) ->
+    {ok, [], Channel};
+say_again(_Now, Channel) ->
+    {Wires, Acknowledged} = acknowledge(Channel),
+    {ok, Wires, Acknowledged}.
+
+%% @doc It was this node that did nothing for a while: the peer is not to blame.
+-spec excuse(atoll_protocol:now_ms(), channel()) -> channel().
+excuse(Now, Channel) -> Channel#channel{progress = Now}.
+
+%% @doc Whether nothing has to be said, again or at all.
+-spec is_quiet(channel()) -> boolean().
+is_quiet(#channel{sent = Sent, owed = Owed, count = Count}) ->
+    Sent =:= [] andalso Owed =:= 0 andalso Count =:= 0.

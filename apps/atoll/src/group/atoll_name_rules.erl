@@ -1,0 +1,66 @@
+%% @doc Who goes first where two nodes want one name at once, and who keeps it where
+%% two have it.
+-module(atoll_name_rules).
+
+-export([outranks/3, judge/3, is_rule/1]).
+
+-export_type([rule/0, side/0, verdict/0]).
+
+-type rule() ::
+    %% One keeps the name; the other is killed / is told.
+    random_exit
+    | random_notify
+    %% Neither keeps it, both are told.
+    | notify_all
+    %% The one with the smaller / larger metadata keeps it, the other is told.
+    | {keep, min | max}
+    %% `Module:Function(Name, {Pid1, Meta1}, {Pid2, Meta2})' gives the pid that keeps
+    %% it; anything else, and neither does. Those that do not are told.
+    | {fn, module(), Function :: atom()}.
+
+-type side() :: #{owner := node(), ref := pos_integer(), pid := pid(), meta := term(), _ => _}.
+
+-type verdict() ::
+    {Winner :: none | first | second, How :: exit | notify}
+    %% The function has to be asked.
+    | {ask, module(), atom()}.
+
+%% @doc Whether A goes before B for that name. The order is the same wherever it is
+%% looked at, different for each name, and needs nobody to be asked (rendezvous
+%% hashing: Thaler, Ravishankar, 1998).
+-spec outranks(node(), node(), Name :: term()) -> boolean().
+outranks(A, B, Name) -> rank(A, Name) > rank(B, Name).
+
+rank(Node, Name) -> {erlang:phash2({Name, Node}, 1 bsl 32), Node}.
+
+%% @doc What the rule says. Where chance decides it is a hash of what both are: an order
+%% of all, so that among three who meet two by two one always stays.
+-spec judge(rule(), side(), side()) -> verdict().
+judge(random_exit, A, B) -> {by_chance(A, B), exit};
+judge(random_notify, A, B) -> {by_chance(A, B), notify};
+judge(notify_all, _A, _B) -> {none, notify};
+judge({keep, How}, #{meta := Meta1} = A, #{meta := Meta2} = B) ->
+    Winner =
+        if
+            Meta1 == Meta2 -> by_chance(A, B);
+            (Meta1 < Meta2) =:= (How =:= min) -> first;
+            true -> second
+        end,
+    {Winner, notify};
+judge({fn, Module, Function}, _A, _B) ->
+    {ask, Module, Function}.
+
+by_chance(A, B) ->
+    case chance(A) > chance(B) of
+        true -> first;
+        false -> second
+    end.
+
+chance(#{owner := Owner, ref := Ref}) -> {erlang:phash2({Owner, Ref}, 1 bsl 32), Owner, Ref}.
+
+%% @doc Whether it is a rule.
+-spec is_rule(term()) -> boolean().
+is_rule(Rule) when Rule =:= random_exit; Rule =:= random_notify; Rule =:= notify_all -> true;
+is_rule({keep, How}) -> How =:= min orelse How =:= max;
+is_rule({fn, Module, Function}) -> is_atom(Module) andalso is_atom(Function);
+is_rule(_) -> false.

@@ -1,0 +1,210 @@
+%% Names in groups on real nodes.
+-module(atoll_name_SUITE).
+
+-include_lib("common_test/include/ct.hrl").
+-include_lib("stdlib/include/assert.hrl").
+
+-export([all/0, suite/0, init_per_suite/1, end_per_suite/1]).
+-export([
+    after_yes_each_member_has_it/1,
+    one_of_four_gets_the_name/1,
+    a_server_by_its_name/1,
+    a_name_goes_with_its_process/1,
+    a_name_goes_with_its_node/1,
+    a_silent_member_holds_up_a_yes_for_a_while/1,
+    two_parts_meet/1,
+    how_fast/1
+]).
+
+-define(CALL_MS, 30000).
+-define(H, atoll_name_holder).
+
+suite() -> [{timetrap, {minutes, 2}}].
+
+all() ->
+    [
+        after_yes_each_member_has_it,
+        one_of_four_gets_the_name,
+        a_server_by_its_name,
+        a_name_goes_with_its_process,
+        two_parts_meet,
+        a_silent_member_holds_up_a_yes_for_a_while,
+        a_name_goes_with_its_node,
+        how_fast
+    ].
+
+init_per_suite(Config) ->
+    Cluster = start_owned(#{
+        nodes => 4, connect_all => false, apps => [atoll], args => ["-atoll", "linger", "200", "group_answer_timeout", "1000"]
+    }),
+    Nodes = [A | _] = atoll_cluster:nodes(Cluster),
+    [ok = call(Cluster, N, ?H, start_room, [#{answer_ms => 1000, rule => random_notify}]) || N <- Nodes],
+    {ok, g, Nodes} = call(Cluster, A, s_group, new_s_group, [g, Nodes]),
+    [{cluster, Cluster} | Config].
+
+%% A cluster ends with its owner, and this process ends before the cases run.
+start_owned(Options) ->
+    Parent = self(),
+    Owner = spawn(fun() ->
+        {ok, Cluster} = atoll_cluster:start(Options),
+        Ref = monitor(process, Cluster),
+        Parent ! {self(), Cluster},
+        receive
+            {'DOWN', Ref, process, Cluster, _} -> ok
+        end
+    end),
+    Ref = monitor(process, Owner),
+    receive
+        {Owner, Cluster} -> Cluster;
+        {'DOWN', Ref, process, Owner, Reason} -> error(Reason)
+    end.
+
+end_per_suite(Config) ->
+    ok = atoll_cluster:stop(?config(cluster, Config)).
+
+call(C, Node, M, F, A) ->
+    atoll_cluster:call(C, Node, M, F, A, ?CALL_MS).
+
+nodes_of(Config) ->
+    C = ?config(cluster, Config),
+    {C, atoll_cluster:nodes(C)}.
+
+after_yes_each_member_has_it(Config) ->
+    {C, [A, B | _] = Nodes} = nodes_of(Config),
+    Pids = [call(C, N, ?H, holder, []) || N <- [A, B]],
+    lists:foreach(
+        fun({Name, Pid}) ->
+            yes = call(C, A, atoll_name, register, [g, Name, Pid, {meta, Name}]),
+            [?assertEqual({ok, Pid, {meta, Name}}, call(C, N, atoll_name, lookup, [g, Name])) || N <- Nodes]
+        end,
+        lists:zip(["one", <<"two">>], Pids)
+    ),
+    lists:foreach(
+        fun(Name) ->
+            ok = call(C, B, atoll_name, unregister, [g, Name]),
+            [?assertEqual(none, call(C, N, atoll_name, lookup, [g, Name])) || N <- Nodes]
+        end,
+        ["one", <<"two">>]
+    ).
+
+one_of_four_gets_the_name(Config) ->
+    {C, Nodes} = nodes_of(Config),
+    Pids = [{N, call(C, N, ?H, holder, [])} || N <- Nodes],
+    lists:foreach(
+        fun(Round) ->
+            Workers = [spawn_monitor(fun() -> exit({answer, call(C, N, atoll_name, register, [g, Round, P])}) end) || {N, P} <- Pids],
+            Answers = [receive {'DOWN', Ref, process, _, {answer, A}} -> A end || {_, Ref} <- Workers],
+            ?assertMatch([yes | _], lists:reverse(lists:sort(fun(X, _) -> X =/= yes end, Answers))),
+            ?assertEqual(1, length([yes || yes <- Answers])),
+            [ok = call(C, hd(Nodes), atoll_name, unregister, [g, Round]) || _ <- [1]]
+        end,
+        lists:seq(1, 20)
+    ).
+
+a_server_by_its_name(Config) ->
+    {C, [A, B | _]} = nodes_of(Config),
+    Pid = call(C, A, ?H, server, [{g, srv}]),
+    ?assertEqual(Pid, call(C, B, ?H, ask_server, [{g, srv}])),
+    %% As its supervisor would.
+    ok = call(C, A, ?H, end_holder, [Pid]),
+    Again = call(C, A, ?H, server, [{g, srv}]),
+    ?assertEqual(Again, call(C, B, ?H, ask_server, [{g, srv}])),
+    ok = call(C, B, atoll_name, unregister, [g, srv]).
+
+a_name_goes_with_its_process(Config) ->
+    {C, [A, B | _] = Nodes} = nodes_of(Config),
+    Pid = call(C, B, ?H, holder, []),
+    yes = call(C, A, atoll_name, register, [g, mortal, Pid]),
+    ok = call(C, B, ?H, end_holder, [Pid]),
+    [ok = call(C, N, ?H, await_table, [g, [], 5000]) || N <- Nodes],
+    ?assertEqual({no, no_process}, call(C, A, atoll_name, register, [g, mortal, Pid])).
+
+two_parts_meet(Config) ->
+    {C, [A, B, D, E] = Nodes} = nodes_of(Config),
+    [ok = cut(C, N, [D, E]) || N <- [A, B]],
+    Names = lists:seq(1, 100),
+    Register = fun(N) ->
+        [begin P = call(C, N, ?H, holder, []), yes = call(C, N, atoll_name, register, [g, Name, P]), {Name, P} end || Name <- Names]
+    end,
+    Left = Register(A),
+    Right = Register(D),
+    [ok = mend(C, N, [D, E]) || N <- [A, B]],
+    Told = fun() ->
+        [{Name, P, M} || {N, L} <- [{A, Left}, {D, Right}], {Name, P} <- L, M <- call(C, N, ?H, told, [P])]
+    end,
+    ok = await(fun() -> length(Told()) end, 100),
+    Losers = [P || {_, P, _} <- Told()],
+    Holders = lists:sort([{Name, P} || {Name, P} <- Left ++ Right, not lists:member(P, Losers)]),
+    [ok = call(C, N, ?H, await_table, [g, Holders, 5000]) || N <- Nodes],
+    ?assertEqual(100, length(Holders)),
+    ?assertEqual([], [x || {Name, _, M} <- Told(), M =/= {name_conflict, g, Name, proplists:get_value(Name, Holders)}]),
+    [ok = call(C, A, atoll_name, unregister, [g, Name]) || Name <- Names].
+
+await(Look, Expected) -> await(Look, Expected, erlang:monotonic_time(millisecond) + 20000).
+
+await(Look, Expected, Deadline) ->
+    case Look() of
+        Expected -> ok;
+        Seen ->
+            case erlang:monotonic_time(millisecond) > Deadline of
+                true -> {still, Seen, instead_of, Expected};
+                false -> await(Look, Expected, Deadline)
+            end
+    end.
+
+a_silent_member_holds_up_a_yes_for_a_while(Config) ->
+    {C, [A, B, D, E]} = nodes_of(Config),
+    Pid = call(C, A, ?H, holder, []),
+    ok = atoll_cluster:pause(C, E),
+    Start = erlang:monotonic_time(millisecond),
+    yes = call(C, A, atoll_name, register, [g, slow, Pid]),
+    Ms = erlang:monotonic_time(millisecond) - Start,
+    ct:pal("held up for ~b ms", [Ms]),
+    ?assert(Ms < 3000),
+    [?assertEqual([{slow, Pid}], call(C, N, ?H, table, [g])) || N <- [A, B, D]],
+    ok = atoll_cluster:resume(C, E),
+    ok = call(C, E, ?H, await_table, [g, [{slow, Pid}], 10000]),
+    ok = call(C, E, atoll_name, unregister, [g, slow]).
+
+a_name_goes_with_its_node(Config) ->
+    {C, [A, B, D, E]} = nodes_of(Config),
+    Pid = call(C, E, ?H, holder, []),
+    Stays = call(C, A, ?H, holder, []),
+    yes = call(C, A, atoll_name, register, [g, gone, Pid]),
+    yes = call(C, A, atoll_name, register, [g, stays, Stays]),
+    ok = atoll_cluster:kill(C, E),
+    [ok = call(C, N, ?H, await_table, [g, [{stays, Stays}], 5000]) || N <- [A, B, D]],
+    ok = atoll_cluster:restart(C, E),
+    ok = call(C, E, ?H, start_room, [#{answer_ms => 1000}]),
+    ok = call(C, E, ?H, await_table, [g, [{stays, Stays}], 10000]),
+    ok = call(C, A, atoll_name, unregister, [g, stays]).
+
+how_fast(Config) ->
+    {C, [A | _] = Nodes} = nodes_of(Config),
+    One = call(C, A, ?H, rate, [g, 2000, 1]),
+    Many = call(C, A, ?H, rate, [g, 20000, 100]),
+    ct:pal("4 nodes: one caller ~b/s, 100 callers ~b/s~n~p~n~p", [One, Many, call(C, A, atoll_name, info, []), call(C, A, atoll_interpreter, counters, [atoll_name])]),
+    io:format(user, "~n4 nodes: one caller ~b/s, 100 callers ~b/s~n", [One, Many]),
+    [ok = call(C, N, ?H, await_table, [g, [], 10000]) || N <- Nodes].
+
+%% The nodes cannot reach Node, nor it them: their cookies for each other differ.
+cut(C, Node, Others) ->
+    lists:foreach(
+        fun(Other) ->
+            true = call(C, Node, erlang, set_cookie, [Other, cut]),
+            true = call(C, Other, erlang, set_cookie, [Node, torn]),
+            _ = call(C, Node, erlang, disconnect_node, [Other]),
+            false = lists:member(Other, call(C, Node, erlang, nodes, [connected]))
+        end,
+        Others
+    ).
+
+mend(C, Node, Others) ->
+    lists:foreach(
+        fun(Other) ->
+            Cookie = call(C, Node, erlang, get_cookie, []),
+            true = call(C, Node, erlang, set_cookie, [Other, Cookie]),
+            true = call(C, Other, erlang, set_cookie, [Node, Cookie])
+        end,
+        Others
+    ).

@@ -1,0 +1,53 @@
+%% Whom readers find where several nodes say they have a name.
+-module(atoll_name_slot_tests).
+
+-include_lib("eunit/include/eunit.hrl").
+
+-define(S, atoll_name_slot).
+
+entry(Owner, Ref) -> ?S:entry(put, Owner, Ref, self(), {Owner, Ref}).
+
+all(_) -> true.
+
+front(Slot) ->
+    case ?S:front(Slot) of
+        none -> none;
+        #{owner := Owner, ref := Ref} -> {Owner, Ref}
+    end.
+
+the_first_stays_in_front_test() ->
+    Slot = ?S:settle(fun all/1, ?S:add(entry(b, 2), ?S:settle(fun all/1, ?S:add(entry(a, 1), ?S:new())))),
+    ?assertEqual({a, 1}, front(Slot)),
+    ?assertEqual({b, 2}, front(?S:settle(fun all/1, ?S:remove(a, Slot)))),
+    ?assertEqual({a, 1}, front(?S:settle(fun all/1, ?S:remove(b, Slot)))).
+
+who_may_not_be_there_is_not_seen_test() ->
+    Slot0 = ?S:add(entry(b, 2), ?S:add(entry(a, 1), ?S:new())),
+    Slot = ?S:settle(fun(N) -> N =:= b end, Slot0),
+    ?assertEqual({b, 2}, front(Slot)),
+    %% And does not come back before another who is.
+    ?assertEqual({b, 2}, front(?S:settle(fun all/1, Slot))),
+    ?assertEqual({a, 1}, front(?S:settle(fun(N) -> N =:= a end, Slot))),
+    ?assertEqual(none, front(?S:settle(fun(_) -> false end, Slot))).
+
+what_readers_are_told_test() ->
+    Slot0 = ?S:settle(fun all/1, ?S:add(entry(a, 1), ?S:new())),
+    ?assertEqual({self(), {a, 1}}, ?S:shown(Slot0)),
+    Slot1 = ?S:show(Slot0),
+    ?assertEqual(same, ?S:shown(Slot1)),
+    ?assertEqual(same, ?S:shown(?S:add(entry(b, 1), Slot1))),
+    Slot2 = ?S:remove(a, Slot1),
+    ?assertEqual(none, ?S:shown(Slot2)),
+    ?assertNot(?S:is_empty(Slot2)),
+    ?assert(?S:is_empty(?S:show(Slot2))).
+
+one_entry_of_an_owner_test() ->
+    Slot = ?S:settle(fun all/1, ?S:add(entry(b, 1), ?S:add(entry(a, 1), ?S:new()))),
+    ?assertMatch([#{ref := 2}], ?S:rest(?S:add(entry(b, 2), Slot))),
+    ?assertEqual({a, 2}, front(?S:add(entry(a, 2), Slot))).
+
+a_given_name_takes_the_place_test() ->
+    Slot = ?S:settle(fun all/1, ?S:add(entry(b, 1), ?S:add(entry(a, 1), ?S:new()))),
+    ?assertEqual({c, 1}, front(?S:replace({a, 1}, entry(c, 1), Slot))),
+    %% Not of an entry that is not there any more.
+    ?assertEqual({a, 1}, front(?S:replace({a, 9}, entry(c, 1), Slot))).

@@ -1,0 +1,400 @@
+%% A small world for the protocol of names: the very module that runs on real nodes,
+%% in virtual time. Connections keep the order of messages and may lose some; they
+%% break and come back; nodes are killed, started again and paused; processes die;
+%% each node hears of its groups in its own time. One seed gives one history.
+%%
+%% The world looks at every `yes' when it is given: each member that is connected with
+%% the owner, and knows it as a member, must have the pid in its table.
+-module(atoll_name_world).
+
+-export([new/2, new/3, options/0, call/3, step/1, steps/2, run/2, settle/1, quiet/1]).
+-export([members/3, hears/4, cut/2, break/3, heal/1, kill/2, start/2, reboot/2, pause/2, resume/1, lossy/2]).
+-export([pid/2, die/2, is_alive/2]).
+-export([group_members/2, replies/1, pending/1, tables/1, told/1, yes/1, alive/1, now/1, sent/1, faults/1, infos/1]).
+
+-record(world, {
+    now = 0 :: integer(),
+    rand,
+    options,
+    nodes = #{},
+    starts = #{},
+    links = #{},
+    cuts = #{},
+    %% {From, To} => messages; oldest first.
+    channels = #{},
+    timers = #{},
+    %% What happened at a node beside messages, oldest first.
+    inbox = #{},
+    %% Members of each group; what each node has heard of its groups.
+    groups = #{},
+    heard = #{},
+    tables = #{},
+    dead = #{},
+    monitors = #{},
+    asked = 0,
+    replies = #{},
+    open = #{},
+    paused = #{},
+    %% {Node, Peer}: Node's process was started anew, and Peer has not heard of it.
+    unaware = #{},
+    loss = 0.0,
+    told = [],
+    yes = [],
+    sent = 0,
+    %% Broken promises, found on the way.
+    faults = []
+}).
+
+-define(RETRY_MS, 100).
+
+new(Names, Seed) -> new(Names, Seed, #{}).
+
+new(Names, Seed, Options) ->
+    World = #world{rand = rand:seed_s(exsss, Seed), options = maps:merge(options(), Options)},
+    lists:foldl(fun start/2, World, Names).
+
+options() ->
+    #{
+        answer_ms => 3000, operation_ms => 10000, tick_ms => 50, resend_ms => 200, batch => 5,
+        window => 4, max_backlog => 1000, max_operations => 100, max_names => 1000,
+        max_bytes => 1000, rules => #{}, rule => random_notify
+    }.
+
+%% A process of that node; the term is a pid for whom node/1 is that node.
+pid(Node, N) ->
+    Name = atom_to_binary(Node),
+    binary_to_term(<<131, 88, 119, (byte_size(Name)), Name/binary, N:32, 0:32, 1:32>>).
+
+is_alive(Pid, #world{dead = Dead, nodes = Nodes}) ->
+    is_map_key(node(Pid), Nodes) andalso not is_map_key(Pid, Dead).
+
+die(Pid, #world{dead = Dead, monitors = Monitors} = World) ->
+    Died = World#world{dead = Dead#{Pid => []}},
+    case is_map_key({node(Pid), Pid}, Monitors) of
+        true -> happens(node(Pid), {cast, {died, Pid}}, Died);
+        false -> Died
+    end.
+
+call(Node, Request, #world{asked = N, open = Open, now = Now} = World) ->
+    Id = N + 1,
+    {Id, happens(Node, {call, {self(), Id}, Request}, World#world{asked = Id, open = Open#{Id => {Node, Request, Now}}})}.
+
+%% The group has these members; each node concerned hears of it in its own time.
+members(Group, Members, #world{groups = Groups} = World) ->
+    {Id, Epoch, Before} =
+        case Groups of
+            #{Group := {I, E, B}} when B =/= [] -> {I, E + 1, B};
+            #{Group := {{_, {C, n1, 1}}, E, []}} -> {{Group, {C + 1, n1, 1}}, E + 1, []};
+            #{} -> {{Group, {1, n1, 1}}, 1, []}
+        end,
+    New = World#world{groups = Groups#{Group => {Id, Epoch, lists:usort(Members)}}},
+    lists:foldl(fun tell_groups/2, New, [N || N <- lists:usort(Before ++ Members), is_map_key(N, New#world.nodes)]).
+
+%% This node alone hears, now, that the group has these members.
+hears(Node, Group, Members, #world{groups = Groups} = World) ->
+    #{Group := {Id, Epoch, _}} = Groups,
+    event(Node, {cast, {groups, [{Group, Id, Epoch, Members}]}}, World).
+
+tell_groups(Node, #world{groups = Groups} = World) ->
+    Own = [{G, Id, E, Ms} || {G, {Id, E, Ms}} <- lists:sort(maps:to_list(Groups)), lists:member(Node, Ms)],
+    happens(Node, {cast, {groups, Own}}, World).
+
+cut(Sets, #world{links = Links} = World) ->
+    Pairs = [pair(A, B) || S1 <- Sets, S2 <- Sets, S1 < S2, A <- S1, B <- S2],
+    Cut = World#world{cuts = maps:from_keys(Pairs, [])},
+    lists:foldl(fun break/2, Cut, [P || P <- Pairs, maps:is_key(P, Links)]).
+
+break(A, B, #world{links = Links} = World) ->
+    case is_map_key(pair(A, B), Links) of
+        true -> break(pair(A, B), World);
+        false -> World
+    end.
+
+heal(World) -> World#world{cuts = #{}}.
+
+pause(Node, #world{paused = Paused} = World) -> World#world{paused = Paused#{Node => []}}.
+
+resume(World) -> World#world{paused = #{}}.
+
+lossy(Share, World) -> World#world{loss = Share}.
+
+kill(Node, #world{links = Links} = World) ->
+    Gone = clear(Node, World#world{nodes = maps:remove(Node, World#world.nodes)}),
+    Broken = [P || {A, B} = P <- lists:sort(maps:keys(Links)), A =:= Node orelse B =:= Node],
+    Dead = Gone#world{
+        paused = maps:remove(Node, Gone#world.paused),
+        dead = maps:merge(Gone#world.dead, maps:from_keys([pid(Node, N) || N <- lists:seq(1, 50)], []))
+    },
+    lists:foldl(fun break/2, Dead, Broken).
+
+clear(Node, World) ->
+    Others = fun({N, _}, _) -> N =/= Node end,
+    World#world{
+        timers = maps:filter(fun({N, K}, _) -> N =/= Node orelse is_connect(K) end, World#world.timers),
+        monitors = maps:filter(Others, World#world.monitors),
+        inbox = maps:remove(Node, World#world.inbox),
+        heard = maps:remove(Node, World#world.heard),
+        tables = maps:remove(Node, World#world.tables),
+        open = maps:filter(fun(_, {N, _, _}) -> N =/= Node end, World#world.open)
+    }.
+
+is_connect({connect, _}) -> true;
+is_connect(_) -> false.
+
+start(Node, #world{starts = Starts, options = Options, nodes = Nodes} = World0) ->
+    Starts1 = maps:update_with(Node, fun(N) -> N + 1 end, 1, Starts),
+    Config = #{self => Node, incarnation => maps:get(Node, Starts1), options => Options},
+    {State, []} = atoll_name_core:init(Config, World0#world.now),
+    %% Its pids are new ones; the test gives them the old numbers.
+    Alive = maps:filter(fun(Pid, _) -> node(Pid) =/= Node end, World0#world.dead),
+    World = World0#world{nodes = Nodes#{Node => State}, starts = Starts1, dead = Alive, tables = (World0#world.tables)#{Node => #{}}},
+    World1 = tell_groups(Node, World),
+    lists:foldl(fun(Other, W) -> try_later(Node, Other, W) end, World1, maps:keys(Nodes) -- [Node]).
+
+%% The process that runs the protocol ends and is started anew; the connections stay.
+reboot(Node, #world{starts = Starts, options = Options, now = Now} = World0) ->
+    Starts1 = maps:update_with(Node, fun(N) -> N + 1 end, 1, Starts),
+    Config = #{self => Node, incarnation => maps:get(Node, Starts1), options => Options},
+    {State, []} = atoll_name_core:init(Config, Now),
+    Cleared = clear(Node, World0),
+    World = Cleared#world{
+        nodes = (Cleared#world.nodes)#{Node => State}, starts = Starts1, tables = (Cleared#world.tables)#{Node => #{}}
+    },
+    Peers = [P || {A, B} <- lists:sort(maps:keys(World#world.links)), P <- [A, B], P =/= Node, A =:= Node orelse B =:= Node],
+    Unaware = maps:merge(World#world.unaware, maps:from_keys([{Node, P} || P <- Peers], [])),
+    #{Node := Table} = World0#world.tables,
+    Own = lists:sort([{G, N, Pid, Meta} || {{G, N}, {Pid, Meta}} <- maps:to_list(Table), node(Pid) =:= Node]),
+    Told = happens(Node, {cast, {recover, Own}}, tell_groups(Node, World#world{unaware = Unaware})),
+    lists:foldl(fun(P, W) -> happens(Node, {up, P}, W) end, Told, Peers).
+
+%% Running
+
+settle(World) -> run(40000, World).
+
+run(Ms, #world{now = Now} = World) -> run_until(Now + Ms, World).
+
+run_until(Until, #world{now = Now} = World) when Now >= Until -> World;
+run_until(Until, World) -> run_until(Until, step(World)).
+
+steps(0, World) -> World;
+steps(N, World) -> steps(N - 1, step(World)).
+
+%% No faults any more, and time to get over them.
+quiet(World0) ->
+    World = lists:foldl(
+        fun({A, B}, W) -> try_later(A, B, W) end,
+        resume(heal(lossy(0.0, World0))),
+        [{A, B} || A <- maps:keys(World0#world.nodes), B <- maps:keys(World0#world.nodes), A < B]
+    ),
+    settle(World).
+
+step(#world{now = Now, timers = Timers, channels = Channels, inbox = Inbox, paused = Paused} = World) ->
+    Runs = fun(Node) -> not is_map_key(Node, Paused) end,
+    Running = [{K, At} || {{Node, Key} = K, At} <- maps:to_list(Timers), Runs(Node) orelse is_connect(Key)],
+    Due = [{timer, K} || {K, At} <- lists:sort(Running), At =< Now],
+    Arrive = [{channel, C} || {_, To} = C <- lists:sort(maps:keys(Channels)), Runs(To), not is_map_key(To, Inbox)],
+    Local = [{inbox, Node} || Node <- lists:sort(maps:keys(Inbox)), Runs(Node)],
+    case Due ++ Arrive ++ Local of
+        [] ->
+            World#world{now = max(Now, lists:min([Now + 1000 | [At || {_, At} <- Running]]))};
+        Things ->
+            {N, World1} = chance(length(Things), World),
+            {Ms, World2} = chance(3, World1),
+            Later =
+                case Due of
+                    [] -> World2#world{now = Now + Ms - 1};
+                    _ -> World2
+                end,
+            thing(lists:nth(N, Things), Later)
+    end.
+
+thing({timer, {Node, {connect, Peer}} = Key}, #world{timers = Timers} = World) ->
+    connect(Node, Peer, World#world{timers = maps:remove(Key, Timers)});
+thing({timer, {Node, Name} = Key}, #world{timers = Timers} = World) ->
+    event(Node, {timeout, Name}, World#world{timers = maps:remove(Key, Timers)});
+thing({channel, {From, To} = Channel}, #world{channels = Channels} = World) ->
+    #{Channel := [Message | Rest]} = Channels,
+    Unaware =
+        case {Message, World#world.starts} of
+            {{b, {Starts, _}, _, 1, _, _}, #{From := Starts}} -> maps:remove(Channel, World#world.unaware);
+            _ -> World#world.unaware
+        end,
+    event(To, {message, From, Message}, World#world{channels = put_list(Channel, Rest, Channels), unaware = Unaware});
+thing({inbox, Node}, #world{inbox = Inbox} = World) ->
+    #{Node := [Event | Rest]} = Inbox,
+    event(Node, Event, World#world{inbox = put_list(Node, Rest, Inbox)}).
+
+put_list(Key, [], Map) -> maps:remove(Key, Map);
+put_list(Key, List, Map) -> Map#{Key => List}.
+
+chance(N, #world{rand = Rand0} = World) ->
+    {X, Rand} = rand:uniform_s(N, Rand0),
+    {X, World#world{rand = Rand}}.
+
+happens(Node, Event, #world{inbox = Inbox} = World) ->
+    World#world{inbox = Inbox#{Node => maps:get(Node, Inbox, []) ++ [Event]}}.
+
+connect(A, B, #world{links = Links, cuts = Cuts, nodes = Nodes} = World) ->
+    Pair = pair(A, B),
+    case {is_map_key(Pair, Links), is_map_key(A, Nodes) andalso is_map_key(B, Nodes), is_map_key(Pair, Cuts)} of
+        {true, _, _} -> World;
+        {false, false, _} -> World;
+        {false, true, true} -> try_later(A, B, World);
+        {false, true, false} ->
+            happens(B, {up, A}, happens(A, {up, B}, World#world{links = Links#{Pair => []}}))
+    end.
+
+try_later(A, B, #world{timers = Timers, now = Now} = World) ->
+    World#world{timers = Timers#{{A, {connect, B}} => Now + ?RETRY_MS}}.
+
+break({A, B} = Pair, #world{links = Links} = World0) ->
+    World1 = World0#world{
+        links = maps:remove(Pair, Links), unaware = maps:without([{A, B}, {B, A}], World0#world.unaware)
+    },
+    World2 = try_later(A, B, down(A, B, down(B, A, World1))),
+    World2#world{channels = maps:without([{A, B}, {B, A}], World2#world.channels)}.
+
+%% Some of what was on its way arrives before the loss is noticed: a running node
+%% notices at once, as the world looks at links.
+down(Node, Peer, #world{nodes = Nodes, paused = Paused, channels = Channels} = World) ->
+    case {is_map_key(Node, Nodes), is_map_key(Node, Paused)} of
+        {false, _} ->
+            World;
+        {true, true} ->
+            On = maps:get({Peer, Node}, Channels, []),
+            {N, World1} = chance(length(On) + 1, World),
+            Arrived = lists:sublist(On, N - 1),
+            World2 = lists:foldl(fun(M, W) -> happens(Node, {message, Peer, M}, W) end, World1, Arrived),
+            happens(Node, {down, Peer, lost}, World2);
+        {true, false} ->
+            catch_up(Node, {down, Peer, lost}, World)
+    end.
+
+%% What it has not looked at yet comes first.
+catch_up(Node, Event, #world{inbox = Inbox} = World) ->
+    case Inbox of
+        #{Node := [First | Rest]} -> catch_up(Node, Event, event(Node, First, World#world{inbox = put_list(Node, Rest, Inbox)}));
+        #{} -> event(Node, Event, World)
+    end.
+
+event(Node, Event, #world{nodes = Nodes, now = Now} = World0) ->
+    World =
+        case Event of
+            {cast, {groups, Own}} -> World0#world{heard = (World0#world.heard)#{Node => Own}};
+            _ -> World0
+        end,
+    #{Node := State0} = Nodes,
+    {State, Effects} = atoll_name_core:handle(Event, Now, State0),
+    lists:foldl(fun(E, W) -> perform(E, Node, W) end, World#world{nodes = (World#world.nodes)#{Node := State}}, Effects).
+
+perform({send, To, Message}, From, #world{links = Links, channels = Channels, sent = Sent} = World0) ->
+    {IsLost, World} = is_lost(World0),
+    case is_map_key(pair(From, To), Links) andalso not IsLost of
+        true ->
+            World#world{
+                channels = Channels#{{From, To} => maps:get({From, To}, Channels, []) ++ [Message]}, sent = Sent + 1
+            };
+        false ->
+            World
+    end;
+perform({timer, Key, Ms}, Node, #world{timers = Timers, now = Now} = World) ->
+    World#world{timers = Timers#{{Node, Key} => Now + Ms}};
+perform({cancel, Key}, Node, #world{timers = Timers} = World) ->
+    World#world{timers = maps:remove({Node, Key}, Timers)};
+perform({reply, {_, Id}, Reply}, Node, #world{replies = Replies, open = Open, now = Now} = World) ->
+    %% Exactly one is owed.
+    #{Id := {Node, Request, Asked}} = Open,
+    World#world{replies = Replies#{Id => {Reply, Request, Asked, Now}}, open = maps:remove(Id, Open)};
+perform({notify, {registered, Group, Name, Pid}}, Node, #world{yes = Yes} = World) ->
+    look(Group, Name, Pid, Node, World#world{yes = [{Group, Name, Pid} | Yes]});
+perform({act, {insert, Group, Name, Pid, Meta}}, Node, #world{tables = Tables} = World) ->
+    #{Node := Table} = Tables,
+    World#world{tables = Tables#{Node := Table#{{Group, Name} => {Pid, Meta}}}};
+perform({act, {delete, Group, Name}}, Node, #world{tables = Tables} = World) ->
+    #{Node := Table} = Tables,
+    true = is_map_key({Group, Name}, Table),
+    World#world{tables = Tables#{Node := maps:remove({Group, Name}, Table)}};
+perform({act, {monitor, Pid}}, Node, #world{monitors = Monitors} = World) ->
+    Node = node(Pid),
+    Monitored = World#world{monitors = Monitors#{{Node, Pid} => []}},
+    case is_alive(Pid, World) of
+        true -> Monitored;
+        false -> happens(Node, {cast, {died, Pid}}, Monitored)
+    end;
+perform({act, {demonitor, Pid}}, Node, #world{monitors = Monitors} = World) ->
+    World#world{monitors = maps:remove({Node, Pid}, Monitors)};
+perform({act, {disconnect, Peer}}, Node, World) ->
+    break(Node, Peer, World);
+perform({act, {tell, Pid, Message}}, Node, #world{told = Told} = World) ->
+    Node = node(Pid),
+    World#world{told = [{Pid, Message} | Told]};
+perform({act, {kill, Pid, Message}}, Node, #world{told = Told} = World) ->
+    Node = node(Pid),
+    die(Pid, World#world{told = [{Pid, Message} | Told]});
+perform({act, {decide, Key, {keep, first}, _Name, {Pid, _}, _}}, Node, World) ->
+    happens(Node, {cast, {decided, Key, Pid}}, World);
+perform({act, {decide, Key, _Other, _Name, {Pid1, _}, {Pid2, _}}}, Node, World) ->
+    happens(Node, {cast, {decided, Key, max(Pid1, Pid2)}}, World).
+
+is_lost(#world{loss = Loss} = World) when Loss == 0 -> {false, World};
+is_lost(#world{loss = Share, rand = Rand0} = World) ->
+    {X, Rand} = rand:uniform_s(Rand0),
+    {X < Share, World#world{rand = Rand}}.
+
+%% A `yes': who is connected with the owner, both being members for each other, has it.
+look(Group, Name, Pid, Owner, #world{nodes = Nodes, tables = Tables, links = Links, faults = Faults} = World) ->
+    Without = [
+        Node
+     || Node <- lists:sort(maps:keys(Nodes)),
+        Node =:= Owner orelse is_map_key(pair(Node, Owner), Links),
+        knows(Owner, Group, Node, Owner, World) andalso knows(Node, Group, Owner, Owner, World),
+        not is_new(Node, Owner, World),
+        not is_map_key({Group, Name}, maps:get(Node, Tables)) orelse
+            element(1, maps:get({Group, Name}, maps:get(Node, Tables))) =/= Pid
+    ],
+    case Without of
+        [] -> World;
+        _ -> World#world{faults = [{yes_without, Without, Group, Name, Pid} | Faults]}
+    end.
+
+%% Of a connection that was made just now, the owner has not heard.
+is_new(Node, Owner, #world{unaware = Unaware}) when is_map_key({Node, Owner}, Unaware); is_map_key({Owner, Node}, Unaware) ->
+    true;
+is_new(Node, Owner, #world{inbox = Inbox}) ->
+    lists:member({up, Node}, maps:get(Owner, Inbox, [])) orelse lists:member({up, Owner}, maps:get(Node, Inbox, [])).
+
+%% Whether Node's view of the group is that of the owner, and has Other in it.
+knows(Node, Group, Other, Owner, #world{heard = Heard}) ->
+    case {lists:keyfind(Group, 1, maps:get(Node, Heard, [])), lists:keyfind(Group, 1, maps:get(Owner, Heard, []))} of
+        {{_, Id, _, Members}, {_, Id, _, _}} -> lists:member(Other, Members);
+        _ -> false
+    end.
+
+pair(A, B) -> {min(A, B), max(A, B)}.
+
+%% What can be seen
+
+group_members(Group, #world{groups = Groups}) ->
+    {_, _, Members} = maps:get(Group, Groups),
+    Members.
+
+replies(#world{replies = Replies}) -> Replies.
+pending(#world{open = Open}) -> Open.
+alive(#world{nodes = Nodes}) -> lists:sort(maps:keys(Nodes)).
+now(#world{now = Now}) -> Now.
+tables(#world{tables = Tables}) -> Tables.
+told(#world{told = Told}) -> lists:reverse(Told).
+yes(#world{yes = Yes}) -> lists:reverse(Yes).
+sent(#world{sent = Sent}) -> Sent.
+faults(#world{faults = Faults}) -> lists:reverse(Faults).
+
+%% What each node says of itself.
+infos(#world{nodes = Nodes, now = Now}) ->
+    maps:map(
+        fun(_, State) ->
+            {_, Effects} = atoll_name_core:handle({call, {self(), 0}, info}, Now, State),
+            {reply, _, Info} = lists:keyfind(reply, 1, Effects),
+            Info
+        end,
+        Nodes
+    ).
