@@ -14,7 +14,7 @@ properties_test_() ->
         {Title, {timeout, 60, ?_assert(proper:quickcheck(Property, [quiet, {to_file, user}, {numtests, N}]))}}
      || {Title, Property, N} <- [
             {"what is said arrives once and in order", prop_in_order(), 1000},
-            {"what a new life of the other end has not heard is said again", prop_reborn(), 2000}
+            {"what a new life of the other end has not heard is said again", prop_reborn(), 3000}
         ]
     ].
 

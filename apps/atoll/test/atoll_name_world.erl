@@ -143,7 +143,7 @@ is_connect(_) -> false.
 
 start(Node, #world{starts = Starts, options = Options, nodes = Nodes} = World0) ->
     Starts1 = maps:update_with(Node, fun(N) -> N + 1 end, 1, Starts),
-    Config = #{self => Node, incarnation => maps:get(Node, Starts1), options => Options},
+    Config = #{self => Node, incarnation => 1000000 * maps:get(Node, Starts1), options => Options},
     {State, []} = atoll_name_core:init(Config, World0#world.now),
     %% Its pids are new ones; the test gives them the old numbers.
     Alive = maps:filter(fun(Pid, _) -> node(Pid) =/= Node end, World0#world.dead),
@@ -154,7 +154,7 @@ start(Node, #world{starts = Starts, options = Options, nodes = Nodes} = World0) 
 %% The process that runs the protocol ends and is started anew; the connections stay.
 reboot(Node, #world{starts = Starts, options = Options, now = Now} = World0) ->
     Starts1 = maps:update_with(Node, fun(N) -> N + 1 end, 1, Starts),
-    Config = #{self => Node, incarnation => maps:get(Node, Starts1), options => Options},
+    Config = #{self => Node, incarnation => 1000000 * maps:get(Node, Starts1), options => Options},
     {State, []} = atoll_name_core:init(Config, Now),
     Cleared = clear(Node, World0),
     World = Cleared#world{
@@ -216,7 +216,7 @@ thing({channel, {From, To} = Channel}, #world{channels = Channels} = World) ->
     #{Channel := [Message | Rest]} = Channels,
     Unaware =
         case {Message, World#world.starts} of
-            {{b, {Starts, _}, _, 1, _, _}, #{From := Starts}} -> maps:remove(Channel, World#world.unaware);
+            {{b, {Incarnation, _}, _, 1, _, _}, #{From := Starts}} when Incarnation =:= 1000000 * Starts -> maps:remove(Channel, World#world.unaware);
             _ -> World#world.unaware
         end,
     event(To, {message, From, Message}, World#world{channels = put_list(Channel, Rest, Channels), unaware = Unaware});

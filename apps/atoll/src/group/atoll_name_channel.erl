@@ -7,10 +7,10 @@
 %%
 %% A conversation belongs to one connection and to one life of each end's process.
 %% Each end gives its stream a session, unique for ever, and says whose stream it
-%% answers. What is addressed to another session is ignored. When the peer's stream is a new
-%% one, what it said before is void ({@link take/3} says `reset'); when the peer has
-%% not heard this end's stream from its beginning either, that begins anew too
-%% (`restart').
+%% answers: an acknowledgement of another stream means nothing. When the peer's stream is a
+%% new one, what it said before is void ({@link take/3} says `reset'); when what the
+%% peer lacks of this end's stream cannot be said again, that begins anew too (`restart').
+%% It does so only then, so that two ends that begin anew at once do not chase each other.
 -module(atoll_name_channel).
 
 -export([new/3, push/2, flush/2, take/3, tick/2, excuse/2, is_quiet/1, allow/1, backlog/1]).
@@ -129,16 +129,17 @@ wire(Seq, Items, #channel{mine = Mine, theirs = Theirs, expected = Expected}) ->
 %% session is for this end's stream, should it have to begin anew.
 -spec take(wire(), {session(), atoll_protocol:now_ms()}, channel()) ->
     {what(), [term()], channel()}.
-take({b, _From, To, _Seq, _Ack, _Items}, _Fresh, #channel{mine = Mine} = Channel) when
-    To =/= none, To =/= Mine
-->
-    %% Said to an earlier life of this end.
-    {same, [], Channel};
 take({b, From, To, Seq, Ack, Items}, {_, Now}, #channel{theirs = From} = Channel) ->
     next(Seq, Items, acked(To, Ack, Now, Channel), same);
 take({b, From, To, 1, Ack, Items}, {Session, Now}, #channel{theirs = Before} = Channel) ->
-    #channel{acked = Acked, limits = Limits} = Channel,
-    case {Before, To =:= none orelse Ack < Acked} of
+    #channel{mine = Mine, acked = Acked, limits = Limits} = Channel,
+    %% What an earlier life of the peer has acknowledged cannot be said again.
+    IsLost =
+        case To of
+            Mine -> Ack < Acked;
+            _ -> Acked > 0
+        end,
+    case {Before, IsLost} of
         {none, _} ->
             next(1, Items, acked(To, Ack, Now, Channel#channel{theirs = From}), same);
         {_, false} ->
@@ -158,12 +159,10 @@ next(0, [], Channel, What) ->
 next(_Other, _Items, #channel{owed = Owed} = Channel, What) ->
     {What, [], Channel#channel{owed = Owed + 1}}.
 
-acked(none, _Ack, _Now, Channel) ->
-    Channel;
-acked(_Mine, Ack, Now, #channel{acked = Acked, sent = Sent} = Channel) when Ack > Acked ->
+acked(Mine, Ack, Now, #channel{mine = Mine, acked = Acked, sent = Sent} = Channel) when Ack > Acked ->
     Left = lists:dropwhile(fun({Seq, _}) -> Seq =< Ack end, Sent),
     Channel#channel{acked = Ack, sent = Left, progress = Now};
-acked(_Mine, _Ack, _Now, Channel) ->
+acked(_NothingNew, _Ack, _Now, Channel) ->
     Channel.
 
 %% @doc Some time has passed: what has to be said again or acknowledged, and whether

@@ -77,8 +77,9 @@
 
 -type config() :: #{
     self := node(),
-    %% When this process started; makes its sessions unique.
-    incarnation := integer(),
+    %% When this process started, in microseconds: makes its numbers unique, of which it
+    %% uses fewer than one in each.
+    incarnation := non_neg_integer(),
     options := options()
 }.
 
@@ -188,11 +189,11 @@
 
 -record(state, {
     self :: node(),
-    incarnation :: integer(),
+    incarnation :: non_neg_integer(),
     options :: options(),
     now :: atoll_protocol:now_ms(),
     %% Numbers of sessions, entries and operations.
-    last = 0 :: non_neg_integer(),
+    last :: non_neg_integer(),
     %% This node's groups, by identity and by name.
     groups = #{} :: #{id() => #{node() => []}},
     names = #{} :: #{atom() => id()},
@@ -228,7 +229,11 @@
 %% @doc A node that knows of no group and no name.
 -spec init(config(), atoll_protocol:now_ms()) -> {state(), [atoll_protocol:effect()]}.
 init(#{self := Self, incarnation := Incarnation, options := Options}, Now) ->
-    {#state{self = Self, incarnation = Incarnation, options = Options, now = Now}, []}.
+    %% What was meant for this process's earlier life has other numbers.
+    State = #state{
+        self = Self, incarnation = Incarnation, last = Incarnation, options = Options, now = Now
+    },
+    {State, []}.
 
 %% @doc Takes one event. Casts are `{groups, Groups}' (what the group room publishes),
 %% `{recover, Rows}' (names of processes here from this process's earlier life, told after
