@@ -65,6 +65,7 @@ settle(C) ->
 settle(C, Nodes) ->
     all(C, Nodes, start, []),
     all(C, Nodes, await, [members, lists:sort(Nodes)]),
+    all(C, Nodes, await_history, []),
     all(C, Nodes, forget, []).
 
 all(C, Nodes, F, Args) ->

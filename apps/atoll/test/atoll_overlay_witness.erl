@@ -3,7 +3,7 @@
 -module(atoll_overlay_witness).
 
 -export([start/0, seen/0, forget/0]).
--export([await/2, await/3, await_event/2, await_alone/0, await_sources/0]).
+-export([await/2, await/3, await_event/2, await_alone/0, await_sources/0, await_history/0]).
 -export([monitor_nodes/1, monitors/0]).
 -export([broadcast/3, chatter/2]).
 
@@ -123,21 +123,44 @@ await_event(Kind, Details) ->
         end
     end).
 
+%% @doc Waits until this node knows what was broadcast before it came: of what is sent
+%% earlier it is promised nothing. There is no event for that either.
+-spec await_history() -> ok | still_fresh.
+await_history() ->
+    again(
+        fun() ->
+            case atoll:status() of
+                #{overlay := #{broadcast := #{fresh := true}}} -> still_fresh;
+                #{} -> ok
+            end
+        end,
+        erlang:monotonic_time(millisecond) + ?DEADLINE_MS
+    ).
+
 %% @doc Waits until all discovery sources are read as they should be. There is no event
 %% for that: it looks again and again.
 -spec await_sources() -> ok | {still, [term()]}.
 await_sources() ->
-    await_sources(erlang:monotonic_time(millisecond) + ?DEADLINE_MS).
+    again(
+        fun() ->
+            #{sources := Sources} = atoll:status(),
+            case [Last || #{last := Last} <- Sources, Last =/= works] of
+                [] -> ok;
+                Still -> {still, Still}
+            end
+        end,
+        erlang:monotonic_time(millisecond) + ?DEADLINE_MS
+    ).
 
-await_sources(Deadline) ->
-    #{sources := Sources} = atoll:status(),
-    case [Last || #{last := Last} <- Sources, Last =/= works] of
-        [] ->
+%% Each look is a question to the processes that are waited for.
+again(Look, Deadline) ->
+    case Look() of
+        ok ->
             ok;
-        Still ->
+        Not ->
             case erlang:monotonic_time(millisecond) < Deadline of
-                true -> await_sources(Deadline);
-                false -> {still, Still}
+                true -> again(Look, Deadline);
+                false -> Not
             end
     end.
 
