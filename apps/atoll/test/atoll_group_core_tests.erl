@@ -124,7 +124,9 @@ prop_converges() ->
             Healed = start_all(atoll_group_world:lossy(0.0, World2)),
             World = atoll_group_world:settle(60000, atoll_group_world:meet(Healed)),
             ?WHENFAIL(
-                io:format("groups ~p~npending ~p~nleft ~p~n", [
+                io:format("seed ~p~ndeeds ~p~ngroups ~p~npending ~p~nleft ~p~n", [
+                    Seed,
+                    Deeds,
                     atoll_group_world:views(World),
                     atoll_group_world:pending(World),
                     atoll_group_world:leftovers(World)
