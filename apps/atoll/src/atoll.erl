@@ -228,7 +228,7 @@ record(off) ->
             end
     end;
 record(Folder) ->
-    case {is_path(Folder), recorders()} of
+    case {atoll_source:is_path(Folder), recorders()} of
         {false, _} ->
             {error, {not_a_folder, Folder}};
         {true, []} ->
@@ -239,19 +239,6 @@ record(Folder) ->
                 {error, Reason} -> {error, {folder, Folder, Reason}}
             end
     end.
-
-%% A text that is not empty and has no zero in it.
-is_path([]) ->
-    false;
-is_path(<<>>) ->
-    false;
-is_path(Path) when is_list(Path); is_binary(Path) ->
-    case unicode:characters_to_binary(Path) of
-        Text when is_binary(Text) -> binary:match(Text, <<0>>) =:= nomatch;
-        _ -> false
-    end;
-is_path(_) ->
-    false.
 
 record([], _Folder) ->
     ok;

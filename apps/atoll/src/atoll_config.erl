@@ -142,13 +142,10 @@ is_a(pos_integer_or_infinity, Value) -> Value =:= infinity orelse is_a(pos_integ
 is_a(atom, Value) -> is_atom(Value);
 is_a(nodes, Value) -> is_list(Value) andalso lists:all(fun atoll_strategy:is_node_name/1, Value);
 is_a(folder_or_off, off) -> true;
-is_a(folder_or_off, Value) -> is_binary(Value) andalso Value =/= <<>> orelse is_text(Value);
+is_a(folder_or_off, Value) -> atoll_source:is_path(Value);
 is_a(list, Value) -> is_list(Value);
 is_a(map, Value) -> is_map(Value);
 is_a(map_or_off, Value) -> is_map(Value) orelse Value =:= off.
-
-is_text([_ | _] = Text) -> io_lib:char_list(Text);
-is_text(_) -> false.
 
 %% What hangs on other keys, one check after the other.
 check_whole(Config, ConnectAll) ->

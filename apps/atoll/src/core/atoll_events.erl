@@ -56,7 +56,7 @@ unsubscribe() ->
 %% @doc An event happened.
 -spec emit(kind(), details()) -> ok.
 emit(Kind, Details) ->
-    tell(Kind, Kind, Details),
+    _ = [Pid ! {atoll, Kind, Details} || {_, Pid} <- ets:lookup(?MODULE, Kind)],
     execute(Kind, Details).
 
 %% @doc As emit/2; who subscribed to this part of the kind hears it too, and whoever
@@ -74,10 +74,6 @@ emit(Kind, Part, Details) ->
 dropped() ->
     [{_, Counter}] = ets:lookup(?MODULE, ?DROPPED),
     counters:get(Counter, 1).
-
-tell(Topic, Kind, Details) ->
-    _ = [Pid ! {atoll, Kind, Details} || {_, Pid} <- ets:lookup(?MODULE, Topic)],
-    ok.
 
 %% The library does not depend on it: it is found at run time.
 execute(Kind, Details) ->

@@ -5,7 +5,7 @@
 %% say how a node is reached ({@link atoll_epmd:way()}).
 -module(atoll_source).
 
--export([check/1, format_error/1, read/1, deadline/1, label/1]).
+-export([check/1, is_path/1, format_error/1, read/1, deadline/1, label/1]).
 
 -export_type([source/0, dns/0, contact/0, reading/0, error/0]).
 
@@ -79,18 +79,17 @@ contacts([Node | Nodes]) ->
 contacts(_) ->
     not_a_list.
 
-path(<<>>) ->
-    bad_path;
-path(Path) when is_binary(Path) ->
-    case binary:match(Path, <<0>>) of
-        nomatch -> ok;
-        _ -> bad_path
-    end;
 path(Path) ->
-    case is_text(Path) of
+    case is_path(Path) of
         true -> ok;
         false -> bad_path
     end.
+
+%% @doc Whether a term can be the path of a file or a folder: a text that is not empty and
+%% has no zero in it.
+-spec is_path(term()) -> boolean().
+is_path(Path) when is_binary(Path) -> Path =/= <<>> andalso binary:match(Path, <<0>>) =:= nomatch;
+is_path(Path) -> is_text(Path).
 
 keys([]) ->
     ok;
@@ -110,7 +109,7 @@ value(timeout, Ms) -> is_integer(Ms) andalso Ms >= 100 andalso Ms =< 16#FFFFFFF;
 value(_Key, _) -> unknown.
 
 is_text(Text) ->
-    Text =/= [] andalso length_of(Text) =/= improper andalso
+    is_list(Text) andalso Text =/= [] andalso length_of(Text) =/= improper andalso
         lists:all(fun(C) -> is_integer(C) andalso C > 0 andalso C =< 16#10FFFF end, Text).
 
 length_of(List) when length(List) >= 0 -> length(List);
