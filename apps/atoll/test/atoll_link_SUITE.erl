@@ -36,7 +36,7 @@ is_callback(F) ->
     lists:member(F, [init_per_suite, end_per_suite, module_info]).
 
 init_per_suite(Config) ->
-    Cluster = start_owned(#{
+    Cluster = atoll_cluster_owned:start(#{
         nodes => 4,
         connect_all => false,
         apps => [atoll],
@@ -47,25 +47,6 @@ init_per_suite(Config) ->
                 ["-kernel", "net_ticktime", "4", "net_tickintensity", "200"]
     }),
     [{cluster, Cluster} | Config].
-
-%% A cluster ends with its owner, and this process ends before the cases run.
-start_owned(Options) ->
-    Parent = self(),
-    {Owner, Ref} = spawn_monitor(fun() ->
-        {ok, Cluster} = atoll_cluster:start_link(Options),
-        Parent ! {self(), Cluster},
-        Down = monitor(process, Cluster),
-        receive
-            {'DOWN', Down, process, Cluster, _} -> ok
-        end
-    end),
-    receive
-        {Owner, Cluster} ->
-            true = demonitor(Ref, [flush]),
-            Cluster;
-        {'DOWN', Ref, process, Owner, Reason} ->
-            error(Reason)
-    end.
 
 end_per_suite(Config) ->
     ok = atoll_cluster:stop(?config(cluster, Config)).

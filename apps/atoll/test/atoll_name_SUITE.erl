@@ -34,30 +34,13 @@ all() ->
     ].
 
 init_per_suite(Config) ->
-    Cluster = start_owned(#{
+    Cluster = atoll_cluster_owned:start(#{
         nodes => 4, connect_all => false, apps => [atoll], args => ["-atoll", "linger", "200", "group_answer_timeout", "1000"]
     }),
     Nodes = [A | _] = atoll_cluster:nodes(Cluster),
     [ok = call(Cluster, N, ?H, start_room, [#{answer_ms => 1000, rule => random_notify}]) || N <- Nodes],
     {ok, g, Nodes} = call(Cluster, A, s_group, new_s_group, [g, Nodes]),
     [{cluster, Cluster} | Config].
-
-%% A cluster ends with its owner, and this process ends before the cases run.
-start_owned(Options) ->
-    Parent = self(),
-    Owner = spawn(fun() ->
-        {ok, Cluster} = atoll_cluster:start(Options),
-        Ref = monitor(process, Cluster),
-        Parent ! {self(), Cluster},
-        receive
-            {'DOWN', Ref, process, Cluster, _} -> ok
-        end
-    end),
-    Ref = monitor(process, Owner),
-    receive
-        {Owner, Cluster} -> Cluster;
-        {'DOWN', Ref, process, Owner, Reason} -> error(Reason)
-    end.
 
 end_per_suite(Config) ->
     ok = atoll_cluster:stop(?config(cluster, Config)).

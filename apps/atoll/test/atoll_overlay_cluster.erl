@@ -29,31 +29,11 @@ start_named(Name, Count, Strategy, Contacts, Args) ->
     Own =
         ["-atoll", "overlay", atom_to_list(Strategy)] ++
             ["-atoll", "contacts", lists:flatten(io_lib:format("~w", [Contacts]))],
-    start_owned(#{name => Name, nodes => Count, connect_all => false, apps => [atoll], args => Own ++ Args}).
+    atoll_cluster_owned:start(#{name => Name, nodes => Count, connect_all => false, apps => [atoll], args => Own ++ Args}).
 
 %% These are told who their neighbours are.
 contacts(Strategy, _Nodes) when Strategy =:= static; Strategy =:= cliques -> [];
 contacts(_Strategy, Nodes) -> Nodes.
-
-%% A cluster ends with its owner.
-start_owned(Options) ->
-    Parent = self(),
-    Owner = spawn(fun() ->
-        {ok, Cluster} = atoll_cluster:start(Options),
-        Ref = monitor(process, Cluster),
-        Parent ! {self(), Cluster},
-        receive
-            {'DOWN', Ref, process, Cluster, _} -> ok
-        end
-    end),
-    Ref = monitor(process, Owner),
-    receive
-        {Owner, Cluster} ->
-            true = erlang:demonitor(Ref, [flush]),
-            Cluster;
-        {'DOWN', Ref, process, Owner, Reason} ->
-            error(Reason)
-    end.
 
 %% @doc Waits until every node knows all; from then on its witness writes down anew.
 -spec settle(atoll_cluster:cluster()) -> ok.

@@ -45,7 +45,7 @@ is_callback(F) ->
     lists:member(F, [init_per_suite, end_per_suite, module_info]).
 
 init_per_suite(Config) ->
-    Cluster = start_owned(#{
+    Cluster = atoll_cluster_owned:start(#{
         nodes => 5,
         connect_all => false,
         apps => [atoll],
@@ -53,23 +53,6 @@ init_per_suite(Config) ->
         args => ["-atoll", "linger", "200", "group_answer_timeout", "1000"]
     }),
     [{cluster, Cluster} | Config].
-
-%% A cluster ends with its owner, and this process ends before the cases run.
-start_owned(Options) ->
-    Parent = self(),
-    Owner = spawn(fun() ->
-        {ok, Cluster} = atoll_cluster:start(Options),
-        Ref = monitor(process, Cluster),
-        Parent ! {self(), Cluster},
-        receive
-            {'DOWN', Ref, process, Cluster, _} -> ok
-        end
-    end),
-    Ref = monitor(process, Owner),
-    receive
-        {Owner, Cluster} -> Cluster;
-        {'DOWN', Ref, process, Owner, Reason} -> error(Reason)
-    end.
 
 end_per_suite(Config) ->
     ok = atoll_cluster:stop(?config(cluster, Config)).

@@ -63,26 +63,10 @@ suite() -> [{timetrap, {minutes, 2}}].
 all() -> [F || {F, 1} <- ?MODULE:module_info(exports), not lists:member(F, [init_per_suite, end_per_suite, module_info, hold])].
 
 init_per_suite(Config) ->
-    Cluster = start_owned(#{
+    Cluster = atoll_cluster_owned:start(#{
         nodes => 6, connect_all => false, apps => [atoll], args => ["-atoll", "group_answer_timeout", "1000"]
     }),
     [{cluster, Cluster} | Config].
-
-%% A cluster ends with its owner, and this process ends before the cases run.
-start_owned(Options) ->
-    Parent = self(),
-    {Owner, Ref} = spawn_monitor(fun() ->
-        {ok, Cluster} = atoll_cluster:start(Options),
-        Monitor = monitor(process, Cluster),
-        Parent ! {self(), Cluster},
-        receive
-            {'DOWN', Monitor, process, Cluster, _} -> ok
-        end
-    end),
-    receive
-        {Owner, Cluster} -> Cluster;
-        {'DOWN', Ref, process, Owner, Reason} -> error(Reason)
-    end.
 
 end_per_suite(Config) ->
     ok = atoll_cluster:stop(?config(cluster, Config)).
@@ -408,7 +392,7 @@ nothing_passes_a_partition(Config) ->
 %% Nodes with connect_all do not find each other again by themselves, and of three of
 %% which two are cut off, the third one leaves both.
 a_mesh_is_whole_after_healing(_) ->
-    Mesh = start_owned(#{nodes => 3, connect_all => true}),
+    Mesh = atoll_cluster_owned:start(#{nodes => 3, connect_all => true}),
     try
         [A, B, D] = Nodes = atoll_cluster:nodes(Mesh),
         [true = call(Mesh, A, net_kernel, connect_node, [N]) || N <- [B, D]],
