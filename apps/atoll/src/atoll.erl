@@ -36,6 +36,9 @@
 %%   group; with its nodes then.</dd>
 %% <dt>`s_group_node_added', `s_group_node_removed'</dt><dd>`#{group, node}': another node
 %%   has come into a group of this node, or is no more in it.</dd>
+%% <dt>`name_conflict'</dt><dd>`#{group, name, loser, winner}': two parts of a group met
+%%   that had both given the name; the loser, a process of this node, has it no more. Where
+%%   no one keeps it the winner is `none'.</dd>
 %% </dl>
 %% Where `telemetry' is loaded, events go there too, as `[atoll, Kind]'.
 -module(atoll).
@@ -65,7 +68,8 @@
     | s_group_created
     | s_group_deleted
     | s_group_node_added
-    | s_group_node_removed.
+    | s_group_node_removed
+    | name_conflict.
 
 -type error() ::
     atoll_overlay:error()
@@ -78,7 +82,7 @@
     | {recording, atoll_recording:error()}.
 
 %% The rooms with a protocol, and how large the recording of one may become.
--define(ROOMS, [{link, atoll_link}, {overlay, atoll_overlay}, {group, atoll_group}]).
+-define(ROOMS, [{link, atoll_link}, {overlay, atoll_overlay}, {group, atoll_group}, {name, atoll_name}]).
 -define(MAX_RECORDING, 1 bsl 28).
 
 -define(KINDS, [
@@ -98,7 +102,8 @@
     s_group_created,
     s_group_deleted,
     s_group_node_added,
-    s_group_node_removed
+    s_group_node_removed,
+    name_conflict
 ]).
 
 %% @doc The version of the running library, as `atoll.app' states it.
@@ -211,11 +216,11 @@ rooms() ->
     }.
 
 %% @doc Records what happens to this node's protocols, with all effects, in a folder:
-%% `link.rec', `overlay.rec' and `group.rec', each of 256 MB at most, in place of those
+%% `link.rec', `overlay.rec', `group.rec' and `name.rec', each of 256 MB at most, in place of those
 %% that were there. `bin/atoll sim replay' replays them. `off' ends it, and says what the
 %% files hold.
 -spec record(file:filename_all()) -> ok | {error, error()};
-            (off) -> {ok, #{link | overlay | group => atoll_recording:held()}} | {error, error()}.
+            (off) -> {ok, #{link | overlay | group | name => atoll_recording:held()}} | {error, error()}.
 record(off) ->
     Ended = [{Name, atoll_interpreter:record(Room, off)} || {Name, Room} <- recorders()],
     case [Error || {_, {error, Error}} <- Ended] of

@@ -3,7 +3,7 @@
 %% passed down as an argument. Nothing reads the environment later.
 -module(atoll_config).
 
--export([new/2, link/1, group/1, boot/1, overlay/1, sources/1, format_error/1]).
+-export([new/2, link/1, group/1, boot/1, names/1, global_group/1, overlay/1, sources/1, format_error/1]).
 
 -export_type([config/0, options/0, error/0]).
 
@@ -36,6 +36,20 @@
     s_groups => [{atom(), [node()]} | {atom(), normal, [node()]}],
     %% The folder in which this node keeps its groups for its next start.
     record_groups => off | file:filename_all(),
+    %% How long a silent member can hold up a registration, and how long one may take.
+    name_answer_timeout => pos_integer(),
+    name_operation_timeout => pos_integer(),
+    %% Bounds: operations on names of this node at once, names in one group, and the
+    %% bytes of a name with its metadata.
+    max_name_operations => pos_integer(),
+    max_names => pos_integer(),
+    max_name_size => pos_integer(),
+    %% Who keeps a name that two parts of a group have given when they meet: in each
+    %% group, and in those of which nothing is said. The same on all nodes.
+    name_rule => atoll_name_rules:rule(),
+    name_rules => #{Group :: atom() => atoll_name_rules:rule()},
+    %% The group whose names atoll_global is about; undefined is that of the free nodes.
+    global_group => atom(),
     %% Who is a neighbour of whom: the name of a strategy or a module that is one,
     %% with its options; `off' for no overlay.
     overlay => off | atom(),
@@ -72,7 +86,17 @@
     %% The strategy star without servers.
     | no_servers.
 
--type kind() :: pos_integer | pos_integer_or_infinity | nodes | map | map_or_off | list | folder_or_off | atom.
+-type kind() ::
+    pos_integer
+    | pos_integer_or_infinity
+    | nodes
+    | map
+    | map_or_off
+    | list
+    | folder_or_off
+    | atom
+    | name_rule
+    | name_rules.
 
 %% Who checks the options of the overlay's parts.
 -define(PARTS, [
@@ -102,6 +126,14 @@ keys() ->
         max_group_graves => {pos_integer, 256},
         s_groups => {list, []},
         record_groups => {folder_or_off, off},
+        name_answer_timeout => {pos_integer, 3000},
+        name_operation_timeout => {pos_integer, 10000},
+        max_name_operations => {pos_integer, 10000},
+        max_names => {pos_integer, 1000000},
+        max_name_size => {pos_integer, 4096},
+        name_rule => {name_rule, random_exit},
+        name_rules => {name_rules, #{}},
+        global_group => {atom, undefined},
         overlay => {atom, off},
         overlay_options => {map, #{}},
         detector => {map_or_off, #{}},
@@ -144,6 +176,10 @@ is_a(nodes, Value) -> is_list(Value) andalso lists:all(fun atoll_strategy:is_nod
 is_a(folder_or_off, off) -> true;
 is_a(folder_or_off, Value) -> atoll_source:is_path(Value);
 is_a(list, Value) -> is_list(Value);
+is_a(name_rule, Value) -> atoll_name_rules:is_rule(Value);
+is_a(name_rules, Value) ->
+    is_map(Value) andalso
+        lists:all(fun({Group, Rule}) -> is_atom(Group) andalso atoll_name_rules:is_rule(Rule) end, maps:to_list(Value));
 is_a(map, Value) -> is_map(Value);
 is_a(map_or_off, Value) -> is_map(Value) orelse Value =:= off.
 
@@ -254,6 +290,24 @@ boot(#{s_groups := Groups, record_groups := off}) ->
 boot(#{s_groups := Groups, record_groups := Folder}) ->
     #{configured => Groups, file => atoll_group_file:path(Folder, node())}.
 
+%% @doc What the process of the names is started with.
+-spec names(config()) -> atoll_name:options().
+names(Config) ->
+    #{
+        answer_ms => maps:get(name_answer_timeout, Config),
+        operation_ms => maps:get(name_operation_timeout, Config),
+        max_operations => maps:get(max_name_operations, Config),
+        max_names => maps:get(max_names, Config),
+        max_bytes => maps:get(max_name_size, Config),
+        rule => maps:get(name_rule, Config),
+        rules => maps:get(name_rules, Config)
+    }.
+
+%% @doc The group that atoll_global is about.
+-spec global_group(config()) -> atom().
+global_group(#{global_group := Group}) ->
+    Group.
+
 %% @doc One sentence for an error.
 -spec format_error(error()) -> unicode:chardata().
 format_error({bad_option, Key, unknown}) ->
@@ -285,5 +339,8 @@ kind(atom) -> "an atom";
 kind(nodes) -> "a list of nodes";
 kind(list) -> "a list";
 kind(folder_or_off) -> "the name of a folder, or off";
+kind(name_rule) ->
+    "random_exit, random_notify, notify_all, {keep, min}, {keep, max} or {fn, Module, Function}";
+kind(name_rules) -> ["a map of groups, each with ", kind(name_rule)];
 kind(map) -> "a map";
 kind(map_or_off) -> "a map of options, or off".

@@ -25,6 +25,8 @@ init(Config) ->
     ok = atoll_group:create_table(),
     ok = atoll_group_watch:create_table(),
     ok = atoll_group_attributes:create_table(),
+    ok = atoll_name:create_table(),
+    ok = atoll_global:use(atoll_config:global_group(Config)),
     Rooms =
         [
             #{id => events, start => {atoll_events, start_link, []}},
@@ -47,7 +49,8 @@ groups(#{file := File} = Boot, Config) ->
     [#{id => group_keeper, start => {atoll_group_keeper, start_link, [File]}} || File =/= none] ++
         [
             #{id => group, start => {atoll_group, start_link, [atoll_config:group(Config), Boot]}},
-            #{id => group_watch, start => {atoll_group_watch, start_link, []}}
+            #{id => group_watch, start => {atoll_group_watch, start_link, []}},
+            #{id => names, start => {atoll_name, start_link, [atoll_config:names(Config)]}}
         ].
 
 sources(Sources, Ms) ->

@@ -35,10 +35,14 @@ all() ->
 
 init_per_suite(Config) ->
     Cluster = atoll_cluster_owned:start(#{
-        nodes => 4, connect_all => false, apps => [atoll], args => ["-atoll", "linger", "200", "group_answer_timeout", "1000"]
+        nodes => 4,
+        connect_all => false,
+        apps => [atoll],
+        args =>
+            ["-atoll", "linger", "200", "group_answer_timeout", "1000"] ++
+                ["name_answer_timeout", "1000", "name_rule", "random_notify"]
     }),
     Nodes = [A | _] = atoll_cluster:nodes(Cluster),
-    [ok = call(Cluster, N, ?H, start_room, [#{answer_ms => 1000, rule => random_notify}]) || N <- Nodes],
     {ok, g, Nodes} = call(Cluster, A, s_group, new_s_group, [g, Nodes]),
     [{cluster, Cluster} | Config].
 
@@ -158,7 +162,6 @@ a_name_goes_with_its_node(Config) ->
     ok = atoll_cluster:kill(C, E),
     [ok = call(C, N, ?H, await_table, [g, [{stays, Stays}], 5000]) || N <- [A, B, D]],
     ok = atoll_cluster:restart(C, E),
-    ok = call(C, E, ?H, start_room, [#{answer_ms => 1000}]),
     ok = call(C, E, ?H, await_table, [g, [{stays, Stays}], 10000]),
     ok = call(C, A, atoll_name, unregister, [g, stays]).
 

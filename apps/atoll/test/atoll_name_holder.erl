@@ -1,29 +1,13 @@
-%% Runs on the nodes under test: starts the room of names, keeps processes that have
+%% Runs on the nodes under test: keeps processes that have
 %% names, and waits for what is to be in the table.
 -module(atoll_name_holder).
 
 -behaviour(gen_server).
 
--export([start_room/1, holder/0, told/1, end_holder/1, table/1, await_table/3, rate/3, server/1, ask_server/1]).
+-export([holder/0, told/1, end_holder/1, table/1, await_table/3, rate/3, server/1, ask_server/1]).
 -export([init/1, handle_call/3, handle_cast/2]).
 
 -define(DEADLINE_MS, 15000).
-
-%% A process of its own owns the table and the room.
-start_room(Options) ->
-    Self = self(),
-    Owner = spawn(fun() ->
-        ok = atoll_name:create_table(),
-        {ok, _} = atoll_name:start_link(maps:merge(atoll_name:defaults(), Options)),
-        Self ! {self(), ok},
-        receive
-            stop -> ok
-        end
-    end),
-    receive
-        {Owner, ok} -> ok
-    after ?DEADLINE_MS -> timeout
-    end.
 
 %% A process that keeps what it is sent.
 holder() ->

@@ -12,16 +12,20 @@
 -behaviour(atoll_interpreter).
 
 -export([create_table/0, start_link/1, defaults/0]).
--export([register/3, register/4, re_register/3, re_register/4, unregister/2]).
--export([whereis/2, lookup/2, names/1, info/0]).
+-export([register/3, register/4, register_external/3, register_external/4, re_register/3, re_register/4, unregister/2]).
+-export([whereis/2, lookup/2, deliver/3, names/0, names/1, info/0]).
 %% For {via, atoll_name, {Group, Name}}.
 -export([register_name/2, unregister_name/1, whereis_name/1, send/2]).
 -export([open/1, act/2, event/2]).
 
--export_type([group/0, name/0]).
+-export_type([group/0, name/0, options/0, reason/0]).
 
 -type group() :: atom().
 -type name() :: term().
+-type reason() :: atoll_name_core:reason().
+
+-type options() :: #{atom() => term()}.
+%% Those of {@link atoll_name_core} that are not as in {@link defaults/0}.
 
 -type world() :: #{pid() => reference()}.
 %% The processes that have names, with the monitors on them.
@@ -38,7 +42,7 @@ create_table() ->
     ok.
 
 %% @doc Starts the process, which needs that of the groups.
--spec start_link(atoll_name_core:options()) -> gen_server:start_ret().
+-spec start_link(options()) -> gen_server:start_ret().
 start_link(Options) ->
     atoll_interpreter:start_link(#{
         name => ?MODULE,
@@ -47,7 +51,7 @@ start_link(Options) ->
         config => #{
             self => node(),
             incarnation => erlang:system_time(microsecond),
-            options => Options
+            options => maps:merge(defaults(), Options)
         }
     }).
 
@@ -70,13 +74,13 @@ defaults() ->
     }.
 
 %% @doc Gives the process that name in a group of this node, without metadata.
--spec register(group(), name(), pid()) -> yes | {no, atoll_name_core:reason()}.
+-spec register(group(), name(), pid()) -> yes | {no, reason()}.
 register(Group, Name, Pid) ->
     register(Group, Name, Pid, undefined).
 
 %% @doc Gives the process that name in a group of this node. After `yes' every live
 %% member has it. The process is on a member, and has no other name in the group.
--spec register(group(), name(), pid(), Meta :: term()) -> yes | {no, atoll_name_core:reason()}.
+-spec register(group(), name(), pid(), Meta :: term()) -> yes | {no, reason()}.
 register(Group, Name, Pid, Meta) when is_atom(Group), is_pid(Pid) ->
     register(Group, Name, Pid, Meta, ?AGAIN).
 
@@ -97,13 +101,23 @@ register(Group, Name, Pid, Meta, Left) ->
 
 is_dead(Pid) -> is_pid(Pid) andalso node(Pid) =:= node() andalso not is_process_alive(Pid).
 
+%% @doc Gives a process outside of Erlang that name, on this node's account.
+-spec register_external(group(), name(), pid()) -> yes | {no, reason()}.
+register_external(Group, Name, Pid) ->
+    register_external(Group, Name, Pid, undefined).
+
+%% @doc The same with metadata.
+-spec register_external(group(), name(), pid(), Meta :: term()) -> yes | {no, reason()}.
+register_external(Group, Name, Pid, Meta) ->
+    register(Group, Name, Pid, Meta).
+
 %% @doc As register/3, whoever has the name now.
--spec re_register(group(), name(), pid()) -> yes | {no, atoll_name_core:reason()}.
+-spec re_register(group(), name(), pid()) -> yes | {no, reason()}.
 re_register(Group, Name, Pid) ->
     re_register(Group, Name, Pid, undefined).
 
 %% @doc As register/4, whoever has the name now.
--spec re_register(group(), name(), pid(), Meta :: term()) -> yes | {no, atoll_name_core:reason()}.
+-spec re_register(group(), name(), pid(), Meta :: term()) -> yes | {no, reason()}.
 re_register(Group, Name, Pid, Meta) when is_atom(Group), is_pid(Pid) ->
     case is_dead(Pid) of
         true -> {no, no_process};
@@ -111,7 +125,7 @@ re_register(Group, Name, Pid, Meta) when is_atom(Group), is_pid(Pid) ->
     end.
 
 %% @doc Nobody has the name any more, on any live member.
--spec unregister(group(), name()) -> ok | {no, atoll_name_core:reason()}.
+-spec unregister(group(), name()) -> ok | {no, reason()}.
 unregister(Group, Name) when is_atom(Group) ->
     case call({unregister, Group, Name}) of
         ok -> ok;
@@ -149,6 +163,26 @@ lookup(Group, Name) ->
         error:badarg -> none
     end.
 
+%% @doc Sends a message to the process of that name.
+-spec deliver(group(), name(), Message :: term()) -> pid() | undefined.
+deliver(Group, Name, Message) ->
+    case ?MODULE:whereis(Group, Name) of
+        undefined ->
+            undefined;
+        Pid ->
+            Pid ! Message,
+            Pid
+    end.
+
+%% @doc The names of all groups of this node, sorted.
+-spec names() -> [{group(), name()}].
+names() ->
+    try
+        lists:sort(ets:select(?MODULE, [{{'$1', '_', '_'}, [], ['$1']}]))
+    catch
+        error:badarg -> []
+    end.
+
 %% @doc The names in a group of this node, sorted.
 -spec names(group()) -> [name()].
 names(Group) ->
@@ -172,7 +206,7 @@ register_name({Group, Name}, Pid) ->
     end.
 
 %% @doc As unregister/2.
--spec unregister_name({group(), name()}) -> ok | {no, atoll_name_core:reason()}.
+-spec unregister_name({group(), name()}) -> ok | {no, reason()}.
 unregister_name({Group, Name}) ->
     unregister(Group, Name).
 
@@ -185,12 +219,9 @@ whereis_name({Group, Name}) ->
 %% none, as `global' does.
 -spec send({group(), name()}, Message :: term()) -> pid().
 send({Group, Name} = Key, Message) ->
-    case ?MODULE:whereis(Group, Name) of
-        undefined ->
-            exit({badarg, {Key, Message}});
-        Pid ->
-            Pid ! Message,
-            Pid
+    case deliver(Group, Name, Message) of
+        undefined -> exit({badarg, {Key, Message}});
+        Pid -> Pid
     end.
 
 %% @private

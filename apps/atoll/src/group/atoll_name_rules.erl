@@ -2,7 +2,7 @@
 %% two have it.
 -module(atoll_name_rules).
 
--export([outranks/3, judge/3, is_rule/1]).
+-export([outranks/3, judge/3, is_rule/1, as_global/1, told/5]).
 
 -export_type([rule/0, side/0, verdict/0]).
 
@@ -18,12 +18,18 @@
     %% it; anything else, and neither does. Those that do not are told.
     | {fn, module(), Function :: atom()}.
 
+-type global_rule() :: random_exit | random_notify | notify_all | {call, module(), Function :: atom()} | none.
+%% What `global' knows: the function has the arguments that it has there.
+
 -type side() :: #{owner := node(), ref := pos_integer(), pid := pid(), meta := term(), _ => _}.
+
+%% Marks metadata that is not the program's.
+-define(GLOBAL, '$atoll_global').
 
 -type verdict() ::
     {Winner :: none | first | second, How :: exit | notify}
-    %% The function has to be asked.
-    | {ask, module(), atom()}.
+    %% The function has to be asked, with the metadata or without.
+    | {ask | call, module(), atom()}.
 
 %% @doc Whether A goes before B for that name. The order is the same wherever it is
 %% looked at, different for each name, and needs nobody to be asked (rendezvous
@@ -35,7 +41,10 @@ rank(Node, Name) -> {erlang:phash2({Name, Node}, 1 bsl 32), Node}.
 
 %% @doc What the rule says. Where chance decides it is a hash of what both are: an order
 %% of all, so that among three who meet two by two one always stays.
+%% A name that was registered as `global' does may have a rule of its own.
 -spec judge(rule(), side(), side()) -> verdict().
+judge(_Rule, #{meta := {?GLOBAL, {call, Module, Function}}}, _B) -> {call, Module, Function};
+judge(_Rule, #{meta := {?GLOBAL, Own}} = A, B) when Own =/= none -> judge(Own, A#{meta := none}, B);
 judge(random_exit, A, B) -> {by_chance(A, B), exit};
 judge(random_notify, A, B) -> {by_chance(A, B), notify};
 judge(notify_all, _A, _B) -> {none, notify};
@@ -57,6 +66,19 @@ by_chance(A, B) ->
     end.
 
 chance(#{owner := Owner, ref := Ref}) -> {erlang:phash2({Owner, Ref}, 1 bsl 32), Owner, Ref}.
+
+%% @doc The metadata of a name that was registered as `global' does it.
+-spec as_global(global_rule()) -> term().
+as_global(Rule) -> {?GLOBAL, Rule}.
+
+%% @doc What the process is told that loses a name in that group to the winner, after a
+%% clash with that other one.
+-spec told(Meta :: term(), Group :: atom(), Name :: term(), Winner :: none | pid(), Other :: pid()) ->
+    {ok, Message :: term()} | none.
+told({?GLOBAL, {call, _, _}}, _Group, _Name, _Winner, _Other) -> none;
+told({?GLOBAL, _}, _Group, Name, none, Other) -> {ok, {global_name_conflict, Name, Other}};
+told({?GLOBAL, _}, _Group, Name, _Winner, _Other) -> {ok, {global_name_conflict, Name}};
+told(_Meta, Group, Name, Winner, _Other) -> {ok, {name_conflict, Group, Name, Winner}}.
 
 %% @doc Whether it is a rule.
 -spec is_rule(term()) -> boolean().

@@ -3,8 +3,12 @@
 %%
 %% The functions and their return values are those of SD Erlang (its mixture of
 %% atoms and strings in errors included). {@link format_error/1} says an error
-%% in a sentence. Names are not here yet. A node that is in no s_group is a free
-%% node.
+%% in a sentence. A node that is in no s_group is a free node; the group of the free
+%% nodes is called `undefined'.
+%%
+%% A name stands for a process in one group. Reading it asks nobody
+%% ({@link atoll_name}); what is promised of registering stands in
+%% {@link atoll_name_core}.
 %%
 %% Every node runs the application `atoll', with `-connect_all false'. An
 %% operation answers when the members that can be reached have the change and
@@ -17,6 +21,9 @@
 -export([sync/0, monitor_nodes/1, config_scan/1, config_scan/2]).
 -export([choose_nodes/1, add_attributes/1, add_attributes/2, remove_attributes/1, remove_attributes/2]).
 -export([registered_attributes/0]).
+-export([register_name/3, register_name_external/3, re_register_name/3]).
+-export([unregister_name/2, unregister_name_external/2]).
+-export([whereis_name/2, whereis_name/3, send/3, send/4, registered_names/1]).
 -export([format_error/1]).
 
 -export_type([name/0, error/0]).
@@ -34,7 +41,8 @@
 
 -type choice() :: {s_group, name()} | {attribute, Attribute :: term()}.
 
-%% How long a silent node can hold up the giving of attributes.
+%% How long a silent node can hold up the giving of attributes, or a question for what
+%% it has registered.
 -define(ASK_MS, 3000).
 
 %% @doc Makes a group with a name of its own making.
@@ -257,8 +265,131 @@ on_all(Given, Function, Attributes) ->
 registered_attributes() ->
     atoll_group_attributes:own().
 
-%% @doc One sentence for the reason in an `{error, Reason}' of this module.
--spec format_error(error() | s_group_not_runnig) -> unicode:chardata().
+%% @doc Gives the process that name in a group of this node. After `yes' every live
+%% member has it. The process is alive, on a member, and has no other name in the group.
+-spec register_name(name(), Name :: term(), pid()) -> yes | {no, atoll_name:reason()}.
+register_name(Group, Name, Pid) ->
+    atoll_name:register(Group, Name, Pid).
+
+%% @doc The same for a process outside of Erlang, in a C node for example: the name goes
+%% when this node loses the connection with its node. What has an owner of its own, a
+%% process on a member, is registered as by {@link register_name/3}.
+-spec register_name_external(name(), Name :: term(), pid()) -> yes | {no, atoll_name:reason() | the_name_is_already_used}.
+register_name_external(Group, Name, Pid) ->
+    case atoll_name:register_external(Group, Name, Pid) of
+        {no, name_or_pid_already_registered} -> {no, the_name_is_already_used};
+        Answer -> Answer
+    end.
+
+%% @doc As {@link register_name/3}, whoever has the name now, without a moment at which
+%% nobody has it.
+-spec re_register_name(name(), Name :: term(), pid()) -> yes | {no, atoll_name:reason()}.
+re_register_name(Group, Name, Pid) ->
+    atoll_name:re_register(Group, Name, Pid).
+
+%% @doc Nobody has the name any more, on any live member; also `ok' if nobody had.
+-spec unregister_name(name(), Name :: term()) -> ok | {no, atoll_name:reason()}.
+unregister_name(Group, Name) ->
+    atoll_name:unregister(Group, Name).
+
+%% @doc The same.
+-spec unregister_name_external(name(), Name :: term()) -> ok | {no, atoll_name:reason()}.
+unregister_name_external(Group, Name) ->
+    unregister_name(Group, Name).
+
+%% @doc The process of that name: in a group of this node, or in one that is known by
+%% configuration, of which a member is asked.
+-spec whereis_name(name(), Name :: term()) -> pid() | undefined.
+whereis_name(Group, Name) ->
+    case atoll_name:whereis(Group, Name) of
+        undefined -> ask_others(Group, whereis, [Group, Name], undefined);
+        Pid -> Pid
+    end.
+
+%% @doc The process of that name as that node has it, with which this one gets connected;
+%% `undefined' also if it is silent or down.
+-spec whereis_name(node(), name(), Name :: term()) -> pid() | undefined.
+whereis_name(Node, Group, Name) ->
+    ask_first([Node], whereis, [Group, Name], undefined).
+
+%% @doc Sends a message to the process of that name.
+-spec send(name(), Name :: term(), Message) -> pid() | {badarg, {name(), Name :: term(), Message}}.
+send(Group, Name, Message) ->
+    case atoll_name:deliver(Group, Name, Message) of
+        undefined ->
+            case ask_others(Group, deliver, [Group, Name, Message], undefined) of
+                undefined -> {badarg, {Group, Name, Message}};
+                Pid -> Pid
+            end;
+        Pid ->
+            Pid
+    end.
+
+%% @doc Has that node send a message to the process of that name. Where it does not
+%% answer, the message may have been sent.
+-spec send(node(), name(), Name :: term(), Message) -> pid() | {badarg, {name(), Name :: term(), Message}}.
+send(Node, Group, Name, Message) ->
+    case ask_first([Node], deliver, [Group, Name, Message], undefined) of
+        undefined -> {badarg, {Group, Name, Message}};
+        Pid -> Pid
+    end.
+
+%% @doc The names of a group, or those that a node has of all its groups. On a free node
+%% those of the group `undefined' come bare.
+-spec registered_names({s_group, name()} | {node, node()}) ->
+    [{name(), Name :: term()}] | [Name :: term()] | {error, no_information_about_remote_group}.
+registered_names({s_group, Group}) ->
+    case {atoll_group:own(Group), Group} of
+        {{ok, _}, _} ->
+            [{Group, Name} || Name <- atoll_name:names(Group)];
+        {none, undefined} ->
+            case own_s_groups() of
+                [] -> atoll_name:names(undefined);
+                _ -> {error, no_information_about_remote_group}
+            end;
+        {none, _} ->
+            case other_nodes(Group) of
+                [] -> {error, no_information_about_remote_group};
+                Nodes -> [{Group, Name} || Name <- ask_first(Nodes, names, [Group], [])]
+            end
+    end;
+registered_names({node, Node}) ->
+    ask_first([Node], names, [], []).
+
+%% What a member of a group has that this node is not in.
+ask_others(Group, Function, Args, None) ->
+    case atoll_group:own(Group) of
+        {ok, _} -> None;
+        none -> ask_first(other_nodes(Group), Function, Args, None)
+    end.
+
+other_nodes(Group) ->
+    proplists:get_value(Group, others(own_s_groups()), []).
+
+%% What the first says that answers; those that are connected already come first.
+ask_first(Nodes, Function, Args, None) ->
+    {Near, Far} = lists:partition(fun(Node) -> lists:member(Node, nodes(connected)) end, Nodes),
+    ask_in_turn(Near ++ Far, Function, Args, None).
+
+ask_in_turn([], _Function, _Args, None) ->
+    None;
+ask_in_turn([Node | Nodes], Function, Args, None) ->
+    case ask(Node, Function, Args) of
+        {ok, Answer} -> Answer;
+        error -> ask_in_turn(Nodes, Function, Args, None)
+    end.
+
+ask(Node, Function, Args) ->
+    try
+        {ok, erpc:call(Node, atoll_name, Function, Args, ?ASK_MS)}
+    catch
+        %% It is down or silent, or does not have this library.
+        error:{erpc, _} -> error;
+        error:{exception, undef, _} -> error
+    end.
+
+%% @doc One sentence for the reason in an `{error, Reason}' or `{no, Reason}' of this module.
+-spec format_error(error() | s_group_not_runnig | atoll_name:reason() | the_name_is_already_used) -> unicode:chardata().
 format_error(reserved_s_group_name) ->
     "the name undefined stands for the free nodes and cannot be given to a group";
 format_error(remote_s_group) ->
@@ -274,9 +405,9 @@ format_error({"remote_s_group", Name}) ->
 format_error("cannot_remove_itself") ->
     "a node cannot remove itself from a group";
 format_error(timeout) ->
-    "other operations on the group did not end in time; nothing was changed";
+    "other operations on the group or the name did not end in time; nothing was changed";
 format_error(overloaded) ->
-    "too many group operations run on this node at once";
+    "too many operations on groups or names run on this node at once";
 format_error(s_group_not_runnig) ->
     "the application atoll is not started on this node";
 format_error({bad_configuration, Error}) ->
@@ -287,6 +418,28 @@ format_error(parameter_should_be_a_list) ->
     "the argument must be a list";
 format_error(both_parameters_should_be_lists) ->
     "both arguments must be lists";
+format_error(Reason) when
+    Reason =:= cannot_register_in_remote_group;
+    Reason =:= cannot_re_register_in_remote_group;
+    Reason =:= cannot_unregister_from_remote_group
+->
+    "this node is not in the group";
+format_error(name_or_pid_already_registered) ->
+    "another process of the group has the name, or the process has a name in the group";
+format_error(the_name_is_already_used) ->
+    format_error(name_or_pid_already_registered);
+format_error(pid_is_already_registered) ->
+    "the process has a name in the group";
+format_error(pid_is_not_on_a_member) ->
+    "the process is not on a member of the group that is connected";
+format_error(no_process) ->
+    "the process is dead";
+format_error(connection_lost) ->
+    "the connection with the process's node was lost; whether it has the name is not known";
+format_error(too_many_names) ->
+    "the group has as many names as max_names allows";
+format_error(name_too_large) ->
+    "the name with its metadata is larger than max_name_size allows";
 format_error({bad_name, Name}) ->
     io_lib:format("a group's name is an atom, not ~tp", [Name]);
 format_error({bad_nodes, Nodes}) ->
