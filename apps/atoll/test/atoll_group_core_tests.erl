@@ -186,6 +186,15 @@ a_configured_group_stands_at_the_start_test() ->
     {Id, Asked} = atoll_group_world:call(n1, {sync, maps:get(configured, Boot)}, World),
     ?assertMatch(#{Id := {ok, _, _}}, atoll_group_world:replies(atoll_group_world:settle(Asked))).
 
+%% What could not be reached a while ago is tried again before the answer.
+sync_waits_for_who_can_be_reached_again_test() ->
+    {{ok, g, [n1, n2]}, World0} = answer(n1, {new, g, [n1, n2]}, atoll_group_world:new([n1, n2], 1)),
+    Apart = atoll_group_world:settle(500, atoll_group_world:cut([[n1], [n2]], World0)),
+    {ok, Still} = answer(n1, {sync, []}, Apart),
+    ?assertEqual([], atoll_group_world:linked(Still)),
+    {ok, Met} = answer(n1, {sync, []}, atoll_group_world:heal(Still)),
+    ?assertEqual([{n1, n2}], atoll_group_world:linked(Met)).
+
 deed() ->
     frequency([
         {6, ?LET(Node, oneof(?NODES), {call, Node, operation(Node, oneof([g, h]))})},

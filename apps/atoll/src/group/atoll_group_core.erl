@@ -617,11 +617,16 @@ sync(Configured, From, #state{options = #{settle_ms := Ms}} = State0) ->
     {Stamp, State1} = next_stamp(configure(Configured, State0)),
     #state{store = Store, syncs = Syncs} = State1,
     Peers = [Peer || Peer <- atoll_group_store:acquaintances(Store), is_up(Peer, State1)],
-    State2 = lists:foldl(fun(Peer, S) -> tell_digests(Peer, ask, S) end, State1, Peers),
+    State2 = lists:foldl(fun(Peer, S) -> tell_digests(Peer, ask, S) end, seek_again(State1), Peers),
     effects(
         [{act, {configured, Configured}}, {timer, {sync, Stamp}, Ms}],
         State2#state{syncs = Syncs#{Stamp => From}}
     ).
+
+%% Who could not be reached a while ago may be there now.
+seek_again(#state{wanted = Wanted, unreachable = Unreachable} = State) ->
+    Sought = [Node || Node <- Wanted, is_map_key(Node, Unreachable)],
+    effects([{want, Node} || Node <- Sought], State#state{unreachable = maps:without(Sought, Unreachable)}).
 
 answer_syncs(#state{syncs = Syncs} = State) when map_size(Syncs) =:= 0 ->
     State;
