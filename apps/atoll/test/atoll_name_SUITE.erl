@@ -19,7 +19,7 @@
 -define(CALL_MS, 30000).
 -define(H, atoll_name_holder).
 
-suite() -> [{timetrap, {minutes, 2}}].
+suite() -> [{timetrap, {minutes, 6}}].
 
 all() ->
     [
