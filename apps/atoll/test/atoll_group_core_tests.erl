@@ -7,7 +7,21 @@
 -define(NODES, [n1, n2, n3, n4, n5]).
 
 %% Counterexamples that once failed stay here: {Property, Counterexample}.
--define(REGRESSIONS, []).
+-define(REGRESSIONS, [
+    {prop_converges, [
+        {28, [
+            {call, n2, {new, h, [n1, n2, n3, n4]}},
+            {cut, [n4]},
+            {wait, 2491},
+            {call, n3, {remove, h, [n2]}},
+            {cut, [n2, n4]},
+            {wait, 6500},
+            {pause, n2},
+            {call, n2, {remove, h, [n1, n3, n4]}},
+            {steps, 35}
+        ]}
+    ]}
+]).
 
 properties_test_() ->
     [
@@ -241,6 +255,21 @@ when_alive(Node, World, Fun) ->
         true -> Fun();
         false -> World
     end.
+
+%% A connection comes up, but what each says first is lost; it lasts, and neither looks
+%% for the other.
+two_that_removed_each_other_are_out_whatever_was_lost_test() ->
+    {{ok, g, [n1, n2]}, World0} =
+        answer(n1, {new, g, [n1, n2]}, atoll_group_world:new([n1, n2], 1)),
+    World1 = atoll_group_world:cut([[n1], [n2]], World0),
+    {ok, World2} = answer(n1, {remove, g, [n2]}, World1),
+    {ok, World3} = answer(n2, {remove, g, [n1]}, World2),
+    ?assertMatch(#{n1 := [{g, [n1]}], n2 := [{g, [n2]}]}, atoll_group_world:groups(World3)),
+    Deaf = atoll_group_world:lossy(1.0, atoll_group_world:settle(atoll_group_world:heal(World3))),
+    Met = atoll_group_world:settle(100, atoll_group_world:meet(Deaf)),
+    ?assertEqual([{n1, n2}], atoll_group_world:linked(Met)),
+    World = atoll_group_world:settle(10000, atoll_group_world:lossy(0.0, Met)),
+    ?assertEqual(#{n1 => [], n2 => []}, atoll_group_world:groups(World)).
 
 start_all(World) ->
     lists:foldl(

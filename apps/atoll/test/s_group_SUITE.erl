@@ -36,7 +36,7 @@
 %% The control connection's deadline is beyond that of any operation.
 -define(CALL_MS, 30000).
 
-suite() -> [{timetrap, {minutes, 2}}].
+suite() -> [{timetrap, {minutes, 6}}].
 
 all() ->
     [F || {F, 1} <- ?MODULE:module_info(exports), not is_callback(F)].

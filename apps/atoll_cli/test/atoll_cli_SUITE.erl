@@ -34,7 +34,7 @@
 -define(GONE_MS, 5000).
 
 suite() ->
-    [{timetrap, {seconds, 90}}].
+    [{timetrap, {minutes, 6}}].
 
 all() ->
     [help_is_data, help_comes_at_once, wrong_usage_says_one_sentence_and_starts_nothing,
@@ -350,7 +350,6 @@ numbers(Nodes) -> [I || Node <- Nodes, I <- lists:seq(1, 9), node_of(I) =:= Node
 %% Faults on real nodes
 
 a_script_ends_with_the_same_facts_in_both_worlds(Config) ->
-    ct:timetrap({minutes, 3}),
     [Simulated, Real] = [
         begin
             #{status := 0, stdout := Json} = atoll_cli_os:run(dir(Config), [World, "run", "docs/scripts/leave.script", "--json"], 120000),

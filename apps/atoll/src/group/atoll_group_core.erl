@@ -672,8 +672,9 @@ gossip(#state{rand = Rand0, store = Store} = State0) ->
 
 publish(State0) ->
     State = want(announce(keep(State0))),
-    #state{gossiping = Gossiping, options = #{gossip_ms := Ms}, wanted = Wanted} = State,
-    case not Gossiping andalso Wanted =/= [] of
+    #state{gossiping = Gossiping, options = #{gossip_ms := Ms}, store = Store} = State,
+    %% Also one that wants nobody: it may be connected with a node that it removed.
+    case not Gossiping andalso atoll_group_store:acquaintances(Store) =/= [] of
         true -> effect({timer, gossip, Ms}, State#state{gossiping = true});
         false -> State
     end.
