@@ -1,0 +1,46 @@
+%% Runs commands in lockstep on the semantics and on something real, and compares the
+%% value and what each node says of itself after each of them.
+-module(s_group_lockstep).
+
+-export([run/3, format/2]).
+
+-export_type([backend/1, result/1]).
+
+%% What is real: does a command on a node and gives its value, `not_here' if it has no
+%% such command; gives the views when all has settled, which may look for those given.
+-type backend(World) :: #{
+    do := fun((s_group_semantics:node_id(), s_group_commands:written(), World) -> {Value :: term(), World}),
+    views := fun((Expected :: s_group_semantics:views(), World) -> {s_group_semantics:views(), World})
+}.
+
+-type result(World) :: {ok, Compared :: non_neg_integer(), World} | {differs, map(), World}.
+
+-spec run(s_group_commands:sequence(), backend(World), World) -> result(World).
+run(Sequence, Backend, World) ->
+    {Normal, Hidden} = s_group_commands:nodes(),
+    run(Sequence, 1, s_group_semantics:new(Normal, Hidden), #{}, Backend, World).
+
+run([], Nth, _State, _Dead, _Backend, World) ->
+    {ok, Nth - 1, World};
+run([{Ni, Written} | Sequence], Nth, State0, Dead, #{do := Do, views := Views} = Backend, World0) ->
+    {State, Meant} = s_group_semantics:step(State0, s_group_commands:with_life(Written, Dead), Ni),
+    Expected = s_group_semantics:views(State),
+    {Value, World1} = Do(Ni, Written, World0),
+    {Seen, World} = Views(Expected, World1),
+    Differences =
+        [{value, [{meant, Meant}, {was, Value}]} || Value =/= not_here, not s_group_semantics:agrees(Meant, Value)] ++
+            [{N, [{meant, maps:get(N, Expected)}, {was, V}]} || {N, V} <- lists:sort(maps:to_list(Seen)), V =/= maps:get(N, Expected)] ++
+            [{invariant, What} || {broken, What} <- [s_group_semantics:invariant(State)]],
+    case Differences of
+        [] ->
+            Died = maps:merge(Dead, s_group_commands:dead([{Ni, Written}])),
+            run(Sequence, Nth + 1, State, Died, Backend, World);
+        _ ->
+            {differs, #{command => {Nth, Ni, Written}, differences => Differences}, World}
+    end.
+
+%% For people, with what makes it happen again: in virtual time s_group_semantics_tests
+%% takes the same sequence.
+-spec format(Seed :: term(), {s_group_commands:sequence(), map()}) -> unicode:chardata().
+format(Seed, {Sequence, Difference}) ->
+    io_lib:format("seed ~0p~n~p~nThe commands, for s_group_semantics_tests:replay/2:~n~p.~n", [Seed, Difference, Sequence]).
