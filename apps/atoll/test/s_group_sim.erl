@@ -69,7 +69,9 @@ view(Ni, World) -> s_group_sim_node:view(?W:state(Ni, World)).
 pid({Node, N}) -> s_group_sim_node:pid(Node, N).
 
 p(Pid) ->
-    <<131, 88, 119, Size, _:Size/binary, N:32, _/binary>> = term_to_binary(Pid),
+    %% Its number, its serial and its node's creation come last.
+    Bytes = term_to_binary(Pid),
+    <<N:32, 0:32, 1:32>> = binary:part(Bytes, byte_size(Bytes), -12),
     {node(Pid), N}.
 
 connect(Ni, Ni, World) -> World;

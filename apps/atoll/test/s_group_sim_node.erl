@@ -6,7 +6,7 @@
 
 -behaviour(atoll_protocol).
 
--export([init/2, handle/3, view/1, pid/2, smaller_node/3]).
+-export([init/2, handle/3, view/1, pid/2]).
 
 -record(node, {
     self,
@@ -26,7 +26,7 @@ init(#{self := Self, seed := Seed, incarnation := Incarnation} = Config, Now) ->
     {Group, Effects1} = atoll_group_core:init(
         #{self => Self, incarnation => Incarnation, seed => Seed, options => atoll_group_world:options()}, Now
     ),
-    Options = (atoll_name_world:options())#{rule => {fn, ?MODULE, smaller_node}},
+    Options = (atoll_name_world:options())#{rule => {fn, s_group_probe, smaller_node}},
     {Name, Effects2} = atoll_name_core:init(name_config(Config, Options), Now),
     Node0 = #node{self = Self, group = Group, name = Name},
     {Node1, Out1} = performed(group, Effects1, Node0),
@@ -108,14 +108,6 @@ perform({act, {tell, _Pid, _Message}}, name, Node) ->
 perform({act, {decide, Key, {Module, Function}, Name, A, B}}, name, Node) ->
     {Node, [{timer, {decided, Key, Module:Function(Name, A, B)}, 0}]}.
 %% Nobody is silent here: a disconnect would be a fault, and crashes.
-
-%% Decides a clash of two parts: the process on the smaller node keeps the name, as in
-%% SD Erlang.
-smaller_node(_Name, {Pid1, _}, {Pid2, _}) ->
-    case node(Pid1) < node(Pid2) of
-        true -> Pid1;
-        false -> Pid2
-    end.
 
 %% A process of that node; a term that is a pid, and for which node/1 is that node.
 pid(Node, N) -> atoll_name_world:pid(Node, N).
