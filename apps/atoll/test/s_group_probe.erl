@@ -2,7 +2,7 @@
 %% itself, in the terms of s_group_semantics:views/1.
 -module(s_group_probe).
 
--export([process/0, kill/1, await_hello/1, await_view/1, smaller_node/3]).
+-export([process/0, kill/1, await_hello/1, await_view/1, view/0, smaller_node/3]).
 
 -define(DEADLINE_MS, 15000).
 
@@ -52,6 +52,7 @@ await_view(Expected, Deadline) ->
             end
     end.
 
+%% At this moment.
 view() ->
     #{
         type =>

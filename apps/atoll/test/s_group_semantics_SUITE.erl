@@ -70,7 +70,7 @@ compare(_Seed, Left, _World) when Left =< 0 ->
     ok;
 compare(Seed, Left, World) ->
     Sequence = s_group_commands:sequence(Seed, min(Left, ?LENGTH)),
-    case s_group_lockstep:run(Sequence, #{do => fun do/3, views => fun views/2}, fresh(World)) of
+    case s_group_lockstep:run(Sequence, #{do => fun do/3, now => fun now_/1, views => fun views/2}, fresh(World)) of
         {ok, Compared, _} ->
             compare(Seed + 1, Left - Compared, World);
         {differs, #{command := {Nth, _, _}} = Difference, _} ->
@@ -152,19 +152,24 @@ pid({Node, _} = P, #world{cluster = C, pids = Pids} = World) ->
 
 node_of(Ni, #world{nodes = Nodes}) -> maps:get(Ni, Nodes).
 
-%% All at once, so that each waits only for what is not so yet.
-views(Expected, #world{cluster = C, pids = Pids} = World) ->
+%% Each node waits only for what is not so yet.
+views(Expected, #world{pids = Pids} = World) ->
+    {of_all(fun(Ni) -> {await_view, [real(maps:get(Ni, Expected), Pids, World)]} end, World), World}.
+
+now_(World) ->
+    of_all(fun(_Ni) -> {view, []} end, World).
+
+%% Asks all nodes at the same time.
+of_all(Question, #world{cluster = C, nodes = Nodes} = World) ->
     Self = self(),
     Askers = [
         begin
-            Node = node_of(Ni, World),
-            {Ni, spawn_monitor(fun() ->
-                Self ! {self(), call(C, Node, ?PROBE, await_view, [real(View, Pids, World)])}
-            end)}
+            {Function, Args} = Question(Ni),
+            {Ni, spawn_monitor(fun() -> Self ! {self(), call(C, Node, ?PROBE, Function, Args)} end)}
         end
-     || {Ni, View} <- maps:to_list(Expected)
+     || {Ni, Node} <- maps:to_list(Nodes)
     ],
-    Seen = [
+    maps:from_list([
         receive
             {Asker, View} ->
                 true = demonitor(Ref, [flush]),
@@ -173,8 +178,7 @@ views(Expected, #world{cluster = C, pids = Pids} = World) ->
                 error(Reason)
         end
      || {Ni, {Asker, Ref}} <- Askers
-    ],
-    {maps:from_list(Seen), World}.
+    ]).
 
 real(#{groups := Groups, names := Names, connections := Connections} = View, Pids, World) ->
     View#{

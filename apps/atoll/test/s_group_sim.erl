@@ -8,7 +8,7 @@
 -define(W, atoll_sim_world).
 %% How far the time goes on while an answer is owed, and how long it may be; and how long
 %% nodes have to settle, which is much longer than they need.
--define(STEP_MS, 10).
+-define(STEP_MS, 1).
 -define(ANSWER_MS, 60000).
 -define(SETTLE_MS, 1000).
 
@@ -23,12 +23,12 @@ new(Seed) ->
         latency => {uniform, 1, 9},
         watch => {fun see/4, #{}}
     }),
-    lists:foldl(fun ?W:start/2, World, Normal ++ Hidden).
+    ?W:run(?SETTLE_MS, lists:foldl(fun ?W:start/2, World, Normal ++ Hidden)).
 
 see(_Now, _Node, {reply, Id, Answer}, Replies) -> Replies#{Id => Answer};
 see(_Now, _Where, _Sight, Replies) -> Replies.
 
-backend() -> #{do => fun do/3, views => fun views/2}.
+backend() -> #{do => fun do/3, now => fun now_/1, views => fun views/2}.
 
 do(Ni, {new_s_group, S, Nis}, World) -> ask(Ni, {group, {new, S, Nis}}, World);
 do(Ni, {delete_s_group, S}, World) -> ask(Ni, {group, {delete, S, []}}, World);
@@ -97,8 +97,11 @@ await(Id, Deadline, World) ->
 
 views(_Expected, World0) ->
     World = ?W:run(?W:now(World0) + ?SETTLE_MS, World0),
+    {now_(World), World}.
+
+now_(World) ->
     {_, Hidden} = s_group_commands:nodes(),
-    Views = maps:from_list([
+    maps:from_list([
         begin
             #{groups := Groups, table := Table} = view(Ni, World),
             {Ni, #{
@@ -109,5 +112,4 @@ views(_Expected, World0) ->
             }}
         end
      || {Ni, _} <- ?W:nodes(World)
-    ]),
-    {Views, World}.
+    ]).

@@ -31,10 +31,16 @@ init(#{self := Self, seed := Seed, incarnation := Incarnation} = Config, Now) ->
     Node0 = #node{self = Self, group = Group, name = Name},
     {Node1, Out1} = performed(group, Effects1, Node0),
     {Node, Out2} = performed(name, Effects2, Node1),
-    {Node, Out1 ++ Out2}.
+    %% The process of the names asks that of the groups when it starts.
+    {Node, Out1 ++ Out2 ++ [{timer, published, 0}]}.
 
-name_config(#{self := Self, incarnation := Incarnation}, Options) ->
-    #{self => Self, incarnation => 1000000 * Incarnation, options => Options}.
+name_config(#{self := Self, incarnation := Incarnation, is_hidden := IsHidden}, Options) ->
+    Free =
+        case IsHidden of
+            true -> alone;
+            false -> mesh
+        end,
+    #{self => Self, incarnation => 1000000 * Incarnation, options => Options#{free => Free}}.
 
 handle({call, From, {Room, Request}}, Now, Node) when Room =:= group; Room =:= name ->
     to(Room, {call, From, Request}, Now, Node);
