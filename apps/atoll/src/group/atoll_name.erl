@@ -41,7 +41,10 @@ create_table() ->
     ?MODULE = ets:new(?MODULE, [named_table, public, {read_concurrency, true}]),
     ok.
 
-%% @doc Starts the process, which needs that of the groups.
+%% @doc Starts the process, which needs those of the groups and of the links. With `free'
+%% as `mesh' a free node shares its names with the free nodes that it is connected
+%% with, and is connected with all that these know; with `alone', or on a hidden node, its names
+%% are its own.
 -spec start_link(options()) -> gen_server:start_ret().
 start_link(Options) ->
     atoll_interpreter:start_link(#{
@@ -51,9 +54,31 @@ start_link(Options) ->
         config => #{
             self => node(),
             incarnation => erlang:system_time(microsecond),
-            options => maps:merge(defaults(), Options)
+            options => with_kind(maps:merge(defaults(), Options))
         }
     }).
+
+with_kind(Options) ->
+    case is_hidden() of
+        true -> Options#{free := alone};
+        false -> Options
+    end.
+
+%% How the distribution was started, by the arguments or by a call later, net_kernel
+%% keeps for itself; without it the arguments have to do.
+is_hidden() ->
+    case persistent_term:get({net_kernel, publish_type}, unknown) of
+        hidden -> true;
+        normal -> false;
+        unknown -> is_flag(hidden, true) orelse is_flag(dist_listen, false)
+    end.
+
+is_flag(Flag, Value) ->
+    case init:get_argument(Flag) of
+        {ok, [[] | _]} -> Value;
+        {ok, [[Said | _] | _]} -> Said =:= atom_to_list(Value);
+        error -> false
+    end.
 
 %% @doc Options that suit most.
 -spec defaults() -> atoll_name_core:options().
@@ -69,6 +94,10 @@ defaults() ->
         max_operations => 10000,
         max_names => 1000000,
         max_bytes => 4096,
+        free => mesh,
+        seek_ms => 10000,
+        max_sought => 1000,
+        remind_ms => 5000,
         rules => #{},
         rule => random_exit
     }.
@@ -257,6 +286,12 @@ act({act, {demonitor, Pid}}, World) ->
         error ->
             World
     end;
+act({want, Node}, World) ->
+    ok = atoll_link:want(Node),
+    World;
+act({unwant, Node}, World) ->
+    ok = atoll_link:unwant(Node),
+    World;
 act({act, {disconnect, Node}}, World) ->
     case lists:member(Node, nodes(connected)) of
         true ->
