@@ -30,7 +30,11 @@ run([{Ni, Written} | Sequence], Nth, State0, Dead, #{do := Do, now := Now, views
     {State, Meant} = s_group_semantics:step(State0, s_group_commands:with_life(Written, Dead), Ni),
     Expected = s_group_semantics:views(State),
     {Value, World1} = Do(Ni, Written, World0),
-    AtOnce = at_once(Ni, Written, State, Expected, fun() -> Now(World1) end),
+    AtOnce =
+        case is_done(Value) of
+            true -> at_once(Ni, Written, State, Expected, fun() -> Now(World1) end);
+            false -> []
+        end,
     {Seen, World} = Views(Expected, World1),
     Differences =
         [{value, [{meant, Meant}, {was, Value}]} || Value =/= not_here, not s_group_semantics:agrees(Meant, Value)] ++
@@ -44,7 +48,13 @@ run([{Ni, Written} | Sequence], Nth, State0, Dead, #{do := Do, now := Now, views
             {differs, #{command => {Nth, Ni, Written}, differences => Differences}, World}
     end.
 
-%% What should be so already and is not.
+is_done(yes) -> true;
+is_done(ok) -> true;
+is_done({ok, _, _}) -> true;
+is_done(_) -> false.
+
+%% What should be so already and is not. Of a refusal nothing is promised: what was put
+%% for it may still be on its way out.
 at_once(Ni, {Function, S, _, _}, State, Expected, Now) when Function =:= register_name; Function =:= re_register_name ->
     names_at_once(Ni, S, State, Expected, Now);
 at_once(Ni, {unregister_name, S, _}, State, Expected, Now) ->

@@ -308,8 +308,9 @@ groups_of(Ni, {Grs, _, _, _}) ->
 own_nodes(Ni, State) ->
     case groups_of(Ni, State) of
         [] ->
-            {Ni, _, Cs, no_group} = nd(Ni, State),
-            lists:usort([Ni | [C || C <- Cs, type(C, State) =:= normal]]);
+            %% Those whose connection is visible: neither end of it is hidden.
+            {Ni, Type, Cs, no_group} = nd(Ni, State),
+            lists:usort([Ni | [C || C <- Cs, Type =:= normal, type(C, State) =:= normal]]);
         Own ->
             lists:umerge([Nis || {_, Nis, _} <- Own])
     end.
