@@ -35,6 +35,20 @@ invariant(Seed) ->
 dead_have_names(State, Dead) ->
     [{dead, Name} || #{names := Names} <- maps:values(s_group_semantics:views(State)), {_, _, P} = Name <- Names, is_map_key(P, Dead)].
 
+%% What once differed stays: {Seed, Commands}.
+-define(REGRESSIONS, [
+    %% A free node makes a group with free nodes of another free group: the two have nothing
+    %% to do with each other.
+    {24, [
+        {n6, {new_s_group, g1, [n6, n5, n4, n4, x2]}},
+        {x2, {delete_s_group, g1}},
+        {n6, {new_s_group, g1, [n6, n3, n1, n2, n6]}}
+    ]}
+]).
+
+what_once_differed_does_no_more_test_() ->
+    [?_assertEqual({ok, length(Sequence)}, replay(Seed, Sequence)) || {Seed, Sequence} <- ?REGRESSIONS].
+
 in_virtual_time_all_is_as_it_is_meant_test_() ->
     Count = sequences(),
     {timeout, 60 + Count, fun() ->

@@ -42,6 +42,9 @@ name_config(#{self := Self, incarnation := Incarnation, is_hidden := IsHidden}, 
         end,
     #{self => Self, incarnation => 1000000 * Incarnation, options => Options#{free => Free}}.
 
+handle({call, From, {name, {_, _, _, Pid, _}}}, _Now, #node{dead = Dead} = Node) when is_map_key(Pid, Dead) ->
+    %% As atoll_name does: who asks looks first, when it is a process of its own node.
+    {Node, [{reply, From, {no, no_process}}]};
 handle({call, From, {Room, Request}}, Now, Node) when Room =:= group; Room =:= name ->
     to(Room, {call, From, Request}, Now, Node);
 handle({call, From, {connect, Peer}}, _Now, #node{waiting = Waiting} = Node) ->
@@ -63,6 +66,8 @@ handle({timeout, {Room, Key}}, Now, Node) when Room =:= group; Room =:= name ->
     to(Room, {timeout, Key}, Now, Node);
 handle({timeout, published}, Now, #node{own = Own} = Node) ->
     to(name, {cast, {groups, Own}}, Now, Node);
+handle({timeout, {making, _} = Making}, Now, Node) ->
+    to(name, {cast, Making}, Now, Node);
 handle({timeout, {died, Pid}}, Now, Node) ->
     to(name, {cast, {died, Pid}}, Now, Node);
 handle({timeout, {decided, Key, Winner}}, Now, Node) ->
@@ -97,6 +102,7 @@ perform({want, _} = Want, _Room, Node) -> {Node, [Want]};
 %% A room that wants a node no more leaves the want to the connection itself.
 perform({unwant, _}, _Room, Node) -> {Node, []};
 perform({reply, _, _} = Reply, _Room, Node) -> {Node, [Reply]};
+perform({notify, {making, _} = Making}, group, Node) -> {Node, [{timer, published, 0}, {timer, Making, 0}]};
 perform({notify, _}, _Room, Node) -> {Node, []};
 perform({act, {publish, Own}}, group, Node) -> {Node#node{own = Own}, [{timer, published, 0}]};
 perform({act, {insert, Group, Name, Pid, _Meta}}, name, #node{table = Table} = Node) ->

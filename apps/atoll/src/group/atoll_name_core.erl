@@ -61,7 +61,7 @@
 %% follows from it: who holds an entry of the other has heard that the other is a member. So
 %% all that is said above of groups is true of this one, with members that come and go at once
 %% with their connections. Where two parts of it meet, clashes are resolved as after a
-%% partition. Who joins a group loses these names at once, and so do the others his.
+%% partition. A free node that makes a group meets nobody as a free node meanwhile. Who joins a group loses these names at once, and so do the others his.
 %%
 %% <b>Who does not speak.</b> A connected node that is in no group with this one is let be
 %% if it acknowledges nothing: it may be a shell, or a node on which the application does not
@@ -228,6 +228,9 @@
     channels = #{} :: #{node() => atoll_name_channel:channel()},
     %% Connected, in no group of this node's, and have never said anything.
     mute = #{} :: #{node() => []},
+    %% While this free node makes a group: who came up meanwhile, and whether they have
+    %% said that they are free.
+    strangers = none :: none | #{node() => boolean()},
     %% Peers that something is to be sent to, when the mailbox is empty.
     dirty = #{} :: #{node() => []},
     %% When the next look at what is owed is due.
@@ -270,7 +273,7 @@ init(#{self := Self, incarnation := Incarnation, options := Options}, Now) ->
 
 %% @doc Takes one event. Casts are `{groups, Groups}' (what the group room publishes),
 %% `{recover, Rows}' (names of processes here from this process's earlier life, told after
-%% the groups and before any connection), `{died, Pid}' and `{decided, Key, Winner}' (what a rule's function said).
+%% the groups and before any connection), `{making, boolean()}' (whether this node, being free, makes a group), `{died, Pid}' and `{decided, Key, Winner}' (what a rule's function said).
 -spec handle(atoll_protocol:event(), atoll_protocol:now_ms(), state()) ->
     {state(), [atoll_protocol:effect()]}.
 handle(Event, Now, State0) ->
@@ -298,6 +301,12 @@ event({down, Peer, _Reason}, State) ->
     down(Peer, mute_no_more(Peer, State));
 event({cast, {groups, Groups}}, State) ->
     groups(Groups, State);
+event({cast, {making, true}}, #state{strangers = none} = State) ->
+    State#state{strangers = #{}};
+event({cast, {making, false}}, #state{strangers = #{}} = State) ->
+    meet_strangers(State);
+event({cast, {making, _Same}}, State) ->
+    State;
 event({cast, {recover, Rows}}, State) ->
     lists:foldl(fun recover/2, State, Rows);
 event({cast, {died, Pid}}, State) ->
@@ -818,6 +827,8 @@ began(restart, Peer, Channel, State) ->
     abandoned(Peer, met(Peer, Channel, State), dropping).
 
 -spec item(item(), node(), #state{}) -> #state{}.
+item({hello, Shares}, Peer, #state{strangers = Strangers} = State) when is_map_key(Peer, Strangers) ->
+    State#state{strangers = Strangers#{Peer := Shares}};
 item({hello, Shares}, Peer, State) ->
     regroup(free(fun(Free) -> atoll_name_free:said(Peer, Shares, Free) end, State));
 item({know, Nodes}, _Peer, #state{self = Self} = State) ->
@@ -965,15 +976,36 @@ contested(Id, Name, Number, Rivals, Peer, #state{self = Self, puts = Puts, ops =
 
 up(Peer, #state{now = Now, options = Options} = State0) ->
     {Session, State} = session(mute_no_more(Peer, State0)),
-    met(Peer, atoll_name_channel:new(Session, Options, Now), State).
+    met(Peer, atoll_name_channel:new(Session, Options, Now), estrange(Peer, State)).
+
+%% This node makes a group, and that may be why it is connected with that one: not as
+%% one free node with another. Both would tell all their fellows, and have them all connected and
+%% their clashes resolved, for nothing.
+estrange(_Peer, #state{strangers = none} = State) ->
+    State;
+estrange(Peer, #state{strangers = Strangers} = State) ->
+    State#state{strangers = Strangers#{Peer => false}}.
+
+%% The group is made, or not: then they are free nodes that are connected.
+meet_strangers(#state{strangers = Strangers, free = Free} = State) ->
+    Shares = atoll_name_free:shares(Free),
+    lists:foldl(
+        fun({Peer, Said}, S) ->
+            Greeted = push_all([Peer || Shares], {hello, true}, S),
+            item({hello, Said}, Peer, Greeted)
+        end,
+        State#state{strangers = none},
+        lists:sort(maps:to_list(Strangers))
+    ).
 
 mute_no_more(Peer, #state{mute = Mute} = State) when is_map_key(Peer, Mute) ->
     effect({cancel, {mute, Peer}}, State#state{mute = maps:remove(Peer, Mute)});
 mute_no_more(_Peer, State) ->
     State.
 
-met(Peer, Channel, #state{channels = Channels, groups = Groups, free = Free} = State0) ->
-    Hello = {hello, atoll_name_free:shares(Free)},
+met(Peer, Channel, #state{channels = Channels, groups = Groups, free = Free, strangers = Strangers} = State0) ->
+    IsStranger = Strangers =/= none andalso is_map_key(Peer, Strangers),
+    Hello = {hello, atoll_name_free:shares(Free) andalso not IsStranger},
     State = push(Peer, Hello, State0#state{channels = Channels#{Peer => Channel}}),
     Common = [Id || {Id, Members} <- maps:to_list(Groups), is_map_key(Peer, Members)],
     lists:foldl(fun(Id, S) -> share(Id, Peer, S) end, State, lists:sort(Common)).
@@ -1012,8 +1044,13 @@ down(Peer, #state{channels = Channels, dirty = Dirty, condemned = Condemned} = S
         dirty = maps:remove(Peer, Dirty),
         condemned = maps:remove(Peer, Condemned)
     },
-    Lost = abandoned(Peer, abandoned(Peer, State, dropping), putting),
+    Lost = strange_no_more(Peer, abandoned(Peer, abandoned(Peer, State, dropping), putting)),
     regroup(free(fun(Free) -> atoll_name_free:gone(Peer, Free) end, Lost)).
+
+strange_no_more(Peer, #state{strangers = Strangers} = State) when is_map_key(Peer, Strangers) ->
+    State#state{strangers = maps:remove(Peer, Strangers)};
+strange_no_more(_Peer, State) ->
+    State.
 
 %% What was said to it was in vain, what it said is void.
 abandoned(Peer, #state{asks = Asks} = State0, Phase) ->
