@@ -13,7 +13,7 @@
 
 -export([create_table/0, start_link/1, defaults/0]).
 -export([register/3, register/4, register_external/3, register_external/4, re_register/3, re_register/4, unregister/2]).
--export([whereis/2, lookup/2, deliver/3, names/0, names/1, info/0]).
+-export([whereis/2, lookup/2, deliver/3, names/0, names/1, free_nodes/0, info/0]).
 %% For {via, atoll_name, {Group, Name}}.
 -export([register_name/2, unregister_name/1, whereis_name/1, send/2]).
 -export([open/1, act/2, event/2]).
@@ -46,7 +46,8 @@ create_table() ->
 %% with, and is connected with all that these know; with `alone', or on a hidden node, its names
 %% are its own.
 -spec start_link(options()) -> gen_server:start_ret().
-start_link(Options) ->
+start_link(Given) ->
+    Options = maps:merge(defaults(), Given),
     atoll_interpreter:start_link(#{
         name => ?MODULE,
         protocol => atoll_name_core,
@@ -54,15 +55,13 @@ start_link(Options) ->
         config => #{
             self => node(),
             incarnation => erlang:system_time(microsecond),
-            options => with_kind(maps:merge(defaults(), Options))
+            options =>
+                case is_hidden() of
+                    true -> Options#{free := alone};
+                    false -> Options
+                end
         }
     }).
-
-with_kind(Options) ->
-    case is_hidden() of
-        true -> Options#{free := alone};
-        false -> Options
-    end.
 
 %% How the distribution was started, by the arguments or by a call later, net_kernel
 %% keeps for itself; without it the arguments have to do.
@@ -167,9 +166,12 @@ answer({no, _} = No) -> No.
 %% Where the application does not run, this node is in no group.
 call(Request) ->
     case erlang:whereis(?MODULE) of
-        undefined -> {no, atoll_name_core:remote_group(element(1, Request))};
+        undefined -> {no, not_running(Request)};
         Pid -> atoll_interpreter:call(Pid, Request)
     end.
+
+not_running(free_nodes) -> not_running;
+not_running(Request) -> atoll_name_core:remote_group(element(1, Request)).
 
 %% @doc The process of that name in a group of this node.
 -spec whereis(group(), name()) -> pid() | undefined.
@@ -219,6 +221,15 @@ names(Group) ->
         lists:sort(ets:select(?MODULE, [{{{Group, '$1'}, '_', '_'}, [], ['$1']}]))
     catch
         error:badarg -> []
+    end.
+
+%% @doc This node and those with which it shares the names of the group `undefined', sorted;
+%% none if it is in a group.
+-spec free_nodes() -> [node()].
+free_nodes() ->
+    case call(free_nodes) of
+        {no, _} -> [node()];
+        Nodes -> Nodes
     end.
 
 %% @doc How many names and operations there are, and what was counted.
