@@ -26,6 +26,21 @@ every_oddity_has_its_row_test() ->
     Numbers = firsts("The original's oddities", "^\\| ([0-9]+) \\|"),
     ?assertEqual([integer_to_list(I) || I <- lists:seq(1, 12)], Numbers).
 
+every_oddity_has_a_test_that_is_there_test_() ->
+    Cells = firsts("The original's oddities", "^\\| [0-9]+ \\|.*\\| (`[^|]+`) \\|$"),
+    Named = [[string:lexemes(Test, ":") || Test <- string:lexemes(Cell, "`, ")] || Cell <- Cells],
+    [?_assertEqual(12, length(Named))] ++
+        [
+            ?_assertEqual({Test, true}, {Test, is_test(list_to_atom(Module), list_to_atom(Case))})
+         || [Module, Case] = Test <- lists:usort(lists:append(Named))
+        ].
+
+%% A case of a suite that is run, or an EUnit test.
+is_test(Module, Case) ->
+    {module, Module} = code:ensure_loaded(Module),
+    erlang:function_exported(Module, Case, 0) orelse
+        (erlang:function_exported(Module, Case, 1) andalso lists:member(Case, Module:all())).
+
 arity(Call) ->
     [Name, Args] = string:split(string:trim(Call, trailing, ")"), "("),
     {list_to_atom(Name), length(string:lexemes(Args, ","))}.

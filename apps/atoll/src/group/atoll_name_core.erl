@@ -61,7 +61,8 @@
 %% follows from it: who holds an entry of the other has heard that the other is a member. So
 %% all that is said above of groups is true of this one, with members that come and go at once
 %% with their connections. Where two parts of it meet, clashes are resolved as after a
-%% partition. Who joins a group loses these names at once, and so do the others his.
+%% partition. A free node that makes a group meets nobody as a free node meanwhile. Who
+%% joins a group loses these names at once, and so do the others his.
 %%
 %% <b>Who does not speak.</b> A connected node that is in no group with this one is let be
 %% if it acknowledges nothing: it may be a shell, or a node on which the application does not
@@ -176,7 +177,8 @@ init(Config, Now) ->
 
 %% @doc Takes one event. Casts are `{groups, Groups}' (what the group room publishes),
 %% `{recover, Rows}' (names of processes here from this process's earlier life, told after
-%% the groups and before any connection), `{died, Pid}' and `{decided, Key, Winner}' (what a rule's function said).
+%% the groups and before any connection), `{making, boolean()}' (whether this node, being
+%% free, makes a group), `{died, Pid}' and `{decided, Key, Winner}' (what a rule's function said).
 -spec handle(atoll_protocol:event(), atoll_protocol:now_ms(), state()) ->
     {state(), [atoll_protocol:effect()]}.
 handle(Event, Now, State) ->
@@ -208,6 +210,8 @@ event({down, Peer, _Reason}, State) ->
     atoll_name_members:down(Peer, State);
 event({cast, {groups, Groups}}, State) ->
     atoll_name_members:groups(Groups, State);
+event({cast, {making, Flag}}, State) ->
+    atoll_name_members:making(Flag, State);
 event({cast, {recover, Rows}}, State) ->
     lists:foldl(fun atoll_name_settle:recover/2, State, Rows);
 event({cast, {died, Pid}}, State) ->

@@ -2,7 +2,7 @@
 %% each new fellow what is this node's, and forgets what each that is lost has said.
 -module(atoll_name_members).
 
--export([up/2, down/2, take/3, tick/1, flush/1, groups/2, said/3, free/2, enter/4, remove/5, forget/3]).
+-export([up/2, down/2, take/3, tick/1, flush/1, groups/2, making/2, said/3, free/2, enter/4, remove/5, forget/3]).
 
 -import(atoll_name_state, [
     count/2, effect/2, effects/2, is_fellow/2, is_live/3, number/1, own_entry/3, push/3, push_all/3,
@@ -18,14 +18,15 @@
 
 %% @doc A peer is connected.
 -spec up(node(), state()) -> state().
-up(Peer, #{peers := Peers0, now := Now} = State) ->
+up(Peer, #{peers := Peers0, now := Now, free := Free} = State) ->
     {Effects, Peers} = atoll_name_peers:unmute(Peer, Peers0),
-    met(Peer, effects(Effects, State#{peers := atoll_name_peers:up(Peer, Now, Peers)})).
+    Up = State#{peers := atoll_name_peers:up(Peer, Now, Peers), free := atoll_name_free:met(Peer, Free)},
+    met(Peer, effects(Effects, Up)).
 
 %% The first that it hears, and all that it has to know.
 met(Peer, #{groups := Groups, free := Free} = State) ->
     Common = [Id || {Id, Members} <- maps:to_list(Groups), is_map_key(Peer, Members)],
-    Hello = {hello, atoll_name_free:shares(Free)},
+    Hello = {hello, atoll_name_free:shares_with(Peer, Free)},
     lists:foldl(fun(Id, S) -> share(Id, Peer, S) end, push(Peer, Hello, State), lists:sort(Common)).
 
 %% All that this node has in the group.
@@ -189,6 +190,11 @@ groups(Published, #{free := Before} = State0) ->
         _ -> regroup(push_all(atoll_name_peers:connected(Peers), {hello, Shares}, State))
     end.
 
+%% @doc Whether this node, being free, makes a group.
+-spec making(boolean(), state()) -> state().
+making(Flag, State) ->
+    regroup(free(fun(Free) -> atoll_name_free:making(Flag, Free) end, State)).
+
 %% @doc A peer says whether it shares the namespace of the free nodes.
 -spec said(node(), boolean(), state()) -> state().
 said(Peer, Shares, State) ->
@@ -201,6 +207,7 @@ free(Change, #{free := Free0} = State) ->
     lists:foldl(
         fun
             ({know, Node, Nodes}, S) -> push(Node, {know, Nodes}, S);
+            ({greet, Node}, S) -> push(Node, {hello, true}, S);
             (Effect, S) -> effect(Effect, S)
         end,
         State#{free := Free},
