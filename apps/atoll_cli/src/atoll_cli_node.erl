@@ -2,7 +2,7 @@
 %% that node, which finds this module where the command line does.
 -module(atoll_cli_node).
 
--export([probe/0, await_settled/2]).
+-export([probe/0, names/1, await_settled/2]).
 
 -export_type([probe/0, unsettled/0]).
 
@@ -28,6 +28,24 @@ probe() ->
         neighbours => Neighbours,
         parts => Parts
     }.
+
+%% @doc The groups of this node, or that of the free nodes, with their names; of all, or of that
+%% one alone.
+-spec names(all | {group, s_group:name()}) -> atoll_cli_names:told().
+names(Which) ->
+    %% Otherwise this node is no free node, but none at all.
+    true = is_pid(whereis(atoll_name)),
+    Groups = [Group || {Name, _} = Group <- groups(s_group:own_s_groups()), Which =:= all orelse Which =:= {group, Name}],
+    [
+        {Group, Nodes, [
+            {Name, Pid, Meta}
+         || Name <- atoll_name:names(Group), {ok, Pid, Meta} <- [atoll_name:lookup(Group, Name)]
+        ]}
+     || {Group, Nodes} <- Groups
+    ].
+
+groups([]) -> [{undefined, s_group:own_nodes(undefined)}];
+groups(Own) -> Own.
 
 %% @doc Waits until this node knows so many members and, unless it is alone, has a
 %% neighbour; at most for so long.

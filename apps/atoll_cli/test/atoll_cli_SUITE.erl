@@ -10,6 +10,7 @@
          up_holds_a_mesh_until_ctrl_c/1, up_holds_groups_until_down/1,
          up_holds_an_overlay_and_status_tells_of_it/1, groups_are_cliques_of_an_overlay/1,
          groups_of_a_held_cluster_are_changed_and_shown/1, a_group_that_does_not_get_all_its_nodes_is_told/1,
+         names_are_shown_and_checked/1,
          a_topology_is_drawn_without_a_cluster/1,
          a_script_ends_with_the_same_facts_in_both_worlds/1, an_expectation_that_fails_on_real_nodes_fails_the_run/1,
          a_held_cluster_is_harmed_and_stays/1, a_script_that_cannot_be_played_starts_nothing/1,
@@ -43,6 +44,7 @@ all() ->
      up_holds_a_mesh_until_ctrl_c, up_holds_groups_until_down,
      up_holds_an_overlay_and_status_tells_of_it, groups_are_cliques_of_an_overlay,
      groups_of_a_held_cluster_are_changed_and_shown, a_group_that_does_not_get_all_its_nodes_is_told,
+     names_are_shown_and_checked,
      a_topology_is_drawn_without_a_cluster,
      a_script_ends_with_the_same_facts_in_both_worlds, an_expectation_that_fails_on_real_nodes_fails_the_run,
      a_held_cluster_is_harmed_and_stays, a_script_that_cannot_be_played_starts_nothing,
@@ -331,6 +333,78 @@ a_group_that_does_not_get_all_its_nodes_is_told(Config) ->
                  decode(maps:get(stdout, atoll_cli_os:run(dir(Config), ["group", "list", "--name", "reef", "--json"])))),
     ?assertMatch(#{status := 0}, atoll_cli_os:run(dir(Config), ["down", "reef"])),
     ?assertMatch(#{status := 0}, atoll_cli_os:await_exit(Program, ?GONE_MS)).
+
+names_are_shown_and_checked(Config) ->
+    Program = atoll_cli_os:start(dir(Config), ["up", "5", "--groups", "2", "--name", "reef"]),
+    _ = atoll_cli_os:await_line(Program, stdout, <<"atoll down reef\n">>),
+    Names = fun(Args) -> atoll_cli_os:run(dir(Config), ["group", "names" | Args] ++ ["--name", "reef"]) end,
+    Register = "lists:foreach(fun({G, N, M}) -> yes = atoll_name:register(G, N, spawn(fun() -> receive after infinity -> ok end end), M) end, ",
+    ok = on_node(1, [Register, "[{group1, tea, undefined}, {group1, {\"two\", 2}, #{size => 7}}, {gateways, door, undefined}])"], Config),
+    #{status := 0, stdout := Table, stderr := <<>>} = Names([]),
+    [
+        ?assertMatch({match, _}, re:run(Table, Line, [multiline]), Table)
+     || Line <- [
+            "^group +name +node +process +metadata$",
+            "^group1 +tea +reef1@127.0.0.1 +<0\\.[0-9]+\\.0>$",
+            "^group1 +{\"two\",2} +reef1@127.0.0.1 +<0\\.[0-9]+\\.0> +#{size => 7}$",
+            "^gateways +door +reef1@127.0.0.1 +<0\\.[0-9]+\\.0>$"
+        ]
+    ],
+    %% A process of its own, for a name that another node has lost, and one that it alone has.
+    ok = on_node(2, "true = ets:delete(atoll_name, {group1, tea}), true = ets:insert(atoll_name, {{group1, ghost}, self(), undefined})", Config),
+    ok = on_node(3, "true = ets:insert(atoll_name, {{group1, {\"two\", 2}}, whereis(init), undefined})", Config),
+    #{status := 1, stdout := Json, stderr := Differ} = Names(["group1", "--json"]),
+    ?assertEqual(<<"atoll group names: 3 names are not the same on all members\n">>, Differ),
+    #{<<"cluster">> := <<"reef">>, <<"silent">> := [], <<"groups">> := [#{<<"group">> := <<"group1">>, <<"nodes">> := Nodes, <<"names">> := Shown}]} =
+        decode(Json),
+    ?assertEqual([1, 2, 3], numbers(Nodes)),
+    {One, Two, Three} = {node_of(1), node_of(2), node_of(3)},
+    ?assertMatch(
+        [
+            #{<<"name">> := <<"ghost">>, <<"node">> := Two, <<"differ">> := [#{<<"member">> := One, <<"process">> := null}, #{<<"member">> := Three}]},
+            #{<<"name">> := <<"tea">>, <<"node">> := One, <<"metadata">> := null, <<"differ">> := [#{<<"member">> := Two, <<"node">> := null}]},
+            #{<<"name">> := <<"{\"two\",2}">>, <<"node">> := One, <<"metadata">> := <<"#{size => 7}">>,
+              <<"differ">> := [#{<<"member">> := Three, <<"node">> := Three, <<"metadata">> := null}]}
+        ],
+        Shown
+    ),
+    #{status := 1, stdout := Differs} = Names(["--at", "reef3"]),
+    ?assertMatch({match, _}, re:run(Differs, "tea .* reef2@127.0.0.1 has none$", [multiline]), Differs),
+    ?assertMatch({match, _}, re:run(Differs, " reef3@127.0.0.1 has <0\\.[0-9]+\\.0> on reef3@127.0.0.1$", [multiline]), Differs),
+    ?assertEqual(nomatch, re:run(Differs, "door")),
+    %% One that says nothing is no difference.
+    #{status := 0, stdout := Gateways} = Names(["gateways"]),
+    ?assertEqual(nomatch, re:run(Gateways, "silent")),
+    ok = on_node(4, "halt(0, [{flush, false}])", Config),
+    _ = atoll_cli_os:await_line(Program, stderr, <<"Node reef4@127.0.0.1 went down.\n">>),
+    #{status := 0, stdout := Silent} = Names(["gateways"]),
+    ?assertMatch({match, _}, re:run(Silent, "^\\(silent\\) +reef4@127.0.0.1$", [multiline]), Silent),
+    [
+        ?assertEqual({Status, <<>>, iolist_to_binary(["atoll group names: ", Sentence, "\n"])}, {Status1, Stdout, Stderr})
+     || {Status, Args, Sentence} <- [
+            {1, ["fish"], "no node that answers is in a group fish"},
+            {1, ["group2", "--at", "reef1"], "no node that answers is in a group group2"},
+            {2, ["--at", "reef9"], "the cluster has no node reef9; did you mean reef1?"}
+        ],
+        #{status := Status1, stdout := Stdout, stderr := Stderr} <- [Names(Args)]
+    ],
+    [ok = on_node(I, "halt(0, [{flush, false}])", Config) || I <- [1, 2, 3, 5]],
+    [_ = atoll_cli_os:await_line(Program, stderr, <<"Node ", (node_of(I))/binary, " went down.\n">>) || I <- [1, 2, 3, 5]],
+    ?assertMatch(#{status := 1, stdout := <<>>, stderr := <<"atoll group names: no node of the cluster answers\n">>}, Names([])).
+
+%% What is to be done on a node is done by a shell that is attached to it.
+on_node(I, Text, Config) ->
+    Line = io_lib:format(
+        "exec erl -noinput -boot no_dot_erlang -hidden -name on~b-~s@127.0.0.1 -eval '~ts'",
+        [erlang:unique_integer([positive]), os:getpid(), [
+            "{ok, Ts, _} = erl_scan:string(lists:append(init:get_plain_arguments())), {ok, Es} = erl_parse:parse_exprs(Ts), "
+            "try erpc:call(list_to_atom(\"", node_of(I), "\"), erl_eval, exprs, [Es, []]) catch error:{erpc, noconnection} -> gone end, "
+            "halt()"
+        ]]
+    ),
+    Quoted = ["'", string:replace(Text, "'", "'\\''", all), "'"],
+    #{status := 0} = atoll_cli_os:await_exit(atoll_cli_os:start(dir(Config), {sh, lists:flatten([Line, " -extra ", Quoted, "."])}), 30000),
+    ok.
 
 a_topology_is_drawn_without_a_cluster(Config) ->
     ?assertMatch(
