@@ -13,20 +13,25 @@
     members := non_neg_integer(),
     neighbours := [node()],
     %% What the parts of the overlay hold and count, see atoll:status().
-    parts := off | #{atom() => term()}
+    parts := off | #{atom() => term()},
+    %% Its groups with their nodes; how many names it knows, and what was counted.
+    groups := [{s_group:name(), [node()]}],
+    names := restarting | #{atom() => term()}
 }.
 
 -type unsettled() :: #{members := non_neg_integer(), neighbours := non_neg_integer()}.
 
-%% @doc What `atoll status' says of a node's overlay.
+%% @doc What `atoll status' says of a node's overlay, groups and names.
 -spec probe() -> probe().
 probe() ->
-    #{overlay := Parts, members := Members, neighbours := Neighbours} = atoll:status(),
+    #{overlay := Parts, members := Members, neighbours := Neighbours, groups := Groups, names := Names} = atoll:status(),
     #{
         overlay => application:get_env(atoll, overlay, off),
         members => Members,
         neighbours => Neighbours,
-        parts => Parts
+        parts => Parts,
+        groups => Groups,
+        names => Names
     }.
 
 %% @doc The groups of this node, or that of the free nodes, with their names; of all, or of that

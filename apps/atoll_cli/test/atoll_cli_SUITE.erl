@@ -221,6 +221,12 @@ up_holds_groups_until_down(Config) ->
     %% They run no overlay.
     #{<<"clusters">> := [#{<<"nodes">> := [First | _]}]} = decode(Json),
     ?assertMatch(#{<<"overlay">> := null, <<"neighbours">> := null, <<"members">> := null, <<"parts">> := null}, First),
+    #{<<"groups">> := Groups, <<"names">> := Names} = First,
+    ?assertEqual(
+        [{<<"gateways">>, [1, 4]}, {<<"group1">>, [1, 2, 3]}],
+        [{Group, numbers(Members)} || #{<<"group">> := Group, <<"nodes">> := Members} <- Groups]
+    ),
+    ?assertMatch(#{<<"names">> := 0, <<"operations">> := 0, <<"counters">> := #{<<"sent">> := _}}, Names),
     %% Without a name it means the cluster that `up' without a name has started.
     ?assertMatch(
         #{status := 1, stderr := <<"atoll down: No cluster named atoll is running, only reef.\n">>},
