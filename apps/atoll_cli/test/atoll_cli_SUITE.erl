@@ -23,7 +23,7 @@
          every_experiment_prints_its_keys_first/1, a_simulation_is_repeated_by_its_line/1,
          a_simulation_prints_a_table/1, a_terminal_sees_the_virtual_time/1,
          a_trace_is_written_and_shown/1, a_trace_that_is_cut_is_shown_and_told/1,
-         a_recording_is_replayed/1,
+         a_recording_is_replayed/1, a_node_s_recordings_are_replayed/1,
          an_interrupted_run_leaves_the_old_trace/1, no_file_is_read_and_destroyed/1, a_file_that_cannot_be_written_is_told/1,
          a_strategy_of_ones_own_is_run/1, a_script_is_played/1, a_script_that_fails_is_repeated_by_its_line/1,
          a_script_that_is_wrong_is_told_with_its_line/1,
@@ -56,7 +56,7 @@ all() ->
      every_experiment_prints_its_keys_first, a_simulation_is_repeated_by_its_line,
      a_simulation_prints_a_table, a_terminal_sees_the_virtual_time,
      a_trace_is_written_and_shown, a_trace_that_is_cut_is_shown_and_told,
-     a_recording_is_replayed,
+     a_recording_is_replayed, a_node_s_recordings_are_replayed,
      an_interrupted_run_leaves_the_old_trace, no_file_is_read_and_destroyed, a_file_that_cannot_be_written_is_told,
      a_strategy_of_ones_own_is_run, a_script_is_played, a_script_that_fails_is_repeated_by_its_line,
      a_script_that_is_wrong_is_told_with_its_line,
@@ -717,6 +717,28 @@ a_recording_is_replayed(Config) ->
     ?assertMatch(#{<<"identical">> := true, <<"difference">> := null}, Other),
     ?assertMatch(#{status := 2, stderr := <<"atoll sim replay: README.md: this is no recording of Atoll\n">>},
                  Replay(["README.md"])).
+
+%% With so many names that the order of a map is not that of its keys.
+a_node_s_recordings_are_replayed(Config) ->
+    Program = atoll_cli_os:start(dir(Config), ["up", "4", "--groups", "2", "--name", "reef"]),
+    _ = atoll_cli_os:await_line(Program, stdout, <<"atoll down reef\n">>),
+    Folder = fun(I) -> filename:join(dir(Config), "recorded" ++ integer_to_list(I)) end,
+    [ok = on_node(I, ["ok = atoll:record(\"", Folder(I), "\")"], Config) || I <- [1, 2]],
+    Names = "[list_to_atom(lists:concat([name, I, \"of\", node()])) || I <- lists:seq(1, 100)]",
+    [ok = on_node(I, ["[yes = s_group:register_name(group1, N, spawn(timer, sleep, [infinity])) || N <- ", Names, "]"], Config) || I <- [1, 2]],
+    %% Each forgets the other's names, and is told them again.
+    Await = "Look = fun Look() -> case length(atoll_name:names(group1)) of 200 -> ok; _ -> _ = atoll_name:info(), Look() end end, Look()",
+    ok = on_node(1, "true = disconnect_node(hd(s_group:own_nodes(group1) -- [node()]))", Config),
+    [ok = on_node(I, Await, Config) || I <- [1, 2]],
+    ok = on_node(1, "[ok = s_group:unregister_name(group1, N) || N <- " ++ Names ++ "]", Config),
+    [ok = on_node(I, "{ok, #{name := #{lost := 0}}} = atoll:record(off)", Config) || I <- [1, 2]],
+    Files = lists:append([filelib:wildcard(filename:join(Folder(I), "*.rec")) || I <- [1, 2]]),
+    ?assertEqual(["group.rec", "link.rec", "name.rec"], [filename:basename(File) || File <- lists:sublist(Files, 3)]),
+    #{status := 0, stdout := Json} = atoll_cli_os:run(dir(Config), ["sim", "replay", "--json" | Files]),
+    #{<<"recordings">> := Recordings} = decode(Json),
+    ?assertMatch([_, _, _, _, _, _], Recordings),
+    [?assertMatch(#{<<"identical">> := true, <<"cut">> := false, <<"lost">> := 0}, Recording) || Recording <- Recordings],
+    [?assert(Events > 200, Events) || #{<<"protocol">> := <<"atoll_name_core">>, <<"events">> := Events} <- Recordings].
 
 a_trace_that_is_cut_is_shown_and_told(Config) ->
     Trace = filename:join(dir(Config), "a.trace"),

@@ -931,13 +931,14 @@ met(Peer, Channel, #state{channels = Channels, groups = Groups} = State0) ->
 
 %% All that this node has in the group.
 share(Id, Peer, #state{own = Own, self = Self} = State) ->
-    Shared = maps:fold(
-        fun(Name, [], S) ->
+    Shared = lists:foldl(
+        fun(Name, S) ->
             Entry = atoll_name_slot:find(Self, slot(Id, Name, S)),
             share(Entry, Id, Name, Peer, S)
         end,
         State,
-        maps:get(Id, Own, #{})
+        %% The order of a map is another one in each VM.
+        lists:sort(maps:keys(maps:get(Id, Own, #{})))
     ),
     #state{channels = #{Peer := Channel} = Channels} = Shared,
     Shared#state{channels = Channels#{Peer := atoll_name_channel:allow(Channel)}}.
@@ -992,16 +993,8 @@ forget_all(Peer, #state{table = Table} = State) ->
 
 %% Costs a look at each name of the group: the loss of a node is rare.
 forget(Id, Peer, Slots, State) ->
-    maps:fold(
-        fun(Name, Slot, S) ->
-            case atoll_name_slot:find(Peer, Slot) of
-                none -> S;
-                #{ref := Number} -> remove(Id, Name, Number, Peer, S)
-            end
-        end,
-        State,
-        Slots
-    ).
+    Said = [{Name, Ref} || {Name, Slot} <- maps:to_list(Slots), #{ref := Ref} <- [atoll_name_slot:find(Peer, Slot)]],
+    lists:foldl(fun({Name, Number}, S) -> remove(Id, Name, Number, Peer, S) end, State, lists:sort(Said)).
 
 %% The groups of this node
 
