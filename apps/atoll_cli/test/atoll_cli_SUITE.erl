@@ -10,7 +10,7 @@
          up_holds_a_mesh_until_ctrl_c/1, up_holds_groups_until_down/1,
          up_holds_an_overlay_and_status_tells_of_it/1, groups_are_cliques_of_an_overlay/1,
          groups_of_a_held_cluster_are_changed_and_shown/1, a_group_that_does_not_get_all_its_nodes_is_told/1,
-         names_are_shown_and_checked/1,
+         names_are_shown_and_checked/1, names_of_free_nodes_are_shown/1,
          a_topology_is_drawn_without_a_cluster/1,
          a_script_ends_with_the_same_facts_in_both_worlds/1, an_expectation_that_fails_on_real_nodes_fails_the_run/1,
          a_held_cluster_is_harmed_and_stays/1, a_script_that_cannot_be_played_starts_nothing/1,
@@ -44,7 +44,7 @@ all() ->
      up_holds_a_mesh_until_ctrl_c, up_holds_groups_until_down,
      up_holds_an_overlay_and_status_tells_of_it, groups_are_cliques_of_an_overlay,
      groups_of_a_held_cluster_are_changed_and_shown, a_group_that_does_not_get_all_its_nodes_is_told,
-     names_are_shown_and_checked,
+     names_are_shown_and_checked, names_of_free_nodes_are_shown,
      a_topology_is_drawn_without_a_cluster,
      a_script_ends_with_the_same_facts_in_both_worlds, an_expectation_that_fails_on_real_nodes_fails_the_run,
      a_held_cluster_is_harmed_and_stays, a_script_that_cannot_be_played_starts_nothing,
@@ -397,6 +397,29 @@ names_are_shown_and_checked(Config) ->
     [ok = on_node(I, "halt(0, [{flush, false}])", Config) || I <- [1, 2, 3, 5]],
     [_ = atoll_cli_os:await_line(Program, stderr, <<"Node ", (node_of(I))/binary, " went down.\n">>) || I <- [1, 2, 3, 5]],
     ?assertMatch(#{status := 1, stdout := <<>>, stderr := <<"atoll group names: no node of the cluster answers\n">>}, Names([])).
+
+%% They share one namespace; or each has its own, with the same name in it.
+names_of_free_nodes_are_shown(Config) ->
+    lists:foreach(
+        fun({Overlay, Registered, Rows, Groups}) ->
+            Program = atoll_cli_os:start(dir(Config), ["up", "3", "--name", "reef" | Overlay]),
+            _ = atoll_cli_os:await_line(Program, stdout, <<"atoll down reef\n">>),
+            Await = io_lib:format("Look = fun Look() -> case length(s_group:own_nodes()) of ~b -> ok; _ -> Look() end end, Look()", [3 div Groups]),
+            [ok = on_node(I, Await, Config) || I <- [1, 2, 3]],
+            [ok = on_node(I, "yes = s_group:register_name(undefined, tea, spawn(timer, sleep, [infinity]))", Config) || I <- Registered],
+            Names = fun(Args) ->
+                #{status := 0, stdout := Stdout} = atoll_cli_os:run(dir(Config), ["group", "names" | Args] ++ ["--name", "reef"]),
+                Stdout
+            end,
+            {match, Shown} = re:run(Names([]), "^\\(free nodes\\) +tea +reef[1-3]@127.0.0.1 +<", [multiline, global]),
+            ?assertEqual(Rows, length(Shown)),
+            #{<<"groups">> := Each} = decode(Names(["undefined", "--json"])),
+            ?assertEqual(Groups, length(Each)),
+            ?assertMatch(#{status := 0}, atoll_cli_os:run(dir(Config), ["down", "reef"])),
+            ?assertMatch(#{status := 0}, atoll_cli_os:await_exit(Program, ?GONE_MS))
+        end,
+        [{[], [2], 1, 1}, {["--overlay", "hyparview"], [1, 2, 3], 3, 3}]
+    ).
 
 %% What is to be done on a node is done by a shell that is attached to it.
 on_node(I, Text, Config) ->
