@@ -98,16 +98,10 @@ forget_all(Peer, #{table := Table} = State) ->
 %% group: the loss of a node is rare.
 -spec forget(id(), node(), state()) -> state().
 forget(Id, Peer, #{table := Table} = State) ->
-    maps:fold(
-        fun(Name, Slot, S) ->
-            case atoll_name_slot:find(Peer, Slot) of
-                none -> S;
-                #{ref := Number} -> remove(Id, Name, Number, Peer, S)
-            end
-        end,
-        State,
-        atoll_name_table:slots(Id, Table)
-    ).
+    Slots = maps:to_list(atoll_name_table:slots(Id, Table)),
+    Said = [{Name, Ref} || {Name, Slot} <- Slots, #{ref := Ref} <- [atoll_name_slot:find(Peer, Slot)]],
+    %% The order of a map is another one in each VM.
+    lists:foldl(fun({Name, Number}, S) -> remove(Id, Name, Number, Peer, S) end, State, lists:sort(Said)).
 
 %% @doc A peer has an entry.
 -spec enter(id(), name(), atoll_name_slot:entry(), state()) -> state().
