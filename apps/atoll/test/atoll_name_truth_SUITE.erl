@@ -3,8 +3,9 @@
 %%
 %% A member is live for a `yes' when it answers a question that is put to it right after,
 %% and it and the process's node were connected from the last tenth of a second before the
-%% answer until the question, as both have written down. Then it must have the process. A
-%% name is not given back before all have been asked.
+%% answer until the question, as both have written down, and the latter did not end since
+%% the call. Then it must have the process. A name is not given back before all have been
+%% asked.
 %%
 %% ATOLL_YES says how many `yes' there are, 2,000 if it is not set, and ATOLL_SEED from
 %% what the faults and the callers are drawn. What happens when hangs on the machine.
@@ -208,8 +209,12 @@ check(#{cluster := C, nodes := Nodes, faulty := Faulty} = World, {_, _, Name} = 
 excuse(#{cluster := C} = World, Member, {{_, _, Name} = Op, Pid}, Other, {Since, Until, At}) ->
     Owner = node(Pid),
     {From, To} = {max(Since, Until - ?BEFORE_US), At + ?AFTER_US},
-    Steady = [?C:try_call(C, N, atoll_name_witness, steady, [M, From, To], ?CALL_MS) || {N, M} <- [{Member, Owner}, {Owner, Member}]],
-    case [x || S <- Steady, S =/= {ok, true}] of
+    Asked =
+        [{N, steady, [M, From, To]} || {N, M} <- [{Member, Owner}, {Owner, Member}]] ++
+            %% The caller may have been stopped when the answer came, and the owner be dead by now.
+            [{Owner, lives_since, [Since]}],
+    Answers = [?C:try_call(C, N, atoll_name_witness, F, Args, ?CALL_MS) || {N, F, Args} <- Asked],
+    case [x || S <- Answers, S =/= {ok, true}] of
         [_ | _] ->
             #{lost => 1};
         [] ->

@@ -4,9 +4,9 @@
 %% Times are those of the machine's clock in microseconds: all nodes are on one machine.
 -module(atoll_name_witness).
 
--export([start/0, steady/3, log/0, register/4, read/2]).
+-export([start/0, lives_since/1, steady/3, log/0, register/4, read/2]).
 -export([give/1, holders/1, end_all/1, told/1, table/0, own_groups_are/2]).
--export([watch_table/0, table_changed/0, decide/3]).
+-export([watch_table/0, table_changed/0, decide/3, first_node/3]).
 
 -define(DEADLINE_MS, 15000).
 %% Callers at once.
@@ -43,6 +43,11 @@ write(Began, Log) ->
             From ! {self(), is_steady(Node, Since, Until, Began, Log)},
             write(Began, Log)
     end.
+
+%% @doc Whether this life of the node began before.
+lives_since(Since) ->
+    {Began, _} = log(),
+    Began =< Since.
 
 %% @doc What it has written down, newest first, and when it began.
 log() ->
@@ -105,6 +110,13 @@ shares(All) ->
 decide(Name, _, _) when Name rem 10 =:= 0 -> nobody;
 decide(Name, {Pid1, Meta1}, {Pid2, Meta2}) when Name rem 10 =/= 5 ->
     case Meta1 < Meta2 of
+        true -> Pid1;
+        false -> Pid2
+    end.
+
+%% @doc As a function for global: whoever is on the first node keeps the name.
+first_node(_Name, Pid1, Pid2) ->
+    case node(Pid1) < node(Pid2) of
         true -> Pid1;
         false -> Pid2
     end.
