@@ -12,6 +12,7 @@
 -export([
     two_nodes_at_once_never_wait_for_each_other/1,
     wrong_calls_change_nothing/1,
+    a_dead_process_takes_no_name_from_another/1,
     what_is_on_other_nodes_can_be_asked_for/1,
     each_behaviour_is_known_by_a_name/1,
     a_name_is_taken_again_at_once/1,
@@ -31,9 +32,10 @@ all() ->
         each_behaviour_is_known_by_a_name,
         a_name_is_taken_again_at_once,
         a_program_of_global_changes_a_word,
-        global_functions_resolve_clashes,
         what_is_on_other_nodes_can_be_asked_for,
-        wrong_calls_change_nothing
+        a_dead_process_takes_no_name_from_another,
+        wrong_calls_change_nothing,
+        global_functions_resolve_clashes
     ].
 
 init_per_suite(Config) ->
@@ -58,7 +60,10 @@ end_per_testcase(_Case, Config) ->
     #{nodes := Infos} = atoll_cluster:info(C),
     _ = [atoll_cluster:resume(C, N) || #{node := N, state := paused} <- Infos],
     [ok = atoll_cluster:restart(C, N) || #{node := N, state := down} <- Infos],
-    [A | _] = atoll_cluster:nodes(C),
+    [A, _, _, Far | _] = Nodes = atoll_cluster:nodes(C),
+    [{ok, _} = ?C:call(C, N, application, ensure_all_started, [atoll]) || N <- Nodes],
+    ok = ?C:call(C, Far, s_group, sync, []),
+    ok = ?C:call(C, Far, s_group, unregister_name, [far, thing]),
     ok = ?C:call(C, A, s_group, delete_s_group, [g]).
 
 holder(C, Node) ->
@@ -112,7 +117,7 @@ wrong_calls_change_nothing(Config) ->
     yes = ?C:call(C, A, s_group, register_name, [g, taken, P1]),
     yes = ?C:call(C, B, s_group, register_name, [g, {other, "one"}, P2]),
     ok = atoll_cluster:kill(C, Down),
-    ok = ?C:call(C, Far, atoll_barrier, connected, [[]]),
+    ok = ?C:await(fun() -> lists:member(Down, ?C:call(C, Far, erlang, nodes, [connected])) end, false),
     Register = fun(Caller, Group, Name, Pid) -> {Caller, register_name, [Group, Name, Pid]} end,
     ReRegister = fun(Caller, Group, Name, Pid) -> {Caller, re_register_name, [Group, Name, Pid]} end,
     Nobody = 'nobody@127.0.0.1',
@@ -122,9 +127,10 @@ wrong_calls_change_nothing(Config) ->
             [{{N, register_name_external, [g, taken, P3]}, {no, the_name_is_already_used}} || N <- Members] ++
             [{ReRegister(N, g, new, P1), {no, pid_is_already_registered}} || N <- Members] ++
             [{ReRegister(N, g, taken, P), {no, pid_is_already_registered}} || N <- Members, P <- [P1, P2]] ++
-            [{F(N, g, Name, P), {no, no_process}} || F <- [Register, ReRegister], N <- Members, Name <- [new, taken], P <- Gone] ++
+            [{Register(N, g, new, P), {no, no_process}} || N <- Members, P <- Gone] ++
+            [{ReRegister(N, g, new, P), {no, no_process}} || N <- Members, P <- Gone] ++
             [{F(N, g, Name, P), {no, pid_is_not_on_a_member}} || F <- [Register, ReRegister], N <- Members, Name <- [new, taken], P <- [Foreign, OfDown]] ++
-            [{F(N, g, new, P3), {no, name_too_large}} || F <- [fun(N, G, _, P) -> Register(N, G, binary:copy(<<"x">>, 5000), P) end], N <- Members] ++
+            [{F(N, g, binary:copy(<<"x">>, 5000), P3), {no, name_too_large}} || F <- [Register, ReRegister], N <- Members] ++
             [{Register(N, G, new, P3), {no, cannot_register_in_remote_group}} || {N, G} <- [{A, unknown}, {A, far}, {Far, g}, {Far, unknown}, {A, undefined}]] ++
             [{ReRegister(N, G, taken, P3), {no, cannot_re_register_in_remote_group}} || {N, G} <- [{A, unknown}, {Far, g}]] ++
             [{{N, unregister_name, [G, taken]}, {no, cannot_unregister_from_remote_group}} || {N, G} <- [{A, unknown}, {A, far}, {Far, g}]] ++
@@ -178,6 +184,22 @@ what_is_on_other_nodes_can_be_asked_for(Config) ->
     ?assertEqual([one, two], ?C:call(C, Farther, atoll_name_holder, told, [Foreign])),
     ok = ?C:call(C, Far, s_group, unregister_name, [far, thing]),
     [_ = ?C:call(C, A, erlang, disconnect_node, [N]) || N <- [Far, Farther]].
+
+%% Wherever it was, and whoever asks.
+a_dead_process_takes_no_name_from_another(Config) ->
+    C = ?config(cluster, Config),
+    Members = [A, B, D | _] = lists:sublist(atoll_cluster:nodes(C), 3),
+    Gone = [begin P = holder(C, N), ok = ?C:call(C, N, atoll_name_holder, end_holder, [P]), P end || N <- [A, B]],
+    Holders = [{N, holder(C, N)} || N <- [A, D]],
+    [yes = ?C:call(C, A, s_group, register_name, [g, {of_node, N}, P]) || {N, P} <- Holders],
+    [
+        begin
+            Call = {By, re_register_name, [g, {of_node, N}, Dead]},
+            ?assertEqual({Call, {no, no_process}}, {Call, ?C:call(C, By, s_group, re_register_name, [g, {of_node, N}, Dead])}),
+            [?assertEqual({Call, M, P}, {Call, M, ?C:call(C, M, s_group, whereis_name, [g, {of_node, N}])}) || M <- Members]
+        end
+     || By <- Members, {N, P} <- Holders, Dead <- Gone
+    ].
 
 %% The behaviours of OTP
 
