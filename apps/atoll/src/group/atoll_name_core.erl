@@ -54,6 +54,20 @@
 %% process, once, because an entry can be taken back once. Until then each
 %% reader keeps what it had first.
 %%
+%% <b>The free nodes.</b> While this node is in no group it is in one called `undefined',
+%% whose members are itself and its fellows: the connected nodes that have said that they are
+%% free too ({@link atoll_name_free} finds them, and has them connected all with
+%% all). Each says so first in its stream, before any entry, and at each change before what
+%% follows from it: who holds an entry of the other has heard that the other is a member. So
+%% all that is said above of groups is true of this one, with members that come and go at once
+%% with their connections. Where two parts of it meet, clashes are resolved as after a
+%% partition. Who joins a group loses these names at once, and so do the others his.
+%%
+%% <b>Who does not speak.</b> A connected node that is in no group with this one is let be
+%% if it acknowledges nothing: it may be a shell, or a node on which the application does not
+%% run. While it has never said anything it is as one that is not connected, until it does,
+%% or is in a group; from time to time it is spoken to again.
+%%
 %% <b>A restart of this process</b> on a member, with the connections staying up, is as the
 %% loss of all its connections: its table is empty until it has been told again, and a
 %% `yes' given before the others have heard of the restart does not hold for it. The names of
@@ -100,6 +114,12 @@
     max_operations := pos_integer(),
     max_names := pos_integer(),
     max_bytes := pos_integer(),
+    %% Whether this node shares its names while it is free; how long other free nodes are
+    %% sought, how many at once, and how often they are told of.
+    free := atoll_name_free:kind(),
+    seek_ms := pos_integer(),
+    max_sought := pos_integer(),
+    remind_ms := pos_integer(),
     %% Whom a clash leaves the name: for each group, and where nothing is said.
     rules := #{Group :: atom() => atoll_name_rules:rule()},
     rule := atoll_name_rules:rule()
@@ -116,6 +136,8 @@
 -type request() ::
     {register | re_register, Group :: atom(), name(), pid(), Meta :: term()}
     | {unregister, Group :: atom(), name()}
+    %% With whom this node shares the names of the group `undefined'; itself included.
+    | free_nodes
     | info.
 
 -type reason() ::
@@ -141,7 +163,10 @@
 -type message() :: atoll_name_channel:wire().
 
 -type item() ::
-    hello
+    %% The first thing of each stream, and said again at each change: whether the sender
+    %% shares the namespace of the free nodes. And with whom.
+    {hello, boolean()}
+    | {know, [node()]}
     %% The owner's entry: to be acknowledged; the same, firm, or in place of that one,
     %% which was given up for it; held for certain.
     | {put | firm | {over, node(), ref()}, id(), name(), ref(), pid(), Meta :: term(), tag()}
@@ -194,10 +219,15 @@
     now :: atoll_protocol:now_ms(),
     %% Numbers of sessions, entries and operations.
     last :: non_neg_integer(),
-    %% This node's groups, by identity and by name.
+    free :: atoll_name_free:free(),
+    %% What the group room said last; nothing yet.
+    published = none :: none | [atoll_group_rules:published()],
+    %% This node's groups, that of the free nodes among them, by identity and by name.
     groups = #{} :: #{id() => #{node() => []}},
     names = #{} :: #{atom() => id()},
     channels = #{} :: #{node() => atoll_name_channel:channel()},
+    %% Connected, in no group of this node's, and have never said anything.
+    mute = #{} :: #{node() => []},
     %% Peers that something is to be sent to, when the mailbox is empty.
     dirty = #{} :: #{node() => []},
     %% When the next look at what is owed is due.
@@ -222,6 +252,8 @@
 
 -opaque state() :: #state{}.
 
+%% After how many times `answer_ms' a mute node is spoken to again.
+-define(MUTE, 20).
 %% How long an operation rests after it gave way to a node it is not connected with.
 -define(REST_MIN_MS, 10).
 -define(REST_MAX_MS, 200).
@@ -231,7 +263,8 @@
 init(#{self := Self, incarnation := Incarnation, options := Options}, Now) ->
     %% What was meant for this process's earlier life has other numbers.
     State = #state{
-        self = Self, incarnation = Incarnation, last = Incarnation, options = Options, now = Now
+        self = Self, incarnation = Incarnation, last = Incarnation, options = Options, now = Now,
+        free = atoll_name_free:new(maps:get(free, Options), Options)
     },
     {State, []}.
 
@@ -249,6 +282,8 @@ handle(Event, Now, State0) ->
 is_reply({reply, _, _}) -> true;
 is_reply(_) -> false.
 
+event({call, From, free_nodes}, #state{groups = Groups} = State) ->
+    effect({reply, From, lists:sort(maps:keys(maps:get(atoll_name_free:id(), Groups, #{})))}, State);
 event({call, From, info}, State) ->
     effect({reply, From, info(State)}, State);
 event({call, From, Request}, State) ->
@@ -257,16 +292,10 @@ event({message, Peer, Wire}, State) ->
     wire(Wire, Peer, State);
 event({up, Peer}, #state{channels = Channels} = State) when is_map_key(Peer, Channels) ->
     State;
-event({up, Peer}, #state{now = Now, options = Options} = State0) ->
-    {Session, State} = session(State0),
-    met(Peer, atoll_name_channel:new(Session, Options, Now), State);
-event({down, Peer, _Reason}, #state{channels = Channels, dirty = Dirty} = State) ->
-    Gone = State#state{
-        channels = maps:remove(Peer, Channels),
-        dirty = maps:remove(Peer, Dirty),
-        condemned = maps:remove(Peer, State#state.condemned)
-    },
-    lost(Peer, Gone);
+event({up, Peer}, State) ->
+    up(Peer, State);
+event({down, Peer, _Reason}, State) ->
+    down(Peer, mute_no_more(Peer, State));
 event({cast, {groups, Groups}}, State) ->
     groups(Groups, State);
 event({cast, {recover, Rows}}, State) ->
@@ -277,6 +306,12 @@ event({cast, {decided, Key, Winner}}, State) ->
     decided(Key, Winner, State);
 event({timeout, flush}, #state{dirty = Dirty} = State) ->
     lists:foldl(fun flush/2, State#state{dirty = #{}}, lists:sort(maps:keys(Dirty)));
+event({timeout, {mute, Peer}}, State) ->
+    up(Peer, State);
+event({timeout, {seek, Node}}, State) ->
+    free(fun(Free) -> atoll_name_free:give_up(Node, Free) end, State);
+event({timeout, remind}, State) ->
+    free(fun atoll_name_free:remind/1, State);
 event({timeout, tick}, State) ->
     tick(State);
 event({timeout, {op, Ref}}, #state{ops = Ops} = State) ->
@@ -767,6 +802,8 @@ wire(Wire, Peer, #state{channels = Channels, now = Now} = State0) ->
             {What, Items, Channel} = atoll_name_channel:take(Wire, {Session, Now}, Channel0),
             Started = dirty(Peer, began(What, Peer, Channel, State)),
             lists:foldl(fun(Item, S) -> item(Item, Peer, S) end, Started, Items);
+        #{} when is_map_key(Peer, State0#state.mute) ->
+            wire(Wire, Peer, up(Peer, State0));
         #{} ->
             State0
     end.
@@ -781,8 +818,10 @@ began(restart, Peer, Channel, State) ->
     abandoned(Peer, met(Peer, Channel, State), dropping).
 
 -spec item(item(), node(), #state{}) -> #state{}.
-item(hello, _Peer, State) ->
-    State;
+item({hello, Shares}, Peer, State) ->
+    regroup(free(fun(Free) -> atoll_name_free:said(Peer, Shares, Free) end, State));
+item({know, Nodes}, _Peer, #state{self = Self} = State) ->
+    free(fun(Free) -> atoll_name_free:told(Self, Nodes, Free) end, State);
 item({{over, Owner, Number}, Id, Name, Ref, Pid, Meta, Tag}, Peer, State) ->
     Entry = atoll_name_slot:entry(firm, Peer, Ref, Pid, Meta),
     Slot = atoll_name_slot:replace({Owner, Number}, Entry#{ack := Tag}, slot(Id, Name, State)),
@@ -924,8 +963,18 @@ contested(Id, Name, Number, Rivals, Peer, #state{self = Self, puts = Puts, ops =
 
 %% Peers come and go
 
-met(Peer, Channel, #state{channels = Channels, groups = Groups} = State0) ->
-    State = push(Peer, hello, State0#state{channels = Channels#{Peer => Channel}}),
+up(Peer, #state{now = Now, options = Options} = State0) ->
+    {Session, State} = session(mute_no_more(Peer, State0)),
+    met(Peer, atoll_name_channel:new(Session, Options, Now), State).
+
+mute_no_more(Peer, #state{mute = Mute} = State) when is_map_key(Peer, Mute) ->
+    effect({cancel, {mute, Peer}}, State#state{mute = maps:remove(Peer, Mute)});
+mute_no_more(_Peer, State) ->
+    State.
+
+met(Peer, Channel, #state{channels = Channels, groups = Groups, free = Free} = State0) ->
+    Hello = {hello, atoll_name_free:shares(Free)},
+    State = push(Peer, Hello, State0#state{channels = Channels#{Peer => Channel}}),
     Common = [Id || {Id, Members} <- maps:to_list(Groups), is_map_key(Peer, Members)],
     lists:foldl(fun(Id, S) -> share(Id, Peer, S) end, State, lists:sort(Common)).
 
@@ -956,8 +1005,15 @@ share(#{ref := Number, pid := Pid, meta := Meta, firm := IsFirm}, Id, Name, Peer
     Put = {How, Id, Name, Number, Pid, Meta, Tag},
     push(Peer, Put, store(Op#op{await = Await#{Peer => Tag}}, Numbered)).
 
-lost(Peer, State) ->
-    abandoned(Peer, abandoned(Peer, State, dropping), putting).
+%% The connection is lost; or it is as good as that.
+down(Peer, #state{channels = Channels, dirty = Dirty, condemned = Condemned} = State0) ->
+    State = State0#state{
+        channels = maps:remove(Peer, Channels),
+        dirty = maps:remove(Peer, Dirty),
+        condemned = maps:remove(Peer, Condemned)
+    },
+    Lost = abandoned(Peer, abandoned(Peer, State, dropping), putting),
+    regroup(free(fun(Free) -> atoll_name_free:gone(Peer, Free) end, Lost)).
 
 %% What was said to it was in vain, what it said is void.
 abandoned(Peer, #state{asks = Asks} = State0, Phase) ->
@@ -1005,10 +1061,41 @@ forget(Id, Peer, Slots, State) ->
 
 %% The groups of this node
 
-groups(Published, #state{groups = Old, channels = Channels} = State0) ->
-    New = maps:from_list([{Id, maps:from_keys(Members, [])} || {_, Id, _, Members} <- Published]),
-    Names = maps:from_list([{Name, Id} || {Name, Id, _, _} <- Published]),
-    Up = lists:sort(maps:keys(Channels)),
+groups(Published, #state{free = Before} = State0) ->
+    Stand = fun(Free) -> atoll_name_free:stand(Published =:= [], Free) end,
+    #state{free = Free} = State = free(Stand, State0#state{published = Published}),
+    Shares = atoll_name_free:shares(Free),
+    case atoll_name_free:shares(Before) of
+        Shares -> regroup(State);
+        _ -> regroup(push_all(connected(State), {hello, Shares}, State))
+    end.
+
+%% What the free nodes' group asks for.
+free(Change, #state{free = Free0} = State) ->
+    {Effects, Free} = Change(Free0),
+    lists:foldl(
+        fun
+            ({know, Node, Nodes}, S) -> push(Node, {know, Nodes}, S);
+            (Effect, S) -> effect(Effect, S)
+        end,
+        State#state{free = Free},
+        Effects
+    ).
+
+own_groups(#state{published = Published, free = Free, self = Self}) ->
+    Free0 =
+        case atoll_name_free:members(Self, Free) of
+            none -> [];
+            Members -> [{undefined, atoll_name_free:id(), Members}]
+        end,
+    Free0 ++ [{Name, Id, Members} || Published =/= none, {Name, Id, _, Members} <- Published].
+
+%% The groups of this node are others, or their members are.
+regroup(#state{groups = Old} = State0) ->
+    Own = own_groups(State0),
+    New = maps:from_list([{Id, maps:from_keys(Members, [])} || {_, Id, Members} <- Own]),
+    Names = maps:from_list([{Name, Id} || {Name, Id, _} <- Own]),
+    Up = connected(State0),
     Gone = lists:sort(maps:keys(maps:without(maps:keys(New), Old))),
     Changed = [{Id, Ms} || {Id, Ms} <- lists:sort(maps:to_list(New)), maps:get(Id, Old, none) =/= Ms],
     State1 = lists:foldl(
@@ -1025,7 +1112,11 @@ groups(Published, #state{groups = Old, channels = Channels} = State0) ->
         State1,
         Changed
     ),
-    asks_no_more(State2).
+    heard_again(asks_no_more(State2)).
+
+%% A mute node is a fellow now: it is waited for as the others are.
+heard_again(#state{mute = Mute} = State) ->
+    lists:foldl(fun up/2, State, [Peer || Peer <- lists:sort(maps:keys(Mute)), is_fellow(Peer, State)]).
 
 peers(Id, Groups, Up) ->
     Members = maps:get(Id, Groups, #{}),
@@ -1147,10 +1238,17 @@ tick(Peer, Channel0, IsLate, #state{now = Now, channels = Channels} = State) ->
         end,
     {Verdict, Wires, Channel} = atoll_name_channel:tick(Now, Excused),
     Sent = send(Peer, Wires, State#state{channels = Channels#{Peer := Channel}}),
-    case Verdict of
-        ok -> Sent;
-        silent -> disconnect(Peer, Sent)
+    case {Verdict, is_fellow(Peer, State), atoll_name_channel:has_spoken(Channel)} of
+        {ok, _, _} -> Sent;
+        {silent, true, _} -> disconnect(Peer, Sent);
+        %% It holds for true what it has heard, and must hear the rest.
+        {silent, false, true} -> Sent;
+        {silent, false, false} -> hush(Peer, down(Peer, Sent))
     end.
+
+%% A shell, a tool, or a node where the application does not run.
+hush(Peer, #state{mute = Mute, options = #{answer_ms := Ms}} = State) ->
+    effect({timer, {mute, Peer}, ?MUTE * Ms}, State#state{mute = Mute#{Peer => []}}).
 
 %% Small things
 
@@ -1178,11 +1276,17 @@ is_member(Id, Node, #state{groups = Groups}) ->
         #{} -> false
     end.
 
+%% Whether it is a member of any of this node's groups.
+is_fellow(Node, #state{groups = Groups}) ->
+    lists:any(fun(Members) -> is_map_key(Node, Members) end, maps:values(Groups)).
+
 is_up(Node, #state{channels = Channels}) ->
     is_map_key(Node, Channels).
 
 is_live(Id, Node, State) ->
     is_member(Id, Node, State) andalso is_up(Node, State).
+
+connected(#state{channels = Channels}) -> lists:sort(maps:keys(Channels)).
 
 live(Id, #state{groups = Groups, channels = Channels}) ->
     [Node || Node <- lists:sort(maps:keys(maps:get(Id, Groups, #{}))), is_map_key(Node, Channels)].
