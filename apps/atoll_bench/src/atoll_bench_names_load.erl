@@ -25,6 +25,8 @@
 
 -define(WATCH, atoll_bench_names_watch).
 -define(EXTRA_MS, 30000).
+%% A system that does not come after the rate is not waited for as long.
+-define(GRACE_MS, 5000).
 %% Nobody tells of a name that has come or gone, so it is looked again after a while.
 -define(SEE_MS, 1).
 -define(GONE_MS, 10).
@@ -81,7 +83,7 @@ register(System, Batch, #{rate := Rate, callers := Callers, ms := Ms}) ->
         end),
         atoll_bench_names_system:give(Here, {Batch, {node(), 1}, atomics:add_get(Count, 1, 1)}, Named)
     end,
-    Options = #{rate => Rate, ms => max(1, Ms), workers_max => Callers, grace => ?EXTRA_MS},
+    Options = #{rate => Rate, ms => max(1, Ms), workers_max => Callers, grace => ?GRACE_MS},
     case atoll_bench_load:open(Operation, Options) of
         #{unfinished := 0, failed := 0, finished := Finished, took_ns := Ns, latency := Hist} ->
             {[Finished], Ns div 1000, atoll_bench_hist:export(Hist)};
