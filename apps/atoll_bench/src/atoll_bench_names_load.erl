@@ -128,7 +128,8 @@ keeper(Here, Batch, Begin) ->
                     names(Batch, [{node(), Counts}], every)
                 ),
                 From ! Asked,
-                exit(shutdown)
+                %% All that is linked ends too.
+                true = exit(self(), shutdown)
         end
     end),
     receive
@@ -258,7 +259,7 @@ going(Here, Batch, Deadline) ->
     end.
 
 %% @doc The messages that this node has sent to others so far, as its sockets count them.
--spec sent() -> non_neg_integer().
+-spec sent() -> number().
 sent() ->
     lists:sum([
         Count
