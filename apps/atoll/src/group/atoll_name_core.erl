@@ -61,7 +61,8 @@
 %% follows from it: who holds an entry of the other has heard that the other is a member. So
 %% all that is said above of groups is true of this one, with members that come and go at once
 %% with their connections. Where two parts of it meet, clashes are resolved as after a
-%% partition. A free node that makes a group meets nobody as a free node meanwhile. Who joins a group loses these names at once, and so do the others his.
+%% partition. Who joins a group loses these names at once, and so do the others his. A free
+%% node that makes a group meets nobody as a free node meanwhile.
 %%
 %% <b>Who does not speak.</b> A connected node that is in no group with this one is let be
 %% if it acknowledges nothing: it may be a shell, or a node on which the application does not
@@ -273,7 +274,8 @@ init(#{self := Self, incarnation := Incarnation, options := Options}, Now) ->
 
 %% @doc Takes one event. Casts are `{groups, Groups}' (what the group room publishes),
 %% `{recover, Rows}' (names of processes here from this process's earlier life, told after
-%% the groups and before any connection), `{making, boolean()}' (whether this node, being free, makes a group), `{died, Pid}' and `{decided, Key, Winner}' (what a rule's function said).
+%% the groups and before any connection), `{making, boolean()}' (whether this node, being
+%% free, makes a group), `{died, Pid}' and `{decided, Key, Winner}' (what a rule's function said).
 -spec handle(atoll_protocol:event(), atoll_protocol:now_ms(), state()) ->
     {state(), [atoll_protocol:effect()]}.
 handle(Event, Now, State0) ->
@@ -978,9 +980,9 @@ up(Peer, #state{now = Now, options = Options} = State0) ->
     {Session, State} = session(mute_no_more(Peer, State0)),
     met(Peer, atoll_name_channel:new(Session, Options, Now), estrange(Peer, State)).
 
-%% This node makes a group, and that may be why it is connected with that one: not as
-%% one free node with another. Both would tell all their fellows, and have them all connected and
-%% their clashes resolved, for nothing.
+%% This node makes a group, and that may be why it is connected with that one: not as one
+%% free node with another. As such both would tell all their fellows, and these would get
+%% connected and lose names to each other, for nothing.
 estrange(_Peer, #state{strangers = none} = State) ->
     State;
 estrange(Peer, #state{strangers = Strangers} = State) ->
