@@ -618,11 +618,16 @@ sync(Configured, From, #state{options = #{settle_ms := Ms}} = State0) ->
     {Stamp, State1} = next_stamp(configure(Configured, State0)),
     #state{store = Store, syncs = Syncs} = State1,
     Peers = [Peer || Peer <- atoll_group_store:acquaintances(Store), is_up(Peer, State1)],
-    State2 = lists:foldl(fun(Peer, S) -> tell_digests(Peer, ask, S) end, State1, Peers),
+    State2 = lists:foldl(fun(Peer, S) -> tell_digests(Peer, ask, S) end, seek_again(State1), Peers),
     effects(
         [{act, {configured, Configured}}, {timer, {sync, Stamp}, Ms}],
         State2#state{syncs = Syncs#{Stamp => From}}
     ).
+
+%% Who could not be reached a while ago may be there now.
+seek_again(#state{wanted = Wanted, unreachable = Unreachable} = State) ->
+    Sought = [Node || Node <- Wanted, is_map_key(Node, Unreachable)],
+    effects([{want, Node} || Node <- Sought], State#state{unreachable = maps:without(Sought, Unreachable)}).
 
 answer_syncs(#state{syncs = Syncs} = State) when map_size(Syncs) =:= 0 ->
     State;
@@ -668,8 +673,9 @@ gossip(#state{rand = Rand0, store = Store} = State0) ->
 
 publish(State0) ->
     State = want(announce_making(announce(keep(State0)))),
-    #state{gossiping = Gossiping, options = #{gossip_ms := Ms}, wanted = Wanted} = State,
-    case not Gossiping andalso Wanted =/= [] of
+    #state{gossiping = Gossiping, options = #{gossip_ms := Ms}, store = Store} = State,
+    %% Also one that wants nobody: it may be connected with a node that it removed.
+    case not Gossiping andalso atoll_group_store:acquaintances(Store) =/= [] of
         true -> effect({timer, gossip, Ms}, State#state{gossiping = true});
         false -> State
     end.

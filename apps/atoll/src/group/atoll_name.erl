@@ -113,13 +113,14 @@ register(Group, Name, Pid, Meta) when is_atom(Group), is_pid(Pid) ->
     register(Group, Name, Pid, Meta, ?AGAIN).
 
 register(Group, Name, Pid, Meta, Left) ->
+    Before = ?MODULE:whereis(Group, Name),
     case is_dead(Pid) orelse call({register, Group, Name, Pid, Meta}) of
         true ->
             {no, no_process};
         {no, name_or_pid_already_registered} = No when Left > 0 ->
             %% A supervisor may start a process anew before the news of the death of
-            %% the last one is here.
-            case is_dead(?MODULE:whereis(Group, Name)) of
+            %% the last one is here; it may have come since.
+            case is_dead(Before) orelse is_dead(?MODULE:whereis(Group, Name)) of
                 true -> register(Group, Name, Pid, Meta, Left - 1);
                 false -> No
             end;
@@ -250,10 +251,16 @@ register_name({Group, Name}, Pid) ->
 unregister_name({Group, Name}) ->
     unregister(Group, Name).
 
-%% @doc As whereis/2.
+%% @doc As whereis/2, but for a process of this node that is dead already: a supervisor
+%% starts the next one before the news of that may be here, and whoever starts it
+%% looks here first.
 -spec whereis_name({group(), name()}) -> pid() | undefined.
 whereis_name({Group, Name}) ->
-    ?MODULE:whereis(Group, Name).
+    Pid = ?MODULE:whereis(Group, Name),
+    case is_dead(Pid) of
+        true -> undefined;
+        false -> Pid
+    end.
 
 %% @doc Sends a message to the process of that name; exits with `badarg' if there is
 %% none, as `global' does.
