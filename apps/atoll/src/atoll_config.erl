@@ -48,6 +48,9 @@
     %% group, and in those of which nothing is said. The same on all nodes.
     name_rule => atoll_name_rules:rule(),
     name_rules => #{Group :: atom() => atoll_name_rules:rule()},
+    %% Whether free nodes share their names, and are connected all with all. auto: unless
+    %% the overlay leaves nodes unconnected.
+    free_group => auto | mesh | off,
     %% The group whose names atoll_global is about; undefined is that of the free nodes.
     global_group => atom(),
     %% Who is a neighbour of whom: the name of a strategy or a module that is one,
@@ -96,7 +99,8 @@
     | folder_or_off
     | atom
     | name_rule
-    | name_rules.
+    | name_rules
+    | free_group.
 
 %% Who checks the options of the overlay's parts.
 -define(PARTS, [
@@ -133,6 +137,7 @@ keys() ->
         max_name_size => {pos_integer, 4096},
         name_rule => {name_rule, random_exit},
         name_rules => {name_rules, #{}},
+        free_group => {free_group, auto},
         global_group => {atom, undefined},
         overlay => {atom, off},
         overlay_options => {map, #{}},
@@ -180,6 +185,7 @@ is_a(name_rule, Value) -> atoll_name_rules:is_rule(Value);
 is_a(name_rules, Value) ->
     is_map(Value) andalso
         lists:all(fun({Group, Rule}) -> is_atom(Group) andalso atoll_name_rules:is_rule(Rule) end, maps:to_list(Value));
+is_a(free_group, Value) -> Value =:= auto orelse Value =:= mesh orelse Value =:= off;
 is_a(map, Value) -> is_map(Value);
 is_a(map_or_off, Value) -> is_map(Value) orelse Value =:= off.
 
@@ -300,8 +306,18 @@ names(Config) ->
         max_names => maps:get(max_names, Config),
         max_bytes => maps:get(max_name_size, Config),
         rule => maps:get(name_rule, Config),
-        rules => maps:get(name_rules, Config)
+        rules => maps:get(name_rules, Config),
+        free => free(Config)
     }.
+
+free(#{free_group := mesh}) -> mesh;
+free(#{free_group := off}) -> alone;
+free(#{free_group := auto, overlay := off}) -> mesh;
+free(#{free_group := auto, overlay_options := {Strategy, _}}) ->
+    case atoll_strategy:is_partial(Strategy) of
+        true -> alone;
+        false -> mesh
+    end.
 
 %% @doc The group that atoll_global is about.
 -spec global_group(config()) -> atom().
@@ -341,6 +357,7 @@ kind(list) -> "a list";
 kind(folder_or_off) -> "the name of a folder, or off";
 kind(name_rule) ->
     "random_exit, random_notify, notify_all, {keep, min}, {keep, max} or {fn, Module, Function}";
+kind(free_group) -> "auto, mesh or off";
 kind(name_rules) -> ["a map of groups, each with ", kind(name_rule)];
 kind(map) -> "a map";
 kind(map_or_off) -> "a map of options, or off".

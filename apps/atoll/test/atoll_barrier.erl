@@ -5,7 +5,7 @@
 -export([group/2, connected/1, restart_room/1, kept/1]).
 -export([monitor_init/1, demonitor/1]).
 -export([kept/0, listen/1, heard/2, hang_up/1]).
--export([flood/1, end_flood/1, come_and_go/3, restart_with/1]).
+-export([flood/1, end_flood/1, come_and_go/3, restart_with/1, disconnect_all/0, start_with/1]).
 
 -define(DEADLINE_MS, 15000).
 
@@ -181,4 +181,13 @@ come_and_go(Name, Nodes, Times) ->
 restart_with(Linger) ->
     ok = application:stop(atoll),
     ok = application:set_env(atoll, linger, Linger),
+    application:start(atoll).
+
+%% No connection is left of those that this node has.
+disconnect_all() ->
+    lists:foreach(fun erlang:disconnect_node/1, nodes(connected)).
+
+%% The application starts with these settings.
+start_with(Settings) ->
+    _ = [application:set_env(atoll, Key, Value) || {Key, Value} <- Settings],
     application:start(atoll).

@@ -3,14 +3,18 @@
 %% break and come back; nodes are killed, started again and paused; processes die;
 %% each node hears of its groups in its own time. One seed gives one history.
 %%
+%% All nodes are connected with each other as soon as they can be; with the option `auto' as
+%% false only those in a group, those that a node wants, and those that connect/3
+%% connects. Nodes in the option `hidden' are hidden.
+%%
 %% The world looks at every `yes' when it is given: each member that is connected with
 %% the owner, and knows it as a member, must have the pid in its table.
 -module(atoll_name_world).
 
 -export([new/2, new/3, options/0, call/3, step/1, steps/2, run/2, settle/1, quiet/1]).
--export([members/3, hears/4, cut/2, break/3, heal/1, kill/2, start/2, reboot/2, pause/2, resume/1, lossy/2]).
+-export([members/3, hears/4, connect/3, cut/2, break/3, heal/1, kill/2, start/2, reboot/2, pause/2, resume/1, lossy/2]).
 -export([pid/2, die/2, is_alive/2]).
--export([group_members/2, replies/1, pending/1, tables/1, told/1, yes/1, alive/1, now/1, sent/1, faults/1, infos/1]).
+-export([group_members/2, replies/1, pending/1, tables/1, free_nodes/2, wants/1, is_linked/3, told/1, yes/1, alive/1, now/1, sent/1, faults/1, infos/1]).
 
 -record(world, {
     now = 0 :: integer(),
@@ -31,12 +35,16 @@
     tables = #{},
     dead = #{},
     monitors = #{},
+    wants = #{},
     asked = 0,
     replies = #{},
     open = #{},
     paused = #{},
     %% {Node, Peer}: Node's process was started anew, and Peer has not heard of it.
     unaware = #{},
+    %% Who says now whether it is free: it may cease to be a member and be one again
+    %% in one event, in the midst of which a `yes' is right without it.
+    hearing = none,
     loss = 0.0,
     told = [],
     yes = [],
@@ -57,8 +65,17 @@ options() ->
     #{
         answer_ms => 3000, operation_ms => 10000, tick_ms => 50, resend_ms => 200, batch => 5,
         window => 4, max_backlog => 1000, max_operations => 100, max_names => 1000,
-        max_bytes => 1000, rules => #{}, rule => random_notify
+        max_bytes => 1000, rules => #{}, rule => random_notify, free => mesh, seek_ms => 2000, max_sought => 100,
+        remind_ms => 500, auto => true, hidden => []
     }.
+
+config(Node, Starts, #world{options = #{hidden := Hidden} = Options}) ->
+    Free =
+        case lists:member(Node, Hidden) of
+            true -> Options#{free := alone};
+            false -> Options
+        end,
+    #{self => Node, incarnation => 1000000 * maps:get(Node, Starts), options => Free}.
 
 %% A process of that node; the term is a pid for whom node/1 is that node.
 pid(Node, N) ->
@@ -88,7 +105,8 @@ members(Group, Members, #world{groups = Groups} = World) ->
             #{} -> {{Group, {1, n1, 1}}, 1, []}
         end,
     New = World#world{groups = Groups#{Group => {Id, Epoch, lists:usort(Members)}}},
-    lists:foldl(fun tell_groups/2, New, [N || N <- lists:usort(Before ++ Members), is_map_key(N, New#world.nodes)]).
+    Told = lists:foldl(fun tell_groups/2, New, [N || N <- lists:usort(Before ++ Members), is_map_key(N, New#world.nodes)]),
+    lists:foldl(fun({A, B}, W) -> try_later(A, B, W) end, Told, [{A, B} || A <- Members, B <- Members, A < B]).
 
 %% This node alone hears, now, that the group has these members.
 hears(Node, Group, Members, #world{groups = Groups} = World) ->
@@ -134,6 +152,7 @@ clear(Node, World) ->
         monitors = maps:filter(Others, World#world.monitors),
         inbox = maps:remove(Node, World#world.inbox),
         heard = maps:remove(Node, World#world.heard),
+        wants = maps:filter(Others, World#world.wants),
         tables = maps:remove(Node, World#world.tables),
         open = maps:filter(fun(_, {N, _, _}) -> N =/= Node end, World#world.open)
     }.
@@ -141,10 +160,9 @@ clear(Node, World) ->
 is_connect({connect, _}) -> true;
 is_connect(_) -> false.
 
-start(Node, #world{starts = Starts, options = Options, nodes = Nodes} = World0) ->
+start(Node, #world{starts = Starts, nodes = Nodes} = World0) ->
     Starts1 = maps:update_with(Node, fun(N) -> N + 1 end, 1, Starts),
-    Config = #{self => Node, incarnation => 1000000 * maps:get(Node, Starts1), options => Options},
-    {State, []} = atoll_name_core:init(Config, World0#world.now),
+    {State, []} = atoll_name_core:init(config(Node, Starts1, World0), World0#world.now),
     %% Its pids are new ones; the test gives them the old numbers.
     Alive = maps:filter(fun(Pid, _) -> node(Pid) =/= Node end, World0#world.dead),
     World = World0#world{nodes = Nodes#{Node => State}, starts = Starts1, dead = Alive, tables = (World0#world.tables)#{Node => #{}}},
@@ -152,10 +170,9 @@ start(Node, #world{starts = Starts, options = Options, nodes = Nodes} = World0) 
     lists:foldl(fun(Other, W) -> try_later(Node, Other, W) end, World1, maps:keys(Nodes) -- [Node]).
 
 %% The process that runs the protocol ends and is started anew; the connections stay.
-reboot(Node, #world{starts = Starts, options = Options, now = Now} = World0) ->
+reboot(Node, #world{starts = Starts, now = Now} = World0) ->
     Starts1 = maps:update_with(Node, fun(N) -> N + 1 end, 1, Starts),
-    Config = #{self => Node, incarnation => 1000000 * maps:get(Node, Starts1), options => Options},
-    {State, []} = atoll_name_core:init(Config, Now),
+    {State, []} = atoll_name_core:init(config(Node, Starts1, World0), Now),
     Cleared = clear(Node, World0),
     World = Cleared#world{
         nodes = (Cleared#world.nodes)#{Node => State}, starts = Starts1, tables = (Cleared#world.tables)#{Node => #{}}
@@ -209,7 +226,7 @@ step(#world{now = Now, timers = Timers, channels = Channels, inbox = Inbox, paus
     end.
 
 thing({timer, {Node, {connect, Peer}} = Key}, #world{timers = Timers} = World) ->
-    connect(Node, Peer, World#world{timers = maps:remove(Key, Timers)});
+    try_to_connect(Node, Peer, World#world{timers = maps:remove(Key, Timers)});
 thing({timer, {Node, Name} = Key}, #world{timers = Timers} = World) ->
     event(Node, {timeout, Name}, World#world{timers = maps:remove(Key, Timers)});
 thing({channel, {From, To} = Channel}, #world{channels = Channels} = World) ->
@@ -219,7 +236,14 @@ thing({channel, {From, To} = Channel}, #world{channels = Channels} = World) ->
             {{b, {Incarnation, _}, _, 1, _, _}, #{From := Starts}} when Incarnation =:= 1000000 * Starts -> maps:remove(Channel, World#world.unaware);
             _ -> World#world.unaware
         end,
-    event(To, {message, From, Message}, World#world{channels = put_list(Channel, Rest, Channels), unaware = Unaware});
+    {b, _, _, _, _, Items} = Message,
+    Hearing =
+        case lists:keymember(hello, 1, Items) of
+            true -> From;
+            false -> none
+        end,
+    Taken = World#world{channels = put_list(Channel, Rest, Channels), unaware = Unaware, hearing = Hearing},
+    (event(To, {message, From, Message}, Taken))#world{hearing = none};
 thing({inbox, Node}, #world{inbox = Inbox} = World) ->
     #{Node := [Event | Rest]} = Inbox,
     event(Node, Event, World#world{inbox = put_list(Node, Rest, Inbox)}).
@@ -234,15 +258,40 @@ chance(N, #world{rand = Rand0} = World) ->
 happens(Node, Event, #world{inbox = Inbox} = World) ->
     World#world{inbox = Inbox#{Node => maps:get(Node, Inbox, []) ++ [Event]}}.
 
+%% A message from one to the other, for example.
 connect(A, B, #world{links = Links, cuts = Cuts, nodes = Nodes} = World) ->
     Pair = pair(A, B),
     case {is_map_key(Pair, Links), is_map_key(A, Nodes) andalso is_map_key(B, Nodes), is_map_key(Pair, Cuts)} of
         {true, _, _} -> World;
-        {false, false, _} -> World;
-        {false, true, true} -> try_later(A, B, World);
+        {false, false, _} -> again(A, B, World);
+        {false, true, true} -> again(A, B, World);
         {false, true, false} ->
             happens(B, {up, A}, happens(A, {up, B}, World#world{links = Links#{Pair => []}}))
     end.
+
+%% As the room of links does, and that of groups, which wants all members of its groups.
+try_to_connect(A, B, #world{options = #{auto := true}} = World) ->
+    connect(A, B, World);
+try_to_connect(A, B, World) ->
+    case is_wanted(A, B, World) of
+        true -> connect(A, B, World);
+        false -> World
+    end.
+
+again(A, B, #world{options = #{auto := true}, nodes = Nodes} = World) ->
+    case is_map_key(A, Nodes) andalso is_map_key(B, Nodes) of
+        true -> try_later(A, B, World);
+        false -> World
+    end;
+again(A, B, World) ->
+    case is_wanted(A, B, World) of
+        true -> try_later(A, B, World);
+        false -> World
+    end.
+
+is_wanted(A, B, #world{wants = Wants, groups = Groups}) ->
+    is_map_key({A, B}, Wants) orelse is_map_key({B, A}, Wants) orelse
+        lists:any(fun({_, _, Members}) -> [A, B] -- Members =:= [] end, maps:values(Groups)).
 
 try_later(A, B, #world{timers = Timers, now = Now} = World) ->
     World#world{timers = Timers#{{A, {connect, B}} => Now + ?RETRY_MS}}.
@@ -323,6 +372,12 @@ perform({act, {monitor, Pid}}, Node, #world{monitors = Monitors} = World) ->
     end;
 perform({act, {demonitor, Pid}}, Node, #world{monitors = Monitors} = World) ->
     World#world{monitors = maps:remove({Node, Pid}, Monitors)};
+perform({want, Peer}, Node, #world{wants = Wants} = World) ->
+    false = is_map_key({Node, Peer}, Wants),
+    try_later(Node, Peer, World#world{wants = Wants#{{Node, Peer} => []}});
+perform({unwant, Peer}, Node, #world{wants = Wants} = World) ->
+    true = is_map_key({Node, Peer}, Wants),
+    World#world{wants = maps:remove({Node, Peer}, Wants)};
 perform({act, {disconnect, Peer}}, Node, World) ->
     break(Node, Peer, World);
 perform({act, {tell, Pid, Message}}, Node, #world{told = Told} = World) ->
@@ -349,6 +404,7 @@ look(Group, Name, Pid, Owner, #world{nodes = Nodes, tables = Tables, links = Lin
         Node =:= Owner orelse is_map_key(pair(Node, Owner), Links),
         knows(Owner, Group, Node, Owner, World) andalso knows(Node, Group, Owner, Owner, World),
         not is_new(Node, Owner, World),
+        not (Group =:= undefined andalso Node =:= World#world.hearing),
         not is_map_key({Group, Name}, maps:get(Node, Tables)) orelse
             element(1, maps:get({Group, Name}, maps:get(Node, Tables))) =/= Pid
     ],
@@ -364,6 +420,8 @@ is_new(Node, Owner, #world{inbox = Inbox}) ->
     lists:member({up, Node}, maps:get(Owner, Inbox, [])) orelse lists:member({up, Owner}, maps:get(Node, Inbox, [])).
 
 %% Whether Node's view of the group is that of the owner, and has Other in it.
+knows(Node, undefined, Other, _Owner, World) ->
+    lists:member(Other, free_nodes(Node, World));
 knows(Node, Group, Other, Owner, #world{heard = Heard}) ->
     case {lists:keyfind(Group, 1, maps:get(Node, Heard, [])), lists:keyfind(Group, 1, maps:get(Owner, Heard, []))} of
         {{_, Id, _, Members}, {_, Id, _, _}} -> lists:member(Other, Members);
@@ -383,6 +441,15 @@ pending(#world{open = Open}) -> Open.
 alive(#world{nodes = Nodes}) -> lists:sort(maps:keys(Nodes)).
 now(#world{now = Now}) -> Now.
 tables(#world{tables = Tables}) -> Tables.
+
+%% With whom the node shares the namespace of the free nodes, as it knows.
+free_nodes(Node, #world{nodes = Nodes, now = Now}) ->
+    {_, Effects} = atoll_name_core:handle({call, {self(), 0}, free_nodes}, Now, maps:get(Node, Nodes)),
+    {reply, _, Free} = lists:keyfind(reply, 1, Effects),
+    Free.
+
+wants(#world{wants = Wants}) -> lists:sort(maps:keys(Wants)).
+is_linked(A, B, #world{links = Links}) -> is_map_key(pair(A, B), Links).
 told(#world{told = Told}) -> lists:reverse(Told).
 yes(#world{yes = Yes}) -> lists:reverse(Yes).
 sent(#world{sent = Sent}) -> Sent.

@@ -10,6 +10,7 @@
 
 -export([all/0, suite/0, init_per_suite/1, end_per_suite/1, init_per_testcase/2, end_per_testcase/2]).
 -export([
+    connections_are_those_of_the_groups/1,
     views_are_small_and_symmetric/1,
     a_short_pause_of_five_harms_nobody/1,
     five_silent_nodes_are_down_for_members_and_monitors_in_time/1,
@@ -30,6 +31,7 @@ suite() -> [{timetrap, {minutes, 20}}].
 
 all() ->
     [
+        connections_are_those_of_the_groups,
         views_are_small_and_symmetric,
         a_short_pause_of_five_harms_nobody,
         five_silent_nodes_are_down_for_members_and_monitors_in_time,
@@ -45,15 +47,67 @@ init_per_suite(Config) ->
 end_per_suite(Config) ->
     ok = atoll_cluster:stop(?config(cluster, Config)).
 
+%% The first case has no overlay; the others begin when it is there.
+init_per_testcase(connections_are_those_of_the_groups, Config) ->
+    ok = start_all(?config(cluster, Config), off),
+    Config;
 init_per_testcase(_Case, Config) ->
     ok = atoll_overlay_cluster:settle(?config(cluster, Config)),
     Config.
 
+end_per_testcase(connections_are_those_of_the_groups, Config) ->
+    start_all(?config(cluster, Config), hyparview);
 end_per_testcase(_Case, Config) ->
     atoll_overlay_cluster:mend(?config(cluster, Config)).
 
 call(C, Node, M, F, A) ->
     atoll_cluster:call(C, Node, M, F, A, ?CALL_MS).
+
+%% Nobody is connected with anybody, and all begin anew with that overlay, or without.
+start_all(C, Overlay) ->
+    Nodes = atoll_cluster:nodes(C),
+    lists:foreach(
+        fun({M, F, Args}) -> [?assertEqual({N, ok}, {N, A}) || {N, A} <- atoll_overlay_cluster:each(C, Nodes, M, F, Args)] end,
+        [{application, stop, [atoll]}, {atoll_barrier, disconnect_all, []}, {atoll_barrier, start_with, [[{overlay, Overlay}]]}]
+    ).
+
+%% Six groups of ten; then routers and servers, as the instant messenger of the paper on
+%% SD Erlang has them: R routers in a group of their own, each in a group with its share of
+%% S servers.
+connections_are_those_of_the_groups(Config) ->
+    C = ?config(cluster, Config),
+    Nodes = atoll_cluster:nodes(C),
+    {Us, Connections} = timer:tc(fun() -> make(C, Nodes, #{group_size => 10, gateways => 1}, fun(Groups) -> lists:droplast(Groups) end) end),
+    ct:log("six groups of ten: ~b ms, connections of a node ~w", [Us div 1000, lists:usort(Connections)]),
+    ?assertEqual(lists:duplicate(?NODES, 9), Connections),
+    lists:foreach(
+        fun({R, S}) ->
+            Size = S div R,
+            ok = start_all(C, off),
+            All = make(C, lists:sublist(Nodes, R + S), #{groups => R}, fun(Groups) -> Groups end),
+            InGroup = Size + 1,
+            InGroups = R * (R - 1) div 2 + R * InGroup * (InGroup - 1) div 2,
+            InMesh = (R + S) * (R + S - 1) div 2,
+            ct:log("~b routers, ~b servers: ~b connections instead of ~b in a full mesh", [R, S, lists:sum(All) div 2, InMesh]),
+            ?assertEqual(InGroups, lists:sum(All) div 2),
+            %% The paper says what is saved in another way.
+            ?assertEqual(S * (R - 1) * (S + 2 * R), (InMesh - InGroups) * 2 * R),
+            {Servers, Routers} = lists:split(S, lists:sort(All)),
+            ?assertEqual(lists:duplicate(S, Size), Servers),
+            ?assertEqual(lists:duplicate(R, Size + R - 1), Routers)
+        end,
+        [{1, 12}, {2, 12}, {4, 12}, {4, 56}]
+    ).
+
+%% Makes the groups of a star that are chosen; how many connections each of its nodes has
+%% when they are as the groups say. The other nodes have none.
+make(C, Nodes, Options, Choose) ->
+    {ok, Star} = atoll_topology:star(Nodes, Options),
+    Groups = Choose(atoll_topology:groups(Star)),
+    [{ok, Name, Members} = call(C, hd(Members), s_group, new_s_group, [Name, Members]) || {Name, Members} <- Groups],
+    Fellows = fun(N) -> lists:usort(lists:append([Ms || {_, Ms} <- Groups, lists:member(N, Ms)])) -- [N] end,
+    [?assertEqual({N, ok}, {N, call(C, N, atoll_barrier, connected, [Fellows(N)])}) || N <- atoll_cluster:nodes(C)],
+    [length(call(C, N, erlang, nodes, [connected])) || N <- Nodes].
 
 views_are_small_and_symmetric(Config) ->
     C = ?config(cluster, Config),

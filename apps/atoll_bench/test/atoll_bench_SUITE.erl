@@ -21,7 +21,7 @@
     what_goes_wrong_on_a_node_is_a_sentence/1
 ]).
 
-suite() -> [{timetrap, {minutes, 3}}].
+suite() -> [{timetrap, {minutes, 6}}].
 
 all() -> [F || {F, 1} <- ?MODULE:module_info(exports), F =/= module_info].
 

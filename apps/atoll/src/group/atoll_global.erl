@@ -100,7 +100,7 @@ unregister_name_external(Name) ->
 %% @doc The process of that name.
 -spec whereis_name(Name :: term()) -> pid() | undefined.
 whereis_name(Name) ->
-    atoll_name:whereis(group(), Name).
+    atoll_name:whereis_name({group(), Name}).
 
 %% @doc Sends a message to the process of that name; exits with `badarg' if there is
 %% none.

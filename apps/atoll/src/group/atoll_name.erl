@@ -13,7 +13,7 @@
 
 -export([create_table/0, start_link/1, defaults/0]).
 -export([register/3, register/4, register_external/3, register_external/4, re_register/3, re_register/4, unregister/2]).
--export([whereis/2, lookup/2, deliver/3, names/0, names/1, info/0]).
+-export([whereis/2, lookup/2, deliver/3, names/0, names/1, free_nodes/0, info/0]).
 %% For {via, atoll_name, {Group, Name}}.
 -export([register_name/2, unregister_name/1, whereis_name/1, send/2]).
 -export([open/1, act/2, event/2]).
@@ -41,9 +41,13 @@ create_table() ->
     ?MODULE = ets:new(?MODULE, [named_table, public, {read_concurrency, true}]),
     ok.
 
-%% @doc Starts the process, which needs that of the groups.
+%% @doc Starts the process, which needs those of the groups and of the links. With `free'
+%% as `mesh' a free node shares its names with the free nodes that it is connected
+%% with, and is connected with all that these know; with `alone', or on a hidden node, its names
+%% are its own.
 -spec start_link(options()) -> gen_server:start_ret().
-start_link(Options) ->
+start_link(Given) ->
+    Options = maps:merge(defaults(), Given),
     atoll_interpreter:start_link(#{
         name => ?MODULE,
         protocol => atoll_name_core,
@@ -51,9 +55,29 @@ start_link(Options) ->
         config => #{
             self => node(),
             incarnation => erlang:system_time(microsecond),
-            options => maps:merge(defaults(), Options)
+            options =>
+                case is_hidden() of
+                    true -> Options#{free := alone};
+                    false -> Options
+                end
         }
     }).
+
+%% How the distribution was started, by the arguments or by a call later, net_kernel
+%% keeps for itself; without it the arguments have to do.
+is_hidden() ->
+    case persistent_term:get({net_kernel, publish_type}, unknown) of
+        hidden -> true;
+        normal -> false;
+        unknown -> is_flag(hidden, true) orelse is_flag(dist_listen, false)
+    end.
+
+is_flag(Flag, Value) ->
+    case init:get_argument(Flag) of
+        {ok, [[] | _]} -> Value;
+        {ok, [[Said | _] | _]} -> Said =:= atom_to_list(Value);
+        error -> false
+    end.
 
 %% @doc Options that suit most.
 -spec defaults() -> atoll_name_core:options().
@@ -69,6 +93,10 @@ defaults() ->
         max_operations => 10000,
         max_names => 1000000,
         max_bytes => 4096,
+        free => mesh,
+        seek_ms => 10000,
+        max_sought => 1000,
+        remind_ms => 5000,
         rules => #{},
         rule => random_exit
     }.
@@ -85,13 +113,14 @@ register(Group, Name, Pid, Meta) when is_atom(Group), is_pid(Pid) ->
     register(Group, Name, Pid, Meta, ?AGAIN).
 
 register(Group, Name, Pid, Meta, Left) ->
+    Before = ?MODULE:whereis(Group, Name),
     case is_dead(Pid) orelse call({register, Group, Name, Pid, Meta}) of
         true ->
             {no, no_process};
         {no, name_or_pid_already_registered} = No when Left > 0 ->
             %% A supervisor may start a process anew before the news of the death of
-            %% the last one is here.
-            case is_dead(?MODULE:whereis(Group, Name)) of
+            %% the last one is here; it may have come since.
+            case is_dead(Before) orelse is_dead(?MODULE:whereis(Group, Name)) of
                 true -> register(Group, Name, Pid, Meta, Left - 1);
                 false -> No
             end;
@@ -138,9 +167,12 @@ answer({no, _} = No) -> No.
 %% Where the application does not run, this node is in no group.
 call(Request) ->
     case erlang:whereis(?MODULE) of
-        undefined -> {no, atoll_name_core:remote_group(element(1, Request))};
+        undefined -> {no, not_running(Request)};
         Pid -> atoll_interpreter:call(Pid, Request)
     end.
+
+not_running(free_nodes) -> not_running;
+not_running(Request) -> atoll_name_core:remote_group(element(1, Request)).
 
 %% @doc The process of that name in a group of this node.
 -spec whereis(group(), name()) -> pid() | undefined.
@@ -192,6 +224,15 @@ names(Group) ->
         error:badarg -> []
     end.
 
+%% @doc This node and those with which it shares the names of the group `undefined', sorted;
+%% none if it is in a group.
+-spec free_nodes() -> [node()].
+free_nodes() ->
+    case call(free_nodes) of
+        {no, _} -> [node()];
+        Nodes -> Nodes
+    end.
+
 %% @doc How many names and operations there are, and what was counted.
 -spec info() -> atoll_name_core:counters().
 info() ->
@@ -210,10 +251,16 @@ register_name({Group, Name}, Pid) ->
 unregister_name({Group, Name}) ->
     unregister(Group, Name).
 
-%% @doc As whereis/2.
+%% @doc As whereis/2, but for a process of this node that is dead already: a supervisor
+%% starts the next one before the news of that may be here, and whoever starts it
+%% looks here first.
 -spec whereis_name({group(), name()}) -> pid() | undefined.
 whereis_name({Group, Name}) ->
-    ?MODULE:whereis(Group, Name).
+    Pid = ?MODULE:whereis(Group, Name),
+    case is_dead(Pid) of
+        true -> undefined;
+        false -> Pid
+    end.
 
 %% @doc Sends a message to the process of that name; exits with `badarg' if there is
 %% none, as `global' does.
@@ -257,6 +304,12 @@ act({act, {demonitor, Pid}}, World) ->
         error ->
             World
     end;
+act({want, Node}, World) ->
+    ok = atoll_link:want(Node),
+    World;
+act({unwant, Node}, World) ->
+    ok = atoll_link:unwant(Node),
+    World;
 act({act, {disconnect, Node}}, World) ->
     case lists:member(Node, nodes(connected)) of
         true ->
@@ -304,5 +357,8 @@ event({nodeup, Node, _Info}, World) ->
     {[{up, Node}], World};
 event({nodedown, Node, Info}, World) ->
     {[{down, Node, proplists:get_value(nodedown_reason, Info, unknown)}], World};
+event({atoll, atoll_group, {making, Flag}}, World) ->
+    %% Its groups first: when one is made, this node is free no more.
+    {[{cast, {groups, atoll_group:own()}}, {cast, {making, Flag}}], World};
 event({atoll, atoll_group, _Notice}, World) ->
     {[{cast, {groups, atoll_group:own()}}], World}.

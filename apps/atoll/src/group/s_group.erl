@@ -111,11 +111,11 @@ own_s_groups() ->
     [{Name, Nodes} || {Name, _Id, _Epoch, Nodes} <- atoll_group:own()].
 
 %% @doc All nodes of this node's groups, itself included, sorted; on a free node
-%% itself and the nodes it is connected with.
+%% itself and those with which it shares the names of the free nodes.
 -spec own_nodes() -> [node()].
 own_nodes() ->
     case own_s_groups() of
-        [] -> lists:usort([node() | nodes()]);
+        [] -> atoll_name:free_nodes();
         Groups -> lists:umerge([Nodes || {_, Nodes} <- Groups])
     end.
 

@@ -1,0 +1,103 @@
+%% Clusters of real nodes with names, for the suites: how they are told what to do, and
+%% how they are cut in two and joined again.
+-module(atoll_name_cluster).
+
+-include_lib("stdlib/include/assert.hrl").
+
+-export([start/2, call/5, try_call/6, each/5, await/2]).
+-export([cut/3, mend/3, work/1, result/1, report/2, number/2]).
+
+%% Beyond the longest that anything may take: it only ends what hangs.
+-define(CALL_MS, 60000).
+
+%% @doc Starts nodes that run atoll, each writing down its connections.
+-spec start(pos_integer(), [string()] | fun(([node()]) -> [string()])) -> atoll_cluster:cluster().
+start(Count, Args) ->
+    Cluster = atoll_cluster_owned:start(#{nodes => Count, connect_all => false, apps => [atoll], args => Args}),
+    [ok = call(Cluster, N, atoll_name_witness, start, []) || N <- atoll_cluster:nodes(Cluster)],
+    Cluster.
+
+-spec call(atoll_cluster:cluster(), node(), module(), atom(), [term()]) -> term().
+call(C, Node, M, F, A) ->
+    atoll_cluster:call(C, Node, M, F, A, ?CALL_MS).
+
+%% @doc The same on a node that may be down, or be killed meanwhile.
+-spec try_call(atoll_cluster:cluster(), node(), module(), atom(), [term()], timeout()) ->
+    {ok, term()} | {error, node_down | timeout | busy}.
+try_call(C, Node, M, F, A, Ms) ->
+    try
+        {ok, atoll_cluster:call(C, Node, M, F, A, Ms)}
+    catch
+        error:{Why, Node} when Why =:= node_down; Why =:= timeout; Why =:= busy -> {error, Why}
+    end.
+
+%% @doc Calls a function on each of these nodes at once; the arguments may hang on the node.
+-spec each(atoll_cluster:cluster(), [node()], module(), atom(), [term()] | fun((node()) -> [term()])) -> [{node(), term()}].
+each(C, Nodes, M, F, Args) ->
+    Of = fun(N) -> case is_function(Args) of true -> Args(N); false -> Args end end,
+    Works = [{N, work(fun() -> call(C, N, M, F, Of(N)) end)} || N <- Nodes],
+    [{N, result(W)} || {N, W} <- Works].
+
+%% @doc Looks again until it sees that.
+-spec await(fun(() -> term()), Expected :: term()) -> ok.
+await(Look, Expected) ->
+    await(Look, Expected, erlang:monotonic_time(millisecond) + ?CALL_MS).
+
+await(Look, Expected, Deadline) ->
+    case Look() of
+        Expected ->
+            ok;
+        Seen ->
+            ?assert(erlang:monotonic_time(millisecond) < Deadline, {still, Seen, instead_of, Expected}),
+            await(Look, Expected, Deadline)
+    end.
+
+%% @doc The nodes of one side cannot reach those of the other: their cookies for each
+%% other differ.
+-spec cut(atoll_cluster:cluster(), [node()], [node()]) -> ok.
+cut(C, Left, Right) ->
+    _ = [set_cookies(C, N, Others, Cookie) || {N, Others, Cookie} <- sides(Left, Right, cut, torn)],
+    lists:foreach(
+        fun({N, Other}) ->
+            _ = call(C, N, erlang, disconnect_node, [Other]),
+            ok = await(fun() -> lists:member(Other, call(C, N, erlang, nodes, [connected])) end, false)
+        end,
+        [{N, Other} || {N, Others, _} <- sides(Left, Right, cut, torn), Other <- Others]
+    ).
+
+%% @doc They can reach each other again.
+-spec mend(atoll_cluster:cluster(), [node()], [node()]) -> ok.
+mend(C, Left, Right) ->
+    Cookie = call(C, hd(Left), erlang, get_cookie, []),
+    Works = [work(fun() -> set_cookies(C, N, Others, Cookie) end) || {N, Others, _} <- sides(Left, Right, Cookie, Cookie)],
+    lists:foreach(fun(W) -> ok = result(W) end, Works).
+
+sides(Left, Right, ToRight, ToLeft) ->
+    [{N, Right, ToRight} || N <- Left] ++ [{N, Left, ToLeft} || N <- Right].
+
+set_cookies(C, Node, Others, Cookie) ->
+    lists:foreach(fun(Other) -> true = call(C, Node, erlang, set_cookie, [Other, Cookie]) end, Others).
+
+%% @doc Does it in a process of its own.
+-spec work(fun(() -> term())) -> {pid(), reference()}.
+work(Fun) ->
+    spawn_monitor(fun() -> exit({result, Fun()}) end).
+
+%% @doc What came of it.
+-spec result({pid(), reference()}) -> term().
+result({Pid, Ref}) ->
+    receive
+        {'DOWN', Ref, process, Pid, {result, Result}} -> Result;
+        {'DOWN', Ref, process, Pid, Crash} -> error(Crash)
+    end.
+
+%% @doc Says what was measured, in the log and on the terminal.
+-spec report(string(), [term()]) -> ok.
+report(Format, Args) ->
+    ct:pal(Format, Args),
+    io:format(user, "~n" ++ Format ++ "~n", Args).
+
+%% @doc A number from the environment.
+-spec number(string(), integer()) -> integer().
+number(Name, Default) ->
+    list_to_integer(os:getenv(Name, integer_to_list(Default))).
