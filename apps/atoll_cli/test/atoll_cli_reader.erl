@@ -16,10 +16,10 @@
     nodes = #{} :: #{binary() => port()}
 }).
 
--define(COMMANDS_MS, 90000).
--define(PROMPT_MS, 30000).
+-define(COMMANDS_MS, 240000).
+-define(PROMPT_MS, 60000).
 %% How long a question is asked again until the answer is as it should be.
--define(ANSWER_MS, 15000).
+-define(ANSWER_MS, 45000).
 -define(PAUSE_MS, 200).
 
 %% @doc Follows the steps in an empty directory `reef' beside a checkout of Atoll.
@@ -104,16 +104,16 @@ ask(Name, Line, Expected, Before, Port, Deadline) ->
             ok;
         {_, Question, true} when Question =/= none ->
             pause(),
-            Kept = case Question of flush -> lists:droplast(Answer); members -> [] end,
+            Kept = case Question of flush -> lists:droplast(Answer); value -> [] end,
             ask(Name, Line, Expected, Kept, Port, Deadline);
         {Other, _, _} ->
             error({answered, Name, Line, [{expected, Expected}, {got, Other}, {said, Answer}]})
     end.
 
 question(Line) ->
-    case re:run(Line, "flush\\(\\)|members\\(\\)", [{capture, first, list}]) of
+    case re:run(Line, "flush\\(\\)|members\\(\\)|value\\(\\)", [{capture, first, list}]) of
         {match, ["flush()"]} -> flush;
-        {match, ["members()"]} -> members;
+        {match, [_]} -> value;
         nomatch -> none
     end.
 

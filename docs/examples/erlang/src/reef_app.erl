@@ -3,7 +3,7 @@
 -behaviour(supervisor).
 -export([start/2, stop/1, init/1]).
 
-start(_Type, _Args) -> supervisor:start_link(?MODULE, []).
+start(_Type, _Args) -> supervisor:start_link({local, ?MODULE}, ?MODULE, []).
 
 stop(_State) -> ok.
 

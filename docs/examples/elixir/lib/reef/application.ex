@@ -3,6 +3,6 @@ defmodule Reef.Application do
 
   @impl true
   def start(_type, _args) do
-    Supervisor.start_link([Reef.Counter], strategy: :one_for_one)
+    Supervisor.start_link([Reef.Counter], strategy: :one_for_one, name: Reef.Supervisor)
   end
 end
