@@ -111,7 +111,7 @@
 -type kind() :: atoll_name_ops:kind().
 
 -type request() ::
-    {register | re_register, Group :: atom(), name(), pid(), Meta :: term()}
+    {register | external | re_register, Group :: atom(), name(), pid(), Meta :: term()}
     | {unregister, Group :: atom(), name()}
     %% With whom this node shares the names of the group `undefined'; itself included.
     | free_nodes
@@ -163,7 +163,7 @@
     | {kept, id(), name(), ref()}
     %% To the owner: give it up, because it is re-registered / has lost.
     | {drop, id(), name(), ref()}
-    | {lose, id(), name(), ref(), Winner :: none | pid(), exit | notify}
+    | {lose, id(), name(), ref(), Winner :: none | pid(), Other :: pid(), exit | notify}
     %% To do for a caller of the sender's; the answer; it is not wanted any more.
     | {ask, ref(), kind(), id(), name(), none | pid(), Meta :: term()}
     | {answer, ref(), answer()}
@@ -310,9 +310,9 @@ item({drop, Id, Name, Number}, Peer, State) ->
         _ ->
             State
     end;
-item({lose, Id, Name, Number, Winner, How}, _Peer, State) ->
+item({lose, Id, Name, Number, Winner, Other, How}, _Peer, State) ->
     case own_entry(Id, Name, State) of
-        #{ref := Number, committed := true} -> atoll_name_settle:lose(Id, Name, Winner, How, State);
+        #{ref := Number, committed := true} -> atoll_name_settle:lose(Id, Name, Winner, Other, How, State);
         _ -> State
     end;
 item({ask, Ref, Kind, Id, Name, Pid, Meta}, Peer, State) ->

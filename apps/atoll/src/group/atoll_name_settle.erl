@@ -8,7 +8,7 @@
 -module(atoll_name_settle).
 
 -export([settle/3, call/7, answered/3, remote_group/1, start/7, give_up/3, wait/2, rest/2, finish/3]).
--export([progress/2, heard/3, handed/5, drop/3, drop_for/4, lose/5, decided/3, recover/2]).
+-export([progress/2, heard/3, handed/5, drop/3, drop_for/4, lose/6, decided/3, recover/2]).
 
 -import(atoll_name_state, [
     count/2, effect/2, has/4, has_not/3, has_room/1, is_live/3, is_member/3, is_up/2, live/2, number/1, op/2,
@@ -29,18 +29,21 @@
 
 %% Calls
 
-%% @doc A caller here wants that.
--spec call(kind(), atom(), name(), none | pid(), Meta :: term(), atoll_protocol:from(), state()) -> state().
+%% @doc A caller here wants that. An `external' process, on no member, is this node's affair.
+-spec call(kind() | external, atom(), name(), none | pid(), Meta :: term(), atoll_protocol:from(), state()) -> state().
 call(Kind, Group, Name, Pid, Meta, From, #{names := Names} = State) ->
     case Names of
         #{Group := Id} ->
             case owner(Kind, Id, Name, Pid, State) of
                 none -> effect({reply, From, ok}, State);
-                Owner -> route(Owner, Kind, Id, Name, Pid, Meta, From, State)
+                Owner -> route(Owner, plain(Kind), Id, Name, Pid, Meta, From, State)
             end;
         #{} ->
-            effect({reply, From, {no, remote_group(Kind)}}, State)
+            effect({reply, From, {no, remote_group(plain(Kind))}}, State)
     end.
+
+plain(external) -> register;
+plain(Kind) -> Kind.
 
 %% @doc Why not, at a node that is not in the group.
 -spec remote_group(register) -> cannot_register_in_remote_group;
@@ -55,6 +58,11 @@ owner(unregister, Id, Name, none, State) ->
     case atoll_name_slot:front(slot(Id, Name, State)) of
         none -> none;
         #{owner := Owner} -> Owner
+    end;
+owner(external, Id, _Name, Pid, #{self := Self} = State) ->
+    case is_member(Id, node(Pid), State) of
+        true -> node(Pid);
+        false -> Self
     end;
 owner(_Kind, _Id, _Name, Pid, _State) ->
     node(Pid).
@@ -436,22 +444,22 @@ decided({Id, Name, Ref1, Owner, Ref2}, Winner, State) ->
 execute(#{first := First, second := Second, how := How}, Id, Name, #{owner := Owner, ref := Ref}, State0) ->
     State =
         case Second of
-            {loses, ToFirst} -> push(Owner, {lose, Id, Name, Ref, ToFirst, How}, State0);
+            {loses, ToFirst, Other} -> push(Owner, {lose, Id, Name, Ref, ToFirst, Other, How}, State0);
             keeps -> State0
         end,
     case First of
-        {loses, ToSecond} -> lose(Id, Name, ToSecond, How, State);
+        {loses, ToSecond, Rival} -> lose(Id, Name, ToSecond, Rival, How, State);
         keeps -> State
     end.
 
-%% @doc This node's process has lost the name to that one.
--spec lose(id(), name(), Winner :: none | pid(), exit | notify, state()) -> state().
-lose(Id, Name, Winner, How, State) ->
-    #{pid := Pid} = own_entry(Id, Name, State),
-    Message = {name_conflict, element(1, Id), Name, Winner},
+%% @doc This node's process has lost the name, in a clash with that other one.
+-spec lose(id(), name(), Winner :: none | pid(), Other :: pid(), exit | notify, state()) -> state().
+lose({Group, _} = Id, Name, Winner, Other, How, State) ->
+    #{pid := Pid, meta := Meta} = own_entry(Id, Name, State),
+    Conflict = {name_conflict, Group, Name, Winner},
     Deed =
         case How of
-            notify -> {tell, Pid, Message};
-            exit -> {kill, Pid, Message}
+            notify -> {tell, Pid, atoll_name_rules:told(Meta, Group, Name, Winner, Other), Conflict};
+            exit -> {kill, Pid, Conflict}
         end,
     effect({act, Deed}, drop(Id, Name, count(lost, State))).
