@@ -196,7 +196,9 @@ unsubscribe() ->
 
 %% @doc For people and dashboards: what the rooms hold, and what was sent, received and
 %% dropped. `overlay' is `off' or a map with a part each for strategy, detector,
-%% broadcast, roster and discovery; `links' has each known peer.
+%% broadcast, roster and discovery; `links' has each known peer; `groups' this node's
+%% groups with their nodes; `names' how many names and operations on names there are, and
+%% what was counted, or `restarting'.
 -spec status() -> not_running | #{atom() => term()}.
 status() ->
     case whereis(atoll_sup) of
@@ -212,6 +214,8 @@ rooms() ->
         members => length(members()),
         neighbours => neighbours(),
         links => atoll_link:links(),
+        groups => s_group:own_s_groups(),
+        names => names(),
         dropped_events => atoll_events:dropped()
     }.
 
@@ -260,6 +264,13 @@ record([{Name, Room} | Rooms], Folder) ->
 
 recorders() ->
     [Recorder || {_, Room} = Recorder <- ?ROOMS, whereis(Room) =/= undefined].
+
+names() ->
+    try
+        (atoll_name:info())#{counters => atoll_interpreter:counters(atoll_name)}
+    catch
+        exit:{_, {gen_server, call, _}} -> restarting
+    end.
 
 %% They run with the overlay only.
 sources() ->

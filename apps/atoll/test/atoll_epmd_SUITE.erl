@@ -19,7 +19,7 @@
 
 -define(CALL_MS, 20000).
 
-suite() -> [{timetrap, {minutes, 1}}].
+suite() -> [{timetrap, {minutes, 6}}].
 
 all() ->
     [F || {F, 1} <- ?MODULE:module_info(exports), F =/= module_info].

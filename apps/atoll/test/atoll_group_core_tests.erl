@@ -7,7 +7,21 @@
 -define(NODES, [n1, n2, n3, n4, n5]).
 
 %% Counterexamples that once failed stay here: {Property, Counterexample}.
--define(REGRESSIONS, []).
+-define(REGRESSIONS, [
+    {prop_converges, [
+        {28, [
+            {call, n2, {new, h, [n1, n2, n3, n4]}},
+            {cut, [n4]},
+            {wait, 2491},
+            {call, n3, {remove, h, [n2]}},
+            {cut, [n2, n4]},
+            {wait, 6500},
+            {pause, n2},
+            {call, n2, {remove, h, [n1, n3, n4]}},
+            {steps, 35}
+        ]}
+    ]}
+]).
 
 properties_test_() ->
     [
@@ -186,6 +200,15 @@ a_configured_group_stands_at_the_start_test() ->
     {Id, Asked} = atoll_group_world:call(n1, {sync, maps:get(configured, Boot)}, World),
     ?assertMatch(#{Id := {ok, _, _}}, atoll_group_world:replies(atoll_group_world:settle(Asked))).
 
+%% What could not be reached a while ago is tried again before the answer.
+sync_waits_for_who_can_be_reached_again_test() ->
+    {{ok, g, [n1, n2]}, World0} = answer(n1, {new, g, [n1, n2]}, atoll_group_world:new([n1, n2], 1)),
+    Apart = atoll_group_world:settle(500, atoll_group_world:cut([[n1], [n2]], World0)),
+    {ok, Still} = answer(n1, {sync, []}, Apart),
+    ?assertEqual([], atoll_group_world:linked(Still)),
+    {ok, Met} = answer(n1, {sync, []}, atoll_group_world:heal(Still)),
+    ?assertEqual([{n1, n2}], atoll_group_world:linked(Met)).
+
 deed() ->
     frequency([
         {6, ?LET(Node, oneof(?NODES), {call, Node, operation(Node, oneof([g, h]))})},
@@ -232,6 +255,21 @@ when_alive(Node, World, Fun) ->
         true -> Fun();
         false -> World
     end.
+
+%% A connection comes up, but what each says first is lost; it lasts, and neither looks
+%% for the other.
+two_that_removed_each_other_are_out_whatever_was_lost_test() ->
+    {{ok, g, [n1, n2]}, World0} =
+        answer(n1, {new, g, [n1, n2]}, atoll_group_world:new([n1, n2], 1)),
+    World1 = atoll_group_world:cut([[n1], [n2]], World0),
+    {ok, World2} = answer(n1, {remove, g, [n2]}, World1),
+    {ok, World3} = answer(n2, {remove, g, [n1]}, World2),
+    ?assertMatch(#{n1 := [{g, [n1]}], n2 := [{g, [n2]}]}, atoll_group_world:groups(World3)),
+    Deaf = atoll_group_world:lossy(1.0, atoll_group_world:settle(atoll_group_world:heal(World3))),
+    Met = atoll_group_world:settle(100, atoll_group_world:meet(Deaf)),
+    ?assertEqual([{n1, n2}], atoll_group_world:linked(Met)),
+    World = atoll_group_world:settle(10000, atoll_group_world:lossy(0.0, Met)),
+    ?assertEqual(#{n1 => [], n2 => []}, atoll_group_world:groups(World)).
 
 start_all(World) ->
     lists:foldl(

@@ -26,7 +26,7 @@
 
 -define(CALL_MS, 30000).
 
-suite() -> [{timetrap, {minutes, 2}}].
+suite() -> [{timetrap, {minutes, 6}}].
 
 all() ->
     [F || {F, 1} <- ?MODULE:module_info(exports), F =/= module_info].

@@ -4,7 +4,8 @@
 %%
 %% The link room is played by the world itself: a wanted peer is connected after
 %% a while if it can be reached, and otherwise reported unreachable; a connection
-%% that neither end wants is closed after a while, whatever is on its way.
+%% that neither end wants and no program uses is closed after a while, whatever is
+%% on its way.
 -module(atoll_group_world).
 
 -export([new/2, new/3, new/4, options/0, call/3, step/1, settle/1, settle/2]).
@@ -25,6 +26,8 @@
     %% Connected pairs, and pairs that cannot connect; smaller name first.
     links = #{} :: #{{node(), node()} => []},
     cuts = #{} :: #{{node(), node()} => []},
+    %% Connections that programs use.
+    used = #{} :: #{{node(), node()} => []},
     %% Messages on their way, oldest first.
     channels = #{} :: #{{From :: node(), To :: node()} => [term()]},
     wants = #{} :: #{{node(), node()} => []},
@@ -90,10 +93,12 @@ pause(Node, #world{paused = Paused} = World) ->
 resume(World) ->
     World#world{paused = #{}}.
 
-%% A program on each node sends something to every other.
+%% A program on each node goes on sending to every other, as long as they are
+%% connected.
 meet(#world{nodes = Nodes} = World) ->
     Names = lists:sort(maps:keys(Nodes)),
-    lists:foldl(fun link_pair/2, World, [{A, B} || A <- Names, B <- Names, A < B]).
+    Pairs = [{A, B} || A <- Names, B <- Names, A < B],
+    lists:foldl(fun link_pair/2, World#world{used = maps:from_keys(Pairs, [])}, Pairs).
 
 %% The share of messages that a congested connection drops.
 lossy(Share, World) ->
@@ -212,10 +217,13 @@ link_pair({A, B} = Pair, #world{links = Links} = World) ->
 try_later(A, B, #world{timers = Timers, now = Now} = World) ->
     World#world{timers = Timers#{{A, {connect, A, B}} => Now + ?RETRY_MS}}.
 
-break({A, B} = Pair, #world{links = Links, channels = Channels} = World0) ->
+break({A, B} = Pair, #world{links = Links, channels = Channels, timers = Timers} = World0) ->
     World1 = World0#world{
         links = maps:remove(Pair, Links),
-        channels = maps:without([{A, B}, {B, A}], Channels)
+        used = maps:remove(Pair, World0#world.used),
+        channels = maps:without([{A, B}, {B, A}], Channels),
+        %% The next connection has a time of its own.
+        timers = maps:without([{A, {close, A, B}}, {B, {close, B, A}}], Timers)
     },
     World2 = down(A, B, World1),
     down(B, A, World2).
@@ -282,8 +290,9 @@ is_lost(#world{loss = Share, rand = Rand0} = World) ->
     {X, Rand} = rand:uniform_s(Rand0),
     {X < Share, World#world{rand = Rand}}.
 
-is_wanted(A, B, #world{wants = Wants}) ->
-    is_map_key({A, B}, Wants) orelse is_map_key({B, A}, Wants).
+is_wanted(A, B, #world{wants = Wants, used = Used}) ->
+    is_map_key({A, B}, Wants) orelse is_map_key({B, A}, Wants) orelse
+        is_map_key(pair(A, B), Used).
 
 pair(A, B) -> {min(A, B), max(A, B)}.
 

@@ -27,7 +27,7 @@
 %% Far below net_ticktime, far above what it takes on a busy machine.
 -define(PROMPT_MS, 2000).
 
-suite() -> [{timetrap, {minutes, 3}}].
+suite() -> [{timetrap, {minutes, 6}}].
 
 all() ->
     [F || {F, 1} <- ?MODULE:module_info(exports), not is_callback(F)].

@@ -55,6 +55,13 @@ a_failed_attempt_is_told_and_repeated_later_test() ->
     {_, Again} = run([{timeout, {retry, n2}}], State),
     ?assertEqual([{act, {connect, n2}}], Again).
 
+who_wants_again_what_could_not_be_reached_has_it_tried_at_once_test() ->
+    {Waiting, _} = run([want(n2), {cast, {connected, n2, false}}], new()),
+    {Trying, Effects} = run([want(n2)], Waiting),
+    ?assertEqual([{cancel, {retry, n2}}, {act, {connect, n2}}], Effects),
+    %% One attempt at a time.
+    ?assertMatch({_, []}, run([want(n2)], Trying)).
+
 pauses_grow_to_the_longest_test() ->
     Attempt = [{timeout, {retry, n2}}, {cast, {connected, n2, false}}],
     {State0, _} = run([want(n2), {cast, {connected, n2, false}}], new()),

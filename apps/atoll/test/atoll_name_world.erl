@@ -42,6 +42,9 @@
     paused = #{},
     %% {Node, Peer}: Node's process was started anew, and Peer has not heard of it.
     unaware = #{},
+    %% Who says now whether it is free: it may cease to be a member and be one again
+    %% in one event, in the midst of which a `yes' is right without it.
+    hearing = none,
     loss = 0.0,
     told = [],
     yes = [],
@@ -233,7 +236,14 @@ thing({channel, {From, To} = Channel}, #world{channels = Channels} = World) ->
             {{b, {Incarnation, _}, _, 1, _, _}, #{From := Starts}} when Incarnation =:= 1000000 * Starts -> maps:remove(Channel, World#world.unaware);
             _ -> World#world.unaware
         end,
-    event(To, {message, From, Message}, World#world{channels = put_list(Channel, Rest, Channels), unaware = Unaware});
+    {b, _, _, _, _, Items} = Message,
+    Hearing =
+        case lists:keymember(hello, 1, Items) of
+            true -> From;
+            false -> none
+        end,
+    Taken = World#world{channels = put_list(Channel, Rest, Channels), unaware = Unaware, hearing = Hearing},
+    (event(To, {message, From, Message}, Taken))#world{hearing = none};
 thing({inbox, Node}, #world{inbox = Inbox} = World) ->
     #{Node := [Event | Rest]} = Inbox,
     event(Node, Event, World#world{inbox = put_list(Node, Rest, Inbox)}).
@@ -394,6 +404,7 @@ look(Group, Name, Pid, Owner, #world{nodes = Nodes, tables = Tables, links = Lin
         Node =:= Owner orelse is_map_key(pair(Node, Owner), Links),
         knows(Owner, Group, Node, Owner, World) andalso knows(Node, Group, Owner, Owner, World),
         not is_new(Node, Owner, World),
+        not (Group =:= undefined andalso Node =:= World#world.hearing),
         not is_map_key({Group, Name}, maps:get(Node, Tables)) orelse
             element(1, maps:get({Group, Name}, maps:get(Node, Tables))) =/= Pid
     ],

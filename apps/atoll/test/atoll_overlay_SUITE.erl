@@ -33,7 +33,7 @@
 -define(NODES, 8).
 -define(CALL_MS, 45000).
 
-suite() -> [{timetrap, {minutes, 3}}].
+suite() -> [{timetrap, {minutes, 6}}].
 
 all() ->
     [F || {F, 1} <- ?MODULE:module_info(exports), not is_callback(F)].

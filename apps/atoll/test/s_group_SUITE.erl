@@ -36,7 +36,7 @@
 %% The control connection's deadline is beyond that of any operation.
 -define(CALL_MS, 30000).
 
-suite() -> [{timetrap, {minutes, 2}}].
+suite() -> [{timetrap, {minutes, 6}}].
 
 all() ->
     [F || {F, 1} <- ?MODULE:module_info(exports), not is_callback(F)].
@@ -49,8 +49,9 @@ init_per_suite(Config) ->
         nodes => 5,
         connect_all => false,
         apps => [atoll],
-        %% Short, so that the tests of closing are quick.
-        args => ["-atoll", "linger", "200", "group_answer_timeout", "1000"]
+        %% Short, so that the tests of closing are quick; and connections are those of
+        %% groups alone.
+        args => ["-atoll", "linger", "200", "group_answer_timeout", "1000", "free_group", "off"]
     }),
     [{cluster, Cluster} | Config].
 

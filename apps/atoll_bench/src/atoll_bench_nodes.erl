@@ -3,6 +3,7 @@
 -module(atoll_bench_nodes).
 
 -export([start/2, stop/1, call/5, cpu_us/1, meshed/1]).
+-export([answer/1, sure/1]).
 
 -export_type([answer/1]).
 
@@ -66,3 +67,17 @@ meshed(Cluster) ->
         [{_Node, {error, Reason}} | _] ->
             {error, atoll_cluster:format_error(Reason)}
     end.
+
+%% @doc What a function returns, or the sentence that it throws as `{failed, Sentence}'.
+-spec answer(fun(() -> Result)) -> answer(Result).
+answer(Fun) ->
+    try
+        {ok, Fun()}
+    catch
+        throw:{failed, Why} -> {error, Why}
+    end.
+
+%% @doc The result of an answer; within {@link answer/1} an error ends that.
+-spec sure(answer(Result)) -> Result.
+sure({ok, Result}) -> Result;
+sure({error, Why}) -> throw({failed, Why}).

@@ -36,6 +36,8 @@
 
 -export([summary/0, parameters/0, variant/0, metrics/0, points/1, check/1, flags/1, setup/1, round/1, teardown/1]).
 
+-import(atoll_bench_nodes, [answer/1, sure/1]).
+
 -define(BOOT_MS, 60000).
 -define(SETTLE_MS, 180000).
 -define(HEAR_MS, 60000).
@@ -243,17 +245,6 @@ visit(Guests, #{cluster := Cluster, overlay := System}) ->
 -spec teardown(map()) -> ok.
 teardown(#{cluster := Cluster}) ->
     atoll_bench_nodes:stop(Cluster).
-
-%% What fails below is thrown, as a sentence.
-answer(Fun) ->
-    try
-        {ok, Fun()}
-    catch
-        throw:{failed, Why} -> {error, Why}
-    end.
-
-sure({ok, Result}) -> Result;
-sure({error, Why}) -> throw({failed, Why}).
 
 on(Cluster, Node, Function, Args, Ms) ->
     sure(atoll_bench_nodes:call(Cluster, Node, {atoll_bench_overlay_load, Function}, Args, Ms)).

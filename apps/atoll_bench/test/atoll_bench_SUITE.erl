@@ -9,13 +9,19 @@
     names_are_gone_from_every_node_before_the_next_round/1,
     names_count_as_visible_when_the_last_node_sees_them/1,
     nothing_is_timed_before_a_name_of_each_node_is_seen_on_all/1,
+    groups_of_four_are_of_four_and_know_nobody_else/1,
+    names_are_offered_at_the_rate_whatever_becomes_of_them/1,
+    a_rate_that_is_too_high_is_a_sentence/1,
+    messages_of_names_are_those_between_nodes/1,
+    the_time_to_be_visible_is_that_of_the_last_node/1,
+    a_look_up_sends_nothing/1,
     each_kind_of_load_is_measured/1,
     a_round_of_orbit_finds_the_same_in_each_mode/1,
     nodes_that_cannot_be_made_ready_are_taken_down/1,
     what_goes_wrong_on_a_node_is_a_sentence/1
 ]).
 
-suite() -> [{timetrap, {minutes, 3}}].
+suite() -> [{timetrap, {minutes, 6}}].
 
 all() -> [F || {F, 1} <- ?MODULE:module_info(exports), F =/= module_info].
 
@@ -29,28 +35,33 @@ with(Module, Point, Fun) ->
         ?assertNot(is_process_alive(map_get(cluster, State)))
     end.
 
+point(System) ->
+    #{nodes => 3, callers => 1, on => first, rate => 0, system => System}.
+
 names_are_gone_from_every_node_before_the_next_round(_) ->
     [
-        with(atoll_bench_names, #{nodes => 3, callers => 20, system => System}, fun(State0) ->
+        with(atoll_bench_names, (point(System))#{callers := Callers, on := On}, fun(State0) ->
             #{cluster := Cluster} = State0,
             {ok, Measures, State} = atoll_bench_names:round(State0),
             ?assertEqual([], names(System, Cluster)),
-            #{names_per_s := Rate, visible_per_s := Visible, cpu_us_per_name := _, latency := Latency} = Measures,
+            #{registrations_per_s := Rate, visible_per_s := Visible, visible_ms := Times, latency := Latency} = Measures,
             ?assert(Rate > 0 andalso Visible > 0 andalso Visible =< Rate),
-            ?assert(atoll_bench_hist:count(Latency) >= 20),
+            ?assert(lists:all(fun(Ms) -> Ms > 0 end, Times)),
+            ?assert(atoll_bench_hist:count(Latency) >= case On of first -> Callers; each -> 3 * Callers end),
+            #{cpu_us_per_op := Cpu, messages_per_op := Messages, lookups_per_s := LookUps, lookup_factor := Factor} = Measures,
+            ?assert(Cpu > 0 andalso Messages > 0 andalso LookUps > 0 andalso Factor > 0),
             %% The next one has names of its own.
             ?assertMatch({ok, _, #{round := 3}}, atoll_bench_names:round(State))
         end)
-     || System <- [pg, global]
+     || {System, Callers, On} <- [{pg, 20, first}, {global, 20, first}, {s_group, 20, first}, {s_group_of_4, 2, each}]
     ].
 
 %% The last node gets to look at what it has heard three seconds later.
 names_count_as_visible_when_the_last_node_sees_them(_) ->
-    with(atoll_bench_names, #{nodes => 2, callers => 1, system => pg}, fun(#{cluster := Cluster} = State) ->
+    with(atoll_bench_names, (point(pg))#{nodes := 2}, fun(#{cluster := Cluster} = State) ->
         [_, Last] = atoll_cluster:nodes(Cluster),
-        ok = atoll_cluster:call(Cluster, Last, sys, suspend, [atoll_bench_names_load]),
-        {ok, _} = atoll_cluster:call(Cluster, Last, timer, apply_after, [3000, sys, resume, [atoll_bench_names_load]]),
-        {ok, #{visible_per_s := Visible, names_per_s := Rate, latency := Latency}, _} = atoll_bench_names:round(State),
+        ok = late(Cluster, Last, 3000),
+        {ok, #{visible_per_s := Visible, registrations_per_s := Rate, latency := Latency}, _} = atoll_bench_names:round(State),
         Names = atoll_bench_hist:count(Latency),
         ?assert(Names / Visible >= 2.5, {Names, Visible}),
         %% Those who register did not wait for it.
@@ -61,7 +72,7 @@ nothing_is_timed_before_a_name_of_each_node_is_seen_on_all(_) ->
     Test = self(),
     Pid = spawn_link(fun() ->
         receive go -> ok end,
-        with(atoll_bench_names, #{nodes => 3, callers => 1, system => pg}, fun(#{cluster := Cluster}) ->
+        with(atoll_bench_names, point(pg), fun(#{cluster := Cluster}) ->
             Test ! {up, atoll_cluster:nodes(Cluster)},
             receive looked -> ok end
         end),
@@ -90,10 +101,104 @@ asked(Pid) ->
     after 0 -> []
     end.
 
+%% pg's process on a node hears nothing for so long.
+late(Cluster, Node, Ms) ->
+    ok = atoll_cluster:call(Cluster, Node, sys, suspend, [atoll_bench_names_system]),
+    {ok, _} = atoll_cluster:call(Cluster, Node, timer, apply_after, [Ms, sys, resume, [atoll_bench_names_system]]),
+    ok.
+
+groups_of_four_are_of_four_and_know_nobody_else(_) ->
+    with(atoll_bench_names, (point(s_group_of_4))#{nodes := 8, on := each}, fun(#{cluster := Cluster} = State) ->
+        {ok, _, _} = atoll_bench_names:round(State),
+        Nodes = atoll_cluster:nodes(Cluster),
+        {Four, Others} = lists:split(4, Nodes),
+        [
+            ?assertEqual({ok, lists:sort(Group -- [Node])}, sorted(atoll_cluster:multicall(Cluster, erlang, nodes, []), Node))
+         || Group <- [Four, Others],
+            Node <- Group
+        ]
+    end).
+
+sorted(Answers, Node) ->
+    {Node, {ok, Nodes}} = lists:keyfind(Node, 1, Answers),
+    {ok, lists:sort(Nodes)}.
+
+names_are_offered_at_the_rate_whatever_becomes_of_them(_) ->
+    with(atoll_bench_names, (point(s_group))#{callers := 50, on := each, rate := 40}, fun(State) ->
+        {ok, #{latency := Latency}, _} = atoll_bench_names:round(State),
+        %% A second of them on three nodes.
+        ?assertEqual(120, atoll_bench_hist:count(Latency))
+    end).
+
+a_rate_that_is_too_high_is_a_sentence(_) ->
+    with(atoll_bench_names, (point(s_group))#{rate := 1000}, fun(#{cluster := Cluster} = State) ->
+        [First | _] = atoll_cluster:nodes(Cluster),
+        %% What is never answered, with one caller, keeps all others from beginning.
+        ok = atoll_cluster:call(Cluster, First, sys, suspend, [atoll_name]),
+        {error, Sentence} = atoll_bench_names:round(State),
+        ?assertEqual(
+            "the rate is too high: 1000 registrations did not come to an end on " ++ atom_to_list(First),
+            lists:flatten(Sentence)
+        )
+    end).
+
+%% pg tells each of the others of each name, and of the process's monitor nothing.
+messages_of_names_are_those_between_nodes(_) ->
+    with(atoll_bench_names, (point(pg))#{nodes := 4, callers := 10}, fun(State) ->
+        {ok, #{messages_per_op := Messages}, _} = atoll_bench_names:round(State),
+        ?assert(abs(Messages - 3) < 0.2, Messages)
+    end).
+
+the_time_to_be_visible_is_that_of_the_last_node(_) ->
+    with(atoll_bench_names, point(pg), fun(#{cluster := Cluster}) ->
+        [First, _, Last] = atoll_cluster:nodes(Cluster),
+        ok = late(Cluster, Last, 500),
+        [Slow, Quick] = atoll_cluster:call(Cluster, First, atoll_bench_names_load, visible, [pg, {round, 1}, 2]),
+        ?assert(Slow > 400, Slow),
+        ?assert(Quick < 400, Quick)
+    end).
+
+a_look_up_sends_nothing(_) ->
+    with(atoll_bench_names, point(s_group), fun(#{cluster := Cluster}) ->
+        [First | _] = atoll_cluster:nodes(Cluster),
+        {Looked, Registered} = atoll_cluster:call(Cluster, First, erlang, apply, [fun looked_up/0, []]),
+        ?assertEqual({true, []}, Looked),
+        %% What sends would have been seen.
+        ?assertMatch({ok, [_ | _]}, Registered)
+    end).
+
+looked_up() ->
+    {Pid, _} = spawn_monitor(timer, sleep, [60000]),
+    Here = atoll_bench_names_system:here(s_group),
+    Registered = sending(fun() -> atoll_bench_names_system:give(Here, name, Pid) end),
+    {sending(fun() -> atoll_bench_names_system:whereis(Here, name) =:= Pid end), Registered}.
+
+%% What a function returns, and what its process sent meanwhile.
+sending(Fun) ->
+    Self = self(),
+    Looker = spawn_link(fun() ->
+        receive go -> ok end,
+        Self ! {value, self(), Fun()}
+    end),
+    1 = erlang:trace(Looker, true, [send]),
+    Looker ! go,
+    Value = receive {value, Looker, V} -> V end,
+    Delivered = erlang:trace_delivered(Looker),
+    receive {trace_delivered, Looker, Delivered} -> ok end,
+    {Value, sent(Looker) -- [{value, Looker, Value}]}.
+
+sent(Pid) ->
+    receive
+        {trace, Pid, _Send, Message, _To} -> [Message | sent(Pid)]
+    after 0 -> []
+    end.
+
 names(global, Cluster) ->
     answers(Cluster, global, registered_names, []);
 names(pg, Cluster) ->
-    answers(Cluster, pg, which_groups, [atoll_bench_names_load]).
+    answers(Cluster, pg, which_groups, [atoll_bench_names_system]);
+names(_OfGroups, Cluster) ->
+    answers(Cluster, atoll_name, names, []).
 
 answers(Cluster, Module, Function, Args) ->
     lists:append([Answer || {_, {ok, Answer}} <- atoll_cluster:multicall(Cluster, Module, Function, Args)]).

@@ -25,14 +25,24 @@ a_ping_pong_is_measured_once_with_the_one_actor_that_it_has_test() ->
     ?assertEqual([{4, 100}, {4, 200}, {16, 100}, {16, 200}], lists:sort(Of(request))).
 
 values_take_the_place_of_the_default_ones_test() ->
-    {ok, Points} = atoll_bench:sweep(atoll_bench_names, #{nodes => [3], callers => [1]}),
+    {ok, Points} = atoll_bench:sweep(atoll_bench_names, #{nodes => [3], callers => [1], on => [first]}),
     ?assertEqual(
         [
-            #{nodes => 3, callers => 1, system => global},
-            #{nodes => 3, callers => 1, system => pg}
+            #{nodes => 3, callers => 1, on => first, rate => 0, system => System}
+         || System <- [global, pg, s_group, s_group_of_4]
         ],
         Points
     ).
+
+%% Unless only that is asked for.
+each_node_has_the_fewest_callers_where_the_first_has_more_test() ->
+    Of = fun(Sweep) ->
+        {ok, Points} = atoll_bench:sweep(atoll_bench_names, Sweep#{nodes => [4], system => [pg]}),
+        [{On, Callers} || #{on := On, callers := Callers} <- Points]
+    end,
+    ?assertEqual([{first, 1}, {each, 1}, {first, 100}], Of(#{})),
+    ?assertEqual([{each, 5}, {each, 50}], Of(#{on => [each], callers => [5, 50]})),
+    ?assertEqual([{first, 5}, {first, 50}], Of(#{on => [first], callers => [5, 50]})).
 
 what_is_wrong_is_named_test_() ->
     [
@@ -40,8 +50,14 @@ what_is_wrong_is_named_test_() ->
      || {Sweep, Sentence} <- [
             {#{nodes => [1]}, "nodes must be a whole number from 2 to 64, not \"1\""},
             {#{nodes => [2, 2]}, "nodes has the value 2 twice"},
-            {#{system => [syn]}, "system must be one of global, pg, not \"syn\""},
-            {#{nods => [2]}, "there is no parameter nods; there are nodes, callers, system"}
+            {#{system => [syn]}, "system must be one of global, pg, s_group, s_group_of_4, not \"syn\""},
+            {#{on => [last]}, "on must be one of first, each, not \"last\""},
+            {#{nods => [2]}, "there is no parameter nods; there are nodes, callers, on, rate, system"},
+            {
+                #{nodes => [6], callers => [1], on => [first]},
+                "with callers 1, nodes 6, on first, rate 0, system s_group_of_4: "
+                "groups of four are of two to four nodes, or of a multiple of four"
+            }
         ]
     ].
 

@@ -201,10 +201,13 @@ met(Peer, Info, #state{mesh = #{} = Mesh} = State) ->
 met(_Peer, _Info, State) ->
     State.
 
-%% The first of two that were closed to each other tries in vain; the other one does not.
-%% This takes its time where a node does not answer, and goes on without this module.
+%% The first of two that are opened tries in vain. The other one, which comes while that
+%% handshake is under way, gets what becomes of it, and has to try once more: that is a
+%% handshake that began when both were open. A third time is to be sure. This takes its
+%% time where a node does not answer, and goes on without this module.
 opened(#state{closed = Closed, mesh = #{} = Mesh} = State, #state{closed = Before}) when Closed =:= #{}, Before =/= #{} ->
-    _ = [spawn(net_kernel, connect_node, [Peer]) || Peer <- maps:keys(Mesh) -- nodes()],
+    Connect = fun net_kernel:connect_node/1,
+    _ = [spawn(lists, any, [Connect, [Peer, Peer, Peer]]) || Peer <- maps:keys(Mesh) -- nodes()],
     State;
 opened(State, _Before) ->
     State.

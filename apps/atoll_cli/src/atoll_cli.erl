@@ -29,6 +29,7 @@ commands() ->
         {"group add", atoll_cli_group_add},
         {"group remove", atoll_cli_group_remove},
         {"group list", atoll_cli_group_list},
+        {"group names", atoll_cli_group_names},
         {"group draw", atoll_cli_group_draw},
         {"sim overlay", atoll_cli_sim_overlay},
         {"sim broadcast", atoll_cli_sim_broadcast},

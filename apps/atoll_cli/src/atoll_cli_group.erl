@@ -2,9 +2,9 @@
 %% cluster are named and reached, and which groups they are in.
 -module(atoll_cli_group).
 
--export([options/0, at/0, closing/0, group_name/1, on/2, named/2, member/4, here/1, show/4]).
+-export([options/0, at/0, closing/0, group_name/1, on/2, named/2, member/4, here/1, ask_all/2, show/4]).
 
--export_type([here/0]).
+-export_type([held/0, here/0]).
 
 -type held() :: [{node(), State :: term()}].
 
@@ -113,14 +113,20 @@ ask(Node, Function, Args) ->
 %% @doc The groups of the cluster, as its nodes tell.
 -spec here(held()) -> here().
 here(Held) ->
-    Asked = answering(Held),
-    Answers = lists:zip(Asked, erpc:multicall(Asked, s_group, own_s_groups, [], ?ASK_MS)),
-    Told = [{Node, Groups} || {Node, {ok, Groups}} <- Answers],
+    {Told, Silent} = ask_all({s_group, own_s_groups, []}, Held),
     #{
         groups => lists:usort([Group || {_, Groups} <- Told, Group <- Groups]),
         free => lists:sort([Node || {Node, []} <- Told]),
-        silent => lists:sort([Node || {Node, _} <- Held, not lists:keymember(Node, 1, Told)])
+        silent => Silent
     }.
+
+%% @doc What the nodes of the cluster answer, all asked at once, and those that do not answer.
+-spec ask_all({module(), Function :: atom(), Args :: [term()]}, held()) -> {[{node(), Answer :: term()}], Silent :: [node()]}.
+ask_all({Module, Function, Args}, Held) ->
+    Asked = answering(Held),
+    Answers = lists:zip(Asked, erpc:multicall(Asked, Module, Function, Args, ?ASK_MS)),
+    Told = [{Node, Answer} || {Node, {ok, Answer}} <- Answers],
+    {Told, lists:sort([Node || {Node, _} <- Held, not lists:keymember(Node, 1, Told)])}.
 
 %% @doc Does something with a group from one of its nodes, and shows what came of it
 %% as facts: what the function makes of the answer, and what is wrong with that.

@@ -2,7 +2,7 @@
 %% that node, which finds this module where the command line does.
 -module(atoll_cli_node).
 
--export([probe/0, await_settled/2]).
+-export([probe/0, names/1, await_settled/2]).
 
 -export_type([probe/0, unsettled/0]).
 
@@ -13,21 +13,44 @@
     members := non_neg_integer(),
     neighbours := [node()],
     %% What the parts of the overlay hold and count, see atoll:status().
-    parts := off | #{atom() => term()}
+    parts := off | #{atom() => term()},
+    %% Its groups with their nodes; how many names it knows, and what was counted.
+    groups := [{s_group:name(), [node()]}],
+    names := restarting | #{atom() => term()}
 }.
 
 -type unsettled() :: #{members := non_neg_integer(), neighbours := non_neg_integer()}.
 
-%% @doc What `atoll status' says of a node's overlay.
+%% @doc What `atoll status' says of a node's overlay, groups and names.
 -spec probe() -> probe().
 probe() ->
-    #{overlay := Parts, members := Members, neighbours := Neighbours} = atoll:status(),
+    #{overlay := Parts, members := Members, neighbours := Neighbours, groups := Groups, names := Names} = atoll:status(),
     #{
         overlay => application:get_env(atoll, overlay, off),
         members => Members,
         neighbours => Neighbours,
-        parts => Parts
+        parts => Parts,
+        groups => Groups,
+        names => Names
     }.
+
+%% @doc The groups of this node, or that of the free nodes, with their names; of all, or of that
+%% one alone.
+-spec names(all | {group, s_group:name()}) -> atoll_cli_names:told().
+names(Which) ->
+    %% Otherwise this node is no free node, but none at all.
+    true = is_pid(whereis(atoll_name)),
+    Groups = [Group || {Name, _} = Group <- groups(s_group:own_s_groups()), Which =:= all orelse Which =:= {group, Name}],
+    [
+        {Group, Nodes, [
+            {Name, Pid, Meta}
+         || Name <- atoll_name:names(Group), {ok, Pid, Meta} <- [atoll_name:lookup(Group, Name)]
+        ]}
+     || {Group, Nodes} <- Groups
+    ].
+
+groups([]) -> [{undefined, s_group:own_nodes(undefined)}];
+groups(Own) -> Own.
 
 %% @doc Waits until this node knows so many members and, unless it is alone, has a
 %% neighbour; at most for so long.

@@ -72,6 +72,12 @@ overlay(#{probe := #{<<"overlay">> := Overlay} = Probe}) when Overlay =/= <<"off
 overlay(#{}) ->
     #{overlay => undefined, neighbours => undefined, members => undefined, parts => undefined}.
 
+%% No probe, no answer.
+groups(#{probe := #{<<"groups">> := Groups, <<"names">> := Names}}) ->
+    [{groups, [{[{group, Group}, {nodes, Nodes}]} || {Group, Nodes} <- Groups]}, {names, json(Names)}];
+groups(#{}) ->
+    [{groups, null}, {names, null}].
+
 known(undefined, _) -> "-";
 known(Value, Write) -> Write(Value).
 
@@ -85,7 +91,7 @@ node_json(#{node := Node} = Info) ->
     {[{node, Node}]
      ++ [{Key, or_null(maps:get(Key, Info))} || Key <- [state, connections, memory, os_pid]]
      ++ [{Key, or_null(maps:get(Key, Overlay))} || Key <- [overlay, neighbours, members]]
-     ++ [{parts, json(Parts)}]}.
+     ++ [{parts, json(Parts)} | groups(Info)]}.
 
 %% Terms as atoll_cluster_plain makes them.
 json(undefined) -> null;

@@ -10,6 +10,7 @@
          up_holds_a_mesh_until_ctrl_c/1, up_holds_groups_until_down/1,
          up_holds_an_overlay_and_status_tells_of_it/1, groups_are_cliques_of_an_overlay/1,
          groups_of_a_held_cluster_are_changed_and_shown/1, a_group_that_does_not_get_all_its_nodes_is_told/1,
+         names_are_shown_and_checked/1, names_of_free_nodes_are_shown/1,
          a_topology_is_drawn_without_a_cluster/1,
          a_script_ends_with_the_same_facts_in_both_worlds/1, an_expectation_that_fails_on_real_nodes_fails_the_run/1,
          a_held_cluster_is_harmed_and_stays/1, a_script_that_cannot_be_played_starts_nothing/1,
@@ -22,7 +23,7 @@
          every_experiment_prints_its_keys_first/1, a_simulation_is_repeated_by_its_line/1,
          a_simulation_prints_a_table/1, a_terminal_sees_the_virtual_time/1,
          a_trace_is_written_and_shown/1, a_trace_that_is_cut_is_shown_and_told/1,
-         a_recording_is_replayed/1,
+         a_recording_is_replayed/1, a_node_s_recordings_are_replayed/1,
          an_interrupted_run_leaves_the_old_trace/1, no_file_is_read_and_destroyed/1, a_file_that_cannot_be_written_is_told/1,
          a_strategy_of_ones_own_is_run/1, a_script_is_played/1, a_script_that_fails_is_repeated_by_its_line/1,
          a_script_that_is_wrong_is_told_with_its_line/1,
@@ -34,7 +35,7 @@
 -define(GONE_MS, 5000).
 
 suite() ->
-    [{timetrap, {seconds, 90}}].
+    [{timetrap, {minutes, 6}}].
 
 all() ->
     [help_is_data, help_comes_at_once, wrong_usage_says_one_sentence_and_starts_nothing,
@@ -43,6 +44,7 @@ all() ->
      up_holds_a_mesh_until_ctrl_c, up_holds_groups_until_down,
      up_holds_an_overlay_and_status_tells_of_it, groups_are_cliques_of_an_overlay,
      groups_of_a_held_cluster_are_changed_and_shown, a_group_that_does_not_get_all_its_nodes_is_told,
+     names_are_shown_and_checked, names_of_free_nodes_are_shown,
      a_topology_is_drawn_without_a_cluster,
      a_script_ends_with_the_same_facts_in_both_worlds, an_expectation_that_fails_on_real_nodes_fails_the_run,
      a_held_cluster_is_harmed_and_stays, a_script_that_cannot_be_played_starts_nothing,
@@ -54,7 +56,7 @@ all() ->
      every_experiment_prints_its_keys_first, a_simulation_is_repeated_by_its_line,
      a_simulation_prints_a_table, a_terminal_sees_the_virtual_time,
      a_trace_is_written_and_shown, a_trace_that_is_cut_is_shown_and_told,
-     a_recording_is_replayed,
+     a_recording_is_replayed, a_node_s_recordings_are_replayed,
      an_interrupted_run_leaves_the_old_trace, no_file_is_read_and_destroyed, a_file_that_cannot_be_written_is_told,
      a_strategy_of_ones_own_is_run, a_script_is_played, a_script_that_fails_is_repeated_by_its_line,
      a_script_that_is_wrong_is_told_with_its_line,
@@ -219,6 +221,12 @@ up_holds_groups_until_down(Config) ->
     %% They run no overlay.
     #{<<"clusters">> := [#{<<"nodes">> := [First | _]}]} = decode(Json),
     ?assertMatch(#{<<"overlay">> := null, <<"neighbours">> := null, <<"members">> := null, <<"parts">> := null}, First),
+    #{<<"groups">> := Groups, <<"names">> := Names} = First,
+    ?assertEqual(
+        [{<<"gateways">>, [1, 4]}, {<<"group1">>, [1, 2, 3]}],
+        [{Group, numbers(Members)} || #{<<"group">> := Group, <<"nodes">> := Members} <- Groups]
+    ),
+    ?assertMatch(#{<<"names">> := 0, <<"operations">> := 0, <<"counters">> := #{<<"sent">> := _}}, Names),
     %% Without a name it means the cluster that `up' without a name has started.
     ?assertMatch(
         #{status := 1, stderr := <<"atoll down: No cluster named atoll is running, only reef.\n">>},
@@ -332,6 +340,101 @@ a_group_that_does_not_get_all_its_nodes_is_told(Config) ->
     ?assertMatch(#{status := 0}, atoll_cli_os:run(dir(Config), ["down", "reef"])),
     ?assertMatch(#{status := 0}, atoll_cli_os:await_exit(Program, ?GONE_MS)).
 
+names_are_shown_and_checked(Config) ->
+    Program = atoll_cli_os:start(dir(Config), ["up", "5", "--groups", "2", "--name", "reef"]),
+    _ = atoll_cli_os:await_line(Program, stdout, <<"atoll down reef\n">>),
+    Names = fun(Args) -> atoll_cli_os:run(dir(Config), ["group", "names" | Args] ++ ["--name", "reef"]) end,
+    Register = "lists:foreach(fun({G, N, M}) -> yes = atoll_name:register(G, N, spawn(fun() -> receive after infinity -> ok end end), M) end, ",
+    ok = on_node(1, [Register, "[{group1, tea, undefined}, {group1, {\"two\", 2}, #{size => 7}}, {gateways, door, undefined}])"], Config),
+    #{status := 0, stdout := Table, stderr := <<>>} = Names([]),
+    [
+        ?assertMatch({match, _}, re:run(Table, Line, [multiline]), Table)
+     || Line <- [
+            "^group +name +node +process +metadata$",
+            "^group1 +tea +reef1@127.0.0.1 +<0\\.[0-9]+\\.0>$",
+            "^group1 +{\"two\",2} +reef1@127.0.0.1 +<0\\.[0-9]+\\.0> +#{size => 7}$",
+            "^gateways +door +reef1@127.0.0.1 +<0\\.[0-9]+\\.0>$"
+        ]
+    ],
+    %% A process of its own, for a name that another node has lost, and one that it alone has.
+    ok = on_node(2, "true = ets:delete(atoll_name, {group1, tea}), true = ets:insert(atoll_name, {{group1, ghost}, self(), undefined})", Config),
+    ok = on_node(3, "true = ets:insert(atoll_name, {{group1, {\"two\", 2}}, whereis(init), undefined})", Config),
+    #{status := 1, stdout := Json, stderr := Differ} = Names(["group1", "--json"]),
+    ?assertEqual(<<"atoll group names: 3 names are not the same on all members\n">>, Differ),
+    #{<<"cluster">> := <<"reef">>, <<"silent">> := [], <<"groups">> := [#{<<"group">> := <<"group1">>, <<"nodes">> := Nodes, <<"names">> := Shown}]} =
+        decode(Json),
+    ?assertEqual([1, 2, 3], numbers(Nodes)),
+    {One, Two, Three} = {node_of(1), node_of(2), node_of(3)},
+    ?assertMatch(
+        [
+            #{<<"name">> := <<"ghost">>, <<"node">> := Two, <<"differ">> := [#{<<"member">> := One, <<"process">> := null}, #{<<"member">> := Three}]},
+            #{<<"name">> := <<"tea">>, <<"node">> := One, <<"metadata">> := null, <<"differ">> := [#{<<"member">> := Two, <<"node">> := null}]},
+            #{<<"name">> := <<"{\"two\",2}">>, <<"node">> := One, <<"metadata">> := <<"#{size => 7}">>,
+              <<"differ">> := [#{<<"member">> := Three, <<"node">> := Three, <<"metadata">> := null}]}
+        ],
+        Shown
+    ),
+    #{status := 1, stdout := Differs} = Names(["--at", "reef3"]),
+    ?assertMatch({match, _}, re:run(Differs, "tea .* reef2@127.0.0.1 has none$", [multiline]), Differs),
+    ?assertMatch({match, _}, re:run(Differs, " reef3@127.0.0.1 has <0\\.[0-9]+\\.0> on reef3@127.0.0.1$", [multiline]), Differs),
+    ?assertEqual(nomatch, re:run(Differs, "door")),
+    %% One that says nothing is no difference.
+    #{status := 0, stdout := Gateways} = Names(["gateways"]),
+    ?assertEqual(nomatch, re:run(Gateways, "silent")),
+    ok = on_node(4, "halt(0, [{flush, false}])", Config),
+    _ = atoll_cli_os:await_line(Program, stderr, <<"Node reef4@127.0.0.1 went down.\n">>),
+    #{status := 0, stdout := Silent} = Names(["gateways"]),
+    ?assertMatch({match, _}, re:run(Silent, "^\\(silent\\) +reef4@127.0.0.1$", [multiline]), Silent),
+    [
+        ?assertEqual({Status, <<>>, iolist_to_binary(["atoll group names: ", Sentence, "\n"])}, {Status1, Stdout, Stderr})
+     || {Status, Args, Sentence} <- [
+            {1, ["fish"], "no node that answers is in a group fish"},
+            {1, ["group2", "--at", "reef1"], "no node that answers is in a group group2"},
+            {2, ["--at", "reef9"], "the cluster has no node reef9; did you mean reef1?"}
+        ],
+        #{status := Status1, stdout := Stdout, stderr := Stderr} <- [Names(Args)]
+    ],
+    [ok = on_node(I, "halt(0, [{flush, false}])", Config) || I <- [1, 2, 3, 5]],
+    [_ = atoll_cli_os:await_line(Program, stderr, <<"Node ", (node_of(I))/binary, " went down.\n">>) || I <- [1, 2, 3, 5]],
+    ?assertMatch(#{status := 1, stdout := <<>>, stderr := <<"atoll group names: no node of the cluster answers\n">>}, Names([])).
+
+%% They share one namespace; or each has its own, with the same name in it.
+names_of_free_nodes_are_shown(Config) ->
+    lists:foreach(
+        fun({Overlay, Registered, Rows, Groups}) ->
+            Program = atoll_cli_os:start(dir(Config), ["up", "3", "--name", "reef" | Overlay]),
+            _ = atoll_cli_os:await_line(Program, stdout, <<"atoll down reef\n">>),
+            Await = io_lib:format("Look = fun Look() -> case length(s_group:own_nodes()) of ~b -> ok; _ -> Look() end end, Look()", [3 div Groups]),
+            [ok = on_node(I, Await, Config) || I <- [1, 2, 3]],
+            [ok = on_node(I, "yes = s_group:register_name(undefined, tea, spawn(timer, sleep, [infinity]))", Config) || I <- Registered],
+            Names = fun(Args) ->
+                #{status := 0, stdout := Stdout} = atoll_cli_os:run(dir(Config), ["group", "names" | Args] ++ ["--name", "reef"]),
+                Stdout
+            end,
+            {match, Shown} = re:run(Names([]), "^\\(free nodes\\) +tea +reef[1-3]@127.0.0.1 +<", [multiline, global]),
+            ?assertEqual(Rows, length(Shown)),
+            #{<<"groups">> := Each} = decode(Names(["undefined", "--json"])),
+            ?assertEqual(Groups, length(Each)),
+            ?assertMatch(#{status := 0}, atoll_cli_os:run(dir(Config), ["down", "reef"])),
+            ?assertMatch(#{status := 0}, atoll_cli_os:await_exit(Program, ?GONE_MS))
+        end,
+        [{[], [2], 1, 1}, {["--overlay", "hyparview"], [1, 2, 3], 3, 3}]
+    ).
+
+%% What is to be done on a node is done by a shell that is attached to it.
+on_node(I, Text, Config) ->
+    Line = io_lib:format(
+        "exec erl -noinput -boot no_dot_erlang -hidden -name on~b-~s@127.0.0.1 -eval '~ts'",
+        [erlang:unique_integer([positive]), os:getpid(), [
+            "{ok, Ts, _} = erl_scan:string(lists:append(init:get_plain_arguments())), {ok, Es} = erl_parse:parse_exprs(Ts), "
+            "try erpc:call(list_to_atom(\"", node_of(I), "\"), erl_eval, exprs, [Es, []]) catch error:{erpc, noconnection} -> gone end, "
+            "halt()"
+        ]]
+    ),
+    Quoted = ["'", string:replace(Text, "'", "'\\''", all), "'"],
+    #{status := 0} = atoll_cli_os:await_exit(atoll_cli_os:start(dir(Config), {sh, lists:flatten([Line, " -extra ", Quoted, "."])}), 30000),
+    ok.
+
 a_topology_is_drawn_without_a_cluster(Config) ->
     ?assertMatch(
         #{status := 0, stdout := <<"group1  n1* n2 n5*\ngroup2  n3* n4 n1*\ngroup3  n5* n6 n3*\n3 groups", _/binary>>},
@@ -350,7 +453,6 @@ numbers(Nodes) -> [I || Node <- Nodes, I <- lists:seq(1, 9), node_of(I) =:= Node
 %% Faults on real nodes
 
 a_script_ends_with_the_same_facts_in_both_worlds(Config) ->
-    ct:timetrap({minutes, 3}),
     [Simulated, Real] = [
         begin
             #{status := 0, stdout := Json} = atoll_cli_os:run(dir(Config), [World, "run", "docs/scripts/leave.script", "--json"], 120000),
@@ -637,6 +739,28 @@ a_recording_is_replayed(Config) ->
     ?assertMatch(#{<<"identical">> := true, <<"difference">> := null}, Other),
     ?assertMatch(#{status := 2, stderr := <<"atoll sim replay: README.md: this is no recording of Atoll\n">>},
                  Replay(["README.md"])).
+
+%% With so many names that the order of a map is not that of its keys.
+a_node_s_recordings_are_replayed(Config) ->
+    Program = atoll_cli_os:start(dir(Config), ["up", "4", "--groups", "2", "--name", "reef"]),
+    _ = atoll_cli_os:await_line(Program, stdout, <<"atoll down reef\n">>),
+    Folder = fun(I) -> filename:join(dir(Config), "recorded" ++ integer_to_list(I)) end,
+    [ok = on_node(I, ["ok = atoll:record(\"", Folder(I), "\")"], Config) || I <- [1, 2]],
+    Names = "[list_to_atom(lists:concat([name, I, \"of\", node()])) || I <- lists:seq(1, 100)]",
+    [ok = on_node(I, ["[yes = s_group:register_name(group1, N, spawn(timer, sleep, [infinity])) || N <- ", Names, "]"], Config) || I <- [1, 2]],
+    %% Each forgets the other's names, and is told them again.
+    Await = "Look = fun Look() -> case length(atoll_name:names(group1)) of 200 -> ok; _ -> _ = atoll_name:info(), Look() end end, Look()",
+    ok = on_node(1, "true = disconnect_node(hd(s_group:own_nodes(group1) -- [node()]))", Config),
+    [ok = on_node(I, Await, Config) || I <- [1, 2]],
+    ok = on_node(1, "[ok = s_group:unregister_name(group1, N) || N <- " ++ Names ++ "]", Config),
+    [ok = on_node(I, "{ok, #{name := #{lost := 0}}} = atoll:record(off)", Config) || I <- [1, 2]],
+    Files = lists:append([filelib:wildcard(filename:join(Folder(I), "*.rec")) || I <- [1, 2]]),
+    ?assertEqual(["group.rec", "link.rec", "name.rec"], [filename:basename(File) || File <- lists:sublist(Files, 3)]),
+    #{status := 0, stdout := Json} = atoll_cli_os:run(dir(Config), ["sim", "replay", "--json" | Files]),
+    #{<<"recordings">> := Recordings} = decode(Json),
+    ?assertMatch([_, _, _, _, _, _], Recordings),
+    [?assertMatch(#{<<"identical">> := true, <<"cut">> := false, <<"lost">> := 0}, Recording) || Recording <- Recordings],
+    [?assert(Events > 200, Events) || #{<<"protocol">> := <<"atoll_name_core">>, <<"events">> := Events} <- Recordings].
 
 a_trace_that_is_cut_is_shown_and_told(Config) ->
     Trace = filename:join(dir(Config), "a.trace"),

@@ -3,9 +3,11 @@
 
 -include_lib("eunit/include/eunit.hrl").
 
-%% In a VM of its own, which becomes distributed.
+%% In a VM of its own, which becomes distributed. There is a cluster whenever it does,
+%% and with that epmd.
 it_listens_on_this_machine_alone_test_() ->
     {timeout, 60, fun() ->
+        {ok, Cluster} = atoll_cluster:start(#{nodes => 1}),
         Paths = [Dir || Dir <- code:get_path(), not lists:prefix(code:root_dir(), Dir)],
         {ok, Peer, _} = peer:start(#{connection => standard_io, args => ["-pa" | Paths]}),
         try
@@ -13,7 +15,8 @@ it_listens_on_this_machine_alone_test_() ->
             true = peer:call(Peer, erlang, is_alive, []),
             ?assertEqual([{127, 0, 0, 1}], peer:call(Peer, erlang, apply, [fun listening/0, []]))
         after
-            peer:stop(Peer)
+            peer:stop(Peer),
+            atoll_cluster:stop(Cluster)
         end
     end}.
 

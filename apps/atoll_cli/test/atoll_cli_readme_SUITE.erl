@@ -15,7 +15,7 @@
 -export([the_page_on_faults_explains_every_key/1, a_shell_does_what_the_page_on_faults_says/1]).
 
 suite() ->
-    [{timetrap, {seconds, 180}}].
+    [{timetrap, {minutes, 6}}].
 
 all() ->
     [the_page_on_faults_explains_every_key, a_shell_does_what_the_page_on_faults_says, it_is_short, its_links_lead_somewhere, its_erlang_makes_a_group, its_commands_print_what_it_says,

@@ -18,7 +18,7 @@
 -define(GONE_MS, 5000).
 -define(EVENT_MS, 10000).
 
-suite() -> [{timetrap, {seconds, 60}}].
+suite() -> [{timetrap, {minutes, 6}}].
 
 all() -> [{group, nodes}, {group, control}, {group, starting}, {group, going}, {group, others}].
 
@@ -97,12 +97,17 @@ init_per_suite(Config) ->
     Temp = string:trim(os:cmd("mktemp -d")),
     Run = filename:join(Temp, "it's a run"),
     ok = file:make_dir(Run),
+    Before = os:getenv("XDG_RUNTIME_DIR"),
     true = os:putenv("XDG_RUNTIME_DIR", Run),
     false = is_alive(),
-    [{temp, Temp}, {run, Run} | Config].
+    [{temp, Temp}, {run, Run}, {before, Before} | Config].
 
 end_per_suite(Config) ->
-    true = os:unsetenv("XDG_RUNTIME_DIR"),
+    true =
+        case ?config(before, Config) of
+            false -> os:unsetenv("XDG_RUNTIME_DIR");
+            Before -> os:putenv("XDG_RUNTIME_DIR", Before)
+        end,
     ok = file:del_dir_r(?config(temp, Config)).
 
 %% No test leaves a run directory, whether it passed or not.

@@ -2,7 +2,7 @@
 %% of its own, and what happens is written as the interpreter writes it.
 -module(atoll_sim_recorded).
 
--export([link/1, overlay/1, tampered/2]).
+-export([link/1, overlay/1, name/1, tampered/2]).
 
 -define(MAX, 10000000).
 
@@ -49,6 +49,29 @@ overlay(Path) ->
     },
     {State, Effects} = atoll_overlay_core:init(Config, 0),
     write(Path, atoll_overlay_core, State, played(Effects, State)).
+
+%% Names in a group of two, of which the other acknowledges nothing.
+name(Path) ->
+    Options = (atoll_name:defaults())#{answer_ms := 1000},
+    {State, []} = atoll_name_core:init(#{self => node(), incarnation => 1, options => Options}, 0),
+    Register = fun(Name, Pid) -> {call, {self(), make_ref()}, {register, g, Name, Pid, undefined}} end,
+    [One, Two] = [spawn(fun() -> ok end) || _ <- [1, 2]],
+    Events = [
+        {10, {cast, {groups, [{g, {g, {1, n1, 1}}, 1, [n2, node()]}]}}},
+        {20, Register(alone, One)},
+        {30, {up, n2}},
+        {30, {timeout, flush}},
+        {40, Register({any, "term"}, Two)},
+        {40, {timeout, flush}},
+        {80, {timeout, tick}},
+        {90, Register(alone, Two)},
+        {1100, {timeout, tick}},
+        {1110, {down, n2, disconnect}},
+        {1120, {call, {self(), make_ref()}, {re_register, g, alone, Two, undefined}}},
+        {1130, {cast, {died, One}}},
+        {1140, {call, {self(), make_ref()}, info}}
+    ],
+    write(Path, atoll_name_core, State, Events).
 
 played(Effects, State) ->
     played(due(Effects, 0, #{}), State, []).

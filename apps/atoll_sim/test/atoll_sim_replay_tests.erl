@@ -9,6 +9,7 @@ all_test_() ->
      || {Title, Test} <- [
             {"a recording of the link protocol is identical", fun link_replays/1},
             {"a recording of the overlay is identical", fun overlay_replays/1},
+            {"a recording of the names is identical", fun name_replays/1},
             {"the first difference is told", fun differs/1},
             {"what is left of a cut recording is replayed", fun cut/1},
             {"a state that the protocol does not take is told", fun crashes/1},
@@ -44,6 +45,10 @@ overlay_replays(Path) ->
         {ok, #{protocol := atoll_overlay_core, events := Count, outcome := identical}}, atoll_sim_replay:run(Path)
     ).
 
+name_replays(Path) ->
+    Count = atoll_sim_recorded:name(Path),
+    ?assertMatch({ok, #{protocol := atoll_name_core, events := Count, outcome := identical}}, atoll_sim_replay:run(Path)).
+
 differs(Path) ->
     lists:foreach(
         fun({Record, At}) ->
@@ -52,7 +57,7 @@ differs(Path) ->
             {ok, #{outcome := Outcome}} = atoll_sim_replay:run(Path),
             ?assertMatch(#{at := At, recorded := [{notify, tampered} | Same], replayed := Same}, Outcome)
         end,
-        [{link, 1}, {link, 9}, {overlay, 50}]
+        [{link, 1}, {link, 9}, {overlay, 50}, {name, 5}]
     ).
 
 cut(Path) ->

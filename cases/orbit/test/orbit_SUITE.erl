@@ -34,7 +34,7 @@
 %% Within which a failure must be reported.
 -define(SECONDS, 5_000).
 
-suite() -> [{timetrap, {minutes, 3}}].
+suite() -> [{timetrap, {minutes, 6}}].
 
 all() ->
     [

@@ -176,7 +176,9 @@ cliques(Before, Now) ->
         [{Id, Epoch, Nodes} || {_, Id, Epoch, Nodes} <- Now].
 
 %% @private
--spec notice(atoll_group_rules:notice(), world()) -> world().
+-spec notice(atoll_group_rules:notice() | {making, boolean()}, world()) -> world().
+notice({making, _}, Known) ->
+    Known;
 notice({s_group, created, Name, Nodes}, Known) ->
     ok = atoll_events:emit(s_group_created, #{group => Name, nodes => Nodes}),
     Known;

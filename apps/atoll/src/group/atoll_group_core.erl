@@ -130,6 +130,7 @@
     readies = #{} :: #{stamp() => id()},
     %% What readers, subscribers and the link room were told last.
     published = [] :: [atoll_group_rules:published()],
+    making = false :: boolean(),
     wanted = [] :: [node()],
     gossiping = false :: boolean(),
     %% Callers that wait for this node to be ready for all its groups.
@@ -617,11 +618,16 @@ sync(Configured, From, #state{options = #{settle_ms := Ms}} = State0) ->
     {Stamp, State1} = next_stamp(configure(Configured, State0)),
     #state{store = Store, syncs = Syncs} = State1,
     Peers = [Peer || Peer <- atoll_group_store:acquaintances(Store), is_up(Peer, State1)],
-    State2 = lists:foldl(fun(Peer, S) -> tell_digests(Peer, ask, S) end, State1, Peers),
+    State2 = lists:foldl(fun(Peer, S) -> tell_digests(Peer, ask, S) end, seek_again(State1), Peers),
     effects(
         [{act, {configured, Configured}}, {timer, {sync, Stamp}, Ms}],
         State2#state{syncs = Syncs#{Stamp => From}}
     ).
+
+%% Who could not be reached a while ago may be there now.
+seek_again(#state{wanted = Wanted, unreachable = Unreachable} = State) ->
+    Sought = [Node || Node <- Wanted, is_map_key(Node, Unreachable)],
+    effects([{want, Node} || Node <- Sought], State#state{unreachable = maps:without(Sought, Unreachable)}).
 
 answer_syncs(#state{syncs = Syncs} = State) when map_size(Syncs) =:= 0 ->
     State;
@@ -666,9 +672,10 @@ gossip(#state{rand = Rand0, store = Store} = State0) ->
 %% After each event: tell the other rooms what has changed.
 
 publish(State0) ->
-    State = want(announce(keep(State0))),
-    #state{gossiping = Gossiping, options = #{gossip_ms := Ms}, wanted = Wanted} = State,
-    case not Gossiping andalso Wanted =/= [] of
+    State = want(announce_making(announce(keep(State0)))),
+    #state{gossiping = Gossiping, options = #{gossip_ms := Ms}, store = Store} = State,
+    %% Also one that wants nobody: it may be connected with a node that it removed.
+    case not Gossiping andalso atoll_group_store:acquaintances(Store) =/= [] of
         true -> effect({timer, gossip, Ms}, State#state{gossiping = true});
         false -> State
     end.
@@ -689,6 +696,15 @@ announce(#state{published = Old, store = Store} = State) ->
             Act = {act, {publish, New}},
             Notices = [{notify, Notice} || Notice <- atoll_group_rules:notices(Old, New)],
             effects([Act | Notices], State#state{published = New})
+    end.
+
+%% A free node that makes a group gets connected with nodes that may be free too. Said
+%% before these are wanted: it is not as a free node that this one meets them.
+announce_making(#state{making = Before, ops = Ops, published = Published} = State) ->
+    IsNew = fun(Op) -> element(1, atoll_group_op:operation(Op)) =:= new end,
+    case Published =:= [] andalso lists:any(IsNew, maps:values(Ops)) of
+        Before -> State;
+        Now -> effect({notify, {making, Now}}, State#state{making = Now})
     end.
 
 %% The members of this node's groups, and whom its operations concern.

@@ -357,5 +357,8 @@ event({nodeup, Node, _Info}, World) ->
     {[{up, Node}], World};
 event({nodedown, Node, Info}, World) ->
     {[{down, Node, proplists:get_value(nodedown_reason, Info, unknown)}], World};
+event({atoll, atoll_group, {making, Flag}}, World) ->
+    %% Its groups first: when one is made, this node is free no more.
+    {[{cast, {groups, atoll_group:own()}}, {cast, {making, Flag}}], World};
 event({atoll, atoll_group, _Notice}, World) ->
     {[{cast, {groups, atoll_group:own()}}], World}.

@@ -13,7 +13,7 @@
 %% It does so only then, so that two ends that begin anew at once do not chase each other.
 -module(atoll_name_channel).
 
--export([new/3, push/2, flush/2, take/3, tick/2, excuse/2, is_quiet/1, has_spoken/1, allow/1, backlog/1]).
+-export([new/3, push/2, flush/2, take/3, tick/2, excuse/2, is_quiet/1, is_due/1, has_spoken/1, allow/1, backlog/1]).
 
 -export_type([channel/0, session/0, wire/0, limits/0, what/0]).
 
@@ -197,3 +197,8 @@ is_quiet(#channel{sent = Sent, owed = Owed, count = Count}) ->
 %% @doc Whether the peer has said anything.
 -spec has_spoken(channel()) -> boolean().
 has_spoken(#channel{theirs = Theirs}) -> Theirs =/= none.
+
+%% @doc Whether something can be sent, or has to be acknowledged without delay.
+-spec is_due(channel()) -> boolean().
+is_due(#channel{count = Count, owed = Owed, limits = #{window := Window}}) ->
+    Count > 0 orelse 2 * Owed >= Window.

@@ -11,12 +11,17 @@
 %% knows. Where two cannot reach each other, one fellow of both makes them try again
 %% from time to time.
 %%
+%% A free node that makes a group gets connected with nodes that may be free too, before
+%% any of them is in it. It meets nobody as a free node meanwhile: two namespaces would be made
+%% one, and all nodes of both connected, for nothing. When the group is made, or not, who came up
+%% is greeted as by then it is.
+%%
 %% A node whose namespace is its own (`alone': a hidden one, or one that is told so) has the
 %% group `undefined' to itself while it is free, and says that it does not share it.
 -module(atoll_name_free).
 
--export([new/2, stand/2, said/3, gone/2, told/3, give_up/2, remind/1]).
--export([id/0, kind/1, shares/1, members/2, fellows/1]).
+-export([new/2, stand/2, making/2, met/2, said/3, gone/2, told/3, give_up/2, remind/1]).
+-export([id/0, kind/1, shares/1, shares_with/2, members/2, fellows/1]).
 
 -export_type([kind/0, limits/0, free/0, effect/0]).
 
@@ -35,8 +40,9 @@
     {want | unwant, node()}
     | {timer, {seek, node()} | remind, pos_integer()}
     | {cancel, {seek, node()} | remind}
-    %% Tell that node whom this one has for fellows.
-    | {know, node(), [node()]}.
+    %% Tell that node whom this one has for fellows; that this one is free.
+    | {know, node(), [node()]}
+    | {greet, node()}.
 
 -record(free, {
     kind :: kind(),
@@ -45,6 +51,9 @@
     is_free = false :: boolean(),
     %% Who has said that it is free.
     said = #{} :: #{node() => []},
+    %% While this node makes a group: who came up meanwhile, and whether they have said that
+    %% they are free.
+    strangers = none :: none | #{node() => boolean()},
     %% Told of or lost, and not found yet.
     sought = #{} :: #{node() => []},
     %% Who was reminded last.
@@ -71,6 +80,11 @@ kind(#free{kind = Kind}) -> Kind.
 %% @doc Whether this node shares the namespace of the free nodes now.
 -spec shares(free()) -> boolean().
 shares(#free{kind = Kind, is_free = IsFree}) -> Kind =:= mesh andalso IsFree.
+
+%% @doc Whether it does so with that node, as far as it goes by this one.
+-spec shares_with(node(), free()) -> boolean().
+shares_with(Node, #free{strangers = Strangers} = Free) ->
+    shares(Free) andalso not (is_map(Strangers) andalso is_map_key(Node, Strangers)).
 
 %% @doc The members of the group `undefined', if this node is one.
 -spec members(node(), free()) -> none | [node(), ...].
@@ -99,8 +113,31 @@ stand(false, #free{sought = Sought} = Free) ->
     Cancel = [{cancel, remind} || length(Fellows) > 1] ++ [{cancel, {seek, Node}} || Node <- Lost],
     {Cancel ++ [{unwant, Node} || Node <- lists:merge(Fellows, Lost)], Free#free{is_free = false, sought = #{}}}.
 
+%% @doc This node makes a group, or does so no more.
+-spec making(boolean(), free()) -> {[effect()], free()}.
+making(true, #free{strangers = none} = Free) ->
+    {[], Free#free{strangers = #{}}};
+making(false, #free{strangers = #{} = Strangers} = Free) ->
+    lists:foldl(
+        fun({Node, Said}, {Effects, F0}) ->
+            {More, F} = said(Node, Said, F0),
+            {Effects ++ [{greet, Node} || shares(F)] ++ More, F}
+        end,
+        {[], Free#free{strangers = none}},
+        lists:sort(maps:to_list(Strangers))
+    );
+making(_Same, Free) ->
+    {[], Free}.
+
+%% @doc A node is connected.
+-spec met(node(), free()) -> free().
+met(_Node, #free{strangers = none} = Free) -> Free;
+met(Node, #free{strangers = Strangers} = Free) -> Free#free{strangers = Strangers#{Node => false}}.
+
 %% @doc A node has said whether it shares its namespace.
 -spec said(node(), boolean(), free()) -> {[effect()], free()}.
+said(Node, Shares, #free{strangers = Strangers} = Free) when is_map_key(Node, Strangers) ->
+    {[], Free#free{strangers = Strangers#{Node := Shares}}};
 said(Node, true, #free{said = Said} = Free) when is_map_key(Node, Said) ->
     %% It began anew, and has forgotten whom it knew.
     {know([Node], Free), Free};
@@ -124,6 +161,8 @@ said(Node, false, Free) ->
 
 %% @doc The connection with that node is lost: if it was a fellow it is sought.
 -spec gone(node(), free()) -> {[effect()], free()}.
+gone(Node, #free{strangers = Strangers} = Free) when is_map_key(Node, Strangers) ->
+    {[], Free#free{strangers = maps:remove(Node, Strangers)}};
 gone(Node, #free{limits = #{seek_ms := Ms}} = Free) ->
     {Effects, #free{sought = Sought} = Left} = leaves(Node, Free),
     case is_fellow(Node, Free) of

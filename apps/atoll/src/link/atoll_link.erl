@@ -33,7 +33,8 @@ start_link(Options) ->
     }).
 
 %% @doc The calling process wants a connection with `Node', until it says
-%% otherwise or ends. Wanting twice is the same as once.
+%% otherwise or ends. Wanting twice is the same as once,
+%% but that what could not be reached is tried again at once.
 -spec want(node()) -> ok.
 want(Node) ->
     atoll_interpreter:cast(?MODULE, {want, self(), Node}).

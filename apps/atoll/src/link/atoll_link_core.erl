@@ -213,6 +213,9 @@ want(_Owner, Node, #state{self = Node} = State) ->
     {State, []};
 want(Owner, Node, #state{peers = Peers} = State0) ->
     case maps:get(Node, Peers, undefined) of
+        #peer{owners = #{Owner := _}, phase = {waiting, _}} = Peer0 ->
+            {Trying, Effects} = hold(Node, Peer0),
+            store(Node, Trying, State0, Effects);
         #peer{owners = #{Owner := _}} ->
             {State0, []};
         undefined ->
@@ -228,8 +231,11 @@ want(Owner, Node, #state{peers = Peers} = State0) ->
 
 hold(Node, #peer{up = true} = Peer) ->
     {Peer#peer{phase = held, last = unknown}, [{cancel, {linger, Node}}]};
+hold(Node, #peer{phase = {waiting, _}} = Peer) ->
+    %% Who says it anew may know that the peer is there now.
+    {Peer#peer{phase = {trying, 0}}, [{cancel, {retry, Node}}, {act, {connect, Node}}]};
 hold(_Node, Peer) ->
-    %% An attempt is under way or its pause runs.
+    %% An attempt is under way.
     {Peer, []}.
 
 unwant(Owner, Node, #state{peers = Peers} = State0) ->

@@ -1,0 +1,252 @@
+%% Random commands for s_group, in the style of the original's QuickCheck model: changes
+%% of groups, names, look-ups and sends in its frequencies, the caller mostly a member;
+%% and, beyond it, processes that end, free and hidden nodes' names, and group names that
+%% are in use already. One seed gives one sequence.
+%%
+%% A sequence is a list of {Ni, Command}. It can be shortened: each command means
+%% something in each state.
+-module(s_group_commands).
+
+-export([sequence/2, nodes/0, dead/1, with_life/2, shrink/2]).
+
+-export_type([sequence/0, written/0]).
+
+%% As s_group_semantics:command(), but processes without their life, which hangs on what
+%% came before.
+-type written() :: tuple() | atom().
+-type sequence() :: [{s_group_semantics:node_id(), written()}].
+
+-define(NORMAL, [n1, n2, n3, n4, n5, n6]).
+%% Real nodes in this order have names in this order.
+-define(HIDDEN, [x1, x2]).
+-define(GROUPS, [g1, g2, g3, g4]).
+-define(NAMES, [a, <<"b">>, {c, 1}, "d"]).
+%% So many processes of a node are alive.
+-define(LIVES, 3).
+
+%% The nodes of the sequences: normal ones, and hidden ones.
+-spec nodes() -> {[atom(), ...], [atom(), ...]}.
+nodes() -> {?NORMAL, ?HIDDEN}.
+
+%% So many commands.
+-spec sequence(Seed :: integer(), Length :: non_neg_integer()) -> sequence().
+sequence(Seed, Length) ->
+    State = s_group_semantics:new(?NORMAL, ?HIDDEN),
+    sequence(Length, State, #{}, rand:seed_s(exsss, Seed)).
+
+sequence(0, _State, _Dead, _Rand) ->
+    [];
+sequence(N, State0, Dead0, Rand0) ->
+    {{Ni, Command} = Next, Rand} = command(State0, Dead0, Rand0),
+    {State, _} = s_group_semantics:step(State0, with_life(Command, Dead0), Ni),
+    [Next | sequence(N - 1, State, add_dead(Command, Dead0), Rand)].
+
+%% The processes that have ended.
+-spec dead(sequence()) -> #{s_group_semantics:p() => []}.
+dead(Sequence) ->
+    lists:foldl(fun({_, Command}, Dead) -> add_dead(Command, Dead) end, #{}, Sequence).
+
+add_dead({exit, P}, Dead) -> Dead#{P => []};
+add_dead(_, Dead) -> Dead.
+
+%% The command as the semantics takes it.
+-spec with_life(written(), #{s_group_semantics:p() => []}) -> s_group_semantics:command().
+with_life({Register, S, Name, P}, Dead) when Register =:= register_name; Register =:= re_register_name ->
+    {Register, S, Name, {case Dead of #{P := []} -> dead; #{} -> alive end, P}};
+with_life(Command, _Dead) ->
+    Command.
+
+%% A shorter sequence that fails too: commands are left out, many at a time and then
+%% one by one, as long as it does.
+-spec shrink(sequence(), fun((sequence()) -> boolean())) -> sequence().
+shrink(Sequence, Fails) ->
+    shrink(max(1, length(Sequence) div 2), Sequence, Fails).
+
+shrink(0, Sequence, _Fails) ->
+    Sequence;
+shrink(Size, Sequence, Fails) ->
+    Starts = lists:seq(1, length(Sequence), Size),
+    Without = [lists:sublist(Sequence, At - 1) ++ lists:nthtail(min(length(Sequence), At - 1 + Size), Sequence) || At <- Starts],
+    case first(Fails, Without) of
+        {ok, Shorter} -> shrink(min(Size, max(1, length(Shorter) div 2)), Shorter, Fails);
+        none -> shrink(Size div 2, Sequence, Fails)
+    end.
+
+first(_Fails, []) -> none;
+first(Fails, [Sequence | Others]) ->
+    case Sequence =/= [] andalso Fails(Sequence) of
+        true -> {ok, Sequence};
+        false -> first(Fails, Others)
+    end.
+
+%% One command
+
+%% Of the original: 5 for each change of a group, 10 for each other.
+kinds() ->
+    [
+        {5, new}, {5, add}, {5, remove}, {5, delete},
+        {10, register_name}, {10, re_register_name}, {10, unregister_name},
+        {7, whereis}, {3, whereis_at}, {7, send}, {3, send_at},
+        {5, exit}, {4, registered_names}, {2, registered_names_at},
+        {1, s_groups}, {1, own_s_groups}, {2, own_nodes}, {1, own_nodes_of}, {2, info}
+    ].
+
+command(State, Dead, Rand0) ->
+    {Kind, Rand1} = weighted(kinds(), Rand0),
+    {Cur, Rand2} = one_of(all(), Rand1),
+    command(Kind, Cur, State, Dead, Rand2).
+
+command(new, Cur, State, _Dead, Rand0) ->
+    Unused = ?GROUPS -- [S || {S, _, _} <- element(1, State)],
+    {S, Rand1} =
+        case Unused of
+            [] -> one_of(?GROUPS, Rand0);
+            _ -> one_of([{6, Unused}, {3, ?GROUPS}, {1, [undefined]}], weights, Rand0)
+        end,
+    {Others, Rand2} = some(Rand1),
+    {IsIn, Rand} = chance(10, Rand2),
+    {{Cur, {new_s_group, S, case IsIn of 1 -> Others; _ -> [Cur | Others] end}}, Rand};
+command(add, Cur0, State, _Dead, Rand0) ->
+    {{Cur, S}, Rand1} = member(Cur0, State, Rand0),
+    {Nis, Rand} = some(Rand1),
+    {{Cur, {add_nodes, S, Nis}}, Rand};
+command(remove, Cur0, State, _Dead, Rand0) ->
+    {{Cur, S}, Rand1} = member(Cur0, State, Rand0),
+    {Nis, Rand2} = some(Rand1),
+    {IsWith, Rand} = chance(10, Rand2),
+    {{Cur, {remove_nodes, S, case IsWith of 1 -> Nis; _ -> Nis -- [Cur] end}}, Rand};
+command(delete, Cur0, State, _Dead, Rand0) ->
+    {{Cur, S}, Rand} = member(Cur0, State, Rand0),
+    {{Cur, {delete_s_group, S}}, Rand};
+command(Register, Cur, State, Dead, Rand0) when Register =:= register_name; Register =:= re_register_name ->
+    {S, Rand1} = scope_of(Cur, State, Rand0),
+    {Name, Rand2} = one_of(?NAMES, Rand1),
+    {P, Rand} = process(Cur, S, State, Dead, Rand2),
+    {{Cur, {Register, S, Name, P}}, Rand};
+command(unregister_name, Cur, State, _Dead, Rand0) ->
+    {S, Rand1} = scope_of(Cur, State, Rand0),
+    {Name, Rand} = name_in(Cur, S, State, Rand1),
+    {{Cur, {unregister_name, S, Name}}, Rand};
+command(whereis, Cur, State, _Dead, Rand0) ->
+    {S, Rand1} = scope_of(Cur, State, Rand0),
+    {Name, Rand} = name_in(Cur, S, State, Rand1),
+    {{Cur, {whereis_name, S, Name}}, Rand};
+command(whereis_at, Cur, State, _Dead, Rand0) ->
+    {Node, Rand1} = one_of(all(), Rand0),
+    {S, Rand2} = scope_of(Node, State, Rand1),
+    {Name, Rand} = name_in(Node, S, State, Rand2),
+    {{Cur, {whereis_name, Node, S, Name}}, Rand};
+command(send, Cur, State, _Dead, Rand0) ->
+    {S, Rand1} = scope_of(Cur, State, Rand0),
+    {Name, Rand} = name_in(Cur, S, State, Rand1),
+    {{Cur, {send, S, Name, hello}}, Rand};
+command(send_at, Cur, State, _Dead, Rand0) ->
+    {Node, Rand1} = one_of(all(), Rand0),
+    {S, Rand2} = scope_of(Node, State, Rand1),
+    {Name, Rand} = name_in(Node, S, State, Rand2),
+    {{Cur, {send, Node, S, Name, hello}}, Rand};
+command(exit, Cur, State, Dead, Rand0) ->
+    %% Mostly one that has a name.
+    Named = lists:usort([P || #{names := Names} <- maps:values(s_group_semantics:views(State)), {_, _, P} <- Names]),
+    {Chance, Rand1} = chance(5, Rand0),
+    case Named of
+        [_ | _] when Chance > 1 ->
+            {P, Rand} = one_of(Named, Rand1),
+            {{Cur, {exit, P}}, Rand};
+        _ ->
+            {K, Rand} = chance(?LIVES, Rand1),
+            {{Cur, {exit, alive(Cur, K, Dead)}}, Rand}
+    end;
+command(registered_names, Cur, State, _Dead, Rand0) ->
+    {S, Rand} = scope_of(Cur, State, Rand0),
+    {{Cur, {registered_names, S}}, Rand};
+command(registered_names_at, Cur, _State, _Dead, Rand0) ->
+    {Node, Rand} = one_of(all(), Rand0),
+    {{Cur, {registered_names_at, Node}}, Rand};
+command(own_nodes_of, Cur, State, _Dead, Rand0) ->
+    {S, Rand} = scope_of(Cur, State, Rand0),
+    {{Cur, {own_nodes, S}}, Rand};
+command(Read, Cur, _State, _Dead, Rand) ->
+    {{Cur, Read}, Rand}.
+
+all() -> ?NORMAL ++ ?HIDDEN.
+
+%% A node and a group that it is mostly in.
+member(Cur, {Grs, _, _, _}, Rand0) ->
+    {Chance, Rand1} = chance(10, Rand0),
+    case Grs of
+        [_ | _] when Chance > 1 ->
+            {{S, Nis, _}, Rand2} = one_of(Grs, Rand1),
+            {Member, Rand} = one_of(Nis, Rand2),
+            {{Member, S}, Rand};
+        _ ->
+            {S, Rand} = one_of(?GROUPS, Rand1),
+            {{Cur, S}, Rand}
+    end.
+
+%% Mostly a group that the node is in.
+scope_of(Ni, State, Rand0) ->
+    Own =
+        case s_group_semantics:groups_of(Ni, State) of
+            [] -> [undefined];
+            Groups -> [S || {S, _, _} <- Groups]
+        end,
+    one_of([{8, Own}, {1, ?GROUPS}, {1, [undefined]}], weights, Rand0).
+
+%% Mostly a name that somebody has.
+name_in(Ni, S, State, Rand) ->
+    case s_group_semantics:scope(Ni, S, State) of
+        {_, [_ | _] = Ns} -> one_of([{7, [Name || {Name, _} <- Ns]}, {3, ?NAMES}], weights, Rand);
+        _ -> one_of(?NAMES, Rand)
+    end.
+
+%% Mostly one that lives, on a member.
+process(Ni, S, State, Dead, Rand0) ->
+    Members =
+        case s_group_semantics:scope(Ni, S, State) of
+            {Nis, _} -> Nis;
+            none -> [Ni]
+        end,
+    {Node, Rand1} = one_of([{8, Members}, {2, all()}], weights, Rand0),
+    {K, Rand2} = chance(?LIVES, Rand1),
+    {Chance, Rand} = chance(10, Rand2),
+    {Node, Living} = alive(Node, K, Dead),
+    case Chance of
+        1 when Living > ?LIVES -> {{Node, Living - ?LIVES}, Rand};
+        _ -> {{Node, Living}, Rand}
+    end.
+
+%% After a process has ended, another one takes its turn.
+alive(Node, K, Dead) ->
+    case is_map_key({Node, K}, Dead) of
+        true -> alive(Node, K + ?LIVES, Dead);
+        false -> {Node, K}
+    end.
+
+some(Rand0) ->
+    {Count, Rand1} = chance(4, Rand0),
+    some(Count, Rand1).
+
+some(0, Rand) ->
+    {[], Rand};
+some(N, Rand0) ->
+    {Node, Rand1} = one_of(all(), Rand0),
+    {Nodes, Rand} = some(N - 1, Rand1),
+    {[Node | Nodes], Rand}.
+
+chance(N, Rand) -> rand:uniform_s(N, Rand).
+
+one_of(List, Rand0) ->
+    {Nth, Rand} = rand:uniform_s(length(List), Rand0),
+    {lists:nth(Nth, List), Rand}.
+
+one_of(Weighted, weights, Rand0) ->
+    {List, Rand} = weighted(Weighted, Rand0),
+    one_of(List, Rand).
+
+weighted(Weighted, Rand0) ->
+    {N, Rand} = rand:uniform_s(lists:sum([Weight || {Weight, _} <- Weighted]), Rand0),
+    {weigh(N, Weighted), Rand}.
+
+weigh(N, [{Weight, What} | _]) when N =< Weight -> What;
+weigh(N, [{Weight, _} | Others]) -> weigh(N - Weight, Others).

@@ -1,0 +1,91 @@
+%% Runs commands in lockstep on the semantics and on something real, and compares, after
+%% each of them, the value, what each node says of itself when all has settled, and what an
+%% answer promises for the moment at which it is given: whoever asks after a change of a
+%% group or of a name was answered sees it.
+-module(s_group_lockstep).
+
+-export([run/3, format/2]).
+
+-export_type([backend/1, result/1]).
+
+%% What is real: does a command on a node and gives its value, `not_here' if it has no
+%% such command; gives the views of this moment, and those when all has settled, which
+%% may look for those given.
+-type backend(World) :: #{
+    do := fun((s_group_semantics:node_id(), s_group_commands:written(), World) -> {Value :: term(), World}),
+    now := fun((World) -> s_group_semantics:views()),
+    views := fun((Expected :: s_group_semantics:views(), World) -> {s_group_semantics:views(), World})
+}.
+
+-type result(World) :: {ok, Compared :: non_neg_integer(), World} | {differs, map(), World}.
+
+-spec run(s_group_commands:sequence(), backend(World), World) -> result(World).
+run(Sequence, Backend, World) ->
+    {Normal, Hidden} = s_group_commands:nodes(),
+    run(Sequence, 1, s_group_semantics:new(Normal, Hidden), #{}, Backend, World).
+
+run([], Nth, _State, _Dead, _Backend, World) ->
+    {ok, Nth - 1, World};
+run([{Ni, Written} | Sequence], Nth, State0, Dead, #{do := Do, now := Now, views := Views} = Backend, World0) ->
+    {State, Meant} = s_group_semantics:step(State0, s_group_commands:with_life(Written, Dead), Ni),
+    Expected = s_group_semantics:views(State),
+    {Value, World1} = Do(Ni, Written, World0),
+    AtOnce =
+        case is_done(Value) of
+            true -> at_once(Ni, Written, State, Expected, fun() -> Now(World1) end);
+            false -> []
+        end,
+    {Seen, World} = Views(Expected, World1),
+    Differences =
+        [{value, [{meant, Meant}, {was, Value}]} || Value =/= not_here, not s_group_semantics:agrees(Meant, Value)] ++
+            [{N, [{meant, maps:get(N, Expected)}, {was, V}]} || {N, V} <- lists:sort(maps:to_list(Seen)), V =/= maps:get(N, Expected)] ++
+            AtOnce ++ [{invariant, What} || {broken, What} <- [s_group_semantics:invariant(State)]],
+    case Differences of
+        [] ->
+            Died = maps:merge(Dead, s_group_commands:dead([{Ni, Written}])),
+            run(Sequence, Nth + 1, State, Died, Backend, World);
+        _ ->
+            {differs, #{command => {Nth, Ni, Written}, differences => Differences}, World}
+    end.
+
+is_done(yes) -> true;
+is_done(ok) -> true;
+is_done({ok, _, _}) -> true;
+is_done(_) -> false.
+
+%% What should be so already and is not. Of a refusal nothing is promised: what was put
+%% for it may still be on its way out.
+at_once(Ni, {Function, S, _, _}, State, Expected, Now) when Function =:= register_name; Function =:= re_register_name ->
+    names_at_once(Ni, S, State, Expected, Now);
+at_once(Ni, {unregister_name, S, _}, State, Expected, Now) ->
+    names_at_once(Ni, S, State, Expected, Now);
+at_once(_Ni, {Function, _, _}, _State, Expected, Now) when Function =:= new_s_group; Function =:= add_nodes; Function =:= remove_nodes ->
+    groups_at_once(Expected, Now);
+at_once(_Ni, {delete_s_group, _}, _State, Expected, Now) ->
+    groups_at_once(Expected, Now);
+at_once(_Ni, _Read, _State, _Expected, _Now) ->
+    [].
+
+groups_at_once(Expected, Now) ->
+    missed(fun(#{groups := Groups}) -> Groups end, maps:keys(Expected), Expected, Now()).
+
+names_at_once(Ni, S, State, Expected, Now) ->
+    case s_group_semantics:scope(Ni, S, State) of
+        none -> [];
+        {Nis, _} -> missed(fun(#{names := Names}) -> [Name || {G, _, _} = Name <- Names, G =:= S] end, Nis, Expected, Now())
+    end.
+
+missed(Part, Nis, Expected, Seen) ->
+    [
+        {at_once, N, [{meant, Meant}, {was, Was}]}
+     || N <- lists:sort(Nis),
+        Meant <- [Part(maps:get(N, Expected))],
+        Was <- [Part(maps:get(N, Seen))],
+        Was =/= Meant
+    ].
+
+%% For people, with what makes it happen again: in virtual time s_group_semantics_tests
+%% takes the same sequence.
+-spec format(Seed :: term(), {s_group_commands:sequence(), map()}) -> unicode:chardata().
+format(Seed, {Sequence, Difference}) ->
+    io_lib:format("seed ~0p~n~p~nThe commands, for s_group_semantics_tests:replay/2:~n~p.~n", [Seed, Difference, Sequence]).

@@ -1,0 +1,74 @@
+%% Runs on the nodes under test: processes that have names, and what the node says of
+%% itself, in the terms of s_group_semantics:views/1.
+-module(s_group_probe).
+
+-export([process/0, kill/1, await_hello/1, await_view/1, view/0, smaller_node/3]).
+
+-define(DEADLINE_MS, 15000).
+
+process() -> spawn(fun hold/0).
+
+hold() ->
+    receive
+        {From, take_hello} ->
+            receive
+                hello -> From ! {self(), hello}
+            end,
+            hold()
+    end.
+
+kill(Pid) ->
+    Ref = monitor(process, Pid),
+    true = exit(Pid, kill),
+    receive
+        {'DOWN', Ref, process, Pid, _} -> ok
+    end.
+
+%% The process was sent one more `hello' than were awaited before.
+await_hello(Pid) ->
+    Pid ! {self(), take_hello},
+    receive
+        {Pid, hello} -> ok
+    after ?DEADLINE_MS -> no_hello
+    end.
+
+%% Looks again until the view is that, or the deadline is over; gives what it saw last.
+await_view(Expected) ->
+    await_view(Expected, erlang:monotonic_time(millisecond) + ?DEADLINE_MS).
+
+await_view(Expected, Deadline) ->
+    case view() of
+        Expected ->
+            Expected;
+        Seen ->
+            case erlang:monotonic_time(millisecond) > Deadline of
+                true ->
+                    Seen;
+                false ->
+                    %% The rooms themselves are the clock: an answer comes after what they had to do.
+                    _ = atoll_name:info(),
+                    _ = s_group:info(),
+                    await_view(Expected, Deadline)
+            end
+    end.
+
+%% At this moment.
+view() ->
+    #{
+        type =>
+            case init:get_argument(hidden) of
+                {ok, _} -> hidden;
+                error -> normal
+            end,
+        groups => s_group:own_s_groups(),
+        names => lists:sort([{Group, Name, atoll_name:whereis(Group, Name)} || {Group, Name} <- atoll_name:names()]),
+        connections => lists:sort(nodes(connected))
+    }.
+
+%% Decides a clash of two parts: the process on the smaller node keeps the name, as in
+%% SD Erlang.
+smaller_node(_Name, {Pid1, _}, {Pid2, _}) ->
+    case node(Pid1) < node(Pid2) of
+        true -> Pid1;
+        false -> Pid2
+    end.

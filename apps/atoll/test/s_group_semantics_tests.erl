@@ -1,0 +1,92 @@
+%% The semantics of s_group holds together, and the protocols that run on real nodes do
+%% the same in virtual time. ATOLL_SEMANTICS_SEQUENCES says how many sequences are
+%% compared; the seed that a failure prints is that of replay/1.
+-module(s_group_semantics_tests).
+
+-include_lib("eunit/include/eunit.hrl").
+
+-export([replay/1, replay/2]).
+
+-define(LENGTH, 20).
+
+%% So many without being told.
+-define(SEQUENCES, 150).
+
+the_invariant_holds_after_every_step_test_() ->
+    {timeout, 60, fun() -> [?assertEqual(ok, invariant(Seed)) || Seed <- lists:seq(1, 500)] end}.
+
+invariant(Seed) ->
+    {Normal, Hidden} = s_group_commands:nodes(),
+    Sequence = s_group_commands:sequence(Seed, 60),
+    {_, _, Broken} = lists:foldl(
+        fun({Ni, Written}, {State0, Dead, Broken}) ->
+            {State, _} = s_group_semantics:step(State0, s_group_commands:with_life(Written, Dead), Ni),
+            {State, maps:merge(Dead, s_group_commands:dead([{Ni, Written}])), Broken ++ dead_have_names(State, Dead) ++
+                [{Seed, Ni, Written, What} || {broken, What} <- [s_group_semantics:invariant(State)]]}
+        end,
+        {s_group_semantics:new(Normal, Hidden), #{}, []},
+        Sequence
+    ),
+    case Broken of
+        [] -> ok;
+        _ -> Broken
+    end.
+
+dead_have_names(State, Dead) ->
+    [{dead, Name} || #{names := Names} <- maps:values(s_group_semantics:views(State)), {_, _, P} = Name <- Names, is_map_key(P, Dead)].
+
+%% What once differed stays: {Seed, Commands}.
+-define(REGRESSIONS, [
+    %% A free node makes a group with free nodes of another free group: the two have nothing
+    %% to do with each other.
+    {24, [
+        {n6, {new_s_group, g1, [n6, n5, n4, n4, x2]}},
+        {x2, {delete_s_group, g1}},
+        {n6, {new_s_group, g1, [n6, n3, n1, n2, n6]}}
+    ]}
+]).
+
+what_once_differed_does_no_more_test_() ->
+    [?_assertEqual({ok, length(Sequence)}, replay(Seed, Sequence)) || {Seed, Sequence} <- ?REGRESSIONS].
+
+in_virtual_time_all_is_as_it_is_meant_test_() ->
+    Count = sequences(),
+    {timeout, 60 + Count, fun() ->
+        Start = erlang:monotonic_time(millisecond),
+        ?assertEqual(ok, compare(1, Count)),
+        Count =:= ?SEQUENCES orelse
+            io:format(user, "~n~b sequences of ~b commands in ~b s~n", [
+                Count, ?LENGTH, (erlang:monotonic_time(millisecond) - Start) div 1000
+            ])
+    end}.
+
+sequences() ->
+    case os:getenv("ATOLL_SEMANTICS_SEQUENCES") of
+        false -> ?SEQUENCES;
+        Text -> list_to_integer(Text)
+    end.
+
+compare(Seed, Last) when Seed > Last ->
+    ok;
+compare(Seed, Last) ->
+    case replay(Seed) of
+        {ok, ?LENGTH} ->
+            compare(Seed + 1, Last);
+        {differs, _} ->
+            Sequence = s_group_commands:sequence(Seed, ?LENGTH),
+            Shorter = s_group_commands:shrink(Sequence, fun(S) -> element(1, replay(Seed, S)) =:= differs end),
+            {differs, Difference} = replay(Seed, Shorter),
+            io:format(user, "~ts", [s_group_lockstep:format(Seed, {Shorter, Difference})]),
+            {failed, Seed}
+    end.
+
+%% The sequence of that seed, again.
+replay(Seed) ->
+    replay(Seed, s_group_commands:sequence(Seed, ?LENGTH)).
+
+%% These commands, in the world of that seed.
+replay(Seed, Sequence) ->
+    case s_group_lockstep:run(Sequence, s_group_sim:backend(), s_group_sim:new(Seed)) of
+        {ok, Compared, _World} -> {ok, Compared};
+        {differs, Difference, _World} -> {differs, Difference}
+    end.

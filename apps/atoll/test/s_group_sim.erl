@@ -1,0 +1,115 @@
+%% The commands of s_group in virtual time: s_group_sim_node on the nodes of a simulated
+%% world. What s_group itself adds to the protocols is played here in a few lines; reads
+%% that are only its own are left to real nodes.
+-module(s_group_sim).
+
+-export([new/1, backend/0]).
+
+-define(W, atoll_sim_world).
+%% How far the time goes on while an answer is owed, and how long it may be; and how long
+%% nodes have to settle, which is much longer than they need.
+-define(STEP_MS, 1).
+-define(ANSWER_MS, 60000).
+-define(SETTLE_MS, 1000).
+
+new(Seed) ->
+    {Normal, Hidden} = s_group_commands:nodes(),
+    World = ?W:new(#{
+        protocol => s_group_sim_node,
+        config => fun(Name, Incarnation, S) ->
+            #{self => Name, incarnation => Incarnation, seed => S, is_hidden => lists:member(Name, Hidden)}
+        end,
+        seed => Seed,
+        latency => {uniform, 1, 9},
+        watch => {fun see/4, #{}}
+    }),
+    ?W:run(?SETTLE_MS, lists:foldl(fun ?W:start/2, World, Normal ++ Hidden)).
+
+see(_Now, _Node, {reply, Id, Answer}, Replies) -> Replies#{Id => Answer};
+see(_Now, _Where, _Sight, Replies) -> Replies.
+
+backend() -> #{do => fun do/3, now => fun now_/1, views => fun views/2}.
+
+do(Ni, {new_s_group, S, Nis}, World) -> ask(Ni, {group, {new, S, Nis}}, World);
+do(Ni, {delete_s_group, S}, World) -> ask(Ni, {group, {delete, S, []}}, World);
+do(Ni, {add_nodes, S, Nis}, World) -> ask(Ni, {group, {add, S, Nis}}, World);
+do(Ni, {remove_nodes, S, Nis}, World) -> ask(Ni, {group, {remove, S, Nis}}, World);
+do(Ni, own_s_groups, World) -> {maps:get(groups, view(Ni, World)), World};
+do(Ni, info, World0) ->
+    {Info, World} = ask(Ni, {group, info}, World0),
+    {[{Key, Value} || {Key, Value} <- Info, not lists:member(Key, [monitoring, attributes, forgotten])], World};
+do(Ni, {register_name, S, Name, P}, World) -> ask(Ni, {name, {register, S, Name, pid(P), undefined}}, World);
+do(Ni, {re_register_name, S, Name, P}, World) -> ask(Ni, {name, {re_register, S, Name, pid(P), undefined}}, World);
+do(Ni, {unregister_name, S, Name}, World) -> ask(Ni, {name, {unregister, S, Name}}, World);
+do(Ni, {registered_names_at, Node}, World0) ->
+    World = connect(Ni, Node, World0),
+    {lists:sort([{S, Name} || {S, Name} <- maps:keys(maps:get(table, view(Node, World)))]), World};
+do(Ni, {whereis_name, S, Name}, World) -> {whereis(Ni, S, Name, World), World};
+do(Ni, {whereis_name, Node, S, Name}, World0) ->
+    World = connect(Ni, Node, World0),
+    {whereis(Node, S, Name, World), World};
+do(Ni, {send, S, Name, Message}, World) -> {sent(whereis(Ni, S, Name, World), S, Name, Message), World};
+do(Ni, {send, Node, S, Name, Message}, World0) ->
+    World = connect(Ni, Node, World0),
+    {sent(whereis(Node, S, Name, World), S, Name, Message), World};
+do(_Ni, {exit, {Node, _} = P}, World) -> ask(Node, {exit, pid(P)}, World);
+do(_Ni, _Read, World) -> {not_here, World}.
+
+sent(undefined, S, Name, Message) -> {badarg, {S, Name, Message}};
+sent(P, _S, _Name, _Message) -> P.
+
+whereis(Ni, S, Name, World) ->
+    case view(Ni, World) of
+        #{table := #{{S, Name} := Pid}} -> p(Pid);
+        #{} -> undefined
+    end.
+
+view(Ni, World) -> s_group_sim_node:view(?W:state(Ni, World)).
+
+pid({Node, N}) -> s_group_sim_node:pid(Node, N).
+
+p(Pid) ->
+    %% Its number, its serial and its node's creation come last.
+    Bytes = term_to_binary(Pid),
+    <<N:32, 0:32, 1:32>> = binary:part(Bytes, byte_size(Bytes), -12),
+    {node(Pid), N}.
+
+connect(Ni, Ni, World) -> World;
+connect(Ni, Node, World0) ->
+    case lists:member(Node, ?W:links(Ni, World0)) of
+        true ->
+            World0;
+        false ->
+            {ok, World} = ask(Ni, {connect, Node}, World0),
+            World
+    end.
+
+ask(Ni, Request, World0) ->
+    {Id, World} = ?W:call(Ni, Request, World0),
+    await(Id, ?W:now(World) + ?ANSWER_MS, World).
+
+await(Id, Deadline, World) ->
+    case {?W:watched(World), ?W:now(World)} of
+        {#{Id := Answer}, _} -> {Answer, World};
+        {#{}, Now} when Now < Deadline -> await(Id, Deadline, ?W:run(Now + ?STEP_MS, World));
+        {#{}, _} -> {no_answer, World}
+    end.
+
+views(_Expected, World0) ->
+    World = ?W:run(?W:now(World0) + ?SETTLE_MS, World0),
+    {now_(World), World}.
+
+now_(World) ->
+    {_, Hidden} = s_group_commands:nodes(),
+    maps:from_list([
+        begin
+            #{groups := Groups, table := Table} = view(Ni, World),
+            {Ni, #{
+                type => case lists:member(Ni, Hidden) of true -> hidden; false -> normal end,
+                groups => Groups,
+                names => lists:sort([{S, Name, p(Pid)} || {{S, Name}, Pid} <- maps:to_list(Table)]),
+                connections => ?W:links(Ni, World)
+            }}
+        end
+     || {Ni, _} <- ?W:nodes(World)
+    ]).
