@@ -112,6 +112,16 @@ who_leaves_a_group_joins_the_free_nodes_it_is_connected_with_test() ->
     [?assertEqual([{undefined, a}, {undefined, b}], found(N, World)) || N <- ?NODES],
     ?assertEqual([{N, ?NODES} || N <- ?NODES], tl(free_nodes(World))).
 
+who_makes_a_group_meets_nobody_as_a_free_node_test() ->
+    World0 = connect([{n1, n2}, {n3, n4}], world()),
+    World1 = connect([{n2, n3}, {n2, n5}], ?W:run(10, ?W:making(n2, true, World0))),
+    Apart = [{n1, [n1, n2]}, {n2, [n1, n2]}, {n3, [n3, n4]}, {n4, [n3, n4]}, {n5, [n5]}],
+    ?assertEqual(Apart, tl(free_nodes(World1))),
+    %% Nothing came of it, and one connection was lost meanwhile.
+    World2 = ?W:run(2000, ?W:making(n2, false, ?W:break(n2, n5, World1))),
+    ?assertEqual([{N, [n1, n2, n3, n4]} || N <- [n1, n2, n3, n4]], lists:droplast(tl(free_nodes(World2)))),
+    ?assertEqual([{N, ?NODES} || N <- ?NODES], tl(free_nodes(connect([{n2, n5}], World2)))).
+
 %% Lost and unreachable nodes
 
 who_cannot_be_reached_is_given_up_and_told_of_again_test() ->

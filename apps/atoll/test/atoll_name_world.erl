@@ -12,7 +12,7 @@
 -module(atoll_name_world).
 
 -export([new/2, new/3, options/0, call/3, step/1, steps/2, run/2, settle/1, quiet/1]).
--export([members/3, hears/4, connect/3, cut/2, break/3, heal/1, kill/2, start/2, reboot/2, pause/2, resume/1, lossy/2]).
+-export([members/3, hears/4, making/3, connect/3, cut/2, break/3, heal/1, kill/2, start/2, reboot/2, pause/2, resume/1, lossy/2]).
 -export([pid/2, die/2, is_alive/2]).
 -export([group_members/2, replies/1, pending/1, tables/1, free_nodes/2, wants/1, is_linked/3, told/1, yes/1, alive/1, now/1, sent/1, faults/1, infos/1]).
 
@@ -112,6 +112,9 @@ members(Group, Members, #world{groups = Groups} = World) ->
 hears(Node, Group, Members, #world{groups = Groups} = World) ->
     #{Group := {Id, Epoch, _}} = Groups,
     event(Node, {cast, {groups, [{Group, Id, Epoch, Members}]}}, World).
+
+%% The node makes a group, or does so no more.
+making(Node, Flag, World) -> happens(Node, {cast, {making, Flag}}, World).
 
 tell_groups(Node, #world{groups = Groups} = World) ->
     Own = [{G, Id, E, Ms} || {G, {Id, E, Ms}} <- lists:sort(maps:to_list(Groups)), lists:member(Node, Ms)],

@@ -62,6 +62,7 @@ view() ->
             end,
         groups => s_group:own_s_groups(),
         names => lists:sort([{Group, Name, atoll_name:whereis(Group, Name)} || {Group, Name} <- atoll_name:names()]),
+        free => s_group:own_nodes(undefined),
         connections => lists:sort(nodes(connected))
     }.
 

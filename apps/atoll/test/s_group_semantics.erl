@@ -96,6 +96,8 @@
         type := node_type(),
         groups := [{s_group_name(), [node_id()]}],
         names := [{s(), name(), p()}],
+        %% With whom it shares the names of the free nodes; itself included.
+        free := [node_id()],
         connections := [node_id()]
     }
 }.
@@ -308,9 +310,8 @@ groups_of(Ni, {Grs, _, _, _}) ->
 own_nodes(Ni, State) ->
     case groups_of(Ni, State) of
         [] ->
-            %% Those whose connection is visible: neither end of it is hidden.
-            {Ni, Type, Cs, no_group} = nd(Ni, State),
-            lists:usort([Ni | [C || C <- Cs, Type =:= normal, type(C, State) =:= normal]]);
+            {Nis, _Ns} = scope(Ni, undefined, State),
+            Nis;
         Own ->
             lists:umerge([Nis || {_, Nis, _} <- Own])
     end.
@@ -454,6 +455,11 @@ views({_, _, _, Nds} = State) ->
             type => Type,
             groups => [{S, Nis} || {S, Nis, _} <- groups_of(Ni, State)],
             names => lists:sort(names_at(Ni, State)),
+            free =>
+                case scope(Ni, undefined, State) of
+                    {Nis, _Ns} -> Nis;
+                    none -> []
+                end,
             connections => Cs
         }}
      || {Ni, Type, Cs, _} <- Nds

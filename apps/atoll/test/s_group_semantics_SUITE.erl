@@ -180,15 +180,17 @@ of_all(Question, #world{cluster = C, nodes = Nodes} = World) ->
      || {Ni, {Asker, Ref}} <- Askers
     ]).
 
-real(#{groups := Groups, names := Names, connections := Connections} = View, Pids, World) ->
+real(#{groups := Groups, names := Names, free := Free, connections := Connections} = View, Pids, World) ->
     View#{
+        free := lists:sort([node_of(N, World) || N <- Free]),
         groups := [{S, [node_of(N, World) || N <- Nis]} || {S, Nis} <- Groups],
         names := lists:sort([{S, Name, maps:get(P, Pids)} || {S, Name, P} <- Names]),
         connections := lists:sort([node_of(N, World) || N <- Connections])
     }.
 
-ideal(#{groups := Groups, names := Names, connections := Connections} = View, World) ->
+ideal(#{groups := Groups, names := Names, free := Free, connections := Connections} = View, World) ->
     View#{
+        free := lists:sort(translate(Free, World)),
         groups := [{S, lists:sort(translate(Nodes, World))} || {S, Nodes} <- Groups],
         names := lists:sort(translate(Names, World)),
         connections := lists:sort(translate(Connections, World))

@@ -103,11 +103,12 @@ now_(World) ->
     {_, Hidden} = s_group_commands:nodes(),
     maps:from_list([
         begin
-            #{groups := Groups, table := Table} = view(Ni, World),
+            #{groups := Groups, table := Table, free := Free} = view(Ni, World),
             {Ni, #{
                 type => case lists:member(Ni, Hidden) of true -> hidden; false -> normal end,
                 groups => Groups,
                 names => lists:sort([{S, Name, p(Pid)} || {{S, Name}, Pid} <- maps:to_list(Table)]),
+                free => Free,
                 connections => ?W:links(Ni, World)
             }}
         end

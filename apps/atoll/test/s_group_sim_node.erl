@@ -125,8 +125,11 @@ perform({act, {decide, Key, {Module, Function}, Name, A, B}}, name, Node) ->
 pid(Node, N) -> atoll_name_world:pid(Node, N).
 
 %% What readers on this node see.
-view(#node{own = Own, table = Table}) ->
+view(#node{own = Own, table = Table, name = State}) ->
+    {_, Effects} = atoll_name_core:handle({call, {self(), none}, free_nodes}, 0, State),
+    {reply, _, Free} = lists:keyfind(reply, 1, Effects),
     #{
+        free => Free,
         groups => [{Name, Members} || {Name, _, _, Members} <- Own],
         table => Table
     }.

@@ -173,14 +173,14 @@ looked_up() ->
     Registered = sending(fun() -> atoll_bench_names_system:give(Here, name, Pid) end),
     {sending(fun() -> atoll_bench_names_system:whereis(Here, name) =:= Pid end), Registered}.
 
-%% What a function returns, and what its process sent meanwhile.
+%% What a function returns, and what its process sent or started meanwhile.
 sending(Fun) ->
     Self = self(),
     Looker = spawn_link(fun() ->
         receive go -> ok end,
         Self ! {value, self(), Fun()}
     end),
-    1 = erlang:trace(Looker, true, [send]),
+    1 = erlang:trace(Looker, true, [send, procs]),
     Looker ! go,
     Value = receive {value, Looker, V} -> V end,
     Delivered = erlang:trace_delivered(Looker),
@@ -189,7 +189,9 @@ sending(Fun) ->
 
 sent(Pid) ->
     receive
-        {trace, Pid, _Send, Message, _To} -> [Message | sent(Pid)]
+        {trace, Pid, send, Message, _To} -> [Message | sent(Pid)];
+        {trace, Pid, spawn, Started, _} -> [Started | sent(Pid)];
+        {trace, Pid, _, _} -> sent(Pid)
     after 0 -> []
     end.
 

@@ -8,7 +8,7 @@
 -export([erlang_from_an_empty_directory/1, elixir_from_an_empty_directory/1]).
 
 suite() ->
-    [{timetrap, {minutes, 10}}].
+    [{timetrap, {minutes, 15}}].
 
 all() ->
     [the_examples_are_the_files_of_the_pages, what_is_shown_is_a_configuration,

@@ -77,7 +77,8 @@
 %% <b>Not promised.</b> Between the death of a process (or a change of holder) and the news
 %% of it a reader finds the old pid, or none. A `no' may be given for a name whose holder
 %% is just going. `{no, connection_lost}' for a process on another node leaves
-%% open whether it has the name. A rule that is a function must make an order:
+%% open whether it has the name. A member that has lost the connection with a name's owner
+%% does not know the name, and answers `ok' when it is to unregister it. A rule that is a function must make an order:
 %% if A beats B, B beats C and C beats A, none of the three may be left.
 %%
 %% This module takes the events and what peers say. What has to be true of a name, and
