@@ -220,9 +220,10 @@ commit(#{id := Id, name := Name, entry := Number, pid := Pid, contested := Peers
     Entry = atoll_name_slot:front(slot(Id, Name, State0)),
     State1 = update(Id, Name, Entry#{committed := true}, State0),
     State2 = push_all([P || P <- Peers, is_up(P, State1)], {kept, Id, Name, Number}, State1),
-    Told = effect({notify, {registered, element(1, Id), Name, Pid}}, count(registered, State2)),
-    State3 = finish(yes, Op, Told),
-    settle(Id, Name, has(Pid, Id, {name, Name}, State3)).
+    State3 = has(Pid, Id, {name, Name}, finish(yes, Op, count(registered, State2))),
+    %% Readers find it before anybody hears of it.
+    State = show(Id, Name, slot(Id, Name, State3), State3),
+    settle(Id, Name, effect({notify, {registered, element(1, Id), Name, Pid}}, State)).
 
 %% Its entry is taken back everywhere; the operation is as before it was put.
 withdraw(#{id := Id, name := Name, entry := Number} = Op0, #{self := Self, ops := Ops0} = State0) ->
@@ -356,15 +357,15 @@ settle(Id, Name, #{self := Self} = State0) ->
             contest(Id, Name, [O || #{owner := O} <- Behind], move_waiting(Id, Name, acknowledge(Id, Name, Front, State)))
     end.
 
-show(Id, Name, Slot, State) ->
+show(Id, Name, Slot, #{self := Self} = State) ->
     Group = element(1, Id),
-    case atoll_name_slot:shown(Slot) of
+    case atoll_name_slot:shown(Self, Slot) of
         same ->
             set_slot(Id, Name, Slot, State);
         none ->
-            effect({act, {delete, Group, Name}}, set_slot(Id, Name, atoll_name_slot:show(Slot), State));
+            effect({act, {delete, Group, Name}}, set_slot(Id, Name, atoll_name_slot:show(Self, Slot), State));
         {Pid, Meta} ->
-            effect({act, {insert, Group, Name, Pid, Meta}}, set_slot(Id, Name, atoll_name_slot:show(Slot), State))
+            effect({act, {insert, Group, Name, Pid, Meta}}, set_slot(Id, Name, atoll_name_slot:show(Self, Slot), State))
     end.
 
 update(Id, Name, Entry, State) ->
