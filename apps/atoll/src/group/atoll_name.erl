@@ -300,7 +300,7 @@ act({act, {delete, Group, Name}}, World) ->
     true = ets:delete(?MODULE, {Group, Name}),
     World;
 act({act, {monitor, Pid}}, World) ->
-    World#{Pid => erlang:monitor(process, Pid)};
+    World#{Pid => monitor_now(Pid)};
 act({act, {demonitor, Pid}}, World) ->
     case maps:take(Pid, World) of
         {Ref, Left} ->
@@ -338,6 +338,18 @@ act({act, {decide, Key, Function}}, World) ->
     Self = self(),
     _ = spawn(fun() -> atoll_interpreter:cast(Self, {decided, Key, decide(Function)}) end),
     World.
+
+%% Of a process that is dead already the runtime tells later than this process tells itself
+%% anything, and so after the core has gone on.
+monitor_now(Pid) ->
+    case is_dead(Pid) of
+        true ->
+            Ref = make_ref(),
+            _ = self() ! {'DOWN', Ref, process, Pid, noproc},
+            Ref;
+        false ->
+            erlang:monitor(process, Pid)
+    end.
 
 conflict(Loser, {name_conflict, Group, Name, Winner}) ->
     atoll_events:emit(name_conflict, #{group => Group, name => Name, loser => Loser, winner => Winner}).
