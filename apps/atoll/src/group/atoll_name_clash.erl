@@ -52,6 +52,11 @@ judge(Rule, {Id, Name}, #{pid := Pid1} = Own, #{pid := Pid2} = Rival) ->
             #{owner := Owner, ref := Ref2, meta := Meta2} = Rival,
             Key = {Id, Name, Ref1, Owner, Ref2},
             {ask, {decide, Key, {Module, Function}, Name, {Pid1, Meta1}, {Pid2, Meta2}}};
+        %% As a function for global: without the metadata.
+        {call, Module, Function} ->
+            #{ref := Ref1} = Own,
+            #{owner := Owner, ref := Ref2} = Rival,
+            {ask, {decide, {Id, Name, Ref1, Owner, Ref2}, {Module, Function}, Name, Pid1, Pid2}};
         {Winner, How} ->
             verdict(Winner, How, Pid1, Pid2)
     end.
