@@ -37,11 +37,10 @@ all() -> [after_each_yes_every_live_member_has_it].
 init_per_suite(Config) ->
     Cluster = atoll_name_cluster:start(
         6,
-        ["-atoll", "group_answer_timeout", "1000", "connect_retry_max", "500"] ++
+        ["-atoll", "connect_retry_max", "500"] ++
             ["name_answer_timeout", integer_to_list(?ANSWER_MS), "name_rule", "random_notify"]
     ),
-    Nodes = [A | _] = atoll_cluster:nodes(Cluster),
-    {ok, g, Nodes} = ?C:call(Cluster, A, s_group, new_s_group, [g, Nodes]),
+    ok = ?C:group(Cluster, g, atoll_cluster:nodes(Cluster)),
     [{cluster, Cluster} | Config].
 
 end_per_suite(Config) ->

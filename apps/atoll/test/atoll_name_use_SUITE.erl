@@ -40,7 +40,7 @@ all() ->
 
 init_per_suite(Config) ->
     Args = fun([_, _, _, D, E]) ->
-        ["-atoll", "group_answer_timeout", "3000", "global_group", "g", "s_groups", lists:flatten(io_lib:format("~0p", [[{far, [D, E]}]]))]
+        ["-atoll", "global_group", "g", "s_groups", lists:flatten(io_lib:format("~0p", [[{far, [D, E]}]]))]
     end,
     Cluster = ?C:start(5, Args),
     [{cluster, Cluster} | Config].
@@ -52,7 +52,7 @@ end_per_suite(Config) ->
 init_per_testcase(_Case, Config) ->
     C = ?config(cluster, Config),
     [A, B, D | _] = atoll_cluster:nodes(C),
-    {ok, g, _} = ?C:call(C, A, s_group, new_s_group, [g, [A, B, D]]),
+    ok = ?C:group(C, g, [A, B, D]),
     Config.
 
 end_per_testcase(_Case, Config) ->
@@ -76,7 +76,7 @@ two_nodes_at_once_never_wait_for_each_other(Config) ->
     Calls = ?C:number("ATOLL_CALLS", 10000),
     Seed = ?C:number("ATOLL_SEED", erlang:phash2(make_ref())),
     ct:pal("ATOLL_SEED=~b", [Seed]),
-    {ok, stands, _} = ?C:call(C, A, s_group, new_s_group, [stands, [A, B, D]]),
+    ok = ?C:group(C, stands, [A, B, D]),
     Started = erlang:monotonic_time(millisecond),
     [{A, OfA}, {B, OfB}] = ?C:each(C, [A, B], atoll_name_traffic, run, fun
         (N) when N =:= A -> [Seed, Calls div 2, 10, B, D];

@@ -143,7 +143,15 @@ begin_op(Kind, Id, Name, Pid, Meta, From, #{options := #{operation_ms := Ms}} = 
         contested => [],
         rests => 0
     },
-    wait(Op, effect({timer, {op, Ref}, Ms}, reserve(Op, State))).
+    Begun = effect({timer, {op, Ref}, Ms}, reserve(Op, State)),
+    case From of
+        %% That the process is dead the caller's node cannot know: here the news of it comes
+        %% before this timer, and nothing has been changed by then.
+        {remote, _, _} when Pid =/= none ->
+            effect({timer, {rest, Ref}, 0}, store(Op#{phase := resting}, Begun));
+        _ ->
+            wait(Op, Begun)
+    end.
 
 %% A process has one name in a group.
 reserve(#{kind := unregister}, State) ->
