@@ -43,7 +43,7 @@ init_per_suite(Config) ->
         %% Short, so that the tests of closing are quick; and ticks that are more
         %% frequent than looks.
         args =>
-            ["-atoll", "on_demand_linger", "50", "linger", "50", "linger_max", "200"] ++
+            ["-atoll", "on_demand_linger", "50", "linger", "50", "linger_max", "200", "free_group", "off"] ++
                 ["-kernel", "net_ticktime", "4", "net_tickintensity", "200"]
     }),
     [{cluster, Cluster} | Config].
