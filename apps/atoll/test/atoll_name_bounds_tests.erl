@@ -231,7 +231,7 @@ cost_test() ->
 %% What a node says that is no member, as this one knows: it takes no name from anybody, and is
 %% told of none, since it would not be told of the end of it.
 no_member_has_a_say_test_() ->
-    [{atom_to_list(element(1, Item)), ?_test(no_say(Item))} || Item <- [{drop}, {lose, none, notify}, {taken}]].
+    [{atom_to_list(element(1, Item)), ?_test(no_say(Item))} || Item <- [{drop}, {lose, none, self(), notify}, {taken}]].
 
 no_say(What) ->
     Options = maps:with(maps:keys(atoll_name:defaults()), ?W:options()),
