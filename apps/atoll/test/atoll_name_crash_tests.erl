@@ -85,7 +85,7 @@ one(Scenario, Deed, Victim, Seed, Step) ->
     %% And nothing is left over: the name, and each process, can be had.
     Last = ?W:run(1000, asked([{n4, {unregister, g, a}}], Quiet)),
     Again = ?W:run(1000, asked([{Node, {register, g, Node, ?W:pid(Node, 1), none}} || Node <- alive(Deed, Victim)], Last)),
-    [?assertMatch({Case, {ok, Pid, _}}, {Case, at(N, Node, Pid, Again)}) || Node <- alive(Deed, Victim), N <- ?NODES, Pid <- [?W:pid(Node, 1)]],
+    [?assertMatch({Case, {ok, Pid, _}}, {Case, at(N, Node, Again)}) || Node <- alive(Deed, Victim), N <- ?NODES, Pid <- [?W:pid(Node, 1)]],
     Fresh = ?W:run(1000, asked([{n1, reg(?W:pid(n1, 9))}], Again)),
     Pid9 = ?W:pid(n1, 9),
     [?assertMatch({Case, #{{g, a} := {Pid9, _}}}, {Case, maps:get(N, ?W:tables(Fresh))}) || N <- ?NODES],
@@ -95,7 +95,7 @@ one(Scenario, Deed, Victim, Seed, Step) ->
 alive(die, Victim) -> ?NODES -- [Victim];
 alive(_, _) -> ?NODES.
 
-at(Node, Name, _Pid, World) ->
+at(Node, Name, World) ->
     case maps:get(Node, ?W:tables(World)) of
         #{{g, Name} := {Pid, Meta}} -> {ok, Pid, Meta};
         #{} -> none

@@ -44,6 +44,8 @@ names_of_global_have_their_own_rule_test() ->
     ?assertMatch({_, notify}, ?R:judge(random_exit, Side(random_notify), Rival)),
     ?assertEqual(?R:judge(notify_all, Side(none), Rival), ?R:judge(notify_all, side(n1, 1, a), Rival)),
     ?assertEqual({ask, m, f, [self(), self()]}, ?R:judge(random_exit, Side({call, m, f}), Rival)),
+    %% The group's function sees no metadata but the program's.
+    ?assertEqual({ask, m, f, [{self(), undefined}, {self(), 5}]}, ?R:judge({fn, m, f}, Side(none), side(n2, 1, 5))),
     Told = fun(Rule, Winner) -> ?R:told(?R:as_global(Rule), g, name, Winner, other) end,
     ?assertEqual({ok, {global_name_conflict, name}}, Told(random_notify, winner)),
     ?assertEqual({ok, {global_name_conflict, name, other}}, Told(notify_all, none)),

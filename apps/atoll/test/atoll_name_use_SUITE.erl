@@ -276,7 +276,6 @@ a_program_of_global_changes_a_word(Config) ->
     [ok = Call(D, unregister_name, [Name]) || Name <- [one, "two", never]],
     [?assertEqual([], Call(N, registered_names, [])) || N <- [A, B, D]].
 
-%% Two parts give one name, each with a function; what becomes of it.
 %% A process on a node outside of the group stands for one of a C node.
 who_is_on_no_member_has_a_name_on_the_caller_s_account(Config) ->
     C = ?config(cluster, Config),
@@ -302,6 +301,7 @@ who_is_on_no_member_has_a_name_on_the_caller_s_account(Config) ->
     ?assertEqual({no, name_or_pid_already_registered}, ?C:call(C, A, s_group, register_name, [g, other, Own])),
     ok = ?C:call(C, A, s_group, unregister_name, [g, own]).
 
+%% Two parts give one name, each with a function; what becomes of it.
 global_functions_resolve_clashes(Config) ->
     C = ?config(cluster, Config),
     [A, B, D | _] = Nodes = lists:sublist(atoll_cluster:nodes(C), 3),

@@ -225,7 +225,8 @@ names() ->
 -spec names(group()) -> [name()].
 names(Group) ->
     try
-        lists:sort(ets:select(?MODULE, [{{{Group, '$1'}, '_', '_'}, [], ['$1']}]))
+        %% In a pattern a group called '_' or '$1' would stand for any.
+        lists:sort(ets:select(?MODULE, [{{{'$1', '$2'}, '_', '_'}, [{'=:=', '$1', {const, Group}}], ['$2']}]))
     catch
         error:badarg -> []
     end.

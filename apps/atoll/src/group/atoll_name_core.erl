@@ -14,8 +14,8 @@
 %% acknowledges. Where another process has it, the entry waits behind that one
 %% ({@link atoll_name_slot}). When all live members have acknowledged, the answer
 %% is `yes', and H's own readers find it: so their table tells what was answered for from
-%% what was not, should this process be started anew. A member that is lost meanwhile does not count; one that comes up is sent
-%% the entry and does.
+%% what was not, should this process be started anew. A member that is lost meanwhile does
+%% not count; one that comes up is sent the entry and does.
 %%
 %% <b>Two at once.</b> Two owners that are connected get each other's entries. For each
 %% name there is an order of the nodes ({@link atoll_name_rules:outranks/3}): the

@@ -58,7 +58,7 @@ judge({keep, How}, #{meta := Meta1} = A, #{meta := Meta2} = B) ->
         end,
     {Winner, notify};
 judge({fn, Module, Function}, #{pid := Pid1, meta := Meta1}, #{pid := Pid2, meta := Meta2}) ->
-    {ask, Module, Function, [{Pid1, Meta1}, {Pid2, Meta2}]}.
+    {ask, Module, Function, [{Pid1, users(Meta1)}, {Pid2, users(Meta2)}]}.
 
 by_chance(A, B) ->
     case chance(A) > chance(B) of

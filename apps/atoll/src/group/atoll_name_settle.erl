@@ -8,7 +8,7 @@
 -module(atoll_name_settle).
 
 -export([settle/3, call/7, answered/3, remote_group/1, start/7, give_up/3, wait/2, rest/2, finish/3]).
--export([progress/2, heard/3, handed/5, drop/3, drop_for/4, lose/6, decided/3, recover/2]).
+-export([heard/3, handed/5, drop/3, drop_for/4, lose/6, decided/3, recover/2]).
 
 -import(atoll_name_state, [
     count/2, effect/2, has/4, has_not/3, has_room/1, is_live/3, is_member/3, is_up/2, live/2, number/1, op/2,
@@ -212,8 +212,7 @@ put_entry(How, #{id := Id, name := Name, pid := Pid, meta := Meta, ref := Ref} =
     State4 = push_all(Live, {How, Id, Name, Number, Pid, Meta, Number}, State3),
     progress(Ref, settle(Id, Name, State4)).
 
-%% @doc Has it all it needs?
--spec progress(ref(), state()) -> state().
+%% Has it all it needs?
 progress(Ref, #{ops := Ops} = State) ->
     case atoll_name_ops:find(Ref, Ops) of
         {ok, #{phase := putting, await := Await} = Op} when map_size(Await) =:= 0 ->
