@@ -228,6 +228,48 @@ cost_test() ->
     ?assertEqual(100, map_size(?W:replies(World4))),
     ?assert(?W:sent(World4) - ?W:sent(Big) < 100).
 
+%% Many want one name while a member is silent, which this node waits for, or while another
+%% node's process is about to have it. Eight times as many are 64 times the work at most: each
+%% may look at those who wait already, but not at each of them for each of them.
+many_who_wait_for_one_name_test_() ->
+    {timeout, 60, fun() ->
+        [
+            begin
+                [Few, Many] = [wants(N, First) || N <- [200, 1600]],
+                ?assert(Many < 100 * Few, {First, Few, Many})
+            end
+         || First <- [mine, theirs]
+        ]
+    end}.
+
+%% The work that so many callers are, from their calls until their time is over.
+wants(N, First) ->
+    Options = maps:with(maps:keys(atoll_name:defaults()), ?W:options()),
+    {New, []} = atoll_name_core:init(#{self => n1, incarnation => 1000, options => Options#{max_operations := 10000}}, 0),
+    Id = {g, {1, n1, 1}},
+    Put = {message, n2, {b, {5, 1}, none, 1, 0, [{hello, false}, {put, Id, a, 1, ?W:pid(n2, 1), none, 1}]}},
+    {State, _} = events([{cast, {groups, [{g, Id, 1, [n1, n2]}]}}, {up, n2}] ++ [Put || First =:= theirs], New),
+    Calls = [{call, {self(), I}, reg(a, ?W:pid(n1, I))} || I <- lists:seq(1, N)],
+    {reductions, Before} = process_info(self(), reductions),
+    {Waiting, Effects} = each(Calls, State),
+    Ops = [Op || {timer, {op, _} = Op, _} <- Effects],
+    ?assertEqual(N, length(Ops)),
+    {_, Answers} = each([{timeout, Op} || Op <- lists:reverse(Ops)], Waiting),
+    {reductions, After} = process_info(self(), reductions),
+    ?assertEqual(N, length([No || {reply, _, {no, timeout}} = No <- Answers])),
+    After - Before.
+
+each(Events, State) ->
+    {Last, Said} = lists:foldl(
+        fun(Event, {S0, Before}) ->
+            {S, Effects} = atoll_name_core:handle(Event, 0, S0),
+            {S, [Effects | Before]}
+        end,
+        {State, []},
+        Events
+    ),
+    {Last, lists:append(lists:reverse(Said))}.
+
 %% What a node says that is no member, as this one knows: it takes no name from anybody, and is
 %% told of none, since it would not be told of the end of it.
 no_member_has_a_say_test_() ->

@@ -11,7 +11,7 @@
 -export([heard/3, handed/5, drop/3, drop_for/4, lose/6, decided/3, recover/2]).
 
 -import(atoll_name_state, [
-    count/2, effect/2, has/4, has_not/3, has_room/1, is_live/3, is_member/3, is_up/2, live/2, number/1, op/2,
+    count/2, effect/2, has/4, has_not/3, has_room/1, is_live/3, is_member/3, is_up/2, live/2, number/1,
     own_entry/3, owns/3, owns_not/3, push/3, push_all/3, set_slot/4, slot/3, store/2
 ]).
 
@@ -354,7 +354,8 @@ settle(Id, Name, #{self := Self} = State0) ->
             move_waiting(Id, Name, State);
         #{owner := Self, committed := false} = Front ->
             case [E || E <- Behind, atoll_name_clash:gives_way(Front, E, Name)] of
-                [] -> move_waiting(Id, Name, State);
+                %% Whoever waits goes on doing so, as many as they are.
+                [] -> State;
                 _ -> yield(Front, State)
             end;
         #{committed := true} = Front ->
@@ -414,9 +415,10 @@ contest(Id, Name, Others, #{self := Self, ops := Ops} = State) ->
 move_waiting(Id, Name, #{ops := Ops} = State) ->
     lists:foldl(
         fun(Ref, #{ops := Now} = S) ->
-            case lists:member(Ref, atoll_name_ops:waiting(Id, Name, Now)) of
-                true -> move(op(Ref, S), atoll_name_slot:front(slot(Id, Name, S)), S);
-                false -> S
+            %% Those before it may have ended its waiting.
+            case atoll_name_ops:find(Ref, Now) of
+                {ok, #{phase := waiting} = Op} -> move(Op, atoll_name_slot:front(slot(Id, Name, S)), S);
+                _ -> S
             end
         end,
         State,
