@@ -1,6 +1,6 @@
 %% @doc The application: validates its configuration and starts the rooms. A node
 %% that is stopped in order leaves the overlay first, so that nobody holds it for a
-%% failure.
+%% failure, and takes its names with it.
 -module(atoll_app).
 
 -behaviour(application).
@@ -59,6 +59,7 @@ warn_of_mesh(_ConnectAll, _Overlay) ->
 prep_stop(State) ->
     %% What is stuck does not hold up the end of the node.
     {Pid, Ref} = spawn_monitor(fun() ->
+        ok = atoll_name:bye(),
         _ = atoll:leave(),
         _ = atoll:record(off)
     end),

@@ -11,6 +11,7 @@
     a_server_by_its_name/1,
     a_name_goes_with_its_process/1,
     a_name_goes_with_its_node/1,
+    where_the_application_stops_names_go_and_nobody_waits/1,
     a_silent_member_holds_up_a_yes_for_a_while/1,
     two_parts_meet/1,
     how_fast/1
@@ -27,6 +28,7 @@ all() ->
         one_of_four_gets_the_name,
         a_server_by_its_name,
         a_name_goes_with_its_process,
+        where_the_application_stops_names_go_and_nobody_waits,
         two_parts_meet,
         a_silent_member_holds_up_a_yes_for_a_while,
         a_name_goes_with_its_node,
@@ -105,6 +107,22 @@ a_name_goes_with_its_process(Config) ->
     ok = call(C, B, ?H, end_holder, [Pid]),
     [ok = call(C, N, ?H, await_table, [g, [], 5000]) || N <- Nodes],
     ?assertEqual({no, no_process}, call(C, A, atoll_name, register, [g, mortal, Pid])).
+
+%% The node itself goes on, and stays connected.
+where_the_application_stops_names_go_and_nobody_waits(Config) ->
+    {C, [A, B, D, E] = Nodes} = nodes_of(Config),
+    There = call(C, E, ?H, holder, []),
+    yes = call(C, A, atoll_name, register, [g, there, There]),
+    #{disconnected := Before} = maps:merge(#{disconnected => 0}, call(C, A, atoll_name, info, [])),
+    ok = call(C, E, application, stop, [atoll]),
+    [ok = call(C, N, ?H, await_table, [g, [], 5000]) || N <- [A, B, D]],
+    Here = [{Name, call(C, A, ?H, holder, [])} || Name <- lists:seq(1, 10)],
+    [yes = call(C, A, atoll_name, register, [g, Name, Pid]) || {Name, Pid} <- Here],
+    ?assertMatch(#{disconnected := Before}, maps:merge(#{disconnected => 0}, call(C, A, atoll_name, info, []))),
+    ?assert(lists:member(E, call(C, A, erlang, nodes, [connected]))),
+    ok = call(C, E, application, start, [atoll]),
+    [ok = call(C, N, ?H, await_table, [g, Here, 10000]) || N <- Nodes],
+    [ok = call(C, E, atoll_name, unregister, [g, Name]) || {Name, _} <- Here].
 
 two_parts_meet(Config) ->
     {C, [A, B, D, E] = Nodes} = nodes_of(Config),

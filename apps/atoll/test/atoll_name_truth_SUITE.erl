@@ -73,6 +73,9 @@ after_each_yes_every_live_member_has_it(Config) ->
     ?C:report("~b ms, seed ~b~nfaults ~0p~nanswers ~0p", [Ms, Seed, Faults, maps:without([false], Told)]),
     ?assertEqual([], maps:get(false, Told, [])),
     ?assert(maps:get(yes, Told) >= Goal),
+    %% An excuse is rare: most of what is read counts.
+    #{reads := Reads} = Told,
+    ?assert(10 * maps:get(lost, Told, 0) < Reads),
     Undocumented = maps:keys(maps:without(known(), Told)),
     ?assertEqual([], Undocumented),
     %% All have ended, and no name is left anywhere.

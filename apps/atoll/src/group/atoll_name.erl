@@ -13,7 +13,7 @@
 
 -export([create_table/0, start_link/1, defaults/0]).
 -export([register/3, register/4, register_external/3, register_external/4, re_register/3, re_register/4, unregister/2]).
--export([whereis/2, lookup/2, deliver/3, names/0, names/1, free_nodes/0, info/0]).
+-export([whereis/2, lookup/2, deliver/3, names/0, names/1, free_nodes/0, info/0, bye/0]).
 %% For {via, atoll_name, {Group, Name}}.
 -export([register_name/2, unregister_name/1, whereis_name/1, send/2]).
 -export([open/1, act/2, event/2]).
@@ -27,11 +27,22 @@
 -type options() :: #{atom() => term()}.
 %% Those of {@link atoll_name_core} that are not as in {@link defaults/0}.
 
--type world() :: #{pid() => reference()}.
-%% The processes that have names, with the monitors on them.
+-record(world, {
+    %% The processes that have names, with the monitors on them.
+    monitors = #{} :: #{pid() => reference()},
+    %% Clashes that functions decide now, and those that wait for it: one for each name at
+    %% most.
+    deciding = 0 :: non_neg_integer(),
+    undecided = queue:new() :: queue:queue({atoll_name_clash:key(), mfa_args()})
+}).
+
+-type world() :: #world{}.
+-type mfa_args() :: {module(), Function :: atom(), Args :: [term()]}.
 
 %% A function that decides a clash and does not answer for so long has not decided.
 -define(DECIDE_MS, 5000).
+%% How many of them work at once.
+-define(DECIDERS, 16).
 %% How often a name is asked for again whose process here is just dying.
 -define(AGAIN, 5).
 
@@ -176,7 +187,7 @@ call(Request) ->
         Pid -> atoll_interpreter:call(Pid, Request)
     end.
 
-not_running(free_nodes) -> not_running;
+not_running(Request) when Request =:= free_nodes; Request =:= bye -> not_running;
 not_running({external, _, _, _, _}) -> atoll_name_core:remote_group(register);
 not_running(Request) -> atoll_name_core:remote_group(element(1, Request)).
 
@@ -245,6 +256,18 @@ free_nodes() ->
 info() ->
     atoll_interpreter:call(?MODULE, info).
 
+%% @doc Tells the peers that this process is about to be stopped.
+-spec bye() -> ok.
+bye() ->
+    case call(bye) of
+        ok ->
+            %% What is said waits for nothing but what came before this.
+            _ = info(),
+            ok;
+        {no, not_running} ->
+            ok
+    end.
+
 %% @doc What gen_server and others call to register `{via, atoll_name, {Group, Name}}'.
 -spec register_name({group(), name()}, pid()) -> yes | no.
 register_name({Group, Name}, Pid) ->
@@ -290,7 +313,7 @@ open(_Config) ->
     %% is heard of after all that came over it.
     ok = net_kernel:monitor_nodes(true, [{node_type, all}, nodedown_reason]),
     _ = [self() ! {nodeup, Node, []} || Node <- nodes(connected)],
-    #{}.
+    #world{}.
 
 %% @private
 -spec act(atoll_protocol:effect(), world()) -> world().
@@ -300,13 +323,13 @@ act({act, {insert, Group, Name, Pid, Meta}}, World) ->
 act({act, {delete, Group, Name}}, World) ->
     true = ets:delete(?MODULE, {Group, Name}),
     World;
-act({act, {monitor, Pid}}, World) ->
-    World#{Pid => monitor_now(Pid)};
-act({act, {demonitor, Pid}}, World) ->
-    case maps:take(Pid, World) of
+act({act, {monitor, Pid}}, #world{monitors = Monitors} = World) ->
+    World#world{monitors = Monitors#{Pid => monitor_now(Pid)}};
+act({act, {demonitor, Pid}}, #world{monitors = Monitors} = World) ->
+    case maps:take(Pid, Monitors) of
         {Ref, Left} ->
             true = erlang:demonitor(Ref, [flush]),
-            Left;
+            World#world{monitors = Left};
         %% Its death is why.
         error ->
             World
@@ -335,10 +358,20 @@ act({act, {kill, Pid, Conflict}}, World) ->
     true = exit(Pid, kill),
     conflict(Pid, Conflict),
     World;
-act({act, {decide, Key, Function}}, World) ->
-    Self = self(),
-    _ = spawn(fun() -> atoll_interpreter:cast(Self, {decided, Key, decide(Function)}) end),
-    World.
+act({act, {decide, Key, Function}}, #world{undecided = Undecided} = World) ->
+    decide_next(World#world{undecided = queue:in({Key, Function}, Undecided)}).
+
+decide_next(#world{deciding = ?DECIDERS} = World) ->
+    World;
+decide_next(#world{deciding = Deciding, undecided = Undecided} = World) ->
+    case queue:out(Undecided) of
+        {empty, _} ->
+            World;
+        {{value, {Key, Function}}, Left} ->
+            Self = self(),
+            _ = spawn(fun() -> Self ! {decided, Key, decide(Function)} end),
+            World#world{deciding = Deciding + 1, undecided = Left}
+    end.
 
 %% Of a process that is dead already the runtime tells later than this process tells itself
 %% anything, and so after the core has gone on.
@@ -369,9 +402,11 @@ decide({Module, Function, Args}) ->
 
 %% @private
 -spec event(term(), world()) -> {[atoll_protocol:event()], world()}.
-event({'DOWN', Ref, process, Pid, _Reason}, World) ->
-    #{Pid := Ref} = World,
-    {[{cast, {died, Pid}}], maps:remove(Pid, World)};
+event({'DOWN', Ref, process, Pid, _Reason}, #world{monitors = Monitors} = World) ->
+    #{Pid := Ref} = Monitors,
+    {[{cast, {died, Pid}}], World#world{monitors = maps:remove(Pid, Monitors)}};
+event({decided, _, _} = Decided, #world{deciding = Deciding} = World) ->
+    {[{cast, Decided}], decide_next(World#world{deciding = Deciding - 1})};
 event({nodeup, Node, _Info}, World) ->
     {[{up, Node}], World};
 event({nodedown, Node, Info}, World) ->

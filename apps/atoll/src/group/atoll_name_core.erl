@@ -70,6 +70,10 @@
 %% run. While it has never said anything it is as one that is not connected, until it does,
 %% or is in a group; from time to time it is spoken to again.
 %%
+%% <b>A member without this process</b>, where the application was stopped or not started, is
+%% no live member until it speaks again: it says so when it stops, and its names go. One that
+%% could not say so is found out by whoever waits for it, over two connections.
+%%
 %% <b>A restart of this process</b> on a member, with the connections staying up, is as the
 %% loss of all its connections: its table is empty until it has been told again, and a
 %% `yes' given before the others have heard of the restart does not hold for it. The names of
@@ -119,6 +123,8 @@
     | {unregister, Group :: atom(), name()}
     %% With whom this node shares the names of the group `undefined'; itself included.
     | free_nodes
+    %% This process is about to be stopped.
+    | bye
     | info.
 
 -type reason() ::
@@ -148,6 +154,8 @@
     %% shares the namespace of the free nodes. And with whom.
     {hello, boolean()}
     | {know, [node()]}
+    %% The last thing: the application stops there, and the node may go on.
+    | bye
     %% The owner's entry: to be acknowledged; the same, firm, or in place of that one,
     %% which was given up for it; held for certain.
     | {put | firm | {over, node(), ref()}, id(), name(), ref(), pid(), Meta :: term(), tag()}
@@ -197,6 +205,8 @@ remote_group(Kind) -> atoll_name_settle:remote_group(Kind).
 
 event({call, From, free_nodes}, #{groups := Groups} = State) ->
     effect({reply, From, lists:sort(maps:keys(maps:get(atoll_name_free:id(), Groups, #{})))}, State);
+event({call, From, bye}, #{peers := Peers} = State) ->
+    effect({reply, From, ok}, atoll_name_state:push_all(atoll_name_peers:connected(Peers), bye, State));
 event({call, From, info}, State) ->
     effect({reply, From, info(State)}, State);
 event({call, From, {unregister, Group, Name}}, State) ->
@@ -264,6 +274,8 @@ info(#{ops := Ops, asks := Asks, table := Table, counters := Counters}) ->
 -spec item(item(), node(), atoll_name_state:state()) -> atoll_name_state:state().
 item({hello, Shares}, Peer, State) ->
     atoll_name_members:said(Peer, Shares, State);
+item(bye, Peer, State) ->
+    atoll_name_members:absent(Peer, State);
 item({know, Nodes}, _Peer, #{self := Self} = State) ->
     atoll_name_members:free(fun(Free) -> atoll_name_free:told(Self, Nodes, Free) end, State);
 item({{over, Owner, Number}, Id, Name, Ref, Pid, Meta, Tag}, Peer, State) ->

@@ -2,7 +2,7 @@
 %% each new fellow what is this node's, and forgets what each that is lost has said.
 -module(atoll_name_members).
 
--export([up/2, down/2, take/3, tick/1, flush/1, groups/2, making/2, said/3, free/2, enter/4, remove/5, forget/3]).
+-export([up/2, down/2, absent/2, take/3, tick/1, flush/1, groups/2, making/2, said/3, free/2, enter/4, remove/5, forget/3]).
 
 -import(atoll_name_state, [
     count/2, effect/2, effects/2, is_fellow/2, is_live/3, number/1, own_entry/3, push/3, push_all/3,
@@ -18,7 +18,18 @@
 
 %% @doc A peer is connected.
 -spec up(node(), state()) -> state().
-up(Peer, #{peers := Peers0, now := Now, free := Free} = State) ->
+up(Peer, #{peers := Peers} = State) ->
+    case atoll_name_peers:is_absent(Peer, Peers) of
+        true -> knock(Peer, State);
+        false -> is_there(Peer, State)
+    end.
+
+knock(Peer, #{peers := Peers0, now := Now, free := Free} = State) ->
+    {Said, Peers1} = atoll_name_peers:knock(Peer, {hello, atoll_name_free:shares_with(Peer, Free)}, Now, Peers0),
+    {Effects, Peers} = atoll_name_peers:hush(Peer, Peers1),
+    effects(Said ++ Effects, State#{peers := Peers}).
+
+is_there(Peer, #{peers := Peers0, now := Now, free := Free} = State) ->
     {Effects, Peers} = atoll_name_peers:unmute(Peer, Peers0),
     Up = State#{peers := atoll_name_peers:up(Peer, Now, Peers), free := atoll_name_free:met(Peer, Free)},
     met(Peer, effects(Effects, Up)).
@@ -54,6 +65,13 @@ share(#{ref := Number, pid := Pid, meta := Meta, firm := IsFirm}, Id, Name, Peer
 down(Peer, #{peers := Peers0} = State) ->
     {Effects, Peers} = atoll_name_peers:unmute(Peer, Peers0),
     gone(Peer, effects(Effects, State#{peers := atoll_name_peers:down(Peer, Peers)})).
+
+%% @doc The room does not run there any more, as it says itself: it is no live member.
+-spec absent(node(), state()) -> state().
+absent(Peer, #{peers := Peers0} = State) ->
+    #{peers := Peers1} = Down = down(Peer, State#{peers := atoll_name_peers:absent(Peer, Peers0)}),
+    {Effects, Peers} = atoll_name_peers:hush(Peer, Peers1),
+    effects(Effects, Down#{peers := Peers}).
 
 gone(Peer, State) ->
     Lost = abandoned(Peer, abandoned(Peer, State, dropping), putting),
@@ -128,7 +146,7 @@ take(Wire, Peer, #{peers := Peers0, now := Now} = State) ->
             {Items, began(What, Peer, State#{peers := Peers})};
         false ->
             case lists:member(Peer, atoll_name_peers:mute(Peers0)) of
-                true -> take(Wire, Peer, up(Peer, State));
+                true -> take(Wire, Peer, up(Peer, State#{peers := atoll_name_peers:present(Peer, Peers0)}));
                 false -> {[], State}
             end
     end.
@@ -160,8 +178,12 @@ tick(#{peers := Peers0, now := Now} = State) ->
 
 silent({Peer, HasSpoken}, State) ->
     case {is_fellow(Peer, State), HasSpoken} of
-        {true, _} ->
+        {true, true} ->
             disconnect(Peer, State);
+        %% The room does not run there: over the next connection it is not waited for.
+        {true, false} ->
+            #{peers := Peers} = State,
+            disconnect(Peer, State#{peers := atoll_name_peers:absent(Peer, Peers)});
         %% It holds for true what it has heard, and must hear the rest.
         {false, true} ->
             State;
@@ -282,4 +304,5 @@ asks_no_more(#{asks := Asks} = State) ->
 
 %% A mute node is a fellow now: it is waited for as the others are.
 heard_again(#{peers := Peers} = State) ->
-    lists:foldl(fun up/2, State, [Peer || Peer <- atoll_name_peers:mute(Peers), is_fellow(Peer, State)]).
+    Mute = [Peer || Peer <- atoll_name_peers:mute(Peers), is_fellow(Peer, State), not atoll_name_peers:is_absent(Peer, Peers)],
+    lists:foldl(fun up/2, State#{peers := atoll_name_peers:absent_only(fun(Peer) -> is_fellow(Peer, State) end, Peers)}, Mute).

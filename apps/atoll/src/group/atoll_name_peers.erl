@@ -9,6 +9,7 @@
 
 -export([new/2, up/3, down/2, is_up/2, connected/1, push/3, allow/2, take/4]).
 -export([flush/2, tick/2, timers/2, condemn/2, hush/2, unmute/2, mute/1]).
+-export([absent/2, present/2, is_absent/2, absent_only/2, knock/4]).
 
 -export_type([peers/0, limits/0, effect/0]).
 
@@ -44,7 +45,9 @@
     %% Peers that are being disconnected.
     condemned = #{} :: #{node() => []},
     %% Connected, but as if they were not.
-    mute = #{} :: #{node() => []}
+    mute = #{} :: #{node() => []},
+    %% Where this does not run, as far as is known; connected or not.
+    absent = #{} :: #{node() => []}
 }).
 
 -opaque peers() :: #peers{}.
@@ -202,3 +205,28 @@ unmute(_Peer, Peers) ->
 %% @doc Who is mute, sorted.
 -spec mute(peers()) -> [node()].
 mute(#peers{mute = Mute}) -> lists:sort(maps:keys(Mute)).
+
+%% @doc This does not run on that node.
+-spec absent(node(), peers()) -> peers().
+absent(Peer, #peers{absent = Absent} = Peers) -> Peers#peers{absent = Absent#{Peer => []}}.
+
+%% @doc It runs there again.
+-spec present(node(), peers()) -> peers().
+present(Peer, #peers{absent = Absent} = Peers) -> Peers#peers{absent = maps:remove(Peer, Absent)}.
+
+%% @doc Whether it is known not to run there.
+-spec is_absent(node(), peers()) -> boolean().
+is_absent(Peer, #peers{absent = Absent}) -> is_map_key(Peer, Absent).
+
+%% @doc What is known of others than these is forgotten.
+-spec absent_only(fun((node()) -> boolean()), peers()) -> peers().
+absent_only(IsOne, #peers{absent = Absent} = Peers) ->
+    Peers#peers{absent = maps:filter(fun(Peer, []) -> IsOne(Peer) end, Absent)}.
+
+%% @doc Says one thing to a node with which there is no conversation, and does not wait for
+%% an answer: should this run there, it speaks then.
+-spec knock(node(), Item :: term(), atoll_protocol:now_ms(), peers()) -> {[effect()], peers()}.
+knock(Peer, Item, Now, #peers{limits = Limits} = Peers0) ->
+    {Session, Peers} = session(Peers0),
+    {Wires, _} = atoll_name_channel:flush(Now, atoll_name_channel:push(Item, atoll_name_channel:new(Session, Limits, Now))),
+    {sends(Peer, Wires, []), Peers}.

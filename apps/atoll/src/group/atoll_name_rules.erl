@@ -43,9 +43,12 @@ rank(Node, Name) -> {erlang:phash2({Name, Node}, 1 bsl 32), Node}.
 %% of all, so that among three who meet two by two one always stays.
 %% A name that was registered as `global' does may have a rule of its own.
 -spec judge(rule(), side(), side()) -> verdict().
-judge(_Rule, #{meta := {?GLOBAL, {call, Module, Function}}, pid := Pid1}, #{pid := Pid2}) ->
+judge(_Rule, #{meta := {?GLOBAL, {call, Module, Function}}, pid := Pid1}, #{pid := Pid2}) when
+    is_atom(Module), is_atom(Function)
+->
     {ask, Module, Function, [Pid1, Pid2]};
-judge(_Rule, #{meta := {?GLOBAL, Own}} = A, B) when Own =/= none -> judge(Own, A#{meta := none}, B);
+judge(_Rule, #{meta := {?GLOBAL, Own}} = A, B) when Own =:= random_exit; Own =:= random_notify; Own =:= notify_all ->
+    judge(Own, A#{meta := none}, B);
 judge(random_exit, A, B) -> {by_chance(A, B), exit};
 judge(random_notify, A, B) -> {by_chance(A, B), notify};
 judge(notify_all, _A, _B) -> {none, notify};
