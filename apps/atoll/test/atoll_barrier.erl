@@ -5,7 +5,7 @@
 -export([group/2, connected/1, restart_room/1, kept/1]).
 -export([monitor_init/1, demonitor/1]).
 -export([kept/0, listen/1, heard/2, hang_up/1]).
--export([flood/1, end_flood/1, come_and_go/3, restart_with/1, disconnect_all/0, start_with/1]).
+-export([flood/1, end_flood/1, come_and_go/3, restart_with/2, disconnect_all/0, start_with/1]).
 
 -define(DEADLINE_MS, 15000).
 
@@ -178,9 +178,9 @@ come_and_go(Name, Nodes, Times) ->
     [Answer || Answer <- Answers, Answer =/= Expected].
 
 %% The application starts anew with that linger time.
-restart_with(Linger) ->
+restart_with(Key, Value) ->
     ok = application:stop(atoll),
-    ok = application:set_env(atoll, linger, Linger),
+    ok = application:set_env(atoll, Key, Value),
     application:start(atoll).
 
 %% No connection is left of those that this node has.
