@@ -300,3 +300,26 @@ events(Events, State0) ->
         {State0, []},
         Events
     ).
+
+%% Nobody waits for the answer any more: what was under way for it is taken back.
+who_asked_and_began_anew_has_registered_nothing_test() ->
+    World0 = ?W:pause(n4, world(#{answer_ms => 3000, operation_ms => 20000})),
+    {_, World1} = ?W:call(n1, reg(a, ?W:pid(n2, 1)), World0),
+    %% Its owner has put it, and waits for the silent one.
+    World2 = ?W:run(500, World1),
+    World = ?W:run(30000, ?W:resume(?W:run(1000, ?W:reboot(n1, World2)))),
+    [?assertEqual(#{}, maps:get(N, ?W:tables(World))) || N <- ?NODES],
+    ?assertMatch({yes, _}, ask(n3, reg(b, ?W:pid(n2, 1)), World)).
+
+%% The room of n4 stops, and says so: its names go, and no `yes' waits for it. It is
+%% greeted when it speaks again.
+who_says_that_it_stops_is_waited_for_by_nobody_test() ->
+    {yes, World0} = ask(n1, reg(there, ?W:pid(n4, 1)), world(#{answer_ms => 3000})),
+    {ok, World1} = ask(n4, bye, World0),
+    Paused = ?W:pause(n4, ?W:run(100, World1)),
+    [?assertEqual(#{}, maps:get(N, ?W:tables(Paused))) || N <- [n1, n2, n3]],
+    Begun = ?W:now(Paused),
+    {yes, World3} = ask(n1, reg(a, ?W:pid(n2, 1)), Paused),
+    ?assert(?W:now(World3) - Begun < 500),
+    World = ?W:run(5000, ?W:reboot(n4, ?W:resume(World3))),
+    [?assertMatch(#{{g, a} := _}, maps:get(N, ?W:tables(World))) || N <- ?NODES].
