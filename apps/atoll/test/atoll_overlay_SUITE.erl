@@ -205,6 +205,7 @@ who_has_left_stays_out(Config) ->
     Nodes = [A, B | _] = atoll_cluster:nodes(C),
     Others = Nodes -- [B],
     ok = call(C, B, atoll, leave, []),
+    ok = call(C, A, atoll_overlay_witness, await, [members, Others]),
     ok = call(C, B, atoll_barrier, restart_room, [atoll_link]),
     #{overlay := #{leaving := left}} = call(C, B, atoll, status, []),
     ?assertEqual([], call(C, B, atoll, neighbours, [])),

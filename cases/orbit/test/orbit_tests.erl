@@ -3,6 +3,9 @@
 
 -include_lib("eunit/include/eunit.hrl").
 
+%% What a run may take on a busy machine.
+-define(BUSY_S, 60).
+
 sizes_are_the_published_ones_test_() ->
     [{timeout, 60, {lists:concat([Name, " ", Space]), fun() ->
         {ok, #{size := Found, vertices_received := Received}} =
@@ -28,39 +31,49 @@ every_set_of_generators_has_the_same_orbit_on_one_worker_and_on_seven_test_() ->
          end || Workers <- [1, 7]]
     end}} || Name <- orbit_generators:names()].
 
-nothing_crosses_a_node_boundary_on_one_node_test() ->
-    {ok, #{messages := Messages, nodes := 1}} =
-        orbit:run(#{generators => g124, space => 1000, mode => par}),
-    ?assertEqual([0, 0, 0, 0], maps:values(Messages)).
+nothing_crosses_a_node_boundary_on_one_node_test_() ->
+    {timeout, ?BUSY_S, fun() ->
+        {ok, #{messages := Messages, nodes := 1}} =
+            orbit:run(#{generators => g124, space => 1000, mode => par}),
+        ?assertEqual([0, 0, 0, 0], maps:values(Messages))
+    end}.
 
-the_vertices_are_there_only_if_asked_for_test() ->
-    {ok, Result} = orbit:run(#{generators => g1, space => 10, mode => par}),
-    ?assertNot(is_map_key(vertices, Result)).
+the_vertices_are_there_only_if_asked_for_test_() ->
+    {timeout, ?BUSY_S, fun() ->
+        {ok, Result} = orbit:run(#{generators => g1, space => 10, mode => par}),
+        ?assertNot(is_map_key(vertices, Result))
+    end}.
 
-a_run_leaves_no_process_test() ->
-    {ok, _} = orbit:run(#{generators => g124, space => 1000, mode => par}),
-    ?assertEqual([], orbit_probe:of_runs()).
+a_run_leaves_no_process_test_() ->
+    {timeout, ?BUSY_S, fun() ->
+        {ok, _} = orbit:run(#{generators => g124, space => 1000, mode => par}),
+        ?assertEqual([], orbit_probe:of_runs())
+    end}.
 
-a_worker_that_is_killed_ends_the_run_with_an_error_test() ->
-    {Run, Ref} = spawn_run(),
-    exit(started(orbit_worker), kill),
-    ?assertEqual({error, {worker_failed, node(), killed}}, outcome(Run, Ref)),
-    ?assertEqual([], orbit_probe:of_runs()).
+a_worker_that_is_killed_ends_the_run_with_an_error_test_() ->
+    {timeout, ?BUSY_S, fun() ->
+        {Run, Ref} = spawn_run(),
+        exit(started(orbit_worker), kill),
+        ?assertEqual({error, {worker_failed, node(), killed}}, outcome(Run, Ref)),
+        ?assertEqual([], orbit_probe:of_runs())
+    end}.
 
 a_message_that_nobody_knows_crashes_its_process_and_ends_the_run_test_() ->
-    {setup, fun silence/0, fun logger:set_primary_config/1, [{atom_to_list(Module), fun() ->
+    {setup, fun silence/0, fun logger:set_primary_config/1, [{atom_to_list(Module), {timeout, ?BUSY_S, fun() ->
         {Run, Ref} = spawn_run(),
         started(Module) ! no_such_message,
         ?assertMatch({error, {worker_failed, _, {_, [_ | _]}}}, outcome(Run, Ref)),
         orbit_wait:until(fun() -> orbit_probe:of_runs() =:= [] end)
-    end} || Module <- [orbit_worker, orbit_host, orbit_submaster, orbit_master]]}.
+    end}} || Module <- [orbit_worker, orbit_host, orbit_submaster, orbit_master]]}.
 
-a_caller_that_dies_takes_the_run_with_it_test() ->
-    {Run, _} = spawn_run(),
-    Monitors = [monitor(process, P) || {_, P} <- orbit_probe:of_runs()],
-    exit(Run, kill),
-    [receive {'DOWN', Ref, process, _, _} -> ok after 5_000 -> error(still_alive) end
-     || Ref <- Monitors].
+a_caller_that_dies_takes_the_run_with_it_test_() ->
+    {timeout, ?BUSY_S, fun() ->
+        {Run, _} = spawn_run(),
+        Monitors = [monitor(process, P) || {_, P} <- orbit_probe:of_runs()],
+        exit(Run, kill),
+        [receive {'DOWN', Ref, process, _, _} -> ok after 5_000 -> error(still_alive) end
+         || Ref <- Monitors]
+    end}.
 
 %% The reports of crashes that a test wants.
 silence() ->
