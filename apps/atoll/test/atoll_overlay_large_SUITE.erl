@@ -200,14 +200,15 @@ no_monitor_fires_for_a_live_process_under_churn(Config) ->
      || N <- Staying
     ]),
     ?assert(Pairs >= 1000),
+    %% A monitor that is set while its connection is being closed may fire: that is not
+    %% promised otherwise (atoll_link_core). Such a one is set again, before anybody comes or goes.
+    Early = fired(C, Staying),
+    ?assert(length(Early) =< 10),
+    [ok = call(C, N, atoll_overlay_witness, monitor_nodes, [[Of]]) || {N, Of, noconnection} <- Early],
     Seconds = list_to_integer(os:getenv("ATOLL_CHURN_S", "20")),
     Turns = churn(C, Churned, [], erlang:monotonic_time(millisecond), Seconds div 2, 0),
-    %% Monitors that an earlier case has left are over processes of others.
-    Downs = [
-        {N, Of, Why}
-     || {N, Down} <- atoll_overlay_cluster:each(C, Staying, atoll_overlay_witness, monitors, []), {Of, Why} <- Down, lists:member(Of, Staying)
-    ],
-    ct:log("~b monitors, ~b nodes in or out in ~b s, fired: ~p", [Pairs, Turns, Seconds, Downs]),
+    Downs = fired(C, Staying) -- Early,
+    ct:log("~b monitors, ~b nodes in or out in ~b s, fired at once: ~p, fired: ~p", [Pairs, Turns, Seconds, Early, Downs]),
     ?assertEqual([], Downs),
     Wrong = [
         {N, Of, Why}
@@ -216,6 +217,13 @@ no_monitor_fires_for_a_live_process_under_churn(Config) ->
         lists:member(Of, Staying)
     ],
     ?assertEqual([], Wrong).
+
+%% Monitors that an earlier case has left are over processes of others.
+fired(C, Staying) ->
+    [
+        {N, Of, Why}
+     || {N, Down} <- atoll_overlay_cluster:each(C, Staying, atoll_overlay_witness, monitors, []), {Of, Why} <- Down, lists:member(Of, Staying)
+    ].
 
 churn(_C, _Up, _Down, _Next, 0, Turns) ->
     Turns;
