@@ -14,7 +14,7 @@
     where_the_application_stops_names_go_and_nobody_waits/1,
     a_silent_member_holds_up_a_yes_for_a_while/1,
     two_parts_meet/1,
-    how_fast/1
+    many_names_go_with_their_processes/1
 ]).
 
 -define(CALL_MS, 30000).
@@ -32,7 +32,7 @@ all() ->
         two_parts_meet,
         a_silent_member_holds_up_a_yes_for_a_while,
         a_name_goes_with_its_node,
-        how_fast
+        many_names_go_with_their_processes
     ].
 
 init_per_suite(Config) ->
@@ -126,36 +126,24 @@ where_the_application_stops_names_go_and_nobody_waits(Config) ->
 
 two_parts_meet(Config) ->
     {C, [A, B, D, E] = Nodes} = nodes_of(Config),
-    [ok = cut(C, N, [D, E]) || N <- [A, B]],
+    ok = atoll_name_cluster:cut(C, [A, B], [D, E]),
     Names = lists:seq(1, 100),
     Register = fun(N) ->
         [begin P = call(C, N, ?H, holder, []), yes = call(C, N, atoll_name, register, [g, Name, P]), {Name, P} end || Name <- Names]
     end,
     Left = Register(A),
     Right = Register(D),
-    [ok = mend(C, N, [D, E]) || N <- [A, B]],
+    ok = atoll_name_cluster:mend(C, [A, B], [D, E]),
     Told = fun() ->
         [{Name, P, M} || {N, L} <- [{A, Left}, {D, Right}], {Name, P} <- L, M <- call(C, N, ?H, told, [P])]
     end,
-    ok = await(fun() -> length(Told()) end, 100),
+    ok = atoll_name_cluster:await(fun() -> length(Told()) end, 100),
     Losers = [P || {_, P, _} <- Told()],
     Holders = lists:sort([{Name, P} || {Name, P} <- Left ++ Right, not lists:member(P, Losers)]),
     [ok = call(C, N, ?H, await_table, [g, Holders, 5000]) || N <- Nodes],
     ?assertEqual(100, length(Holders)),
     ?assertEqual([], [x || {Name, _, M} <- Told(), M =/= {name_conflict, g, Name, proplists:get_value(Name, Holders)}]),
     [ok = call(C, A, atoll_name, unregister, [g, Name]) || Name <- Names].
-
-await(Look, Expected) -> await(Look, Expected, erlang:monotonic_time(millisecond) + 20000).
-
-await(Look, Expected, Deadline) ->
-    case Look() of
-        Expected -> ok;
-        Seen ->
-            case erlang:monotonic_time(millisecond) > Deadline of
-                true -> {still, Seen, instead_of, Expected};
-                false -> await(Look, Expected, Deadline)
-            end
-    end.
 
 a_silent_member_holds_up_a_yes_for_a_while(Config) ->
     {C, [A, B, D, E] = Nodes} = nodes_of(Config),
@@ -188,32 +176,10 @@ a_name_goes_with_its_node(Config) ->
     ok = call(C, E, ?H, await_table, [g, [{stays, Stays}], 10000]),
     ok = call(C, A, atoll_name, unregister, [g, stays]).
 
-how_fast(Config) ->
+many_names_go_with_their_processes(Config) ->
     {C, [A | _] = Nodes} = nodes_of(Config),
     One = call(C, A, ?H, rate, [g, 2000, 1]),
     Many = call(C, A, ?H, rate, [g, 20000, 100]),
     ct:pal("4 nodes: one caller ~b/s, 100 callers ~b/s~n~p~n~p", [One, Many, call(C, A, atoll_name, info, []), call(C, A, atoll_interpreter, counters, [atoll_name])]),
     io:format(user, "~n4 nodes: one caller ~b/s, 100 callers ~b/s~n", [One, Many]),
     [ok = call(C, N, ?H, await_table, [g, [], 10000]) || N <- Nodes].
-
-%% The nodes cannot reach Node, nor it them: their cookies for each other differ.
-cut(C, Node, Others) ->
-    lists:foreach(
-        fun(Other) ->
-            true = call(C, Node, erlang, set_cookie, [Other, cut]),
-            true = call(C, Other, erlang, set_cookie, [Node, torn]),
-            _ = call(C, Node, erlang, disconnect_node, [Other]),
-            false = lists:member(Other, call(C, Node, erlang, nodes, [connected]))
-        end,
-        Others
-    ).
-
-mend(C, Node, Others) ->
-    lists:foreach(
-        fun(Other) ->
-            Cookie = call(C, Node, erlang, get_cookie, []),
-            true = call(C, Node, erlang, set_cookie, [Other, Cookie]),
-            true = call(C, Other, erlang, set_cookie, [Node, Cookie])
-        end,
-        Others
-    ).

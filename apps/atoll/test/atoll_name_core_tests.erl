@@ -202,31 +202,7 @@ deed() ->
         {2, {members, resize(4, list(oneof(?NODES)))}}
     ]).
 
-do({call, Node, Request}, World) ->
-    when_alive(Node, World, fun() -> element(2, ?W:call(Node, Request, World)) end);
-do({steps, N}, World) -> ?W:steps(N, World);
-do({wait, Ms}, World) -> ?W:run(Ms, World);
-do({die, Pid}, World) -> when_alive(node(Pid), World, fun() -> ?W:die(Pid, World) end);
-do({kill, Node}, World) -> when_alive(Node, World, fun() -> ?W:kill(Node, World) end);
-do({start, Node}, World) ->
-    case lists:member(Node, ?W:alive(World)) of
-        true -> World;
-        false -> ?W:start(Node, World)
-    end;
-do({reboot, Node}, World) -> when_alive(Node, World, fun() -> ?W:reboot(Node, World) end);
-do({pause, Node}, World) -> when_alive(Node, World, fun() -> ?W:pause(Node, World) end);
-do(resume, World) -> ?W:resume(World);
-do({cut, Side}, World) -> ?W:cut([lists:usort(Side), ?NODES -- Side], World);
-do({break, A, B}, World) -> ?W:break(A, B, World);
-do(heal, World) -> ?W:heal(World);
-do({lossy, Share}, World) -> ?W:lossy(Share, World);
-do({members, Nodes}, World) -> ?W:members(g, Nodes, World).
-
-when_alive(Node, World, Fun) ->
-    case lists:member(Node, ?W:alive(World)) of
-        true -> Fun();
-        false -> World
-    end.
+do(Deed, World) -> ?W:do(Deed, ?NODES, World).
 
 start_all(World) -> lists:foldl(fun(Node, W) -> do({start, Node}, W) end, World, ?NODES).
 

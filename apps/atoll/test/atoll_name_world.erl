@@ -13,7 +13,7 @@
 
 -export([new/2, new/3, options/0, call/3, step/1, steps/2, run/2, settle/1, quiet/1]).
 -export([members/3, hears/4, making/3, connect/3, cut/2, break/3, heal/1, kill/2, start/2, reboot/2, pause/2, resume/1, lossy/2]).
--export([pid/2, die/2, is_alive/2]).
+-export([pid/2, die/2, is_alive/2, do/3]).
 -export([group_members/2, replies/1, pending/1, tables/1, free_nodes/2, wants/1, is_linked/3, told/1, yes/1, alive/1, now/1, sent/1, faults/1, infos/1]).
 
 -record(world, {
@@ -468,3 +468,31 @@ infos(#world{nodes = Nodes, now = Now}) ->
         end,
         Nodes
     ).
+
+%% Deeds of a random history, in a world of these nodes.
+
+do({call, Node, Request}, _Nodes, World) ->
+    when_alive(Node, World, fun() -> element(2, call(Node, Request, World)) end);
+do({steps, N}, _Nodes, World) -> steps(N, World);
+do({wait, Ms}, _Nodes, World) -> run(Ms, World);
+do({die, Pid}, _Nodes, World) -> when_alive(node(Pid), World, fun() -> die(Pid, World) end);
+do({kill, Node}, _Nodes, World) -> when_alive(Node, World, fun() -> kill(Node, World) end);
+do({start, Node}, _Nodes, World) ->
+    case lists:member(Node, alive(World)) of
+        true -> World;
+        false -> start(Node, World)
+    end;
+do({reboot, Node}, _Nodes, World) -> when_alive(Node, World, fun() -> reboot(Node, World) end);
+do({pause, Node}, _Nodes, World) -> when_alive(Node, World, fun() -> pause(Node, World) end);
+do(resume, _Nodes, World) -> resume(World);
+do({cut, Side}, Nodes, World) -> cut([lists:usort(Side), Nodes -- Side], World);
+do({break, A, B}, _Nodes, World) -> break(A, B, World);
+do(heal, _Nodes, World) -> heal(World);
+do({lossy, Share}, _Nodes, World) -> lossy(Share, World);
+do({members, Members}, _Nodes, World) -> members(g, Members, World).
+
+when_alive(Node, World, Fun) ->
+    case lists:member(Node, alive(World)) of
+        true -> Fun();
+        false -> World
+    end.
