@@ -24,7 +24,7 @@
 -define(DEADLINE, 10000).
 
 %% Elements of a packet are kept up to so many bytes; the rest is filled with zeros.
--define(KEPT, 160).
+-define(KEPT, 200).
 
 %% What nodes tell each other by themselves.
 -define(TALK, [rex, global_name_server, net_kernel]).
@@ -52,6 +52,10 @@ modes() ->
 %% A fresh VM's packets, as {OTP release, its node, packets}.
 -spec live() -> {string(), node(), [captured()]}.
 live() ->
+    {Otp, Node, Packets} = other_vm(),
+    {Otp, Node, [filled(Packet) || Packet <- Packets]}.
+
+other_vm() ->
     {ok, Peer, _} = peer:start(#{
         name => peer:random_name(),
         host => "127.0.0.1",
@@ -72,7 +76,7 @@ live() ->
 record([File]) when is_atom(File) ->
     record(atom_to_list(File));
 record(File) ->
-    {Otp, Node, Packets} = live(),
+    {Otp, Node, Packets} = other_vm(),
     Terms = [
         io_lib:format("~p.~n", [{Otp, Node}])
         | [io_lib:format("~0p.~n", [shortened(Packet)]) || Packet <- Packets]
@@ -85,26 +89,42 @@ head() ->
     "%% {size, base64 of its first bytes}; the rest is zeros.\n".
 
 shortened({Mode, Label, Expected, Size, Iovec}) ->
-    {Mode, Label, Expected, Size, [
-        {byte_size(P), base64:encode(binary:part(P, 0, min(?KEPT, byte_size(P))))}
-     || P <- Iovec
-    ]}.
+    {Mode, Label, Expected, Size, [{All, base64:encode(Kept)} || {All, Kept} <- Iovec]}.
 
 %% What was written down.
 -spec load(file:name_all()) -> {string(), node(), [captured()]}.
 load(File) ->
     {ok, [{Otp, Node} | Terms]} = file:consult(File),
     {Otp, Node, [
-        {Mode, Label, Expected, Size, [filled(All, base64:decode(Kept)) || {All, Kept} <- Pieces]}
+        filled({Mode, Label, Expected, Size, [{All, base64:decode(Kept)} || {All, Kept} <- Pieces]})
      || {Mode, Label, Expected, Size, Pieces} <- Terms
     ]}.
 
-filled(All, Kept) -> <<Kept/binary, 0:((All - byte_size(Kept)) * 8)>>.
+filled({Mode, Label, Expected, Size, Pieces}) ->
+    {Mode, Label, Expected, Size, [
+        <<Kept/binary, 0:((All - byte_size(Kept)) * 8)>>
+     || {All, Kept} <- Pieces
+    ]}.
 
-%% All packets of this VM.
--spec all() -> {string(), node(), [captured()]}.
+%% Of a control message all is kept, and of what follows the beginning.
+cut({Mode, Label, Expected, Size, [First, Second | Rest]}) ->
+    Kept =
+        case First of
+            <<131, 70, _/binary>> -> 0;
+            _ -> ?KEPT
+        end,
+    {Mode, Label, Expected, Size, [
+        {byte_size(First), First},
+        {byte_size(Second), first(Kept, Second)}
+        | [{byte_size(Piece), first(?KEPT div 10, Piece)} || Piece <- Rest]
+    ]}.
+
+first(N, Piece) -> binary:copy(binary:part(Piece, 0, min(N, byte_size(Piece)))).
+
+%% All packets of this VM, their pieces as their size and what is kept of them.
+-spec all() -> {string(), node(), [tuple()]}.
 all() ->
-    Packets = [P || {Mode, Flags} <- lists:sort(maps:to_list(modes())), P <- mode(Mode, Flags)],
+    Packets = [cut(P) || {Mode, Flags} <- lists:sort(maps:to_list(modes())), P <- mode(Mode, Flags)],
     {erlang:system_info(otp_release), node(), Packets}.
 
 mode(Mode, Flags) ->
@@ -312,10 +332,11 @@ steps(Mode) ->
             pieces(Mode, by(fun() -> Alias ! Large end))
         end},
         {interleaved, fun(#c{node = Node}) ->
-            Large = binary:copy(large(), 8),
+            %% Larger than what a sender may put out at once.
+            Large = binary:copy(large(), 20),
             Ss = [by(fun() -> {name, Node} ! Large end) || _ <- [1, 2, 3]],
             case is_fragmented(Mode) of
-                true -> [{fragments, second} || _ <- lists:seq(1, 3 * 17)];
+                true -> [{fragments, second} || _ <- lists:seq(1, 3 * 41)];
                 false -> Ss
             end
         end},

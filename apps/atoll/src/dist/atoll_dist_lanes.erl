@@ -88,15 +88,15 @@ choose({next, Seq, Frag}, Waiting, #lanes{sequences = Sequences} = Lanes) ->
         #{Seq := _} -> {error, {fragment_out_of_turn, Seq, Frag}};
         #{} -> unknown(Seq, Frag, Lanes)
     end;
-choose({first, Seq, Frag, Whose}, Waiting, #lanes{sequences = Sequences, forgotten = Forgotten} = Lanes0) ->
+choose({first, Seq, Frag, Whose}, Waiting, #lanes{sequences = Sequences} = Lanes0) ->
     Slot = slot(Whose),
     Lanes = remember(Seq, {Slot, Frag - 1}, Lanes0),
-    %% The number of a sequence that was given up (its sender was killed) may come again,
-    %% for news of that death by name: on another lane it could overtake the old one.
+    %% A sender uses one number for all its sequences. Where it is not known (its death
+    %% is told by name), another sequence of the same number may still be on its lane,
+    %% and must not be mixed with this one.
     case Sequences of
-        #{Seq := {Slot, _}} -> lane(Slot, Waiting, Lanes);
-        #{Seq := _} -> {fence, Lanes};
-        #{} when Slot =:= none, Forgotten > 0 -> {fence, Lanes};
+        #{Seq := {Other, _}} when Other =/= Slot -> {fence, Lanes};
+        #{} when Slot =:= none -> {fence, Lanes};
         #{} -> lane(Slot, Waiting, Lanes)
     end;
 choose(none, _Waiting, Lanes) ->

@@ -20,8 +20,8 @@
 
 -export_type([own/0, key/0, sequence/0, fragment/0, whose/0, verdict/0, reason/0]).
 
-%% This node's name as it stands in a pid of this node.
--opaque own() :: binary().
+%% What a pid of this node begins with, and the name in it alone.
+-opaque own() :: {Pid :: binary(), Name :: binary()}.
 
 %% The number in the sender's pid. A later process may have the number of an earlier
 %% one: they share a way, which costs no order.
@@ -62,11 +62,13 @@
 %% @doc What a pid of the node looks like.
 -spec own(node()) -> own().
 own(Node) ->
-    Name = atom_to_binary(Node, utf8),
-    case byte_size(Name) of
-        Size when Size < 256 -> <<88, 119, Size, Name/binary>>;
-        Size -> <<88, 118, Size:16, Name/binary>>
-    end.
+    Bytes = atom_to_binary(Node, utf8),
+    Name =
+        case byte_size(Bytes) of
+            Size when Size < 256 -> <<119, Size, Bytes/binary>>;
+            Size -> <<118, Size:16, Bytes/binary>>
+        end,
+    {<<88, Name/binary>>, Name}.
 
 %% @doc Whose packet it is, or which fragment.
 -spec read(erlang:iovec(), own()) -> verdict().
@@ -106,16 +108,18 @@ first(Seq, Frag, Whose) -> {first, Seq, Frag, Whose}.
 control(<<104, Arity, 97, Op, Rest/binary>> = Control, Own) ->
     case place(Op, Arity) of
         second -> sender(Rest, Own, Control);
-        third -> sender(skip(1, Rest), Own, Control);
-        reply -> reply(Rest, Own, Control);
+        number -> numbered(Rest, Own, Control);
+        request -> request(Rest, Own, Control);
+        reply -> reply(Op, Rest, Own, Control);
         down -> down(Rest, Own, Control);
         none -> none;
-        bad -> {error, {bad_control, shown(Control)}}
+        bad -> bad(Control)
     end;
 control(Control, _Own) ->
-    {error, {bad_control, shown(Control)}}.
+    bad(Control).
 
-%% Where the sender's pid stands: operation and arity, which counts the operation.
+%% Where the sender's pid stands, by operation and arity, which counts the operation: in
+%% the second place, or after a number, or after a reference of this node.
 place(22, 3) -> second;     % SEND_SENDER
 place(6, 4) -> second;      % REG_SEND
 place(33, 3) -> second;     % ALIAS_SEND
@@ -123,14 +127,14 @@ place(19, 4) -> second;     % MONITOR_P
 place(20, 4) -> second;     % DEMONITOR_P
 place(28, 4) -> down;       % PAYLOAD_MONITOR_P_EXIT
 place(1, 3) -> second;      % LINK
-place(35, 4) -> third;      % UNLINK_ID
-place(36, 4) -> third;      % UNLINK_ID_ACK
+place(35, 4) -> number;     % UNLINK_ID
+place(36, 4) -> number;     % UNLINK_ID_ACK
 place(24, 3) -> second;     % PAYLOAD_EXIT
 place(26, 3) -> second;     % PAYLOAD_EXIT2
-place(29, 6) -> third;      % SPAWN_REQUEST
+place(29, 6) -> request;    % SPAWN_REQUEST
 place(31, 5) -> reply;      % SPAWN_REPLY
-place(37, 4) -> third;      % ALTACT_SIG_SEND, from OTP 28 on
-place(37, 5) -> third;      % and with a trace token
+place(37, 4) -> number;     % ALTACT_SIG_SEND, from OTP 28 on
+place(37, 5) -> number;     % and with a trace token
 place(7, 3) -> none;        % GROUP_LEADER: the leader's pid is not the sender's
 place(2, 3) -> none;        % SEND
 place(21, 5) -> down;       % MONITOR_P_EXIT
@@ -143,7 +147,7 @@ place(18, 5) -> second;     % EXIT2_TT
 place(23, 4) -> second;     % SEND_SENDER_TT
 place(25, 4) -> second;     % PAYLOAD_EXIT_TT
 place(27, 4) -> second;     % PAYLOAD_EXIT2_TT
-place(30, 7) -> third;      % SPAWN_REQUEST_TT
+place(30, 7) -> request;    % SPAWN_REQUEST_TT
 place(32, 6) -> reply;      % SPAWN_REPLY_TT
 place(34, 4) -> second;     % ALIAS_SEND_TT
 %% No sender can be known of what is not known.
@@ -153,50 +157,81 @@ place(_, _) -> bad.
 
 %% A pid of this node; no signal is sent in another node's name, and if one were, its
 %% sender would not be known by a number alone.
-sender(Bytes, Own, Control) ->
-    Size = byte_size(Own),
+sender(Bytes, {Pid, _}, Control) ->
+    Size = byte_size(Pid),
     case Bytes of
-        <<Own:Size/binary, Id:32, _Serial:32, _Creation:32, _/binary>> -> {sender, Id};
+        <<Pid:Size/binary, Id:32, _Serial:32, _Creation:32, _/binary>> -> {sender, Id};
         <<88, _/binary>> -> foreign(Bytes, Control);
-        _ -> {error, {bad_control, shown(Control)}}
+        _ -> bad(Control)
     end.
 
 foreign(Bytes, Control) ->
-    case skip(1, Bytes) of
-        error -> {error, {bad_control, shown(Control)}};
+    case skip(Bytes) of
+        error -> bad(Control);
         _ -> none
     end.
 
-%% The child speaks, and its own signals must not overtake the reply; without a child
-%% there stands an atom.
-reply(Bytes, Own, Control) ->
-    case skip(3, Bytes) of
-        <<88, _/binary>> = Child -> sender(Child, Own, Control);
-        <<Tag, _/binary>> when Tag =:= 119; Tag =:= 118 -> late;
-        _ -> {error, {bad_control, shown(Control)}}
+%% The kind of what is passed over is looked at, lest another pid is taken for the sender.
+numbered(<<Tag, _/binary>> = Bytes, Own, Control) when Tag =:= 97; Tag =:= 98; Tag =:= 110 ->
+    sender(skip(Bytes), Own, Control);
+numbered(_, _Own, Control) ->
+    bad(Control).
+
+request(Bytes, {_, Name} = Own, Control) ->
+    Size = byte_size(Name),
+    case Bytes of
+        <<90, Words:16, Name:Size/binary, _:32, _:Words/binary-unit:32, Rest/binary>> when Words =< 5 ->
+            sender(Rest, Own, Control);
+        <<90, _/binary>> ->
+            foreign(Bytes, Control);
+        _ ->
+            bad(Control)
     end.
 
+%% The child speaks, and its own signals must not overtake the reply; without a child
+%% there stands an atom, and no more but a trace token.
+reply(Op, Bytes, Own, Control) ->
+    case after_all([90, 88, 97], Bytes) of
+        <<88, _/binary>> = Child -> sender(Child, Own, Control);
+        <<Tag, _/binary>> = Why when Tag =:= 119; Tag =:= 118 -> failed(Op, skip(Why), Control);
+        _ -> bad(Control)
+    end.
+
+failed(31, <<>>, _Control) -> late;
+failed(32, <<104, 5, _/binary>>, _Control) -> late;
+failed(_, _, Control) -> bad(Control).
+
+%% A pid, or a name, and then the pid of the one who hears it and a reference.
 down(<<88, _/binary>> = Pid, Own, Control) ->
     sender(Pid, Own, Control);
-down(Name, _Own, Control) ->
-    case skip(1, Name) of
-        <<88, _/binary>> -> late;
-        _ -> {error, {bad_control, shown(Control)}}
-    end.
+down(<<Tag, _/binary>> = Name, _Own, Control) when Tag =:= 119; Tag =:= 118 ->
+    case after_all([Tag, 88, 90], Name) of
+        error -> bad(Control);
+        _ -> late
+    end;
+down(_, _Own, Control) ->
+    bad(Control).
 
-%% What follows after some terms: pids, references, small atoms and integers.
--spec skip(non_neg_integer(), binary()) -> binary() | error.
-skip(0, Rest) -> Rest;
-skip(N, <<90, Words:16, 119, Size, _:Size/binary, _:32, _:Words/binary-unit:32, Rest/binary>>) -> skip(N - 1, Rest);
-skip(N, <<88, 119, Size, _:Size/binary, _:96, Rest/binary>>) -> skip(N - 1, Rest);
-skip(N, <<97, _, Rest/binary>>) -> skip(N - 1, Rest);
-skip(N, <<110, Size, _, _:Size/binary, Rest/binary>>) -> skip(N - 1, Rest);
-skip(N, <<98, _:32, Rest/binary>>) -> skip(N - 1, Rest);
-skip(N, <<119, Size, _:Size/binary, Rest/binary>>) -> skip(N - 1, Rest);
-skip(N, <<118, Size:16, _:Size/binary, Rest/binary>>) -> skip(N - 1, Rest);
-skip(N, <<88, 118, Size:16, _:Size/binary, _:96, Rest/binary>>) -> skip(N - 1, Rest);
-skip(N, <<90, Words:16, 118, Size:16, _:Size/binary, _:32, _:Words/binary-unit:32, Rest/binary>>) -> skip(N - 1, Rest);
-skip(_, _) -> error.
+bad(Control) -> {error, {bad_control, shown(Control)}}.
+
+%% What follows after terms of these kinds.
+after_all([], Rest) -> Rest;
+after_all([Tag | Tags], <<Tag, _/binary>> = Terms) -> after_all(Tags, skip(Terms));
+after_all(_, _) -> error.
+
+%% What follows after a term: a small number, a pid, a reference, a short atom, a large
+%% number, a long atom, and those with a long atom in them.
+-spec skip(binary()) -> binary() | error.
+skip(<<97, _, Rest/binary>>) -> Rest;
+skip(<<88, 119, Size, _:Size/binary, _:96, Rest/binary>>) -> Rest;
+skip(<<90, Words:16, 119, Size, _:Size/binary, _:32, _:Words/binary-unit:32, Rest/binary>>) when Words =< 5 -> Rest;
+skip(<<119, Size, _:Size/binary, Rest/binary>>) -> Rest;
+skip(<<98, _:32, Rest/binary>>) -> Rest;
+skip(<<110, Size, _, _:Size/binary, Rest/binary>>) -> Rest;
+skip(<<118, Size:16, _:Size/binary, Rest/binary>>) -> Rest;
+skip(<<88, 118, Size:16, _:Size/binary, _:96, Rest/binary>>) -> Rest;
+skip(<<90, Words:16, 118, Size:16, _:Size/binary, _:32, _:Words/binary-unit:32, Rest/binary>>) when Words =< 5 -> Rest;
+skip(_) -> error.
 
 %% The packet's first bytes.
 head([Piece | Pieces], Left) when byte_size(Piece) < Left ->

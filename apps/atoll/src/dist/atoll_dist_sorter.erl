@@ -13,9 +13,16 @@
 %% between. A round is bounded: {@link wants/1} says when it is over.
 -module(atoll_dist_sorter).
 
--export([new/4, push/3, wants/1, take/1, written/4, figures/1]).
+-export([new/3, push/3, wants/1, take/1, written/4, figures/1]).
 
--export_type([sorter/0, batch/0, reason/0]).
+-export_type([sorter/0, options/0, batch/0, reason/0]).
+
+-type options() :: #{
+    %% How many bytes may wait in all, and how many may go in in one round.
+    budget := pos_integer(),
+    round := pos_integer(),
+    max_sequences => pos_integer()
+}.
 
 -type reason() :: atoll_dist_packet:reason() | atoll_dist_lanes:reason().
 
@@ -47,13 +54,13 @@
 %% What a packet counts for in a round beside its bytes, as does a mark.
 -define(ITEM, 64).
 
-%% @doc So many lanes of this node; how many bytes may wait in all, and in one round.
--spec new(node(), atoll_dist_lanes:count(), Budget :: pos_integer(), Round :: pos_integer()) -> sorter().
-new(Node, N, Limit, MaxRound) ->
+%% @doc So many lanes of this node.
+-spec new(node(), atoll_dist_lanes:count(), options()) -> sorter().
+new(Node, N, #{budget := Limit, round := MaxRound} = Options) ->
     #sorter{
         n = N,
         own = atoll_dist_packet:own(Node),
-        lanes = atoll_dist_lanes:new(N),
+        lanes = atoll_dist_lanes:new(N, maps:with([max_sequences], Options)),
         fence = atoll_dist_fence:writer(N),
         budget = atoll_dist_budget:new(N, Limit),
         max_round = MaxRound,
