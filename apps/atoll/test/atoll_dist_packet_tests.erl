@@ -171,7 +171,7 @@ is_said({sender, Id}, Control, Own) when is_tuple(Control) ->
         fun
             (Pid) when is_pid(Pid) ->
                 <<131, Bytes/binary>> = term_to_binary(Pid, [{minor_version, 2}]),
-                {Prefix, _} = Own,
+                {Prefix, _, _} = Own,
                 Size = byte_size(Prefix),
                 case Bytes of
                     <<Prefix:Size/binary, Id:32, _/binary>> -> true;

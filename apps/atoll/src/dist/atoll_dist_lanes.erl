@@ -145,11 +145,22 @@ lane(Slot, Waiting, #lanes{slots = Slots} = Lanes) ->
     end.
 
 assign(Slot, Row, Waiting, #lanes{n = N, slots = Slots, taken = Taken} = Lanes) ->
-    {Count, _, Lane} = lists:min([{element(I, Taken), element(I, Waiting), I - 1} || I <- lists:seq(1, N)]),
+    Lane = least(N, Taken, Waiting, N) - 1,
     {Lane, Lanes#lanes{
         slots = setelement(Slot bsr 6 + 1, Slots, setelement(Slot band (?ROWS - 1) + 1, Row, Lane)),
-        taken = setelement(Lane + 1, Taken, Count + 1)
+        taken = setelement(Lane + 1, Taken, element(Lane + 1, Taken) + 1)
     }}.
+
+%% The lane, counted from 1, with the fewest slots, then with the least waiting, then the
+%% first.
+least(0, _Taken, _Waiting, Best) ->
+    Best;
+least(I, Taken, Waiting, Best) ->
+    case element(I, Taken) - element(Best, Taken) of
+        Fewer when Fewer < 0 -> least(I - 1, Taken, Waiting, I);
+        0 when element(I, Waiting) =< element(Best, Waiting) -> least(I - 1, Taken, Waiting, I);
+        _ -> least(I - 1, Taken, Waiting, Best)
+    end.
 
 %% @doc A fence was put on the lanes: the slots are free again.
 -spec fenced(lanes()) -> lanes().

@@ -20,8 +20,9 @@
 
 -export_type([own/0, key/0, sequence/0, fragment/0, whose/0, verdict/0, reason/0]).
 
-%% What a pid of this node begins with, and the name in it alone.
--opaque own() :: {Pid :: binary(), Name :: binary()}.
+%% What a pid of this node begins with, the name in it alone, and how long that is, if it
+%% is of the short kind.
+-opaque own() :: {Pid :: binary(), Name :: binary(), 0..255 | long}.
 
 %% The number in the sender's pid. A later process may have the number of an earlier
 %% one: they share a way, which costs no order.
@@ -63,12 +64,12 @@
 -spec own(node()) -> own().
 own(Node) ->
     Bytes = atom_to_binary(Node, utf8),
-    Name =
-        case byte_size(Bytes) of
-            Size when Size < 256 -> <<119, Size, Bytes/binary>>;
-            Size -> <<118, Size:16, Bytes/binary>>
-        end,
-    {<<88, Name/binary>>, Name}.
+    case byte_size(Bytes) of
+        Size when Size < 256 ->
+            {<<88, 119, Size, Bytes/binary>>, <<119, Size, Bytes/binary>>, Size};
+        Size ->
+            {<<88, 118, Size:16, Bytes/binary>>, <<118, Size:16, Bytes/binary>>, long}
+    end.
 
 %% @doc Whose packet it is, or which fragment.
 -spec read(erlang:iovec(), own()) -> verdict().
@@ -103,9 +104,20 @@ first(_Seq, _Frag, {error, _} = Error) -> Error;
 first(_Seq, 1, Whose) -> Whose;
 first(Seq, Frag, Whose) -> {first, Seq, Frag, Whose}.
 
-%% The kinds of signals by their numbers, the most frequent first.
+%% Almost all signals have the sender's pid in the second place. There the length of its
+%% node's name says enough: no signal is sent in another node's name.
 -spec control(binary(), own()) -> whose() | {error, reason()}.
-control(<<104, Arity, 97, Op, Rest/binary>> = Control, Own) ->
+control(<<104, Arity, 97, Op, 88, 119, Size, _:Size/binary, Id:32, _:64, _/binary>> = Control, {_, _, Size} = Own) ->
+    case place(Op, Arity) of
+        second -> {sender, Id};
+        down -> {sender, Id};
+        none -> none;
+        _ -> other(Control, Own)
+    end;
+control(Control, Own) ->
+    other(Control, Own).
+
+other(<<104, Arity, 97, Op, Rest/binary>> = Control, Own) ->
     case place(Op, Arity) of
         second -> sender(Rest, Own, Control);
         number -> numbered(Rest, Own, Control);
@@ -115,7 +127,7 @@ control(<<104, Arity, 97, Op, Rest/binary>> = Control, Own) ->
         none -> none;
         bad -> bad(Control)
     end;
-control(Control, _Own) ->
+other(Control, _Own) ->
     bad(Control).
 
 %% Where the sender's pid stands, by operation and arity, which counts the operation: in
@@ -155,9 +167,9 @@ place(Op, _) when Op > 37; Op =:= 0; Op =:= 4; Op =:= 5 -> none;
 place(Op, _) when Op >= 9, Op =< 11; Op =:= 14; Op =:= 15; Op =:= 17 -> none;
 place(_, _) -> bad.
 
-%% A pid of this node; no signal is sent in another node's name, and if one were, its
-%% sender would not be known by a number alone.
-sender(Bytes, {Pid, _}, Control) ->
+%% A pid of this node. Behind something else it is looked at closely, lest another pid is
+%% taken for it; another node's is no known sender.
+sender(Bytes, {Pid, _, _}, Control) ->
     Size = byte_size(Pid),
     case Bytes of
         <<Pid:Size/binary, Id:32, _Serial:32, _Creation:32, _/binary>> -> {sender, Id};
@@ -177,7 +189,7 @@ numbered(<<Tag, _/binary>> = Bytes, Own, Control) when Tag =:= 97; Tag =:= 98; T
 numbered(_, _Own, Control) ->
     bad(Control).
 
-request(Bytes, {_, Name} = Own, Control) ->
+request(Bytes, {_, Name, _} = Own, Control) ->
     Size = byte_size(Name),
     case Bytes of
         <<90, Words:16, Name:Size/binary, _:32, _:Words/binary-unit:32, Rest/binary>> when Words =< 5 ->
