@@ -440,4 +440,5 @@ pid(Node, Id) ->
 
 ref(#c{node = Node}, N) ->
     Name = atom_to_binary(Node),
-    binary_to_term(<<131, 90, N:16, 119, (byte_size(Name)), Name/binary, 7:32, 1:18, 0:14, 2:32, 3:32, 0:((N - 3) * 32)>>).
+    Numbers = <<1:18, 0:14, 2:32, 3:32, 0:((N - 3) * 32)>>,
+    binary_to_term(<<131, 90, N:16, 119, (byte_size(Name)), Name/binary, 7:32, Numbers/binary>>).

@@ -70,10 +70,17 @@ fragments_without_a_sender_are_fenced_at_both_ends_test() ->
     {Ways, _} = read([{first, 9, 3, late}, {next, 9, 2}, {next, 9, 1}], atoll_dist_lanes:new(4)),
     ?assertEqual([fence, 0, fence], Ways).
 
+a_sequences_number_that_comes_again_from_another_is_fenced_test() ->
+    {Ways, _} = read([{first, 9, 3, late}, {first, 9, 2, {sender, 1}}, {next, 9, 1}], atoll_dist_lanes:new(4)),
+    ?assertEqual([fence, fence, 0], Ways).
+
 fragments_out_of_turn_are_refused_test() ->
     {[0], Lanes} = read([{first, 9, 4, {sender, 1}}], atoll_dist_lanes:new(4)),
     [
-        ?assertEqual({error, {fragment_out_of_turn, Seq, Frag}}, atoll_dist_lanes:choose({next, Seq, Frag}, ?IDLE(4), Lanes))
+        ?assertEqual(
+            {error, {fragment_out_of_turn, Seq, Frag}},
+            atoll_dist_lanes:choose({next, Seq, Frag}, ?IDLE(4), Lanes)
+        )
      || {Seq, Frag} <- [{9, 4}, {9, 2}, {9, 1}, {8, 3}]
     ].
 

@@ -78,6 +78,13 @@ a_signal_of_a_kind_to_come_has_no_known_sender_test() ->
     <<131, Control/binary>> = term_to_binary({38, self(), self()}),
     ?assertEqual(none, atoll_dist_packet:read([<<131, 68, 0>>, Control], atoll_dist_packet:own(node()))).
 
+what_only_begins_like_news_of_a_death_is_refused_test() ->
+    <<131, Control/binary>> = term_to_binary({28, name, name, name}, [{minor_version, 2}]),
+    ?assertMatch(
+        {error, {bad_control, _}},
+        atoll_dist_packet:read([<<131, 68, 0>>, Control], atoll_dist_packet:own(node()))
+    ).
+
 %% Packets that are cut, altered, made up
 
 however_a_packet_is_cut_into_pieces_test() ->
