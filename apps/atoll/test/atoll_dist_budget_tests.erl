@@ -8,8 +8,10 @@
 -define(LARGEST, 3000).
 -define(OVERHEAD, 256).
 
-who_asks_before_taking_stays_within_the_budget_test() ->
-    ?assert(proper:quickcheck(bounded(), [{numtests, 1000}, {to_file, user}])).
+who_asks_before_taking_stays_within_the_budget_test_() ->
+    {timeout, 60, fun() ->
+        ?assert(proper:quickcheck(bounded(), [{numtests, 1000}, {to_file, user}]))
+    end}.
 
 bounded() ->
     ?FORALL(Ops, list(oneof([{take, range(0, 3), range(1, ?LARGEST)}, {write, range(0, 3)}])), begin

@@ -5,8 +5,10 @@
 -include_lib("proper/include/proper.hrl").
 -include_lib("eunit/include/eunit.hrl").
 
-what_is_behind_a_fence_keeps_its_place_test() ->
-    ?assert(proper:quickcheck(order(), [{numtests, 3000}, {to_file, user}])).
+what_is_behind_a_fence_keeps_its_place_test_() ->
+    {timeout, 60, fun() ->
+        ?assert(proper:quickcheck(order(), [{numtests, 3000}, {to_file, user}]))
+    end}.
 
 order() ->
     ?FORALL({Ways, N, Choices}, {list(way()), range(1, 6), list(non_neg_integer())}, begin
@@ -81,17 +83,19 @@ marks_out_of_order_are_refused_test() ->
      || {Lane, Mark} <- [{0, {open, 2}}, {1, {open, 0}}, {0, {close, 1}}, {1, {close, 1}}]
     ].
 
-whatever_a_peer_writes_is_read_or_refused_test() ->
-    ?assert(
-        proper:quickcheck(
-            ?FORALL(
-                Writes,
-                list({range(0, 2), list(oneof([{packets, [<<"p">>]}, {oneof([open, close]), range(0, 3)}]))}),
-                reads(Writes, atoll_dist_fence:reader(3))
-            ),
-            [{numtests, 5000}, {to_file, user}]
+whatever_a_peer_writes_is_read_or_refused_test_() ->
+    {timeout, 60, fun() ->
+        ?assert(
+            proper:quickcheck(
+                ?FORALL(
+                    Writes,
+                    list({range(0, 2), list(oneof([{packets, [<<"p">>]}, {oneof([open, close]), range(0, 3)}]))}),
+                    reads(Writes, atoll_dist_fence:reader(3))
+                ),
+                [{numtests, 5000}, {to_file, user}]
+            )
         )
-    ).
+    end}.
 
 reads([], _Reader) ->
     true;

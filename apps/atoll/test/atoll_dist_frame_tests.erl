@@ -4,13 +4,15 @@
 -include_lib("proper/include/proper.hrl").
 -include_lib("eunit/include/eunit.hrl").
 
-what_is_put_in_is_read_test() ->
-    ?assert(
-        proper:quickcheck(
-            ?FORALL(Items, list(item()), equals({ok, grouped(Items)}, atoll_dist_frame:parse(frame(Items)))),
-            [{numtests, 1000}, {to_file, user}]
+what_is_put_in_is_read_test_() ->
+    {timeout, 60, fun() ->
+        ?assert(
+            proper:quickcheck(
+                ?FORALL(Items, list(item()), equals({ok, grouped(Items)}, atoll_dist_frame:parse(frame(Items)))),
+                [{numtests, 1000}, {to_file, user}]
+            )
         )
-    ).
+    end}.
 
 item() ->
     frequency([
@@ -37,31 +39,35 @@ grouped([]) ->
 a_tick_has_nothing_in_it_test() ->
     ?assertEqual({ok, []}, atoll_dist_frame:parse(iolist_to_binary(atoll_dist_frame:tick()))).
 
-a_frame_that_was_cut_inside_an_item_is_refused_test() ->
-    ?assert(
-        proper:quickcheck(
-            ?FORALL({Items, Cut}, {non_empty(list(item())), range(1, 5)}, begin
-                Frame = frame(Items),
-                Last = iolist_size(made(lists:last(Items))),
-                Left = byte_size(Frame) - min(Cut, Last - 1),
-                {error, {bad_frame, N, Head}} = atoll_dist_frame:parse(binary:part(Frame, 0, Left)),
-                N > 0 andalso byte_size(Head) =< 32
-            end),
-            [{numtests, 1000}, {to_file, user}]
+a_frame_that_was_cut_inside_an_item_is_refused_test_() ->
+    {timeout, 60, fun() ->
+        ?assert(
+            proper:quickcheck(
+                ?FORALL({Items, Cut}, {non_empty(list(item())), range(1, 5)}, begin
+                    Frame = frame(Items),
+                    Last = iolist_size(made(lists:last(Items))),
+                    Left = byte_size(Frame) - min(Cut, Last - 1),
+                    {error, {bad_frame, N, Head}} = atoll_dist_frame:parse(binary:part(Frame, 0, Left)),
+                    N > 0 andalso byte_size(Head) =< 32
+                end),
+                [{numtests, 1000}, {to_file, user}]
+            )
         )
-    ).
+    end}.
 
-anything_is_read_or_refused_test() ->
-    ?assert(
-        proper:quickcheck(
-            ?FORALL(
-                {Head, Bytes},
-                {oneof([<<>>, <<128, 0, 0>>, <<0, 0, 0>>]), binary()},
-                lists:member(element(1, atoll_dist_frame:parse(<<Head/binary, Bytes/binary>>)), [ok, error])
-            ),
-            [{numtests, 5000}, {to_file, user}]
+anything_is_read_or_refused_test_() ->
+    {timeout, 60, fun() ->
+        ?assert(
+            proper:quickcheck(
+                ?FORALL(
+                    {Head, Bytes},
+                    {oneof([<<>>, <<128, 0, 0>>, <<0, 0, 0>>]), binary()},
+                    lists:member(element(1, atoll_dist_frame:parse(<<Head/binary, Bytes/binary>>)), [ok, error])
+                ),
+                [{numtests, 5000}, {to_file, user}]
+            )
         )
-    ).
+    end}.
 
 an_empty_packet_and_an_unknown_mark_are_refused_test() ->
     ?assertMatch({error, {bad_frame, 4, _}}, atoll_dist_frame:parse(<<0:32>>)),

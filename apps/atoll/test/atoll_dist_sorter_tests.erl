@@ -27,17 +27,19 @@ order() ->
         end
     ).
 
-one_lane_keeps_every_order_test() ->
-    ?assert(
-        proper:quickcheck(
-            ?FORALL({Ops, Choices}, {list(op()), list(non_neg_integer())}, begin
-                {Sent, Out, _, Sorter} = atoll_dist_world:run(Ops, 1, ?OPTIONS, Choices),
-                #{fences := Fences} = atoll_dist_sorter:figures(Sorter),
-                equals({[N || {N, _, _, _} <- Sent], 0}, {Out, Fences})
-            end),
-            [{numtests, 200}, {to_file, user}]
+one_lane_keeps_every_order_test_() ->
+    {timeout, 60, fun() ->
+        ?assert(
+            proper:quickcheck(
+                ?FORALL({Ops, Choices}, {list(op()), list(non_neg_integer())}, begin
+                    {Sent, Out, _, Sorter} = atoll_dist_world:run(Ops, 1, ?OPTIONS, Choices),
+                    #{fences := Fences} = atoll_dist_sorter:figures(Sorter),
+                    equals({[N || {N, _, _, _} <- Sent], 0}, {Out, Fences})
+                end),
+                [{numtests, 200}, {to_file, user}]
+            )
         )
-    ).
+    end}.
 
 lanes() -> oneof([2, 3, 4, 16, 64]).
 

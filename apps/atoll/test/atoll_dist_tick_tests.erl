@@ -4,8 +4,10 @@
 -include_lib("proper/include/proper.hrl").
 -include_lib("eunit/include/eunit.hrl").
 
-a_dead_lane_is_found_in_time_though_the_others_are_busy_test() ->
-    ?assert(proper:quickcheck(found(), [{numtests, 500}, {to_file, user}])).
+a_dead_lane_is_found_in_time_though_the_others_are_busy_test_() ->
+    {timeout, 60, fun() ->
+        ?assert(proper:quickcheck(found(), [{numtests, 500}, {to_file, user}]))
+    end}.
 
 %% All lanes are heard within the longer ticktime; one falls silent.
 found() ->
