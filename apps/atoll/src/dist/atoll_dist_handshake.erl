@@ -44,14 +44,18 @@
 %% @doc Starts the handshake with a node that connected; called by kernel's process.
 -spec accept(driver(), Doorkeeper :: pid(), place(), node(), Allowed :: list(), SetupTime :: pos_integer()) -> pid().
 accept(Driver, Doorkeeper, Place, MyNode, Allowed, SetupTime) ->
-    Args = [Driver, self(), Doorkeeper, Place, MyNode, Allowed, SetupTime],
-    spawn_opt(?MODULE, do_accept, Args, dist_util:net_ticker_spawn_options()).
+    start(do_accept, [Driver, self(), Doorkeeper, Place, MyNode, Allowed, SetupTime]).
 
 %% @doc Starts to connect with a node; called by kernel's process.
 -spec setup(driver(), node(), normal | hidden, node(), longnames | shortnames, SetupTime :: pos_integer()) -> pid().
 setup(Driver, Node, Type, MyNode, Domain, SetupTime) ->
-    Args = [Driver, self(), Node, Type, MyNode, Domain, SetupTime],
-    spawn_opt(?MODULE, do_setup, Args, dist_util:net_ticker_spawn_options()).
+    start(do_setup, [Driver, self(), Node, Type, MyNode, Domain, SetupTime]).
+
+start(Function, Args) ->
+    %% No monitor is among the options.
+    case spawn_opt(?MODULE, Function, Args, dist_util:net_ticker_spawn_options()) of
+        Pid when is_pid(Pid) -> Pid
+    end.
 
 %% The end that accepts
 

@@ -46,6 +46,9 @@
 -define(LINKS, atoll_dist_links).
 -define(SAID, atoll_dist_said).
 
+%% What is over when a peer is connected.
+-define(MENDED, [carrier_stock_refused, carrier_refused, carrier_bad_name]).
+
 %% How many different things are remembered as said; then the log is told so.
 -define(MAX_SAID, 1000).
 
@@ -55,7 +58,7 @@ child_spec() ->
     #{id => ?MODULE, start => {?MODULE, start_link, []}, shutdown => 2000}.
 
 %% @doc Starts the process.
--spec start_link() -> {ok, pid()} | {error, term()}.
+-spec start_link() -> {ok, pid()} | ignore | {error, term()}.
 start_link() ->
     gen_server:start_link({local, ?MODULE}, ?MODULE, [], []).
 
@@ -80,7 +83,7 @@ links() ->
             %% A node without the carrier.
             error:badarg -> []
         end,
-    lists:sort([link(Up, Now - Since) || [Since, Up] <- Rows]).
+    [link(Up, Now - Since) || {_Node, Since, Up} <- lists:sort([{N, Since, Up} || [Since, #{node := N} = Up] <- Rows])].
 
 link(#{socket := Socket, rtt_us := First} = Up, AgeMs) ->
     RttUs =
@@ -139,7 +142,7 @@ handle_call(_, _From, State) ->
 handle_cast({up, Pid, Since, #{node := Node} = Up}, State) ->
     _ = monitor(process, Pid),
     true = ets:insert(?LINKS, {Pid, Since, Up}),
-    true = ets:match_delete(?SAID, {{'_', atom_to_binary(Node)}}),
+    lists:foreach(fun(What) -> true = ets:delete(?SAID, {What, atom_to_binary(Node)}) end, ?MENDED),
     true = ets:delete(?SAID, {no_more_said, <<>>}),
     {noreply, State};
 handle_cast(_, State) ->

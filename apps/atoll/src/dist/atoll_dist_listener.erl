@@ -59,11 +59,12 @@ register_at({error, _} = Error, _Driver, _Name, _Host) ->
 %% @doc Starts to accept connections; called by the kernel's process for them.
 -spec accept(atoll_dist_socket:driver(), gen_tcp:socket()) -> pid().
 accept(Driver, Socket) ->
-    spawn_opt(?MODULE, loop, [Driver, self(), Socket], [link, {priority, max}]).
+    spawn_link(?MODULE, loop, [Driver, self(), Socket]).
 
 %% @private
 -spec loop(atoll_dist_socket:driver(), Kernel :: pid(), gen_tcp:socket()) -> no_return().
 loop(Driver, Kernel, Socket) ->
+    _ = process_flag(priority, max),
     loop(Driver, Kernel, Socket, []).
 
 %% Pending: the doorkeepers, the oldest last.
@@ -114,12 +115,20 @@ doorkeeper(Driver, Kernel, Socket) ->
         {_Listener, yours} -> ok
     end,
     true = link(Kernel),
+    %% Which a socket that has failed does not tell any more.
+    From = from(Socket),
     case atoll_dist_socket:is_near(Driver, Socket) of
         true ->
             First = Driver:recv(Socket, 0, net_kernel:connecttime()),
-            opened(read(First), Driver, Kernel, Socket);
+            opened(read(First), Driver, Kernel, Socket, From);
         false ->
-            say_of_stranger(carrier_stranger, Socket, "is in no network of this node, and check_ip is set")
+            say_of_stranger(carrier_stranger, From, "is in no network of this node, and check_ip is set")
+    end.
+
+from(Socket) ->
+    case inet:peername(Socket) of
+        {ok, {Ip, _}} -> list_to_binary(inet:ntoa(Ip));
+        {error, _} -> <<"somewhere">>
     end.
 
 read({ok, Frame}) ->
@@ -131,9 +140,9 @@ read({ok, Frame}) ->
 read({error, _} = Error) ->
     Error.
 
-opened({offer, _} = First, Driver, Kernel, Socket) ->
+opened({offer, _} = First, Driver, Kernel, Socket, _From) ->
     hand_over(First, Driver, Kernel, Socket);
-opened({stock, Name, _} = First, Driver, Kernel, Socket) ->
+opened({stock, Name, _} = First, Driver, Kernel, Socket, _From) ->
     case atoll_dist_keeper:config() of
         {ok, #{stock := accept}} ->
             hand_over(First, Driver, Kernel, Socket);
@@ -146,15 +155,15 @@ opened({stock, Name, _} = First, Driver, Kernel, Socket) ->
             ],
             atoll_dist_keeper:say_once(carrier_stock_refused, Name, Why)
     end;
-opened({lane, _}, _Driver, _Kernel, Socket) ->
-    say_of_stranger(carrier_lane_refused, Socket, "offers a lane of a connection that is not known");
-opened({error, timeout}, _Driver, _Kernel, Socket) ->
-    say_of_stranger(carrier_silent_stranger, Socket, "has said nothing in the time for it");
-opened({error, closed}, _Driver, _Kernel, _Socket) ->
+opened({lane, _}, _Driver, _Kernel, _Socket, From) ->
+    say_of_stranger(carrier_lane_refused, From, "offers a lane of a connection that is not known");
+opened({error, timeout}, _Driver, _Kernel, _Socket, From) ->
+    say_of_stranger(carrier_silent_stranger, From, "has said nothing in the time for it");
+opened({error, closed}, _Driver, _Kernel, _Socket, _From) ->
     %% Those who watch whether a port is open do that all day.
     ok;
-opened(_, _Driver, _Kernel, Socket) ->
-    say_of_stranger(carrier_garbage, Socket, "says something else than a node does").
+opened(_, _Driver, _Kernel, _Socket, From) ->
+    say_of_stranger(carrier_garbage, From, "says something else than a node does").
 
 %% This process owns the socket, so the connection ends with it, unless it is handed over.
 %% Then it stays until the connection is up: it stands for it among those on their way.
@@ -175,12 +184,7 @@ hand_over(First, Driver, Kernel, Socket) ->
             ok
     end.
 
-say_of_stranger(What, Socket, Does) ->
-    From =
-        case inet:peername(Socket) of
-            {ok, {Ip, _}} -> list_to_binary(inet:ntoa(Ip));
-            {error, _} -> <<"somewhere">>
-        end,
+say_of_stranger(What, From, Does) ->
     atoll_dist_keeper:say_once(What, From, ["Closed a connection from ", From, ": it ", Does, "."]).
 
 %% Any bytes may stand in a name.

@@ -97,7 +97,7 @@ is_in_own_network(Driver, Socket) ->
     end.
 
 %% @doc The options of a connection of that kind, profile and round trip, on that system.
--spec tuned(atoll_dist_kind:kind(), throughput | latency, RttUs :: non_neg_integer(), os:type() | {unix, linux}) ->
+-spec tuned(atoll_dist_kind:kind(), throughput | latency, RttUs :: non_neg_integer(), Os :: {atom(), atom()}) ->
     options().
 tuned(_Kind, throughput, _RttUs, _Os) ->
     [];
