@@ -22,6 +22,7 @@
     the_port_range_and_the_interface_are_kept_to/1,
     socket_options_of_the_user_reach_the_sockets/1,
     the_latency_profile_leaves_the_users_options_alone/1,
+    sockets_have_the_options_that_stock_gives_them/1,
     options_of_connections_are_read_and_set/1,
     nodes_are_found_without_epmd_at_one_port/1,
     nodes_are_found_where_an_epmd_module_says/1,
@@ -287,6 +288,24 @@ the_latency_profile_leaves_the_users_options_alone(Config) ->
         _ ->
             ok
     end.
+
+%% Which is why a direct connection is as fast.
+sockets_have_the_options_that_stock_gives_them(Config) ->
+    Keys = [active, buffer, delay_send, deliver, dontroute, exit_on_close, header, high_msgq_watermark, high_watermark,
+        keepalive, linger, low_msgq_watermark, low_watermark, mode, nodelay, packet, packet_size, priority, recbuf,
+        reuseaddr, send_timeout, send_timeout_close, sndbuf, tos],
+    Options = fun(From, To) ->
+        {ok, Values} = call(From, net_kernel, getopts, [name(To), Keys]),
+        ?assertEqual(length(Keys), length(Values)),
+        %% The one that connects has lists in stock of OTP 25, which nobody gets to see.
+        lists:keydelete(mode, 1, Values)
+    end,
+    {A, B} = pair(Config),
+    {S, T} = pair(Config, [], []),
+    works(A, B),
+    works(S, T),
+    ?assertEqual(Options(S, T), Options(A, B)),
+    ?assertEqual(Options(T, S), Options(B, A)).
 
 options_of_connections_are_read_and_set(Config) ->
     {A, B} = pair(Config),

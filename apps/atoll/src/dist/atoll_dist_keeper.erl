@@ -83,9 +83,9 @@ links() ->
             %% A node without the carrier.
             error:badarg -> []
         end,
-    [link(Up, Now - Since) || {_Node, Since, Up} <- lists:sort([{N, Since, Up} || [Since, #{node := N} = Up] <- Rows])].
+    [shown(Up, Now - Since) || {_Node, Since, Up} <- lists:sort([{N, Since, Up} || [Since, #{node := N} = Up] <- Rows])].
 
-link(#{socket := Socket, rtt_us := First} = Up, AgeMs) ->
+shown(#{socket := Socket, rtt_us := First} = Up, AgeMs) ->
     RttUs =
         case atoll_dist_socket:rtt_us(Socket) of
             {ok, Us} -> Us;
