@@ -49,7 +49,7 @@
 %% What is over when a peer is connected.
 -define(MENDED, [carrier_stock_refused, carrier_refused, carrier_bad_name]).
 
-%% How many different things are remembered as said; then the log is told so.
+%% How many different things are remembered as said. Then one more is, and no other.
 -define(MAX_SAID, 1000).
 
 %% @doc For the supervisor of distribution.
@@ -114,13 +114,17 @@ say_once(What, Peer, Why) ->
             _ = [say(What, Peer, Why) || ets:insert_new(?SAID, {{What, Peer}})],
             ok;
         false ->
-            Last = "The carrier has told of so many different peers that it tells of no more until one of them connects.",
-            _ = [say(no_more_said, Peer, Last) || ets:insert_new(?SAID, {{no_more_said, <<>>}})],
+            Last = "The carrier has told of so many peers that it tells of no more of them.",
+            _ = [say(carrier_says_no_more, <<>>, Last) || ets:insert_new(?SAID, {{carrier_says_no_more, <<>>}})],
             ok
     end.
 
 say(What, Peer, Why) ->
-    logger:warning(#{what => What, peer => Peer, why => unicode:characters_to_list(Why)}).
+    logger:warning(#{what => What, peer => Peer, why => printable(unicode:characters_to_list(Why))}).
+
+%% A stranger's name may be in it, which may be any bytes.
+printable(Text) when is_list(Text) -> [C || C <- Text, C >= $\s, C < 127 orelse C > 159];
+printable({_, Text, _}) -> printable(Text) ++ "...".
 
 -spec init([]) -> {ok, []}.
 init([]) ->
@@ -143,7 +147,6 @@ handle_cast({up, Pid, Since, #{node := Node} = Up}, State) ->
     _ = monitor(process, Pid),
     true = ets:insert(?LINKS, {Pid, Since, Up}),
     lists:foreach(fun(What) -> true = ets:delete(?SAID, {What, atom_to_binary(Node)}) end, ?MENDED),
-    true = ets:delete(?SAID, {no_more_said, <<>>}),
     {noreply, State};
 handle_cast(_, State) ->
     {noreply, State}.

@@ -150,7 +150,7 @@ opened({stock, Name, _} = First, Driver, Kernel, Socket, _From) ->
             %% Which in Erlang's own handshake says that.
             _ = Driver:send(Socket, "snot_allowed"),
             Why = [
-                "Refused node ", printable(Name), ", which uses Erlang's own distribution. "
+                "Refused node ", name(Name), ", which uses Erlang's own distribution. "
                 "Start it with -proto_dist atoll, or this one with {stock,accept}."
             ],
             atoll_dist_keeper:say_once(carrier_stock_refused, Name, Why)
@@ -187,7 +187,5 @@ hand_over(First, Driver, Kernel, Socket) ->
 say_of_stranger(What, From, Does) ->
     atoll_dist_keeper:say_once(What, From, ["Closed a connection from ", From, ": it ", Does, "."]).
 
-%% Any bytes may stand in a name.
-printable(Name) ->
-    Text = [C || C <- binary_to_list(Name), C >= $\s, C =< $~],
-    lists:sublist(Text, 255).
+name(Name) when byte_size(Name) =< 255 -> Name;
+name(Name) -> [binary:part(Name, 0, 255), "..."].

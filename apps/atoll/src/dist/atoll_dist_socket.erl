@@ -135,9 +135,12 @@ rtt_us(Socket) ->
 
 %% Where tcpi_min_rtt and, for kernels before it, tcpi_rtt stand in struct tcp_info. The
 %% first is all ones where nothing was measured.
-tcp_info({ok, [{raw, ?TCP, ?TCP_INFO, <<_:148/binary, Us:32/native, _/binary>>}]}) when Us < 16#FFFFFFFF -> {ok, Us};
-tcp_info({ok, [{raw, ?TCP, ?TCP_INFO, <<_:68/binary, Us:32/native, _/binary>>}]}) when Us > 0 -> {ok, Us};
-tcp_info(_) -> unknown.
+tcp_info({ok, [{raw, ?TCP, ?TCP_INFO, <<_:148/binary, Us:32/native, _/binary>>}]}) when Us > 0, Us < 16#FFFFFFFF ->
+    {ok, Us};
+tcp_info({ok, [{raw, ?TCP, ?TCP_INFO, <<_:68/binary, Us:32/native, _/binary>>}]}) when Us > 0 ->
+    {ok, Us};
+tcp_info(_) ->
+    unknown.
 
 %% @doc A clock for measuring how long it took to connect.
 -spec now_us() -> integer().
