@@ -149,7 +149,7 @@ a_node_reconnects_at_once_after_a_disconnect_under_traffic(Config) ->
     ],
     works(A, B),
     Back = call(B, atoll_dist_probe, floods, [name(A), 1000]),
-    Done = call(A, atoll_dist_probe, reconnects, [name(B), 20, 100000], 60000),
+    Done = call(A, atoll_dist_probe, reconnects, [name(B), 20, 20000], 110000),
     true = call(B, erlang, exit, [Back, kill]),
     ?assertEqual([{true, I} || I <- lists:seq(1, 20)], Done),
     ?assertEqual(0, logged(A, "not responding")).

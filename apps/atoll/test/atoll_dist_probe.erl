@@ -91,7 +91,8 @@ reconnects(Node, Times, Bytes) ->
         begin
             _ = erlang:disconnect_node(Node),
             Connected = net_kernel:connect_node(Node),
-            {Connected, ask(Node, echo, I)}
+            %% Behind what was sent before it, both ways, on a machine that may be busy.
+            {Connected, gen_server:call({echo, Node}, I, 60000)}
         end
      || I <- lists:seq(1, Times)
     ],
