@@ -81,6 +81,10 @@ address(Remote, Of) ->
 kernel(Key, Value) ->
     ["-kernel", atom_to_list(Key), lists:flatten(io_lib:format("~0tp", [Value]))].
 
+%% For peers made by hand, which may be slow on a busy machine.
+patient() ->
+    carrier() ++ kernel(net_setuptime, 60).
+
 free_ports(Ip) ->
     {ok, Socket} = gen_tcp:listen(0, [{ip, Ip}]),
     {ok, Port} = inet:port(Socket),
@@ -398,7 +402,7 @@ a_killed_node_is_down_once(Config) ->
     ).
 
 a_peer_with_few_flags_is_served(Config) ->
-    A = node(Config, "a", carrier(), #{cookie => "handmade"}),
+    A = node(Config, "a", patient(), #{cookie => "handmade"}),
     ok = call(A, atoll_dist_probe, box, [box]),
     Name = <<"hand@127.0.0.1">>,
     Socket = atoll_dist_handmade:open(atoll_dist_handmade:address(A)),
@@ -434,7 +438,9 @@ message(Socket) ->
     end.
 
 lanes_asked_for_are_direct_and_said_once(Config) ->
-    {A, B} = pair(Config, carrier([{kind, {lanes, 4}}]), carrier()),
+    %% Nobody is to connect who is not told to.
+    Alone = fun(Options) -> carrier(Options) ++ ["-connect_all", "false"] end,
+    {A, B} = pair(Config, Alone([{kind, {lanes, 4}}]), Alone([])),
     works(A, B),
     true = call(A, erlang, disconnect_node, [name(B)]),
     until(fun() -> connect(A, B) end),
@@ -442,11 +448,11 @@ lanes_asked_for_are_direct_and_said_once(Config) ->
     ok = said(A, "carrier_without_lanes"),
     ok = said(B, "carrier_without_lanes"),
     %% What is configured for one peer, and what an upper room prefers.
-    C = node(Config, "c", carrier([{peers, [{name(A), direct}, {name(B), {lanes, 2}}]}])),
+    C = node(Config, "c", Alone([{peers, [{name(A), direct}, {name(B), {lanes, 2}}]}])),
     ok = call(C, atoll_dist, prefer, [#{name(B) => direct}]),
     works(C, B),
     ok = said(C, "carrier_without_lanes"),
-    D = node(Config, "d", carrier()),
+    D = node(Config, "d", Alone([])),
     ok = call(D, atoll_dist, prefer, [#{name(C) => {lanes, 2}}]),
     works(D, B),
     ?assertEqual(0, logged(D, "carrier_without_lanes")),
@@ -486,7 +492,7 @@ a_wrong_cookie_is_said_once(Config) ->
     works(A, C).
 
 garbage_is_refused_and_said_once(Config) ->
-    {A, B} = pair(Config),
+    {A, B} = pair(Config, patient(), carrier()),
     Address = atoll_dist_handmade:address(A),
     Offer = atoll_dist_handmade:offer(<<"x@127.0.0.1">>, direct),
     Lane = atoll_dist_hello:make({lane, #{id => <<0:128>>, index => 1, nonce => <<0:128>>, mac => <<0:256>>}}),
@@ -559,7 +565,7 @@ half_open_connections_keep_nobody_out(Config) ->
     ok = said(A, "what: carrier_crowded").
 
 a_name_other_than_the_offered_one_is_refused(Config) ->
-    A = node(Config, "a", carrier(), #{cookie => "handmade"}),
+    A = node(Config, "a", patient(), #{cookie => "handmade"}),
     Socket = atoll_dist_handmade:open(atoll_dist_handmade:address(A)),
     {ok, {answer, _}} = atoll_dist_handmade:greet(Socket, <<"one@127.0.0.1">>),
     Flags = atoll_dist_handmade:flags(all),
