@@ -542,7 +542,7 @@ an_answer_of_garbage_is_refused(Config) ->
     ok = said(A, "what: carrier_refused", length(Nodes)).
 
 half_open_connections_keep_nobody_out(Config) ->
-    {A, B} = pair(Config, carrier() ++ kernel(net_setuptime, 4), carrier()),
+    {A, B} = pair(Config, carrier() ++ kernel(net_setuptime, 10), carrier()),
     C = node(Config, "c", carrier()),
     Address = atoll_dist_handmade:address(A),
     Ports = length(call(A, erlang, ports, [])),
@@ -550,7 +550,7 @@ half_open_connections_keep_nobody_out(Config) ->
     works(B, A),
     ?assert(length(call(A, erlang, ports, [])) =< Ports + 260),
     %% All of them are gone when their time is over.
-    until(fun() -> length(call(A, erlang, ports, [])) =< Ports + 1 end),
+    atoll_dist_nodes:until(fun() -> length(call(A, erlang, ports, [])) =< Ports + 1 end, 60000),
     ok = said(A, "what: carrier_crowded"),
     ok = said(A, "what: carrier_silent_stranger"),
     %% Those that have said who they are count as well.
@@ -559,8 +559,8 @@ half_open_connections_keep_nobody_out(Config) ->
     _ = [atoll_dist_handmade:send(S, Offer) || S <- Offering],
     works(C, A),
     ?assert(length(call(A, erlang, ports, [])) =< Ports + 260),
-    until(fun() -> length(call(A, erlang, ports, [])) =< Ports + 2 end),
     [ok = gen_tcp:close(S) || S <- Silent ++ Offering],
+    until(fun() -> length(call(A, erlang, ports, [])) =< Ports + 2 end),
     works(A, B),
     ok = said(A, "what: carrier_crowded").
 
