@@ -153,9 +153,9 @@ a_node_reconnects_at_once_after_a_disconnect_under_traffic(Config) ->
     ],
     works(A, B),
     Back = call(B, atoll_dist_probe, floods, [name(A), 1000]),
-    Done = call(A, atoll_dist_probe, reconnects, [name(B), 20, 20000], 110000),
+    Done = call(A, atoll_dist_probe, reconnects, [name(B), 8, 20000], 110000),
     true = call(B, erlang, exit, [Back, kill]),
-    ?assertEqual([{true, I} || I <- lists:seq(1, 20)], Done),
+    ?assertEqual([{true, I} || I <- lists:seq(1, 8)], Done),
     ?assertEqual(0, logged(A, "not responding")).
 
 distribution_is_stopped_and_started_again(Config) ->
