@@ -49,7 +49,4 @@ tick(Socket) ->
 -spec getstat(inet:socket()) ->
     {ok, Received :: non_neg_integer(), Sent :: non_neg_integer(), Waiting :: non_neg_integer()} | {error, term()}.
 getstat(Socket) ->
-    case inet:getstat(Socket, [recv_cnt, send_cnt, send_pend]) of
-        {ok, Stats} -> list_to_tuple([ok | [proplists:get_value(K, Stats) || K <- [recv_cnt, send_cnt, send_pend]]]);
-        {error, _} = Error -> Error
-    end.
+    atoll_dist_socket:counters(Socket).

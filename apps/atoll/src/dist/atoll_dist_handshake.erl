@@ -30,6 +30,8 @@
     peer := binary(),
     %% Who stands for an accepted connection until it is up.
     doorkeeper := pid() | none,
+    %% Where this end connected to.
+    at := {inet:ip_address(), inet:port_number()} | none,
     %% The first exchange, as it was said; none with a stock peer.
     hello := {atoll_dist_hello:offer(), atoll_dist_hello:answer()} | none
 }.
@@ -92,7 +94,7 @@ greeted({stock, Name, Frame}, Driver, Socket, _Config) ->
 greeted({offer, Offer}, Driver, Socket, Config) ->
     #{name := Peer, wish := Theirs, rtt_us := TheirRttUs} = Offer,
     RttUs = measured(Socket, TheirRttUs),
-    Kind = possible(atoll_dist_kind:agree(wish(Peer, Config), Theirs, RttUs), Peer),
+    Kind = atoll_dist_kind:agree(wish(Peer, Config), Theirs, RttUs),
     Answer = #{kind => Kind, rtt_us => RttUs, ticktime_ms => ticktime_ms(), nonce => crypto:strong_rand_bytes(16)},
     ok = or_end(Driver:send(Socket, atoll_dist_hello:make({answer, Answer}))),
     ok = await_name(Driver, Socket, Peer),
@@ -181,10 +183,9 @@ greet({Socket, RttUs}, Driver, Place, Node, Timer, Config) ->
     %% What is wrong with sending shows in receiving.
     _ = Driver:send(Socket, atoll_dist_hello:make({offer, Offer})),
     case {heard(Driver:recv(Socket, 0, infinity)), Config} of
-        {{answer, #{kind := direct, rtt_us := AgreedUs} = Answer}, _} ->
-            %% A peer without lanes.
-            _ = is_tuple(Wish) andalso element(1, Wish) =:= lanes andalso possible(Wish, Peer),
-            {Socket, link(direct, AgreedUs, here, Driver, Peer, {Offer, Answer})};
+        {{answer, #{kind := Kind, rtt_us := AgreedUs} = Answer}, _} ->
+            #{ip := Ip, port := Port} = Place,
+            {Socket, (link(Kind, AgreedUs, here, Driver, Peer, {Offer, Answer}))#{at := {Ip, Port}}};
         {{refusal, Reason}, _} ->
             give_up(Node, io_lib:format("it refuses to (~0p)", [Reason]));
         {nothing, #{stock := accept}} ->
@@ -218,18 +219,12 @@ give_up(Node, Why) ->
 wish(Peer, Config) ->
     atoll_dist_kind:wish(Peer, Config, atoll_dist_keeper:preferred()).
 
-%% The kinds that this node can carry: see carry/3.
-possible(direct, _Peer) ->
-    direct;
-possible({lanes, _}, Peer) ->
-    Why = ["A connection with lanes was asked for with ", Peer, ", and is a direct one: there are no lanes yet."],
-    ok = atoll_dist_keeper:say_once(carrier_without_lanes, Peer, Why),
-    direct.
-
 %% Where the kinds part: everything that Erlang's handshake has to know of a connection
 %% of that kind, given what is the same for all.
 carry(HsData, #{kind := direct} = Link, Config) ->
-    atoll_dist_direct:carry(HsData, Link, Config).
+    atoll_dist_direct:carry(HsData, Link, Config);
+carry(HsData, #{kind := {lanes, _}} = Link, Config) ->
+    atoll_dist_channel:carry(HsData, Link, Config).
 
 base(Driver, Socket, Link) ->
     #hs_data{
@@ -268,6 +263,7 @@ link(Kind, RttUs, Started, Driver, Peer, Hello) ->
         driver => Driver,
         peer => Peer,
         doorkeeper => none,
+        at => none,
         hello => Hello
     }.
 

@@ -15,6 +15,7 @@
 -behaviour(gen_server).
 
 -export([child_spec/0, start_link/0, config/0, up/2, links/0, prefer/1, preferred/0, say_once/3]).
+-export([awaits/2, joined/1, awaiting/1]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 
 -export_type([up/0, link/0]).
@@ -47,7 +48,9 @@
 -define(SAID, atoll_dist_said).
 
 %% What is over when a peer is connected.
--define(MENDED, [carrier_stock_refused, carrier_refused, carrier_bad_name]).
+-define(MENDED, [
+    carrier_stock_refused, carrier_refused, carrier_bad_name, carrier_lane_failed, carrier_lanes_missing, carrier_lane_lost
+]).
 
 %% How many different things are remembered as said. Then one more is, and no other.
 -define(MAX_SAID, 1000).
@@ -71,6 +74,25 @@ config() ->
 -spec up(pid(), up()) -> ok.
 up(Pid, Up) ->
     gen_server:cast(?MODULE, {up, Pid, erlang:monotonic_time(millisecond), Up}).
+
+%% @doc From now on, and until that process is gone, it waits for further lanes of a
+%% connection. Nobody else can wait for lanes of that id.
+-spec awaits(Id :: binary(), pid()) -> ok | taken.
+awaits(Id, Pid) ->
+    gen_server:call(?MODULE, {awaits, Id, Pid}, infinity).
+
+%% @doc It waits no more.
+-spec joined(Id :: binary()) -> ok.
+joined(Id) ->
+    gen_server:call(?MODULE, {joined, Id}, infinity).
+
+%% @doc Who waits for the lanes of that connection.
+-spec awaiting(Id :: binary()) -> {ok, pid()} | unknown.
+awaiting(Id) ->
+    case ets:lookup(?LINKS, {lanes, Id}) of
+        [{_, Pid}] -> {ok, Pid};
+        [] -> unknown
+    end.
 
 %% @doc The connections that are up, by the names of their nodes.
 -spec links() -> [link()].
@@ -138,7 +160,18 @@ init([]) ->
     true = ets:insert(?LINKS, {config, Config}),
     {ok, []}.
 
--spec handle_call(term(), gen_server:from(), []) -> {noreply, []}.
+-spec handle_call(term(), gen_server:from(), []) -> {reply, ok | taken, []} | {noreply, []}.
+handle_call({awaits, Id, Pid}, _From, State) ->
+    case ets:insert_new(?LINKS, {{lanes, Id}, Pid}) of
+        true ->
+            _ = monitor(process, Pid),
+            {reply, ok, State};
+        false ->
+            {reply, taken, State}
+    end;
+handle_call({joined, Id}, _From, State) ->
+    true = ets:delete(?LINKS, {lanes, Id}),
+    {reply, ok, State};
 handle_call(_, _From, State) ->
     {noreply, State}.
 
@@ -154,6 +187,7 @@ handle_cast(_, State) ->
 -spec handle_info(term(), []) -> {noreply, []}.
 handle_info({'DOWN', _, process, Pid, _}, State) ->
     true = ets:delete(?LINKS, Pid),
+    true = ets:match_delete(?LINKS, {{lanes, '_'}, Pid}),
     {noreply, State};
 handle_info(_, State) ->
     {noreply, State}.

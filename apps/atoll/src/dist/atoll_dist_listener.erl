@@ -155,8 +155,11 @@ opened({stock, Name, _} = First, Driver, Kernel, Socket, _From) ->
             ],
             atoll_dist_keeper:say_once(carrier_stock_refused, Name, Why)
     end;
-opened({lane, _}, _Driver, _Kernel, _Socket, From) ->
-    say_of_stranger(carrier_lane_refused, From, "offers a lane of a connection that is not known");
+opened({lane, Lane}, Driver, _Kernel, Socket, From) ->
+    case atoll_dist_join:knock(Lane, Driver, Socket) of
+        ok -> ok;
+        refused -> say_of_stranger(carrier_lane_refused, From, "offers a lane and does not prove that it belongs to a connection")
+    end;
 opened({error, timeout}, _Driver, _Kernel, _Socket, From) ->
     say_of_stranger(carrier_silent_stranger, From, "has said nothing in the time for it");
 opened({error, closed}, _Driver, _Kernel, _Socket, _From) ->

@@ -11,7 +11,7 @@
 -module(atoll_dist_socket).
 
 -export([listen_options/0, connect_options/0, port_range/0, nodelay/0, is_near/2]).
--export([tuned/4, tune/3, rtt_us/1, now_us/0]).
+-export([tuned/4, tune/3, rtt_us/1, counters/1, now_us/0]).
 -export([setopts/2, getopts/2]).
 
 -type options() :: [gen_tcp:option()].
@@ -141,6 +141,15 @@ tcp_info({ok, [{raw, ?TCP, ?TCP_INFO, <<_:68/binary, Us:32/native, _/binary>>}]}
     {ok, Us};
 tcp_info(_) ->
     unknown.
+
+%% @doc What was received and sent so far, in packets of the socket, and how many bytes wait.
+-spec counters(inet:socket()) ->
+    {ok, Received :: non_neg_integer(), Sent :: non_neg_integer(), Waiting :: non_neg_integer()} | {error, inet:posix()}.
+counters(Socket) ->
+    case inet:getstat(Socket, [recv_cnt, send_cnt, send_pend]) of
+        {ok, Stats} -> list_to_tuple([ok | [proplists:get_value(K, Stats) || K <- [recv_cnt, send_cnt, send_pend]]]);
+        {error, _} = Error -> Error
+    end.
 
 %% @doc A clock for measuring how long it took to connect.
 -spec now_us() -> integer().

@@ -1,0 +1,138 @@
+%% @doc The process that takes packets from the VM and sends each on its lane: the
+%% distribution controller of a connection with lanes.
+%%
+%% It takes as long as {@link atoll_dist_sorter} wants more and the VM has more, and then
+%% writes the batches. It never waits for a lane: a batch that a socket does not take at
+%% once goes to that lane's writer, and so do those after it until the writer has written
+%% all of them. What the VM's senders have beyond the budget stays with the VM, which
+%% suspends them.
+-module(atoll_dist_controller).
+
+-export([start/3, up/2]).
+-export([init/4]).
+
+-record(state, {
+    handle :: erlang:dist_handle(),
+    sorter :: atoll_dist_sorter:sorter(),
+    input :: pid(),
+    %% Of each lane the socket, the writer, and how many batches the writer has.
+    sockets :: tuple(),
+    writers :: tuple(),
+    busy :: tuple()
+}).
+
+%% How much is taken before it is written. A fragment has 64 KB.
+-define(ROUND, 262144).
+
+%% A larger batch is given to the writer, since writing takes time.
+-define(AT_ONCE, 65536).
+
+%% @doc Starts the controller of a connection, linked to the calling process.
+-spec start([gen_tcp:socket(), ...], Input :: pid(), atoll_dist_config:config()) -> pid().
+start(Sockets, Input, Config) ->
+    case spawn_opt(?MODULE, init, [self(), Sockets, Input, Config], [link, {priority, max}]) of
+        Pid when is_pid(Pid) -> Pid
+    end.
+
+%% @doc The connection is up: from now on packets are taken and given.
+-spec up(pid(), erlang:dist_handle()) -> ok.
+up(Controller, Handle) ->
+    Controller ! {self(), up, Handle},
+    ok.
+
+%% @private
+-spec init(pid(), [gen_tcp:socket(), ...], pid(), atoll_dist_config:config()) -> no_return().
+init(Connection, Sockets, Input, #{budget := Budget}) ->
+    N = length(Sockets),
+    Writers = [atoll_dist_writer:start(Lane, Socket, Input) || {Lane, Socket} <- lists:zip(lists:seq(0, N - 1), Sockets)],
+    receive
+        {Connection, up, Handle} ->
+            false = erlang:dist_ctrl_set_opt(Handle, get_size, true),
+            ok = erlang:dist_ctrl_input_handler(Handle, Input),
+            ok = atoll_dist_input:up(Input, Handle),
+            pull(#state{
+                handle = Handle,
+                sorter = atoll_dist_sorter:new(node(), N, #{budget => Budget, round => ?ROUND}),
+                input = Input,
+                sockets = list_to_tuple(Sockets),
+                writers = list_to_tuple(Writers),
+                busy = erlang:make_tuple(N, 0)
+            })
+    end.
+
+pull(#state{handle = Handle, sorter = Sorter0} = State) ->
+    case pull(Handle, Sorter0) of
+        {none, Sorter} ->
+            ok = erlang:dist_ctrl_get_data_notification(Handle),
+            wait(batches(State#state{sorter = Sorter}));
+        {take, Sorter} ->
+            look(batches(State#state{sorter = Sorter}));
+        {wait, Sorter} ->
+            wait(State#state{sorter = Sorter})
+    end.
+
+pull(Handle, Sorter0) ->
+    case atoll_dist_sorter:wants(Sorter0) of
+        more ->
+            case erlang:dist_ctrl_get_data(Handle) of
+                {Size, Packet} ->
+                    case atoll_dist_sorter:push(Size, Packet, Sorter0) of
+                        {ok, Sorter} -> pull(Handle, Sorter);
+                        {error, Reason} -> exit(Reason)
+                    end;
+                none ->
+                    {none, Sorter0}
+            end;
+        Other ->
+            {Other, Sorter0}
+    end.
+
+%% There is more to take, or it waits for a writer: what does not matter to `written'.
+wait(State) ->
+    receive
+        dist_data -> pull(State);
+        {written, Lane, Bytes, Count} -> written(Lane, Bytes, Count, State)
+    end.
+
+look(State) ->
+    receive
+        {written, Lane, Bytes, Count} -> look(done(Lane, Bytes, Count, State))
+    after 0 -> pull(State)
+    end.
+
+written(Lane, Bytes, Count, #state{sorter = Sorter} = State0) ->
+    State = done(Lane, Bytes, Count, State0),
+    %% If it did not wait for this, the VM tells when it has something.
+    case atoll_dist_sorter:wants(Sorter) of
+        wait -> pull(State);
+        _ -> wait(State)
+    end.
+
+done(Lane, Bytes, Count, #state{sorter = Sorter, busy = Busy} = State) ->
+    State#state{
+        sorter = atoll_dist_sorter:written(Lane, Bytes, Count, Sorter),
+        busy = setelement(Lane + 1, Busy, element(Lane + 1, Busy) - 1)
+    }.
+
+batches(#state{sorter = Sorter0} = State) ->
+    {Batches, Sorter} = atoll_dist_sorter:take(Sorter0),
+    lists:foldl(fun write/2, State#state{sorter = Sorter}, Batches).
+
+write({Lane, Items, Bytes, Count}, #state{busy = Busy, sockets = Sockets, sorter = Sorter, input = Input} = State) ->
+    %% Small pieces in one binary each, which makes it short for a writer and the socket.
+    Data = erlang:iolist_to_iovec(Items),
+    case element(Lane + 1, Busy) =:= 0 andalso Bytes =< ?AT_ONCE andalso inet_tcp:send(element(Lane + 1, Sockets), Data, [nosuspend]) of
+        ok ->
+            State#state{sorter = atoll_dist_sorter:written(Lane, Bytes, Count, Sorter)};
+        false ->
+            give(Lane, Data, Bytes, Count, State);
+        {error, busy} ->
+            give(Lane, Data, Bytes, Count, State);
+        {error, Reason} ->
+            Input ! {lane_failed, Lane, Reason},
+            State#state{sorter = atoll_dist_sorter:written(Lane, Bytes, Count, Sorter)}
+    end.
+
+give(Lane, Data, Bytes, Count, #state{busy = Busy, writers = Writers} = State) ->
+    ok = atoll_dist_writer:write(element(Lane + 1, Writers), Data, Bytes, Count),
+    State#state{busy = setelement(Lane + 1, Busy, element(Lane + 1, Busy) + 1)}.

@@ -1,0 +1,201 @@
+%% @doc The process that reads all lanes of a connection and gives the VM what arrives:
+%% the input handler of a connection with lanes.
+%%
+%% It owns the sockets, first while further lanes join ({@link atoll_dist_join}), then to
+%% read them. Each lane is read so far ahead and no further; one that is held at a fence
+%% ({@link atoll_dist_fence}) is not read on. It sees to it that a dead lane is found
+%% ({@link atoll_dist_tick}).
+%%
+%% The connection ends when a lane does. When all of them end at nearly the same time it
+%% was the peer that has gone, and the reason is what it is in Erlang's own distribution,
+%% `connection_closed'; else it is `{lane_closed, Lane}'. So it is with a peer from which
+%% nothing comes: `net_tick_timeout', or `{lane_silent, Lane}' if others were heard.
+-module(atoll_dist_input).
+
+-export([start/2, join/3, up/2, tick/1]).
+-export([init/3]).
+
+%% So many frames of a lane are read ahead of being given to the VM.
+-define(AHEAD, 8).
+
+%% How far apart in milliseconds the ends of a gone peer's lanes may be.
+-define(APART, 200).
+
+-record(state, {
+    handle :: erlang:dist_handle(),
+    peer :: binary(),
+    n :: atoll_dist_lanes:count(),
+    sockets :: tuple(),
+    lanes :: #{gen_tcp:socket() => atoll_dist_lanes:lane()},
+    fence :: atoll_dist_fence:reader(),
+    tick :: atoll_dist_tick:tick(),
+    %% Lanes that are not read for now.
+    stopped = [] :: [atoll_dist_lanes:lane()],
+    %% Lanes that have ended, the first one last.
+    ended = [] :: [atoll_dist_lanes:lane()]
+}).
+
+%% @doc Starts the input handler of a connection that is about to be made, linked to the
+%% calling process. The other end's lanes may knock from now on.
+-spec start(atoll_dist_handshake:link(), atoll_dist_config:config()) -> pid().
+start(#{hello := {#{id := Id}, _}, at := At, kind := {lanes, N}} = Link, Config) ->
+    Options = [link, {priority, max}, {message_queue_data, off_heap}],
+    case spawn_opt(?MODULE, init, [self(), Link, Config], Options) of
+        Pid when is_pid(Pid) ->
+            _ = [ok = atoll_dist_keeper:awaits(Id, Pid) || At =:= none, N > 1],
+            Pid
+    end.
+
+%% @doc Gives it the first lane, and has the others join: the sockets of all lanes, the
+%% first one first.
+-spec join(pid(), gen_tcp:socket(), Key :: binary()) -> [gen_tcp:socket(), ...].
+join(Input, Socket, Key) ->
+    Input ! {self(), join, Socket, Key},
+    receive
+        {Input, joined, Sockets} -> Sockets
+    end.
+
+%% @doc The connection is up: from now on what arrives is given to the VM.
+-spec up(pid(), erlang:dist_handle()) -> ok.
+up(Input, Handle) ->
+    Input ! {up, Handle},
+    ok.
+
+%% @doc Sends a sign of life on a lane, also where it is busy: nobody must wait here.
+-spec tick(gen_tcp:socket()) -> ok | {error, term()}.
+tick(Socket) ->
+    inet_tcp:send(Socket, atoll_dist_frame:tick(), [force]).
+
+%% @private
+-spec init(pid(), atoll_dist_handshake:link(), atoll_dist_config:config()) -> no_return().
+init(Connection, #{kind := {lanes, N}, hello := {Offer, Answer}, driver := Driver, at := At, peer := Peer}, _Config) ->
+    #{id := Id, ticktime_ms := OneMs} = Offer,
+    #{nonce := Nonce, ticktime_ms := OtherMs} = Answer,
+    Sockets =
+        receive
+            {Connection, join, First, Key} ->
+                Needs = #{lanes => N, key => Key, said => [Id, Nonce], driver => Driver, at => At, peer => Peer},
+                Further = atoll_dist_join:lanes(Needs, net_kernel:connecttime()),
+                _ = [ok = atoll_dist_keeper:joined(Id) || At =:= none, N > 1],
+                [First | Further]
+        end,
+    Connection ! {self(), joined, Sockets},
+    receive
+        {up, Handle} ->
+            Tick = atoll_dist_tick:new(N, max(1, OneMs), max(1, OtherMs), now_ms()),
+            later(Tick),
+            lists:foreach(fun read_on/1, Sockets),
+            loop(#state{
+                handle = Handle,
+                peer = Peer,
+                n = N,
+                sockets = list_to_tuple(Sockets),
+                lanes = maps:from_list(lists:zip(Sockets, lists:seq(0, N - 1))),
+                fence = atoll_dist_fence:reader(N),
+                tick = Tick
+            })
+    end.
+
+read_on(Socket) ->
+    %% If that fails, the socket has ended and says so.
+    _ = inet:setopts(Socket, [{active, ?AHEAD}]),
+    ok.
+
+later(Tick) ->
+    _ = erlang:send_after(atoll_dist_tick:period(Tick), self(), look_at_lanes),
+    ok.
+
+now_ms() -> erlang:monotonic_time(millisecond).
+
+loop(#state{lanes = Lanes} = State) ->
+    receive
+        {tcp, Socket, Frame} ->
+            #{Socket := Lane} = Lanes,
+            loop(arrived(Lane, Frame, State));
+        {tcp_passive, Socket} ->
+            #{Socket := Lane} = Lanes,
+            #state{stopped = Stopped} = State,
+            loop(go_on(State#state{stopped = [Lane | Stopped]}));
+        {tcp_closed, Socket} ->
+            #{Socket := Lane} = Lanes,
+            loop(ended(Lane, State));
+        {tcp_error, Socket, _} ->
+            %% It is closed next, if it was not passive.
+            #{Socket := Lane} = Lanes,
+            loop(ended(Lane, State));
+        {lane_failed, Lane, _} ->
+            loop(ended(Lane, State));
+        look_at_lanes ->
+            loop(look(State));
+        {all_ended_by_now, Lane} ->
+            end_of({lane_closed, Lane}, "has ended though others had not", Lane, State);
+        {knock, Doorkeeper, _} ->
+            %% It found the connection when that was not yet up.
+            Doorkeeper ! {self(), refused},
+            loop(State)
+    end.
+
+arrived(Lane, Frame, #state{handle = Handle, fence = Fence0} = State) ->
+    case atoll_dist_frame:parse(Frame) of
+        {ok, []} ->
+            State;
+        {ok, Segments} ->
+            case atoll_dist_fence:arrive(Lane, Segments, Fence0) of
+                {ok, Packets, Fence} ->
+                    ok = deliver(Handle, Packets),
+                    go_on(State#state{fence = Fence});
+                {error, Reason} ->
+                    end_of(Reason, "carries what cannot be", Lane, State)
+            end;
+        {error, Reason} ->
+            end_of(Reason, "carries what cannot be", Lane, State)
+    end.
+
+deliver(Handle, [[Packet | Packets] | Rest]) ->
+    ok = erlang:dist_ctrl_put_data(Handle, Packet),
+    deliver(Handle, [Packets | Rest]);
+deliver(Handle, [[] | Rest]) ->
+    deliver(Handle, Rest);
+deliver(_Handle, []) ->
+    ok.
+
+go_on(#state{stopped = []} = State) ->
+    State;
+go_on(#state{stopped = Stopped, fence = Fence, sockets = Sockets} = State) ->
+    {Held, Free} = lists:partition(fun(Lane) -> atoll_dist_fence:is_held(Lane, Fence) end, Stopped),
+    lists:foreach(fun(Lane) -> read_on(element(Lane + 1, Sockets)) end, Free),
+    State#state{stopped = Held}.
+
+%% What has arrived on the others is still given to the VM.
+ended(Lane, #state{ended = Ended0, n = N} = State) ->
+    _ = [erlang:send_after(?APART, self(), {all_ended_by_now, Lane}) || Ended0 =:= []],
+    Ended = [Lane | lists:delete(Lane, Ended0)],
+    case length(Ended) of
+        N -> exit(connection_closed);
+        _ -> State#state{ended = Ended}
+    end.
+
+look(#state{sockets = Sockets, fence = Fence, tick = Tick0} = State) ->
+    Lanes = lists:enumerate(0, tuple_to_list(Sockets)),
+    Samples = [sample(Socket, atoll_dist_fence:is_held(Lane, Fence)) || {Lane, Socket} <- Lanes],
+    case atoll_dist_tick:check(now_ms(), Samples, Tick0) of
+        {ok, Ticks, Tick} ->
+            lists:foreach(fun(Lane) -> tick(element(Lane + 1, Sockets)) end, Ticks),
+            later(Tick),
+            State#state{tick = Tick};
+        {dead, {lane_silent, Lane} = Reason, SilentMs} ->
+            end_of(Reason, ["has been silent for ", integer_to_list(SilentMs), " ms"], Lane, State)
+    end.
+
+%% One that has ended counts as held: it is not silent.
+sample(Socket, IsHeld) ->
+    case atoll_dist_socket:counters(Socket) of
+        {ok, Read, Written, Waiting} -> {Read, Written, Waiting, IsHeld};
+        {error, _} -> {0, 0, 0, true}
+    end.
+
+-spec end_of(term(), iodata(), atoll_dist_lanes:lane(), #state{}) -> no_return().
+end_of(Reason, What, Lane, #state{peer = Peer}) ->
+    Why = ["Ended the connection with ", Peer, ": its lane ", integer_to_list(Lane), " ", What, "."],
+    ok = atoll_dist_keeper:say_once(carrier_lane_lost, Peer, Why),
+    exit(Reason).
