@@ -7,7 +7,8 @@
 %% socket options, cookies, the tick, the module that finds nodes) is honoured.
 %%
 %% A connection is of the kind `direct', where the VM's own driver carries the signals as
-%% in Erlang's own distribution. Both ends agree on the kind when they connect, and
+%% in Erlang's own distribution, or has lanes, several sockets under one channel ({@link
+%% atoll_dist_channel}). Both ends agree on the kind when they connect, and
 %% `net_kernel:node_info/1' shows it as the protocol of the peer's address; `links/0'
 %% shows all of them. Peers on Erlang's own distribution are refused, unless the
 %% configuration lets them in; such a connection is shown as `stock'.
@@ -18,7 +19,7 @@
 
 -include_lib("kernel/include/net_address.hrl").
 
--export([links/0, prefer/1]).
+-export([links/0, prefer/1, fault/2]).
 -export([childspecs/0, listen/1, listen/2, accept/1, accept_connection/5, setup/5, close/1, select/1]).
 -export([address/0, address/1, is_node_name/1, setopts/2, getopts/2]).
 
@@ -35,6 +36,16 @@ links() ->
 -spec prefer(#{node() => atoll_dist_kind:asked()}) -> ok.
 prefer(Kinds) ->
     atoll_dist_keeper:prefer(Kinds).
+
+%% @doc Injects a fault into the connection with a node, where `{faults, true}' is
+%% configured; there a connection that would be direct has one lane.
+-spec fault(node(), atoll_dist_fault:fault()) -> ok | {error, faults_off | bad_fault | not_connected | no_lanes}.
+fault(Node, Fault) ->
+    case atoll_dist_keeper:channel(Node) of
+        {ok, none} -> {error, no_lanes};
+        {ok, Channel} -> atoll_dist_input:fault(Channel, Fault);
+        not_connected -> {error, not_connected}
+    end.
 
 %% @doc What the kernel supervises for the carrier.
 -spec childspecs() -> {ok, [supervisor:child_spec()]}.

@@ -112,10 +112,9 @@ sockets() ->
     end.
 
 %% @private
--spec tick(gen_tcp:socket()) -> ok | {error, term()}.
-tick(Socket) ->
-    %% The lanes see to their ticks themselves. This is one that the VM wants.
-    atoll_dist_input:tick(Socket).
+-spec tick(gen_tcp:socket()) -> ok.
+tick(_Socket) ->
+    atoll_dist_input:tick(input()).
 
 %% @private
 -spec getstat(gen_tcp:socket()) ->

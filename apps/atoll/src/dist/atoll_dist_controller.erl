@@ -11,6 +11,12 @@
 -export([start/3, up/2]).
 -export([init/4]).
 
+%% How much is taken before it is written. A fragment has 64 KB.
+-define(ROUND, 262144).
+
+%% A larger batch is given to the writer, since writing takes time.
+-define(AT_ONCE, 65536).
+
 -record(state, {
     handle :: erlang:dist_handle(),
     sorter :: atoll_dist_sorter:sorter(),
@@ -18,14 +24,12 @@
     %% Of each lane the socket, the writer, and how many batches the writer has.
     sockets :: tuple(),
     writers :: tuple(),
-    busy :: tuple()
+    busy :: tuple(),
+    %% Up to which size batches are written at once.
+    at_once = ?AT_ONCE :: -1 | pos_integer(),
+    %% And what a pid of this node looks like, which tells what can be lost.
+    faults = none :: none | {atoll_dist_fault:faults(), atoll_dist_packet:own()}
 }).
-
-%% How much is taken before it is written. A fragment has 64 KB.
--define(ROUND, 262144).
-
-%% A larger batch is given to the writer, since writing takes time.
--define(AT_ONCE, 65536).
 
 %% @doc Starts the controller of a connection, linked to the calling process.
 -spec start([gen_tcp:socket(), ...], Input :: pid(), atoll_dist_config:config()) -> pid().
@@ -42,44 +46,50 @@ up(Controller, Handle) ->
 
 %% @private
 -spec init(pid(), [gen_tcp:socket(), ...], pid(), atoll_dist_config:config()) -> no_return().
-init(Connection, Sockets, Input, #{budget := Budget}) ->
+init(Connection, Sockets, Input, #{budget := Budget, faults := Faults}) ->
     N = length(Sockets),
-    Writers = [atoll_dist_writer:start(Lane, Socket, Input) || {Lane, Socket} <- lists:zip(lists:seq(0, N - 1), Sockets)],
+    Lanes = lists:zip(lists:seq(0, N - 1), Sockets),
+    Writers = [atoll_dist_writer:start(Lane, Socket, Input, Faults) || {Lane, Socket} <- Lanes],
     receive
         {Connection, up, Handle} ->
             false = erlang:dist_ctrl_set_opt(Handle, get_size, true),
             ok = erlang:dist_ctrl_input_handler(Handle, Input),
-            ok = atoll_dist_input:up(Input, Handle),
-            pull(#state{
+            ok = atoll_dist_input:up(Input, Handle, self()),
+            State = #state{
                 handle = Handle,
                 sorter = atoll_dist_sorter:new(node(), N, #{budget => Budget, round => ?ROUND}),
                 input = Input,
                 sockets = list_to_tuple(Sockets),
                 writers = list_to_tuple(Writers),
                 busy = erlang:make_tuple(N, 0)
-            })
+            },
+            case Faults of
+                false -> pull(State);
+                %% Faults are the writers'.
+                true -> pull(State#state{at_once = -1, faults = {atoll_dist_fault:new(), atoll_dist_packet:own(node())}})
+            end
     end.
 
-pull(#state{handle = Handle, sorter = Sorter0} = State) ->
-    case pull(Handle, Sorter0) of
-        {none, Sorter} ->
-            ok = erlang:dist_ctrl_get_data_notification(Handle),
-            wait(batches(State#state{sorter = Sorter}));
-        {take, Sorter} ->
-            look(batches(State#state{sorter = Sorter}));
-        {wait, Sorter} ->
-            wait(State#state{sorter = Sorter})
-    end.
+pull(#state{handle = Handle, sorter = Sorter, faults = none} = State) ->
+    pulled(pull(Handle, Sorter), State);
+pull(#state{handle = Handle, sorter = Sorter, faults = {Faults0, Own}} = State) ->
+    {Why, Pulled, Faults} = pull(Handle, Sorter, Own, Faults0),
+    pulled({Why, Pulled}, State#state{faults = {Faults, Own}}).
+
+pulled({none, Sorter}, #state{handle = Handle} = State) ->
+    ok = erlang:dist_ctrl_get_data_notification(Handle),
+    wait(batches(State#state{sorter = Sorter}));
+pulled({take, Sorter}, State) ->
+    look(batches(State#state{sorter = Sorter}));
+pulled({wait, Sorter}, State) ->
+    wait(State#state{sorter = Sorter}).
 
 pull(Handle, Sorter0) ->
     case atoll_dist_sorter:wants(Sorter0) of
         more ->
             case erlang:dist_ctrl_get_data(Handle) of
                 {Size, Packet} ->
-                    case atoll_dist_sorter:push(Size, Packet, Sorter0) of
-                        {ok, Sorter} -> pull(Handle, Sorter);
-                        {error, Reason} -> exit(Reason)
-                    end;
+                    pull(Handle, push(Size, Packet, Sorter0));
                 none ->
                     {none, Sorter0}
             end;
@@ -87,11 +97,54 @@ pull(Handle, Sorter0) ->
             {Other, Sorter0}
     end.
 
+push(Size, Packet, Sorter0) ->
+    case atoll_dist_sorter:push(Size, Packet, Sorter0) of
+        {ok, Sorter} -> Sorter;
+        {error, Reason} -> exit(Reason)
+    end.
+
+%% The same where packets may be lost.
+pull(Handle, Sorter0, Own, Faults0) ->
+    case atoll_dist_sorter:wants(Sorter0) of
+        more ->
+            case erlang:dist_ctrl_get_data(Handle) of
+                {Size, Packet} ->
+                    case atoll_dist_fault:is_lost(Packet, Own, rand:uniform(), Faults0) of
+                        {true, Faults} ->
+                            pull(Handle, Sorter0, Own, Faults);
+                        {false, Faults} ->
+                            pull(Handle, push(Size, Packet, Sorter0), Own, Faults)
+                    end;
+                none ->
+                    {none, Sorter0, Faults0}
+            end;
+        Other ->
+            {Other, Sorter0, Faults0}
+    end.
+
+fault(Fault, #state{faults = {Faults, Own}, writers = Writers} = State) ->
+    case Fault of
+        heal -> lists:foreach(fun atoll_dist_writer:heal/1, tuple_to_list(Writers));
+        {drop, _} -> ok;
+        {delay, _} -> ok;
+        _ -> black_hole(Fault, Writers)
+    end,
+    State#state{faults = {atoll_dist_fault:set(Fault, Faults), Own}}.
+
+black_hole(Fault, Writers) ->
+    lists:foreach(
+        fun(Lane) -> atoll_dist_writer:black_hole(element(Lane + 1, Writers)) end,
+        atoll_dist_fault:lanes(Fault, tuple_size(Writers))
+    ).
+
 %% There is more to take, or it waits for a writer: what does not matter to `written'.
 wait(State) ->
     receive
         dist_data -> pull(State);
-        {written, Lane, Bytes, Count} -> written(Lane, Bytes, Count, State)
+        {written, Lane, Bytes, Count} -> written(Lane, Bytes, Count, State);
+        {fault, Fault, Ref, From} ->
+            From ! {Ref, ok},
+            wait(fault(Fault, State))
     end.
 
 look(State) ->
@@ -118,10 +171,10 @@ batches(#state{sorter = Sorter0} = State) ->
     {Batches, Sorter} = atoll_dist_sorter:take(Sorter0),
     lists:foldl(fun write/2, State#state{sorter = Sorter}, Batches).
 
-write({Lane, Items, Bytes, Count}, #state{busy = Busy, sockets = Sockets, sorter = Sorter, input = Input} = State) ->
+write({Lane, Items, Bytes, Count}, #state{busy = Busy, sockets = Sockets, sorter = Sorter, input = Input, at_once = AtOnce} = State) ->
     %% Small pieces in one binary each, which makes it short for a writer and the socket.
     Data = erlang:iolist_to_iovec(Items),
-    case element(Lane + 1, Busy) =:= 0 andalso Bytes =< ?AT_ONCE andalso inet_tcp:send(element(Lane + 1, Sockets), Data, [nosuspend]) of
+    case element(Lane + 1, Busy) =:= 0 andalso Bytes =< AtOnce andalso inet_tcp:send(element(Lane + 1, Sockets), Data, [nosuspend]) of
         ok ->
             State#state{sorter = atoll_dist_sorter:written(Lane, Bytes, Count, Sorter)};
         false ->
@@ -133,6 +186,9 @@ write({Lane, Items, Bytes, Count}, #state{busy = Busy, sockets = Sockets, sorter
             State#state{sorter = atoll_dist_sorter:written(Lane, Bytes, Count, Sorter)}
     end.
 
-give(Lane, Data, Bytes, Count, #state{busy = Busy, writers = Writers} = State) ->
-    ok = atoll_dist_writer:write(element(Lane + 1, Writers), Data, Bytes, Count),
+give(Lane, Data, Bytes, Count, #state{busy = Busy, writers = Writers, faults = Faults} = State) ->
+    ok = atoll_dist_writer:write(element(Lane + 1, Writers), Data, Bytes, Count, delay(Faults)),
     State#state{busy = setelement(Lane + 1, Busy, element(Lane + 1, Busy) + 1)}.
+
+delay(none) -> 0;
+delay({Faults, _}) -> atoll_dist_fault:delay(Faults).

@@ -94,7 +94,7 @@ greeted({stock, Name, Frame}, Driver, Socket, _Config) ->
 greeted({offer, Offer}, Driver, Socket, Config) ->
     #{name := Peer, wish := Theirs, rtt_us := TheirRttUs} = Offer,
     RttUs = measured(Socket, TheirRttUs),
-    Kind = atoll_dist_kind:agree(wish(Peer, Config), Theirs, RttUs),
+    Kind = carried(atoll_dist_kind:agree(wish(Peer, Config), Theirs, RttUs), Config),
     Answer = #{kind => Kind, rtt_us => RttUs, ticktime_ms => ticktime_ms(), nonce => crypto:strong_rand_bytes(16)},
     ok = or_end(Driver:send(Socket, atoll_dist_hello:make({answer, Answer}))),
     ok = await_name(Driver, Socket, Peer),
@@ -178,7 +178,7 @@ connect(Driver, #{ip := Ip, port := Port}, Node, Timer) ->
 greet({Socket, RttUs}, Driver, Place, Node, Timer, Config) ->
     dist_util:reset_timer(Timer),
     Peer = atom_to_binary(Node),
-    Wish = wish(Peer, Config),
+    Wish = asked(wish(Peer, Config), RttUs, Config),
     Offer = #{name => my_name(), wish => Wish, rtt_us => RttUs, ticktime_ms => ticktime_ms(), id => crypto:strong_rand_bytes(16)},
     %% What is wrong with sending shows in receiving.
     _ = Driver:send(Socket, atoll_dist_hello:make({offer, Offer})),
@@ -219,6 +219,14 @@ give_up(Node, Why) ->
 wish(Peer, Config) ->
     atoll_dist_kind:wish(Peer, Config, atoll_dist_keeper:preferred()).
 
+%% Faults are injected in lanes, so where they can be a direct connection is one lane.
+carried(direct, #{faults := true}) -> {lanes, 1};
+carried(Kind, _Config) -> Kind.
+
+asked({auto, LaneRttUs, _}, RttUs, #{faults := true}) when RttUs < LaneRttUs -> {lanes, 1};
+asked(direct, _RttUs, #{faults := true}) -> {lanes, 1};
+asked(Wish, _RttUs, _Config) -> Wish.
+
 %% Where the kinds part: everything that Erlang's handshake has to know of a connection
 %% of that kind, given what is the same for all.
 carry(HsData, #{kind := direct} = Link, Config) ->
@@ -243,7 +251,8 @@ recv(Driver, Socket, Length, Timeout) ->
 
 up(Socket, Node, #{rtt_us := RttUs, started := Started, doorkeeper := Doorkeeper} = Link) ->
     ok = atoll_dist_keeper:up(self(), #{
-        node => Node, kind => shown(Link), rtt_us => RttUs, started => Started, socket => Socket
+        node => Node, kind => shown(Link), rtt_us => RttUs, started => Started, socket => Socket,
+        channel => atoll_dist_channel:input()
     }),
     case Doorkeeper of
         none ->

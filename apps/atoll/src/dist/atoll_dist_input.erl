@@ -12,7 +12,7 @@
 %% nothing comes: `net_tick_timeout', or `{lane_silent, Lane}' if others were heard.
 -module(atoll_dist_input).
 
--export([start/2, join/3, up/2, tick/1]).
+-export([start/2, join/3, up/3, tick/1, fault/2]).
 -export([init/3]).
 
 %% So many frames of a lane are read ahead of being given to the VM.
@@ -29,6 +29,10 @@
     lanes :: #{gen_tcp:socket() => atoll_dist_lanes:lane()},
     fence :: atoll_dist_fence:reader(),
     tick :: atoll_dist_tick:tick(),
+    controller :: pid(),
+    %% Whether faults can be injected, and the lanes that are black holes.
+    faults :: boolean(),
+    holes = [] :: [atoll_dist_lanes:lane()],
     %% Lanes that are not read for now.
     stopped = [] :: [atoll_dist_lanes:lane()],
     %% Lanes that have ended, the first one last.
@@ -56,19 +60,33 @@ join(Input, Socket, Key) ->
     end.
 
 %% @doc The connection is up: from now on what arrives is given to the VM.
--spec up(pid(), erlang:dist_handle()) -> ok.
-up(Input, Handle) ->
-    Input ! {up, Handle},
+-spec up(pid(), erlang:dist_handle(), Controller :: pid()) -> ok.
+up(Input, Handle, Controller) ->
+    Input ! {up, Handle, Controller},
     ok.
 
-%% @doc Sends a sign of life on a lane, also where it is busy: nobody must wait here.
--spec tick(gen_tcp:socket()) -> ok | {error, term()}.
-tick(Socket) ->
-    inet_tcp:send(Socket, atoll_dist_frame:tick(), [force]).
+%% @doc Sends a sign of life that the VM wants; the lanes' own come as they need them.
+-spec tick(pid()) -> ok.
+tick(Input) ->
+    Input ! tick,
+    ok.
+
+%% @doc Injects a fault.
+-spec fault(pid(), term()) -> ok | {error, faults_off | bad_fault | not_connected}.
+fault(Input, Fault) ->
+    Ref = monitor(process, Input),
+    Input ! {fault, Fault, Ref, self()},
+    receive
+        {Ref, Answer} ->
+            true = demonitor(Ref, [flush]),
+            Answer;
+        {'DOWN', Ref, process, Input, _} ->
+            {error, not_connected}
+    end.
 
 %% @private
 -spec init(pid(), atoll_dist_handshake:link(), atoll_dist_config:config()) -> no_return().
-init(Connection, #{kind := {lanes, N}, hello := {Offer, Answer}, driver := Driver, at := At, peer := Peer}, _Config) ->
+init(Connection, #{kind := {lanes, N}, hello := {Offer, Answer}, driver := Driver, at := At, peer := Peer}, #{faults := Faults}) ->
     #{id := Id, ticktime_ms := OneMs} = Offer,
     #{nonce := Nonce, ticktime_ms := OtherMs} = Answer,
     Sockets =
@@ -81,7 +99,7 @@ init(Connection, #{kind := {lanes, N}, hello := {Offer, Answer}, driver := Drive
         end,
     Connection ! {self(), joined, Sockets},
     receive
-        {up, Handle} ->
+        {up, Handle, Controller} ->
             Tick = atoll_dist_tick:new(N, max(1, OneMs), max(1, OtherMs), now_ms()),
             later(Tick),
             lists:foreach(fun read_on/1, Sockets),
@@ -92,7 +110,9 @@ init(Connection, #{kind := {lanes, N}, hello := {Offer, Answer}, driver := Drive
                 sockets = list_to_tuple(Sockets),
                 lanes = maps:from_list(lists:zip(Sockets, lists:seq(0, N - 1))),
                 fence = atoll_dist_fence:reader(N),
-                tick = Tick
+                tick = Tick,
+                controller = Controller,
+                faults = Faults
             })
     end.
 
@@ -129,6 +149,11 @@ loop(#state{lanes = Lanes} = State) ->
             loop(look(State));
         {all_ended_by_now, Lane} ->
             end_of({lane_closed, Lane}, "has ended though others had not", Lane, State);
+        tick ->
+            ok = tick(0, State),
+            loop(State);
+        {fault, Fault, Ref, From} ->
+            loop(fault(Fault, Ref, From, State));
         {knock, Doorkeeper, _} ->
             %% It found the connection when that was not yet up.
             Doorkeeper ! {self(), refused},
@@ -161,8 +186,9 @@ deliver(_Handle, []) ->
 
 go_on(#state{stopped = []} = State) ->
     State;
-go_on(#state{stopped = Stopped, fence = Fence, sockets = Sockets} = State) ->
-    {Held, Free} = lists:partition(fun(Lane) -> atoll_dist_fence:is_held(Lane, Fence) end, Stopped),
+go_on(#state{stopped = Stopped, fence = Fence, sockets = Sockets, holes = Holes} = State) ->
+    IsHeld = fun(Lane) -> atoll_dist_fence:is_held(Lane, Fence) orelse lists:member(Lane, Holes) end,
+    {Held, Free} = lists:partition(IsHeld, Stopped),
     lists:foreach(fun(Lane) -> read_on(element(Lane + 1, Sockets)) end, Free),
     State#state{stopped = Held}.
 
@@ -180,12 +206,51 @@ look(#state{sockets = Sockets, fence = Fence, tick = Tick0} = State) ->
     Samples = [sample(Socket, atoll_dist_fence:is_held(Lane, Fence)) || {Lane, Socket} <- Lanes],
     case atoll_dist_tick:check(now_ms(), Samples, Tick0) of
         {ok, Ticks, Tick} ->
-            lists:foreach(fun(Lane) -> tick(element(Lane + 1, Sockets)) end, Ticks),
+            lists:foreach(fun(Lane) -> ok = tick(Lane, State) end, Ticks),
             later(Tick),
             State#state{tick = Tick};
         {dead, {lane_silent, Lane} = Reason, SilentMs} ->
             end_of(Reason, ["has been silent for ", integer_to_list(SilentMs), " ms"], Lane, State)
     end.
+
+%% Also where the lane is busy: nobody must wait here. If it fails the socket has ended.
+tick(Lane, #state{sockets = Sockets, holes = Holes}) ->
+    _ = lists:member(Lane, Holes) orelse inet_tcp:send(element(Lane + 1, Sockets), atoll_dist_frame:tick(), [force]),
+    ok.
+
+fault(_Fault, Ref, From, #state{faults = false} = State) ->
+    From ! {Ref, {error, faults_off}},
+    State;
+fault(Fault, Ref, From, #state{n = N, controller = Controller} = State) ->
+    case atoll_dist_fault:is_fault(Fault, N) of
+        true ->
+            case Fault =:= cut orelse (is_tuple(Fault) andalso element(1, Fault) =:= cut) of
+                true -> From ! {Ref, ok};
+                %% Who answers when it has heard of it.
+                false -> Controller ! {fault, Fault, Ref, From}
+            end,
+            inject(Fault, State);
+        false ->
+            From ! {Ref, {error, bad_fault}},
+            State
+    end.
+
+inject(heal, State) ->
+    go_on(State#state{holes = []});
+inject(Fault, State) when Fault =:= cut; element(1, Fault) =:= cut ->
+    on_lanes(fun(Socket) -> gen_tcp:shutdown(Socket, read_write) end, Fault, State);
+inject(Fault, #state{n = N, holes = Holes, stopped = Stopped} = State0) when
+    Fault =:= black_hole; element(1, Fault) =:= black_hole
+->
+    State = on_lanes(fun(Socket) -> inet:setopts(Socket, [{active, false}]) end, Fault, State0),
+    Lanes = atoll_dist_fault:lanes(Fault, N),
+    State#state{holes = lists:usort(Lanes ++ Holes), stopped = lists:usort(Lanes ++ Stopped)};
+inject(_, State) ->
+    State.
+
+on_lanes(Do, Fault, #state{n = N, sockets = Sockets} = State) ->
+    _ = [Do(element(Lane + 1, Sockets)) || Lane <- atoll_dist_fault:lanes(Fault, N)],
+    State.
 
 %% One that has ended counts as held: it is not silent.
 sample(Socket, IsHeld) ->

@@ -14,7 +14,7 @@
 -module(atoll_dist_keeper).
 -behaviour(gen_server).
 
--export([child_spec/0, start_link/0, config/0, up/2, links/0, prefer/1, preferred/0, say_once/3]).
+-export([child_spec/0, start_link/0, config/0, up/2, links/0, channel/1, prefer/1, preferred/0, say_once/3]).
 -export([awaits/2, joined/1, awaiting/1]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 
@@ -28,7 +28,9 @@
     %% Which end connected.
     started := here | there,
     %% The first one, if it has several.
-    socket := inet:socket()
+    socket := inet:socket(),
+    %% The process to talk to, if it has lanes.
+    channel := pid() | none
 }.
 
 -type shown() :: atoll_dist_kind:kind() | stock.
@@ -98,14 +100,15 @@ awaiting(Id) ->
 -spec links() -> [link()].
 links() ->
     Now = erlang:monotonic_time(millisecond),
-    Rows =
-        try
-            ets:match(?LINKS, {'_', '$1', '$2'})
-        catch
-            %% A node without the carrier.
-            error:badarg -> []
-        end,
-    [shown(Up, Now - Since) || {_Node, Since, Up} <- lists:sort([{N, Since, Up} || [Since, #{node := N} = Up] <- Rows])].
+    [shown(Up, Now - Since) || {_Node, #{since := Since} = Up} <- lists:sort([{N, Up} || #{node := N} = Up <- ups()])].
+
+ups() ->
+    try
+        [Up#{since => Since} || [Since, Up] <- ets:match(?LINKS, {'_', '$1', '$2'})]
+    catch
+        %% A node without the carrier.
+        error:badarg -> []
+    end.
 
 shown(#{socket := Socket, rtt_us := First} = Up, AgeMs) ->
     RttUs =
@@ -113,7 +116,15 @@ shown(#{socket := Socket, rtt_us := First} = Up, AgeMs) ->
             {ok, Us} -> Us;
             unknown -> First
         end,
-    (maps:remove(socket, Up))#{rtt_us := RttUs, age_ms => AgeMs}.
+    (maps:without([socket, channel, since], Up))#{rtt_us := RttUs, age_ms => AgeMs}.
+
+%% @doc The process of a connection to talk to.
+-spec channel(node()) -> {ok, pid() | none} | not_connected.
+channel(Node) ->
+    case [Channel || #{node := Of, channel := Channel} <- ups(), Of =:= Node] of
+        [Channel | _] -> {ok, Channel};
+        [] -> not_connected
+    end.
 
 %% @doc From now on these kinds are wanted of these peers, where the configuration does
 %% not say otherwise; what was preferred before is forgotten. Connections that are up

@@ -16,7 +16,7 @@
 %% another kind of signal, another sequence. Nothing could tell those.
 -module(atoll_dist_packet).
 
--export([own/1, read/2]).
+-export([own/1, read/2, is_message/1]).
 
 -export_type([own/0, key/0, sequence/0, fragment/0, whose/0, verdict/0, reason/0]).
 
@@ -78,6 +78,20 @@ read(Iovec, Own) ->
         {error, _} -> whole(iolist_to_binary(head(Iovec, ?HEAD)), Own);
         Verdict -> Verdict
     end.
+
+%% @doc Whether it is a message, or the first fragment of one.
+-spec is_message(erlang:iovec()) -> boolean().
+is_message(Iovec) ->
+    case iolist_to_binary(head(Iovec, 32)) of
+        <<131, 68, 0, 104, _, 97, Op, _/binary>> -> is_send(Op);
+        <<131, 69, _:64, _:64, 0, 104, _, 97, Op, _/binary>> -> is_send(Op);
+        <<112, 131, 104, _, 97, Op, _/binary>> -> is_send(Op);
+        _ -> false
+    end.
+
+%% SEND, REG_SEND, SEND_SENDER and ALIAS_SEND, each without and with a trace token, and
+%% ALTACT_SIG_SEND.
+is_send(Op) -> lists:member(Op, [2, 12, 6, 16, 22, 23, 33, 34, 37]).
 
 %% As the VMs cut their packets today. The answer hangs on the packet's first bytes
 %% only, so it is the same however a packet is cut.
