@@ -31,7 +31,7 @@
     the_options_of_the_ticker_process_are_kept/1,
     a_killed_node_is_down_once/1,
     a_peer_with_few_flags_is_served/1,
-    lanes_asked_for_are_direct_and_said_once/1,
+    the_kind_is_what_is_asked_for_one_peer/1,
     a_stock_peer_is_refused_and_said_once/1,
     a_stock_peer_is_accepted_where_that_is_configured/1,
     a_wrong_cookie_is_said_once/1,
@@ -437,27 +437,22 @@ message(Socket) ->
         {ok, <<>>} -> message(Socket)
     end.
 
-lanes_asked_for_are_direct_and_said_once(Config) ->
+the_kind_is_what_is_asked_for_one_peer(Config) ->
     %% Nobody is to connect who is not told to.
     Alone = fun(Options) -> carrier(Options) ++ ["-connect_all", "false"] end,
     {A, B} = pair(Config, Alone([{kind, {lanes, 4}}]), Alone([])),
     works(A, B),
-    true = call(A, erlang, disconnect_node, [name(B)]),
-    until(fun() -> connect(A, B) end),
-    ok = listed(A, [{name(B), direct}]),
-    ok = said(A, "carrier_without_lanes"),
-    ok = said(B, "carrier_without_lanes"),
+    ok = listed(A, [{name(B), {lanes, 4}}]),
     %% What is configured for one peer, and what an upper room prefers.
     C = node(Config, "c", Alone([{peers, [{name(A), direct}, {name(B), {lanes, 2}}]}])),
     ok = call(C, atoll_dist, prefer, [#{name(B) => direct}]),
     works(C, B),
-    ok = said(C, "carrier_without_lanes"),
+    ok = listed(C, [{name(B), {lanes, 2}}]),
     D = node(Config, "d", Alone([])),
-    ok = call(D, atoll_dist, prefer, [#{name(C) => {lanes, 2}}]),
+    ok = call(D, atoll_dist, prefer, [#{name(C) => {lanes, 3}}]),
     works(D, B),
-    ?assertEqual(0, logged(D, "carrier_without_lanes")),
     works(D, C),
-    ok = said(D, "carrier_without_lanes").
+    ok = listed(D, [{name(B), direct}, {name(C), {lanes, 3}}]).
 
 a_stock_peer_is_refused_and_said_once(Config) ->
     {A, S} = pair(Config, carrier(), []),

@@ -2,8 +2,8 @@
 %% it likes and as wrong as it likes.
 -module(atoll_dist_handmade).
 
--export([address/1, open/1, offer/2, greet/2, shake/3, send/2, recv/1, recv/2, flags/1, is_closed/1]).
--export([accepting/1]).
+-export([address/1, open/1, offer/2, greet/2, greet/3, lane/4, shake/3, send/2, recv/1, recv/2, flags/1, is_closed/1]).
+-export([accepting/1, between/2]).
 
 -define(MS, 10000).
 
@@ -28,6 +28,23 @@ greet(Socket, Name) ->
     ok = send(Socket, offer(Name, {auto, 5000, 16})),
     {ok, Frame} = recv(Socket),
     atoll_dist_hello:read(Frame).
+
+%% The same, asking for lanes: what both have said of the connection.
+greet(Socket, Name, Kind) ->
+    Id = crypto:strong_rand_bytes(16),
+    Offer = #{name => Name, wish => Kind, rtt_us => 50, ticktime_ms => 60000, id => Id},
+    ok = send(Socket, atoll_dist_hello:make({offer, Offer})),
+    {ok, Frame} = recv(Socket),
+    {ok, {answer, #{kind := Kind, nonce := Nonce}}} = atoll_dist_hello:read(Frame),
+    [Id, Nonce].
+
+%% The frame of a further lane with that proof, and the answer that it must get.
+lane([Id, _] = Said, Index, Key, Nonce) ->
+    Mac = atoll_dist_hello:proof(Key, connector, Index, Said ++ [Nonce]),
+    {
+        atoll_dist_hello:make({lane, #{id => Id, index => Index, nonce => Nonce, mac => Mac}}),
+        atoll_dist_hello:make({lane_answer, atoll_dist_hello:proof(Key, acceptor, Index, Said ++ [Nonce])})
+    }.
 
 %% Erlang's handshake, as who connects: gives the flags of the node. After it frames are
 %% of four bytes.
@@ -87,3 +104,39 @@ accept(Listening, Do) ->
     {ok, Socket} = gen_tcp:accept(Listening),
     _ = Do(Socket),
     accept(Listening, Do).
+
+%% A process that stands between who connects and a node: it passes frames on, or answers
+%% them itself.
+between({Ip, Port}, Decide) ->
+    accepting(fun(Socket) ->
+        Pid = spawn(fun() ->
+            receive
+                yours -> ok
+            end,
+            {ok, Frame} = recv(Socket),
+            case Decide(Frame) of
+                pass ->
+                    {ok, There} = gen_tcp:connect(Ip, Port, [binary, {packet, 2}, {active, false}]),
+                    ok = send(There, Frame),
+                    [ok = inet:setopts(S, [{packet, raw}, {active, true}]) || S <- [Socket, There]],
+                    pass(Socket, There);
+                {answer, Answer} ->
+                    ok = send(Socket, Answer),
+                    _ = is_closed(Socket)
+            end
+        end),
+        ok = gen_tcp:controlling_process(Socket, Pid),
+        Pid ! yours
+    end).
+
+pass(One, Other) ->
+    receive
+        {tcp, One, Data} ->
+            _ = send(Other, Data),
+            pass(One, Other);
+        {tcp, Other, Data} ->
+            _ = send(One, Data),
+            pass(One, Other);
+        {tcp_closed, _} ->
+            ok
+    end.

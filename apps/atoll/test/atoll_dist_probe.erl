@@ -3,6 +3,7 @@
 -behaviour(gen_server).
 
 -export([echo/1, ask/3, learn_all/1, ends/1, ends_with/3, big/2, floods/2, reconnects/3, at_once/2]).
+-export([hears/1, heard/0, sockets_with/1, most_memory/1, asked_by_many/3, monitored/2]).
 -export([stays/2, goes/2, owner/1, owner_info/2, global_name/1, hold_lock/2, send/3, box/1, taken/1, pings/2, sent/3, sink/1]).
 -export([init/1, handle_call/3, handle_cast/2]).
 
@@ -119,6 +120,78 @@ goes(Node, Ms) ->
         end,
     ok = net_kernel:monitor_nodes(false, [nodedown_reason]),
     Got.
+
+%% From now on how the node goes is remembered, and is told.
+hears(Node) ->
+    Self = self(),
+    Pid = spawn(fun() ->
+        register(hearing, self()),
+        ok = net_kernel:monitor_nodes(true, [nodedown_reason]),
+        Self ! {self(), hearing},
+        hears(Node, [])
+    end),
+    receive
+        {Pid, hearing} -> ok
+    end.
+
+hears(Node, Reasons) ->
+    receive
+        {nodedown, Node, [{nodedown_reason, Reason}]} ->
+            hears(Node, [Reason | Reasons]);
+        {nodeup, _, _} ->
+            hears(Node, Reasons);
+        {heard, From, Ref} ->
+            From ! {Ref, lists:reverse(Reasons)},
+            hears(Node, Reasons)
+    end.
+
+heard() ->
+    Ref = make_ref(),
+    hearing ! {heard, self(), Ref},
+    receive
+        {Ref, Reasons} -> Reasons
+    after ?MS -> timeout
+    end.
+
+%% How many connected sockets have these options.
+sockets_with(Options) ->
+    Keys = [Key || {Key, _} <- Options],
+    length([
+        Port
+     || Port <- erlang:ports(),
+        erlang:port_info(Port, name) =:= {name, "tcp_inet"},
+        element(1, inet:peername(Port)) =:= ok,
+        %% Not the one to the port mapper.
+        Keys =:= [] orelse inet:getopts(Port, Keys) =:= {ok, Options}
+    ]).
+
+%% The most memory that the node has in that time, looked at often.
+most_memory(Ms) ->
+    most_memory(erlang:monotonic_time(millisecond) + Ms, 0).
+
+most_memory(Until, Most) ->
+    case erlang:monotonic_time(millisecond) < Until of
+        true ->
+            receive after 5 -> ok end,
+            most_memory(Until, max(Most, erlang:memory(total)));
+        false ->
+            Most
+    end.
+
+%% How many of so many processes are answered in that time.
+asked_by_many(Node, Many, Ms) ->
+    Pids = [
+        spawn_monitor(fun() -> exit(gen_server:call({echo, Node}, answered, Ms)) end)
+     || _ <- lists:seq(1, Many)
+    ],
+    length([x || {Pid, Ref} <- Pids, receive {'DOWN', Ref, process, Pid, Why} -> Why =:= answered end]).
+
+monitored(Name, Node) ->
+    Ref = monitor(process, {Name, Node}),
+    receive
+        {'DOWN', Ref, process, _, Reason} -> Reason
+    after ?MS -> timeout
+    end.
 
 %% The process that stands for a connection.
 owner(Node) ->

@@ -19,7 +19,7 @@
 
 -include_lib("kernel/include/net_address.hrl").
 
--export([links/0, prefer/1, fault/2]).
+-export([links/0, lanes/1, prefer/1, fault/2]).
 -export([childspecs/0, listen/1, listen/2, accept/1, accept_connection/5, setup/5, close/1, select/1]).
 -export([address/0, address/1, is_node_name/1, setopts/2, getopts/2]).
 
@@ -29,6 +29,17 @@
 -spec links() -> [atoll_dist_keeper:link()].
 links() ->
     atoll_dist_keeper:links().
+
+%% @doc The figures of a connection with lanes: of each lane what it has carried and what
+%% waits, how often the budget was spent, how many fences there were and how many packets
+%% were behind them, and how many bytes that have arrived are held back.
+-spec lanes(node()) -> {ok, map()} | {error, not_connected | no_lanes}.
+lanes(Node) ->
+    case atoll_dist_keeper:channel(Node) of
+        {ok, none} -> {error, no_lanes};
+        {ok, Channel} -> atoll_dist_input:figures(Channel);
+        not_connected -> {error, not_connected}
+    end.
 
 %% @doc For the rooms above: which kinds are wanted of which peers, where the
 %% configuration does not say otherwise. Replaces what was preferred before. Connections

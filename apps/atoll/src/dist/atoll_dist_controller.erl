@@ -142,6 +142,10 @@ wait(State) ->
     receive
         dist_data -> pull(State);
         {written, Lane, Bytes, Count} -> written(Lane, Bytes, Count, State);
+        {figures, Held, Ref, From} ->
+            #state{sorter = Sorter} = State,
+            From ! {Ref, (atoll_dist_sorter:figures(Sorter))#{held => Held}},
+            wait(State);
         {fault, Fault, Ref, From} ->
             From ! {Ref, ok},
             wait(fault(Fault, State))

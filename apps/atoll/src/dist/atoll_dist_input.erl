@@ -12,7 +12,7 @@
 %% nothing comes: `net_tick_timeout', or `{lane_silent, Lane}' if others were heard.
 -module(atoll_dist_input).
 
--export([start/2, join/3, up/3, tick/1, fault/2]).
+-export([start/2, join/3, up/3, tick/1, fault/2, figures/1]).
 -export([init/3]).
 
 %% So many frames of a lane are read ahead of being given to the VM.
@@ -29,6 +29,8 @@
     lanes :: #{gen_tcp:socket() => atoll_dist_lanes:lane()},
     fence :: atoll_dist_fence:reader(),
     tick :: atoll_dist_tick:tick(),
+    %% How much was read of all lanes, and since when it has been that much.
+    heard :: {non_neg_integer(), integer()},
     controller :: pid(),
     %% Whether faults can be injected, and the lanes that are black holes.
     faults :: boolean(),
@@ -84,6 +86,20 @@ fault(Input, Fault) ->
             {error, not_connected}
     end.
 
+%% @doc What its lanes have carried: the figures of the writing end, and how many bytes
+%% the reading end holds back.
+-spec figures(pid()) -> {ok, map()} | {error, not_connected}.
+figures(Input) ->
+    Ref = monitor(process, Input),
+    Input ! {figures, Ref, self()},
+    receive
+        {Ref, Figures} ->
+            true = demonitor(Ref, [flush]),
+            {ok, Figures};
+        {'DOWN', Ref, process, Input, _} ->
+            {error, not_connected}
+    end.
+
 %% @private
 -spec init(pid(), atoll_dist_handshake:link(), atoll_dist_config:config()) -> no_return().
 init(Connection, #{kind := {lanes, N}, hello := {Offer, Answer}, driver := Driver, at := At, peer := Peer}, #{faults := Faults}) ->
@@ -111,6 +127,7 @@ init(Connection, #{kind := {lanes, N}, hello := {Offer, Answer}, driver := Drive
                 lanes = maps:from_list(lists:zip(Sockets, lists:seq(0, N - 1))),
                 fence = atoll_dist_fence:reader(N),
                 tick = Tick,
+                heard = {0, now_ms()},
                 controller = Controller,
                 faults = Faults
             })
@@ -154,6 +171,10 @@ loop(#state{lanes = Lanes} = State) ->
             loop(State);
         {fault, Fault, Ref, From} ->
             loop(fault(Fault, Ref, From, State));
+        {figures, Ref, From} ->
+            #state{controller = Controller, fence = Fence} = State,
+            Controller ! {figures, atoll_dist_fence:held(Fence), Ref, From},
+            loop(State);
         {knock, Doorkeeper, _} ->
             %% It found the connection when that was not yet up.
             Doorkeeper ! {self(), refused},
@@ -201,16 +222,29 @@ ended(Lane, #state{ended = Ended0, n = N} = State) ->
         _ -> State#state{ended = Ended}
     end.
 
-look(#state{sockets = Sockets, fence = Fence, tick = Tick0} = State) ->
-    Lanes = lists:enumerate(0, tuple_to_list(Sockets)),
+look(#state{sockets = Sockets, fence = Fence, tick = Tick0} = State0) ->
+    Lanes = lists:zip(lists:seq(0, tuple_size(Sockets) - 1), tuple_to_list(Sockets)),
     Samples = [sample(Socket, atoll_dist_fence:is_held(Lane, Fence)) || {Lane, Socket} <- Lanes],
-    case atoll_dist_tick:check(now_ms(), Samples, Tick0) of
+    Now = now_ms(),
+    State = heard(Now, Samples, State0),
+    case atoll_dist_tick:check(Now, Samples, Tick0) of
         {ok, Ticks, Tick} ->
             lists:foreach(fun(Lane) -> ok = tick(Lane, State) end, Ticks),
             later(Tick),
             State#state{tick = Tick};
-        {dead, {lane_silent, Lane} = Reason, SilentMs} ->
-            end_of(Reason, ["has been silent for ", integer_to_list(SilentMs), " ms"], Lane, State)
+        {dead, {lane_silent, Lane} = Silent, SilentMs} ->
+            #state{heard = {_, Since}} = State,
+            What = ["has been silent for ", integer_to_list(SilentMs), " ms"],
+            case Since > Now - SilentMs + atoll_dist_tick:period(Tick0) of
+                true -> end_of(Silent, What, Lane, State);
+                false -> end_of(net_tick_timeout, [What, ", and so were all"], Lane, State)
+            end
+    end.
+
+heard(Now, Samples, #state{heard = {Was, _}} = State) ->
+    case lists:sum([Read || {Read, _, _, _} <- Samples]) of
+        Was -> State;
+        Is -> State#state{heard = {Is, Now}}
     end.
 
 %% Also where the lane is busy: nobody must wait here. If it fails the socket has ended.
