@@ -41,12 +41,11 @@ lanes(#{lanes := N} = Needs, Ms) ->
 
 %% The end that connects
 
-%% One that fails ends all.
 connect(Missing, At, Ms, Needs) ->
     Self = self(),
     [spawn_link(fun() -> lane(Self, Index, At, Ms, Needs) end) || Index <- Missing].
 
-lane(Joining, Index, {Ip, Port}, Ms, #{driver := Driver, key := Key, said := [Id, _] = Said, peer := Peer}) ->
+lane(Joining, Index, {Ip, Port}, Ms, #{driver := Driver, key := Key, said := [Id, _] = Said}) ->
     Nonce = crypto:strong_rand_bytes(16),
     <<_:256>> = Theirs = atoll_dist_hello:proof(Key, acceptor, Index, Said ++ [Nonce]),
     Lane = #{id => Id, index => Index, nonce => Nonce, mac => atoll_dist_hello:proof(Key, connector, Index, Said ++ [Nonce])},
@@ -61,17 +60,22 @@ lane(Joining, Index, {Ip, Port}, Ms, #{driver := Driver, key := Key, said := [Id
                             Joining ! {lane, Index, Socket},
                             true = unlink(Joining);
                         _ ->
-                            fail(Peer, Index, "its answer proves nothing")
+                            fail(Joining, Index, "its answer proves nothing")
                     end;
                 {error, Reason} ->
-                    fail(Peer, Index, io_lib:format("it was not answered (~0p)", [Reason]))
+                    fail(Joining, Index, io_lib:format("it was not answered (~0p)", [Reason]))
             end;
         {error, Reason} ->
-            fail(Peer, Index, io_lib:format("it could not connect (~0p)", [Reason]))
+            fail(Joining, Index, io_lib:format("it could not connect (~0p)", [Reason]))
     end.
 
--spec fail(binary(), atoll_dist_lanes:lane(), iodata()) -> no_return().
-fail(Peer, Index, Why) ->
+%% The first that fails ends all, but not before that is said.
+fail(Joining, Index, Why) ->
+    Joining ! {failed, Index, Why},
+    true.
+
+-spec failed(binary(), atoll_dist_lanes:lane(), iodata()) -> no_return().
+failed(Peer, Index, Why) ->
     Said = ["Gave up a connection with ", Peer, ": of its lane ", integer_to_list(Index), ", ", Why, "."],
     ok = atoll_dist_keeper:say_once(carrier_lane_failed, Peer, Said),
     exit({lane_failed, Index}).
@@ -80,7 +84,8 @@ connected(Connecting, Sockets, _Deadline, _Needs) when map_size(Sockets) =:= len
     in_order(Sockets);
 connected(Connecting, Sockets, Deadline, Needs) ->
     receive
-        {lane, Index, Socket} -> connected(Connecting, Sockets#{Index => Socket}, Deadline, Needs)
+        {lane, Index, Socket} -> connected(Connecting, Sockets#{Index => Socket}, Deadline, Needs);
+        {failed, Index, Why} -> failed(maps:get(peer, Needs), Index, Why)
     after left(Deadline) ->
         late(lists:seq(1, length(Connecting)) -- maps:keys(Sockets), Needs)
     end.
