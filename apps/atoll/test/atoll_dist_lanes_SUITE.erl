@@ -148,7 +148,7 @@ ten_thousand_deaths_by_name_share_fences(Config) ->
             ?assertEqual({0, 0}, {Fences, Fenced});
         _ ->
             ?assert(Fenced >= 10000),
-            ?assert(Fences * 10 < Fenced)
+            ?assert(Fences * 2 < Fenced)
     end.
 
 %% Connections

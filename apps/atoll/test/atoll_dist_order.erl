@@ -6,7 +6,7 @@
 -export([receivers/2, run/4, answers/4, server/1, named/1, watch/3, die/1]).
 -export([receiver/2, sender/4]).
 
--define(MS, 100000).
+-define(MS, 60000).
 
 %% On the receivers' node: so many, of which each knows how many senders there will be.
 receivers(Count, Senders) ->
@@ -30,14 +30,14 @@ received(Next, Left, Wrong) ->
         {start, Sender, How} ->
             _ = watch(How, Sender),
             Sender ! {watched, self()},
-            received(Next#{Sender => 1, How => Sender}, Left, Wrong);
+            received(Next#{Sender => 1, {watched, How} => Sender}, Left, Wrong);
         {number, Sender, N, _Data} ->
             case Next of
                 #{Sender := N} -> received(Next#{Sender := N + 1}, Left, Wrong);
                 #{Sender := Other} -> received(Next#{Sender := N + 1}, Left, [{Sender, Other, N} | Wrong])
             end;
         {'DOWN', _, process, Of, {done, N}} ->
-            received(Next, Left - 1, ended(maps:get(Of, Next, Of), N, Next) ++ Wrong);
+            received(Next, Left - 1, ended(maps:get({watched, Of}, Next, Of), N, Next) ++ Wrong);
         {'EXIT', Sender, {done, N}} ->
             received(Next, Left - 1, ended(Sender, N, Next) ++ Wrong)
     end.
