@@ -17,6 +17,10 @@
 %% A larger batch is given to the writer, since writing takes time.
 -define(AT_ONCE, 65536).
 
+%% Deaths of named processes that come one by one share a fence if they are no further
+%% apart; the first one goes out at once.
+-define(LATE_MS, 2).
+
 -record(state, {
     handle :: erlang:dist_handle(),
     sorter :: atoll_dist_sorter:sorter(),
@@ -25,6 +29,9 @@
     sockets :: tuple(),
     writers :: tuple(),
     busy :: tuple(),
+    %% When packets that are late last went out, and whether a timer for the next runs.
+    late_at :: integer(),
+    late_timer = false :: boolean(),
     %% Up to which size batches are written at once.
     at_once = ?AT_ONCE :: -1 | pos_integer(),
     %% And what a pid of this node looks like, which tells what can be lost.
@@ -61,7 +68,8 @@ init(Connection, Sockets, Input, #{budget := Budget, faults := Faults}) ->
                 input = Input,
                 sockets = list_to_tuple(Sockets),
                 writers = list_to_tuple(Writers),
-                busy = erlang:make_tuple(N, 0)
+                busy = erlang:make_tuple(N, 0),
+                late_at = now_ms() - ?LATE_MS
             },
             case Faults of
                 false -> pull(State);
@@ -78,7 +86,10 @@ pull(#state{handle = Handle, sorter = Sorter, faults = {Faults0, Own}} = State) 
 
 pulled({none, Sorter}, #state{handle = Handle} = State) ->
     ok = erlang:dist_ctrl_get_data_notification(Handle),
-    wait(batches(State#state{sorter = Sorter}));
+    case atoll_dist_sorter:has_late(Sorter) of
+        false -> wait(batches(State#state{sorter = Sorter}));
+        true -> wait(late(now_ms(), State#state{sorter = Sorter}))
+    end;
 pulled({take, Sorter}, State) ->
     look(batches(State#state{sorter = Sorter}));
 pulled({wait, Sorter}, State) ->
@@ -137,11 +148,21 @@ black_hole(Fault, Writers) ->
         atoll_dist_fault:lanes(Fault, tuple_size(Writers))
     ).
 
+now_ms() -> erlang:monotonic_time(millisecond).
+
+late(Now, #state{late_at = At} = State) when Now - At >= ?LATE_MS ->
+    batches(State#state{late_at = Now});
+late(_Now, #state{late_timer = HasTimer, sorter = Sorter0} = State) ->
+    _ = [erlang:send_after(?LATE_MS, self(), late) || not HasTimer],
+    {Batches, Sorter} = atoll_dist_sorter:take_without_late(Sorter0),
+    lists:foldl(fun write/2, State#state{sorter = Sorter, late_timer = true}, Batches).
+
 %% There is more to take, or it waits for a writer: what does not matter to `written'.
 wait(State) ->
     receive
         dist_data -> pull(State);
         {written, Lane, Bytes, Count} -> written(Lane, Bytes, Count, State);
+        late -> wait(batches(State#state{late_at = now_ms(), late_timer = false}));
         {figures, Held, Ref, From} ->
             #state{sorter = Sorter} = State,
             From ! {Ref, (atoll_dist_sorter:figures(Sorter))#{held => Held}},

@@ -13,7 +13,7 @@
 %% between. A round is bounded: {@link wants/1} says when it is over.
 -module(atoll_dist_sorter).
 
--export([new/3, push/3, wants/1, take/1, written/4, figures/1]).
+-export([new/3, push/3, wants/1, take/1, take_without_late/1, has_late/1, written/4, figures/1]).
 
 -export_type([sorter/0, options/0, batch/0, reason/0]).
 
@@ -156,7 +156,7 @@ wants(#sorter{round = Round, max_round = Max, budget = Budget}) ->
 
 %% @doc The round's batches, to be written each to its lane, in the order of the calls.
 -spec take(sorter()) -> {[batch()], sorter()}.
-take(#sorter{round = 0} = Sorter) ->
+take(#sorter{round = 0, late = []} = Sorter) ->
     {[], Sorter};
 take(Sorter0) ->
     #sorter{n = N, fence = Fence0} = Sorter1 = put_late(Sorter0),
@@ -167,6 +167,16 @@ take(Sorter0) ->
      || {Lane, {[_ | _] = Items, Bytes, Count}} <- lists:zip(lists:seq(0, N - 1), tuple_to_list(Batches))
     ],
     {Taken, Sorter#sorter{fence = Fence, round = 0, batches = erlang:make_tuple(N, ?EMPTY)}}.
+
+%% @doc The same, but what is late stays for a later round, where more may share its fence.
+-spec take_without_late(sorter()) -> {[batch()], sorter()}.
+take_without_late(#sorter{late = Late} = Sorter0) ->
+    {Batches, Sorter} = take(Sorter0#sorter{late = []}),
+    {Batches, Sorter#sorter{late = Late}}.
+
+%% @doc Whether something was put off.
+-spec has_late(sorter()) -> boolean().
+has_late(#sorter{late = Late}) -> Late =/= [].
 
 %% @doc A batch of that lane was written.
 -spec written(atoll_dist_lanes:lane(), non_neg_integer(), non_neg_integer(), sorter()) -> sorter().
