@@ -16,7 +16,7 @@
 -export([init/3]).
 
 %% So many frames of a lane are read ahead of being given to the VM.
--define(AHEAD, 8).
+-define(AHEAD, 16).
 
 %% How far apart in milliseconds the ends of a gone peer's lanes may be.
 -define(APART, 200).
@@ -258,11 +258,12 @@ fault(_Fault, Ref, From, #state{faults = false} = State) ->
 fault(Fault, Ref, From, #state{n = N, controller = Controller} = State) ->
     case atoll_dist_fault:is_fault(Fault, N) of
         true ->
-            case Fault =:= cut orelse (is_tuple(Fault) andalso element(1, Fault) =:= cut) of
-                true -> From ! {Ref, ok};
-                %% Who answers when it has heard of it.
-                false -> Controller ! {fault, Fault, Ref, From}
-            end,
+            _ =
+                case Fault =:= cut orelse (is_tuple(Fault) andalso element(1, Fault) =:= cut) of
+                    true -> From ! {Ref, ok};
+                    %% Who answers when it has heard of it.
+                    false -> Controller ! {fault, Fault, Ref, From}
+                end,
             inject(Fault, State);
         false ->
             From ! {Ref, {error, bad_fault}},
