@@ -1,0 +1,80 @@
+%% @doc Where a node is: its name taken apart, and the questions to the module that
+%% finds nodes (`-epmd_module'; OTP's `erl_epmd' does what such a module leaves out).
+-module(atoll_dist_address).
+
+-export([is_known/2, find/3, listen_port/2]).
+
+-type place() :: #{
+    ip := inet:ip_address(),
+    port := inet:port_number(),
+    %% Of the distribution protocol.
+    version := non_neg_integer(),
+    host := string()
+}.
+
+%% @doc Whether the host of a node has an address of this family.
+-spec is_known(inet | inet6, node()) -> boolean().
+is_known(Family, Node) ->
+    case dist_util:split_node(Node) of
+        {node, Name, Host} ->
+            case ask(address_please, [Name, Host, Family]) of
+                {ok, _Ip} -> true;
+                {ok, _Ip, _Port, _Version} -> true;
+                _ -> false
+            end;
+        _ ->
+            false
+    end.
+
+%% @doc Where a node listens. Short and long names are not mixed.
+-spec find(atoll_dist_socket:driver(), node(), longnames | shortnames) ->
+    {ok, place()} | {error, {bad_name, Why :: string()} | unknown}.
+find(Driver, Node, Domain) ->
+    case dist_util:split_node(Node) of
+        {node, Name, Host} ->
+            case is_of_domain(Driver, Host, Domain) of
+                true -> ask_place(Name, Host, Driver:family());
+                false -> {error, {bad_name, wrong_domain(Domain)}}
+            end;
+        _ ->
+            {error, {bad_name, "it is not Name@Host"}}
+    end.
+
+%% A host without a dot is a short name, or an address, as those of IPv6.
+is_of_domain(Driver, Host, longnames) ->
+    lists:member($., Host) orelse element(1, Driver:parse_address(Host)) =:= ok;
+is_of_domain(_Driver, Host, shortnames) ->
+    not lists:member($., Host).
+
+wrong_domain(longnames) -> "this node has a long name, and that is a short one";
+wrong_domain(shortnames) -> "this node has a short name, and that is a long one".
+
+ask_place(Name, Host, Family) ->
+    case ask(address_please, [Name, Host, Family]) of
+        {ok, Ip, Port, Version} ->
+            {ok, #{ip => Ip, port => Port, version => Version, host => Host}};
+        {ok, Ip} ->
+            case (net_kernel:epmd_module()):port_please(Name, Ip) of
+                {port, Port, Version} -> {ok, #{ip => Ip, port => Port, version => Version, host => Host}};
+                _ -> {error, unknown}
+            end;
+        _ ->
+            {error, unknown}
+    end.
+
+%% @doc At which port this node is to listen: the one it is told, or a range.
+-spec listen_port(atom() | string(), string()) -> {inet:port_number(), inet:port_number()}.
+listen_port(Name, Host) ->
+    case ask(listen_port_please, [Name, Host]) of
+        {ok, 0} -> atoll_dist_socket:port_range();
+        {ok, Port} -> {Port, Port}
+    end.
+
+ask(Function, Args) ->
+    Module = net_kernel:epmd_module(),
+    %% With -no_epmd nobody has loaded it before.
+    _ = code:ensure_loaded(Module),
+    case erlang:function_exported(Module, Function, length(Args)) of
+        true -> apply(Module, Function, Args);
+        false -> apply(erl_epmd, Function, Args)
+    end.

@@ -1,0 +1,55 @@
+%% @doc What goes over a lane: frames, each with any number of packets and marks, in
+%% order. The socket says where a frame ends (`{packet, 4}').
+%%
+%% An item is `0:1, Size:31' and the packet, or a mark of a fence: `1:1, 0:30, 0:1' opens
+%% it, `1:1, 0:30, 1:1' closes it, and its number follows, 32 bits. An empty frame is a
+%% tick. A packet is never copied on the way: what is parsed are parts of the frame.
+%%
+%% What cannot be is an error with a reason; no packet out of a bad frame is given out.
+-module(atoll_dist_frame).
+
+-export([packet/2, mark/1, tick/0, parse/1, max_packet/0]).
+
+-export_type([reason/0]).
+
+-type reason() :: {bad_frame, Left :: pos_integer(), Head :: binary()}.
+
+-define(SHOWN, 32).
+-define(OPEN, 16#80000000).
+-define(CLOSE, 16#80000001).
+
+%% @doc How large a packet can be.
+-spec max_packet() -> pos_integer().
+max_packet() -> 16#7FFFFFFF.
+
+%% @doc A packet of that size as an item.
+-spec packet(pos_integer(), erlang:iovec()) -> nonempty_improper_list(binary(), erlang:iovec()).
+packet(Size, Iovec) when Size > 0, Size =< 16#7FFFFFFF -> [<<Size:32>> | Iovec].
+
+%% @doc A mark as an item.
+-spec mark(atoll_dist_fence:mark()) -> binary().
+mark({open, Number}) -> <<?OPEN:32, Number:32>>;
+mark({close, Number}) -> <<?CLOSE:32, Number:32>>.
+
+%% @doc A frame that says only that the lane lives.
+-spec tick() -> binary().
+tick() -> <<>>.
+
+%% @doc What is in a frame, in order; nothing in a tick.
+-spec parse(binary()) -> {ok, [atoll_dist_fence:segment()]} | {error, reason()}.
+parse(Frame) -> items(Frame, [], []).
+
+items(<<0:1, Size:31, Packet:Size/binary, Rest/binary>>, Packets, Segments) when Size > 0 ->
+    items(Rest, [Packet | Packets], Segments);
+items(<<>>, Packets, Segments) ->
+    {ok, lists:reverse(segment(Packets, Segments))};
+items(<<?OPEN:32, Number:32, Rest/binary>>, Packets, Segments) ->
+    items(Rest, [], [{open, Number} | segment(Packets, Segments)]);
+items(<<?CLOSE:32, Number:32, Rest/binary>>, Packets, Segments) ->
+    items(Rest, [], [{close, Number} | segment(Packets, Segments)]);
+items(Bad, _Packets, _Segments) ->
+    Head = binary:copy(binary:part(Bad, 0, min(byte_size(Bad), ?SHOWN))),
+    {error, {bad_frame, byte_size(Bad), Head}}.
+
+segment([], Segments) -> Segments;
+segment(Packets, Segments) -> [{packets, lists:reverse(Packets)} | Segments].

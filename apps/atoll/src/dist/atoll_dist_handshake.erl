@@ -1,0 +1,316 @@
+%% @doc How two nodes become connected: the carrier's first exchange (see {@link
+%% atoll_dist_hello}), in which both agree on a kind, and then Erlang's own handshake.
+%%
+%% Each connection is one process, which `dist_util' keeps for as long as the connection
+%% is up. It ends with the connection, and the connection with it.
+%%
+%% The kinds part in one place, `carry/3'. What comes before it and the handshake itself
+%% are the same for all.
+-module(atoll_dist_handshake).
+
+-include_lib("kernel/include/dist_util.hrl").
+-include_lib("kernel/include/net_address.hrl").
+
+-export([accept/6, setup/6]).
+-export([do_accept/7, do_setup/7]).
+
+-export_type([link/0]).
+
+-type link() :: #{
+    kind := atoll_dist_kind:kind(),
+    %% Whether the peer uses Erlang's own distribution.
+    stock := boolean(),
+    %% The round trip that both take it to be; with a stock peer, what this end measured.
+    rtt_us := non_neg_integer(),
+    %% Which end connected.
+    started := here | there,
+    driver := atoll_dist_socket:driver(),
+    %% What the peer calls itself; nothing if it has no name yet. True once Erlang's
+    %% handshake has ended, so in f_setopts_pre_nodeup and after.
+    peer := binary(),
+    %% Who stands for an accepted connection until it is up.
+    doorkeeper := pid() | none,
+    %% Where this end connected to.
+    at := {inet:ip_address(), inet:port_number()} | none,
+    %% The first exchange, as it was said; none with a stock peer.
+    hello := {atoll_dist_hello:offer(), atoll_dist_hello:answer()} | none
+}.
+
+-type driver() :: atoll_dist_socket:driver().
+-type place() :: {gen_tcp:socket(), atoll_dist_listener:first()}.
+
+%% The key in the process dictionary under which a frame waits that was read before
+%% `dist_util' asked for it.
+-define(READ_BEFORE, atoll_dist_read_before).
+
+%% @doc Starts the handshake with a node that connected; called by kernel's process.
+-spec accept(driver(), Doorkeeper :: pid(), place(), node(), Allowed :: list(), SetupTime :: pos_integer()) -> pid().
+accept(Driver, Doorkeeper, Place, MyNode, Allowed, SetupTime) ->
+    start(do_accept, [Driver, self(), Doorkeeper, Place, MyNode, Allowed, SetupTime]).
+
+%% @doc Starts to connect with a node; called by kernel's process.
+-spec setup(driver(), node(), normal | hidden, node(), longnames | shortnames, SetupTime :: pos_integer()) -> pid().
+setup(Driver, Node, Type, MyNode, Domain, SetupTime) ->
+    start(do_setup, [Driver, self(), Node, Type, MyNode, Domain, SetupTime]).
+
+start(Function, Args) ->
+    %% No monitor is among the options.
+    case spawn_opt(?MODULE, Function, Args, dist_util:net_ticker_spawn_options()) of
+        Pid when is_pid(Pid) -> Pid
+    end.
+
+%% The end that accepts
+
+%% @private
+-spec do_accept(driver(), pid(), pid(), place(), node(), list(), pos_integer()) -> no_return().
+do_accept(Driver, Kernel, Doorkeeper, {Socket, First}, MyNode, Allowed, SetupTime) ->
+    %% Until the connection is up either one ends with the other.
+    true = link(Doorkeeper),
+    receive
+        {Doorkeeper, controller} -> ok
+    end,
+    Timer = dist_util:start_timer(SetupTime),
+    {ok, Config} = atoll_dist_keeper:config(),
+    Link = greeted(First, Driver, Socket, Config),
+    dist_util:reset_timer(Timer),
+    HsData = base(Driver, Socket, Link#{doorkeeper := Doorkeeper}),
+    dist_util:handshake_other_started(
+        carry(
+            HsData#hs_data{
+                kernel_pid = Kernel,
+                this_node = MyNode,
+                timer = Timer,
+                allowed = Allowed,
+                f_address = fun(S, Node) -> address_of(Driver, S, Node, Link) end
+            },
+            Link,
+            Config
+        )
+    ).
+
+greeted({stock, Name, Frame}, Driver, Socket, _Config) ->
+    _ = put(?READ_BEFORE, Frame),
+    stock_link(there, Driver, Name, measured(Socket, 0));
+greeted({offer, Offer}, Driver, Socket, Config) ->
+    #{name := Peer, wish := Theirs, rtt_us := TheirRttUs} = Offer,
+    RttUs = measured(Socket, TheirRttUs),
+    Kind = carried(atoll_dist_kind:agree(wish(Peer, Config), Theirs, RttUs), Config),
+    Answer = #{kind => Kind, rtt_us => RttUs, ticktime_ms => ticktime_ms(), nonce => crypto:strong_rand_bytes(16)},
+    ok = or_end(Driver:send(Socket, atoll_dist_hello:make({answer, Answer}))),
+    ok = await_name(Driver, Socket, Peer),
+    link(Kind, RttUs, there, Driver, Peer, {Offer, Answer}).
+
+%% The kind was chosen by the name in the offer, so that must be the name.
+await_name(Driver, Socket, Peer) ->
+    {ok, Frame} = or_end(Driver:recv(Socket, 0, infinity)),
+    _ = put(?READ_BEFORE, Frame),
+    case {Peer, atoll_dist_hello:read(list_to_binary(Frame))} of
+        {<<>>, _} ->
+            ok;
+        {_, {ok, {stock, Name}}} ->
+            case atoll_dist_hello:same_name(Peer, Name) of
+                true -> ok;
+                false -> ?shutdown(no_node)
+            end;
+        _ ->
+            ?shutdown(no_node)
+    end.
+
+%% The end that connects
+
+%% @private
+-spec do_setup(driver(), pid(), node(), normal | hidden, node(), longnames | shortnames, pos_integer()) -> no_return().
+do_setup(Driver, Kernel, Node, Type, MyNode, Domain, SetupTime) ->
+    Timer = dist_util:start_timer(SetupTime),
+    Config = config(Node),
+    #{ip := Ip, port := Port, version := Version, host := Host} = Place = find(Driver, Node, Domain),
+    {Socket, Link} = greet(connect(Driver, Place, Node, Timer), Driver, Place, Node, Timer, Config),
+    dist_util:reset_timer(Timer),
+    HsData = base(Driver, Socket, Link),
+    Address = #net_address{address = {Ip, Port}, host = Host, protocol = shown(Link), family = Driver:family()},
+    dist_util:handshake_we_started(
+        carry(
+            HsData#hs_data{
+                kernel_pid = Kernel,
+                other_node = Node,
+                this_node = MyNode,
+                timer = Timer,
+                other_version = Version,
+                request_type = Type,
+                f_address = fun(_Socket, _Node) -> Address end
+            },
+            Link,
+            Config
+        )
+    ).
+
+config(Node) ->
+    case atoll_dist_keeper:config() of
+        {ok, Config} ->
+            Config;
+        {error, Why} ->
+            %% A node that does not listen comes as far as here.
+            ok = atoll_dist_keeper:say_once(carrier_bad_configuration, <<>>, Why),
+            ?shutdown(Node)
+    end.
+
+find(Driver, Node, Domain) ->
+    case atoll_dist_address:find(Driver, Node, Domain) of
+        {ok, Place} ->
+            Place;
+        {error, {bad_name, Why}} ->
+            Said = io_lib:format("Cannot connect with ~ts: ~ts.", [Node, Why]),
+            ok = atoll_dist_keeper:say_once(carrier_bad_name, atom_to_binary(Node), Said),
+            ?shutdown(Node);
+        {error, unknown} ->
+            ?shutdown(Node)
+    end.
+
+connect(Driver, #{ip := Ip, port := Port}, Node, Timer) ->
+    dist_util:reset_timer(Timer),
+    Started = atoll_dist_socket:now_us(),
+    case Driver:connect(Ip, Port, atoll_dist_socket:connect_options()) of
+        {ok, Socket} -> {Socket, measured(Socket, atoll_dist_socket:now_us() - Started)};
+        %% It may have ended since it was found.
+        _ -> ?shutdown(Node)
+    end.
+
+greet({Socket, RttUs}, Driver, Place, Node, Timer, Config) ->
+    dist_util:reset_timer(Timer),
+    Peer = atom_to_binary(Node),
+    Wish = asked(wish(Peer, Config), RttUs, Config),
+    Offer = #{name => my_name(), wish => Wish, rtt_us => RttUs, ticktime_ms => ticktime_ms(), id => crypto:strong_rand_bytes(16)},
+    %% What is wrong with sending shows in receiving.
+    _ = Driver:send(Socket, atoll_dist_hello:make({offer, Offer})),
+    case {heard(Driver:recv(Socket, 0, infinity)), Config} of
+        {{answer, #{kind := Kind, rtt_us := AgreedUs} = Answer}, _} ->
+            #{ip := Ip, port := Port} = Place,
+            {Socket, (link(Kind, AgreedUs, here, Driver, Peer, {Offer, Answer}))#{at := {Ip, Port}}};
+        {{refusal, Reason}, _} ->
+            give_up(Node, io_lib:format("it refuses to (~0p)", [Reason]));
+        {nothing, #{stock := accept}} ->
+            %% A stock node closes on what is no handshake of Erlang's.
+            ok = inet_tcp:close(Socket),
+            {Again, AgainUs} = connect(Driver, Place, Node, Timer),
+            {Again, stock_link(here, Driver, Peer, AgainUs)};
+        {nothing, #{stock := refuse}} ->
+            give_up(Node, "it closes on the carrier's offer, so it may use Erlang's own distribution. "
+                "Start it with -proto_dist atoll, or this one with {stock,accept}");
+        _ ->
+            give_up(Node, "it answers something else than the carrier does")
+    end.
+
+heard({ok, Frame}) ->
+    case atoll_dist_hello:read(list_to_binary(Frame)) of
+        {ok, Hello} -> Hello;
+        {error, _} = Error -> Error
+    end;
+heard({error, _}) ->
+    nothing.
+
+-spec give_up(node(), unicode:chardata()) -> no_return().
+give_up(Node, Why) ->
+    Said = ["Cannot connect with ", atom_to_list(Node), ": ", Why, "."],
+    ok = atoll_dist_keeper:say_once(carrier_refused, atom_to_binary(Node), Said),
+    ?shutdown(Node).
+
+%% Both ends
+
+wish(Peer, Config) ->
+    atoll_dist_kind:wish(Peer, Config, atoll_dist_keeper:preferred()).
+
+%% Faults are injected in lanes, so where they can be a direct connection is one lane.
+carried(direct, #{faults := true}) -> {lanes, 1};
+carried(Kind, _Config) -> Kind.
+
+asked({auto, LaneRttUs, _}, RttUs, #{faults := true}) when RttUs < LaneRttUs -> {lanes, 1};
+asked(direct, _RttUs, #{faults := true}) -> {lanes, 1};
+asked(Wish, _RttUs, _Config) -> Wish.
+
+%% Where the kinds part: everything that Erlang's handshake has to know of a connection
+%% of that kind, given what is the same for all.
+carry(HsData, #{kind := direct} = Link, Config) ->
+    atoll_dist_direct:carry(HsData, Link, Config);
+carry(HsData, #{kind := {lanes, _}} = Link, Config) ->
+    atoll_dist_channel:carry(HsData, Link, Config).
+
+base(Driver, Socket, Link) ->
+    #hs_data{
+        socket = Socket,
+        this_flags = 0,
+        f_send = fun Driver:send/2,
+        f_recv = fun(S, Length, Timeout) -> recv(Driver, S, Length, Timeout) end,
+        f_handshake_complete = fun(S, Node, _Handle) -> up(S, Node, Link) end
+    }.
+
+recv(Driver, Socket, Length, Timeout) ->
+    case erase(?READ_BEFORE) of
+        undefined -> Driver:recv(Socket, Length, Timeout);
+        Frame -> {ok, Frame}
+    end.
+
+up(Socket, Node, #{rtt_us := RttUs, started := Started, doorkeeper := Doorkeeper} = Link) ->
+    ok = atoll_dist_keeper:up(self(), #{
+        node => Node, kind => shown(Link), rtt_us => RttUs, started => Started, socket => Socket,
+        channel => atoll_dist_channel:input()
+    }),
+    case Doorkeeper of
+        none ->
+            ok;
+        _ ->
+            true = unlink(Doorkeeper),
+            Doorkeeper ! {up, self()},
+            ok
+    end.
+
+link(Kind, RttUs, Started, Driver, Peer, Hello) ->
+    #{
+        kind => Kind,
+        stock => Hello =:= none,
+        rtt_us => RttUs,
+        started => Started,
+        driver => Driver,
+        peer => Peer,
+        doorkeeper => none,
+        at => none,
+        hello => Hello
+    }.
+
+stock_link(Started, Driver, Peer, RttUs) ->
+    link(direct, RttUs, Started, Driver, Peer, none).
+
+shown(#{stock := true}) -> stock;
+shown(#{kind := Kind}) -> Kind.
+
+address_of(Driver, Socket, Node, Link) ->
+    case {inet:peername(Socket), dist_util:split_node(Node)} of
+        {{ok, Address}, {node, _Name, Host}} ->
+            #net_address{address = Address, host = Host, protocol = shown(Link), family = Driver:family()};
+        _ ->
+            ?shutdown(Node)
+    end.
+
+my_name() ->
+    case node() of
+        %% The peer is about to give this node a name.
+        nonode@nohost -> <<>>;
+        Node -> atom_to_binary(Node)
+    end.
+
+ticktime_ms() ->
+    case net_kernel:get_net_ticktime() of
+        {ongoing_change_to, Seconds} -> Seconds * 1000;
+        Seconds when is_integer(Seconds) -> Seconds * 1000
+    end.
+
+%% The shorter of two measurements: what makes one too long is no part of the path.
+measured(Socket, OtherUs) ->
+    case atoll_dist_socket:rtt_us(Socket) of
+        {ok, Us} when OtherUs =:= 0 -> Us;
+        {ok, Us} -> min(Us, OtherUs);
+        unknown -> OtherUs
+    end.
+
+or_end(ok) -> ok;
+or_end({ok, _} = Ok) -> Ok;
+or_end({error, _}) -> ?shutdown(no_node).

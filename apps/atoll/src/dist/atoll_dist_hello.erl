@@ -1,0 +1,154 @@
+%% @doc What two nodes say to each other before Erlang's own handshake: the frames of the
+%% carrier's first exchange, made and read.
+%%
+%% The node that connects offers; the one that accepts answers with the kind of the
+%% connection or a refusal, and then Erlang's handshake follows as ever, which is what
+%% says who is who. A further lane of a connection says whose lane it is, and proves it.
+%% Each is one frame of a socket with `{packet, 2}'. Erlang's own handshake begins with
+%% another letter, so a stock peer is told by its first frame.
+%%
+%% Promised: whatever comes is read without a crash and without making an atom. A frame
+%% of a later version is read as far as this one knows it; what it has beyond that is
+%% passed over.
+%%
+%% Nothing said here is authenticated, but a lane's proof. A peer that lies about its name
+%% gets another kind of connection until Erlang's handshake tells another name.
+-module(atoll_dist_hello).
+
+-export([make/1, read/1, proof/4, same_name/2]).
+
+-export_type([offer/0, answer/0, lane/0, frame/0, reason/0]).
+
+-type offer() :: #{
+    %% The peer's name, or nothing if it has none yet.
+    name := binary(),
+    wish := atoll_dist_kind:wish(),
+    %% The round trip as the peer measured it, in microseconds.
+    rtt_us := 0..16#FFFFFFFF,
+    %% What it takes to be silent too long, in milliseconds.
+    ticktime_ms := 0..16#FFFFFFFF,
+    %% Under which further lanes will join: random, of 16 bytes.
+    id := <<_:128>>
+}.
+
+-type answer() :: #{
+    kind := atoll_dist_kind:kind(),
+    %% What the round trip is taken to be, by both.
+    rtt_us := 0..16#FFFFFFFF,
+    ticktime_ms := 0..16#FFFFFFFF,
+    %% For the proofs of further lanes: random, of 16 bytes.
+    nonce := <<_:128>>
+}.
+
+-type lane() :: #{
+    id := <<_:128>>,
+    index := 1..63,
+    nonce := <<_:128>>,
+    mac := <<_:256>>
+}.
+
+-type reason() :: version | not_allowed | busy | {other, byte()}.
+
+-type frame() ::
+    {offer, offer()}
+    | {answer, answer()}
+    | {refusal, reason()}
+    | {lane, lane()}
+    | {lane_answer, Mac :: <<_:256>>}
+    %% Erlang's own handshake, of a node that says it is called so.
+    | {stock, Name :: binary()}.
+
+-define(MAGIC, "Atoll").
+-define(VERSION, 1).
+
+%% @doc A frame as bytes. A stock one is not made here.
+-spec make({offer, offer()} | {answer, answer()} | {refusal, reason()} | {lane, lane()} | {lane_answer, <<_:256>>}) ->
+    binary().
+make({offer, #{name := Name, wish := Wish, rtt_us := RttUs, ticktime_ms := TickMs, id := <<Id:16/binary>>}}) ->
+    <<(head($O))/binary, (make_wish(Wish))/binary, RttUs:32, TickMs:32, Id/binary, (byte_size(Name)):16, Name/binary>>;
+make({answer, #{kind := Kind, rtt_us := RttUs, ticktime_ms := TickMs, nonce := <<Nonce:16/binary>>}}) ->
+    {Code, Lanes} = make_kind(Kind),
+    <<(head($K))/binary, Code, Lanes, RttUs:32, TickMs:32, Nonce/binary>>;
+make({refusal, Reason}) ->
+    <<(head($R))/binary, (reason_code(Reason))>>;
+make({lane, #{id := <<Id:16/binary>>, index := Index, nonce := <<Nonce:16/binary>>, mac := <<Mac:32/binary>>}}) ->
+    <<(head($L))/binary, Id/binary, Index, Nonce/binary, Mac/binary>>;
+make({lane_answer, <<Mac:32/binary>>}) ->
+    <<(head($M))/binary, Mac/binary>>.
+
+head(Letter) ->
+    <<?MAGIC, ?VERSION, Letter>>.
+
+make_wish({auto, LaneRttUs, Lanes}) ->
+    <<0, Lanes, LaneRttUs:32>>;
+make_wish(Kind) ->
+    {Code, Lanes} = make_kind(Kind),
+    <<Code, Lanes, 0:32>>.
+
+make_kind(direct) -> {1, 1};
+make_kind({lanes, Lanes}) -> {2, Lanes}.
+
+reason_code(version) -> 1;
+reason_code(not_allowed) -> 2;
+reason_code(busy) -> 3;
+reason_code({other, Code}) -> Code.
+
+%% @doc What a frame says.
+-spec read(binary()) -> {ok, frame()} | {error, not_a_hello | malformed}.
+read(<<?MAGIC, Version, Letter, Rest/binary>>) when Version >= ?VERSION ->
+    read(Letter, Rest);
+read(<<$N, _Flags:64, _Creation:32, Size:16, Name:Size/binary, _/binary>>) ->
+    {ok, {stock, Name}};
+read(<<$n, _Version:16, _Flags:32, Name/binary>>) ->
+    {ok, {stock, Name}};
+read(_) ->
+    {error, not_a_hello}.
+
+read($O, <<Wish:6/binary, RttUs:32, TickMs:32, Id:16/binary, Size:16, Name:Size/binary, _/binary>>) when Size =< 1024 ->
+    case read_wish(Wish) of
+        {ok, Read} ->
+            {ok, {offer, #{name => Name, wish => Read, rtt_us => RttUs, ticktime_ms => TickMs, id => Id}}};
+        error ->
+            {error, malformed}
+    end;
+read($K, <<Code, Lanes, RttUs:32, TickMs:32, Nonce:16/binary, _/binary>>) ->
+    case read_kind(Code, Lanes) of
+        {ok, Kind} -> {ok, {answer, #{kind => Kind, rtt_us => RttUs, ticktime_ms => TickMs, nonce => Nonce}}};
+        error -> {error, malformed}
+    end;
+read($R, <<Code, _/binary>>) ->
+    {ok, {refusal, read_reason(Code)}};
+read($L, <<Id:16/binary, Index, Nonce:16/binary, Mac:32/binary, _/binary>>) when Index >= 1, Index =< 63 ->
+    {ok, {lane, #{id => Id, index => Index, nonce => Nonce, mac => Mac}}};
+read($M, <<Mac:32/binary, _/binary>>) ->
+    {ok, {lane_answer, Mac}};
+read(_Letter, _Rest) ->
+    {error, malformed}.
+
+read_wish(<<0, Lanes, LaneRttUs:32>>) when Lanes >= 1, Lanes =< 64 -> {ok, {auto, LaneRttUs, Lanes}};
+read_wish(<<Code, Lanes, _:32>>) -> read_kind(Code, Lanes).
+
+read_kind(1, _Lanes) -> {ok, direct};
+read_kind(2, Lanes) when Lanes >= 1, Lanes =< 64 -> {ok, {lanes, Lanes}};
+read_kind(_Code, _Lanes) -> error.
+
+read_reason(1) -> version;
+read_reason(2) -> not_allowed;
+read_reason(3) -> busy;
+read_reason(Code) -> {other, Code}.
+
+%% @doc The proof that a lane belongs to a connection, from one end: the connection's key,
+%% who proves it, which lane, and what both have said (ids and nonces).
+-spec proof(Key :: binary(), connector | acceptor, Index :: 1..63, Said :: [binary()]) -> <<_:256>>.
+proof(Key, Side, Index, Said) ->
+    Letter = case Side of connector -> $c; acceptor -> $a end,
+    <<Mac:32/binary>> = crypto:mac(hmac, sha256, Key, [?MAGIC, Letter, Index | [<<(byte_size(S)):16, S/binary>> || S <- Said]]),
+    Mac.
+
+%% @doc Whether an offer and Erlang's handshake after it come from a node of one name.
+%% Releases of Erlang differ in how they write a letter that is not ASCII.
+-spec same_name(Offered :: binary(), InHandshake :: binary()) -> boolean().
+same_name(Name, Name) ->
+    true;
+same_name(Offered, InHandshake) ->
+    unicode:characters_to_binary(Offered, utf8, latin1) =:= InHandshake.

@@ -1,0 +1,301 @@
+%% @doc The process that reads all lanes of a connection and gives the VM what arrives:
+%% the input handler of a connection with lanes.
+%%
+%% It owns the sockets, first while further lanes join ({@link atoll_dist_join}), then to
+%% read them. Each lane is read so far ahead and no further; one that is held at a fence
+%% ({@link atoll_dist_fence}) is not read on. It sees to it that a dead lane is found
+%% ({@link atoll_dist_tick}).
+%%
+%% The connection ends when a lane does. When all of them end at nearly the same time it
+%% was the peer that has gone, and the reason is what it is in Erlang's own distribution,
+%% `connection_closed'; else it is `{lane_closed, Lane}'. So it is with a peer from which
+%% nothing comes: `net_tick_timeout', or `{lane_silent, Lane}' if others were heard.
+-module(atoll_dist_input).
+
+-export([start/2, join/3, up/3, tick/1, fault/2, figures/1]).
+-export([init/3]).
+
+%% So many frames of a lane are read ahead of being given to the VM.
+-define(AHEAD, 16).
+
+%% How far apart in milliseconds the ends of a gone peer's lanes may be.
+-define(APART, 200).
+
+-record(state, {
+    handle :: erlang:dist_handle(),
+    peer :: binary(),
+    n :: atoll_dist_lanes:count(),
+    sockets :: tuple(),
+    lanes :: #{gen_tcp:socket() => atoll_dist_lanes:lane()},
+    fence :: atoll_dist_fence:reader(),
+    tick :: atoll_dist_tick:tick(),
+    %% How much was read of all lanes, and since when it has been that much.
+    heard :: {non_neg_integer(), integer()},
+    controller :: pid(),
+    %% Whether faults can be injected, and the lanes that are black holes.
+    faults :: boolean(),
+    holes = [] :: [atoll_dist_lanes:lane()],
+    %% Lanes that are not read for now.
+    stopped = [] :: [atoll_dist_lanes:lane()],
+    %% Lanes that have ended, the first one last.
+    ended = [] :: [atoll_dist_lanes:lane()]
+}).
+
+%% @doc Starts the input handler of a connection that is about to be made, linked to the
+%% calling process. The other end's lanes may knock from now on.
+-spec start(atoll_dist_handshake:link(), atoll_dist_config:config()) -> pid().
+start(#{hello := {#{id := Id}, _}, at := At, kind := {lanes, N}} = Link, Config) ->
+    Options = [link, {priority, max}, {message_queue_data, off_heap}],
+    case spawn_opt(?MODULE, init, [self(), Link, Config], Options) of
+        Pid when is_pid(Pid) ->
+            _ = [ok = atoll_dist_keeper:awaits(Id, Pid) || At =:= none, N > 1],
+            Pid
+    end.
+
+%% @doc Gives it the first lane, and has the others join: the sockets of all lanes, the
+%% first one first.
+-spec join(pid(), gen_tcp:socket(), Key :: binary()) -> [gen_tcp:socket(), ...].
+join(Input, Socket, Key) ->
+    Input ! {self(), join, Socket, Key},
+    receive
+        {Input, joined, Sockets} -> Sockets
+    end.
+
+%% @doc The connection is up: from now on what arrives is given to the VM.
+-spec up(pid(), erlang:dist_handle(), Controller :: pid()) -> ok.
+up(Input, Handle, Controller) ->
+    Input ! {up, Handle, Controller},
+    ok.
+
+%% @doc Sends a sign of life that the VM wants; the lanes' own come as they need them.
+-spec tick(pid()) -> ok.
+tick(Input) ->
+    Input ! tick,
+    ok.
+
+%% @doc Injects a fault.
+-spec fault(pid(), term()) -> ok | {error, faults_off | bad_fault | not_connected}.
+fault(Input, Fault) ->
+    Ref = monitor(process, Input),
+    Input ! {fault, Fault, Ref, self()},
+    receive
+        {Ref, Answer} ->
+            true = demonitor(Ref, [flush]),
+            Answer;
+        {'DOWN', Ref, process, Input, _} ->
+            {error, not_connected}
+    end.
+
+%% @doc What its lanes have carried: the figures of the writing end, and how many bytes
+%% the reading end holds back.
+-spec figures(pid()) -> {ok, map()} | {error, not_connected}.
+figures(Input) ->
+    Ref = monitor(process, Input),
+    Input ! {figures, Ref, self()},
+    receive
+        {Ref, Figures} ->
+            true = demonitor(Ref, [flush]),
+            {ok, Figures};
+        {'DOWN', Ref, process, Input, _} ->
+            {error, not_connected}
+    end.
+
+%% @private
+-spec init(pid(), atoll_dist_handshake:link(), atoll_dist_config:config()) -> no_return().
+init(Connection, #{kind := {lanes, N}, hello := {Offer, Answer}, driver := Driver, at := At, peer := Peer}, #{faults := Faults}) ->
+    #{id := Id, ticktime_ms := OneMs} = Offer,
+    #{nonce := Nonce, ticktime_ms := OtherMs} = Answer,
+    Sockets =
+        receive
+            {Connection, join, First, Key} ->
+                Needs = #{lanes => N, key => Key, said => [Id, Nonce], driver => Driver, at => At, peer => Peer},
+                Further = atoll_dist_join:lanes(Needs, net_kernel:connecttime()),
+                _ = [ok = atoll_dist_keeper:joined(Id) || At =:= none, N > 1],
+                [First | Further]
+        end,
+    Connection ! {self(), joined, Sockets},
+    receive
+        {up, Handle, Controller} ->
+            Tick = atoll_dist_tick:new(N, max(1, OneMs), max(1, OtherMs), now_ms()),
+            later(Tick),
+            lists:foreach(fun read_on/1, Sockets),
+            loop(#state{
+                handle = Handle,
+                peer = Peer,
+                n = N,
+                sockets = list_to_tuple(Sockets),
+                lanes = maps:from_list(lists:zip(Sockets, lists:seq(0, N - 1))),
+                fence = atoll_dist_fence:reader(N),
+                tick = Tick,
+                heard = {0, now_ms()},
+                controller = Controller,
+                faults = Faults
+            })
+    end.
+
+read_on(Socket) ->
+    %% If that fails, the socket has ended and says so.
+    _ = inet:setopts(Socket, [{active, ?AHEAD}]),
+    ok.
+
+later(Tick) ->
+    _ = erlang:send_after(atoll_dist_tick:period(Tick), self(), look_at_lanes),
+    ok.
+
+now_ms() -> erlang:monotonic_time(millisecond).
+
+loop(#state{lanes = Lanes} = State) ->
+    receive
+        {tcp, Socket, Frame} ->
+            #{Socket := Lane} = Lanes,
+            loop(arrived(Lane, Frame, State));
+        {tcp_passive, Socket} ->
+            #{Socket := Lane} = Lanes,
+            #state{stopped = Stopped} = State,
+            loop(go_on(State#state{stopped = [Lane | Stopped]}));
+        {tcp_closed, Socket} ->
+            #{Socket := Lane} = Lanes,
+            loop(ended(Lane, State));
+        {tcp_error, Socket, _} ->
+            %% It is closed next, if it was not passive.
+            #{Socket := Lane} = Lanes,
+            loop(ended(Lane, State));
+        {lane_failed, Lane, _} ->
+            loop(ended(Lane, State));
+        look_at_lanes ->
+            loop(look(State));
+        {all_ended_by_now, Lane} ->
+            end_of({lane_closed, Lane}, "has ended though others had not", Lane, State);
+        tick ->
+            ok = tick(0, State),
+            loop(State);
+        {fault, Fault, Ref, From} ->
+            loop(fault(Fault, Ref, From, State));
+        {figures, Ref, From} ->
+            #state{controller = Controller, fence = Fence} = State,
+            Controller ! {figures, atoll_dist_fence:held(Fence), Ref, From},
+            loop(State);
+        {knock, Doorkeeper, _} ->
+            %% It found the connection when that was not yet up.
+            Doorkeeper ! {self(), refused},
+            loop(State)
+    end.
+
+arrived(Lane, Frame, #state{handle = Handle, fence = Fence0} = State) ->
+    case atoll_dist_frame:parse(Frame) of
+        {ok, []} ->
+            State;
+        {ok, Segments} ->
+            case atoll_dist_fence:arrive(Lane, Segments, Fence0) of
+                {ok, Packets, Fence} ->
+                    ok = deliver(Handle, Packets),
+                    go_on(State#state{fence = Fence});
+                {error, Reason} ->
+                    end_of(Reason, "carries what cannot be", Lane, State)
+            end;
+        {error, Reason} ->
+            end_of(Reason, "carries what cannot be", Lane, State)
+    end.
+
+deliver(Handle, [[Packet | Packets] | Rest]) ->
+    ok = erlang:dist_ctrl_put_data(Handle, Packet),
+    deliver(Handle, [Packets | Rest]);
+deliver(Handle, [[] | Rest]) ->
+    deliver(Handle, Rest);
+deliver(_Handle, []) ->
+    ok.
+
+go_on(#state{stopped = []} = State) ->
+    State;
+go_on(#state{stopped = Stopped, fence = Fence, sockets = Sockets, holes = Holes} = State) ->
+    IsHeld = fun(Lane) -> atoll_dist_fence:is_held(Lane, Fence) orelse lists:member(Lane, Holes) end,
+    {Held, Free} = lists:partition(IsHeld, Stopped),
+    lists:foreach(fun(Lane) -> read_on(element(Lane + 1, Sockets)) end, Free),
+    State#state{stopped = Held}.
+
+%% What has arrived on the others is still given to the VM.
+ended(Lane, #state{ended = Ended0, n = N} = State) ->
+    _ = [erlang:send_after(?APART, self(), {all_ended_by_now, Lane}) || Ended0 =:= []],
+    Ended = [Lane | lists:delete(Lane, Ended0)],
+    case length(Ended) of
+        N -> exit(connection_closed);
+        _ -> State#state{ended = Ended}
+    end.
+
+look(#state{sockets = Sockets, fence = Fence, tick = Tick0} = State0) ->
+    Lanes = lists:zip(lists:seq(0, tuple_size(Sockets) - 1), tuple_to_list(Sockets)),
+    Samples = [sample(Socket, atoll_dist_fence:is_held(Lane, Fence)) || {Lane, Socket} <- Lanes],
+    Now = now_ms(),
+    State = heard(Now, Samples, State0),
+    case atoll_dist_tick:check(Now, Samples, Tick0) of
+        {ok, Ticks, Tick} ->
+            lists:foreach(fun(Lane) -> ok = tick(Lane, State) end, Ticks),
+            later(Tick),
+            State#state{tick = Tick};
+        {dead, {lane_silent, Lane} = Silent, SilentMs} ->
+            #state{heard = {_, Since}} = State,
+            What = ["has been silent for ", integer_to_list(SilentMs), " ms"],
+            case Since > Now - SilentMs + atoll_dist_tick:period(Tick0) of
+                true -> end_of(Silent, What, Lane, State);
+                false -> end_of(net_tick_timeout, [What, ", and so were all"], Lane, State)
+            end
+    end.
+
+heard(Now, Samples, #state{heard = {Was, _}} = State) ->
+    case lists:sum([Read || {Read, _, _, _} <- Samples]) of
+        Was -> State;
+        Is -> State#state{heard = {Is, Now}}
+    end.
+
+%% Also where the lane is busy: nobody must wait here. If it fails the socket has ended.
+tick(Lane, #state{sockets = Sockets, holes = Holes}) ->
+    _ = lists:member(Lane, Holes) orelse inet_tcp:send(element(Lane + 1, Sockets), atoll_dist_frame:tick(), [force]),
+    ok.
+
+fault(_Fault, Ref, From, #state{faults = false} = State) ->
+    From ! {Ref, {error, faults_off}},
+    State;
+fault(Fault, Ref, From, #state{n = N, controller = Controller} = State) ->
+    case atoll_dist_fault:is_fault(Fault, N) of
+        true ->
+            _ =
+                case Fault =:= cut orelse (is_tuple(Fault) andalso element(1, Fault) =:= cut) of
+                    true -> From ! {Ref, ok};
+                    %% Who answers when it has heard of it.
+                    false -> Controller ! {fault, Fault, Ref, From}
+                end,
+            inject(Fault, State);
+        false ->
+            From ! {Ref, {error, bad_fault}},
+            State
+    end.
+
+inject(heal, State) ->
+    go_on(State#state{holes = []});
+inject(Fault, State) when Fault =:= cut; element(1, Fault) =:= cut ->
+    on_lanes(fun(Socket) -> gen_tcp:shutdown(Socket, read_write) end, Fault, State);
+inject(Fault, #state{n = N, holes = Holes, stopped = Stopped} = State0) when
+    Fault =:= black_hole; element(1, Fault) =:= black_hole
+->
+    State = on_lanes(fun(Socket) -> inet:setopts(Socket, [{active, false}]) end, Fault, State0),
+    Lanes = atoll_dist_fault:lanes(Fault, N),
+    State#state{holes = lists:usort(Lanes ++ Holes), stopped = lists:usort(Lanes ++ Stopped)};
+inject(_, State) ->
+    State.
+
+on_lanes(Do, Fault, #state{n = N, sockets = Sockets} = State) ->
+    _ = [Do(element(Lane + 1, Sockets)) || Lane <- atoll_dist_fault:lanes(Fault, N)],
+    State.
+
+%% One that has ended counts as held: it is not silent.
+sample(Socket, IsHeld) ->
+    case atoll_dist_socket:counters(Socket) of
+        {ok, Read, Written, Waiting} -> {Read, Written, Waiting, IsHeld};
+        {error, _} -> {0, 0, 0, true}
+    end.
+
+-spec end_of(term(), iodata(), atoll_dist_lanes:lane(), #state{}) -> no_return().
+end_of(Reason, What, Lane, #state{peer = Peer}) ->
+    Why = ["Ended the connection with ", Peer, ": its lane ", integer_to_list(Lane), " ", What, "."],
+    ok = atoll_dist_keeper:say_once(carrier_lane_lost, Peer, Why),
+    exit(Reason).

@@ -1,0 +1,49 @@
+%% @doc Which kind of connection two nodes have: what both ends make of what each of
+%% them wishes and of the measured round trip.
+%%
+%% Promised: both ends come to the same answer, whoever asks whom; what is asked for
+%% outright beats what is left open; lanes beat direct; of two numbers of lanes the
+%% larger is taken; and nobody gets lanes who did not ask for them or leave it open.
+-module(atoll_dist_kind).
+
+-export([wish/3, agree/3]).
+
+-export_type([kind/0, asked/0, wish/0, lanes/0]).
+
+-type lanes() :: 1..64.
+
+-type kind() :: direct | {lanes, lanes()}.
+
+-type asked() :: auto | kind().
+%% As a person writes it.
+
+-type wish() :: kind() | {auto, LaneRttUs :: non_neg_integer(), lanes()}.
+%% What one end wants of one connection. Left open: so many lanes if the round trip
+%% takes at least so many microseconds, else direct.
+
+%% @doc What this node wants of its connection with a peer: what is configured for
+%% that peer, else what an upper room prefers for it, else what is configured for all.
+-spec wish(Peer :: binary(), atoll_dist_config:config(), Preferred :: #{binary() => asked()}) -> wish().
+wish(Peer, #{kind := Kind, peers := Peers, lane_rtt := Ms, lanes := Lanes}, Preferred) ->
+    case maps:get(Peer, Peers, maps:get(Peer, Preferred, Kind)) of
+        auto -> {auto, Ms * 1000, Lanes};
+        Asked -> Asked
+    end.
+
+%% @doc The kind that two wishes and a round trip of so many microseconds make.
+-spec agree(wish(), wish(), RttUs :: non_neg_integer()) -> kind().
+agree({auto, _, _} = One, {auto, _, _} = Other, RttUs) ->
+    larger(measured(One, RttUs), measured(Other, RttUs));
+agree({auto, _, _}, Asked, _RttUs) ->
+    Asked;
+agree(Asked, {auto, _, _}, _RttUs) ->
+    Asked;
+agree(One, Other, _RttUs) ->
+    larger(One, Other).
+
+measured({auto, LaneRttUs, Lanes}, RttUs) when RttUs >= LaneRttUs -> {lanes, Lanes};
+measured({auto, _, _}, _RttUs) -> direct.
+
+larger(direct, Kind) -> Kind;
+larger(Kind, direct) -> Kind;
+larger({lanes, One}, {lanes, Other}) -> {lanes, max(One, Other)}.

@@ -1,0 +1,170 @@
+%% @doc The sockets of the carrier: their options, the measured round trip, and what the
+%% kernel's environment says of them (`inet_dist_listen_options',
+%% `inet_dist_connect_options', `inet_dist_use_interface', `inet_dist_listen_min' and
+%% `inet_dist_listen_max', `dist_nodelay', `check_ip'), which is what it says to Erlang's
+%% own distribution too.
+%%
+%% A buffer of a fixed size is set after the connection is there and its round trip known:
+%% set on the listener, it would cap long paths. What the user has set in the kernel's
+%% environment is never overridden by a profile, only by `direct_options' and
+%% `lane_options' of {@link atoll_dist_config}.
+-module(atoll_dist_socket).
+
+-export([listen_options/0, connect_options/0, port_range/0, nodelay/0, is_near/2]).
+-export([tuned/4, tune/3, rtt_us/1, counters/1, now_us/0]).
+-export([setopts/2, getopts/2]).
+
+-type options() :: [gen_tcp:option()].
+
+-export_type([driver/0]).
+
+-type driver() :: inet_tcp | inet6_tcp.
+
+%% A receive buffer of 256 KB carries 1 GB/s at a round trip of 250 microseconds.
+-define(NEAR_US, 250).
+-define(NEAR_RECBUF, 262144).
+%% How much may wait in the kernel, unsent, before the socket says that it is full.
+-define(UNSENT, 131072).
+
+%% Linux: TCP_INFO and TCP_NOTSENT_LOWAT of IPPROTO_TCP.
+-define(TCP, 6).
+-define(TCP_INFO, 11).
+-define(TCP_NOTSENT_LOWAT, 25).
+
+%% No frame before a connection is up is longer; a node's name has at most 255 letters.
+-define(MAX_FRAME, 4096).
+
+%% @doc The options of a listening socket.
+-spec listen_options() -> options().
+listen_options() ->
+    Forced = forced() ++ [{ip, Ip} || {ok, Ip} <- [application:get_env(kernel, inet_dist_use_interface)]],
+    merged([{reuseaddr, true}, {backlog, 128}], user_options(inet_dist_listen_options), Forced).
+
+%% @doc The options of a socket that connects.
+-spec connect_options() -> options().
+connect_options() ->
+    merged([], user_options(inet_dist_connect_options), forced()).
+
+forced() ->
+    [{active, false}, {packet, 2}, {packet_size, ?MAX_FRAME}].
+
+%% Ours that must be, then the user's, then those of ours that the user did not set.
+merged(Defaults, Users, Forced) ->
+    Forced ++ without(Forced, Users) ++ without(Users, Defaults).
+
+without(Set, Options) ->
+    Keys = [key(Option) || Option <- Set],
+    [Option || Option <- Options, not lists:member(key(Option), Keys)].
+
+key(list) -> mode;
+key(binary) -> mode;
+key(Family) when is_atom(Family) -> family;
+key({raw, Protocol, Option, _Value}) -> {raw, Protocol, Option};
+key({raw, {Protocol, Option, _Value}}) -> {raw, Protocol, Option};
+key(Option) -> element(1, Option).
+
+user_options(Key) ->
+    case application:get_env(kernel, Key) of
+        {ok, Options} -> Options;
+        undefined -> []
+    end.
+
+%% @doc The ports to try to listen on, the first and the last; 0 leaves the choice.
+-spec port_range() -> {inet:port_number(), inet:port_number()}.
+port_range() ->
+    case {application:get_env(kernel, inet_dist_listen_min), application:get_env(kernel, inet_dist_listen_max)} of
+        {{ok, Min}, {ok, Max}} when is_integer(Min), is_integer(Max) -> {Min, Max};
+        {{ok, Min}, _} when is_integer(Min) -> {Min, Min};
+        _ -> {0, 0}
+    end.
+
+%% @doc Whether small packets go out at once, which is so unless `dist_nodelay' says no.
+-spec nodelay() -> {nodelay, boolean()}.
+nodelay() ->
+    {nodelay, application:get_env(kernel, dist_nodelay, true) =/= false}.
+
+%% @doc Whether the peer may connect: kernel's `check_ip' wants it in a network of ours.
+-spec is_near(driver(), inet:socket()) -> boolean().
+is_near(Driver, Socket) ->
+    application:get_env(kernel, check_ip, false) =/= true orelse is_in_own_network(Driver, Socket).
+
+is_in_own_network(Driver, Socket) ->
+    case {inet:peername(Socket), inet:getif(Socket)} of
+        {{ok, {Ip, _}}, {ok, Networks}} ->
+            lists:any(fun({Own, _, Mask}) -> Driver:mask(Mask, Ip) =:= Driver:mask(Mask, Own) end, Networks);
+        _ ->
+            false
+    end.
+
+%% @doc The options of a connection of that kind, profile and round trip, on that system.
+-spec tuned(atoll_dist_kind:kind(), throughput | latency, RttUs :: non_neg_integer(), Os :: {atom(), atom()}) ->
+    options().
+tuned(_Kind, throughput, _RttUs, _Os) ->
+    [];
+tuned(direct, latency, RttUs, Os) ->
+    [{recbuf, ?NEAR_RECBUF} || RttUs =< ?NEAR_US] ++ little_unsent(Os);
+tuned({lanes, _}, latency, _RttUs, Os) ->
+    little_unsent(Os).
+
+little_unsent({unix, linux}) -> [{raw, ?TCP, ?TCP_NOTSENT_LOWAT, <<?UNSENT:32/native>>}];
+little_unsent(_) -> [].
+
+%% @doc Sets the options of a connection that is about to be up, of one lane of it if it
+%% has several: those of the profile, unless the user has set them for all connections,
+%% and then those configured for this kind.
+-spec tune(inet:socket(), atoll_dist_config:config(), #{kind := atoll_dist_kind:kind(), rtt_us := non_neg_integer(), _ => _}) ->
+    ok | {error, inet:posix()}.
+tune(Socket, #{profile := Profile} = Config, #{kind := Kind, rtt_us := RttUs}) ->
+    Users = user_options(inet_dist_listen_options) ++ user_options(inet_dist_connect_options),
+    Own =
+        case {Kind, Config} of
+            {direct, #{direct_options := Options}} -> Options;
+            {{lanes, _}, #{lane_options := Options}} -> Options
+        end,
+    Tuned = without(Users ++ Own, tuned(Kind, Profile, RttUs, os:type())),
+    inet:setopts(Socket, Tuned ++ Own).
+
+%% @doc The round trip of a connection as the operating system measures it: the shortest
+%% of late, since a smoothed one has in it how long the other end waits to acknowledge.
+-spec rtt_us(inet:socket()) -> {ok, non_neg_integer()} | unknown.
+rtt_us(Socket) ->
+    case os:type() of
+        {unix, linux} -> tcp_info(inet:getopts(Socket, [{raw, ?TCP, ?TCP_INFO, 152}]));
+        _ -> unknown
+    end.
+
+%% Where tcpi_min_rtt and, for kernels before it, tcpi_rtt stand in struct tcp_info. The
+%% first is all ones where nothing was measured.
+tcp_info({ok, [{raw, ?TCP, ?TCP_INFO, <<_:148/binary, Us:32/native, _/binary>>}]}) when Us > 0, Us < 16#FFFFFFFF ->
+    {ok, Us};
+tcp_info({ok, [{raw, ?TCP, ?TCP_INFO, <<_:68/binary, Us:32/native, _/binary>>}]}) when Us > 0 ->
+    {ok, Us};
+tcp_info(_) ->
+    unknown.
+
+%% @doc What was received and sent so far, in packets of the socket, and how many bytes wait.
+-spec counters(inet:socket()) ->
+    {ok, Received :: non_neg_integer(), Sent :: non_neg_integer(), Waiting :: non_neg_integer()} | {error, inet:posix()}.
+counters(Socket) ->
+    case inet:getstat(Socket, [recv_cnt, send_cnt, send_pend]) of
+        {ok, Stats} -> list_to_tuple([ok | [proplists:get_value(K, Stats) || K <- [recv_cnt, send_cnt, send_pend]]]);
+        {error, _} = Error -> Error
+    end.
+
+%% @doc A clock for measuring how long it took to connect.
+-spec now_us() -> integer().
+now_us() ->
+    erlang:monotonic_time(microsecond).
+
+%% @doc For `net_kernel:setopts/2': refuses what would break the connection.
+-spec setopts(inet:socket(), [term()]) -> ok | {error, term()}.
+setopts(Socket, Options) ->
+    case [Option || {Key, _} = Option <- Options, lists:member(Key, [active, deliver, packet, packet_size])] of
+        [] -> inet:setopts(Socket, Options);
+        Bad -> {error, {badopts, Bad}}
+    end.
+
+%% @doc For `net_kernel:getopts/2'.
+-spec getopts(inet:socket(), [term()]) -> {ok, [term()]} | {error, term()}.
+getopts(Socket, Options) ->
+    inet:getopts(Socket, Options).

@@ -1,0 +1,91 @@
+%% @doc The process that writes to one lane: it waits where the socket is full, so that
+%% nobody else has to.
+%%
+%% Batches are written in the order in which they come, and of each the controller is
+%% told when the socket has taken it. How many wait here is bounded by the controller's
+%% budget. A lane that fails is told to the input handler, which knows what it means; then
+%% nothing more is written. Where faults can be injected another
+%% loop runs, so that they cost nothing where they cannot.
+-module(atoll_dist_writer).
+
+-export([start/4, write/5, black_hole/1, heal/1]).
+-export([init/4, faulty/4]).
+
+%% @doc Starts the writer of a lane for the calling controller, with faults or without.
+-spec start(atoll_dist_lanes:lane(), gen_tcp:socket(), Input :: pid(), Faults :: boolean()) -> pid().
+start(Lane, Socket, Input, Faults) ->
+    Function = case Faults of true -> faulty; false -> init end,
+    case spawn_opt(?MODULE, Function, [self(), Lane, Socket, Input], [link, {priority, max}]) of
+        Pid when is_pid(Pid) -> Pid
+    end.
+
+%% @doc Has a batch written, with faults not before so many milliseconds. The controller
+%% will get `{written, Lane, Bytes, Count}'.
+-spec write(pid(), iodata(), non_neg_integer(), non_neg_integer(), DelayMs :: non_neg_integer()) -> ok.
+write(Writer, Data, Bytes, Count, 0) ->
+    Writer ! {write, Data, Bytes, Count},
+    ok;
+write(Writer, Data, Bytes, Count, DelayMs) ->
+    Writer ! {write, Data, Bytes, Count, erlang:monotonic_time(millisecond) + DelayMs},
+    ok.
+
+%% @doc From now on nothing is written, until {@link heal/1}.
+-spec black_hole(pid()) -> ok.
+black_hole(Writer) ->
+    Writer ! black_hole,
+    ok.
+
+%% @doc What was held back is written.
+-spec heal(pid()) -> ok.
+heal(Writer) ->
+    Writer ! heal,
+    ok.
+
+%% @private
+-spec init(pid(), atoll_dist_lanes:lane(), gen_tcp:socket(), pid()) -> no_return().
+init(Controller, Lane, Socket, Input) ->
+    receive
+        {write, Data, Bytes, Count} ->
+            ok = send(Data, Bytes, Count, Controller, Lane, Socket, Input),
+            init(Controller, Lane, Socket, Input)
+    end.
+
+send(Data, Bytes, Count, Controller, Lane, Socket, Input) ->
+    case inet_tcp:send(Socket, Data, []) of
+        ok ->
+            Controller ! {written, Lane, Bytes, Count},
+            ok;
+        {error, Reason} ->
+            Input ! {lane_failed, Lane, Reason},
+            receive after infinity -> ok end
+    end.
+
+%% @private
+-spec faulty(pid(), atoll_dist_lanes:lane(), gen_tcp:socket(), pid()) -> no_return().
+faulty(Controller, Lane, Socket, Input) ->
+    ok = held(),
+    receive
+        {write, Data, Bytes, Count} ->
+            ok = send(Data, Bytes, Count, Controller, Lane, Socket, Input);
+        {write, Data, Bytes, Count, At} ->
+            Left = max(0, At - erlang:monotonic_time(millisecond)),
+            receive after Left -> ok end,
+            ok = held(),
+            ok = send(Data, Bytes, Count, Controller, Lane, Socket, Input);
+        black_hole ->
+            self() ! black_hole,
+            ok;
+        heal ->
+            ok
+    end,
+    faulty(Controller, Lane, Socket, Input).
+
+%% Whatever waits to be written.
+held() ->
+    receive
+        black_hole ->
+            receive
+                heal -> held()
+            end
+    after 0 -> ok
+    end.

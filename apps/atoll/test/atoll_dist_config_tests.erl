@@ -1,0 +1,54 @@
+-module(atoll_dist_config_tests).
+
+-include_lib("eunit/include/eunit.hrl").
+
+-import(atoll_dist_config, [new/1, format_error/1]).
+
+nothing_said_is_the_defaults_test() ->
+    {ok, Config} = new([]),
+    ?assertMatch(
+        #{kind := auto, lane_rtt := 5, lanes := 16, stock := refuse, profile := throughput, budget := 16777216, faults := false},
+        Config
+    ).
+
+good_values_are_kept_test() ->
+    Options = [
+        {kind, {lanes, 64}}, {lane_rtt, 0}, {lanes, 1}, {stock, accept}, {profile, latency}, {budget, 1}, {faults, true},
+        {direct_options, [{recbuf, 1000}, {raw, 6, 25, <<1:32>>}]}, {lane_options, [{keepalive, true}]}
+    ],
+    {ok, Config} = new(Options),
+    [?assertEqual(Value, maps:get(Key, Config)) || {Key, Value} <- Options].
+
+peers_are_known_by_text_test() ->
+    {ok, #{peers := Peers}} = new([{peers, [{a@h, direct}, {b@h, {lanes, 2}}]}]),
+    ?assertEqual(#{<<"a@h">> => direct, <<"b@h">> => {lanes, 2}}, Peers).
+
+bad_values_are_one_sentence_test_() ->
+    [
+        {lists:flatten(io_lib:format("~0tp", [Options])), fun() ->
+            {error, Error} = new(Options),
+            Sentence = format_error(Error),
+            ?assertEqual($., lists:last(Sentence)),
+            ?assertNotEqual(nomatch, string:find(Sentence, About))
+        end}
+     || {Options, About} <- [
+            {no_list, "must be a list"},
+            {[{kind, direct} | improper], "must be a list"},
+            {[kind], "must be a list"},
+            {[{colour, red}], "no option colour"},
+            {[{kind, {lanes, 0}}], "kind must"},
+            {[{kind, {lanes, 65}}], "kind must"},
+            {[{kind, lanes}], "kind must"},
+            {[{peers, [{"a@h", direct}]}], "peers must"},
+            {[{peers, [a@h]}], "peers must"},
+            {[{lane_rtt, -1}], "lane_rtt must"},
+            {[{lane_rtt, 1.5}], "lane_rtt must"},
+            {[{lanes, 65}], "lanes must"},
+            {[{stock, yes}], "stock must"},
+            {[{profile, fast}], "profile must"},
+            {[{budget, 0}], "budget must"},
+            {[{direct_options, [{packet, 4}]}], "direct_options must"},
+            {[{lane_options, [binary]}], "lane_options must"},
+            {[{faults, 1}], "faults must"}
+        ]
+    ].

@@ -1,0 +1,74 @@
+%% Frames: what is put in is read; what is not a frame is refused.
+-module(atoll_dist_frame_tests).
+
+-include_lib("proper/include/proper.hrl").
+-include_lib("eunit/include/eunit.hrl").
+
+what_is_put_in_is_read_test_() ->
+    {timeout, 60, fun() ->
+        ?assert(
+            proper:quickcheck(
+                ?FORALL(Items, list(item()), equals({ok, grouped(Items)}, atoll_dist_frame:parse(frame(Items)))),
+                [{numtests, 1000}, {to_file, user}]
+            )
+        )
+    end}.
+
+item() ->
+    frequency([
+        {4, ?LET({Byte, A, B}, {byte(), range(1, 40), range(0, 40)}, {packet, [<<Byte:(A * 8)>>, <<Byte:(B * 8)>>]})},
+        {1, {oneof([open, close]), range(0, 16#FFFFFFFF)}}
+    ]).
+
+frame(Items) -> iolist_to_binary([made(Item) || Item <- Items]).
+
+made({packet, Pieces}) -> atoll_dist_frame:packet(iolist_size(Pieces), Pieces);
+made(Mark) -> atoll_dist_frame:mark(Mark).
+
+grouped([{packet, Pieces} | Items]) ->
+    Packet = iolist_to_binary(Pieces),
+    case grouped(Items) of
+        [{packets, Packets} | Segments] -> [{packets, [Packet | Packets]} | Segments];
+        Segments -> [{packets, [Packet]} | Segments]
+    end;
+grouped([Mark | Items]) ->
+    [Mark | grouped(Items)];
+grouped([]) ->
+    [].
+
+a_tick_has_nothing_in_it_test() ->
+    ?assertEqual({ok, []}, atoll_dist_frame:parse(iolist_to_binary(atoll_dist_frame:tick()))).
+
+a_frame_that_was_cut_inside_an_item_is_refused_test_() ->
+    {timeout, 60, fun() ->
+        ?assert(
+            proper:quickcheck(
+                ?FORALL({Items, Cut}, {non_empty(list(item())), range(1, 5)}, begin
+                    Frame = frame(Items),
+                    Last = iolist_size(made(lists:last(Items))),
+                    Left = byte_size(Frame) - min(Cut, Last - 1),
+                    {error, {bad_frame, N, Head}} = atoll_dist_frame:parse(binary:part(Frame, 0, Left)),
+                    N > 0 andalso byte_size(Head) =< 32
+                end),
+                [{numtests, 1000}, {to_file, user}]
+            )
+        )
+    end}.
+
+anything_is_read_or_refused_test_() ->
+    {timeout, 60, fun() ->
+        ?assert(
+            proper:quickcheck(
+                ?FORALL(
+                    {Head, Bytes},
+                    {oneof([<<>>, <<128, 0, 0>>, <<0, 0, 0>>]), binary()},
+                    lists:member(element(1, atoll_dist_frame:parse(<<Head/binary, Bytes/binary>>)), [ok, error])
+                ),
+                [{numtests, 5000}, {to_file, user}]
+            )
+        )
+    end}.
+
+an_empty_packet_and_an_unknown_mark_are_refused_test() ->
+    ?assertMatch({error, {bad_frame, 4, _}}, atoll_dist_frame:parse(<<0:32>>)),
+    ?assertMatch({error, {bad_frame, 8, _}}, atoll_dist_frame:parse(<<16#80000002:32, 1:32>>)).

@@ -1,0 +1,94 @@
+-module(atoll_dist_hello_tests).
+
+-include_lib("proper/include/proper.hrl").
+-include_lib("eunit/include/eunit.hrl").
+
+-import(atoll_dist_hello, [make/1, read/1, proof/4, same_name/2]).
+
+stock_peers_are_told_by_their_first_frame_test() ->
+    ?assertEqual({ok, {stock, <<"a@h">>}}, read(<<$N, 7:64, 8:32, 3:16, "a@h">>)),
+    ?assertEqual({ok, {stock, <<"a@h">>}}, read(<<$n, 5:16, 7:32, "a@h">>)).
+
+later_versions_are_read_as_far_as_they_are_known_test() ->
+    <<"Atoll", 1, Rest/binary>> = make({refusal, busy}),
+    ?assertEqual({ok, {refusal, busy}}, read(<<"Atoll", 2, Rest/binary, "and more">>)),
+    ?assertEqual({error, not_a_hello}, read(<<"Atoll", 0, Rest/binary>>)).
+
+names_are_compared_in_both_spellings_test() ->
+    ?assert(same_name(<<"a@h">>, <<"a@h">>)),
+    ?assert(same_name(<<"é@h"/utf8>>, <<233, "@h">>)),
+    ?assertNot(same_name(<<"a@h">>, <<"b@h">>)),
+    ?assertNot(same_name(<<255, 254>>, <<"b@h">>)).
+
+a_proof_is_of_its_key_side_lane_and_what_was_said_test() ->
+    Proofs = [
+        proof(Key, Side, Index, Said)
+     || Key <- [<<"k">>, <<"l">>], Side <- [connector, acceptor], Index <- [1, 2], Said <- [[<<"ab">>, <<"c">>], [<<"a">>, <<"bc">>]]
+    ],
+    ?assertEqual(16, length(lists:usort(Proofs))),
+    ?assertEqual(hd(Proofs), proof(<<"k">>, connector, 1, [<<"ab">>, <<"c">>])).
+
+properties_test_() ->
+    [
+        {atom_to_list(Name), {timeout, 60, ?_assert(proper:quickcheck(Property, [{to_file, user}, {numtests, 1000}]))}}
+     || {Name, Property} <- [
+            {what_is_made_is_read, prop_made_is_read()},
+            {what_is_cut_or_changed_is_read_or_refused, prop_hostile()},
+            {whatever_comes_is_read_or_refused, prop_noise()}
+        ]
+    ].
+
+bytes(N) -> ?LET(L, vector(N, byte()), list_to_binary(L)).
+lanes() -> integer(1, 64).
+kind() -> oneof([direct, {lanes, lanes()}]).
+u32() -> integer(0, 16#FFFFFFFF).
+wish() -> oneof([kind(), {auto, u32(), lanes()}]).
+
+frame() ->
+    oneof([
+        ?LET(
+            {Name, Wish, Rtt, Tick, Id},
+            {?LET(N, integer(0, 255), bytes(N)), wish(), u32(), u32(), bytes(16)},
+            {offer, #{name => Name, wish => Wish, rtt_us => Rtt, ticktime_ms => Tick, id => Id}}
+        ),
+        ?LET(
+            {Kind, Rtt, Tick, Nonce},
+            {kind(), u32(), u32(), bytes(16)},
+            {answer, #{kind => Kind, rtt_us => Rtt, ticktime_ms => Tick, nonce => Nonce}}
+        ),
+        {refusal, oneof([version, not_allowed, busy, {other, integer(4, 255)}])},
+        ?LET(
+            {Id, Index, Nonce, Mac},
+            {bytes(16), integer(1, 63), bytes(16), bytes(32)},
+            {lane, #{id => Id, index => Index, nonce => Nonce, mac => Mac}}
+        ),
+        {lane_answer, bytes(32)}
+    ]).
+
+prop_made_is_read() ->
+    ?FORALL(Frame, frame(), read(make(Frame)) =:= {ok, Frame}).
+
+prop_hostile() ->
+    ?FORALL(
+        {Frame, At, Byte, Cut},
+        {frame(), non_neg_integer(), byte(), non_neg_integer()},
+        begin
+            Made = make(Frame),
+            Place = At rem byte_size(Made),
+            <<Before:Place/binary, _, After/binary>> = Made,
+            lists:all(
+                fun is_answer/1,
+                [read(<<Before/binary, Byte, After/binary>>), read(binary:part(Made, 0, Cut rem byte_size(Made)))]
+            )
+        end
+    ).
+
+prop_noise() ->
+    ?FORALL(
+        {Head, Rest},
+        {oneof([<<>>, <<"Atoll", 1>>, <<"Atoll", 1, $O>>, <<"Atoll", 1, $K>>, <<"N">>]), binary()},
+        is_answer(read(<<Head/binary, Rest/binary>>))
+    ).
+
+is_answer({ok, {Tag, _}}) -> lists:member(Tag, [offer, answer, refusal, lane, lane_answer, stock]);
+is_answer({error, Why}) -> lists:member(Why, [not_a_hello, malformed]).

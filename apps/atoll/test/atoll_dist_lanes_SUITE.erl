@@ -1,0 +1,503 @@
+%% Connections with lanes on real nodes: what is promised of order, of failures, of lanes
+%% that strangers offer, and of faults that are injected. What unmodified programs do over
+%% them is in atoll_dist_programs_SUITE.
+-module(atoll_dist_lanes_SUITE).
+
+-include_lib("common_test/include/ct.hrl").
+-include_lib("stdlib/include/assert.hrl").
+
+-import(atoll_dist_nodes, [node/3, node/4, carrier/1, call/4, call/5, connect/2, said/2, logged/2, until/1]).
+
+-export([all/0, groups/0, suite/0, init_per_suite/1, end_per_suite/1, init_per_group/2, end_per_group/2]).
+-export([init_per_testcase/2, end_per_testcase/2]).
+-export([
+    signals_of_a_pair_keep_their_order/1,
+    replies_are_not_overtaken_by_the_end_of_their_servers/1,
+    ten_thousand_deaths_by_name_share_fences/1,
+    both_ends_show_the_lanes/1,
+    the_larger_number_of_lanes_is_taken/1,
+    options_are_set_on_all_lanes/1,
+    a_cookie_of_one_peer_proves_its_lanes/1,
+    a_node_without_a_name_gets_one/1,
+    nodes_that_connect_to_each_other_at_once_have_one_connection/1,
+    a_node_reconnects_at_once_after_a_disconnect_under_traffic/1,
+    distribution_is_stopped_and_started_again/1,
+    a_node_is_restarted_under_its_name/1,
+    a_killed_node_is_down_once/1,
+    a_lane_that_is_cut_is_the_end_once/1,
+    a_lane_that_is_a_black_hole_is_the_end_once/1,
+    a_silent_node_is_down_as_ever/1,
+    unequal_ticktimes_keep_an_idle_connection/1,
+    a_stopped_peer_costs_its_sender_no_more_than_the_budget/1,
+    a_blocked_lane_does_not_block_the_others/1,
+    lanes_that_prove_nothing_are_refused/1,
+    lanes_that_do_not_come_end_the_connection/1,
+    an_acceptor_that_proves_nothing_is_given_up/1,
+    garbage_on_a_lane_ends_the_connection/1,
+    faults_are_off_unless_configured/1,
+    messages_are_dropped_and_nothing_else/1,
+    everything_is_delayed/1,
+    a_black_hole_is_healed_without_a_loss/1
+]).
+
+suite() -> [{timetrap, {minutes, 2}}].
+
+all() -> [{group, one}, {group, four}, {group, sixteen}, {group, once}].
+
+groups() ->
+    [{one, [], ordered()}, {four, [], ordered()}, {sixteen, [], ordered()}] ++
+        [{once, [], [F || {F, 1} <- ?MODULE:module_info(exports), not lists:member(F, not_once())]}].
+
+ordered() ->
+    [
+        signals_of_a_pair_keep_their_order,
+        replies_are_not_overtaken_by_the_end_of_their_servers,
+        ten_thousand_deaths_by_name_share_fences
+    ].
+
+not_once() -> [module_info, init_per_suite, end_per_suite | ordered()].
+
+init_per_suite(Config) ->
+    Keeper = atoll_dist_nodes:keeper(),
+    [{epmd, atoll_dist_nodes:epmd(Keeper)}, {suite_keeper, Keeper} | Config].
+
+end_per_suite(Config) ->
+    atoll_dist_nodes:stop(?config(suite_keeper, Config)).
+
+init_per_group(Group, Config) ->
+    [{lanes, case Group of one -> 1; four -> 4; sixteen -> 16; once -> 4 end} | Config].
+
+end_per_group(_Group, _Config) -> ok.
+
+init_per_testcase(_Case, Config) ->
+    [{keeper, atoll_dist_nodes:keeper()} | Config].
+
+end_per_testcase(_Case, Config) ->
+    atoll_dist_nodes:stop(?config(keeper, Config)).
+
+lanes(Config) -> lanes(Config, []).
+
+%% Nobody is to connect who is not told to.
+lanes(Config, More) ->
+    carrier([{kind, {lanes, ?config(lanes, Config)}} | More]) ++ ["-connect_all", "false"].
+
+pair(Config) -> pair(Config, lanes(Config)).
+
+pair(Config, Args) -> pair(Config, Args, Args).
+
+pair(Config, ArgsA, ArgsB) ->
+    A = node(Config, "a", ArgsA),
+    B = node(Config, "b", ArgsB),
+    works(A, B),
+    {A, B}.
+
+faulty(Config) -> pair(Config, lanes(Config, [{faults, true}])).
+
+name(#{node := Node}) -> Node.
+
+kinds(Remote) -> [{Node, Kind} || #{node := Node, kind := Kind} <- call(Remote, atoll_dist, links, [])].
+
+listed(Remote, Kinds) -> until(fun() -> kinds(Remote) =:= lists:sort(Kinds) end).
+
+fault(At, To, Fault) -> call(At, atoll_dist, fault, [name(To), Fault]).
+
+kernel(Key, Value) ->
+    ["-kernel", atom_to_list(Key), lists:flatten(io_lib:format("~0tp", [Value]))].
+
+works(A, B) ->
+    ?assertEqual(true, connect(A, B)),
+    ?assertEqual(name(B), call(A, rpc, call, [name(B), erlang, node, []])),
+    ?assertEqual(name(A), call(B, rpc, call, [name(A), erlang, node, []])).
+
+%% What a link, a monitor and one of the node bring, after Do: each once.
+ends(At, Of, Do) ->
+    ok = call(At, atoll_dist_probe, ends_with, [name(Of), self(), ended]),
+    until(fun() -> call(At, persistent_term, get, [ended, none]) =:= ready end),
+    ok = Do(),
+    until(fun() -> call(At, persistent_term, get, [ended, none]) =/= ready end),
+    ?assertEqual(
+        {[{exit, noconnection}, {down, noconnection}, nodedown], nothing}, call(At, persistent_term, get, [ended, none])
+    ).
+
+%% Order
+
+signals_of_a_pair_keep_their_order(Config) ->
+    {A, B} = pair(Config),
+    Receivers = call(B, atoll_dist_order, receivers, [8, 64]),
+    Seed = erlang:unique_integer([positive]),
+    ct:log("seed ~b", [Seed]),
+    ?assertEqual(
+        {Seed, [[] || _ <- Receivers]}, {Seed, call(A, atoll_dist_order, run, [Receivers, 64, 10, Seed], 110000)}
+    ),
+    {ok, Figures} = call(A, atoll_dist, lanes, [name(B)]),
+    ct:log("~p", [Figures]),
+    #{lanes := Lanes} = Figures,
+    ?assertEqual(?config(lanes, Config), length([x || #{bytes := Bytes} <- Lanes, Bytes > 0])).
+
+replies_are_not_overtaken_by_the_end_of_their_servers(Config) ->
+    {A, B} = pair(Config),
+    ?assertEqual(2000, call(A, atoll_dist_order, answers, [name(B), 20, 100, 150000], 110000)).
+
+ten_thousand_deaths_by_name_share_fences(Config) ->
+    {A, B} = pair(Config),
+    Pids = call(B, atoll_dist_order, named, [10000]),
+    ?assertEqual(10000, call(A, atoll_dist_order, watch, [name(B), 10000, Pids], 110000)),
+    {ok, #{fences := Fences, fenced := Fenced}} = call(B, atoll_dist, lanes, [name(A)]),
+    case ?config(lanes, Config) of
+        1 ->
+            ?assertEqual({0, 0}, {Fences, Fenced});
+        _ ->
+            ?assert(Fenced >= 10000),
+            ?assert(Fences * 2 < Fenced)
+    end.
+
+%% Connections
+
+both_ends_show_the_lanes(Config) ->
+    {A, B} = pair(Config),
+    ok = listed(A, [{name(B), {lanes, 4}}]),
+    ok = listed(B, [{name(A), {lanes, 4}}]),
+    {ok, Info} = call(A, net_kernel, node_info, [name(B)]),
+    ?assertMatch({net_address, {{127, 0, 0, 1}, _}, "127.0.0.1", {lanes, 4}, inet}, proplists:get_value(address, Info)),
+    ?assert(proplists:get_value(in, Info) > 0),
+    Apps = [App || {App, _, _} <- call(A, application, which_applications, [])],
+    ?assertNot(lists:member(atoll, Apps)).
+
+the_larger_number_of_lanes_is_taken(Config) ->
+    Two = node(Config, "two", lanes(Config, [{kind, {lanes, 2}}])),
+    Seven = node(Config, "seven", lanes(Config, [{kind, {lanes, 7}}])),
+    Auto = node(Config, "auto", carrier([{kind, auto}, {lane_rtt, 0}, {lanes, 64}])),
+    works(Two, Seven),
+    ok = listed(Seven, [{name(Two), {lanes, 7}}]),
+    works(Seven, Auto),
+    ok = listed(Auto, [{name(Seven), {lanes, 7}}]),
+    true = call(Two, net_kernel, connect_node, [name(Auto)]),
+    ok = listed(Two, [{name(Seven), {lanes, 7}}, {name(Auto), {lanes, 2}}]).
+
+options_are_set_on_all_lanes(Config) ->
+    Args = lanes(Config, [{lane_options, [{linger, {true, 3}}]}]) ++ kernel(inet_dist_connect_options, [{keepalive, true}]),
+    {A, B} = pair(Config, Args),
+    Keys = [keepalive, linger, nodelay, packet, packet_size],
+    ?assertEqual(
+        {ok, [{keepalive, true}, {linger, {true, 3}}, {nodelay, true}, {packet, 4}, {packet_size, 0}]},
+        call(A, net_kernel, getopts, [name(B), Keys])
+    ),
+    ok = call(A, net_kernel, setopts, [name(B), [{linger, {true, 5}}]]),
+    ?assertMatch({error, {badopts, _}}, call(A, net_kernel, setopts, [name(B), [{active, false}]])),
+    ?assertEqual(4, call(A, atoll_dist_probe, sockets_with, [[{linger, {true, 5}}, {keepalive, true}, {nodelay, true}, {packet, 4}]])),
+    ?assertEqual(4, call(B, atoll_dist_probe, sockets_with, [[{linger, {true, 3}}, {keepalive, false}, {nodelay, true}, {packet, 4}]])).
+
+a_cookie_of_one_peer_proves_its_lanes(Config) ->
+    A = node(Config, "a", lanes(Config), #{cookie => "of_a"}),
+    B = node(Config, "b", lanes(Config), #{cookie => "of_b"}),
+    ?assertEqual(false, connect(A, B)),
+    true = call(A, erlang, set_cookie, [name(B), of_b]),
+    works(A, B),
+    ok = listed(A, [{name(B), {lanes, 4}}]).
+
+a_node_without_a_name_gets_one(Config) ->
+    A = node(Config, "a", lanes(Config)),
+    N = node(Config, "n", lanes(Config) ++ ["-name", "undefined@127.0.0.1"], #{nameless => true}),
+    ?assertEqual(true, connect(N, A)),
+    Name = call(N, erlang, node, []),
+    ?assertEqual(Name, call(A, rpc, call, [Name, erlang, node, []])),
+    ok = listed(A, [{Name, {lanes, 4}}]).
+
+nodes_that_connect_to_each_other_at_once_have_one_connection(Config) ->
+    {#{peer := PeerA} = A, #{peer := PeerB} = B} = pair(Config),
+    Self = self(),
+    lists:foreach(
+        fun(_) ->
+            At = erlang:system_time(millisecond) + 20,
+            Refs = [
+                begin
+                    Ref = make_ref(),
+                    spawn_link(fun() -> Self ! {Ref, peer:call(Peer, atoll_dist_probe, at_once, [Of, At], 20000)} end),
+                    Ref
+                end
+             || {Peer, Of} <- [{PeerA, name(B)}, {PeerB, name(A)}]
+            ],
+            Answers = [receive {Ref, Answer} -> Answer end || Ref <- Refs],
+            %% One may hear of the other's disconnecting after it had connected.
+            ?assert(lists:member(true, Answers)),
+            until(fun() -> connect(A, B) end),
+            ok = listed(A, [{name(B), {lanes, 4}}]),
+            ok = listed(B, [{name(A), {lanes, 4}}])
+        end,
+        lists:seq(1, 20)
+    ),
+    [?assertEqual(0, logged(N, Said)) || N <- [A, B], Said <- ["carrier_lane_lost", "carrier_lane_refused"]].
+
+a_node_reconnects_at_once_after_a_disconnect_under_traffic(Config) ->
+    {A, B} = pair(Config),
+    [
+        begin
+            _ = call(N, atoll_dist_probe, echo, [echo]),
+            ok = call(N, atoll_dist_probe, sink, [echo_sink])
+        end
+     || N <- [A, B]
+    ],
+    Back = call(B, atoll_dist_probe, floods, [name(A), 1000]),
+    Done = call(A, atoll_dist_probe, reconnects, [name(B), 8, 20000], 110000),
+    true = call(B, erlang, exit, [Back, kill]),
+    ?assertEqual([{true, I} || I <- lists:seq(1, 8)], Done),
+    ?assertEqual(0, logged(A, "not responding")).
+
+distribution_is_stopped_and_started_again(Config) ->
+    B = node(Config, "b", lanes(Config)),
+    A = node(Config, "a", lanes(Config), #{nameless => true}),
+    Sockets = call(A, atoll_dist_probe, sockets_with, [[]]),
+    lists:foreach(
+        fun(Name) ->
+            {ok, _} = call(A, net_kernel, start, [[Name, longnames]]),
+            ok = listed(B, []),
+            works(A#{node := Name}, B),
+            ok = listed(A, [{name(B), {lanes, 4}}]),
+            ok = call(A, net_kernel, stop, []),
+            ok = listed(B, []),
+            until(fun() -> call(A, atoll_dist_probe, sockets_with, [[]]) =:= Sockets end)
+        end,
+        ['lanes_first@127.0.0.1', 'lanes_first@127.0.0.1', 'lanes_second@127.0.0.1']
+    ).
+
+a_node_is_restarted_under_its_name(Config) ->
+    A = node(Config, "a", lanes(Config)),
+    Name = "restarted" ++ integer_to_list(erlang:unique_integer([positive])) ++ "@127.0.0.1",
+    lists:foreach(
+        fun(_) ->
+            B = node(Config, "b", lanes(Config), #{whole_name => Name}),
+            works(A, B),
+            ok = atoll_dist_nodes:kill(B),
+            until(fun() -> call(A, erlang, nodes, []) =:= [] end)
+        end,
+        [1, 2, 3]
+    ).
+
+%% Failures
+
+a_killed_node_is_down_once(Config) ->
+    {A, B} = pair(Config),
+    ok = call(A, atoll_dist_probe, hears, [name(B)]),
+    ends(A, B, fun() -> atoll_dist_nodes:kill(B) end),
+    ?assertEqual([connection_closed], call(A, atoll_dist_probe, heard, [])),
+    ?assertEqual(0, logged(A, "carrier_lane_lost")).
+
+a_lane_that_is_cut_is_the_end_once(Config) ->
+    {A, B} = faulty(Config),
+    [ok = call(At, atoll_dist_probe, hears, [name(To)]) || {At, To} <- [{A, B}, {B, A}]],
+    ends(A, B, fun() -> fault(B, A, {cut, 2}) end),
+    ?assertEqual([{lane_closed, 2}], call(A, atoll_dist_probe, heard, [])),
+    until(fun() -> call(B, atoll_dist_probe, heard, []) =/= [] end),
+    [ok = said(N, "carrier_lane_lost") || N <- [A, B]],
+    works(A, B),
+    %% All of them are the end of the connection as ever.
+    ends(A, B, fun() -> fault(A, B, cut) end),
+    ?assertEqual([{lane_closed, 2}, connection_closed], call(A, atoll_dist_probe, heard, [])).
+
+a_lane_that_is_a_black_hole_is_the_end_once(Config) ->
+    {A, B} = pair(Config, lanes(Config, [{faults, true}]) ++ kernel(net_ticktime, 2)),
+    ok = call(A, atoll_dist_probe, hears, [name(B)]),
+    Started = erlang:monotonic_time(millisecond),
+    ends(A, B, fun() -> fault(B, A, {black_hole, 3}) end),
+    %% A quarter more than the ticktime, a quarter until it is seen, and a busy machine.
+    Took = erlang:monotonic_time(millisecond) - Started,
+    ?assert(Took < 15000),
+    ?assertEqual([{lane_silent, 3}], call(A, atoll_dist_probe, heard, [])),
+    ok = said(A, "carrier_lane_lost").
+
+a_silent_node_is_down_as_ever(Config) ->
+    {A, B} = pair(Config, lanes(Config) ++ kernel(net_ticktime, 2)),
+    ok = call(A, atoll_dist_probe, hears, [name(B)]),
+    ends(A, B, fun() -> atoll_dist_nodes:signal(B, "STOP") end),
+    ?assertEqual([net_tick_timeout], call(A, atoll_dist_probe, heard, [])).
+
+unequal_ticktimes_keep_an_idle_connection(Config) ->
+    {A, B} = pair(Config, lanes(Config) ++ kernel(net_ticktime, 2), lanes(Config) ++ kernel(net_ticktime, 4)),
+    ?assert(call(A, atoll_dist_probe, stays, [name(B), 8000])).
+
+a_stopped_peer_costs_its_sender_no_more_than_the_budget(Config) ->
+    Budget = 8000000,
+    Args = lanes(Config, [{budget, Budget}]) ++ kernel(net_ticktime, 60),
+    {A, B} = pair(Config, Args),
+    ok = call(B, atoll_dist_probe, sink, [echo_sink]),
+    ok = atoll_dist_nodes:signal(B, "STOP"),
+    Before = call(A, erlang, memory, [total]),
+    Flooders = [call(A, atoll_dist_probe, floods, [name(B), Bytes]) || Bytes <- [50, 1000, 20000, 300000]],
+    Most = call(A, atoll_dist_probe, most_memory, [5000]),
+    {ok, #{lanes := Lanes, budget_spent := Spent}} = call(A, atoll_dist, lanes, [name(B)]),
+    ?assert(Spent > 0),
+    ?assert(lists:sum([W || #{waiting := W} <- Lanes]) =< Budget + 70000),
+    ct:log("~b bytes more than before", [Most - Before]),
+    %% The VM's own queue, what the sockets have of one batch for each lane, and garbage.
+    ?assert(Most - Before < Budget + 1000000 + 4 * 300000 + 6000000),
+    ok = atoll_dist_nodes:signal(B, "CONT"),
+    [true = call(A, erlang, exit, [Pid, kill]) || Pid <- Flooders],
+    works(A, B).
+
+a_blocked_lane_does_not_block_the_others(Config) ->
+    {A, B} = faulty(Config),
+    _ = call(B, atoll_dist_probe, echo, [echo]),
+    ok = fault(A, B, {black_hole, 1}),
+    %% Senders have lanes in turn.
+    Answered = call(A, atoll_dist_probe, asked_by_many, [name(B), 8, 2000], 60000),
+    ?assert(Answered >= 4),
+    ?assert(Answered < 8),
+    ok = fault(A, B, heal),
+    ?assertEqual(8, call(A, atoll_dist_probe, asked_by_many, [name(B), 8, 10000], 60000)).
+
+%% Strangers
+
+lanes_that_prove_nothing_are_refused(Config) ->
+    A = node(Config, "a", lanes(Config) ++ kernel(net_setuptime, 60), #{cookie => "handmade"}),
+    C = node(Config, "c", lanes(Config), #{cookie => "handmade"}),
+    Address = atoll_dist_handmade:address(A),
+    Socket = atoll_dist_handmade:open(Address),
+    Said = atoll_dist_handmade:greet(Socket, <<"hand@127.0.0.1">>, {lanes, 4}),
+    Flags = atoll_dist_handmade:flags(all),
+    {ok, _} = atoll_dist_handmade:shake(Socket, <<"hand@127.0.0.1">>, #{flags => Flags, cookie => "handmade"}),
+    Nonce = crypto:strong_rand_bytes(16),
+    Refused = fun(Frame) ->
+        Lane = atoll_dist_handmade:open(Address),
+        ok = atoll_dist_handmade:send(Lane, Frame),
+        ?assertEqual({error, closed}, atoll_dist_handmade:recv(Lane))
+    end,
+    Joins = fun(Index) ->
+        {Frame, Answer} = atoll_dist_handmade:lane(Said, Index, <<"handmade">>, Nonce),
+        Lane = atoll_dist_handmade:open(Address),
+        ok = atoll_dist_handmade:send(Lane, Frame),
+        ?assertEqual({ok, Answer}, atoll_dist_handmade:recv(Lane)),
+        {Frame, Lane}
+    end,
+    {Wrong, _} = atoll_dist_handmade:lane(Said, 1, <<"another">>, Nonce),
+    {Unknown, _} = atoll_dist_handmade:lane([<<0:128>>, <<0:128>>], 1, <<"handmade">>, Nonce),
+    {Beyond, _} = atoll_dist_handmade:lane(Said, 4, <<"handmade">>, Nonce),
+    [Refused(Frame) || Frame <- [Wrong, Unknown, Beyond, Wrong]],
+    {Frame1, _} = Joins(1),
+    %% Said again while others are waited for, and when the connection is up.
+    Refused(Frame1),
+    _ = Joins(3),
+    _ = Joins(2),
+    ok = listed(A, [{'hand@127.0.0.1', {lanes, 4}}]),
+    Refused(Frame1),
+    ok = said(A, "what: carrier_lane_refused"),
+    works(C, A).
+
+lanes_that_do_not_come_end_the_connection(Config) ->
+    A = node(Config, "a", lanes(Config) ++ kernel(net_setuptime, 10), #{cookie => "handmade"}),
+    C = node(Config, "c", lanes(Config), #{cookie => "handmade"}),
+    Processes = call(A, erlang, system_info, [process_count]),
+    Socket = atoll_dist_handmade:open(atoll_dist_handmade:address(A)),
+    _ = atoll_dist_handmade:greet(Socket, <<"hand@127.0.0.1">>, {lanes, 4}),
+    Flags = atoll_dist_handmade:flags(all),
+    {ok, _} = atoll_dist_handmade:shake(Socket, <<"hand@127.0.0.1">>, #{flags => Flags, cookie => "handmade"}),
+    ?assertEqual({error, closed}, atoll_dist_handmade:recv(Socket, 30000)),
+    ok = said(A, "what: carrier_lanes_missing"),
+    ?assertEqual([], call(A, erlang, nodes, [])),
+    until(fun() -> call(A, erlang, system_info, [process_count]) =< Processes end),
+    works(C, A).
+
+an_acceptor_that_proves_nothing_is_given_up(Config) ->
+    %% Between the two stands one that answers for the lanes itself.
+    A = node(Config, "a", lanes(Config) ++ ["-no_epmd", "-epmd_module", "atoll_epmd"]),
+    B = node(Config, "b", lanes(Config)),
+    {Ip, Port} = atoll_dist_handmade:address(B),
+    {_, Between} = atoll_dist_handmade:between({Ip, Port}, fun(Frame) ->
+        case atoll_dist_hello:read(Frame) of
+            {ok, {lane, _}} -> {answer, atoll_dist_hello:make({lane_answer, <<7:256>>})};
+            _ -> pass
+        end
+    end),
+    Way = {atom_to_binary(name(B)), #{address => Ip, port => Between}},
+    ok = call(A, atoll_dist_probe, learn_all, [[Way]]),
+    ?assertEqual(false, connect(A, B)),
+    ok = said(A, "what: carrier_lane_failed"),
+    ?assertEqual([], call(A, erlang, nodes, [])).
+
+garbage_on_a_lane_ends_the_connection(Config) ->
+    A = node(Config, "a", lanes(Config) ++ kernel(net_setuptime, 60), #{cookie => "handmade"}),
+    Frames = [<<"garbage">>, <<16#80000001:32, 1:32>>, <<0:32>>, <<5:32, "abcd">>, <<4:32, 131, 68, 0, 9>>],
+    [
+        begin
+            {First, Second} = handmade(A, <<"hand@127.0.0.1">>),
+            ok = listed(A, [{'hand@127.0.0.1', {lanes, 4}}]),
+            ok = inet:setopts(Second, [{packet, 4}]),
+            ok = atoll_dist_handmade:send(Second, Frame),
+            [?assert(atoll_dist_handmade:is_closed(S)) || S <- [First, Second]],
+            ok = listed(A, [])
+        end
+     || Frame <- Frames
+    ].
+
+handmade(A, Name) ->
+    Address = atoll_dist_handmade:address(A),
+    First = atoll_dist_handmade:open(Address),
+    Said = atoll_dist_handmade:greet(First, Name, {lanes, 4}),
+    {ok, _} = atoll_dist_handmade:shake(First, Name, #{flags => atoll_dist_handmade:flags(all), cookie => "handmade"}),
+    Lanes = [
+        begin
+            {Frame, Answer} = atoll_dist_handmade:lane(Said, Index, <<"handmade">>, <<0:128>>),
+            Lane = atoll_dist_handmade:open(Address),
+            ok = atoll_dist_handmade:send(Lane, Frame),
+            {ok, Answer} = atoll_dist_handmade:recv(Lane),
+            Lane
+        end
+     || Index <- [1, 2, 3]
+    ],
+    {First, hd(Lanes)}.
+
+%% Faults
+
+faults_are_off_unless_configured(Config) ->
+    {A, B} = pair(Config),
+    ?assertEqual({error, faults_off}, fault(A, B, cut)),
+    ?assertEqual({error, not_connected}, call(A, atoll_dist, fault, ['nobody@127.0.0.1', cut])),
+    D = node(Config, "d", carrier([{kind, direct}, {faults, true}])),
+    E = node(Config, "e", carrier([])),
+    works(D, E),
+    ok = listed(E, [{name(D), {lanes, 1}}]),
+    true = call(D, erlang, disconnect_node, [name(E)]),
+    ok = listed(E, []),
+    works(E, D),
+    ok = listed(E, [{name(D), {lanes, 1}}]),
+    ?assertEqual({error, bad_fault}, fault(D, E, {cut, 1})),
+    ?assertEqual({error, faults_off}, fault(E, D, cut)),
+    F = node(Config, "f", carrier([])),
+    works(E, F),
+    ?assertEqual({error, no_lanes}, fault(E, F, cut)).
+
+messages_are_dropped_and_nothing_else(Config) ->
+    {A, B} = faulty(Config),
+    ok = call(B, atoll_dist_probe, box, [box]),
+    Send = fun(What) -> ok = call(A, atoll_dist_probe, send, [box, name(B), What]) end,
+    ok = fault(A, B, {drop, 1}),
+    [Send(What) || What <- [small, binary:copy(<<1>>, 1000000)]],
+    %% The signals of links and monitors come.
+    ?assertEqual(noproc, call(A, atoll_dist_probe, monitored, [nobody, name(B)])),
+    ok = fault(A, B, heal),
+    [Send(What) || What <- [one, binary:copy(<<2>>, 1000000), three]],
+    until(fun() -> length(call(B, atoll_dist_probe, taken, [box])) >= 3 end),
+    ?assertEqual(lists:sort([one, binary:copy(<<2>>, 1000000), three]), lists:sort(call(B, atoll_dist_probe, taken, [box]))),
+    ok = fault(A, B, {drop, 0.5}),
+    [Send(I) || I <- lists:seq(1, 200)],
+    ok = fault(A, B, heal),
+    Send(last),
+    until(fun() -> lists:member(last, call(B, atoll_dist_probe, taken, [box])) end),
+    Came = length(call(B, atoll_dist_probe, taken, [box])) - 4,
+    ?assert(Came > 50 andalso Came < 150).
+
+everything_is_delayed(Config) ->
+    {A, B} = faulty(Config),
+    ok = fault(A, B, {delay, 150}),
+    {Us, _} = call(A, timer, tc, [rpc, call, [name(B), erlang, node, []]]),
+    ?assert(Us >= 150000),
+    ok = fault(A, B, heal),
+    until(fun() -> element(1, call(A, timer, tc, [rpc, call, [name(B), erlang, node, []]])) < 150000 end).
+
+a_black_hole_is_healed_without_a_loss(Config) ->
+    {A, B} = faulty(Config),
+    ok = call(B, atoll_dist_probe, box, [box]),
+    ok = fault(A, B, black_hole),
+    [ok = call(A, atoll_dist_probe, send, [box, name(B), I]) || I <- lists:seq(1, 50)],
+    ?assertEqual([], call(B, atoll_dist_probe, taken, [box])),
+    ok = fault(A, B, heal),
+    until(fun() -> lists:sort(call(B, atoll_dist_probe, taken, [box])) =:= lists:seq(1, 50) end).

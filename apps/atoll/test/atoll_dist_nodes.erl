@@ -1,0 +1,193 @@
+%% Real nodes for the suites of the carrier: each with arguments of its own, controlled
+%% over its standard input and output, with a port mapper that is the suite's own. What
+%% is started is kept by a process, which takes it down whatever becomes of the case.
+-module(atoll_dist_nodes).
+
+-export([keeper/0, stop/1, epmd/1]).
+-export([node/3, node/4, carrier/0, carrier/1, call/4, call/5, connect/2, kill/1, signal/2]).
+-export([said/2, said/3, logged/2, until/1, until/2]).
+
+-type remote() :: #{peer := pid(), node := node(), log := file:filename(), os_pid := string()}.
+-export_type([remote/0]).
+
+-define(CALL_MS, 20000).
+
+%% What takes things down again.
+keeper() ->
+    spawn(fun() -> keep([]) end).
+
+stop(Keeper) ->
+    Ref = monitor(process, Keeper),
+    Keeper ! stop,
+    receive
+        {'DOWN', Ref, process, Keeper, normal} -> ok;
+        {'DOWN', Ref, process, Keeper, Reason} -> error(Reason)
+    end.
+
+%% Runs in the keeper, so that what is linked to its starter lives as long as that.
+start(Keeper, Start) ->
+    Ref = monitor(process, Keeper),
+    Keeper ! {start, self(), Ref, Start},
+    receive
+        {Ref, {ok, Started}} ->
+            demonitor(Ref, [flush]),
+            Started;
+        {Ref, {failed, Reason}} ->
+            demonitor(Ref, [flush]),
+            error(Reason);
+        {'DOWN', Ref, process, Keeper, Reason} ->
+            error(Reason)
+    end.
+
+keep(Stops) ->
+    receive
+        {start, From, Ref, Start} ->
+            try Start() of
+                {Started, Stop} ->
+                    From ! {Ref, {ok, Started}},
+                    keep([Stop | Stops])
+            catch
+                _:Reason ->
+                    From ! {Ref, {failed, Reason}},
+                    keep(Stops)
+            end;
+        stop ->
+            lists:foreach(fun(Stop) -> Stop() end, Stops)
+    end.
+
+%% A port mapper on loopback; gives what nodes need in their environment to use it. It
+%% ends when its standard input does, so with this VM at the latest.
+epmd(Keeper) ->
+    {ok, Free} = gen_tcp:listen(0, [{ip, {127, 0, 0, 1}}]),
+    {ok, Number} = inet:port(Free),
+    ok = gen_tcp:close(Free),
+    Script = "\"$0\" -address 127.0.0.1 -port \"$1\" & read -r _; kill $!; wait",
+    Args = ["-c", Script, os:find_executable("epmd"), integer_to_list(Number)],
+    ok = start(Keeper, fun() ->
+        Port = open_port({spawn_executable, "/bin/sh"}, [{args, Args}, exit_status, stderr_to_stdout]),
+        until(fun() ->
+            case gen_tcp:connect({127, 0, 0, 1}, Number, []) of
+                {ok, Socket} -> ok =:= gen_tcp:close(Socket);
+                {error, econnrefused} -> false
+            end
+        end),
+        {ok, fun() -> stop_epmd(Port) end}
+    end),
+    [{"ERL_EPMD_PORT", integer_to_list(Number)}].
+
+stop_epmd(Port) ->
+    true = port_command(Port, "\n"),
+    receive
+        {Port, {exit_status, _}} -> ok
+    end.
+
+%% The arguments that select the carrier, with such a configuration.
+carrier() ->
+    carrier([]).
+
+carrier(Options) ->
+    ["-proto_dist", "atoll", "-kernel", "atoll_dist", text(Options)].
+
+text(Term) ->
+    lists:flatten(io_lib:format("~0tp", [Term])).
+
+%% A node `Name...@127.0.0.1' with these arguments. Options: `host', `short' for a short
+%% name, `whole_name' for a name as it stands, `cookie', `nameless'.
+-spec node(list(), string(), [string()]) -> remote().
+node(Config, Name, Args) ->
+    node(Config, Name, Args, #{}).
+
+node(Config, Name, Args, Options) ->
+    Unique = Name ++ integer_to_list(erlang:unique_integer([positive])),
+    Log = filename:join(proplists:get_value(priv_dir, Config), Unique ++ ".log"),
+    Default = #{
+        connection => standard_io,
+        wait_boot => ?CALL_MS,
+        env => proplists:get_value(epmd, Config),
+        args =>
+            cookie(Options) ++
+            ["-start_epmd", "false", "-kernel", "logger", logger(Log)] ++
+            ["-kernel", "prevent_overlapping_partitions", "false"] ++
+            ["+S", "1:1", "+SDio", "1", "+A", "1", "+sbwt", "none", "-pa" | code_path()] ++ Args
+    },
+    Named =
+        case Options of
+            #{nameless := true} -> Default;
+            #{whole_name := Whole} -> Default#{name => Whole, longnames => true};
+            #{short := true} -> Default#{name => Unique, longnames => false};
+            _ -> Default#{name => Unique ++ "@" ++ maps:get(host, Options, "127.0.0.1"), longnames => true}
+        end,
+    start(proplists:get_value(keeper, Config), fun() ->
+        {ok, Peer, Node} =
+            case peer:start(Named) of
+                {ok, Pid} -> {ok, Pid, nonode@nohost};
+                Started -> Started
+            end,
+        OsPid = peer:call(Peer, os, getpid, []),
+        {#{peer => Peer, node => Node, log => Log, os_pid => OsPid}, fun() -> stop_node(Peer, OsPid) end}
+    end).
+
+cookie(#{cookie := none}) -> [];
+cookie(#{cookie := Cookie}) -> ["-setcookie", Cookie];
+cookie(_) -> ["-setcookie", "atoll_dist_nodes"].
+
+%% A paused node does not end by itself.
+stop_node(Peer, OsPid) ->
+    _ = os:cmd("kill -CONT " ++ OsPid),
+    try peer:stop(Peer) catch exit:_ -> ok end,
+    _ = os:cmd("kill -KILL " ++ OsPid),
+    ok.
+
+%% Standard output belongs to the control connection.
+logger(File) ->
+    text([{handler, default, logger_std_h, #{config => #{file => File}}}]).
+
+code_path() ->
+    [filename:dirname(code:which(Module)) || Module <- [atoll_dist, ?MODULE]].
+
+call(Remote, M, F, A) ->
+    call(Remote, M, F, A, ?CALL_MS).
+
+call(#{peer := Peer}, M, F, A, Timeout) ->
+    peer:call(Peer, M, F, A, Timeout).
+
+connect(From, #{node := Node}) ->
+    call(From, net_kernel, connect_node, [Node]).
+
+kill(Remote) ->
+    signal(Remote, "KILL").
+
+signal(#{os_pid := OsPid}, Signal) ->
+    "" = os:cmd("kill -" ++ Signal ++ " " ++ OsPid),
+    ok.
+
+%% How often that is said in a node's log by now; and until it is said so often.
+logged(#{log := Log} = Remote, What) ->
+    ok = call(Remote, logger_std_h, filesync, [default]),
+    {ok, Text} = file:read_file(Log),
+    length(binary:matches(Text, unicode:characters_to_binary(What))).
+
+said(Remote, What) ->
+    said(Remote, What, 1).
+
+said(Remote, What, Times) ->
+    until(fun() -> logged(Remote, What) >= Times end),
+    Times = logged(Remote, What),
+    ok.
+
+until(Test) ->
+    until(Test, ?CALL_MS).
+
+until(Test, Ms) ->
+    until_at(Test, erlang:monotonic_time(millisecond) + Ms).
+
+%% What another program does tells nobody here.
+until_at(Test, Deadline) ->
+    case Test() of
+        true ->
+            ok;
+        false ->
+            erlang:monotonic_time(millisecond) < Deadline orelse error(deadline),
+            receive after 10 -> ok end,
+            until_at(Test, Deadline)
+    end.

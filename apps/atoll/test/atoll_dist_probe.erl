@@ -1,0 +1,263 @@
+%% What the suites of the carrier have done on a node.
+-module(atoll_dist_probe).
+-behaviour(gen_server).
+
+-export([echo/1, ask/3, learn_all/1, ends/1, ends_with/3, big/2, floods/2, reconnects/3, at_once/2]).
+-export([hears/1, heard/0, sockets_with/1, most_memory/1, asked_by_many/3, monitored/2]).
+-export([stays/2, goes/2, owner/1, owner_info/2, global_name/1, hold_lock/2, send/3, box/1, taken/1, pings/2, sent/3, sink/1]).
+-export([init/1, handle_call/3, handle_cast/2]).
+
+-define(MS, 10000).
+
+%% A registered gen_server that gives back what it is asked.
+echo(Name) ->
+    {ok, Pid} = gen_server:start({local, Name}, ?MODULE, [], []),
+    Pid.
+
+ask(Node, Name, What) ->
+    gen_server:call({Name, Node}, What, ?MS).
+
+init([]) -> {ok, []}.
+handle_call(stop_with_answer, _From, State) -> {stop, normal, binary:copy(<<1>>, 3000000), State};
+handle_call(What, _From, State) -> {reply, What, State}.
+handle_cast(_, State) -> {noreply, State}.
+
+learn_all(Ways) ->
+    atoll_epmd:learn(maps:from_list(Ways), 100).
+
+%% Links, monitors and exit signals to a process over there: what each of them brought.
+ends(Node) ->
+    Pid = spawn(Node, fun wait/0),
+    Ref = monitor(process, Pid),
+    Before = process_flag(trap_exit, true),
+    true = link(Pid),
+    exit(Pid, over),
+    Down = receive {'DOWN', Ref, process, Pid, Reason1} -> Reason1 after ?MS -> none end,
+    Exit = receive {'EXIT', Pid, Reason2} -> Reason2 after ?MS -> none end,
+    Ref2 = monitor(process, {nobody, Node}),
+    NoProc = receive {'DOWN', Ref2, process, _, Reason3} -> Reason3 after ?MS -> none end,
+    {Child, Ref4} = erlang:spawn_monitor(Node, erlang, exit, [spawned]),
+    Spawned = receive {'DOWN', Ref4, process, Child, Reason4} -> Reason4 after ?MS -> none end,
+    process_flag(trap_exit, Before),
+    [Down, Exit, NoProc, Spawned].
+
+wait() -> receive stop -> ok end.
+
+%% What a link, a monitor of a process and one of the node bring when the node goes; and
+%% that each comes once.
+ends_with(Node, Parent, Ref) ->
+    _ = spawn(fun() ->
+        process_flag(trap_exit, true),
+        Pid = spawn_link(Node, fun wait/0),
+        Mon = monitor(process, Pid),
+        true = monitor_node(Node, true),
+        register(ending, self()),
+        persistent_term:put(Ref, ready),
+        Got = [receive {'EXIT', Pid, R1} -> {exit, R1} after ?MS -> none end,
+            receive {'DOWN', Mon, process, Pid, R2} -> {down, R2} after ?MS -> none end,
+            receive {nodedown, Node} -> nodedown after ?MS -> none end],
+        More = receive Any -> Any after 0 -> nothing end,
+        persistent_term:put(Ref, {Got, More}),
+        _ = Parent
+    end),
+    ok.
+
+%% Binaries and terms of some size go there and come back whole.
+big(Node, Sizes) ->
+    [
+        begin
+            Term = {binary:copy(<<N>>, Size), lists:seq(1, Size div 100), [list_to_atom("atom_" ++ integer_to_list(I)) || I <- lists:seq(1, 500)]},
+            Term =:= ask(Node, echo, Term)
+        end
+     || {N, Size} <- lists:enumerate(Sizes)
+    ].
+
+floods(Node, Bytes) ->
+    Data = binary:copy(<<0>>, Bytes),
+    spawn(fun() -> flood({echo_sink, Node}, Data) end).
+
+flood(To, Data) ->
+    To ! Data,
+    flood(To, Data).
+
+sink(Name) ->
+    Pid = spawn(fun Sink() -> receive _ -> Sink() end end),
+    true = register(Name, Pid),
+    ok.
+
+%% Under traffic: disconnect, and connect again at once.
+reconnects(Node, Times, Bytes) ->
+    Flooders = [floods(Node, Bytes) || _ <- [1, 2]],
+    Done = [
+        begin
+            _ = erlang:disconnect_node(Node),
+            Connected = net_kernel:connect_node(Node),
+            %% Behind what was sent before it, both ways, on a machine that may be busy.
+            {Connected, gen_server:call({echo, Node}, I, 60000)}
+        end
+     || I <- lists:seq(1, Times)
+    ],
+    [exit(Flooder, kill) || Flooder <- Flooders],
+    Done.
+
+%% Disconnects, and connects when the other end does.
+at_once(Node, AtMs) ->
+    _ = erlang:disconnect_node(Node),
+    Wait = max(0, AtMs - erlang:system_time(millisecond)),
+    receive after Wait -> ok end,
+    net_kernel:connect_node(Node).
+
+%% Whether the node stays connected for so long; and how it goes within so long.
+stays(Node, Ms) ->
+    goes(Node, Ms) =:= stays.
+
+goes(Node, Ms) ->
+    ok = net_kernel:monitor_nodes(true, [nodedown_reason]),
+    Got =
+        receive
+            {nodedown, Node, [{nodedown_reason, Reason}]} -> Reason
+        after Ms -> stays
+        end,
+    ok = net_kernel:monitor_nodes(false, [nodedown_reason]),
+    Got.
+
+%% From now on how the node goes is remembered, and is told.
+hears(Node) ->
+    Self = self(),
+    Pid = spawn(fun() ->
+        register(hearing, self()),
+        ok = net_kernel:monitor_nodes(true, [nodedown_reason]),
+        Self ! {self(), hearing},
+        hears(Node, [])
+    end),
+    receive
+        {Pid, hearing} -> ok
+    end.
+
+hears(Node, Reasons) ->
+    receive
+        {nodedown, Node, [{nodedown_reason, Reason}]} ->
+            hears(Node, [Reason | Reasons]);
+        {nodeup, _, _} ->
+            hears(Node, Reasons);
+        {heard, From, Ref} ->
+            From ! {Ref, lists:reverse(Reasons)},
+            hears(Node, Reasons)
+    end.
+
+heard() ->
+    Ref = make_ref(),
+    hearing ! {heard, self(), Ref},
+    receive
+        {Ref, Reasons} -> Reasons
+    after ?MS -> timeout
+    end.
+
+%% How many connected sockets have these options.
+sockets_with(Options) ->
+    Keys = [Key || {Key, _} <- Options],
+    length([
+        Port
+     || Port <- erlang:ports(),
+        erlang:port_info(Port, name) =:= {name, "tcp_inet"},
+        element(1, inet:peername(Port)) =:= ok,
+        %% Not the one to the port mapper.
+        Keys =:= [] orelse inet:getopts(Port, Keys) =:= {ok, Options}
+    ]).
+
+%% The most memory that the node has in that time, looked at often.
+most_memory(Ms) ->
+    most_memory(erlang:monotonic_time(millisecond) + Ms, 0).
+
+most_memory(Until, Most) ->
+    case erlang:monotonic_time(millisecond) < Until of
+        true ->
+            receive after 5 -> ok end,
+            most_memory(Until, max(Most, erlang:memory(total)));
+        false ->
+            Most
+    end.
+
+%% How many of so many processes are answered in that time.
+asked_by_many(Node, Many, Ms) ->
+    Pids = [
+        spawn_monitor(fun() -> exit(gen_server:call({echo, Node}, answered, Ms)) end)
+     || _ <- lists:seq(1, Many)
+    ],
+    length([x || {Pid, Ref} <- Pids, receive {'DOWN', Ref, process, Pid, Why} -> Why =:= answered end]).
+
+monitored(Name, Node) ->
+    Ref = monitor(process, {Name, Node}),
+    receive
+        {'DOWN', Ref, process, _, Reason} -> Reason
+    after ?MS -> timeout
+    end.
+
+%% The process that stands for a connection.
+owner(Node) ->
+    {ok, Info} = net_kernel:node_info(Node),
+    proplists:get_value(owner, Info).
+
+owner_info(Node, What) ->
+    process_info(owner(Node), What).
+
+%% Takes a lock of global for a process that stays; whether it got it.
+hold_lock(Id, Owner) ->
+    Self = self(),
+    Pid = spawn(fun() ->
+        Self ! {self(), global:set_lock({Id, Owner})},
+        wait()
+    end),
+    receive
+        {Pid, Got} -> Got
+    end.
+
+global_name(Name) ->
+    Pid = spawn(fun wait/0),
+    global:register_name(Name, Pid).
+
+send(Name, Node, What) ->
+    {Name, Node} ! What,
+    ok.
+
+%% A registered process that keeps what comes.
+box(Name) ->
+    Pid = spawn(fun() -> boxed([]) end),
+    true = register(Name, Pid),
+    ok.
+
+boxed(Got) ->
+    receive
+        {taken, From, Ref} ->
+            From ! {Ref, lists:reverse(Got)},
+            boxed(Got);
+        Any ->
+            boxed([Any | Got])
+    end.
+
+taken(Name) ->
+    Ref = make_ref(),
+    Name ! {taken, self(), Ref},
+    receive
+        {Ref, Got} -> Got
+    after ?MS -> timeout
+    end.
+
+%% Round trips, in microseconds, sorted.
+pings(Node, Times) ->
+    lists:sort([element(1, timer:tc(gen_server, call, [{echo, Node}, ping])) || _ <- lists:seq(1, Times)]).
+
+%% How long it takes to send so many messages to a process and hear that the last came.
+sent(Node, Times, Bytes) ->
+    Data = binary:copy(<<0>>, Bytes),
+    Pid = spawn(Node, fun() -> counted(Times) end),
+    Ref = monitor(process, Pid),
+    Start = erlang:monotonic_time(microsecond),
+    _ = [Pid ! Data || _ <- lists:seq(1, Times)],
+    receive
+        {'DOWN', Ref, process, Pid, normal} -> erlang:monotonic_time(microsecond) - Start
+    after 60000 -> timeout
+    end.
+
+counted(0) -> ok;
+counted(N) -> receive _ -> counted(N - 1) end.

@@ -1,0 +1,73 @@
+-module(atoll_dist_socket_tests).
+
+-include_lib("eunit/include/eunit.hrl").
+
+-define(LINUX, {unix, linux}).
+
+the_throughput_profile_sets_nothing_test() ->
+    [?assertEqual([], atoll_dist_socket:tuned(Kind, throughput, Us, ?LINUX)) || Kind <- [direct, {lanes, 4}], Us <- [0, 100000]].
+
+the_latency_profile_caps_the_buffer_on_near_paths_only_test() ->
+    Near = atoll_dist_socket:tuned(direct, latency, 50, ?LINUX),
+    ?assert(proplists:is_defined(recbuf, Near)),
+    Far = atoll_dist_socket:tuned(direct, latency, 1000, ?LINUX),
+    ?assertNot(proplists:is_defined(recbuf, Far)),
+    ?assertNotEqual([], Far),
+    ?assertNot(proplists:is_defined(recbuf, atoll_dist_socket:tuned({lanes, 4}, latency, 50, ?LINUX))).
+
+other_systems_get_no_option_of_linux_test() ->
+    ?assertEqual([], atoll_dist_socket:tuned(direct, latency, 1000, {unix, darwin})).
+
+environment_test_() ->
+    Keys = [inet_dist_listen_options, inet_dist_connect_options, inet_dist_use_interface, inet_dist_listen_min,
+        inet_dist_listen_max, dist_nodelay],
+    {foreach, fun() -> [application:unset_env(kernel, Key) || Key <- Keys] end,
+        fun(_) -> [application:unset_env(kernel, Key) || Key <- Keys] end, [
+            {"what the carrier needs cannot be overridden", fun forced/0},
+            {"a default gives way to the user's", fun defaults/0},
+            {"the interface is the configured one", fun interface/0},
+            {"the ports are a range, one, or any", fun ports/0},
+            {"small packets go out at once unless configured otherwise", fun nodelay/0}
+        ]}.
+
+forced() ->
+    ok = application:set_env(kernel, inet_dist_connect_options, [{packet, 4}, {active, true}, {tos, 1}, binary]),
+    Options = atoll_dist_socket:connect_options(),
+    ?assertEqual([2], [N || {packet, N} <- Options]),
+    ?assertEqual([false], [A || {active, A} <- Options]),
+    ?assert(lists:member({tos, 1}, Options)).
+
+defaults() ->
+    ?assertEqual([{backlog, 128}], [O || {backlog, _} = O <- atoll_dist_socket:listen_options()]),
+    ok = application:set_env(kernel, inet_dist_listen_options, [{backlog, 5}]),
+    ?assertEqual([{backlog, 5}], [O || {backlog, _} = O <- atoll_dist_socket:listen_options()]).
+
+interface() ->
+    ok = application:set_env(kernel, inet_dist_use_interface, {127, 0, 0, 9}),
+    ok = application:set_env(kernel, inet_dist_listen_options, [{ip, {0, 0, 0, 0}}]),
+    ?assertEqual([{127, 0, 0, 9}], [Ip || {ip, Ip} <- atoll_dist_socket:listen_options()]).
+
+ports() ->
+    ?assertEqual({0, 0}, atoll_dist_socket:port_range()),
+    ok = application:set_env(kernel, inet_dist_listen_min, 9000),
+    ?assertEqual({9000, 9000}, atoll_dist_socket:port_range()),
+    ok = application:set_env(kernel, inet_dist_listen_max, 9010),
+    ?assertEqual({9000, 9010}, atoll_dist_socket:port_range()).
+
+nodelay() ->
+    ?assertEqual({nodelay, true}, atoll_dist_socket:nodelay()),
+    ok = application:set_env(kernel, dist_nodelay, false),
+    ?assertEqual({nodelay, false}, atoll_dist_socket:nodelay()).
+
+what_would_break_a_connection_is_refused_test() ->
+    ?assertMatch({error, {badopts, [{packet, 2}]}}, atoll_dist_socket:setopts(none, [{packet, 2}, {keepalive, true}])).
+
+a_round_trip_is_measured_where_the_system_tells_test() ->
+    {ok, Listening} = gen_tcp:listen(0, [{ip, {127, 0, 0, 1}}]),
+    {ok, Port} = inet:port(Listening),
+    {ok, Socket} = gen_tcp:connect({127, 0, 0, 1}, Port, []),
+    case {os:type(), atoll_dist_socket:rtt_us(Socket)} of
+        {?LINUX, {ok, Us}} -> ?assert(Us < 1000000);
+        {_, unknown} -> ok
+    end,
+    [ok = gen_tcp:close(S) || S <- [Socket, Listening]].
