@@ -27,7 +27,8 @@
  * that come from then on. It is answered by "ok", or by "error: " and a sentence.
  * The line "counters" is answered by one with NAME VALUE pairs, the first end's
  * after "end 0", the second's after "end 1". What it cannot do at the start it
- * says in one sentence on standard error, and exits with 1.
+ * says in one sentence on standard error, and exits with 1; with 2 where this system,
+ * or this user, can have no wire at all.
  *
  * How. One thread for each direction reads packets into a ring, stamps them with
  * the time they are due, and writes them to the other end's TUN then; what TCP
@@ -83,8 +84,11 @@ enum {
     HELPER_MS = 10000,           /* until what run= started listens */
 };
 #define RING_BYTES ((size_t)256 << 20)
-/* The ring begins anew in the warm part of its memory when it has come so far. */
-#define RING_WARM ((size_t)4 << 20)
+/* The ring begins anew, in memory that is still in the caches, once so much is free at
+ * its beginning. Until what is held now is gone no more can be used, however much
+ * comes meanwhile: that is why it is this much, and some times what is held. */
+#define RING_WARM ((size_t)16 << 20)
+#define RING_GROWTH 4
 #define IFNAME "wire"
 #define VNET ((size_t)sizeof(struct virtio_net_hdr))
 
@@ -130,14 +134,26 @@ static _Atomic uint64_t loss_32;            /* probability times 2^32 */
 static unsigned long opt_mtu = 1500, opt_seed = 1, opt_port;
 static char *opt_run;
 
+static void leave(int status, const char *format, va_list args)
+{
+    vfprintf(stderr, format, args);
+    fputc('\n', stderr);
+    _exit(status);
+}
+
 static void die(const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    vfprintf(stderr, format, args);
-    va_end(args);
-    fputc('\n', stderr);
-    _exit(1);
+    leave(1, format, args);
+}
+
+/* For what no setting helps against: this system, or this user, cannot have a wire. */
+static void unable(const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    leave(2, format, args);
 }
 
 static uint64_t now_ns(void)
@@ -222,6 +238,15 @@ static void set_address(int s, unsigned long request, struct ifreq *r, const cha
     interface(s, request, r, what);
 }
 
+/* Of the namespace of the calling thread. */
+static void set_kernel(const char *path)
+{
+    int fd = open(path, O_WRONLY | O_CLOEXEC);
+    if (fd < 0) return;          /* a kernel without it has nothing to switch off */
+    if (write(fd, "1", 1) != 1) die("%s cannot be set in an end: %s.", path, strerror(errno));
+    close(fd);
+}
+
 /* Makes a namespace of which only this process knows, and its interface. The calling
  * thread is in it afterwards. */
 static void make_end(struct end *e, int index)
@@ -229,27 +254,26 @@ static void make_end(struct end *e, int index)
     e->index = index;
     inet_pton(AF_INET, address[index], &e->addr);
     if (unshare(CLONE_NEWNET) < 0) {
-        if (errno == EPERM) die("A wire needs root: nobody else may make network namespaces here.");
-        die("This system makes no network namespace: %s.", strerror(errno));
+        if (errno == EPERM) unable("A wire needs root: nobody else may make network namespaces here.");
+        unable("This system makes no network namespace: %s.", strerror(errno));
     }
     e->ns = open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC);
     if (e->ns < 0) die("The namespaces of a process are not to be found in /proc: %s.", strerror(errno));
 
-    /* Its searching for routers would be in the counters. */
-    int v6 = open("/proc/sys/net/ipv6/conf/default/disable_ipv6", O_WRONLY | O_CLOEXEC);
-    if (v6 >= 0) {
-        if (write(v6, "1", 1) != 1) die("IPv6 cannot be switched off in an end: %s.", strerror(errno));
-        close(v6);
-    }
+    /* IPv6's searching for routers would be in the counters; and a connection is not to
+     * begin with what an earlier one remembered of the path. All else is as the host's. */
+    set_kernel("/proc/sys/net/ipv6/conf/default/disable_ipv6");
+    set_kernel("/proc/sys/net/ipv4/tcp_no_metrics_save");
 
     e->fd = open("/dev/net/tun", O_RDWR | O_NONBLOCK | O_CLOEXEC);
-    if (e->fd < 0) die("/dev/net/tun cannot be opened, which a wire is made of: %s.", strerror(errno));
+    if (e->fd < 0) unable("/dev/net/tun cannot be opened, which a wire is made of: %s.", strerror(errno));
     struct ifreq r = {0};
     strcpy(r.ifr_name, IFNAME);
     r.ifr_flags = IFF_TUN | IFF_NO_PI | IFF_VNET_HDR;
-    interface(e->fd, TUNSETIFF, &r, "existence");
+    if (ioctl(e->fd, TUNSETIFF, &r) < 0)
+        unable("/dev/net/tun makes no interface, which a wire is made of: %s.", strerror(errno));
     if (ioctl(e->fd, TUNSETOFFLOAD, TUN_F_CSUM | TUN_F_TSO4 | TUN_F_TSO_ECN) < 0)
-        die("The kernel's TUN does not take large segments: %s.", strerror(errno));
+        unable("The kernel's TUN does not take large segments: %s.", strerror(errno));
 
     int s = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     if (s < 0) die("An end has no sockets: %s.", strerror(errno));
@@ -315,8 +339,8 @@ static struct record *reserve(struct end *e)
     const size_t need = sizeof(struct record) + MAX_PACKET;
     if (e->held == 0) e->head = e->tail = 0;
     if (e->tail >= e->head) {
-        int far = e->tail > RING_WARM + 2 * e->held;
-        if (e->head > need && e->head > e->held && (far || RING_BYTES - e->tail < need)) {
+        int warm = e->head > RING_WARM + RING_GROWTH * e->held;
+        if (warm || (RING_BYTES - e->tail < need && e->head > need)) {
             e->wrap = e->tail;
             e->tail = 0;
         } else {

@@ -76,7 +76,9 @@
     | {lacks, Program :: string()}
     | {not_built, Said :: binary()}
     | {no_program, file:filename_all()}
-    %% what the program said, a sentence
+    %% What the program said, a sentence: this system can have no wire, or something
+    %% went wrong.
+    | {unable, binary()}
     | {failed, binary()}
     | late.
 
@@ -197,6 +199,7 @@ format_error(not_root) -> "A wire needs root: it makes network namespaces.";
 format_error({lacks, Program}) -> ["A wire needs the program ", Program, ", and it is not on the PATH."];
 format_error({not_built, Said}) -> ["The wire could not be compiled: ", said(Said)];
 format_error({no_program, File}) -> io_lib:format("There is no wire at ~ts, and no scripts/build-wire that compiles it.", [File]);
+format_error({unable, Said}) -> said(Said);
 format_error({failed, Said}) -> said(Said);
 format_error(late) -> "The wire was not ready in time.".
 

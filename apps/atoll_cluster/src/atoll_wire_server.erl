@@ -21,6 +21,8 @@
 -define(ANSWER_MS, 5000).
 -define(LINE_BYTES, 4096).
 -define(EPMD_PORT, 4369).
+%% What the program exits with where there can be no wire.
+-define(UNABLE, 2).
 
 %% @doc Starts it, and returns when the program is ready.
 -spec start(pid(), file:filename(), file:filename(), [string()]) -> {ok, pid()} | {error, atoll_wire:error()}.
@@ -70,11 +72,12 @@ ready(Port, Said) ->
             {ok, [{Fd, address(Text)} || {Fd, Text} <- [{Fd1, Address1}, {Fd2, Address2}]]};
         {Port, {data, {_, Line}}} ->
             ready(Port, Line);
-        {Port, {exit_status, Status}} ->
-            {error, {failed, case Said of
-                <<>> -> iolist_to_binary(io_lib:format("The wire ended with status ~b.", [Status]));
-                _ -> Said
-            end}}
+        {Port, {exit_status, ?UNABLE}} ->
+            {error, {unable, Said}};
+        {Port, {exit_status, Status}} when Said =:= <<>> ->
+            {error, {failed, iolist_to_binary(io_lib:format("The wire ended with status ~b.", [Status]))}};
+        {Port, {exit_status, _}} ->
+            {error, {failed, Said}}
     after ?READY_MS ->
         {error, late}
     end.
