@@ -26,7 +26,7 @@
 %% they stay, and reach nobody. A cluster takes its own down.
 -module(atoll_wire).
 
--export([start/1, ends/1, set/2, counters/1, os_pid/1, stop/1, available/0, format_error/1]).
+-export([start/1, ends/1, set/2, counters/1, os_pid/1, stop/1, allowed/0, available/0, format_error/1]).
 
 -export_type([wire/0, options/0, counters/0, error/0]).
 
@@ -155,6 +155,14 @@ stop(Wire) ->
         gen_server:call(Wire, stop, infinity)
     catch
         exit:{Reason, _} when Reason =:= noproc; Reason =:= normal -> ok
+    end.
+
+%% @doc Whether this system and this user are such as may have wires; nothing is started.
+-spec allowed() -> ok | {error, error()}.
+allowed() ->
+    case machine() of
+        {ok, machine} -> ok;
+        {error, _} = Error -> Error
     end.
 
 %% @doc Whether there can be wires here: one is started, and stopped.
