@@ -64,7 +64,7 @@ names() ->
     end.
 
 %% @doc The program, of the OTP that this VM runs where it has one.
--spec executable() -> file:filename() | false.
+-spec executable() -> file:filename_all() | false.
 executable() ->
     Erts = "erts-" ++ erlang:system_info(version),
     Candidates = [
