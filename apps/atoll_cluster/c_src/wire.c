@@ -81,7 +81,7 @@ enum {
     MAX_SEGMENTS = 2048,         /* packets that one may stand for */
     TUN_QUEUE = 8192,            /* packets the kernel holds for us */
     PIECE_NS = 1000000,          /* how long a piece may take at a low rate */
-    HELPER_MS = 10000,           /* until what run= started listens */
+    GUEST_MS = 10000,           /* until what run= started listens */
 };
 #define RING_BYTES ((size_t)256 << 20)
 /* The ring begins anew, in memory that is still in the caches, once so much is free at
@@ -125,7 +125,7 @@ struct end {
     uint64_t random;
     struct counters counters;
     pthread_t thread;
-    pid_t helper;
+    pid_t guest;
 };
 
 static struct end ends[ENDS];
@@ -294,12 +294,12 @@ static void make_end(struct end *e, int index)
 }
 
 /* In the namespace of the calling thread; dies with this process. */
-static void run_helper(struct end *e)
+static void run_guest(struct end *e)
 {
     pid_t parent = getpid();
-    e->helper = fork();
-    if (e->helper < 0) die("%s cannot be started in an end: %s.", opt_run, strerror(errno));
-    if (e->helper == 0) {
+    e->guest = fork();
+    if (e->guest < 0) die("%s cannot be started in an end: %s.", opt_run, strerror(errno));
+    if (e->guest == 0) {
         int null = open("/dev/null", O_RDWR);
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (getppid() != parent || null < 0) _exit(1);
@@ -310,24 +310,24 @@ static void run_helper(struct end *e)
     struct sockaddr_in to = {
         .sin_family = AF_INET, .sin_port = htons((uint16_t)opt_port), .sin_addr = {htonl(INADDR_LOOPBACK)}
     };
-    for (int ms = 0; ms < HELPER_MS; ms++) {
+    for (int ms = 0; ms < GUEST_MS; ms++) {
         int s = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
         if (s < 0) die("An end has no sockets: %s.", strerror(errno));
         int connected = connect(s, (struct sockaddr *)&to, sizeof to) == 0;
         close(s);
         if (connected) return;
-        if (waitpid(e->helper, NULL, WNOHANG)) die("%s cannot be started in an end, or ends at once.", opt_run);
+        if (waitpid(e->guest, NULL, WNOHANG)) die("%s cannot be started in an end, or ends at once.", opt_run);
         usleep(1000);
     }
     die("%s does not listen on port %lu of an end.", opt_run, opt_port);
 }
 
-static void end_helpers(void)
+static void end_guests(void)
 {
     for (int i = 0; i < ENDS; i++)
-        if (ends[i].helper > 0) {
-            kill(ends[i].helper, SIGKILL);
-            waitpid(ends[i].helper, NULL, 0);
+        if (ends[i].guest > 0) {
+            kill(ends[i].guest, SIGKILL);
+            waitpid(ends[i].guest, NULL, 0);
         }
 }
 
@@ -647,7 +647,7 @@ static void command(char *line)
 {
     line[strcspn(line, "\n")] = 0;
     if (!strcmp(line, "quit")) {
-        end_helpers();
+        end_guests();
         _exit(0);
     }
     if (!strcmp(line, "counters")) {
@@ -670,7 +670,7 @@ int main(int argc, char **argv)
     }
     for (int i = 0; i < ENDS; i++) {
         make_end(&ends[i], i);
-        if (opt_run) run_helper(&ends[i]);
+        if (opt_run) run_guest(&ends[i]);
     }
     for (int i = 0; i < ENDS; i++)
         if (pthread_create(&ends[i].thread, NULL, carry, &ends[i])) die("A wire's threads cannot be started.");
@@ -678,6 +678,6 @@ int main(int argc, char **argv)
     fflush(stdout);
     char line[256];
     while (fgets(line, sizeof line, stdin)) command(line);
-    end_helpers();
+    end_guests();
     _exit(0);
 }
