@@ -47,6 +47,8 @@ all_test_() ->
             {"a timer fires once", fun fires/0},
             {"a timer that is set again fires later and once", fun fires_again/0},
             {"a cancelled timer does not fire", fun cancels/0},
+            {"a timer of no time comes after what is there already, and at once if nothing is", fun fires_at_once/0},
+            {"a timer of no time fires once, and not if it is taken back", fun at_once_once/0},
             {"other effects go to the process module in order", fun acts/0},
             {"a message is an event if the process module says so", fun events/0},
             {"an unknown message ends the process", fun crashes/0},
@@ -137,6 +139,26 @@ cancels() ->
         %% The second timer is set after the first, with the same time.
         _ = do([{timer, a, 1}, {timer, b, 1}, {cancel, a}]),
         ?assertMatch({timeout, b, _}, notice()),
+        ?assertEqual([], barrier())
+    end).
+
+fires_at_once() ->
+    here(fun() ->
+        ok = sys:suspend(server),
+        ok = atoll_interpreter:cast(server, {do, [{timer, k, 0}, {notify, first}]}),
+        ok = atoll_interpreter:cast(server, {do, [{notify, second}]}),
+        ok = sys:resume(server),
+        ?assertMatch([first, second, {timeout, k, _}], [notice() || _ <- [1, 2, 3]]),
+        _ = do([{timer, a, 0}, {timer, b, 0}]),
+        ?assertMatch([{timeout, a, _}, {timeout, b, _}], barrier())
+    end).
+
+at_once_once() ->
+    here(fun() ->
+        _ = do([{timer, k, 0}, {timer, k, 0}]),
+        ?assertMatch([{timeout, k, _}], barrier()),
+        _ = do([{timer, k, 0}, {cancel, k}]),
+        _ = do([{timer, k, 0}, {timer, k, 100000}]),
         ?assertEqual([], barrier())
     end).
 

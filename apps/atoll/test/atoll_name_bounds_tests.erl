@@ -227,3 +227,34 @@ cost_test() ->
     World4 = ?W:run(1000, World3),
     ?assertEqual(100, map_size(?W:replies(World4))),
     ?assert(?W:sent(World4) - ?W:sent(Big) < 100).
+
+%% What a node says that is no member, as this one knows: it takes no name from anybody, and is
+%% told of none, since it would not be told of the end of it.
+no_member_has_a_say_test_() ->
+    [{atom_to_list(element(1, Item)), ?_test(no_say(Item))} || Item <- [{drop}, {lose, none, self(), notify}, {taken}]].
+
+no_say(What) ->
+    Options = maps:with(maps:keys(atoll_name:defaults()), ?W:options()),
+    {New, []} = atoll_name_core:init(#{self => n1, incarnation => 1000, options => Options}, 0),
+    Id = {g, {1, n1, 1}},
+    Pid = ?W:pid(n1, 1),
+    {State, Effects} = events(
+        [{cast, {groups, [{g, Id, 1, [n1, n3]}]}}, {up, n2}, {call, {self(), 1}, reg(a, Pid)}, {timeout, flush}], New
+    ),
+    ?assert(lists:member({reply, {self(), 1}, yes}, Effects)),
+    %% Its number is one of these.
+    [Kind | Rest] = tuple_to_list(What),
+    Items = [list_to_tuple([Kind, Id, a, Number] ++ [R || R <- Rest, Kind =:= lose]) || Number <- lists:seq(1001, 1010)],
+    {_, Said} = events([{message, n2, {b, {5, 1}, none, 1, 0, [{hello, false} | Items]}}, {timeout, flush}], State),
+    ?assertEqual([], [E || {act, _} = E <- Said]),
+    ?assertEqual([], [I || {send, n2, {b, _, _, _, _, Sent}} <- Said, I <- Sent, element(1, I) =/= hello]).
+
+events(Events, State0) ->
+    lists:foldl(
+        fun(Event, {State1, Before}) ->
+            {State2, Effects} = atoll_name_core:handle(Event, 0, State1),
+            {State2, Before ++ Effects}
+        end,
+        {State0, []},
+        Events
+    ).

@@ -4,7 +4,7 @@
 
 -include_lib("stdlib/include/assert.hrl").
 
--export([start/2, call/5, try_call/6, each/5, await/2]).
+-export([start/2, group/3, call/5, try_call/6, each/5, await/2]).
 -export([cut/3, mend/3, work/1, result/1, report/2, number/2]).
 
 %% Beyond the longest that anything may take: it only ends what hangs.
@@ -16,6 +16,21 @@ start(Count, Args) ->
     Cluster = atoll_cluster_owned:start(#{nodes => Count, connect_all => false, apps => [atoll], args => Args}),
     [ok = call(Cluster, N, atoll_name_witness, start, []) || N <- atoll_cluster:nodes(Cluster)],
     Cluster.
+
+%% @doc Makes a group of all these nodes, from the first. On a loaded machine one may be
+%% silent for long enough to be left out: it is added.
+-spec group(atoll_cluster:cluster(), atom(), [node()]) -> ok.
+group(C, Name, [First | _] = Nodes) ->
+    {ok, Name, _} = call(C, First, s_group, new_s_group, [Name, Nodes]),
+    await(
+        fun() ->
+            case Nodes -- call(C, First, s_group, own_nodes, [Name]) of
+                [] -> [];
+                Missing -> {ok, Name, _} = call(C, First, s_group, add_nodes, [Name, Missing]), Missing
+            end
+        end,
+        []
+    ).
 
 -spec call(atoll_cluster:cluster(), node(), module(), atom(), [term()]) -> term().
 call(C, Node, M, F, A) ->

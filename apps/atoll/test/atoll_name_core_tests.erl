@@ -49,7 +49,7 @@
 
 properties_test_() ->
     [
-        {Title, {timeout, 300, ?_assert(proper:quickcheck(Property, [quiet, {to_file, user}, {numtests, N}]))}}
+        {Title, {timeout, 300 * runs(), ?_assert(proper:quickcheck(Property, [quiet, {to_file, user}, {numtests, N * runs()}]))}}
      || {Title, Property, N} <- [
             {"concurrent calls are answered as one after the other", prop_linearizable(), 3000},
             {"after faults all tables agree, and no name is stuck", prop_converges(), 2000},
@@ -60,6 +60,9 @@ properties_test_() ->
             {"the same events give the same effects", prop_deterministic(), 50}
         ]
     ].
+
+%% ATOLL_NAME_RUNS=50 for a night.
+runs() -> list_to_integer(os:getenv("ATOLL_NAME_RUNS", "1")).
 
 %% Histories without faults
 

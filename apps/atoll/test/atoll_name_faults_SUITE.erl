@@ -43,8 +43,7 @@ init_per_suite(Config) ->
     Folder = filename:join(?config(priv_dir, Config), "groups"),
     Term = fun(T) -> lists:flatten(io_lib:format("~0p", [T])) end,
     Cluster = ?C:start(6, ["-atoll", "record_groups", Term(Folder), "name_rules", Term(rules())]),
-    Nodes = [A | _] = atoll_cluster:nodes(Cluster),
-    [{ok, Group, Nodes} = ?C:call(Cluster, A, s_group, new_s_group, [Group, Nodes]) || Group <- maps:keys(rules())],
+    [ok = ?C:group(Cluster, Group, atoll_cluster:nodes(Cluster)) || Group <- maps:keys(rules())],
     [{cluster, Cluster}, {folder, Folder} | Config].
 
 end_per_suite(Config) ->
@@ -198,7 +197,7 @@ a_killed_member_is_in_its_groups_and_sees_all_names(Config) ->
     C = ?config(cluster, Config),
     Nodes = [A, B, D, E | _] = atoll_cluster:nodes(C),
     Own = #{few => lists:sort([A, D]), some => lists:sort([B, D, E])},
-    [{ok, G, _} = ?C:call(C, D, s_group, new_s_group, [G, Ms]) || {G, Ms} <- maps:to_list(Own)],
+    [ok = ?C:group(C, G, [D | Ms -- [D]]) || {G, Ms} <- maps:to_list(Own)],
     Groups = lists:sort(maps:to_list(maps:merge(maps:map(fun(_, _) -> Nodes end, rules()), Own))),
     Tables = [{G, table(C, G, Ms -- [D], 200)} || {G, Ms} <- Groups],
     Rounds = [{How, restart(C, D, How, Groups, Tables, ?config(folder, Config))} || _ <- [1, 2, 3], How <- [recorded, forgotten]],

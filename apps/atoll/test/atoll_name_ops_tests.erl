@@ -71,9 +71,9 @@ what_the_loser_is_told_test() ->
     {P1, P2} = {list_to_pid("<0.1.0>"), list_to_pid("<0.2.0>")},
     {A, B} = {entry(held, n1), (entry(held, n2))#{pid := P2, meta := zz}},
     Judge = fun(Rule) -> atoll_name_clash:judge(Rule, {id(), a}, A, B) end,
-    ?assertEqual(#{first => keeps, second => {loses, P1}, how => notify}, Judge({keep, min})),
-    ?assertEqual(#{first => {loses, P2}, second => keeps, how => notify}, Judge({keep, max})),
-    ?assertEqual(#{first => {loses, none}, second => {loses, none}, how => notify}, Judge(notify_all)),
-    ?assertEqual({ask, {decide, {id(), a, 1, n2, 1}, {m, f}, a, {P1, n1}, {P2, zz}}}, Judge({fn, m, f})),
+    ?assertEqual(#{first => keeps, second => {loses, P1, P1}, how => notify}, Judge({keep, min})),
+    ?assertEqual(#{first => {loses, P2, P2}, second => keeps, how => notify}, Judge({keep, max})),
+    ?assertEqual(#{first => {loses, none, P2}, second => {loses, none, P1}, how => notify}, Judge(notify_all)),
+    ?assertEqual({ask, {decide, {id(), a, 1, n2, 1}, {m, f, [a, {P1, n1}, {P2, zz}]}}}, Judge({fn, m, f})),
     ?assertEqual(Judge({keep, max}), atoll_name_clash:decided(P2, A, B)),
     ?assertEqual(Judge(notify_all), atoll_name_clash:decided(whatever, A, B)).

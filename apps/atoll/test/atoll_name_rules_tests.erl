@@ -34,7 +34,24 @@ each_rule_test() ->
     ?assertEqual({first, notify}, ?R:judge({keep, min}, A, B)),
     ?assertEqual({second, notify}, ?R:judge({keep, max}, A, B)),
     ?assertEqual({Winner, notify}, ?R:judge({keep, max}, A, B#{meta := 5})),
-    ?assertEqual({ask, m, f}, ?R:judge({fn, m, f}, A, B)).
+    ?assertEqual({ask, m, f, [{self(), 5}, {self(), 7}]}, ?R:judge({fn, m, f}, A, B)).
+
+%% As `global' has it: the name's own rule, and its words.
+names_of_global_have_their_own_rule_test() ->
+    Side = fun(Rule) -> side(n1, 1, ?R:as_global(Rule)) end,
+    Rival = side(n2, 1, ?R:as_global(none)),
+    ?assertEqual({none, notify}, ?R:judge(random_exit, Side(notify_all), Rival)),
+    ?assertMatch({_, notify}, ?R:judge(random_exit, Side(random_notify), Rival)),
+    ?assertEqual(?R:judge(notify_all, Side(none), Rival), ?R:judge(notify_all, side(n1, 1, a), Rival)),
+    ?assertEqual({ask, m, f, [self(), self()]}, ?R:judge(random_exit, Side({call, m, f}), Rival)),
+    %% The group's function sees no metadata but the program's.
+    ?assertEqual({ask, m, f, [{self(), undefined}, {self(), 5}]}, ?R:judge({fn, m, f}, Side(none), side(n2, 1, 5))),
+    Told = fun(Rule, Winner) -> ?R:told(?R:as_global(Rule), g, name, Winner, other) end,
+    ?assertEqual({ok, {global_name_conflict, name}}, Told(random_notify, winner)),
+    ?assertEqual({ok, {global_name_conflict, name, other}}, Told(notify_all, none)),
+    ?assertEqual(none, Told({call, m, f}, winner)),
+    ?assertEqual({ok, {name_conflict, g, name, winner}}, ?R:told(meta, g, name, winner, other)),
+    ?assertEqual([undefined, meta], [?R:users(M) || M <- [?R:as_global(none), meta]]).
 
 what_is_a_rule_test() ->
     Rules = [random_exit, random_notify, notify_all, {keep, min}, {keep, max}, {fn, m, f}],

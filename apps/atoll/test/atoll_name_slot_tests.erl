@@ -32,14 +32,23 @@ who_may_not_be_there_is_not_seen_test() ->
 
 what_readers_are_told_test() ->
     Slot0 = ?S:settle(fun all/1, ?S:add(entry(a, 1), ?S:new())),
-    ?assertEqual({self(), {a, 1}}, ?S:shown(Slot0)),
-    Slot1 = ?S:show(Slot0),
-    ?assertEqual(same, ?S:shown(Slot1)),
-    ?assertEqual(same, ?S:shown(?S:add(entry(b, 1), Slot1))),
+    ?assertEqual({self(), {a, 1}}, ?S:shown(x, Slot0)),
+    Slot1 = ?S:show(x, Slot0),
+    ?assertEqual(same, ?S:shown(x, Slot1)),
+    ?assertEqual(same, ?S:shown(x, ?S:add(entry(b, 1), Slot1))),
     Slot2 = ?S:remove(a, Slot1),
-    ?assertEqual(none, ?S:shown(Slot2)),
+    ?assertEqual(none, ?S:shown(x, Slot2)),
     ?assertNot(?S:is_empty(Slot2)),
-    ?assert(?S:is_empty(?S:show(Slot2))).
+    ?assert(?S:is_empty(?S:show(x, Slot2))).
+
+ones_own_is_shown_when_it_is_held_test() ->
+    Put = ?S:settle(fun all/1, ?S:add(entry(a, 1), ?S:new())),
+    ?assertEqual(same, ?S:shown(a, Put)),
+    Held = ?S:update((entry(a, 1))#{committed := true}, Put),
+    ?assertEqual({self(), {a, 1}}, ?S:shown(a, Held)),
+    %% What takes the place of another at once.
+    Given = ?S:add(?S:entry(firm, a, 2, self(), none), ?S:show(a, Held)),
+    ?assertEqual({self(), none}, ?S:shown(a, Given)).
 
 one_entry_of_an_owner_test() ->
     Slot = ?S:settle(fun all/1, ?S:add(entry(b, 1), ?S:add(entry(a, 1), ?S:new()))),

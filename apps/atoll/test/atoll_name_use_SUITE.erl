@@ -17,6 +17,7 @@
     each_behaviour_is_known_by_a_name/1,
     a_name_is_taken_again_at_once/1,
     a_program_of_global_changes_a_word/1,
+    who_is_on_no_member_has_a_name_on_the_caller_s_account/1,
     global_functions_resolve_clashes/1
 ]).
 
@@ -32,6 +33,7 @@ all() ->
         each_behaviour_is_known_by_a_name,
         a_name_is_taken_again_at_once,
         a_program_of_global_changes_a_word,
+        who_is_on_no_member_has_a_name_on_the_caller_s_account,
         what_is_on_other_nodes_can_be_asked_for,
         a_dead_process_takes_no_name_from_another,
         wrong_calls_change_nothing,
@@ -40,7 +42,7 @@ all() ->
 
 init_per_suite(Config) ->
     Args = fun([_, _, _, D, E]) ->
-        ["-atoll", "group_answer_timeout", "3000", "global_group", "g", "s_groups", lists:flatten(io_lib:format("~0p", [[{far, [D, E]}]]))]
+        ["-atoll", "global_group", "g", "s_groups", lists:flatten(io_lib:format("~0p", [[{far, [D, E]}]]))]
     end,
     Cluster = ?C:start(5, Args),
     [{cluster, Cluster} | Config].
@@ -52,7 +54,7 @@ end_per_suite(Config) ->
 init_per_testcase(_Case, Config) ->
     C = ?config(cluster, Config),
     [A, B, D | _] = atoll_cluster:nodes(C),
-    {ok, g, _} = ?C:call(C, A, s_group, new_s_group, [g, [A, B, D]]),
+    ok = ?C:group(C, g, [A, B, D]),
     Config.
 
 end_per_testcase(_Case, Config) ->
@@ -76,7 +78,7 @@ two_nodes_at_once_never_wait_for_each_other(Config) ->
     Calls = ?C:number("ATOLL_CALLS", 10000),
     Seed = ?C:number("ATOLL_SEED", erlang:phash2(make_ref())),
     ct:pal("ATOLL_SEED=~b", [Seed]),
-    {ok, stands, _} = ?C:call(C, A, s_group, new_s_group, [stands, [A, B, D]]),
+    ok = ?C:group(C, stands, [A, B, D]),
     Started = erlang:monotonic_time(millisecond),
     [{A, OfA}, {B, OfB}] = ?C:each(C, [A, B], atoll_name_traffic, run, fun
         (N) when N =:= A -> [Seed, Calls div 2, 10, B, D];
@@ -274,6 +276,31 @@ a_program_of_global_changes_a_word(Config) ->
     [ok = Call(D, unregister_name, [Name]) || Name <- [one, "two", never]],
     [?assertEqual([], Call(N, registered_names, [])) || N <- [A, B, D]].
 
+%% A process on a node outside of the group stands for one of a C node.
+who_is_on_no_member_has_a_name_on_the_caller_s_account(Config) ->
+    C = ?config(cluster, Config),
+    [A, B, D, Far | _] = atoll_cluster:nodes(C),
+    Held = fun(Name) -> [?C:call(C, N, s_group, whereis_name, [g, Name]) || N <- [A, B, D]] end,
+    [Dies, Stays] = [holder(C, Far) || _ <- [1, 2]],
+    yes = ?C:call(C, B, s_group, register_name_external, [g, dies, Dies]),
+    yes = ?C:call(C, B, atoll_global, register_name_external, [stays, Stays]),
+    ?assertEqual([Dies, Dies, Dies], Held(dies)),
+    ?assertEqual([Stays, Stays, Stays], Held(stays)),
+    ?assertEqual({no, the_name_is_already_used}, ?C:call(C, A, s_group, register_name_external, [g, dies, Stays])),
+    %% The name goes with the process, with the connection of the caller's node, and by hand.
+    ok = ?C:call(C, Far, atoll_name_holder, end_holder, [Dies]),
+    ok = ?C:await(fun() -> Held(dies) end, [undefined, undefined, undefined]),
+    true = ?C:call(C, B, erlang, disconnect_node, [Far]),
+    ok = ?C:await(fun() -> Held(stays) end, [undefined, undefined, undefined]),
+    yes = ?C:call(C, B, s_group, register_name_external, [g, stays, Stays]),
+    ok = ?C:call(C, A, s_group, unregister_name_external, [g, stays]),
+    ?assertEqual([undefined, undefined, undefined], Held(stays)),
+    %% On a member it is that node's affair.
+    Own = holder(C, D),
+    yes = ?C:call(C, B, s_group, register_name_external, [g, own, Own]),
+    ?assertEqual({no, name_or_pid_already_registered}, ?C:call(C, A, s_group, register_name, [g, other, Own])),
+    ok = ?C:call(C, A, s_group, unregister_name, [g, own]).
+
 %% Two parts give one name, each with a function; what becomes of it.
 global_functions_resolve_clashes(Config) ->
     C = ?config(cluster, Config),
@@ -303,6 +330,13 @@ global_functions_resolve_clashes(Config) ->
     [Notifies] = Settled(notifies),
     ?assert(lists:member(Notifies, Pids(notifies))),
     ?assertEqual([hd(Pids(own))], Settled(own)),
+    %% Each in the words of `global', once.
+    Told = fun(Pid) -> ?C:call(C, node(Pid), atoll_name_holder, told, [Pid]) end,
+    [Loser] = Pids(notifies) -- [Notifies],
+    ok = ?C:await(fun() -> Told(Loser) end, [{global_name_conflict, notifies}]),
+    [One, Other] = Pids(nobody),
+    ok = ?C:await(fun() -> {Told(One), Told(Other)} end, {[{global_name_conflict, nobody, Other}], [{global_name_conflict, nobody, One}]}),
+    ?assertEqual([[], [], []], [Told(Pid) || Pid <- [Notifies | Pids(own)]]),
     [?assert(IsAlive(Pid)) || Name <- [notifies, nobody, own], Pid <- Pids(Name)],
     [?assertEqual(lists:sort([exits, notifies, own]), ?C:call(C, N, atoll_global, registered_names, [])) || N <- Nodes],
     [ok = ?C:call(C, A, atoll_global, unregister_name, [Name]) || Name <- [exits, notifies, own]].

@@ -383,15 +383,15 @@ perform({unwant, Peer}, Node, #world{wants = Wants} = World) ->
     World#world{wants = maps:remove({Node, Peer}, Wants)};
 perform({act, {disconnect, Peer}}, Node, World) ->
     break(Node, Peer, World);
-perform({act, {tell, Pid, Message}}, Node, #world{told = Told} = World) ->
+perform({act, {tell, Pid, {ok, Message}, Message}}, Node, #world{told = Told} = World) ->
     Node = node(Pid),
     World#world{told = [{Pid, Message} | Told]};
 perform({act, {kill, Pid, Message}}, Node, #world{told = Told} = World) ->
     Node = node(Pid),
     die(Pid, World#world{told = [{Pid, Message} | Told]});
-perform({act, {decide, Key, {keep, first}, _Name, {Pid, _}, _}}, Node, World) ->
+perform({act, {decide, Key, {keep, first, [_Name, {Pid, _}, _]}}}, Node, World) ->
     happens(Node, {cast, {decided, Key, Pid}}, World);
-perform({act, {decide, Key, _Other, _Name, {Pid1, _}, {Pid2, _}}}, Node, World) ->
+perform({act, {decide, Key, {_Module, _Function, [_Name, {Pid1, _}, {Pid2, _}]}}}, Node, World) ->
     happens(Node, {cast, {decided, Key, max(Pid1, Pid2)}}, World).
 
 is_lost(#world{loss = Loss} = World) when Loss == 0 -> {false, World};

@@ -10,7 +10,7 @@
 
 all_test_() ->
     {foreach, fun folder/0, fun(Dir) -> ok = file:del_dir_r(Dir) end, [
-        fun(Dir) -> {Title, fun() -> Test(filename:join(Dir, "recording")) end} end
+        fun(Dir) -> {Title, {timeout, 60, fun() -> Test(filename:join(Dir, "recording")) end}} end
      || {Title, Test} <- [
             {"what is written comes back", fun comes_back/1},
             {"cut anywhere, what is whole comes back", fun cut_anywhere/1},

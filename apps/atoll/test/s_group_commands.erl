@@ -66,7 +66,10 @@ shrink(0, Sequence, _Fails) ->
     Sequence;
 shrink(Size, Sequence, Fails) ->
     Starts = lists:seq(1, length(Sequence), Size),
-    Without = [lists:sublist(Sequence, At - 1) ++ lists:nthtail(min(length(Sequence), At - 1 + Size), Sequence) || At <- Starts],
+    Without = [
+        lists:sublist(Sequence, At - 1) ++ lists:nthtail(min(length(Sequence), At - 1 + Size), Sequence)
+     || At <- Starts
+    ],
     case first(Fails, Without) of
         {ok, Shorter} -> shrink(min(Size, max(1, length(Shorter) div 2)), Shorter, Fails);
         none -> shrink(Size div 2, Sequence, Fails)

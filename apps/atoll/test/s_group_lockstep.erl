@@ -38,8 +38,10 @@ run([{Ni, Written} | Sequence], Nth, State0, Dead, #{do := Do, now := Now, views
     {Seen, World} = Views(Expected, World1),
     Differences =
         [{value, [{meant, Meant}, {was, Value}]} || Value =/= not_here, not s_group_semantics:agrees(Meant, Value)] ++
-            [{N, [{meant, maps:get(N, Expected)}, {was, V}]} || {N, V} <- lists:sort(maps:to_list(Seen)), V =/= maps:get(N, Expected)] ++
-            AtOnce ++ [{invariant, What} || {broken, What} <- [s_group_semantics:invariant(State)]],
+            [
+                {N, [{meant, View}, {was, maps:get(N, Seen)}]}
+             || {N, View} <- lists:sort(maps:to_list(Expected)), View =/= maps:get(N, Seen)
+            ] ++ AtOnce ++ [{invariant, What} || {broken, What} <- [s_group_semantics:invariant(State)]],
     case Differences of
         [] ->
             Died = maps:merge(Dead, s_group_commands:dead([{Ni, Written}])),
@@ -59,7 +61,9 @@ at_once(Ni, {Function, S, _, _}, State, Expected, Now) when Function =:= registe
     names_at_once(Ni, S, State, Expected, Now);
 at_once(Ni, {unregister_name, S, _}, State, Expected, Now) ->
     names_at_once(Ni, S, State, Expected, Now);
-at_once(_Ni, {Function, _, _}, _State, Expected, Now) when Function =:= new_s_group; Function =:= add_nodes; Function =:= remove_nodes ->
+at_once(_Ni, {Function, _, _}, _State, Expected, Now) when
+    Function =:= new_s_group; Function =:= add_nodes; Function =:= remove_nodes
+->
     groups_at_once(Expected, Now);
 at_once(_Ni, {delete_s_group, _}, _State, Expected, Now) ->
     groups_at_once(Expected, Now);

@@ -126,6 +126,8 @@ step(State, {new_s_group, S, Nis}, Ni) ->
         {false, _} ->
             {State, {error, remote_s_group}};
         {true, none} ->
+            %% D2 Differs: the paper does not ask whether they are in another of that name,
+            %% its authors took unused names only.
             {Members, LeftOut} = lists:partition(fun(N) -> scope(N, S, State) =:= none end, lists:usort(Nis)),
             {join(S, Members, [], connect(Ni, LeftOut, State)), {ok, S, Members}};
         {true, _} ->
@@ -148,7 +150,7 @@ step({Grs, Fgs, Fhs, Nds} = State, {add_nodes, S, Nis}, Ni) ->
                 [] ->
                     {State, {ok, S, Others}};
                 New ->
-                    %% D2 Differs: the paper does not ask whether they are in another of that name.
+                    %% D2 Differs, as above.
                     {Added, LeftOut} = lists:partition(fun(N) -> scope(N, S, State) =:= none end, New),
                     Without = connect(Ni, LeftOut, {Grs -- [Gr], Fgs, Fhs, Nds}),
                     {join(S, lists:umerge(Members, Added), Ns, Without), {ok, S, Added}}
@@ -270,12 +272,13 @@ no(Reasons) ->
 sent(undefined, S, Name, Message) -> {badarg, {S, Name, Message}};
 sent(P, _S, _Name, _Message) -> P.
 
-%% What node Node says to Ni: a connection, if there was none (D9).
+%% What node Node says to Ni, with which it gets connected, if it was not. D9 Differs: in
+%% the paper the look and the meeting of two groups of free nodes are one step.
 look_at(Node, See, Ni, State0) ->
     State = meet(Ni, Node, State0),
     case {See(State0), See(State)} of
         {Value, Value} -> {State, Value};
-        %% The two groups of free nodes become one while Node looks.
+        %% They become one while Node looks.
         {Before, After} -> {State, {one_of, [Before, After]}}
     end.
 
@@ -503,8 +506,13 @@ invariant({Grs, Fgs, Fhs, Nds} = State) ->
         )},
         {connections_have_two_ends, lists:all(fun({A, B}) -> A =/= B andalso lists:member({B, A}, Pairs) end, Pairs)},
         {groups_are_connected, lists:all(fun({Nis, _}) -> IsClique(Nis) end, Spaces)},
-        {free_groups_are_apart,
-            [x || {Nis1, _} <- Fgs, {Nis2, _} <- Fgs, Nis1 =/= Nis2, A <- Nis1, B <- Nis2, lists:member({A, B}, Pairs)] =:= []}
+        {free_groups_are_apart, not lists:any(
+            fun({A, B}) -> lists:any(fun({Nis, _}) -> lists:member(A, Nis) end, Fgs)
+                andalso lists:member(B, InFree)
+                andalso scope(A, undefined, State) =/= scope(B, undefined, State)
+            end,
+            Pairs
+        )}
     ],
     case [What || {What, false} <- Truths] of
         [] -> ok;

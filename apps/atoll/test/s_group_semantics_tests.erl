@@ -21,8 +21,9 @@ invariant(Seed) ->
     {_, _, Broken} = lists:foldl(
         fun({Ni, Written}, {State0, Dead, Broken}) ->
             {State, _} = s_group_semantics:step(State0, s_group_commands:with_life(Written, Dead), Ni),
-            {State, maps:merge(Dead, s_group_commands:dead([{Ni, Written}])), Broken ++ dead_have_names(State, Dead) ++
-                [{Seed, Ni, Written, What} || {broken, What} <- [s_group_semantics:invariant(State)]]}
+            Died = maps:merge(Dead, s_group_commands:dead([{Ni, Written}])),
+            New = [{Seed, Ni, Written, What} || {broken, What} <- [s_group_semantics:invariant(State)]],
+            {State, Died, Broken ++ dead_have_names(State, Died) ++ New}
         end,
         {s_group_semantics:new(Normal, Hidden), #{}, []},
         Sequence
@@ -33,7 +34,8 @@ invariant(Seed) ->
     end.
 
 dead_have_names(State, Dead) ->
-    [{dead, Name} || #{names := Names} <- maps:values(s_group_semantics:views(State)), {_, _, P} = Name <- Names, is_map_key(P, Dead)].
+    All = lists:append([Names || #{names := Names} <- maps:values(s_group_semantics:views(State))]),
+    [{dead, Name} || {_, _, P} = Name <- All, is_map_key(P, Dead)].
 
 %% What once differed stays: {Seed, Commands}.
 -define(REGRESSIONS, [

@@ -115,10 +115,10 @@ perform({act, {monitor, Pid}}, name, #node{self = Self, monitored = Monitored, d
     {Node#node{monitored = Monitored#{Pid => []}}, [{timer, {died, Pid}, 0} || is_map_key(Pid, Dead)]};
 perform({act, {demonitor, Pid}}, name, #node{monitored = Monitored} = Node) ->
     {Node#node{monitored = maps:remove(Pid, Monitored)}, [{cancel, {died, Pid}}]};
-perform({act, {tell, _Pid, _Message}}, name, Node) ->
+perform({act, {tell, _Pid, _Told, _Conflict}}, name, Node) ->
     {Node, []};
-perform({act, {decide, Key, {Module, Function}, Name, A, B}}, name, Node) ->
-    {Node, [{timer, {decided, Key, Module:Function(Name, A, B)}, 0}]}.
+perform({act, {decide, Key, {Module, Function, Args}}}, name, Node) ->
+    {Node, [{timer, {decided, Key, apply(Module, Function, Args)}, 0}]}.
 %% Nobody is silent here: a disconnect would be a fault, and crashes.
 
 %% A process of that node; a term that is a pid, and for which node/1 is that node.

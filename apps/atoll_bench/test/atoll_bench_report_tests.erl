@@ -6,11 +6,13 @@
 
 %% Charts
 
-the_axis_is_what_was_swept_most_and_the_rest_are_facets_test() ->
-    #{x := X, panels := Panels, series := Series, by := By} = chart(throughput(), sample()),
-    ?assertMatch(#{label := <<"actors">>, scale := log, ticks := [1, 2, 4, 8, 16, 32, 64]}, X),
-    ?assertEqual([<<"size = 100 bytes">>, <<"size = 1,024 bytes">>, <<"size = 65,536 bytes">>], [T || #{title := T} <- Panels]),
-    ?assertEqual({[<<"atoll">>, <<"global">>, <<"sharded">>], <<"system">>}, {Series, By}).
+the_axis_is_what_was_swept_most_and_the_rest_are_facets_test_() ->
+    {timeout, 60, fun() ->
+        #{x := X, panels := Panels, series := Series, by := By} = chart(throughput(), sample()),
+        ?assertMatch(#{label := <<"actors">>, scale := log, ticks := [1, 2, 4, 8, 16, 32, 64]}, X),
+        ?assertEqual([<<"size = 100 bytes">>, <<"size = 1,024 bytes">>, <<"size = 65,536 bytes">>], [T || #{title := T} <- Panels]),
+        ?assertEqual({[<<"atoll">>, <<"global">>, <<"sharded">>], <<"system">>}, {Series, By})
+    end}.
 
 a_line_has_the_median_and_its_interval_at_each_value_test() ->
     #{panels := [#{lines := [#{series := 0, points := [[1, Median, Low, High] | _]} | _]} | _]} =
@@ -201,10 +203,12 @@ no_name_of_a_page_is_there_twice_test() ->
 a_run_alone_needs_no_number_test() ->
     ?assertEqual(nomatch, binary:match(page([sample()]), <<"run 1">>)).
 
-a_run_that_is_not_complete_says_so_test() ->
-    Said = fun(Status, Text) -> binary:match(page([(sample())#{status := Status}]), Text) =/= nomatch end,
-    ?assert(Said(partial, <<"This result is partial">>)),
-    ?assertNot(Said(complete, <<"class=\"banner\" role">>)).
+a_run_that_is_not_complete_says_so_test_() ->
+    {timeout, 60, fun() ->
+        Said = fun(Status, Text) -> binary:match(page([(sample())#{status := Status}]), Text) =/= nomatch end,
+        ?assert(Said(partial, <<"This result is partial">>)),
+        ?assertNot(Said(complete, <<"class=\"banner\" role">>))
+    end}.
 
 a_point_that_failed_is_told_test() ->
     ?assertMatch({_, _}, binary:match(page([atoll_bench_sample:scaling()]), <<"did not start within 10 s.">>)).

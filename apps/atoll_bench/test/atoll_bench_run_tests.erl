@@ -17,31 +17,37 @@ in_turns_test() ->
     %% The first, which warms up, is not kept.
     ?assertEqual([11, 12, 13], [V || #{<<"point">> := 0, <<"values">> := #{<<"rate">> := V}} <- maps:get(rounds, Run)]).
 
-all_are_set_up_anew_for_each_start_test() ->
-    {_, #{rounds := Rounds, header := Header}, Said} = run(#{size => [1], system => [a]}, 3, 2),
-    ?assertEqual([{1, 1}, {1, 2}, {2, 3}], [{S, R} || #{<<"start">> := S, <<"round">> := R} <- Rounds]),
-    %% Each start warms up by itself.
-    ?assertEqual([setup, round, round, round, teardown, setup, round, round, teardown], [What || {What, P} <- Said, P =:= ?A]),
-    ?assertEqual([11, 12, 11], [V || #{<<"values">> := #{<<"rate">> := V}} <- Rounds]),
-    ?assertMatch(#{<<"starts">> := 2}, Header).
+all_are_set_up_anew_for_each_start_test_() ->
+    {timeout, 60, fun() ->
+        {_, #{rounds := Rounds, header := Header}, Said} = run(#{size => [1], system => [a]}, 3, 2),
+        ?assertEqual([{1, 1}, {1, 2}, {2, 3}], [{S, R} || #{<<"start">> := S, <<"round">> := R} <- Rounds]),
+        %% Each start warms up by itself.
+        ?assertEqual([setup, round, round, round, teardown, setup, round, round, teardown], [What || {What, P} <- Said, P =:= ?A]),
+        ?assertEqual([11, 12, 11], [V || #{<<"values">> := #{<<"rate">> := V}} <- Rounds]),
+        ?assertMatch(#{<<"starts">> := 2}, Header)
+    end}.
 
-there_are_five_starts_and_never_more_than_rounds_test() ->
-    [
-        with_file(fun(File) ->
-            {ok, _} = atoll_bench_run:run(atoll_bench_fake, #{sweep => #{size => [1], system => [a]}, rounds => Rounds, file => File}),
-            {ok, #{header := #{<<"starts">> := Told}, rounds := Kept}} = atoll_bench_file:read(File),
-            ?assertEqual({Starts, Starts}, {Told, length(lists:usort([S || #{<<"start">> := S} <- Kept]))}),
-            _ = said()
-        end)
-     || {Rounds, Starts} <- [{12, 5}, {3, 3}]
-    ].
+there_are_five_starts_and_never_more_than_rounds_test_() ->
+    {timeout, 60, fun() ->
+        [
+            with_file(fun(File) ->
+                {ok, _} = atoll_bench_run:run(atoll_bench_fake, #{sweep => #{size => [1], system => [a]}, rounds => Rounds, file => File}),
+                {ok, #{header := #{<<"starts">> := Told}, rounds := Kept}} = atoll_bench_file:read(File),
+                ?assertEqual({Starts, Starts}, {Told, length(lists:usort([S || #{<<"start">> := S} <- Kept]))}),
+                _ = said()
+            end)
+         || {Rounds, Starts} <- [{12, 5}, {3, 3}]
+        ]
+    end}.
 
-what_has_failed_is_not_started_again_test() ->
-    {#{failed := Failed}, #{errors := Errors}, Said} = run(#{size => [1], system => [broken, a, failing]}, 4, 4),
-    ?assertMatch({2, 2}, {length(Failed), length(Errors)}),
-    ?assertEqual(1, length([P || {setup, #{system := failing} = P} <- Said])),
-    ?assertEqual(4, length([P || {setup, P} <- Said, P =:= ?A])),
-    ?assertEqual(lists:sort([P || {setup, P} <- Said]), lists:sort([P || {teardown, P} <- Said])).
+what_has_failed_is_not_started_again_test_() ->
+    {timeout, 60, fun() ->
+        {#{failed := Failed}, #{errors := Errors}, Said} = run(#{size => [1], system => [broken, a, failing]}, 4, 4),
+        ?assertMatch({2, 2}, {length(Failed), length(Errors)}),
+        ?assertEqual(1, length([P || {setup, #{system := failing} = P} <- Said])),
+        ?assertEqual(4, length([P || {setup, P} <- Said, P =:= ?A])),
+        ?assertEqual(lists:sort([P || {setup, P} <- Said]), lists:sort([P || {teardown, P} <- Said]))
+    end}.
 
 %% One that is no child of this VM.
 what_others_use_meanwhile_stands_with_the_round_test_() ->

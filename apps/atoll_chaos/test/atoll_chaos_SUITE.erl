@@ -166,7 +166,7 @@ kinds_of_processes_are_found(Config) ->
     A = atoll_chaos_subject,
     ?assertEqual([[A, subject_named, subject_b]], Find({name, subject_b})),
     ?assertEqual([[A, subject_named, N] || N <- atoll_chaos_subject:names()], Find({supervisor, subject_named})),
-    ?assertEqual([[atoll, events], [atoll, group], [atoll, group_watch], [atoll, link]], Find({application, atoll})),
+    ?assertEqual([[atoll, events], [atoll, group], [atoll, group_watch], [atoll, link], [atoll, names]], Find({application, atoll})),
     ?assertEqual(4, length(Find({supervisor, subject_dynamic}))),
     %% 3 named, 3 numbered, 4 without an id, 2 frail ones, the starter.
     ?assertEqual(13, length(Find({application, A}))),
@@ -568,14 +568,17 @@ what_a_node_had_ends_with_it_and_equal_cuts_end_one_by_one(Config) ->
     #{events := Events} = run(C, [
         {at, 0, {pause, {nodes, 1, 1}}}, {at, 0, {slow, {nodes, 2, 2}, 20}},
         {at, 200, {kill, {nodes, 1, 2}}},
-        {at, 300, {cut, {nodes, 3, 3}, {nodes, 4, 4}, 400}}, {at, 500, {cut, {nodes, 3, 3}, {nodes, 4, 4}, 400}},
-        {at, 1500, heal}
+        {at, 300, {cut, {nodes, 3, 3}, {nodes, 4, 4}, 400}}, {at, 500, {cut, {nodes, 3, 3}, {nodes, 4, 4}, 1400}},
+        {at, 3000, heal}
     ]),
     [#{ended_ms := Pause, recovered_ms := none}] = events_of(pause, Events),
     [#{ended_ms := Slow}] = events_of(slow, Events),
-    ?assert(Pause < 1000 andalso Slow < 1000, {Pause, Slow}),
+    %% On a busy machine each comes late, in this order.
+    [#{at_ms := Killed} | _] = events_of(kill, Events),
+    [#{at_ms := Healed} | _] = events_of(heal, Events),
+    [?assert(Killed =< Ended andalso Ended < Healed, {Killed, Ended, Healed}) || Ended <- [Pause, Slow]],
     [#{ended_ms := First}, #{ended_ms := Second}] = events_of(cut, Events),
-    ?assert(First >= 700 andalso Second >= 900 andalso Second - First > 100, {First, Second}).
+    ?assert(First >= 700 andalso Second >= 1900 andalso Second - First > 100, {First, Second}).
 
 faults_at_a_rate_repeat_by_their_seed(Config) ->
     C = ?config(cluster, Config),

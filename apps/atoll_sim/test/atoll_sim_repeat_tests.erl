@@ -30,8 +30,8 @@ one_seed_gives_one_trace_test_() ->
         end
     end}.
 
-another_seed_gives_another_trace_test() ->
-    ?assertNotEqual(digest(hyparview, 7), digest(hyparview, 8)).
+another_seed_gives_another_trace_test_() ->
+    {timeout, 60, ?_assertNotEqual(digest(hyparview, 7), digest(hyparview, 8))}.
 
 %% Of all that happens, messages too, while about everything goes wrong.
 digest(Strategy, Seed) ->

@@ -78,8 +78,10 @@
     inner :: term(),
     %% The process module's.
     world :: term(),
-    %% Key => the reference of the timer that runs for it.
-    timers = #{} :: #{term() => reference()},
+    %% Key => the reference of the timer that runs for it; or it is due.
+    timers = #{} :: #{term() => due | reference()},
+    %% Timers of no time that were set by this event, newest first.
+    due = [] :: [Key :: term()],
     %% Subscriber => the monitor on it.
     subscribers = #{} :: #{pid() => reference()},
     counters :: counters(),
@@ -161,13 +163,13 @@ init(#{name := Name, protocol := Protocol, process := Process, config := Config}
         world = World,
         counters = Counters
     },
-    {ok, perform(Effects, State)}.
+    {ok, handled(perform(Effects, State))}.
 
 %% @private
 -spec handle_call(term(), gen_server:from(), #state{}) ->
     {reply, term(), #state{}} | {noreply, #state{}}.
 handle_call({protocol, Request}, From, State) ->
-    {noreply, handle({call, From, Request}, State)};
+    {noreply, handled(handle({call, From, Request}, State))};
 handle_call({subscribe, Pid}, _From, #state{subscribers = Subscribers} = State) ->
     case Subscribers of
         #{Pid := _} ->
@@ -215,12 +217,12 @@ handle_call(counters, _From, #state{counters = Counters} = State) ->
 %% @private
 -spec handle_cast(term(), #state{}) -> {noreply, #state{}}.
 handle_cast({protocol, Notice}, State) ->
-    {noreply, handle({cast, Notice}, State)}.
+    {noreply, handled(handle({cast, Notice}, State))}.
 
 %% @private
 -spec handle_info(term(), #state{}) -> {noreply, #state{}}.
 handle_info({atoll, ?WIRE, Peer, Message}, State) ->
-    {noreply, handle({message, Peer, Message}, count(received, State))};
+    {noreply, handled(handle({message, Peer, Message}, count(received, State)))};
 handle_info({atoll, Version, Peer, _Message}, #state{name = Name} = State) when
     is_integer(Version), Version > ?WIRE
 ->
@@ -229,7 +231,7 @@ handle_info({atoll, Version, Peer, _Message}, #state{name = Name} = State) when
 handle_info({timeout, Ref, {?MODULE, Key}}, #state{timers = Timers} = State) ->
     case Timers of
         #{Key := Ref} ->
-            {noreply, handle({timeout, Key}, State#state{timers = maps:remove(Key, Timers)})};
+            {noreply, handled(handle({timeout, Key}, State#state{timers = maps:remove(Key, Timers)}))};
         #{} ->
             %% It fired while it was being cancelled or set again.
             {noreply, State}
@@ -250,7 +252,7 @@ terminate(_Reason, State) ->
 
 handle_other(Message, #state{process = Process, world = World0} = State) ->
     {Events, World} = Process:event(Message, World0),
-    lists:foldl(fun handle/2, State#state{world = World}, Events).
+    handled(lists:foldl(fun handle/2, State#state{world = World}, Events)).
 
 handle(Event, #state{protocol = Protocol, inner = Inner0} = State) ->
     Now = now_ms(),
@@ -297,9 +299,12 @@ perform_one({send, Peer, Message}, #state{name = Name} = State) ->
         noconnect -> count(dropped_noconnection, State);
         nosuspend -> count(dropped_busy, State)
     end;
+perform_one({timer, Key, 0}, State) ->
+    #state{timers = Timers, due = Due} = Cancelled = cancel(Key, State),
+    Cancelled#state{timers = Timers#{Key => due}, due = [Key | Due]};
 perform_one({timer, Key, Ms}, State) ->
     #state{timers = Timers} = Cancelled = cancel(Key, State),
-    Ref = start_timer(Ms, {?MODULE, Key}),
+    Ref = erlang:start_timer(Ms, self(), {?MODULE, Key}),
     Cancelled#state{timers = Timers#{Key => Ref}};
 perform_one({cancel, Key}, State) ->
     cancel(Key, State);
@@ -313,14 +318,35 @@ perform_one({notify, Notice}, #state{name = Name, subscribers = Subscribers} = S
 perform_one(Effect, #state{process = Process, world = World} = State) ->
     State#state{world = Process:act(Effect, World)}.
 
-%% The runtime takes a millisecond or more for a timer of none. This comes after what
-%% is in the mailbox already, and at once if there is nothing.
-start_timer(0, Message) ->
-    Ref = make_ref(),
-    _ = self() ! {timeout, Ref, Message},
-    Ref;
-start_timer(Ms, Message) ->
-    erlang:start_timer(Ms, self(), Message).
+%% A timer of no time comes after what is in the mailbox already, and at once if there is
+%% nothing. The runtime would take a millisecond or more for it, and a message to
+%% oneself is as much work as one of a peer's.
+handled(#state{due = []} = State) ->
+    State;
+handled(#state{due = Due} = State) ->
+    {message_queue_len, Waiting} = erlang:process_info(self(), message_queue_len),
+    Keys = lists:reverse(Due),
+    case Waiting of
+        0 -> handled(lists:foldl(fun now_due/2, State#state{due = []}, Keys));
+        _ -> lists:foldl(fun later_due/2, State#state{due = []}, Keys)
+    end.
+
+now_due(Key, #state{timers = Timers} = State) ->
+    case Timers of
+        #{Key := due} -> handle({timeout, Key}, State#state{timers = maps:remove(Key, Timers)});
+        %% It was cancelled, or set anew.
+        #{} -> State
+    end.
+
+later_due(Key, #state{timers = Timers} = State) ->
+    case Timers of
+        #{Key := due} ->
+            Ref = make_ref(),
+            _ = self() ! {timeout, Ref, {?MODULE, Key}},
+            State#state{timers = Timers#{Key := Ref}};
+        #{} ->
+            State
+    end.
 
 publish(_Notice, #state{publishes = false} = State) ->
     State;
@@ -329,6 +355,8 @@ publish(Notice, #state{process = Process, world = World} = State) ->
 
 cancel(Key, #state{timers = Timers} = State) ->
     case maps:take(Key, Timers) of
+        {due, Rest} ->
+            State#state{timers = Rest};
         {Ref, Rest} ->
             _ = erlang:cancel_timer(Ref, [{async, true}, {info, false}]),
             State#state{timers = Rest};

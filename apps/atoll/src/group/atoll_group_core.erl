@@ -130,6 +130,7 @@
     readies = #{} :: #{stamp() => id()},
     %% What readers, subscribers and the link room were told last.
     published = [] :: [atoll_group_rules:published()],
+    %% Whether they were told that this node, being free, makes a group.
     making = false :: boolean(),
     wanted = [] :: [node()],
     gossiping = false :: boolean(),

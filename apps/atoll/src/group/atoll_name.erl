@@ -130,15 +130,20 @@ register(Group, Name, Pid, Meta, Left) ->
 
 is_dead(Pid) -> is_pid(Pid) andalso node(Pid) =:= node() andalso not is_process_alive(Pid).
 
-%% @doc Gives a process outside of Erlang that name, on this node's account.
+%% @doc Gives a process outside of Erlang that name, on this node's account: it goes when
+%% the connection with the process's node does. One on a member is registered as by
+%% register/3.
 -spec register_external(group(), name(), pid()) -> yes | {no, reason()}.
 register_external(Group, Name, Pid) ->
     register_external(Group, Name, Pid, undefined).
 
 %% @doc The same with metadata.
 -spec register_external(group(), name(), pid(), Meta :: term()) -> yes | {no, reason()}.
-register_external(Group, Name, Pid, Meta) ->
-    register(Group, Name, Pid, Meta).
+register_external(Group, Name, Pid, Meta) when is_atom(Group), is_pid(Pid) ->
+    case is_dead(Pid) of
+        true -> {no, no_process};
+        false -> answer(call({external, Group, Name, Pid, Meta}))
+    end.
 
 %% @doc As register/3, whoever has the name now.
 -spec re_register(group(), name(), pid()) -> yes | {no, reason()}.
@@ -172,6 +177,7 @@ call(Request) ->
     end.
 
 not_running(free_nodes) -> not_running;
+not_running({external, _, _, _, _}) -> atoll_name_core:remote_group(register);
 not_running(Request) -> atoll_name_core:remote_group(element(1, Request)).
 
 %% @doc The process of that name in a group of this node.
@@ -189,7 +195,7 @@ whereis(Group, Name) ->
 -spec lookup(group(), name()) -> {ok, pid(), Meta :: term()} | none.
 lookup(Group, Name) ->
     try ets:lookup(?MODULE, {Group, Name}) of
-        [{_, Pid, Meta}] -> {ok, Pid, Meta};
+        [{_, Pid, Meta}] -> {ok, Pid, atoll_name_rules:users(Meta)};
         [] -> none
     catch
         error:badarg -> none
@@ -219,7 +225,8 @@ names() ->
 -spec names(group()) -> [name()].
 names(Group) ->
     try
-        lists:sort(ets:select(?MODULE, [{{{Group, '$1'}, '_', '_'}, [], ['$1']}]))
+        %% In a pattern a group called '_' or '$1' would stand for any.
+        lists:sort(ets:select(?MODULE, [{{{'$1', '$2'}, '_', '_'}, [{'=:=', '$1', {const, Group}}], ['$2']}]))
     catch
         error:badarg -> []
     end.
@@ -294,7 +301,7 @@ act({act, {delete, Group, Name}}, World) ->
     true = ets:delete(?MODULE, {Group, Name}),
     World;
 act({act, {monitor, Pid}}, World) ->
-    World#{Pid => erlang:monitor(process, Pid)};
+    World#{Pid => monitor_now(Pid)};
 act({act, {demonitor, Pid}}, World) ->
     case maps:take(Pid, World) of
         {Ref, Left} ->
@@ -320,26 +327,38 @@ act({act, {disconnect, Node}}, World) ->
             ok
     end,
     World;
-act({act, {tell, Pid, {name_conflict, _, _, _} = Message}}, World) ->
-    Pid ! Message,
-    conflict(Pid, Message),
+act({act, {tell, Pid, Told, Conflict}}, World) ->
+    _ = [Pid ! Message || {ok, Message} <- [Told]],
+    conflict(Pid, Conflict),
     World;
-act({act, {kill, Pid, {name_conflict, _, _, _} = Message}}, World) ->
+act({act, {kill, Pid, Conflict}}, World) ->
     true = exit(Pid, kill),
-    conflict(Pid, Message),
+    conflict(Pid, Conflict),
     World;
-act({act, {decide, Key, Function, Name, A, B}}, World) ->
+act({act, {decide, Key, Function}}, World) ->
     Self = self(),
-    _ = spawn(fun() -> atoll_interpreter:cast(Self, {decided, Key, decide(Function, Name, A, B)}) end),
+    _ = spawn(fun() -> atoll_interpreter:cast(Self, {decided, Key, decide(Function)}) end),
     World.
+
+%% Of a process that is dead already the runtime tells later than this process tells itself
+%% anything, and so after the core has gone on.
+monitor_now(Pid) ->
+    case is_dead(Pid) of
+        true ->
+            Ref = make_ref(),
+            _ = self() ! {'DOWN', Ref, process, Pid, noproc},
+            Ref;
+        false ->
+            erlang:monitor(process, Pid)
+    end.
 
 conflict(Loser, {name_conflict, Group, Name, Winner}) ->
     atoll_events:emit(name_conflict, #{group => Group, name => Name, loser => Loser, winner => Winner}).
 
 %% The function is the user's: it may fail, or never end.
-decide({Module, Function}, Name, A, B) ->
+decide({Module, Function, Args}) ->
     Self = self(),
-    {Pid, Ref} = spawn_monitor(fun() -> Self ! {self(), Module:Function(Name, A, B)} end),
+    {Pid, Ref} = spawn_monitor(fun() -> Self ! {self(), apply(Module, Function, Args)} end),
     receive
         {Pid, Winner} -> Winner;
         {'DOWN', Ref, process, Pid, _Failed} -> none

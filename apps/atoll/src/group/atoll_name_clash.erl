@@ -10,9 +10,9 @@
 %% Of a clash that a function decides: the two entries.
 
 -type verdict() :: #{
-    %% What each is told, if it loses: who has the name now.
-    first := keeps | {loses, Winner :: none | pid()},
-    second := keeps | {loses, Winner :: none | pid()},
+    %% What each has to know, if it loses: who has the name now, and who the other was.
+    first := keeps | {loses, Winner :: none | pid(), Other :: pid()},
+    second := keeps | {loses, Winner :: none | pid(), Other :: pid()},
     how := exit | notify
 }.
 
@@ -47,11 +47,10 @@ rival(_Self, _Name, _Front, _Behind) ->
     {ask, Deed :: tuple()} | verdict().
 judge(Rule, {Id, Name}, #{pid := Pid1} = Own, #{pid := Pid2} = Rival) ->
     case atoll_name_rules:judge(Rule, Own, Rival) of
-        {ask, Module, Function} ->
-            #{ref := Ref1, meta := Meta1} = Own,
-            #{owner := Owner, ref := Ref2, meta := Meta2} = Rival,
-            Key = {Id, Name, Ref1, Owner, Ref2},
-            {ask, {decide, Key, {Module, Function}, Name, {Pid1, Meta1}, {Pid2, Meta2}}};
+        {ask, Module, Function, Args} ->
+            #{ref := Ref1} = Own,
+            #{owner := Owner, ref := Ref2} = Rival,
+            {ask, {decide, {Id, Name, Ref1, Owner, Ref2}, {Module, Function, [Name | Args]}}};
         {Winner, How} ->
             verdict(Winner, How, Pid1, Pid2)
     end.
@@ -62,6 +61,6 @@ decided(Pid1, #{pid := Pid1}, #{pid := Pid2}) -> verdict(first, notify, Pid1, Pi
 decided(Pid2, #{pid := Pid1}, #{pid := Pid2}) -> verdict(second, notify, Pid1, Pid2);
 decided(_Neither, #{pid := Pid1}, #{pid := Pid2}) -> verdict(none, notify, Pid1, Pid2).
 
-verdict(first, How, Pid1, _) -> #{first => keeps, second => {loses, Pid1}, how => How};
-verdict(second, How, _, Pid2) -> #{first => {loses, Pid2}, second => keeps, how => How};
-verdict(none, How, _, _) -> #{first => {loses, none}, second => {loses, none}, how => How}.
+verdict(first, How, Pid1, _) -> #{first => keeps, second => {loses, Pid1, Pid1}, how => How};
+verdict(second, How, _, Pid2) -> #{first => {loses, Pid2, Pid2}, second => keeps, how => How};
+verdict(none, How, Pid1, Pid2) -> #{first => {loses, none, Pid2}, second => {loses, none, Pid1}, how => How}.

@@ -8,13 +8,14 @@
 %% silence). When that connection ends, everybody forgets what the owner said; when it
 %% is up, the owner says all of it again.
 %%
-%% <b>A registration.</b> The owner H puts an entry into its own table and sends it to
-%% every live member: every member of the group, as H knows it, that is connected with
+%% <b>A registration.</b> The owner H puts an entry in front of its own slot of the name and
+%% sends it to every live member: every member of the group, as H knows it, that is connected with
 %% H. A member where nobody has the name shows the entry to its readers and
 %% acknowledges. Where another process has it, the entry waits behind that one
 %% ({@link atoll_name_slot}). When all live members have acknowledged, the answer
-%% is `yes'. A member that is lost meanwhile does not count; one that comes up is sent
-%% the entry and does.
+%% is `yes', and H's own readers find it: so their table tells what was answered for from
+%% what was not, should this process be started anew. A member that is lost meanwhile does
+%% not count; one that comes up is sent the entry and does.
 %%
 %% <b>Two at once.</b> Two owners that are connected get each other's entries. For each
 %% name there is an order of the nodes ({@link atoll_name_rules:outranks/3}): the
@@ -76,9 +77,12 @@
 %%
 %% <b>Not promised.</b> Between the death of a process (or a change of holder) and the news
 %% of it a reader finds the old pid, or none. A `no' may be given for a name whose holder
-%% is just going. `{no, connection_lost}' for a process on another node leaves
-%% open whether it has the name. A member that has lost the connection with a name's owner
-%% does not know the name, and answers `ok' when it is to unregister it. A rule that is a function must make an order:
+%% is just going. For a process on another node `{no, connection_lost}' leaves open
+%% whether it has the name, and so does any other `no' that is given because the answer is
+%% too late or the caller's node leaves the group. A re-registration that fails may leave
+%% the name to nobody. A member that has lost the connection with a name's owner does not
+%% know the name, and answers `ok' when it is to unregister it. A rule that is a function
+%% must make an order:
 %% if A beats B, B beats C and C beats A, none of the three may be left.
 %%
 %% This module takes the events and what peers say. What has to be true of a name, and
@@ -111,7 +115,7 @@
 -type kind() :: atoll_name_ops:kind().
 
 -type request() ::
-    {register | re_register, Group :: atom(), name(), pid(), Meta :: term()}
+    {register | external | re_register, Group :: atom(), name(), pid(), Meta :: term()}
     | {unregister, Group :: atom(), name()}
     %% With whom this node shares the names of the group `undefined'; itself included.
     | free_nodes
@@ -163,7 +167,7 @@
     | {kept, id(), name(), ref()}
     %% To the owner: give it up, because it is re-registered / has lost.
     | {drop, id(), name(), ref()}
-    | {lose, id(), name(), ref(), Winner :: none | pid(), exit | notify}
+    | {lose, id(), name(), ref(), Winner :: none | pid(), Other :: pid(), exit | notify}
     %% To do for a caller of the sender's; the answer; it is not wanted any more.
     | {ask, ref(), kind(), id(), name(), none | pid(), Meta :: term()}
     | {answer, ref(), answer()}
@@ -303,16 +307,16 @@ item({kept, Id, Name, Number}, Peer, State) ->
 item({handed, Id, Name, Number}, Peer, State) ->
     atoll_name_settle:handed(Id, Name, Number, Peer, State);
 item({drop, Id, Name, Number}, Peer, State) ->
-    case own_entry(Id, Name, State) of
+    case is_live(Id, Peer, State) andalso own_entry(Id, Name, State) of
         #{ref := Number, committed := true} ->
             Handed = push(Peer, {handed, Id, Name, Number}, State),
             atoll_name_settle:drop_for(lists:delete(Peer, live(Id, State)), Id, Name, Handed);
         _ ->
             State
     end;
-item({lose, Id, Name, Number, Winner, How}, _Peer, State) ->
-    case own_entry(Id, Name, State) of
-        #{ref := Number, committed := true} -> atoll_name_settle:lose(Id, Name, Winner, How, State);
+item({lose, Id, Name, Number, Winner, Other, How}, Peer, State) ->
+    case is_live(Id, Peer, State) andalso own_entry(Id, Name, State) of
+        #{ref := Number, committed := true} -> atoll_name_settle:lose(Id, Name, Winner, Other, How, State);
         _ -> State
     end;
 item({ask, Ref, Kind, Id, Name, Pid, Meta}, Peer, State) ->
@@ -331,8 +335,12 @@ taken(Id, Name, Number, Peer, #{ops := Ops} = State) ->
         {{ok, Op}, _} ->
             rest(Op, State);
         {none, #{ref := Number, pid := Pid, meta := Meta}} ->
-            %% The peer thought that this was under way still: two hold the name.
-            push(Peer, {have, Id, Name, Number, Pid, Meta}, State);
+            %% The peer thought that this was under way still: two hold the name. Who is no
+            %% member would not be told of the end of it, and is told all when it is one.
+            case is_live(Id, Peer, State) of
+                true -> push(Peer, {have, Id, Name, Number, Pid, Meta}, State);
+                false -> State
+            end;
         _ ->
             State
     end.

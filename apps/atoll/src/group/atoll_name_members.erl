@@ -122,14 +122,15 @@ remove(Id, Name, Number, Peer, State) ->
 %% @doc A message has come: what it says, and what its beginning anew means.
 -spec take(atoll_name_channel:wire(), node(), state()) -> {Items :: [term()], state()}.
 take(Wire, Peer, #{peers := Peers0, now := Now} = State) ->
-    case {atoll_name_peers:is_up(Peer, Peers0), lists:member(Peer, atoll_name_peers:mute(Peers0))} of
-        {true, _} ->
+    case atoll_name_peers:is_up(Peer, Peers0) of
+        true ->
             {What, Items, Peers} = atoll_name_peers:take(Wire, Peer, Now, Peers0),
             {Items, began(What, Peer, State#{peers := Peers})};
-        {false, true} ->
-            take(Wire, Peer, up(Peer, State));
-        {false, false} ->
-            {[], State}
+        false ->
+            case lists:member(Peer, atoll_name_peers:mute(Peers0)) of
+                true -> take(Wire, Peer, up(Peer, State));
+                false -> {[], State}
+            end
     end.
 
 began(same, _Peer, State) ->

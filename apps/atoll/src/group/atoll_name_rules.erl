@@ -2,7 +2,7 @@
 %% two have it.
 -module(atoll_name_rules).
 
--export([outranks/3, judge/3, is_rule/1, as_global/1, told/5]).
+-export([outranks/3, judge/3, is_rule/1, as_global/1, users/1, told/5]).
 
 -export_type([rule/0, side/0, verdict/0]).
 
@@ -28,8 +28,8 @@
 
 -type verdict() ::
     {Winner :: none | first | second, How :: exit | notify}
-    %% The function has to be asked, with the metadata or without.
-    | {ask | call, module(), atom()}.
+    %% The function has to be asked, with the name and these arguments.
+    | {ask, module(), atom(), [term()]}.
 
 %% @doc Whether A goes before B for that name. The order is the same wherever it is
 %% looked at, different for each name, and needs nobody to be asked (rendezvous
@@ -43,7 +43,8 @@ rank(Node, Name) -> {erlang:phash2({Name, Node}, 1 bsl 32), Node}.
 %% of all, so that among three who meet two by two one always stays.
 %% A name that was registered as `global' does may have a rule of its own.
 -spec judge(rule(), side(), side()) -> verdict().
-judge(_Rule, #{meta := {?GLOBAL, {call, Module, Function}}}, _B) -> {call, Module, Function};
+judge(_Rule, #{meta := {?GLOBAL, {call, Module, Function}}, pid := Pid1}, #{pid := Pid2}) ->
+    {ask, Module, Function, [Pid1, Pid2]};
 judge(_Rule, #{meta := {?GLOBAL, Own}} = A, B) when Own =/= none -> judge(Own, A#{meta := none}, B);
 judge(random_exit, A, B) -> {by_chance(A, B), exit};
 judge(random_notify, A, B) -> {by_chance(A, B), notify};
@@ -56,8 +57,8 @@ judge({keep, How}, #{meta := Meta1} = A, #{meta := Meta2} = B) ->
             true -> second
         end,
     {Winner, notify};
-judge({fn, Module, Function}, _A, _B) ->
-    {ask, Module, Function}.
+judge({fn, Module, Function}, #{pid := Pid1, meta := Meta1}, #{pid := Pid2, meta := Meta2}) ->
+    {ask, Module, Function, [{Pid1, users(Meta1)}, {Pid2, users(Meta2)}]}.
 
 by_chance(A, B) ->
     case chance(A) > chance(B) of
@@ -70,6 +71,11 @@ chance(#{owner := Owner, ref := Ref}) -> {erlang:phash2({Owner, Ref}, 1 bsl 32),
 %% @doc The metadata of a name that was registered as `global' does it.
 -spec as_global(global_rule()) -> term().
 as_global(Rule) -> {?GLOBAL, Rule}.
+
+%% @doc The metadata as far as it is the program's.
+-spec users(Meta :: term()) -> term().
+users({?GLOBAL, _}) -> undefined;
+users(Meta) -> Meta.
 
 %% @doc What the process is told that loses a name in that group to the winner, after a
 %% clash with that other one.

@@ -8,7 +8,7 @@
 -module(atoll_name_settle).
 
 -export([settle/3, call/7, answered/3, remote_group/1, start/7, give_up/3, wait/2, rest/2, finish/3]).
--export([progress/2, heard/3, handed/5, drop/3, drop_for/4, lose/5, decided/3, recover/2]).
+-export([heard/3, handed/5, drop/3, drop_for/4, lose/6, decided/3, recover/2]).
 
 -import(atoll_name_state, [
     count/2, effect/2, has/4, has_not/3, has_room/1, is_live/3, is_member/3, is_up/2, live/2, number/1, op/2,
@@ -29,18 +29,21 @@
 
 %% Calls
 
-%% @doc A caller here wants that.
--spec call(kind(), atom(), name(), none | pid(), Meta :: term(), atoll_protocol:from(), state()) -> state().
+%% @doc A caller here wants that. An `external' process, on no member, is this node's affair.
+-spec call(kind() | external, atom(), name(), none | pid(), Meta :: term(), atoll_protocol:from(), state()) -> state().
 call(Kind, Group, Name, Pid, Meta, From, #{names := Names} = State) ->
     case Names of
         #{Group := Id} ->
             case owner(Kind, Id, Name, Pid, State) of
                 none -> effect({reply, From, ok}, State);
-                Owner -> route(Owner, Kind, Id, Name, Pid, Meta, From, State)
+                Owner -> route(Owner, plain(Kind), Id, Name, Pid, Meta, From, State)
             end;
         #{} ->
-            effect({reply, From, {no, remote_group(Kind)}}, State)
+            effect({reply, From, {no, remote_group(plain(Kind))}}, State)
     end.
+
+plain(external) -> register;
+plain(Kind) -> Kind.
 
 %% @doc Why not, at a node that is not in the group.
 -spec remote_group(register) -> cannot_register_in_remote_group;
@@ -55,6 +58,11 @@ owner(unregister, Id, Name, none, State) ->
     case atoll_name_slot:front(slot(Id, Name, State)) of
         none -> none;
         #{owner := Owner} -> Owner
+    end;
+owner(external, Id, _Name, Pid, #{self := Self} = State) ->
+    case is_member(Id, node(Pid), State) of
+        true -> node(Pid);
+        false -> Self
     end;
 owner(_Kind, _Id, _Name, Pid, _State) ->
     node(Pid).
@@ -135,7 +143,15 @@ begin_op(Kind, Id, Name, Pid, Meta, From, #{options := #{operation_ms := Ms}} = 
         contested => [],
         rests => 0
     },
-    wait(Op, effect({timer, {op, Ref}, Ms}, reserve(Op, State))).
+    Begun = effect({timer, {op, Ref}, Ms}, reserve(Op, State)),
+    case From of
+        %% That the process is dead the caller's node cannot know: here the news of it comes
+        %% before this timer, and nothing has been changed by then.
+        {remote, _, _} when Pid =/= none ->
+            effect({timer, {rest, Ref}, 0}, store(Op#{phase := resting}, Begun));
+        _ ->
+            wait(Op, Begun)
+    end.
 
 %% A process has one name in a group.
 reserve(#{kind := unregister}, State) ->
@@ -196,8 +212,7 @@ put_entry(How, #{id := Id, name := Name, pid := Pid, meta := Meta, ref := Ref} =
     State4 = push_all(Live, {How, Id, Name, Number, Pid, Meta, Number}, State3),
     progress(Ref, settle(Id, Name, State4)).
 
-%% @doc Has it all it needs?
--spec progress(ref(), state()) -> state().
+%% Has it all it needs?
 progress(Ref, #{ops := Ops} = State) ->
     case atoll_name_ops:find(Ref, Ops) of
         {ok, #{phase := putting, await := Await} = Op} when map_size(Await) =:= 0 ->
@@ -212,9 +227,10 @@ commit(#{id := Id, name := Name, entry := Number, pid := Pid, contested := Peers
     Entry = atoll_name_slot:front(slot(Id, Name, State0)),
     State1 = update(Id, Name, Entry#{committed := true}, State0),
     State2 = push_all([P || P <- Peers, is_up(P, State1)], {kept, Id, Name, Number}, State1),
-    Told = effect({notify, {registered, element(1, Id), Name, Pid}}, count(registered, State2)),
-    State3 = finish(yes, Op, Told),
-    settle(Id, Name, has(Pid, Id, {name, Name}, State3)).
+    State3 = has(Pid, Id, {name, Name}, finish(yes, Op, count(registered, State2))),
+    %% Readers find it before anybody hears of it.
+    State = show(Id, Name, slot(Id, Name, State3), State3),
+    settle(Id, Name, effect({notify, {registered, element(1, Id), Name, Pid}}, State)).
 
 %% Its entry is taken back everywhere; the operation is as before it was put.
 withdraw(#{id := Id, name := Name, entry := Number} = Op0, #{self := Self, ops := Ops0} = State0) ->
@@ -348,15 +364,15 @@ settle(Id, Name, #{self := Self} = State0) ->
             contest(Id, Name, [O || #{owner := O} <- Behind], move_waiting(Id, Name, acknowledge(Id, Name, Front, State)))
     end.
 
-show(Id, Name, Slot, State) ->
+show(Id, Name, Slot, #{self := Self} = State) ->
     Group = element(1, Id),
-    case atoll_name_slot:shown(Slot) of
+    case atoll_name_slot:shown(Self, Slot) of
         same ->
             set_slot(Id, Name, Slot, State);
         none ->
-            effect({act, {delete, Group, Name}}, set_slot(Id, Name, atoll_name_slot:show(Slot), State));
+            effect({act, {delete, Group, Name}}, set_slot(Id, Name, atoll_name_slot:show(Self, Slot), State));
         {Pid, Meta} ->
-            effect({act, {insert, Group, Name, Pid, Meta}}, set_slot(Id, Name, atoll_name_slot:show(Slot), State))
+            effect({act, {insert, Group, Name, Pid, Meta}}, set_slot(Id, Name, atoll_name_slot:show(Self, Slot), State))
     end.
 
 update(Id, Name, Entry, State) ->
@@ -436,22 +452,22 @@ decided({Id, Name, Ref1, Owner, Ref2}, Winner, State) ->
 execute(#{first := First, second := Second, how := How}, Id, Name, #{owner := Owner, ref := Ref}, State0) ->
     State =
         case Second of
-            {loses, ToFirst} -> push(Owner, {lose, Id, Name, Ref, ToFirst, How}, State0);
+            {loses, ToFirst, Other} -> push(Owner, {lose, Id, Name, Ref, ToFirst, Other, How}, State0);
             keeps -> State0
         end,
     case First of
-        {loses, ToSecond} -> lose(Id, Name, ToSecond, How, State);
+        {loses, ToSecond, Rival} -> lose(Id, Name, ToSecond, Rival, How, State);
         keeps -> State
     end.
 
-%% @doc This node's process has lost the name to that one.
--spec lose(id(), name(), Winner :: none | pid(), exit | notify, state()) -> state().
-lose(Id, Name, Winner, How, State) ->
-    #{pid := Pid} = own_entry(Id, Name, State),
-    Message = {name_conflict, element(1, Id), Name, Winner},
+%% @doc This node's process has lost the name, in a clash with that other one.
+-spec lose(id(), name(), Winner :: none | pid(), Other :: pid(), exit | notify, state()) -> state().
+lose({Group, _} = Id, Name, Winner, Other, How, State) ->
+    #{pid := Pid, meta := Meta} = own_entry(Id, Name, State),
+    Conflict = {name_conflict, Group, Name, Winner},
     Deed =
         case How of
-            notify -> {tell, Pid, Message};
-            exit -> {kill, Pid, Message}
+            notify -> {tell, Pid, atoll_name_rules:told(Meta, Group, Name, Winner, Other), Conflict};
+            exit -> {kill, Pid, Conflict}
         end,
     effect({act, Deed}, drop(Id, Name, count(lost, State))).

@@ -8,7 +8,7 @@
 -module(atoll_name_slot).
 
 -export([new/0, entry/5, add/2, to_front/2, replace/3, remove/2, find/2, update/2, front/1, rest/1, is_empty/1]).
--export([settle/2, shown/1, show/1]).
+-export([settle/2, shown/2, show/2]).
 
 -export_type([slot/0, entry/0]).
 
@@ -116,7 +116,7 @@ update(#{owner := Owner} = Entry, #slot{rest = Rest} = Slot) ->
     ],
     Slot#slot{rest = Updated}.
 
-%% @doc The entry that readers find.
+%% @doc The entry in front, which readers find.
 -spec front(slot()) -> none | entry().
 front(#slot{front = Front}) -> Front.
 
@@ -142,15 +142,25 @@ settle(MayBe, #slot{front = #{owner := Owner} = Front, rest = Rest} = Slot) ->
         false -> settle(MayBe, Slot#slot{front = none, rest = Rest ++ [Front#{contested := []}]})
     end.
 
-%% @doc Whether readers have to be told of another front: `same', or what they
-%% are to find.
--spec shown(slot()) -> same | none | {pid(), Meta :: term()}.
-shown(#slot{front = none, shown = none}) -> same;
-shown(#slot{front = none}) -> none;
-shown(#slot{front = #{owner := Owner, ref := Ref}, shown = {Owner, Ref}}) -> same;
-shown(#slot{front = #{pid := Pid, meta := Meta}}) -> {Pid, Meta}.
+%% @doc Whether readers of this node have to be told of another front: `same', or what
+%% they are to find. They are not told of this node's own while it is only put, unless
+%% it has the place of the last holder.
+-spec shown(node(), slot()) -> same | none | {pid(), Meta :: term()}.
+shown(Self, #slot{shown = Shown} = Slot) ->
+    case {visible(Self, Slot), Shown} of
+        {none, none} -> same;
+        {none, _} -> none;
+        {#{owner := Owner, ref := Ref}, {Owner, Ref}} -> same;
+        {#{pid := Pid, meta := Meta}, _} -> {Pid, Meta}
+    end.
 
 %% @doc They were told.
--spec show(slot()) -> slot().
-show(#slot{front = none} = Slot) -> Slot#slot{shown = none};
-show(#slot{front = #{owner := Owner, ref := Ref}} = Slot) -> Slot#slot{shown = {Owner, Ref}}.
+-spec show(node(), slot()) -> slot().
+show(Self, Slot) ->
+    case visible(Self, Slot) of
+        none -> Slot#slot{shown = none};
+        #{owner := Owner, ref := Ref} -> Slot#slot{shown = {Owner, Ref}}
+    end.
+
+visible(Self, #slot{front = #{owner := Self, committed := false, firm := false}}) -> none;
+visible(_Self, #slot{front = Front}) -> Front.
