@@ -7,7 +7,7 @@
 
 -define(HIDDEN, 2).
 
-nodes(Name, Count) -> atoll_cluster_local:nodes(Name, Count).
+nodes(Name, Hosts) -> atoll_cluster_local:nodes(Name, Hosts).
 
 prepare(#{nodes := Nodes} = Context) ->
     case atoll_cluster_local:prepare(Context) of

@@ -18,12 +18,14 @@
 
 -type parameter() :: #{
     name := atom(),
-    type := integer | atom,
+    %% What it is called in a row of the result, if not by its name.
+    row => atom(),
+    type := integer | number | atom,
     %% Swept over unless told otherwise.
     values := [value(), ...],
     help := string(),
     unit => string(),
-    %% What an integer may be; from 1 unless told.
+    %% What an integer or a number may be; from 1 unless told.
     min => integer(),
     max => integer(),
     %% What an atom may be.
@@ -33,7 +35,7 @@
     scales => boolean()
 }.
 
--type value() :: integer() | atom().
+-type value() :: number() | atom().
 
 -type point() :: #{atom() => value()}.
 %% One value of each parameter.
@@ -43,6 +45,9 @@
 
 -type metric() :: #{
     name := atom(),
+    %% What it is called in a row of the result, if not by its name; nothing ('') leaves a
+    %% latency's percentiles.
+    row => atom(),
     label := string(),
     unit := string(),
     better := more | less,
@@ -165,17 +170,17 @@ check_values(#{name := Name} = Parameter, Sweep) ->
     end.
 
 is_value(Value, #{type := atom, one_of := Words}) -> lists:member(Value, Words);
-is_value(Value, #{type := integer} = Parameter) ->
+is_value(Value, #{type := Type} = Parameter) ->
     {Min, Max} = range(Parameter),
-    is_integer(Value) andalso Value >= Min andalso Value =< Max.
+    (is_integer(Value) orelse (Type =:= number andalso is_float(Value))) andalso Value >= Min andalso Value =< Max.
 
 range(Parameter) -> {maps:get(min, Parameter, 1), maps:get(max, Parameter, 1000000000)}.
 
 must(#{type := atom, one_of := Words}) ->
     ["must be one of ", lists:join(", ", [atom_to_list(Word) || Word <- Words])];
-must(#{type := integer} = Parameter) ->
+must(#{type := Type} = Parameter) ->
     {Min, Max} = range(Parameter),
-    io_lib:format("must be a whole number from ~b to ~b", [Min, Max]).
+    io_lib:format("must be a ~ts from ~b to ~b", [case Type of integer -> "whole number"; number -> "number" end, Min, Max]).
 
 checked(Module, Combinations) ->
     Points = Module:points(Combinations),

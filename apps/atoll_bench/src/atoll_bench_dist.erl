@@ -14,6 +14,11 @@
 %% callers of a server do. Those of the pings beside bulk are of an open one, 200 a
 %% second, from their intended starts: so a stall counts for all that it held up
 %% ({@link atoll_bench_load}). Megabytes are those of the messages' payload, one way.
+%%
+%% With a round trip of 0 the nodes are connected over loopback, otherwise over a path that
+%% takes so long ({@link atoll_wire}), for which it takes Linux and root. Each system has a
+%% path of its own. What carries the packets uses processor time too; it is not counted as
+%% the nodes', nor as that of others.
 -module(atoll_bench_dist).
 -behaviour(atoll_bench).
 
@@ -31,10 +36,12 @@ summary() -> "what a connection between two nodes carries, and how fast".
 
 -spec parameters() -> [atoll_bench:parameter(), ...].
 parameters() ->
-    Kinds = [ping_pong, request, flood, ping_beside_bulk],
-    Systems = [stock, stock_tuned],
+    Kinds = [request, ping_beside_bulk, flood],
+    Systems = atoll_bench_dist_system:all(),
     [
-        #{name => kind, type => atom, values => Kinds, one_of => Kinds, help => "the kind of load"},
+        #{name => kind, type => atom, values => Kinds, one_of => [ping_pong | Kinds], help => "the kind of load"},
+        #{name => rtt, row => rtt_ms, type => number, values => [0], min => 0, max => 60000, unit => "ms",
+          help => "the round trip; 0: over loopback, more needs root"},
         #{name => actors, type => integer, values => [1, 16, 128], max => 10000,
           help => "processes that send at the same time"},
         #{name => size, type => integer, values => [100, 1024, 524288], max => 134217728, unit => "bytes",
@@ -53,7 +60,8 @@ metrics() ->
         #{name => mb_per_s, label => "Throughput", unit => "MB/s", better => more, kind => value,
           derived => true},
         #{name => cpu_us_per_op, label => "Processor time per message", unit => "\x{b5}s", better => less, kind => value},
-        #{name => latency, label => "Latency", unit => "ns", better => less, kind => latency}
+        #{name => cpu, label => "Processors in use", unit => "", better => less, kind => value, derived => true},
+        #{name => latency, row => '', label => "Latency", unit => "ns", better => less, kind => latency}
     ].
 
 %% A ping-pong has one actor, whatever is swept, and a flood of large messages is what
@@ -71,26 +79,38 @@ points(Points) ->
 -spec check(atoll_bench:point()) -> ok | {error, unicode:chardata()}.
 check(#{actors := Actors, size := Size}) when Actors * Size > ?MAX_BYTES ->
     {error, "that is more than 4 GiB under way at once"};
+check(#{rtt := Ms}) when Ms > 0 ->
+    case atoll_wire:allowed() of
+        ok -> ok;
+        {error, Error} -> {error, atoll_wire:format_error(Error)}
+    end;
 check(_Point) ->
     ok.
 
 -spec setup(atoll_bench:point()) -> {ok, map()} | {error, unicode:chardata()}.
+setup(#{rtt := Ms} = Point) when Ms > 0 ->
+    case atoll_wire:start(#{rtt_ms => Ms}) of
+        {ok, Wire} ->
+            case setup(Point, #{hosts => atoll_wire:ends(Wire)}) of
+                {ok, State} ->
+                    {ok, State#{wire => Wire}};
+                {error, _} = Error ->
+                    ok = atoll_wire:stop(Wire),
+                    Error
+            end;
+        {error, Error} ->
+            {error, atoll_wire:format_error(Error)}
+    end;
 setup(Point) ->
-    Options = #{nodes => 2, connect_all => false, args => flags(Point)},
+    setup(Point, #{}).
+
+setup(Point, Where) ->
+    Options = Where#{nodes => 2, connect_all => false, args => flags(Point)},
     atoll_bench_nodes:start(Options, fun(Cluster) -> load(Cluster, Point) end).
 
-%% Without busy waiting, which on few cores takes from one node what the other needs.
 -spec flags(atoll_bench:point()) -> [string()].
-flags(#{system := stock}) ->
-    ["+sbwt", "none", "+sbwtdcpu", "none", "+sbwtdio", "none"];
-flags(#{system := stock_tuned} = Point) ->
-    Buffers = "[{sndbuf,4194304},{recbuf,4194304}]",
-    flags(Point#{system := stock}) ++
-        [
-            "+zdbbl", "65536",
-            "-kernel", "inet_dist_connect_options", Buffers,
-            "-kernel", "inet_dist_listen_options", Buffers
-        ].
+flags(#{system := System}) ->
+    atoll_bench_dist_system:args(System).
 
 load(Cluster, #{kind := Kind, actors := Actors, size := Size}) ->
     [Here, There] = atoll_cluster:nodes(Cluster),
@@ -115,6 +135,7 @@ round(#{cluster := Cluster, node := Node, kind := Kind, peers := Peers, size := 
             Values = #{
                 ops_per_s => Ops * 1000000 / Us,
                 mb_per_s => Ops * Size / Us,
+                cpu => Cpu / Us,
                 cpu_us_per_op => Cpu / max(1, Ops)
             },
             {ok, maps:merge(Values, maps:from_list([{latency, Export} || {ok, Export} <- [Latency]])), State};
@@ -123,5 +144,9 @@ round(#{cluster := Cluster, node := Node, kind := Kind, peers := Peers, size := 
     end.
 
 -spec teardown(map()) -> ok.
-teardown(#{cluster := Cluster}) ->
-    atoll_bench_nodes:stop(Cluster).
+teardown(#{cluster := Cluster} = State) ->
+    ok = atoll_bench_nodes:stop(Cluster),
+    case State of
+        #{wire := Wire} -> atoll_wire:stop(Wire);
+        #{} -> ok
+    end.

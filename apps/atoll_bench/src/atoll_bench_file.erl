@@ -150,7 +150,7 @@ is_metric(_) ->
 is_point(Point, Parameters) ->
     is_map(Point) andalso
         lists:sort(maps:keys(Point)) =:= lists:sort([Name || #{<<"name">> := Name} <- Parameters]) andalso
-        lists:all(fun(Value) -> is_integer(Value) orelse is_binary(Value) end, maps:values(Point)).
+        lists:all(fun(Value) -> is_number(Value) orelse is_binary(Value) end, maps:values(Point)).
 
 is_round(Values, Histograms) ->
     is_map(Values) andalso is_map(Histograms) andalso

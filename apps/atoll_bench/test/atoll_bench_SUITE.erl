@@ -16,6 +16,7 @@
     the_time_to_be_visible_is_that_of_the_last_node/1,
     a_look_up_sends_nothing/1,
     each_kind_of_load_is_measured/1,
+    a_long_path_is_in_every_answer_and_goes_with_the_nodes/1,
     a_round_of_orbit_finds_the_same_in_each_mode/1,
     nodes_that_cannot_be_made_ready_are_taken_down/1,
     what_goes_wrong_on_a_node_is_a_sentence/1
@@ -207,7 +208,7 @@ answers(Cluster, Module, Function, Args) ->
 
 each_kind_of_load_is_measured(_) ->
     [
-        with(atoll_bench_dist, #{kind => Kind, actors => 4, size => 1000, system => System}, fun(State) ->
+        with(atoll_bench_dist, #{kind => Kind, rtt => 0, actors => 4, size => 1000, system => System}, fun(State) ->
             {ok, #{ops_per_s := Ops, mb_per_s := Mb} = Measures, _} = atoll_bench_dist:round(State),
             ?assert(Ops > 0),
             ?assert(abs(Mb - Ops / 1000) < 0.001 * Mb),
@@ -220,6 +221,21 @@ each_kind_of_load_is_measured(_) ->
         end)
      || {Kind, System} <- [{request, stock}, {flood, stock}, {ping_beside_bulk, stock_tuned}]
     ].
+
+a_long_path_is_in_every_answer_and_goes_with_the_nodes(_) ->
+    case atoll_wire:available() of
+        ok ->
+            with(atoll_bench_dist, #{kind => request, rtt => 20, actors => 2, size => 1000, system => stock_tuned}, fun(State) ->
+                {ok, #{latency := Latency, cpu := Cpu}, _} = atoll_bench_dist:round(State),
+                %% Buckets are a hundredth wide.
+                ?assert(atoll_bench_hist:percentile(Latency, 0) >= 19800000),
+                ?assert(Cpu > 0),
+                self() ! {wire, map_get(wire, State)}
+            end),
+            receive {wire, Wire} -> ?assertNot(is_process_alive(Wire)) end;
+        {error, Error} ->
+            {skip, lists:flatten(unicode:characters_to_list(atoll_wire:format_error(Error)))}
+    end.
 
 a_round_of_orbit_finds_the_same_in_each_mode(_) ->
     [

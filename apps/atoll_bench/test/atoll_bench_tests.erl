@@ -24,6 +24,22 @@ a_ping_pong_is_measured_once_with_the_one_actor_that_it_has_test() ->
     ?assertEqual([{1, 100}, {1, 200}], lists:sort(Of(ping_pong))),
     ?assertEqual([{4, 100}, {4, 200}, {16, 100}, {16, 200}], lists:sort(Of(request))).
 
+%% Half a millisecond is a round trip too.
+a_number_may_have_a_fraction_test() ->
+    Sweep = #{kind => [request], rtt => [0.5, 20], actors => [1], size => [1]},
+    {ok, Points} = atoll_bench:sweep(atoll_bench_dist, Sweep),
+    ?assertEqual([0.5, 0.5, 20, 20], [Rtt || #{rtt := Rtt} <- Points]),
+    {error, Error} = atoll_bench:sweep(atoll_bench_dist, #{rtt => [-0.5]}),
+    ?assertEqual("rtt must be a number from 0 to 60000, not \"-0.5\"", lists:flatten(atoll_bench:format_error(Error))).
+
+%% What is to be compared differs in its arguments alone, and the carrier is told its kind.
+every_system_of_dist_has_arguments_of_its_own_test() ->
+    Systems = [stock, stock_tuned, direct, lanes4, lanes16],
+    Args = [atoll_bench_dist_system:args(System) || System <- Systems],
+    ?assertEqual(length(Systems), length(lists:usort(Args))),
+    ?assertEqual([], atoll_bench_dist_system:all() -- Systems),
+    ?assertMatch({_, [_, "atoll", _, "atoll_dist", "[{kind,{lanes,16}}]"]}, lists:split(6, lists:last(Args))).
+
 values_take_the_place_of_the_default_ones_test() ->
     {ok, Points} = atoll_bench:sweep(atoll_bench_names, #{nodes => [3], callers => [1], on => [first]}),
     ?assertEqual(
@@ -68,6 +84,6 @@ sentence(Sweep) ->
 what_cannot_be_measured_is_refused_before_anything_starts_test() ->
     {error, Error} = atoll_bench:sweep(atoll_bench_dist, #{actors => [10000], size => [134217728], kind => [request]}),
     ?assertEqual(
-        "with actors 10000, kind request, size 134217728, system stock: that is more than 4 GiB under way at once",
+        "with actors 10000, kind request, rtt 0, size 134217728, system stock: that is more than 4 GiB under way at once",
         unicode:characters_to_list(atoll_bench:format_error(Error))
     ).

@@ -79,6 +79,7 @@ factor(none) -> "-";
 factor(Number) -> float_to_list(float(Number), [{decimals, 3}]).
 
 text(Value) when is_integer(Value) -> atoll_cli_table:count(Value);
+text(Value) when is_float(Value) -> float_to_list(Value, [short]);
 text(Value) -> Value.
 
 row({Point, #{<<"name">> := Name}, What}, Result) ->

@@ -33,7 +33,7 @@ json(#{file := File, status := Status} = Run) ->
 
 row(Point, Run) ->
     lists:append([
-        [{binary_to_atom(Key), Value} || {Key, Value} <- parameters(Point, Run)],
+        [{key([row_name(Parameter)]), Value} || {Parameter, Value} <- parameters(Point, Run)],
         lists:append([numbers(Metric, Point, Run) || Metric <- metrics(Run)])
     ]).
 
@@ -68,17 +68,25 @@ cell({ok, {Median, none, none}}) ->
 cell({ok, {Median, Low, High}}) ->
     [atoll_cli_table:decimal(Median), [atoll_cli_table:decimal(Low), " - ", atoll_cli_table:decimal(High)]].
 
-numbers(#{<<"name">> := Name} = Metric, Point, Run) ->
+numbers(Metric, Point, Run) ->
     [
-        {key(<<Name/binary, What/binary, End/binary, (unit(Metric))/binary>>), null(Number)}
-     || {What, {ok, {Median, Low, High}}} <- summaries(Metric, Point, Run),
-        {End, Number} <- [{<<>>, Median}, {<<"_low">>, Low}, {<<"_high">>, High}]
+        {key([row_name(Metric), What, End, unit(Metric)]), null(Number)}
+     || {What, Summary} <- summaries(Metric, Point, Run),
+        {Median, Low, High} <- [summarized(Summary)],
+        {End, Number} <- [{<<>>, Median}, {<<"low">>, Low}, {<<"high">>, High}]
     ].
+
+%% A row has what every other one has: also where a point has no such metric, or failed.
+summarized(none) -> {none, none, none};
+summarized({ok, Summary}) -> Summary.
+
+row_name(#{<<"row">> := Name}) -> Name;
+row_name(#{<<"name">> := Name}) -> Name.
 
 null(none) -> null;
 null(Number) -> Number.
 
-unit(#{<<"kind">> := <<"latency">>}) -> <<"_us">>;
+unit(#{<<"kind">> := <<"latency">>}) -> <<"us">>;
 unit(_Metric) -> <<>>.
 
 %% The medians of the rounds and their intervals, as in a report; of a latency those of
@@ -86,7 +94,7 @@ unit(_Metric) -> <<>>.
 summaries(#{<<"kind">> := <<"latency">>, <<"name">> := Name}, Point, Run) ->
     [
         {What, microseconds(atoll_bench_samples:summary(Name, Percentile, rounds(Point, Run)))}
-     || {What, Percentile} <- [{<<"_p50">>, 50}, {<<"_p99">>, 99}]
+     || {What, Percentile} <- [{<<"p50">>, 50}, {<<"p99">>, 99}]
     ];
 summaries(#{<<"name">> := Name}, Point, Run) ->
     [{<<>>, atoll_bench_samples:summary(Name, value, rounds(Point, Run))}].
@@ -97,9 +105,9 @@ microseconds({ok, {Median, Low, High}}) -> {ok, {Median / 1000, thousandth(Low),
 thousandth(none) -> none;
 thousandth(Number) -> Number / 1000.
 
-%% Of a benchmark's metrics, which are few.
-key(Name) ->
-    binary_to_atom(Name).
+%% Of a benchmark's parameters and metrics, which are few.
+key(Parts) ->
+    binary_to_atom(iolist_to_binary(lists:join($_, [Part || Part <- Parts, Part =/= <<>>]))).
 
 points(#{header := #{<<"points">> := Points}}) -> lists:seq(0, length(Points) - 1).
 metrics(#{header := #{<<"metrics">> := Metrics}}) -> Metrics.
@@ -108,7 +116,8 @@ rounds(Point, #{rounds := Rounds}) -> [Round || #{<<"point">> := P} = Round <- R
 
 parameters(Index, #{header := #{<<"points">> := Points}} = Run) ->
     Point = lists:nth(Index + 1, Points),
-    [{Name, map_get(Name, Point)} || #{<<"name">> := Name} <- declared(Run)].
+    [{Parameter, map_get(Name, Point)} || #{<<"name">> := Name} = Parameter <- declared(Run)].
 
 text(Value) when is_integer(Value) -> atoll_cli_table:count(Value);
+text(Value) when is_float(Value) -> float_to_list(Value, [short]);
 text(Value) -> Value.

@@ -6,6 +6,7 @@
 -export([listed/1]).
 
 -define(MAX_ROUNDS, 1000).
+-define(MAX_VALUE, 1000000000).
 
 -spec summary() -> string().
 summary() -> "run a benchmark, and keep what it measured in a file".
@@ -75,15 +76,17 @@ values(Parameter) ->
 value(Word, #{type := atom, one_of := Words}) ->
     (atoll_cli_read:one_of(Words))(Word);
 value(Word, #{type := integer} = Parameter) ->
-    Max = maps:get(max, Parameter, 1000000000),
-    (atoll_cli_read:whole(maps:get(min, Parameter, 1), Max))(Word).
+    (atoll_cli_read:whole(maps:get(min, Parameter, 1), maps:get(max, Parameter, ?MAX_VALUE)))(Word);
+value(Word, #{type := number} = Parameter) ->
+    (atoll_cli_read:number(maps:get(min, Parameter, 1), maps:get(max, Parameter, ?MAX_VALUE)))(Word).
 
 %% @doc Values as they are typed.
--spec listed([integer() | atom()]) -> string().
+-spec listed([number() | atom()]) -> string().
 listed(Values) ->
     lists:flatten(lists:join($,, [spelt(Value) || Value <- Values])).
 
 spelt(Value) when is_atom(Value) -> atom_to_list(Value);
+spelt(Value) when is_float(Value) -> float_to_list(Value, [short]);
 spelt(Value) -> integer_to_list(Value).
 
 -spec operands() -> [string()].
@@ -93,7 +96,8 @@ operands() -> ["NAME"].
 examples() ->
     [
         "atoll bench run names --nodes 2,4 --callers 1 --rounds 3",
-        "atoll bench run dist --kind request --actors 1,16 --size 100,1024 --json"
+        "atoll bench run dist --kind request --actors 1,16 --size 100,1024 --json",
+        "atoll bench run dist --rtt 0,1,20 --actors 16 --size 524288"
     ].
 
 -spec run(atoll_cli_options:values(), [string()]) -> atoll_cli_command:outcome().

@@ -1,7 +1,7 @@
 %% @doc Readers of what a user types for a value; see {@link atoll_cli_options}.
 -module(atoll_cli_read).
 
--export([whole/2, number/1, one_of/1, some_of/1, share/0, latency/0, setting/0, directory/0, generators/0, name/0, processes/0]).
+-export([whole/2, number/1, number/2, one_of/1, some_of/1, share/0, latency/0, setting/0, directory/0, generators/0, name/0, processes/0]).
 
 %% A longer way between two nodes is none of this planet.
 -define(MAX_LATENCY_MS, 600000).
@@ -26,6 +26,16 @@ number(Max) ->
         case to_number(Text) of
             {ok, N} when N > 0, N =< Max -> {ok, N};
             _ -> {error, ["must be a number above 0, at most ", atoll_cli_table:count(Max)]}
+        end
+    end.
+
+%% @doc A number of a range, with or without a fraction.
+-spec number(Min :: non_neg_integer(), Max :: pos_integer()) -> atoll_cli_options:reader().
+number(Min, Max) ->
+    fun(Text) ->
+        case to_number(Text) of
+            {ok, N} when N >= Min, N =< Max -> {ok, N};
+            _ -> {error, ["must be a number from ", atoll_cli_table:count(Min), " to ", atoll_cli_table:count(Max)]}
         end
     end.
 

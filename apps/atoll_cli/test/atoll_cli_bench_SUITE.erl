@@ -4,7 +4,8 @@
 -include_lib("stdlib/include/assert.hrl").
 
 -export([all/0, suite/0, init_per_suite/1, end_per_suite/1, init_per_testcase/2, end_per_testcase/2]).
--export([its_page_can_be_followed/1, what_is_measured_is_kept_and_shown/1, a_row_has_all_that_was_measured/1, names_of_groups_are_measured_beside_the_others/1,
+-export([its_page_can_be_followed/1, what_is_measured_is_kept_and_shown/1, a_row_has_all_that_was_measured/1, a_row_of_dist_has_the_keys_that_were_promised/1,
+         names_of_groups_are_measured_beside_the_others/1,
          wrong_usage_says_one_sentence/1, a_run_that_is_interrupted_keeps_what_it_measured/1,
          a_run_is_the_same_as_itself/1, other_files_are_told/1, dist_agrees_with_a_loop_of_its_own/1,
          overlay_measures_what_a_cluster_is_known_to_have/1]).
@@ -24,6 +25,7 @@ suite() ->
 
 all() ->
     [its_page_can_be_followed, what_is_measured_is_kept_and_shown, a_row_has_all_that_was_measured,
+     a_row_of_dist_has_the_keys_that_were_promised,
      names_of_groups_are_measured_beside_the_others, wrong_usage_says_one_sentence,
      a_run_that_is_interrupted_keeps_what_it_measured, a_run_is_the_same_as_itself, other_files_are_told,
      dist_agrees_with_a_loop_of_its_own, overlay_measures_what_a_cluster_is_known_to_have].
@@ -77,6 +79,8 @@ without(Option, [Word | Words]) -> [Word | without(Option, Words)];
 without(_Option, []) -> [].
 
 short_value("10,20,40,60", _Dir) -> "2";
+%% The others take root.
+short_value("0,1,20", _Dir) -> "0";
 short_value("2,4,8,16", _Dir) -> "2";
 short_value("4,8,16", _Dir) -> "2";
 short_value(Word, Dir) ->
@@ -117,6 +121,22 @@ a_row_has_all_that_was_measured(Config) ->
     {ok, Told} = atoll_bench_report_data:summary(0, {Latency, 99}, Data),
     ?assertEqual(Told, [round(1000 * map_get(Key, Row)) || Key <- [<<"latency_p99_us">>, <<"latency_p99_low_us">>, <<"latency_p99_high_us">>]]).
 
+a_row_of_dist_has_the_keys_that_were_promised(Config) ->
+    Dir = ?config(dir, Config),
+    Args = ["bench", "run", "dist", "--rtt", "0", "--actors", "1", "--size", "100", "--rounds", "1", "--json"],
+    #{status := 0, stdout := Json} = atoll_cli_os:run(Dir, Args),
+    {ok, #{<<"status">> := <<"complete">>, <<"rows">> := Rows}} = atoll_bench_json:decode(Json),
+    Keys = [<<"mb_per_s">>, <<"ops_per_s">>, <<"p50_us">>, <<"p99_us">>, <<"cpu">>],
+    %% Nobody answers a flood.
+    Without = [{<<"request">>, []}, {<<"ping_beside_bulk">>, []}, {<<"flood">>, [<<"p50_us">>, <<"p99_us">>]}],
+    ?assertEqual(
+        [{Kind, System, None} || {Kind, None} <- Without, System <- [<<"stock">>, <<"stock_tuned">>]],
+        [
+            {Kind, System, [Key || Key <- Keys, map_get(Key, Row) =:= null]}
+         || #{<<"kind">> := Kind, <<"rtt_ms">> := 0, <<"actors">> := 1, <<"size">> := 100, <<"system">> := System} = Row <- Rows
+        ]
+    ).
+
 names_of_groups_are_measured_beside_the_others(Config) ->
     Dir = ?config(dir, Config),
     Args = ["bench", "run", "names", "--nodes", "4", "--callers", "1", "--on", "each", "--rounds", "1", "--json"],
@@ -151,6 +171,7 @@ wrong_usage_says_one_sentence(Config) ->
             {["run"], "NAME is missing"},
             {["run", "dits"], "did you mean dist?"},
             {["run", "dist", "--actors", "1,x"], "--actors must be a whole number"},
+            {["run", "dist", "--rtt", "x"], "--rtt must be a number from 0 to 60,000"},
             {["run", "dist", "--actors", "1,1"], "actors has the value 1 twice"},
             {["run", "names", "--actors", "1"], "there is no option --actors"},
             {["run", "names", "--system", "s_grup"], "must be one of global, pg, s_group, s_group_of_4"},
@@ -247,7 +268,7 @@ dist_agrees_with_a_loop_of_its_own(_) ->
     [agrees(Kind, Size) || {Kind, Size} <- [{ping_pong, 100}, {ping_pong, 65536}, {request, 1024}]].
 
 agrees(Kind, Size) ->
-    {ok, #{cluster := Cluster} = Setup} = atoll_bench_dist:setup(#{kind => Kind, actors => 1, size => Size, system => stock}),
+    {ok, #{cluster := Cluster} = Setup} = atoll_bench_dist:setup(#{kind => Kind, rtt => 0, actors => 1, size => Size, system => stock}),
     State = Setup#{ms := ?TURN_MS},
     try
         [Here, There] = atoll_cluster:nodes(Cluster),

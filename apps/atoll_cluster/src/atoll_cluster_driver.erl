@@ -13,7 +13,7 @@
 %% the connection does, and that `release/1' returns only when it has.
 -module(atoll_cluster_driver).
 
--export_type([place/0, handle/0, context/0, spec/0, reply/0]).
+-export_type([place/0, handle/0, context/0, host/0, spec/0, reply/0]).
 
 -type context() :: #{
     %% the cluster's name, and the names of all its nodes
@@ -28,8 +28,18 @@
 -type place() :: term().
 %% What `prepare/1' found out and every `start_node/2' needs.
 
+-type host() :: #{
+    %% by which its nodes are named, and on which they listen
+    address := inet:ip4_address(),
+    %% a command, with arguments, that runs another one that comes behind it as the same
+    %% process: `["nsenter", "--net=FILE"]'
+    wrap := [string()]
+}.
+%% Where a node runs.
+
 -type spec() :: #{
     node := node(),
+    host := host(),
     connect_all := boolean(),
     %% further arguments of erl
     args := [string()],
@@ -51,8 +61,8 @@
     | {raised, error | exit | throw, Reason :: term(), Stacktrace :: term()}
     | down.
 
-%% The names of the nodes of a cluster, in order.
--callback nodes(Name :: string(), Count :: pos_integer()) -> [node(), ...].
+%% The names of the nodes of a cluster, in order, of which each has its host.
+-callback nodes(Name :: string(), [host(), ...]) -> [node(), ...].
 
 %% Checks that the nodes can be started, and prepares the place.
 -callback prepare(context()) -> {ok, place()} | {error, Reason :: term()}.

@@ -6,7 +6,7 @@
 %% it meanwhile. Its port is the VM's own, `ERL_EPMD_PORT' or 4369.
 -module(atoll_cluster_epmd).
 
--export([ensure/1, check_free/1]).
+-export([ensure/1, check_free/1, executable/0]).
 
 -define(START_MS, 5000).
 
@@ -63,6 +63,8 @@ names() ->
         {error, _} -> down
     end.
 
+%% @doc The program, of the OTP that this VM runs where it has one.
+-spec executable() -> file:filename_all() | false.
 executable() ->
     Erts = "erts-" ++ erlang:system_info(version),
     Candidates = [

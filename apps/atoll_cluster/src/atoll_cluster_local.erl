@@ -1,7 +1,8 @@
 %% @doc The driver that starts nodes as processes of this machine.
 %%
 %% Nodes are started and controlled with OTP's `peer' over their standard
-%% input and output. They are `NAMEi@127.0.0.1', listen on loopback only, are
+%% input and output. They are `NAMEi@127.0.0.1', listen on loopback only (or are named by
+%% the address of their host, and listen on that), are
 %% small (about 22 MB each), use the user's ordinary cookie, and find the
 %% modules that the calling VM finds. They log to the run directory and never
 %% to their standard output, which belongs to the control connection.
@@ -29,9 +30,12 @@
 -define(LOG_BYTES, 1000000).
 -define(SIGNAL_MS, 2000).
 
--spec nodes(string(), pos_integer()) -> [node(), ...].
-nodes(Name, Count) ->
-    [list_to_atom(lists:concat([Name, I, "@127.0.0.1"])) || I <- lists:seq(1, Count)].
+-spec nodes(string(), [atoll_cluster_driver:host(), ...]) -> [node(), ...].
+nodes(Name, Hosts) ->
+    [
+        list_to_atom(lists:concat([Name, I, "@", inet:ntoa(Address)]))
+     || {I, #{address := Address}} <- lists:zip(lists:seq(1, length(Hosts)), Hosts)
+    ].
 
 -spec prepare(atoll_cluster_driver:context()) -> {ok, place()} | {error, term()}.
 prepare(#{nodes := Nodes, dir := Dir, pids := Pids}) ->
@@ -48,9 +52,9 @@ prepare(#{nodes := Nodes, dir := Dir, pids := Pids}) ->
     end.
 
 -spec start_node(atoll_cluster_driver:spec(), place()) -> {ok, handle()} | {error, term()}.
-start_node(#{node := Node, boot_timeout := Timeout} = Spec, #{pids := Pids} = Place) ->
+start_node(#{node := Node, host := #{wrap := Wrap}, boot_timeout := Timeout} = Spec, #{pids := Pids} = Place) ->
     ok = atoll_cluster_rundir:forget(Pids, Node),
-    {Program, Args} = launcher(Node, Place),
+    {Program, Args} = launcher(Node, Wrap, Place),
     Options = #{
         name => atom_to_list(Node),
         longnames => true,
@@ -116,17 +120,17 @@ release(_Place) ->
 
 %% The run directory's path reaches the shell as an argument of its own, never
 %% as text to be parsed; and no exec bit is needed on an installed script.
-launcher(Node, #{erl := Erl, dir := Dir, pids := Pids}) ->
+launcher(Node, Wrap, #{erl := Erl, dir := Dir, pids := Pids}) ->
     Launch = filename:join(code:priv_dir(atoll_cluster), "launch"),
     Out = atoll_cluster_rundir:out(Dir, Node),
-    {"/bin/sh", [Launch, Pids, atom_to_list(Node), Out, Erl]}.
+    {"/bin/sh", [Launch, Pids, atom_to_list(Node), Out | Wrap ++ [Erl]]}.
 
-node_args(#{node := Node, connect_all := ConnectAll, args := Args}, #{dir := Dir}) ->
+node_args(#{node := Node, host := #{address := Address}, connect_all := ConnectAll, args := Args}, #{dir := Dir}) ->
     Small = ["+S", "1:1", "+SDio", "1", "+A", "1",
         "+sbwt", "none", "+sbwtdcpu", "none", "+sbwtdio", "none"],
     %% epmd runs already, see prepare/1.
     Kernel = ["-start_epmd", "false",
-        "-kernel", "inet_dist_use_interface", "{127,0,0,1}",
+        "-kernel", "inet_dist_use_interface", lists:flatten(io_lib:format("~0p", [Address])),
         "-kernel", "prevent_overlapping_partitions", "false",
         "-kernel", "logger", logger(atoll_cluster_rundir:log(Dir, Node))],
     Mesh = case ConnectAll of
@@ -168,7 +172,8 @@ ensure_cookie(Place, Node) ->
     end.
 
 make_cookie(Place, Node) ->
-    Spec = #{node => Node, connect_all => false, args => [], boot_timeout => 15000},
+    Host = #{address => {127, 0, 0, 1}, wrap => []},
+    Spec = #{node => Node, host => Host, connect_all => false, args => [], boot_timeout => 15000},
     case start_node(Spec, Place) of
         {ok, #{control := Peer} = Handle} ->
             ok = peer:stop(Peer),

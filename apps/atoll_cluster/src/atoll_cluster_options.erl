@@ -18,6 +18,10 @@
     %% Further arguments of erl, or a function that makes them of the nodes' names.
     %% Default none.
     args => [string()] | fun(([node(), ...]) -> [string()]),
+    %% Where the nodes run, by turns: the addresses by which they are named and on which
+    %% they listen, and command lines that each node's is put behind, such as that of
+    %% nsenter. Within them a port mapper must run. Default this machine's loopback.
+    hosts => [atoll_cluster_driver:host(), ...],
     %% What is asked of each node for its status beside what Erlang says of itself: a
     %% function that is called there. Default nothing.
     probe => {module(), Function :: atom(), Args :: [term()]} | none,
@@ -39,6 +43,7 @@
     connect_all := boolean(),
     apps := [atom()],
     args := [string()] | fun(([node(), ...]) -> [string()]),
+    hosts := [atoll_cluster_driver:host(), ...],
     probe := {module(), atom(), [term()]} | none,
     parallel := pos_integer(),
     boot_timeout := pos_integer(),
@@ -82,6 +87,9 @@ rules() ->
             "must be a list of application names"},
         {args, {default, fun() -> [] end}, fun(A) -> is_function(A, 1) orelse all(fun is_argument/1, A) end,
             "must be a list of strings, or a function that makes one of the nodes' names"},
+        {hosts, {default, fun() -> [#{address => {127, 0, 0, 1}, wrap => []}] end},
+            fun(L) -> L =/= [] andalso all(fun is_host/1, L) end,
+            "must be a list of #{address => {A, B, C, D}, wrap => Command}, with one at least"},
         {probe, {default, fun() -> none end}, fun is_probe/1, "must be {Module, Function, Arguments} or none"},
         {parallel, {default, fun parallel/0}, Positive, "must be a whole number above 0"},
         {boot_timeout, {default, fun() -> 30000 end}, Positive,
@@ -108,6 +116,11 @@ is_name(Name) ->
 is_probe(none) -> true;
 is_probe({M, F, A}) -> is_atom(M) andalso is_atom(F) andalso all(fun(_) -> true end, A);
 is_probe(_) -> false.
+
+is_host(#{address := Address, wrap := Wrap} = Host) ->
+    map_size(Host) =:= 2 andalso inet:is_ipv4_address(Address) andalso all(fun is_argument/1, Wrap);
+is_host(_) ->
+    false.
 
 %% What the operating system takes as an argument: text without a zero.
 is_argument(Arg) ->

@@ -80,8 +80,9 @@
     %% whether the watchdog has said that nothing is left
     done = false :: boolean(),
     place :: {place, atoll_cluster_driver:place()} | undefined,
-    %% the nodes' names in order, and what is known of each
+    %% the nodes' names in order, where each runs, and what is known of each
     order = [] :: [node()],
+    hosts = #{} :: #{node() => atoll_cluster_driver:host()},
     nodes = #{} :: #{node() => #node{}},
     %% those whose start has not begun
     queue = [] :: [node()],
@@ -257,15 +258,17 @@ handle_info(down_timeout, State) ->
 
 %% Starting
 
-prepare(#state{config = #{name := Name, nodes := Count, driver := Driver}} = State) ->
+prepare(#state{config = #{name := Name, nodes := Count, hosts := Given, driver := Driver}} = State) ->
     Token = lists:concat([os:getpid(), ".", erlang:unique_integer([positive])]),
     case atoll_cluster_watchdog:sweep(atoll_cluster_rundir:stale()) of
         ok ->
             case atoll_cluster_rundir:claim(Name, Token) of
                 {ok, Rundir} ->
-                    Order = Driver:nodes(Name, Count),
+                    Hosts = [lists:nth(1 + I rem length(Given), Given) || I <- lists:seq(0, Count - 1)],
+                    Order = Driver:nodes(Name, Hosts),
                     Nodes = maps:from_keys(Order, #node{}),
-                    prepare_claimed(State#state{rundir = Rundir, order = Order, nodes = Nodes});
+                    Placed = maps:from_list(lists:zip(Order, Hosts)),
+                    prepare_claimed(State#state{rundir = Rundir, order = Order, hosts = Placed, nodes = Nodes});
                 {error, Reason} ->
                     {error, Reason, State}
             end;
@@ -306,7 +309,10 @@ start_more(State) ->
 
 start_node(Node, Known, #state{config = Config, rundir = #{dir := Dir}, place = {place, Place}} = State) ->
     #{driver := Driver, apps := Apps, args := Args, connect_all := All, boot_timeout := Timeout} = Config,
-    Spec = #{node => Node, args => args(Args, State), connect_all => All, boot_timeout => Timeout},
+    Spec = #{
+        node => Node, host => maps:get(Node, State#state.hosts), args => args(Args, State),
+        connect_all => All, boot_timeout => Timeout
+    },
     Job = #{driver => Driver, place => Place, spec => Spec, apps => Apps,
         out => atoll_cluster_rundir:out(Dir, Node)},
     put_node(Node, Known#node{proc = atoll_cluster_node:start_link(Job)}, State).

@@ -8,8 +8,9 @@
 
 -define(LINE_MS, 30000).
 
-%% The side of the test. Options: `cluster', the options of the cluster;
-%% `env', the VM's environment; `flags' for its erl.
+%% The side of the test. Options: `cluster', the options of the cluster, whose nodes are
+%% in the ends of a wire if `wire' is among them, the options of that; `env', the VM's
+%% environment; `flags' for its erl.
 start(Options) ->
     Erl = filename:join([code:root_dir(), "bin", "erl"]),
     Paths = [filename:absname(filename:dirname(code:which(M))) || M <- [?MODULE, atoll_cluster]],
@@ -55,7 +56,7 @@ close(Port) ->
 
 %% The side of the VM.
 main([Encoded]) ->
-    Options = binary_to_term(base64:decode(Encoded)),
+    Options = wired(binary_to_term(base64:decode(Encoded))),
     Progress = fun(Started, _) -> say({progress, Started}) end,
     case atoll_cluster:start(Options#{progress => Progress}) of
         {ok, Cluster} ->
@@ -66,6 +67,13 @@ main([Encoded]) ->
             say({error, lists:flatten(io_lib:format("~0p", [Reason]))}),
             halt(1)
     end.
+
+wired(#{wire := Path} = Options) ->
+    {ok, Wire} = atoll_wire:start(Path),
+    say({wire, atoll_wire:os_pid(Wire)}),
+    (maps:remove(wire, Options))#{hosts => atoll_wire:ends(Wire)};
+wired(Options) ->
+    Options.
 
 obey(Cluster) ->
     case io:get_line("") of

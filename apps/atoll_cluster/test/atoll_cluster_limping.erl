@@ -4,7 +4,7 @@
 
 -export([nodes/2, prepare/1, start_node/2, call/4, signal/2, state/1, release/1]).
 
-nodes(Name, Count) -> atoll_cluster_local:nodes(Name, Count).
+nodes(Name, Hosts) -> atoll_cluster_local:nodes(Name, Hosts).
 
 prepare(Context) -> atoll_cluster_local:prepare(Context).
 

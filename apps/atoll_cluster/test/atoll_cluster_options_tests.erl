@@ -23,6 +23,8 @@ every_bad_value_is_named_by_its_key_test_() ->
         {connect_all, yes}, {apps, kernel}, {apps, ["kernel"]}, {apps, [a | b]},
         {args, "-x"}, {args, [x]}, {args, ["a\0b"]}, {args, [[16#D800]]}, {args, ["a" | b]},
         {args, fun() -> [] end}, {probe, erlang}, {probe, {erlang, nodes, 0}}, {probe, {erlang, "nodes", []}},
+        {hosts, []}, {hosts, loopback}, {hosts, [#{}]}, {hosts, [#{address => {127, 0, 0, 1}}]},
+        {hosts, [#{address => "127.0.0.1", wrap => []}]}, {hosts, [#{address => {127, 0, 0, 1}, wrap => [env]}]},
         {parallel, 0}, {boot_timeout, infinity}, {boot_timeout, 0},
         {progress, fun(_) -> ok end}, {driver, lists}, {driver, no_such_module}, {color, red}
     ],

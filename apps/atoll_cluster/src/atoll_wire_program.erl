@@ -1,0 +1,38 @@
+%% @doc The program of a wire: where it is, compiled if it has to be.
+-module(atoll_wire_program).
+
+-export([find/0]).
+
+%% Should a compiler have to be installed first.
+-define(BUILD_MS, 300000).
+
+%% @doc The program, up to date where its source is here.
+-spec find() -> {ok, file:filename()} | {error, {not_built, binary()} | {no_program, file:filename()}}.
+find() ->
+    %% BUILD/default/lib/atoll_cluster
+    Build = lists:foldl(fun(_, Dir) -> filename:dirname(Dir) end, code:lib_dir(atoll_cluster), [lib, profile, build]),
+    Program = filename:join([Build, "wire", "wire"]),
+    Script = filename:join([filename:dirname(Build), "scripts", "build-wire"]),
+    case filelib:is_regular(Script) andalso run(Script) of
+        {error, Said} ->
+            {error, {not_built, Said}};
+        _ ->
+            case filelib:is_regular(Program) of
+                true -> {ok, Program};
+                false -> {error, {no_program, Program}}
+            end
+    end.
+
+run(Script) ->
+    Port = open_port({spawn_executable, Script}, [exit_status, stderr_to_stdout, binary, hide]),
+    await(Port, erlang:monotonic_time(millisecond) + ?BUILD_MS, <<>>).
+
+await(Port, Until, Said) ->
+    receive
+        {Port, {data, Data}} -> await(Port, Until, <<Said/binary, Data/binary>>);
+        {Port, {exit_status, 0}} -> ok;
+        {Port, {exit_status, _}} -> {error, Said}
+    after max(0, Until - erlang:monotonic_time(millisecond)) ->
+        true = port_close(Port),
+        {error, <<Said/binary, "it took too long.">>}
+    end.
