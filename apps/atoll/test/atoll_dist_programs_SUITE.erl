@@ -199,7 +199,7 @@ elixir(Elixir, Config) ->
     ?assertEqual("echoed {:from, :elixir}", line(Port)),
     ?assertEqual("ready", line(Port)),
     Node = list_to_atom(Name),
-    ?assertEqual([{Node, ?config(kind, Config)}], [{N, Kind} || #{node := N, kind := Kind} <- call(A, atoll_dist, links, [])]),
+    until(fun() -> [{N, Kind} || #{node := N, kind := Kind} <- call(A, atoll_dist, links, [])] =:= [{Node, ?config(kind, Config)}] end),
     ?assertEqual({pong, 17}, call(A, gen_server, call, [{'Elixir.Ponger', Node}, {ping, 17}])),
     ?assertEqual(ok, call(A, gen_server, call, [{'Elixir.Ponger', Node}, stop])),
     ?assertEqual("stopped", line(Port)),
