@@ -80,8 +80,9 @@ floods(Node, Bytes) ->
     Data = binary:copy(<<0>>, Bytes),
     spawn(fun() -> flood({echo_sink, Node}, Data) end).
 
+%% Each message has bytes of its own, so that what waits costs what it says.
 flood(To, Data) ->
-    To ! Data,
+    To ! binary:copy(Data),
     flood(To, Data).
 
 sink(Name) ->

@@ -253,6 +253,7 @@ ended(Lane, #state{ended = Ended0, n = N} = State) ->
     end.
 
 look(#state{sockets = Sockets, fence = Fence, tick = Tick0} = State0) ->
+    ok = ask_ticktime(),
     Lanes = lists:zip(lists:seq(0, tuple_size(Sockets) - 1), tuple_to_list(Sockets)),
     Samples = [sample(Socket, atoll_dist_fence:is_held(Lane, Fence)) || {Lane, Socket} <- Lanes],
     Now = now_ms(),
