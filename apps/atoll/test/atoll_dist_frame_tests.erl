@@ -62,7 +62,7 @@ anything_is_read_or_refused_test_() ->
                 ?FORALL(
                     {Head, Bytes},
                     {oneof([<<>>, <<128, 0, 0>>, <<0, 0, 0>>]), binary()},
-                    lists:member(element(1, atoll_dist_frame:parse(<<Head/binary, Bytes/binary>>)), [ok, error])
+                    lists:member(element(1, atoll_dist_frame:parse(<<Head/binary, Bytes/binary>>)), [ok, error, ticktime])
                 ),
                 [{numtests, 5000}, {to_file, user}]
             )
@@ -71,4 +71,9 @@ anything_is_read_or_refused_test_() ->
 
 an_empty_packet_and_an_unknown_mark_are_refused_test() ->
     ?assertMatch({error, {bad_frame, 4, _}}, atoll_dist_frame:parse(<<0:32>>)),
-    ?assertMatch({error, {bad_frame, 8, _}}, atoll_dist_frame:parse(<<16#80000002:32, 1:32>>)).
+    ?assertMatch({error, {bad_frame, 8, _}}, atoll_dist_frame:parse(<<16#80000003:32, 1:32>>)).
+
+another_ticktime_is_a_frame_of_its_own_test() ->
+    Frame = atoll_dist_frame:ticktime(7000),
+    ?assertEqual({ticktime, 7000}, atoll_dist_frame:parse(Frame)),
+    ?assertMatch({error, {bad_frame, 16, _}}, atoll_dist_frame:parse(<<Frame/binary, Frame/binary>>)).

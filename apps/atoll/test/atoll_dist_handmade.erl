@@ -2,7 +2,7 @@
 %% it likes and as wrong as it likes.
 -module(atoll_dist_handmade).
 
--export([address/1, open/1, offer/2, greet/2, greet/3, lane/4, shake/3, send/2, recv/1, recv/2, flags/1, is_closed/1]).
+-export([address/1, open/1, offer/2, greet/2, greet/3, greet/4, lane/4, shake/3, send/2, recv/1, recv/2, flags/1, is_closed/1]).
 -export([accepting/1, between/2]).
 
 -define(MS, 10000).
@@ -31,7 +31,9 @@ greet(Socket, Name) ->
 
 %% The same, asking for lanes: what both have said of the connection.
 greet(Socket, Name, Kind) ->
-    Id = crypto:strong_rand_bytes(16),
+    greet(Socket, Name, Kind, crypto:strong_rand_bytes(16)).
+
+greet(Socket, Name, Kind, Id) ->
     Offer = #{name => Name, wish => Kind, rtt_us => 50, ticktime_ms => 60000, id => Id},
     ok = send(Socket, atoll_dist_hello:make({offer, Offer})),
     {ok, Frame} = recv(Socket),

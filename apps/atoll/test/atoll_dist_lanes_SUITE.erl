@@ -28,9 +28,12 @@
     a_lane_that_is_a_black_hole_is_the_end_once/1,
     a_silent_node_is_down_as_ever/1,
     unequal_ticktimes_keep_an_idle_connection/1,
+    a_ticktime_that_changes_is_followed/1,
     a_stopped_peer_costs_its_sender_no_more_than_the_budget/1,
     a_blocked_lane_does_not_block_the_others/1,
     lanes_that_prove_nothing_are_refused/1,
+    lanes_of_another_connection_prove_nothing/1,
+    many_nodes_connect_at_once/1,
     lanes_that_do_not_come_end_the_connection/1,
     an_acceptor_that_proves_nothing_is_given_up/1,
     garbage_on_a_lane_ends_the_connection/1,
@@ -121,13 +124,24 @@ ends(At, Of, Do) ->
 
 %% Order
 
+%% Where the variable is set more of it is done, and it may take longer.
+full(Variable, Default) ->
+    case os:getenv(Variable) of
+        false ->
+            Default;
+        Value ->
+            _ = ct:timetrap({minutes, 15}),
+            list_to_integer(Value)
+    end.
+
 signals_of_a_pair_keep_their_order(Config) ->
+    Times = full("ATOLL_ORDER_TIMES", 10),
     {A, B} = pair(Config),
     Receivers = call(B, atoll_dist_order, receivers, [8, 64]),
     Seed = erlang:unique_integer([positive]),
     ct:log("seed ~b", [Seed]),
     ?assertEqual(
-        {Seed, [[] || _ <- Receivers]}, {Seed, call(A, atoll_dist_order, run, [Receivers, 64, 10, Seed], 110000)}
+        {Seed, [[] || _ <- [senders | Receivers]]}, {Seed, call(A, atoll_dist_order, run, [Receivers, 64, Times, Seed], 800000)}
     ),
     {ok, Figures} = call(A, atoll_dist, lanes, [name(B)]),
     ct:log("~p", [Figures]),
@@ -135,20 +149,25 @@ signals_of_a_pair_keep_their_order(Config) ->
     ?assertEqual(?config(lanes, Config), length([x || #{bytes := Bytes} <- Lanes, Bytes > 0])).
 
 replies_are_not_overtaken_by_the_end_of_their_servers(Config) ->
+    Bytes = full("ATOLL_REPLY_BYTES", 150000),
     {A, B} = pair(Config),
-    ?assertEqual(2000, call(A, atoll_dist_order, answers, [name(B), 20, 100, 150000], 110000)).
+    ?assertEqual(2000, call(A, atoll_dist_order, answers, [name(B), 20, 100, Bytes], 800000)).
 
 ten_thousand_deaths_by_name_share_fences(Config) ->
     {A, B} = pair(Config),
     Pids = call(B, atoll_dist_order, named, [10000]),
-    ?assertEqual(10000, call(A, atoll_dist_order, watch, [name(B), 10000, Pids], 110000)),
+    {Downs, TookMs} = call(A, atoll_dist_order, watch, [name(B), 10000, Pids], 110000),
+    ?assertEqual(10000, Downs),
     {ok, #{fences := Fences, fenced := Fenced}} = call(B, atoll_dist, lanes, [name(A)]),
+    ct:pal("~b deaths in ~b ms, ~b packets behind ~b fences", [Downs, TookMs, Fenced, Fences]),
     case ?config(lanes, Config) of
         1 ->
             ?assertEqual({0, 0}, {Fences, Fenced});
         _ ->
             ?assert(Fenced >= 10000),
-            ?assert(Fences * 2 < Fenced)
+            %% One for each two milliseconds in which somebody died, however long this
+            %% took, and for each round of 256 KB.
+            ?assert(Fences =< TookMs div 2 + 20)
     end.
 
 %% Connections
@@ -315,15 +334,29 @@ unequal_ticktimes_keep_an_idle_connection(Config) ->
     {A, B} = pair(Config, lanes(Config) ++ kernel(net_ticktime, 2), lanes(Config) ++ kernel(net_ticktime, 4)),
     ?assert(call(A, atoll_dist_probe, stays, [name(B), 8000])).
 
+a_ticktime_that_changes_is_followed(Config) ->
+    {A, B} = pair(Config, lanes(Config, [{faults, true}]) ++ kernel(net_ticktime, 2)),
+    Set = fun(Seconds) -> [change_initiated = call(N, net_kernel, set_net_ticktime, [Seconds, 0]) || N <- [A, B]] end,
+    _ = Set(60),
+    %% Both look twice a second, and tell each other.
+    ?assert(call(A, atoll_dist_probe, stays, [name(B), 3000])),
+    ok = fault(B, A, {black_hole, 3}),
+    ?assert(call(A, atoll_dist_probe, stays, [name(B), 4500])),
+    ok = call(A, atoll_dist_probe, hears, [name(B)]),
+    _ = Set(2),
+    until(fun() -> call(A, erlang, nodes, []) =:= [] end),
+    ?assertEqual([{lane_silent, 3}], call(A, atoll_dist_probe, heard, [])).
+
 a_stopped_peer_costs_its_sender_no_more_than_the_budget(Config) ->
+    Seconds = full("ATOLL_STOPPED_S", 5),
     Budget = 8000000,
-    Args = lanes(Config, [{budget, Budget}]) ++ kernel(net_ticktime, 60),
+    Args = lanes(Config, [{budget, Budget}]) ++ kernel(net_ticktime, 600),
     {A, B} = pair(Config, Args),
     ok = call(B, atoll_dist_probe, sink, [echo_sink]),
     ok = atoll_dist_nodes:signal(B, "STOP"),
     Before = call(A, erlang, memory, [total]),
     Flooders = [call(A, atoll_dist_probe, floods, [name(B), Bytes]) || Bytes <- [50, 1000, 20000, 300000]],
-    Most = call(A, atoll_dist_probe, most_memory, [5000]),
+    Most = call(A, atoll_dist_probe, most_memory, [Seconds * 1000], Seconds * 1000 + 20000),
     {ok, #{lanes := Lanes, budget_spent := Spent}} = call(A, atoll_dist, lanes, [name(B)]),
     ?assert(Spent > 0),
     ?assert(lists:sum([W || #{waiting := W} <- Lanes]) =< Budget + 70000),
@@ -382,8 +415,66 @@ lanes_that_prove_nothing_are_refused(Config) ->
     ok = said(A, "what: carrier_lane_refused"),
     works(C, A).
 
+lanes_of_another_connection_prove_nothing(Config) ->
+    A = node(Config, "a", lanes(Config, [{kind, auto}]) ++ kernel(net_setuptime, 60), #{cookie => "handmade"}),
+    Address = atoll_dist_handmade:address(A),
+    Id = crypto:strong_rand_bytes(16),
+    Greets = fun(Name) ->
+        Socket = atoll_dist_handmade:open(Address),
+        {Socket, atoll_dist_handmade:greet(Socket, Name, {lanes, 2}, Id)}
+    end,
+    Shakes = fun(Socket, Name) ->
+        atoll_dist_handmade:shake(Socket, Name, #{flags => atoll_dist_handmade:flags(all), cookie => "handmade"})
+    end,
+    Knocks = fun(Frame) ->
+        Lane = atoll_dist_handmade:open(Address),
+        ok = atoll_dist_handmade:send(Lane, Frame),
+        {Lane, atoll_dist_handmade:recv(Lane)}
+    end,
+    {One, Said} = Greets(<<"one@127.0.0.1">>),
+    {ok, _} = Shakes(One, <<"one@127.0.0.1">>),
+    %% Nobody else gets that id as long as lanes are waited for.
+    {Two, _} = Greets(<<"two@127.0.0.1">>),
+    ?assertEqual({error, closed}, Shakes(Two, <<"two@127.0.0.1">>)),
+    ok = said(A, "what: carrier_id_taken"),
+    {Frame, Answer} = atoll_dist_handmade:lane(Said, 1, <<"handmade">>, <<0:128>>),
+    {_, {ok, Answer}} = Knocks(Frame),
+    ok = listed(A, [{'one@127.0.0.1', {lanes, 2}}]),
+    %% And later what was said for the one proves nothing for the other.
+    {Three, SaidThree} = Greets(<<"three@127.0.0.1">>),
+    {ok, _} = Shakes(Three, <<"three@127.0.0.1">>),
+    ?assertMatch({_, {error, closed}}, Knocks(Frame)),
+    {FrameThree, AnswerThree} = atoll_dist_handmade:lane(SaidThree, 1, <<"handmade">>, <<0:128>>),
+    ?assertMatch({_, {ok, AnswerThree}}, Knocks(FrameThree)),
+    ok = listed(A, [{'one@127.0.0.1', {lanes, 2}}, {'three@127.0.0.1', {lanes, 2}}]),
+    ok = said(A, "what: carrier_lane_refused"),
+    ?assertEqual(0, logged(A, "badmatch")).
+
+%% More lanes are on their way than strangers may hold open.
+many_nodes_connect_at_once(Config) ->
+    A = node(Config, "a", lanes(Config) ++ kernel(net_setuptime, 60), #{cookie => "handmade"}),
+    Address = atoll_dist_handmade:address(A),
+    Names = [<<"many", (integer_to_binary(I))/binary, "@127.0.0.1">> || I <- lists:seq(1, 20)],
+    Connections = [
+        begin
+            Socket = atoll_dist_handmade:open(Address),
+            Said = atoll_dist_handmade:greet(Socket, Name, {lanes, 16}),
+            {ok, _} = atoll_dist_handmade:shake(Socket, Name, #{flags => atoll_dist_handmade:flags(all), cookie => "handmade"}),
+            {Socket, Said}
+        end
+     || Name <- Names
+    ],
+    Lanes = [
+        {atoll_dist_handmade:open(Address), atoll_dist_handmade:lane(Said, Index, <<"handmade">>, <<0:128>>)}
+     || {_, Said} <- Connections, Index <- lists:seq(1, 15)
+    ],
+    [ok = atoll_dist_handmade:send(Lane, Frame) || {Lane, {Frame, _}} <- Lanes],
+    [?assertEqual({ok, Answer}, atoll_dist_handmade:recv(Lane)) || {Lane, {_, Answer}} <- Lanes],
+    ok = listed(A, [{binary_to_atom(Name), {lanes, 16}} || Name <- Names]),
+    ?assertEqual(0, logged(A, "carrier_crowded")).
+
 lanes_that_do_not_come_end_the_connection(Config) ->
-    A = node(Config, "a", lanes(Config) ++ kernel(net_setuptime, 10), #{cookie => "handmade"}),
+    A = node(Config, "a", lanes(Config) ++ kernel(net_setuptime, 4), #{cookie => "handmade"}),
     C = node(Config, "c", lanes(Config), #{cookie => "handmade"}),
     Processes = call(A, erlang, system_info, [process_count]),
     Socket = atoll_dist_handmade:open(atoll_dist_handmade:address(A)),

@@ -2,7 +2,7 @@
 -module(atoll_dist_probe).
 -behaviour(gen_server).
 
--export([echo/1, ask/3, learn_all/1, ends/1, ends_with/3, big/2, floods/2, reconnects/3, at_once/2]).
+-export([echo/1, ask/3, asks_last/2, learn_all/1, ends/1, ends_with/3, big/2, floods/2, reconnects/3, at_once/2]).
 -export([hears/1, heard/0, sockets_with/1, most_memory/1, asked_by_many/3, monitored/2]).
 -export([stays/2, goes/2, owner/1, owner_info/2, global_name/1, hold_lock/2, send/3, box/1, taken/1, pings/2, sent/3, sink/1]).
 -export([init/1, handle_call/3, handle_cast/2]).
@@ -16,6 +16,10 @@ echo(Name) ->
 
 ask(Node, Name, What) ->
     gen_server:call({Name, Node}, What, ?MS).
+
+%% How large the answer is with which it stops.
+asks_last(Node, Name) ->
+    byte_size(ask(Node, Name, stop_with_answer)).
 
 init([]) -> {ok, []}.
 handle_call(stop_with_answer, _From, State) -> {stop, normal, binary:copy(<<1>>, 3000000), State};
@@ -76,8 +80,9 @@ floods(Node, Bytes) ->
     Data = binary:copy(<<0>>, Bytes),
     spawn(fun() -> flood({echo_sink, Node}, Data) end).
 
+%% Each message has bytes of its own, so that what waits costs what it says.
 flood(To, Data) ->
-    To ! Data,
+    To ! binary:copy(Data),
     flood(To, Data).
 
 sink(Name) ->

@@ -18,7 +18,8 @@
     process_groups_work/1,
     global_names_and_locks_work_in_a_mesh/1,
     mnesia_replicates_and_loads_after_a_restart/1,
-    an_elixir_node_works/1
+    an_elixir_node_works/1,
+    an_elixir_release_works_in_embedded_mode/1
 ]).
 
 suite() -> [{timetrap, {minutes, 2}}].
@@ -36,7 +37,8 @@ cases() ->
         process_groups_work,
         global_names_and_locks_work_in_a_mesh,
         mnesia_replicates_and_loads_after_a_restart,
-        an_elixir_node_works
+        an_elixir_node_works,
+        an_elixir_release_works_in_embedded_mode
     ].
 
 init_per_group(Group, Config) ->
@@ -51,7 +53,7 @@ end_per_group(_Group, _Config) -> ok.
 
 init_per_suite(Config) ->
     Keeper = atoll_dist_nodes:keeper(),
-    [{epmd, atoll_dist_nodes:epmd(Keeper)}, {suite_keeper, Keeper} | Config].
+    [{epmd, atoll_dist_nodes:epmd(Keeper)}, {suite_keeper, Keeper}, {release, release(Config)} | Config].
 
 end_per_suite(Config) ->
     atoll_dist_nodes:stop(?config(suite_keeper, Config)).
@@ -88,8 +90,7 @@ a_reply_is_not_overtaken_by_the_end_of_its_server(Config) ->
     [
         begin
             _ = call(B, atoll_dist_probe, echo, [ending]),
-            Reply = call(A, atoll_dist_probe, ask, [name(B), ending, stop_with_answer]),
-            ?assertEqual(3000000, byte_size(Reply)),
+            ?assertEqual(3000000, call(A, atoll_dist_probe, asks_last, [name(B), ending])),
             until(fun() -> call(B, erlang, whereis, [ending]) =:= undefined end)
         end
      || _ <- lists:seq(1, 20)
@@ -185,6 +186,96 @@ an_elixir_node_works(Config) ->
         Elixir -> elixir(Elixir, Config)
     end.
 
+%% All modules are loaded before kernel starts the carrier, and none later.
+an_elixir_release_works_in_embedded_mode(Config) ->
+    case ?config(release, Config) of
+        none -> {skip, "Elixir is not installed"};
+        Program -> elixir_release(Program, Config)
+    end.
+
+elixir_release(Program, Config) ->
+    A = node(Config, "a", carrier(Config), #{cookie => "elixir"}),
+    _ = call(A, atoll_dist_probe, echo, [echo]),
+    Name = "rel" ++ integer_to_list(erlang:unique_integer([positive])) ++ "@127.0.0.1",
+    Node = list_to_atom(Name),
+    Kind = lists:flatten(io_lib:format("-start_epmd false -kernel atoll_dist [{kind,~0tp}]", [?config(kind, Config)])),
+    Env = [
+        {"RELEASE_DISTRIBUTION", "name"}, {"RELEASE_NODE", Name}, {"RELEASE_COOKIE", "elixir"}, {"ELIXIR_ERL_OPTIONS", Kind}
+    ],
+    Port = open_port({spawn_executable, Program}, [
+        {args, ["start"]}, {env, Env ++ ?config(epmd, Config)}, exit_status, stderr_to_stdout, {line, 1000}
+    ]),
+    until(fun() -> call(A, net_kernel, connect_node, [Node]) end),
+    until(fun() -> [{N, K} || #{node := N, kind := K} <- call(A, atoll_dist, links, [])] =:= [{Node, ?config(kind, Config)}] end),
+    ?assertEqual(embedded, call(A, rpc, call, [Node, code, get_mode, []])),
+    %% The node is reached before its application has started.
+    until(fun() -> is_pid(call(A, rpc, call, [Node, erlang, whereis, ['Elixir.Ponger']])) end),
+    ?assertEqual({pong, 17}, call(A, gen_server, call, [{'Elixir.Ponger', Node}, {ping, 17}])),
+    ?assertEqual({back, here}, call(A, gen_server, call, [{'Elixir.Ponger', Node}, {ask, name(A), {back, here}}])),
+    ok = call(A, rpc, call, [Node, init, stop, []]),
+    ?assertEqual({exit_status, 0}, line(Port)).
+
+%% A release as mix makes it, with the carrier in its vm.args. Nothing is fetched: the
+%% library lies where mix has its own builds.
+release(Config) ->
+    case os:find_executable("mix") of
+        false -> none;
+        Mix -> release(Mix, Config)
+    end.
+
+release(Mix, Config) ->
+    Dir = filename:join(?config(priv_dir, Config), "ponger"),
+    Ebin = filename:dirname(code:which(atoll_dist)),
+    Built = filename:join([Dir, "_build", "prod", "lib", "atoll", "ebin"]),
+    Files = [{filename:join(Built, filename:basename(File)), element(2, file:read_file(File))} || File <- filelib:wildcard(Ebin ++ "/*.{beam,app}")],
+    lists:foreach(
+        fun({File, Text}) ->
+            ok = filelib:ensure_dir(File),
+            ok = file:write_file(File, Text)
+        end,
+        Files ++ [{filename:join(Dir, File), Text} || {File, Text} <- project(filename:dirname(Built))]
+    ),
+    Port = open_port({spawn_executable, Mix}, [
+        {args, ["release", "--quiet"]}, {cd, Dir}, {env, [{"MIX_ENV", "prod"}]}, exit_status, stderr_to_stdout
+    ]),
+    {0, _} = said(Port, []),
+    filename:join(Dir, "_build/prod/rel/ponger/bin/ponger").
+
+said(Port, Said) ->
+    receive
+        {Port, {data, Data}} -> said(Port, [Said, Data]);
+        {Port, {exit_status, Status}} -> {Status, lists:flatten(Said)}
+    end.
+
+project(Atoll) ->
+    [
+        {"mix.exs", [
+            "defmodule Ponger.MixProject do\n"
+            "  use Mix.Project\n"
+            "  def project do\n"
+            "    [app: :ponger, version: \"1.0.0\",\n"
+            "     deps: [{:atoll, path: \"", Atoll, "\", compile: false, runtime: false}],\n"
+            "     releases: [ponger: [include_executables_for: [:unix], applications: [atoll: :load]]]]\n"
+            "  end\n"
+            "  def application, do: [mod: {Ponger.Application, []}]\n"
+            "end\n"
+        ]},
+        {"rel/vm.args.eex", "-proto_dist atoll\n+S 1:1\n"},
+        {"lib/ponger.ex",
+            "defmodule Ponger do\n"
+            "  use GenServer\n"
+            "  def start_link(_), do: GenServer.start_link(__MODULE__, nil, name: __MODULE__)\n"
+            "  def init(s), do: {:ok, s}\n"
+            "  def handle_call({:ping, n}, _from, s), do: {:reply, {:pong, n}, s}\n"
+            "  def handle_call({:ask, node, x}, _from, s), do: {:reply, GenServer.call({:echo, node}, x), s}\n"
+            "end\n"
+            "defmodule Ponger.Application do\n"
+            "  use Application\n"
+            "  def start(_, _), do: Supervisor.start_link([Ponger], strategy: :one_for_one)\n"
+            "end\n"
+        }
+    ].
+
 %% The Elixir node calls a server here and serves itself, until it is told to stop.
 elixir(Elixir, Config) ->
     A = node(Config, "a", carrier(Config), #{cookie => "elixir"}),
@@ -200,7 +291,7 @@ elixir(Elixir, Config) ->
     ?assertEqual("echoed {:from, :elixir}", line(Port)),
     ?assertEqual("ready", line(Port)),
     Node = list_to_atom(Name),
-    ?assertEqual([{Node, ?config(kind, Config)}], [{N, Kind} || #{node := N, kind := Kind} <- call(A, atoll_dist, links, [])]),
+    until(fun() -> [{N, Kind} || #{node := N, kind := Kind} <- call(A, atoll_dist, links, [])] =:= [{Node, ?config(kind, Config)}] end),
     ?assertEqual({pong, 17}, call(A, gen_server, call, [{'Elixir.Ponger', Node}, {ping, 17}])),
     ?assertEqual(ok, call(A, gen_server, call, [{'Elixir.Ponger', Node}, stop])),
     ?assertEqual("stopped", line(Port)),

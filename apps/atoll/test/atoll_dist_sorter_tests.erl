@@ -17,7 +17,7 @@ order() ->
         {Ops, N, Max, Choices},
         {list(op()), lanes(), oneof([1, 2, 3, 100]), list(non_neg_integer())},
         begin
-            {Sent, Out, _, Sorter} = atoll_dist_world:run(Ops, N, ?OPTIONS#{max_sequences => Max}, Choices),
+            {Sent, Out, _, Sorter} = atoll_dist_world:run(Ops, N, maps:put(max_sequences, Max, ?OPTIONS), Choices),
             #{sequences := Sequences, lanes := Figures} = atoll_dist_sorter:figures(Sorter),
             conjunction([
                 {order, equals([], atoll_dist_world:wrong(Sent, Out))},

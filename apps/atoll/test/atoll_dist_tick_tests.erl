@@ -84,3 +84,27 @@ while_this_end_stood_still_no_lane_is_blamed_test() ->
 
 any_lane_says_that_the_channel_lives_test() ->
     ?assertEqual({ok, 7, 9, 4}, atoll_dist_tick:stat([{3, 4, 0, false}, {4, 5, 4, true}])).
+
+ticktimes_may_change_test() ->
+    %% Heard a while ago at the long ticktime, and not taken for dead at the short one.
+    Long = atoll_dist_tick:new(1, 60000, 60000, 0),
+    {ok, _, Heard} = atoll_dist_tick:check(15000, [{1, 1, 0, false}], Long),
+    Short = atoll_dist_tick:change(2000, 2000, 30000, Heard),
+    ?assertEqual(500, atoll_dist_tick:period(Short)),
+    ?assertMatch({ok, [0], _}, atoll_dist_tick:check(30500, [{1, 1, 0, false}], Short)),
+    %% From then on the short one counts; and the longer one of both.
+    ?assertMatch({dead, {lane_silent, 0}, 2600}, last(30000, 500, 6, 2600, Short)),
+    Unequal = atoll_dist_tick:change(2000, 10000, 30000, Heard),
+    ?assertMatch({ok, [0], _}, last(30000, 500, 6, 2600, Unequal)).
+
+%% Looked at every so often, at last so much later.
+last(From, Period, Times, Late, Tick0) ->
+    Tick = lists:foldl(
+        fun(I, Acc) ->
+            {ok, _, Next} = atoll_dist_tick:check(From + I * Period, [{1, 1, 0, false}], Acc),
+            Next
+        end,
+        Tick0,
+        lists:seq(1, Times - 1)
+    ),
+    atoll_dist_tick:check(From + Late, [{1, 1, 0, false}], Tick).

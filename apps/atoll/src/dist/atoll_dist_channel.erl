@@ -37,7 +37,7 @@
 -spec carry(#hs_data{}, atoll_dist_handshake:link(), atoll_dist_config:config()) -> #hs_data{}.
 carry(#hs_data{f_handshake_complete = Up} = HsData, #{kind := {lanes, N}} = Link, Config) ->
     %% Here, so that it is there when the peer's further lanes knock.
-    Input = atoll_dist_input:start(Link, Config),
+    Input = started(Link, Config),
     _ = put(?CHANNEL, #channel{input = Input}),
     flags(N, Config, HsData#hs_data{
         f_setopts_pre_nodeup = fun(Socket) -> before_up(Socket, Link, Config) end,
@@ -55,6 +55,16 @@ carry(#hs_data{f_handshake_complete = Up} = HsData, #{kind := {lanes, N}} = Link
         mf_setopts = fun ?MODULE:setopts/2,
         mf_getopts = fun ?MODULE:getopts/2
     }).
+
+started(#{peer := Peer} = Link, Config) ->
+    case atoll_dist_input:start(Link, Config) of
+        {ok, Input} ->
+            Input;
+        taken ->
+            Why = ["Refused a connection with ", Peer, ": it offers the id of another connection."],
+            ok = atoll_dist_keeper:say_once(carrier_id_taken, Peer, Why),
+            ?shutdown(no_node)
+    end.
 
 %% Over several lanes there is no order of all packets, so no atom cache; and each packet
 %% must tell its sender where it can. Faults drop packets, which the cache would not
@@ -120,6 +130,8 @@ tick(_Socket) ->
 -spec getstat(gen_tcp:socket()) ->
     {ok, Received :: non_neg_integer(), Sent :: non_neg_integer(), Waiting :: non_neg_integer()} | {error, term()}.
 getstat(_Socket) ->
+    %% Asked as often as the node ticks.
+    ok = atoll_dist_input:ticks(input()),
     case samples(sockets(), []) of
         {error, _} = Error -> Error;
         Samples -> atoll_dist_tick:stat(Samples)

@@ -3,12 +3,12 @@
 %%
 %% An item is `0:1, Size:31' and the packet, or a mark of a fence: `1:1, 0:30, 0:1' opens
 %% it, `1:1, 0:30, 1:1' closes it, and its number follows, 32 bits. An empty frame is a
-%% tick. A packet is never copied on the way: what is parsed are parts of the frame.
+%% tick. A frame of its own, `1:1, 0:29, 2:2' and 32 bits, tells of another ticktime. A packet is never copied on the way: what is parsed are parts of the frame.
 %%
 %% What cannot be is an error with a reason; no packet out of a bad frame is given out.
 -module(atoll_dist_frame).
 
--export([packet/2, mark/1, tick/0, parse/1, max_packet/0]).
+-export([packet/2, mark/1, tick/0, ticktime/1, parse/1, max_packet/0]).
 
 -export_type([reason/0]).
 
@@ -17,6 +17,7 @@
 -define(SHOWN, 32).
 -define(OPEN, 16#80000000).
 -define(CLOSE, 16#80000001).
+-define(TICKTIME, 16#80000002).
 
 %% @doc How large a packet can be.
 -spec max_packet() -> pos_integer().
@@ -35,8 +36,14 @@ mark({close, Number}) -> <<?CLOSE:32, Number:32>>.
 -spec tick() -> binary().
 tick() -> <<>>.
 
+%% @doc A frame that says after how many milliseconds the peer is silent too long, when
+%% that has changed.
+-spec ticktime(0..16#FFFFFFFF) -> binary().
+ticktime(Ms) -> <<?TICKTIME:32, Ms:32>>.
+
 %% @doc What is in a frame, in order; nothing in a tick.
--spec parse(binary()) -> {ok, [atoll_dist_fence:segment()]} | {error, reason()}.
+-spec parse(binary()) -> {ok, [atoll_dist_fence:segment()]} | {ticktime, 0..16#FFFFFFFF} | {error, reason()}.
+parse(<<?TICKTIME:32, Ms:32>>) -> {ticktime, Ms};
 parse(Frame) -> items(Frame, [], []).
 
 items(<<0:1, Size:31, Packet:Size/binary, Rest/binary>>, Packets, Segments) when Size > 0 ->

@@ -12,7 +12,7 @@
 %% nothing comes: `net_tick_timeout', or `{lane_silent, Lane}' if others were heard.
 -module(atoll_dist_input).
 
--export([start/2, join/3, up/3, tick/1, fault/2, figures/1]).
+-export([start/2, join/3, up/3, tick/1, ticks/1, fault/2, figures/1]).
 -export([init/3]).
 
 %% So many frames of a lane are read ahead of being given to the VM.
@@ -29,6 +29,9 @@
     lanes :: #{gen_tcp:socket() => atoll_dist_lanes:lane()},
     fence :: atoll_dist_fence:reader(),
     tick :: atoll_dist_tick:tick(),
+    %% The timer to look at the lanes, and both ends' ticktimes, this one's first.
+    timer :: reference(),
+    ticktimes :: {pos_integer(), pos_integer()},
     %% How much was read of all lanes, and since when it has been that much.
     heard :: {non_neg_integer(), integer()},
     controller :: pid(),
@@ -42,14 +45,19 @@
 }).
 
 %% @doc Starts the input handler of a connection that is about to be made, linked to the
-%% calling process. The other end's lanes may knock from now on.
--spec start(atoll_dist_handshake:link(), atoll_dist_config:config()) -> pid().
+%% calling process. The other end's lanes may knock from now on, unless those of another
+%% connection of the same id do.
+-spec start(atoll_dist_handshake:link(), atoll_dist_config:config()) -> {ok, pid()} | taken.
 start(#{hello := {#{id := Id}, _}, at := At, kind := {lanes, N}} = Link, Config) ->
     Options = [link, {priority, max}, {message_queue_data, off_heap}],
     case spawn_opt(?MODULE, init, [self(), Link, Config], Options) of
+        Pid when is_pid(Pid), At =:= none, N > 1 ->
+            case atoll_dist_keeper:awaits(Id, Pid) of
+                ok -> {ok, Pid};
+                taken -> taken
+            end;
         Pid when is_pid(Pid) ->
-            _ = [ok = atoll_dist_keeper:awaits(Id, Pid) || At =:= none, N > 1],
-            Pid
+            {ok, Pid}
     end.
 
 %% @doc Gives it the first lane, and has the others join: the sockets of all lanes, the
@@ -71,6 +79,12 @@ up(Input, Handle, Controller) ->
 -spec tick(pid()) -> ok.
 tick(Input) ->
     Input ! tick,
+    ok.
+
+%% @doc This node has ticked, as often as its ticktime wants it, which may have changed.
+-spec ticks(pid()) -> ok.
+ticks(Input) ->
+    Input ! ticks,
     ok.
 
 %% @doc Injects a fault.
@@ -108,6 +122,7 @@ init(Connection, #{kind := {lanes, N}, hello := {Offer, Answer}, driver := Drive
     Sockets =
         receive
             {Connection, join, First, Key} ->
+                _ = [ok = atoll_dist_keeper:expects(Id, N - 1) || At =:= none, N > 1],
                 Needs = #{lanes => N, key => Key, said => [Id, Nonce], driver => Driver, at => At, peer => Peer},
                 Further = atoll_dist_join:lanes(Needs, net_kernel:connecttime()),
                 _ = [ok = atoll_dist_keeper:joined(Id) || At =:= none, N > 1],
@@ -116,8 +131,13 @@ init(Connection, #{kind := {lanes, N}, hello := {Offer, Answer}, driver := Drive
     Connection ! {self(), joined, Sockets},
     receive
         {up, Handle, Controller} ->
-            Tick = atoll_dist_tick:new(N, max(1, OneMs), max(1, OtherMs), now_ms()),
-            later(Tick),
+            {OwnMs, PeerMs} =
+                case At of
+                    none -> {OtherMs, OneMs};
+                    _ -> {OneMs, OtherMs}
+                end,
+            Ticktimes = {max(1, OwnMs), max(1, PeerMs)},
+            Tick = atoll_dist_tick:new(N, max(1, OwnMs), max(1, PeerMs), now_ms()),
             lists:foreach(fun read_on/1, Sockets),
             loop(#state{
                 handle = Handle,
@@ -127,6 +147,8 @@ init(Connection, #{kind := {lanes, N}, hello := {Offer, Answer}, driver := Drive
                 lanes = maps:from_list(lists:zip(Sockets, lists:seq(0, N - 1))),
                 fence = atoll_dist_fence:reader(N),
                 tick = Tick,
+                timer = later(Tick),
+                ticktimes = Ticktimes,
                 heard = {0, now_ms()},
                 controller = Controller,
                 faults = Faults
@@ -139,8 +161,7 @@ read_on(Socket) ->
     ok.
 
 later(Tick) ->
-    _ = erlang:send_after(atoll_dist_tick:period(Tick), self(), look_at_lanes),
-    ok.
+    erlang:send_after(atoll_dist_tick:period(Tick), self(), look_at_lanes).
 
 now_ms() -> erlang:monotonic_time(millisecond).
 
@@ -169,6 +190,12 @@ loop(#state{lanes = Lanes} = State) ->
         tick ->
             ok = tick(0, State),
             loop(State);
+        ticks ->
+            ok = ask_ticktime(),
+            loop(State);
+        {ticktime, Ms} ->
+            #state{ticktimes = {_, PeerMs}} = State,
+            loop(ticktimes({max(1, Ms), PeerMs}, State));
         {fault, Fault, Ref, From} ->
             loop(fault(Fault, Ref, From, State));
         {figures, Ref, From} ->
@@ -185,6 +212,9 @@ arrived(Lane, Frame, #state{handle = Handle, fence = Fence0} = State) ->
     case atoll_dist_frame:parse(Frame) of
         {ok, []} ->
             State;
+        {ticktime, Ms} ->
+            #state{ticktimes = {OwnMs, _}} = State,
+            ticktimes({OwnMs, max(1, Ms)}, State);
         {ok, Segments} ->
             case atoll_dist_fence:arrive(Lane, Segments, Fence0) of
                 {ok, Packets, Fence} ->
@@ -223,6 +253,7 @@ ended(Lane, #state{ended = Ended0, n = N} = State) ->
     end.
 
 look(#state{sockets = Sockets, fence = Fence, tick = Tick0} = State0) ->
+    ok = ask_ticktime(),
     Lanes = lists:zip(lists:seq(0, tuple_size(Sockets) - 1), tuple_to_list(Sockets)),
     Samples = [sample(Socket, atoll_dist_fence:is_held(Lane, Fence)) || {Lane, Socket} <- Lanes],
     Now = now_ms(),
@@ -230,8 +261,7 @@ look(#state{sockets = Sockets, fence = Fence, tick = Tick0} = State0) ->
     case atoll_dist_tick:check(Now, Samples, Tick0) of
         {ok, Ticks, Tick} ->
             lists:foreach(fun(Lane) -> ok = tick(Lane, State) end, Ticks),
-            later(Tick),
-            State#state{tick = Tick};
+            State#state{tick = Tick, timer = later(Tick)};
         {dead, {lane_silent, Lane} = Silent, SilentMs} ->
             #state{heard = {_, Since}} = State,
             What = ["has been silent for ", integer_to_list(SilentMs), " ms"],
@@ -246,6 +276,31 @@ heard(Now, Samples, #state{heard = {Was, _}} = State) ->
         Was -> State;
         Is -> State#state{heard = {Is, Now}}
     end.
+
+%% A process of kernel's knows it, for which nobody must wait here.
+ask_ticktime() ->
+    Self = self(),
+    _ = spawn(fun() ->
+        case net_kernel:get_net_ticktime() of
+            %% The node's distribution ends.
+            ignored -> ok;
+            Ticktime -> Self ! {ticktime, atoll_dist_handshake:ticktime_ms(Ticktime)}
+        end
+    end),
+    ok.
+
+%% One of them has changed, this end's or the other's, which is told.
+ticktimes(Same, #state{ticktimes = Same} = State) ->
+    State;
+ticktimes({OwnMs, PeerMs}, #state{ticktimes = {WasMs, _}, tick = Tick0, timer = Timer, sockets = Sockets, holes = Holes} = State) ->
+    _ = [
+        inet_tcp:send(element(1, Sockets), atoll_dist_frame:ticktime(OwnMs), [force])
+     || OwnMs =/= WasMs, not lists:member(0, Holes)
+    ],
+    _ = erlang:cancel_timer(Timer),
+    ok = receive look_at_lanes -> ok after 0 -> ok end,
+    Tick = atoll_dist_tick:change(OwnMs, PeerMs, now_ms(), Tick0),
+    State#state{ticktimes = {OwnMs, PeerMs}, tick = Tick, timer = later(Tick)}.
 
 %% Also where the lane is busy: nobody must wait here. If it fails the socket has ended.
 tick(Lane, #state{sockets = Sockets, holes = Holes}) ->

@@ -15,7 +15,7 @@
 -behaviour(gen_server).
 
 -export([child_spec/0, start_link/0, config/0, up/2, links/0, channel/1, prefer/1, preferred/0, say_once/3]).
--export([awaits/2, joined/1, awaiting/1]).
+-export([awaits/2, expects/2, joined/1, awaiting/1, expected/0]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 
 -export_type([up/0, link/0]).
@@ -83,6 +83,11 @@ up(Pid, Up) ->
 awaits(Id, Pid) ->
     gen_server:call(?MODULE, {awaits, Id, Pid}, infinity).
 
+%% @doc Its peer has proved to have the cookie: so many lanes will knock.
+-spec expects(Id :: binary(), Lanes :: pos_integer()) -> ok.
+expects(Id, Lanes) ->
+    gen_server:call(?MODULE, {expects, Id, Lanes}, infinity).
+
 %% @doc It waits no more.
 -spec joined(Id :: binary()) -> ok.
 joined(Id) ->
@@ -92,9 +97,14 @@ joined(Id) ->
 -spec awaiting(Id :: binary()) -> {ok, pid()} | unknown.
 awaiting(Id) ->
     case ets:lookup(?LINKS, {lanes, Id}) of
-        [{_, Pid}] -> {ok, Pid};
+        [{_, {Pid, _}}] -> {ok, Pid};
         [] -> unknown
     end.
+
+%% @doc How many lanes may knock, of all connections that wait for them.
+-spec expected() -> non_neg_integer().
+expected() ->
+    lists:sum([Lanes || [Lanes] <- ets:match(?LINKS, {{lanes, '_'}, {'_', '$1'}})]).
 
 %% @doc The connections that are up, by the names of their nodes.
 -spec links() -> [link()].
@@ -173,13 +183,16 @@ init([]) ->
 
 -spec handle_call(term(), gen_server:from(), []) -> {reply, ok | taken, []} | {noreply, []}.
 handle_call({awaits, Id, Pid}, _From, State) ->
-    case ets:insert_new(?LINKS, {{lanes, Id}, Pid}) of
+    case ets:insert_new(?LINKS, {{lanes, Id}, {Pid, 0}}) of
         true ->
             _ = monitor(process, Pid),
             {reply, ok, State};
         false ->
             {reply, taken, State}
     end;
+handle_call({expects, Id, Lanes}, {Pid, _}, State) ->
+    true = ets:insert(?LINKS, {{lanes, Id}, {Pid, Lanes}}),
+    {reply, ok, State};
 handle_call({joined, Id}, _From, State) ->
     true = ets:delete(?LINKS, {lanes, Id}),
     {reply, ok, State};
@@ -198,7 +211,7 @@ handle_cast(_, State) ->
 -spec handle_info(term(), []) -> {noreply, []}.
 handle_info({'DOWN', _, process, Pid, _}, State) ->
     true = ets:delete(?LINKS, Pid),
-    true = ets:match_delete(?LINKS, {{lanes, '_'}, Pid}),
+    true = ets:match_delete(?LINKS, {{lanes, '_'}, {Pid, '_'}}),
     {noreply, State};
 handle_info(_, State) ->
     {noreply, State}.

@@ -2,9 +2,10 @@
 %% new connection a doorkeeper that reads its first frame and sends it the right way.
 %%
 %% Promised: at most so many connections are on their way to be up at a time, whatever
-%% comes; when there are more, the oldest is closed, so that who holds many open in
-%% silence keeps nobody else out. Each step has kernel's `net_setuptime' to be made. What
-%% a stranger does wrong is said in the log once for each peer.
+%% comes, and besides as many lanes as nodes with the right cookie are about to bring; when
+%% there are more, the oldest is closed, so that who holds many open in silence keeps nobody
+%% else out. Each step has kernel's `net_setuptime' to be made. What a stranger does wrong is
+%% said in the log once for each peer.
 -module(atoll_dist_listener).
 
 -export([listen/3, accept/2]).
@@ -95,11 +96,17 @@ without_gone(Pending) ->
     end.
 
 bounded(Pending) when length(Pending) >= ?MAX_PENDING ->
-    Why = "~b connections are on their way to be up; the oldest is closed to let a new one in.",
-    ok = atoll_dist_keeper:say_once(carrier_crowded, <<>>, io_lib:format(Why, [?MAX_PENDING])),
-    without_oldest(Pending);
+    case length(Pending) >= ?MAX_PENDING + atoll_dist_keeper:expected() of
+        true -> crowded(Pending);
+        false -> Pending
+    end;
 bounded(Pending) ->
     Pending.
+
+crowded(Pending) ->
+    Why = "~b connections are on their way to be up; the oldest is closed to let a new one in.",
+    ok = atoll_dist_keeper:say_once(carrier_crowded, <<>>, io_lib:format(Why, [length(Pending)])),
+    without_oldest(Pending).
 
 without_oldest([]) ->
     [];

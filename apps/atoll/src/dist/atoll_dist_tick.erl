@@ -5,7 +5,8 @@
 %% lane is looked at four times in the shorter of both ends' `net_ticktime': one over
 %% which nothing was written gets a tick, and one that was silent for longer than the
 %% longer of both, and a quarter, is dead, though all others are busy. Ends with unequal
-%% ticktimes so never take each other for dead.
+%% ticktimes so never take each other for dead; nor when both change theirs, one way, each
+%% when it likes.
 %%
 %% A lane that this end does not read, because it is held at a fence, is not silent;
 %% and when it was this end that stood still, no lane is blamed for that time. What is
@@ -14,7 +15,7 @@
 %% in pieces that take less than the longer ticktime.
 -module(atoll_dist_tick).
 
--export([new/4, period/1, check/3, stat/1]).
+-export([new/4, change/4, period/1, check/3, stat/1]).
 
 -export_type([tick/0, sample/0, reason/0]).
 
@@ -52,6 +53,11 @@ new(N, OwnMs, PeerMs, Now) ->
         checked = Now,
         lanes = lists:duplicate(N, #lane{heard = Now})
     }.
+
+%% @doc The ticktimes have changed; silence is counted from now on.
+-spec change(Own :: pos_integer(), Peer :: pos_integer(), Now :: integer(), tick()) -> tick().
+change(OwnMs, PeerMs, Now, #tick{lanes = Lanes}) ->
+    (new(length(Lanes), OwnMs, PeerMs, Now))#tick{lanes = [Lane#lane{heard = Now} || Lane <- Lanes]}.
 
 %% @doc How often the lanes want to be looked at.
 -spec period(tick()) -> pos_integer().
