@@ -251,7 +251,7 @@ recv(Driver, Socket, Length, Timeout) ->
 
 up(Socket, Node, #{rtt_us := RttUs, started := Started, doorkeeper := Doorkeeper} = Link) ->
     ok = atoll_dist_keeper:up(self(), #{
-        node => Node, kind => shown(Link), rtt_us => RttUs, started => Started, socket => Socket,
+        node => Node, kind => shown(Link), rtt_us => RttUs, started => Started, sockets => sockets(Socket),
         channel => atoll_dist_channel:input()
     }),
     case Doorkeeper of
@@ -261,6 +261,12 @@ up(Socket, Node, #{rtt_us := RttUs, started := Started, doorkeeper := Doorkeeper
             true = unlink(Doorkeeper),
             Doorkeeper ! {up, self()},
             ok
+    end.
+
+sockets(Socket) ->
+    case atoll_dist_channel:sockets() of
+        [] -> [Socket];
+        Lanes -> Lanes
     end.
 
 link(Kind, RttUs, Started, Driver, Peer, Hello) ->
