@@ -308,7 +308,7 @@ ticktime_ms() ->
 
 %% @doc What kernel says of the node's ticktime, as it is or will soon be.
 -spec ticktime_ms(Seconds | {ongoing_change_to, Seconds}) -> pos_integer() when Seconds :: pos_integer().
-ticktime_ms({ongoing_change_to, Seconds}) -> Seconds * 1000;
+ticktime_ms({ongoing_change_to, Seconds}) when is_integer(Seconds) -> Seconds * 1000;
 ticktime_ms(Seconds) when is_integer(Seconds) -> Seconds * 1000.
 
 %% The shorter of two measurements: what makes one too long is no part of the path.
