@@ -107,7 +107,10 @@ awaiting(Id) ->
 %% @doc How many lanes may knock, of all connections that wait for them.
 -spec expected() -> non_neg_integer().
 expected() ->
-    lists:sum([Lanes || [Lanes] <- ets:match(?LINKS, {{lanes, '_'}, {'_', '$1'}}), is_integer(Lanes)]).
+    sum(ets:match(?LINKS, {{lanes, '_'}, {'_', '$1'}}), 0).
+
+sum([[Lanes] | Rest], Sum) when is_integer(Lanes) -> sum(Rest, Sum + Lanes);
+sum([], Sum) -> Sum.
 
 %% @doc The connections that are up, by the names of their nodes.
 -spec links() -> [link()].
