@@ -26,6 +26,8 @@
     options_of_connections_are_read_and_set/1,
     nodes_are_found_without_epmd_at_one_port/1,
     nodes_are_found_where_an_epmd_module_says/1,
+    a_users_own_epmd_module_registers_and_finds/1,
+    who_comes_from_another_network_is_refused_where_check_ip_is_set/1,
     a_cookie_of_one_peer_is_used/1,
     unequal_ticktimes_keep_a_connection_and_find_a_silent_node/1,
     the_options_of_the_ticker_process_are_kept/1,
@@ -358,6 +360,39 @@ nodes_are_found_where_an_epmd_module_says(Config) ->
     works(A, B),
     ?assertMatch({net_address, {{127, 0, 0, 3}, Port}, "127.0.0.2", direct, inet}, address(A, B)).
 
+a_users_own_epmd_module_registers_and_finds(Config) ->
+    Own = [{epmd, [{"ERL_EPMD_PORT", "1"}, {"ATOLL_DIST_OWN_EPMD", ?config(priv_dir, Config)}]} | Config],
+    {A, B} = pair(Own, carrier() ++ ["-epmd_module", "atoll_dist_own_epmd"], carrier() ++ ["-epmd_module", "atoll_dist_own_epmd"]),
+    works(A, B),
+    ?assertEqual(77, call(A, erlang, system_info, [creation])),
+    ?assertEqual(false, connect(A, #{node => 'nobody@127.0.0.1'})).
+
+%% A node in a network namespace of its own, where the loopback has a second address: of
+%% an interface the kernel tells the network of the first one only.
+who_comes_from_another_network_is_refused_where_check_ip_is_set(_Config) ->
+    Prepare = "ip link set lo up && ip addr add 198.51.100.7/32 dev lo",
+    case os:cmd("unshare -n sh -c '" ++ Prepare ++ " && echo ready' 2>&1") of
+        "ready\n" -> checks_ip(Prepare);
+        Why -> {skip, "there can be no network namespace here: " ++ Why}
+    end.
+
+checks_ip(Prepare) ->
+    Eval = "[ok, Answer] = atoll_dist_probe:knocks([{127,0,0,1}, {198,51,100,7}], 4711), "
+        "logger_std_h:filesync(default), io:format(\"answered: ~p~n\", [Answer]), halt().",
+    Said = fun(Check) ->
+        Args = ["-noinput", "-name", "checks@127.0.0.1", "-setcookie", "x", "-epmd_module", "atoll_epmd", "-no_epmd",
+            "-erl_epmd_port", "4711", "-pa", filename:dirname(code:which(atoll_dist)), filename:dirname(code:which(?MODULE))] ++
+            carrier() ++ kernel(check_ip, Check) ++ ["-eval", Eval],
+        Port = open_port({spawn_executable, os:find_executable("unshare")}, [
+            {args, ["-n", "sh", "-c", Prepare ++ " && exec \"$@\"", "sh", os:find_executable("erl") | Args]},
+            exit_status, stderr_to_stdout
+        ]),
+        {0, Text} = all_of(Port, []),
+        {string:find(Text, "answered: error") =/= nomatch, string:find(Text, "carrier_stranger") =/= nomatch}
+    end,
+    ?assertEqual({true, true}, Said(true)),
+    ?assertEqual({false, false}, Said(false)).
+
 a_cookie_of_one_peer_is_used(Config) ->
     A = node(Config, "a", carrier(), #{cookie => "of_a"}),
     B = node(Config, "b", carrier(), #{cookie => "of_b"}),
@@ -537,7 +572,7 @@ an_answer_of_garbage_is_refused(Config) ->
     ok = said(A, "what: carrier_refused", length(Nodes)).
 
 half_open_connections_keep_nobody_out(Config) ->
-    {A, B} = pair(Config, carrier() ++ kernel(net_setuptime, 10), carrier()),
+    {A, B} = pair(Config, carrier() ++ kernel(net_setuptime, 6), carrier()),
     C = node(Config, "c", carrier()),
     Address = atoll_dist_handmade:address(A),
     Ports = length(call(A, erlang, ports, [])),

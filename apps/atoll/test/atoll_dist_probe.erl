@@ -3,7 +3,7 @@
 -behaviour(gen_server).
 
 -export([echo/1, ask/3, asks_last/2, learn_all/1, ends/1, ends_with/3, big/2, floods/2, reconnects/3, at_once/2]).
--export([hears/1, heard/0, sockets_with/1, most_memory/1, asked_by_many/3, monitored/2]).
+-export([hears/1, heard/0, sockets_with/1, most_memory/1, asked_by_many/3, monitored/2, knocks/2]).
 -export([stays/2, goes/2, owner/1, owner_info/2, global_name/1, hold_lock/2, send/3, box/1, taken/1, pings/2, sent/3, sink/1]).
 -export([init/1, handle_call/3, handle_cast/2]).
 
@@ -197,6 +197,20 @@ monitored(Name, Node) ->
         {'DOWN', Ref, process, _, Reason} -> Reason
     after ?MS -> timeout
     end.
+
+%% Whether this node answers to who comes from these addresses of its own.
+knocks(Ips, Port) ->
+    Offer = atoll_dist_hello:make(
+        {offer, #{name => <<"x@127.0.0.1">>, wish => direct, rtt_us => 50, ticktime_ms => 60000, id => <<0:128>>}}
+    ),
+    [
+        begin
+            {ok, Socket} = gen_tcp:connect(Ip, Port, [{ip, Ip}, binary, {packet, 2}, {active, false}]),
+            ok = gen_tcp:send(Socket, Offer),
+            element(1, gen_tcp:recv(Socket, 0, ?MS))
+        end
+     || Ip <- Ips
+    ].
 
 %% The process that stands for a connection.
 owner(Node) ->
