@@ -2,7 +2,7 @@
 -module(atoll_bench_machine).
 
 -export([describe/0, look/0, others/3, flags/1, busy/2, parse_stat/1, family/2]).
--export([cpu_ns/1, pss_kib/1]).
+-export([cpu_ns/1, own_cpu_us/0, pss_kib/1]).
 
 -export_type([look/0]).
 
@@ -164,6 +164,18 @@ cpu_ns(Pid) ->
 
 ticks_ns({ok, {_Pid, _Parent, Ticks}}) -> {ok, Ticks * 10000000};
 ticks_ns(error) -> error.
+
+%% @doc The processor time in microseconds that this VM has used so far, in the kernel too
+%% where that can be known: it is most of what a connection costs.
+-spec own_cpu_us() -> non_neg_integer().
+own_cpu_us() ->
+    case cpu_ns(list_to_integer(os:getpid())) of
+        {ok, Ns} ->
+            Ns div 1000;
+        error ->
+            {Ms, _} = erlang:statistics(runtime),
+            1000 * Ms
+    end.
 
 %% @doc The memory of a process: its own pages, and its share of those that it shares.
 -spec pss_kib(OsPid :: pos_integer()) -> {ok, non_neg_integer()} | error.

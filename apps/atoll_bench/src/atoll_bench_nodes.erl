@@ -52,8 +52,8 @@ call(Cluster, Node, {Module, Function}, Args, Ms) ->
 %% @doc The processor time that all nodes have used so far, microseconds.
 -spec cpu_us(atoll_cluster:cluster()) -> integer().
 cpu_us(Cluster) ->
-    Answers = atoll_cluster:multicall(Cluster, erlang, statistics, [runtime]),
-    round(1000 * lists:sum([Ms || {_, {ok, {Ms, _}}} <- Answers])).
+    Answers = atoll_cluster:multicall(Cluster, atoll_bench_machine, own_cpu_us, []),
+    lists:sum([Us || {_, {ok, Us}} <- Answers]).
 
 %% @doc Connects every node with every other, and returns when each sees all of them.
 -spec meshed(atoll_cluster:cluster()) -> answer(meshed).

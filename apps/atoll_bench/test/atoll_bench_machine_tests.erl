@@ -21,6 +21,36 @@ what_this_process_uses() ->
     %% 50 ticks, less what is rounded for a process and its threads.
     ?assert(Ours - Ours0 >= 40).
 
+%% Of a loop of reads much is the kernel's.
+the_kernels_time_is_a_nodes_too_test_() ->
+    {timeout, 60, fun() ->
+        case os:type() of
+            {unix, linux} ->
+                {Used0, _} = erlang:statistics(runtime),
+                Own0 = atoll_bench_machine:own_cpu_us(),
+                ok = read_zeros(erlang:monotonic_time(millisecond) + 1000),
+                {Used, _} = erlang:statistics(runtime),
+                ?assert(atoll_bench_machine:own_cpu_us() - Own0 > 1000 * (Used - Used0) + 50000);
+            _ ->
+                ok
+        end
+    end}.
+
+read_zeros(Until) ->
+    {ok, File} = file:open("/dev/zero", [read, raw, binary]),
+    try
+        read_zeros(File, Until)
+    after
+        file:close(File)
+    end.
+
+read_zeros(File, Until) ->
+    {ok, <<0, _/binary>>} = file:read(File, 1048576),
+    case erlang:monotonic_time(millisecond) < Until of
+        true -> read_zeros(File, Until);
+        false -> ok
+    end.
+
 what_others_use_is_all_but_ours_test() ->
     %% In a second each processor has 100 ticks to give.
     Given = 100 * erlang:system_info(logical_processors_available),
