@@ -5,18 +5,13 @@
 -define(LINUX, {unix, linux}).
 
 the_throughput_profile_sets_nothing_test() ->
-    [?assertEqual([], atoll_dist_socket:tuned(Kind, throughput, Us, ?LINUX)) || Kind <- [direct, {lanes, 4}], Us <- [0, 100000]].
+    ?assertEqual([], atoll_dist_socket:tuned(throughput, ?LINUX)).
 
-the_latency_profile_caps_the_buffer_on_near_paths_only_test() ->
-    Near = atoll_dist_socket:tuned(direct, latency, 50, ?LINUX),
-    ?assert(proplists:is_defined(recbuf, Near)),
-    Far = atoll_dist_socket:tuned(direct, latency, 1000, ?LINUX),
-    ?assertNot(proplists:is_defined(recbuf, Far)),
-    ?assertNotEqual([], Far),
-    ?assertNot(proplists:is_defined(recbuf, atoll_dist_socket:tuned({lanes, 4}, latency, 50, ?LINUX))).
+the_latency_profile_bounds_what_is_unsent_and_no_buffer_test() ->
+    ?assertMatch([{raw, 6, 25, <<_:32>>}], atoll_dist_socket:tuned(latency, ?LINUX)).
 
 other_systems_get_no_option_of_linux_test() ->
-    ?assertEqual([], atoll_dist_socket:tuned(direct, latency, 1000, {unix, darwin})).
+    ?assertEqual([], atoll_dist_socket:tuned(latency, {unix, darwin})).
 
 environment_test_() ->
     Keys = [inet_dist_listen_options, inet_dist_connect_options, inet_dist_use_interface, inet_dist_listen_min,

@@ -4,14 +4,15 @@
 %% `inet_dist_listen_max', `dist_nodelay', `check_ip'), which is what it says to Erlang's
 %% own distribution too.
 %%
-%% A buffer of a fixed size is set after the connection is there and its round trip known:
-%% set on the listener, it would cap long paths. What the user has set in the kernel's
+%% No buffer is given a fixed size: one that is large enough for a short path caps a long
+%% one, and on a short one it was measured to cost a tenth of the throughput and to spare a
+%% ping nothing that little unsent data does not. What the user has set in the kernel's
 %% environment is never overridden by a profile, only by `direct_options' and
 %% `lane_options' of {@link atoll_dist_config}.
 -module(atoll_dist_socket).
 
 -export([listen_options/0, connect_options/0, port_range/0, nodelay/0, is_near/2]).
--export([tuned/4, tune/3, rtt_us/1, counters/1, bytes/1, now_us/0]).
+-export([tuned/2, tune/3, rtt_us/1, counters/1, bytes/1, now_us/0]).
 -export([setopts/2, getopts/2]).
 
 -type options() :: [gen_tcp:option()].
@@ -20,9 +21,6 @@
 
 -type driver() :: inet_tcp | inet6_tcp.
 
-%% A receive buffer of 256 KB carries 1 GB/s at a round trip of 250 microseconds.
--define(NEAR_US, 250).
--define(NEAR_RECBUF, 262144).
 %% How much may wait in the kernel, unsent, before the socket says that it is full.
 -define(UNSENT, 131072).
 
@@ -96,32 +94,24 @@ is_in_own_network(Driver, Socket) ->
             false
     end.
 
-%% @doc The options of a connection of that kind, profile and round trip, on that system.
--spec tuned(atoll_dist_kind:kind(), throughput | latency, RttUs :: non_neg_integer(), Os :: {atom(), atom()}) ->
-    options().
-tuned(_Kind, throughput, _RttUs, _Os) ->
-    [];
-tuned(direct, latency, RttUs, Os) ->
-    [{recbuf, ?NEAR_RECBUF} || RttUs =< ?NEAR_US] ++ little_unsent(Os);
-tuned({lanes, _}, latency, _RttUs, Os) ->
-    little_unsent(Os).
-
-little_unsent({unix, linux}) -> [{raw, ?TCP, ?TCP_NOTSENT_LOWAT, <<?UNSENT:32/native>>}];
-little_unsent(_) -> [].
+%% @doc The options of a connection, direct or a lane, with that profile on that system.
+-spec tuned(throughput | latency, Os :: {atom(), atom()}) -> options().
+tuned(latency, {unix, linux}) -> [{raw, ?TCP, ?TCP_NOTSENT_LOWAT, <<?UNSENT:32/native>>}];
+tuned(_Profile, _Os) -> [].
 
 %% @doc Sets the options of a connection that is about to be up, of one lane of it if it
 %% has several: those of the profile, unless the user has set them for all connections,
 %% and then those configured for this kind.
--spec tune(inet:socket(), atoll_dist_config:config(), #{kind := atoll_dist_kind:kind(), rtt_us := non_neg_integer(), _ => _}) ->
+-spec tune(inet:socket(), atoll_dist_config:config(), #{kind := atoll_dist_kind:kind(), _ => _}) ->
     ok | {error, inet:posix()}.
-tune(Socket, #{profile := Profile} = Config, #{kind := Kind, rtt_us := RttUs}) ->
+tune(Socket, #{profile := Profile} = Config, #{kind := Kind}) ->
     Users = user_options(inet_dist_listen_options) ++ user_options(inet_dist_connect_options),
     Own =
         case {Kind, Config} of
             {direct, #{direct_options := Options}} -> Options;
             {{lanes, _}, #{lane_options := Options}} -> Options
         end,
-    Tuned = without(Users ++ Own, tuned(Kind, Profile, RttUs, os:type())),
+    Tuned = without(Users ++ Own, tuned(Profile, os:type())),
     inet:setopts(Socket, Tuned ++ Own).
 
 %% @doc The round trip of a connection as the operating system measures it: the shortest
