@@ -37,7 +37,6 @@ summary() -> "what a connection between two nodes carries, and how fast".
 -spec parameters() -> [atoll_bench:parameter(), ...].
 parameters() ->
     Kinds = [request, ping_beside_bulk, flood],
-    Systems = atoll_bench_dist_system:all(),
     [
         #{name => kind, type => atom, values => Kinds, one_of => [ping_pong | Kinds], help => "the kind of load"},
         #{name => rtt, row => rtt_ms, type => number, values => [0], min => 0, max => 60000, unit => "ms",
@@ -46,8 +45,9 @@ parameters() ->
           help => "processes that send at the same time"},
         #{name => size, type => integer, values => [100, 1024, 524288], max => 134217728, unit => "bytes",
           help => "the payload of a message"},
-        #{name => system, type => atom, values => Systems, one_of => Systems,
-          help => "stock distribution, as it is or with large buffers"}
+        #{name => system, type => atom, values => atoll_bench_dist_system:usual(),
+          one_of => atoll_bench_dist_system:all(),
+          help => "stock distribution, as it is or with large buffers, and the carrier's kinds of connections"}
     ].
 
 -spec variant() -> atom().

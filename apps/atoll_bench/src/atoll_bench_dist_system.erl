@@ -1,18 +1,26 @@
 %% @doc What the benchmark {@link atoll_bench_dist} compares: ways in which two nodes can
 %% be connected, as the arguments that make erl do so.
+%%
+%% Of the carrier's kinds `direct' and lanes are with its profile for throughput, its
+%% default. `direct_latency' is `direct' with the profile for latency and the arguments
+%% that are recommended with it; `stock_low_busy' has those arguments alone.
 -module(atoll_bench_dist_system).
 
--export([all/0, args/1]).
+-export([all/0, usual/0, args/1]).
 
 -export_type([system/0]).
 
--type system() :: stock | stock_tuned | direct | lanes4 | lanes16.
+-type system() :: stock | stock_tuned | stock_low_busy | direct | direct_latency | lanes4 | lanes16.
 
-%% @doc Those that are measured. The carrier's are not before it is here.
+%% @doc Those that can be measured.
 -spec all() -> [system(), ...].
 all() ->
-    [stock, stock_tuned].
-    %% [stock, stock_tuned, direct, lanes4, lanes16].
+    usual() ++ [direct_latency, stock_low_busy].
+
+%% @doc Those that are measured unless told otherwise.
+-spec usual() -> [system(), ...].
+usual() ->
+    [stock, stock_tuned, direct, lanes4, lanes16].
 
 %% @doc The arguments of its nodes. All go without busy waiting, which on few cores takes
 %% from one node what the other needs.
@@ -29,8 +37,12 @@ own(stock_tuned) ->
         "-kernel", "inet_dist_connect_options", Buffers,
         "-kernel", "inet_dist_listen_options", Buffers
     ];
+own(stock_low_busy) ->
+    low_busy();
 own(direct) ->
     carrier("[{kind,direct}]");
+own(direct_latency) ->
+    low_busy() ++ carrier("[{kind,direct},{profile,latency}]");
 own(lanes4) ->
     carrier("[{kind,{lanes,4}}]");
 own(lanes16) ->
@@ -38,3 +50,7 @@ own(lanes16) ->
 
 carrier(Options) ->
     ["-proto_dist", "atoll", "-kernel", "atoll_dist", Options].
+
+%% In KB: what may wait in the VM until it suspends who sends more.
+low_busy() ->
+    ["+zdbbl", "256"].

@@ -219,7 +219,7 @@ each_kind_of_load_is_measured(_) ->
                 {_, #{latency := Latency}} -> ?assert(atoll_bench_hist:count(Latency) > 0)
             end
         end)
-     || {Kind, System} <- [{request, stock}, {flood, stock}, {ping_beside_bulk, stock_tuned}]
+     || {Kind, System} <- [{request, stock}, {flood, lanes4}, {ping_beside_bulk, direct_latency}]
     ].
 
 a_long_path_is_in_every_answer_and_goes_with_the_nodes(_) ->

@@ -26,7 +26,7 @@ a_ping_pong_is_measured_once_with_the_one_actor_that_it_has_test() ->
 
 %% Half a millisecond is a round trip too.
 a_number_may_have_a_fraction_test() ->
-    Sweep = #{kind => [request], rtt => [0.5, 20], actors => [1], size => [1]},
+    Sweep = #{kind => [request], rtt => [0.5, 20], actors => [1], size => [1], system => [stock, direct]},
     {ok, Points} = atoll_bench:sweep(atoll_bench_dist, Sweep),
     ?assertEqual([0.5, 0.5, 20, 20], [Rtt || #{rtt := Rtt} <- Points]),
     {error, Error} = atoll_bench:sweep(atoll_bench_dist, #{rtt => [-0.5]}),
@@ -34,11 +34,19 @@ a_number_may_have_a_fraction_test() ->
 
 %% What is to be compared differs in its arguments alone, and the carrier is told its kind.
 every_system_of_dist_has_arguments_of_its_own_test() ->
-    Systems = [stock, stock_tuned, direct, lanes4, lanes16],
+    Systems = atoll_bench_dist_system:all(),
     Args = [atoll_bench_dist_system:args(System) || System <- Systems],
     ?assertEqual(length(Systems), length(lists:usort(Args))),
-    ?assertEqual([], atoll_bench_dist_system:all() -- Systems),
-    ?assertMatch({_, [_, "atoll", _, "atoll_dist", "[{kind,{lanes,16}}]"]}, lists:split(6, lists:last(Args))).
+    ?assertMatch({_, [_, "atoll", _, "atoll_dist", "[{kind,{lanes,16}}]"]}, lists:split(6, atoll_bench_dist_system:args(lanes16))).
+
+%% The profile for latency is measured where it is asked for.
+stock_and_each_kind_of_the_carrier_are_compared_unless_told_otherwise_test() ->
+    Of = fun(Sweep) ->
+        {ok, Points} = atoll_bench:sweep(atoll_bench_dist, Sweep#{kind => [request], actors => [1], size => [100]}),
+        [System || #{system := System} <- Points]
+    end,
+    ?assertEqual([stock, stock_tuned, direct, lanes4, lanes16], Of(#{})),
+    ?assertEqual([direct_latency], Of(#{system => [direct_latency]})).
 
 values_take_the_place_of_the_default_ones_test() ->
     {ok, Points} = atoll_bench:sweep(atoll_bench_names, #{nodes => [3], callers => [1], on => [first]}),
