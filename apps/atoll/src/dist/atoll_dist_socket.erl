@@ -34,11 +34,15 @@
 %% No frame before a connection is up is longer; a node's name has at most 255 letters.
 -define(MAX_FRAME, 4096).
 
+%% Many nodes that connect at once bring as many lanes; one that finds no place waits for a
+%% second. The operating system has a limit of its own.
+-define(BACKLOG, 1024).
+
 %% @doc The options of a listening socket.
 -spec listen_options() -> options().
 listen_options() ->
     Forced = forced() ++ [{ip, Ip} || {ok, Ip} <- [application:get_env(kernel, inet_dist_use_interface)]],
-    merged([{reuseaddr, true}, {backlog, 128}], user_options(inet_dist_listen_options), Forced).
+    merged([{reuseaddr, true}, {backlog, ?BACKLOG}], user_options(inet_dist_listen_options), Forced).
 
 %% @doc The options of a socket that connects.
 -spec connect_options() -> options().
