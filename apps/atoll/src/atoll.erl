@@ -45,7 +45,7 @@
 
 -export([version/0]).
 -export([join/1, leave/0, members/0, neighbours/0, broadcast/2, tell/1]).
--export([subscribe/1, unsubscribe/0, status/0, record/1]).
+-export([subscribe/1, unsubscribe/0, status/0, links/0, record/1]).
 -export([format_error/1]).
 
 -export_type([kind/0, error/0]).
@@ -196,7 +196,8 @@ unsubscribe() ->
 
 %% @doc For people and dashboards: what the rooms hold, and what was sent, received and
 %% dropped. `overlay' is `off' or a map with a part each for strategy, detector,
-%% broadcast, roster and discovery; `links' has each known peer; `groups' this node's
+%% broadcast, roster and discovery; `links' has each known peer, and `connections' what
+%% `links/0' returns; `groups' this node's
 %% groups with their nodes; `names' how many names and operations on names there are, and
 %% what was counted, or `restarting'.
 -spec status() -> not_running | #{atom() => term()}.
@@ -214,10 +215,21 @@ rooms() ->
         members => length(members()),
         neighbours => neighbours(),
         links => atoll_link:links(),
+        connections => links(),
         groups => s_group:own_s_groups(),
         names => names(),
         dropped_events => atoll_events:dropped()
     }.
+
+%% @doc The connections of this node with other nodes, hidden ones too, sorted by node: of
+%% each its `kind' (`direct', `{lanes, N}', or `stock', Erlang's own distribution), the
+%% round trip in microseconds (`rtt_us'), which end connected (`started': `here' or
+%% `there'), for how many milliseconds it has been up (`age_ms'), and how many bytes it
+%% has carried (`bytes_in', `bytes_out'). What only the carrier knows (`-proto_dist atoll')
+%% is `unknown' without it. It does not need the application to run.
+-spec links() -> [atoll_connections:connection()].
+links() ->
+    atoll_connections:all().
 
 %% @doc Records what happens to this node's protocols, with all effects, in a folder:
 %% `link.rec', `overlay.rec', `group.rec' and `name.rec', each of 256 MB at most, in place of those

@@ -3,7 +3,7 @@
 %% passed down as an argument. Nothing reads the environment later.
 -module(atoll_config).
 
--export([new/2, link/1, group/1, boot/1, names/1, global_group/1, overlay/1, sources/1, format_error/1]).
+-export([new/2, link/1, group/1, boot/1, kinds/1, names/1, global_group/1, overlay/1, sources/1, format_error/1]).
 
 -export_type([config/0, options/0, error/0]).
 
@@ -36,6 +36,9 @@
     s_groups => [{atom(), [node()]} | {atom(), normal, [node()]}],
     %% The folder in which this node keeps its groups for its next start.
     record_groups => off | file:filename_all(),
+    %% How this node wants to be connected with the other nodes of a group, where it uses
+    %% the carrier.
+    carrier_kinds => atoll_group_kinds:kinds(),
     %% How long a silent member can hold up a registration, and how long one may take.
     name_answer_timeout => pos_integer(),
     name_operation_timeout => pos_integer(),
@@ -100,6 +103,7 @@
     | atom
     | name_rule
     | name_rules
+    | carrier_kinds
     | free_group.
 
 %% Who checks the options of the overlay's parts.
@@ -130,6 +134,7 @@ keys() ->
         max_group_graves => {pos_integer, 256},
         s_groups => {list, []},
         record_groups => {folder_or_off, off},
+        carrier_kinds => {carrier_kinds, #{}},
         name_answer_timeout => {pos_integer, 3000},
         name_operation_timeout => {pos_integer, 10000},
         max_name_operations => {pos_integer, 10000},
@@ -185,6 +190,9 @@ is_a(name_rule, Value) -> atoll_name_rules:is_rule(Value);
 is_a(name_rules, Value) ->
     is_map(Value) andalso
         lists:all(fun({Group, Rule}) -> is_atom(Group) andalso atoll_name_rules:is_rule(Rule) end, maps:to_list(Value));
+is_a(carrier_kinds, Value) ->
+    is_map(Value) andalso
+        lists:all(fun({Group, Kind}) -> is_atom(Group) andalso atoll_dist_kind:is_asked(Kind) end, maps:to_list(Value));
 is_a(free_group, Value) -> Value =:= auto orelse Value =:= mesh orelse Value =:= off;
 is_a(map, Value) -> is_map(Value);
 is_a(map_or_off, Value) -> is_map(Value) orelse Value =:= off.
@@ -296,6 +304,11 @@ boot(#{s_groups := Groups, record_groups := off}) ->
 boot(#{s_groups := Groups, record_groups := Folder}) ->
     #{configured => Groups, file => atoll_group_file:path(Folder, node())}.
 
+%% @doc Which kind of connection is wanted with the nodes of which group.
+-spec kinds(config()) -> atoll_group_kinds:kinds().
+kinds(#{carrier_kinds := Kinds}) ->
+    Kinds.
+
 %% @doc What the process of the names is started with.
 -spec names(config()) -> atoll_name:options().
 names(Config) ->
@@ -329,7 +342,7 @@ global_group(#{global_group := Group}) ->
 format_error({bad_option, Key, unknown}) ->
     io_lib:format("atoll has no option ~tw", [Key]);
 format_error({bad_option, Key, {not_a, Kind, Value}}) ->
-    io_lib:format("the option ~tw must be ~ts, not ~tp", [Key, kind(Kind), Value]);
+    io_lib:format("the option ~tw must be ~ts, not ~0tp", [Key, kind(Kind), Value]);
 format_error({bad_option, overlay, {connect_all, Name}}) ->
     io_lib:format(
         "the overlay ~tw leaves nodes unconnected, but this node connects with all: "
@@ -359,5 +372,6 @@ kind(name_rule) ->
     "random_exit, random_notify, notify_all, {keep, min}, {keep, max} or {fn, Module, Function}";
 kind(free_group) -> "auto, mesh or off";
 kind(name_rules) -> ["a map of groups, each with ", kind(name_rule)];
+kind(carrier_kinds) -> "a map of groups, each with auto, direct or {lanes,N} with N from 1 to 64";
 kind(map) -> "a map";
 kind(map_or_off) -> "a map of options, or off".

@@ -33,7 +33,7 @@ init(Config) ->
             #{id => link, start => {atoll_link, start_link, [atoll_config:link(Config)]}}
         ] ++
             overlay(atoll_config:overlay(Config), Config) ++
-            groups(atoll_config:boot(Config), Config),
+            kinds(atoll_config:kinds(Config)) ++ groups(atoll_config:boot(Config), Config),
     {ok, {#{strategy => rest_for_one, intensity => 5, period => 10}, Rooms}}.
 
 overlay(off, _Config) ->
@@ -44,6 +44,9 @@ overlay({ok, Overlay}, Config) ->
         #{id => overlay, start => {atoll_overlay, start_link, [Overlay]}},
         #{id => sources, start => {atoll_sources, start_link, [sources(Sources, Ms)]}}
     ].
+
+kinds(Kinds) ->
+    [#{id => group_kinds, start => {atoll_group_kinds, start_link, [Kinds]}} || Kinds =/= #{}].
 
 groups(#{file := File} = Boot, Config) ->
     [#{id => group_keeper, start => {atoll_group_keeper, start_link, [File]}} || File =/= none] ++

@@ -117,3 +117,20 @@ the_application_does_not_start_with_it_test() ->
 refused(Options, ConnectAll) ->
     {error, Error} = atoll_config:new(Options, ConnectAll),
     {Error, lists:flatten(io_lib:format("~ts", [atoll_config:format_error(Error)]))}.
+
+the_kinds_of_groups_are_checked_test() ->
+    {ok, None} = atoll_config:new([], true),
+    ?assertEqual(#{}, atoll_config:kinds(None)),
+    Kinds = #{near => direct, far => {lanes, 4}, other => auto},
+    {ok, Config} = atoll_config:new([{carrier_kinds, Kinds}], true),
+    ?assertEqual(Kinds, atoll_config:kinds(Config)),
+    [
+        ?assertEqual(
+            {{bad_option, carrier_kinds, {not_a, carrier_kinds, Bad}},
+                lists:flatten(io_lib:format(
+                    "the option carrier_kinds must be a map of groups, each with auto, direct or {lanes,N} "
+                    "with N from 1 to 64, not ~0tp", [Bad]))},
+            refused([{carrier_kinds, Bad}], true)
+        )
+     || Bad <- [[{near, direct}], #{near => stock}, #{near => {lanes, 65}}, #{"near" => direct}, off]
+    ].

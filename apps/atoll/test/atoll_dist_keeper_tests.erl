@@ -48,7 +48,7 @@ socket() ->
     Socket.
 
 up(Pid, Node) ->
-    Up = #{node => Node, kind => direct, rtt_us => 7, started => here, socket => socket(), channel => none},
+    Up = #{node => Node, kind => direct, rtt_us => 7, started => here, sockets => [socket()], channel => none},
     ok = atoll_dist_keeper:up(Pid, Up),
     settled().
 

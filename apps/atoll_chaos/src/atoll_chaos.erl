@@ -83,6 +83,8 @@
 -type running() :: {pid(), Seed :: integer()}.
 
 -define(DEADLINE_MS, 10000).
+%% Until a node says what it is.
+-define(CALL_MS, 5000).
 
 %% @doc Runs to the end.
 -spec run(options()) -> {ok, result()} | {error, error()}.
@@ -100,7 +102,9 @@ start(Options) ->
         Backend = backend(Options),
         Seed = maps:get(seed, Options, seed(Options)),
         HasOverlay = atoll_chaos_overlay:is_on(Backend),
-        {Start, Plan, Source} = plan(Options, Backend, HasOverlay, Seed),
+        Carrier = carrier(Backend),
+        Able = [overlay || HasOverlay] ++ [carrier || Carrier =:= faults],
+        {Start, Plan, Source} = plan(Options, Backend, Able, Seed),
         Started = atoll_chaos_runner:start(#{
             caller => self(),
             backend => Backend,
@@ -108,6 +112,7 @@ start(Options) ->
             plan => Plan,
             source => Source,
             overlay => HasOverlay,
+            carrier => Carrier,
             told => maps:get(told, Options, #{}),
             deadline_ms => maps:get(deadline_ms, Options, ?DEADLINE_MS),
             on_event => maps:get(on_event, Options, fun(_) -> ok end)
@@ -151,9 +156,28 @@ backend(#{nodes := Nodes}) ->
         {error, Error} -> bad(Error)
     end.
 
-plan(#{script := #{cluster := Begun} = Script}, {Module, B}, HasOverlay, Seed) ->
+%% All of those that answer must have it.
+carrier({Module, B}) ->
+    Configs = [Module:call(B, Node, {atoll_dist_keeper, config, []}, ?CALL_MS) || Node <- Module:nodes(B)],
+    case [Config || Config <- Configs, not is_unreachable(Config)] of
+        [_ | _] = Answers ->
+            case lists:all(fun has_faults/1, Answers) of
+                true -> faults;
+                false -> stock
+            end;
+        [] ->
+            stock
+    end.
+
+is_unreachable({error, {unreachable, _, _}}) -> true;
+is_unreachable(_) -> false.
+
+has_faults({ok, {ok, #{faults := true}}}) -> true;
+has_faults(_) -> false.
+
+plan(#{script := #{cluster := Begun} = Script}, {Module, B}, Also, Seed) ->
     Nodes = Module:nodes(B),
-    Able = [overlay || HasOverlay] ++ Module:able(B),
+    Able = Also ++ Module:able(B),
     case {atoll_chaos_check:script(Script, length(Nodes), Able), atoll_sim_script:check_names(Script, Nodes)} of
         {ok, ok} ->
             %% Contacts are the first nodes; there may be fewer than the script says.
@@ -166,7 +190,7 @@ plan(#{script := #{cluster := Begun} = Script}, {Module, B}, HasOverlay, Seed) -
         {ok, {error, Error}} ->
             bad({script, Error})
     end;
-plan(#{rate := Rate} = Options, {Module, B}, _HasOverlay, Seed) ->
+plan(#{rate := Rate} = Options, {Module, B}, _Also, Seed) ->
     Nodes = Module:nodes(B),
     Possible = [Kind || Kind <- atoll_chaos_draw:kinds(), is_possible(Kind, length(Nodes), Module:able(B))],
     Kinds = maps:get(kinds, Options, Possible),

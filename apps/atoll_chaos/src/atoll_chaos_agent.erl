@@ -12,6 +12,13 @@
 %% distribution has nothing nearer to a cut in one direction. With a carrier that
 %% is a process, such as TLS, there is none.
 %%
+%% Over Atoll's carrier, with faults configured, the carrier does it: the sockets of a
+%% peer that is closed are shut, as by a network that fails, and messages to a peer may
+%% be <b>lost</b> or <b>late</b>, or the connection a <b>black hole</b>: nothing passes
+%% either way, no socket closes, and when somebody has found that out and ended it, no
+%% new one can be made. A connection that is made meanwhile is harmed once it is up; the
+%% first messages over it may pass. What a black hole held back comes when it is no more.
+%%
 %% Nodes that connect with all by themselves (`connect_all') do so when they meet another
 %% one, and not again after a cut; they even leave others because of it. So the agent of
 %% such a node remembers with whom it was connected while it worked, and connects again
@@ -24,18 +31,21 @@
 
 -behaviour(gen_server).
 
--export([ensure/1, keep_from/3, stop/1]).
+-export([ensure/1, keep_from/3, harm/2, lane/4, stop/1]).
 -export([take/2, free/1, taken/0]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
 
--export_type([claim/0, run/0, trouble/0]).
+-export_type([claim/0, run/0, trouble/0, harms/0]).
+
+-type harms() :: #{node() => #{drop => number(), delay => pos_integer(), black_hole => true}}.
+%% Of what goes to a peer: which share is lost, and by how many milliseconds it is late.
 
 -type run() :: term().
 %% Unlike that of any other run, whichever VM it has.
 
 -type claim() :: {run(), Owner :: pid() | none}.
 
--type trouble() :: {not_a_socket, node()} | {taken, run()}.
+-type trouble() :: {not_a_socket | no_faults | no_lane, node()} | {taken, run()}.
 
 -record(state, {
     %% The one whose end undoes all, if there is one.
@@ -45,6 +55,11 @@
     %% Peer => the cookie that it had.
     closed = #{} :: #{node() => atom()},
     unheard = #{} :: #{node() => []},
+    harms = #{} :: harms(),
+    %% Peers with a lane that is a black hole.
+    laned = #{} :: #{node() => []},
+    %% Black holes that have ended, each with the cookie that it had.
+    barred = #{} :: #{node() => atom()},
     %% Those it was ever connected with, if it is to be connected with all.
     mesh :: #{node() => []} | none
 }).
@@ -79,6 +94,23 @@ run() ->
 keep_from(Closed, Unheard, Claim) ->
     case ensure(Claim) of
         ok -> gen_server:call(?MODULE, {keep_from, Closed, Unheard});
+        {error, _} = Error -> Error
+    end.
+
+%% @doc From now on the connections with these peers are harmed in that way, and no
+%% others; lanes of theirs that were black holes are none any more.
+-spec harm(harms(), claim()) -> ok | {error, trouble()}.
+harm(Harms, Claim) ->
+    case ensure(Claim) of
+        ok -> gen_server:call(?MODULE, {harm, Harms});
+        {error, _} = Error -> Error
+    end.
+
+%% @doc Cuts a lane of the connection with a peer, or makes it a black hole.
+-spec lane(node(), Number :: non_neg_integer(), cut | black_hole, claim()) -> ok | {error, trouble()}.
+lane(Peer, Number, Fault, Claim) ->
+    case ensure(Claim) of
+        ok -> gen_server:call(?MODULE, {lane, Peer, Number, Fault});
         {error, _} = Error -> Error
     end.
 
@@ -148,8 +180,30 @@ watch(none) -> none;
 watch(Owner) -> monitor(process, Owner).
 
 %% @private
--spec handle_call({keep_from, [node()], [node()]}, gen_server:from(), #state{}) ->
-    {reply, ok | {error, trouble()}, #state{}}.
+-spec handle_call(Request, gen_server:from(), #state{}) -> {reply, ok | {error, trouble()}, #state{}} when
+    Request ::
+        {keep_from, [node()], [node()]}
+        | {harm, harms()}
+        | {lane, node(), Number :: non_neg_integer(), cut | black_hole}.
+handle_call({harm, Harms}, _From, #state{harms = Before, laned = Laned} = State0) ->
+    Mended = mended([Peer || {Peer, #{black_hole := true}} <- maps:to_list(Before), not is_hole(Peer, Harms)], State0),
+    Changed = [
+        Peer
+     || Peer <- maps:keys(maps:merge(maps:merge(Before, Harms), Laned)),
+        is_map_key(Peer, Laned) orelse maps:get(Peer, Before, none) =/= maps:get(Peer, Harms, none)
+    ],
+    State = lists:foldl(fun bar_if_gone/2, Mended#state{harms = Harms, laned = #{}}, Changed),
+    case [Trouble || Peer <- Changed, {error, Trouble} <- [inject(Peer, maps:get(Peer, Harms, #{}))]] of
+        [] -> {reply, ok, State};
+        [Trouble | _] -> {reply, {error, Trouble}, State}
+    end;
+handle_call({lane, Peer, Number, Fault}, _From, #state{laned = Laned} = State) ->
+    case fault(Peer, {Fault, Number}) of
+        ok when Fault =:= black_hole -> {reply, ok, State#state{laned = Laned#{Peer => []}}};
+        ok -> {reply, ok, State};
+        {error, faults_off} -> {reply, {error, {no_faults, Peer}}, State};
+        {error, _} -> {reply, {error, {no_lane, Peer}}, State}
+    end;
 handle_call({keep_from, Closed, Unheard}, _From, State0) ->
     State1 = opened(lists:foldl(fun open/2, State0, maps:keys(State0#state.closed) -- Closed), State0),
     State2 = lists:foldl(fun hear/2, State1, maps:keys(State1#state.unheard) -- Unheard),
@@ -175,9 +229,10 @@ handle_info({nodeup, Peer, Info}, #state{closed = Closed, unheard = Unheard} = S
     %% Its handshake was under way when it was closed; or it is a new connection.
     _ = [erlang:disconnect_node(Peer) || is_map_key(Peer, Closed)],
     _ = [set_active(Peer, false) || is_map_key(Peer, Unheard)],
+    _ = [inject(Peer, Harm) || #{Peer := Harm} <- [State#state.harms]],
     {noreply, met(Peer, Info, State)};
-handle_info({nodedown, _, _}, State) ->
-    {noreply, State};
+handle_info({nodedown, Peer, _}, State) ->
+    {noreply, bar_if_gone(Peer, State)};
 handle_info({'DOWN', Owner, process, _, _}, #state{owner = Owner} = State) ->
     {stop, normal, undo(State)};
 handle_info({'EXIT', _, Reason}, State) ->
@@ -189,9 +244,62 @@ terminate(_Reason, State) ->
     #state{} = undo(State),
     ok.
 
-undo(#state{closed = Closed, unheard = Unheard} = State) ->
-    Opened = opened(lists:foldl(fun open/2, State, maps:keys(Closed)), State),
+undo(#state{closed = Closed, unheard = Unheard, harms = Harms, laned = Laned, barred = Barred} = State) ->
+    _ = [inject(Peer, #{}) || Peer <- maps:keys(maps:merge(Harms, Laned))],
+    Mended = mended(maps:keys(Barred), State#state{harms = #{}, laned = #{}}),
+    Opened = opened(lists:foldl(fun open/2, Mended, maps:keys(Closed)), Mended),
     lists:foldl(fun hear/2, Opened, maps:keys(Unheard)).
+
+%% What is wrong with a connection, and nothing else. Where there is none it comes with
+%% the next one.
+inject(Peer, Harm) ->
+    Faults = [heal | [{Key, N} || {Key, N} <- maps:to_list(Harm), Key =/= black_hole] ++ [black_hole || is_map_key(black_hole, Harm)]],
+    case [Why || Fault <- Faults, {error, Why} <- [fault(Peer, Fault)], Why =/= not_connected] of
+        [] -> ok;
+        [_ | _] -> {error, {no_faults, Peer}}
+    end.
+
+fault(Peer, Fault) ->
+    try
+        atoll_dist:fault(Peer, Fault)
+    catch
+        %% Nothing of Atoll is there.
+        error:undef -> {error, no_carrier}
+    end.
+
+is_hole(Peer, Harms) ->
+    case Harms of
+        #{Peer := #{black_hole := true}} -> true;
+        #{} -> false
+    end.
+
+%% There is no way through a black hole for a new connection either.
+bar_if_gone(Peer, #state{harms = Harms, barred = Barred, cookie = Cookie} = State) ->
+    case is_hole(Peer, Harms) andalso not is_map_key(Peer, Barred) andalso not lists:member(Peer, nodes(connected)) of
+        true ->
+            Before = own_cookie(Peer, State),
+            true = erlang:set_cookie(Peer, Cookie),
+            State#state{barred = Barred#{Peer => Before}};
+        false ->
+            State
+    end.
+
+%% A peer may be closed and behind a black hole.
+own_cookie(Peer, #state{closed = Closed, barred = Barred}) ->
+    case maps:merge(Closed, Barred) of
+        #{Peer := Before} -> Before;
+        #{} -> erlang:get_cookie(Peer)
+    end.
+
+%% Black holes that are none any more.
+mended(Peers, #state{barred = Barred, closed = Closed, mesh = Mesh} = State) ->
+    Ended = [{Peer, Before} || Peer <- Peers, #{Peer := Before} <- [Barred], not is_map_key(Peer, Closed)],
+    _ = [true = erlang:set_cookie(Peer, Before) || {Peer, Before} <- Ended],
+    _ = [connect(Peer) || {Peer, _} <- Ended, Mesh =/= none, is_map_key(Peer, Mesh)],
+    State#state{barred = maps:without(Peers, Barred)}.
+
+connect(Peer) ->
+    spawn(lists, any, [fun net_kernel:connect_node/1, [Peer, Peer, Peer]]).
 
 met(Peer, Info, #state{mesh = #{} = Mesh} = State) ->
     case proplists:get_value(node_type, Info) of
@@ -206,8 +314,7 @@ met(_Peer, _Info, State) ->
 %% handshake that began when both were open. A third time is to be sure. This takes its
 %% time where a node does not answer, and goes on without this module.
 opened(#state{closed = Closed, mesh = #{} = Mesh} = State, #state{closed = Before}) when Closed =:= #{}, Before =/= #{} ->
-    Connect = fun net_kernel:connect_node/1,
-    _ = [spawn(lists, any, [Connect, [Peer, Peer, Peer]]) || Peer <- maps:keys(Mesh) -- nodes()],
+    _ = [connect(Peer) || Peer <- maps:keys(Mesh) -- nodes()],
     State;
 opened(State, _Before) ->
     State.
@@ -215,15 +322,15 @@ opened(State, _Before) ->
 close(Peer, #state{closed = Closed} = State) when is_map_key(Peer, Closed) ->
     State;
 close(Peer, #state{closed = Closed, cookie = Cookie} = State) ->
-    Before = erlang:get_cookie(Peer),
+    Before = own_cookie(Peer, State),
     %% Another one than the peer has for this node.
     true = erlang:set_cookie(Peer, Cookie),
-    _ = erlang:disconnect_node(Peer),
+    _ = [erlang:disconnect_node(Peer) || fault(Peer, cut) =/= ok],
     State#state{closed = Closed#{Peer => Before}}.
 
-open(Peer, #state{closed = Closed} = State) ->
+open(Peer, #state{closed = Closed, barred = Barred} = State) ->
     {Before, Left} = maps:take(Peer, Closed),
-    true = erlang:set_cookie(Peer, Before),
+    _ = [true = erlang:set_cookie(Peer, Before) || not is_map_key(Peer, Barred)],
     State#state{closed = Left}.
 
 hear(Peer, #state{unheard = Unheard} = State) ->

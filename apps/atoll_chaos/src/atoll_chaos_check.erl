@@ -6,9 +6,9 @@
 
 -export_type([able/0]).
 
--type able() :: [start | kill | pause | slow | overlay].
-%% What can be done to nodes where the script is to run, and whether they run an
-%% overlay; processes, connections and groups can be reached everywhere.
+-type able() :: [start | kill | pause | slow | overlay | carrier].
+%% What can be done to nodes where the script is to run, whether they run an overlay, and
+%% whether they have the carrier, with faults; processes, connections and groups can be reached everywhere.
 
 %% @doc Checks a script for that number of nodes, which may be another than its own.
 -spec script(atoll_sim_script:script(), Nodes :: pos_integer(), able()) ->
@@ -55,13 +55,17 @@ why_not(Step, Able) ->
     end.
 
 reasons() ->
-    Switch = "stock distribution has no such switch; this is for the simulator",
+    Switch = "stock distribution has no such switch, nor has the carrier; this is for the simulator",
+    Carrier = "stock distribution has no such switch; it takes the carrier on all nodes, with {faults,true}",
     Overlay = "it is about the overlay, and these nodes run none",
     Start = "nobody here can start a node again",
     Signal = "the node must run on this machine, where it can be sent a signal",
     [
         {latency, always, Switch},
-        {loss, always, Switch},
+        {loss, carrier, Carrier},
+        {delay, carrier, Carrier},
+        {black_hole, carrier, Carrier},
+        {lane, carrier, Carrier},
         {duplicate, always, Switch},
         {reorder, always, Switch},
         {leave, overlay, Overlay},

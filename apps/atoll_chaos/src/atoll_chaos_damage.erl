@@ -6,33 +6,55 @@
 %% or paused cannot be told; it is when it is there again. For a cut in both
 %% directions one end suffices.
 %%
+%% Where all nodes have the carrier, with faults, connections can be harmed more finely:
+%% what one node sends to another is lost or late, or a connection is a black hole. That
+%% is told to the end that sends, as a whole too. A cut in one direction is there a loss
+%% of everything at the end that sends, and nobody is unheard.
+%%
 %% It also keeps what ever was done, so that healing need not know how far the
 %% last change had come: each act of {@link healing/1} may be done once too often.
 -module(atoll_chaos_damage).
 
--export([new/1, take/2, started/2, paused/1, awake/1, is_down/2, healing/1]).
+-export([new/1, new/2, take/2, started/2, paused/1, awake/1, is_down/2, healing/1]).
 
--export_type([damage/0, act/0]).
+-export_type([damage/0, act/0, carrier/0, harms/0]).
 
 -type act() ::
     {kill | pause | resume, node()}
     %% Stopped for so long, again and again; with 0 not any more.
     | {slow, node(), Ms :: non_neg_integer()}
     | {keep_from, node(), Closed :: [node()], Unheard :: [node()]}
+    %% Its connections with these peers, and no others any more.
+    | {harm, node(), harms()}
+    | {lane, node(), Peer :: node(), Number :: 0..63, cut | black_hole}
     %% Nothing of the tool stays there.
     | {rest, node()}
     | {start, node()}.
 
+-type carrier() :: stock | faults.
+%% Whether all nodes have the carrier, with faults.
+
+-type harms() :: #{node() => #{drop => number(), delay => pos_integer(), black_hole => true}}.
+
 -record(damage, {
     nodes :: [node()],
+    carrier :: carrier(),
     %% Node => its part; all in one if there are none.
     parts = #{} :: #{node() => pos_integer()},
     cuts = [] :: [{From :: [node()], To :: [node()]}],
+    loss = 0 :: number(),
+    losses = [] :: [{From :: [node()], To :: [node()], number()}],
+    %% Newest first.
+    delays = [] :: [{From :: [node()], To :: [node()], non_neg_integer()}],
+    holes = [] :: [{[node()], [node()]}],
+    %% Nodes with a lane that is a black hole.
+    laned = #{} :: #{node() => []},
     paused = #{} :: #{node() => []},
     slow = #{} :: #{node() => []},
     down = #{} :: #{node() => []},
     %% What each node was told of its peers.
     told = #{} :: #{node() => {[node()], [node()]}},
+    harmed = #{} :: #{node() => harms()},
     %% Ever done; and those that are to run in the end.
     ever = #{} :: #{{pause | slow, node()} => []},
     owed = #{} :: #{node() => []}
@@ -42,7 +64,11 @@
 
 %% @doc No damage, all nodes running.
 -spec new([node()]) -> damage().
-new(Nodes) -> #damage{nodes = Nodes}.
+new(Nodes) -> new(Nodes, stock).
+
+%% @doc The same, where connections can be harmed if all nodes have the carrier.
+-spec new([node()], carrier()) -> damage().
+new(Nodes, Carrier) -> #damage{nodes = Nodes, carrier = Carrier}.
 
 %% @doc What a deed takes at once. Nodes that are to start are started by whoever
 %% does it, and told by {@link started/2}.
@@ -78,10 +104,30 @@ take({cut, From, To}, #damage{cuts = Cuts} = Damage) ->
     tell([], Damage#damage{cuts = [{From, To} | Cuts]});
 take({mend, From, To}, #damage{cuts = Cuts} = Damage) ->
     tell([], Damage#damage{cuts = lists:delete({From, To}, Cuts)});
-take(heal, #damage{slow = Slow, paused = Paused} = Damage0) ->
+take({loss, From, To, Share}, #damage{losses = Losses} = Damage) ->
+    tell([], Damage#damage{losses = [{From, To, Share} | Losses]});
+take({other, {loss, Share}}, Damage) ->
+    tell([], Damage#damage{loss = Share});
+take({delay, From, To, Ms}, #damage{delays = Delays} = Damage) ->
+    tell([], Damage#damage{delays = [{From, To, Ms} | Delays]});
+take({black_hole, One, Other}, #damage{holes = Holes} = Damage) ->
+    tell([], Damage#damage{holes = [{One, Other} | Holes]});
+take({fill, One, Other}, #damage{holes = Holes} = Damage) ->
+    tell([], Damage#damage{holes = lists:delete({One, Other}, Holes)});
+take({lane, One, Other, Number, Fault}, #damage{laned = Laned} = Damage) ->
+    Awake = awake(Damage),
+    Ends = [{Node, Peer} || Node <- One, Peer <- Other, Node =/= Peer, lists:member(Node, Awake)],
+    {
+        [{lane, Node, Peer, Number, Fault} || {Node, Peer} <- Ends],
+        Damage#damage{laned = with([Node || {Node, _} <- Ends, Fault =:= black_hole], Laned)}
+    };
+take(heal, #damage{slow = Slow, paused = Paused, laned = Laned, harmed = Harmed} = Damage0) ->
     {Quick, Damage1} = quick(lists:sort(maps:keys(Slow)), Damage0),
-    {Acts, Damage} = take({resume, lists:sort(maps:keys(Paused))}, Damage1#damage{parts = #{}, cuts = []}),
-    {Quick ++ Acts, Damage};
+    Whole = Damage1#damage{parts = #{}, cuts = [], loss = 0, losses = [], delays = [], holes = [], laned = #{}},
+    %% What is said of whole connections mends their lanes too.
+    Lanes = [{harm, Node, #{}} || Node <- lists:sort(maps:keys(Laned)), maps:get(Node, Harmed, #{}) =:= #{}],
+    {Acts, Damage} = take({resume, lists:sort(maps:keys(Paused))}, Whole),
+    {Quick ++ Acts ++ Lanes, Damage};
 take(_, Damage) ->
     %% Processes and groups are no damage.
     {[], Damage}.
@@ -113,14 +159,16 @@ healing(#damage{nodes = Nodes, ever = Ever, owed = Owed}) ->
         [{start, Node} || Node <- lists:sort(maps:keys(Owed))] ++
         [{rest, Node} || Node <- Nodes].
 
-down(Nodes, #damage{down = Down, paused = Paused, told = Told} = Damage0) ->
+down(Nodes, #damage{down = Down, paused = Paused, told = Told, harmed = Harmed, laned = Laned} = Damage0) ->
     {Quick, Damage} = quick(Nodes, Damage0),
     {
         Quick ++ [{kill, Node} || Node <- Nodes, not is_map_key(Node, Down)],
         Damage#damage{
             down = with(Nodes, Down),
             paused = maps:without(Nodes, Paused),
-            told = maps:without(Nodes, Told)
+            told = maps:without(Nodes, Told),
+            harmed = maps:without(Nodes, Harmed),
+            laned = maps:without(Nodes, Laned)
         }
     }.
 
@@ -128,26 +176,53 @@ quick(Nodes, #damage{slow = Slow} = Damage) ->
     {[{slow, Node, 0} || Node <- Nodes, is_map_key(Node, Slow)], Damage#damage{slow = maps:without(Nodes, Slow)}}.
 
 %% Those who can hear it are told what is new to them.
-tell(Acts, #damage{nodes = Nodes, told = Told0, paused = Paused, down = Down} = Damage) ->
-    News = [
-        {Node, Wanted}
-     || Node <- Nodes,
-        not is_map_key(Node, Paused),
-        not is_map_key(Node, Down),
-        Wanted <- [wanted(Node, Damage)],
-        Wanted =/= maps:get(Node, Told0, {[], []})
-    ],
-    Told = maps:merge(Told0, maps:from_list(News)),
-    {Acts ++ [{keep_from, Node, Closed, Unheard} || {Node, {Closed, Unheard}} <- News], Damage#damage{told = Told}}.
+tell(Acts, #damage{told = Told0, harmed = Harmed0} = Damage) ->
+    Awake = awake(Damage),
+    Told = news(Awake, fun(Node) -> wanted(Node, Damage) end, {[], []}, Told0),
+    Harmed = news(Awake, fun(Node) -> harms(Node, Damage) end, #{}, Harmed0),
+    {
+        Acts ++
+            [{keep_from, Node, Closed, Unheard} || {Node, {Closed, Unheard}} <- Told] ++
+            [{harm, Node, Harms} || {Node, Harms} <- Harmed],
+        Damage#damage{
+            told = maps:merge(Told0, maps:from_list(Told)), harmed = maps:merge(Harmed0, maps:from_list(Harmed))
+        }
+    }.
+
+news(Nodes, Wanted, Nothing, Told) ->
+    [{Node, New} || Node <- Nodes, New <- [Wanted(Node)], New =/= maps:get(Node, Told, Nothing)].
 
 %% The peers with which a node has no contact, and those it does not hear.
-wanted(Node, #damage{nodes = Nodes} = Damage) ->
+wanted(Node, #damage{nodes = Nodes, carrier = Carrier} = Damage) ->
     Peers = [{Peer, passes(Node, Peer, Damage), passes(Peer, Node, Damage)} || Peer <- Nodes, Peer =/= Node],
-    {[Peer || {Peer, false, false} <- Peers], [Peer || {Peer, true, false} <- Peers]}.
+    {[Peer || {Peer, false, false} <- Peers], [Peer || {Peer, true, false} <- Peers, Carrier =:= stock]}.
+
+%% What becomes of what a node sends.
+harms(_Node, #damage{carrier = stock}) ->
+    #{};
+harms(Node, #damage{nodes = Nodes} = Damage) ->
+    maps:from_list([{Peer, Harm} || Peer <- Nodes, Peer =/= Node, Harm <- [harm(Node, Peer, Damage)], Harm =/= #{}]).
+
+harm(Node, Peer, #damage{loss = Loss, losses = Losses, delays = Delays, holes = Holes} = Damage) ->
+    Drop =
+        case {passes(Node, Peer, Damage), passes(Peer, Node, Damage)} of
+            {false, true} -> 1;
+            _ -> lists:max([Loss | [Share || {From, To, Share} <- Losses, is_way(Node, Peer, From, To)]])
+        end,
+    Delay =
+        case [Ms || {From, To, Ms} <- Delays, is_way(Node, Peer, From, To)] of
+            [Ms | _] -> Ms;
+            [] -> 0
+        end,
+    IsHole = lists:any(fun({A, B}) -> is_way(Node, Peer, A, B) orelse is_way(Node, Peer, B, A) end, Holes),
+    maps:from_list([{drop, Drop} || Drop > 0] ++ [{delay, Delay} || Delay > 0] ++ [{black_hole, true} || IsHole]).
+
+is_way(Node, Peer, From, To) ->
+    lists:member(Node, From) andalso lists:member(Peer, To).
 
 passes(From, To, #damage{parts = Parts, cuts = Cuts}) ->
     SamePart = maps:get(From, Parts, 0) =:= maps:get(To, Parts, 0),
     SamePart andalso
-        not lists:any(fun({A, B}) -> lists:member(From, A) andalso lists:member(To, B) end, Cuts).
+        not lists:any(fun({A, B}) -> is_way(From, To, A, B) end, Cuts).
 
 with(Keys, Map) -> maps:merge(Map, maps:from_keys(Keys, [])).

@@ -136,6 +136,9 @@ must_wait(Deed, Deeds) ->
 nodes_of({partition, _}) -> [];
 nodes_of({cut, _, _}) -> [];
 nodes_of({mend, _, _}) -> [];
+nodes_of({What, _, _}) when What =:= black_hole; What =:= fill -> [];
+nodes_of({What, _, _, _}) when What =:= loss; What =:= delay -> [];
+nodes_of({lane, One, Other, _, _}) -> One ++ Other;
 nodes_of({other, _}) -> [];
 nodes_of({passed_over, _, _, _}) -> [];
 nodes_of(heal) -> [];
@@ -282,12 +285,58 @@ do({cut, From, To} = Deed, Place, Deeds0) ->
 do({mend, From, To} = Deed, _Place, Deeds0) ->
     {_, Deeds} = acts(Deed, Deeds0),
     first_closed({cut, From, To}, Deeds);
+do({black_hole, One, Other} = Deed, Place, Deeds0) ->
+    {Outcomes, Deeds1} = acts(Deed, Deeds0),
+    {Id, Deeds} = add(all_judged(Outcomes, event(black_hole, One, Other, Place, Deeds1)), Deeds1),
+    opened(Deed, Id, Deeds);
+do({fill, One, Other} = Deed, _Place, Deeds0) ->
+    {_, Deeds} = acts(Deed, Deeds0),
+    first_closed({black_hole, One, Other}, Deeds);
+do({other, {loss, Share}} = Deed, Place, Deeds) ->
+    lasting(Deed, {loss, all}, Share > 0, event(loss, [], Share, Place, Deeds), Deeds);
+do({loss, From, To, Share} = Deed, Place, Deeds) ->
+    lasting(Deed, {loss, From, To}, Share > 0, event(loss, From, {To, Share}, Place, Deeds), Deeds);
+do({delay, From, To, Ms} = Deed, Place, Deeds) ->
+    lasting(Deed, {delay, From, To}, Ms > 0, event(delay, From, {To, Ms}, Place, Deeds), Deeds);
+do({lane, _, _, Number, Fault} = Deed, Place, Deeds0) ->
+    {Outcomes, Deeds1} = acts(Deed, Deeds0),
+    lists:foldl(
+        fun({{lane, Node, Peer, _, _}, Outcome}, S0) ->
+            Event = event(lane, [Node], {Peer, Number, Fault}, Place, S0),
+            case Outcome of
+                ok when Fault =:= cut ->
+                    {_, S} = add(Event, S0),
+                    S;
+                ok ->
+                    {Id, S} = add(Event, S0),
+                    opened({lane, Node, Peer, Number}, Id, S);
+                %% There is no such lane at the moment.
+                {error, {no_lane, _} = Why} ->
+                    passed_over(Why, Event, S0);
+                {error, Why} ->
+                    {_, S} = add(Event#{outcome := failed, why => Why}, S0),
+                    S
+            end
+        end,
+        Deeds1,
+        Outcomes
+    );
 do(heal, Place, Deeds0) ->
     {Outcomes, Deeds1} = resumed(heal, Deeds0),
     {_, Deeds} = add(all_judged(Outcomes, event(heal, [], none, Place, Deeds1)), Deeds1),
     closed(fun is_healed/1, Deeds);
 do(_Other, _Place, Deeds) ->
     Deeds.
+
+%% What lasts until it is said anew.
+lasting(Deed, Key, Lasts, Event, Deeds0) ->
+    {Outcomes, Deeds1} = acts(Deed, Deeds0),
+    Deeds2 = closed(fun(Open) -> Open =:= Key end, Deeds1),
+    {Id, Deeds} = add(all_judged(Outcomes, Event), Deeds2),
+    case Lasts of
+        true -> opened(Key, Id, Deeds);
+        false -> Deeds
+    end.
 
 %% What a node that ends has no more of.
 is_of(Nodes) ->
@@ -299,6 +348,8 @@ is_of(Nodes) ->
 is_healed(partition) -> true;
 is_healed({cut, _, _}) -> true;
 is_healed({slow, _}) -> true;
+is_healed(Key) when element(1, Key) =:= black_hole; element(1, Key) =:= loss -> true;
+is_healed(Key) when element(1, Key) =:= delay; element(1, Key) =:= lane -> true;
 is_healed(_) -> false.
 
 request({new, Name, Nodes}) -> {s_group, new_s_group, [Name, Nodes]};

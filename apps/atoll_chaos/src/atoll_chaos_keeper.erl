@@ -133,6 +133,10 @@ act({slow, _, _}, _, _) ->
     ok;
 act({keep_from, Node, Closed, Unheard}, Claim, {Module, B}) ->
     answer(Module:call(B, Node, {atoll_chaos_agent, keep_from, [Closed, Unheard, Claim]}, ?CALL_MS));
+act({harm, Node, Harms}, Claim, {Module, B}) ->
+    answer(Module:call(B, Node, {atoll_chaos_agent, harm, [Harms, Claim]}, ?CALL_MS));
+act({lane, Node, Peer, Number, Fault}, Claim, {Module, B}) ->
+    answer(Module:call(B, Node, {atoll_chaos_agent, lane, [Peer, Number, Fault, Claim]}, ?CALL_MS));
 act({rest, Node}, {Run, _}, {Module, B} = Backend) ->
     case ended(atoll_chaos_agent, [Run], Node, Backend) of
         ok ->

@@ -27,6 +27,8 @@
     source := atoll_chaos_draw:source() | none,
     %% Whether the nodes run an overlay, and what is called on a node that has started.
     overlay := boolean(),
+    %% Whether their connections can be harmed.
+    carrier := atoll_chaos_damage:carrier(),
     told := #{node() => [{module(), Function :: atom(), Args :: [term()]}]},
     %% How long is waited for what was harmed.
     deadline_ms := pos_integer(),
@@ -80,9 +82,9 @@ events(Runner) ->
 
 %% @private
 -spec init(job()) -> {ok, #state{}} | {stop, {shutdown, {taken, node()}}}.
-init(#{backend := {Module, B} = Backend, start := Start} = Job) ->
+init(#{backend := {Module, B} = Backend, start := Start, carrier := Carrier} = Job) ->
     Nodes = Module:nodes(B),
-    Damage0 = atoll_chaos_damage:new(Nodes),
+    Damage0 = atoll_chaos_damage:new(Nodes, Carrier),
     Run = {os:getpid(), erlang:system_time(), erlang:unique_integer()},
     {ok, Keeper} = atoll_chaos_keeper:start(Backend, Damage0, Run),
     case [Node || Node <- Nodes, is_taken(Node, atoll_chaos_keeper:claim(Run, Keeper, Backend), Backend)] of

@@ -604,7 +604,7 @@ a_step_that_cannot_be_done_is_refused_with_its_place(Config) ->
         unicode:characters_to_list(atoll_chaos:format_error(Error))
     end,
     ?assertEqual(
-        "line 2: in {loss,0.5}: stock distribution has no such switch; this is for the simulator",
+        "line 2: in {loss,0.5}: stock distribution has no such switch; it takes the carrier on all nodes, with {faults,true}",
         Sentence(<<"{at, 1, heal}.\n{at, 2, {loss, 0.5}}.">>)
     ),
     ?assertEqual(

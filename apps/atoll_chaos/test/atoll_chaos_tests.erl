@@ -62,7 +62,8 @@ draw(Source0, Count) ->
 
 what_cannot_be_done_is_refused_where_it_stands_test_() ->
     All = [start, kill, pause, slow],
-    Switch = "stock distribution has no such switch; this is for the simulator",
+    Switch = "stock distribution has no such switch, nor has the carrier; this is for the simulator",
+    Carrier = "stock distribution has no such switch; it takes the carrier on all nodes, with {faults,true}",
     Overlay = "it is about the overlay, and these nodes run none",
     [
         {Text, ?_assertEqual(Expected, refused(Text, Able))}
@@ -73,7 +74,13 @@ what_cannot_be_done_is_refused_where_it_stands_test_() ->
             {"{at, 1, heal}.\n{at, 1, {latency, regions}}.", All, "line 2: in {latency,regions}: " ++ Switch},
             {"{at, 1, {duplicate, 1}}.", All, "line 1: in {duplicate,1}: " ++ Switch},
             {"{at, 1, {reorder, 1, 1}}.", All, "line 1: in {reorder,1,1}: " ++ Switch},
-            {"{at, 1, {loss, all, all, 1}}.", All, "line 1: in {loss,all,all,1}: " ++ Switch},
+            {"{at, 1, {loss, all, all, 1}}.", All, "line 1: in {loss,all,all,1}: " ++ Carrier},
+            {"{at, 1, {delay, all, all, 5}}.", All, "line 1: in {delay,all,all,5}: " ++ Carrier},
+            {"{at, 1, {black_hole, all, all}}.", All, "line 1: in {black_hole,all,all}: " ++ Carrier},
+            {"{at, 1, {lane, all, all, 0, cut}}.", All, "line 1: in {lane,all,all,0,cut}: " ++ Carrier},
+            {"{at, 1, {loss, 1}}.\n{at, 1, {delay, all, all, 5}}.\n{at, 1, {black_hole, all, all, 5}}.\n"
+             "{at, 1, {lane, all, all, 63, black_hole}}.", [carrier], ok},
+            {"{at, 1, {latency, regions}}.", [carrier], "line 1: in {latency,regions}: " ++ Switch},
             {"{at, 1, {expect, symmetric}}.", All, "line 1: in {expect,symmetric}: " ++ Overlay},
             {"{at, 1, {leave, all}}.", All, "line 1: in {leave,all}: " ++ Overlay},
             {"{at, 1, {broadcast, all, 1, 1}}.", All, "line 1: in {broadcast,all,1,1}: " ++ Overlay},
@@ -161,6 +168,49 @@ what_a_script_killed_stays_dead_and_what_was_to_start_is_started_test() ->
     ?assertEqual([{resume, c}, {start, b}, {rest, a}, {rest, b}, {rest, c}], atoll_chaos_damage:healing(D3)).
 
 new() -> atoll_chaos_damage:new([a, b, c]).
+
+%% With the carrier
+
+with_carrier() -> atoll_chaos_damage:new([a, b, c], faults).
+
+a_cut_one_way_is_a_loss_at_the_end_that_sends_test() ->
+    {Acts1, D1} = atoll_chaos_damage:take({cut, [a], [b]}, with_carrier()),
+    ?assertEqual([{harm, a, #{b => #{drop => 1}}}], Acts1),
+    {Acts2, D2} = atoll_chaos_damage:take({cut, [b], [a]}, D1),
+    ?assertEqual([{keep_from, a, [b], []}, {keep_from, b, [a], []}, {harm, a, #{}}], Acts2),
+    ?assertMatch({[{keep_from, a, [], []}, {keep_from, b, [], []}], _}, atoll_chaos_damage:take(heal, D2)).
+
+what_is_lost_and_late_is_told_as_a_whole_test() ->
+    {[{harm, a, #{b := #{drop := 0.5}}}], D1} = atoll_chaos_damage:take({loss, [a], [b], 0.5}, with_carrier()),
+    {Acts2, D2} = atoll_chaos_damage:take({delay, [a, b], [b, c], 20}, D1),
+    ?assertEqual(
+        [{harm, a, #{b => #{drop => 0.5, delay => 20}, c => #{delay => 20}}}, {harm, b, #{c => #{delay => 20}}}], Acts2
+    ),
+    %% The last one counts.
+    {Acts3, D3} = atoll_chaos_damage:take({delay, [a], [c], 0}, D2),
+    ?assertEqual([{harm, a, #{b => #{drop => 0.5, delay => 20}}}], Acts3),
+    %% And of losses the largest.
+    {Acts4, D4} = atoll_chaos_damage:take({other, {loss, 0.1}}, D3),
+    ?assertEqual(#{b => #{drop => 0.5, delay => 20}, c => #{drop => 0.1}}, proplists:get_value(a, [{N, H} || {harm, N, H} <- Acts4])),
+    ?assertMatch({[{harm, a, E}, {harm, b, E}, {harm, c, E}], _} when E =:= #{}, atoll_chaos_damage:take(heal, D4)).
+
+a_black_hole_is_told_to_both_ends_test() ->
+    {Acts, D1} = atoll_chaos_damage:take({black_hole, [a], [b]}, with_carrier()),
+    Hole = #{black_hole => true},
+    ?assertEqual([{harm, a, #{b => Hole}}, {harm, b, #{a => Hole}}], Acts),
+    ?assertMatch({[{harm, a, E}, {harm, b, E}], _} when E =:= #{}, atoll_chaos_damage:take({fill, [a], [b]}, D1)).
+
+a_node_that_has_started_is_told_what_its_connections_are_test() ->
+    {_, D1} = atoll_chaos_damage:take({delay, [a], [b], 20}, with_carrier()),
+    {_, D2} = atoll_chaos_damage:take({restart, [a], fresh}, D1),
+    ?assertMatch({[{harm, a, #{b := #{delay := 20}}}], _}, atoll_chaos_damage:started(a, D2)).
+
+a_lane_that_is_a_black_hole_is_healed_though_nothing_else_is_wrong_test() ->
+    {Acts, D1} = atoll_chaos_damage:take({lane, [a], [a, b], 1, black_hole}, with_carrier()),
+    ?assertEqual([{lane, a, b, 1, black_hole}], Acts),
+    ?assertMatch({[{harm, a, E}], _} when E =:= #{}, atoll_chaos_damage:take(heal, D1)),
+    {_, D2} = atoll_chaos_damage:take({lane, [a], [b], 1, cut}, with_carrier()),
+    ?assertMatch({[], _}, atoll_chaos_damage:take(heal, D2)).
 
 those_that_run_and_are_not_paused_are_awake_test() ->
     {_, D1} = atoll_chaos_damage:take({pause, [a]}, new()),

@@ -23,6 +23,7 @@ commands() ->
         {"orbit", atoll_cli_orbit},
         {"up", atoll_cli_up},
         {"status", atoll_cli_status},
+        {"links", atoll_cli_links},
         {"down", atoll_cli_down},
         {"group new", atoll_cli_group_new},
         {"group delete", atoll_cli_group_delete},

@@ -14,7 +14,7 @@ where(Overlay) ->
           help => "start a cluster of so many nodes for it"},
         #{name => name, value => "CLUSTER", read => atoll_cli_read:name(),
           help => "do it to this cluster, which \"atoll up\" holds"}
-        | atoll_cli_overlay:options(Overlay)
+        | atoll_cli_overlay:options(Overlay) ++ atoll_cli_carrier:options()
     ].
 
 %% @doc The options that stand last.
@@ -28,8 +28,13 @@ check(#{name := _, nodes := _}) ->
     {error, "--nodes is for a cluster that is started, and --name for one that runs: not both"};
 check(#{name := _, overlay := _}) ->
     {error, "--overlay is for a cluster that is started, and --name for one that runs, with the overlay that it has: not both"};
-check(#{}) ->
-    ok.
+check(#{name := _, carrier := _}) ->
+    {error, "--carrier is for a cluster that is started, and --name for one that runs, with the carrier that it has: not both"};
+check(Values) ->
+    case atoll_cli_carrier:read(Values) of
+        {ok, _} -> ok;
+        {error, _} = Error -> Error
+    end.
 
 %% @doc Calls Fun with what the nodes are reached by, as atoll_chaos takes it: those of
 %% the cluster that is named, or of one that is started for it, with so many nodes and
@@ -53,13 +58,14 @@ on(#{name := Name}, _Nodes, _Overlay, Fun) ->
     end;
 on(_, Nodes, _, _) when Nodes > ?MAX_NODES ->
     {usage, io_lib:format("--nodes must say how many of the script's ~b nodes there are, at most ~b", [Nodes, ?MAX_NODES])};
-on(_, Nodes, Overlay, Fun) ->
+on(Values, Nodes, Overlay, Fun) ->
+    {ok, Carrier} = atoll_cli_carrier:read(Values#{faults => is_map_key(carrier, Values)}),
     Options = #{
         nodes => Nodes,
         connect_all => false,
         progress => atoll_cli_progress:bar("Starting nodes")
     },
-    case atoll_cluster:start(maps:merge(Options, atoll_cli_overlay:cluster(Overlay))) of
+    case atoll_cluster:start(atoll_cli_carrier:cluster(Carrier, maps:merge(Options, atoll_cli_overlay:cluster(Overlay)))) of
         {ok, Cluster} ->
             try
                 started(Cluster, Overlay, Fun)

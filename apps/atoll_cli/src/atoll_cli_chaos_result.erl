@@ -124,6 +124,11 @@ row(#{at_ms := At, fault := Fault, nodes := Involved, target := Target} = Event,
 
 target(_, none, _) -> "";
 target(cut, To, Nodes) -> ["to ", short(To, Nodes)];
+target(black_hole, Other, Nodes) -> ["and ", short(Other, Nodes)];
+target(loss, {To, Share}, Nodes) -> ["to ", short(To, Nodes), ", ", atoll_cli_table:percent(Share)];
+target(loss, Share, _) -> ["of all, ", atoll_cli_table:percent(Share)];
+target(delay, {To, Ms}, Nodes) -> io_lib:format("to ~ts, ~b ms", [short(To, Nodes), Ms]);
+target(lane, {Peer, Number, Fault}, Nodes) -> io_lib:format("~b to ~ts, ~ts", [Number, short([Peer], Nodes), Fault]);
 target(partition, Parts, Nodes) -> lists:join(" | ", [short(Part, Nodes) || Part <- Parts]);
 target(group, {delete, Name}, _) -> ["delete ", atom_to_list(Name)];
 target(group, {Verb, Name, Members}, Nodes) -> [atom_to_list(Verb), $\s, atom_to_list(Name), ": ", short(Members, Nodes)];
@@ -151,6 +156,8 @@ why(spared) -> <<"it is spared">>;
 why(paused) -> <<"it was paused">>;
 why(dead) -> <<"it was dead">>;
 why(alive) -> <<"it was running">>;
+why({no_lane, _}) -> <<"there is no such lane">>;
+why({no_faults, Node}) -> text({no_faults, Node});
 why({not_a_socket, Node}) -> text({not_a_socket, Node});
 why(Reason) when element(1, Reason) =:= unreachable; element(1, Reason) =:= raised;
                  element(1, Reason) =:= not_here; element(1, Reason) =:= not_possible ->

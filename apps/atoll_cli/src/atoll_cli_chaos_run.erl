@@ -55,7 +55,7 @@ check(File, Script, Overlay, #{name := _} = Values) ->
     play(File, Script, 1, Overlay, Values);
 check(File, #{cluster := #{nodes := Own}} = Script, Overlay, Values) ->
     Count = maps:get(nodes, Values, Own),
-    Able = [start, kill, pause, slow] ++ [overlay || Overlay =/= none],
+    Able = [start, kill, pause, slow] ++ [overlay || Overlay =/= none] ++ [carrier || is_map_key(carrier, Values), map_get(carrier, Values) =:= atoll],
     case {atoll_chaos_check:script(Script, Count, Able), atoll_sim_script:check_names(Script, [])} of
         {ok, ok} -> play(File, Script, Count, Overlay, Values);
         {{error, Error}, _} -> wrong(File, Error);

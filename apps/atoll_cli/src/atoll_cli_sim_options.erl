@@ -90,6 +90,7 @@ spelt(Text) when is_list(Text) -> Text;
 spelt(Word) when is_atom(Word) -> atom_to_list(Word);
 spelt(N) when is_integer(N) -> integer_to_list(N);
 spelt(N) when is_float(N) -> float_to_list(N, [{decimals, 15}, compact]);
+spelt({lanes, _} = Kind) -> atoll_cli_carrier:shown(Kind);
 spelt(Tuple) -> lists:flatten(lists:join($:, [spelt(Part) || Part <- tuple_to_list(Tuple)])).
 
 %% @doc A word as a shell reads it.

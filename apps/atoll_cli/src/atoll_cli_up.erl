@@ -15,8 +15,7 @@ options() ->
           help => "put the nodes in K groups, joined by gateways; without, and with no overlay, a full mesh"},
         #{name => name, value => "NAME", default => default_name(), read => atoll_cli_read:name(),
           help => "the cluster's name, with which the nodes' names begin"}
-        | atoll_cli_overlay:options("the nodes run no overlay")
-    ].
+    ] ++ atoll_cli_carrier:options() ++ [atoll_cli_carrier:faults() | atoll_cli_overlay:options("the nodes run no overlay")].
 
 -spec operands() -> [string()].
 operands() -> ["N"].
@@ -27,7 +26,8 @@ examples() ->
         "atoll up 3",
         "atoll up 9 --groups 3 --name reef",
         "atoll up 20 --overlay hyparview",
-        "atoll up 9 --groups 3 --overlay cliques"
+        "atoll up 9 --groups 3 --overlay cliques",
+        "atoll up 3 --carrier atoll --kind lanes4"
     ].
 
 %% @doc What a cluster is called when it is given no name.
@@ -47,16 +47,18 @@ check(#{groups := Groups}, Count) when Groups > Count ->
     {usage, io_lib:format("--groups must be at most the number of nodes, which is ~b, not \"~b\"",
                           [Count, Groups])};
 check(Values, Count) ->
-    case atoll_cli_overlay:read(Values) of
-        {ok, #{strategy := {_, atoll_cliques, _}}} when not is_map_key(groups, Values) ->
+    case {atoll_cli_overlay:read(Values), atoll_cli_carrier:read(Values)} of
+        {{ok, #{strategy := {_, atoll_cliques, _}}}, _} when not is_map_key(groups, Values) ->
             {usage, "--overlay cliques wants --groups K: the groups say who is in which clique"};
-        {ok, Overlay} ->
-            start(Values, Overlay, Count);
-        {error, Sentence} ->
-            {usage, Sentence}
+        {{error, Sentence}, _} ->
+            {usage, Sentence};
+        {_, {error, Sentence}} ->
+            {usage, Sentence};
+        {{ok, Overlay}, {ok, Carrier}} ->
+            start(Values, Overlay, Carrier, Count)
     end.
 
-start(#{name := Name} = Values, Overlay, Count) ->
+start(#{name := Name} = Values, Overlay, Carrier, Count) ->
     Groups = maps:get(groups, Values, none),
     Options = #{
         nodes => Count,
@@ -64,7 +66,8 @@ start(#{name := Name} = Values, Overlay, Count) ->
         connect_all => Groups =:= none,
         progress => atoll_cli_progress:bar("Starting nodes")
     },
-    case atoll_cluster:start(maps:merge(Options, atoll_cli_overlay:cluster(Overlay))) of
+    Nodes = atoll_cli_carrier:cluster(Carrier, maps:merge(Options, atoll_cli_overlay:cluster(Overlay))),
+    case atoll_cluster:start(Nodes) of
         {ok, Cluster} -> join_and_hold(Cluster, Groups, Overlay, Name);
         {error, Reason} -> {failed, atoll_cluster:format_error(Reason)}
     end.

@@ -8,6 +8,7 @@
          orbit_prints_one_object/1, orbit_prints_a_table/1, every_mode_finds_the_same_set/1,
          a_killed_node_fails_the_run_and_is_named/1, a_silent_node_fails_the_run_and_is_named/1,
          up_holds_a_mesh_until_ctrl_c/1, up_holds_groups_until_down/1,
+         up_takes_a_carrier_and_links_shows_its_connections/1, links_of_stock_nodes_are_shown_too/1,
          up_holds_an_overlay_and_status_tells_of_it/1, groups_are_cliques_of_an_overlay/1,
          groups_of_a_held_cluster_are_changed_and_shown/1, a_group_that_does_not_get_all_its_nodes_is_told/1,
          names_are_shown_and_checked/1, names_of_free_nodes_are_shown/1,
@@ -42,6 +43,7 @@ all() ->
      orbit_prints_one_object, orbit_prints_a_table, every_mode_finds_the_same_set,
      a_killed_node_fails_the_run_and_is_named, a_silent_node_fails_the_run_and_is_named,
      up_holds_a_mesh_until_ctrl_c, up_holds_groups_until_down,
+     up_takes_a_carrier_and_links_shows_its_connections, links_of_stock_nodes_are_shown_too,
      up_holds_an_overlay_and_status_tells_of_it, groups_are_cliques_of_an_overlay,
      groups_of_a_held_cluster_are_changed_and_shown, a_group_that_does_not_get_all_its_nodes_is_told,
      names_are_shown_and_checked, names_of_free_nodes_are_shown,
@@ -127,6 +129,11 @@ wrong_usage_says_one_sentence_and_starts_nothing(Config) ->
         {[], "a command is missing"},
         {["orbit", "--frobnicate"], " --frobnicate"},
         {["up", "3", "--groups", "4"], "--groups "},
+        {["up", "3", "--carrier", "tcp"], "--carrier "},
+        {["up", "3", "--carrier", "atoll", "--kind", "lanes65"], "lanesN"},
+        {["up", "3", "--kind", "direct"], "--kind is for --carrier atoll"},
+        {["up", "3", "--faults"], "--faults is for --carrier atoll"},
+        {["chaos", "random", "--name", "reef", "--carrier", "atoll"], "--carrier is for a cluster that is started"},
         {["sim"], "overlay, broadcast, detect"},
         {["sim", "overlay", "--strategy", "ring"], "\"ring\""},
         {["sim", "overlay", "--kill", "1.5"], "--kill "}
@@ -232,6 +239,53 @@ up_holds_groups_until_down(Config) ->
         #{status := 1, stderr := <<"atoll down: No cluster named atoll is running, only reef.\n">>},
         atoll_cli_os:run(dir(Config), ["down"])),
     ?assertMatch(#{status := 0, stdout := <<>>}, atoll_cli_os:run(dir(Config), ["down", "reef"])),
+    ?assertMatch(#{status := 0}, atoll_cli_os:await_exit(Program, ?GONE_MS)),
+    ?assertEqual(ok, atoll_cli_os:await_none_left(dir(Config), ?GONE_MS)).
+
+%% Groups too, which are changed over a connection that this program makes without the
+%% carrier.
+up_takes_a_carrier_and_links_shows_its_connections(Config) ->
+    Up = ["up", "4", "--groups", "2", "--carrier", "atoll", "--kind", "lanes2", "--name", "reef"],
+    Program = atoll_cli_os:start(dir(Config), Up),
+    _ = atoll_cli_os:await_line(Program, stdout, <<"atoll down reef\n">>),
+    #{status := 0, stdout := Json} = atoll_cli_os:run(dir(Config), ["links", "reef", "--json"]),
+    #{<<"cluster">> := <<"reef">>, <<"links">> := Links, <<"silent">> := []} = decode(Json),
+    %% The two of each group, and the gateways.
+    ?assertEqual([[1, 2], [1, 3], [3, 4]], lists:sort([lists:sort(numbers([F, T])) || #{<<"from">> := F, <<"to">> := T} <- Links])),
+    [
+        begin
+            ?assertMatch(#{<<"kind">> := <<"lanes2">>, <<"connected_by">> := From}, Link),
+            [?assert(is_integer(map_get(Key, Link)), Link) || Key <- [<<"rtt_us">>, <<"age_ms">>, <<"bytes_there">>, <<"bytes_back">>]]
+        end
+     || #{<<"from">> := From} = Link <- Links
+    ],
+    #{status := 0, stdout := Table} = atoll_cli_os:run(dir(Config), ["links", "reef"]),
+    [Head | Rows] = binary:split(Table, <<"\n">>, [global, trim]),
+    ?assertMatch({match, _}, re:run(Head, "^from +to +kind +round trip +connected by +up for +bytes there +bytes back$")),
+    Row = "^(reef[1-4]@127.0.0.1) +reef[1-4]@127.0.0.1 +lanes2 +[0-9.]+ ms +\\g1 +[0-9.]+ s +[0-9,]+ +[0-9,]+$",
+    ?assertMatch([{match, _}, {match, _}, {match, _}], [re:run(R, Row) || R <- Rows], Table),
+    ?assertMatch(#{status := 0}, atoll_cli_os:run(dir(Config), ["group", "new", "fish", "reef2", "reef4", "--name", "reef"])),
+    #{status := 0} = atoll_cli_os:run(dir(Config), ["down", "reef"]),
+    ?assertMatch(#{status := 0}, atoll_cli_os:await_exit(Program, ?GONE_MS)),
+    ?assertEqual(ok, atoll_cli_os:await_none_left(dir(Config), ?GONE_MS)).
+
+links_of_stock_nodes_are_shown_too(Config) ->
+    ?assertMatch(
+        #{status := 1, stdout := <<>>, stderr := <<"atoll links: No cluster named atoll is running", _/binary>>},
+        atoll_cli_os:run(dir(Config), ["links"])
+    ),
+    Program = atoll_cli_os:start(dir(Config), ["up", "3"]),
+    _ = atoll_cli_os:await_line(Program, stdout, <<"atoll down atoll\n">>),
+    #{status := 0, stdout := Json} = atoll_cli_os:run(dir(Config), ["links", "--json"]),
+    #{<<"links">> := [First, _, _]} = decode(Json),
+    ?assertMatch(
+        #{<<"from">> := <<"atoll1@127.0.0.1">>, <<"to">> := <<"atoll2@127.0.0.1">>, <<"kind">> := <<"stock">>,
+          <<"rtt_us">> := null, <<"connected_by">> := null, <<"age_ms">> := null},
+        First
+    ),
+    #{status := 0, stdout := Table} = atoll_cli_os:run(dir(Config), ["links"]),
+    ?assertMatch({match, _}, re:run(Table, "^atoll2@127.0.0.1 +atoll3@127.0.0.1 +stock +- +- +- +[0-9,]+ +[0-9,]+$", [multiline])),
+    #{status := 0} = atoll_cli_os:run(dir(Config), ["down"]),
     ?assertMatch(#{status := 0}, atoll_cli_os:await_exit(Program, ?GONE_MS)),
     ?assertEqual(ok, atoll_cli_os:await_none_left(dir(Config), ?GONE_MS)).
 

@@ -142,8 +142,12 @@ deed(heal, Cluster, World) ->
     heal(Cluster, World);
 deed({other, Setting}, _, World) ->
     set(Setting, World);
+deed({black_hole, One, Other}, _, World) ->
+    set({cut, Other, One}, set({cut, One, Other}, World));
+deed({fill, One, Other}, _, World) ->
+    set({mend, Other, One}, set({mend, One, Other}, World));
 deed(Setting, _, World) ->
-    %% A partition, a cut or its end, a loss between some.
+    %% A partition, a cut or its end, a loss or a delay between some.
     set(Setting, World).
 
 %% What s_group asks the protocol.

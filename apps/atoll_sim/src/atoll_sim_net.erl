@@ -25,6 +25,8 @@
     {latency, latency()}
     | {loss, Share :: float()}
     | {loss, From :: [node()], To :: [node()], Share :: float()}
+    %% The last one for a pair counts.
+    | {delay, From :: [node()], To :: [node()], Ms :: non_neg_integer()}
     | {duplicate, Share :: float()}
     %% This share of messages takes up to Ms longer and may be overtaken.
     | {reorder, Share :: float(), Ms :: pos_integer()}
@@ -34,7 +36,7 @@
     | {cut, From :: [node()], To :: [node()]}
     %% Takes one such cut back.
     | {mend, From :: [node()], To :: [node()]}
-    %% No partition, cut, loss, duplicate or disorder any more.
+    %% No partition, cut, loss, delay, duplicate or disorder any more.
     | heal.
 
 -type fate() ::
@@ -49,6 +51,8 @@
     latency :: latency(),
     loss = 0.0 :: float(),
     losses = [] :: [{#{node() => []}, #{node() => []}, float()}],
+    %% Newest first.
+    delays = [] :: [{#{node() => []}, #{node() => []}, non_neg_integer()}],
     duplicate = 0.0 :: float(),
     reorder = {0.0, 1} :: {float(), pos_integer()},
     %% Node => its part; who is in none reaches all.
@@ -119,13 +123,15 @@ deliver(From, To, Net0) ->
 survive(_From, _To, {true, Net}) ->
     {lost, Net};
 survive(From, To, {false, #net{reorder = {Share, More}, duplicate = Duplicate} = Net0}) ->
-    {Ms, Net1} = delay(From, To, Net0),
+    {Travels, Net1} = delay(From, To, Net0),
+    Late = late(From, To, Net0),
+    Ms = Travels + Late,
     {IsTwice, Net2} = chance(Duplicate, Net1),
     {IsLate, Net3} = chance(Share, Net2),
     case {IsTwice, IsLate} of
         {true, _} ->
             {Again, Net} = delay(From, To, Net3),
-            {{twice, Ms, Again}, Net};
+            {{twice, Ms, Again + Late}, Net};
         {false, true} ->
             {N, Rand} = rand:uniform_s(More, Net3#net.rand),
             {{out_of_order, Ms + N}, Net3#net{rand = Rand}};
@@ -142,6 +148,12 @@ chance(Share, #net{rand = Rand0} = Net) ->
 
 loss(From, To, #net{loss = Loss, losses = Losses}) ->
     lists:max([Loss | [Share || {A, B, Share} <- Losses, is_map_key(From, A), is_map_key(To, B)]]).
+
+late(From, To, #net{delays = Delays}) ->
+    case [Ms || {A, B, Ms} <- Delays, is_map_key(From, A), is_map_key(To, B)] of
+        [Ms | _] -> Ms;
+        [] -> 0
+    end.
 
 %% @doc Whether what From sends can get to To at all.
 -spec reaches(node(), node(), net()) -> boolean().
@@ -161,6 +173,8 @@ set({latency, Latency}, Net) -> Net#net{latency = known(Latency)};
 set({loss, Share}, Net) -> faulty(Net#net{loss = float(Share)});
 set({loss, From, To, Share}, #net{losses = Losses} = Net) ->
     faulty(Net#net{losses = [{all(From), all(To), float(Share)} | Losses]});
+set({delay, From, To, Ms}, #net{delays = Delays} = Net) ->
+    faulty(Net#net{delays = [{all(From), all(To), Ms} | Delays]});
 set({duplicate, Share}, Net) -> faulty(Net#net{duplicate = float(Share)});
 set({reorder, Share, Ms}, Net) -> faulty(Net#net{reorder = {float(Share), Ms}});
 set({partition, Parts}, Net) ->

@@ -27,6 +27,10 @@
     | {slow, [node()], atoll_sim_step:ms()}
     | {partition, [[node()]]}
     | {cut | mend, From :: [node()], To :: [node()]}
+    %% From one to the other and back; `fill' ends one such hole.
+    | {black_hole | fill, [node()], [node()]}
+    | {delay, From :: [node()], To :: [node()], atoll_sim_step:ms()}
+    | {lane, [node()], [node()], Number :: 0..63, cut | black_hole}
     | heal
     %% One of all that there are is to be taken: that far from the first of them,
     %% 0, to the last, 1.
@@ -44,7 +48,7 @@
 -type item() ::
     {step, atoll_sim_step:step()}
     | {resume, [node()]}
-    | {mend, From :: [node()], To :: [node()]}
+    | {mend | fill, From :: [node()], To :: [node()]}
     | {gone, [{node(), Life :: non_neg_integer()}]}
     | {churn, Share :: number(), Until :: integer()}.
 
@@ -119,7 +123,7 @@ next(#plan{agenda = Agenda0} = Plan0) ->
     end.
 
 is_something({_, []}) -> false;
-is_something({Name, [], _}) when Name =/= cut, Name =/= mend -> false;
+is_something({Name, [], _}) -> lists:member(Name, [cut, mend, black_hole, fill]);
 is_something({kill_process, [], _, _}) -> false;
 is_something({passed_over, _, [], _}) -> false;
 is_something(_) -> true.
@@ -134,7 +138,7 @@ item({resume, Nodes}, Ms, _Place, #plan{paused = Paused} = Plan) ->
     %% Not in a longer pause. No time is after `forever': numbers are less than atoms.
     Over = [Node || Node <- Nodes, maps:get(Node, Paused, forever) =< Ms],
     {[{resume, Over}], resumed(Over, Plan)};
-item({mend, _, _} = Deed, _Ms, _Place, Plan) ->
+item({End, _, _} = Deed, _Ms, _Place, Plan) when End =:= mend; End =:= fill ->
     {[Deed], Plan};
 item({gone, Lives}, _Ms, _Place, Plan) ->
     %% Who was started again meanwhile has not left.
@@ -193,6 +197,18 @@ step({cut, From, To}, _Ms, _Place, Plan0) ->
 step({cut, From, To, Time}, Ms, Place, Plan0) ->
     {A, B, Plan} = resolve_two(From, To, Plan0),
     {[{cut, A, B}], later(Ms + Time, {mend, A, B}, Place, Plan)};
+step({black_hole, One, Other}, _Ms, _Place, Plan0) ->
+    {A, B, Plan} = resolve_two(One, Other, Plan0),
+    {[{black_hole, A, B}], Plan};
+step({black_hole, One, Other, Time}, Ms, Place, Plan0) ->
+    {A, B, Plan} = resolve_two(One, Other, Plan0),
+    {[{black_hole, A, B}], later(Ms + Time, {fill, A, B}, Place, Plan)};
+step({delay, From, To, Time}, _Ms, _Place, Plan0) ->
+    {A, B, Plan} = resolve_two(From, To, Plan0),
+    {[{delay, A, B, Time}], Plan};
+step({lane, One, Other, Number, Fault}, _Ms, _Place, Plan0) ->
+    {A, B, Plan} = resolve_two(One, Other, Plan0),
+    {[{lane, A, B, Number, Fault}], Plan};
 step({loss, From, To, Share}, _Ms, _Place, Plan0) ->
     {A, B, Plan} = resolve_two(From, To, Plan0),
     {[{loss, A, B, Share}], Plan};

@@ -88,11 +88,16 @@
     failed = [] :: [failure()]
 }).
 
-%% @doc Whether the nodes that a script names are there.
+%% @doc Whether the nodes that a script names are there, and its steps can be simulated.
 -spec check(atoll_sim_script:script()) -> ok | {error, atoll_sim_script:error()}.
 check(#{cluster := Begun} = Script) ->
-    {ok, Cluster} = atoll_sim_cluster:new(cluster_options(Begun, #{})),
-    atoll_sim_script:check_names(Script, atoll_sim_cluster:names(Cluster)).
+    case [{Step, Place} || {_, {lane, _, _, _, _} = Step, Place} <- maps:get(steps, Script)] of
+        [] ->
+            {ok, Cluster} = atoll_sim_cluster:new(cluster_options(Begun, #{})),
+            atoll_sim_script:check_names(Script, atoll_sim_cluster:names(Cluster));
+        [{Step, Place} | _] ->
+            {error, {none, Place, {refused, Step, "a simulated connection has no lanes; this is for real nodes with the carrier"}}}
+    end.
 
 %% @doc Plays a script. An expectation that does not hold is no error: it is in the
 %% result.
@@ -235,20 +240,27 @@ step({partition, Whos}, #play{rand = Rand0} = Play) ->
     {Parts, Rand} = atoll_sim_who:parts(Whos, living_and_dead(Play), contacts(Play), Rand0),
     set({partition, Parts}, Play#play{rand = Rand});
 step({cut, From, To}, Play0) ->
-    {A, Play1} = resolve(From, Play0),
-    {B, Play} = resolve(To, Play1),
+    {A, B, Play} = resolve_two(From, To, Play0),
     set({cut, A, B}, Play);
 step({cut, From, To, Ms}, Play0) ->
-    {A, Play1} = resolve(From, Play0),
-    {B, Play} = resolve(To, Play1),
+    {A, B, Play} = resolve_two(From, To, Play0),
     later(now(Play) + Ms, {mend, A, B}, set({cut, A, B}, Play));
+step({black_hole, One, Other}, Play0) ->
+    {A, B, Play} = resolve_two(One, Other, Play0),
+    set({cut, B, A}, set({cut, A, B}, Play));
+step({black_hole, One, Other, Ms}, Play0) ->
+    {A, B, Play} = resolve_two(One, Other, Play0),
+    Until = now(Play) + Ms,
+    later(Until, {mend, B, A}, later(Until, {mend, A, B}, set({cut, B, A}, set({cut, A, B}, Play))));
+step({delay, From, To, Ms}, Play0) ->
+    {A, B, Play} = resolve_two(From, To, Play0),
+    set({delay, A, B, Ms}, Play);
 step({kill_process, _, _}, Play) ->
     Play;
 step({group, _, _}, Play) ->
     Play;
 step({loss, From, To, Share}, Play0) ->
-    {A, Play1} = resolve(From, Play0),
-    {B, Play} = resolve(To, Play1),
+    {A, B, Play} = resolve_two(From, To, Play0),
     set({loss, A, B, Share}, Play);
 step({churn, Share, Ms}, Play) ->
     later(now(Play), {churn, Share, now(Play) + Ms}, Play);
@@ -258,6 +270,11 @@ step({broadcast, _, Count, Every} = Step, Play0) ->
 step(Setting, Play) ->
     %% Of the network: loss, duplicate, reorder, latency.
     set(Setting, Play).
+
+resolve_two(From, To, Play0) ->
+    {A, Play1} = resolve(From, Play0),
+    {B, Play} = resolve(To, Play1),
+    {A, B, Play}.
 
 %% Of several pauses the longest counts.
 pause(Nodes, Until, #play{paused = Paused0} = Play) ->

@@ -15,6 +15,14 @@
 %%   earlier partition.</dd>
 %% <dt>`{cut, From, To}', `{cut, From, To, Time}'</dt><dd>nothing passes from these to
 %%   those, for that time or until it heals; the other way it does.</dd>
+%% <dt>`{black_hole, Who, Who}', `{black_hole, Who, Who, Time}'</dt><dd>nothing passes
+%%   between these and those, neither way, for that time or until it heals; no
+%%   connection ends by it before somebody finds the other one silent.</dd>
+%% <dt>`{delay, From, To, Time}'</dt><dd>what these send to those comes that much
+%%   later, in its order; the last such step counts, and 0 ends it.</dd>
+%% <dt>`{lane, From, To, Number, cut | black_hole}'</dt><dd>that lane of each
+%%   connection between these and those is cut, or a black hole. It is for real nodes
+%%   with the carrier; in the simulator a connection has no lanes.</dd>
 %% <dt>`{loss, Share}', `{loss, From, To, Share}'</dt><dd>of what is sent, this share
 %%   does not come; of all, or one way between some.</dd>
 %% <dt>`{duplicate, Share}'</dt><dd>this share comes twice.</dd>
@@ -73,6 +81,10 @@
     | {partition, [atoll_sim_who:who(), ...]}
     | {cut, From :: atoll_sim_who:who(), To :: atoll_sim_who:who()}
     | {cut, From :: atoll_sim_who:who(), To :: atoll_sim_who:who(), ms()}
+    | {black_hole, atoll_sim_who:who(), atoll_sim_who:who()}
+    | {black_hole, atoll_sim_who:who(), atoll_sim_who:who(), ms()}
+    | {delay, From :: atoll_sim_who:who(), To :: atoll_sim_who:who(), ms()}
+    | {lane, atoll_sim_who:who(), atoll_sim_who:who(), Number :: 0..63, cut | black_hole}
     | heal
     | {loss, share()}
     | {loss, From :: atoll_sim_who:who(), To :: atoll_sim_who:who(), share()}
@@ -100,7 +112,7 @@
     {new | add | remove, Group :: atom(), Nodes} | {delete, Group :: atom()}.
 
 -type kind() ::
-    who | parts | memory | time | span | share | latency | count | expectation | what | operation.
+    who | parts | memory | time | span | share | latency | count | expectation | what | operation | lane | lane_fault.
 
 -type reason() :: {unknown_step, term()} | {in_step, term(), part()}.
 
@@ -123,6 +135,9 @@ shapes() ->
         {resume, [[who]]},
         {partition, [[parts]]},
         {cut, [[who, who], [who, who, time]]},
+        {black_hole, [[who, who], [who, who, time]]},
+        {delay, [[who, who, time]]},
+        {lane, [[who, who, lane, lane_fault]]},
         {heal, [[]]},
         {loss, [[share], [who, who, share]]},
         {duplicate, [[share]]},
@@ -195,7 +210,9 @@ word(latency) -> "Distribution";
 word(count) -> "Count";
 word(expectation) -> "Expectation";
 word(what) -> "What";
-word(operation) -> "Operation".
+word(operation) -> "Operation";
+word(lane) -> "Number";
+word(lane_fault) -> "cut | black_hole".
 
 argument(who, Who, Step, Nodes) ->
     who(Who, Step, Nodes);
@@ -244,7 +261,9 @@ is_a(latency, Latency) -> is_latency(Latency);
 is_a(count, Count) -> is_count(Count);
 is_a(expectation, Expectation) -> is_expectation(Expectation);
 is_a(what, What) -> is_what(What) orelse is_list_of(fun is_weighted/1, What);
-is_a(operation, Operation) -> is_deletion(Operation).
+is_a(operation, Operation) -> is_deletion(Operation);
+is_a(lane, Number) -> is_integer(Number) andalso Number >= 0 andalso Number =< 63;
+is_a(lane_fault, Fault) -> Fault =:= cut orelse Fault =:= black_hole.
 
 %% @doc What something of this kind must be.
 -spec must(kind()) -> string().
@@ -260,6 +279,8 @@ must(parts) -> "a list of parts";
 must(what) ->
     "{name, Name}, {supervisor, Name}, {module, Module}, {application, Name}, any, "
     "or a list of {Weight, What}, each weight above 0";
+must(lane) -> "the number of a lane, from 0 to 63";
+must(lane_fault) -> "cut or black_hole";
 must(operation) ->
     "{new, Name, Nodes}, {add, Name, Nodes}, {remove, Name, Nodes} or {delete, Name}";
 must(expectation) -> "{connected, Share}, {delivered, Share}, symmetric, {neighbours, Min, Max} or {no, false_death}".

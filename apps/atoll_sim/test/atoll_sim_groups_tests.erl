@@ -142,6 +142,14 @@ a_cut_for_a_time_is_mended_test() ->
         deeds(3, [{at, 0, {cut, {nodes, 1, 1}, {nodes, 2, 3}, 7}}])
     ).
 
+a_black_hole_for_a_time_is_filled_test() ->
+    ?assertEqual(
+        [{0, {black_hole, [n1], [n2, n3]}}, {7, {fill, [n1], [n2, n3]}}, {9, {delay, [n1], [n2], 5}}, {9, {lane, [n1], [n2], 0, cut}}],
+        deeds(3, [
+            {at, 0, {black_hole, {nodes, 1, 1}, {nodes, 2, 3}, 7}}, {at, 9, {delay, n1, n2, 5}}, {at, 9, {lane, n1, n2, 0, cut}}
+        ])
+    ).
+
 who_is_named_and_cannot_is_said_to_be_passed_over_test() ->
     First = {nodes, 1, 1},
     ?assertEqual(

@@ -151,6 +151,32 @@ a_cut_is_one_way_test() ->
     ?assertEqual([], [Way || {From, _} = Way <- Ways, lists:member(From, [n01, n02]), not is_within(Way, Cut)]),
     ?assertNotEqual([], [Way || {_, To} = Way <- Ways, lists:member(To, [n01, n02]), not is_within(Way, Cut)]).
 
+nothing_passes_a_black_hole_either_way_test() ->
+    {_, Trace} = played_with_messages([{at, 10000, {black_hole, [n01, n02], {nodes, 3, 10}, 3000}}]),
+    Whole = [[n01, n02], names(10) -- [n01, n02]],
+    ?assertEqual([], [Way || Way <- got(10000 + ?TRAVEL_MS + 1, 13000, Trace), not is_within(Way, Whole)]),
+    %% And then it does again.
+    ?assertNotEqual([], [Way || Way <- got(13000, 90000, Trace), not is_within(Way, Whole)]).
+
+what_is_delayed_comes_later_and_one_way_test() ->
+    Late = 2000,
+    {_, Trace} = played_with_messages([{at, 10000, {delay, n01, all, Late}}, {at, 20000, {delay, n01, all, 0}}]),
+    From = fun(Ways) -> [Way || {n01, _} = Way <- Ways] end,
+    %% What was under way has come, and nothing new can have.
+    ?assertEqual([], From(got(10000 + ?TRAVEL_MS + 1, 10000 + Late, Trace))),
+    ?assertNotEqual([], From(sent(10000, 12000, Trace))),
+    ?assertNotEqual([], From(got(10000 + Late, 20000, Trace))),
+    ?assertNotEqual([], [Way || {_, n01} = Way <- got(10000 + ?TRAVEL_MS + 1, 10000 + Late, Trace)]),
+    ?assertEqual([], lost(10000, 90000, Trace)).
+
+a_simulated_connection_has_no_lanes_test() ->
+    {ok, Script} = atoll_sim_script:check([{cluster, #{nodes => 3}}, {at, 0, {lane, n1, all, 0, cut}}]),
+    {error, {_, Place, Reason}} = atoll_sim_play:run(Script, #{}),
+    ?assertEqual(
+        "term 2: in {lane,n1,all,0,cut}: a simulated connection has no lanes; this is for real nodes with the carrier",
+        lists:flatten(atoll_sim_script:format_error({none, Place, Reason}))
+    ).
+
 what_is_lost_is_that_share_test() ->
     {_, Trace} = played_with_messages([{at, 10000, {loss, 0.3}}, {at, 20000, {loss, 1}}, {at, 21000, {loss, 0}}]),
     Share = length(lost(10000, 20000, Trace)) / length(sent(10000, 20000, Trace)),

@@ -24,8 +24,8 @@
 -export([address/0, address/1, is_node_name/1, setopts/2, getopts/2]).
 
 %% @doc The connections that are up, sorted by node: for each its kind, its round trip in
-%% microseconds, which end connected, and for how long it has been up. Empty on a node
-%% without the carrier.
+%% microseconds, which end connected, for how long it has been up, and how many bytes it has
+%% carried. Empty on a node without the carrier.
 -spec links() -> [atoll_dist_keeper:link()].
 links() ->
     atoll_dist_keeper:links().

@@ -104,10 +104,10 @@ set(Other, _Config) ->
 kept(peers, Peers) -> maps:from_list([{atom_to_binary(Node), Kind} || {Node, Kind} <- Peers]);
 kept(_Key, Value) -> Value.
 
-is_good(kind, Kind) -> is_asked(Kind);
+is_good(kind, Kind) -> atoll_dist_kind:is_asked(Kind);
 is_good(peers, Peers) -> all(fun is_peer/1, Peers);
 is_good(lane_rtt, Ms) -> is_integer(Ms) andalso Ms >= 0 andalso Ms =< ?MAX_RTT_MS;
-is_good(lanes, Lanes) -> is_asked({lanes, Lanes});
+is_good(lanes, Lanes) -> atoll_dist_kind:is_asked({lanes, Lanes});
 is_good(stock, What) -> lists:member(What, [refuse, accept]);
 is_good(profile, Profile) -> lists:member(Profile, [throughput, latency]);
 is_good(budget, Bytes) -> is_integer(Bytes) andalso Bytes > 0;
@@ -115,12 +115,7 @@ is_good(direct_options, Options) -> all(fun is_socket_option/1, Options);
 is_good(lane_options, Options) -> all(fun is_socket_option/1, Options);
 is_good(faults, Faults) -> is_boolean(Faults).
 
-is_asked(auto) -> true;
-is_asked(direct) -> true;
-is_asked({lanes, Lanes}) -> is_integer(Lanes) andalso Lanes >= 1 andalso Lanes =< 64;
-is_asked(_) -> false.
-
-is_peer({Node, Kind}) -> is_atom(Node) andalso is_asked(Kind);
+is_peer({Node, Kind}) -> is_atom(Node) andalso atoll_dist_kind:is_asked(Kind);
 is_peer(_) -> false.
 
 is_socket_option({Key, _}) -> is_atom(Key) andalso not lists:member(Key, ?OURS);

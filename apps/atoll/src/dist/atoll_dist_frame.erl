@@ -3,7 +3,8 @@
 %%
 %% An item is `0:1, Size:31' and the packet, or a mark of a fence: `1:1, 0:30, 0:1' opens
 %% it, `1:1, 0:30, 1:1' closes it, and its number follows, 32 bits. An empty frame is a
-%% tick. A frame of its own, `1:1, 0:29, 2:2' and 32 bits, tells of another ticktime. A packet is never copied on the way: what is parsed are parts of the frame.
+%% tick. A frame of its own, `1:1, 0:29, 2:2' and 32 bits, tells of another ticktime. A
+%% packet is never copied on the way: what is parsed are parts of the frame.
 %%
 %% What cannot be is an error with a reason; no packet out of a bad frame is given out.
 -module(atoll_dist_frame).

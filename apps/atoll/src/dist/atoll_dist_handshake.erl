@@ -251,7 +251,7 @@ recv(Driver, Socket, Length, Timeout) ->
 
 up(Socket, Node, #{rtt_us := RttUs, started := Started, doorkeeper := Doorkeeper} = Link) ->
     ok = atoll_dist_keeper:up(self(), #{
-        node => Node, kind => shown(Link), rtt_us => RttUs, started => Started, socket => Socket,
+        node => Node, kind => shown(Link), rtt_us => RttUs, started => Started, sockets => sockets(Socket),
         channel => atoll_dist_channel:input()
     }),
     case Doorkeeper of
@@ -261,6 +261,12 @@ up(Socket, Node, #{rtt_us := RttUs, started := Started, doorkeeper := Doorkeeper
             true = unlink(Doorkeeper),
             Doorkeeper ! {up, self()},
             ok
+    end.
+
+sockets(Socket) ->
+    case atoll_dist_channel:sockets() of
+        [] -> [Socket];
+        Lanes -> Lanes
     end.
 
 link(Kind, RttUs, Started, Driver, Peer, Hello) ->
@@ -302,7 +308,7 @@ ticktime_ms() ->
 
 %% @doc What kernel says of the node's ticktime, as it is or will soon be.
 -spec ticktime_ms(Seconds | {ongoing_change_to, Seconds}) -> pos_integer() when Seconds :: pos_integer().
-ticktime_ms({ongoing_change_to, Seconds}) -> Seconds * 1000;
+ticktime_ms({ongoing_change_to, Seconds}) when is_integer(Seconds) -> Seconds * 1000;
 ticktime_ms(Seconds) when is_integer(Seconds) -> Seconds * 1000.
 
 %% The shorter of two measurements: what makes one too long is no part of the path.

@@ -27,8 +27,8 @@
     rtt_us := non_neg_integer(),
     %% Which end connected.
     started := here | there,
-    %% The first one, if it has several.
-    socket := inet:socket(),
+    %% One, or that of each lane, the first one first.
+    sockets := [inet:socket(), ...],
     %% The process to talk to, if it has lanes.
     channel := pid() | none
 }.
@@ -43,7 +43,10 @@
     rtt_us := non_neg_integer(),
     started := here | there,
     %% For how many milliseconds it has been up.
-    age_ms := non_neg_integer()
+    age_ms := non_neg_integer(),
+    %% What its sockets have carried.
+    bytes_in := non_neg_integer(),
+    bytes_out := non_neg_integer()
 }.
 
 -define(LINKS, atoll_dist_links).
@@ -104,7 +107,10 @@ awaiting(Id) ->
 %% @doc How many lanes may knock, of all connections that wait for them.
 -spec expected() -> non_neg_integer().
 expected() ->
-    lists:sum([Lanes || [Lanes] <- ets:match(?LINKS, {{lanes, '_'}, {'_', '$1'}})]).
+    sum(ets:match(?LINKS, {{lanes, '_'}, {'_', '$1'}}), 0).
+
+sum([[Lanes] | Rest], Sum) when is_integer(Lanes) -> sum(Rest, Sum + Lanes);
+sum([], Sum) -> Sum.
 
 %% @doc The connections that are up, by the names of their nodes.
 -spec links() -> [link()].
@@ -120,13 +126,14 @@ ups() ->
         error:badarg -> []
     end.
 
-shown(#{socket := Socket, rtt_us := First} = Up, AgeMs) ->
+shown(#{sockets := [Socket | _] = Sockets, rtt_us := First} = Up, AgeMs) ->
     RttUs =
         case atoll_dist_socket:rtt_us(Socket) of
             {ok, Us} -> Us;
             unknown -> First
         end,
-    (maps:without([socket, channel, since], Up))#{rtt_us := RttUs, age_ms => AgeMs}.
+    {In, Out} = atoll_dist_socket:bytes(Sockets),
+    (maps:without([sockets, channel, since], Up))#{rtt_us := RttUs, age_ms => AgeMs, bytes_in => In, bytes_out => Out}.
 
 %% @doc The process of a connection to talk to.
 -spec channel(node()) -> {ok, pid() | none} | not_connected.

@@ -6,7 +6,7 @@
 %% larger is taken; and nobody gets lanes who did not ask for them or leave it open.
 -module(atoll_dist_kind).
 
--export([wish/3, agree/3]).
+-export([wish/3, agree/3, of_two/2, is_asked/1]).
 
 -export_type([kind/0, asked/0, wish/0, lanes/0]).
 
@@ -40,6 +40,19 @@ agree(Asked, {auto, _, _}, _RttUs) ->
     Asked;
 agree(One, Other, _RttUs) ->
     larger(One, Other).
+
+%% @doc What is asked for of a peer, of two different things that are: as two ends agree.
+-spec of_two(asked(), asked()) -> asked().
+of_two(auto, Asked) -> Asked;
+of_two(Asked, auto) -> Asked;
+of_two(One, Other) -> larger(One, Other).
+
+%% @doc Whether that is something that can be asked for.
+-spec is_asked(term()) -> boolean().
+is_asked(auto) -> true;
+is_asked(direct) -> true;
+is_asked({lanes, Lanes}) -> is_integer(Lanes) andalso Lanes >= 1 andalso Lanes =< 64;
+is_asked(_) -> false.
 
 measured({auto, LaneRttUs, Lanes}, RttUs) when RttUs >= LaneRttUs -> {lanes, Lanes};
 measured({auto, _, _}, _RttUs) -> direct.

@@ -11,7 +11,7 @@
 -module(atoll_dist_socket).
 
 -export([listen_options/0, connect_options/0, port_range/0, nodelay/0, is_near/2]).
--export([tuned/4, tune/3, rtt_us/1, counters/1, now_us/0]).
+-export([tuned/4, tune/3, rtt_us/1, counters/1, bytes/1, now_us/0]).
 -export([setopts/2, getopts/2]).
 
 -type options() :: [gen_tcp:option()].
@@ -154,6 +154,13 @@ counters(Socket) ->
         {ok, Stats} -> list_to_tuple([ok | [proplists:get_value(K, Stats) || K <- [recv_cnt, send_cnt, send_pend]]]);
         {error, _} = Error -> Error
     end.
+
+%% @doc How many bytes these sockets have received and sent so far; those that are closed
+%% do not tell.
+-spec bytes([inet:socket()]) -> {In :: non_neg_integer(), Out :: non_neg_integer()}.
+bytes(Sockets) ->
+    Stats = [{Key, N} || Socket <- Sockets, {ok, Stat} <- [inet:getstat(Socket, [recv_oct, send_oct])], {Key, N} <- Stat],
+    {lists:sum([N || {recv_oct, N} <- Stats]), lists:sum([N || {send_oct, N} <- Stats])}.
 
 %% @doc A clock for measuring how long it took to connect.
 -spec now_us() -> integer().

@@ -70,12 +70,12 @@ start_link(Options, #{configured := Configured, file := File}) ->
 %% answer within the operation and settle times of the configuration.
 -spec new(atom(), [node()]) -> {ok, atom(), [node()]} | {error, error()}.
 new(Name, Nodes) ->
-    atoll_interpreter:call(?MODULE, {new, Name, Nodes}).
+    atoll_group_kinds:during(Name, Nodes, fun() -> atoll_interpreter:call(?MODULE, {new, Name, Nodes}) end).
 
 %% @doc Adds nodes to a group of this node.
 -spec add(atom(), [node()]) -> {ok, atom(), [node()]} | {error, error()}.
 add(Name, Nodes) ->
-    atoll_interpreter:call(?MODULE, {add, Name, Nodes}).
+    atoll_group_kinds:during(Name, Nodes, fun() -> atoll_interpreter:call(?MODULE, {add, Name, Nodes}) end).
 
 %% @doc Removes other nodes from a group of this node.
 -spec remove(atom(), [node()]) -> ok | {error, error()}.
@@ -162,6 +162,8 @@ act({act, {configured, Groups}}, Known) ->
     true = ets:insert(?MODULE, {?CONFIGURED, Groups}),
     Known;
 act({act, {publish, Groups}}, Known) ->
+    %% Before these are wanted, so that the connections are of the kind that is.
+    ok = atoll_group_kinds:groups([{Name, Nodes} || {Name, _, _, Nodes} <- Groups]),
     true = ets:insert(?MODULE, Groups),
     Gone = [Group || {Name, _, _, _} = Group <- Known, not lists:keymember(Name, 1, Groups)],
     lists:foreach(fun({Name, _, _, _}) -> true = ets:delete(?MODULE, Name) end, Gone),

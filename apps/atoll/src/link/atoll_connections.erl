@@ -1,0 +1,73 @@
+%% @doc The connections that this node has, over the carrier and without it.
+%%
+%% Whoever asks reads what the runtime and the carrier keep; no process is asked, but of
+%% kernel where a node uses the carrier beside another distribution.
+%%
+%% Of a connection that the runtime drives itself it is not known who made it and since
+%% when it has been up.
+-module(atoll_connections).
+
+-include_lib("kernel/include/net_address.hrl").
+
+-export([all/0]).
+
+-export_type([connection/0]).
+
+-type connection() :: #{
+    node := node(),
+    %% `stock' is Erlang's own distribution.
+    kind := atoll_dist_kind:kind() | stock,
+    %% The round trip in microseconds.
+    rtt_us := non_neg_integer() | unknown,
+    %% Which end connected.
+    started := here | there | unknown,
+    %% For how many milliseconds it has been up.
+    age_ms := non_neg_integer() | unknown,
+    %% What it has carried, in all its lanes.
+    bytes_in := non_neg_integer() | unknown,
+    bytes_out := non_neg_integer() | unknown
+}.
+
+%% @doc All of them, hidden ones too, sorted by node.
+-spec all() -> [connection()].
+all() ->
+    Carried = atoll_dist:links(),
+    Known = maps:from_list([{Node, []} || #{node := Node} <- Carried]),
+    Others = [
+        stock(Node, Controller)
+     || {Node, Controller} <- erlang:system_info(dist_ctrl), not is_map_key(Node, Known), is_stock(Node)
+    ],
+    [Connection || {_, Connection} <- lists:sort([{Node, C} || #{node := Node} = C <- Carried ++ Others])].
+
+%% One of the carrier's may have come up a moment ago and not be among its links yet.
+is_stock(Node) ->
+    case whereis(atoll_dist_keeper) of
+        undefined -> true;
+        _ -> is_not_carried(net_kernel:node_info(Node, address))
+    end.
+
+is_not_carried({ok, #net_address{protocol = Protocol}}) ->
+    not lists:member(Protocol, [direct, stock]) andalso not is_tuple(Protocol);
+is_not_carried(_) ->
+    false.
+
+stock(Node, Controller) ->
+    {In, Out} = bytes(Controller),
+    #{
+        node => Node,
+        kind => stock,
+        rtt_us => unknown,
+        started => unknown,
+        age_ms => unknown,
+        bytes_in => In,
+        bytes_out => Out
+    }.
+
+%% Under TLS a process drives it.
+bytes(Port) when is_port(Port) ->
+    case inet:getstat(Port, [recv_oct, send_oct]) of
+        {ok, Stat} -> {proplists:get_value(recv_oct, Stat), proplists:get_value(send_oct, Stat)};
+        {error, _} -> {unknown, unknown}
+    end;
+bytes(_Process) ->
+    {unknown, unknown}.

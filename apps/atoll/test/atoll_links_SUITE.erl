@@ -1,0 +1,146 @@
+%% What a node says of its connections, over the carrier and without it; and groups that
+%% want a kind of connection. Real nodes.
+-module(atoll_links_SUITE).
+
+-include_lib("common_test/include/ct.hrl").
+-include_lib("stdlib/include/assert.hrl").
+
+-export([all/0, suite/0, init_per_testcase/2, end_per_testcase/2]).
+-export([
+    a_node_without_the_carrier_shows_its_connections/1,
+    both_ends_show_a_connection_of_the_carrier/1,
+    configured_groups_have_their_kinds/1,
+    a_group_that_is_made_has_its_kind_from_the_first_connection_on/1,
+    a_group_that_is_gone_wants_nothing/1,
+    a_wrong_kind_stops_the_start/1
+]).
+
+-define(CALL_MS, 20000).
+-define(KINDS, #{far => {lanes, 2}, near => direct}).
+
+suite() -> [{timetrap, {minutes, 2}}].
+
+all() ->
+    [F || {F, 1} <- ?MODULE:module_info(exports), F =/= module_info].
+
+init_per_testcase(Case, Config) ->
+    Parent = self(),
+    _ = spawn(fun() ->
+        {ok, Cluster} = atoll_cluster:start(#{
+            nodes => 4, connect_all => false, args => fun(Nodes) -> args(Case, Nodes) end
+        }),
+        Ref = monitor(process, Cluster),
+        Parent ! {cluster, Cluster},
+        receive
+            {'DOWN', Ref, process, Cluster, _} -> ok
+        end
+    end),
+    receive
+        {cluster, Cluster} -> [{cluster, Cluster} | Config]
+    end.
+
+end_per_testcase(_Case, Config) ->
+    ok = atoll_cluster:stop(?config(cluster, Config)).
+
+args(a_node_without_the_carrier_shows_its_connections, _) ->
+    [];
+args(Case, [A, B, D, E]) ->
+    ["-proto_dist", "atoll", "-atoll", "linger", "200", "carrier_kinds", term(kinds(Case))] ++
+        case Case of
+            configured_groups_have_their_kinds -> ["s_groups", term([{far, [A, B, E]}, {near, [A, D, E]}])];
+            _ -> []
+        end.
+
+kinds(a_wrong_kind_stops_the_start) -> #{far => lanes};
+kinds(_) -> ?KINDS.
+
+term(Term) -> lists:flatten(io_lib:format("~0p", [Term])).
+
+call(C, Node, M, F, A) ->
+    atoll_cluster:call(C, Node, M, F, A, ?CALL_MS).
+
+links(C, Node) -> call(C, Node, atoll, links, []).
+
+kind(C, From, To) ->
+    [Kind] = [Kind || #{node := Node, kind := Kind} <- links(C, From), Node =:= To],
+    Kind.
+
+start(C) ->
+    [{ok, _} = call(C, Node, application, ensure_all_started, [atoll]) || Node <- atoll_cluster:nodes(C)].
+
+a_node_without_the_carrier_shows_its_connections(Config) ->
+    C = ?config(cluster, Config),
+    [A, B, D | _] = atoll_cluster:nodes(C),
+    ?assertEqual([], links(C, A)),
+    [true = call(C, A, net_kernel, connect_node, [Peer]) || Peer <- [D, B]],
+    Unknown = #{kind => stock, rtt_us => unknown, started => unknown, age_ms => unknown},
+    [#{bytes_in := In, bytes_out := Out}, _] = Links = links(C, A),
+    ?assertEqual([Unknown#{node => Node} || Node <- [B, D]], [maps:without([bytes_in, bytes_out], L) || L <- Links]),
+    ?assert(is_integer(In) andalso is_integer(Out) andalso In + Out > 0),
+    %% The application says the same.
+    _ = start(C),
+    #{connections := Connections} = call(C, A, atoll, status, []),
+    ?assertMatch([#{node := B, kind := stock}, #{node := D, kind := stock}], Connections).
+
+both_ends_show_a_connection_of_the_carrier(Config) ->
+    C = ?config(cluster, Config),
+    [A, B | _] = atoll_cluster:nodes(C),
+    true = call(C, A, net_kernel, connect_node, [B]),
+    Bytes = 1000000,
+    Bytes = call(C, A, erpc, call, [B, erlang, byte_size, [binary:copy(<<0>>, Bytes)]]),
+    [#{node := B, kind := direct, started := here, age_ms := Age, rtt_us := Rtt, bytes_out := Out}] = links(C, A),
+    [#{node := A, kind := direct, started := there, bytes_in := In}] = links(C, B),
+    ?assert(is_integer(Age) andalso is_integer(Rtt)),
+    ?assert(Out > Bytes),
+    ?assert(In > Bytes).
+
+configured_groups_have_their_kinds(Config) ->
+    C = ?config(cluster, Config),
+    [A, B, D, E] = atoll_cluster:nodes(C),
+    _ = start(C),
+    [ok = call(C, Node, s_group, sync, []) || Node <- [A, B, D, E]],
+    %% A and E are in both groups: lanes beat direct.
+    [
+        ?assertEqual({From, To, Kind}, {From, To, kind(C, From, To)})
+     || {One, Other, Kind} <- [{A, B, {lanes, 2}}, {B, E, {lanes, 2}}, {A, D, direct}, {D, E, direct}, {A, E, {lanes, 2}}],
+        {From, To} <- [{One, Other}, {Other, One}]
+    ],
+    %% What two lanes carry is what both do.
+    Bytes = 1000000,
+    Bytes = call(C, A, erpc, call, [B, erlang, byte_size, [binary:copy(<<0>>, Bytes)]]),
+    [Out] = [Out || #{node := Node, bytes_out := Out} <- links(C, A), Node =:= B],
+    ?assert(Out > Bytes).
+
+a_group_that_is_made_has_its_kind_from_the_first_connection_on(Config) ->
+    C = ?config(cluster, Config),
+    [A, B, D | _] = atoll_cluster:nodes(C),
+    _ = start(C),
+    {ok, far, [A, B]} = call(C, A, s_group, new_s_group, [far, [A, B]]),
+    ?assertEqual({lanes, 2}, kind(C, A, B)),
+    {ok, far, _} = call(C, A, s_group, add_nodes, [far, [D]]),
+    ok = call(C, B, s_group, sync, []),
+    ?assertEqual([{lanes, 2}, {lanes, 2}], [kind(C, Node, D) || Node <- [A, B]]).
+
+a_group_that_is_gone_wants_nothing(Config) ->
+    C = ?config(cluster, Config),
+    [A, B | _] = atoll_cluster:nodes(C),
+    _ = start(C),
+    {ok, far, [A, B]} = call(C, A, s_group, new_s_group, [far, [A, B]]),
+    ok = call(C, A, s_group, delete_s_group, [far]),
+    ?assertEqual(#{}, call(C, A, atoll_dist_keeper, preferred, [])),
+    %% What is up stays as it is; what is made anew is not.
+    ?assertEqual([{lanes, 2}], [Kind || #{node := Node, kind := Kind} <- links(C, A), Node =:= B]),
+    true = call(C, A, erlang, disconnect_node, [B]),
+    ok = atoll_dist_nodes:until(fun() -> call(C, B, atoll_dist_keeper, preferred, []) =:= #{} end),
+    true = call(C, A, net_kernel, connect_node, [B]),
+    ?assertEqual(direct, kind(C, A, B)).
+
+a_wrong_kind_stops_the_start(Config) ->
+    C = ?config(cluster, Config),
+    [A | _] = atoll_cluster:nodes(C),
+    {error, {atoll, {{bad_option, carrier_kinds, _} = Bad, _}}} = call(C, A, application, ensure_all_started, [atoll]),
+    ?assertEqual(
+        "the option carrier_kinds must be a map of groups, each with auto, direct or {lanes,N} with N from 1 to 64, "
+        "not #{far => lanes}",
+        lists:flatten(atoll_config:format_error(Bad))
+    ).

@@ -1,0 +1,232 @@
+%% Faults of connections, on nodes with the carrier: they are what they are said to be,
+%% and nothing is left of them.
+-module(atoll_chaos_carrier_SUITE).
+
+-include_lib("common_test/include/ct.hrl").
+-include_lib("stdlib/include/assert.hrl").
+
+-export([all/0, suite/0, init_per_testcase/2, end_per_testcase/2]).
+-export([
+    a_cut_in_one_direction_loses_what_is_sent_there/1,
+    a_cut_in_both_directions_ends_the_connection_until_it_heals/1,
+    what_is_delayed_comes_later_and_one_way/1,
+    what_is_lost_is_lost_until_it_heals/1,
+    a_black_hole_gives_back_what_it_took/1,
+    a_black_hole_is_found_out_and_lets_no_new_connection_through/1,
+    a_lane_that_is_cut_ends_its_connection/1,
+    a_lane_that_is_a_black_hole_is_healed/1,
+    a_run_that_is_killed_leaves_no_connection_harmed/1,
+    a_node_that_starts_again_is_harmed_again/1
+]).
+-export([tell/2]).
+
+-define(CALL_MS, 20000).
+
+suite() -> [{timetrap, {minutes, 2}}].
+
+all() ->
+    [F || {F, 1} <- ?MODULE:module_info(exports), F =/= module_info].
+
+init_per_testcase(Case, Config) ->
+    Parent = self(),
+    _ = spawn(fun() ->
+        {ok, Cluster} = atoll_cluster:start(#{nodes => 2, connect_all => false, apps => [atoll], args => args(Case)}),
+        Ref = monitor(process, Cluster),
+        Parent ! {cluster, Cluster},
+        receive
+            {'DOWN', Ref, process, Cluster, _} -> ok
+        end
+    end),
+    receive
+        {cluster, Cluster} ->
+            [A, B] = atoll_cluster:nodes(Cluster),
+            true = call(Cluster, A, net_kernel, connect_node, [B]),
+            [{cluster, Cluster} | Config]
+    end.
+
+end_per_testcase(_Case, Config) ->
+    ok = atoll_cluster:stop(?config(cluster, Config)).
+
+args(Case) ->
+    ["-proto_dist", "atoll", "-kernel", "atoll_dist", "[{kind,{lanes,2}},{faults,true}]"] ++
+        case Case of
+            a_black_hole_is_found_out_and_lets_no_new_connection_through -> ["-kernel", "net_ticktime", "4"];
+            _ -> []
+        end.
+
+call(C, Node, M, F, A) ->
+    atoll_cluster:call(C, Node, M, F, A, ?CALL_MS).
+
+start(C, Steps) ->
+    {ok, Script} = atoll_sim_script:check([{cluster, #{nodes => 2}} | Steps ++ [{at, {5, min}, heal}]]),
+    {ok, Run} = atoll_chaos:start(#{cluster => C, script => Script}),
+    Run.
+
+await(Look, Wanted) ->
+    await(Look, Wanted, erlang:monotonic_time(millisecond) + ?CALL_MS).
+
+%% What nodes make of it tells nobody here.
+await(Look, Wanted, Deadline) ->
+    case Look() of
+        Wanted ->
+            ok;
+        Other ->
+            erlang:monotonic_time(millisecond) < Deadline orelse error({still, Other}),
+            receive after 20 -> ok end,
+            await(Look, Wanted, Deadline)
+    end.
+
+done(Run, Fault) ->
+    await(fun() -> [Fault || #{fault := F, outcome := done} <- atoll_chaos:events(Run), F =:= Fault] end, [Fault]).
+
+%% A message, as a program sends it: what it does at its receiver.
+send(C, From, To, Key) ->
+    call(C, From, ?MODULE, tell, [To, Key]).
+
+%% rpc:cast/4 may send none.
+tell(To, Key) ->
+    gen_server:cast({rex, To}, {cast, application, set_env, [atoll_chaos_test, Key, sent], whereis(user)}).
+
+has_come(C, At, Key) ->
+    call(C, At, application, get_env, [atoll_chaos_test, Key]) =:= {ok, sent}.
+
+comes(C, From, To, Key) ->
+    ok = send(C, From, To, Key),
+    await(fun() -> has_come(C, To, Key) end, true).
+
+%% What goes the other way comes after it would have.
+round_trip(C, A, B, Key) ->
+    ok = comes(C, A, B, {Key, 1}),
+    ok = comes(C, B, A, {Key, 2}).
+
+is_connected(C, From, To) -> lists:member(To, call(C, From, erlang, nodes, [])).
+
+pair(Config) ->
+    C = ?config(cluster, Config),
+    [A, B] = atoll_cluster:nodes(C),
+    {C, A, B}.
+
+healed(C, A, B) ->
+    await(fun() -> call(C, A, net_kernel, connect_node, [B]) end, true),
+    ok = round_trip(C, A, B, healed),
+    [?assertEqual(undefined, call(C, Node, erlang, whereis, [atoll_chaos_agent])) || Node <- [A, B]].
+
+a_cut_in_one_direction_loses_what_is_sent_there(Config) ->
+    {C, A, B} = pair(Config),
+    Run = start(C, [{at, 0, {cut, {nodes, 1, 1}, {nodes, 2, 2}}}]),
+    ok = done(Run, cut),
+    ok = send(C, A, B, lost),
+    ok = comes(C, B, A, comes),
+    ?assert(is_connected(C, A, B)),
+    #{events := Events} = atoll_chaos:stop(Run),
+    ?assertMatch([#{outcome := done, ended_ms := _}], [E || #{fault := cut} = E <- Events]),
+    _ = healed(C, A, B),
+    %% It is not late, it is lost.
+    ?assertNot(has_come(C, B, lost)).
+
+a_cut_in_both_directions_ends_the_connection_until_it_heals(Config) ->
+    {C, A, B} = pair(Config),
+    Run = start(C, [{at, 0, {partition, [{nodes, 1, 1}]}}]),
+    ok = done(Run, partition),
+    [await(fun() -> is_connected(C, From, To) end, false) || {From, To} <- [{A, B}, {B, A}]],
+    ?assertEqual([false, false], [call(C, From, net_kernel, connect_node, [To]) || {From, To} <- [{A, B}, {B, A}]]),
+    _ = atoll_chaos:stop(Run),
+    _ = healed(C, A, B).
+
+what_is_delayed_comes_later_and_one_way(Config) ->
+    {C, A, B} = pair(Config),
+    Ms = 700,
+    Run = start(C, [{at, 0, {delay, {nodes, 1, 1}, {nodes, 2, 2}, Ms}}]),
+    ok = done(Run, delay),
+    {Us, pong} = timer:tc(fun() -> call(C, A, net_adm, ping, [B]) end),
+    ?assert(Us >= Ms * 1000),
+    %% So is an answer to the other one, and no more than it.
+    ok = send(C, A, B, late),
+    ok = comes(C, B, A, soon),
+    ?assertNot(has_come(C, B, late)),
+    await(fun() -> has_come(C, B, late) end, true),
+    _ = atoll_chaos:stop(Run),
+    _ = healed(C, A, B).
+
+what_is_lost_is_lost_until_it_heals(Config) ->
+    {C, A, B} = pair(Config),
+    Run = start(C, [{at, 0, {loss, 1}}]),
+    ok = done(Run, loss),
+    ok = send(C, A, B, there),
+    ok = send(C, B, A, back),
+    #{events := Events} = atoll_chaos:stop(Run),
+    ?assertMatch([#{outcome := done, ended_ms := _}], [E || #{fault := loss} = E <- Events]),
+    _ = healed(C, A, B),
+    ?assertEqual([false, false], [has_come(C, B, there), has_come(C, A, back)]).
+
+a_black_hole_gives_back_what_it_took(Config) ->
+    {C, A, B} = pair(Config),
+    Run = start(C, [{at, 0, {black_hole, {nodes, 1, 1}, {nodes, 2, 2}}}]),
+    ok = done(Run, black_hole),
+    ok = send(C, A, B, there),
+    ok = send(C, B, A, back),
+    %% Nobody notices for a minute, and nothing passes.
+    {badrpc, timeout} = call(C, A, rpc, call, [B, erlang, node, [], 500]),
+    ?assertEqual([false, false, true, true], [
+        has_come(C, B, there), has_come(C, A, back), is_connected(C, A, B), is_connected(C, B, A)
+    ]),
+    _ = atoll_chaos:stop(Run),
+    await(fun() -> {has_come(C, B, there), has_come(C, A, back)} end, {true, true}),
+    _ = healed(C, A, B).
+
+a_black_hole_is_found_out_and_lets_no_new_connection_through(Config) ->
+    {C, A, B} = pair(Config),
+    Run = start(C, [{at, 0, {black_hole, {nodes, 1, 1}, {nodes, 2, 2}}}]),
+    ok = done(Run, black_hole),
+    [await(fun() -> is_connected(C, From, To) end, false) || {From, To} <- [{A, B}, {B, A}]],
+    ?assertEqual([false, false], [call(C, From, net_kernel, connect_node, [To]) || {From, To} <- [{A, B}, {B, A}]]),
+    _ = atoll_chaos:stop(Run),
+    _ = healed(C, A, B).
+
+a_lane_that_is_cut_ends_its_connection(Config) ->
+    {C, A, B} = pair(Config),
+    Run = start(C, [{at, 0, {lane, {nodes, 1, 1}, {nodes, 2, 2}, 1, cut}}, {at, 0, {lane, {nodes, 1, 1}, {nodes, 2, 2}, 7, cut}}]),
+    ok = done(Run, lane),
+    [await(fun() -> is_connected(C, From, To) end, false) || {From, To} <- [{A, B}, {B, A}]],
+    #{events := Events} = atoll_chaos:stop(Run),
+    ?assertMatch(
+        [#{outcome := done, target := {B, 1, cut}}, #{outcome := passed_over, why := {no_lane, B}}],
+        [E || #{fault := lane} = E <- Events]
+    ),
+    _ = healed(C, A, B).
+
+a_lane_that_is_a_black_hole_is_healed(Config) ->
+    {C, A, B} = pair(Config),
+    Run = start(C, [
+        {at, 0, {lane, {nodes, 1, 1}, {nodes, 2, 2}, 0, black_hole}}, {at, 0, {lane, {nodes, 2, 2}, {nodes, 1, 1}, 1, black_hole}}
+    ]),
+    await(fun() -> length([E || #{fault := lane, outcome := done} = E <- atoll_chaos:events(Run)]) end, 2),
+    {badrpc, timeout} = call(C, A, rpc, call, [B, erlang, node, [], 500]),
+    _ = atoll_chaos:stop(Run),
+    ?assert(is_connected(C, A, B)),
+    _ = healed(C, A, B).
+
+a_run_that_is_killed_leaves_no_connection_harmed(Config) ->
+    {C, A, B} = pair(Config),
+    {Pid, _} = Run = start(C, [
+        {at, 0, {loss, {nodes, 1, 1}, {nodes, 2, 2}, 1}}, {at, 0, {black_hole, {nodes, 1, 1}, {nodes, 2, 2}}}
+    ]),
+    ok = done(Run, black_hole),
+    true = exit(Pid, kill),
+    await(fun() -> [call(C, Node, erlang, whereis, [atoll_chaos_agent]) || Node <- [A, B]] end, [undefined, undefined]),
+    _ = healed(C, A, B).
+
+a_node_that_starts_again_is_harmed_again(Config) ->
+    {C, A, B} = pair(Config),
+    Run = start(C, [{at, 0, {loss, {nodes, 1, 1}, {nodes, 2, 2}, 1}}, {at, 0, {restart, {nodes, 1, 1}, fresh}}]),
+    ok = done(Run, restart),
+    await(fun() -> [is_integer(Ms) || #{fault := restart, recovered_ms := Ms} <- atoll_chaos:events(Run)] end, [true]),
+    true = call(C, B, net_kernel, connect_node, [A]),
+    ok = comes(C, B, A, hello),
+    %% By now it has heard of the connection.
+    _ = call(C, A, sys, get_state, [atoll_chaos_agent]),
+    ok = send(C, A, B, lost),
+    ok = comes(C, B, A, comes),
+    _ = atoll_chaos:stop(Run),
+    _ = healed(C, A, B),
+    ?assertNot(has_come(C, B, lost)).
