@@ -31,12 +31,12 @@
 -define(TCP_INFO, 11).
 -define(TCP_NOTSENT_LOWAT, 25).
 
-%% No frame before a connection is up is longer; a node's name has at most 255 letters.
--define(MAX_FRAME, 4096).
-
-%% Many nodes that connect at once bring as many lanes; one that finds no place waits for a
+%% Many nodes that connect at once bring many lanes; one that finds no place waits for a
 %% second. The operating system has a limit of its own.
 -define(BACKLOG, 1024).
+
+%% No frame before a connection is up is longer; a node's name has at most 255 letters.
+-define(MAX_FRAME, 4096).
 
 %% @doc The options of a listening socket.
 -spec listen_options() -> options().
