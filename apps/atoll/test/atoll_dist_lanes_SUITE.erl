@@ -5,6 +5,7 @@
 
 -include_lib("common_test/include/ct.hrl").
 -include_lib("stdlib/include/assert.hrl").
+-include_lib("kernel/include/dist.hrl").
 
 -import(atoll_dist_nodes, [node/3, node/4, carrier/1, call/4, call/5, connect/2, said/2, logged/2, until/1]).
 
@@ -37,6 +38,8 @@
     lanes_that_do_not_come_end_the_connection/1,
     an_acceptor_that_proves_nothing_is_given_up/1,
     garbage_on_a_lane_ends_the_connection/1,
+    a_peer_without_fragments_is_served/1,
+    a_peer_that_names_no_senders_gets_no_lanes/1,
     faults_are_off_unless_configured/1,
     messages_are_dropped_and_nothing_else/1,
     everything_is_delayed/1,
@@ -332,7 +335,7 @@ a_silent_node_is_down_as_ever(Config) ->
 
 unequal_ticktimes_keep_an_idle_connection(Config) ->
     {A, B} = pair(Config, lanes(Config) ++ kernel(net_ticktime, 2), lanes(Config) ++ kernel(net_ticktime, 4)),
-    ?assert(call(A, atoll_dist_probe, stays, [name(B), 8000])).
+    ?assert(call(A, atoll_dist_probe, stays, [name(B), 6000])).
 
 a_ticktime_that_changes_is_followed(Config) ->
     {A, B} = pair(Config, lanes(Config, [{faults, true}]) ++ kernel(net_ticktime, 2)),
@@ -341,7 +344,7 @@ a_ticktime_that_changes_is_followed(Config) ->
     %% Both look twice a second, and tell each other.
     ?assert(call(A, atoll_dist_probe, stays, [name(B), 3000])),
     ok = fault(B, A, {black_hole, 3}),
-    ?assert(call(A, atoll_dist_probe, stays, [name(B), 4500])),
+    ?assert(call(A, atoll_dist_probe, stays, [name(B), 3500])),
     ok = call(A, atoll_dist_probe, hears, [name(B)]),
     _ = Set(2),
     until(fun() -> call(A, erlang, nodes, []) =:= [] end),
@@ -519,11 +522,60 @@ garbage_on_a_lane_ends_the_connection(Config) ->
      || Frame <- Frames
     ].
 
+a_peer_without_fragments_is_served(Config) ->
+    A = node(Config, "a", lanes(Config) ++ kernel(net_setuptime, 60), #{cookie => "handmade"}),
+    ok = call(A, atoll_dist_probe, box, [box]),
+    Name = <<"hand@127.0.0.1">>,
+    Flags = atoll_dist_handmade:flags(mandatory) bor ?DFLAG_SEND_SENDER bor ?DFLAG_EXIT_PAYLOAD,
+    Sockets = [_, _, Third | _] = handmade(A, Name, Flags),
+    ok = listed(A, [{'hand@127.0.0.1', {lanes, 4}}]),
+    [ok = inet:setopts(S, [{packet, 4}]) || S <- Sockets],
+    Pid = binary_to_term(<<131, 88, 119, (byte_size(Name)), Name/binary, 5:32, 0:32, 17:32>>),
+    Packet = iolist_to_binary([112, term_to_binary({6, Pid, '', box}), term_to_binary(by_hand)]),
+    ok = atoll_dist_handmade:send(Third, [<<(byte_size(Packet)):32>>, Packet]),
+    until(fun() -> call(A, atoll_dist_probe, taken, [box]) =:= [by_hand] end),
+    %% A large message comes whole, on one lane.
+    Large = binary:copy(<<5>>, 3000000),
+    ok = call(A, atoll_dist_probe, send, [somebody, 'hand@127.0.0.1', Large]),
+    [ok = inet:setopts(S, [{active, true}]) || S <- Sockets],
+    ?assertEqual(Large, message()).
+
+message() ->
+    receive
+        {tcp, _, Frame} ->
+            {ok, Segments} = atoll_dist_frame:parse(Frame),
+            Terms = [Bytes || {packets, Packets} <- Segments, <<112, Bytes/binary>> <- Packets],
+            case [Rest || Bytes <- Terms, Rest <- [behind_control(Bytes)], Rest =/= <<>>] of
+                [Message] -> binary_to_term(Message);
+                [] -> message()
+            end
+    end.
+
+behind_control(Bytes) ->
+    {_, Used} = binary_to_term(Bytes, [used]),
+    binary:part(Bytes, Used, byte_size(Bytes) - Used).
+
+a_peer_that_names_no_senders_gets_no_lanes(Config) ->
+    A = node(Config, "a", lanes(Config) ++ kernel(net_setuptime, 60), #{cookie => "handmade"}),
+    Socket = atoll_dist_handmade:open(atoll_dist_handmade:address(A)),
+    _ = atoll_dist_handmade:greet(Socket, <<"hand@127.0.0.1">>, {lanes, 4}),
+    Flags = atoll_dist_handmade:flags(mandatory) band bnot (?DFLAG_SEND_SENDER bor ?DFLAG_EXIT_PAYLOAD),
+    ?assertEqual(
+        {ok, <<"snot_allowed">>}, atoll_dist_handmade:shake(Socket, <<"hand@127.0.0.1">>, #{flags => Flags, cookie => "handmade"})
+    ),
+    ?assert(atoll_dist_handmade:is_closed(Socket)),
+    ok = said(A, "since it cannot handle"),
+    ?assertEqual([], call(A, erlang, nodes, [connected])).
+
 handmade(A, Name) ->
+    [First, Second | _] = handmade(A, Name, atoll_dist_handmade:flags(all)),
+    {First, Second}.
+
+handmade(A, Name, Flags) ->
     Address = atoll_dist_handmade:address(A),
     First = atoll_dist_handmade:open(Address),
     Said = atoll_dist_handmade:greet(First, Name, {lanes, 4}),
-    {ok, _} = atoll_dist_handmade:shake(First, Name, #{flags => atoll_dist_handmade:flags(all), cookie => "handmade"}),
+    {ok, _} = atoll_dist_handmade:shake(First, Name, #{flags => Flags, cookie => "handmade"}),
     Lanes = [
         begin
             {Frame, Answer} = atoll_dist_handmade:lane(Said, Index, <<"handmade">>, <<0:128>>),
@@ -534,7 +586,7 @@ handmade(A, Name) ->
         end
      || Index <- [1, 2, 3]
     ],
-    {First, hd(Lanes)}.
+    [First | Lanes].
 
 %% Faults
 

@@ -60,6 +60,8 @@ ends_with(Node, Parent, Ref) ->
         Got = [receive {'EXIT', Pid, R1} -> {exit, R1} after ?MS -> none end,
             receive {'DOWN', Mon, process, Pid, R2} -> {down, R2} after ?MS -> none end,
             receive {nodedown, Node} -> nodedown after ?MS -> none end],
+        %% Behind what net_kernel has to do about it.
+        _ = net_kernel:get_net_ticktime(),
         More = receive Any -> Any after 0 -> nothing end,
         persistent_term:put(Ref, {Got, More}),
         _ = Parent

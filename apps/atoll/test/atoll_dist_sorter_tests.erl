@@ -93,3 +93,131 @@ a_bad_packet_ends_it_with_a_reason_test() ->
         {error, {fragment_out_of_turn, 5, 2}},
         atoll_dist_sorter:push(18, [<<131, 70, 5:64, 2:64>>], Sorter)
     ).
+
+%% Real packets, cut, swapped, altered
+
+%% Of packets that were cut or swapped the promised order is kept as long as none is
+%% refused; and what is refused ends it with a reason.
+real_packets_that_are_cut_or_swapped_are_refused_or_in_order_test_() ->
+    {timeout, 120, fun() ->
+        ?assert(proper:quickcheck(mangled(), [{numtests, 300}, {to_file, user}]))
+    end}.
+
+mangled() ->
+    ?FORALL({Recorded, N, Changes, Choices}, {oneof(recorded()), lanes(), list(change()), list(non_neg_integer())}, begin
+        {Node, Packets} = Recorded,
+        Numbered = lists:enumerate(lists:foldl(fun change/2, Packets, [C || C <- Changes, element(1, C) =/= alter])),
+        {Went, End, Out} = through(Node, Numbered, N, Choices),
+        Sent = [sent(I, Expected) || {I, {Expected, _}} <- lists:sublist(Numbered, Went)],
+        conjunction([{ended, is_reason(End)}, {order, equals([], atoll_dist_world:wrong(Sent, Out))}])
+    end).
+
+%% Of those that were altered none is lost or comes twice. That no single one leads
+%% astray is said in atoll_dist_packet_tests.
+real_packets_that_are_altered_are_refused_or_come_once_test_() ->
+    {timeout, 120, fun() ->
+        ?assert(
+            proper:quickcheck(
+                ?FORALL(
+                    {{Node, Packets}, N, Changes, Choices},
+                    {oneof(recorded()), lanes(), list(change()), list(non_neg_integer())},
+                    begin
+                        Numbered = lists:enumerate(lists:foldl(fun change/2, Packets, Changes)),
+                        {Went, End, Out} = through(Node, Numbered, N, Choices),
+                        conjunction([{ended, is_reason(End)}, {once, equals(lists:seq(1, Went), lists:sort(Out))}])
+                    end
+                ),
+                [{numtests, 300}, {to_file, user}]
+            )
+        )
+    end}.
+
+unchanged_real_packets_are_all_taken_test() ->
+    [
+        begin
+            {Went, End, _} = through(Node, lists:enumerate(Packets), 4, []),
+            ?assertEqual({length(Packets), none}, {Went, End})
+        end
+     || {Node, Packets} <- recorded()
+    ].
+
+change() ->
+    oneof([{cut, index(), index()}, {swap, index(), index()}, {alter, index(), range(0, 120), byte()}]).
+
+index() -> range(0, 10000).
+
+change({cut, I, Size}, Packets) ->
+    at(I, Packets, fun(Bytes) -> binary:part(Bytes, 0, Size rem (byte_size(Bytes) + 1)) end);
+change({alter, I, At, Byte}, Packets) ->
+    at(I, Packets, fun
+        (Bytes) when byte_size(Bytes) > At ->
+            <<Head:At/binary, _, Tail/binary>> = Bytes,
+            <<Head/binary, Byte, Tail/binary>>;
+        (Bytes) ->
+            Bytes
+    end);
+change({swap, I, J}, Packets) ->
+    Tuple = list_to_tuple(Packets),
+    [A, B] = [1 + K rem tuple_size(Tuple) || K <- [I, J]],
+    tuple_to_list(setelement(A, setelement(B, Tuple, element(A, Tuple)), element(B, Tuple))).
+
+at(I, Packets, Change) ->
+    {Before, [{Expected, Bytes} | After]} = lists:split(I rem length(Packets), Packets),
+    Before ++ [{Expected, Change(Bytes)} | After].
+
+%% How many went in, how it ended, and what came out.
+through(Node, Numbered, N, Choices) ->
+    {Went, End, Sorter0} = pushed(Numbered, atoll_dist_sorter:new(Node, N, ?OPTIONS), 0),
+    {Batches, _} = atoll_dist_sorter:take(Sorter0),
+    Out = atoll_dist_world:pipe([{Lane, iolist_to_binary(Data)} || {Lane, Data, _, _} <- Batches], N, Choices),
+    {Went, End, numbers(Out, lists:sublist(Numbered, Went))}.
+
+%% Which packet is which is told by what is in it; of equal ones the first is the first.
+numbers(Out, Numbered) ->
+    Places = lists:foldr(
+        fun({I, {_, Bytes}}, Acc) -> maps:update_with(Bytes, fun(Is) -> [I | Is] end, [I], Acc) end, #{}, Numbered
+    ),
+    {Numbers, _} = lists:mapfoldl(
+        fun(Bytes, Left) ->
+            #{Bytes := [I | Is]} = Left,
+            {I, Left#{Bytes := Is}}
+        end,
+        Places,
+        Out
+    ),
+    Numbers.
+
+pushed([], Sorter, Went) ->
+    {Went, none, Sorter};
+pushed([{_, {_, Bytes}} | Rest], Sorter0, Went) ->
+    case atoll_dist_sorter:push(max(1, byte_size(Bytes)), [Bytes], Sorter0) of
+        {ok, Sorter} -> pushed(Rest, Sorter, Went + 1);
+        {error, Reason} -> {Went, Reason, Sorter0}
+    end.
+
+is_reason(none) -> true;
+is_reason({fragment_out_of_turn, Seq, Frag}) -> is_integer(Seq) andalso is_integer(Frag);
+is_reason({What, Head}) -> lists:member(What, [bad_packet, bad_control, atom_cache]) andalso byte_size(Head) =< 32.
+
+sent(I, {sender, Id}) -> {I, Id, none, any};
+sent(I, {first, Seq, _, {sender, Id}}) -> {I, Id, Seq, any};
+sent(I, {first, Seq, _, _}) -> {I, none, Seq, any};
+sent(I, {next, Seq, _}) -> {I, none, Seq, any};
+sent(I, none) -> {I, none, none, fence};
+sent(I, late) -> {I, none, none, late}.
+
+%% What the VMs of three releases made, in the order in which they made it, of each mode
+%% of its own; no more of each than can matter.
+recorded() ->
+    Source = proplists:get_value(source, ?MODULE:module_info(compile)),
+    Folder = filename:join(filename:dirname(Source), "atoll_dist_packets"),
+    [
+        {Node, Of}
+     || Release <- ["25", "27", "29"],
+        {_, Node, Packets} <- [atoll_dist_capture:load(filename:join(Folder, "otp-" ++ Release ++ ".packets"))],
+        Mode <- lists:usort([Mode || {Mode, _, _, _, _} <- Packets]),
+        Mode =/= cached,
+        Of <- [[{Expected, short(iolist_to_binary(Iovec))} || {M, _, Expected, _, Iovec} <- Packets, M =:= Mode]]
+    ].
+
+short(Bytes) -> binary:part(Bytes, 0, min(5000, byte_size(Bytes))).

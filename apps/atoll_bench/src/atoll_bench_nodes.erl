@@ -53,7 +53,7 @@ call(Cluster, Node, {Module, Function}, Args, Ms) ->
 -spec cpu_us(atoll_cluster:cluster()) -> integer().
 cpu_us(Cluster) ->
     Answers = atoll_cluster:multicall(Cluster, atoll_bench_machine, own_cpu_us, []),
-    lists:sum([Us || {_, {ok, Us}} <- Answers]).
+    round(lists:sum([Us || {_, {ok, Us}} <- Answers])).
 
 %% @doc Connects every node with every other, and returns when each sees all of them.
 -spec meshed(atoll_cluster:cluster()) -> answer(meshed).

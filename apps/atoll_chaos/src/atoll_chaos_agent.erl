@@ -64,6 +64,9 @@
     mesh :: #{node() => []} | none
 }).
 
+%% How soon the carrier is asked again.
+-define(AGAIN_MS, 10).
+
 %% @doc Starts it, unless it runs; another run's is left alone.
 -spec ensure(claim()) -> ok | {error, {taken, run()}}.
 ensure({Run, _} = Claim) ->
@@ -223,6 +226,7 @@ handle_cast(Request, State) ->
 -spec handle_info(Message, #state{}) -> {noreply, #state{}} | {stop, term(), #state{}} when
     Message ::
         {nodeup | nodedown, node(), term()}
+        | {inject, node()}
         | {'DOWN', reference(), process, pid(), term()}
         | {'EXIT', pid(), term()}.
 handle_info({nodeup, Peer, Info}, #state{closed = Closed, unheard = Unheard} = State) ->
@@ -233,6 +237,9 @@ handle_info({nodeup, Peer, Info}, #state{closed = Closed, unheard = Unheard} = S
     {noreply, met(Peer, Info, State)};
 handle_info({nodedown, Peer, _}, State) ->
     {noreply, bar_if_gone(Peer, State)};
+handle_info({inject, Peer}, #state{harms = Harms} = State) ->
+    _ = inject(Peer, maps:get(Peer, Harms, #{})),
+    {noreply, State};
 handle_info({'DOWN', Owner, process, _, _}, #state{owner = Owner} = State) ->
     {stop, normal, undo(State)};
 handle_info({'EXIT', _, Reason}, State) ->
@@ -254,9 +261,15 @@ undo(#state{closed = Closed, unheard = Unheard, harms = Harms, laned = Laned, ba
 %% the next one.
 inject(Peer, Harm) ->
     Faults = [heal | [{Key, N} || {Key, N} <- maps:to_list(Harm), Key =/= black_hole] ++ [black_hole || is_map_key(black_hole, Harm)]],
-    case [Why || Fault <- Faults, {error, Why} <- [fault(Peer, Fault)], Why =/= not_connected] of
-        [] -> ok;
-        [_ | _] -> {error, {no_faults, Peer}}
+    case lists:usort([Why || Fault <- Faults, {error, Why} <- [fault(Peer, Fault)]]) of
+        [] ->
+            ok;
+        [not_connected] ->
+            %% One that is up from this moment on is known to the carrier in the next.
+            _ = [erlang:send_after(?AGAIN_MS, self(), {inject, Peer}) || lists:member(Peer, nodes(connected))],
+            ok;
+        [_ | _] ->
+            {error, {no_faults, Peer}}
     end.
 
 fault(Peer, Fault) ->

@@ -29,6 +29,10 @@
 -define(TCP_INFO, 11).
 -define(TCP_NOTSENT_LOWAT, 25).
 
+%% Many nodes that connect at once bring many lanes; one that finds no place waits for a
+%% second. The operating system has a limit of its own.
+-define(BACKLOG, 1024).
+
 %% No frame before a connection is up is longer; a node's name has at most 255 letters.
 -define(MAX_FRAME, 4096).
 
@@ -36,7 +40,7 @@
 -spec listen_options() -> options().
 listen_options() ->
     Forced = forced() ++ [{ip, Ip} || {ok, Ip} <- [application:get_env(kernel, inet_dist_use_interface)]],
-    merged([{reuseaddr, true}, {backlog, 128}], user_options(inet_dist_listen_options), Forced).
+    merged([{reuseaddr, true}, {backlog, ?BACKLOG}], user_options(inet_dist_listen_options), Forced).
 
 %% @doc The options of a socket that connects.
 -spec connect_options() -> options().
