@@ -11,7 +11,7 @@
 -include_lib("kernel/include/dist_util.hrl").
 -include_lib("kernel/include/net_address.hrl").
 
--export([accept/6, setup/6, ticktime_ms/1]).
+-export([accept/6, setup/6]).
 -export([do_accept/7, do_setup/7]).
 
 -export_type([link/0]).
@@ -303,13 +303,7 @@ my_name() ->
         Node -> atom_to_binary(Node)
     end.
 
-ticktime_ms() ->
-    ticktime_ms(net_kernel:get_net_ticktime()).
-
-%% @doc What kernel says of the node's ticktime, as it is or will soon be.
--spec ticktime_ms(Seconds | {ongoing_change_to, Seconds}) -> pos_integer() when Seconds :: pos_integer().
-ticktime_ms({ongoing_change_to, Seconds}) when is_integer(Seconds) -> Seconds * 1000;
-ticktime_ms(Seconds) when is_integer(Seconds) -> Seconds * 1000.
+ticktime_ms() -> atoll_dist_tick:ms(net_kernel:get_net_ticktime()).
 
 %% The shorter of two measurements: what makes one too long is no part of the path.
 measured(Socket, OtherUs) ->

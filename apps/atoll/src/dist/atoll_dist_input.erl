@@ -284,7 +284,7 @@ ask_ticktime() ->
         case net_kernel:get_net_ticktime() of
             %% The node's distribution ends.
             ignored -> ok;
-            Ticktime -> Self ! {ticktime, atoll_dist_handshake:ticktime_ms(Ticktime)}
+            Ticktime -> Self ! {ticktime, atoll_dist_tick:ms(Ticktime)}
         end
     end),
     ok.

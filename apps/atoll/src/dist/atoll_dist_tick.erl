@@ -15,7 +15,7 @@
 %% in pieces that take less than the longer ticktime.
 -module(atoll_dist_tick).
 
--export([new/4, change/4, period/1, check/3, stat/1]).
+-export([ms/1, new/4, change/4, period/1, check/3, stat/1]).
 
 -export_type([tick/0, sample/0, reason/0]).
 
@@ -43,6 +43,11 @@
 }).
 
 -opaque tick() :: #tick{}.
+
+%% @doc What kernel says of the node's ticktime, as it is or will soon be.
+-spec ms(Seconds | {ongoing_change_to, Seconds}) -> pos_integer() when Seconds :: pos_integer().
+ms({ongoing_change_to, Seconds}) when is_integer(Seconds) -> Seconds * 1000;
+ms(Seconds) when is_integer(Seconds) -> Seconds * 1000.
 
 %% @doc So many lanes, both ends' ticktimes, and the time, all in milliseconds.
 -spec new(atoll_dist_lanes:count(), Own :: pos_integer(), Peer :: pos_integer(), Now :: integer()) -> tick().
