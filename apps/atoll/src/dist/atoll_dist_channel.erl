@@ -84,7 +84,7 @@ before_up(Socket, #{peer := Peer, driver := Driver} = Link, Config) ->
     Sockets = atoll_dist_input:join(Input, Socket, key(Peer)),
     case tuned(Sockets, Link, Config) of
         ok ->
-            Controller = atoll_dist_controller:start(Sockets, Input, Config),
+            Controller = atoll_dist_controller:start(Peer, Sockets, Input, Config),
             _ = put(?CHANNEL, Channel#channel{sockets = Sockets, controller = Controller}),
             ok;
         {error, _} = Error ->
@@ -128,22 +128,13 @@ tick(_Socket) ->
 
 %% @private
 -spec getstat(gen_tcp:socket()) ->
-    {ok, Received :: non_neg_integer(), Sent :: non_neg_integer(), Waiting :: non_neg_integer()} | {error, term()}.
+    {ok, Received :: non_neg_integer(), Sent :: non_neg_integer(), Waiting :: non_neg_integer()}.
 getstat(_Socket) ->
-    %% Asked as often as the node ticks.
+    %% The node asks whenever it ticks, among others.
     ok = atoll_dist_input:ticks(input()),
-    case samples(sockets(), []) of
-        {error, _} = Error -> Error;
-        Samples -> atoll_dist_tick:stat(Samples)
-    end.
-
-samples([], Samples) ->
-    Samples;
-samples([Socket | Sockets], Samples) ->
-    case atoll_dist_socket:counters(Socket) of
-        {ok, Received, Sent, Waiting} -> samples(Sockets, [{Received, Sent, Waiting, false} | Samples]);
-        {error, _} = Error -> Error
-    end.
+    %% A lane that has ended has none. What that means is found by the input handler.
+    Counters = [atoll_dist_socket:counters(Socket) || Socket <- sockets()],
+    atoll_dist_tick:stat([{Received, Sent, Waiting, false} || {ok, Received, Sent, Waiting} <- Counters]).
 
 %% @private
 -spec setopts(gen_tcp:socket(), [term()]) -> ok | {error, term()}.

@@ -8,8 +8,12 @@
 %% suspends them.
 -module(atoll_dist_controller).
 
--export([start/3, up/2]).
--export([init/4]).
+-export([start/4, up/2]).
+-export([init/5]).
+
+%% The key in the process dictionary under which the peer's name is, for what may have to
+%% be said in the end.
+-define(PEER, atoll_dist_peer).
 
 %% How much is taken before it is written. A fragment has 64 KB.
 -define(ROUND, 262144).
@@ -38,10 +42,10 @@
     faults = none :: none | {atoll_dist_fault:faults(), atoll_dist_packet:own()}
 }).
 
-%% @doc Starts the controller of a connection, linked to the calling process.
--spec start([gen_tcp:socket(), ...], Input :: pid(), atoll_dist_config:config()) -> pid().
-start(Sockets, Input, Config) ->
-    case spawn_opt(?MODULE, init, [self(), Sockets, Input, Config], [link, {priority, max}]) of
+%% @doc Starts the controller of a connection with that peer, linked to the calling process.
+-spec start(Peer :: binary(), [gen_tcp:socket(), ...], Input :: pid(), atoll_dist_config:config()) -> pid().
+start(Peer, Sockets, Input, Config) ->
+    case spawn_opt(?MODULE, init, [self(), Peer, Sockets, Input, Config], [link, {priority, max}]) of
         Pid when is_pid(Pid) -> Pid
     end.
 
@@ -52,8 +56,9 @@ up(Controller, Handle) ->
     ok.
 
 %% @private
--spec init(pid(), [gen_tcp:socket(), ...], pid(), atoll_dist_config:config()) -> no_return().
-init(Connection, Sockets, Input, #{budget := Budget, faults := Faults}) ->
+-spec init(pid(), binary(), [gen_tcp:socket(), ...], pid(), atoll_dist_config:config()) -> no_return().
+init(Connection, Peer, Sockets, Input, #{budget := Budget, faults := Faults}) ->
+    _ = put(?PEER, Peer),
     N = length(Sockets),
     Lanes = lists:zip(lists:seq(0, N - 1), Sockets),
     Writers = [atoll_dist_writer:start(Lane, Socket, Input, Faults) || {Lane, Socket} <- Lanes],
@@ -111,8 +116,16 @@ pull(Handle, Sorter0) ->
 push(Size, Packet, Sorter0) ->
     case atoll_dist_sorter:push(Size, Packet, Sorter0) of
         {ok, Sorter} -> Sorter;
-        {error, Reason} -> exit(Reason)
+        {error, Reason} -> cannot_send(Reason)
     end.
+
+%% The VM made something that this module does not know.
+-spec cannot_send(atoll_dist_sorter:reason()) -> no_return().
+cannot_send(Reason) ->
+    Peer = get(?PEER),
+    Why = io_lib:format("Ended the connection with ~ts: what the VM gives for it cannot be sent over lanes (~0tp).", [Peer, Reason]),
+    ok = atoll_dist_keeper:say_once(carrier_cannot_send, Peer, Why),
+    exit(Reason).
 
 %% The same where packets may be lost.
 pull(Handle, Sorter0, Own, Faults0) ->
@@ -133,7 +146,8 @@ pull(Handle, Sorter0, Own, Faults0) ->
             {Other, Sorter0, Faults0}
     end.
 
-fault(Fault, #state{faults = {Faults, Own}, writers = Writers} = State) ->
+fault(Fault, Ref, From, #state{faults = {Faults, Own}, writers = Writers} = State) ->
+    From ! {Ref, ok},
     case Fault of
         heal -> lists:foreach(fun atoll_dist_writer:heal/1, tuple_to_list(Writers));
         {drop, _} -> ok;
@@ -163,20 +177,22 @@ wait(State) ->
         dist_data -> pull(State);
         {written, Lane, Bytes, Count} -> written(Lane, Bytes, Count, State);
         late -> wait(batches(State#state{late_at = now_ms(), late_timer = false}));
-        {figures, Held, Ref, From} ->
-            #state{sorter = Sorter} = State,
-            From ! {Ref, (atoll_dist_sorter:figures(Sorter))#{held => Held}},
-            wait(State);
-        {fault, Fault, Ref, From} ->
-            From ! {Ref, ok},
-            wait(fault(Fault, State))
+        {figures, Held, Ref, From} -> wait(figures(Held, Ref, From, State));
+        {fault, Fault, Ref, From} -> wait(fault(Fault, Ref, From, State))
     end.
 
+%% Who asks something is answered here too, since there may always be more to take.
 look(State) ->
     receive
-        {written, Lane, Bytes, Count} -> look(done(Lane, Bytes, Count, State))
+        {written, Lane, Bytes, Count} -> look(done(Lane, Bytes, Count, State));
+        {figures, Held, Ref, From} -> look(figures(Held, Ref, From, State));
+        {fault, Fault, Ref, From} -> look(fault(Fault, Ref, From, State))
     after 0 -> pull(State)
     end.
+
+figures(Held, Ref, From, #state{sorter = Sorter} = State) ->
+    From ! {Ref, (atoll_dist_sorter:figures(Sorter))#{held => Held}},
+    State.
 
 written(Lane, Bytes, Count, #state{sorter = Sorter} = State0) ->
     State = done(Lane, Bytes, Count, State0),

@@ -28,11 +28,14 @@
 -record(faults, {
     drop = 0 :: number(),
     delay = 0 :: non_neg_integer(),
-    %% Messages of which the first fragment was lost.
+    %% Messages of which the first fragment was lost. A sender that is killed amid one leaves
+    %% it here; there are no more than ?MAX_LOST.
     lost = #{} :: #{atoll_dist_packet:sequence() => lost}
 }).
 
 -opaque faults() :: #faults{}.
+
+-define(MAX_LOST, 16384).
 
 %% @doc Whether that is a fault of a connection with so many lanes.
 -spec is_fault(term(), atoll_dist_lanes:count()) -> boolean().
@@ -73,6 +76,7 @@ is_lost(Packet, Own, Random, #faults{drop = Share, lost = Lost} = Faults) ->
         Verdict -> lose(Random < Share andalso atoll_dist_packet:is_message(Packet), Verdict, Faults)
     end.
 
+lose(true, {first, _, _, _}, #faults{lost = Lost} = Faults) when map_size(Lost) >= ?MAX_LOST -> {false, Faults};
 lose(true, {first, Seq, _, _}, #faults{lost = Lost} = Faults) -> {true, Faults#faults{lost = Lost#{Seq => lost}}};
 lose(false, {first, Seq, _, _}, #faults{lost = Lost} = Faults) -> {false, Faults#faults{lost = maps:remove(Seq, Lost)}};
 lose(IsLost, _, Faults) -> {IsLost, Faults}.

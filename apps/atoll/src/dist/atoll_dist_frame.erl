@@ -9,7 +9,7 @@
 %% What cannot be is an error with a reason; no packet out of a bad frame is given out.
 -module(atoll_dist_frame).
 
--export([packet/2, mark/1, tick/0, ticktime/1, parse/1, max_packet/0]).
+-export([packet/2, mark/1, tick/0, ticktime/1, parse/1]).
 
 -export_type([reason/0]).
 
@@ -19,10 +19,6 @@
 -define(OPEN, 16#80000000).
 -define(CLOSE, 16#80000001).
 -define(TICKTIME, 16#80000002).
-
-%% @doc How large a packet can be.
--spec max_packet() -> pos_integer().
-max_packet() -> 16#7FFFFFFF.
 
 %% @doc A packet of that size as an item.
 -spec packet(pos_integer(), erlang:iovec()) -> nonempty_improper_list(binary(), erlang:iovec()).

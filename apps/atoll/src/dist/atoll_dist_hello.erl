@@ -2,7 +2,7 @@
 %% carrier's first exchange, made and read.
 %%
 %% The node that connects offers; the one that accepts answers with the kind of the
-%% connection or a refusal, and then Erlang's handshake follows as ever, which is what
+%% connection, or, as a later version may, with a refusal, and then Erlang's handshake follows as ever, which is what
 %% says who is who. A further lane of a connection says whose lane it is, and proves it.
 %% Each is one frame of a socket with `{packet, 2}'. Erlang's own handshake begins with
 %% another letter, so a stock peer is told by its first frame.

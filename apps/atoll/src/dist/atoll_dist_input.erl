@@ -40,8 +40,11 @@
     holes = [] :: [atoll_dist_lanes:lane()],
     %% Lanes that are not read for now.
     stopped = [] :: [atoll_dist_lanes:lane()],
-    %% Lanes that have ended, the first one last.
-    ended = [] :: [atoll_dist_lanes:lane()]
+    %% Lanes that have ended, the first one last, and why that one did.
+    ended = [] :: [atoll_dist_lanes:lane()],
+    why = closed :: term(),
+    %% The process that asks kernel for the ticktime, while it does.
+    asking = none :: none | reference()
 }).
 
 %% @doc Starts the input handler of a connection that is about to be made, linked to the
@@ -176,23 +179,25 @@ loop(#state{lanes = Lanes} = State) ->
             loop(go_on(State#state{stopped = [Lane | Stopped]}));
         {tcp_closed, Socket} ->
             #{Socket := Lane} = Lanes,
-            loop(ended(Lane, State));
-        {tcp_error, Socket, _} ->
+            loop(ended(Lane, closed, State));
+        {tcp_error, Socket, Why} ->
             %% It is closed next, if it was not passive.
             #{Socket := Lane} = Lanes,
-            loop(ended(Lane, State));
-        {lane_failed, Lane, _} ->
-            loop(ended(Lane, State));
+            loop(ended(Lane, Why, State));
+        {lane_failed, Lane, Why} ->
+            loop(ended(Lane, Why, State));
         look_at_lanes ->
             loop(look(State));
         {all_ended_by_now, Lane} ->
-            end_of({lane_closed, Lane}, "has ended though others had not", Lane, State);
+            #state{why = Why} = State,
+            end_of({lane_closed, Lane}, io_lib:format("has ended (~0tp) though others had not", [Why]), Lane, State);
         tick ->
             ok = tick(0, State),
             loop(State);
         ticks ->
-            ok = ask_ticktime(),
-            loop(State);
+            loop(ask_ticktime(State));
+        {'DOWN', Asking, process, _, _} when Asking =:= State#state.asking ->
+            loop(State#state{asking = none});
         {ticktime, Ms} ->
             #state{ticktimes = {_, PeerMs}} = State,
             loop(ticktimes({max(1, Ms), PeerMs}, State));
@@ -244,16 +249,20 @@ go_on(#state{stopped = Stopped, fence = Fence, sockets = Sockets, holes = Holes}
     State#state{stopped = Held}.
 
 %% What has arrived on the others is still given to the VM.
-ended(Lane, #state{ended = Ended0, n = N} = State) ->
-    _ = [erlang:send_after(?APART, self(), {all_ended_by_now, Lane}) || Ended0 =:= []],
+ended(Lane, Why, #state{ended = [], n = N} = State) when N > 1 ->
+    _ = erlang:send_after(?APART, self(), {all_ended_by_now, Lane}),
+    State#state{ended = [Lane], why = Why};
+ended(Lane, _Why, #state{ended = Ended0, n = N} = State) ->
     Ended = [Lane | lists:delete(Lane, Ended0)],
     case length(Ended) of
         N -> exit(connection_closed);
         _ -> State#state{ended = Ended}
     end.
 
-look(#state{sockets = Sockets, fence = Fence, tick = Tick0} = State0) ->
-    ok = ask_ticktime(),
+look(State) ->
+    look_at_all(ask_ticktime(State)).
+
+look_at_all(#state{sockets = Sockets, fence = Fence, tick = Tick0} = State0) ->
     Lanes = lists:zip(lists:seq(0, tuple_size(Sockets) - 1), tuple_to_list(Sockets)),
     Samples = [sample(Socket, atoll_dist_fence:is_held(Lane, Fence)) || {Lane, Socket} <- Lanes],
     Now = now_ms(),
@@ -277,17 +286,19 @@ heard(Now, Samples, #state{heard = {Was, _}} = State) ->
         Is -> State#state{heard = {Is, Now}}
     end.
 
-%% A process of kernel's knows it, for which nobody must wait here.
-ask_ticktime() ->
+%% A process of kernel's knows it, for which nobody must wait here. One asks at a time.
+ask_ticktime(#state{asking = none} = State) ->
     Self = self(),
-    _ = spawn(fun() ->
+    {_, Asking} = spawn_monitor(fun() ->
         case net_kernel:get_net_ticktime() of
             %% The node's distribution ends.
             ignored -> ok;
             Ticktime -> Self ! {ticktime, atoll_dist_tick:ms(Ticktime)}
         end
     end),
-    ok.
+    State#state{asking = Asking};
+ask_ticktime(State) ->
+    State.
 
 %% One of them has changed, this end's or the other's, which is told.
 ticktimes(Same, #state{ticktimes = Same} = State) ->
@@ -327,7 +338,9 @@ fault(Fault, Ref, From, #state{n = N, controller = Controller} = State) ->
 
 inject(heal, State) ->
     go_on(State#state{holes = []});
-inject(Fault, State) when Fault =:= cut; element(1, Fault) =:= cut ->
+inject(Fault, #state{n = N} = State) when Fault =:= cut; element(1, Fault) =:= cut ->
+    %% One that is not read, as a black hole is not, would not say that it is closed.
+    lists:foreach(fun(Lane) -> self() ! {lane_failed, Lane, cut} end, atoll_dist_fault:lanes(Fault, N)),
     on_lanes(fun(Socket) -> gen_tcp:shutdown(Socket, read_write) end, Fault, State);
 inject(Fault, #state{n = N, holes = Holes, stopped = Stopped} = State0) when
     Fault =:= black_hole; element(1, Fault) =:= black_hole

@@ -5,9 +5,10 @@
 %% process. It is started inside kernel, before the node listens, and ends with
 %% distribution (`net_kernel:stop/0'), so a later start reads the configuration anew.
 %%
-%% Promised: a connection is listed from when it is up until its process is gone. What is
-%% said once is said again only after that peer has been connected in between. What peers
-%% can make it remember is bounded.
+%% Promised: a connection is listed from a moment after it is up until one after its process
+%% is gone. What is said once is said again only after that peer has been connected in
+%% between. What peers can make it remember is bounded, for each kind of thing by itself: a
+%% stranger with a thousand names hides nothing else.
 %%
 %% Unlike other processes here it does not crash on a message that it does not know: its
 %% supervisor would take distribution down with it.
@@ -57,8 +58,11 @@
     carrier_stock_refused, carrier_refused, carrier_bad_name, carrier_lane_failed, carrier_lanes_missing, carrier_lane_lost
 ]).
 
-%% How many different things are remembered as said. Then one more is, and no other.
--define(MAX_SAID, 1000).
+%% Of how many peers the same is remembered as said. Then that is said, and no more.
+-define(MAX_SAID, 200).
+
+%% The length of a node's name; a stranger may give a longer one.
+-define(MAX_NAME, 255).
 
 %% @doc For the supervisor of distribution.
 -spec child_spec() -> supervisor:child_spec().
@@ -138,8 +142,9 @@ shown(#{sockets := [Socket | _] = Sockets, rtt_us := First} = Up, AgeMs) ->
 %% @doc The process of a connection to talk to.
 -spec channel(node()) -> {ok, pid() | none} | not_connected.
 channel(Node) ->
-    case [Channel || #{node := Of, channel := Channel} <- ups(), Of =:= Node] of
-        [Channel | _] -> {ok, Channel};
+    %% The last one: of one before it the end may not have been noticed yet.
+    case lists:reverse(lists:sort([{Since, Channel} || #{node := Of, channel := Channel, since := Since} <- ups(), Of =:= Node])) of
+        [{_, Channel} | _] -> {ok, Channel};
         [] -> not_connected
     end.
 
@@ -159,23 +164,35 @@ preferred() ->
 %% @doc Writes a warning on a peer, unless the same was said of it before.
 -spec say_once(What :: atom(), Peer :: binary(), Why :: unicode:chardata()) -> ok.
 say_once(What, Peer, Why) ->
-    case ets:info(?SAID, size) < ?MAX_SAID of
-        true ->
-            _ = [say(What, Peer, Why) || ets:insert_new(?SAID, {{What, Peer}})],
-            ok;
+    case ets:insert_new(?SAID, {{What, Peer}}) of
         false ->
-            Last = "The carrier has told of so many peers that it tells of no more of them.",
-            _ = [say(carrier_says_no_more, <<>>, Last) || ets:insert_new(?SAID, {{carrier_says_no_more, <<>>}})],
-            ok
+            ok;
+        true ->
+            case ets:update_counter(?SAID, What, 1, {What, 0}) =< ?MAX_SAID of
+                true -> say(What, Peer, Why);
+                false -> no_more(What, Peer)
+            end
     end.
 
+no_more(What, Peer) ->
+    ok = forget(What, Peer),
+    Last = ["The carrier has told that (", atom_to_list(What), ") of so many peers that it tells it of no more of them."],
+    _ = [say(carrier_says_no_more, <<>>, Last) || ets:insert_new(?SAID, {{What, no_more}})],
+    ok.
+
+forget(What, Peer) ->
+    _ = [ets:update_counter(?SAID, What, -1) || _ <- ets:take(?SAID, {What, Peer})],
+    ok.
+
 say(What, Peer, Why) ->
-    logger:warning(#{what => What, peer => Peer, why => printable(unicode:characters_to_list(Why))}).
+    Name = binary:part(Peer, 0, min(byte_size(Peer), ?MAX_NAME)),
+    logger:warning(#{what => What, peer => Name, why => printable(unicode:characters_to_list(Why))}).
 
 %% A stranger's name may be in it, which may be any bytes.
 printable(Text) when is_list(Text) -> [C || C <- Text, C >= $\s, C < 127 orelse C > 159];
 printable({_, Text, _}) -> printable(Text) ++ "...".
 
+%% @private
 -spec init([]) -> {ok, []}.
 init([]) ->
     ?LINKS = ets:new(?LINKS, [named_table, {read_concurrency, true}]),
@@ -188,6 +205,7 @@ init([]) ->
     true = ets:insert(?LINKS, {config, Config}),
     {ok, []}.
 
+%% @private
 -spec handle_call(term(), gen_server:from(), []) -> {reply, ok | taken, []} | {noreply, []}.
 handle_call({awaits, Id, Pid}, _From, State) ->
     case ets:insert_new(?LINKS, {{lanes, Id}, {Pid, 0}}) of
@@ -206,15 +224,17 @@ handle_call({joined, Id}, _From, State) ->
 handle_call(_, _From, State) ->
     {noreply, State}.
 
+%% @private
 -spec handle_cast(term(), []) -> {noreply, []}.
 handle_cast({up, Pid, Since, #{node := Node} = Up}, State) ->
     _ = monitor(process, Pid),
     true = ets:insert(?LINKS, {Pid, Since, Up}),
-    lists:foreach(fun(What) -> true = ets:delete(?SAID, {What, atom_to_binary(Node)}) end, ?MENDED),
+    lists:foreach(fun(What) -> ok = forget(What, atom_to_binary(Node)) end, ?MENDED),
     {noreply, State};
 handle_cast(_, State) ->
     {noreply, State}.
 
+%% @private
 -spec handle_info(term(), []) -> {noreply, []}.
 handle_info({'DOWN', _, process, Pid, _}, State) ->
     true = ets:delete(?LINKS, Pid),

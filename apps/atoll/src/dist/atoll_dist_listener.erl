@@ -9,7 +9,7 @@
 -module(atoll_dist_listener).
 
 -export([listen/3, accept/2]).
--export([loop/3, doorkeeper/3]).
+-export([loop/3, doorkeeper/4]).
 
 -export_type([first/0]).
 
@@ -74,13 +74,14 @@ loop(Driver, Kernel, Socket, Pending0) ->
     Pending = bounded(without_gone(Pending0)),
     case Accepted of
         {ok, New} ->
-            {Doorkeeper, _} = spawn_opt(?MODULE, doorkeeper, [Driver, Kernel, New], [monitor]),
+            {Doorkeeper, _} = spawn_opt(?MODULE, doorkeeper, [self(), Driver, Kernel, New], [monitor]),
             %% A peer may be gone already.
             _ = Driver:controlling_process(New, Doorkeeper),
             Doorkeeper ! {self(), yours},
             loop(Driver, Kernel, Socket, [Doorkeeper | Pending]);
         {error, Reason} when Reason =:= emfile; Reason =:= enfile ->
-            ok = atoll_dist_keeper:say_once(carrier_out_of_files, <<>>, "The carrier can accept no connection, since this node has no file left to open."),
+            Why = "The carrier can accept no connection, since this node has no file left to open.",
+            ok = atoll_dist_keeper:say_once(carrier_out_of_files, <<>>, Why),
             receive after ?NO_FILES_MS -> ok end,
             loop(Driver, Kernel, Socket, without_oldest(Pending));
         {error, econnaborted} ->
@@ -116,10 +117,12 @@ without_oldest(Pending) ->
     lists:droplast(Pending).
 
 %% @private
--spec doorkeeper(atoll_dist_socket:driver(), Kernel :: pid(), gen_tcp:socket()) -> ok.
-doorkeeper(Driver, Kernel, Socket) ->
+-spec doorkeeper(Listener :: pid(), atoll_dist_socket:driver(), Kernel :: pid(), gen_tcp:socket()) -> ok.
+doorkeeper(Listener, Driver, Kernel, Socket) ->
+    Ref = monitor(process, Listener),
     receive
-        {_Listener, yours} -> ok
+        {Listener, yours} -> true = demonitor(Ref, [flush]);
+        {'DOWN', Ref, process, Listener, _} -> exit(normal)
     end,
     true = link(Kernel),
     %% Which a socket that has failed does not tell any more.

@@ -48,7 +48,7 @@ connect_options() ->
     merged([], user_options(inet_dist_connect_options), forced()).
 
 forced() ->
-    [{active, false}, {packet, 2}, {packet_size, ?MAX_FRAME}].
+    [{mode, list}, {active, false}, {packet, 2}, {packet_size, ?MAX_FRAME}].
 
 %% Ours that must be, then the user's, then those of ours that the user did not set.
 merged(Defaults, Users, Forced) ->
@@ -160,7 +160,7 @@ now_us() ->
 %% @doc For `net_kernel:setopts/2': refuses what would break the connection.
 -spec setopts(inet:socket(), [term()]) -> ok | {error, term()}.
 setopts(Socket, Options) ->
-    case [Option || {Key, _} = Option <- Options, lists:member(Key, [active, deliver, packet, packet_size])] of
+    case [Option || Option <- Options, lists:member(key(Option), [active, deliver, packet, packet_size, header, mode, exit_on_close])] of
         [] -> inet:setopts(Socket, Options);
         Bad -> {error, {badopts, Bad}}
     end.

@@ -4,8 +4,8 @@
 %% Batches are written in the order in which they come, and of each the controller is
 %% told when the socket has taken it. How many wait here is bounded by the controller's
 %% budget. A lane that fails is told to the input handler, which knows what it means; then
-%% nothing more is written. Where faults can be injected another
-%% loop runs, so that they cost nothing where they cannot.
+%% nothing more is written. Where faults can be injected another loop runs, so that they
+%% cost nothing where they cannot.
 -module(atoll_dist_writer).
 
 -export([start/4, write/5, black_hole/1, heal/1]).
@@ -80,12 +80,16 @@ faulty(Controller, Lane, Socket, Input) ->
     end,
     faulty(Controller, Lane, Socket, Input).
 
-%% Whatever waits to be written.
+%% Whatever waits to be written. What was said last counts.
 held() ->
     receive
-        black_hole ->
-            receive
-                heal -> held()
-            end
+        heal -> held();
+        black_hole -> hold()
     after 0 -> ok
+    end.
+
+hold() ->
+    receive
+        heal -> held();
+        black_hole -> hold()
     end.
