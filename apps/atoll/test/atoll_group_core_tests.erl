@@ -8,6 +8,15 @@
 
 %% Counterexamples that once failed stay here: {Property, Counterexample}.
 -define(REGRESSIONS, [
+    %% Who is removed again, while the removal has not come everywhere.
+    {prop_linearizable, [
+        {245959117, [
+            {n4, {new, g, [n4, n2, n3, n1]}, 33},
+            {n1, {remove, g, [n3]}, 14},
+            {n1, {remove, g, [n3]}, 4},
+            {n3, {new, g, [n3]}, 2}
+        ]}
+    ]},
     {prop_converges, [
         {28, [
             {call, n2, {new, h, [n1, n2, n3, n4]}},

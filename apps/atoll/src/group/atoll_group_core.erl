@@ -126,6 +126,9 @@
     turns :: atoll_group_turns:turns(),
     %% Operations of this node.
     ops = #{} :: #{stamp() => atoll_group_op:op()},
+    %% Operations with nothing to do, as soon as changes of this node have settled; the
+    %% latest first.
+    behind = [] :: [{atoll_group_rules:operation(), atoll_protocol:from()}],
     %% Operations that wait for this node to be ready for a group.
     readies = #{} :: #{stamp() => id()},
     %% What readers, subscribers and the link room were told last.
@@ -271,7 +274,7 @@ start({Kind, Name, Nodes}, From, #state{ops = Ops, options = Options} = State0) 
     Operation = {Kind, Name, lists:usort(Nodes)},
     case check(Operation, State0) of
         {done, Answer} ->
-            effect({reply, From, Answer}, State0);
+            done(Answer, Operation, From, State0);
         {go, _} when map_size(Ops) >= Max ->
             effect({reply, From, {error, overloaded}}, State0);
         {go, _} ->
@@ -280,6 +283,29 @@ start({Kind, Name, Nodes}, From, #state{ops = Ops, options = Options} = State0) 
             take(Op, effect({timer, {operation, Stamp}, Ms}, State))
     end.
 
+%% There is nothing to do. Where that is so because of a change that has not settled, its
+%% answer is waited for: only then all that it concerns know.
+done(Answer, {_, Name, _} = Operation, From, #state{behind = Behind, options = #{max_operations := Max}} = State) ->
+    case is_success(Answer) andalso is_settling(Name, State) of
+        true when length(Behind) >= Max -> effect({reply, From, {error, overloaded}}, State);
+        true -> State#state{behind = [{Operation, From} | Behind]};
+        false -> effect({reply, From, Answer}, State)
+    end.
+
+is_success(Answer) -> not (is_tuple(Answer) andalso element(1, Answer) =:= error).
+
+is_settling(Name, #state{ops = Ops}) ->
+    lists:any(
+        fun(Op) -> atoll_group_op:phase(Op) =:= settling andalso element(2, atoll_group_op:operation(Op)) =:= Name end,
+        maps:values(Ops)
+    ).
+
+%% An operation has ended, for which others may have waited: they begin again.
+go_on(#state{behind = []} = State) ->
+    State;
+go_on(#state{behind = Behind} = State) ->
+    lists:foldr(fun({Operation, From}, S) -> start(Operation, From, S) end, State#state{behind = []}, Behind).
+
 check({_, Name, _} = Operation, #state{store = Store, self = Self}) ->
     atoll_group_rules:check(Operation, Self, atoll_group_store:own(Name, Store)).
 
@@ -287,7 +313,8 @@ check({_, Name, _} = Operation, #state{store = Store, self = Self}) ->
 take(Op, State) ->
     case check(atoll_group_op:operation(Op), State) of
         {done, Answer} ->
-            finish(Answer, State, Op);
+            Ended = ended(State, Op),
+            go_on(done(Answer, atoll_group_op:operation(Op), atoll_group_op:from(Op), Ended));
         {go, View} ->
             Id = group_id(View, Op),
             ask_more(View, atoll_group_op:set_id(Id, Op), set_again(Op, State))
@@ -504,11 +531,13 @@ settled(Peer, Op0, State) ->
         {false, Op} -> store_op(Op, State)
     end.
 
-finish(Answer, #state{ops = Ops} = State, Op) ->
+finish(Answer, State, Op) ->
+    go_on(effect({reply, atoll_group_op:from(Op), Answer}, ended(State, Op))).
+
+ended(#state{ops = Ops} = State, Op) ->
     Stamp = atoll_group_op:stamp(Op),
     Timers = [{cancel, {Timer, Stamp}} || Timer <- [answers, again, operation, rest, settle]],
-    Effects = Timers ++ [{reply, atoll_group_op:from(Op), Answer}],
-    effects(Effects, State#state{ops = maps:remove(Stamp, Ops)}).
+    effects(Timers, State#state{ops = maps:remove(Stamp, Ops)}).
 
 store_op(Op, #state{ops = Ops} = State) ->
     State#state{ops = Ops#{atoll_group_op:stamp(Op) => Op}}.
