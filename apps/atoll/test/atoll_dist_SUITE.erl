@@ -87,7 +87,7 @@ kernel(Key, Value) ->
 patient() ->
     carrier() ++ kernel(net_setuptime, 60).
 
-free_ports(Ip) ->
+free_port(Ip) ->
     {ok, Socket} = gen_tcp:listen(0, [{ip, Ip}]),
     {ok, Port} = inet:port(Socket),
     ok = gen_tcp:close(Socket),
@@ -227,7 +227,7 @@ a_node_without_a_name_gets_one(Config) ->
 
 the_port_range_and_the_interface_are_kept_to(Config) ->
     Ip = {127, 0, 0, 3},
-    Port = free_ports(Ip),
+    Port = free_port(Ip),
     Args = carrier() ++ kernel(inet_dist_use_interface, Ip) ++
         kernel(inet_dist_listen_min, Port) ++ kernel(inet_dist_listen_max, Port + 20),
     A = node(Config, "a", carrier()),
@@ -333,7 +333,7 @@ options_of_connections_are_read_and_set(Config) ->
     works(A, B).
 
 nodes_are_found_without_epmd_at_one_port(Config) ->
-    Port = free_ports({127, 0, 0, 3}),
+    Port = free_port({127, 0, 0, 3}),
     Nodes = [
         node(
             [{epmd, [{"ERL_EPMD_PORT", "1"}]} | Config],
@@ -348,7 +348,7 @@ nodes_are_found_without_epmd_at_one_port(Config) ->
     ?assertMatch({net_address, {{127, 0, 0, 3}, Port}, _, direct, inet}, address(A, B)).
 
 nodes_are_found_where_an_epmd_module_says(Config) ->
-    Port = free_ports({127, 0, 0, 3}),
+    Port = free_port({127, 0, 0, 3}),
     Args = carrier() ++ ["-no_epmd", "-epmd_module", "atoll_epmd"],
     A = node(Config, "a", Args ++ kernel(inet_dist_use_interface, {127, 0, 0, 1})),
     At = kernel(inet_dist_use_interface, {127, 0, 0, 3}) ++ ["-erl_epmd_port", integer_to_list(Port)],
@@ -427,7 +427,7 @@ the_options_of_the_ticker_process_are_kept(Config) ->
 a_killed_node_is_down_once(Config) ->
     {A, B} = pair(Config),
     works(A, B),
-    ok = call(A, atoll_dist_probe, ends_with, [name(B), self(), ended]),
+    ok = call(A, atoll_dist_probe, ends_with, [name(B), ended]),
     until(fun() -> call(A, persistent_term, get, [ended, none]) =:= ready end),
     ok = atoll_dist_nodes:kill(B),
     until(fun() -> call(A, persistent_term, get, [ended, none]) =/= ready end),

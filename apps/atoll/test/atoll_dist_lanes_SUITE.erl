@@ -117,7 +117,7 @@ works(A, B) ->
 
 %% What a link, a monitor and one of the node bring, after Do: each once.
 ends(At, Of, Do) ->
-    ok = call(At, atoll_dist_probe, ends_with, [name(Of), self(), ended]),
+    ok = call(At, atoll_dist_probe, ends_with, [name(Of), ended]),
     until(fun() -> call(At, persistent_term, get, [ended, none]) =:= ready end),
     ok = Do(),
     until(fun() -> call(At, persistent_term, get, [ended, none]) =/= ready end),
