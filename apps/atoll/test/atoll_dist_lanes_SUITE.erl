@@ -641,6 +641,8 @@ a_black_hole_is_healed_without_a_loss(Config) ->
     ok = call(B, atoll_dist_probe, box, [box]),
     ok = fault(A, B, black_hole),
     [ok = call(A, atoll_dist_probe, send, [box, name(B), I]) || I <- lists:seq(1, 50)],
+    %% Whatever its lane is, nothing gets through.
+    [?assertEqual({badrpc, timeout}, call(A, rpc, call, [name(B), erlang, node, [], 250])) || _ <- [1, 2, 3, 4]],
     ?assertEqual([], call(B, atoll_dist_probe, taken, [box])),
     ok = fault(A, B, heal),
     until(fun() -> lists:sort(call(B, atoll_dist_probe, taken, [box])) =:= lists:seq(1, 50) end).
