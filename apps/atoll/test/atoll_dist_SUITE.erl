@@ -6,7 +6,8 @@
 -include_lib("common_test/include/ct.hrl").
 -include_lib("stdlib/include/assert.hrl").
 
--import(atoll_dist_nodes, [node/3, node/4, carrier/0, carrier/1, call/4, call/5, connect/2, said/2, said/3, logged/2, until/1]).
+-import(atoll_dist_nodes, [node/3, node/4, carrier/0, carrier/1, kernel/2, name/1, call/4, connect/2, works/2]).
+-import(atoll_dist_nodes, [listed/2, said/2, said/3, logged/2, until/1]).
 
 -export([all/0, suite/0, init_per_suite/1, end_per_suite/1, init_per_testcase/2, end_per_testcase/2]).
 -export([
@@ -50,53 +51,37 @@ all() ->
     [F || {F, 1} <- ?MODULE:module_info(exports), not lists:member(F, [module_info, init_per_suite, end_per_suite])].
 
 init_per_suite(Config) ->
-    Keeper = atoll_dist_nodes:keeper(),
-    [{epmd, atoll_dist_nodes:epmd(Keeper)}, {suite_keeper, Keeper} | Config].
+    atoll_dist_nodes:begin_suite(Config).
 
 end_per_suite(Config) ->
-    atoll_dist_nodes:stop(?config(suite_keeper, Config)).
+    atoll_dist_nodes:end_suite(Config).
 
 init_per_testcase(_Case, Config) ->
-    [{keeper, atoll_dist_nodes:keeper()} | Config].
+    atoll_dist_nodes:begin_case(Config).
 
 end_per_testcase(_Case, Config) ->
-    atoll_dist_nodes:stop(?config(keeper, Config)).
+    atoll_dist_nodes:end_case(Config).
 
 pair(Config) -> pair(Config, carrier(), carrier()).
 
 pair(Config, ArgsA, ArgsB) -> {node(Config, "a", ArgsA), node(Config, "b", ArgsB)}.
 
-name(#{node := Node}) -> Node.
-
 links(Remote) -> call(Remote, atoll_dist, links, []).
-
-kinds(Remote) -> [{Node, Kind} || #{node := Node, kind := Kind} <- links(Remote)].
-
-%% Listed a moment after the nodes are up.
-listed(Remote, Kinds) -> until(fun() -> kinds(Remote) =:= lists:sort(Kinds) end).
 
 address(Remote, Of) ->
     {ok, Info} = call(Remote, net_kernel, node_info, [name(Of)]),
     %% {net_address, Address, Host, Protocol, Family}
     proplists:get_value(address, Info).
 
-kernel(Key, Value) ->
-    ["-kernel", atom_to_list(Key), lists:flatten(io_lib:format("~0tp", [Value]))].
-
 %% For peers made by hand, which may be slow on a busy machine.
 patient() ->
     carrier() ++ kernel(net_setuptime, 60).
 
-free_ports(Ip) ->
+free_port(Ip) ->
     {ok, Socket} = gen_tcp:listen(0, [{ip, Ip}]),
     {ok, Port} = inet:port(Socket),
     ok = gen_tcp:close(Socket),
     Port.
-
-works(A, B) ->
-    ?assertEqual(true, connect(A, B)),
-    ?assertEqual(name(B), call(A, rpc, call, [name(B), erlang, node, []])),
-    ?assertEqual(name(A), call(B, rpc, call, [name(A), erlang, node, []])).
 
 both_ends_show_the_kind_and_the_round_trip(Config) ->
     {A, B} = pair(Config),
@@ -120,45 +105,14 @@ links_are_gone_with_their_nodes(Config) ->
     ?assertEqual([], call(A, erlang, nodes, [])).
 
 nodes_that_connect_to_each_other_at_once_have_one_connection(Config) ->
-    {#{peer := PeerA} = A, #{peer := PeerB} = B} = pair(Config),
+    {A, B} = pair(Config),
     works(A, B),
-    Self = self(),
-    lists:foreach(
-        fun(_) ->
-            At = erlang:system_time(millisecond) + 20,
-            Refs = [
-                begin
-                    Ref = make_ref(),
-                    spawn_link(fun() -> Self ! {Ref, peer:call(Peer, atoll_dist_probe, at_once, [Of, At])} end),
-                    Ref
-                end
-             || {Peer, Of} <- [{PeerA, name(B)}, {PeerB, name(A)}]
-            ],
-            Answers = [receive {Ref, Answer} -> Answer end || Ref <- Refs],
-            %% One may hear of the other's disconnecting after it had connected.
-            ?assert(lists:member(true, Answers)),
-            until(fun() -> connect(A, B) end),
-            ok = listed(A, [{name(B), direct}]),
-            ok = listed(B, [{name(A), direct}])
-        end,
-        lists:seq(1, 20)
-    ).
+    atoll_dist_shared:connect_at_once(A, B, direct).
 
 a_node_reconnects_at_once_after_a_disconnect_under_traffic(Config) ->
     {A, B} = pair(Config),
-    [
-        begin
-            _ = call(N, atoll_dist_probe, echo, [echo]),
-            ok = call(N, atoll_dist_probe, sink, [echo_sink])
-        end
-     || N <- [A, B]
-    ],
     works(A, B),
-    Back = call(B, atoll_dist_probe, floods, [name(A), 1000]),
-    Done = call(A, atoll_dist_probe, reconnects, [name(B), 8, 20000], 110000),
-    true = call(B, erlang, exit, [Back, kill]),
-    ?assertEqual([{true, I} || I <- lists:seq(1, 8)], Done),
-    ?assertEqual(0, logged(A, "not responding")).
+    atoll_dist_shared:reconnect_under_traffic(A, B).
 
 distribution_is_stopped_and_started_again(Config) ->
     B = node(Config, "b", carrier()),
@@ -227,7 +181,7 @@ a_node_without_a_name_gets_one(Config) ->
 
 the_port_range_and_the_interface_are_kept_to(Config) ->
     Ip = {127, 0, 0, 3},
-    Port = free_ports(Ip),
+    Port = free_port(Ip),
     Args = carrier() ++ kernel(inet_dist_use_interface, Ip) ++
         kernel(inet_dist_listen_min, Port) ++ kernel(inet_dist_listen_max, Port + 20),
     A = node(Config, "a", carrier()),
@@ -333,7 +287,7 @@ options_of_connections_are_read_and_set(Config) ->
     works(A, B).
 
 nodes_are_found_without_epmd_at_one_port(Config) ->
-    Port = free_ports({127, 0, 0, 3}),
+    Port = free_port({127, 0, 0, 3}),
     Nodes = [
         node(
             [{epmd, [{"ERL_EPMD_PORT", "1"}]} | Config],
@@ -348,7 +302,7 @@ nodes_are_found_without_epmd_at_one_port(Config) ->
     ?assertMatch({net_address, {{127, 0, 0, 3}, Port}, _, direct, inet}, address(A, B)).
 
 nodes_are_found_where_an_epmd_module_says(Config) ->
-    Port = free_ports({127, 0, 0, 3}),
+    Port = free_port({127, 0, 0, 3}),
     Args = carrier() ++ ["-no_epmd", "-epmd_module", "atoll_epmd"],
     A = node(Config, "a", Args ++ kernel(inet_dist_use_interface, {127, 0, 0, 1})),
     At = kernel(inet_dist_use_interface, {127, 0, 0, 3}) ++ ["-erl_epmd_port", integer_to_list(Port)],
@@ -427,13 +381,7 @@ the_options_of_the_ticker_process_are_kept(Config) ->
 a_killed_node_is_down_once(Config) ->
     {A, B} = pair(Config),
     works(A, B),
-    ok = call(A, atoll_dist_probe, ends_with, [name(B), self(), ended]),
-    until(fun() -> call(A, persistent_term, get, [ended, none]) =:= ready end),
-    ok = atoll_dist_nodes:kill(B),
-    until(fun() -> call(A, persistent_term, get, [ended, none]) =/= ready end),
-    ?assertEqual(
-        {[{exit, noconnection}, {down, noconnection}, nodedown], nothing}, call(A, persistent_term, get, [ended, none])
-    ).
+    atoll_dist_shared:ends_once(A, B, fun() -> atoll_dist_nodes:kill(B) end).
 
 a_peer_with_few_flags_is_served(Config) ->
     A = node(Config, "a", patient(), #{cookie => "handmade"}),
@@ -444,7 +392,7 @@ a_peer_with_few_flags_is_served(Config) ->
     Flags = atoll_dist_handmade:flags(mandatory),
     {ok, Theirs} = atoll_dist_handmade:shake(Socket, Name, #{flags => Flags, cookie => "handmade"}),
     ?assertEqual(Flags, Flags band Theirs),
-    until(fun() -> kinds(A) =:= [{'hand@127.0.0.1', direct}] end),
+    ok = listed(A, [{'hand@127.0.0.1', direct}]),
     %% REG_SEND there, and back.
     Control = {6, 'dummy', '', box},
     ok = atoll_dist_handmade:send(Socket, [112, term_to_binary(setelement(2, Control, pid_of(Name))), term_to_binary(by_hand)]),

@@ -12,7 +12,7 @@
 %% What goes there is kept in the folder atoll_dist_packets beside this file.
 -module(atoll_dist_capture).
 
--export([record/1, live/0, modes/0, load/1]).
+-export([record/1, live/0, load/1]).
 %% Called in the other VM.
 -export([all/0, child/0]).
 

@@ -1,3 +1,4 @@
+%% The configuration: what is good is kept, what is bad is one sentence.
 -module(atoll_dist_config_tests).
 
 -include_lib("eunit/include/eunit.hrl").

@@ -1,3 +1,4 @@
+%% Injected faults: which packets are lost, and what is a fault.
 -module(atoll_dist_fault_tests).
 
 -include_lib("eunit/include/eunit.hrl").

@@ -1,3 +1,4 @@
+%% The first frames: what is made is read, whatever else comes is refused.
 -module(atoll_dist_hello_tests).
 
 -include_lib("proper/include/proper.hrl").

@@ -1,3 +1,4 @@
+%% What is said of peers, how often, and which connections are listed.
 -module(atoll_dist_keeper_tests).
 
 -include_lib("eunit/include/eunit.hrl").
@@ -19,13 +20,14 @@ keeper_test_() ->
 start() ->
     ok = application:unset_env(kernel, atoll_dist),
     ok = logger:add_handler(?MODULE, ?MODULE, #{}),
+    {ok, #{level := Level}} = logger:get_handler_config(default),
     ok = logger:set_handler_config(default, level, none),
     {ok, Pid} = atoll_dist_keeper:start_link(),
-    Pid.
+    {Pid, Level}.
 
-stop(Pid) ->
+stop({Pid, Level}) ->
     ok = gen_server:stop(Pid),
-    ok = logger:set_handler_config(default, level, all),
+    ok = logger:set_handler_config(default, level, Level),
     ok = logger:remove_handler(?MODULE).
 
 %% Runs in the process that says it.
@@ -63,11 +65,11 @@ said_once() ->
 
 said_again() ->
     ok = atoll_dist_keeper:say_once(carrier_refused, <<"a@h">>, "x"),
-    ok = atoll_dist_keeper:say_once(carrier_without_lanes, <<"a@h">>, "x"),
+    ok = atoll_dist_keeper:say_once(carrier_id_taken, <<"a@h">>, "x"),
     ok = up(self(), a@h),
     ok = atoll_dist_keeper:say_once(carrier_refused, <<"a@h">>, "x"),
-    ok = atoll_dist_keeper:say_once(carrier_without_lanes, <<"a@h">>, "x"),
-    ?assertEqual([carrier_refused, carrier_without_lanes, carrier_refused], whats()).
+    ok = atoll_dist_keeper:say_once(carrier_id_taken, <<"a@h">>, "x"),
+    ?assertEqual([carrier_refused, carrier_id_taken, carrier_refused], whats()).
 
 bounded() ->
     [ok = atoll_dist_keeper:say_once(carrier_garbage, integer_to_binary(N), "x") || N <- lists:seq(1, 1500)],

@@ -7,7 +7,9 @@
 -include_lib("stdlib/include/assert.hrl").
 -include_lib("kernel/include/dist.hrl").
 
--import(atoll_dist_nodes, [node/3, node/4, carrier/1, call/4, call/5, connect/2, said/2, logged/2, until/1]).
+-import(atoll_dist_nodes, [node/3, node/4, carrier/1, kernel/2, name/1, call/4, call/5, connect/2, works/2]).
+-import(atoll_dist_nodes, [listed/2, said/2, logged/2, until/1]).
+-import(atoll_dist_shared, [ends_once/3]).
 
 -export([all/0, groups/0, suite/0, init_per_suite/1, end_per_suite/1, init_per_group/2, end_per_group/2]).
 -export([init_per_testcase/2, end_per_testcase/2]).
@@ -64,11 +66,10 @@ ordered() ->
 not_once() -> [module_info, init_per_suite, end_per_suite | ordered()].
 
 init_per_suite(Config) ->
-    Keeper = atoll_dist_nodes:keeper(),
-    [{epmd, atoll_dist_nodes:epmd(Keeper)}, {suite_keeper, Keeper} | Config].
+    atoll_dist_nodes:begin_suite(Config).
 
 end_per_suite(Config) ->
-    atoll_dist_nodes:stop(?config(suite_keeper, Config)).
+    atoll_dist_nodes:end_suite(Config).
 
 init_per_group(Group, Config) ->
     [{lanes, case Group of one -> 1; four -> 4; sixteen -> 16; once -> 4 end} | Config].
@@ -76,10 +77,10 @@ init_per_group(Group, Config) ->
 end_per_group(_Group, _Config) -> ok.
 
 init_per_testcase(_Case, Config) ->
-    [{keeper, atoll_dist_nodes:keeper()} | Config].
+    atoll_dist_nodes:begin_case(Config).
 
 end_per_testcase(_Case, Config) ->
-    atoll_dist_nodes:stop(?config(keeper, Config)).
+    atoll_dist_nodes:end_case(Config).
 
 lanes(Config) -> lanes(Config, []).
 
@@ -99,31 +100,7 @@ pair(Config, ArgsA, ArgsB) ->
 
 faulty(Config) -> pair(Config, lanes(Config, [{faults, true}])).
 
-name(#{node := Node}) -> Node.
-
-kinds(Remote) -> [{Node, Kind} || #{node := Node, kind := Kind} <- call(Remote, atoll_dist, links, [])].
-
-listed(Remote, Kinds) -> until(fun() -> kinds(Remote) =:= lists:sort(Kinds) end).
-
 fault(At, To, Fault) -> call(At, atoll_dist, fault, [name(To), Fault]).
-
-kernel(Key, Value) ->
-    ["-kernel", atom_to_list(Key), lists:flatten(io_lib:format("~0tp", [Value]))].
-
-works(A, B) ->
-    ?assertEqual(true, connect(A, B)),
-    ?assertEqual(name(B), call(A, rpc, call, [name(B), erlang, node, []])),
-    ?assertEqual(name(A), call(B, rpc, call, [name(A), erlang, node, []])).
-
-%% What a link, a monitor and one of the node bring, after Do: each once.
-ends(At, Of, Do) ->
-    ok = call(At, atoll_dist_probe, ends_with, [name(Of), self(), ended]),
-    until(fun() -> call(At, persistent_term, get, [ended, none]) =:= ready end),
-    ok = Do(),
-    until(fun() -> call(At, persistent_term, get, [ended, none]) =/= ready end),
-    ?assertEqual(
-        {[{exit, noconnection}, {down, noconnection}, nodedown], nothing}, call(At, persistent_term, get, [ended, none])
-    ).
 
 %% Order
 
@@ -226,44 +203,13 @@ a_node_without_a_name_gets_one(Config) ->
     ok = listed(A, [{Name, {lanes, 4}}]).
 
 nodes_that_connect_to_each_other_at_once_have_one_connection(Config) ->
-    {#{peer := PeerA} = A, #{peer := PeerB} = B} = pair(Config),
-    Self = self(),
-    lists:foreach(
-        fun(_) ->
-            At = erlang:system_time(millisecond) + 20,
-            Refs = [
-                begin
-                    Ref = make_ref(),
-                    spawn_link(fun() -> Self ! {Ref, peer:call(Peer, atoll_dist_probe, at_once, [Of, At], 20000)} end),
-                    Ref
-                end
-             || {Peer, Of} <- [{PeerA, name(B)}, {PeerB, name(A)}]
-            ],
-            Answers = [receive {Ref, Answer} -> Answer end || Ref <- Refs],
-            %% One may hear of the other's disconnecting after it had connected.
-            ?assert(lists:member(true, Answers)),
-            until(fun() -> connect(A, B) end),
-            ok = listed(A, [{name(B), {lanes, 4}}]),
-            ok = listed(B, [{name(A), {lanes, 4}}])
-        end,
-        lists:seq(1, 20)
-    ),
+    {A, B} = pair(Config),
+    atoll_dist_shared:connect_at_once(A, B, {lanes, 4}),
     [?assertEqual(0, logged(N, Said)) || N <- [A, B], Said <- ["carrier_lane_lost", "carrier_lane_refused"]].
 
 a_node_reconnects_at_once_after_a_disconnect_under_traffic(Config) ->
     {A, B} = pair(Config),
-    [
-        begin
-            _ = call(N, atoll_dist_probe, echo, [echo]),
-            ok = call(N, atoll_dist_probe, sink, [echo_sink])
-        end
-     || N <- [A, B]
-    ],
-    Back = call(B, atoll_dist_probe, floods, [name(A), 1000]),
-    Done = call(A, atoll_dist_probe, reconnects, [name(B), 8, 20000], 110000),
-    true = call(B, erlang, exit, [Back, kill]),
-    ?assertEqual([{true, I} || I <- lists:seq(1, 8)], Done),
-    ?assertEqual(0, logged(A, "not responding")).
+    atoll_dist_shared:reconnect_under_traffic(A, B).
 
 distribution_is_stopped_and_started_again(Config) ->
     B = node(Config, "b", lanes(Config)),
@@ -300,27 +246,27 @@ a_node_is_restarted_under_its_name(Config) ->
 a_killed_node_is_down_once(Config) ->
     {A, B} = pair(Config),
     ok = call(A, atoll_dist_probe, hears, [name(B)]),
-    ends(A, B, fun() -> atoll_dist_nodes:kill(B) end),
+    ends_once(A, B, fun() -> atoll_dist_nodes:kill(B) end),
     ?assertEqual([connection_closed], call(A, atoll_dist_probe, heard, [])),
     ?assertEqual(0, logged(A, "carrier_lane_lost")).
 
 a_lane_that_is_cut_is_the_end_once(Config) ->
     {A, B} = faulty(Config),
     [ok = call(At, atoll_dist_probe, hears, [name(To)]) || {At, To} <- [{A, B}, {B, A}]],
-    ends(A, B, fun() -> fault(B, A, {cut, 2}) end),
+    ends_once(A, B, fun() -> fault(B, A, {cut, 2}) end),
     ?assertEqual([{lane_closed, 2}], call(A, atoll_dist_probe, heard, [])),
     until(fun() -> call(B, atoll_dist_probe, heard, []) =/= [] end),
     [ok = said(N, "carrier_lane_lost") || N <- [A, B]],
     works(A, B),
     %% All of them are the end of the connection as ever.
-    ends(A, B, fun() -> fault(A, B, cut) end),
+    ends_once(A, B, fun() -> fault(A, B, cut) end),
     ?assertEqual([{lane_closed, 2}, connection_closed], call(A, atoll_dist_probe, heard, [])).
 
 a_lane_that_is_a_black_hole_is_the_end_once(Config) ->
     {A, B} = pair(Config, lanes(Config, [{faults, true}]) ++ kernel(net_ticktime, 2)),
     ok = call(A, atoll_dist_probe, hears, [name(B)]),
     Started = erlang:monotonic_time(millisecond),
-    ends(A, B, fun() -> fault(B, A, {black_hole, 3}) end),
+    ends_once(A, B, fun() -> fault(B, A, {black_hole, 3}) end),
     %% A quarter more than the ticktime, a quarter until it is seen, and a busy machine.
     Took = erlang:monotonic_time(millisecond) - Started,
     ?assert(Took < 15000),
@@ -330,7 +276,7 @@ a_lane_that_is_a_black_hole_is_the_end_once(Config) ->
 a_silent_node_is_down_as_ever(Config) ->
     {A, B} = pair(Config, lanes(Config) ++ kernel(net_ticktime, 2)),
     ok = call(A, atoll_dist_probe, hears, [name(B)]),
-    ends(A, B, fun() -> atoll_dist_nodes:signal(B, "STOP") end),
+    ends_once(A, B, fun() -> atoll_dist_nodes:signal(B, "STOP") end),
     ?assertEqual([net_tick_timeout], call(A, atoll_dist_probe, heard, [])).
 
 unequal_ticktimes_keep_an_idle_connection(Config) ->
@@ -641,6 +587,8 @@ a_black_hole_is_healed_without_a_loss(Config) ->
     ok = call(B, atoll_dist_probe, box, [box]),
     ok = fault(A, B, black_hole),
     [ok = call(A, atoll_dist_probe, send, [box, name(B), I]) || I <- lists:seq(1, 50)],
+    %% Whatever its lane is, nothing gets through.
+    [?assertEqual({badrpc, timeout}, call(A, rpc, call, [name(B), erlang, node, [], 250])) || _ <- [1, 2, 3, 4]],
     ?assertEqual([], call(B, atoll_dist_probe, taken, [box])),
     ok = fault(A, B, heal),
     until(fun() -> lists:sort(call(B, atoll_dist_probe, taken, [box])) =:= lists:seq(1, 50) end).

@@ -3,14 +3,31 @@
 %% is started is kept by a process, which takes it down whatever becomes of the case.
 -module(atoll_dist_nodes).
 
--export([keeper/0, stop/1, epmd/1]).
--export([node/3, node/4, carrier/0, carrier/1, call/4, call/5, connect/2, kill/1, signal/2]).
+-include_lib("stdlib/include/assert.hrl").
+
+-export([begin_suite/1, end_suite/1, begin_case/1, end_case/1, keeper/0, stop/1, epmd/1]).
+-export([node/3, node/4, carrier/0, carrier/1, kernel/2, name/1, call/4, call/5, connect/2, works/2, kill/1, signal/2]).
+-export([kinds/1, listed/2]).
 -export([said/2, said/3, logged/2, until/1, until/2]).
 
 -type remote() :: #{peer := pid(), node := node(), log := file:filename(), os_pid := string()}.
 -export_type([remote/0]).
 
 -define(CALL_MS, 20000).
+
+%% What a suite, and each of its cases, begins and ends with.
+begin_suite(Config) ->
+    Keeper = keeper(),
+    [{epmd, epmd(Keeper)}, {suite_keeper, Keeper} | Config].
+
+end_suite(Config) ->
+    stop(proplists:get_value(suite_keeper, Config)).
+
+begin_case(Config) ->
+    [{keeper, keeper()} | Config].
+
+end_case(Config) ->
+    stop(proplists:get_value(keeper, Config)).
 
 %% What takes things down again.
 keeper() ->
@@ -86,7 +103,11 @@ carrier() ->
     carrier([]).
 
 carrier(Options) ->
-    ["-proto_dist", "atoll", "-kernel", "atoll_dist", text(Options)].
+    ["-proto_dist", "atoll"] ++ kernel(atoll_dist, Options).
+
+%% The arguments that set a key of the application kernel.
+kernel(Key, Value) ->
+    ["-kernel", atom_to_list(Key), text(Value)].
 
 text(Term) ->
     lists:flatten(io_lib:format("~0tp", [Term])).
@@ -153,6 +174,19 @@ call(#{peer := Peer}, M, F, A, Timeout) ->
 
 connect(From, #{node := Node}) ->
     call(From, net_kernel, connect_node, [Node]).
+
+%% They are connected, and each does what the other one asks for.
+works(A, B) ->
+    ?assertEqual(true, connect(A, B)),
+    ?assertEqual(name(B), call(A, rpc, call, [name(B), erlang, node, []])),
+    ?assertEqual(name(A), call(B, rpc, call, [name(A), erlang, node, []])).
+
+name(#{node := Node}) -> Node.
+
+%% Its connections, as the carrier lists them: a moment after the nodes are up.
+kinds(Remote) -> [{Node, Kind} || #{node := Node, kind := Kind} <- call(Remote, atoll_dist, links, [])].
+
+listed(Remote, Kinds) -> until(fun() -> kinds(Remote) =:= lists:sort(Kinds) end).
 
 kill(Remote) ->
     signal(Remote, "KILL").

@@ -2,7 +2,7 @@
 -module(atoll_dist_probe).
 -behaviour(gen_server).
 
--export([echo/1, ask/3, asks_last/2, learn_all/1, ends/1, ends_with/3, big/2, floods/2, reconnects/3, at_once/2]).
+-export([echo/1, ask/3, asks_last/2, learn_all/1, ends/1, ends_with/2, big/2, floods/2, reconnects/3, at_once/2]).
 -export([hears/1, heard/0, sockets_with/1, most_memory/1, asked_by_many/3, monitored/2, knocks/2]).
 -export([stays/2, goes/2, owner/1, owner_info/2, global_name/1, hold_lock/2, send/3, box/1, taken/1, pings/2, sent/3, sink/1]).
 -export([init/1, handle_call/3, handle_cast/2]).
@@ -49,7 +49,7 @@ wait() -> receive stop -> ok end.
 
 %% What a link, a monitor of a process and one of the node bring when the node goes; and
 %% that each comes once.
-ends_with(Node, Parent, Ref) ->
+ends_with(Node, Ref) ->
     _ = spawn(fun() ->
         process_flag(trap_exit, true),
         Pid = spawn_link(Node, fun wait/0),
@@ -63,8 +63,7 @@ ends_with(Node, Parent, Ref) ->
         %% Behind what net_kernel has to do about it.
         _ = net_kernel:get_net_ticktime(),
         More = receive Any -> Any after 0 -> nothing end,
-        persistent_term:put(Ref, {Got, More}),
-        _ = Parent
+        persistent_term:put(Ref, {Got, More})
     end),
     ok.
 

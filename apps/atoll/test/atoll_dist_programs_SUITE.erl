@@ -6,7 +6,7 @@
 -include_lib("common_test/include/ct.hrl").
 -include_lib("stdlib/include/assert.hrl").
 
--import(atoll_dist_nodes, [node/3, node/4, call/4, call/5, connect/2, until/1]).
+-import(atoll_dist_nodes, [node/3, node/4, name/1, call/4, call/5, connect/2, until/1]).
 
 -export([all/0, groups/0, suite/0, init_per_suite/1, end_per_suite/1, init_per_group/2, end_per_group/2]).
 -export([init_per_testcase/2, end_per_testcase/2]).
@@ -52,17 +52,16 @@ init_per_group(Group, Config) ->
 end_per_group(_Group, _Config) -> ok.
 
 init_per_suite(Config) ->
-    Keeper = atoll_dist_nodes:keeper(),
-    [{epmd, atoll_dist_nodes:epmd(Keeper)}, {suite_keeper, Keeper}, {release, release(Config)} | Config].
+    [{release, release(Config)} | atoll_dist_nodes:begin_suite(Config)].
 
 end_per_suite(Config) ->
-    atoll_dist_nodes:stop(?config(suite_keeper, Config)).
+    atoll_dist_nodes:end_suite(Config).
 
 init_per_testcase(_Case, Config) ->
-    [{keeper, atoll_dist_nodes:keeper()} | Config].
+    atoll_dist_nodes:begin_case(Config).
 
 end_per_testcase(_Case, Config) ->
-    atoll_dist_nodes:stop(?config(keeper, Config)).
+    atoll_dist_nodes:end_case(Config).
 
 pair(Config) ->
     A = node(Config, "a", carrier(Config)),
@@ -70,8 +69,6 @@ pair(Config) ->
     _ = call(B, atoll_dist_probe, echo, [echo]),
     true = connect(A, B),
     {A, B}.
-
-name(#{node := Node}) -> Node.
 
 carrier(Config) -> atoll_dist_nodes:carrier([{kind, ?config(kind, Config)}]).
 

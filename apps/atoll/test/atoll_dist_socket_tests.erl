@@ -1,3 +1,4 @@
+%% The options of sockets: what is the user's, what is the carrier's, and what is refused.
 -module(atoll_dist_socket_tests).
 
 -include_lib("eunit/include/eunit.hrl").

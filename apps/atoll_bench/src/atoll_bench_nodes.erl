@@ -53,7 +53,11 @@ call(Cluster, Node, {Module, Function}, Args, Ms) ->
 -spec cpu_us(atoll_cluster:cluster()) -> integer().
 cpu_us(Cluster) ->
     Answers = atoll_cluster:multicall(Cluster, atoll_bench_machine, own_cpu_us, []),
-    round(lists:sum([Us || {_, {ok, Us}} <- Answers])).
+    sum([Us || {_, {ok, Us}} <- Answers]).
+
+%% Of integers: that of lists may be a float.
+sum([Us | More]) when is_integer(Us) -> Us + sum(More);
+sum([]) -> 0.
 
 %% @doc Connects every node with every other, and returns when each sees all of them.
 -spec meshed(atoll_cluster:cluster()) -> answer(meshed).

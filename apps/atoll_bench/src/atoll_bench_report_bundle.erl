@@ -23,7 +23,7 @@
 -spec build() -> ok | {error, error()}.
 build() ->
     Script = filename:join([filename:dirname(filename:dirname(built())), "scripts", "build-report"]),
-    case filelib:is_regular(Script) andalso run(Script, [], ?BUILD_MS) of
+    case filelib:is_regular(Script) andalso atoll_cluster_program:run(Script, [], ?BUILD_MS) of
         {error, Said} -> {error, {not_built, Said}};
         _ -> ok
     end.
@@ -48,25 +48,10 @@ draw(Dir, #{dir := Bundle}) ->
     case os:find_executable("node") of
         false -> {error, no_node};
         Node ->
-            case run(Node, [filename:absname(filename:join(Bundle, "svg.mjs")), filename:absname(Dir)], ?DRAW_MS) of
+            case atoll_cluster_program:run(Node, [filename:absname(filename:join(Bundle, "svg.mjs")), filename:absname(Dir)], ?DRAW_MS) of
                 ok -> ok;
                 {error, Said} -> {error, {not_drawn, Said}}
             end
-    end.
-
-%% What it says is of use only if it fails.
-run(Program, Args, Ms) ->
-    Port = open_port({spawn_executable, Program}, [{args, Args}, exit_status, stderr_to_stdout, binary, hide]),
-    await(Port, erlang:monotonic_time(millisecond) + Ms, <<>>).
-
-await(Port, Until, Said) ->
-    receive
-        {Port, {data, Data}} -> await(Port, Until, <<Said/binary, Data/binary>>);
-        {Port, {exit_status, 0}} -> ok;
-        {Port, {exit_status, _}} -> {error, Said}
-    after max(0, Until - erlang:monotonic_time(millisecond)) ->
-        port_close(Port),
-        {error, <<Said/binary, "it took too long">>}
     end.
 
 %% @doc One sentence for an error.

@@ -495,7 +495,8 @@ static unsigned fates(struct end *e, const struct packet *p, uint64_t now, struc
     uint64_t delay = delay_ns, jitter = jitter_ns, piece_end = 0;
     unsigned n = 0;
     int open = 0;
-    if (jitter) delay += draw(e) * jitter >> 32;
+    /* 32 bits of each are not enough: above 4.29 s nanoseconds have more. */
+    if (jitter) delay += (uint64_t)((unsigned __int128)draw(e) * jitter >> 32);
     for (unsigned i = 0; i < p->count; i++) {
         size_t bytes = packet_bytes(p, i);
         uint64_t leave = now;

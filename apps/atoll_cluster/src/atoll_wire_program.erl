@@ -13,7 +13,7 @@ find() ->
     Build = lists:foldl(fun(_, Dir) -> filename:dirname(Dir) end, code:lib_dir(atoll_cluster), [lib, profile, build]),
     Program = filename:join([Build, "wire", "wire"]),
     Script = filename:join([filename:dirname(Build), "scripts", "build-wire"]),
-    case filelib:is_regular(Script) andalso run(Script) of
+    case filelib:is_regular(Script) andalso atoll_cluster_program:run(Script, [], ?BUILD_MS) of
         {error, Said} ->
             {error, {not_built, Said}};
         _ ->
@@ -21,18 +21,4 @@ find() ->
                 true -> {ok, Program};
                 false -> {error, {no_program, Program}}
             end
-    end.
-
-run(Script) ->
-    Port = open_port({spawn_executable, Script}, [exit_status, stderr_to_stdout, binary, hide]),
-    await(Port, erlang:monotonic_time(millisecond) + ?BUILD_MS, <<>>).
-
-await(Port, Until, Said) ->
-    receive
-        {Port, {data, Data}} -> await(Port, Until, <<Said/binary, Data/binary>>);
-        {Port, {exit_status, 0}} -> ok;
-        {Port, {exit_status, _}} -> {error, Said}
-    after max(0, Until - erlang:monotonic_time(millisecond)) ->
-        true = port_close(Port),
-        {error, <<Said/binary, "it took too long.">>}
     end.

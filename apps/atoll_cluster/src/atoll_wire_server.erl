@@ -32,6 +32,7 @@ start(Owner, Program, Nsenter, Settings) ->
         {error, {shutdown, Error}} -> {error, Error}
     end.
 
+%% @private
 -spec init({pid(), file:filename(), file:filename(), [string()]}) ->
     {ok, #state{}} | {stop, {shutdown, atoll_wire:error()}}.
 init({Owner, Program, Nsenter, Settings}) ->
@@ -86,6 +87,7 @@ address(Text) ->
     {ok, Address} = inet:parse_ipv4_address(Text),
     Address.
 
+%% @private
 -spec handle_call(Request, gen_server:from(), #state{}) ->
     {reply, term(), #state{}} | {stop, normal, ok, #state{}}
 when
@@ -105,10 +107,12 @@ handle_call(stop, _From, State) ->
     ok = quit(State),
     {stop, normal, ok, State}.
 
+%% @private
 -spec handle_cast(term(), #state{}) -> {stop, term(), #state{}}.
 handle_cast(Request, State) ->
     {stop, {unknown_cast, Request}, State}.
 
+%% @private
 -spec handle_info(Message, #state{}) -> {stop, term(), #state{}} when
     Message :: {'DOWN', reference(), process, pid(), term()} | {port(), {data, term()} | {exit_status, integer()}}.
 handle_info({'DOWN', Owner, process, _, _}, #state{owner = Owner} = State) ->

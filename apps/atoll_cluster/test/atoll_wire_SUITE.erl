@@ -5,9 +5,29 @@
 %% never early, the quickest of many is close to its time, and throughputs are compared
 %% with each other.
 -module(atoll_wire_SUITE).
--compile([export_all, nowarn_export_all]).
 -include_lib("common_test/include/ct.hrl").
 -include_lib("stdlib/include/assert.hrl").
+
+-export([all/0, groups/0, suite/0, init_per_suite/1, end_per_suite/1, init_per_group/2, end_per_group/2]).
+-export([init_per_testcase/2, end_per_testcase/2]).
+-export([
+    the_round_trip_is_what_was_asked/1,
+    it_changes_while_it_runs/1,
+    packets_arrive_in_order_however_they_are_delayed/1,
+    a_long_jitter_is_drawn_from_the_whole_of_it/1,
+    each_packet_is_lost_with_the_same_probability/1,
+    a_stream_is_whole_whatever_was_lost/1,
+    packets_are_no_faster_than_the_rate/1,
+    what_does_not_fit_the_buffer_is_dropped_and_counted/1,
+    the_window_bounds_one_stream_and_not_sixteen/1,
+    stock_distribution_takes_the_round_trip/1,
+    two_wires_know_nothing_of_each_other/1,
+    stop_leaves_nothing/1,
+    the_end_of_the_owner_leaves_nothing/1,
+    kill_9_of_the_vm_leaves_nothing/1,
+    kill_9_of_the_vm_ends_a_wire_that_was_stopped/1,
+    a_wire_that_is_killed_takes_its_interfaces_along/1
+]).
 
 -define(GONE_MS, 5000).
 -define(CALL_MS, 60000).
@@ -24,6 +44,7 @@ groups() ->
             the_round_trip_is_what_was_asked,
             it_changes_while_it_runs,
             packets_arrive_in_order_however_they_are_delayed,
+            a_long_jitter_is_drawn_from_the_whole_of_it,
             each_packet_is_lost_with_the_same_probability,
             a_stream_is_whole_whatever_was_lost,
             packets_are_no_faster_than_the_rate,
@@ -148,6 +169,19 @@ packets_arrive_in_order_however_they_are_delayed(Config) ->
     ok = here(Config, burst, [?config(there, Config), Collecting, 2, 100]),
     #{given := 503} = await_since(Before, Wire, 503),
     ?assertEqual(lists:seq(1, 500) ++ [1, 1, 2], there(Config, collected, [Pid])).
+
+%% Of 200 draws of up to 5 s one is above what 32 bits hold in nanoseconds.
+a_long_jitter_is_drawn_from_the_whole_of_it(Config) ->
+    Wire = ?config(wire, Config),
+    ok = atoll_wire:set(Wire, #{jitter_ms => 10000}),
+    {Pid, Port} = there(Config, collect, []),
+    Before = counters(Wire),
+    Started = erlang:monotonic_time(millisecond),
+    ok = here(Config, burst, [?config(there, Config), Port, 200, 100]),
+    #{given := 200} = await_since(Before, Wire, 200),
+    Took = erlang:monotonic_time(millisecond) - Started,
+    ?assert(Took > 4400, Took),
+    ?assertEqual(lists:seq(1, 200), there(Config, collected, [Pid])).
 
 each_packet_is_lost_with_the_same_probability(Config) ->
     Wire = ?config(wire, Config),
