@@ -194,6 +194,17 @@ what_is_lost_and_late_is_told_as_a_whole_test() ->
     ?assertEqual(#{b => #{drop => 0.5, delay => 20}, c => #{drop => 0.1}}, proplists:get_value(a, [{N, H} || {harm, N, H} <- Acts4])),
     ?assertMatch({[{harm, a, E}, {harm, b, E}, {harm, c, E}], _} when E =:= #{}, atoll_chaos_damage:take(heal, D4)).
 
+what_is_said_anew_of_the_same_nodes_replaces_what_was_said_test() ->
+    {_, D1} = atoll_chaos_damage:take({loss, [a], [b], 0.5}, with_carrier()),
+    {Less, D2} = atoll_chaos_damage:take({loss, [a], [b], 0.1}, D1),
+    ?assertEqual([{harm, a, #{b => #{drop => 0.1}}}], Less),
+    ?assertMatch({[{harm, a, E}], _} when E =:= #{}, atoll_chaos_damage:take({loss, [a], [b], 0}, D2)),
+    %% Of others it says nothing.
+    {_, D3} = atoll_chaos_damage:take({loss, [a], [b, c], 0.3}, D2),
+    ?assertMatch({[], _}, atoll_chaos_damage:take({loss, [a], [b], 0}, D3)),
+    {_, D4} = atoll_chaos_damage:take({delay, [a], [b], 20}, with_carrier()),
+    ?assertMatch({[{harm, a, E}], _} when E =:= #{}, atoll_chaos_damage:take({delay, [a], [b], 0}, D4)).
+
 a_black_hole_is_told_to_both_ends_test() ->
     {Acts, D1} = atoll_chaos_damage:take({black_hole, [a], [b]}, with_carrier()),
     Hole = #{black_hole => true},
