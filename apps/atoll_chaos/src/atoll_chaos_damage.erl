@@ -27,6 +27,8 @@
     %% Its connections with these peers, and no others any more.
     | {harm, node(), harms()}
     | {lane, node(), Peer :: node(), Number :: 0..63, cut | black_hole}
+    %% No lane of its connections is a black hole any more.
+    | {mend_lanes, node()}
     %% Nothing of the tool stays there.
     | {rest, node()}
     | {start, node()}.
@@ -121,11 +123,10 @@ take({lane, One, Other, Number, Fault}, #damage{laned = Laned} = Damage) ->
         [{lane, Node, Peer, Number, Fault} || {Node, Peer} <- Ends],
         Damage#damage{laned = with([Node || {Node, _} <- Ends, Fault =:= black_hole], Laned)}
     };
-take(heal, #damage{slow = Slow, paused = Paused, laned = Laned, harmed = Harmed} = Damage0) ->
+take(heal, #damage{slow = Slow, paused = Paused, laned = Laned} = Damage0) ->
     {Quick, Damage1} = quick(lists:sort(maps:keys(Slow)), Damage0),
     Whole = Damage1#damage{parts = #{}, cuts = [], loss = 0, losses = [], delays = [], holes = [], laned = #{}},
-    %% What is said of whole connections mends their lanes too.
-    Lanes = [{harm, Node, #{}} || Node <- lists:sort(maps:keys(Laned)), maps:get(Node, Harmed, #{}) =:= #{}],
+    Lanes = [{mend_lanes, Node} || Node <- lists:sort(maps:keys(Laned))],
     {Acts, Damage} = take({resume, lists:sort(maps:keys(Paused))}, Whole),
     {Quick ++ Acts ++ Lanes, Damage};
 take(_, Damage) ->

@@ -216,12 +216,15 @@ a_node_that_has_started_is_told_what_its_connections_are_test() ->
     {_, D2} = atoll_chaos_damage:take({restart, [a], fresh}, D1),
     ?assertMatch({[{harm, a, #{b := #{delay := 20}}}], _}, atoll_chaos_damage:started(a, D2)).
 
-a_lane_that_is_a_black_hole_is_healed_though_nothing_else_is_wrong_test() ->
+a_lane_that_is_a_black_hole_is_mended_when_all_heals_and_not_before_test() ->
     {Acts, D1} = atoll_chaos_damage:take({lane, [a], [a, b], 1, black_hole}, with_carrier()),
     ?assertEqual([{lane, a, b, 1, black_hole}], Acts),
-    ?assertMatch({[{harm, a, E}], _} when E =:= #{}, atoll_chaos_damage:take(heal, D1)),
+    ?assertMatch({[{mend_lanes, a}], _}, atoll_chaos_damage:take(heal, D1)),
     {_, D2} = atoll_chaos_damage:take({lane, [a], [b], 1, cut}, with_carrier()),
-    ?assertMatch({[], _}, atoll_chaos_damage:take(heal, D2)).
+    ?assertMatch({[], _}, atoll_chaos_damage:take(heal, D2)),
+    {_, D3} = atoll_chaos_damage:take({delay, [a], [c], 20}, D1),
+    ?assertMatch({[{harm, a, E}], _} when E =:= #{}, atoll_chaos_damage:take({delay, [a], [c], 0}, D3)),
+    ?assertMatch({[{harm, a, E}, {mend_lanes, a}], _} when E =:= #{}, atoll_chaos_damage:take(heal, D3)).
 
 those_that_run_and_are_not_paused_are_awake_test() ->
     {_, D1} = atoll_chaos_damage:take({pause, [a]}, new()),
