@@ -17,7 +17,12 @@
 %% be <b>lost</b> or <b>late</b>, or the connection a <b>black hole</b>: nothing passes
 %% either way, no socket closes, and when somebody has found that out and ended it, no
 %% new one can be made. A connection that is made meanwhile is harmed once it is up; the
-%% first messages over it may pass. What a black hole held back comes when it is no more.
+%% first messages over it may pass. One that is made without faults, with a peer that has
+%% the carrier no longer, cannot be harmed: the node's log says so, once for each peer.
+%% What a black hole held back comes when it is no more. A lane that is one stays one until
+%% lanes are mended or the connection ends, whatever else is said of the connection; only
+%% when a black hole of the whole connection begins or ends, what such a lane has held back
+%% so far may come.
 %%
 %% Nodes that connect with all by themselves (`connect_all') do so when they meet another
 %% one, and not again after a cut; they even leave others because of it. So the agent of
@@ -31,7 +36,7 @@
 
 -behaviour(gen_server).
 
--export([ensure/1, keep_from/3, harm/2, lane/4, stop/1]).
+-export([ensure/1, keep_from/3, harm/2, lane/4, mend_lanes/1, stop/1]).
 -export([take/2, free/1, taken/0]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
 
@@ -56,8 +61,10 @@
     closed = #{} :: #{node() => atom()},
     unheard = #{} :: #{node() => []},
     harms = #{} :: harms(),
-    %% Peers with a lane that is a black hole.
-    laned = #{} :: #{node() => []},
+    %% Peer => the lanes that are black holes, sorted.
+    laned = #{} :: #{node() => [non_neg_integer()]},
+    %% Peers of which the log says that they are not harmed.
+    told_of = #{} :: #{node() => []},
     %% Black holes that have ended, each with the cookie that it had.
     barred = #{} :: #{node() => atom()},
     %% Those it was ever connected with, if it is to be connected with all.
@@ -101,7 +108,7 @@ keep_from(Closed, Unheard, Claim) ->
     end.
 
 %% @doc From now on the connections with these peers are harmed in that way, and no
-%% others; lanes of theirs that were black holes are none any more.
+%% others; lanes stay as they are.
 -spec harm(harms(), claim()) -> ok | {error, trouble()}.
 harm(Harms, Claim) ->
     case ensure(Claim) of
@@ -114,6 +121,14 @@ harm(Harms, Claim) ->
 lane(Peer, Number, Fault, Claim) ->
     case ensure(Claim) of
         ok -> gen_server:call(?MODULE, {lane, Peer, Number, Fault});
+        {error, _} = Error -> Error
+    end.
+
+%% @doc No lane is a black hole any more.
+-spec mend_lanes(claim()) -> ok | {error, trouble()}.
+mend_lanes(Claim) ->
+    case ensure(Claim) of
+        ok -> gen_server:call(?MODULE, mend_lanes);
         {error, _} = Error -> Error
     end.
 
@@ -187,25 +202,29 @@ watch(Owner) -> monitor(process, Owner).
     Request ::
         {keep_from, [node()], [node()]}
         | {harm, harms()}
-        | {lane, node(), Number :: non_neg_integer(), cut | black_hole}.
-handle_call({harm, Harms}, _From, #state{harms = Before, laned = Laned} = State0) ->
+        | {lane, node(), Number :: non_neg_integer(), cut | black_hole}
+        | mend_lanes.
+handle_call({harm, Harms}, _From, #state{harms = Before} = State0) ->
     Mended = mended([Peer || {Peer, #{black_hole := true}} <- maps:to_list(Before), not is_hole(Peer, Harms)], State0),
     Changed = [
         Peer
-     || Peer <- maps:keys(maps:merge(maps:merge(Before, Harms), Laned)),
-        is_map_key(Peer, Laned) orelse maps:get(Peer, Before, none) =/= maps:get(Peer, Harms, none)
+     || Peer <- maps:keys(maps:merge(Before, Harms)), maps:get(Peer, Before, none) =/= maps:get(Peer, Harms, none)
     ],
-    State = lists:foldl(fun bar_if_gone/2, Mended#state{harms = Harms, laned = #{}}, Changed),
-    case [Trouble || Peer <- Changed, {error, Trouble} <- [inject(Peer, maps:get(Peer, Harms, #{}))]] of
-        [] -> {reply, ok, State};
-        [Trouble | _] -> {reply, {error, Trouble}, State}
-    end;
+    State = lists:foldl(fun bar_if_gone/2, Mended#state{harms = Harms}, Changed),
+    {reply, injected(Changed, State0, State), State};
+handle_call(mend_lanes, _From, #state{laned = Laned} = State0) ->
+    State = State0#state{laned = #{}},
+    {reply, injected(maps:keys(Laned), State0, State), State};
 handle_call({lane, Peer, Number, Fault}, _From, #state{laned = Laned} = State) ->
-    case fault(Peer, {Fault, Number}) of
-        ok when Fault =:= black_hole -> {reply, ok, State#state{laned = Laned#{Peer => []}}};
-        ok -> {reply, ok, State};
-        {error, faults_off} -> {reply, {error, {no_faults, Peer}}, State};
-        {error, _} -> {reply, {error, {no_lane, Peer}}, State}
+    case lane_fault(Peer, Number, Fault, State) of
+        ok when Fault =:= black_hole ->
+            {reply, ok, State#state{laned = Laned#{Peer => lists:usort([Number | maps:get(Peer, Laned, [])])}}};
+        ok ->
+            {reply, ok, State};
+        {error, faults_off} ->
+            {reply, {error, {no_faults, Peer}}, State};
+        {error, _} ->
+            {reply, {error, {no_lane, Peer}}, State}
     end;
 handle_call({keep_from, Closed, Unheard}, _From, State0) ->
     State1 = opened(lists:foldl(fun open/2, State0, maps:keys(State0#state.closed) -- Closed), State0),
@@ -229,17 +248,21 @@ handle_cast(Request, State) ->
         | {inject, node()}
         | {'DOWN', reference(), process, pid(), term()}
         | {'EXIT', pid(), term()}.
-handle_info({nodeup, Peer, Info}, #state{closed = Closed, unheard = Unheard} = State) ->
+handle_info({nodeup, Peer, Info}, #state{closed = Closed, unheard = Unheard, harms = Harms} = State) ->
     %% Its handshake was under way when it was closed; or it is a new connection.
     _ = [erlang:disconnect_node(Peer) || is_map_key(Peer, Closed)],
     _ = [set_active(Peer, false) || is_map_key(Peer, Unheard)],
-    _ = [inject(Peer, Harm) || #{Peer := Harm} <- [State#state.harms]],
-    {noreply, met(Peer, Info, State)};
-handle_info({nodedown, Peer, _}, State) ->
-    {noreply, bar_if_gone(Peer, State)};
-handle_info({inject, Peer}, #state{harms = Harms} = State) ->
-    _ = inject(Peer, maps:get(Peer, Harms, #{})),
-    {noreply, State};
+    case is_map_key(Peer, Harms) of
+        true -> {noreply, injected_anew(Peer, met(Peer, Info, State))};
+        false -> {noreply, met(Peer, Info, State)}
+    end;
+handle_info({nodedown, Peer, _}, #state{laned = Laned} = State) ->
+    %% Its lanes have ended with it. It is still mended: the next connection may be up
+    %% before this is heard, and have been told of a lane already.
+    Left = maps:map(fun(Of, Lanes) -> [Lane || Of =/= Peer, Lane <- Lanes] end, Laned),
+    {noreply, bar_if_gone(Peer, State#state{laned = Left})};
+handle_info({inject, Peer}, State) ->
+    {noreply, injected_anew(Peer, State)};
 handle_info({'DOWN', Owner, process, _, _}, #state{owner = Owner} = State) ->
     {stop, normal, undo(State)};
 handle_info({'EXIT', _, Reason}, State) ->
@@ -252,15 +275,32 @@ terminate(_Reason, State) ->
     ok.
 
 undo(#state{closed = Closed, unheard = Unheard, harms = Harms, laned = Laned, barred = Barred} = State) ->
-    _ = [inject(Peer, #{}) || Peer <- maps:keys(maps:merge(Harms, Laned))],
-    Mended = mended(maps:keys(Barred), State#state{harms = #{}, laned = #{}}),
+    Whole = State#state{harms = #{}, laned = #{}},
+    _ = injected(maps:keys(maps:merge(Harms, Laned)), State, Whole),
+    Mended = mended(maps:keys(Barred), Whole),
     Opened = opened(lists:foldl(fun open/2, Mended, maps:keys(Closed)), Mended),
     lists:foldl(fun hear/2, Opened, maps:keys(Unheard)).
 
-%% What is wrong with a connection, and nothing else. Where there is none it comes with
-%% the next one.
-inject(Peer, Harm) ->
-    Faults = [heal | [{Key, N} || {Key, N} <- maps:to_list(Harm), Key =/= black_hole] ++ [black_hole || is_map_key(black_hole, Harm)]],
+%% What is wrong now with the connections with these peers, and nothing else.
+injected(Peers, Before, State) ->
+    case [Trouble || Peer <- Peers, {error, Trouble} <- [inject(Peer, holes(Peer, Before), State)]] of
+        [] -> ok;
+        [Trouble | _] -> {error, Trouble}
+    end.
+
+%% Nobody waits to hear that a connection made meanwhile cannot be harmed.
+injected_anew(Peer, #state{told_of = ToldOf} = State) ->
+    case inject(Peer, [], State) of
+        {error, {no_faults, Peer}} when not is_map_key(Peer, ToldOf) ->
+            ok = logger:warning("The new connection with ~p is not harmed, though it should be: it was made without faults.", [Peer]),
+            State#state{told_of = ToldOf#{Peer => []}};
+        _ ->
+            State
+    end.
+
+%% Where there is no connection it comes with the next one.
+inject(Peer, HolesBefore, State) ->
+    Faults = faults(Peer, HolesBefore, State),
     case lists:usort([Why || Fault <- Faults, {error, Why} <- [fault(Peer, Fault)]]) of
         [] ->
             ok;
@@ -268,8 +308,50 @@ inject(Peer, Harm) ->
             %% One that is up from this moment on is known to the carrier in the next.
             _ = [erlang:send_after(?AGAIN_MS, self(), {inject, Peer}) || lists:member(Peer, nodes(connected))],
             ok;
+        %% What cannot be harmed need not be mended.
+        [_ | _] when Faults =:= [heal] ->
+            ok;
         [_ | _] ->
             {error, {no_faults, Peer}}
+    end.
+
+%% A black hole that goes on is not told again: mending it first, as what is told as a
+%% whole is, would let through what it holds back, and twice told is not mended by once.
+faults(Peer, HolesBefore, #state{harms = Harms} = State) ->
+    Harm = maps:get(Peer, Harms, #{}),
+    case holes(Peer, State) of
+        [] -> [heal | maps:to_list(Harm)];
+        HolesBefore -> [{Key, maps:get(Key, Harm, 0)} || Key <- [drop, delay]];
+        all -> [heal | maps:to_list(maps:remove(black_hole, Harm))] ++ [black_hole];
+        Lanes -> [heal | maps:to_list(Harm)] ++ [{black_hole, Lane} || Lane <- Lanes]
+    end.
+
+%% Which lanes of the connection are black holes.
+holes(Peer, #state{harms = Harms, laned = Laned}) ->
+    case is_hole(Peer, Harms) of
+        true -> all;
+        false -> maps:get(Peer, Laned, [])
+    end.
+
+lane_fault(Peer, Number, black_hole, State) ->
+    case holes(Peer, State) of
+        all -> has_lane(Peer, Number);
+        Lanes ->
+            case lists:member(Number, Lanes) of
+                true -> ok;
+                false -> fault(Peer, {black_hole, Number})
+            end
+    end;
+lane_fault(Peer, Number, cut, _State) ->
+    fault(Peer, {cut, Number}).
+
+has_lane(Peer, Number) ->
+    try atoll_dist:lanes(Peer) of
+        {ok, #{lanes := Lanes}} when Number < length(Lanes) -> ok;
+        {ok, _} -> {error, bad_fault};
+        {error, _} = Error -> Error
+    catch
+        error:undef -> {error, no_carrier}
     end.
 
 fault(Peer, Fault) ->

@@ -27,6 +27,8 @@
     %% Its connections with these peers, and no others any more.
     | {harm, node(), harms()}
     | {lane, node(), Peer :: node(), Number :: 0..63, cut | black_hole}
+    %% No lane of its connections is a black hole any more.
+    | {mend_lanes, node()}
     %% Nothing of the tool stays there.
     | {rest, node()}
     | {start, node()}.
@@ -43,8 +45,8 @@
     parts = #{} :: #{node() => pos_integer()},
     cuts = [] :: [{From :: [node()], To :: [node()]}],
     loss = 0 :: number(),
+    %% Of losses and delays one for each From and To; and newest first.
     losses = [] :: [{From :: [node()], To :: [node()], number()}],
-    %% Newest first.
     delays = [] :: [{From :: [node()], To :: [node()], non_neg_integer()}],
     holes = [] :: [{[node()], [node()]}],
     %% Nodes with a lane that is a black hole.
@@ -105,11 +107,11 @@ take({cut, From, To}, #damage{cuts = Cuts} = Damage) ->
 take({mend, From, To}, #damage{cuts = Cuts} = Damage) ->
     tell([], Damage#damage{cuts = lists:delete({From, To}, Cuts)});
 take({loss, From, To, Share}, #damage{losses = Losses} = Damage) ->
-    tell([], Damage#damage{losses = [{From, To, Share} | Losses]});
+    tell([], Damage#damage{losses = anew(From, To, Share, Losses)});
 take({other, {loss, Share}}, Damage) ->
     tell([], Damage#damage{loss = Share});
 take({delay, From, To, Ms}, #damage{delays = Delays} = Damage) ->
-    tell([], Damage#damage{delays = [{From, To, Ms} | Delays]});
+    tell([], Damage#damage{delays = anew(From, To, Ms, Delays)});
 take({black_hole, One, Other}, #damage{holes = Holes} = Damage) ->
     tell([], Damage#damage{holes = [{One, Other} | Holes]});
 take({fill, One, Other}, #damage{holes = Holes} = Damage) ->
@@ -121,11 +123,10 @@ take({lane, One, Other, Number, Fault}, #damage{laned = Laned} = Damage) ->
         [{lane, Node, Peer, Number, Fault} || {Node, Peer} <- Ends],
         Damage#damage{laned = with([Node || {Node, _} <- Ends, Fault =:= black_hole], Laned)}
     };
-take(heal, #damage{slow = Slow, paused = Paused, laned = Laned, harmed = Harmed} = Damage0) ->
+take(heal, #damage{slow = Slow, paused = Paused, laned = Laned} = Damage0) ->
     {Quick, Damage1} = quick(lists:sort(maps:keys(Slow)), Damage0),
     Whole = Damage1#damage{parts = #{}, cuts = [], loss = 0, losses = [], delays = [], holes = [], laned = #{}},
-    %% What is said of whole connections mends their lanes too.
-    Lanes = [{harm, Node, #{}} || Node <- lists:sort(maps:keys(Laned)), maps:get(Node, Harmed, #{}) =:= #{}],
+    Lanes = [{mend_lanes, Node} || Node <- lists:sort(maps:keys(Laned))],
     {Acts, Damage} = take({resume, lists:sort(maps:keys(Paused))}, Whole),
     {Quick ++ Acts ++ Lanes, Damage};
 take(_, Damage) ->
@@ -216,6 +217,10 @@ harm(Node, Peer, #damage{loss = Loss, losses = Losses, delays = Delays, holes = 
         end,
     IsHole = lists:any(fun({A, B}) -> is_way(Node, Peer, A, B) orelse is_way(Node, Peer, B, A) end, Holes),
     maps:from_list([{drop, Drop} || Drop > 0] ++ [{delay, Delay} || Delay > 0] ++ [{black_hole, true} || IsHole]).
+
+%% What is said again of these takes the place of what was said before.
+anew(From, To, New, Said) ->
+    [{From, To, New} | [Other || {A, B, _} = Other <- Said, {A, B} =/= {From, To}]].
 
 is_way(Node, Peer, From, To) ->
     lists:member(Node, From) andalso lists:member(Peer, To).

@@ -137,6 +137,8 @@ act({harm, Node, Harms}, Claim, {Module, B}) ->
     answer(Module:call(B, Node, {atoll_chaos_agent, harm, [Harms, Claim]}, ?CALL_MS));
 act({lane, Node, Peer, Number, Fault}, Claim, {Module, B}) ->
     answer(Module:call(B, Node, {atoll_chaos_agent, lane, [Peer, Number, Fault, Claim]}, ?CALL_MS));
+act({mend_lanes, Node}, Claim, {Module, B}) ->
+    answer(Module:call(B, Node, {atoll_chaos_agent, mend_lanes, [Claim]}, ?CALL_MS));
 act({rest, Node}, {Run, _}, {Module, B} = Backend) ->
     case ended(atoll_chaos_agent, [Run], Node, Backend) of
         ok ->

@@ -15,10 +15,12 @@
     a_black_hole_is_found_out_and_lets_no_new_connection_through/1,
     a_lane_that_is_cut_ends_its_connection/1,
     a_lane_that_is_a_black_hole_is_healed/1,
+    a_lane_stays_a_black_hole_whatever_else_is_done/1,
+    a_new_connection_that_cannot_be_harmed_is_logged/1,
     a_run_that_is_killed_leaves_no_connection_harmed/1,
     a_node_that_starts_again_is_harmed_again/1
 ]).
--export([tell/2]).
+-export([tell/2, log/2]).
 
 -define(CALL_MS, 20000).
 
@@ -48,7 +50,7 @@ end_per_testcase(_Case, Config) ->
     ok = atoll_cluster:stop(?config(cluster, Config)).
 
 args(Case) ->
-    ["-proto_dist", "atoll", "-kernel", "atoll_dist", "[{kind,{lanes,2}},{faults,true}]"] ++
+    ["-proto_dist", "atoll", "-kernel", "atoll_dist", "[{kind,{lanes,2}},{faults,true},{stock,accept}]"] ++
         case Case of
             a_black_hole_is_found_out_and_lets_no_new_connection_through -> ["-kernel", "net_ticktime", "4"];
             _ -> []
@@ -198,13 +200,65 @@ a_lane_that_is_cut_ends_its_connection(Config) ->
 a_lane_that_is_a_black_hole_is_healed(Config) ->
     {C, A, B} = pair(Config),
     Run = start(C, [
-        {at, 0, {lane, {nodes, 1, 1}, {nodes, 2, 2}, 0, black_hole}}, {at, 0, {lane, {nodes, 2, 2}, {nodes, 1, 1}, 1, black_hole}}
+        {at, 0, {lane, {nodes, 1, 1}, {nodes, 2, 2}, 0, black_hole}}, {at, 0, {lane, {nodes, 2, 2}, {nodes, 1, 1}, 1, black_hole}},
+        {at, 0, {loss, {nodes, 1, 1}, {nodes, 2, 2}, 0.5}}, {at, 0, {loss, {nodes, 1, 1}, {nodes, 2, 2}, 0}}
     ]),
     await(fun() -> length([E || #{fault := lane, outcome := done} = E <- atoll_chaos:events(Run)]) end, 2),
     {badrpc, timeout} = call(C, A, rpc, call, [B, erlang, node, [], 500]),
     _ = atoll_chaos:stop(Run),
     ?assert(is_connected(C, A, B)),
     _ = healed(C, A, B).
+
+a_lane_stays_a_black_hole_whatever_else_is_done(Config) ->
+    {C, A, B} = pair(Config),
+    Do = fun(What, Args) -> call(C, A, atoll_chaos_agent, What, Args ++ [{?MODULE, none}]) end,
+    Held = fun(Key) ->
+        ok = send(C, A, B, Key),
+        {badrpc, timeout} = call(C, A, rpc, call, [B, erlang, node, [], 500]),
+        ?assertNot(has_come(C, B, Key))
+    end,
+    %% One of them is said twice.
+    [ok = Do(lane, [B, Lane, black_hole]) || Lane <- [0, 1, 0]],
+    ok = Held(first),
+    ok = Do(harm, [#{B => #{delay => 1}}]),
+    ok = Do(harm, [#{}]),
+    ok = Held(second),
+    ?assertNot(has_come(C, B, first)),
+    ok = Do(harm, [#{B => #{black_hole => true}}]),
+    ?assertEqual([ok, {error, {no_lane, B}}], [Do(lane, [B, Lane, black_hole]) || Lane <- [1, 2]]),
+    ok = Do(harm, [#{}]),
+    ok = Held(third),
+    ok = Do(mend_lanes, []),
+    [await(fun() -> has_come(C, B, Key) end, true) || Key <- [first, second, third]],
+    ok = call(C, A, atoll_chaos_agent, stop, [?MODULE]),
+    _ = healed(C, A, B).
+
+%% A peer that has come back on stock distribution; the first time it is harmed it is not there.
+a_new_connection_that_cannot_be_harmed_is_logged(Config) ->
+    {C, A, _} = pair(Config),
+    Peer = 'stock@127.0.0.1',
+    ok = call(C, A, logger, add_handler, [?MODULE, ?MODULE, #{level => warning}]),
+    ok = call(C, A, atoll_chaos_agent, harm, [#{Peer => #{drop => 1}}, {?MODULE, none}]),
+    Cookie = atom_to_list(call(C, A, erlang, get_cookie, [])),
+    {ok, Pid, Peer} = peer:start(#{
+        name => stock, host => "127.0.0.1", longnames => true, connection => standard_io,
+        args => ["-setcookie", Cookie, "-connect_all", "false"]
+    }),
+    try
+        true = peer:call(Pid, net_kernel, connect_node, [A]),
+        await(fun() -> call(C, A, application, get_env, [atoll_chaos_test, not_harmed]) end, {ok, [Peer]})
+    after
+        peer:stop(Pid)
+    end,
+    %% Nothing is left to mend.
+    ?assertEqual(ok, call(C, A, atoll_chaos_agent, harm, [#{}, {?MODULE, none}])),
+    ok = call(C, A, atoll_chaos_agent, stop, [?MODULE]).
+
+%% What the node's log says of it.
+log(#{msg := {"The new connection with ~p is not harmed" ++ _, Args}}, _) ->
+    application:set_env(atoll_chaos_test, not_harmed, Args);
+log(_, _) ->
+    ok.
 
 a_run_that_is_killed_leaves_no_connection_harmed(Config) ->
     {C, A, B} = pair(Config),

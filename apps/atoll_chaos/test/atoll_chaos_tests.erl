@@ -194,6 +194,17 @@ what_is_lost_and_late_is_told_as_a_whole_test() ->
     ?assertEqual(#{b => #{drop => 0.5, delay => 20}, c => #{drop => 0.1}}, proplists:get_value(a, [{N, H} || {harm, N, H} <- Acts4])),
     ?assertMatch({[{harm, a, E}, {harm, b, E}, {harm, c, E}], _} when E =:= #{}, atoll_chaos_damage:take(heal, D4)).
 
+what_is_said_anew_of_the_same_nodes_replaces_what_was_said_test() ->
+    {_, D1} = atoll_chaos_damage:take({loss, [a], [b], 0.5}, with_carrier()),
+    {Less, D2} = atoll_chaos_damage:take({loss, [a], [b], 0.1}, D1),
+    ?assertEqual([{harm, a, #{b => #{drop => 0.1}}}], Less),
+    ?assertMatch({[{harm, a, E}], _} when E =:= #{}, atoll_chaos_damage:take({loss, [a], [b], 0}, D2)),
+    %% Of others it says nothing.
+    {_, D3} = atoll_chaos_damage:take({loss, [a], [b, c], 0.3}, D2),
+    ?assertMatch({[], _}, atoll_chaos_damage:take({loss, [a], [b], 0}, D3)),
+    {_, D4} = atoll_chaos_damage:take({delay, [a], [b], 20}, with_carrier()),
+    ?assertMatch({[{harm, a, E}], _} when E =:= #{}, atoll_chaos_damage:take({delay, [a], [b], 0}, D4)).
+
 a_black_hole_is_told_to_both_ends_test() ->
     {Acts, D1} = atoll_chaos_damage:take({black_hole, [a], [b]}, with_carrier()),
     Hole = #{black_hole => true},
@@ -205,12 +216,15 @@ a_node_that_has_started_is_told_what_its_connections_are_test() ->
     {_, D2} = atoll_chaos_damage:take({restart, [a], fresh}, D1),
     ?assertMatch({[{harm, a, #{b := #{delay := 20}}}], _}, atoll_chaos_damage:started(a, D2)).
 
-a_lane_that_is_a_black_hole_is_healed_though_nothing_else_is_wrong_test() ->
+a_lane_that_is_a_black_hole_is_mended_when_all_heals_and_not_before_test() ->
     {Acts, D1} = atoll_chaos_damage:take({lane, [a], [a, b], 1, black_hole}, with_carrier()),
     ?assertEqual([{lane, a, b, 1, black_hole}], Acts),
-    ?assertMatch({[{harm, a, E}], _} when E =:= #{}, atoll_chaos_damage:take(heal, D1)),
+    ?assertMatch({[{mend_lanes, a}], _}, atoll_chaos_damage:take(heal, D1)),
     {_, D2} = atoll_chaos_damage:take({lane, [a], [b], 1, cut}, with_carrier()),
-    ?assertMatch({[], _}, atoll_chaos_damage:take(heal, D2)).
+    ?assertMatch({[], _}, atoll_chaos_damage:take(heal, D2)),
+    {_, D3} = atoll_chaos_damage:take({delay, [a], [c], 20}, D1),
+    ?assertMatch({[{harm, a, E}], _} when E =:= #{}, atoll_chaos_damage:take({delay, [a], [c], 0}, D3)),
+    ?assertMatch({[{harm, a, E}, {mend_lanes, a}], _} when E =:= #{}, atoll_chaos_damage:take(heal, D3)).
 
 those_that_run_and_are_not_paused_are_awake_test() ->
     {_, D1} = atoll_chaos_damage:take({pause, [a]}, new()),

@@ -59,7 +59,8 @@ on(#{name := Name}, _Nodes, _Overlay, Fun) ->
 on(_, Nodes, _, _) when Nodes > ?MAX_NODES ->
     {usage, io_lib:format("--nodes must say how many of the script's ~b nodes there are, at most ~b", [Nodes, ?MAX_NODES])};
 on(Values, Nodes, Overlay, Fun) ->
-    {ok, Carrier} = atoll_cli_carrier:read(Values#{faults => is_map_key(carrier, Values)}),
+    %% On stock distribution there is nothing that could let connections be harmed.
+    {ok, Carrier} = atoll_cli_carrier:read(Values#{faults => maps:get(carrier, Values, stock) =:= atoll}),
     Options = #{
         nodes => Nodes,
         connect_all => false,

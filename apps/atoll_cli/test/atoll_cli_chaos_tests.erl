@@ -20,6 +20,16 @@ it_listens_on_this_machine_alone_test_() ->
         end
     end}.
 
+%% Asked for by name or not: it is the same distribution.
+the_stock_carrier_may_be_asked_for_test_() ->
+    {timeout, 60, fun() ->
+        Asked = fun(#{cluster := Cluster}) ->
+            [Node] = atoll_cluster:nodes(Cluster),
+            {started, atoll_cluster:call(Cluster, Node, init, get_argument, [proto_dist], 5000)}
+        end,
+        ?assertEqual({started, error}, atoll_cli_chaos:on(#{carrier => stock}, 1, none, Asked))
+    end}.
+
 %% To epmd it is connected; for other nodes it listens.
 listening() ->
     [

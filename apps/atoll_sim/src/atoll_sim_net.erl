@@ -24,6 +24,8 @@
 -type setting() ::
     {latency, latency()}
     | {loss, Share :: float()}
+    %% Said again of the same From and To it replaces what was said; of different ones the
+    %% largest for a pair counts.
     | {loss, From :: [node()], To :: [node()], Share :: float()}
     %% The last one for a pair counts.
     | {delay, From :: [node()], To :: [node()], Ms :: non_neg_integer()}
@@ -50,8 +52,8 @@
     rand :: rand:state(),
     latency :: latency(),
     loss = 0.0 :: float(),
+    %% Of losses and delays one for each From and To; and newest first.
     losses = [] :: [{#{node() => []}, #{node() => []}, float()}],
-    %% Newest first.
     delays = [] :: [{#{node() => []}, #{node() => []}, non_neg_integer()}],
     duplicate = 0.0 :: float(),
     reorder = {0.0, 1} :: {float(), pos_integer()},
@@ -172,9 +174,9 @@ reaches(From, To, #net{parts = Parts, cuts = Cuts}) ->
 set({latency, Latency}, Net) -> Net#net{latency = known(Latency)};
 set({loss, Share}, Net) -> faulty(Net#net{loss = float(Share)});
 set({loss, From, To, Share}, #net{losses = Losses} = Net) ->
-    faulty(Net#net{losses = [{all(From), all(To), float(Share)} | Losses]});
+    faulty(Net#net{losses = anew(From, To, float(Share), Losses)});
 set({delay, From, To, Ms}, #net{delays = Delays} = Net) ->
-    faulty(Net#net{delays = [{all(From), all(To), Ms} | Delays]});
+    faulty(Net#net{delays = anew(From, To, Ms, Delays)});
 set({duplicate, Share}, Net) -> faulty(Net#net{duplicate = float(Share)});
 set({reorder, Share, Ms}, Net) -> faulty(Net#net{reorder = {float(Share), Ms}});
 set({partition, Parts}, Net) ->
@@ -190,6 +192,12 @@ set(heal, #net{rand = Rand, latency = Latency}) ->
 faulty(#net{} = Net) ->
     Empty = (new({constant, 0}, 0))#net{rand = Net#net.rand, latency = Net#net.latency},
     Net#net{is_whole = Net#net{is_whole = true} =:= Empty}.
+
+%% What is said again of these takes the place of what was said before.
+anew(From, To, New, Said) ->
+    A = all(From),
+    B = all(To),
+    [{A, B, New} | [Other || {C, D, _} = Other <- Said, {C, D} =/= {A, B}]].
 
 all(Nodes) ->
     maps:from_keys(Nodes, []).

@@ -131,6 +131,15 @@ loss_duplicates_and_disorder_come_in_their_share_test() ->
     ?assertEqual(2000, length(Disordered)),
     ?assertNotEqual(lists:sort(Disordered), Disordered).
 
+a_loss_said_anew_replaces_that_of_the_same_nodes_and_no_other_test() ->
+    Heard = fun(Settings) ->
+        W = lists:foldl(fun atoll_sim_world:set/2, linked(), Settings),
+        [N || {b, {message, a, N}} <- heard(run(1000, tell(a, [{send, b, here}], W)))]
+    end,
+    ?assertEqual([], Heard([{loss, [a], [b], 1}])),
+    ?assertEqual([here], Heard([{loss, [a], [b], 1}, {loss, [a], [b], 0}])),
+    ?assertEqual([], Heard([{loss, [a], [b, c], 1}, {loss, [a], [b], 0}])).
+
 a_slow_node_takes_its_time_for_each_event_test() ->
     W0 = atoll_sim_world:slow(b, 100, linked()),
     Begin = atoll_sim_world:now(W0),
