@@ -45,9 +45,9 @@ else
 test: build elixir
 	@$(TIED) scripts/test
 
-# For one test, which is skipped without it.
+# For the tests with Elixir, which are skipped without it.
 elixir: $(READY)
-	@scripts/setup elixir || echo 'Without Elixir its quickstart is not tested.' >&2
+	@scripts/setup elixir || echo 'The tests with Elixir are skipped.' >&2
 endif
 
 SEEDS ?= 20
