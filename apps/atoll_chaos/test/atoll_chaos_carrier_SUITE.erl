@@ -50,7 +50,12 @@ end_per_testcase(_Case, Config) ->
     ok = atoll_cluster:stop(?config(cluster, Config)).
 
 args(Case) ->
-    ["-proto_dist", "atoll", "-kernel", "atoll_dist", "[{kind,{lanes,2}},{faults,true},{stock,accept}]"] ++
+    Stock =
+        case Case of
+            a_new_connection_that_cannot_be_harmed_is_logged -> ",{stock,accept}";
+            _ -> ""
+        end,
+    ["-proto_dist", "atoll", "-kernel", "atoll_dist", "[{kind,{lanes,2}},{faults,true}" ++ Stock ++ "]"] ++
         case Case of
             a_black_hole_is_found_out_and_lets_no_new_connection_through -> ["-kernel", "net_ticktime", "4"];
             _ -> []
