@@ -26,12 +26,6 @@ run(_, [Name]) ->
 stop(Name) ->
     case atoll_cluster:ask(Name, stop) of
         {ok, _} -> atoll_cli_io:say(["Cluster ", Name, " is down."]);
-        {error, {not_running, Name}} -> {failed, not_running(Name)};
+        {error, {not_running, Name}} -> {failed, atoll_cli_held:not_running(Name)};
         {error, Reason} -> {failed, atoll_cluster:format_error(Reason)}
-    end.
-
-not_running(Name) ->
-    case lists:sort([Running || #{name := Running} <- atoll_cluster:running()]) of
-        [] -> "No cluster is running.";
-        Names -> ["No cluster named ", Name, " is running, only ", lists:join(", ", Names), $.]
     end.

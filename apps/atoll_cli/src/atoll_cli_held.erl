@@ -1,8 +1,8 @@
-%% @doc A cluster that `atoll up' holds in another terminal, reached from this
-%% program.
+%% @doc A cluster that `atoll up' holds in another terminal: reached from this program, or
+%% the sentence that it does not run.
 -module(atoll_cli_held).
 
--export([reach/1, become_hidden/0]).
+-export([reach/1, not_running/1, become_hidden/0]).
 
 -type state() :: up | down | paused.
 
@@ -16,8 +16,18 @@ reach(Name) ->
                 ok -> {ok, [{binary_to_atom(Node), State} || #{node := Node, state := State} <- Infos]};
                 {error, _} = Error -> Error
             end;
+        {error, {not_running, Name}} ->
+            {error, not_running(Name)};
         {error, Reason} ->
             {error, atoll_cluster:format_error(Reason)}
+    end.
+
+%% @doc The sentence for one who names a cluster that does not run: which ones do, if any.
+-spec not_running(Name :: string()) -> unicode:chardata().
+not_running(Name) ->
+    case lists:sort([Running || #{name := Running} <- atoll_cluster:running()]) of
+        [] -> ["No cluster named ", Name, " is running."];
+        Names -> ["No cluster named ", Name, " is running, only ", lists:join(", ", Names), $.]
     end.
 
 %% @doc Makes this VM a node, to connect with those of this machine and bring no two

@@ -100,10 +100,14 @@ show(false, _Name, Links, Silent) ->
 row(#{from := From, to := To, kind := Kind, rtt_us := Rtt, connected_by := By, age_ms := Age} = Link) ->
     #{bytes_there := There, bytes_back := Back} = Link,
     [atom_to_list(From), atom_to_list(To), atoll_cli_carrier:shown(Kind),
-     known(Rtt, fun(Us) -> [atoll_cli_table:decimal(Us / 1000), " ms"] end),
+     known(Rtt, fun round_trip/1),
      known(By, fun atom_to_list/1),
      known(Age, fun atoll_cli_table:seconds/1),
      known(There, fun atoll_cli_table:count/1), known(Back, fun atoll_cli_table:count/1)].
+
+%% On a short path a millisecond says nothing.
+round_trip(Us) when Us < 1000 -> [integer_to_list(Us), " \x{b5}s"];
+round_trip(Us) -> [atoll_cli_table:decimal(Us / 1000), " ms"].
 
 known(unknown, _) -> "-";
 known(Value, Write) -> Write(Value).

@@ -262,8 +262,12 @@ up_takes_a_carrier_and_links_shows_its_connections(Config) ->
     #{status := 0, stdout := Table} = atoll_cli_os:run(dir(Config), ["links", "reef"]),
     [Head | Rows] = binary:split(Table, <<"\n">>, [global, trim]),
     ?assertMatch({match, _}, re:run(Head, "^from +to +kind +round trip +connected by +up for +bytes there +bytes back$")),
-    Row = "^(reef[1-4]@127.0.0.1) +reef[1-4]@127.0.0.1 +lanes2 +[0-9.]+ ms +\\g1 +[0-9.]+ s +[0-9,]+ +[0-9,]+$",
-    ?assertMatch([{match, _}, {match, _}, {match, _}], [re:run(R, Row) || R <- Rows], Table),
+    Row = "^(reef[1-4]@127.0.0.1) +reef[1-4]@127.0.0.1 +lanes2 +(?:[1-9][0-9]* \x{b5}s|[1-9][0-9.,]* ms) +\\g1 +[0-9.]+ s +[0-9,]+ +[0-9,]+$",
+    ?assertMatch([{match, _}, {match, _}, {match, _}], [re:run(R, Row, [unicode]) || R <- Rows], Table),
+    ?assertMatch(
+        #{status := 1, stdout := <<>>, stderr := <<"atoll links: No cluster named atoll is running, only reef.\n">>},
+        atoll_cli_os:run(dir(Config), ["links"])
+    ),
     ?assertMatch(#{status := 0}, atoll_cli_os:run(dir(Config), ["group", "new", "fish", "reef2", "reef4", "--name", "reef"])),
     #{status := 0} = atoll_cli_os:run(dir(Config), ["down", "reef"]),
     ?assertMatch(#{status := 0}, atoll_cli_os:await_exit(Program, ?GONE_MS)),
