@@ -3,7 +3,7 @@
 -module(atoll_cli_release_SUITE).
 -include_lib("stdlib/include/assert.hrl").
 
--export([all/0, suite/0, init_per_suite/1, end_per_suite/1, init_per_testcase/2, end_per_testcase/2]).
+-export([all/0, suite/0, init_per_testcase/2, end_per_testcase/2]).
 -export([a_relx_release_starts_on_the_carrier/1, a_mix_release_starts_on_the_carrier/1]).
 -export([the_configuration_of_the_page_is_one/1]).
 
@@ -15,15 +15,6 @@ suite() -> [{timetrap, {minutes, 8}}].
 all() ->
     [the_configuration_of_the_page_is_one, a_relx_release_starts_on_the_carrier, a_mix_release_starts_on_the_carrier].
 
-%% A cluster starts a port mapper, if none runs, which then is no release's.
-init_per_suite(Config) ->
-    {ok, Cluster} = atoll_cluster:start(#{nodes => 1}),
-    ok = atoll_cluster:stop(Cluster),
-    Config.
-
-end_per_suite(_Config) ->
-    ok.
-
 init_per_testcase(the_configuration_of_the_page_is_one, Config) -> Config;
 init_per_testcase(a_relx_release_starts_on_the_carrier, Config) -> with("rebar3", Config);
 init_per_testcase(a_mix_release_starts_on_the_carrier, Config) -> with("mix", Config).
@@ -34,20 +25,34 @@ with(Tool, Config) ->
             {skip, Tool ++ " is not installed"};
         _ ->
             Dir = atoll_cli_os:new_dir(),
+            ok = own_epmd(Dir),
             case sh("exec " ++ Tool ++ " --version", Dir, Dir) of
                 #{status := 0} ->
                     [{dir, Dir} | Config];
                 #{} ->
-                    ok = atoll_cli_os:remove_dir(Dir),
+                    ok = removed(Dir),
                     {skip, Tool ++ " does not run on this OTP"}
             end
     end.
 
 end_per_testcase(_Case, Config) ->
     case proplists:lookup(dir, Config) of
-        {dir, Dir} -> atoll_cli_os:remove_dir(Dir);
+        {dir, Dir} -> removed(Dir);
         none -> ok
     end.
+
+%% A release starts the port mapper that it brings, unless one runs: so it gets its own.
+own_epmd(Dir) ->
+    {ok, Socket} = gen_tcp:listen(0, []),
+    {ok, Port} = inet:port(Socket),
+    ok = gen_tcp:close(Socket),
+    ok = file:write_file(filename:join(Dir, "epmd_port"), integer_to_list(Port)),
+    #{status := 0} = sh("exec epmd -daemon -relaxed_command_check", Dir, Dir),
+    ok.
+
+removed(Dir) ->
+    #{status := 0} = sh("exec epmd -kill", Dir, Dir),
+    atoll_cli_os:remove_dir(Dir).
 
 %% The blocks of a language, in their order.
 blocks(Language) ->
@@ -80,7 +85,7 @@ a_relx_release_starts_on_the_carrier(Config) ->
     ok = copy_library(filename:join([Project, "_checkouts", "atoll"])),
     #{status := 0} = sh("exec rebar3 release", Project, Dir, ?BUILD_MS),
     Release = filename:join(Project, "_build/default/rel/shop"),
-    Program = atoll_cli_os:start(Dir, {sh, clean() ++ "exec bin/shop foreground"}, Release),
+    Program = atoll_cli_os:start(Dir, {sh, clean(Dir) ++ "exec bin/shop foreground"}, Release),
     starts_on_the_carrier(Node, Release, Dir),
     ended(Node, Release, Dir, Program).
 
@@ -104,7 +109,7 @@ a_mix_release_starts_on_the_carrier(Config) ->
     #{status := 0} = sh(Build, Project, Dir, ?BUILD_MS),
     Release = filename:join(Project, "_build/prod/rel/shop"),
     Named = "export RELEASE_DISTRIBUTION=name RELEASE_COOKIE=shop RELEASE_NODE=" ++ Node ++ "; ",
-    Program = atoll_cli_os:start(Dir, {sh, clean() ++ Named ++ "exec bin/shop start"}, Release),
+    Program = atoll_cli_os:start(Dir, {sh, clean(Dir) ++ Named ++ "exec bin/shop start"}, Release),
     starts_on_the_carrier(Node, Release, Dir),
     #{status := 0, stdout := Said} = sh(Named ++ "exec bin/shop rpc 'IO.inspect(:code.get_mode())'", Release, Dir),
     ?assertEqual(<<":embedded\n">>, Said),
@@ -153,8 +158,10 @@ sh(Command, Where, Dir) ->
     sh(Command, Where, Dir, ?START_MS).
 
 sh(Command, Where, Dir, Ms) ->
-    atoll_cli_os:await_exit(atoll_cli_os:start(Dir, {sh, clean() ++ lists:flatten(Command)}, Where), Ms).
+    atoll_cli_os:await_exit(atoll_cli_os:start(Dir, {sh, clean(Dir) ++ lists:flatten(Command)}, Where), Ms).
 
 %% What the program that runs the tests has set is not for those that they run.
-clean() ->
-    "unset REBAR_BASE_DIR REBAR_PROFILE MIX_ENV BINDIR ROOTDIR EMU PROGNAME ERL_LIBS ERL_FLAGS; ".
+clean(Dir) ->
+    {ok, Port} = file:read_file(filename:join(Dir, "epmd_port")),
+    "unset REBAR_BASE_DIR REBAR_PROFILE MIX_ENV BINDIR ROOTDIR EMU PROGNAME ERL_LIBS ERL_FLAGS; "
+    "export ERL_EPMD_PORT=" ++ binary_to_list(Port) ++ "; ".
