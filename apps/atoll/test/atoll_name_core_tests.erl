@@ -44,6 +44,22 @@
             {call, n1, {register, g, a, ?W:pid(n1, 1), none}},
             {members, [n1, n2]}
         ]}
+    ]},
+    %% Members that were paused when the owner began anew: it has given them up, they come
+    %% back, and while what they say is on its way the owner answers without them.
+    {prop_converges, [
+        {15, random_exit, [
+            {call, n1, {register, g, a, ?W:pid(n1, 1), none}},
+            {call, n3, {register, g, a, ?W:pid(n1, 2), 1}},
+            {pause, n2},
+            {reboot, n4},
+            {pause, n3},
+            {cut, [n3, n2, n4]},
+            {call, n1, {register, g, a, ?W:pid(n1, 1), none}},
+            {wait, 3101},
+            {call, n1, {register, g, a, ?W:pid(n1, 1), none}},
+            {call, n4, {register, g, a, ?W:pid(n4, 1), none}}
+        ]}
     ]}
 ]).
 

@@ -8,7 +8,8 @@
 %% connects. Nodes in the option `hidden' are hidden.
 %%
 %% The world looks at every `yes' when it is given: each member that is connected with
-%% the owner, and knows it as a member, must have the pid in its table.
+%% the owner, and knows it as a member, must have the pid in its table; but not one that
+%% the owner has given up, since it said nothing at all, and has not heard since.
 -module(atoll_name_world).
 
 -export([new/2, new/3, options/0, call/3, step/1, steps/2, run/2, settle/1, quiet/1]).
@@ -42,6 +43,10 @@
     paused = #{},
     %% {Node, Peer}: Node's process was started anew, and Peer has not heard of it.
     unaware = #{},
+    %% {Node, Peer}: over the connection that is up Node has heard something of Peer; Node
+    %% gave up Peer that had said nothing, and waits for it no more until it speaks.
+    heard_of = #{},
+    given_up = #{},
     %% Who says now whether it is free: it may cease to be a member and be one again
     %% in one event, in the midst of which a `yes' is right without it.
     hearing = none,
@@ -157,6 +162,8 @@ clear(Node, World) ->
         heard = maps:remove(Node, World#world.heard),
         wants = maps:filter(Others, World#world.wants),
         tables = maps:remove(Node, World#world.tables),
+        heard_of = maps:filter(Others, World#world.heard_of),
+        given_up = maps:filter(Others, World#world.given_up),
         open = maps:filter(fun(_, {N, _, _}) -> N =/= Node end, World#world.open)
     }.
 
@@ -332,7 +339,15 @@ catch_up(Node, Event, #world{inbox = Inbox} = World) ->
 event(Node, Event, #world{nodes = Nodes, now = Now} = World0) ->
     World =
         case Event of
-            {cast, {groups, Own}} -> World0#world{heard = (World0#world.heard)#{Node => Own}};
+            {cast, {groups, Own}} ->
+                World0#world{heard = (World0#world.heard)#{Node => Own}};
+            {message, Peer, _} ->
+                World0#world{
+                    heard_of = (World0#world.heard_of)#{{Node, Peer} => []},
+                    given_up = maps:remove({Node, Peer}, World0#world.given_up)
+                };
+            {down, Peer, _} ->
+                World0#world{heard_of = maps:remove({Node, Peer}, World0#world.heard_of)};
             _ -> World0
         end,
     #{Node := State0} = Nodes,
@@ -381,8 +396,11 @@ perform({want, Peer}, Node, #world{wants = Wants} = World) ->
 perform({unwant, Peer}, Node, #world{wants = Wants} = World) ->
     true = is_map_key({Node, Peer}, Wants),
     World#world{wants = maps:remove({Node, Peer}, Wants)};
-perform({act, {disconnect, Peer}}, Node, World) ->
-    break(Node, Peer, World);
+perform({act, {disconnect, Peer}}, Node, #world{heard_of = HeardOf, given_up = GivenUp} = World) ->
+    case is_map_key({Node, Peer}, HeardOf) of
+        true -> break(Node, Peer, World);
+        false -> break(Node, Peer, World#world{given_up = GivenUp#{{Node, Peer} => []}})
+    end;
 perform({act, {tell, Pid, {ok, Message}, Message}}, Node, #world{told = Told} = World) ->
     Node = node(Pid),
     World#world{told = [{Pid, Message} | Told]};
@@ -407,6 +425,7 @@ look(Group, Name, Pid, Owner, #world{nodes = Nodes, tables = Tables, links = Lin
         Node =:= Owner orelse is_map_key(pair(Node, Owner), Links),
         knows(Owner, Group, Node, Owner, World) andalso knows(Node, Group, Owner, Owner, World),
         not is_new(Node, Owner, World),
+        not is_map_key({Owner, Node}, World#world.given_up),
         not (Group =:= undefined andalso Node =:= World#world.hearing),
         not is_map_key({Group, Name}, maps:get(Node, Tables)) orelse
             element(1, maps:get({Group, Name}, maps:get(Node, Tables))) =/= Pid
