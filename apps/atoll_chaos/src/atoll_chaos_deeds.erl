@@ -8,6 +8,10 @@
 %%
 %% When the keeper is gone, whatever would need it throws `{keeper_lost, Damage}': how
 %% far it had come with that damage nobody knows, and {@link heal_alone/2} need not.
+%%
+%% The module is long because each kind of deed is written once, with what it does, what it
+%% leaves open and what closes that, over one state. A new kind is a clause of `do/3', and
+%% of {@link atoll_chaos_damage} if it must be healed.
 -module(atoll_chaos_deeds).
 
 -export([new/1, do/3, must_wait/2, sent/4, ended/3, is_watching/1, stop_sending/1]).
