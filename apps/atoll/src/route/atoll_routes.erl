@@ -70,6 +70,8 @@
     %% Cliques of the end, by number, and its own links.
     ends :: #{atoll_directory_table:clique_number() => []},
     end_links :: #{node() => []},
+    %% Of cliques the members that the end says it is linked with: they may not say so.
+    doors :: #{atoll_directory_table:clique_number() => [node()]},
     %% Names of the cliques of both ends.
     names :: #{atoll_directory_place:clique() => []},
     linked :: any | #{node() => []},
@@ -80,14 +82,14 @@
     %% What is known by the layers so far: of a clique those who entered it first, of a
     %% node how it was found first.
     entered = #{} :: #{atoll_directory_table:clique_number() => [node()]},
-    found :: #{node() => [how()]}
+    found = #{} :: #{node() => [how()]}
 }).
 
 -type how() ::
     %% Over a clique, from whoever entered that; or over a link from this node.
     atoll_directory_table:clique_number() | {link, node()}
-    %% Of the end: from this node, so.
-    | {last, node(), atoll_directory_table:clique_number() | {link, node()}}.
+    %% Over a clique from this node, whoever else has entered it.
+    | {over, node(), atoll_directory_table:clique_number() | {link, node()}}.
 
 -define(MAX_HOPS, 16).
 
@@ -209,26 +211,36 @@ look(From, {StartCliques, _, _}, To, {EndCliques, _, EndLinks}, Linked, Options,
         table = Table,
         ends = maps:from_keys(EndCliques, []),
         end_links = maps:from_keys(EndLinks, []),
+        doors = doors(EndLinks, Table),
         names = maps:from_keys([atoll_directory_table:name(C, Table) || C <- StartCliques ++ EndCliques], []),
         linked = Linked,
-        avoid = maps:from_keys(maps:get(avoid, Options, []), []),
-        found = #{From => []}
+        avoid = maps:from_keys(maps:get(avoid, Options, []), [])
     },
     case layers(Search) of
         {ok, _, _} = Found -> Found;
-        Failed -> {error, why(Failed, Search)}
+        _ -> {error, why(Search)}
     end.
 
+doors(Links, Table) ->
+    maps:groups_from_list(fun({Clique, _}) -> Clique end, fun({_, Node}) -> Node end, [
+        {Clique, Node}
+     || Node <- Links,
+        {Cliques, _, _} <- [atoll_directory_table:standing(Node, Table)],
+        Clique <- Cliques
+    ]).
+
 %% What would have to be otherwise.
-why(Failed, #search{from = From, to = To, options = #{max_hops := Max}, avoid = Avoid, table = Table} = Search) ->
-    case layers(Search#search{rules = false}) of
-        {ok, Steps, Free} ->
+why(#search{from = From, to = To, options = #{max_hops := Max} = Options, avoid = Avoid, table = Table} = Search) ->
+    case {layers(Search#search{rules = false}), layers(Search#search{avoid = #{}})} of
+        {{ok, Steps, Free}, _} ->
             Refusing = [Node || {Node, _, _} <- tl(Steps), not relays(Node, Free#search{rules = true})],
             {refused, From, To, [{Node, element(2, atoll_directory_table:standing(Node, Table))} || Node <- Refusing]};
-        _ ->
-            case layers(Search#search{avoid = #{}}) of
-                {ok, Steps, _} -> {avoided, From, To, [Node || {Node, _, _} <- tl(Steps), is_map_key(Node, Avoid)]};
-                _ when Failed =:= too_far -> {too_far, From, To, Max};
+        {_, {ok, Steps, _}} ->
+            {avoided, From, To, [Node || {Node, _, _} <- tl(Steps), is_map_key(Node, Avoid)]};
+        {_, _} ->
+            %% No number is above an atom.
+            case layers(Search#search{options = Options#{max_hops := infinity}}) of
+                {ok, _, _} -> {too_far, From, To, Max};
                 _ -> {no_route, From, To}
             end
     end.
@@ -236,7 +248,7 @@ why(Failed, #search{from = From, to = To, options = #{max_hops := Max}, avoid = 
 %% One layer after the other, until one has somebody who can talk to the end.
 -spec layers(#search{}) -> {ok, [{node(), how(), Choices :: pos_integer()}, ...], #search{}} | too_far | none.
 layers(#search{from = From} = Search) ->
-    layer([From], 1, Search).
+    layer([From], 1, Search#search{entered = #{}, found = #{From => []}}).
 
 layer([], _Hops, _Search) ->
     none;
@@ -250,7 +262,7 @@ layer(Nodes, Hops, #search{to = To, found = Found} = Search0) ->
             layer(Next, Hops + 1, Search);
         Last ->
             %% A clique of the end may have been entered before, by somebody who was not to talk to it.
-            Search = Search0#search{found = Found#{To => [{last, Node, How} || {Node, How} <- Last]}},
+            Search = Search0#search{found = Found#{To => [{over, Node, How} || {Node, How} <- Last]}},
             #{salt := Salt} = Search#search.options,
             {ok, steps(To, Salt, [], Search), Search}
     end.
@@ -276,8 +288,22 @@ last(Node, {Cliques, _, Links}, #search{to = To, ends = Ends, end_links = EndLin
         Common -> Common
     end.
 
-%% The nodes of the next layer, in no order that means something.
-spread(Standings, #search{entered = Entered0, found = Found0} = Search) ->
+%% The nodes of the next layer, in no order that means something. Of the start's cliques those
+%% that it has no link with are no nearer to it than others are.
+spread([{From, {Cliques, _, _}}], #search{from = From, linked = #{} = Linked, found = Found} = Search) ->
+    Layer = lists:foldl(
+        fun(Node, Acc) ->
+            {Theirs, _, _} = standing(Node, Search),
+            case [C || C <- Theirs, lists:member(C, Cliques)] of
+                [] -> add(Node, {link, From}, Acc, Search);
+                [C | _] -> add(Node, {over, From, C}, Acc, Search)
+            end
+        end,
+        #{},
+        maps:keys(Linked)
+    ),
+    {maps:keys(Layer), Search#search{found = maps:merge(Found, Layer)}};
+spread(Standings, #search{entered = Entered0, found = Found0, doors = Doors} = Search) ->
     Fresh = lists:foldl(
         fun({Node, {Cliques, _, _}}, Acc) ->
             lists:foldl(
@@ -294,16 +320,15 @@ spread(Standings, #search{entered = Entered0, found = Found0} = Search) ->
     ),
     Over = lists:foldl(
         fun({Node, {_, _, Links}}, Acc) ->
-            lists:foldl(fun(Link, A) -> add(Link, {link, Node}, A, Search) end, Acc, links(Node, Links, Search))
+            lists:foldl(fun(Link, A) -> add(Link, {link, Node}, A, Search) end, Acc, Links)
         end,
         #{},
         Standings
     ),
     Layer = maps:fold(
         fun(C, _, Acc) ->
-            lists:foldl(
-                fun(Node, A) -> add(Node, C, A, Search) end, Acc, atoll_directory_table:bridges(C, Search#search.table)
-            )
+            Members = maps:get(C, Doors, []) ++ atoll_directory_table:bridges(C, Search#search.table),
+            lists:foldl(fun(Node, A) -> add(Node, C, A, Search) end, Acc, Members)
         end,
         Over,
         Fresh
@@ -312,19 +337,14 @@ spread(Standings, #search{entered = Entered0, found = Found0} = Search) ->
         entered = maps:merge(Entered0, Fresh), found = maps:merge(Found0, Layer)
     }}.
 
-%% Of the start's own links those that no clique explains come first.
-links(From, _Links, #search{from = From, linked = #{} = Linked}) -> maps:keys(Linked);
-links(_Node, Links, _Search) -> Links.
-
-add(Node, How, Layer, #search{from = From, found = Found, linked = Linked} = Search) ->
+add(Node, How, Layer, #search{found = Found} = Search) ->
     case Layer of
         #{Node := Hows} ->
             Layer#{Node := [How | Hows]};
         #{} when is_map_key(Node, Found) ->
             Layer;
         #{} ->
-            IsFirst = map_size(Found) =:= 1 andalso is_map_key(From, Found),
-            case (not IsFirst orelse Linked =:= any orelse is_map_key(Node, Linked)) andalso is_passed(Node, Search) of
+            case is_passed(Node, Search) of
                 true -> Layer#{Node => [How]};
                 false -> Layer
             end
@@ -348,7 +368,7 @@ steps(Node, Salt, Steps, #search{from = From, to = To, entered = Entered, found 
     Choices = lists:append([
         case How of
             {link, Before} -> [{Before, How}];
-            {last, Before, Last} -> [{Before, Last}];
+            {over, Before, Last} -> [{Before, Last}];
             Clique -> [{Before, Clique} || Before <- map_get(Clique, Entered)]
         end
      || How <- map_get(Node, Found)
