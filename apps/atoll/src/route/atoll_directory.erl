@@ -173,7 +173,7 @@ init(#{self := Self, incarnation := Incarnation, seed := Seed, options := Given}
     {Cliques, Relays, Links} = maps:get(place, Config, atoll_directory_place:new()),
     Table =
         case Config of
-            #{table := Known} -> Known;
+            #{table := Old} -> atoll_directory_table:owned_by(Self, Old);
             #{} -> atoll_directory_table:new(Self, maps:with([max_places, max_gone], Options))
         end,
     State0 = #state{
@@ -186,9 +186,10 @@ init(#{self := Self, incarnation := Incarnation, seed := Seed, options := Given}
         rand = rand:seed_s(exsss, Seed),
         table = Table
     },
+    Own = {Incarnation, place(State0)},
     State =
         case atoll_directory_table:entry(Self, Table) of
-            {Before, _} when Before >= Incarnation -> State0#state{version = Before + 1};
+            {Before, _} = Known when Before >= Incarnation, Known =/= Own -> State0#state{version = Before + 1};
             _ -> State0
         end,
     done(sweep_later(compare_later(fellows(Now, own(State))))).

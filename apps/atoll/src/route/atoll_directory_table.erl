@@ -26,7 +26,7 @@
 %% '''
 -module(atoll_directory_table).
 
--export([new/2, put/3, drop/2, wins/2, entry/2, nodes/1, fold/3, counts/1]).
+-export([new/2, owned_by/2, put/3, drop/2, wins/2, entry/2, nodes/1, fold/3, counts/1]).
 -export([standing/2, bridges/2, name/2, number/2]).
 -export([root/1, hashes/1, differing/2, prints/2, beyond/3, with_prints/3]).
 
@@ -90,6 +90,11 @@
 -spec new(node(), bounds()) -> table().
 new(Owner, #{max_places := MaxPlaces, max_gone := MaxGone}) ->
     #table{owner = Owner, max_places = MaxPlaces, max_gone = MaxGone}.
+
+%% @doc The same, for another node.
+-spec owned_by(node(), table()) -> table().
+owned_by(Owner, #table{} = Table) ->
+    Table#table{owner = Owner}.
 
 %% @doc Of two entries of one node the one that counts.
 -spec wins(entry(), entry()) -> entry().
