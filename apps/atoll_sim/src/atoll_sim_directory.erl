@@ -232,8 +232,9 @@ dies(At, Away, Node, World0) ->
     World = atoll_sim_world:at(At, fun(W) -> atoll_sim_world:kill(Node, W) end, World0),
     atoll_sim_world:at(At + Away, fun(W) -> atoll_sim_world:start(Node, W) end, World).
 
+%% A clique of its own: another member would have to be linked with it.
 changes(At, Node, {Cliques, _, _}, World) ->
-    atoll_sim_world:at(At, fun(W) -> atoll_sim_world:cast(Node, {cliques, [changed | Cliques]}, W) end, World).
+    atoll_sim_world:at(At, fun(W) -> atoll_sim_world:cast(Node, {cliques, [{own, Node} | Cliques]}, W) end, World).
 
 see(_Now, _Node, {sent, _To, {1, Body} = Message}, #seen{messages = Messages, bytes = Bytes} = Seen) ->
     Kind = element(1, Body),
@@ -280,7 +281,7 @@ right(World, Changing, Places) ->
     Expected = maps:merge(
         maps:with([Node || {Node, _} <- Directories], Places),
         maps:from_list([
-            {Node, atoll_directory_place:new([changed | Cliques], Relays, Links)}
+            {Node, atoll_directory_place:new([{own, Node} | Cliques], Relays, Links)}
          || Node <- Changing, {Cliques, Relays, Links} <- [map_get(Node, Places)]
         ])
     ),

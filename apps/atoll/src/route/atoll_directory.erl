@@ -624,7 +624,7 @@ fellow(Node, Now, #state{self = Self, linked = Linked, watch = Watch0, options =
     Watch =
         case share(cliques(Node, State), cliques(Self, State)) of
             true -> atoll_directory_watch:fellow(Node, IsLinked, Now, Ms, Watch0);
-            false -> atoll_directory_watch:gone(Node, Watch0)
+            false -> atoll_directory_watch:parted(Node, Watch0)
         end,
     State#state{watch = Watch}.
 

@@ -1,12 +1,12 @@
 %% @doc Fellows of a node's cliques that it has no link with, and since when: whoever
 %% stays away for too long is taken for gone. Pure data.
 %%
-%% Who was taken for gone and says the contrary gets twice as long from then on, up to an
-%% hour, until there is a link with it. Bounded by the number of fellows; of those that were doubted a
+%% Who was taken for gone, by whomever, and says the contrary gets twice as long from then
+%% on, up to an hour, until there is a link with it. Bounded by the number of fellows; of those that were doubted a
 %% thousand are remembered.
 -module(atoll_directory_watch).
 
--export([new/0, fellows/5, fellow/5, up/2, down/4, gone/2, due/2, missing/1]).
+-export([new/0, fellows/5, fellow/5, up/2, down/4, gone/2, parted/2, due/2, missing/1]).
 
 -export_type([watch/0]).
 
@@ -68,9 +68,17 @@ away(Node, Now, Ms, #watch{missing = Missing, doubted = Doubted} = Watch) ->
     end.
 
 %% @doc It is no fellow any more.
--spec gone(node(), watch()) -> watch().
-gone(Node, #watch{fellows = Fellows, missing = Missing} = Watch) ->
+-spec parted(node(), watch()) -> watch().
+parted(Node, #watch{fellows = Fellows, missing = Missing} = Watch) ->
     Watch#watch{fellows = maps:remove(Node, Fellows), missing = maps:remove(Node, Missing)}.
+
+%% @doc Somebody says that it is gone. Whoever misses it too has doubted it with that one: else its
+%% fellows would do so in turn.
+-spec gone(node(), watch()) -> watch().
+gone(Node, #watch{missing = Missing} = Watch) when is_map_key(Node, Missing) ->
+    doubt(Node, parted(Node, Watch));
+gone(Node, Watch) ->
+    parted(Node, Watch).
 
 %% @doc Those that have been away for too long, in the order of their names; they are
 %% doubted now.
