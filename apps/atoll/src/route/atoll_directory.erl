@@ -266,6 +266,7 @@ summary(#state{table = Table} = State) ->
     #{places := Places, cliques := Cliques, gone := Gone, forgotten := Forgotten, refused := Refused} =
         atoll_directory_table:counts(Table),
     #{
+        self => State#state.self,
         places => Places,
         cliques => Cliques,
         gone => Gone,
