@@ -49,9 +49,10 @@ after_any_faults_all_tables_are_right_and_so_are_the_routes_test_() ->
 step() ->
     Node = oneof(?NAMES),
     frequency([
-        {4, {kill, Node}},
-        %% With an incarnation so much higher or lower than the time says.
-        {4, {start, Node, choose(-100000, 100000)}},
+        {2, {kill, Node}},
+        %% With an incarnation so much higher or lower than the time says; as another one perhaps.
+        {2, {start, Node, choose(-100000, 100000)}},
+        {4, {restart, Node, choose(0, 10000), choose(-100000, 100000), boolean()}},
         {2, {cliques, Node, oneof([[], [extra], [two, more]])}},
         {1, {relays, Node, oneof([all, none, [a]])}},
         {1, {leave, Node}},
@@ -130,6 +131,9 @@ do({start, Node, More}, {W, Left}) ->
 do({cliques, Node, Value}, {W, Left}) ->
     %% Beside its groups, of which its links come; nobody else is in them.
     {atoll_sim_world:cast(Node, {cliques, [{Node, V} || V <- Value] ++ groups(Node)}, W), Left};
+do({restart, Node, Away, More, IsOther}, World) ->
+    Steps = [{kill, Node}, {wait, Away}, {start, Node, More}] ++ [{cliques, Node, [other]} || IsOther],
+    lists:foldl(fun do/2, World, Steps);
 do({relays, Node, Value}, {W, Left}) -> {atoll_sim_world:cast(Node, {relays, Value}, W), Left};
 do({leave, Node}, {W, Left}) ->
     case atoll_sim_world:status(Node, W) of

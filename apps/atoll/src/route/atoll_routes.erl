@@ -65,7 +65,8 @@
 -record(search, {
     from :: node(),
     to :: node(),
-    options :: options(),
+    %% With the defaults; the hops have no limit only where it is asked whether that is the reason.
+    options :: #{salt := term(), max_hops := pos_integer() | infinity, _ => _},
     table :: atoll_directory_table:table(),
     %% Cliques of the end, by number, and its own links.
     ends :: #{atoll_directory_table:clique_number() => []},
