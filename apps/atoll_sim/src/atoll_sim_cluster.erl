@@ -12,7 +12,7 @@
 -export([new/1, experiment/2, grow/1, launch/2, start/3, starter/1, check/1, format_error/1, isolated/1]).
 -export([run/2, wait/2, at/3, update/2, watch/2, watched/1]).
 -export([world/1, now/1, counters/1, names/1, contacts/1, options/1]).
--export([neighbours/1, overlay/2, random/3, told/3]).
+-export([neighbours/1, overlay/2, random/3, told/3, names_of/1]).
 
 -export_type([cluster/0, options/0, error/0]).
 
@@ -145,6 +145,8 @@ make(Module, StrategyOptions, #{nodes := Count, contacts := ContactCount, seed :
         world = World, names = Names, contacts = Contacts, options = Options, rand = Rand, told = Told
     }.
 
+%% @doc The names of so many nodes, in order.
+-spec names_of(pos_integer()) -> [node(), ...].
 names_of(Count) ->
     Width = length(integer_to_list(Count)),
     [list_to_atom(lists:flatten(io_lib:format("n~*..0b", [Width, N]))) || N <- lists:seq(1, Count)].

@@ -87,9 +87,9 @@
     %% What the sender's live entries come to.
     | {hash, non_neg_integer()}
     %% The same, bucket by bucket.
-    | {hashes, atoll_roster_table:hashes()}
+    | {hashes, atoll_buckets:hashes()}
     %% All that the sender has in these buckets.
-    | {buckets, [{atoll_roster_table:index(), entries()}]}
+    | {buckets, [{atoll_buckets:index(), entries()}]}
     %% What the receiver lacks, in answer.
     | {entries, entries()}
     %% The sender leaves; the sender has heard that the receiver does.

@@ -10,10 +10,9 @@
 %% remembered; the one that came first here makes room for the next. Both are
 %% counted. The owner's own entry has room always.
 %%
-%% The live entries stand in 128 buckets by a hash of their nodes' names. Each bucket
-%% has a hash that follows every change, so two tables are compared, and what differs
-%% is found, without a look at what is equal. Ends do not count in it: each node
-%% forgets its own.
+%% The entries stand in {@link atoll_buckets}, by which two tables are compared and what
+%% differs is found, without a look at what is equal. Ends have no mark there, so they do
+%% not count: each node forgets its own.
 %%
 %% ```
 %% T0 = atoll_roster_table:new(n1, 1000, 100),
@@ -25,7 +24,7 @@
 -export([new/3, put/3, wins/2, entry/2, alive/1, successor/2]).
 -export([root/1, hashes/1, differing/2, bucket/2, newer/3, counts/1]).
 
--export_type([table/0, entry/0, life/0, status/0, hashes/0, index/0]).
+-export_type([table/0, entry/0, life/0, status/0]).
 
 -type life() :: pos_integer().
 %% The incarnation of a node.
@@ -34,11 +33,6 @@
 
 -type entry() :: {life(), status()}.
 %% As it travels.
-
--type index() :: 1..128.
-
--type hashes() :: tuple().
-%% One number for each bucket.
 
 -record(entry, {
     life :: life(),
@@ -51,8 +45,8 @@
     owner :: node(),
     max_members :: pos_integer(),
     max_gone :: non_neg_integer(),
-    buckets :: tuple(),
-    hashes :: hashes(),
+    %% Of each node an #entry{}; the live ones are marked with their lives.
+    buckets = atoll_buckets:new() :: atoll_buckets:buckets(),
     alive = 0 :: non_neg_integer(),
     %% Ends by the number of their arrival.
     gone = gb_trees:empty() :: gb_trees:tree(pos_integer(), node()),
@@ -63,19 +57,12 @@
 
 -opaque table() :: #table{}.
 
--define(BUCKETS, 128).
 -define(RANGE, (1 bsl 32)).
 
 %% @doc An empty table of this node.
 -spec new(node(), pos_integer(), non_neg_integer()) -> table().
 new(Owner, MaxMembers, MaxGone) ->
-    #table{
-        owner = Owner,
-        max_members = MaxMembers,
-        max_gone = MaxGone,
-        buckets = erlang:make_tuple(?BUCKETS, #{}),
-        hashes = erlang:make_tuple(?BUCKETS, 0)
-    }.
+    #table{owner = Owner, max_members = MaxMembers, max_gone = MaxGone}.
 
 %% @doc Of two entries of one node the one that counts.
 -spec wins(entry(), entry()) -> entry().
@@ -100,17 +87,15 @@ put(Node, Entry, #table{owner = Owner, alive = Alive, max_members = Max} = Table
     end.
 
 store(Node, {Life, Status}, #table{} = Table0) ->
-    Index = index(Node),
-    {Number, Table} = number(Node, Status, remove(Node, Index, Table0)),
-    #table{buckets = Buckets} = Table,
-    Bucket = element(Index, Buckets),
+    {Number, Table} = number(Node, Status, remove(Node, Table0)),
     Entry = #entry{life = Life, status = Status, number = Number},
-    forget(count(Node, Index, Entry, 1, Table#table{buckets = setelement(Index, Buckets, Bucket#{Node => Entry})})).
+    Buckets = atoll_buckets:put(Node, Entry, Table#table.buckets),
+    forget(count(Node, Entry, 1, Table#table{buckets = Buckets})).
 
-remove(Node, Index, #table{buckets = Buckets, gone = Gone} = Table0) ->
-    case maps:take(Node, element(Index, Buckets)) of
-        {#entry{number = Number} = Entry, Bucket} ->
-            Table = count(Node, Index, Entry, -1, Table0#table{buckets = setelement(Index, Buckets, Bucket)}),
+remove(Node, #table{buckets = Buckets0, gone = Gone} = Table0) ->
+    case atoll_buckets:take(Node, Buckets0) of
+        {#entry{number = Number} = Entry, Buckets} ->
+            Table = count(Node, Entry, -1, Table0#table{buckets = Buckets}),
             case Number of
                 none -> Table;
                 _ -> Table#table{gone = gb_trees:delete(Number, Gone)}
@@ -119,11 +104,9 @@ remove(Node, Index, #table{buckets = Buckets, gone = Gone} = Table0) ->
             Table0
     end.
 
-%% Adding to the hash of a bucket and taking away are the same.
-count(Node, Index, #entry{life = Life, status = alive}, Plus, #table{hashes = Hashes, alive = Alive} = Table) ->
-    Hash = element(Index, Hashes) bxor erlang:phash2({Node, Life}, ?RANGE),
-    Table#table{hashes = setelement(Index, Hashes, Hash), alive = Alive + Plus};
-count(_Node, _Index, #entry{}, _Plus, Table) ->
+count(Node, #entry{life = Life, status = alive}, Plus, #table{buckets = Buckets, alive = Alive} = Table) ->
+    Table#table{buckets = atoll_buckets:mark(Node, Life, Buckets), alive = Alive + Plus};
+count(_Node, #entry{}, _Plus, Table) ->
     Table.
 
 number(_Node, alive, Table) ->
@@ -137,7 +120,7 @@ forget(#table{gone = Gone, max_gone = Max} = Table) ->
     case gb_trees:size(Gone) > Max of
         true ->
             {_, Oldest} = gb_trees:smallest(Gone),
-            forget(remove(Oldest, index(Oldest), Table#table{forgotten = Table#table.forgotten + 1}));
+            forget(remove(Oldest, Table#table{forgotten = Table#table.forgotten + 1}));
         false ->
             Table
     end.
@@ -145,16 +128,13 @@ forget(#table{gone = Gone, max_gone = Max} = Table) ->
 %% @doc What is known of a node.
 -spec entry(node(), table()) -> entry() | unknown.
 entry(Node, #table{buckets = Buckets}) ->
-    case element(index(Node), Buckets) of
-        #{Node := Entry} -> travelling(Entry);
-        #{} -> unknown
+    case atoll_buckets:find(Node, Buckets) of
+        {ok, Entry} -> travelling(Entry);
+        error -> unknown
     end.
 
 travelling(#entry{life = Life, status = Status}) ->
     {Life, Status}.
-
-index(Node) ->
-    erlang:phash2(Node, ?BUCKETS) + 1.
 
 %% @doc The live ones, in the order of their names.
 -spec alive(table()) -> [node()].
@@ -162,19 +142,13 @@ alive(Table) ->
     lists:sort(fold(fun(Node, Nodes) -> [Node | Nodes] end, [], Table)).
 
 fold(Fun, Acc0, #table{buckets = Buckets}) ->
-    lists:foldl(
-        fun(Bucket, Acc) ->
-            maps:fold(
-                fun
-                    (Node, #entry{status = alive}, A) -> Fun(Node, A);
-                    (_Node, #entry{}, A) -> A
-                end,
-                Acc,
-                Bucket
-            )
+    atoll_buckets:fold(
+        fun
+            (Node, #entry{status = alive}, Acc) -> Fun(Node, Acc);
+            (_Node, #entry{}, Acc) -> Acc
         end,
         Acc0,
-        tuple_to_list(Buckets)
+        Buckets
     ).
 
 %% @doc The live one that comes after this node on a ring in the order of a hash of
@@ -206,26 +180,26 @@ place(Node) -> {erlang:phash2(Node, ?RANGE), Node}.
 
 %% @doc Equal for tables with the same live entries, and hardly ever for others.
 -spec root(table()) -> non_neg_integer().
-root(#table{hashes = Hashes}) ->
-    erlang:phash2(Hashes, ?RANGE).
+root(#table{buckets = Buckets}) ->
+    atoll_buckets:root(Buckets).
 
 %% @doc What stands for each bucket.
--spec hashes(table()) -> hashes().
-hashes(#table{hashes = Hashes}) ->
-    Hashes.
+-spec hashes(table()) -> atoll_buckets:hashes().
+hashes(#table{buckets = Buckets}) ->
+    atoll_buckets:hashes(Buckets).
 
 %% @doc The buckets that differ from somebody else's.
--spec differing(hashes(), table()) -> [index()].
-differing(Theirs, #table{hashes = Hashes}) ->
-    [I || I <- lists:seq(1, ?BUCKETS), element(I, Theirs) =/= element(I, Hashes)].
+-spec differing(atoll_buckets:hashes(), table()) -> [atoll_buckets:index()].
+differing(Theirs, #table{buckets = Buckets}) ->
+    atoll_buckets:differing(Theirs, Buckets).
 
 %% @doc All entries of a bucket, ends among them, in the order of the names.
--spec bucket(index(), table()) -> [{node(), entry()}].
+-spec bucket(atoll_buckets:index(), table()) -> [{node(), entry()}].
 bucket(Index, #table{buckets = Buckets}) ->
-    lists:sort([{Node, travelling(Entry)} || {Node, Entry} <- maps:to_list(element(Index, Buckets))]).
+    [{Node, travelling(Entry)} || {Node, Entry} <- atoll_buckets:bucket(Index, Buckets)].
 
 %% @doc Of a bucket what somebody whose entries in it are these does not know.
--spec newer(index(), [{node(), entry()}], table()) -> [{node(), entry()}].
+-spec newer(atoll_buckets:index(), [{node(), entry()}], table()) -> [{node(), entry()}].
 newer(Index, Theirs, Table) ->
     Known = maps:from_list(Theirs),
     [
