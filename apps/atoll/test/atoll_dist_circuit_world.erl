@@ -233,17 +233,20 @@ here(Name, {down, Kind, Peer}, #{ends := Ends} = W0) ->
     W = case Kind of via -> here(Name, {relay, {cast, {down, Peer}}}, W0); own -> W0 end,
     lists:foldl(fun(Id, Acc) -> here(Name, {'end', Id, {cast, {down, {Kind, Peer}}}}, Acc) end, W,
         lists:sort([Id || {N, Id} <- maps:keys(Ends), N =:= Name]));
-here(Name, {frame, From, Kind, Frame}, #{ends := Ends} = W) ->
+here(Name, {frame, From, via, Frame}, W) ->
+    here(Name, {relay, {cast, {frame, From, Frame}}}, W);
+here(Name, {frame, From, own, Frame}, W) ->
+    at_end(Name, {own, From}, Frame, W).
+
+at_end(Name, {Kind, From} = Leg, Frame, #{ends := Ends} = W) ->
     case atoll_dist_circuit_frame:head(Frame) of
         {ok, Type, Key} ->
-            Id = binary:copy(atoll_dist_circuit_frame:id(Key)),
-            case Ends of
-                #{{Name, Id} := _} -> here(Name, {'end', Id, {cast, {frame, {Kind, From}, Frame}}}, W);
-                #{} when Kind =:= own, Type =:= open -> opened(Name, {own, From}, Frame, W);
-                #{} when Kind =:= own -> W;
-                #{} -> here(Name, {relay, {cast, {frame, From, Frame}}}, W)
+            case {binary:copy(atoll_dist_circuit_frame:id(Key)), Type} of
+                {Id, _} when is_map_key({Name, Id}, Ends) -> here(Name, {'end', Id, {cast, {frame, Leg, Frame}}}, W);
+                {_, open} -> opened(Name, Leg, Frame, W);
+                _ when Kind =:= via -> here(Name, {relay, {cast, {nobody, From, Frame}}}, W);
+                _ -> W
             end;
-        {error, _} when Kind =:= via -> here(Name, {relay, {cast, {frame, From, Frame}}}, W);
         {error, _} -> W
     end.
 
@@ -266,8 +269,8 @@ acts(Name, Who, Acts, W) -> lists:foldl(fun(Act, Acc) -> act(Name, Who, Act, Acc
 
 act(Name, relay, {act, {send, To, Frames, Bytes}}, W) ->
     send({Name, To, via}, relay, Frames, Bytes, wrong_if(Bytes =/= iolist_size(Frames), {bytes, Name}, W));
-act(Name, relay, {act, {open, From, Frame}}, W) ->
-    opened(Name, {via, From}, Frame, W);
+act(Name, relay, {act, {here, From, Frame}}, W) ->
+    at_end(Name, {via, From}, Frame, W);
 act(Name, Who, {act, {send, {Kind, To}, Frame}}, W) ->
     send({Name, To, Kind}, Who, [Frame], byte_size(Frame), W);
 act(Name, {'end', Id}, {act, {route, Avoid}}, #{now := Now, shortest := IsShort} = W) ->

@@ -28,8 +28,8 @@
 %%
 %% Whoever runs it hands frames to one trunk for each neighbour, in order, says when what
 %% was handed is out of this node's hands, and tells `down' of a neighbour before anything
-%% of its next connection. It gives the frames that are for a circuit that ends here to
-%% that end; what is for no end here comes in here.
+%% of its next connection. All that comes from a neighbour comes in here first, since
+%% somebody may open a circuit that ends here under the id of one that is relayed.
 -module(atoll_dist_relay).
 
 -behaviour(atoll_protocol).
@@ -71,6 +71,8 @@
         {up, name()}
         | {down, name()}
         | {frame, From :: name(), binary()}
+        %% What was given to the ends here is for none of them.
+        | {nobody, From :: name(), binary()}
         %% So many bytes of what was handed to the neighbour's trunk are gone.
         | {sent, name(), pos_integer()}
         | {policy, policy()}}
@@ -79,8 +81,9 @@
 -type act() ::
     {act,
         {send, name(), [binary(), ...], Bytes :: pos_integer()}
-        %% A circuit that ends here is being opened.
-        | {open, From :: name(), binary()}}
+        %% It opens a circuit that ends here, or is for the end of that id, if there is
+        %% one. If not, `nobody' has to be said, but of an `open'.
+        | {here, From :: name(), binary()}}
     | {timer, sweep, pos_integer()}.
 
 %% To the end that opened, or to the other one.
@@ -171,6 +174,9 @@ event({cast, {frame, From, Frame}}, Now, #state{trunks = Trunks} = State) ->
         {error, malformed} -> dropped(malformed, State);
         false -> dropped(stranger, State)
     end;
+event({cast, {nobody, From, Frame}}, _Now, State) ->
+    {ok, Type, Key} = atoll_dist_circuit_frame:head(Frame),
+    unknown(Type, Key, From, State);
 event({cast, {sent, Name, Bytes}}, _Now, #state{trunks = Trunks} = State) ->
     case Trunks of
         #{Name := #trunk{handed = Handed} = Trunk} ->
@@ -243,7 +249,7 @@ frame(Type, Key, From, Frame, Now, #state{circuits = Circuits} = State) ->
         #{Key := #circuit{ending = [_ | _]}} -> dropped(ending, State);
         #{Key := #circuit{back = From} = Circuit} -> known(Type, forth, Key, Frame, Circuit#circuit{heard_at = Now}, State);
         #{Key := #circuit{forth = From} = Circuit} -> known(Type, back, Key, Frame, Circuit#circuit{heard_at = Now}, State);
-        #{} -> unknown(Type, Key, From, State)
+        #{} -> act({act, {here, From, Frame}}, State)
     end.
 
 %% The peer may not have heard yet that the path is gone.
@@ -292,10 +298,10 @@ hold(forth, Held, Circuit) -> Circuit#circuit{held_forth = Held}.
 
 %% Opening
 
-open(Key, From, Frame, #{path := Path, window := Want} = Open, Now, #state{config = #{name := Name} = Config, circuits = Circuits} = State) ->
+open(Key, From, Frame, #{path := Path, window := Want} = Open, Now, #state{config = Config, circuits = Circuits} = State) ->
     case place(From, Path, Config) of
         here ->
-            act({act, {open, From, Frame}}, State);
+            act({act, {here, From, Frame}}, State);
         {next, Next} when not is_map_key(Key, Circuits) ->
             case may_open(Next, Open, State) of
                 true ->
@@ -313,7 +319,7 @@ open(Key, From, Frame, #{path := Path, window := Want} = Open, Now, #state{confi
                     refuse(From, Key, Why, About, State)
             end;
         {next, _} ->
-            refuse(From, Key, exists, Name, State);
+            refuse(From, Key, exists, <<>>, State);
         {refuse, Why} ->
             refuse(From, Key, Why, <<>>, State)
     end.
