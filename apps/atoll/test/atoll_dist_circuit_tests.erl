@@ -93,6 +93,16 @@ a_way_that_comes_back_in_time_is_taken_test() ->
     ?assertEqual({2, 1, []}, {?W:got(?B, W), ?W:got(?A, W), ?W:wrong(W)}),
     ?assertMatch([{up, _}, {lost, {path_lost, {<<"g">>, link_down, <<"b">>}}}, {moved, _}], ?W:notices(?A, W)).
 
+a_frame_that_is_lost_on_a_path_that_lives_is_sent_again_test() ->
+    Lose = fun
+        (_, <<1, $D, _:16/binary, 1:32, 118:64, _/binary>>) -> lost;
+        (_, Frame) -> Frame
+    end,
+    W0 = ?W:push(?A, [32], ?W:spoil(Lose, ?W:push(?A, [30], up(line(#{}))))),
+    W = ?W:run_for(1000000, ?W:push(?A, [34], ?W:run_for(10000, W0))),
+    ?assertEqual({3, []}, {?W:got(?B, W), ?W:wrong(W)}),
+    ?assertMatch([{up, _}, {lost, {path_lost, {<<"b">>, gap, <<>>}}}, {moved, _}], ?W:notices(?A, W)).
+
 a_relay_that_was_started_anew_does_not_know_the_path_and_says_so_test() ->
     W0 = up(line(#{})),
     W1 = ?W:run_for(50000, ?W:start(<<"g">>, ?W:run_for(5000, ?W:kill(<<"g">>, W0)))),
@@ -200,10 +210,14 @@ who_knows_a_sealed_circuit_s_id_cannot_take_it_elsewhere_test() ->
     Key = atoll_dist_circuit_frame:key(?ID, 9),
     Open = atoll_dist_circuit_frame:make({open, Key, #{window => 200000, fresh => false, hello => <<>>, path => [<<"a">>, Other, <<"b">>]}}),
     Confirm = atoll_dist_circuit_frame:make({confirm, Key, #{received => 0, consumed => 0, proof => <<0:256>>}}),
-    W1 = ?W:run_for(10000, ?W:inject(Other, <<"b">>, Confirm, ?W:run_for(1000, ?W:inject(Other, <<"b">>, Open, W0)))),
+    W1 = ?W:run_for(10000, ?W:inject(Other, <<"b">>, Confirm, ?W:inject(Other, <<"b">>, Open, W0))),
     W = ?W:run_for(1000000, ?W:push(?A, [1, 2, 3], W1)),
-    ?assertMatch(#{path := [_, Gateway, _]}, ?W:figures(?B, W)),
-    ?assertEqual({3, []}, {?W:got(?B, W), ?W:ended(?A, W)}).
+    [?assertMatch([{up, #{path := [_, Gateway, _]}}], ?W:notices(End, W)) || End <- [?A, ?B]],
+    ?assertEqual({3, []}, {?W:got(?B, W), ?W:ended(?A, W)}),
+    %% Nor is the next epoch taken away.
+    Moved = ?W:run_for(100000, ?W:push(?A, [4], ?W:better(?A, [<<"a">>, Other, <<"b">>], W))),
+    ?assertMatch([{up, _}, {moved, [_, Other, _]}], ?W:notices(?B, Moved)),
+    ?assertEqual({4, []}, {?W:got(?B, Moved), ?W:wrong(Moved)}).
 
 %% Fairness
 

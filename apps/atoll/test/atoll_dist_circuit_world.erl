@@ -121,7 +121,7 @@ unblock(A, B, #{links := Links} = W) ->
         _ -> W
     end.
 
-%% A fun of the frame, as it arrives at its next node: what it is instead.
+%% A fun of the frame, as it arrives at its next node: what it is instead, or `lost'.
 spoil(Fun, W) -> W#{spoil := Fun}.
 
 %% Circuits
@@ -198,7 +198,16 @@ happen({arrive, Link, Frames, Gen}, #{links := Links} = W) ->
     {A, B, Kind} = Link,
     case Links of
         #{Link := #{gen := Now, up := true}} when Gen =:= Now; Gen =:= any ->
-            lists:foldl(fun(Frame, Acc) -> node_event(B, {frame, A, Kind, spoiled(Link, Frame, Acc)}, Acc) end, W, Frames);
+            lists:foldl(
+                fun(Frame, Acc) ->
+                    case spoiled(Link, Frame, Acc) of
+                        lost -> Acc;
+                        Arrived -> node_event(B, {frame, A, Kind, Arrived}, Acc)
+                    end
+                end,
+                W,
+                Frames
+            );
         _ -> W
     end;
 happen({consumed, Node, Id, N}, W) ->

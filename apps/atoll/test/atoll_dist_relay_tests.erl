@@ -120,6 +120,12 @@ one_neighbour_does_not_get_all_test() ->
     ?assert(Refused > 0),
     ?assertMatch({_, [{<<"b">>, {open, _, _}}]}, frame(<<"c">>, opening(key(999), [<<"c">>, <<"g">>, <<"b">>], 1 bsl 20), R)).
 
+when_the_budget_is_given_away_it_refuses_test() ->
+    {R0, [_]} = frame(<<"a">>, opening(key(1), [<<"a">>, <<"g">>, <<"b">>], 1 bsl 20), relay(#{budget => 1200000})),
+    {R, Out} = frame(<<"c">>, opening(key(2), [<<"c">>, <<"g">>, <<"b">>], 1 bsl 20), R0),
+    ?assertMatch([{<<"c">>, {refused, _, {_, busy, _}}}], Out),
+    ?assertMatch(#{reserved := Reserved} when Reserved =< 1200000, ?R:figures(R)).
+
 more_than_the_window_closes_the_circuit_with_a_reason_test() ->
     {Window, R0} = established(200000, #{handed => 1}),
     {R1, [_]} = {element(1, cast({frame, <<"a">>, ?F:data(key(), 0, <<0:8000>>)}, R0)), [x]},
@@ -201,13 +207,12 @@ hostile_test_() ->
 %% Whatever m sends: the relay and the ends stand, the relay's memory is bounded, and the
 %% circuit of a and b is not hurt.
 hostile() ->
-    ?FORALL({Ops, Budget, Blocks}, {list(op()), oneof([134217728, 2097152]), boolean()}, begin
+    ?FORALL({Ops, Budget}, {list(op()), oneof([134217728, 2097152, 1200000])}, begin
         Names = [<<"a">>, <<"b">>, <<"g">>, <<"m">>],
         W0 = lists:foldl(fun ?W:start/2, ?W:new(#{relay => #{budget => Budget, max_circuits => 4, idle_ms => 5000}}), Names),
         W1 = lists:foldl(fun(N, W) -> ?W:link(N, <<"g">>, via, W) end, W0, Names -- [<<"g">>]),
         W2 = ?W:run_for(10000, ?W:circuit(<<"a">>, <<"b">>, ?ID, W1)),
-        W3 = ?W:freeze(<<"m">>, W2),
-        W4 = case Blocks of true -> ?W:block(<<"g">>, <<"b">>, W3); false -> W3 end,
+        W4 = ?W:freeze(<<"m">>, W2),
         W5 = lists:foldl(
             fun({Us, Op}, W) -> op(Op, ?W:push({<<"b">>, ?ID}, [9], ?W:push({<<"a">>, ?ID}, [10, 20000], ?W:run_for(Us, W)))) end,
             W4,
@@ -232,6 +237,9 @@ a_frame() ->
         {4, {open, oneof([[<<"m">>, <<"g">>, <<"b">>], [<<"m">>, <<"g">>, <<"m">>], [<<"m">>, <<"g">>], [<<"a">>, <<"g">>, <<"b">>],
             [<<"m">>, <<"g">>, <<"a">>]]), oneof([100, 74000, 131072, 1 bsl 31])}},
         {3, confirm},
+        {3, establish},
+        {2, block},
+        {2, unblock},
         {6, {data, oneof([0, 65, 1064, range(0, 100000)]), oneof([1, 1000, 60000, 73728]), oneof([1, 3, 100])}},
         {2, {ack, range(0, 100000), range(1, 300)}},
         {1, opened},
@@ -239,6 +247,11 @@ a_frame() ->
         {1, {noise, binary()}}
     ]).
 
+op({_, _, block}, W) -> ?W:block(<<"g">>, <<"b">>, W);
+op({_, _, unblock}, W) -> ?W:unblock(<<"g">>, <<"b">>, W);
+op({Whose, Epoch, establish}, W0) ->
+    W = op({Whose, Epoch, {open, [<<"m">>, <<"g">>, <<"b">>], 1 bsl 20}}, W0),
+    op({Whose, Epoch, confirm}, ?W:run_for(2000, W));
 op({Whose, Epoch, What}, W0) ->
     Id = case Whose of m -> <<"mmmmmmmmmmmmmmmm">>; n -> <<"nnnnnnnnnnnnnnnn">>; q -> <<"qqqqqqqqqqqqqqqq">>; a -> ?ID end,
     Key = ?F:key(Id, Epoch),

@@ -123,7 +123,7 @@
 -record(state, {
     config :: config(),
     role :: opener | acceptor,
-    %% The latest that was used.
+    %% The latest that the opener tried, or that the other end has in use or had.
     epoch = 0 :: non_neg_integer(),
     current = none :: none | #path{},
     %% What shall take its place: a path is being asked for, or opened, or it is tried
@@ -141,11 +141,8 @@
     %% An `ack' will be sent a while later; or as soon as the leg takes it.
     ack_timer = false :: boolean(),
     owed = no :: no | ack | asks,
-    heard_at :: atoll_protocol:now_ms(),
-    %% When it asked for a sign of life that has not come yet.
-    asked_at = none :: none | atoll_protocol:now_ms(),
-    %% Whether it looks often, since something is under way.
-    looks = off :: off | idle | busy,
+    %% Of the path in use.
+    pulse :: atoll_dist_circuit_pulse:pulse(),
     seal = none :: none | atoll_dist_seal:seal(),
     %% What every `opened' or the first `confirm' has of the seal.
     answer = <<>> :: binary(),
@@ -188,7 +185,7 @@ init(Given, Now) ->
         role = case Role of opener -> opener; _ -> acceptor end,
         in = atoll_dist_circuit_in:new(Consumption, Max),
         lost_at = Now,
-        heard_at = Now
+        pulse = atoll_dist_circuit_pulse:new(Now)
     },
     case Role of
         opener -> finish(Now, ask_route(State));
@@ -273,15 +270,18 @@ about(Why) ->
     unicode:characters_to_binary(string:slice(io_lib:format("~0tP", [Why, 16]), 0, 60)).
 
 frame({Type, Key, Body}, Leg, Now, #state{current = #path{key = Key, leg = Leg}} = State) ->
-    current(Type, Body, Now, State#state{heard_at = Now, asked_at = none});
+    current(Type, Body, Now, heard(Now, State));
 frame({data, Key, At, Payload}, Leg, Now, #state{current = #path{key = Key, leg = Leg}} = State) ->
-    data(At, Payload, Now, State#state{heard_at = Now, asked_at = none});
+    data(At, Payload, Now, heard(Now, State));
 frame({Type, Key, Body}, Leg, Now, #state{attempt = #path{key = Key, leg = Leg}} = State) ->
     attempt(Type, Body, Now, State);
 frame({open, _, _} = Open, Leg, _Now, #state{role = acceptor} = State) ->
     reopened(Leg, Open, State);
 frame(_, _Leg, _Now, State) ->
     ignored(State).
+
+heard(Now, #state{pulse = Pulse} = State) ->
+    State#state{pulse = atoll_dist_circuit_pulse:heard(Now, Pulse)}.
 
 ignored(#state{ignored = Ignored} = State) -> State#state{ignored = Ignored + 1}.
 
@@ -356,31 +356,17 @@ act(Act, #state{acts = Acts} = State) -> State#state{acts = [Act | Acts]}.
 
 %% Whether it is alive
 
-look_busy(#state{out = Out, looks = Looks, asked_at = Asked, config = #{probe_ms := Ms}} = State) ->
-    case atoll_dist_circuit_out:under_way(Out) of
-        true when Looks =/= busy, Asked =:= none -> act({timer, look, Ms}, State#state{looks = busy});
+look_busy(#state{out = Out, pulse = Pulse0, config = Config} = State) ->
+    case atoll_dist_circuit_out:under_way(Out) andalso atoll_dist_circuit_pulse:busy(Config, Pulse0) of
+        {Ms, Pulse} -> act({timer, look, Ms}, State#state{pulse = Pulse});
         _ -> State
     end.
 
-look(Now, #state{asked_at = none, heard_at = Heard} = State) ->
-    {Looks, Limit} = looks(State),
-    case Now - Heard of
-        Silent when Silent >= Limit ->
-            #state{config = #{silent_ms := Ms}} = State,
-            act({timer, look, Ms}, owe(asks, State#state{asked_at = Now, looks = Looks}));
-        Silent ->
-            act({timer, look, Limit - Silent}, State#state{looks = Looks})
-    end;
-look(Now, #state{asked_at = Asked, current = Current, config = #{silent_ms := Ms, there := There}} = State) ->
-    case Now - Asked of
-        Silent when Silent >= Ms -> lost({silent, There}, true, Now, leave(Current, silent, State));
-        Silent -> act({timer, look, Ms - Silent}, State)
-    end.
-
-looks(#state{out = Out, config = #{probe_ms := Busy, idle_ms := Idle}}) ->
-    case atoll_dist_circuit_out:under_way(Out) of
-        true -> {busy, Busy};
-        false -> {idle, Idle}
+look(Now, #state{out = Out, pulse = Pulse0, current = Current, config = #{there := There} = Config} = State) ->
+    case atoll_dist_circuit_pulse:look(atoll_dist_circuit_out:under_way(Out), Config, Now, Pulse0) of
+        {wait, Ms, Pulse} -> act({timer, look, Ms}, State#state{pulse = Pulse});
+        {ask, Ms, Pulse} -> act({timer, look, Ms}, owe(asks, State#state{pulse = Pulse}));
+        silent -> lost({silent, There}, true, Now, leave(Current, silent, State))
     end.
 
 %% Losing a path
@@ -404,9 +390,7 @@ lost(Why, IsSilent, Now, #state{current = #path{nodes = Nodes}, out = Out, attem
         is_silent = IsSilent,
         failed = [{Nodes, Why}],
         ack_timer = false,
-        owed = no,
-        asked_at = none,
-        looks = off
+        owed = no
     }))),
     case Role of
         acceptor -> act({timer, deadline, patience(State)}, State);
@@ -487,7 +471,7 @@ confirmed(#path{key = Key} = Path, #state{in = In, was_up = WasUp, answer = Answ
     send(Path, atoll_dist_circuit_frame:make({confirm, Key, #{received => Received, consumed => Consumed, proof => Proof}}), State).
 
 %% The path is agreed.
-use(#path{window = Window, nodes = Nodes} = Path, Now, #state{current = Old, was_up = WasUp, in = In, seal = Seal, moves = Moves, role = Role} = State0) ->
+use(#path{key = Key, window = Window, nodes = Nodes} = Path, Now, #state{current = Old, was_up = WasUp, in = In, seal = Seal, moves = Moves, role = Role} = State0) ->
     State1 =
         case {Old, Role} of
             {#path{}, opener} -> leave(Old, moved, State0);
@@ -495,14 +479,13 @@ use(#path{window = Window, nodes = Nodes} = Path, Now, #state{current = Old, was
         end,
     State = State1#state{
         current = Path,
+        epoch = atoll_dist_circuit_frame:epoch(Key),
         attempt = none,
         was_up = true,
         in = atoll_dist_circuit_in:path(Window, In),
         failed = [],
-        heard_at = Now,
-        asked_at = none,
-        owed = no,
-        looks = idle
+        pulse = atoll_dist_circuit_pulse:new(Now),
+        owed = no
     },
     Notice =
         case WasUp of
@@ -514,10 +497,10 @@ use(#path{window = Window, nodes = Nodes} = Path, Now, #state{current = Old, was
         moves = Moves + (case WasUp of true -> 1; false -> 0 end)
     }))).
 
-failed(_Path, Why, _Now, #state{current = #path{}} = State) ->
-    act({notify, {not_moved, Why}}, act({cancel, attempt}, State#state{attempt = none}));
 failed(_Path, _Why, _Now, #state{role = acceptor} = State) ->
     State#state{attempt = none};
+failed(_Path, Why, _Now, #state{current = #path{}} = State) ->
+    act({notify, {not_moved, Why}}, act({cancel, attempt}, State#state{attempt = none}));
 failed(#path{nodes = Nodes}, Why, Now, #state{failed = Failed} = State0) ->
     WasKnown = lists:keymember(Nodes, 1, Failed),
     State = State0#state{
@@ -606,10 +589,12 @@ is_proven(Proof, Received, Consumed, #state{seal = Seal, attempt = #path{key = K
 
 %% The opener wants another path.
 reopened(Leg, {open, Key, #{window := Window, path := [There | _] = Nodes}}, #state{config = #{there := There}} = State) ->
-    #state{epoch = Epoch, config = #{id := Id, window := Most}} = State,
+    #state{epoch = Epoch, attempt = Attempt, config = #{id := Id, window := Most}} = State,
     Path = #path{key = Key, leg = Leg, nodes = Nodes, window = min(Window, Most)},
+    IsTried = case Attempt of #path{key = Key} -> true; _ -> false end,
     case Key of
-        <<Id:16/binary, New:32>> when New > Epoch -> offered(Path, State);
+        %% Of an epoch that was not confirmed nobody knows whose it is.
+        <<Id:16/binary, New:32>> when New > Epoch, not IsTried -> offered(Path, State);
         _ -> send(Path, atoll_dist_circuit_frame:make({refused, Key, {here(State), stale, <<>>}}), State)
     end;
 reopened(_Leg, _Open, State) ->
@@ -623,9 +608,7 @@ offered(#path{key = Key, window = Window} = Path, #state{in = In, answer = Answe
             #path{} -> leave(Before, moved, State0);
             none -> State0
         end,
-    Sent = send(Path, atoll_dist_circuit_frame:make({opened, Key, Opened}), State#state{
-        attempt = Path, epoch = atoll_dist_circuit_frame:epoch(Key)
-    }),
+    Sent = send(Path, atoll_dist_circuit_frame:make({opened, Key, Opened}), State#state{attempt = Path}),
     case WasUp of
         false -> act({timer, deadline, patience(Sent)}, Sent);
         true -> Sent
