@@ -109,7 +109,7 @@ epoch(<<_:16/binary, Epoch:32>>) -> Epoch.
 
 %% @doc How many positions a payload of that size takes.
 -spec cost(non_neg_integer()) -> pos_integer().
-cost(Size) -> Size + ?OVERHEAD.
+cost(Size) when is_integer(Size) -> Size + ?OVERHEAD.
 
 %% @doc How large a payload can be.
 -spec max_payload() -> pos_integer().

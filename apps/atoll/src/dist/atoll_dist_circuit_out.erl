@@ -114,7 +114,7 @@ pack(Room, #out{cut = Left, max = Max} = Out) ->
         _ when byte_size(Left) =< Piece, Room >= byte_size(Left) + ?HEAD ->
             %% Others may go with the last piece.
             Size = byte_size(Left),
-            pack(Room, Size + ?HEAD, [[<<Size:32>> | Left]], Out#out{cut = none});
+            pack(Room, Size + ?HEAD, [[<<Size:32>>, Left]], Out#out{cut = none});
         _ ->
             {[], 0, Out}
     end.

@@ -129,7 +129,7 @@ is_confirm(Proof, Epoch, Received, Consumed, Seal) ->
     equal(Proof, confirm(Epoch, Received, Consumed, Seal)).
 
 %% @doc A payload at a position, sealed.
--spec seal(atoll_dist_circuit_frame:position(), iodata(), seal()) -> iodata().
+-spec seal(atoll_dist_circuit_frame:position(), iodata(), seal()) -> [binary(), ...].
 seal(At, Plain, #seal{ours = {Key, Mix}}) ->
     {Sealed, Tag} = crypto:crypto_one_time_aead(aes_256_gcm, Key, number(At, Mix), Plain, <<>>, ?TAG, true),
     [Sealed, Tag].
