@@ -263,7 +263,7 @@ times(N, Fun, W) -> times(N - 1, Fun, Fun(W)).
 
 faults_test_() ->
     {timeout, 120, fun() ->
-        ?assert(proper:quickcheck(faults(), [{numtests, 300}, {to_file, user}, {max_size, 40}]))
+        ?assert(proper:quickcheck(faults(), [{numtests, 200}, {to_file, user}, {max_size, 40}]))
     end}.
 
 %% Whatever happens: in order, once, within the budget; and at the end, when all is well

@@ -201,7 +201,7 @@ a_path_that_nobody_uses_is_forgotten_test() ->
 
 hostile_test_() ->
     {timeout, 120, fun() ->
-        ?assert(proper:quickcheck(hostile(), [{numtests, 300}, {to_file, user}, {max_size, 60}]))
+        ?assert(proper:quickcheck(hostile(), [{numtests, 200}, {to_file, user}, {max_size, 60}]))
     end}.
 
 %% Whatever m sends: the relay and the ends stand, the relay's memory is bounded, and the
