@@ -1,0 +1,659 @@
+%% @doc One end of a circuit: packets go in at one end and come out at the other, whatever
+%% becomes of the paths between.
+%%
+%% A circuit goes over one path at a time: over a neighbour's connection and other nodes'
+%% behind it, or over a connection of its own, which is a path of two nodes. The end that
+%% opened the circuit chooses the path, and asks for another one when it is lost: when the
+%% first node goes, when one further on says that it cannot go on, or when nothing comes
+%% though it asked for a sign. The other end waits. It may also be given a better path
+%% while all is well; until both have agreed on that they use the one they have.
+%%
+%% Each path has a number, the epoch. The opener sends `open', the other end `opened' with
+%% how much it has got, the opener `confirm' with how much it has got, and each sends again
+%% what the other has not got. What comes of another epoch is left alone.
+%%
+%% Promised:
+%% <ul>
+%% <li>Every packet comes out once and in order, or the circuit ends. It ends once at each
+%%   end, with a reason. One end may have ended before the other knows.</li>
+%% <li>What an end keeps is at most the window of what it sent, what waits to be sent
+%%   ({@link wants/1} says when that is enough), and one packet that is being joined.
+%%   What it has handed to be sent at one time is bounded too.</li>
+%% <li>With a seal ({@link atoll_dist_seal}) what is altered on the way ends the circuit.</li>
+%% </ul>
+%% How long it takes: a path of which a node says that it is lost, or whose first node has
+%% gone, is replaced at once if there is another. A silent one is after `probe_ms' and
+%% `silent_ms' while something is under way, and after `idle_ms' and `silent_ms' otherwise.
+%% The opener gives up `resume_ms' after the loss if it knows that there is no way, and
+%% `silence_ms' after it if there seems to be a way but nobody answers. The other end
+%% waits for it twice as long, or as long as both together.
+%%
+%% Not promised: that the other end got what was sent before the circuit ended.
+-module(atoll_dist_circuit).
+
+-behaviour(atoll_protocol).
+
+-export([init/2, handle/3, wants/1, figures/1]).
+
+-export_type([config/0, leg/0, path/0, event/0, act/0, avoid/0, state/0]).
+
+-type name() :: atoll_dist_circuit_frame:name().
+
+%% A way to the path's first node that is not here. What it is, only who runs this knows.
+-type leg() :: term().
+
+%% All nodes, from the end that opens.
+-type path() :: [name(), ...].
+
+%% The paths that failed since there was one, the latest first, and what became of each.
+-type avoid() :: [{path(), atoll_dist_circuit_reason:failure()}].
+
+-type config() :: #{
+    id := atoll_dist_circuit_frame:id(),
+    %% This node and the other end.
+    here := name(),
+    there := name(),
+    %% It opens, or it was opened: what came, and over what.
+    role := opener | {acceptor, leg(), Open :: binary()},
+    window => atoll_dist_circuit_frame:window(),
+    %% How many bytes may be handed to be sent over one leg, and wait before that.
+    handed => pos_integer(),
+    pending => pos_integer(),
+    max_packet => pos_integer(),
+    consumption => at_once | told,
+    %% `off' seals if the other end wants it.
+    seal => off | required,
+    %% Both are wanted for a seal; without them this end refuses it.
+    keys => atoll_dist_seal:keys(),
+    cookie => binary(),
+    ack_ms => pos_integer(),
+    probe_ms => pos_integer(),
+    silent_ms => pos_integer(),
+    idle_ms => pos_integer(),
+    %% How long an answer to `open' may take, and what is between two attempts that fail.
+    open_ms => pos_integer(),
+    retry_ms => pos_integer(),
+    resume_ms => pos_integer(),
+    silence_ms => pos_integer()
+}.
+
+-type event() ::
+    {cast,
+        {packets, [atoll_dist_circuit_out:packet()]}
+        %% The user has consumed so many of the packets that it got.
+        | {consumed, pos_integer()}
+        | {frame, leg(), binary()}
+        %% So many bytes of what was handed to the leg are gone.
+        | {sent, leg(), pos_integer()}
+        %% The leg's node, or connection, has gone; nothing of an earlier one comes later.
+        | {down, leg()}
+        %% The answer to `route'; or a path that is better than the present one.
+        | {route, leg(), path()}
+        | no_route
+        | {better, leg(), path()}
+        %% The user wants something to be sent.
+        | tick
+        | {close, Why :: term()}}
+    | {timeout, ack | look | attempt | deadline}.
+
+-type act() ::
+    {act,
+        {send, leg(), binary()}
+        %% A path is wanted; answered by `route' or `no_route'.
+        | {route, avoid()}
+        | {deliver, [iodata(), ...]}}
+    | {timer, ack | look | attempt | deadline, non_neg_integer()}
+    | {cancel, ack | look | attempt | deadline}
+    | {notify,
+        {up, #{path := path(), window := atoll_dist_circuit_frame:window(), sealed := boolean()}}
+        | {lost, atoll_dist_circuit_reason:failure()}
+        %% Another path is in use, after a loss or instead of one that was well.
+        | {moved, path()}
+        | {not_moved, atoll_dist_circuit_reason:failure()}
+        %% Nothing comes after this.
+        | {ended, atoll_dist_circuit_reason:reason()}}.
+
+-record(path, {
+    key :: atoll_dist_circuit_frame:key(),
+    leg :: leg(),
+    nodes :: path(),
+    window :: atoll_dist_circuit_frame:window()
+}).
+
+-record(state, {
+    config :: config(),
+    role :: opener | acceptor,
+    %% The latest that the opener tried, or that the other end has in use or had.
+    epoch = 0 :: non_neg_integer(),
+    current = none :: none | #path{},
+    %% What shall take its place: a path is being asked for, or opened, or it is tried
+    %% again a little later.
+    attempt = none :: none | routing | later | #path{},
+    %% Whether there was a path before.
+    was_up = false :: boolean(),
+    out = atoll_dist_circuit_out:new() :: atoll_dist_circuit_out:out(),
+    in :: atoll_dist_circuit_in:in(),
+    handed = #{} :: #{leg() => non_neg_integer()},
+    %% Since when there is no path, and whether somebody said so last or it is silent.
+    lost_at :: atoll_protocol:now_ms(),
+    is_silent = true :: boolean(),
+    failed = [] :: avoid(),
+    %% An `ack' will be sent a while later; or as soon as the leg takes it.
+    ack_timer = false :: boolean(),
+    owed = no :: no | ack | asks,
+    %% Of the path in use.
+    pulse :: atoll_dist_circuit_pulse:pulse(),
+    seal = none :: none | atoll_dist_seal:seal(),
+    %% What every `opened' or the first `confirm' has of the seal.
+    answer = <<>> :: binary(),
+    has_ended = false :: boolean(),
+    %% Effects of this event, the latest first.
+    acts = [] :: [act()],
+    moves = 0 :: non_neg_integer(),
+    sent = 0 :: non_neg_integer(),
+    resent = 0 :: non_neg_integer(),
+    ignored = 0 :: non_neg_integer()
+}).
+
+-opaque state() :: #state{}.
+
+-define(DEFAULTS, #{
+    window => 1048576,
+    handed => 262144,
+    pending => 262144,
+    max_packet => 67108864,
+    consumption => at_once,
+    seal => off,
+    ack_ms => 25,
+    probe_ms => 150,
+    silent_ms => 400,
+    idle_ms => 1000,
+    open_ms => 1000,
+    retry_ms => 100,
+    resume_ms => 2000,
+    silence_ms => 15000
+}).
+
+-define(MAX_FAILED, 8).
+
+%% @private
+-spec init(config(), atoll_protocol:now_ms()) -> {state(), [act()]}.
+init(Given, Now) ->
+    #{role := Role, consumption := Consumption, max_packet := Max} = Config = maps:merge(?DEFAULTS, Given),
+    State = #state{
+        config = Config,
+        role = case Role of opener -> opener; _ -> acceptor end,
+        in = atoll_dist_circuit_in:new(Consumption, Max),
+        lost_at = Now,
+        pulse = atoll_dist_circuit_pulse:new(Now)
+    },
+    case Role of
+        opener -> finish(Now, ask_route(State));
+        {acceptor, Leg, Frame} -> finish(Now, accept(Leg, atoll_dist_circuit_frame:parse(Frame), State))
+    end.
+
+%% @private
+-spec handle(event(), atoll_protocol:now_ms(), state()) -> {state(), [act()]}.
+handle(_Event, _Now, #state{has_ended = true} = State) ->
+    {State, []};
+handle(Event, Now, State) ->
+    finish(Now, event(Event, Now, State)).
+
+%% @doc Whether the user should put in more packets.
+-spec wants(state()) -> more | wait.
+wants(#state{out = Out, config = #{pending := Max}}) ->
+    case atoll_dist_circuit_out:pending(Out) < Max of
+        true -> more;
+        false -> wait
+    end.
+
+finish(_Now, #state{has_ended = true, acts = Acts} = State) ->
+    {State#state{acts = []}, lists:reverse(Acts)};
+finish(_Now, #state{current = none, acts = Acts} = State) ->
+    {State#state{acts = []}, lists:reverse(Acts)};
+finish(_Now, State0) ->
+    #state{acts = Acts} = State = look_busy(flush(State0)),
+    {State#state{acts = []}, lists:reverse(Acts)}.
+
+%% Events
+
+event({cast, {packets, Packets}}, _Now, #state{out = Out, config = #{max_packet := Max}} = State) ->
+    case [Size || {Size, _} <- Packets, Size > Max] of
+        [] -> State#state{out = atoll_dist_circuit_out:push(Packets, Out)};
+        [Size | _] -> end_of(too_large, {packet_too_large, Size}, State)
+    end;
+event({cast, {frame, Leg, Frame}}, Now, State) ->
+    case atoll_dist_circuit_frame:parse(Frame) of
+        {ok, Parsed} -> frame(Parsed, Leg, Now, State);
+        {error, _} -> ignored(State)
+    end;
+event({cast, {sent, Leg, Bytes}}, _Now, #state{handed = Handed} = State) ->
+    case Handed of
+        #{Leg := Now} when Now > Bytes -> State#state{handed = Handed#{Leg := Now - Bytes}};
+        #{} -> State#state{handed = maps:remove(Leg, Handed)}
+    end;
+event({cast, {consumed, N}}, _Now, #state{in = In} = State) ->
+    acked(State#state{in = atoll_dist_circuit_in:consumed(N, In)});
+event({cast, {down, Leg}}, Now, #state{handed = Handed} = State) ->
+    down(Leg, Now, State#state{handed = maps:remove(Leg, Handed)});
+event({cast, {route, Leg, Nodes}}, _Now, #state{attempt = routing} = State) ->
+    open(Leg, Nodes, State);
+event({cast, {route, _Leg, _Nodes}}, _Now, State) ->
+    State;
+event({cast, no_route}, Now, #state{attempt = routing} = State) ->
+    no_way(Now, State#state{attempt = none});
+event({cast, no_route}, _Now, State) ->
+    State;
+event({cast, {better, Leg, Nodes}}, _Now, #state{role = opener, current = #path{}, attempt = none} = State) ->
+    open(Leg, Nodes, State);
+event({cast, {better, _Leg, _Nodes}}, _Now, State) ->
+    State;
+event({cast, tick}, _Now, State) ->
+    owe(ack, State);
+event({cast, {close, Why}}, _Now, State) ->
+    end_of({closed, about(Why)}, {closed_here, Why}, State);
+event({timeout, ack}, _Now, State) ->
+    owe(ack, State#state{ack_timer = false});
+event({timeout, look}, Now, #state{current = #path{}} = State) ->
+    look(Now, State);
+event({timeout, attempt}, Now, #state{attempt = #path{} = Attempt, config = #{there := There}} = State) ->
+    failed(Attempt, {silent, There}, Now, leave(Attempt, moved, State));
+event({timeout, attempt}, Now, #state{attempt = routing} = State) ->
+    no_way(Now, State#state{attempt = none});
+event({timeout, attempt}, _Now, #state{attempt = later} = State) ->
+    ask_route(State);
+event({timeout, deadline}, _Now, #state{current = none, failed = Failed, config = #{there := There}} = State) ->
+    end_of(silent, case Failed of [{_, Why} | _] -> Why; [] -> {silent, There} end, State).
+
+about(Why) ->
+    %% A letter is four bytes at most.
+    unicode:characters_to_binary(string:slice(io_lib:format("~0tP", [Why, 16]), 0, 60)).
+
+frame({Type, Key, Body}, Leg, Now, #state{current = #path{key = Key, leg = Leg}} = State) ->
+    current(Type, Body, Now, heard(Now, State));
+frame({data, Key, At, Payload}, Leg, Now, #state{current = #path{key = Key, leg = Leg}} = State) ->
+    data(At, Payload, Now, heard(Now, State));
+frame({Type, Key, Body}, Leg, Now, #state{attempt = #path{key = Key, leg = Leg}} = State) ->
+    attempt(Type, Body, Now, State);
+frame({open, _, _} = Open, Leg, _Now, #state{role = acceptor} = State) ->
+    reopened(Leg, Open, State);
+frame(_, _Leg, _Now, State) ->
+    ignored(State).
+
+heard(Now, #state{pulse = Pulse} = State) ->
+    State#state{pulse = atoll_dist_circuit_pulse:heard(Now, Pulse)}.
+
+ignored(#state{ignored = Ignored} = State) -> State#state{ignored = Ignored + 1}.
+
+%% On the path in use
+
+current(ack, #{received := Received, consumed := Consumed, asks := Asks}, _Now, #state{out = Out0} = State) ->
+    case atoll_dist_circuit_out:ack(Received, Consumed, Out0) of
+        {ok, Out} when Asks -> owe(ack, State#state{out = Out});
+        {ok, Out} -> State#state{out = Out};
+        error -> end_of(bad_frame, bad_ack, State)
+    end;
+current(path_lost, Said, Now, State) ->
+    lost({path_lost, Said}, false, Now, State);
+current(close, Said, _Now, State) ->
+    ended({closed, Said}, State);
+current(_Type, _Body, _Now, State) ->
+    ignored(State).
+
+data(At, Payload, Now, #state{in = In0, current = Current, config = #{there := There}} = State) ->
+    case atoll_dist_circuit_in:arrive(At, Payload, In0) of
+        {ok, [], In} -> acked(State#state{in = In});
+        {ok, Packets, In} -> acked(act({act, {deliver, Packets}}, State#state{in = In}));
+        known -> ignored(State);
+        gap -> lost({gap, There}, false, Now, leave(Current, gap, State));
+        {error, Why} -> end_of(code(Why), Why, State)
+    end.
+
+code(window_exceeded) -> window_exceeded;
+code(bad_packet) -> bad_frame;
+code({packet_too_large, _}) -> too_large;
+code({altered, _}) -> altered.
+
+acked(#state{in = In, ack_timer = Runs, config = #{ack_ms := Ms}} = State) ->
+    case atoll_dist_circuit_in:wants_ack(In) of
+        now -> owe(ack, State);
+        later when not Runs -> act({timer, ack, Ms}, State#state{ack_timer = true});
+        _ -> State
+    end.
+
+owe(asks, State) -> State#state{owed = asks};
+owe(ack, #state{owed = no} = State) -> State#state{owed = ack};
+owe(ack, State) -> State.
+
+%% Sends what the leg takes: an `ack' that is owed, then data.
+flush(#state{current = #path{leg = Leg, key = Key}, handed = Handed, config = #{handed := Max}} = State) ->
+    case Handed of
+        #{Leg := Bytes} when Bytes >= Max -> State;
+        #{} -> flush(Leg, Key, State)
+    end.
+
+flush(_Leg, Key, #state{owed = Owed, in = In, current = Current} = State) when Owed =/= no ->
+    {Received, Consumed} = atoll_dist_circuit_in:positions(In),
+    Ack = #{received => Received, consumed => Consumed, asks => Owed =:= asks},
+    Told = State#state{owed = no, in = atoll_dist_circuit_in:told(In)},
+    flush(send(Current, atoll_dist_circuit_frame:make({ack, Key, Ack}), Told));
+flush(_Leg, Key, #state{out = Out0, current = Current} = State) ->
+    case atoll_dist_circuit_out:next(Out0) of
+        {At, Payload, Out} -> flush(data_out(At, Current, atoll_dist_circuit_frame:data(Key, At, Payload), State#state{out = Out}));
+        none -> State
+    end.
+
+data_out(At, Path, Frame, #state{sent = Sent, resent = Resent} = State) when At < Sent ->
+    send(Path, Frame, State#state{resent = Resent + byte_size(Frame)});
+data_out(At, Path, Frame, State) ->
+    send(Path, Frame, State#state{sent = At + 1}).
+
+send(#path{leg = Leg}, Frame, #state{handed = Handed} = State) ->
+    Bytes = maps:get(Leg, Handed, 0) + byte_size(Frame),
+    act({act, {send, Leg, Frame}}, State#state{handed = Handed#{Leg => Bytes}}).
+
+act(Act, #state{acts = Acts} = State) -> State#state{acts = [Act | Acts]}.
+
+%% Whether it is alive
+
+look_busy(#state{out = Out, pulse = Pulse0, config = Config} = State) ->
+    case atoll_dist_circuit_out:under_way(Out) andalso atoll_dist_circuit_pulse:busy(Config, Pulse0) of
+        {Ms, Pulse} -> act({timer, look, Ms}, State#state{pulse = Pulse});
+        _ -> State
+    end.
+
+look(Now, #state{out = Out, pulse = Pulse0, current = Current, config = #{there := There} = Config} = State) ->
+    case atoll_dist_circuit_pulse:look(atoll_dist_circuit_out:under_way(Out), Config, Now, Pulse0) of
+        {wait, Ms, Pulse} -> act({timer, look, Ms}, State#state{pulse = Pulse});
+        {ask, Ms, Pulse} -> act({timer, look, Ms}, owe(asks, State#state{pulse = Pulse}));
+        silent -> lost({silent, There}, true, Now, leave(Current, silent, State))
+    end.
+
+%% Losing a path
+
+down(Leg, Now, State0) ->
+    State =
+        case State0 of
+            #state{current = #path{leg = Leg}} -> lost({down, Leg}, false, Now, State0);
+            _ -> State0
+        end,
+    case State of
+        #state{has_ended = false, attempt = #path{leg = Leg} = Attempt} -> failed(Attempt, {down, Leg}, Now, State);
+        _ -> State
+    end.
+
+lost(Why, IsSilent, Now, #state{current = #path{nodes = Nodes}, out = Out, attempt = Attempt, role = Role} = State0) ->
+    State = act({notify, {lost, Why}}, act({cancel, look}, act({cancel, ack}, State0#state{
+        current = none,
+        out = atoll_dist_circuit_out:pause(Out),
+        lost_at = Now,
+        is_silent = IsSilent,
+        failed = [{Nodes, Why}],
+        ack_timer = false,
+        owed = no
+    }))),
+    case Role of
+        acceptor -> act({timer, deadline, patience(State)}, State);
+        opener when Attempt =:= none -> ask_route(State);
+        opener -> State
+    end.
+
+patience(#state{is_silent = false, config = #{resume_ms := Ms}}) -> 2 * Ms;
+patience(#state{is_silent = true, config = #{resume_ms := ResumeMs, silence_ms := SilenceMs}}) -> ResumeMs + SilenceMs.
+
+%% Those on a path that is given up need not keep it.
+leave(#path{key = Key} = Path, Why, #state{config = #{here := Here}} = State) ->
+    send(Path, atoll_dist_circuit_frame:make({path_lost, Key, {Here, Why, <<>>}}), State).
+
+%% The opener's attempts
+
+ask_route(#state{failed = Failed, config = #{open_ms := Ms}} = State) ->
+    act({timer, attempt, Ms}, act({act, {route, Failed}}, State#state{attempt = routing})).
+
+open(Leg, Nodes, #state{epoch = Epoch0, was_up = WasUp, config = #{id := Id, window := Window, open_ms := Ms} = Config} = State) ->
+    Epoch = Epoch0 + 1,
+    Path = #path{key = atoll_dist_circuit_frame:key(Id, Epoch), leg = Leg, nodes = Nodes, window = Window},
+    Open = #{window => Window, fresh => not WasUp, hello => hello(WasUp, Config), path => Nodes},
+    Frame = atoll_dist_circuit_frame:make({open, Path#path.key, Open}),
+    act({timer, attempt, Ms}, send(Path, Frame, State#state{epoch = Epoch, attempt = Path})).
+
+hello(false, #{seal := required, keys := Keys}) -> atoll_dist_seal:hello(Keys);
+hello(_WasUp, _Config) -> <<>>.
+
+attempt(opened, #{window := Window, received := Received, consumed := Consumed, answer := Answer}, Now, #state{role = opener} = State0) ->
+    #state{attempt = #path{window = Most} = Attempt} = State0,
+    case finished(Answer, State0) of
+        {error, Error} ->
+            end_of(seal, {seal, Error}, State0);
+        {ok, #state{out = Out0} = State} ->
+            IsWide = Window >= atoll_dist_circuit_frame:min_window() andalso Window =< Most,
+            case IsWide andalso atoll_dist_circuit_out:resume(Received, Consumed, Window, Out0) of
+                {ok, Out} -> use(Attempt#path{window = Window}, Now, confirmed(Attempt, State#state{out = Out}));
+                false -> failed(Attempt, {refused, {here(State), window, <<>>}}, Now, leave(Attempt, moved, State));
+                error -> end_of(bad_frame, bad_ack, State)
+            end
+    end;
+attempt(confirm, #{received := Received, consumed := Consumed, proof := Proof}, Now, #state{role = acceptor, attempt = Attempt, out = Out0} = State) ->
+    case is_proven(Proof, Received, Consumed, State) of
+        true ->
+            #path{window = Window} = Attempt,
+            case atoll_dist_circuit_out:resume(Received, Consumed, Window, Out0) of
+                {ok, Out} -> use(Attempt, Now, State#state{out = Out});
+                error -> end_of(bad_frame, bad_ack, State)
+            end;
+        false when not State#state.was_up ->
+            end_of(seal, {seal, cookie}, State);
+        false ->
+            %% Somebody else's; the opener may yet come.
+            ignored(State#state{attempt = none})
+    end;
+attempt(refused, {_, Why, _} = Said, Now, #state{role = opener, attempt = Attempt, was_up = WasUp} = State) ->
+    case Why of
+        unknown_circuit when WasUp -> end_of(silent, {refused, Said}, State);
+        _ -> failed(Attempt, {refused, Said}, Now, State)
+    end;
+attempt(path_lost, Said, Now, #state{attempt = Attempt} = State) ->
+    failed(Attempt, {path_lost, Said}, Now, State);
+attempt(close, Said, _Now, State) ->
+    ended({closed, Said}, State);
+attempt(_Type, _Body, _Now, State) ->
+    ignored(State).
+
+here(#state{config = #{here := Here}}) -> Here.
+
+confirmed(#path{key = Key} = Path, #state{in = In, was_up = WasUp, answer = Answer, seal = Seal} = State) ->
+    {Received, Consumed} = atoll_dist_circuit_in:positions(In),
+    Proof =
+        case WasUp andalso Seal =/= none of
+            true -> atoll_dist_seal:confirm(atoll_dist_circuit_frame:epoch(Key), Received, Consumed, Seal);
+            false -> Answer
+        end,
+    send(Path, atoll_dist_circuit_frame:make({confirm, Key, #{received => Received, consumed => Consumed, proof => Proof}}), State).
+
+%% The path is agreed.
+use(#path{key = Key, window = Window, nodes = Nodes} = Path, Now, #state{current = Old, was_up = WasUp, in = In, seal = Seal, moves = Moves, role = Role} = State0) ->
+    State1 =
+        case {Old, Role} of
+            {#path{}, opener} -> leave(Old, moved, State0);
+            _ -> State0
+        end,
+    State = State1#state{
+        current = Path,
+        epoch = atoll_dist_circuit_frame:epoch(Key),
+        attempt = none,
+        was_up = true,
+        in = atoll_dist_circuit_in:path(Window, In),
+        failed = [],
+        pulse = atoll_dist_circuit_pulse:new(Now),
+        owed = no
+    },
+    Notice =
+        case WasUp of
+            false -> {up, #{path => Nodes, window => Window, sealed => Seal =/= none}};
+            true -> {moved, Nodes}
+        end,
+    #state{config = #{idle_ms := Ms}} = State,
+    act({notify, Notice}, act({timer, look, Ms}, act({cancel, case Role of opener -> attempt; acceptor -> deadline end}, State#state{
+        moves = Moves + (case WasUp of true -> 1; false -> 0 end)
+    }))).
+
+failed(_Path, _Why, _Now, #state{role = acceptor} = State) ->
+    State#state{attempt = none};
+failed(_Path, Why, _Now, #state{current = #path{}} = State) ->
+    act({notify, {not_moved, Why}}, act({cancel, attempt}, State#state{attempt = none}));
+failed(#path{nodes = Nodes}, Why, Now, #state{failed = Failed} = State0) ->
+    WasKnown = lists:keymember(Nodes, 1, Failed),
+    State = State0#state{
+        attempt = none,
+        is_silent = element(1, Why) =:= silent,
+        failed = lists:sublist([{Nodes, Why} | lists:keydelete(Nodes, 1, Failed)], ?MAX_FAILED)
+    },
+    case is_over(Now, State) of
+        true -> end_of(silent, Why, State);
+        false when WasKnown -> later(State);
+        false -> ask_route(State)
+    end.
+
+%% Nobody waits for a circuit that never was if somebody said that it cannot be.
+no_way(Now, #state{was_up = WasUp, failed = Failed, is_silent = IsSilent} = State) ->
+    Why =
+        case Failed of
+            [] -> no_route;
+            [{_, Last} | _] -> Last
+        end,
+    case is_over(Now, State) orelse (not WasUp andalso (Failed =:= [] orelse not IsSilent)) of
+        true -> end_of(silent, Why, State);
+        %% What failed may do now.
+        false -> later(State#state{failed = []})
+    end.
+
+is_over(Now, #state{lost_at = At, is_silent = false, config = #{resume_ms := Ms}}) -> Now - At >= Ms;
+is_over(Now, #state{lost_at = At, is_silent = true, config = #{silence_ms := Ms}}) -> Now - At >= Ms.
+
+later(#state{config = #{retry_ms := Ms}} = State) ->
+    act({timer, attempt, Ms}, State#state{attempt = later}).
+
+%% The other end's
+
+accept(Leg, {ok, {open, Key, #{window := Window, hello := Hello, path := Nodes}}}, #state{config = Config} = State0) ->
+    case greeted(Hello, State0) of
+        {ok, State} ->
+            #{window := Most} = Config,
+            offered(#path{key = Key, leg = Leg, nodes = Nodes, window = min(Window, Most)}, State);
+        {error, Error} ->
+            Path = #path{key = Key, leg = Leg, nodes = Nodes, window = 0},
+            Said = {here(State0), seal, atom_to_binary(Error)},
+            ended({seal, Error}, send(Path, atoll_dist_circuit_frame:make({refused, Key, Said}), State0))
+    end.
+
+greeted(<<>>, #state{config = #{seal := off}} = State) ->
+    {ok, State};
+greeted(Hello, #state{config = #{keys := Keys}, in = In, out = Out} = State) ->
+    case atoll_dist_seal:answer(Hello, sealed_about(State), Keys) of
+        {ok, Answer, Seal} ->
+            {ok, State#state{
+                answer = Answer, seal = Seal, in = atoll_dist_circuit_in:seal(Seal, In), out = atoll_dist_circuit_out:seal(Seal, Out)
+            }};
+        {error, _} = Error ->
+            Error
+    end;
+greeted(_Hello, _State) ->
+    {error, missing}.
+
+%% The opener's half of it.
+finished(_Answer, #state{was_up = true} = State) ->
+    {ok, State};
+finished(Answer, #state{config = #{seal := required, keys := Keys}, in = In, out = Out} = State) ->
+    case atoll_dist_seal:finish(Answer, sealed_about(State), Keys) of
+        {ok, Proof, Seal} ->
+            {ok, State#state{
+                answer = Proof, seal = Seal, in = atoll_dist_circuit_in:seal(Seal, In), out = atoll_dist_circuit_out:seal(Seal, Out)
+            }};
+        {error, _} = Error ->
+            Error
+    end;
+finished(_Answer, State) ->
+    {ok, State}.
+
+sealed_about(#state{role = opener, config = #{id := Id, here := Here, there := There, cookie := Cookie}}) ->
+    #{id => Id, opener => Here, acceptor => There, cookie => Cookie};
+sealed_about(#state{role = acceptor, config = #{id := Id, here := Here, there := There, cookie := Cookie}}) ->
+    #{id => Id, opener => There, acceptor => Here, cookie => Cookie}.
+
+is_proven(_Proof, _Received, _Consumed, #state{seal = none}) ->
+    true;
+is_proven(Proof, _Received, _Consumed, #state{seal = Seal, was_up = false}) ->
+    atoll_dist_seal:is_proof(Proof, Seal);
+is_proven(Proof, Received, Consumed, #state{seal = Seal, attempt = #path{key = Key}}) ->
+    atoll_dist_seal:is_confirm(Proof, atoll_dist_circuit_frame:epoch(Key), Received, Consumed, Seal).
+
+%% The opener wants another path.
+reopened(Leg, {open, Key, #{window := Window, path := [There | _] = Nodes}}, #state{config = #{there := There}} = State) ->
+    #state{epoch = Epoch, attempt = Attempt, config = #{id := Id, window := Most}} = State,
+    Path = #path{key = Key, leg = Leg, nodes = Nodes, window = min(Window, Most)},
+    IsTried = case Attempt of #path{key = Key} -> true; _ -> false end,
+    case Key of
+        %% Of an epoch that was not confirmed nobody knows whose it is.
+        <<Id:16/binary, New:32>> when New > Epoch, not IsTried -> offered(Path, State);
+        _ -> send(Path, atoll_dist_circuit_frame:make({refused, Key, {here(State), stale, <<>>}}), State)
+    end;
+reopened(_Leg, _Open, State) ->
+    ignored(State).
+
+offered(#path{key = Key, window = Window} = Path, #state{in = In, answer = Answer, was_up = WasUp, attempt = Before} = State0) ->
+    {Received, Consumed} = atoll_dist_circuit_in:positions(In),
+    Opened = #{window => Window, received => Received, consumed => Consumed, answer => Answer},
+    State =
+        case Before of
+            #path{} -> leave(Before, moved, State0);
+            none -> State0
+        end,
+    Sent = send(Path, atoll_dist_circuit_frame:make({opened, Key, Opened}), State#state{attempt = Path}),
+    case WasUp of
+        false -> act({timer, deadline, patience(Sent)}, Sent);
+        true -> Sent
+    end.
+
+%% The end
+
+%% The other one hears of it, if there is a way.
+end_of({Code, About}, Reason, State) -> end_of(Code, About, Reason, State);
+end_of(Code, Reason, State) -> end_of(Code, <<>>, Reason, State).
+
+end_of(Code, About, Reason, #state{current = Current, attempt = Attempt} = State) ->
+    Close = fun(#path{key = Key} = Path, S) ->
+        send(Path, atoll_dist_circuit_frame:make({close, Key, {here(S), Code, About}}), S)
+    end,
+    ended(Reason, lists:foldl(Close, State, [Path || #path{} = Path <- [Current, Attempt]])).
+
+ended(Reason, State) ->
+    act({notify, {ended, Reason}}, State#state{has_ended = true, current = none, attempt = none}).
+
+%% @doc What it carried: positions, and how much was sent again; how often it moved.
+-spec figures(state()) -> #{
+    state := opening | up | lost | ended,
+    path := path() | none,
+    epoch := non_neg_integer(),
+    window := atoll_dist_circuit_frame:window(),
+    sent := non_neg_integer(),
+    received := non_neg_integer(),
+    pending := non_neg_integer(),
+    resent_bytes := non_neg_integer(),
+    ignored := non_neg_integer(),
+    moves := non_neg_integer()
+}.
+figures(#state{current = Current, epoch = Epoch, out = Out, in = In, was_up = WasUp} = State) ->
+    {Nodes, Window, Is} =
+        case Current of
+            #path{nodes = P, window = W} -> {P, W, up};
+            none when State#state.has_ended -> {none, 0, ended};
+            none when WasUp -> {none, 0, lost};
+            none -> {none, 0, opening}
+        end,
+    {Received, _} = atoll_dist_circuit_in:positions(In),
+    #{
+        state => Is, path => Nodes, epoch => Epoch, window => Window,
+        sent => atoll_dist_circuit_out:end_of(Out), received => Received,
+        pending => atoll_dist_circuit_out:pending(Out),
+        resent_bytes => State#state.resent, ignored => State#state.ignored, moves => State#state.moves
+    }.

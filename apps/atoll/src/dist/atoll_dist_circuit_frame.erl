@@ -1,0 +1,226 @@
+%% @doc What goes over a circuit: its frames, made and read.
+%%
+%% A circuit is a way between two nodes, its ends, over other nodes' connections. Each
+%% frame is one binary. It begins with a version, a letter, and the key of the path that
+%% it goes over: the circuit's id, which the end that opened it drew, and the epoch, which
+%% tells one path of the circuit from the next. A relay needs to read no further to know
+%% where a frame goes.
+%%
+%% A path is agreed in three frames: `open' goes from node to node along the path that
+%% is written in it; `opened' comes back; `confirm' goes again, and from then on both
+%% ends use it. `refused' comes back instead of `opened'. Then there is `data', `ack', and
+%% at the end `path_lost', which ends the path, or `close', which ends the circuit.
+%%
+%% What a circuit carries is counted in <em>positions</em>: a `data' frame takes as many as
+%% {@link cost/1} says, which is more than its bytes, so that who promises room for
+%% positions has room for frames however small they are.
+%%
+%% Promised: whatever comes is read without a crash and without making an atom, and what
+%% cannot be is an error. What is read out of a frame are parts of it, not copies.
+-module(atoll_dist_circuit_frame).
+
+-export([make/1, parse/1, head/1, data/3, window/2, joined/2]).
+-export([key/2, id/1, epoch/1, cost/1, max_payload/0, max_name/0, min_window/0]).
+
+-export_type([id/0, epoch/0, key/0, name/0, position/0, window/0]).
+-export_type([type/0, frame/0, open/0, opened/0, confirm/0, ack/0, said/0, error/0]).
+
+%% Random.
+-type id() :: <<_:128>>.
+-type epoch() :: 1..16#FFFFFFFF.
+%% An id and an epoch.
+-type key() :: <<_:160>>.
+%% Of a node. It may be of a node that this one has no atom for.
+-type name() :: binary().
+-type position() :: 0..16#FFFFFFFFFFFFFFFF.
+%% How many positions one end may be ahead of what the other has consumed, both ways.
+-type window() :: 0..16#FFFFFFFF.
+
+-type open() :: #{
+    %% What both ends can have at most: each node on the path makes it less.
+    window := window(),
+    %% Whether the other end need not know the circuit: it never answered before.
+    fresh := boolean(),
+    %% Of {@link atoll_dist_seal}, or nothing.
+    hello := binary(),
+    %% All nodes, the one that opens first, the other end last.
+    path := [name(), ...]
+}.
+
+-type opened() :: #{
+    window := window(),
+    %% What this end has got, and what of it is consumed.
+    received := position(),
+    consumed := position(),
+    answer := binary()
+}.
+
+-type confirm() :: #{
+    received := position(),
+    consumed := position(),
+    proof := binary()
+}.
+
+-type ack() :: #{
+    received := position(),
+    consumed := position(),
+    %% Whether it wants one in return at once.
+    asks := boolean()
+}.
+
+%% Which node says it, why, and about which node or in which words.
+-type said() :: {At :: name(), Why :: atom() | byte(), About :: binary()}.
+
+-type frame() ::
+    {open, key(), open()}
+    | {opened, key(), opened()}
+    | {confirm, key(), confirm()}
+    | {refused, key(), said()}
+    | {data, key(), position(), Payload :: binary()}
+    | {ack, key(), ack()}
+    | {path_lost, key(), said()}
+    | {close, key(), said()}.
+
+-type type() :: open | opened | confirm | refused | data | ack | path_lost | close.
+
+-type error() :: {version, byte()} | malformed.
+
+-define(VERSION, 1).
+
+%% The VM's pieces of large messages, 64 KB and what is before them, fit in one.
+-define(MAX_PAYLOAD, 73728).
+%% What a frame takes beside its payload, in memory and on the way.
+-define(OVERHEAD, 64).
+%% Of a node; and what may be said about.
+-define(MAX_NAME, 255).
+-define(MAX_HELLO, 255).
+
+%% @doc The key of a path.
+-spec key(id(), epoch()) -> key().
+key(Id, Epoch) -> <<Id:16/binary, Epoch:32>>.
+
+%% @doc The circuit's id out of a path's key.
+-spec id(key()) -> id().
+id(<<Id:16/binary, _:32>>) -> Id.
+
+%% @doc The epoch out of a path's key.
+-spec epoch(key()) -> epoch().
+epoch(<<_:16/binary, Epoch:32>>) -> Epoch.
+
+%% @doc How many positions a payload of that size takes.
+-spec cost(non_neg_integer()) -> pos_integer().
+cost(Size) when is_integer(Size) -> Size + ?OVERHEAD.
+
+%% @doc How large a payload can be.
+-spec max_payload() -> pos_integer().
+max_payload() -> ?MAX_PAYLOAD.
+
+%% @doc How long a node's name can be.
+-spec max_name() -> pos_integer().
+max_name() -> ?MAX_NAME.
+
+%% @doc A path with less is of no use: a frame must fit.
+-spec min_window() -> pos_integer().
+min_window() -> ?MAX_PAYLOAD + ?OVERHEAD.
+
+%% @doc Data at a position. This copies it together.
+-spec data(key(), position(), iodata()) -> binary().
+data(Key, At, Payload) ->
+    iolist_to_binary([<<?VERSION, $D, Key:20/binary, At:64>> | Payload]).
+
+%% @doc A frame.
+-spec make(frame()) -> binary().
+make({data, Key, At, Payload}) ->
+    data(Key, At, Payload);
+make({open, Key, #{window := Window, fresh := Fresh, hello := Hello, path := Path}}) ->
+    iolist_to_binary([
+        <<?VERSION, $O, Key:20/binary, Window:32, (flag(Fresh)), (text(Hello))/binary, (length(Path))>>,
+        [text(Name) || Name <- Path]
+    ]);
+make({opened, Key, #{window := Window, received := Received, consumed := Consumed, answer := Answer}}) ->
+    <<?VERSION, $K, Key:20/binary, Window:32, Received:64, Consumed:64, (text(Answer))/binary>>;
+make({confirm, Key, #{received := Received, consumed := Consumed, proof := Proof}}) ->
+    <<?VERSION, $F, Key:20/binary, Received:64, Consumed:64, (text(Proof))/binary>>;
+make({ack, Key, #{received := Received, consumed := Consumed, asks := Asks}}) ->
+    <<?VERSION, $A, Key:20/binary, Received:64, Consumed:64, (flag(Asks))>>;
+make({refused, Key, Said}) ->
+    <<?VERSION, $R, Key:20/binary, (say(Said))/binary>>;
+make({path_lost, Key, Said}) ->
+    <<?VERSION, $P, Key:20/binary, (say(Said))/binary>>;
+make({close, Key, Said}) ->
+    <<?VERSION, $C, Key:20/binary, (say(Said))/binary>>.
+
+flag(true) -> 1;
+flag(false) -> 0.
+
+text(Text) when byte_size(Text) =< ?MAX_NAME -> <<(byte_size(Text)), Text/binary>>.
+
+say({At, Why, About}) ->
+    <<(text(At))/binary, (atoll_dist_circuit_reason:code(Why)), (text(About))/binary>>.
+
+%% @doc As much of a frame as a relay needs: what it is and which path's.
+-spec head(binary()) -> {ok, type(), key()} | {error, error()}.
+head(<<?VERSION, Letter, Key:20/binary, Rest/binary>>) ->
+    case Letter of
+        $D when byte_size(Rest) > 8, byte_size(Rest) =< 8 + ?MAX_PAYLOAD -> {ok, data, Key};
+        $D -> {error, malformed};
+        _ when byte_size(Rest) > 8 + ?MAX_PAYLOAD -> {error, malformed};
+        $A -> {ok, ack, Key};
+        $O -> {ok, open, Key};
+        $K -> {ok, opened, Key};
+        $F -> {ok, confirm, Key};
+        $R -> {ok, refused, Key};
+        $P -> {ok, path_lost, Key};
+        $C -> {ok, close, Key};
+        _ -> {error, malformed}
+    end;
+head(<<Version, _/binary>>) when Version > ?VERSION ->
+    {error, {version, Version}};
+head(_) ->
+    {error, malformed}.
+
+%% @doc What a frame says.
+-spec parse(binary()) -> {ok, frame()} | {error, error()}.
+parse(<<?VERSION, $D, Key:20/binary, At:64, Payload/binary>>) when Payload =/= <<>>, byte_size(Payload) =< ?MAX_PAYLOAD ->
+    {ok, {data, Key, At, Payload}};
+parse(<<?VERSION, $A, Key:20/binary, Received:64, Consumed:64, Asks>>) when Asks =< 1, Consumed =< Received ->
+    {ok, {ack, Key, #{received => Received, consumed => Consumed, asks => Asks =:= 1}}};
+parse(<<?VERSION, $O, Key:20/binary, Window:32, Fresh, Size, Hello:Size/binary, Count, Names/binary>>) when
+    Fresh =< 1, Size =< ?MAX_HELLO, Count >= 2
+->
+    case names(Count, Names, []) of
+        {ok, Path} -> {ok, {open, Key, #{window => Window, fresh => Fresh =:= 1, hello => Hello, path => Path}}};
+        error -> {error, malformed}
+    end;
+parse(<<?VERSION, $K, Key:20/binary, Window:32, Received:64, Consumed:64, Size, Answer:Size/binary>>) when
+    Consumed =< Received
+->
+    {ok, {opened, Key, #{window => Window, received => Received, consumed => Consumed, answer => Answer}}};
+parse(<<?VERSION, $F, Key:20/binary, Received:64, Consumed:64, Size, Proof:Size/binary>>) when
+    Consumed =< Received
+->
+    {ok, {confirm, Key, #{received => Received, consumed => Consumed, proof => Proof}}};
+parse(<<?VERSION, $R, Key:20/binary, Said/binary>>) -> said(refused, Key, Said);
+parse(<<?VERSION, $P, Key:20/binary, Said/binary>>) -> said(path_lost, Key, Said);
+parse(<<?VERSION, $C, Key:20/binary, Said/binary>>) -> said(close, Key, Said);
+parse(<<Version, _/binary>>) when Version > ?VERSION -> {error, {version, Version}};
+parse(_) -> {error, malformed}.
+
+names(0, <<>>, Names) -> {ok, lists:reverse(Names)};
+names(N, <<Size, Name:Size/binary, Rest/binary>>, Names) when N > 0, Size > 0 -> names(N - 1, Rest, [Name | Names]);
+names(_, _, _) -> error.
+
+said(Type, Key, <<SizeAt, At:SizeAt/binary, Code, SizeAbout, About:SizeAbout/binary>>) ->
+    {ok, {Type, Key, {At, atoll_dist_circuit_reason:why(Code), About}}};
+said(_, _, _) ->
+    {error, malformed}.
+
+%% @doc The same `open' or `opened' with another window.
+-spec window(window(), binary()) -> binary().
+window(Window, <<Head:22/binary, _:32, Rest/binary>>) ->
+    <<Head/binary, Window:32, Rest/binary>>.
+
+%% @doc One `ack' that says what two said, the first one first.
+-spec joined(binary(), binary()) -> binary().
+joined(<<?VERSION, $A, Key:20/binary, R1:64, C1:64, Asks1>>, <<?VERSION, $A, Key:20/binary, R2:64, C2:64, Asks2>>) ->
+    <<?VERSION, $A, Key:20/binary, (max(R1, R2)):64, (max(C1, C2)):64, (Asks1 bor Asks2)>>.

@@ -1,0 +1,187 @@
+%% @doc What one end of a circuit sends: packets go in, and come out as payloads at
+%% positions, each of which is kept until the other end has got it.
+%%
+%% A payload is packets one behind the other, each with four bytes before it: whether more
+%% of the packet follows in the next payload, and the size of what is here. Small packets
+%% share a payload. Only a packet that does not fit in one is cut.
+%%
+%% Promised: at no time is more sent on a path than what the other end has consumed and
+%% the path's window; what is sent again on another path is the very same at the same
+%% positions; what waits here is at most the largest window, and what the user puts in
+%% beyond what {@link pending/1} lets him.
+-module(atoll_dist_circuit_out).
+
+-export([new/0, seal/2, push/2, next/1, ack/3, pause/1, resume/4, pending/1, under_way/1, end_of/1]).
+
+-export_type([out/0, packet/0]).
+
+%% As the VM gives it.
+-type packet() :: {Size :: pos_integer(), iodata()}.
+
+-type kept() :: {atoll_dist_circuit_frame:position(), atoll_dist_circuit_frame:position(), iodata()}.
+
+-record(out, {
+    %% Packets that no payload holds yet, and what they count for.
+    pending = queue:new() :: queue:queue(packet()),
+    pending_bytes = 0 :: non_neg_integer(),
+    %% What is left of a packet that is being cut.
+    cut = none :: none | binary(),
+    %% Payloads from a position to another that the other end has not got: sent on this
+    %% path; and to be sent before anything new.
+    sent = queue:new() :: queue:queue(kept()),
+    unsent = queue:new() :: queue:queue(kept()),
+    %% Where the next new payload begins.
+    at = 0 :: atoll_dist_circuit_frame:position(),
+    received = 0 :: atoll_dist_circuit_frame:position(),
+    consumed = 0 :: atoll_dist_circuit_frame:position(),
+    window = 0 :: atoll_dist_circuit_frame:window(),
+    seal = none :: none | atoll_dist_seal:seal(),
+    %% How much of packets a payload can hold.
+    max = atoll_dist_circuit_frame:max_payload() :: pos_integer()
+}).
+
+-opaque out() :: #out{}.
+
+-define(HEAD, 4).
+%% What a packet counts for beside its bytes while it waits.
+-define(ITEM, 64).
+
+%% @doc Nothing yet, and no path.
+-spec new() -> out().
+new() -> #out{}.
+
+%% @doc From now on payloads are sealed. Nothing was sent before.
+-spec seal(atoll_dist_seal:seal(), out()) -> out().
+seal(Seal, #out{at = 0} = Out) ->
+    Out#out{seal = Seal, max = atoll_dist_circuit_frame:max_payload() - atoll_dist_seal:overhead()}.
+
+%% @doc Packets to be sent, in their order.
+-spec push([packet()], out()) -> out().
+push([], Out) ->
+    Out;
+push([{Size, _} = Packet | Packets], #out{pending = Pending, pending_bytes = Bytes} = Out) ->
+    push(Packets, Out#out{pending = queue:in(Packet, Pending), pending_bytes = Bytes + Size + ?ITEM}).
+
+%% @doc How much waits that is in no payload yet.
+-spec pending(out()) -> non_neg_integer().
+pending(#out{pending_bytes = Bytes}) -> Bytes.
+
+%% @doc Whether the other end has not got all that was sent on this path.
+-spec under_way(out()) -> boolean().
+under_way(#out{sent = Sent}) -> not queue:is_empty(Sent).
+
+%% @doc The position up to which payloads were made.
+-spec end_of(out()) -> atoll_dist_circuit_frame:position().
+end_of(#out{at = At}) -> At.
+
+%% @doc The next payload to be sent, if there is one and the window has room for it.
+-spec next(out()) -> {atoll_dist_circuit_frame:position(), iodata(), out()} | none.
+next(#out{unsent = Unsent0, sent = Sent} = Out) ->
+    case queue:out(Unsent0) of
+        {{value, {At, End, Payload} = Kept}, Unsent} ->
+            case has_room(End, Out) of
+                true -> {At, Payload, Out#out{unsent = Unsent, sent = queue:in(Kept, Sent)}};
+                false -> none
+            end;
+        {empty, _} ->
+            new_payload(Out)
+    end.
+
+has_room(End, #out{consumed = Consumed, window = Window}) -> End =< Consumed + Window.
+
+new_payload(#out{at = At, consumed = Consumed, window = Window, max = Max, seal = Seal} = Out0) ->
+    Least = atoll_dist_circuit_frame:cost(atoll_dist_circuit_frame:max_payload() - Max),
+    case pack(min(Max, Consumed + Window - At - Least), Out0) of
+        {[], _, _} ->
+            none;
+        {Items, Size, #out{sent = Sent} = Out} ->
+            Payload = sealed(At, Items, Seal),
+            End = At + atoll_dist_circuit_frame:cost(Size + atoll_dist_circuit_frame:max_payload() - Max),
+            {At, Payload, Out#out{at = End, sent = queue:in({At, End, Payload}, Sent)}}
+    end.
+
+sealed(_At, Items, none) -> Items;
+sealed(At, Items, Seal) -> atoll_dist_seal:seal(At, Items, Seal).
+
+%% As many packets as fit.
+pack(Room, #out{cut = none} = Out) ->
+    pack(Room, 0, [], Out);
+pack(Room, #out{cut = Left, max = Max} = Out) ->
+    Piece = Max - ?HEAD,
+    case Left of
+        <<Now:Piece/binary, Later/binary>> when Later =/= <<>>, Room >= Max ->
+            {[<<1:1, Piece:31>>, Now], Max, Out#out{cut = Later}};
+        _ when byte_size(Left) =< Piece, Room >= byte_size(Left) + ?HEAD ->
+            %% Others may go with the last piece.
+            Size = byte_size(Left),
+            pack(Room, Size + ?HEAD, [[<<Size:32>>, Left]], Out#out{cut = none});
+        _ ->
+            {[], 0, Out}
+    end.
+
+pack(Room, Size0, Items, #out{pending = Pending0, pending_bytes = Bytes, max = Max} = Out) ->
+    case queue:peek(Pending0) of
+        {value, {Size, Packet}} when Size0 + Size + ?HEAD =< Room ->
+            Left = Out#out{pending = queue:drop(Pending0), pending_bytes = Bytes - Size - ?ITEM},
+            pack(Room, Size0 + Size + ?HEAD, [[<<Size:32>> | Packet] | Items], Left);
+        {value, {Size, Packet}} when Size + ?HEAD > Max, Items =:= [] ->
+            Left = Out#out{pending = queue:drop(Pending0), pending_bytes = Bytes - Size - ?ITEM},
+            pack(Room, Left#out{cut = iolist_to_binary(Packet)});
+        _ ->
+            {lists:reverse(Items), Size0, Out}
+    end.
+
+%% @doc The other end has got so much, and consumed so much of it.
+-spec ack(atoll_dist_circuit_frame:position(), atoll_dist_circuit_frame:position(), out()) -> {ok, out()} | error.
+ack(Received, Consumed, #out{received = Received0} = Out) when Received =< Received0 ->
+    %% One that is late says less than is known.
+    {ok, consumed(Consumed, Out)};
+ack(Received, Consumed, #out{sent = Sent0, unsent = Unsent0} = Out) ->
+    case has(Received, Sent0) of
+        {ok, Sent} ->
+            {ok, consumed(Consumed, Out#out{sent = Sent, received = Received})};
+        none ->
+            %% What came over the path before is not sent again.
+            case has(Received, Unsent0) of
+                {ok, Unsent} ->
+                    {ok, consumed(Consumed, Out#out{sent = queue:new(), unsent = Unsent, received = Received})};
+                none ->
+                    error
+            end
+    end.
+
+consumed(Consumed, #out{consumed = Consumed0} = Out) ->
+    Out#out{consumed = max(Consumed, Consumed0)}.
+
+%% What is left when everything before that position is gone; it must be where one begins
+%% or the last ends.
+has(Position, Kept0) ->
+    case queue:out(Kept0) of
+        {{value, {_, End, _}}, Kept} when End < Position -> has(Position, Kept);
+        {{value, {_, Position, _}}, Kept} -> {ok, Kept};
+        _ -> none
+    end.
+
+%% @doc The path is lost: nothing can be sent.
+-spec pause(out()) -> out().
+pause(#out{sent = Sent, unsent = Unsent} = Out) ->
+    Out#out{sent = queue:new(), unsent = queue:join(Sent, Unsent), window = 0}.
+
+%% @doc There is a path with that window, and the other end has got and consumed so much:
+%% what it has not got is sent again.
+-spec resume(
+    atoll_dist_circuit_frame:position(), atoll_dist_circuit_frame:position(), atoll_dist_circuit_frame:window(), out()
+) -> {ok, out()} | error.
+resume(Received, Consumed, Window, Out0) ->
+    #out{unsent = Unsent0, received = Received0} = Out = pause(Out0),
+    case has(Received, Unsent0) of
+        {ok, Unsent} ->
+            {ok, resumed(Received, Consumed, Window, Out#out{unsent = Unsent})};
+        none when Received =:= Received0 ->
+            {ok, resumed(Received, Consumed, Window, Out)};
+        none ->
+            error
+    end.
+
+resumed(Received, Consumed, Window, Out) ->
+    consumed(Consumed, Out#out{received = Received, window = Window}).

@@ -1,0 +1,538 @@
+%% @doc A node that forwards the frames of others' circuits: what comes from one neighbour
+%% goes to another, as the circuit's path says.
+%%
+%% The end that opens a circuit writes its whole path. This node goes along with it if it
+%% stands on it between the neighbour that the frame came from and another one, if no node
+%% stands there twice, if the path is not too long, if the policy allows it, and if there
+%% is memory; else it refuses, and says why. So no frame goes round.
+%%
+%% It promises:
+%% <ul>
+%% <li>What it holds is at most the budget, whatever its clients do. A circuit gets a
+%%   window when it opens, and the budget is less by that in both directions until the
+%%   circuit has gone; so it is for each neighbour by what may be handed to its trunk.
+%%   A node that sends more than the window leaves room for has its circuit closed.
+%%   Frames other than data are never queued twice: a later `ack' takes the place of
+%%   an earlier. As many circuits as are allowed get the least window even if the first
+%%   ones wanted all, as far as the budget goes; one neighbour's get a share of it.</li>
+%% <li>The frames of a circuit stay in order. The circuits that go to one neighbour share
+%%   the trunk as {@link atoll_dist_fair} says. One whose receiver is slow stops at its
+%%   window, and costs the others nothing.</li>
+%% <li>When a neighbour goes, the other side of each circuit over it hears `path_lost',
+%%   behind what was to go there. So it does of a path that it does not know, of one that
+%%   was silent for long, and of one that the policy does not allow any more.</li>
+%% </ul>
+%% It does not promise to tell when a neighbour is only silent: the ends find that out.
+%% What it forwards it neither reads nor checks, but a node on a path can do both and
+%% alter it ({@link atoll_dist_seal} is against that).
+%%
+%% Whoever runs it hands frames to one trunk for each neighbour, in order, says when what
+%% was handed is out of this node's hands, and tells `down' of a neighbour before anything
+%% of its next connection. All that comes from a neighbour comes in here first, since
+%% somebody may open a circuit that ends here under the id of one that is relayed.
+-module(atoll_dist_relay).
+
+-behaviour(atoll_protocol).
+
+-export([init/2, handle/3, figures/1]).
+
+-export_type([config/0, policy/0, event/0, act/0, state/0]).
+
+-type name() :: atoll_dist_circuit_frame:name().
+
+%% Between whom it relays, in either direction: everybody, nobody, or between a node of
+%% the one and a node of the other of a pair.
+-type policy() :: all | none | [{who(), who()}].
+-type who() :: any | #{name() => term()}.
+
+-type config() :: #{
+    name := name(),
+    policy => policy(),
+    %% Bytes that it may hold.
+    budget => pos_integer(),
+    max_circuits => pos_integer(),
+    %% Of the budget, what circuits that one neighbour opens may have, in percent.
+    share => 1..100,
+    %% A circuit gets a window between these.
+    min_window => atoll_dist_circuit_frame:window(),
+    max_window => atoll_dist_circuit_frame:window(),
+    %% How many connections a path may have.
+    max_hops => 2..16,
+    %% How many bytes a trunk has at once.
+    handed => pos_integer(),
+    %% A path over which nothing comes for so long is forgotten, and so is one that
+    %% nobody confirms.
+    idle_ms => pos_integer(),
+    open_ms => pos_integer()
+}.
+
+-type event() ::
+    {cast,
+        {up, name()}
+        | {down, name()}
+        | {frame, From :: name(), binary()}
+        %% What was given to the ends here is for none of them.
+        | {nobody, From :: name(), binary()}
+        %% So many bytes of what was handed to the neighbour's trunk are gone.
+        | {sent, name(), pos_integer()}
+        | {policy, policy()}}
+    | {timeout, sweep}.
+
+-type act() ::
+    {act,
+        {send, name(), [binary(), ...], Bytes :: pos_integer()}
+        %% It opens a circuit that ends here, or is for the end of that id, if there is
+        %% one. If not, `nobody' has to be said, but of an `open'.
+        | {here, From :: name(), binary()}}
+    | {timer, sweep, pos_integer()}.
+
+%% To the end that opened, or to the other one.
+-type side() :: back | forth.
+
+-record(circuit, {
+    %% Tells it from any other that had the same key.
+    number :: pos_integer(),
+    back :: name(),
+    forth :: name(),
+    from :: name(),
+    to :: name(),
+    window :: atoll_dist_circuit_frame:window(),
+    phase = opening :: opening | opened | open,
+    %% What waits here of data for either side.
+    held_back = 0 :: non_neg_integer(),
+    held_forth = 0 :: non_neg_integer(),
+    %% The sides for which the last frame waits; once there is one nothing more comes in.
+    ending = [] :: [side()],
+    heard_at :: atoll_protocol:now_ms()
+}).
+
+-record(trunk, {
+    fair = atoll_dist_fair:new() :: atoll_dist_fair:fair(),
+    handed = 0 :: non_neg_integer(),
+    %% Frames of no circuit.
+    strays = queue:new() :: queue:queue(binary()),
+    stray_count = 0 :: non_neg_integer()
+}).
+
+-record(state, {
+    config :: config(),
+    trunks = #{} :: #{name() => #trunk{}},
+    circuits = #{} :: #{atoll_dist_circuit_frame:key() => #circuit{}},
+    next = 1 :: pos_integer(),
+    %% Of the budget.
+    reserved = 0 :: non_neg_integer(),
+    sweeps = false :: boolean(),
+    %% Effects of this event, the latest first.
+    acts = [] :: [act()],
+    forwarded = 0 :: non_neg_integer(),
+    bytes = 0 :: non_neg_integer(),
+    opened = 0 :: non_neg_integer(),
+    %% Why, and how often.
+    refused = #{} :: #{atom() => pos_integer()},
+    lost = #{} :: #{atom() => pos_integer()},
+    dropped = #{} :: #{atom() => pos_integer()}
+}).
+
+-opaque state() :: #state{}.
+
+-define(DEFAULTS, #{
+    policy => all,
+    budget => 134217728,
+    max_circuits => 256,
+    share => 50,
+    min_window => 131072,
+    max_window => 4194304,
+    max_hops => 6,
+    handed => 131072,
+    idle_ms => 60000,
+    open_ms => 10000
+}).
+
+%% A circuit may have such a part of what nobody needs for the least window.
+-define(PART, 16).
+
+-define(MAX_STRAYS, 64).
+%% A stray says two names at most.
+-define(STRAY, 640).
+
+%% @private
+-spec init(config(), atoll_protocol:now_ms()) -> {state(), []}.
+init(Config, _Now) ->
+    {#state{config = maps:merge(?DEFAULTS, Config)}, []}.
+
+%% @private
+-spec handle(event(), atoll_protocol:now_ms(), state()) -> {state(), [act()]}.
+handle(Event, Now, State0) ->
+    #state{acts = Acts} = State = event(Event, Now, State0),
+    {State#state{acts = []}, lists:reverse(Acts)}.
+
+event({cast, {frame, From, Frame}}, Now, #state{trunks = Trunks} = State) ->
+    case is_map_key(From, Trunks) andalso atoll_dist_circuit_frame:head(Frame) of
+        %% A copy, since it is kept and a part of a frame keeps all of it.
+        {ok, Type, Key} -> frame(Type, binary:copy(Key), From, Frame, Now, State);
+        {error, {version, _}} -> dropped(version, State);
+        {error, malformed} -> dropped(malformed, State);
+        false -> dropped(stranger, State)
+    end;
+event({cast, {nobody, From, Frame}}, _Now, State) ->
+    {ok, Type, Key} = atoll_dist_circuit_frame:head(Frame),
+    unknown(Type, Key, From, State);
+event({cast, {sent, Name, Bytes}}, _Now, #state{trunks = Trunks} = State) ->
+    case Trunks of
+        #{Name := #trunk{handed = Handed} = Trunk} ->
+            pump(Name, State#state{trunks = Trunks#{Name := Trunk#trunk{handed = max(0, Handed - Bytes)}}});
+        #{} ->
+            State
+    end;
+event({cast, {up, Name}}, _Now, #state{trunks = Trunks, reserved = Reserved, config = Config} = State) ->
+    case Trunks of
+        #{Name := _} -> State;
+        #{} -> State#state{trunks = Trunks#{Name => #trunk{}}, reserved = Reserved + trunk_cost(Config)}
+    end;
+event({cast, {down, Name}}, _Now, #state{trunks = Trunks, circuits = Circuits, reserved = Reserved, config = Config} = State) ->
+    case Trunks of
+        #{Name := _} ->
+            Left = State#state{trunks = maps:remove(Name, Trunks), reserved = Reserved - trunk_cost(Config)},
+            Over = [
+                {Key, Circuit}
+             || {Key, #circuit{back = Back, forth = Forth} = Circuit} <- lists:sort(maps:to_list(Circuits)),
+                Back =:= Name orelse Forth =:= Name
+            ],
+            lists:foldl(fun({Key, Circuit}, S) -> cut(Key, Circuit, Name, S) end, Left, Over);
+        #{} ->
+            State
+    end;
+event({cast, {policy, Policy}}, _Now, #state{circuits = Circuits, config = Config} = State0) ->
+    State = State0#state{config = Config#{policy := Policy}},
+    lists:foldl(
+        fun({Key, #circuit{from = From, to = To} = Circuit}, S) ->
+            case allows(Policy, From, To) of
+                true -> S;
+                false -> lose(Key, Circuit, policy, From, S)
+            end
+        end,
+        State,
+        lists:sort(maps:to_list(Circuits))
+    );
+event({timeout, sweep}, Now, #state{circuits = Circuits, config = #{idle_ms := IdleMs, open_ms := OpenMs}} = State0) ->
+    Late = [
+        {Key, Circuit}
+     || {Key, #circuit{phase = Phase, heard_at = At} = Circuit} <- lists:sort(maps:to_list(Circuits)),
+        Now - At >= (case Phase of open -> IdleMs; _ -> OpenMs end)
+    ],
+    State = lists:foldl(fun({Key, Circuit}, S) -> lose(Key, Circuit, idle, <<>>, S) end, State0, Late),
+    case map_size(State#state.circuits) of
+        0 -> State#state{sweeps = false};
+        _ -> sweep(State)
+    end.
+
+sweep(#state{config = #{idle_ms := IdleMs, open_ms := OpenMs}} = State) ->
+    act({timer, sweep, min(IdleMs, OpenMs)}, State#state{sweeps = true}).
+
+%% What a trunk can hold beside what circuits have here.
+trunk_cost(#{handed := Handed}) ->
+    Handed + atoll_dist_circuit_frame:cost(atoll_dist_circuit_frame:max_payload()) + ?MAX_STRAYS * ?STRAY.
+
+%% And a circuit beside its data: in either direction one frame of each kind.
+circuit_cost(#{max_hops := Hops}, Window) ->
+    2 * Window + 4096 + 256 * Hops.
+
+%% Frames
+
+frame(open, Key, From, Frame, Now, State) ->
+    case atoll_dist_circuit_frame:parse(Frame) of
+        {ok, {open, _, Open}} -> open(Key, From, Frame, Open, Now, State);
+        {error, _} -> dropped(malformed, State)
+    end;
+frame(Type, Key, From, Frame, Now, #state{circuits = Circuits} = State) ->
+    case Circuits of
+        #{Key := #circuit{ending = [_ | _]}} -> dropped(ending, State);
+        #{Key := #circuit{back = From} = Circuit} -> known(Type, forth, Key, Frame, Circuit#circuit{heard_at = Now}, State);
+        #{Key := #circuit{forth = From} = Circuit} -> known(Type, back, Key, Frame, Circuit#circuit{heard_at = Now}, State);
+        #{} -> act({act, {here, From, Frame}}, State)
+    end.
+
+%% The peer may not have heard yet that the path is gone.
+unknown(Type, _Key, _From, State) when Type =:= refused; Type =:= path_lost; Type =:= close ->
+    dropped(unknown_path, State);
+unknown(_Type, Key, From, State) ->
+    stray(From, {path_lost, Key, said(unknown_path, <<>>, State)}, dropped(unknown_path, State)).
+
+known(data, Side, Key, Frame, #circuit{phase = open, window = Window} = Circuit, State) ->
+    case held(Side, Circuit) + cost(Frame) of
+        Held when Held =< Window -> put_on(Side, Key, Frame, hold(Side, Held, Circuit), State);
+        _ -> close(Key, Circuit, window_exceeded, State)
+    end;
+known(data, _Side, Key, _Frame, Circuit, State) ->
+    close(Key, Circuit, bad_frame, State);
+known(_Type, Side, Key, Frame, Circuit, State) ->
+    case atoll_dist_circuit_frame:parse(Frame) of
+        {ok, Parsed} -> control(Parsed, Side, Key, Frame, Circuit, State);
+        {error, _} -> close(Key, Circuit, bad_frame, State)
+    end.
+
+control({ack, _, _}, Side, Key, Frame, #circuit{phase = open} = Circuit, State) ->
+    put_on(Side, Key, Frame, Circuit, State);
+control({opened, _, #{window := Agreed}}, back, Key, Frame, #circuit{phase = opening, window = Window} = Circuit, State) when
+    Agreed =< Window
+->
+    #state{reserved = Reserved} = State,
+    Less = State#state{reserved = Reserved - 2 * (Window - Agreed)},
+    put_on(back, Key, Frame, Circuit#circuit{phase = opened, window = Agreed}, Less);
+control({confirm, _, _}, forth, Key, Frame, #circuit{phase = opened} = Circuit, State) ->
+    put_on(forth, Key, Frame, Circuit#circuit{phase = open}, State);
+control({refused, _, _}, back, Key, Frame, #circuit{phase = opening} = Circuit, State) ->
+    last(Key, Circuit, back, Frame, State);
+control({Type, _, _}, Side, Key, Frame, Circuit, State) when Type =:= path_lost; Type =:= close ->
+    last(Key, Circuit, Side, Frame, State);
+control(_Parsed, _Side, Key, _Frame, Circuit, State) ->
+    close(Key, Circuit, bad_frame, State).
+
+cost(Frame) -> atoll_dist_circuit_frame:cost(byte_size(Frame) - 30).
+
+held(back, #circuit{held_back = Held}) -> Held;
+held(forth, #circuit{held_forth = Held}) -> Held.
+
+hold(back, Held, Circuit) -> Circuit#circuit{held_back = Held};
+hold(forth, Held, Circuit) -> Circuit#circuit{held_forth = Held}.
+
+%% Opening
+
+open(Key, From, Frame, #{path := Path, window := Want} = Open, Now, #state{config = Config, circuits = Circuits} = State) ->
+    case place(From, Path, Config) of
+        here ->
+            act({act, {here, From, Frame}}, State);
+        {next, Next} when not is_map_key(Key, Circuits) ->
+            case may_open(Next, Open, State) of
+                true ->
+                    case grant(Want, From, State) of
+                        {refuse, Why} ->
+                            refuse(From, Key, Why, <<>>, State);
+                        Window ->
+                            Circuit = #circuit{
+                                number = State#state.next, back = From, forth = Next, from = hd(Path), to = lists:last(Path),
+                                window = Window, heard_at = Now
+                            },
+                            admit(Key, Circuit, atoll_dist_circuit_frame:window(Window, Frame), State)
+                    end;
+                {refuse, Why, About} ->
+                    refuse(From, Key, Why, About, State)
+            end;
+        {next, _} ->
+            refuse(From, Key, exists, <<>>, State);
+        {refuse, Why} ->
+            refuse(From, Key, Why, <<>>, State)
+    end.
+
+%% Where this node stands on a path that came from that neighbour.
+place(From, Path, #{name := Name, max_hops := Hops}) ->
+    case length(Path) - 1 =< Hops andalso length(lists:usort(Path)) =:= length(Path) of
+        true ->
+            case next(From, Name, Path) of
+                [] -> here;
+                [Next | _] -> {next, Next};
+                none -> {refuse, not_on_path}
+            end;
+        false when length(Path) - 1 > Hops -> {refuse, hops};
+        false -> {refuse, loop}
+    end.
+
+next(From, Name, [From, Name | Rest]) -> Rest;
+next(From, Name, [_ | Rest]) -> next(From, Name, Rest);
+next(_From, _Name, []) -> none.
+
+may_open(Next, #{path := Path}, #state{config = #{policy := Policy, max_circuits := Max}, circuits = Circuits, trunks = Trunks}) ->
+    case allows(Policy, hd(Path), lists:last(Path)) of
+        _ when not is_map_key(Next, Trunks) -> {refuse, no_link, Next};
+        false -> {refuse, policy, hd(Path)};
+        true when map_size(Circuits) >= Max -> {refuse, circuits, <<>>};
+        true -> true
+    end.
+
+allows(all, _From, _To) -> true;
+allows(none, _From, _To) -> false;
+allows(Pairs, From, To) ->
+    lists:any(fun({A, B}) -> (is_of(From, A) andalso is_of(To, B)) orelse (is_of(From, B) andalso is_of(To, A)) end, Pairs).
+
+is_of(_Name, any) -> true;
+is_of(Name, Names) -> is_map_key(Name, Names).
+
+grant(Want, From, #state{config = #{budget := Budget, max_circuits := Max, share := Share, min_window := Min, max_window := MaxWindow} = Config} = State) ->
+    #state{circuits = Circuits, reserved = Reserved} = State,
+    Free = Budget - Reserved,
+    Bonus = Free - (Max - map_size(Circuits) - 1) * circuit_cost(Config, Min),
+    Window = lists:min([Want, MaxWindow, max(Min, Bonus div ?PART div 2)]),
+    Cost = circuit_cost(Config, Window),
+    Theirs = lists:sum([circuit_cost(Config, W) || #circuit{back = Back, window = W} <- maps:values(Circuits), Back =:= From]),
+    case Window >= atoll_dist_circuit_frame:min_window() of
+        false -> {refuse, window};
+        true when Cost > Free; (Theirs + Cost) * 100 > Budget * Share -> {refuse, busy};
+        true -> Window
+    end.
+
+admit(Key, #circuit{window = Window} = Circuit, Frame, #state{config = Config, reserved = Reserved, next = Next, opened = Opened} = State0) ->
+    State = State0#state{reserved = Reserved + circuit_cost(Config, Window), next = Next + 1, opened = Opened + 1},
+    put_on(forth, Key, Frame, Circuit, case State of #state{sweeps = true} -> State; _ -> sweep(State) end).
+
+refuse(From, Key, Why, About, #state{refused = Refused} = State) ->
+    stray(From, {refused, Key, said(Why, About, State)}, State#state{refused = count(Why, Refused)}).
+
+said(Why, About, #state{config = #{name := Name}}) -> {Name, Why, About}.
+
+%% Endings
+
+%% A neighbour of the circuit has gone.
+cut(Key, #circuit{back = Name} = Circuit, Name, State) ->
+    cut(Key, Circuit, forth, Name, State);
+cut(Key, #circuit{forth = Name} = Circuit, Name, State) ->
+    cut(Key, Circuit, back, Name, State).
+
+cut(Key, #circuit{ending = Ending} = Circuit, Side, Name, State) ->
+    case Ending of
+        [] -> last(Key, Circuit, Side, path_lost(Key, link_down, Name, State), State#state{lost = count(link_down, State#state.lost)});
+        [_ | _] -> ended(Key, hold(other(Side), 0, Circuit), [S || S <- Ending, S =:= Side], State)
+    end.
+
+path_lost(Key, Why, About, State) -> atoll_dist_circuit_frame:make({path_lost, Key, said(Why, About, State)}).
+
+%% The path is no more, and both sides hear it.
+lose(Key, Circuit, Why, About, #state{lost = Lost} = State) ->
+    both(Key, Circuit, path_lost(Key, Why, About, State), State#state{lost = count(Why, Lost)}).
+
+%% The circuit is no more.
+close(Key, Circuit, Why, #state{lost = Lost} = State) ->
+    Frame = atoll_dist_circuit_frame:make({close, Key, said(Why, <<>>, State)}),
+    both(Key, Circuit, Frame, State#state{lost = count(Why, Lost)}).
+
+both(_Key, #circuit{ending = [_ | _]}, _Frame, State) ->
+    State;
+both(Key, Circuit, Frame, State0) ->
+    State = put_on(forth, Key, Frame, Circuit#circuit{ending = [back, forth]}, State0),
+    #state{circuits = #{Key := Left}} = State,
+    put_on(back, Key, Frame, Left, State).
+
+%% One side hears the last of it; what was for the other does not matter any more.
+last(Key, #circuit{number = Number} = Circuit0, Side, Frame, #state{trunks = Trunks} = State) ->
+    Other = other(Side),
+    Neighbour = neighbour(Other, Circuit0),
+    Circuit = hold(Other, 0, Circuit0#circuit{ending = [Side]}),
+    case Trunks of
+        #{Neighbour := #trunk{fair = Fair0} = Trunk} ->
+            {_, Fair} = atoll_dist_fair:drop({Key, Number, Other}, Fair0),
+            put_on(Side, Key, Frame, Circuit, State#state{trunks = Trunks#{Neighbour := Trunk#trunk{fair = Fair}}});
+        #{} ->
+            put_on(Side, Key, Frame, Circuit, State)
+    end.
+
+other(back) -> forth;
+other(forth) -> back.
+
+neighbour(back, #circuit{back = Name}) -> Name;
+neighbour(forth, #circuit{forth = Name}) -> Name.
+
+ended(Key, #circuit{window = Window}, [], #state{circuits = Circuits, reserved = Reserved, config = Config} = State) ->
+    State#state{circuits = maps:remove(Key, Circuits), reserved = Reserved - circuit_cost(Config, Window)};
+ended(Key, Circuit, Ending, #state{circuits = Circuits} = State) ->
+    State#state{circuits = Circuits#{Key => Circuit#circuit{ending = Ending}}}.
+
+%% Trunks
+
+put_on(Side, Key, Frame, #circuit{number = Number, ending = Ending} = Circuit, #state{trunks = Trunks, circuits = Circuits} = State) ->
+    Name = neighbour(Side, Circuit),
+    case Trunks of
+        #{Name := #trunk{fair = Fair0} = Trunk} ->
+            Fair = queued(Frame, {Key, Number, Side}, Fair0),
+            pump(Name, State#state{circuits = Circuits#{Key => Circuit}, trunks = Trunks#{Name := Trunk#trunk{fair = Fair}}});
+        #{} ->
+            %% Only a last frame can be for a neighbour that has gone.
+            ended(Key, Circuit, lists:delete(Side, Ending), State)
+    end.
+
+queued(<<_, $A, _/binary>> = Frame, Flow, Fair0) ->
+    {_, Fair} = atoll_dist_fair:urgent(Flow, Frame, byte_size(Frame), Fair0),
+    Fair;
+queued(Frame, Flow, Fair) ->
+    atoll_dist_fair:push(Flow, Frame, byte_size(Frame), Fair).
+
+stray(Name, Frame, #state{trunks = Trunks} = State) ->
+    case Trunks of
+        #{Name := #trunk{stray_count = Count}} when Count >= ?MAX_STRAYS ->
+            dropped(strays, State);
+        #{Name := #trunk{strays = Strays, stray_count = Count} = Trunk} ->
+            Queued = Trunk#trunk{strays = queue:in(atoll_dist_circuit_frame:make(Frame), Strays), stray_count = Count + 1},
+            pump(Name, State#state{trunks = Trunks#{Name := Queued}})
+    end.
+
+%% Hands the trunk as much as it may have.
+pump(Name, #state{trunks = Trunks} = State) ->
+    #{Name := Trunk} = Trunks,
+    pump(Name, Trunk, [], 0, State).
+
+pump(Name, #trunk{handed = Handed, strays = Strays, stray_count = Count, fair = Fair0} = Trunk, Frames, Bytes, #state{config = #{handed := Max}} = State) ->
+    case queue:out(Strays) of
+        _ when Handed >= Max ->
+            pumped(Name, Trunk, Frames, Bytes, State);
+        {{value, Frame}, Left} ->
+            Size = byte_size(Frame),
+            pump(Name, Trunk#trunk{handed = Handed + Size, strays = Left, stray_count = Count - 1}, [Frame | Frames], Bytes + Size, State);
+        {empty, _} ->
+            case atoll_dist_fair:take(Fair0) of
+                empty ->
+                    pumped(Name, Trunk, Frames, Bytes, State);
+                {{Key, _, Side}, Frame, Size, Fair} ->
+                    Taken = taken(Frame, Key, Side, State),
+                    pump(Name, Trunk#trunk{handed = Handed + Size, fair = Fair}, [Frame | Frames], Bytes + Size, Taken)
+            end
+    end.
+
+pumped(Name, Trunk, [], 0, #state{trunks = Trunks} = State) ->
+    State#state{trunks = Trunks#{Name := Trunk}};
+pumped(Name, Trunk, Frames, Bytes, #state{trunks = Trunks, forwarded = Count, bytes = Sum} = State) ->
+    Send = {act, {send, Name, lists:reverse(Frames), Bytes}},
+    act(Send, State#state{trunks = Trunks#{Name := Trunk}, forwarded = Count + length(Frames), bytes = Sum + Bytes}).
+
+taken(<<_, $D, _/binary>> = Frame, Key, Side, #state{circuits = Circuits} = State) ->
+    #{Key := Circuit} = Circuits,
+    State#state{circuits = Circuits#{Key := hold(Side, held(Side, Circuit) - cost(Frame), Circuit)}};
+taken(<<_, Letter, _/binary>>, Key, Side, #state{circuits = Circuits} = State) when Letter =:= $R; Letter =:= $P; Letter =:= $C ->
+    #{Key := #circuit{ending = Ending} = Circuit} = Circuits,
+    ended(Key, Circuit, lists:delete(Side, Ending), State);
+taken(_Frame, _Key, _Side, State) ->
+    State.
+
+act(Act, #state{acts = Acts} = State) -> State#state{acts = [Act | Acts]}.
+
+dropped(Why, #state{dropped = Dropped} = State) -> State#state{dropped = count(Why, Dropped)}.
+
+count(Why, Counts) -> maps:update_with(Why, fun(N) -> N + 1 end, 1, Counts).
+
+%% @doc What it carries: `reserved' of the budget, `held' now; refusals, lost paths and
+%% dropped frames by reason.
+-spec figures(state()) -> #{
+    circuits := non_neg_integer(),
+    neighbours := non_neg_integer(),
+    budget := pos_integer(),
+    reserved := non_neg_integer(),
+    held := non_neg_integer(),
+    forwarded := non_neg_integer(),
+    bytes := non_neg_integer(),
+    opened := non_neg_integer(),
+    refused := #{atom() => pos_integer()},
+    lost := #{atom() => pos_integer()},
+    dropped := #{atom() => pos_integer()}
+}.
+figures(#state{circuits = Circuits, trunks = Trunks, config = #{budget := Budget}} = State) ->
+    #{
+        circuits => map_size(Circuits),
+        neighbours => map_size(Trunks),
+        budget => Budget,
+        reserved => State#state.reserved,
+        held => lists:sum([Back + Forth || #circuit{held_back = Back, held_forth = Forth} <- maps:values(Circuits)]) +
+            lists:sum([Handed || #trunk{handed = Handed} <- maps:values(Trunks)]),
+        forwarded => State#state.forwarded,
+        bytes => State#state.bytes,
+        opened => State#state.opened,
+        refused => State#state.refused,
+        lost => State#state.lost,
+        dropped => State#state.dropped
+    }.

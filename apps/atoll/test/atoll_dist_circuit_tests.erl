@@ -1,0 +1,349 @@
+%% Circuits in a world where everything goes wrong: what is sent comes out once and in
+%% order, or the circuit ends at both ends.
+-module(atoll_dist_circuit_tests).
+
+-include_lib("proper/include/proper.hrl").
+-include_lib("eunit/include/eunit.hrl").
+
+-define(W, atoll_dist_circuit_world).
+-define(ID, <<"0123456789abcdef">>).
+-define(A, {<<"a">>, ?ID}).
+-define(B, {<<"b">>, ?ID}).
+
+%% Two ends with two gateways, and a third that joins these.
+world() -> world(#{}).
+
+world(Options) ->
+    links([{<<"a">>, <<"g">>}, {<<"g">>, <<"b">>}, {<<"a">>, <<"h">>}, {<<"h">>, <<"b">>}, {<<"g">>, <<"i">>}, {<<"i">>, <<"h">>}],
+        started([<<"a">>, <<"b">>, <<"g">>, <<"h">>, <<"i">>], ?W:new(Options))).
+
+%% With one gateway.
+line(Options) ->
+    links([{<<"a">>, <<"g">>}, {<<"g">>, <<"b">>}], started([<<"a">>, <<"b">>, <<"g">>], ?W:new(Options))).
+
+started(Names, W) -> lists:foldl(fun ?W:start/2, W, Names).
+links(Links, W) -> lists:foldl(fun({A, B}, Acc) -> ?W:link(A, B, via, Acc) end, W, Links).
+
+up(W) -> ?W:run_for(100000, ?W:circuit(<<"a">>, <<"b">>, ?ID, W)).
+
+packets_come_out_once_and_in_order_test() ->
+    W0 = ?W:push(?B, [1, 2, 300000], ?W:push(?A, [0, 10, 100000, 65600, 5], up(line(#{})))),
+    W = ?W:run_for(1000000, W0),
+    ?assertEqual({5, 3, []}, {?W:got(?B, W), ?W:got(?A, W), ?W:wrong(W)}),
+    ?assertMatch([{up, #{path := [<<"a">>, <<"g">>, <<"b">>], sealed := false}}], ?W:notices(?A, W)),
+    ?assertMatch([{up, _}], ?W:notices(?B, W)),
+    ?assertMatch(#{ignored := 0, resent_bytes := 0}, ?W:figures(?A, W)),
+    ?assertMatch(#{circuits := 1, lost := L} when L =:= #{}, ?W:relay(<<"g">>, W)).
+
+small_packets_share_a_frame_test() ->
+    W0 = up(line(#{})),
+    #{forwarded := Before} = ?W:relay(<<"g">>, W0),
+    W = ?W:run_for(100000, ?W:push(?A, lists:duplicate(1000, 30), W0)),
+    ?assertEqual(1000, ?W:got(?B, W)),
+    #{forwarded := After} = ?W:relay(<<"g">>, W),
+    %% And an `ack'.
+    ?assert(After - Before =< 3).
+
+a_user_that_sends_too_much_is_told_to_wait_test() ->
+    W0 = ?W:block(<<"g">>, <<"b">>, up(line(#{}))),
+    W = ?W:run_for(200000, ?W:push(?A, lists:duplicate(400, 65536), W0)),
+    ?assertEqual(wait, atoll_dist_circuit:wants(?W:state(?A, W))),
+    ?assertEqual([], ?W:wrong(W)).
+
+when_a_gateway_is_killed_the_circuit_goes_on_over_the_other_test() ->
+    W0 = up(world()),
+    Load = fun(W) -> ?W:run_for(10000, ?W:push(?B, [30, 9000, 100000], ?W:push(?A, [40, 60000, 10], W))) end,
+    #{path := [_ | Between]} = ?W:figures(?A, W0),
+    W1 = times(30, Load, W0),
+    W2 = times(100, Load, ?W:kill(hd(Between), W1)),
+    W = ?W:run_for(3000000, W2),
+    ?assertEqual({390, 390, []}, {?W:got(?A, W), ?W:got(?B, W), ?W:wrong(W)}),
+    ?assertMatch([{up, _}, {lost, {down, _}}, {moved, _}], ?W:notices(?A, W)),
+    [?assertEqual([], ?W:pauses(End, W)) || End <- [?A, ?B]].
+
+a_gateway_that_stands_still_is_left_within_a_second_test() ->
+    W0 = up(world()),
+    Load = fun(W) -> ?W:run_for(10000, ?W:push(?B, [30], ?W:push(?A, [40], W))) end,
+    #{path := [_, Gateway | _]} = ?W:figures(?A, W0),
+    W = ?W:run_for(3000000, times(200, Load, ?W:freeze(Gateway, times(30, Load, W0)))),
+    ?assertEqual({230, 230, []}, {?W:got(?A, W), ?W:got(?B, W), ?W:wrong(W)}),
+    [?assert(To - From < 1000000) || End <- [?A, ?B], {From, To} <- ?W:pauses(End, W)].
+
+when_only_the_other_end_sends_a_silent_gateway_is_left_too_test() ->
+    W0 = up(world()),
+    #{path := [_, Gateway | _]} = ?W:figures(?A, W0),
+    W1 = ?W:push(?B, [30], ?W:freeze(Gateway, W0)),
+    W = ?W:run_for(3000000, W1),
+    ?assertEqual({1, []}, {?W:got(?A, W), ?W:ended(?B, W)}).
+
+without_any_way_both_ends_end_once_test() ->
+    W0 = up(world()),
+    W1 = ?W:kill(<<"h">>, ?W:kill(<<"g">>, ?W:push(?A, [100], W0))),
+    W = ?W:run_for(5000000, W1),
+    ?assertMatch([_], ?W:ended(?A, W)),
+    ?assertMatch([_], ?W:ended(?B, W)),
+    %% The opener within `resume_ms', the other within twice that.
+    Early = ?W:run_for(2300000, W1),
+    ?assertMatch({[_], []}, {?W:ended(?A, Early), ?W:ended(?B, Early)}).
+
+a_way_that_comes_back_in_time_is_taken_test() ->
+    W0 = up(line(#{})),
+    W1 = ?W:run_for(1500000, ?W:push(?B, [7], ?W:push(?A, [100000, 2], ?W:cut(<<"g">>, <<"b">>, W0)))),
+    W = ?W:run_for(1000000, ?W:mend(<<"g">>, <<"b">>, W1)),
+    ?assertEqual({2, 1, []}, {?W:got(?B, W), ?W:got(?A, W), ?W:wrong(W)}),
+    ?assertMatch([{up, _}, {lost, {path_lost, {<<"g">>, link_down, <<"b">>}}}, {moved, _}], ?W:notices(?A, W)).
+
+a_frame_that_is_lost_on_a_path_that_lives_is_sent_again_test() ->
+    Lose = fun
+        (_, <<1, $D, _:16/binary, 1:32, 118:64, _/binary>>) -> lost;
+        (_, Frame) -> Frame
+    end,
+    W0 = ?W:push(?A, [32], ?W:spoil(Lose, ?W:push(?A, [30], up(line(#{}))))),
+    W = ?W:run_for(1000000, ?W:push(?A, [34], ?W:run_for(10000, W0))),
+    ?assertEqual({3, []}, {?W:got(?B, W), ?W:wrong(W)}),
+    ?assertMatch([{up, _}, {lost, {path_lost, {<<"b">>, gap, <<>>}}}, {moved, _}], ?W:notices(?A, W)).
+
+a_relay_that_was_started_anew_does_not_know_the_path_and_says_so_test() ->
+    W0 = up(line(#{})),
+    W1 = ?W:run_for(50000, ?W:start(<<"g">>, ?W:run_for(5000, ?W:kill(<<"g">>, W0)))),
+    %% Only the relay's own state is lost now, its connections stand.
+    #{nodes := #{<<"g">> := _}} = W1,
+    W2 = ?W:run_for(500000, ?W:mend(<<"a">>, <<"g">>, ?W:mend(<<"g">>, <<"b">>, W1))),
+    W = ?W:run_for(1000000, ?W:push(?A, [5], W2)),
+    ?assertEqual({1, []}, {?W:got(?B, W), ?W:wrong(W)}).
+
+a_circuit_changes_to_a_connection_of_its_own_and_back_while_it_is_used_test() ->
+    Load = fun(W) -> ?W:run_for(3000, ?W:push(?B, [30, 9000], ?W:push(?A, [40, 60000, 90000], W))) end,
+    W0 = times(20, Load, up(world())),
+    %% Only from here on can they connect.
+    W1 = times(20, Load, ?W:better(?A, {own, <<"b">>}, ?W:link(<<"a">>, <<"b">>, own, W0))),
+    ?assertMatch(#{path := [<<"a">>, <<"b">>], moves := 1}, ?W:figures(?A, W1)),
+    ?assertMatch(#{circuits := 0}, ?W:relay(<<"g">>, W1)),
+    ?assertMatch(#{circuits := 0}, ?W:relay(<<"h">>, W1)),
+    W2 = times(20, Load, ?W:better(?A, [<<"a">>, <<"g">>, <<"b">>], W1)),
+    W = ?W:run_for(1000000, W2),
+    ?assertEqual({120, 180, []}, {?W:got(?A, W), ?W:got(?B, W), ?W:wrong(W)}),
+    ?assertMatch([{up, _}, {moved, [_, _]}, {moved, [_, _, _]}], ?W:notices(?B, W)),
+    [?assertEqual([], ?W:pauses(End, W)) || End <- [?A, ?B]].
+
+a_better_path_that_fails_leaves_the_present_one_test() ->
+    W0 = up(world()),
+    W = ?W:run_for(2000000, ?W:push(?A, [1, 2], ?W:better(?A, [<<"a">>, <<"g">>, <<"x">>, <<"b">>], W0))),
+    ?assertMatch([{up, _}, {not_moved, {refused, {<<"g">>, no_link, <<"x">>}}}], ?W:notices(?A, W)),
+    ?assertEqual({2, []}, {?W:got(?B, W), ?W:wrong(W)}).
+
+a_refusal_reaches_the_opener_as_a_sentence_test_() ->
+    [
+        {Title, fun() ->
+            W = up(line(#{relay => Relay})),
+            [Why] = ?W:ended(?A, W),
+            ?assertEqual(Sentence, lists:flatten(unicode:characters_to_list(atoll_dist_circuit_reason:format_error(Why))))
+        end}
+     || {Title, Relay, Sentence} <- [
+            {"policy", #{policy => none}, "The circuit was refused by g: it does not relay from a."},
+            {"policy of pairs", #{policy => [{#{<<"a">> => x}, #{<<"c">> => x}}]}, "The circuit was refused by g: it does not relay from a."},
+            {"memory", #{budget => 700000}, "The circuit was refused by g: its memory for circuits is given away."},
+            {"circuits", #{max_circuits => 0}, "The circuit was refused by g: it has as many circuits as it may."},
+            {"length", #{max_hops => 1}, "The circuit was refused by g: the path is too long."}
+        ]
+    ].
+
+a_close_ends_both_with_its_reason_behind_what_was_sent_test() ->
+    W0 = ?W:close(?A, going, ?W:push(?A, [100, 70000], up(line(#{})))),
+    W = ?W:run_for(1000000, W0),
+    ?assertEqual([{closed_here, going}], ?W:ended(?A, W)),
+    ?assertEqual([{closed, {<<"a">>, closed, <<"going">>}}], ?W:ended(?B, W)),
+    ?assertEqual({2, []}, {?W:got(?B, W), ?W:wrong(W)}),
+    ?assertMatch(#{circuits := 0}, ?W:relay(<<"g">>, W)).
+
+a_packet_larger_than_the_bound_ends_the_circuit_test() ->
+    W = ?W:run_for(100000, ?W:push(?A, [100000], up(line(#{circuit => #{max_packet => 90000}})))),
+    ?assertMatch({[{packet_too_large, 100020}], [{closed, {<<"a">>, too_large, _}}]}, {?W:ended(?A, W), ?W:ended(?B, W)}).
+
+%% Seal
+
+sealed() ->
+    #{circuit => #{seal => required, cookie => <<"a cookie">>, keys => atoll_dist_seal:keys()}}.
+
+a_sealed_circuit_survives_the_loss_of_its_path_test() ->
+    W0 = up(world(sealed())),
+    ?assertMatch([{up, #{sealed := true}}], ?W:notices(?B, W0)),
+    #{path := [_, Gateway | _]} = ?W:figures(?A, W0),
+    W1 = ?W:kill(Gateway, ?W:run_for(1000, ?W:push(?B, [7, 100000], ?W:push(?A, lists:duplicate(40, 50000), W0)))),
+    W = ?W:run_for(2000000, ?W:push(?A, [1], W1)),
+    ?assertEqual({41, 2, []}, {?W:got(?B, W), ?W:got(?A, W), ?W:wrong(W)}),
+    ?assertMatch([{up, _}, {lost, _}, {moved, _}], ?W:notices(?A, W)).
+
+bytes_that_a_relay_alters_end_a_sealed_circuit_test() ->
+    W0 = up(line(sealed())),
+    W1 = ?W:spoil(
+        fun
+            ({<<"g">>, <<"b">>, _}, <<1, $D, Head:28/binary, X, Rest/binary>>) -> <<1, $D, Head/binary, (X bxor 1), Rest/binary>>;
+            (_, Frame) -> Frame
+        end,
+        W0
+    ),
+    W = ?W:run_for(1000000, ?W:push(?A, [100], W1)),
+    ?assertEqual({0, [{altered, 0}], [{closed, {<<"b">>, altered, <<>>}}]}, {?W:got(?B, W), ?W:ended(?B, W), ?W:ended(?A, W)}).
+
+without_the_cookie_or_the_seal_there_is_no_circuit_test() ->
+    Strange = (maps:get(circuit, sealed()))#{cookie => <<"another">>},
+    W1 = ?W:run_for(100000, ?W:circuit(<<"a">>, <<"b">>, ?ID, Strange, line(sealed()))),
+    ?assertMatch({[{seal, cookie}], [{closed, {<<"a">>, seal, _}}]}, {?W:ended(?A, W1), ?W:ended(?B, W1)}),
+    W2 = ?W:run_for(100000, ?W:circuit(<<"a">>, <<"b">>, ?ID, #{seal => off}, line(sealed()))),
+    ?assertMatch({[{refused, {<<"b">>, seal, <<"missing">>}}], [{seal, missing}]}, {?W:ended(?A, W2), ?W:ended(?B, W2)}),
+    %% A relay that leaves out the hello.
+    Strip = fun
+        ({<<"a">>, _, _}, <<1, $O, _/binary>> = Frame) ->
+            {ok, {open, Key, Open}} = atoll_dist_circuit_frame:parse(Frame),
+            atoll_dist_circuit_frame:make({open, Key, Open#{hello := <<>>}});
+        (_, Frame) -> Frame
+    end,
+    Lax = #{circuit => (maps:get(circuit, sealed()))#{seal => off}},
+    W3 = ?W:run_for(100000, ?W:circuit(<<"a">>, <<"b">>, ?ID, #{seal => required}, ?W:spoil(Strip, line(Lax)))),
+    ?assertMatch([{seal, missing}], ?W:ended(?A, W3)).
+
+who_knows_a_sealed_circuit_s_id_cannot_take_it_elsewhere_test() ->
+    W0 = up(world(sealed())),
+    #{path := [_, Gateway | _]} = ?W:figures(?A, W0),
+    [Other] = [<<"g">>, <<"h">>] -- [Gateway],
+    Key = atoll_dist_circuit_frame:key(?ID, 9),
+    Open = atoll_dist_circuit_frame:make({open, Key, #{window => 200000, fresh => false, hello => <<>>, path => [<<"a">>, Other, <<"b">>]}}),
+    Confirm = atoll_dist_circuit_frame:make({confirm, Key, #{received => 0, consumed => 0, proof => <<0:256>>}}),
+    W1 = ?W:run_for(10000, ?W:inject(Other, <<"b">>, Confirm, ?W:inject(Other, <<"b">>, Open, W0))),
+    W = ?W:run_for(1000000, ?W:push(?A, [1, 2, 3], W1)),
+    [?assertMatch([{up, #{path := [_, Gateway, _]}}], ?W:notices(End, W)) || End <- [?A, ?B]],
+    ?assertEqual({3, []}, {?W:got(?B, W), ?W:ended(?A, W)}),
+    %% Nor is the next epoch taken away.
+    Moved = ?W:run_for(100000, ?W:push(?A, [4], ?W:better(?A, [<<"a">>, Other, <<"b">>], W))),
+    ?assertMatch([{up, _}, {moved, [_, Other, _]}], ?W:notices(?B, Moved)),
+    ?assertEqual({4, []}, {?W:got(?B, Moved), ?W:wrong(Moved)}).
+
+%% Fairness
+
+a_slow_receiver_of_a_hundred_fast_senders_costs_the_others_nothing_test_() ->
+    {timeout, 60, fun() ->
+        Alone = latency(none),
+        Beside = latency(senders),
+        ?assert(length(Alone) >= 100),
+        ?assertEqual(length(Alone), length(Beside)),
+        [?assert(at(P, Beside) =< 1.2 * at(P, Alone)) || P <- [50, 90]]
+    end}.
+
+at(Percent, Sorted) -> lists:nth(max(1, length(Sorted) * Percent div 100), Sorted).
+
+%% What a ping over the gateway takes to the slow receiver's neighbour node. The slow one
+%% takes a packet of 30 KB each 2 ms.
+latency(What) ->
+    Names = [<<"s", (integer_to_binary(I))/binary>> || I <- lists:seq(1, 10)],
+    Options = #{
+        consume => #{<<"slow">> => 20000},
+        relay => #{budget => 64 bsl 20, max_circuits => 120},
+        circuit => #{window => 131072}
+    },
+    Nodes = [<<"a">>, <<"b">>, <<"g">>, <<"slow">> | Names],
+    W0 = links([{N, <<"g">>} || N <- Nodes, N =/= <<"g">>], started(Nodes, ?W:new(Options))),
+    W1 = up(W0),
+    Circuits = [{N, <<I, N/binary, 0:(8 * (15 - byte_size(N)))>>} || What =:= senders, N <- Names, I <- lists:seq(1, 10)],
+    W2 = lists:foldl(fun({N, Id}, W) -> ?W:circuit(N, <<"slow">>, Id, W) end, W1, Circuits),
+    W3 = lists:foldl(fun(C, W) -> ?W:push(C, lists:duplicate(60, 30000), W) end, ?W:run_for(50000, W2), Circuits),
+    %% Till they have filled their windows.
+    Ping = fun(W) -> ?W:run_for(3000, ?W:push(?A, [100], 1, W)) end,
+    W = times(150, Ping, ?W:run_for(200000, W3)),
+    ?assertEqual([], ?W:wrong(W)),
+    [?assertEqual([], ?W:ended(C, W)) || C <- Circuits],
+    ?assertEqual(length(Circuits) + 1, maps:get(circuits, ?W:relay(<<"g">>, W))),
+    ?assert(?W:peak(<<"g">>, W) < 64 bsl 20),
+    ?W:stamps(?B, W).
+
+times(0, _Fun, W) -> W;
+times(N, Fun, W) -> times(N - 1, Fun, Fun(W)).
+
+%% Everything together
+
+faults_test_() ->
+    {timeout, 120, fun() ->
+        ?assert(proper:quickcheck(faults(), [{numtests, 200}, {to_file, user}, {max_size, 40}]))
+    end}.
+
+%% Whatever happens: in order, once, within the budget; and at the end, when all is well
+%% again, either all came or both ends have ended, once.
+faults() ->
+    ?FORALL({Steps, Relay, Consume, Sealed}, {list(step()), relay(), oneof([#{}, #{<<"b">> => 500}]), boolean()}, begin
+        Circuit = case Sealed of true -> maps:get(circuit, sealed()); false -> #{} end,
+        W0 = ?W:circuit(<<"a">>, <<"b">>, ?ID, world(#{relay => Relay, consume => Consume, circuit => Circuit, shortest => false})),
+        W1 = lists:foldl(fun({Us, Step}, W) -> step(Step, ?W:run_for(Us, W)) end, W0, Steps),
+        W = ?W:run_for(40000000, ?W:push(?B, [3], ?W:push(?A, [4], healed(W1)))),
+        ?WHENFAIL(
+            io:format("~p~n~p~n~p~n", [?W:wrong(W), [{E, ?W:notices(E, W), ?W:figures(E, W), ?W:got(E, W)} || E <- ?W:ends(W)], [?W:relay(N, W) || N <- [<<"g">>, <<"h">>, <<"i">>]]]),
+            conjunction([{nothing_wrong, equals([], ?W:wrong(W))}, {whole, is_whole(W)}, {relays_are_empty, relays_are_empty(W)}])
+        )
+    end).
+
+is_whole(#{ends := Ends} = W) ->
+    case Ends of
+        #{?A := #{pushed := N}, ?B := #{pushed := M}} ->
+            case {?W:ended(?A, W), ?W:ended(?B, W)} of
+                {[], []} -> {?W:got(?B, W), ?W:got(?A, W)} =:= {N, M};
+                {[_], [_]} -> true;
+                _ -> false
+            end;
+        #{?A := _} -> length(?W:ended(?A, W)) =:= 1
+    end.
+
+%% Nothing is kept for a circuit that has ended or moved.
+relays_are_empty(W) ->
+    Used =
+        case ?W:ended(?A, W) of
+            [] -> (maps:get(path, ?W:figures(?A, W)) -- [<<"a">>, <<"b">>]);
+            _ -> []
+        end,
+    lists:all(
+        fun(Name) ->
+            Expected = case lists:member(Name, Used) of true -> 1; false -> 0 end,
+            maps:get(circuits, ?W:relay(Name, W)) =:= Expected
+        end,
+        [<<"g">>, <<"h">>, <<"i">>]
+    ).
+
+healed(W0) ->
+    W1 = lists:foldl(fun(G, W) -> step({start, G}, ?W:thaw(G, W)) end, W0, [<<"g">>, <<"h">>, <<"i">>]),
+    lists:foldl(fun({A, B}, W) -> ?W:unblock(B, A, ?W:unblock(A, B, ?W:mend(A, B, W))) end, W1, pairs()).
+
+pairs() -> [{<<"a">>, <<"g">>}, {<<"g">>, <<"b">>}, {<<"a">>, <<"h">>}, {<<"h">>, <<"b">>}, {<<"g">>, <<"i">>}, {<<"i">>, <<"h">>}].
+
+relay() -> oneof([#{}, #{budget => 1 bsl 21, max_circuits => 2}, #{handed => 1000}]).
+
+step() ->
+    {frequency([{3, range(0, 3000)}, {2, range(0, 100000)}, {1, range(0, 1500000)}]),
+        frequency([
+            {8, {push, oneof([a, b]), list(size())}},
+            {2, {cut, pair()}},
+            {2, {mend, pair()}},
+            {1, {kill, gateway()}},
+            {2, {start, gateway()}},
+            {1, {freeze, gateway()}},
+            {2, {thaw, gateway()}},
+            {1, {block, pair(), boolean()}},
+            {2, {unblock, pair()}},
+            {3, {better, oneof([[<<"g">>], [<<"h">>], [<<"g">>, <<"i">>, <<"h">>], [<<"h">>, <<"i">>, <<"g">>]])}}
+        ])}.
+
+size() -> frequency([{6, range(0, 100)}, {3, range(0, 70000)}, {1, range(70000, 300000)}]).
+pair() -> oneof(pairs()).
+gateway() -> oneof([<<"g">>, <<"h">>, <<"i">>]).
+
+step({push, a, Sizes}, W) -> ?W:push(?A, Sizes, W);
+step({push, b, Sizes}, W) -> ?W:push(?B, Sizes, W);
+step({cut, {A, B}}, W) -> ?W:cut(A, B, W);
+step({mend, {A, B}}, W) -> ?W:mend(A, B, W);
+step({kill, G}, W) -> ?W:kill(G, W);
+step({start, G}, #{nodes := Nodes} = W) when is_map_key(G, Nodes) -> W;
+step({start, G}, W) ->
+    lists:foldl(fun({A, B}, Acc) -> ?W:mend(A, B, Acc) end, ?W:start(G, W), [P || {A, B} = P <- pairs(), A =:= G orelse B =:= G]);
+step({freeze, G}, W) -> ?W:freeze(G, W);
+step({thaw, G}, W) -> ?W:thaw(G, W);
+step({block, {A, B}, true}, W) -> ?W:block(A, B, W);
+step({block, {A, B}, false}, W) -> ?W:block(B, A, W);
+step({unblock, {A, B}}, W) -> ?W:unblock(B, A, ?W:unblock(A, B, W));
+step({better, Between}, W) -> ?W:better(?A, [<<"a">>] ++ Between ++ [<<"b">>], W).
