@@ -176,10 +176,7 @@ open(#{strategy := {Module, _}, join_ms := JoinMs}) ->
     lists:foreach(fun forget/1, ets:tab2list(?MODULE)),
     true = ets:insert(?MODULE, [{strategy, Module}, {join_ms, JoinMs}]),
     true = has_left() orelse ets:insert(?MODULE, {{member, node()}}),
-    ok = atoll_link:subscribe(),
-    %% As the group room does, and for its reasons: see atoll_group.
-    ok = net_kernel:monitor_nodes(true, [{node_type, all}, nodedown_reason]),
-    _ = [self() ! {nodeup, Node, []} || Node <- nodes(connected)],
+    ok = atoll_link:watch(),
     [].
 
 forget({{member, Node}}) when Node =/= node() ->
@@ -202,15 +199,9 @@ act({act, {disconnect, Node}}, World) ->
     World.
 
 %% @private
--spec event(term(), world()) -> {[atoll_protocol:event()], world()}.
-event({nodeup, Node, _Info}, World) ->
-    {[{up, Node}], World};
-event({nodedown, Node, Info}, World) ->
-    {[{down, Node, proplists:get_value(nodedown_reason, Info, unknown)}], World};
-event({atoll, atoll_link, {unreachable, Node}}, World) ->
-    {[{cast, {unreachable, Node}}], World};
-event({atoll, atoll_link, _Other}, World) ->
-    {[], World}.
+-spec event(term(), world()) -> {[atoll_hidden:outside()], world()}.
+event(Message, World) ->
+    {atoll_link:heard(Message), World}.
 
 %% @private
 -spec notice(atoll_overlay_core:notice(), world()) -> world().
