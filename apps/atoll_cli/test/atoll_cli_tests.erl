@@ -30,7 +30,7 @@ wrong() ->
         {["orbit", "--json", "--json"], "--json is given twice"},
         {["orbit", "--json=yes"], "--json takes no value"},
         {["orbit", "--mode", "star"],
-         "--mode must be one of seq, par, mesh, groups, ring, not \"star\""},
+         "--mode must be one of seq, par, mesh, groups, ring, groups-native, not \"star\""},
         {["orbit", "--nodes", "0"], "--nodes must be a whole number from 1 to 1,000, not \"0\""},
         {["orbit", "--nodes", "1001"],
          "--nodes must be a whole number from 1 to 1,000, not \"1001\""},
