@@ -60,8 +60,14 @@ init_per_suite(Config) ->
         gateways => Gateways,
         plain => [Members -- Gateways || {_, Members} <- Homes]
     },
-    ok = settled(World),
-    [{world, World}, {full, Count > 12} | Config].
+    %% What fails here is followed by no end.
+    try settled(World) of
+        ok -> [{world, World}, {full, Count > 12} | Config]
+    catch
+        Class:Reason:Stack ->
+            ok = atoll_cluster:stop(Cluster),
+            erlang:raise(Class, Reason, Stack)
+    end.
 
 end_per_suite(Config) ->
     #{cluster := Cluster} = ?config(world, Config),
