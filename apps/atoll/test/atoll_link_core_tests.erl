@@ -90,6 +90,29 @@ a_connection_that_was_there_before_it_was_wanted_stays_test() ->
     ?assertEqual([{act, {unwatch, owner}}, {send, n2, released}], Effects),
     ?assertMatch([#{phase := foreign}], atoll_link_core:summary(State)).
 
+that_a_hidden_node_is_wanted_is_told_whichever_comes_first_test() ->
+    Hidden = {cast, {hidden, n2}},
+    Told = fun(Events) ->
+        {Lists, _} = lists:mapfoldl(
+            fun(Event, S0) ->
+                {S, Effects} = atoll_link_core:handle(Event, 0, S0),
+                {[N || {notify, {wanted, _} = N} <- Effects], S}
+            end,
+            new(),
+            Events
+        ),
+        Lists
+    end,
+    Wanted = [{wanted, n2}],
+    ?assertEqual([[], [], Wanted], Told([{up, n2}, Hidden, want(n2)])),
+    ?assertEqual([[], [], Wanted], Told([want(n2), {up, n2}, Hidden])),
+    %% A room above was faster; and one was not.
+    ?assertEqual([[], Wanted, [], Wanted], Told([want(n2), Hidden, {up, n2}, Hidden])),
+    ?assertEqual([[], [], [], Wanted], Told([Hidden, {up, n2}, Hidden, want(n2)])),
+    %% It is told again of the next connection, and of none that is not hidden.
+    ?assertEqual([[], [], Wanted, [], []], Told([want(n2), {up, n2}, Hidden, {down, n2, lost}, {up, n2}])),
+    ?assertEqual([[], [], [], Wanted, []], Told([{up, n2}, Hidden, {cast, {want, n2, n3}}, want(n2), {cast, {want, n4, n2}}])).
+
 a_connection_on_demand_is_closed_when_quiet_test() ->
     {Up, First} = run([{up, n2}], on_demand()),
     ?assertEqual([{timer, {linger, n2}, 60000}, {notify, {up, n2}}], First),

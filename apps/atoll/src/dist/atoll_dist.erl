@@ -20,6 +20,7 @@
 -include_lib("kernel/include/net_address.hrl").
 
 -export([links/0, lanes/1, prefer/1, fault/2]).
+-export([router/1, watch_links/0, relay_policy/1, relay/0]).
 -export([childspecs/0, listen/1, listen/2, accept/1, accept_connection/5, setup/5, close/1, select/1]).
 -export([address/0, address/1, is_node_name/1, setopts/2, getopts/2]).
 
@@ -57,6 +58,15 @@ fault(Node, Fault) ->
         {ok, Channel} -> atoll_dist_input:fault(Channel, Fault);
         not_connected -> {error, not_connected}
     end.
+
+-spec router(atom()) -> ok.
+router(_Name) -> ok.
+-spec watch_links() -> [node()].
+watch_links() -> [].
+-spec relay_policy(atoll_dist_relay:policy()) -> ok.
+relay_policy(_Policy) -> ok.
+-spec relay() -> map().
+relay() -> #{}.
 
 %% @doc What the kernel supervises for the carrier.
 -spec childspecs() -> {ok, [supervisor:child_spec()]}.

@@ -81,7 +81,9 @@
     %% An attempt to connect with a wanted peer failed.
     | {unreachable, node()}
     %% Nobody here wants the connection, but it is in use: it stays for now.
-    | {kept, node()}.
+    | {kept, node()}
+    %% One with a hidden node, and somebody here wants it.
+    | {wanted, node()}.
 
 -type phase() ::
     %% Not connected: an attempt is under way, or the pause before the next one.
@@ -111,6 +113,8 @@
     up = false :: boolean(),
     %% It came up without an attempt of ours.
     foreign = false :: boolean(),
+    %% The connection is a hidden one.
+    hidden = false :: boolean(),
     owners = #{} :: #{owner() => []},
     %% The question that the peer is to answer.
     question = 0 :: non_neg_integer(),
@@ -144,6 +148,7 @@ init(#{self := Self, seed := Seed, options := Options}, _Now) ->
 
 %% @doc Takes one event. Casts are `{want, Owner, Peer}', `{unwant, Owner, Peer}',
 %% `{forget, Owner}' from owners, `{disconnect, Peer}' from whoever knows better,
+%% `{hidden, Peer}' when it was connected in hiding (once for each that hears of it),
 %% `{connected, Peer, boolean()}' and `{usage, Purpose, Peer, usage()}' from the
 %% deeds `connect' and `measure'.
 -spec handle(atoll_protocol:event(), atoll_protocol:now_ms(), state()) ->
@@ -166,6 +171,11 @@ handle({cast, {forget, Owner}}, _Now, #state{peers = Peers} = State) ->
     );
 handle({cast, {disconnect, Node}}, _Now, State) ->
     with_peer(Node, State, fun(Peer) -> disconnect(Node, Peer, State) end);
+handle({cast, {hidden, Node}}, _Now, State) ->
+    with_peer(Node, State, fun(Peer) ->
+        Hidden = Peer#peer{hidden = true},
+        store(Node, Hidden, State, wanted(Node, Hidden))
+    end);
 handle({cast, {connected, Node, Success}}, _Now, State) ->
     with_peer(Node, State, fun(Peer) -> connected(Success, Node, Peer, State) end);
 handle({cast, {usage, Purpose, Node, Usage}}, _Now, State) ->
@@ -226,8 +236,12 @@ want(Owner, Node, #state{peers = Peers} = State0) ->
             {State, Watch} = owner_wants(Owner, State0),
             Peer = Peer0#peer{owners = Owners#{Owner => []}},
             {Held, Effects} = hold(Node, Peer),
-            store(Node, Held, State, Watch ++ Effects)
+            store(Node, Held, State, Watch ++ Effects ++ [E || map_size(Owners) =:= 0, E <- wanted(Node, Peer)])
     end.
+
+%% The rooms speak to it now.
+wanted(Node, #peer{hidden = true, owners = Owners}) when map_size(Owners) > 0 -> [{notify, {wanted, Node}}];
+wanted(_Node, _Peer) -> [].
 
 hold(Node, #peer{up = true} = Peer) ->
     {Peer#peer{phase = held, last = unknown}, [{cancel, {linger, Node}}]};
