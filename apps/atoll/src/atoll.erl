@@ -81,8 +81,9 @@
     hops := [#{from := node(), to := node(), via := {group, s_group:name()} | link, choices := pos_integer()}],
     %% Other paths, the best first, three at most.
     alternatives := [[node(), ...]],
-    %% What there is at this moment: no connection, one of its own, or one over these nodes.
-    now := none | link | {relay, [node(), ...]}
+    %% What there is at this moment: no connection, one of its own, or one over these nodes,
+    %% of which one that is no atom here stands as text.
+    now := none | link | {relay, [node() | binary(), ...]}
 }.
 
 -type error() ::
@@ -206,7 +207,8 @@ via({clique, Group}) -> {group, Group};
 via(link) -> link.
 
 now_to([]) -> none;
-now_to([#{kind := relay, path := Path} | _]) -> {relay, Path};
+now_to([#{kind := relay, path := [From | _] = Path} | _]) when From =:= node() -> {relay, Path};
+now_to([#{kind := relay, path := Path} | _]) -> {relay, lists:reverse(Path)};
 now_to([_ | _]) -> link.
 
 %% @doc The nodes of the directory to which a chain of groups and links leads from here, in
@@ -276,7 +278,8 @@ rooms() ->
     }.
 
 %% @doc The connections of this node with other nodes, hidden ones too, sorted by node: of
-%% each its `kind' (`direct', `{lanes, N}', or `stock', Erlang's own distribution), the
+%% each its `kind' (`direct', `{lanes, N}', `stock', Erlang's own distribution, or `relay', over
+%% the nodes of its `path', which can read and alter it unless it is `sealed'), the
 %% round trip in microseconds (`rtt_us'), which end connected (`started': `here' or
 %% `there'), for how many milliseconds it has been up (`age_ms'), and how many bytes it
 %% has carried (`bytes_in', `bytes_out'). What only the carrier knows (`-proto_dist atoll')

@@ -24,6 +24,7 @@ commands() ->
         {"up", atoll_cli_up},
         {"status", atoll_cli_status},
         {"links", atoll_cli_links},
+        {"route", atoll_cli_route},
         {"down", atoll_cli_down},
         {"group new", atoll_cli_group_new},
         {"group delete", atoll_cli_group_delete},

@@ -35,7 +35,7 @@ accept(Listening) ->
 
 %% @doc Starts the process of a connection that was accepted.
 -spec accept_connection(
-    pid(), {gen_tcp:socket(), atoll_dist_listener:first()}, node(), Allowed :: list(), SetupTime :: pos_integer()
+    pid(), atoll_dist_handshake:place(), node(), Allowed :: list(), SetupTime :: pos_integer()
 ) -> pid().
 accept_connection(Doorkeeper, Place, MyNode, Allowed, SetupTime) ->
     atoll_dist_handshake:accept(inet6_tcp, Doorkeeper, Place, MyNode, Allowed, SetupTime).

@@ -20,7 +20,7 @@
 -include_lib("kernel/include/net_address.hrl").
 
 -export([links/0, lanes/1, prefer/1, fault/2]).
--export([router/1, watch_links/0, relay_policy/1, relay/0]).
+-export([router/1, own/2, watch_links/0, relay_policy/1, relay/0]).
 -export([childspecs/0, listen/1, listen/2, accept/1, accept_connection/5, setup/5, close/1, select/1]).
 -export([address/0, address/1, is_node_name/1, setopts/2, getopts/2]).
 
@@ -51,7 +51,11 @@ prefer(Kinds) ->
 
 %% @doc Injects a fault into the connection with a node, where `{faults, true}' is
 %% configured; there a connection that would be direct has one lane.
--spec fault(node(), atoll_dist_fault:fault()) -> ok | {error, faults_off | bad_fault | not_connected | no_lanes}.
+%% Of what this node relays for others it is injected with `relay' for the node.
+-spec fault(node(), atoll_dist_fault:fault()) -> ok | {error, faults_off | bad_fault | not_connected | no_lanes};
+    (relay, atoll_dist_hub:fault()) -> ok | {error, faults_off | bad_fault}.
+fault(relay, Fault) ->
+    atoll_dist_hub:fault(Fault);
 fault(Node, Fault) ->
     case atoll_dist_keeper:channel(Node) of
         {ok, none} -> {error, no_lanes};
@@ -59,19 +63,42 @@ fault(Node, Fault) ->
         not_connected -> {error, not_connected}
     end.
 
+%% @doc For the rooms above: the name of the process that knows ways to nodes; `none'
+%% knows none, and then every connection is one of its own. It is asked with {@link
+%% atoll_interpreter:call/2} for `{route, To, #{avoid => [node()], salt => term()}}', and
+%% answers `{ok, Path}', all nodes with this one first, or `{error, {unknown | no_route |
+%% refused, Sentence}}'.
 -spec router(atom()) -> ok.
-router(_Name) -> ok.
+router(Name) ->
+    atoll_dist_router:set(Name).
+
+%% @doc For the rooms above: whether a connection of its own is wanted with a node,
+%% whatever other way there is. It is when the next one is made.
+-spec own(node(), boolean()) -> ok.
+own(Node, Wants) ->
+    atoll_dist_hub:own(Node, Wants).
+
+%% @doc From now on the caller gets `{atoll_dist, linked | unlinked, Node}' for each
+%% connection of its own kind, which can carry for others; those that there are.
 -spec watch_links() -> [node()].
-watch_links() -> [].
+watch_links() ->
+    atoll_dist_hub:watch_links().
+
+%% @doc For whom this node relays; at first for all.
 -spec relay_policy(atoll_dist_relay:policy()) -> ok.
-relay_policy(_Policy) -> ok.
+relay_policy(Policy) ->
+    atoll_dist_hub:policy(Policy).
+
+%% @doc What this node relays: circuits, bytes held and the budget for them, what was
+%% forwarded, and what was refused, lost and dropped, by reason. Empty without the carrier.
 -spec relay() -> map().
-relay() -> #{}.
+relay() ->
+    atoll_dist_hub:figures().
 
 %% @doc What the kernel supervises for the carrier.
 -spec childspecs() -> {ok, [supervisor:child_spec()]}.
 childspecs() ->
-    {ok, [atoll_dist_keeper:child_spec()]}.
+    {ok, [atoll_dist_keeper:child_spec(), atoll_dist_hub:child_spec()]}.
 
 %% @doc As `listen/2', at this host.
 -spec listen(atom() | string()) -> {ok, {gen_tcp:socket(), #net_address{}, integer()}} | {error, term()}.
@@ -91,7 +118,7 @@ accept(Listening) ->
 
 %% @doc Starts the process of a connection that was accepted.
 -spec accept_connection(
-    pid(), {gen_tcp:socket(), atoll_dist_listener:first()}, node(), Allowed :: list(), SetupTime :: pos_integer()
+    pid(), atoll_dist_handshake:place(), node(), Allowed :: list(), SetupTime :: pos_integer()
 ) -> pid().
 accept_connection(Doorkeeper, Place, MyNode, Allowed, SetupTime) ->
     atoll_dist_handshake:accept(inet_tcp, Doorkeeper, Place, MyNode, Allowed, SetupTime).

@@ -2,7 +2,7 @@
 %% finds nodes (`-epmd_module'; OTP's `erl_epmd' does what such a module leaves out).
 -module(atoll_dist_address).
 
--export([is_known/2, find/3, listen_port/2]).
+-export([is_known/2, find/3, listen_port/2, family/0]).
 
 -type place() :: #{
     ip := inet:ip_address(),
@@ -77,4 +77,12 @@ ask(Function, Args) ->
     case erlang:function_exported(Module, Function, length(Args)) of
         true -> apply(Module, Function, Args);
         false -> apply(erl_epmd, Function, Args)
+    end.
+
+%% @doc The family of addresses of the carrier's that this node uses first.
+-spec family() -> inet | inet6.
+family() ->
+    case init:get_argument(proto_dist) of
+        {ok, [["atoll6" | _] | _]} -> inet6;
+        _ -> inet
     end.

@@ -35,7 +35,22 @@
     | {direct_options, [gen_tcp:option()]}
     | {lane_options, [gen_tcp:option()]}
     %% Whether faults can be injected. Default `false'.
-    | {faults, boolean()}.
+    | {faults, boolean()}
+    %% Whether this node relays for others, and has circuits over others itself, once a
+    %% room above knows ways. Default `on'.
+    | {relay, on | off}
+    %% Whether what circuits carry must be encrypted and authenticated from end to end;
+    %% `off' does so where the other end wants it. Default `off'.
+    | {seal, off | required}
+    %% What becomes of a node to which there is no way: a connection of its own, or none.
+    %% Default `direct'.
+    | {unrouted, direct | refuse}
+    %% How many bytes this node may hold of what it relays, and how many circuits it relays.
+    %% Defaults 128 MiB and 256.
+    | {relay_budget, pos_integer()}
+    | {relay_circuits, pos_integer()}
+    %% How many bytes of a circuit that ends here may be under way each way. Default 1 MiB.
+    | {circuit_window, pos_integer()}.
 
 -type config() :: #{
     kind := atoll_dist_kind:asked(),
@@ -47,13 +62,27 @@
     budget := pos_integer(),
     direct_options := [gen_tcp:option()],
     lane_options := [gen_tcp:option()],
-    faults := boolean()
+    faults := boolean(),
+    relay := on | off,
+    seal := off | required,
+    unrouted := direct | refuse,
+    relay_budget := pos_integer(),
+    relay_circuits := pos_integer(),
+    circuit_window := pos_integer()
 }.
 
 -type error() :: {not_options, term()} | {unknown, term()} | {bad_value, Key :: atom(), term()}.
 
 %% An hour is no round trip; and microseconds of it fit the wire.
 -define(MAX_RTT_MS, 3600000).
+
+%% Room for a few circuits and neighbours; and what the relay's books are made for.
+-define(MIN_BUDGET, 4194304).
+-define(MAX_CIRCUITS, 65536).
+
+%% Some of the largest frames; and what a node may well have to keep for each circuit.
+-define(MIN_WINDOW, 131072).
+-define(MAX_WINDOW, 1073741824).
 
 %% What the carrier itself sets on its sockets.
 -define(OURS, [active, deliver, packet, packet_size, header, mode, exit_on_close, fd, ifaddr, ip, port]).
@@ -78,7 +107,13 @@ defaults() ->
         budget => 16 * 1024 * 1024,
         direct_options => [],
         lane_options => [],
-        faults => false
+        faults => false,
+        relay => on,
+        seal => off,
+        unrouted => direct,
+        relay_budget => 128 * 1024 * 1024,
+        relay_circuits => 256,
+        circuit_window => 1024 * 1024
     }.
 
 as_list(Options) ->
@@ -113,7 +148,13 @@ is_good(profile, Profile) -> lists:member(Profile, [throughput, latency]);
 is_good(budget, Bytes) -> is_integer(Bytes) andalso Bytes > 0;
 is_good(direct_options, Options) -> all(fun is_socket_option/1, Options);
 is_good(lane_options, Options) -> all(fun is_socket_option/1, Options);
-is_good(faults, Faults) -> is_boolean(Faults).
+is_good(faults, Faults) -> is_boolean(Faults);
+is_good(relay, What) -> lists:member(What, [on, off]);
+is_good(seal, What) -> lists:member(What, [off, required]);
+is_good(unrouted, What) -> lists:member(What, [direct, refuse]);
+is_good(relay_budget, Bytes) -> is_integer(Bytes) andalso Bytes >= ?MIN_BUDGET;
+is_good(relay_circuits, Count) -> is_integer(Count) andalso Count > 0 andalso Count =< ?MAX_CIRCUITS;
+is_good(circuit_window, Bytes) -> is_integer(Bytes) andalso Bytes >= ?MIN_WINDOW andalso Bytes =< ?MAX_WINDOW.
 
 is_peer({Node, Kind}) -> is_atom(Node) andalso atoll_dist_kind:is_asked(Kind);
 is_peer(_) -> false.
@@ -148,6 +189,12 @@ must(profile) -> "throughput or latency";
 must(budget) -> "a number of bytes above 0";
 must(direct_options) -> socket_options();
 must(lane_options) -> socket_options();
-must(faults) -> "true or false".
+must(faults) -> "true or false";
+must(relay) -> "on or off";
+must(seal) -> "off or required";
+must(unrouted) -> "direct or refuse";
+must(relay_budget) -> io_lib:format("a number of bytes from ~b on", [?MIN_BUDGET]);
+must(relay_circuits) -> io_lib:format("a number from 1 to ~b", [?MAX_CIRCUITS]);
+must(circuit_window) -> io_lib:format("a number of bytes from ~b to ~b", [?MIN_WINDOW, ?MAX_WINDOW]).
 
 socket_options() -> "a list of socket options that the carrier does not set itself".

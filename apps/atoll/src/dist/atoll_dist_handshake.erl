@@ -37,7 +37,12 @@
 }.
 
 -type driver() :: atoll_dist_socket:driver().
--type place() :: {gen_tcp:socket(), atoll_dist_listener:first()}.
+%% What a peer connected by, and what it said first; or a circuit, and who opened it.
+-type place() ::
+    {gen_tcp:socket(), atoll_dist_listener:first()}
+    | {atoll_dist_circuits:circuit(), atoll_dist_circuit_frame:name()}.
+
+-export_type([place/0]).
 
 %% The key in the process dictionary under which a frame waits that was read before
 %% `dist_util' asked for it.
@@ -63,6 +68,20 @@ start(Function, Args) ->
 
 %% @private
 -spec do_accept(driver(), pid(), pid(), place(), node(), list(), pos_integer()) -> no_return().
+do_accept(_Driver, Kernel, End, {{circuit, End, _} = Circuit, Peer}, MyNode, Allowed, SetupTime) ->
+    true = link(End),
+    ok = atoll_dist_end:await_place(Circuit),
+    Timer = dist_util:start_timer(SetupTime),
+    ok = await_name(atoll_dist_end:recv(Circuit), Peer),
+    HsData = #hs_data{
+        kernel_pid = Kernel,
+        this_node = MyNode,
+        timer = Timer,
+        allowed = Allowed,
+        f_recv = fun(C, 0, infinity) -> recv(fun() -> atoll_dist_end:recv(C) end) end,
+        f_address = fun(_Circuit, Node) -> atoll_dist_relayed:address(Node) end
+    },
+    dist_util:handshake_other_started(atoll_dist_relayed:carry(HsData, Circuit, there));
 do_accept(Driver, Kernel, Doorkeeper, {Socket, First}, MyNode, Allowed, SetupTime) ->
     %% Until the connection is up either one ends with the other.
     true = link(Doorkeeper),
@@ -81,7 +100,7 @@ do_accept(Driver, Kernel, Doorkeeper, {Socket, First}, MyNode, Allowed, SetupTim
                 this_node = MyNode,
                 timer = Timer,
                 allowed = Allowed,
-                f_address = fun(S, Node) -> address_of(Driver, S, Node, Link) end
+                f_address = fun(S, Node) -> ok = linked(Node, Link), address_of(Driver, S, Node, Link) end
             },
             Link,
             Config
@@ -97,12 +116,12 @@ greeted({offer, Offer}, Driver, Socket, Config) ->
     Kind = carried(atoll_dist_kind:agree(wish(Peer, Config), Theirs, RttUs), Config),
     Answer = #{kind => Kind, rtt_us => RttUs, ticktime_ms => ticktime_ms(), nonce => crypto:strong_rand_bytes(16)},
     ok = or_end(Driver:send(Socket, atoll_dist_hello:make({answer, Answer}))),
-    ok = await_name(Driver, Socket, Peer),
+    ok = await_name(Driver:recv(Socket, 0, infinity), Peer),
     link(Kind, RttUs, there, Driver, Peer, {Offer, Answer}).
 
 %% The kind was chosen by the name in the offer, so that must be the name.
-await_name(Driver, Socket, Peer) ->
-    {ok, Frame} = or_end(Driver:recv(Socket, 0, infinity)),
+await_name(Received, Peer) ->
+    {ok, Frame} = or_end(Received),
     _ = put(?READ_BEFORE, Frame),
     case {Peer, atoll_dist_hello:read(list_to_binary(Frame))} of
         {<<>>, _} ->
@@ -123,6 +142,30 @@ await_name(Driver, Socket, Peer) ->
 do_setup(Driver, Kernel, Node, Type, MyNode, Domain, SetupTime) ->
     Timer = dist_util:start_timer(SetupTime),
     Config = config(Node),
+    case atoll_dist_router:way(Node, Config) of
+        link -> setup_link(Driver, Kernel, Node, Type, MyNode, Domain, Timer, Config);
+        {circuit, Path} -> setup_circuit(Kernel, Node, Type, MyNode, Path, Timer, Config);
+        {refused, Said} -> give_up(Node, Said)
+    end.
+
+setup_circuit(Kernel, Node, Type, MyNode, Path, Timer, Config) ->
+    dist_util:reset_timer(Timer),
+    Circuit = atoll_dist_relayed:open(Node, Path, Config),
+    dist_util:reset_timer(Timer),
+    HsData = #hs_data{
+        kernel_pid = Kernel,
+        other_node = Node,
+        this_node = MyNode,
+        timer = Timer,
+        %% That of all nodes since Erlang 23.
+        other_version = 6,
+        request_type = Type,
+        f_recv = fun(C, 0, infinity) -> atoll_dist_end:recv(C) end,
+        f_address = fun(_Circuit, _Node) -> atoll_dist_relayed:address(Node) end
+    },
+    dist_util:handshake_we_started(atoll_dist_relayed:carry(HsData, Circuit, here)).
+
+setup_link(Driver, Kernel, Node, Type, MyNode, Domain, Timer, Config) ->
     #{ip := Ip, port := Port, version := Version, host := Host} = Place = find(Driver, Node, Domain),
     {Socket, Link} = greet(connect(Driver, Place, Node, Timer), Driver, Place, Node, Timer, Config),
     dist_util:reset_timer(Timer),
@@ -137,7 +180,7 @@ do_setup(Driver, Kernel, Node, Type, MyNode, Domain, SetupTime) ->
                 timer = Timer,
                 other_version = Version,
                 request_type = Type,
-                f_address = fun(_Socket, _Node) -> Address end
+                f_address = fun(_Socket, _Node) -> ok = linked(Node, Link), Address end
             },
             Link,
             Config
@@ -239,15 +282,19 @@ base(Driver, Socket, Link) ->
         socket = Socket,
         this_flags = 0,
         f_send = fun Driver:send/2,
-        f_recv = fun(S, Length, Timeout) -> recv(Driver, S, Length, Timeout) end,
+        f_recv = fun(S, Length, Timeout) -> recv(fun() -> Driver:recv(S, Length, Timeout) end) end,
         f_handshake_complete = fun(S, Node, _Handle) -> up(S, Node, Link) end
     }.
 
-recv(Driver, Socket, Length, Timeout) ->
+recv(Recv) ->
     case erase(?READ_BEFORE) of
-        undefined -> Driver:recv(Socket, Length, Timeout);
+        undefined -> Recv();
         Frame -> {ok, Frame}
     end.
+
+%% A neighbour of ours; said where its name is known and nothing of it can come yet.
+linked(_Node, #{stock := true}) -> ok;
+linked(Node, _Link) -> atoll_dist_circuits:linked(Node, self()).
 
 up(Socket, Node, #{rtt_us := RttUs, started := Started, doorkeeper := Doorkeeper} = Link) ->
     ok = atoll_dist_keeper:up(self(), #{

@@ -23,7 +23,13 @@
 
 -type up() :: #{
     node := node(),
-    kind := shown(),
+    kind := relay,
+    started := here | there,
+    circuit := atoll_dist_circuits:circuit(),
+    channel := none
+} | #{
+    node := node(),
+    kind := atoll_dist_kind:kind() | stock,
     %% The round trip as it was measured when the nodes connected.
     rtt_us := non_neg_integer(),
     %% Which end connected.
@@ -34,7 +40,7 @@
     channel := pid() | none
 }.
 
--type shown() :: atoll_dist_kind:kind() | stock.
+-type shown() :: atoll_dist_kind:kind() | stock | relay.
 
 -type link() :: #{
     node := node(),
@@ -45,9 +51,13 @@
     started := here | there,
     %% For how many milliseconds it has been up.
     age_ms := non_neg_integer(),
-    %% What its sockets have carried.
+    %% What its sockets have carried, or its circuit.
     bytes_in := non_neg_integer(),
-    bytes_out := non_neg_integer()
+    bytes_out := non_neg_integer(),
+    %% Of a circuit: all nodes, that which opened it first (one whose name is no atom here
+    %% stands as text), and whether it is sealed.
+    path => [node() | binary()],
+    sealed => boolean()
 }.
 
 -define(LINKS, atoll_dist_links).
@@ -55,7 +65,8 @@
 
 %% What is over when a peer is connected.
 -define(MENDED, [
-    carrier_stock_refused, carrier_refused, carrier_bad_name, carrier_lane_failed, carrier_lanes_missing, carrier_lane_lost
+    carrier_stock_refused, carrier_refused, carrier_bad_name, carrier_lane_failed, carrier_lanes_missing, carrier_lane_lost,
+    carrier_no_circuit, carrier_circuit_ended
 ]).
 
 %% Of how many peers the same is remembered as said. Then that is said, and no more.
@@ -120,7 +131,7 @@ sum([], Sum) -> Sum.
 -spec links() -> [link()].
 links() ->
     Now = erlang:monotonic_time(millisecond),
-    [shown(Up, Now - Since) || {_Node, #{since := Since} = Up} <- lists:sort([{N, Up} || #{node := N} = Up <- ups()])].
+    lists:append([shown(Up, Now - Since) || {_Node, #{since := Since} = Up} <- lists:sort([{N, Up} || #{node := N} = Up <- ups()])]).
 
 ups() ->
     try
@@ -130,6 +141,11 @@ ups() ->
         error:badarg -> []
     end.
 
+shown(#{circuit := Circuit} = Up, AgeMs) ->
+    case atoll_dist_circuits:shown(Circuit) of
+        {ok, Shown} -> [maps:merge((maps:without([circuit, channel, since], Up))#{age_ms => AgeMs}, Shown)];
+        ended -> []
+    end;
 shown(#{sockets := [Socket | _] = Sockets, rtt_us := First} = Up, AgeMs) ->
     RttUs =
         case atoll_dist_socket:rtt_us(Socket) of
@@ -137,7 +153,7 @@ shown(#{sockets := [Socket | _] = Sockets, rtt_us := First} = Up, AgeMs) ->
             unknown -> First
         end,
     {In, Out} = atoll_dist_socket:bytes(Sockets),
-    (maps:without([sockets, channel, since], Up))#{rtt_us := RttUs, age_ms => AgeMs, bytes_in => In, bytes_out => Out}.
+    [(maps:without([sockets, channel, since], Up))#{rtt_us := RttUs, age_ms => AgeMs, bytes_in => In, bytes_out => Out}].
 
 %% @doc The process of a connection to talk to.
 -spec channel(node()) -> {ok, pid() | none} | not_connected.

@@ -73,6 +73,9 @@
         | {frame, From :: name(), binary()}
         %% What was given to the ends here is for none of them.
         | {nobody, From :: name(), binary()}
+        %% A neighbour is told something of a circuit that ends here by somebody else than
+        %% that end: it is refused before there is one, or closed since there is none more.
+        | {say, name(), atoll_dist_circuit_frame:frame()}
         %% So many bytes of what was handed to the neighbour's trunk are gone.
         | {sent, name(), pos_integer()}
         | {policy, policy()}}
@@ -177,6 +180,12 @@ event({cast, {frame, From, Frame}}, Now, #state{trunks = Trunks} = State) ->
 event({cast, {nobody, From, Frame}}, _Now, State) ->
     {ok, Type, Key} = atoll_dist_circuit_frame:head(Frame),
     unknown(Type, Key, From, State);
+event({cast, {say, Name, Frame}}, _Now, #state{trunks = Trunks, refused = Refused} = State) ->
+    case Frame of
+        _ when not is_map_key(Name, Trunks) -> State;
+        {refused, _, {_, Why, _}} -> stray(Name, Frame, State#state{refused = count(Why, Refused)});
+        _ -> stray(Name, Frame, State)
+    end;
 event({cast, {sent, Name, Bytes}}, _Now, #state{trunks = Trunks} = State) ->
     case Trunks of
         #{Name := #trunk{handed = Handed} = Trunk} ->

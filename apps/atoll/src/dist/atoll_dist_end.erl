@@ -1,0 +1,455 @@
+%% @doc The process at an end of a circuit: it gives the VM what comes over it, and takes
+%% what the VM has for the other node; to the VM it is the connection's distribution
+%% controller and its input handler. It runs {@link atoll_dist_circuit}.
+%%
+%% Before the connection is up what goes over the circuit is Erlang's handshake, packet by
+%% packet ({@link atoll_dist_relayed}). The end that opens is started by the process of the
+%% connection; the end that accepts is started by the hub when an `open' comes, and once
+%% the circuit stands it knocks at the kernel's process like a connection that was
+%% accepted.
+%%
+%% It sends its frames itself, to the hub of the first node of the path. It ends with the
+%% connection's process, or with the hub, and the connection with it.
+-module(atoll_dist_end).
+
+-export([open/3, accept/5]).
+-export([await_up/1, await_place/1, send/2, recv/1, up/3, tick/1]).
+-export([init_opener/4, init_acceptor/5]).
+
+-record(state, {
+    id :: atoll_dist_circuit_frame:id(),
+    %% The other end: as it calls itself, and once it is known who that is.
+    there :: atoll_dist_circuit_frame:name(),
+    node = none :: none | node(),
+    role :: opener | acceptor,
+    core :: atoll_dist_circuit:state(),
+    %% The process of the connection; that end's kernel until it has started one.
+    connection = none :: none | pid(),
+    %% The way that is known before anybody has to be asked.
+    known = none :: none | [node(), ...],
+    trunks = #{} :: #{node() => atoll_dist_trunk:trunk()},
+    %% Which helper waits for which of them.
+    helpers = #{} :: #{reference() => node()},
+    timers = #{} :: #{atom() => reference()},
+    %% What has come and nobody has taken, and whether somebody waits for it; or it is up.
+    phase = {shaking, queue:new(), false} :: {shaking, queue:queue(binary()), boolean()} | {up, erlang:dist_handle()},
+    %% Whether the VM may have more now, or will tell.
+    vm = tells :: tells | has,
+    counters :: counters:counters_ref(),
+    began_us :: integer(),
+    %% What was said last when there was no way.
+    said = none :: none | unicode:chardata(),
+    ended = no :: no | {ended, atoll_dist_circuit_reason:reason()}
+}).
+
+%% How much is taken from the VM at once: a fragment of its own has 64 KB.
+-define(ROUND, 65536).
+
+-define(OPTIONS, [{priority, max}, {message_queue_data, off_heap}]).
+
+%% @doc Starts the end that opens a circuit with a node, over that path, linked to the
+%% calling process, which is the connection's.
+-spec open(node(), [node(), ...], atoll_dist_config:config()) -> atoll_dist_circuits:circuit().
+open(Node, Path, Config) ->
+    Counters = atoll_dist_circuits:counters(),
+    case spawn_opt(?MODULE, init_opener, [{self(), Counters}, Node, Path, Config], [link | ?OPTIONS]) of
+        Pid when is_pid(Pid) -> {circuit, Pid, Counters}
+    end.
+
+%% @doc Starts the end that was opened by who calls itself so, with a frame that came from
+%% that neighbour; called by the hub.
+-spec accept(
+    atoll_dist_circuit_frame:id(), atoll_dist_circuit_frame:name(), node(), binary(), atoll_dist_config:config()
+) -> pid().
+accept(Id, Opener, Leg, Frame, Config) ->
+    case spawn_opt(?MODULE, init_acceptor, [Id, Opener, Leg, Frame, Config], ?OPTIONS) of
+        Pid when is_pid(Pid) -> Pid
+    end.
+
+%% @doc Waits until the circuit stands. If it does not come to that, the end ends, and the
+%% caller with it.
+-spec await_up(atoll_dist_circuits:circuit()) -> ok.
+await_up({circuit, End, _}) ->
+    receive
+        {End, stands} -> ok
+    end.
+
+%% @doc Takes the place of the kernel's process for a circuit that was accepted: who the
+%% other end says to be.
+-spec await_place(atoll_dist_circuits:circuit()) -> ok.
+await_place({circuit, End, _}) ->
+    receive
+        {End, controller} -> ok
+    end.
+
+%% @doc Sends a packet of Erlang's handshake.
+-spec send(atoll_dist_circuits:circuit(), iodata()) -> ok.
+send({circuit, End, _}, Data) ->
+    End ! {send, iolist_to_binary(Data)},
+    ok.
+
+%% @doc The next packet of Erlang's handshake.
+-spec recv(atoll_dist_circuits:circuit()) -> {ok, string()}.
+recv({circuit, End, _}) ->
+    End ! recv,
+    receive
+        {End, packet, Packet} -> {ok, binary_to_list(Packet)}
+    end.
+
+%% @doc The connection is up: from now on packets are taken and given.
+-spec up(atoll_dist_circuits:circuit(), node(), erlang:dist_handle()) -> ok.
+up({circuit, End, _}, Node, Handle) ->
+    End ! {up, Node, Handle},
+    ok.
+
+%% @doc Has a sign of life sent.
+-spec tick(atoll_dist_circuits:circuit()) -> ok.
+tick({circuit, End, _}) ->
+    End ! tick,
+    ok.
+
+%% @private
+-spec init_opener({pid(), counters:counters_ref()}, node(), [node(), ...], atoll_dist_config:config()) -> no_return().
+init_opener({Connection, Counters}, Node, Path, Config) ->
+    _ = process_flag(trap_exit, true),
+    Id = crypto:strong_rand_bytes(16),
+    There = atom_to_binary(Node),
+    _ = monitor(process, atoll_dist_hub),
+    ok = atoll_dist_circuits:attach(Id, self()),
+    Made = atoll_dist_circuit:init(config(Id, There, opener, Config), now_ms()),
+    start(Made, #state{
+        id = Id, there = There, node = Node, role = opener, connection = Connection, known = Path,
+        core = element(1, Made), counters = Counters, began_us = now_us()
+    }).
+
+%% @private
+-spec init_acceptor(
+    atoll_dist_circuit_frame:id(), atoll_dist_circuit_frame:name(), node(), binary(), atoll_dist_config:config()
+) -> no_return().
+init_acceptor(Id, Opener, Leg, Frame, Config) ->
+    _ = process_flag(trap_exit, true),
+    _ = monitor(process, atoll_dist_hub),
+    Made = atoll_dist_circuit:init(config(Id, Opener, {acceptor, Leg, Frame}, Config), now_ms()),
+    start(Made, #state{
+        id = Id, there = Opener, role = acceptor, core = element(1, Made),
+        counters = atoll_dist_circuits:counters(), began_us = now_us()
+    }).
+
+config(Id, There, Role, #{seal := Seal, circuit_window := Window}) ->
+    #{
+        id => Id, here => atom_to_binary(node()), there => There, role => Role, window => Window,
+        consumption => told, seal => Seal, keys => atoll_dist_seal:keys(), cookie => cookie(There)
+    }.
+
+%% A name that is no atom here has no cookie of its own.
+cookie(Name) ->
+    Cookie =
+        try
+            erlang:get_cookie(binary_to_existing_atom(Name))
+        catch
+            error:badarg -> erlang:get_cookie()
+        end,
+    atom_to_binary(Cookie).
+
+start({Core, Acts}, State) ->
+    loop(run(Acts, State#state{core = Core})).
+
+now_ms() -> erlang:monotonic_time(millisecond).
+
+now_us() -> erlang:monotonic_time(microsecond).
+
+loop(#state{ended = {ended, Reason}} = State) ->
+    ended(Reason, State);
+loop(#state{vm = has, core = Core} = State) ->
+    case atoll_dist_circuit:wants(Core) of
+        more ->
+            receive
+                Message -> loop(message(Message, State))
+            after 0 -> loop(pull(State))
+            end;
+        wait ->
+            receive
+                Message -> loop(message(Message, State))
+            end
+    end;
+loop(State) ->
+    receive
+        Message -> loop(message(Message, State))
+    end.
+
+message({circuit, Leg, Frame}, #state{counters = Counters} = State) ->
+    ok = atoll_dist_circuits:count(in, {1, byte_size(Frame)}, Counters),
+    cast({frame, Leg, Frame}, State);
+message(dist_data, State) ->
+    State#state{vm = has};
+message({timeout, Ref, Key}, #state{timers = Timers} = State) ->
+    case Timers of
+        #{Key := Ref} -> event({timeout, Key}, State#state{timers = maps:remove(Key, Timers)});
+        #{} -> State
+    end;
+message({link_down, Leg}, #state{trunks = Trunks} = State) ->
+    cast({down, Leg}, State#state{trunks = maps:remove(Leg, Trunks)});
+message({'DOWN', Ref, process, _, Reason}, #state{helpers = Helpers} = State) ->
+    case maps:take(Ref, Helpers) of
+        {Leg, Left} -> freed(Leg, State#state{helpers = Left});
+        %% The hub's, or the kernel's.
+        error -> exit(Reason)
+    end;
+message(tick, State) ->
+    cast(tick, State);
+message({way, Way}, State) ->
+    way(Way, State);
+message({send, Packet}, State) ->
+    cast({packets, [{byte_size(Packet), Packet}]}, State);
+message(recv, #state{phase = {shaking, Packets, false}} = State) ->
+    handed(State#state{phase = {shaking, Packets, true}});
+message({up, Node, Handle}, #state{phase = {shaking, Packets, _}, id = Id} = State) ->
+    false = erlang:dist_ctrl_set_opt(Handle, get_size, true),
+    ok = atoll_dist_circuits:up(Id),
+    Up = deliver(queue:to_list(Packets), State#state{phase = {up, Handle}, node = Node}),
+    pull(Up);
+message({Kernel, controller, Connection}, #state{connection = Kernel} = State) ->
+    true = link(Connection),
+    Connection ! {self(), controller},
+    State#state{connection = Connection};
+message({Kernel, unsupported_protocol}, #state{connection = Kernel} = State) ->
+    cast({close, this_node_does_not_listen}, State);
+message({'EXIT', _, Reason}, State) ->
+    cast({close, Reason}, State).
+
+cast(Event, State) ->
+    event({cast, Event}, State).
+
+event(Event, #state{core = Core0} = State) ->
+    {Core, Acts} = atoll_dist_circuit:handle(Event, now_ms(), Core0),
+    run(Acts, State#state{core = Core}).
+
+%% What comes of an act is done after all that were to be done before.
+run([], State) ->
+    State;
+run([{act, {send, Leg, Frame}} | Acts], State) ->
+    {Frames, Bytes, Rest} = sends(Acts, Leg, [Frame], byte_size(Frame)),
+    then(Rest, sent(Leg, atoll_dist_trunk:send(Frames, trunk(Leg, State)), counted(length(Frames), Bytes, State)));
+run([{act, {deliver, Packets}} | Acts], State) ->
+    run(Acts, deliver(Packets, State));
+run([{act, {route, Failed}} | Acts], State) ->
+    then(Acts, route(Failed, State));
+run([{timer, Key, Ms} | Acts], #state{timers = Timers} = State) ->
+    run(Acts, State#state{timers = (cancelled(Key, Timers))#{Key => erlang:start_timer(Ms, self(), Key)}});
+run([{cancel, Key} | Acts], #state{timers = Timers} = State) ->
+    run(Acts, State#state{timers = cancelled(Key, Timers)});
+run([{notify, Notice} | Acts], State) ->
+    run(Acts, notice(Notice, State)).
+
+then(Acts, {Events, #state{core = Core0} = State}) ->
+    {Core, More} = lists:foldl(
+        fun(Event, {C0, As}) ->
+            {C, A} = atoll_dist_circuit:handle({cast, Event}, now_ms(), C0),
+            {C, As ++ A}
+        end,
+        {Core0, []},
+        Events
+    ),
+    run(Acts ++ More, State#state{core = Core}).
+
+cancelled(Key, Timers) ->
+    case maps:take(Key, Timers) of
+        {Ref, Left} ->
+            %% One that has fired already is not known any more when it comes.
+            _ = erlang:cancel_timer(Ref, [{async, true}, {info, false}]),
+            Left;
+        error ->
+            Timers
+    end.
+
+%% Sending
+
+sends([{act, {send, Leg, Frame}} | Acts], Leg, Frames, Bytes) ->
+    sends(Acts, Leg, [Frame | Frames], Bytes + byte_size(Frame));
+sends(Acts, _Leg, Frames, Bytes) ->
+    {lists:reverse(Frames), Bytes, Acts}.
+
+counted(Frames, Bytes, #state{counters = Counters} = State) ->
+    ok = atoll_dist_circuits:count(out, {Frames, Bytes}, Counters),
+    State.
+
+trunk(Leg, #state{trunks = Trunks}) ->
+    case Trunks of
+        #{Leg := Trunk} -> Trunk;
+        #{} -> atoll_dist_trunk:new(Leg)
+    end.
+
+sent(Leg, {ok, Gone, Trunk}, #state{trunks = Trunks, helpers = Helpers} = State) ->
+    Known =
+        case atoll_dist_trunk:helper(Trunk) of
+            none -> Helpers;
+            Ref -> Helpers#{Ref => Leg}
+        end,
+    {[{sent, Leg, Gone} || Gone > 0], State#state{trunks = Trunks#{Leg => Trunk}, helpers = Known}};
+sent(Leg, down, #state{trunks = Trunks} = State) ->
+    {[{down, Leg}], State#state{trunks = maps:remove(Leg, Trunks)}}.
+
+freed(Leg, #state{trunks = Trunks} = State) ->
+    case Trunks of
+        #{Leg := Trunk} -> then([], sent(Leg, atoll_dist_trunk:freed(Trunk), State));
+        #{} -> State
+    end.
+
+%% Ways
+
+route(_Failed, #state{known = [_ | _] = Path} = State) ->
+    taken(Path, State#state{known = none});
+route(Failed, #state{node = Node, id = Id} = State) ->
+    Self = self(),
+    Avoid = [Name || Text <- atoll_dist_router:lost(Failed), Name <- [shown_name(Text)], is_atom(Name)],
+    _ = spawn(fun() -> Self ! {way, atoll_dist_router:ask(Node, Avoid, Id)} end),
+    {[], State}.
+
+way({ok, [_, _, _ | _] = Path}, State) ->
+    then([], taken(Path, State));
+way({ok, _Link}, State) ->
+    cast(no_route, State);
+way({error, {_, Said}}, State) ->
+    cast(no_route, State#state{said = Said}).
+
+taken([_, Leg | _] = Path, State) ->
+    Names = [atom_to_binary(Node) || Node <- Path],
+    %% What goes there by a circuit would be a stranger's.
+    {[{route, Leg, Names} | [{down, Leg} || not atoll_dist_circuits:is_linked(Leg)]], State}.
+
+shown_name(Text) ->
+    try
+        binary_to_existing_atom(Text)
+    catch
+        error:badarg -> Text
+    end.
+
+%% What comes
+
+deliver([], State) ->
+    State;
+deliver(Packets, #state{phase = {up, Handle}} = State) ->
+    put_all(Packets, Handle),
+    cast({consumed, length(Packets)}, State);
+deliver(Packets, #state{phase = {shaking, Waiting, Reader}} = State) ->
+    More = lists:foldl(fun(Packet, Q) -> queue:in(iolist_to_binary(Packet), Q) end, Waiting, Packets),
+    handed(State#state{phase = {shaking, More, Reader}}).
+
+put_all([Packet | Packets], Handle) ->
+    ok = erlang:dist_ctrl_put_data(Handle, Packet),
+    put_all(Packets, Handle);
+put_all([], _Handle) ->
+    ok.
+
+handed(#state{phase = {shaking, Packets0, true}, connection = Connection} = State) ->
+    case queue:out(Packets0) of
+        {{value, Packet}, Packets} ->
+            Connection ! {self(), packet, Packet},
+            cast({consumed, 1}, State#state{phase = {shaking, Packets, false}});
+        {empty, _} ->
+            State
+    end;
+handed(State) ->
+    State.
+
+%% What the VM has
+
+pull(#state{phase = {up, Handle}} = State) ->
+    case pull(Handle, 0, []) of
+        {none, []} ->
+            State#state{vm = tells};
+        {none, Packets} ->
+            cast({packets, lists:reverse(Packets)}, State#state{vm = tells});
+        {more, Packets} ->
+            cast({packets, lists:reverse(Packets)}, State#state{vm = has})
+    end.
+
+pull(_Handle, Bytes, Packets) when Bytes >= ?ROUND ->
+    {more, Packets};
+pull(Handle, Bytes, Packets) ->
+    case erlang:dist_ctrl_get_data(Handle) of
+        {Size, Packet} ->
+            pull(Handle, Bytes + Size, [{Size, Packet} | Packets]);
+        none ->
+            ok = erlang:dist_ctrl_get_data_notification(Handle),
+            {none, Packets}
+    end.
+
+%% What becomes of the circuit
+
+notice({up, #{path := Path, sealed := IsSealed}}, #state{began_us = Began} = State) ->
+    ok = atoll_dist_circuits:show(#{rtt_us => now_us() - Began, path => [shown_name(Name) || Name <- Path], sealed => IsSealed}),
+    stands(at_hub(Path, State));
+notice({moved, Path}, State) ->
+    ok = atoll_dist_circuits:show(#{path => [shown_name(Name) || Name <- Path]}),
+    at_hub(Path, State);
+notice({ended, Reason}, State) ->
+    State#state{ended = {ended, Reason}};
+notice({lost, _}, State) ->
+    State;
+notice({not_moved, _}, State) ->
+    State.
+
+%% Which tells the other end if this one dies.
+at_hub(Path, #state{id = Id, core = Core, role = Role} = State) ->
+    #{epoch := Epoch} = atoll_dist_circuit:figures(Core),
+    Neighbour =
+        case Role of
+            opener -> lists:nth(2, Path);
+            acceptor -> lists:nth(2, lists:reverse(Path))
+        end,
+    ok = atoll_dist_circuits:path(Id, shown_name(Neighbour), atoll_dist_circuit_frame:key(Id, Epoch)),
+    State.
+
+stands(#state{role = opener, connection = Connection} = State) ->
+    Connection ! {self(), stands},
+    State;
+stands(#state{role = acceptor, there = There, counters = Counters} = State) ->
+    case whereis(net_kernel) of
+        undefined ->
+            self() ! {'EXIT', self(), noproc},
+            State;
+        Kernel ->
+            _ = monitor(process, Kernel),
+            Kernel ! {accept, self(), {{circuit, self(), Counters}, There}, atoll_dist_address:family(), atoll},
+            State#state{connection = Kernel}
+    end.
+
+-spec ended(atoll_dist_circuit_reason:reason(), #state{}) -> no_return().
+ended(Reason, #state{id = Id, trunks = Trunks} = State) ->
+    %% What waits is lost with this process, and may be what tells the other end.
+    _ = [ok = atoll_dist_circuits:detach(Id) || lists:all(fun(T) -> atoll_dist_trunk:helper(T) =:= none end, maps:values(Trunks))],
+    ok = say(Reason, State),
+    exit(exit_reason(Reason)).
+
+exit_reason({closed_here, normal}) -> connection_closed;
+exit_reason({closed_here, Reason}) -> Reason;
+exit_reason({closed, {_, closed, _}}) -> connection_closed;
+exit_reason(Reason) -> {circuit, Reason}.
+
+%% That it was closed is said by who does that.
+say({closed_here, _}, _State) ->
+    ok;
+say({closed, {_, closed, _}}, _State) ->
+    ok;
+say(Reason, #state{role = opener, phase = {shaking, _, _}, there = There, said = Said}) ->
+    More = [[" ", S, "."] || Reason =:= no_route, S <- [Said], S =/= none],
+    Why = ["Cannot connect with ", There, " over other nodes: ", atoll_dist_circuit_reason:format_error(Reason), More],
+    atoll_dist_keeper:say_once(carrier_no_circuit, There, Why);
+say(Reason, #state{there = There}) ->
+    case is_loss(Reason) of
+        true ->
+            ok;
+        false ->
+            Why = ["Ended the connection with ", There, " over other nodes: ", atoll_dist_circuit_reason:format_error(Reason)],
+            atoll_dist_keeper:say_once(carrier_circuit_ended, There, Why)
+    end.
+
+%% Such as befalls any connection.
+is_loss({path_lost, {_, Why, _}}) -> Why =/= policy;
+is_loss({refused, {_, Why, _}}) -> lists:member(Why, [no_link, unknown_circuit]);
+is_loss({down, _}) -> true;
+is_loss({silent, _}) -> true;
+is_loss({gap, _}) -> true;
+is_loss(no_route) -> true;
+is_loss(_) -> false.

@@ -1,0 +1,102 @@
+%% @doc Which way a connection to a node goes: over a link of its own, or as a circuit
+%% over other nodes. A room above knows the ways; here it is asked.
+%%
+%% That room registers a process. It is asked by processes that may wait, and never for
+%% longer than a deadline: one that is gone, or silent, or answers what is no way reads as
+%% `no_route'.
+-module(atoll_dist_router).
+
+-export([set/1, way/2, ask/3, lost/1]).
+
+-export_type([way/0, answer/0]).
+
+-type way() ::
+    link
+    %% All nodes, this one first; at least three.
+    | {circuit, [node(), ...]}
+    | {refused, unicode:chardata()}.
+
+-type answer() :: {ok, [node(), ...]} | {error, {unknown | no_route | refused, unicode:chardata()}}.
+
+-define(DEADLINE_MS, 2000).
+
+%% A path has no more connections, whatever relays allow.
+-define(MAX_HOPS, 16).
+
+%% @doc Sets the name of the process to be asked.
+-spec set(atom()) -> ok.
+set(Name) ->
+    %% Hardly ever changed; and a distribution that is started again has the same.
+    persistent_term:put(?MODULE, Name).
+
+%% @doc How to connect with a node.
+-spec way(node(), atoll_dist_config:config()) -> way().
+way(_Node, #{relay := off}) ->
+    link;
+way(Node, #{peers := Peers, unrouted := Unrouted}) ->
+    IsLink = is_map_key(atom_to_binary(Node), Peers) orelse atoll_dist_circuits:is_own(Node),
+    case persistent_term:get(?MODULE, none) of
+        Name when IsLink; Name =:= none -> link;
+        Name -> way_of(ask(Name, Node, #{avoid => [], salt => erlang:unique_integer()}), Unrouted)
+    end.
+
+way_of({ok, [_, _]}, _Unrouted) -> link;
+way_of({ok, Path}, _Unrouted) -> {circuit, Path};
+way_of({error, {refused, Said}}, _Unrouted) -> {refused, Said};
+way_of({error, {_, _}}, direct) -> link;
+way_of({error, {_, Said}}, refuse) -> {refused, Said}.
+
+%% @doc Asks for another way after some were lost.
+-spec ask(node(), Avoid :: [node()], Salt :: term()) -> answer().
+ask(Node, Avoid, Salt) when is_list(Avoid) ->
+    case persistent_term:get(?MODULE, none) of
+        none -> nothing("nobody on this node knows ways");
+        Name -> ask(Name, Node, #{avoid => Avoid, salt => Salt})
+    end;
+ask(Name, Node, Options) ->
+    {Pid, Ref} = spawn_monitor(fun() -> exit({answer, atoll_interpreter:call(Name, {route, Node, Options})}) end),
+    receive
+        {'DOWN', Ref, process, Pid, {answer, Answer}} -> checked(Answer, Node);
+        {'DOWN', Ref, process, Pid, _} -> nothing("who knows the ways has ended")
+    after ?DEADLINE_MS ->
+        exit(Pid, kill),
+        true = demonitor(Ref, [flush]),
+        nothing("who knows the ways does not answer")
+    end.
+
+checked({ok, [From, _ | _] = Path} = Answer, Node) when From =:= node() ->
+    case length(Path) =< ?MAX_HOPS + 1 andalso lists:all(fun is_atom/1, Path) andalso lists:last(Path) =:= Node of
+        true -> Answer;
+        false -> nothing("what was found is no way")
+    end;
+checked({error, {Why, _Said}} = Answer, _Node) when Why =:= unknown; Why =:= no_route; Why =:= refused ->
+    Answer;
+checked(_Answer, _Node) ->
+    nothing("what was found is no way").
+
+nothing(Said) -> {error, {no_route, Said}}.
+
+%% @doc Which nodes to avoid after these failures, by their names; an end of a path is
+%% none of them.
+-spec lost(atoll_dist_circuit:avoid()) -> [atoll_dist_circuit_frame:name()].
+lost(Failed) ->
+    lists:usort(lists:append([blamed(lists:sublist(tl(Path), length(Path) - 2), Why) || {Path, Why} <- Failed])).
+
+%% Of the nodes between the ends.
+blamed(Between, {Kind, {At, Why, About}}) when Kind =:= refused; Kind =:= path_lost ->
+    %% The one with which there is no connection, if it is not the end.
+    case (Why =:= no_link orelse Why =:= link_down) andalso lists:member(About, Between) of
+        true -> [About];
+        false -> some(At, Between)
+    end;
+blamed([First | _], {down, _Leg}) ->
+    [First];
+blamed(Between, _Silent) ->
+    Between.
+
+%% It may have been the end that said so, or somebody who lies.
+some(At, Between) ->
+    case lists:member(At, Between) of
+        true -> [At];
+        false -> Between
+    end.
