@@ -45,10 +45,11 @@
 
 -export([version/0]).
 -export([join/1, leave/0, members/0, neighbours/0, broadcast/2, tell/1]).
+-export([route/1, reachable/0]).
 -export([subscribe/1, unsubscribe/0, status/0, links/0, record/1]).
 -export([format_error/1]).
 
--export_type([kind/0, error/0]).
+-export_type([kind/0, route/0, error/0]).
 
 -type kind() ::
     member_up
@@ -71,8 +72,23 @@
     | s_group_node_removed
     | name_conflict.
 
+-type route() :: #{
+    %% From this node to the other one, both of them in it.
+    path := [node(), ...],
+    %% Why each two nodes of it that follow each other can talk: a group that both are in, or
+    %% a link that one of them tells of; and how many nodes would have done as well
+    %% in the place of the first one, itself among them.
+    hops := [#{from := node(), to := node(), via := {group, s_group:name()} | link, choices := pos_integer()}],
+    %% Other paths, the best first, three at most.
+    alternatives := [[node(), ...]],
+    %% What there is at this moment: no connection, one of its own, or one over these nodes,
+    %% of which one that is no atom here stands as text.
+    now := none | link | {relay, [node() | binary(), ...]}
+}.
+
 -type error() ::
     atoll_overlay:error()
+    | atoll_route:error()
     | {not_a_node, term()}
     | {no_such_event, term()}
     | not_recording
@@ -82,8 +98,10 @@
     | {recording, atoll_recording:error()}.
 
 %% The rooms with a protocol, and how large the recording of one may become.
--define(ROOMS, [{link, atoll_link}, {overlay, atoll_overlay}, {group, atoll_group}, {name, atoll_name}]).
+-define(ROOMS, [{link, atoll_link}, {overlay, atoll_overlay}, {route, atoll_route}, {group, atoll_group}, {name, atoll_name}]).
 -define(MAX_RECORDING, 1 bsl 28).
+%% How many other paths a route is told with.
+-define(ALTERNATIVES, 3).
 
 -define(KINDS, [
     member_up,
@@ -164,6 +182,42 @@ broadcast(Topic, Payload) ->
 tell(Term) ->
     atoll_overlay:tell(Term).
 
+%% @doc How this node reaches another one, by what the directory says at this moment: the
+%% path that a new connection would take under the carrier, where none of its own is
+%% wanted. Without the carrier it says what would be possible. Whether it works is not tried.
+-spec route(node()) -> {ok, route()} | {error, error()}.
+route(Node) when Node =:= node() ->
+    {error, {route, {same, Node}}};
+route(Node) when is_atom(Node) ->
+    case atoll_route:explain(Node, ?ALTERNATIVES, #{}) of
+        {ok, #{route := Path, hops := Hops, alternatives := Others}} ->
+            {ok, #{
+                path => Path,
+                hops => [Hop#{via := via(Via)} || #{via := Via} = Hop <- Hops],
+                alternatives => Others,
+                now => now_to([Link || #{node := N} = Link <- links(), N =:= Node])
+            }};
+        {error, _} = Error ->
+            Error
+    end;
+route(Bad) ->
+    {error, {not_a_node, Bad}}.
+
+via({clique, Group}) -> {group, Group};
+via(link) -> link.
+
+now_to([]) -> none;
+now_to([#{kind := relay, path := [From | _] = Path} | _]) when From =:= node() -> {relay, Path};
+now_to([#{kind := relay, path := Path} | _]) -> {relay, lists:reverse(Path)};
+now_to([_ | _]) -> link.
+
+%% @doc The nodes of the directory to which a chain of groups and links leads from here, in
+%% the order of their names. Those who relay on the way may refuse to: `route/1' says so
+%% of each.
+-spec reachable() -> {ok, [node()]} | {error, error()}.
+reachable() ->
+    atoll_route:reachable().
+
 %% @doc From now on the caller gets `{atoll, Kind, Details}' for events of these kinds
 %% too, until it ends.
 -spec subscribe(all | kind() | [kind()]) -> ok | {error, error()}.
@@ -197,7 +251,8 @@ unsubscribe() ->
 %% @doc For people and dashboards: what the rooms hold, and what was sent, received and
 %% dropped. `overlay' is `off' or a map with a part each for strategy, detector,
 %% broadcast, roster and discovery; `links' has each known peer, and `connections' what
-%% `links/0' returns; `groups' this node's
+%% `links/0' returns; `route' is `off' or what the directory holds and for whom this node
+%% relays; `groups' this node's
 %% groups with their nodes; `names' how many names and operations on names there are, and
 %% what was counted, or `restarting'.
 -spec status() -> not_running | #{atom() => term()}.
@@ -216,13 +271,15 @@ rooms() ->
         neighbours => neighbours(),
         links => atoll_link:links(),
         connections => links(),
+        route => atoll_route:status(),
         groups => s_group:own_s_groups(),
         names => names(),
         dropped_events => atoll_events:dropped()
     }.
 
 %% @doc The connections of this node with other nodes, hidden ones too, sorted by node: of
-%% each its `kind' (`direct', `{lanes, N}', or `stock', Erlang's own distribution), the
+%% each its `kind' (`direct', `{lanes, N}', `stock', Erlang's own distribution, or `relay', over
+%% the nodes of its `path', which can read and alter it unless it is `sealed'), the
 %% round trip in microseconds (`rtt_us'), which end connected (`started': `here' or
 %% `there'), for how many milliseconds it has been up (`age_ms'), and how many bytes it
 %% has carried (`bytes_in', `bytes_out'). What only the carrier knows (`-proto_dist atoll')
@@ -232,11 +289,11 @@ links() ->
     atoll_connections:all().
 
 %% @doc Records what happens to this node's protocols, with all effects, in a folder:
-%% `link.rec', `overlay.rec', `group.rec' and `name.rec', each of 256 MB at most, in place of those
+%% `link.rec', `overlay.rec', `route.rec', `group.rec' and `name.rec', each of 256 MB at most, in place of those
 %% that were there. `bin/atoll sim replay' replays them. `off' ends it, and says what the
 %% files hold.
 -spec record(file:filename_all()) -> ok | {error, error()};
-            (off) -> {ok, #{link | overlay | group | name => atoll_recording:held()}} | {error, error()}.
+            (off) -> {ok, #{link | overlay | route | group | name => atoll_recording:held()}} | {error, error()}.
 record(off) ->
     Ended = [{Name, atoll_interpreter:record(Room, off)} || {Name, Room} <- recorders()],
     case [Error || {_, {error, Error}} <- Ended] of
@@ -295,6 +352,10 @@ sources() ->
 -spec format_error(error()) -> unicode:chardata().
 format_error(overlay_off) ->
     "this node has no overlay; set the option overlay of atoll";
+format_error(directory_off) ->
+    "this node has no directory; set the option directory of atoll";
+format_error({route, _} = Error) ->
+    atoll_route_core:format_error(Error);
 format_error(timeout) ->
     "no contact could be joined by in time; they are still tried";
 format_error(not_running) ->

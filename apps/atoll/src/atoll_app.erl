@@ -11,7 +11,7 @@
 -define(STOP_MS, 5000).
 
 %% @private
--spec start(application:start_type(), term()) -> {ok, pid()} | {error, term()}.
+-spec start(application:start_type(), term()) -> {ok, pid(), atoll_config:config()} | {error, term()}.
 start(_Type, _Args) ->
     ConnectAll = connects_all(),
     case atoll_config:new(application:get_all_env(atoll), ConnectAll) of
@@ -23,9 +23,15 @@ start(_Type, _Args) ->
 start(_Config, _ConnectAll, {ok, _Overlay}) when node() =:= nonode@nohost ->
     refuse({bad_option, overlay, no_name});
 start(Config, ConnectAll, Overlay) ->
+    case atoll_config:route(Config) of
+        {ok, _} when node() =:= nonode@nohost -> refuse({bad_option, directory, no_name});
+        _ -> start_rooms(Config, ConnectAll, Overlay)
+    end.
+
+start_rooms(Config, ConnectAll, Overlay) ->
     ok = warn_of_mesh(ConnectAll, Overlay),
     case atoll_sup:start_link(Config) of
-        {ok, Pid} -> {ok, Pid};
+        {ok, Pid} -> {ok, Pid, Config};
         {error, Reason} -> {error, Reason}
     end.
 
@@ -60,6 +66,7 @@ prep_stop(State) ->
     %% What is stuck does not hold up the end of the node.
     {Pid, Ref} = spawn_monitor(fun() ->
         ok = atoll_name:bye(),
+        _ = atoll_route:leave(),
         _ = atoll:leave(),
         _ = atoll:record(off)
     end),
@@ -71,6 +78,9 @@ prep_stop(State) ->
     State.
 
 %% @private
--spec stop(term()) -> ok.
-stop(_State) ->
-    ok.
+-spec stop(atoll_config:config()) -> ok.
+stop(Config) ->
+    case atoll_config:route(Config) of
+        off -> ok;
+        {ok, _} -> atoll_route:stopped()
+    end.

@@ -3,7 +3,7 @@
 %% passed down as an argument. Nothing reads the environment later.
 -module(atoll_config).
 
--export([new/2, link/1, group/1, boot/1, kinds/1, names/1, global_group/1, overlay/1, sources/1, format_error/1]).
+-export([new/2, link/1, group/1, boot/1, kinds/1, names/1, global_group/1, overlay/1, sources/1, route/1, format_error/1]).
 
 -export_type([config/0, options/0, error/0]).
 
@@ -71,7 +71,12 @@
     discovery => [atoll_source:source()],
     discovery_interval => pos_integer(),
     %% How long atoll:join/1 waits for a neighbour.
-    join_timeout => pos_integer()
+    join_timeout => pos_integer(),
+    %% Whether this node knows where all others stand, and how to reach them; a map of those
+    %% options that differ from their defaults is the same as on.
+    directory => off | on | atoll_directory:options(),
+    %% For whom it relays: where one of the two ends is in one of these groups.
+    relays => all | none | [Group :: atom()]
 }.
 %% Times are in milliseconds.
 
@@ -104,7 +109,9 @@
     | name_rule
     | name_rules
     | carrier_kinds
-    | free_group.
+    | free_group
+    | directory
+    | relays.
 
 %% Who checks the options of the overlay's parts.
 -define(PARTS, [
@@ -153,7 +160,9 @@ keys() ->
         contacts => {nodes, []},
         discovery => {list, []},
         discovery_interval => {pos_integer, 10000},
-        join_timeout => {pos_integer, 5000}
+        join_timeout => {pos_integer, 5000},
+        directory => {directory, off},
+        relays => {relays, all}
     }.
 
 %% @doc The configuration with these options, the others at their defaults, for a
@@ -194,15 +203,22 @@ is_a(carrier_kinds, Value) ->
     is_map(Value) andalso
         lists:all(fun({Group, Kind}) -> is_atom(Group) andalso atoll_dist_kind:is_asked(Kind) end, maps:to_list(Value));
 is_a(free_group, Value) -> Value =:= auto orelse Value =:= mesh orelse Value =:= off;
+is_a(directory, Value) -> Value =:= on orelse is_a(map_or_off, Value);
+is_a(relays, Value) -> is_relays(Value);
 is_a(map, Value) -> is_map(Value);
 is_a(map_or_off, Value) -> is_map(Value) orelse Value =:= off.
+
+%% Its guard fails for a list that is none to the end.
+is_relays(Groups) when length(Groups) =< 64 -> lists:all(fun erlang:is_atom/1, Groups);
+is_relays(Value) -> Value =:= all orelse Value =:= none.
 
 %% What hangs on other keys, one check after the other.
 check_whole(Config, ConnectAll) ->
     Checks = [
         fun(C) -> check_strategy(C, ConnectAll) end,
         fun check_sources/1,
-        fun check_groups/1
+        fun check_groups/1,
+        fun check_directory/1
         | [fun(C) -> check_part(Key, Module, C) end || {Key, Module} <- ?PARTS]
     ],
     lists:foldl(
@@ -256,6 +272,13 @@ check_groups(#{s_groups := Term} = Config) ->
         {error, Error} -> {error, {bad_option, s_groups, {groups, Error}}}
     end.
 
+check_directory(#{directory := off} = Config) ->
+    {ok, Config};
+check_directory(#{directory := on} = Config) ->
+    check_directory(Config#{directory := #{}});
+check_directory(Config) ->
+    check_part(directory, atoll_directory, Config).
+
 %% @doc What the link room is started with.
 -spec link(config()) -> atoll_link_core:options().
 link(#{connect_all := ConnectAll, on_demand_linger := OnDemandMs} = Config) ->
@@ -283,6 +306,32 @@ overlay(#{overlay_options := Strategy, join_timeout := JoinMs, beacons := Discov
 -spec sources(config()) -> {[atoll_source:source()], Ms :: pos_integer()}.
 sources(#{discovery := Sources, discovery_interval := Ms}) ->
     {Sources, Ms}.
+
+%% @doc What the route room is started with, if there is to be one.
+-spec route(config()) -> {ok, atoll_route:options()} | off.
+route(#{directory := off}) ->
+    off;
+route(#{directory := Directory, relays := Relays} = Config) ->
+    {ok, #{
+        directory => Directory,
+        relays =>
+            case Relays of
+                Groups when is_list(Groups) -> lists:usort(Groups);
+                Word -> Word
+            end,
+        tells => tells(Config)
+    }}.
+
+%% Where all are linked with all no link tells more.
+tells(#{connect_all := true}) ->
+    none;
+tells(#{overlay := off}) ->
+    lone;
+tells(#{overlay_options := {Strategy, _}}) ->
+    case atoll_strategy:is_partial(Strategy) of
+        true -> neighbours;
+        false -> none
+    end.
 
 %% @doc What the group room is started with.
 -spec group(config()) -> atoll_group_core:options().
@@ -351,6 +400,8 @@ format_error({bad_option, overlay, {connect_all, Name}}) ->
     );
 format_error({bad_option, overlay, no_name}) ->
     "an overlay needs a node with a name: start it with -name or -sname";
+format_error({bad_option, directory, no_name}) ->
+    "a directory needs a node with a name: start it with -name or -sname";
 format_error({bad_option, overlay_options, no_servers}) ->
     "the overlay star needs to know its servers: set overlay_options to #{servers => [...]}";
 format_error({bad_option, Key, {groups, Error}}) ->
@@ -373,5 +424,7 @@ kind(name_rule) ->
 kind(free_group) -> "auto, mesh or off";
 kind(name_rules) -> ["a map of groups, each with ", kind(name_rule)];
 kind(carrier_kinds) -> "a map of groups, each with auto, direct or {lanes,N} with N from 1 to 64";
+kind(directory) -> "on, off, or a map of options";
+kind(relays) -> "all, none, or a list of 64 groups at most";
 kind(map) -> "a map";
 kind(map_or_off) -> "a map of options, or off".

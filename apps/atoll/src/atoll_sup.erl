@@ -22,6 +22,7 @@ start_link(Config) ->
 init(Config) ->
     ok = atoll_events:create_table(),
     ok = atoll_overlay:create_table(),
+    ok = atoll_route:create_table(),
     ok = atoll_group:create_table(),
     ok = atoll_group_watch:create_table(),
     ok = atoll_group_attributes:create_table(),
@@ -33,6 +34,7 @@ init(Config) ->
             #{id => link, start => {atoll_link, start_link, [atoll_config:link(Config)]}}
         ] ++
             overlay(atoll_config:overlay(Config), Config) ++
+            route(atoll_config:route(Config)) ++
             kinds(atoll_config:kinds(Config)) ++ groups(atoll_config:boot(Config), Config),
     {ok, {#{strategy => rest_for_one, intensity => 5, period => 10}, Rooms}}.
 
@@ -44,6 +46,11 @@ overlay({ok, Overlay}, Config) ->
         #{id => overlay, start => {atoll_overlay, start_link, [Overlay]}},
         #{id => sources, start => {atoll_sources, start_link, [sources(Sources, Ms)]}}
     ].
+
+route(off) ->
+    [];
+route({ok, Options}) ->
+    [#{id => route, start => {atoll_route, start_link, [Options]}}].
 
 kinds(Kinds) ->
     [#{id => group_kinds, start => {atoll_group_kinds, start_link, [Kinds]}} || Kinds =/= #{}].

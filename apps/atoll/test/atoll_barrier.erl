@@ -2,7 +2,7 @@
 %% says what it saw instead when the deadline is over.
 -module(atoll_barrier).
 
--export([group/2, connected/1, restart_room/1, kept/1]).
+-export([group/2, names/2, members/1, connected/1, restart_room/1, kept/1]).
 -export([monitor_init/1, demonitor/1]).
 -export([kept/0, listen/1, heard/2, hang_up/1]).
 -export([flood/1, end_flood/1, come_and_go/3, restart_with/2, disconnect_all/0, start_with/1]).
@@ -12,6 +12,28 @@
 %% This node's group of that name has these members; with [] it is in none.
 group(Name, Members) ->
     wait(atoll_group, fun() -> s_group:own_nodes(Name) end, lists:sort(Members)).
+
+%% These names are in this node's group.
+names(Group, Names) ->
+    wait_for(fun() -> atoll_name:names(Group) end, lists:sort(Names)).
+
+%% These are the members of the overlay, as this node knows.
+members(Nodes) ->
+    wait_for(fun atoll:members/0, lists:sort(Nodes)).
+
+%% For what no notice tells: it is looked at until it is so.
+wait_for(Look, Expected) ->
+    wait_for(Look, Expected, erlang:monotonic_time(millisecond) + ?DEADLINE_MS).
+
+wait_for(Look, Expected, Deadline) ->
+    case {Look(), erlang:monotonic_time(millisecond) < Deadline} of
+        {Expected, _} ->
+            ok;
+        {_, true} ->
+            receive after 5 -> wait_for(Look, Expected, Deadline) end;
+        {Seen, false} ->
+            {still, Seen, instead_of, Expected}
+    end.
 
 %% This node is connected with these and no others.
 connected(Nodes) ->

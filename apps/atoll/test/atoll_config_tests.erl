@@ -134,3 +134,36 @@ the_kinds_of_groups_are_checked_test() ->
         )
      || Bad <- [[{near, direct}], #{near => stock}, #{near => {lanes, 65}}, #{"near" => direct}, off]
     ].
+
+no_directory_is_the_default_and_on_is_one_with_the_defaults_test() ->
+    {ok, None} = atoll_config:new([], false),
+    ?assertEqual(off, atoll_config:route(None)),
+    [
+        ?assertEqual(
+            {ok, #{directory => Given, relays => Relays, tells => Tells}},
+            begin
+                {ok, Config} = atoll_config:new(Options, ConnectAll),
+                atoll_config:route(Config)
+            end
+        )
+     || {Options, ConnectAll, Given, Relays, Tells} <- [
+            {[{directory, on}], false, #{}, all, lone},
+            {[{directory, #{gather_ms => 7}}, {relays, none}], true, #{gather_ms => 7}, none, none},
+            {[{directory, on}, {relays, [b, a, b]}, {overlay, hyparview}], false, #{}, [a, b], neighbours},
+            {[{directory, on}, {overlay, mesh}], false, #{}, all, none}
+        ]
+    ].
+
+a_bad_directory_is_told_in_a_sentence_test_() ->
+    [
+        ?_assertMatch({_, Text}, refused(Options, false))
+     || {Options, Text} <- [
+            {[{directory, true}], "the option directory must be on, off, or a map of options, not true"},
+            {[{directory, #{size => 1}}], "the option directory knows no size"},
+            {[{directory, #{vouch_ms => 0}}],
+                "the option directory: the option vouch_ms must be a whole number above 0, not 0"},
+            {[{relays, some}], "the option relays must be all, none, or a list of 64 groups at most, not some"},
+            {[{relays, ["a"]}], "the option relays must be all, none, or a list of 64 groups at most, not [\"a\"]"},
+            {[{relays, [a | b]}], "the option relays must be all, none, or a list of 64 groups at most, not [a|b]"}
+        ]
+    ].

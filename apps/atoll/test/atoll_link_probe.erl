@@ -119,8 +119,8 @@ stop(Pid) ->
     after ?DEADLINE_MS -> error(no_answer)
     end.
 
-%% How many processes the link room monitors: owners, and helpers at work. What was
-%% cast before has been done when this returns.
+%% How many processes the link room monitors: rooms that hear of it, owners, and helpers
+%% at work. What was cast before has been done when this returns.
 monitors() ->
     _ = atoll_link:links(),
     {monitors, Monitors} = process_info(whereis(atoll_link), monitors),

@@ -4,11 +4,13 @@
 %% They let in nodes on Erlang's own distribution, such as a shell and this program.
 -module(atoll_cli_carrier).
 
--export([options/0, faults/0, read/1, cluster/2, kind/0, shown/1]).
+-export([options/0, faults/0, relay/0, read/1, cluster/2, kind/0, shown/1]).
 
 -export_type([carrier/0]).
 
--type carrier() :: stock | {atoll, atoll_dist_kind:asked(), Faults :: boolean()}.
+-type carrier() :: stock | {atoll, atoll_dist_kind:asked(), Faults :: boolean(), Relay :: no | relay | sealed}.
+%% Whether nodes reach those that they have no link with over others, and whether what
+%% these carry is sealed.
 
 %% @doc The options that say which distribution, for nodes that are started.
 -spec options() -> [atoll_cli_options:option()].
@@ -24,6 +26,14 @@ options() ->
 -spec faults() -> atoll_cli_options:option().
 faults() ->
     #{name => faults, help => "with --carrier atoll, let \"atoll chaos\" do harm to connections"}.
+
+%% @doc The switches by which nodes reach each other over others.
+-spec relay() -> [atoll_cli_options:option()].
+relay() ->
+    [
+        #{name => relay, help => "with --carrier atoll, nodes without a link reach each other over gateways"},
+        #{name => seal, help => "with --relay, gateways can neither read nor alter what they carry"}
+    ].
 
 %% @doc Reads a kind of connection.
 -spec kind() -> atoll_cli_options:reader().
@@ -48,7 +58,17 @@ read_kind(_) ->
 %% @doc The carrier that the options ask for, or what is wrong with them.
 -spec read(atoll_cli_options:values()) -> {ok, carrier()} | {error, unicode:chardata()}.
 read(#{carrier := atoll} = Values) ->
-    {ok, {atoll, maps:get(kind, Values, auto), maps:get(faults, Values, false)}};
+    Carrier = {atoll, maps:get(kind, Values, auto), maps:get(faults, Values, false)},
+    case Values of
+        #{relay := true, seal := true} -> {ok, erlang:append_element(Carrier, sealed)};
+        #{relay := true} -> {ok, erlang:append_element(Carrier, relay)};
+        #{seal := true} -> {error, "--seal is for --relay"};
+        #{} -> {ok, erlang:append_element(Carrier, no)}
+    end;
+read(#{relay := true}) ->
+    {error, "--relay is for --carrier atoll"};
+read(#{seal := true}) ->
+    {error, "--seal is for --relay"};
 read(#{kind := _}) ->
     {error, "--kind is for --carrier atoll"};
 read(#{faults := true}) ->
@@ -60,9 +80,10 @@ read(#{}) ->
 -spec cluster(carrier(), #{atom() => term()}) -> #{atom() => term()}.
 cluster(stock, Options) ->
     Options;
-cluster({atoll, Kind, Faults}, Options) ->
-    Own = ["-proto_dist", "atoll", "-kernel", "atoll_dist",
-        lists:flatten(io_lib:format("~0tp", [[{kind, Kind}, {stock, accept}, {faults, Faults}]]))],
+cluster({atoll, Kind, Faults, Relay}, Options) ->
+    Carrier = [{kind, Kind}, {stock, accept}, {faults, Faults}] ++ [{seal, required} || Relay =:= sealed],
+    Own = ["-proto_dist", "atoll", "-kernel", "atoll_dist", lists:flatten(io_lib:format("~0tp", [Carrier]))] ++
+        lists:append([["-atoll", "directory", "on"] || Relay =/= no]),
     Options#{args => case Options of
         #{args := Args} when is_function(Args) -> fun(Nodes) -> Own ++ Args(Nodes) end;
         #{args := Args} -> Own ++ Args;
@@ -70,6 +91,6 @@ cluster({atoll, Kind, Faults}, Options) ->
     end}.
 
 %% @doc A kind as it is typed.
--spec shown(atoll_dist_kind:asked() | stock) -> string().
+-spec shown(atoll_dist_kind:asked() | stock | relay) -> string().
 shown({lanes, N}) -> "lanes" ++ integer_to_list(N);
 shown(Kind) -> atom_to_list(Kind).

@@ -2,7 +2,7 @@
 %% or in groups.
 -module(atoll_cli_join).
 
--export([mesh/1, groups/2, cut/2]).
+-export([mesh/1, groups/3, cut/2]).
 
 -type members() :: [{s_group:name(), [node()]}].
 
@@ -20,13 +20,13 @@ mesh(Cluster) ->
     end.
 
 %% @doc Makes so many groups of near-equal size, and one more of each group's
-%% first node, the gateways, if there are groups to join.
--spec groups(atoll_cluster:cluster(), pos_integer()) ->
+%% first nodes, so many gateways, if there are groups to join.
+-spec groups(atoll_cluster:cluster(), pos_integer(), Gateways :: pos_integer()) ->
     {ok, members()} | {error, unicode:chardata()}.
-groups(Cluster, Count) ->
+groups(Cluster, Count, Each) ->
     Parts = cut(atoll_cluster:nodes(Cluster), Count),
     Plain = [{group_name(I), Part} || {I, Part} <- lists:zip(lists:seq(1, Count), Parts)],
-    Gateways = [{gateways, [First || [First | _] <- Parts]} || Count > 1],
+    Gateways = [{gateways, lists:append([lists:sublist(Part, Each) || Part <- Parts])} || Count > 1],
     make_all(Cluster, Plain ++ Gateways, []).
 
 %% @doc Cuts a list into so many parts whose lengths differ by one at most, the

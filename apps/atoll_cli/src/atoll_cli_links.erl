@@ -14,13 +14,17 @@
     from := node(),
     to := node(),
     %% As the first of the two says it.
-    kind := atoll_dist_kind:kind() | stock,
+    kind := atoll_dist_kind:kind() | stock | relay,
     rtt_us := non_neg_integer() | unknown,
     connected_by := node() | unknown,
     age_ms := non_neg_integer() | unknown,
     %% From the one to the other, and back.
     bytes_there := non_neg_integer() | unknown,
-    bytes_back := non_neg_integer() | unknown
+    bytes_back := non_neg_integer() | unknown,
+    %% Of a circuit over other nodes: all of them, from the one end to the other, and whether
+    %% it is sealed.
+    path => [node() | binary()],
+    sealed => boolean()
 }.
 
 -spec summary() -> string().
@@ -43,7 +47,8 @@ run(#{json := Json}, [Name]) ->
         {ok, Held} ->
             {Told, Silent} = atoll_cli_group:ask_all({atoll, links, []}, Held),
             %% This program is connected with all of them for the moment.
-            show(Json, Name, paired(without(node(), Told)), Silent);
+            {Relays, _} = atoll_cli_group:ask_all({atoll_dist, relay, []}, Held),
+            show(Json, Name, paired(without(node(), Told)), relaying(Relays), Silent);
         {error, Sentence} ->
             {failed, Sentence}
     end.
@@ -75,27 +80,70 @@ seen({Node, #{node := Peer, started := unknown, bytes_in := In, bytes_out := Out
     seen(Peer, Node, unknown, In, Out, Link).
 
 seen(From, To, By, There, Back, Link) ->
-    (maps:with([kind, rtt_us, age_ms], Link))#{
+    (maps:with([kind, rtt_us, age_ms, path, sealed], Link))#{
         from => From, to => To, connected_by => By, bytes_there => There, bytes_back => Back
     }.
 
-show(true, Name, Links, Silent) ->
+%% Those that have relayed something, or were asked to.
+relaying(Told) ->
+    [
+        {Node, Figures}
+     || {Node, #{opened := Opened, refused := Refused} = Figures} <- lists:sort(Told), Opened > 0 orelse map_size(Refused) > 0
+    ].
+
+show(true, Name, Links, Relays, Silent) ->
     atoll_cli_io:print_json(
-        {[{cluster, unicode:characters_to_binary(Name)}, {links, [json(L) || L <- Links]}, {silent, Silent}]}
+        {[
+            {cluster, unicode:characters_to_binary(Name)},
+            {links, [json(L) || L <- Links]},
+            {relays, [{[{node, Node} | figures(Figures)]} || {Node, Figures} <- Relays]},
+            {silent, Silent}
+        ]}
     );
-show(false, _Name, Links, Silent) ->
-    Columns = [{left, "from"}, {left, "to"}, {left, "kind"}, {right, "round trip"}, {left, "connected by"},
-               {right, "up for"}, {right, "bytes there"}, {right, "bytes back"}],
-    ok = atoll_cli_io:print(
-        case Links of
-            [] -> "There is no connection.\n";
-            _ -> atoll_cli_table:format(Columns, [row(L) || L <- Links])
-        end
-    ),
+show(false, _Name, Links, Relays, Silent) ->
+    ok = atoll_cli_io:print([table(Links), relays(Relays)]),
     case Silent of
         [] -> ok;
         _ -> {failed, ["these do not answer: ", lists:join(", ", [atom_to_list(Node) || Node <- Silent])]}
     end.
+
+table([]) ->
+    "There is no connection.\n";
+table(Links) ->
+    Columns = [{left, "from"}, {left, "to"}, {left, "kind"}, {right, "round trip"}, {left, "connected by"},
+               {right, "up for"}, {right, "bytes there"}, {right, "bytes back"}],
+    %% Where there are circuits.
+    Over = [{left, "over"} || lists:any(fun(Link) -> is_map_key(path, Link) end, Links)],
+    atoll_cli_table:format(Columns ++ Over, [row(L) ++ [over(L) || Over =/= []] || L <- Links]).
+
+over(#{path := [_ | Path], sealed := Sealed}) ->
+    [lists:join($\s, [name(Node) || Node <- lists:droplast(Path)]), [", sealed" || Sealed]];
+over(#{}) ->
+    "-".
+
+name(Node) when is_atom(Node) -> atom_to_list(Node);
+name(Node) -> Node.
+
+relays([]) ->
+    [];
+relays(Relays) ->
+    Columns = [{left, "relay"}, {right, "circuits"}, {right, "opened"}, {right, "refused"}, {right, "lost"}, {right, "dropped"},
+               {right, "bytes held"}, {right, "of"}, {right, "forwarded"}],
+    Rows = [
+        [atom_to_list(Node), Count(circuits), Count(opened), Sum(refused), Sum(lost), Sum(dropped), Count(held), Count(budget),
+         Count(bytes)]
+     || {Node, Figures} <- Relays,
+        Count <- [fun(Key) -> atoll_cli_table:count(map_get(Key, Figures)) end],
+        Sum <- [fun(Key) -> atoll_cli_table:count(lists:sum(maps:values(map_get(Key, Figures)))) end]
+    ],
+    [$\n, atoll_cli_table:format(Columns, Rows)].
+
+%% Counts by reason stay so.
+figures(Figures) ->
+    [{Key, figure(Value)} || {Key, Value} <- lists:sort(maps:to_list(Figures))].
+
+figure(#{} = ByReason) -> {lists:sort(maps:to_list(ByReason))};
+figure(Value) -> Value.
 
 row(#{from := From, to := To, kind := Kind, rtt_us := Rtt, connected_by := By, age_ms := Age} = Link) ->
     #{bytes_there := There, bytes_back := Back} = Link,
@@ -117,7 +165,8 @@ json(#{kind := Kind} = Link) ->
         {Key, case Link of
             #{kind := Kind} when Key =:= kind -> list_to_binary(atoll_cli_carrier:shown(Kind));
             #{Key := unknown} -> null;
-            #{Key := Value} -> Value
+            #{Key := Value} -> Value;
+            #{} -> null
         end}
-     || Key <- [from, to, kind, rtt_us, connected_by, age_ms, bytes_there, bytes_back]
+     || Key <- [from, to, kind, rtt_us, connected_by, age_ms, bytes_there, bytes_back, path, sealed]
     ]}.

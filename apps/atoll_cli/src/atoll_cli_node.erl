@@ -2,7 +2,7 @@
 %% that node, which finds this module where the command line does.
 -module(atoll_cli_node).
 
--export([probe/0, names/1, await_settled/2]).
+-export([probe/0, names/1, await_settled/2, await_reach/2]).
 
 -export_type([probe/0, unsettled/0]).
 
@@ -18,6 +18,9 @@
     groups := [{s_group:name(), [node()]}],
     names := restarting | #{atom() => term()}
 }.
+
+%% A link that comes up is told to nobody.
+-define(LOOK_MS, 200).
 
 -type unsettled() :: #{members := non_neg_integer(), neighbours := non_neg_integer()}.
 
@@ -70,5 +73,29 @@ await(Count, Deadline) ->
                 {atoll, _Kind, _Details} -> await(Count, Deadline)
             after max(0, Deadline - erlang:monotonic_time(millisecond)) ->
                 {late, #{members => Members, neighbours => Neighbours}}
+            end
+    end.
+
+%% @doc Waits until this node knows how to reach so many others; at most for so long.
+-spec await_reach(non_neg_integer(), Ms :: non_neg_integer()) -> ok | {late, non_neg_integer()}.
+await_reach(Count, Ms) ->
+    ok = atoll_interpreter:subscribe(atoll_route),
+    Reached = await_reached(Count, erlang:monotonic_time(millisecond) + Ms),
+    ok = atoll_interpreter:unsubscribe(atoll_route),
+    Reached.
+
+await_reached(Count, Deadline) ->
+    {ok, Nodes} = atoll:reachable(),
+    case length(Nodes) of
+        Enough when Enough >= Count ->
+            ok;
+        Reached ->
+            receive
+                {atoll, atoll_route, _Notice} -> await_reached(Count, Deadline)
+            after min(?LOOK_MS, max(0, Deadline - erlang:monotonic_time(millisecond))) ->
+                case erlang:monotonic_time(millisecond) < Deadline of
+                    true -> await_reached(Count, Deadline);
+                    false -> {late, Reached}
+                end
             end
     end.

@@ -6,7 +6,7 @@
 %% ring with chords, and `cliques' stand in a ring, unless groups say which they are.
 -module(atoll_cli_overlay).
 
--export([options/1, read/1, of_script/1, cluster/1, told/3, tell/3, settle/1]).
+-export([options/1, read/1, of_script/1, cluster/1, told/3, tell/3, settle/1, reach/1]).
 
 -export_type([overlay/0, told/0]).
 
@@ -142,6 +142,24 @@ settle(Cluster) ->
                 "After ~b s ~b of ~b nodes are not settled; ~ts has ~b neighbours and knows ~b nodes.",
                 [?SETTLE_MS div 1000, length(Late), Count, Node, Neighbours, Members]
             )};
+        [{_, {error, Reason}} | _] ->
+            {error, atoll_cluster:format_error(Reason)}
+    end.
+
+%% @doc Waits until every node knows how to reach all others.
+-spec reach(atoll_cluster:cluster()) -> ok | {error, unicode:chardata()}.
+reach(Cluster) ->
+    Count = length(atoll_cluster:nodes(Cluster)),
+    Asked = atoll_cluster:multicall(
+        Cluster, atoll_cli_node, await_reach, [Count - 1, ?SETTLE_MS], ?SETTLE_MS + ?CALL_MS
+    ),
+    case [Late || {_, Answer} = Late <- Asked, Answer =/= {ok, ok}] of
+        [] ->
+            ok;
+        [{Node, {ok, {late, Reaches}}} | _] ->
+            {error, io_lib:format("After ~b s ~ts knows how to reach ~b of ~b nodes.", [
+                ?SETTLE_MS div 1000, Node, Reaches, Count - 1
+            ])};
         [{_, {error, Reason}} | _] ->
             {error, atoll_cluster:format_error(Reason)}
     end.

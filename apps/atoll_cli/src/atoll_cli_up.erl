@@ -13,9 +13,12 @@ options() ->
     [
         #{name => groups, value => "K", read => atoll_cli_read:whole(1, 1000),
           help => "put the nodes in K groups, joined by gateways; without, and with no overlay, a full mesh"},
+        #{name => gateways, value => "N", default => "1", read => atoll_cli_read:whole(1, 1000),
+          help => "with --groups, so many gateways in each"},
         #{name => name, value => "NAME", default => default_name(), read => atoll_cli_read:name(),
           help => "the cluster's name, with which the nodes' names begin"}
-    ] ++ atoll_cli_carrier:options() ++ [atoll_cli_carrier:faults() | atoll_cli_overlay:options("the nodes run no overlay")].
+    ] ++ atoll_cli_carrier:options() ++ [atoll_cli_carrier:faults() | atoll_cli_carrier:relay()] ++
+        atoll_cli_overlay:options("the nodes run no overlay").
 
 -spec operands() -> [string()].
 operands() -> ["N"].
@@ -27,7 +30,8 @@ examples() ->
         "atoll up 9 --groups 3 --name reef",
         "atoll up 20 --overlay hyparview",
         "atoll up 9 --groups 3 --overlay cliques",
-        "atoll up 3 --carrier atoll --kind lanes4"
+        "atoll up 3 --carrier atoll --kind lanes4",
+        "atoll up 9 --groups 3 --gateways 2 --carrier atoll --relay"
     ].
 
 %% @doc What a cluster is called when it is given no name.
@@ -46,6 +50,11 @@ run(Values, [Typed]) ->
 check(#{groups := Groups}, Count) when Groups > Count ->
     {usage, io_lib:format("--groups must be at most the number of nodes, which is ~b, not \"~b\"",
                           [Count, Groups])};
+check(#{groups := Groups, gateways := Gateways}, Count) when Gateways > Count div Groups ->
+    {usage, io_lib:format("--gateways must be at most the number of nodes of a group, which is ~b, not \"~b\"",
+                          [Count div Groups, Gateways])};
+check(#{gateways := Gateways} = Values, _Count) when Gateways > 1, not is_map_key(groups, Values) ->
+    {usage, "--gateways is for --groups"};
 check(Values, Count) ->
     case {atoll_cli_overlay:read(Values), atoll_cli_carrier:read(Values)} of
         {{ok, #{strategy := {_, atoll_cliques, _}}}, _} when not is_map_key(groups, Values) ->
@@ -54,6 +63,8 @@ check(Values, Count) ->
             {usage, Sentence};
         {_, {error, Sentence}} ->
             {usage, Sentence};
+        {{ok, none}, {ok, {atoll, _, _, Relay}}} when Relay =/= no, not is_map_key(groups, Values) ->
+            {usage, "--relay wants --groups K or --overlay STRATEGY: without, all are connected with all"};
         {{ok, Overlay}, {ok, Carrier}} ->
             start(Values, Overlay, Carrier, Count)
     end.
@@ -68,12 +79,18 @@ start(#{name := Name} = Values, Overlay, Carrier, Count) ->
     },
     Nodes = atoll_cli_carrier:cluster(Carrier, maps:merge(Options, atoll_cli_overlay:cluster(Overlay))),
     case atoll_cluster:start(Nodes) of
-        {ok, Cluster} -> join_and_hold(Cluster, Groups, Overlay, Name);
+        {ok, Cluster} -> join_and_hold(Cluster, groups(Groups, Values), Overlay, relays(Carrier), Name);
         {error, Reason} -> {failed, atoll_cluster:format_error(Reason)}
     end.
 
-join_and_hold(Cluster, Groups, Overlay, Name) ->
-    case join(Cluster, Groups, Overlay) of
+groups(none, _Values) -> none;
+groups(Count, #{gateways := Each}) -> {Count, Each}.
+
+relays({atoll, _, _, Relay}) -> Relay =/= no;
+relays(stock) -> false.
+
+join_and_hold(Cluster, Groups, Overlay, Relays, Name) ->
+    case reach(Relays, Cluster, join(Cluster, Groups, Overlay)) of
         {ok, Members} ->
             ok = atoll_cli_io:print(report(Cluster, Members, Overlay, Name)),
             hold(Cluster);
@@ -84,15 +101,27 @@ join_and_hold(Cluster, Groups, Overlay, Name) ->
 
 join(Cluster, none, none) ->
     atoll_cli_join:mesh(Cluster);
-join(Cluster, Groups, none) ->
-    atoll_cli_join:groups(Cluster, Groups);
+join(Cluster, {Count, Each}, none) ->
+    atoll_cli_join:groups(Cluster, Count, Each);
 join(Cluster, none, Overlay) ->
     settle(Cluster, Overlay, []);
-join(Cluster, Groups, Overlay) ->
-    case atoll_cli_join:groups(Cluster, Groups) of
+join(Cluster, {Count, Each}, Overlay) ->
+    case atoll_cli_join:groups(Cluster, Count, Each) of
         {ok, Members} -> settle(Cluster, Overlay, Members);
         {error, _} = Error -> Error
     end.
+
+%% Where nodes relay, until each knows how to reach all.
+reach(true, Cluster, {ok, Members}) ->
+    ok = atoll_cli_progress:now_doing("Waiting until all nodes know how to reach each other"),
+    Reached = atoll_cli_overlay:reach(Cluster),
+    ok = atoll_cli_progress:done(),
+    case Reached of
+        ok -> {ok, Members};
+        {error, Sentence} -> {error, Sentence}
+    end;
+reach(_Relays, _Cluster, Joined) ->
+    Joined.
 
 settle(Cluster, Overlay, Members) ->
     ok = atoll_cli_progress:now_doing("Waiting until all nodes know each other"),

@@ -4,6 +4,7 @@
 %% (messages, timers, replies, notices). What only one protocol knows is done by
 %% its process module, which implements this behaviour: `act/2' performs the other
 %% effects, `event/2' turns a message that reached the process into an event.
+%% Of peers that are connected in hiding the protocol hears as {@link atoll_hidden} says.
 %%
 %% Promises:
 %% <ul>
@@ -59,7 +60,7 @@
 -callback act(atoll_protocol:effect(), World) -> World.
 %% Makes an event of a message to the process. An unknown one must crash.
 -callback event(Message :: term(), World) ->
-    {[atoll_protocol:event()], World}.
+    {[atoll_hidden:outside()], World}.
 %% A notice of the protocol, before its subscribers get it: to publish what it says.
 -callback notice(Notice :: term(), World) -> World.
 -optional_callbacks([notice/2]).
@@ -78,6 +79,8 @@
     inner :: term(),
     %% The process module's.
     world :: term(),
+    %% Who is connected in hiding.
+    hidden = atoll_hidden:new() :: atoll_hidden:hidden(),
     %% Key => the reference of the timer that runs for it; or it is due.
     timers = #{} :: #{term() => due | reference()},
     %% Timers of no time that were set by this event, newest first.
@@ -222,7 +225,7 @@ handle_cast({protocol, Notice}, State) ->
 %% @private
 -spec handle_info(term(), #state{}) -> {noreply, #state{}}.
 handle_info({atoll, ?WIRE, Peer, Message}, State) ->
-    {noreply, handled(handle({message, Peer, Message}, count(received, State)))};
+    {noreply, handled(happened({message, Peer, Message}, count(received, State)))};
 handle_info({atoll, Version, Peer, _Message}, #state{name = Name} = State) when
     is_integer(Version), Version > ?WIRE
 ->
@@ -252,7 +255,11 @@ terminate(_Reason, State) ->
 
 handle_other(Message, #state{process = Process, world = World0} = State) ->
     {Events, World} = Process:event(Message, World0),
-    handled(lists:foldl(fun handle/2, State#state{world = World}, Events)).
+    handled(lists:foldl(fun happened/2, State#state{world = World}, Events)).
+
+happened(Outside, #state{hidden = Hidden0} = State) ->
+    {Events, Hidden} = atoll_hidden:events(Outside, Hidden0),
+    lists:foldl(fun handle/2, State#state{hidden = Hidden}, Events).
 
 handle(Event, #state{protocol = Protocol, inner = Inner0} = State) ->
     Now = now_ms(),

@@ -138,13 +138,7 @@ configured() ->
 open(#{configured := Configured}) ->
     true = ets:delete_all_objects(?MODULE),
     true = ets:insert(?MODULE, {?CONFIGURED, Configured}),
-    ok = atoll_link:subscribe(),
-    %% Connections are heard of from the runtime itself: only so does the loss of
-    %% one come after all that arrived over it, and before what the next brings.
-    ok = net_kernel:monitor_nodes(true, [{node_type, all}, nodedown_reason]),
-    %% A node that comes up between the two lines is heard of twice, which does
-    %% no harm.
-    _ = [self() ! {nodeup, Node, []} || Node <- nodes(connected)],
+    ok = atoll_link:watch(),
     [].
 
 %% @private
@@ -168,6 +162,7 @@ act({act, {publish, Groups}}, Known) ->
     Gone = [Group || {Name, _, _, _} = Group <- Known, not lists:keymember(Name, 1, Groups)],
     lists:foreach(fun({Name, _, _, _}) -> true = ets:delete(?MODULE, Name) end, Gone),
     ok = atoll_overlay:cliques(cliques(Known, Groups)),
+    ok = atoll_route:groups([Name || {Name, _, _, _} <- Groups]),
     Groups.
 
 %% The overlay knows cliques and not what they are for. One that is gone is empty in
@@ -195,12 +190,6 @@ notice({s_group, nodes_removed, Name, Nodes}, Known) ->
     Known.
 
 %% @private
--spec event(term(), world()) -> {[atoll_protocol:event()], world()}.
-event({nodeup, Node, _Info}, Known) ->
-    {[{up, Node}], Known};
-event({nodedown, Node, Info}, Known) ->
-    {[{down, Node, proplists:get_value(nodedown_reason, Info, unknown)}], Known};
-event({atoll, atoll_link, {unreachable, Node}}, Known) ->
-    {[{cast, {unreachable, Node}}], Known};
-event({atoll, atoll_link, _Other}, Known) ->
-    {[], Known}.
+-spec event(term(), world()) -> {[atoll_hidden:outside()], world()}.
+event(Message, Known) ->
+    {atoll_link:heard(Message), Known}.

@@ -309,10 +309,7 @@ open(_Config) ->
     ok = atoll_interpreter:subscribe(atoll_group),
     ok = atoll_interpreter:cast(self(), {groups, atoll_group:own()}),
     ok = atoll_interpreter:cast(self(), {recover, Own}),
-    %% As the group room does: from the runtime itself, so that the loss of a connection
-    %% is heard of after all that came over it.
-    ok = net_kernel:monitor_nodes(true, [{node_type, all}, nodedown_reason]),
-    _ = [self() ! {nodeup, Node, []} || Node <- nodes(connected)],
+    ok = atoll_link:watch(),
     #world{}.
 
 %% @private
@@ -401,18 +398,18 @@ decide({Module, Function, Args}) ->
     end.
 
 %% @private
--spec event(term(), world()) -> {[atoll_protocol:event()], world()}.
+-spec event(term(), world()) -> {[atoll_hidden:outside()], world()}.
 event({'DOWN', Ref, process, Pid, _Reason}, #world{monitors = Monitors} = World) ->
     #{Pid := Ref} = Monitors,
     {[{cast, {died, Pid}}], World#world{monitors = maps:remove(Pid, Monitors)}};
 event({decided, _, _} = Decided, #world{deciding = Deciding} = World) ->
     {[{cast, Decided}], decide_next(World#world{deciding = Deciding - 1})};
-event({nodeup, Node, _Info}, World) ->
-    {[{up, Node}], World};
-event({nodedown, Node, Info}, World) ->
-    {[{down, Node, proplists:get_value(nodedown_reason, Info, unknown)}], World};
+event({atoll, atoll_link, {unreachable, _Node}}, World) ->
+    {[], World};
 event({atoll, atoll_group, {making, Flag}}, World) ->
     %% Its groups first: when one is made, this node is free no more.
     {[{cast, {groups, atoll_group:own()}}, {cast, {making, Flag}}], World};
 event({atoll, atoll_group, _Notice}, World) ->
-    {[{cast, {groups, atoll_group:own()}}], World}.
+    {[{cast, {groups, atoll_group:own()}}], World};
+event(Message, World) ->
+    {atoll_link:heard(Message), World}.

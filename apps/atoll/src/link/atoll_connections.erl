@@ -15,8 +15,8 @@
 
 -type connection() :: #{
     node := node(),
-    %% `stock' is Erlang's own distribution.
-    kind := atoll_dist_kind:kind() | stock,
+    %% `stock' is Erlang's own distribution, `relay' goes over other nodes' connections.
+    kind := atoll_dist_kind:kind() | stock | relay,
     %% The round trip in microseconds.
     rtt_us := non_neg_integer() | unknown,
     %% Which end connected.
@@ -25,7 +25,11 @@
     age_ms := non_neg_integer() | unknown,
     %% What it has carried, in all its lanes.
     bytes_in := non_neg_integer() | unknown,
-    bytes_out := non_neg_integer() | unknown
+    bytes_out := non_neg_integer() | unknown,
+    %% Over other nodes: all of them, that which made it first (one that is no atom here as
+    %% text), and whether those between can neither read nor alter what they carry.
+    path => [node() | binary()],
+    sealed => boolean()
 }.
 
 %% @doc All of them, hidden ones too, sorted by node.
@@ -47,7 +51,7 @@ is_stock(Node) ->
     end.
 
 is_not_carried({ok, #net_address{protocol = Protocol}}) ->
-    not lists:member(Protocol, [direct, stock]) andalso not is_tuple(Protocol);
+    not lists:member(Protocol, [direct, stock, relay]) andalso not is_tuple(Protocol);
 is_not_carried(_) ->
     false.
 

@@ -8,6 +8,7 @@
 -behaviour(atoll_interpreter).
 
 -export([start_link/1, want/1, unwant/1, disconnect/1, subscribe/0, links/0]).
+-export([watch/0, heard/1]).
 -export([open/1, act/2, event/2, notice/2]).
 
 %% A helper ends with exit/1 by design.
@@ -57,6 +58,48 @@ disconnect(Node) ->
 subscribe() ->
     atoll_interpreter:subscribe(?MODULE).
 
+%% @doc For the process of a room above: from now on it gets the messages of which
+%% {@link heard/1} makes events, of what is connected already too.
+-spec watch() -> ok.
+watch() ->
+    ok = subscribe(),
+    %% Connections are heard of from the runtime itself: only so does the loss of
+    %% one come after all that arrived over it, and before what the next brings.
+    ok = net_kernel:monitor_nodes(true, [{node_type, all}, nodedown_reason]),
+    %% A node that comes up between the two lines is heard of twice, which does
+    %% no harm.
+    tell_connected().
+
+%% @doc What such a message says; the one place where it is decided whom the rooms
+%% speak to. With a hidden node that is who is wanted here, or has spoken.
+-spec heard(Message :: term()) -> [atoll_hidden:outside()].
+heard({nodeup, Node, Info}) ->
+    case is_hidden(Info) of
+        true ->
+            %% The link room says if it is wanted, now or later.
+            ok = atoll_interpreter:cast(?MODULE, {hidden, Node}),
+            [{quiet, Node}];
+        false ->
+            [{up, Node}]
+    end;
+heard({nodedown, Node, Info}) ->
+    [down(Node, Info)];
+heard({atoll, ?MODULE, {wanted, Node}}) ->
+    [{wanted, Node}];
+heard({atoll, ?MODULE, {unreachable, Node}}) ->
+    [{cast, {unreachable, Node}}];
+heard({atoll, ?MODULE, _Other}) ->
+    [].
+
+tell_connected() ->
+    Types = [visible, hidden],
+    _ = [self() ! {nodeup, Node, [{node_type, Type}]} || Type <- Types, Node <- nodes(Type)],
+    ok.
+
+is_hidden(Info) -> lists:member({node_type, hidden}, Info).
+
+down(Node, Info) -> {down, Node, proplists:get_value(nodedown_reason, Info, unknown)}.
+
 %% @doc Each known peer, whether it is connected, in which phase, and how many
 %% processes want it.
 -spec links() ->
@@ -67,16 +110,18 @@ links() ->
 %% @private
 -spec open(atoll_link_core:config()) -> #world{}.
 open(_Config) ->
+    %% As in watch/0.
     ok = net_kernel:monitor_nodes(true, [{node_type, all}, nodedown_reason]),
-    %% What is connected already is not announced. A node that comes up between
-    %% the two lines is heard of twice, which does no harm.
-    _ = [self() ! {nodeup, Node, []} || Node <- nodes(connected)],
+    ok = tell_connected(),
     #world{}.
 
 %% @private
 -spec act(atoll_protocol:effect(), #world{}) -> #world{}.
 act({act, {connect, Node}}, World) ->
     help({connect, Node}, fun() -> net_kernel:connect_node(Node) =:= true end, World);
+act({act, {own, Node, Wants}}, World) ->
+    ok = atoll_dist:own(Node, Wants),
+    World;
 act({act, {measure, Purpose, Node}}, World) ->
     help({measure, Purpose, Node}, fun() -> atoll_link_usage:read(Node) end, World);
 act({act, {disconnect, Node}}, World) ->
@@ -96,10 +141,10 @@ act({act, {unwatch, Owner}}, #world{owners = Owners} = World) ->
 
 %% @private
 -spec event(term(), #world{}) -> {[atoll_protocol:event()], #world{}}.
-event({nodeup, Node, _Info}, World) ->
-    {[{up, Node}], World};
+event({nodeup, Node, Info}, World) ->
+    {[{up, Node}] ++ [{cast, {hidden, Node}} || is_hidden(Info)], World};
 event({nodedown, Node, Info}, World) ->
-    {[{down, Node, proplists:get_value(nodedown_reason, Info, unknown)}], World};
+    {[down(Node, Info)], World};
 event({'DOWN', Ref, process, Pid, Reason}, #world{owners = Owners, helpers = Helpers} = World) ->
     case maps:take(Ref, Helpers) of
         {Task, Rest} ->

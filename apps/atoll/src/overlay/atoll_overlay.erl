@@ -15,7 +15,7 @@
 
 -export([start_link/1, create_table/0]).
 -export([join/1, leave/0, contacts/1, tell/1, cliques/1, broadcast/2]).
--export([members/0, neighbours/0, status/0]).
+-export([members/0, neighbours/0, has_left/0, status/0]).
 -export([open/1, act/2, event/2, notice/2]).
 
 -export_type([config/0, error/0]).
@@ -65,7 +65,7 @@ start_link(Config) ->
             incarnation => erlang:system_time(microsecond),
             seed => rand:uniform(1 bsl 32),
             %% A node that was taken out of service stays out.
-            left => look_up(left) =:= {ok, true}
+            left => has_left()
         }
     }).
 
@@ -123,6 +123,11 @@ members() ->
 neighbours() ->
     published(neighbour).
 
+%% @doc Whether this node has left, and not joined again.
+-spec has_left() -> boolean().
+has_left() ->
+    look_up(left) =:= {ok, true}.
+
 published(What) ->
     case ets:whereis(?MODULE) of
         undefined -> [];
@@ -170,11 +175,8 @@ call(Request) ->
 open(#{strategy := {Module, _}, join_ms := JoinMs}) ->
     lists:foreach(fun forget/1, ets:tab2list(?MODULE)),
     true = ets:insert(?MODULE, [{strategy, Module}, {join_ms, JoinMs}]),
-    true = look_up(left) =:= {ok, true} orelse ets:insert(?MODULE, {{member, node()}}),
-    ok = atoll_link:subscribe(),
-    %% As the group room does, and for its reasons: see atoll_group.
-    ok = net_kernel:monitor_nodes(true, [{node_type, all}, nodedown_reason]),
-    _ = [self() ! {nodeup, Node, []} || Node <- nodes(connected)],
+    true = has_left() orelse ets:insert(?MODULE, {{member, node()}}),
+    ok = atoll_link:watch(),
     [].
 
 forget({{member, Node}}) when Node =/= node() ->
@@ -197,15 +199,9 @@ act({act, {disconnect, Node}}, World) ->
     World.
 
 %% @private
--spec event(term(), world()) -> {[atoll_protocol:event()], world()}.
-event({nodeup, Node, _Info}, World) ->
-    {[{up, Node}], World};
-event({nodedown, Node, Info}, World) ->
-    {[{down, Node, proplists:get_value(nodedown_reason, Info, unknown)}], World};
-event({atoll, atoll_link, {unreachable, Node}}, World) ->
-    {[{cast, {unreachable, Node}}], World};
-event({atoll, atoll_link, _Other}, World) ->
-    {[], World}.
+-spec event(term(), world()) -> {[atoll_hidden:outside()], world()}.
+event(Message, World) ->
+    {atoll_link:heard(Message), World}.
 
 %% @private
 -spec notice(atoll_overlay_core:notice(), world()) -> world().

@@ -241,7 +241,8 @@ handle({cast, {member_down, Node, _Why}}, Now, State) ->
 handle({cast, {incarnation, Life}}, _Now, #state{version = Version} = State) ->
     done(renewed(max(Life, Version + 1), State#state{left = false}));
 handle({cast, leave}, _Now, #state{version = Version} = State) ->
-    done(tell_all(enter_own({Version, gone}, State#state{left = true}))).
+    %% At once: whoever leaves may be gone in a moment.
+    done(tell_all(enter_own({Version, gone}, State#state{left = true, gathering = false}))).
 
 %% @doc What is known of all.
 -spec table(state()) -> atoll_directory_table:table().

@@ -1,0 +1,56 @@
+%% @doc Peers that are connected and that a protocol does not know of yet, because
+%% nobody speaks first to who may not understand. Data only.
+%%
+%% A hidden connection may be that of a program in C, as `erl_call' is, which takes a
+%% message that it does not expect for a fault and hangs up. So a peer that is connected
+%% in hiding is quiet: it is `up' for a protocol of this node when somebody here wants
+%% the connection with it, or when the same protocol of that node has said something.
+%% Of one that stays quiet to the end the protocol never hears.
+%%
+%% Two nodes that run this meet over a hidden connection if either wants the other: that
+%% one speaks, and the other knows by it. Not promised: that two meet of which neither
+%% has a use for the other.
+-module(atoll_hidden).
+
+-export([new/0, events/2]).
+
+-export_type([outside/0, hidden/0]).
+
+-type outside() ::
+    atoll_protocol:event()
+    %% A hidden connection with this node was made.
+    | {quiet, node()}
+    %% Somebody on this node wants the connection with that one.
+    | {wanted, node()}.
+
+-opaque hidden() :: #{node() => quiet | up}.
+%% The nodes with which there is a hidden connection.
+
+%% @doc Nobody is connected.
+-spec new() -> hidden().
+new() -> #{}.
+
+%% @doc The events of a protocol that follow from what happened.
+-spec events(outside(), hidden()) -> {[atoll_protocol:event()], hidden()}.
+events({quiet, Node}, Hidden) when is_map_key(Node, Hidden) ->
+    %% It is told of twice when it came up while it was asked who is.
+    {[], Hidden};
+events({quiet, Node}, Hidden) ->
+    {[], Hidden#{Node => quiet}};
+events({wanted, Node}, Hidden) ->
+    case Hidden of
+        #{Node := quiet} -> {[{up, Node}], Hidden#{Node := up}};
+        #{} -> {[], Hidden}
+    end;
+events({message, Node, _} = Event, Hidden) ->
+    case Hidden of
+        #{Node := quiet} -> {[{up, Node}, Event], Hidden#{Node := up}};
+        #{} -> {[Event], Hidden}
+    end;
+events({down, Node, _} = Event, Hidden) ->
+    case Hidden of
+        #{Node := quiet} -> {[], maps:remove(Node, Hidden)};
+        #{} -> {[Event], maps:remove(Node, Hidden)}
+    end;
+events(Event, Hidden) ->
+    {[Event], Hidden}.

@@ -1,0 +1,236 @@
+%% The directory on real nodes: who stands where is known everywhere, and routes come of it,
+%% with reasons; who leaves, dies, relays for nobody, or is no node of Atoll.
+%%
+%% Two gateways join the first two groups, and one these with the third; the last node is
+%% in no group.
+-module(atoll_route_SUITE).
+
+-include_lib("common_test/include/ct.hrl").
+-include_lib("stdlib/include/assert.hrl").
+
+-import(atoll_dist_nodes, [until/1]).
+
+-export([all/0, suite/0, init_per_testcase/2, end_per_testcase/2]).
+-export([
+    every_node_knows_how_to_reach_all_and_why/1,
+    a_gateway_that_dies_is_passed_by_and_none_is_no_route/1,
+    who_leaves_is_gone_at_once_and_comes_back/1,
+    a_node_in_no_group_is_reached_by_its_link/1,
+    who_relays_for_nobody_is_named_in_the_refusal/1,
+    the_neighbours_of_an_overlay_are_links/1,
+    a_hidden_peer_is_not_greeted/1,
+    a_group_that_changes_moves_its_nodes/1,
+    its_process_starts_anew_with_all_that_it_is_fed/1
+]).
+
+-define(CALL_MS, 20000).
+-define(DIRECTORY, #{gather_ms => 50, pause_ms => 50, compare_ms => 1000, vouch_ms => 1000}).
+
+suite() -> [{timetrap, {minutes, 2}}].
+
+all() ->
+    [F || {F, 1} <- ?MODULE:module_info(exports), F =/= module_info].
+
+init_per_testcase(Case, Config) ->
+    Parent = self(),
+    _ = spawn(fun() ->
+        {ok, Cluster} = atoll_cluster:start(#{
+            nodes => count(Case), connect_all => false, apps => [atoll], args => fun(Nodes) -> args(Case, Nodes) end
+        }),
+        Ref = monitor(process, Cluster),
+        Parent ! {cluster, Cluster},
+        receive
+            {'DOWN', Ref, process, Cluster, _} -> ok
+        end
+    end),
+    receive
+        {cluster, Cluster} -> [{cluster, Cluster} | Config]
+    end.
+
+end_per_testcase(_Case, Config) ->
+    ok = atoll_cluster:stop(?config(cluster, Config)).
+
+count(a_hidden_peer_is_not_greeted) -> 2;
+count(the_neighbours_of_an_overlay_are_links) -> 6;
+count(_) -> 8.
+
+args(a_hidden_peer_is_not_greeted, _) ->
+    ["-hidden", "-atoll", "directory", "on"];
+args(the_neighbours_of_an_overlay_are_links, _) ->
+    ["-atoll", "directory", term(?DIRECTORY), "overlay", "static"];
+args(_, Nodes) ->
+    ["-atoll", "linger", "200", "directory", term(?DIRECTORY), "s_groups", term(groups(Nodes))].
+
+groups([A1, G1, G2, B1, G3, C1, C2, _Free]) ->
+    [{a, [A1, G1, G2]}, {b, [G1, G2, B1, G3]}, {c, [G3, C1, C2]}].
+
+term(Term) -> lists:flatten(io_lib:format("~0p", [Term])).
+
+call(C, Node, M, F, A) ->
+    atoll_cluster:call(C, Node, M, F, A, ?CALL_MS).
+
+route(C, From, To) -> call(C, From, atoll, route, [To]).
+
+%% Its sentence.
+no_route(C, From, To) ->
+    {error, Error} = route(C, From, To),
+    lists:flatten(io_lib:format("~ts", [atoll:format_error(Error)])).
+
+%% All that are in a group know each other.
+settled(C) ->
+    Nodes = lists:droplast(atoll_cluster:nodes(C)),
+    _ = [until(fun() -> call(C, Node, atoll, reachable, []) =:= {ok, Nodes -- [Node]} end) || Node <- Nodes],
+    list_to_tuple(atoll_cluster:nodes(C)).
+
+every_node_knows_how_to_reach_all_and_why(Config) ->
+    C = ?config(cluster, Config),
+    {A1, G1, G2, B1, G3, C1, _, Free} = settled(C),
+    {ok, #{path := Path, hops := Hops, alternatives := Others, now := none}} = route(C, A1, C1),
+    Both = [[A1, G1, G3, C1], [A1, G2, G3, C1]],
+    ?assert(lists:member(Path, Both)),
+    ?assertEqual(Both -- [Path], Others),
+    [_, G | _] = Path,
+    ?assertEqual(
+        [
+            #{from => A1, to => G, via => {group, a}, choices => 1},
+            #{from => G, to => G3, via => {group, b}, choices => 2},
+            #{from => G3, to => C1, via => {group, c}, choices => 1}
+        ],
+        Hops
+    ),
+    %% The gateways of two groups share their pairs; a fellow is a link away.
+    ?assertMatch({ok, #{path := [B1, G3], now := link}}, route(C, B1, G3)),
+    ?assertEqual({error, {not_a_node, "b"}}, route(C, B1, "b")),
+    ?assertEqual(lists:concat([B1, " is both ends"]), no_route(C, B1, B1)),
+    ?assertEqual(lists:concat(["nobody has told where ", Free, " is"]), no_route(C, B1, Free)),
+    #{route := #{places := 7, cliques := 3, linked := 5, groups := [b, c], relays := all, counters := #{sent := _}}} =
+        call(C, G3, atoll, status, []),
+    %% What the carrier asks.
+    Ask = fun(To, Options) -> call(C, A1, atoll_interpreter, call, [atoll_route, {route, To, Options}]) end,
+    ?assertEqual({ok, [A1, G2, G3, C1]}, Ask(C1, #{avoid => [G1]})),
+    ?assertMatch({error, {no_route, _}}, Ask(C1, #{avoid => [G1, G2]})),
+    ?assertMatch({error, {unknown, _}}, Ask(Free, #{})),
+    ?assertEqual(Both, lists:usort([R || Salt <- lists:seq(1, 30), {ok, R} <- [Ask(C1, #{salt => Salt})]])).
+
+a_gateway_that_dies_is_passed_by_and_none_is_no_route(Config) ->
+    C = ?config(cluster, Config),
+    {A1, G1, G2, B1, _, C1, _, _} = settled(C),
+    ok = atoll_cluster:kill(C, G1),
+    until(fun() -> not lists:member(G1, element(2, call(C, C1, atoll, reachable, []))) end),
+    ?assertMatch({ok, #{path := [C1, _, G2, A1], alternatives := []}}, route(C, C1, A1)),
+    ok = atoll_cluster:kill(C, G2),
+    until(fun() -> lists:prefix("no chain of groups and links leads", no_route(C, A1, B1)) end),
+    ok = atoll_overlay_cluster:await_down(C, G1),
+    ok = atoll_cluster:restart(C, G1),
+    until(fun() -> element(1, route(C, A1, C1)) =:= ok end),
+    ?assertMatch({ok, #{path := [A1, G1, _, C1]}}, route(C, A1, C1)),
+    until(fun() -> element(1, route(C, C1, A1)) =:= ok end).
+
+who_leaves_is_gone_at_once_and_comes_back(Config) ->
+    C = ?config(cluster, Config),
+    {A1, _, _, B1, G3, C1, _, _} = settled(C),
+    ok = call(C, G3, application, stop, [atoll]),
+    %% Nobody has to miss it for that.
+    until(fun() -> not lists:member(G3, element(2, call(C, A1, atoll, reachable, []))) end),
+    #{route := #{declared_gone := 0}} = call(C, B1, atoll, status, []),
+    ok = call(C, G3, application, start, [atoll]),
+    until(fun() -> element(1, route(C, A1, C1)) =:= ok end).
+
+a_node_in_no_group_is_reached_by_its_link(Config) ->
+    C = ?config(cluster, Config),
+    {A1, _, _, _, G3, C1, _, Free} = settled(C),
+    true = call(C, Free, net_kernel, connect_node, [A1]),
+    until(fun() -> element(1, route(C, C1, Free)) =:= ok end),
+    {ok, #{path := [C1, G3, _, A1, Free], hops := Hops}} = route(C, C1, Free),
+    ?assertMatch(#{from := A1, via := link}, lists:last(Hops)),
+    until(fun() -> element(1, route(C, Free, C1)) =:= ok end),
+    ?assertMatch({ok, #{path := [Free, A1, _, G3, C1]}}, route(C, Free, C1)).
+
+who_relays_for_nobody_is_named_in_the_refusal(Config) ->
+    C = ?config(cluster, Config),
+    {A1, G1, G2, _, G3, C1, C2, _} = settled(C),
+    ok = relays(C, G3, none),
+    Refusal = lists:concat(["from ", A1, " to ", C1, " the only way is over ", G3, ", which relays for nobody"]),
+    until(fun() -> element(1, route(C, A1, C1)) =:= error andalso no_route(C, A1, C1) =:= Refusal end),
+    {error, {refused, _}} = call(C, A1, atoll_interpreter, call, [atoll_route, {route, C1, #{}}]),
+    %% It is an end itself as before.
+    ?assertMatch({ok, _}, route(C, A1, G3)),
+    ok = relays(C, G3, all),
+    ok = relays(C, G1, [c]),
+    ok = relays(C, G2, [b]),
+    until(fun() -> element(1, route(C, A1, C2)) =:= ok end),
+    until(fun() -> [P || {ok, #{path := P}} <- [route(C, A1, C2)]] =:= [[A1, G1, G3, C2]] end),
+    %% The carrier of G1 is told of these.
+    until(fun() -> #{route := #{relays_for := N}} = call(C, G1, atoll, status, []), N =:= 3 end).
+
+%% From a new start on.
+relays(C, Node, Relays) ->
+    ok = call(C, Node, application, stop, [atoll]),
+    ok = call(C, Node, application, set_env, [atoll, relays, Relays]),
+    call(C, Node, application, start, [atoll]).
+
+the_neighbours_of_an_overlay_are_links(Config) ->
+    C = ?config(cluster, Config),
+    Nodes = atoll_cluster:nodes(C),
+    %% In a line.
+    _ = [ok = call(C, A, atoll, tell, [{join, B}]) || {A, B} <- lists:zip(lists:droplast(Nodes), tl(Nodes))],
+    [First | _] = Nodes,
+    Last = lists:last(Nodes),
+    until(fun() -> [P || {ok, #{path := P}} <- [route(C, First, Last)]] =:= [Nodes] end),
+    ?assertMatch({ok, #{hops := [#{via := link} | _]}}, route(C, First, Last)),
+    until(fun() -> call(C, Last, atoll, reachable, []) =:= {ok, lists:droplast(Nodes)} end),
+    %% Who leaves the overlay leaves the directory.
+    ok = call(C, Last, atoll, leave, []),
+    until(fun() -> element(1, route(C, First, Last)) =:= error end),
+    #{route := #{left := true}} = call(C, Last, atoll, status, []),
+    ok = call(C, Last, atoll, join, [lists:nth(5, Nodes)]),
+    ok = call(C, Last, atoll, tell, [{join, lists:nth(5, Nodes)}]),
+    until(fun() -> element(1, route(C, First, Last)) =:= ok end).
+
+a_hidden_peer_is_not_greeted(Config) ->
+    C = ?config(cluster, Config),
+    [A, B] = atoll_cluster:nodes(C),
+    %% B plays the stranger.
+    ok = call(C, B, application, stop, [atoll]),
+    Ear = call(C, B, erlang, spawn, [timer, sleep, [infinity]]),
+    true = call(C, B, erlang, register, [atoll_route, Ear]),
+    Heard = fun() -> call(C, B, erlang, process_info, [Ear, messages]) end,
+    true = call(C, B, net_kernel, connect_node, [A]),
+    Status = fun() -> maps:get(route, call(C, A, atoll, status, [])) end,
+    %% The rooms hear of it in the order of their subscriptions, and this one has when the link room has.
+    until(fun() -> lists:member(B, [N || #{node := N} <- call(C, A, atoll_link, links, [])]) end),
+    ?assertMatch(#{linked := 0, comparisons := 0, counters := #{sent := 0}}, Status()),
+    ?assertEqual({messages, []}, Heard()),
+    %% It speaks, and is answered.
+    {atoll, 1, B, _} = call(C, B, erlang, send, [{atoll_route, A}, {atoll, 1, B, {1, {root, 0}}}]),
+    until(fun() -> maps:get(linked, Status()) =:= 1 end),
+    until(fun() -> Heard() =/= {messages, []} end).
+
+a_group_that_changes_moves_its_nodes(Config) ->
+    C = ?config(cluster, Config),
+    {A1, _, _, _, _, C1, C2, Free} = settled(C),
+    {ok, c, [Free]} = call(C, C2, s_group, add_nodes, [c, [Free]]),
+    until(fun() -> element(1, route(C, A1, Free)) =:= ok end),
+    ?assertMatch({ok, #{path := [A1, _, _, Free]}}, route(C, A1, Free)),
+    ok = call(C, C2, s_group, remove_nodes, [c, [C1]]),
+    %% It is there still, and in no group: its links lead to it until they are closed.
+    until(fun() -> call(C, C1, s_group, own_s_groups, []) =:= [] end),
+    until(fun() ->
+        #{route := #{groups := Groups, cliques := Cliques}} = call(C, C1, atoll, status, []),
+        {Groups, Cliques} =:= {[], 3}
+    end).
+
+its_process_starts_anew_with_all_that_it_is_fed(Config) ->
+    C = ?config(cluster, Config),
+    {A1, G1, _, _, G3, C1, _, _} = settled(C),
+    Before = call(C, G3, erlang, whereis, [atoll_route]),
+    true = call(C, G3, erlang, exit, [Before, kill]),
+    until(fun() -> call(C, G3, erlang, whereis, [atoll_route]) =/= Before end),
+    until(fun() ->
+        case call(C, G3, atoll, status, []) of
+            #{route := #{places := 7, linked := 5, groups := [b, c]}} -> true;
+            _ -> false
+        end
+    end),
+    until(fun() -> element(1, route(C, A1, C1)) =:= ok end),
+    ?assertMatch({ok, #{path := [G3, G1]}}, route(C, G3, G1)).
