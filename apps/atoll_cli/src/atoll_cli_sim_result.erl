@@ -15,6 +15,7 @@ json(First, Result, Again) ->
 
 value(none) -> null;
 value(never) -> null;
+value(Map) when is_map(Map) -> {lists:sort(maps:to_list(Map))};
 value(Value) -> Value.
 
 %% @doc The facts, each on a line.
@@ -38,6 +39,7 @@ keys(Result) ->
 facts() ->
     [
         {strategy, "strategy", plain},
+        {topology, "topology", plain},
         {nodes, "nodes", count},
         {killed, "nodes killed", count},
         {messages, "messages", count},
@@ -68,8 +70,20 @@ facts() ->
         {detect_ms_p99, "time until a node hears of it, 99th percentile", seconds},
         {first_ms_p99, "time until the first hears of it, 99th percentile", seconds},
         {false_deaths, "false deaths", count},
+        {links_per_node, "links of a node, on average", decimal},
+        {changes, "places that changed", count},
+        {known_ms_p50, "time until all know a change, median", seconds},
+        {known_ms_max, "time until all know a change, at most", seconds},
+        {rounds_max, "the same, in rounds of gossip", decimal},
+        {unheard, "times that a node has not heard of one", count},
+        {right, "nodes with a right table at the end", share},
+        {declared_gone, "taken for gone, by all nodes", count},
+        {refuted, "of these, said to be wrong", count},
+        {bytes_held_per_node, "bytes held of a node", decimal},
+        {bytes_per_node_per_s, "bytes of a node per second", decimal},
+        {bytes_by_kind, "the same, by kind of message", parts},
         {passed_over, "steps that mean nothing here", count},
-        {groups, "groups at the end", count},
+        {groups, "groups", count},
         {false_deaths_per_hour, "false deaths per hour", decimal},
         {messages_per_node_per_s, "messages of a node per second", decimal},
         {virtual_ms, "virtual time", seconds},
@@ -84,4 +98,6 @@ text(share, Share) -> atoll_cli_table:percent(Share);
 text(decimal, N) -> atoll_cli_table:decimal(N);
 text(ms, N) -> [atoll_cli_table:decimal(N), " ms"];
 text(seconds, Ms) -> atoll_cli_table:seconds(round(Ms));
+text(parts, Parts) ->
+    lists:join(", ", [[atom_to_list(Part), $\s, atoll_cli_table:decimal(N)] || {Part, N} <- lists:sort(maps:to_list(Parts))]);
 text(plain, Term) -> io_lib:format("~tp", [Term]).
