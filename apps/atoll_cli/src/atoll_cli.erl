@@ -37,6 +37,7 @@ commands() ->
         {"sim broadcast", atoll_cli_sim_broadcast},
         {"sim detect", atoll_cli_sim_detect},
         {"sim directory", atoll_cli_sim_directory},
+        {"sim reach", atoll_cli_sim_reach},
         {"sim run", atoll_cli_sim_run},
         {"sim show", atoll_cli_sim_show},
         {"sim replay", atoll_cli_sim_replay},

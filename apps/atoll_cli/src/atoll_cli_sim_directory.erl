@@ -75,7 +75,30 @@ simulate(#{nodes := Nodes} = Cluster, #{json := Json} = Values) ->
     show(Json, Result, atoll_cli_sim_options:again("sim directory", options(), Values)).
 
 show(true, Result, Again) ->
-    Keys = [nodes, known_ms_p50, known_ms_max, rounds_max, bytes_held_per_node, bytes_per_node_per_s],
-    atoll_cli_io:print_json(atoll_cli_sim_result:json(Keys, Result, Again));
+    atoll_cli_io:print_json(atoll_cli_sim_result:json([Key || {Key, _, _} <- facts()], Result, Again));
 show(false, Result, Again) ->
-    atoll_cli_io:print([atoll_cli_sim_result:table(Result), "\nagain: ", Again, $\n]).
+    atoll_cli_io:print([atoll_cli_sim_result:table(facts(), Result), "\nagain: ", Again, $\n]).
+
+facts() ->
+    [
+        {topology, "topology", plain},
+        {nodes, "nodes", count},
+        {groups, "groups", count},
+        {links_per_node, "links of a node, on average", decimal},
+        {seed, "seed", plain},
+        {killed, "nodes killed", count},
+        {declared_gone, "times that somebody was taken for gone", count},
+        {refuted, "of these, said to be wrong", count},
+        {changes, "places that changed", count},
+        {known_ms_p50, "time until all know a change, median", seconds},
+        {known_ms_max, "time until all know a change, at most", seconds},
+        {rounds_max, "the same, in rounds of gossip", decimal},
+        {unheard, "times that a node has not heard of one", count},
+        {right, "nodes with a right table at the end", share},
+        {bytes_held_per_node, "bytes held for each node, by every one", decimal},
+        {bytes_per_node_per_s, "bytes of a node per second", decimal},
+        {bytes_by_kind, "the same, by kind of message", parts},
+        {messages_per_node_per_s, "messages of a node per second", decimal},
+        {virtual_ms, "virtual time", seconds},
+        {wall_ms, "time", seconds}
+    ].

@@ -2,15 +2,19 @@
 %% programs.
 -module(atoll_cli_sim_result).
 
--export([json/3, table/1]).
+-export([json/3, table/1, table/2]).
+
+-export_type([fact/0]).
 
 -type result() :: #{atom() => term()}.
+
+-type fact() :: {Key :: atom(), Label :: string(), Unit :: count | share | decimal | ms | seconds | bytes | parts | plain}.
 
 %% @doc The object that `--json' prints: these keys first, then the others, then
 %% the line that repeats the run.
 -spec json([atom()], result(), Again :: string()) -> atoll_cli_json:object().
 json(First, Result, Again) ->
-    Keys = First ++ (keys(Result) -- First),
+    Keys = First ++ (keys(facts(), Result) -- First),
     {[{Key, value(map_get(Key, Result))} || Key <- Keys] ++ [{again, unicode:characters_to_binary(Again)}]}.
 
 value(none) -> null;
@@ -21,25 +25,29 @@ value(Value) -> Value.
 %% @doc The facts, each on a line.
 -spec table(result()) -> iolist().
 table(Result) ->
-    Known = maps:from_list([{Key, {Label, Unit}} || {Key, Label, Unit} <- facts()]),
+    table(facts(), Result).
+
+%% @doc The same, of an experiment with facts of its own.
+-spec table([fact()], result()) -> iolist().
+table(Facts, Result) ->
+    Known = maps:from_list([{Key, {Label, Unit}} || {Key, Label, Unit} <- Facts]),
     Rows = [
         begin
             {Label, Unit} = maps:get(Key, Known, {string:replace(atom_to_list(Key), "_", " ", all), plain}),
             [Label, text(Unit, map_get(Key, Result))]
         end
-     || Key <- keys(Result)
+     || Key <- keys(Facts, Result)
     ],
     atoll_cli_table:lines([left, right], Rows).
 
 %% In the order of the facts; of what is not among them nothing is lost.
-keys(Result) ->
-    Known = [Key || {Key, _, _} <- facts(), is_map_key(Key, Result)],
+keys(Facts, Result) ->
+    Known = [Key || {Key, _, _} <- Facts, is_map_key(Key, Result)],
     Known ++ lists:sort(maps:keys(Result) -- Known).
 
 facts() ->
     [
         {strategy, "strategy", plain},
-        {topology, "topology", plain},
         {nodes, "nodes", count},
         {killed, "nodes killed", count},
         {messages, "messages", count},
@@ -70,20 +78,8 @@ facts() ->
         {detect_ms_p99, "time until a node hears of it, 99th percentile", seconds},
         {first_ms_p99, "time until the first hears of it, 99th percentile", seconds},
         {false_deaths, "false deaths", count},
-        {links_per_node, "links of a node, on average", decimal},
-        {changes, "places that changed", count},
-        {known_ms_p50, "time until all know a change, median", seconds},
-        {known_ms_max, "time until all know a change, at most", seconds},
-        {rounds_max, "the same, in rounds of gossip", decimal},
-        {unheard, "times that a node has not heard of one", count},
-        {right, "nodes with a right table at the end", share},
-        {declared_gone, "taken for gone, by all nodes", count},
-        {refuted, "of these, said to be wrong", count},
-        {bytes_held_per_node, "bytes held of a node", decimal},
-        {bytes_per_node_per_s, "bytes of a node per second", decimal},
-        {bytes_by_kind, "the same, by kind of message", parts},
         {passed_over, "steps that mean nothing here", count},
-        {groups, "groups", count},
+        {groups, "groups at the end", count},
         {false_deaths_per_hour, "false deaths per hour", decimal},
         {messages_per_node_per_s, "messages of a node per second", decimal},
         {virtual_ms, "virtual time", seconds},
@@ -100,4 +96,5 @@ text(ms, N) -> [atoll_cli_table:decimal(N), " ms"];
 text(seconds, Ms) -> atoll_cli_table:seconds(round(Ms));
 text(parts, Parts) ->
     lists:join(", ", [[atom_to_list(Part), $\s, atoll_cli_table:decimal(N)] || {Part, N} <- lists:sort(maps:to_list(Parts))]);
+text(bytes, N) -> [atoll_cli_table:decimal(N / 1000), " kB"];
 text(plain, Term) -> io_lib:format("~tp", [Term]).

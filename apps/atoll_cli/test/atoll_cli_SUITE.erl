@@ -141,7 +141,7 @@ wrong_usage_says_one_sentence_and_starts_nothing(Config) ->
         {["up", "5", "--groups", "2", "--gateways", "3"], "--gateways must be at most the number of nodes of a group, which is 2"},
         {["up", "5", "--gateways", "2"], "--gateways is for --groups"},
         {["chaos", "random", "--name", "reef", "--carrier", "atoll"], "--carrier is for a cluster that is started"},
-        {["sim"], "overlay, broadcast, detect, directory"},
+        {["sim"], "overlay, broadcast, detect, directory, reach"},
         {["sim", "directory", "--topology", "line"], "--topology "},
         {["sim", "directory", "--option", "size=3"], "the directory has no option"},
         {["sim", "directory", "--option", "gather_ms=x"], "gather_ms must be a whole number above 0"},
@@ -168,16 +168,18 @@ orbit_prints_one_object(Config) ->
     ?assertMatch([_, <<>>], binary:split(Stdout, <<"\n">>, [global])),
     ?assertEqual([<<"mode">>, <<"generators">>, <<"space">>, <<"size">>, <<"vertices_received">>,
                   <<"wall_ms">>, <<"nodes">>, <<"connections_max">>, <<"connections_mean">>,
-                  <<"messages">>, <<"vertex">>, <<"gateway">>, <<"credit">>, <<"control">>],
+                  <<"messages">>, <<"vertex">>, <<"gateway">>, <<"credit">>, <<"control">>, <<"packets">>],
                  keys(Stdout)),
     ?assertMatch(#{<<"mode">> := <<"groups">>, <<"generators">> := <<"g12345">>,
                    <<"space">> := 1000, <<"size">> := 968, <<"vertices_received">> := 4841,
                    <<"nodes">> := 5},
                  decode(Stdout)),
-    #{<<"connections_max">> := Max, <<"messages">> := Messages} = decode(Stdout),
+    #{<<"connections_max">> := Max, <<"messages">> := Messages, <<"packets">> := Packets} = decode(Stdout),
     %% A gateway of groups of 2 and 3: its group's members and the other gateway.
     ?assertEqual(3, Max),
     ?assert(lists:all(fun(N) -> is_integer(N) andalso N >= 0 end, maps:values(Messages))),
+    %% All but the last ones that say the result.
+    ?assert(Packets >= lists:sum(maps:values(Messages)) - 5),
     ?assertEqual(ok, atoll_cli_os:await_none_left(dir(Config), ?GONE_MS)).
 
 orbit_prints_a_table(Config) ->
@@ -186,6 +188,7 @@ orbit_prints_a_table(Config) ->
     ?assertMatch({match, _}, re:run(Stdout, "^size +854$", [multiline])),
     ?assertMatch({match, _}, re:run(Stdout, "^vertices received +2,563$", [multiline])),
     ?assertMatch({match, _}, re:run(Stdout, "^connections of a node, at most +2$", [multiline])),
+    ?assertMatch({match, _}, re:run(Stdout, "^packets between nodes +[0-9,]+$", [multiline])),
     %% Talk has no escape sequences where there is no terminal.
     ?assertMatch({_, _}, binary:match(Stderr, <<"Starting nodes: 3 of 3\n">>)),
     ?assertEqual(nomatch, binary:match(Stderr, <<"\e">>)).
@@ -199,7 +202,8 @@ every_mode_finds_the_same_set(Config) ->
         ?assertMatch(#{<<"nodes">> := Nodes}, Result, Mode),
         maps:with([<<"size">>, <<"vertices_received">>], Result)
      end
-     || {Mode, Nodes} <- [{"seq", 1}, {"par", 1}, {"mesh", 4}, {"groups", 4}, {"ring", 4}]],
+     || {Mode, Nodes} <- [{"seq", 1}, {"par", 1}, {"mesh", 4}, {"groups", 4}, {"ring", 4},
+                           {"groups-native", 4}]],
     ?assertEqual([#{<<"size">> => 854, <<"vertices_received">> => 2563}], lists:usort(Found)).
 
 a_killed_node_fails_the_run_and_is_named(Config) ->
@@ -792,7 +796,7 @@ every_experiment_prints_its_keys_first(Config) ->
             {"broadcast", ["--messages", "10"],
              [<<"delivered">>, <<"redundancy">>, <<"hops_max">>, <<"latency_ms_p99">>]},
             {"directory", ["--group-size", "5", "--changes", "3", "--minutes", "1"],
-             [<<"nodes">>, <<"known_ms_p50">>, <<"known_ms_max">>, <<"rounds_max">>, <<"bytes_held_per_node">>]},
+             [<<"topology">>, <<"nodes">>, <<"groups">>, <<"links_per_node">>, <<"seed">>]},
             {"detect", ["--minutes", "1"],
              [<<"detect_ms_p50">>, <<"detect_ms_p99">>, <<"false_deaths_per_hour">>,
               <<"messages_per_node_per_s">>]}]].
