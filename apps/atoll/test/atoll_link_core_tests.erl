@@ -42,7 +42,7 @@ asking(Peer) ->
 
 a_wanted_peer_is_connected_test() ->
     {State, Effects} = run([want(n2)], new()),
-    ?assertEqual([{act, {watch, owner}}, {act, {connect, n2}}], Effects),
+    ?assertEqual([{act, {watch, owner}}, {act, {own, n2, true}}, {act, {connect, n2}}], Effects),
     {_, Up} = run([{up, n2}], State),
     ?assert(lists:member({notify, {up, n2}}, Up)).
 
@@ -87,8 +87,46 @@ a_connection_nobody_wanted_is_never_touched_without_a_time_for_it_test() ->
 
 a_connection_that_was_there_before_it_was_wanted_stays_test() ->
     {State, Effects} = run([{up, n2}, want(n2), unwant(n2)], new()),
-    ?assertEqual([{act, {unwatch, owner}}, {send, n2, released}], Effects),
+    ?assertEqual([{act, {unwatch, owner}}, {send, n2, released}, {timer, {own, n2}, 1000}], Effects),
     ?assertMatch([#{phase := foreign}], atoll_link_core:summary(State)).
+
+%% What the carrier is told, event by event.
+owned(Events) ->
+    {Lists, _} = lists:mapfoldl(
+        fun(Event, S0) ->
+            {S, Effects} = atoll_link_core:handle(Event, 0, S0),
+            {[Wants || {act, {own, n2, Wants}} <- Effects], S}
+        end,
+        new(),
+        Events
+    ),
+    Lists.
+
+what_is_wanted_is_to_have_a_connection_of_its_own_test() ->
+    %% It is said once, before the first attempt; and of what was there before.
+    ?assertEqual([[true], [], [], []], owned([want(n2), {up, n2}, {cast, {want, other, n2}}, want(n2)])),
+    ?assertEqual([[], [true]], owned([{up, n2}, want(n2)])),
+    %% It holds for the next connection, and the next attempt.
+    ?assertEqual([[true], [], [], []], owned([want(n2), {up, n2}, {down, n2, lost}, {up, n2}])),
+    ?assertEqual([[true], [], []], owned([want(n2), {cast, {connected, n2, false}}, {timeout, {retry, n2}}])),
+    ?assertEqual([[true], [], [], []], owned([want(n2), {up, n2}, {cast, {disconnect, n2}}, {down, n2, lost}])).
+
+what_was_not_wanted_for_a_while_need_not_have_one_test() ->
+    Released = [want(n2), {up, n2}, unwant(n2)],
+    ?assertEqual([[true], [], [], [false]], owned(Released ++ [{timeout, {own, n2}}])),
+    ?assertEqual([[true], [], [], [false], [true]], owned(Released ++ [{timeout, {own, n2}}, want(n2)])),
+    %% It was wanted again in time.
+    ?assertEqual([[true], [], [], []], owned(Released ++ [want(n2)])),
+    {_, Again} = run(Released ++ [want(n2)], new()),
+    ?assert(lists:member({cancel, {own, n2}}, Again)),
+    %% There is nothing to wait for.
+    ?assertEqual([[true], [], [], [false]], owned(Released ++ [{down, n2, lost}])),
+    {_, Down} = run(Released ++ [{down, n2, lost}], new()),
+    ?assert(lists:member({cancel, {own, n2}}, Down)),
+    ?assertEqual([[true], [], [false]], owned([want(n2), unwant(n2), {cast, {connected, n2, false}}])),
+    ?assertEqual([[true], [], [false]], owned([want(n2), {cast, {connected, n2, false}}, unwant(n2)])),
+    %% What nobody wanted is no matter of that.
+    ?assertEqual([[], []], owned([{up, n2}, {down, n2, lost}])).
 
 that_a_hidden_node_is_wanted_is_told_whichever_comes_first_test() ->
     Hidden = {cast, {hidden, n2}},
@@ -138,7 +176,7 @@ one_on_demand_that_was_wanted_is_one_on_demand_again_test() ->
     ?assertMatch([#{phase := held}], atoll_link_core:summary(Held)),
     {_, Effects} = run([unwant(n2)], Held),
     ?assertEqual(
-        [{act, {unwatch, owner}}, {send, n2, released}, {timer, {linger, n2}, 60000}], Effects
+        [{act, {unwatch, owner}}, {send, n2, released}, {timer, {linger, n2}, 60000}, {timer, {own, n2}, 1000}], Effects
     ).
 
 a_tick_is_no_traffic_test() ->
@@ -187,7 +225,7 @@ wants_come_and_go_while_it_is_cut_test() ->
     {Wanted, _} = run(Cut, on_demand()),
     ?assertMatch({_, [_, {timer, {retry, n2}, _}]}, run([{down, n2, disconnect}], Wanted)),
     {Unwanted, Effects} = run([unwant(n2)], Wanted),
-    ?assertEqual([{act, {unwatch, owner}}], Effects),
+    ?assertEqual([{act, {unwatch, owner}}, {timer, {own, n2}, 1000}], Effects),
     {Gone, _} = run([{down, n2, disconnect}], Unwanted),
     ?assertEqual([], atoll_link_core:summary(Gone)).
 
@@ -211,7 +249,7 @@ two_owners_both_have_to_let_go_test() ->
     {State, Effects} = run(Events, new()),
     ?assertEqual([{act, {unwatch, owner}}], Effects),
     {_, Last} = run([{cast, {unwant, other, n2}}], State),
-    ?assertEqual([{act, {unwatch, other}}, {timer, {linger, n2}, 1000}], Last).
+    ?assertEqual([{act, {unwatch, other}}, {timer, {linger, n2}, 1000}, {timer, {own, n2}, 1000}], Last).
 
 an_owner_that_ends_lets_go_of_all_test() ->
     {State, _} = run([want(n2), want(n3), {up, n2}, {up, n3}, {cast, {forget, owner}}], new()),
@@ -265,7 +303,7 @@ a_peer_that_refuses_or_is_silent_keeps_it_test() ->
 
 wanted_again_it_is_held_test() ->
     {Held, Effects} = run(asking(n2) ++ [want(n2)], new()),
-    ?assertEqual([{act, {watch, owner}}, {cancel, {linger, n2}}], Effects),
+    ?assertEqual([{act, {watch, owner}}, {cancel, {own, n2}}, {cancel, {linger, n2}}], Effects),
     {Same, Late} = run([{message, n2, {close, 1, true}}], Held),
     ?assertEqual([], Late),
     ?assertMatch([#{phase := held}], atoll_link_core:summary(Same)).

@@ -278,11 +278,11 @@ a_long_path_is_in_every_answer_and_goes_with_the_nodes(_) ->
 a_round_of_orbit_finds_the_same_in_each_mode(_) ->
     [
         with(atoll_bench_orbit, #{nodes => 3, space => 500, workers => 1, group_size => 2, mode => Mode}, fun(State) ->
-            {ok, #{vertices_per_s := Rate, wall_ms := Ms, connections_max := Connections, cpu_ms := Cpu}, _} =
+            {ok, #{vertices_per_s := Rate, wall_ms := Ms, connections_max := Connections, packets := Packets, cpu_ms := Cpu}, _} =
                 atoll_bench_orbit:round(State),
-            ?assert(Rate > 0 andalso Ms >= 0 andalso Connections >= 1 andalso Cpu >= 0)
+            ?assert(Rate > 0 andalso Ms >= 0 andalso Connections >= 1 andalso Packets > 0 andalso Cpu >= 0)
         end)
-     || Mode <- [mesh, groups, ring]
+     || Mode <- [mesh, groups, ring, 'groups-native']
     ].
 
 nodes_that_cannot_be_made_ready_are_taken_down(_) ->

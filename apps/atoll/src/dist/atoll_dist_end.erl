@@ -33,6 +33,8 @@
     timers = #{} :: #{atom() => reference()},
     %% What has come and nobody has taken, and whether somebody waits for it; or it is up.
     phase = {shaking, queue:new(), false} :: {shaking, queue:queue(binary()), boolean()} | {up, erlang:dist_handle()},
+    %% Whether the circuit has come up.
+    stood = false :: boolean(),
     %% Whether the VM may have more now, or will tell.
     vm = tells :: tells | has,
     counters :: counters:counters_ref(),
@@ -403,7 +405,7 @@ at_hub(Path, #state{id = Id, core = Core, role = Role} = State) ->
 
 stands(#state{role = opener, connection = Connection} = State) ->
     Connection ! {self(), stands},
-    State;
+    State#state{stood = true};
 stands(#state{role = acceptor, there = There, counters = Counters} = State) ->
     case whereis(net_kernel) of
         undefined ->
@@ -420,7 +422,35 @@ ended(Reason, #state{id = Id, trunks = Trunks} = State) ->
     %% What waits is lost with this process, and may be what tells the other end.
     _ = [ok = atoll_dist_circuits:detach(Id) || lists:all(fun(T) -> atoll_dist_trunk:helper(T) =:= none end, maps:values(Trunks))],
     ok = say(Reason, State),
+    case {Reason, State} of
+        %% Where both nodes connect at once the one that gives way is told so by the other, and
+        %% then waits for that one's connection to take its place. Its own has closed by then, as
+        %% a socket would have: nothing comes of that until somebody has read all and goes on.
+        {{closed, _}, #state{role = opener, stood = true, phase = {shaking, Packets, false}}} -> used(Packets, State);
+        _ -> ok
+    end,
     exit(exit_reason(Reason)).
+
+used(Packets, #state{connection = Connection} = State) ->
+    receive
+        recv ->
+            case queue:out(Packets) of
+                {{value, Packet}, Left} ->
+                    Connection ! {self(), packet, Packet},
+                    used(Left, State);
+                {empty, _} ->
+                    ok
+            end;
+        {up, _, _} ->
+            ok;
+        %% The connection's process, or the hub, is gone.
+        {'EXIT', _, _} ->
+            ok;
+        {'DOWN', _, process, _, _} ->
+            ok;
+        _ ->
+            used(Packets, State)
+    end.
 
 exit_reason({closed_here, normal}) -> connection_closed;
 exit_reason({closed_here, Reason}) -> Reason;

@@ -119,6 +119,9 @@ open(_Config) ->
 -spec act(atoll_protocol:effect(), #world{}) -> #world{}.
 act({act, {connect, Node}}, World) ->
     help({connect, Node}, fun() -> net_kernel:connect_node(Node) =:= true end, World);
+act({act, {own, Node, Wants}}, World) ->
+    ok = atoll_dist:own(Node, Wants),
+    World;
 act({act, {measure, Purpose, Node}}, World) ->
     help({measure, Purpose, Node}, fun() -> atoll_link_usage:read(Node) end, World);
 act({act, {disconnect, Node}}, World) ->

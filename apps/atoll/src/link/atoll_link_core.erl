@@ -26,6 +26,12 @@
 %% monitors are over it, since these are to fire. If it is wanted it is tried again
 %% after a pause.
 %%
+%% The carrier below may have a channel with a peer that is no connection of its own, but
+%% goes over others'. One that somebody wants is to have one of its own, so that is said
+%% (`own') before the first attempt, and taken back when nobody has wanted it for the
+%% linger time: then a channel that is in use may go over others' again. To what is said
+%% above such a channel is a connection like any other.
+%%
 %% Promised: but for that, a connection is not closed while an owner at either end
 %% wants it, or a monitor or link over it was known to the end that looked. One
 %% that nobody uses is closed in bounded time if both ends run this, with a finite
@@ -115,6 +121,8 @@
     foreign = false :: boolean(),
     %% The connection is a hidden one.
     hidden = false :: boolean(),
+    %% The carrier was told that it is to have a connection of its own.
+    own = false :: boolean(),
     owners = #{} :: #{owner() => []},
     %% The question that the peer is to answer.
     question = 0 :: non_neg_integer(),
@@ -188,6 +196,8 @@ handle({timeout, {retry, Node}}, _Now, State) ->
     with_peer(Node, State, fun(#peer{phase = {waiting, Ms}} = Peer) ->
         store(Node, Peer#peer{phase = {trying, Ms}}, State, [{act, {connect, Node}}])
     end);
+handle({timeout, {own, Node}}, _Now, State) ->
+    with_peer(Node, State, fun(Peer) -> store(Node, Peer#peer{own = false}, State, [{act, {own, Node, false}}]) end);
 handle({timeout, {linger, Node}}, _Now, State) ->
     with_peer(Node, State, fun(Peer) -> linger_over(Node, Peer, State) end);
 handle({message, Node, {may_close, N}}, _Now, State) ->
@@ -200,7 +210,7 @@ handle({message, Node, {close, N, Agreed}}, _Now, State) ->
             {State, []}
     end);
 handle({message, Node, released}, _Now, State) ->
-    with_peer(Node, State, fun(Peer) -> released(Node, Peer, State) end).
+    with_peer(Node, State, fun(Peer) -> released_there(Node, Peer, State) end).
 
 %% @doc For people: each known peer, whether it is connected, its phase, and how
 %% many owners want it.
@@ -230,14 +240,19 @@ want(Owner, Node, #state{peers = Peers} = State0) ->
             {State0, []};
         undefined ->
             {State, Watch} = owner_wants(Owner, State0),
-            Peer = #peer{phase = {trying, 0}, owners = #{Owner => []}},
-            store(Node, Peer, State, Watch ++ [{act, {connect, Node}}]);
+            Peer = #peer{phase = {trying, 0}, own = true, owners = #{Owner => []}},
+            store(Node, Peer, State, Watch ++ [{act, {own, Node, true}}, {act, {connect, Node}}]);
         #peer{owners = Owners} = Peer0 ->
             {State, Watch} = owner_wants(Owner, State0),
-            Peer = Peer0#peer{owners = Owners#{Owner => []}},
+            {Peer, Own} = own(Node, Peer0#peer{owners = Owners#{Owner => []}}),
             {Held, Effects} = hold(Node, Peer),
-            store(Node, Held, State, Watch ++ Effects ++ [E || map_size(Owners) =:= 0, E <- wanted(Node, Peer)])
+            First = [Effect || map_size(Owners) =:= 0, Effect <- Own ++ wanted(Node, Peer)],
+            store(Node, Held, State, Watch ++ First ++ Effects)
     end.
+
+%% A connection of its own is wanted now; or still, though for a while nobody wanted it.
+own(Node, #peer{own = false} = Peer) -> {Peer#peer{own = true}, [{act, {own, Node, true}}]};
+own(Node, #peer{own = true} = Peer) -> {Peer, [{cancel, {own, Node}}]}.
 
 %% The rooms speak to it now.
 wanted(Node, #peer{hidden = true, owners = Owners}) when map_size(Owners) > 0 -> [{notify, {wanted, Node}}];
@@ -265,18 +280,22 @@ unwant(Owner, Node, #state{peers = Peers} = State0) ->
 
 release(Node, #peer{owners = Owners} = Peer, State) when map_size(Owners) > 0 ->
     store(Node, Peer, State, []);
-release(Node, #peer{up = true, cut = true} = Peer, State) ->
+release(Node, #peer{phase = {waiting, _}}, State) ->
+    forget(Node, State, [{cancel, {retry, Node}}, {act, {own, Node, false}}]);
+release(Node, Peer, #state{options = #{linger_ms := Ms}} = State0) ->
+    {State, Effects} = released(Node, Peer, State0),
+    {State, Effects ++ [{timer, {own, Node}, Ms}]}.
+
+released(Node, #peer{up = true, cut = true} = Peer, State) ->
     %% It is being closed.
     store(Node, Peer, State, []);
-release(Node, #peer{up = true, foreign = true} = Peer, State0) ->
+released(Node, #peer{up = true, foreign = true} = Peer, State0) ->
     {State, Effects} = unwanted(Node, Peer, State0),
     %% The peer that made it may have been waiting for us.
     {State, [{send, Node, released} | Effects]};
-release(Node, #peer{up = true} = Peer, State) ->
+released(Node, #peer{up = true} = Peer, State) ->
     unwanted(Node, Peer, State);
-release(Node, #peer{phase = {waiting, _}}, State) ->
-    forget(Node, State, [{cancel, {retry, Node}}]);
-release(Node, #peer{phase = {trying, _}} = Peer, State) ->
+released(Node, #peer{phase = {trying, _}} = Peer, State) ->
     %% The attempt may still succeed; then it lingers.
     store(Node, Peer, State, []).
 
@@ -299,11 +318,11 @@ owner_unwants(Owner, #state{owners = Owners} = State) ->
 connected(true, _Node, _Peer, State) ->
     %% `up' came before, or is on its way: it comes for every connection.
     {State, []};
-connected(false, Node, #peer{phase = {trying, _}, owners = Owners}, State) when
+connected(false, Node, #peer{phase = {trying, _}, owners = Owners} = Peer, State) when
     map_size(Owners) =:= 0
 ->
     %% Unwanted while it was tried.
-    forget(Node, State, []);
+    forget(Node, State, disown(Node, Peer));
 connected(false, Node, #peer{phase = {trying, Last}} = Peer, State0) ->
     {Ms, State} = pause(Last, State0),
     Effects = [{timer, {retry, Node}, Ms}, {notify, {unreachable, Node}}],
@@ -311,6 +330,9 @@ connected(false, Node, #peer{phase = {trying, Last}} = Peer, State0) ->
 connected(false, _Node, _Peer, State) ->
     %% It was the peer's attempt that succeeded.
     {State, []}.
+
+disown(Node, #peer{own = true}) -> [{cancel, {own, Node}}, {act, {own, Node, false}}];
+disown(_Node, _Peer) -> [].
 
 pause(Last, #state{options = #{retry_min_ms := Min, retry_max_ms := Max}} = State) ->
     jitter(max(Min, min(Max, 2 * Last)), State).
@@ -339,15 +361,15 @@ came_up(Node, Peer, State0) ->
     {State, Effects} = unwanted(Node, Peer, State0),
     {State, Effects ++ [{notify, {up, Node}}]}.
 
-down(Reason, Node, #peer{up = true, cut = true, owners = Owners}, State0) when map_size(Owners) > 0 ->
+down(Reason, Node, #peer{up = true, cut = true, own = Own, owners = Owners}, State0) when map_size(Owners) > 0 ->
     {Ms, State} = pause(0, State0),
     Effects = [{notify, {down, Node, Reason}}, {timer, {retry, Node}, Ms}],
-    store(Node, #peer{phase = {waiting, Ms}, owners = Owners}, State, Effects);
-down(Reason, Node, #peer{up = true, owners = Owners}, State) when map_size(Owners) > 0 ->
+    store(Node, #peer{phase = {waiting, Ms}, own = Own, owners = Owners}, State, Effects);
+down(Reason, Node, #peer{up = true, own = Own, owners = Owners}, State) when map_size(Owners) > 0 ->
     Effects = [{notify, {down, Node, Reason}}, {act, {connect, Node}}],
-    store(Node, #peer{phase = {trying, 0}, owners = Owners}, State, Effects);
-down(Reason, Node, #peer{up = true}, State) ->
-    forget(Node, State, [{cancel, {linger, Node}}, {notify, {down, Node, Reason}}]);
+    store(Node, #peer{phase = {trying, 0}, own = Own, owners = Owners}, State, Effects);
+down(Reason, Node, #peer{up = true} = Peer, State) ->
+    forget(Node, State, [{cancel, {linger, Node}}, {notify, {down, Node, Reason}}] ++ disown(Node, Peer));
 down(_Reason, _Node, #peer{up = false}, State) ->
     {State, []}.
 
@@ -447,9 +469,9 @@ may_close(N, Node, _Peer, State) ->
     {State, [{act, {measure, {asked, N}, Node}}]}.
 
 %% The peer no longer wants it: if nobody here does, it need not last longer.
-released(Node, #peer{phase = {lingering, _}} = Peer, State) ->
+released_there(Node, #peer{phase = {lingering, _}} = Peer, State) ->
     linger(Node, first_pause(Peer, State), Peer, State);
-released(_Node, _Peer, State) ->
+released_there(_Node, _Peer, State) ->
     {State, []}.
 
 answered(true, Node, #peer{phase = {asking, Ms}} = Peer, State) ->
