@@ -69,7 +69,7 @@ start(Function, Args) ->
 %% @private
 -spec do_accept(driver(), pid(), pid(), place(), node(), list(), pos_integer()) -> no_return().
 do_accept(_Driver, Kernel, End, {{circuit, End, _} = Circuit, Peer}, MyNode, Allowed, SetupTime) ->
-    true = link(End),
+    ok = linked_to(End),
     ok = atoll_dist_end:await_place(Circuit),
     Timer = dist_util:start_timer(SetupTime),
     ok = await_name(atoll_dist_end:recv(Circuit), Peer),
@@ -106,6 +106,14 @@ do_accept(Driver, Kernel, Doorkeeper, {Socket, First}, MyNode, Allowed, SetupTim
             Config
         )
     ).
+
+%% Who opened it may have given it up since it knocked.
+linked_to(End) ->
+    try link(End) of
+        true -> ok
+    catch
+        error:noproc -> ?shutdown(no_node)
+    end.
 
 greeted({stock, Name, Frame}, Driver, Socket, _Config) ->
     _ = put(?READ_BEFORE, Frame),
