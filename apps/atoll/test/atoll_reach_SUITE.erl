@@ -28,8 +28,11 @@
 -define(GONE_US, 4000000).
 %% What a machine with other work adds.
 -define(SLACK_US, 1500000).
--define(BUDGET, 16777216).
+%% What one circuit may have at a relay, in either direction; and by how much a relay may
+%% grow on account of one: what its connections hold, which is a megabyte each unless told,
+%% and what the VM takes at a time.
 -define(WINDOW, 1048576).
+-define(GROWN, 16777216).
 
 suite() -> [{timetrap, {minutes, 9}}].
 
@@ -50,7 +53,7 @@ init_per_suite(Config) ->
         {ok, Topology} = atoll_topology:star(Nodes, #{groups => Groups, gateways => 2}),
         atoll_topology:groups(Topology)
     end,
-    Cluster = start(Count, Layout, [{unrouted, refuse}, {relay_budget, ?BUDGET}, {circuit_window, ?WINDOW}], []),
+    Cluster = start(Count, Layout, [{unrouted, refuse}, {circuit_window, ?WINDOW}], []),
     Made = Layout(atoll_cluster:nodes(Cluster)),
     {value, {_, Gateways}, Homes} = lists:keytake(group_gateways, 1, Made),
     World = #{
@@ -308,20 +311,20 @@ a_slow_node_behind_a_relay_costs_the_others_nothing(Config) ->
     %% in either direction, which is of the budget, and in its connections what the VM lets
     %% wait there.
     [
-        ?assert(Held =< Reserved andalso Reserved =< Budget andalso Budget =:= ?BUDGET, Figures)
+        ?assert(Held =< Reserved andalso Reserved =< Budget, Figures)
      || {_, _, #{held := Held, reserved := Reserved, budget := Budget} = Figures} <- Looks
     ],
     Held = lists:max([Bytes || {_, _, #{held := Bytes}} <- Looks]),
     Grown = lists:max([Bytes - map_get(Relay, Memory) || {Relay, Bytes, _} <- Looks]),
     ?assert(Held =< 2 * ?WINDOW, Held),
-    ?assert(Grown =< ?BUDGET, Grown),
+    ?assert(Grown =< ?GROWN, Grown),
     [M0, M1, M2] = [lists:nth(Count div 2, L) || L <- [Before, During, After]],
     Ratio = 2 * M1 / (M0 + M2),
     report(
-        "100 senders to a slow node, which took ~b messages of 10,000 bytes: a relay held at most ~b bytes of its budget of ~b, "
+        "100 senders to a slow node, which took ~b messages of 10,000 bytes: a relay held at most ~b bytes (budget ~b), "
         "its memory grew by at most ~b, the senders' by ~b; a round trip of another circuit over it took ~b us in the median, "
         "~b before and ~b after: ~.2f times; 99th percentiles ~w",
-        [Swallowed, Held, ?BUDGET, Grown, SendersGrown, M1, M0, M2, Ratio, [lists:nth(Count * 99 div 100, L) || L <- [Before, During, After]]]
+        [Swallowed, Held, lists:max([Budget || {_, _, #{budget := Budget}} <- Looks]), Grown, SendersGrown, M1, M0, M2, Ratio, [lists:nth(Count * 99 div 100, L) || L <- [Before, During, After]]]
     ),
     %% On a machine with other work nothing better can be said of two cores with twelve nodes.
     ?assert(Ratio =< 5, Ratio).
