@@ -141,7 +141,12 @@ wrong_usage_says_one_sentence_and_starts_nothing(Config) ->
         {["up", "5", "--groups", "2", "--gateways", "3"], "--gateways must be at most the number of nodes of a group, which is 2"},
         {["up", "5", "--gateways", "2"], "--gateways is for --groups"},
         {["chaos", "random", "--name", "reef", "--carrier", "atoll"], "--carrier is for a cluster that is started"},
-        {["sim"], "overlay, broadcast, detect"},
+        {["sim"], "overlay, broadcast, detect, directory, reach"},
+        {["sim", "directory", "--topology", "line"], "--topology "},
+        {["sim", "directory", "--option", "size=3"], "the directory has no option"},
+        {["sim", "directory", "--option", "gather_ms=x"], "gather_ms must be a whole number above 0"},
+        {["sim", "directory", "--churn", "0.3", "--minutes", "2"], "--churn times --minutes"},
+        {["sim", "directory", "--group-size", "3", "--gateways", "9"], "gateways"},
         {["sim", "overlay", "--strategy", "ring"], "\"ring\""},
         {["sim", "overlay", "--kill", "1.5"], "--kill "}
     ],
@@ -790,9 +795,14 @@ every_experiment_prints_its_keys_first(Config) ->
               <<"active_max">>, <<"symmetric">>, <<"messages_per_node_per_s">>]},
             {"broadcast", ["--messages", "10"],
              [<<"delivered">>, <<"redundancy">>, <<"hops_max">>, <<"latency_ms_p99">>]},
+            {"directory", ["--group-size", "5", "--changes", "3", "--minutes", "1"],
+             [<<"topology">>, <<"nodes">>, <<"groups">>, <<"links_per_node">>, <<"seed">>]},
             {"detect", ["--minutes", "1"],
              [<<"detect_ms_p50">>, <<"detect_ms_p99">>, <<"false_deaths_per_hour">>,
-              <<"messages_per_node_per_s">>]}]].
+              <<"messages_per_node_per_s">>]},
+            {"reach", ["--group-size", "5"],
+             [<<"nodes">>, <<"topology">>, <<"groups">>, <<"gateways">>, <<"pairs">>, <<"all_pairs">>, <<"relayed">>,
+              <<"reached">>]}]].
 
 a_simulation_is_repeated_by_its_line(Config) ->
     Args = ["sim", "overlay", "--nodes", "30", "--kill", "0.4", "--seed", "11", "--option", "active_max=4", "--json"],
