@@ -799,7 +799,10 @@ every_experiment_prints_its_keys_first(Config) ->
              [<<"topology">>, <<"nodes">>, <<"groups">>, <<"links_per_node">>, <<"seed">>]},
             {"detect", ["--minutes", "1"],
              [<<"detect_ms_p50">>, <<"detect_ms_p99">>, <<"false_deaths_per_hour">>,
-              <<"messages_per_node_per_s">>]}]].
+              <<"messages_per_node_per_s">>]},
+            {"reach", ["--group-size", "5"],
+             [<<"nodes">>, <<"topology">>, <<"groups">>, <<"gateways">>, <<"pairs">>, <<"all_pairs">>, <<"relayed">>,
+              <<"reached">>]}]].
 
 a_simulation_is_repeated_by_its_line(Config) ->
     Args = ["sim", "overlay", "--nodes", "30", "--kill", "0.4", "--seed", "11", "--option", "active_max=4", "--json"],
