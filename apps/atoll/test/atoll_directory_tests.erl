@@ -54,6 +54,21 @@ links_are_told_anew_when_fewer_than_half_stand_test() ->
     {S3, _} = handle({cast, {links, [d, e, f, g]}}, S2),
     ?assertEqual({[], all, [d, e, f, g]}, atoll_directory:place(S3)).
 
+of_one_or_two_links_and_where_there_is_room_all_are_told_test() ->
+    Tell = fun(Links, S0) -> {S, _} = handle({cast, {links, Links}}, S0), S end,
+    [
+        ?assertEqual({[], all, Told}, atoll_directory:place(lists:foldl(Tell, linked([z], new([])), Given)))
+     || {Given, Told} <- [
+            %% A node in the middle of a line: nobody else may tell of its second link.
+            {[[a], [a, b]], [a, b]},
+            {[[a, b], [b, c]], [b, c]},
+            {[[a, b], [b]], [b]},
+            {[[a, b], [a, b, c]], [a, b, c]},
+            {[[a, b, c], [a, b, d]], [a, b, c]},
+            {[[a, b, c], []], []}
+        ]
+    ].
+
 what_has_no_room_is_left_out_and_counted_test() ->
     {S1, _} = handle({cast, {links, [a, b, c, d, e, f]}}, new([])),
     ?assertEqual({[], all, [a, b, c, d]}, atoll_directory:place(S1)),

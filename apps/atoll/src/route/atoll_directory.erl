@@ -30,8 +30,10 @@
 %% sweeps ({@link atoll_directory_age}).
 %%
 %% Its own links, of which a node tells where no clique explains how to reach it, are some of
-%% those that it was said to have, and are told anew only when fewer than half of them stand: the state
-%% of all links of a large cluster is too much for all to know, a few that last are enough.
+%% those that it was said to have. Of one or two it tells what is so, since there may be no other way to
+%% it or past it. If there are more they are told anew when there is room for another one, and otherwise only
+%% when fewer than half of them stand: the state of all links of a large cluster is too much for all to
+%% know, a few that last are enough.
 %%
 %% Promised: while the linked nodes are connected with each other and stay as they are, all tables come to
 %% hold the same places, each node's own last one, whatever was lost, and in whatever order lives
@@ -147,6 +149,8 @@
 -define(VERSION, 1).
 %% So few entries are never much.
 -define(FEW, 4).
+%% Of so many links it tells exactly.
+-define(FEW_LINKS, 2).
 %% Versions stay small integers.
 -define(MAX_VERSION, (1 bsl 58)).
 
@@ -464,13 +468,13 @@ changed(#state{version = Version, cut_off = Cut} = State, Before) ->
             renewed(Version + 1, State#state{cut_off = Cut + More})
     end.
 
-%% The ones that it tells of as long as half of them stand.
+%% The ones that it tells of as long as there is no room for others and half of them stand.
 links(Given, #state{links = Told} = State) ->
     {_, _, Best} = atoll_directory_place:new([], all, Given),
     Standing = [Node || Node <- Told, lists:member(Node, Given)],
-    case 2 * length(Standing) >= length(Best) andalso 2 * length(Standing) >= length(Told) of
-        true when Standing =/= [] -> State;
-        _ -> State#state{links = lists:sublist(Standing ++ (Given -- Standing), length(Best))}
+    case length(Best) > ?FEW_LINKS andalso length(Told) >= length(Best) andalso 2 * length(Standing) >= length(Told) of
+        true -> State;
+        false -> State#state{links = lists:sublist(Standing ++ (Given -- Standing), length(Best))}
     end.
 
 %% News
