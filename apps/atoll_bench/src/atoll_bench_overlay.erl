@@ -123,10 +123,8 @@ setup(#{nodes := Count, overlay := System, workload := Workload} = Point) ->
     atoll_bench_nodes:start(options(System, Count), fun(Cluster) ->
         answer(fun() ->
             State0 = Point#{cluster => Cluster, round => 0},
-            case Workload of
-                standing -> [ok = Said || Said <- all(Cluster, listen, [System], ?BOOT_MS)];
-                all_to_all -> [ok = Said || Said <- words(Cluster, answer, [], ?BOOT_MS)]
-            end,
+            [ok = Said || Workload =:= standing, Said <- all(Cluster, listen, [System], ?BOOT_MS)],
+            [ok = Said || Workload =:= all_to_all, Said <- words(Cluster, answer, [], ?BOOT_MS)],
             State = gather(State0),
             ok = settle(State),
             [ok = introduced(State, ?TRIES) || Workload =:= all_to_all],

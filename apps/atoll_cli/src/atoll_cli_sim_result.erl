@@ -8,7 +8,7 @@
 
 -type result() :: #{atom() => term()}.
 
--type fact() :: {Key :: atom(), Label :: string(), Unit :: count | share | decimal | ms | seconds | bytes | plain}.
+-type fact() :: {Key :: atom(), Label :: string(), Unit :: count | share | decimal | ms | seconds | bytes | parts | plain}.
 
 %% @doc The object that `--json' prints: these keys first, then the others, then
 %% the line that repeats the run.
@@ -19,6 +19,7 @@ json(First, Result, Again) ->
 
 value(none) -> null;
 value(never) -> null;
+value(Map) when is_map(Map) -> {lists:sort(maps:to_list(Map))};
 value(Value) -> Value.
 
 %% @doc The facts, each on a line.
@@ -93,5 +94,7 @@ text(share, Share) -> atoll_cli_table:percent(Share);
 text(decimal, N) -> atoll_cli_table:decimal(N);
 text(ms, N) -> [atoll_cli_table:decimal(N), " ms"];
 text(seconds, Ms) -> atoll_cli_table:seconds(round(Ms));
+text(parts, Parts) ->
+    lists:join(", ", [[atom_to_list(Part), $\s, atoll_cli_table:decimal(N)] || {Part, N} <- lists:sort(maps:to_list(Parts))]);
 text(bytes, N) -> [atoll_cli_table:decimal(N / 1000), " kB"];
 text(plain, Term) -> io_lib:format("~tp", [Term]).
