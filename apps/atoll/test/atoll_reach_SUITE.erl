@@ -28,8 +28,11 @@
 -define(GONE_US, 4000000).
 %% What a machine with other work adds.
 -define(SLACK_US, 1500000).
--define(BUDGET, 16777216).
+%% What one circuit may have at a relay, in either direction; and by how much a relay may
+%% grow on account of one: what its connections hold, which is a megabyte each unless told,
+%% and what the VM takes at a time.
 -define(WINDOW, 1048576).
+-define(GROWN, 16777216).
 
 suite() -> [{timetrap, {minutes, 9}}].
 
@@ -50,7 +53,7 @@ init_per_suite(Config) ->
         {ok, Topology} = atoll_topology:star(Nodes, #{groups => Groups, gateways => 2}),
         atoll_topology:groups(Topology)
     end,
-    Cluster = start(Count, Layout, [{unrouted, refuse}, {relay_budget, ?BUDGET}, {circuit_window, ?WINDOW}], []),
+    Cluster = start(Count, Layout, [{unrouted, refuse}, {circuit_window, ?WINDOW}], []),
     Made = Layout(atoll_cluster:nodes(Cluster)),
     {value, {_, Gateways}, Homes} = lists:keytake(group_gateways, 1, Made),
     World = #{
@@ -96,7 +99,7 @@ text(Term) -> lists:flatten(io_lib:format("~0p", [Term])).
 
 %% All nodes are up, and stand as at the beginning.
 mend(#{cluster := C} = World) ->
-    #{nodes := Infos} = atoll_cluster:info(C),
+    #{nodes := Infos, dir := TMPDIR} = atoll_cluster:info(C), os:cmd("rm -rf /tmp/h5logs; cp -r " ++ TMPDIR ++ " /tmp/h5logs"),
     _ = [ok = atoll_cluster:resume(C, Node) || #{node := Node, state := paused} <- Infos],
     _ = [ok = again(C, Node) || #{node := Node, state := down} <- Infos],
     settled(World).
@@ -107,10 +110,19 @@ again(C, Node) ->
     call(C, Node, atoll_reach_probe, start, []).
 
 %% Each node has the connections of its groups, and a way to everybody.
-settled(#{cluster := C, groups := Groups} = World) ->
-    Nodes = atoll_cluster:nodes(C),
-    [ok = await(fun() -> [Other || {Other, _} <- call(C, Node, atoll_reach_probe, own_links, [])] end, fellows(Node, Groups)) || Node <- Nodes],
+settled(#{cluster := C} = World) ->
+    ok = has_links(World, atoll_cluster:nodes(C)),
     ok = await(fun() -> routeless(World) end, []).
+
+%% Of those that are up each is connected with all that are in a group with it.
+has_links(#{cluster := C, groups := Groups}, Up) ->
+    lists:foreach(
+        fun(Node) ->
+            Links = fun() -> [Other || {Other, _} <- call(C, Node, atoll_reach_probe, own_links, [])] end,
+            ok = await(Links, [Other || Other <- fellows(Node, Groups), lists:member(Other, Up)])
+        end,
+        Up
+    ).
 
 fellows(Node, Groups) ->
     lists:usort(lists:append([Members || {_, Members} <- Groups, lists:member(Node, Members)])) -- [Node].
@@ -226,12 +238,12 @@ a_group_without_gateways_is_gone_at_once_and_comes_back(Config) ->
             {Node, Expected -- Kinds, Kinds -- Expected}
          || {Node, Far, Watcher} <- Watchers,
             Expected <- [lists:sort([{Kind, Of} || Kind <- [down, exit, nodedown], Of <- Far])],
-            Kinds <- [lists:sort([{Kind, Of} || {_, Kind, Of, _} <- call(C, Node, atoll_reach_load, watched, [Watcher]), lists:member(Of, Far)])],
+            Kinds <- [lists:sort([{Kind, Of} || {_, Kind, Of, _} <- call(C, Node, atoll_reach_load, watched, [Watcher]), Kind =/= nodeup, lists:member(Of, Far)])],
             Kinds =/= Expected
         ]
     end,
     ok = await(Heard, []),
-    Logs = [{At, Event} || {Node, Far, Watcher} <- Watchers, {At, _, Of, _} = Event <- call(C, Node, atoll_reach_load, watched, [Watcher]), lists:member(Of, Far)],
+    Logs = [{At, Event} || {Node, Far, Watcher} <- Watchers, {At, Kind, Of, _} = Event <- call(C, Node, atoll_reach_load, watched, [Watcher]), Kind =/= nodeup, lists:member(Of, Far)],
     ?assertEqual([], [Event || {_, {_, Kind, _, Why} = Event} <- Logs, Kind =/= nodedown, Why =/= noconnection]),
     Took = lists:max([At || {At, _} <- Logs]) - Killed,
     ?assert(Took =< ?GONE_US + ?SLACK_US + (Dead - Killed), Took),
@@ -248,9 +260,9 @@ a_group_without_gateways_is_gone_at_once_and_comes_back(Config) ->
     ?assertMatch([{ok, _}, {ok, _}], [atoll_name_cluster:result(Work) || Work <- Again]),
     Back = now_us(),
     Nodes = lists:append([Inside, Outside, [Victim]]),
-    ok = await(fun() -> [x || Node <- Nodes, Other <- Nodes -- [Node], {error, _} <- [call(C, Node, atoll, route, [Other])]] end, []),
+    ok = has_links(World, Nodes ++ (Gateways -- Victims)),
     ?assertEqual([], reach(C, Nodes, [send, call, monitor, link])),
-    %% It stayed at once each.
+    %% It stayed at once for each.
     ?assertEqual([], Heard()),
     report("all gateways of a group killed: ~b DOWN, EXIT and nodedown, the last one after ~b ms; the first answer ~b ms after one of them was back", [
         length(Logs), Took div 1000, (Back - Up) div 1000
@@ -261,59 +273,66 @@ a_group_without_gateways_is_gone_at_once_and_comes_back(Config) ->
 %%% A slow node
 
 a_slow_node_behind_a_relay_costs_the_others_nothing(Config) ->
-    #{cluster := C, plain := [[From | _], [Slow | _] | _], gateways := Gateways} = World = ?config(world, Config),
-    %% Over which relays it goes, and who else goes over these: from this node, and from others.
-    Relays = relays(C, From, Slow),
-    Pairs = [
-        {A, B}
-     || {A, Path} <- [{A, Path} || A <- lists:append(maps:get(plain, World)), Path <- call(C, A, atoll_reach_probe, circuits, []), hd(Path) =:= A],
-        B <- [lists:last(Path)], not lists:member(Slow, Path), not lists:member(From, Path), lists:member(hd(Relays), Path)
+    #{cluster := C, plain := Plain, gateways := Gateways} = ?config(world, Config),
+    ?assertEqual([], reach(C, atoll_cluster:nodes(C), [call])),
+    %% Two circuits between plain members that have a relay in common, and nobody else.
+    Paths = [Path || A <- lists:append(Plain), Path <- call(C, A, atoll_reach_probe, circuits, []), hd(Path) =:= A, not lists:member(lists:last(Path), Gateways)],
+    [{[From | _] = Path, [A | _] = Other} | _] = [
+        {P1, P2}
+     || P1 <- Paths, P2 <- Paths, Common <- [[Node || Node <- P1, lists:member(Node, P2)]], Common =/= [], Common -- Gateways =:= []
     ],
-    ?assert(Pairs =/= [], {nobody_else_over, Relays}),
-    {A, B} = hd(Pairs),
+    {Slow, B} = {lists:last(Path), lists:last(Other)},
+    Relays = lists:droplast(tl(Path)),
     Count = case ?config(full, Config) of true -> 2000; false -> 400 end,
     Trips = fun() -> lists:sort(call(C, A, atoll_reach_probe, round_trips, [B, Count])) end,
     _ = Trips(),
     Before = Trips(),
-    Memory = fun() -> [{Relay, call(C, Relay, erlang, memory, [total])} || Relay <- Gateways] end,
-    Held0 = Memory(),
+    Look = fun() -> [{Relay, call(C, Relay, erlang, memory, [total]), call(C, Relay, atoll_dist, relay, [])} || Relay <- Relays] end,
+    Memory = maps:from_list([{Relay, Bytes} || {Relay, Bytes, _} <- Look()]),
+    SendersMemory = call(C, From, erlang, memory, [total]),
     To = call(C, Slow, atoll_reach_load, swallow, []),
     Flood = call(C, From, atoll_reach_load, flood, [To, 100, 10000]),
     Throttle = spawn_link(fun() -> throttle(C, Slow) end),
-    {During, Looks} =
+    {During, Looks, SendersGrown} =
         try
+            %% Until the senders stand still most of the time.
+            ok = run_for(2000),
             Work = atoll_name_cluster:work(Trips),
-            Seen = look_until(Work, C, Relays, []),
-            {atoll_name_cluster:result(Work), Seen}
+            Seen = look_until(Work, Look, []),
+            {atoll_name_cluster:result(Work), Seen, call(C, From, erlang, memory, [total]) - SendersMemory}
         after
             ok = end_throttle(Throttle),
             ok = atoll_cluster:resume(C, Slow),
             ok = call(C, From, atoll_reach_load, end_flood, [Flood])
         end,
     After = Trips(),
-    %% What it holds is bounded, and so is what it takes of memory.
-    [?assert(Held =< Reserved andalso Reserved =< Budget andalso Budget =:= ?BUDGET, Look) || #{held := Held, reserved := Reserved, budget := Budget} = Look <- Looks],
-    Grown = lists:max([proplists:get_value(Relay, Memory()) - Bytes || {Relay, Bytes} <- Held0]),
-    Held = lists:max([H || #{held := H} <- Looks]),
-    ?assert(Held =< 4 * ?WINDOW, Held),
-    ?assert(Grown =< ?BUDGET, Grown),
+    Swallowed = call(C, Slow, atoll_reach_load, swallowed, [To]),
+    %% What it holds is bounded, and so is what it takes of memory: of one circuit the window
+    %% in either direction, which is of the budget, and in its connections what the VM lets
+    %% wait there.
+    [
+        ?assert(Held =< Reserved andalso Reserved =< Budget, Figures)
+     || {_, _, #{held := Held, reserved := Reserved, budget := Budget} = Figures} <- Looks
+    ],
+    Held = lists:max([Bytes || {_, _, #{held := Bytes}} <- Looks]),
+    Grown = lists:max([Bytes - map_get(Relay, Memory) || {Relay, Bytes, _} <- Looks]),
+    ?assert(Held =< 2 * ?WINDOW, Held),
+    ?assert(Grown =< ?GROWN, Grown),
     [M0, M1, M2] = [lists:nth(Count div 2, L) || L <- [Before, During, After]],
     Ratio = 2 * M1 / (M0 + M2),
-    report("100 senders to a slow node: the relay held at most ~b bytes of ~b, its memory grew by ~b; another circuit over it took ~b us in the median, ~b before and ~b after (~.2f times); 99th ~p", [
-        Held, ?BUDGET, Grown, M1, M0, M2, Ratio, [lists:nth(Count * 99 div 100, L) || L <- [Before, During, After]]
-    ]),
+    report(
+        "100 senders to a slow node, which took ~b messages of 10,000 bytes: a relay held at most ~b bytes (budget ~b), "
+        "its memory grew by at most ~b, the senders' by ~b; a round trip of another circuit over it took ~b us in the median, "
+        "~b before and ~b after: ~.2f times; 99th percentiles ~w",
+        [Swallowed, Held, lists:max([Budget || {_, _, #{budget := Budget}} <- Looks]), Grown, SendersGrown, M1, M0, M2, Ratio, [lists:nth(Count * 99 div 100, L) || L <- [Before, During, After]]]
+    ),
     %% On a machine with other work nothing better can be said of two cores with twelve nodes.
     ?assert(Ratio =< 5, Ratio).
 
-relays(C, From, To) ->
-    ok = element(1, call(C, From, atoll_reach_probe, ask, [To])),
-    [Path] = [Path || Path <- call(C, From, atoll_reach_probe, circuits, []), lists:sort([hd(Path), lists:last(Path)]) =:= lists:sort([From, To])],
-    lists:droplast(tl(case hd(Path) of From -> Path; To -> lists:reverse(Path) end)).
-
-%% It stands still nine tenths of the time.
+%% It stands still most of the time.
 throttle(C, Node) ->
     ok = atoll_cluster:pause(C, Node),
-    receive {From, stop} -> From ! {self(), stopped}, exit(normal) after 90 -> ok end,
+    receive {From, stop} -> From ! {self(), stopped}, exit(normal) after 190 -> ok end,
     ok = atoll_cluster:resume(C, Node),
     receive {By, stop} -> By ! {self(), stopped}
     after 10 -> throttle(C, Node)
@@ -324,11 +343,11 @@ end_throttle(Throttle) ->
     receive {Throttle, stopped} -> ok end.
 
 %% What the relays hold, again and again.
-look_until({Pid, Ref}, C, Relays, Looks) ->
-    Now = [call(C, Relay, atoll_dist, relay, []) || Relay <- Relays] ++ Looks,
+look_until({Pid, Ref}, Look, Looks) ->
+    Now = Look() ++ Looks,
     receive
         {'DOWN', Ref, process, Pid, _} = Down -> self() ! Down, Now
-    after 20 -> look_until({Pid, Ref}, C, Relays, Now)
+    after 20 -> look_until({Pid, Ref}, Look, Now)
     end.
 
 %%% Another world

@@ -7,7 +7,7 @@
 
 -export([receiver/0, stream/2, end_streams/1, received/1]).
 -export([watch/1, watched/1]).
--export([swallow/0, flood/3, end_flood/1]).
+-export([swallow/0, swallowed/1, flood/3, end_flood/1]).
 
 -define(DEADLINE_MS, 30000).
 
@@ -138,11 +138,21 @@ watched(Pid) ->
 
 %% A process of this node that takes what comes.
 swallow() ->
-    spawn(fun() -> swallowing() end).
+    spawn(fun() -> swallowing(0) end).
 
-swallowing() ->
+swallowing(Count) ->
     receive
-        _ -> swallowing()
+        {From, Ref, count} -> From ! {Ref, Count}, swallowing(Count);
+        _ -> swallowing(Count + 1)
+    end.
+
+%% How many messages it has taken.
+swallowed(Pid) ->
+    Ref = make_ref(),
+    Pid ! {self(), Ref, count},
+    receive
+        {Ref, Count} -> Count
+    after ?DEADLINE_MS -> error(silent)
     end.
 
 %% So many processes of this node that send such messages there, for ever; gives one that
