@@ -20,6 +20,7 @@
     the_neighbours_of_an_overlay_are_links/1,
     a_hidden_peer_is_not_greeted/1,
     a_group_that_changes_moves_its_nodes/1,
+    the_carrier_goes_by_the_routes_and_relays_by_the_policy/1,
     its_process_starts_anew_with_all_that_it_is_fed/1
 ]).
 
@@ -54,6 +55,8 @@ count(a_hidden_peer_is_not_greeted) -> 2;
 count(the_neighbours_of_an_overlay_are_links) -> 6;
 count(_) -> 8.
 
+args(the_carrier_goes_by_the_routes_and_relays_by_the_policy = Case, Nodes) ->
+    ["-proto_dist", "atoll" | args({stock, Case}, Nodes)];
 args(a_hidden_peer_is_not_greeted, _) ->
     ["-hidden", "-atoll", "directory", "on"];
 args(the_neighbours_of_an_overlay_are_links, _) ->
@@ -209,6 +212,8 @@ a_hidden_peer_is_not_greeted(Config) ->
 a_group_that_changes_moves_its_nodes(Config) ->
     C = ?config(cluster, Config),
     {A1, _, _, _, _, C1, C2, Free} = settled(C),
+    Folder = filename:join(?config(priv_dir, Config), recorded),
+    ok = call(C, C1, atoll, record, [Folder]),
     {ok, c, [Free]} = call(C, C2, s_group, add_nodes, [c, [Free]]),
     until(fun() -> element(1, route(C, A1, Free)) =:= ok end),
     ?assertMatch({ok, #{path := [A1, _, _, Free]}}, route(C, A1, Free)),
@@ -218,7 +223,49 @@ a_group_that_changes_moves_its_nodes(Config) ->
     until(fun() ->
         #{route := #{groups := Groups, cliques := Cliques}} = call(C, C1, atoll, status, []),
         {Groups, Cliques} =:= {[], 3}
-    end).
+    end),
+    {ok, #{route := _}} = call(C, C1, atoll, record, [off]),
+    {ok, #{protocol := Protocol, events := [_ | _]} = Recording, _} = atoll_recording:read(filename:join(Folder, "route.rec")),
+    ?assertEqual(ok, atoll_protocol:replay(Protocol, Recording)).
+
+the_carrier_goes_by_the_routes_and_relays_by_the_policy(Config) ->
+    C = ?config(cluster, Config),
+    {A1, G1, G2, B1, G3, C1, C2, Free} = settled(C),
+    {ok, #{path := [A1, _, G3, C1], now := none}} = route(C, A1, C1),
+    ?assertEqual(pong, call(C, A1, net_adm, ping, [C1])),
+    {ok, #{now := {relay, [A1, Gateway, G3, C1] = Path}}} = route(C, A1, C1),
+    ?assertEqual({ok, {relay, lists:reverse(Path)}}, {ok, maps:get(now, element(2, route(C, C1, A1)))}),
+    ?assert(lists:member(Gateway, [G1, G2])),
+    %% The link is with the gateway, and the directory counts no circuit for one.
+    #{route := #{linked := 2}, connections := Connections} = call(C, A1, atoll, status, []),
+    ?assertMatch([#{kind := relay, sealed := false}], [L || #{node := N} = L <- Connections, N =:= C1]),
+    ?assertEqual(3, length(Connections)),
+    #{circuits := 1} = call(C, G3, atoll_dist, relay, []),
+    %% Whoever is in no group is connected with directly, since nobody knows a way.
+    ?assertEqual(pong, call(C, A1, net_adm, ping, [Free])),
+    ?assertMatch([#{kind := direct}], [L || #{node := N} = L <- call(C, A1, atoll, links, []), N =:= Free]),
+    %% Circuits that the policy does not allow any more end, and no other one is made, nor a link.
+    ok = relays(C, G3, [a]),
+    until(fun() -> element(1, route(C, A1, C2)) =:= ok end),
+    until(fun() -> #{route := #{relays_for := N}} = call(C, G3, atoll, status, []), N =:= 3 end),
+    until(fun() -> lists:prefix(lists:concat(["from ", B1, " to ", C2, " the only way is over ", G3]), sentence(C, B1, C2)) end),
+    ?assertEqual(pong, call(C, A1, net_adm, ping, [C2])),
+    ?assertEqual(pang, call(C, B1, net_adm, ping, [C2])),
+    %% The relay holds to it whoever asks: here one that goes by no directory.
+    ok = relays(C, G3, none),
+    until(fun() -> not lists:member(C1, call(C, A1, erlang, nodes, [])) end),
+    ?assertMatch(#{circuits := 0, lost := #{}}, call(C, G3, atoll_dist, relay, [])),
+    ?assertEqual(pang, call(C, A1, net_adm, ping, [C1])),
+    %% Without the application nobody is asked, and all connect directly.
+    ok = call(C, A1, application, stop, [atoll]),
+    ?assertEqual(pong, call(C, A1, net_adm, ping, [C1])),
+    ?assertMatch([#{kind := direct}], [L || #{node := N} = L <- call(C, A1, atoll, links, []), N =:= C1]).
+
+sentence(C, From, To) ->
+    case route(C, From, To) of
+        {ok, _} -> "";
+        {error, Error} -> lists:flatten(io_lib:format("~ts", [atoll:format_error(Error)]))
+    end.
 
 its_process_starts_anew_with_all_that_it_is_fed(Config) ->
     C = ?config(cluster, Config),
