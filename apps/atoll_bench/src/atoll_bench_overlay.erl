@@ -135,9 +135,12 @@ setup(#{nodes := Count, overlay := System, workload := Workload} = Point) ->
 %% One scheduler each and no busy waiting, as all nodes of a cluster.
 -spec flags(atoll_bench:point()) -> [string()].
 flags(#{overlay := System}) when System =:= bare; System =:= stock -> [];
-flags(#{overlay := carrier}) -> ["-proto_dist", "atoll", "-kernel", "atoll_dist", "[{kind,direct}]"];
-flags(#{overlay := groups}) -> flags(#{overlay => carrier}) ++ ["-atoll", "directory", "on"];
+flags(#{overlay := carrier}) -> carried("[{kind,direct}]");
+%% Without a way there is no connection, rather than one that no group asks for.
+flags(#{overlay := groups}) -> carried("[{kind,direct},{unrouted,refuse}]") ++ ["-atoll", "directory", "on"];
 flags(#{overlay := Strategy}) -> ["-atoll", "overlay", atom_to_list(Strategy)].
+
+carried(Options) -> ["-proto_dist", "atoll", "-kernel", "atoll_dist", Options].
 
 options(bare, Count) -> #{nodes => Count, connect_all => false};
 options(stock, Count) -> #{nodes => Count, connect_all => true};
