@@ -266,3 +266,26 @@ op({Whose, Epoch, What}, W0) ->
             {noise, Bytes} -> [Bytes]
         end,
     lists:foldl(fun(Frame, W) -> ?W:inject(<<"m">>, <<"g">>, Frame, W) end, W0, Frames).
+
+%% Data of an open circuit where nothing waits goes the short way, and all else does not.
+the_short_way_does_what_the_long_one_does_test() ->
+    {_, R} = established(#{handed => 2000}),
+    Data = ?F:make({data, key(), 0, <<0:8000>>}),
+    {<<"b">>, Straight} = ?R:straight(<<"a">>, Data, 0, R),
+    {Long, [{act, {send, <<"b">>, [Data], Bytes}}]} = cast({frame, <<"a">>, Data}, R),
+    ?assertEqual(?R:figures(element(1, cast({sent, <<"b">>, Bytes}, Long))), ?R:figures(Straight)),
+    %% If it stays there it counts as what the long way handed.
+    {Waits, []} = cast({waits, <<"b">>, Bytes}, Straight),
+    ?assertEqual(?R:figures(Long), ?R:figures(Waits)),
+    ?assertEqual(no, ?R:straight(<<"a">>, Data, 0, Waits)),
+    {<<"a">>, _} = ?R:straight(<<"b">>, Data, 0, Waits),
+    [
+        ?assertEqual(no, ?R:straight(From, Frame, 0, R))
+     || {From, Frame} <- [
+            {<<"c">>, Data},
+            {<<"a">>, ?F:make({data, key(7), 0, <<"x">>})},
+            {<<"a">>, ?F:make(ack(0, true))},
+            {<<"a">>, binary:part(Data, 0, 30)},
+            {<<"a">>, <<Data/binary, 0:600000>>}
+        ]
+    ].

@@ -20,7 +20,7 @@
 -module(atoll_dist_circuit_frame).
 
 -export([make/1, parse/1, head/1, data/3, window/2, joined/2]).
--export([key/2, id/1, epoch/1, cost/1, max_payload/0, max_name/0, min_window/0]).
+-export([key/2, id/1, epoch/1, cost/1, max_payload/0, max_frame/0, max_name/0, min_window/0]).
 
 -export_type([id/0, epoch/0, key/0, name/0, position/0, window/0]).
 -export_type([type/0, frame/0, open/0, opened/0, confirm/0, ack/0, said/0, error/0]).
@@ -114,6 +114,10 @@ cost(Size) when is_integer(Size) -> Size + ?OVERHEAD.
 %% @doc How large a payload can be.
 -spec max_payload() -> pos_integer().
 max_payload() -> ?MAX_PAYLOAD.
+
+%% @doc How large a frame of data can be.
+-spec max_frame() -> pos_integer().
+max_frame() -> 30 + ?MAX_PAYLOAD.
 
 %% @doc How long a node's name can be.
 -spec max_name() -> pos_integer().

@@ -201,7 +201,7 @@ handle_cast(_, State) ->
 -spec handle_info(term(), #state{}) -> {noreply, #state{}}.
 handle_info({circuit, From, Frame}, #state{links = Links} = State) when is_binary(Frame) ->
     case Links of
-        #{From := #link{name = Name}} -> {noreply, relay({frame, Name, Frame}, State)};
+        #{From := #link{name = Name}} -> {noreply, frame(Name, Frame, State)};
         #{} -> {noreply, strange(State)}
     end;
 handle_info({'DOWN', Ref, process, Pid, _}, #state{monitors = Monitors} = State) ->
@@ -292,6 +292,25 @@ event(_Event, #state{relay = none} = State) ->
 event(Event, #state{relay = Relay0} = State) ->
     {Relay, Acts} = atoll_dist_relay:handle(Event, now_ms(), Relay0),
     {Acts, State#state{relay = Relay}}.
+
+%% Most are data that can go on at once.
+frame(From, Frame, #state{relay = Relay0, alter = none, nodes = Nodes, links = Links} = State) ->
+    case atoll_dist_relay:straight(From, Frame, now_ms(), Relay0) of
+        {To, Relay} ->
+            #{To := Node} = Nodes,
+            #{Node := #link{trunk = Trunk}} = Links,
+            case atoll_dist_trunk:send([Frame], Trunk) of
+                {ok, Gone, Trunk} when Gone > 0 ->
+                    State#state{relay = Relay};
+                Sent ->
+                    {[], Waits} = cast({waits, To, byte_size(Frame)}, State#state{relay = Relay}),
+                    run(sent(Node, Sent, Waits))
+            end;
+        no ->
+            relay({frame, From, Frame}, State)
+    end;
+frame(From, Frame, State) ->
+    relay({frame, From, Frame}, State).
 
 %% What comes of an act is done after all that were to be done before: frames of a trunk
 %% stay in order.

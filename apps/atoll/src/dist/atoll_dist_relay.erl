@@ -34,7 +34,7 @@
 
 -behaviour(atoll_protocol).
 
--export([init/2, handle/3, figures/1]).
+-export([init/2, handle/3, straight/4, figures/1]).
 
 -export_type([config/0, policy/0, event/0, act/0, state/0]).
 
@@ -78,6 +78,8 @@
         | {say, name(), atoll_dist_circuit_frame:frame()}
         %% So many bytes of what was handed to the neighbour's trunk are gone.
         | {sent, name(), pos_integer()}
+        %% And so many, which {@link straight/4} gave for it, are not.
+        | {waits, name(), pos_integer()}
         | {policy, policy()}}
     | {timeout, sweep}.
 
@@ -154,6 +156,12 @@
 %% A circuit may have such a part of what nobody needs for the least window.
 -define(PART, 16).
 
+%% When something came over a path is noted so often at most.
+-define(OFTEN_MS, 200).
+
+%% Of frames.
+-define(VERSION, 1).
+
 -define(MAX_STRAYS, 64).
 %% A stray says two names at most.
 -define(STRAY, 640).
@@ -192,6 +200,11 @@ event({cast, {sent, Name, Bytes}}, _Now, #state{trunks = Trunks} = State) ->
             pump(Name, State#state{trunks = Trunks#{Name := Trunk#trunk{handed = max(0, Handed - Bytes)}}});
         #{} ->
             State
+    end;
+event({cast, {waits, Name, Bytes}}, _Now, #state{trunks = Trunks} = State) ->
+    case Trunks of
+        #{Name := #trunk{handed = Handed} = Trunk} -> State#state{trunks = Trunks#{Name := Trunk#trunk{handed = Handed + Bytes}}};
+        #{} -> State
     end;
 event({cast, {up, Name}}, _Now, #state{trunks = Trunks, reserved = Reserved, config = Config} = State) ->
     case Trunks of
@@ -514,6 +527,38 @@ act(Act, #state{acts = Acts} = State) -> State#state{acts = [Act | Acts]}.
 dropped(Why, #state{dropped = Dropped} = State) -> State#state{dropped = count(Why, Dropped)}.
 
 count(Why, Counts) -> maps:update_with(Why, fun(N) -> N + 1 end, 1, Counts).
+
+%% @doc The short way for most frames, which does the same as `{frame, From, Frame}': data
+%% of an open circuit where nothing waits for the neighbour that it goes to. It is to be
+%% handed to that one's trunk at once; `waits' has to be said if it stays there.
+-spec straight(From :: name(), binary(), atoll_protocol:now_ms(), state()) -> {To :: name(), state()} | no.
+straight(From, <<?VERSION, $D, Key:20/binary, _:64, Rest/binary>> = Frame, Now, #state{circuits = Circuits} = State) when Rest =/= <<>> ->
+    case Circuits of
+        #{Key := #circuit{phase = open, ending = [], back = From, forth = To} = Circuit} -> straight(To, Key, Circuit, Frame, Now, State);
+        #{Key := #circuit{phase = open, ending = [], forth = From, back = To} = Circuit} -> straight(To, Key, Circuit, Frame, Now, State);
+        #{} -> no
+    end;
+straight(_From, _Frame, _Now, _State) ->
+    no.
+
+straight(To, Key, #circuit{heard_at = At, window = Window} = Circuit, Frame, Now, State) ->
+    #state{trunks = Trunks, circuits = Circuits, forwarded = Count, bytes = Sum} = State,
+    Size = byte_size(Frame),
+    case Trunks of
+        #{To := #trunk{handed = 0, stray_count = 0, fair = Fair}} ->
+            case atoll_dist_fair:is_empty(Fair) andalso Size =< atoll_dist_circuit_frame:max_frame() andalso cost(Frame) =< Window of
+                true when Now - At < ?OFTEN_MS ->
+                    {To, State#state{forwarded = Count + 1, bytes = Sum + Size}};
+                true ->
+                    %% A copy, since it is kept and a part of a frame keeps all of it.
+                    Heard = Circuits#{binary:copy(Key) := Circuit#circuit{heard_at = Now}},
+                    {To, State#state{circuits = Heard, forwarded = Count + 1, bytes = Sum + Size}};
+                false ->
+                    no
+            end;
+        #{} ->
+            no
+    end.
 
 %% @doc What it carries: `reserved' of the budget, `held' now; refusals, lost paths and
 %% dropped frames by reason.
