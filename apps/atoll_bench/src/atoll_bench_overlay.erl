@@ -123,10 +123,8 @@ setup(#{nodes := Count, overlay := System, workload := Workload} = Point) ->
     atoll_bench_nodes:start(options(System, Count), fun(Cluster) ->
         answer(fun() ->
             State0 = Point#{cluster => Cluster, round => 0},
-            case Workload of
-                standing -> [ok = Said || Said <- all(Cluster, listen, [System], ?BOOT_MS)];
-                all_to_all -> [ok = Said || Said <- words(Cluster, answer, [], ?BOOT_MS)]
-            end,
+            [ok = Said || Workload =:= standing, Said <- all(Cluster, listen, [System], ?BOOT_MS)],
+            [ok = Said || Workload =:= all_to_all, Said <- words(Cluster, answer, [], ?BOOT_MS)],
             State = gather(State0),
             ok = settle(State),
             [ok = introduced(State, ?TRIES) || Workload =:= all_to_all],
@@ -137,9 +135,12 @@ setup(#{nodes := Count, overlay := System, workload := Workload} = Point) ->
 %% One scheduler each and no busy waiting, as all nodes of a cluster.
 -spec flags(atoll_bench:point()) -> [string()].
 flags(#{overlay := System}) when System =:= bare; System =:= stock -> [];
-flags(#{overlay := carrier}) -> ["-proto_dist", "atoll", "-kernel", "atoll_dist", "[{kind,direct}]"];
-flags(#{overlay := groups}) -> flags(#{overlay => carrier}) ++ ["-atoll", "directory", "on"];
+flags(#{overlay := carrier}) -> carried("[{kind,direct}]");
+%% Without a way there is no connection, rather than one that no group asks for.
+flags(#{overlay := groups}) -> carried("[{kind,direct},{unrouted,refuse}]") ++ ["-atoll", "directory", "on"];
 flags(#{overlay := Strategy}) -> ["-atoll", "overlay", atom_to_list(Strategy)].
+
+carried(Options) -> ["-proto_dist", "atoll", "-kernel", "atoll_dist", Options].
 
 options(bare, Count) -> #{nodes => Count, connect_all => false};
 options(stock, Count) -> #{nodes => Count, connect_all => true};

@@ -125,22 +125,15 @@ layout(Names, #{topology := links, seed := Seed}) ->
     ),
     {ok, maps:map(fun(_, Nodes) -> atoll_directory_place:new([], all, Nodes) end, Peers), Peers};
 layout(Names, #{topology := Shape} = Options) ->
-    Asked = maps:with([group_size, gateways] ++ [fanout || Shape =:= tree orelse Shape =:= hierarchy], Options),
-    case atoll_topology:Shape(Names, Asked) of
-        {ok, Topology} ->
-            Members = [{Group, Node, Nodes} || {Group, Nodes} <- atoll_topology:groups(Topology), Node <- Nodes],
-            Of = fun(Fun) -> maps:groups_from_list(fun({_, Node, _}) -> Node end, Fun, Members) end,
-            {ok,
-                maps:map(fun(_, Groups) -> atoll_directory_place:new(Groups, all, []) end, Of(fun({G, _, _}) -> G end)),
-                maps:map(fun(Node, Lists) -> lists:usort(lists:append(Lists)) -- [Node] end, Of(fun({_, _, L}) -> L end))};
-        {error, _} = Error ->
-            Error
+    case atoll_sim_places:of_topology(Shape, Names, Options) of
+        {ok, #{places := Places, peers := Peers}} -> {ok, Places, Peers};
+        {error, _} = Error -> Error
     end.
 
 measure(Names, Places, Peers, Options) ->
     #{seed := Seed, minutes := Minutes, changes := Changes, churn := Churn, latency := Latency} = Options,
     #{nodes := Count, topology := Shape, away_ms := Away} = Options,
-    Table = table(Names, Places, Options),
+    Table = atoll_sim_places:table(Names, Places, maps:get(directory, Options)),
     Config = fun(Name, Incarnation, NodeSeed) ->
         #{
             peers => map_get(Name, Peers),
@@ -210,18 +203,6 @@ measure(Names, Places, Peers, Options) ->
         refuted => Sum(refuted),
         virtual_ms => atoll_sim_world:now(Rested)
     }.
-
-%% As each node has it that was started at the beginning.
-table(Names, Places, #{directory := Given}) ->
-    Bounds = maps:map(fun(_, {_, Default}) -> Default end, atoll_directory:options()),
-    lists:foldl(
-        fun(Name, Table) ->
-            {{changed, unknown}, More} = atoll_directory_table:put(Name, {1, map_get(Name, Places)}, Table),
-            More
-        end,
-        atoll_directory_table:new(hd(Names), maps:merge(Bounds, Given)),
-        Names
-    ).
 
 run(Until, World, #{progress := Progress} = Options) ->
     Next = min(Until, (atoll_sim_world:now(World) div 1000 + 1) * 1000),

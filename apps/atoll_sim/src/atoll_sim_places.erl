@@ -4,9 +4,12 @@
 
 -export([of_topology/3, table/3]).
 
--export_type([places/0, shape/0]).
+-export_type([places/0, shape/0, options/0]).
 
 -type shape() :: star | ring | tree | hierarchy.
+
+%% Those of {@link atoll_topology}, among others.
+-type options() :: #{group_size => pos_integer(), gateways => pos_integer(), fanout => pos_integer(), _ => _}.
 
 -type places() :: #{
     places := #{node() => atoll_directory_place:place()},
@@ -18,7 +21,7 @@
 }.
 
 %% @doc The members of each group are linked with each other, and with nobody else.
--spec of_topology(shape(), [node(), ...], atoll_topology:options()) -> {ok, places()} | {error, atoll_topology:error()}.
+-spec of_topology(shape(), [node(), ...], options()) -> {ok, places()} | {error, atoll_topology:error()}.
 of_topology(Shape, Names, Options) ->
     Known = [fanout || Shape =:= tree orelse Shape =:= hierarchy] ++ [group_size, gateways],
     case atoll_topology:Shape(Names, maps:with(Known, Options)) of
@@ -38,8 +41,8 @@ placed(Groups) ->
     }.
 
 %% @doc The table of each node at the beginning of its first life.
--spec table([node(), ...], places(), atoll_directory:options()) -> atoll_directory_table:table().
-table(Names, #{places := Places}, Given) ->
+-spec table([node(), ...], #{node() => atoll_directory_place:place()}, atoll_directory:options()) -> atoll_directory_table:table().
+table(Names, Places, Given) ->
     Bounds = maps:map(fun(_, {_, Default}) -> Default end, atoll_directory:options()),
     lists:foldl(
         fun(Name, Table) ->

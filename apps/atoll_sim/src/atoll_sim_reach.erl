@@ -136,9 +136,9 @@ run(Given) ->
 peers(#{nodes := Count}) when Count =< ?FEW -> Count - 1;
 peers(#{}) -> 2.
 
-measure(Names, #{gateways := Gateways, groups := Groups} = Places, Options) ->
+measure(Names, #{places := Standing, gateways := Gateways, groups := Groups} = Places, Options) ->
     #{nodes := Count, topology := Shape, seed := Seed, words := Words, latency := Latency} = Options,
-    Table = atoll_sim_places:table(Names, Places, #{}),
+    Table = atoll_sim_places:table(Names, Standing, #{}),
     Linked = linked(Names, Places, Table, Options),
     {Pairs, AllPairs} = pairs(Names, Options),
     Relayed = relayed(Pairs, Places),
