@@ -175,6 +175,8 @@ a_wrong_cookie_gets_none(Config) ->
     until(fun() -> call(A, atoll_dist_own_probe, attempts, []) > Tried + 1 end),
     ?assertEqual(1, logged(A, "does not prove to have the cookie")),
     true = call(A, erlang, set_cookie, [name(B), call(A, erlang, get_cookie, [])]),
+    own(A, B, false),
+    own(A, B, true),
     path(A, B, [A, B]).
 
 %% Who does not know which circuits there are; who does, and not the cookie; and who says

@@ -126,8 +126,11 @@ handle(up, #own{phase = Phase, wants = Wants} = Own) when Phase =:= connecting; 
 handle(up, Own) ->
     %% An attempt that was given up a moment too late.
     {[], Own};
-handle(failed, #own{phase = Phase} = Own) when Phase =:= connecting; Phase =:= letting_in ->
+handle(failed, #own{phase = connecting} = Own) ->
     pause(Own);
+handle(failed, #own{phase = letting_in, pause = Last} = Own) ->
+    %% That was no attempt of this end's.
+    pause(Own#own{pause = Last div 2});
 handle(failed, Own) ->
     {[], Own};
 handle(lost, #own{phase = up} = Own) ->

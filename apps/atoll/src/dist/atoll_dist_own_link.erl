@@ -96,12 +96,12 @@ prove(Node, Id, End, Driver, Socket, Ms) ->
             failed(Node, "it closes on the offer of one, so it may not know what that is")
     end.
 
-%% The other end takes the proof if it says something.
+%% The other end has taken the proof when it says anything.
 welcomed(Node, End, Driver, Socket, Ms) ->
     _ = inet:setopts(Socket, framed()),
     case Driver:recv(Socket, 0, Ms) of
-        {ok, Wanted} when byte_size(Wanted) =:= 1 ->
-            self() ! {tcp, Socket, Wanted},
+        {ok, First} ->
+            self() ! {tcp, Socket, First},
             up(Node, End, self(), Driver, Socket);
         {error, _} ->
             failed(Node, "it takes no proof of the cookie")
