@@ -3,6 +3,7 @@
 -behaviour(gen_server).
 
 -export([echo/1, ask/3, asks_last/2, learn_all/1, ends/1, ends_with/2, big/2, floods/2, reconnects/3, at_once/2]).
+-export([slowest/3, kills_end/0, says_nonsense/2, watches/1]).
 -export([hears/1, heard/0, sockets_with/1, most_memory/1, asked_by_many/3, monitored/2, knocks/2]).
 -export([stays/2, goes/2, owner/1, owner_info/2, global_name/1, hold_lock/2, send/3, box/1, taken/1, pings/2, sent/3, sink/1]).
 -export([init/1, handle_call/3, handle_cast/2]).
@@ -251,6 +252,9 @@ boxed(Got) ->
         {taken, From, Ref} ->
             From ! {Ref, lists:reverse(Got)},
             boxed(Got);
+        {runs, Fun} ->
+            Fun(),
+            boxed(Got);
         Any ->
             boxed([Any | Got])
     end.
@@ -266,6 +270,68 @@ taken(Name) ->
 %% Round trips, in microseconds, sorted.
 pings(Node, Times) ->
     lists:sort([element(1, timer:tc(gen_server, call, [{echo, Node}, ping])) || _ <- lists:seq(1, Times)]).
+
+%% Asks one question after the other for so long: how many, and how many microseconds the
+%% slowest answer and the one in the middle took.
+slowest(Node, Name, Ms) ->
+    Took = asked_until(Node, Name, erlang:monotonic_time(millisecond) + Ms, []),
+    {length(Took), lists:max(Took), lists:nth(1 + length(Took) div 2, lists:sort(Took))}.
+
+asked_until(Node, Name, Until, Took) ->
+    case erlang:monotonic_time(millisecond) < Until of
+        true ->
+            {Us, ping} = timer:tc(fun() -> ask(Node, Name, ping) end),
+            asked_until(Node, Name, Until, [Us | Took]);
+        false ->
+            Took
+    end.
+
+%% Kills the end of the one circuit that there is here.
+kills_end() ->
+    [End] = [Pid || Pid <- processes(), {current_function, {atoll_dist_end, _, _}} <- [process_info(Pid, current_function)]],
+    exit(End, kill).
+
+%% To the hub of a neighbour, in the name of this node and of others.
+says_nonsense(Node, Here) ->
+    Key = crypto:strong_rand_bytes(20),
+    Said = {<<"x">>, 200, binary:copy(<<255>>, 255)},
+    Path = [atom_to_binary(N) || N <- [Here, Node]],
+    Frames = [
+        atoll_dist_circuit_frame:make(Frame)
+     || Frame <- [
+            {data, Key, 0, <<"x">>},
+            {ack, Key, #{received => 1 bsl 63, consumed => 0, asks => true}},
+            {opened, Key, #{window => 0, received => 0, consumed => 0, answer => <<>>}},
+            {confirm, Key, #{received => 0, consumed => 0, proof => <<>>}},
+            {refused, Key, Said},
+            {path_lost, Key, Said},
+            {close, Key, Said}
+        ] ++ [
+            {open, <<Id:160>>, #{window => Window, fresh => Fresh, hello => Hello, path => Names}}
+         || {Id, Hello} <- [{1, <<>>}, {2, <<1, 7:256>>}, {3, <<"no key">>}],
+            Window <- [0, 1 bsl 20, 16#FFFFFFFF],
+            Fresh <- [true, false],
+            Names <- [Path, lists:reverse(Path), [<<"x">> | Path], lists:duplicate(255, <<255>>), Path ++ [<<"nobody">>]]
+        ]
+    ],
+    Broken = [crypto:strong_rand_bytes(N) || N <- lists:seq(1, 100)] ++ [<<>>, <<1:3>>, binary:copy(<<1>>, 300000)] ++
+        [binary:part(Frame, 0, byte_size(Frame) - 1) || Frame <- Frames],
+    Messages = [{circuit, From, Frame} || From <- [Here, Node, nobody@nowhere, 5, []], Frame <- Frames ++ Broken] ++
+        [circuit, {circuit, Here, not_a_frame}, {'DOWN', make_ref(), process, self(), gone}, {timeout, make_ref(), sweep},
+            {'$gen_cast', x}, {'$gen_cast', {up, Key, self()}}, {'$gen_cast', {path, Key, self(), Here, Key}},
+            {'$gen_cast', {detach, Key, self()}}, {'$gen_call', {self(), make_ref()}, x}, [], ready],
+    _ = [{atoll_dist_hub, Node} ! Message || Message <- Messages],
+    %% Behind all of it.
+    #{} = gen_server:call({atoll_dist_hub, Node}, figures),
+    ok.
+
+watches(Name) ->
+    Self = self(),
+    Name ! {runs, fun() -> Self ! {watched, atoll_dist:watch_links()} end},
+    receive
+        {watched, Links} -> Links
+    after ?MS -> timeout
+    end.
 
 %% How long it takes to send so many messages to a process and hear that the last came.
 sent(Node, Times, Bytes) ->

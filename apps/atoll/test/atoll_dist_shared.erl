@@ -3,7 +3,7 @@
 
 -include_lib("stdlib/include/assert.hrl").
 
--import(atoll_dist_nodes, [name/1, call/4, call/5, connect/2, listed/2, logged/2, until/1]).
+-import(atoll_dist_nodes, [name/1, call/4, call/5, connect/2, kinds/1, logged/2, until/1]).
 
 -export([connect_at_once/3, reconnect_under_traffic/2, ends_once/3]).
 
@@ -25,8 +25,10 @@ connect_at_once(A, B, Kind) ->
             %% One may hear of the other's disconnecting after it had connected.
             ?assert(lists:member(true, Answers)),
             until(fun() -> connect(A, B) end),
-            ok = listed(A, [{name(B), Kind}]),
-            ok = listed(B, [{name(A), Kind}])
+            [
+                until(fun() -> [K || {Node, K} <- kinds(One), Node =:= name(Other)] =:= [Kind] end)
+             || {One, Other} <- [{A, B}, {B, A}]
+            ]
         end,
         lists:seq(1, 20)
     ).

@@ -36,7 +36,7 @@ news(From, Entries) -> {message, From, {1, {news, Entries}}}.
 %% n1 and n2 in a, n2 and n3 in b.
 two_groups() ->
     [
-        {cast, {groups, [{a, [n1, n2]}]}},
+        {cast, {groups, [a]}},
         {up, n2},
         news(n2, [{n2, {5, {[a, b], all, []}}}, {n3, {5, {[b], all, []}}}])
     ].
@@ -65,7 +65,7 @@ who_refuses_to_relay_is_a_refusal_with_a_sentence_test() ->
 
 a_route_is_no_longer_than_a_relay_lets_pass_test() ->
     Chain = [{list_to_atom("n" ++ integer_to_list(I)), {5, {[I, I + 1], all, []}}} || I <- lists:seq(2, 9)],
-    Events = [{cast, {groups, [{a, [n1, n2]}]}}, {up, n2}, news(n2, [{n2, {5, {lists:sort([a, 3]), all, []}}} | tl(Chain)])],
+    Events = [{cast, {groups, [a]}}, {up, n2}, news(n2, [{n2, {5, {lists:sort([a, 3]), all, []}}} | tl(Chain)])],
     State = after_all(Events, start(config())),
     ?assertMatch({ok, [n1, n2, n3, n4, n5, n6, n7]}, ask({route, n7, #{}}, State)),
     ?assertMatch({error, {no_route, _}}, ask({route, n8, #{}}, State)),
@@ -87,7 +87,7 @@ a_lone_node_tells_of_its_links_with_nodes_that_are_known_test() ->
     Told = [Entry || {1, {news, Entries}} <- sent_to(n3, Effects), {n1, Entry} <- Entries],
     ?assertMatch({_, {[], all, [n2]}}, lists:last(Told)),
     %% In a group it is reached through that.
-    ?assertMatch(#{tells_links := []}, ask(status, after_all([{cast, {groups, [{a, [n1, n2]}]}}, ?SETTLE], State))).
+    ?assertMatch(#{tells_links := []}, ask(status, after_all([{cast, {groups, [a]}}, ?SETTLE], State))).
 
 a_neighbour_is_told_of_unless_a_clique_explains_it_test() ->
     Of = fun(Tells, Events) -> ask(status, after_all(Events ++ [?SETTLE], start((config())#{tells := Tells}))) end,
@@ -121,39 +121,6 @@ what_follows_is_told_a_moment_after_a_change_test() ->
     {Settled, _} = run([?SETTLE], State),
     {_, More} = run([{timeout, compare}], Settled),
     ?assertEqual([], [E || {timer, settle, _} = E <- More]).
-
-%% Hidden peers
-
-a_hidden_peer_gets_nothing_until_something_says_that_it_runs_atoll_test_() ->
-    Hidden = {cast, {hidden_up, n2}},
-    Start = fun() -> start(config()) end,
-    [
-        fun() ->
-            {_, Effects} = run([Hidden, {cast, {groups, [{a, [n1, n3]}]}}, {timeout, compare}], Start()),
-            ?assertEqual([], sent_to(n2, Effects))
-        end
-        | [
-            {lists:flatten(io_lib:format("~0p", [Order])), fun() ->
-                {State, Effects} = run(Order, Start()),
-                ?assertMatch({#{linked := 1, strangers := 0}, [_ | _]}, {ask(status, State), sent_to(n2, Effects)})
-            end}
-         || Said <- [
-                [{message, n2, {1, {root, 0}}}],
-                [{cast, {groups, [{a, [n1, n2]}]}}],
-                [{cast, {neighbour_up, n2}}],
-                [{cast, {member_up, n2}}]
-            ],
-            Order <- [[Hidden | Said] | [Said ++ [Hidden] || not lists:member(element(2, hd(Said)), [n2, {member_up, n2}])]]
-        ]
-    ].
-
-a_hidden_peer_that_others_tell_of_runs_atoll_test() ->
-    Events = [{up, n3}, {cast, {hidden_up, n2}}, news(n3, [{n2, {5, {[], all, []}}}])],
-    ?assertMatch(#{linked := 2, strangers := 0}, ask(status, after_all(Events, start(config())))).
-
-a_hidden_peer_that_went_is_forgotten_test() ->
-    Events = [{cast, {hidden_up, n2}}, {down, n2, gone}],
-    ?assertMatch(#{linked := 0, strangers := 0}, ask(status, after_all(Events, start(config())))).
 
 %% Leaving
 

@@ -15,12 +15,17 @@
 %% second, from their intended starts: so a stall counts for all that it held up
 %% ({@link atoll_bench_load}). Megabytes are those of the messages' payload, one way.
 %%
+%% The systems whose names begin with `relay' have a third node, a gateway, and no other way between
+%% the two. On a long path that is beside the first one.
+%%
 %% With a round trip of 0 the nodes are connected over loopback, otherwise over a path that
 %% takes so long ({@link atoll_wire}), for which it takes Linux and root. Each system has a
 %% path of its own. What carries the packets uses processor time too; it is not counted as
 %% the nodes', nor as that of others.
 -module(atoll_bench_dist).
 -behaviour(atoll_bench).
+
+-import(atoll_bench_nodes, [sure/1]).
 
 -export([summary/0, parameters/0, variant/0, metrics/0, points/1, check/1, flags/1, setup/1, round/1, teardown/1]).
 
@@ -104,25 +109,37 @@ setup(#{rtt := Ms} = Point) when Ms > 0 ->
 setup(Point) ->
     setup(Point, #{}).
 
-setup(Point, Where) ->
-    Options = Where#{nodes => 2, connect_all => false, args => flags(Point)},
+setup(#{system := System} = Point, Where) ->
+    Count = case atoll_bench_dist_system:is_relayed(System) of true -> 3; false -> 2 end,
+    Options = Where#{nodes => Count, connect_all => false, args => flags(Point)},
     atoll_bench_nodes:start(Options, fun(Cluster) -> load(Cluster, Point) end).
 
 -spec flags(atoll_bench:point()) -> [string()].
 flags(#{system := System}) ->
     atoll_bench_dist_system:args(System).
 
-load(Cluster, #{kind := Kind, actors := Actors, size := Size}) ->
-    [Here, There] = atoll_cluster:nodes(Cluster),
+load(Cluster, #{kind := Kind, actors := Actors, size := Size, system := System}) ->
+    [Here, There | Gateways] = atoll_cluster:nodes(Cluster),
     Load = #{cluster => Cluster, node => Here, kind => Kind, actors => Actors, size => Size, ms => ?ROUND_MS},
-    case atoll_bench_nodes:meshed(Cluster) of
-        {ok, meshed} ->
-            case atoll_bench_nodes:call(Cluster, There, {atoll_bench_dist_load, answer}, [Actors + 1], ?SETUP_MS) of
-                {ok, Peers} -> {ok, Load#{peers => Peers}};
-                {error, _} = Error -> Error
-            end;
-        {error, _} = Error ->
-            Error
+    atoll_bench_nodes:answer(fun() ->
+        [ok = way(Cluster, Gateway, End, Other) || Gateway <- Gateways, {End, Other} <- [{Here, There}, {There, Here}]],
+        meshed = sure(atoll_bench_nodes:meshed(Cluster)),
+        [ok = relayed(Cluster, System, End, Other) || [_] <- [Gateways], {End, Other} <- [{Here, There}, {There, Here}]],
+        Load#{peers => sure(atoll_bench_nodes:call(Cluster, There, {atoll_bench_dist_load, answer}, [Actors + 1], ?SETUP_MS))}
+    end).
+
+way(Cluster, Gateway, End, Other) ->
+    case sure(atoll_bench_nodes:call(Cluster, End, {atoll_bench_dist_way, over}, [Gateway, Other], ?SETUP_MS)) of
+        ok -> ok;
+        {error, not_connected} -> throw({failed, io_lib:format("~ts cannot be connected with ~ts", [End, Gateway])})
+    end.
+
+%% That it is not another connection that is measured.
+relayed(Cluster, System, End, Other) ->
+    Sealed = System =:= relay_sealed,
+    case sure(atoll_bench_nodes:call(Cluster, End, {atoll_bench_dist_way, relayed}, [Other], ?SETUP_MS)) of
+        {relayed, Sealed} -> ok;
+        _ -> throw({failed, io_lib:format("~ts and ~ts are not connected as ~ts says", [End, Other, System])})
     end.
 
 -spec round(map()) -> {ok, #{atom() => atoll_bench:measure()}, map()} | {error, unicode:chardata()}.

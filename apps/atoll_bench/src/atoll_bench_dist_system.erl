@@ -3,24 +3,31 @@
 %%
 %% Of the carrier's kinds `direct' and lanes are with its profile for throughput, its
 %% default. `direct_latency' is `direct' with the profile for latency and the arguments
-%% that are recommended with it; `stock_low_busy' has those arguments alone.
+%% that are recommended with it; `stock_low_busy' has those arguments alone. `relay' is a circuit
+%% over a third node, with direct connections, and `relay_sealed' the same, encrypted and
+%% authenticated from end to end.
 -module(atoll_bench_dist_system).
 
--export([all/0, usual/0, args/1]).
+-export([all/0, usual/0, args/1, is_relayed/1]).
 
 -export_type([system/0]).
 
--type system() :: stock | stock_tuned | stock_low_busy | direct | direct_latency | lanes4 | lanes16.
+-type system() :: stock | stock_tuned | stock_low_busy | direct | direct_latency | lanes4 | lanes16 | relay | relay_sealed.
 
 %% @doc Those that can be measured.
 -spec all() -> [system(), ...].
 all() ->
-    usual() ++ [direct_latency, stock_low_busy].
+    usual() ++ [direct_latency, stock_low_busy, relay, relay_sealed].
 
 %% @doc Those that are measured unless told otherwise.
 -spec usual() -> [system(), ...].
 usual() ->
     [stock, stock_tuned, direct, lanes4, lanes16].
+
+%% @doc Whether its two nodes are connected over a third one.
+-spec is_relayed(system()) -> boolean().
+is_relayed(System) ->
+    System =:= relay orelse System =:= relay_sealed.
 
 %% @doc The arguments of its nodes. All go without busy waiting, which on few cores takes
 %% from one node what the other needs.
@@ -46,7 +53,11 @@ own(direct_latency) ->
 own(lanes4) ->
     carrier("[{kind,{lanes,4}}]");
 own(lanes16) ->
-    carrier("[{kind,{lanes,16}}]").
+    carrier("[{kind,{lanes,16}}]");
+own(relay) ->
+    carrier("[{kind,direct}]") ++ ["-connect_all", "false"];
+own(relay_sealed) ->
+    carrier("[{kind,direct},{seal,required}]") ++ ["-connect_all", "false"].
 
 carrier(Options) ->
     ["-proto_dist", "atoll", "-kernel", "atoll_dist", Options].

@@ -6,14 +6,15 @@
 -export([summary/0, parameters/0, variant/0, metrics/0, points/1, check/1, flags/1, setup/1, round/1, teardown/1]).
 
 -define(RUN_MS, 600000).
+-define(WAYS_MS, 60000).
 -define(GENERATORS, g124).
 
 -spec summary() -> string().
-summary() -> "Orbit over more and more nodes, as a mesh and in groups".
+summary() -> "Orbit over more and more nodes, as a mesh, in groups, and as a mesh over groups".
 
 -spec parameters() -> [atoll_bench:parameter(), ...].
 parameters() ->
-    Modes = [mesh, groups, ring],
+    Modes = [mesh, groups, ring, 'groups-native'],
     [
         #{name => nodes, type => integer, values => [3, 6, 9, 12], max => 64, scales => true, help => "nodes that work together"},
         #{name => space, type => integer, values => [20000], help => "the vertices are 0 to N - 1, of generators g124"},
@@ -32,6 +33,7 @@ metrics() ->
         #{name => wall_ms, label => "Time", unit => "ms", better => less, kind => value},
         #{name => connections_max, label => "Connections of the busiest node", unit => "", better => less,
           kind => value},
+        #{name => packets, label => "Packets between nodes", unit => "", better => less, kind => value},
         #{name => cpu_ms, label => "Processor time, all nodes", unit => "ms", better => less, kind => value}
     ].
 
@@ -48,31 +50,53 @@ check(Point) ->
     end.
 
 spec(Nodes, Point) ->
-    (maps:with([space, workers, group_size, mode], Point))#{generators => ?GENERATORS, nodes => Nodes}.
+    #{mode := Mode} = Asked = maps:with([space, workers, group_size, mode], Point),
+    Asked#{generators => ?GENERATORS, nodes => Nodes, mode := program(Mode)}.
+
+program('groups-native') -> mesh;
+program(Mode) -> Mode.
 
 -spec flags(atoll_bench:point()) -> [string()].
 flags(_Point) -> ["+S", "1:1", "+sbwt", "none"].
 
 -spec setup(atoll_bench:point()) -> {ok, map()} | {error, unicode:chardata()}.
-setup(#{nodes := Count, mode := Mode} = Point) ->
+setup(#{nodes := Count, mode := Mode, group_size := Size} = Point) ->
     Grouped = Mode =/= mesh,
-    Options = #{
-        nodes => Count, connect_all => not Grouped, apps => [atoll || Grouped], args => flags(Point)
-    },
+    Args =
+        case Mode of
+            'groups-native' -> fun(Nodes) -> flags(Point) ++ orbit_native:args(Nodes, Size) end;
+            _ -> flags(Point)
+        end,
+    Options = #{nodes => Count, connect_all => not Grouped, apps => [atoll || Grouped], args => Args},
     atoll_bench_nodes:start(Options, fun(Cluster) ->
-        {ok, #{cluster => Cluster, spec => spec(atoll_cluster:nodes(Cluster), Point)}}
+        case ready(Cluster, Mode) of
+            {ok, ready} -> {ok, #{cluster => Cluster, spec => spec(atoll_cluster:nodes(Cluster), Point)}};
+            {error, _} = Error -> Error
+        end
     end).
+
+ready(Cluster, 'groups-native') ->
+    Nodes = atoll_cluster:nodes(Cluster),
+    Answers = atoll_cluster:multicall(Cluster, orbit_native, await, [Nodes, ?WAYS_MS], ?WAYS_MS + 5000),
+    case [Late || {_, Answer} = Late <- Answers, Answer =/= {ok, ok}] of
+        [] -> {ok, ready};
+        [{Node, {ok, {no_way, Other}}} | _] -> {error, io_lib:format("~ts finds no way to ~ts", [Node, Other])};
+        [{_, {error, Reason}} | _] -> {error, atoll_cluster:format_error(Reason)}
+    end;
+ready(_Cluster, _Mode) ->
+    {ok, ready}.
 
 -spec round(map()) -> {ok, #{atom() => atoll_bench:measure()}, map()} | {error, unicode:chardata()}.
 round(#{cluster := Cluster, spec := #{nodes := [First | _]} = Spec} = State) ->
     Before = atoll_bench_nodes:cpu_us(Cluster),
     case atoll_bench_nodes:call(Cluster, First, {orbit, run}, [Spec], ?RUN_MS) of
-        {ok, {ok, #{size := Size, wall_ms := WallMs, connections_max := Connections}}} ->
+        {ok, {ok, #{size := Size, wall_ms := WallMs, connections_max := Connections, packets := Packets}}} when is_integer(Packets) ->
             {ok,
                 #{
                     vertices_per_s => Size * 1000 / max(1, WallMs),
                     wall_ms => WallMs,
                     connections_max => Connections,
+                    packets => Packets,
                     cpu_ms => (atoll_bench_nodes:cpu_us(Cluster) - Before) / 1000
                 },
                 State};

@@ -28,6 +28,18 @@
 %%   message to each. A joined node is known to all when each node has been told of it,
 %%   and it of each; a killed one, when each has been told so.</li>
 %% </ul>
+%% With the workload `all_to_all' a process on each node asks one on every other node by a plain
+%% `!', and gets an answer ({@link atoll_bench_overlay_words}), after the same window:
+%% <dl>
+%% <dt>`stock'</dt><dd>in the mesh of stock distribution.</dd>
+%% <dt>`carrier'</dt><dd>in a mesh of the carrier's direct connections.</dd>
+%% <dt>`groups'</dt><dd>on nodes that are linked in groups of eight alone (of four, where there are
+%%   fewer than 16 nodes), with two gateways each: the others are reached over circuits.</dd>
+%% </dl>
+%% Five hundred questions a second in all, however many nodes there are: latency is that of
+%% a machine that is not full. Standing connections are then those of a node's own, and open ones
+%% are all nodes that it is connected with, over circuits too.
+%%
 %% Times between nodes are those of the machine's clock. The clusters of all variants run
 %% side by side: what is idle takes little, but latencies are those of a machine that
 %% has that many nodes. Not measured: what a payload costs that is large, or a load.
@@ -44,6 +56,13 @@
 %% Long enough for one broadcast to be over before the next begins.
 -define(PAUSE_MS, 50).
 -define(WARM_MS, 1000).
+%% Questions of all nodes in a second, and the shortest time that they take.
+-define(WORDS_PER_S, 500).
+-define(WORDS_MS, 1000).
+%% An answer that takes longer does not come any more.
+-define(ANSWER_MS, 10000).
+%% How often all ask all until all connections are made.
+-define(TRIES, 5).
 
 -spec summary() -> string().
 summary() -> "what it costs a node to be in a cluster of so many".
@@ -56,9 +75,11 @@ parameters() ->
         #{name => seconds, type => integer, values => [15], max => 3600, unit => "s",
           help => "how long the window is in which nothing is asked of the nodes"},
         #{name => broadcasts, type => integer, values => [50], max => 10000, help => "broadcasts of a round"},
-        #{name => overlay, type => atom, values => [bare, stock, mesh, hyparview],
-          one_of => [bare, stock, mesh, hyparview, scamp],
-          help => "none, the mesh of stock distribution, or a strategy"}
+        #{name => workload, type => atom, values => [standing], one_of => [standing, all_to_all],
+          help => "what a cluster takes by itself, or that all talk to all by !"},
+        #{name => overlay, type => atom, values => [bare, stock, mesh, hyparview, carrier, groups],
+          one_of => [bare, stock, mesh, hyparview, scamp, carrier, groups],
+          help => "none, the mesh of stock distribution, or a strategy; for all_to_all stock, or carrier and groups"}
     ].
 
 -spec variant() -> atom().
@@ -77,26 +98,38 @@ metrics() ->
         value(join_ms, "Joined, first neighbour", "ms"),
         value(joined_ms, "Joined, known to all", "ms"),
         value(killed_ms, "Killed, known to all", "ms"),
-        #{name => broadcast, label => "Broadcast, all have it", unit => "ns", better => less, kind => latency}
+        #{name => broadcast, label => "Broadcast, all have it", unit => "ns", better => less, kind => latency},
+        value(cpu_us_per_word, "Processor time of a question and its answer", "\x{b5}s"),
+        value(gateway_circuits, "Circuits over a gateway", ""),
+        value(gateway_circuits_max, "Circuits over the fullest gateway", ""),
+        #{name => word, label => "Question and answer", unit => "ns", better => less, kind => latency}
     ].
 
 value(Name, Label, Unit) ->
     #{name => Name, label => Label, unit => Unit, better => less, kind => value}.
 
 -spec points([atoll_bench:point(), ...]) -> [atoll_bench:point()].
-points(Points) -> Points.
+points(Points) ->
+    [Point || #{workload := Workload, overlay := System} = Point <- Points, lists:member(System, systems(Workload))].
+
+systems(standing) -> [bare, stock, mesh, hyparview, scamp];
+systems(all_to_all) -> [stock, carrier, groups].
 
 -spec check(atoll_bench:point()) -> ok | {error, unicode:chardata()}.
 check(_Point) -> ok.
 
 -spec setup(atoll_bench:point()) -> {ok, map()} | {error, unicode:chardata()}.
-setup(#{nodes := Count, overlay := System} = Point) ->
+setup(#{nodes := Count, overlay := System, workload := Workload} = Point) ->
     atoll_bench_nodes:start(options(System, Count), fun(Cluster) ->
         answer(fun() ->
-            State = Point#{cluster => Cluster, round => 0},
-            [ok = Said || Said <- all(Cluster, listen, [System], ?BOOT_MS)],
-            ok = gather(State),
+            State0 = Point#{cluster => Cluster, round => 0},
+            case Workload of
+                standing -> [ok = Said || Said <- all(Cluster, listen, [System], ?BOOT_MS)];
+                all_to_all -> [ok = Said || Said <- words(Cluster, answer, [], ?BOOT_MS)]
+            end,
+            State = gather(State0),
             ok = settle(State),
+            [ok = introduced(State, ?TRIES) || Workload =:= all_to_all],
             State
         end)
     end).
@@ -104,24 +137,60 @@ setup(#{nodes := Count, overlay := System} = Point) ->
 %% One scheduler each and no busy waiting, as all nodes of a cluster.
 -spec flags(atoll_bench:point()) -> [string()].
 flags(#{overlay := System}) when System =:= bare; System =:= stock -> [];
+flags(#{overlay := carrier}) -> ["-proto_dist", "atoll", "-kernel", "atoll_dist", "[{kind,direct}]"];
+flags(#{overlay := groups}) -> flags(#{overlay => carrier}) ++ ["-atoll", "directory", "on"];
 flags(#{overlay := Strategy}) -> ["-atoll", "overlay", atom_to_list(Strategy)].
 
 options(bare, Count) -> #{nodes => Count, connect_all => false};
 options(stock, Count) -> #{nodes => Count, connect_all => true};
+options(carrier, Count) -> #{nodes => Count, connect_all => true, args => flags(#{overlay => carrier})};
 options(Strategy, Count) ->
     #{nodes => Count, connect_all => false, apps => [atoll], args => flags(#{overlay => Strategy})}.
 
 %% All at once, by the first.
-gather(#{overlay := bare}) ->
-    ok;
-gather(#{overlay := stock, cluster := Cluster}) ->
+gather(#{overlay := bare} = State) ->
+    State;
+gather(#{overlay := System, cluster := Cluster} = State) when System =:= stock; System =:= carrier ->
     meshed = sure(atoll_bench_nodes:meshed(Cluster)),
-    ok;
-gather(#{overlay := Strategy, cluster := Cluster}) ->
+    State;
+gather(#{overlay := groups, cluster := Cluster} = State) ->
+    Nodes = atoll_cluster:nodes(Cluster),
+    Size = case length(Nodes) of Few when Few < 16 -> 4; _ -> 8 end,
+    {ok, Topology} = atoll_topology:star(Nodes, #{group_size => Size, gateways => 2}),
+    Groups = atoll_topology:groups(Topology),
+    lists:foreach(fun({Name, [First | _] = Members}) -> ok = made(Cluster, First, Name, Members) end, Groups),
+    State#{groups => Groups};
+gather(#{overlay := Strategy, cluster := Cluster} = State) ->
     [First | _] = atoll_cluster:nodes(Cluster),
     %% Whoever finds no neighbour in time goes on trying, and is waited for later.
     _ = atoll_cluster:multicall(Cluster, atoll_bench_overlay_load, join, [Strategy, First], ?BOOT_MS),
-    ok.
+    State.
+
+made(Cluster, Node, Name, Members) ->
+    case sure(atoll_bench_nodes:call(Cluster, Node, {s_group, new_s_group}, [Name, Members], ?BOOT_MS)) of
+        {ok, Name, Members} -> ok;
+        {ok, Name, Fewer} -> throw({failed, io_lib:format("the group ~ts is without ~0tp", [Name, Members -- Fewer])});
+        {error, Error} -> throw({failed, s_group:format_error(Error)})
+    end.
+
+%% Connections are made when they are needed, and what is sent to a node with which none can be
+%% made at that moment is lost, as with any `!'.
+introduced(#{cluster := Cluster} = State, Tries) ->
+    Said = asked(1, State),
+    case {lists:append([Silent || #{silent := Silent} <- Said]), Tries} of
+        {[], _} -> ok;
+        {[_ | _], More} when More > 1 -> introduced(State, More - 1);
+        {[Node | _] = Silent, _} -> throw({failed, io_lib:format("~ts does not answer all (~b of ~b questions)", [
+            Node, length(Silent), length(atoll_cluster:nodes(Cluster)) * (length(atoll_cluster:nodes(Cluster)) - 1)
+        ])})
+    end.
+
+%% Every node asks all others, each so often.
+asked(Times, #{cluster := Cluster}) ->
+    Nodes = atoll_cluster:nodes(Cluster),
+    Count = length(Nodes),
+    Ms = max(?WORDS_MS, Times * Count * (Count - 1) * 1000 div ?WORDS_PER_S),
+    words(Cluster, ask, fun(Node) -> [Nodes -- [Node], Times, Ms, ?ANSWER_MS] end, Ms + ?HEAR_MS).
 
 %% No event tells of a state that is one of all nodes together, so it is looked at again.
 settle(State) ->
@@ -130,7 +199,7 @@ settle(State) ->
 settle(#{cluster := Cluster, overlay := System} = State, Deadline) ->
     Nodes = atoll_cluster:nodes(Cluster),
     Views = maps:from_list(lists:zip(Nodes, all(Cluster, view, [System], ?HEAR_MS))),
-    case {atoll_bench_overlay_settled:check(shape(System), Nodes, Views), erlang:monotonic_time(millisecond) < Deadline} of
+    case {atoll_bench_overlay_settled:check(shape(State), Nodes, Views), erlang:monotonic_time(millisecond) < Deadline} of
         {ok, _} ->
             ok;
         {{not_yet, _}, true} ->
@@ -141,18 +210,19 @@ settle(#{cluster := Cluster, overlay := System} = State, Deadline) ->
             throw({failed, ["the cluster did not settle: ", Why]})
     end.
 
-shape(bare) -> alone;
-shape(stock) -> mesh;
-shape(mesh) -> mesh;
+shape(#{overlay := bare}) -> alone;
+shape(#{overlay := System}) when System =:= stock; System =:= carrier; System =:= mesh -> mesh;
+shape(#{groups := Groups}) -> {groups, [Nodes || {_, Nodes} <- Groups]};
 shape(_Partial) -> some.
 
 -spec round(map()) -> {ok, #{atom() => atoll_bench:measure()}, map()} | {error, unicode:chardata()}.
-round(#{overlay := System, round := Round} = State) ->
+round(#{round := Round} = State) ->
     Measured = answer(fun() ->
         ok = settle(State),
         Idle = idle(State),
-        case System of
-            bare -> Idle;
+        case State of
+            #{overlay := bare} -> Idle;
+            #{workload := all_to_all} -> maps:merge(Idle, talk(State));
             _ -> maps:merge(Idle, maps:merge(broadcasts(State), guest(State)))
         end
     end),
@@ -191,6 +261,28 @@ processor(Pid) ->
 
 known({ok, Value}) -> Value;
 known(error) -> throw({failed, "a node has ended"}).
+
+%% The fewer nodes there are the more often each asks, that there is something to measure.
+talk(#{cluster := Cluster, overlay := System} = State) ->
+    Count = length(atoll_cluster:nodes(Cluster)),
+    Times = max(1, ?WORDS_PER_S * ?WORDS_MS div 1000 div (Count * (Count - 1))),
+    Before = atoll_bench_nodes:cpu_us(Cluster),
+    Said = asked(Times, State),
+    Cpu = atoll_bench_nodes:cpu_us(Cluster) - Before,
+    [throw({failed, io_lib:format("~ts did not answer", [Node])}) || #{silent := [Node | _]} <- Said],
+    Words = #{
+        word => atoll_bench_hist:merge([Latency || #{latency := Latency} <- Said]),
+        cpu_us_per_word => Cpu / lists:sum([Asked || #{asked := Asked} <- Said])
+    },
+    case {System, lists:zip(atoll_cluster:nodes(Cluster), words(Cluster, relayed, [], ?HEAR_MS))} of
+        {groups, Relayed} ->
+            #{groups := Groups} = State,
+            Gateways = atoll_topology:gateways(atoll_topology:of_groups(Groups)),
+            Circuits = [N || {Node, N} <- Relayed, lists:member(Node, Gateways)],
+            Words#{gateway_circuits => Circuits, gateway_circuits_max => lists:max([0 | Circuits])};
+        {_, _} ->
+            Words
+    end.
 
 %% The latency of a broadcast is that of the last node.
 broadcasts(#{cluster := Cluster, overlay := System, broadcasts := Count, round := Round}) ->
@@ -256,6 +348,20 @@ all(Cluster, Function, Args, Ms) ->
         [] -> [Result || {_, {ok, Result}} <- Said];
         [Reason | _] -> throw({failed, atoll_cluster:format_error(Reason)})
     end.
+
+words(Cluster, Function, Args, Ms) when is_list(Args) ->
+    words(Cluster, Function, fun(_Node) -> Args end, Ms);
+words(Cluster, Function, ArgsOf, Ms) ->
+    Nodes = atoll_cluster:nodes(Cluster),
+    Self = self(),
+    Tag = make_ref(),
+    _ = [
+        spawn_link(fun() ->
+            Self ! {Tag, Node, atoll_bench_nodes:call(Cluster, Node, {atoll_bench_overlay_words, Function}, ArgsOf(Node), Ms)}
+        end)
+     || Node <- Nodes
+    ],
+    [sure(receive {Tag, Node, Answer} -> Answer end) || Node <- Nodes].
 
 when_heard(Cluster, Keys) ->
     Said = lists:zip(atoll_cluster:nodes(Cluster), all(Cluster, heard, [Keys, ?HEAR_MS], ?HEAR_MS + 5000)),

@@ -10,9 +10,9 @@
 
 -export_type([system/0, key/0, view/0, traffic/0]).
 
-%% `bare' is no cluster at all, `stock' the mesh of stock distribution; any other is a
-%% strategy of Atoll.
--type system() :: bare | stock | atom().
+%% `bare' is no cluster at all, `stock' the mesh of stock distribution, `carrier' that of the
+%% carrier, `groups' are groups of Atoll; any other is a strategy of Atoll.
+-type system() :: bare | stock | carrier | groups | atom().
 
 -type key() :: {up | down, node()} | {got, Batch :: integer(), Number :: pos_integer()}.
 
@@ -97,6 +97,12 @@ heard(Keys, Ms) ->
 view(System) when System =:= bare; System =:= stock ->
     Connected = lists:sort(nodes(connected)),
     {lists:sort([node() | Connected]), Connected, Connected};
+view(carrier) ->
+    view(stock);
+view(groups) ->
+    {ok, Reachable} = atoll:reachable(),
+    Links = [Node || #{node := Node, kind := Kind} <- atoll_dist:links(), Kind =/= relay],
+    {lists:usort([node() | Reachable]), lists:sort(Links), lists:sort(nodes(connected))};
 view(_Strategy) ->
     {atoll:members(), atoll:neighbours(), lists:sort(nodes(connected))}.
 
@@ -107,6 +113,8 @@ traffic() ->
         maps:from_list([
             {Port, {Sent + Received, Out + In}}
          || {_Node, Port} <- erlang:system_info(dist_ctrl),
+            %% What goes over a circuit goes over somebody's socket.
+            is_port(Port),
             %% A connection that has just ended has no counters.
             {ok, Stat} <- [inet:getstat(Port, [send_oct, recv_oct, send_cnt, recv_cnt])],
             [{send_oct, Sent}, {recv_oct, Received}, {send_cnt, Out}, {recv_cnt, In}] <- [Stat]

@@ -11,8 +11,8 @@
 -export_type([shape/0, views/0]).
 
 %% `alone': no node is connected with any. `mesh': each with each. `some': whatever
-%% neighbours they choose.
--type shape() :: alone | mesh | some.
+%% neighbours they choose. `groups': the members of each with each other, and with nobody else.
+-type shape() :: alone | mesh | some | {groups, [[node()]]}.
 
 -type views() :: #{node() => atoll_bench_overlay_load:view()}.
 
@@ -28,6 +28,11 @@ checks(alone, _All, Views) ->
 checks(mesh, All, Views) ->
     IsFull = fun(Node, {_, Neighbours, _}) -> Neighbours =:= All -- [Node] end,
     checks(some, All, Views) ++ [fun() -> everywhere(IsFull, Views, "is no neighbour of all") end];
+checks({groups, Groups}, All, Views) ->
+    IsFull = fun(Node, {_, Neighbours, _}) ->
+        Neighbours =:= lists:usort(lists:append([Group || Group <- Groups, lists:member(Node, Group)])) -- [Node]
+    end,
+    checks(some, All, Views) ++ [fun() -> everywhere(IsFull, Views, "is not linked with just its groups") end];
 checks(some, All, Views) ->
     [
         fun() -> everywhere(fun(_Node, {Members, _, _}) -> Members =:= All end, Views, "does not know just the members") end,

@@ -16,6 +16,8 @@
     the_time_to_be_visible_is_that_of_the_last_node/1,
     a_look_up_sends_nothing/1,
     each_kind_of_load_is_measured/1,
+    a_relay_is_what_is_measured_where_it_says_so/1,
+    all_talk_to_all_over_the_gateways_of_their_groups/1,
     a_long_path_is_in_every_answer_and_goes_with_the_nodes/1,
     a_round_of_orbit_finds_the_same_in_each_mode/1,
     nodes_that_cannot_be_made_ready_are_taken_down/1,
@@ -222,6 +224,42 @@ each_kind_of_load_is_measured(_) ->
      || {Kind, System} <- [{request, stock}, {flood, lanes4}, {ping_beside_bulk, direct_latency}]
     ].
 
+a_relay_is_what_is_measured_where_it_says_so(_) ->
+    Point = #{kind => request, rtt => 0, actors => 2, size => 1000, system => relay_sealed},
+    with(atoll_bench_dist, Point, fun(#{cluster := Cluster} = State) ->
+        [Here, There, Gateway] = atoll_cluster:nodes(Cluster),
+        {ok, #{ops_per_s := Ops}, _} = atoll_bench_dist:round(State),
+        [#{path := [_, Gateway, _] = Path, sealed := true}] =
+            [Link || #{kind := relay} = Link <- atoll_cluster:call(Cluster, Here, atoll_dist, links, [])],
+        ?assertEqual([Here, There], lists:sort(Path -- [Gateway])),
+        #{bytes := Bytes} = atoll_cluster:call(Cluster, Gateway, atoll_dist, relay, []),
+        %% There is no other way that they can have gone.
+        ?assert(Bytes > 0.5 * Ops * 1000)
+    end).
+
+%% Two groups of four, joined by a group of two gateways of each.
+all_talk_to_all_over_the_gateways_of_their_groups(_) ->
+    Point = #{nodes => 8, seconds => 1, broadcasts => 1, workload => all_to_all, overlay => groups},
+    with(atoll_bench_overlay, Point, fun(#{cluster := Cluster} = State) ->
+        {ok, Measures, _} = atoll_bench_overlay:round(State),
+        #{neighbours := Links, connections := Connected, gateway_circuits := Circuits, gateway_circuits_max := Most} = Measures,
+        ?assertEqual([5, 5, 3, 3, 5, 5, 3, 3], Links),
+        ?assertEqual([7, 7, 7, 7, 7, 7, 7, 7], Connected),
+        %% From plain to plain two each for four pairs, from plain to gateway one for eight.
+        ?assertEqual(4 * 2 + 8, lists:sum(Circuits)),
+        ?assertEqual(lists:max(Circuits), Most),
+        #{word := Latency, cpu_us_per_word := Cpu} = Measures,
+        %% As often as there is room for in a second.
+        ?assertEqual(8 * 56, atoll_bench_hist:count(Latency)),
+        ?assert(Cpu > 0),
+        %% With somebody silent a round is no measure.
+        [First | _] = atoll_cluster:nodes(Cluster),
+        Pid = atoll_cluster:call(Cluster, First, erlang, whereis, [atoll_bench_overlay_words]),
+        true = atoll_cluster:call(Cluster, First, erlang, exit, [Pid, kill]),
+        {error, Sentence} = atoll_bench_overlay:round(State),
+        ?assertEqual(atom_to_list(First) ++ " did not answer", lists:flatten(Sentence))
+    end).
+
 a_long_path_is_in_every_answer_and_goes_with_the_nodes(_) ->
     case atoll_wire:available() of
         ok ->
@@ -240,11 +278,11 @@ a_long_path_is_in_every_answer_and_goes_with_the_nodes(_) ->
 a_round_of_orbit_finds_the_same_in_each_mode(_) ->
     [
         with(atoll_bench_orbit, #{nodes => 3, space => 500, workers => 1, group_size => 2, mode => Mode}, fun(State) ->
-            {ok, #{vertices_per_s := Rate, wall_ms := Ms, connections_max := Connections, cpu_ms := Cpu}, _} =
+            {ok, #{vertices_per_s := Rate, wall_ms := Ms, connections_max := Connections, packets := Packets, cpu_ms := Cpu}, _} =
                 atoll_bench_orbit:round(State),
-            ?assert(Rate > 0 andalso Ms >= 0 andalso Connections >= 1 andalso Cpu >= 0)
+            ?assert(Rate > 0 andalso Ms >= 0 andalso Connections >= 1 andalso Packets > 0 andalso Cpu >= 0)
         end)
-     || Mode <- [mesh, groups, ring]
+     || Mode <- [mesh, groups, ring, 'groups-native']
     ].
 
 nodes_that_cannot_be_made_ready_are_taken_down(_) ->

@@ -40,6 +40,15 @@ a_mesh_takes_each_with_each_test() ->
     Full = maps:from_list([{N, {?ALL, ?ALL -- [N], ?ALL -- [N]}} || N <- ?ALL]),
     ?assertEqual(ok, atoll_bench_overlay_settled:check(mesh, ?ALL, Full)).
 
+members_of_groups_are_linked_with_these_alone_test() ->
+    Groups = [[a, b, c], [c, d]],
+    Views = #{a => {?ALL, [b, c], [b, c, d]}, b => {?ALL, [a, c], [a, c]}, c => {?ALL, [a, b, d], [a, b, d]}, d => {?ALL, [c], [a, c]}},
+    ?assertEqual(ok, atoll_bench_overlay_settled:check({groups, Groups}, ?ALL, Views)),
+    #{a := {_, _, Connected}, d := {_, _, OfD}} = Views,
+    More = Views#{a => {?ALL, [b, c, d], Connected}, d => {?ALL, [a, c], OfD}},
+    {not_yet, Why} = atoll_bench_overlay_settled:check({groups, Groups}, ?ALL, More),
+    ?assertEqual("a is not linked with just its groups (2 in all)", lists:flatten(Why)).
+
 nodes_on_their_own_are_connected_with_nobody_test() ->
     Alone = #{a => {[a], [], []}, b => {[b], [], []}},
     ?assertEqual(ok, atoll_bench_overlay_settled:check(alone, [a, b], Alone)),

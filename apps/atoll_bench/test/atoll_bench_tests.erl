@@ -95,3 +95,11 @@ what_cannot_be_measured_is_refused_before_anything_starts_test() ->
         "with actors 10000, kind request, rtt 0, size 134217728, system stock: that is more than 4 GiB under way at once",
         unicode:characters_to_list(atoll_bench:format_error(Error))
     ).
+
+all_talk_to_all_where_all_are_connected_test() ->
+    Sweep = #{nodes => [8], workload => [standing, all_to_all]},
+    {ok, Points} = atoll_bench:sweep(atoll_bench_overlay, Sweep),
+    Of = fun(Workload) -> [Overlay || #{workload := W, overlay := Overlay} <- Points, W =:= Workload] end,
+    ?assertEqual([bare, stock, mesh, hyparview], Of(standing)),
+    ?assertEqual([stock, carrier, groups], Of(all_to_all)),
+    ?assertEqual({error, no_points}, atoll_bench:sweep(atoll_bench_overlay, #{workload => [all_to_all], overlay => [bare, scamp]})).

@@ -36,6 +36,8 @@ commands() ->
         {"sim overlay", atoll_cli_sim_overlay},
         {"sim broadcast", atoll_cli_sim_broadcast},
         {"sim detect", atoll_cli_sim_detect},
+        {"sim directory", atoll_cli_sim_directory},
+        {"sim reach", atoll_cli_sim_reach},
         {"sim run", atoll_cli_sim_run},
         {"sim show", atoll_cli_sim_show},
         {"sim replay", atoll_cli_sim_replay},

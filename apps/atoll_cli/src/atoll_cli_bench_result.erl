@@ -39,7 +39,7 @@ row(Point, Run) ->
 
 table(#{file := File} = Run) ->
     Parameters = [Name || #{<<"name">> := Name} <- declared(Run)],
-    Metrics = metrics(Run),
+    Metrics = [Metric || Metric <- metrics(Run), is_measured(Metric, Run)],
     Columns =
         [{left, Name} || Name <- Parameters] ++
             lists:append([heads(Metric) || Metric <- Metrics]),
@@ -49,6 +49,10 @@ table(#{file := File} = Run) ->
      || Point <- points(Run)
     ],
     [atoll_cli_table:format(Columns, Rows), "\nkept in ", File, $\n].
+
+%% What none of the points has takes no room on a screen.
+is_measured(Metric, Run) ->
+    lists:any(fun(Point) -> lists:any(fun({_, Summary}) -> Summary =/= none end, summaries(Metric, Point, Run)) end, points(Run)).
 
 heads(#{<<"kind">> := <<"latency">>, <<"label">> := Label}) ->
     [{right, [Label, " p50 \x{b5}s"]}, {right, "95 %"}, {right, "p99 \x{b5}s"}, {right, "95 %"}];

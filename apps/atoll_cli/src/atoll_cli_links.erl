@@ -128,14 +128,13 @@ relays([]) ->
     [];
 relays(Relays) ->
     Columns = [{left, "relay"}, {right, "circuits"}, {right, "opened"}, {right, "refused"}, {right, "lost"}, {right, "dropped"},
-               {right, "holds"}, {right, "of"}, {right, "forwarded"}],
+               {right, "bytes held"}, {right, "of"}, {right, "forwarded"}],
     Rows = [
-        [atom_to_list(Node), Count(circuits), Count(opened), Sum(refused), Sum(lost), Sum(dropped), Bytes(held), Bytes(budget),
-         Bytes(bytes)]
+        [atom_to_list(Node), Count(circuits), Count(opened), Sum(refused), Sum(lost), Sum(dropped), Count(held), Count(budget),
+         Count(bytes)]
      || {Node, Figures} <- Relays,
         Count <- [fun(Key) -> atoll_cli_table:count(map_get(Key, Figures)) end],
-        Sum <- [fun(Key) -> atoll_cli_table:count(lists:sum(maps:values(map_get(Key, Figures)))) end],
-        Bytes <- [fun(Key) -> atoll_cli_table:bytes(map_get(Key, Figures)) end]
+        Sum <- [fun(Key) -> atoll_cli_table:count(lists:sum(maps:values(map_get(Key, Figures)))) end]
     ],
     [$\n, atoll_cli_table:format(Columns, Rows)].
 

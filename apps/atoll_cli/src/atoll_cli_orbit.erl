@@ -17,13 +17,13 @@ options() ->
           read => atoll_cli_read:whole(1, 1000000000),
           help => "the vertices are 0 to N - 1"},
         #{name => mode, value => "MODE", default => "groups",
-          read => atoll_cli_read:one_of([seq, par, mesh, groups, ring]),
-          help => "seq and par run on one node, the others on all"},
+          read => atoll_cli_read:one_of([seq, par, mesh, groups, ring, 'groups-native']),
+          help => "seq and par run on one node, the others on all; groups-native is the program of the mesh over groups"},
         #{name => nodes, value => "N", default => "9",
           read => atoll_cli_read:whole(1, 1000), help => "nodes to start"},
         #{name => group_size, value => "N",
           read => atoll_cli_read:whole(1, 1000),
-          help => "nodes to a group, in groups and ring (3 unless told, or all if fewer)"},
+          help => "nodes to a group, in groups, ring and groups-native (3 unless told, or all if fewer)"},
         #{name => workers, value => "N", default => "4",
           read => atoll_cli_read:whole(1, 1000), help => "worker processes on each node"},
         atoll_cli_json:switch()
@@ -37,19 +37,22 @@ examples() ->
     [
         "atoll orbit",
         "atoll orbit --mode mesh --nodes 5",
+        "atoll orbit --mode groups-native",
         "atoll orbit --generators g12345 --space 10000 --mode ring --nodes 9 --group-size 3 --json"
     ].
 
 -spec run(atoll_cli_options:values(), [string()]) -> atoll_cli_command:outcome().
 run(#{mode := Mode, group_size := Size, nodes := Nodes}, [])
-        when Size > Nodes, (Mode =:= groups orelse Mode =:= ring) ->
+        when Size > Nodes, (Mode =:= groups orelse Mode =:= ring orelse Mode =:= 'groups-native') ->
     {usage, io_lib:format("--group-size must be at most --nodes, which is ~b, not \"~b\"",
                           [Nodes, Size])};
 run(#{json := Json} = Values, []) ->
     Task = task(Values),
     case atoll_cli_run:orbit(Task) of
         {ok, Result} when Json -> atoll_cli_io:print_json(atoll_cli_result:json(Task, Result));
-        {ok, Result} -> atoll_cli_io:print(atoll_cli_result:table([{atoll_cli_result:head(Task), Task, Result}]));
+        {ok, Result} -> 
+            Head = atoll_cli_result:head(Task),
+            atoll_cli_io:print(atoll_cli_result:table([{Head, Task, Result}], [packets]));
         {error, Sentence} -> {failed, Sentence}
     end.
 

@@ -22,6 +22,7 @@ examples() -> ["atoll route reef2 reef5 --name reef", "atoll route reef2 reef5 -
 run(Values, [TypedFrom, TypedTo]) ->
     atoll_cli_group:on(Values, fun(Held) ->
         case {atoll_cli_group:named([TypedFrom], Held), atoll_cli_group:named([TypedTo], Held)} of
+            {{ok, [Same]}, {ok, [Same]}} -> {usage, "FROM and TO must be two nodes"};
             {{ok, [From]}, {ok, [To]}} -> show(From, To, ask(From, To), Values);
             {{error, Sentence}, _} -> {usage, Sentence};
             {_, {error, Sentence}} -> {usage, Sentence}

@@ -2,37 +2,47 @@
 %% programs.
 -module(atoll_cli_sim_result).
 
--export([json/3, table/1]).
+-export([json/3, table/1, table/2]).
+
+-export_type([fact/0]).
 
 -type result() :: #{atom() => term()}.
+
+-type fact() :: {Key :: atom(), Label :: string(), Unit :: count | share | decimal | ms | seconds | bytes | parts | plain}.
 
 %% @doc The object that `--json' prints: these keys first, then the others, then
 %% the line that repeats the run.
 -spec json([atom()], result(), Again :: string()) -> atoll_cli_json:object().
 json(First, Result, Again) ->
-    Keys = First ++ (keys(Result) -- First),
+    Keys = First ++ (keys(facts(), Result) -- First),
     {[{Key, value(map_get(Key, Result))} || Key <- Keys] ++ [{again, unicode:characters_to_binary(Again)}]}.
 
 value(none) -> null;
 value(never) -> null;
+value(Map) when is_map(Map) -> {lists:sort(maps:to_list(Map))};
 value(Value) -> Value.
 
 %% @doc The facts, each on a line.
 -spec table(result()) -> iolist().
 table(Result) ->
-    Known = maps:from_list([{Key, {Label, Unit}} || {Key, Label, Unit} <- facts()]),
+    table(facts(), Result).
+
+%% @doc The same, of an experiment with facts of its own.
+-spec table([fact()], result()) -> iolist().
+table(Facts, Result) ->
+    Known = maps:from_list([{Key, {Label, Unit}} || {Key, Label, Unit} <- Facts]),
     Rows = [
         begin
             {Label, Unit} = maps:get(Key, Known, {string:replace(atom_to_list(Key), "_", " ", all), plain}),
             [Label, text(Unit, map_get(Key, Result))]
         end
-     || Key <- keys(Result)
+     || Key <- keys(Facts, Result)
     ],
     atoll_cli_table:lines([left, right], Rows).
 
 %% In the order of the facts; of what is not among them nothing is lost.
-keys(Result) ->
-    Known = [Key || {Key, _, _} <- facts(), is_map_key(Key, Result)],
+keys(Facts, Result) ->
+    Known = [Key || {Key, _, _} <- Facts, is_map_key(Key, Result)],
     Known ++ lists:sort(maps:keys(Result) -- Known).
 
 facts() ->
@@ -84,4 +94,7 @@ text(share, Share) -> atoll_cli_table:percent(Share);
 text(decimal, N) -> atoll_cli_table:decimal(N);
 text(ms, N) -> [atoll_cli_table:decimal(N), " ms"];
 text(seconds, Ms) -> atoll_cli_table:seconds(round(Ms));
+text(parts, Parts) ->
+    lists:join(", ", [[atom_to_list(Part), $\s, atoll_cli_table:decimal(N)] || {Part, N} <- lists:sort(maps:to_list(Parts))]);
+text(bytes, N) -> [atoll_cli_table:decimal(N / 1000), " kB"];
 text(plain, Term) -> io_lib:format("~tp", [Term]).

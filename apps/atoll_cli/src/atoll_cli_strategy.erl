@@ -2,7 +2,7 @@
 %% user's own, with its options.
 -module(atoll_cli_strategy).
 
--export([code/0, option/0, add_code/1, read/4]).
+-export([code/0, option/0, add_code/1, read/4, settings/3]).
 
 -export_type([strategy/0]).
 
@@ -55,6 +55,10 @@ unknown(Flag, Typed) ->
     [Flag, " must be one of ", lists:join(", ", Names), ", or a module that is one, in the directory of "
      "--code, not \"", Typed, $", Guess].
 
+%% @doc What was typed with `--option' for a module that has options, which is called
+%% so.
+-spec settings(Typed :: string(), module(), Settings :: [string()]) ->
+    {ok, atoll_strategy:options()} | {error, unicode:chardata()}.
 settings(Typed, Module, Settings) ->
     Known = Module:options(),
     case read_settings([list_to_tuple(string:split(S, "=")) || S <- Settings], Typed, Known, #{}) of

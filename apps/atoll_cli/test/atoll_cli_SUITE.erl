@@ -8,7 +8,8 @@
          orbit_prints_one_object/1, orbit_prints_a_table/1, every_mode_finds_the_same_set/1,
          a_killed_node_fails_the_run_and_is_named/1, a_silent_node_fails_the_run_and_is_named/1,
          up_holds_a_mesh_until_ctrl_c/1, up_holds_groups_until_down/1,
-         up_takes_a_carrier_and_links_shows_its_connections/1, links_of_stock_nodes_are_shown_too/1,
+         up_takes_a_carrier_and_links_shows_its_connections/1, nodes_reach_each_other_over_gateways_and_route_says_how/1,
+         links_of_stock_nodes_are_shown_too/1,
          up_holds_an_overlay_and_status_tells_of_it/1, groups_are_cliques_of_an_overlay/1,
          groups_of_a_held_cluster_are_changed_and_shown/1, a_group_that_does_not_get_all_its_nodes_is_told/1,
          names_are_shown_and_checked/1, names_of_free_nodes_are_shown/1,
@@ -43,7 +44,8 @@ all() ->
      orbit_prints_one_object, orbit_prints_a_table, every_mode_finds_the_same_set,
      a_killed_node_fails_the_run_and_is_named, a_silent_node_fails_the_run_and_is_named,
      up_holds_a_mesh_until_ctrl_c, up_holds_groups_until_down,
-     up_takes_a_carrier_and_links_shows_its_connections, links_of_stock_nodes_are_shown_too,
+     up_takes_a_carrier_and_links_shows_its_connections, nodes_reach_each_other_over_gateways_and_route_says_how,
+     links_of_stock_nodes_are_shown_too,
      up_holds_an_overlay_and_status_tells_of_it, groups_are_cliques_of_an_overlay,
      groups_of_a_held_cluster_are_changed_and_shown, a_group_that_does_not_get_all_its_nodes_is_told,
      names_are_shown_and_checked, names_of_free_nodes_are_shown,
@@ -133,8 +135,18 @@ wrong_usage_says_one_sentence_and_starts_nothing(Config) ->
         {["up", "3", "--carrier", "atoll", "--kind", "lanes65"], "lanesN"},
         {["up", "3", "--kind", "direct"], "--kind is for --carrier atoll"},
         {["up", "3", "--faults"], "--faults is for --carrier atoll"},
+        {["up", "3", "--groups", "2", "--relay"], "--relay is for --carrier atoll"},
+        {["up", "3", "--groups", "2", "--carrier", "atoll", "--seal"], "--seal is for --relay"},
+        {["up", "3", "--carrier", "atoll", "--relay"], "--relay wants --groups K or --overlay STRATEGY"},
+        {["up", "5", "--groups", "2", "--gateways", "3"], "--gateways must be at most the number of nodes of a group, which is 2"},
+        {["up", "5", "--gateways", "2"], "--gateways is for --groups"},
         {["chaos", "random", "--name", "reef", "--carrier", "atoll"], "--carrier is for a cluster that is started"},
-        {["sim"], "overlay, broadcast, detect"},
+        {["sim"], "overlay, broadcast, detect, directory, reach"},
+        {["sim", "directory", "--topology", "line"], "--topology "},
+        {["sim", "directory", "--option", "size=3"], "the directory has no option"},
+        {["sim", "directory", "--option", "gather_ms=x"], "gather_ms must be a whole number above 0"},
+        {["sim", "directory", "--churn", "0.3", "--minutes", "2"], "--churn times --minutes"},
+        {["sim", "directory", "--group-size", "3", "--gateways", "9"], "gateways"},
         {["sim", "overlay", "--strategy", "ring"], "\"ring\""},
         {["sim", "overlay", "--kill", "1.5"], "--kill "}
     ],
@@ -156,16 +168,18 @@ orbit_prints_one_object(Config) ->
     ?assertMatch([_, <<>>], binary:split(Stdout, <<"\n">>, [global])),
     ?assertEqual([<<"mode">>, <<"generators">>, <<"space">>, <<"size">>, <<"vertices_received">>,
                   <<"wall_ms">>, <<"nodes">>, <<"connections_max">>, <<"connections_mean">>,
-                  <<"messages">>, <<"vertex">>, <<"gateway">>, <<"credit">>, <<"control">>],
+                  <<"messages">>, <<"vertex">>, <<"gateway">>, <<"credit">>, <<"control">>, <<"packets">>],
                  keys(Stdout)),
     ?assertMatch(#{<<"mode">> := <<"groups">>, <<"generators">> := <<"g12345">>,
                    <<"space">> := 1000, <<"size">> := 968, <<"vertices_received">> := 4841,
                    <<"nodes">> := 5},
                  decode(Stdout)),
-    #{<<"connections_max">> := Max, <<"messages">> := Messages} = decode(Stdout),
+    #{<<"connections_max">> := Max, <<"messages">> := Messages, <<"packets">> := Packets} = decode(Stdout),
     %% A gateway of groups of 2 and 3: its group's members and the other gateway.
     ?assertEqual(3, Max),
     ?assert(lists:all(fun(N) -> is_integer(N) andalso N >= 0 end, maps:values(Messages))),
+    %% All but the last ones that say the result.
+    ?assert(Packets >= lists:sum(maps:values(Messages)) - 5),
     ?assertEqual(ok, atoll_cli_os:await_none_left(dir(Config), ?GONE_MS)).
 
 orbit_prints_a_table(Config) ->
@@ -174,6 +188,7 @@ orbit_prints_a_table(Config) ->
     ?assertMatch({match, _}, re:run(Stdout, "^size +854$", [multiline])),
     ?assertMatch({match, _}, re:run(Stdout, "^vertices received +2,563$", [multiline])),
     ?assertMatch({match, _}, re:run(Stdout, "^connections of a node, at most +2$", [multiline])),
+    ?assertMatch({match, _}, re:run(Stdout, "^packets between nodes +[0-9,]+$", [multiline])),
     %% Talk has no escape sequences where there is no terminal.
     ?assertMatch({_, _}, binary:match(Stderr, <<"Starting nodes: 3 of 3\n">>)),
     ?assertEqual(nomatch, binary:match(Stderr, <<"\e">>)).
@@ -187,7 +202,8 @@ every_mode_finds_the_same_set(Config) ->
         ?assertMatch(#{<<"nodes">> := Nodes}, Result, Mode),
         maps:with([<<"size">>, <<"vertices_received">>], Result)
      end
-     || {Mode, Nodes} <- [{"seq", 1}, {"par", 1}, {"mesh", 4}, {"groups", 4}, {"ring", 4}]],
+     || {Mode, Nodes} <- [{"seq", 1}, {"par", 1}, {"mesh", 4}, {"groups", 4}, {"ring", 4},
+                           {"groups-native", 4}]],
     ?assertEqual([#{<<"size">> => 854, <<"vertices_received">> => 2563}], lists:usort(Found)).
 
 a_killed_node_fails_the_run_and_is_named(Config) ->
@@ -269,6 +285,57 @@ up_takes_a_carrier_and_links_shows_its_connections(Config) ->
         atoll_cli_os:run(dir(Config), ["links"])
     ),
     ?assertMatch(#{status := 0}, atoll_cli_os:run(dir(Config), ["group", "new", "fish", "reef2", "reef4", "--name", "reef"])),
+    #{status := 0} = atoll_cli_os:run(dir(Config), ["down", "reef"]),
+    ?assertMatch(#{status := 0}, atoll_cli_os:await_exit(Program, ?GONE_MS)),
+    ?assertEqual(ok, atoll_cli_os:await_none_left(dir(Config), ?GONE_MS)).
+
+%% And says so when there is no way any more, and why.
+nodes_reach_each_other_over_gateways_and_route_says_how(Config) ->
+    Up = ["up", "6", "--groups", "2", "--gateways", "2", "--carrier", "atoll", "--relay", "--seal", "--name", "reef"],
+    Program = atoll_cli_os:start(dir(Config), Up),
+    _ = atoll_cli_os:await_line(Program, stdout, <<"atoll down reef\n">>),
+    Does = fun(Args) -> atoll_cli_os:run(dir(Config), Args ++ ["--name", "reef"]) end,
+    #{status := 0, stdout := Json} = Does(["route", "reef3", "reef6", "--json"]),
+    #{<<"path">> := Path, <<"hops">> := Hops, <<"alternatives">> := Others, <<"now">> := Now} = decode(Json),
+    [3, G, H, 6] = numbers(Path),
+    ?assert(lists:member(G, [1, 2]) andalso lists:member(H, [4, 5])),
+    ?assertMatch([[_, _, _, _], [_, _, _, _], [_, _, _, _]], Others),
+    ?assertMatch(
+        [#{<<"group">> := <<"group1">>, <<"choices">> := 1}, #{<<"group">> := <<"gateways">>, <<"choices">> := 2},
+         #{<<"group">> := <<"group2">>, <<"choices">> := 2}],
+        Hops
+    ),
+    ?assertEqual(#{<<"kind">> => <<"none">>, <<"path">> => null}, Now),
+    %% A plain ping does it.
+    ok = on_node(3, "pong = net_adm:ping('reef6@127.0.0.1')", Config),
+    #{status := 0, stdout := Table} = Does(["route", "reef3", "reef6"]),
+    ?assertMatch({match, _}, re:run(Table, "^from +to +why +others that would do$", [multiline])),
+    ?assertMatch({match, _}, re:run(Table, "^reef3@127.0.0.1 +reef[12]@127.0.0.1 +both are in group1 +-$", [multiline])),
+    ?assertMatch({match, _}, re:run(Table, "^reef[12]@127.0.0.1 +reef[45]@127.0.0.1 +both are in gateways +1$", [multiline])),
+    ?assertMatch({match, _}, re:run(Table, "^now +they are connected over reef[12]@127.0.0.1 reef[45]@127.0.0.1$", [multiline])),
+    #{status := 0, stdout := Said} = atoll_cli_os:run(dir(Config), ["links", "reef", "--json"]),
+    #{<<"links">> := Links, <<"relays">> := Relays} = decode(Said),
+    [#{<<"path">> := Over, <<"from">> := From, <<"sealed">> := true}] = [L || #{<<"kind">> := <<"relay">>} = L <- Links],
+    ?assertMatch({[3, A, B, 6], [3]} when A < 3 andalso B > 3, {numbers(Over), numbers([From])}),
+    ?assertEqual(lists:sort(numbers(Over) -- [3, 6]), numbers([Node || #{<<"node">> := Node, <<"circuits">> := 1} <- Relays])),
+    %% Each plain node has the links of its group, and no more.
+    ?assertEqual(2, length([L || #{<<"from">> := F, <<"to">> := T, <<"path">> := null} = L <- Links, lists:member(3, numbers([F, T]))])),
+    #{status := 0, stdout := Shown} = atoll_cli_os:run(dir(Config), ["links", "reef"]),
+    ?assertMatch({match, _}, re:run(Shown, "^reef3@127.0.0.1 +reef6@127.0.0.1 +relay .* reef[12]@127.0.0.1 reef[45]@127.0.0.1, sealed$", [multiline])),
+    ?assertMatch({match, [_, _]}, re:run(Shown, "^reef[1245]@127.0.0.1 +1 +1 +0 +0 +0 +[0-9,]+ +134,217,728 +[0-9,]+$", [multiline, global])),
+    [ok = on_node(I, "ok = application:stop(atoll)", Config) || I <- [1, 2, 6]],
+    [
+        begin
+            Line = iolist_to_binary(["atoll route: ", Sentence, $\n]),
+            ?assertMatch({#{status := Status, stdout := <<>>, stderr := Line}, _}, {Does(["route" | Args]), Args})
+        end
+     || {Status, Args, Sentence} <- [
+            {1, ["reef3", "reef4"], "no chain of groups and links leads from reef3@127.0.0.1 to reef4@127.0.0.1"},
+            {1, ["reef6", "reef3"], "atoll does not run on this node"},
+            {2, ["reef3", "reef7"], "the cluster has no node reef7; did you mean reef1?"},
+            {2, ["reef3", "reef3@127.0.0.1"], "FROM and TO must be two nodes"}
+        ]
+    ],
     #{status := 0} = atoll_cli_os:run(dir(Config), ["down", "reef"]),
     ?assertMatch(#{status := 0}, atoll_cli_os:await_exit(Program, ?GONE_MS)),
     ?assertEqual(ok, atoll_cli_os:await_none_left(dir(Config), ?GONE_MS)).
@@ -728,9 +795,14 @@ every_experiment_prints_its_keys_first(Config) ->
               <<"active_max">>, <<"symmetric">>, <<"messages_per_node_per_s">>]},
             {"broadcast", ["--messages", "10"],
              [<<"delivered">>, <<"redundancy">>, <<"hops_max">>, <<"latency_ms_p99">>]},
+            {"directory", ["--group-size", "5", "--changes", "3", "--minutes", "1"],
+             [<<"topology">>, <<"nodes">>, <<"groups">>, <<"links_per_node">>, <<"seed">>]},
             {"detect", ["--minutes", "1"],
              [<<"detect_ms_p50">>, <<"detect_ms_p99">>, <<"false_deaths_per_hour">>,
-              <<"messages_per_node_per_s">>]}]].
+              <<"messages_per_node_per_s">>]},
+            {"reach", ["--group-size", "5"],
+             [<<"nodes">>, <<"topology">>, <<"groups">>, <<"gateways">>, <<"pairs">>, <<"all_pairs">>, <<"relayed">>,
+              <<"reached">>]}]].
 
 a_simulation_is_repeated_by_its_line(Config) ->
     Args = ["sim", "overlay", "--nodes", "30", "--kill", "0.4", "--seed", "11", "--option", "active_max=4", "--json"],

@@ -79,6 +79,7 @@ without(Option, [Word | Words]) -> [Word | without(Option, Words)];
 without(_Option, []) -> [].
 
 short_value("10,20,40,60", _Dir) -> "2";
+short_value("8,16,32,64", _Dir) -> "2";
 %% The others take root.
 short_value("0,1,20", _Dir) -> "0";
 short_value("2,4,8,16", _Dir) -> "2";

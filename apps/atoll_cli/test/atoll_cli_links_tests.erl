@@ -33,9 +33,20 @@ a_kind_is_read_as_it_is_shown_test() ->
     [?assertMatch({error, _}, Read(Text)) || Text <- ["", "lanes", "lanes0", "lanes65", "lanes4x", "lanes-1", "stock"]].
 
 nodes_with_the_carrier_keep_their_other_arguments_test() ->
-    Carrier = {atoll, {lanes, 4}, true},
+    Carrier = {atoll, {lanes, 4}, true, no},
     #{args := Own} = atoll_cli_carrier:cluster(Carrier, #{}),
     ?assertEqual(["-proto_dist", "atoll", "-kernel", "atoll_dist", "[{kind,{lanes,4}},{stock,accept},{faults,true}]"], Own),
     #{args := Made} = atoll_cli_carrier:cluster(Carrier, #{args => fun([_, _]) -> ["-x"] end}),
     ?assertEqual(Own ++ ["-x"], Made([a, b])),
+    #{args := Relaying} = atoll_cli_carrier:cluster({atoll, auto, false, sealed}, #{}),
+    ?assertEqual(
+        ["-proto_dist", "atoll", "-kernel", "atoll_dist", "[{kind,auto},{stock,accept},{faults,false},{seal,required}]",
+         "-atoll", "directory", "on"],
+        Relaying
+    ),
     ?assertEqual(#{nodes => 1}, atoll_cli_carrier:cluster(stock, #{nodes => 1})).
+
+a_circuit_is_shown_with_its_path_from_the_end_that_made_it_test() ->
+    Circuit = #{kind => relay, path => [b, g, a], sealed => true},
+    Told = [{a, [maps:merge(end_of(b, there, 10, 20), Circuit)]}, {b, [maps:merge(end_of(a, here, 21, 11), Circuit)]}],
+    ?assertEqual([maps:merge(link(b, a, b, 11, 21), Circuit)], atoll_cli_links:paired(Told)).

@@ -30,7 +30,7 @@ wrong() ->
         {["orbit", "--json", "--json"], "--json is given twice"},
         {["orbit", "--json=yes"], "--json takes no value"},
         {["orbit", "--mode", "star"],
-         "--mode must be one of seq, par, mesh, groups, ring, not \"star\""},
+         "--mode must be one of seq, par, mesh, groups, ring, groups-native, not \"star\""},
         {["orbit", "--nodes", "0"], "--nodes must be a whole number from 1 to 1,000, not \"0\""},
         {["orbit", "--nodes", "1001"],
          "--nodes must be a whole number from 1 to 1,000, not \"1001\""},
@@ -77,9 +77,9 @@ wrong() ->
         {["demo", "9"], "the argument \"9\" is one too many"},
         {["help", "up", "down"], "the argument \"down\" is one too many"},
         {["sim"],
-         "one of overlay, broadcast, detect, run, show, replay must follow; \"atoll help sim\" says what they do"},
+         "one of overlay, broadcast, detect, directory, reach, run, show, replay must follow; \"atoll help sim\" says what they do"},
         {["sim", "--json"],
-         "one of overlay, broadcast, detect, run, show, replay must follow; \"atoll help sim\" says what they do"},
+         "one of overlay, broadcast, detect, directory, reach, run, show, replay must follow; \"atoll help sim\" says what they do"},
         {["simm", "overlay"], "there is no command \"simm\"; did you mean sim?"},
         {["overlay"], "there is no command \"overlay\"; did you mean sim overlay?"},
         {["sim", "frobnicate"], "there is no command \"sim frobnicate\"; \"atoll help sim\" lists them"},
@@ -277,7 +277,8 @@ a_run_is_called_by_the_sizes_of_its_groups_test_() ->
      || {Mode, N, Size, Head} <- [{mesh, 9, 3, "full mesh"}, {seq, 1, 1, "seq"},
                                   {groups, 9, 3, "groups of 3"}, {groups, 5, 3, "one group of 5"},
                                   {groups, 7, 3, "groups of 3 to 4"}, {groups, 2, 1, "groups of 1"},
-                                  {ring, 9, 3, "ring, groups of 3"}]].
+                                  {ring, 9, 3, "ring, groups of 3"},
+                                  {'groups-native', 7, 3, "mesh over groups of 3 to 4"}]].
 
 every_command_has_a_page_of_help_test_() ->
     [{Name, ?_assertMatch({match, _}, re:run(page(Module), "examples:\n  atoll " ++ Name))}

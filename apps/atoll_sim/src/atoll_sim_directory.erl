@@ -12,7 +12,7 @@
 %% names of nodes and groups written out: on a real connection most of these are a byte or two.
 -module(atoll_sim_directory).
 
--export([run/1]).
+-export([run/1, check/1]).
 
 -export_type([options/0, result/0]).
 
@@ -57,7 +57,7 @@
     known_ms_max := number() | none,
     rounds_max := number() | none,
     %% Pairs of a change and a node that had not heard of it at the end.
-    missed := non_neg_integer(),
+    unheard := non_neg_integer(),
     %% The share of the nodes whose table is right in the end.
     right := float(),
     %% What the parts of the directory did, in all.
@@ -104,6 +104,15 @@ run(Given) ->
             {ok, Result#{wall_ms => erlang:monotonic_time(millisecond) - Started}};
         {error, _} = Error ->
             Error
+    end.
+
+%% @doc Whether there is such a cluster.
+-spec check(options()) -> ok | {error, atoll_topology:error()}.
+check(Given) ->
+    #{nodes := Count} = Options = maps:merge(?DEFAULTS, Given),
+    case layout(atoll_sim_cluster:names_of(Count), Options) of
+        {ok, _, _} -> ok;
+        {error, _} = Error -> Error
     end.
 
 %% The place of each node, and whom it is linked with.
@@ -195,7 +204,7 @@ measure(Names, Places, Peers, Options) ->
         known_ms_p50 => atoll_sim_stats:percentile(Known, 50),
         known_ms_max => atoll_sim_stats:percentile(Known, 100),
         rounds_max => case Known of [] -> none; _ -> lists:max(Known) / GatherMs end,
-        missed => Missed,
+        unheard => Missed,
         right => right(Rested, Changing, Places),
         declared_gone => Sum(declared_gone),
         refuted => Sum(refuted),

@@ -10,7 +10,7 @@ what_the_directory_costs_and_how_soon_all_know_test_() ->
     Nodes = list_to_integer(os:getenv("ATOLL_DIRECTORY_NODES", "1000")),
     {timeout, 1200, fun() ->
         {ok, Result} = atoll_sim_cluster:isolated(fun() -> atoll_sim_directory:run(#{nodes => Nodes, seed => 3}) end),
-        ?assertMatch(#{killed := Killed, missed := 0} when Killed * 50 =:= Nodes, Result),
+        ?assertMatch(#{killed := Killed, unheard := 0} when Killed * 50 =:= Nodes, Result),
         ?assert(map_get(right, Result) == 1.0),
         ?assert(map_get(bytes_held_per_node, Result) =< 100),
         ?assert(map_get(bytes_per_node_per_s, Result) =< 1000),
@@ -23,7 +23,7 @@ other_topologies_do_as_well_test_() ->
     [
         {atom_to_list(Shape), {timeout, 60, fun() ->
             {ok, Result} = atoll_sim_directory:run(Options#{nodes => 300, topology => Shape, minutes => 1, churn => 0.03}),
-            ?assertMatch(#{missed := 0, killed := 9}, Result),
+            ?assertMatch(#{unheard := 0, killed := 9}, Result),
             ?assert(map_get(right, Result) == 1.0),
             ?assert(map_get(rounds_max, Result) =< 12)
         end}}

@@ -37,12 +37,15 @@
     checksum := non_neg_integer(),
     %% how many
     nodes := pos_integer(),
-    %% the most connections each node had at once, hidden ones too
+    %% the most connections of its own each node had at once, hidden ones too;
+    %% see orbit_links
     connections := #{node() => non_neg_integer()},
     connections_max := non_neg_integer(),
     connections_mean := float(),
     %% what crossed from node to node until the results were there
     messages := orbit_meter:messages(),
+    %% all packets that the nodes have sent each other meanwhile, see orbit_links
+    packets := orbit_tally:packets(),
     %% sorted; only if asked for
     vertices => [orbit_generators:vertex(), ...]
 }.
@@ -87,7 +90,8 @@ answer({ok, Tally, WallMs}, #{vertices := Keep}) ->
         connections => Connections,
         connections_max => lists:max(Counts),
         connections_mean => lists:sum(Counts) / length(Counts),
-        messages => maps:get(messages, Tally)
+        messages => maps:get(messages, Tally),
+        packets => maps:get(packets, Tally)
     },
     case Keep of
         true -> {ok, Result#{vertices => lists:sort(Vertices)}};

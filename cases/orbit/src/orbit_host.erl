@@ -7,8 +7,10 @@
 %%
 %% It is also the one who looks at connections.
 %%
-%% - Peak. `nodes(connected)' is read at every nodeup, so the number reported is
-%%   the most this node has had at once, and nothing is polled or computed.
+%% - Peak. Connections are counted at every nodeup and at the end, so the number
+%%   reported is the most this node has had at once, and nothing is polled.
+%% - Packets. What the connections have carried is read before the start and at
+%%   the end.
 %% - Loss. A vertex that was on its way over a connection that breaks is gone,
 %%   and its credit with it: the run could never end. So a connection of this
 %%   node to any node that it sends to must last from the start to the results;
@@ -69,6 +71,8 @@
     stage = connecting :: connecting | ready | running | collecting | collected,
     %% the most connections seen at once
     peak = 0 :: non_neg_integer(),
+    %% what the connections had carried before the start
+    packets = 0 :: non_neg_integer() | unknown,
     %% nodes whose loss ends the run
     watched = [] :: [node()],
     %% workers that still owe their result
@@ -145,8 +149,9 @@ when_connected(#host{stage = connecting} = Host) ->
     case missing(Host) of
         [] ->
             #host{workers = Workers, gateways = Gateways} = Host,
+            Packets = orbit_links:packets(),
             ok = report({ready, self(), Workers, Gateways}, Host),
-            Host#host{stage = ready};
+            Host#host{stage = ready, packets = Packets};
         _ ->
             Host
     end;
@@ -192,10 +197,11 @@ in_turn(Gateways, Count) ->
 
 %% The message that carries the count of messages is in the count.
 when_collected(#host{owing = [], submaster = Submaster, meter = Meter} = Host) ->
-    #host{peak = Peak, tally = Tally} = Last = read_peak(Host),
+    #host{peak = Peak, packets = Before, tally = Tally} = Last = read_peak(Host),
     ok = orbit_meter:count(Meter, control, Submaster),
     Node = (orbit_tally:none())#{
         messages := orbit_meter:read(Meter),
+        packets := orbit_tally:difference(orbit_links:packets(), Before),
         connections := #{node() => Peak}
     },
     ok = orbit_meter:deliver(Submaster, {result, self(), orbit_tally:add(Node, Tally)}),
@@ -204,7 +210,7 @@ when_collected(Host) ->
     Host.
 
 read_peak(#host{peak = Peak} = Host) ->
-    Host#host{peak = max(Peak, length(nodes(connected)))}.
+    Host#host{peak = max(Peak, orbit_links:count())}.
 
 failed(Reason, Host) ->
     ok = report({failed, Reason}, Host),

@@ -5,9 +5,9 @@
 %% the order of the vertices, and `none/0' is its zero.
 -module(orbit_tally).
 
--export([none/0, of_vertices/3, add/2, fingerprint/1]).
+-export([none/0, of_vertices/3, add/2, difference/2, fingerprint/1]).
 
--export_type([tally/0]).
+-export_type([tally/0, packets/0]).
 
 -type tally() :: #{
     %% how many workers have put in their part
@@ -21,9 +21,13 @@
     %% the set itself, if it was asked for
     vertices := [orbit_generators:vertex()],
     messages := orbit_meter:messages(),
+    %% see orbit_links
+    packets := packets(),
     %% the most connections each node had at once
     connections := #{node() => non_neg_integer()}
 }.
+
+-type packets() :: non_neg_integer() | unknown.
 
 -define(MODULUS, (1 bsl 32)).
 
@@ -31,7 +35,7 @@
 -spec none() -> tally().
 none() ->
     #{workers => 0, size => 0, received => 0, checksum => 0, vertices => [],
-      messages => orbit_meter:no_messages(), connections => #{}}.
+      messages => orbit_meter:no_messages(), packets => 0, connections => #{}}.
 
 %% @doc The tally of one worker that holds these vertices, and has received so
 %% many. The list itself goes in only if `Keep' says so.
@@ -47,8 +51,8 @@ of_vertices(Vertices, Received, Keep) ->
 
 %% @doc Both together. They must be of different workers and nodes.
 -spec add(tally(), tally()) -> tally().
-add(#{messages := MessagesA, connections := ConnectionsA} = A,
-    #{messages := MessagesB, connections := ConnectionsB} = B) ->
+add(#{messages := MessagesA, packets := PacketsA, connections := ConnectionsA} = A,
+    #{messages := MessagesB, packets := PacketsB, connections := ConnectionsB} = B) ->
     Sum = fun(Key) -> maps:get(Key, A) + maps:get(Key, B) end,
     #{
         workers => Sum(workers),
@@ -57,8 +61,17 @@ add(#{messages := MessagesA, connections := ConnectionsA} = A,
         checksum => Sum(checksum) rem ?MODULUS,
         vertices => maps:get(vertices, A) ++ maps:get(vertices, B),
         messages => maps:map(fun(Kind, N) -> N + maps:get(Kind, MessagesB) end, MessagesA),
+        packets => sum(PacketsA, PacketsB),
         connections => maps:merge(ConnectionsA, ConnectionsB)
     }.
+
+sum(A, B) when is_integer(A), is_integer(B) -> A + B;
+sum(_, _) -> unknown.
+
+%% @doc How many packets there were since then; a connection that went takes its own along.
+-spec difference(packets(), Before :: packets()) -> packets().
+difference(Now, Before) when is_integer(Now), is_integer(Before) -> max(0, Now - Before);
+difference(_, _) -> unknown.
 
 %% @doc A number that is equal for equal sets, in whatever order and on however
 %% many workers the vertices lie: the sum of their hashes.

@@ -12,6 +12,7 @@
     a_mesh_node_is_connected_with_all_others/1,
     a_plain_member_of_groups_is_connected_with_its_group_alone/1,
     a_plain_member_of_a_ring_is_connected_with_its_group_alone/1,
+    the_program_of_the_mesh_runs_over_groups/1,
     messages_are_counted_where_they_cross/1,
     a_killed_worker_node_ends_a_mesh/1,
     a_killed_worker_node_ends_groups/1,
@@ -44,6 +45,7 @@ all() ->
         a_mesh_node_is_connected_with_all_others,
         a_plain_member_of_groups_is_connected_with_its_group_alone,
         a_plain_member_of_a_ring_is_connected_with_its_group_alone,
+        the_program_of_the_mesh_runs_over_groups,
         messages_are_counted_where_they_cross,
         a_killed_worker_node_ends_a_mesh,
         a_killed_worker_node_ends_groups,
@@ -78,7 +80,10 @@ groups_and_ring_agree_with_one_process(_Config) ->
     agree(Cluster, Nodes, [#{mode => Mode, group_size => Size}
                            || Mode <- [groups, ring], Size <- [1, 2, 3]]).
 
-agree(Cluster, [Master | _] = Nodes, Layouts) ->
+agree(Cluster, Nodes, Layouts) ->
+    agree(Cluster, Nodes, Layouts, [1, 2, 5, 9], [1, 3]).
+
+agree(Cluster, [Master | _] = Nodes, Layouts, Counts, PerNode) ->
     Base = #{space => 500, vertices => true},
     Keys = [size, vertices_received, checksum, vertices],
     [begin
@@ -89,10 +94,10 @@ agree(Cluster, [Master | _] = Nodes, Layouts) ->
          ?assertEqual(maps:with(Keys, Reference), maps:with(Keys, Found), Spec),
          ?assertEqual(Count, maps:get(nodes, Found))
      end || Name <- [g124, g12345],
-            Count <- [1, 2, 5, 9],
+            Count <- Counts,
             Layout <- Layouts,
             maps:get(group_size, Layout, 1) =< Count,
-            Workers <- [1, 3]].
+            Workers <- PerNode].
 
 nine_nodes_find_the_published_size_in_every_mode(_Config) ->
     {Mesh, MeshNodes} = mesh(9),
@@ -133,6 +138,22 @@ connections_in_pairs(Mode, OfGateway) ->
     {ok, #{connections := Connections}} = run(Cluster, Master, Spec),
     ?assertEqual([OfGateway, 1, OfGateway, 1, OfGateway, 1, OfGateway, 1],
                  [maps:get(Node, Connections) || Node <- Nodes]).
+
+%% Eight nodes in two groups, of which each has two gateways. A message that goes over one or
+%% two of them is one message, and two or three packets.
+the_program_of_the_mesh_runs_over_groups(_Config) ->
+    {ok, Cluster} = atoll_cluster:start(#{
+        nodes => 8, connect_all => false, apps => [atoll], args => fun(Nodes) -> orbit_native:args(Nodes, 4) end}),
+    put(cluster, Cluster),
+    Nodes = atoll_cluster:nodes(Cluster),
+    Ready = atoll_cluster:multicall(Cluster, orbit_native, await, [Nodes, 30_000], ?RUN_MS),
+    ?assertEqual([{Node, {ok, ok}} || Node <- Nodes], Ready),
+    agree(Cluster, Nodes, [#{mode => mesh}], [8], [3]),
+    {ok, #{connections := Connections, messages := Messages, packets := Packets}} =
+        run(Cluster, hd(Nodes), (small())#{mode => mesh, nodes => Nodes}),
+    ?assertEqual([3 + 2, 3 + 2, 3, 3, 3 + 2, 3 + 2, 3, 3], [maps:get(Node, Connections) || Node <- Nodes]),
+    ?assertMatch(#{gateway := 0}, Messages),
+    ?assert(Packets > maps:get(vertex, Messages)).
 
 %% With a node to a group, every image for another group crosses once in
 %% groups, and none goes from worker to worker.

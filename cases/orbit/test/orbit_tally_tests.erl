@@ -26,9 +26,15 @@ adding_is_associative_and_has_a_zero_test() ->
             andalso orbit_tally:add(orbit_tally:none(), A) =:= A),
         [quiet, long_result])).
 
+packets_that_nobody_has_counted_stay_unknown_test() ->
+    ?assertEqual([3, unknown, unknown], [orbit_tally:difference(Now, Before) || {Now, Before} <- [{7, 4}, {unknown, 4}, {7, unknown}]]),
+    %% Of a connection that went nothing is known any more.
+    ?assertEqual(0, orbit_tally:difference(3, 4)).
+
 tally(Node) ->
     ?LET({Vertices, Received, Count}, {list(non_neg_integer()), non_neg_integer(), pos_integer()},
         (orbit_tally:of_vertices(Vertices, Received, true))#{
             messages := #{vertex => Count, gateway => 2 * Count, credit => 0, control => 1},
+            packets := case Count rem 5 of 0 -> unknown; _ -> Count end,
             connections := #{Node => Count}
         }).

@@ -25,6 +25,8 @@
     core :: atoll_dist_circuit:state(),
     %% The process of the connection; that end's kernel until it has started one.
     connection = none :: none | pid(),
+    %% Whether it is linked with that process, and the circuit stands.
+    stands = false :: boolean(),
     %% The way that is known before anybody has to be asked.
     known = none :: none | [node(), ...],
     trunks = #{} :: #{node() => atoll_dist_trunk:trunk()},
@@ -94,11 +96,12 @@ send({circuit, End, _}, Data) ->
     ok.
 
 %% @doc The next packet of Erlang's handshake.
--spec recv(atoll_dist_circuits:circuit()) -> {ok, string()}.
+-spec recv(atoll_dist_circuits:circuit()) -> {ok, string()} | {error, closed}.
 recv({circuit, End, _}) ->
     End ! recv,
     receive
-        {End, packet, Packet} -> {ok, binary_to_list(Packet)}
+        {End, packet, Packet} -> {ok, binary_to_list(Packet)};
+        {End, closed} -> {error, closed}
     end.
 
 %% @doc The connection is up: from now on packets are taken and given.
@@ -262,7 +265,7 @@ message({up, Node, Handle}, #state{phase = {shaking, Packets, _}, id = Id, there
 message({Kernel, controller, Connection}, #state{connection = Kernel} = State) ->
     true = link(Connection),
     Connection ! {self(), controller},
-    State#state{connection = Connection};
+    State#state{connection = Connection, stands = true};
 message({Kernel, unsupported_protocol}, #state{connection = Kernel} = State) ->
     cast({close, this_node_does_not_listen}, State);
 message({'EXIT', _, Reason}, State) ->
@@ -506,7 +509,7 @@ at_hub(Path, #state{id = Id, core = Core, role = Role} = State) ->
 
 stands(#state{role = opener, connection = Connection} = State) ->
     Connection ! {self(), stands},
-    State;
+    State#state{stands = true};
 stands(#state{role = acceptor, there = There, counters = Counters} = State) ->
     case whereis(net_kernel) of
         undefined ->
@@ -523,7 +526,33 @@ ended(Reason, #state{id = Id, trunks = Trunks} = State) ->
     %% What waits is lost with this process, and may be what tells the other end.
     _ = [ok = atoll_dist_circuits:detach(Id) || lists:all(fun(T) -> atoll_dist_trunk:helper(T) =:= none end, maps:values(Trunks))],
     ok = say(Reason, State),
-    exit(exit_reason(Reason)).
+    case State of
+        #state{phase = {shaking, Packets, Reader}, stands = true, connection = Connection} when element(1, Reason) =/= closed_here ->
+            closed(Packets, Reader, Connection, exit_reason(Reason));
+        #state{} ->
+            exit(exit_reason(Reason))
+    end.
+
+%% As a socket that the other end has closed: who is told amid Erlang's handshake that the
+%% other one of two connections is taken waits for that, and does not look at this one.
+-spec closed(queue:queue(binary()), boolean(), pid(), term()) -> no_return().
+closed(Packets0, true, Connection, Reason) ->
+    case queue:out(Packets0) of
+        {{value, Packet}, Packets} ->
+            Connection ! {self(), packet, Packet},
+            closed(Packets, false, Connection, Reason);
+        {empty, _} ->
+            Connection ! {self(), closed},
+            closed(Packets0, false, Connection, Reason)
+    end;
+closed(Packets, false, Connection, Reason) ->
+    receive
+        recv -> closed(Packets, true, Connection, Reason);
+        %% It came just so far.
+        {up, _, _} -> exit(Reason);
+        {'EXIT', _, Why} -> exit(Why);
+        _ -> closed(Packets, false, Connection, Reason)
+    end.
 
 exit_reason({closed_here, normal}) -> connection_closed;
 exit_reason({closed_here, Reason}) -> Reason;

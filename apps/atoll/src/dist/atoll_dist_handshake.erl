@@ -69,7 +69,7 @@ start(Function, Args) ->
 %% @private
 -spec do_accept(driver(), pid(), pid(), place(), node(), list(), pos_integer()) -> no_return().
 do_accept(_Driver, Kernel, End, {{circuit, End, _} = Circuit, Peer}, MyNode, Allowed, SetupTime) ->
-    true = link(End),
+    _ = linked(End),
     ok = atoll_dist_end:await_place(Circuit),
     Timer = dist_util:start_timer(SetupTime),
     ok = await_name(atoll_dist_end:recv(Circuit), Peer),
@@ -290,6 +290,14 @@ recv(Recv) ->
     case erase(?READ_BEFORE) of
         undefined -> Recv();
         Frame -> {ok, Frame}
+    end.
+
+%% The circuit may have ended since, as any that is given up for the other one of two.
+linked(End) ->
+    try
+        link(End)
+    catch
+        error:noproc -> ?shutdown(no_node)
     end.
 
 %% A neighbour of ours; said where its name is known and nothing of it can come yet.

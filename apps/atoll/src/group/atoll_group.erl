@@ -162,7 +162,7 @@ act({act, {publish, Groups}}, Known) ->
     Gone = [Group || {Name, _, _, _} = Group <- Known, not lists:keymember(Name, 1, Groups)],
     lists:foreach(fun({Name, _, _, _}) -> true = ets:delete(?MODULE, Name) end, Gone),
     ok = atoll_overlay:cliques(cliques(Known, Groups)),
-    ok = atoll_route:groups([{Name, Nodes} || {Name, _, _, Nodes} <- Groups]),
+    ok = atoll_route:groups([Name || {Name, _, _, _} <- Groups]),
     Groups.
 
 %% The overlay knows cliques and not what they are for. One that is gone is empty in

@@ -4,8 +4,9 @@
 %% overlay says, and with the groups, which the group room tells; it tells the carrier by
 %% whom to ask for routes, and between whom to relay.
 %%
-%% Links are the carrier's where this node uses it, and otherwise all connections of this
-%% node: a connection that goes over other nodes is no link.
+%% Links are the carrier's where this node uses it: a connection that goes over other nodes
+%% is none, nor is one with a node on Erlang's own distribution. Without it they are all
+%% connections of this node, of hidden ones those that {@link atoll_hidden} tells of.
 %%
 %% Whoever asks for a route asks the process: a search takes tens of microseconds, and is
 %% needed when a connection is made, not for each message.
@@ -32,7 +33,7 @@
     | atoll_route_core:error().
 
 %% What it is told of the overlay.
--define(EVENTS, [member_up, member_down, neighbour_up, neighbour_down, reborn, left]).
+-define(EVENTS, [member_down, neighbour_up, neighbour_down, reborn, left]).
 -type world() :: [].
 
 %% @doc Makes the table; the caller owns it. It holds whether there is to be a directory.
@@ -56,8 +57,8 @@ start_link(Options) ->
         }
     }).
 
-%% @doc These are the groups that this node is in, with their nodes.
--spec groups([atoll_route_core:group()]) -> ok.
+%% @doc These are the groups that this node is in.
+-spec groups([Name :: atom()]) -> ok.
 groups(Groups) ->
     case whereis(?MODULE) of
         undefined -> ok;
@@ -135,30 +136,17 @@ open(_Config) ->
     ok = atoll_dist:router(?MODULE),
     [].
 
-%% What happens between the two lines is heard of twice, which does no harm.
+%% A neighbour that comes between the two lines is heard of twice, which does no harm.
 follow_overlay() ->
     ok = atoll_events:subscribe(?EVENTS),
-    _ = [tell(neighbour_up, Node) || Node <- atoll_overlay:neighbours()],
-    _ = [tell(member_up, Node) || Node <- atoll_overlay:members(), Node =/= node()],
+    _ = [self() ! {atoll, neighbour_up, #{node => Node}} || Node <- atoll_overlay:neighbours()],
     ok.
-
-tell(Kind, Node) ->
-    self() ! {atoll, Kind, #{node => Node}}.
 
 follow_links(true) ->
     _ = [self() ! {atoll_dist, linked, Node} || Node <- atoll_dist:watch_links()],
     ok;
 follow_links(false) ->
-    ok = net_kernel:monitor_nodes(true, [{node_type, all}, nodedown_reason]),
-    Hidden = nodes(hidden),
-    _ = [self() ! {nodeup, Node, [{node_type, type(Node, Hidden)}]} || Node <- nodes(connected)],
-    ok.
-
-type(Node, Hidden) ->
-    case lists:member(Node, Hidden) of
-        true -> hidden;
-        false -> visible
-    end.
+    atoll_link:watch().
 
 is_carried() ->
     whereis(atoll_dist_keeper) =/= undefined.
@@ -170,20 +158,18 @@ act({act, {relay_policy, Policy}}, World) ->
     World.
 
 %% @private
--spec event(term(), world()) -> {[atoll_protocol:event()], world()}.
+-spec event(term(), world()) -> {[atoll_hidden:outside()], world()}.
 event({atoll_dist, linked, Node}, World) ->
     {[{up, Node}], World};
 event({atoll_dist, unlinked, Node}, World) ->
     {[{down, Node, unlinked}], World};
-event({nodeup, Node, Info}, World) ->
-    case lists:keyfind(node_type, 1, Info) of
-        {_, hidden} -> {[{cast, {hidden_up, Node}}], World};
-        {_, visible} -> {[{up, Node}], World}
-    end;
-event({nodedown, Node, Info}, World) ->
-    {[{down, Node, proplists:get_value(nodedown_reason, Info, unknown)}], World};
-event({atoll, Kind, Details}, World) ->
-    {of_overlay(Kind, Details), World}.
+event({atoll, atoll_link, {unreachable, _Node}}, World) ->
+    %% Nobody is sought here.
+    {[], World};
+event({atoll, Kind, #{} = Details}, World) ->
+    {of_overlay(Kind, Details), World};
+event(Message, World) ->
+    {atoll_link:heard(Message), World}.
 
 of_overlay(member_down, #{reason := restarted}) -> [];
 of_overlay(member_down, #{node := Node, reason := Why}) -> [{cast, {member_down, Node, Why}}];

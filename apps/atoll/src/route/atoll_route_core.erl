@@ -1,8 +1,7 @@
 %% @doc The route room of one node, as one pure protocol: {@link atoll_directory}, what it
 %% is fed with, and what is asked of it.
 %%
-%% The cliques of this node are its groups, by their names: the group room says them, with
-%% the nodes in them. For whom this node relays is configured, by the names of groups too.
+%% The cliques of this node are its groups, by their names. For whom this node relays is configured, by the names of groups too.
 %% The directory hears both, and the carrier is told between whom to relay: where that is
 %% said by groups these are the nodes that stand in one, as the directory knows them, told
 %% anew a moment after that changes.
@@ -11,10 +10,6 @@
 %% on them: in an overlay that leaves nodes unconnected those with its neighbours, without
 %% an overlay those of a node in no group. A link counts once the directory knows the node at
 %% its other end, since it is of no use before.
-%%
-%% Hidden peers. A hidden one may be no Erlang node at all, and be harmed by a message that
-%% it does not expect. So it counts as linked from the moment that something says that
-%% Atoll runs there: a message of it, a group of this node, the overlay, or the directory.
 %%
 %% Answers. A route begins at this node, with a node that it has a link with, and has as
 %% many hops as a relay lets pass ({@link atoll_dist_relay}).
@@ -28,7 +23,7 @@
 
 -export([init/2, handle/3, summary/1, format_error/1]).
 
--export_type([config/0, tells/0, group/0, answer/0, explanation/0, error/0, state/0]).
+-export_type([config/0, tells/0, answer/0, explanation/0, error/0, state/0]).
 
 -type config() :: #{
     self := node(),
@@ -48,8 +43,6 @@
     | lone
     | none.
 
--type group() :: {Name :: atom(), [node()]}.
-
 -type answer() ::
     %% This node first, the other end last.
     {ok, atoll_routes:route()}
@@ -64,10 +57,8 @@
     directory :: atoll_directory:state(),
     relays :: atoll_directory_place:relays(),
     tells :: tells(),
-    groups = [] :: [group()],
+    groups = [] :: [Name :: atom()],
     neighbours = #{} :: #{node() => []},
-    %% Hidden peers that nobody has said to run Atoll.
-    strangers = #{} :: #{node() => []},
     %% What the directory and the carrier were told last, and by which revision of the
     %% directory, if that is all there is.
     links = [] :: [node()],
@@ -105,9 +96,8 @@ init(#{self := Self, relays := Relays, tells := Tells, directory := Options, lef
     end.
 
 %% @doc Takes one event. `up' and `down' are of links. Casts are `{groups, Groups}' of the
-%% group room, with all of them; `{hidden_up, Node}' for a link with a hidden peer; of the
-%% overlay `{neighbour_up, Node}', `{neighbour_down, Node}', `{member_up, Node}',
-%% `{member_down, Node, Why}', `{incarnation, Life}', and `leave'. Calls are
+%% group room, with all of them; of the overlay `{neighbour_up, Node}',
+%% `{neighbour_down, Node}', `{member_down, Node, Why}', `{incarnation, Life}', and `leave'. Calls are
 %% `{route, To, Options}' with the answer `answer()', `{explain, To, Count, Options}',
 %% `reachable', `status', and `leave', which is answered when the neighbours were told.
 -spec handle(atoll_protocol:event(), atoll_protocol:now_ms(), state()) ->
@@ -123,55 +113,22 @@ handle({call, From, status}, _Now, State) ->
 handle({call, From, leave}, Now, State0) ->
     {State, Effects} = direct({cast, leave}, Now, State0),
     {State, Effects ++ [{reply, From, ok}]};
-handle({message, Node, _Message} = Event, Now, State0) ->
-    {State, Effects} = trusted([Node], Now, State0),
-    add(Effects, direct(Event, Now, State));
 handle({timeout, settle}, Now, State) ->
     settle(Now, State#state{settling = false});
-handle({down, Node, _Reason} = Event, Now, #state{strangers = Strangers} = State) ->
-    case Strangers of
-        #{Node := _} -> {State#state{strangers = maps:remove(Node, Strangers)}, []};
-        #{} -> direct(Event, Now, State)
-    end;
-handle({cast, {hidden_up, Node}}, Now, #state{strangers = Strangers} = State) ->
-    case is_known(Node, State) of
-        true -> direct({up, Node}, Now, State);
-        false -> {State#state{strangers = Strangers#{Node => []}}, []}
-    end;
-handle({cast, {groups, Groups}}, Now, State0) ->
-    {State, Effects} = trusted(lists:usort(lists:append([Nodes || {_, Nodes} <- Groups])), Now, State0#state{groups = Groups}),
-    add(Effects, direct({cast, {cliques, [Name || {Name, _} <- Groups]}}, Now, State#state{settled = none}));
-handle({cast, {neighbour_up, Node}}, Now, #state{neighbours = Neighbours} = State) ->
-    later(trusted([Node], Now, State#state{neighbours = Neighbours#{Node => []}, settled = none}));
+handle({cast, {groups, Groups}}, Now, State) ->
+    direct({cast, {cliques, Groups}}, Now, State#state{groups = Groups, settled = none});
+handle({cast, {neighbour_up, Node}}, _Now, #state{neighbours = Neighbours} = State) ->
+    later({State#state{neighbours = Neighbours#{Node => []}, settled = none}, []});
 handle({cast, {neighbour_down, Node}}, _Now, #state{neighbours = Neighbours} = State) ->
     later({State#state{neighbours = maps:remove(Node, Neighbours), settled = none}, []});
-handle({cast, {member_up, Node}} = Event, Now, State0) ->
-    {State, Effects} = trusted([Node], Now, State0),
-    add(Effects, direct(Event, Now, State));
 handle(Event, Now, State) ->
     direct(Event, Now, State).
-
-%% Hidden peers
-
-%% These run Atoll: such a one that is linked is so for the directory from now on.
-trusted(Nodes, Now, #state{strangers = Strangers} = State) ->
-    lists:foldl(
-        fun(Node, {S, Effects}) -> add(Effects, direct({up, Node}, Now, S#state{strangers = maps:remove(Node, S#state.strangers)})) end,
-        {State, []},
-        [Node || Node <- Nodes, is_map_key(Node, Strangers)]
-    ).
-
-is_known(Node, #state{groups = Groups, neighbours = Neighbours, directory = Directory}) ->
-    is_map_key(Node, Neighbours) orelse
-        atoll_directory_table:entry(Node, atoll_directory:table(Directory)) =/= unknown orelse
-        lists:any(fun({_, Nodes}) -> lists:member(Node, Nodes) end, Groups).
 
 %% The directory
 
 direct(Event, Now, #state{directory = Directory0} = State0) ->
     {Directory, Effects} = atoll_directory:handle(Event, Now, Directory0),
-    State = State0#state{directory = Directory},
-    later(add(Effects, trusted([Node || {notify, {placed, Node, _}} <- Effects], Now, State))).
+    later({State0#state{directory = Directory}, Effects}).
 
 add(Effects, {State, More}) ->
     {State, Effects ++ More}.
@@ -281,7 +238,7 @@ reachable(#state{self = Self, directory = Directory}) ->
 
 %% @doc For people: what the directory says of itself, and what this room adds.
 -spec summary(state()) -> #{atom() => term()}.
-summary(#state{directory = Directory, relays = Relays, links = Links, strangers = Strangers, policy = Policy}) ->
+summary(#state{directory = Directory, relays = Relays, links = Links, policy = Policy}) ->
     {Cliques, _, _} = atoll_directory:place(Directory),
     (atoll_directory:summary(Directory))#{
         groups => Cliques,
@@ -292,8 +249,7 @@ summary(#state{directory = Directory, relays = Relays, links = Links, strangers 
                 [{any, Nodes}] -> map_size(Nodes);
                 Word -> Word
             end,
-        tells_links => Links,
-        strangers => map_size(Strangers)
+        tells_links => Links
     }.
 
 %% @doc One sentence for an error.

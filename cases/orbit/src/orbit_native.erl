@@ -1,0 +1,74 @@
+%% @doc The program of the mesh over groups: how the nodes are started on which it runs.
+%%
+%% It is run in the mode `mesh', as it stands: every worker sends to every other by plain
+%% `!'. The nodes use Atoll's carrier and are in groups from the start: each has connections
+%% with its own group alone, but for the gateways: the first two of a group, or the first one
+%% where two would leave nobody else, meet those of the other groups in one more. Whom a node
+%% has no connection with it reaches over these. It makes no other: where there is no way over
+%% groups there is none.
+-module(orbit_native).
+
+-export([groups/2, args/2, await/2]).
+
+-define(LOOK_MS, 20).
+
+%% @doc The groups of nodes: those of the mode `groups' ({@link orbit_topology}), and one of all
+%% gateways.
+-spec groups([node(), ...], Size :: pos_integer()) -> [{s_group:name(), [node(), ...]}, ...].
+groups(Nodes, Size) ->
+    Groups = orbit_topology:groups(orbit_topology:new(groups, Nodes, Size)),
+    [{list_to_atom("orbit" ++ integer_to_list(Id)), Members} || #{id := Id, nodes := Members} <- Groups] ++
+        [{orbit_gateways, lists:append([gateways(Members) || #{nodes := Members} <- Groups])} || length(Groups) > 1].
+
+gateways([First, Second, _ | _]) -> [First, Second];
+gateways([First | _]) -> [First].
+
+%% @doc The arguments with which these nodes are started, beside `-connect_all false'; and
+%% each starts the application `atoll'.
+-spec args([node(), ...], Size :: pos_integer()) -> [string()].
+args(Nodes, Size) ->
+    [
+        "-proto_dist", "atoll",
+        "-kernel", "atoll_dist", text([{unrouted, refuse}]),
+        "-atoll", "directory", "on",
+        "-atoll", "s_groups", text(groups(Nodes, Size))
+    ].
+
+text(Term) ->
+    lists:flatten(io_lib:format("~0tp", [Term])).
+
+%% @doc Called on each of the nodes: waits until it is connected with its groups and has a way
+%% to every other node, at most for so long; then it says to whom there is none.
+-spec await([node(), ...], Ms :: non_neg_integer()) -> ok | {no_way, node()}.
+await(Nodes, Ms) ->
+    await_until(lists:delete(node(), Nodes), erlang:monotonic_time(millisecond) + Ms).
+
+await_until(Nodes, Deadline) ->
+    case unreached(Nodes) of
+        [] ->
+            ok;
+        [Node | _] ->
+            case erlang:monotonic_time(millisecond) < Deadline of
+                true ->
+                    receive after ?LOOK_MS -> ok end,
+                    await_until(Nodes, Deadline);
+                false ->
+                    {no_way, Node}
+            end
+    end.
+
+unreached(Nodes) ->
+    Linked = [Node || #{node := Node} <- atoll:links()],
+    Fellows = lists:usort(lists:append([Members || {_, Members} <- s_group:own_s_groups()])),
+    [
+        Node
+     || Node <- Nodes,
+        not lists:member(Node, Linked),
+        lists:member(Node, Fellows) orelse not has_route(Node)
+    ].
+
+has_route(Node) ->
+    case atoll:route(Node) of
+        {ok, _} -> true;
+        {error, _} -> false
+    end.
