@@ -108,6 +108,15 @@ an_ack_of_what_was_never_sent_is_an_error_test() ->
     ?assertEqual(error, ?OUT:resume(0, 0, 100000, Acked)),
     ?assertMatch({ok, _}, ?OUT:ack(0, 0, Acked)).
 
+what_was_said_before_and_comes_late_is_no_error_test() ->
+    {ok, Out0} = ?OUT:resume(0, 0, 200000, ?OUT:push([{10, <<0:80>>}], ?OUT:new())),
+    {0, _, Out} = ?OUT:next(Out0),
+    {ok, Acked} = ?OUT:ack(78, 0, Out),
+    %% When the path was opened nothing was known; what has come since is not sent again.
+    {ok, Resumed} = ?OUT:resume(0, 0, 200000, 0, Acked),
+    ?assertEqual({78, none}, {?OUT:received(Resumed), ?OUT:next(Resumed)}),
+    ?assertEqual(error, ?OUT:resume(0, 0, 200000, 1, Acked)).
+
 whatever_comes_as_a_payload_is_read_or_an_error_test_() ->
     {timeout, 60, fun() ->
         ?assert(

@@ -4,7 +4,7 @@
 -include_lib("proper/include/proper.hrl").
 -include_lib("eunit/include/eunit.hrl").
 
--import(atoll_dist_hello, [make/1, read/1, proof/4, same_name/2]).
+-import(atoll_dist_hello, [make/1, read/1, proof/4, own_proof/3, same_name/2]).
 
 stock_peers_are_told_by_their_first_frame_test() ->
     ?assertEqual({ok, {stock, <<"a@h">>}}, read(<<$N, 7:64, 8:32, 3:16, "a@h">>)),
@@ -27,7 +27,12 @@ a_proof_is_of_its_key_side_lane_and_what_was_said_test() ->
      || Key <- [<<"k">>, <<"l">>], Side <- [connector, acceptor], Index <- [1, 2], Said <- [[<<"ab">>, <<"c">>], [<<"a">>, <<"bc">>]]
     ],
     ?assertEqual(16, length(lists:usort(Proofs))),
-    ?assertEqual(hd(Proofs), proof(<<"k">>, connector, 1, [<<"ab">>, <<"c">>])).
+    ?assertEqual(hd(Proofs), proof(<<"k">>, connector, 1, [<<"ab">>, <<"c">>])),
+    Own = [
+        own_proof(Key, Side, Said)
+     || Key <- [<<"k">>, <<"l">>], Side <- [connector, acceptor], Said <- [[<<"ab">>, <<"c">>], [<<"a">>, <<"bc">>]]
+    ],
+    ?assertEqual(24, length(lists:usort(Own ++ Proofs))).
 
 properties_test_() ->
     [
@@ -63,7 +68,14 @@ frame() ->
             {bytes(16), integer(1, 63), bytes(16), bytes(32)},
             {lane, #{id => Id, index => Index, nonce => Nonce, mac => Mac}}
         ),
-        {lane_answer, bytes(32)}
+        {lane_answer, bytes(32)},
+        ?LET(
+            {Id, Name, Nonce},
+            {bytes(16), ?LET(N, integer(0, 255), bytes(N)), bytes(16)},
+            {own, #{id => Id, name => Name, nonce => Nonce}}
+        ),
+        ?LET({Nonce, Mac}, {bytes(16), bytes(32)}, {own_answer, #{nonce => Nonce, mac => Mac}}),
+        {own_proof, bytes(32)}
     ]).
 
 prop_made_is_read() ->
@@ -87,9 +99,9 @@ prop_hostile() ->
 prop_noise() ->
     ?FORALL(
         {Head, Rest},
-        {oneof([<<>>, <<"Atoll", 1>>, <<"Atoll", 1, $O>>, <<"Atoll", 1, $K>>, <<"N">>]), binary()},
+        {oneof([<<>>, <<"Atoll", 1>>, <<"Atoll", 1, $O>>, <<"Atoll", 1, $K>>, <<"Atoll", 1, $W>>, <<"N">>]), binary()},
         is_answer(read(<<Head/binary, Rest/binary>>))
     ).
 
-is_answer({ok, {Tag, _}}) -> lists:member(Tag, [offer, answer, refusal, lane, lane_answer, stock]);
+is_answer({ok, {Tag, _}}) -> lists:member(Tag, [offer, answer, refusal, lane, lane_answer, own, own_answer, own_proof, stock]);
 is_answer({error, Why}) -> lists:member(Why, [not_a_hello, malformed]).

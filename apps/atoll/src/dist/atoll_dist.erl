@@ -20,7 +20,7 @@
 -include_lib("kernel/include/net_address.hrl").
 
 -export([links/0, lanes/1, prefer/1, fault/2]).
--export([router/1, own/2, watch_links/0, relay_policy/1, relay/0]).
+-export([router/1, own/2, disown/0, watch_links/0, relay_policy/1, relay/0]).
 -export([childspecs/0, listen/1, listen/2, accept/1, accept_connection/5, setup/5, close/1, select/1]).
 -export([address/0, address/1, is_node_name/1, setopts/2, getopts/2]).
 
@@ -73,10 +73,17 @@ router(Name) ->
     atoll_dist_router:set(Name).
 
 %% @doc For the rooms above: whether a connection of its own is wanted with a node,
-%% whatever other way there is. It is when the next one is made.
+%% whatever other way there is. It is when the next one is made. If they are connected over
+%% other nodes, it is made now and the living connection goes over it; with `false' it
+%% goes over others again, where there is a way ({@link atoll_dist_own}).
 -spec own(node(), boolean()) -> ok.
 own(Node, Wants) ->
     atoll_dist_hub:own(Node, Wants).
+
+%% @doc For the rooms above: none is wanted with any node.
+-spec disown() -> ok.
+disown() ->
+    atoll_dist_hub:disown().
 
 %% @doc From now on the caller gets `{atoll_dist, linked | unlinked, Node}' for each
 %% connection of its own kind, which can carry for others; those that there are.

@@ -117,7 +117,9 @@
     key :: atoll_dist_circuit_frame:key(),
     leg :: leg(),
     nodes :: path(),
-    window :: atoll_dist_circuit_frame:window()
+    window :: atoll_dist_circuit_frame:window(),
+    %% What the other end was known to have got when the path was opened.
+    least = 0 :: atoll_dist_circuit_frame:position()
 }).
 
 -record(state, {
@@ -410,9 +412,12 @@ leave(#path{key = Key} = Path, Why, #state{config = #{here := Here}} = State) ->
 ask_route(#state{failed = Failed, config = #{open_ms := Ms}} = State) ->
     act({timer, attempt, Ms}, act({act, {route, Failed}}, State#state{attempt = routing})).
 
-open(Leg, Nodes, #state{epoch = Epoch0, was_up = WasUp, config = #{id := Id, window := Window, open_ms := Ms} = Config} = State) ->
+open(Leg, Nodes, #state{epoch = Epoch0, was_up = WasUp, out = Out, config = #{id := Id, window := Window, open_ms := Ms} = Config} = State) ->
     Epoch = Epoch0 + 1,
-    Path = #path{key = atoll_dist_circuit_frame:key(Id, Epoch), leg = Leg, nodes = Nodes, window = Window},
+    Path = #path{
+        key = atoll_dist_circuit_frame:key(Id, Epoch), leg = Leg, nodes = Nodes, window = Window,
+        least = atoll_dist_circuit_out:received(Out)
+    },
     Open = #{window => Window, fresh => not WasUp, hello => hello(WasUp, Config), path => Nodes},
     Frame = atoll_dist_circuit_frame:make({open, Path#path.key, Open}),
     act({timer, attempt, Ms}, send(Path, Frame, State#state{epoch = Epoch, attempt = Path})).
@@ -421,13 +426,13 @@ hello(false, #{seal := required, keys := Keys}) -> atoll_dist_seal:hello(Keys);
 hello(_WasUp, _Config) -> <<>>.
 
 attempt(opened, #{window := Window, received := Received, consumed := Consumed, answer := Answer}, Now, #state{role = opener} = State0) ->
-    #state{attempt = #path{window = Most} = Attempt} = State0,
+    #state{attempt = #path{window = Most, least = Least} = Attempt} = State0,
     case finished(Answer, State0) of
         {error, Error} ->
             end_of(seal, {seal, Error}, State0);
         {ok, #state{out = Out0} = State} ->
             IsWide = Window >= atoll_dist_circuit_frame:min_window() andalso Window =< Most,
-            case IsWide andalso atoll_dist_circuit_out:resume(Received, Consumed, Window, Out0) of
+            case IsWide andalso atoll_dist_circuit_out:resume(Received, Consumed, Window, Least, Out0) of
                 {ok, Out} -> use(Attempt#path{window = Window}, Now, confirmed(Attempt, State#state{out = Out}));
                 false -> failed(Attempt, {refused, {here(State), window, <<>>}}, Now, leave(Attempt, moved, State));
                 error -> end_of(bad_frame, bad_ack, State)

@@ -11,7 +11,7 @@
 %% beyond what {@link pending/1} lets him.
 -module(atoll_dist_circuit_out).
 
--export([new/0, seal/2, push/2, next/1, ack/3, pause/1, resume/4, pending/1, under_way/1, end_of/1]).
+-export([new/0, seal/2, push/2, next/1, ack/3, pause/1, resume/4, resume/5, received/1, pending/1, under_way/1, end_of/1]).
 
 -export_type([out/0, packet/0]).
 
@@ -162,6 +162,10 @@ has(Position, Kept0) ->
         _ -> none
     end.
 
+%% @doc What the other end is known to have got.
+-spec received(out()) -> atoll_dist_circuit_frame:position().
+received(#out{received = Received}) -> Received.
+
 %% @doc The path is lost: nothing can be sent.
 -spec pause(out()) -> out().
 pause(#out{sent = Sent, unsent = Unsent} = Out) ->
@@ -172,13 +176,24 @@ pause(#out{sent = Sent, unsent = Unsent} = Out) ->
 -spec resume(
     atoll_dist_circuit_frame:position(), atoll_dist_circuit_frame:position(), atoll_dist_circuit_frame:window(), out()
 ) -> {ok, out()} | error.
-resume(Received, Consumed, Window, Out0) ->
+resume(Received, Consumed, Window, #out{received = Least} = Out) ->
+    resume(Received, Consumed, Window, Least, Out).
+
+%% @doc The same, where the other end may have said so before what it said over the path
+%% that is left, and that came first: then more is known. It had so much at least.
+-spec resume(
+    atoll_dist_circuit_frame:position(), atoll_dist_circuit_frame:position(), atoll_dist_circuit_frame:window(),
+    Least :: atoll_dist_circuit_frame:position(), out()
+) -> {ok, out()} | error.
+resume(Received, _Consumed, _Window, Least, _Out) when Received < Least ->
+    error;
+resume(Received, Consumed, Window, _Least, Out0) ->
     #out{unsent = Unsent0, received = Received0} = Out = pause(Out0),
     case has(Received, Unsent0) of
         {ok, Unsent} ->
             {ok, resumed(Received, Consumed, Window, Out#out{unsent = Unsent})};
-        none when Received =:= Received0 ->
-            {ok, resumed(Received, Consumed, Window, Out)};
+        none when Received =< Received0 ->
+            {ok, resumed(Received0, Consumed, Window, Out)};
         none ->
             error
     end.

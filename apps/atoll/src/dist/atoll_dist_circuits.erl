@@ -3,13 +3,17 @@
 %% wanted, and what is shown of each circuit.
 -module(atoll_dist_circuits).
 
--export([tables/0, linked/2, is_linked/1, is_linked/2, own/2, is_own/1]).
--export([attach/2, path/3, up/1, detach/1, counters/0, count/3, stat/1, show/1, forget/1, shown/1]).
+-export([tables/0, linked/2, linked/3, counts/3, is_linked/1, via/1, note_link/2, own/2, is_own/1, disown/0]).
+-export([attach/2, path/3, up/2, detach/1, counters/0, count/3, stat/1, show/1, forget/1, shown/1]).
 
--export_type([circuit/0, shown/0]).
+-export_type([circuit/0, via/0, shown/0]).
 
 %% What the process of a connection knows of its circuit: the end, and what that counts.
 -type circuit() :: {circuit, pid(), counters:counters_ref()}.
+
+%% How frames go to a neighbour: as messages of Erlang's over the connection with it, or by
+%% a process that writes them to a circuit's own connection.
+-type via() :: messages | {own, Writer :: pid()}.
 
 -type shown() :: #{
     rtt_us := non_neg_integer(),
@@ -17,7 +21,9 @@
     bytes_out := non_neg_integer(),
     %% A node whose name is no atom here stands as text.
     path := [node() | atoll_dist_circuit_frame:name()],
-    sealed := boolean()
+    sealed := boolean(),
+    %% How often it took another path.
+    moves := non_neg_integer()
 }.
 
 -define(HUB, atoll_dist_hub).
@@ -44,35 +50,64 @@ tables() ->
 %% the process ends.
 -spec linked(node(), pid()) -> ok.
 linked(Node, Pid) ->
-    gen_server:call(?HUB, {linked, Node, Pid}, infinity).
+    linked(Node, Pid, messages).
 
-%% @doc Whether the node is a neighbour.
+%% @doc The same, where frames go to it so.
+-spec linked(node(), pid(), via()) -> ok.
+linked(Node, Pid, Via) ->
+    gen_server:call(?HUB, {linked, Node, Pid, Via}, infinity).
+
+%% @doc Whether that link counts as one: no new circuit is to go over one that is about to
+%% be closed.
+-spec counts(node(), pid(), boolean()) -> ok.
+counts(Node, Pid, Counts) ->
+    gen_server:call(?HUB, {counts, Node, Pid, Counts}, infinity).
+
+%% @doc Whether the node is a neighbour, and to stay one.
 -spec is_linked(node()) -> boolean().
 is_linked(Node) ->
-    ets:member(?NODES, {link, Node}).
+    case ets:lookup(?NODES, {link, Node}) of
+        [{_, _Via, Counts}] -> Counts;
+        [] -> false
+    end.
+
+%% @doc How frames go to it; nothing if it is no neighbour.
+-spec via(node()) -> via() | none.
+via(Node) ->
+    case ets:lookup(?NODES, {link, Node}) of
+        [{_, Via, _Counts}] -> Via;
+        [] -> none
+    end.
 
 %% @doc Notes it; called by the hub.
--spec is_linked(node(), boolean()) -> ok.
-is_linked(Node, Is) ->
-    note({link, Node}, Is).
+-spec note_link(node(), {via(), Counts :: boolean()} | none) -> ok.
+note_link(Node, {Via, Counts}) ->
+    true = ets:insert(?NODES, {{link, Node}, Via, Counts}),
+    ok;
+note_link(Node, none) ->
+    true = ets:delete(?NODES, {link, Node}),
+    ok.
 
 %% @doc Notes whether a room above wants a link with that node; called by the hub.
 -spec own(node(), boolean()) -> ok.
-own(Node, Wants) ->
-    note({own, Node}, Wants).
+own(Node, true) ->
+    true = ets:insert(?NODES, {{own, Node}}),
+    ok;
+own(Node, false) ->
+    true = ets:delete(?NODES, {own, Node}),
+    ok.
 
 %% @doc Whether such a link is wanted.
 -spec is_own(node()) -> boolean().
 is_own(Node) ->
     ets:member(?NODES, {own, Node}).
 
-note(Key, Is) ->
-    true =
-        case Is of
-            true -> ets:insert(?NODES, {Key});
-            false -> ets:delete(?NODES, Key)
-        end,
-    ok.
+%% @doc None is wanted any more; called by the hub. Those that were.
+-spec disown() -> [node()].
+disown() ->
+    Owned = lists:append(ets:match(?NODES, {{own, '$1'}})),
+    true = ets:match_delete(?NODES, {{own, '_'}}),
+    Owned.
 
 %% Ends
 
@@ -86,10 +121,11 @@ attach(Id, Pid) ->
 path(Id, Leg, Key) ->
     gen_server:cast(?HUB, {path, Id, self(), Leg, Key}).
 
-%% @doc The calling end's connection is up.
--spec up(atoll_dist_circuit_frame:id()) -> ok.
-up(Id) ->
-    gen_server:cast(?HUB, {up, Id, self()}).
+%% @doc The calling end's connection, with that node, is up: from now on it is told by
+%% `{own, boolean()}' whether a link with it is wanted.
+-spec up(atoll_dist_circuit_frame:id(), node()) -> ok.
+up(Id, Node) ->
+    gen_server:cast(?HUB, {up, Id, self(), Node}).
 
 %% @doc The calling end is about to go, and has told the other end.
 -spec detach(atoll_dist_circuit_frame:id()) -> ok.

@@ -39,6 +39,11 @@
     vm = tells :: tells | has,
     counters :: counters:counters_ref(),
     began_us :: integer(),
+    %% Whether it has, or is to have, a connection of its own: once it is up. The process
+    %% that makes it or lets it in, and that of the connection.
+    own = none :: none | atoll_dist_own:own(),
+    attempt = none :: none | {pid(), reference()},
+    link = none :: none | {pid(), reference()},
     %% What was said last when there was no way.
     said = none :: none | unicode:chardata(),
     ended = no :: no | {ended, atoll_dist_circuit_reason:reason()}
@@ -187,11 +192,55 @@ message(dist_data, State) ->
     State#state{vm = has};
 message({timeout, Ref, Key}, #state{timers = Timers} = State) ->
     case Timers of
+        #{Key := Ref} when Key =:= own -> own(timeout, State#state{timers = maps:remove(Key, Timers)});
         #{Key := Ref} -> event({timeout, Key}, State#state{timers = maps:remove(Key, Timers)});
         #{} -> State
     end;
 message({link_down, Leg}, #state{trunks = Trunks} = State) ->
     cast({down, Leg}, State#state{trunks = maps:remove(Leg, Trunks)});
+message({written, Writer, Leg, Bytes}, #state{trunks = Trunks} = State) ->
+    case Trunks of
+        #{Leg := Trunk} ->
+            case atoll_dist_trunk:is_of(Writer, Trunk) of
+                true -> cast({sent, Leg, Bytes}, State);
+                false -> State
+            end;
+        #{} ->
+            State
+    end;
+message({own, Wants}, State) ->
+    own({wants, Wants}, State);
+message({own_theirs, Link, Wants}, #state{link = {Link, _}} = State) ->
+    own({theirs, Wants}, State);
+message({own_theirs, _Earlier, _Wants}, State) ->
+    State;
+message({own_knock, Doorkeeper, Name}, #state{there = Name, own = Own} = State) when Own =/= none ->
+    {Acts, Knocked} = atoll_dist_own:handle(knock, Own),
+    owns(Acts, Doorkeeper, State#state{own = Knocked});
+message({own_knock, Doorkeeper, _Name}, State) ->
+    Doorkeeper ! {self(), refused},
+    State;
+message({own_up, Attempt, Link}, #state{attempt = {Attempt, Ref}} = State) ->
+    true = demonitor(Ref, [flush]),
+    own(up, State#state{attempt = none, link = {Link, monitor(process, Link)}});
+message({own_up, _GivenUp, Link}, State) ->
+    ok = atoll_dist_own_link:close(Link),
+    State;
+message({back, {ok, [_, Leg, _ | _] = Path}}, State) ->
+    case atoll_dist_circuits:is_linked(Leg) of
+        true -> cast({better, Leg, [atom_to_binary(Node) || Node <- Path]}, State);
+        false -> State
+    end;
+message({back, _}, State) ->
+    State;
+message({moved, _} = Moved, State) ->
+    own(Moved, State);
+message(not_moved, State) ->
+    own(not_moved, State);
+message({'DOWN', Ref, process, _, _}, #state{attempt = {_, Ref}} = State) ->
+    own(failed, State#state{attempt = none});
+message({'DOWN', Ref, process, _, _}, #state{link = {_, Ref}} = State) ->
+    own(lost, State#state{link = none});
 message({'DOWN', Ref, process, _, Reason}, #state{helpers = Helpers} = State) ->
     case maps:take(Ref, Helpers) of
         {Leg, Left} -> freed(Leg, State#state{helpers = Left});
@@ -206,10 +255,12 @@ message({send, Packet}, State) ->
     cast({packets, [{byte_size(Packet), Packet}]}, State);
 message(recv, #state{phase = {shaking, Packets, false}} = State) ->
     handed(State#state{phase = {shaking, Packets, true}});
-message({up, Node, Handle}, #state{phase = {shaking, Packets, _}, id = Id} = State) ->
+message({up, Node, Handle}, #state{phase = {shaking, Packets, _}, id = Id, there = There, role = Role} = State) ->
     false = erlang:dist_ctrl_set_opt(Handle, get_size, true),
-    ok = atoll_dist_circuits:up(Id),
-    Up = deliver(queue:to_list(Packets), State#state{phase = {up, Handle}, node = Node}),
+    ok = atoll_dist_keeper:awaits(atoll_dist_own_link:key(Id), self()),
+    ok = atoll_dist_circuits:up(Id, Node),
+    Own = atoll_dist_own:new(#{here => atom_to_binary(node()), there => There, role => Role}),
+    Up = deliver(queue:to_list(Packets), State#state{phase = {up, Handle}, node = Node, own = Own}),
     pull(Up);
 message({Kernel, controller, Connection}, #state{connection = Kernel} = State) ->
     true = link(Connection),
@@ -302,11 +353,16 @@ freed(Leg, #state{trunks = Trunks} = State) ->
 
 route(_Failed, #state{known = [_ | _] = Path} = State) ->
     taken(Path, State#state{known = none});
-route(Failed, #state{node = Node, id = Id} = State) ->
-    Self = self(),
-    Avoid = [Name || Text <- atoll_dist_router:lost(Failed), Name <- [shown_name(Text)], is_atom(Name)],
-    _ = spawn(fun() -> Self ! {way, atoll_dist_router:ask(Node, Avoid, Id)} end),
-    {[], State}.
+route(Failed, #state{node = Node, id = Id, there = There, own = Own} = State) ->
+    case Own =/= none andalso atoll_dist_own:is_up(Own) andalso not lists:keymember([atom_to_binary(node()), There], 1, Failed) of
+        true ->
+            taken([node(), Node], State);
+        false ->
+            Self = self(),
+            Avoid = [Name || Text <- atoll_dist_router:lost(Failed), Name <- [shown_name(Text)], is_atom(Name)],
+            _ = spawn(fun() -> Self ! {way, atoll_dist_router:ask(Node, Avoid, Id)} end),
+            {[], State}
+    end.
 
 way({ok, [_, _, _ | _] = Path}, State) ->
     then([], taken(Path, State));
@@ -326,6 +382,49 @@ shown_name(Text) ->
     catch
         error:badarg -> Text
     end.
+
+%% A connection of its own
+
+own(_Event, #state{own = none} = State) ->
+    State;
+own(Event, #state{own = Own0} = State) ->
+    {Acts, Own} = atoll_dist_own:handle(Event, Own0),
+    owns(Acts, none, State#state{own = Own}).
+
+owns([], _Doorkeeper, State) ->
+    State;
+owns([connect | Acts], Doorkeeper, #state{node = Node, id = Id} = State) ->
+    owns(Acts, Doorkeeper, State#state{attempt = atoll_dist_own_link:connect(Node, Id, self())});
+owns([stop | Acts], Doorkeeper, #state{attempt = {Attempt, Ref}} = State) ->
+    true = demonitor(Ref, [flush]),
+    true = exit(Attempt, kill),
+    owns(Acts, Doorkeeper, State#state{attempt = none});
+owns([{answer, come_in} | Acts], Doorkeeper, #state{node = Node} = State) ->
+    Ref = monitor(process, Doorkeeper),
+    Doorkeeper ! {self(), {come_in, Node}},
+    owns(Acts, Doorkeeper, State#state{attempt = {Doorkeeper, Ref}});
+owns([{answer, refused} | Acts], Doorkeeper, State) ->
+    Doorkeeper ! {self(), busy},
+    owns(Acts, Doorkeeper, State);
+owns([{tell, Wants} | Acts], Doorkeeper, #state{link = {Link, _}} = State) ->
+    ok = atoll_dist_own_link:tell(Link, Wants),
+    owns(Acts, Doorkeeper, State);
+owns([{counts, Counts} | Acts], Doorkeeper, #state{link = {Link, _}, node = Node} = State) ->
+    ok = atoll_dist_circuits:counts(Node, Link, Counts),
+    owns(Acts, Doorkeeper, State);
+owns([better | Acts], Doorkeeper, #state{node = Node, there = There} = State) ->
+    owns(Acts, Doorkeeper, cast({better, Node, [atom_to_binary(node()), There]}, State));
+owns([back | Acts], Doorkeeper, #state{node = Node, id = Id} = State) ->
+    Self = self(),
+    _ = spawn(fun() -> Self ! {back, atoll_dist_router:ask(Node, [], Id)} end),
+    owns(Acts, Doorkeeper, State);
+owns([close | Acts], Doorkeeper, #state{link = {Link, _}} = State) ->
+    ok = atoll_dist_own_link:close(Link),
+    owns(Acts, Doorkeeper, State);
+owns([{timer, Ms} | Acts], Doorkeeper, #state{timers = Timers} = State) ->
+    owns(Acts, Doorkeeper, State#state{timers = (cancelled(own, Timers))#{own => erlang:start_timer(Ms, self(), own)}});
+owns([cancel | Acts], Doorkeeper, #state{timers = Timers} = State) ->
+    owns(Acts, Doorkeeper, State#state{timers = cancelled(own, Timers)}).
 
 %% What comes
 
@@ -381,16 +480,20 @@ pull(Handle, Bytes, Packets) ->
 %% What becomes of the circuit
 
 notice({up, #{path := Path, sealed := IsSealed}}, #state{began_us = Began} = State) ->
-    ok = atoll_dist_circuits:show(#{rtt_us => now_us() - Began, path => [shown_name(Name) || Name <- Path], sealed => IsSealed}),
+    ok = atoll_dist_circuits:show(#{rtt_us => now_us() - Began, path => [shown_name(Name) || Name <- Path], sealed => IsSealed, moves => 0}),
     stands(at_hub(Path, State));
-notice({moved, Path}, State) ->
-    ok = atoll_dist_circuits:show(#{path => [shown_name(Name) || Name <- Path]}),
+notice({moved, Path}, #state{core = Core} = State) ->
+    #{moves := Moves} = atoll_dist_circuit:figures(Core),
+    ok = atoll_dist_circuits:show(#{path => [shown_name(Name) || Name <- Path], moves => Moves}),
+    %% After what is still to be done of this event.
+    self() ! {moved, case Path of [_, _] -> own; _ -> others end},
     at_hub(Path, State);
 notice({ended, Reason}, State) ->
     State#state{ended = {ended, Reason}};
 notice({lost, _}, State) ->
     State;
 notice({not_moved, _}, State) ->
+    self() ! not_moved,
     State.
 
 %% Which tells the other end if this one dies.

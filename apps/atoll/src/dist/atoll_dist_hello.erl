@@ -3,7 +3,8 @@
 %%
 %% The node that connects offers; the one that accepts answers with the kind of the
 %% connection, or, as a later version may, with a refusal, and then Erlang's handshake follows as ever, which is what
-%% says who is who. A further lane of a connection says whose lane it is, and proves it.
+%% says who is who. A further lane of a connection says whose lane it is, and proves it. A
+%% circuit's own connection says which circuit's, and both ends prove that they have the cookie.
 %% Each is one frame of a socket with `{packet, 2}'. Erlang's own handshake begins with
 %% another letter, so a stock peer is told by its first frame.
 %%
@@ -11,13 +12,13 @@
 %% of a later version is read as far as this one knows it; what it has beyond that is
 %% passed over.
 %%
-%% Nothing said here is authenticated, but a lane's proof. A peer that lies about its name
+%% Nothing said here is authenticated, but what proves something. A peer that lies about its name
 %% gets another kind of connection until Erlang's handshake tells another name.
 -module(atoll_dist_hello).
 
--export([make/1, read/1, proof/4, same_name/2]).
+-export([make/1, read/1, proof/4, own_proof/3, same_name/2]).
 
--export_type([offer/0, answer/0, lane/0, frame/0, reason/0]).
+-export_type([offer/0, answer/0, lane/0, own/0, own_answer/0, frame/0, reason/0]).
 
 -type offer() :: #{
     %% The peer's name, or nothing if it has none yet.
@@ -47,6 +48,17 @@
     mac := <<_:256>>
 }.
 
+%% A connection of its own for a circuit.
+-type own() :: #{
+    %% The circuit's.
+    id := <<_:128>>,
+    %% The name of the node that connects.
+    name := binary(),
+    nonce := <<_:128>>
+}.
+
+-type own_answer() :: #{nonce := <<_:128>>, mac := <<_:256>>}.
+
 -type reason() :: version | not_allowed | busy | {other, byte()}.
 
 -type frame() ::
@@ -55,6 +67,9 @@
     | {refusal, reason()}
     | {lane, lane()}
     | {lane_answer, Mac :: <<_:256>>}
+    | {own, own()}
+    | {own_answer, own_answer()}
+    | {own_proof, Mac :: <<_:256>>}
     %% Erlang's own handshake, of a node that says it is called so.
     | {stock, Name :: binary()}.
 
@@ -62,8 +77,10 @@
 -define(VERSION, 1).
 
 %% @doc A frame as bytes. A stock one is not made here.
--spec make({offer, offer()} | {answer, answer()} | {refusal, reason()} | {lane, lane()} | {lane_answer, <<_:256>>}) ->
-    binary().
+-spec make(
+    {offer, offer()} | {answer, answer()} | {refusal, reason()} | {lane, lane()} | {lane_answer, <<_:256>>}
+    | {own, own()} | {own_answer, own_answer()} | {own_proof, <<_:256>>}
+) -> binary().
 make({offer, #{name := Name, wish := Wish, rtt_us := RttUs, ticktime_ms := TickMs, id := <<Id:16/binary>>}}) ->
     <<(head($O))/binary, (make_wish(Wish))/binary, RttUs:32, TickMs:32, Id/binary, (byte_size(Name)):16, Name/binary>>;
 make({answer, #{kind := Kind, rtt_us := RttUs, ticktime_ms := TickMs, nonce := <<Nonce:16/binary>>}}) ->
@@ -74,7 +91,13 @@ make({refusal, Reason}) ->
 make({lane, #{id := <<Id:16/binary>>, index := Index, nonce := <<Nonce:16/binary>>, mac := <<Mac:32/binary>>}}) ->
     <<(head($L))/binary, Id/binary, Index, Nonce/binary, Mac/binary>>;
 make({lane_answer, <<Mac:32/binary>>}) ->
-    <<(head($M))/binary, Mac/binary>>.
+    <<(head($M))/binary, Mac/binary>>;
+make({own, #{id := <<Id:16/binary>>, name := Name, nonce := <<Nonce:16/binary>>}}) ->
+    <<(head($W))/binary, Id/binary, Nonce/binary, (byte_size(Name)):16, Name/binary>>;
+make({own_answer, #{nonce := <<Nonce:16/binary>>, mac := <<Mac:32/binary>>}}) ->
+    <<(head($X))/binary, Nonce/binary, Mac/binary>>;
+make({own_proof, <<Mac:32/binary>>}) ->
+    <<(head($Y))/binary, Mac/binary>>.
 
 head(Letter) ->
     <<?MAGIC, ?VERSION, Letter>>.
@@ -122,6 +145,12 @@ read($L, <<Id:16/binary, Index, Nonce:16/binary, Mac:32/binary, _/binary>>) when
     {ok, {lane, #{id => Id, index => Index, nonce => Nonce, mac => Mac}}};
 read($M, <<Mac:32/binary, _/binary>>) ->
     {ok, {lane_answer, Mac}};
+read($W, <<Id:16/binary, Nonce:16/binary, Size:16, Name:Size/binary, _/binary>>) when Size =< 1024 ->
+    {ok, {own, #{id => Id, name => Name, nonce => Nonce}}};
+read($X, <<Nonce:16/binary, Mac:32/binary, _/binary>>) ->
+    {ok, {own_answer, #{nonce => Nonce, mac => Mac}}};
+read($Y, <<Mac:32/binary, _/binary>>) ->
+    {ok, {own_proof, Mac}};
 read(_Letter, _Rest) ->
     {error, malformed}.
 
@@ -141,6 +170,16 @@ read_reason(Code) -> {other, Code}.
 %% who proves it, which lane, and what both have said (ids and nonces).
 -spec proof(Key :: binary(), connector | acceptor, Index :: 1..63, Said :: [binary()]) -> <<_:256>>.
 proof(Key, Side, Index, Said) ->
+    mac(Key, Side, Index, Said).
+
+%% @doc The same for the connection of its own of a circuit: what was said are the circuit's
+%% id, the names of the node that connects and of the other one, and their nonces.
+-spec own_proof(Key :: binary(), connector | acceptor, Said :: [binary()]) -> <<_:256>>.
+own_proof(Key, Side, Said) ->
+    %% No lane has that index.
+    mac(Key, Side, 255, Said).
+
+mac(Key, Side, Index, Said) ->
     Letter = case Side of connector -> $c; acceptor -> $a end,
     <<Mac:32/binary>> = crypto:mac(hmac, sha256, Key, [?MAGIC, Letter, Index | [<<(byte_size(S)):16, S/binary>> || S <- Said]]),
     Mac.

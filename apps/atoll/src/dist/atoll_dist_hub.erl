@@ -3,13 +3,14 @@
 %% says.
 %%
 %% Neighbours are the nodes with which there is a link, a connection of its own of
-%% Atoll's; circuits make no neighbours, and neither do nodes on Erlang's own distribution.
+%% Atoll's; circuits make no neighbours unless they got one, and neither do nodes on Erlang's own distribution.
 %% The process of a link tells of itself before anything can come over it. Neighbours send
 %% `{circuit, From, Frame}' to this process's name, over the link; ends send theirs
 %% themselves, to the hub of the first node on their path.
 %%
 %% It knows the ends by their circuits' ids: an opener's end attaches, an acceptor's is
-%% started when a fresh `open' comes. When an end dies without a word the other end is
+%% started when a fresh `open' comes. One whose connection is up is told whether a link
+%% with its node is wanted, and may get one of its own. When an end dies without a word the other end is
 %% told in its stead.
 %%
 %% Promised: it waits for nobody. Whatever a peer sends is counted and otherwise left
@@ -20,7 +21,7 @@
 -behaviour(gen_server).
 
 -export([child_spec/0, start_link/0]).
--export([watch_links/0, own/2, policy/1, figures/0, fault/1]).
+-export([watch_links/0, own/2, disown/0, policy/1, figures/0, fault/1]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 
 -export_type([fault/0]).
@@ -36,7 +37,10 @@
     %% The process of the connection, and the monitor on it.
     pid :: pid(),
     ref :: reference(),
-    trunk :: atoll_dist_trunk:trunk()
+    trunk :: atoll_dist_trunk:trunk(),
+    via :: atoll_dist_circuits:via(),
+    %% Whether it counts, for those who are told of links.
+    counts = true :: boolean()
 }).
 
 -record(circuit, {
@@ -44,6 +48,8 @@
     ref :: reference(),
     %% Over which link its path goes, and the path's key, once there is one.
     path = none :: none | {node(), atoll_dist_circuit_frame:key()},
+    %% The other end, once the connection is up.
+    node = none :: none | node(),
     %% Whether it is on its way to be accepted.
     is_new :: boolean()
 }).
@@ -91,6 +97,11 @@ watch_links() ->
 own(Node, Wants) ->
     asked({own, Node, Wants}, ok).
 
+%% @doc No room above wants a link with any node.
+-spec disown() -> ok.
+disown() ->
+    asked(disown, ok).
+
 %% @doc For whom this node relays.
 -spec policy(atoll_dist_relay:policy()) -> ok.
 policy(Policy) ->
@@ -135,15 +146,20 @@ init([]) ->
 
 %% @private
 -spec handle_call(term(), gen_server:from(), #state{}) -> {reply, term(), #state{}} | {noreply, #state{}}.
-handle_call({linked, Node, Pid}, _From, State) ->
-    {reply, ok, linked(Node, Pid, run(unlinked(Node, State)))};
+handle_call({linked, Node, Pid, Via}, _From, State) ->
+    {reply, ok, linked(Node, Pid, Via, run(unlinked(Node, State)))};
+handle_call({counts, Node, Pid, Counts}, _From, #state{links = Links} = State) ->
+    case Links of
+        #{Node := #link{pid = Pid, counts = Before} = Link} when Before =/= Counts -> {reply, ok, counts(Counts, Node, Link, State)};
+        #{} -> {reply, ok, State}
+    end;
 handle_call({attach, Id, Pid}, _From, #state{ends = Ends} = State) ->
     case is_map_key(Id, Ends) of
         true -> {reply, taken, State};
         false -> {reply, ok, attached(Id, Pid, false, State)}
     end;
 handle_call(watch_links, {Pid, _}, #state{watchers = Watchers, monitors = Monitors, links = Links} = State) ->
-    Now = lists:sort(maps:keys(Links)),
+    Now = lists:sort([Node || {Node, #link{counts = true}} <- maps:to_list(Links)]),
     case Watchers of
         #{Pid := _} ->
             {reply, Now, State};
@@ -152,7 +168,11 @@ handle_call(watch_links, {Pid, _}, #state{watchers = Watchers, monitors = Monito
             {reply, Now, State#state{watchers = Watchers#{Pid => Ref}, monitors = Monitors#{Ref => {watcher, Pid}}}}
     end;
 handle_call({own, Node, Wants}, _From, State) ->
-    {reply, atoll_dist_circuits:own(Node, Wants), State};
+    ok = atoll_dist_circuits:own(Node, Wants),
+    {reply, tell_own(Node, Wants, State), State};
+handle_call(disown, _From, State) ->
+    _ = [tell_own(Node, false, State) || Node <- atoll_dist_circuits:disown()],
+    {reply, ok, State};
 handle_call({policy, Policy}, _From, #state{config = #{relay := on}} = State) ->
     {reply, ok, relay({policy, Policy}, State)};
 handle_call({policy, _Policy}, _From, State) ->
@@ -182,10 +202,14 @@ handle_cast({path, Id, Pid, Leg, Key}, #state{ends = Ends} = State) ->
         #{Id := #circuit{pid = Pid} = Circuit} -> {noreply, State#state{ends = Ends#{Id := Circuit#circuit{path = {Leg, Key}}}}};
         #{} -> {noreply, State}
     end;
-handle_cast({up, Id, Pid}, #state{ends = Ends, new = New} = State) ->
+handle_cast({up, Id, Pid, Node}, #state{ends = Ends, new = New} = State) ->
     case Ends of
-        #{Id := #circuit{pid = Pid, is_new = true} = Circuit} ->
-            {noreply, State#state{ends = Ends#{Id := Circuit#circuit{is_new = false}}, new = New - 1}};
+        #{Id := #circuit{pid = Pid, is_new = IsNew} = Circuit} ->
+            Pid ! {own, atoll_dist_circuits:is_own(Node)},
+            {noreply, State#state{
+                ends = Ends#{Id := Circuit#circuit{is_new = false, node = Node}},
+                new = case IsNew of true -> New - 1; false -> New end
+            }};
         #{} ->
             {noreply, State}
     end;
@@ -203,6 +227,16 @@ handle_info({circuit, From, Frame}, #state{links = Links} = State) when is_binar
     case Links of
         #{From := #link{name = Name}} -> {noreply, frame(Name, Frame, State)};
         #{} -> {noreply, strange(State)}
+    end;
+handle_info({written, Writer, Node, Bytes}, #state{links = Links} = State) ->
+    case Links of
+        #{Node := #link{name = Name, trunk = Trunk}} ->
+            case atoll_dist_trunk:is_of(Writer, Trunk) of
+                true -> {noreply, relay({sent, Name, Bytes}, State)};
+                false -> {noreply, State}
+            end;
+        #{} ->
+            {noreply, State}
     end;
 handle_info({'DOWN', Ref, process, Pid, _}, #state{monitors = Monitors} = State) ->
     case maps:take(Ref, Monitors) of
@@ -236,11 +270,11 @@ down({circuit, Id}, Pid, #state{ends = Ends} = State) ->
 
 %% Neighbours
 
-linked(Node, Pid, #state{links = Links, nodes = Nodes, monitors = Monitors, watchers = Watchers} = State) ->
+linked(Node, Pid, Via, #state{links = Links, nodes = Nodes, monitors = Monitors, watchers = Watchers} = State) ->
     Name = atom_to_binary(Node),
     Ref = monitor(process, Pid),
-    ok = atoll_dist_circuits:is_linked(Node, true),
-    Link = #link{name = Name, pid = Pid, ref = Ref, trunk = atoll_dist_trunk:new(Node)},
+    ok = atoll_dist_circuits:note_link(Node, {Via, true}),
+    Link = #link{name = Name, pid = Pid, ref = Ref, trunk = atoll_dist_trunk:new(Node), via = Via},
     tell(linked, Node, Watchers),
     relay({up, Name}, with_relay(State#state{
         links = Links#{Node => Link}, nodes = Nodes#{Name => Node}, monitors = Monitors#{Ref => {link, Node}}
@@ -261,10 +295,10 @@ with_relay(State) ->
 
 unlinked(Node, #state{links = Links, nodes = Nodes, monitors = Monitors, watchers = Watchers, ends = Ends} = State) ->
     case Links of
-        #{Node := #link{name = Name, ref = Ref}} ->
+        #{Node := #link{name = Name, ref = Ref, counts = Counts}} ->
             true = demonitor(Ref, [flush]),
-            ok = atoll_dist_circuits:is_linked(Node, false),
-            tell(unlinked, Node, Watchers),
+            ok = atoll_dist_circuits:note_link(Node, none),
+            _ = [tell(unlinked, Node, Watchers) || Counts],
             _ = [Pid ! {link_down, Node} || #circuit{pid = Pid} <- maps:values(Ends)],
             cast({down, Name}, State#state{
                 links = maps:remove(Node, Links), nodes = maps:remove(Name, Nodes), monitors = maps:remove(Ref, Monitors)
@@ -272,6 +306,15 @@ unlinked(Node, #state{links = Links, nodes = Nodes, monitors = Monitors, watcher
         #{} ->
             {[], State}
     end.
+
+counts(Counts, Node, #link{via = Via} = Link, #state{links = Links, watchers = Watchers} = State) ->
+    ok = atoll_dist_circuits:note_link(Node, {Via, Counts}),
+    tell(case Counts of true -> linked; false -> unlinked end, Node, Watchers),
+    State#state{links = Links#{Node := Link#link{counts = Counts}}}.
+
+tell_own(Node, Wants, #state{ends = Ends}) ->
+    _ = [Pid ! {own, Wants} || #circuit{pid = Pid, node = Of} <- maps:values(Ends), Of =:= Node],
+    ok.
 
 tell(What, Node, Watchers) ->
     _ = [Pid ! {atoll_dist, What, Node} || Pid <- maps:keys(Watchers)],

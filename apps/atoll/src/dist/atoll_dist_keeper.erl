@@ -55,9 +55,10 @@
     bytes_in := non_neg_integer(),
     bytes_out := non_neg_integer(),
     %% Of a circuit: all nodes, that which opened it first (one whose name is no atom here
-    %% stands as text), and whether it is sealed.
+    %% stands as text), whether it is sealed, and how often it took another path.
     path => [node() | binary()],
-    sealed => boolean()
+    sealed => boolean(),
+    moves => non_neg_integer()
 }.
 
 -define(LINKS, atoll_dist_links).
@@ -66,7 +67,7 @@
 %% What is over when a peer is connected.
 -define(MENDED, [
     carrier_stock_refused, carrier_refused, carrier_bad_name, carrier_lane_failed, carrier_lanes_missing, carrier_lane_lost,
-    carrier_no_circuit, carrier_circuit_ended
+    carrier_no_circuit, carrier_circuit_ended, carrier_no_own
 ]).
 
 %% Of how many peers the same is remembered as said. Then that is said, and no more.

@@ -170,6 +170,11 @@ opened({lane, Lane}, Driver, _Kernel, Socket, From) ->
         ok -> ok;
         refused -> say_of_stranger(carrier_lane_refused, From, "offers a lane and does not prove that it belongs to a connection")
     end;
+opened({own, Own}, Driver, _Kernel, Socket, From) ->
+    case atoll_dist_own_link:knock(Own, Driver, Socket) of
+        ok -> ok;
+        refused -> say_of_stranger(carrier_own_refused, From, "offers a connection for a circuit and does not prove that it is of its other end")
+    end;
 opened({error, timeout}, _Driver, _Kernel, _Socket, From) ->
     say_of_stranger(carrier_silent_stranger, From, "has said nothing in the time for it");
 opened({error, closed}, _Driver, _Kernel, _Socket, _From) ->

@@ -5,17 +5,21 @@
 %% helper that waits in the process's stead has got something through; so one process
 %% sends all frames of a trunk, and they stay in order over connections with lanes too.
 %%
+%% To a neighbour with which a circuit has a connection of its own frames go by the process
+%% that writes to it. It tells what is gone.
+%%
 %% Promised: frames arrive in the order in which they were given, up to some frame after
 %% which none arrives. It bounds nothing: who sends counts what is on its way.
 -module(atoll_dist_trunk).
 
--export([new/1, send/2, freed/1, helper/1]).
+-export([new/1, send/2, freed/1, helper/1, is_of/2]).
 -export([wait/1]).
 
 -export_type([trunk/0]).
 
 -record(trunk, {
     node :: node(),
+    via :: atoll_dist_circuits:via() | none,
     %% Which gives one message when it ends, that of the monitor on it.
     helper = none :: none | reference(),
     %% The latest first.
@@ -29,10 +33,15 @@
 
 %% @doc To a neighbour.
 -spec new(node()) -> trunk().
-new(Node) -> #trunk{node = Node}.
+new(Node) -> #trunk{node = Node, via = atoll_dist_circuits:via(Node)}.
 
 %% @doc Sends frames, or keeps them: how many bytes of all that was given are gone now.
 -spec send([binary()], trunk()) -> {ok, Gone :: non_neg_integer(), trunk()} | down.
+send(_Frames, #trunk{via = none}) ->
+    down;
+send(Frames, #trunk{via = {own, Writer}, node = Node} = Trunk) ->
+    Writer ! {frames, self(), Node, Frames},
+    {ok, 0, Trunk};
 send(Frames, #trunk{helper = none, node = Node} = Trunk) ->
     send(Frames, {atoll_dist_hub, Node}, node(), 0, Trunk);
 send(Frames, #trunk{kept = Kept} = Trunk) ->
@@ -55,6 +64,11 @@ waits(#trunk{node = Node} = Trunk) ->
 -spec freed(trunk()) -> {ok, Gone :: non_neg_integer(), trunk()} | down.
 freed(#trunk{kept = Kept} = Trunk) ->
     send(lists:reverse(Kept), Trunk#trunk{helper = none, kept = []}).
+
+%% @doc Whether that process writes for this trunk: it tells `{written, Writer, Node, Bytes}'
+%% of what is gone.
+-spec is_of(pid(), trunk()) -> boolean().
+is_of(Writer, #trunk{via = Via}) -> Via =:= {own, Writer}.
 
 %% @doc The helper that waits now: its monitor tells that it has ended.
 -spec helper(trunk()) -> none | reference().

@@ -110,6 +110,8 @@ links() ->
 %% @private
 -spec open(atoll_link_core:config()) -> #world{}.
 open(_Config) ->
+    %% What an earlier life of this process wanted, somebody will say again.
+    ok = atoll_dist:disown(),
     %% As in watch/0.
     ok = net_kernel:monitor_nodes(true, [{node_type, all}, nodedown_reason]),
     ok = tell_connected(),

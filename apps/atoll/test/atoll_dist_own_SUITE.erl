@@ -1,0 +1,193 @@
+%% A connection of its own under a circuit that lives, on real nodes: it comes and goes
+%% while programs on both nodes talk, and they do not notice.
+-module(atoll_dist_own_SUITE).
+
+-include_lib("common_test/include/ct.hrl").
+-include_lib("stdlib/include/assert.hrl").
+
+-import(atoll_dist_nodes, [node/3, carrier/1, name/1, call/4, works/2, until/1, said/3, logged/2]).
+
+-export([all/0, suite/0, init_per_suite/1, end_per_suite/1, init_per_testcase/2, end_per_testcase/2]).
+-export([
+    either_end_gets_one_and_lets_it_go_under_load/1,
+    both_ends_at_once_make_one/1,
+    one_that_is_lost_is_made_again/1,
+    others_go_over_it_too/1,
+    it_stays_where_there_is_no_other_way/1,
+    a_wrong_cookie_gets_none/1,
+    a_stranger_is_refused/1
+]).
+
+-define(TIMES, 10).
+
+suite() -> [{timetrap, {minutes, 2}}].
+
+all() ->
+    [F || {F, 1} <- ?MODULE:module_info(exports), not lists:member(F, [module_info, init_per_suite, end_per_suite])].
+
+init_per_suite(Config) ->
+    atoll_dist_nodes:begin_suite(Config).
+
+end_per_suite(Config) ->
+    atoll_dist_nodes:end_suite(Config).
+
+init_per_testcase(_Case, Config) ->
+    atoll_dist_nodes:begin_case(Config).
+
+end_per_testcase(_Case, Config) ->
+    atoll_dist_nodes:end_case(Config).
+
+%% A and B, connected over G, which has a link with each. Nobody else has one.
+nodes_of(Config) ->
+    [A, B, G] = Nodes = [started(Config, Name) || Name <- ["a", "b", "g"]],
+    [works(End, G) || End <- [A, B]],
+    ok = call(A, atoll_dist_ways, set, [name(B), [name(G)]]),
+    ok = call(B, atoll_dist_ways, set, [name(A), [name(G)]]),
+    works(A, B),
+    path(A, B, [A, G, B]),
+    Nodes.
+
+started(Config, Name) ->
+    One = node(Config, Name, carrier([]) ++ ["-connect_all", "false"]),
+    ok = call(One, atoll_dist_ways, start, []),
+    One.
+
+own(A, B, Wants) ->
+    ok = call(A, atoll_dist, own, [name(B), Wants]).
+
+%% The connection of A with B goes over these nodes, as both say.
+path(A, B, Path) ->
+    Names = [name(N) || N <- Path],
+    [until(fun() -> [P || #{node := N, kind := relay, path := P} <- call(At, atoll_dist, links, []), N =:= name(Of)] =:= [Names] end)
+     || {At, Of} <- [{A, B}, {B, A}]],
+    ok.
+
+linked(A, B) -> lists:member(name(B), call(A, atoll_dist_own_probe, linked, [])).
+
+%% The one that opened the connection, the other one, and both.
+either_end_gets_one_and_lets_it_go_under_load(Config) ->
+    [A, B, G] = nodes_of(Config),
+    Load = call(A, atoll_dist_own_probe, load, [name(B)]),
+    Moves = [
+        begin
+            [own(N, P, true) || {N, P} <- Who],
+            path(A, B, [A, B]),
+            ?assert(linked(A, B) andalso linked(B, A)),
+            [own(N, P, false) || {N, P} <- Who],
+            path(A, B, [A, G, B]),
+            ?assertNot(linked(A, B) orelse linked(B, A)),
+            Who
+        end
+     || Round <- lists:seq(1, ?TIMES), Who <- [lists:nth(1 + Round rem 3, [[{A, B}], [{B, A}], [{A, B}, {B, A}]])]
+    ],
+    ?assertEqual(?TIMES, length(Moves)),
+    #{sent := Sent} = Held = call(A, atoll_dist_own_probe, end_load, [Load]),
+    ct:pal("~p", [Held]),
+    ?assertMatch(#{got := Sent, in_order := true, fired := 0, nodedowns := 0}, Held),
+    ?assert(Sent > 1000).
+
+both_ends_at_once_make_one(Config) ->
+    [A, B, G] = nodes_of(Config),
+    [
+        begin
+            [call(N, atoll_dist_own_probe, own_soon, [name(P), true]) || {N, P} <- [{A, B}, {B, A}]],
+            path(A, B, [A, B]),
+            %% One end does not want it any more: it stays.
+            own(A, B, false),
+            works(A, B),
+            path(A, B, [A, B]),
+            ?assertEqual(1, call(A, atoll_dist_own_probe, moves, [name(B)]) - 2 * (Round - 1)),
+            own(B, A, false),
+            path(A, B, [A, G, B])
+        end
+     || Round <- lists:seq(1, ?TIMES)
+    ],
+    ok.
+
+one_that_is_lost_is_made_again(Config) ->
+    [A, B, _G] = nodes_of(Config),
+    Load = call(A, atoll_dist_own_probe, load, [name(B)]),
+    own(A, B, true),
+    path(A, B, [A, B]),
+    [
+        begin
+            Before = call(A, atoll_dist_own_probe, moves, [name(B)]),
+            ok = call(At, atoll_dist_own_probe, cut, [name(Of)]),
+            %% Over others, and back.
+            until(fun() -> call(A, atoll_dist_own_probe, moves, [name(B)]) >= Before + 2 end),
+            path(A, B, [A, B])
+        end
+     || {At, Of} <- [{A, B}, {B, A}, {A, B}]
+    ],
+    #{sent := Sent} = Held = call(A, atoll_dist_own_probe, end_load, [Load]),
+    ?assertMatch(#{got := Sent, in_order := true, fired := 0, nodedowns := 0}, Held).
+
+%% G's own link is not needed by a third node's circuit.
+others_go_over_it_too(Config) ->
+    [A, B, G] = nodes_of(Config),
+    C = started(Config, "c"),
+    works(C, A),
+    own(A, B, true),
+    path(A, B, [A, B]),
+    ok = call(C, atoll_dist_ways, set, [name(B), [name(A)]]),
+    ok = call(B, atoll_dist_ways, set, [name(C), [name(A)]]),
+    works(C, B),
+    path(C, B, [C, A, B]),
+    %% When it is to go, that one finds another way.
+    Load = call(C, atoll_dist_own_probe, load, [name(B)]),
+    works(C, G),
+    ok = call(C, atoll_dist_ways, set, [name(B), [name(A), name(G)]]),
+    own(A, B, false),
+    path(A, B, [A, G, B]),
+    path(C, B, [C, G, B]),
+    #{sent := Sent} = Held = call(C, atoll_dist_own_probe, end_load, [Load]),
+    ?assertMatch(#{got := Sent, in_order := true, fired := 0, nodedowns := 0}, Held).
+
+it_stays_where_there_is_no_other_way(Config) ->
+    [A, B, G] = nodes_of(Config),
+    Load = call(A, atoll_dist_own_probe, load, [name(B)]),
+    own(A, B, true),
+    path(A, B, [A, B]),
+    true = call(A, erlang, disconnect_node, [name(G)]),
+    ok = call(A, atoll_dist_ways, set, [name(B), []]),
+    own(A, B, false),
+    %% It counts no more, and is used.
+    until(fun() -> not linked(A, B) end),
+    works(A, B),
+    path(A, B, [A, B]),
+    works(A, G),
+    ok = call(A, atoll_dist_ways, set, [name(B), [name(G)]]),
+    path(A, B, [A, G, B]),
+    #{sent := Sent} = Held = call(A, atoll_dist_own_probe, end_load, [Load]),
+    ?assertMatch(#{got := Sent, in_order := true, fired := 0, nodedowns := 0}, Held).
+
+a_wrong_cookie_gets_none(Config) ->
+    [A, B, G] = nodes_of(Config),
+    true = call(A, erlang, set_cookie, [name(B), another]),
+    own(A, B, true),
+    said(A, "does not prove to have the cookie", 1),
+    own(B, A, true),
+    said(B, "does not prove to have the cookie", 1),
+    works(A, B),
+    path(A, B, [A, G, B]),
+    %% It is tried again, and not said again.
+    Tried = call(A, atoll_dist_own_probe, attempts, []),
+    until(fun() -> call(A, atoll_dist_own_probe, attempts, []) > Tried + 1 end),
+    ?assertEqual(1, logged(A, "does not prove to have the cookie")),
+    true = call(A, erlang, set_cookie, [name(B), call(A, erlang, get_cookie, [])]),
+    own(A, B, false),
+    own(A, B, true),
+    path(A, B, [A, B]).
+
+%% Who does not know which circuits there are; who does, and not the cookie; and who says
+%% again what was heard.
+a_stranger_is_refused(Config) ->
+    [A, B, G] = nodes_of(Config),
+    Offers = call(A, atoll_dist_own_probe, offers, [name(B)]),
+    ?assertEqual([refused, refused, refused], call(G, atoll_dist_own_probe, offer, [name(A), Offers])),
+    said(A, "does not prove that it is of its other end", 1),
+    works(A, B),
+    path(A, B, [A, G, B]),
+    %% They cost nobody else anything.
+    own(A, B, true),
+    path(A, B, [A, B]).

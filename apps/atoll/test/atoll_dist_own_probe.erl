@@ -1,0 +1,146 @@
+%% Runs on the nodes under test: traffic over a connection that is to notice nothing, and
+%% what is to be done to a circuit's own connection.
+-module(atoll_dist_own_probe).
+
+-export([load/1, end_load/1, linked/0, own_soon/2, moves/1, cut/1, attempts/0, offers/1, offer/2]).
+-export([echo/0]).
+
+-define(DEADLINE_MS, 15000).
+%% How many messages are on their way at once, and the bytes of every so many'th.
+-define(AHEAD, 64).
+-define(BIG, 300000).
+-define(EVERY, 50).
+
+%% Numbered messages go to a process of Node, which sends them back; that is monitored, and
+%% linked, and the node too.
+load(Node) ->
+    Caller = self(),
+    Pid = spawn(fun() ->
+        Echo = spawn(Node, ?MODULE, echo, []),
+        _ = process_flag(trap_exit, true),
+        true = link(Echo),
+        _ = monitor(process, Echo),
+        true = monitor_node(Node, true),
+        Caller ! {self(), begun},
+        send(Echo, 0, 0, true, 0, 0)
+    end),
+    receive
+        {Pid, begun} -> Pid
+    after ?DEADLINE_MS -> error(no_answer)
+    end.
+
+echo() ->
+    receive
+        {From, N, _Padding} ->
+            From ! {self(), N},
+            ?MODULE:echo();
+        stop ->
+            ok
+    end.
+
+send(Echo, Sent, Got, InOrder, Fired, Downs) when Sent - Got < ?AHEAD ->
+    Padding =
+        case Sent rem ?EVERY of
+            0 -> binary:copy(<<0>>, ?BIG);
+            _ -> <<>>
+        end,
+    Echo ! {self(), Sent + 1, Padding},
+    take(Echo, Sent + 1, Got, InOrder, Fired, Downs, 0);
+send(Echo, Sent, Got, InOrder, Fired, Downs) ->
+    take(Echo, Sent, Got, InOrder, Fired, Downs, infinity).
+
+take(Echo, Sent, Got, InOrder, Fired, Downs, Ms) ->
+    receive
+        {Echo, N} -> send(Echo, Sent, Got + 1, InOrder andalso N =:= Got + 1, Fired, Downs);
+        {'DOWN', _, process, Echo, _} -> send(Echo, Sent, Got, InOrder, Fired + 1, Downs);
+        {'EXIT', Echo, _} -> send(Echo, Sent, Got, InOrder, Fired + 1, Downs);
+        {nodedown, _} -> send(Echo, Sent, Got, InOrder, Fired, Downs + 1);
+        {From, stop} -> finish(From, Echo, Sent, Got, InOrder, Fired, Downs)
+    after Ms -> send(Echo, Sent, Got, InOrder, Fired, Downs)
+    end.
+
+finish(From, Echo, Sent, Sent, InOrder, Fired, Downs) ->
+    From ! {self(), #{sent => Sent, got => Sent, in_order => InOrder, fired => Fired, nodedowns => Downs}},
+    true = unlink(Echo),
+    Echo ! stop;
+finish(From, Echo, Sent, Got, InOrder, Fired, Downs) ->
+    receive
+        {Echo, N} -> finish(From, Echo, Sent, Got + 1, InOrder andalso N =:= Got + 1, Fired, Downs);
+        {'DOWN', _, process, Echo, _} -> finish(From, Echo, Sent, Got, InOrder, Fired + 1, Downs);
+        {'EXIT', Echo, _} -> finish(From, Echo, Sent, Got, InOrder, Fired + 1, Downs);
+        {nodedown, _} -> finish(From, Echo, Sent, Got, InOrder, Fired, Downs + 1)
+    after ?DEADLINE_MS ->
+        From ! {self(), #{sent => Sent, got => Got, in_order => InOrder, fired => Fired, nodedowns => Downs}}
+    end.
+
+%% What became of it.
+end_load(Pid) ->
+    Pid ! {self(), stop},
+    receive
+        {Pid, Held} -> Held
+    after 2 * ?DEADLINE_MS -> error(no_answer)
+    end.
+
+%% The nodes that a watcher of links hears of now.
+linked() ->
+    atoll_dist:watch_links().
+
+%% At the next tenth of a second, which is the same on all nodes of a machine.
+own_soon(Node, Wants) ->
+    _ = spawn(fun() ->
+        receive after 100 - erlang:system_time(millisecond) rem 100 -> atoll_dist:own(Node, Wants) end
+    end),
+    ok.
+
+%% How often the circuit with Node has moved.
+moves(Node) ->
+    [Moves] = [Moves || #{node := Of, moves := Moves} <- atoll_dist:links(), Of =:= Node],
+    Moves.
+
+%% Kills the connection of its own.
+cut(Node) ->
+    {own, Writer} = atoll_dist_circuits:via(Node),
+    true = exit(Writer, kill),
+    ok.
+
+%% How often this node has begun to connect, since it was asked first.
+attempts() ->
+    Function = {atoll_dist_own_link, connect, 3},
+    case erlang:trace_info(Function, call_count) of
+        {call_count, Count} when is_integer(Count) ->
+            Count;
+        {call_count, _} ->
+            1 = erlang:trace_pattern(Function, true, [call_count]),
+            0
+    end.
+
+%% What somebody might offer who is not the other end: of a circuit that there is not, by
+%% another's name, and without the cookie.
+offers(Node) ->
+    [Id | _] = [Id || {{lanes, <<Id:16/binary, "own">>}, _} <- ets:tab2list(atoll_dist_links)],
+    Name = atom_to_binary(Node),
+    [{crypto:strong_rand_bytes(16), Name}, {Id, <<"somebody@127.0.0.1">>}, {Id, Name}].
+
+%% Offers that to Node, with a proof that proves nothing.
+offer(Node, Offers) ->
+    [Name, Host] = string:split(atom_to_list(Node), "@"),
+    {ok, Ip} = inet:parse_address(Host),
+    {port, Port, _} = erl_epmd:port_please(Name, Ip),
+    [offer_one(Ip, Port, Id, As) || {Id, As} <- Offers].
+
+offer_one(Ip, Port, Id, As) ->
+    {ok, Socket} = gen_tcp:connect(Ip, Port, [binary, {packet, 2}, {active, false}]),
+    Nonce = crypto:strong_rand_bytes(16),
+    ok = gen_tcp:send(Socket, atoll_dist_hello:make({own, #{id => Id, name => As, nonce => Nonce}})),
+    case gen_tcp:recv(Socket, 0, ?DEADLINE_MS) of
+        {error, closed} ->
+            refused;
+        {ok, Frame} ->
+            {ok, {own_answer, #{mac := Mac}}} = atoll_dist_hello:read(Frame),
+            %% Its own proof is none of ours.
+            ok = gen_tcp:send(Socket, atoll_dist_hello:make({own_proof, Mac})),
+            case gen_tcp:recv(Socket, 0, ?DEADLINE_MS) of
+                {error, closed} -> refused;
+                Other -> Other
+            end
+    end.
