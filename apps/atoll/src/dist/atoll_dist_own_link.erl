@@ -25,9 +25,11 @@
 
 %% @doc Begins to connect with the other end of the calling end's circuit. The process is
 %% told by the monitor on it if that fails; else it gets `{own_up, Pid, Link}'.
--spec connect(node(), atoll_dist_circuit_frame:id(), Circuits :: pid()) -> {pid(), reference()}.
+-spec connect(node(), atoll_dist_circuit_frame:id(), End :: pid()) -> {pid(), reference()}.
 connect(Node, Id, End) ->
-    spawn_opt(?MODULE, connecting, [Node, Id, End], [monitor | options()]).
+    case spawn_opt(?MODULE, connecting, [Node, Id, End], [monitor | options()]) of
+        {Pid, Ref} when is_pid(Pid) -> {Pid, Ref}
+    end.
 
 options() -> [{priority, high}, {message_queue_data, off_heap}].
 

@@ -27,9 +27,11 @@
     bytes_in := non_neg_integer() | unknown,
     bytes_out := non_neg_integer() | unknown,
     %% Over other nodes: all of them, that which made it first (one that is no atom here as
-    %% text), and whether those between can neither read nor alter what they carry.
+    %% text), whether those between can neither read nor alter what they carry, and how
+    %% often it took another path.
     path => [node() | binary()],
-    sealed => boolean()
+    sealed => boolean(),
+    moves => non_neg_integer()
 }.
 
 %% @doc All of them, hidden ones too, sorted by node.
