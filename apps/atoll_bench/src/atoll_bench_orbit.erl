@@ -65,7 +65,9 @@ setup(#{nodes := Count, mode := Mode, group_size := Size} = Point) ->
     Args =
         case Mode of
             'groups-native' -> fun(Nodes) -> flags(Point) ++ orbit_native:args(Nodes, Size) end;
-            _ -> flags(Point)
+            mesh -> flags(Point);
+            %% Between two rounds they are in no group, and would be connected all with all.
+            _ -> flags(Point) ++ ["-atoll", "free_group", "off"]
         end,
     Options = #{nodes => Count, connect_all => not Grouped, apps => [atoll || Grouped], args => Args},
     atoll_bench_nodes:start(Options, fun(Cluster) ->
