@@ -52,8 +52,8 @@ prefer(Kinds) ->
 %% @doc Injects a fault into the connection with a node, where `{faults, true}' is
 %% configured; there a connection that would be direct has one lane.
 %% Of what this node relays for others it is injected with `relay' for the node.
--spec fault(node(), atoll_dist_fault:fault()) -> ok | {error, faults_off | bad_fault | not_connected | no_lanes};
-    (relay, atoll_dist_hub:fault()) -> ok | {error, faults_off | bad_fault}.
+-spec fault(node() | relay, atoll_dist_fault:fault() | atoll_dist_hub:fault()) ->
+    ok | {error, faults_off | bad_fault | not_connected | no_lanes}.
 fault(relay, Fault) ->
     atoll_dist_hub:fault(Fault);
 fault(Node, Fault) ->

@@ -23,7 +23,7 @@
 %% </ul>
 %% How long it takes: a path of which a node says that it is lost, or whose first node has
 %% gone, is replaced at once if there is another. A silent one is after `probe_ms' and
-%% `silent_ms' while something is under way, and after `idle_ms' and `silent_ms' otherwise.
+%% `silent_ms' (more on a path whose round trip is long) while something is under way, and after `idle_ms' and `silent_ms' otherwise.
 %% The opener gives up `resume_ms' after the loss if it knows that there is no way, and
 %% `silence_ms' after it if there seems to be a way but nobody answers. The other end
 %% waits for it twice as long, or as long as both together.
@@ -119,7 +119,9 @@
     nodes :: path(),
     window :: atoll_dist_circuit_frame:window(),
     %% What the other end was known to have got when the path was opened.
-    least = 0 :: atoll_dist_circuit_frame:position()
+    least = 0 :: atoll_dist_circuit_frame:position(),
+    %% When it was begun to be agreed.
+    at = none :: none | atoll_protocol:now_ms()
 }).
 
 -record(state, {
@@ -187,7 +189,7 @@ init(Given, Now) ->
         role = case Role of opener -> opener; _ -> acceptor end,
         in = atoll_dist_circuit_in:new(Consumption, Max),
         lost_at = Now,
-        pulse = atoll_dist_circuit_pulse:new(Now)
+        pulse = atoll_dist_circuit_pulse:new(Now, 0)
     },
     case Role of
         opener -> finish(Now, ask_route(State));
@@ -209,6 +211,8 @@ wants(#state{out = Out, config = #{pending := Max}}) ->
         false -> wait
     end.
 
+finish(Now, #state{attempt = #path{at = none} = Attempt} = State) ->
+    finish(Now, State#state{attempt = Attempt#path{at = Now}});
 finish(_Now, #state{has_ended = true, acts = Acts} = State) ->
     {State#state{acts = []}, lists:reverse(Acts)};
 finish(_Now, #state{current = none, acts = Acts} = State) ->
@@ -476,7 +480,7 @@ confirmed(#path{key = Key} = Path, #state{in = In, was_up = WasUp, answer = Answ
     send(Path, atoll_dist_circuit_frame:make({confirm, Key, #{received => Received, consumed => Consumed, proof => Proof}}), State).
 
 %% The path is agreed.
-use(#path{key = Key, window = Window, nodes = Nodes} = Path, Now, #state{current = Old, was_up = WasUp, in = In, seal = Seal, moves = Moves, role = Role} = State0) ->
+use(#path{key = Key, window = Window, nodes = Nodes, at = At} = Path, Now, #state{current = Old, was_up = WasUp, in = In, seal = Seal, moves = Moves, role = Role} = State0) ->
     State1 =
         case {Old, Role} of
             {#path{}, opener} -> leave(Old, moved, State0);
@@ -489,7 +493,7 @@ use(#path{key = Key, window = Window, nodes = Nodes} = Path, Now, #state{current
         was_up = true,
         in = atoll_dist_circuit_in:path(Window, In),
         failed = [],
-        pulse = atoll_dist_circuit_pulse:new(Now),
+        pulse = atoll_dist_circuit_pulse:new(Now, Now - At),
         owed = no
     },
     Notice =

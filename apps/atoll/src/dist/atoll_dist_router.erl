@@ -7,6 +7,7 @@
 -module(atoll_dist_router).
 
 -export([set/1, way/2, ask/3, lost/1]).
+-export([question/3]).
 
 -export_type([way/0, answer/0]).
 
@@ -37,7 +38,7 @@ way(Node, #{peers := Peers, unrouted := Unrouted}) ->
     IsLink = is_map_key(atom_to_binary(Node), Peers) orelse atoll_dist_circuits:is_own(Node),
     case persistent_term:get(?MODULE, none) of
         Name when IsLink; Name =:= none -> link;
-        Name -> way_of(ask(Name, Node, #{avoid => [], salt => erlang:unique_integer()}), Unrouted)
+        Name -> way_of(answer(Name, Node, #{avoid => [], salt => erlang:unique_integer()}), Unrouted)
     end.
 
 way_of({ok, [_, _]}, _Unrouted) -> link;
@@ -48,13 +49,14 @@ way_of({error, {_, Said}}, refuse) -> {refused, Said}.
 
 %% @doc Asks for another way after some were lost.
 -spec ask(node(), Avoid :: [node()], Salt :: term()) -> answer().
-ask(Node, Avoid, Salt) when is_list(Avoid) ->
+ask(Node, Avoid, Salt) ->
     case persistent_term:get(?MODULE, none) of
         none -> nothing("nobody on this node knows ways");
-        Name -> ask(Name, Node, #{avoid => Avoid, salt => Salt})
-    end;
-ask(Name, Node, Options) ->
-    {Pid, Ref} = spawn_monitor(fun() -> exit({answer, atoll_interpreter:call(Name, {route, Node, Options})}) end),
+        Name -> answer(Name, Node, #{avoid => Avoid, salt => Salt})
+    end.
+
+answer(Name, Node, Options) ->
+    {Pid, Ref} = spawn_monitor(?MODULE, question, [Name, Node, Options]),
     receive
         {'DOWN', Ref, process, Pid, {answer, Answer}} -> checked(Answer, Node);
         {'DOWN', Ref, process, Pid, _} -> nothing("who knows the ways has ended")
@@ -63,6 +65,11 @@ ask(Name, Node, Options) ->
         true = demonitor(Ref, [flush]),
         nothing("who knows the ways does not answer")
     end.
+
+%% @private
+-spec question(atom(), node(), map()) -> no_return().
+question(Name, Node, Options) ->
+    exit({answer, atoll_interpreter:call(Name, {route, Node, Options})}).
 
 checked({ok, [From, _ | _] = Path} = Answer, Node) when From =:= node() ->
     case length(Path) =< ?MAX_HOPS + 1 andalso lists:all(fun is_atom/1, Path) andalso lists:last(Path) =:= Node of
