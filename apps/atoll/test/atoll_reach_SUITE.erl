@@ -291,7 +291,14 @@ a_slow_node_behind_a_relay_costs_the_others_nothing(Config) ->
     {Slow, B} = {lists:last(Path), lists:last(Other)},
     Relays = lists:droplast(tl(Path)),
     Count = case ?config(full, Config) of true -> 2000; false -> 400 end,
-    Trips = fun() -> lists:sort(call(C, A, atoll_reach_probe, round_trips, [B, Count])) end,
+    %% In turns with those to a fellow, with which no relay has to do: what both take longer for is
+    %% the machine's.
+    [Fellow | _] = [Node || Group <- Plain, lists:member(A, Group), Node <- Group, Node =/= A],
+    Trips = fun() ->
+        Turns = [{trips(C, A, B, Count div 10), trips(C, A, Fellow, Count div 10)} || _ <- lists:seq(1, 10)],
+        {Over, Beside} = lists:unzip(Turns),
+        {lists:sort(lists:append(Over)), lists:sort(lists:append(Beside))}
+    end,
     _ = Trips(),
     Before = Trips(),
     Look = fun() -> [{Relay, call(C, Relay, erlang, memory, [total]), call(C, Relay, atoll_dist, relay, [])} || Relay <- Relays] end,
@@ -325,16 +332,23 @@ a_slow_node_behind_a_relay_costs_the_others_nothing(Config) ->
     Grown = lists:max([Bytes - map_get(Relay, Memory) || {Relay, Bytes, _} <- Looks]),
     ?assert(Held =< 2 * ?WINDOW, Held),
     ?assert(Grown =< ?GROWN, Grown),
-    [M0, M1, M2] = [lists:nth(Count div 2, L) || L <- [Before, During, After]],
-    Ratio = 2 * M1 / (M0 + M2),
+    [M0, M1, M2] = Medians = [lists:nth(Count div 2, L) || {L, _} <- [Before, During, After]],
+    Ratio = slower(Medians),
+    Machine = slower([lists:nth(Count div 2, L) || {_, L} <- [Before, During, After]]),
     report(
         "100 senders to a slow node, which took ~b messages of 10,000 bytes: a relay held at most ~b bytes (budget ~b), "
         "its memory grew by at most ~b, the senders' by ~b; a round trip of another circuit over it took ~b us in the median, "
-        "~b before and ~b after: ~.2f times; 99th percentiles ~w",
-        [Swallowed, Held, lists:max([Budget || {_, _, #{budget := Budget}} <- Looks]), Grown, SendersGrown, M1, M0, M2, Ratio, [lists:nth(Count * 99 div 100, L) || L <- [Before, During, After]]]
+        "~b before and ~b after: ~.2f times, and one to a fellow ~.2f times; 99th percentiles ~w",
+        [Swallowed, Held, lists:max([Budget || {_, _, #{budget := Budget}} <- Looks]), Grown, SendersGrown, M1, M0, M2, Ratio, Machine, [lists:nth(Count * 99 div 100, L) || {L, _} <- [Before, During, After]]]
     ),
     %% On a machine with other work nothing better can be said of two cores with twelve nodes.
-    ?assert(Ratio =< 5, Ratio).
+    ?assert(Ratio =< 3 * max(1, Machine), {Ratio, Machine}).
+
+trips(C, From, To, Count) ->
+    call(C, From, atoll_reach_probe, round_trips, [To, Count]).
+
+slower([Before, During, After]) ->
+    2 * During / (Before + After).
 
 %% It stands still most of the time.
 throttle(C, Node) ->
