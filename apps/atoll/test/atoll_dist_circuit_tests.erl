@@ -118,6 +118,22 @@ without_any_way_both_ends_end_once_test() ->
     Early = ?W:run_for(2300000, W1),
     ?assertMatch({[_], []}, {?W:ended(?A, Early), ?W:ended(?B, Early)}).
 
+%% The trunk between two relays is full when the `confirm' comes. The opener hears nothing,
+%% and its `ack' is the first that goes.
+an_ack_that_overtakes_the_confirm_does_no_harm_test() ->
+    Other = <<"fedcba9876543210">>,
+    Names = [<<"a">>, <<"g">>, <<"h">>, <<"b">>],
+    W0 = links([{<<"a">>, <<"g">>}, {<<"g">>, <<"h">>}, {<<"h">>, <<"b">>}], started(Names, ?W:new(#{relay => #{handed => 1000}}))),
+    W1 = ?W:run_for(100000, ?W:circuit(<<"a">>, <<"b">>, Other, W0)),
+    %% The `opened' is on its way back.
+    W2 = ?W:run_for(600, ?W:push(?A, [100], ?W:circuit(<<"a">>, <<"b">>, ?ID, W1))),
+    ?assertMatch({#{state := opening}, #{state := opening}}, {?W:figures(?A, W2), ?W:figures(?B, W2)}),
+    W3 = ?W:run_for(300000, ?W:push({<<"a">>, Other}, [5000], ?W:block(<<"g">>, <<"h">>, W2))),
+    ?assertMatch({#{state := up}, #{state := opening}}, {?W:figures(?A, W3), ?W:figures(?B, W3)}),
+    W = ?W:run_for(1000000, ?W:unblock(<<"g">>, <<"h">>, W3)),
+    ?assertEqual({[], [], 1, []}, {?W:ended(?A, W), ?W:ended(?B, W), ?W:got(?B, W), ?W:wrong(W)}),
+    ?assertMatch(#{dropped := #{early := 1}}, ?W:relay(<<"h">>, W)).
+
 a_way_that_comes_back_in_time_is_taken_test() ->
     W0 = up(line(#{})),
     W1 = ?W:run_for(1500000, ?W:push(?B, [7], ?W:push(?A, [100000, 2], ?W:cut(<<"g">>, <<"b">>, W0)))),
