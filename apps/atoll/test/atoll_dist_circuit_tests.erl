@@ -76,6 +76,38 @@ when_only_the_other_end_sends_a_silent_gateway_is_left_too_test() ->
     W = ?W:run_for(3000000, W1),
     ?assertEqual({1, []}, {?W:got(?A, W), ?W:ended(?B, W)}).
 
+%% At any moment of what an idle circuit does; and nothing is lost of what either end says
+%% first thing after that.
+a_silent_gateway_of_an_idle_circuit_is_left_within_a_quarter_of_the_tick_time_test_() ->
+    [
+        {integer_to_list(Seconds), fun() ->
+            W0 = ?W:run_for(Seconds * 1000000, up(world())),
+            #{path := [_, Gateway | _]} = ?W:figures(?A, W0),
+            W1 = ?W:run_for(15500000, ?W:freeze(Gateway, W0)),
+            ?assertMatch([{up, _}, {lost, {silent, _}}, {moved, _}], ?W:notices(?A, W1)),
+            W = ?W:run_for(1000000, ?W:push(?B, [1], ?W:push(?A, [1], W1))),
+            ?assertEqual({1, 1, [], []}, {?W:got(?A, W), ?W:got(?B, W), ?W:ended(?B, W), ?W:wrong(W)})
+        end}
+     || Seconds <- [0, 1, 3, 7, 20, 47, 100]
+    ].
+
+a_silent_gateway_of_a_circuit_that_was_used_a_second_ago_is_left_in_two_test() ->
+    W0 = ?W:run_for(60000000, up(world())),
+    #{path := [_, Gateway | _]} = ?W:figures(?A, W0),
+    W1 = ?W:run_for(1000000, ?W:push(?B, [1], W0)),
+    W = ?W:run_for(2500000, ?W:freeze(Gateway, W1)),
+    ?assertMatch([{up, _}, {lost, {silent, _}}, {moved, _}], ?W:notices(?A, W)).
+
+%% A question and its answer for each of the ends at most, in 15 s; and no path is
+%% forgotten for it, nor is any taken for silent.
+an_idle_circuit_costs_next_to_nothing_test() ->
+    W0 = ?W:run_for(60000000, up(line(#{}))),
+    #{forwarded := Before} = ?W:relay(<<"g">>, W0),
+    W = ?W:run_for(600000000, W0),
+    #{forwarded := After} = ?W:relay(<<"g">>, W),
+    ?assert(After - Before =< 4 * 40),
+    ?assertMatch({[{up, _}], [{up, _}]}, {?W:notices(?A, W), ?W:notices(?B, W)}).
+
 without_any_way_both_ends_end_once_test() ->
     W0 = up(world()),
     W1 = ?W:kill(<<"h">>, ?W:kill(<<"g">>, ?W:push(?A, [100], W0))),
@@ -85,6 +117,22 @@ without_any_way_both_ends_end_once_test() ->
     %% The opener within `resume_ms', the other within twice that.
     Early = ?W:run_for(2300000, W1),
     ?assertMatch({[_], []}, {?W:ended(?A, Early), ?W:ended(?B, Early)}).
+
+%% The trunk between two relays is full when the `confirm' comes. The opener hears nothing,
+%% and its `ack' is the first that goes.
+an_ack_that_overtakes_the_confirm_does_no_harm_test() ->
+    Other = <<"fedcba9876543210">>,
+    Names = [<<"a">>, <<"g">>, <<"h">>, <<"b">>],
+    W0 = links([{<<"a">>, <<"g">>}, {<<"g">>, <<"h">>}, {<<"h">>, <<"b">>}], started(Names, ?W:new(#{relay => #{handed => 1000}}))),
+    W1 = ?W:run_for(100000, ?W:circuit(<<"a">>, <<"b">>, Other, W0)),
+    %% The `opened' is on its way back.
+    W2 = ?W:run_for(600, ?W:push(?A, [100], ?W:circuit(<<"a">>, <<"b">>, ?ID, W1))),
+    ?assertMatch({#{state := opening}, #{state := opening}}, {?W:figures(?A, W2), ?W:figures(?B, W2)}),
+    W3 = ?W:run_for(300000, ?W:push({<<"a">>, Other}, [5000], ?W:block(<<"g">>, <<"h">>, W2))),
+    ?assertMatch({#{state := up}, #{state := opening}}, {?W:figures(?A, W3), ?W:figures(?B, W3)}),
+    W = ?W:run_for(1000000, ?W:unblock(<<"g">>, <<"h">>, W3)),
+    ?assertEqual({[], [], 1, []}, {?W:ended(?A, W), ?W:ended(?B, W), ?W:got(?B, W), ?W:wrong(W)}),
+    ?assertMatch(#{dropped := #{early := 1}}, ?W:relay(<<"h">>, W)).
 
 a_way_that_comes_back_in_time_is_taken_test() ->
     W0 = up(line(#{})),

@@ -105,12 +105,13 @@
     progress => fun(_) -> ok end
 }).
 %% For links to come up; for all pairs to talk for the first time, and for each time more; for
-%% what is under way to end; and of silence.
+%% what is under way to end; and of silence, first till circuits have come to rest.
 -define(SETTLE_MS, 10000).
 -define(OPEN_MS, 5000).
 -define(WORD_MS, 1000).
 -define(REST_MS, 3000).
--define(IDLE_MS, 5000).
+-define(CALM_MS, 30000).
+-define(IDLE_MS, 30000).
 %% So many nodes are few.
 -define(FEW, 64).
 %% What a relay may hold: so much, as with the carrier's defaults, or so much for each circuit if
@@ -144,8 +145,9 @@ measure(Names, #{places := Standing, gateways := Gateways, groups := Groups} = P
     Relayed = relayed(Pairs, Places),
     Opened = talk(?OPEN_MS, [0], Pairs, Linked, Options),
     Talked = talk(?WORD_MS, lists:seq(1, Words), Pairs, Opened, Options),
-    #{sent := Sent} = atoll_sim_world:counters(Talked),
-    Idle = run(atoll_sim_world:now(Talked) + ?IDLE_MS, Talked, Options),
+    Calm = run(atoll_sim_world:now(Talked) + ?CALM_MS, Talked, Options),
+    #{sent := Sent} = atoll_sim_world:counters(Calm),
+    Idle = run(atoll_sim_world:now(Calm) + ?IDLE_MS, Calm, Options),
     #{sent := SentIdle, events := Events} = atoll_sim_world:counters(Idle),
     #seen{first = First, later = Later, answers = Answers, hops = Hops, lost = Lost} = atoll_sim_world:watched(Idle),
     Figures = [{Node, atoll_sim_reach_node:figures(atoll_sim_world:state(Node, Idle))} || Node <- Names],

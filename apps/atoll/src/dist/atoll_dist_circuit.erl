@@ -23,7 +23,9 @@
 %% </ul>
 %% How long it takes: a path of which a node says that it is lost, or whose first node has
 %% gone, is replaced at once if there is another. A silent one is after `probe_ms' and
-%% `silent_ms' (more on a path whose round trip is long) while something is under way, and after `idle_ms' and `silent_ms' otherwise.
+%% `silent_ms' (more where the round trip is long) while the opener has something under way, and `silent_ms' after as long
+%% again as the circuit had been unused otherwise: `quiet_ms' at least, `idle_ms' at most
+%% ({@link atoll_dist_circuit_pulse}).
 %% The opener gives up `resume_ms' after the loss if it knows that there is no way, and
 %% `silence_ms' after it if there seems to be a way but nobody answers. The other end
 %% waits for it twice as long, or as long as both together.
@@ -69,6 +71,7 @@
     ack_ms => pos_integer(),
     probe_ms => pos_integer(),
     silent_ms => pos_integer(),
+    quiet_ms => pos_integer(),
     idle_ms => pos_integer(),
     %% How long an answer to `open' may take, and what is between two attempts that fail.
     open_ms => pos_integer(),
@@ -171,7 +174,9 @@
     ack_ms => 25,
     probe_ms => 150,
     silent_ms => 400,
-    idle_ms => 1000,
+    quiet_ms => 1000,
+    %% A quarter of what net_ticktime is by default: as often as the VM ticks.
+    idle_ms => 15000,
     open_ms => 1000,
     retry_ms => 100,
     resume_ms => 2000,
@@ -217,8 +222,8 @@ finish(_Now, #state{has_ended = true, acts = Acts} = State) ->
     {State#state{acts = []}, lists:reverse(Acts)};
 finish(_Now, #state{current = none, acts = Acts} = State) ->
     {State#state{acts = []}, lists:reverse(Acts)};
-finish(_Now, State0) ->
-    #state{acts = Acts} = State = look_busy(flush(State0)),
+finish(Now, State0) ->
+    #state{acts = Acts} = State = look_due(Now, flush(State0)),
     {State#state{acts = []}, lists:reverse(Acts)}.
 
 %% Events
@@ -278,7 +283,7 @@ about(Why) ->
 frame({Type, Key, Body}, Leg, Now, #state{current = #path{key = Key, leg = Leg}} = State) ->
     current(Type, Body, Now, heard(Now, State));
 frame({data, Key, At, Payload}, Leg, Now, #state{current = #path{key = Key, leg = Leg}} = State) ->
-    data(At, Payload, Now, heard(Now, State));
+    data(At, Payload, Now, used(Now, State));
 frame({Type, Key, Body}, Leg, Now, #state{attempt = #path{key = Key, leg = Leg}} = State) ->
     attempt(Type, Body, Now, State);
 frame({open, _, _} = Open, Leg, _Now, #state{role = acceptor} = State) ->
@@ -288,6 +293,9 @@ frame(_, _Leg, _Now, State) ->
 
 heard(Now, #state{pulse = Pulse} = State) ->
     State#state{pulse = atoll_dist_circuit_pulse:heard(Now, Pulse)}.
+
+used(Now, #state{pulse = Pulse} = State) ->
+    State#state{pulse = atoll_dist_circuit_pulse:used(Now, Pulse)}.
 
 ignored(#state{ignored = Ignored} = State) -> State#state{ignored = Ignored + 1}.
 
@@ -362,10 +370,10 @@ act(Act, #state{acts = Acts} = State) -> State#state{acts = [Act | Acts]}.
 
 %% Whether it is alive
 
-look_busy(#state{out = Out, pulse = Pulse0, config = Config} = State) ->
-    case atoll_dist_circuit_out:under_way(Out) andalso atoll_dist_circuit_pulse:busy(Config, Pulse0) of
-        {Ms, Pulse} -> act({timer, look, Ms}, State#state{pulse = Pulse});
-        _ -> State
+look_due(Now, #state{out = Out, pulse = Pulse0, config = Config} = State) ->
+    case atoll_dist_circuit_pulse:due(atoll_dist_circuit_out:under_way(Out), Config, Now, Pulse0) of
+        {none, Pulse} -> State#state{pulse = Pulse};
+        {Ms, Pulse} -> act({timer, look, Ms}, State#state{pulse = Pulse})
     end.
 
 look(Now, #state{out = Out, pulse = Pulse0, current = Current, config = #{there := There} = Config} = State) ->
@@ -501,10 +509,9 @@ use(#path{key = Key, window = Window, nodes = Nodes, at = At} = Path, Now, #stat
             false -> {up, #{path => Nodes, window => Window, sealed => Seal =/= none}};
             true -> {moved, Nodes}
         end,
-    #state{config = #{idle_ms := Ms}} = State,
-    act({notify, Notice}, act({timer, look, Ms}, act({cancel, case Role of opener -> attempt; acceptor -> deadline end}, State#state{
+    act({notify, Notice}, act({cancel, case Role of opener -> attempt; acceptor -> deadline end}, State#state{
         moves = Moves + (case WasUp of true -> 1; false -> 0 end)
-    }))).
+    })).
 
 failed(_Path, _Why, _Now, #state{role = acceptor} = State) ->
     State#state{attempt = none};

@@ -1,19 +1,22 @@
 %% @doc Whether a circuit's path is alive: when an end should ask the other for a sign of
 %% life, and when it has waited for one long enough.
 %%
-%% While something is under way it asks when nothing came for `probe_ms', otherwise when
-%% nothing came for `idle_ms'. Anything that comes is a sign. The path is silent when
-%% nothing came for `silent_ms' since it asked; on a path whose round trip is long, for four
-%% round trips and two seconds at most. There is one timer, set anew at most when something
-%% gets under way, and not for each frame.
+%% While something is under way it asks when nothing came for `probe_ms'. After that it
+%% asks when nothing came for as long as the circuit had been unused, `quiet_ms' at least
+%% and `idle_ms' at most: soon after data, seldom where there has been none for long, since
+%% each sign goes over every node of the path. Anything that comes is a sign. The path is
+%% silent when nothing came for `silent_ms' since it asked; where its round trip is long, for
+%% four round trips, but two seconds at most. There is one timer, set anew at most when the
+%% path gets into use, and not for each frame.
 -module(atoll_dist_circuit_pulse).
 
--export([new/2, heard/2, busy/2, look/4]).
+-export([new/2, heard/2, used/2, due/4, look/4]).
 
 -export_type([pulse/0, limits/0]).
 
 -type limits() :: #{
     probe_ms := pos_integer(),
+    quiet_ms := pos_integer(),
     idle_ms := pos_integer(),
     silent_ms := pos_integer(),
     atom() => term()
@@ -22,46 +25,66 @@
 -record(pulse, {
     heard_at :: atoll_protocol:now_ms(),
     rtt_ms :: non_neg_integer(),
+    %% When there was data last, either way.
+    used_at :: atoll_protocol:now_ms(),
     %% When it asked for a sign that has not come yet.
     asked_at = none :: none | atoll_protocol:now_ms(),
-    %% Whether the timer that runs is short, since something is under way.
-    is_busy = false :: boolean()
+    %% For when the timer is set.
+    due_at = none :: none | atoll_protocol:now_ms()
 }).
 
 -opaque pulse() :: #pulse{}.
 
 -define(MOST_MS, 2000).
 
-%% @doc The path has just been agreed, in one round trip of so long. The timer is to be set
-%% to `idle_ms'.
+%% @doc The path has just been agreed, in one round trip of so long.
 -spec new(atoll_protocol:now_ms(), non_neg_integer()) -> pulse().
-new(Now, RttMs) -> #pulse{heard_at = Now, rtt_ms = RttMs}.
+new(Now, RttMs) -> #pulse{heard_at = Now, used_at = Now, rtt_ms = RttMs}.
 
 %% @doc Something came.
 -spec heard(atoll_protocol:now_ms(), pulse()) -> pulse().
 heard(Now, Pulse) -> Pulse#pulse{heard_at = Now, asked_at = none}.
 
-%% @doc Something is under way: whether the timer is to be set to so many milliseconds.
--spec busy(limits(), pulse()) -> {pos_integer(), pulse()} | none.
-busy(#{probe_ms := Ms}, #pulse{is_busy = false, asked_at = none} = Pulse) -> {Ms, Pulse#pulse{is_busy = true}};
-busy(_Limits, _Pulse) -> none.
+%% @doc Data came.
+-spec used(atoll_protocol:now_ms(), pulse()) -> pulse().
+used(Now, Pulse) -> Pulse#pulse{heard_at = Now, used_at = Now, asked_at = none}.
+
+%% @doc Whether the timer is to be set to so many milliseconds. To be asked after every
+%% event, with whether something is under way.
+-spec due(boolean(), limits(), atoll_protocol:now_ms(), pulse()) -> {none | pos_integer(), pulse()}.
+due(IsBusy, Limits, Now, Pulse0) ->
+    Pulse = noted(IsBusy, Now, Pulse0),
+    Ms = patience(IsBusy, Limits, Pulse),
+    case Pulse of
+        #pulse{asked_at = Asked} when Asked =/= none -> {none, Pulse};
+        #pulse{due_at = Due} when Due =/= none, Due =< Now + Ms -> {none, Pulse};
+        #pulse{} -> {Ms, Pulse#pulse{due_at = Now + Ms}}
+    end.
 
 %% @doc The timer fired. It is to be set to so many milliseconds, or the other end is to be
 %% asked too, or the path is silent.
 -spec look(boolean(), limits(), atoll_protocol:now_ms(), pulse()) -> {wait | ask, pos_integer(), pulse()} | silent.
-look(IsBusy, Limits, Now, #pulse{asked_at = none, heard_at = Heard} = Pulse) ->
-    #{probe_ms := Busy, idle_ms := Idle, silent_ms := SilentMs} = Limits,
-    Limit = case IsBusy of true -> Busy; false -> Idle end,
-    case Now - Heard of
-        Ms when Ms >= Limit -> {ask, patience(SilentMs, Pulse), Pulse#pulse{asked_at = Now, is_busy = IsBusy}};
-        Ms -> {wait, Limit - Ms, Pulse#pulse{is_busy = IsBusy}}
+look(IsBusy, Limits, Now, #pulse{asked_at = none, heard_at = Heard} = Pulse0) ->
+    Pulse = noted(IsBusy, Now, Pulse0),
+    SilentMs = silence(Limits, Pulse),
+    case patience(IsBusy, Limits, Pulse) - (Now - Heard) of
+        Ms when Ms =< 0 -> {ask, SilentMs, Pulse#pulse{asked_at = Now, due_at = Now + SilentMs}};
+        Ms -> {wait, Ms, Pulse#pulse{due_at = Now + Ms}}
     end;
-look(_IsBusy, #{silent_ms := SilentMs}, Now, #pulse{asked_at = Asked} = Pulse) ->
-    Most = patience(SilentMs, Pulse),
-    case Now - Asked of
-        Ms when Ms >= Most -> silent;
-        Ms -> {wait, Most - Ms, Pulse}
+look(_IsBusy, Limits, Now, #pulse{asked_at = Asked} = Pulse) ->
+    case silence(Limits, Pulse) - (Now - Asked) of
+        Ms when Ms =< 0 -> silent;
+        Ms -> {wait, Ms, Pulse#pulse{due_at = Now + Ms}}
     end.
 
+noted(true, Now, Pulse) -> Pulse#pulse{used_at = Now};
+noted(false, _Now, Pulse) -> Pulse.
+
+%% How long nothing need come.
+patience(true, #{probe_ms := Ms}, _Pulse) ->
+    Ms;
+patience(false, #{quiet_ms := Least, idle_ms := Most}, #pulse{heard_at = Heard, used_at = Used}) ->
+    min(Most, max(Least, Heard - Used)).
+
 %% What is measured may be a busy moment, so it is believed so far and no further.
-patience(SilentMs, #pulse{rtt_ms = RttMs}) -> max(SilentMs, min(4 * RttMs, ?MOST_MS)).
+silence(#{silent_ms := Ms}, #pulse{rtt_ms = RttMs}) -> max(Ms, min(4 * RttMs, ?MOST_MS)).

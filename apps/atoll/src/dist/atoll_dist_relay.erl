@@ -295,6 +295,10 @@ known(_Type, Side, Key, Frame, Circuit, State) ->
 
 control({ack, _, _}, Side, Key, Frame, #circuit{phase = open} = Circuit, State) ->
     put_on(Side, Key, Frame, Circuit, State);
+%% Nothing overtakes but an `ack', here or at the node before: it was sent behind the
+%% `confirm', which says the same.
+control({ack, _, _}, forth, _Key, _Frame, #circuit{phase = opened}, State) ->
+    dropped(early, State);
 control({opened, _, #{window := Agreed}}, back, Key, Frame, #circuit{phase = opening, window = Window} = Circuit, State) when
     Agreed =< Window
 ->
