@@ -14,6 +14,7 @@
     one_that_is_lost_is_made_again/1,
     others_go_over_it_too/1,
     it_stays_where_there_is_no_other_way/1,
+    it_takes_the_place_of_no_link/1,
     a_wrong_cookie_gets_none/1,
     a_stranger_is_refused/1
 ]).
@@ -160,6 +161,13 @@ it_stays_where_there_is_no_other_way(Config) ->
     path(A, B, [A, G, B]),
     #{sent := Sent} = Held = call(A, atoll_dist_own_probe, end_load, [Load]),
     ?assertMatch(#{got := Sent, in_order := true, fired := 0, nodedowns := 0}, Held).
+
+it_takes_the_place_of_no_link(Config) ->
+    [A, B, G] = nodes_of(Config),
+    ?assertEqual(taken, call(A, atoll_dist_own_probe, claim, [name(G)])),
+    ?assertEqual(messages, call(A, atoll_dist_circuits, via, [name(G)])),
+    ?assert(linked(A, G)),
+    works(A, B).
 
 a_wrong_cookie_gets_none(Config) ->
     [A, B, G] = nodes_of(Config),

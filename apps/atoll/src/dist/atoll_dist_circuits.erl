@@ -51,10 +51,11 @@ tables() ->
 %% the process ends.
 -spec linked(node(), pid()) -> ok.
 linked(Node, Pid) ->
-    linked(Node, Pid, messages).
+    ok = linked(Node, Pid, messages).
 
-%% @doc The same, where frames go to it so.
--spec linked(node(), pid(), via()) -> ok.
+%% @doc The same, where frames go to it so. A circuit's own connection does not take the
+%% place of one that is between the two nodes already.
+-spec linked(node(), pid(), via()) -> ok | taken.
 linked(Node, Pid, Via) ->
     gen_server:call(?HUB, {linked, Node, Pid, Via}, infinity).
 

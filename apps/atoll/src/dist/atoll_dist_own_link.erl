@@ -226,13 +226,19 @@ up(Node, End, Attempt, Driver, Socket) ->
     Writer = spawn_opt(?MODULE, writing, [Driver, Socket], [link | options()]),
     _ = monitor(process, atoll_dist_hub),
     %% Before anything can come.
-    ok = atoll_dist_circuits:linked(Node, self(), {own, Writer}),
+    ok = linked(Node, Writer),
     End ! {own_up, Attempt, self()},
     _ = [Attempt ! {self(), up} || Attempt =/= self()],
     Ms = max(1, tick_ms()),
     _ = erlang:start_timer(Ms, self(), tick),
     ok = or_end(inet:setopts(Socket, [{active, true}])),
     loop(#link{node = Node, ending = End, socket = Socket, writer = Writer, tick_ms = Ms}).
+
+linked(Node, Writer) ->
+    case atoll_dist_circuits:linked(Node, self(), {own, Writer}) of
+        ok -> ok;
+        taken -> exit({shutdown, taken})
+    end.
 
 tick_ms() ->
     case net_kernel:get_net_ticktime() of
