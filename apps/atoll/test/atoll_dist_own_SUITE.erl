@@ -15,6 +15,7 @@
     others_go_over_it_too/1,
     it_stays_where_there_is_no_other_way/1,
     it_takes_the_place_of_no_link/1,
+    too_long_a_frame_ends_it/1,
     a_wrong_cookie_gets_none/1,
     a_stranger_is_refused/1
 ]).
@@ -167,6 +168,17 @@ it_takes_the_place_of_no_link(Config) ->
     ?assertEqual(taken, call(A, atoll_dist_own_probe, claim, [name(G)])),
     ?assertEqual(messages, call(A, atoll_dist_circuits, via, [name(G)])),
     ?assert(linked(A, G)),
+    works(A, B).
+
+too_long_a_frame_ends_it(Config) ->
+    [A, B, _G] = nodes_of(Config),
+    own(A, B, true),
+    path(A, B, [A, B]),
+    {own, Writer} = Via = call(A, atoll_dist_circuits, via, [name(B)]),
+    {write, _} = call(A, erlang, send, [Writer, {write, binary:copy(<<0>>, atoll_dist_circuit_frame:max_frame() + 1)}]),
+    %% It is made anew.
+    until(fun() -> not lists:member(call(A, atoll_dist_circuits, via, [name(B)]), [Via, none]) end),
+    path(A, B, [A, B]),
     works(A, B).
 
 a_wrong_cookie_gets_none(Config) ->

@@ -12,7 +12,8 @@
 %% writes, and waits where the socket takes nothing. Both end with the circuit's end, with
 %% the hub, and with each other.
 %%
-%% Promised: nobody who cannot prove to have the cookie gets a frame in. One that is silent
+%% Promised: nobody who cannot prove to have the cookie gets a frame in, and nobody one that
+%% is longer than a circuit's may be: the connection ends. One that is silent
 %% for a `net_ticktime' ends. What is handed to the writer it does not bound: who hands
 %% does.
 -module(atoll_dist_own_link).
@@ -128,7 +129,7 @@ heard(Driver, Socket, Ms) ->
 
 cookie(Node) -> atom_to_binary(erlang:get_cookie(Node)).
 
-framed() -> [binary, {packet_size, 0}, {packet, 4}, atoll_dist_socket:nodelay()].
+framed() -> [binary, {packet_size, atoll_dist_circuit_frame:max_frame()}, {packet, 4}, atoll_dist_socket:nodelay()].
 
 %% The end that accepts
 
