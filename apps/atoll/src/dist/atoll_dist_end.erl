@@ -226,8 +226,9 @@ message({own_up, Attempt, Link}, #state{attempt = {Attempt, Ref}} = State) ->
 message({own_up, _GivenUp, Link}, State) ->
     ok = atoll_dist_own_link:close(Link),
     State;
-message({back, {ok, [_, Leg, _ | _] = Path}}, State) ->
-    case atoll_dist_circuits:is_linked(Leg) of
+message({back, {ok, [_, Leg, _ | _] = Path}}, #state{own = Own} = State) ->
+    %% Meanwhile it may be wanted again.
+    case not atoll_dist_own:is_up(Own) andalso atoll_dist_circuits:is_linked(Leg) of
         true -> cast({better, Leg, [atom_to_binary(Node) || Node <- Path]}, State);
         false -> State
     end;
