@@ -14,6 +14,9 @@
     one_that_is_lost_is_made_again/1,
     others_go_over_it_too/1,
     it_stays_where_there_is_no_other_way/1,
+    it_stays_when_it_is_wanted_again_before_another_way_is_known/1,
+    it_takes_the_place_of_no_link/1,
+    too_long_a_frame_ends_it/1,
     a_wrong_cookie_gets_none/1,
     a_stranger_is_refused/1
 ]).
@@ -160,6 +163,42 @@ it_stays_where_there_is_no_other_way(Config) ->
     path(A, B, [A, G, B]),
     #{sent := Sent} = Held = call(A, atoll_dist_own_probe, end_load, [Load]),
     ?assertMatch(#{got := Sent, in_order := true, fired := 0, nodedowns := 0}, Held).
+
+it_stays_when_it_is_wanted_again_before_another_way_is_known(Config) ->
+    [A, B, _G] = nodes_of(Config),
+    own(A, B, true),
+    path(A, B, [A, B]),
+    Via = call(A, atoll_dist_circuits, via, [name(B)]),
+    Asked = length(call(A, atoll_dist_ways, asked, [])),
+    ok = call(A, sys, suspend, [atoll_dist_ways]),
+    own(A, B, false),
+    %% It has asked for the way.
+    until(fun() -> {message_queue_len, N} = call(A, atoll_dist_own_probe, waiting, [atoll_dist_ways]), N > 0 end),
+    own(A, B, true),
+    ok = call(A, sys, resume, [atoll_dist_ways]),
+    until(fun() -> length(call(A, atoll_dist_ways, asked, [])) > Asked end),
+    [works(A, B) || _ <- lists:seq(1, 50)],
+    path(A, B, [A, B]),
+    ?assertEqual(1, call(A, atoll_dist_own_probe, moves, [name(B)])),
+    ?assertEqual(Via, call(A, atoll_dist_circuits, via, [name(B)])).
+
+it_takes_the_place_of_no_link(Config) ->
+    [A, B, G] = nodes_of(Config),
+    ?assertEqual(taken, call(A, atoll_dist_own_probe, claim, [name(G)])),
+    ?assertEqual(messages, call(A, atoll_dist_circuits, via, [name(G)])),
+    ?assert(linked(A, G)),
+    works(A, B).
+
+too_long_a_frame_ends_it(Config) ->
+    [A, B, _G] = nodes_of(Config),
+    own(A, B, true),
+    path(A, B, [A, B]),
+    {own, Writer} = Via = call(A, atoll_dist_circuits, via, [name(B)]),
+    {write, _} = call(A, erlang, send, [Writer, {write, binary:copy(<<0>>, atoll_dist_circuit_frame:max_frame() + 1)}]),
+    %% It is made anew.
+    until(fun() -> not lists:member(call(A, atoll_dist_circuits, via, [name(B)]), [Via, none]) end),
+    path(A, B, [A, B]),
+    works(A, B).
 
 a_wrong_cookie_gets_none(Config) ->
     [A, B, G] = nodes_of(Config),

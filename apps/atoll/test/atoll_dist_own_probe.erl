@@ -2,7 +2,7 @@
 %% what is to be done to a circuit's own connection.
 -module(atoll_dist_own_probe).
 
--export([load/1, end_load/1, linked/0, own_soon/2, moves/1, cut/1, attempts/0, offers/1, offer/2]).
+-export([load/1, end_load/1, linked/0, own_soon/2, moves/1, cut/1, attempts/0, offers/1, offer/2, claim/1, waiting/1]).
 -export([echo/0]).
 
 -define(DEADLINE_MS, 15000).
@@ -113,6 +113,14 @@ attempts() ->
             1 = erlang:trace_pattern(Function, true, [call_count]),
             0
     end.
+
+%% Says that it is a circuit's own connection with Node.
+claim(Node) ->
+    atoll_dist_circuits:linked(Node, self(), {own, self()}).
+
+%% How many messages wait for a process.
+waiting(Name) ->
+    process_info(whereis(Name), message_queue_len).
 
 %% What somebody might offer who is not the other end: of a circuit that there is not, by
 %% another's name, and without the cookie.

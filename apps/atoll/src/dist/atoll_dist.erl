@@ -19,7 +19,7 @@
 
 -include_lib("kernel/include/net_address.hrl").
 
--export([links/0, lanes/1, prefer/1, fault/2]).
+-export([links/0, carried/1, lanes/1, prefer/1, fault/2]).
 -export([router/1, own/2, disown/0, watch_links/0, relay_policy/1, relay/0]).
 -export([childspecs/0, listen/1, listen/2, accept/1, accept_connection/5, setup/5, close/1, select/1]).
 -export([address/0, address/1, is_node_name/1, setopts/2, getopts/2]).
@@ -30,6 +30,13 @@
 -spec links() -> [atoll_dist_keeper:link()].
 links() ->
     atoll_dist_keeper:links().
+
+%% @doc How many packets of the VM a connection that goes over other nodes has carried, both
+%% ways, by its distribution controller. What keeps it alive is not among them; it is in
+%% what `net_kernel:node_info/1' counts.
+-spec carried(Controller :: pid()) -> {ok, non_neg_integer()} | unknown.
+carried(Controller) ->
+    atoll_dist_circuits:carried(Controller).
 
 %% @doc The figures of a connection with lanes: of each lane what it has carried and what
 %% waits, how often the budget was spent, how many fences there were and how many packets

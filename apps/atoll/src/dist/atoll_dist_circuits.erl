@@ -4,7 +4,7 @@
 -module(atoll_dist_circuits).
 
 -export([tables/0, linked/2, linked/3, counts/3, is_linked/1, via/1, note_link/2, own/2, is_own/1, disown/0]).
--export([attach/2, path/3, up/2, detach/1, counters/0, count/3, stat/1, show/1, forget/1, shown/1]).
+-export([attach/2, path/3, up/2, detach/1, counters/0, count/3, carry/2, stat/1, carried/1, show/2, forget/1, shown/1]).
 
 -export_type([circuit/0, via/0, shown/0]).
 
@@ -30,11 +30,12 @@
 -define(NODES, atoll_dist_neighbours).
 -define(ENDS, atoll_dist_ends).
 
-%% What is counted of frames and bytes.
+%% What is counted of frames and bytes; and of the packets of the VM that are in them.
 -define(FRAMES_IN, 1).
 -define(FRAMES_OUT, 2).
 -define(BYTES_IN, 3).
 -define(BYTES_OUT, 4).
+-define(PACKETS, 5).
 
 %% @doc Makes the tables; called by the hub, which owns them.
 -spec tables() -> ok.
@@ -50,10 +51,11 @@ tables() ->
 %% the process ends.
 -spec linked(node(), pid()) -> ok.
 linked(Node, Pid) ->
-    linked(Node, Pid, messages).
+    ok = linked(Node, Pid, messages).
 
-%% @doc The same, where frames go to it so.
--spec linked(node(), pid(), via()) -> ok.
+%% @doc The same, where frames go to it so. A circuit's own connection does not take the
+%% place of one that is between the two nodes already.
+-spec linked(node(), pid(), via()) -> ok | taken.
 linked(Node, Pid, Via) ->
     gen_server:call(?HUB, {linked, Node, Pid, Via}, infinity).
 
@@ -135,7 +137,7 @@ detach(Id) ->
 %% @doc Counters of one circuit.
 -spec counters() -> counters:counters_ref().
 counters() ->
-    counters:new(4, [write_concurrency]).
+    counters:new(5, [write_concurrency]).
 
 %% @doc So many frames, of so many bytes, have come or gone.
 -spec count(in | out, {Frames :: pos_integer(), Bytes :: pos_integer()}, counters:counters_ref()) -> ok.
@@ -146,20 +148,37 @@ count(out, {Frames, Bytes}, Counters) ->
     ok = counters:add(Counters, ?FRAMES_OUT, Frames),
     counters:add(Counters, ?BYTES_OUT, Bytes).
 
+%% @doc So many packets of the VM were taken or given.
+-spec carry(non_neg_integer(), counters:counters_ref()) -> ok.
+carry(Packets, Counters) ->
+    counters:add(Counters, ?PACKETS, Packets).
+
 %% @doc How many frames have come and gone, as the VM's distribution asks it.
 -spec stat(circuit()) -> {ok, Received :: integer(), Sent :: integer(), Waiting :: 0}.
 stat({circuit, _, Counters}) ->
     {ok, counters:get(Counters, ?FRAMES_IN), counters:get(Counters, ?FRAMES_OUT), 0}.
 
-%% @doc Shows something of the calling end from now on.
--spec show(map()) -> ok.
-show(What) ->
+%% @doc How many packets of the VM the circuit of that end has carried, both ways: what its
+%% ends ask each other for is not among them.
+-spec carried(End :: pid()) -> {ok, non_neg_integer()} | unknown.
+carried(End) ->
+    try ets:lookup(?ENDS, End) of
+        [{_, _Shown, Counters}] -> {ok, counters:get(Counters, ?PACKETS)};
+        [] -> unknown
+    catch
+        %% A node without the carrier.
+        error:badarg -> unknown
+    end.
+
+%% @doc Shows something of the calling end, with these counters, from now on.
+-spec show(map(), counters:counters_ref()) -> ok.
+show(What, Counters) ->
     Before =
         case ets:lookup(?ENDS, self()) of
-            [{_, Shown}] -> Shown;
+            [{_, Shown, _}] -> Shown;
             [] -> #{}
         end,
-    true = ets:insert(?ENDS, {self(), maps:merge(Before, What)}),
+    true = ets:insert(?ENDS, {self(), maps:merge(Before, What), Counters}),
     ok.
 
 %% @doc Nothing more is shown of an end that has gone.
@@ -172,7 +191,7 @@ forget(End) ->
 -spec shown(circuit()) -> {ok, shown()} | ended.
 shown({circuit, End, Counters}) ->
     try ets:lookup(?ENDS, End) of
-        [{_, Shown}] ->
+        [{_, Shown, _}] ->
             {ok, Shown#{bytes_in => counters:get(Counters, ?BYTES_IN), bytes_out => counters:get(Counters, ?BYTES_OUT)}};
         [] ->
             ended

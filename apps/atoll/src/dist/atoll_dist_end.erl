@@ -226,8 +226,9 @@ message({own_up, Attempt, Link}, #state{attempt = {Attempt, Ref}} = State) ->
 message({own_up, _GivenUp, Link}, State) ->
     ok = atoll_dist_own_link:close(Link),
     State;
-message({back, {ok, [_, Leg, _ | _] = Path}}, State) ->
-    case atoll_dist_circuits:is_linked(Leg) of
+message({back, {ok, [_, Leg, _ | _] = Path}}, #state{own = Own} = State) ->
+    %% Meanwhile it may be wanted again.
+    case not atoll_dist_own:is_up(Own) andalso atoll_dist_circuits:is_linked(Leg) of
         true -> cast({better, Leg, [atom_to_binary(Node) || Node <- Path]}, State);
         false -> State
     end;
@@ -430,8 +431,9 @@ owns([cancel | Acts], Doorkeeper, #state{timers = Timers} = State) ->
 
 deliver([], State) ->
     State;
-deliver(Packets, #state{phase = {up, Handle}} = State) ->
+deliver(Packets, #state{phase = {up, Handle}, counters = Counters} = State) ->
     put_all(Packets, Handle),
+    ok = atoll_dist_circuits:carry(length(Packets), Counters),
     cast({consumed, length(Packets)}, State);
 deliver(Packets, #state{phase = {shaking, Waiting, Reader}} = State) ->
     More = lists:foldl(fun(Packet, Q) -> queue:in(iolist_to_binary(Packet), Q) end, Waiting, Packets),
@@ -458,13 +460,14 @@ handed(State) ->
 
 pull(#state{phase = {up, Handle}} = State) ->
     case pull(Handle, 0, []) of
-        {none, []} ->
-            State#state{vm = tells};
-        {none, Packets} ->
-            cast({packets, lists:reverse(Packets)}, State#state{vm = tells});
-        {more, Packets} ->
-            cast({packets, lists:reverse(Packets)}, State#state{vm = has})
+        {none, []} -> State#state{vm = tells};
+        {none, Packets} -> pulled(Packets, State#state{vm = tells});
+        {more, Packets} -> pulled(Packets, State#state{vm = has})
     end.
+
+pulled(Packets, #state{counters = Counters} = State) ->
+    ok = atoll_dist_circuits:carry(length(Packets), Counters),
+    cast({packets, lists:reverse(Packets)}, State).
 
 pull(_Handle, Bytes, Packets) when Bytes >= ?ROUND ->
     {more, Packets};
@@ -479,12 +482,12 @@ pull(Handle, Bytes, Packets) ->
 
 %% What becomes of the circuit
 
-notice({up, #{path := Path, sealed := IsSealed}}, #state{began_us = Began} = State) ->
-    ok = atoll_dist_circuits:show(#{rtt_us => now_us() - Began, path => [shown_name(Name) || Name <- Path], sealed => IsSealed, moves => 0}),
+notice({up, #{path := Path, sealed := IsSealed}}, #state{began_us = Began, counters = Counters} = State) ->
+    ok = atoll_dist_circuits:show(#{rtt_us => now_us() - Began, path => [shown_name(Name) || Name <- Path], sealed => IsSealed, moves => 0}, Counters),
     stands(at_hub(Path, State));
-notice({moved, Path}, #state{core = Core} = State) ->
+notice({moved, Path}, #state{core = Core, counters = Counters} = State) ->
     #{moves := Moves} = atoll_dist_circuit:figures(Core),
-    ok = atoll_dist_circuits:show(#{path => [shown_name(Name) || Name <- Path], moves => Moves}),
+    ok = atoll_dist_circuits:show(#{path => [shown_name(Name) || Name <- Path], moves => Moves}, Counters),
     %% After what is still to be done of this event.
     self() ! {moved, case Path of [_, _] -> own; _ -> others end},
     at_hub(Path, State);

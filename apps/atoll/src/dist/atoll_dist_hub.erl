@@ -146,8 +146,12 @@ init([]) ->
 
 %% @private
 -spec handle_call(term(), gen_server:from(), #state{}) -> {reply, term(), #state{}} | {noreply, #state{}}.
-handle_call({linked, Node, Pid, Via}, _From, State) ->
-    {reply, ok, linked(Node, Pid, Via, run(unlinked(Node, State)))};
+handle_call({linked, Node, Pid, Via}, _From, #state{links = Links} = State) ->
+    case {Via, Links} of
+        %% Its circuit has ended, and it has not yet heard of that.
+        {{own, _}, #{Node := #link{via = messages}}} -> {reply, taken, State};
+        _ -> {reply, ok, linked(Node, Pid, Via, run(unlinked(Node, State)))}
+    end;
 handle_call({counts, Node, Pid, Counts}, _From, #state{links = Links} = State) ->
     case Links of
         #{Node := #link{pid = Pid, counts = Before} = Link} when Before =/= Counts -> {reply, ok, counts(Counts, Node, Link, State)};

@@ -12,7 +12,8 @@
 %% writes, and waits where the socket takes nothing. Both end with the circuit's end, with
 %% the hub, and with each other.
 %%
-%% Promised: nobody who cannot prove to have the cookie gets a frame in. One that is silent
+%% Promised: nobody who cannot prove to have the cookie gets a frame in, and nobody one that
+%% is longer than a circuit's may be: the connection ends. One that is silent
 %% for a `net_ticktime' ends. What is handed to the writer it does not bound: who hands
 %% does.
 -module(atoll_dist_own_link).
@@ -128,7 +129,7 @@ heard(Driver, Socket, Ms) ->
 
 cookie(Node) -> atom_to_binary(erlang:get_cookie(Node)).
 
-framed() -> [binary, {packet_size, 0}, {packet, 4}, atoll_dist_socket:nodelay()].
+framed() -> [binary, {packet_size, atoll_dist_circuit_frame:max_frame()}, {packet, 4}, atoll_dist_socket:nodelay()].
 
 %% The end that accepts
 
@@ -226,13 +227,19 @@ up(Node, End, Attempt, Driver, Socket) ->
     Writer = spawn_opt(?MODULE, writing, [Driver, Socket], [link | options()]),
     _ = monitor(process, atoll_dist_hub),
     %% Before anything can come.
-    ok = atoll_dist_circuits:linked(Node, self(), {own, Writer}),
+    ok = linked(Node, Writer),
     End ! {own_up, Attempt, self()},
     _ = [Attempt ! {self(), up} || Attempt =/= self()],
     Ms = max(1, tick_ms()),
     _ = erlang:start_timer(Ms, self(), tick),
     ok = or_end(inet:setopts(Socket, [{active, true}])),
     loop(#link{node = Node, ending = End, socket = Socket, writer = Writer, tick_ms = Ms}).
+
+linked(Node, Writer) ->
+    case atoll_dist_circuits:linked(Node, self(), {own, Writer}) of
+        ok -> ok;
+        taken -> exit({shutdown, taken})
+    end.
 
 tick_ms() ->
     case net_kernel:get_net_ticktime() of

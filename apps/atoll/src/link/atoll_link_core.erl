@@ -74,10 +74,10 @@
     | #{
         %% Monitors and links across the connection, in either direction.
         uses := non_neg_integer(),
-        %% Packets in and out so far, ticks among them.
+        %% Packets in and out so far, ticks among them if they are counted.
         traffic := non_neg_integer(),
-        %% Bytes in them, beside their heads: a tick has none. Where that cannot
-        %% be read, how often there may be a tick each way, in milliseconds.
+        %% What is in them but ticks: bytes beside their heads, or signals where those
+        %% alone are counted. Where that cannot be read, how often there may be a tick each way, in milliseconds.
         payload := non_neg_integer() | {ticks, pos_integer()}
     }.
 

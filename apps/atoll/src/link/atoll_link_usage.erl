@@ -9,7 +9,9 @@
 %% Packets alone do not tell a quiet connection from one in use, since the two ends
 %% tick. A tick is a packet's head with nothing in it: so the bytes beside the heads
 %% are what the connection has carried. They can be read of a connection that the
-%% runtime drives over TCP itself; not under TLS or another carrier.
+%% runtime drives over TCP itself; not under TLS or another carrier. The two ends of a
+%% connection over other nodes talk all the time, to know that their path is alive: of it the
+%% carrier tells how many packets of signals it has carried, and these alone count.
 -module(atoll_link_usage).
 
 -export([read/1, uses/2]).
@@ -25,12 +27,9 @@ read(Node) ->
         {ok, Info} ->
             case {lists:keyfind(state, 1, Info), lists:keyfind(type, 1, Info)} of
                 {{state, up}, {type, normal}} ->
-                    Payload = payload(lists:keyfind(Node, 1, erlang:system_info(dist_ctrl))),
-                    #{
-                        uses => uses(Node, erlang:system_info(dist)),
-                        traffic => proplists:get_value(in, Info) + proplists:get_value(out, Info),
-                        payload => Payload
-                    };
+                    Packets = proplists:get_value(in, Info) + proplists:get_value(out, Info),
+                    {Traffic, Payload} = carried(lists:keyfind(Node, 1, erlang:system_info(dist_ctrl)), Packets),
+                    #{uses => uses(Node, erlang:system_info(dist)), traffic => Traffic, payload => Payload};
                 _ ->
                     unknown
             end;
@@ -38,7 +37,17 @@ read(Node) ->
             unknown
     end.
 
-payload({_Node, Port}) when is_port(Port) ->
+carried({_Node, Port}, Packets) when is_port(Port) ->
+    {Packets, payload(Port)};
+carried({_Node, Controller}, Packets) when is_pid(Controller) ->
+    case atoll_dist:carried(Controller) of
+        {ok, Signals} -> {Signals, Signals};
+        unknown -> {Packets, ticks()}
+    end;
+carried(false, Packets) ->
+    {Packets, ticks()}.
+
+payload(Port) ->
     case inet:getstat(Port, [recv_cnt, recv_oct, send_cnt, send_oct]) of
         {ok, Stat} ->
             #{recv_cnt := In, recv_oct := BytesIn, send_cnt := Out, send_oct := BytesOut} =
@@ -47,9 +56,7 @@ payload({_Node, Port}) when is_port(Port) ->
         {error, _} ->
             %% No socket of inet, or just closed.
             ticks()
-    end;
-payload(_) ->
-    ticks().
+    end.
 
 %% A node ticks four times in its net_ticktime, unless it is told otherwise; the
 %% peer's may differ.
