@@ -262,8 +262,16 @@ the_carrier_goes_by_the_routes_and_relays_by_the_policy(Config) ->
     %% The relay holds to it whoever asks: here one that goes by no directory.
     ok = relays(C, G3, none),
     until(fun() -> not lists:member(C1, call(C, A1, erlang, nodes, [])) end),
-    ?assertMatch(#{circuits := 0, lost := #{}}, call(C, G3, atoll_dist, relay, [])),
+    ?assertMatch(#{circuits := 0, lost := #{policy := _}}, call(C, G3, atoll_dist, relay, [])),
     ?assertEqual(pang, call(C, A1, net_adm, ping, [C1])),
+    %% A relay whose application is not there relays for nobody, though both ends know a way over it.
+    ok = relays(C, G3, all),
+    until(fun() -> element(1, route(C, A1, C1)) =:= ok end),
+    ?assertEqual(pong, call(C, A1, net_adm, ping, [C1])),
+    ok = call(C, G3, application, stop, [atoll]),
+    until(fun() -> not lists:member(C1, call(C, A1, erlang, nodes, [])) end),
+    ?assertMatch(#{circuits := 0, lost := #{policy := _}}, call(C, G3, atoll_dist, relay, [])),
+    ok = call(C, G3, application, start, [atoll]),
     %% Without the application nobody is asked, and all connect directly.
     ok = call(C, A1, application, stop, [atoll]),
     ?assertEqual(pong, call(C, A1, net_adm, ping, [C1])),
