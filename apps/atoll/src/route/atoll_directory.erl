@@ -147,6 +147,9 @@
 -opaque state() :: #state{}.
 
 -define(VERSION, 1).
+%% So many entries are read in a message, whatever this node itself sends at most: nodes with
+%% other options learn from each other.
+-define(MOST_NEWS, 10000).
 %% So few entries are never much.
 -define(FEW, 4).
 %% Of so many links it tells exactly.
@@ -336,8 +339,8 @@ differ(#state{differed = N} = State) -> State#state{differed = N + 1}.
 
 odd(#state{odd = N} = State) -> State#state{odd = N + 1}.
 
-good(Entries, #state{options = #{max_news := Max}} = State) ->
-    good(fun is_entry/1, Max, Entries, State).
+good(Entries, State) ->
+    good(fun is_entry/1, ?MOST_NEWS, Entries, State).
 
 good_prints(Printed, State) ->
     good(fun is_printed/1, 128, Printed, State).
@@ -547,7 +550,8 @@ cliques(Node, #state{table = Table}) ->
 
 tell(_To, _Kind, [], State) ->
     State;
-tell(To, Kind, Entries, #state{options = #{max_news := Max}} = State) ->
+tell(To, Kind, Entries, #state{options = #{max_news := Given}} = State) ->
+    Max = min(Given, ?MOST_NEWS),
     case length(Entries) > Max of
         true ->
             {Some, Others} = lists:split(Max, Entries),
