@@ -202,7 +202,7 @@ init(#{self := Self, incarnation := Incarnation, seed := Seed, options := Given}
     done(sweep_later(compare_later(fellows(Now, own(State))))).
 
 %% @doc Takes one event. `up' and `down' are of links. Casts are `{cliques, Names}',
-%% `{relays, Relays}' and `{links, Nodes}', each with all of them; `{member_up, Node}' and
+%% `{relays, Relays}' and `{links, Nodes}', each with all of them;
 %% `{member_down, Node, Why}' of the room that knows the members; `{incarnation, Life}' when this
 %% node begins a new life; and `leave'.
 -spec handle(atoll_protocol:event(), atoll_protocol:now_ms(), state()) ->
@@ -240,9 +240,6 @@ handle({cast, {relays, Relays}}, _Now, State) ->
     done(changed(State#state{relays = Relays}, State));
 handle({cast, {links, Links}}, _Now, State) ->
     done(changed(links(Links, State), State));
-handle({cast, {member_up, _Node}}, _Now, State) ->
-    %% Its entry comes by itself, and may have come before.
-    {State, []};
 handle({cast, {member_down, Node, _Why}}, Now, State) ->
     done(buried(Node, Now, State));
 handle({cast, {incarnation, Life}}, _Now, #state{version = Version} = State) ->
