@@ -206,6 +206,13 @@ places_have_a_bound_test() ->
     {S, _} = news(a, [{member(I), {1, {[], all, []}}} || I <- lists:seq(1, 9)], S0),
     ?assertMatch(#{places := 3, dropped := #{places_refused := 7}}, atoll_directory:summary(S)).
 
+what_a_node_sends_at_most_is_no_measure_of_what_others_may_test() ->
+    Told = [{list_to_atom("n" ++ integer_to_list(I)), {5, {[red], all, []}}} || I <- lists:seq(1, 10)],
+    {S, E} = news(a, Told, linked([a, b], new(#{max_news => 4}, []))),
+    ?assertEqual(11, length(known(S))),
+    %% It keeps to its own.
+    ?assertEqual([4, 4, 2], [length(News) || {b, {news, News}} <- sends(E)]).
+
 what_is_odd_is_counted_and_the_rest_is_taken_test() ->
     Good = {n1, {1, {[red], all, []}}},
     Odd = [

@@ -6,9 +6,10 @@
 -export([start/0, set/2, asked/0]).
 -export([init/1, handle_call/3, handle_cast/2]).
 
-%% Registers itself with the carrier.
+%% Registers itself with the carrier, and has it relay for all.
 start() ->
     {ok, _} = gen_server:start({local, ?MODULE}, ?MODULE, [], []),
+    ok = atoll_dist:relay_policy(all),
     atoll_dist:router(?MODULE).
 
 %% The way to a node: over the first of these gateways that is not to be avoided (each a

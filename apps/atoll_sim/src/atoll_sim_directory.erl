@@ -43,8 +43,10 @@
     groups := non_neg_integer(),
     seed := integer(),
     links_per_node := float(),
-    %% Of a node's table, all nodes in it, for each.
+    %% All that the directory of a node keeps in the end, after the churn, for each node of the
+    %% cluster: of half of the nodes no more, and of none more.
     bytes_held_per_node := float(),
+    bytes_held_per_node_max := float(),
     %% Of all messages while there was churn, for each node and second.
     bytes_per_node_per_s := float(),
     messages_per_node_per_s := float(),
@@ -179,7 +181,9 @@ measure(Names, Places, Peers, Options) ->
     #{gather_ms := {_, Default}} = atoll_directory:options(),
     GatherMs = maps:get(gather_ms, maps:get(directory, Options), Default),
     {Known, Missed} = known(Moments, Others, Rested),
-    Summaries = [atoll_directory:summary(State) || {_, State} <- directories(Rested)],
+    Directories = directories(Rested),
+    Summaries = [atoll_directory:summary(State) || {_, State} <- Directories],
+    Held = lists:sort([erts_debug:flat_size(State) * erlang:system_info(wordsize) || {_, State} <- Directories]),
     Sum = fun(Key) -> lists:sum([map_get(Key, Summary) || Summary <- Summaries]) end,
     #{cliques := Groups} = atoll_directory_table:counts(Table),
     #{
@@ -188,7 +192,8 @@ measure(Names, Places, Peers, Options) ->
         groups => Groups,
         seed => Seed,
         links_per_node => lists:sum([length(P) || P <- maps:values(Peers)]) / Count,
-        bytes_held_per_node => erts_debug:flat_size(Table) * erlang:system_info(wordsize) / Count,
+        bytes_held_per_node => atoll_sim_stats:percentile(Held, 50) / Count,
+        bytes_held_per_node_max => lists:last(Held) / Count,
         bytes_per_node_per_s => PerNode(lists:sum(maps:values(Bytes))),
         messages_per_node_per_s => PerNode(Messages),
         bytes_by_kind => maps:map(fun(_, N) -> PerNode(N) end, Bytes),

@@ -1,7 +1,7 @@
 %% @doc A simulated node that talks to any other: with those that it has a link with over that,
 %% with all others over a circuit. Its circuits and its relay are the very modules of the carrier
 %% ({@link atoll_dist_circuit}, {@link atoll_dist_relay}), its routes come from the directory
-%% ({@link atoll_routes}); played is the process that ties them together, and the links.
+%% ({@link atoll_routes}), and whom to avoid after a loss is said as there ({@link atoll_dist_router}); played is the process that ties them together, and the links.
 %%
 %% A link takes whatever it is handed at once, so nothing waits for a link here. The handshake of
 %% Erlang's distribution, which is the first thing to go over a circuit, is left out.
@@ -162,23 +162,10 @@ path(_Id, _Path, State) ->
     State.
 
 route(To, Failed, #state{linked = Linked, config = #{self := Self, table := Table}}) ->
-    Avoid = lists:usort(lists:append([avoided(Path, Why) || {Path, Why} <- Failed])),
-    case atoll_routes:find(Self, To, #{linked => Linked, avoid => [binary_to_atom(Name) || Name <- Avoid]}, Table) of
+    Avoid = [binary_to_atom(Name) || Name <- atoll_dist_router:lost(Failed)],
+    case atoll_routes:find(Self, To, #{linked => Linked, avoid => Avoid}, Table) of
         {ok, [_, Next | _] = Route} -> {route, Next, [atom_to_binary(Node) || Node <- Route]};
         {error, _} -> no_route
-    end.
-
-%% The node that said so, if it is one that can be gone round; or all between the ends.
-avoided(Path, Why) ->
-    Between = lists:droplast(tl(Path)),
-    case Why of
-        {Said, {At, _, _}} when Said =:= refused; Said =:= path_lost ->
-            case lists:member(At, Between) of
-                true -> [At];
-                false -> Between
-            end;
-        _ ->
-            Between
     end.
 
 %% The relay

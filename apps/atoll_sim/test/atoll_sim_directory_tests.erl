@@ -12,7 +12,7 @@ what_the_directory_costs_and_how_soon_all_know_test_() ->
         {ok, Result} = atoll_sim_cluster:isolated(fun() -> atoll_sim_directory:run(#{nodes => Nodes, seed => 3}) end),
         ?assertMatch(#{killed := Killed, unheard := 0} when Killed * 50 =:= Nodes, Result),
         ?assert(map_get(right, Result) == 1.0),
-        ?assert(map_get(bytes_held_per_node, Result) =< 100),
+        ?assert(map_get(bytes_held_per_node_max, Result) =< 100),
         ?assert(map_get(bytes_per_node_per_s, Result) =< 1000),
         ?assert(map_get(rounds_max, Result) =< 12),
         %% Who comes back is not taken for gone any more.

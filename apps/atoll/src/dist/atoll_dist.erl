@@ -98,7 +98,7 @@ disown() ->
 watch_links() ->
     atoll_dist_hub:watch_links().
 
-%% @doc For whom this node relays; at first for all.
+%% @doc For whom this node relays; at first for nobody.
 -spec relay_policy(atoll_dist_relay:policy()) -> ok.
 relay_policy(Policy) ->
     atoll_dist_hub:policy(Policy).

@@ -285,7 +285,7 @@ linked(Node, Pid, Via, #state{links = Links, nodes = Nodes, monitors = Monitors,
     })).
 
 with_relay(#state{relay = none, config = #{relay := On, relay_budget := Budget, relay_circuits := Most, circuit_window := Window}} = State) ->
-    Policy = case On of on -> persistent_term:get(?POLICY, all); off -> none end,
+    Policy = case On of on -> persistent_term:get(?POLICY, none); off -> none end,
     {Relay, []} = atoll_dist_relay:init(
         #{
             name => atom_to_binary(node()), policy => Policy, budget => Budget, max_circuits => Most,

@@ -34,7 +34,7 @@
 
 -behaviour(atoll_protocol).
 
--export([init/2, handle/3, straight/4, figures/1]).
+-export([init/2, handle/3, straight/4, figures/1, max_hops/0]).
 
 -export_type([config/0, policy/0, event/0, act/0, state/0]).
 
@@ -165,6 +165,11 @@
 -define(MAX_STRAYS, 64).
 %% A stray says two names at most.
 -define(STRAY, 640).
+
+%% @doc As many connections as a path may have, of relays that are not told another number.
+-spec max_hops() -> pos_integer().
+max_hops() ->
+    map_get(max_hops, ?DEFAULTS).
 
 %% @private
 -spec init(config(), atoll_protocol:now_ms()) -> {state(), []}.

@@ -147,6 +147,9 @@
 -opaque state() :: #state{}.
 
 -define(VERSION, 1).
+%% So many entries are read in a message, whatever this node itself sends at most: nodes with
+%% other options learn from each other.
+-define(MOST_NEWS, 10000).
 %% So few entries are never much.
 -define(FEW, 4).
 %% Of so many links it tells exactly.
@@ -199,7 +202,7 @@ init(#{self := Self, incarnation := Incarnation, seed := Seed, options := Given}
     done(sweep_later(compare_later(fellows(Now, own(State))))).
 
 %% @doc Takes one event. `up' and `down' are of links. Casts are `{cliques, Names}',
-%% `{relays, Relays}' and `{links, Nodes}', each with all of them; `{member_up, Node}' and
+%% `{relays, Relays}' and `{links, Nodes}', each with all of them;
 %% `{member_down, Node, Why}' of the room that knows the members; `{incarnation, Life}' when this
 %% node begins a new life; and `leave'.
 -spec handle(atoll_protocol:event(), atoll_protocol:now_ms(), state()) ->
@@ -237,9 +240,6 @@ handle({cast, {relays, Relays}}, _Now, State) ->
     done(changed(State#state{relays = Relays}, State));
 handle({cast, {links, Links}}, _Now, State) ->
     done(changed(links(Links, State), State));
-handle({cast, {member_up, _Node}}, _Now, State) ->
-    %% Its entry comes by itself, and may have come before.
-    {State, []};
 handle({cast, {member_down, Node, _Why}}, Now, State) ->
     done(buried(Node, Now, State));
 handle({cast, {incarnation, Life}}, _Now, #state{version = Version} = State) ->
@@ -336,8 +336,8 @@ differ(#state{differed = N} = State) -> State#state{differed = N + 1}.
 
 odd(#state{odd = N} = State) -> State#state{odd = N + 1}.
 
-good(Entries, #state{options = #{max_news := Max}} = State) ->
-    good(fun is_entry/1, Max, Entries, State).
+good(Entries, State) ->
+    good(fun is_entry/1, ?MOST_NEWS, Entries, State).
 
 good_prints(Printed, State) ->
     good(fun is_printed/1, 128, Printed, State).
@@ -547,7 +547,8 @@ cliques(Node, #state{table = Table}) ->
 
 tell(_To, _Kind, [], State) ->
     State;
-tell(To, Kind, Entries, #state{options = #{max_news := Max}} = State) ->
+tell(To, Kind, Entries, #state{options = #{max_news := Given}} = State) ->
+    Max = min(Given, ?MOST_NEWS),
     case length(Entries) > Max of
         true ->
             {Some, Others} = lists:split(Max, Entries),

@@ -97,12 +97,12 @@ status() ->
         #{} = Summary -> Summary#{counters => atoll_interpreter:counters(?MODULE)}
     end.
 
-%% @doc The application has stopped: the carrier is to ask nobody, and to relay as it does
-%% where nobody says otherwise.
+%% @doc The application has stopped: the carrier is to ask nobody, and to relay for nobody. The
+%% others know that this node has left, so they need not be let through either.
 -spec stopped() -> ok.
 stopped() ->
     ok = atoll_dist:router(none),
-    atoll_dist:relay_policy(all).
+    atoll_dist:relay_policy(none).
 
 %% What the table says of the room outlives its process.
 call(Request) ->

@@ -71,8 +71,6 @@
 
 %% A change seldom comes alone.
 -define(SETTLE_MS, 200).
-%% As many connections as a path has at most.
--define(MAX_HOPS, 6).
 
 %% @doc A node in no group.
 -spec init(config(), atoll_protocol:now_ms()) -> {state(), [atoll_protocol:effect()]}.
@@ -218,7 +216,7 @@ explain(To, Count, Options, #state{self = Self, directory = Directory} = State) 
 
 options(Options, #state{directory = Directory}) ->
     maps:merge(
-        #{max_hops => ?MAX_HOPS, linked => atoll_directory:linked(Directory)},
+        #{max_hops => atoll_dist_relay:max_hops(), linked => atoll_directory:linked(Directory)},
         maps:with([avoid, salt, max_hops], Options)
     ).
 
