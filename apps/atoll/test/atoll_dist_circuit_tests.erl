@@ -251,6 +251,16 @@ without_the_cookie_or_the_seal_there_is_no_circuit_test() ->
     W3 = ?W:run_for(100000, ?W:circuit(<<"a">>, <<"b">>, ?ID, #{seal => required}, ?W:spoil(Strip, line(Lax)))),
     ?assertMatch([{seal, missing}], ?W:ended(?A, W3)).
 
+%% The opener takes the circuit for one that is up. Nothing but its `open' gets anywhere.
+a_sealed_circuit_survives_the_loss_of_its_first_confirm_test() ->
+    Lose = fun
+        ({<<"a">>, _, _}, <<1, Type, _:16/binary, 1:32, _/binary>>) when Type =/= $O -> lost;
+        (_, Frame) -> Frame
+    end,
+    W = ?W:run_for(2000000, ?W:push(?A, [100], up(?W:spoil(Lose, world(sealed()))))),
+    ?assertMatch([{up, _}, {lost, {silent, _}}, {moved, _}], ?W:notices(?A, W)),
+    ?assertMatch({[{up, #{sealed := true}}], 1, []}, {?W:notices(?B, W), ?W:got(?B, W), ?W:wrong(W)}).
+
 who_knows_a_sealed_circuit_s_id_cannot_take_it_elsewhere_test() ->
     W0 = up(world(sealed())),
     #{path := [_, Gateway | _]} = ?W:figures(?A, W0),
@@ -333,11 +343,20 @@ is_whole(#{ends := Ends} = W) ->
         #{?A := #{pushed := N}, ?B := #{pushed := M}} ->
             case {?W:ended(?A, W), ?W:ended(?B, W)} of
                 {[], []} -> {?W:got(?B, W), ?W:got(?A, W)} =:= {N, M};
-                {[_], [_]} -> true;
+                {[A], [B]} -> is_loss(A) andalso is_loss(B);
                 _ -> false
             end;
-        #{?A := _} -> length(?W:ended(?A, W)) =:= 1
+        #{?A := _} ->
+            [Why] = ?W:ended(?A, W),
+            is_loss(Why)
     end.
+
+%% Nobody lies here, so nobody is to be found breaking the rules.
+is_loss(no_route) -> true;
+is_loss({closed, {_, Why, _}}) -> Why =:= silent;
+is_loss({refused, {_, Why, _}}) -> Why =/= seal;
+is_loss({What, _}) -> lists:member(What, [down, silent, gap, path_lost]);
+is_loss(_) -> false.
 
 %% Nothing is kept for a circuit that has ended or moved.
 relays_are_empty(W) ->
@@ -373,6 +392,8 @@ step() ->
             {1, {freeze, gateway()}},
             {2, {thaw, gateway()}},
             {1, {block, pair(), boolean()}},
+            %% Between relays.
+            {1, {block, oneof([{<<"g">>, <<"i">>}, {<<"i">>, <<"h">>}]), boolean()}},
             {2, {unblock, pair()}},
             {3, {better, oneof([[<<"g">>], [<<"h">>], [<<"g">>, <<"i">>, <<"h">>], [<<"h">>, <<"i">>, <<"g">>]])}}
         ])}.

@@ -594,10 +594,11 @@ sealed_about(#state{role = acceptor, config = #{id := Id, here := Here, there :=
 
 is_proven(_Proof, _Received, _Consumed, #state{seal = none}) ->
     true;
-is_proven(Proof, _Received, _Consumed, #state{seal = Seal, was_up = false}) ->
-    atoll_dist_seal:is_proof(Proof, Seal);
-is_proven(Proof, Received, Consumed, #state{seal = Seal, attempt = #path{key = Key}}) ->
-    atoll_dist_seal:is_confirm(Proof, atoll_dist_circuit_frame:epoch(Key), Received, Consumed, Seal).
+is_proven(Proof, Received, Consumed, #state{seal = Seal, was_up = WasUp, attempt = #path{key = Key}}) ->
+    %% If the opener's first one was lost this is of a further path for it, and the first here:
+    %% who can make it has the keys, and so knows the cookie.
+    (not WasUp andalso atoll_dist_seal:is_proof(Proof, Seal)) orelse
+        atoll_dist_seal:is_confirm(Proof, atoll_dist_circuit_frame:epoch(Key), Received, Consumed, Seal).
 
 %% The opener wants another path.
 reopened(Leg, {open, Key, #{window := Window, path := [There | _] = Nodes}}, #state{config = #{there := There}} = State) ->
