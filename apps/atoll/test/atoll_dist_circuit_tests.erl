@@ -238,7 +238,9 @@ without_the_cookie_or_the_seal_there_is_no_circuit_test() ->
     Strange = (maps:get(circuit, sealed()))#{cookie => <<"another">>},
     W1 = ?W:run_for(100000, ?W:circuit(<<"a">>, <<"b">>, ?ID, Strange, line(sealed()))),
     ?assertMatch({[{seal, cookie}], [{closed, {<<"a">>, seal, _}}]}, {?W:ended(?A, W1), ?W:ended(?B, W1)}),
-    W2 = ?W:run_for(100000, ?W:circuit(<<"a">>, <<"b">>, ?ID, #{seal => off}, line(sealed()))),
+    %% One that has nothing for a seal.
+    None = line(#{circuit => #{seal => required}}),
+    W2 = ?W:run_for(100000, ?W:circuit(<<"a">>, <<"b">>, ?ID, #{seal => off}, None)),
     ?assertMatch({[{refused, {<<"b">>, seal, <<"missing">>}}], [{seal, missing}]}, {?W:ended(?A, W2), ?W:ended(?B, W2)}),
     %% A relay that leaves out the hello.
     Strip = fun
@@ -250,6 +252,32 @@ without_the_cookie_or_the_seal_there_is_no_circuit_test() ->
     Lax = #{circuit => (maps:get(circuit, sealed()))#{seal => off}},
     W3 = ?W:run_for(100000, ?W:circuit(<<"a">>, <<"b">>, ?ID, #{seal => required}, ?W:spoil(Strip, line(Lax)))),
     ?assertMatch([{seal, missing}], ?W:ended(?A, W3)).
+
+one_end_that_requires_a_seal_is_enough_test_() ->
+    [
+        {Title, fun() ->
+            #{circuit := Circuit} = sealed(),
+            W0 = ?W:circuit(<<"a">>, <<"b">>, ?ID, #{seal => Opener}, line(#{circuit => Circuit#{seal => Acceptor}})),
+            W = ?W:run_for(1000000, ?W:push(?A, [100], ?W:run_for(100000, W0))),
+            [?assertMatch([{up, #{path := [<<"a">>, <<"g">>, <<"b">>], sealed := true}}], ?W:notices(End, W)) || End <- [?A, ?B]],
+            ?assertEqual({1, []}, {?W:got(?B, W), ?W:wrong(W)}),
+            ?assertMatch(#{circuits := 1}, ?W:relay(<<"g">>, W))
+        end}
+     || {Title, Opener, Acceptor} <- [{"who opens", required, off}, {"the other", off, required}]
+    ].
+
+%% A relay that says so for the other end: it is asked once, and the circuit is sealed.
+a_refusal_for_want_of_a_seal_is_believed_once_test() ->
+    #{circuit := Circuit} = sealed(),
+    Refuse = fun
+        ({<<"g">>, <<"a">>, _}, <<1, $A, _/binary>> = Ack) -> Ack;
+        ({<<"g">>, <<"a">>, _}, <<1, _, Key:20/binary, _/binary>>) ->
+            atoll_dist_circuit_frame:make({refused, Key, {<<"b">>, seal, <<"missing">>}});
+        (_, Frame) -> Frame
+    end,
+    W = ?W:run_for(1000000, ?W:circuit(<<"a">>, <<"b">>, ?ID, ?W:spoil(Refuse, line(#{circuit => Circuit#{seal => off}})))),
+    ?assertEqual([{refused, {<<"b">>, seal, <<"missing">>}}], ?W:ended(?A, W)),
+    ?assertMatch(#{epoch := 2}, ?W:figures(?A, W)).
 
 %% The opener takes the circuit for one that is up. Nothing but its `open' gets anywhere.
 a_sealed_circuit_survives_the_loss_of_its_first_confirm_test() ->

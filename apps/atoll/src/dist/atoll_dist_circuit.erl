@@ -63,7 +63,8 @@
     pending => pos_integer(),
     max_packet => pos_integer(),
     consumption => at_once | told,
-    %% `off' seals if the other end wants it.
+    %% `off' seals if the other end requires it. An opener hears that by a refusal, and opens
+    %% once more.
     seal => off | required,
     %% Both are wanted for a seal; without them this end refuses it.
     keys => atoll_dist_seal:keys(),
@@ -149,6 +150,8 @@
     %% Of the path in use.
     pulse :: atoll_dist_circuit_pulse:pulse(),
     seal = none :: none | atoll_dist_seal:seal(),
+    %% Whether the opener says, and wants to hear, what makes one.
+    seals = false :: boolean(),
     %% What every `opened' or the first `confirm' has of the seal.
     answer = <<>> :: binary(),
     has_ended = false :: boolean(),
@@ -186,12 +189,13 @@
 %% @private
 -spec init(config(), atoll_protocol:now_ms()) -> {state(), [act()]}.
 init(Given, Now) ->
-    #{role := Role, consumption := Consumption, max_packet := Max} = Config = maps:merge(?DEFAULTS, Given),
+    #{role := Role, consumption := Consumption, max_packet := Max, seal := Seal} = Config = maps:merge(?DEFAULTS, Given),
     State = #state{
         config = Config,
         role = case Role of opener -> opener; _ -> acceptor end,
         in = atoll_dist_circuit_in:new(Consumption, Max),
         lost_at = Now,
+        seals = Seal =:= required,
         pulse = atoll_dist_circuit_pulse:new(Now)
     },
     case Role of
@@ -420,18 +424,18 @@ leave(#path{key = Key} = Path, Why, #state{config = #{here := Here}} = State) ->
 ask_route(#state{failed = Failed, config = #{open_ms := Ms}} = State) ->
     act({timer, attempt, Ms}, act({act, {route, Failed}}, State#state{attempt = routing})).
 
-open(Leg, Nodes, #state{epoch = Epoch0, was_up = WasUp, out = Out, config = #{id := Id, window := Window, open_ms := Ms} = Config} = State) ->
+open(Leg, Nodes, #state{epoch = Epoch0, was_up = WasUp, out = Out, config = #{id := Id, window := Window, open_ms := Ms}} = State) ->
     Epoch = Epoch0 + 1,
     Path = #path{
         key = atoll_dist_circuit_frame:key(Id, Epoch), leg = Leg, nodes = Nodes, window = Window,
         least = atoll_dist_circuit_out:received(Out)
     },
-    Open = #{window => Window, fresh => not WasUp, hello => hello(WasUp, Config), path => Nodes},
+    Open = #{window => Window, fresh => not WasUp, hello => hello(State), path => Nodes},
     Frame = atoll_dist_circuit_frame:make({open, Path#path.key, Open}),
     act({timer, attempt, Ms}, send(Path, Frame, State#state{epoch = Epoch, attempt = Path})).
 
-hello(false, #{seal := required, keys := Keys}) -> atoll_dist_seal:hello(Keys);
-hello(_WasUp, _Config) -> <<>>.
+hello(#state{was_up = false, seals = true, config = #{keys := Keys}}) -> atoll_dist_seal:hello(Keys);
+hello(_State) -> <<>>.
 
 attempt(opened, #{window := Window, received := Received, consumed := Consumed, answer := Answer}, Now, #state{role = opener} = State0) ->
     #state{attempt = #path{window = Most, least = Least} = Attempt} = State0,
@@ -460,6 +464,9 @@ attempt(confirm, #{received := Received, consumed := Consumed, proof := Proof}, 
             %% Somebody else's; the opener may yet come.
             ignored(State#state{attempt = none})
     end;
+%% The other end requires a seal, or a relay says so: then it has only what is sealed.
+attempt(refused, {There, seal, _}, _Now, #state{was_up = false, seals = false, attempt = #path{} = Path, config = #{there := There, keys := _}} = State) ->
+    open(Path#path.leg, Path#path.nodes, State#state{seals = true});
 attempt(refused, {_, Why, _} = Said, Now, #state{role = opener, attempt = Attempt, was_up = WasUp} = State) ->
     case Why of
         unknown_circuit when WasUp -> end_of(silent, {refused, Said}, State);
@@ -575,7 +582,7 @@ greeted(_Hello, _State) ->
 %% The opener's half of it.
 finished(_Answer, #state{was_up = true} = State) ->
     {ok, State};
-finished(Answer, #state{config = #{seal := required, keys := Keys}, in = In, out = Out} = State) ->
+finished(Answer, #state{seals = true, config = #{keys := Keys}, in = In, out = Out} = State) ->
     case atoll_dist_seal:finish(Answer, sealed_about(State), Keys) of
         {ok, Proof, Seal} ->
             {ok, State#state{
