@@ -134,6 +134,13 @@ an_ack_that_overtakes_the_confirm_does_no_harm_test() ->
     ?assertEqual({[], [], 1, []}, {?W:ended(?A, W), ?W:ended(?B, W), ?W:got(?B, W), ?W:wrong(W)}),
     ?assertMatch(#{dropped := #{early := 1}}, ?W:relay(<<"h">>, W)).
 
+when_it_is_known_that_there_is_no_way_a_silent_path_is_not_waited_for_test() ->
+    W0 = ?W:run_for(1000000, ?W:push(?A, [100], ?W:freeze(<<"g">>, up(line(#{}))))),
+    ?assertMatch([{up, _}, {lost, {silent, _}}], ?W:notices(?A, W0)),
+    %% Somebody has told so; the gateway itself tells nothing.
+    W = ?W:run_for(3500000, ?W:cut(<<"g">>, <<"b">>, W0)),
+    ?assertMatch([_], ?W:ended(?A, W)).
+
 a_way_that_comes_back_in_time_is_taken_test() ->
     W0 = up(line(#{})),
     W1 = ?W:run_for(1500000, ?W:push(?B, [7], ?W:push(?A, [100000, 2], ?W:cut(<<"g">>, <<"b">>, W0)))),

@@ -251,6 +251,9 @@ event({cast, {route, Leg, Nodes}}, _Now, #state{attempt = routing} = State) ->
     open(Leg, Nodes, State);
 event({cast, {route, _Leg, _Nodes}}, _Now, State) ->
     State;
+event({cast, no_route}, Now, #state{attempt = routing, failed = []} = State) ->
+    %% None was to be avoided, so there is nobody who could answer yet.
+    no_way(Now, State#state{attempt = none, is_silent = false});
 event({cast, no_route}, Now, #state{attempt = routing} = State) ->
     no_way(Now, State#state{attempt = none});
 event({cast, no_route}, _Now, State) ->
