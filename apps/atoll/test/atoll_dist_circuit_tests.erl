@@ -141,6 +141,28 @@ when_it_is_known_that_there_is_no_way_a_silent_path_is_not_waited_for_test() ->
     W = ?W:run_for(3500000, ?W:cut(<<"g">>, <<"b">>, W0)),
     ?assertMatch([_], ?W:ended(?A, W)).
 
+%% The first node takes what it is given, but slowly; then it takes nothing more.
+a_path_that_is_full_is_not_silent_while_what_was_sent_goes_out_test() ->
+    Do = fun(Event, Now, {State0, _}) -> atoll_dist_circuit:handle(Event, Now, State0) end,
+    Key = atoll_dist_circuit_frame:key(?ID, 1),
+    Opened = atoll_dist_circuit_frame:make({opened, Key, #{window => 200000, received => 0, consumed => 0, answer => <<>>}}),
+    S0 = atoll_dist_circuit:init(#{id => ?ID, here => <<"a">>, there => <<"b">>, role => opener, handed => 1000}, 0),
+    S1 = Do({cast, {frame, g, Opened}}, 0, Do({cast, {route, g, [<<"a">>, <<"g">>, <<"b">>]}}, 0, S0)),
+    S2 = Do({cast, {packets, [{5000, <<0:40000>>}, {5000, <<0:40000>>}]}}, 0, S1),
+    {_, Acts} = S3 = Do({timeout, look}, 150, S2),
+    ?assertMatch([{ack, Key, #{asks := true}}], [element(2, atoll_dist_circuit_frame:parse(F)) || {act, {send, g, F}} <- Acts]),
+    S4 = lists:foldl(
+        fun(Ms, S) ->
+            {_, Looked} = Next = Do({timeout, look}, Ms + 390, Do({cast, {sent, g, 500}}, Ms, S)),
+            ?assertMatch([{timer, look, 10}], Looked),
+            Next
+        end,
+        S3,
+        [500, 900, 1300]
+    ),
+    {_, Last} = Do({timeout, look}, 1700, S4),
+    ?assertMatch([{lost, {silent, <<"b">>}}], [Notice || {notify, Notice} <- Last]).
+
 a_way_that_comes_back_in_time_is_taken_test() ->
     W0 = up(line(#{})),
     W1 = ?W:run_for(1500000, ?W:push(?B, [7], ?W:push(?A, [100000, 2], ?W:cut(<<"g">>, <<"b">>, W0)))),

@@ -238,9 +238,10 @@ event({cast, {frame, Leg, Frame}}, Now, State) ->
         {ok, Parsed} -> frame(Parsed, Leg, Now, State);
         {error, _} -> ignored(State)
     end;
-event({cast, {sent, Leg, Bytes}}, _Now, #state{handed = Handed} = State) ->
+event({cast, {sent, Leg, Bytes}}, Now, #state{handed = Handed} = State0) ->
+    State = gone(Leg, Bytes, Now, State0),
     case Handed of
-        #{Leg := Now} when Now > Bytes -> State#state{handed = Handed#{Leg := Now - Bytes}};
+        #{Leg := Before} when Before > Bytes -> State#state{handed = Handed#{Leg := Before - Bytes}};
         #{} -> State#state{handed = maps:remove(Leg, Handed)}
     end;
 event({cast, {consumed, N}}, _Now, #state{in = In} = State) ->
@@ -342,10 +343,11 @@ owe(asks, State) -> State#state{owed = asks};
 owe(ack, #state{owed = no} = State) -> State#state{owed = ack};
 owe(ack, State) -> State.
 
-%% Sends what the leg takes: an `ack' that is owed, then data.
-flush(#state{current = #path{leg = Leg, key = Key}, handed = Handed, config = #{handed := Max}} = State) ->
+%% Sends what the leg takes: an `ack' that is owed, then data. One that asks for a sign of
+%% life waits for nothing: there is one in `silent_ms' at most, and it is counted from then.
+flush(#state{current = #path{leg = Leg, key = Key}, handed = Handed, owed = Owed, config = #{handed := Max}} = State) ->
     case Handed of
-        #{Leg := Bytes} when Bytes >= Max -> State;
+        #{Leg := Bytes} when Bytes >= Max, Owed =/= asks -> State;
         #{} -> flush(Leg, Key, State)
     end.
 
@@ -379,8 +381,14 @@ look_due(Now, #state{out = Out, pulse = Pulse0, config = Config} = State) ->
         {Ms, Pulse} -> act({timer, look, Ms}, State#state{pulse = Pulse})
     end.
 
-look(Now, #state{out = Out, pulse = Pulse0, current = Current, config = #{there := There} = Config} = State) ->
-    case atoll_dist_circuit_pulse:look(atoll_dist_circuit_out:under_way(Out), Config, Now, Pulse0) of
+gone(Leg, Bytes, Now, #state{current = #path{leg = Leg}, pulse = Pulse} = State) ->
+    State#state{pulse = atoll_dist_circuit_pulse:gone(Bytes, Now, Pulse)};
+gone(_Leg, _Bytes, _Now, State) ->
+    State.
+
+look(Now, #state{out = Out, pulse = Pulse0, handed = Handed, current = #path{leg = Leg} = Current, config = #{there := There} = Config} = State) ->
+    Ahead = maps:get(Leg, Handed, 0),
+    case atoll_dist_circuit_pulse:look(atoll_dist_circuit_out:under_way(Out), Ahead, Config, Now, Pulse0) of
         {wait, Ms, Pulse} -> act({timer, look, Ms}, State#state{pulse = Pulse});
         {ask, Ms, Pulse} -> act({timer, look, Ms}, owe(asks, State#state{pulse = Pulse}));
         silent -> lost({silent, There}, true, Now, leave(Current, silent, State))
