@@ -233,6 +233,13 @@ a_close_ends_both_with_its_reason_behind_what_was_sent_test() ->
     ?assertEqual({2, []}, {?W:got(?B, W), ?W:wrong(W)}),
     ?assertMatch(#{circuits := 0}, ?W:relay(<<"g">>, W)).
 
+a_reason_of_letters_that_are_many_code_points_is_cut_test() ->
+    Why = list_to_atom([$x | lists:duplicate(200, 16#301)]),
+    W = ?W:run_for(100000, ?W:close(?A, Why, up(line(#{})))),
+    [{closed, {<<"a">>, closed, Said}}] = ?W:ended(?B, W),
+    ?assertMatch(<<"'x", _/binary>>, Said),
+    ?assert(byte_size(Said) =< 255).
+
 a_packet_larger_than_the_bound_ends_the_circuit_test() ->
     W = ?W:run_for(100000, ?W:push(?A, [100000], up(line(#{circuit => #{max_packet => 90000}})))),
     ?assertMatch({[{packet_too_large, 100020}], [{closed, {<<"a">>, too_large, _}}]}, {?W:ended(?A, W), ?W:ended(?B, W)}).

@@ -281,8 +281,8 @@ event({timeout, deadline}, _Now, #state{current = none, failed = Failed, config 
     end_of(silent, case Failed of [{_, Why} | _] -> Why; [] -> {silent, There} end, State).
 
 about(Why) ->
-    %% A letter is four bytes at most.
-    unicode:characters_to_binary(string:slice(io_lib:format("~0tP", [Why, 16]), 0, 60)).
+    %% A code point is four bytes at most; what looks like one letter may be any number of them.
+    unicode:characters_to_binary(lists:sublist(lists:flatten(io_lib:format("~0tP", [Why, 16])), 60)).
 
 frame({Type, Key, Body}, Leg, Now, #state{current = #path{key = Key, leg = Leg}} = State) ->
     current(Type, Body, Now, heard(Now, State));
