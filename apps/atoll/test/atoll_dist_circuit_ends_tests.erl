@@ -160,11 +160,11 @@ the_other_end_is_told_each_quarter_of_the_window_test() ->
     ?assertEqual(no, ?IN:wants_ack(?IN:told(In2))).
 
 a_long_path_is_given_more_time_to_answer_test() ->
-    Limits = #{probe_ms => 150, idle_ms => 1000, silent_ms => 400},
+    Limits = #{probe_ms => 150, quiet_ms => 1000, idle_ms => 1000, silent_ms => 400},
     Answered = fun(RttMs) ->
-        {ask, Ms, Pulse} = atoll_dist_circuit_pulse:look(false, Limits, 1000, atoll_dist_circuit_pulse:new(0, RttMs)),
-        ?assertMatch({wait, 1, _}, atoll_dist_circuit_pulse:look(false, Limits, 999 + Ms, Pulse)),
-        ?assertEqual(silent, atoll_dist_circuit_pulse:look(false, Limits, 1000 + Ms, Pulse)),
+        {ask, Ms, Pulse} = atoll_dist_circuit_pulse:look(false, 0, Limits, 1000, atoll_dist_circuit_pulse:new(0, RttMs)),
+        ?assertMatch({wait, 1, _}, atoll_dist_circuit_pulse:look(false, 0, Limits, 999 + Ms, Pulse)),
+        ?assertEqual(silent, atoll_dist_circuit_pulse:look(false, 0, Limits, 1000 + Ms, Pulse)),
         Ms
     end,
     ?assertEqual([400, 400, 600, 2000, 2000], [Answered(RttMs) || RttMs <- [0, 100, 150, 500, 900]]).

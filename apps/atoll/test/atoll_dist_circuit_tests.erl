@@ -134,6 +134,35 @@ an_ack_that_overtakes_the_confirm_does_no_harm_test() ->
     ?assertEqual({[], [], 1, []}, {?W:ended(?A, W), ?W:ended(?B, W), ?W:got(?B, W), ?W:wrong(W)}),
     ?assertMatch(#{dropped := #{early := 1}}, ?W:relay(<<"h">>, W)).
 
+when_it_is_known_that_there_is_no_way_a_silent_path_is_not_waited_for_test() ->
+    W0 = ?W:run_for(1000000, ?W:push(?A, [100], ?W:freeze(<<"g">>, up(line(#{}))))),
+    ?assertMatch([{up, _}, {lost, {silent, _}}], ?W:notices(?A, W0)),
+    %% Somebody has told so; the gateway itself tells nothing.
+    W = ?W:run_for(3500000, ?W:cut(<<"g">>, <<"b">>, W0)),
+    ?assertMatch([_], ?W:ended(?A, W)).
+
+%% The first node takes what it is given, but slowly; then it takes nothing more.
+a_path_that_is_full_is_not_silent_while_what_was_sent_goes_out_test() ->
+    Do = fun(Event, Now, {State0, _}) -> atoll_dist_circuit:handle(Event, Now, State0) end,
+    Key = atoll_dist_circuit_frame:key(?ID, 1),
+    Opened = atoll_dist_circuit_frame:make({opened, Key, #{window => 200000, received => 0, consumed => 0, answer => <<>>}}),
+    S0 = atoll_dist_circuit:init(#{id => ?ID, here => <<"a">>, there => <<"b">>, role => opener, handed => 1000}, 0),
+    S1 = Do({cast, {frame, g, Opened}}, 0, Do({cast, {route, g, [<<"a">>, <<"g">>, <<"b">>]}}, 0, S0)),
+    S2 = Do({cast, {packets, [{5000, <<0:40000>>}, {5000, <<0:40000>>}]}}, 0, S1),
+    {_, Acts} = S3 = Do({timeout, look}, 150, S2),
+    ?assertMatch([{ack, Key, #{asks := true}}], [element(2, atoll_dist_circuit_frame:parse(F)) || {act, {send, g, F}} <- Acts]),
+    S4 = lists:foldl(
+        fun(Ms, S) ->
+            {_, Looked} = Next = Do({timeout, look}, Ms + 390, Do({cast, {sent, g, 500}}, Ms, S)),
+            ?assertMatch([{timer, look, 10}], Looked),
+            Next
+        end,
+        S3,
+        [500, 900, 1300]
+    ),
+    {_, Last} = Do({timeout, look}, 1700, S4),
+    ?assertMatch([{lost, {silent, <<"b">>}}], [Notice || {notify, Notice} <- Last]).
+
 a_way_that_comes_back_in_time_is_taken_test() ->
     W0 = up(line(#{})),
     W1 = ?W:run_for(1500000, ?W:push(?B, [7], ?W:push(?A, [100000, 2], ?W:cut(<<"g">>, <<"b">>, W0)))),
@@ -204,6 +233,13 @@ a_close_ends_both_with_its_reason_behind_what_was_sent_test() ->
     ?assertEqual({2, []}, {?W:got(?B, W), ?W:wrong(W)}),
     ?assertMatch(#{circuits := 0}, ?W:relay(<<"g">>, W)).
 
+a_reason_of_letters_that_are_many_code_points_is_cut_test() ->
+    Why = list_to_atom([$x | lists:duplicate(200, 16#301)]),
+    W = ?W:run_for(100000, ?W:close(?A, Why, up(line(#{})))),
+    [{closed, {<<"a">>, closed, Said}}] = ?W:ended(?B, W),
+    ?assertMatch(<<"'x", _/binary>>, Said),
+    ?assert(byte_size(Said) =< 255).
+
 a_packet_larger_than_the_bound_ends_the_circuit_test() ->
     W = ?W:run_for(100000, ?W:push(?A, [100000], up(line(#{circuit => #{max_packet => 90000}})))),
     ?assertMatch({[{packet_too_large, 100020}], [{closed, {<<"a">>, too_large, _}}]}, {?W:ended(?A, W), ?W:ended(?B, W)}).
@@ -238,7 +274,9 @@ without_the_cookie_or_the_seal_there_is_no_circuit_test() ->
     Strange = (maps:get(circuit, sealed()))#{cookie => <<"another">>},
     W1 = ?W:run_for(100000, ?W:circuit(<<"a">>, <<"b">>, ?ID, Strange, line(sealed()))),
     ?assertMatch({[{seal, cookie}], [{closed, {<<"a">>, seal, _}}]}, {?W:ended(?A, W1), ?W:ended(?B, W1)}),
-    W2 = ?W:run_for(100000, ?W:circuit(<<"a">>, <<"b">>, ?ID, #{seal => off}, line(sealed()))),
+    %% One that has nothing for a seal.
+    None = line(#{circuit => #{seal => required}}),
+    W2 = ?W:run_for(100000, ?W:circuit(<<"a">>, <<"b">>, ?ID, #{seal => off}, None)),
     ?assertMatch({[{refused, {<<"b">>, seal, <<"missing">>}}], [{seal, missing}]}, {?W:ended(?A, W2), ?W:ended(?B, W2)}),
     %% A relay that leaves out the hello.
     Strip = fun
@@ -250,6 +288,42 @@ without_the_cookie_or_the_seal_there_is_no_circuit_test() ->
     Lax = #{circuit => (maps:get(circuit, sealed()))#{seal => off}},
     W3 = ?W:run_for(100000, ?W:circuit(<<"a">>, <<"b">>, ?ID, #{seal => required}, ?W:spoil(Strip, line(Lax)))),
     ?assertMatch([{seal, missing}], ?W:ended(?A, W3)).
+
+one_end_that_requires_a_seal_is_enough_test_() ->
+    [
+        {Title, fun() ->
+            #{circuit := Circuit} = sealed(),
+            W0 = ?W:circuit(<<"a">>, <<"b">>, ?ID, #{seal => Opener}, line(#{circuit => Circuit#{seal => Acceptor}})),
+            W = ?W:run_for(1000000, ?W:push(?A, [100], ?W:run_for(100000, W0))),
+            [?assertMatch([{up, #{path := [<<"a">>, <<"g">>, <<"b">>], sealed := true}}], ?W:notices(End, W)) || End <- [?A, ?B]],
+            ?assertEqual({1, []}, {?W:got(?B, W), ?W:wrong(W)}),
+            ?assertMatch(#{circuits := 1}, ?W:relay(<<"g">>, W))
+        end}
+     || {Title, Opener, Acceptor} <- [{"who opens", required, off}, {"the other", off, required}]
+    ].
+
+%% A relay that says so for the other end: it is asked once, and the circuit is sealed.
+a_refusal_for_want_of_a_seal_is_believed_once_test() ->
+    #{circuit := Circuit} = sealed(),
+    Refuse = fun
+        ({<<"g">>, <<"a">>, _}, <<1, $A, _/binary>> = Ack) -> Ack;
+        ({<<"g">>, <<"a">>, _}, <<1, _, Key:20/binary, _/binary>>) ->
+            atoll_dist_circuit_frame:make({refused, Key, {<<"b">>, seal, <<"missing">>}});
+        (_, Frame) -> Frame
+    end,
+    W = ?W:run_for(1000000, ?W:circuit(<<"a">>, <<"b">>, ?ID, ?W:spoil(Refuse, line(#{circuit => Circuit#{seal => off}})))),
+    ?assertEqual([{refused, {<<"b">>, seal, <<"missing">>}}], ?W:ended(?A, W)),
+    ?assertMatch(#{epoch := 2}, ?W:figures(?A, W)).
+
+%% The opener takes the circuit for one that is up. Nothing but its `open' gets anywhere.
+a_sealed_circuit_survives_the_loss_of_its_first_confirm_test() ->
+    Lose = fun
+        ({<<"a">>, _, _}, <<1, Type, _:16/binary, 1:32, _/binary>>) when Type =/= $O -> lost;
+        (_, Frame) -> Frame
+    end,
+    W = ?W:run_for(2000000, ?W:push(?A, [100], up(?W:spoil(Lose, world(sealed()))))),
+    ?assertMatch([{up, _}, {lost, {silent, _}}, {moved, _}], ?W:notices(?A, W)),
+    ?assertMatch({[{up, #{sealed := true}}], 1, []}, {?W:notices(?B, W), ?W:got(?B, W), ?W:wrong(W)}).
 
 who_knows_a_sealed_circuit_s_id_cannot_take_it_elsewhere_test() ->
     W0 = up(world(sealed())),
@@ -333,11 +407,20 @@ is_whole(#{ends := Ends} = W) ->
         #{?A := #{pushed := N}, ?B := #{pushed := M}} ->
             case {?W:ended(?A, W), ?W:ended(?B, W)} of
                 {[], []} -> {?W:got(?B, W), ?W:got(?A, W)} =:= {N, M};
-                {[_], [_]} -> true;
+                {[A], [B]} -> is_loss(A) andalso is_loss(B);
                 _ -> false
             end;
-        #{?A := _} -> length(?W:ended(?A, W)) =:= 1
+        #{?A := _} ->
+            [Why] = ?W:ended(?A, W),
+            is_loss(Why)
     end.
+
+%% Nobody lies here, so nobody is to be found breaking the rules.
+is_loss(no_route) -> true;
+is_loss({closed, {_, Why, _}}) -> Why =:= silent;
+is_loss({refused, {_, Why, _}}) -> Why =/= seal;
+is_loss({What, _}) -> lists:member(What, [down, silent, gap, path_lost]);
+is_loss(_) -> false.
 
 %% Nothing is kept for a circuit that has ended or moved.
 relays_are_empty(W) ->
@@ -373,6 +456,8 @@ step() ->
             {1, {freeze, gateway()}},
             {2, {thaw, gateway()}},
             {1, {block, pair(), boolean()}},
+            %% Between relays.
+            {1, {block, oneof([{<<"g">>, <<"i">>}, {<<"i">>, <<"h">>}]), boolean()}},
             {2, {unblock, pair()}},
             {3, {better, oneof([[<<"g">>], [<<"h">>], [<<"g">>, <<"i">>, <<"h">>], [<<"h">>, <<"i">>, <<"g">>]])}}
         ])}.

@@ -251,6 +251,12 @@ at_end(Name, {Kind, From} = Leg, Frame, #{ends := Ends} = W) ->
     case atoll_dist_circuit_frame:head(Frame) of
         {ok, Type, Key} ->
             case {binary:copy(atoll_dist_circuit_frame:id(Key)), Type} of
+                {Id, open} when is_map_key({Name, Id}, Ends) ->
+                    %% One that refused has gone; whoever comes again gets another.
+                    case ended({Name, Id}, W) of
+                        [{seal, missing}] -> opened(Name, Leg, Frame, W);
+                        _ -> here(Name, {'end', Id, {cast, {frame, Leg, Frame}}}, W)
+                    end;
                 {Id, _} when is_map_key({Name, Id}, Ends) -> here(Name, {'end', Id, {cast, {frame, Leg, Frame}}}, W);
                 {_, open} -> opened(Name, Leg, Frame, W);
                 _ when Kind =:= via -> here(Name, {relay, {cast, {nobody, From, Frame}}}, W);

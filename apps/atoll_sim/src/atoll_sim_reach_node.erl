@@ -162,8 +162,10 @@ path(_Id, _Path, State) ->
     State.
 
 route(To, Failed, #state{linked = Linked, config = #{self := Self, table := Table}}) ->
-    Avoid = [binary_to_atom(Name) || Name <- atoll_dist_router:lost(Failed)],
-    case atoll_routes:find(Self, To, #{linked => Linked, avoid => Avoid}, Table) of
+    Around = fun(Names) ->
+        atoll_routes:find(Self, To, #{linked => Linked, avoid => [binary_to_atom(Name) || Name <- Names]}, Table)
+    end,
+    case atoll_dist_router:around(Around, Failed) of
         {ok, [_, Next | _] = Route} -> {route, Next, [atom_to_binary(Node) || Node <- Route]};
         {error, _} -> no_route
     end.

@@ -63,7 +63,8 @@
     pending => pos_integer(),
     max_packet => pos_integer(),
     consumption => at_once | told,
-    %% `off' seals if the other end wants it.
+    %% `off' seals if the other end requires it. An opener hears that by a refusal, and opens
+    %% once more.
     seal => off | required,
     %% Both are wanted for a seal; without them this end refuses it.
     keys => atoll_dist_seal:keys(),
@@ -151,6 +152,8 @@
     %% Of the path in use.
     pulse :: atoll_dist_circuit_pulse:pulse(),
     seal = none :: none | atoll_dist_seal:seal(),
+    %% Whether the opener says, and wants to hear, what makes one.
+    seals = false :: boolean(),
     %% What every `opened' or the first `confirm' has of the seal.
     answer = <<>> :: binary(),
     has_ended = false :: boolean(),
@@ -188,12 +191,13 @@
 %% @private
 -spec init(config(), atoll_protocol:now_ms()) -> {state(), [act()]}.
 init(Given, Now) ->
-    #{role := Role, consumption := Consumption, max_packet := Max} = Config = maps:merge(?DEFAULTS, Given),
+    #{role := Role, consumption := Consumption, max_packet := Max, seal := Seal} = Config = maps:merge(?DEFAULTS, Given),
     State = #state{
         config = Config,
         role = case Role of opener -> opener; _ -> acceptor end,
         in = atoll_dist_circuit_in:new(Consumption, Max),
         lost_at = Now,
+        seals = Seal =:= required,
         pulse = atoll_dist_circuit_pulse:new(Now, 0)
     },
     case Role of
@@ -238,9 +242,10 @@ event({cast, {frame, Leg, Frame}}, Now, State) ->
         {ok, Parsed} -> frame(Parsed, Leg, Now, State);
         {error, _} -> ignored(State)
     end;
-event({cast, {sent, Leg, Bytes}}, _Now, #state{handed = Handed} = State) ->
+event({cast, {sent, Leg, Bytes}}, Now, #state{handed = Handed} = State0) ->
+    State = gone(Leg, Bytes, Now, State0),
     case Handed of
-        #{Leg := Now} when Now > Bytes -> State#state{handed = Handed#{Leg := Now - Bytes}};
+        #{Leg := Before} when Before > Bytes -> State#state{handed = Handed#{Leg := Before - Bytes}};
         #{} -> State#state{handed = maps:remove(Leg, Handed)}
     end;
 event({cast, {consumed, N}}, _Now, #state{in = In} = State) ->
@@ -251,6 +256,9 @@ event({cast, {route, Leg, Nodes}}, _Now, #state{attempt = routing} = State) ->
     open(Leg, Nodes, State);
 event({cast, {route, _Leg, _Nodes}}, _Now, State) ->
     State;
+event({cast, no_route}, Now, #state{attempt = routing, failed = []} = State) ->
+    %% None was to be avoided, so there is nobody who could answer yet.
+    no_way(Now, State#state{attempt = none, is_silent = false});
 event({cast, no_route}, Now, #state{attempt = routing} = State) ->
     no_way(Now, State#state{attempt = none});
 event({cast, no_route}, _Now, State) ->
@@ -277,8 +285,8 @@ event({timeout, deadline}, _Now, #state{current = none, failed = Failed, config 
     end_of(silent, case Failed of [{_, Why} | _] -> Why; [] -> {silent, There} end, State).
 
 about(Why) ->
-    %% A letter is four bytes at most.
-    unicode:characters_to_binary(string:slice(io_lib:format("~0tP", [Why, 16]), 0, 60)).
+    %% A code point is four bytes at most; what looks like one letter may be any number of them.
+    unicode:characters_to_binary(lists:sublist(lists:flatten(io_lib:format("~0tP", [Why, 16])), 60)).
 
 frame({Type, Key, Body}, Leg, Now, #state{current = #path{key = Key, leg = Leg}} = State) ->
     current(Type, Body, Now, heard(Now, State));
@@ -339,10 +347,11 @@ owe(asks, State) -> State#state{owed = asks};
 owe(ack, #state{owed = no} = State) -> State#state{owed = ack};
 owe(ack, State) -> State.
 
-%% Sends what the leg takes: an `ack' that is owed, then data.
-flush(#state{current = #path{leg = Leg, key = Key}, handed = Handed, config = #{handed := Max}} = State) ->
+%% Sends what the leg takes: an `ack' that is owed, then data. One that asks for a sign of
+%% life waits for nothing: there is one in `silent_ms' at most, and it is counted from then.
+flush(#state{current = #path{leg = Leg, key = Key}, handed = Handed, owed = Owed, config = #{handed := Max}} = State) ->
     case Handed of
-        #{Leg := Bytes} when Bytes >= Max -> State;
+        #{Leg := Bytes} when Bytes >= Max, Owed =/= asks -> State;
         #{} -> flush(Leg, Key, State)
     end.
 
@@ -376,8 +385,14 @@ look_due(Now, #state{out = Out, pulse = Pulse0, config = Config} = State) ->
         {Ms, Pulse} -> act({timer, look, Ms}, State#state{pulse = Pulse})
     end.
 
-look(Now, #state{out = Out, pulse = Pulse0, current = Current, config = #{there := There} = Config} = State) ->
-    case atoll_dist_circuit_pulse:look(atoll_dist_circuit_out:under_way(Out), Config, Now, Pulse0) of
+gone(Leg, Bytes, Now, #state{current = #path{leg = Leg}, pulse = Pulse} = State) ->
+    State#state{pulse = atoll_dist_circuit_pulse:gone(Bytes, Now, Pulse)};
+gone(_Leg, _Bytes, _Now, State) ->
+    State.
+
+look(Now, #state{out = Out, pulse = Pulse0, handed = Handed, current = #path{leg = Leg} = Current, config = #{there := There} = Config} = State) ->
+    Ahead = maps:get(Leg, Handed, 0),
+    case atoll_dist_circuit_pulse:look(atoll_dist_circuit_out:under_way(Out), Ahead, Config, Now, Pulse0) of
         {wait, Ms, Pulse} -> act({timer, look, Ms}, State#state{pulse = Pulse});
         {ask, Ms, Pulse} -> act({timer, look, Ms}, owe(asks, State#state{pulse = Pulse}));
         silent -> lost({silent, There}, true, Now, leave(Current, silent, State))
@@ -424,18 +439,18 @@ leave(#path{key = Key} = Path, Why, #state{config = #{here := Here}} = State) ->
 ask_route(#state{failed = Failed, config = #{open_ms := Ms}} = State) ->
     act({timer, attempt, Ms}, act({act, {route, Failed}}, State#state{attempt = routing})).
 
-open(Leg, Nodes, #state{epoch = Epoch0, was_up = WasUp, out = Out, config = #{id := Id, window := Window, open_ms := Ms} = Config} = State) ->
+open(Leg, Nodes, #state{epoch = Epoch0, was_up = WasUp, out = Out, config = #{id := Id, window := Window, open_ms := Ms}} = State) ->
     Epoch = Epoch0 + 1,
     Path = #path{
         key = atoll_dist_circuit_frame:key(Id, Epoch), leg = Leg, nodes = Nodes, window = Window,
         least = atoll_dist_circuit_out:received(Out)
     },
-    Open = #{window => Window, fresh => not WasUp, hello => hello(WasUp, Config), path => Nodes},
+    Open = #{window => Window, fresh => not WasUp, hello => hello(State), path => Nodes},
     Frame = atoll_dist_circuit_frame:make({open, Path#path.key, Open}),
     act({timer, attempt, Ms}, send(Path, Frame, State#state{epoch = Epoch, attempt = Path})).
 
-hello(false, #{seal := required, keys := Keys}) -> atoll_dist_seal:hello(Keys);
-hello(_WasUp, _Config) -> <<>>.
+hello(#state{was_up = false, seals = true, config = #{keys := Keys}}) -> atoll_dist_seal:hello(Keys);
+hello(_State) -> <<>>.
 
 attempt(opened, #{window := Window, received := Received, consumed := Consumed, answer := Answer}, Now, #state{role = opener} = State0) ->
     #state{attempt = #path{window = Most, least = Least} = Attempt} = State0,
@@ -464,6 +479,9 @@ attempt(confirm, #{received := Received, consumed := Consumed, proof := Proof}, 
             %% Somebody else's; the opener may yet come.
             ignored(State#state{attempt = none})
     end;
+%% The other end requires a seal, or a relay says so: then it has only what is sealed.
+attempt(refused, {There, seal, _}, _Now, #state{was_up = false, seals = false, attempt = #path{} = Path, config = #{there := There, keys := _}} = State) ->
+    open(Path#path.leg, Path#path.nodes, State#state{seals = true});
 attempt(refused, {_, Why, _} = Said, Now, #state{role = opener, attempt = Attempt, was_up = WasUp} = State) ->
     case Why of
         unknown_circuit when WasUp -> end_of(silent, {refused, Said}, State);
@@ -579,7 +597,7 @@ greeted(_Hello, _State) ->
 %% The opener's half of it.
 finished(_Answer, #state{was_up = true} = State) ->
     {ok, State};
-finished(Answer, #state{config = #{seal := required, keys := Keys}, in = In, out = Out} = State) ->
+finished(Answer, #state{seals = true, config = #{keys := Keys}, in = In, out = Out} = State) ->
     case atoll_dist_seal:finish(Answer, sealed_about(State), Keys) of
         {ok, Proof, Seal} ->
             {ok, State#state{
@@ -598,10 +616,11 @@ sealed_about(#state{role = acceptor, config = #{id := Id, here := Here, there :=
 
 is_proven(_Proof, _Received, _Consumed, #state{seal = none}) ->
     true;
-is_proven(Proof, _Received, _Consumed, #state{seal = Seal, was_up = false}) ->
-    atoll_dist_seal:is_proof(Proof, Seal);
-is_proven(Proof, Received, Consumed, #state{seal = Seal, attempt = #path{key = Key}}) ->
-    atoll_dist_seal:is_confirm(Proof, atoll_dist_circuit_frame:epoch(Key), Received, Consumed, Seal).
+is_proven(Proof, Received, Consumed, #state{seal = Seal, was_up = WasUp, attempt = #path{key = Key}}) ->
+    %% If the opener's first one was lost this is of a further path for it, and the first here:
+    %% who can make it has the keys, and so knows the cookie.
+    (not WasUp andalso atoll_dist_seal:is_proof(Proof, Seal)) orelse
+        atoll_dist_seal:is_confirm(Proof, atoll_dist_circuit_frame:epoch(Key), Received, Consumed, Seal).
 
 %% The opener wants another path.
 reopened(Leg, {open, Key, #{window := Window, path := [There | _] = Nodes}}, #state{config = #{there := There}} = State) ->

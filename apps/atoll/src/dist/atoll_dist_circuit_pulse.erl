@@ -6,11 +6,12 @@
 %% and `idle_ms' at most: soon after data, seldom where there has been none for long, since
 %% each sign goes over every node of the path. Anything that comes is a sign. The path is
 %% silent when nothing came for `silent_ms' since it asked; where its round trip is long, for
-%% four round trips, but two seconds at most. There is one timer, set anew at most when the
-%% path gets into use, and not for each frame.
+%% four round trips, but two seconds at most; while what was to be sent before the question is
+%% still going out, slow as it may be, that begins anew. There is one timer, set anew at most
+%% when the path gets into use, and not for each frame.
 -module(atoll_dist_circuit_pulse).
 
--export([new/2, heard/2, used/2, due/4, look/4]).
+-export([new/2, heard/2, used/2, gone/3, due/4, look/5]).
 
 -export_type([pulse/0, limits/0]).
 
@@ -29,6 +30,8 @@
     used_at :: atoll_protocol:now_ms(),
     %% When it asked for a sign that has not come yet.
     asked_at = none :: none | atoll_protocol:now_ms(),
+    %% Bytes that are to go out before the question.
+    ahead = 0 :: non_neg_integer(),
     %% For when the timer is set.
     due_at = none :: none | atoll_protocol:now_ms()
 }).
@@ -49,6 +52,13 @@ heard(Now, Pulse) -> Pulse#pulse{heard_at = Now, asked_at = none}.
 -spec used(atoll_protocol:now_ms(), pulse()) -> pulse().
 used(Now, Pulse) -> Pulse#pulse{heard_at = Now, used_at = Now, asked_at = none}.
 
+%% @doc So many bytes have gone out.
+-spec gone(pos_integer(), atoll_protocol:now_ms(), pulse()) -> pulse().
+gone(Bytes, Now, #pulse{asked_at = Asked, ahead = Ahead} = Pulse) when Asked =/= none, Ahead > 0 ->
+    Pulse#pulse{asked_at = Now, ahead = max(0, Ahead - Bytes)};
+gone(_Bytes, _Now, Pulse) ->
+    Pulse.
+
 %% @doc Whether the timer is to be set to so many milliseconds. To be asked after every
 %% event, with whether something is under way.
 -spec due(boolean(), limits(), atoll_protocol:now_ms(), pulse()) -> {none | pos_integer(), pulse()}.
@@ -62,16 +72,16 @@ due(IsBusy, Limits, Now, Pulse0) ->
     end.
 
 %% @doc The timer fired. It is to be set to so many milliseconds, or the other end is to be
-%% asked too, or the path is silent.
--spec look(boolean(), limits(), atoll_protocol:now_ms(), pulse()) -> {wait | ask, pos_integer(), pulse()} | silent.
-look(IsBusy, Limits, Now, #pulse{asked_at = none, heard_at = Heard} = Pulse0) ->
+%% asked too, or the path is silent. A question goes out behind so many bytes.
+-spec look(boolean(), Ahead :: non_neg_integer(), limits(), atoll_protocol:now_ms(), pulse()) -> {wait | ask, pos_integer(), pulse()} | silent.
+look(IsBusy, Ahead, Limits, Now, #pulse{asked_at = none, heard_at = Heard} = Pulse0) ->
     Pulse = noted(IsBusy, Now, Pulse0),
     SilentMs = silence(Limits, Pulse),
     case patience(IsBusy, Limits, Pulse) - (Now - Heard) of
-        Ms when Ms =< 0 -> {ask, SilentMs, Pulse#pulse{asked_at = Now, due_at = Now + SilentMs}};
+        Ms when Ms =< 0 -> {ask, SilentMs, Pulse#pulse{asked_at = Now, ahead = Ahead, due_at = Now + SilentMs}};
         Ms -> {wait, Ms, Pulse#pulse{due_at = Now + Ms}}
     end;
-look(_IsBusy, Limits, Now, #pulse{asked_at = Asked} = Pulse) ->
+look(_IsBusy, _Ahead, Limits, Now, #pulse{asked_at = Asked} = Pulse) ->
     case silence(Limits, Pulse) - (Now - Asked) of
         Ms when Ms =< 0 -> silent;
         Ms -> {wait, Ms, Pulse#pulse{due_at = Now + Ms}}

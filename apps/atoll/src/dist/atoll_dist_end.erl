@@ -360,8 +360,10 @@ route(Failed, #state{node = Node, id = Id, there = There, own = Own} = State) ->
             taken([node(), Node], State);
         false ->
             Self = self(),
-            Avoid = [Name || Text <- atoll_dist_router:lost(Failed), Name <- [shown_name(Text)], is_atom(Name)],
-            _ = spawn(fun() -> Self ! {way, atoll_dist_router:ask(Node, Avoid, Id)} end),
+            Around = fun(Texts) ->
+                atoll_dist_router:ask(Node, [Name || Text <- Texts, Name <- [shown_name(Text)], is_atom(Name)], Id)
+            end,
+            _ = spawn(fun() -> Self ! {way, atoll_dist_router:around(Around, Failed)} end),
             {[], State}
     end.
 

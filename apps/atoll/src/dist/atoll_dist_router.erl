@@ -6,7 +6,7 @@
 %% `no_route'.
 -module(atoll_dist_router).
 
--export([set/1, way/2, ask/3, lost/1]).
+-export([set/1, way/2, ask/3, around/2]).
 -export([question/3]).
 
 -export_type([way/0, answer/0]).
@@ -84,13 +84,33 @@ checked(_Answer, _Node) ->
 
 nothing(Said) -> {error, {no_route, Said}}.
 
-%% @doc Which nodes to avoid after these failures, by their names; an end of a path is
-%% none of them.
--spec lost(atoll_dist_circuit:avoid()) -> [atoll_dist_circuit_frame:name()].
-lost(Failed) ->
-    lists:usort(lists:append([blamed(lists:sublist(tl(Path), length(Path) - 2), Why) || {Path, Why} <- Failed])).
+%% @doc The first way around those that may be to blame for these failures, by a function
+%% that finds one around the nodes of these names. Of a path that fell silent it is not known
+%% which of its nodes did: at first all are avoided; where that leaves no way, all but the
+%% nearest one, and then that one alone.
+-spec around(fun(([atoll_dist_circuit_frame:name()]) -> {ok, Way} | {error, Why}), atoll_dist_circuit:avoid()) ->
+    {ok, Way} | {error, Why}.
+around(Find, Failed) ->
+    Blamed = [blamed(lists:sublist(tl(Path), length(Path) - 2), Why) || {Path, Why} <- Failed],
+    [All | Fewer] = lists:uniq([lists:usort(lists:append(Some)) || Some <- [Blamed, farther(Blamed), nearest(Blamed)]]),
+    around(Find, Fewer, Find(All)).
 
-%% Of the nodes between the ends.
+around(Find, [Names | Fewer], {error, _} = None) ->
+    case Find(Names) of
+        {ok, _} = Found -> Found;
+        %% What stands in the way of all says more.
+        {error, _} -> around(Find, Fewer, None)
+    end;
+around(_Find, _Fewer, Answer) ->
+    Answer.
+
+farther(Blamed) ->
+    [case Names of [_, _ | _] -> tl(Names); _ -> Names end || Names <- Blamed].
+
+nearest(Blamed) ->
+    [lists:sublist(Names, 1) || Names <- Blamed].
+
+%% Of the nodes between the ends, the nearest one first.
 blamed(Between, {Kind, {At, Why, About}}) when Kind =:= refused; Kind =:= path_lost ->
     %% The one with which there is no connection, if it is not the end.
     case (Why =:= no_link orelse Why =:= link_down) andalso lists:member(About, Between) of

@@ -1,0 +1,35 @@
+-module(atoll_dist_router_tests).
+
+-include_lib("eunit/include/eunit.hrl").
+
+%% A way around nodes: the first of these with none of them on it.
+find(Ways) ->
+    fun(Names) ->
+        case [Way || Way <- Ways, Way -- Names =:= Way] of
+            [Way | _] -> {ok, Way};
+            [] -> {error, {around, Names}}
+        end
+    end.
+
+silent(Between) -> {[<<"a">>] ++ Between ++ [<<"b">>], {silent, <<"b">>}}.
+
+a_path_that_fell_silent_is_gone_around_altogether_where_that_can_be_test() ->
+    Ways = [[<<"g1">>, <<"g3">>], [<<"g1">>, <<"g4">>], [<<"g2">>, <<"g4">>]],
+    ?assertEqual({ok, [<<"g2">>, <<"g4">>]}, atoll_dist_router:around(find(Ways), [silent([<<"g1">>, <<"g3">>])])).
+
+a_far_node_that_fell_silent_leaves_the_only_near_one_in_use_test() ->
+    Ways = [[<<"g1">>, <<"g3">>], [<<"g1">>, <<"g4">>]],
+    ?assertEqual({ok, [<<"g1">>, <<"g4">>]}, atoll_dist_router:around(find(Ways), [silent([<<"g1">>, <<"g3">>])])).
+
+a_near_node_that_fell_silent_leaves_the_only_far_one_in_use_test() ->
+    Ways = [[<<"g1">>, <<"g3">>], [<<"g2">>, <<"g3">>]],
+    ?assertEqual({ok, [<<"g2">>, <<"g3">>]}, atoll_dist_router:around(find(Ways), [silent([<<"g1">>, <<"g3">>])])).
+
+who_said_what_is_lost_is_avoided_alone_and_always_test() ->
+    Lost = {[<<"a">>, <<"g1">>, <<"g3">>, <<"b">>], {path_lost, {<<"g1">>, link_down, <<"g3">>}}},
+    Ways = [[<<"g1">>, <<"g3">>], [<<"g1">>, <<"g4">>]],
+    ?assertEqual({ok, [<<"g1">>, <<"g4">>]}, atoll_dist_router:around(find(Ways), [Lost])),
+    ?assertEqual({error, {around, [<<"g3">>]}}, atoll_dist_router:around(find([[<<"g1">>, <<"g3">>]]), [Lost])).
+
+without_any_way_it_is_said_what_stands_in_the_way_of_all_test() ->
+    ?assertEqual({error, {around, [<<"g1">>, <<"g3">>]}}, atoll_dist_router:around(find([]), [silent([<<"g1">>, <<"g3">>])])).
