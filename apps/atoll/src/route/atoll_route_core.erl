@@ -62,7 +62,9 @@
     %% What the directory and the carrier were told last, and by which revision of the
     %% directory, if that is all there is.
     links = [] :: [node()],
-    policy :: atoll_dist_relay:policy(),
+    %% Nothing was told yet where groups say it and none is known: the carrier keeps to what it
+    %% was told before this process was started anew, and refuses if that was nothing.
+    policy = untold :: untold | atoll_dist_relay:policy(),
     settled = none :: none | non_neg_integer(),
     settling = false :: boolean()
 }).
@@ -85,13 +87,18 @@ init(#{self := Self, relays := Relays, tells := Tells, directory := Options, lef
         },
         Now
     ),
-    State0 = #state{self = Self, directory = Directory, relays = Relays, tells = Tells, policy = all},
-    State = State0#state{policy = policy(State0)},
-    Told = [{act, {relay_policy, State#state.policy}} | Effects],
+    {State, Told} = at_first(#state{self = Self, directory = Directory, relays = Relays, tells = Tells}),
     case Left of
-        true -> add(Told, direct({cast, leave}, Now, State));
-        false -> {State, Told}
+        true -> add(Told ++ Effects, direct({cast, leave}, Now, State));
+        false -> {State, Told ++ Effects}
     end.
+
+%% Of an empty directory it would follow that nobody is relayed for, and the circuits of a
+%% node whose process is started anew would end.
+at_first(#state{relays = Names} = State) when is_list(Names) ->
+    {State#state{settling = true}, [{timer, settle, ?SETTLE_MS}]};
+at_first(#state{relays = Word} = State) ->
+    {State#state{policy = Word}, [{act, {relay_policy, Word}}]}.
 
 %% @doc Takes one event. `up' and `down' are of links. Casts are `{groups, Groups}' of the
 %% group room, with all of them; of the overlay `{neighbour_up, Node}',
