@@ -121,6 +121,8 @@ groups_to_relay_for_are_nodes_for_the_carrier_test() ->
     ?assertEqual([[{any, #{<<"n2">> => [], <<"n3">> => []}}]], policies(Effects)),
     %% Nothing new, nothing said.
     ?assertEqual([], policies(element(2, run([?SETTLE], State)))),
+    %% A carrier that has forgotten asks.
+    ?assertMatch([[{any, #{<<"n2">> := _}}]], policies(element(2, run([{cast, relay_policy}], State)))),
     {_, Gone} = run([news(n2, [{n3, {5, gone}}]), ?SETTLE], State),
     ?assertEqual([[{any, #{<<"n2">> => []}}]], policies(Gone)).
 

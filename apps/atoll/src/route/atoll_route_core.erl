@@ -101,7 +101,8 @@ at_first(#state{relays = Word} = State) ->
     {State#state{policy = Word}, [{act, {relay_policy, Word}}]}.
 
 %% @doc Takes one event. `up' and `down' are of links. Casts are `{groups, Groups}' of the
-%% group room, with all of them; of the overlay `{neighbour_up, Node}',
+%% group room, with all of them; `relay_policy' of a carrier that wants to hear it again; of the
+%% overlay `{neighbour_up, Node}',
 %% `{neighbour_down, Node}', `{member_down, Node, Why}', `{incarnation, Life}', and `leave'. Calls are
 %% `{route, To, Options}' with the answer `answer()', `{explain, To, Count, Options}',
 %% `reachable', `status', and `leave', which is answered when the neighbours were told.
@@ -120,6 +121,8 @@ handle({call, From, leave}, Now, State0) ->
     {State, Effects ++ [{reply, From, ok}]};
 handle({timeout, settle}, Now, State) ->
     settle(Now, State#state{settling = false});
+handle({cast, relay_policy}, _Now, #state{policy = Policy} = State) ->
+    {State, [{act, {relay_policy, Policy}} || Policy =/= untold]};
 handle({cast, {groups, Groups}}, Now, State) ->
     direct({cast, {cliques, Groups}}, Now, State#state{groups = Groups, settled = none});
 handle({cast, {neighbour_up, Node}}, _Now, #state{neighbours = Neighbours} = State) ->
