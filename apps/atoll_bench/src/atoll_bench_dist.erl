@@ -122,7 +122,7 @@ load(Cluster, #{kind := Kind, actors := Actors, size := Size, system := System})
     [Here, There | Gateways] = atoll_cluster:nodes(Cluster),
     Load = #{cluster => Cluster, node => Here, kind => Kind, actors => Actors, size => Size, ms => ?ROUND_MS},
     atoll_bench_nodes:answer(fun() ->
-        [ok = sure(atoll_bench_nodes:call(Cluster, Gateway, {atoll_dist, relay_policy, [all]}, ?SETUP_MS)) || Gateway <- Gateways],
+        [ok = sure(atoll_bench_nodes:call(Cluster, Gateway, {atoll_dist, relay_policy}, [all], ?SETUP_MS)) || Gateway <- Gateways],
         [ok = way(Cluster, Gateway, End, Other) || Gateway <- Gateways, {End, Other} <- [{Here, There}, {There, Here}]],
         meshed = sure(atoll_bench_nodes:meshed(Cluster)),
         [ok = relayed(Cluster, System, End, Other) || [_] <- [Gateways], {End, Other} <- [{Here, There}, {There, Here}]],
