@@ -259,9 +259,25 @@ the_carrier_goes_by_the_routes_and_relays_by_the_policy(Config) ->
     until(fun() -> lists:prefix(lists:concat(["from ", B1, " to ", C2, " the only way is over ", G3]), sentence(C, B1, C2)) end),
     ?assertEqual(pong, call(C, A1, net_adm, ping, [C2])),
     ?assertEqual(pang, call(C, B1, net_adm, ping, [C2])),
+    %% What it knows when its process is started anew ends none.
+    #{circuits := Circuits, lost := Lost} = call(C, G3, atoll_dist, relay, []),
+    ok = started_anew(C, G3),
+    until(fun() -> [N || #{route := #{places := 8, relays_for := N}} <- [call(C, G3, atoll, status, [])]] =:= [3] end),
+    ?assertMatch(#{circuits := Circuits, lost := Lost}, call(C, G3, atoll_dist, relay, [])),
+    ?assertEqual(pong, call(C, A1, net_adm, ping, [C2])),
+    %% A carrier that has forgotten asks for it; what it keeps itself is no list of nodes, which costs
+    %% the whole node a moment with each change.
+    ?assertEqual(told, call(C, G3, persistent_term, get, [atoll_dist_relay_policy])),
+    ok = call(C, G3, atoll_dist, relay_policy, [none]),
+    until(fun() -> not lists:member(C2, call(C, A1, erlang, nodes, [])) end),
+    {atoll_dist, relay_policy} = call(C, G3, erlang, send, [atoll_route, {atoll_dist, relay_policy}]),
+    until(fun() -> call(C, A1, net_adm, ping, [C2]) =:= pong end),
     %% The relay holds to it whoever asks: here one that goes by no directory.
+    ?assertEqual(pong, call(C, A1, net_adm, ping, [C1])),
     ok = relays(C, G3, none),
     until(fun() -> not lists:member(C1, call(C, A1, erlang, nodes, [])) end),
+    %% Before that it is nowhere, and all connect directly.
+    until(fun() -> lists:prefix(lists:concat(["from ", A1, " to ", C1, " the only way is over ", G3]), sentence(C, A1, C1)) end),
     ?assertMatch(#{circuits := 0, lost := #{policy := _}}, call(C, G3, atoll_dist, relay, [])),
     ?assertEqual(pang, call(C, A1, net_adm, ping, [C1])),
     %% A relay whose application is not there relays for nobody, though both ends know a way over it.
@@ -283,12 +299,15 @@ sentence(C, From, To) ->
         {error, Error} -> lists:flatten(io_lib:format("~ts", [atoll:format_error(Error)]))
     end.
 
+started_anew(C, Node) ->
+    Before = call(C, Node, erlang, whereis, [atoll_route]),
+    true = call(C, Node, erlang, exit, [Before, kill]),
+    until(fun() -> not lists:member(call(C, Node, erlang, whereis, [atoll_route]), [Before, undefined]) end).
+
 its_process_starts_anew_with_all_that_it_is_fed(Config) ->
     C = ?config(cluster, Config),
     {A1, G1, _, _, G3, C1, _, _} = settled(C),
-    Before = call(C, G3, erlang, whereis, [atoll_route]),
-    true = call(C, G3, erlang, exit, [Before, kill]),
-    until(fun() -> call(C, G3, erlang, whereis, [atoll_route]) =/= Before end),
+    ok = started_anew(C, G3),
     until(fun() ->
         case call(C, G3, atoll, status, []) of
             #{route := #{places := 7, linked := 5, groups := [b, c]}} -> true;

@@ -103,15 +103,26 @@ a_neighbour_is_told_of_unless_a_clique_explains_it_test() ->
 
 the_carrier_is_told_at_the_start_test_() ->
     [
-        ?_assertEqual([Policy], policies(element(2, atoll_route_core:init((config())#{relays := Relays}, 0))))
-     || {Relays, Policy} <- [{all, all}, {none, none}, {[b], [{any, #{}}]}]
+        ?_assertEqual([Word], policies(element(2, atoll_route_core:init((config())#{relays := Word}, 0))))
+     || Word <- [all, none]
     ].
+
+%% A process that is started anew knows of no group at first, and circuits would end.
+the_carrier_is_told_of_groups_when_they_are_known_test() ->
+    {State, Effects} = atoll_route_core:init((config())#{relays := [b]}, 0),
+    ?assertEqual([], policies(Effects)),
+    ?assertMatch([_], [E || {timer, settle, _} = E <- Effects]),
+    ?assertMatch([[{any, #{<<"n2">> := _, <<"n3">> := _}}]], policies(element(2, run(two_groups() ++ [?SETTLE], State)))),
+    %% Nor does it wait for ever.
+    ?assertEqual([[{any, #{}}]], policies(element(2, run([?SETTLE], State)))).
 
 groups_to_relay_for_are_nodes_for_the_carrier_test() ->
     {State, Effects} = run(two_groups() ++ [?SETTLE], start((config())#{relays := [b]})),
     ?assertEqual([[{any, #{<<"n2">> => [], <<"n3">> => []}}]], policies(Effects)),
     %% Nothing new, nothing said.
     ?assertEqual([], policies(element(2, run([?SETTLE], State)))),
+    %% A carrier that has forgotten asks.
+    ?assertMatch([[{any, #{<<"n2">> := _}}]], policies(element(2, run([{cast, relay_policy}], State)))),
     {_, Gone} = run([news(n2, [{n3, {5, gone}}]), ?SETTLE], State),
     ?assertEqual([[{any, #{<<"n2">> => []}}]], policies(Gone)).
 

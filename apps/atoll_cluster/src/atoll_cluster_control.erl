@@ -82,7 +82,10 @@ exchange(Socket, Request) ->
     case send(Socket, Request) of
         ok ->
             case gen_tcp:recv(Socket, 0, deadline(Request)) of
-                {ok, Bin} -> binary_to_term(Bin, [safe]);
+                {ok, Bin} ->
+                    %% Which knows the states that a node may have: only known atoms are read.
+                    {module, _} = code:ensure_loaded(atoll_cluster_local),
+                    binary_to_term(Bin, [safe]);
                 {error, _} -> {error, no_answer}
             end;
         {error, _} ->

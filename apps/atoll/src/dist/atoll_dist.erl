@@ -98,7 +98,9 @@ disown() ->
 watch_links() ->
     atoll_dist_hub:watch_links().
 
-%% @doc For whom this node relays; at first for nobody.
+%% @doc For whom this node relays; at first for nobody. A list is asked for again, with
+%% `{atoll_dist, relay_policy}' to the process that knows ways, when distribution was
+%% started anew.
 -spec relay_policy(atoll_dist_relay:policy()) -> ok.
 relay_policy(Policy) ->
     atoll_dist_hub:policy(Policy).

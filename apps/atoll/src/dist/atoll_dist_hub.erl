@@ -105,9 +105,25 @@ disown() ->
 %% @doc For whom this node relays.
 -spec policy(atoll_dist_relay:policy()) -> ok.
 policy(Policy) ->
-    %% Which a distribution that is started again keeps.
-    ok = persistent_term:put(?POLICY, Policy),
+    ok = persistent_term:put(?POLICY, kept(Policy)),
     asked({policy, Policy}, ok).
+
+%% What a distribution that is started again begins with. A list of nodes changes with the
+%% cluster, and each time all processes of this node would be looked at; the room above
+%% is asked to say it again.
+kept(Word) when is_atom(Word) -> Word;
+kept(List) when is_list(List) -> told.
+
+policy_at_first(#{relay := off}) ->
+    none;
+policy_at_first(#{relay := on}) ->
+    case persistent_term:get(?POLICY, none) of
+        told ->
+            ok = atoll_dist_router:tell({atoll_dist, relay_policy}),
+            none;
+        Word ->
+            Word
+    end.
 
 %% @doc What it relays, and has refused and dropped.
 -spec figures() -> map().
@@ -284,11 +300,10 @@ linked(Node, Pid, Via, #state{links = Links, nodes = Nodes, monitors = Monitors,
         links = Links#{Node => Link}, nodes = Nodes#{Name => Node}, monitors = Monitors#{Ref => {link, Node}}
     })).
 
-with_relay(#state{relay = none, config = #{relay := On, relay_budget := Budget, relay_circuits := Most, circuit_window := Window}} = State) ->
-    Policy = case On of on -> persistent_term:get(?POLICY, none); off -> none end,
+with_relay(#state{relay = none, config = #{relay_budget := Budget, relay_circuits := Most, circuit_window := Window} = Config} = State) ->
     {Relay, []} = atoll_dist_relay:init(
         #{
-            name => atom_to_binary(node()), policy => Policy, budget => Budget, max_circuits => Most,
+            name => atom_to_binary(node()), policy => policy_at_first(Config), budget => Budget, max_circuits => Most,
             max_window => max(4194304, Window)
         },
         now_ms()

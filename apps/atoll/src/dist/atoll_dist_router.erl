@@ -6,7 +6,7 @@
 %% `no_route'.
 -module(atoll_dist_router).
 
--export([set/1, way/2, ask/3, around/2]).
+-export([set/1, tell/1, way/2, ask/3, around/2]).
 -export([question/3]).
 
 -export_type([way/0, answer/0]).
@@ -29,6 +29,17 @@
 set(Name) ->
     %% Hardly ever changed; and a distribution that is started again has the same.
     persistent_term:put(?MODULE, Name).
+
+%% @doc Sends it a message, if it is there.
+-spec tell(term()) -> ok.
+tell(Message) ->
+    case whereis(persistent_term:get(?MODULE, none)) of
+        undefined ->
+            ok;
+        Pid ->
+            Pid ! Message,
+            ok
+    end.
 
 %% @doc How to connect with a node.
 -spec way(node(), atoll_dist_config:config()) -> way().

@@ -164,6 +164,8 @@ event({atoll_dist, linked, Node}, World) ->
     {[{up, Node}], World};
 event({atoll_dist, unlinked, Node}, World) ->
     {[{down, Node, unlinked}], World};
+event({atoll_dist, relay_policy}, World) ->
+    {[{cast, relay_policy}], World};
 event({atoll, atoll_link, {unreachable, _Node}}, World) ->
     %% Nobody is sought here.
     {[], World};

@@ -62,7 +62,9 @@
     %% What the directory and the carrier were told last, and by which revision of the
     %% directory, if that is all there is.
     links = [] :: [node()],
-    policy :: atoll_dist_relay:policy(),
+    %% Nothing was told yet where groups say it and none is known: the carrier keeps to what it
+    %% was told before this process was started anew, and refuses if that was nothing.
+    policy = untold :: untold | atoll_dist_relay:policy(),
     settled = none :: none | non_neg_integer(),
     settling = false :: boolean()
 }).
@@ -85,16 +87,22 @@ init(#{self := Self, relays := Relays, tells := Tells, directory := Options, lef
         },
         Now
     ),
-    State0 = #state{self = Self, directory = Directory, relays = Relays, tells = Tells, policy = all},
-    State = State0#state{policy = policy(State0)},
-    Told = [{act, {relay_policy, State#state.policy}} | Effects],
+    {State, Told} = at_first(#state{self = Self, directory = Directory, relays = Relays, tells = Tells}),
     case Left of
-        true -> add(Told, direct({cast, leave}, Now, State));
-        false -> {State, Told}
+        true -> add(Told ++ Effects, direct({cast, leave}, Now, State));
+        false -> {State, Told ++ Effects}
     end.
 
+%% Of an empty directory it would follow that nobody is relayed for, and the circuits of a
+%% node whose process is started anew would end.
+at_first(#state{relays = Names} = State) when is_list(Names) ->
+    {State#state{settling = true}, [{timer, settle, ?SETTLE_MS}]};
+at_first(#state{relays = Word} = State) ->
+    {State#state{policy = Word}, [{act, {relay_policy, Word}}]}.
+
 %% @doc Takes one event. `up' and `down' are of links. Casts are `{groups, Groups}' of the
-%% group room, with all of them; of the overlay `{neighbour_up, Node}',
+%% group room, with all of them; `relay_policy' of a carrier that wants to hear it again; of the
+%% overlay `{neighbour_up, Node}',
 %% `{neighbour_down, Node}', `{member_down, Node, Why}', `{incarnation, Life}', and `leave'. Calls are
 %% `{route, To, Options}' with the answer `answer()', `{explain, To, Count, Options}',
 %% `reachable', `status', and `leave', which is answered when the neighbours were told.
@@ -113,6 +121,8 @@ handle({call, From, leave}, Now, State0) ->
     {State, Effects ++ [{reply, From, ok}]};
 handle({timeout, settle}, Now, State) ->
     settle(Now, State#state{settling = false});
+handle({cast, relay_policy}, _Now, #state{policy = Policy} = State) ->
+    {State, [{act, {relay_policy, Policy}} || Policy =/= untold]};
 handle({cast, {groups, Groups}}, Now, State) ->
     direct({cast, {cliques, Groups}}, Now, State#state{groups = Groups, settled = none});
 handle({cast, {neighbour_up, Node}}, _Now, #state{neighbours = Neighbours} = State) ->
