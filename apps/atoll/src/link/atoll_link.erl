@@ -127,6 +127,8 @@ open(_Config) ->
 %% @private
 -spec act(atoll_protocol:effect(), #world{}) -> #world{}.
 act({act, {connect, Node}}, World) ->
+    %% Somebody wants it. The carrier may have been started anew since it was told.
+    ok = atoll_dist:own(Node, true),
     help({connect, Node}, fun() -> net_kernel:connect_node(Node) =:= true end, World);
 act({act, {own, Node, Wants}}, World) ->
     ok = atoll_dist:own(Node, Wants),
