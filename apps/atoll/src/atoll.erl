@@ -279,8 +279,8 @@ rooms() ->
 
 %% @doc The connections of this node with other nodes, hidden ones too, sorted by node: of
 %% each its `kind' (`direct', `{lanes, N}', `stock', Erlang's own distribution, or `relay', over
-%% the nodes of its `path', which can read and alter it unless it is `sealed'), the
-%% round trip in microseconds (`rtt_us'), which end connected (`started': `here' or
+%% the nodes of its `path', which can read and alter it unless it is `sealed', and of which it has
+%% taken another one so many times, `moves'), the round trip in microseconds (`rtt_us'), which end connected (`started': `here' or
 %% `there'), for how many milliseconds it has been up (`age_ms'), and how many bytes it
 %% has carried (`bytes_in', `bytes_out'). What only the carrier knows (`-proto_dist atoll')
 %% is `unknown' without it. It does not need the application to run.

@@ -2,7 +2,7 @@
 -module(atoll_cli_links).
 -behaviour(atoll_cli_command).
 
--export([summary/0, options/0, operands/0, examples/0, run/2, paired/1]).
+-export([summary/0, options/0, operands/0, examples/0, run/2, paired/1, table/1]).
 
 -export_type([told/0, link/0]).
 
@@ -107,6 +107,8 @@ show(false, _Name, Links, Relays, Silent) ->
         _ -> {failed, ["these do not answer: ", lists:join(", ", [atom_to_list(Node) || Node <- Silent])]}
     end.
 
+%% @doc A table for people.
+-spec table([link()]) -> unicode:chardata().
 table([]) ->
     "There is no connection.\n";
 table(Links) ->
@@ -116,6 +118,9 @@ table(Links) ->
     Over = [{left, "over"} || lists:any(fun(Link) -> is_map_key(path, Link) end, Links)],
     atoll_cli_table:format(Columns ++ Over, [row(L) ++ [over(L) || Over =/= []] || L <- Links]).
 
+over(#{path := [_, _], sealed := Sealed}) ->
+    %% A connection of its own.
+    ["own", [", sealed" || Sealed]];
 over(#{path := [_ | Path], sealed := Sealed}) ->
     [lists:join($\s, [name(Node) || Node <- lists:droplast(Path)]), [", sealed" || Sealed]];
 over(#{}) ->

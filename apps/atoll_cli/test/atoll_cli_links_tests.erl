@@ -50,3 +50,11 @@ a_circuit_is_shown_with_its_path_from_the_end_that_made_it_test() ->
     Circuit = #{kind => relay, path => [b, g, a], sealed => true},
     Told = [{a, [maps:merge(end_of(b, there, 10, 20), Circuit)]}, {b, [maps:merge(end_of(a, here, 21, 11), Circuit)]}],
     ?assertEqual([maps:merge(link(b, a, b, 11, 21), Circuit)], atoll_cli_links:paired(Told)).
+
+a_connection_of_a_circuit_s_own_is_told_from_one_over_others_test() ->
+    Row = fun(Path) ->
+        Link = link(b, a, b, 11, 21),
+        lists:last(string:lexemes(unicode:characters_to_list(atoll_cli_links:table([Link#{path => Path, sealed => true}])), "\n"))
+    end,
+    ?assert(lists:suffix("  own, sealed", Row([b, a]))),
+    ?assert(lists:suffix("  g, sealed", Row([b, g, a]))).

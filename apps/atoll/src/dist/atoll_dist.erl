@@ -93,7 +93,8 @@ disown() ->
     atoll_dist_hub:disown().
 
 %% @doc From now on the caller gets `{atoll_dist, linked | unlinked, Node}' for each
-%% connection of its own kind, which can carry for others; those that there are.
+%% connection of its own kind, which can carry for others, also after distribution was
+%% stopped and started again; those that there are.
 -spec watch_links() -> [node()].
 watch_links() ->
     atoll_dist_hub:watch_links().
@@ -105,7 +106,8 @@ watch_links() ->
 relay_policy(Policy) ->
     atoll_dist_hub:policy(Policy).
 
-%% @doc What this node relays: circuits, bytes held and the budget for them, what was
+%% @doc What this node relays: circuits, how many messages wait for the process that does
+%% it (`queue'), bytes held and the budget for them, what was
 %% forwarded, and what was refused, lost and dropped, by reason. Empty without the carrier.
 -spec relay() -> map().
 relay() ->

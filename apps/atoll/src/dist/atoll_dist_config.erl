@@ -46,7 +46,8 @@
     %% Default `direct'.
     | {unrouted, direct | refuse}
     %% How many bytes this node may hold of what it relays, and how many circuits it relays.
-    %% Defaults 128 MiB and 256.
+    %% Defaults 128 MiB and 384, all of which get the least window; with more circuits than
+    %% the budget has room for, none gets a larger one.
     | {relay_budget, pos_integer()}
     | {relay_circuits, pos_integer()}
     %% How many bytes of a circuit that ends here may be under way each way. Default 1 MiB.
@@ -112,7 +113,7 @@ defaults() ->
         seal => off,
         unrouted => direct,
         relay_budget => 128 * 1024 * 1024,
-        relay_circuits => 256,
+        relay_circuits => 384,
         circuit_window => 1024 * 1024
     }.
 

@@ -15,14 +15,19 @@
 %%
 %% Promised: it waits for nobody. Whatever a peer sends is counted and otherwise left
 %% alone if it means nothing here, since the supervisor would take distribution down with
-%% this process. What it holds of others is the relay's budget; how many circuits are on
-%% their way to be accepted is bounded too.
+%% this process. What it holds of others is the relay's budget, and how many circuits are on
+%% their way to be accepted is bounded too. Not bounded is what neighbours send faster than
+%% it reads: clients that keep to their windows have no more on its way than these, others'
+%% circuits are closed as soon as it is read, and `queue' in its figures is what waits.
+%%
+%% It ends with distribution. Those who are told of links hear then that there are none, and
+%% of those that there are again when distribution is started anew.
 -module(atoll_dist_hub).
 -behaviour(gen_server).
 
 -export([child_spec/0, start_link/0]).
 -export([watch_links/0, own/2, disown/0, policy/1, figures/0, fault/1]).
--export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
+-export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
 
 -export_type([fault/0]).
 
@@ -71,7 +76,10 @@
     strange = 0 :: non_neg_integer()
 }).
 
+%% What a distribution that is started again keeps: for whom to relay, and whom to tell of
+%% links.
 -define(POLICY, atoll_dist_relay_policy).
+-define(WATCHERS, atoll_dist_watchers).
 
 %% Circuits that are on their way to be accepted: each step has its deadline.
 -define(MAX_NEW, 256).
@@ -87,7 +95,7 @@ start_link() ->
     gen_server:start_link({local, ?MODULE}, ?MODULE, [], []).
 
 %% @doc From now on the caller gets `{atoll_dist, linked | unlinked, Node}'; those that are
-%% linked now.
+%% linked now. So it does when distribution was stopped and started again.
 -spec watch_links() -> [node()].
 watch_links() ->
     asked(watch_links, []).
@@ -153,12 +161,27 @@ asked(Request, Else) ->
 init([]) ->
     _ = process_flag(priority, max),
     _ = process_flag(message_queue_data, off_heap),
+    %% It has something to say when it ends.
+    _ = process_flag(trap_exit, true),
     ok = atoll_dist_circuits:tables(),
-    case atoll_dist_keeper:config() of
-        {ok, Config} -> {ok, #state{config = Config}};
-        %% The node will not listen, and say why.
-        {error, _} -> {ok, Config} = atoll_dist_config:new([{relay, off}]), {ok, #state{config = Config}}
-    end.
+    {ok, Config} =
+        case atoll_dist_keeper:config() of
+            {ok, _} = Good -> Good;
+            %% The node will not listen, and say why.
+            {error, _} -> atoll_dist_config:new([{relay, off}])
+        end,
+    {ok, lists:foldl(fun watches/2, #state{config = Config}, watchers())}.
+
+watchers() -> [Pid || Pid <- persistent_term:get(?WATCHERS, []), is_process_alive(Pid)].
+
+watches(Pid, #state{watchers = Watchers, monitors = Monitors} = State) ->
+    Ref = monitor(process, Pid),
+    State#state{watchers = Watchers#{Pid => Ref}, monitors = Monitors#{Ref => {watcher, Pid}}}.
+
+%% @private
+-spec terminate(term(), #state{}) -> ok.
+terminate(_Reason, #state{links = Links, watchers = Watchers}) ->
+    lists:foreach(fun(Node) -> tell(unlinked, Node, Watchers) end, [Node || {Node, #link{counts = true}} <- maps:to_list(Links)]).
 
 %% @private
 -spec handle_call(term(), gen_server:from(), #state{}) -> {reply, term(), #state{}} | {noreply, #state{}}.
@@ -178,14 +201,14 @@ handle_call({attach, Id, Pid}, _From, #state{ends = Ends} = State) ->
         true -> {reply, taken, State};
         false -> {reply, ok, attached(Id, Pid, false, State)}
     end;
-handle_call(watch_links, {Pid, _}, #state{watchers = Watchers, monitors = Monitors, links = Links} = State) ->
+handle_call(watch_links, {Pid, _}, #state{watchers = Watchers, links = Links} = State) ->
     Now = lists:sort([Node || {Node, #link{counts = true}} <- maps:to_list(Links)]),
     case Watchers of
         #{Pid := _} ->
             {reply, Now, State};
         #{} ->
-            Ref = monitor(process, Pid),
-            {reply, Now, State#state{watchers = Watchers#{Pid => Ref}, monitors = Monitors#{Ref => {watcher, Pid}}}}
+            ok = persistent_term:put(?WATCHERS, [Pid | watchers()]),
+            {reply, Now, watches(Pid, State)}
     end;
 handle_call({own, Node, Wants}, _From, State) ->
     ok = atoll_dist_circuits:own(Node, Wants),
@@ -203,7 +226,8 @@ handle_call(figures, _From, #state{relay = Relay, ends = Ends, new = New, strang
             none -> #{};
             _ -> atoll_dist_relay:figures(Relay)
         end,
-    {reply, Figures#{ends => map_size(Ends), accepting => New, strange => Strange}, State};
+    {message_queue_len, Queue} = process_info(self(), message_queue_len),
+    {reply, Figures#{ends => map_size(Ends), accepting => New, strange => Strange, queue => Queue}, State};
 handle_call({fault, _}, _From, #state{config = #{faults := false}} = State) ->
     {reply, {error, faults_off}, State};
 handle_call({fault, {alter, N}}, _From, State) when is_integer(N), N > 0 ->

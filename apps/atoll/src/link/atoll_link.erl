@@ -67,7 +67,7 @@ watch() ->
     %% one come after all that arrived over it, and before what the next brings.
     ok = net_kernel:monitor_nodes(true, [{node_type, all}, nodedown_reason]),
     %% A node that comes up between the two lines is heard of twice, which does
-    %% no harm.
+    %% no harm; one that goes amid this, see still/2.
     tell_connected().
 
 %% @doc What such a message says; the one place where it is decided whom the rooms
@@ -82,6 +82,8 @@ heard({nodeup, Node, Info}) ->
         false ->
             [{up, Node}]
     end;
+heard({?MODULE, connected, Node, Info}) ->
+    lists:append([heard(Up) || Up <- still(Node, Info)]);
 heard({nodedown, Node, Info}) ->
     [down(Node, Info)];
 heard({atoll, ?MODULE, {wanted, Node}}) ->
@@ -93,8 +95,13 @@ heard({atoll, ?MODULE, _Other}) ->
 
 tell_connected() ->
     Types = [visible, hidden],
-    _ = [self() ! {nodeup, Node, [{node_type, Type}]} || Type <- Types, Node <- nodes(Type)],
+    _ = [self() ! {?MODULE, connected, Node, [{node_type, Type}]} || Type <- Types, Node <- nodes(Type)],
     ok.
+
+%% The `nodedown' of one that was connected then may stand before what was said of it, and
+%% no other one would follow.
+still(Node, Info) ->
+    [{nodeup, Node, Info} || lists:member(Node, nodes(connected))].
 
 is_hidden(Info) -> lists:member({node_type, hidden}, Info).
 
@@ -120,6 +127,8 @@ open(_Config) ->
 %% @private
 -spec act(atoll_protocol:effect(), #world{}) -> #world{}.
 act({act, {connect, Node}}, World) ->
+    %% Somebody wants it. The carrier may have been started anew since it was told.
+    ok = atoll_dist:own(Node, true),
     help({connect, Node}, fun() -> net_kernel:connect_node(Node) =:= true end, World);
 act({act, {own, Node, Wants}}, World) ->
     ok = atoll_dist:own(Node, Wants),
@@ -145,6 +154,8 @@ act({act, {unwatch, Owner}}, #world{owners = Owners} = World) ->
 -spec event(term(), #world{}) -> {[atoll_protocol:event()], #world{}}.
 event({nodeup, Node, Info}, World) ->
     {[{up, Node}] ++ [{cast, {hidden, Node}} || is_hidden(Info)], World};
+event({?MODULE, connected, Node, Info}, World) ->
+    {lists:append([element(1, event(Up, World)) || Up <- still(Node, Info)]), World};
 event({nodedown, Node, Info}, World) ->
     {[down(Node, Info)], World};
 event({'DOWN', Ref, process, Pid, Reason}, #world{owners = Owners, helpers = Helpers} = World) ->
