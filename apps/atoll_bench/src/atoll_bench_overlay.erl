@@ -280,7 +280,11 @@ talk(#{cluster := Cluster, overlay := System} = State) ->
             #{groups := Groups} = State,
             Gateways = atoll_topology:gateways(atoll_topology:of_groups(Groups)),
             Circuits = [N || {Node, N} <- Relayed, lists:member(Node, Gateways)],
-            Words#{gateway_circuits => Circuits, gateway_circuits_max => lists:max([0 | Circuits])};
+            %% Few nodes are one group, without gateways.
+            case Circuits of
+                [] -> Words;
+                _ -> Words#{gateway_circuits => Circuits, gateway_circuits_max => lists:max(Circuits)}
+            end;
         {_, _} ->
             Words
     end.
