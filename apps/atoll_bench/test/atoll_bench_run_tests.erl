@@ -5,7 +5,11 @@
 -define(A, #{size => 1, system => a}).
 -define(B, #{size => 1, system => b}).
 
-in_turns_test() ->
+%% Before and after each round all processes of the machine are read, which may be many.
+in_turns_test_() ->
+    {timeout, 60, fun in_turns/0}.
+
+in_turns() ->
     {Summary, Run, Said} = run(#{size => [1]}, 3),
     ?assertMatch(#{points := 2, rounds := 6, failed := []}, Summary),
     ?assertMatch(#{status := complete, errors := []}, Run),
