@@ -6,8 +6,8 @@
 %% stay; what a program adds belongs to a process, and goes with it, or is permanent.
 -module(atoll_attr_book).
 
--export([new/1, load/2, insert/4, update/3, delete/2, evaluated/3, gone/2]).
--export([look/2, names/1, owners/1, entries/1, automatics/1, check/1, format_error/1]).
+-export([new/1, load/2, insert/4, update/3, delete/2, evaluated/3, gone/2, restore/2]).
+-export([look/2, names/1, owners/1, added/1, entries/1, automatics/1, check/1, format_error/1]).
 
 -export_type([book/0, definition/0, entry/0, owner/0, source/0, error/0]).
 
@@ -90,6 +90,16 @@ evaluated(Name, {Source, Value}, Book) ->
 -spec gone(term(), book()) -> book().
 gone(Process, Book) ->
     maps:filter(fun(_, {_, Owner}) -> Owner =/= {process, Process} end, Book).
+
+%% @doc What programs have added, to be kept.
+-spec added(book()) -> [{atoll_predicate:name(), entry(), owner()}].
+added(Book) ->
+    [Added || {_, _, Owner} = Added <- entries(Book), Owner =/= configured].
+
+%% @doc With what was kept; what is configured has precedence.
+-spec restore([{atoll_predicate:name(), entry(), owner()}], book()) -> book().
+restore(Added, Book) ->
+    maps:merge(maps:from_list([{Name, {Entry, Owner}} || {Name, Entry, Owner} <- Added]), Book).
 
 %% @doc What is known of an attribute.
 -spec look(atoll_predicate:name(), book()) -> entry() | none.
