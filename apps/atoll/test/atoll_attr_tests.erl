@@ -14,6 +14,8 @@ attr_test_() ->
     ]}.
 
 start() ->
+    %% What is lost and refused here is meant to be.
+    ok = logger:set_primary_config(level, none),
     _ = application:load(atoll),
     ok = application:set_env(atoll, attributes, [
         {colour, blue},
@@ -27,7 +29,8 @@ start() ->
 stop(_) ->
     ok = application:stop(atoll),
     [ok = application:unset_env(atoll, Key) || Key <- [attributes, attribute_options]],
-    persistent_term:erase(?MODULE).
+    _ = persistent_term:erase(?MODULE),
+    ok = logger:set_primary_config(level, notice).
 
 %% Functions of attributes
 
