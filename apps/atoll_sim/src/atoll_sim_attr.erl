@@ -166,7 +166,7 @@ gossip(Given) ->
     ]),
     World1 = lists:foldl(fun({At, Name}, W) -> asks(At, Name, Names, Options, W) end, World0, Moments),
     [{First, _} | _] = Moments,
-    After1 = atoll_sim_world:run(First + 600, World1),
+    After1 = atoll_sim_world:run(First + 200, World1),
     #seen{asks = FirstAsks} = atoll_sim_world:watched(After1),
     Warm = atoll_sim_world:run(Half, After1),
     Fresh = atoll_sim_world:watch({fun see/4, #seen{}}, Warm),
