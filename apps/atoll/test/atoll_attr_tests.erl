@@ -164,6 +164,7 @@ it_says_what_is_wrong_in_a_sentence() ->
             {atoll_attr:choose_nodes([a, "b"], {}), "neither members"},
             {atoll_attr:choose_nodes(members, {}, #{deadline => 0}), "no option deadline"},
             {atoll_attr:choose_nodes(members, {}, #{speed => 1}), "no option speed"},
+            {atoll_attr:insert(a, 1, me), "and me is neither"},
             {atoll_attr:request_attrs(members, ["a"]), "no list of names"}
         ]
     ].

@@ -17,7 +17,7 @@
 -record(state, {answering = #{} :: #{reference() => []}}).
 
 %% @doc Starts it, if what is to be loaded can be.
--spec start(fun(() -> ok | {error, term()})) -> {ok, pid()} | {error, term()}.
+-spec start(fun(() -> ok | {error, term()})) -> gen_server:start_ret().
 start(Load) ->
     gen_server:start({local, ?MODULE}, ?MODULE, Load, []).
 

@@ -44,7 +44,7 @@
 -export_type([config/0, where/0, options/0, answer/0, choice/0, error/0]).
 
 %% A helper ends with exit/1 by design.
--dialyzer({nowarn_function, evaluate/2}).
+-dialyzer({nowarn_function, [act/2, evaluate/1]}).
 
 -type config() :: #{
     options := atoll_attr_core:options(),
@@ -92,6 +92,7 @@
     | {no_such_group, term()}
     | {not_a_place, term()}
     | {not_names, term()}
+    | {not_an_owner, term()}
     | {bad_option, Key :: term(), Value :: term()}
     | {value_too_large, Bytes :: pos_integer(), Max :: pos_integer()}
     | {too_many_attributes, Max :: pos_integer()}
@@ -166,7 +167,9 @@ insert(Name, Value) ->
 insert(Name, Value, permanent) ->
     book({insert, Name, Value, permanent}, Name, Value);
 insert(Name, Value, Owner) when is_pid(Owner), node(Owner) =:= node() ->
-    book({insert, Name, Value, {process, Owner}}, Name, Value).
+    book({insert, Name, Value, {process, Owner}}, Name, Value);
+insert(_Name, _Value, Other) ->
+    {error, {not_an_owner, Other}}.
 
 %% @doc Gives an attribute of this node another value, or another definition, whoever owns
 %% it; it is owned as before.
@@ -255,12 +258,15 @@ choose_nodes(Where, Predicate) ->
 %% answered by the deadline and fit are in it.
 -spec choose_nodes(where(), atoll_predicate:source(), options()) -> {ok, choice()} | {error, error()}.
 choose_nodes(Where, Source, Given) ->
-    prepared(Where, Source, Given, fun(Predicate, Nodes, #{deadline := Ms} = Options) ->
-        case fitting(Predicate, Nodes, in_time(Ms), Options) of
-            {ok, Tiers, Choice} -> {ok, Choice#{nodes => lists:append(Tiers)}};
-            {error, _} = Error -> Error
-        end
-    end).
+    case prepared(Where, Source, Given) of
+        {ok, Predicate, Nodes, #{deadline := Ms} = Options} ->
+            case fitting(Predicate, Nodes, in_time(Ms), Options) of
+                {ok, _Tiers, Choice} -> {ok, Choice};
+                {error, _} = Error -> Error
+            end;
+        {error, _} = Error ->
+            Error
+    end.
 
 %% @doc One of the members that fit, see choose_node/3.
 -spec choose_node(atoll_predicate:source()) -> {ok, node(), choice()} | {none, choice()} | {error, error()}.
@@ -278,14 +284,16 @@ choose_node(Where, Predicate) ->
     {ok, node(), choice()} | {none, choice()} | {error, error()}.
 choose_node(Where, Source, Given) ->
     Start = erlang:monotonic_time(millisecond),
-    prepared(Where, Source, Given, fun(Predicate, Nodes, #{deadline := Ms} = Options) ->
-        Deadline = Start + in_time(Ms),
-        case fitting(Predicate, Nodes, max(1, round(?ASK_SHARE * Ms)), Options) of
-            {ok, [], Choice} -> {none, Choice#{nodes => []}};
-            {ok, Tiers, Choice} -> one(Tiers, Choice#{nodes => lists:append(Tiers)}, Predicate, Deadline, Options);
-            {error, _} = Error -> Error
-        end
-    end).
+    case prepared(Where, Source, Given) of
+        {ok, Predicate, Nodes, #{deadline := Ms} = Options} ->
+            case fitting(Predicate, Nodes, max(1, round(?ASK_SHARE * Ms)), Options) of
+                {ok, [], Choice} -> {none, Choice};
+                {ok, Tiers, Choice} -> one(Tiers, Choice, Predicate, Start + in_time(Ms), Options);
+                {error, _} = Error -> Error
+            end;
+        {error, _} = Error ->
+            Error
+    end.
 
 one([Best | _], Choice, _Predicate, _Deadline, #{claim := false}) ->
     {ok, lists:nth(rand:uniform(length(Best)), Best), Choice};
@@ -311,9 +319,9 @@ few([Tier | Tiers], Room) when length(Tier) =< Room -> [Tier | few(Tiers, Room -
 few([Tier | _], Room) when Room > 0 -> [lists:sublist(Tier, Room)];
 few(_, _) -> [].
 
-prepared(Where, Source, Given, Fun) ->
+prepared(Where, Source, Given) ->
     case {atoll_predicate:new(Source), nodes_of(Where), options(Given)} of
-        {{ok, Predicate}, {ok, Nodes}, {ok, Options}} -> Fun(Predicate, Nodes, Options);
+        {{ok, Predicate}, {ok, Nodes}, {ok, Options}} -> {ok, Predicate, Nodes, Options};
         {{error, Error}, _, _} -> {error, {predicate, Error}};
         {_, {error, _} = Error, _} -> Error;
         {_, _, {error, _} = Error} -> Error
@@ -326,7 +334,8 @@ fitting(Predicate, Nodes, Ms, #{rank := Rank, slack := Slack, within := Within} 
         {ok, Asked} ->
             #{values := Values} = Answer = answer(Asked),
             Tiers = atoll_attr_rank:tiers(maps:to_list(Values), Rank, Slack, Within),
-            {ok, Tiers, Answer#{values := maps:with(lists:append(Tiers), Values), nodes => []}};
+            Best = lists:append(Tiers),
+            {ok, Tiers, Answer#{values := maps:with(Best, Values), nodes => Best}};
         {error, _} = Error ->
             Error
     end.
@@ -405,6 +414,8 @@ format_error({not_a_place, Term}) ->
     io_lib:format("~0tP is neither members, nor {s_group, Name}, nor a list of nodes", [Term, 12]);
 format_error({not_names, Term}) ->
     io_lib:format("~0tP is no list of names of attributes", [Term, 12]);
+format_error({not_an_owner, Term}) ->
+    io_lib:format("an attribute belongs to a process of its node or is permanent, and ~0tP is neither", [Term, 12]);
 format_error({bad_option, Key, Value}) ->
     io_lib:format("a choice has no option ~0tP that is ~0tP", [Key, 8, Value, 12]);
 format_error({value_too_large, Bytes, Max}) ->
@@ -436,7 +447,7 @@ act({unwant, Node}, World) ->
     ok = atoll_link:unwant(Node),
     World;
 act({act, {evaluate, Key, Source}}, #world{running = Running, helpers = Helpers} = World) ->
-    {Pid, Ref} = spawn_monitor(fun() -> evaluate(Key, Source) end),
+    {Pid, Ref} = spawn_monitor(fun() -> evaluate(Source) end),
     World#world{running = Running#{Ref => Key}, helpers = Helpers#{Key => {Pid, Ref}}};
 act({act, {abandon, Key}}, #world{running = Running, helpers = Helpers} = World) ->
     {{Pid, Ref}, Rest} = maps:take(Key, Helpers),
@@ -455,7 +466,7 @@ act({act, {watch, Owner}}, #world{owners = Owners} = World) ->
 
 %% A helper ends with what came out as its reason, so that a value and a crash come the same
 %% way and none can be missed, and what it has in its mailbox goes with it.
-evaluate(_Key, {M, F, Args}) ->
+evaluate({M, F, Args}) ->
     exit(
         {?MODULE,
             try

@@ -198,7 +198,9 @@ init(#{self := Self, incarnation := Incarnation, seed := Seed, options := Given,
         evaluation = atoll_attr_evaluation:new(
             (maps:with([evaluate_ms, automatic_ms, max_value], Options))#{max_questions => MaxAnswers}
         ),
-        gossip = atoll_attr_gossip:new(#{self => Self, incarnation => Incarnation}, Options),
+        gossip = atoll_attr_gossip:new(
+            #{self => Self, incarnation => Incarnation}, maps:with(maps:keys(atoll_attr_gossip:options()), Options)
+        ),
         claims = atoll_claims:new(maps:with([hold_ms, max_claims], Options)),
         sent = atoll_attr_sent:new(HoldMs)
     },

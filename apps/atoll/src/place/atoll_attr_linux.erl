@@ -85,7 +85,7 @@ cpu_model() ->
 -spec cpu(binary(), binary()) -> binary() | undefined.
 cpu(Key, Text) ->
     case re:run(Text, ["^", Key, "\\s*:[ \\t]*(.*?)\\s*$"], [multiline, {capture, all_but_first, binary}]) of
-        {match, [Value]} when Value =/= <<>> -> Value;
+        {match, [Value]} when is_binary(Value), Value =/= <<>> -> Value;
         _ -> undefined
     end.
 
@@ -99,13 +99,17 @@ cgroup_mem_limit() ->
 %% @private
 -spec cgroup_mem_limit([place()]) -> non_neg_integer() | undefined.
 cgroup_mem_limit(Places) ->
-    least([
+    Limits = [
         Bytes div 1024
      || {Version, Folder} <- folders(Places),
         Bytes <- number(Folder, case Version of v1 -> "memory.limit_in_bytes"; v2 -> "memory.max" end),
         %% Version 1 writes the largest number of pages where there is no limit.
         Bytes < 1 bsl 60
-    ]).
+    ],
+    case Limits of
+        [] -> undefined;
+        _ -> lists:min(Limits)
+    end.
 
 %% @doc How many kB it has.
 -spec cgroup_mem_used() -> non_neg_integer() | undefined.
@@ -134,7 +138,10 @@ cgroup_cpus() ->
 %% @private
 -spec cgroup_cpus([place()]) -> float() | undefined.
 cgroup_cpus(Places) ->
-    least([Quota / Period || {Version, Folder} <- folders(Places), {Quota, Period} <- quota(Version, Folder)]).
+    case [Quota / Period || {Version, Folder} <- folders(Places), {Quota, Period} <- quota(Version, Folder)] of
+        [] -> undefined;
+        Shares -> lists:min(Shares)
+    end.
 
 quota(v1, Folder) ->
     [
@@ -146,9 +153,6 @@ quota(v2, Folder) ->
         [Quota, Period] -> [{Q, P} || Q <- to_integer(Quota), P <- to_integer(Period), P > 0];
         _ -> []
     end.
-
-least([]) -> undefined;
-least(Numbers) -> lists:min(Numbers).
 
 %% The group's folder and those around it.
 folders(Places) ->

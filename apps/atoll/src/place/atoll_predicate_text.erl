@@ -190,6 +190,7 @@ negation([{word, At, Word} = Token | Rest]) ->
 negation([Token | _]) ->
     expected_name(Token).
 
+-spec expected_name(token()) -> no_return().
 expected_name(Token) ->
     expected("the name of an attribute, \"not\" or \"(\"", Token).
 
