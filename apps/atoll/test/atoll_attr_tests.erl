@@ -15,6 +15,7 @@ attr_test_() ->
 
 start() ->
     %% What is lost and refused here is meant to be.
+    #{level := Level} = logger:get_primary_config(),
     ok = logger:set_primary_config(level, none),
     _ = application:load(atoll),
     ok = application:set_env(atoll, attributes, [
@@ -24,13 +25,14 @@ start() ->
     ]),
     ok = application:set_env(atoll, attribute_options, #{evaluate_ms => 100}),
     persistent_term:put(?MODULE, {counters:new(1, []), counters:new(1, [])}),
-    {ok, _} = application:ensure_all_started(atoll).
+    {ok, _} = application:ensure_all_started(atoll),
+    Level.
 
-stop(_) ->
+stop(Level) ->
     ok = application:stop(atoll),
     [ok = application:unset_env(atoll, Key) || Key <- [attributes, attribute_options]],
     _ = persistent_term:erase(?MODULE),
-    ok = logger:set_primary_config(level, notice).
+    ok = logger:set_primary_config(level, Level).
 
 %% Functions of attributes
 

@@ -15,12 +15,14 @@ attr_test_() ->
     ]}.
 
 start() ->
-    logger:set_primary_config(level, none).
+    #{level := Level} = logger:get_primary_config(),
+    ok = logger:set_primary_config(level, none),
+    Level.
 
-stop(_) ->
+stop(Level) ->
     _ = attr:stop(),
     _ = application:stop(atoll),
-    logger:set_primary_config(level, notice).
+    ok = logger:set_primary_config(level, Level).
 
 starting() ->
     ?assertEqual({error, not_running}, attr:stop()),
