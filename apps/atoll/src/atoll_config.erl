@@ -3,7 +3,8 @@
 %% passed down as an argument. Nothing reads the environment later.
 -module(atoll_config).
 
--export([new/2, link/1, group/1, boot/1, kinds/1, names/1, global_group/1, overlay/1, sources/1, route/1, format_error/1]).
+-export([new/2, link/1, group/1, boot/1, kinds/1, names/1, global_group/1, overlay/1, sources/1, route/1, attributes/1]).
+-export([format_error/1]).
 
 -export_type([config/0, options/0, error/0]).
 
@@ -76,7 +77,14 @@
     %% options that differ from their defaults is the same as on.
     directory => off | on | atoll_directory:options(),
     %% For whom it relays: where one of the two ends is in one of these groups.
-    relays => all | none | [Group :: atom()]
+    relays => all | none | [Group :: atom()],
+    %% What this node is like: the attributes that it has, those that a file defines, and
+    %% whether it has those that come with every node; and the options that differ from their
+    %% defaults.
+    attributes => [atoll_attr_book:definition()],
+    attributes_file => none | file:filename_all(),
+    builtin_attributes => boolean(),
+    attribute_options => atoll_attr_core:options()
 }.
 %% Times are in milliseconds.
 
@@ -89,6 +97,7 @@
     | {not_a, kind(), term()}
     | {source, term()}
     | {groups, atoll_group_config:error()}
+    | {attributes, atoll_attr_book:error()}
     | atoll_strategy:error()
     %% The strategy leaves nodes unconnected, and Erlang would connect them all.
     | {connect_all, Strategy :: atom()}
@@ -105,6 +114,8 @@
     | map_or_off
     | list
     | folder_or_off
+    | path_or_none
+    | boolean
     | atom
     | name_rule
     | name_rules
@@ -118,7 +129,8 @@
     {detector, atoll_detector},
     {broadcast, atoll_plumtree},
     {roster, atoll_roster},
-    {beacons, atoll_discovery}
+    {beacons, atoll_discovery},
+    {attribute_options, atoll_attr_core}
 ]).
 
 %% What a timer takes, and no bound is larger.
@@ -162,7 +174,11 @@ keys() ->
         discovery_interval => {pos_integer, 10000},
         join_timeout => {pos_integer, 5000},
         directory => {directory, off},
-        relays => {relays, all}
+        relays => {relays, all},
+        attributes => {list, []},
+        attributes_file => {path_or_none, none},
+        builtin_attributes => {boolean, true},
+        attribute_options => {map, #{}}
     }.
 
 %% @doc The configuration with these options, the others at their defaults, for a
@@ -194,6 +210,8 @@ is_a(atom, Value) -> is_atom(Value);
 is_a(nodes, Value) -> is_list(Value) andalso lists:all(fun atoll_strategy:is_node_name/1, Value);
 is_a(folder_or_off, off) -> true;
 is_a(folder_or_off, Value) -> atoll_source:is_path(Value);
+is_a(path_or_none, Value) -> Value =:= none orelse atoll_source:is_path(Value);
+is_a(boolean, Value) -> is_boolean(Value);
 is_a(list, Value) -> is_list(Value);
 is_a(name_rule, Value) -> atoll_name_rules:is_rule(Value);
 is_a(name_rules, Value) ->
@@ -218,7 +236,8 @@ check_whole(Config, ConnectAll) ->
         fun(C) -> check_strategy(C, ConnectAll) end,
         fun check_sources/1,
         fun check_groups/1,
-        fun check_directory/1
+        fun check_directory/1,
+        fun check_attributes/1
         | [fun(C) -> check_part(Key, Module, C) end || {Key, Module} <- ?PARTS]
     ],
     lists:foldl(
@@ -278,6 +297,12 @@ check_directory(#{directory := on} = Config) ->
     check_directory(Config#{directory := #{}});
 check_directory(Config) ->
     check_part(directory, atoll_directory, Config).
+
+check_attributes(#{attributes := Definitions} = Config) ->
+    case atoll_attr:check(Definitions) of
+        ok -> {ok, Config};
+        {error, Error} -> {error, {bad_option, attributes, {attributes, Error}}}
+    end.
 
 %% @doc What the link room is started with.
 -spec link(config()) -> atoll_link_core:options().
@@ -381,6 +406,16 @@ free(#{free_group := auto, overlay_options := {Strategy, _}}) ->
         false -> mesh
     end.
 
+%% @doc What the process of the attributes is started with.
+-spec attributes(config()) -> atoll_attr:config().
+attributes(#{attributes := Definitions, attributes_file := File, builtin_attributes := Builtins} = Config) ->
+    #{
+        definitions => Definitions,
+        file => File,
+        builtins => Builtins,
+        options => maps:get(attribute_options, Config)
+    }.
+
 %% @doc The group that atoll_global is about.
 -spec global_group(config()) -> atom().
 global_group(#{global_group := Group}) ->
@@ -406,6 +441,8 @@ format_error({bad_option, overlay_options, no_servers}) ->
     "the overlay star needs to know its servers: set overlay_options to #{servers => [...]}";
 format_error({bad_option, Key, {groups, Error}}) ->
     io_lib:format("the option ~tw: ~ts", [Key, atoll_group_config:format_error(Error)]);
+format_error({bad_option, Key, {attributes, Error}}) ->
+    io_lib:format("the option ~tw: ~ts", [Key, atoll_attr_book:format_error(Error)]);
 format_error({bad_option, Key, {source, Error}}) ->
     io_lib:format("the option ~tw: ~ts", [Key, atoll_source:format_error(Error)]);
 format_error({bad_option, Key, {bad_option, Sub, unknown}}) ->
@@ -419,6 +456,8 @@ kind(atom) -> "an atom";
 kind(nodes) -> "a list of nodes";
 kind(list) -> "a list";
 kind(folder_or_off) -> "the name of a folder, or off";
+kind(path_or_none) -> "the name of a file, or none";
+kind(boolean) -> "true or false";
 kind(name_rule) ->
     "random_exit, random_notify, notify_all, {keep, min}, {keep, max} or {fn, Module, Function}";
 kind(free_group) -> "auto, mesh or off";

@@ -27,6 +27,7 @@ init(Config) ->
     ok = atoll_group_watch:create_table(),
     ok = atoll_group_attributes:create_table(),
     ok = atoll_name:create_table(),
+    ok = atoll_attr:create_table(),
     ok = atoll_global:use(atoll_config:global_group(Config)),
     Rooms =
         [
@@ -35,7 +36,8 @@ init(Config) ->
         ] ++
             overlay(atoll_config:overlay(Config), Config) ++
             route(atoll_config:route(Config)) ++
-            kinds(atoll_config:kinds(Config)) ++ groups(atoll_config:boot(Config), Config),
+            kinds(atoll_config:kinds(Config)) ++ groups(atoll_config:boot(Config), Config) ++
+            [#{id => attr, start => {atoll_attr, start_link, [atoll_config:attributes(Config)]}}],
     {ok, {#{strategy => rest_for_one, intensity => 5, period => 10}, Rooms}}.
 
 overlay(off, _Config) ->

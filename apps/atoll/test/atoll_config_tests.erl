@@ -167,3 +167,18 @@ a_bad_directory_is_told_in_a_sentence_test_() ->
             {[{relays, [a | b]}], "the option relays must be all, none, or a list of 64 groups at most, not [a|b]"}
         ]
     ].
+
+attributes_are_checked_and_reach_their_room_test() ->
+    {ok, Config} = atoll_config:new([{attributes, [{gpu, 2}]}, {builtin_attributes, false}], false),
+    ?assertMatch(#{definitions := [{gpu, 2}], builtins := false, file := none}, atoll_config:attributes(Config)),
+    [
+        ?assertMatch({_, {match, _}}, {Said, re:run(Said, Words)})
+     || {Options, Words} <- [
+            {[{attributes, [{gpu, 2}, gpu]}], "option attributes: gpu defines no attribute"},
+            {[{attributes_file, 7}], "attributes_file must be the name of a file, or none"},
+            {[{builtin_attributes, maybe_so}], "builtin_attributes must be true or false"},
+            {[{attribute_options, #{hold_ms => 0}}], "attribute_options: the option hold_ms|attribute_options: .*hold_ms must be"},
+            {[{attribute_options, #{hold => 1}}], "attribute_options knows no hold"}
+        ],
+        {_, Said} <- [refused(Options, false)]
+    ].

@@ -11,6 +11,7 @@
 %% The applications of the repository, each with those it may call.
 -define(APPLICATIONS, #{
     atoll => [],
+    atoll_attr_compat => [atoll],
     atoll_cluster => [],
     atoll_sim => [atoll],
     atoll_chaos => [atoll, atoll_cluster, atoll_sim],

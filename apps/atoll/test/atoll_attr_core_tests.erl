@@ -1,0 +1,129 @@
+%% The protocol of attributes, event by event: bounds, deadlines, and what peers may send.
+%% {@link atoll_sim_attr_tests} has several nodes.
+-module(atoll_attr_core_tests).
+
+-include_lib("eunit/include/eunit.hrl").
+
+-define(SLOW, {slow, {dynamic, {m, slow}}}).
+-define(KEY, {dynamic, {m, slow, []}}).
+
+new(Options, Definitions) ->
+    {State, []} = atoll_attr_core:init(
+        #{self => me, incarnation => 1000, seed => 1, options => Options, definitions => Definitions}, 0
+    ),
+    State.
+
+do(Event, State) -> do(Event, 0, State).
+do(Event, Now, State) -> atoll_attr_core:handle(Event, Now, State).
+
+ask(Nodes, Names) -> ask(Nodes, Names, 0).
+ask(Nodes, Names, MaxAge) ->
+    {ask, #{nodes => Nodes, names => Names, predicate => atoll_predicate:any(), ms => 500, max_age => MaxAge}}.
+
+choose(Nodes) ->
+    {choose, #{tiers => [Nodes], predicate => atoll_predicate:any(), names => [], ms => 500}}.
+
+up(Node, State0) ->
+    {State, []} = do({up, Node}, State0),
+    State.
+
+a_connected_node_is_asked_and_another_connected_first_test() ->
+    S0 = up(b, new(#{}, [])),
+    {S1, Effects} = do({call, from, ask([b, c], [x])}, S0),
+    ?assertEqual([{timer, {asked, 1000}, 500}, {send, b, {1, {ask, 1000, [x], 500}}}, {want, c}], Effects),
+    {S2, Sent} = do({up, c}, S1),
+    ?assertEqual([{send, c, {1, {ask, 1000, [x], 500}}}], Sent),
+    {S3, []} = do({message, b, {1, {values, 1000, #{x => 1}}}}, S2),
+    {_, Over} = do({message, c, {1, {values, 1000, #{x => 2}}}}, S3),
+    ?assertEqual(
+        [
+            {unwant, c},
+            {cancel, {asked, 1000}},
+            {reply, from, {ok, #{answers => [{b, #{x => 1}, 0}, {c, #{x => 2}, 0}], silent => [], unreachable => []}}}
+        ],
+        Over
+    ).
+
+a_lost_connection_is_made_again_and_the_question_repeated_test() ->
+    {S1, _} = do({call, from, ask([b], [x])}, up(b, new(#{}, []))),
+    {S2, [{want, b}]} = do({down, b, lost}, S1),
+    {S3, [{send, b, {1, {ask, 1000, [x], 500}}}]} = do({up, b}, S2),
+    {_, [{unwant, b}, _, {reply, from, {ok, #{answers := [_]}}}]} = do({message, b, {1, {values, 1000, #{x => 1}}}}, S3).
+
+at_the_deadline_everything_is_given_back_test() ->
+    {S1, _} = do({call, from, ask([b, c], [x])}, up(b, new(#{}, []))),
+    {S2, Effects} = do({timeout, {asked, 1000}}, S1),
+    ?assertEqual([{unwant, c}, {reply, from, {ok, #{answers => [], silent => [b, c], unreachable => []}}}], Effects),
+    %% Late answers, and what is heard of connections.
+    {S3, []} = do({message, b, {1, {values, 1000, #{x => 1}}}}, S2),
+    {S4, []} = do({cast, {unreachable, c}}, S3),
+    {_, []} = do({up, c}, S4).
+
+two_questions_want_a_connection_once_test() ->
+    {S1, [_, {want, b}]} = do({call, one, ask([b], [x])}, new(#{}, [])),
+    {S2, [_]} = do({call, two, ask([b], [x])}, S1),
+    {S3, [{reply, one, _}]} = do({timeout, {asked, 1000}}, S2),
+    {_, [{unwant, b}, {reply, two, _}]} = do({timeout, {asked, 1001}}, S3).
+
+a_question_of_a_peer_is_answered_in_half_its_time_test() ->
+    {S1, Effects} = do({message, b, {1, {ask, 7, [slow, x], 500}}}, new(#{}, [?SLOW, {x, 1}])),
+    ?assertMatch([{act, {evaluate, ?KEY, _}}, {timer, {evaluation, ?KEY}, 200}, {timer, {question, 1}, 250}], Effects),
+    {_, Late} = do({timeout, {question, 1}}, S1),
+    ?assertEqual([{send, b, {1, {values, 7, #{slow => undefined, x => 1}}}}], Late).
+
+questions_at_once_share_an_evaluation_test() ->
+    {S1, [_, _, _]} = do({message, b, {1, {ask, 7, [slow], 500}}}, new(#{}, [?SLOW])),
+    {S2, [{timer, {question, 2}, 250}]} = do({message, c, {1, {ask, 8, [slow], 500}}}, S1),
+    {S3, Effects} = do({cast, {evaluated, ?KEY, {ok, 5}}}, S2),
+    ?assertEqual([{b, 7}, {c, 8}], [{To, Id} || {send, To, {1, {values, Id, #{slow := 5}}}} <- Effects]),
+    %% And the next is evaluated anew.
+    {_, [{act, {evaluate, ?KEY, _}} | _]} = do({message, b, {1, {ask, 9, [slow], 500}}}, S3).
+
+an_evaluation_that_is_late_is_ended_for_all_test() ->
+    {S1, _} = do({message, b, {1, {ask, 7, [slow], 5000}}}, new(#{}, [?SLOW])),
+    {_, Effects} = do({timeout, {evaluation, ?KEY}}, S1),
+    ?assertEqual(
+        [{act, {abandon, ?KEY}}, {cancel, {question, 1}}, {send, b, {1, {values, 7, #{slow => undefined}}}}], Effects
+    ).
+
+bounds_hold_test() ->
+    S0 = new(#{max_questions => 1, max_answers => 1, max_attributes => 2, max_value => 20}, [?SLOW]),
+    {S1, [_ | _]} = do({call, one, ask([b], [x])}, S0),
+    {S2, [{reply, two, {error, overloaded}}]} = do({call, two, ask([b], [x])}, S1),
+    {S3, [{reply, two, {error, overloaded}}]} = do({call, two, choose([b])}, S2),
+    {S4, [_, _, _]} = do({message, b, {1, {ask, 7, [slow], 500}}}, S3),
+    {S5, [{send, c, {1, {values, 8, #{slow := undefined}}}}]} = do({message, c, {1, {ask, 8, [slow], 500}}}, S4),
+    {S6, [{act, {keep, [_]}}, {reply, f, ok}]} = do({call, f, {insert, a, 1, permanent}}, S5),
+    {S7, [{reply, f, {error, {too_many_attributes, 2}}}]} = do({call, f, {insert, b, 1, permanent}}, S6),
+    {_, [{reply, f, {error, {value_too_large, _, 20}}}]} = do({call, f, {update, a, lists:seq(1, 50)}}, S7).
+
+what_peers_send_harms_nobody_test() ->
+    S0 = up(b, new(#{}, [])),
+    lists:foldl(
+        fun(Message, S) ->
+            {Next, Effects} = do({message, b, Message}, S),
+            ?assertEqual([], Effects, Message),
+            Next
+        end,
+        S0,
+        [
+            rubbish, {2, new}, {1, rubbish}, {1, {ask, 1, [x | y], 5}}, {1, {ask, 1, ["x"], 5}}, {1, {ask, 1, [x], 0}},
+            {1, {values, 1000, #{}}}, {1, {values, x, y}}, {1, {claim, 1, x, 5}}, {1, {claim, 1, [1], 5}}, {1, {place, 1, 0, #{}}},
+            {1, {line, 1, x, 1}}, {1, {line, 1, 1, -1}}, {1, {leave, 7}}, {1, {gossip, x, y}}
+        ]
+    ).
+
+a_place_that_nobody_waits_for_is_given_back_test() ->
+    {S1, [_, {timer, {step, 1000}, 166}, {send, b, {1, {claim, 1000, [], 166}}}]} = do({call, f, choose([b])}, up(b, new(#{}, []))),
+    {S2, [_, {reply, f, none}]} = do({timeout, {chosen, 1000}}, S1),
+    ?assertMatch({_, [{send, b, {1, {leave, 1000}}}]}, do({message, b, {1, {place, 1000, 1, #{}}}}, S2)).
+
+old_values_answer_without_a_question_test() ->
+    {S1, _} = do({call, f, ask([b], [x], 1000)}, up(b, new(#{}, []))),
+    {S2, _} = do({message, b, {1, {values, 1000, #{x => 1}}}}, 100, S1),
+    {S3, Effects} = do({call, f, ask([b], [x], 1000)}, 600, S2),
+    ?assertMatch([{reply, f, {ok, #{answers := [{b, #{x := 1}, 500}]}}}], [E || {reply, _, _} = E <- Effects]),
+    ?assertEqual([], [E || {send, _, _} = E <- Effects]),
+    %% It has become too old.
+    {_, Later} = do({call, f, ask([b], [x], 1000)}, 1200, S3),
+    ?assertMatch([{send, b, _}], [E || {send, _, _} = E <- Later]).
