@@ -3,7 +3,8 @@
 %% passed down as an argument. Nothing reads the environment later.
 -module(atoll_config).
 
--export([new/2, link/1, group/1, boot/1, kinds/1, names/1, global_group/1, overlay/1, sources/1, format_error/1]).
+-export([new/2, link/1, group/1, boot/1, kinds/1, names/1, global_group/1, overlay/1, sources/1]).
+-export([network/1, distances/1, format_error/1]).
 
 -export_type([config/0, options/0, error/0]).
 
@@ -71,7 +72,12 @@
     discovery => [atoll_source:source()],
     discovery_interval => pos_integer(),
     %% How long atoll:join/1 waits for a neighbour.
-    join_timeout => pos_integer()
+    join_timeout => pos_integer(),
+    %% The declared network, see atoll_network, or the file in which it stands.
+    network => none | atoll_network:tree() | {file, file:name_all()},
+    %% Whether this node measures round trips, for network coordinates; options that differ from
+    %% their defaults.
+    distances => off | atoll_distance_core:options()
 }.
 %% Times are in milliseconds.
 
@@ -84,6 +90,8 @@
     | {not_a, kind(), term()}
     | {source, term()}
     | {groups, atoll_group_config:error()}
+    | {network, atoll_network:error()}
+    | {network_file, file:name_all(), atoll_network_file:error()}
     | atoll_strategy:error()
     %% The strategy leaves nodes unconnected, and Erlang would connect them all.
     | {connect_all, Strategy :: atom()}
@@ -99,6 +107,8 @@
     | map
     | map_or_off
     | list
+    %% It is checked with the whole.
+    | any
     | folder_or_off
     | atom
     | name_rule
@@ -111,7 +121,8 @@
     {detector, atoll_detector},
     {broadcast, atoll_plumtree},
     {roster, atoll_roster},
-    {beacons, atoll_discovery}
+    {beacons, atoll_discovery},
+    {distances, atoll_distance_core}
 ]).
 
 %% What a timer takes, and no bound is larger.
@@ -153,7 +164,9 @@ keys() ->
         contacts => {nodes, []},
         discovery => {list, []},
         discovery_interval => {pos_integer, 10000},
-        join_timeout => {pos_integer, 5000}
+        join_timeout => {pos_integer, 5000},
+        network => {any, none},
+        distances => {map_or_off, off}
     }.
 
 %% @doc The configuration with these options, the others at their defaults, for a
@@ -181,6 +194,7 @@ check_keys([{Key, Value} | Options], Keys, Config) ->
 
 is_a(pos_integer, Value) -> is_integer(Value) andalso Value > 0 andalso Value =< ?MAX;
 is_a(pos_integer_or_infinity, Value) -> Value =:= infinity orelse is_a(pos_integer, Value);
+is_a(any, _Value) -> true;
 is_a(atom, Value) -> is_atom(Value);
 is_a(nodes, Value) -> is_list(Value) andalso lists:all(fun atoll_strategy:is_node_name/1, Value);
 is_a(folder_or_off, off) -> true;
@@ -202,7 +216,8 @@ check_whole(Config, ConnectAll) ->
     Checks = [
         fun(C) -> check_strategy(C, ConnectAll) end,
         fun check_sources/1,
-        fun check_groups/1
+        fun check_groups/1,
+        fun check_network/1
         | [fun(C) -> check_part(Key, Module, C) end || {Key, Module} <- ?PARTS]
     ],
     lists:foldl(
@@ -254,6 +269,24 @@ check_groups(#{s_groups := Term} = Config) ->
     case atoll_group_config:new(Term) of
         {ok, Groups} -> {ok, Config#{s_groups := Groups}};
         {error, Error} -> {error, {bad_option, s_groups, {groups, Error}}}
+    end.
+
+check_network(#{network := none} = Config) ->
+    {ok, Config};
+check_network(#{network := {file, Path}} = Config) ->
+    case atoll_source:is_path(Path) of
+        false ->
+            {error, {bad_option, network, {network_file, Path, {file, badarg}}}};
+        true ->
+            case atoll_network_file:read(Path) of
+                {ok, Network} -> {ok, Config#{network := Network}};
+                {error, Error} -> {error, {bad_option, network, {network_file, Path, Error}}}
+            end
+    end;
+check_network(#{network := Term} = Config) ->
+    case atoll_network:new(Term) of
+        {ok, Network} -> {ok, Config#{network := Network}};
+        {error, Error} -> {error, {bad_option, network, {network, Error}}}
     end.
 
 %% @doc What the link room is started with.
@@ -337,6 +370,16 @@ free(#{free_group := auto, overlay_options := {Strategy, _}}) ->
 global_group(#{global_group := Group}) ->
     Group.
 
+%% @doc The declared network, if there is one.
+-spec network(config()) -> atoll_network:network() | none.
+network(#{network := Network}) ->
+    Network.
+
+%% @doc What measuring distances is started with, if it is to be.
+-spec distances(config()) -> {ok, atoll_distance_core:options()} | off.
+distances(#{distances := off}) -> off;
+distances(#{distances := Options}) -> {ok, Options}.
+
 %% @doc One sentence for an error.
 -spec format_error(error()) -> unicode:chardata().
 format_error({bad_option, Key, unknown}) ->
@@ -355,6 +398,10 @@ format_error({bad_option, overlay_options, no_servers}) ->
     "the overlay star needs to know its servers: set overlay_options to #{servers => [...]}";
 format_error({bad_option, Key, {groups, Error}}) ->
     io_lib:format("the option ~tw: ~ts", [Key, atoll_group_config:format_error(Error)]);
+format_error({bad_option, Key, {network, Error}}) ->
+    io_lib:format("the option ~tw: ~ts", [Key, atoll_network:format_error(Error)]);
+format_error({bad_option, Key, {network_file, Path, Error}}) ->
+    io_lib:format("the option ~tw: the file ~tp: ~ts", [Key, Path, atoll_network_file:format_error(Error)]);
 format_error({bad_option, Key, {source, Error}}) ->
     io_lib:format("the option ~tw: ~ts", [Key, atoll_source:format_error(Error)]);
 format_error({bad_option, Key, {bad_option, Sub, unknown}}) ->
@@ -367,6 +414,7 @@ kind(pos_integer_or_infinity) -> [kind(pos_integer), ", or infinity"];
 kind(atom) -> "an atom";
 kind(nodes) -> "a list of nodes";
 kind(list) -> "a list";
+kind(any) -> "any term";
 kind(folder_or_off) -> "the name of a folder, or off";
 kind(name_rule) ->
     "random_exit, random_notify, notify_all, {keep, min}, {keep, max} or {fn, Module, Function}";

@@ -26,6 +26,8 @@ init(Config) ->
     ok = atoll_group_watch:create_table(),
     ok = atoll_group_attributes:create_table(),
     ok = atoll_name:create_table(),
+    ok = atoll_distance:create_table(),
+    ok = atoll_distance:declare(atoll_config:network(Config)),
     ok = atoll_global:use(atoll_config:global_group(Config)),
     Rooms =
         [
@@ -33,7 +35,8 @@ init(Config) ->
             #{id => link, start => {atoll_link, start_link, [atoll_config:link(Config)]}}
         ] ++
             overlay(atoll_config:overlay(Config), Config) ++
-            kinds(atoll_config:kinds(Config)) ++ groups(atoll_config:boot(Config), Config),
+            kinds(atoll_config:kinds(Config)) ++ groups(atoll_config:boot(Config), Config) ++
+            distances(atoll_config:distances(Config)),
     {ok, {#{strategy => rest_for_one, intensity => 5, period => 10}, Rooms}}.
 
 overlay(off, _Config) ->
@@ -55,6 +58,11 @@ groups(#{file := File} = Boot, Config) ->
             #{id => group_watch, start => {atoll_group_watch, start_link, []}},
             #{id => names, start => {atoll_name, start_link, [atoll_config:names(Config)]}}
         ].
+
+distances(off) ->
+    [];
+distances({ok, Options}) ->
+    [#{id => distance, start => {atoll_distance, start_link, [Options]}}].
 
 sources(Sources, Ms) ->
     #{

@@ -6,7 +6,7 @@
 %% of others is looked at too: of how many, and how good an estimate by what they know is.
 -module(atoll_sim_distance).
 
--export([run/1, run/2, world/1, errors/2]).
+-export([run/1, run/2, world/1, errors/2, errors_of/3]).
 
 -export_type([options/0, result/0]).
 
@@ -147,16 +147,20 @@ peers(Names, #{links := Links, seed := Seed}) ->
 errors(Given, World) ->
     Options = maps:merge(?DEFAULTS, Given),
     Cores = cores(Options, World),
+    [pair(A, B, Options) || {NameA, _} = A <- Cores, {NameB, _} = B <- Cores, NameA < NameB].
+
+%% @doc The same of one node with all others.
+-spec errors_of(node(), options(), atoll_sim_world:world()) -> [{within | between, float()}].
+errors_of(Name, Given, World) ->
+    Options = maps:merge(?DEFAULTS, Given),
+    {[Node], Others} = lists:partition(fun({N, _}) -> N =:= Name end, cores(Options, World)),
+    [pair(Node, Other, Options) || Other <- Others].
+
+pair({NameA, A}, {NameB, B}, Options) ->
     Real = real(Options),
-    [
-        {where(Ms, Options), abs(atoll_vivaldi:estimate(CoordinateA, CoordinateB) - Ms) / Ms}
-     || {A, CoreA} <- Cores,
-        {B, CoreB} <- Cores,
-        A < B,
-        CoordinateA <- [atoll_distance_core:coordinate(CoreA)],
-        CoordinateB <- [atoll_distance_core:coordinate(CoreB)],
-        Ms <- [Real(A, B)]
-    ].
+    Ms = Real(NameA, NameB),
+    Estimate = atoll_vivaldi:estimate(atoll_distance_core:coordinate(A), atoll_distance_core:coordinate(B)),
+    {where(Ms, Options), abs(Estimate - Ms) / Ms}.
 
 where(Ms, #{regions := Rows, jitter := Jitter}) ->
     Within = lists:max([lists:nth(N, Row) || {N, Row} <- lists:zip(lists:seq(1, length(Rows)), Rows)]),

@@ -5,7 +5,9 @@
 %% that it is connected with measured, in turn one of the nearest and any one, first
 %% those that it has not measured. No connection is made for it. A connection that nobody wants would be kept
 %% open by being used: it is measured once, when it has come up (whoever performs `measure' knows).
-%% With what came out the node asks the other for its coordinate, and moves its own.
+%% With what came out the node asks the other for its coordinate, and moves its own; a few round trips that
+%% it measured before are used again, with what is known of those nodes now, which costs no message and
+%% brings the node to its place several times as fast.
 %%
 %% Telling. A question and its answer bring the sender's coordinate and some others, drawn at
 %% random. So a node comes to know the coordinates of nodes that it never talked to,
@@ -74,7 +76,8 @@
     place :: atoll_vivaldi:place(),
     rand :: rand:state(),
     options :: #{atom() => pos_integer()},
-    up = #{} :: #{node() => []},
+    %% Whether somebody was measured since it came up.
+    up = #{} :: #{node() => fresh | tried},
     %% The last round trips with each, newest first, and when the newest was measured.
     measured = #{} :: #{node() => {[atoll_vivaldi:ms(), ...], atoll_protocol:now_ms()}},
     %% When others were where.
@@ -97,6 +100,8 @@
 -define(NEAR, 8).
 -define(CANDIDATES, 4).
 -define(KEPT, 5).
+%% So many older round trips count again with each new one.
+-define(AGAIN, 8).
 
 %% @doc The options with their defaults, as {@link atoll_strategy:options/2} reads them.
 -spec options() -> #{Key :: atom() => {atoll_strategy:kind(), Default :: term()}}.
@@ -130,7 +135,7 @@ init(#{self := Self, incarnation := Incarnation, seed := Seed, options := Given}
 %% @doc Takes one event. Casts are what `measure' is answered with; a call is for `summary'.
 -spec handle(atoll_protocol:event(), atoll_protocol:now_ms(), state()) -> {state(), [atoll_protocol:effect()]}.
 handle({up, Node}, _Now, #state{up = Up} = State) ->
-    {State#state{up = Up#{Node => []}}, []};
+    {State#state{up = Up#{Node => fresh}}, []};
 handle({down, Node, _Reason}, _Now, #state{up = Up, asked = Asked} = State) ->
     {State#state{up = maps:remove(Node, Up), asked = maps:remove(Node, Asked)}, []};
 handle({timeout, probe}, _Now, State0) ->
@@ -141,9 +146,9 @@ handle({timeout, sweep}, Now, State) ->
     {Effects, Swept} = sweep(Now, State),
     {Swept, [{timer, sweep, ?SWEEP_MS} | Effects]};
 handle({cast, {measured, Node, Us}}, Now, State) ->
-    measured(Node, Us / 1000, Now, State#state{measuring = false});
-handle({cast, {silent, _Node}}, _Now, State) ->
-    {count(silent, State#state{measuring = false}), []};
+    measured(Node, Us / 1000, Now, tried(Node, State#state{measuring = false}));
+handle({cast, {silent, Node}}, _Now, State) ->
+    {count(silent, tried(Node, State#state{measuring = false})), []};
 handle({cast, nobody}, _Now, State) ->
     {count(nobody, State#state{measuring = false}), []};
 handle({message, From, {?VERSION, Message}}, Now, State) ->
@@ -186,9 +191,9 @@ probe(#state{measuring = true} = State) ->
     {[], State};
 probe(#state{up = Up} = State) when map_size(Up) =:= 0 ->
     {[], State};
-probe(#state{measured = Measured, near = IsNear, rand = Rand0} = State) ->
+probe(#state{up = Up, near = IsNear, rand = Rand0} = State) ->
     {Candidates, Rand} = candidates(IsNear, State, Rand0),
-    Named = [{Node, not is_map_key(Node, Measured)} || Node <- Candidates],
+    Named = [{Node, map_get(Node, Up) =:= fresh} || Node <- Candidates],
     {[{act, {measure, Named}}], count(probes, State#state{measuring = true, near = not IsNear, rand = Rand})}.
 
 candidates(true, #state{up = Up, known = Known, measured = Measured} = State, Rand) ->
@@ -207,16 +212,22 @@ candidates(true, #state{up = Up, known = Known, measured = Measured} = State, Ra
         [] -> candidates(false, State, Rand);
         Nearest -> atoll_random:sample(?CANDIDATES, [Node || {_, Node} <- Nearest], Rand)
     end;
-candidates(false, #state{up = Up, measured = Measured}, Rand0) ->
-    Nodes = lists:sort(maps:keys(Up)),
-    {Fresh, Rand} = some([Node || Node <- Nodes, not is_map_key(Node, Measured)], Rand0),
-    {Any, Next} = some([Node || Node <- Nodes, is_map_key(Node, Measured)], Rand),
+candidates(false, #state{up = Up}, Rand0) ->
+    Nodes = lists:sort(maps:to_list(Up)),
+    {Fresh, Rand} = some([Node || {Node, fresh} <- Nodes], Rand0),
+    {Any, Next} = some([Node || {Node, tried} <- Nodes], Rand),
     {lists:sublist(Fresh ++ Any, ?CANDIDATES), Next}.
 
 %% In any order.
 some(Nodes, Rand0) ->
     {Sample, Rand} = atoll_random:sample(?CANDIDATES, Nodes, Rand0),
     atoll_random:shuffle(Sample, Rand).
+
+tried(Node, #state{up = Up} = State) ->
+    case Up of
+        #{Node := _} -> State#state{up = Up#{Node := tried}};
+        #{} -> State
+    end.
 
 measured(Node, Ms, Now, #state{up = Up, measured = Measured0, asked = Asked, options = #{max_known := Max}} = State0) ->
     Before =
@@ -283,10 +294,25 @@ hear(tell, Coordinate, From, Now, #state{asked = Asked} = State) ->
     end.
 
 move(Ms, Coordinate, Now, #state{self = Self, version = Version, place = Place0, rand = Rand0} = State) ->
-    {Place, Rand} = atoll_vivaldi:update(Ms, Coordinate, Place0, Rand0),
+    {Again, Rand1} = again(State, Rand0),
+    {Place, Rand} = lists:foldl(
+        fun({M, C}, {P, R}) -> atoll_vivaldi:update(M, C, P, R) end, {Place0, Rand1}, [{Ms, Coordinate} | Again]
+    ),
     {
         [{notify, {coordinate, Self, atoll_vivaldi:coordinate(Place), Now}}],
         count(moves, State#state{version = Version + 1, place = Place, rand = Rand})
+    }.
+
+%% What was measured before counts again: those nodes may be known to be somewhere else since.
+again(#state{measured = Measured, known = Known}, Rand0) ->
+    Both = lists:sort([Node || Node <- maps:keys(Measured), is_map_key(Node, Known)]),
+    {Nodes, Rand} = atoll_random:sample(?AGAIN, Both, Rand0),
+    {
+        [
+            {atoll_vivaldi:smoothed(RoundTrips), Coordinate}
+         || Node <- Nodes, #{Node := {RoundTrips, _}} <- [Measured], #{Node := {{_, Coordinate}, _}} <- [Known]
+        ],
+        Rand
     }.
 
 say(Kind, To, Now, #state{version = Version, known = Known, options = #{told := Told}, rand = Rand0} = State) ->

@@ -19,7 +19,7 @@
 
 -export([new/1, term/1, nodes/1, is_node/2, distance/3, max_distance/1, min_distance/1]).
 -export([ball/3, sphere/3, nearest/4, choose/4]).
--export([fold/3, is_predicate/1, format_error/1, format_why/1]).
+-export([fold/3, holds/2, is_predicate/1, format_error/1, format_why/1]).
 
 -export_type([network/0, tree/0, name/0, error/0, error/1, why/0, distance/0, predicate/0, op/0]).
 
@@ -194,22 +194,18 @@ nearest(Count, From, Nodes, Network) ->
 %% @doc Those of the nodes of which all predicates hold, in their order. Of a node that is
 %% not in the network none holds, and nobody is chosen from such a one.
 -spec choose(From :: node(), [node()], predicate() | [predicate()], network()) -> [node()].
-choose(From, Nodes, Predicate, Network) when is_tuple(Predicate) ->
-    choose(From, Nodes, [Predicate], Network);
 choose(From, Nodes, Predicates, Network) ->
-    [
-        Node
-     || Node <- Nodes,
-        {ok, Distance} <- [distance(From, Node, Network)],
-        lists:all(fun(Predicate) -> holds(Predicate, Distance) end, Predicates)
-    ].
+    [Node || Node <- Nodes, {ok, Distance} <- [distance(From, Node, Network)], holds(Predicates, Distance)].
 
+%% @doc Whether the predicate holds for this distance, or all of them do.
+-spec holds(predicate() | [predicate()], number()) -> boolean().
 holds({dist, eq, R}, D) -> D == R;
 holds({dist, ne, R}, D) -> D /= R;
 holds({dist, lt, R}, D) -> D < R;
 holds({dist, le, R}, D) -> D =< R;
 holds({dist, gt, R}, D) -> D > R;
-holds({dist, ge, R}, D) -> D >= R.
+holds({dist, ge, R}, D) -> D >= R;
+holds(Predicates, D) -> lists:all(fun(Predicate) -> holds(Predicate, D) end, Predicates).
 
 %% @doc Whether a term is a predicate.
 -spec is_predicate(term()) -> boolean().

@@ -55,16 +55,21 @@
 %% No round trip is longer, nor a coordinate larger.
 -define(MAX_MS, 60000.0).
 %% How much of the error of a sample is moved, and believed, at most.
--define(MOVES, 0.25).
+-define(MOVES, 0.35).
 -define(BELIEVES, 0.25).
 %% So far from the origin the pull is a millisecond for each sample.
--define(GRAVITY_MS, 512.0).
+-define(GRAVITY_MS, 2048.0).
+%% An estimate that is much too large pulls no harder than one that is too large by the round
+%% trip itself, or by so much.
+-define(FREE_MS, 20.0).
+%% What is farther counts less, the more the surer the node is of its place: what shakes the round trip to
+%% a far node is more than all the way to a near one.
+-define(NEAR_MS, 10.0).
 -define(RESIDUALS, 40).
--define(FEW, 16).
--define(DEVIATIONS, 8).
-%% So little is no lie, and so unsure of itself nobody judges others.
+-define(FEW, 8).
+-define(DEVIATIONS, 5).
+%% So little is no lie.
 -define(SLACK_MS, 2.0).
--define(SURE, 0.35).
 
 %% @doc A node that knows nothing.
 -spec new() -> place().
@@ -100,7 +105,7 @@ update(Ms, _Other, Place, Rand) when Ms =< 0; Ms > ?MAX_MS ->
 update(Ms, Other, #place{coordinate = Own, residuals = Residuals, rejected = Rejected} = Place, Rand0) ->
     Residual = abs(Ms - estimate(Own, Other)),
     Seen = Place#place{residuals = lists:sublist([Residual | Residuals], ?RESIDUALS)},
-    case is_odd(Residual, Own, Residuals) of
+    case is_odd(Residual, Residuals) of
         true ->
             {Seen#place{rejected = Rejected + 1}, Rand0};
         false ->
@@ -108,9 +113,9 @@ update(Ms, Other, #place{coordinate = Own, residuals = Residuals, rejected = Rej
             {Seen#place{coordinate = Moved}, Rand}
     end.
 
-is_odd(_Residual, {_, _, Error}, Residuals) when Error > ?SURE; length(Residuals) < ?FEW ->
+is_odd(_Residual, Residuals) when length(Residuals) < ?FEW ->
     false;
-is_odd(Residual, _Own, Residuals) ->
+is_odd(Residual, Residuals) ->
     Median = median(Residuals),
     Residual > Median + ?DEVIATIONS * median([abs(R - Median) || R <- Residuals]) + ?SLACK_MS.
 
@@ -119,9 +124,12 @@ median(List) -> lists:nth((length(List) + 1) div 2, lists:sort(List)).
 move(Ms, {Point, Height, Error} = Other, {OwnPoint, OwnHeight, OwnError} = Own, Rand0) ->
     Weight = OwnError / (OwnError + max(Error, ?MIN_ERROR)),
     Estimate = estimate(Own, Other),
-    Off = abs(Estimate - Ms) / Ms,
+    Off = min(1.0, abs(Estimate - Ms) / Ms),
     NewError = Off * ?BELIEVES * Weight + OwnError * (1 - ?BELIEVES * Weight),
-    Force = ?MOVES * Weight * (Ms - Estimate),
+    Most = max(Ms, ?FREE_MS),
+    Sure = 1 - min(1.0, OwnError),
+    Step = 1 - Sure + Sure * min(1.0, ?NEAR_MS / Ms),
+    Force = ?MOVES * Weight * Step * bounded(-Most, Ms - Estimate, Most),
     {Direction, Share, Rand} = direction(minus(OwnPoint, Point), OwnHeight + Height, Rand0),
     Moved = plus(OwnPoint, scaled(Force * Share, Direction)),
     %% The heights share the force as they share the distance.
