@@ -13,7 +13,8 @@
     a_node_that_stands_still_holds_up_nobody/1,
     the_network_of_a_file_is_declared/1,
     without_the_options_there_are_sentences/1,
-    a_wrong_file_stops_the_start_with_its_line/1
+    a_wrong_file_stops_the_start_with_its_line/1,
+    all_pairs_are_measured_at_once_and_who_is_silent_is_told/1
 ]).
 
 -define(CALL_MS, 20000).
@@ -159,3 +160,17 @@ a_wrong_file_stops_the_start_with_its_line(Config) ->
     Sentence = unicode:characters_to_list(atoll_config:format_error(Error)),
     ?assertMatch("the option network: the file " ++ _, Sentence),
     ?assertNotEqual(nomatch, string:find(Sentence, "line 2: a second root begins here")).
+
+all_pairs_are_measured_at_once_and_who_is_silent_is_told(Config) ->
+    C = ?config(cluster, Config),
+    [A, B, D] = start(C),
+    Measure = fun(Ms) -> call(C, A, atoll_round_trips, measure, [[A, B, D], #{batches => 3, messages => 10, deadline_ms => Ms}]) end,
+    #{pairs := Pairs, silent := []} = Measure(15000),
+    ?assertEqual(lists:sort([{X, Y} || X <- [A, B, D], Y <- [A, B, D], X =/= Y]), lists:sort(maps:keys(Pairs))),
+    [?assert(Best > 0 andalso Best =< Mean) || #{mean := Mean, best := Best} <- maps:values(Pairs)],
+    {ok, Dendrogram} = atoll_dendrogram:new([A, B, D], maps:map(fun(_, #{mean := Us}) -> Us end, Pairs)),
+    ?assertEqual([A, B, D], lists:sort(atoll_dendrogram:nodes(Dendrogram))),
+    ok = atoll_cluster:pause(C, D),
+    #{pairs := Two, silent := [D]} = Measure(10000),
+    ?assertEqual(lists:sort([{A, B}, {B, A}]), lists:sort(maps:keys(Two))),
+    ok = atoll_cluster:resume(C, D).

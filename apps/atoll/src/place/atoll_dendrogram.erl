@@ -138,7 +138,9 @@ tree(_Cut, {leaf, Node}) -> {network, [{node, Node}]};
 tree(Cut, Dendrogram) -> sub(Cut, Dendrogram).
 
 sub(_Cut, {leaf, Node}) -> {node, Node};
-sub(Cut, {join, Height, A, B}) -> {network, [sub(Cut, Part) || Part <- parts(Height, Cut, [A, B])]}.
+sub(Cut, {join, Height, A, B}) ->
+    Parts = lists:sort([{hd(nodes(Part)), Part} || Part <- parts(Height, Cut, [A, B])]),
+    {network, [sub(Cut, Part) || {_, Part} <- Parts]}.
 
 %% What stands directly in a network of this height.
 parts(_Top, _Cut, []) ->

@@ -4,7 +4,8 @@
 %% same bytes.
 %%
 %% The root is at the left, leaves stand in lines at the right, in the order of the tree. In
-%% the picture an inner vertex is as far left as its value says, on the scale that is given.
+%% the picture an inner vertex is as far left as its value says, on the scale that is given; its
+%% label is left out where there is no room for it.
 -module(atoll_tree_drawing).
 
 -export([network/1, text/1, dot/1, svg/2]).
@@ -24,6 +25,8 @@
 -define(TOP, 60).
 -define(MARGIN, 20).
 -define(WIDTH, 620).
+%% The width of a letter, more or less.
+-define(LETTER, 7).
 %% Room for the names of the leaves.
 -define(NAMES, 280).
 
@@ -83,7 +86,7 @@ quoted(C) -> C.
 svg(Title, {Drawing, Scale}) ->
     Values = values(Drawing, []),
     X = across(Scale, Values),
-    {_, Parts, Rows} = place(Drawing, X, 0),
+    {_, Parts, Rows} = place(Drawing, none, X, 0),
     Height = ?TOP + max(1, Rows) * ?ROW + ?MARGIN,
     Width = ?MARGIN + ?WIDTH + ?NAMES,
     [
@@ -126,34 +129,40 @@ across(logarithmic, Values) ->
             end
     end.
 
-%% Where it is joined to what is left of it, what is drawn, and the number of the next line.
-place({leaf, Label}, _X, Row) ->
+%% Where it is joined to what is left of it, what is drawn, and the number of the next line. From
+%% is where the vertex above stands.
+place({leaf, Label}, _From, _X, Row) ->
     Y = ?TOP + Row * ?ROW,
     {{?MARGIN + ?WIDTH, Y}, [text(?MARGIN + ?WIDTH + 6, Y + 4, "start", Label)], Row + 1};
-place({inner, Label, Value, []}, X, Row) ->
+place({inner, Label, Value, []}, _From, X, Row) ->
     Y = ?TOP + Row * ?ROW,
     {{X(Value), Y}, [text(X(Value) + 6, Y + 4, "start", Label)], Row + 1};
-place({inner, Label, Value, Subs}, X, Row) ->
+place({inner, Label, Value, Subs}, From, X, Row) ->
+    Left = X(Value),
     {Ends, Parts, Next} = lists:foldl(
         fun(Sub, {Es, Ps, R0}) ->
-            {End, P, R} = place(Sub, X, R0),
+            {End, P, R} = place(Sub, Left, X, R0),
             {[End | Es], [P | Ps], R}
         end,
         {[], [], Row},
         Subs
     ),
     Ys = [Y || {_, Y} <- Ends],
-    {Top, Bottom, Left} = {lists:min(Ys), lists:max(Ys), X(Value)},
+    {Top, Bottom} = {lists:min(Ys), lists:max(Ys)},
     Middle = (Top + Bottom) / 2,
     {
         {Left, Middle},
-        lists:append([
-            [{line, io_lib:format("<path d=\"M~ts ~ts H~ts\"/>~n", [n(Left), n(Y), n(Right)])} || {Right, Y} <- Ends],
-            [{line, io_lib:format("<path d=\"M~ts ~tsV~ts\"/>~n", [n(Left), n(Top), n(Bottom)])}],
-            [text(Left + 4, Middle - 4, "start", Label)]
-        ]) ++ lists:append(lists:reverse(Parts)),
+        [{line, io_lib:format("<path d=\"M~ts ~ts H~ts\"/>~n", [n(Left), n(Y), n(Right)])} || {Right, Y} <- Ends] ++
+            [{line, io_lib:format("<path d=\"M~ts ~tsV~ts\"/>~n", [n(Left), n(Top), n(Bottom)])}] ++
+            label(Label, From, {Left, Top, Middle}) ++ lists:append(lists:reverse(Parts)),
         Next
     }.
+
+%% On the line that leads to it, if there is room: what is written over other lines nobody can read.
+label(Label, none, {Left, Top, _}) ->
+    [text(Left, Top - 6, "start", Label)];
+label(Label, From, {Left, _, Middle}) ->
+    [text(Left - 4, Middle - 4, "end", Label) || Left - From > 8 + ?LETTER * string:length(Label)].
 
 text(X, Y, Anchor, Label) ->
     {text, [
