@@ -32,6 +32,9 @@
     silent := [node()]
 }.
 
+%% Its process ends with exit/1 by design.
+-dialyzer({nowarn_function, measure/2}).
+
 -define(DEFAULTS, #{batches => 100, messages => 100, deadline_ms => 60000}).
 -define(ANSWER_MS, 5000).
 
@@ -40,8 +43,10 @@
 measure(Nodes, Given) ->
     #{batches := Batches, messages := Messages, deadline_ms := Ms} = maps:merge(?DEFAULTS, Given),
     Deadline = erlang:monotonic_time(millisecond) + Ms,
+    Caller = self(),
     %% In a process of its own: what comes late finds nobody.
     {Pid, Ref} = spawn_monitor(fun() ->
+        Waiting = monitor(process, Caller),
         Responders = called([{Node, {respond, [self()]}} || Node <- lists:usort(Nodes)]),
         Asked = called([
             {Node, {ask, [self(), [R || {Other, _} = R <- Responders, Other =/= Node], Batches, Messages]}}
@@ -49,7 +54,7 @@ measure(Nodes, Given) ->
         ]),
         Here = [Node || {Node, _} <- Asked],
         Awaited = maps:from_keys([{A, B} || A <- Here, B <- Here, A =/= B], []),
-        exit({measured, collect(Awaited, #{}, Deadline), lists:usort(Nodes)})
+        exit({measured, collect(Awaited, #{}, Waiting, Deadline), lists:usort(Nodes)})
     end),
     receive
         {'DOWN', Ref, process, Pid, {measured, Pairs, All}} -> whole(Pairs, All);
@@ -70,18 +75,20 @@ answer(Request, Deadline) ->
         _:{_, _} -> silent
     end.
 
-collect(Awaited, Pairs, _Deadline) when map_size(Awaited) =:= 0 ->
+collect(Awaited, Pairs, _Waiting, _Deadline) when map_size(Awaited) =:= 0 ->
     Pairs;
-collect(Awaited, Pairs, Deadline) ->
+collect(Awaited, Pairs, Waiting, Deadline) ->
     receive
+        {'DOWN', Waiting, process, _, _} ->
+            exit(normal);
         {round_trips, From, To, Result} when is_map_key({From, To}, Awaited) ->
             Rest = maps:remove({From, To}, Awaited),
             case Result of
-                lost -> collect(Rest, Pairs, Deadline);
-                #{} -> collect(Rest, Pairs#{{From, To} => Result}, Deadline)
+                lost -> collect(Rest, Pairs, Waiting, Deadline);
+                #{} -> collect(Rest, Pairs#{{From, To} => Result}, Waiting, Deadline)
             end;
         {round_trips, _, _, _} ->
-            collect(Awaited, Pairs, Deadline)
+            collect(Awaited, Pairs, Waiting, Deadline)
     after max(0, Deadline - erlang:monotonic_time(millisecond)) -> Pairs
     end.
 
