@@ -98,7 +98,9 @@
     | {recording, atoll_recording:error()}.
 
 %% The rooms with a protocol, and how large the recording of one may become.
--define(ROOMS, [{link, atoll_link}, {overlay, atoll_overlay}, {route, atoll_route}, {group, atoll_group}, {name, atoll_name}]).
+-define(ROOMS, [
+    {link, atoll_link}, {overlay, atoll_overlay}, {route, atoll_route}, {group, atoll_group}, {name, atoll_name}, {distance, atoll_distance}
+]).
 -define(MAX_RECORDING, 1 bsl 28).
 %% How many other paths a route is told with.
 -define(ALTERNATIVES, 3).
@@ -289,11 +291,11 @@ links() ->
     atoll_connections:all().
 
 %% @doc Records what happens to this node's protocols, with all effects, in a folder:
-%% `link.rec', `overlay.rec', `route.rec', `group.rec' and `name.rec', each of 256 MB at most, in place of those
-%% that were there. `bin/atoll sim replay' replays them. `off' ends it, and says what the
+%% `link.rec', `overlay.rec', `route.rec', `group.rec', `name.rec' and `distance.rec', each of 256 MB at most, in
+%% place of those that were there. `bin/atoll sim replay' replays them. `off' ends it, and says what the
 %% files hold.
 -spec record(file:filename_all()) -> ok | {error, error()};
-            (off) -> {ok, #{link | overlay | route | group | name => atoll_recording:held()}} | {error, error()}.
+            (off) -> {ok, #{link | overlay | route | group | name | distance => atoll_recording:held()}} | {error, error()}.
 record(off) ->
     Ended = [{Name, atoll_interpreter:record(Room, off)} || {Name, Room} <- recorders()],
     case [Error || {_, {error, Error}} <- Ended] of

@@ -4,7 +4,7 @@
 -module(atoll_config).
 
 -export([new/2, link/1, group/1, boot/1, kinds/1, names/1, global_group/1, overlay/1, sources/1, route/1, attributes/1]).
--export([format_error/1]).
+-export([network/1, distances/1, format_error/1]).
 
 -export_type([config/0, options/0, error/0]).
 
@@ -84,7 +84,12 @@
     attributes => [atoll_attr_book:definition()],
     attributes_file => none | file:filename_all(),
     builtin_attributes => boolean(),
-    attribute_options => atoll_attr_core:options()
+    attribute_options => atoll_attr_core:options(),
+    %% The declared network, see atoll_network, or the file in which it stands.
+    network => none | atoll_network:tree() | {file, file:name_all()},
+    %% Whether this node measures round trips, for network coordinates; options that differ from
+    %% their defaults.
+    distances => off | atoll_distance_core:options()
 }.
 %% Times are in milliseconds.
 
@@ -98,6 +103,8 @@
     | {source, term()}
     | {groups, atoll_group_config:error()}
     | {attributes, atoll_attr_book:error()}
+    | {network, atoll_network:error()}
+    | {network_file, file:name_all(), atoll_network_file:error()}
     | atoll_strategy:error()
     %% The strategy leaves nodes unconnected, and Erlang would connect them all.
     | {connect_all, Strategy :: atom()}
@@ -113,6 +120,8 @@
     | map
     | map_or_off
     | list
+    %% It is checked with the whole.
+    | any
     | folder_or_off
     | path_or_none
     | boolean
@@ -130,7 +139,8 @@
     {broadcast, atoll_plumtree},
     {roster, atoll_roster},
     {beacons, atoll_discovery},
-    {attribute_options, atoll_attr_core}
+    {attribute_options, atoll_attr_core},
+    {distances, atoll_distance_core}
 ]).
 
 %% What a timer takes, and no bound is larger.
@@ -178,7 +188,9 @@ keys() ->
         attributes => {list, []},
         attributes_file => {path_or_none, none},
         builtin_attributes => {boolean, true},
-        attribute_options => {map, #{}}
+        attribute_options => {map, #{}},
+        network => {any, none},
+        distances => {map_or_off, off}
     }.
 
 %% @doc The configuration with these options, the others at their defaults, for a
@@ -206,6 +218,7 @@ check_keys([{Key, Value} | Options], Keys, Config) ->
 
 is_a(pos_integer, Value) -> is_integer(Value) andalso Value > 0 andalso Value =< ?MAX;
 is_a(pos_integer_or_infinity, Value) -> Value =:= infinity orelse is_a(pos_integer, Value);
+is_a(any, _Value) -> true;
 is_a(atom, Value) -> is_atom(Value);
 is_a(nodes, Value) -> is_list(Value) andalso lists:all(fun atoll_strategy:is_node_name/1, Value);
 is_a(folder_or_off, off) -> true;
@@ -237,7 +250,8 @@ check_whole(Config, ConnectAll) ->
         fun check_sources/1,
         fun check_groups/1,
         fun check_directory/1,
-        fun check_attributes/1
+        fun check_attributes/1,
+        fun check_network/1
         | [fun(C) -> check_part(Key, Module, C) end || {Key, Module} <- ?PARTS]
     ],
     lists:foldl(
@@ -302,6 +316,24 @@ check_attributes(#{attributes := Definitions} = Config) ->
     case atoll_attr:check(Definitions) of
         ok -> {ok, Config};
         {error, Error} -> {error, {bad_option, attributes, {attributes, Error}}}
+    end.
+
+check_network(#{network := none} = Config) ->
+    {ok, Config};
+check_network(#{network := {file, Path}} = Config) ->
+    case atoll_source:is_path(Path) of
+        false ->
+            {error, {bad_option, network, {network_file, Path, {file, badarg}}}};
+        true ->
+            case atoll_network_file:read(Path) of
+                {ok, Network} -> {ok, Config#{network := Network}};
+                {error, Error} -> {error, {bad_option, network, {network_file, Path, Error}}}
+            end
+    end;
+check_network(#{network := Term} = Config) ->
+    case atoll_network:new(Term) of
+        {ok, Network} -> {ok, Config#{network := Network}};
+        {error, Error} -> {error, {bad_option, network, {network, Error}}}
     end.
 
 %% @doc What the link room is started with.
@@ -421,6 +453,16 @@ attributes(#{attributes := Definitions, attributes_file := File, builtin_attribu
 global_group(#{global_group := Group}) ->
     Group.
 
+%% @doc The declared network, if there is one.
+-spec network(config()) -> atoll_network:network() | none.
+network(#{network := Network}) ->
+    Network.
+
+%% @doc What measuring distances is started with, if it is to be.
+-spec distances(config()) -> {ok, atoll_distance_core:options()} | off.
+distances(#{distances := off}) -> off;
+distances(#{distances := Options}) -> {ok, Options}.
+
 %% @doc One sentence for an error.
 -spec format_error(error()) -> unicode:chardata().
 format_error({bad_option, Key, unknown}) ->
@@ -443,6 +485,10 @@ format_error({bad_option, Key, {groups, Error}}) ->
     io_lib:format("the option ~tw: ~ts", [Key, atoll_group_config:format_error(Error)]);
 format_error({bad_option, Key, {attributes, Error}}) ->
     io_lib:format("the option ~tw: ~ts", [Key, atoll_attr_book:format_error(Error)]);
+format_error({bad_option, Key, {network, Error}}) ->
+    io_lib:format("the option ~tw: ~ts", [Key, atoll_network:format_error(Error)]);
+format_error({bad_option, Key, {network_file, Path, Error}}) ->
+    io_lib:format("the option ~tw: the file ~tp: ~ts", [Key, Path, atoll_network_file:format_error(Error)]);
 format_error({bad_option, Key, {source, Error}}) ->
     io_lib:format("the option ~tw: ~ts", [Key, atoll_source:format_error(Error)]);
 format_error({bad_option, Key, {bad_option, Sub, unknown}}) ->
@@ -455,6 +501,7 @@ kind(pos_integer_or_infinity) -> [kind(pos_integer), ", or infinity"];
 kind(atom) -> "an atom";
 kind(nodes) -> "a list of nodes";
 kind(list) -> "a list";
+kind(any) -> "any term";
 kind(folder_or_off) -> "the name of a folder, or off";
 kind(path_or_none) -> "the name of a file, or none";
 kind(boolean) -> "true or false";

@@ -28,6 +28,8 @@ init(Config) ->
     ok = atoll_group_attributes:create_table(),
     ok = atoll_name:create_table(),
     ok = atoll_attr:create_table(),
+    ok = atoll_distance:create_table(),
+    ok = atoll_distance:declare(atoll_config:network(Config)),
     ok = atoll_global:use(atoll_config:global_group(Config)),
     Rooms =
         [
@@ -37,7 +39,8 @@ init(Config) ->
             overlay(atoll_config:overlay(Config), Config) ++
             route(atoll_config:route(Config)) ++
             kinds(atoll_config:kinds(Config)) ++ groups(atoll_config:boot(Config), Config) ++
-            [#{id => attr, start => {atoll_attr, start_link, [atoll_config:attributes(Config)]}}],
+            [#{id => attr, start => {atoll_attr, start_link, [atoll_config:attributes(Config)]}}] ++
+            distances(atoll_config:distances(Config)),
     {ok, {#{strategy => rest_for_one, intensity => 5, period => 10}, Rooms}}.
 
 overlay(off, _Config) ->
@@ -64,6 +67,11 @@ groups(#{file := File} = Boot, Config) ->
             #{id => group_watch, start => {atoll_group_watch, start_link, []}},
             #{id => names, start => {atoll_name, start_link, [atoll_config:names(Config)]}}
         ].
+
+distances(off) ->
+    [];
+distances({ok, Options}) ->
+    [#{id => distance, start => {atoll_distance, start_link, [Options]}}].
 
 sources(Sources, Ms) ->
     #{

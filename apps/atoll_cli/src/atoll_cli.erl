@@ -33,6 +33,9 @@ commands() ->
         {"group list", atoll_cli_group_list},
         {"group names", atoll_cli_group_names},
         {"group draw", atoll_cli_group_draw},
+        {"distance matrix", atoll_cli_distance_matrix},
+        {"distance measure", atoll_cli_distance_measure},
+        {"distance draw", atoll_cli_distance_draw},
         {"sim overlay", atoll_cli_sim_overlay},
         {"sim broadcast", atoll_cli_sim_broadcast},
         {"sim detect", atoll_cli_sim_detect},
@@ -56,6 +59,7 @@ commands() ->
 groups() ->
     [
         {"group", "make, change and show the groups of a running cluster"},
+        {"distance", "how far nodes are from each other: measure, show and draw it"},
         {"sim", "run the protocols of many nodes in virtual time"},
         {"bench", "measure, compare and report"},
         {"chaos", "do harm to real nodes, and see what recovers"}

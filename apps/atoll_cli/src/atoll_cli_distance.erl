@@ -1,0 +1,90 @@
+%% @doc What the commands of `atoll distance' have in common: nodes are measured, a network is read
+%% from its file, and drawn.
+-module(atoll_cli_distance).
+
+-export([cluster/0, effort/0, drawings/0, measured/2, network/1, draw/4, round_trip/1]).
+
+-type means() :: atoll_dendrogram:measured().
+
+%% @doc The option that says in which cluster.
+-spec cluster() -> atoll_cli_options:option().
+cluster() ->
+    #{name => name, value => "CLUSTER", default => atoll_cli_up:default_name(), read => atoll_cli_read:name(),
+      help => "the nodes of this cluster, which \"atoll up\" holds"}.
+
+%% @doc How much is measured.
+-spec effort() -> [atoll_cli_options:option()].
+effort() ->
+    [
+        #{name => batches, value => "N", default => "100", read => atoll_cli_read:whole(1, 100000),
+          help => "the mean of so many batches counts"},
+        #{name => messages, value => "N", default => "100", read => atoll_cli_read:whole(1, 100000),
+          help => "so many messages go there and back in each"},
+        #{name => deadline, value => "SECONDS", default => "300", read => atoll_cli_read:whole(1, 86400),
+          help => "who has not measured all by then is left out"}
+    ].
+
+%% @doc Files to draw into.
+-spec drawings() -> [atoll_cli_options:option()].
+drawings() ->
+    [
+        #{name => svg, value => "FILE", help => "draw it into this file"},
+        #{name => dot, value => "FILE", help => "write it for Graphviz into this file"}
+    ].
+
+%% @doc Measures between the nodes of a running cluster: all that answered, the mean round trips in
+%% microseconds, and who was silent.
+-spec measured(atoll_cli_options:values(), fun(([node()], means(), Silent :: [node()]) -> atoll_cli_command:outcome())) ->
+    atoll_cli_command:outcome().
+measured(#{name := Name, batches := Batches, messages := Messages, deadline := Seconds}, Fun) ->
+    case atoll_cli_held:reach(Name) of
+        {ok, Held} ->
+            All = [Node || {Node, _} <- Held],
+            Up = [Node || {Node, up} <- Held],
+            #{pairs := Pairs, silent := Silent} =
+                atoll_round_trips:measure(Up, #{batches => Batches, messages => Messages, deadline_ms => Seconds * 1000}),
+            Left = lists:sort(Silent ++ (All -- Up)),
+            case lists:sort(All -- Left) of
+                [] -> {failed, "no node answers"};
+                Nodes -> Fun(Nodes, maps:map(fun(_, #{mean := Us}) -> Us end, Pairs), Left)
+            end;
+        {error, Sentence} ->
+            {failed, Sentence}
+    end.
+
+%% @doc The network of a file; what is wrong with it is a wrong command line.
+-spec network(string()) -> {ok, atoll_network:network()} | {error, atoll_cli_command:outcome()}.
+network(File) ->
+    case atoll_network_file:read(File) of
+        {ok, Network} -> {ok, Network};
+        {error, Error} -> {error, {usage, [File, ": ", atoll_network_file:format_error(Error)]}}
+    end.
+
+%% @doc Draws into the files that were named, if any.
+-spec draw(Title :: unicode:chardata(), atoll_tree_drawing:drawing(), atoll_tree_drawing:scale(), atoll_cli_options:values()) ->
+    none | atoll_cli_command:outcome().
+draw(Title, Drawing, Scale, Values) ->
+    Texts = [
+        {svg, fun() -> atoll_tree_drawing:svg(Title, {Drawing, Scale}) end},
+        {dot, fun() -> atoll_tree_drawing:dot(Drawing) end}
+    ],
+    case [{File, Make()} || {Key, Make} <- Texts, #{Key := File} <- [Values]] of
+        [] -> none;
+        Files -> write(Files)
+    end.
+
+write([]) ->
+    ok;
+write([{File, Text} | Files]) ->
+    case file:write_file(File, unicode:characters_to_binary(Text)) of
+        ok ->
+            ok = atoll_cli_io:say(["It is drawn in ", File, $.]),
+            write(Files);
+        {error, Reason} ->
+            {failed, ["the drawing ", File, " could not be written: ", file:format_error(Reason)]}
+    end.
+
+%% @doc Microseconds as people read them.
+-spec round_trip(number()) -> unicode:chardata().
+round_trip(Us) when Us < 1000 -> [atoll_cli_table:decimal(Us), " \x{b5}s"];
+round_trip(Us) -> [atoll_cli_table:decimal(Us / 1000), " ms"].

@@ -1,0 +1,69 @@
+%% @doc `atoll distance measure': which nodes of a running cluster are near each other, as a
+%% dendrogram and as a network that can be declared.
+-module(atoll_cli_distance_measure).
+-behaviour(atoll_cli_command).
+
+-export([summary/0, options/0, operands/0, examples/0, run/2]).
+
+-spec summary() -> string().
+summary() -> "measure all pairs of a running cluster at once, and cluster them".
+
+-spec options() -> [atoll_cli_options:option()].
+options() ->
+    [atoll_cli_distance:cluster() | atoll_cli_distance:effort()] ++
+        [
+            #{name => write, value => "FILE", help => "write the network that is cut from it into this file"},
+            #{name => ratio, value => "X", default => "2", read => atoll_cli_read:number(1, 1000),
+              help => "a cluster is a subnet if it is so many times as narrow as what it stands in"}
+        ] ++ atoll_cli_distance:drawings() ++ [atoll_cli_json:switch()].
+
+-spec operands() -> [string()].
+operands() -> [].
+
+-spec examples() -> [string()].
+examples() -> ["atoll distance measure", "atoll distance measure --name reef --write reef.network --svg reef.svg"].
+
+-spec run(atoll_cli_options:values(), [string()]) -> atoll_cli_command:outcome().
+run(Values, []) ->
+    atoll_cli_distance:measured(Values, fun(Nodes, Means, Silent) ->
+        {ok, Dendrogram} = atoll_dendrogram:new(Nodes, Means),
+        Drawing = atoll_dendrogram:drawing(fun atoll_cli_distance:round_trip/1, Dendrogram),
+        show(Dendrogram, Drawing, Silent, Values)
+    end).
+
+show(Dendrogram, Drawing, Silent, #{ratio := Ratio} = Values) ->
+    Network = atoll_dendrogram:network({ratio, Ratio}, Dendrogram),
+    ok = print(Dendrogram, Drawing, Network, Silent, Values),
+    Steps = [
+        fun() -> write(Network, Values) end,
+        fun() -> atoll_cli_distance:draw("round trips", Drawing, logarithmic, Values) end
+    ],
+    case [Failed || Step <- Steps, {failed, _} = Failed <- [Step()]] of
+        [Failed | _] -> Failed;
+        [] when Silent =/= [] -> {failed, ["these do not answer: ", lists:join(", ", names(Silent))]};
+        [] -> ok
+    end.
+
+print(Dendrogram, _Drawing, Network, Silent, #{json := true}) ->
+    atoll_cli_io:print_json(
+        {[
+            {joins, [
+                {[{round_trip_us, Us}, {between, {[{one, A}, {other, B}]}}]}
+             || {Us, A, B} <- atoll_dendrogram:joins(Dendrogram)
+            ]},
+            {network, unicode:characters_to_binary(atoll_network_file:text(Network))},
+            {silent, Silent}
+        ]}
+    );
+print(_Dendrogram, Drawing, _Network, _Silent, #{json := false}) ->
+    atoll_cli_io:print(atoll_tree_drawing:text(Drawing)).
+
+write(Network, #{write := File}) ->
+    case atoll_network_file:write(File, Network) of
+        ok -> atoll_cli_io:say(["The network is written to ", File, $.]);
+        {error, Error} -> {failed, ["the network ", File, " could not be written: ", atoll_network_file:format_error(Error)]}
+    end;
+write(_Network, #{}) ->
+    ok.
+
+names(Nodes) -> [atom_to_list(Node) || Node <- Nodes].
