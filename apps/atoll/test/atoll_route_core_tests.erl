@@ -113,8 +113,11 @@ the_carrier_is_told_of_groups_when_they_are_known_test() ->
     ?assertEqual([], policies(Effects)),
     ?assertMatch([_], [E || {timer, settle, _} = E <- Effects]),
     ?assertMatch([[{any, #{<<"n2">> := _, <<"n3">> := _}}]], policies(element(2, run(two_groups() ++ [?SETTLE], State)))),
-    %% Nor does it wait for ever.
-    ?assertEqual([[{any, #{}}]], policies(element(2, run([?SETTLE], State)))).
+    %% While nobody has answered that would be nobody, but it does not wait for ever.
+    {Patient, More} = run(lists:duplicate(25, ?SETTLE), State),
+    ?assertEqual([], policies(More)),
+    ?assertEqual(25, length([E || {timer, settle, _} = E <- More])),
+    ?assertEqual([[{any, #{}}]], policies(element(2, run([?SETTLE], Patient)))).
 
 groups_to_relay_for_are_nodes_for_the_carrier_test() ->
     {State, Effects} = run(two_groups() ++ [?SETTLE], start((config())#{relays := [b]})),

@@ -52,6 +52,11 @@
 
 -type error() :: {route, atoll_routes:error()}.
 
+%% A change seldom comes alone.
+-define(SETTLE_MS, 200).
+%% Five seconds, for an answer over a long path.
+-define(PATIENCE, 25).
+
 -record(state, {
     self :: node(),
     directory :: atoll_directory:state(),
@@ -65,14 +70,13 @@
     %% Nothing was told yet where groups say it and none is known: the carrier keeps to what it
     %% was told before this process was started anew, and refuses if that was nothing.
     policy = untold :: untold | atoll_dist_relay:policy(),
+    %% How often that is put off while nobody else is known.
+    patience = ?PATIENCE :: non_neg_integer(),
     settled = none :: none | non_neg_integer(),
     settling = false :: boolean()
 }).
 
 -opaque state() :: #state{}.
-
-%% A change seldom comes alone.
--define(SETTLE_MS, 200).
 
 %% @doc A node in no group.
 -spec init(config(), atoll_protocol:now_ms()) -> {state(), [atoll_protocol:effect()]}.
@@ -149,8 +153,19 @@ later({#state{settling = false, settled = Settled, directory = Directory} = Stat
 later(Done) ->
     Done.
 
-%% What follows from what the directory holds now.
-settle(Now, #state{links = Before, policy = Policy0} = State0) ->
+%% What follows from what the directory holds now. Of a directory that nobody has answered yet
+%% it would follow that nobody is relayed for.
+settle(Now, #state{policy = untold, patience = N, directory = Directory} = State) when N > 0 ->
+    case atoll_directory_table:counts(atoll_directory:table(Directory)) of
+        #{places := Places} when Places =< 1 ->
+            {State#state{patience = N - 1, settling = true}, [{timer, settle, ?SETTLE_MS}]};
+        #{} ->
+            settled(Now, State)
+    end;
+settle(Now, State) ->
+    settled(Now, State).
+
+settled(Now, #state{links = Before, policy = Policy0} = State0) ->
     {State1, Told} =
         case links(State0) of
             Before -> {State0, []};
