@@ -204,12 +204,9 @@ nothing_is_lost_when_a_second_gateway_stands_still(Config) ->
     Receivers = [{Node, call(C, Node, atoll_reach_load, receiver, [])} || Node <- lists:append(Plain)],
     ok = await(fun() -> routeless(C, atoll_cluster:nodes(C) -- [Dead]) end, []),
     ?assertEqual([], reach(C, [Node || {Node, _} <- Receivers], [call])),
-    Seconds = [
-        {Second, {From, lists:last(Path)}}
-     || From <- Inside, [Opener, Hop, Second, _] = Path <- call(C, From, atoll_reach_probe, circuits, []), Opener =:= From, Hop =:= First
-    ],
-    [{Victim, _} | _] = Seconds,
-    Over = proplists:get_all_values(Victim, Seconds),
+    Paths = [{From, Path} || From <- Inside, Path <- call(C, From, atoll_reach_probe, circuits, [])],
+    [Victim | _] = [Second || {From, [Opener, Hop, Second, _]} <- Paths, Opener =:= From, Hop =:= First],
+    Over = [{From, Other} || {From, Path} <- Paths, lists:member(Victim, Path), Other <- [hd(Path), lists:last(Path)], Other =/= From],
     Pairs = [{From, Receiver} || From <- Inside, {To, _} = Receiver <- Receivers, not lists:member(To, Inside)],
     Its = [Pair || {From, {To, _}} = Pair <- Pairs, lists:member({From, To}, Over)],
     {Got, Struck, EveryMs} = under_load(C, Receivers, [{From, Pid} || {From, {_, Pid}} <- Pairs], Victim, fun() -> ok = atoll_cluster:pause(C, Victim) end),
