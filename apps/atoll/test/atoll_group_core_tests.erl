@@ -218,6 +218,36 @@ sync_waits_for_who_can_be_reached_again_test() ->
     {ok, Met} = answer(n1, {sync, []}, atoll_group_world:heal(Still)),
     ?assertEqual([{n1, n2}], atoll_group_world:linked(Met)).
 
+%% On a real node the caller may be answered, and ask there, before the next effect is done.
+a_node_says_that_it_is_ready_when_its_readers_know_test() ->
+    Config = #{self => n2, incarnation => 1, seed => 1, options => atoll_group_world:options()},
+    {State0, _} = atoll_group_core:init(Config, 0),
+    {State1, _} = atoll_group_core:handle({up, n1}, 0, State0),
+    Made = {1, n1, 1},
+    New = atoll_group_view:new(g, [n1, n2], Made),
+    {State2, Joined} = change(Made, join, New, State1),
+    ?assertMatch(
+        [{act, {publish, [{g, _, 1, [n1, n2]}]}}, {notify, {s_group, created, g, [n1, n2]}}, {send, n1, {ready, Made}}],
+        [Effect || Effect <- Joined, is_told(Effect)]
+    ),
+    Removed = {2, n1, 1},
+    {_, Left} = change(Removed, change, atoll_group_view:remove([n2], Removed, New), State2),
+    ?assertMatch(
+        [{act, {publish, []}}, {notify, {s_group, deleted, g, _}}, {send, n1, {ready, Removed}}],
+        [Effect || Effect <- Left, is_told(Effect)]
+    ).
+
+%% Node n1 takes its turn and ends it with that view.
+change(Stamp, Why, View, State0) ->
+    Take = {take, Stamp, {1, 0}, {Why, atoll_group_view:id(View)}},
+    {State, _} = atoll_group_core:handle({message, n1, Take}, 0, State0),
+    atoll_group_core:handle({message, n1, {release, Stamp, View}}, 0, State).
+
+is_told({act, _}) -> true;
+is_told({notify, _}) -> true;
+is_told({send, _, {ready, _}}) -> true;
+is_told(_) -> false.
+
 deed() ->
     frequency([
         {6, ?LET(Node, oneof(?NODES), {call, Node, operation(Node, oneof([g, h]))})},

@@ -10,6 +10,7 @@
 
 -export([new/2, new/3, new/4, options/0, call/3, step/1, settle/1, settle/2]).
 -export([cut/2, heal/1, meet/1, kill/2, start/2, pause/2, resume/1, lossy/2]).
+-export([readers_first/1]).
 -export([replies/1, pending/1, groups/1, views/1, linked/1, alive/1, now/1, leftovers/1]).
 
 -record(world, {
@@ -243,8 +244,27 @@ event(Node, Event, #world{nodes = Nodes, now = Now} = World) ->
     lists:foldl(
         fun(Effect, W) -> perform(Effect, Node, W) end,
         World#world{nodes = Nodes#{Node := State}},
-        Effects
+        readers_first(Effects)
     ).
+
+%% The same effects. In virtual time all of an event happen at once; on a real node another
+%% one may go on, and its caller ask here, between any two of them. So their order is looked
+%% at: what lets somebody be answered comes after all that readers and other rooms are told.
+readers_first(Effects) ->
+    IsTold = fun
+        ({act, _}) -> true;
+        ({notify, _}) -> true;
+        (_) -> false
+    end,
+    IsAnswer = fun
+        ({reply, _, _}) -> true;
+        ({send, _, {ready, _}}) -> true;
+        (_) -> false
+    end,
+    case [Late || Late <- lists:dropwhile(fun(E) -> not IsAnswer(E) end, Effects), IsTold(Late)] of
+        [] -> Effects;
+        TooLate -> error({told_after_the_answer, TooLate, Effects})
+    end.
 
 perform({send, To, Message}, From, #world{links = Links, channels = Channels} = World0) ->
     {Lost, World} = is_lost(World0),

@@ -13,13 +13,20 @@
 -include_lib("stdlib/include/assert.hrl").
 
 -export([all/0, suite/0, init_per_suite/1, end_per_suite/1]).
--export([random_commands_do_what_they_mean/1]).
+-export([what_once_differed_does_no_more/1, random_commands_do_what_they_mean/1]).
 
 -define(CALL_MS, 30000).
 -define(PROBE, s_group_probe).
 %% Commands from one fresh start to the next, and without being told how many.
 -define(LENGTH, 25).
 -define(COMMANDS, 300).
+
+%% What once differed stays: {Seed, Commands}.
+-define(REGRESSIONS, [
+    %% A node whose first group it is takes longer to show it to its readers, as it loads code,
+    %% than the others take to answer: n6 at the 4th command, x1 at the 21st.
+    {2, 21}
+]).
 
 -record(world, {
     cluster,
@@ -31,7 +38,8 @@
 
 suite() -> [{timetrap, {minutes, 30}}].
 
-all() -> [random_commands_do_what_they_mean].
+%% The first finds nodes that have done nothing yet.
+all() -> [what_once_differed_does_no_more, random_commands_do_what_they_mean].
 
 init_per_suite(Config) ->
     {Normal, Hidden} = s_group_commands:nodes(),
@@ -52,6 +60,10 @@ end_per_suite(Config) ->
 
 call(C, Node, M, F, A) ->
     atoll_cluster:call(C, Node, M, F, A, ?CALL_MS).
+
+what_once_differed_does_no_more(Config) ->
+    World = world(?config(cluster, Config)),
+    lists:foreach(fun({Seed, Count}) -> compare(Seed, Count, World) end, ?REGRESSIONS).
 
 random_commands_do_what_they_mean(Config) ->
     Count = number("ATOLL_SEMANTICS_COMMANDS", ?COMMANDS),

@@ -45,6 +45,12 @@ dead_have_names(State, Dead) ->
         {n6, {new_s_group, g1, [n6, n5, n4, n4, x2]}},
         {x2, {delete_s_group, g1}},
         {n6, {new_s_group, g1, [n6, n3, n1, n2, n6]}}
+    ]},
+    %% A new member has the others answer before its own readers find the group.
+    {2, [
+        {x2, {new_s_group, g3, [x2, n6, n6]}},
+        {n6, {remove_nodes, g3, [x2, n3]}},
+        {n6, {add_nodes, g3, [x1]}}
     ]}
 ]).
 

@@ -80,7 +80,7 @@ to_both(Event, Now, Node0) ->
 
 to(group, Event, Now, #node{group = State0} = Node) ->
     {State, Effects} = atoll_group_core:handle(Event, Now, State0),
-    performed(group, Effects, Node#node{group = State});
+    performed(group, atoll_group_world:readers_first(Effects), Node#node{group = State});
 to(name, Event, Now, #node{name = State0} = Node) ->
     {State, Effects} = atoll_name_core:handle(Event, Now, State0),
     performed(name, Effects, Node#node{name = State}).

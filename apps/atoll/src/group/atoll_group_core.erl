@@ -187,12 +187,14 @@ handle(Event, Now, State) ->
 
 finish_event(State0) ->
     #state{effects = Newest} = State = publish(answer_syncs(run(State0))),
-    %% A caller must find the tables as its answer says: replies come last.
-    {Replies, Others} = lists:partition(fun is_reply/1, lists:reverse(Newest)),
-    {State#state{effects = []}, Others ++ Replies}.
+    %% Whoever is answered must find the tables of each node as the answer says, and its other
+    %% rooms told: what lets somebody answer comes last, here or on the node that waits for this one.
+    {Answers, Others} = lists:partition(fun is_answer/1, lists:reverse(Newest)),
+    {State#state{effects = []}, Others ++ Answers}.
 
-is_reply({reply, _, _}) -> true;
-is_reply(_) -> false.
+is_answer({reply, _, _}) -> true;
+is_answer({send, _, {ready, _}}) -> true;
+is_answer(_) -> false.
 
 %% Until this node has nothing more to say to itself.
 run(#state{inbox = [], readies = Readies} = State0) ->
