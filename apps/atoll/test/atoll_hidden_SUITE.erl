@@ -57,7 +57,7 @@ hidden_nodes_that_nobody_wants_are_let_be(Config) ->
     [pong = call(C, N, net_adm, ping, [P]) || N <- [B, H1, H2], P <- call(C, N, erlang, nodes, [hidden])],
     [
         ?assertMatch({N, Room, #{sent := 0, received := 0}}, {N, Room, call(C, N, atoll_interpreter, counters, [Room])})
-     || N <- [B, H1, H2], Room <- [atoll_link, atoll_overlay, atoll_group, atoll_name]
+     || N <- [B, H1, H2], Room <- [atoll_link, atoll_overlay, atoll_group, atoll_name, atoll_attr]
     ].
 
 a_hidden_node_that_is_connected_gets_into_a_group(Config) ->

@@ -432,10 +432,7 @@ format_error({book, Error}) ->
 %% @private
 -spec open(atoll_attr_core:config()) -> #world{}.
 open(_Config) ->
-    ok = atoll_link:subscribe(),
-    %% As the group room does, and for its reasons: see atoll_group.
-    ok = net_kernel:monitor_nodes(true, [{node_type, all}, nodedown_reason]),
-    _ = [self() ! {nodeup, Node, []} || Node <- nodes(connected)],
+    ok = atoll_link:watch(),
     #world{}.
 
 %% @private
@@ -477,15 +474,7 @@ evaluate({M, F, Args}) ->
     ).
 
 %% @private
--spec event(term(), #world{}) -> {[atoll_protocol:event()], #world{}}.
-event({nodeup, Node, _Info}, World) ->
-    {[{up, Node}], World};
-event({nodedown, Node, Info}, World) ->
-    {[{down, Node, proplists:get_value(nodedown_reason, Info, unknown)}], World};
-event({atoll, atoll_link, {unreachable, Node}}, World) ->
-    {[{cast, {unreachable, Node}}], World};
-event({atoll, atoll_link, _Other}, World) ->
-    {[], World};
+-spec event(term(), #world{}) -> {[atoll_hidden:outside()], #world{}}.
 event({'DOWN', Ref, process, Pid, Reason}, #world{owners = Owners, running = Running, helpers = Helpers} = World) ->
     case maps:take(Ref, Running) of
         {Key, Rest} ->
@@ -493,7 +482,9 @@ event({'DOWN', Ref, process, Pid, Reason}, #world{owners = Owners, running = Run
         error ->
             #{Pid := Ref} = Owners,
             {[{cast, {gone, Pid}}], World#world{owners = maps:remove(Pid, Owners)}}
-    end.
+    end;
+event(Message, World) ->
+    {atoll_link:heard(Message), World}.
 
 outcome({?MODULE, Outcome}) -> Outcome;
 outcome(_Killed) -> failed.
