@@ -22,20 +22,22 @@ a_run_that_was_interrupted_is_partial_test() ->
     {ok, Run} = with_lines(partial, [?ROUND], fun atoll_bench_file:read/1),
     ?assertMatch(#{status := partial, rounds := [_]}, Run).
 
-a_file_cut_anywhere_after_its_head_is_partial_and_keeps_what_is_whole_test() ->
-    with_lines(complete, [?ROUND, maps:put(round, 2, ?ROUND)], fun(File) ->
-        {ok, Text} = file:read_file(File),
-        [Head, One, Two, _End, <<>>] = binary:split(Text, <<"\n">>, [global]),
-        Ends = [byte_size(Head) + 1, byte_size(Head) + byte_size(One) + 2, byte_size(Head) + byte_size(One) + byte_size(Two) + 3],
-        [
-            begin
-                ok = file:write_file(File, binary:part(Text, 0, Size)),
-                {ok, #{status := partial, rounds := Rounds}} = atoll_bench_file:read(File),
-                ?assertEqual(length([End || End <- Ends, End =< Size]) - 1, length(Rounds))
-            end
-         || Size <- lists:seq(hd(Ends), byte_size(Text) - 1)
-        ]
-    end).
+a_file_cut_anywhere_after_its_head_is_partial_and_keeps_what_is_whole_test_() ->
+    {timeout, 60, fun() ->
+        with_lines(complete, [?ROUND, maps:put(round, 2, ?ROUND)], fun(File) ->
+            {ok, Text} = file:read_file(File),
+            [Head, One, Two, _End, <<>>] = binary:split(Text, <<"\n">>, [global]),
+            Ends = [byte_size(Head) + 1, byte_size(Head) + byte_size(One) + 2, byte_size(Head) + byte_size(One) + byte_size(Two) + 3],
+            [
+                begin
+                    ok = file:write_file(File, binary:part(Text, 0, Size)),
+                    {ok, #{status := partial, rounds := Rounds}} = atoll_bench_file:read(File),
+                    ?assertEqual(length([End || End <- Ends, End =< Size]) - 1, length(Rounds))
+                end
+             || Size <- lists:seq(hd(Ends), byte_size(Text) - 1)
+            ]
+        end)
+    end}.
 
 %% A second try finds nothing in its way.
 a_head_that_cannot_be_written_leaves_no_file_test() ->

@@ -67,11 +67,13 @@ with_nothing_swept_the_variant_is_the_axis_test() ->
     ?assertMatch(#{label := <<"system">>, scale := category}, X),
     ?assertEqual([[0], [1], [2]], [[Place || [Place | _] <- Points] || #{points := Points} <- Lines]).
 
-a_point_that_was_not_measured_is_left_out_test() ->
-    #{rounds := Rounds} = Run = sample(),
-    Cut = Run#{rounds := [R || #{<<"point">> := I} = R <- Rounds, I =/= 0]},
-    #{panels := [#{lines := [#{points := Points} | _]} | _]} = chart(throughput(), Cut),
-    ?assertEqual([2, 4, 8, 16, 32, 64], [X || [X | _] <- Points]).
+a_point_that_was_not_measured_is_left_out_test_() ->
+    {timeout, 60, fun() ->
+        #{rounds := Rounds} = Run = sample(),
+        Cut = Run#{rounds := [R || #{<<"point">> := I} = R <- Rounds, I =/= 0]},
+        #{panels := [#{lines := [#{points := Points} | _]} | _]} = chart(throughput(), Cut),
+        ?assertEqual([2, 4, 8, 16, 32, 64], [X || [X | _] <- Points])
+    end}.
 
 %% Speed-up
 
@@ -186,19 +188,21 @@ every_chart_of_the_data_has_its_place_test() ->
     ?assertEqual([], [P || #{<<"panels">> := Panels} <- Charts, #{<<"alt">> := <<>>} = P <- Panels]).
 
 %% Also of the same file: whoever goes by names alone knows which run is which.
-no_name_of_a_page_is_there_twice_test() ->
-    Page = page([sample(), atoll_bench_sample:scaling(), sample(), (sample())#{rounds := []}]),
-    [
-        begin
-            {match, Found} = re:run(Page, Pattern, [global, {capture, all_but_first, binary}]),
-            ?assertMatch([_, _, _ | _], Found),
-            ?assertEqual({Pattern, []}, {Pattern, Found -- lists:usort(Found)})
-        end
-     || Pattern <- [
-            " id=\"([^\"]*)\"", "<h2[^>]*>(.*)</h2>", "role=\"region\" aria-label=\"([^\"]*)\"", "download aria-label=\"([^\"]*)\"",
-            "<li><a href=\"#[a-z]+-[0-9]+\">(.*?)</a>"
+no_name_of_a_page_is_there_twice_test_() ->
+    {timeout, 60, fun() ->
+        Page = page([sample(), atoll_bench_sample:scaling(), sample(), (sample())#{rounds := []}]),
+        [
+            begin
+                {match, Found} = re:run(Page, Pattern, [global, {capture, all_but_first, binary}]),
+                ?assertMatch([_, _, _ | _], Found),
+                ?assertEqual({Pattern, []}, {Pattern, Found -- lists:usort(Found)})
+            end
+         || Pattern <- [
+                " id=\"([^\"]*)\"", "<h2[^>]*>(.*)</h2>", "role=\"region\" aria-label=\"([^\"]*)\"", "download aria-label=\"([^\"]*)\"",
+                "<li><a href=\"#[a-z]+-[0-9]+\">(.*?)</a>"
+            ]
         ]
-    ].
+    end}.
 
 a_run_alone_needs_no_number_test() ->
     ?assertEqual(nomatch, binary:match(page([sample()]), <<"run 1">>)).

@@ -69,6 +69,8 @@ short(["bin/atoll" | Words], Dir) ->
     Less =
         case Words of
             ["bench", "run", "overlay" | _] -> ["--rounds", "1", "--seconds", "1", "--broadcasts", "2"];
+            %% Each system has nodes of its own.
+            ["bench", "run", "dist" | _] -> ["--rounds", "1", "--system", "stock,direct"];
             ["bench", "run" | _] -> ["--rounds", "1"];
             _ -> []
         end,

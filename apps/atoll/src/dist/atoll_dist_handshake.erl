@@ -245,8 +245,8 @@ greet({Socket, RttUs}, Driver, Place, Node, Timer, Config) ->
             {Again, AgainUs} = connect(Driver, Place, Node, Timer),
             {Again, stock_link(here, Driver, Peer, AgainUs)};
         {nothing, #{stock := refuse}} ->
-            give_up(Node, "it closes on the carrier's offer, so it may use Erlang's own distribution. "
-                "Start it with -proto_dist atoll, or this one with {stock,accept}");
+            give_up(Node, "it closes on the carrier's offer: it is ending, or uses Erlang's own distribution. "
+                "Then start it with -proto_dist atoll, or this one with {stock,accept}");
         _ ->
             give_up(Node, "it answers something else than the carrier does")
     end.
