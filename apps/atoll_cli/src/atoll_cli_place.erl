@@ -184,18 +184,19 @@ in_group(Typed, #{held := Held} = Plan) ->
 
 near(#{near := Typed, held := Held} = Plan) ->
     case atoll_cli_group:named([Typed], Held) of
-        {ok, [Node]} -> by_file(Plan#{near => Node});
+        {ok, [Node]} -> distances(Plan#{near => Node});
         {error, Sentence} -> {usage, ["--near: ", Sentence]}
     end;
 near(Plan) ->
     {ok, Plan}.
 
-by_file(#{declared := Network, near := Near, nodes := Nodes, network := File} = Plan) ->
+distances(#{declared := Network, near := Near, nodes := Nodes, network := File} = Plan) ->
+    Far = fun(Node) -> atoll_network:distance(Near, Node, Network) end,
     case atoll_network:is_node(Near, Network) of
-        true -> {ok, Plan#{distances => maps:from_list([{N, D} || N <- Nodes, {ok, D} <- [atoll_network:distance(Near, N, Network)]])}};
+        true -> {ok, Plan#{distances => maps:from_list([{Node, D} || Node <- Nodes, {ok, D} <- [Far(Node)]])}};
         false -> {usage, ["--near: ", atom_to_list(Near), " is not in the network ", File]}
     end;
-by_file(Plan) ->
+distances(Plan) ->
     {ok, Plan}.
 
 %% Who is near knows the distances best.
@@ -216,19 +217,29 @@ up(Node, {_, State}, _Plan) -> {failed, [atom_to_list(Node), " is ", atom_to_lis
 
 %% Asking
 
-ask(#{from := From, deadline := Ms} = Plan) ->
-    try erpc:call(From, atoll_cli_place_node, ask, [question(Plan)], Ms + ?CALL_MS) of
-        {ok, Found} -> {ok, Plan#{found => Found#{from => From}}};
+ask(#{from := From, deadline := Ms, one := One} = Plan) ->
+    try erpc:call(From, atoll_cli_place_node, ask, [One, params(Plan)], Ms + ?CALL_MS) of
+        {ok, Found} -> {ok, Plan#{found => by_file(Found#{from => From}, Plan)}};
         {error, Sentence} -> {failed, [atom_to_list(From), ": ", Sentence]}
     catch
         error:{erpc, _} -> {failed, [atom_to_list(From), " does not answer"]}
     end.
 
-question(#{source := Source, nodes := Nodes, shown := Shown, used := Used} = Plan) ->
+params(#{source := Source, nodes := Nodes, shown := Shown, used := Used} = Plan) ->
+    Better =
+        case Plan of
+            #{distances := Distances} -> #{rank => {nearest, Distances}};
+            #{} -> maps:with([near, how, rank], Plan)
+        end,
     maps:merge(
-        #{where => atoll_cli_place_node:also(Shown -- Used, Source), among => Nodes},
-        maps:with([near, how, distances, rank, within, deadline, max_age, one], Plan)
+        Better#{where => atoll_cli_place_node:also(Shown -- Used, Source), among => Nodes},
+        maps:with([within, deadline, max_age], Plan)
     ).
+
+by_file(#{choice := Choice} = Found, #{distances := Distances}) ->
+    Found#{how := declared, choice := Choice#{distances => Distances}};
+by_file(Found, _Plan) ->
+    Found.
 
 %% Only what has a value nowhere is looked for. Nodes that were silent are not asked again.
 known(#{found := #{choice := Choice}, used := Used, shown := Shown, nodes := Nodes} = Plan) ->

@@ -2,85 +2,46 @@
 %% the command line does.
 -module(atoll_cli_place_node).
 
--export([ask/1, names/0, also/2]).
+-export([ask/2, names/0, also/2]).
 
--export_type([question/0, found/0]).
-
--type question() :: #{
-    where := atoll_predicate:source(),
-    among := [node()],
-    deadline := pos_integer(),
-    max_age := non_neg_integer(),
-    %% Whether one is to be chosen.
-    one := boolean(),
-    %% The nearest first, by the distances that this node knows, or by these.
-    near => node(),
-    how => atoll_distance:how(),
-    distances => #{node() => number()},
-    rank => {least | most, atoll_predicate:name()},
-    within => number()
-}.
+-export_type([found/0]).
 
 -type found() :: #{
-    choice := atoll_attr:choice(),
+    choice := atoll_place:choice(),
     %% The one that was chosen, if one was to be and could be.
     node := node() | none,
-    %% How far the nodes are, where they are known to be; and what that means.
-    how := atoll_distance:how() | none,
-    distances := #{node() => number()}
+    %% By which distance they are sorted, if by one.
+    how := atoll_distance:how() | none
 }.
 
-%% @doc The nodes that fit, as this node finds them.
--spec ask(question()) -> {ok, found()} | {error, unicode:chardata()}.
-ask(Question) ->
-    case distances(Question) of
-        {ok, How, Distances} ->
-            case chosen(Question, rank(Question, Distances)) of
-                {ok, Node, Choice} -> {ok, #{choice => Choice, node => Node, how => How, distances => Distances}};
-                {error, Error} -> {error, atoll_attr:format_error(Error)}
-            end;
-        {error, Error} ->
-            {error, atoll_distance:format_error(Error)}
+%% @doc The nodes that fit, as this node finds them, and one of them if one is to be chosen.
+-spec ask(One :: boolean(), atoll_place:params()) -> {ok, found()} | {error, unicode:chardata()}.
+ask(One, Params) ->
+    case chosen(One, Params) of
+        {ok, Node, Choice} -> {ok, #{choice => Choice, node => Node, how => how(Params)}};
+        {error, Error} -> {error, atoll_place:format_error(Error)}
     end.
 
-rank(#{near := _}, Distances) -> {nearest, Distances};
-rank(#{rank := Rank}, _Distances) -> Rank;
-rank(#{}, _Distances) -> none.
-
-chosen(#{where := Where, among := Among, one := One} = Question, Rank) ->
-    Options = (maps:with([deadline, max_age, within], Question))#{rank => Rank},
-    case One of
-        true ->
-            case atoll_attr:choose_node(Among, Where, Options) of
-                {none, Choice} -> {ok, none, Choice};
-                Other -> Other
-            end;
-        false ->
-            case atoll_attr:choose_nodes(Among, Where, Options) of
-                {ok, Choice} -> {ok, none, Choice};
-                {error, _} = Error -> Error
-            end
-    end.
-
-distances(#{distances := Given}) ->
-    {ok, declared, Given};
-distances(#{near := Near, among := Among} = Question) ->
-    How = how(Question),
-    All = [{Node, atoll_distance:distance(How, Near, Node)} || Node <- Among],
-    case {[{Node, D} || {Node, {ok, D}} <- All, Node =/= Near], [Error || {_, {error, Error}} <- All]} of
-        {[], [Error | _]} -> {error, Error};
-        _ -> {ok, How, maps:from_list([{Node, D} || {Node, {ok, D}} <- All])}
+chosen(true, Params) ->
+    case atoll_place:choose(Params) of
+        {none, Choice} -> {ok, none, Choice};
+        Other -> Other
     end;
-distances(#{}) ->
-    {ok, none, #{}}.
+chosen(false, Params) ->
+    case atoll_place:nodes(Params) of
+        {ok, Choice} -> {ok, none, Choice};
+        {error, _} = Error -> Error
+    end.
 
 how(#{how := How}) ->
     How;
-how(#{}) ->
+how(#{near := _}) ->
     case atoll_distance:declared() of
         {ok, _} -> declared;
         {error, no_network} -> estimated
-    end.
+    end;
+how(#{}) ->
+    none.
 
 %% @doc The names of all attributes that this node has, whether they have a value or not.
 -spec names() -> [atoll_predicate:name()].

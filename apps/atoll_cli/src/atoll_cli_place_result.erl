@@ -3,9 +3,13 @@
 
 -export([show/3, error/2, table/2, json/2]).
 
--type found() :: #{from := node(), choice := atoll_attr:choice(), node := node() | none,
-                   how := atoll_distance:how() | none, distances := #{node() => number()}}.
-%% What a node has answered, and which one that was.
+-type found() :: #{
+    %% Who was asked, and what it has answered, see atoll_cli_place_node.
+    from := node(),
+    choice := atoll_place:choice(),
+    node := node() | none,
+    how := atoll_distance:how() | none
+}.
 
 -define(DEPTH, 30).
 
@@ -45,7 +49,8 @@ error(Sentence, Outcome) ->
 
 %% @doc A table for people: the nodes, the best first, and who is missing.
 -spec table(found(), [atoll_predicate:name()]) -> unicode:chardata().
-table(#{choice := #{nodes := Nodes, values := Values, age_ms := Age} = Choice, how := How, distances := Distances}, Shown) ->
+table(#{choice := #{nodes := Nodes, values := Values, age_ms := Age} = Choice, how := How}, Shown) ->
+    Distances = maps:get(distances, Choice, #{}),
     Columns = [{left, "node"} | [{right, head(How)} || How =/= none]] ++
         [{align(Name, Values), atoll_predicate_text:name(Name)} || Name <- Shown],
     Rows = [
@@ -81,7 +86,8 @@ text(Value) -> io_lib:format("~0tP", [Value, ?DEPTH]).
 
 %% @doc The same for programs.
 -spec json(found(), [atoll_predicate:name()]) -> atoll_cli_json:object().
-json(#{from := From, choice := Choice, node := Chosen, how := How, distances := Distances}, Shown) ->
+json(#{from := From, choice := Choice, node := Chosen, how := How}, Shown) ->
+    Distances = maps:get(distances, Choice, #{}),
     #{nodes := Nodes, values := Values, age_ms := Age, silent := Silent, unreachable := Unreachable} = Choice,
     {[
         {asked, From},
