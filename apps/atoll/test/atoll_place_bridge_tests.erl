@@ -148,16 +148,17 @@ what_the_function_refuses_is_what_a_supervisor_hears_test() ->
     ?assertMatch({done, {error, {oops, [_ | _]}}}, start(crashing, [oops])),
     ?assertEqual({done, {error, left}}, atoll_place_bridge:start(node(), {erlang, exit, [left]}, ?WAIT_MS, ?WAIT_MS)),
     ?assertEqual({no_code, {?MODULE, none_such, 1}}, start(none_such, [1])),
-    ?assertEqual({no_code, {no_such_module, go, 0}}, atoll_place_bridge:start(node(), {no_such_module, go, []}, ?WAIT_MS, 100)),
+    ?assertEqual({no_code, {no_such_module, go, 0}}, atoll_place_bridge:start(node(), {no_such_module, go, []}, ?WAIT_MS, ?WAIT_MS)),
     ?assertEqual([], [M || M <- element(2, process_info(self(), messages)), element(1, M) =:= spawn_reply]).
 
 a_function_that_hangs_is_ended_with_what_it_began_test() ->
     Self = self(),
-    ?assertEqual(late, start(hangs, [Self], 100)),
+    ?assertEqual(late, start(hangs, [Self], 1000)),
     receive
         {half, Pid, Bridge} ->
             ?assert(lists:member(down(Bridge), [killed, noproc])),
             ?assert(lists:member(down(Pid), [killed, noproc]))
+    after ?WAIT_MS -> error(not_begun)
     end.
 
 nobody_who_does_not_say_so_has_a_function_called_test() ->

@@ -60,6 +60,8 @@
     | {too_many_watched, Max :: pos_integer()}
     | not_running.
 
+-type supervisor_ref() :: atom() | pid() | {atom(), node()} | {global, term()} | {via, module(), term()}.
+
 -type none_fits() :: #{
     %% The condition, as text.
     where := string(),
@@ -194,8 +196,9 @@ is_watchable(Wish) ->
 
 %% @doc Adds a child to a supervisor, as `supervisor:start_child/2' with a whole child
 %% specification, on a node that is chosen by these parameters, and chosen anew when it is
-%% restarted. It returns what that does: `{ok, Child, Pid}' as start_link/2 says.
--spec start_child(supervisor:sup_ref(), params(), supervisor:child_spec()) ->
+%% restarted. It returns what that does: `{ok, Child, Pid}' as start_link/2 says, or an error, with the
+%% reason and the child as the supervisor has it; format_error/1 takes that whole.
+-spec start_child(supervisor_ref(), params(), supervisor:child_spec()) ->
     supervisor:startchild_ret() | {error, {place, error()}}.
 start_child(Supervisor, Params, Spec) ->
     case {atoll_place_choice:new(Params), placed(Params, Spec)} of
@@ -250,9 +253,11 @@ watch(Other, _Params) ->
 unwatch(Ref) when is_reference(Ref) ->
     atoll_place_watch:unwatch(Ref).
 
-%% @doc One sentence for an error, also for one in `{place, Error}'.
--spec format_error(error() | {place, error()}) -> unicode:chardata().
+%% @doc One sentence for an error, also for one in `{place, Error}', as it comes from a supervisor.
+-spec format_error(error() | {place, error()} | {{place, error()}, Child :: term()}) -> unicode:chardata().
 format_error({place, Error}) ->
+    format_error(Error);
+format_error({{place, Error}, _Child}) ->
     format_error(Error);
 format_error({no_node_fits, #{where := Where, silent := Silent, unreachable := Unreachable}}) ->
     [

@@ -39,7 +39,7 @@
 
 %% How long a child that is to be placed anew has for its end.
 -define(STOP_MS, 5000).
-%% What the answer of the other node may take beyond the time of the function.
+%% What the way of a message may take beyond the time of what it tells of.
 -define(GRACE_MS, 1000).
 
 %% @doc Has a start function called on a node, for the calling process.
@@ -47,7 +47,7 @@
 start(Node, MFArgs, AnswerMs, StartMs) ->
     %% What comes when this is over is dropped by the runtime.
     Alias = alias(),
-    Request = spawn_request(Node, ?MODULE, bridge, [self(), Alias, MFArgs, AnswerMs + StartMs], [monitor]),
+    Request = spawn_request(Node, ?MODULE, bridge, [self(), Alias, MFArgs, AnswerMs + ?GRACE_MS], [monitor]),
     Outcome =
         receive
             {spawn_reply, Request, Result, What} -> begun(Result, What, Request, Alias, StartMs)
@@ -94,6 +94,8 @@ answered({other, {error, Reason}}, _Bridge) -> {done, {error, Reason}};
 answered({other, What}, _Bridge) -> {done, {error, What}}.
 
 ended(noconnection) -> {passed, lost};
+%% It has heard from here too late.
+ended(normal) -> {passed, silent};
 %% By the guard.
 ended(killed) -> late;
 ended({undef, [{?MODULE, bridge, Args, _} | _]}) when is_list(Args) -> {no_code, {?MODULE, bridge, length(Args)}};
