@@ -158,10 +158,10 @@ who_is_silent_or_gone_is_named(Config) ->
         ok = atoll_cli_os:signal(Third, "CONT")
     end.
 
-%% The program's id of a node, as the VMs' own command lines have it.
+%% The number of a node's process.
 vm(I, Config) ->
-    #{status := 0, stdout := Json} = atoll_cli_os:run(dir(Config), ["status", "reef", "--json"]),
-    #{<<"nodes">> := Nodes} = decode(Json),
+    #{status := 0, stdout := Json} = atoll_cli_os:run(dir(Config), ["status", "--json"]),
+    #{<<"clusters">> := [#{<<"nodes">> := Nodes}]} = decode(Json),
     [Pid] = [Pid || #{<<"node">> := Node, <<"os_pid">> := Pid} <- Nodes, Node =:= reef(I)],
     Pid.
 
