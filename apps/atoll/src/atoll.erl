@@ -39,6 +39,9 @@
 %% <dt>`name_conflict'</dt><dd>`#{group, name, loser, winner}': two parts of a group met
 %%   that had both given the name; the loser, a process of this node, has it no more. Where
 %%   no one keeps it the winner is `none'.</dd>
+%% <dt>`misplaced'</dt><dd>`#{pid, node, where, values, watch}': the node of a process that this
+%%   one has placed or watches does not meet its condition any more, see
+%%   {@link atoll_place:watch/2}.</dd>
 %% </dl>
 %% Where `telemetry' is loaded, events go there too, as `[atoll, Kind]'.
 -module(atoll).
@@ -70,7 +73,8 @@
     | s_group_deleted
     | s_group_node_added
     | s_group_node_removed
-    | name_conflict.
+    | name_conflict
+    | misplaced.
 
 -type route() :: #{
     %% From this node to the other one, both of them in it.
@@ -99,7 +103,8 @@
 
 %% The rooms with a protocol, and how large the recording of one may become.
 -define(ROOMS, [
-    {link, atoll_link}, {overlay, atoll_overlay}, {route, atoll_route}, {group, atoll_group}, {name, atoll_name}, {distance, atoll_distance}
+    {link, atoll_link}, {overlay, atoll_overlay}, {route, atoll_route}, {group, atoll_group}, {name, atoll_name},
+    {attr, atoll_attr}, {distance, atoll_distance}, {place, atoll_place_watch}
 ]).
 -define(MAX_RECORDING, 1 bsl 28).
 %% How many other paths a route is told with.
@@ -123,7 +128,8 @@
     s_group_deleted,
     s_group_node_added,
     s_group_node_removed,
-    name_conflict
+    name_conflict,
+    misplaced
 ]).
 
 %% @doc The version of the running library, as `atoll.app' states it.
@@ -256,7 +262,7 @@ unsubscribe() ->
 %% `links/0' returns; `route' is `off' or what the directory holds and for whom this node
 %% relays; `groups' this node's
 %% groups with their nodes; `names' how many names and operations on names there are, and
-%% what was counted, or `restarting'.
+%% what was counted, or `restarting'; `place' how many placed processes are watched and misplaced.
 -spec status() -> not_running | #{atom() => term()}.
 status() ->
     case whereis(atoll_sup) of
@@ -276,6 +282,7 @@ rooms() ->
         route => atoll_route:status(),
         groups => s_group:own_s_groups(),
         names => names(),
+        place => atoll_place_watch:status(),
         dropped_events => atoll_events:dropped()
     }.
 
@@ -291,11 +298,11 @@ links() ->
     atoll_connections:all().
 
 %% @doc Records what happens to this node's protocols, with all effects, in a folder:
-%% `link.rec', `overlay.rec', `route.rec', `group.rec', `name.rec' and `distance.rec', each of 256 MB at most, in
-%% place of those that were there. `bin/atoll sim replay' replays them. `off' ends it, and says what the
+%% `link.rec', `overlay.rec', `route.rec', `group.rec', `name.rec', `attr.rec', `distance.rec' and
+%% `place.rec', each of 256 MB at most, in place of those that were there. `bin/atoll sim replay' replays them. `off' ends it, and says what the
 %% files hold.
 -spec record(file:filename_all()) -> ok | {error, error()};
-            (off) -> {ok, #{link | overlay | route | group | name | distance => atoll_recording:held()}} | {error, error()}.
+            (off) -> {ok, #{link | overlay | route | group | name | attr | distance | place => atoll_recording:held()}} | {error, error()}.
 record(off) ->
     Ended = [{Name, atoll_interpreter:record(Room, off)} || {Name, Room} <- recorders()],
     case [Error || {_, {error, Error}} <- Ended] of

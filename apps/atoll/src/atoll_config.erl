@@ -4,7 +4,7 @@
 -module(atoll_config).
 
 -export([new/2, link/1, group/1, boot/1, kinds/1, names/1, global_group/1, overlay/1, sources/1, route/1, attributes/1]).
--export([network/1, distances/1, format_error/1]).
+-export([network/1, distances/1, place/1, format_error/1]).
 
 -export_type([config/0, options/0, error/0]).
 
@@ -89,7 +89,11 @@
     network => none | atoll_network:tree() | {file, file:name_all()},
     %% Whether this node measures round trips, for network coordinates; options that differ from
     %% their defaults.
-    distances => off | atoll_distance_core:options()
+    distances => off | atoll_distance_core:options(),
+    %% How often is looked whether the nodes of placed processes still fit, and of how many
+    %% processes at most.
+    place_check_ms => pos_integer(),
+    max_placed => pos_integer()
 }.
 %% Times are in milliseconds.
 
@@ -190,7 +194,9 @@ keys() ->
         builtin_attributes => {boolean, true},
         attribute_options => {map, #{}},
         network => {any, none},
-        distances => {map_or_off, off}
+        distances => {map_or_off, off},
+        place_check_ms => {pos_integer, 10000},
+        max_placed => {pos_integer, 10000}
     }.
 
 %% @doc The configuration with these options, the others at their defaults, for a
@@ -462,6 +468,11 @@ network(#{network := Network}) ->
 -spec distances(config()) -> {ok, atoll_distance_core:options()} | off.
 distances(#{distances := off}) -> off;
 distances(#{distances := Options}) -> {ok, Options}.
+
+%% @doc What the process that watches placed processes is started with.
+-spec place(config()) -> atoll_place_core:options().
+place(#{place_check_ms := Ms, max_placed := Max}) ->
+    #{check_ms => Ms, max_placed => Max}.
 
 %% @doc One sentence for an error.
 -spec format_error(error()) -> unicode:chardata().

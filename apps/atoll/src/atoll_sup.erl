@@ -29,6 +29,7 @@ init(Config) ->
     ok = atoll_name:create_table(),
     ok = atoll_attr:create_table(),
     ok = atoll_distance:create_table(),
+    ok = atoll_place_watch:create_table(),
     ok = atoll_distance:declare(atoll_config:network(Config)),
     ok = atoll_global:use(atoll_config:global_group(Config)),
     Rooms =
@@ -40,7 +41,8 @@ init(Config) ->
             route(atoll_config:route(Config)) ++
             kinds(atoll_config:kinds(Config)) ++ groups(atoll_config:boot(Config), Config) ++
             [#{id => attr, start => {atoll_attr, start_link, [atoll_config:attributes(Config)]}}] ++
-            distances(atoll_config:distances(Config)),
+            distances(atoll_config:distances(Config)) ++
+            [#{id => place, start => {atoll_place_watch, start_link, [atoll_config:place(Config)]}}],
     {ok, {#{strategy => rest_for_one, intensity => 5, period => 10}, Rooms}}.
 
 overlay(off, _Config) ->

@@ -105,3 +105,11 @@ bounds_hold_test() ->
     Rows = [{N, 1, 0, #{}} || N <- [b, c]],
     Two = ?G:heard({z, {gossip, [{i, 9}, {j, 9}], Rows}}, 0, G),
     ?assertMatch(#{rows := 2, interests := 2, refused := 2}, ?G:counts(?G:heard({z, {gossip, [{k, 9}], [{d, 1, 0, #{}}]}}, 0, Two))).
+
+%% What cannot be told must not wait to be.
+a_row_without_room_is_no_news_test() ->
+    Full = ?G:heard({z, {gossip, [], [{b, 1, 0, #{}}]}}, 0, new(a, #{max_rows => 1, max_told => 1})),
+    {_, _, Told} = ?G:tell({[y], rand()}, 0, Full),
+    Refused = ?G:heard({z, {gossip, [], [{c, 1, 0, #{}}]}}, 0, Told),
+    ?assertMatch(#{rows := 1, refused := 1, rows_heard := 1}, ?G:counts(Refused)),
+    ?assert(?G:is_quiet(Refused)).

@@ -173,4 +173,8 @@ all_pairs_are_measured_at_once_and_who_is_silent_is_told(Config) ->
     ok = atoll_cluster:pause(C, D),
     #{pairs := Two, silent := [D]} = Measure(10000),
     ?assertEqual(lists:sort([{A, B}, {B, A}]), lists:sort(maps:keys(Two))),
-    ok = atoll_cluster:resume(C, D).
+    ok = atoll_cluster:resume(C, D),
+    %% One that has not the code: another node may run another version.
+    {ok, Module, Empty} = compile:forms([{attribute, 1, module, atoll_round_trips}]),
+    {module, Module} = call(C, D, code, load_binary, [Module, "empty", Empty]),
+    ?assertMatch(#{silent := [D]}, Measure(10000)).

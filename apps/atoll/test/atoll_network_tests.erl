@@ -152,6 +152,46 @@ a_drawing_holds_every_vertex_test() ->
     ?assertEqual(svg, element(2, Root)),
     [?assertNotEqual(nomatch, string:find(Svg, Part)) || Part <- ["a@h", "b@h", "a&lt;b", "site &amp; room"]].
 
+no_line_of_a_picture_goes_through_a_text_test_() ->
+    Leaf = fun(Name) -> {leaf, Name} end,
+    [
+        {Title, ?_assertEqual([], crossed(atoll_tree_drawing:svg("title", {Drawing, Scale})))}
+     || {Title, Drawing} <- [
+            {"joins that are close by each other",
+                {inner, "457.6 us", 457.6, [
+                    {inner, "446 us", 446, [{inner, "295.9 us", 295.9, [Leaf("a@h"), Leaf("b@h")]}, Leaf("c@h")]}, Leaf("d@h")]}},
+            {"networks in each other",
+                {inner, "planet", 1.0, [
+                    {inner, "europe", 0.5, [{inner, "rack 1", 0.25, [Leaf("a@h"), Leaf("b@h")]}, {inner, "rack 2", 0.25, [Leaf("c@h")]}]},
+                    {inner, "asia", 0.5, [Leaf("d@h")]}]}}
+        ],
+        Scale <- [linear, logarithmic]
+    ].
+
+%% The texts under the title that a line touches, as high and as wide as they are about.
+crossed(Svg) ->
+    Number = fun(Text) -> {N, _} = string:to_float(Text), N end,
+    Found = fun(Pattern) ->
+        {match, All} = re:run(unicode:characters_to_list(Svg), Pattern, [global, {capture, all_but_first, list}]),
+        All
+    end,
+    Lines =
+        [{X, Y, Right, Y} || [A, B, C] <- Found("M([0-9.]+) ([0-9.]+) H([0-9.]+)"), {X, Y, Right} <- [{Number(A), Number(B), Number(C)}]] ++
+            [{X, Y, X, Down} || [A, B, C] <- Found("M([0-9.]+) ([0-9.]+)V([0-9.]+)"), {X, Y, Down} <- [{Number(A), Number(B), Number(C)}]],
+    ?assertMatch([_, _, _, _ | _], Lines),
+    Texts = Found("x=\"(-?[0-9.]+)\" y=\"([0-9.]+)\" text-anchor=\"([a-z]+)\">([^<]*)<"),
+    ?assertMatch([_, _, _, _ | _], Texts),
+    [
+        Text
+     || [A, B, Anchor, Text] <- Texts,
+        Y <- [Number(B)],
+        Width <- [6 * length(Text)],
+        Left <- [case Anchor of "start" -> Number(A); "end" -> Number(A) - Width end],
+        lists:any(
+            fun({X1, Y1, X2, Y2}) -> X1 < Left + Width andalso X2 > Left andalso Y1 < Y + 2 andalso Y2 > Y - 10 end, Lines
+        )
+    ].
+
 properties_test_() ->
     [
         {Title, {timeout, 60, ?_assert(proper:quickcheck(Property, [quiet, {to_file, user}, {numtests, 300}]))}}

@@ -33,6 +33,7 @@ commands() ->
         {"group list", atoll_cli_group_list},
         {"group names", atoll_cli_group_names},
         {"group draw", atoll_cli_group_draw},
+        {"place", atoll_cli_place},
         {"distance matrix", atoll_cli_distance_matrix},
         {"distance measure", atoll_cli_distance_measure},
         {"distance draw", atoll_cli_distance_draw},

@@ -4,7 +4,7 @@
 %% They let in nodes on Erlang's own distribution, such as a shell and this program.
 -module(atoll_cli_carrier).
 
--export([options/0, faults/0, relay/0, read/1, cluster/2, kind/0, shown/1]).
+-export([options/0, faults/0, relay/0, read/1, cluster/2, with_args/2, kind/0, shown/1]).
 
 -export_type([carrier/0]).
 
@@ -82,8 +82,15 @@ cluster(stock, Options) ->
     Options;
 cluster({atoll, Kind, Faults, Relay}, Options) ->
     Carrier = [{kind, Kind}, {stock, accept}, {faults, Faults}] ++ [{seal, required} || Relay =:= sealed],
-    Own = ["-proto_dist", "atoll", "-kernel", "atoll_dist", lists:flatten(io_lib:format("~0tp", [Carrier]))] ++
-        lists:append([["-atoll", "directory", "on"] || Relay =/= no]),
+    with_args(
+        ["-proto_dist", "atoll", "-kernel", "atoll_dist", lists:flatten(io_lib:format("~0tp", [Carrier]))] ++
+            lists:append([["-atoll", "directory", "on"] || Relay =/= no]),
+        Options
+    ).
+
+%% @doc These options of atoll_cluster, and before the nodes' arguments these.
+-spec with_args([string()], #{atom() => term()}) -> #{atom() => term()}.
+with_args(Own, Options) ->
     Options#{args => case Options of
         #{args := Args} when is_function(Args) -> fun(Nodes) -> Own ++ Args(Nodes) end;
         #{args := Args} -> Own ++ Args;

@@ -2,7 +2,7 @@
 %% from its file, and drawn.
 -module(atoll_cli_distance).
 
--export([cluster/0, effort/0, drawings/0, measured/2, network/1, draw/4, round_trip/1]).
+-export([cluster/0, effort/0, drawings/0, measured/2, network/1, started/0, args/1, draw/4, round_trip/1]).
 
 -type means() :: atoll_dendrogram:measured().
 
@@ -58,6 +58,28 @@ network(File) ->
     case atoll_network_file:read(File) of
         {ok, Network} -> {ok, Network};
         {error, Error} -> {error, {usage, [File, ": ", atoll_network_file:format_error(Error)]}}
+    end.
+
+%% @doc The options by which nodes that are started know distances.
+-spec started() -> [atoll_cli_options:option()].
+started() ->
+    [
+        #{name => network, value => "FILE", help => "declare the network of this file on the nodes"},
+        #{name => distances, help => "the nodes measure round trips, and estimate all distances by them"}
+    ].
+
+%% @doc The arguments of such nodes.
+-spec args(atoll_cli_options:values()) -> {ok, [string()]} | {error, atoll_cli_command:outcome()}.
+args(#{distances := Distances} = Values) ->
+    Measuring = lists:append([["-atoll", "distances", "#{}"] || Distances]),
+    case Values of
+        #{network := File} ->
+            case network(File) of
+                {ok, _} -> {ok, ["-atoll", "network", lists:flatten(io_lib:format("~0tp", [{file, filename:absname(File)}])) | Measuring]};
+                {error, _} = Error -> Error
+            end;
+        #{} ->
+            {ok, Measuring}
     end.
 
 %% @doc Draws into the files that were named, if any.

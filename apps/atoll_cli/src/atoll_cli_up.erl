@@ -18,7 +18,7 @@ options() ->
         #{name => name, value => "NAME", default => default_name(), read => atoll_cli_read:name(),
           help => "the cluster's name, with which the nodes' names begin"}
     ] ++ atoll_cli_carrier:options() ++ [atoll_cli_carrier:faults() | atoll_cli_carrier:relay()] ++
-        atoll_cli_overlay:options("the nodes run no overlay").
+        atoll_cli_overlay:options("the nodes run no overlay") ++ atoll_cli_distance:started().
 
 -spec operands() -> [string()].
 operands() -> ["N"].
@@ -31,7 +31,8 @@ examples() ->
         "atoll up 20 --overlay hyparview",
         "atoll up 9 --groups 3 --overlay cliques",
         "atoll up 3 --carrier atoll --kind lanes4",
-        "atoll up 9 --groups 3 --gateways 2 --carrier atoll --relay"
+        "atoll up 9 --groups 3 --gateways 2 --carrier atoll --relay",
+        "atoll up 4 --distances"
     ].
 
 %% @doc What a cluster is called when it is given no name.
@@ -66,10 +67,13 @@ check(Values, Count) ->
         {{ok, none}, {ok, {atoll, _, _, Relay}}} when Relay =/= no, not is_map_key(groups, Values) ->
             {usage, "--relay wants --groups K or --overlay STRATEGY: without, all are connected with all"};
         {{ok, Overlay}, {ok, Carrier}} ->
-            start(Values, Overlay, Carrier, Count)
+            case atoll_cli_distance:args(Values) of
+                {ok, Args} -> start(Values, Overlay, Carrier, Args, Count);
+                {error, Outcome} -> Outcome
+            end
     end.
 
-start(#{name := Name} = Values, Overlay, Carrier, Count) ->
+start(#{name := Name} = Values, Overlay, Carrier, Args, Count) ->
     Groups = maps:get(groups, Values, none),
     Options = #{
         nodes => Count,
@@ -78,7 +82,7 @@ start(#{name := Name} = Values, Overlay, Carrier, Count) ->
         progress => atoll_cli_progress:bar("Starting nodes")
     },
     Nodes = atoll_cli_carrier:cluster(Carrier, maps:merge(Options, atoll_cli_overlay:cluster(Overlay))),
-    case atoll_cluster:start(Nodes) of
+    case atoll_cluster:start(atoll_cli_carrier:with_args(Args, Nodes)) of
         {ok, Cluster} -> join_and_hold(Cluster, groups(Groups, Values), Overlay, relays(Carrier), Name);
         {error, Reason} -> {failed, atoll_cluster:format_error(Reason)}
     end.

@@ -885,10 +885,12 @@ a_node_s_recordings_are_replayed(Config) ->
     ok = on_node(1, "[ok = s_group:unregister_name(group1, N) || N <- " ++ Names ++ "]", Config),
     [ok = on_node(I, "{ok, #{name := #{lost := 0}}} = atoll:record(off)", Config) || I <- [1, 2]],
     Files = lists:append([filelib:wildcard(filename:join(Folder(I), "*.rec")) || I <- [1, 2]]),
-    ?assertEqual(["group.rec", "link.rec", "name.rec"], [filename:basename(File) || File <- lists:sublist(Files, 3)]),
+    ?assertEqual(
+        ["attr.rec", "group.rec", "link.rec", "name.rec", "place.rec"], [filename:basename(File) || File <- lists:sublist(Files, 5)]
+    ),
     #{status := 0, stdout := Json} = atoll_cli_os:run(dir(Config), ["sim", "replay", "--json" | Files]),
     #{<<"recordings">> := Recordings} = decode(Json),
-    ?assertMatch([_, _, _, _, _, _], Recordings),
+    ?assertEqual(10, length(Recordings)),
     [?assertMatch(#{<<"identical">> := true, <<"cut">> := false, <<"lost">> := 0}, Recording) || Recording <- Recordings],
     [?assert(Events > 200, Events) || #{<<"protocol">> := <<"atoll_name_core">>, <<"events">> := Events} <- Recordings].
 

@@ -249,8 +249,11 @@ hear_row(From, {Node, Version, Age, Values}, Now, #gossip{rows = Rows, news = Ne
         #{} when Age > 3 * Ms ->
             count(rows_known, 1, G);
         #{} ->
-            Put = put_row(Node, #row{version = Version, at = Now - Age, values = Values}, G),
-            count(rows_heard, 1, Put#gossip{news = News#{Node => [From]}})
+            case put_row(Node, #row{version = Version, at = Now - Age, values = Values}, G) of
+                #gossip{rows = #{Node := _}} = Put -> count(rows_heard, 1, Put#gossip{news = News#{Node => [From]}});
+                %% There is no room for it: it cannot be told, and must not wait to be.
+                Full -> Full
+            end
     end;
 hear_row(_From, _Odd, _Now, G) ->
     count(odd, 1, G).

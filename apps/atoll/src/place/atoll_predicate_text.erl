@@ -21,7 +21,7 @@
 %% text has at most 10,000 characters.
 -module(atoll_predicate_text).
 
--export([parse/1, name/1, pointer/2, format_error/1]).
+-export([parse/1, name/1, position/2, pointer/2, format_error/1]).
 
 -export_type([error/0]).
 
@@ -290,10 +290,28 @@ in_quotes(Chars) ->
 escape(C) when C =:= $\\; C =:= $' -> [$\\, C];
 escape(C) -> [C].
 
-%% @doc The line of the text in which the error is, and under it a line with a caret there.
--spec pointer(unicode:chardata(), error()) -> unicode:chardata().
-pointer(Text, Error) ->
-    Before = lists:sublist(chars(Text), element(1, Error) - 1),
+%% @doc Where a text that can be read first speaks of this attribute.
+-spec position(atoll_predicate:name(), unicode:chardata()) -> {ok, pos_integer()} | none.
+position(Name, Text) ->
+    position(Name, "and", scan(chars(Text), 1, [])).
+
+%% Where a comparison begins there is a name; elsewhere the same word is a constant.
+position(Name, Before, [{Kind, At, Said} | Tokens]) ->
+    IsName = Kind =:= quoted andalso Said =:= Name orelse Kind =:= word andalso Said =:= name(Name),
+    case IsName andalso lists:member(Before, ["and", "or", "not", "("]) of
+        true -> {ok, At};
+        false -> position(Name, Said, Tokens)
+    end;
+position(_Name, _Before, []) ->
+    none.
+
+%% @doc The line of the text in which the error is, or this position, and under it a line with
+%% a caret there.
+-spec pointer(unicode:chardata(), error() | pos_integer()) -> unicode:chardata().
+pointer(Text, Error) when is_tuple(Error) ->
+    pointer(Text, element(1, Error));
+pointer(Text, At) ->
+    Before = lists:sublist(chars(Text), At - 1),
     Start = length(Before) - length(lists:takewhile(fun(C) -> C =/= $\n end, lists:reverse(Before))),
     Line = lists:takewhile(fun(C) -> C =/= $\n end, lists:nthtail(Start, chars(Text))),
     [

@@ -71,8 +71,10 @@ answer(Request, Deadline) ->
     try
         {ok, erpc:receive_response(Request, max(0, Deadline - erlang:monotonic_time(millisecond)))}
     catch
-        %% It is silent or gone, or does not know this module.
-        _:{_, _} -> silent
+        %% It is silent or gone.
+        _:{_, _} -> silent;
+        %% It does not know this module.
+        error:{exception, undef, [{?MODULE, _, _, _} | _]} -> silent
     end.
 
 collect(Awaited, Pairs, _Waiting, _Deadline) when map_size(Awaited) =:= 0 ->

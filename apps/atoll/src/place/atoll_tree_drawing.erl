@@ -88,22 +88,27 @@ svg(Title, {Drawing, Scale}) ->
     X = across(Scale, Values),
     {_, Parts, Rows} = place(Drawing, none, X, 0),
     Height = ?TOP + max(1, Rows) * ?ROW + ?MARGIN,
-    Width = ?MARGIN + ?WIDTH + ?NAMES,
+    Left = -before(Drawing),
+    Width = ?MARGIN + ?WIDTH + ?NAMES - Left,
     [
         io_lib:format(
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 ~b ~b\" width=\"~b\" height=\"~b\" "
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"~b 0 ~b ~b\" width=\"~b\" height=\"~b\" "
             "role=\"img\" font-family=\"system-ui, 'DejaVu Sans', sans-serif\">~n",
-            [Width, Height, Width, Height]
+            [Left, Width, Height, Width, Height]
         ),
         ["<title>", escaped(Title), "</title>\n"],
-        io_lib:format("<rect width=\"~b\" height=\"~b\" fill=\"#ffffff\"/>~n", [Width, Height]),
-        [io_lib:format("<text x=\"~b\" y=\"28\" font-size=\"16\" fill=\"#1b1b1b\">", [?MARGIN]), escaped(Title), "</text>\n"],
+        io_lib:format("<rect x=\"~b\" width=\"~b\" height=\"~b\" fill=\"#ffffff\"/>~n", [Left, Width, Height]),
+        [io_lib:format("<text x=\"~b\" y=\"28\" font-size=\"16\" fill=\"#1b1b1b\">", [?MARGIN + Left]), escaped(Title), "</text>\n"],
         "<g fill=\"none\" stroke=\"#8a94a0\" stroke-width=\"1.2\">\n",
         [Line || {line, Line} <- Parts],
         "</g>\n<g font-size=\"12\" fill=\"#1b1b1b\">\n",
         [Text || {text, Text} <- Parts],
         "</g>\n</svg>\n"
     ].
+
+%% Room for the label of the root, which stands left of all lines.
+before({inner, Label, _, [_ | _]}) -> ?LETTER * string:length(Label) + 6;
+before(_) -> 0.
 
 values({leaf, _}, Values) -> Values;
 values({inner, _, Value, Subs}, Values) -> lists:foldl(fun values/2, [Value | Values], Subs).
@@ -154,14 +159,14 @@ place({inner, Label, Value, Subs}, From, X, Row) ->
         {Left, Middle},
         [{line, io_lib:format("<path d=\"M~ts ~ts H~ts\"/>~n", [n(Left), n(Y), n(Right)])} || {Right, Y} <- Ends] ++
             [{line, io_lib:format("<path d=\"M~ts ~tsV~ts\"/>~n", [n(Left), n(Top), n(Bottom)])}] ++
-            label(Label, From, {Left, Top, Middle}) ++ lists:append(lists:reverse(Parts)),
+            label(Label, From, {Left, Middle}) ++ lists:append(lists:reverse(Parts)),
         Next
     }.
 
 %% On the line that leads to it, if there is room: what is written over other lines nobody can read.
-label(Label, none, {Left, Top, _}) ->
-    [text(Left, Top - 6, "start", Label)];
-label(Label, From, {Left, _, Middle}) ->
+label(Label, none, {Left, Middle}) ->
+    [text(Left - 6, Middle + 4, "end", Label)];
+label(Label, From, {Left, Middle}) ->
     [text(Left - 4, Middle - 4, "end", Label) || Left - From > 8 + ?LETTER * string:length(Label)].
 
 text(X, Y, Anchor, Label) ->
