@@ -9,6 +9,8 @@
 %% <dt>`round_robin'</dt><dd>on one after the other, so on each as many.</dd>
 %% <dt>`attributes'</dt><dd>on one of those with the most `cgroup_cpus', by
 %%   {@link atoll_attr:choose_node/3} as it stands.</dd>
+%% <dt>`attributes_aged'</dt><dd>the same, with values that may be a minute old: only the node
+%%   that is chosen is asked.</dd>
 %% </dl>
 %% With `herd' all nodes are equal and not bounded, and callers on each choose one of them at
 %% the same moment, by {@link atoll_attr}; nothing is placed:
@@ -52,7 +54,7 @@ summary() -> "work on unequal nodes, placed blindly or by attributes; many who c
 
 -spec parameters() -> [atoll_bench:parameter(), ...].
 parameters() ->
-    Rules = [random, round_robin, attributes, first, claims],
+    Rules = [random, round_robin, attributes, attributes_aged, first, claims],
     [
         #{name => workload, type => atom, values => [unequal], one_of => [unequal, herd],
           help => "work on nodes of which some are slow, or callers that choose at the same moment"},
@@ -67,7 +69,7 @@ parameters() ->
         #{name => work, type => integer, values => [500, 2000, 8000, 32000], max => 1000000, unit => "1000 steps",
           help => "how long an item is; a thousand steps take some microseconds"},
         #{name => rule, type => atom, values => Rules, one_of => Rules,
-          help => "unequal: random, round_robin, attributes; herd: first, random, claims"}
+          help => "unequal: random, round_robin, attributes, attributes_aged; herd: first, random, claims"}
     ].
 
 -spec variant() -> atom().
@@ -98,7 +100,7 @@ points(Points) ->
      || #{workload := Workload, rule := Rule} = Point <- Points, lists:member(Rule, rules(Workload))
     ]).
 
-rules(unequal) -> [random, round_robin, attributes];
+rules(unequal) -> [random, round_robin, attributes, attributes_aged];
 rules(herd) -> [first, random, claims].
 
 -spec check(atoll_bench:point()) -> ok | {error, unicode:chardata()}.

@@ -5,11 +5,12 @@
 
 -export_type([rule/0]).
 
--type rule() :: random | round_robin | attributes | first | claims.
+-type rule() :: random | round_robin | attributes | attributes_aged | first | claims.
 
 %% A herd is to be answered in full, however busy the machine is.
 -define(HERD_MS, 20000).
 -define(ALL_MS, 600000).
+-define(AGE_MS, 60000).
 -define(ASK_MS, 20000).
 
 %% @doc What nodes say of one of their attributes.
@@ -52,7 +53,9 @@ place(random, _Number, Nodes) ->
 place(round_robin, Number, Nodes) ->
     lists:nth(1 + (Number - 1) rem length(Nodes), Nodes);
 place(attributes, _Number, Nodes) ->
-    chosen(atoll_attr:choose_node(Nodes, {}, #{rank => {most, cgroup_cpus}})).
+    chosen(atoll_attr:choose_node(Nodes, {}, #{rank => {most, cgroup_cpus}}));
+place(attributes_aged, _Number, Nodes) ->
+    chosen(atoll_attr:choose_node(Nodes, {}, #{rank => {most, cgroup_cpus}, max_age => ?AGE_MS})).
 
 chosen({ok, Node, _}) -> Node;
 chosen(Other) -> exit({nothing_chosen, Other}).
