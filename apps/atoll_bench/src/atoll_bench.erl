@@ -108,7 +108,8 @@ all() ->
         {"orbit", atoll_bench_orbit},
         {"dist", atoll_bench_dist},
         {"names", atoll_bench_names},
-        {"overlay", atoll_bench_overlay}
+        {"overlay", atoll_bench_overlay},
+        {"place", atoll_bench_place}
     ].
 
 %% @doc The module of a benchmark.

@@ -20,6 +20,9 @@
     all_talk_to_all_over_the_gateways_of_their_groups/1,
     a_long_path_is_in_every_answer_and_goes_with_the_nodes/1,
     a_round_of_orbit_finds_the_same_in_each_mode/1,
+    work_is_placed_where_the_rule_says_and_slow_nodes_are_slow/1,
+    nodes_that_cannot_be_bounded_are_taken_down/1,
+    a_herd_is_spread_by_claims_and_not_by_taking_the_first/1,
     nodes_that_cannot_be_made_ready_are_taken_down/1,
     what_goes_wrong_on_a_node_is_a_sentence/1
 ]).
@@ -284,6 +287,72 @@ a_round_of_orbit_finds_the_same_in_each_mode(_) ->
         end)
      || Mode <- [mesh, groups, ring, 'groups-native']
     ].
+
+work_is_placed_where_the_rule_says_and_slow_nodes_are_slow(_) ->
+    bounded(fun() ->
+        [
+            with(atoll_bench_place, (placing(Rule))#{work := Work}, fun(#{quota := Quota} = State) ->
+                Groups = atoll_quota:groups(Quota),
+                ?assertMatch([_, _, _, _], [Group || Group <- Groups, filelib:is_dir(Group)]),
+                {ok, Measures, _} = atoll_bench_place:round(State),
+                #{run_ms := RunMs, slow_items := Slow, fullest := Fullest, choice := Choice} = Measures,
+                ?assertEqual(8, atoll_bench_hist:count(Choice)),
+                case Rule of
+                    random -> ?assert(RunMs > 0 andalso Slow >= 0 andalso Fullest >= 1);
+                    %% Of two items of 10 ms and more a slow node does 5 ms in a tenth of a second.
+                    round_robin -> ?assert(Slow == 50 andalso Fullest == 1 andalso RunMs >= 100, Measures);
+                    %% Two nodes have all.
+                    _Attributes -> ?assert(Slow == 0 andalso Fullest >= 2, Measures)
+                end,
+                self() ! {groups, Groups}
+            end)
+         || {Rule, Work} <- [{random, 100}, {round_robin, 8000}, {attributes, 8000}, {attributes_aged, 8000}]
+        ],
+        [receive {groups, Groups} -> ?assertEqual([], [Group || Group <- Groups, filelib:is_dir(Group)]) end || _ <- "abcd"],
+        ok
+    end).
+
+nodes_that_cannot_be_bounded_are_taken_down(_) ->
+    bounded(fun() ->
+        Running = lists:sort(atoll_cluster:running()),
+        %% As on a system that says something else of its control groups.
+        {error, Sentence} = atoll_bench_place:setup((placing(random))#{nodes := 2, slow := 1, slow_percent := 0.5}),
+        ?assertEqual(
+            "the option cpus must be numbers of processors from 0.01 to 1000",
+            lists:flatten(unicode:characters_to_list(Sentence))
+        ),
+        ?assertEqual([], lists:sort(atoll_cluster:running()) -- Running)
+    end).
+
+placing(Rule) ->
+    #{workload => unequal, nodes => 4, each => 2, slow => 2, slow_percent => 5, percent => 30, work => 100, rule => Rule}.
+
+%% Where nothing can be bounded, such a case is skipped.
+bounded(Case) ->
+    case atoll_quota:available() of
+        ok -> Case();
+        {error, Error} -> {skip, lists:flatten(unicode:characters_to_list(atoll_quota:format_error(Error)))}
+    end.
+
+a_herd_is_spread_by_claims_and_not_by_taking_the_first(_) ->
+    [
+        with(
+            atoll_bench_place,
+            #{workload => herd, nodes => 4, each => 10, slow => 0, slow_percent => 100, percent => 100, work => 0, rule => Rule},
+            fun(State) ->
+                {ok, #{fullest := Fullest, messages_per_choice := Messages, choice := Choice}, _} = atoll_bench_place:round(State),
+                ?assertEqual(40, atoll_bench_hist:count(Choice)),
+                %% Three others are asked, and answer.
+                ?assert(Messages >= 6, Messages),
+                case Rule of
+                    first -> ?assertEqual(4.0, Fullest);
+                    claims -> ?assert(Fullest =< 1.5, Fullest)
+                end
+            end
+        )
+     || Rule <- [first, claims]
+    ],
+    ok.
 
 nodes_that_cannot_be_made_ready_are_taken_down(_) ->
     Self = self(),

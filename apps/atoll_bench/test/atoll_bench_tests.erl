@@ -103,3 +103,34 @@ all_talk_to_all_where_all_are_connected_test() ->
     ?assertEqual([bare, stock, mesh, hyparview], Of(standing)),
     ?assertEqual([stock, carrier, groups], Of(all_to_all)),
     ?assertEqual({error, no_points}, atoll_bench:sweep(atoll_bench_overlay, #{workload => [all_to_all], overlay => [bare, scamp]})).
+
+work_is_placed_on_unequal_nodes_and_a_herd_on_equal_ones_test() ->
+    {ok, Points} = atoll_bench:sweep(atoll_bench_place, #{workload => [herd], nodes => [20], each => [10]}),
+    ?assertEqual([random, first, claims], [Rule || #{rule := Rule, slow := 0, work := 0} <- Points]),
+    ?assertEqual({error, no_points}, atoll_bench:sweep(atoll_bench_place, #{workload => [herd], rule => [attributes, round_robin]})).
+
+slow_nodes_are_evenly_among_the_others_test() ->
+    ?assertEqual([2, 1, 2, 1], atoll_bench_place:shares(4, 2, {1, 2})),
+    ?assertEqual([2, 2, 1, 2, 1], atoll_bench_place:shares(5, 2, {1, 2})),
+    ?assertEqual([2, 2], atoll_bench_place:shares(2, 0, {1, 2})),
+    ?assertEqual([1, 1, 1], atoll_bench_place:shares(3, 3, {1, 2})).
+
+what_the_machine_would_hold_up_is_no_measure_of_placing_test_() ->
+    Processors = erlang:system_info(logical_processors_available),
+    [
+        ?_assertMatch({match, _}, re:run(placing_sentence(Sweep), Ends ++ "$"))
+     || {Sweep, Ends} <- [
+            {#{nodes => [2], slow => [3]}, "more nodes are slow than there are"},
+            {#{slow_percent => [30]}, "the slow nodes are not slower"}
+        ] ++ [
+            {
+                #{nodes => [64], slow => [0], percent => [100]},
+                "the nodes may use 64.00 processors together, and three quarters of this machine's [0-9]+ are the most"
+            }
+         || Processors =< 64
+        ]
+    ].
+
+placing_sentence(Sweep) ->
+    {error, Error} = atoll_bench:sweep(atoll_bench_place, Sweep),
+    unicode:characters_to_list(atoll_bench:format_error(Error)).

@@ -9,8 +9,8 @@
 -define(LINE_MS, 30000).
 
 %% The side of the test. Options: `cluster', the options of the cluster, whose nodes are
-%% in the ends of a wire if `wire' is among them, the options of that; `env', the VM's
-%% environment; `flags' for its erl.
+%% in the ends of a wire if `wire' is among them, the options of that, and in the groups of a
+%% quota if `quota' is; `env', the VM's environment; `flags' for its erl.
 start(Options) ->
     Erl = filename:join([code:root_dir(), "bin", "erl"]),
     Paths = [filename:absname(filename:dirname(code:which(M))) || M <- [?MODULE, atoll_cluster]],
@@ -56,11 +56,13 @@ close(Port) ->
 
 %% The side of the VM.
 main([Encoded]) ->
-    Options = wired(binary_to_term(base64:decode(Encoded))),
+    Given = binary_to_term(base64:decode(Encoded)),
+    Options = wired(maps:remove(quota, Given)),
     Progress = fun(Started, _) -> say({progress, Started}) end,
     case atoll_cluster:start(Options#{progress => Progress}) of
         {ok, Cluster} ->
             Info = atoll_cluster:info(Cluster),
+            ok = bounded(Given, Info),
             say({started, Info}),
             obey(Cluster);
         {error, Reason} ->
@@ -74,6 +76,13 @@ wired(#{wire := Path} = Options) ->
     (maps:remove(wire, Options))#{hosts => atoll_wire:ends(Wire)};
 wired(Options) ->
     Options.
+
+bounded(#{quota := Options}, #{nodes := Nodes}) ->
+    {ok, Quota} = atoll_quota:start(Options),
+    [ok = atoll_quota:enter(Quota, N, Pid) || {N, #{os_pid := Pid}} <- lists:zip(lists:seq(1, length(Nodes)), Nodes)],
+    say({quota, {atoll_quota:os_pid(Quota), atoll_quota:groups(Quota)}});
+bounded(#{}, _Info) ->
+    ok.
 
 obey(Cluster) ->
     case io:get_line("") of
