@@ -113,3 +113,18 @@ a_row_without_room_is_no_news_test() ->
     Refused = ?G:heard({z, {gossip, [], [{c, 1, 0, #{}}]}}, 0, Told),
     ?assertMatch(#{rows := 1, refused := 1, rows_heard := 1}, ?G:counts(Refused)),
     ?assert(?G:is_quiet(Refused)).
+
+there_is_room_for_the_own_row_test() ->
+    Full = ?G:heard({z, {gossip, [], [{b, 1, 0, #{}}]}}, 0, new(a, #{max_rows => 1})),
+    {gossip, _, Rows} = told(0, ?G:own(#{load => 7}, 0, Full)),
+    ?assert(lists:keymember(a, 1, Rows)).
+
+%% More news come each time than a message takes.
+no_news_wait_because_of_their_names_test() ->
+    Told = fun(Version, {Rand0, Seen, G0}) ->
+        Heard = lists:foldl(fun(N, G1) -> ?G:heard({z, {gossip, [], [{N, Version, 0, #{}}]}}, 0, G1) end, G0, [c, d, e, f]),
+        {[{y, {gossip, _, [{Node, _, _, _}]}}], Rand, G} = ?G:tell({[y], Rand0}, 0, Heard),
+        {Rand, [Node | Seen], G}
+    end,
+    {_, Seen, _} = lists:foldl(Told, {rand(), [], new(a, #{max_told => 1})}, lists:seq(1, 40)),
+    ?assertEqual([c, d, e, f], lists:usort(Seen)).

@@ -135,7 +135,11 @@ the_network_of_a_file_is_declared(Config) ->
     ?assertEqual({ok, [B, D]}, call(C, D, atoll_distance, nearest, [2, A])),
     ?assertEqual({ok, [B]}, call(C, D, atoll_distance, sphere, [A, 0.5])),
     ?assertEqual({ok, lists:sort([A, B])}, call(C, D, atoll_distance, ball, [A, 0.5])),
-    ?assertEqual({error, distances_off}, call(C, D, atoll_distance, distance, [estimated, A, B])).
+    ?assertEqual({error, distances_off}, call(C, D, atoll_distance, distance, [estimated, A, B])),
+    %% What is none of the three.
+    {error, Error} = call(C, A, atoll_distance, nearest, [1, A, #{by => near}]),
+    ?assertEqual("a distance is declared, measured or estimated, not near", lists:flatten(atoll_distance:format_error(Error))),
+    ?assertEqual({error, Error}, call(C, A, atoll_distance, distance, [near, A, B])).
 
 without_the_options_there_are_sentences(Config) ->
     C = ?config(cluster, Config),

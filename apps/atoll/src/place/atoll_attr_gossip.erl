@@ -176,8 +176,8 @@ enters(Node, Values, Now, #gossip{rows = Rows} = G) ->
             put_row(Node, #row{version = 0, at = Now, values = Values}, G)
     end.
 
-put_row(Node, Row, #gossip{rows = Rows, options = #{max_rows := Max}} = G) ->
-    case is_map_key(Node, Rows) orelse map_size(Rows) < Max of
+put_row(Node, Row, #gossip{self = Self, rows = Rows, options = #{max_rows := Max}} = G) ->
+    case Node =:= Self orelse is_map_key(Node, Rows) orelse map_size(Rows) < Max of
         true -> G#gossip{rows = Rows#{Node => Row}};
         false -> count(refused, 1, G)
     end.
@@ -259,12 +259,13 @@ hear_row(_From, _Odd, _Now, G) ->
     count(odd, 1, G).
 
 %% @doc What is to be told now, to random ones of these nodes, and the randomness after it. What
-%% is more than fits in one message each stays for the next time.
+%% is more than fits in one message each stays for the next time, drawn anew, so that none waits
+%% because of its name.
 -spec tell({[node()], rand:state()}, atoll_protocol:now_ms(), gossip()) ->
     {[{node(), message()}], rand:state(), gossip()}.
 tell({Peers, Rand0}, Now, #gossip{news = News, options = #{fanout := Fanout, max_told := Max}} = G0) ->
-    {Drawn, _, Rand} = atoll_random:split(min(Fanout, length(Peers)), Peers, Rand0),
-    {Now1, Later} = split(Max, lists:sort(maps:to_list(News))),
+    {Drawn, Rand1} = atoll_random:sample(Fanout, Peers, Rand0),
+    {Now1, Later, Rand} = atoll_random:split(min(Max, map_size(News)), lists:sort(maps:to_list(News)), Rand1),
     Interests = [
         {Name, Until - Now}
      || {Name, Until} <- lists:sort(maps:to_list(G0#gossip.interests)), Until > Now
@@ -286,9 +287,6 @@ told(Peer, News, Now, #gossip{rows = Rows}) ->
         not lists:member(Peer, Tellers),
         #{Node := #row{version = Version, at = At, values = Values}} <- [Rows]
     ].
-
-split(Max, List) when length(List) =< Max -> {List, []};
-split(Max, List) -> lists:split(Max, List).
 
 %% @doc Whether there is nothing to tell.
 -spec is_quiet(gossip()) -> boolean().

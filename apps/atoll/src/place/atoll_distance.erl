@@ -48,7 +48,9 @@
     | {not_in_network, node()}
     | {not_measured, node(), node()}
     | {no_coordinate, node()}
-    | {no_predicate, term()}.
+    | {no_predicate, term()}
+    %% It is none of the three.
+    | {no_distance, term()}.
 
 -type world() :: #{reference() => []}.
 %% The helpers that measure, by the monitor on each: one at a time.
@@ -112,11 +114,13 @@ distance(declared, A, B) ->
         {ok, Network} -> atoll_network:distance(A, B, Network);
         {error, _} = Error -> Error
     end;
-distance(How, A, B) ->
+distance(How, A, B) when How =:= measured; How =:= estimated ->
     case is_on() of
         ok -> known(How, A, B);
         {error, _} = Error -> Error
-    end.
+    end;
+distance(Other, _A, _B) ->
+    {error, {no_distance, Other}}.
 
 known(_How, Node, Node) -> {ok, 0.0};
 known(measured, A, B) when A =:= node() -> measured(A, B, B);
@@ -163,12 +167,14 @@ nodes(declared) ->
         {ok, Network} -> {ok, atoll_network:nodes(Network)};
         {error, _} = Error -> Error
     end;
-nodes(How) ->
-    Kind =
-        case How of
-            measured -> measured;
-            estimated -> coordinate
-        end,
+nodes(measured) ->
+    known(measured);
+nodes(estimated) ->
+    known(coordinate);
+nodes(Other) ->
+    {error, {no_distance, Other}}.
+
+known(Kind) ->
     case is_on() of
         ok -> {ok, lists:usort([node() | ets:select(?MODULE, [{{{Kind, '$1'}, '_', '_'}, [], ['$1']}])])};
         {error, _} = Error -> Error
@@ -324,6 +330,8 @@ format_error({not_measured, A, B}) ->
     io_lib:format("this node has not measured the round trip between ~ts and ~ts", [A, B]);
 format_error({no_coordinate, Node}) ->
     io_lib:format("the coordinate of ~ts is not known here", [Node]);
+format_error({no_distance, Term}) ->
+    io_lib:format("a distance is declared, measured or estimated, not ~0tP", [Term, 12]);
 format_error({no_predicate, Term}) ->
     io_lib:format("a predicate is {dist,Op,Number}, where Op is eq, ne, lt, le, gt or ge, not ~0tp", [Term]).
 
