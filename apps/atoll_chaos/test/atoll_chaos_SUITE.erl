@@ -166,7 +166,8 @@ kinds_of_processes_are_found(Config) ->
     A = atoll_chaos_subject,
     ?assertEqual([[A, subject_named, subject_b]], Find({name, subject_b})),
     ?assertEqual([[A, subject_named, N] || N <- atoll_chaos_subject:names()], Find({supervisor, subject_named})),
-    ?assertEqual([[atoll, events], [atoll, group], [atoll, group_watch], [atoll, link], [atoll, names]], Find({application, atoll})),
+    Rooms = [attr, events, group, group_watch, link, names, place],
+    ?assertEqual([[atoll, Room] || Room <- Rooms], Find({application, atoll})),
     ?assertEqual(4, length(Find({supervisor, subject_dynamic}))),
     %% 3 named, 3 numbered, 4 without an id, 2 frail ones, the starter.
     ?assertEqual(13, length(Find({application, A}))),
