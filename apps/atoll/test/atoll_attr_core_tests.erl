@@ -153,6 +153,22 @@ bounds_hold_test() ->
     {S7, [{reply, f, {error, {too_many_attributes, 2}}}]} = do({call, f, {insert, b, 1, permanent}}, S6),
     {_, [{reply, f, {error, {value_too_large, _, 20}}}]} = do({call, f, {update, a, lists:seq(1, 50)}}, S7).
 
+what_is_loaded_has_its_bounds_too_test() ->
+    S0 = new(#{max_attributes => 2, max_value => 100}, [{a, 1}]),
+    Long = lists:seq(1, 1000),
+    [
+        begin
+            {State, Effects} = do({call, f, {load, Definitions}}, S0),
+            ?assertEqual([{reply, f, {error, {book, Error}}}], Effects),
+            ?assertMatch(#{attributes := [{a, {static, 1}, configured}]}, summary(State))
+        end
+     || {Definitions, Error} <- [
+            {[{b, 1}, {c, 1}, {d, 1}], {too_many, 3, 2}},
+            {[{b, Long}], {too_large, b, erlang:external_size(Long), 100}}
+        ]
+    ],
+    ?assertMatch({_, [{act, {keep, []}}, {reply, f, ok}]}, do({call, f, {load, [{b, 1}, {c, 1}]}}, S0)).
+
 what_peers_send_harms_nobody_test() ->
     S0 = up(b, new(#{}, [])),
     lists:foldl(

@@ -27,7 +27,7 @@
 
 -behaviour(atoll_protocol).
 
--export([options/0, init/2, handle/3]).
+-export([options/0, bounds/1, init/2, handle/3]).
 
 -export_type([config/0, options/0, request/0, asked/0, choice/0, state/0]).
 
@@ -168,6 +168,12 @@ options() ->
         rounds => {non_neg_integer, 2}
     }).
 
+%% @doc What the attributes of a node with these options must keep to.
+-spec bounds(options()) -> atoll_attr_book:bounds().
+bounds(Given) ->
+    #{max_value := {_, MaxValue}, max_attributes := {_, Max}} = options(),
+    maps:with([max_value, max_attributes], maps:merge(#{max_value => MaxValue, max_attributes => Max}, Given)).
+
 %% @doc A node with what it is defined to be.
 -spec init(config(), atoll_protocol:now_ms()) -> {state(), [atoll_protocol:effect()]}.
 init(#{self := Self, incarnation := Incarnation, seed := Seed, options := Given, definitions := Definitions} = Config, _Now) ->
@@ -181,7 +187,7 @@ init(#{self := Self, incarnation := Incarnation, seed := Seed, options := Given,
         next = Incarnation,
         book = Book,
         evaluation = atoll_attr_evaluation:new(
-            (maps:with([evaluate_ms, automatic_ms, max_value], Options))#{max_questions => MaxAnswers}
+            (maps:with([evaluate_ms, automatic_ms], Options))#{max_questions => MaxAnswers}
         ),
         gossip = atoll_attr_gossip:new(
             #{self => Self, incarnation => Incarnation}, maps:with(maps:keys(atoll_attr_gossip:options()), Options)
@@ -193,8 +199,8 @@ init(#{self := Self, incarnation := Incarnation, seed := Seed, options := Given,
     done(effects(Watches, prepare(State))).
 
 %% @doc Takes one event. `up' and `down' are of connections. Calls are a {@link request()}
-%% each; casts are `{unreachable, Node}', `{evaluated, Key, {ok, Value} | failed}' of the deed
-%% `evaluate', and `{gone, Process}' of the deed `watch'. The deed `keep' has all that programs have
+%% each; casts are `{unreachable, Node}', `{evaluated, Key, {ok, Value} | failed | too_large}' of
+%% the deed `evaluate', and `{gone, Process}' of the deed `watch'. The deed `keep' has all that programs have
 %% added.
 -spec handle(atoll_protocol:event(), atoll_protocol:now_ms(), state()) -> {state(), [atoll_protocol:effect()]}.
 handle({message, From, Message}, Now, #state{options = Limits} = State) ->
@@ -254,8 +260,12 @@ call({update, Name, Value}, From, _Now, #state{book = Book} = State) ->
     end;
 call({delete, Name}, From, _Now, #state{book = Book} = State) ->
     booked(From, atoll_attr_book:delete(Name, Book), [], State);
-call({load, Definitions}, From, _Now, #state{book = Book} = State) ->
-    booked(From, {ok, atoll_attr_book:load(Definitions, Book)}, [], State);
+call({load, Definitions}, From, _Now, #state{book = Book, options = Options} = State) ->
+    Loaded = atoll_attr_book:load(Definitions, Book),
+    case atoll_attr_book:within(Loaded, Options) of
+        ok -> booked(From, {ok, Loaded}, [], State);
+        {error, _} = Error -> booked(From, Error, [], State)
+    end;
 call({values, all, Ms}, From, Now, #state{book = Book} = State) ->
     evaluate({local, From}, atoll_attr_book:names(Book), Ms, Now, State);
 call({values, Names, Ms}, From, Now, State) ->
@@ -276,8 +286,8 @@ watch(_) -> [].
 
 booked(From, {ok, Book}, Effects, State) ->
     reply(From, ok, keep(prepare(effects(Effects, State#state{book = Book}))));
-booked(From, {error, _} = Error, _Effects, State) ->
-    reply(From, Error, State).
+booked(From, {error, Error}, _Effects, State) ->
+    reply(From, {error, {book, Error}}, State).
 
 %% Also when nothing of it has changed: that is seldom, and harmless.
 keep(#state{book = Book} = State) ->
