@@ -78,9 +78,9 @@
     directory => off | on | atoll_directory:options(),
     %% For whom it relays: where one of the two ends is in one of these groups.
     relays => all | none | [Group :: atom()],
-    %% What this node is like: the attributes that it has, those that a file defines, and
-    %% whether it has those that come with every node; and the options that differ from their
-    %% defaults.
+    %% What this node is like: the attributes that it has, those that a file defines, which is
+    %% read when the application starts, and whether it has those that come with every node; and
+    %% the options that differ from their defaults.
     attributes => [atoll_attr_book:definition()],
     attributes_file => none | file:filename_all(),
     builtin_attributes => boolean(),
@@ -107,6 +107,7 @@
     | {source, term()}
     | {groups, atoll_group_config:error()}
     | {attributes, atoll_attr_book:error()}
+    | {attributes_file, atoll_attr_file:error()}
     | {network, atoll_network:error()}
     | {network_file, file:name_all(), atoll_network_file:error()}
     | atoll_strategy:error()
@@ -258,7 +259,7 @@ check_whole(Config, ConnectAll) ->
         fun check_directory/1,
         fun check_attributes/1,
         fun check_network/1
-        | [fun(C) -> check_part(Key, Module, C) end || {Key, Module} <- ?PARTS]
+        | [fun(C) -> check_part(Key, Module, C) end || {Key, Module} <- ?PARTS] ++ [fun check_bounds/1]
     ],
     lists:foldl(
         fun
@@ -318,8 +319,21 @@ check_directory(#{directory := on} = Config) ->
 check_directory(Config) ->
     check_part(directory, atoll_directory, Config).
 
-check_attributes(#{attributes := Definitions} = Config) ->
-    case atoll_attr:check(Definitions) of
+%% With those of the file, which override the others. It is read here alone: a room that is
+%% started anew has what it was started with, whatever has become of the file.
+check_attributes(#{attributes := Definitions, attributes_file := File} = Config) ->
+    case {atoll_attr_book:check(Definitions), from_file(File)} of
+        {ok, {ok, More}} -> {ok, Config#{attributes := Definitions ++ More}};
+        {ok, {error, Error}} -> {error, {bad_option, attributes_file, {attributes_file, Error}}};
+        {{error, Error}, _} -> {error, {bad_option, attributes, {attributes, Error}}}
+    end.
+
+from_file(none) -> {ok, []};
+from_file(Path) -> atoll_attr_file:read(Path).
+
+%% When the options are known to be good.
+check_bounds(Config) ->
+    case atoll_attr:check(attributes(Config)) of
         ok -> {ok, Config};
         {error, Error} -> {error, {bad_option, attributes, {attributes, Error}}}
     end.
@@ -446,10 +460,9 @@ free(#{free_group := auto, overlay_options := {Strategy, _}}) ->
 
 %% @doc What the process of the attributes is started with.
 -spec attributes(config()) -> atoll_attr:config().
-attributes(#{attributes := Definitions, attributes_file := File, builtin_attributes := Builtins} = Config) ->
+attributes(#{attributes := Definitions, builtin_attributes := Builtins} = Config) ->
     #{
         definitions => Definitions,
-        file => File,
         builtins => Builtins,
         options => maps:get(attribute_options, Config)
     }.
@@ -496,6 +509,8 @@ format_error({bad_option, Key, {groups, Error}}) ->
     io_lib:format("the option ~tw: ~ts", [Key, atoll_group_config:format_error(Error)]);
 format_error({bad_option, Key, {attributes, Error}}) ->
     io_lib:format("the option ~tw: ~ts", [Key, atoll_attr_book:format_error(Error)]);
+format_error({bad_option, Key, {attributes_file, Error}}) ->
+    io_lib:format("the option ~tw: ~ts", [Key, atoll_attr_file:format_error(Error)]);
 format_error({bad_option, Key, {network, Error}}) ->
     io_lib:format("the option ~tw: ~ts", [Key, atoll_network:format_error(Error)]);
 format_error({bad_option, Key, {network_file, Path, Error}}) ->

@@ -18,6 +18,9 @@
 
 -define(CALL_MS, 60000).
 -define(CALLERS, 200).
+%% Long enough that a busy machine is not what is measured. That a deadline is kept to the
+%% millisecond is shown in virtual time ({@link atoll_sim_attr_tests}).
+-define(DEADLINE_MS, 5000).
 
 suite() -> [{timetrap, {minutes, 6}}].
 
@@ -70,15 +73,17 @@ silent_nodes_are_named_by_the_deadline(Config) ->
     %% On a busy machine it is their connections that take time.
     {ok, #{silent := []}} = call(C, A, atoll_attr, request_attrs, [Nodes, colour, #{deadline => 20000}]),
     [ok = atoll_cluster:pause(C, N) || N <- Silent],
-    {Ms, {ok, Choice}} = call(C, A, atoll_attr_probe, timed, [atoll_attr, choose_nodes, [Nodes, "colour == blue"]]),
-    ct:pal("~b nodes, ~b of them silent: ~b ms", [length(Nodes), length(Silent), Ms]),
-    ?assert(Ms =< 500, Ms),
+    {UsualMs, {ok, _}} = call(C, A, atoll_attr_probe, timed, [atoll_attr, choose_nodes, [Nodes, "colour == blue"]]),
+    ct:pal("~b nodes, ~b of them silent, a deadline of 500 ms: ~b ms", [length(Nodes), length(Silent), UsualMs]),
+    Options = #{deadline => ?DEADLINE_MS},
+    {Ms, {ok, Choice}} = call(C, A, atoll_attr_probe, timed, [atoll_attr, choose_nodes, [Nodes, "colour == blue", Options]]),
+    ?assert(Ms =< 1.5 * ?DEADLINE_MS, Ms),
     ?assertMatch(#{silent := Silent, unreachable := []}, Choice),
     ?assertEqual(Nodes -- [lists:last(Nodes) | Silent], map_get(nodes, Choice)),
     %% And the one that is chosen is not one of those.
     {OneMs, {ok, One, #{silent := Silent}}} =
-        call(C, A, atoll_attr_probe, timed, [atoll_attr, choose_node, [Nodes, "colour == blue"]]),
-    ?assert(OneMs =< 500, OneMs),
+        call(C, A, atoll_attr_probe, timed, [atoll_attr, choose_node, [Nodes, "colour == blue", Options]]),
+    ?assert(OneMs =< 1.5 * ?DEADLINE_MS, OneMs),
     ?assertNot(lists:member(One, [lists:last(Nodes) | Silent])),
     [ok = atoll_cluster:resume(C, N) || N <- Silent],
     ok = call(C, lists:last(Nodes), atoll_attr, update, [colour, blue]).
@@ -109,7 +114,12 @@ callers_at_the_same_moment_are_spread(Config) ->
     Loads = [{N, length([One || One <- Chosen, One =:= N])} || N <- Nodes],
     ct:pal("~b callers on ~b nodes: ~w", [length(Chosen), length(Nodes), lists:sort([L || {_, L} <- Loads])]),
     ?assertEqual(length(Chosen), lists:sum([L || {_, L} <- Loads])),
-    ?assert(lists:max([L || {_, L} <- Loads]) =< 1.5 * length(Chosen) / length(Nodes), Loads).
+    %% The sum of the squared distances from the mean, in means, is as high as the number of the
+    %% others on average where each takes a random node. There, 200 callers on 20 nodes come
+    %% below a third of it three times in a thousand.
+    Mean = length(Chosen) / length(Nodes),
+    Uneven = lists:sum([(L - Mean) * (L - Mean) || {_, L} <- Loads]) / Mean,
+    ?assert(Uneven =< (length(Nodes) - 1) / 3, {Uneven, Loads}).
 
 old_values_are_told_with_their_age(Config) ->
     C = ?config(cluster, Config),

@@ -50,6 +50,22 @@ loading_replaces_what_was_configured_and_nothing_else_test() ->
     ?assertEqual([b, c, mine], ?B:names(Loaded)),
     ?assertEqual({static, 3}, ?B:look(b, Loaded)).
 
+a_book_has_its_bounds_test() ->
+    Bounds = #{max_value => 100, max_attributes => 2},
+    Long = lists:seq(1, 1000),
+    ?assertEqual(ok, ?B:within(?B:new([{a, 1}, {b, 2}]), Bounds)),
+    [
+        begin
+            {error, Error} = ?B:within(?B:new(Definitions), Bounds),
+            ?assertMatch({match, _}, re:run(?B:format_error(Error), ["^", Said, "$"]))
+        end
+     || {Definitions, Said} <- [
+            {[{a, 1}, {b, 2}, {c, 3}], "there are 3 attributes, and 2 are the most of a node"},
+            {[{b, Long}], "the attribute b has [0-9]+ bytes, and 100 are the most"},
+            {[{b, {automatic, {m, f, [Long]}}}], "the attribute b has [0-9]+ bytes, and 100 are the most"}
+        ]
+    ].
+
 %% Files
 
 a_file_defines_attributes_test() ->
@@ -91,6 +107,19 @@ a_wrong_file_is_an_error_in_a_sentence_test() ->
         "/nowhere/at/all cannot be read: no such file or directory",
         lists:flatten(atoll_attr_file:format_error(Missing))
     ).
+
+a_file_that_is_too_large_is_not_read_to_its_end_test() ->
+    Path = lists:concat(["/tmp/atoll_attr_book_", os:getpid(), "_", erlang:unique_integer([positive])]),
+    {ok, File} = file:open(Path, [write, raw]),
+    try
+        %% It has holes, and more bytes than any memory.
+        {ok, _} = file:position(File, 1 bsl 42),
+        ok = file:truncate(File),
+        ?assertEqual({error, {Path, too_large}}, atoll_attr_file:read(Path))
+    after
+        ok = file:close(File),
+        ok = file:delete(Path)
+    end.
 
 read(Text) ->
     Path = lists:concat(["/tmp/atoll_attr_book_", os:getpid(), "_", erlang:unique_integer([positive])]),

@@ -50,6 +50,62 @@ a_lost_connection_is_made_again_and_the_question_repeated_test() ->
     {S3, [{send, b, {1, {ask, 1000, [x], 500}}}]} = do({up, b}, S2),
     {_, [{unwant, b}, _, {reply, from, {ok, #{answers := [_]}}}]} = do({message, b, {1, {values, 1000, #{x => 1}}}}, S3).
 
+what_waits_for_a_connection_goes_with_the_time_that_is_left_test() ->
+    {S1, [_, {want, b}]} = do({call, from, ask([b], [x])}, 1000, new(#{}, [])),
+    {S2, Asked} = do({up, b}, 1300, S1),
+    ?assertEqual([{send, b, {1, {ask, 1000, [x], 200}}}], Asked),
+    %% Lost and made again at the very end: there is no use in it.
+    {S3, _} = do({down, b, lost}, 1400, S2),
+    ?assertMatch({_, []}, do({up, b}, 1500, S3)),
+    %% A claim has the time of its step.
+    {C1, [_, {timer, {step, 1000}, 166}, {want, b}]} = do({call, f, choose([b])}, 1000, new(#{}, [])),
+    ?assertMatch({_, [{send, b, {1, {claim, 1000, [], 66}}}]}, do({up, b}, 1100, C1)).
+
+only_what_was_asked_for_is_taken_and_in_its_bound_test() ->
+    S0 = up(b, new(#{max_value => 100}, [])),
+    {S1, _} = do({call, from, ask([b], [x, y, z], 1000)}, S0),
+    Given = #{x => 1, y => lists:seq(1, 1000), other => 2, "no name" => 3},
+    Taken = #{x => 1, y => undefined, z => undefined},
+    {S2, Effects} = do({message, b, {1, {values, 1000, Given}}}, S1),
+    ?assertMatch([{ok, #{answers := [{b, Taken, 0}]}}], [A || {reply, from, A} <- Effects]),
+    %% And nothing else is remembered.
+    {_, Known} = do({call, from, ask([b], [x, y, z], 1000)}, S2),
+    ?assertMatch([{ok, #{answers := [{b, Taken, 0}]}}], [A || {reply, from, A} <- Known]),
+    {_, [_, {send, b, _} | _]} = do({call, from, ask([b], [other], 1000)}, S2),
+    %% So too of the node that is claimed.
+    Choose = {choose, #{tiers => [[b]], predicate => atoll_predicate:any(), names => [x, y], ms => 500}},
+    {C1, [_, _, {send, b, {1, {claim, 1000, [x, y], _}}}]} = do({call, f, Choose}, S0),
+    {_, Chosen} = do({message, b, {1, {place, 1000, 1, Given}}}, C1),
+    ?assertEqual([{ok, b, 1, #{x => 1, y => undefined}}], [A || {reply, f, A} <- Chosen]).
+
+rows_that_no_node_could_have_are_not_kept_test() ->
+    Rows = [
+        {c, 1, 0, #{x => 1}},
+        {d, 1, 0, #{x => lists:seq(1, 1000)}},
+        {e, 1, 0, #{x => 1, y => 2, z => 3}},
+        {f, 1, 0, #{"x" => 1}}
+    ],
+    {State, _} = do({message, b, {1, {gossip, [], Rows}}}, up(b, new(#{max_value => 100, max_interests => 2}, []))),
+    ?assertMatch(#{gossip := #{rows := 1, rows_heard := 1, odd := 3}}, summary(State)).
+
+an_answer_to_another_question_is_none_test() ->
+    {S1, [_, Timer, _Claim]} = do({call, f, choose([b])}, up(b, new(#{}, []))),
+    ?assertMatch({timer, {step, 1000}, _}, Timer),
+    %% It was asked to enter it in line, and says how long the line is.
+    {S2, []} = do({message, b, {1, {line, 1000, none, 0}}}, S1),
+    {_, Chosen} = do({message, b, {1, {place, 1000, 1, #{}}}}, S2),
+    ?assertEqual([{ok, b, 1, #{}}], [A || {reply, f, A} <- Chosen]).
+
+a_claim_that_was_sent_twice_stays_where_the_choice_fell_test() ->
+    {S1, _} = do({call, f, choose([b])}, up(b, new(#{}, []))),
+    {S2, _} = do({down, b, lost}, S1),
+    {S3, [{send, b, {1, {claim, 1000, [], _}}}]} = do({up, b}, S2),
+    {S4, Chosen} = do({message, b, {1, {place, 1000, 1, #{}}}}, S3),
+    ?assertMatch([{ok, b, 1, _}], [A || {reply, f, A} <- Chosen]),
+    {S5, []} = do({message, b, {1, {place, 1000, 1, #{}}}}, S4),
+    %% Nobody else's.
+    ?assertMatch({_, [{send, c, {1, {leave, 1000}}}]}, do({message, c, {1, {place, 1000, 1, #{}}}}, S5)).
+
 at_the_deadline_everything_is_given_back_test() ->
     {S1, _} = do({call, from, ask([b, c], [x])}, up(b, new(#{}, []))),
     {S2, Effects} = do({timeout, {asked, 1000}}, S1),
@@ -97,6 +153,22 @@ bounds_hold_test() ->
     {S7, [{reply, f, {error, {too_many_attributes, 2}}}]} = do({call, f, {insert, b, 1, permanent}}, S6),
     {_, [{reply, f, {error, {value_too_large, _, 20}}}]} = do({call, f, {update, a, lists:seq(1, 50)}}, S7).
 
+what_is_loaded_has_its_bounds_too_test() ->
+    S0 = new(#{max_attributes => 2, max_value => 100}, [{a, 1}]),
+    Long = lists:seq(1, 1000),
+    [
+        begin
+            {State, Effects} = do({call, f, {load, Definitions}}, S0),
+            ?assertEqual([{reply, f, {error, {book, Error}}}], Effects),
+            ?assertMatch(#{attributes := [{a, {static, 1}, configured}]}, summary(State))
+        end
+     || {Definitions, Error} <- [
+            {[{b, 1}, {c, 1}, {d, 1}], {too_many, 3, 2}},
+            {[{b, Long}], {too_large, b, erlang:external_size(Long), 100}}
+        ]
+    ],
+    ?assertMatch({_, [{act, {keep, []}}, {reply, f, ok}]}, do({call, f, {load, [{b, 1}, {c, 1}]}}, S0)).
+
 what_peers_send_harms_nobody_test() ->
     S0 = up(b, new(#{}, [])),
     lists:foldl(
@@ -109,9 +181,40 @@ what_peers_send_harms_nobody_test() ->
         [
             rubbish, {2, new}, {1, rubbish}, {1, {ask, 1, [x | y], 5}}, {1, {ask, 1, ["x"], 5}}, {1, {ask, 1, [x], 0}},
             {1, {values, 1000, #{}}}, {1, {values, x, y}}, {1, {claim, 1, x, 5}}, {1, {claim, 1, [1], 5}}, {1, {place, 1, 0, #{}}},
-            {1, {line, 1, x, 1}}, {1, {line, 1, 1, -1}}, {1, {leave, 7}}, {1, {gossip, x, y}}
+            {1, {line, 1, x, 1}}, {1, {line, 1, 1, -1}}, {1, {leave, 7}}, {1, {gossip, x, y}}, {1, {gossip, [], [x | y]}}
         ]
     ).
+
+what_fits_no_timer_and_no_bound_is_counted_and_not_taken_test() ->
+    Odd = [
+        {1, {ask, 1, [slow], 16#80000000}},
+        {1, {ask, 1, [slow], 1 bsl 70}},
+        {1, {claim, 1, [slow], 1 bsl 70}},
+        {1, {ask, 1 bsl 64, [slow], 5}},
+        {1, {claim, lists:seq(1, 1000), [slow], 5}},
+        {1, {look, rubbish}},
+        {1, {place, 1, 1 bsl 70, #{}}},
+        {1, {line, 1, 0, 1}},
+        {1, {line, 1, 1, 1 bsl 70}}
+    ],
+    S0 = up(b, new(#{}, [?SLOW])),
+    State = lists:foldl(
+        fun(Message, S) ->
+            {Next, Effects} = do({message, b, Message}, S),
+            ?assertEqual([], Effects, Message),
+            Next
+        end,
+        S0,
+        Odd
+    ),
+    ?assertEqual(length(Odd), maps:get(odd, maps:get(counts, summary(State)))),
+    %% The longest time that there is.
+    {_, Effects} = do({message, b, {1, {ask, 1, [slow], 16#7FFFFFFF}}}, S0),
+    ?assertMatch([_, _, {timer, {question, _}, 16#3FFFFFFF}], Effects).
+
+summary(State) ->
+    {_, [{reply, me, Summary}]} = do({call, me, summary}, State),
+    Summary.
 
 a_place_that_nobody_waits_for_is_given_back_test() ->
     {S1, [_, {timer, {step, 1000}, 166}, {send, b, {1, {claim, 1000, [], 166}}}]} = do({call, f, choose([b])}, up(b, new(#{}, []))),

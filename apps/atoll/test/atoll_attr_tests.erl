@@ -23,7 +23,7 @@ start() ->
         {counted, {dynamic, {?MODULE, next, [dynamic]}}},
         {once, {automatic, {?MODULE, next, [automatic]}}}
     ]),
-    ok = application:set_env(atoll, attribute_options, #{evaluate_ms => 100}),
+    ok = application:set_env(atoll, attribute_options, #{evaluate_ms => 300}),
     persistent_term:put(?MODULE, {counters:new(1, []), counters:new(1, [])}),
     {ok, _} = application:ensure_all_started(atoll),
     Level.
@@ -93,6 +93,25 @@ it_gives_undefined_for_what_crashes() ->
     ?assertEqual(4, Failed + Large + Late),
     ?assertEqual(Server, whereis(atoll_attr)).
 
+it_leaves_what_is_too_large_where_it_was_made() ->
+    ok = atoll_attr:insert(large, {dynamic, {?MODULE, big}}),
+    Server = whereis(atoll_attr),
+    1 = erlang:trace(Server, true, ['receive']),
+    {ok, #{large := undefined}} = atoll_attr:attributes([large]),
+    1 = erlang:trace(Server, false, ['receive']),
+    Delivered = erlang:trace_delivered(Server),
+    receive {trace_delivered, Server, Delivered} -> ok end,
+    Sizes = received(Server),
+    ?assert(length(Sizes) > 0),
+    ?assert(lists:max(Sizes) < 4096, Sizes),
+    #{evaluations := #{too_large := 1}} = atoll_attr:info().
+
+received(Server) ->
+    receive
+        {trace, Server, 'receive', Message} -> [erlang:external_size(Message) | received(Server)]
+    after 0 -> []
+    end.
+
 it_answers_others_while_something_hangs() ->
     ok = atoll_attr:insert(slow, {dynamic, {?MODULE, pid_of, [self()]}}),
     Asker = self(),
@@ -142,6 +161,29 @@ it_keeps_what_was_added_when_its_process_is_lost() ->
     Owner ! stop,
     await(fun() -> value(owned) =:= undefined end).
 
+it_says_that_it_is_started_again() ->
+    %% Nobody starts it meanwhile.
+    ok = sys:suspend(atoll_sup),
+    {Server, Ref} = {whereis(atoll_attr), erlang:monitor(process, whereis(atoll_attr))},
+    exit(Server, kill),
+    receive {'DOWN', Ref, process, Server, killed} -> ok end,
+    Answer = atoll_attr:attributes(),
+    ok = sys:resume(atoll_sup),
+    ?assertEqual({error, restarting}, Answer),
+    await(fun() -> value(colour) =:= blue end),
+    ok = application:stop(atoll),
+    ?assertEqual({error, not_running}, atoll_attr:attributes()),
+    ok = application:start(atoll).
+
+its_application_says_which_names_it_takes_test() ->
+    Before = erlang:registered(),
+    Level = start(),
+    Taken = [Name || Name <- erlang:registered() -- Before, lists:prefix("atoll_", atom_to_list(Name))],
+    {ok, Said} = application:get_key(atoll, registered),
+    stop(Level),
+    ?assert(lists:member(atoll_attr, Taken)),
+    ?assertEqual([], Taken -- Said).
+
 it_chooses_itself() ->
     Node = node(),
     {ok, #{nodes := [Node], silent := [], age_ms := 0}} = atoll_attr:choose_nodes("colour == blue and counted > 0"),
@@ -169,7 +211,10 @@ it_says_what_is_wrong_in_a_sentence() ->
             {atoll_attr:choose_nodes(members, {}, #{deadline => 0}), "no option deadline"},
             {atoll_attr:choose_nodes(members, {}, #{speed => 1}), "no option speed"},
             {atoll_attr:insert(a, 1, me), "and me is neither"},
-            {atoll_attr:request_attrs(members, ["a"]), "no list of names"}
+            {atoll_attr:request_attrs(members, ["a"]), "no list of names"},
+            {atoll_attr:request_attrs(members, [a | b]), "no list of names"},
+            {atoll_attr:attributes([a | b]), "no list of names"},
+            {{error, restarting}, "is being started again"}
         ]
     ].
 
@@ -180,9 +225,30 @@ it_refuses_a_wrong_configuration() ->
     ?assertEqual("the option attributes: the attribute a is defined twice", lists:flatten(atoll_config:format_error(Error))),
     ok = application:set_env(atoll, attributes, []),
     ok = application:set_env(atoll, attributes_file, "/nowhere/at/all"),
-    {error, _} = application:start(atoll),
+    {error, {{bad_option, attributes_file, _} = Missing, _}} = application:start(atoll),
+    ?assertEqual(
+        "the option attributes_file: /nowhere/at/all cannot be read: no such file or directory",
+        lists:flatten(atoll_config:format_error(Missing))
+    ),
     ok = application:unset_env(atoll, attributes_file),
     ok = application:start(atoll).
+
+it_reads_its_file_once() ->
+    ok = application:stop(atoll),
+    Path = lists:concat(["/tmp/atoll_attr_", os:getpid(), "_", erlang:unique_integer([positive])]),
+    ok = file:write_file(Path, "[{colour, green}]."),
+    ok = application:set_env(atoll, attributes_file, Path),
+    try
+        ok = application:start(atoll),
+        ?assertEqual(green, value(colour)),
+        ok = file:write_file(Path, "[{colour,"),
+        Old = whereis(atoll_attr),
+        exit(Old, kill),
+        await(fun() -> whereis(atoll_attr) =/= Old andalso value(colour) =:= green end)
+    after
+        ok = application:unset_env(atoll, attributes_file),
+        ok = file:delete(Path)
+    end.
 
 value(Name) ->
     {ok, #{Name := Value}} = atoll_attr:attributes([Name]),

@@ -170,12 +170,15 @@ a_bad_directory_is_told_in_a_sentence_test_() ->
 
 attributes_are_checked_and_reach_their_room_test() ->
     {ok, Config} = atoll_config:new([{attributes, [{gpu, 2}]}, {builtin_attributes, false}], false),
-    ?assertMatch(#{definitions := [{gpu, 2}], builtins := false, file := none}, atoll_config:attributes(Config)),
+    ?assertMatch(#{definitions := [{gpu, 2}], builtins := false}, atoll_config:attributes(Config)),
     [
         ?assertMatch({_, {match, _}}, {Said, re:run(Said, Words)})
      || {Options, Words} <- [
             {[{attributes, [{gpu, 2}, gpu]}], "option attributes: gpu defines no attribute"},
             {[{attributes_file, 7}], "attributes_file must be the name of a file, or none"},
+            {[{attributes_file, "/nowhere"}], "option attributes_file: /nowhere cannot be read"},
+            {[{attributes, [{gpu, lists:seq(1, 5000)}]}], "option attributes: the attribute gpu has .* bytes, and 4096 are the most"},
+            {[{attributes, [{gpu, 2}]}, {attribute_options, #{max_attributes => 5}}], "there are .* attributes, and 5 are the most"},
             {[{builtin_attributes, maybe_so}], "builtin_attributes must be true or false"},
             {[{attribute_options, #{hold_ms => 0}}], "attribute_options: the option hold_ms|attribute_options: .*hold_ms must be"},
             {[{attribute_options, #{hold => 1}}], "attribute_options knows no hold"}

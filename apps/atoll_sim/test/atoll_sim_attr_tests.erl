@@ -92,8 +92,9 @@ a_silent_node_is_not_chosen_test() ->
     ?assertMatch(#{Id := {_, {ok, d, 1, _}}}, atoll_sim_world:watched(World)),
     %% What it comes to later is taken back.
     Resumed = atoll_sim_world:run(atoll_sim_world:now(World) + 100, atoll_sim_world:resume(c, World)),
-    Line = fun(N) -> atoll_attr_core:line(atoll_sim_world:now(Resumed), core(N, Resumed)) end,
-    ?assertEqual(0, Line(c)).
+    {_, [{reply, me, #{claims := Line}}]} =
+        atoll_attr_core:handle({call, me, summary}, atoll_sim_world:now(Resumed), core(c, Resumed)),
+    ?assertEqual(0, Line).
 
 a_node_that_does_not_fit_any_more_is_not_chosen_test() ->
     {ok, Predicate} = atoll_predicate:new({load, lt, 3}),

@@ -44,13 +44,12 @@
 -export_type([config/0, where/0, options/0, answer/0, choice/0, error/0]).
 
 %% A helper ends with exit/1 by design.
--dialyzer({nowarn_function, [act/2, evaluate/1]}).
+-dialyzer({nowarn_function, [act/2, evaluate/2]}).
 
 -type config() :: #{
     options := atoll_attr_core:options(),
+    %% Of an attribute that is there twice the later one counts.
     definitions := [atoll_attr_book:definition()],
-    %% A file with more, which override those.
-    file := none | file:filename_all(),
     builtins := boolean()
 }.
 
@@ -88,6 +87,8 @@
 
 -type error() ::
     not_running
+    %% Its process was lost, and another is being started.
+    | restarting
     | overloaded
     | {no_such_group, term()}
     | {not_a_place, term()}
@@ -97,10 +98,11 @@
     | {value_too_large, Bytes :: pos_integer(), Max :: pos_integer()}
     | {too_many_attributes, Max :: pos_integer()}
     | {predicate, atoll_predicate:error()}
-    | {file, atoll_attr_file:error()}
     | {book, atoll_attr_book:error()}.
 
 -record(world, {
+    %% Bytes of a value.
+    max_value :: pos_integer(),
     %% Owner => the monitor on it.
     owners = #{} :: #{pid() => reference()},
     %% What is being evaluated, by its monitor and the other way round.
@@ -124,37 +126,28 @@ create_table() ->
 
 %% @doc Starts the process of this node's attributes.
 -spec start_link(config()) -> gen_server:start_ret().
-start_link(#{options := Options, file := File} = Config) ->
-    case definitions(File) of
-        {ok, More} ->
-            atoll_interpreter:start_link(#{
-                name => ?MODULE,
-                protocol => atoll_attr_core,
-                process => ?MODULE,
-                config => #{
-                    self => node(),
-                    incarnation => erlang:system_time(microsecond),
-                    seed => rand:uniform(1 bsl 32),
-                    options => Options,
-                    definitions => configured(Config) ++ More,
-                    added => ets:tab2list(?MODULE)
-                }
-            });
-        {error, Error} ->
-            logger:error(#{what => bad_attributes, why => unicode:characters_to_list(atoll_attr_file:format_error(Error))}),
-            {error, Error}
-    end.
-
-definitions(none) -> {ok, []};
-definitions(File) -> atoll_attr_file:read(File).
+start_link(#{options := Options} = Config) ->
+    atoll_interpreter:start_link(#{
+        name => ?MODULE,
+        protocol => atoll_attr_core,
+        process => ?MODULE,
+        config => #{
+            self => node(),
+            incarnation => erlang:system_time(microsecond),
+            seed => rand:uniform(1 bsl 32),
+            options => Options,
+            definitions => configured(Config),
+            added => ets:tab2list(?MODULE)
+        }
+    }).
 
 configured(#{builtins := true, definitions := Definitions}) -> atoll_attr_builtin:definitions() ++ Definitions;
 configured(#{builtins := false, definitions := Definitions}) -> Definitions.
 
-%% @doc Whether a term is a list of definitions.
--spec check(term()) -> ok | {error, atoll_attr_book:error()}.
-check(Definitions) ->
-    atoll_attr_book:check(Definitions).
+%% @doc Whether all that is configured is within the bounds of its options.
+-spec check(config()) -> ok | {error, atoll_attr_book:error()}.
+check(#{options := Options} = Config) ->
+    atoll_attr_book:within(atoll_attr_book:new(configured(Config)), atoll_attr_core:bounds(Options)).
 
 %% @doc Adds an attribute, or a definition of one, that belongs to the calling process: it
 %% is gone when the process ends.
@@ -184,15 +177,13 @@ delete(Name) ->
 
 book(Request, Name, Value) ->
     case atoll_attr_book:check([{Name, Value}]) of
-        ok -> booked(call(Request));
+        ok -> call(Request);
         {error, Error} -> {error, {book, Error}}
     end.
 
-booked({error, {What, _} = Error}) when What =:= attr_exists; What =:= attr_not_set -> {error, {book, Error}};
-booked(Answer) -> Answer.
-
 %% @doc Puts definitions in place of all that are configured, those that come with the node
-%% among them. What programs have added stays.
+%% among them. What programs have added stays. It is all or nothing: one value that is too
+%% large, or too many attributes, and everything is as it was.
 -spec load([atoll_attr_book:definition()]) -> ok | {error, error()}.
 load(Definitions) ->
     case atoll_attr_book:check(Definitions) of
@@ -373,8 +364,9 @@ nodes_of(Nodes) when is_list(Nodes), length(Nodes) >= 0 ->
 nodes_of(Other) ->
     {error, {not_a_place, Other}}.
 
-is_names(Names) ->
-    is_list(Names) andalso length(Names) >= 0 andalso lists:all(fun is_atom/1, Names).
+%% The guard fails for a list that is none to the end.
+is_names(Names) when length(Names) >= 0 -> lists:all(fun is_atom/1, Names);
+is_names(_) -> false.
 
 options(Given) when is_map(Given) ->
     Defaults = #{
@@ -399,13 +391,22 @@ call(Request) ->
     try
         atoll_interpreter:call(?MODULE, Request)
     catch
-        exit:{_, {gen_server, call, _}} -> {error, not_running}
+        exit:{_, {gen_server, call, _}} -> {error, lost()}
+    end.
+
+%% The table outlives the process, and ends with the application.
+lost() ->
+    case ets:whereis(?MODULE) of
+        undefined -> not_running;
+        _ -> restarting
     end.
 
 %% @doc One sentence for an error.
 -spec format_error(error()) -> unicode:chardata().
 format_error(not_running) ->
     "atoll does not run on this node";
+format_error(restarting) ->
+    "what keeps the attributes was lost on this node and is being started again";
 format_error(overloaded) ->
     "too many choices are under way on this node";
 format_error({no_such_group, Name}) ->
@@ -424,16 +425,15 @@ format_error({too_many_attributes, Max}) ->
     io_lib:format("this node has ~b attributes already", [Max]);
 format_error({predicate, Error}) ->
     atoll_predicate:format_error(Error);
-format_error({file, Error}) ->
-    atoll_attr_file:format_error(Error);
 format_error({book, Error}) ->
     atoll_attr_book:format_error(Error).
 
 %% @private
 -spec open(atoll_attr_core:config()) -> #world{}.
-open(_Config) ->
+open(#{options := Options}) ->
     ok = atoll_link:watch(),
-    #world{}.
+    #{max_value := Max} = atoll_attr_core:bounds(Options),
+    #world{max_value = Max}.
 
 %% @private
 -spec act(atoll_protocol:effect(), #world{}) -> #world{}.
@@ -443,8 +443,8 @@ act({want, Node}, World) ->
 act({unwant, Node}, World) ->
     ok = atoll_link:unwant(Node),
     World;
-act({act, {evaluate, Key, Source}}, #world{running = Running, helpers = Helpers} = World) ->
-    {Pid, Ref} = spawn_monitor(fun() -> evaluate(Source) end),
+act({act, {evaluate, Key, Source}}, #world{running = Running, helpers = Helpers, max_value = Max} = World) ->
+    {Pid, Ref} = spawn_monitor(fun() -> evaluate(Source, Max) end),
     World#world{running = Running#{Ref => Key}, helpers = Helpers#{Key => {Pid, Ref}}};
 act({act, {abandon, Key}}, #world{running = Running, helpers = Helpers} = World) ->
     {{Pid, Ref}, Rest} = maps:take(Key, Helpers),
@@ -462,16 +462,20 @@ act({act, {watch, Owner}}, #world{owners = Owners} = World) ->
     end.
 
 %% A helper ends with what came out as its reason, so that a value and a crash come the same
-%% way and none can be missed, and what it has in its mailbox goes with it.
-evaluate({M, F, Args}) ->
+%% way and none can be missed, and what it has in its mailbox goes with it. A value that is
+%% too large stays where it is: it is copied with the reason.
+evaluate({M, F, Args}, Max) ->
     exit(
         {?MODULE,
-            try
-                {ok, apply(M, F, Args)}
+            try apply(M, F, Args) of
+                Value -> measured(Value, erlang:external_size(Value), Max)
             catch
                 _:_ -> failed
             end}
     ).
+
+measured(_Value, Bytes, Max) when Bytes > Max -> too_large;
+measured(Value, _Bytes, _Max) -> {ok, Value}.
 
 %% @private
 -spec event(term(), #world{}) -> {[atoll_hidden:outside()], #world{}}.

@@ -7,9 +7,9 @@
 -module(atoll_attr_book).
 
 -export([new/1, load/2, insert/4, update/3, delete/2, evaluated/3, gone/2, restore/2]).
--export([look/2, names/1, owners/1, added/1, entries/1, automatics/1, check/1, format_error/1]).
+-export([look/2, names/1, owners/1, added/1, entries/1, automatics/1, check/1, within/2, format_error/1]).
 
--export_type([book/0, definition/0, entry/0, owner/0, source/0, error/0]).
+-export_type([book/0, definition/0, entry/0, owner/0, source/0, bounds/0, error/0]).
 
 -type definition() ::
     {atoll_predicate:name(), Value :: term()}
@@ -25,6 +25,13 @@
 
 -opaque book() :: #{atoll_predicate:name() => {entry(), owner()}}.
 
+-type bounds() :: #{
+    %% Bytes of a value, or of the function that gives it; and attributes of a node.
+    max_value := pos_integer(),
+    max_attributes := pos_integer(),
+    atom() => term()
+}.
+
 -type error() ::
     not_a_list
     | {not_a_definition, term()}
@@ -32,7 +39,9 @@
     | {not_a_function, Name :: atom(), term()}
     | {twice, Name :: atom()}
     | {attr_exists, Name :: atom()}
-    | {attr_not_set, Name :: atom()}.
+    | {attr_not_set, Name :: atom()}
+    | {too_large, Name :: atom(), Bytes :: pos_integer(), Max :: pos_integer()}
+    | {too_many, Count :: pos_integer(), Max :: pos_integer()}.
 
 %% @doc A book with these definitions, of which later ones override earlier ones.
 -spec new([definition()]) -> book().
@@ -156,6 +165,20 @@ check_new(Name, Rest, Seen) ->
         #{} -> check(Rest, Seen#{Name => []})
     end.
 
+%% @doc Whether a book is within these bounds.
+-spec within(book(), bounds()) -> ok | {error, error()}.
+within(Book, #{max_attributes := Max}) when map_size(Book) > Max ->
+    {error, {too_many, map_size(Book), Max}};
+within(Book, #{max_value := Max}) ->
+    Sizes = [{Name, size_of(Entry)} || {Name, Entry, _} <- entries(Book)],
+    case [{Name, Bytes} || {Name, Bytes} <- Sizes, Bytes > Max] of
+        [] -> ok;
+        [{Name, Bytes} | _] -> {error, {too_large, Name, Bytes, Max}}
+    end.
+
+size_of({static, Value}) -> erlang:external_size(Value);
+size_of(Entry) -> erlang:external_size(Entry).
+
 %% @doc One sentence for an error.
 -spec format_error(error()) -> unicode:chardata().
 format_error(not_a_list) ->
@@ -173,4 +196,8 @@ format_error({twice, Name}) ->
 format_error({attr_exists, Name}) ->
     io_lib:format("this node has an attribute ~tw already", [Name]);
 format_error({attr_not_set, Name}) ->
-    io_lib:format("this node has no attribute ~tw", [Name]).
+    io_lib:format("this node has no attribute ~tw", [Name]);
+format_error({too_large, Name, Bytes, Max}) ->
+    io_lib:format("the attribute ~tw has ~b bytes, and ~b are the most", [Name, Bytes, Max]);
+format_error({too_many, Count, Max}) ->
+    io_lib:format("there are ~b attributes, and ~b are the most of a node", [Count, Max]).

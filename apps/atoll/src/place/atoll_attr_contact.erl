@@ -3,19 +3,26 @@
 %% A message to a node that is connected is sent. Otherwise the connection is wanted from the
 %% link room, and the message sent when it is up; it is given back when nothing waits for
 %% the node any more. A message whose connection is lost is sent again over the next.
+%%
+%% A message may say until when an answer is of use. It goes with the time that is left when it
+%% is sent, so that the node does not count what the connection took as its own; and when
+%% none is left it is not sent.
 -module(atoll_attr_contact).
 
--export([new/0, connected/1, is_connected/2, reach/4, release/3, up/2, down/2, waiting/2]).
+-export([new/0, connected/1, is_connected/2, reach/5, release/3, up/3, down/2, waiting/2]).
 
--export_type([contact/0, key/0]).
+-export_type([contact/0, key/0, letter/0]).
 
 -type key() :: term().
 %% Whoever uses this knows what it means.
 
+-type letter() :: {Message :: tuple(), Until :: atoll_protocol:now_ms() | none}.
+%% With a time, what is left of it is sent as the last element of the message.
+
 -record(contact, {
     connected = #{} :: #{node() => []},
     %% What waits for an answer of each, and whether the connection is wanted on its account.
-    waiting = #{} :: #{node() => {Wanted :: boolean(), #{key() => Message :: term()}}}
+    waiting = #{} :: #{node() => {Wanted :: boolean(), #{key() => letter()}}}
 }).
 
 -opaque contact() :: #contact{}.
@@ -37,15 +44,19 @@ is_connected(Node, #contact{connected = Connected}) ->
 
 %% @doc Sends a message, now or when there is a connection. One of the same key that still
 %% waits is replaced.
--spec reach(node(), key(), Message :: term(), contact()) -> {[atoll_protocol:effect()], contact()}.
-reach(Node, Key, Message, #contact{connected = Connected, waiting = Waiting} = Contact) ->
+-spec reach(node(), key(), letter(), atoll_protocol:now_ms(), contact()) -> {[atoll_protocol:effect()], contact()}.
+reach(Node, Key, Letter, Now, #contact{connected = Connected, waiting = Waiting} = Contact) ->
     {Wanted, Messages} = maps:get(Node, Waiting, {false, #{}}),
-    Enter = fun(W) -> Contact#contact{waiting = Waiting#{Node => {W, Messages#{Key => Message}}}} end,
+    Enter = fun(W) -> Contact#contact{waiting = Waiting#{Node => {W, Messages#{Key => Letter}}}} end,
     case is_map_key(Node, Connected) of
-        true -> {[{send, Node, Message}], Enter(Wanted)};
+        true -> {posted(Node, Letter, Now), Enter(Wanted)};
         false when Wanted -> {[], Enter(true)};
         false -> {[{want, Node}], Enter(true)}
     end.
+
+posted(Node, {Message, none}, _Now) -> [{send, Node, Message}];
+posted(Node, {Message, Until}, Now) when Until > Now -> [{send, Node, erlang:append_element(Message, Until - Now)}];
+posted(_Node, {_Message, _Over}, _Now) -> [].
 
 %% @doc Nothing of that key waits for the node any more.
 -spec release(node(), key(), contact()) -> {[atoll_protocol:effect()], contact()}.
@@ -60,14 +71,14 @@ release(Node, Key, #contact{waiting = Waiting} = Contact) ->
     end.
 
 %% @doc A node is connected.
--spec up(node(), contact()) -> {[atoll_protocol:effect()], contact()}.
-up(Node, #contact{connected = Connected, waiting = Waiting} = Contact) ->
+-spec up(node(), atoll_protocol:now_ms(), contact()) -> {[atoll_protocol:effect()], contact()}.
+up(Node, Now, #contact{connected = Connected, waiting = Waiting} = Contact) ->
     case Connected of
         #{Node := _} ->
             {[], Contact};
         #{} ->
             {_, Messages} = maps:get(Node, Waiting, {false, #{}}),
-            Effects = [{send, Node, Message} || {_, Message} <- lists:sort(maps:to_list(Messages))],
+            Effects = lists:append([posted(Node, Letter, Now) || {_, Letter} <- lists:sort(maps:to_list(Messages))]),
             {Effects, Contact#contact{connected = Connected#{Node => []}}}
     end.
 

@@ -19,7 +19,7 @@
 %% Promised: who asks is answered by the deadline. A function of an attribute, or a peer,
 %% that hangs or crashes costs values and nothing else. At most `max_questions' questions and
 %% choices of this node are under way, the next is refused; nothing here grows beyond its
-%% bound.
+%% bound, and of what peers say only that is taken which has one ({@link atoll_attr_message}).
 %%
 %% Not promised: that a silent node is dead. That the values are still those when the answer
 %% is read. That a node which lies is not believed.
@@ -27,9 +27,9 @@
 
 -behaviour(atoll_protocol).
 
--export([options/0, init/2, handle/3, gossip/1, line/2]).
+-export([options/0, bounds/1, init/2, handle/3]).
 
--export_type([config/0, options/0, message/0, request/0, asked/0, choice/0, state/0]).
+-export_type([config/0, options/0, request/0, asked/0, choice/0, state/0]).
 
 -type config() :: #{
     self := node(),
@@ -103,23 +103,10 @@
 
 -type id() :: pos_integer().
 
--type message() ::
-    %% The version of what follows.
-    {1,
-        {ask, id(), [name()], Ms :: pos_integer()}
-        | {values, id(), values()}
-        %% Stand in line, and say what these attributes are; where one stands, and they are.
-        | {claim, id(), [name()], Ms :: pos_integer()}
-        | {place, id(), pos_integer(), values()}
-        %% Where one stands, if there, and how long the line is.
-        | {look, id()}
-        | {line, id(), pos_integer() | none, non_neg_integer()}
-        | {leave, id()}
-        | atoll_attr_gossip:message()}.
-
 -record(question, {
     from :: atoll_protocol:from(),
     predicate :: atoll_predicate:predicate(),
+    names :: [name()],
     %% Whether what is answered is to be remembered.
     keeps :: boolean(),
     answers :: [{node(), values(), non_neg_integer()}],
@@ -134,8 +121,8 @@
     choosing :: atoll_choosing:choosing(),
     %% Of a node that was claimed.
     values = #{} :: #{node() => values()},
-    %% The nodes whose answer it waits for.
-    pending = #{} :: #{node() => []},
+    %% The nodes whose answer it waits for, and the question.
+    pending = #{} :: #{node() => claim | look},
     step_ms :: pos_integer()
 }).
 
@@ -164,8 +151,6 @@
 -opaque state() :: #state{}.
 
 -define(VERSION, 1).
-%% Names in a question.
--define(MAX_NAMES, 1000).
 
 %% @doc The options with their defaults, as {@link atoll_strategy:options/2} reads them.
 -spec options() -> #{Key :: atom() => {atoll_strategy:kind(), Default :: term()}}.
@@ -183,6 +168,12 @@ options() ->
         rounds => {non_neg_integer, 2}
     }).
 
+%% @doc What the attributes of a node with these options must keep to.
+-spec bounds(options()) -> atoll_attr_book:bounds().
+bounds(Given) ->
+    #{max_value := {_, MaxValue}, max_attributes := {_, Max}} = options(),
+    maps:with([max_value, max_attributes], maps:merge(#{max_value => MaxValue, max_attributes => Max}, Given)).
+
 %% @doc A node with what it is defined to be.
 -spec init(config(), atoll_protocol:now_ms()) -> {state(), [atoll_protocol:effect()]}.
 init(#{self := Self, incarnation := Incarnation, seed := Seed, options := Given, definitions := Definitions} = Config, _Now) ->
@@ -196,7 +187,7 @@ init(#{self := Self, incarnation := Incarnation, seed := Seed, options := Given,
         next = Incarnation,
         book = Book,
         evaluation = atoll_attr_evaluation:new(
-            (maps:with([evaluate_ms, automatic_ms, max_value], Options))#{max_questions => MaxAnswers}
+            (maps:with([evaluate_ms, automatic_ms], Options))#{max_questions => MaxAnswers}
         ),
         gossip = atoll_attr_gossip:new(
             #{self => Self, incarnation => Incarnation}, maps:with(maps:keys(atoll_attr_gossip:options()), Options)
@@ -208,20 +199,19 @@ init(#{self := Self, incarnation := Incarnation, seed := Seed, options := Given,
     done(effects(Watches, prepare(State))).
 
 %% @doc Takes one event. `up' and `down' are of connections. Calls are a {@link request()}
-%% each; casts are `{unreachable, Node}', `{evaluated, Key, {ok, Value} | failed}' of the deed
-%% `evaluate', and `{gone, Process}' of the deed `watch'. The deed `keep' has all that programs have
+%% each; casts are `{unreachable, Node}', `{evaluated, Key, {ok, Value} | failed | too_large}' of
+%% the deed `evaluate', and `{gone, Process}' of the deed `watch'. The deed `keep' has all that programs have
 %% added.
 -spec handle(atoll_protocol:event(), atoll_protocol:now_ms(), state()) -> {state(), [atoll_protocol:effect()]}.
-handle({message, From, {?VERSION, Message}}, Now, State) ->
-    done(message(Message, From, Now, State));
-handle({message, _From, {Version, _}}, _Now, State) when is_integer(Version), Version > ?VERSION ->
-    {count(newer, State), []};
-handle({message, _From, _Odd}, _Now, State) ->
-    {count(odd, State), []};
+handle({message, From, Message}, Now, #state{options = Limits} = State) ->
+    case atoll_attr_message:read(Message, Limits) of
+        {ok, Body} -> done(message(Body, From, Now, State));
+        Refused -> {count(Refused, State), []}
+    end;
 handle({call, From, Request}, Now, State) ->
     done(call(Request, From, Now, State));
-handle({up, Node}, _Now, #state{contact = Contact} = State) ->
-    done(contacted(atoll_attr_contact:up(Node, Contact), State));
+handle({up, Node}, Now, #state{contact = Contact} = State) ->
+    done(contacted(atoll_attr_contact:up(Node, Now, Contact), State));
 handle({down, Node, _Reason}, _Now, #state{contact = Contact} = State) ->
     done(contacted(atoll_attr_contact:down(Node, Contact), State));
 handle({cast, {unreachable, Node}}, Now, #state{contact = Contact} = State) ->
@@ -251,18 +241,6 @@ handle({timeout, gather}, Now, State) ->
 handle({timeout, refresh}, Now, State) ->
     done(refresh(Now, State#state{refreshing = false})).
 
-%% What is known of others, for tests and simulations.
-
-%% @doc What it has of other nodes, and how much was told.
--spec gossip(state()) -> #{atom() => non_neg_integer()}.
-gossip(#state{gossip = Gossip}) ->
-    atoll_attr_gossip:counts(Gossip).
-
-%% @doc How long the line at this node is.
--spec line(atoll_protocol:now_ms(), state()) -> non_neg_integer().
-line(Now, #state{claims = Claims}) ->
-    atoll_claims:count(Now, Claims).
-
 %% Calls
 
 call({insert, Name, Value, Owner}, From, _Now, #state{book = Book, options = #{max_attributes := Max}} = State) ->
@@ -282,8 +260,12 @@ call({update, Name, Value}, From, _Now, #state{book = Book} = State) ->
     end;
 call({delete, Name}, From, _Now, #state{book = Book} = State) ->
     booked(From, atoll_attr_book:delete(Name, Book), [], State);
-call({load, Definitions}, From, _Now, #state{book = Book} = State) ->
-    booked(From, {ok, atoll_attr_book:load(Definitions, Book)}, [], State);
+call({load, Definitions}, From, _Now, #state{book = Book, options = Options} = State) ->
+    Loaded = atoll_attr_book:load(Definitions, Book),
+    case atoll_attr_book:within(Loaded, Options) of
+        ok -> booked(From, {ok, Loaded}, [], State);
+        {error, _} = Error -> booked(From, Error, [], State)
+    end;
 call({values, all, Ms}, From, Now, #state{book = Book} = State) ->
     evaluate({local, From}, atoll_attr_book:names(Book), Ms, Now, State);
 call({values, Names, Ms}, From, Now, State) ->
@@ -304,8 +286,8 @@ watch(_) -> [].
 
 booked(From, {ok, Book}, Effects, State) ->
     reply(From, ok, keep(prepare(effects(Effects, State#state{book = Book}))));
-booked(From, {error, _} = Error, _Effects, State) ->
-    reply(From, Error, State).
+booked(From, {error, Error}, _Effects, State) ->
+    reply(From, {error, {book, Error}}, State).
 
 %% Also when nothing of it has changed: that is seldom, and harmless.
 keep(#state{book = Book} = State) ->
@@ -356,40 +338,25 @@ evaluated({{claimed, Node, Id, Place}, Values}, _Now, State) ->
 evaluated({refresh, Values}, Now, #state{gossip = Gossip} = State) ->
     gather(State#state{gossip = atoll_attr_gossip:own(Values, Now, Gossip)}).
 
-%% Messages
+%% Messages, as they were read
 
-message({ask, Id, Names, Ms}, From, Now, State) when
-    is_integer(Ms), Ms > 0, is_list(Names), length(Names) =< ?MAX_NAMES
-->
-    case lists:all(fun is_atom/1, Names) of
-        true -> evaluate({remote, From, Id}, Names, half(Ms), Now, count(asked, State));
-        false -> count(odd, State)
-    end;
-message({values, Id, Values}, From, Now, State) when is_map(Values) ->
+message({ask, Id, Names, Ms}, From, Now, State) ->
+    evaluate({remote, From, Id}, Names, half(Ms), Now, count(asked, State));
+message({values, Id, Values}, From, Now, State) ->
     values(Id, From, Values, Now, State);
-message({claim, Id, Names, Ms}, From, Now, State) when
-    is_integer(Ms), Ms > 0, is_list(Names), length(Names) =< ?MAX_NAMES
-->
-    case lists:all(fun is_atom/1, Names) of
-        true -> claimed(Id, From, Names, Ms, Now, State);
-        false -> count(odd, State)
-    end;
-message({place, Id, Place, Values}, From, Now, State) when is_integer(Place), Place > 0, is_map(Values) ->
+message({claim, Id, Names, Ms}, From, Now, State) ->
+    claimed(Id, From, Names, Ms, Now, State);
+message({place, Id, Place, Values}, From, Now, State) ->
     placed(Id, From, Place, Values, Now, State);
 message({look, Id}, From, Now, #state{claims = Claims} = State) ->
     {Place, Length} = atoll_claims:place({From, Id}, Now, Claims),
     send(From, {line, Id, Place, Length}, State);
-message({line, Id, Place, Length}, From, Now, State) when is_integer(Length), Length >= 0 ->
-    case Place =:= none orelse is_integer(Place) of
-        true -> chooses(Id, From, {line, Place, Length}, Now, State);
-        false -> count(odd, State)
-    end;
+message({line, Id, Place, Length}, From, Now, State) ->
+    lined(Id, From, {Place, Length}, Now, State);
 message({leave, Id}, From, _Now, #state{claims = Claims} = State) ->
     State#state{claims = atoll_claims:leave({From, Id}, Claims)};
 message({gossip, _, _} = Message, From, Now, #state{gossip = Gossip} = State) ->
-    refresh_soon(gather(State#state{gossip = atoll_attr_gossip:heard({From, Message}, Now, Gossip)}));
-message(_Odd, _From, _Now, State) ->
-    count(odd, State).
+    refresh_soon(gather(State#state{gossip = atoll_attr_gossip:heard({From, Message}, Now, Gossip)})).
 
 half(Ms) -> max(1, Ms div 2).
 
@@ -417,6 +384,7 @@ ask(#{nodes := Nodes0, names := Names, predicate := Predicate, ms := Ms, max_age
     Question = #question{
         from = From,
         predicate = Predicate,
+        names = Names,
         keeps = MaxAge > 0,
         answers = [Answer || {_, Values, _} = Answer <- Known, atoll_predicate:holds(Predicate, Values)],
         pending = maps:from_keys(Asked, [])
@@ -428,7 +396,7 @@ ask(#{nodes := Nodes0, names := Names, predicate := Predicate, ms := Ms, max_age
         _ ->
             Timed = effect({timer, {asked, Id}, Ms}, Entered),
             Reached = lists:foldl(
-                fun(Node, S) -> reach(Node, {asked, Id}, {ask, Id, Names, Ms}, S) end, Timed, lists:delete(Self, Asked)
+                fun(Node, S) -> reach(Node, {asked, Id}, {{ask, Id, Names}, Now + Ms}, Now, S) end, Timed, lists:delete(Self, Asked)
             ),
             case lists:member(Self, Asked) of
                 true -> evaluate({asked, Id}, Names, half(Ms), Now, Reached);
@@ -439,10 +407,11 @@ ask(#{nodes := Nodes0, names := Names, predicate := Predicate, ms := Ms, max_age
 enter(Id, Question, #state{questions = Questions} = State) ->
     State#state{questions = Questions#{Id => Question}}.
 
-values(Id, Node, Values, Now, #state{questions = Questions} = State0) ->
+values(Id, Node, Given, Now, #state{questions = Questions, options = #{max_value := Max}} = State0) ->
     case Questions of
         #{Id := #question{pending = #{Node := _} = Pending} = Question0} ->
-            #question{answers = Answers, predicate = Predicate, keeps = Keeps} = Question0,
+            #question{answers = Answers, predicate = Predicate, names = Names, keeps = Keeps} = Question0,
+            Values = atoll_attr_message:values(Names, Given, Max),
             State1 = release(Node, {asked, Id}, State0),
             State =
                 case Keeps of
@@ -499,16 +468,15 @@ steps(Id, Step, Now, #state{choices = Choices, sent = Sent0, rand = Rand0} = Sta
 
 deed({claim, Node}, Id, Now, #state{choices = Choices, sent = Sent} = State0) ->
     #{Id := #choice{names = Names, step_ms = Ms}} = Choices,
-    State = awaits(Node, Id, State0#state{sent = atoll_attr_sent:add(Node, Id, Now, Sent)}),
+    State = awaits(Node, claim, Id, State0#state{sent = atoll_attr_sent:add(Node, Id, Now, Sent)}),
     case State of
         #state{self = Node} -> claimed(Id, Node, Names, Ms, Now, State);
-        _ -> reach(Node, {chosen, Id}, {claim, Id, Names, Ms}, State)
+        _ -> reach(Node, {chosen, Id}, {{claim, Id, Names}, Now + Ms}, Now, State)
     end;
 deed({look, Node}, Id, Now, #state{self = Node, claims = Claims} = State) ->
-    {Place, Length} = atoll_claims:place({Node, Id}, Now, Claims),
-    chooses(Id, Node, {line, Place, Length}, Now, awaits(Node, Id, State));
-deed({look, Node}, Id, _Now, State) ->
-    reach(Node, {chosen, Id}, {look, Id}, awaits(Node, Id, State));
+    lined(Id, Node, atoll_claims:place({Node, Id}, Now, Claims), Now, awaits(Node, look, Id, State));
+deed({look, Node}, Id, Now, State) ->
+    reach(Node, {chosen, Id}, {{look, Id}, none}, Now, awaits(Node, look, Id, State));
 deed({leave, Node}, Id, _Now, #state{self = Self, claims = Claims, sent = Sent} = State0) ->
     State = State0#state{sent = atoll_attr_sent:remove(Node, Id, Sent)},
     case Node of
@@ -522,33 +490,41 @@ deed(none, Id, _Now, #state{choices = Choices} = State) ->
     #{Id := Choice} = Choices,
     chosen(Id, Choice, none, effect({cancel, {chosen, Id}}, State)).
 
-awaits(Node, Id, #state{choices = Choices} = State) ->
+awaits(Node, What, Id, #state{choices = Choices} = State) ->
     #{Id := #choice{pending = Pending, step_ms = Ms} = Choice} = Choices,
-    effect({timer, {step, Id}, Ms}, State#state{choices = Choices#{Id := Choice#choice{pending = Pending#{Node => []}}}}).
+    effect({timer, {step, Id}, Ms}, State#state{choices = Choices#{Id := Choice#choice{pending = Pending#{Node => What}}}}).
 
 claimed(Id, From, Names, Ms, Now, #state{claims = Claims0} = State) ->
     {Place, Claims} = atoll_claims:take({From, Id}, Now, Claims0),
     evaluate({claimed, From, Id, Place}, Names, half(Ms), Now, State#state{claims = Claims}).
 
-placed(Id, Node, Place, Values, Now, #state{choices = Choices} = State) ->
+placed(Id, Node, Place, Given, Now, #state{choices = Choices, sent = Sent, options = #{max_value := Max}} = State) ->
     case Choices of
-        #{Id := #choice{predicate = Predicate, names = Names, values = Known} = Choice} ->
+        #{Id := #choice{pending = #{Node := claim}, predicate = Predicate, names = Names, values = Known} = Choice} ->
+            Values = atoll_attr_message:values(Names, Given, Max),
             Fits = Names =:= [] orelse atoll_predicate:holds(Predicate, Values),
-            chooses(
-                Id, Node, {place, Place, Fits}, Now, State#state{choices = Choices#{Id := Choice#choice{values = Known#{Node => Values}}}}
-            );
+            Entered = State#state{choices = Choices#{Id := Choice#choice{values = Known#{Node => Values}}}},
+            step_on(Id, Node, {place, Place, Fits}, Now, Entered);
+        #{Id := _} ->
+            %% It has answered already, over a connection that was lost, or was told to forget it.
+            State;
         #{} ->
-            %% Too late for the one who claimed; it does not stand there.
-            send(Node, {leave, Id}, State)
+            case atoll_attr_sent:is_sent(Node, Id, Sent) of
+                %% That is where the choice fell, and this its second answer.
+                true -> State;
+                %% Too late for the one who claimed; it does not stand there.
+                false -> send(Node, {leave, Id}, State)
+            end
     end.
 
-chooses(Id, Node, Answer, Now, #state{choices = Choices} = State) ->
+lined(Id, Node, {Place, Length}, Now, #state{choices = Choices} = State) ->
     case Choices of
-        #{Id := #choice{pending = #{Node := _}}} ->
-            steps(Id, fun(C, Drawer) -> atoll_choosing:answer(Node, Answer, C, Drawer) end, Now, heard_of(Id, Node, State));
-        #{} ->
-            State
+        #{Id := #choice{pending = #{Node := look}}} -> step_on(Id, Node, {line, Place, Length}, Now, State);
+        #{} -> State
     end.
+
+step_on(Id, Node, Answer, Now, State) ->
+    steps(Id, fun(C, Drawer) -> atoll_choosing:answer(Node, Answer, C, Drawer) end, Now, heard_of(Id, Node, State)).
 
 no_answer(Id, Node, Now, #state{choices = Choices} = State) ->
     case Choices of
@@ -568,11 +544,19 @@ heard_of(Id, Node, #state{choices = Choices} = State) ->
     end.
 
 chosen(Id, #choice{from = From, pending = Pending, values = Values}, Where, #state{choices = Choices} = State) ->
-    Released = lists:foldl(fun(N, S) -> release(N, {chosen, Id}, S) end, State, lists:sort(maps:keys(Pending))),
+    Released = lists:foldl(fun(N, S) -> forgo(N, Id, S) end, State, lists:sort(maps:keys(Pending))),
     Over = effect({cancel, {step, Id}}, Released#state{choices = maps:remove(Id, Choices)}),
     case Where of
         {Node, Place} -> reply(From, {ok, Node, Place, maps:get(Node, Values, #{})}, Over);
         none -> reply(From, none, Over)
+    end.
+
+%% An answer is waited for no more; whose claim has none yet is not where the choice fell.
+forgo(Node, Id, #state{choices = Choices, sent = Sent} = State) ->
+    Released = release(Node, {chosen, Id}, State),
+    case Choices of
+        #{Id := #choice{pending = #{Node := claim}}} -> Released#state{sent = atoll_attr_sent:remove(Node, Id, Sent)};
+        #{} -> Released
     end.
 
 %% Gossip
@@ -634,14 +618,17 @@ reply(From, Answer, State) ->
 send(Node, Message, State) ->
     effect({send, Node, {?VERSION, Message}}, State).
 
-reach(Node, Key, Message, #state{contact = Contact} = State) ->
-    contacted(atoll_attr_contact:reach(Node, Key, {?VERSION, Message}, Contact), State).
+reach(Node, Key, Letter, Now, #state{contact = Contact} = State) ->
+    contacted(atoll_attr_contact:reach(Node, Key, Letter, Now, Contact), State).
 
 release(Node, Key, #state{contact = Contact} = State) ->
     contacted(atoll_attr_contact:release(Node, Key, Contact), State).
 
 contacted({Effects, Contact}, State) ->
-    effects(Effects, State#state{contact = Contact}).
+    effects([versioned(Effect) || Effect <- Effects], State#state{contact = Contact}).
+
+versioned({send, Node, Message}) -> {send, Node, {?VERSION, Message}};
+versioned(Effect) -> Effect.
 
 count(What, #state{counts = Counts} = State) ->
     #{What := N} = Counts,

@@ -17,7 +17,7 @@
 -export_type([evaluations/0, options/0, key/0, id/0, asker/0, done/0]).
 
 -type options() :: #{
-    evaluate_ms := pos_integer(), automatic_ms := pos_integer(), max_value := pos_integer(), max_questions := pos_integer()
+    evaluate_ms := pos_integer(), automatic_ms := pos_integer(), max_questions := pos_integer()
 }.
 
 -type key() :: {dynamic | automatic, atoll_attr_book:source()}.
@@ -114,18 +114,13 @@ limit({automatic, _}, #evaluations{options = #{automatic_ms := Ms}}) -> Ms.
 prepare(Book, E0) ->
     run_all([{automatic, Source} || {_Name, Source} <- atoll_attr_book:automatics(Book)], [], E0).
 
-%% @doc An evaluation is over. One that was abandoned says nothing any more.
--spec evaluated(key(), {ok, term()} | failed, evaluations()) -> result().
-evaluated(Key, Outcome, E0) ->
-    case {Outcome, E0} of
-        {failed, _} ->
-            answered(Key, undefined, [{cancel, {evaluation, Key}}], count(failed, E0));
-        {{ok, Value}, #evaluations{options = #{max_value := Max}}} ->
-            case erlang:external_size(Value) > Max of
-                true -> answered(Key, undefined, [{cancel, {evaluation, Key}}], count(too_large, E0));
-                false -> answered(Key, Value, [{cancel, {evaluation, Key}}], count(evaluated, E0))
-            end
-    end.
+%% @doc An evaluation is over. One that was abandoned says nothing any more. The value was
+%% measured where it was made, so that one that is too large is not copied.
+-spec evaluated(key(), {ok, term()} | failed | too_large, evaluations()) -> result().
+evaluated(Key, {ok, Value}, E) ->
+    answered(Key, Value, [{cancel, {evaluation, Key}}], count(evaluated, E));
+evaluated(Key, Failure, E) ->
+    answered(Key, undefined, [{cancel, {evaluation, Key}}], count(Failure, E)).
 
 %% @doc The time of an evaluation or of a question is over.
 -spec timed_out({evaluation, key()} | {question, id()}, evaluations()) -> result().

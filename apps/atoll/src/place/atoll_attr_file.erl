@@ -1,6 +1,6 @@
 %% @doc A file that defines attributes: one list of Erlang, of definitions as
 %% {@link atoll_attr_book:definition()} says, with a full stop. A file of another version or
-%% with a fault in one definition defines nothing.
+%% with a fault in one definition defines nothing; one of more than 1 MB is not read to its end.
 -module(atoll_attr_file).
 
 -export([read/1, format_error/1]).
@@ -26,9 +26,23 @@ read(Path) ->
     end.
 
 definitions(Path) ->
-    case file:read_file(Path) of
+    case file:open(Path, [read, raw, binary]) of
+        {ok, File} ->
+            try
+                read_bounded(File)
+            after
+                file:close(File)
+            end;
+        {error, _} = Error ->
+            Error
+    end.
+
+%% No more than shows that it is too large, whatever its size is said to be.
+read_bounded(File) ->
+    case file:read(File, ?MAX_BYTES + 1) of
         {ok, Text} when byte_size(Text) > ?MAX_BYTES -> {error, too_large};
         {ok, Text} -> text(unicode:characters_to_list(Text));
+        eof -> text([]);
         {error, _} = Error -> Error
     end.
 

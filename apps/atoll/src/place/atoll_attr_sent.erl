@@ -2,7 +2,7 @@
 %% next choice goes elsewhere first. Pure.
 -module(atoll_attr_sent).
 
--export([new/1, add/4, remove/3, counts/1, ended/2]).
+-export([new/1, add/4, remove/3, is_sent/3, counts/1, ended/2]).
 
 -export_type([sent/0]).
 
@@ -48,6 +48,11 @@ less(Node, Counts) ->
         #{Node := 1} -> maps:remove(Node, Counts);
         #{Node := N} -> Counts#{Node := N - 1}
     end.
+
+%% @doc Whether it was sent there, lately, and goes there still.
+-spec is_sent(node(), term(), sent()) -> boolean().
+is_sent(Node, Id, #sent{live = Live}) ->
+    is_map_key({Node, Id}, Live).
 
 %% @doc How much was sent where.
 -spec counts(sent()) -> #{node() => pos_integer()}.
