@@ -256,6 +256,6 @@ wrong(Node, Reason) ->
 teardown(#{cluster := Cluster} = State) ->
     ok = atoll_bench_nodes:stop(Cluster),
     case State of
-        #{quota := Quota} -> atoll_quota:stop(Quota);
+        #{quota := Quota} -> ok = atoll_quota:stop(Quota);
         #{} -> ok
     end.
