@@ -81,6 +81,21 @@ what_hardly_changes_is_told_seldom_test() ->
     {true, G6} = Told(#{load => 106, os => plan9}, 50001, G5),
     {true, _} = Told(#{load => undefined, os => plan9}, 50002, G6).
 
+%% Of numbers too large to calculate with, any other one is a change.
+no_value_is_too_large_to_be_compared_test() ->
+    Huge = [1 bsl 1100, 1.0e308, -1.0e308, 1.7e308, 1],
+    lists:foldl(
+        fun(Value, G0) ->
+            G = ?G:own(#{load => Value}, 0, G0),
+            ?assertNot(?G:is_quiet(G)),
+            {_, _, Told} = ?G:tell({[b], rand()}, 0, G),
+            ?assert(?G:is_quiet(?G:own(#{load => Value}, 0, Told))),
+            Told
+        end,
+        new(a),
+        Huge
+    ).
+
 what_was_asked_need_not_be_asked_again_test() ->
     G = ?G:enters(b, #{load => 1, mem => 2}, 0, new(a)),
     ?assertMatch({[{b, #{load := 1}, 10}], []}, ?G:rows([b], [load], {10, 100}, G)),
@@ -99,6 +114,29 @@ what_is_odd_is_counted_and_left_out_test() ->
     ?assertMatch(#{odd := 1, rows := 0}, ?G:counts(?G:heard({z, {gossip, x, [y | z]}}, 0, new(a)))),
     Many = [{list_to_atom("n" ++ integer_to_list(I)), 1, 0, #{}} || I <- lists:seq(1, 201)],
     ?assertMatch(#{odd := 1, rows := 0}, ?G:counts(?G:heard({z, {gossip, [], Many}}, 0, new(a)))).
+
+a_row_has_a_bound_test() ->
+    Names = [list_to_atom("n" ++ integer_to_list(I)) || I <- lists:seq(1, 65)],
+    Heard = fun(Row) -> ?G:counts(?G:heard({z, {gossip, [], [Row]}}, 0, new(a))) end,
+    Odd = [
+        {b, 1, 0, maps:from_keys(Names, 1)},
+        {b, 1, 0, #{load => binary:copy(<<0>>, 65536)}},
+        {b, 1, 0, #{"load" => 1}},
+        {b, 1 bsl 58, 0, #{load => 1}}
+    ],
+    [?assertMatch(#{odd := 1, rows := 0}, Heard(Row)) || Row <- Odd],
+    Good = [
+        {b, 1, 0, maps:from_keys(tl(Names), 1)},
+        {b, (1 bsl 58) - 1, 0, #{load => binary:copy(<<0>>, 65000)}}
+    ],
+    [?assertMatch(#{odd := 0, rows := 1}, Heard(Row)) || Row <- Good].
+
+%% What nobody would take is not told.
+an_own_row_beyond_the_bound_is_not_told_test() ->
+    Large = ?G:own(#{load => binary:copy(<<0>>, 65536)}, 0, new(a)),
+    ?assert(?G:is_quiet(Large)),
+    ?assertMatch(#{refused := 1}, ?G:counts(Large)),
+    ?assertNot(?G:is_quiet(?G:own(#{load => 1}, 0, Large))).
 
 bounds_hold_test() ->
     G = new(a, #{max_rows => 2, max_interests => 2, max_told => 2}),

@@ -25,6 +25,22 @@ a_ball_is_closed_and_has_nobody_unknown_test() ->
     ?assertEqual([[c], [b]], atoll_attr_rank:tiers(?NODES, {nearest, Distance}, 0, 0.25)),
     ?assertEqual([[a], [b]], atoll_attr_rank:tiers(?NODES, {most, mem}, 0, 95)).
 
+%% Whatever a node says of itself, and whatever slack there is.
+no_number_is_too_large_to_be_ranked_test() ->
+    Huge = [1 bsl 1100, -(1 bsl 1100), 1.7e308, -1.7e308],
+    Nodes = [{a, #{q => 1.0e150}}, {b, #{q => 1}} | [{c, #{q => Q}} || Q <- Huge]],
+    [
+        ?assertEqual(Tiers, atoll_attr_rank:tiers(Nodes, Rank, Slack, infinity))
+     || {Rank, Slack, Tiers} <- [
+            {{most, q}, 0.1, [[a], [b], [c, c, c, c]]},
+            {{least, q}, 0.1, [[b], [a], [c, c, c, c]]},
+            {{most, q}, 1.7e308, [[a, b], [c, c, c, c]]},
+            {{least, q}, 1 bsl 1100, [[b, a], [c, c, c, c]]},
+            {{nearest, fun(_) -> 1 bsl 1100 end}, 0.1, [[a, b, c, c, c, c]]}
+        ]
+    ],
+    ?assertEqual([[a], [b]], atoll_attr_rank:tiers(Nodes, {most, q}, 0.1, -1.7e308)).
+
 what_is_a_rank_test() ->
     [?assert(atoll_attr_rank:is_rank(R)) || R <- [none, {least, a}, {most, a}, {nearest, #{}}, {nearest, fun(_) -> 1 end}]],
     [?assertNot(atoll_attr_rank:is_rank(R)) || R <- [a, {least, "a"}, {nearest, 1}, {nearest, fun() -> 1 end}]],

@@ -93,6 +93,18 @@ a_word_of_its_own_earlier_life_is_overtaken_test() ->
     {_, [_, {send, a@h, {1, {tell, {Version, _}, _}}}]} = handle({message, a@h, {1, {ask, entry(7), []}}}, State),
     ?assertEqual(100000, Version).
 
+%% Its own words must remain below what others take for a version.
+a_word_of_no_life_of_its_own_is_not_test() ->
+    Version = fun(Said) ->
+        State = do([{message, b@h, {1, {tell, entry(5), [{me@h, 0, entry(Said)}]}}}], new(#{})),
+        {_, [_, {send, a@h, {1, {tell, {Own, _}, _}}}]} = handle({message, a@h, {1, {ask, entry(7), []}}}, State),
+        {Own, maps:get(odd, atoll_distance_core:summary(State))}
+    end,
+    Day = 24 * 60 * 60 * 1000 * 1000,
+    ?assertEqual({1000 + Day + 1, 0}, Version(1000 + Day)),
+    ?assertEqual({1000, 1}, Version(1000 + Day + 1)),
+    ?assertEqual({1000, 1}, Version((1 bsl 58) - 1)).
+
 what_is_odd_is_counted_and_nothing_else_test_() ->
     Coordinate = coordinate(),
     [

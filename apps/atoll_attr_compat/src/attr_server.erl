@@ -3,8 +3,9 @@
 %% `{unknown_action, Node, Message}'; `dump' prints the attributes, and `stop' ends it.
 %%
 %% It never waits: each answer is worked out in a process of its own. There are at most
-%% 1,000 of them; who asks beyond that gets no answer. Other messages are dropped, since
-%% anybody may send any to a registered name.
+%% 1,000 of them; who asks beyond that gets no answer. `unknown_action' is not sent over a
+%% connection that is busy. Other messages and casts are dropped, and a call is answered
+%% with an error, since anybody may send any to a registered name.
 -module(attr_server).
 
 -behaviour(gen_server).
@@ -39,14 +40,14 @@ init(Load) ->
     end.
 
 %% @private
--spec handle_call(term(), gen_server:from(), #state{}) -> no_return().
-handle_call(Request, _From, _State) ->
-    error({unknown, Request}).
+-spec handle_call(term(), gen_server:from(), #state{}) -> {reply, {error, unknown_call}, #state{}}.
+handle_call(_Request, _From, State) ->
+    {reply, {error, unknown_call}, State}.
 
 %% @private
--spec handle_cast(term(), #state{}) -> no_return().
-handle_cast(Notice, _State) ->
-    error({unknown, Notice}).
+-spec handle_cast(term(), #state{}) -> {noreply, #state{}}.
+handle_cast(_Notice, State) ->
+    {noreply, State}.
 
 %% @private
 -spec handle_info(term(), #state{}) -> {noreply, #state{}} | {stop, normal, #state{}}.
@@ -55,7 +56,7 @@ handle_info({From, {report, Key, Name}}, State) when is_pid(From), is_atom(Name)
 handle_info({From, {report, Key, Names}}, State) when is_pid(From), is_list(Names) ->
     {noreply, answer(From, Key, Names, State)};
 handle_info({From, Other}, State) when is_pid(From) ->
-    From ! {unknown_action, node(), Other},
+    _ = erlang:send(From, {unknown_action, node(), Other}, [noconnect, nosuspend]),
     {noreply, State};
 handle_info(stop, State) ->
     {stop, normal, State};

@@ -96,6 +96,8 @@ wire() ->
     attr_server ! {self(), dance},
     ?assertEqual({unknown_action, Node, dance}, heard()),
     attr_server ! rubbish,
+    ok = gen_server:cast(attr_server, rubbish),
+    ?assertEqual({error, unknown_call}, gen_server:call(attr_server, rubbish, ?WAIT_MS)),
     Ref = erlang:monitor(process, attr_server),
     attr_server ! stop,
     ?assertMatch({'DOWN', Ref, process, _, normal}, heard()).

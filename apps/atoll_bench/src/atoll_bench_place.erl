@@ -111,21 +111,19 @@ check(#{nodes := Nodes, slow := Slow}) when Slow > Nodes ->
 check(#{slow_percent := Less, percent := More}) when Less > More ->
     {error, "the slow nodes are not slower"};
 check(Point) ->
-    Used = lists:sum(shares(Point)),
-    Processors = erlang:system_info(logical_processors_available),
-    case Used > ?OF_MACHINE * Processors of
-        true ->
-            {error, io_lib:format(
-                "the nodes may use ~.2f processors together, and three quarters of this machine's ~b are the most", [
-                    float(Used), Processors
-                ]
-            )};
-        false ->
-            case atoll_quota:available() of
-                ok -> ok;
-                {error, Error} -> {error, atoll_quota:format_error(Error)}
-            end
+    %% Where groups can be made it is known how many processors there are.
+    case atoll_quota:available() of
+        ok -> enough(lists:sum(shares(Point)), erlang:system_info(logical_processors_available));
+        {error, Error} -> {error, atoll_quota:format_error(Error)}
     end.
+
+enough(Used, Processors) when Used > ?OF_MACHINE * Processors ->
+    {error,
+        io_lib:format("the nodes may use ~.2f processors together, and three quarters of this machine's ~b are the most", [
+            float(Used), Processors
+        ])};
+enough(_Used, _Processors) ->
+    ok.
 
 shares(#{nodes := Nodes, slow := Slow, slow_percent := Less, percent := More}) ->
     shares(Nodes, Slow, {Less / 100, More / 100}).
@@ -258,6 +256,6 @@ wrong(Node, Reason) ->
 teardown(#{cluster := Cluster} = State) ->
     ok = atoll_bench_nodes:stop(Cluster),
     case State of
-        #{quota := Quota} -> atoll_quota:stop(Quota);
+        #{quota := Quota} -> ok = atoll_quota:stop(Quota);
         #{} -> ok
     end.

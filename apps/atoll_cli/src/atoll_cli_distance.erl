@@ -49,7 +49,7 @@ measured(#{name := Name, batches := Batches, messages := Messages, deadline := S
                 Nodes -> Fun(Nodes, maps:map(fun(_, #{mean := Us}) -> Us end, Pairs), Left)
             end;
         {error, Sentence} ->
-            {failed, Sentence}
+            {atoll_cli_held:unknown_or_silent(Name), Sentence}
     end.
 
 %% @doc The network of a file; what is wrong with it is a wrong command line.

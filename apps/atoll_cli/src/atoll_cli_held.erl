@@ -2,7 +2,7 @@
 %% the sentence that it does not run.
 -module(atoll_cli_held).
 
--export([reach/1, not_running/1, become_hidden/0]).
+-export([reach/1, unknown_or_silent/1, not_running/1, become_hidden/0]).
 
 -type state() :: up | down | paused.
 
@@ -20,6 +20,15 @@ reach(Name) ->
             {error, not_running(Name)};
         {error, Reason} ->
             {error, atoll_cluster:format_error(Reason)}
+    end.
+
+%% @doc What is wrong where a cluster cannot be reached: the command line, if there is none of that
+%% name.
+-spec unknown_or_silent(Name :: string()) -> usage | failed.
+unknown_or_silent(Name) ->
+    case [Name || #{name := Running} <- atoll_cluster:running(), Running =:= Name] of
+        [] -> usage;
+        [_ | _] -> failed
     end.
 
 %% @doc The sentence for one who names a cluster that does not run: which ones do, if any.

@@ -148,13 +148,7 @@ cluster(#{name := Name} = Plan) ->
                 _ -> {ok, Plan#{held => Held}}
             end;
         {error, Sentence} ->
-            {unknown_or_silent(Name), Sentence}
-    end.
-
-unknown_or_silent(Name) ->
-    case [Name || #{name := Running} <- atoll_cluster:running(), Running =:= Name] of
-        [] -> usage;
-        [_ | _] -> failed
+            {atoll_cli_held:unknown_or_silent(Name), Sentence}
     end.
 
 -spec among(plan()) -> step().

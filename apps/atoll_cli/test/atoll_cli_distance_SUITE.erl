@@ -76,7 +76,12 @@ a_network_file_is_checked_and_drawn(Config) ->
 
 a_cluster_that_does_not_run_is_told(Config) ->
     [
-        ?assertMatch(#{status := 1, stdout := <<>>}, run(Config, [Command, "--name", "nowhere"]))
+        begin
+            #{status := 2, stdout := <<>>, stderr := Said} = run(Config, [Command, "--name", "nowhere"]),
+            Sentence = <<"atoll distance ", (list_to_binary(Command))/binary, ": No cluster named nowhere is running">>,
+            ?assertEqual({0, byte_size(Sentence)}, binary:match(Said, Sentence)),
+            ?assertMatch([_], string:lexemes(Said, "\n"))
+        end
      || Command <- ["measure", "matrix"]
     ].
 

@@ -14,9 +14,12 @@
 %% ends, when the quota is stopped, or when the VM ends in any way, kill -9 included, all that
 %% is in the groups is killed and the groups are gone. When only the process that keeps them
 %% is killed another one takes its place. If it and the VM are killed at once, groups with
-%% nothing in them can stay; the next quota of this user removes them.
+%% nothing in them can stay; the next quota of this user that is started a minute after they
+%% were made removes them.
 %%
-%% Not promised: that a process gets that much on a machine that has less to give.
+%% Not promised: that a process gets that much on a machine that has less to give; that what
+%% the kernel does not let end, or put groups of its own into one of these, is gone by then.
+%% Stop says so after ten seconds, and for a minute it is tried on.
 -module(atoll_quota).
 
 -export([start/1, enter/3, groups/1, os_pid/1, stop/1, available/0, format_error/1]).
@@ -37,9 +40,12 @@
     | no_place
     %% None can be made here, and what the system said.
     | {refused, file:filename(), Said :: unicode:chardata()}
+    %% These groups are still there.
+    | {not_gone, [file:filename()]}
     | {not_entered, OsPid :: pos_integer(), file:posix() | badarg | terminated}.
 
-%% @doc Makes the groups; the calling process owns them. After an error nothing is left.
+%% @doc Makes the groups; the calling process owns them. After an error nothing is left; a
+%% shell that was not ready in time takes down what it makes.
 -spec start(options()) -> {ok, quota()} | {error, error()}.
 start(#{cpus := [_ | _] = Cpus} = Options) when map_size(Options) =:= 1, length(Cpus) > 0 ->
     case {lists:all(fun(N) -> is_number(N) andalso N >= 0.01 andalso N =< 1000 end, Cpus), os:type()} of
@@ -78,13 +84,15 @@ groups(Quota) ->
 os_pid(Quota) ->
     gen_server:call(Quota, os_pid, infinity).
 
-%% @doc Kills what is in the groups, removes them, and returns when they are gone.
--spec stop(quota()) -> ok.
+%% @doc Kills what is in the groups, removes them, and returns when they are gone; or after
+%% ten seconds, or a little more, with those that are not.
+-spec stop(quota()) -> ok | {error, error()}.
 stop(Quota) ->
     try
         gen_server:call(Quota, stop, infinity)
     catch
-        exit:{Reason, _} when Reason =:= noproc; Reason =:= normal -> ok
+        exit:{Reason, _} when Reason =:= noproc; Reason =:= normal -> ok;
+        exit:{{quota_lost, Error}, _} -> {error, Error}
     end.
 
 %% @doc Whether groups can be made here: one is, and is removed.
@@ -105,5 +113,7 @@ format_error(no_place) ->
     "a quota of processor time cannot be set here: there are no control groups that bound it";
 format_error({refused, Folder, Said}) ->
     ["a quota of processor time cannot be set here: no control group can be made in ", Folder, " (", Said, ")"];
+format_error({not_gone, Groups}) ->
+    ["what is in these control groups could not be ended, or they not be removed: ", lists:join(", ", Groups)];
 format_error({not_entered, OsPid, Reason}) ->
     ["process ", integer_to_list(OsPid), " cannot be put into a control group: ", file:format_error(Reason)].

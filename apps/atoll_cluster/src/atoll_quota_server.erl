@@ -1,8 +1,9 @@
 %% @doc The process that holds a quota: the owner of the port to `priv/quota', which keeps the
 %% groups and takes them down when its standard input ends.
 %%
-%% It ends with the owner of the quota, and then waits until the groups are gone. If the
-%% keeper ends by itself, which takes a SIGKILL, another one is opened on the same groups.
+%% It ends with the owner of the quota, and then waits until the groups are gone, for ten
+%% seconds. If the keeper ends by itself, which takes a SIGKILL, another one is opened on the
+%% same groups.
 %%
 %% A group is called `atoll-quota.PID.START.NUMBER.N', by number and start time of the VM.
 -module(atoll_quota_server).
@@ -10,6 +11,8 @@
 
 -export([start/3]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
+
+-include_lib("kernel/include/file.hrl").
 
 -record(state, {
     owner :: reference(),
@@ -24,6 +27,8 @@
 %% How long a shell may take to start on a busy machine, and what is in groups to end.
 -define(READY_MS, 10000).
 -define(GONE_MS, 10000).
+%% A group that is younger may be that of another container, where its VM is about to use it.
+-define(OLD_S, 60).
 
 %% @doc Makes groups in a place, and returns when they are there.
 -spec start(pid(), atoll_quota_place:place(), [number(), ...]) -> {ok, pid()} | {error, atoll_quota:error()}.
@@ -37,6 +42,9 @@ start(Owner, Place, Cpus) ->
 -spec init({pid(), atoll_quota_place:place(), [number(), ...]}) ->
     {ok, #state{}} | {stop, {shutdown, atoll_quota:error()}}.
 init({Owner, {Version, Folder}, Cpus}) ->
+    %% A line to a keeper that was just killed would end this process, by the link to the
+    %% port. The monitor on it tells.
+    _ = process_flag(trap_exit, true),
     ok = sweep(Folder),
     {Pid, Start} = atoll_cluster_os:self(),
     Name = lists:concat([?PREFIX, ".", Pid, ".", Start, ".", erlang:unique_integer([positive]), "."]),
@@ -49,23 +57,33 @@ init({Owner, {Version, Folder}, Cpus}) ->
         {ok, Keeper} ->
             {ok, #state{owner = monitor(process, Owner), args = Args, groups = Groups, keeper = Keeper}};
         {error, Said} ->
+            %% If the keeper was killed before it was ready, they are empty.
+            _ = [file:del_dir(Group) || Group <- Groups],
             {stop, {shutdown, {refused, Folder, Said}}}
     end.
 
-%% What is left where a VM and its keeper were killed at once. A group that has a process is
-%% not removed by this: it may be another machine's, as seen from a container.
+%% What is left where a VM and its keeper were killed at once. Processes of another container
+%% cannot be seen from this one: a group that has a process is not removed by this, and one
+%% that is new is not tried.
 sweep(Folder) ->
     lists:foreach(
         fun(Name) ->
             case [string:to_integer(Part) || Part <- lists:sublist(string:split(Name, ".", all), 2, 2)] of
                 [{Pid, ""}, {Start, ""}] when is_integer(Pid), is_integer(Start) ->
-                    atoll_cluster_os:state({Pid, Start}) =:= gone andalso file:del_dir(filename:join(Folder, Name));
+                    Group = filename:join(Folder, Name),
+                    atoll_cluster_os:state({Pid, Start}) =:= gone andalso is_old(Group) andalso file:del_dir(Group);
                 _ ->
                     false
             end
         end,
         filelib:wildcard(?PREFIX ".*", Folder)
     ).
+
+is_old(Group) ->
+    case file:read_file_info(Group, [{time, posix}]) of
+        {ok, #file_info{mtime = Made}} when is_integer(Made) -> os:system_time(second) - Made >= ?OLD_S;
+        _ -> false
+    end.
 
 open(Args) ->
     Script = ["/bin/sh", filename:join(code:priv_dir(atoll_cluster), "quota") | Args],
@@ -81,33 +99,49 @@ open(Args) ->
         {Port, {data, {eol, <<"ready ", Pid/binary>>}}} ->
             {ok, {Port, Ref, binary_to_integer(Pid)}};
         {Port, {data, {_, <<"failed ", Said/binary>>}}} ->
-            gone(Port, Ref),
+            ok = gone(Port, Ref, now_ms() + ?GONE_MS),
             {error, Said};
         {'DOWN', Ref, port, Port, Reason} ->
             {error, io_lib:format("~0tp", [Reason])}
     after ?READY_MS ->
-        %% The end of its input ends it.
-        true = erlang:demonitor(Ref, [flush]),
-        true = port_close(Port),
+        ok = ended(Port, Ref, now_ms() + ?GONE_MS),
         {error, "the shell was not ready in time"}
     end.
 
-gone(Port, Ref) ->
+%% Has it take everything down, and waits for its end.
+ended(Port, Ref, Deadline) ->
+    try
+        true = port_command(Port, "end\n")
+    catch
+        error:badarg -> true
+    end,
+    gone(Port, Ref, Deadline).
+
+%% The end of its input ends it too, later.
+gone(Port, Ref, Deadline) ->
     receive
         {'DOWN', Ref, port, Port, _} -> ok
-    after ?GONE_MS -> exit(quota_silent)
+    after max(0, Deadline - now_ms()) ->
+        true = erlang:demonitor(Ref, [flush]),
+        try
+            true = port_close(Port),
+            ok
+        catch
+            error:badarg -> ok
+        end
     end.
+
+now_ms() -> erlang:monotonic_time(millisecond).
 
 %% @private
 -spec handle_call(groups | os_pid | stop, gen_server:from(), #state{}) ->
-    {reply, [file:filename()] | pos_integer(), #state{}} | {stop, normal, ok, #state{}}.
+    {reply, [file:filename()] | pos_integer(), #state{}} | {stop, normal, ok | {error, atoll_quota:error()}, #state{}}.
 handle_call(groups, _From, #state{groups = Groups} = State) ->
     {reply, Groups, State};
 handle_call(os_pid, _From, #state{keeper = {_, _, OsPid}} = State) ->
     {reply, OsPid, State};
 handle_call(stop, _From, State) ->
-    ok = finish(State),
-    {stop, normal, ok, State}.
+    {stop, normal, finish(State, now_ms() + ?GONE_MS), State}.
 
 %% @private
 -spec handle_cast(term(), #state{}) -> {stop, term(), #state{}}.
@@ -116,30 +150,37 @@ handle_cast(Request, State) ->
 
 %% @private
 -spec handle_info(Message, #state{}) -> {noreply, #state{}} | {stop, term(), #state{}} when
-    Message :: {'DOWN', reference(), process | port, pid() | port(), term()}.
+    Message ::
+        {'DOWN', reference(), process | port, pid() | port(), term()} | {'EXIT', pid() | port(), term()}.
 handle_info({'DOWN', Owner, process, _, _}, #state{owner = Owner} = State) ->
-    ok = finish(State),
-    {stop, normal, State};
-handle_info({'DOWN', Ref, port, _, _}, #state{keeper = {_, Ref, _}, args = Args} = State) ->
+    case finish(State, now_ms() + ?GONE_MS) of
+        ok -> {stop, normal, State};
+        {error, Error} -> {stop, {quota_lost, Error}, State}
+    end;
+handle_info({'DOWN', Ref, port, _, _}, #state{keeper = {_, Ref, _}, args = Args, groups = Groups} = State) ->
     case open(Args) of
         {ok, Keeper} -> {noreply, State#state{keeper = Keeper}};
-        {error, Said} -> {stop, {quota_lost, Said}, State}
-    end.
+        {error, _} -> {stop, {quota_lost, {not_gone, there(Groups)}}, State}
+    end;
+handle_info({'EXIT', Port, _}, State) when is_port(Port) ->
+    {noreply, State};
+handle_info({'EXIT', _, Reason}, State) ->
+    {stop, Reason, State}.
 
-finish(#state{keeper = {Port, Ref, _}, args = Args, groups = Groups} = State) ->
-    try
-        true = port_command(Port, "end\n")
-    catch
-        error:badarg -> true
-    end,
-    ok = gone(Port, Ref),
-    case lists:any(fun filelib:is_dir/1, Groups) of
-        false ->
+finish(#state{keeper = {Port, Ref, _}, args = Args, groups = Groups} = State, Deadline) ->
+    ok = ended(Port, Ref, Deadline),
+    case {there(Groups), now_ms() < Deadline} of
+        {[], _} ->
             ok;
-        true ->
+        {Left, false} ->
+            {error, {not_gone, Left}};
+        {Left, true} ->
             %% It was killed before it was done.
             case open(Args) of
-                {ok, Keeper} -> finish(State#state{keeper = Keeper});
-                {error, Said} -> exit({quota_lost, Said})
+                {ok, Keeper} -> finish(State#state{keeper = Keeper}, Deadline);
+                {error, _} -> {error, {not_gone, Left}}
             end
     end.
+
+there(Groups) ->
+    [Group || Group <- Groups, filelib:is_dir(Group)].

@@ -12,6 +12,8 @@
     the_end_of_the_owner_leaves_nothing/1,
     kill_9_of_the_vm_leaves_nothing/1,
     a_keeper_that_is_killed_is_replaced/1,
+    a_line_to_a_keeper_that_is_gone_harms_nobody/1,
+    what_cannot_be_removed_is_named_in_time/1,
     what_the_dead_have_left_is_removed_by_the_next/1
 ]).
 
@@ -111,6 +113,32 @@ a_keeper_that_is_killed_is_replaced(_Config) ->
     ok = atoll_quota:stop(Quota),
     ?assertEqual([], there(Groups)).
 
+%% What the runtime sends then, to who is linked with the port, is the reason of its end.
+a_line_to_a_keeper_that_is_gone_harms_nobody(_Config) ->
+    {ok, Quota} = atoll_quota:start(#{cpus => [0.05]}),
+    Groups = atoll_quota:groups(Quota),
+    Keeper = atoll_quota:os_pid(Quota),
+    {links, [Port]} = process_info(Quota, links),
+    [] = os:cmd("kill -STOP " ++ integer_to_list(Keeper)),
+    true = exit(Port, epipe),
+    ok = kill_9(Keeper),
+    ok = await(fun() -> atoll_quota:os_pid(Quota) =/= Keeper end),
+    ?assertEqual(Groups, there(Groups)),
+    ok = atoll_quota:stop(Quota),
+    ?assertEqual([], there(Groups)).
+
+%% A group with a group in it cannot be removed, and the others are.
+what_cannot_be_removed_is_named_in_time(_Config) ->
+    {ok, Quota} = atoll_quota:start(#{cpus => [0.05, 0.05]}),
+    [Group, _] = Groups = atoll_quota:groups(Quota),
+    Inner = filename:join(Group, "inner"),
+    ok = file:make_dir(Inner),
+    {error, {not_gone, [Group]} = Error} = atoll_quota:stop(Quota),
+    ?assertMatch({match, _}, re:run(sentence(Error), "^what is in these control groups could not be ended")),
+    ?assertEqual([Group], there(Groups)),
+    ok = file:del_dir(Inner),
+    ok = await(fun() -> there(Groups) =:= [] end).
+
 what_the_dead_have_left_is_removed_by_the_next(_Config) ->
     {Vm, Keeper, Groups, Nodes} = hold(),
     [] = os:cmd("kill -STOP " ++ integer_to_list(Keeper)),
@@ -118,7 +146,11 @@ what_the_dead_have_left_is_removed_by_the_next(_Config) ->
     ok = kill_9(Keeper),
     ok = await(fun() -> lists:all(fun is_gone/1, Nodes) end),
     ?assertEqual(Groups, there(Groups)),
+    %% Who cannot see that the VM is no more must not take those of one that is about to use them.
     {ok, Mine} = atoll_quota:start(#{cpus => [1]}),
+    ?assertEqual(Groups, there(Groups)),
+    Old = calendar:system_time_to_local_time(os:system_time(second) - 61, second),
+    [ok = file:change_time(Group, Old) || Group <- Groups],
     {ok, Quota} = atoll_quota:start(#{cpus => [1]}),
     ?assertEqual([], there(Groups)),
     %% And nobody else's.

@@ -21,8 +21,14 @@
 %% does, so clocks need not agree. The time on the way is not in it. Between two rows of a
 %% node its values may have changed within the tolerance.
 %%
+%% Of what comes from others, a row has at most `max_interests' values and 64 KiB; one that has
+%% more is no row. A node whose own is larger does not tell it, and is asked.
+%%
 %% Not promised: that every node has a row of every other one; that a node which lies about
-%% itself or others is not believed.
+%% itself or others is not believed. A node whose clock was set back while it was down begins
+%% with versions that are older than those of its earlier life. Its rows are refused, and it is
+%% asked, until that life's are forgotten, which takes three times `still_ms' at most: nobody
+%% tells a node what its own rows were.
 -module(atoll_attr_gossip).
 
 -export([new/2, options/0, asked/3, enters/4, rows/4, interests/2, own/3, heard/3, tell/3, is_quiet/1, counts/1]).
@@ -77,6 +83,11 @@
 }).
 
 -opaque gossip() :: #gossip{}.
+
+%% Microseconds since 1970, for some thousand years.
+-define(MAX_VERSION, (1 bsl 58)).
+%% Bytes of a row.
+-define(MAX_ROW, 65536).
 
 %% @doc The options with their defaults, as {@link atoll_strategy:options/2} reads them.
 -spec options() -> #{Key :: atom() => {atoll_strategy:kind(), Default :: term()}}.
@@ -196,17 +207,26 @@ own(Values, Now, #gossip{published = Published, options = #{still_ms := StillMs,
     end.
 
 publish(Values, Now, #gossip{self = Self, version = Version, news = News} = G) ->
-    Row = #row{version = Version + 1, at = Now, values = Values},
-    put_row(Self, Row, G#gossip{version = Version + 1, published = {Now, Values}, news = News#{Self => []}}).
+    Published = G#gossip{published = {Now, Values}},
+    case is_row(Values, G) of
+        true ->
+            Row = #row{version = Version + 1, at = Now, values = Values},
+            put_row(Self, Row, Published#gossip{version = Version + 1, news = News#{Self => []}});
+        false ->
+            count(refused, 1, Published)
+    end.
+
+is_row(Values, #gossip{options = #{max_interests := Max}}) ->
+    map_size(Values) =< Max andalso lists:all(fun is_atom/1, maps:keys(Values)) andalso erlang:external_size(Values) =< ?MAX_ROW.
 
 is_like(Values, Old, Percent) ->
     lists:all(
         fun({Name, Value}) ->
             case Old of
-                #{Name := Before} when is_number(Value), is_number(Before) ->
-                    100 * abs(Value - Before) =< Percent * abs(Before);
                 #{Name := Before} ->
-                    Value =:= Before
+                    Value =:= Before orelse
+                        atoll_attr_rank:is_countable(Value) andalso atoll_attr_rank:is_countable(Before) andalso
+                            100 * abs(Value - Before) =< Percent * abs(Before)
             end
         end,
         maps:to_list(Values)
@@ -236,9 +256,17 @@ hear_interest(_Odd, _Now, G) ->
 
 hear_row(_From, {Self, _, _, _}, _Now, #gossip{self = Self} = G) ->
     G;
-hear_row(From, {Node, Version, Age, Values}, Now, #gossip{rows = Rows, news = News, options = #{still_ms := Ms}} = G) when
-    is_atom(Node), is_integer(Version), Version > 0, is_integer(Age), Age >= 0, is_map(Values)
+hear_row(From, {Node, Version, Age, Values} = Row, Now, G) when
+    is_atom(Node), is_integer(Version), Version > 0, Version < ?MAX_VERSION, is_integer(Age), Age >= 0, is_map(Values)
 ->
+    case is_row(Values, G) of
+        true -> hear_good(From, Row, Now, G);
+        false -> count(odd, 1, G)
+    end;
+hear_row(_From, _Odd, _Now, G) ->
+    count(odd, 1, G).
+
+hear_good(From, {Node, Version, Age, Values}, Now, #gossip{rows = Rows, news = News, options = #{still_ms := Ms}} = G) ->
     case Rows of
         #{Node := #row{version = Known}} when Known > Version ->
             count(rows_known, 1, G);
@@ -254,9 +282,7 @@ hear_row(From, {Node, Version, Age, Values}, Now, #gossip{rows = Rows, news = Ne
                 %% There is no room for it: it cannot be told, and must not wait to be.
                 Full -> Full
             end
-    end;
-hear_row(_From, _Odd, _Now, G) ->
-    count(odd, 1, G).
+    end.
 
 %% @doc What is to be told now, to random ones of these nodes, and the randomness after it. What
 %% is more than fits in one message each stays for the next time, drawn anew, so that none waits

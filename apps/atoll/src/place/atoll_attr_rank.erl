@@ -12,13 +12,19 @@
 %% share of what the best has: with 0.1, all that are at most a tenth farther than the
 %% nearest. Where no slack is left, everybody who chooses at the same moment chooses the same
 %% node.
+%%
+%% A number beyond 1.0e150 either way counts as none: what a node says of itself must not
+%% overflow a calculation somewhere else.
 -module(atoll_attr_rank).
 
--export([tiers/4, is_rank/1, name/1]).
+-export([tiers/4, is_rank/1, name/1, is_countable/1]).
 
 -export_type([rank/0, distance/0]).
 
 -type distance() :: fun((node()) -> term()) | #{node() => term()}.
+%% The product of two is a float, and so are sums of some of those.
+-define(LARGEST, 1.0e150).
+
 -type rank() :: none | {least | most, atoll_predicate:name()} | {nearest, distance()}.
 
 %% @doc The nodes in groups of equally good ones, the best first; each sorted by rank and name.
@@ -32,15 +38,18 @@ tiers(Nodes, Rank, Slack, Within) ->
     Keyed = [{key(Node, Values, Rank), Node} || {Node, Values} <- Nodes],
     Inside = [One || {Key, _} = One <- Keyed, Within =:= infinity orelse Key =/= none andalso is_within(Key, Rank, Within)],
     {Unknown, Known} = lists:partition(fun({Key, _}) -> Key =:= none end, Inside),
-    split(lists:sort(Known), Slack) ++ [lists:sort([Node || {_, Node} <- Unknown]) || Unknown =/= []].
+    split(lists:sort(Known), min(Slack, ?LARGEST)) ++ [lists:sort([Node || {_, Node} <- Unknown]) || Unknown =/= []].
 
 key(_Node, Values, {least, Name}) -> number(maps:get(Name, Values, undefined), 1);
 key(_Node, Values, {most, Name}) -> number(maps:get(Name, Values, undefined), -1);
 key(Node, _Values, {nearest, Distance}) when is_map(Distance) -> number(maps:get(Node, Distance, undefined), 1);
 key(Node, _Values, {nearest, Distance}) -> number(Distance(Node), 1).
 
-number(Value, Sign) when is_number(Value) -> Sign * Value;
-number(_, _) -> none.
+number(Value, Sign) ->
+    case is_countable(Value) of
+        true -> Sign * Value;
+        false -> none
+    end.
 
 is_within(Key, {most, _}, Within) -> -Key >= Within;
 is_within(Key, _, Within) -> Key =< Within.
@@ -51,6 +60,10 @@ split([{Best, _} | _] = Sorted, Slack) ->
     Limit = Best + Slack * abs(Best),
     {Tier, Rest} = lists:splitwith(fun({Key, _}) -> Key =< Limit end, Sorted),
     [[Node || {_, Node} <- Tier] | split(Rest, Slack)].
+
+%% @doc Whether a term is a number that can be calculated with.
+-spec is_countable(term()) -> boolean().
+is_countable(Value) -> is_number(Value) andalso abs(Value) =< ?LARGEST.
 
 %% @doc Whether a term is a rank.
 -spec is_rank(term()) -> boolean().

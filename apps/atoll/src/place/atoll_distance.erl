@@ -342,7 +342,7 @@ open(_Config) ->
     true = ets:insert(?MODULE, {on, true, 0}),
     %% Hidden nodes are shells and tools.
     ok = net_kernel:monitor_nodes(true, [{node_type, visible}, nodedown_reason]),
-    _ = [self() ! {nodeup, Node, []} || Node <- erlang:nodes(visible)],
+    _ = [self() ! {?MODULE, connected, Node} || Node <- erlang:nodes(visible)],
     #{}.
 
 %% @private
@@ -387,6 +387,10 @@ measure_one(Node) ->
 -spec event(term(), world()) -> {[atoll_protocol:event()], world()}.
 event({nodeup, Node, _Info}, World) ->
     {[{up, Node}], World};
+%% The `nodedown' of one that was connected then may stand before this, and no other one
+%% would follow.
+event({?MODULE, connected, Node}, World) ->
+    {[{up, Node} || lists:member(Node, erlang:nodes(visible))], World};
 event({nodedown, Node, Info}, World) ->
     {[{down, Node, proplists:get_value(nodedown_reason, Info, unknown)}], World};
 event({'DOWN', Ref, process, _Pid, Reason}, World) when is_map_key(Ref, World) ->

@@ -18,7 +18,9 @@
 %% is made of a message that is odd, but that it is counted; sizes are bounded.
 %%
 %% Not promised: that a node which lies about others is not believed; that what is known is new. A clock that
-%% was set back makes a node that starts again be believed only when it has met itself in others' words.
+%% was set back makes a node that starts again be believed only when it has met itself in others' words; and
+%% if it was by more than a day, only when they have forgotten it. What is farther ahead is a lie, and would use
+%% up its versions.
 -module(atoll_distance_core).
 
 -behaviour(atoll_protocol).
@@ -73,6 +75,8 @@
 -record(state, {
     self :: node(),
     version :: pos_integer(),
+    %% The highest version that can be of an earlier life of its own.
+    highest :: pos_integer(),
     place :: atoll_vivaldi:place(),
     rand :: rand:state(),
     options :: #{atom() => pos_integer()},
@@ -96,6 +100,7 @@
 -define(VERSION, 1).
 -define(SWEEP_MS, 60000).
 -define(MAX_VERSION, (1 bsl 58)).
+-define(DAY_US, 86400000000).
 %% Of so many near ones any is as good, and so many are named for a probe.
 -define(NEAR, 8).
 -define(CANDIDATES, 4).
@@ -125,6 +130,7 @@ init(#{self := Self, incarnation := Incarnation, seed := Seed, options := Given}
     State0 = #state{
         self = Self,
         version = Incarnation,
+        highest = Incarnation + ?DAY_US,
         place = Place,
         rand = rand:seed_s(exsss, Seed),
         options = maps:merge(Defaults, Given)
@@ -333,8 +339,10 @@ learn(Entries, Now, State) ->
     {lists:append(lists:reverse(Effects)), Last}.
 
 %% A word of its own earlier life, which would win.
-learn(Self, {Version, _}, _At, #state{self = Self, version = Own} = State) ->
+learn(Self, {Version, _}, _At, #state{self = Self, version = Own, highest = Highest} = State) when Version =< Highest ->
     {[], State#state{version = max(Own, Version + 1)}};
+learn(Self, _Lie, _At, #state{self = Self} = State) ->
+    {[], count(odd, State)};
 learn(Node, {Version, Coordinate} = Entry, At, #state{known = Known, options = #{max_known := Max}} = State) ->
     case Known of
         #{Node := {{Before, _}, Then}} when Before > Version; Before =:= Version, Then >= At ->
