@@ -14,7 +14,9 @@
     the_network_of_a_file_is_declared/1,
     without_the_options_there_are_sentences/1,
     a_wrong_file_stops_the_start_with_its_line/1,
-    all_pairs_are_measured_at_once_and_who_is_silent_is_told/1
+    all_pairs_are_measured_at_once_and_who_is_silent_is_told/1,
+    who_falls_silent_costs_its_own_pairs_and_not_the_whole_time/1,
+    who_has_not_measured_all_in_time_is_late_and_not_silent/1
 ]).
 
 -define(CALL_MS, 20000).
@@ -175,10 +177,33 @@ all_pairs_are_measured_at_once_and_who_is_silent_is_told(Config) ->
     {ok, Dendrogram} = atoll_dendrogram:new([A, B, D], maps:map(fun(_, #{mean := Us}) -> Us end, Pairs)),
     ?assertEqual([A, B, D], lists:sort(atoll_dendrogram:nodes(Dendrogram))),
     ok = atoll_cluster:pause(C, D),
-    #{pairs := Two, silent := [D]} = Measure(10000),
+    #{pairs := Two, silent := [D], late := []} = Measure(10000),
     ?assertEqual(lists:sort([{A, B}, {B, A}]), lists:sort(maps:keys(Two))),
     ok = atoll_cluster:resume(C, D),
     %% One that has not the code: another node may run another version.
     {ok, Module, Empty} = compile:forms([{attribute, 1, module, atoll_round_trips}]),
     {module, Module} = call(C, D, code, load_binary, [Module, "empty", Empty]),
     ?assertMatch(#{silent := [D]}, Measure(10000)).
+
+who_falls_silent_costs_its_own_pairs_and_not_the_whole_time(Config) ->
+    C = ?config(cluster, Config),
+    [A, B, D] = start(C),
+    %% Enough that D stands still before the end.
+    Options = #{batches => 400, messages => 100, deadline_ms => 3600000},
+    {Pid, Ref} = spawn_monitor(fun() ->
+        exit({told, atoll_cluster:call(C, A, atoll_round_trips, measure, [[A, B, D], Options], 100000)})
+    end),
+    ?assertEqual(ok, call(C, D, atoll_distance_probe, await_running, [atoll_round_trips, 3])),
+    ok = atoll_cluster:pause(C, D),
+    receive
+        {'DOWN', Ref, process, Pid, {told, Told}} ->
+            ?assertMatch(#{pairs := #{{A, B} := _, {B, A} := _}, silent := [D], late := []}, Told)
+    end.
+
+who_has_not_measured_all_in_time_is_late_and_not_silent(Config) ->
+    C = ?config(cluster, Config),
+    [A, B, D] = start(C),
+    ?assertEqual(
+        #{pairs => #{}, silent => [], late => [A, B, D]},
+        call(C, A, atoll_round_trips, measure, [[A, B, D], #{batches => 1000000, messages => 100, deadline_ms => 1000}])
+    ).

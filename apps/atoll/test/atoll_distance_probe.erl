@@ -1,7 +1,7 @@
 %% Runs on the nodes under test: waits until a node knows distances, by what it is told.
 -module(atoll_distance_probe).
 
--export([await/2, await_count/2, restart/0]).
+-export([await/2, await_count/2, await_running/2, restart/0]).
 
 -define(DEADLINE_MS, 15000).
 
@@ -20,6 +20,18 @@ await_count(What, Count) ->
         #{distances := #{What := N}} = atoll_distance:status(),
         N >= Count
     end).
+
+%% So many processes are in the code of a module.
+await_running(Module, Count) ->
+    await_running(Module, Count, erlang:monotonic_time(millisecond) + ?DEADLINE_MS).
+
+await_running(Module, Count, Deadline) ->
+    Running = [P || P <- processes(), {current_function, {M, _, _}} <- [process_info(P, current_function)], M =:= Module],
+    case {length(Running) >= Count, erlang:monotonic_time(millisecond) < Deadline} of
+        {true, _} -> ok;
+        {false, true} -> await_running(Module, Count, Deadline);
+        {false, false} -> {still, Running}
+    end.
 
 wait(Holds) ->
     ok = atoll_interpreter:subscribe(atoll_distance),

@@ -67,7 +67,8 @@
     | {bad_value, atom(), term(), Must :: unicode:chardata()}
     | {twice, atom(), term()}
     | {point, point(), Sentence :: unicode:chardata()}
-    | no_points.
+    %% By which one other value of a parameter that takes words there would be some.
+    | {no_points, [{atom(), [atom(), ...]}]}.
 
 %% What it measures, in less than a line.
 -callback summary() -> string().
@@ -145,7 +146,7 @@ sweep(Module, Sweep) ->
     case maps:keys(maps:without(Names, Sweep)) of
         [] ->
             case [Error || Parameter <- Parameters, {error, Error} <- [check_values(Parameter, Sweep)]] of
-                [] -> checked(Module, combine(last(Module:variant(), Parameters), Sweep));
+                [] -> checked(Module, last(Module:variant(), Parameters), Sweep);
                 [Error | _] -> {error, Error}
             end;
         [Unknown | _] ->
@@ -183,13 +184,20 @@ must(#{type := Type} = Parameter) ->
     {Min, Max} = range(Parameter),
     io_lib:format("must be a ~ts from ~b to ~b", [case Type of integer -> "whole number"; number -> "number" end, Min, Max]).
 
-checked(Module, Combinations) ->
-    Points = Module:points(Combinations),
+checked(Module, Parameters, Sweep) ->
+    Points = Module:points(combine(Parameters, Sweep)),
     case [{Point, Why} || Point <- Points, {error, Why} <- [Module:check(Point)]] of
-        [] when Points =:= [] -> {error, no_points};
+        [] when Points =:= [] -> {error, {no_points, instead(Module, Parameters, Sweep)}};
         [] -> {ok, Points};
         [{Point, Why} | _] -> {error, {point, Point, Why}}
     end.
+
+instead(Module, Parameters, Sweep) ->
+    Words = [
+        {Name, [Word || Word <- OneOf, Module:points(combine(Parameters, Sweep#{Name => [Word]})) =/= []]}
+     || #{name := Name, type := atom, one_of := OneOf} <- Parameters
+    ],
+    [{Name, Some} || {Name, [_ | _] = Some} <- Words].
 
 %% @doc One sentence for an error.
 -spec format_error(error()) -> unicode:chardata().
@@ -204,5 +212,14 @@ format_error({twice, Name, Value}) ->
 format_error({point, Point, Why}) ->
     Of = [io_lib:format("~ts ~tp", [Name, Value]) || {Name, Value} <- lists:sort(maps:to_list(Point))],
     ["with ", lists:join(", ", Of), ": ", Why];
-format_error(no_points) ->
-    "none of the combinations of these values can be measured".
+format_error({no_points, Instead}) ->
+    [
+        "none of the combinations of these values can be measured",
+        [["; they can with ", lists:join(", or with ", [words(Name, Words) || {Name, Words} <- Instead])] || Instead =/= []]
+    ].
+
+words(Name, [Word]) ->
+    [atom_to_list(Name), $\s, atom_to_list(Word)];
+words(Name, Words) ->
+    {Others, [Last]} = lists:split(length(Words) - 1, [atom_to_list(Word) || Word <- Words]),
+    [atom_to_list(Name), $\s, lists:join(", ", Others), " or ", Last].

@@ -102,12 +102,17 @@ all_talk_to_all_where_all_are_connected_test() ->
     Of = fun(Workload) -> [Overlay || #{workload := W, overlay := Overlay} <- Points, W =:= Workload] end,
     ?assertEqual([bare, stock, mesh, hyparview], Of(standing)),
     ?assertEqual([stock, carrier, groups], Of(all_to_all)),
-    ?assertEqual({error, no_points}, atoll_bench:sweep(atoll_bench_overlay, #{workload => [all_to_all], overlay => [bare, scamp]})).
+    ?assertMatch({error, {no_points, _}}, atoll_bench:sweep(atoll_bench_overlay, #{workload => [all_to_all], overlay => [bare, scamp]})).
 
 work_is_placed_on_unequal_nodes_and_a_herd_on_equal_ones_test() ->
     {ok, Points} = atoll_bench:sweep(atoll_bench_place, #{workload => [herd], nodes => [20], each => [10]}),
     ?assertEqual([random, first, claims], [Rule || #{rule := Rule, slow := 0, work := 0} <- Points]),
-    ?assertEqual({error, no_points}, atoll_bench:sweep(atoll_bench_place, #{workload => [herd], rule => [attributes, round_robin]})).
+    {error, {no_points, _} = Error} = atoll_bench:sweep(atoll_bench_place, #{workload => [herd], rule => [attributes, round_robin]}),
+    ?assertEqual(
+        "none of the combinations of these values can be measured; "
+        "they can with workload unequal, or with rule random, first or claims",
+        unicode:characters_to_list(atoll_bench:format_error(Error))
+    ).
 
 slow_nodes_are_evenly_among_the_others_test() ->
     ?assertEqual([2, 1, 2, 1], atoll_bench_place:shares(4, 2, {1, 2})),

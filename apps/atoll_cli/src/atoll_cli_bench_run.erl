@@ -2,7 +2,7 @@
 -module(atoll_cli_bench_run).
 -behaviour(atoll_cli_command).
 
--export([summary/0, options/0, options/1, operands/0, examples/0, run/2]).
+-export([summary/0, options/0, options/1, more/0, operands/0, examples/0, run/2]).
 -export([listed/1]).
 
 -define(MAX_ROUNDS, 1000).
@@ -37,6 +37,10 @@ options(Args) ->
                 {error, _} -> {error, unknown(Name)}
             end
     end.
+
+-spec more() -> unicode:chardata().
+more() ->
+    "Each benchmark has options of its own too, with commas between the values;\n\"atoll bench list NAME\" says which".
 
 %% The first word that is neither an option nor the value of one: a file may be called
 %% like a benchmark. All options but the switches take a value.

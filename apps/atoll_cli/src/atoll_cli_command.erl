@@ -25,7 +25,10 @@
 
 %% Where they hang on what else is typed.
 -callback options(Args :: [string()]) -> {ok, [atoll_cli_options:option()]} | {error, unicode:chardata()}.
--optional_callbacks([options/1]).
+
+%% What the help says below them, in a sentence.
+-callback more() -> unicode:chardata().
+-optional_callbacks([options/1, more/0]).
 
 %% What stands beside the options, in order; an optional one in brackets.
 -callback operands() -> [Name :: string()].

@@ -2,9 +2,17 @@
 %% from its file, and drawn.
 -module(atoll_cli_distance).
 
--export([cluster/0, effort/0, drawings/0, measured/2, network/1, started/0, args/1, draw/4, round_trip/1]).
+-export([cluster/0, effort/0, drawings/0, measured/2, absent/1, network/1, started/0, args/2, draw/4, round_trip/1]).
+
+-export_type([absent/0]).
 
 -type means() :: atoll_dendrogram:measured().
+
+-type absent() :: #{
+    %% Did not answer, and had not measured all when the time was up.
+    silent := [node()],
+    late := [node()]
+}.
 
 %% @doc The option that says in which cluster.
 -spec cluster() -> atoll_cli_options:option().
@@ -32,25 +40,34 @@ drawings() ->
         #{name => dot, value => "FILE", help => "write it for Graphviz into this file"}
     ].
 
-%% @doc Measures between the nodes of a running cluster: all that answered, the mean round trips in
-%% microseconds, and who was silent.
--spec measured(atoll_cli_options:values(), fun(([node()], means(), Silent :: [node()]) -> atoll_cli_command:outcome())) ->
+%% @doc Measures between the nodes of a running cluster: all that did it, the mean round trips in
+%% microseconds, and who is not among them. If there is no pair, it has failed.
+-spec measured(atoll_cli_options:values(), fun(([node()], means(), absent()) -> atoll_cli_command:outcome())) ->
     atoll_cli_command:outcome().
 measured(#{name := Name, batches := Batches, messages := Messages, deadline := Seconds}, Fun) ->
     case atoll_cli_held:reach(Name) of
         {ok, Held} ->
             All = [Node || {Node, _} <- Held],
             Up = [Node || {Node, up} <- Held],
-            #{pairs := Pairs, silent := Silent} =
+            #{pairs := Pairs, silent := Silent, late := Late} =
                 atoll_round_trips:measure(Up, #{batches => Batches, messages => Messages, deadline_ms => Seconds * 1000}),
-            Left = lists:sort(Silent ++ (All -- Up)),
-            case lists:sort(All -- Left) of
-                [] -> {failed, "no node answers"};
-                Nodes -> Fun(Nodes, maps:map(fun(_, #{mean := Us}) -> Us end, Pairs), Left)
+            Absent = #{silent => lists:sort(Silent ++ (All -- Up)), late => Late},
+            case {lists:sort(All -- lists:append(maps:values(Absent))), All} of
+                {[], _} -> {failed, ["nothing was measured: ", absent(Absent)]};
+                {[Node], [_, _ | _]} -> {failed, ["nothing was measured, for there is only ", atom_to_list(Node), ": ", absent(Absent)]};
+                {Nodes, _} -> Fun(Nodes, maps:map(fun(_, #{mean := Us}) -> Us end, Pairs), Absent)
             end;
         {error, Sentence} ->
             {atoll_cli_held:unknown_or_silent(Name), Sentence}
     end.
+
+%% @doc Who is not among those that measured, and why; nothing where nobody is absent.
+-spec absent(absent()) -> unicode:chardata().
+absent(#{silent := Silent, late := Late}) ->
+    lists:join("; ", [
+        [lists:join(", ", [atom_to_list(Node) || Node <- Nodes]), Why]
+     || {Nodes, Why} <- [{Silent, " did not answer"}, {Late, " had not measured all when the time was up (--deadline)"}], Nodes =/= []
+    ]).
 
 %% @doc The network of a file; what is wrong with it is a wrong command line.
 -spec network(string()) -> {ok, atoll_network:network()} | {error, atoll_cli_command:outcome()}.
@@ -64,19 +81,25 @@ network(File) ->
 -spec started() -> [atoll_cli_options:option()].
 started() ->
     [
-        #{name => network, value => "FILE", help => "declare the network of this file on the nodes"},
+        #{name => network, value => "FILE", help => "declare the network of this file, which has at least one of them, on the nodes"},
         #{name => distances, help => "the nodes measure round trips, and estimate all distances by them"}
     ].
 
-%% @doc The arguments of such nodes.
--spec args(atoll_cli_options:values()) -> {ok, [string()]} | {error, atoll_cli_command:outcome()}.
-args(#{distances := Distances} = Values) ->
+%% @doc The arguments of such nodes. A network that has none of them is a mistake: it would tell
+%% them nothing.
+-spec args(atoll_cli_options:values(), [node()]) -> {ok, [string()]} | {error, atoll_cli_command:outcome()}.
+args(#{distances := Distances} = Values, Nodes) ->
     Measuring = lists:append([["-atoll", "distances", "#{}"] || Distances]),
     case Values of
         #{network := File} ->
             case network(File) of
-                {ok, _} -> {ok, ["-atoll", "network", lists:flatten(io_lib:format("~0tp", [{file, filename:absname(File)}])) | Measuring]};
-                {error, _} = Error -> Error
+                {ok, Network} ->
+                    case [Node || Node <- Nodes, atoll_network:is_node(Node, Network)] of
+                        [] -> {error, {usage, ["--network: ", File, " has none of the nodes that are to be started, such as ", atom_to_list(hd(Nodes))]}};
+                        _ -> {ok, ["-atoll", "network", lists:flatten(io_lib:format("~0tp", [{file, filename:absname(File)}])) | Measuring]}
+                    end;
+                {error, _} = Error ->
+                    Error
             end;
         #{} ->
             {ok, Measuring}

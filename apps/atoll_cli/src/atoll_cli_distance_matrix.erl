@@ -27,30 +27,30 @@ run(#{network := File} = Values, []) ->
                 {ok, Distance} = atoll_network:distance(A, B, Network),
                 Distance
             end,
-            show(atoll_network:nodes(Network), Far, fun(D) -> io_lib:format("~p", [D]) end, distance, [], Values);
+            show(atoll_network:nodes(Network), Far, fun(D) -> io_lib:format("~p", [D]) end, distance, #{silent => [], late => []}, Values);
         {error, Outcome} ->
             Outcome
     end;
 run(Values, []) ->
-    atoll_cli_distance:measured(Values, fun(Nodes, Means, Silent) ->
+    atoll_cli_distance:measured(Values, fun(Nodes, Means, Absent) ->
         Far = fun
             (Node, Node) -> 0.0;
             (A, B) -> map_get({A, B}, Means)
         end,
-        show(Nodes, Far, fun atoll_cli_distance:round_trip/1, round_trip_us, Silent, Values)
+        show(Nodes, Far, fun atoll_cli_distance:round_trip/1, round_trip_us, Absent, Values)
     end).
 
-show(Nodes, Far, Write, Key, Silent, Values) ->
-    ok = print(Nodes, Far, Write, Key, Silent, Values),
-    case Silent of
+show(Nodes, Far, Write, Key, Absent, Values) ->
+    ok = print(Nodes, Far, Write, Key, Absent, Values),
+    case atoll_cli_distance:absent(Absent) of
         [] -> ok;
-        _ -> {failed, ["these do not answer: ", lists:join(", ", [atom_to_list(Node) || Node <- Silent])]}
+        Sentence -> {failed, Sentence}
     end.
 
-print(Nodes, Far, _Write, Key, Silent, #{json := true}) ->
+print(Nodes, Far, _Write, Key, #{silent := Silent, late := Late}, #{json := true}) ->
     Pairs = [{[{from, A}, {to, B}, {Key, Far(A, B)}]} || A <- Nodes, B <- Nodes, A =/= B],
-    atoll_cli_io:print_json({[{nodes, Nodes}, {pairs, Pairs}, {silent, Silent}]});
-print(Nodes, Far, Write, _Key, _Silent, #{json := false}) ->
+    atoll_cli_io:print_json({[{nodes, Nodes}, {pairs, Pairs}, {silent, Silent}, {late, Late}]});
+print(Nodes, Far, Write, _Key, _Absent, #{json := false}) ->
     Columns = [{left, ""} | [{right, short(Node)} || Node <- Nodes]],
     Rows = [[atom_to_list(A) | [cell(A, B, Far, Write) || B <- Nodes]] || A <- Nodes],
     atoll_cli_io:print(atoll_cli_table:format(Columns, Rows)).

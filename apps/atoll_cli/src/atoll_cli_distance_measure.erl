@@ -1,5 +1,6 @@
 %% @doc `atoll distance measure': which nodes of a running cluster are near each other, as a
-%% dendrogram and as a network that can be declared.
+%% dendrogram and as a network that can be declared. Files are written only where all nodes have
+%% measured: a network that lacks some would take the place of one that has them.
 -module(atoll_cli_distance_measure).
 -behaviour(atoll_cli_command).
 
@@ -12,7 +13,7 @@ summary() -> "measure all pairs of a running cluster at once, and cluster them".
 options() ->
     [atoll_cli_distance:cluster() | atoll_cli_distance:effort()] ++
         [
-            #{name => write, value => "FILE", help => "write the network that is cut from it into this file"},
+            #{name => write, value => "FILE", help => "write the network that is cut from it into this file, if no node is left out"},
             #{name => ratio, value => "X", default => "2", read => atoll_cli_read:number(1, 1000),
               help => "a cluster is a subnet if it is so many times as narrow as what it stands in"}
         ] ++ atoll_cli_distance:drawings() ++ [atoll_cli_json:switch()].
@@ -25,26 +26,31 @@ examples() -> ["atoll distance measure", "atoll distance measure --name reef --w
 
 -spec run(atoll_cli_options:values(), [string()]) -> atoll_cli_command:outcome().
 run(Values, []) ->
-    atoll_cli_distance:measured(Values, fun(Nodes, Means, Silent) ->
+    atoll_cli_distance:measured(Values, fun(Nodes, Means, Absent) ->
         {ok, Dendrogram} = atoll_dendrogram:new(Nodes, Means),
         Drawing = atoll_dendrogram:drawing(fun atoll_cli_distance:round_trip/1, Dendrogram),
-        show(Dendrogram, Drawing, Silent, Values)
+        show(Dendrogram, Drawing, Absent, Values)
     end).
 
-show(Dendrogram, Drawing, Silent, #{ratio := Ratio} = Values) ->
+show(Dendrogram, Drawing, Absent, #{ratio := Ratio} = Values) ->
     Network = atoll_dendrogram:network({ratio, Ratio}, Dendrogram),
-    ok = print(Dendrogram, Drawing, Network, Silent, Values),
+    ok = print(Dendrogram, Drawing, Network, Absent, Values),
+    case atoll_cli_distance:absent(Absent) of
+        [] -> keep(Network, Drawing, Values);
+        Sentence -> {failed, [Sentence, ["; so no file is written" || maps:size(maps:with([write, svg, dot], Values)) > 0]]}
+    end.
+
+keep(Network, Drawing, Values) ->
     Steps = [
         fun() -> write(Network, Values) end,
         fun() -> atoll_cli_distance:draw("round trips", Drawing, logarithmic, Values) end
     ],
     case [Failed || Step <- Steps, {failed, _} = Failed <- [Step()]] of
         [Failed | _] -> Failed;
-        [] when Silent =/= [] -> {failed, ["these do not answer: ", lists:join(", ", names(Silent))]};
         [] -> ok
     end.
 
-print(Dendrogram, _Drawing, Network, Silent, #{json := true}) ->
+print(Dendrogram, _Drawing, Network, #{silent := Silent, late := Late}, #{json := true}) ->
     atoll_cli_io:print_json(
         {[
             {joins, [
@@ -52,10 +58,11 @@ print(Dendrogram, _Drawing, Network, Silent, #{json := true}) ->
              || {Us, A, B} <- atoll_dendrogram:joins(Dendrogram)
             ]},
             {network, unicode:characters_to_binary(atoll_network_file:text(Network))},
-            {silent, Silent}
+            {silent, Silent},
+            {late, Late}
         ]}
     );
-print(_Dendrogram, Drawing, _Network, _Silent, #{json := false}) ->
+print(_Dendrogram, Drawing, _Network, _Absent, #{json := false}) ->
     atoll_cli_io:print(atoll_tree_drawing:text(Drawing)).
 
 write(Network, #{write := File}) ->
@@ -65,5 +72,3 @@ write(Network, #{write := File}) ->
     end;
 write(_Network, #{}) ->
     ok.
-
-names(Nodes) -> [atom_to_list(Node) || Node <- Nodes].

@@ -57,6 +57,7 @@ page(Name, Module) ->
         ["usage: ", lists:join($\s, ["atoll", Name | forms(Module)]), "\n\n"],
         [capital(Module:summary()), ".\n"],
         options_part(Module:options()),
+        more(Module),
         ["\nexamples:\n", [["  ", Example, $\n] || Example <- Module:examples()]]
     ].
 
@@ -68,6 +69,12 @@ options_part([]) ->
 options_part(Options) ->
     Rows = [["  " ++ spelling(Option), meaning(Option)] || Option <- Options],
     ["\noptions:\n", atoll_cli_table:lines([left, left], Rows)].
+
+more(Module) ->
+    case erlang:function_exported(Module, more, 0) of
+        true -> [$\n, Module:more(), ".\n"];
+        false -> ""
+    end.
 
 spelling(#{name := Name, value := Value}) -> atoll_cli_options:flag(Name) ++ [$\s | Value];
 spelling(#{name := Name}) -> atoll_cli_options:flag(Name).

@@ -6,7 +6,7 @@
 -module(atoll_cli_place).
 -behaviour(atoll_cli_command).
 
--export([summary/0, options/0, operands/0, examples/0, run/2]).
+-export([summary/0, options/0, operands/0, examples/0, run/2, unknown/3]).
 
 %% What is known so far: the options, and what each step adds.
 -type plan() :: #{atom() => term()}.
@@ -28,11 +28,11 @@ options() ->
           help => "only these nodes, with commas between, or those of this group"},
         #{name => near, value => "NODE", help => "the nearest to this node first"},
         #{name => how, value => "HOW", read => atoll_cli_read:one_of([declared, measured, estimated]),
-          help => "with --near, the distance: declared, measured or estimated"},
+          help => "with --near, the distance: declared (0.0 to 1.0), or measured or estimated (a round trip in ms)"},
         #{name => network, value => "FILE", help => "with --near, the distances that this file declares"},
         #{name => rank, value => "RANK", read => fun rank/1, help => "the best first, such as 'least loadavg1' or 'most mem_free'"},
         #{name => within, value => "R", read => atoll_cli_read:number(0, 1000000000),
-          help => "the farthest that a node may be; with --rank, the worst"},
+          help => "the farthest that a node may be, in the unit of its distance: 0.0 to 1.0, or ms; with --rank, the worst value"},
         #{name => attributes, value => "NAMES", read => fun attributes/1,
           help => "show these, with commas between; without, those of the condition"},
         #{name => one, help => "choose one of the best, and print its name"},
@@ -52,9 +52,9 @@ operands() -> [].
 -spec examples() -> [string()].
 examples() ->
     [
-        "atoll place --where loadavg1<8 --name reef",
+        "atoll place --where 'loadavg1 < 8' --name reef",
         "atoll place --near reef2 --network reef.network --within 0.5 --name reef",
-        "atoll place --where os_type=={unix,linux} --among group1 --one --json"
+        "atoll place --where 'os_type == {unix,linux}' --among group1 --one --json"
     ].
 
 names(Text) ->
@@ -245,29 +245,37 @@ known(#{found := #{choice := Choice}, used := Used, shown := Shown, nodes := Nod
         Unsure ->
             Answering = [{Node, up} || Node <- (Nodes -- Silent) -- Unreachable],
             {Told, _} = atoll_cli_group:ask_all({atoll_cli_place_node, names, []}, Answering),
-            case Unsure -- lists:append([Names || {_, Names} <- Told]) of
-                [Unknown | _] when Told =/= [] -> unknown(Unknown, lists:usort(lists:append([N || {_, N} <- Told])), Plan);
+            Known = lists:usort(lists:append([Names || {_, Names} <- Told])),
+            case Unsure -- Known of
+                [_ | _] = Unknown when Told =/= [] -> {usage, unknown(Unknown, Known, Plan)};
                 _ -> {ok, Plan}
             end
     end.
 
-unknown(Name, Known, #{used := Used} = Plan) ->
-    Text = atoll_predicate_text:name(Name),
-    Meant =
-        case atoll_cli_nearest:of_words(Text, [atoll_predicate_text:name(N) || N <- Known]) of
-            {ok, Near} -> ["; did you mean ", Near, "?"];
-            none -> ""
-        end,
-    case {lists:member(Name, Used), Plan} of
-        {true, #{where := Where}} ->
-            {ok, At} = atoll_predicate_text:position(Name, Where),
-            {usage, [
-                io_lib:format("--where: at character ~b there is ~ts, and no node that answers has such an attribute", [At, Text]),
-                Meant,
+%% @private The sentence about names that no node knows: of the first option that has some.
+-spec unknown(Unknown :: [atoll_predicate:name(), ...], Known :: [atoll_predicate:name()], plan()) -> unicode:chardata().
+unknown(Unknown, Known, #{used := Used, shown := Shown} = Plan) ->
+    InRank = [Name || #{rank := {_, Name}} <- [Plan], lists:member(Name, Unknown)],
+    case {[Name || Name <- Unknown, lists:member(Name, Used)], InRank, Plan} of
+        {[_ | _] = Names, _, #{where := Where}} ->
+            {At, Name} = lists:min([{At, Name} || Name <- Names, {ok, At} <- [atoll_predicate_text:position(Name, Where)]]),
+            [
+                io_lib:format("--where: at character ~b there is ~ts, and no node that answers has such an attribute", [
+                    At, atoll_predicate_text:name(Name)
+                ]),
+                meant(Name, Known),
                 under(atoll_predicate_text:pointer(Where, At))
-            ]};
-        {false, #{rank := {_, Name}}} ->
-            {usage, ["--rank: no node that answers has an attribute ", Text, Meant]};
-        {false, _} ->
-            {usage, ["--attributes: no node that answers has an attribute ", Text, Meant]}
+            ];
+        {[], [Name], _} ->
+            ["--rank: no node that answers has an attribute ", atoll_predicate_text:name(Name), meant(Name, Known)];
+        {[], [], _} ->
+            %% In the order in which they were typed.
+            Names = [[atoll_predicate_text:name(Name), meant(Name, Known)] || Name <- Shown, lists:member(Name, Unknown)],
+            ["--attributes: no node that answers has an attribute ", lists:join(", nor ", Names)]
+    end.
+
+meant(Name, Known) ->
+    case atoll_cli_nearest:of_words(atoll_predicate_text:name(Name), [atoll_predicate_text:name(N) || N <- Known]) of
+        {ok, Near} -> ["; did you mean ", Near, "?"];
+        none -> ""
     end.

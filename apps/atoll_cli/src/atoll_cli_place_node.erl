@@ -19,8 +19,13 @@
 ask(One, Params) ->
     case chosen(One, Params) of
         {ok, Node, Choice} -> {ok, #{choice => Choice, node => Node, how => how(Params)}};
-        {error, Error} -> {error, atoll_place:format_error(Error)}
+        {error, Error} -> {error, [atoll_place:format_error(Error), help(Error)]}
     end.
+
+%% What the option of the application is called on the command line.
+help({distance, no_network}) -> "; \"atoll up N --network FILE\" does, and so does --network FILE here";
+help({distance, distances_off}) -> "; \"atoll up N --distances\" does";
+help(_Other) -> "".
 
 chosen(true, Params) ->
     case atoll_place:choose(Params) of

@@ -67,11 +67,15 @@ check(Values, Count) ->
         {{ok, none}, {ok, {atoll, _, _, Relay}}} when Relay =/= no, not is_map_key(groups, Values) ->
             {usage, "--relay wants --groups K or --overlay STRATEGY: without, all are connected with all"};
         {{ok, Overlay}, {ok, Carrier}} ->
-            case atoll_cli_distance:args(Values) of
+            case atoll_cli_distance:args(Values, named(Values, Count)) of
                 {ok, Args} -> start(Values, Overlay, Carrier, Args, Count);
                 {error, Outcome} -> Outcome
             end
     end.
+
+%% As atoll_cluster names them.
+named(#{name := Name}, Count) ->
+    [list_to_atom(lists:concat([Name, I, "@127.0.0.1"])) || I <- lists:seq(1, Count)].
 
 start(#{name := Name} = Values, Overlay, Carrier, Args, Count) ->
     Groups = maps:get(groups, Values, none),

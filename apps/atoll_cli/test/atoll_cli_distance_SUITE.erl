@@ -4,7 +4,7 @@
 
 -export([all/0, suite/0, init_per_suite/1, end_per_suite/1, init_per_testcase/2, end_per_testcase/2]).
 -export([a_cluster_is_measured_clustered_drawn_and_declared/1, a_network_file_is_checked_and_drawn/1,
-         a_cluster_that_does_not_run_is_told/1]).
+         a_cluster_that_does_not_run_is_told/1, nothing_is_written_where_somebody_is_left_out/1]).
 
 -define(GONE_MS, 5000).
 
@@ -12,7 +12,7 @@ suite() -> [{timetrap, {minutes, 3}}].
 
 all() ->
     [a_cluster_is_measured_clustered_drawn_and_declared, a_network_file_is_checked_and_drawn,
-     a_cluster_that_does_not_run_is_told].
+     a_cluster_that_does_not_run_is_told, nothing_is_written_where_somebody_is_left_out].
 
 %% The first command may have to build what is tested.
 init_per_suite(Config) ->
@@ -44,7 +44,7 @@ a_cluster_is_measured_clustered_drawn_and_declared(Config) ->
     {ok, <<"<svg", _/binary>>} = file:read_file(Svg),
     {ok, <<"graph network {", _/binary>>} = file:read_file(Dot),
     #{status := 0, stdout := Json, stderr := <<>>} = run(Config, ["matrix", "--json" | Effort]),
-    #{<<"nodes">> := [_, _, _, _], <<"pairs">> := Pairs, <<"silent">> := []} = decode(Json),
+    #{<<"nodes">> := [_, _, _, _], <<"pairs">> := Pairs, <<"silent">> := [], <<"late">> := []} = decode(Json),
     ?assertEqual(12, length(Pairs)),
     [?assert(Us > 0) || #{<<"round_trip_us">> := Us} <- Pairs],
     #{status := 0, stdout := Told} = run(Config, ["measure", "--json" | Effort]),
@@ -84,6 +84,33 @@ a_cluster_that_does_not_run_is_told(Config) ->
         end
      || Command <- ["measure", "matrix"]
     ].
+
+nothing_is_written_where_somebody_is_left_out(Config) ->
+    Program = atoll_cli_os:start(dir(Config), ["up", "3", "--name", "reef"]),
+    _ = atoll_cli_os:await_line(Program, stdout, <<"atoll down reef\n">>),
+    File = filename:join(dir(Config), "reef.network"),
+    ok = file:write_file(File, "a good one"),
+    %% Nobody can measure so much in a second.
+    ?assertMatch(
+        #{status := 1, stdout := <<>>,
+          stderr := <<"atoll distance measure: nothing was measured: reef1@127.0.0.1, reef2@127.0.0.1, reef3@127.0.0.1 "
+                      "had not measured all when the time was up (--deadline)\n">>},
+        run(Config, ["measure", "--name", "reef", "--batches", "100000", "--deadline", "1", "--write", File])
+    ),
+    #{status := 0, stdout := Status} = atoll_cli_os:run(dir(Config), ["status", "--json"]),
+    #{<<"clusters">> := [#{<<"nodes">> := [_, _, #{<<"node">> := <<"reef3@127.0.0.1">>, <<"os_pid">> := Third}]}]} = decode(Status),
+    ok = atoll_cli_os:signal(Third, "STOP"),
+    try
+        #{status := 1, stdout := Text, stderr := Told} =
+            run(Config, ["measure", "--name", "reef", "--batches", "3", "--messages", "10", "--write", File]),
+        ?assertEqual(<<"atoll distance measure: reef3@127.0.0.1 did not answer; so no file is written\n">>, Told),
+        [?assertNotEqual(nomatch, binary:match(Text, Node)) || Node <- [<<"reef1@">>, <<"reef2@">>]]
+    after
+        ok = atoll_cli_os:signal(Third, "CONT")
+    end,
+    ?assertEqual({ok, <<"a good one">>}, file:read_file(File)),
+    ?assertMatch(#{status := 0}, atoll_cli_os:run(dir(Config), ["down", "reef"])),
+    ?assertMatch(#{status := 0}, atoll_cli_os:await_exit(Program, ?GONE_MS)).
 
 decode(Json) ->
     case code:ensure_loaded(json) of

@@ -48,6 +48,20 @@ a_network_with_two_roots_is_no_network_test() ->
         ok = file:delete(File)
     end.
 
+%% The node speaks of keys of the application; who typed a command has options.
+what_nodes_do_not_know_is_had_by_an_option_test_() ->
+    [
+        {atom_to_list(How), fun() ->
+            {error, Sentence} = atoll_cli_place_node:ask(false, #{near => node(), how => How}),
+            ?assertEqual(Told, unicode:characters_to_list(Sentence))
+        end}
+     || {How, Told} <- [
+            {declared, "no network is declared on this node; set the option network of atoll; "
+                "\"atoll up N --network FILE\" does, and so does --network FILE here"},
+            {estimated, "this node measures no distances; set the option distances of atoll; \"atoll up N --distances\" does"}
+        ]
+    ].
+
 outcome(Args) ->
     {"atoll place", {Kind, Sentence}} = atoll_cli:execute(["place" | Args]),
     {Kind, unicode:characters_to_list(Sentence)}.
@@ -81,6 +95,20 @@ attributes_to_show_change_nothing_of_a_condition_test() ->
                 [b, d, e] -- atoll_predicate:names(Also) =/= []
         ]
     ).
+
+all_attributes_that_nobody_has_are_told_of_test_() ->
+    Plan = #{used => [], shown => [foo, mem_free, bar, mem_fre]},
+    Known = [mem_free, loadavg1],
+    [
+        {Sentence, ?_assertEqual(Sentence, unicode:characters_to_list(atoll_cli_place:unknown(Unknown, Known, P)))}
+     || {Unknown, P, Sentence} <- [
+            {[bar, foo], Plan, "--attributes: no node that answers has an attribute foo, nor bar"},
+            {[mem_fre], Plan, "--attributes: no node that answers has an attribute mem_fre; did you mean mem_free?"},
+            {[bar, foo, qux], Plan#{rank => {least, qux}}, "--rank: no node that answers has an attribute qux"},
+            {[bar, foo], Plan#{used := [bar, foo], where => "foo and bar"},
+                "--where: at character 1 there is foo, and no node that answers has such an attribute\n  foo and bar\n  ^"}
+        ]
+    ].
 
 found() ->
     #{

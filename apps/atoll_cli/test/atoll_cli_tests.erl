@@ -293,9 +293,56 @@ the_examples_of_the_help_are_right_test_() ->
     [{Example, ?_assertMatch({ok, _, _}, atoll_cli_options:parse(Options, Module:operands(), Args))}
      || {Name, Module} <- atoll_cli:commands(),
         Example <- Module:examples(),
-        ["atoll" | Line] <- [string:lexemes(Example, " ")],
+        ["atoll" | Line] <- [words(Example)],
         Args <- [lists:nthtail(length(string:lexemes(Name, " ")), Line)],
         {ok, Options} <- [atoll_cli:options(Module, Args)]].
+
+%% It would tell them nothing; nothing is started.
+a_network_without_any_of_the_nodes_is_a_mistake_test() ->
+    File = "/tmp/atoll_cli_tests_" ++ os:getpid(),
+    ok = file:write_file(File, "{network, [{node, a@h}, {node, 'reef3@127.0.0.1'}]}.\n"),
+    try
+        ?assertEqual(
+            {usage, "--network: " ++ File ++ " has none of the nodes that are to be started, such as reef1@127.0.0.1"},
+            outcome(["up", "2", "--name", "reef", "--network", File])
+        ),
+        ?assertMatch({ok, _}, atoll_cli_distance:args(#{network => File, distances => false}, ['reef2@127.0.0.1', 'reef3@127.0.0.1']))
+    after
+        ok = file:delete(File)
+    end.
+
+who_did_not_answer_is_told_from_who_had_not_measured_all_test_() ->
+    [?_assertEqual(Sentence, lists:flatten(atoll_cli_distance:absent(#{silent => Silent, late => Late})))
+     || {Silent, Late, Sentence} <- [
+            {[], [], ""},
+            {[a@h], [], "a@h did not answer"},
+            {[], [a@h, b@h], "a@h, b@h had not measured all when the time was up (--deadline)"},
+            {[c@h], [a@h], "c@h did not answer; a@h had not measured all when the time was up (--deadline)"}]].
+
+%% As a shell reads a line. Without quotes nothing may stand there that means something to one, but a
+%% pattern of file names, which is for it.
+words(Line) -> words(Line, none, []).
+
+words([], none, Words) -> lists:reverse(Words);
+words([$\s | Line], none, Words) -> words(Line, none, Words);
+words(Line, none, Words) -> words(Line, [], Words);
+words([$' | Line], Word, Words) ->
+    [Quoted, Rest] = string:split(Line, "'"),
+    words(Rest, Word ++ Quoted, Words);
+words([C | Line], Word, Words) when C =/= $\s ->
+    case lists:member(C, "<>{}|&;()$`\\\"!#~[]") of
+        true -> error({needs_quotes, [C]});
+        false -> words(Line, Word ++ [C], Words)
+    end;
+words(Line, Word, Words) -> words(Line, none, [Word | Words]).
+
+the_examples_are_read_as_a_shell_reads_them_test_() ->
+    [?_assertEqual(["a", "b < 1 c", "de"], words("a  'b < 1 c' d'e'")),
+     ?_assertError({needs_quotes, "<"}, words("atoll place --where loadavg1<8")),
+     ?_assertError({needs_quotes, "{"}, words("atoll place --where os_type=={unix,linux}"))].
+
+the_help_says_where_the_options_of_a_benchmark_are_told_test() ->
+    ?assertMatch({match, _}, re:run(page(atoll_cli_bench_run), "\"atoll bench list NAME\" says which\\.\n\nexamples:")).
 
 an_option_has_its_default_and_a_switch_is_off_test() ->
     {ok, Values, []} = atoll_cli_options:parse(atoll_cli_orbit:options(), [], []),

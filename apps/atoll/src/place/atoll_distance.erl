@@ -49,6 +49,9 @@
     | {not_measured, node(), node()}
     | {no_coordinate, node()}
     | {no_predicate, term()}
+    %% It is no network that could be declared.
+    | {network, atoll_network:error()}
+    | {no_count, term()}
     %% It is none of the three.
     | {no_distance, term()}.
 
@@ -89,10 +92,16 @@ start_link(Options) ->
             end
     }).
 
-%% @doc From now on this is the declared network.
--spec declare(atoll_network:network() | none) -> ok.
-declare(Network) ->
-    persistent_term:put(?MODULE, Network).
+%% @doc From now on this is the declared network: one that {@link atoll_network:new/1} has made, or
+%% the term of one.
+-spec declare(atoll_network:network() | atoll_network:tree() | none) -> ok | {error, error()}.
+declare(none) ->
+    persistent_term:put(?MODULE, none);
+declare(Given) ->
+    case atoll_network:new(Given) of
+        {ok, Network} -> persistent_term:put(?MODULE, Network);
+        {error, Error} -> {error, {network, Error}}
+    end.
 
 %% @doc The declared network.
 -spec declared() -> {ok, atoll_network:network()} | {error, no_network}.
@@ -201,14 +210,16 @@ nearest(Count, From) ->
 
 %% @doc The same, as told.
 -spec nearest(non_neg_integer(), From :: node(), options()) -> {ok, [node()]} | {error, error()}.
-nearest(Count, From, Options) ->
+nearest(Count, From, Options) when is_integer(Count), Count >= 0 ->
     case distances(From, Options) of
         {ok, Distances} ->
             Others = [Known || {_, Node} = Known <- Distances, Node =/= From],
             {ok, [Node || {_, Node} <- lists:sublist(lists:keysort(1, Others), Count)]};
         {error, _} = Error ->
             Error
-    end.
+    end;
+nearest(Other, _From, _Options) ->
+    {error, {no_count, Other}}.
 
 %% @doc The nodes that are not farther than the radius, the node itself among them.
 -spec ball(From :: node(), Radius :: number()) -> {ok, [node()]} | {error, error()}.
@@ -332,6 +343,10 @@ format_error({no_coordinate, Node}) ->
     io_lib:format("the coordinate of ~ts is not known here", [Node]);
 format_error({no_distance, Term}) ->
     io_lib:format("a distance is declared, measured or estimated, not ~0tP", [Term, 12]);
+format_error({network, Error}) ->
+    ["this is no network; ", atoll_network:format_error(Error)];
+format_error({no_count, Term}) ->
+    io_lib:format("how many nodes is a whole number, 0 or more, not ~0tP", [Term, 12]);
 format_error({no_predicate, Term}) ->
     io_lib:format("a predicate is {dist,Op,Number}, where Op is eq, ne, lt, le, gt or ge, not ~0tp", [Term]).
 

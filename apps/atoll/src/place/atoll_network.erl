@@ -57,8 +57,10 @@
 %% Beyond it a distance would be no float any more, or 0 between two nodes.
 -define(MAX_DEPTH, 1000).
 
-%% @doc The network of a term.
+%% @doc The network of a term; of a network itself.
 -spec new(term()) -> {ok, network()} | {error, error()}.
+new(#network{} = Network) ->
+    {ok, Network};
 new(Term) ->
     try named(Term, [], 0, #{}, 1) of
         {Tree, _, _} ->

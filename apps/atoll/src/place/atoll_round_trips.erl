@@ -4,11 +4,16 @@
 %% they share more clearly than one pair after the other (MacKenzie, Chechina, Trinder, Erlang'15).
 %%
 %% It is a tool for a quiet cluster, called from a node outside of it, say. Connections that are missing
-%% are made for it: it is all with all for a while. A node that does not answer, or is lost, is
-%% told of as silent, and in no pair. When the caller ends, so do its processes on the nodes.
+%% are made for it: it is all with all for a while.
+%%
+%% While they measure, the nodes are looked at every five seconds. One that does not answer by the next
+%% look, or is lost, is told of as silent: it costs its own pairs, and of the time ten seconds. Two that
+%% answer, but not each other, are not in one result: whoever lacks most is left out, and told of
+%% as silent too. One that has not measured all when the time is up is told of as late. When the caller
+%% ends, so do its processes on the nodes.
 -module(atoll_round_trips).
 
--export([measure/2, respond/1, ask/4]).
+-export([measure/2, left/4, respond/1, ask/4]).
 
 -export_type([options/0, measured/0, pair/0]).
 
@@ -27,10 +32,30 @@
 }.
 
 -type measured() :: #{
-    %% Both ways.
+    %% Both ways, of all that are neither silent nor late. One node alone is in no pair.
     pairs := #{{From :: node(), To :: node()} => pair()},
-    silent := [node()]
+    %% Did not answer, or not some of the others.
+    silent := [node()],
+    %% Answered, and had not measured all when the time was up.
+    late := [node()]
 }.
+
+-type a_pair() :: {From :: node(), To :: node()}.
+
+-record(run, {
+    %% Whose end ends all, by the monitor on it.
+    caller :: reference(),
+    %% What is still to come, what has, and what its node has given up.
+    awaited :: #{a_pair() => []},
+    pairs = #{} :: #{a_pair() => pair()},
+    lost = [] :: [a_pair()],
+    %% The nodes that measure, with who answers there, and the monitors on these.
+    responders :: #{node() => pid()},
+    monitors :: #{reference() => node()},
+    %% Who has not answered the last look yet; looks are numbered.
+    unseen = [] :: [node()],
+    look = 0 :: non_neg_integer()
+}).
 
 %% Its process ends with exit/1 by design.
 -dialyzer({nowarn_function, measure/2}).
@@ -53,12 +78,25 @@ measure(Nodes, Given) ->
          || {Node, _} <- Responders
         ]),
         Here = [Node || {Node, _} <- Asked],
-        Awaited = maps:from_keys([{A, B} || A <- Here, B <- Here, A =/= B], []),
-        exit({measured, collect(Awaited, #{}, Waiting, Deadline), lists:usort(Nodes)})
+        Measuring = maps:with(Here, maps:from_list(Responders)),
+        #run{pairs = Pairs, lost = Lost, awaited = Unfinished, responders = Seen} = collect(
+            look(#run{
+                caller = Waiting,
+                awaited = maps:from_keys([{A, B} || A <- Here, B <- Here, A =/= B], []),
+                responders = Measuring,
+                monitors = maps:from_list([{monitor(process, R), Node} || {Node, R} <- maps:to_list(Measuring)])
+            }),
+            Deadline
+        ),
+        exit({measured, Pairs, left(lists:usort(Nodes), maps:keys(Seen), Lost, maps:keys(Unfinished))})
     end),
     receive
-        {'DOWN', Ref, process, Pid, {measured, Pairs, All}} -> whole(Pairs, All);
-        {'DOWN', Ref, process, Pid, Reason} -> error(Reason)
+        {'DOWN', Ref, process, Pid, {measured, Pairs, {Left, Silent, Late}}} ->
+            Both = maps:from_keys(Left, []),
+            IsLeft = fun({A, B}, _) -> is_map_key(A, Both) andalso is_map_key(B, Both) end,
+            #{pairs => maps:filter(IsLeft, Pairs), silent => Silent, late => Late};
+        {'DOWN', Ref, process, Pid, Reason} ->
+            error(Reason)
     end.
 
 %% What the nodes answer that do.
@@ -77,34 +115,75 @@ answer(Request, Deadline) ->
         error:{exception, undef, [{?MODULE, _, _, _} | _]} -> silent
     end.
 
-collect(Awaited, Pairs, _Waiting, _Deadline) when map_size(Awaited) =:= 0 ->
-    Pairs;
-collect(Awaited, Pairs, Waiting, Deadline) ->
+collect(#run{awaited = Awaited} = Run, _Deadline) when map_size(Awaited) =:= 0 ->
+    Run;
+collect(#run{caller = Caller, awaited = Awaited, pairs = Pairs, lost = Lost, look = Look} = Run, Deadline) ->
     receive
-        {'DOWN', Waiting, process, _, _} ->
+        {'DOWN', Caller, process, _, _} ->
             exit(normal);
+        {'DOWN', Ref, process, _, _} ->
+            collect(given_up([map_get(Ref, Run#run.monitors)], Run), Deadline);
         {round_trips, From, To, Result} when is_map_key({From, To}, Awaited) ->
             Rest = maps:remove({From, To}, Awaited),
             case Result of
-                lost -> collect(Rest, Pairs, Waiting, Deadline);
-                #{} -> collect(Rest, Pairs#{{From, To} => Result}, Waiting, Deadline)
+                lost -> collect(Run#run{awaited = Rest, lost = [{From, To} | Lost]}, Deadline);
+                #{} -> collect(Run#run{awaited = Rest, pairs = Pairs#{{From, To} => Result}}, Deadline)
             end;
         {round_trips, _, _, _} ->
-            collect(Awaited, Pairs, Waiting, Deadline)
-    after max(0, Deadline - erlang:monotonic_time(millisecond)) -> Pairs
+            collect(Run, Deadline);
+        {back, {Look, Node}} ->
+            collect(Run#run{unseen = lists:delete(Node, Run#run.unseen)}, Deadline);
+        %% To an earlier look: too late.
+        {back, _} ->
+            collect(Run, Deadline);
+        {look, Look} ->
+            collect(look(given_up(Run#run.unseen, Run)), Deadline)
+    after max(0, Deadline - erlang:monotonic_time(millisecond)) -> Run
     end.
 
-%% Whoever lacks most is left out, until nothing is lacking.
-whole(Pairs, Nodes) -> whole(Pairs, Nodes, []).
+%% A connection that is gone is not made again, and one that is stuck holds up nobody.
+look(#run{responders = Responders, look = Last} = Run) ->
+    Look = Last + 1,
+    _ = [erlang:send(Pid, {there, self(), {Look, Node}}, [noconnect, nosuspend]) || {Node, Pid} <- maps:to_list(Responders)],
+    _ = erlang:send_after(?ANSWER_MS, self(), {look, Look}),
+    Run#run{look = Look, unseen = maps:keys(Responders)}.
 
-whole(Pairs, Nodes, Silent) ->
-    Lacks = [
-        {length([B || B <- Nodes, B =/= A, not (is_map_key({A, B}, Pairs) andalso is_map_key({B, A}, Pairs))]), A}
-     || A <- Nodes
-    ],
-    case lists:max([{0, none} | Lacks]) of
-        {0, _} -> #{pairs => maps:filter(fun({A, B}, _) -> lists:member(A, Nodes) andalso lists:member(B, Nodes) end, Pairs), silent => lists:sort(Silent)};
-        {_, Worst} -> whole(Pairs, lists:delete(Worst, Nodes), [Worst | Silent])
+%% Nobody waits for these any more.
+given_up(Nodes, #run{awaited = Awaited, responders = Responders} = Run) ->
+    Run#run{
+        awaited = maps:filter(fun({A, B}, _) -> not (lists:member(A, Nodes) orelse lists:member(B, Nodes)) end, Awaited),
+        responders = maps:without(Nodes, Responders)
+    }.
+
+%% @private Who is in the result, who is silent, and who is late: of these nodes some were seen to
+%% the end, and some pairs of them were lost or not finished.
+-spec left([node()], Seen :: [node()], Lost :: [a_pair()], Unfinished :: [a_pair()]) ->
+    {Left :: [node()], Silent :: [node()], Late :: [node()]}.
+left(Nodes, Seen, Lost, Unfinished) ->
+    Answering = without(Lost, [Node || Node <- Nodes, lists:member(Node, Seen)]),
+    Left = without(Unfinished, Answering),
+    {Left, Nodes -- Answering, Answering -- Left}.
+
+%% Whoever lacks most is left out, until nothing is lacking. If but one would be left, it is no better.
+without(Lacking, Nodes) ->
+    case {fewer(Lacking, Nodes), Nodes} of
+        {[_], [_, _ | _]} -> [];
+        {Left, _} -> Left
+    end.
+
+fewer(Lacking, Nodes) ->
+    Known = [Pair || {A, B} = Pair <- Lacking, lists:member(A, Nodes), lists:member(B, Nodes)],
+    case Known of
+        [] ->
+            Nodes;
+        _ ->
+            Counts = lists:foldl(
+                fun(Node, Counts) -> maps:update_with(Node, fun(N) -> N + 1 end, 1, Counts) end,
+                #{},
+                lists:append([[A, B] || {A, B} <- Known])
+            ),
+            {_, Worst} = lists:max([{N, Node} || {Node, N} <- maps:to_list(Counts)]),
+            fewer(Known, lists:delete(Worst, Nodes))
     end.
 
 %% On the nodes
