@@ -13,6 +13,11 @@
     a_child_whose_node_is_killed_is_placed_on_another/1,
     a_child_ends_when_the_node_of_its_supervisor_is_killed/1,
     a_node_that_falls_silent_is_passed_over/1,
+    one_that_was_passed_over_is_moved_to_again/1,
+    a_node_that_was_lost_for_a_moment_keeps_nothing/1,
+    a_full_connection_holds_no_caller/1,
+    a_placed_process_writes_on_its_own_node/1,
+    more_arguments_are_those_of_the_function/1,
     what_cannot_be_started_is_said_in_a_sentence/1,
     a_misfit_is_told_once_and_stop_places_anew/1,
     callers_at_the_same_moment_are_spread/1
@@ -214,6 +219,66 @@ a_node_that_falls_silent_is_passed_over(Config) ->
         unicode:characters_to_list(atoll_place:format_error(Error))
     ).
 
+one_that_was_passed_over_is_moved_to_again(Config) ->
+    C = ?config(cluster, Config),
+    [A, B, D | _] = atoll_cluster:nodes(C),
+    Supervisor = supervisor(C, A),
+    Ear = ear(C, A),
+    Params = wanted(
+        #{where => "colour == blue", near => B, max_age => 600000, claim => false, deadline => 1000, slack => 0, on_misfit => stop},
+        [B, D]
+    ),
+    {ok, #{nodes := [B, D]}} = call(C, A, atoll_place, nodes, [Params#{deadline => ?PATIENT}]),
+    ok = atoll_cluster:pause(C, B),
+    {ok, _, Pid} = place(C, Supervisor, Params, worker(one, Ear)),
+    ?assertEqual({Pid, D}, {started(C, Ear), node(Pid)}),
+    ok = atoll_cluster:resume(C, B),
+    %% It may not have answered in a round or two: that is tried again.
+    paint(C, D, red),
+    [{ended, Pid, {shutdown, misplaced}}, {started, Next}] = heard(C, Ear, 2),
+    ?assertEqual(B, node(Next)).
+
+a_node_that_was_lost_for_a_moment_keeps_nothing(Config) ->
+    C = ?config(cluster, Config),
+    [A, B, D | _] = atoll_cluster:nodes(C),
+    Supervisor = supervisor(C, A),
+    Ear = ear(C, A),
+    Spec = #{id => one, start => {atoll_place_probe, start_losing, [B, A, Ear]}, restart => temporary},
+    {ok, _, Pid} = place(C, Supervisor, wanted(#{near => B, slack => 0}, [B, D]), Spec),
+    ?assertEqual({Pid, D}, {started(C, Ear), node(Pid)}),
+    %% Its caller has heard that it is lost, and it was there again when it had begun.
+    ?assertEqual(ok, call(C, B, atoll_place_probe, await_no_bridge, [])),
+    ?assertEqual(ok, call(C, B, atoll_place_probe, await_unregistered, [atoll_place_lost])),
+    ?assertEqual(#{one => Pid}, call(C, A, atoll_place_probe, children, [Supervisor])).
+
+a_full_connection_holds_no_caller(Config) ->
+    C = ?config(cluster, Config),
+    [A, B | _] = atoll_cluster:nodes(C),
+    pong = call(C, A, net_adm, ping, [B]),
+    ok = atoll_cluster:pause(C, B),
+    ?assertEqual({passed, silent}, call(C, A, atoll_place_probe, on_full_connection, [B])),
+    ok = atoll_cluster:resume(C, B),
+    ?assertEqual(ok, call(C, B, atoll_place_probe, await_no_bridge, [])).
+
+a_placed_process_writes_on_its_own_node(Config) ->
+    C = ?config(cluster, Config),
+    [A, B | _] = atoll_cluster:nodes(C),
+    Ear = ear(C, A),
+    {ok, _, Pid} = place(C, supervisor(C, A), wanted(#{}, [B]), worker(one, Ear)),
+    ?assertEqual(Pid, started(C, Ear)),
+    {group_leader, Leader} = call(C, B, erlang, process_info, [Pid, group_leader]),
+    ?assertEqual(B, node(Leader)).
+
+more_arguments_are_those_of_the_function(Config) ->
+    C = ?config(cluster, Config),
+    [A, B | _] = atoll_cluster:nodes(C),
+    Ear = ear(C, A),
+    Supervisor = call(C, A, atoll_place_probe, start_supervisor, [
+        #{id => x, start => {atoll_place, start_link, [wanted(#{}, [B]), {atoll_place_worker, start_link, []}]}}
+    ]),
+    {ok, _, Pid} = call(C, A, supervisor, start_child, [Supervisor, [Ear]]),
+    ?assertEqual({Pid, B}, {started(C, Ear), node(Pid)}).
+
 what_cannot_be_started_is_said_in_a_sentence(Config) ->
     C = ?config(cluster, Config),
     [A, B | _] = Nodes = atoll_cluster:nodes(C),
@@ -269,11 +334,18 @@ a_misfit_is_told_once_and_stop_places_anew(Config) ->
 callers_at_the_same_moment_are_spread(Config) ->
     C = ?config(cluster, Config),
     Nodes = atoll_cluster:nodes(C),
-    Placed = lists:append([
-        Answer
-     || {_, Answer} <- atoll_overlay_cluster:each(C, Nodes, atoll_place_probe, spread, [8, wanted(#{}, Nodes)])
-    ]),
-    Loads = [length([N || N <- Placed, N =:= Node]) || Node <- Nodes],
-    ct:pal("40 processes on 5 nodes: ~w", [lists:sort(Loads)]),
-    ?assertEqual(40, lists:sum(Loads)),
-    ?assert(lists:max(Loads) =< 12, Loads).
+    Rounds = [
+        begin
+            Placed = lists:append([
+                Answer
+             || {_, Answer} <- atoll_overlay_cluster:each(C, Nodes, atoll_place_probe, spread, [8, wanted(#{}, Nodes)])
+            ]),
+            ?assertEqual(40, length(Placed)),
+            [length([N || N <- Placed, N =:= Node]) || Node <- Nodes]
+        end
+     || _ <- lists:seq(1, 5)
+    ],
+    %% By chance this is chi squared with 20 degrees of freedom, and below that in one of a hundred cases.
+    Uneven = lists:sum([(Load - 8) * (Load - 8) / 8 || Loads <- Rounds, Load <- Loads]),
+    ct:pal("40 processes on 5 nodes, five times: ~w, ~.2f", [[lists:sort(Loads) || Loads <- Rounds], Uneven]),
+    ?assert(Uneven < 8.26, Rounds).

@@ -7,7 +7,7 @@
 -include_lib("eunit/include/eunit.hrl").
 
 -export([init/1]).
--export([child/1, crashing/1, plain/1, hangs/1, odd/0]).
+-export([child/1, crashing/1, plain/1, hangs/1, slow/1, supervised/1, odd/0]).
 
 -define(WAIT_MS, 5000).
 
@@ -42,13 +42,27 @@ hangs(To) ->
     To ! {half, Pid, self()},
     receive never -> ok end.
 
+%% Returns when it is told to.
+slow(To) ->
+    To ! {slow, self()},
+    receive go_on -> plain(To) end.
+
+supervised(To) ->
+    {ok, Pid} = supervisor:start_link(?MODULE, none),
+    To ! {child, Pid, self()},
+    {ok, Pid, info}.
+
 odd() -> something.
 
 start(F, Args) -> start(F, Args, ?WAIT_MS).
-start(F, Args, Ms) -> atoll_place_bridge:start(node(), {?MODULE, F, Args}, ?WAIT_MS, Ms).
+start(F, Args, Ms) -> atoll_place_bridge:start(node(), {?MODULE, F, Args}, limits(Ms)).
 
-started(F) ->
-    {done, {ok, Bridge, {Pid, info}}} = start(F, [self()]),
+limits(Ms) -> #{answer => ?WAIT_MS, all => Ms, shutdown => ?WAIT_MS}.
+
+started(F) -> started(F, ?WAIT_MS).
+started(F, Shutdown) ->
+    {done, {ok, Bridge, {Pid, info}}} =
+        atoll_place_bridge:start(node(), {?MODULE, F, [self()]}, (limits(?WAIT_MS))#{shutdown := Shutdown}),
     receive {child, Pid, Bridge} -> {Bridge, Pid} after ?WAIT_MS -> error(no_child) end.
 
 down(Pid) ->
@@ -79,13 +93,12 @@ the_bridge_ends_with_the_reason_of_the_child_test() ->
 the_child_has_the_bridge_for_its_parent_and_the_caller_for_its_ancestor_test() ->
     trapping(fun() ->
         {done, {ok, Bridge, Pid}} =
-            atoll_place_bridge:start(node(), {gen_event, start_link, []}, ?WAIT_MS, ?WAIT_MS),
+            atoll_place_bridge:start(node(), {gen_event, start_link, []}, limits(?WAIT_MS)),
         {dictionary, Dictionary} = process_info(Pid, dictionary),
         ?assertEqual([Bridge, self()], proplists:get_value('$ancestors', Dictionary)),
         ?assertEqual({ok, Pid}, atoll_place_bridge:child(Bridge, ?WAIT_MS)),
         %% What is not for it does not harm it.
         Bridge ! stray,
-        Bridge ! {system, {self(), make_ref()}, get_state},
         ?assertEqual({ok, Pid}, atoll_place_bridge:child(Bridge, ?WAIT_MS)),
         ?assertEqual({current_function, {erlang, hibernate, 3}}, process_info(Bridge, current_function)),
         true = exit(Bridge, shutdown),
@@ -140,15 +153,15 @@ a_caller_that_ends_in_order_ends_no_child_test() ->
 
 what_the_function_refuses_is_what_a_supervisor_hears_test() ->
     %% Nobody is linked, and nobody dies of it.
-    ?assertEqual({done, ignore}, atoll_place_bridge:start(node(), {lists, last, [[ignore]]}, ?WAIT_MS, ?WAIT_MS)),
+    ?assertEqual({done, ignore}, atoll_place_bridge:start(node(), {lists, last, [[ignore]]}, limits(?WAIT_MS))),
     ?assertEqual(
-        {done, {error, full}}, atoll_place_bridge:start(node(), {lists, last, [[{error, full}]]}, ?WAIT_MS, ?WAIT_MS)
+        {done, {error, full}}, atoll_place_bridge:start(node(), {lists, last, [[{error, full}]]}, limits(?WAIT_MS))
     ),
     ?assertEqual({done, {error, something}}, start(odd, [])),
     ?assertMatch({done, {error, {oops, [_ | _]}}}, start(crashing, [oops])),
-    ?assertEqual({done, {error, left}}, atoll_place_bridge:start(node(), {erlang, exit, [left]}, ?WAIT_MS, ?WAIT_MS)),
+    ?assertEqual({done, {error, left}}, atoll_place_bridge:start(node(), {erlang, exit, [left]}, limits(?WAIT_MS))),
     ?assertEqual({no_code, {?MODULE, none_such, 1}}, start(none_such, [1])),
-    ?assertEqual({no_code, {no_such_module, go, 0}}, atoll_place_bridge:start(node(), {no_such_module, go, []}, ?WAIT_MS, ?WAIT_MS)),
+    ?assertEqual({no_code, {no_such_module, go, 0}}, atoll_place_bridge:start(node(), {no_such_module, go, []}, limits(?WAIT_MS))),
     ?assertEqual([], [M || M <- element(2, process_info(self(), messages)), element(1, M) =:= spawn_reply]).
 
 a_function_that_hangs_is_ended_with_what_it_began_test() ->
@@ -161,18 +174,73 @@ a_function_that_hangs_is_ended_with_what_it_began_test() ->
     after ?WAIT_MS -> error(not_begun)
     end.
 
+the_time_is_that_of_all_test() ->
+    %% What the answer of the node takes is no time on top.
+    Began = erlang:monotonic_time(millisecond),
+    ?assertEqual(late, start(slow, [self()], 200)),
+    Took = erlang:monotonic_time(millisecond) - Began,
+    receive {slow, Bridge} -> ?assert(lists:member(down(Bridge), [killed, noproc])) end,
+    %% Once the grace of a second was added.
+    ?assert(Took < 900, Took).
+
 nobody_who_does_not_say_so_has_a_function_called_test() ->
-    Self = self(),
-    Parent = spawn(fun() -> receive never -> ok end end),
-    Bridge = spawn(atoll_place_bridge, bridge, [Parent, make_ref(), {erlang, send, [Self, called]}, 100]),
+    Starter = spawn(fun() -> receive never -> ok end end),
+    Bridge = bridge(Starter, {erlang, send, [self(), called]}, 100),
     ?assert(lists:member(down(Bridge), [normal, noproc])),
-    Other = spawn(atoll_place_bridge, bridge, [Parent, make_ref(), {erlang, send, [Self, called]}, 600000]),
-    true = exit(Parent, kill),
+    Other = bridge(Starter, {erlang, send, [self(), called]}, 600000),
+    true = exit(Starter, kill),
     ?assert(lists:member(down(Other), [normal, noproc])),
     receive called -> error(called) after 0 -> ok end.
 
+bridge(Starter, MFArgs, Ms) ->
+    spawn(atoll_place_bridge, bridge, [self(), Starter, MFArgs, ?WAIT_MS, Ms]).
+
+%% A bridge whose function has just returned, and its child; who it is to be kept for ends now.
+begun(Starter) ->
+    Bridge = bridge(Starter, {?MODULE, slow, [self()]}, ?WAIT_MS),
+    Bridge ! {atoll_place_bridge, go, ?WAIT_MS},
+    receive {slow, Bridge} -> Bridge ! go_on end,
+    receive {trapping, Pid} -> {Bridge, Pid} after ?WAIT_MS -> error(no_child) end.
+
+ends_with(Reason) -> spawn(fun() -> receive now -> exit(Reason) end end).
+
+a_child_that_the_caller_does_not_have_is_killed_test() ->
+    trapping(fun() ->
+        [
+            begin
+                Starter = ends_with(Reason),
+                {Bridge, Pid} = begun(Starter),
+                Starter ! now,
+                %% It would wait for ever.
+                ?assert(lists:member(down(Pid), [killed, noproc])),
+                ?assertEqual(killed, exit_of(Bridge))
+            end
+         || Reason <- [noconnection, killed, {atoll_place_bridge, {passed, lost}}]
+        ]
+    end).
+
+a_child_that_the_caller_has_is_kept_test() ->
+    trapping(fun() ->
+        Starter = ends_with({atoll_place_bridge, {done, {ok, self(), self()}}}),
+        {Bridge, Pid} = begun(Starter),
+        Starter ! now,
+        _ = down(Starter),
+        ?assertEqual({ok, Pid}, atoll_place_bridge:child(Bridge, ?WAIT_MS)),
+        true = exit(Bridge, kill),
+        ?assert(lists:member(down(Pid), [killed, noproc]))
+    end).
+
+a_function_whose_caller_gives_up_is_ended_test() ->
+    Starter = ends_with(killed),
+    Bridge = bridge(Starter, {?MODULE, slow, [self()]}, ?WAIT_MS),
+    Bridge ! {atoll_place_bridge, go, 600000},
+    receive {slow, Bridge} -> Starter ! now end,
+    ?assert(lists:member(down(Bridge), [killed, noproc])).
+
 %% Under a supervisor
 
+init(none) ->
+    {ok, {#{}, [#{id => inner, start => {gen_event, start_link, []}}]}};
 init(Self) ->
     Start = {?MODULE, plain, [Self]},
     Children = [
@@ -182,7 +250,7 @@ init(Self) ->
     {ok, {#{}, Children}}.
 
 bridged(Start) ->
-    {done, Answer} = atoll_place_bridge:start(node(), Start, ?WAIT_MS, ?WAIT_MS),
+    {done, Answer} = atoll_place_bridge:start(node(), Start, limits(?WAIT_MS)),
     Answer.
 
 a_supervisor_s_time_runs_out_for_the_child_test() ->
@@ -203,4 +271,48 @@ a_child_that_is_to_be_placed_anew_ends_as_by_its_parent_test() ->
         receive {exit_of, Bridge, {shutdown, misplaced}} -> ok after ?WAIT_MS -> error(no_exit) end,
         Pid ! {stop, {shutdown, misplaced}},
         ?assertEqual({shutdown, misplaced}, exit_of(Bridge))
+    end).
+
+%% The times: nobody waits for a child that does not end.
+ends_after(Shutdown, Ask) ->
+    trapping(fun() ->
+        {Bridge, Pid} = started(plain, Shutdown),
+        receive {trapping, Pid} -> ok end,
+        Ask(Bridge),
+        ?assertEqual(killed, exit_of(Bridge)),
+        ?assert(lists:member(down(Pid), [killed, noproc]))
+    end).
+
+a_child_that_is_stopped_has_the_time_of_its_shutdown_test() ->
+    [ends_after(Shutdown, fun(Bridge) -> atoll_place_bridge:stop(Bridge, misplaced) end) || Shutdown <- [50, brutal_kill]],
+    trapping(fun() ->
+        {Bridge, Pid} = started(plain, infinity),
+        receive {trapping, Pid} -> ok end,
+        ok = atoll_place_bridge:stop(Bridge, misplaced),
+        receive {exit_of, Bridge, {shutdown, misplaced}} -> ok end,
+        ?assertEqual({ok, Pid}, atoll_place_bridge:child(Bridge, ?WAIT_MS)),
+        Pid ! {stop, normal},
+        ?assertEqual(normal, exit_of(Bridge))
+    end).
+
+a_child_whose_supervisor_is_lost_has_the_time_of_its_shutdown_test() ->
+    ends_after(50, fun(Bridge) -> exit(Bridge, noconnection) end).
+
+the_loss_of_what_is_no_more_there_to_hear_is_said_test() ->
+    ?assertEqual(not_told, atoll_place_bridge:stop(elsewhere(), misplaced)).
+
+%% A process of a node that nobody is connected with.
+elsewhere() ->
+    binary_to_term(<<131, 88, 119, 6, "gone@h", 1:32, 0:32, 1:32>>).
+
+calls_go_on_to_the_child_test() ->
+    trapping(fun() ->
+        {Bridge, Pid} = started(supervised),
+        ?assertMatch([{inner, _, worker, _}], supervisor:which_children(Bridge)),
+        ?assertEqual(1, proplists:get_value(active, supervisor:count_children(Bridge))),
+        ok = sys:suspend(Bridge, ?WAIT_MS),
+        {status, Pid, _, [_, suspended | _]} = sys:get_status(Pid, ?WAIT_MS),
+        ok = sys:resume(Bridge, ?WAIT_MS),
+        true = exit(Bridge, shutdown),
+        ?assertEqual(shutdown, exit_of(Bridge))
     end).

@@ -3,7 +3,8 @@
 
 -behaviour(supervisor).
 
--export([start_supervisor/0, end_supervisors/0, children/1, stop_worker/2, lives/1]).
+-export([start_losing/3, await_unregistered/1, on_full_connection/1]).
+-export([start_supervisor/0, start_supervisor/1, end_supervisors/0, children/1, stop_worker/2, lives/1]).
 -export([nothing/0, subscribe_misplaced/0, spawned/1, spread/2, await_no_bridge/0, await_count/2]).
 -export([init/1, here/1]).
 
@@ -11,7 +12,14 @@
 
 %% @doc A supervisor with nobody, that nobody is linked with.
 start_supervisor() ->
-    {ok, Pid} = supervisor:start_link(?MODULE, []),
+    unlinked([]).
+
+%% @doc One of `simple_one_for_one'.
+start_supervisor(Spec) ->
+    unlinked([Spec]).
+
+unlinked(Specs) ->
+    {ok, Pid} = supervisor:start_link(?MODULE, Specs),
     true = unlink(Pid),
     Pid.
 
@@ -88,6 +96,51 @@ await_no_bridge() ->
         erlang:monotonic_time(millisecond) + ?DEADLINE_MS
     ).
 
+%% @doc A start function: on one node it returns when the connection with another was lost and is
+%% there again. What it starts there would stay for ever.
+start_losing(First, Parent, _Ear) when First =:= node() ->
+    true = erlang:disconnect_node(Parent),
+    ok = wait(fun() -> net_adm:ping(Parent) end, pong, deadline()),
+    Pid = spawn_link(fun() -> receive never -> ok end end),
+    true = register(atoll_place_lost, Pid),
+    {ok, Pid};
+start_losing(_First, _Parent, Ear) ->
+    atoll_place_worker:start_link(Ear).
+
+%% @doc Nobody has this name any more.
+await_unregistered(Name) ->
+    wait(fun() -> whereis(Name) end, undefined, deadline()).
+
+%% @doc What comes of a start on a node that takes nothing from a connection that is full.
+on_full_connection(Node) ->
+    Flood = [spawn(fun() -> flood({atoll_place_nobody, Node}, binary:copy(<<1>>, 1 bsl 20)) end) || _ <- [1, 2, 3]],
+    ok = wait(fun() -> is_full(Node, 20) end, true, deadline()),
+    {Pid, Ref} = spawn_monitor(fun() ->
+        exit(atoll_place_bridge:start(Node, {erlang, node, []}, #{answer => 500, all => 2000, shutdown => 5000}))
+    end),
+    Outcome =
+        receive
+            {'DOWN', Ref, process, Pid, Reason} -> Reason
+        after ?DEADLINE_MS -> {held, process_info(Pid, status)}
+        end,
+    [true = exit(P, kill) || P <- [Pid | Flood]],
+    Outcome.
+
+flood(To, Bin) ->
+    To ! Bin,
+    flood(To, Bin).
+
+%% For so many looks: it may be full for a moment only.
+is_full(_Node, 0) ->
+    true;
+is_full(Node, Looks) ->
+    case erlang:send({atoll_place_nobody, Node}, full, [nosuspend, noconnect]) of
+        nosuspend -> receive after 5 -> is_full(Node, Looks - 1) end;
+        _ -> false
+    end.
+
+deadline() -> erlang:monotonic_time(millisecond) + ?DEADLINE_MS.
+
 %% @doc So much was counted of the watch of this node.
 await_count(What, Count) ->
     wait(
@@ -109,4 +162,6 @@ wait(Look, Expected, Deadline) ->
 
 %% @private
 init([]) ->
-    {ok, {#{intensity => 10}, []}}.
+    {ok, {#{intensity => 10}, []}};
+init([Spec]) ->
+    {ok, {#{strategy => simple_one_for_one}, [Spec]}}.

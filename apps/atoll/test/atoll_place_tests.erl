@@ -84,6 +84,10 @@ it_says_what_is_wrong_in_a_sentence() ->
             {atoll_place:choose(#{near => a@h, how => estimated}), "measures no distances"},
             {atoll_place:choose(#{among => {s_group, none_such}}), "in no s_group none_such"},
             {atoll_place:watch(me, {}), "me is no process"},
+            {atoll_place:watch(self(), #{on_misfit => off}), "with on_misfit => off nobody looks"},
+            {atoll_place:start_link(#{shutdown => soon}, {m, f, []}), "not placed with shutdown that is soon"},
+            {{error, {none_has_answered, [a@h, b@h]}}, "none that was asked has answered in time: a@h, b@h$"},
+            {{error, {none_has_answered, [list_to_atom(lists:concat([n, N, "@h"])) || N <- lists:seq(1, 9)]}}, "n5@h and 4 more"},
             {atoll_place:watch(self(), "colour =="), "at character"},
             {atoll_place:start_link("colour == red", {m, f, []}), "no node fits colour == red"},
             {atoll_place:start_link("colour == blue", {no_such_module, go, [1]}),
@@ -150,6 +154,21 @@ it_ends_nobody_who_fits_nowhere_else() ->
     true = exit(Pid, kill),
     receive {'DOWN', Monitor, process, Pid, killed} -> ok end.
 
+it_ends_nobody_whose_own_node_fits() ->
+    %% What the watch has found twice may be over when it comes to it.
+    Weighed = fun(Where) ->
+        {ok, Wish} = atoll_place_choice:new(#{where => Where, among => [node()], max_age => 600000}),
+        Watch = #{pid => self(), node => node(), wish => Wish, ending => direct, misplaced => true},
+        World = atoll_place_watch:act({act, {weigh, ref, Watch}}, atoll_place_watch:open(#{})),
+        {[{cast, Answer}], _} = atoll_place_watch:event(receive {'DOWN', _, _, _, _} = Down -> Down end, World),
+        Answer
+    end,
+    ?assertEqual({weighed, ref, kept}, Weighed("colour == blue")),
+    %% By what it is like now.
+    ok = atoll_attr:update(colour, red),
+    ?assertEqual({weighed, ref, kept}, Weighed("colour == blue")),
+    ?assertEqual({weighed, ref, kept}, Weighed("colour == red")).
+
 it_is_not_running_when_the_application_is_not() ->
     ok = application:stop(atoll),
     ?assertEqual({error, {attributes, not_running}}, atoll_place:choose(#{among => [node()]})),
@@ -169,6 +188,6 @@ await(Done, Deadline) ->
             ok;
         false ->
             ?assert(erlang:monotonic_time(millisecond) < Deadline),
-            erlang:yield(),
+            receive after 5 -> ok end,
             await(Done, Deadline)
     end.

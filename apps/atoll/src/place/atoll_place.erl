@@ -19,13 +19,18 @@
 %%   look. See {@link watch/2}.</dd>
 %% <dt>`start_timeout'</dt><dd>In how many milliseconds a process is placed and started, all
 %%   tries together: 5000 unless it is said.</dd>
+%% <dt>`shutdown'</dt><dd>How long a process under a supervisor has for its end where that does
+%%   not wait for it, before it is killed: when it is ended for a misfit, or its supervisor is
+%%   lost. As in a child specification; start_child/3 takes that one's, start_link/2 has 5000
+%%   unless it is said.</dd>
 %% </dl>
 %%
 %% == Under a supervisor ==
 %% With `start => {atoll_place, start_link, [Params, {M, F, Args}]}' a child is started on a node
 %% that is chosen then, and on one that is chosen anew at each restart. The supervisor's child is
 %% a process on that node, which stands for the true one ({@link atoll_place_bridge}): it ends as
-%% that does, and hands on how the supervisor ends it.
+%% that does, and hands on how the supervisor ends it. Calls to it go on to the true one, so that
+%% a supervisor may be placed too. For `simple_one_for_one' there is start_link/3.
 %%
 %% Promised: a node that does not answer, or is lost meanwhile, is passed over for the next that
 %% fits, three nodes at most; nothing is started later on one that was passed over. Choosing keeps no
@@ -36,7 +41,7 @@
 %% function itself refuses is not tried elsewhere.
 -module(atoll_place).
 
--export([nodes/1, choose/1, node/1, start_link/2, start_child/3, child/1, watch/2, unwatch/1]).
+-export([nodes/1, choose/1, node/1, start_link/2, start_link/3, start_child/3, child/1, watch/2, unwatch/1]).
 -export([format_error/1, format_error/2]).
 
 -compile({no_auto_import, [node/1, nodes/1]}).
@@ -49,6 +54,8 @@
 -type error() ::
     atoll_place_choice:error()
     | {no_node_fits, none_fits()}
+    %% These fit by what is known of them, but have not said so when they were asked.
+    | {none_has_answered, [node()]}
     %% Each node that was chosen, and why nothing was started there.
     | {not_started, [{node(), silent | lost}]}
     %% The start function did not return in time on that node.
@@ -57,6 +64,7 @@
     | {start_failed, node(), Reason :: term()}
     | {not_a_child_spec, term()}
     | {not_a_process, term()}
+    | {not_looked_at, off}
     | {too_many_watched, Max :: pos_integer()}
     | not_running.
 
@@ -72,6 +80,8 @@
 %% How many nodes are tried.
 -define(TRIES, 3).
 -define(ASK_MS, 5000).
+%% How many nodes a sentence names.
+-define(NAMED, 5).
 
 %% @doc All nodes that fit, the best first.
 -spec nodes(params()) -> {ok, choice()} | {error, error()}.
@@ -97,7 +107,7 @@ node(Params) ->
         {ok, Wish} ->
             case atoll_place_choice:one(Wish) of
                 {ok, Node, _} -> Node;
-                {none, Choice} -> raise(no_node_fits(Wish, Choice), Params);
+                {none, Choice} -> raise(raised(none(Wish, Choice)), Params);
                 {error, Error} -> raise({place, Error}, Params)
             end;
         {error, Error} ->
@@ -108,7 +118,12 @@ node(Params) ->
 raise(Reason, Params) ->
     erlang:error(Reason, [Params], [{error_info, #{module => ?MODULE}}]).
 
-no_node_fits(Wish, #{silent := Silent, unreachable := Unreachable}) ->
+raised({no_node_fits, _} = Error) -> Error;
+raised(Error) -> {place, Error}.
+
+none(_Wish, #{nodes := [_ | _] = Nodes}) ->
+    {none_has_answered, Nodes};
+none(Wish, #{silent := Silent, unreachable := Unreachable}) ->
     Where = unicode:characters_to_list(atoll_place_choice:what(Wish)),
     {no_node_fits, #{where => Where, silent => Silent, unreachable => Unreachable}}.
 
@@ -121,15 +136,23 @@ no_node_fits(Wish, #{silent := Silent, unreachable := Unreachable}) ->
     {ok, Child :: pid(), pid() | {pid(), Info :: term()}} | ignore | {error, {place, error()} | term()}.
 start_link(Params, {M, F, Args} = MFArgs) when is_atom(M), is_atom(F), is_list(Args) ->
     case atoll_place_choice:new(Params) of
-        {ok, #{start_timeout := Ms} = Wish} -> start(Wish, MFArgs, now_ms() + Ms, []);
+        {ok, #{start_timeout := Ms} = Wish} -> start(Wish, Wish, MFArgs, now_ms() + Ms, []);
         {error, Error} -> {error, {place, Error}}
     end.
 
-start(#{deadline := Deadline, start_timeout := Ms} = Wish, MFArgs, Until, Tried) ->
-    case atoll_place_choice:one(atoll_place_choice:within_ms(left(Until), Wish)) of
+%% @doc As start_link/2, with one more argument for the function, the last: the one that
+%% `supervisor:start_child(Supervisor, [More])' gives to a child of `simple_one_for_one'.
+-spec start_link(params(), atoll_place_bridge:mfargs(), More :: term()) ->
+    {ok, Child :: pid(), pid() | {pid(), Info :: term()}} | ignore | {error, {place, error()} | term()}.
+start_link(Params, {M, F, Args}, More) ->
+    start_link(Params, {M, F, Args ++ [More]}).
+
+%% Narrowed is the wish without the nodes that were passed over.
+start(#{deadline := Deadline, start_timeout := Ms, shutdown := Shutdown} = Wish, Narrowed, MFArgs, Until, Tried) ->
+    case atoll_place_choice:one(atoll_place_choice:within_ms(left(Until), Narrowed)) of
         {ok, Node, #{nodes := Fitting}} ->
             Left = left(Until),
-            case atoll_place_bridge:start(Node, MFArgs, min(Deadline, Left), Left) of
+            case atoll_place_bridge:start(Node, MFArgs, #{answer => min(Deadline, Left), all => Left, shutdown => Shutdown}) of
                 {done, {ok, Bridge, Info}} ->
                     ok = watch_started(Bridge, Info, Wish),
                     {ok, Bridge, Info};
@@ -146,7 +169,7 @@ start(#{deadline := Deadline, start_timeout := Ms} = Wish, MFArgs, Until, Tried)
                     {error, {place, {start_failed, Node, Reason}}}
             end;
         {none, Choice} when Tried =:= [] ->
-            {error, {place, no_node_fits(Wish, Choice)}};
+            {error, {place, none(Wish, Choice)}};
         {none, _} ->
             not_started(Tried);
         {error, Error} ->
@@ -155,7 +178,7 @@ start(#{deadline := Deadline, start_timeout := Ms} = Wish, MFArgs, Until, Tried)
 
 start_next([_ | _] = Nodes, Wish, MFArgs, Until, Tried) when length(Tried) < ?TRIES ->
     case now_ms() < Until of
-        true -> start(atoll_place_choice:only(Nodes, Wish), MFArgs, Until, Tried);
+        true -> start(Wish, atoll_place_choice:only(Nodes, Wish), MFArgs, Until, Tried);
         false -> not_started(Tried)
     end;
 start_next(_, _Wish, _MFArgs, _Until, Tried) ->
@@ -208,11 +231,21 @@ start_child(Supervisor, Params, Spec) ->
     end.
 
 placed(Params, #{start := {M, F, Args} = Start} = Spec) when is_atom(M), is_atom(F), is_list(Args) ->
-    {ok, Spec#{start := {?MODULE, start_link, [Params, Start]}}};
+    Usual =
+        case Spec of
+            #{type := supervisor} -> infinity;
+            #{} -> 5000
+        end,
+    {ok, Spec#{start := {?MODULE, start_link, [ending(maps:get(shutdown, Spec, Usual), Params), Start]}}};
 placed(Params, {Id, {M, F, Args} = Start, Restart, Shutdown, Type, Modules}) when is_atom(M), is_atom(F), is_list(Args) ->
-    {ok, {Id, {?MODULE, start_link, [Params, Start]}, Restart, Shutdown, Type, Modules}};
+    {ok, {Id, {?MODULE, start_link, [ending(Shutdown, Params), Start]}, Restart, Shutdown, Type, Modules}};
 placed(_, _) ->
     error.
+
+%% Whatever is wrong with it is for the supervisor to say. No time at all is as good as a kill.
+ending(0, Params) -> ending(brutal_kill, Params);
+ending(Shutdown, Params) when is_map(Params) -> maps:merge(#{shutdown => Shutdown}, Params);
+ending(Shutdown, Where) -> #{where => Where, shutdown => Shutdown}.
 
 %% @doc The process for which a supervisor's child stands that start_link/2 has started; `none'
 %% for one that has ended, or whose node does not answer.
@@ -225,12 +258,15 @@ child(Child) ->
 %% have subscribed on this node to `misplaced' get `{atoll, misplaced, Details}', once, with
 %% `pid', `node', the condition as `where', the `values' that were seen, and this reference as
 %% `watch'. With `on_misfit => stop' the process is then ended with `{shutdown, misplaced}',
-%% once another node fits. The other parameters mean nothing here. A node that does not answer is
+%% once another node fits and its own still does not. With `off' there is nothing to do here,
+%% which is an error. The other parameters mean nothing here. A node that does not answer is
 %% not known to be unfit. A process is forgotten when it ends or the connection with its node is
 %% lost. What start_link/2 has started is watched already.
 -spec watch(pid(), params()) -> {ok, reference()} | {error, error()}.
 watch(Pid, Params) when is_pid(Pid) ->
     case atoll_place_choice:new(Params) of
+        {ok, #{on_misfit := off}} ->
+            {error, {not_looked_at, off}};
         {ok, #{on_misfit := OnMisfit} = Wish} ->
             Ref = make_ref(),
             Ending =
@@ -248,7 +284,7 @@ watch(Pid, Params) when is_pid(Pid) ->
 watch(Other, _Params) ->
     {error, {not_a_process, Other}}.
 
-%% @doc Nobody looks any more.
+%% @doc Nobody looks any more, and a process of which the end was only being considered is let be.
 -spec unwatch(reference()) -> ok.
 unwatch(Ref) when is_reference(Ref) ->
     atoll_place_watch:unwatch(Ref).
@@ -265,6 +301,13 @@ format_error({no_node_fits, #{where := Where, silent := Silent, unreachable := U
         [["; ", names(Silent), " did not answer"] || Silent =/= []],
         [["; ", names(Unreachable), " could not be reached"] || Unreachable =/= []]
     ];
+format_error({none_has_answered, Nodes}) ->
+    {Some, More} = lists:split(min(?NAMED, length(Nodes)), Nodes),
+    [
+        "nodes fit by what is known of them, but none that was asked has answered in time: ",
+        names(Some),
+        [io_lib:format(" and ~b more", [length(More)]) || More =/= []]
+    ];
 format_error({not_started, Tried}) ->
     ["no node that fits could be used: ", lists:join(", ", [[atom_to_list(Node), why(Why)] || {Node, Why} <- Tried])];
 format_error({start_timeout, Node, Ms}) ->
@@ -277,6 +320,8 @@ format_error({not_a_child_spec, Term}) ->
     io_lib:format("~0tP is no child specification with its start function", [Term, 12]);
 format_error({not_a_process, Term}) ->
     io_lib:format("~0tP is no process", [Term, 12]);
+format_error({not_looked_at, off}) ->
+    "with on_misfit => off nobody looks at a process, so it is not watched";
 format_error({too_many_watched, Max}) ->
     io_lib:format("this node watches ~b placed processes already", [Max]);
 format_error(not_running) ->

@@ -6,7 +6,7 @@
 %% distance is not known comes last, and where there is a farthest, `within', it does not fit.
 -module(atoll_place_choice).
 
--export([new/1, nodes/1, one/1, only/2, within_ms/2, what/1, condition/1, format_error/1]).
+-export([new/1, nodes/1, one/1, only/2, within_ms/2, fresh/1, what/1, condition/1, format_error/1]).
 
 -compile({no_auto_import, [nodes/1]}).
 
@@ -35,7 +35,9 @@
         %% process, or do not look.
         on_misfit => event | stop | off,
         %% In how many milliseconds a process is placed and started.
-        start_timeout => pos_integer()
+        start_timeout => pos_integer(),
+        %% How long a supervised process has for its end where the supervisor does not wait for it.
+        shutdown => atoll_place_bridge:shutdown()
     }.
 
 -type wish() :: #{
@@ -46,7 +48,8 @@
     options := atoll_attr:options(),
     deadline := pos_integer(),
     on_misfit := event | stop | off,
-    start_timeout := pos_integer()
+    start_timeout := pos_integer(),
+    shutdown := atoll_place_bridge:shutdown()
 }.
 
 -type choice() :: #{
@@ -71,6 +74,7 @@
 
 -define(DEADLINE_MS, 500).
 -define(START_MS, 5000).
+-define(SHUTDOWN_MS, 5000).
 -define(MAX_MS, 16#7FFFFFFF).
 -define(FOR_ATTR, [rank, within, max_age, slack, claim]).
 
@@ -97,6 +101,7 @@ is_param(slack, Slack) -> is_number(Slack) andalso Slack >= 0;
 is_param(claim, Claim) -> is_boolean(Claim);
 is_param(on_misfit, What) -> lists:member(What, [event, stop, off]);
 is_param(start_timeout, Ms) -> is_ms(Ms);
+is_param(shutdown, How) -> How =:= brutal_kill orelse How =:= infinity orelse is_ms(How);
 is_param(_, _) -> false.
 
 is_ms(Ms) -> is_integer(Ms) andalso Ms > 0 andalso Ms =< ?MAX_MS.
@@ -123,7 +128,8 @@ whole(Params) ->
                 options => maps:with(?FOR_ATTR, Params),
                 deadline => maps:get(deadline, Params, ?DEADLINE_MS),
                 on_misfit => maps:get(on_misfit, Params, event),
-                start_timeout => maps:get(start_timeout, Params, ?START_MS)
+                start_timeout => maps:get(start_timeout, Params, ?START_MS),
+                shutdown => maps:get(shutdown, Params, ?SHUTDOWN_MS)
             }};
         {error, Error} ->
             {error, {attributes, {predicate, Error}}}
@@ -138,6 +144,11 @@ only(Nodes, Wish) ->
 -spec within_ms(pos_integer(), wish()) -> wish().
 within_ms(Ms, #{deadline := Deadline} = Wish) ->
     Wish#{deadline := min(Ms, Deadline)}.
+
+%% @doc The same wish, of what the nodes are like now.
+-spec fresh(wish()) -> wish().
+fresh(#{options := Options} = Wish) ->
+    Wish#{options := maps:remove(max_age, Options)}.
 
 %% @doc The condition on the node's attributes, and the attributes that it speaks of.
 -spec condition(wish()) -> {atoll_predicate:predicate(), [atoll_predicate:name()]}.

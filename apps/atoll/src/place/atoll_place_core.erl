@@ -8,7 +8,9 @@
 %% A process is misplaced when its node has answered twice in a row with values that the condition
 %% does not hold for; what is undefined counts as such, as it does in a choice. That is told once,
 %% and again only after it has fitted between. Who is to be ended for it is ended only while some
-%% other node fits, one process after the other, so that each is placed in view of the last.
+%% other node fits and its own does not, one process after the other, so that each is placed in
+%% view of the last. That is found out beside the protocol, which looks again before the end: who
+%% is watched no more by then, or fits again, is let be.
 %%
 %% Not promised: that a node which does not answer fits; nothing is known of it, and its processes
 %% are not misplaced. That what changed for less than two rounds is seen.
@@ -72,6 +74,8 @@
 -record(state, {
     options :: options(),
     watched = #{} :: #{reference() => #watched{}},
+    %% Whose condition speaks of these attributes.
+    by_names = #{} :: #{[atoll_predicate:name()] => #{reference() => []}},
     %% Whether the timer of the next round runs; else a round is under way, or nobody is watched.
     waiting = false :: boolean(),
     %% The questions of this round that are to be asked, and that are under way.
@@ -94,8 +98,8 @@
 %% @doc A node that goes on watching these.
 -spec init(config(), atoll_protocol:now_ms()) -> {state(), [atoll_protocol:effect()]}.
 init(#{options := Options, watches := Watches}, _Now) ->
-    Watched = maps:from_list([{Ref, watched(Watch)} || {Ref, Watch} <- Watches]),
-    wait([{act, {monitor, Ref, Pid}} || {Ref, #{pid := Pid}} <- lists:sort(Watches)], #state{options = Options, watched = Watched}).
+    State = lists:foldl(fun({Ref, Watch}, S) -> enlist(Ref, watched(Watch), S) end, #state{options = Options}, Watches),
+    wait([{act, {monitor, Ref, Pid}} || {Ref, #{pid := Pid}} <- lists:sort(Watches)], State).
 
 watched(#{wish := Wish, misplaced := Misplaced} = Watch) ->
     {Predicate, Names} = atoll_place_choice:condition(Wish),
@@ -107,7 +111,8 @@ watched(#{wish := Wish, misplaced := Misplaced} = Watch) ->
     #watched{watch = Watch, predicate = Predicate, names = Names, misfits = Misfits}.
 
 %% @doc Takes one event. Casts are `{gone, Ref}' for a process that has ended, `{asked, Names,
-%% Answer}' and `{ended, Ref, Outcome}' from the deeds `ask' and `end'.
+%% Answer}', `{weighed, Ref, may | kept}' and `{ended, Ref, ended | kept}' from the deeds `ask',
+%% `weigh' and `end'.
 -spec handle(atoll_protocol:event(), atoll_protocol:now_ms(), state()) -> {state(), [atoll_protocol:effect()]}.
 handle({call, From, Request}, _Now, State) ->
     call(Request, From, State);
@@ -116,6 +121,13 @@ handle({cast, {gone, Ref}}, _Now, State) ->
 handle({cast, {asked, Names, Answer}}, _Now, #state{asked = Asked} = State0) ->
     {State, Effects} = judged(Names, Answer, State0#state{asked = maps:remove(Names, Asked)}),
     ask(Effects, State);
+handle({cast, {weighed, Ref, may}}, _Now, #state{ending = [Ref | Rest], watched = Watched} = State) ->
+    case Watched of
+        #{Ref := #watched{watch = #{misplaced := true} = Watch}} -> {State, [{act, {'end', Ref, Watch}}]};
+        #{} -> end_next(State#state{ending = Rest})
+    end;
+handle({cast, {weighed, Ref, kept}}, _Now, #state{ending = [Ref | Rest]} = State) ->
+    end_next(count(kept, State#state{ending = Rest}));
 handle({cast, {ended, Ref, Outcome}}, _Now, #state{ending = [Ref | Rest], watched = Watched} = State) ->
     Told = count(Outcome, State#state{
         ending = Rest,
@@ -126,24 +138,17 @@ handle({cast, {ended, Ref, Outcome}}, _Now, #state{ending = [Ref | Rest], watche
             end
     }),
     end_next(Told);
-handle({timeout, check}, _Now, #state{watched = Watched} = State) ->
-    Sets = maps:fold(
-        fun(_Ref, #watched{names = Names, watch = #{node := Node}}, Acc) ->
-            maps:update_with(Names, fun(Nodes) -> [Node | Nodes] end, [Node], Acc)
-        end,
-        #{},
-        Watched
-    ),
-    Questions = [{Names, lists:usort(Nodes)} || {Names, Nodes} <- lists:sort(maps:to_list(Sets)), Names =/= []],
+handle({timeout, check}, _Now, #state{by_names = ByNames} = State) ->
+    Questions = [{Names, nodes_of(Refs, State)} || {Names, Refs} <- lists:sort(maps:to_list(ByNames)), Names =/= []],
     ask([], count(rounds, State#state{waiting = false, pending = Questions})).
 
 call({watch, _Ref, _Watch}, From, #state{watched = Watched, options = #{max_placed := Max}} = State) when
     map_size(Watched) >= Max
 ->
     {count(refused, State), [{reply, From, {error, {too_many_watched, Max}}}]};
-call({watch, Ref, #{pid := Pid} = Watch}, From, #state{watched = Watched} = State) ->
+call({watch, Ref, #{pid := Pid} = Watch}, From, State) ->
     Effects = [{act, {monitor, Ref, Pid}}, {act, {keep, Ref, Watch}}, {reply, From, ok}],
-    wait(Effects, State#state{watched = Watched#{Ref => watched(Watch)}});
+    wait(Effects, enlist(Ref, watched(Watch), State));
 call({unwatch, Ref}, From, #state{watched = Watched} = State) ->
     Effects = [{act, {demonitor, Ref}} || is_map_key(Ref, Watched)],
     forget(Ref, Effects ++ [{reply, From, ok}], State);
@@ -152,8 +157,26 @@ call(summary, From, #state{watched = Watched, counts = Counts} = State) ->
     Summary = #{watched => map_size(Watched), misplaced => length(Misplaced), counts => Counts},
     {State, [{reply, From, Summary}]}.
 
-forget(Ref, Effects, #state{watched = Watched} = State) ->
-    {State#state{watched = maps:remove(Ref, Watched)}, Effects ++ [{act, {drop, Ref}} || is_map_key(Ref, Watched)]}.
+enlist(Ref, #watched{names = Names} = One, #state{watched = Watched, by_names = ByNames} = State) ->
+    Refs = maps:get(Names, ByNames, #{}),
+    State#state{watched = Watched#{Ref => One}, by_names = ByNames#{Names => Refs#{Ref => []}}}.
+
+forget(Ref, Effects, #state{watched = Watched, by_names = ByNames} = State) ->
+    case maps:take(Ref, Watched) of
+        {#watched{names = Names}, Rest} ->
+            #{Names := Refs} = ByNames,
+            Left =
+                case maps:remove(Ref, Refs) of
+                    None when map_size(None) =:= 0 -> maps:remove(Names, ByNames);
+                    Others -> ByNames#{Names := Others}
+                end,
+            {State#state{watched = Rest, by_names = Left}, Effects ++ [{act, {drop, Ref}}]};
+        error ->
+            {State, Effects}
+    end.
+
+nodes_of(Refs, #state{watched = Watched}) ->
+    lists:usort([Node || Ref <- maps:keys(Refs), #{Ref := #watched{watch = #{node := Node}}} <- [Watched]]).
 
 %% Sets the timer of the next round, if none is under way or expected, and somebody is watched.
 wait(Effects, #state{waiting = false, pending = [], asked = Asked, watched = Watched, options = #{check_ms := Ms}} = State) when
@@ -177,20 +200,22 @@ ask(Effects, State) ->
 %% What the nodes that have answered are like now.
 judged(_Names, failed, State) ->
     {count(failed, State), []};
-judged(Names, {ok, Values}, #state{watched = Watched} = State) ->
-    lists:foldl(
-        fun
-            ({Ref, #watched{names = Same, watch = #{node := Node}} = One}, {S, Effects}) when
-                Same =:= Names, is_map_key(Node, Values)
-            ->
-                {Next, More} = judge(Ref, One, map_get(Node, Values), S),
-                {Next, Effects ++ More};
-            (_Other, Acc) ->
-                Acc
+judged(Names, {ok, Values}, #state{watched = Watched, by_names = ByNames} = State0) ->
+    {Told, State} = lists:mapfoldl(
+        fun(Ref, S) ->
+            #{Ref := #watched{watch = #{node := Node}} = One} = Watched,
+            case Values of
+                #{Node := Seen} ->
+                    {Next, Effects} = judge(Ref, One, Seen, S),
+                    {Effects, Next};
+                #{} ->
+                    {[], S}
+            end
         end,
-        {State, []},
-        lists:sort(maps:to_list(Watched))
-    ).
+        State0,
+        lists:sort(maps:keys(maps:get(Names, ByNames, #{})))
+    ),
+    {State, lists:append(Told)}.
 
 judge(Ref, #watched{predicate = Predicate, misfits = Misfits, watch = #{misplaced := Misplaced} = Watch} = One, Values, State) ->
     case atoll_predicate:holds(Predicate, Values) of
@@ -226,7 +251,7 @@ end_next(#state{ending = []} = State) ->
     {State, []};
 end_next(#state{ending = [Ref | Rest], watched = Watched} = State) ->
     case Watched of
-        #{Ref := #watched{watch = #{misplaced := true} = Watch}} -> {State, [{act, {'end', Ref, Watch}}]};
+        #{Ref := #watched{watch = #{misplaced := true} = Watch}} -> {State, [{act, {weigh, Ref, Watch}}]};
         #{} -> end_next(State#state{ending = Rest})
     end.
 

@@ -15,7 +15,7 @@
     monitors = #{} :: #{reference() => Watch :: reference()},
     watches = #{} :: #{reference() => Monitor :: reference()},
     %% What asks nodes or ends a process, by the monitor on it: bounded by the protocol.
-    helpers = #{} :: #{reference() => {asked, [atoll_predicate:name()]} | {ended, reference()}}
+    helpers = #{} :: #{reference() => {asked, [atoll_predicate:name()]} | {weighed | ended, reference()}}
 }).
 
 %% @doc Makes the table of what is watched; the caller owns it.
@@ -83,8 +83,10 @@ act({act, {drop, Ref}}, World) ->
     World;
 act({act, {ask, Names, Nodes, Ms}}, World) ->
     help({asked, Names}, fun() -> ask(Names, Nodes, Ms) end, World);
-act({act, {'end', Ref, Watch}}, World) ->
-    help({ended, Ref}, fun() -> end_it(Watch) end, World).
+act({act, {weigh, Ref, Watch}}, World) ->
+    help({weighed, Ref}, fun() -> weigh(Watch) end, World);
+act({act, {'end', Ref, #{ending := Ending, pid := Pid}}}, World) ->
+    help({ended, Ref}, fun() -> end_it(Ending, Pid) end, World).
 
 ask(Names, Nodes, Ms) ->
     case atoll_attr:request_attrs(Nodes, Names, #{deadline => Ms}) of
@@ -92,20 +94,26 @@ ask(Names, Nodes, Ms) ->
         {error, _} -> failed
     end.
 
-end_it(#{pid := Pid, wish := Wish, ending := Ending}) ->
-    case atoll_place_choice:nodes(Wish) of
-        {ok, #{nodes := [_ | _]}} ->
-            ok = end_it(Ending, Pid),
-            ended;
+%% It may be that its own node fits again by now. What was known before is no answer to that.
+weigh(#{node := Node, wish := Wish}) ->
+    case atoll_place_choice:nodes(atoll_place_choice:fresh(Wish)) of
+        {ok, #{nodes := [_ | _] = Nodes}} ->
+            case lists:member(Node, Nodes) of
+                true -> kept;
+                false -> may
+            end;
         _ ->
             kept
     end.
 
 end_it({bridge, Bridge}, _Pid) ->
-    atoll_place_bridge:stop(Bridge, misplaced);
+    case atoll_place_bridge:stop(Bridge, misplaced) of
+        ok -> ended;
+        not_told -> kept
+    end;
 end_it(direct, Pid) ->
     true = exit(Pid, {shutdown, misplaced}),
-    ok.
+    ended.
 
 %% A helper ends with its answer as the reason, so that an answer and a crash come the same way and
 %% neither can be missed.
@@ -126,8 +134,8 @@ event({'DOWN', Monitor, process, _Pid, Reason}, #world{monitors = Monitors, watc
 
 told({asked, Names}, {answer, Answer}) -> {asked, Names, Answer};
 told({asked, Names}, _Crash) -> {asked, Names, failed};
-told({ended, Ref}, {answer, Outcome}) -> {ended, Ref, Outcome};
-told({ended, Ref}, _Crash) -> {ended, Ref, kept}.
+told({What, Ref}, {answer, Outcome}) -> {What, Ref, Outcome};
+told({What, Ref}, _Crash) -> {What, Ref, kept}.
 
 %% @private
 -spec notice(atoll_place_core:notice(), #world{}) -> #world{}.
