@@ -81,7 +81,7 @@
     age_ms := non_neg_integer(),
     silent := [node()],
     unreachable := [node()],
-    %% Where one stands in line at the node that was chosen.
+    %% Where one stands in line at the node that was chosen, if it has said so in time.
     place => pos_integer()
 }.
 
@@ -295,7 +295,10 @@ one(Tiers, #{age_ms := Age} = Choice, Predicate, Deadline, _Options) ->
             _ -> atoll_predicate:names(Predicate)
         end,
     Ms = max(1, Deadline - erlang:monotonic_time(millisecond)),
-    case call({choose, #{tiers => few(Tiers, ?MAX_CANDIDATES), predicate => Predicate, names => Names, ms => Ms}}) of
+    Request = #{tiers => few(Tiers, ?MAX_CANDIDATES), predicate => Predicate, names => Names, fresh => Age =:= 0, ms => Ms},
+    case call({choose, Request}) of
+        {ok, Node, none, _} ->
+            {ok, Node, Choice};
         {ok, Node, Place, Values} ->
             #{values := Known} = Choice,
             Newer = maps:merge(maps:get(Node, Known), Values),

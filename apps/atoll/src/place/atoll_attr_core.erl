@@ -5,7 +5,7 @@
 %% connected for it, and the connection is given back. There is one deadline for the whole:
 %% when it comes, or when all have answered, whoever asked gets what is there, with the names
 %% of those who were silent and of those who could not be reached. A node answers when its
-%% dynamic attributes are evaluated, or after half the time that the question has left, with
+%% dynamic attributes are evaluated, or shortly before the time that the question has left is over, with
 %% `undefined' for those that are not.
 %%
 %% A question may take values that are some time old. What other nodes tell of themselves
@@ -89,7 +89,9 @@
         predicate := atoll_predicate:predicate(),
         %% What to evaluate anew at the chosen node.
         names := [name()],
-        ms := pos_integer()
+        ms := pos_integer(),
+        %% Whether all of them have just said what they are like.
+        fresh => boolean()
     }}
     | summary.
 
@@ -99,7 +101,8 @@
     unreachable := node_set()
 }.
 
--type choice() :: {ok, node(), Place :: pos_integer(), values()} | none.
+%% No place where nobody has answered in time.
+-type choice() :: {ok, node(), Place :: pos_integer() | none, values()} | none.
 
 -type id() :: pos_integer().
 
@@ -123,7 +126,9 @@
     values = #{} :: #{node() => values()},
     %% The nodes whose answer it waits for, and the question.
     pending = #{} :: #{node() => claim | look},
-    step_ms :: pos_integer()
+    step_ms :: pos_integer(),
+    %% Of which one is taken if no claim is answered in time.
+    unclaimed :: node_set()
 }).
 
 -record(state, {
@@ -341,7 +346,7 @@ evaluated({refresh, Values}, Now, #state{gossip = Gossip} = State) ->
 %% Messages, as they were read
 
 message({ask, Id, Names, Ms}, From, Now, State) ->
-    evaluate({remote, From, Id}, Names, half(Ms), Now, count(asked, State));
+    evaluate({remote, From, Id}, Names, most_of(Ms), Now, count(asked, State));
 message({values, Id, Values}, From, Now, State) ->
     values(Id, From, Values, Now, State);
 message({claim, Id, Names, Ms}, From, Now, State) ->
@@ -358,7 +363,8 @@ message({leave, Id}, From, _Now, #state{claims = Claims} = State) ->
 message({gossip, _, _} = Message, From, Now, #state{gossip = Gossip} = State) ->
     refresh_soon(gather(State#state{gossip = atoll_attr_gossip:heard({From, Message}, Now, Gossip)})).
 
-half(Ms) -> max(1, Ms div 2).
+%% The answer takes its way back.
+most_of(Ms) -> max(1, Ms - min(50, Ms div 4)).
 
 %% Questions
 
@@ -399,7 +405,7 @@ ask(#{nodes := Nodes0, names := Names, predicate := Predicate, ms := Ms, max_age
                 fun(Node, S) -> reach(Node, {asked, Id}, {{ask, Id, Names}, Now + Ms}, Now, S) end, Timed, lists:delete(Self, Asked)
             ),
             case lists:member(Self, Asked) of
-                true -> evaluate({asked, Id}, Names, half(Ms), Now, Reached);
+                true -> evaluate({asked, Id}, Names, most_of(Ms), Now, Reached);
                 false -> Reached
             end
     end.
@@ -446,14 +452,16 @@ unreachable({chosen, Id}, Node, Now, State) ->
 
 %% Choices
 
-choose(#{tiers := Tiers, predicate := Predicate, names := Names, ms := Ms}, From, Now, State) ->
+choose(#{tiers := Tiers, predicate := Predicate, names := Names, ms := Ms} = Wanted, From, Now, State) ->
     #state{next = Id, choices = Choices, options = Options} = State,
     Choice = #choice{
         from = From,
         predicate = Predicate,
         names = Names,
         choosing = atoll_choosing:new([lists:usort(Tier) || Tier <- Tiers], maps:with([looks, rounds], Options)),
-        step_ms = max(1, Ms div 3)
+        step_ms = max(1, Ms div 2),
+        %% Who is silent may just be slow, and there is nobody better.
+        unclaimed = case Wanted of #{fresh := true} -> hd(Tiers ++ [[]]); #{} -> [] end
     },
     Entered = effect({timer, {chosen, Id}, Ms}, State#state{next = Id + 1, choices = Choices#{Id => Choice}}),
     steps(Id, fun atoll_choosing:start/2, Now, Entered).
@@ -496,7 +504,7 @@ awaits(Node, What, Id, #state{choices = Choices} = State) ->
 
 claimed(Id, From, Names, Ms, Now, #state{claims = Claims0} = State) ->
     {Place, Claims} = atoll_claims:take({From, Id}, Now, Claims0),
-    evaluate({claimed, From, Id, Place}, Names, half(Ms), Now, State#state{claims = Claims}).
+    evaluate({claimed, From, Id, Place}, Names, most_of(Ms), Now, State#state{claims = Claims}).
 
 placed(Id, Node, Place, Given, Now, #state{choices = Choices, sent = Sent, options = #{max_value := Max}} = State) ->
     case Choices of
@@ -543,13 +551,18 @@ heard_of(Id, Node, #state{choices = Choices} = State) ->
         _ -> Less
     end.
 
-chosen(Id, #choice{from = From, pending = Pending, values = Values}, Where, #state{choices = Choices} = State) ->
+chosen(Id, #choice{from = From, pending = Pending, values = Values, unclaimed = Unclaimed}, Where, #state{choices = Choices} = State) ->
     Released = lists:foldl(fun(N, S) -> forgo(N, Id, S) end, State, lists:sort(maps:keys(Pending))),
     Over = effect({cancel, {step, Id}}, Released#state{choices = maps:remove(Id, Choices)}),
     case Where of
         {Node, Place} -> reply(From, {ok, Node, Place, maps:get(Node, Values, #{})}, Over);
-        none -> reply(From, none, Over)
+        none when Unclaimed =:= [] -> reply(From, none, Over);
+        none -> unclaimed(From, Unclaimed, Over)
     end.
+
+unclaimed(From, Nodes, #state{rand = Rand0} = State) ->
+    {Node, Rand} = atoll_random:pick(Nodes, Rand0),
+    reply(From, {ok, Node, none, #{}}, State#state{rand = Rand}).
 
 %% An answer is waited for no more; whose claim has none yet is not where the choice fell.
 forgo(Node, Id, #state{choices = Choices, sent = Sent} = State) ->
