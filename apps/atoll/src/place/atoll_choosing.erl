@@ -14,8 +14,8 @@
 %% </ol>
 %% Only those move who came late to a long line, so the lines become even and nobody runs
 %% to and fro. In simulations of 200 callers on 20 nodes that choose among 20 nodes within a
-%% millisecond the longest line had 1.3 times the mean at most, where a random choice gives
-%% 2.4 times, and the naive one puts everybody in one line.
+%% millisecond the longest line had 1.2 times the mean at most, where a random choice gives
+%% 2.3 times, and the naive one puts everybody in one line.
 %%
 %% The nodes come in tiers, the best first. One is taken from the second tier only when none
 %% of the first is left: such as do not answer, or do not fit any more by what they say of
