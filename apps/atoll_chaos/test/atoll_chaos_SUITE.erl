@@ -732,7 +732,8 @@ any_cluster_is_harmed_from_a_hidden_node(Config) ->
     Outside = outside(),
     try
         Script = script([
-            {at, 0, {kill_process, {nodes, 1, 6}, {name, atoll_group}}},
+            %% The sixth may be killed before its process is back.
+            {at, 0, {kill_process, {nodes, 1, 5}, {name, atoll_group}}},
             {at, 0, {partition, [{nodes, 1, 1}]}},
             {at, 100, {pause, {nodes, 2, 2}, 200}},
             {at, 500, {kill, {nodes, 6, 6}}}
@@ -741,7 +742,7 @@ any_cluster_is_harmed_from_a_hidden_node(Config) ->
             Outside, atoll_chaos, run, [#{nodes => Nodes, script => Script, deadline_ms => 3000}], ?CALL_MS
         ),
         ?assertEqual([], [E || #{outcome := failed} = E <- Events]),
-        ?assertEqual(6, length([E || #{fault := kill_process, recovered_ms := R} = E <- Events, is_number(R)])),
+        ?assertEqual(5, length([E || #{fault := kill_process, recovered_ms := R} = E <- Events, is_number(R)])),
         ?assertMatch([#{recovered_ms := never}], [E || #{fault := kill} = E <- Events]),
         ?assertEqual(true, call(C, A, net_kernel, connect_node, [B])),
         Refused = peer:call(Outside, atoll_chaos, start, [#{nodes => lists:droplast(Nodes), rate => 1, kinds => [node]}]),
