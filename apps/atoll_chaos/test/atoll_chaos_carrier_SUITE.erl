@@ -20,7 +20,7 @@
     a_run_that_is_killed_leaves_no_connection_harmed/1,
     a_node_that_starts_again_is_harmed_again/1
 ]).
--export([tell/2, hears_of_nobody/1, log/2, note_downs/0]).
+-export([tell/2, hears_of/2, log/2, note_downs/0]).
 
 -define(CALL_MS, 20000).
 
@@ -95,8 +95,8 @@ tell(To, Key) ->
     gen_server:cast({rex, To}, {cast, application, set_env, [atoll_chaos_test, Key, sent], whereis(user)}).
 
 %% No message, so it is not lost; it goes after what was sent before, both ways.
-hears_of_nobody(Node) ->
-    Ref = monitor(process, {nobody, Node}),
+hears_of(Name, Node) ->
+    Ref = monitor(process, {Name, Node}),
     receive {'DOWN', Ref, process, _, noproc} -> ok end.
 
 %% From now on the end of a connection has come when it has ended.
@@ -184,7 +184,7 @@ what_is_lost_is_lost_until_it_heals(Config) ->
     ok = send(C, A, B, there),
     ok = send(C, B, A, back),
     %% A packet is lost when it is its turn to go, and the run may end before.
-    ok = call(C, A, ?MODULE, hears_of_nobody, [B]),
+    ok = call(C, A, ?MODULE, hears_of, [nobody, B]),
     #{events := Events} = atoll_chaos:stop(Run),
     ?assertMatch([#{outcome := done, ended_ms := _}], [E || #{fault := loss} = E <- Events]),
     _ = healed(C, A, B),
