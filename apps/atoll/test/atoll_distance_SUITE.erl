@@ -29,21 +29,11 @@ all() ->
     [F || {F, 1} <- ?MODULE:module_info(exports), F =/= module_info].
 
 init_per_testcase(Case, Config) ->
-    Parent = self(),
     Folder = ?config(priv_dir, Config),
-    _ = spawn(fun() ->
-        {ok, Cluster} = atoll_cluster:start(#{
-            nodes => 3, connect_all => false, args => fun(Nodes) -> args(Case, Nodes, Folder) end
-        }),
-        Ref = monitor(process, Cluster),
-        Parent ! {cluster, Cluster},
-        receive
-            {'DOWN', Ref, process, Cluster, _} -> ok
-        end
-    end),
-    receive
-        {cluster, Cluster} -> [{cluster, Cluster} | Config]
-    end.
+    Cluster = atoll_cluster_owned:start(#{
+        nodes => 3, connect_all => false, args => fun(Nodes) -> args(Case, Nodes, Folder) end
+    }),
+    [{cluster, Cluster} | Config].
 
 end_per_testcase(_Case, Config) ->
     ok = atoll_cluster:stop(?config(cluster, Config)).

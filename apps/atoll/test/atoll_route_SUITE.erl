@@ -33,20 +33,10 @@ all() ->
     [F || {F, 1} <- ?MODULE:module_info(exports), F =/= module_info].
 
 init_per_testcase(Case, Config) ->
-    Parent = self(),
-    _ = spawn(fun() ->
-        {ok, Cluster} = atoll_cluster:start(#{
-            nodes => count(Case), connect_all => false, apps => [atoll], args => fun(Nodes) -> args(Case, Nodes) end
-        }),
-        Ref = monitor(process, Cluster),
-        Parent ! {cluster, Cluster},
-        receive
-            {'DOWN', Ref, process, Cluster, _} -> ok
-        end
-    end),
-    receive
-        {cluster, Cluster} -> [{cluster, Cluster} | Config]
-    end.
+    Cluster = atoll_cluster_owned:start(#{
+        nodes => count(Case), connect_all => false, apps => [atoll], args => fun(Nodes) -> args(Case, Nodes) end
+    }),
+    [{cluster, Cluster} | Config].
 
 end_per_testcase(_Case, Config) ->
     ok = atoll_cluster:stop(?config(cluster, Config)).
