@@ -23,6 +23,9 @@
 %%
 %% Not promised: that a silent node is dead. That the values are still those when the answer
 %% is read. That a node which lies is not believed.
+%%
+%% It is one module, though long, since questions and choices share connections, the evaluation
+%% and the bound on both; what each does by itself is in modules of its own.
 -module(atoll_attr_core).
 
 -behaviour(atoll_protocol).
