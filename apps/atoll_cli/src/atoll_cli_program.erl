@@ -17,9 +17,10 @@
 
 -type beside() :: fun(() -> term()) | none.
 
-%% @doc Starts the nodes, runs, and takes the nodes down. An error is a sentence.
+%% @doc Starts the nodes, runs, and takes the nodes down. A result comes with the
+%% nodes that were killed meanwhile; an error is a sentence.
 -spec run(atoll_cluster:options(), unicode:chardata(), module(), prepare()) ->
-    {ok, Result :: term()} | {error, unicode:chardata()}.
+    {ok, Result :: term(), Killed :: [node()]} | {error, unicode:chardata()}.
 run(Options, Doing, Program, Prepare) ->
     case atoll_cluster:start(Options#{progress => atoll_cli_progress:bar("Starting nodes")}) of
         {ok, Cluster} ->
@@ -47,7 +48,7 @@ run(Cluster, Doing, Program, Spec, Beside) ->
     ok = lists:foreach(fun end_process/1, [Runner, Pulse | Others]),
     ok = atoll_cli_progress:done(),
     case Answer of
-        {ok, Result} -> {ok, Result};
+        {ok, Result} -> {ok, Result, Killed};
         {error, Sentence} -> {error, blame(Cluster, Sentence, Killed)};
         {stopped, Sentence} -> {error, Sentence}
     end.

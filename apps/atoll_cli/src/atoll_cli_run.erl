@@ -38,12 +38,16 @@ orbit(#{nodes := Count, mode := Mode, group_size := Size} = Task) ->
                     _ -> []
                 end
     },
-    atoll_cli_program:run(Options, ["Running Orbit in mode ", atom_to_list(Mode)], orbit, fun(Cluster) ->
+    Answer = atoll_cli_program:run(Options, ["Running Orbit in mode ", atom_to_list(Mode)], orbit, fun(Cluster) ->
         case prepare(Cluster, Mode) of
             ok -> {ok, Task#{nodes := atoll_cluster:nodes(Cluster), mode := program(Mode)}, none};
             {error, _} = Error -> Error
         end
-    end).
+    end),
+    case Answer of
+        {ok, Result, _} -> {ok, Result};
+        {error, Sentence} -> {error, Sentence}
+    end.
 
 prepare(Cluster, 'groups-native') ->
     ok = atoll_cli_progress:now_doing("Waiting until every node has a way to every other"),
