@@ -14,7 +14,7 @@ options() ->
         #{name => mode, value => "MODE", default => "sr", read => atoll_cli_read:one_of([tl, ml, gr, sr]),
           help => "tl: two levels; ml: submasters between; gr: all watched over; sr: that in groups"},
         #{name => nodes, value => "N", default => "8", read => atoll_cli_read:whole(1, 1000), help => "nodes to start"},
-        #{name => degree, value => "N", default => "2", read => atoll_cli_read:whole(1, 100),
+        #{name => degree, value => "N", default => "2", read => atoll_cli_read:whole(2, 100),
           help => "submasters below the master, and below each submaster"},
         #{name => colonies, value => "N", default => "1", read => atoll_cli_read:whole(1, 1000),
           help => "colonies on each node that has some"},

@@ -84,24 +84,22 @@ nodes_that_have_what_is_to_be_killed_are_enough_test_() ->
      || Changes <- [#{}, #{mode => tl, nodes => 2}, #{nodes => 5}, #{kill => [colony]},
                     #{nodes => 11, kill => [colony, gateway]}, #{nodes => 10, degree => 3}]].
 
-a_result_has_the_keys_of_the_issue_in_order_test() ->
-    {Pairs} = atoll_cli_aco_result:json(task(#{optimum => 80}), result()),
+a_result_has_its_keys_in_order_test() ->
+    {Pairs} = atoll_cli_aco_result:json(task(#{}), result()),
     ?assertEqual([best, optimum, gap, wall_ms, packets_sent, connections_max, names, kills, restarts,
-                  mode, nodes, rounds, seed], [Key || {Key, _} <- Pairs, Key =/= packets_at_least]),
-    ?assertEqual({100, 80, 0.25}, {proplists:get_value(best, Pairs), proplists:get_value(optimum, Pairs),
-                                   proplists:get_value(gap, Pairs)}).
+                  mode, nodes, rounds, seed, nodes_lost], [Key || {Key, _} <- Pairs]).
 
-without_an_optimum_there_is_no_gap_test_() ->
-    Gap = fun(Changes) ->
-        {Pairs} = atoll_cli_aco_result:json(task(Changes), result()),
-        proplists:get_value(gap, Pairs)
-    end,
-    [
-        ?_assertEqual(null, Gap(#{})),
-        ?_assertEqual(0.0, Gap(#{optimum => 100})),
-        %% No share of nothing.
-        ?_assertEqual(null, Gap(#{optimum => 0}))
-    ].
+what_is_not_known_is_null_test() ->
+    {Pairs} = atoll_cli_aco_result:json(task(#{}), (result())#{optimum := none, gap := none, packets_sent := unknown}),
+    ?assertEqual([optimum, gap, packets_sent], [Key || {Key, null} <- Pairs]).
+
+a_table_says_what_is_a_lower_bound_test() ->
+    Table = fun(Result) -> unicode:characters_to_list(atoll_cli_aco_result:table(task(#{}), Result)) end,
+    ?assertMatch({match, _}, re:run(Table(result()), "^packets between nodes +6$", [multiline])),
+    ?assertMatch({match, _}, re:run(Table((result())#{nodes_lost := [a@h]}),
+                                    "^packets between nodes, at least +6$", [multiline])),
+    ?assertMatch({match, _}, re:run(Table(result()), "^above the optimum +25 %$", [multiline])),
+    ?assertEqual(nomatch, string:find(Table((result())#{optimum := none, gap := none}), "optimum")).
 
 task(Changes) ->
     {ok, Problem, none} = atoll_cli_aco_problem:read(#{problem => 1}),
@@ -109,5 +107,5 @@ task(Changes) ->
     maps:merge(atoll_cli_aco_run:task(Problem, none, Values), Changes).
 
 result() ->
-    #{best => 100, wall_ms => 5, packets_sent => 6, connections_max => 7, names => 8, kills => 9, restarts => 10,
-      nodes => 8, rounds => 20}.
+    #{best => 100, optimum => 80, gap => 0.25, wall_ms => 5, packets_sent => 6, connections_max => 7, names => 8,
+      kills => 9, restarts => 10, mode => sr, nodes => 8, rounds => 20, nodes_lost => []}.
