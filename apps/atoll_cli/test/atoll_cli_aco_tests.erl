@@ -47,7 +47,7 @@ what_is_wrong_is_said_in_one_sentence_before_a_node_starts_test_() ->
             {["--kill", "master"], "--kill must be some of colony, gateway, each once, with commas between, not \"master\""},
             {["--kill", "gateway"],
              "--kill gateway wants a node of submasters beside the master's, and so many --nodes of this --degree have none"},
-            {["--node", "5"], "there is no option --node; did you mean --nodes?"}
+            {["--colonie", "5"], "there is no option --colonie; did you mean --colonies?"}
         ]
     ]).
 
