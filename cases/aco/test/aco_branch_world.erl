@@ -18,7 +18,8 @@
     alive = #{} :: #{life() => {node(), aco_branch:branch() | colony, Children :: #{aco_tree:id() => aco_tree:child()}}},
     %% whom each submaster's life takes for those below it
     watched = #{} :: #{{life(), aco_tree:id()} => life()},
-    asker = #{} :: #{life() => life()},
+    %% who has asked each life for its present round
+    askers = #{} :: #{life() => {aco_branch:round_number(), [life()]}},
     messages = [] :: [{life(), term()}],
     lost = [] :: [node()],
     kills :: non_neg_integer(),
@@ -95,14 +96,19 @@ killed(Life, What, #world{alive = Alive, watched = Watched} = World) ->
 %% As the process of a submaster, or a colony, does it.
 delivered(To, _, #world{alive = Alive} = World) when not is_map_key(To, Alive) ->
     World;
-delivered(To, {ask, From, Round, Told}, #world{alive = Alive, asker = Asker} = World) ->
+delivered(To, {ask, From, Round, Told}, #world{alive = Alive, askers = Askers} = World) ->
     case Alive of
         #{To := {_, colony, _}} ->
             {Id, _} = To,
             Best = case Round of 0 -> none; _ -> offer(Id, Round, Told) end,
             send(From, {best, Id, Round, Best}, World);
         #{} ->
-            event(To, {ask, Round, Told}, World#world{asker = Asker#{To => From}})
+            Now = case Askers of
+                      #{To := {Round, Others}} -> Askers#{To := {Round, [From | Others]}};
+                      #{To := {Later, _}} when Later > Round -> Askers;
+                      #{} -> Askers#{To => {Round, [From]}}
+                  end,
+            event(To, {ask, Round, Told}, World#world{askers = Now})
     end;
 delivered(To, {started, {Id, _} = Life, Node}, #world{watched = Watched, alive = Alive, lost = Lost} = World) ->
     Seen = World#world{watched = Watched#{{To, Id} => Life}},
@@ -164,8 +170,9 @@ act({answer, Round, Best}, {[], _} = Master, #world{answers = Answers, rounds = 
             {Cost, Owner, Order} = Best,
             event(Master, {ask, Round + 1, {{Cost, Order}, Owner}}, Answered)
     end;
-act({answer, Round, Best}, {Id, _} = Life, #world{asker = Asker} = World) ->
-    send(maps:get(Life, Asker), {best, Id, Round, Best}, World);
+act({answer, Round, Best}, {Id, _} = Life, #world{askers = Askers} = World) ->
+    #{Life := {Round, All}} = Askers,
+    lists:foldl(fun(Asker, W) -> send(Asker, {best, Id, Round, Best}, W) end, World, lists:usort(All));
 act({fail, Reason}, _, World) ->
     World#world{answers = [{failed, Reason}]}.
 
