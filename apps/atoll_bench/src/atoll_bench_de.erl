@@ -104,7 +104,7 @@ setup(Point) ->
 -spec round(map()) -> {ok, #{atom() => atoll_bench:measure()}, map()} | {error, unicode:chardata()}.
 round(#{round := Number} = State) ->
     case atoll_bench_de_cluster:run(State, load(State)) of
-        {ok, Looks} -> {ok, measures(atoll_bench_de_cluster:merged([Look || {_, Look} <- Looks])), State#{round := Number + 1}};
+        {ok, Looks} -> {ok, measures(atoll_bench_de_window:merged([Look || {_, Look} <- Looks])), State#{round := Number + 1}};
         {error, _} = Error -> Error
     end.
 

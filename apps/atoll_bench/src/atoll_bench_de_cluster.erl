@@ -3,7 +3,6 @@
 -module(atoll_bench_de_cluster).
 
 -export([start/1, run/2, begin_load/2, look/1, finish/2, stop_load/1]).
--export([merged/1]).
 
 -import(atoll_bench_nodes, [answer/1, sure/1]).
 
@@ -110,27 +109,3 @@ stop_load(#{cluster := Cluster}) ->
 
 each(Cluster, Module, Function, Args, Ms) ->
     sure(atoll_bench_nodes:each(Cluster, {Module, Function}, Args, Ms)).
-
-%% @doc The looks of all nodes as one; its elapsed time is that of the first.
--spec merged([atoll_bench_de_peer:look(), ...]) -> atoll_bench_de_peer:look().
-merged([First | _] = Looks) ->
-    Sum = fun(Key) -> lists:sum([maps:get(Key, Look) || Look <- Looks]) end,
-    Sums = [Key || Key <- [restarts, offered, completed, shed, sent, cpu_us], is_map_key(Key, First)],
-    (maps:from_list([{Key, Sum(Key)} || Key <- Sums]))#{
-        elapsed_ms => maps:get(elapsed_ms, First),
-        labels => [
-            {Label, of_label([Of || #{labels := Labels} <- Looks, {L, Of} <- Labels, L =:= Label])}
-         || {Label, _} <- maps:get(labels, First)
-        ]
-    }.
-
-of_label(Ofs) ->
-    Sum = fun(Key) -> lists:sum([maps:get(Key, Of) || Of <- Ofs]) end,
-    Errors = [Error || #{errors := Errors} <- Ofs, Error <- Errors],
-    #{
-        latency => atoll_bench_hist:merge([Latency || #{latency := Latency} <- Ofs]),
-        ok => Sum(ok),
-        drawn => Sum(drawn),
-        done => Sum(done),
-        errors => [{Reason, lists:sum([N || {R, N} <- Errors, R =:= Reason])} || Reason <- lists:usort([R || {R, _} <- Errors])]
-    }.
