@@ -5,19 +5,19 @@
 
 %% @doc The object that `--json' prints.
 -spec json(atoll_cli_debench_run:task(), atoll_cli_debench_run:result()) -> atoll_cli_json:object().
-json(#{system := System, nodes := Nodes, group_size := Size, seed := Seed, out := Dir}, #{looks := Looks, chaos := Chaos}) ->
-    #{offered := Offered, completed := Completed, shed := Shed, labels := Labels, restarts := Restarts} = Last = lists:last(Looks),
+json(#{system := System, nodes := Nodes, group_size := Size, seed := Seed, out := Dir} = Task, #{looks := Looks, chaos := Chaos}) ->
+    #{offered := Offered, completed := Completed, shed := Shed, labels := Labels, restarts := Restarts} = lists:last(Looks),
     {[
         {system, System},
         {nodes, Nodes},
         {group_size, case System of groups -> Size; mesh -> null end},
         {seed, Seed},
-        {seconds, seconds(Last)},
+        {seconds, seconds(Task)},
         {offered, Offered},
         {successful, successful(Labels)},
         {failed, Offered - successful(Labels)},
         {shed, Shed},
-        {goodput_per_s, Completed / seconds(Last)},
+        {goodput_per_s, Completed / seconds(Task)},
         {goodput_percent, 100 * Completed / max(1, Offered)},
         {operations, [operation(Label, Of) || {Label, Of} <- Labels]},
         {windows, [window(Window) || Window <- windows(Looks)]},
@@ -27,7 +27,7 @@ json(#{system := System, nodes := Nodes, group_size := Size, seed := Seed, out :
     ]}.
 
 %% That of the load: what ended later was waited for.
-seconds(#{elapsed_ms := Ms}) -> max(0.001, Ms / 1000).
+seconds(#{config := #{duration := Minutes}}) -> max(0.001, 60 * Minutes).
 
 successful(Labels) -> lists:sum([N || {_, #{ok := N}} <- Labels]).
 
@@ -64,16 +64,16 @@ null(Number) -> Number.
 
 %% @doc The tables that are printed otherwise.
 -spec table(atoll_cli_debench_run:task(), atoll_cli_debench_run:result()) -> iolist().
-table(#{system := System, nodes := Nodes, group_size := Size, out := Dir}, #{looks := Looks, chaos := Chaos}) ->
+table(#{system := System, nodes := Nodes, group_size := Size, out := Dir} = Task, #{looks := Looks, chaos := Chaos}) ->
     #{offered := Offered, completed := Completed, labels := Labels, shed := Shed} = Last = lists:last(Looks),
     [
-        io_lib:format("~b nodes in ~ts, ~ts\n\n", [Nodes, where(System, Size), atoll_cli_table:seconds(map_get(elapsed_ms, Last))]),
+        io_lib:format("~b nodes in ~ts, ~ts\n\n", [Nodes, where(System, Size), atoll_cli_table:seconds(round(1000 * seconds(Task)))]),
         atoll_cli_table:format(
             [{left, "operation"}, {right, "successful"}, {right, "errors"}, {right, "p50 \x{b5}s"}, {right, "p99 \x{b5}s"}],
             [row(operation(Label, Of)) || {Label, Of} <- Labels]
         ),
         io_lib:format("\ngoodput: ~ts operations a second, ~ts of what was offered; ~ts failed, ~ts of them shed\n", [
-            atoll_cli_table:decimal(Completed / seconds(Last)),
+            atoll_cli_table:decimal(Completed / seconds(Task)),
             atoll_cli_table:percent(Completed / max(1, Offered)),
             atoll_cli_table:count(Offered - successful(Labels)),
             atoll_cli_table:count(Shed)
