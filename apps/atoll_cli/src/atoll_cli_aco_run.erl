@@ -45,14 +45,20 @@ check(#{nodes := Count} = Task) ->
         {ok, Branch} ->
             case [Role || {Role, []} <- victims(Branch, Task)] of
                 [] -> ok;
-                [gateway | _] -> {error, "--kill gateway wants a node of submasters beside the master's, and so many "
-                                         "--nodes of this --degree have none"}
+                [gateway | _] -> {error, no_gateway(Task)}
             end;
         {error, {too_few_nodes, Count, Needed, none}} ->
             {error, io_lib:format("--nodes must be at least ~b in mode tl, not \"~b\"", [Needed, Count])};
         {error, {too_few_nodes, Count, Needed, Degree}} ->
             {error, io_lib:format("--nodes must be at least ~b for --degree ~b, not \"~b\"", [Needed, Degree, Count])}
     end.
+
+no_gateway(#{mode := tl}) ->
+    "--kill gateway is for modes with submasters, which are ml, gr and sr";
+no_gateway(#{nodes := Count, degree := Degree}) ->
+    %% Only a second level of submasters has nodes beside the master's.
+    io_lib:format("--nodes must be at least ~b for --kill gateway with --degree ~b, not \"~b\"",
+                  [1 + Degree + Degree * Degree * Degree, Degree, Count]).
 
 layout(Nodes, #{mode := Mode, degree := Degree, colonies := Colonies}) ->
     aco_tree:new(Mode, Nodes, Degree, Colonies).

@@ -85,7 +85,8 @@ await(Cluster, Runner, Pulse, Killed) ->
 blame(Cluster, Sentence, Killed) ->
     try atoll_cluster:info(Cluster) of
         #{nodes := Infos} ->
-            case [{State, Node} || #{node := Node, state := State} <- Infos, State =/= up, not lists:member(Node, Killed)] of
+            case [{State, Node} || #{node := Node, state := State} <- Infos, State =/= up,
+                                   not lists:member(Node, Killed)] of
                 [{State, Node} | _] -> sentence(State, Node);
                 [] -> Sentence
             end

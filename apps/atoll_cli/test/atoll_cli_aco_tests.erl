@@ -44,9 +44,13 @@ what_is_wrong_is_said_in_one_sentence_before_a_node_starts_test_() ->
             {["--heuristic", "atc"], "--heuristic must be one of mdd, edd, au, not \"atc\""},
             {["--jobs", "2001"], "--jobs must be a whole number from 1 to 2,000, not \"2001\""},
             {["--chaos", "-1"], "--chaos must be a number from 0 to 100, not \"-1\""},
-            {["--kill", "master"], "--kill must be some of colony, gateway, each once, with commas between, not \"master\""},
-            {["--kill", "gateway"],
-             "--kill gateway wants a node of submasters beside the master's, and so many --nodes of this --degree have none"},
+            {["--kill", "master"],
+             "--kill must be some of colony, gateway, each once, with commas between, not \"master\""},
+            {["--kill", "gateway"], "--nodes must be at least 11 for --kill gateway with --degree 2, not \"8\""},
+            {["--nodes", "30", "--degree", "3", "--kill", "gateway"],
+             "--nodes must be at least 31 for --kill gateway with --degree 3, not \"30\""},
+            {["--mode", "tl", "--kill", "gateway"],
+             "--kill gateway is for modes with submasters, which are ml, gr and sr"},
             {["--colonie", "5"], "there is no option --colonie; did you mean --colonies?"}
         ]
     ]).
@@ -82,7 +86,8 @@ without_a_file_the_same_problem_is_drawn_for_the_same_numbers_test() ->
 nodes_that_have_what_is_to_be_killed_are_enough_test_() ->
     [?_assertEqual(ok, atoll_cli_aco_run:check(task(Changes)))
      || Changes <- [#{}, #{mode => tl, nodes => 2}, #{nodes => 5}, #{kill => [colony]},
-                    #{nodes => 11, kill => [colony, gateway]}, #{nodes => 10, degree => 3}]].
+                    #{nodes => 11, kill => [colony, gateway]},
+                    #{nodes => 31, degree => 3, kill => [gateway]}, #{nodes => 10, degree => 3}]].
 
 a_result_has_its_keys_in_order_test() ->
     {Pairs} = atoll_cli_aco_result:json(task(#{}), result()),
