@@ -47,7 +47,8 @@ parameters() ->
           help => "share of operations on names that other nodes see"},
         #{name => offered, type => integer, values => [200], max => 100000, unit => "1/s",
           help => "operations that begin on each node in a second"},
-        #{name => group_size, type => integer, values => [4], min => 2, max => 200, help => "nodes of a group (a mesh with the first only)"},
+        #{name => group_size, type => integer, values => [4], min => 2, max => 200,
+          help => "nodes of a group (a mesh with the first only)"},
         #{name => packet_size, type => integer, values => [1000], max => 10000000, unit => "bytes",
           help => "what an operation of two nodes sends, and gets back"},
         #{name => ramp_ms, type => integer, values => [1500], min => 0, max => 60000, unit => "ms",
@@ -139,7 +140,8 @@ weights(Global) ->
     [{global_register, global_register, Global / 3}, {local_register, local_register, Others / 3}] ++
         [{P2p, P2p, Others / 4} || P2p <- [spawning, remote_call, gen_server_call, fsm_server_call]].
 
-measures(#{offered := Offered, completed := Completed, labels := Labels, sent := Sent, cpu_us := Cpu}, #{window_ms := Window}) ->
+measures(#{offered := Offered, completed := Completed, labels := Labels, sent := Sent, cpu_us := Cpu}, Point) ->
+    #{window_ms := Window} = Point,
     Ok = lists:sum([N || {_, #{ok := N}} <- Labels]),
     Done = max(1, Completed),
     maps:merge(
