@@ -68,7 +68,8 @@
 -spec new(spec()) -> {ok, run()} | {error, reason()}.
 new(Spec) ->
     Asked = maps:merge(defaults(), Spec),
-    Checks = [fun known/1, fun complete/1, fun values/1, fun mode/1, fun optimum/1, fun nodes/1, fun place/1],
+    Checks = [fun known/1, fun complete/1, fun values/1, fun options/1, fun mode/1, fun optimum/1, fun nodes/1,
+              fun tree/1, fun place/1],
     case first_fault(Checks, Asked) of
         none -> laid_out(Asked);
         Reason -> {error, Reason}
@@ -78,16 +79,16 @@ defaults() ->
     #{options => #{}, degree => 2, colonies_per_node => 1, optimum => none, until_optimum => false,
       pace_ms => 0, chaos => 0, watcher => none}.
 
-laid_out(#{options := Given, mode := Mode, nodes := Nodes, degree := Degree, colonies_per_node := Each} = Asked) ->
-    case {aco_options:new(Given), aco_tree:new(Mode, Nodes, Degree, Each)} of
-        {{ok, Options}, {ok, Tree}} ->
-            {ok, Asked#{id => new_id(), options => Options, tree => Tree,
-                        reliable => lists:member(Mode, [gr, sr])}};
-        {{error, Reason}, _} ->
-            {error, Reason};
-        {_, {error, Reason}} ->
-            {error, Reason}
-    end.
+laid_out(#{mode := Mode} = Asked) ->
+    {ok, Options} = algorithm(Asked),
+    {ok, Tree} = layout(Asked),
+    {ok, Asked#{id => new_id(), options => Options, tree => Tree, reliable => lists:member(Mode, [gr, sr])}}.
+
+algorithm(#{options := Given}) ->
+    aco_options:new(Given).
+
+layout(#{mode := Mode, nodes := Nodes, degree := Degree, colonies_per_node := Each}) ->
+    aco_tree:new(Mode, Nodes, Degree, Each).
 
 first_fault([Check | Checks], Spec) ->
     case Check(Spec) of
@@ -130,6 +131,15 @@ allowed() ->
         {chaos, "a number from 0 to 100", fun(N) -> is_number(N) andalso N >= 0 andalso N =< 100 end},
         {watcher, "a process", Or(fun is_pid/1)}
     ].
+
+options(Spec) ->
+    fault(algorithm(Spec)).
+
+tree(Spec) ->
+    fault(layout(Spec)).
+
+fault({ok, _}) -> ok;
+fault({error, Reason}) -> Reason.
 
 mode(#{mode := Mode}) ->
     case lists:member(Mode, [tl, ml, gr, sr]) of

@@ -149,9 +149,15 @@ each_kind_of_process_is_started_again(Config) ->
     Spec = (long(reliable(Config)))#{problem => problem(60), options := Options},
     Run = start(Config, Nodes, Spec),
     wait_until_all_compute(Config),
+    Others = lists:sublist(Nodes, 4, 8),
+    Before = [call(Config, Node, aco_probe, colonies, []) || Node <- Others],
     [ok = call(Config, Node, aco_probe, kill, [What])
      || {Node, What} <- [{lists:last(Nodes), ant}, {lists:nth(12, Nodes), colony}, {hd(Nodes), submaster},
                          {Gateway, submaster}]],
+    until(fun() -> call(Config, Gateway, aco_probe, submasters, []) =:= 2 end),
+    %% Those below a submaster that is started again are found, and go on.
+    wait_until_all_compute(Config, 1 + call(Config, hd(Others), aco_probe, began, [])),
+    ?assertEqual(Before, [call(Config, Node, aco_probe, colonies, []) || Node <- Others]),
     {ok, #{restarts := Restarts, kills := 0}} = Outcome = outcome(Run),
     same(Outcome, Options, problem(60)),
     ?assertEqual(4, Restarts),
@@ -186,7 +192,9 @@ killed(Config, Places, Chaos) ->
     Run = start(Config, Nodes, Spec),
     wait_until_all_compute(Config),
     [ok = atoll_cluster:kill(cluster(Config), Victim) || Victim <- Victims],
-    {ok, #{nodes_lost := Lost, restarts := Restarts}} = Outcome = outcome(Run),
+    {ok, #{nodes_lost := Lost, restarts := Restarts, connections := Counted}} = Outcome = outcome(Run),
+    %% Whoever belonged to a lost one has another parent, which has its account.
+    ?assertEqual(lists:sort(Nodes -- Victims), lists:sort(maps:keys(Counted))),
     same(Outcome, maps:get(options, Spec)),
     ?assertEqual(lists:sort(Victims), Lost),
     ?assert(Restarts > 0),
@@ -315,8 +323,11 @@ call(Config, Node, M, F, A) ->
 
 %% Every colony has begun the third round.
 wait_until_all_compute(Config) ->
+    wait_until_all_compute(Config, 3).
+
+wait_until_all_compute(Config, Round) ->
     Colonies = lists:nthtail(3, nodes_of(Config)),
-    until(fun() -> lists:all(fun(Node) -> call(Config, Node, aco_probe, began, []) >= 3 end, Colonies) end).
+    until(fun() -> lists:all(fun(Node) -> call(Config, Node, aco_probe, began, []) >= Round end, Colonies) end).
 
 nothing_is_left(Config) ->
     nothing_is_left(Config, nodes_of(Config)).

@@ -1,7 +1,7 @@
 %% Looks at, and kills, the processes of runs on this node.
 -module(aco_probe).
 
--export([of_runs/0, left/0, alone/0, began/0, names/0, kill/1]).
+-export([of_runs/0, left/0, alone/0, began/0, names/0, colonies/0, submasters/0, kill/1]).
 
 -define(DEADLINE_MS, 20_000).
 
@@ -33,12 +33,20 @@ names() ->
     lists:usort([Node || {aco, _, Node} <- global:registered_names()]
                 ++ [Node || {Group, _} <- Groups, {_, {aco, _, Node}} <- s_group:registered_names({s_group, Group})]).
 
+colonies() -> of_call(call(colony)).
+
+%% How many there are.
+submasters() -> length(of_call(call(submaster))).
+
+of_call(Call) ->
+    [P || P <- erlang:processes(), process_info(P, initial_call) =:= {initial_call, Call}].
+
 %% Kills one, as soon as there is one.
 kill(What) ->
     kill(What, erlang:monotonic_time(millisecond) + ?DEADLINE_MS).
 
 kill(What, Deadline) ->
-    case [P || P <- erlang:processes(), {initial_call, Call} <- [process_info(P, initial_call)], Call =:= call(What)] of
+    case of_call(call(What)) of
         [P | _] ->
             Ref = monitor(process, P),
             true = exit(P, kill),
