@@ -94,11 +94,21 @@ ready(Cluster, 'groups-native') ->
     Nodes = atoll_cluster:nodes(Cluster),
     Answers = atoll_cluster:multicall(Cluster, orbit_native, await, [Nodes, ?WAYS_MS], ?WAYS_MS + 5000),
     case [Late || {_, Answer} = Late <- Answers, Answer =/= {ok, ok}] of
-        [] -> {ok, ready};
+        [] -> talking(Nodes, Nodes, Cluster);
         [{Node, {ok, {no_way, Other}}} | _] -> {error, io_lib:format("~ts finds no way to ~ts", [Node, Other])};
         [{_, {error, Reason}} | _] -> {error, atoll_cluster:format_error(Reason)}
     end;
 ready(_Cluster, _Mode) ->
+    {ok, ready}.
+
+%% One after the other.
+talking([Node | Rest], Nodes, Cluster) ->
+    case atoll_bench_nodes:call(Cluster, Node, {orbit_native, talk}, [Nodes], ?WAYS_MS) of
+        {ok, ok} -> talking(Rest, Nodes, Cluster);
+        {ok, {no_answer, Other}} -> {error, io_lib:format("~ts has no answer from ~ts", [Node, Other])};
+        {error, _} = Error -> Error
+    end;
+talking([], _Nodes, _Cluster) ->
     {ok, ready}.
 
 -spec round(map()) -> {ok, #{atom() => atoll_bench:measure()}, map()} | {error, unicode:chardata()}.
