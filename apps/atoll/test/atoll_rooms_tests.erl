@@ -15,9 +15,10 @@
     atoll_cluster => [],
     atoll_sim => [atoll],
     atoll_chaos => [atoll, atoll_cluster, atoll_sim],
+    aco => [atoll],
     orbit => [atoll],
-    atoll_bench => [atoll, atoll_cluster, orbit],
-    atoll_cli => [atoll, atoll_bench, atoll_chaos, atoll_cluster, atoll_sim, orbit]
+    atoll_bench => [atoll, aco, atoll_cluster, orbit],
+    atoll_cli => [atoll, aco, atoll_bench, atoll_chaos, atoll_cluster, atoll_sim, orbit]
 }).
 
 %% What the library may call beside itself.

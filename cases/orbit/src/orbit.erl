@@ -38,13 +38,13 @@
     %% how many
     nodes := pos_integer(),
     %% the most connections of its own each node had at once, hidden ones too;
-    %% see orbit_links
+    %% see atoll_traffic
     connections := #{node() => non_neg_integer()},
     connections_max := non_neg_integer(),
     connections_mean := float(),
     %% what crossed from node to node until the results were there
     messages := orbit_meter:messages(),
-    %% all packets that the nodes have sent each other meanwhile, see orbit_links
+    %% all packets that the nodes have sent each other meanwhile, see atoll_traffic
     packets := orbit_tally:packets(),
     %% sorted; only if asked for
     vertices => [orbit_generators:vertex(), ...]

@@ -149,7 +149,7 @@ when_connected(#host{stage = connecting} = Host) ->
     case missing(Host) of
         [] ->
             #host{workers = Workers, gateways = Gateways} = Host,
-            Packets = orbit_links:packets(),
+            Packets = atoll_traffic:packets(),
             ok = report({ready, self(), Workers, Gateways}, Host),
             Host#host{stage = ready, packets = Packets};
         _ ->
@@ -201,7 +201,7 @@ when_collected(#host{owing = [], submaster = Submaster, meter = Meter} = Host) -
     ok = orbit_meter:count(Meter, control, Submaster),
     Node = (orbit_tally:none())#{
         messages := orbit_meter:read(Meter),
-        packets := orbit_tally:difference(orbit_links:packets(), Before),
+        packets := orbit_tally:difference(atoll_traffic:packets(), Before),
         connections := #{node() => Peak}
     },
     ok = orbit_meter:deliver(Submaster, {result, self(), orbit_tally:add(Node, Tally)}),
@@ -210,7 +210,7 @@ when_collected(Host) ->
     Host.
 
 read_peak(#host{peak = Peak} = Host) ->
-    Host#host{peak = max(Peak, orbit_links:count())}.
+    Host#host{peak = max(Peak, atoll_traffic:connections())}.
 
 failed(Reason, Host) ->
     ok = report({failed, Reason}, Host),

@@ -12,7 +12,7 @@ run(#{generators := Name, space := Space, vertices := Keep}) ->
     {Set, Received} = close([0], Generators, #{}, 0),
     Took = erlang:monotonic_time() - Began,
     Tally = orbit_tally:of_vertices(maps:keys(Set), Received, Keep),
-    {ok, Tally#{connections := #{node() => orbit_links:count()}},
+    {ok, Tally#{connections := #{node() => atoll_traffic:connections()}},
      erlang:convert_time_unit(Took, native, millisecond)}.
 
 %% `Open' are the vertices that were reached and not yet looked at.

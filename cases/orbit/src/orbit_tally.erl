@@ -21,7 +21,7 @@
     %% the set itself, if it was asked for
     vertices := [orbit_generators:vertex()],
     messages := orbit_meter:messages(),
-    %% see orbit_links
+    %% see atoll_traffic
     packets := packets(),
     %% the most connections each node had at once
     connections := #{node() => non_neg_integer()}

@@ -2,14 +2,14 @@
 %%
 %% A node that is reached over others, as a channel of Atoll's carrier may do, is in
 %% `nodes()' like any other, but costs no connection: what counts here is a connection of
-%% its own.
--module(orbit_links).
+%% its own. The application `atoll' need not be started.
+-module(atoll_traffic).
 
--export([count/0, packets/0]).
+-export([connections/0, packets/0]).
 
 %% @doc How many nodes this one has a connection of its own with, hidden ones too.
--spec count() -> non_neg_integer().
-count() ->
+-spec connections() -> non_neg_integer().
+connections() ->
     length(own()).
 
 %% @doc How many packets have left this node over its connections since these are there: the

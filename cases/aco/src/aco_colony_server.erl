@@ -1,0 +1,147 @@
+%% @doc The process of a colony: sends its ants out, watches them, and answers each round
+%% with its best.
+%%
+%% After each generation its state is kept on its node ({@link aco_keep}), so that when it
+%% is started again it goes on from there. What it is asked is the round to
+%% come to. If that is more than one ahead, as it is for one that is started on another
+%% node, it runs all rounds up to it, each with what was told then, which it asks for
+%% where it is not known on its node. It answers whoever has asked it last.
+%%
+%% An ant that is lost is started again with the same errand. Where nothing is reliable,
+%% it ends the run.
+-module(aco_colony_server).
+
+-export([start_link/4]).
+-export([init/4]).
+
+-export_type([message/0, run/0]).
+
+%% What it needs of the run.
+-type run() :: #{problem := aco_problem:problem(), options := aco_options:options(), reliable := boolean(), _ => _}.
+
+-type message() ::
+    %% from its submaster
+    {round, Asker :: pid(), aco_branch:round_number(), aco_branch:told()}
+    | {told, [{pos_integer(), aco_keep:told()}]}
+    %% from an ant
+    | {found, pid(), aco_schedule:solution()}
+    %% from the runtime
+    | {'EXIT', pid(), term()}.
+
+-record(colony, {
+    host :: pid(),
+    keep :: aco_keep:keep(),
+    run :: run(),
+    colony :: aco_colony:colony(),
+    %% the last round that was begun, and the one to come to
+    began :: non_neg_integer(),
+    target = 0 :: non_neg_integer(),
+    asker = none :: pid() | none,
+    %% those that are out, with the place and the text of their errand
+    ants = #{} :: #{pid() => {pos_integer(), aco_ant:errand()}},
+    %% what has come back of this generation, by place
+    found = [] :: [{pos_integer(), aco_schedule:solution()}]
+}).
+
+%% @doc Starts it, linked to the caller, the host of its node.
+-spec start_link(pid(), aco_keep:keep(), aco_colony:id(), run()) -> pid().
+start_link(Host, Keep, Id, Run) ->
+    spawn_link(?MODULE, init, [Host, Keep, Id, Run]).
+
+%% @private
+-spec init(pid(), aco_keep:keep(), aco_colony:id(), run()) -> no_return().
+init(Host, Keep, Id, #{problem := Problem, options := Options} = Run) ->
+    process_flag(trap_exit, true),
+    {Began, Colony} =
+        case aco_keep:colony(Id, Keep) of
+            {ok, Kept} -> Kept;
+            none -> {0, aco_colony:new(Problem, Options, Id)}
+        end,
+    loop(#colony{host = Host, keep = Keep, run = Run, colony = Colony, began = Began}).
+
+loop(S) ->
+    receive
+        Message -> loop(handle(Message, S))
+    end.
+
+-spec handle(message(), #colony{}) -> #colony{}.
+handle({round, Asker, Round, Told}, #colony{target = Target, keep = Keep} = S) when Round >= Target ->
+    _ = Told =/= none andalso aco_keep:put_told(Round - 1, Told, Keep),
+    advance(S#colony{asker = Asker, target = Round});
+handle({round, _, _, _}, S) ->
+    S;
+handle({told, Rows}, #colony{keep = Keep} = S) ->
+    lists:foreach(fun({Round, Told}) -> ok = aco_keep:put_told(Round, Told, Keep) end, Rows),
+    advance(S);
+handle({found, Ant, Solution}, #colony{ants = Ants, found = Found} = S) ->
+    case maps:take(Ant, Ants) of
+        {{Place, _}, Left} -> when_all_are_back(S#colony{ants = Left, found = [{Place, Solution} | Found]});
+        error -> S
+    end;
+handle({'EXIT', Host, Why}, #colony{host = Host}) ->
+    exit(Why);
+handle({'EXIT', Ant, _}, #colony{ants = Ants} = S) ->
+    case maps:take(Ant, Ants) of
+        {Errand, Left} -> lost(Errand, S#colony{ants = Left});
+        %% It has found something before.
+        error -> S
+    end.
+
+%% The next step, if none is under way.
+advance(#colony{ants = Ants} = S) when map_size(Ants) > 0 ->
+    S;
+advance(#colony{colony = Colony, began = Began, target = Target, asker = Asker, keep = Keep} = S) ->
+    case aco_colony:round(Colony) of
+        Rounds when Rounds < Began ->
+            send_out(S);
+        Began when Began < Target ->
+            case aco_keep:told(max(1, Began), Began, Keep) of
+                {ok, Told} -> begin_round(Told, S);
+                none -> ask_what_was_told(S)
+            end;
+        Target ->
+            Best = case Target of 0 -> none; _ -> aco_colony:offer(Colony) end,
+            ok = aco_gather:send(Asker, {best, aco_colony:id(Colony), Target, Best}),
+            S;
+        _ ->
+            S
+    end.
+
+begin_round(Told, #colony{colony = Colony, began = Began} = S) ->
+    Next = lists:foldl(fun({_, {Best, Owner}}, Before) -> aco_colony:global(Best, Owner, Before) end, Colony, Told),
+    send_out(kept(S#colony{colony = Next, began = Began + 1})).
+
+ask_what_was_told(#colony{asker = Asker, began = Began} = S) ->
+    ok = aco_gather:send(Asker, {behind, self(), Began}),
+    S.
+
+send_out(#colony{colony = Colony} = S) ->
+    Errands = aco_colony:errands(Colony),
+    Places = lists:zip(lists:seq(1, length(Errands)), Errands),
+    lists:foldl(fun send_out/2, S#colony{found = []}, Places).
+
+send_out({_, Errand} = Place, #colony{ants = Ants} = S) ->
+    Colony = self(),
+    Ant = spawn_link(fun() -> Colony ! {found, self(), aco_ant:run(Errand)} end),
+    S#colony{ants = Ants#{Ant => Place}}.
+
+when_all_are_back(#colony{ants = Ants} = S) when map_size(Ants) > 0 ->
+    S;
+when_all_are_back(#colony{colony = Colony, found = Found} = S) ->
+    {Over, Next} = aco_colony:take([Solution || {_, Solution} <- lists:sort(Found)], Colony),
+    Kept = kept(S#colony{colony = Next}),
+    case Over of
+        generation_over -> send_out(Kept);
+        round_over -> advance(Kept)
+    end.
+
+kept(#colony{colony = Colony, began = Began, keep = Keep} = S) ->
+    ok = aco_keep:put_colony(aco_colony:id(Colony), Began, Colony, Keep),
+    S.
+
+lost(Place, #colony{run = #{reliable := true}, keep = Keep} = S) ->
+    ok = aco_keep:count(restarts, Keep),
+    send_out(Place, S);
+lost(_, #colony{run = #{reliable := false}, host = Host, colony = Colony} = S) ->
+    Host ! {failed, {ant_lost, aco_colony:id(Colony), node()}},
+    S.

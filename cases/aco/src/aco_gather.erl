@@ -1,0 +1,134 @@
+%% @doc Does what {@link aco_branch} decides, for the process of a submaster or of the
+%% master: starts those below through the node's host, watches them, asks them,
+%% and says when a round is answered.
+%%
+%% Nothing is sent to a node that is not connected, because the attempt would connect
+%% it.
+-module(aco_gather).
+
+-export([new/4, ask/3, handle/2, told/2, send/2]).
+
+-export_type([gather/0, message/0, outcome/0]).
+
+-type message() ::
+    %% from the host
+    {started, aco_tree:id(), node(), pid()}
+    | {not_started, aco_tree:id(), node()}
+    %% from below
+    | {best, aco_tree:id(), aco_branch:round_number(), aco_colony:offer() | none}
+    %% it does not know what was told after this round and later ones
+    | {behind, pid(), pos_integer()}
+    %% from the runtime
+    | {'DOWN', reference(), process, pid(), term()}.
+
+%% What became of it: nothing yet; the round is answered; the run cannot go on; or what was
+%% told after this round and later ones is not known here either.
+-type outcome() ::
+    none
+    | {answer, aco_branch:round_number(), aco_colony:offer() | none}
+    | {fail, aco_branch:reason()}
+    | {behind, pos_integer()}.
+
+-record(gather, {
+    host :: pid(),
+    keep :: aco_keep:keep(),
+    group :: aco_tree:group() | none,
+    children :: #{aco_tree:id() => aco_tree:child()},
+    branch :: aco_branch:branch(),
+    round = 0 :: aco_branch:round_number(),
+    %% the processes below, with their monitors
+    pids = #{} :: #{aco_tree:id() => {pid(), reference()}},
+    watched = #{} :: #{reference() => {aco_tree:id(), node()}},
+    %% who waits for what was told, and from which round on
+    behind = [] :: [{pid(), pos_integer()}]
+}).
+
+-opaque gather() :: #gather{}.
+
+%% @doc For a submaster of this place in the tree, on the calling process's node.
+-spec new(Host :: pid(), aco_keep:keep(), aco_tree:branch(), Reliable :: boolean()) -> gather().
+new(Host, Keep, #{group := Group} = Branch, Reliable) ->
+    Children = aco_tree:children(Branch),
+    #gather{host = Host, keep = Keep, group = Group,
+            children = maps:from_list([{Id, Child} || #{id := Id} = Child <- Children]),
+            branch = aco_branch:new(Children, Reliable)}.
+
+%% @doc Asks all below for a round.
+-spec ask(aco_branch:round_number(), aco_branch:told(), gather()) -> {outcome(), gather()}.
+ask(Round, Told, #gather{round = Before} = G) ->
+    ok = keep_told(Round - 1, Told, G),
+    event({ask, Round, Told}, G#gather{round = max(Round, Before)}).
+
+%% @doc What a message leads to.
+-spec handle(message(), gather()) -> {outcome(), gather()}.
+handle({started, Id, Node, Pid}, #gather{pids = Pids, watched = Watched} = G) ->
+    Left = case Pids of
+               #{Id := {_, Before}} ->
+                   true = demonitor(Before, [flush]),
+                   maps:remove(Before, Watched);
+               #{} ->
+                   Watched
+           end,
+    Ref = monitor(process, Pid),
+    event({up, Id, Node}, G#gather{pids = Pids#{Id => {Pid, Ref}}, watched = Left#{Ref => {Id, Node}}});
+handle({not_started, Id, Node}, G) ->
+    event({down, Id, Node, node}, G);
+handle({best, Id, Round, Offer}, G) ->
+    event({best, Id, Round, Offer}, G);
+handle({behind, Pid, Round}, #gather{behind = Behind} = G) ->
+    supply(G#gather{behind = [{Pid, Round} | Behind]});
+handle({'DOWN', Ref, process, _, Why}, #gather{watched = Watched, pids = Pids} = G) ->
+    case maps:take(Ref, Watched) of
+        {{Id, Node}, Left} ->
+            What = case Why of noconnection -> node; _ -> process end,
+            event({down, Id, Node, What}, G#gather{watched = Left, pids = maps:remove(Id, Pids)});
+        error ->
+            {none, G}
+    end.
+
+%% @doc What was told is known now.
+-spec told([{pos_integer(), aco_keep:told()}], gather()) -> gather().
+told(Rows, #gather{keep = Keep} = G) ->
+    lists:foreach(fun({Round, Told}) -> ok = aco_keep:put_told(Round, Told, Keep) end, Rows),
+    {_, Supplied} = supply(G),
+    Supplied.
+
+%% @doc Sends without connecting.
+-spec send(pid(), term()) -> ok.
+send(To, Message) ->
+    _ = erlang:send(To, Message, [noconnect]),
+    ok.
+
+keep_told(_, none, _) -> ok;
+keep_told(Round, Told, #gather{keep = Keep}) -> aco_keep:put_told(Round, Told, Keep).
+
+supply(#gather{behind = Behind, round = Round, keep = Keep} = G) ->
+    Known = [{Waiting, aco_keep:told(First, Round - 1, Keep)} || {_, First} = Waiting <- Behind],
+    _ = [send(Pid, {told, Rows}) || {{Pid, _}, {ok, Rows}} <- Known],
+    case [Waiting || {Waiting, none} <- Known] of
+        [] -> {none, G#gather{behind = []}};
+        Left -> {{behind, lists:min([First || {_, First} <- Left])}, G#gather{behind = Left}}
+    end.
+
+event(Event, #gather{branch = Branch} = G) ->
+    {Next, Effects} = aco_branch:handle(Event, erlang:monotonic_time(millisecond), Branch),
+    ok = count_restarts(Event, Effects, G),
+    {lists:foldl(fun(Effect, Outcome) -> act(Effect, Outcome, G) end, none, Effects), G#gather{branch = Next}}.
+
+count_restarts({down, _, _, _}, Effects, #gather{keep = Keep}) ->
+    lists:foreach(fun({start, _, _, _}) -> aco_keep:count(restarts, Keep); (_) -> ok end, Effects);
+count_restarts(_, _, _) ->
+    ok.
+
+act({start, Id, Node, How}, Outcome, #gather{host = Host, children = Children, group = Group}) ->
+    #{Id := Child} = Children,
+    Host ! {start, #{asker => self(), child => Child, node => Node, how => How, group => Group}},
+    Outcome;
+act({ask, Id, Round, Told}, Outcome, #gather{pids = Pids}) ->
+    #{Id := {Pid, _}} = Pids,
+    ok = send(Pid, {round, self(), Round, Told}),
+    Outcome;
+act({answer, _, _} = Answer, none, _) ->
+    Answer;
+act({fail, _} = Failure, _, _) ->
+    Failure.

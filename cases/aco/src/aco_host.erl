@@ -1,0 +1,349 @@
+%% @doc The run on one node.
+%%
+%% A host starts the submasters and colonies of its node and the hosts of the nodes
+%% below, keeps what may be lost, and takes all of it down. It is what has a name. The
+%% master's node has the first one; the others are a tree as the submasters are, and a host
+%% belongs to the one that has had it start something last, so the tree mends as the
+%% submasters do.
+%%
+%% It also looks at connections and packets: the most connections this node has had at once,
+%% counted at every nodeup and at the end, and the packets that have left it from its start
+%% to the end of the run.
+%%
+%% A host whose parent is gone ends what it has, at once if its run is lost with that,
+%% and otherwise after 10 s in which nobody has had it start anything.
+-module(aco_host).
+
+-export([start_link/1]).
+-export([init/3]).
+
+-export_type([message/0, run/0, report/0]).
+
+%% What every node needs of a run.
+-type run() :: #{
+    id := string(),
+    mode := aco_tree:mode(),
+    reliable := boolean(),
+    nodes := [node(), ...],
+    problem := aco_problem:problem(),
+    options := aco_options:options(),
+    chaos := number(),
+    _ => _
+}.
+
+%% Of this node and those below.
+-type report() :: #{
+    packets := non_neg_integer() | unknown,
+    connections := #{node() => non_neg_integer()},
+    kills := non_neg_integer(),
+    restarts := non_neg_integer(),
+    names := non_neg_integer(),
+    %% whose own report is missing
+    lost := [node()]
+}.
+
+-type message() ::
+    %% from a process of a submaster, or the master
+    {start, aco_reach:request()}
+    | {failed, aco_failure:reason()}
+    %% from its finder
+    | {reached, aco_reach:request(), pid() | none}
+    | {not_reached, aco_reach:request(), aco_failure:reason()}
+    %% from the host above
+    | {start_role, pid(), aco_reach:request()}
+    | {stop, pid(), Ms :: non_neg_integer()}
+    %% from a host below
+    | {started, aco_reach:request(), pid()}
+    | {stopped, pid(), report() | not_yours}
+    %% from itself
+    | {orphaned, pid()}
+    %% from the runtime
+    | {nodeup | nodedown, node(), term()}
+    | {'DOWN', reference(), process, pid(), term()}
+    | {'EXIT', pid(), term()}.
+
+-record(host, {
+    run :: run(),
+    keep :: aco_keep:keep(),
+    reach :: pid(),
+    monkey :: pid() | none,
+    %% the host above, or the master
+    parent :: pid(),
+    watch :: reference(),
+    %% that it shares with the host above
+    group :: aco_tree:group() | none,
+    %% where its name is registered, each with how many names that is
+    named = [] :: [aco_tree:group() | none],
+    names = 0 :: non_neg_integer(),
+    %% the hosts below, and what they were asked to start and have not yet
+    hosts = #{} :: #{node() => {pid(), reference()}},
+    starting = [] :: [aco_reach:request()],
+    lost = [] :: [node()],
+    peak = 0 :: non_neg_integer(),
+    %% what the connections had carried before
+    before :: non_neg_integer() | unknown
+}).
+
+-define(ORPHAN_MS, 10_000).
+%% How much earlier a host gives those below up than it is given up itself.
+-define(EARLIER_MS, 2_000).
+
+%% @doc Starts the first host, on the master's node, linked to the caller, the master. It is
+%% told `{stop, Master, Ms}', and answers `{stopped, Host, Report}'.
+-spec start_link(run()) -> pid().
+start_link(Run) ->
+    spawn_link(?MODULE, init, [Run, self(), none]).
+
+%% @private
+-spec init(run(), pid(), aco_tree:group() | none) -> no_return().
+init(#{nodes := Nodes, mode := Mode} = Run, Parent, Group) ->
+    process_flag(trap_exit, true),
+    ok = net_kernel:monitor_nodes(true, [{node_type, all}]),
+    %% In a mesh the program connects its nodes, as distributed Erlang does by itself at the first
+    %% message; in groups the library has done it.
+    _ = Mode =:= sr orelse lists:foreach(fun net_kernel:connect_node/1, Nodes),
+    Before = atoll_traffic:packets(),
+    Keep = aco_keep:new(),
+    loop(read_peak(registered(Group, #host{
+        run = Run,
+        keep = Keep,
+        reach = aco_reach:start_link(self(), Run),
+        monkey = aco_monkey:start_link(Keep, Run),
+        parent = Parent,
+        watch = monitor(process, Parent),
+        group = Group,
+        before = Before
+    }))).
+
+loop(Host) ->
+    receive
+        Message -> loop(handle(Message, Host))
+    end.
+
+-spec handle(message(), #host{}) -> #host{}.
+handle({start, #{asker := Asker, child := #{id := Id}, node := Node} = Request}, Host) when Node =:= node() ->
+    Asker ! {started, Id, Node, role(Request, Host)},
+    Host;
+handle({start, Request}, #host{reach = Reach} = Host) ->
+    Reach ! {reach, Request},
+    Host;
+handle({reached, #{group := Group} = Request, Found}, Host) ->
+    start_there(Request, below(Request, Found, named(Group, Host)));
+handle({not_reached, #{how := build}, Why}, Host) ->
+    failed(Why, Host);
+handle({not_reached, Request, _}, Host) ->
+    ok = not_started(Request),
+    Host;
+handle({start_role, Parent, #{group := Group} = Request}, Host) ->
+    Adopted = registered(Group, adopted(Parent, Group, Host)),
+    ok = aco_gather:send(Parent, {started, Request, role(Request, Adopted)}),
+    Adopted;
+handle({started, #{asker := Asker, child := #{id := Id}, node := Node} = Request, Pid}, Host) ->
+    Asker ! {started, Id, Node, Pid},
+    Host#host{starting = lists:delete(Request, Host#host.starting)};
+handle({failed, Reason}, Host) ->
+    failed(Reason, Host);
+handle({stop, Parent, Ms}, #host{parent = Parent} = Host) ->
+    stop(Ms, Host);
+handle({stop, Other, _}, Host) ->
+    ok = aco_gather:send(Other, {stopped, self(), not_yours}),
+    Host;
+handle({stopped, _, _}, Host) ->
+    Host;
+handle({orphaned, Parent}, #host{parent = Parent} = Host) ->
+    stop(?ORPHAN_MS, Host);
+handle({orphaned, _}, Host) ->
+    Host;
+handle({nodeup, _, _}, Host) ->
+    read_peak(Host);
+handle({nodedown, _, _}, Host) ->
+    Host;
+handle({'DOWN', Watch, process, Parent, _}, #host{watch = Watch} = Host) ->
+    ok = orphaned(Parent, Host),
+    Host;
+handle({'DOWN', Ref, process, Pid, Why}, #host{hosts = Hosts} = Host) ->
+    case [Node || {Node, {_, Watch}} <- maps:to_list(Hosts), Watch =:= Ref] of
+        [Node] -> host_lost(Node, Why, Host#host{hosts = maps:remove(Node, Hosts)});
+        [] -> _ = Pid, Host
+    end;
+handle({'EXIT', Reach, Why}, #host{reach = Reach}) ->
+    exit(Why);
+handle({'EXIT', Monkey, Why}, #host{monkey = Monkey}) ->
+    exit(Why);
+handle({'EXIT', Pid, _}, #host{keep = Keep} = Host) ->
+    %% Whoever has asked for it watches it.
+    ok = aco_keep:delete_role(Pid, Keep),
+    Host.
+
+%%% Here
+
+%% The process of that one on this node: as it is, or started.
+role(#{child := #{id := Id} = Child, node := Node}, #host{keep = Keep, run = Run}) ->
+    case aco_keep:role(Id, Keep) of
+        {ok, Pid} ->
+            Pid;
+        none ->
+            Pid = case Child of
+                      #{branch := none} ->
+                          aco_colony_server:start_link(self(), Keep, Id, Run);
+                      #{branch := Branch} ->
+                          #{reliable := Reliable} = Run,
+                          aco_submaster:start_link(self(), Keep, aco_tree:moved(Branch, Node), Reliable)
+                  end,
+            ok = aco_keep:put_role(Id, Pid, Keep),
+            Pid
+    end.
+
+registered(Group, #host{named = Named, run = Run, names = Names} = Host) ->
+    case lists:member(Group, Named) of
+        true ->
+            Host;
+        false ->
+            case aco_group:register(Group, Run, self()) of
+                {ok, Count} -> Host#host{named = [Group | Named], names = Names + Count};
+                {error, Reason} -> exit({shutdown, Reason})
+            end
+    end.
+
+%% The first host shares no group with one above it: it is named in the first that it makes.
+named(Group, #host{names = 0} = Host) -> registered(Group, Host);
+named(_, Host) -> Host.
+
+read_peak(#host{peak = Peak} = Host) ->
+    Host#host{peak = max(Peak, atoll_traffic:connections())}.
+
+%%% Below
+
+%% The host of that node is the one that was found, or one that is started.
+below(#{node := Node, group := Group}, Found, #host{hosts = Hosts, run = Run} = Host) ->
+    case {Found, Hosts} of
+        {_, #{Node := {Known, _}}} when Found =:= none; Found =:= Known ->
+            Host;
+        {none, #{}} ->
+            Started = spawn_opt(Node, ?MODULE, init, [Run, self(), Group], [monitor]),
+            Host#host{hosts = Hosts#{Node => Started}};
+        {_, #{}} ->
+            Host#host{hosts = Hosts#{Node => {Found, monitor(process, Found)}}}
+    end.
+
+start_there(#{node := Node} = Request, #host{hosts = Hosts, starting = Starting} = Host) ->
+    #{Node := {Below, _}} = Hosts,
+    ok = aco_gather:send(Below, {start_role, self(), Request}),
+    Host#host{starting = [Request | Starting]}.
+
+not_started(#{asker := Asker, child := #{id := Id}, node := Node}) ->
+    Asker ! {not_started, Id, Node},
+    ok.
+
+host_lost(Node, Why, #host{starting = Starting, lost = Lost} = Host) ->
+    {Waiting, Others} = lists:partition(fun(#{node := At}) -> At =:= Node end, Starting),
+    Left = Host#host{starting = Others, lost = [Node | Lost]},
+    case Why of
+        _ when Why =:= noconnection; Why =:= noproc; Why =:= normal ->
+            ok = lists:foreach(fun not_started/1, Waiting),
+            Left;
+        {shutdown, Reason} ->
+            failed(Reason, Left);
+        {undef, _} ->
+            failed({no_code, Node}, Left);
+        _ ->
+            failed({host_failed, Node, Why}, Left)
+    end.
+
+%%% Above
+
+%% Whoever has had it start something last is its parent.
+adopted(Parent, Group, #host{parent = Parent} = Host) ->
+    Host#host{group = Group};
+adopted(Parent, Group, #host{watch = Watch} = Host) ->
+    true = demonitor(Watch, [flush]),
+    Host#host{parent = Parent, watch = monitor(process, Parent), group = Group}.
+
+failed(Reason, #host{parent = Parent} = Host) ->
+    ok = aco_gather:send(Parent, {failed, Reason}),
+    Host.
+
+%% The run is lost with the master's node, and with any other where nothing is reliable.
+orphaned(Parent, #host{run = #{nodes := [Master | _], reliable := Reliable}}) ->
+    Ms = case Reliable andalso node(Parent) =/= Master of
+             true -> ?ORPHAN_MS;
+             false -> 0
+         end,
+    _ = erlang:send_after(Ms, self(), {orphaned, Parent}),
+    ok.
+
+%%% The end
+
+%% What is read is of the run, and not of how it ends. The groups go when nobody below
+%% needs them any more, and not at all if those below have another parent: then somebody
+%% else uses them.
+-spec stop(Ms :: non_neg_integer(), #host{}) -> no_return().
+stop(Ms, #host{run = Run, keep = Keep, parent = Parent, group = Group, hosts = Hosts, lost = Lost} = Host) ->
+    Deadline = erlang:monotonic_time(millisecond) + Ms,
+    #host{peak = Peak} = read_peak(Host),
+    Own = #{
+        packets => difference(atoll_traffic:packets(), Host#host.before),
+        connections => #{node() => Peak},
+        kills => aco_keep:counted(kills, Keep),
+        restarts => aco_keep:counted(restarts, Keep),
+        names => Host#host.names,
+        lost => Lost
+    },
+    ok = end_own(Deadline, Host),
+    Below = [{Node, Pid, Ref} || {Node, {Pid, Ref}} <- maps:to_list(Hosts)],
+    [aco_gather:send(Pid, {stop, self(), max(0, Ms - ?EARLIER_MS)}) || {_, Pid, _} <- Below],
+    Reports = [stopped(Waiting, Deadline) || Waiting <- Below],
+    _ = lists:member(not_yours, Reports) orelse aco_group:leave(Run, kept(Parent, Group)),
+    Sum = lists:foldl(fun sum/2, Own, [Report || Report <- Reports, Report =/= not_yours]),
+    ok = aco_gather:send(Parent, {stopped, self(), Sum}),
+    exit(normal).
+
+%% The parent deletes the group that it shares with this node, if there is one.
+kept(Parent, Group) ->
+    case lists:member(node(Parent), [node() | nodes(connected)]) of
+        true -> Group;
+        false -> none
+    end.
+
+%% What finds hosts may be making a group, which must not be there when all else is gone.
+end_own(Deadline, #host{reach = Reach, monkey = Monkey, keep = Keep}) ->
+    ok = aco_reach:stop(Reach),
+    ok = ended(Reach, Deadline),
+    Others = [Pid || {_, Pid} <- aco_keep:roles(Keep)] ++ [Monkey || Monkey =/= none],
+    [exit(Pid, kill) || Pid <- [Reach | Others]],
+    lists:foreach(fun(Pid) -> ended(Pid, Deadline) end, Others).
+
+ended(Pid, Deadline) ->
+    Ref = monitor(process, Pid),
+    receive
+        {'DOWN', Ref, process, Pid, _} -> ok
+    after left(Deadline) ->
+        true = demonitor(Ref, [flush]),
+        ok
+    end.
+
+stopped({Node, Pid, Ref}, Deadline) ->
+    receive
+        {stopped, Pid, Report} -> Report;
+        {'DOWN', Ref, process, Pid, _} -> lost(Node)
+    after left(Deadline) ->
+        lost(Node)
+    end.
+
+left(Deadline) ->
+    max(0, Deadline - erlang:monotonic_time(millisecond)).
+
+lost(Node) ->
+    #{packets => 0, connections => #{}, kills => 0, restarts => 0, names => 0, lost => [Node]}.
+
+sum(#{connections := Connections} = Report, #{connections := Others} = Sum) ->
+    Added = maps:from_list([{Key, plus(maps:get(Key, Report), maps:get(Key, Sum))}
+                            || Key <- [packets, kills, restarts, names, lost]]),
+    Added#{connections => maps:merge(Connections, Others)}.
+
+plus(A, B) when is_list(A) -> lists:umerge(lists:usort(A), lists:usort(B));
+plus(A, B) when is_integer(A), is_integer(B) -> A + B;
+plus(_, _) -> unknown.
+
+difference(After, Before) when is_integer(After), is_integer(Before) -> After - Before;
+difference(_, _) -> unknown.

@@ -1,0 +1,99 @@
+%% @doc What a node remembers of a run for those that may be killed there: a table that
+%% belongs to the node's host, which is not killed.
+%%
+%% It has the state of each colony here after each generation, so that one that is started
+%% again goes on from there; what was told after each round, from which a colony
+%% that is started on another node is brought to where it was; and the processes
+%% and counts of this node.
+-module(aco_keep).
+
+-export([new/0, put_colony/4, colony/2, put_told/3, told/3]).
+-export([put_role/3, delete_role/2, role/2, roles/1, count/2, counted/2]).
+
+-export_type([keep/0, told/0]).
+
+-type keep() :: ets:table().
+
+%% The best of all colonies in a round, and whose it is.
+-type told() :: {aco_schedule:solution(), Owner :: aco_colony:id()}.
+
+%% @doc An empty one, which goes with the calling process.
+-spec new() -> keep().
+new() ->
+    ets:new(?MODULE, [set, public]).
+
+%% @doc The state of a colony that has begun so many rounds.
+-spec put_colony(aco_colony:id(), Began :: non_neg_integer(), aco_colony:colony(), keep()) -> ok.
+put_colony(Id, Began, Colony, Keep) ->
+    put_row({{colony, Id}, {Began, Colony}}, Keep).
+
+-spec colony(aco_colony:id(), keep()) -> {ok, {Began :: non_neg_integer(), aco_colony:colony()}} | none.
+%% @doc What was put last.
+colony(Id, Keep) ->
+    row({colony, Id}, Keep).
+
+%% @doc What was told after a round.
+-spec put_told(pos_integer(), told(), keep()) -> ok.
+put_told(Round, Told, Keep) ->
+    put_row({{told, Round}, Told}, Keep).
+
+%% @doc What was told after these rounds; none if any of it is not known here.
+-spec told(First :: pos_integer(), Last :: non_neg_integer(), keep()) -> {ok, [{pos_integer(), told()}]} | none.
+told(First, Last, Keep) when First > Last ->
+    _ = Keep,
+    {ok, []};
+told(First, Last, Keep) ->
+    Rows = [{Round, row({told, Round}, Keep)} || Round <- lists:seq(First, Last)],
+    case lists:keymember(none, 2, Rows) of
+        true -> none;
+        false -> {ok, [{Round, Told} || {Round, {ok, Told}} <- Rows]}
+    end.
+
+%% @doc The process of a submaster or a colony of this node.
+-spec put_role(aco_tree:id(), pid(), keep()) -> ok.
+put_role(Id, Pid, Keep) ->
+    put_row({{role, Id}, Pid}, Keep).
+
+%% @doc That process is no more.
+-spec delete_role(pid(), keep()) -> ok.
+delete_role(Pid, Keep) ->
+    true = ets:match_delete(Keep, {{role, '_'}, Pid}),
+    ok.
+
+%% @doc The process of that one, if it lives.
+-spec role(aco_tree:id(), keep()) -> {ok, pid()} | none.
+role(Id, Keep) ->
+    case row({role, Id}, Keep) of
+        %% The news of its end may be on the way yet.
+        {ok, Pid} -> case is_process_alive(Pid) of true -> {ok, Pid}; false -> none end;
+        none -> none
+    end.
+
+%% @doc All of them.
+-spec roles(keep()) -> [{aco_tree:id(), pid()}].
+roles(Keep) ->
+    [{Id, Pid} || [Id, Pid] <- ets:match(Keep, {{role, '$1'}, '$2'})].
+
+%% @doc Counts one.
+-spec count(kills | restarts, keep()) -> ok.
+count(What, Keep) ->
+    _ = ets:update_counter(Keep, What, 1, {What, 0}),
+    ok.
+
+%% @doc How many were counted.
+-spec counted(kills | restarts, keep()) -> non_neg_integer().
+counted(What, Keep) ->
+    case row(What, Keep) of
+        {ok, Count} -> Count;
+        none -> 0
+    end.
+
+put_row(Row, Keep) ->
+    true = ets:insert(Keep, Row),
+    ok.
+
+row(Key, Keep) ->
+    case ets:lookup(Keep, Key) of
+        [{_, Value}] -> {ok, Value};
+        [] -> none
+    end.

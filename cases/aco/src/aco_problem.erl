@@ -1,0 +1,162 @@
+%% @doc The single machine total weighted tardiness problem: in which order one
+%% machine does its jobs, so that the weighted sum of how late they are is
+%% least. Reads it from text.
+%%
+%% Two forms are read, numbers between white space in both. A plain file has
+%% the number of jobs, then all durations, all weights, all due dates. A
+%% collection, as OR-Library's, has problems one after another without that
+%% number, which the caller says. A plain file has 3n + 1 numbers and a
+%% collection a multiple of 3, so neither is taken for the other.
+-module(aco_problem).
+
+-export([parse/2, parse_optima/1, new/1, size/1, jobs/1, job/2, format_error/1]).
+
+-export_type([problem/0, job/0, job_number/0, options/0, reason/0]).
+
+%% Jobs are numbered from 1.
+-type job_number() :: pos_integer().
+
+-type job() :: {job_number(), Duration :: pos_integer(), Weight :: non_neg_integer(), Due :: non_neg_integer()}.
+
+%% The jobs by number.
+-opaque problem() :: tuple().
+
+-type options() :: #{
+    %% which problem of a collection, 1 unless told; a plain file has one
+    problem => pos_integer(),
+    %% jobs of each problem of a collection, 40 unless told
+    jobs => pos_integer()
+}.
+
+-type line() :: pos_integer().
+
+-type reason() ::
+    no_numbers
+    | {not_a_number, line(), Text :: string()}
+    | {negative, line(), integer()}
+    | {too_great, line(), Text :: string()}
+    | {no_duration, job_number()}
+    | {too_many_jobs, integer()}
+    %% a plain file
+    | {wrong_count, Jobs :: integer(), Count :: pos_integer()}
+    %% a collection
+    | {no_whole_problems, Jobs :: pos_integer(), Count :: pos_integer()}
+    | {no_such_problem, Asked :: pos_integer(), Has :: pos_integer()}.
+
+-define(JOBS, 40).
+%% The pheromone has the square of it.
+-define(MOST_JOBS, 2000).
+%% So that the costs stay whole numbers that one word holds.
+-define(GREATEST, 1000000).
+
+%% @doc Reads a problem.
+-spec parse(unicode:chardata(), options()) -> {ok, problem()} | {error, reason()}.
+parse(Text, Options) ->
+    Asked = maps:get(problem, Options, 1),
+    maybe_then(numbers(Text), fun(Numbers) ->
+        maybe_then(cut(Numbers, length(Numbers), Options), fun({Size, Problems}) ->
+            case Asked =< length(Numbers) div (3 * Size) of
+                true -> of_numbers(Size, lists:nthtail((Asked - 1) * 3 * Size, Problems));
+                false -> {error, {no_such_problem, Asked, length(Numbers) div (3 * Size)}}
+            end
+        end)
+    end).
+
+%% The size of the problems, and their numbers.
+cut([Size | Rest], Count, _) when Count =:= 3 * Size + 1, Size > 0 ->
+    bounded(Size, Rest);
+cut([Size | _], Count, _) when Count rem 3 =:= 1 ->
+    {error, {wrong_count, Size, Count}};
+cut(Numbers, Count, Options) ->
+    case maps:get(jobs, Options, ?JOBS) of
+        Size when Count rem (3 * Size) =:= 0 -> bounded(Size, Numbers);
+        Size -> {error, {no_whole_problems, Size, Count}}
+    end.
+
+bounded(Size, _) when Size > ?MOST_JOBS -> {error, {too_many_jobs, Size}};
+bounded(Size, Numbers) -> {ok, {Size, Numbers}}.
+
+of_numbers(Size, Numbers) ->
+    {Durations, Others} = lists:split(Size, Numbers),
+    {Weights, Rest} = lists:split(Size, Others),
+    new(lists:zip3(Durations, Weights, lists:sublist(Rest, Size))).
+
+%% @doc A problem of jobs in the order of their numbers.
+-spec new([{Duration :: non_neg_integer(), Weight :: non_neg_integer(), Due :: non_neg_integer()}, ...]) ->
+    {ok, problem()} | {error, {no_duration, job_number()}}.
+new(Jobs) ->
+    Numbered = [{Number, Duration, Weight, Due}
+                || {Number, {Duration, Weight, Due}} <- lists:zip(lists:seq(1, length(Jobs)), Jobs)],
+    case lists:keyfind(0, 2, Numbered) of
+        false -> {ok, list_to_tuple(Numbered)};
+        {Number, 0, _, _} -> {error, {no_duration, Number}}
+    end.
+
+%% @doc How many jobs it has.
+-spec size(problem()) -> pos_integer().
+size(Problem) -> tuple_size(Problem).
+
+%% @doc All jobs, by ascending number.
+-spec jobs(problem()) -> [job(), ...].
+jobs(Problem) -> tuple_to_list(Problem).
+
+%% @doc One job.
+-spec job(job_number(), problem()) -> job().
+job(Number, Problem) -> element(Number, Problem).
+
+%% @doc Reads the least known costs of the problems of a collection, in their order.
+-spec parse_optima(unicode:chardata()) -> {ok, [aco_schedule:cost(), ...]} | {error, reason()}.
+parse_optima(Text) ->
+    numbers(Text).
+
+numbers(Text) ->
+    Lines = string:split(unicode:characters_to_list(Text), "\n", all),
+    numbers(lists:zip(lists:seq(1, length(Lines)), Lines), []).
+
+numbers([{Number, Line} | Lines], Numbers) ->
+    case in_line(string:lexemes(Line, " \t\r\f\v"), Number, Numbers) of
+        {ok, More} -> numbers(Lines, More);
+        {error, _} = Error -> Error
+    end;
+numbers([], []) ->
+    {error, no_numbers};
+numbers([], Numbers) ->
+    {ok, lists:reverse(Numbers)}.
+
+in_line([Text | Texts], Line, Numbers) ->
+    try list_to_integer(Text) of
+        N when N < 0 -> {error, {negative, Line, N}};
+        N when N > ?GREATEST -> {error, {too_great, Line, Text}};
+        N -> in_line(Texts, Line, [N | Numbers])
+    catch
+        error:badarg -> {error, {not_a_number, Line, Text}}
+    end;
+in_line([], _, Numbers) ->
+    {ok, Numbers}.
+
+maybe_then({ok, Value}, Next) -> Next(Value);
+maybe_then({error, _} = Error, _) -> Error.
+
+%% @doc What is wrong with the text, in a sentence that goes on after its name.
+-spec format_error(reason()) -> unicode:chardata().
+format_error(no_numbers) ->
+    "has no numbers";
+format_error({not_a_number, Line, Text}) ->
+    io_lib:format("has \"~ts\" in line ~b where a whole number must be", [string:slice(Text, 0, 40), Line]);
+format_error({negative, Line, N}) ->
+    io_lib:format("has the negative number ~b in line ~b", [N, Line]);
+format_error({too_great, Line, Text}) ->
+    io_lib:format("has ~ts in line ~b, and numbers up to ~b are read", [string:slice(Text, 0, 40), Line, ?GREATEST]);
+format_error({no_duration, Number}) ->
+    io_lib:format("has a job, the ~b. of its problem, that takes no time", [Number]);
+format_error({too_many_jobs, Jobs}) ->
+    io_lib:format("has problems of ~b jobs, and up to ~b are read", [Jobs, ?MOST_JOBS]);
+format_error({wrong_count, Jobs, Count}) ->
+    io_lib:format("begins with ~b, and so many jobs need ~b numbers after it, not ~b", [Jobs, 3 * Jobs, Count - 1]);
+format_error({no_whole_problems, Jobs, Count}) ->
+    io_lib:format("has ~b numbers, which is no multiple of the ~b that a problem of ~b jobs needs",
+                  [Count, 3 * Jobs, Jobs]);
+format_error({no_such_problem, Asked, 1}) ->
+    io_lib:format("has one problem, and no ~b.", [Asked]);
+format_error({no_such_problem, Asked, Has}) ->
+    io_lib:format("has ~b problems, and no ~b.", [Has, Asked]).

@@ -1,0 +1,62 @@
+%% @doc Orders of jobs, and what they cost: the sum over all jobs of weight
+%% times how long after its due date the job ends.
+-module(aco_schedule).
+
+-export([solution/2, cost/2, is_feasible/2, edd/1, mdd/1, newer/2]).
+
+-export_type([cost/0, order/0, solution/0]).
+
+-type cost() :: non_neg_integer().
+
+%% Every job once, the first one first.
+-type order() :: [aco_problem:job_number(), ...].
+
+-type solution() :: {cost(), order()}.
+
+%% @doc An order with its cost.
+-spec solution(order(), aco_problem:problem()) -> solution().
+solution(Order, Problem) ->
+    {cost(Order, Problem), Order}.
+
+%% @doc What an order costs.
+-spec cost(order(), aco_problem:problem()) -> cost().
+cost(Order, Problem) ->
+    cost(Order, Problem, 0, 0).
+
+cost([Number | Order], Problem, Time, Cost) ->
+    case aco_problem:job(Number, Problem) of
+        {_, Duration, Weight, Due} when Time + Duration > Due ->
+            cost(Order, Problem, Time + Duration, Cost + Weight * (Time + Duration - Due));
+        {_, Duration, _, _} ->
+            cost(Order, Problem, Time + Duration, Cost)
+    end;
+cost([], _, _, Cost) ->
+    Cost.
+
+%% @doc Whether an order has every job of the problem once.
+-spec is_feasible([term()], aco_problem:problem()) -> boolean().
+is_feasible(Order, Problem) ->
+    lists:sort(Order) =:= lists:seq(1, aco_problem:size(Problem)).
+
+%% @doc Earliest due date first; of equal ones the lowest number.
+-spec edd(aco_problem:problem()) -> solution().
+edd(Problem) ->
+    solution([Number || {Number, _, _, _} <- lists:keysort(4, aco_problem:jobs(Problem))], Problem).
+
+%% @doc Always the job next whose modified due date is earliest: its due date,
+%% or when it would end if that is later. Of equal ones the lowest number.
+-spec mdd(aco_problem:problem()) -> solution().
+mdd(Problem) ->
+    solution(mdd(0, aco_problem:jobs(Problem)), Problem).
+
+mdd(_, []) ->
+    [];
+mdd(Time, Jobs) ->
+    {_, Next} = lists:min([{max(Time + Duration, Due), Number} || {Number, Duration, _, Due} <- Jobs]),
+    {value, {_, Duration, _, _}, Rest} = lists:keytake(Next, 1, Jobs),
+    [Next | mdd(Time + Duration, Rest)].
+
+%% @doc The better of two solutions; of equally good ones the newer.
+-spec newer(New :: solution(), Old :: solution()) -> solution().
+newer({New, _} = Solution, {Old, _}) when New =< Old -> Solution;
+newer(_, Old) -> Old.
