@@ -58,10 +58,10 @@ table(Caption, Metric, Runs) ->
     #{
         caption => Caption,
         head => ["nodes" | [atom_to_list(Mode) || Mode <- ?MODES]],
-        rows => [[number(N) | [number(at(N, Mode, Metric, Runs)) || Mode <- ?MODES]] || N <- nodes(Runs)]
+        rows => [[number(N) | [number(at(N, Mode, Metric, Runs)) || Mode <- ?MODES]] || N <- sizes(Runs)]
     }.
 
-nodes(Runs) ->
+sizes(Runs) ->
     lists:usort([N || #{header := #{<<"points">> := Points}} <- Runs, #{<<"nodes">> := N} <- Points]).
 
 %% Of the run that has it.
@@ -75,7 +75,7 @@ at(N, Mode, Metric, Runs) ->
 ratios(Mode, Metric, Runs) ->
     [
         {N, at(N, Mode, Metric, Runs) / at(N, mesh, Metric, Runs)}
-     || N <- nodes(Runs), at(N, Mode, Metric, Runs) =/= none, at(N, mesh, Metric, Runs) =/= none, at(N, mesh, Metric, Runs) > 0
+     || N <- sizes(Runs), at(N, Mode, Metric, Runs) =/= none, at(N, mesh, Metric, Runs) =/= none, at(N, mesh, Metric, Runs) > 0
     ].
 
 said(Ratios) ->
@@ -96,10 +96,10 @@ direct(Runs) ->
         end).
 
 connections(Runs) ->
-    Mesh = [{N, at(N, mesh, connections_all, Runs)} || N <- nodes(Runs)],
+    Mesh = [{N, at(N, mesh, connections_all, Runs)} || N <- sizes(Runs)],
     Groups = ratios(groups, connections_all, Runs),
     Square = [{N, C} || {N, C} <- Mesh, C =/= none],
-    IsSquare = all(Square, fun(C) -> lists:any(fun(N) -> C == N * (N - 1) / 2 end, nodes(Runs)) end),
+    IsSquare = all(Square, fun(C) -> lists:any(fun(N) -> C == N * (N - 1) / 2 end, sizes(Runs)) end),
     Fewer = case Groups of [] -> unknown; _ -> falling([R || {_, R} <- Groups]) end,
     claim("section V", "A mesh of n nodes has O(n²) connections; s_groups keep the connections of a node to those of its group.",
         atoll_experiment:verdict_of([IsSquare, Fewer]),

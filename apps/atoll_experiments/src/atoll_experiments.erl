@@ -12,13 +12,27 @@
 
 -export([all/0, names/0, select/1, minutes/1, run/2, draw/2, format_error/1]).
 
--export_type([options/0, error/0]).
+-export_type([options/0, done/0, error/0]).
 
 -type options() :: #{
     dir := file:filename_all(),
     context := atoll_experiment:context(),
     %% Told what is being done.
     say => fun((unicode:chardata()) -> _)
+}.
+
+%% Steps that failed or were cut short; of the paper's statements how many were the same, not so
+%% here, and not shown.
+-type done() :: #{
+    page := file:filename_all(),
+    %% The files of runs.
+    runs := [file:filename_all()],
+    experiments := non_neg_integer(),
+    seconds := float(),
+    failed := non_neg_integer(),
+    same := non_neg_integer(),
+    not_so := non_neg_integer(),
+    not_shown := non_neg_integer()
 }.
 
 -type error() :: {file, file:filename_all(), file:posix() | badarg | terminated | system_limit} | {no_results, file:filename_all()}.
@@ -32,11 +46,7 @@ all() ->
         atoll_experiment_orbit,
         atoll_experiment_optimum,
         atoll_experiment_chaos,
-        atoll_experiment_traffic,
-        atoll_experiment_weak,
-        atoll_experiment_debench,
-        atoll_experiment_place,
-        atoll_experiment_beyond
+        atoll_experiment_traffic
     ].
 
 %% @doc What they are called.
@@ -57,8 +67,8 @@ select(Names) ->
 minutes(Modules) ->
     lists:sum([maps:get(minutes, Module:about()) || Module <- Modules]).
 
-%% @doc Runs them, and returns the page and the result files of runs.
--spec run([module(), ...], options()) -> {ok, Page :: file:filename_all(), [file:filename_all()]} | {error, error()}.
+%% @doc Runs them, and writes the page.
+-spec run([module(), ...], options()) -> {ok, done()} | {error, error()}.
 run(Modules, #{dir := Dir, context := #{size := Size}} = Options) ->
     Header = #{
         machine => atoll_bench_machine:describe(),
@@ -122,8 +132,7 @@ write(File, Term) ->
     end.
 
 %% @doc Writes the page of the results that are in a folder.
--spec draw(file:filename_all(), atoll_experiment:context()) ->
-    {ok, Page :: file:filename_all(), [file:filename_all()]} | {error, error()}.
+-spec draw(file:filename_all(), atoll_experiment:context()) -> {ok, done()} | {error, error()}.
 draw(Dir, Context) ->
     Page = filename:join(Dir, ?PAGE),
     case json(filename:join(Dir, "run.json")) of
@@ -132,14 +141,27 @@ draw(Dir, Context) ->
                 entry(Module, Seconds, Dir, Context)
              || Module <- all(), {ok, #{<<"seconds">> := Seconds}} <- [json(filename:join(Dir, lists:concat([name(Module), ".json"])))]
             ],
-            Runs = [File || #{results := Results} <- Entries, {ok, #{header := _, file := File}} <- maps:values(Results)],
             case file:write_file(Page, unicode:characters_to_binary(atoll_experiments_page:markdown(Header, Entries))) of
-                ok -> {ok, Page, Runs};
+                ok -> {ok, (done(Entries))#{page => Page}};
                 {error, Reason} -> {error, {file, Page, Reason}}
             end;
         {error, _} ->
             {error, {no_results, Dir}}
     end.
+
+done(Entries) ->
+    Results = lists:append([maps:values(Each) || #{results := Each} <- Entries]),
+    Holds = [Each || #{verdict := {ok, #{claims := Claims}}} <- Entries, #{holds := Each} <- Claims],
+    Count = fun(Wanted) -> length([1 || Each <- Holds, Each =:= Wanted]) end,
+    #{
+        runs => [File || {ok, #{header := _, file := File}} <- Results],
+        experiments => length(Entries),
+        seconds => lists:sum([0.0 | [Seconds || #{seconds := Seconds} <- Entries]]),
+        failed => length([1 || {error, _} <- Results]) + length([1 || #{verdict := {failed, _}} <- Entries]),
+        same => Count(true),
+        not_so => Count(false),
+        not_shown => Count(unknown)
+    }.
 
 entry(Module, Seconds, Dir, Context) ->
     #{name := Name} = About = Module:about(),
