@@ -110,6 +110,7 @@ all() ->
         {"dist", atoll_bench_dist},
         {"names", atoll_bench_names},
         {"overlay", atoll_bench_overlay},
+        {"debench", atoll_bench_de},
         {"place", atoll_bench_place}
     ].
 

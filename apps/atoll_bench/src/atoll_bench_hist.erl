@@ -16,7 +16,7 @@
 %% exports once: each reading of a histogram walks through all its buckets.
 -module(atoll_bench_hist).
 
--export([new/0, record/2, merge/1]).
+-export([new/0, record/2, merge/1, since/2]).
 -export([count/1, clipped/1, min/1, max/1, mean/1, buckets/1, percentile/2]).
 -export([export/1, import/1]).
 
@@ -118,6 +118,17 @@ added([[A, _] = Pair | As], [[B, _] | _] = Bs) when A < B -> [Pair | added(As, B
 added([_ | _] = As, [Pair | Bs]) -> [Pair | added(As, Bs)];
 added([], Bs) -> Bs;
 added(As, []) -> As.
+
+%% @doc What was recorded after an earlier export of the same histogram.
+-spec since(Earlier :: export(), source()) -> export().
+since(#{buckets := Before, clipped := Clipped}, Later) ->
+    #{buckets := Buckets, clipped := All} = export(Later),
+    made(less(Buckets, Before), All - Clipped).
+
+less([[B, N] | Bs], [[B, N] | As]) -> less(Bs, As);
+less([[B, N] | Bs], [[B, M] | As]) -> [[B, N - M] | less(Bs, As)];
+less([Pair | Bs], As) -> [Pair | less(Bs, As)];
+less([], []) -> [].
 
 made(Buckets, Clipped) ->
     #{bits => ?BITS, count => total(Buckets), clipped => Clipped, buckets => Buckets}.

@@ -117,15 +117,10 @@ connect(#{cluster := Cluster, system := System}) ->
             meshed = sure(atoll_bench_nodes:meshed(Cluster)),
             ok;
         Groups ->
-            lists:foreach(fun({Group, Nodes}) -> ok = group(Cluster, Group, Nodes) end, Groups)
-    end.
-
-group(Cluster, Group, [First | _] = Nodes) ->
-    All = lists:sort(Nodes),
-    case sure(atoll_bench_nodes:call(Cluster, First, {s_group, new_s_group}, [Group, Nodes], ?DRAIN_MS)) of
-        {ok, Group, All} -> ok;
-        {ok, Group, Some} -> throw({failed, io_lib:format("~0tp did not come into a group", [All -- Some])});
-        {error, Error} -> throw({failed, s_group:format_error(Error)})
+            lists:foreach(
+                fun({Group, Nodes}) -> grouped = sure(atoll_bench_nodes:grouped(Cluster, Group, Nodes, ?DRAIN_MS)) end,
+                Groups
+            )
     end.
 
 seen_from(Node, #{system := System} = State) ->

@@ -2,7 +2,7 @@
 %% goes wrong is a sentence.
 -module(atoll_bench_nodes).
 
--export([start/2, stop/1, call/5, cpu_us/1, memory_kib/1, meshed/1]).
+-export([start/2, stop/1, call/5, each/4, cpu_us/1, memory_kib/1, meshed/1, grouped/4]).
 -export([answer/1, sure/1]).
 
 -export_type([answer/1]).
@@ -49,6 +49,16 @@ call(Cluster, Node, {Module, Function}, Args, Ms) ->
             {error, io_lib:format("~ts:~ts ended on ~ts with ~ts ~0tp", [Module, Function, Node, Class, Reason])}
     end.
 
+%% @doc Applies a function of this application's on all nodes at once, within a deadline, and
+%% says what each answered, in their order; or of one why it did not.
+-spec each(atoll_cluster:cluster(), {module(), atom()}, [term()], timeout()) -> answer([{node(), Answer :: term()}]).
+each(Cluster, {Module, Function}, Args, Ms) ->
+    Said = atoll_cluster:multicall(Cluster, Module, Function, Args, Ms),
+    case [{Node, Reason} || {Node, {error, Reason}} <- Said] of
+        [] -> {ok, [{Node, Answer} || {Node, {ok, Answer}} <- Said]};
+        [{Node, Reason} | _] -> {error, io_lib:format("~ts: ~ts", [Node, atoll_cluster:format_error(Reason)])}
+    end.
+
 %% @doc The processor time that all nodes have used so far, microseconds.
 -spec cpu_us(atoll_cluster:cluster()) -> integer().
 cpu_us(Cluster) ->
@@ -80,6 +90,18 @@ meshed(Cluster) ->
             {error, io_lib:format("~ts does not come to see ~0tp", [Node, Missing])};
         [{_Node, {error, Reason}} | _] ->
             {error, atoll_cluster:format_error(Reason)}
+    end.
+
+%% @doc Makes an s_group of these nodes, made by the first of them; all of them are in it when this
+%% returns.
+-spec grouped(atoll_cluster:cluster(), Name :: atom(), [node(), ...], Ms :: pos_integer()) -> answer(grouped).
+grouped(Cluster, Name, [First | _] = Nodes, Ms) ->
+    All = lists:sort(Nodes),
+    case call(Cluster, First, {s_group, new_s_group}, [Name, Nodes], Ms) of
+        {ok, {ok, Name, All}} -> {ok, grouped};
+        {ok, {ok, Name, Some}} -> {error, io_lib:format("~0tp did not come into a group", [All -- Some])};
+        {ok, {error, Error}} -> {error, s_group:format_error(Error)};
+        {error, _} = Error -> Error
     end.
 
 %% @doc What a function returns, or the sentence that it throws as `{failed, Sentence}'.

@@ -14,6 +14,7 @@ properties_test_() ->
             {a_percentile_is_at_most_1_of_128_off, prop_percentile()},
             {so_are_the_extremes_and_the_mean, prop_moments()},
             {merge_is_union, prop_merge()},
+            {since_is_what_came_later, prop_since()},
             {an_export_comes_back_through_json, prop_round_trip()},
             {a_damaged_export_is_refused_or_whole, prop_damage()}
         ]
@@ -49,6 +50,14 @@ prop_moments() ->
             close(atoll_bench_hist:max(Hist), lists:max(Values)) andalso
             close(atoll_bench_hist:mean(Hist), lists:sum(Values) / length(Values)) andalso
             atoll_bench_hist:clipped(Hist) =:= 0
+    end).
+
+prop_since() ->
+    ?FORALL({Early, Late}, {list(nanoseconds()), list(nanoseconds())}, begin
+        Hist = hist(Early),
+        Before = atoll_bench_hist:export(Hist),
+        _ = [ok = atoll_bench_hist:record(Value, Hist) || Value <- Late],
+        atoll_bench_hist:since(Before, Hist) =:= atoll_bench_hist:export(hist(Late))
     end).
 
 prop_merge() ->

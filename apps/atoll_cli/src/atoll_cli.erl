@@ -49,6 +49,8 @@ commands() ->
         {"bench run", atoll_cli_bench_run},
         {"bench compare", atoll_cli_bench_compare},
         {"bench report", atoll_cli_bench_report},
+        {"bench knee", atoll_cli_bench_knee},
+        {"debench", atoll_cli_debench},
         {"experiments", atoll_cli_experiments},
         {"chaos run", atoll_cli_chaos_run},
         {"chaos random", atoll_cli_chaos_random},

@@ -55,7 +55,7 @@ show(false, Results, #{header := #{<<"parameters">> := Parameters}}) ->
         [{left, Name} || Name <- Names] ++
             [{left, "measured"}, {right, "factor"}, {right, "95 %"}, {left, "second run is"}],
     Rows = [
-        [text(map_get(Name, Point)) || Name <- Names] ++ [measured(Metric, What) | cells(Result)]
+        [atoll_cli_table:value(map_get(Name, Point)) || Name <- Names] ++ [measured(Metric, What) | cells(Result)]
      || {{Point, Metric, What}, Result} <- Results
     ],
     Count = fun(Verdict) -> length([V || {_, #{verdict := V}} <- Results, V =:= Verdict]) end,
@@ -77,10 +77,6 @@ cells(#{ratio := Ratio, low := Low, high := High, verdict := Verdict}) ->
 %% Too few samples have no interval.
 factor(none) -> "-";
 factor(Number) -> float_to_list(float(Number), [{decimals, 3}]).
-
-text(Value) when is_integer(Value) -> atoll_cli_table:count(Value);
-text(Value) when is_float(Value) -> float_to_list(Value, [short]);
-text(Value) -> Value.
 
 row({Point, #{<<"name">> := Name}, What}, Result) ->
     [

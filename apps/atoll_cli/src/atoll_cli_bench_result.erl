@@ -44,7 +44,7 @@ table(#{file := File} = Run) ->
         [{left, Name} || Name <- Parameters] ++
             lists:append([heads(Metric) || Metric <- Metrics]),
     Rows = [
-        [text(Value) || {_, Value} <- parameters(Point, Run)] ++
+        [atoll_cli_table:value(Value) || {_, Value} <- parameters(Point, Run)] ++
             lists:append([cells(Metric, Point, Run) || Metric <- Metrics])
      || Point <- points(Run)
     ],
@@ -121,7 +121,3 @@ rounds(Point, #{rounds := Rounds}) -> [Round || #{<<"point">> := P} = Round <- R
 parameters(Index, #{header := #{<<"points">> := Points}} = Run) ->
     Point = lists:nth(Index + 1, Points),
     [{Parameter, map_get(Name, Point)} || #{<<"name">> := Name} = Parameter <- declared(Run)].
-
-text(Value) when is_integer(Value) -> atoll_cli_table:count(Value);
-text(Value) when is_float(Value) -> float_to_list(Value, [short]);
-text(Value) -> Value.

@@ -3,7 +3,7 @@
 -behaviour(atoll_cli_command).
 
 -export([summary/0, options/0, options/1, more/0, operands/0, examples/0, run/2]).
--export([listed/1]).
+-export([listed/1, timely/2]).
 
 -define(MAX_ROUNDS, 1000).
 -define(MAX_VALUE, 1000000000).
@@ -108,7 +108,7 @@ examples() ->
 run(#{json := Json} = Values, [Name]) ->
     case atoll_bench:find(Name) of
         {ok, Module} ->
-            File = maps:get(out, Values, default_file(Name)),
+            File = maps:get(out, Values, timely("atoll-bench-" ++ Name, ".jsonl")),
             Sweep = maps:with([Key || #{name := Key} <- Module:parameters()], Values),
             Options = (maps:with([rounds, starts, seed], Values))#{
                 sweep => Sweep,
@@ -130,12 +130,12 @@ progress(Name, File) ->
         Bar(Done, Total)
     end.
 
-default_file(Name) ->
+%% @doc A name for what is kept, with the time in it.
+-spec timely(Begin :: string(), Ending :: string()) -> string().
+timely(Begin, Ending) ->
     {{Year, Month, Day}, {Hour, Minute, Second}} = calendar:universal_time(),
     lists:flatten(
-        io_lib:format("atoll-bench-~ts-~4..0b~2..0b~2..0bT~2..0b~2..0b~2..0bZ.jsonl", [
-            Name, Year, Month, Day, Hour, Minute, Second
-        ])
+        io_lib:format("~ts-~4..0b~2..0b~2..0bT~2..0b~2..0b~2..0bZ~ts", [Begin, Year, Month, Day, Hour, Minute, Second, Ending])
     ).
 
 command(Name, #{rounds := Rounds, starts := Starts, seed := Seed}, Sweep) ->

@@ -1,7 +1,7 @@
 %% @doc Aligned plain text, and numbers as people read them.
 -module(atoll_cli_table).
 
--export([format/2, lines/2, count/1, decimal/1, percent/1, seconds/1, bytes/1]).
+-export([format/2, lines/2, value/1, count/1, decimal/1, percent/1, seconds/1, bytes/1]).
 
 -export_type([align/0]).
 
@@ -22,6 +22,12 @@ format(Columns, Rows) ->
 lines(Aligns, Rows) ->
     Widths = lists:foldl(fun widest/2, [0 || _ <- Aligns], Rows),
     [line(Aligns, Widths, Row) || Row <- Rows].
+
+%% @doc The value of a benchmark's parameter.
+-spec value(number() | binary()) -> unicode:chardata().
+value(Value) when is_integer(Value) -> count(Value);
+value(Value) when is_float(Value) -> float_to_list(Value, [short]);
+value(Value) -> Value.
 
 %% @doc A whole number, by thousands.
 -spec count(integer()) -> string().

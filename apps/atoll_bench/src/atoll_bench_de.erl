@@ -1,0 +1,163 @@
+%% @doc The benchmark `debench': at which share of global operations, and on how many nodes,
+%% what is done stops following what is offered; DE-Bench (Ghaffari, Chechina, Trinder et al.)
+%% as a benchmark of the harness. docs/debench.md says what it is.
+%%
+%% <dl>
+%% <dt>`mesh'</dt><dd>stock distribution with `global'.</dd>
+%% <dt>`groups'</dt><dd>s_groups of `group_size' nodes: names and partners are those of a
+%%   node's own group.</dd>
+%% </dl>
+%% Each node is a peer: its workers draw an operation and another node, and do it. So many
+%% operations begin on each node in a second, whatever becomes of the others
+%% ({@link atoll_bench_de_pace}). Of all operations `global' per cent are registrations,
+%% look-ups and removals of names that others see, a third each; the others are halves of
+%% operations of two nodes (spawn, rpc, gen_server, gen_statem) and of names of the node
+%% alone, registration, look-up and removal.
+%%
+%% == What the metrics are ==
+%% <ul>
+%% <li>A round is half a second of load that is not counted, so that whatever piles up has
+%%   done so, and then the window of a second.</li>
+%% <li>Goodput is what went well and ended within the window, of all nodes, in a second; in
+%%   per cent of what was to begin. `failed' is what was to begin in it and did not go well:
+%%   refused, wrong, shed because too many were waiting, or not over ten seconds later.</li>
+%% <li>Messages are those that all nodes sent in the window, as the sockets of distribution
+%%   count them, and processor time is that of all nodes, the load itself included; by what
+%%   was done.</li>
+%% <li>Latencies are those of what went well, from the intended start.</li>
+%% </ul>
+%% After a round all names are gone everywhere.
+-module(atoll_bench_de).
+-behaviour(atoll_bench).
+
+-export([summary/0, parameters/0, variant/0, metrics/0, points/1, check/1, flags/1, setup/1, round/1, teardown/1]).
+-export([weights/1]).
+
+-define(RAMP_MS, 500).
+-define(WINDOW_MS, 1000).
+-define(WORKERS, 10).
+
+-spec summary() -> string().
+summary() -> "distributed operations at a fixed load, some of them on global names".
+
+-spec parameters() -> [atoll_bench:parameter(), ...].
+parameters() ->
+    [
+        #{name => nodes, type => integer, values => [4, 8, 16, 24], min => 2, max => 200, help => "nodes of the cluster"},
+        #{name => global, type => number, values => [0, 1, 10], min => 0, max => 100, unit => "%",
+          help => "share of operations on names that other nodes see"},
+        #{name => offered, type => integer, values => [200], max => 100000, unit => "1/s",
+          help => "operations that begin on each node in a second"},
+        #{name => group_size, type => integer, values => [4], min => 2, max => 200, help => "nodes of a group (a mesh with the first only)"},
+        #{name => packet_size, type => integer, values => [1000], max => 10000000, unit => "bytes",
+          help => "what an operation of two nodes sends, and gets back"},
+        #{name => system, type => atom, values => atoll_bench_de_system:all(), one_of => atoll_bench_de_system:all(),
+          help => "a mesh with global, or s_groups"}
+    ].
+
+-spec variant() -> atom().
+variant() -> system.
+
+-spec metrics() -> [atoll_bench:metric(), ...].
+metrics() ->
+    [
+        value(goodput_per_s, "Goodput, all nodes", "1/s", more),
+        (value(goodput_percent, "Goodput, of what is offered", "%", more))#{derived => true},
+        value(failed_per_s, "Failed, all nodes", "1/s", less),
+        value(messages_per_op, "Messages per operation, all nodes", "", less),
+        value(cpu_us_per_op, "Processor time per operation, all nodes", "\x{b5}s", less),
+        latency(register, "Global register"),
+        latency(unregister, "Global unregister"),
+        latency(p2p, "Two nodes"),
+        latency(local, "One node alone")
+    ].
+
+value(Name, Label, Unit, Better) ->
+    #{name => Name, label => Label, unit => Unit, better => Better, kind => value}.
+
+latency(Name, Label) ->
+    #{name => Name, label => Label, unit => "ns", better => less, kind => latency}.
+
+%% A mesh has no groups.
+-spec points([atoll_bench:point(), ...]) -> [atoll_bench:point()].
+points([#{group_size := First} | _] = Points) ->
+    [Point || #{system := System, group_size := Size} = Point <- Points, System =:= groups orelse Size =:= First].
+
+-spec check(atoll_bench:point()) -> ok | {error, unicode:chardata()}.
+check(#{system := groups, nodes := Nodes, group_size := Size}) when Size > Nodes ->
+    {error, "a group is not of more nodes than there are"};
+check(_Point) ->
+    ok.
+
+-spec flags(atoll_bench:point()) -> [string()].
+flags(_Point) -> ["+S", "1:1", "+sbwt", "none"].
+
+%% Both variants are up at once, and nodes have one scheduler, as in the benchmark `names'.
+-spec setup(atoll_bench:point()) -> {ok, map()} | {error, unicode:chardata()}.
+setup(Point) ->
+    Options = (maps:with([nodes, system, group_size], Point))#{cluster => #{args => flags(Point)}},
+    case atoll_bench_de_cluster:start(Options) of
+        {ok, Started} -> {ok, maps:merge(Point, Started#{round => 1})};
+        {error, _} = Error -> Error
+    end.
+
+-spec round(map()) -> {ok, #{atom() => atoll_bench:measure()}, map()} | {error, unicode:chardata()}.
+round(#{round := Number} = State) ->
+    case atoll_bench_de_cluster:run(State, load(State)) of
+        {ok, Looks} -> {ok, measures(atoll_bench_de_window:merged([Look || {_, Look} <- Looks])), State#{round := Number + 1}};
+        {error, _} = Error -> Error
+    end.
+
+load(#{cluster := Cluster, round := Number, global := Global, offered := Offered, packet_size := Size, system := System}) ->
+    #{
+        system => System,
+        nodes => atoll_cluster:nodes(Cluster),
+        transitive => false,
+        weighted => weights(Global),
+        workers => ?WORKERS,
+        rate => Offered,
+        from_ms => ?RAMP_MS,
+        until_ms => ?RAMP_MS + ?WINDOW_MS,
+        packet_size => Size,
+        delay_us => 0,
+        initial_global_size => 0,
+        initial_active_process => 0,
+        seed => Number
+    }.
+
+%% @doc The weights with which so many per cent of the operations that are done are global: a
+%% registration that is drawn is three operations.
+-spec weights(Global :: number()) -> [atoll_bench_de_config:weighted(), ...].
+weights(Global) ->
+    Others = (100 - Global) / 2,
+    [{global_register, global_register, Global / 3}, {local_register, local_register, Others / 3}] ++
+        [{P2p, P2p, Others / 4} || P2p <- [spawning, remote_call, gen_server_call, fsm_server_call]].
+
+measures(#{offered := Offered, completed := Completed, labels := Labels, sent := Sent, cpu_us := Cpu}) ->
+    Ok = lists:sum([N || {_, #{ok := N}} <- Labels]),
+    Done = max(1, Completed),
+    maps:merge(
+        #{
+            goodput_per_s => Completed * 1000 / ?WINDOW_MS,
+            goodput_percent => 100 * Completed / Offered,
+            failed_per_s => max(0, Offered - Ok) * 1000 / ?WINDOW_MS,
+            messages_per_op => Sent / Done,
+            cpu_us_per_op => Cpu / Done
+        },
+        latencies(Labels)
+    ).
+
+%% Of what was not done there is none.
+latencies(Labels) ->
+    Kinds = [{register, [global_register]}, {unregister, [global_unregister]}] ++
+        [{Family, [L || {L, _} <- Labels, atoll_bench_de_config:family(L) =:= Family]} || Family <- [p2p, local]],
+    maps:from_list([
+        {Kind, Latency}
+     || {Kind, Of} <- Kinds,
+        Latency <- [atoll_bench_hist:merge([L || {Label, #{latency := L}} <- Labels, lists:member(Label, Of)])],
+        atoll_bench_hist:count(Latency) > 0
+    ]).
+
+-spec teardown(map()) -> ok.
+teardown(#{cluster := Cluster}) ->
+    atoll_bench_nodes:stop(Cluster).

@@ -1,0 +1,114 @@
+%% @doc Which operation a worker of DE-Bench does next. Pure: the worker does it, and says
+%% what became of it.
+%%
+%% An operation is drawn by weight, and one of two nodes gets another node, each as likely.
+%% After a registration that went well the next two operations are forced: a look-up of
+%% that name, then its removal; so there are as many of both as of such registrations. A
+%% look-up or a removal that is drawn is skipped, since there is no name, and so is an
+%% operation whose node would be the worker's own: another is drawn, and nothing is
+%% measured. What is forced is measured under the first label that its operation has, or else
+%% under its own name.
+-module(atoll_bench_de_choice).
+
+-export([new/3, next/1, done/3, forced/1, labels/1]).
+
+-import(atoll_bench_de_config, [family/1]).
+
+-export_type([state/0, choice/0]).
+
+-type choice() :: {Label :: atom(), atoll_bench_de_config:operation(), node() | none}.
+%% On which node, if it is one of two nodes.
+
+-record(choice, {
+    %% As configured, and what can be drawn.
+    all :: [atoll_bench_de_config:weighted(), ...],
+    weighted :: [atoll_bench_de_config:weighted()],
+    total :: number(),
+    %% Among which a node is drawn, the worker's own as well.
+    nodes :: tuple(),
+    own :: node(),
+    forced = [] :: [atoll_bench_de_config:operation()],
+    rand :: rand:state()
+}).
+
+-opaque state() :: #choice{}.
+
+%% @doc A worker's beginning, on one of these nodes. Nobody else's seed should be its own.
+-spec new([atoll_bench_de_config:weighted(), ...], {Own :: node(), [node(), ...]}, Seed :: term()) -> state().
+new(Weighted, {Own, Nodes}, Seed) ->
+    %% Alone there is no other node: it would be skipped for ever.
+    Possible = [W || {_, Operation, Weight} = W <- Weighted, Weight > 0, Nodes =/= [Own] orelse family(Operation) =/= p2p],
+    #choice{
+        all = Weighted,
+        weighted = Possible,
+        total = lists:sum([Weight || {_, _, Weight} <- Possible]),
+        nodes = list_to_tuple(Nodes),
+        own = Own,
+        rand = rand:seed_s(exsss, erlang:phash2(Seed, 1 bsl 32))
+    }.
+
+%% @doc The next operation, and whether it was drawn or forced.
+-spec next(state()) -> {choice(), drawn | forced, state()}.
+next(#choice{forced = [Operation | Forced], all = All} = State) ->
+    {{label(Operation, All), Operation, none}, forced, State#choice{forced = Forced}};
+next(#choice{} = State0) ->
+    case draw(State0) of
+        {skipped, State} -> next(State);
+        {Choice, State} -> {Choice, drawn, State}
+    end.
+
+draw(#choice{weighted = Weighted, total = Total, rand = Rand0} = State) ->
+    {X, Rand} = rand:uniform_s(Rand0),
+    {_, Operation, _} = Drawn = at(X * Total, Weighted),
+    case family(Operation) of
+        p2p -> aimed(Drawn, State#choice{rand = Rand});
+        _ ->
+            case follows(Operation) of
+                true -> {skipped, State#choice{rand = Rand}};
+                false -> {on(Drawn, none), State#choice{rand = Rand}}
+            end
+    end.
+
+aimed(Drawn, #choice{nodes = Nodes, own = Own, rand = Rand0} = State) ->
+    {N, Rand} = rand:uniform_s(tuple_size(Nodes), Rand0),
+    case element(N, Nodes) of
+        Own -> {skipped, State#choice{rand = Rand}};
+        Node -> {on(Drawn, Node), State#choice{rand = Rand}}
+    end.
+
+on({Label, Operation, _Weight}, Node) -> {Label, Operation, Node}.
+
+%% The last one also takes what rounding leaves over.
+at(_X, [Weighted]) -> Weighted;
+at(X, [{_, _, Weight} = Weighted | _]) when X < Weight -> Weighted;
+at(X, [{_, _, Weight} | More]) -> at(X - Weight, More).
+
+label(Operation, Weighted) ->
+    case lists:keyfind(Operation, 2, Weighted) of
+        {Label, _, _} -> Label;
+        false -> Operation
+    end.
+
+%% @doc What became of an operation: a registration that went well has two after it.
+-spec done(atoll_bench_de_config:operation(), ok | error, state()) -> state().
+done(Operation, ok, #choice{forced = Forced} = State) -> State#choice{forced = following(Operation) ++ Forced};
+done(_Operation, error, State) -> State.
+
+%% @doc How many operations are forced next.
+-spec forced(state()) -> 0..2.
+forced(#choice{forced = Forced}) -> length(Forced).
+
+%% @doc All labels under which there can be something to measure, with their operations: those
+%% that are drawn, then those that are forced.
+-spec labels([atoll_bench_de_config:weighted(), ...]) -> [{Label :: atom(), atoll_bench_de_config:operation()}, ...].
+labels(Weighted) ->
+    Drawn = [{Label, Operation} || {Label, Operation, Weight} <- Weighted, Weight > 0, not follows(Operation)],
+    Forced = [{label(Operation, Weighted), Operation} || {_, Drawn1} <- Drawn, Operation <- following(Drawn1)],
+    Drawn ++ lists:usort(Forced).
+
+follows(Operation) ->
+    lists:member(Operation, following(global_register) ++ following(local_register)).
+
+following(global_register) -> [global_whereis, global_unregister];
+following(local_register) -> [local_whereis, local_unregister];
+following(_Operation) -> [].

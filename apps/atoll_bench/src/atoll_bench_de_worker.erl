@@ -1,0 +1,86 @@
+%% @doc A worker of DE-Bench: it takes operations off its node's pace, draws what each is,
+%% does it, and writes down what became of it. When the load is over it does what is forced
+%% after its last registration, and ends. Whoever kills it has taken the operation that
+%% it was at: its supervisor starts another one, which begins with none.
+-module(atoll_bench_de_worker).
+
+-export([start_link/2]).
+
+-export_type([shared/0]).
+
+%% What all workers of a node have in common.
+-type shared() :: #{
+    weighted := [atoll_bench_de_config:weighted(), ...],
+    partners := [node(), ...],
+    here := atoll_bench_de_system:here(),
+    payload := binary(),
+    delay_us := non_neg_integer(),
+    seed := integer(),
+    pace := atoll_bench_de_pace:pace(),
+    tally := atoll_bench_de_tally:tally(),
+    %% How often each worker was started.
+    starts := counters:counters_ref()
+}.
+
+%% @doc Starts the worker with that number.
+-spec start_link(pos_integer(), shared()) -> {ok, pid()}.
+start_link(Number, Shared) ->
+    {ok, proc_lib:spawn_link(fun() -> start(Number, Shared) end)}.
+
+start(Number, #{weighted := Weighted, partners := Partners, seed := Seed, starts := Starts} = Shared) ->
+    ok = counters:add(Starts, Number, 1),
+    Choice = atoll_bench_de_choice:new(Weighted, {node(), Partners}, {Seed, node(), Number, counters:get(Starts, Number)}),
+    Place = (maps:with([here, payload, delay_us], Shared))#{
+        local_name => list_to_atom("atoll_bench_de_local_" ++ integer_to_list(Number))
+    },
+    work(Choice, Place#{global_name => none}, Shared#{number => Number}).
+
+work(Choice, Place, #{pace := Pace, tally := Tally} = Shared) ->
+    case atoll_bench_de_pace:next(Pace) of
+        {'begin', Intended, In} ->
+            {NextChoice, NextPlace} = operate({Intended, In}, Choice, Place, Shared),
+            work(NextChoice, NextPlace, Shared);
+        {shed, in} ->
+            ok = atoll_bench_de_tally:shed(Tally),
+            work(Choice, Place, Shared);
+        {shed, out} ->
+            work(Choice, Place, Shared);
+        over ->
+            finish(Choice, Place, Shared)
+    end.
+
+finish(Choice, Place, Shared) ->
+    case atoll_bench_de_choice:forced(Choice) of
+        0 ->
+            ok;
+        _ ->
+            %% Nobody offered these: in the window they would be more than there is.
+            {NextChoice, NextPlace} = operate({erlang:monotonic_time(nanosecond), unoffered}, Choice, Place, Shared),
+            finish(NextChoice, NextPlace, Shared)
+    end.
+
+operate({Intended, In}, Choice0, Place0, #{pace := Pace, tally := Tally} = Shared) ->
+    {{Label, Operation, Node}, How, Choice} = atoll_bench_de_choice:next(Choice0),
+    _ = [ok = atoll_bench_de_tally:drawn(Label, Tally) || How =:= drawn],
+    Place = named(Operation, Place0, Shared),
+    Outcome = atoll_bench_de_op:do(Operation, Node, Place),
+    Ended = erlang:monotonic_time(nanosecond),
+    Ns = (Ended - Intended) div parts(Operation, Place),
+    EndedIn = In =/= unoffered andalso atoll_bench_de_pace:in_window(Ended, Pace),
+    ok = atoll_bench_de_tally:record(Label, Outcome, Ns, {In =:= in, EndedIn}, Tally),
+    {atoll_bench_de_choice:done(Operation, of_outcome(Outcome), Choice), Place}.
+
+of_outcome(ok) -> ok;
+of_outcome({error, _}) -> error.
+
+%% No name is given twice.
+named(global_register, Place, #{number := Number}) ->
+    Place#{global_name := {atoll_bench_de, node(), Number, erlang:unique_integer([positive])}};
+named(_Operation, Place, _Shared) ->
+    Place.
+
+parts(Operation, #{here := Here}) ->
+    case atoll_bench_de_config:family(Operation) of
+        global -> atoll_bench_de_system:parts(Here);
+        _ -> 1
+    end.

@@ -1,0 +1,63 @@
+%% @doc The curves in which {@link atoll_bench_knee} looks, from the result files of
+%% {@link atoll_bench_de}: for all points that differ in the number of nodes alone, the share of
+%% the offered load that each round has done. Files that have measured the same are taken together.
+%%
+%% Rounds that others disturbed are left out, as in a comparison, where a point has others.
+-module(atoll_bench_knee_curves).
+
+-export([of_runs/1, disturbed/1, format_error/1]).
+
+-export_type([key/0, error/0]).
+
+-type key() :: [{Parameter :: binary(), Value :: number() | binary()}].
+%% All parameters but the number of nodes, in the order in which the benchmark has them.
+
+-type error() :: {file:filename_all(), {benchmark, Name :: binary()}} | {file:filename_all(), no_rounds}.
+
+-define(BENCHMARK, <<"debench">>).
+-define(NODES, <<"nodes">>).
+-define(METRIC, <<"goodput_percent">>).
+
+%% @doc The curves of runs, sorted.
+-spec of_runs([atoll_bench_file:run()]) -> {ok, [{key(), atoll_bench_knee:curve()}]} | {error, error()}.
+of_runs(Runs) ->
+    Wrong =
+        [{File, {benchmark, Name}} || #{file := File, header := #{<<"benchmark">> := Name}} <- Runs, Name =/= ?BENCHMARK] ++
+            [{File, no_rounds} || #{file := File, rounds := []} <- Runs],
+    case Wrong of
+        [] -> {ok, curves(lists:append([points(Run) || Run <- Runs]))};
+        [Error | _] -> {error, Error}
+    end.
+
+curves(Points) ->
+    [
+        {Key, [{N, shares(lists:append([Rounds || {K, M, Rounds} <- Points, K =:= Key, M =:= N]))} || N <- sizes(Key, Points)]}
+     || Key <- lists:usort([K || {K, _, _} <- Points])
+    ].
+
+sizes(Key, Points) -> lists:usort([N || {K, N, _} <- Points, K =:= Key]).
+
+%% The points that have rounds.
+points(#{header := #{<<"points">> := Points, <<"parameters">> := Parameters}, rounds := Rounds}) ->
+    [
+        {[{Name, map_get(Name, Point)} || #{<<"name">> := Name} <- Parameters, Name =/= ?NODES], map_get(?NODES, Point), Own}
+     || {Index, Point} <- lists:zip(lists:seq(0, length(Points) - 1), Points),
+        [_ | _] = Own <- [[Round || #{<<"point">> := I} = Round <- Rounds, I =:= Index]]
+    ].
+
+shares(Rounds) ->
+    Quiet = [Round || Round <- Rounds, not atoll_bench_samples:disturbed(Round)],
+    [Percent / 100 || Percent <- atoll_bench_samples:all(?METRIC, value, case Quiet of [] -> Rounds; _ -> Quiet end)].
+
+%% @doc How many rounds of these runs others have disturbed, and of how many.
+-spec disturbed([atoll_bench_file:run()]) -> {non_neg_integer(), non_neg_integer()}.
+disturbed(Runs) ->
+    Rounds = lists:append([Rounds || #{rounds := Rounds} <- Runs]),
+    {length([Round || Round <- Rounds, atoll_bench_samples:disturbed(Round)]), length(Rounds)}.
+
+%% @doc One sentence for an error.
+-spec format_error(error()) -> unicode:chardata().
+format_error({File, {benchmark, Name}}) ->
+    io_lib:format("~ts: this is a run of ~ts, and only one of ~ts has a knee", [File, Name, ?BENCHMARK]);
+format_error({File, no_rounds}) ->
+    io_lib:format("~ts: no round of this run is over", [File]).

@@ -1,0 +1,138 @@
+-module(atoll_bench_de_choice_tests).
+
+-include_lib("proper/include/proper.hrl").
+-include_lib("eunit/include/eunit.hrl").
+
+-define(NODES, [a, b, c, d]).
+-define(COUNT, 20000).
+
+%% What is drawn and done of so many operations; Succeeds says what becomes of each.
+run(Weighted, Nodes, Seed, Count, Succeeds) ->
+    steps(Count, atoll_bench_de_choice:new(Weighted, {hd(Nodes), Nodes}, Seed), Succeeds, []).
+
+steps(Left, State0, Succeeds, Done) ->
+    case Left =< 0 andalso atoll_bench_de_choice:forced(State0) =:= 0 of
+        true ->
+            lists:reverse(Done);
+        false ->
+            {{Label, Operation, Node}, How, State} = atoll_bench_de_choice:next(State0),
+            Outcome = Succeeds(Operation),
+            steps(Left - 1, atoll_bench_de_choice:done(Operation, Outcome, State), Succeeds, [{Label, Operation, Node, How, Outcome} | Done])
+    end.
+
+always(_Operation) -> ok.
+
+count(Is, Done) -> length(lists:filter(Is, Done)).
+
+%% Fixed seeds: three standard deviations are exceeded once in 370 times by chance.
+weights_are_honoured_within_three_sigma_test_() ->
+    Weighted = [
+        {spawning, spawning, 10}, {far, remote_call, 5}, {gen_server_call, gen_server_call, 2.5}, {fsm_server_call, fsm_server_call, 0.5},
+        {local_register, local_register, 3}, {global_register, global_register, 1}, {global_whereis, global_whereis, 0}
+    ],
+    {timeout, 60, fun() -> [honoured(Weighted, Seed) || Seed <- [1, 2, 3]] end}.
+
+%% An operation of two nodes is skipped where the node is its own, one time in four.
+honoured(Weighted, Seed) ->
+    Done = run(Weighted, ?NODES, Seed, ?COUNT, fun always/1),
+    Kept = [{L, W * case atoll_bench_de_config:family(O) of p2p -> 0.75; _ -> 1 end} || {L, O, W} <- Weighted],
+    Total = lists:sum([W || {_, W} <- Kept]),
+    Drawn = [L || {L, _, _, drawn, _} <- Done],
+    N = length(Drawn),
+    [
+        begin
+            P = W / Total,
+            Seen = length([L || L <- Drawn, L =:= Label]),
+            ?assert(abs(Seen - N * P) =< 3 * math:sqrt(N * P * (1 - P)), {Seed, Label, Seen, N * P})
+        end
+     || {Label, W} <- Kept
+    ].
+
+every_other_node_is_as_likely_test() ->
+    Done = run([{spawning, spawning, 1}], ?NODES, 1, ?COUNT, fun always/1),
+    [
+        ?assert(abs(count(fun({_, _, N, _, _}) -> N =:= Node end, Done) - ?COUNT / 3) =< 3 * math:sqrt(?COUNT * 2 / 9), Node)
+     || Node <- [b, c, d]
+    ].
+
+what_is_forced_goes_under_its_label_test() ->
+    Weighted = [{global_register, global_register, 1}, {seen, global_whereis, 0}],
+    ?assertEqual(
+        [{global_register, drawn}, {seen, forced}, {global_unregister, forced}],
+        [{L, How} || {L, _, _, How, _} <- run(Weighted, ?NODES, 1, 3, fun always/1)]
+    ),
+    ?assertEqual(
+        [{global_register, global_register}, {global_unregister, global_unregister}, {seen, global_whereis}],
+        atoll_bench_de_choice:labels(Weighted)
+    ).
+
+alone_there_are_no_operations_of_two_nodes_test() ->
+    Done = run([{spawning, spawning, 100}, {local_register, local_register, 1}], [a], 1, 300, fun always/1),
+    ?assertEqual([local_register, local_unregister, local_whereis], lists:usort([O || {_, O, _, _, _} <- Done])).
+
+properties_test_() ->
+    [
+        {timeout, 60, {Name, fun() -> ?assert(proper:quickcheck(Property, [{numtests, 200}, {to_file, user}])) end}}
+     || {Name, Property} <- [
+            {"after a registration that went well come a look-up and a removal, and nowhere else", followed()},
+            {"there are as many look-ups and removals as registrations that went well", as_many()},
+            {"nobody calls itself", elsewhere()},
+            {"what has no weight is not drawn", weightless()},
+            {"all that is done has a label that was told before", labelled()}
+        ]
+    ].
+
+weighted() ->
+    ?SUCHTHAT(
+        Weighted,
+        [{O, O, oneof([0, float(0.01, 10.0), integer(1, 10)])} || O <- atoll_bench_de_config:operations()],
+        [O || {O, _, W} <- Weighted, W > 0, lists:member(O, [spawning, remote_call, gen_server_call, fsm_server_call, global_register, local_register])] =/= []
+    ).
+
+%% Some registrations are refused.
+succeeds(Seed) ->
+    fun(Operation) ->
+        case erlang:phash2({Seed, Operation, make_ref()}, 4) of
+            0 when Operation =:= global_register; Operation =:= local_register -> error;
+            _ -> ok
+        end
+    end.
+
+followed() ->
+    ?FORALL({Weighted, Seed}, {weighted(), integer()}, follow(run(Weighted, ?NODES, Seed, 200, succeeds(Seed)))).
+
+follow([{_, global_register, _, _, ok}, {_, global_whereis, _, forced, _}, {_, global_unregister, _, forced, _} | Done]) -> follow(Done);
+follow([{_, local_register, _, _, ok}, {_, local_whereis, _, forced, _}, {_, local_unregister, _, forced, _} | Done]) -> follow(Done);
+follow([{_, Operation, _, drawn, Outcome} | Done]) ->
+    Registers = lists:member(Operation, [global_register, local_register]),
+    (atoll_bench_de_config:family(Operation) =:= p2p orelse (Registers andalso Outcome =:= error)) andalso follow(Done);
+follow([_ | _]) -> false;
+follow([]) -> true.
+
+as_many() ->
+    ?FORALL({Weighted, Seed}, {weighted(), integer()}, begin
+        Done = run(Weighted, ?NODES, Seed, 200, succeeds(Seed)),
+        Of = fun(O) -> count(fun({_, Operation, _, _, Outcome}) -> Operation =:= O andalso Outcome =:= ok end, Done) end,
+        Of(global_register) =:= Of(global_whereis) andalso Of(global_register) =:= Of(global_unregister) andalso
+            Of(local_register) =:= Of(local_whereis) andalso Of(local_register) =:= Of(local_unregister)
+    end).
+
+elsewhere() ->
+    ?FORALL({Weighted, Seed}, {weighted(), integer()},
+        lists:all(
+            fun({_, Operation, Node, _, _}) -> (atoll_bench_de_config:family(Operation) =:= p2p) =:= lists:member(Node, tl(?NODES)) end,
+            run(Weighted, ?NODES, Seed, 200, fun always/1)
+        )
+    ).
+
+weightless() ->
+    ?FORALL({Weighted, Seed}, {weighted(), integer()}, begin
+        Drawn = [O || {_, O, _, drawn, _} <- run(Weighted, ?NODES, Seed, 200, fun always/1)],
+        [O || O <- Drawn, lists:keyfind(O, 1, Weighted) =:= {O, O, 0}] =:= []
+    end).
+
+labelled() ->
+    ?FORALL({Weighted, Seed}, {weighted(), integer()}, begin
+        Labels = atoll_bench_de_choice:labels(Weighted),
+        lists:usort([{L, O} || {L, O, _, _, _} <- run(Weighted, ?NODES, Seed, 200, fun always/1)]) -- Labels =:= []
+    end).

@@ -1,0 +1,68 @@
+-module(atoll_bench_de_op_tests).
+
+-include_lib("eunit/include/eunit.hrl").
+
+place() ->
+    #{here => atoll_bench_de_system:here(mesh), global_name => none, local_name => atoll_bench_de_op_test, payload => <<"some bytes">>, delay_us => 0}.
+
+do(Operation) ->
+    Node = case atoll_bench_de_config:family(Operation) of p2p -> node(); _ -> none end,
+    atoll_bench_de_op:do(Operation, Node, place()).
+
+%% Answers every call with other bytes.
+liar(Name) ->
+    Self = self(),
+    Pid = spawn_link(fun() ->
+        true = register(Name, self()),
+        Self ! {self(), ready},
+        lie()
+    end),
+    receive {Pid, ready} -> Pid end.
+
+lie() ->
+    receive
+        {'$gen_call', From, _} ->
+            gen:reply(From, <<"others">>),
+            lie()
+    end.
+
+gone(Pid) ->
+    Ref = monitor(process, Pid),
+    true = unlink(Pid),
+    true = exit(Pid, kill),
+    receive {'DOWN', Ref, process, Pid, _} -> ok end.
+
+what_comes_back_is_compared_test() ->
+    [
+        begin
+            Pid = liar(Name),
+            ?assertEqual({error, wrong}, do(Operation)),
+            ok = gone(Pid)
+        end
+     || {Operation, Name} <- [{gen_server_call, atoll_bench_de_server}, {fsm_server_call, atoll_bench_de_fsm}]
+    ].
+
+who_is_not_there_is_down_test() ->
+    [?assertEqual({Operation, {error, down}}, {Operation, do(Operation)}) || Operation <- [gen_server_call, fsm_server_call]],
+    [
+        ?assertEqual({Operation, {error, down}}, {Operation, atoll_bench_de_op:do(Operation, 'nobody@nowhere', place())})
+     || Operation <- [spawning, remote_call, gen_server_call]
+    ].
+
+servers_answer_test() ->
+    {ok, Server} = atoll_bench_de_op:start_server(),
+    {ok, Fsm} = atoll_bench_de_op:start_fsm(),
+    [?assertEqual({Operation, ok}, {Operation, do(Operation)}) || Operation <- [spawning, remote_call, gen_server_call, fsm_server_call]],
+    [ok = gone(Pid) || Pid <- [Server, Fsm]].
+
+a_local_name_is_given_found_and_taken_test() ->
+    ?assertEqual({error, no}, do(local_whereis)),
+    ?assertEqual({error, raised}, do(local_unregister)),
+    ?assertEqual([ok, ok], [do(O) || O <- [local_register, local_whereis]]),
+    ?assertEqual({error, raised}, do(local_register)),
+    ?assertEqual([ok, {error, no}], [do(O) || O <- [local_unregister, local_whereis]]).
+
+the_remote_function_keeps_busy_for_so_long_test() ->
+    Begin = erlang:monotonic_time(microsecond),
+    ?assertEqual(<<"x">>, atoll_bench_de_op:echo(<<"x">>, 3000)),
+    ?assert(erlang:monotonic_time(microsecond) - Begin >= 3000).

@@ -1,0 +1,91 @@
+%% @doc `atoll debench': a configuration of DE-Bench on a cluster of its own.
+-module(atoll_cli_debench).
+-behaviour(atoll_cli_command).
+
+-export([summary/0, options/0, operands/0, examples/0, run/2]).
+
+-define(NODES, 4).
+-define(MAX_NODES, 200).
+
+-spec summary() -> string().
+summary() -> "run a configuration of DE-Bench, distributed operations at a fixed load".
+
+-spec options() -> [atoll_cli_options:option()].
+options() ->
+    [
+        #{name => nodes, value => "N", read => atoll_cli_read:whole(1, ?MAX_NODES),
+          help => "nodes to start (as many as erlange_nodes names, or else 4)"},
+        #{name => system, value => "SYSTEM", default => "mesh", read => atoll_cli_read:one_of(atoll_bench_de_system:all()),
+          help => "mesh: stock distribution with global; groups: s_groups"},
+        #{name => group_size, value => "N", default => "4", read => atoll_cli_read:whole(1, ?MAX_NODES),
+          help => "nodes of a group"},
+        #{name => offered, value => "N", read => atoll_cli_read:whole(1, 100000),
+          help => "operations that begin on each node in a second, in place of the configuration's offered_load"},
+        #{name => chaos, value => "R", read => atoll_cli_read:number(100),
+          help => "kill so many workers on each node in a second"},
+        #{name => seed, value => "N", default => "1", read => atoll_cli_read:whole(0, 1000000000),
+          help => "what all chance is drawn from"},
+        #{name => out, value => "DIR", help => "a new directory for the CSV files (atoll-debench-TIME unless told)"},
+        atoll_cli_json:switch()
+    ].
+
+-spec operands() -> [string()].
+operands() -> ["CONFIG"].
+
+-spec examples() -> [string()].
+examples() ->
+    [
+        "atoll debench docs/examples/debench.config",
+        "atoll debench docs/examples/debench.config --system groups --nodes 8 --group-size 4 --chaos 1 --json"
+    ].
+
+-spec run(atoll_cli_options:values(), [string()]) -> atoll_cli_command:outcome().
+run(Values, [File]) ->
+    case atoll_bench_de_config:read(File) of
+        {ok, Config} -> check(Values, with_offered(Values, Config));
+        {error, Error} -> {usage, atoll_bench_de_config:format_error(Error)}
+    end.
+
+with_offered(#{offered := Offered}, Config) -> Config#{offered_load := Offered};
+with_offered(_Values, Config) -> Config.
+
+%% What is wrong is known before anything starts.
+check(Values, #{operations := Operations} = Config) ->
+    Nodes = how_many(Values, Config),
+    Alone = [
+        O
+     || {_, O, Weight} <- Operations, Weight > 0, lists:member(O, [global_register, local_register])
+    ],
+    case Values of
+        #{system := groups, group_size := Size} when Size > Nodes ->
+            {usage, io_lib:format("--group-size must be at most the number of nodes, which is ~b, not \"~b\"", [Nodes, Size])};
+        #{} when Nodes > ?MAX_NODES ->
+            {usage, io_lib:format("there are at most ~b nodes, and erlange_nodes names ~b", [?MAX_NODES, Nodes])};
+        #{system := System, group_size := Size} when Alone =:= [], (Nodes =:= 1 orelse (System =:= groups andalso Size =:= 1)) ->
+            {usage, "all operations are of two nodes, and a node has no other one there"};
+        #{} ->
+            make_dir(Values, Config, Nodes)
+    end.
+
+how_many(#{nodes := Nodes}, _Config) -> Nodes;
+how_many(_Values, #{erlange_nodes := []}) -> ?NODES;
+how_many(_Values, #{erlange_nodes := Named}) -> length(Named).
+
+make_dir(Values, Config, Nodes) ->
+    Dir = maps:get(out, Values, atoll_cli_bench_run:timely("atoll-debench", "")),
+    case file:make_dir(Dir) of
+        ok -> measure(Values#{out => Dir}, Config, Nodes);
+        {error, Reason} -> {usage, io_lib:format("--out: ~ts: ~ts", [Dir, file:format_error(Reason)])}
+    end.
+
+measure(#{json := Json} = Values, #{erlange_nodes := Named} = Config, Nodes) ->
+    _ = [
+        atoll_cli_io:say(io_lib:format("The nodes are started here: ~b of them, in place of the ~b of erlange_nodes.", [Nodes, length(Named)]))
+     || Named =/= []
+    ],
+    Run = (maps:with([system, group_size, seed, chaos, out], Values))#{config => Config, nodes => Nodes},
+    case atoll_cli_debench_run:run(Run) of
+        {ok, Result} when Json -> atoll_cli_io:print_json(atoll_cli_debench_result:json(Run, Result));
+        {ok, Result} -> atoll_cli_io:print(atoll_cli_debench_result:table(Run, Result));
+        {error, Sentence} -> {failed, Sentence}
+    end.
