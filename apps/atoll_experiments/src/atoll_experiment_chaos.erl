@@ -73,7 +73,7 @@ runs(Mode, Chaos, Seeds) ->
 
 spec(Mode, Chaos, Seed, PaceMs) ->
     #{
-        problem => atoll_experiments_aco:problem(40, Seed),
+        problem => atoll_bench_aco_problem:made(40, Seed),
         options => #{ants => 4, local_iterations => 4, global_iterations => ?ROUNDS, seed => Seed},
         mode => Mode,
         pace_ms => PaceMs,

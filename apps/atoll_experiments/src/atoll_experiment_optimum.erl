@@ -41,7 +41,7 @@ made(Count) ->
     }.
 
 exact(Seed) ->
-    Problem = atoll_experiments_aco:problem(12, Seed),
+    Problem = atoll_bench_aco_problem:made(12, Seed),
     {Problem, atoll_experiments_aco:exact(Problem)}.
 
 orlib(Dir) ->

@@ -46,7 +46,9 @@ all() ->
         atoll_experiment_orbit,
         atoll_experiment_optimum,
         atoll_experiment_chaos,
-        atoll_experiment_traffic
+        atoll_experiment_traffic,
+        atoll_experiment_debench,
+        atoll_experiment_place
     ].
 
 %% @doc What they are called.

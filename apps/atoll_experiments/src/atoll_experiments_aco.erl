@@ -1,34 +1,9 @@
 %% @doc ACO for the experiments: problems, and runs on clusters of their own.
 -module(atoll_experiments_aco).
 
--export([problem/2, exact/1, cluster/3, run/3, figures/1, parallel/1]).
+-export([exact/1, cluster/3, run/3, figures/1, parallel/1]).
 
 -define(RUN_MS, 900000).
-
-%% @doc A problem of so many jobs, drawn as those of OR-Library are (Potts and Van Wassenhove,
-%% 1991): durations to 100, weights to 10, due dates around the middle of the whole time.
--spec problem(pos_integer(), Seed :: integer()) -> aco_problem:problem().
-problem(Jobs, Seed) ->
-    {Drawn, Rand} = lists:mapfoldl(
-        fun(_, R0) ->
-            {Duration, R1} = rand:uniform_s(100, R0),
-            {Weight, R2} = rand:uniform_s(10, R1),
-            {{Duration, Weight}, R2}
-        end,
-        rand:seed_s(exsss, Seed),
-        lists:seq(1, Jobs)
-    ),
-    Whole = lists:sum([Duration || {Duration, _} <- Drawn]),
-    {Triples, _} = lists:mapfoldl(
-        fun({Duration, Weight}, R0) ->
-            {Due, R} = rand:uniform_s(max(1, Whole * 6 div 10), R0),
-            {{Duration, Weight, Due + Whole div 10}, R}
-        end,
-        Rand,
-        Drawn
-    ),
-    {ok, Problem} = aco_problem:new(Triples),
-    Problem.
 
 %% @doc The least cost of a small problem, by dynamic programming over the sets of the jobs that
 %% are done (Held and Karp, 1962): the last one of a set ends when all of it have been done.
