@@ -15,10 +15,9 @@
 %%   one was as soon as it is asked: whoever is below is found (`again'), or starts.
 %%
 %% A process that ends is started again where it was. If its node is lost, it is
-%% started on the next spare node; the first round but zero is the earliest for that:
-%% who is not there from the beginning is not to be replaced in silence. One that
-%% has to be started again very often in a second without an answer in between ends the
-%% run. Where nothing is reliable any loss does.
+%% started on the next spare node; but who is not there from the beginning is not replaced
+%% in silence: that ends the run. So does one that has to be started again very often in
+%% a second without an answer in between. Where nothing is reliable any loss does.
 %%
 %% There are no processes and there is no clock in here.
 -module(aco_branch).
@@ -63,6 +62,8 @@
     node :: node(),
     spare :: [node()],
     is_up = false :: boolean(),
+    %% it has been up, there or elsewhere
+    was_up = false :: boolean(),
     %% in the present round
     answered = false :: boolean(),
     %% when it had to be started again since it last answered, the latest first; those of
@@ -101,7 +102,7 @@ handle({ask, _, _}, _, Branch) ->
 handle({up, Id, Node}, _, #branch{children = Children} = Branch) ->
     case Children of
         #{Id := #child{node = Node, answered = Answered} = Child} ->
-            {put_child(Id, Child#child{is_up = true}, Branch), [ask(Id, Branch) || not Answered]};
+            {put_child(Id, Child#child{is_up = true, was_up = true}, Branch), [ask(Id, Branch) || not Answered]};
         _ ->
             {Branch, []}
     end;
@@ -137,7 +138,7 @@ next(Round, Told, #branch{round = Before, children = Children} = Branch) ->
 
 lost(process, Id, #child{node = Node}, _, #branch{reliable = false} = Branch) ->
     {Branch, [{fail, {process_lost, Id, Node}}]};
-lost(node, _, #child{node = Node}, _, #branch{round = 0} = Branch) ->
+lost(node, _, #child{node = Node, was_up = false}, _, #branch{round = 0} = Branch) ->
     {Branch, [{fail, {unreachable, Node}}]};
 lost(node, Id, #child{node = Node, spare = Spare}, _, #branch{reliable = Reliable} = Branch)
   when not Reliable; Spare =:= [] ->

@@ -5,7 +5,7 @@
 %% is started again it goes on from there. What it is asked is the round to
 %% come to. If that is more than one ahead, as it is for one that is started on another
 %% node, it runs all rounds up to it, each with what was told then, which it asks for
-%% where it is not known on its node. It answers whoever has asked it last.
+%% where it is not known on its node. It answers whoever has asked for that round.
 %%
 %% An ant that is lost is started again with the same errand. Where nothing is reliable,
 %% it ends the run.
@@ -36,7 +36,7 @@
     %% the last round that was begun, and the one to come to
     began :: non_neg_integer(),
     target = 0 :: non_neg_integer(),
-    asker = none :: pid() | none,
+    askers = aco_askers:new() :: aco_askers:askers(),
     %% those that are out, with the place and the text of their errand
     ants = #{} :: #{pid() => {pos_integer(), aco_ant:errand()}},
     %% what has come back of this generation, by place
@@ -65,9 +65,10 @@ loop(S) ->
     end.
 
 -spec handle(message(), #colony{}) -> #colony{}.
-handle({round, Asker, Round, Told}, #colony{target = Target, keep = Keep} = S) when Round >= Target ->
+handle({round, Asker, Round, Told}, #colony{target = Target, keep = Keep, askers = Askers} = S)
+  when Round >= Target ->
     _ = Told =/= none andalso aco_keep:put_told(Round - 1, Told, Keep),
-    advance(S#colony{asker = Asker, target = Round});
+    advance(S#colony{askers = aco_askers:add(Asker, Round, Askers), target = Round});
 handle({round, _, _, _}, S) ->
     S;
 handle({told, Rows}, #colony{keep = Keep} = S) ->
@@ -90,7 +91,7 @@ handle({'EXIT', Ant, _}, #colony{ants = Ants} = S) ->
 %% The next step, if none is under way.
 advance(#colony{ants = Ants} = S) when map_size(Ants) > 0 ->
     S;
-advance(#colony{colony = Colony, began = Began, target = Target, asker = Asker, keep = Keep} = S) ->
+advance(#colony{colony = Colony, began = Began, target = Target, askers = Askers, keep = Keep} = S) ->
     case aco_colony:round(Colony) of
         Rounds when Rounds < Began ->
             send_out(S);
@@ -101,7 +102,7 @@ advance(#colony{colony = Colony, began = Began, target = Target, asker = Asker, 
             end;
         Target ->
             Best = case Target of 0 -> none; _ -> aco_colony:offer(Colony) end,
-            ok = aco_gather:send(Asker, {best, aco_colony:id(Colony), Target, Best}),
+            ok = aco_askers:tell({best, aco_colony:id(Colony), Target, Best}, Askers),
             S;
         _ ->
             S
@@ -111,8 +112,8 @@ begin_round(Told, #colony{colony = Colony, began = Began} = S) ->
     Next = lists:foldl(fun({_, {Best, Owner}}, Before) -> aco_colony:global(Best, Owner, Before) end, Colony, Told),
     send_out(kept(S#colony{colony = Next, began = Began + 1})).
 
-ask_what_was_told(#colony{asker = Asker, began = Began} = S) ->
-    ok = aco_gather:send(Asker, {behind, self(), Began}),
+ask_what_was_told(#colony{askers = Askers, began = Began} = S) ->
+    ok = aco_askers:tell({behind, self(), Began}, Askers),
     S.
 
 send_out(#colony{colony = Colony} = S) ->

@@ -99,9 +99,7 @@ start_link(Run) ->
 init(#{nodes := Nodes, mode := Mode} = Run, Parent, Group) ->
     process_flag(trap_exit, true),
     ok = net_kernel:monitor_nodes(true, [{node_type, all}]),
-    %% In a mesh the program connects its nodes, as distributed Erlang does by itself at the first
-    %% message; in groups the library has done it.
-    _ = Mode =:= sr orelse lists:foreach(fun net_kernel:connect_node/1, Nodes),
+    ok = connect(Mode, Nodes),
     Before = atoll_traffic:packets(),
     Keep = aco_keep:new(),
     loop(read_peak(registered(Group, #host{
@@ -114,6 +112,16 @@ init(#{nodes := Nodes, mode := Mode} = Run, Parent, Group) ->
         group = Group,
         before = Before
     }))).
+
+%% In a mesh the program connects its nodes, as distributed Erlang does by itself at the first
+%% message, and a name is known to those that `global' has met; in groups the library has done
+%% both.
+connect(sr, _) ->
+    ok;
+connect(Mode, Nodes) ->
+    lists:foreach(fun net_kernel:connect_node/1, Nodes),
+    _ = Mode =:= gr andalso global:sync(),
+    ok.
 
 loop(Host) ->
     receive

@@ -12,6 +12,10 @@
 
 -export_type([request/0]).
 
+%% How long a name may be on its way.
+-define(NAMED_MS, 5_000).
+-define(AGAIN_MS, 20).
+
 -type request() :: #{
     %% the process that has asked
     asker := pid(),
@@ -49,20 +53,19 @@ init(Host, Run) ->
             ok
     end.
 
-%% A mesh: who is not connected yet gets so.
-find(#{node := Node} = Request, #{mode := Mode} = Run) when Mode =/= sr ->
-    case net_kernel:connect_node(Node) of
-        true -> found(Request, aco_group:whereis(Node, none, Run), Run);
-        _ -> {error, {unreachable, Node}}
-    end;
-find(#{node := Node, group := Group, how := How} = Request, Run) ->
-    case shared(Node, Group, How, Run) of
-        ok -> found(Request, aco_group:whereis(Node, Group, Run), Run);
+find(Request, Run) ->
+    case connected(Request, Run) of
+        ok -> host(Request, Run, erlang:monotonic_time(millisecond) + ?NAMED_MS);
         Error -> Error
     end.
 
-%% The group, with that node in it.
-shared(Node, Group, How, Run) ->
+%% In a mesh who is not connected yet gets so; in groups it is in that one.
+connected(#{node := Node}, #{mode := Mode}) when Mode =/= sr ->
+    case net_kernel:connect_node(Node) of
+        true -> ok;
+        _ -> {error, {unreachable, Node}}
+    end;
+connected(#{node := Node, group := Group, how := How}, Run) ->
     case aco_group:ensure(Group, Run) of
         ok ->
             case aco_group:has(Node, {Group, Run}) of
@@ -74,19 +77,24 @@ shared(Node, Group, How, Run) ->
             Error
     end.
 
-found(_, Host, _) when is_pid(Host) ->
-    {ok, Host};
-found(#{how := build, node := Node}, undefined, _) ->
-    %% Members of a group are connected.
-    case lists:member(Node, nodes(connected)) of
-        true -> {ok, none};
-        false -> {error, {unreachable, Node}}
-    end;
-found(#{how := moved, node := Node, child := #{branch := #{group := #{} = Home}}}, undefined, Run) ->
-    case aco_group:whereis(ask, Node, Home, Run) of
-        undefined -> {error, {unreachable, Node}};
-        Host -> {ok, Host}
-    end;
-%% Whoever has that node's name now is not of this run.
-found(#{node := Node}, undefined, _) ->
-    {error, {unreachable, Node}}.
+%% A name that this node has not heard of yet may be on its way, as long as the other one is
+%% connected: it was started again where it had been, or was never in a group with this one.
+host(#{node := Node, how := How, group := Group} = Request, Run, Deadline) ->
+    IsThere = lists:member(Node, nodes(connected)),
+    IsTime = erlang:monotonic_time(millisecond) < Deadline,
+    case aco_group:whereis(Node, Group, Run) of
+        Host when is_pid(Host) -> {ok, Host};
+        undefined when How =:= build, IsThere -> {ok, none};
+        undefined when IsThere, IsTime ->
+            case own_name(Request, Run) of
+                Host when is_pid(Host) -> {ok, Host};
+                undefined -> receive after ?AGAIN_MS -> host(Request, Run, Deadline) end
+            end;
+        undefined -> {error, {unreachable, Node}}
+    end.
+
+%% Where a submaster has a group below it, its node may have been in no other.
+own_name(#{node := Node, how := moved, child := #{branch := #{group := #{} = Below}}}, Run) ->
+    aco_group:whereis(ask, Node, Below, Run);
+own_name(_, _) ->
+    undefined.

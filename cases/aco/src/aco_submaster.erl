@@ -1,6 +1,7 @@
-%% @doc The process of a submaster. It answers whoever has asked it last, so its parent
-%% may be another one from round to round, and it holds nothing that could be lost with
-%% it: started again it is asked again, and finds those below it where they are.
+%% @doc The process of a submaster. It answers whoever has asked for the present round: its
+%% parent may be another one from round to round, and a message of the one before may come
+%% late. It holds nothing that could be lost with it: started again it is asked again,
+%% and finds those below it where they are.
 -module(aco_submaster).
 
 -export([start_link/4]).
@@ -22,23 +23,23 @@ start_link(Host, Keep, Branch, Reliable) ->
 %% @private
 -spec init(pid(), aco_keep:keep(), aco_tree:branch(), boolean()) -> no_return().
 init(Host, Keep, #{path := Path} = Branch, Reliable) ->
-    loop(none, {Host, Path}, aco_gather:new(Host, Keep, Branch, Reliable)).
+    loop(aco_askers:new(), {Host, Path}, aco_gather:new(Host, Keep, Branch, Reliable)).
 
-loop(Asker, Self, Gather) ->
+loop(Askers, Self, Gather) ->
     receive
         {round, From, Round, Told} ->
-            done(aco_gather:ask(Round, Told, Gather), From, Self);
+            done(aco_gather:ask(Round, Told, Gather), aco_askers:add(From, Round, Askers), Self);
         {told, Rows} ->
-            loop(Asker, Self, aco_gather:told(Rows, Gather));
+            loop(Askers, Self, aco_gather:told(Rows, Gather));
         Message ->
-            done(aco_gather:handle(Message, Gather), Asker, Self)
+            done(aco_gather:handle(Message, Gather), Askers, Self)
     end.
 
-done({Outcome, Gather}, Asker, {Host, Path} = Self) ->
+done({Outcome, Gather}, Askers, {Host, Path} = Self) ->
     case Outcome of
         none -> ok;
-        {answer, Round, Best} -> aco_gather:send(Asker, {best, Path, Round, Best});
-        {behind, Round} -> aco_gather:send(Asker, {behind, self(), Round});
+        {answer, Round, Best} -> aco_askers:tell({best, Path, Round, Best}, Askers);
+        {behind, Round} -> aco_askers:tell({behind, self(), Round}, Askers);
         {fail, Reason} -> aco_gather:send(Host, {failed, Reason})
     end,
-    loop(Asker, Self, Gather).
+    loop(Askers, Self, Gather).
