@@ -12,9 +12,8 @@
 -define(NODES_TO_LOSE, 11).
 -define(ROUNDS, 20).
 -define(PACE_MS, 150).
-%% When a node is killed, after the run was asked for: it must be built, and not over.
--define(LOSE_AFTER_MS, 3000).
--define(LOSE_PACE_MS, 400).
+%% A node is killed when this round is over.
+-define(LOST_AFTER, 5).
 
 -spec about() -> atoll_experiment:about().
 about() ->
@@ -45,7 +44,7 @@ steps(#{size := Size}) ->
     ] ++ [
         #{
             key => lost,
-            says => io_lib:format("GR and SR on ~b nodes; a colony's node is killed, the node of submasters, or none", [?NODES_TO_LOSE]),
+            says => io_lib:format("GR and SR on ~b nodes; a colony's node is killed after round ~b, the node of submasters, or none", [?NODES_TO_LOSE, ?LOST_AFTER]),
             run => {job, fun() -> {ok, lost()} end}
         }
      || Size =:= full
@@ -61,7 +60,7 @@ storm(Seeds) ->
 
 %% On one cluster, one seed after the other.
 runs(Mode, Chaos, Seeds) ->
-    Run = fun(Cluster) -> [atoll_experiments_aco:run(Cluster, all, spec(Mode, Chaos, Seed, ?PACE_MS)) || Seed <- Seeds] end,
+    Run = fun(Cluster) -> [atoll_experiments_aco:run(Cluster, all, spec(Mode, Chaos, Seed)) || Seed <- Seeds] end,
     Answers = case atoll_experiments_aco:cluster(Mode, ?NODES, Run) of
         {error, _} = Error -> [Error || _ <- Seeds];
         All -> All
@@ -71,12 +70,12 @@ runs(Mode, Chaos, Seeds) ->
      || {Seed, Answer} <- lists:zip(Seeds, Answers)
     ].
 
-spec(Mode, Chaos, Seed, PaceMs) ->
+spec(Mode, Chaos, Seed) ->
     #{
         problem => atoll_bench_aco_problem:made(40, Seed),
         options => #{ants => 4, local_iterations => 4, global_iterations => ?ROUNDS, seed => Seed},
         mode => Mode,
-        pace_ms => PaceMs,
+        pace_ms => ?PACE_MS,
         chaos => Chaos
     }.
 
@@ -86,15 +85,12 @@ lost() ->
     atoll_experiments_aco:parallel([fun() -> losing(Mode, What, Which) end || Mode <- [gr, sr], {What, Which} <- Cases]).
 
 losing(Mode, What, Which) ->
+    Spec = spec(Mode, 0, 1),
     Answer = atoll_experiments_aco:cluster(Mode, ?NODES_TO_LOSE, fun(Cluster) ->
-        Timer = [begin
-            Victim = lists:nth(Which, atoll_cluster:nodes(Cluster)),
-            {ok, Ref} = timer:apply_after(?LOSE_AFTER_MS, atoll_cluster, kill, [Cluster, Victim]),
-            Ref
-        end || Which =/= none],
-        Ran = atoll_experiments_aco:run(Cluster, all, spec(Mode, 0, 1, ?LOSE_PACE_MS)),
-        _ = [timer:cancel(Ref) || Ref <- Timer],
-        Ran
+        case Which of
+            none -> atoll_experiments_aco:run(Cluster, all, Spec);
+            _ -> atoll_experiments_aco:run_losing(Cluster, lists:nth(Which, atoll_cluster:nodes(Cluster)), ?LOST_AFTER, Spec)
+        end
     end),
     maps:merge(#{mode => Mode, lost => What}, atoll_experiments_aco:figures(Answer)).
 

@@ -80,22 +80,22 @@ knees(Run) ->
     case atoll_bench_knee_curves:of_runs([Run]) of
         {ok, Curves} ->
             lists:sort([
-                {binary_to_existing_atom(proplists:get_value(<<"system">>, Key)), proplists:get_value(<<"global">>, Key),
-                    atoll_bench_knee:find(Curve, #{seed => 1})}
-             || {Key, Curve} <- Curves
+                {System, Share, Knee}
+             || {System, Share, #{verdict := Verdict} = Knee} <- [knee(Curve) || Curve <- Curves], Verdict =/= too_few
             ]);
         {error, _} ->
             []
     end.
+
+knee({Key, Curve}) ->
+    {binary_to_existing_atom(proplists:get_value(<<"system">>, Key)), proplists:get_value(<<"global">>, Key), atoll_bench_knee:find(Curve, #{seed => 1})}.
 
 knee_said(#{verdict := knee, nodes := N, low := Low, high := High, between := {Below, Above}}) ->
     io_lib:format("~ts nodes [~ts–~ts], between ~b and ~b", [number(N), number(Low), number(High), Below, Above]);
 knee_said(#{verdict := at_most, nodes := N}) ->
     io_lib:format("at ~b nodes or fewer, the smallest number measured", [N]);
 knee_said(#{verdict := none, up_to := N}) ->
-    io_lib:format("none up to ~b nodes", [N]);
-knee_said(#{verdict := too_few}) ->
-    "too few numbers of nodes".
+    io_lib:format("none up to ~b nodes", [N]).
 
 has_knee(#{verdict := Verdict}) -> Verdict =:= knee orelse Verdict =:= at_most.
 

@@ -1,7 +1,8 @@
 %% @doc ACO for the experiments: problems, and runs on clusters of their own.
 -module(atoll_experiments_aco).
 
--export([exact/1, cluster/3, run/3, figures/1, parallel/1]).
+-export([exact/1, cluster/3, run/3, run_losing/4, figures/1, parallel/1]).
+-export([losing/3]).
 
 -define(RUN_MS, 900000).
 
@@ -48,11 +49,31 @@ cluster(Mode, Count, Fun) ->
 run(Cluster, all, Spec) ->
     run(Cluster, atoll_cluster:nodes(Cluster), Spec);
 run(Cluster, [First | _] = Nodes, Spec) ->
-    case atoll_bench_nodes:call(Cluster, First, {aco, run}, [Spec#{nodes => Nodes}], ?RUN_MS) of
-        {ok, {ok, Result}} -> {ok, Result};
-        {ok, {error, Reason}} -> {error, aco:format_error(Reason)};
-        {error, _} = Error -> Error
-    end.
+    answer(atoll_bench_nodes:call(Cluster, First, {aco, run}, [Spec#{nodes => Nodes}], ?RUN_MS)).
+
+answer({ok, {ok, Result}}) -> {ok, Result};
+answer({ok, {error, Reason}}) -> {error, aco:format_error(Reason)};
+answer({error, _} = Error) -> Error.
+
+%% @doc A run on all nodes, one of which is killed as soon as this round is over.
+-spec run_losing(atoll_cluster:cluster(), Victim :: node(), Round :: pos_integer(), aco:spec()) ->
+    {ok, aco:result()} | {error, unicode:chardata()}.
+run_losing(Cluster, Victim, Round, Spec) ->
+    #{nodes := Infos} = atoll_cluster:info(Cluster),
+    [OsPid] = [Pid || #{node := Node, os_pid := Pid} <- Infos, Node =:= Victim],
+    [First | _] = Nodes = atoll_cluster:nodes(Cluster),
+    answer(atoll_bench_nodes:call(Cluster, First, {?MODULE, losing}, [Spec#{nodes => Nodes}, Round, OsPid], ?RUN_MS)).
+
+%% @doc Called on the first node, which is where the run tells how far it is; the nodes are
+%% processes of one machine.
+-spec losing(aco:spec(), Round :: pos_integer(), OsPid :: pos_integer()) -> {ok, aco:result()} | {error, aco:reason()}.
+losing(Spec, Round, OsPid) ->
+    Killer = spawn_link(fun() ->
+        receive
+            {aco, best, Round, _} -> [] = os:cmd("kill -9 " ++ integer_to_list(OsPid))
+        end
+    end),
+    aco:run(Spec#{watcher => Killer}).
 
 %% @doc Of a result what can be kept as JSON; of an error its sentence.
 -spec figures({ok, aco:result()} | {error, unicode:chardata()}) -> map().
