@@ -48,7 +48,8 @@ all() ->
         atoll_experiment_chaos,
         atoll_experiment_traffic,
         atoll_experiment_debench,
-        atoll_experiment_place
+        atoll_experiment_place,
+        atoll_experiment_beyond
     ].
 
 %% @doc What they are called.
