@@ -21,6 +21,7 @@ commands() ->
     [
         {"demo", atoll_cli_demo},
         {"orbit", atoll_cli_orbit},
+        {"aco", atoll_cli_aco},
         {"up", atoll_cli_up},
         {"status", atoll_cli_status},
         {"links", atoll_cli_links},

@@ -173,8 +173,8 @@ orbit_prints_one_object(Config) ->
     ?assertMatch(#{<<"mode">> := <<"groups">>, <<"generators">> := <<"g12345">>,
                    <<"space">> := 1000, <<"size">> := 968, <<"vertices_received">> := 4841,
                    <<"nodes">> := 5},
-                 decode(Stdout)),
-    #{<<"connections_max">> := Max, <<"messages">> := Messages, <<"packets">> := Packets} = decode(Stdout),
+                 atoll_cli_os:decode(Stdout)),
+    #{<<"connections_max">> := Max, <<"messages">> := Messages, <<"packets">> := Packets} = atoll_cli_os:decode(Stdout),
     %% A gateway of groups of 2 and 3: its group's members and the other gateway.
     ?assertEqual(3, Max),
     ?assert(lists:all(fun(N) -> is_integer(N) andalso N >= 0 end, maps:values(Messages))),
@@ -198,7 +198,7 @@ every_mode_finds_the_same_set(Config) ->
         #{status := 0, stdout := Stdout} = atoll_cli_os:run(dir(Config), [
             "orbit", "--space", "1000", "--mode", Mode, "--nodes", "4", "--group-size", "2",
             "--json"]),
-        Result = decode(Stdout),
+        Result = atoll_cli_os:decode(Stdout),
         ?assertMatch(#{<<"nodes">> := Nodes}, Result, Mode),
         maps:with([<<"size">>, <<"vertices_received">>], Result)
      end
@@ -240,9 +240,9 @@ up_holds_groups_until_down(Config) ->
     ?assertMatch({match, _}, re:run(Table, "^reef +reef1@127.0.0.1 +up +3 ", [multiline])),
     #{status := 0, stdout := Json} = atoll_cli_os:run(dir(Config), ["status", "--json"]),
     ?assertMatch(#{<<"clusters">> := [#{<<"name">> := <<"reef">>, <<"nodes">> := [_, _, _, _, _]}]},
-                 decode(Json)),
+                 atoll_cli_os:decode(Json)),
     %% They run no overlay.
-    #{<<"clusters">> := [#{<<"nodes">> := [First | _]}]} = decode(Json),
+    #{<<"clusters">> := [#{<<"nodes">> := [First | _]}]} = atoll_cli_os:decode(Json),
     ?assertMatch(#{<<"overlay">> := null, <<"neighbours">> := null, <<"members">> := null, <<"parts">> := null}, First),
     #{<<"groups">> := Groups, <<"names">> := Names} = First,
     ?assertEqual(
@@ -265,7 +265,7 @@ up_takes_a_carrier_and_links_shows_its_connections(Config) ->
     Program = atoll_cli_os:start(dir(Config), Up),
     _ = atoll_cli_os:await_line(Program, stdout, <<"atoll down reef\n">>),
     #{status := 0, stdout := Json} = atoll_cli_os:run(dir(Config), ["links", "reef", "--json"]),
-    #{<<"cluster">> := <<"reef">>, <<"links">> := Links, <<"silent">> := []} = decode(Json),
+    #{<<"cluster">> := <<"reef">>, <<"links">> := Links, <<"silent">> := []} = atoll_cli_os:decode(Json),
     %% The two of each group, and the gateways.
     ?assertEqual([[1, 2], [1, 3], [3, 4]], lists:sort([lists:sort(numbers([F, T])) || #{<<"from">> := F, <<"to">> := T} <- Links])),
     [
@@ -296,7 +296,7 @@ nodes_reach_each_other_over_gateways_and_route_says_how(Config) ->
     _ = atoll_cli_os:await_line(Program, stdout, <<"atoll down reef\n">>),
     Does = fun(Args) -> atoll_cli_os:run(dir(Config), Args ++ ["--name", "reef"]) end,
     #{status := 0, stdout := Json} = Does(["route", "reef3", "reef6", "--json"]),
-    #{<<"path">> := Path, <<"hops">> := Hops, <<"alternatives">> := Others, <<"now">> := Now} = decode(Json),
+    #{<<"path">> := Path, <<"hops">> := Hops, <<"alternatives">> := Others, <<"now">> := Now} = atoll_cli_os:decode(Json),
     [3, G, H, 6] = numbers(Path),
     ?assert(lists:member(G, [1, 2]) andalso lists:member(H, [4, 5])),
     ?assertMatch([[_, _, _, _], [_, _, _, _], [_, _, _, _]], Others),
@@ -314,7 +314,7 @@ nodes_reach_each_other_over_gateways_and_route_says_how(Config) ->
     ?assertMatch({match, _}, re:run(Table, "^reef[12]@127.0.0.1 +reef[45]@127.0.0.1 +both are in gateways +1$", [multiline])),
     ?assertMatch({match, _}, re:run(Table, "^now +they are connected over reef[12]@127.0.0.1 reef[45]@127.0.0.1$", [multiline])),
     #{status := 0, stdout := Said} = atoll_cli_os:run(dir(Config), ["links", "reef", "--json"]),
-    #{<<"links">> := Links, <<"relays">> := Relays} = decode(Said),
+    #{<<"links">> := Links, <<"relays">> := Relays} = atoll_cli_os:decode(Said),
     [#{<<"path">> := Over, <<"from">> := From, <<"sealed">> := true}] = [L || #{<<"kind">> := <<"relay">>} = L <- Links],
     ?assertMatch({[3, A, B, 6], [3]} when A < 3 andalso B > 3, {numbers(Over), numbers([From])}),
     ?assertEqual(lists:sort(numbers(Over) -- [3, 6]), numbers([Node || #{<<"node">> := Node, <<"circuits">> := 1} <- Relays])),
@@ -348,7 +348,7 @@ links_of_stock_nodes_are_shown_too(Config) ->
     Program = atoll_cli_os:start(dir(Config), ["up", "3"]),
     _ = atoll_cli_os:await_line(Program, stdout, <<"atoll down atoll\n">>),
     #{status := 0, stdout := Json} = atoll_cli_os:run(dir(Config), ["links", "--json"]),
-    #{<<"links">> := [First, _, _]} = decode(Json),
+    #{<<"links">> := [First, _, _]} = atoll_cli_os:decode(Json),
     ?assertMatch(
         #{<<"from">> := <<"atoll1@127.0.0.1">>, <<"to">> := <<"atoll2@127.0.0.1">>, <<"kind">> := <<"stock">>,
           <<"rtt_us">> := null, <<"connected_by">> := null, <<"age_ms">> := null},
@@ -369,7 +369,7 @@ up_holds_an_overlay_and_status_tells_of_it(Config) ->
     #{status := 0, stdout := Table} = atoll_cli_os:run(dir(Config), ["status"]),
     ?assertMatch({match, _}, re:run(Table, "^reef +reef1@127.0.0.1 +up +[1-4] +hyparview +[1-4] +5 ", [multiline])),
     #{status := 0, stdout := Json} = atoll_cli_os:run(dir(Config), ["status", "--json"]),
-    #{<<"clusters">> := [#{<<"nodes">> := Nodes}]} = decode(Json),
+    #{<<"clusters">> := [#{<<"nodes">> := Nodes}]} = atoll_cli_os:decode(Json),
     Views = maps:from_list([{Node, Neighbours} || #{<<"node">> := Node, <<"neighbours">> := Neighbours} <- Nodes]),
     ?assertEqual(5, map_size(Views)),
     [?assert(is_map_key(Peer, Views)) || Peers <- maps:values(Views), Peer <- Peers],
@@ -402,14 +402,14 @@ groups_of_a_held_cluster_are_changed_and_shown(Config) ->
     ?assertEqual(<<"group  fish\nnodes  reef2@127.0.0.1 reef5@127.0.0.1\n">>, Does(["new", "fish", "reef5", "reef2@127.0.0.1"])),
     ?assertEqual(
         #{<<"group">> => <<"fish">>, <<"nodes">> => [node_of(2), node_of(3), node_of(5)], <<"added">> => [node_of(3)], <<"left_out">> => []},
-        decode(Does(["add", "fish", "reef3", "reef2", "--json"]))
+        atoll_cli_os:decode(Does(["add", "fish", "reef3", "reef2", "--json"]))
     ),
     ?assertEqual(
         #{<<"group">> => <<"fish">>, <<"nodes">> => [node_of(3), node_of(5)], <<"removed">> => [node_of(2)]},
-        decode(Does(["remove", "fish", "reef2", "reef1", "--json"]))
+        atoll_cli_os:decode(Does(["remove", "fish", "reef2", "reef1", "--json"]))
     ),
     ?assertMatch({match, _}, re:run(Does(["list"]), "^fish +2 +2 +reef3@127.0.0.1 reef5@127.0.0.1$", [multiline])),
-    #{<<"cluster">> := <<"reef">>, <<"free">> := [], <<"silent">> := [], <<"groups">> := Groups} = decode(Does(["list", "--json"])),
+    #{<<"cluster">> := <<"reef">>, <<"free">> := [], <<"silent">> := [], <<"groups">> := Groups} = atoll_cli_os:decode(Does(["list", "--json"])),
     ?assertEqual(
         [{<<"fish">>, [3, 5], [3, 5]}, {<<"gateways">>, [1, 4], [1, 4]}, {<<"group1">>, [1, 2, 3], [1, 3]}, {<<"group2">>, [4, 5], [4, 5]}],
         [{Name, numbers(Nodes), numbers(Gateways)} || #{<<"group">> := Name, <<"nodes">> := Nodes, <<"gateways">> := Gateways} <- Groups]
@@ -422,15 +422,15 @@ groups_of_a_held_cluster_are_changed_and_shown(Config) ->
     %% Five connections: 1-2, 1-3, 2-3 in a group, 4-5 in the other, 1-4 of the gateways, and 3-5.
     ?assertMatch({match, [_, _, _, _, _, _]}, re:run(Picture, "<path d=", [global])),
     {ok, <<"graph groups {", _/binary>>} = file:read_file(Dot),
-    #{<<"group">> := <<"group1">>} = decode(Does(["delete", "group1", "--json"])),
-    ?assertMatch(#{<<"free">> := [_]}, decode(Does(["list", "--json"]))),
+    #{<<"group">> := <<"group1">>} = atoll_cli_os:decode(Does(["delete", "group1", "--json"])),
+    ?assertMatch(#{<<"free">> := [_]}, atoll_cli_os:decode(Does(["list", "--json"]))),
     %% The same name far away, and which is meant.
     _ = Does(["new", "group2", "reef1", "reef2"]),
     ?assertMatch(
         #{status := 1, stderr := <<"atoll group delete: several groups are called group2; --at NODE says which is meant\n">>},
         atoll_cli_os:run(dir(Config), ["group", "delete", "group2", "--name", "reef"])
     ),
-    #{<<"deleted_from">> := Gone} = decode(Does(["delete", "group2", "--at", "reef2", "--json"])),
+    #{<<"deleted_from">> := Gone} = atoll_cli_os:decode(Does(["delete", "group2", "--at", "reef2", "--json"])),
     ?assertEqual([1, 2], numbers(Gone)),
     ?assertMatch(#{status := 0}, atoll_cli_os:run(dir(Config), ["down", "reef"])),
     ?assertMatch(#{status := 0}, atoll_cli_os:await_exit(Program, ?GONE_MS)).
@@ -454,14 +454,14 @@ a_group_that_does_not_get_all_its_nodes_is_told(Config) ->
             {1, ["remove", "group1", "reef1", "reef2"]}
         ]
     ],
-    #{<<"clusters">> := [#{<<"nodes">> := Nodes}]} = decode(maps:get(stdout, atoll_cli_os:run(dir(Config), ["status", "--json"]))),
+    #{<<"clusters">> := [#{<<"nodes">> := Nodes}]} = atoll_cli_os:decode(maps:get(stdout, atoll_cli_os:run(dir(Config), ["status", "--json"]))),
     [Pid] = [P || #{<<"node">> := <<"reef2@127.0.0.1">>, <<"os_pid">> := P} <- Nodes],
     ok = atoll_cli_os:signal(Pid, "KILL"),
     _ = atoll_cli_os:await_line(Program, stderr, <<"Node reef2@127.0.0.1 went down.\n">>),
     {Json, _} = Fails(1, ["new", "fish", "reef2", "reef3", "--json"]),
-    ?assertEqual(#{<<"group">> => <<"fish">>, <<"nodes">> => [node_of(3)], <<"left_out">> => [node_of(2)]}, decode(Json)),
+    ?assertEqual(#{<<"group">> => <<"fish">>, <<"nodes">> => [node_of(3)], <<"left_out">> => [node_of(2)]}, atoll_cli_os:decode(Json)),
     ?assertMatch(#{<<"silent">> := [<<"reef2@127.0.0.1">>]},
-                 decode(maps:get(stdout, atoll_cli_os:run(dir(Config), ["group", "list", "--name", "reef", "--json"])))),
+                 atoll_cli_os:decode(maps:get(stdout, atoll_cli_os:run(dir(Config), ["group", "list", "--name", "reef", "--json"])))),
     ?assertMatch(#{status := 0}, atoll_cli_os:run(dir(Config), ["down", "reef"])),
     ?assertMatch(#{status := 0}, atoll_cli_os:await_exit(Program, ?GONE_MS)).
 
@@ -487,7 +487,7 @@ names_are_shown_and_checked(Config) ->
     #{status := 1, stdout := Json, stderr := Differ} = Names(["group1", "--json"]),
     ?assertEqual(<<"atoll group names: 3 names are not the same on all members\n">>, Differ),
     #{<<"cluster">> := <<"reef">>, <<"silent">> := [], <<"groups">> := [#{<<"group">> := <<"group1">>, <<"nodes">> := Nodes, <<"names">> := Shown}]} =
-        decode(Json),
+        atoll_cli_os:decode(Json),
     ?assertEqual([1, 2, 3], numbers(Nodes)),
     {One, Two, Three} = {node_of(1), node_of(2), node_of(3)},
     ?assertMatch(
@@ -538,7 +538,7 @@ names_of_free_nodes_are_shown(Config) ->
             end,
             {match, Shown} = re:run(Names([]), "^\\(free nodes\\) +tea +reef[1-3]@127.0.0.1 +<", [multiline, global]),
             ?assertEqual(Rows, length(Shown)),
-            #{<<"groups">> := Each} = decode(Names(["undefined", "--json"])),
+            #{<<"groups">> := Each} = atoll_cli_os:decode(Names(["undefined", "--json"])),
             ?assertEqual(Groups, length(Each)),
             ?assertMatch(#{status := 0}, atoll_cli_os:run(dir(Config), ["down", "reef"])),
             ?assertMatch(#{status := 0}, atoll_cli_os:await_exit(Program, ?GONE_MS))
@@ -581,7 +581,7 @@ a_script_ends_with_the_same_facts_in_both_worlds(Config) ->
     [Simulated, Real] = [
         begin
             #{status := 0, stdout := Json} = atoll_cli_os:run(dir(Config), [World, "run", "docs/scripts/leave.script", "--json"], 120000),
-            decode(Json)
+            atoll_cli_os:decode(Json)
         end
      || World <- ["sim", "chaos"]
     ],
@@ -608,7 +608,7 @@ a_held_cluster_is_harmed_and_stays(Config) ->
     File = script(Config, "{at, 0, {broadcast, all, 2, 100}}.\n{at, 100, {pause, {nodes, 2, 2}, 300}}.\n"
                           "{at, 1500, {expect, {delivered, 1.0}}}.\n{at, 1500, {expect, symmetric}}.\n"),
     #{status := 0, stdout := Json} = atoll_cli_os:run(dir(Config), ["chaos", "run", File, "--name", "reef", "--json"]),
-    ?assertMatch(#{<<"failed">> := [], <<"alive">> := 3, <<"connected">> := 1.0, <<"delivered">> := 1.0}, decode(Json)),
+    ?assertMatch(#{<<"failed">> := [], <<"alive">> := 3, <<"connected">> := 1.0, <<"delivered">> := 1.0}, atoll_cli_os:decode(Json)),
     #{status := 0, stdout := Random} =
         atoll_cli_os:run(dir(Config), ["chaos", "random", "--name", "reef", "--kinds", "pause,cut", "--rate", "3", "--seconds", "1"]),
     ?assertMatch({match, _}, re:run(Random, "^nodes alive at the end +3$", [multiline])),
@@ -625,7 +625,7 @@ a_held_cluster_is_harmed_and_stays(Config) ->
     #{status := 0, stdout := Left, stderr := Said} = atoll_cli_os:run(dir(Config), ["chaos", "run", Two, "--name", "reef", "--json"]),
     ?assertMatch({_, _}, binary:match(Said, <<"reef2@127.0.0.1 is down, and left out">>)),
     ?assertMatch(#{<<"nodes">> := [<<"reef1@127.0.0.1">>, <<"reef3@127.0.0.1">>], <<"events">> := [
-        #{<<"nodes">> := [<<"reef3@127.0.0.1">>], <<"outcome">> := <<"done">>} | _]}, decode(Left)).
+        #{<<"nodes">> := [<<"reef3@127.0.0.1">>], <<"outcome">> := <<"done">>} | _]}, atoll_cli_os:decode(Left)).
 
 a_script_that_cannot_be_played_starts_nothing(Config) ->
     File = script(Config, "{at, 0, heal}.\n{at, 1, {expect, symmetric}}.\n"),
@@ -649,7 +649,7 @@ faults_at_a_rate_print_one_object(Config) ->
     #{status := 0, stdout := Json} = atoll_cli_os:run(dir(Config), [
         "chaos", "random", "--nodes", "3", "--rate", "4", "--kinds", "process,node", "--seconds", "1", "--seed", "7", "--json"]),
     ?assertMatch([_, <<>>], binary:split(Json, <<"\n">>, [global])),
-    #{<<"nodes">> := [_, _, _], <<"seed">> := 7, <<"events">> := Events, <<"summary">> := [_ | _], <<"again">> := Again} = decode(Json),
+    #{<<"nodes">> := [_, _, _], <<"seed">> := 7, <<"events">> := Events, <<"summary">> := [_ | _], <<"again">> := Again} = atoll_cli_os:decode(Json),
     ?assertEqual(5, length(Events)),
     ?assertMatch(#{<<"fault">> := <<"heal">>}, lists:last(Events)),
     ?assertEqual(<<"atoll chaos random --rate 4 --kinds process,node --seconds 1 --nodes 3 --seed 7">>, Again),
@@ -665,7 +665,7 @@ an_interrupted_harm_says_what_happened(Config) ->
             _ = atoll_cli_os:await_line(Program, stderr, <<"Doing harm">>),
             ok = atoll_cli_os:Signal(Program, "INT"),
             #{status := 130, stdout := Json, stderr := Said} = atoll_cli_os:await_exit(Program, 30000),
-            #{<<"events">> := Events} = decode(Json),
+            #{<<"events">> := Events} = atoll_cli_os:decode(Json),
             ?assertMatch(#{<<"fault">> := <<"heal">>}, lists:last(Events)),
             ?assertMatch({_, _}, binary:match(Said, <<"atoll chaos random: interrupted; all is healed\n">>)),
             ?assertEqual(ok, atoll_cli_os:await_none_left(dir(Config), ?GONE_MS))
@@ -769,7 +769,7 @@ it_runs_from_anywhere(Config) ->
     #{status := Status, stdout := Stdout, stderr := Stderr} =
         atoll_cli_os:await_exit(atoll_cli_os:start(dir(Config), {sh, Line}, Dir), 30000),
     ?assertEqual({0, Stderr}, {Status, Stderr}),
-    ?assertMatch(#{<<"size">> := 854}, decode(Stdout)).
+    ?assertMatch(#{<<"size">> := 854}, atoll_cli_os:decode(Stdout)).
 
 %% The other end of `script' is a terminal.
 a_terminal_gets_a_bar(Config) ->
@@ -807,10 +807,10 @@ every_experiment_prints_its_keys_first(Config) ->
 a_simulation_is_repeated_by_its_line(Config) ->
     Args = ["sim", "overlay", "--nodes", "30", "--kill", "0.4", "--seed", "11", "--option", "active_max=4", "--json"],
     #{status := 0, stdout := Once} = atoll_cli_os:run(dir(Config), Args),
-    #{<<"again">> := <<"atoll ", Again/binary>>, <<"killed">> := 12} = decode(Once),
+    #{<<"again">> := <<"atoll ", Again/binary>>, <<"killed">> := 12} = atoll_cli_os:decode(Once),
     #{status := 0, stdout := Twice} =
         atoll_cli_os:run(dir(Config), string:lexemes(binary_to_list(Again), " ") ++ ["--json"]),
-    Essence = fun(Json) -> maps:without([<<"wall_ms">>, <<"events_per_s">>], decode(Json)) end,
+    Essence = fun(Json) -> maps:without([<<"wall_ms">>, <<"events_per_s">>], atoll_cli_os:decode(Json)) end,
     ?assertEqual(Essence(Once), Essence(Twice)).
 
 a_simulation_prints_a_table(Config) ->
@@ -862,7 +862,7 @@ a_recording_is_replayed(Config) ->
     ?assertMatch({match, _}, re:run(Differs, "link.rec, event 9:\n  event .*\n  recorded  .*tampered.*\n  replayed ")),
     ?assertEqual(iolist_to_binary(["atoll sim replay: ", Link, " has other effects than were recorded, or cannot be replayed\n"]), Stderr),
     #{status := 1, stdout := Json} = Replay(["--json", Link, Overlay]),
-    #{<<"recordings">> := [One, Other]} = decode(Json),
+    #{<<"recordings">> := [One, Other]} = atoll_cli_os:decode(Json),
     ?assertMatch(#{<<"node">> := <<"n1@reef">>, <<"otp">> := <<"25">>, <<"protocol">> := <<"atoll_link_core">>,
                    <<"events">> := Events, <<"lost">> := 0, <<"cut">> := false, <<"identical">> := false,
                    <<"difference">> := #{<<"event">> := 9}}, One),
@@ -889,7 +889,7 @@ a_node_s_recordings_are_replayed(Config) ->
         ["attr.rec", "group.rec", "link.rec", "name.rec", "place.rec"], [filename:basename(File) || File <- lists:sublist(Files, 5)]
     ),
     #{status := 0, stdout := Json} = atoll_cli_os:run(dir(Config), ["sim", "replay", "--json" | Files]),
-    #{<<"recordings">> := Recordings} = decode(Json),
+    #{<<"recordings">> := Recordings} = atoll_cli_os:decode(Json),
     ?assertEqual(10, length(Recordings)),
     [?assertMatch(#{<<"identical">> := true, <<"cut">> := false, <<"lost">> := 0}, Recording) || Recording <- Recordings],
     [?assert(Events > 200, Events) || #{<<"protocol">> := <<"atoll_name_core">>, <<"events">> := Events} <- Recordings].
@@ -983,13 +983,13 @@ a_script_is_played(Config) ->
                  "^again: atoll sim run docs/scripts/partition.script --seed 7$"]],
     #{status := 0, stdout := Json} =
         atoll_cli_os:run(dir(Config), ["sim", "run", "docs/scripts/partition.script", "--seed", "8", "--json"]),
-    ?assertMatch(#{<<"seed">> := 8, <<"failed">> := []}, decode(Json)).
+    ?assertMatch(#{<<"seed">> := 8, <<"failed">> := []}, atoll_cli_os:decode(Json)).
 
 a_script_that_fails_is_repeated_by_its_line(Config) ->
     File = script(Config, "{cluster, #{nodes => 10}}.\n{at, 0, {expect, {connected, 1.0}}}.\n"),
     #{status := 1, stdout := Json, stderr := Stderr} =
         atoll_cli_os:run(dir(Config), ["sim", "run", File, "--seed", "3", "--json"]),
-    ?assertMatch(#{<<"failed">> := [#{<<"line">> := 2, <<"ms">> := 0, <<"was">> := _}]}, decode(Json)),
+    ?assertMatch(#{<<"failed">> := [#{<<"line">> := 2, <<"ms">> := 0, <<"was">> := _}]}, atoll_cli_os:decode(Json)),
     [?assertMatch({_, _}, binary:match(Stderr, iolist_to_binary(Part)), Stderr)
      || Part <- ["1 of 1 expectations failed, the first at ", [File, ":2"], ["again: atoll sim run ", File, " --seed 3\n"]]].
 
@@ -1064,11 +1064,6 @@ keys(Json) ->
     {match, Keys} = re:run(Json, "\"([a-z_0-9]+)\":", [global, {capture, all_but_first, binary}]),
     lists:append(Keys).
 
-decode(Json) ->
-    case code:ensure_loaded(json) of
-        {module, Module} -> Module:decode(Json);
-        {error, _} -> jiffy:decode(Json, [return_maps])
-    end.
 
 dir(Config) ->
     proplists:get_value(dir, Config).

@@ -44,11 +44,11 @@ a_cluster_is_measured_clustered_drawn_and_declared(Config) ->
     {ok, <<"<svg", _/binary>>} = file:read_file(Svg),
     {ok, <<"graph network {", _/binary>>} = file:read_file(Dot),
     #{status := 0, stdout := Json, stderr := <<>>} = run(Config, ["matrix", "--json" | Effort]),
-    #{<<"nodes">> := [_, _, _, _], <<"pairs">> := Pairs, <<"silent">> := [], <<"late">> := []} = decode(Json),
+    #{<<"nodes">> := [_, _, _, _], <<"pairs">> := Pairs, <<"silent">> := [], <<"late">> := []} = atoll_cli_os:decode(Json),
     ?assertEqual(12, length(Pairs)),
     [?assert(Us > 0) || #{<<"round_trip_us">> := Us} <- Pairs],
     #{status := 0, stdout := Told} = run(Config, ["measure", "--json" | Effort]),
-    ?assertMatch(#{<<"joins">> := [_, _, _], <<"network">> := <<"%%", _/binary>>}, decode(Told)),
+    ?assertMatch(#{<<"joins">> := [_, _, _], <<"network">> := <<"%%", _/binary>>}, atoll_cli_os:decode(Told)),
     #{status := 0, stdout := Declared} = run(Config, ["matrix", "--network", File]),
     ?assertEqual(5, length(binary:split(string:trim(Declared), <<"\n">>, [global]))),
     ?assertMatch(#{status := 0}, atoll_cli_os:run(dir(Config), ["down", "reef"])),
@@ -62,7 +62,7 @@ a_network_file_is_checked_and_drawn(Config) ->
         run(Config, ["draw", File])
     ),
     #{status := 0, stdout := Json} = run(Config, ["matrix", "--network", File, "--json"]),
-    #{<<"pairs">> := Pairs} = decode(Json),
+    #{<<"pairs">> := Pairs} = atoll_cli_os:decode(Json),
     ?assertEqual([0.5, 1.0], lists:usort([D || #{<<"distance">> := D} <- Pairs])),
     ok = file:write_file(File, "{network, [{node, a@h}]}.\n\n{node, b@h}.\n"),
     Sentence = iolist_to_binary([File, ": line 3: a second root begins here, and the network that begins in line 1 is to be all\n"]),
@@ -98,7 +98,7 @@ nothing_is_written_where_somebody_is_left_out(Config) ->
         run(Config, ["measure", "--name", "reef", "--batches", "100000", "--deadline", "1", "--write", File])
     ),
     #{status := 0, stdout := Status} = atoll_cli_os:run(dir(Config), ["status", "--json"]),
-    #{<<"clusters">> := [#{<<"nodes">> := [_, _, #{<<"node">> := <<"reef3@127.0.0.1">>, <<"os_pid">> := Third}]}]} = decode(Status),
+    #{<<"clusters">> := [#{<<"nodes">> := [_, _, #{<<"node">> := <<"reef3@127.0.0.1">>, <<"os_pid">> := Third}]}]} = atoll_cli_os:decode(Status),
     ok = atoll_cli_os:signal(Third, "STOP"),
     try
         #{status := 1, stdout := Text, stderr := Told} =
@@ -111,9 +111,3 @@ nothing_is_written_where_somebody_is_left_out(Config) ->
     ?assertEqual({ok, <<"a good one">>}, file:read_file(File)),
     ?assertMatch(#{status := 0}, atoll_cli_os:run(dir(Config), ["down", "reef"])),
     ?assertMatch(#{status := 0}, atoll_cli_os:await_exit(Program, ?GONE_MS)).
-
-decode(Json) ->
-    case code:ensure_loaded(json) of
-        {module, Module} -> Module:decode(Json);
-        {error, _} -> jiffy:decode(Json, [return_maps])
-    end.

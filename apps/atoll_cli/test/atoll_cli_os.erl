@@ -8,6 +8,7 @@
 -module(atoll_cli_os).
 
 -export([root/0, new_dir/0, remove_dir/1, run/2, run/3, start/2, start/3, await_exit/2, await_line/3, signal/2, signal_group/2]).
+-export([decode/1]).
 -export([left/1, left/2, await_none_left/2, await/2, beams/1, is_vm/1]).
 
 -export_type([program/0, ended/0]).
@@ -98,6 +99,14 @@ await_exit(#{port := Port, stderr := Stderr, dir := Dir} = Program, Deadline, St
     after left_of(Deadline) ->
         ok = signal(Program, "KILL"),
         error({still_running, Stdout, file:read_file(Stderr)})
+    end.
+
+%% @doc What a program has printed as JSON.
+-spec decode(binary()) -> term().
+decode(Json) ->
+    case code:ensure_loaded(json) of
+        {module, Module} -> Module:decode(Json);
+        {error, _} -> jiffy:decode(Json, [return_maps])
     end.
 
 %% @doc Waits for a text on an output; returns all of that output so far.

@@ -71,7 +71,7 @@ run(Config, Args) -> atoll_cli_os:run(dir(Config), ["place", "--name", "reef" | 
 %% The object that it prints, and its exit status.
 told(Config, Args) ->
     #{status := Status, stdout := Stdout} = run(Config, ["--json" | Args]),
-    {Status, decode(Stdout)}.
+    {Status, atoll_cli_os:decode(Stdout)}.
 
 names(Object) -> [Node || #{<<"node">> := Node} <- maps:get(<<"nodes">>, Object)].
 
@@ -161,12 +161,6 @@ who_is_silent_or_gone_is_named(Config) ->
 %% The number of a node's process.
 vm(I, Config) ->
     #{status := 0, stdout := Json} = atoll_cli_os:run(dir(Config), ["status", "--json"]),
-    #{<<"clusters">> := [#{<<"nodes">> := Nodes}]} = decode(Json),
+    #{<<"clusters">> := [#{<<"nodes">> := Nodes}]} = atoll_cli_os:decode(Json),
     [Pid] = [Pid || #{<<"node">> := Node, <<"os_pid">> := Pid} <- Nodes, Node =:= reef(I)],
     Pid.
-
-decode(Json) ->
-    case code:ensure_loaded(json) of
-        {module, Module} -> Module:decode(Json);
-        {error, _} -> jiffy:decode(Json, [return_maps])
-    end.

@@ -167,7 +167,7 @@ start(Command, Dir) ->
 %% Times, and messages that depend on them, differ from run to run; the columns
 %% that they make wider or narrower do too.
 essence(Lines) ->
-    [case re:run(Line, "^(messages between nodes: [a-z]+|time) ", [{capture, all_but_first, binary}]) of
+    [case re:run(Line, "^(messages between nodes: [a-z]+|time|processes killed|processes started again) ", [{capture, all_but_first, binary}]) of
          {match, [Name]} -> Name;
          nomatch -> re:replace(Line, " +", " ", [global, {return, binary}])
      end

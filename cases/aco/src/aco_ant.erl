@@ -72,6 +72,7 @@ at(_, [{_, Job}]) -> Job;
 at(Mark, [{Weight, Job} | _]) when Mark < Weight -> Job;
 at(Mark, [{Weight, _} | Weighed]) -> at(Mark - Weight, Weighed).
 
+-compile({inline, [weight/5, power/2]}).
 weight({Number, _, _, _} = Job, Time, Mean, Row, #way{heuristic = Heuristic, alpha = Alpha, beta = Beta}) ->
     power(element(Number, Row), Alpha) * power(aco_heuristic:worth(Heuristic, Job, Time, Mean), Beta).
 

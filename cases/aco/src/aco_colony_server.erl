@@ -12,7 +12,7 @@
 -module(aco_colony_server).
 
 -export([start_link/4]).
--export([init/4]).
+-export([init/4, ant/2]).
 
 -export_type([message/0, run/0]).
 
@@ -122,9 +122,13 @@ send_out(#colony{colony = Colony} = S) ->
     lists:foldl(fun send_out/2, S#colony{found = []}, Places).
 
 send_out({_, Errand} = Place, #colony{ants = Ants} = S) ->
-    Colony = self(),
-    Ant = spawn_link(fun() -> Colony ! {found, self(), aco_ant:run(Errand)} end),
+    Ant = spawn_link(?MODULE, ant, [self(), Errand]),
     S#colony{ants = Ants#{Ant => Place}}.
+
+%% @private
+-spec ant(pid(), aco_ant:errand()) -> {found, pid(), aco_schedule:solution()}.
+ant(Colony, Errand) ->
+    Colony ! {found, self(), aco_ant:run(Errand)}.
 
 when_all_are_back(#colony{ants = Ants} = S) when map_size(Ants) > 0 ->
     S;

@@ -139,9 +139,9 @@ handle({reached, #{group := Group} = Request, Found}, Host) ->
     start_there(Request, below(Request, Found, named(Group, Host)));
 handle({not_reached, #{how := build}, Why}, Host) ->
     failed(Why, Host);
-handle({not_reached, Request, _}, Host) ->
+handle({not_reached, #{node := Node} = Request, _}, #host{lost = Lost} = Host) ->
     ok = not_started(Request),
-    Host;
+    Host#host{lost = [Node | Lost]};
 handle({start_role, Parent, #{group := Group} = Request}, Host) ->
     Adopted = registered(Group, adopted(Parent, Group, Host)),
     ok = aco_gather:send(Parent, {started, Request, role(Request, Adopted)}),
@@ -295,7 +295,7 @@ stop(Ms, #host{run = Run, keep = Keep, parent = Parent, group = Group, hosts = H
         kills => aco_keep:counted(kills, Keep),
         restarts => aco_keep:counted(restarts, Keep),
         names => Host#host.names,
-        lost => Lost
+        lost => lists:usort(Lost)
     },
     ok = end_own(Deadline, Host),
     Below = [{Node, Pid, Ref} || {Node, {Pid, Ref}} <- maps:to_list(Hosts)],
@@ -349,7 +349,7 @@ sum(#{connections := Connections} = Report, #{connections := Others} = Sum) ->
                             || Key <- [packets, kills, restarts, names, lost]]),
     Added#{connections => maps:merge(Connections, Others)}.
 
-plus(A, B) when is_list(A) -> lists:umerge(lists:usort(A), lists:usort(B));
+plus(A, B) when is_list(A) -> lists:umerge(A, B);
 plus(A, B) when is_integer(A), is_integer(B) -> A + B;
 plus(_, _) -> unknown.
 

@@ -31,7 +31,8 @@
 -type line() :: pos_integer().
 
 -type reason() ::
-    no_numbers
+    not_text
+    | no_numbers
     | {not_a_number, line(), Text :: string()}
     | {negative, line(), integer()}
     | {too_great, line(), Text :: string()}
@@ -110,8 +111,13 @@ parse_optima(Text) ->
     numbers(Text).
 
 numbers(Text) ->
-    Lines = string:split(unicode:characters_to_list(Text), "\n", all),
-    numbers(lists:zip(lists:seq(1, length(Lines)), Lines), []).
+    case unicode:characters_to_list(Text) of
+        Characters when is_list(Characters) ->
+            Lines = string:split(Characters, "\n", all),
+            numbers(lists:zip(lists:seq(1, length(Lines)), Lines), []);
+        _ ->
+            {error, not_text}
+    end.
 
 numbers([{Number, Line} | Lines], Numbers) ->
     case in_line(string:lexemes(Line, " \t\r\f\v"), Number, Numbers) of
@@ -139,6 +145,8 @@ maybe_then({error, _} = Error, _) -> Error.
 
 %% @doc What is wrong with the text, in a sentence that goes on after its name.
 -spec format_error(reason()) -> unicode:chardata().
+format_error(not_text) ->
+    "is not text in UTF-8";
 format_error(no_numbers) ->
     "has no numbers";
 format_error({not_a_number, Line, Text}) ->

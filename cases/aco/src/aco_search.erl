@@ -26,6 +26,18 @@
 %% One neighbourhood.
 -type step() :: interchange | insertion.
 
+%% The job at the open place.
+-record(open, {
+    begins :: non_neg_integer(),
+    duration :: pos_integer(),
+    weight :: non_neg_integer(),
+    due :: non_neg_integer(),
+    %% what it costs now
+    cost :: aco_schedule:cost(),
+    %% the jobs after it
+    later :: [aco_problem:job()]
+}).
+
 %% @doc The searches that there are.
 -spec names() -> [search(), ...].
 names() -> [none, o1, o2, o12, o21].
@@ -72,7 +84,9 @@ pass(insertion, Jobs) -> insertion([], 0, Jobs, 0).
 %% gain so far.
 interchange(Before, Time, [{_, Duration, Weight, Due} = Job | After], Gain) ->
     Ends = Time + Duration,
-    case partner(After, 1, After, Ends, Duration, Weight, Due, Time, late(Ends, Due, Weight), 0, 0, none) of
+    Open = #open{begins = Time, duration = Duration, weight = Weight, due = Due,
+                 cost = late(Ends, Due, Weight), later = After},
+    case partner(After, 1, Ends, 0, 0, none, Open) of
         {_, none} ->
             interchange([Job | Before], Ends, After, Gain);
         {More, Place} ->
@@ -82,47 +96,59 @@ interchange(Before, Time, [{_, Duration, Weight, Due} = Job | After], Gain) ->
 interchange(Before, _, [], Gain) ->
     {Gain, lists:reverse(Before)}.
 
-%% The best partner of the job that begins at `Time' and costs `Cost'. `Held'
+%% The best partner of the job at the open place among those after it. `Held'
 %% is what the jobs between cost now: no more can be won of them.
-partner([{_, D, W, Due} | Rest], Place, After, Ended, Duration, Weight, JobDue, Time, Cost, Held, Best, Found) ->
-    Ends = Ended + D,
-    Own = late(Ends, Due, W),
-    Shift = D - Duration,
-    Gain = late(Time + D, Due, W) - Own + late(Ends, JobDue, Weight) - Cost,
-    Least = case Shift < 0 of true -> Gain - Held; false -> Gain end,
-    Total =
-        case Least < Best of
-            true when Shift =:= 0 -> Gain;
-            true -> shifted(Place, After, Time + Duration, Shift, Best, Gain, Least);
-            false -> Best
-        end,
-    case Total < Best of
-        true -> partner(Rest, Place + 1, After, Ends, Duration, Weight, JobDue, Time, Cost, Held + Own, Total, Place);
-        false -> partner(Rest, Place + 1, After, Ends, Duration, Weight, JobDue, Time, Cost, Held + Own, Best, Found)
+partner([{_, Duration, Weight, Due} | Rest], Place, Ended, Held, Best, Found, Open) ->
+    #open{begins = Begins, duration = OpenDuration, weight = OpenWeight, due = OpenDue, cost = OpenCost} = Open,
+    Ends = Ended + Duration,
+    Cost = late(Ends, Due, Weight),
+    Shift = Duration - OpenDuration,
+    Gain = late(Begins + Duration, Due, Weight) - Cost + late(Ends, OpenDue, OpenWeight) - OpenCost,
+    case between(Place, Shift, Gain, Held, Best, Open) of
+        Total when Total < Best -> partner(Rest, Place + 1, Ends, Held + Cost, Total, Place, Open);
+        _ -> partner(Rest, Place + 1, Ends, Held + Cost, Best, Found, Open)
     end;
-partner([], _, _, _, _, _, _, _, _, _, Best, Found) ->
+partner([], _, _, _, Best, Found, _) ->
     {Best, Found}.
 
-%% What comes to the gain when the jobs between begin so much later. `Least' is
-%% what it may still come down to.
-shifted(1, _, _, _, _, Gain, _) ->
+%% The gain with what comes of the jobs between, which begin so much later; or
+%% the best so far, if it cannot be better.
+between(_, 0, Gain, _, _, _) ->
     Gain;
-shifted(Left, [{_, D, W, Due} | Rest], Time, Shift, Best, Gain, Least) ->
-    Ends = Time + D,
-    Now = late(Ends, Due, W),
-    Then = late(Ends + Shift, Due, W),
-    %% Later: it costs no less than now. Earlier: it has been counted as won whole.
-    Least1 = case Shift < 0 of true -> Least + Then; false -> Least + Then - Now end,
-    case Least1 < Best of
-        true -> shifted(Left - 1, Rest, Ends, Shift, Best, Gain + Then - Now, Least1);
-        false -> Best
+between(Place, Shift, Gain, _, Best, #open{later = Later} = Open) when Shift > 0, Gain < Best ->
+    delayed(Place, Later, Open#open.begins + Open#open.duration, Shift, Best, Gain);
+between(Place, Shift, Gain, Held, Best, #open{later = Later} = Open) when Shift < 0, Gain - Held < Best ->
+    advanced(Place, Later, Open#open.begins + Open#open.duration, Shift, Best, Gain - Held);
+between(_, _, _, _, Best, _) ->
+    Best.
+
+%% Who begins later costs no less than now.
+delayed(1, _, _, _, _, Gain) ->
+    Gain;
+delayed(Left, [{_, Duration, Weight, Due} | Rest], Time, Shift, Best, Gain) ->
+    Ends = Time + Duration,
+    case Gain + late(Ends + Shift, Due, Weight) - late(Ends, Due, Weight) of
+        More when More < Best -> delayed(Left - 1, Rest, Ends, Shift, Best, More);
+        _ -> Best
+    end.
+
+%% Of who begins earlier all that it costs now has been counted as won, and
+%% what it still costs comes back.
+advanced(1, _, _, _, _, Gain) ->
+    Gain;
+advanced(Left, [{_, Duration, Weight, Due} | Rest], Time, Shift, Best, Gain) ->
+    Ends = Time + Duration,
+    case Gain + late(Ends + Shift, Due, Weight) of
+        More when More < Best -> advanced(Left - 1, Rest, Ends, Shift, Best, More);
+        _ -> Best
     end.
 
 insertion(Before, Time, [{_, Duration, Weight, Due} = Job | After], Gain) ->
     Ends = Time + Duration,
     Cost = late(Ends, Due, Weight),
-    {Least, Place} = later(After, 1, Ends, Duration, Weight, Due, -Cost, 0, none),
-    case earlier(Before, -1, Time, Duration, Weight, Due, -Cost, Least, Place) of
+    Open = #open{begins = Time, duration = Duration, weight = Weight, due = Due, cost = Cost, later = After},
+    {Least, Place} = later(After, 1, Ends, -Cost, 0, none, Open),
+    case earlier(Before, -1, Time, -Cost, Least, Place, Open) of
         {_, none} ->
             insertion([Job | Before], Ends, After, Gain);
         {More, To} when To > 0 ->
@@ -137,26 +163,30 @@ insertion(Before, _, [], Gain) ->
 
 %% The job goes behind one more of those after it, which then ends earlier by
 %% the job's duration. `Gain' counts those that are passed, and the job not there.
-later([{_, D, W, Due} | Rest], Place, Ended, Duration, Weight, JobDue, Gain, Best, Found) ->
-    Ends = Ended + D,
-    Passed = Gain + late(Ends - Duration, Due, W) - late(Ends, Due, W),
-    case Passed + late(Ends, JobDue, Weight) of
-        Total when Total < Best -> later(Rest, Place + 1, Ends, Duration, Weight, JobDue, Passed, Total, Place);
-        _ -> later(Rest, Place + 1, Ends, Duration, Weight, JobDue, Passed, Best, Found)
+later([{_, Duration, Weight, Due} | Rest], Place, Ended, Gain, Best, Found, Open) ->
+    #open{duration = OpenDuration, weight = OpenWeight, due = OpenDue} = Open,
+    Ends = Ended + Duration,
+    Passed = Gain + late(Ends - OpenDuration, Due, Weight) - late(Ends, Due, Weight),
+    case Passed + late(Ends, OpenDue, OpenWeight) of
+        Total when Total < Best -> later(Rest, Place + 1, Ends, Passed, Total, Place, Open);
+        _ -> later(Rest, Place + 1, Ends, Passed, Best, Found, Open)
     end;
-later([], _, _, _, _, _, _, Best, Found) ->
+later([], _, _, _, Best, Found, _) ->
     {Best, Found}.
 
-%% The job goes before one more of those before it. Nothing is won of them: it
-%% ends when nothing can be won of the job itself any more.
-earlier([{_, D, W, Due} | Rest], Place, Ended, Duration, Weight, JobDue, Gain, Best, Found) ->
-    Passed = Gain + late(Ended + Duration, Due, W) - late(Ended, Due, W),
-    case Passed + late(Ended - D + Duration, JobDue, Weight) of
-        Total when Total < Best -> earlier(Rest, Place - 1, Ended - D, Duration, Weight, JobDue, Passed, Total, Place);
+%% The job goes before one more of those before it, which then ends later:
+%% nothing is won of these, so it is over when they have used up what the job
+%% itself can win.
+earlier([{_, Duration, Weight, Due} | Rest], Place, Ends, Gain, Best, Found, Open) ->
+    #open{duration = OpenDuration, weight = OpenWeight, due = OpenDue} = Open,
+    Begins = Ends - Duration,
+    Passed = Gain + late(Ends + OpenDuration, Due, Weight) - late(Ends, Due, Weight),
+    case Passed + late(Begins + OpenDuration, OpenDue, OpenWeight) of
+        Total when Total < Best -> earlier(Rest, Place - 1, Begins, Passed, Total, Place, Open);
         _ when Passed >= Best -> {Best, Found};
-        _ -> earlier(Rest, Place - 1, Ended - D, Duration, Weight, JobDue, Passed, Best, Found)
+        _ -> earlier(Rest, Place - 1, Begins, Passed, Best, Found, Open)
     end;
-earlier([], _, _, _, _, _, _, Best, Found) ->
+earlier([], _, _, _, Best, Found, _) ->
     {Best, Found}.
 
 -compile({inline, [late/3]}).

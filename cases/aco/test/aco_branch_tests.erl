@@ -80,6 +80,11 @@ one_that_is_lost_without_end_ends_the_run_test() ->
     ?assertEqual({fail, {restarts, 1, a, 50}}, lists:last(Effects)),
     ?assertEqual([{start, 1, a, again}], lists:usort(lists:droplast(Effects))).
 
+one_that_answers_in_between_may_be_lost_for_ever_test() ->
+    Lose = fun(_, B) -> {Next, [{start, 1, a, again}]} = handle({down, 1, a, process}, B), Next end,
+    {B1, []} = handle({best, 1, 1, {7, 1, [1]}}, lists:foldl(Lose, asked(1), lists:seq(1, 50))),
+    {_, [{start, 1, a, again}]} = handle({down, 1, a, process}, B1).
+
 any_loss_ends_a_run_that_is_not_reliable_test() ->
     {B, _} = handle({ask, 1, none}, new(false)),
     ?assertMatch({_, [{fail, {process_lost, 1, a}}]}, handle({down, 1, a, process}, B)),

@@ -1,0 +1,47 @@
+%% @doc What a run of the ant colonies has found, for people and for programs.
+-module(atoll_cli_aco_result).
+
+-export([json/2, table/2]).
+
+%% @doc The object that `--json' prints.
+-spec json(atoll_cli_aco_run:task(), aco:result()) -> atoll_cli_json:object().
+json(#{options := #{seed := Seed}}, #{nodes_lost := Lost} = Result) ->
+    {[{Key, known(maps:get(Key, Result))}
+      || Key <- [best, optimum, gap, wall_ms, packets_sent, connections_max, names, kills, restarts,
+                 mode, nodes, rounds]] ++ [{seed, Seed}, {nodes_lost, Lost}]}.
+
+known(Unknown) when Unknown =:= none; Unknown =:= unknown -> null;
+known(Value) -> Value.
+
+%% @doc A table of facts.
+-spec table(atoll_cli_aco_run:task(), aco:result()) -> iolist().
+table(#{problem := Problem, options := #{seed := Seed}}, Result) ->
+    #{mode := Mode, optimum := Optimum, gap := Gap, packets_sent := Packets, nodes_lost := Lost} = Result,
+    Count = fun(Key) -> atoll_cli_table:count(maps:get(Key, Result)) end,
+    atoll_cli_table:lines([left, right], lists:append([
+        [
+            ["mode", atom_to_list(Mode)],
+            ["jobs", atoll_cli_table:count(aco_problem:size(Problem))],
+            ["seed", integer_to_list(Seed)],
+            ["best", Count(best)]
+        ],
+        [["optimum", atoll_cli_table:count(Optimum)] || Optimum =/= none],
+        [["above the optimum", atoll_cli_table:percent(Gap)] || Gap =/= none],
+        [
+            ["rounds", Count(rounds)],
+            ["nodes", Count(nodes)],
+            ["connections of a node, at most", Count(connections_max)],
+            ["registered names", Count(names)],
+            %% What was lost took its count with it.
+            [["packets between nodes" | [", at least" || Lost =/= []]], packets(Packets)]
+        ],
+        [["nodes lost", atoll_cli_table:count(length(Lost))] || Lost =/= []],
+        [
+            ["processes killed", Count(kills)],
+            ["processes started again", Count(restarts)],
+            ["time", atoll_cli_table:seconds(maps:get(wall_ms, Result))]
+        ]
+    ])).
+
+packets(unknown) -> "-";
+packets(Count) -> atoll_cli_table:count(Count).

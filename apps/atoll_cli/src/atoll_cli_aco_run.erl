@@ -1,0 +1,134 @@
+%% @doc One run of the ant colonies on a cluster of its own, which is gone when
+%% the run ends, whichever way it ends.
+-module(atoll_cli_aco_run).
+
+-export([task/3, check/1, run/1]).
+
+-export_type([task/0, role/0]).
+
+%% Nodes that can be killed: one with colonies, one with submasters.
+-type role() :: colony | gateway.
+
+-type task() :: #{
+    problem := aco_problem:problem(),
+    optimum := aco_schedule:cost() | none,
+    until_optimum := boolean(),
+    options := aco_options:options(),
+    mode := aco_tree:mode(),
+    %% how many
+    nodes := pos_integer(),
+    degree := pos_integer(),
+    colonies := pos_integer(),
+    pace := non_neg_integer(),
+    %% kills per second and node
+    chaos := number(),
+    kill := [role()]
+}.
+
+%% How often it is looked how far the run is.
+-define(LOOK_MS, 200).
+
+%% @doc The task that the options of the command line ask for.
+-spec task(aco_problem:problem(), aco_schedule:cost() | none, atoll_cli_options:values()) -> task().
+task(Problem, Optimum, Values) ->
+    Given = maps:with([ants, local_iterations, global_iterations, local_search, heuristic, seed], Values),
+    {ok, Options} = aco_options:new(Given),
+    Task = maps:with([until_optimum, mode, nodes, degree, colonies, pace, chaos], Values),
+    Task#{problem => Problem, optimum => Optimum, options => Options, kill => maps:get(kill, Values, [])}.
+
+%% @doc Whether there are nodes enough for what is asked; or what is wrong, in a
+%% sentence that names the flag.
+-spec check(task()) -> ok | {error, unicode:chardata()}.
+check(#{nodes := Count} = Task) ->
+    %% Which nodes they are makes no difference.
+    case layout([list_to_atom("n" ++ integer_to_list(N)) || N <- lists:seq(1, Count)], Task) of
+        {ok, Branch} ->
+            case [Role || {Role, []} <- victims(Branch, Task)] of
+                [] -> ok;
+                [gateway | _] -> {error, "--kill gateway wants a node of submasters beside the master's, and so many "
+                                         "--nodes of this --degree have none"}
+            end;
+        {error, {too_few_nodes, Count, Needed, none}} ->
+            {error, io_lib:format("--nodes must be at least ~b in mode tl, not \"~b\"", [Needed, Count])};
+        {error, {too_few_nodes, Count, Needed, Degree}} ->
+            {error, io_lib:format("--nodes must be at least ~b for --degree ~b, not \"~b\"", [Needed, Degree, Count])}
+    end.
+
+layout(Nodes, #{mode := Mode, degree := Degree, colonies := Colonies}) ->
+    aco_tree:new(Mode, Nodes, Degree, Colonies).
+
+%% The nodes that are killed, by what they are killed for: one or none. The
+%% master's node is not among them.
+victims(Branch, #{kill := Kill}) ->
+    Roles = aco_tree:roles(Branch),
+    [{Role, lists:sublist([Node || {Node, Is} <- Roles, Is =:= as(Role)], 1)} || Role <- Kill].
+
+as(colony) -> colony;
+as(gateway) -> submaster.
+
+%% @doc Starts the nodes, runs, and takes the nodes down. An error is a sentence.
+-spec run(task()) -> {ok, aco:result()} | {error, unicode:chardata()}.
+run(#{nodes := Count, mode := Mode, kill := Kill} = Task) ->
+    Options = #{
+        nodes => Count,
+        connect_all => Mode =/= sr,
+        %% The others are plain Erlang nodes: that is what groups are compared with.
+        apps => [atoll || Mode =:= sr]
+    },
+    Answer = atoll_cli_program:run(Options, ["Running ACO in mode ", atom_to_list(Mode)], aco, fun(Cluster) ->
+        prepare(Cluster, Task)
+    end),
+    case Answer of
+        {ok, _, Killed} when length(Killed) < length(Kill) ->
+            {error, "The run was over before the nodes could be killed; with more rounds, or a --pace, it takes longer."};
+        {ok, Result, _} ->
+            {ok, Result};
+        {error, Sentence} ->
+            {error, Sentence}
+    end.
+
+prepare(Cluster, #{problem := Problem, options := Options, mode := Mode, optimum := Optimum} = Task) ->
+    [First | _] = Nodes = atoll_cluster:nodes(Cluster),
+    Watcher = atoll_cluster:call(Cluster, First, aco_progress, start, []),
+    {ok, Branch} = layout(Nodes, Task),
+    Spec = #{
+        problem => Problem,
+        options => Options,
+        mode => Mode,
+        nodes => Nodes,
+        degree => maps:get(degree, Task),
+        colonies_per_node => maps:get(colonies, Task),
+        pace_ms => maps:get(pace, Task),
+        chaos => maps:get(chaos, Task),
+        until_optimum => maps:get(until_optimum, Task),
+        watcher => Watcher
+    },
+    #{global_iterations := Rounds} = Options,
+    Victims = lists:append([Found || {_, Found} <- victims(Branch, Task)]),
+    Look = fun() -> atoll_cluster:call(Cluster, First, aco_progress, latest, [Watcher]) end,
+    Kill = fun(Node) -> atoll_cluster:kill(Cluster, Node) end,
+    Beside = fun() -> watch(Look, Kill, Victims, Rounds, Mode) end,
+    {ok, case Optimum of none -> Spec; _ -> Spec#{optimum => Optimum} end, Beside}.
+
+%% Shows the best so far, and kills the nodes when a third of the rounds is over.
+%% Whoever runs the program hears of a node or a cluster that is gone.
+watch(Look, Kill, Victims, Rounds, Mode) ->
+    try Look() of
+        none ->
+            watch_on(Look, Kill, Victims, Rounds, Mode);
+        {Round, Best} ->
+            ok = atoll_cli_io:say_over(io_lib:format("ACO in mode ~s: round ~b of ~b, best ~ts",
+                                                     [Mode, Round, Rounds, atoll_cli_table:count(Best)])),
+            Due = [Node || Node <- Victims, 3 * Round >= Rounds],
+            %% One that is down already is not among the killed.
+            _ = [Kill(Node) || Node <- Due],
+            watch_on(Look, Kill, Victims -- Due, Rounds, Mode)
+    catch
+        error:{Gone, _Node} when Gone =:= node_down; Gone =:= timeout; Gone =:= busy -> ok;
+        exit:_ -> ok
+    end.
+
+watch_on(Look, Kill, Victims, Rounds, Mode) ->
+    receive
+    after ?LOOK_MS -> watch(Look, Kill, Victims, Rounds, Mode)
+    end.

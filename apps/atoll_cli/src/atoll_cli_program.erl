@@ -1,0 +1,98 @@
+%% @doc Runs a program on a cluster of its own, which is gone when the program
+%% has ended, whichever way it has.
+%%
+%% The program is a module with run/1, which is called on the first of the nodes,
+%% and format_error/1, which makes a sentence of what run/1 says has gone wrong.
+%% A node that is lost or falls silent meanwhile ends it, unless it was killed
+%% through {@link atoll_cluster:kill/2}: whoever did that wants to see it go on.
+-module(atoll_cli_program).
+
+-export([run/4]).
+
+-export_type([prepare/0]).
+
+%% Makes the nodes ready, and says what run/1 is called with, and what is done beside
+%% it in this VM: in a process that is ended when the program has.
+-type prepare() :: fun((atoll_cluster:cluster()) -> {ok, Spec :: term(), beside()} | {error, unicode:chardata()}).
+
+-type beside() :: fun(() -> term()) | none.
+
+%% @doc Starts the nodes, runs, and takes the nodes down. A result comes with the
+%% nodes that were killed meanwhile; an error is a sentence.
+-spec run(atoll_cluster:options(), unicode:chardata(), module(), prepare()) ->
+    {ok, Result :: term(), Killed :: [node()]} | {error, unicode:chardata()}.
+run(Options, Doing, Program, Prepare) ->
+    case atoll_cluster:start(Options#{progress => atoll_cli_progress:bar("Starting nodes")}) of
+        {ok, Cluster} ->
+            try
+                case Prepare(Cluster) of
+                    {ok, Spec, Beside} -> run(Cluster, Doing, Program, Spec, Beside);
+                    {error, _} = Error -> Error
+                end
+            after
+                ok = atoll_cluster:stop(Cluster)
+            end;
+        {error, Reason} ->
+            {error, atoll_cluster:format_error(Reason)}
+    end.
+
+%% The run is called from a process of its own: a node that dies or falls silent
+%% may take the answer with it, and this process hears of that instead.
+run(Cluster, Doing, Program, Spec, Beside) ->
+    ok = atoll_cli_progress:now_doing(Doing),
+    Pulse = atoll_cli_pulse:start_link(Cluster),
+    Self = self(),
+    Runner = spawn_link(fun() -> Self ! {answer, self(), call(Cluster, Program, Spec)} end),
+    Others = [spawn_link(Beside) || Beside =/= none],
+    {Answer, Killed} = await(Cluster, Runner, Pulse, []),
+    ok = lists:foreach(fun end_process/1, [Runner, Pulse | Others]),
+    ok = atoll_cli_progress:done(),
+    case Answer of
+        {ok, Result} -> {ok, Result, Killed};
+        {error, Sentence} -> {error, blame(Cluster, Sentence, Killed)};
+        {stopped, Sentence} -> {error, Sentence}
+    end.
+
+%% What it may have said already is of no use any more, and goes with its pid.
+end_process(Pid) ->
+    true = unlink(Pid),
+    true = exit(Pid, kill).
+
+call(Cluster, Program, Spec) ->
+    try atoll_cluster:call(Cluster, hd(atoll_cluster:nodes(Cluster)), Program, run, [Spec], infinity) of
+        {ok, Result} -> {ok, Result};
+        {error, Reason} -> {error, Program:format_error(Reason)}
+    catch
+        error:Reason -> {error, atoll_cluster:format_error(Reason)}
+    end.
+
+await(Cluster, Runner, Pulse, Killed) ->
+    receive
+        {answer, Runner, Answer} ->
+            {Answer, Killed};
+        {atoll_cluster, Cluster, {node_down, Node, killed}} ->
+            await(Cluster, Runner, Pulse, [Node | Killed]);
+        {atoll_cluster, Cluster, {node_down, Node, _}} ->
+            {{error, sentence(down, Node)}, Killed};
+        {silent, Pulse, Node} ->
+            {{error, sentence(paused, Node)}, Killed};
+        {atoll_cluster, Cluster, stopped} ->
+            {{stopped, "The cluster was stopped during the run."}, Killed}
+    end.
+
+%% A run sees connections go, and each of their two ends says it of the other.
+%% Which node it really was, the system knows.
+blame(Cluster, Sentence, Killed) ->
+    try atoll_cluster:info(Cluster) of
+        #{nodes := Infos} ->
+            case [{State, Node} || #{node := Node, state := State} <- Infos, State =/= up, not lists:member(Node, Killed)] of
+                [{State, Node} | _] -> sentence(State, Node);
+                [] -> Sentence
+            end
+    catch
+        %% The whole cluster is gone meanwhile.
+        exit:_ -> Sentence
+    end.
+
+sentence(down, Node) -> io_lib:format("Node ~ts was lost during the run.", [Node]);
+sentence(paused, Node) -> io_lib:format("Node ~ts does not answer any more.", [Node]).

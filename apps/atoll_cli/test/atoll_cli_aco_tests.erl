@@ -1,0 +1,111 @@
+%% `atoll aco' as far as no node is started: what is wrong with a command line,
+%% which problem it means, and how a result is shown.
+-module(atoll_cli_aco_tests).
+-include_lib("eunit/include/eunit.hrl").
+
+-define(FILES, [
+    {"plain", "2\n1 2\n3 4\n5 6\n"},
+    {"two", "1 2 3 4 5 6\n 7 8 9 10 11 12\n"},
+    {"words", "2\n1 2\nthree 4\n5 6\n"},
+    {"below", "2 1 2 3 4 5 -6"},
+    {"short", "3 1 2 3 1 2 3"},
+    {"optima", "31\n41\n"},
+    {"folder/", ""}
+]).
+
+what_is_wrong_is_said_in_one_sentence_before_a_node_starts_test_() ->
+    with_files([
+        {Args, "atoll aco", {usage, Sentence}}
+     || {Args, Sentence} <- [
+            {["--input", "no/such"], "--input no/such cannot be read: no such file or directory"},
+            {["--input", "DIR/folder"], "--input DIR/folder cannot be read: illegal operation on a directory"},
+            {["--input", "DIR/words"], "--input DIR/words has \"three\" in line 3 where a whole number must be"},
+            {["--input", "DIR/below"], "--input DIR/below has the negative number -6 in line 1"},
+            {["--input", "DIR/short"],
+             "--input DIR/short begins with 3, and so many jobs need 9 numbers after it, not 6"},
+            {["--input", "DIR/two"],
+             "--input DIR/two has 12 numbers, which is no multiple of the 120 that a problem of 40 jobs needs"},
+            {["--input", "DIR/two", "--jobs", "2", "--problem", "3"], "--input DIR/two has 2 problems, and no 3."},
+            {["--input", "DIR/plain", "--problem", "2"], "--input DIR/plain has one problem, and no 2."},
+            {["--input", "DIR/plain", "--optima", "DIR/optima", "--optimum", "5"],
+             "--optimum and --optima say the same, so one of them is enough"},
+            {["--input", "DIR/two", "--jobs", "1", "--problem", "3", "--optima", "DIR/optima"],
+             "--optima DIR/optima has 2 costs, and none for problem 3"},
+            {["--input", "DIR/plain", "--optima", "DIR/words"],
+             "--optima DIR/words has \"three\" in line 3 where a whole number must be"},
+            {["--optima", "DIR/optima"], "--optima is for the problems of --input FILE"},
+            {["--until-optimum"], "--until-optimum wants --optimum COST or --optima FILE"},
+            {["--mode", "mesh"], "--mode must be one of tl, ml, gr, sr, not \"mesh\""},
+            {["--nodes", "4"], "--nodes must be at least 5 for --degree 2, not \"4\""},
+            {["--nodes", "9", "--degree", "3"], "--nodes must be at least 10 for --degree 3, not \"9\""},
+            {["--mode", "tl", "--nodes", "1"], "--nodes must be at least 2 in mode tl, not \"1\""},
+            {["--ants", "0"], "--ants must be a whole number from 1 to 10,000, not \"0\""},
+            {["--local-search", "o3"], "--local-search must be one of none, o1, o2, o12, o21, not \"o3\""},
+            {["--heuristic", "atc"], "--heuristic must be one of mdd, edd, au, not \"atc\""},
+            {["--jobs", "2001"], "--jobs must be a whole number from 1 to 2,000, not \"2001\""},
+            {["--chaos", "-1"], "--chaos must be a number from 0 to 100, not \"-1\""},
+            {["--kill", "master"], "--kill must be some of colony, gateway, each once, with commas between, not \"master\""},
+            {["--kill", "gateway"],
+             "--kill gateway wants a node of submasters beside the master's, and so many --nodes of this --degree have none"},
+            {["--colonie", "5"], "there is no option --colonie; did you mean --colonies?"}
+        ]
+    ]).
+
+with_files(Cases) ->
+    {setup,
+     fun() ->
+         Dir = "/tmp/atoll_cli_aco_tests_" ++ os:getpid(),
+         [begin
+              File = filename:join(Dir, Name),
+              ok = filelib:ensure_dir(File),
+              lists:suffix("/", Name) orelse (ok = file:write_file(File, Text))
+          end || {Name, Text} <- ?FILES],
+         ok = filelib:ensure_dir(filename:join([Dir, "folder", "x"])),
+         Dir
+     end,
+     fun(Dir) -> ok = file:del_dir_r(Dir) end,
+     fun(Dir) ->
+         In = fun(Text) -> lists:flatten(string:replace(Text, "DIR", Dir, all)) end,
+         [{string:join(Args, " "), fun() ->
+              {Said, {Kind, Is}} = atoll_cli:execute(["aco" | lists:map(In, Args)]),
+              ?assertEqual({Who, Expected, In(Sentence)}, {Said, Kind, lists:flatten(Is)})
+          end} || {Args, Who, {Expected, Sentence}} <- Cases]
+     end}.
+
+without_a_file_the_same_problem_is_drawn_for_the_same_numbers_test() ->
+    Read = fun(Values) -> {ok, Problem, none} = atoll_cli_aco_problem:read(Values), Problem end,
+    ?assertEqual(40, aco_problem:size(Read(#{problem => 1}))),
+    ?assertEqual(Read(#{problem => 1}), Read(#{problem => 1})),
+    ?assertNotEqual(Read(#{problem => 1}), Read(#{problem => 2})),
+    ?assertEqual(7, aco_problem:size(Read(#{problem => 1, jobs => 7}))).
+
+nodes_that_have_what_is_to_be_killed_are_enough_test_() ->
+    [?_assertEqual(ok, atoll_cli_aco_run:check(task(Changes)))
+     || Changes <- [#{}, #{mode => tl, nodes => 2}, #{nodes => 5}, #{kill => [colony]},
+                    #{nodes => 11, kill => [colony, gateway]}, #{nodes => 10, degree => 3}]].
+
+a_result_has_its_keys_in_order_test() ->
+    {Pairs} = atoll_cli_aco_result:json(task(#{}), result()),
+    ?assertEqual([best, optimum, gap, wall_ms, packets_sent, connections_max, names, kills, restarts,
+                  mode, nodes, rounds, seed, nodes_lost], [Key || {Key, _} <- Pairs]).
+
+what_is_not_known_is_null_test() ->
+    {Pairs} = atoll_cli_aco_result:json(task(#{}), (result())#{optimum := none, gap := none, packets_sent := unknown}),
+    ?assertEqual([optimum, gap, packets_sent], [Key || {Key, null} <- Pairs]).
+
+a_table_says_what_is_a_lower_bound_test() ->
+    Table = fun(Result) -> unicode:characters_to_list(atoll_cli_aco_result:table(task(#{}), Result)) end,
+    ?assertMatch({match, _}, re:run(Table(result()), "^packets between nodes +6$", [multiline])),
+    ?assertMatch({match, _}, re:run(Table((result())#{nodes_lost := [a@h]}),
+                                    "^packets between nodes, at least +6$", [multiline])),
+    ?assertMatch({match, _}, re:run(Table(result()), "^above the optimum +25 %$", [multiline])),
+    ?assertEqual(nomatch, string:find(Table((result())#{optimum := none, gap := none}), "optimum")).
+
+task(Changes) ->
+    {ok, Problem, none} = atoll_cli_aco_problem:read(#{problem => 1}),
+    {ok, Values, []} = atoll_cli_options:parse(atoll_cli_aco:options(), [], []),
+    maps:merge(atoll_cli_aco_run:task(Problem, none, Values), Changes).
+
+result() ->
+    #{best => 100, optimum => 80, gap => 0.25, wall_ms => 5, packets_sent => 6, connections_max => 7, names => 8,
+      kills => 9, restarts => 10, mode => sr, nodes => 8, rounds => 20, nodes_lost => []}.

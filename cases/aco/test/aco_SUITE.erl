@@ -1,0 +1,337 @@
+%% ACO on real nodes. One cluster of each kind for all cases; a node that a case has
+%% killed is started again after it.
+-module(aco_SUITE).
+
+-include_lib("stdlib/include/assert.hrl").
+
+-export([all/0, groups/0, suite/0, init_per_group/2, end_per_group/2, end_per_testcase/2]).
+
+-export([
+    every_mode_finds_what_one_process_finds/1,
+    a_run_ends_when_the_optimum_is_reached/1,
+    connections_are_those_of_the_layout/1,
+    every_node_has_one_name/1,
+    without_reliability_there_are_no_names/1,
+    each_kind_of_process_is_started_again/1,
+    chaos_does_not_change_the_answer/1,
+    a_killed_colony_node_does_not_change_the_answer/1,
+    a_killed_gateway_does_not_change_the_answer/1,
+    a_gateway_and_its_heir_killed_under_chaos_do_not_change_the_answer/1,
+    chaos_ends_a_run_that_is_not_reliable/1,
+    a_killed_colony_node_ends_a_run_that_is_not_reliable/1,
+    a_killed_master_node_leaves_nothing/1,
+    a_caller_that_dies_takes_the_run_with_it/1,
+    two_runs_at_once_do_not_meet/1,
+    a_node_that_is_not_there_is_named/1,
+    a_node_without_atoll_is_named/1
+]).
+
+-define(NODES, 13).
+%% Of a run that must end, one way or another.
+-define(RUN_MS, 120_000).
+-define(DEADLINE_MS, 40_000).
+
+suite() -> [{timetrap, {minutes, 6}}].
+
+all() -> [{group, mesh}, {group, islands}].
+
+groups() ->
+    Both = [
+        every_mode_finds_what_one_process_finds,
+        connections_are_those_of_the_layout,
+        every_node_has_one_name,
+        each_kind_of_process_is_started_again,
+        chaos_does_not_change_the_answer,
+        a_killed_colony_node_does_not_change_the_answer,
+        a_killed_gateway_does_not_change_the_answer,
+        a_gateway_and_its_heir_killed_under_chaos_do_not_change_the_answer,
+        a_killed_master_node_leaves_nothing,
+        a_caller_that_dies_takes_the_run_with_it,
+        two_runs_at_once_do_not_meet,
+        a_node_that_is_not_there_is_named
+    ],
+    [
+        {mesh, [], Both ++ [
+            a_run_ends_when_the_optimum_is_reached,
+            without_reliability_there_are_no_names,
+            chaos_ends_a_run_that_is_not_reliable,
+            a_killed_colony_node_ends_a_run_that_is_not_reliable
+        ]},
+        {islands, [], Both ++ [a_node_without_atoll_is_named]}
+    ].
+
+init_per_group(Group, Config) ->
+    Flags = ["+S", "1:1", "+sbwt", "none"],
+    Options = case Group of
+                  mesh -> #{connect_all => true, args => Flags};
+                  islands -> #{connect_all => false, apps => [atoll], args => Flags ++ ["-atoll", "free_group", "off"]}
+              end,
+    [{kind, Group}, {cluster, atoll_cluster_owned:start(Options#{nodes => ?NODES})} | Config].
+
+end_per_group(_Group, Config) ->
+    atoll_cluster:stop(cluster(Config)).
+
+end_per_testcase(_Case, Config) ->
+    Cluster = cluster(Config),
+    #{nodes := Nodes} = atoll_cluster:status(Cluster),
+    lists:foreach(
+        fun(#{node := Node, connections := undefined}) -> ok = atoll_cluster:restart(Cluster, Node);
+           (_) -> ok
+        end,
+        Nodes).
+
+%%% The answer
+
+every_mode_finds_what_one_process_finds(Config) ->
+    [same(run(Config, Count, #{mode => Mode, colonies_per_node => Each}), options())
+     || Mode <- modes(Config), Count <- [5, 8, 11], Each <- [1, 2]],
+    Searching = (options())#{local_search => o12},
+    same(run(Config, 13, #{mode => reliable(Config), degree => 3, options => Searching}), Searching),
+    nothing_is_left(Config).
+
+a_run_ends_when_the_optimum_is_reached(Config) ->
+    #{course := Course} = expected(7, options(), problem()),
+    {{Reached, _}, _} = lists:nth(2, Course),
+    Round = length(lists:takewhile(fun({{Cost, _}, _}) -> Cost > Reached end, Course)) + 1,
+    {ok, Result} = run(Config, 8, #{mode => ml, options => options(), optimum => Reached, until_optimum => true}),
+    ?assertMatch(#{rounds := Round, best := Reached, optimum := Reached, gap := 0.0}, Result).
+
+connections_are_those_of_the_layout(Config) ->
+    [begin
+         %% Those of an earlier run may stand for some time yet.
+         _ = [call(Config, Node, aco_probe, alone, []) || Node <- nodes_of(Config)],
+         {ok, #{connections := Connections}} = run(Config, Count, #{mode => Mode}),
+         ?assertEqual(laid_out(Mode, Count, Config), Connections, {Mode, Count})
+     end || Mode <- modes(Config), Count <- [8, 13]].
+
+%% In groups with those of its own groups, and otherwise with all.
+laid_out(sr, Count, Config) ->
+    Nodes = lists:sublist(nodes_of(Config), Count),
+    {ok, Tree} = aco_tree:new(sr, Nodes, 2, 1),
+    Groups = [Members || #{nodes := Members} <- aco_tree:groups(Tree)],
+    maps:from_list([{Node, length(lists:usort(lists:append([G || G <- Groups, lists:member(Node, G)]))) - 1}
+                    || Node <- Nodes]);
+laid_out(_, Count, Config) ->
+    maps:from_keys(lists:sublist(nodes_of(Config), Count), Count - 1).
+
+%% The number of the formula: one for each node of the tree. In global every node sees all of
+%% them, in groups those of its own.
+every_node_has_one_name(Config) ->
+    Mode = reliable(Config),
+    Run = start(Config, nodes_of(Config), long(Mode)),
+    wait_until_all_compute(Config),
+    Seen = [length(call(Config, Node, aco_probe, names, [])) || Node <- nodes_of(Config)],
+    {ok, #{names := Names}} = outcome(Run),
+    ?assertEqual(?NODES, Names),
+    case Mode of
+        gr ->
+            ?assertEqual(lists:duplicate(?NODES, ?NODES), Seen);
+        sr ->
+            %% The first one's is in the group of its gateways.
+            InGroup = laid_out(sr, ?NODES, Config),
+            [_, Gateway | _] = nodes_of(Config),
+            ?assertEqual(1 + 2, hd(Seen)),
+            ?assert(maps:get(Gateway, InGroup) < ?NODES - 1),
+            ?assertEqual(1 + maps:get(Gateway, InGroup), lists:nth(2, Seen)),
+            ?assert(lists:max(Seen) < ?NODES)
+    end,
+    nothing_is_left(Config).
+
+without_reliability_there_are_no_names(Config) ->
+    [?assertMatch({ok, #{names := 0}}, run(Config, 8, #{mode => Mode})) || Mode <- [tl, ml]].
+
+%%% What is lost is started again
+
+each_kind_of_process_is_started_again(Config) ->
+    [_, Gateway | _] = Nodes = nodes_of(Config),
+    %% Its ants live long enough to be found.
+    Options = #{ants => 2, local_iterations => 1, global_iterations => 40, local_search => o12},
+    Spec = (long(reliable(Config)))#{problem => problem(60), options := Options},
+    Run = start(Config, Nodes, Spec),
+    wait_until_all_compute(Config),
+    [ok = call(Config, Node, aco_probe, kill, [What])
+     || {Node, What} <- [{lists:last(Nodes), ant}, {lists:last(Nodes), colony}, {hd(Nodes), submaster},
+                         {Gateway, submaster}]],
+    {ok, #{restarts := Restarts, kills := 0}} = Outcome = outcome(Run),
+    same(Outcome, Options, problem(60)),
+    ?assert(Restarts >= 4),
+    nothing_is_left(Config).
+
+chaos_does_not_change_the_answer(Config) ->
+    Spec = (long(reliable(Config)))#{chaos => 10},
+    [begin
+         Outcome = outcome(start(Config, lists:sublist(nodes_of(Config), Count), Spec)),
+         same(Outcome, maps:get(options, Spec)),
+         {ok, #{kills := Kills, restarts := Restarts}} = Outcome,
+         ?assert(Kills > 0),
+         ?assert(Restarts > 0)
+     end || Count <- [8, 13]],
+    nothing_is_left(Config).
+
+a_killed_colony_node_does_not_change_the_answer(Config) ->
+    killed(Config, [13], 0).
+
+%% Its submasters go on on nodes of their colonies.
+a_killed_gateway_does_not_change_the_answer(Config) ->
+    killed(Config, [2], 0).
+
+%% The fourth node is the first that a submaster of the second goes on on.
+a_gateway_and_its_heir_killed_under_chaos_do_not_change_the_answer(Config) ->
+    killed(Config, [2, 4], 3).
+
+killed(Config, Places, Chaos) ->
+    Nodes = nodes_of(Config),
+    Victims = [lists:nth(Place, Nodes) || Place <- Places],
+    Spec = (long(reliable(Config)))#{chaos => Chaos},
+    Run = start(Config, Nodes, Spec),
+    wait_until_all_compute(Config),
+    [ok = atoll_cluster:kill(cluster(Config), Victim) || Victim <- Victims],
+    {ok, #{nodes_lost := Lost, restarts := Restarts}} = Outcome = outcome(Run),
+    same(Outcome, maps:get(options, Spec)),
+    ?assertEqual(lists:sort(Victims), Lost),
+    ?assert(Restarts > 0),
+    nothing_is_left(Config, Nodes -- Victims).
+
+%%% What ends a run
+
+chaos_ends_a_run_that_is_not_reliable(Config) ->
+    [begin
+         {error, Reason} = outcome(start(Config, nodes_of(Config), (long(Mode))#{chaos => 5})),
+         ?assertMatch({match, _}, re:run(aco:format_error(Reason), "^[^\\n]* on node [^\\n]* was lost, [^\\n]*\\.$"))
+     end || Mode <- [tl, ml]],
+    nothing_is_left(Config).
+
+a_killed_colony_node_ends_a_run_that_is_not_reliable(Config) ->
+    Victim = lists:last(nodes_of(Config)),
+    Run = start(Config, nodes_of(Config), long(ml)),
+    wait_until_all_compute(Config),
+    ok = atoll_cluster:kill(cluster(Config), Victim),
+    ?assertMatch({error, {node_lost, _, Victim}}, outcome(Run)),
+    nothing_is_left(Config, nodes_of(Config) -- [Victim]).
+
+a_killed_master_node_leaves_nothing(Config) ->
+    [Master | Others] = nodes_of(Config),
+    [begin
+         Run = start(Config, nodes_of(Config), long(Mode)),
+         wait_until_all_compute(Config),
+         ok = atoll_cluster:kill(cluster(Config), Master),
+         ?assertMatch({failed, {node_down, Master}}, outcome(Run)),
+         nothing_is_left(Config, Others),
+         ok = atoll_cluster:restart(cluster(Config), Master)
+     end || Mode <- modes(Config), Mode =/= tl].
+
+a_caller_that_dies_takes_the_run_with_it(Config) ->
+    [Master | _] = Nodes = nodes_of(Config),
+    Spec = (long(reliable(Config)))#{problem => problem(), nodes => Nodes},
+    Caller = call(Config, Master, erlang, spawn, [aco, run, [Spec]]),
+    wait_until_all_compute(Config),
+    true = call(Config, Master, erlang, exit, [Caller, kill]),
+    nothing_is_left(Config).
+
+%% Two masters, the same nodes in another order.
+two_runs_at_once_do_not_meet(Config) ->
+    Spec = long(reliable(Config)),
+    Runs = [start(Config, Order, Spec) || Order <- [nodes_of(Config), lists:reverse(nodes_of(Config))]],
+    [same(outcome(Run), maps:get(options, Spec)) || Run <- Runs],
+    nothing_is_left(Config).
+
+a_node_that_is_not_there_is_named(Config) ->
+    Nowhere = 'nobody@nowhere.invalid',
+    Outcome = outcome(start(Config, lists:sublist(nodes_of(Config), 7) ++ [Nowhere], long(reliable(Config)))),
+    Why = case reliable(Config) of gr -> unreachable; sr -> left_out end,
+    ?assertEqual({error, {Why, Nowhere}}, Outcome),
+    nothing_is_left(Config).
+
+a_node_without_atoll_is_named(Config) ->
+    [Master, Without | _] = nodes_of(Config),
+    ok = call(Config, Without, application, stop, [atoll]),
+    ?assertEqual({error, {left_out, Without}}, run(Config, 5, #{mode => sr})),
+    ok = call(Config, Master, application, stop, [atoll]),
+    ?assertEqual({error, {group_failed, Master, s_group_not_runnig}}, run(Config, 5, #{mode => sr})),
+    [ok = call(Config, Node, application, start, [atoll]) || Node <- [Master, Without]].
+
+%%% Runs
+
+modes(Config) ->
+    case proplists:get_value(kind, Config) of
+        mesh -> [tl, ml, gr];
+        islands -> [sr]
+    end.
+
+reliable(Config) -> lists:last(modes(Config)).
+
+options() ->
+    #{ants => 3, local_iterations => 3, global_iterations => 5}.
+
+%% Longer than what a case does in the meantime, by its pace.
+long(Mode) ->
+    #{mode => Mode, pace_ms => 60, options => #{ants => 3, local_iterations => 5, global_iterations => 50}}.
+
+problem() -> problem(20).
+
+problem(Jobs) ->
+    {ok, Problem} = aco_problem:new([{1 + I * 37 rem 89, 1 + I * 7 rem 10, I * 61 rem (35 * Jobs)} || I <- lists:seq(1, Jobs)]),
+    Problem.
+
+run(Config, Count, Spec) ->
+    outcome(start(Config, lists:sublist(nodes_of(Config), Count), maps:merge(#{options => options()}, Spec))).
+
+start(Config, [First | _] = Nodes, Spec) ->
+    Cluster = cluster(Config),
+    Whole = maps:merge(#{problem => problem(), nodes => Nodes}, Spec),
+    spawn_monitor(fun() ->
+        exit({outcome, try atoll_cluster:call(Cluster, First, aco, run, [Whole], ?RUN_MS)
+                       catch error:Reason -> {failed, Reason}
+                       end})
+    end).
+
+outcome({Pid, Ref}) ->
+    receive
+        {'DOWN', Ref, process, Pid, {outcome, Outcome}} -> Outcome
+    after ?RUN_MS ->
+        error(no_outcome)
+    end.
+
+%% As one process does it with as many colonies.
+same(Outcome, Options) ->
+    same(Outcome, Options, problem()).
+
+same({ok, #{colonies := Colonies} = Result}, Options, Problem) ->
+    Keys = [best, order, colony, rounds],
+    ?assertEqual(maps:with(Keys, expected(Colonies, Options, Problem)), maps:with(Keys, Result)).
+
+expected(Colonies, Given, Problem) ->
+    {ok, Options} = aco_options:new(Given),
+    aco_seq:run(#{problem => Problem, options => Options, colonies => Colonies}).
+
+%%% The cluster
+
+cluster(Config) -> proplists:get_value(cluster, Config).
+
+nodes_of(Config) -> atoll_cluster:nodes(cluster(Config)).
+
+call(Config, Node, M, F, A) ->
+    atoll_cluster:call(cluster(Config), Node, M, F, A, ?DEADLINE_MS).
+
+%% Every colony has begun the third round.
+wait_until_all_compute(Config) ->
+    Colonies = lists:nthtail(3, nodes_of(Config)),
+    until(fun() -> lists:all(fun(Node) -> call(Config, Node, aco_probe, began, []) >= 3 end, Colonies) end).
+
+nothing_is_left(Config) ->
+    nothing_is_left(Config, nodes_of(Config)).
+
+nothing_is_left(Config, Nodes) ->
+    until(fun() -> lists:all(fun(Node) -> call(Config, Node, aco_probe, left, []) =:= [] end, Nodes) end).
+
+until(Ask) ->
+    until(Ask, erlang:monotonic_time(millisecond) + ?DEADLINE_MS).
+
+until(Ask, Deadline) ->
+    case Ask() of
+        true ->
+            ok;
+        false ->
+            erlang:monotonic_time(millisecond) < Deadline orelse error(deadline),
+            receive after 20 -> until(Ask, Deadline) end
+    end.
