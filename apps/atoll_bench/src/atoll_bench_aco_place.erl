@@ -119,7 +119,7 @@ measured(#{cluster := Cluster, nodes := Placed} = State) ->
     {Us, [First | _] = Nodes} = timer:tc(fun() -> order(State) end),
     Spec = #{
         %% Always the same: so is the work of a colony, whichever node it is on.
-        problem => atoll_bench_aco_problem:made(?JOBS, 1),
+        problem => aco_sample:problem(?JOBS, 1),
         options => maps:with([ants, local_iterations, global_iterations], State),
         mode => ml,
         nodes => Nodes

@@ -17,7 +17,7 @@ about() ->
         name => beyond,
         title => "Beyond this machine, in simulation",
         question => "What grows with the number of nodes, in a mesh and in groups, up to ten thousand?",
-        minutes => 3,
+        minutes => 1,
         cannot => "time on real hosts: what runs are the protocols themselves, in virtual time, without processors and with a network of 1 to 20 ms. Nothing of "
             "global itself is simulated; of its names it is only counted on how many nodes they must be."
     }.

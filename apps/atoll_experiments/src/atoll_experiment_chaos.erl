@@ -21,7 +21,7 @@ about() ->
         name => chaos,
         title => "Chaos",
         question => "Do the reliable versions of ACO come to the same result when processes are killed all the time, and when nodes are lost?",
-        minutes => 5,
+        minutes => 3,
         cannot => "that a lost host is survived: all nodes are on one. A node is killed as a host would fail (SIGKILL to its process), but the kernel still "
             "closes its sockets, so the others hear of it at once."
     }.
@@ -72,7 +72,7 @@ runs(Mode, Chaos, Seeds) ->
 
 spec(Mode, Chaos, Seed) ->
     #{
-        problem => atoll_bench_aco_problem:made(40, Seed),
+        problem => aco_sample:problem(40, Seed),
         options => #{ants => 4, local_iterations => 4, global_iterations => ?ROUNDS, seed => Seed},
         mode => Mode,
         pace_ms => ?PACE_MS,

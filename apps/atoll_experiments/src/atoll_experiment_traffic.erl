@@ -36,7 +36,7 @@ step(Sizes, Rounds) ->
 
 one(Mode, Count, Rounds) ->
     Spec = #{
-        problem => atoll_bench_aco_problem:made(20, 1),
+        problem => aco_sample:problem(20, 1),
         options => #{ants => 2, local_iterations => 1, global_iterations => Rounds},
         mode => Mode,
         pace_ms => 1000

@@ -47,6 +47,7 @@ all() ->
         atoll_experiment_optimum,
         atoll_experiment_chaos,
         atoll_experiment_traffic,
+        atoll_experiment_weak,
         atoll_experiment_debench,
         atoll_experiment_place,
         atoll_experiment_beyond
@@ -84,7 +85,7 @@ run(Modules, #{dir := Dir, context := #{size := Size}} = Options) ->
             case write(filename:join(Dir, "run.json"), Header) of
                 ok ->
                     lists:foreach(fun(Module) -> experiment(Module, Options) end, Modules),
-                    draw(Dir, maps:get(context, Options));
+                    draw(lists:uniq(all() ++ Modules), Dir, maps:get(context, Options));
                 {error, _} = Error ->
                     Error
             end;
@@ -137,12 +138,15 @@ write(File, Term) ->
 %% @doc Writes the page of the results that are in a folder.
 -spec draw(file:filename_all(), atoll_experiment:context()) -> {ok, done()} | {error, error()}.
 draw(Dir, Context) ->
+    draw(all(), Dir, Context).
+
+draw(Modules, Dir, Context) ->
     Page = filename:join(Dir, ?PAGE),
     case json(filename:join(Dir, "run.json")) of
         {ok, Header} ->
             Entries = [
                 entry(Module, Seconds, Dir, Context)
-             || Module <- all(), {ok, #{<<"seconds">> := Seconds}} <- [json(filename:join(Dir, lists:concat([name(Module), ".json"])))]
+             || Module <- Modules, {ok, #{<<"seconds">> := Seconds}} <- [json(filename:join(Dir, lists:concat([name(Module), ".json"])))]
             ],
             case file:write_file(Page, unicode:characters_to_binary(atoll_experiments_page:markdown(Header, Entries))) of
                 ok -> {ok, (done(Entries))#{page => Page}};
