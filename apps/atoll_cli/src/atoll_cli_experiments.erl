@@ -62,7 +62,21 @@ checked(#{orlib := Dir}) ->
         [Missing | _] -> {error, ["ATOLL_ORLIB is ", Dir, ", and there is no ", Missing]}
     end.
 
-show(Json, {ok, #{page := Page, failed := Failed} = Done}) ->
+%% The curves of the runs, where what draws them has been built.
+curves(_Dir, []) ->
+    ok;
+curves(Dir, Files) ->
+    Drawn = case atoll_bench_report_bundle:load(#{}) of
+        {ok, _} -> atoll_bench_report:write(Dir, [Run || File <- Files, {ok, Run} <- [atoll_bench_file:read(File)]]);
+        {error, _} = Error -> Error
+    end,
+    case Drawn of
+        {ok, [Index | _]} -> atoll_cli_io:say(["The curves of the runs: ", Index]);
+        {error, _} -> atoll_cli_io:say(["The curves of the runs: atoll bench report ", lists:join($\s, Files), " --out ", Dir])
+    end.
+
+show(Json, {ok, #{page := Page, runs := Runs, failed := Failed} = Done}) ->
+    ok = curves(filename:join(filename:dirname(Page), "report"), Runs),
     ok = case Json of
         true -> atoll_cli_io:print_json([{page, list_to_binary(Page)} | maps:to_list(maps:without([page, runs], Done))]);
         false -> atoll_cli_io:print([Page, $\n])

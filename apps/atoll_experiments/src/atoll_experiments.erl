@@ -135,15 +135,16 @@ write(File, Term) ->
         {error, Reason} -> {error, {file, File, Reason}}
     end.
 
-%% @doc Writes the page of the results that are in a folder.
+%% @doc Writes the page of the results that are in a folder; they are of the size that they are of.
 -spec draw(file:filename_all(), atoll_experiment:context()) -> {ok, done()} | {error, error()}.
 draw(Dir, Context) ->
     draw(all(), Dir, Context).
 
-draw(Modules, Dir, Context) ->
+draw(Modules, Dir, Given) ->
     Page = filename:join(Dir, ?PAGE),
     case json(filename:join(Dir, "run.json")) of
-        {ok, Header} ->
+        {ok, #{<<"size">> := Size} = Header} ->
+            Context = Given#{size => binary_to_existing_atom(Size)},
             Entries = [
                 entry(Module, Seconds, Dir, Context)
              || Module <- Modules, {ok, #{<<"seconds">> := Seconds}} <- [json(filename:join(Dir, lists:concat([name(Module), ".json"])))]
@@ -152,7 +153,7 @@ draw(Modules, Dir, Context) ->
                 ok -> {ok, (done(Entries))#{page => Page}};
                 {error, Reason} -> {error, {file, Page, Reason}}
             end;
-        {error, _} ->
+        _ ->
             {error, {no_results, Dir}}
     end.
 
