@@ -78,7 +78,7 @@ curves(Dir, Files) ->
 show(Json, {ok, #{page := Page, runs := Runs, failed := Failed} = Done}) ->
     ok = curves(filename:join(filename:dirname(Page), "report"), Runs),
     ok = case Json of
-        true -> atoll_cli_io:print_json([{page, list_to_binary(Page)} | maps:to_list(maps:without([page, runs], Done))]);
+        true -> atoll_cli_io:print_json({[{page, unicode:characters_to_binary(Page)} | lists:sort(maps:to_list(maps:without([page, runs], Done)))]});
         false -> atoll_cli_io:print([Page, $\n])
     end,
     case Failed of
