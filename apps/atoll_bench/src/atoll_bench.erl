@@ -107,6 +107,7 @@
 all() ->
     [
         {"orbit", atoll_bench_orbit},
+        {"aco", atoll_bench_aco},
         {"dist", atoll_bench_dist},
         {"names", atoll_bench_names},
         {"overlay", atoll_bench_overlay},

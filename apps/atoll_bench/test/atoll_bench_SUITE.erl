@@ -20,6 +20,7 @@
     all_talk_to_all_over_the_gateways_of_their_groups/1,
     a_long_path_is_in_every_answer_and_goes_with_the_nodes/1,
     a_round_of_orbit_finds_the_same_in_each_mode/1,
+    a_round_of_aco_finds_the_same_in_each_mode/1,
     work_is_placed_where_the_rule_says_and_slow_nodes_are_slow/1,
     nodes_that_cannot_be_bounded_are_taken_down/1,
     a_herd_is_spread_by_claims_and_not_by_taking_the_first/1,
@@ -292,6 +293,21 @@ a_round_of_orbit_finds_the_same_in_each_mode(_) ->
         end)
      || Mode <- [mesh, groups, ring, 'groups-native']
     ].
+
+a_round_of_aco_finds_the_same_in_each_mode(_) ->
+    Point = #{nodes => 5, degree => 2, jobs => 10, ants => 2, local_iterations => 2, global_iterations => 2,
+              local_search => none, pace_ms => 0, chaos => 0},
+    Rounds = fun(Mode) ->
+        with(atoll_bench_aco, Point#{mode => Mode}, fun(State) ->
+            {ok, #{cost := First, packets := Packets, connections_max := 4, names := Names}, Next} =
+                atoll_bench_aco:round(State),
+            ?assert(Packets > 0),
+            ?assertEqual(case Mode of ml -> 0; _ -> 5 end, Names),
+            {ok, #{cost := Second}, _} = atoll_bench_aco:round(Next),
+            [First, Second]
+        end)
+    end,
+    ?assertMatch([_], lists:usort([Rounds(Mode) || Mode <- [ml, gr, sr]])).
 
 work_is_placed_where_the_rule_says_and_slow_nodes_are_slow(_) ->
     bounded(fun() ->
