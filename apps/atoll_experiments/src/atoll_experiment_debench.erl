@@ -25,7 +25,7 @@ about() ->
 steps(#{size := small}) ->
     [bench(load, "debench", #{sweep => #{nodes => [4], global => [0, 10], offered => [50]}, rounds => 1, starts => 1})];
 steps(#{size := full}) ->
-    [bench(load, "debench", #{sweep => #{nodes => [4, 8, 16, 24], global => ?SHARES, offered => [100], group_size => [4]}, rounds => 5, starts => 1})].
+    [bench(load, "debench", #{sweep => #{nodes => [4, 8, 16, 24], global => ?SHARES, offered => [100], group_size => [4]}, rounds => 3, starts => 1})].
 
 -spec verdict(atoll_experiment:results()) -> atoll_experiment:verdict().
 verdict(Results) ->
