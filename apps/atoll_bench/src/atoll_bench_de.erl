@@ -16,8 +16,9 @@
 %%
 %% == What the metrics are ==
 %% <ul>
-%% <li>A round is half a second of load that is not counted, so that whatever piles up has
-%%   done so, and then the window of a second.</li>
+%% <li>A round is `ramp_ms' of load that is not counted, and then the window of `window_ms'. What
+%%   piles up more slowly than in the ramp, because few operations are global and each of them keeps one
+%%   of ten workers, does not show in its whole extent.</li>
 %% <li>Goodput is what went well and ended within the window, of all nodes, in a second; in
 %%   per cent of what was to begin. `failed' is what was to begin in it and did not go well:
 %%   refused, wrong, shed because too many were waiting, or not over ten seconds later.</li>
@@ -33,8 +34,6 @@
 -export([summary/0, parameters/0, variant/0, metrics/0, points/1, check/1, flags/1, setup/1, round/1, teardown/1]).
 -export([weights/1]).
 
--define(RAMP_MS, 500).
--define(WINDOW_MS, 1000).
 -define(WORKERS, 10).
 
 -spec summary() -> string().
@@ -48,9 +47,14 @@ parameters() ->
           help => "share of operations on names that other nodes see"},
         #{name => offered, type => integer, values => [200], max => 100000, unit => "1/s",
           help => "operations that begin on each node in a second"},
-        #{name => group_size, type => integer, values => [4], min => 2, max => 200, help => "nodes of a group (a mesh with the first only)"},
+        #{name => group_size, type => integer, values => [4], min => 2, max => 200,
+          help => "nodes of a group (a mesh with the first only)"},
         #{name => packet_size, type => integer, values => [1000], max => 10000000, unit => "bytes",
           help => "what an operation of two nodes sends, and gets back"},
+        #{name => ramp_ms, type => integer, values => [1500], min => 0, max => 60000, unit => "ms",
+          help => "load of a round before the window that is measured"},
+        #{name => window_ms, type => integer, values => [1000], min => 100, max => 60000, unit => "ms",
+          help => "the window that is measured"},
         #{name => system, type => atom, values => atoll_bench_de_system:all(), one_of => atoll_bench_de_system:all(),
           help => "a mesh with global, or s_groups"}
     ].
@@ -104,11 +108,14 @@ setup(Point) ->
 -spec round(map()) -> {ok, #{atom() => atoll_bench:measure()}, map()} | {error, unicode:chardata()}.
 round(#{round := Number} = State) ->
     case atoll_bench_de_cluster:run(State, load(State)) of
-        {ok, Looks} -> {ok, measures(atoll_bench_de_window:merged([Look || {_, Look} <- Looks])), State#{round := Number + 1}};
+        {ok, Looks} ->
+            Merged = atoll_bench_de_window:merged([Look || {_, Look} <- Looks]),
+            {ok, measures(Merged, State), State#{round := Number + 1}};
         {error, _} = Error -> Error
     end.
 
-load(#{cluster := Cluster, round := Number, global := Global, offered := Offered, packet_size := Size, system := System}) ->
+load(#{cluster := Cluster, round := Number, global := Global, offered := Offered, system := System} = State) ->
+    #{packet_size := Size, ramp_ms := Ramp, window_ms := Window} = State,
     #{
         system => System,
         nodes => atoll_cluster:nodes(Cluster),
@@ -116,8 +123,8 @@ load(#{cluster := Cluster, round := Number, global := Global, offered := Offered
         weighted => weights(Global),
         workers => ?WORKERS,
         rate => Offered,
-        from_ms => ?RAMP_MS,
-        until_ms => ?RAMP_MS + ?WINDOW_MS,
+        from_ms => Ramp,
+        until_ms => Ramp + Window,
         packet_size => Size,
         delay_us => 0,
         initial_global_size => 0,
@@ -133,14 +140,15 @@ weights(Global) ->
     [{global_register, global_register, Global / 3}, {local_register, local_register, Others / 3}] ++
         [{P2p, P2p, Others / 4} || P2p <- [spawning, remote_call, gen_server_call, fsm_server_call]].
 
-measures(#{offered := Offered, completed := Completed, labels := Labels, sent := Sent, cpu_us := Cpu}) ->
+measures(#{offered := Offered, completed := Completed, labels := Labels, sent := Sent, cpu_us := Cpu}, Point) ->
+    #{window_ms := Window} = Point,
     Ok = lists:sum([N || {_, #{ok := N}} <- Labels]),
     Done = max(1, Completed),
     maps:merge(
         #{
-            goodput_per_s => Completed * 1000 / ?WINDOW_MS,
-            goodput_percent => 100 * Completed / Offered,
-            failed_per_s => max(0, Offered - Ok) * 1000 / ?WINDOW_MS,
+            goodput_per_s => Completed * 1000 / Window,
+            goodput_percent => 100 * Completed / max(1, Offered),
+            failed_per_s => max(0, Offered - Ok) * 1000 / Window,
             messages_per_op => Sent / Done,
             cpu_us_per_op => Cpu / Done
         },

@@ -50,7 +50,10 @@ connect(Cluster, mesh, _Size) ->
     ok;
 connect(Cluster, groups, Size) ->
     Groups = atoll_bench_de_system:groups(groups, atoll_cluster:nodes(Cluster), Size),
-    lists:foreach(fun({Name, Nodes}) -> grouped = sure(atoll_bench_nodes:grouped(Cluster, Name, Nodes, ?BOOT_MS)) end, Groups).
+    lists:foreach(
+        fun({Name, Nodes}) -> grouped = sure(atoll_bench_nodes:grouped(Cluster, Name, Nodes, ?BOOT_MS)) end,
+        Groups
+    ).
 
 %% @doc A load from its begin to its end, on all nodes; the names are gone when it
 %% returns.
@@ -71,7 +74,8 @@ run(#{cluster := Cluster, system := System}, #{until_ms := Until} = Load) ->
 refused(Node, Reason) -> io_lib:format("the load could not begin on ~ts: ~0tP", [Node, Reason, 20]).
 
 gone(Cluster, System) ->
-    case [{Node, Count} || {Node, {left, Count}} <- each(Cluster, atoll_bench_de_peer, gone, [System, ?GONE_MS], ?GONE_MS + ?CALL_MS)] of
+    Said = each(Cluster, atoll_bench_de_peer, gone, [System, ?GONE_MS], ?GONE_MS + ?CALL_MS),
+    case [{Node, Count} || {Node, {left, Count}} <- Said] of
         [] -> ok;
         [{Node, Count} | _] -> throw({failed, io_lib:format("~b names did not go from ~ts", [Count, Node])})
     end.

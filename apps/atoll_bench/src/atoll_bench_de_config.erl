@@ -55,7 +55,10 @@
 }.
 
 -type error() ::
-    {file:filename_all() | none, atoll_bench_de_terms:error() | {line, pos_integer(), What :: unicode:chardata()} | no_operations}.
+    {
+        file:filename_all() | none,
+        atoll_bench_de_terms:error() | {line, pos_integer(), What :: unicode:chardata()} | no_operations
+    }.
 
 -define(MAX_SECONDS, 86400).
 
@@ -161,7 +164,8 @@ weighted({_Label, _Operation, _Weight} = Weighted) -> Weighted.
 
 is_weighted({Operation, Weight}) -> is_weighted({Operation, Operation, Weight});
 is_weighted({Label, Operation, Weight}) ->
-    is_label(Label) andalso lists:member(Operation, operations()) andalso is_number(Weight) andalso Weight >= 0 andalso Weight =< 1.0e9;
+    is_label(Label) andalso lists:member(Operation, operations()) andalso
+        is_number(Weight) andalso Weight >= 0 andalso Weight =< 1.0e9;
 is_weighted(_) ->
     false.
 

@@ -39,7 +39,7 @@ do(Operation, Node, Place) ->
         exit:{timeout, _} -> {error, timeout};
         exit:{noproc, _} -> {error, down};
         exit:{{nodedown, _}, _} -> {error, down};
-        exit:{_Reason, {gen_server, call, _}} -> {error, down};
+        exit:{_Reason, {Server, call, _}} when Server =:= gen_server; Server =:= gen_statem -> {error, down};
         _:_ -> {error, raised}
     end.
 

@@ -160,12 +160,14 @@ start_link(Load) ->
 -spec init(load()) -> {ok, #peer{}}.
 init(#{weighted := Weighted, workers := Workers} = Load) ->
     Labels = [Label || {Label, _} <- atoll_bench_de_choice:labels(Weighted)],
-    {ok, #peer{load = Load, tally = atoll_bench_de_tally:new(lists:usort(Labels)), starts = counters:new(Workers, [atomics])}}.
+    Tally = atoll_bench_de_tally:new(lists:usort(Labels)),
+    {ok, #peer{load = Load, tally = Tally, starts = counters:new(Workers, [atomics])}}.
 
 %% @private
 -spec handle_call(begin_load | look | left | final, gen_server:from(), #peer{}) -> {reply, term(), #peer{}}.
 handle_call(begin_load, _From, #peer{load = Load, plan = none} = State) ->
-    #{system := System, nodes := Nodes, transitive := Transitive, packet_size := Size, from_ms := From, until_ms := Until} = Load,
+    #{system := System, nodes := Nodes, transitive := Transitive, packet_size := Size} = Load,
+    #{from_ms := From, until_ms := Until} = Load,
     StartMs = erlang:monotonic_time(millisecond) + ?AHEAD_MS,
     Plan = (maps:with([rate, from_ms, until_ms], Load))#{start_ns => StartMs * 1000000},
     _ = erlang:start_timer(StartMs + From, self(), from, [{abs, true}]),
@@ -213,7 +215,8 @@ used() -> {atoll_bench_names_load:sent(), atoll_bench_machine:own_cpu_us()}.
 elapsed(#peer{plan = #{start_ns := Start}}) ->
     max(0, (erlang:monotonic_time(nanosecond) - Start) div 1000000).
 
-looked(#peer{load = #{workers := Workers, until_ms := Until}, plan = Plan, tally = Tally, starts = Starts, used = Used} = State) ->
+looked(#peer{plan = Plan, tally = Tally, starts = Starts, used = Used} = State) ->
+    #peer{load = #{workers := Workers, until_ms := Until}} = State,
     Elapsed = elapsed(State),
     Started = lists:sum([counters:get(Starts, N) || N <- lists:seq(1, Workers)]),
     maps:merge(

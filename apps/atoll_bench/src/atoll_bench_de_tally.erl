@@ -61,7 +61,8 @@ drawn(Label, #tally{labels = Labels, counts = Counts}) ->
 
 %% @doc An operation has ended: so long after it was to begin. Which of its begin and its end lie in
 %% the window?
--spec record(Label :: atom(), ok | {error, atoll_bench_de_op:reason()}, Ns :: non_neg_integer(), In :: {boolean(), boolean()}, tally()) -> ok.
+-spec record(Label :: atom(), Outcome, Ns :: non_neg_integer(), In :: {Begun :: boolean(), Ended :: boolean()}, tally()) -> ok when
+    Outcome :: ok | {error, atoll_bench_de_op:reason()}.
 record(Label, Outcome, Ns, {Begun, Ended}, #tally{labels = Labels, counts = Counts}) ->
     {Base, Latency} = maps:get(Label, Labels),
     case Outcome of

@@ -22,7 +22,10 @@
 -spec outset(atoll_bench_de_peer:look()) -> atoll_bench_de_peer:look().
 outset(#{labels := Labels}) ->
     Nothing = #{latency => atoll_bench_hist:merge([]), ok => 0, errors => [], drawn => 0, done => 0},
-    #{elapsed_ms => 0, restarts => 0, offered => 0, completed => 0, shed => 0, labels => [{Label, Nothing} || {Label, _} <- Labels]}.
+    #{
+        elapsed_ms => 0, restarts => 0, offered => 0, completed => 0, shed => 0,
+        labels => [{Label, Nothing} || {Label, _} <- Labels]
+    }.
 
 %% @doc The window between two looks.
 -spec between(Before :: atoll_bench_de_peer:look(), After :: atoll_bench_de_peer:look()) -> window().
@@ -62,5 +65,8 @@ of_label(Ofs) ->
         ok => Sum(ok),
         drawn => Sum(drawn),
         done => Sum(done),
-        errors => [{Reason, lists:sum([N || {R, N} <- Errors, R =:= Reason])} || Reason <- lists:usort([R || {R, _} <- Errors])]
+        errors => [
+            {Reason, lists:sum([N || {R, N} <- Errors, R =:= Reason])}
+         || Reason <- lists:usort([R || {R, _} <- Errors])
+        ]
     }.

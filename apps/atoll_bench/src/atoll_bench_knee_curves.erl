@@ -31,7 +31,10 @@ of_runs(Runs) ->
 
 curves(Points) ->
     [
-        {Key, [{N, shares(lists:append([Rounds || {K, M, Rounds} <- Points, K =:= Key, M =:= N]))} || N <- sizes(Key, Points)]}
+        {Key, [
+            {N, shares(lists:append([Rounds || {K, M, Rounds} <- Points, K =:= Key, M =:= N]))}
+         || N <- sizes(Key, Points)
+        ]}
      || Key <- lists:usort([K || {K, _, _} <- Points])
     ].
 

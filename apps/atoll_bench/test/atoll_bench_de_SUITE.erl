@@ -25,7 +25,7 @@ all() -> suite_cases() -- [count_messages].
 suite_cases() -> [F || {F, 1} <- ?MODULE:module_info(exports), F =/= module_info].
 
 point(System, Nodes, Global) ->
-    #{nodes => Nodes, global => Global, offered => 100, group_size => 2, packet_size => 100, system => System}.
+    #{nodes => Nodes, global => Global, offered => 100, group_size => 2, packet_size => 100, ramp_ms => 200, window_ms => 1000, system => System}.
 
 with(#{system := System, nodes := Nodes, group_size := Size}, Fun) ->
     {ok, #{cluster := Cluster} = Started} =

@@ -62,6 +62,9 @@ a_local_name_is_given_found_and_taken_test() ->
     ?assertEqual({error, raised}, do(local_register)),
     ?assertEqual([ok, {error, no}], [do(O) || O <- [local_unregister, local_whereis]]).
 
+in_several_groups_an_operation_is_as_many_test() ->
+    ?assertEqual([1, 1, 3], [atoll_bench_de_system:parts(Here) || Here <- [global, {groups, [a]}, {groups, [a, b, c]}]]).
+
 the_remote_function_keeps_busy_for_so_long_test() ->
     Begin = erlang:monotonic_time(microsecond),
     ?assertEqual(<<"x">>, atoll_bench_de_op:echo(<<"x">>, 3000)),

@@ -52,6 +52,12 @@ prop_moments() ->
             atoll_bench_hist:clipped(Hist) =:= 0
     end).
 
+since_takes_off_what_was_there_before_in_the_same_bucket_test() ->
+    Hist = hist([5, 5, 700]),
+    Before = atoll_bench_hist:export(Hist),
+    ok = atoll_bench_hist:record(5, Hist),
+    ?assertEqual(atoll_bench_hist:export(hist([5])), atoll_bench_hist:since(Before, Hist)).
+
 prop_since() ->
     ?FORALL({Early, Late}, {list(nanoseconds()), list(nanoseconds())}, begin
         Hist = hist(Early),

@@ -56,7 +56,9 @@ say_left_out(Runs) ->
 show(true, Tolerance, Rows) ->
     atoll_cli_io:print_json({[{tolerance, Tolerance}, {rows, [row(Row) || Row <- Rows]}]});
 show(false, _Tolerance, [{Key, _, _} | _] = Rows) ->
-    Columns = [{left, Name} || {Name, _} <- Key] ++ [{right, "nodes"}, {left, "knee at"}, {right, "95 %"}, {left, "goodput, of what is offered"}],
+    Columns =
+        [{left, Name} || {Name, _} <- Key] ++
+            [{right, "nodes"}, {left, "knee at"}, {right, "95 %"}, {left, "goodput, of what is offered"}],
     atoll_cli_io:print(
         atoll_cli_table:format(Columns, [
             [atoll_cli_table:value(Value) || {_, Value} <- Own] ++ [sizes(Curve) | cells(Knee)] ++ [followed(Curve)]
@@ -87,5 +89,8 @@ row({Key, Curve, Knee}) ->
         {between, case Knee of #{between := {A, B}} -> [A, B]; _ -> null end},
         {up_to, maps:get(up_to, Knee, null)},
         {slope, maps:get(slope, Knee, null)},
-        {curve, [{[{nodes, N}, {rounds, length(Shares)}, {goodput_percent, 100 * atoll_bench_stats:median(Shares)}]} || {N, Shares} <- Curve]}
+        {curve, [
+            {[{nodes, N}, {rounds, length(Shares)}, {goodput_percent, 100 * atoll_bench_stats:median(Shares)}]}
+         || {N, Shares} <- Curve
+        ]}
     ]}.

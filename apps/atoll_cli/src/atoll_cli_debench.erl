@@ -52,16 +52,16 @@ with_offered(_Values, Config) -> Config.
 %% What is wrong is known before anything starts.
 check(Values, #{operations := Operations} = Config) ->
     Nodes = how_many(Values, Config),
-    Alone = [
-        O
-     || {_, O, Weight} <- Operations, Weight > 0, lists:member(O, [global_register, local_register])
-    ],
+    Registers = [O || {_, O, Weight} <- Operations, Weight > 0, lists:member(O, [global_register, local_register])],
     case Values of
         #{system := groups, group_size := Size} when Size > Nodes ->
-            {usage, io_lib:format("--group-size must be at most the number of nodes, which is ~b, not \"~b\"", [Nodes, Size])};
+            {usage,
+                io_lib:format("--group-size must be at most the number of nodes, which is ~b, not \"~b\"", [Nodes, Size])};
         #{} when Nodes > ?MAX_NODES ->
             {usage, io_lib:format("there are at most ~b nodes, and erlange_nodes names ~b", [?MAX_NODES, Nodes])};
-        #{system := System, group_size := Size} when Alone =:= [], (Nodes =:= 1 orelse (System =:= groups andalso Size =:= 1)) ->
+        #{system := System, group_size := Size} when
+            Registers =:= [], (Nodes =:= 1 orelse (System =:= groups andalso Size =:= 1))
+        ->
             {usage, "all operations are of two nodes, and a node has no other one there"};
         #{} ->
             make_dir(Values, Config, Nodes)
@@ -80,7 +80,9 @@ make_dir(Values, Config, Nodes) ->
 
 measure(#{json := Json} = Values, #{erlange_nodes := Named} = Config, Nodes) ->
     _ = [
-        atoll_cli_io:say(io_lib:format("The nodes are started here: ~b of them, in place of the ~b of erlange_nodes.", [Nodes, length(Named)]))
+        atoll_cli_io:say(
+            io_lib:format("The nodes are started here: ~b of them, in place of the ~b of erlange_nodes.", [Nodes, length(Named)])
+        )
      || Named =/= []
     ],
     Run = (maps:with([system, group_size, seed, chaos, out], Values))#{config => Config, nodes => Nodes},

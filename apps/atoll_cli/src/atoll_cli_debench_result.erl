@@ -5,7 +5,8 @@
 
 %% @doc The object that `--json' prints.
 -spec json(atoll_cli_debench_run:task(), atoll_cli_debench_run:result()) -> atoll_cli_json:object().
-json(#{system := System, nodes := Nodes, group_size := Size, seed := Seed, out := Dir} = Task, #{looks := Looks, chaos := Chaos}) ->
+json(#{system := System, nodes := Nodes, group_size := Size, seed := Seed, out := Dir} = Task, Result) ->
+    #{looks := Looks, chaos := Chaos} = Result,
     #{offered := Offered, completed := Completed, shed := Shed, labels := Labels, restarts := Restarts} = lists:last(Looks),
     {[
         {system, System},
@@ -44,7 +45,8 @@ us(none) -> null;
 us(Ns) -> Ns / 1000.
 
 windows(Looks) ->
-    lists:zipwith(fun atoll_bench_de_window:between/2, [atoll_bench_de_window:outset(hd(Looks)) | lists:droplast(Looks)], Looks).
+    Before = [atoll_bench_de_window:outset(hd(Looks)) | lists:droplast(Looks)],
+    lists:zipwith(fun atoll_bench_de_window:between/2, Before, Looks).
 
 window(#{elapsed_s := Elapsed, window_s := Length, successful := Ok, failed := Failed}) ->
     {[{elapsed_s, Elapsed}, {window_s, Length}, {successful, Ok}, {failed, Failed}]}.
@@ -67,7 +69,9 @@ null(Number) -> Number.
 table(#{system := System, nodes := Nodes, group_size := Size, out := Dir} = Task, #{looks := Looks, chaos := Chaos}) ->
     #{offered := Offered, completed := Completed, labels := Labels, shed := Shed} = Last = lists:last(Looks),
     [
-        io_lib:format("~b nodes in ~ts, ~ts\n\n", [Nodes, where(System, Size), atoll_cli_table:seconds(round(1000 * seconds(Task)))]),
+        io_lib:format("~b nodes in ~ts, ~ts\n\n", [
+            Nodes, where(System, Size), atoll_cli_table:seconds(round(1000 * seconds(Task)))
+        ]),
         atoll_cli_table:format(
             [{left, "operation"}, {right, "successful"}, {right, "errors"}, {right, "p50 \x{b5}s"}, {right, "p99 \x{b5}s"}],
             [row(operation(Label, Of)) || {Label, Of} <- Labels]
@@ -94,5 +98,8 @@ harm(none, _Last) ->
 harm(#{summary := Summary}, #{restarts := Restarts}) ->
     #{done := Kills, recovered := Recovered, median_ms := Median} = kills(Summary),
     io_lib:format("chaos: ~b workers killed, ~b back~ts; ~b started anew\n", [
-        Kills, Recovered, case Median of none -> ""; _ -> [" after ", atoll_cli_table:decimal(Median), " ms (median)"] end, Restarts
+        Kills,
+        Recovered,
+        case Median of none -> ""; _ -> [" after ", atoll_cli_table:decimal(Median), " ms (median)"] end,
+        Restarts
     ]).

@@ -93,7 +93,8 @@ load(#{cluster := Cluster}, #{config := Config, system := System, seed := Seed})
 %% The workers of each node are killed at that rate while Fun looks on.
 harmed(#{cluster := Cluster}, #{chaos := Rate, nodes := Nodes, seed := Seed}, Fun) ->
     Options = #{
-        cluster => Cluster, rate => Rate * Nodes, kinds => [process], what => {supervisor, atoll_bench_de_workers}, seed => Seed
+        cluster => Cluster, rate => Rate * Nodes, kinds => [process], seed => Seed,
+        what => {supervisor, atoll_bench_de_workers}
     },
     case atoll_chaos:start(Options) of
         {ok, Run} ->
@@ -124,7 +125,8 @@ watch(Ready, #{report_interval := Interval, duration := Minutes} = Config, Befor
 say(Looks, Before) ->
     After = merged(Looks),
     Earlier = case Before of [] -> atoll_bench_de_window:outset(After); [Last | _] -> merged(Last) end,
-    #{elapsed_s := Elapsed, window_s := Length, successful := Ok, failed := Failed} = atoll_bench_de_window:between(Earlier, After),
+    #{elapsed_s := Elapsed, window_s := Length, successful := Ok, failed := Failed} =
+        atoll_bench_de_window:between(Earlier, After),
     atoll_cli_io:say_over(
         io_lib:format("~ts: ~ts operations a second, ~b failed, ~b workers started anew", [
             atoll_cli_table:seconds(round(1000 * Elapsed)),

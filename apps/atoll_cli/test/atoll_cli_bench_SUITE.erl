@@ -92,6 +92,9 @@ short_value("0,1,20", _Dir) -> "0";
 short_value("2000,32000", _Dir) -> "500";
 short_value("20", _Dir) -> "4";
 short_value("2,4,8,16", _Dir) -> "2";
+%% Of which a group is.
+short_value("4,8,16,24", _Dir) -> "4";
+short_value("0,1,10", _Dir) -> "10";
 short_value("4,8,16", _Dir) -> "2";
 short_value("4,9,16", _Dir) -> "4";
 short_value("5,80", _Dir) -> "2";

@@ -1,4 +1,4 @@
-%% What README.md says is so, and what docs/simulator.md and docs/chaos.md do: the commands of
+%% What README.md says is so, and what docs/simulator.md, docs/chaos.md and docs/debench.md do: the commands of
 %% their `sh' blocks are run as they stand, and a `text' block of the README that
 %% follows is what they print. The `erlang' block
 %% is run on nodes of a cluster, whose names take the place of those in it.
@@ -12,13 +12,14 @@
 -export([its_erlang_makes_a_group/1]).
 -export([its_commands_print_what_it_says/1, it_is_short/1, its_links_lead_somewhere/1]).
 -export([the_simulator_s_page_explains_every_key/1, the_simulator_s_script_is_one/1]).
+-export([the_page_of_de_bench_explains_every_key/1]).
 -export([the_page_on_faults_explains_every_key/1, a_shell_does_what_the_page_on_faults_says/1]).
 
 suite() ->
     [{timetrap, {minutes, 6}}].
 
 all() ->
-    [the_page_on_faults_explains_every_key, a_shell_does_what_the_page_on_faults_says, it_is_short, its_links_lead_somewhere, its_erlang_makes_a_group, its_commands_print_what_it_says,
+    [the_page_on_faults_explains_every_key, the_page_of_de_bench_explains_every_key, a_shell_does_what_the_page_on_faults_says, it_is_short, its_links_lead_somewhere, its_erlang_makes_a_group, its_commands_print_what_it_says,
      the_simulator_s_page_explains_every_key, the_simulator_s_script_is_one].
 
 it_is_short(_) ->
@@ -85,6 +86,9 @@ the_simulator_s_page_explains_every_key(_) ->
 
 the_page_on_faults_explains_every_key(_) ->
     explains_every_key(page("docs/chaos.md")).
+
+the_page_of_de_bench_explains_every_key(_) ->
+    explains_every_key(page("docs/debench.md")).
 
 %% The shell is started with the line that stands there, and given the lines of the block.
 a_shell_does_what_the_page_on_faults_says(_) ->

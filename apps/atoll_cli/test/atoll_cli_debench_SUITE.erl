@@ -1,0 +1,160 @@
+%% `bin/atoll debench' and `bin/atoll bench knee' as a user has them.
+-module(atoll_cli_debench_SUITE).
+-include_lib("common_test/include/ct.hrl").
+-include_lib("stdlib/include/assert.hrl").
+
+-export([all/0, suite/0, init_per_testcase/2, end_per_testcase/2]).
+-export([
+    a_configuration_is_run_and_its_files_are_the_original_s/1,
+    killed_workers_come_back_and_goodput_goes_on/1,
+    wrong_usage_says_one_sentence_and_starts_nothing/1,
+    the_knee_of_runs_is_told/1
+]).
+
+-define(GONE_MS, 5000).
+-define(CONFIG,
+    "{duration, 0.05}.\n{report_interval, 1}.\n{offered_load, 100}.\n{erlange_nodes, ['a@there', 'b@there']}.\n"
+    "{operations, [{spawning, 2}, {far, remote_call, 2}, {local_register, 1}, {global_register, 1}]}.\n"
+).
+
+suite() -> [{timetrap, {minutes, 5}}].
+
+all() ->
+    [a_configuration_is_run_and_its_files_are_the_original_s, killed_workers_come_back_and_goodput_goes_on,
+     wrong_usage_says_one_sentence_and_starts_nothing, the_knee_of_runs_is_told].
+
+init_per_testcase(_, Config) ->
+    [{dir, atoll_cli_os:new_dir()} | Config].
+
+end_per_testcase(_, Config) ->
+    ok = atoll_cli_os:remove_dir(?config(dir, Config)).
+
+written(Dir, Text) ->
+    File = filename:join(Dir, "bench.config"),
+    ok = file:write_file(File, Text),
+    File.
+
+json(Dir, Args) ->
+    #{status := 0, stdout := Json, stderr := Said} = atoll_cli_os:run(Dir, Args ++ ["--json"]),
+    {ok, Read} = atoll_bench_json:decode(Json),
+    {Read, Said}.
+
+a_configuration_is_run_and_its_files_are_the_original_s(Config) ->
+    Dir = ?config(dir, Config),
+    Out = filename:join(Dir, "out"),
+    {Result, Said} = json(Dir, ["debench", written(Dir, ?CONFIG), "--out", Out]),
+    ?assertMatch({_, _}, binary:match(Said, <<"The nodes are started here: 2 of them, in place of the 2 of erlange_nodes.">>)),
+    #{<<"nodes">> := 2, <<"offered">> := 600, <<"successful">> := Ok, <<"operations">> := Operations, <<"windows">> := Windows} = Result,
+    ?assert(Ok > 0),
+    ?assertEqual(Ok, lists:sum([N || #{<<"successful">> := N} <- Operations])),
+    ?assertEqual(Ok, lists:sum([N || #{<<"successful">> := N} <- Windows])),
+    {ok, Dirs} = file:list_dir(Out),
+    ?assertMatch(["aggregated", _, _], lists:sort(Dirs)),
+    Labels = ["far", "global_register", "global_unregister", "global_whereis", "local_register", "local_unregister", "local_whereis", "spawning"],
+    [
+        begin
+            {ok, Files} = file:list_dir(filename:join(Out, D)),
+            ?assertEqual(lists:sort(["summary.csv", "errors.csv" | [L ++ "_latencies.csv" || L <- Labels]]), lists:sort(Files)),
+            [
+                ?assertMatch(<<"elapsed, window, n, min, mean, median, 95th, 99th, 99_9th, max, errors\n", _/binary>>, text([Out, D, L ++ "_latencies.csv"]))
+             || L <- Labels
+            ],
+            ?assertMatch(<<"elapsed, window, total, successful, failed\n", _/binary>>, text([Out, D, "summary.csv"]))
+        end
+     || D <- Dirs
+    ],
+    %% All nodes are the sum of each.
+    Total = fun(D) -> lists:sum([binary_to_integer(Successful) || [_, _, _, Successful, _] <- rows(text([Out, D, "summary.csv"]))]) end,
+    ?assertEqual(Ok, Total("aggregated")),
+    ?assertEqual(Ok, lists:sum([Total(D) || D <- Dirs, D =/= "aggregated"])),
+    ?assertEqual(ok, atoll_cli_os:await_none_left(Dir, ?GONE_MS)).
+
+text(Path) ->
+    {ok, Text} = file:read_file(filename:join(Path)),
+    Text.
+
+rows(Text) ->
+    [binary:split(Row, <<", ">>, [global]) || Row <- tl(binary:split(Text, <<"\n">>, [global, trim]))].
+
+killed_workers_come_back_and_goodput_goes_on(Config) ->
+    Dir = ?config(dir, Config),
+    File = written(Dir, ?CONFIG "{concurrent, 5}.\n"),
+    {Result, _} = json(Dir, [
+        "debench", File, "--system", "groups", "--nodes", "2", "--group-size", "2", "--chaos", "5", "--out", filename:join(Dir, "out")
+    ]),
+    #{<<"chaos">> := #{<<"kills">> := Kills, <<"recovered">> := Back}, <<"restarts">> := Restarts, <<"windows">> := Windows} = Result,
+    ?assert(Kills >= 3, Kills),
+    ?assert(Back >= Kills div 2, {Kills, Back}),
+    ?assert(Restarts >= Back, {Restarts, Back}),
+    %% Also at the end.
+    #{<<"successful">> := Last} = lists:last(Windows),
+    ?assert(Last > 0),
+    ?assertEqual(ok, atoll_cli_os:await_none_left(Dir, ?GONE_MS)).
+
+wrong_usage_says_one_sentence_and_starts_nothing(Config) ->
+    Dir = ?config(dir, Config),
+    Good = written(Dir, ?CONFIG),
+    Bad = fun(Text) ->
+        File = filename:join(Dir, "bad" ++ integer_to_list(erlang:unique_integer([positive])) ++ ".config"),
+        ok = file:write_file(File, Text),
+        File
+    end,
+    [
+        begin
+            #{status := Status, stdout := Out, stderr := Said} = atoll_cli_os:run(Dir, Args),
+            ?assertEqual({Args, 2, <<>>}, {Args, Status, Out}),
+            ?assertMatch({Args, Said, {_, _}}, {Args, Said, binary:match(Said, list_to_binary(Part))}),
+            ?assertEqual({Args, 1}, {Args, length(binary:matches(Said, <<"\n">>))})
+        end
+     || {Args, Part} <- [
+            {["debench"], "the argument CONFIG is missing"},
+            {["debench", filename:join(Dir, "nothing")], "no such file"},
+            {["debench", Bad("{duration, x}.\n")], "line 1: duration must be a number of minutes"},
+            {["debench", Bad("{operations, [{ping, 1}]}.\n")], "has ping, which is no operation"},
+            {["debench", Bad("{operations, [{spawning, 1}]}.\n"), "--nodes", "1"], "all operations are of two nodes"},
+            {["debench", Good, "--system", "groups", "--group-size", "3"], "--group-size must be at most the number of nodes, which is 2"},
+            {["debench", Good, "--system", "ring"], "--system must be one of mesh, groups"},
+            {["debench", Good, "--chaos", "0"], "--chaos must be a number above 0"},
+            {["debench", Good, "--out", Dir], "file already exists"},
+            {["bench", "knee"], "the argument FILE is missing"},
+            {["bench", "knee", Good], "this is not the file of a run"},
+            {["bench", "knee", run(Dir, "names", "names", [{4, 100}])], "this is a run of names, and only one of debench has a knee"},
+            {["bench", "run", "debench", "--global", "101"], "--global must be a number from 0 to 100"},
+            {["bench", "run", "debench", "--nodes", "4", "--group-size", "5"], "a group is not of more nodes than there are"}
+        ]
+    ],
+    ?assertEqual([], atoll_cli_os:left(Dir)).
+
+%% A run with five rounds at each size, of which so many per cent were done.
+run(Dir, Benchmark, Name, Sizes) ->
+    File = filename:join(Dir, Name ++ ".jsonl"),
+    Parameter = fun(P) -> #{name => P} end,
+    Metric = #{name => goodput_percent, label => <<"Goodput">>, unit => <<"%">>, better => more, kind => value},
+    {ok, Device} = atoll_bench_file:create(File, #{
+        benchmark => list_to_binary(Benchmark), variant => system, parameters => [Parameter(nodes), Parameter(system)],
+        metrics => [Metric], points => [#{nodes => N, system => list_to_binary(Name)} || {N, _} <- Sizes]
+    }),
+    _ = [
+        ok = atoll_bench_file:append(Device, #{point => P, round => R, values => #{goodput_percent => Percent + R / 10}, histograms => #{}})
+     || {P, {_, Percent}} <- lists:zip(lists:seq(0, length(Sizes) - 1), Sizes), R <- lists:seq(-2, 2)
+    ],
+    ok = atoll_bench_file:close(Device, complete),
+    File.
+
+%% Up to 12 nodes all is done, and no node adds anything beyond.
+the_knee_of_runs_is_told(Config) ->
+    Dir = ?config(dir, Config),
+    Files = [
+        run(Dir, "debench", "mesh", [{4, 100}, {8, 100}, {16, 75}, {24, 50}]),
+        run(Dir, "debench", "groups", [{4, 100}, {24, 99}]),
+        run(Dir, "debench", "full", [{4, 50}, {8, 25}])
+    ],
+    {#{<<"tolerance">> := Tolerance, <<"rows">> := Rows}, _} = json(Dir, ["bench", "knee" | Files]),
+    ?assert(Tolerance == 0.95),
+    #{<<"mesh">> := Mesh, <<"groups">> := Groups, <<"full">> := Full} = maps:from_list([{System, Row} || #{<<"system">> := System} = Row <- Rows]),
+    #{<<"verdict">> := <<"knee">>, <<"knee_nodes">> := Knee, <<"knee_low">> := Low, <<"knee_high">> := High, <<"between">> := [8, 16]} = Mesh,
+    ?assert(abs(Knee - 12) < 0.3 andalso Low =< Knee andalso Knee =< High, Mesh),
+    ?assertMatch(#{<<"verdict">> := <<"none">>, <<"up_to">> := 24, <<"knee_nodes">> := null}, Groups),
+    ?assertMatch(#{<<"verdict">> := <<"at_most">>, <<"knee_nodes">> := 4}, Full),
+    #{status := 0, stdout := Table} = atoll_cli_os:run(Dir, ["bench", "knee" | Files]),
+    [?assertMatch({_, {_, _}}, {Table, binary:match(Table, Part)}) || Part <- [<<"none up to 24">>, <<"at most 4 nodes">>, <<" nodes ">>]].
