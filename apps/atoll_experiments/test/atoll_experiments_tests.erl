@@ -64,7 +64,7 @@ a_step_that_never_ends_is_ended_with_all_that_it_started_test() ->
     end.
 
 a_step_that_crashes_is_a_sentence_test() ->
-    Step = #{key => k, says => "fails", run => {job, fun() -> error(oops) end}},
+    Step = #{key => k, says => "fails", run => {job, fun() -> exit(oops) end}},
     {error, Why} = atoll_experiments_step:run(Step, "/nowhere", erlang:monotonic_time(millisecond) + 60000),
     ?assert(string:find(Why, "oops") =/= nomatch).
 

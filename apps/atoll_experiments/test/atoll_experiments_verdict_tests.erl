@@ -120,7 +120,7 @@ debench(Percent) ->
     Metrics = [goodput_percent, messages_per_op, cpu_us_per_op, register, p2p],
     Points = [
         {#{nodes => N, global => Share, system => System, offered => 100, group_size => 4, packet_size => 1000},
-            [Percent(System, Share, N), case System of mesh when Share > 0 -> N; _ -> 2 end, 1, case System of mesh -> N; groups -> 1 end, 1]}
+            [Percent(System, Share, N), 2 + Share * case System of mesh -> N; groups -> 4 end / 100, 1, case System of mesh -> N; groups -> 1 end, 1]}
      || N <- [4, 8, 16, 32], Share <- [0, 1, 10], System <- [mesh, groups]
     ],
     #{header := Header} = Run = run(Metrics, Points),
