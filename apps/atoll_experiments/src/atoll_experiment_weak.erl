@@ -48,7 +48,7 @@ verdict(Results) ->
                 {"Names:", names}
             ]
         ],
-        claims => [global(Run), groups(Run), same_result(Run)]
+        claims => [global(Run), scales(Run), groups(Run), same_result(Run)]
     }.
 
 sizes(none) -> [];
@@ -80,9 +80,29 @@ global(Run) ->
         ["To build and run it took (medians): ", lines([ml, gr], Run), "."],
         "").
 
+%% From the fewest nodes to the most.
+scales(Run) ->
+    Growths = [growth(Mode, Run) || Mode <- ?MODES],
+    claim("Figure 31", "SR-ACO scales best, then ML-ACO, then GR-ACO.",
+        ordered(Growths),
+        ["From the fewest nodes to the most the time, building included, became this many times as long: ",
+         lists:join(", ", [[name(Mode), " ", number(Growth)] || {Mode, Growth} <- lists:zip(?MODES, Growths)]), "."],
+        "").
+
+growth(Mode, Run) ->
+    case [whole(N, Mode, Run) || N <- sizes(Run)] of
+        [First | [_ | _] = Rest] when is_number(First), First > 0 ->
+            case lists:last(Rest) of
+                none -> none;
+                Last -> Last / First
+            end;
+        _ ->
+            none
+    end.
+
 groups(Run) ->
     Holds = compared([sr, ml], Run),
-    claim("Figure 31", "SR-ACO scales best of all, though it registers names too.",
+    claim("Figure 31", "On many nodes SR-ACO takes the least time of all, though it registers names too.",
         Holds,
         ["To build and run it took (medians): ", lines([sr, ml], Run), "."],
         case Holds of
