@@ -112,7 +112,8 @@ all() ->
         {"names", atoll_bench_names},
         {"overlay", atoll_bench_overlay},
         {"debench", atoll_bench_de},
-        {"place", atoll_bench_place}
+        {"place", atoll_bench_place},
+        {"aco_place", atoll_bench_aco_place}
     ].
 
 %% @doc The module of a benchmark.

@@ -2,7 +2,7 @@
 %% goes wrong is a sentence.
 -module(atoll_bench_nodes).
 
--export([start/2, stop/1, call/5, each/4, cpu_us/1, meshed/1, grouped/4]).
+-export([start/2, stop/1, call/5, each/4, cpu_us/1, memory_kib/1, meshed/1, grouped/4]).
 -export([answer/1, sure/1]).
 
 -export_type([answer/1]).
@@ -68,6 +68,16 @@ cpu_us(Cluster) ->
 %% Of integers: that of lists may be a float.
 sum([Us | More]) when is_integer(Us) -> Us + sum(More);
 sum([]) -> 0.
+
+%% @doc The memory of all nodes together, KiB ({@link atoll_bench_machine:pss_kib/1}).
+-spec memory_kib(atoll_cluster:cluster()) -> {ok, non_neg_integer()} | unknown.
+memory_kib(Cluster) ->
+    #{nodes := Infos} = atoll_cluster:info(Cluster),
+    Known = [KiB || #{os_pid := OsPid} <- Infos, {ok, KiB} <- [atoll_bench_machine:pss_kib(OsPid)]],
+    case length(Known) =:= length(Infos) of
+        true -> {ok, sum(Known)};
+        false -> unknown
+    end.
 
 %% @doc Connects every node with every other, and returns when each sees all of them.
 -spec meshed(atoll_cluster:cluster()) -> answer(meshed).

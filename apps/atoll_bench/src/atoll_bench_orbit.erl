@@ -1,5 +1,10 @@
 %% @doc The benchmark `orbit': how long the same set takes in each mode, over more
-%% and more nodes, and what it takes in connections and messages.
+%% and more nodes, and what it takes in connections, messages and memory.
+%%
+%% Connections are the most that each node had at once in the round; in all, each is counted
+%% once, not at both ends. Memory is that of all nodes when the set has been found: their own
+%% pages, and of those that they share each its part, so that the sum is what the machine has
+%% given them; where the system does not tell it, there is none.
 -module(atoll_bench_orbit).
 -behaviour(atoll_bench).
 
@@ -19,7 +24,8 @@ parameters() ->
         #{name => nodes, type => integer, values => [3, 6, 9, 12], max => 64, scales => true, help => "nodes that work together"},
         #{name => space, type => integer, values => [20000], help => "the vertices are 0 to N - 1, of generators g124"},
         #{name => workers, type => integer, values => [4], max => 1000, help => "worker processes on each node"},
-        #{name => group_size, type => integer, values => [3], max => 64, help => "nodes to a group, gateway included"},
+        #{name => group_size, type => integer, values => [3], max => 64, min => 0,
+          help => "nodes to a group, gateway included; 0 for the square root of the nodes, rounded"},
         #{name => mode, type => atom, values => Modes, one_of => Modes, help => "how the nodes are connected"}
     ].
 
@@ -33,13 +39,20 @@ metrics() ->
         #{name => wall_ms, label => "Time", unit => "ms", better => less, kind => value},
         #{name => connections_max, label => "Connections of the busiest node", unit => "", better => less,
           kind => value},
+        #{name => connections_mean, label => "Connections of a node, on average", unit => "", better => less,
+          kind => value},
+        #{name => connections_all, label => "Connections, all nodes", unit => "", better => less, kind => value},
         #{name => packets, label => "Packets between nodes", unit => "", better => less, kind => value},
-        #{name => cpu_ms, label => "Processor time, all nodes", unit => "ms", better => less, kind => value}
+        #{name => cpu_ms, label => "Processor time, all nodes", unit => "ms", better => less, kind => value},
+        #{name => memory_mb, label => "Memory, all nodes", unit => "MB", better => less, kind => value}
     ].
 
 -spec points([atoll_bench:point(), ...]) -> [atoll_bench:point()].
 points(Points) ->
-    [Point || #{nodes := Nodes, group_size := Size, mode := Mode} = Point <- Points, Mode =:= mesh orelse Size =< Nodes].
+    [Point || #{nodes := Nodes, mode := Mode} = Point <- Points, Mode =:= mesh orelse group_size(Point) =< Nodes].
+
+group_size(#{nodes := Nodes, group_size := 0}) -> erlang:round(math:sqrt(Nodes));
+group_size(#{group_size := Size}) -> Size.
 
 -spec check(atoll_bench:point()) -> ok | {error, unicode:chardata()}.
 check(Point) ->
@@ -50,8 +63,8 @@ check(Point) ->
     end.
 
 spec(Nodes, Point) ->
-    #{mode := Mode} = Asked = maps:with([space, workers, group_size, mode], Point),
-    Asked#{generators => ?GENERATORS, nodes => Nodes, mode := program(Mode)}.
+    #{mode := Mode} = Asked = maps:with([space, workers, mode], Point),
+    Asked#{generators => ?GENERATORS, nodes => Nodes, mode := program(Mode), group_size => group_size(Point)}.
 
 program('groups-native') -> mesh;
 program(Mode) -> Mode.
@@ -60,11 +73,11 @@ program(Mode) -> Mode.
 flags(_Point) -> ["+S", "1:1", "+sbwt", "none"].
 
 -spec setup(atoll_bench:point()) -> {ok, map()} | {error, unicode:chardata()}.
-setup(#{nodes := Count, mode := Mode, group_size := Size} = Point) ->
+setup(#{nodes := Count, mode := Mode} = Point) ->
     Grouped = Mode =/= mesh,
     Args =
         case Mode of
-            'groups-native' -> fun(Nodes) -> flags(Point) ++ orbit_native:args(Nodes, Size) end;
+            'groups-native' -> fun(Nodes) -> flags(Point) ++ orbit_native:args(Nodes, group_size(Point)) end;
             mesh -> flags(Point);
             %% Between two rounds they are in no group, and would be connected all with all.
             _ -> flags(Point) ++ ["-atoll", "free_group", "off"]
@@ -81,31 +94,49 @@ ready(Cluster, 'groups-native') ->
     Nodes = atoll_cluster:nodes(Cluster),
     Answers = atoll_cluster:multicall(Cluster, orbit_native, await, [Nodes, ?WAYS_MS], ?WAYS_MS + 5000),
     case [Late || {_, Answer} = Late <- Answers, Answer =/= {ok, ok}] of
-        [] -> {ok, ready};
+        [] -> talking(Nodes, Nodes, Cluster);
         [{Node, {ok, {no_way, Other}}} | _] -> {error, io_lib:format("~ts finds no way to ~ts", [Node, Other])};
         [{_, {error, Reason}} | _] -> {error, atoll_cluster:format_error(Reason)}
     end;
 ready(_Cluster, _Mode) ->
     {ok, ready}.
 
+%% One after the other.
+talking([Node | Rest], Nodes, Cluster) ->
+    case atoll_bench_nodes:call(Cluster, Node, {orbit_native, talk}, [Nodes], ?WAYS_MS) of
+        {ok, ok} -> talking(Rest, Nodes, Cluster);
+        {ok, {no_answer, Other}} -> {error, io_lib:format("~ts has no answer from ~ts", [Node, Other])};
+        {error, _} = Error -> Error
+    end;
+talking([], _Nodes, _Cluster) ->
+    {ok, ready}.
+
 -spec round(map()) -> {ok, #{atom() => atoll_bench:measure()}, map()} | {error, unicode:chardata()}.
 round(#{cluster := Cluster, spec := #{nodes := [First | _]} = Spec} = State) ->
     Before = atoll_bench_nodes:cpu_us(Cluster),
     case atoll_bench_nodes:call(Cluster, First, {orbit, run}, [Spec], ?RUN_MS) of
-        {ok, {ok, #{size := Size, wall_ms := WallMs, connections_max := Connections, packets := Packets}}} when is_integer(Packets) ->
-            {ok,
-                #{
-                    vertices_per_s => Size * 1000 / max(1, WallMs),
-                    wall_ms => WallMs,
-                    connections_max => Connections,
-                    packets => Packets,
-                    cpu_ms => (atoll_bench_nodes:cpu_us(Cluster) - Before) / 1000
-                },
-                State};
+        {ok, {ok, #{packets := Packets} = Result}} when is_integer(Packets) ->
+            Used = (atoll_bench_nodes:cpu_us(Cluster) - Before) / 1000,
+            {ok, maps:merge(measures(Result), memory(Cluster, #{packets => Packets, cpu_ms => Used})), State};
         {ok, {error, Reason}} ->
             {error, orbit:format_error(Reason)};
         {error, _} = Error ->
             Error
+    end.
+
+measures(#{size := Size, wall_ms := WallMs, connections := Connections, connections_max := Max, connections_mean := Mean}) ->
+    #{
+        vertices_per_s => Size * 1000 / max(1, WallMs),
+        wall_ms => WallMs,
+        connections_max => Max,
+        connections_mean => Mean,
+        connections_all => lists:sum(maps:values(Connections)) / 2
+    }.
+
+memory(Cluster, Measures) ->
+    case atoll_bench_nodes:memory_kib(Cluster) of
+        {ok, KiB} -> Measures#{memory_mb => KiB * 1024 / 1.0e6};
+        unknown -> Measures
     end.
 
 -spec teardown(map()) -> ok.

@@ -37,7 +37,6 @@
 -behaviour(atoll_bench).
 
 -export([summary/0, parameters/0, variant/0, metrics/0, points/1, check/1, flags/1, setup/1, round/1, teardown/1]).
--export([shares/3]).
 
 -import(atoll_bench_nodes, [answer/1, sure/1]).
 
@@ -47,7 +46,6 @@
 -define(ASK_MS, 60000).
 %% All callers of a herd are told to begin so long before they should.
 -define(HERD_MS, 500).
--define(OF_MACHINE, 0.75).
 
 -spec summary() -> string().
 summary() -> "work on unequal nodes, placed blindly or by attributes; many who choose at once".
@@ -111,33 +109,10 @@ check(#{nodes := Nodes, slow := Slow}) when Slow > Nodes ->
 check(#{slow_percent := Less, percent := More}) when Less > More ->
     {error, "the slow nodes are not slower"};
 check(Point) ->
-    %% Where groups can be made it is known how many processors there are.
-    case atoll_quota:available() of
-        ok -> enough(lists:sum(shares(Point)), erlang:system_info(logical_processors_available));
-        {error, Error} -> {error, atoll_quota:format_error(Error)}
-    end.
-
-enough(Used, Processors) when Used > ?OF_MACHINE * Processors ->
-    {error,
-        io_lib:format("the nodes may use ~.2f processors together, and three quarters of this machine's ~b are the most", [
-            float(Used), Processors
-        ])};
-enough(_Used, _Processors) ->
-    ok.
+    atoll_bench_unequal:affordable(shares(Point)).
 
 shares(#{nodes := Nodes, slow := Slow, slow_percent := Less, percent := More}) ->
-    shares(Nodes, Slow, {Less / 100, More / 100}).
-
-%% @doc What each node may use, the slow ones evenly among the others.
--spec shares(Nodes :: pos_integer(), Slow :: non_neg_integer(), {Share, Share}) -> [Share, ...] when Share :: number().
-shares(Nodes, Slow, {Less, More}) ->
-    [
-        case N * Slow div Nodes > (N - 1) * Slow div Nodes of
-            true -> Less;
-            false -> More
-        end
-     || N <- lists:seq(1, Nodes)
-    ].
+    atoll_bench_unequal:shares(Nodes, Slow, {Less / 100, More / 100}).
 
 -spec flags(atoll_bench:point()) -> [string()].
 flags(_Point) ->
@@ -146,22 +121,17 @@ flags(_Point) ->
 -spec setup(atoll_bench:point()) -> {ok, map()} | {error, unicode:chardata()}.
 setup(#{workload := herd, nodes := Count} = Point) ->
     start(Count, Point, fun(Cluster) -> {ok, Point#{cluster => Cluster, nodes := atoll_cluster:nodes(Cluster)}} end);
-setup(#{workload := unequal, nodes := Count} = Point) ->
+setup(#{workload := unequal, nodes := Count, slow_percent := Less} = Point) ->
     Cpus = shares(Point),
     start(Count + 1, Point, fun(Cluster) ->
         [Placer | Nodes] = atoll_cluster:nodes(Cluster),
         State = Point#{cluster => Cluster, placer => Placer, nodes := Nodes},
-        case atoll_quota:start(#{cpus => Cpus}) of
+        case atoll_bench_unequal:bound(Cluster, Placer, Nodes, Cpus) of
             {ok, Quota} ->
-                case answer(fun() -> bounded(Quota, Cpus, State) end) of
-                    {ok, Ready} ->
-                        {ok, Ready};
-                    {error, _} = Error ->
-                        ok = atoll_quota:stop(Quota),
-                        Error
-                end;
-            {error, Error} ->
-                {error, atoll_quota:format_error(Error)}
+                Slow = [Node || {Node, Share} <- lists:zip(Nodes, Cpus), Share =< Less / 100],
+                {ok, State#{quota => Quota, slow_nodes => Slow}};
+            {error, _} = Error ->
+                Error
         end
     end).
 
@@ -174,26 +144,6 @@ start(Count, Point, Prepare) ->
             {error, _} = Error -> Error
         end
     end).
-
-%% Only when they are up: a node that may use little takes long to start. Each must see
-%% its bound, or what is compared is not what it says.
-bounded(Quota, Cpus, #{cluster := Cluster, placer := Placer, nodes := Nodes, slow_percent := Less} = State) ->
-    #{nodes := [_ | Infos]} = atoll_cluster:info(Cluster),
-    lists:foreach(
-        fun({N, #{os_pid := OsPid}}) ->
-            case atoll_quota:enter(Quota, N, OsPid) of
-                ok -> ok;
-                {error, Error} -> throw({failed, atoll_quota:format_error(Error)})
-            end
-        end,
-        lists:zip(lists:seq(1, length(Infos)), Infos)
-    ),
-    Told = sure(atoll_bench_nodes:call(Cluster, Placer, {atoll_bench_place_load, told}, [Nodes, cgroup_cpus], ?ASK_MS)),
-    [
-        throw({failed, io_lib:format("~ts may use ~p processors, and its cgroup_cpus is ~0tp", [Node, Share, Seen])})
-     || {{Node, Seen}, Share} <- lists:zip(Told, Cpus), not (is_number(Seen) andalso abs(Seen - Share) < 0.001)
-    ],
-    State#{quota => Quota, slow_nodes => [Node || {Node, Share} <- lists:zip(Nodes, Cpus), Share =< Less / 100]}.
 
 -spec round(map()) -> {ok, #{atom() => atoll_bench:measure()}, map()} | {error, unicode:chardata()}.
 round(#{cluster := Cluster, workload := Workload} = State) ->

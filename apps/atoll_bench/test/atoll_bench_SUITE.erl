@@ -282,9 +282,14 @@ a_long_path_is_in_every_answer_and_goes_with_the_nodes(_) ->
 a_round_of_orbit_finds_the_same_in_each_mode(_) ->
     [
         with(atoll_bench_orbit, #{nodes => 3, space => 500, workers => 1, group_size => 2, mode => Mode}, fun(State) ->
-            {ok, #{vertices_per_s := Rate, wall_ms := Ms, connections_max := Connections, packets := Packets, cpu_ms := Cpu}, _} =
+            {ok, #{vertices_per_s := Rate, wall_ms := Ms, packets := Packets, cpu_ms := Cpu, memory_mb := Memory} = Measures, _} =
                 atoll_bench_orbit:round(State),
-            ?assert(Rate > 0 andalso Ms >= 0 andalso Connections >= 1 andalso Packets > 0 andalso Cpu >= 0)
+            ?assert(Rate > 0 andalso Ms >= 0 andalso Packets > 0 andalso Cpu >= 0 andalso Memory > 10),
+            %% In a mesh each has two, and there are three; in groups of two one has one, and the other has it too.
+            #{connections_max := Most, connections_mean := Mean, connections_all := All} = Measures,
+            ?assert(Most >= Mean andalso Mean > 0),
+            ?assertEqual(3 * Mean / 2, All),
+            Mode =:= mesh andalso ?assertEqual(3.0, All)
         end)
      || Mode <- [mesh, groups, ring, 'groups-native']
     ].

@@ -115,10 +115,10 @@ work_is_placed_on_unequal_nodes_and_a_herd_on_equal_ones_test() ->
     ).
 
 slow_nodes_are_evenly_among_the_others_test() ->
-    ?assertEqual([2, 1, 2, 1], atoll_bench_place:shares(4, 2, {1, 2})),
-    ?assertEqual([2, 2, 1, 2, 1], atoll_bench_place:shares(5, 2, {1, 2})),
-    ?assertEqual([2, 2], atoll_bench_place:shares(2, 0, {1, 2})),
-    ?assertEqual([1, 1, 1], atoll_bench_place:shares(3, 3, {1, 2})).
+    ?assertEqual([2, 1, 2, 1], atoll_bench_unequal:shares(4, 2, {1, 2})),
+    ?assertEqual([2, 2, 1, 2, 1], atoll_bench_unequal:shares(5, 2, {1, 2})),
+    ?assertEqual([2, 2], atoll_bench_unequal:shares(2, 0, {1, 2})),
+    ?assertEqual([1, 1, 1], atoll_bench_unequal:shares(3, 3, {1, 2})).
 
 what_the_machine_would_hold_up_is_no_measure_of_placing_test_() ->
     Processors = erlang:system_info(logical_processors_available),

@@ -52,6 +52,7 @@ commands() ->
         {"bench report", atoll_cli_bench_report},
         {"bench knee", atoll_cli_bench_knee},
         {"debench", atoll_cli_debench},
+        {"experiments", atoll_cli_experiments},
         {"chaos run", atoll_cli_chaos_run},
         {"chaos random", atoll_cli_chaos_random},
         {"help", atoll_cli_help},

@@ -67,6 +67,7 @@ its_page_can_be_followed(Config) ->
 
 %% Nodes get a bound where that is allowed.
 can_be_run("bin/atoll bench run place --work " ++ _) -> atoll_quota:available() =:= ok;
+can_be_run("bin/atoll bench run aco_place " ++ _) -> atoll_quota:available() =:= ok;
 can_be_run(_Command) -> true.
 
 short(["bin/atoll" | Words], Dir) ->
@@ -95,6 +96,8 @@ short_value("2,4,8,16", _Dir) -> "2";
 short_value("4,8,16,24", _Dir) -> "4";
 short_value("0,1,10", _Dir) -> "10";
 short_value("4,8,16", _Dir) -> "2";
+short_value("4,9,16", _Dir) -> "4";
+short_value("5,80", _Dir) -> "2";
 short_value(Word, Dir) ->
     case filename:extension(Word) of
         ".jsonl" -> filename:join(Dir, Word);

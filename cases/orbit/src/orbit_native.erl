@@ -8,7 +8,7 @@
 %% groups there is none.
 -module(orbit_native).
 
--export([groups/2, args/2, await/2]).
+-export([groups/2, args/2, await/2, talk/1]).
 
 -define(LOOK_MS, 20).
 
@@ -72,3 +72,13 @@ unreached(Nodes) ->
         not lists:member(Node, Linked),
         lists:member(Node, Fellows) orelse not lists:member(Node, Reached)
     ].
+
+%% @doc Called on each of the nodes, on one after the other: has an answer from every other, so
+%% that there are circuits with all. When a run makes them, all at the same moment, many nodes on few
+%% processors take longer for it than a circuit waits.
+-spec talk([node(), ...]) -> ok | {no_answer, node()}.
+talk(Nodes) ->
+    case [Node || Node <- lists:delete(node(), Nodes), net_adm:ping(Node) =/= pong] of
+        [] -> ok;
+        [Node | _] -> {no_answer, Node}
+    end.

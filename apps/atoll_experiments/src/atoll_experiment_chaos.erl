@@ -1,0 +1,217 @@
+%% @doc ACO while processes are killed, and nodes (section VIII.ii, Reliability).
+-module(atoll_experiment_chaos).
+-behaviour(atoll_experiment).
+
+-export([about/0, steps/1, verdict/1]).
+
+-import(atoll_experiment, [claim/5]).
+-import(atoll_experiments_data, [number/1]).
+
+-define(NODES, 8).
+%% Enough for three levels: the second node has submasters, the last one a colony.
+-define(NODES_TO_LOSE, 11).
+-define(ROUNDS, 20).
+-define(PACE_MS, 150).
+%% A node is killed when this round is over.
+-define(LOST_AFTER, 5).
+
+-spec about() -> atoll_experiment:about().
+about() ->
+    #{
+        name => chaos,
+        title => "Chaos",
+        question => "Do the reliable versions of ACO come to the same result when processes are killed all the time, and when nodes are lost?",
+        minutes => 3,
+        cannot => "that a lost host is survived: all nodes are on one. A node is killed as a host would fail (SIGKILL to its process), but the kernel still "
+            "closes its sockets, so the others hear of it at once."
+    }.
+
+-spec steps(atoll_experiment:context()) -> [atoll_experiment:step(), ...].
+steps(#{size := Size}) ->
+    Seeds = case Size of full -> 20; small -> 1 end,
+    [
+        #{
+            key => storm,
+            says => io_lib:format("GR and SR (degree 2) on ~b nodes, seeds 1 to ~b, each with and without a kill per second on every node: ~b rounds, one each ~b ms",
+                [?NODES, Seeds, ?ROUNDS, ?PACE_MS]),
+            run => {job, fun() -> {ok, storm(Seeds)} end}
+        },
+        #{
+            key => unreliable,
+            says => io_lib:format("ML on ~b nodes in the same storm, ~b times", [?NODES, tries(Size)]),
+            run => {job, fun() -> {ok, runs(ml, 1, lists:seq(1, tries(Size)))} end}
+        }
+    ] ++ [
+        #{
+            key => lost,
+            says => io_lib:format("GR and SR on ~b nodes; a colony's node is killed after round ~b, the node of submasters, or none", [?NODES_TO_LOSE, ?LOST_AFTER]),
+            run => {job, fun() -> {ok, lost()} end}
+        }
+     || Size =:= full
+    ].
+
+tries(full) -> 3;
+tries(small) -> 1.
+
+storm(Seeds) ->
+    lists:append(atoll_experiments_aco:parallel([
+        fun() -> runs(Mode, Chaos, lists:seq(1, Seeds)) end || Mode <- [gr, sr], Chaos <- [0, 1]
+    ])).
+
+%% On one cluster, one seed after the other.
+runs(Mode, Chaos, Seeds) ->
+    Run = fun(Cluster) -> [atoll_experiments_aco:run(Cluster, all, spec(Mode, Chaos, Seed)) || Seed <- Seeds] end,
+    Answers = case atoll_experiments_aco:cluster(Mode, ?NODES, Run) of
+        {error, _} = Error -> [Error || _ <- Seeds];
+        All -> All
+    end,
+    [
+        maps:merge(#{mode => Mode, chaos => Chaos, seed => Seed}, atoll_experiments_aco:figures(Answer))
+     || {Seed, Answer} <- lists:zip(Seeds, Answers)
+    ].
+
+spec(Mode, Chaos, Seed) ->
+    #{
+        problem => aco_sample:problem(40, Seed),
+        options => #{ants => 4, local_iterations => 4, global_iterations => ?ROUNDS, seed => Seed},
+        mode => Mode,
+        pace_ms => ?PACE_MS,
+        chaos => Chaos
+    }.
+
+%% None, the second node, and the last.
+lost() ->
+    Cases = [{none, none}, {submasters, 2}, {colony, ?NODES_TO_LOSE}],
+    atoll_experiments_aco:parallel([fun() -> losing(Mode, What, Which) end || Mode <- [gr, sr], {What, Which} <- Cases]).
+
+losing(Mode, What, Which) ->
+    Spec = spec(Mode, 0, 1),
+    Answer = atoll_experiments_aco:cluster(Mode, ?NODES_TO_LOSE, fun(Cluster) ->
+        case Which of
+            none -> atoll_experiments_aco:run(Cluster, all, Spec);
+            _ -> atoll_experiments_aco:run_losing(Cluster, lists:nth(Which, atoll_cluster:nodes(Cluster)), ?LOST_AFTER, Spec)
+        end
+    end),
+    maps:merge(#{mode => Mode, lost => What}, atoll_experiments_aco:figures(Answer)).
+
+-spec verdict(atoll_experiment:results()) -> atoll_experiment:verdict().
+verdict(Results) ->
+    [Storm, Unreliable, Lost] = [case Results of #{Key := {ok, Runs}} -> Runs; #{} -> [] end || Key <- [storm, unreliable, lost]],
+    #{
+        tables => [
+            #{
+                caption => "In the storm, medians over the seeds; the difference is (cost of the best schedule with kills − without) of the same seed, "
+                    "with the interval of its median at 95 per cent:",
+                head => ["version", "runs", "ended", "rounds", "kills", "restarts", "difference", "time with / without"],
+                rows => [stormy(Mode, Storm) || Mode <- [gr, sr], Storm =/= []]
+            },
+            #{
+                caption => "With a node killed:",
+                head => ["version", "lost", "rounds", "nodes lost", "restarts", "best", "time"],
+                rows => [lost_row(Run) || Run <- Lost]
+            }
+        ],
+        claims => [survives(gr, Storm), survives(sr, Storm), runtime(Storm), fails(Unreliable), survives_nodes(Lost)]
+    }.
+
+of_mode(Mode, Chaos, Runs) ->
+    [Run || #{<<"mode">> := M, <<"chaos">> := C} = Run <- Runs, M =:= atom_to_binary(Mode), C == Chaos].
+
+ended(Runs) ->
+    [Run || #{<<"best">> := _} = Run <- Runs].
+
+%% Of each seed that ended both times.
+pairs(Mode, Key, Storm) ->
+    [
+        {With, Without}
+     || #{<<"seed">> := Seed, Key := With} <- ended(of_mode(Mode, 1, Storm)),
+        #{<<"seed">> := Same, Key := Without} <- ended(of_mode(Mode, 0, Storm)),
+        Same =:= Seed
+    ].
+
+stormy(Mode, Storm) ->
+    Kills = of_mode(Mode, 1, Storm),
+    [
+        name(Mode), number(length(Kills)), number(length(ended(Kills))), number(median(<<"rounds">>, Kills)),
+        [number(sum(<<"kills">>, Kills)), " in all"], [number(sum(<<"restarts">>, Kills)), " in all"],
+        difference(pairs(Mode, <<"best">>, Storm)),
+        [number(times(Mode, Storm))]
+    ].
+
+median(Key, Runs) ->
+    case [Value || #{Key := Value} <- Runs] of
+        [] -> none;
+        Values -> atoll_bench_stats:median(Values)
+    end.
+
+sum(Key, Runs) -> lists:sum([Value || #{Key := Value} <- Runs]).
+
+difference([]) ->
+    "–";
+difference(Pairs) ->
+    Differences = [With - Without || {With, Without} <- Pairs],
+    {Low, High} = interval(Differences),
+    io_lib:format("~ts [~ts, ~ts]", [number(atoll_bench_stats:median(Differences)), number(Low), number(High)]).
+
+interval(Samples) -> atoll_bench_stats:interval(Samples, #{seed => 1}).
+
+times(Mode, Storm) ->
+    case [With / max(1, Without) || {With, Without} <- pairs(Mode, <<"wall_ms">>, Storm)] of
+        [] -> none;
+        Ratios -> atoll_bench_stats:median(Ratios)
+    end.
+
+name(Mode) -> [string:uppercase(atom_to_list(Mode)), "-ACO"].
+
+survives(Mode, Storm) ->
+    Runs = of_mode(Mode, 1, Storm),
+    Ended = ended(Runs),
+    Whole = [Run || #{<<"rounds">> := ?ROUNDS} = Run <- Ended],
+    Pairs = pairs(Mode, <<"best">>, Storm),
+    Worse = [1 || {With, Without} <- Pairs, With > Without],
+    Holds = case Runs of
+        [] -> unknown;
+        _ -> length(Whole) =:= length(Runs) andalso sum(<<"kills">>, Runs) > 0 andalso
+            Pairs =/= [] andalso element(2, interval([With - Without || {With, Without} <- Pairs])) =< 0
+    end,
+    claim("section VIII.ii", [name(Mode), " runs to completion under a Chaos Monkey on every node."], Holds,
+        io_lib:format("~b of ~b runs ended with all ~b rounds, through ~b kills and ~b restarts; ~b of ~b schedules were worse than without.",
+            [length(Whole), length(Runs), ?ROUNDS, sum(<<"kills">>, Runs), sum(<<"restarts">>, Runs), length(Worse), length(Pairs)]),
+        case [Why || #{<<"failed">> := Why} <- Runs] of
+            [Why | _] -> ["One that did not end said: ", Why];
+            [] -> ""
+        end).
+
+runtime(Storm) ->
+    Times = [{Mode, Ratio} || Mode <- [gr, sr], Ratio <- [times(Mode, Storm)], Ratio =/= none],
+    Holds = case Times of [] -> unknown; _ -> lists:all(fun({_, Ratio}) -> Ratio < 1.1 end, Times) end,
+    claim("section VIII.ii", "Recovery at a kill a second has no measurable impact on the time of a run.", Holds,
+        ["With kills a run took as many times as long: ", lists:join(", ", [[name(Mode), " ", number(Ratio)] || {Mode, Ratio} <- Times]), "."],
+        io_lib:format("Rounds begin ~b ms apart here, so that a run lasts some seconds: what is recovered before the next round is due costs no time.", [?PACE_MS])).
+
+fails(Runs) ->
+    Failed = [Why || #{<<"failed">> := Why} <- Runs],
+    claim("section IV", "ML-ACO is not reliable.",
+        case Runs of [] -> unknown; _ -> length(Failed) =:= length(Runs) end,
+        [io_lib:format("~b of ~b runs in the same storm ended before their time.", [length(Failed), length(Runs)]),
+         case Failed of [Why | _] -> [" One said: ", Why]; [] -> "" end],
+        "").
+
+survives_nodes(Lost) ->
+    Whole = [Run || #{<<"rounds">> := ?ROUNDS} = Run <- Lost],
+    Bests = lists:usort([Best || #{<<"best">> := Best} <- Lost]),
+    Missed = [Run || #{<<"lost">> := What, <<"nodes_lost">> := 0} = Run <- Lost, What =/= <<"none">>],
+    claim("not in the paper", "It kills processes; the failure of nodes is not exercised there.",
+        case Lost of [] -> unknown; _ -> length(Whole) =:= length(Lost) andalso length(Bests) =:= 1 andalso Missed =:= [] end,
+        io_lib:format("With a colony's node or that of submasters killed (with none too) ~b of ~b runs ended with all rounds, and found ~b different best cost~ts.",
+            [length(Whole), length(Lost), length(Bests), case Bests of [_] -> ""; _ -> "s" end]),
+        case [Why || #{<<"failed">> := Why} <- Lost] of
+            [Why | _] -> ["One that did not end said: ", Why];
+            [] -> [[io_lib:format("In ~b of them the run was over before the node was killed.", [length(Missed)])] || Missed =/= []]
+        end).
+
+lost_row(#{<<"mode">> := Mode, <<"lost">> := What, <<"failed">> := Why}) ->
+    [[string:uppercase(Mode), "-ACO"], What, ["failed: ", Why] | lists:duplicate(4, "–")];
+lost_row(#{<<"mode">> := Mode, <<"lost">> := What, <<"wall_ms">> := Ms} = Run) ->
+    [[string:uppercase(Mode), "-ACO"], What | [number(maps:get(Key, Run)) || Key <- [<<"rounds">>, <<"nodes_lost">>, <<"restarts">>, <<"best">>]]]
+        ++ [[number(Ms / 1000), " s"]].

@@ -1,0 +1,202 @@
+%% @doc Runs experiments one after the other, keeps what they measured, and writes the page.
+%%
+%% Each step runs in a process of its own, which owns all that it starts: what does not end in
+%% the time of its experiment is ended, and its nodes with it. A step that fails is a result too;
+%% the others go on. Whatever ends this program ends the nodes (see atoll_cluster); results of
+%% the steps that were over are left in the folder.
+%%
+%% The folder has a file for each step (the file of a run, or JSON), one for each experiment with
+%% the time it took, `run.json' with what it all ran on, and the page, `experiments.md'. The page
+%% is made of these files alone, and can be made again.
+-module(atoll_experiments).
+
+-export([all/0, names/0, select/1, minutes/1, run/2, draw/2, format_error/1]).
+
+-export_type([options/0, done/0, error/0]).
+
+-type options() :: #{
+    dir := file:filename_all(),
+    context := atoll_experiment:context(),
+    %% Told what is being done.
+    say => fun((unicode:chardata()) -> _)
+}.
+
+%% Steps that failed or were cut short; of the paper's statements how many were the same, not so
+%% here, and not shown.
+-type done() :: #{
+    page := file:filename_all(),
+    %% The files of runs.
+    runs := [file:filename_all()],
+    experiments := non_neg_integer(),
+    seconds := float(),
+    failed := non_neg_integer(),
+    same := non_neg_integer(),
+    not_so := non_neg_integer(),
+    not_shown := non_neg_integer()
+}.
+
+-type error() :: {file, file:filename_all(), file:posix() | badarg | terminated | system_limit} | {no_results, file:filename_all()}.
+
+-define(PAGE, "experiments.md").
+
+%% @doc All experiments, in the order in which they run and stand on the page.
+-spec all() -> [module(), ...].
+all() ->
+    [
+        atoll_experiment_orbit,
+        atoll_experiment_optimum,
+        atoll_experiment_chaos,
+        atoll_experiment_traffic,
+        atoll_experiment_weak,
+        atoll_experiment_debench,
+        atoll_experiment_place,
+        atoll_experiment_beyond
+    ].
+
+%% @doc What they are called.
+-spec names() -> [atom(), ...].
+names() ->
+    [name(Module) || Module <- all()].
+
+name(Module) ->
+    maps:get(name, Module:about()).
+
+%% @doc Those with these names, in the order of all.
+-spec select([atom()]) -> [module()].
+select(Names) ->
+    [Module || Module <- all(), lists:member(name(Module), Names)].
+
+%% @doc How long they may take together.
+-spec minutes([module()]) -> non_neg_integer().
+minutes(Modules) ->
+    lists:sum([maps:get(minutes, Module:about()) || Module <- Modules]).
+
+%% @doc Runs them, and writes the page.
+-spec run([module(), ...], options()) -> {ok, done()} | {error, error()}.
+run(Modules, #{dir := Dir, context := #{size := Size}} = Options) ->
+    Header = #{
+        machine => atoll_bench_machine:describe(),
+        atoll => list_to_binary(atoll:version()),
+        commit => atoll_bench_commit:describe(),
+        size => Size
+    },
+    case filelib:ensure_dir(filename:join(Dir, "run.json")) of
+        ok ->
+            case write(filename:join(Dir, "run.json"), Header) of
+                ok ->
+                    lists:foreach(fun(Module) -> experiment(Module, Options) end, Modules),
+                    draw(lists:uniq(all() ++ Modules), Dir, maps:get(context, Options));
+                {error, _} = Error ->
+                    Error
+            end;
+        {error, Reason} ->
+            {error, {file, Dir, Reason}}
+    end.
+
+experiment(Module, #{dir := Dir, context := Context} = Options) ->
+    #{name := Name, title := Title, minutes := Minutes} = Module:about(),
+    Say = maps:get(say, Options, fun(_) -> ok end),
+    _ = Say(io_lib:format("~ts: ~ts (~b min at most)", [Name, Title, Minutes])),
+    Steps = Module:steps(Context),
+    _ = [file:delete(File) || #{key := Key} <- Steps, File <- files(Dir, Name, Key)],
+    Begun = now_ms(),
+    Until = Begun + Minutes * 60000,
+    lists:foreach(
+        fun(#{key := Key, says := Says} = Step) ->
+            _ = Say(["  ", Says]),
+            case atoll_experiments_step:run(Step, file_of(Dir, Name, Step), Until) of
+                ok -> ok;
+                {error, Why} ->
+                    _ = Say(["    ", Why]),
+                    _ = write(job_file(Dir, Name, Key), #{error => unicode:characters_to_binary(Why)}),
+                    ok
+            end
+        end,
+        Steps
+    ),
+    Seconds = (now_ms() - Begun) / 1000,
+    _ = write(filename:join(Dir, lists:concat([Name, ".json"])), #{seconds => Seconds}),
+    ok.
+
+now_ms() -> erlang:monotonic_time(millisecond).
+
+file_of(Dir, Name, #{key := Key, run := {bench, _, _}}) -> bench_file(Dir, Name, Key);
+file_of(Dir, Name, #{key := Key, run := {job, _}}) -> job_file(Dir, Name, Key).
+
+files(Dir, Name, Key) -> [bench_file(Dir, Name, Key), job_file(Dir, Name, Key)].
+
+bench_file(Dir, Name, Key) -> filename:join(Dir, lists:concat([Name, "-", Key, ".jsonl"])).
+
+job_file(Dir, Name, Key) -> filename:join(Dir, lists:concat([Name, "-", Key, ".json"])).
+
+write(File, Term) ->
+    case file:write_file(File, [atoll_bench_json:encode(Term), $\n]) of
+        ok -> ok;
+        {error, Reason} -> {error, {file, File, Reason}}
+    end.
+
+%% @doc Writes the page of the results that are in a folder; they are of the size that they are of.
+-spec draw(file:filename_all(), atoll_experiment:context()) -> {ok, done()} | {error, error()}.
+draw(Dir, Context) ->
+    draw(all(), Dir, Context).
+
+draw(Modules, Dir, Given) ->
+    Page = filename:join(Dir, ?PAGE),
+    case json(filename:join(Dir, "run.json")) of
+        {ok, #{<<"size">> := Size} = Header} ->
+            Context = Given#{size => binary_to_existing_atom(Size)},
+            Entries = [
+                entry(Module, Seconds, Dir, Context)
+             || Module <- Modules, {ok, #{<<"seconds">> := Seconds}} <- [json(filename:join(Dir, lists:concat([name(Module), ".json"])))]
+            ],
+            case file:write_file(Page, unicode:characters_to_binary(atoll_experiments_page:markdown(Header, Entries))) of
+                ok -> {ok, (done(Entries))#{page => Page}};
+                {error, Reason} -> {error, {file, Page, Reason}}
+            end;
+        _ ->
+            {error, {no_results, Dir}}
+    end.
+
+done(Entries) ->
+    Results = lists:append([maps:values(Each) || #{results := Each} <- Entries]),
+    Holds = [Each || #{verdict := {ok, #{claims := Claims}}} <- Entries, #{holds := Each} <- Claims],
+    Count = fun(Wanted) -> length([1 || Each <- Holds, Each =:= Wanted]) end,
+    #{
+        runs => [File || {ok, #{header := _, file := File}} <- Results],
+        experiments => length(Entries),
+        seconds => lists:sum([0.0 | [Seconds || #{seconds := Seconds} <- Entries]]),
+        failed => length([1 || {error, _} <- Results]) + length([1 || #{verdict := {failed, _}} <- Entries]),
+        same => Count(true),
+        not_so => Count(false),
+        not_shown => Count(unknown)
+    }.
+
+entry(Module, Seconds, Dir, Context) ->
+    #{name := Name} = About = Module:about(),
+    Steps = Module:steps(Context),
+    Results = maps:from_list([{Key, result(Dir, Name, Step)} || #{key := Key} = Step <- Steps]),
+    #{about => About, seconds => Seconds, steps => Steps, results => Results, verdict => atoll_experiments_step:judged(Module, Results)}.
+
+%% What a run has measured counts, also when it was cut short.
+result(Dir, Name, #{key := Key, run := {bench, _, _}}) ->
+    case atoll_bench_file:read(bench_file(Dir, Name, Key)) of
+        {ok, Run} -> {ok, Run};
+        {error, _} -> said(json(job_file(Dir, Name, Key)))
+    end;
+result(Dir, Name, #{key := Key}) ->
+    said(json(job_file(Dir, Name, Key))).
+
+said({ok, #{<<"error">> := Why}}) -> {error, Why};
+said({ok, Result}) -> {ok, Result};
+said({error, _}) -> {error, "it was not run"}.
+
+json(File) ->
+    case file:read_file(File) of
+        {ok, Text} -> atoll_bench_json:decode(Text);
+        {error, _} = Error -> Error
+    end.
+
+%% @doc One sentence for an error.
+-spec format_error(error()) -> unicode:chardata().
+format_error({file, File, Reason}) -> io_lib:format("~ts: ~ts", [File, file:format_error(Reason)]);
+format_error({no_results, Dir}) -> io_lib:format("there are no results of experiments in ~ts", [Dir]).

@@ -1,0 +1,92 @@
+%% @doc ACO for the experiments: problems, and runs on clusters of their own.
+-module(atoll_experiments_aco).
+
+-export([exact/1, cluster/3, run/3, run_losing/4, figures/1, parallel/1]).
+-export([losing/3]).
+
+-define(RUN_MS, 900000).
+
+%% @doc The least cost of a small problem, by dynamic programming over the sets of the jobs that
+%% are done (Held and Karp, 1962): the last one of a set ends when all of it have been done.
+-spec exact(aco_problem:problem()) -> aco_schedule:cost().
+exact(Problem) ->
+    Jobs = aco_problem:jobs(Problem),
+    Last = (1 bsl length(Jobs)) - 1,
+    Numbered = lists:zip(lists:seq(0, length(Jobs) - 1), Jobs),
+    Costs = lists:foldl(fun(Set, Known) -> Known#{Set => least(Set, Numbered, Known)} end, #{0 => 0}, lists:seq(1, Last)),
+    maps:get(Last, Costs).
+
+least(Set, Numbered, Known) ->
+    In = [{N, Job} || {N, Job} <- Numbered, Set band (1 bsl N) =/= 0],
+    End = lists:sum([Duration || {_, {_, Duration, _, _}} <- In]),
+    lists:min([maps:get(Set bxor (1 bsl N), Known) + Weight * max(0, End - Due) || {N, {_, _, Weight, Due}} <- In]).
+
+%% @doc What a function returns of a cluster on which a mode can run; the cluster is gone then.
+-spec cluster(aco_tree:mode(), Nodes :: pos_integer(), fun((atoll_cluster:cluster()) -> Result)) ->
+    Result | {error, unicode:chardata()}.
+cluster(Mode, Count, Fun) ->
+    Grouped = Mode =:= sr,
+    Quiet = ["+S", "1:1", "+sbwt", "none", "-kernel", "logger_level", "none"],
+    Options = #{
+        nodes => Count,
+        connect_all => not Grouped,
+        apps => [atoll || Grouped],
+        args => Quiet ++ [Arg || Grouped, Arg <- ["-atoll", "free_group", "off"]]
+    },
+    case atoll_cluster:start(Options) of
+        {ok, Cluster} ->
+            try
+                Fun(Cluster)
+            after
+                ok = atoll_cluster:stop(Cluster)
+            end;
+        {error, Reason} ->
+            {error, atoll_cluster:format_error(Reason)}
+    end.
+
+%% @doc A run on all nodes of a cluster, or on these in their order; an error is a sentence.
+-spec run(atoll_cluster:cluster(), [node(), ...] | all, aco:spec()) -> {ok, aco:result()} | {error, unicode:chardata()}.
+run(Cluster, all, Spec) ->
+    run(Cluster, atoll_cluster:nodes(Cluster), Spec);
+run(Cluster, [First | _] = Nodes, Spec) ->
+    answer(atoll_bench_nodes:call(Cluster, First, {aco, run}, [Spec#{nodes => Nodes}], ?RUN_MS)).
+
+answer({ok, {ok, Result}}) -> {ok, Result};
+answer({ok, {error, Reason}}) -> {error, aco:format_error(Reason)};
+answer({error, _} = Error) -> Error.
+
+%% @doc A run on all nodes, one of which is killed as soon as this round is over.
+-spec run_losing(atoll_cluster:cluster(), Victim :: node(), Round :: pos_integer(), aco:spec()) ->
+    {ok, aco:result()} | {error, unicode:chardata()}.
+run_losing(Cluster, Victim, Round, Spec) ->
+    #{nodes := Infos} = atoll_cluster:info(Cluster),
+    [OsPid] = [Pid || #{node := Node, os_pid := Pid} <- Infos, Node =:= Victim],
+    [First | _] = Nodes = atoll_cluster:nodes(Cluster),
+    answer(atoll_bench_nodes:call(Cluster, First, {?MODULE, losing}, [Spec#{nodes => Nodes}, Round, OsPid], ?RUN_MS)).
+
+%% @doc Called on the first node, which is where the run tells how far it is; the nodes are
+%% processes of one machine.
+-spec losing(aco:spec(), Round :: pos_integer(), OsPid :: pos_integer()) -> {ok, aco:result()} | {error, aco:reason()}.
+losing(Spec, Round, OsPid) ->
+    Killer = spawn_link(fun() ->
+        receive
+            {aco, best, Round, _} -> [] = os:cmd("kill -9 " ++ integer_to_list(OsPid))
+        end
+    end),
+    aco:run(Spec#{watcher => Killer}).
+
+%% @doc Of a result what can be kept as JSON; of an error its sentence.
+-spec figures({ok, aco:result()} | {error, unicode:chardata()}) -> map().
+figures({ok, #{connections := Connections, nodes_lost := Lost} = Result}) ->
+    Keys = [best, rounds, build_ms, wall_ms, mode, nodes, colonies, packets_sent, connections_max, connections_mean, names, kills, restarts],
+    (maps:with(Keys, Result))#{connections_all => lists:sum(maps:values(Connections)) / 2, nodes_lost => length(Lost)};
+figures({error, Why}) ->
+    #{failed => unicode:characters_to_binary(Why)}.
+
+%% @doc What functions return that run at the same time; one that ends with an exception ends
+%% the caller too, and with the caller all end.
+-spec parallel([fun(() -> Result)]) -> [Result].
+parallel(Funs) ->
+    Self = self(),
+    Pids = [spawn_link(fun() -> Self ! {self(), Fun()} end) || Fun <- Funs],
+    [receive {Pid, Result} -> Result end || Pid <- Pids].
