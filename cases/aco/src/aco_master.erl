@@ -38,6 +38,9 @@
 %% Within which a run is taken down; nodes that are silent then are given up, and end by
 %% themselves.
 -define(TAKE_DOWN_MS, 20_000).
+%% Within which all processes are to be there: `global' can take minutes for many nodes, and
+%% there are states that it does not get out of.
+-define(BUILD_MS, 300_000).
 
 %% @doc Runs it. If the caller dies in the meantime, the run is taken down.
 -spec run(aco_run:run()) -> outcome().
@@ -56,6 +59,7 @@ init(Caller, #{tree := Tree, reliable := Reliable} = Run) ->
     %% Linked: neither outlives the other's failure.
     Host = aco_host:start_link(maps:without([tree, watcher], Run)),
     Keep = aco_keep:new(),
+    _ = erlang:send_after(?BUILD_MS, self(), build_deadline),
     Started = now_ms(),
     Master = #master{run = Run, caller = Ref, host = Host, started = Started,
                      gather = aco_gather:new(Host, Keep, Tree, Reliable)},
@@ -68,6 +72,10 @@ loop(Master) ->
 
 handle({next, Told}, #master{round = Round} = Master) ->
     ask(Told, Master#master{round = Round + 1});
+handle(build_deadline, #master{round = 0} = Master) ->
+    finish({error, {not_built, ?BUILD_MS div 1000}}, Master);
+handle(build_deadline, Master) ->
+    Master;
 handle({failed, Reason}, Master) ->
     finish({error, Reason}, Master);
 handle({'DOWN', Caller, process, _, _}, #master{caller = Caller} = Master) ->
@@ -118,6 +126,9 @@ finish(Outcome, #master{host = Host}) ->
                                {ok, Ended} -> {ok, Ended#{report => Report}};
                                {error, Reason} -> {error, Reason}
                            end})
+    after ?TAKE_DOWN_MS + 5_000 ->
+        %% It ends with this process.
+        exit({outcome, {error, {host_failed, node(), silent}}})
     end.
 
 now_ms() ->
