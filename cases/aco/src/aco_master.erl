@@ -28,6 +28,8 @@
     caller :: reference(),
     host :: pid(),
     gather :: aco_gather:gather(),
+    %% its own: the host's goes with the host
+    keep :: aco_keep:keep(),
     round = 0 :: aco_branch:round_number(),
     %% monotonic, in milliseconds: of the run, of round 1, of the present round
     started :: integer(),
@@ -61,7 +63,7 @@ init(Caller, #{tree := Tree, reliable := Reliable} = Run) ->
     Keep = aco_keep:new(),
     _ = erlang:send_after(?BUILD_MS, self(), build_deadline),
     Started = now_ms(),
-    Master = #master{run = Run, caller = Ref, host = Host, started = Started,
+    Master = #master{run = Run, caller = Ref, host = Host, keep = Keep, started = Started,
                      gather = aco_gather:new(Host, Keep, Tree, Reliable)},
     loop(ask(none, Master)).
 
@@ -118,12 +120,13 @@ watch(Round, Cost, #{watcher := Watcher}) ->
 
 %% The outcome is known, and all is taken down.
 -spec finish({ok, map()} | {error, aco_failure:reason()}, #master{}) -> no_return().
-finish(Outcome, #master{host = Host}) ->
+finish(Outcome, #master{host = Host, keep = Keep}) ->
     Host ! {stop, self(), ?TAKE_DOWN_MS},
     receive
-        {stopped, Host, Report} ->
+        {stopped, Host, #{restarts := Below} = Report} ->
+            Restarts = Below + aco_keep:counted(restarts, Keep),
             exit({outcome, case Outcome of
-                               {ok, Ended} -> {ok, Ended#{report => Report}};
+                               {ok, Ended} -> {ok, Ended#{report => Report#{restarts := Restarts}}};
                                {error, Reason} -> {error, Reason}
                            end})
     after ?TAKE_DOWN_MS + 5_000 ->
