@@ -55,7 +55,8 @@
     connections_mean := float(),
     %% that the nodes had at the end
     names := non_neg_integer(),
-    %% processes that the monkeys have killed, and that were started again
+    %% processes that the monkeys have killed, and that were started again by those that saw
+    %% them end: one that is lost together with its parent is not among these
     kills := non_neg_integer(),
     restarts := non_neg_integer(),
     %% whose counts are missing

@@ -19,6 +19,8 @@
     %% the process that stands for the run on that node
     | {host_failed, node(), Why :: term()}
     | {master_failed, node(), Why :: term()}
+    %% in so many seconds
+    | {not_built, pos_integer()}
     | caller_gone.
 
 %% @doc One plain sentence.
@@ -45,6 +47,8 @@ format({host_failed, Node, Why}) ->
     say("The host of the run on node ~ts failed: ~0tP.", [Node, Why, 12]);
 format({master_failed, Node, Why}) ->
     say("The master on node ~ts failed: ~0tP.", [Node, Why, 12]);
+format({not_built, Seconds}) ->
+    say("The processes of the run were not all there within ~b s.", [Seconds]);
 format(caller_gone) ->
     say("The process that had started the run is gone.", []);
 format(Reason) ->

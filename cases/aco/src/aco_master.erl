@@ -28,6 +28,8 @@
     caller :: reference(),
     host :: pid(),
     gather :: aco_gather:gather(),
+    %% its own: the host's goes with the host
+    keep :: aco_keep:keep(),
     round = 0 :: aco_branch:round_number(),
     %% monotonic, in milliseconds: of the run, of round 1, of the present round
     started :: integer(),
@@ -38,6 +40,9 @@
 %% Within which a run is taken down; nodes that are silent then are given up, and end by
 %% themselves.
 -define(TAKE_DOWN_MS, 20_000).
+%% Within which all processes are to be there: `global' can take minutes for many nodes, and
+%% there are states that it does not get out of.
+-define(BUILD_MS, 300_000).
 
 %% @doc Runs it. If the caller dies in the meantime, the run is taken down.
 -spec run(aco_run:run()) -> outcome().
@@ -56,8 +61,9 @@ init(Caller, #{tree := Tree, reliable := Reliable} = Run) ->
     %% Linked: neither outlives the other's failure.
     Host = aco_host:start_link(maps:without([tree, watcher], Run)),
     Keep = aco_keep:new(),
+    _ = erlang:send_after(?BUILD_MS, self(), build_deadline),
     Started = now_ms(),
-    Master = #master{run = Run, caller = Ref, host = Host, started = Started,
+    Master = #master{run = Run, caller = Ref, host = Host, keep = Keep, started = Started,
                      gather = aco_gather:new(Host, Keep, Tree, Reliable)},
     loop(ask(none, Master)).
 
@@ -68,6 +74,10 @@ loop(Master) ->
 
 handle({next, Told}, #master{round = Round} = Master) ->
     ask(Told, Master#master{round = Round + 1});
+handle(build_deadline, #master{round = 0} = Master) ->
+    finish({error, {not_built, ?BUILD_MS div 1000}}, Master);
+handle(build_deadline, Master) ->
+    Master;
 handle({failed, Reason}, Master) ->
     finish({error, Reason}, Master);
 handle({'DOWN', Caller, process, _, _}, #master{caller = Caller} = Master) ->
@@ -110,14 +120,18 @@ watch(Round, Cost, #{watcher := Watcher}) ->
 
 %% The outcome is known, and all is taken down.
 -spec finish({ok, map()} | {error, aco_failure:reason()}, #master{}) -> no_return().
-finish(Outcome, #master{host = Host}) ->
+finish(Outcome, #master{host = Host, keep = Keep}) ->
     Host ! {stop, self(), ?TAKE_DOWN_MS},
     receive
-        {stopped, Host, Report} ->
+        {stopped, Host, #{restarts := Below} = Report} ->
+            Restarts = Below + aco_keep:counted(restarts, Keep),
             exit({outcome, case Outcome of
-                               {ok, Ended} -> {ok, Ended#{report => Report}};
+                               {ok, Ended} -> {ok, Ended#{report => Report#{restarts := Restarts}}};
                                {error, Reason} -> {error, Reason}
                            end})
+    after ?TAKE_DOWN_MS + 5_000 ->
+        %% It ends with this process.
+        exit({outcome, {error, {host_failed, node(), silent}}})
     end.
 
 now_ms() ->

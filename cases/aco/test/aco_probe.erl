@@ -1,7 +1,7 @@
 %% Looks at, and kills, the processes of runs on this node.
 -module(aco_probe).
 
--export([of_runs/0, left/0, alone/0, began/0, names/0, colonies/0, submasters/0, kill/1]).
+-export([of_runs/0, left/0, alone/0, began/0, await/3, names/0, colonies/0, submasters/0, kill/1]).
 
 -define(DEADLINE_MS, 20_000).
 
@@ -26,6 +26,21 @@ alone() ->
 began() ->
     Tables = [T || T <- ets:all(), ets:info(T, name) =:= aco_keep],
     lists:max([0 | [Began || T <- Tables, [Began] <- ets:match(T, {{colony, '_'}, {'$1', '_'}})]]).
+
+%% Whether a colony here, if this is one of these nodes, has begun that round within so many
+%% milliseconds.
+await(Colonies, Round, Ms) ->
+    not lists:member(node(), Colonies) orelse await_until(Round, erlang:monotonic_time(millisecond) + Ms).
+
+await_until(Round, Deadline) ->
+    case began() >= Round of
+        true -> true;
+        false ->
+            case erlang:monotonic_time(millisecond) < Deadline of
+                true -> receive after 5 -> await_until(Round, Deadline) end;
+                false -> false
+            end
+    end.
 
 %% The names of hosts that this node sees: in global, and in its groups.
 names() ->
