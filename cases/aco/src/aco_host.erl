@@ -11,7 +11,8 @@
 %% to the end of the run.
 %%
 %% A host whose parent is gone ends what it has, at once if its run is lost with that,
-%% and otherwise after 10 s in which nobody has had it start anything.
+%% and otherwise after two minutes in which nobody has had it start anything: its parent may
+%% have to be started again on another node first, after others have been tried in vain.
 -module(aco_host).
 
 -export([start_link/1]).
@@ -84,7 +85,11 @@
     before :: non_neg_integer() | unknown
 }).
 
--define(ORPHAN_MS, 10_000).
+%% Longer than all that may be tried before somebody is asked to go on with those here: other
+%% nodes, one after the other, that are silent.
+-define(ORPHAN_MS, 120_000).
+%% How long those below an orphan have to end.
+-define(TAKE_DOWN_MS, 10_000).
 %% How much earlier a host gives those below up than it is given up itself.
 -define(EARLIER_MS, 2_000).
 
@@ -159,7 +164,7 @@ handle({stop, Other, _}, Host) ->
 handle({stopped, _, _}, Host) ->
     Host;
 handle({orphaned, Parent}, #host{parent = Parent} = Host) ->
-    stop(?ORPHAN_MS, Host);
+    stop(?TAKE_DOWN_MS, Host);
 handle({orphaned, _}, Host) ->
     Host;
 handle({nodeup, _, _}, Host) ->
