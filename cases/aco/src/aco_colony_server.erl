@@ -7,8 +7,9 @@
 %% node, it runs all rounds up to it, each with what was told then, which it asks for
 %% where it is not known on its node. It answers whoever has asked for that round.
 %%
-%% An ant that is lost is started again with the same errand. Where nothing is reliable,
-%% it ends the run.
+%% An ant that is killed is started again with the same errand, unless very many are before
+%% one comes back: that ends the run, and so does one that fails by itself. Where nothing is
+%% reliable any loss does.
 -module(aco_colony_server).
 
 -export([start_link/4]).
@@ -40,8 +41,14 @@
     %% those that are out, with the place and the text of their errand
     ants = #{} :: #{pid() => {pos_integer(), aco_ant:errand()}},
     %% what has come back of this generation, by place
-    found = [] :: [{pos_integer(), aco_schedule:solution()}]
+    found = [] :: [{pos_integer(), aco_schedule:solution()}],
+    %% how many were lost since one came back
+    lost = 0 :: non_neg_integer()
 }).
+
+%% How many may be: one alone so often, and of many each some times, for then they take long.
+-define(LOST_ALONE, 50).
+-define(LOST_EACH, 5).
 
 %% @doc Starts it, linked to the caller, the host of its node.
 -spec start_link(pid(), aco_keep:keep(), aco_colony:id(), run()) -> pid().
@@ -76,14 +83,14 @@ handle({told, Rows}, #colony{keep = Keep} = S) ->
     advance(S);
 handle({found, Ant, Solution}, #colony{ants = Ants, found = Found} = S) ->
     case maps:take(Ant, Ants) of
-        {{Place, _}, Left} -> when_all_are_back(S#colony{ants = Left, found = [{Place, Solution} | Found]});
+        {{Place, _}, Left} -> when_all_are_back(S#colony{ants = Left, found = [{Place, Solution} | Found], lost = 0});
         error -> S
     end;
 handle({'EXIT', Host, Why}, #colony{host = Host}) ->
     exit(Why);
-handle({'EXIT', Ant, _}, #colony{ants = Ants} = S) ->
+handle({'EXIT', Ant, Why}, #colony{ants = Ants} = S) ->
     case maps:take(Ant, Ants) of
-        {Errand, Left} -> lost(Errand, S#colony{ants = Left});
+        {Errand, Left} -> lost(Why, Errand, S#colony{ants = Left});
         %% It has found something before.
         error -> S
     end.
@@ -141,12 +148,25 @@ when_all_are_back(#colony{colony = Colony, found = Found} = S) ->
     end.
 
 kept(#colony{colony = Colony, began = Began, keep = Keep} = S) ->
-    ok = aco_keep:put_colony(aco_colony:id(Colony), Began, Colony, Keep),
+    Id = aco_colony:id(Colony),
+    ok = aco_keep:put_colony(Id, Began, Colony, Keep),
+    ok = aco_keep:got_on(Id, Keep),
     S.
 
-lost(Place, #colony{run = #{reliable := true}, keep = Keep} = S) ->
-    ok = aco_keep:count(restarts, Keep),
-    send_out(Place, S);
-lost(_, #colony{run = #{reliable := false}, host = Host, colony = Colony} = S) ->
-    Host ! {failed, {ant_lost, aco_colony:id(Colony), node()}},
+lost(killed, Place, #colony{run = #{reliable := true, options := #{ants := Ants}}, lost = Before} = S) ->
+    Lost = S#colony{lost = Before + 1},
+    case ?LOST_ALONE + ?LOST_EACH * Ants of
+        Most when Before >= Most ->
+            failed(ants_in_vain, [Most], Lost);
+        _ ->
+            ok = aco_keep:count(restarts, S#colony.keep),
+            send_out(Place, Lost)
+    end;
+lost(killed, _, S) ->
+    failed(ant_lost, [], S);
+lost(Why, _, S) ->
+    failed(ant_crashed, [Why], S).
+
+failed(What, More, #colony{host = Host, colony = Colony} = S) ->
+    Host ! {failed, list_to_tuple([What, aco_colony:id(Colony), node() | More])},
     S.

@@ -30,6 +30,7 @@
     | {behind, pos_integer()}.
 
 -record(gather, {
+    id :: aco_tree:path(),
     host :: pid(),
     keep :: aco_keep:keep(),
     group :: aco_tree:group() | none,
@@ -47,9 +48,9 @@
 
 %% @doc For a submaster of this place in the tree, on the calling process's node.
 -spec new(Host :: pid(), aco_keep:keep(), aco_tree:branch(), Reliable :: boolean()) -> gather().
-new(Host, Keep, #{group := Group} = Branch, Reliable) ->
+new(Host, Keep, #{path := Path, group := Group} = Branch, Reliable) ->
     Children = aco_tree:children(Branch),
-    #gather{host = Host, keep = Keep, group = Group,
+    #gather{id = Path, host = Host, keep = Keep, group = Group,
             children = maps:from_list([{Id, Child} || #{id := Id} = Child <- Children]),
             branch = aco_branch:new(Children, Reliable)}.
 
@@ -61,16 +62,12 @@ ask(Round, Told, #gather{round = Before} = G) ->
 
 %% @doc What a message leads to.
 -spec handle(message(), gather()) -> {outcome(), gather()}.
-handle({started, Id, Node, Pid}, #gather{pids = Pids, watched = Watched} = G) ->
-    Left = case Pids of
-               #{Id := {_, Before}} ->
-                   true = demonitor(Before, [flush]),
-                   maps:remove(Before, Watched);
-               #{} ->
-                   Watched
-           end,
-    Ref = monitor(process, Pid),
-    event({up, Id, Node}, G#gather{pids = Pids#{Id => {Pid, Ref}}, watched = Left#{Ref => {Id, Node}}});
+handle({started, Id, Node, Pid}, #gather{branch = Branch} = G) ->
+    %% It may have left that node meanwhile.
+    case aco_branch:is_at(Id, Node, Branch) of
+        true -> event({up, Id, Node}, got_on(watched(Id, Node, Pid, G)));
+        false -> {none, G}
+    end;
 handle({not_started, Id, Node}, G) ->
     event({down, Id, Node, node}, G);
 handle({best, Id, Round, Offer}, G) ->
@@ -99,6 +96,22 @@ send(To, Message) ->
     _ = erlang:send(To, Message, [noconnect]),
     ok.
 
+watched(Id, Node, Pid, #gather{pids = Pids, watched = Watched} = G) ->
+    Left = case Pids of
+               #{Id := {_, Before}} ->
+                   true = demonitor(Before, [flush]),
+                   maps:remove(Before, Watched);
+               #{} ->
+                   Watched
+           end,
+    Ref = monitor(process, Pid),
+    G#gather{pids = Pids#{Id => {Pid, Ref}}, watched = Left#{Ref => {Id, Node}}}.
+
+%% Who has found all below has not been started in vain.
+got_on(#gather{id = Id, keep = Keep, pids = Pids, children = Children} = G) ->
+    _ = map_size(Pids) =:= map_size(Children) andalso aco_keep:got_on(Id, Keep),
+    G.
+
 keep_told(_, none, _) -> ok;
 keep_told(Round, Told, #gather{keep = Keep}) -> aco_keep:put_told(Round, Told, Keep).
 
@@ -111,14 +124,8 @@ supply(#gather{behind = Behind, round = Round, keep = Keep} = G) ->
     end.
 
 event(Event, #gather{branch = Branch} = G) ->
-    {Next, Effects} = aco_branch:handle(Event, erlang:monotonic_time(millisecond), Branch),
-    ok = count_restarts(Event, Effects, G),
+    {Next, Effects} = aco_branch:handle(Event, Branch),
     {lists:foldl(fun(Effect, Outcome) -> act(Effect, Outcome, G) end, none, Effects), G#gather{branch = Next}}.
-
-count_restarts({down, _, _, _}, Effects, #gather{keep = Keep}) ->
-    lists:foreach(fun({start, _, _, _}) -> aco_keep:count(restarts, Keep); (_) -> ok end, Effects);
-count_restarts(_, _, _) ->
-    ok.
 
 act({start, Id, Node, How}, Outcome, #gather{host = Host, children = Children, group = Group}) ->
     #{Id := Child} = Children,

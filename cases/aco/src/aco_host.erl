@@ -88,6 +88,9 @@
 %% Longer than all that may be tried before somebody is asked to go on with those here: other
 %% nodes, one after the other, that are silent.
 -define(ORPHAN_MS, 120_000).
+%% How often a process may be made again without getting anything done in between: a colony
+%% a generation, a submaster to find all those below it.
+-define(IN_VAIN, 50).
 %% How long those below an orphan have to end.
 -define(TAKE_DOWN_MS, 10_000).
 %% How much earlier a host gives those below up than it is given up itself.
@@ -183,15 +186,16 @@ handle({'EXIT', Reach, Why}, #host{reach = Reach}) ->
     exit(Why);
 handle({'EXIT', Monkey, Why}, #host{monkey = Monkey}) ->
     exit(Why);
-handle({'EXIT', Pid, _}, #host{keep = Keep} = Host) ->
-    %% Whoever has asked for it watches it.
+handle({'EXIT', Pid, Why}, #host{keep = Keep} = Host) ->
+    Failed = [Id || {Id, Role} <- aco_keep:roles(Keep), Role =:= Pid, Why =/= killed],
     ok = aco_keep:delete_role(Pid, Keep),
-    Host.
+    %% Whoever has asked for one that is killed watches it. What fails by itself would again.
+    lists:foldl(fun(Id, At) -> failed({crashed, Id, node(), Why}, At) end, Host, Failed).
 
 %%% Here
 
 %% The process of that one on this node: as it is, or started.
-role(#{child := #{id := Id} = Child, node := Node}, #host{keep = Keep, run = Run}) ->
+role(#{child := #{id := Id} = Child, node := Node, how := How}, #host{keep = Keep, run = Run} = Host) ->
     case aco_keep:role(Id, Keep) of
         {ok, Pid} ->
             Pid;
@@ -204,6 +208,7 @@ role(#{child := #{id := Id} = Child, node := Node}, #host{keep = Keep, run = Run
                           aco_submaster:start_link(self(), Keep, aco_tree:moved(Branch, Node), Reliable)
                   end,
             ok = aco_keep:put_role(Id, Pid, Keep),
+            _ = aco_keep:made(Id, How, Keep) > ?IN_VAIN andalso failed({in_vain, Id, node(), ?IN_VAIN}, Host),
             Pid
     end.
 

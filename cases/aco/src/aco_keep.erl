@@ -8,7 +8,8 @@
 -module(aco_keep).
 
 -export([new/0, put_colony/4, colony/2, put_told/3, told/3]).
--export([put_role/3, delete_role/2, role/2, roles/1, count/2, counted/2]).
+-export([put_role/3, delete_role/2, role/2, roles/1]).
+-export([made/3, got_on/2, count/2, counted/2]).
 
 -export_type([keep/0, told/0]).
 
@@ -73,6 +74,25 @@ role(Id, Keep) ->
 -spec roles(keep()) -> [{aco_tree:id(), pid()}].
 roles(Keep) ->
     [{Id, Pid} || [Id, Pid] <- ets:match(Keep, {{role, '$1'}, '$2'})].
+
+%% @doc A process of that one was made on this node. It is counted among those that were started
+%% again if there has been one in the run, here or elsewhere. Answers how often that was here
+%% since it last got on, while it had something to do.
+-spec made(aco_tree:id(), aco_branch:how(), keep()) -> non_neg_integer().
+made(Id, How, Keep) ->
+    Key = {made, Id},
+    case How =:= build andalso ets:insert_new(Keep, {Key, 0}) of
+        true ->
+            0;
+        false ->
+            ok = count(restarts, Keep),
+            ets:update_counter(Keep, Key, case How of idle -> 0; _ -> 1 end, {Key, 0})
+    end.
+
+%% @doc That one has got something done that is not lost with it.
+-spec got_on(aco_tree:id(), keep()) -> ok.
+got_on(Id, Keep) ->
+    put_row({{made, Id}, 0}, Keep).
 
 %% @doc Counts one.
 -spec count(kills | restarts, keep()) -> ok.
