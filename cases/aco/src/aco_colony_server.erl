@@ -23,7 +23,7 @@
 -type message() ::
     %% from its submaster
     {round, Asker :: pid(), aco_branch:round_number(), aco_branch:told()}
-    | {told, [{pos_integer(), aco_keep:told()}]}
+    | {told, [aco_keep:span()]}
     %% from an ant
     | {found, pid(), aco_schedule:solution()}
     %% from the runtime
@@ -37,6 +37,8 @@
     %% the last round that was begun, and the one to come to
     began :: non_neg_integer(),
     target = 0 :: non_neg_integer(),
+    %% what it was told last, after the round before that
+    told = none :: aco_branch:told(),
     askers = aco_askers:new() :: aco_askers:askers(),
     %% those that are out, with the place and the text of their errand
     ants = #{} :: #{pid() => {pos_integer(), aco_ant:errand()}},
@@ -72,14 +74,13 @@ loop(S) ->
     end.
 
 -spec handle(message(), #colony{}) -> #colony{}.
-handle({round, Asker, Round, Told}, #colony{target = Target, keep = Keep, askers = Askers} = S)
-  when Round >= Target ->
-    _ = Told =/= none andalso aco_keep:put_told(Round - 1, Told, Keep),
-    advance(S#colony{askers = aco_askers:add(Asker, Round, Askers), target = Round});
+handle({round, Asker, Round, Told}, #colony{target = Target, askers = Askers} = S) when Round >= Target ->
+    ok = keep_told(Round - 1, Told, S),
+    advance(S#colony{askers = aco_askers:add(Asker, Round, Askers), target = Round, told = Told});
 handle({round, _, _, _}, S) ->
     S;
 handle({told, Rows}, #colony{keep = Keep} = S) ->
-    lists:foreach(fun({Round, Told}) -> ok = aco_keep:put_told(Round, Told, Keep) end, Rows),
+    lists:foreach(fun(Span) -> ok = aco_keep:put_told(Span, Keep) end, Rows),
     advance(S);
 handle({found, Ant, Solution}, #colony{ants = Ants, found = Found} = S) ->
     case maps:take(Ant, Ants) of
@@ -98,14 +99,14 @@ handle({'EXIT', Ant, Why}, #colony{ants = Ants} = S) ->
 %% The next step, if none is under way.
 advance(#colony{ants = Ants} = S) when map_size(Ants) > 0 ->
     S;
-advance(#colony{colony = Colony, began = Began, target = Target, askers = Askers, keep = Keep} = S) ->
+advance(#colony{colony = Colony, began = Began, target = Target, askers = Askers} = S) ->
     case aco_colony:round(Colony) of
         Rounds when Rounds < Began ->
             send_out(S);
         Began when Began < Target ->
-            case aco_keep:told(max(1, Began), Began, Keep) of
+            case told_after(Began, S) of
                 {ok, Told} -> begin_round(Told, S);
-                none -> ask_what_was_told(S)
+                unknown -> ask_what_was_told(S)
             end;
         Target ->
             Best = case Target of 0 -> none; _ -> aco_colony:offer(Colony) end,
@@ -115,9 +116,26 @@ advance(#colony{colony = Colony, began = Began, target = Target, askers = Askers
             S
     end.
 
-begin_round(Told, #colony{colony = Colony, began = Began} = S) ->
-    Next = lists:foldl(fun({_, {Best, Owner}}, Before) -> aco_colony:global(Best, Owner, Before) end, Colony, Told),
-    send_out(kept(S#colony{colony = Next, began = Began + 1})).
+%% Of other rounds than the last it is known where it is kept: where lost ones are replaced.
+keep_told(Round, {_, _} = Told, #colony{run = #{reliable := true}, keep = Keep}) ->
+    aco_keep:put_told({Round, Round, Told}, Keep);
+keep_told(_, _, _) ->
+    ok.
+
+told_after(0, _) ->
+    {ok, none};
+told_after(Round, #colony{target = Target, told = Told}) when Round =:= Target - 1 ->
+    {ok, Told};
+told_after(Round, #colony{keep = Keep}) ->
+    case aco_keep:told(Round, Round, Keep) of
+        {ok, [{Round, Round, Told}]} -> {ok, Told};
+        none -> unknown
+    end.
+
+begin_round(none, #colony{began = Began} = S) ->
+    send_out(kept(S#colony{began = Began + 1}));
+begin_round({Best, Owner}, #colony{colony = Colony, began = Began} = S) ->
+    send_out(kept(S#colony{colony = aco_colony:global(Best, Owner, Colony), began = Began + 1})).
 
 ask_what_was_told(#colony{askers = Askers, began = Began} = S) ->
     ok = aco_askers:tell({behind, self(), Began}, Askers),

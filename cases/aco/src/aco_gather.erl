@@ -31,6 +31,7 @@
 
 -record(gather, {
     id :: aco_tree:path(),
+    reliable :: boolean(),
     host :: pid(),
     keep :: aco_keep:keep(),
     group :: aco_tree:group() | none,
@@ -50,7 +51,7 @@
 -spec new(Host :: pid(), aco_keep:keep(), aco_tree:branch(), Reliable :: boolean()) -> gather().
 new(Host, Keep, #{path := Path, group := Group} = Branch, Reliable) ->
     Children = aco_tree:children(Branch),
-    #gather{id = Path, host = Host, keep = Keep, group = Group,
+    #gather{id = Path, reliable = Reliable, host = Host, keep = Keep, group = Group,
             children = maps:from_list([{Id, Child} || #{id := Id} = Child <- Children]),
             branch = aco_branch:new(Children, Reliable)}.
 
@@ -84,9 +85,9 @@ handle({'DOWN', Ref, process, _, Why}, #gather{watched = Watched, pids = Pids} =
     end.
 
 %% @doc What was told is known now.
--spec told([{pos_integer(), aco_keep:told()}], gather()) -> gather().
+-spec told([aco_keep:span()], gather()) -> gather().
 told(Rows, #gather{keep = Keep} = G) ->
-    lists:foreach(fun({Round, Told}) -> ok = aco_keep:put_told(Round, Told, Keep) end, Rows),
+    lists:foreach(fun(Span) -> ok = aco_keep:put_told(Span, Keep) end, Rows),
     {_, Supplied} = supply(G),
     Supplied.
 
@@ -112,8 +113,9 @@ got_on(#gather{id = Id, keep = Keep, pids = Pids, children = Children} = G) ->
     _ = map_size(Pids) =:= map_size(Children) andalso aco_keep:got_on(Id, Keep),
     G.
 
-keep_told(_, none, _) -> ok;
-keep_told(Round, Told, #gather{keep = Keep}) -> aco_keep:put_told(Round, Told, Keep).
+%% Nobody asks for it where nothing is replaced.
+keep_told(Round, Told, #gather{reliable = Reliable}) when Told =:= none; Round < 1; not Reliable -> ok;
+keep_told(Round, Told, #gather{keep = Keep}) -> aco_keep:put_told({Round, Round, Told}, Keep).
 
 supply(#gather{behind = Behind, round = Round, keep = Keep} = G) ->
     Known = [{Waiting, aco_keep:told(First, Round - 1, Keep)} || {_, First} = Waiting <- Behind],
