@@ -18,7 +18,7 @@
     build_ms := non_neg_integer(),
     %% from then to the last round's answer
     wall_ms := non_neg_integer(),
-    report := aco_host:report()
+    report := aco_report:report()
 }.
 
 -type outcome() :: {ok, ended()} | {error, aco_failure:reason()}.
