@@ -94,7 +94,8 @@ start_link(Run) ->
 init(#{nodes := Nodes, mode := Mode} = Run, Parent, Group) ->
     process_flag(trap_exit, true),
     ok = net_kernel:monitor_nodes(true, [{node_type, all}]),
-    ok = connect(Mode, Nodes),
+    Watch = monitor(process, Parent),
+    ok = connect(Mode, Nodes, {Parent, Watch}),
     Before = aco_report:traffic(),
     Keep = aco_keep:new(),
     loop(read_peak(registered(Group, #host{
@@ -103,20 +104,40 @@ init(#{nodes := Nodes, mode := Mode} = Run, Parent, Group) ->
         reach = aco_reach:start_link(self(), Run),
         monkey = aco_monkey:start_link(Keep, Run),
         parent = Parent,
-        watch = monitor(process, Parent),
+        watch = Watch,
         group = Group,
         before = Before
     }))).
 
 %% In a mesh the program connects its nodes, as distributed Erlang does by itself at the first
 %% message, and a name is known to those that `global' has met; in groups the library has done
-%% both.
-connect(sr, _) ->
+%% both. There are states that `global' does not get out of: the host can be told to end
+%% meanwhile, and ends with its parent.
+connect(sr, _, _) ->
     ok;
+connect(Mode, Nodes, {Parent, Watch}) ->
+    {Pid, Ref} = spawn_opt(fun() -> connect(Mode, Nodes) end, [link, monitor]),
+    receive
+        {'DOWN', Ref, process, Pid, normal} ->
+            ok;
+        {'DOWN', Ref, process, Pid, Why} ->
+            exit(Why);
+        {'DOWN', Watch, process, Parent, _} ->
+            given_up(Pid);
+        {stop, Parent, _} ->
+            ok = aco_gather:send(Parent, {stopped, self(), aco_report:lost(node())}),
+            given_up(Pid)
+    end.
+
 connect(Mode, Nodes) ->
     lists:foreach(fun net_kernel:connect_node/1, Nodes),
     _ = Mode =:= gr andalso global:sync(),
     ok.
+
+-spec given_up(pid()) -> no_return().
+given_up(Connecting) ->
+    true = exit(Connecting, kill),
+    exit(normal).
 
 loop(Host) ->
     receive

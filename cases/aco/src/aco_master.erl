@@ -101,7 +101,8 @@ round_over({Cost, Owner, Order} = Best, #master{run = Run, round = Round, asked 
     case is_last(Round, Cost, Run) of
         true ->
             #master{started = Started, began = Began} = Master,
-            finish({ok, #{best => Best, rounds => Round, build_ms => Began - Started, wall_ms => now_ms() - Began}}, Master);
+            Times = #{build_ms => Began - Started, wall_ms => now_ms() - Began},
+            finish({ok, Times#{best => Best, rounds => Round}}, Master);
         false ->
             #{pace_ms := Pace} = Run,
             _ = erlang:send_after(max(0, Asked + Pace - now_ms()), self(), {next, {{Cost, Order}, Owner}}),

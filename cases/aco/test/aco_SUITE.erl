@@ -301,7 +301,8 @@ long(Mode) ->
 problem() -> problem(20).
 
 problem(Jobs) ->
-    {ok, Problem} = aco_problem:new([{1 + I * 37 rem 89, 1 + I * 7 rem 10, I * 61 rem (35 * Jobs)} || I <- lists:seq(1, Jobs)]),
+    Rows = [{1 + I * 37 rem 89, 1 + I * 7 rem 10, I * 61 rem (35 * Jobs)} || I <- lists:seq(1, Jobs)],
+    {ok, Problem} = aco_problem:new(Rows),
     Problem.
 
 run(Config, Count, Spec) ->

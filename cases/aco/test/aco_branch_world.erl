@@ -9,12 +9,14 @@
 %% One life of a process.
 -type life() :: {aco_tree:id(), pos_integer()}.
 
+-type children() :: #{aco_tree:id() => aco_tree:child()}.
+
 -record(world, {
     rounds :: pos_integer(),
     draw :: rand:state(),
     lives = 1 :: pos_integer(),
     %% where each life is, and with what state; colonies have none
-    alive = #{} :: #{life() => {node(), aco_branch:branch() | colony, Children :: #{aco_tree:id() => aco_tree:child()}}},
+    alive = #{} :: #{life() => {node(), aco_branch:branch() | colony, children()}},
     %% whom each submaster's life takes for those below it
     watched = #{} :: #{{life(), aco_tree:id()} => life()},
     %% who has asked each life for its present round
