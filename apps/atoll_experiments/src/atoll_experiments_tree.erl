@@ -55,7 +55,7 @@ deliver(Queue0, World0) ->
             World0;
         {{value, {Path, Event}}, Queue} ->
             #world{branches = #{Path := {Branch0, Node, Children}} = Branches} = World0,
-            {Branch, Effects} = aco_branch:handle(Event, 0, Branch0),
+            {Branch, Effects} = aco_branch:handle(Event, Branch0),
             World1 = World0#world{branches = Branches#{Path := {Branch, Node, Children}}},
             {Next, World} = lists:foldl(fun(Effect, Acc) -> effect(Effect, Path, Acc) end, {Queue, World1}, Effects),
             deliver(Next, World)

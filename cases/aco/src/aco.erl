@@ -13,9 +13,11 @@
 %%       groups alone
 %%
 %% In gr and sr a run in which processes are killed, or nodes but the first, ends with
-%% the same answer as any other. It ends with a sentence instead if something is killed
-%% so often that it does nothing in between, or if a submaster or colony has
-%% no node left to go on on. In tl and ml any loss ends it, with a sentence. The
+%% the same answer as any other. It ends with a sentence instead if a process is killed
+%% more than 50 times without getting anything done in between (a colony a generation, a
+%% submaster to find all those below it), or that many ants of a colony and 5 for each that
+%% it has without one that comes to its end; if one fails by itself; or if a submaster or
+%% colony has no node left to go on on. In tl and ml any loss ends it, with a sentence. The
 %% master's node is needed in all modes.
 %%
 %% Not promised: that a run gets over nodes that live and only lost each other.
@@ -55,8 +57,10 @@
     connections_mean := float(),
     %% that the nodes had at the end
     names := non_neg_integer(),
-    %% processes that the monkeys have killed, and that were started again by those that saw
-    %% them end: one that is lost together with its parent is not among these
+    %% Processes that the monkeys have killed; and those that were made again, on whatever
+    %% node and whatever had ended them. Where no node is lost these are as many as the kills,
+    %% but for those at the very end and for ants that had just found what they were to.
+    %% Ants that end with their colony are in neither number.
     kills := non_neg_integer(),
     restarts := non_neg_integer(),
     %% whose counts are missing
@@ -98,7 +102,8 @@ result(#{best := {Cost, Colony, Order}, report := Report} = Ended, Run) ->
     #{mode := Mode, tree := Tree, nodes := Nodes, optimum := Optimum} = Run,
     #{packets := Packets, connections := Connections, lost := Lost} = Report,
     Counts = maps:values(Connections),
-    maps:merge(maps:merge(maps:with([rounds, build_ms, wall_ms], Ended), maps:with([kills, restarts, names], Report)), #{
+    Same = maps:merge(maps:with([rounds, build_ms, wall_ms], Ended), maps:with([kills, restarts, names], Report)),
+    maps:merge(Same, #{
         best => Cost,
         order => Order,
         colony => Colony,

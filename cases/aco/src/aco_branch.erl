@@ -16,13 +16,14 @@
 %%
 %% A process that ends is started again where it was. If its node is lost, it is
 %% started on the next spare node; but who is not there from the beginning is not replaced
-%% in silence: that ends the run. So does one that has to be started again very often in
-%% a second without an answer in between. Where nothing is reliable any loss does.
+%% in silence: that ends the run. Where nothing is reliable any loss does. How often one may
+%% be started again is its host's business, which sees whether it gets on in between
+%% ({@link aco_keep}).
 %%
 %% There are no processes and there is no clock in here.
 -module(aco_branch).
 
--export([new/2, handle/3]).
+-export([new/2, handle/2, is_at/3]).
 
 -export_type([branch/0, event/0, effect/0, how/0, round_number/0, told/0, reason/0, lost/0]).
 
@@ -42,9 +43,10 @@
     %% it is not on that node any more, or could not be started there
     | {down, aco_tree:id(), node(), lost()}.
 
-%% build: it has never been. again: it has been there, or is there still. moved: it
-%% has been elsewhere, and is brought to where it was by what was told in all rounds.
--type how() :: build | again | moved.
+%% build: it has never been. again: it has been there, or is there still. idle: the same,
+%% and nobody waits for it, as it has answered the present round. moved: it has been
+%% elsewhere, and is brought to where it was by what was told in all rounds.
+-type how() :: build | again | idle | moved.
 
 -type effect() ::
     {start, aco_tree:id(), node(), how()}
@@ -55,8 +57,7 @@
 -type reason() ::
     {process_lost, aco_tree:id(), node()}
     | {node_lost, aco_tree:id(), node()}
-    | {unreachable, node()}
-    | {restarts, aco_tree:id(), node(), InASecond :: pos_integer()}.
+    | {unreachable, node()}.
 
 -record(child, {
     node :: node(),
@@ -65,10 +66,7 @@
     %% it has been up, there or elsewhere
     was_up = false :: boolean(),
     %% in the present round
-    answered = false :: boolean(),
-    %% when it had to be started again since it last answered, the latest first; those of
-    %% the last second
-    lost = [] :: [integer()]
+    answered = false :: boolean()
 }).
 
 -record(branch, {
@@ -82,43 +80,46 @@
 
 -opaque branch() :: #branch{}.
 
-%% Every child of a node may be killed with it, and a busy machine is slow to answer.
--define(RESTARTS_IN_A_SECOND, 50).
-
 %% @doc One that has not been asked yet.
 -spec new([aco_tree:child(), ...], Reliable :: boolean()) -> branch().
 new(Children, Reliable) ->
     All = [{Id, #child{node = Node, spare = Spare}} || #{id := Id, node := Node, spare := Spare} <- Children],
     #branch{reliable = Reliable, children = maps:from_list(All)}.
 
-%% @doc What an event at a time, in milliseconds, leads to.
--spec handle(event(), Now :: integer(), branch()) -> {branch(), [effect()]}.
-handle({ask, Round, Told}, _, #branch{round = Before} = Branch) when Before =:= none; Round > Before ->
+%% @doc Whether that node is the one where the one below is, or is to be started.
+-spec is_at(aco_tree:id(), node(), branch()) -> boolean().
+is_at(Id, Node, #branch{children = Children}) ->
+    #{Id := #child{node = Present}} = Children,
+    Node =:= Present.
+
+%% @doc What an event leads to.
+-spec handle(event(), branch()) -> {branch(), [effect()]}.
+handle({ask, Round, Told}, #branch{round = Before} = Branch) when Before =:= none; Round > Before ->
     next(Round, Told, Branch);
-handle({ask, Round, _}, _, #branch{round = Round} = Branch) ->
+handle({ask, Round, _}, #branch{round = Round} = Branch) ->
     {Branch, answer(Branch)};
-handle({ask, _, _}, _, Branch) ->
+handle({ask, _, _}, Branch) ->
     {Branch, []};
-handle({up, Id, Node}, _, #branch{children = Children} = Branch) ->
+handle({up, Id, Node}, #branch{children = Children} = Branch) ->
     case Children of
         #{Id := #child{node = Node, answered = Answered} = Child} ->
             {put_child(Id, Child#child{is_up = true, was_up = true}, Branch), [ask(Id, Branch) || not Answered]};
         _ ->
             {Branch, []}
     end;
-handle({best, Id, Round, Offer}, _, #branch{round = Round, children = Children, best = Best} = Branch) ->
+handle({best, Id, Round, Offer}, #branch{round = Round, children = Children, best = Best} = Branch) ->
     case Children of
         #{Id := #child{answered = false} = Child} ->
-            Heard = put_child(Id, Child#child{answered = true, lost = []}, Branch#branch{best = better(Offer, Best)}),
+            Heard = put_child(Id, Child#child{answered = true}, Branch#branch{best = better(Offer, Best)}),
             {Heard, answer(Heard)};
         _ ->
             {Branch, []}
     end;
-handle({best, _, _, _}, _, Branch) ->
+handle({best, _, _, _}, Branch) ->
     {Branch, []};
-handle({down, Id, Node, What}, Now, #branch{children = Children} = Branch) ->
+handle({down, Id, Node, What}, #branch{children = Children} = Branch) ->
     case Children of
-        #{Id := #child{node = Node} = Child} -> lost(What, Id, Child#child{is_up = false}, Now, Branch);
+        #{Id := #child{node = Node} = Child} -> lost(What, Id, Child#child{is_up = false}, Branch);
         _ -> {Branch, []}
     end.
 
@@ -136,22 +137,18 @@ next(Round, Told, #branch{round = Before, children = Children} = Branch) ->
                   IsUp orelse Before =:= none],
     {Asked, Effects}.
 
-lost(process, Id, #child{node = Node}, _, #branch{reliable = false} = Branch) ->
+lost(process, Id, #child{node = Node}, #branch{reliable = false} = Branch) ->
     {Branch, [{fail, {process_lost, Id, Node}}]};
-lost(node, _, #child{node = Node, was_up = false}, _, #branch{round = 0} = Branch) ->
+lost(node, _, #child{node = Node, was_up = false}, #branch{round = 0} = Branch) ->
     {Branch, [{fail, {unreachable, Node}}]};
-lost(node, Id, #child{node = Node, spare = Spare}, _, #branch{reliable = Reliable} = Branch)
+lost(node, Id, #child{node = Node, spare = Spare}, #branch{reliable = Reliable} = Branch)
   when not Reliable; Spare =:= [] ->
     {Branch, [{fail, {node_lost, Id, Node}}]};
-lost(node, Id, #child{spare = [Node | Spare]} = Child, _, Branch) ->
+lost(node, Id, #child{spare = [Node | Spare]} = Child, Branch) ->
     {put_child(Id, Child#child{node = Node, spare = Spare}, Branch), [{start, Id, Node, moved}]};
-lost(process, Id, #child{node = Node, lost = Before} = Child, Now, Branch) ->
-    Lost = [Now | [At || At <- Before, At > Now - 1000]],
-    Effect = case length(Lost) > ?RESTARTS_IN_A_SECOND of
-                 true -> {fail, {restarts, Id, Node, ?RESTARTS_IN_A_SECOND}};
-                 false -> {start, Id, Node, again}
-             end,
-    {put_child(Id, Child#child{lost = Lost}, Branch), [Effect]}.
+lost(process, Id, #child{node = Node} = Child, Branch) ->
+    How = case Child of #child{answered = true} -> idle; #child{} -> again end,
+    {put_child(Id, Child, Branch), [{start, Id, Node, How}]}.
 
 answer(#branch{children = Children, round = Round, best = Best}) ->
     [{answer, Round, Best} || lists:all(fun(#child{answered = Answered}) -> Answered end, maps:values(Children))].

@@ -7,8 +7,9 @@
 %% node, it runs all rounds up to it, each with what was told then, which it asks for
 %% where it is not known on its node. It answers whoever has asked for that round.
 %%
-%% An ant that is lost is started again with the same errand. Where nothing is reliable,
-%% it ends the run.
+%% An ant that is killed is started again with the same errand, unless very many are before
+%% one comes back: that ends the run, and so does one that fails by itself. Where nothing is
+%% reliable any loss does.
 -module(aco_colony_server).
 
 -export([start_link/4]).
@@ -22,7 +23,7 @@
 -type message() ::
     %% from its submaster
     {round, Asker :: pid(), aco_branch:round_number(), aco_branch:told()}
-    | {told, [{pos_integer(), aco_keep:told()}]}
+    | {told, [aco_keep:span()]}
     %% from an ant
     | {found, pid(), aco_schedule:solution()}
     %% from the runtime
@@ -36,12 +37,20 @@
     %% the last round that was begun, and the one to come to
     began :: non_neg_integer(),
     target = 0 :: non_neg_integer(),
+    %% what it was told last, after the round before that
+    told = none :: aco_branch:told(),
     askers = aco_askers:new() :: aco_askers:askers(),
     %% those that are out, with the place and the text of their errand
     ants = #{} :: #{pid() => {pos_integer(), aco_ant:errand()}},
     %% what has come back of this generation, by place
-    found = [] :: [{pos_integer(), aco_schedule:solution()}]
+    found = [] :: [{pos_integer(), aco_schedule:solution()}],
+    %% how many were lost since one came back
+    lost = 0 :: non_neg_integer()
 }).
+
+%% How many may be: one alone so often, and of many each some times, for then they take long.
+-define(LOST_ALONE, 50).
+-define(LOST_EACH, 5).
 
 %% @doc Starts it, linked to the caller, the host of its node.
 -spec start_link(pid(), aco_keep:keep(), aco_colony:id(), run()) -> pid().
@@ -65,25 +74,24 @@ loop(S) ->
     end.
 
 -spec handle(message(), #colony{}) -> #colony{}.
-handle({round, Asker, Round, Told}, #colony{target = Target, keep = Keep, askers = Askers} = S)
-  when Round >= Target ->
-    _ = Told =/= none andalso aco_keep:put_told(Round - 1, Told, Keep),
-    advance(S#colony{askers = aco_askers:add(Asker, Round, Askers), target = Round});
+handle({round, Asker, Round, Told}, #colony{target = Target, askers = Askers} = S) when Round >= Target ->
+    ok = keep_told(Round - 1, Told, S),
+    advance(S#colony{askers = aco_askers:add(Asker, Round, Askers), target = Round, told = Told});
 handle({round, _, _, _}, S) ->
     S;
 handle({told, Rows}, #colony{keep = Keep} = S) ->
-    lists:foreach(fun({Round, Told}) -> ok = aco_keep:put_told(Round, Told, Keep) end, Rows),
+    lists:foreach(fun(Span) -> ok = aco_keep:put_told(Span, Keep) end, Rows),
     advance(S);
 handle({found, Ant, Solution}, #colony{ants = Ants, found = Found} = S) ->
     case maps:take(Ant, Ants) of
-        {{Place, _}, Left} -> when_all_are_back(S#colony{ants = Left, found = [{Place, Solution} | Found]});
+        {{Place, _}, Left} -> when_all_are_back(S#colony{ants = Left, found = [{Place, Solution} | Found], lost = 0});
         error -> S
     end;
 handle({'EXIT', Host, Why}, #colony{host = Host}) ->
     exit(Why);
-handle({'EXIT', Ant, _}, #colony{ants = Ants} = S) ->
+handle({'EXIT', Ant, Why}, #colony{ants = Ants} = S) ->
     case maps:take(Ant, Ants) of
-        {Errand, Left} -> lost(Errand, S#colony{ants = Left});
+        {Errand, Left} -> lost(Why, Errand, S#colony{ants = Left});
         %% It has found something before.
         error -> S
     end.
@@ -91,14 +99,14 @@ handle({'EXIT', Ant, _}, #colony{ants = Ants} = S) ->
 %% The next step, if none is under way.
 advance(#colony{ants = Ants} = S) when map_size(Ants) > 0 ->
     S;
-advance(#colony{colony = Colony, began = Began, target = Target, askers = Askers, keep = Keep} = S) ->
+advance(#colony{colony = Colony, began = Began, target = Target, askers = Askers} = S) ->
     case aco_colony:round(Colony) of
         Rounds when Rounds < Began ->
             send_out(S);
         Began when Began < Target ->
-            case aco_keep:told(max(1, Began), Began, Keep) of
+            case told_after(Began, S) of
                 {ok, Told} -> begin_round(Told, S);
-                none -> ask_what_was_told(S)
+                unknown -> ask_what_was_told(S)
             end;
         Target ->
             Best = case Target of 0 -> none; _ -> aco_colony:offer(Colony) end,
@@ -108,9 +116,26 @@ advance(#colony{colony = Colony, began = Began, target = Target, askers = Askers
             S
     end.
 
-begin_round(Told, #colony{colony = Colony, began = Began} = S) ->
-    Next = lists:foldl(fun({_, {Best, Owner}}, Before) -> aco_colony:global(Best, Owner, Before) end, Colony, Told),
-    send_out(kept(S#colony{colony = Next, began = Began + 1})).
+%% Of other rounds than the last it is known where it is kept: where lost ones are replaced.
+keep_told(Round, {_, _} = Told, #colony{run = #{reliable := true}, keep = Keep}) ->
+    aco_keep:put_told({Round, Round, Told}, Keep);
+keep_told(_, _, _) ->
+    ok.
+
+told_after(0, _) ->
+    {ok, none};
+told_after(Round, #colony{target = Target, told = Told}) when Round =:= Target - 1 ->
+    {ok, Told};
+told_after(Round, #colony{keep = Keep}) ->
+    case aco_keep:told(Round, Round, Keep) of
+        {ok, [{Round, Round, Told}]} -> {ok, Told};
+        none -> unknown
+    end.
+
+begin_round(none, #colony{began = Began} = S) ->
+    send_out(kept(S#colony{began = Began + 1}));
+begin_round({Best, Owner}, #colony{colony = Colony, began = Began} = S) ->
+    send_out(kept(S#colony{colony = aco_colony:global(Best, Owner, Colony), began = Began + 1})).
 
 ask_what_was_told(#colony{askers = Askers, began = Began} = S) ->
     ok = aco_askers:tell({behind, self(), Began}, Askers),
@@ -141,12 +166,25 @@ when_all_are_back(#colony{colony = Colony, found = Found} = S) ->
     end.
 
 kept(#colony{colony = Colony, began = Began, keep = Keep} = S) ->
-    ok = aco_keep:put_colony(aco_colony:id(Colony), Began, Colony, Keep),
+    Id = aco_colony:id(Colony),
+    ok = aco_keep:put_colony(Id, Began, Colony, Keep),
+    ok = aco_keep:got_on(Id, Keep),
     S.
 
-lost(Place, #colony{run = #{reliable := true}, keep = Keep} = S) ->
-    ok = aco_keep:count(restarts, Keep),
-    send_out(Place, S);
-lost(_, #colony{run = #{reliable := false}, host = Host, colony = Colony} = S) ->
-    Host ! {failed, {ant_lost, aco_colony:id(Colony), node()}},
+lost(killed, Place, #colony{run = #{reliable := true, options := #{ants := Ants}}, lost = Before} = S) ->
+    Lost = S#colony{lost = Before + 1},
+    case ?LOST_ALONE + ?LOST_EACH * Ants of
+        Most when Before >= Most ->
+            failed(ants_in_vain, [Most], Lost);
+        _ ->
+            ok = aco_keep:count(restarts, S#colony.keep),
+            send_out(Place, Lost)
+    end;
+lost(killed, _, S) ->
+    failed(ant_lost, [], S);
+lost(Why, _, S) ->
+    failed(ant_crashed, [Why], S).
+
+failed(What, More, #colony{host = Host, colony = Colony} = S) ->
+    Host ! {failed, list_to_tuple([What, aco_colony:id(Colony), node() | More])},
     S.

@@ -9,6 +9,13 @@
     aco_branch:reason()
     %% where nothing is reliable
     | {ant_lost, aco_colony:id(), node()}
+    %% started again so many times there without getting anything done in between
+    | {in_vain, aco_tree:id(), node(), pos_integer()}
+    %% so many ants one after the other
+    | {ants_in_vain, aco_colony:id(), node(), pos_integer()}
+    %% not by a kill
+    | {crashed, aco_tree:id(), node(), Why :: term()}
+    | {ant_crashed, aco_colony:id(), node(), Why :: term()}
     %% of a group that it should be in
     | {left_out, node()}
     %% new_s_group or add_nodes refused, on that node
@@ -31,8 +38,15 @@ format({node_lost, Id, Node}) ->
     say("Node ~ts was lost, and ~ts with it, which cannot go on elsewhere.", [Node, in_sentence(role(Id))]);
 format({unreachable, Node}) ->
     say("Node ~ts cannot be reached.", [Node]);
-format({restarts, Id, Node, Count}) ->
-    say("~ts on node ~ts was lost more than ~b times in a second.", [role(Id), Node, Count]);
+format({in_vain, Id, Node, Count}) ->
+    say("~ts on node ~ts was lost more than ~b times without getting anything done in between.",
+        [role(Id), Node, Count]);
+format({ants_in_vain, Id, Node, Count}) ->
+    say("Colony ~b on node ~ts lost more than ~b ants without one that came to its end in between.", [Id, Node, Count]);
+format({crashed, Id, Node, Why}) ->
+    say("~ts on node ~ts failed: ~0tP.", [role(Id), Node, Why, 12]);
+format({ant_crashed, Id, Node, Why}) ->
+    say("An ant of colony ~b on node ~ts failed: ~0tP.", [Id, Node, Why, 12]);
 format({ant_lost, Id, Node}) ->
     say("An ant of colony ~b on node ~ts was lost, and nothing replaces it in this mode.", [Id, Node]);
 format({left_out, Node}) ->

@@ -30,6 +30,8 @@
     | {behind, pos_integer()}.
 
 -record(gather, {
+    id :: aco_tree:path(),
+    reliable :: boolean(),
     host :: pid(),
     keep :: aco_keep:keep(),
     group :: aco_tree:group() | none,
@@ -47,9 +49,9 @@
 
 %% @doc For a submaster of this place in the tree, on the calling process's node.
 -spec new(Host :: pid(), aco_keep:keep(), aco_tree:branch(), Reliable :: boolean()) -> gather().
-new(Host, Keep, #{group := Group} = Branch, Reliable) ->
+new(Host, Keep, #{path := Path, group := Group} = Branch, Reliable) ->
     Children = aco_tree:children(Branch),
-    #gather{host = Host, keep = Keep, group = Group,
+    #gather{id = Path, reliable = Reliable, host = Host, keep = Keep, group = Group,
             children = maps:from_list([{Id, Child} || #{id := Id} = Child <- Children]),
             branch = aco_branch:new(Children, Reliable)}.
 
@@ -61,16 +63,12 @@ ask(Round, Told, #gather{round = Before} = G) ->
 
 %% @doc What a message leads to.
 -spec handle(message(), gather()) -> {outcome(), gather()}.
-handle({started, Id, Node, Pid}, #gather{pids = Pids, watched = Watched} = G) ->
-    Left = case Pids of
-               #{Id := {_, Before}} ->
-                   true = demonitor(Before, [flush]),
-                   maps:remove(Before, Watched);
-               #{} ->
-                   Watched
-           end,
-    Ref = monitor(process, Pid),
-    event({up, Id, Node}, G#gather{pids = Pids#{Id => {Pid, Ref}}, watched = Left#{Ref => {Id, Node}}});
+handle({started, Id, Node, Pid}, #gather{branch = Branch} = G) ->
+    %% It may have left that node meanwhile.
+    case aco_branch:is_at(Id, Node, Branch) of
+        true -> event({up, Id, Node}, got_on(watched(Id, Node, Pid, G)));
+        false -> {none, G}
+    end;
 handle({not_started, Id, Node}, G) ->
     event({down, Id, Node, node}, G);
 handle({best, Id, Round, Offer}, G) ->
@@ -87,9 +85,9 @@ handle({'DOWN', Ref, process, _, Why}, #gather{watched = Watched, pids = Pids} =
     end.
 
 %% @doc What was told is known now.
--spec told([{pos_integer(), aco_keep:told()}], gather()) -> gather().
+-spec told([aco_keep:span()], gather()) -> gather().
 told(Rows, #gather{keep = Keep} = G) ->
-    lists:foreach(fun({Round, Told}) -> ok = aco_keep:put_told(Round, Told, Keep) end, Rows),
+    lists:foreach(fun(Span) -> ok = aco_keep:put_told(Span, Keep) end, Rows),
     {_, Supplied} = supply(G),
     Supplied.
 
@@ -99,8 +97,25 @@ send(To, Message) ->
     _ = erlang:send(To, Message, [noconnect]),
     ok.
 
-keep_told(_, none, _) -> ok;
-keep_told(Round, Told, #gather{keep = Keep}) -> aco_keep:put_told(Round, Told, Keep).
+watched(Id, Node, Pid, #gather{pids = Pids, watched = Watched} = G) ->
+    Left = case Pids of
+               #{Id := {_, Before}} ->
+                   true = demonitor(Before, [flush]),
+                   maps:remove(Before, Watched);
+               #{} ->
+                   Watched
+           end,
+    Ref = monitor(process, Pid),
+    G#gather{pids = Pids#{Id => {Pid, Ref}}, watched = Left#{Ref => {Id, Node}}}.
+
+%% Who has found all below has not been started in vain.
+got_on(#gather{id = Id, keep = Keep, pids = Pids, children = Children} = G) ->
+    _ = map_size(Pids) =:= map_size(Children) andalso aco_keep:got_on(Id, Keep),
+    G.
+
+%% Nobody asks for it where nothing is replaced.
+keep_told(Round, Told, #gather{reliable = Reliable}) when Told =:= none; Round < 1; not Reliable -> ok;
+keep_told(Round, Told, #gather{keep = Keep}) -> aco_keep:put_told({Round, Round, Told}, Keep).
 
 supply(#gather{behind = Behind, round = Round, keep = Keep} = G) ->
     Known = [{Waiting, aco_keep:told(First, Round - 1, Keep)} || {_, First} = Waiting <- Behind],
@@ -111,14 +126,8 @@ supply(#gather{behind = Behind, round = Round, keep = Keep} = G) ->
     end.
 
 event(Event, #gather{branch = Branch} = G) ->
-    {Next, Effects} = aco_branch:handle(Event, erlang:monotonic_time(millisecond), Branch),
-    ok = count_restarts(Event, Effects, G),
+    {Next, Effects} = aco_branch:handle(Event, Branch),
     {lists:foldl(fun(Effect, Outcome) -> act(Effect, Outcome, G) end, none, Effects), G#gather{branch = Next}}.
-
-count_restarts({down, _, _, _}, Effects, #gather{keep = Keep}) ->
-    lists:foreach(fun({start, _, _, _}) -> aco_keep:count(restarts, Keep); (_) -> ok end, Effects);
-count_restarts(_, _, _) ->
-    ok.
 
 act({start, Id, Node, How}, Outcome, #gather{host = Host, children = Children, group = Group}) ->
     #{Id := Child} = Children,

@@ -16,6 +16,8 @@
 %% How long a node may take to be let into a group.
 -define(ADD_MS, 10_000).
 -define(AGAIN_MS, 100).
+%% How often a node is tried to be connected before it is taken for dead.
+-define(TRIES, 2).
 
 %% @doc Makes a group, of which this node must be a member, with all of its nodes in it.
 %% Nothing is to be done if this node is in it already.
@@ -47,7 +49,7 @@ has(Node, {Group, Run}) ->
     lists:member(Node, s_group:own_nodes(name(Group, Run))).
 
 %% @doc Has a node in a group of this node, within 10 s. A node that has just lost others may
-%% not be ready for it at first.
+%% not be ready for it at first; one that cannot even be connected is given up at once.
 -spec add(node(), aco_tree:group(), run()) -> ok | {error, aco_failure:reason()}.
 add(Node, Group, Run) ->
     add(Node, Group, Run, erlang:monotonic_time(millisecond) + ?ADD_MS).
@@ -55,9 +57,19 @@ add(Node, Group, Run) ->
 add(Node, Group, Run, Deadline) ->
     Name = name(Group, Run),
     Added = whole(Name, [Node], fun() -> s_group:add_nodes(Name, [Node]) end),
-    case Added =:= ok orelse erlang:monotonic_time(millisecond) >= Deadline of
+    Ends = Added =:= ok orelse erlang:monotonic_time(millisecond) >= Deadline,
+    case Ends orelse not connects(Node, ?TRIES) of
         true -> Added;
         false -> receive after ?AGAIN_MS -> add(Node, Group, Run, Deadline) end
+    end.
+
+%% Two nodes that connect each other at the same moment may refuse each other once.
+connects(_, 0) ->
+    false;
+connects(Node, Tries) ->
+    case net_kernel:connect_node(Node) of
+        true -> true;
+        _ -> receive after ?AGAIN_MS -> connects(Node, Tries - 1) end
     end.
 
 %% @doc Deletes all groups of the run that this node is in, but for that one. That another

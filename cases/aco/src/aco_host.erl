@@ -4,20 +4,21 @@
 %% below, keeps what may be lost, and takes all of it down. It is what has a name. The
 %% master's node has the first one; the others are a tree as the submasters are, and a host
 %% belongs to the one that has had it start something last, so the tree mends as the
-%% submasters do.
+%% submasters do. How it takes all down at the end is in {@link aco_end}.
 %%
 %% It also looks at connections and packets: the most connections this node has had at once,
 %% counted at every nodeup and at the end, and the packets that have left it from its start
 %% to the end of the run.
 %%
 %% A host whose parent is gone ends what it has, at once if its run is lost with that,
-%% and otherwise after 10 s in which nobody has had it start anything.
+%% and otherwise after two minutes in which nobody has had it start anything: its parent may
+%% have to be started again on another node first, after others have been tried in vain.
 -module(aco_host).
 
 -export([start_link/1]).
 -export([init/3]).
 
--export_type([message/0, run/0, report/0]).
+-export_type([message/0, run/0]).
 
 %% What every node needs of a run.
 -type run() :: #{
@@ -29,17 +30,6 @@
     options := aco_options:options(),
     chaos := number(),
     _ => _
-}.
-
-%% Of this node and those below.
--type report() :: #{
-    packets := non_neg_integer() | unknown,
-    connections := #{node() => non_neg_integer()},
-    kills := non_neg_integer(),
-    restarts := non_neg_integer(),
-    names := non_neg_integer(),
-    %% whose own report is missing
-    lost := [node()]
 }.
 
 -type message() ::
@@ -54,7 +44,7 @@
     | {stop, pid(), Ms :: non_neg_integer()}
     %% from a host below
     | {started, aco_reach:request(), pid()}
-    | {stopped, pid(), report() | not_yours}
+    | {stopped, pid(), aco_report:report() | not_yours}
     %% from itself
     | {orphaned, pid()}
     %% from the runtime
@@ -81,12 +71,17 @@
     lost = [] :: [node()],
     peak = 0 :: non_neg_integer(),
     %% what the connections had carried before
-    before :: non_neg_integer() | unknown
+    before :: aco_report:traffic()
 }).
 
--define(ORPHAN_MS, 10_000).
-%% How much earlier a host gives those below up than it is given up itself.
--define(EARLIER_MS, 2_000).
+%% Longer than all that may be tried before somebody is asked to go on with those here: other
+%% nodes, one after the other, that are silent.
+-define(ORPHAN_MS, 120_000).
+%% How often a process may be made again without getting anything done in between: a colony
+%% a generation, a submaster to find all those below it.
+-define(IN_VAIN, 50).
+%% How long those below an orphan have to end.
+-define(TAKE_DOWN_MS, 10_000).
 
 %% @doc Starts the first host, on the master's node, linked to the caller, the master. It is
 %% told `{stop, Master, Ms}', and answers `{stopped, Host, Report}'.
@@ -99,8 +94,9 @@ start_link(Run) ->
 init(#{nodes := Nodes, mode := Mode} = Run, Parent, Group) ->
     process_flag(trap_exit, true),
     ok = net_kernel:monitor_nodes(true, [{node_type, all}]),
-    ok = connect(Mode, Nodes),
-    Before = atoll_traffic:packets(),
+    Watch = monitor(process, Parent),
+    ok = connect(Mode, Nodes, {Parent, Watch}),
+    Before = aco_report:traffic(),
     Keep = aco_keep:new(),
     loop(read_peak(registered(Group, #host{
         run = Run,
@@ -108,20 +104,40 @@ init(#{nodes := Nodes, mode := Mode} = Run, Parent, Group) ->
         reach = aco_reach:start_link(self(), Run),
         monkey = aco_monkey:start_link(Keep, Run),
         parent = Parent,
-        watch = monitor(process, Parent),
+        watch = Watch,
         group = Group,
         before = Before
     }))).
 
 %% In a mesh the program connects its nodes, as distributed Erlang does by itself at the first
 %% message, and a name is known to those that `global' has met; in groups the library has done
-%% both.
-connect(sr, _) ->
+%% both. There are states that `global' does not get out of: the host can be told to end
+%% meanwhile, and ends with its parent.
+connect(sr, _, _) ->
     ok;
+connect(Mode, Nodes, {Parent, Watch}) ->
+    {Pid, Ref} = spawn_opt(fun() -> connect(Mode, Nodes) end, [link, monitor]),
+    receive
+        {'DOWN', Ref, process, Pid, normal} ->
+            ok;
+        {'DOWN', Ref, process, Pid, Why} ->
+            exit(Why);
+        {'DOWN', Watch, process, Parent, _} ->
+            given_up(Pid);
+        {stop, Parent, _} ->
+            ok = aco_gather:send(Parent, {stopped, self(), aco_report:lost(node())}),
+            given_up(Pid)
+    end.
+
 connect(Mode, Nodes) ->
     lists:foreach(fun net_kernel:connect_node/1, Nodes),
     _ = Mode =:= gr andalso global:sync(),
     ok.
+
+-spec given_up(pid()) -> no_return().
+given_up(Connecting) ->
+    true = exit(Connecting, kill),
+    exit(normal).
 
 loop(Host) ->
     receive
@@ -159,7 +175,7 @@ handle({stop, Other, _}, Host) ->
 handle({stopped, _, _}, Host) ->
     Host;
 handle({orphaned, Parent}, #host{parent = Parent} = Host) ->
-    stop(?ORPHAN_MS, Host);
+    stop(?TAKE_DOWN_MS, Host);
 handle({orphaned, _}, Host) ->
     Host;
 handle({nodeup, _, _}, Host) ->
@@ -178,15 +194,16 @@ handle({'EXIT', Reach, Why}, #host{reach = Reach}) ->
     exit(Why);
 handle({'EXIT', Monkey, Why}, #host{monkey = Monkey}) ->
     exit(Why);
-handle({'EXIT', Pid, _}, #host{keep = Keep} = Host) ->
-    %% Whoever has asked for it watches it.
+handle({'EXIT', Pid, Why}, #host{keep = Keep} = Host) ->
+    Failed = [Id || {Id, Role} <- aco_keep:roles(Keep), Role =:= Pid, Why =/= killed],
     ok = aco_keep:delete_role(Pid, Keep),
-    Host.
+    %% Whoever has asked for one that is killed watches it. What fails by itself would again.
+    lists:foldl(fun(Id, At) -> failed({crashed, Id, node(), Why}, At) end, Host, Failed).
 
 %%% Here
 
 %% The process of that one on this node: as it is, or started.
-role(#{child := #{id := Id} = Child, node := Node}, #host{keep = Keep, run = Run}) ->
+role(#{child := #{id := Id} = Child, node := Node, how := How}, #host{keep = Keep, run = Run} = Host) ->
     case aco_keep:role(Id, Keep) of
         {ok, Pid} ->
             Pid;
@@ -199,6 +216,7 @@ role(#{child := #{id := Id} = Child, node := Node}, #host{keep = Keep, run = Run
                           aco_submaster:start_link(self(), Keep, aco_tree:moved(Branch, Node), Reliable)
                   end,
             ok = aco_keep:put_role(Id, Pid, Keep),
+            _ = aco_keep:made(Id, How, Keep) > ?IN_VAIN andalso failed({in_vain, Id, node(), ?IN_VAIN}, Host),
             Pid
     end.
 
@@ -282,76 +300,13 @@ orphaned(Parent, #host{run = #{nodes := [Master | _], reliable := Reliable}}) ->
 
 %%% The end
 
-%% What is read is of the run, and not of how it ends. The groups go when nobody below
-%% needs them any more, and not at all if those below have another parent: then somebody
-%% else uses them.
 -spec stop(Ms :: non_neg_integer(), #host{}) -> no_return().
-stop(Ms, #host{run = Run, keep = Keep, parent = Parent, group = Group, hosts = Hosts, lost = Lost} = Host) ->
-    Deadline = erlang:monotonic_time(millisecond) + Ms,
+stop(Ms, #host{run = Run, keep = Keep, parent = Parent, group = Group, hosts = Hosts} = Host) ->
+    #host{reach = Reach, monkey = Monkey, before = Before, names = Names, lost = Lost} = Host,
     #host{peak = Peak} = read_peak(Host),
-    Own = #{
-        packets => difference(atoll_traffic:packets(), Host#host.before),
-        connections => #{node() => Peak},
-        kills => aco_keep:counted(kills, Keep),
-        restarts => aco_keep:counted(restarts, Keep),
-        names => Host#host.names,
-        lost => lists:usort(Lost)
-    },
-    ok = end_own(Deadline, Host),
+    Own = aco_report:own(#{before => Before, peak => Peak, names => Names, lost => Lost}, Keep),
     Below = [{Node, Pid, Ref} || {Node, {Pid, Ref}} <- maps:to_list(Hosts)],
-    [aco_gather:send(Pid, {stop, self(), max(0, Ms - ?EARLIER_MS)}) || {_, Pid, _} <- Below],
-    Reports = [stopped(Waiting, Deadline) || Waiting <- Below],
-    _ = lists:member(not_yours, Reports) orelse aco_group:leave(Run, kept(Parent, Group)),
-    Sum = lists:foldl(fun sum/2, Own, [Report || Report <- Reports, Report =/= not_yours]),
-    ok = aco_gather:send(Parent, {stopped, self(), Sum}),
+    Ends = #{run => Run, keep => Keep, reach => Reach, monkey => Monkey, parent => Parent, group => Group,
+             hosts => Below},
+    ok = aco_gather:send(Parent, {stopped, self(), aco_end:all(Own, Ms, Ends)}),
     exit(normal).
-
-%% The parent deletes the group that it shares with this node, if there is one.
-kept(Parent, Group) ->
-    case lists:member(node(Parent), [node() | nodes(connected)]) of
-        true -> Group;
-        false -> none
-    end.
-
-%% What finds hosts may be making a group, which must not be there when all else is gone.
-end_own(Deadline, #host{reach = Reach, monkey = Monkey, keep = Keep}) ->
-    ok = aco_reach:stop(Reach),
-    ok = ended(Reach, Deadline),
-    Others = [Pid || {_, Pid} <- aco_keep:roles(Keep)] ++ [Monkey || Monkey =/= none],
-    [exit(Pid, kill) || Pid <- [Reach | Others]],
-    lists:foreach(fun(Pid) -> ended(Pid, Deadline) end, Others).
-
-ended(Pid, Deadline) ->
-    Ref = monitor(process, Pid),
-    receive
-        {'DOWN', Ref, process, Pid, _} -> ok
-    after left(Deadline) ->
-        true = demonitor(Ref, [flush]),
-        ok
-    end.
-
-stopped({Node, Pid, Ref}, Deadline) ->
-    receive
-        {stopped, Pid, Report} -> Report;
-        {'DOWN', Ref, process, Pid, _} -> lost(Node)
-    after left(Deadline) ->
-        lost(Node)
-    end.
-
-left(Deadline) ->
-    max(0, Deadline - erlang:monotonic_time(millisecond)).
-
-lost(Node) ->
-    #{packets => 0, connections => #{}, kills => 0, restarts => 0, names => 0, lost => [Node]}.
-
-sum(#{connections := Connections} = Report, #{connections := Others} = Sum) ->
-    Added = maps:from_list([{Key, plus(maps:get(Key, Report), maps:get(Key, Sum))}
-                            || Key <- [packets, kills, restarts, names, lost]]),
-    Added#{connections => maps:merge(Connections, Others)}.
-
-plus(A, B) when is_list(A) -> lists:umerge(A, B);
-plus(A, B) when is_integer(A), is_integer(B) -> A + B;
-plus(_, _) -> unknown.
-
-difference(After, Before) when is_integer(After), is_integer(Before) -> After - Before;
-difference(_, _) -> unknown.

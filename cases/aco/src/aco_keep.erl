@@ -7,46 +7,69 @@
 %% and counts of this node.
 -module(aco_keep).
 
--export([new/0, put_colony/4, colony/2, put_told/3, told/3]).
--export([put_role/3, delete_role/2, role/2, roles/1, count/2, counted/2]).
+-export([new/0, put_colony/4, colony/2, put_told/2, told/3]).
+-export([put_role/3, delete_role/2, role/2, roles/1]).
+-export([made/3, got_on/2, count/2, counted/2]).
 
--export_type([keep/0, told/0]).
+-export_type([keep/0, told/0, span/0]).
 
 -type keep() :: ets:table().
 
 %% The best of all colonies in a round, and whose it is.
 -type told() :: {aco_schedule:solution(), Owner :: aco_colony:id()}.
 
+%% The rounds after which the same was told.
+-type span() :: {First :: pos_integer(), Last :: pos_integer(), told()}.
+
 %% @doc An empty one, which goes with the calling process.
 -spec new() -> keep().
 new() ->
-    ets:new(?MODULE, [set, public]).
+    ets:new(?MODULE, [ordered_set, public]).
 
 %% @doc The state of a colony that has begun so many rounds.
 -spec put_colony(aco_colony:id(), Began :: non_neg_integer(), aco_colony:colony(), keep()) -> ok.
 put_colony(Id, Began, Colony, Keep) ->
     put_row({{colony, Id}, {Began, Colony}}, Keep).
 
--spec colony(aco_colony:id(), keep()) -> {ok, {Began :: non_neg_integer(), aco_colony:colony()}} | none.
 %% @doc What was put last.
+-spec colony(aco_colony:id(), keep()) -> {ok, {Began :: non_neg_integer(), aco_colony:colony()}} | none.
 colony(Id, Keep) ->
     row({colony, Id}, Keep).
 
-%% @doc What was told after a round.
--spec put_told(pos_integer(), told(), keep()) -> ok.
-put_told(Round, Told, Keep) ->
-    put_row({{told, Round}, Told}, Keep).
+%% @doc What was told after these rounds. It seldom changes from one to the next, so there is
+%% a row for each change, not for each round. Of two that put at the same moment one may undo
+%% that a row was made longer: then it is asked for again.
+-spec put_told(span(), keep()) -> ok.
+put_told({First, Last, Told}, Keep) ->
+    case span(First, Keep) of
+        {_, Until, _} when Until >= Last -> ok;
+        {From, Until, Told} when Until >= First - 1 -> put_row({{told, From}, {Last, Told}}, Keep);
+        _ -> put_row({{told, First}, {Last, Told}}, Keep)
+    end.
 
 %% @doc What was told after these rounds; none if any of it is not known here.
--spec told(First :: pos_integer(), Last :: non_neg_integer(), keep()) -> {ok, [{pos_integer(), told()}]} | none.
-told(First, Last, Keep) when First > Last ->
-    _ = Keep,
-    {ok, []};
+-spec told(First :: pos_integer(), Last :: non_neg_integer(), keep()) -> {ok, [span()]} | none.
 told(First, Last, Keep) ->
-    Rows = [{Round, row({told, Round}, Keep)} || Round <- lists:seq(First, Last)],
-    case lists:keymember(none, 2, Rows) of
-        true -> none;
-        false -> {ok, [{Round, Told} || {Round, {ok, Told}} <- Rows]}
+    told(First, Last, Keep, []).
+
+told(First, Last, _, Spans) when First > Last ->
+    {ok, lists:reverse(Spans)};
+told(First, Last, Keep, Spans) ->
+    case span(First, Keep) of
+        {_, Until, Told} when Until >= First ->
+            told(Until + 1, Last, Keep, [{First, min(Until, Last), Told} | Spans]);
+        _ ->
+            none
+    end.
+
+%% The last one that begins with that round or before.
+span(Round, Keep) ->
+    case ets:prev(Keep, {told, Round + 1}) of
+        {told, First} = Key ->
+            {ok, {Last, Told}} = row(Key, Keep),
+            {First, Last, Told};
+        _ ->
+            none
     end.
 
 %% @doc The process of a submaster or a colony of this node.
@@ -73,6 +96,25 @@ role(Id, Keep) ->
 -spec roles(keep()) -> [{aco_tree:id(), pid()}].
 roles(Keep) ->
     [{Id, Pid} || [Id, Pid] <- ets:match(Keep, {{role, '$1'}, '$2'})].
+
+%% @doc A process of that one was made on this node. It is counted among those that were started
+%% again if there has been one in the run, here or elsewhere. Answers how often that was here
+%% since it last got on, while it had something to do.
+-spec made(aco_tree:id(), aco_branch:how(), keep()) -> non_neg_integer().
+made(Id, How, Keep) ->
+    Key = {made, Id},
+    case How =:= build andalso ets:insert_new(Keep, {Key, 0}) of
+        true ->
+            0;
+        false ->
+            ok = count(restarts, Keep),
+            ets:update_counter(Keep, Key, case How of idle -> 0; _ -> 1 end, {Key, 0})
+    end.
+
+%% @doc That one has got something done that is not lost with it.
+-spec got_on(aco_tree:id(), keep()) -> ok.
+got_on(Id, Keep) ->
+    put_row({{made, Id}, 0}, Keep).
 
 %% @doc Counts one.
 -spec count(kills | restarts, keep()) -> ok.

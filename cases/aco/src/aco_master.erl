@@ -18,7 +18,7 @@
     build_ms := non_neg_integer(),
     %% from then to the last round's answer
     wall_ms := non_neg_integer(),
-    report := aco_host:report()
+    report := aco_report:report()
 }.
 
 -type outcome() :: {ok, ended()} | {error, aco_failure:reason()}.
@@ -28,8 +28,6 @@
     caller :: reference(),
     host :: pid(),
     gather :: aco_gather:gather(),
-    %% its own: the host's goes with the host
-    keep :: aco_keep:keep(),
     round = 0 :: aco_branch:round_number(),
     %% monotonic, in milliseconds: of the run, of round 1, of the present round
     started :: integer(),
@@ -60,10 +58,11 @@ init(Caller, #{tree := Tree, reliable := Reliable} = Run) ->
     Ref = monitor(process, Caller),
     %% Linked: neither outlives the other's failure.
     Host = aco_host:start_link(maps:without([tree, watcher], Run)),
+    %% Its own: that of the host goes with the host.
     Keep = aco_keep:new(),
     _ = erlang:send_after(?BUILD_MS, self(), build_deadline),
     Started = now_ms(),
-    Master = #master{run = Run, caller = Ref, host = Host, keep = Keep, started = Started,
+    Master = #master{run = Run, caller = Ref, host = Host, started = Started,
                      gather = aco_gather:new(Host, Keep, Tree, Reliable)},
     loop(ask(none, Master)).
 
@@ -102,7 +101,8 @@ round_over({Cost, Owner, Order} = Best, #master{run = Run, round = Round, asked 
     case is_last(Round, Cost, Run) of
         true ->
             #master{started = Started, began = Began} = Master,
-            finish({ok, #{best => Best, rounds => Round, build_ms => Began - Started, wall_ms => now_ms() - Began}}, Master);
+            Times = #{build_ms => Began - Started, wall_ms => now_ms() - Began},
+            finish({ok, Times#{best => Best, rounds => Round}}, Master);
         false ->
             #{pace_ms := Pace} = Run,
             _ = erlang:send_after(max(0, Asked + Pace - now_ms()), self(), {next, {{Cost, Order}, Owner}}),
@@ -120,13 +120,12 @@ watch(Round, Cost, #{watcher := Watcher}) ->
 
 %% The outcome is known, and all is taken down.
 -spec finish({ok, map()} | {error, aco_failure:reason()}, #master{}) -> no_return().
-finish(Outcome, #master{host = Host, keep = Keep}) ->
+finish(Outcome, #master{host = Host}) ->
     Host ! {stop, self(), ?TAKE_DOWN_MS},
     receive
-        {stopped, Host, #{restarts := Below} = Report} ->
-            Restarts = Below + aco_keep:counted(restarts, Keep),
+        {stopped, Host, Report} ->
             exit({outcome, case Outcome of
-                               {ok, Ended} -> {ok, Ended#{report => Report#{restarts := Restarts}}};
+                               {ok, Ended} -> {ok, Ended#{report => Report}};
                                {error, Reason} -> {error, Reason}
                            end})
     after ?TAKE_DOWN_MS + 5_000 ->

@@ -1,5 +1,7 @@
-%% @doc Finds, for the host of a node, the hosts of other nodes, one after another: makes the
-%% groups that are needed for it, which may take long, and so does it in a process of its own.
+%% @doc Finds, for the host of a node, the hosts of other nodes, and makes the groups that are
+%% needed for it. Both may take long, and so have processes of their own: one that makes the
+%% groups, one after another, and one for each node that is to be found, so that a node which is
+%% silent or dead holds up nobody who asks for another.
 %%
 %% A host that has been there is found by its name: in the group that the two nodes
 %% share, or in `global'. Where a submaster goes on on a node that was never in a group
@@ -8,7 +10,7 @@
 -module(aco_reach).
 
 -export([start_link/2, stop/1]).
--export([init/2]).
+-export([init/2, find_all/2]).
 
 -export_type([request/0]).
 
@@ -42,21 +44,51 @@ stop(Reach) ->
 %% @private
 -spec init(pid(), aco_group:run()) -> ok.
 init(Host, Run) ->
+    loop({Host, Run}, #{}).
+
+loop({Host, Run} = For, Finders) ->
     receive
-        {reach, Request} ->
-            Host ! case find(Request, Run) of
-                       {ok, Found} -> {reached, Request, Found};
-                       {error, Why} -> {not_reached, Request, Why}
-                   end,
-            init(Host, Run);
+        {reach, #{node := Node} = Request} ->
+            case grouped(Request, Run) of
+                ok ->
+                    #{Node := Finder} = Known = with_finder(Node, For, Finders),
+                    Finder ! {find, Request},
+                    loop(For, Known);
+                {error, Why} ->
+                    Host ! {not_reached, Request, Why},
+                    loop(For, Finders)
+            end;
+        stop ->
+            Ends = [{monitor(process, Finder), Finder ! stop} || Finder <- maps:values(Finders)],
+            lists:foreach(fun({Ref, _}) -> receive {'DOWN', Ref, process, _, _} -> ok end end, Ends)
+    end.
+
+with_finder(Node, _, Finders) when is_map_key(Node, Finders) -> Finders;
+with_finder(Node, {Host, Run}, Finders) -> Finders#{Node => spawn_link(?MODULE, find_all, [Host, Run])}.
+
+%% @private
+-spec find_all(pid(), aco_group:run()) -> ok.
+find_all(Host, Run) ->
+    receive
+        {find, #{asker := Asker} = Request} ->
+            %% One that was lost meanwhile needs no answer; whoever is there in its place asks too.
+            _ = is_process_alive(Asker) andalso (Host ! find(Request, Run)),
+            find_all(Host, Run);
         stop ->
             ok
     end.
 
+grouped(#{group := Group}, #{mode := sr} = Run) -> aco_group:ensure(Group, Run);
+grouped(_, _) -> ok.
+
 find(Request, Run) ->
-    case connected(Request, Run) of
-        ok -> host(Request, Run, erlang:monotonic_time(millisecond) + ?NAMED_MS);
-        Error -> Error
+    Found = case connected(Request, Run) of
+                ok -> host(Request, Run, erlang:monotonic_time(millisecond) + ?NAMED_MS);
+                Error -> Error
+            end,
+    case Found of
+        {ok, Host} -> {reached, Request, Host};
+        {error, Why} -> {not_reached, Request, Why}
     end.
 
 %% In a mesh who is not connected yet gets so; in groups it is in that one.
@@ -66,15 +98,10 @@ connected(#{node := Node}, #{mode := Mode}) when Mode =/= sr ->
         _ -> {error, {unreachable, Node}}
     end;
 connected(#{node := Node, group := Group, how := How}, Run) ->
-    case aco_group:ensure(Group, Run) of
-        ok ->
-            case aco_group:has(Node, {Group, Run}) of
-                true -> ok;
-                false when How =:= build -> {error, {left_out, Node}};
-                false -> aco_group:add(Node, Group, Run)
-            end;
-        Error ->
-            Error
+    case aco_group:has(Node, {Group, Run}) of
+        true -> ok;
+        false when How =:= build -> {error, {left_out, Node}};
+        false -> aco_group:add(Node, Group, Run)
     end.
 
 %% A name that this node has not heard of yet may be on its way, as long as the other one is

@@ -12,7 +12,7 @@
 -type message() ::
     %% from above
     {round, Asker :: pid(), aco_branch:round_number(), aco_branch:told()}
-    | {told, [{pos_integer(), aco_keep:told()}]}
+    | {told, [aco_keep:span()]}
     | aco_gather:message().
 
 %% @doc Starts it, linked to the caller, the host of its node.

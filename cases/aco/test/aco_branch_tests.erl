@@ -54,9 +54,9 @@ one_that_is_started_again_is_asked_the_same_test() ->
     {B1, [{start, 1, a, again}]} = handle({down, 1, a, process}, asked(1)),
     {_, [{ask, 1, 1, none}]} = handle({up, 1, a}, B1).
 
-one_that_has_answered_is_not_asked_again_in_the_round_test() ->
+one_that_has_answered_is_started_again_but_not_asked_in_the_round_test() ->
     {B1, []} = handle({best, 1, 1, {7, 1, [1]}}, asked(1)),
-    {B2, [{start, 1, a, again}]} = handle({down, 1, a, process}, B1),
+    {B2, [{start, 1, a, idle}]} = handle({down, 1, a, process}, B1),
     {B3, []} = handle({up, 1, a}, B2),
     {_, [{answer, 1, {5, 2, [2]}}]} = handle({best, 2, 1, {5, 2, [2]}}, B3).
 
@@ -74,16 +74,9 @@ one_that_was_never_there_ends_the_run_test() ->
     {B, [{start, 1, a, build}, {start, 2, b, build}]} = handle({ask, 0, none}, new(true)),
     {_, [{fail, {unreachable, a}}]} = handle({down, 1, a, node}, B).
 
-one_that_is_lost_without_end_ends_the_run_test() ->
-    Again = fun(_, B) -> {Next, [Effect]} = handle({down, 1, a, process}, B), {Effect, Next} end,
-    {Effects, _} = lists:mapfoldl(Again, asked(1), lists:seq(1, 51)),
-    ?assertEqual({fail, {restarts, 1, a, 50}}, lists:last(Effects)),
-    ?assertEqual([{start, 1, a, again}], lists:usort(lists:droplast(Effects))).
-
-one_that_answers_in_between_may_be_lost_for_ever_test() ->
-    Lose = fun(_, B) -> {Next, [{start, 1, a, again}]} = handle({down, 1, a, process}, B), Next end,
-    {B1, []} = handle({best, 1, 1, {7, 1, [1]}}, lists:foldl(Lose, asked(1), lists:seq(1, 50))),
-    {_, [{start, 1, a, again}]} = handle({down, 1, a, process}, B1).
+a_place_that_was_left_is_told_from_the_present_one_test() ->
+    {B1, [{start, 1, b, moved}]} = handle({down, 1, a, node}, asked(1)),
+    ?assertEqual([false, true], [aco_branch:is_at(1, Node, B1) || Node <- [a, b]]).
 
 any_loss_ends_a_run_that_is_not_reliable_test() ->
     {B, _} = handle({ask, 1, none}, new(false)),
@@ -104,4 +97,4 @@ asked(Round) ->
     B3.
 
 handle(Event, Branch) ->
-    aco_branch:handle(Event, 0, Branch).
+    aco_branch:handle(Event, Branch).

@@ -9,13 +9,14 @@
 %% One life of a process.
 -type life() :: {aco_tree:id(), pos_integer()}.
 
+-type children() :: #{aco_tree:id() => aco_tree:child()}.
+
 -record(world, {
     rounds :: pos_integer(),
     draw :: rand:state(),
-    now = 0 :: integer(),
     lives = 1 :: pos_integer(),
     %% where each life is, and with what state; colonies have none
-    alive = #{} :: #{life() => {node(), aco_branch:branch() | colony, Children :: #{aco_tree:id() => aco_tree:child()}}},
+    alive = #{} :: #{life() => {node(), aco_branch:branch() | colony, children()}},
     %% whom each submaster's life takes for those below it
     watched = #{} :: #{{life(), aco_tree:id()} => life()},
     %% who has asked each life for its present round
@@ -63,7 +64,7 @@ steps(#world{messages = [], kills = 0, node_kills = 0}) ->
     {failed, stuck};
 steps(World) ->
     {Draw, Next} = draw(10, World),
-    steps(step(Draw, Next#world{now = Next#world.now + 100})).
+    steps(step(Draw, Next)).
 
 step(1, #world{kills = Kills} = World) when Kills > 0 ->
     case [Life || {Id, _} = Life <- lists:sort(maps:keys(World#world.alive)), Id =/= []] of
@@ -135,9 +136,9 @@ present(To, Id, #world{alive = Alive}) ->
     #{To := {_, _, #{Id := #{node := Node}}}} = Alive,
     Node.
 
-event(Life, Event, #world{alive = Alive, now = Now} = World) ->
+event(Life, Event, #world{alive = Alive} = World) ->
     #{Life := {Node, Branch, Children}} = Alive,
-    {Next, Effects} = aco_branch:handle(Event, Now, Branch),
+    {Next, Effects} = aco_branch:handle(Event, Branch),
     Put = World#world{alive = Alive#{Life := {Node, Next, Children}}},
     lists:foldl(fun(Effect, W) -> act(Effect, Life, W) end, Put, Effects).
 

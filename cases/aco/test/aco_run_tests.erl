@@ -14,7 +14,8 @@ every_fault_has_its_sentence_test_() ->
         {"There is no mode xl; the modes are tl, ml, gr and sr.", (spec())#{mode => xl}},
         {"The nodes must be a list of nodes, not [a|b].", (spec())#{nodes => [a | b]}},
         {"Node b is given twice.", (spec())#{nodes => [node(), b, b]}},
-        {"The run must be started on b, the first of its nodes, not on nonode@nohost.", (spec())#{mode => tl, nodes => [b, c]}},
+        {"The run must be started on b, the first of its nodes, not on nonode@nohost.",
+         (spec())#{mode => tl, nodes => [b, c]}},
         {"A tree of degree 3 takes 10 nodes or more, not 5.", (spec())#{degree => 3}},
         {"Node nonode@nohost is not distributed, and the mode asks for a cluster.", spec()},
         {"The run is to end at the optimum, and the option optimum is missing.", (spec())#{until_optimum => true}}

@@ -6,7 +6,8 @@
 %% 1 + P + .. + P^(X-2) nodes of submasters and P^X of colonies.
 a_tree_of_the_papers_size_has_its_shape_test() ->
     Roles = aco_tree:roles(tree(sr, 131, 5)),
-    ?assertEqual([1, 5, 125], [length([Node || {Node, R} <- Roles, R =:= Role]) || Role <- [master, submaster, colony]]),
+    Count = fun(Role) -> length([Node || {Node, R} <- Roles, R =:= Role]) end,
+    ?assertEqual([1, 5, 125], lists:map(Count, [master, submaster, colony])),
     %% One name for each node: with a name for each process there would be 155.
     ?assertEqual(131, length(Roles)).
 
@@ -81,7 +82,8 @@ branches(Branch) -> [Branch].
 share(#{node := Own, group := Group} = Branch) ->
     lists:all(
         fun(#{node := Node}) ->
-            Node =:= Own orelse lists:member(Node, maps:get(nodes, Group)) andalso lists:member(Own, maps:get(nodes, Group))
+            #{nodes := Members} = Group,
+            Node =:= Own orelse lists:member(Node, Members) andalso lists:member(Own, Members)
         end,
         aco_tree:children(Branch)).
 
