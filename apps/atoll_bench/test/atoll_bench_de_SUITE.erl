@@ -116,8 +116,9 @@ counted() ->
 
 weights_are_honoured_on_nodes_and_each_name_is_looked_up_and_removed(_) ->
     Weighted = [
-        {spawning, spawning, 3}, {remote_call, remote_call, 1}, {gen_server_call, gen_server_call, 1}, {fsm_server_call, fsm_server_call, 1},
-        {global_register, global_register, 2}, {local_register, local_register, 4}
+        {spawning, spawning, 3}, {remote_call, remote_call, 1}, {gen_server_call, gen_server_call, 1},
+        {fsm_server_call, fsm_server_call, 1}, {global_register, global_register, 2},
+        {local_register, local_register, 4}
     ],
     with(point(mesh, 3, 0), fun(Started) ->
         #{labels := Labels, shed := Shed} = run(Started, Weighted, #{rate => 200, until_ms => 4000, workers => 10}),
@@ -130,9 +131,8 @@ weights_are_honoured_on_nodes_and_each_name_is_looked_up_and_removed(_) ->
             ],
             Label <- Of
         ],
-        %% An operation of two nodes is skipped where the other is its own, one time in three.
-        Kept = [{L, W * case atoll_bench_de_config:family(O) of p2p -> 2 / 3; _ -> 1 end} || {L, O, W} <- Weighted],
-        Drawn = [{L, map_get(drawn, proplists:get_value(L, Labels)), W / lists:sum([V || {_, V} <- Kept])} || {L, W} <- Kept],
+        Total = lists:sum([W || {_, _, W} <- Weighted]),
+        Drawn = [{L, map_get(drawn, proplists:get_value(L, Labels)), W / Total} || {L, _, W} <- Weighted],
         All = lists:sum([N || {_, N, _} <- Drawn]),
         %% Draws depend on time here, so that a limit of three would be exceeded now and then.
         [?assert(abs(N - All * P) =< 5 * math:sqrt(All * P * (1 - P)), {L, N, All * P, Shed}) || {L, N, P} <- Drawn]
