@@ -126,17 +126,27 @@ wrong_usage_says_one_sentence_and_starts_nothing(Config) ->
     ?assertEqual([], atoll_cli_os:left(Dir)).
 
 %% A run with five rounds at each size, of which so many per cent were done.
-run(Dir, Benchmark, Name, Sizes) ->
+run(Dir, Benchmark, Name, Sizes) -> run(Dir, Benchmark, Name, Sizes, []).
+
+%% At these further sizes it has failed.
+run(Dir, Benchmark, Name, Sizes, Failed) ->
     File = filename:join(Dir, Name ++ ".jsonl"),
     Parameter = fun(P) -> #{name => P} end,
     Metric = #{name => goodput_percent, label => <<"Goodput">>, unit => <<"%">>, better => more, kind => value},
     {ok, Device} = atoll_bench_file:create(File, #{
         benchmark => list_to_binary(Benchmark), variant => system, parameters => [Parameter(nodes), Parameter(system)],
-        metrics => [Metric], points => [#{nodes => N, system => list_to_binary(Name)} || {N, _} <- Sizes]
+        metrics => [Metric],
+        points => [#{nodes => N, system => list_to_binary(Name)} || N <- [N || {N, _} <- Sizes] ++ Failed]
     }),
     _ = [
-        ok = atoll_bench_file:append(Device, #{point => P, round => R, values => #{goodput_percent => Percent + R / 10}, histograms => #{}})
+        ok = atoll_bench_file:append(Device, #{
+            point => P, round => R, values => #{goodput_percent => Percent + R / 10}, histograms => #{}
+        })
      || {P, {_, Percent}} <- lists:zip(lists:seq(0, length(Sizes) - 1), Sizes), R <- lists:seq(-2, 2)
+    ],
+    _ = [
+        ok = atoll_bench_file:append(Device, #{point => P, error => <<"names did not go">>})
+     || P <- lists:seq(length(Sizes), length(Sizes) + length(Failed) - 1)
     ],
     ok = atoll_bench_file:close(Device, complete),
     File.
@@ -146,15 +156,23 @@ the_knee_of_runs_is_told(Config) ->
     Dir = ?config(dir, Config),
     Files = [
         run(Dir, "debench", "mesh", [{4, 100}, {8, 100}, {16, 75}, {24, 50}]),
-        run(Dir, "debench", "groups", [{4, 100}, {24, 99}]),
+        run(Dir, "debench", "groups", [{4, 100}, {24, 99}], [32, 40]),
         run(Dir, "debench", "full", [{4, 50}, {8, 25}])
     ],
     {#{<<"tolerance">> := Tolerance, <<"rows">> := Rows}, _} = json(Dir, ["bench", "knee" | Files]),
     ?assert(Tolerance == 0.95),
-    #{<<"mesh">> := Mesh, <<"groups">> := Groups, <<"full">> := Full} = maps:from_list([{System, Row} || #{<<"system">> := System} = Row <- Rows]),
-    #{<<"verdict">> := <<"knee">>, <<"knee_nodes">> := Knee, <<"knee_low">> := Low, <<"knee_high">> := High, <<"between">> := [8, 16]} = Mesh,
+    #{<<"mesh">> := Mesh, <<"groups">> := Groups, <<"full">> := Full} =
+        maps:from_list([{System, Row} || #{<<"system">> := System} = Row <- Rows]),
+    #{
+        <<"verdict">> := <<"knee">>, <<"knee_nodes">> := Knee, <<"knee_low">> := Low, <<"knee_high">> := High,
+        <<"between">> := [8, 16], <<"failed_at">> := []
+    } = Mesh,
     ?assert(abs(Knee - 12) < 0.3 andalso Low =< Knee andalso Knee =< High, Mesh),
-    ?assertMatch(#{<<"verdict">> := <<"none">>, <<"up_to">> := 24, <<"knee_nodes">> := null}, Groups),
+    ?assertMatch(
+        #{<<"verdict">> := <<"none">>, <<"up_to">> := 24, <<"knee_nodes">> := null, <<"failed_at">> := [32, 40]},
+        Groups
+    ),
     ?assertMatch(#{<<"verdict">> := <<"at_most">>, <<"knee_nodes">> := 4}, Full),
     #{status := 0, stdout := Table} = atoll_cli_os:run(Dir, ["bench", "knee" | Files]),
-    [?assertMatch({_, {_, _}}, {Table, binary:match(Table, Part)}) || Part <- [<<"none up to 24">>, <<"at most 4 nodes">>, <<" nodes ">>]].
+    Said = [<<"none up to 24 nodes, failed at 32,40">>, <<"at most 4 nodes">>, <<" nodes ">>],
+    [?assertMatch({_, {_, _}}, {Table, binary:match(Table, Part)}) || Part <- Said].
