@@ -64,18 +64,23 @@ check(Values, #{operations := Operations} = Config) ->
         ->
             {usage, "all operations are of two nodes, and a node has no other one there"};
         #{} ->
-            make_dir(Values, Config, Nodes)
+            check_dir(Values, Config, Nodes)
     end.
 
 how_many(#{nodes := Nodes}, _Config) -> Nodes;
 how_many(_Values, #{erlange_nodes := []}) -> ?NODES;
 how_many(_Values, #{erlange_nodes := Named}) -> length(Named).
 
-make_dir(Values, Config, Nodes) ->
+%% Whether the directory can be made is seen by making it; it is taken away again, and made for
+%% good when the nodes are up.
+check_dir(Values, Config, Nodes) ->
     Dir = maps:get(out, Values, atoll_cli_bench_run:timely("atoll-debench", "")),
     case file:make_dir(Dir) of
-        ok -> measure(Values#{out => Dir}, Config, Nodes);
-        {error, Reason} -> {usage, io_lib:format("--out: ~ts: ~ts", [Dir, file:format_error(Reason)])}
+        ok ->
+            ok = file:del_dir(Dir),
+            measure(Values#{out => Dir}, Config, Nodes);
+        {error, Reason} ->
+            {usage, io_lib:format("--out: ~ts: ~ts", [Dir, file:format_error(Reason)])}
     end.
 
 measure(#{json := Json} = Values, #{erlange_nodes := Named} = Config, Nodes) ->

@@ -7,6 +7,7 @@
 -export([
     a_configuration_is_run_and_its_files_are_the_original_s/1,
     killed_workers_come_back_and_goodput_goes_on/1,
+    a_node_that_is_lost_ends_the_run_at_once/1,
     wrong_usage_says_one_sentence_and_starts_nothing/1,
     the_knee_of_runs_is_told/1
 ]).
@@ -21,7 +22,7 @@ suite() -> [{timetrap, {minutes, 5}}].
 
 all() ->
     [a_configuration_is_run_and_its_files_are_the_original_s, killed_workers_come_back_and_goodput_goes_on,
-     wrong_usage_says_one_sentence_and_starts_nothing, the_knee_of_runs_is_told].
+     a_node_that_is_lost_ends_the_run_at_once, wrong_usage_says_one_sentence_and_starts_nothing, the_knee_of_runs_is_told].
 
 init_per_testcase(_, Config) ->
     [{dir, atoll_cli_os:new_dir()} | Config].
@@ -91,6 +92,20 @@ killed_workers_come_back_and_goodput_goes_on(Config) ->
     ?assert(Last > 0),
     ?assertEqual(ok, atoll_cli_os:await_none_left(Dir, ?GONE_MS)).
 
+%% Not at the next look, which would be in an hour.
+a_node_that_is_lost_ends_the_run_at_once(Config) ->
+    Dir = ?config(dir, Config),
+    Out = filename:join(Dir, "out"),
+    Text = "{duration, 120}.\n{report_interval, 3600}.\n{operations, [{spawning, 1}]}.\n",
+    Program = atoll_cli_os:start(Dir, ["debench", written(Dir, Text), "--nodes", "3", "--out", Out]),
+    %% It is made when the nodes are up.
+    ok = atoll_cli_os:await(fun() -> filelib:is_dir(Out) end, 60000),
+    [{Pid, _} | _] = [Beam || {_, "atoll" ++ _} = Beam <- atoll_cli_os:beams(Dir)],
+    ok = atoll_cli_os:signal(Pid, "KILL"),
+    #{status := 1, stderr := Said} = atoll_cli_os:await_exit(Program, 60000),
+    ?assertMatch({Said, {match, _}}, {Said, re:run(Said, "Node \\S+ was lost during the run\\.")}),
+    ?assertEqual(ok, atoll_cli_os:await_none_left(Dir, ?GONE_MS)).
+
 wrong_usage_says_one_sentence_and_starts_nothing(Config) ->
     Dir = ?config(dir, Config),
     Good = written(Dir, ?CONFIG),
@@ -116,6 +131,7 @@ wrong_usage_says_one_sentence_and_starts_nothing(Config) ->
             {["debench", Good, "--system", "ring"], "--system must be one of mesh, groups"},
             {["debench", Good, "--chaos", "0"], "--chaos must be a number above 0"},
             {["debench", Good, "--out", Dir], "file already exists"},
+            {["debench", Good, "--out", filename:join([Dir, "no", "such"])], "no such file or directory"},
             {["bench", "knee"], "the argument FILE is missing"},
             {["bench", "knee", Good], "this is not the file of a run"},
             {["bench", "knee", run(Dir, "names", "names", [{4, 100}])], "this is a run of names, and only one of debench has a knee"},
