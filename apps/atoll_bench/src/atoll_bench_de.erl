@@ -43,7 +43,8 @@ summary() -> "distributed operations at a fixed load, some of them on global nam
 -spec parameters() -> [atoll_bench:parameter(), ...].
 parameters() ->
     [
-        #{name => nodes, type => integer, values => [4, 8, 16, 24], min => 2, max => 200, help => "nodes of the cluster"},
+        #{name => nodes, type => integer, values => [4, 8, 16, 24], min => 2, max => 200,
+          help => "nodes of the cluster"},
         #{name => global, type => number, values => [0, 1, 10], min => 0, max => 100, unit => "%",
           help => "share of operations on names that other nodes see"},
         #{name => offered, type => integer, values => [200], max => 100000, unit => "1/s",
