@@ -4,21 +4,22 @@
 %%
 %% <dl>
 %% <dt>`mesh'</dt><dd>stock distribution with `global'.</dd>
-%% <dt>`groups'</dt><dd>s_groups of `group_size' nodes: names and partners are those of a
-%%   node's own group.</dd>
+%% <dt>`groups'</dt><dd>s_groups of `group_size' nodes, the last one with those left over: names and
+%%   partners are those of a node's own group.</dd>
 %% </dl>
 %% Each node is a peer: its workers draw an operation and another node, and do it. So many
 %% operations begin on each node in a second, whatever becomes of the others
-%% ({@link atoll_bench_de_pace}). Of all operations `global' per cent are registrations,
+%% ({@link atoll_bench_de_pace}). Of all operations, on any number of nodes and in both systems,
+%% `global' per cent are registrations,
 %% look-ups and removals of names that others see, a third each; the others are halves of
 %% operations of two nodes (spawn, rpc, gen_server, gen_statem) and of names of the node
 %% alone, registration, look-up and removal.
 %%
 %% == What the metrics are ==
 %% <ul>
-%% <li>A round is `ramp_ms' of load that is not counted, and then the window of `window_ms'. What
-%%   piles up more slowly than in the ramp, because few operations are global and each of them keeps one
-%%   of ten workers, does not show in its whole extent.</li>
+%% <li>A round is `ramp_ms' of load that is not counted, and then the window of `window_ms'.
+%%   What piles up more slowly than in the ramp, because few operations are global and each of
+%%   them keeps one of ten workers, does not show in its whole extent.</li>
 %% <li>Goodput is what went well and ended within the window, of all nodes, in a second; in
 %%   per cent of what was to begin. `failed' is what was to begin in it and did not go well:
 %%   refused, wrong, shed because too many were waiting, or not over ten seconds later.</li>
@@ -42,7 +43,8 @@ summary() -> "distributed operations at a fixed load, some of them on global nam
 -spec parameters() -> [atoll_bench:parameter(), ...].
 parameters() ->
     [
-        #{name => nodes, type => integer, values => [4, 8, 16, 24], min => 2, max => 200, help => "nodes of the cluster"},
+        #{name => nodes, type => integer, values => [4, 8, 16, 24], min => 2, max => 200,
+          help => "nodes of the cluster"},
         #{name => global, type => number, values => [0, 1, 10], min => 0, max => 100, unit => "%",
           help => "share of operations on names that other nodes see"},
         #{name => offered, type => integer, values => [200], max => 100000, unit => "1/s",

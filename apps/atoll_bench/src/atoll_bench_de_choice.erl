@@ -1,13 +1,14 @@
 %% @doc Which operation a worker of DE-Bench does next. Pure: the worker does it, and says
 %% what became of it.
 %%
-%% An operation is drawn by weight, and one of two nodes gets another node, each as likely.
+%% An operation is drawn by weight, and one of two nodes gets another node, each as likely;
+%% never the worker's own, so that the weights hold whatever the number of nodes (the original
+%% draws among all, and skips the operation if it has drawn its own).
+%%
 %% After a registration that went well the next two operations are forced: a look-up of
-%% that name, then its removal; so there are as many of both as of such registrations. A
-%% look-up or a removal that is drawn is skipped, since there is no name, and so is an
-%% operation whose node would be the worker's own: another is drawn, and nothing is
-%% measured. What is forced is measured under the first label that its operation has, or else
-%% under its own name.
+%% that name, then its removal; so there are as many of both as of such registrations. By
+%% weight they are never drawn: without a registration there is no name. What is forced is
+%% measured under the first label that its operation has, or else under its own name.
 -module(atoll_bench_de_choice).
 
 -export([new/3, next/1, done/3, forced/1, labels/1]).
@@ -24,9 +25,8 @@
     all :: [atoll_bench_de_config:weighted(), ...],
     weighted :: [atoll_bench_de_config:weighted()],
     total :: number(),
-    %% Among which a node is drawn, the worker's own as well.
-    nodes :: tuple(),
-    own :: node(),
+    %% Among which a node is drawn.
+    others :: tuple(),
     forced = [] :: [atoll_bench_de_config:operation()],
     rand :: rand:state()
 }).
@@ -36,47 +36,37 @@
 %% @doc A worker's beginning, on one of these nodes. Nobody else's seed should be its own.
 -spec new([atoll_bench_de_config:weighted(), ...], {Own :: node(), [node(), ...]}, Seed :: term()) -> state().
 new(Weighted, {Own, Nodes}, Seed) ->
-    %% Alone there is no other node: it would be skipped for ever.
-    Possible = [W || {_, Operation, Weight} = W <- Weighted, Weight > 0, Nodes =/= [Own] orelse family(Operation) =/= p2p],
+    Others = lists:delete(Own, Nodes),
+    Possible = [W || {_, Operation, Weight} = W <- Weighted, Weight > 0, can_begin(Operation, Others)],
     #choice{
         all = Weighted,
         weighted = Possible,
         total = lists:sum([Weight || {_, _, Weight} <- Possible]),
-        nodes = list_to_tuple(Nodes),
-        own = Own,
+        others = list_to_tuple(Others),
         rand = rand:seed_s(exsss, erlang:phash2(Seed, 1 bsl 32))
     }.
+
+can_begin(Operation, Others) ->
+    case family(Operation) of
+        p2p -> Others =/= [];
+        _ -> not follows(Operation)
+    end.
 
 %% @doc The next operation, and whether it was drawn or forced.
 -spec next(state()) -> {choice(), drawn | forced, state()}.
 next(#choice{forced = [Operation | Forced], all = All} = State) ->
     {{label(Operation, All), Operation, none}, forced, State#choice{forced = Forced}};
-next(#choice{} = State0) ->
-    case draw(State0) of
-        {skipped, State} -> next(State);
-        {Choice, State} -> {Choice, drawn, State}
-    end.
+next(#choice{weighted = Weighted, total = Total, rand = Rand0} = State) ->
+    {X, Rand1} = rand:uniform_s(Rand0),
+    {Label, Operation, _Weight} = at(X * Total, Weighted),
+    {Node, Rand} = node_of(family(Operation), State#choice.others, Rand1),
+    {{Label, Operation, Node}, drawn, State#choice{rand = Rand}}.
 
-draw(#choice{weighted = Weighted, total = Total, rand = Rand0} = State) ->
-    {X, Rand} = rand:uniform_s(Rand0),
-    {_, Operation, _} = Drawn = at(X * Total, Weighted),
-    case family(Operation) of
-        p2p -> aimed(Drawn, State#choice{rand = Rand});
-        _ ->
-            case follows(Operation) of
-                true -> {skipped, State#choice{rand = Rand}};
-                false -> {on(Drawn, none), State#choice{rand = Rand}}
-            end
-    end.
-
-aimed(Drawn, #choice{nodes = Nodes, own = Own, rand = Rand0} = State) ->
-    {N, Rand} = rand:uniform_s(tuple_size(Nodes), Rand0),
-    case element(N, Nodes) of
-        Own -> {skipped, State#choice{rand = Rand}};
-        Node -> {on(Drawn, Node), State#choice{rand = Rand}}
-    end.
-
-on({Label, Operation, _Weight}, Node) -> {Label, Operation, Node}.
+node_of(p2p, Others, Rand0) ->
+    {N, Rand} = rand:uniform_s(tuple_size(Others), Rand0),
+    {element(N, Others), Rand};
+node_of(_Family, _Others, Rand) ->
+    {none, Rand}.
 
 %% The last one also takes what rounding leaves over.
 at(_X, [Weighted]) -> Weighted;

@@ -57,10 +57,17 @@
 -type error() ::
     {
         file:filename_all() | none,
-        atoll_bench_de_terms:error() | {line, pos_integer(), What :: unicode:chardata()} | no_operations
+        atoll_bench_de_terms:error()
+            | {line, pos_integer(), What :: unicode:chardata()}
+            | no_operations
+            | {intervals, Minutes :: number(), Seconds :: number()}
     }.
 
 -define(MAX_SECONDS, 86400).
+%% Each interval is kept for each node until the files are written.
+-define(LEAST_INTERVAL, 0.1).
+-define(MAX_INTERVALS, 10000).
+-define(MAX_WEIGHT, 1000000000).
 
 %% @doc Reads and checks a file.
 -spec read(file:filename_all()) -> {ok, config()} | {error, error()}.
@@ -82,7 +89,7 @@ check(Terms) ->
 
 check([], #{operations := _} = Given) ->
     Defaults = maps:from_list([{Key, Default} || {Key, Default, _, _} <- rules(), Default =/= required]),
-    {ok, maps:merge(Defaults, Given)};
+    few_intervals(maps:merge(Defaults, Given));
 check([], _Given) ->
     {error, {none, no_operations}};
 check([{Line, {Key, Value}} | Terms], Given) ->
@@ -101,6 +108,12 @@ check([{Line, {Key, Value}} | Terms], Given) ->
 check([{Line, Term} | _], _Given) ->
     bad(Line, "a term must be {Key, Value}, not ~0tP", [Term, 12]).
 
+few_intervals(#{duration := Minutes, report_interval := Seconds} = Config) ->
+    case 60 * Minutes / Seconds =< ?MAX_INTERVALS of
+        true -> {ok, Config};
+        false -> {error, {none, {intervals, Minutes, Seconds}}}
+    end.
+
 bad(Line, Format, Args) ->
     {error, {none, {line, Line, io_lib:format(Format, Args)}}}.
 
@@ -109,7 +122,7 @@ rules() ->
     [
         {duration, 5, number(0, ?MAX_SECONDS div 60), "a number of minutes above 0, at most a day"},
         {concurrent, 10, whole(1, 1000), "a whole number from 1 to 1000"},
-        {report_interval, 5, number(0, ?MAX_SECONDS), "a number of seconds above 0, at most a day"},
+        {report_interval, 5, fun interval/1, "a number of seconds from 0.1, at most a day"},
         {erlange_nodes, [], fun nodes/1, "a list of different names of nodes"},
         {operations, required, fun weights/1, "a list of {Operation, Weight} or {Label, Operation, Weight}"},
         {sleep_time_before_ping, 0, number(-1, ?MAX_SECONDS), "a number of seconds from 0, at most a day"},
@@ -130,6 +143,8 @@ whole(Min, Max) -> fun(N) -> kept(is_integer(N) andalso N >= Min andalso N =< Ma
 %% The bound below is not among them; that of -1 lets 0 be.
 number(-1, Max) -> fun(N) -> kept(is_number(N) andalso N >= 0 andalso N =< Max, N) end;
 number(Above, Max) -> fun(N) -> kept(is_number(N) andalso N > Above andalso N =< Max, N) end.
+
+interval(N) -> kept(is_number(N) andalso N >= ?LEAST_INTERVAL andalso N =< ?MAX_SECONDS, N).
 
 boolean(Value) -> kept(is_boolean(Value), Value).
 
@@ -164,27 +179,35 @@ weighted({_Label, _Operation, _Weight} = Weighted) -> Weighted.
 
 is_weighted({Operation, Weight}) -> is_weighted({Operation, Operation, Weight});
 is_weighted({Label, Operation, Weight}) ->
-    is_label(Label) andalso lists:member(Operation, operations()) andalso
-        is_number(Weight) andalso Weight >= 0 andalso Weight =< 1.0e9;
+    is_label(Label, Operation) andalso lists:member(Operation, operations()) andalso
+        is_number(Weight) andalso Weight >= 0 andalso Weight =< ?MAX_WEIGHT;
 is_weighted(_) ->
     false.
 
-%% It is part of a file's name.
-is_label(Label) ->
-    is_atom(Label) andalso re:run(atom_to_list(Label), "^[a-zA-Z0-9_]{1,60}$", [dollar_endonly, {capture, none}]) =:= match.
+%% It is part of a file's name, and what is forced is measured under its operation's.
+is_label(Label, Operation) ->
+    Label =:= Operation orelse (is_word(Label) andalso not lists:member(Label, operations())).
+
+is_word(Label) ->
+    is_atom(Label) andalso
+        re:run(atom_to_list(Label), "^[a-zA-Z0-9_]{1,60}$", [dollar_endonly, {capture, none}]) =:= match.
 
 weight_fault({Operation, Weight}) ->
     weight_fault({Operation, Operation, Weight});
 weight_fault({Label, Operation, Weight}) ->
-    case {lists:member(Operation, operations()), is_label(Label)} of
-        {false, _} ->
+    case {lists:member(Operation, operations()), is_label(Label, Operation), is_word(Label)} of
+        {false, _, _} ->
             io_lib:format("has ~0tp, which is no operation; there are ~ts", [
                 Operation, lists:join(", ", [atom_to_list(O) || O <- operations()])
             ]);
-        {true, false} ->
-            io_lib:format("has the label ~0tp, which must be an atom of letters, digits and _", [Label]);
-        {true, true} ->
-            io_lib:format("has the weight ~0tp for ~ts, which must be a number from 0", [Weight, Label])
+        {true, false, false} ->
+            io_lib:format("has the label ~0tp, which must be an atom of 1 to 60 letters, digits and _", [Label]);
+        {true, false, true} ->
+            io_lib:format("has the label ~ts for ~ts, and that is the name of another operation", [Label, Operation]);
+        {true, true, _} ->
+            io_lib:format("has the weight ~0tp for ~ts, which must be a number from 0 to ~b", [
+                Weight, Label, ?MAX_WEIGHT
+            ])
     end.
 
 %% There must be something to draw that is then done: a look-up or a removal waits for a
@@ -212,8 +235,12 @@ operations() ->
 %% @doc What kind of operation it is: one of two nodes, one on the names that all nodes
 %% of a mesh or a group see, or one of a node alone.
 -spec family(operation()) -> p2p | global | local.
-family(Operation) when Operation =:= global_register; Operation =:= global_whereis; Operation =:= global_unregister -> global;
-family(Operation) when Operation =:= local_register; Operation =:= local_whereis; Operation =:= local_unregister -> local;
+family(global_register) -> global;
+family(global_whereis) -> global;
+family(global_unregister) -> global;
+family(local_register) -> local;
+family(local_whereis) -> local;
+family(local_unregister) -> local;
 family(_Operation) -> p2p.
 
 %% @doc One sentence for an error.
@@ -222,4 +249,8 @@ format_error({none, Reason}) -> reason(Reason);
 format_error({File, Reason}) -> [File, ": ", reason(Reason)].
 
 reason(no_operations) -> "it does not say which operations there are: {operations, [...]}";
+reason({intervals, Minutes, Seconds}) ->
+    io_lib:format("a duration of ~p minutes has more than ~b intervals of ~p seconds (report_interval)", [
+        Minutes, ?MAX_INTERVALS, Seconds
+    ]);
 reason(Reason) -> atoll_bench_de_terms:format_error(Reason).

@@ -1,10 +1,12 @@
 %% @doc The operations of DE-Bench. What another node is asked comes back with the bytes that
-%% were sent along, and these are compared. Nothing is waited for longer than 60 seconds.
+%% were sent along, and these are compared; no answer is waited for longer than 60 seconds, and
+%% one that comes later is dropped. What is done to names takes as long as `global' or `s_group'
+%% takes: there is no limit here.
 -module(atoll_bench_de_op).
 -behaviour(gen_server).
 
 -export([do/3, reasons/0]).
--export([start_server/0, start_fsm/0, echo/2, echo_to/4]).
+-export([start_server/0, start_fsm/0, echo/2, echo_to/3]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 
 -export_type([place/0, reason/0]).
@@ -44,21 +46,23 @@ do(Operation, Node, Place) ->
     end.
 
 done(spawning, Node, #{payload := Payload, delay_us := Us}) ->
-    Tag = make_ref(),
-    {Pid, Ref} = spawn_monitor(Node, ?MODULE, echo_to, [self(), Tag, Payload, Us]),
+    %% An answer that is late finds that the alias has gone.
+    Alias = alias([reply]),
+    {Pid, Ref} = spawn_monitor(Node, ?MODULE, echo_to, [Alias, Payload, Us]),
     receive
-        {Tag, Answer} ->
+        {Alias, Answer} ->
             true = demonitor(Ref, [flush]),
             same(Answer, Payload);
         {'DOWN', Ref, process, Pid, _} ->
-            {error, down}
+            forgotten(Alias, down)
     after ?MS ->
         true = demonitor(Ref, [flush]),
-        {error, timeout}
+        forgotten(Alias, timeout)
     end;
 done(remote_call, Node, #{payload := Payload, delay_us := Us}) ->
     case rpc:call(Node, ?MODULE, echo, [Payload, Us], ?MS) of
         {badrpc, timeout} -> {error, timeout};
+        {badrpc, {'EXIT', _}} -> {error, raised};
         {badrpc, _} -> {error, down};
         Answer -> same(Answer, Payload)
     end;
@@ -84,6 +88,14 @@ done(local_unregister, none, #{local_name := Name}) ->
     true = erlang:unregister(Name),
     ok.
 
+%% It may have come in the meantime.
+forgotten(Alias, Why) ->
+    _ = unalias(Alias),
+    receive
+        {Alias, _} -> {error, Why}
+    after 0 -> {error, Why}
+    end.
+
 same(Payload, Payload) -> ok;
 same(_Answer, _Payload) -> {error, wrong}.
 
@@ -103,9 +115,9 @@ busy(Until) ->
     end.
 
 %% @doc What is spawned on another node.
--spec echo_to(pid(), reference(), binary(), Us :: non_neg_integer()) -> ok.
-echo_to(To, Tag, Payload, Us) ->
-    To ! {Tag, echo(Payload, Us)},
+-spec echo_to(Alias :: reference(), binary(), Us :: non_neg_integer()) -> ok.
+echo_to(Alias, Payload, Us) ->
+    Alias ! {Alias, echo(Payload, Us)},
     ok.
 
 %% @doc The server that other nodes call.

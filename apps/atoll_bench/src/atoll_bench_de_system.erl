@@ -27,8 +27,9 @@ all() -> [mesh, groups].
 options(mesh) -> #{connect_all => true, apps => []};
 options(groups) -> #{connect_all => false, apps => [atoll]}.
 
-%% @doc The groups that the nodes are to be in: of so many nodes, the last one with what is
-%% left over; none in a mesh.
+%% @doc The groups that the nodes are to be in: of so many nodes each, and of the last one all
+%% that are left over are members too, so that it has up to twice as many less one; none
+%% in a mesh.
 -spec groups(system(), [node(), ...], Size :: pos_integer()) -> [{s_group:name(), [node(), ...]}].
 groups(mesh, _Nodes, _Size) ->
     [];

@@ -4,7 +4,7 @@
 %% it was at: its supervisor starts another one, which begins with none.
 -module(atoll_bench_de_worker).
 
--export([start_link/2]).
+-export([start_link/2, latency/4]).
 
 -export_type([shared/0]).
 
@@ -29,7 +29,8 @@ start_link(Number, Shared) ->
 
 start(Number, #{weighted := Weighted, partners := Partners, seed := Seed, starts := Starts} = Shared) ->
     ok = counters:add(Starts, Number, 1),
-    Choice = atoll_bench_de_choice:new(Weighted, {node(), Partners}, {Seed, node(), Number, counters:get(Starts, Number)}),
+    Own = {Seed, node(), Number, counters:get(Starts, Number)},
+    Choice = atoll_bench_de_choice:new(Weighted, {node(), Partners}, Own),
     Place = (maps:with([here, payload, delay_us], Shared))#{
         local_name => list_to_atom("atoll_bench_de_local_" ++ integer_to_list(Number))
     },
@@ -63,12 +64,18 @@ operate({Intended, In}, Choice0, Place0, #{pace := Pace, tally := Tally} = Share
     {{Label, Operation, Node}, How, Choice} = atoll_bench_de_choice:next(Choice0),
     _ = [ok = atoll_bench_de_tally:drawn(Label, Tally) || How =:= drawn],
     Place = named(Operation, Place0, Shared),
+    Began = erlang:monotonic_time(nanosecond),
     Outcome = atoll_bench_de_op:do(Operation, Node, Place),
     Ended = erlang:monotonic_time(nanosecond),
-    Ns = (Ended - Intended) div parts(Operation, Place),
+    Ns = latency(Intended, Began, Ended, parts(Operation, Place)),
     EndedIn = In =/= unoffered andalso atoll_bench_de_pace:in_window(Ended, Pace),
     ok = atoll_bench_de_tally:record(Label, Outcome, Ns, {In =:= in, EndedIn}, Tally),
     {atoll_bench_de_choice:done(Operation, of_outcome(Outcome), Choice), Place}.
+
+%% @doc The latency of an operation: how long it has waited since it was to begin, and then how
+%% long it took; in several groups it was done so many times, and waited for once.
+-spec latency(Intended :: integer(), Began :: integer(), Ended :: integer(), Parts :: pos_integer()) -> integer().
+latency(Intended, Began, Ended, Parts) -> Began - Intended + (Ended - Began) div Parts.
 
 of_outcome(ok) -> ok;
 of_outcome({error, _}) -> error.

@@ -43,10 +43,13 @@
     {file, file:posix() | badarg | terminated | system_limit}
     | empty
     | not_a_run
+    | too_large
     | {version, term()}
     | {line, pos_integer(), broken | unexpected}.
 
 -define(VERSION, 1).
+%% Hours of rounds with all of their histograms are a few MB.
+-define(MAX_BYTES, 1 bsl 26).
 
 %% @doc A new file; one that is there already is not touched.
 -spec create(file:filename_all(), Header :: map()) -> {ok, file()} | {error, error()}.
@@ -85,17 +88,35 @@ close(File, complete) ->
 close(File, partial) ->
     file:close(File).
 
-%% @doc Reads what was measured.
+%% @doc Reads what was measured; of a file without an end no more than the bound.
 -spec read(file:filename_all()) -> {ok, run()} | {error, error()}.
 read(Name) ->
-    case file:read_file(Name) of
+    case text(Name) of
         {ok, Text} ->
             case parse(binary:split(Text, <<"\n">>, [global])) of
                 {ok, Run} -> {ok, Run#{file => Name}};
                 {error, Reason} -> {error, {Name, Reason}}
             end;
         {error, Reason} ->
-            {error, {Name, {file, Reason}}}
+            {error, {Name, Reason}}
+    end.
+
+text(Name) ->
+    case file:open(Name, [read, raw, binary]) of
+        {ok, Device} ->
+            Text = chunks(Device, []),
+            _ = file:close(Device),
+            Text;
+        {error, Reason} ->
+            {error, {file, Reason}}
+    end.
+
+chunks(Device, Read) ->
+    case {iolist_size(Read) > ?MAX_BYTES, file:read(Device, 1 bsl 20)} of
+        {true, _} -> {error, too_large};
+        {false, {ok, Bytes}} -> chunks(Device, [Read, Bytes]);
+        {false, eof} -> {ok, iolist_to_binary(Read)};
+        {false, {error, Reason}} -> {error, {file, Reason}}
     end.
 
 %% What follows the last line feed is nothing, or a line that was cut.
@@ -125,7 +146,8 @@ header(Header, Rest) ->
 
 %% Whoever has read a file may take for granted what is looked at here.
 is_whole(#{
-    <<"benchmark">> := Name, <<"variant">> := Variant, <<"parameters">> := Parameters, <<"metrics">> := Metrics, <<"points">> := Points
+    <<"benchmark">> := Name, <<"variant">> := Variant, <<"parameters">> := Parameters, <<"metrics">> := Metrics,
+    <<"points">> := Points
 }) ->
     is_binary(Name) andalso is_binary(Variant) andalso
         each(fun is_parameter/1, Parameters) andalso
@@ -191,6 +213,8 @@ reason(empty) ->
     "the file is empty";
 reason(not_a_run) ->
     "this is not the file of a run";
+reason(too_large) ->
+    io_lib:format("it is larger than ~b bytes", [?MAX_BYTES]);
 reason({version, Version}) ->
     io_lib:format("this is a result file of version ~tp, and only version ~b can be read", [Version, ?VERSION]);
 reason({line, Number, broken}) ->

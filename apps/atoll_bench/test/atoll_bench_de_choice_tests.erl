@@ -4,6 +4,7 @@
 -include_lib("eunit/include/eunit.hrl").
 
 -define(NODES, [a, b, c, d]).
+-define(MANY, [list_to_atom("n" ++ integer_to_list(I)) || I <- lists:seq(1, 24)]).
 -define(COUNT, 20000).
 
 %% What is drawn and done of so many operations; Succeeds says what becomes of each.
@@ -16,42 +17,64 @@ steps(Left, State0, Succeeds, Done) ->
             lists:reverse(Done);
         false ->
             {{Label, Operation, Node}, How, State} = atoll_bench_de_choice:next(State0),
-            Outcome = Succeeds(Operation),
-            steps(Left - 1, atoll_bench_de_choice:done(Operation, Outcome, State), Succeeds, [{Label, Operation, Node, How, Outcome} | Done])
+            Outcome = Succeeds(Operation, Left),
+            Next = atoll_bench_de_choice:done(Operation, Outcome, State),
+            steps(Left - 1, Next, Succeeds, [{Label, Operation, Node, How, Outcome} | Done])
     end.
 
-always(_Operation) -> ok.
+always(_Operation, _Left) -> ok.
 
 count(Is, Done) -> length(lists:filter(Is, Done)).
 
-%% Fixed seeds: three standard deviations are exceeded once in 370 times by chance.
+%% Fixed seeds: three standard deviations are exceeded once in 370 times by chance. Of two
+%% nodes or of many the weights are the same.
 weights_are_honoured_within_three_sigma_test_() ->
     Weighted = [
-        {spawning, spawning, 10}, {far, remote_call, 5}, {gen_server_call, gen_server_call, 2.5}, {fsm_server_call, fsm_server_call, 0.5},
-        {local_register, local_register, 3}, {global_register, global_register, 1}, {global_whereis, global_whereis, 0}
+        {spawning, spawning, 10}, {far, remote_call, 5}, {gen_server_call, gen_server_call, 2.5},
+        {fsm_server_call, fsm_server_call, 0.5}, {local_register, local_register, 3},
+        {global_register, global_register, 1}, {global_whereis, global_whereis, 0}
     ],
-    {timeout, 60, fun() -> [honoured(Weighted, Seed) || Seed <- [1, 2, 3]] end}.
+    {timeout, 60, fun() ->
+        [honoured(Weighted, lists:sublist(?MANY, Size), Seed) || Size <- [2, 4, 24], Seed <- [1, 2, 3]]
+    end}.
 
-%% An operation of two nodes is skipped where the node is its own, one time in four.
-honoured(Weighted, Seed) ->
-    Done = run(Weighted, ?NODES, Seed, ?COUNT, fun always/1),
-    Kept = [{L, W * case atoll_bench_de_config:family(O) of p2p -> 0.75; _ -> 1 end} || {L, O, W} <- Weighted],
-    Total = lists:sum([W || {_, W} <- Kept]),
-    Drawn = [L || {L, _, _, drawn, _} <- Done],
+honoured(Weighted, Nodes, Seed) ->
+    Drawn = [L || {L, _, _, drawn, _} <- run(Weighted, Nodes, Seed, ?COUNT, fun always/2)],
+    Total = lists:sum([W || {_, _, W} <- Weighted]),
     N = length(Drawn),
     [
         begin
             P = W / Total,
             Seen = length([L || L <- Drawn, L =:= Label]),
-            ?assert(abs(Seen - N * P) =< 3 * math:sqrt(N * P * (1 - P)), {Seed, Label, Seen, N * P})
+            ?assert(abs(Seen - N * P) =< 3 * math:sqrt(N * P * (1 - P)), {length(Nodes), Seed, Label, Seen, N * P})
         end
-     || {Label, W} <- Kept
+     || {Label, _, W} <- Weighted
     ].
 
+the_benchmark_s_share_of_global_operations_is_the_same_on_any_number_of_nodes_test_() ->
+    {timeout, 60, fun() ->
+        [
+            begin
+                Done = run(atoll_bench_de:weights(10), lists:sublist(?MANY, N), 1, ?COUNT, fun always/2),
+                Share = fun(Family) ->
+                    count(fun({_, O, _, _, _}) -> atoll_bench_de_config:family(O) =:= Family end, Done) / length(Done)
+                end,
+                %% A draw is three operations at most, so this is above three deviations.
+                Sigma = fun(P) -> 3 * math:sqrt(3 * P * (1 - P) / ?COUNT) end,
+                [
+                    ?assert(abs(Share(Family) - P) =< Sigma(P), {N, Family, Share(Family)})
+                 || {Family, P} <- [{global, 0.1}, {p2p, 0.45}, {local, 0.45}]
+                ]
+            end
+         || N <- [2, 4, 24]
+        ]
+    end}.
+
 every_other_node_is_as_likely_test() ->
-    Done = run([{spawning, spawning, 1}], ?NODES, 1, ?COUNT, fun always/1),
+    Done = run([{spawning, spawning, 1}], ?NODES, 1, ?COUNT, fun always/2),
+    Of = fun(Node) -> count(fun({_, _, Other, _, _}) -> Other =:= Node end, Done) end,
     [
-        ?assert(abs(count(fun({_, _, N, _, _}) -> N =:= Node end, Done) - ?COUNT / 3) =< 3 * math:sqrt(?COUNT * 2 / 9), Node)
+        ?assert(abs(Of(Node) - ?COUNT / 3) =< 3 * math:sqrt(?COUNT * 2 / 9), Node)
      || Node <- [b, c, d]
     ].
 
@@ -59,7 +82,7 @@ what_is_forced_goes_under_its_label_test() ->
     Weighted = [{global_register, global_register, 1}, {seen, global_whereis, 0}],
     ?assertEqual(
         [{global_register, drawn}, {seen, forced}, {global_unregister, forced}],
-        [{L, How} || {L, _, _, How, _} <- run(Weighted, ?NODES, 1, 3, fun always/1)]
+        [{L, How} || {L, _, _, How, _} <- run(Weighted, ?NODES, 1, 3, fun always/2)]
     ),
     ?assertEqual(
         [{global_register, global_register}, {global_unregister, global_unregister}, {seen, global_whereis}],
@@ -67,7 +90,7 @@ what_is_forced_goes_under_its_label_test() ->
     ).
 
 alone_there_are_no_operations_of_two_nodes_test() ->
-    Done = run([{spawning, spawning, 100}, {local_register, local_register, 1}], [a], 1, 300, fun always/1),
+    Done = run([{spawning, spawning, 100}, {local_register, local_register, 1}], [a], 1, 300, fun always/2),
     ?assertEqual([local_register, local_unregister, local_whereis], lists:usort([O || {_, O, _, _, _} <- Done])).
 
 properties_test_() ->
@@ -86,13 +109,16 @@ weighted() ->
     ?SUCHTHAT(
         Weighted,
         [{O, O, oneof([0, float(0.01, 10.0), integer(1, 10)])} || O <- atoll_bench_de_config:operations()],
-        [O || {O, _, W} <- Weighted, W > 0, lists:member(O, [spawning, remote_call, gen_server_call, fsm_server_call, global_register, local_register])] =/= []
+        [O || {O, _, W} <- Weighted, W > 0, lists:member(O, begin_with())] =/= []
     ).
 
-%% Some registrations are refused.
+begin_with() ->
+    [spawning, remote_call, gen_server_call, fsm_server_call, global_register, local_register].
+
+%% Some registrations are refused: which, the seed says.
 succeeds(Seed) ->
-    fun(Operation) ->
-        case erlang:phash2({Seed, Operation, make_ref()}, 4) of
+    fun(Operation, Left) ->
+        case erlang:phash2({Seed, Operation, Left}, 4) of
             0 when Operation =:= global_register; Operation =:= local_register -> error;
             _ -> ok
         end
@@ -101,8 +127,14 @@ succeeds(Seed) ->
 followed() ->
     ?FORALL({Weighted, Seed}, {weighted(), integer()}, follow(run(Weighted, ?NODES, Seed, 200, succeeds(Seed)))).
 
-follow([{_, global_register, _, _, ok}, {_, global_whereis, _, forced, _}, {_, global_unregister, _, forced, _} | Done]) -> follow(Done);
-follow([{_, local_register, _, _, ok}, {_, local_whereis, _, forced, _}, {_, local_unregister, _, forced, _} | Done]) -> follow(Done);
+follow([{_, Register, _, drawn, ok}, {_, First, _, forced, _}, {_, Second, _, forced, _} | Done]) when
+    Register =:= global_register; Register =:= local_register
+->
+    {First, Second} =:=
+        case Register of
+            global_register -> {global_whereis, global_unregister};
+            local_register -> {local_whereis, local_unregister}
+        end andalso follow(Done);
 follow([{_, Operation, _, drawn, Outcome} | Done]) ->
     Registers = lists:member(Operation, [global_register, local_register]),
     (atoll_bench_de_config:family(Operation) =:= p2p orelse (Registers andalso Outcome =:= error)) andalso follow(Done);
@@ -120,19 +152,21 @@ as_many() ->
 elsewhere() ->
     ?FORALL({Weighted, Seed}, {weighted(), integer()},
         lists:all(
-            fun({_, Operation, Node, _, _}) -> (atoll_bench_de_config:family(Operation) =:= p2p) =:= lists:member(Node, tl(?NODES)) end,
-            run(Weighted, ?NODES, Seed, 200, fun always/1)
+            fun({_, Operation, Node, _, _}) ->
+                (atoll_bench_de_config:family(Operation) =:= p2p) =:= lists:member(Node, tl(?NODES))
+            end,
+            run(Weighted, ?NODES, Seed, 200, fun always/2)
         )
     ).
 
 weightless() ->
     ?FORALL({Weighted, Seed}, {weighted(), integer()}, begin
-        Drawn = [O || {_, O, _, drawn, _} <- run(Weighted, ?NODES, Seed, 200, fun always/1)],
+        Drawn = [O || {_, O, _, drawn, _} <- run(Weighted, ?NODES, Seed, 200, fun always/2)],
         [O || O <- Drawn, lists:keyfind(O, 1, Weighted) =:= {O, O, 0}] =:= []
     end).
 
 labelled() ->
     ?FORALL({Weighted, Seed}, {weighted(), integer()}, begin
         Labels = atoll_bench_de_choice:labels(Weighted),
-        lists:usort([{L, O} || {L, O, _, _, _} <- run(Weighted, ?NODES, Seed, 200, fun always/1)]) -- Labels =:= []
+        lists:usort([{L, O} || {L, O, _, _, _} <- run(Weighted, ?NODES, Seed, 200, fun always/2)]) -- Labels =:= []
     end).

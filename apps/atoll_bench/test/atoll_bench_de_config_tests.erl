@@ -25,12 +25,20 @@ the_original_s_keys_are_read_test() ->
     ),
     ?assertMatch(
         #{
-            duration := 5, concurrent := 40, erlange_nodes := ['a@h', 'b@h'], node_name := bench, transitive_connection := true,
+            duration := 5, concurrent := 40, erlange_nodes := ['a@h', 'b@h'], node_name := bench,
+            transitive_connection := true,
             operations := [{spawning, spawning, 10}, {far, remote_call, 5.5}, {global_register, global_register, 0.5}],
             offered_load := 100
         },
         Config
     ).
+
+an_operation_may_bear_its_own_name_as_its_label_test() ->
+    ?assertMatch({ok, #{operations := [{spawning, spawning, 1}]}}, read("{operations, [{spawning, spawning, 1}]}.")).
+
+the_most_intervals_are_read_test() ->
+    Text = ?OPERATIONS "{duration, 10}.\n{report_interval, 0.1}.",
+    ?assertMatch({ok, #{report_interval := 0.1}}, read(Text)).
 
 what_is_missing_has_its_default_test() ->
     ?assertMatch({ok, #{duration := 5, concurrent := 10, packet_size := 1000, erlange_nodes := []}}, read(?OPERATIONS)).
@@ -51,6 +59,8 @@ faults() ->
         {"\n{duration, 0}.", "line 2: duration must be a number of minutes above 0"},
         {"{concurrent, 0}.", "line 1: concurrent must be a whole number from 1"},
         {"{report_interval, x}.", "report_interval must be"},
+        {"{report_interval, 0.0004}.", "report_interval must be a number of seconds from 0.1, at most a day, not 0.0004"},
+        {?OPERATIONS "{duration, 20}.\n{report_interval, 0.1}.", "more than 10000 intervals of 0.1 seconds"},
         {"{packet_size, -1}.", "packet_size must be"},
         {"{packet_size, 1}.\n{packet_size, 1}.", "line 2: packet_size stands there twice"},
         {"{durration, 1}.", "there is no key durration"},
@@ -66,7 +76,9 @@ faults() ->
         {"{operations, [x | y]}.", "operations must be"},
         {"{operations, [{ping, 1}]}.", "has ping, which is no operation; there are spawning"},
         {"{operations, [{'../x', spawning, 1}]}.", "has the label '../x'"},
+        {"{operations, [{global_whereis, spawning, 1}]}.", "label global_whereis for spawning, and that is the name of"},
         {"{operations, [{spawning, -1}]}.", "has the weight -1 for spawning"},
+        {"{operations, [{spawning, 2000000000}]}.", "must be a number from 0 to 1000000000"},
         {"{operations, [{spawning, 1}, {spawning, 2}]}.", "has the label spawning twice"},
         {"{operations, [{global_whereis, 1}]}.", "no weight above 0 for an operation that can begin"},
         {"{operations, [{spawning, 0}]}.", "no weight above 0"}
@@ -74,7 +86,8 @@ faults() ->
 
 a_file_that_is_not_there_is_a_sentence_test() ->
     {error, Error} = atoll_bench_de_config:read("/nonexistent/x"),
-    ?assertEqual("/nonexistent/x: no such file or directory", lists:flatten(io_lib:format("~ts", [atoll_bench_de_config:format_error(Error)]))).
+    Said = lists:flatten(io_lib:format("~ts", [atoll_bench_de_config:format_error(Error)])),
+    ?assertEqual("/nonexistent/x: no such file or directory", Said).
 
 bytes_that_are_no_text_are_a_sentence_test() ->
     ?assertEqual({error, not_utf8}, atoll_bench_de_terms:parse(<<255, 254>>)).

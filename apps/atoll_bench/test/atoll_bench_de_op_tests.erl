@@ -3,7 +3,10 @@
 -include_lib("eunit/include/eunit.hrl").
 
 place() ->
-    #{here => atoll_bench_de_system:here(mesh), global_name => none, local_name => atoll_bench_de_op_test, payload => <<"some bytes">>, delay_us => 0}.
+    #{
+        here => atoll_bench_de_system:here(mesh), global_name => none, local_name => atoll_bench_de_op_test,
+        payload => <<"some bytes">>, delay_us => 0
+    }.
 
 do(Operation) ->
     Node = case atoll_bench_de_config:family(Operation) of p2p -> node(); _ -> none end,
@@ -43,16 +46,38 @@ what_comes_back_is_compared_test() ->
     ].
 
 who_is_not_there_is_down_test() ->
-    [?assertEqual({Operation, {error, down}}, {Operation, do(Operation)}) || Operation <- [gen_server_call, fsm_server_call]],
+    [
+        ?assertEqual({Operation, {error, down}}, {Operation, do(Operation)})
+     || Operation <- [gen_server_call, fsm_server_call]
+    ],
     [
         ?assertEqual({Operation, {error, down}}, {Operation, atoll_bench_de_op:do(Operation, 'nobody@nowhere', place())})
      || Operation <- [spawning, remote_call, gen_server_call]
     ].
 
+%% Busy for no time that there is.
+what_the_other_end_raises_is_not_told_as_down_test() ->
+    Place = (place())#{delay_us => none},
+    ?assertEqual({error, raised}, atoll_bench_de_op:do(remote_call, node(), Place)).
+
+an_answer_that_is_late_reaches_nobody_test() ->
+    Alias = alias([reply]),
+    true = unalias(Alias),
+    ok = atoll_bench_de_op:echo_to(Alias, <<"x">>, 0),
+    ?assertEqual(none, receive {Alias, _} -> late after 0 -> none end).
+
+%% The waiting is not done once for each group.
+waiting_counts_whole_and_the_operation_by_group_test() ->
+    ?assertEqual(150, atoll_bench_de_worker:latency(1000, 1050, 1150, 1)),
+    ?assertEqual(75, atoll_bench_de_worker:latency(1000, 1050, 1150, 4)).
+
 servers_answer_test() ->
     {ok, Server} = atoll_bench_de_op:start_server(),
     {ok, Fsm} = atoll_bench_de_op:start_fsm(),
-    [?assertEqual({Operation, ok}, {Operation, do(Operation)}) || Operation <- [spawning, remote_call, gen_server_call, fsm_server_call]],
+    [
+        ?assertEqual({Operation, ok}, {Operation, do(Operation)})
+     || Operation <- [spawning, remote_call, gen_server_call, fsm_server_call]
+    ],
     [ok = gone(Pid) || Pid <- [Server, Fsm]].
 
 a_local_name_is_given_found_and_taken_test() ->
@@ -63,7 +88,8 @@ a_local_name_is_given_found_and_taken_test() ->
     ?assertEqual([ok, {error, no}], [do(O) || O <- [local_unregister, local_whereis]]).
 
 in_several_groups_an_operation_is_as_many_test() ->
-    ?assertEqual([1, 1, 3], [atoll_bench_de_system:parts(Here) || Here <- [global, {groups, [a]}, {groups, [a, b, c]}]]).
+    Heres = [global, {groups, [a]}, {groups, [a, b, c]}],
+    ?assertEqual([1, 1, 3], [atoll_bench_de_system:parts(Here) || Here <- Heres]).
 
 the_remote_function_keeps_busy_for_so_long_test() ->
     Begin = erlang:monotonic_time(microsecond),

@@ -18,6 +18,13 @@ what_was_written_is_read_test() ->
         Run
     ).
 
+a_file_without_an_end_is_not_read_for_ever_test_() ->
+    {timeout, 60, fun() ->
+        {error, Error} = atoll_bench_file:read("/dev/zero"),
+        Said = lists:flatten(io_lib:format("~ts", [atoll_bench_file:format_error(Error)])),
+        ?assertEqual("/dev/zero: it is larger than 67108864 bytes", Said)
+    end}.
+
 a_run_that_was_interrupted_is_partial_test() ->
     {ok, Run} = with_lines(partial, [?ROUND], fun atoll_bench_file:read/1),
     ?assertMatch(#{status := partial, rounds := [_]}, Run).

@@ -30,10 +30,9 @@ run(#{json := Json, tolerance := Tolerance}, Files) ->
     end.
 
 knees(Json, Tolerance, Runs) ->
-    case atoll_bench_knee_curves:of_runs(Runs) of
-        {ok, Curves} ->
+    case atoll_bench_knee_curves:knees(Runs, #{tolerance => Tolerance}) of
+        {ok, Rows} ->
             ok = say_left_out(Runs),
-            Rows = [{Key, Curve, atoll_bench_knee:find(Curve, #{tolerance => Tolerance})} || {Key, Curve} <- Curves],
             show(Json, Tolerance, Rows);
         {error, Error} ->
             {usage, atoll_bench_knee_curves:format_error(Error)}
@@ -49,38 +48,51 @@ say_left_out(Runs) ->
             ok;
         {Disturbed, All} ->
             atoll_cli_io:say(
-                io_lib:format("~b of ~b rounds were disturbed; they are left out where a point has others.", [Disturbed, All])
+                io_lib:format("~b of ~b rounds were disturbed; they are left out where a point has others.", [
+                    Disturbed, All
+                ])
             )
     end.
 
 show(true, Tolerance, Rows) ->
     atoll_cli_io:print_json({[{tolerance, Tolerance}, {rows, [row(Row) || Row <- Rows]}]});
-show(false, _Tolerance, [{Key, _, _} | _] = Rows) ->
+show(false, _Tolerance, [{Key, _, _, _} | _] = Rows) ->
     Columns =
         [{left, Name} || {Name, _} <- Key] ++
             [{right, "nodes"}, {left, "knee at"}, {right, "95 %"}, {left, "goodput, of what is offered"}],
     atoll_cli_io:print(
         atoll_cli_table:format(Columns, [
-            [atoll_cli_table:value(Value) || {_, Value} <- Own] ++ [sizes(Curve) | cells(Knee)] ++ [followed(Curve)]
-         || {Own, Curve, Knee} <- Rows
+            [atoll_cli_table:value(Value) || {_, Value} <- Own] ++
+                [sizes(Curve), [At, failed(Failed)], Interval, followed(Curve)]
+         || {Own, Curve, Knee, Failed} <- Rows, [At, Interval] <- [cells(Knee)]
         ])
     ).
 
-sizes(Curve) -> lists:join(",", [integer_to_list(N) || {N, _} <- Curve]).
+sizes([]) -> "-";
+sizes(Curve) -> listed([N || {N, _} <- Curve]).
 
+listed(Numbers) -> lists:join(",", [integer_to_list(N) || N <- Numbers]).
+
+failed([]) -> "";
+failed(Nodes) -> [", failed at ", listed(Nodes)].
+
+followed([]) -> "-";
 followed(Curve) ->
-    lists:join(", ", [atoll_cli_table:percent(round(100 * atoll_bench_stats:median(Shares)) / 100) || {_, Shares} <- Curve]).
+    lists:join(", ", [
+        atoll_cli_table:percent(round(100 * atoll_bench_stats:median(Shares)) / 100)
+     || {_, Shares} <- Curve
+    ]).
 
 cells(#{verdict := knee, nodes := K, low := Low, high := High}) ->
     [[atoll_cli_table:decimal(K), " nodes"], [atoll_cli_table:decimal(Low), " - ", atoll_cli_table:decimal(High)]];
 cells(#{verdict := at_most, nodes := N}) ->
     [["at most ", atoll_cli_table:count(N), " nodes"], "-"];
 cells(#{verdict := none, up_to := N}) ->
-    [["none up to ", atoll_cli_table:count(N)], "-"];
+    [["none up to ", atoll_cli_table:count(N), " nodes"], "-"];
 cells(#{verdict := too_few}) ->
-    ["one size only", "-"].
+    ["too few sizes", "-"].
 
-row({Key, Curve, Knee}) ->
+row({Key, Curve, Knee, Failed}) ->
     {Key ++ [
         {verdict, maps:get(verdict, Knee)},
         {knee_nodes, maps:get(nodes, Knee, null)},
@@ -89,6 +101,8 @@ row({Key, Curve, Knee}) ->
         {between, case Knee of #{between := {A, B}} -> [A, B]; _ -> null end},
         {up_to, maps:get(up_to, Knee, null)},
         {slope, maps:get(slope, Knee, null)},
+        {plateau, maps:get(plateau, Knee, null)},
+        {failed_at, Failed},
         {curve, [
             {[{nodes, N}, {rounds, length(Shares)}, {goodput_percent, 100 * atoll_bench_stats:median(Shares)}]}
          || {N, Shares} <- Curve

@@ -15,7 +15,8 @@ options() ->
     [
         #{name => nodes, value => "N", read => atoll_cli_read:whole(1, ?MAX_NODES),
           help => "nodes to start (as many as erlange_nodes names, or else 4)"},
-        #{name => system, value => "SYSTEM", default => "mesh", read => atoll_cli_read:one_of(atoll_bench_de_system:all()),
+        #{name => system, value => "SYSTEM", default => "mesh",
+          read => atoll_cli_read:one_of(atoll_bench_de_system:all()),
           help => "mesh: stock distribution with global; groups: s_groups"},
         #{name => group_size, value => "N", default => "4", read => atoll_cli_read:whole(1, ?MAX_NODES),
           help => "nodes of a group"},
@@ -56,7 +57,9 @@ check(Values, #{operations := Operations} = Config) ->
     case Values of
         #{system := groups, group_size := Size} when Size > Nodes ->
             {usage,
-                io_lib:format("--group-size must be at most the number of nodes, which is ~b, not \"~b\"", [Nodes, Size])};
+                io_lib:format("--group-size must be at most the number of nodes, which is ~b, not \"~b\"", [
+                    Nodes, Size
+                ])};
         #{} when Nodes > ?MAX_NODES ->
             {usage, io_lib:format("there are at most ~b nodes, and erlange_nodes names ~b", [?MAX_NODES, Nodes])};
         #{system := System, group_size := Size} when
@@ -64,24 +67,31 @@ check(Values, #{operations := Operations} = Config) ->
         ->
             {usage, "all operations are of two nodes, and a node has no other one there"};
         #{} ->
-            make_dir(Values, Config, Nodes)
+            check_dir(Values, Config, Nodes)
     end.
 
 how_many(#{nodes := Nodes}, _Config) -> Nodes;
 how_many(_Values, #{erlange_nodes := []}) -> ?NODES;
 how_many(_Values, #{erlange_nodes := Named}) -> length(Named).
 
-make_dir(Values, Config, Nodes) ->
+%% Whether the directory can be made is seen by making it; it is taken away again, and made for
+%% good when the nodes are up.
+check_dir(Values, Config, Nodes) ->
     Dir = maps:get(out, Values, atoll_cli_bench_run:timely("atoll-debench", "")),
     case file:make_dir(Dir) of
-        ok -> measure(Values#{out => Dir}, Config, Nodes);
-        {error, Reason} -> {usage, io_lib:format("--out: ~ts: ~ts", [Dir, file:format_error(Reason)])}
+        ok ->
+            ok = file:del_dir(Dir),
+            measure(Values#{out => Dir}, Config, Nodes);
+        {error, Reason} ->
+            {usage, io_lib:format("--out: ~ts: ~ts", [Dir, file:format_error(Reason)])}
     end.
 
 measure(#{json := Json} = Values, #{erlange_nodes := Named} = Config, Nodes) ->
     _ = [
         atoll_cli_io:say(
-            io_lib:format("The nodes are started here: ~b of them, in place of the ~b of erlange_nodes.", [Nodes, length(Named)])
+            io_lib:format("The nodes are started here: ~b of them, in place of the ~b of erlange_nodes.", [
+                Nodes, length(Named)
+            ])
         )
      || Named =/= []
     ],

@@ -14,7 +14,7 @@
     seed := integer(),
     %% Kills on each node in a second.
     chaos => number(),
-    %% A directory that is there, for the files.
+    %% A directory for the files, which is made when the nodes are up.
     out := file:filename()
 }.
 
@@ -44,7 +44,7 @@ run(#{config := Config, nodes := Nodes, system := System, group_size := Size} = 
     case Started of
         {ok, #{cluster := Up} = Ready} ->
             try
-                loaded(Ready, Task)
+                made(Ready, Task)
             after
                 ok = atoll_cluster:stop(Up)
             end;
@@ -52,22 +52,33 @@ run(#{config := Config, nodes := Nodes, system := System, group_size := Size} = 
             Error
     end.
 
+%% Only now: if the nodes do not start nothing is left that would refuse the next try.
+made(Ready, #{out := Dir} = Task) ->
+    case file:make_dir(Dir) of
+        ok -> loaded(Ready, Task);
+        {error, Reason} -> {error, unwritten(Dir, Reason)}
+    end.
+
+unwritten(Name, Reason) -> io_lib:format("~ts: ~ts", [Name, file:format_error(Reason)]).
+
 pause(Seconds) ->
     receive
     after round(1000 * Seconds) -> ok
     end.
 
-loaded(Ready, #{config := #{delay_after_bench_finished := Delay} = Config, out := Dir} = Task) ->
-    ok = atoll_cli_progress:now_doing("Running DE-Bench"),
-    Answer = atoll_bench_nodes:answer(fun() ->
+%% Nobody else would tell before the next look that a node is gone.
+loaded(#{cluster := Cluster} = Ready, #{config := #{delay_after_bench_finished := Delay} = Config, out := Dir} = Task) ->
+    Run = fun() ->
         ok = atoll_bench_nodes:sure(atoll_bench_de_cluster:begin_load(Ready, load(Ready, Task))),
         {Looks, Chaos} = harmed(Ready, Task, fun() -> watch(Ready, Config, []) end),
         ok = pause(Delay),
         ok = kept(Dir, Looks),
         #{looks => [merged(Look) || Look <- Looks], chaos => Chaos}
-    end),
-    ok = atoll_cli_progress:done(),
-    Answer.
+    end,
+    case atoll_cli_program:watched(Cluster, "Running DE-Bench", fun() -> atoll_bench_nodes:answer(Run) end, none) of
+        {ok, Result, _Killed} -> {ok, Result};
+        {error, _} = Error -> Error
+    end.
 
 merged(Looks) -> atoll_bench_de_window:merged([Look || {_, Look} <- Looks]).
 
@@ -144,7 +155,7 @@ kept(Dir, Looks) ->
         fun({Name, Own}) ->
             case atoll_bench_de_csv:write(filename:join(Dir, Name), atoll_bench_de_csv:files(Own)) of
                 ok -> ok;
-                {error, {File, Reason}} -> throw({failed, io_lib:format("~ts: ~ts", [File, file:format_error(Reason)])})
+                {error, {File, Reason}} -> throw({failed, unwritten(File, Reason)})
             end
         end,
         [{atom_to_list(Node), Of(Node)} || Node <- Nodes] ++ [{"aggregated", [merged(Look) || Look <- Looks]}]

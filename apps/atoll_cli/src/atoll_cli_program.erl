@@ -7,7 +7,7 @@
 %% through {@link atoll_cluster:kill/2}: whoever did that wants to see it go on.
 -module(atoll_cli_program).
 
--export([run/4]).
+-export([run/4, watched/4]).
 
 -export_type([prepare/0]).
 
@@ -26,7 +26,8 @@ run(Options, Doing, Program, Prepare) ->
         {ok, Cluster} ->
             try
                 case Prepare(Cluster) of
-                    {ok, Spec, Beside} -> run(Cluster, Doing, Program, Spec, Beside);
+                    {ok, Spec, Beside} ->
+                        watched(Cluster, Doing, fun() -> call(Cluster, Program, Spec) end, Beside);
                     {error, _} = Error -> Error
                 end
             after
@@ -36,13 +37,21 @@ run(Options, Doing, Program, Prepare) ->
             {error, atoll_cluster:format_error(Reason)}
     end.
 
-%% The run is called from a process of its own: a node that dies or falls silent
+%% @doc Runs a function, which asks a cluster that the caller has started, and ends it when a
+%% node of that is lost or falls silent; what the function returns comes with the nodes that were
+%% killed meanwhile.
+%%
+%% The function is called in a process of its own: a node that dies or falls silent
 %% may take the answer with it, and this process hears of that instead.
-run(Cluster, Doing, Program, Spec, Beside) ->
+-spec watched(atoll_cluster:cluster(), unicode:chardata(), fun(() -> Answer), beside()) ->
+    {ok, Result, Killed :: [node()]} | {error, unicode:chardata()}
+when
+    Answer :: {ok, Result} | {error, unicode:chardata()}.
+watched(Cluster, Doing, Fun, Beside) ->
     ok = atoll_cli_progress:now_doing(Doing),
     Pulse = atoll_cli_pulse:start_link(Cluster),
     Self = self(),
-    Runner = spawn_link(fun() -> Self ! {answer, self(), call(Cluster, Program, Spec)} end),
+    Runner = spawn_link(fun() -> Self ! {answer, self(), Fun()} end),
     Others = [spawn_link(Beside) || Beside =/= none],
     {Answer, Killed} = await(Cluster, Runner, Pulse, []),
     ok = lists:foreach(fun end_process/1, [Runner, Pulse | Others]),

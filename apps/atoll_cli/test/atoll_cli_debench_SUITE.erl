@@ -7,6 +7,7 @@
 -export([
     a_configuration_is_run_and_its_files_are_the_original_s/1,
     killed_workers_come_back_and_goodput_goes_on/1,
+    a_node_that_is_lost_ends_the_run_at_once/1,
     wrong_usage_says_one_sentence_and_starts_nothing/1,
     the_knee_of_runs_is_told/1
 ]).
@@ -21,7 +22,8 @@ suite() -> [{timetrap, {minutes, 5}}].
 
 all() ->
     [a_configuration_is_run_and_its_files_are_the_original_s, killed_workers_come_back_and_goodput_goes_on,
-     wrong_usage_says_one_sentence_and_starts_nothing, the_knee_of_runs_is_told].
+     a_node_that_is_lost_ends_the_run_at_once, wrong_usage_says_one_sentence_and_starts_nothing,
+     the_knee_of_runs_is_told].
 
 init_per_testcase(_, Config) ->
     [{dir, atoll_cli_os:new_dir()} | Config].
@@ -43,20 +45,29 @@ a_configuration_is_run_and_its_files_are_the_original_s(Config) ->
     Dir = ?config(dir, Config),
     Out = filename:join(Dir, "out"),
     {Result, Said} = json(Dir, ["debench", written(Dir, ?CONFIG), "--out", Out]),
-    ?assertMatch({_, _}, binary:match(Said, <<"The nodes are started here: 2 of them, in place of the 2 of erlange_nodes.">>)),
-    #{<<"nodes">> := 2, <<"offered">> := 600, <<"successful">> := Ok, <<"operations">> := Operations, <<"windows">> := Windows} = Result,
+    Told = <<"The nodes are started here: 2 of them, in place of the 2 of erlange_nodes.">>,
+    ?assertMatch({_, _}, binary:match(Said, Told)),
+    #{<<"nodes">> := 2, <<"offered">> := 600, <<"successful">> := Ok} = Result,
+    #{<<"operations">> := Operations, <<"windows">> := Windows} = Result,
     ?assert(Ok > 0),
     ?assertEqual(Ok, lists:sum([N || #{<<"successful">> := N} <- Operations])),
     ?assertEqual(Ok, lists:sum([N || #{<<"successful">> := N} <- Windows])),
     {ok, Dirs} = file:list_dir(Out),
     ?assertMatch(["aggregated", _, _], lists:sort(Dirs)),
-    Labels = ["far", "global_register", "global_unregister", "global_whereis", "local_register", "local_unregister", "local_whereis", "spawning"],
+    Labels = [
+        "far", "global_register", "global_unregister", "global_whereis", "local_register", "local_unregister",
+        "local_whereis", "spawning"
+    ],
     [
         begin
             {ok, Files} = file:list_dir(filename:join(Out, D)),
-            ?assertEqual(lists:sort(["summary.csv", "errors.csv" | [L ++ "_latencies.csv" || L <- Labels]]), lists:sort(Files)),
+            Names = ["summary.csv", "errors.csv" | [L ++ "_latencies.csv" || L <- Labels]],
+            ?assertEqual(lists:sort(Names), lists:sort(Files)),
             [
-                ?assertMatch(<<"elapsed, window, n, min, mean, median, 95th, 99th, 99_9th, max, errors\n", _/binary>>, text([Out, D, L ++ "_latencies.csv"]))
+                ?assertMatch(
+                    <<"elapsed, window, n, min, mean, median, 95th, 99th, 99_9th, max, errors\n", _/binary>>,
+                    text([Out, D, L ++ "_latencies.csv"])
+                )
              || L <- Labels
             ],
             ?assertMatch(<<"elapsed, window, total, successful, failed\n", _/binary>>, text([Out, D, "summary.csv"]))
@@ -64,7 +75,9 @@ a_configuration_is_run_and_its_files_are_the_original_s(Config) ->
      || D <- Dirs
     ],
     %% All nodes are the sum of each.
-    Total = fun(D) -> lists:sum([binary_to_integer(Successful) || [_, _, _, Successful, _] <- rows(text([Out, D, "summary.csv"]))]) end,
+    Total = fun(D) ->
+        lists:sum([binary_to_integer(Successful) || [_, _, _, Successful, _] <- rows(text([Out, D, "summary.csv"]))])
+    end,
     ?assertEqual(Ok, Total("aggregated")),
     ?assertEqual(Ok, lists:sum([Total(D) || D <- Dirs, D =/= "aggregated"])),
     ?assertEqual(ok, atoll_cli_os:await_none_left(Dir, ?GONE_MS)).
@@ -80,15 +93,31 @@ killed_workers_come_back_and_goodput_goes_on(Config) ->
     Dir = ?config(dir, Config),
     File = written(Dir, ?CONFIG "{concurrent, 5}.\n"),
     {Result, _} = json(Dir, [
-        "debench", File, "--system", "groups", "--nodes", "2", "--group-size", "2", "--chaos", "5", "--out", filename:join(Dir, "out")
+        "debench", File, "--system", "groups", "--nodes", "2", "--group-size", "2", "--chaos", "5",
+        "--out", filename:join(Dir, "out")
     ]),
-    #{<<"chaos">> := #{<<"kills">> := Kills, <<"recovered">> := Back}, <<"restarts">> := Restarts, <<"windows">> := Windows} = Result,
+    #{<<"chaos">> := #{<<"kills">> := Kills, <<"recovered">> := Back}} = Result,
+    #{<<"restarts">> := Restarts, <<"windows">> := Windows} = Result,
     ?assert(Kills >= 3, Kills),
     ?assert(Back >= Kills div 2, {Kills, Back}),
     ?assert(Restarts >= Back, {Restarts, Back}),
     %% Also at the end.
     #{<<"successful">> := Last} = lists:last(Windows),
     ?assert(Last > 0),
+    ?assertEqual(ok, atoll_cli_os:await_none_left(Dir, ?GONE_MS)).
+
+%% Not at the next look, which would be in an hour.
+a_node_that_is_lost_ends_the_run_at_once(Config) ->
+    Dir = ?config(dir, Config),
+    Out = filename:join(Dir, "out"),
+    Text = "{duration, 120}.\n{report_interval, 3600}.\n{operations, [{spawning, 1}]}.\n",
+    Program = atoll_cli_os:start(Dir, ["debench", written(Dir, Text), "--nodes", "3", "--out", Out]),
+    %% It is made when the nodes are up.
+    ok = atoll_cli_os:await(fun() -> filelib:is_dir(Out) end, 60000),
+    [{Pid, _}, _, _] = atoll_cli_os:beams(Dir),
+    ok = atoll_cli_os:signal(Pid, "KILL"),
+    #{status := 1, stderr := Said} = atoll_cli_os:await_exit(Program, 60000),
+    ?assertMatch({Said, {match, _}}, {Said, re:run(Said, "Node \\S+ was lost during the run\\.")}),
     ?assertEqual(ok, atoll_cli_os:await_none_left(Dir, ?GONE_MS)).
 
 wrong_usage_says_one_sentence_and_starts_nothing(Config) ->
@@ -112,31 +141,45 @@ wrong_usage_says_one_sentence_and_starts_nothing(Config) ->
             {["debench", Bad("{duration, x}.\n")], "line 1: duration must be a number of minutes"},
             {["debench", Bad("{operations, [{ping, 1}]}.\n")], "has ping, which is no operation"},
             {["debench", Bad("{operations, [{spawning, 1}]}.\n"), "--nodes", "1"], "all operations are of two nodes"},
-            {["debench", Good, "--system", "groups", "--group-size", "3"], "--group-size must be at most the number of nodes, which is 2"},
+            {["debench", Good, "--system", "groups", "--group-size", "3"],
+                "--group-size must be at most the number of nodes, which is 2"},
             {["debench", Good, "--system", "ring"], "--system must be one of mesh, groups"},
             {["debench", Good, "--chaos", "0"], "--chaos must be a number above 0"},
             {["debench", Good, "--out", Dir], "file already exists"},
+            {["debench", Good, "--out", filename:join([Dir, "no", "such"])], "no such file or directory"},
             {["bench", "knee"], "the argument FILE is missing"},
             {["bench", "knee", Good], "this is not the file of a run"},
-            {["bench", "knee", run(Dir, "names", "names", [{4, 100}])], "this is a run of names, and only one of debench has a knee"},
+            {["bench", "knee", run(Dir, "names", "names", [{4, 100}])],
+                "this is a run of names, and only one of debench has a knee"},
             {["bench", "run", "debench", "--global", "101"], "--global must be a number from 0 to 100"},
-            {["bench", "run", "debench", "--nodes", "4", "--group-size", "5"], "a group is not of more nodes than there are"}
+            {["bench", "run", "debench", "--nodes", "4", "--group-size", "5"],
+                "a group is not of more nodes than there are"}
         ]
     ],
     ?assertEqual([], atoll_cli_os:left(Dir)).
 
 %% A run with five rounds at each size, of which so many per cent were done.
-run(Dir, Benchmark, Name, Sizes) ->
+run(Dir, Benchmark, Name, Sizes) -> run(Dir, Benchmark, Name, Sizes, []).
+
+%% At these further sizes it has failed.
+run(Dir, Benchmark, Name, Sizes, Failed) ->
     File = filename:join(Dir, Name ++ ".jsonl"),
     Parameter = fun(P) -> #{name => P} end,
     Metric = #{name => goodput_percent, label => <<"Goodput">>, unit => <<"%">>, better => more, kind => value},
     {ok, Device} = atoll_bench_file:create(File, #{
         benchmark => list_to_binary(Benchmark), variant => system, parameters => [Parameter(nodes), Parameter(system)],
-        metrics => [Metric], points => [#{nodes => N, system => list_to_binary(Name)} || {N, _} <- Sizes]
+        metrics => [Metric],
+        points => [#{nodes => N, system => list_to_binary(Name)} || N <- [N || {N, _} <- Sizes] ++ Failed]
     }),
     _ = [
-        ok = atoll_bench_file:append(Device, #{point => P, round => R, values => #{goodput_percent => Percent + R / 10}, histograms => #{}})
+        ok = atoll_bench_file:append(Device, #{
+            point => P, round => R, values => #{goodput_percent => Percent + R / 10}, histograms => #{}
+        })
      || {P, {_, Percent}} <- lists:zip(lists:seq(0, length(Sizes) - 1), Sizes), R <- lists:seq(-2, 2)
+    ],
+    _ = [
+        ok = atoll_bench_file:append(Device, #{point => P, error => <<"names did not go">>})
+     || P <- lists:seq(length(Sizes), length(Sizes) + length(Failed) - 1)
     ],
     ok = atoll_bench_file:close(Device, complete),
     File.
@@ -146,15 +189,23 @@ the_knee_of_runs_is_told(Config) ->
     Dir = ?config(dir, Config),
     Files = [
         run(Dir, "debench", "mesh", [{4, 100}, {8, 100}, {16, 75}, {24, 50}]),
-        run(Dir, "debench", "groups", [{4, 100}, {24, 99}]),
+        run(Dir, "debench", "groups", [{4, 100}, {24, 99}], [32, 40]),
         run(Dir, "debench", "full", [{4, 50}, {8, 25}])
     ],
     {#{<<"tolerance">> := Tolerance, <<"rows">> := Rows}, _} = json(Dir, ["bench", "knee" | Files]),
     ?assert(Tolerance == 0.95),
-    #{<<"mesh">> := Mesh, <<"groups">> := Groups, <<"full">> := Full} = maps:from_list([{System, Row} || #{<<"system">> := System} = Row <- Rows]),
-    #{<<"verdict">> := <<"knee">>, <<"knee_nodes">> := Knee, <<"knee_low">> := Low, <<"knee_high">> := High, <<"between">> := [8, 16]} = Mesh,
+    #{<<"mesh">> := Mesh, <<"groups">> := Groups, <<"full">> := Full} =
+        maps:from_list([{System, Row} || #{<<"system">> := System} = Row <- Rows]),
+    #{
+        <<"verdict">> := <<"knee">>, <<"knee_nodes">> := Knee, <<"knee_low">> := Low, <<"knee_high">> := High,
+        <<"between">> := [8, 16], <<"failed_at">> := []
+    } = Mesh,
     ?assert(abs(Knee - 12) < 0.3 andalso Low =< Knee andalso Knee =< High, Mesh),
-    ?assertMatch(#{<<"verdict">> := <<"none">>, <<"up_to">> := 24, <<"knee_nodes">> := null}, Groups),
+    ?assertMatch(
+        #{<<"verdict">> := <<"none">>, <<"up_to">> := 24, <<"knee_nodes">> := null, <<"failed_at">> := [32, 40]},
+        Groups
+    ),
     ?assertMatch(#{<<"verdict">> := <<"at_most">>, <<"knee_nodes">> := 4}, Full),
     #{status := 0, stdout := Table} = atoll_cli_os:run(Dir, ["bench", "knee" | Files]),
-    [?assertMatch({_, {_, _}}, {Table, binary:match(Table, Part)}) || Part <- [<<"none up to 24">>, <<"at most 4 nodes">>, <<" nodes ">>]].
+    Said = [<<"none up to 24 nodes, failed at 32,40">>, <<"at most 4 nodes">>, <<" nodes ">>],
+    [?assertMatch({_, {_, _}}, {Table, binary:match(Table, Part)}) || Part <- Said].
