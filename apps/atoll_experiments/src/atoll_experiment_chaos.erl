@@ -60,7 +60,7 @@ storm(Seeds) ->
 
 %% On one cluster, one seed after the other.
 runs(Mode, Chaos, Seeds) ->
-    Run = fun(Cluster) -> [atoll_experiments_aco:run(Cluster, all, spec(Mode, Chaos, Seed)) || Seed <- Seeds] end,
+    Run = fun(Cluster) -> [atoll_experiments_aco:run(Cluster, spec(Mode, Chaos, Seed)) || Seed <- Seeds] end,
     Answers = case atoll_experiments_aco:cluster(Mode, ?NODES, Run) of
         {error, _} = Error -> [Error || _ <- Seeds];
         All -> All

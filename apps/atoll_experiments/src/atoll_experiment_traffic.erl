@@ -41,7 +41,7 @@ one(Mode, Count, Rounds) ->
         mode => Mode,
         pace_ms => 1000
     },
-    Answer = atoll_experiments_aco:cluster(Mode, Count, fun(Cluster) -> atoll_experiments_aco:run(Cluster, all, Spec) end),
+    Answer = atoll_experiments_aco:cluster(Mode, Count, fun(Cluster) -> atoll_experiments_aco:run(Cluster, Spec) end),
     maps:merge(#{mode => Mode, nodes => Count}, atoll_experiments_aco:figures(Answer)).
 
 -spec verdict(atoll_experiment:results()) -> atoll_experiment:verdict().

@@ -67,7 +67,7 @@ select(Names) ->
     [Module || Module <- all(), lists:member(name(Module), Names)].
 
 %% @doc How long they may take together.
--spec minutes([module()]) -> non_neg_integer().
+-spec minutes([module()]) -> number().
 minutes(Modules) ->
     lists:sum([maps:get(minutes, Module:about()) || Module <- Modules]).
 

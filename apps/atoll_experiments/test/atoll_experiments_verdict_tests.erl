@@ -15,12 +15,12 @@ orbit(Groups) ->
     Metrics = [connections_all, connections_max, packets, memory_mb, wall_ms, cpu_ms],
     Mesh = [{#{nodes => N, mode => mesh}, [N * (N - 1) / 2, N - 1, 10, 10, 90, 10]} || {N, _, _} <- Groups],
     Others = [{#{nodes => N, mode => groups}, [C, 2, 10, 10, Ms, 10]} || {N, C, Ms} <- Groups],
-    atoll_experiment_orbit:verdict(#{up_to_32 => {ok, run(Metrics, Mesh ++ Others)}}).
+    atoll_experiment_orbit:verdict(#{few => {ok, run(Metrics, Mesh ++ Others)}}).
 
 a_mesh_that_is_none_is_told_test() ->
     Metrics = [connections_all, wall_ms],
     Points = [{#{nodes => N, mode => Mode}, [5, 1]} || N <- [4, 9], Mode <- [mesh, groups]],
-    ?assertMatch([_, false | _], holds(atoll_experiment_orbit:verdict(#{up_to_32 => {ok, run(Metrics, Points)}}))).
+    ?assertMatch([_, false | _], holds(atoll_experiment_orbit:verdict(#{few => {ok, run(Metrics, Points)}}))).
 
 optimum_test() ->
     Of = fun(Set, Bests) ->
