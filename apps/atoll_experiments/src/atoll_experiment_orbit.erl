@@ -27,8 +27,8 @@ about() ->
 steps(#{size := small}) ->
     [bench(few, "orbit", #{sweep => sweep([4], [500], [mesh, groups]), rounds => 1, starts => 1})];
 steps(#{size := full}) ->
-    [bench(few, "orbit", #{sweep => sweep([4, 8, 16], [5000], ?MODES), rounds => 3, starts => 1})] ++
-        [bench(many(Mode), "orbit", #{sweep => sweep([32, 64], [5000], [Mode]), rounds => 3, starts => 1}) || Mode <- ?MODES].
+    [bench(few, "orbit", #{sweep => sweep([4, 8, 16], [5000], ?MODES), rounds => 5, starts => 1})] ++
+        [bench(many(Mode), "orbit", #{sweep => sweep([32, 64], [5000], [Mode]), rounds => 5, starts => 1}) || Mode <- ?MODES].
 
 many(mesh) -> many_mesh;
 many(groups) -> many_groups;

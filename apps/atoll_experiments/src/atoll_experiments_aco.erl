@@ -37,7 +37,7 @@ least(Set, Numbered, Known) ->
     Result | {error, unicode:chardata()}.
 cluster(Mode, Count, Fun) ->
     Grouped = Mode =:= sr,
-    Quiet = ["+S", "1:1", "+sbwt", "none", "-kernel", "logger_level", "none"],
+    Quiet = atoll_bench_nodes:flags() ++ ["-kernel", "logger_level", "none"],
     Options = #{
         nodes => Count,
         connect_all => not Grouped,
