@@ -21,7 +21,7 @@ about() ->
         name => chaos,
         title => "Chaos",
         question => "Do the reliable versions of ACO come to the same result when processes are killed all the time, and when nodes are lost?",
-        minutes => 4,
+        minutes => 3,
         cannot => "that a lost host is survived: all nodes are on one. A node is killed as a host would fail (SIGKILL to its process), but the kernel still "
             "closes its sockets, so the others hear of it at once."
     }.

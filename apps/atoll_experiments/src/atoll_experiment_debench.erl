@@ -16,7 +16,7 @@ about() ->
         name => debench,
         title => "DE-Bench: global operations",
         question => "At which share of global operations, and on how many nodes, does what is done stop following what is offered?",
-        minutes => 7,
+        minutes => 10,
         cannot => "at how many hosts that is: all nodes share the processors, so what an operation costs all nodes together (messages, processor time) "
             "says where the limit comes from, and the number of nodes is one of this machine. The load is fixed per node, so that it does not hang on the answers."
     }.
@@ -25,7 +25,7 @@ about() ->
 steps(#{size := small}) ->
     [bench(load, "debench", #{sweep => #{nodes => [4], global => [0, 10], offered => [50]}, rounds => 1, starts => 1})];
 steps(#{size := full}) ->
-    [bench(load, "debench", #{sweep => #{nodes => [4, 8, 16, 24], global => ?SHARES, offered => [200], group_size => [4]}, rounds => 3, starts => 1})].
+    [bench(load, "debench", #{sweep => #{nodes => [4, 8, 16, 24], global => ?SHARES, offered => [200], group_size => [4]}, rounds => 4, starts => 1})].
 
 -spec verdict(atoll_experiment:results()) -> atoll_experiment:verdict().
 verdict(Results) ->

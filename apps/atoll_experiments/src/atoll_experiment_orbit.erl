@@ -16,7 +16,7 @@ about() ->
         name => orbit,
         title => "Orbit at scale",
         question => "What does it take to enumerate one set over more and more nodes, in a full mesh and in groups?",
-        minutes => 5,
+        minutes => 4,
         cannot =>
             "a speed-up, since all nodes share the same processors, and so neither where the mesh stops being faster. What is measured is "
             "what a way of connecting nodes costs: connections, packets, memory and processor time."
@@ -107,7 +107,7 @@ direct(Runs) ->
                   said([{N, atoll_experiments_spread:ratio(times(N, groups, Runs), times(N, mesh, Runs))} || N <- Sizes]),
                   " nodes; the paper's few are up to 80."]
         end,
-        [["With ", lists:join(", ", [number(N) || N <- Alike]), " nodes the two differ by less than their rounds do."] || Alike =/= []]).
+        [["With ", lists:join(", ", [number(N) || N <- Alike]), " nodes they differ by less than their rounds do."] || Alike =/= []]).
 
 connections(Runs) ->
     Mesh = [{N, at(N, mesh, connections_all, Runs)} || N <- sizes(Runs)],

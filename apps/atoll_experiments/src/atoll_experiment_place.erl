@@ -26,7 +26,7 @@ steps(#{size := small}) ->
     Sweep = #{nodes => [5], slow => [1], ants => [2], local_iterations => [1], global_iterations => [2]},
     [bench(unequal, "aco_place", #{sweep => Sweep, rounds => 1, starts => 1})];
 steps(#{size := full}) ->
-    [bench(unequal, "aco_place", #{sweep => #{ants => [1, 5, 20, 80]}, rounds => 3, starts => 1})].
+    [bench(unequal, "aco_place", #{sweep => #{ants => [1, 5, 20, 80]}, rounds => 7, starts => 1})].
 
 -spec verdict(atoll_experiment:results()) -> atoll_experiment:verdict().
 verdict(Results) ->

@@ -25,7 +25,7 @@ about() ->
 steps(#{size := small}) ->
     [bench(versions, "aco", #{sweep => sweep([5], 2), rounds => 1, starts => 1})];
 steps(#{size := full}) ->
-    [bench(versions, "aco", #{sweep => sweep([8, 16, 32], 20), rounds => 5, starts => 1})].
+    [bench(versions, "aco", #{sweep => sweep([8, 16, 32], 20), rounds => 10, starts => 1})].
 
 sweep(Nodes, Rounds) ->
     #{nodes => Nodes, mode => ?MODES, jobs => [20], ants => [2], local_iterations => [2], global_iterations => [Rounds]}.

@@ -24,7 +24,7 @@ value(Point, Metric, Run) ->
         [_ | _] = Samples -> atoll_bench_stats:median(Samples)
     end.
 
-%% @doc The same with the least and the most.
+%% @doc The same with its interval.
 -spec spread(point(), Metric :: atom(), atoll_bench_file:run() | none) -> atoll_experiments_spread:spread().
 spread(Point, Metric, Run) ->
     atoll_experiments_spread:of_samples(samples(Point, Metric, Run)).

@@ -36,7 +36,8 @@ markdown(Header, Entries) ->
         [summary(Entry) || Entry <- Entries],
         "\n*Same* says that the statement holds for what was measured here, *not so here* that it does not, and *not shown* that "
         "nothing was measured that could tell: nothing at all, or only what differs by less than its rounds do among themselves. Where a "
-        "number has two in brackets it is the median of the rounds, and these are the least and the most of them.\n",
+        "number has two in brackets it is the median of the rounds, and these are its interval at 95 per cent (of fewer than five rounds, "
+        "the least and the most).\n",
         [section(Entry) || Entry <- Entries]
     ].
 

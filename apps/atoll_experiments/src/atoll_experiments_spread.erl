@@ -1,31 +1,39 @@
 %% @doc What can be said of two things that were measured in some rounds each, which differ among
-%% themselves: the one is less than the other only if all its rounds are less than all of the
-%% other's. Of five rounds the least and the most are the interval at 94 per cent of the median
-%% ({@link atoll_bench_stats}); of fewer it is less sure.
+%% themselves: the one is less than the other only if the whole interval of its median is. That
+%% is the bootstrap's at 95 per cent ({@link atoll_bench_stats}); of fewer than five rounds, which
+%% have none, the least and the most of them, which promises less.
 -module(atoll_experiments_spread).
 
 -export([of_samples/1, ratio/2, below/2, least/2, ordered/1, said/1]).
 
 -export_type([spread/0]).
 
--type spread() :: {Median :: number(), Least :: number(), Most :: number()} | none.
+-type spread() :: {Median :: number(), Low :: number(), High :: number()} | none.
+
+-define(FEWEST, 5).
 
 %% @doc None of no samples.
 -spec of_samples([number()]) -> spread().
-of_samples([]) -> none;
-of_samples(Samples) -> {atoll_bench_stats:median(Samples), lists:min(Samples), lists:max(Samples)}.
+of_samples([]) ->
+    none;
+of_samples(Samples) ->
+    {Low, High} = case length(Samples) >= ?FEWEST of
+        true -> atoll_bench_stats:interval(Samples, #{seed => 1});
+        false -> {lists:min(Samples), lists:max(Samples)}
+    end,
+    {atoll_bench_stats:median(Samples), Low, High}.
 
-%% @doc How many times as much the first one is; at the least and at the most what the rounds admit.
+%% @doc How many times as much the first one is; within what both intervals admit.
 -spec ratio(spread(), spread()) -> spread().
-ratio({Median, Least, Most}, {BaseMedian, BaseLeast, BaseMost}) when BaseLeast > 0 ->
-    {Median / BaseMedian, Least / BaseMost, Most / BaseLeast};
+ratio({Median, Low, High}, {BaseMedian, BaseLow, BaseHigh}) when BaseLow > 0 ->
+    {Median / BaseMedian, Low / BaseHigh, High / BaseLow};
 ratio(_, _) ->
     none.
 
-%% @doc Whether the first one is less; unknown where rounds of both overlap.
+%% @doc Whether the first one is less; unknown where they overlap.
 -spec below(spread(), spread()) -> atoll_experiment:holds().
-below({_, _, Most}, {_, Least, _}) when Most < Least -> true;
-below({_, Least, _}, {_, _, Most}) when Least > Most -> false;
+below({_, _, High}, {_, Low, _}) when High < Low -> true;
+below({_, Low, _}, {_, _, High}) when Low > High -> false;
 below(_, _) -> unknown.
 
 %% @doc Whether one is less than each of the others: not if it is more than one, unknown if it is
@@ -46,10 +54,10 @@ all(Each) ->
         {false, false} -> true
     end.
 
-%% @doc The median, and in brackets the least and the most.
+%% @doc The median, and in brackets its interval.
 -spec said(spread()) -> unicode:chardata().
 said(none) ->
     atoll_experiments_data:number(none);
-said({Median, Least, Most}) ->
-    [Middle, Low, High] = [atoll_experiments_data:number(N) || N <- [Median, Least, Most]],
-    [Middle, [[" [", Low, "–", High, "]"] || Low =/= High]].
+said({Median, Low, High}) ->
+    [Middle, From, To] = [atoll_experiments_data:number(N) || N <- [Median, Low, High]],
+    [Middle, [[" [", From, "–", To, "]"] || From =/= To]].
