@@ -1,7 +1,7 @@
 # The front door for people: `make help` lists what there is.
 MAKEFLAGS += --no-print-directory
 .DELETE_ON_ERROR:
-.PHONY: help demo experiments build elixir report-bundle check-report test soak check lint xref dialyzer docs clean
+.PHONY: help demo experiments experiments-page build elixir report-bundle check-report test soak check lint xref dialyzer docs clean
 
 # Whatever a recipe starts in place of its shell dies with make, even when make
 # is killed by a signal that nobody can catch.
@@ -11,6 +11,7 @@ READY := _build/.ready
 help:
 	@echo 'make demo           nine nodes run Orbit, once as a full mesh and once in groups'
 	@echo 'make experiments    the papers'"'"' experiments again, in half an hour; EXPERIMENTS=orbit,place'
+	@echo 'make experiments-page  docs/experiments.md from what they measured last'
 	@echo 'make test           the tests; OTP=25, 27 or 29 runs them in a Debian root of that release'
 	@echo 'make soak           long simulations against the goals of the overlay; SEEDS=20, GOALS=speed,xbot'
 	@echo 'make check          everything that must be clean: lint and test'
@@ -41,6 +42,9 @@ demo: build
 
 experiments: build
 	@ATOLL_TIED_TO=$$PPID $(TIED) bin/atoll experiments --out _build/experiments $(if $(EXPERIMENTS),--only $(EXPERIMENTS))
+
+experiments-page: build
+	@ATOLL_TIED_TO=$$PPID bin/atoll experiments --draw --out _build/experiments && cp _build/experiments/experiments.md docs/experiments.md
 
 ifdef OTP
 test:

@@ -71,24 +71,12 @@ check(#{nodes := Count, mode := Mode, degree := Degree}) ->
 spec(Nodes, #{jobs := Jobs} = Point) ->
     (maps:with([mode, degree, pace_ms, chaos], Point))#{
         nodes => Nodes,
-        problem => problem(Jobs),
+        problem => aco_sample:problem(Jobs, 1),
         options => maps:with([ants, local_iterations, global_iterations, local_search], Point)
     }.
 
-%% Half of the jobs, more or less, will be late.
-problem(Jobs) ->
-    {Rows, _} = lists:mapfoldl(fun row/2, rand:seed_s(exsss, Jobs), lists:duplicate(Jobs, Jobs * 40)),
-    {ok, Problem} = aco_problem:new(Rows),
-    Problem.
-
-row(Horizon, Random0) ->
-    {Duration, Random1} = rand:uniform_s(100, Random0),
-    {Weight, Random2} = rand:uniform_s(10, Random1),
-    {Due, Random3} = rand:uniform_s(Horizon, Random2),
-    {{Duration, Weight, Due}, Random3}.
-
 -spec flags(atoll_bench:point()) -> [string()].
-flags(_Point) -> ["+S", "1:1", "+sbwt", "none"].
+flags(_Point) -> atoll_bench_nodes:flags().
 
 -spec setup(atoll_bench:point()) -> {ok, map()} | {error, unicode:chardata()}.
 setup(#{nodes := Count, mode := Mode} = Point) ->

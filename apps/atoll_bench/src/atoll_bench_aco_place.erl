@@ -85,7 +85,7 @@ shares(#{nodes := Nodes, slow := Slow, slow_percent := Less, percent := More}) -
 
 -spec flags(atoll_bench:point()) -> [string()].
 flags(_Point) ->
-    ["+S", "1:1", "+sbwt", "none", "-atoll", "free_group", "off"].
+    atoll_bench_nodes:flags() ++ ["-atoll", "free_group", "off"].
 
 %% One node more, which is not bounded and asks the others.
 -spec setup(atoll_bench:point()) -> {ok, map()} | {error, unicode:chardata()}.

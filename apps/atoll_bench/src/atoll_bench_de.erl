@@ -96,7 +96,7 @@ check(_Point) ->
     ok.
 
 -spec flags(atoll_bench:point()) -> [string()].
-flags(_Point) -> ["+S", "1:1", "+sbwt", "none"].
+flags(_Point) -> atoll_bench_nodes:flags().
 
 %% Both variants are up at once, and nodes have one scheduler, as in the benchmark `names'.
 -spec setup(atoll_bench:point()) -> {ok, map()} | {error, unicode:chardata()}.

@@ -93,7 +93,7 @@ check(_Point) ->
     ok.
 
 -spec flags(atoll_bench:point()) -> [string()].
-flags(_Point) -> ["+S", "1:1", "+sbwt", "none"].
+flags(_Point) -> atoll_bench_nodes:flags().
 
 %% Each system has a cluster of its own; nodes have one scheduler, so that a cluster on a
 %% small machine is no crowd of threads. Before anything is timed every node sees those

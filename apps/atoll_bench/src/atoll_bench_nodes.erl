@@ -2,7 +2,7 @@
 %% goes wrong is a sentence.
 -module(atoll_bench_nodes).
 
--export([start/2, stop/1, call/5, each/4, cpu_us/1, memory_kib/1, meshed/1, grouped/4]).
+-export([flags/0, start/2, stop/1, call/5, each/4, cpu_us/1, memory_kib/1, meshed/1, grouped/4]).
 -export([answer/1, sure/1]).
 
 -export_type([answer/1]).
@@ -10,6 +10,11 @@
 -type answer(Result) :: {ok, Result} | {error, unicode:chardata()}.
 
 -define(MESH_MS, 30000).
+
+%% @doc What the VMs of many nodes on few processors are started with: one scheduler each, which
+%% does not spin where it has nothing to do.
+-spec flags() -> [string()].
+flags() -> ["+S", "1:1", "+sbwt", "none"].
 
 %% @doc Starts a cluster ({@link atoll_cluster:start/1}) and makes it ready; what
 %% that returns. If it cannot be made ready it is taken down again.

@@ -70,7 +70,7 @@ program('groups-native') -> mesh;
 program(Mode) -> Mode.
 
 -spec flags(atoll_bench:point()) -> [string()].
-flags(_Point) -> ["+S", "1:1", "+sbwt", "none"].
+flags(_Point) -> atoll_bench_nodes:flags().
 
 -spec setup(atoll_bench:point()) -> {ok, map()} | {error, unicode:chardata()}.
 setup(#{nodes := Count, mode := Mode} = Point) ->

@@ -116,7 +116,7 @@ shares(#{nodes := Nodes, slow := Slow, slow_percent := Less, percent := More}) -
 
 -spec flags(atoll_bench:point()) -> [string()].
 flags(_Point) ->
-    ["+S", "1:1", "+sbwt", "none", "-atoll", "free_group", "off", "attributes", "[{free,true}]"].
+    atoll_bench_nodes:flags() ++ ["-atoll", "free_group", "off", "attributes", "[{free,true}]"].
 
 -spec setup(atoll_bench:point()) -> {ok, map()} | {error, unicode:chardata()}.
 setup(#{workload := herd, nodes := Count} = Point) ->

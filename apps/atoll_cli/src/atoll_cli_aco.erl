@@ -14,20 +14,16 @@ options() ->
         #{name => mode, value => "MODE", default => "sr", read => atoll_cli_read:one_of([tl, ml, gr, sr]),
           help => "tl: two levels; ml: submasters between; gr: all watched over; sr: that in groups"},
         #{name => nodes, value => "N", default => "8", read => atoll_cli_read:whole(1, 1000), help => "nodes to start"},
-        #{name => degree, value => "N", default => "2", read => atoll_cli_read:whole(2, 100),
+        #{name => degree, value => "N", default => "2", read => atoll_cli_read:whole(2, 1000),
           help => "submasters below the master, and below each submaster"},
         #{name => colonies, value => "N", default => "1", read => atoll_cli_read:whole(1, 1000),
           help => "colonies on each node that has some"},
-        #{name => ants, value => "N", default => "8", read => atoll_cli_read:whole(1, 10000),
-          help => "ants of each colony"},
-        #{name => local_iterations, value => "N", default => "20", read => atoll_cli_read:whole(1, 1000000),
-          help => "generations of ants in a round"},
-        #{name => global_iterations, value => "N", default => "20", read => atoll_cli_read:whole(1, 1000000),
-          help => "rounds; after each all are told the best"},
-        #{name => local_search, value => "SEARCH", default => "none", read => atoll_cli_read:one_of(aco_search:names()),
-          help => "how ants go on: o1 has two jobs change places, o2 moves one, o12 and o21 do both"},
-        #{name => heuristic, value => "RULE", default => "mdd", read => atoll_cli_read:one_of([mdd, edd, au]),
-          help => "what looks good at first: mdd and edd by due date, au by urgency"},
+        algorithm(ants, "N", "ants of each colony"),
+        algorithm(local_iterations, "N", "generations of ants in a round"),
+        algorithm(global_iterations, "N", "rounds; after each all are told the best"),
+        algorithm(local_search, "SEARCH",
+                  "how ants go on: o1 has two jobs change places, o2 moves one, o12 and o21 do both"),
+        algorithm(heuristic, "RULE", "what looks good at first: mdd and edd by due date, au by urgency"),
         (atoll_cli_sim_options:seed())#{default => "1"},
         #{name => pace, value => "MS", default => "0", read => atoll_cli_read:whole(0, 3600000),
           help => "a round begins so long after the one before, or later"},
@@ -37,6 +33,15 @@ options() ->
           help => "kill a node with colonies, or with submasters, after a third of the rounds"},
         atoll_cli_json:switch()
     ].
+
+%% An option of the algorithm, which knows itself what it may be.
+algorithm(Name, Value, Help) ->
+    Read = case aco_options:allowed(Name) of
+        {whole, Least, Most} -> atoll_cli_read:whole(Least, Most);
+        {one_of, Words} -> atoll_cli_read:one_of(Words)
+    end,
+    Default = io_lib:format("~tp", [maps:get(Name, aco_options:defaults())]),
+    #{name => Name, value => Value, default => lists:flatten(Default), read => Read, help => Help}.
 
 -spec operands() -> [string()].
 operands() -> [].
@@ -54,12 +59,18 @@ run(#{json := Json} = Values, []) ->
     case task(Values) of
         {ok, Task} ->
             case atoll_cli_aco_run:run(Task) of
-                {ok, Result} when Json -> atoll_cli_io:print_json(atoll_cli_aco_result:json(Task, Result));
-                {ok, Result} -> atoll_cli_io:print(atoll_cli_aco_result:table(Task, Result));
+                {ok, Result} -> show(Json, Task, Result);
                 {error, Sentence} -> {failed, Sentence}
             end;
         {error, Sentence} ->
             {usage, Sentence}
+    end.
+
+show(Json, Task, #{best := Best, optimum := Optimum} = Result) ->
+    _ = [atoll_cli_io:say("The best is below the optimum that was given, so that was none.") || is_integer(Optimum), Best < Optimum],
+    case Json of
+        true -> atoll_cli_io:print_json(atoll_cli_aco_result:json(Task, Result));
+        false -> atoll_cli_io:print(atoll_cli_aco_result:table(Task, Result))
     end.
 
 task(Values) ->

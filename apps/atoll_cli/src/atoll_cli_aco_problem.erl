@@ -4,21 +4,23 @@
 
 -export([options/0, read/1]).
 
--define(MOST_JOBS, 2000).
 -define(MOST_PROBLEMS, 1000000).
--define(JOBS, 40).
+%% OR-Library's largest collection is a hundredth of it.
+-define(MOST_BYTES, 33554432).
+-define(CHUNK_BYTES, 65536).
 
 %% @doc The options that say which.
 -spec options() -> [atoll_cli_options:option()].
 options() ->
+    #{jobs := Jobs, most_jobs := MostJobs, most_cost := MostCost} = aco_problem:limits(),
     [
         #{name => input, value => "FILE",
           help => "the problem, plain or in a collection as OR-Library's (one is drawn unless told)"},
         #{name => problem, value => "K", default => "1", read => atoll_cli_read:whole(1, ?MOST_PROBLEMS),
           help => "which problem of the collection, or of those drawn"},
-        #{name => jobs, value => "N", read => atoll_cli_read:whole(1, ?MOST_JOBS),
-          help => io_lib:format("jobs of each problem there, or of the one drawn (~b unless told)", [?JOBS])},
-        #{name => optimum, value => "COST", read => atoll_cli_read:whole(0, 1 bsl 50),
+        #{name => jobs, value => "N", read => atoll_cli_read:whole(1, MostJobs),
+          help => io_lib:format("jobs of each problem there, or of the one drawn (~b unless told)", [Jobs])},
+        #{name => optimum, value => "COST", read => atoll_cli_read:whole(0, MostCost),
           help => "the least cost, if it is known"},
         #{name => optima, value => "FILE", help => "the least cost of each problem of the collection"}
     ].
@@ -44,7 +46,8 @@ read(Values) ->
 problem(#{input := File} = Values) ->
     read_file("--input", File, fun(Text) -> aco_problem:parse(Text, maps:with([problem, jobs], Values)) end);
 problem(#{problem := Number} = Values) ->
-    {ok, aco_sample:problem(maps:get(jobs, Values, ?JOBS), Number)}.
+    #{jobs := Jobs} = maps:merge(aco_problem:limits(), Values),
+    {ok, aco_sample:problem(Jobs, Number)}.
 
 optimum(#{optimum := Cost}) ->
     {ok, Cost};
@@ -61,7 +64,9 @@ optimum(_) ->
     {ok, none}.
 
 read_file(Flag, File, Parse) ->
-    case file:read_file(File) of
+    case read_bytes(File) of
+        {ok, Text} when byte_size(Text) > ?MOST_BYTES ->
+            {error, io_lib:format("~ts ~ts is larger than ~ts bytes", [Flag, File, atoll_cli_table:count(?MOST_BYTES)])};
         {ok, Text} ->
             case Parse(Text) of
                 {ok, Value} -> {ok, Value};
@@ -69,4 +74,24 @@ read_file(Flag, File, Parse) ->
             end;
         {error, Reason} ->
             {error, [Flag, $\s, File, " cannot be read: ", file:format_error(Reason)]}
+    end.
+
+%% A byte more than is read at most, whatever the file is.
+read_bytes(Name) ->
+    case file:open(Name, [read, raw, binary]) of
+        {ok, File} ->
+            Read = read_on(File, ?MOST_BYTES + 1, []),
+            _ = file:close(File),
+            Read;
+        {error, _} = Error ->
+            Error
+    end.
+
+%% A pipe gives less at a time than it is asked for.
+read_on(File, Left, Chunks) ->
+    case file:read(File, min(Left, ?CHUNK_BYTES)) of
+        {ok, Chunk} when byte_size(Chunk) < Left -> read_on(File, Left - byte_size(Chunk), [Chunk | Chunks]);
+        {ok, Chunk} -> {ok, iolist_to_binary(lists:reverse(Chunks, [Chunk]))};
+        eof -> {ok, iolist_to_binary(lists:reverse(Chunks))};
+        {error, _} = Error -> Error
     end.

@@ -25,8 +25,7 @@ table(#{problem := Problem, options := #{seed := Seed}}, Result) ->
             ["seed", integer_to_list(Seed)],
             ["best", Count(best)]
         ],
-        [["optimum", atoll_cli_table:count(Optimum)] || Optimum =/= none],
-        [["above the optimum", atoll_cli_table:percent(Gap)] || Gap =/= none],
+        optimum(maps:get(best, Result), Optimum, Gap),
         [
             ["rounds", Count(rounds)],
             ["nodes", Count(nodes)],
@@ -42,6 +41,17 @@ table(#{problem := Problem, options := #{seed := Seed}}, Result) ->
             ["time", atoll_cli_table:seconds(maps:get(wall_ms, Result))]
         ]
     ])).
+
+%% What was given may be wrong; and of 0 there are no per cent.
+optimum(_Best, none, _Gap) ->
+    [];
+optimum(Best, Optimum, _Gap) when Best < Optimum ->
+    [["optimum", [atoll_cli_table:count(Optimum), ", which the best is below"]]];
+optimum(Best, Optimum, Gap) ->
+    [
+        ["optimum", atoll_cli_table:count(Optimum)],
+        ["above the optimum", case Optimum of 0 -> atoll_cli_table:count(Best); _ -> atoll_cli_table:percent(Gap) end]
+    ].
 
 packets(unknown) -> "-";
 packets(Count) -> atoll_cli_table:count(Count).

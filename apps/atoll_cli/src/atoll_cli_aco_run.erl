@@ -119,22 +119,23 @@ prepare(Cluster, #{problem := Problem, options := Options, mode := Mode, optimum
 %% Shows the best so far, and kills the nodes when a third of the rounds is over.
 %% Whoever runs the program hears of a node or a cluster that is gone.
 watch(Look, Kill, Victims, Rounds, Mode) ->
-    try Look() of
-        none ->
-            watch_on(Look, Kill, Victims, Rounds, Mode);
-        {Round, Best} ->
-            ok = atoll_cli_io:say_over(io_lib:format("ACO in mode ~s: round ~b of ~b, best ~ts",
-                                                     [Mode, Round, Rounds, atoll_cli_table:count(Best)])),
-            Due = [Node || Node <- Victims, 3 * Round >= Rounds],
-            %% One that is down already is not among the killed.
-            _ = [Kill(Node) || Node <- Due],
-            watch_on(Look, Kill, Victims -- Due, Rounds, Mode)
+    try look(Look(), Kill, Victims, Rounds, Mode) of
+        Left ->
+            receive
+            after ?LOOK_MS -> watch(Look, Kill, Left, Rounds, Mode)
+            end
     catch
-        error:{Gone, _Node} when Gone =:= node_down; Gone =:= timeout; Gone =:= busy -> ok;
+        error:{Gone, _Node} when Gone =:= node_down; Gone =:= timeout; Gone =:= busy; Gone =:= unknown_node -> ok;
         exit:_ -> ok
     end.
 
-watch_on(Look, Kill, Victims, Rounds, Mode) ->
-    receive
-    after ?LOOK_MS -> watch(Look, Kill, Victims, Rounds, Mode)
-    end.
+%% Those that are still to be killed.
+look(none, _Kill, Victims, _Rounds, _Mode) ->
+    Victims;
+look({Round, Best}, Kill, Victims, Rounds, Mode) ->
+    ok = atoll_cli_io:say_over(io_lib:format("ACO in mode ~s: round ~b of ~b, best ~ts",
+                                             [Mode, Round, Rounds, atoll_cli_table:count(Best)])),
+    Due = [Node || Node <- Victims, 3 * Round >= Rounds],
+    %% One that is down already is not among the killed.
+    _ = [Kill(Node) || Node <- Due],
+    Victims -- Due.

@@ -25,14 +25,11 @@
     chaos := atoll_chaos:result() | none
 }.
 
-%% The nodes' schedulers are one each and wait without work, as the benchmark's.
--define(FLAGS, ["+S", "1:1", "+sbwt", "none"]).
-
 %% @doc Runs, and writes the files.
 -spec run(task()) -> {ok, result()} | {error, unicode:chardata()}.
 run(#{config := Config, nodes := Nodes, system := System, group_size := Size} = Task) ->
     #{sleep_time_before_ping := Before, sleep_time_after_ping := After, node_name := Name} = Config,
-    Cluster = #{args => ?FLAGS, progress => atoll_cli_progress:bar("Starting nodes")},
+    Cluster = #{args => atoll_bench_nodes:flags(), progress => atoll_cli_progress:bar("Starting nodes")},
     Started = atoll_bench_de_cluster:start(#{
         nodes => Nodes,
         system => System,

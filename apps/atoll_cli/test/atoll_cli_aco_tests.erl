@@ -25,8 +25,8 @@ what_is_wrong_is_said_in_one_sentence_before_a_node_starts_test_() ->
              "--input DIR/short begins with 3, and so many jobs need 9 numbers after it, not 6"},
             {["--input", "DIR/two"],
              "--input DIR/two has 12 numbers, which is no multiple of the 120 that a problem of 40 jobs needs"},
-            {["--input", "DIR/two", "--jobs", "2", "--problem", "3"], "--input DIR/two has 2 problems, and no 3."},
-            {["--input", "DIR/plain", "--problem", "2"], "--input DIR/plain has one problem, and no 2."},
+            {["--input", "DIR/two", "--jobs", "2", "--problem", "3"], "--input DIR/two has 2 problems, and no 3"},
+            {["--input", "DIR/plain", "--problem", "2"], "--input DIR/plain has one problem, and no 2"},
             {["--input", "DIR/plain", "--optima", "DIR/optima", "--optimum", "5"],
              "--optimum and --optima say the same, so one of them is enough"},
             {["--input", "DIR/two", "--jobs", "1", "--problem", "3", "--optima", "DIR/optima"],
@@ -105,6 +105,23 @@ a_table_says_what_is_a_lower_bound_test() ->
                                     "^packets between nodes, at least +6$", [multiline])),
     ?assertMatch({match, _}, re:run(Table(result()), "^above the optimum +25 %$", [multiline])),
     ?assertEqual(nomatch, string:find(Table((result())#{optimum := none, gap := none}), "optimum")).
+
+an_optimum_that_is_none_has_no_percentage_test() ->
+    Table = fun(Result) -> unicode:characters_to_list(atoll_cli_aco_result:table(task(#{}), Result)) end,
+    Below = Table((result())#{optimum := 5000, gap := -0.98}),
+    ?assertMatch({match, _}, re:run(Below, "^optimum +5,000, which the best is below$", [multiline])),
+    ?assertEqual(nomatch, string:find(Below, "above the optimum")),
+    ?assertMatch({match, _}, re:run(Table((result())#{optimum := 0, gap := 100.0}), "^above the optimum +100$", [multiline])).
+
+what_an_option_may_be_the_algorithm_says_test() ->
+    {ok, Values, []} = atoll_cli_options:parse(atoll_cli_aco:options(), [], []),
+    Own = maps:with(maps:keys(aco_options:defaults()), Values),
+    ?assertEqual([ants, global_iterations, heuristic, local_iterations, local_search, seed], lists:sort(maps:keys(Own))),
+    ?assertEqual(Own, maps:with(maps:keys(Own), aco_options:defaults())).
+
+a_file_is_not_read_without_end_test() ->
+    {error, Why} = atoll_cli_aco_problem:read(#{input => "/dev/zero", problem => 1}),
+    ?assertEqual("--input /dev/zero is larger than 33,554,432 bytes", lists:flatten(Why)).
 
 task(Changes) ->
     {ok, Problem, none} = atoll_cli_aco_problem:read(#{problem => 1}),

@@ -6,7 +6,7 @@
 %% that is the same; of a step that failed or was cut short it says what can be said without it.
 -module(atoll_experiment).
 
--export([bench/3, claim/5, within/3, verdict_of/1]).
+-export([bench/3, claim/5, within/3, verdict_of/1, counts/1]).
 
 -export_type([about/0, context/0, step/0, results/0, verdict/0, table/0, claim/0, holds/0, bench/0]).
 
@@ -57,8 +57,8 @@
 -type holds() :: boolean() | unknown.
 
 -type claim() :: #{
-    %% Such as "Figure 29".
-    figure := unicode:chardata(),
+    %% Such as "Figure 29"; none of what is not in the paper, and is to hold all the same.
+    figure := unicode:chardata() | none,
     paper := unicode:chardata(),
     holds := holds(),
     %% With the numbers that it rests on.
@@ -84,9 +84,11 @@ bench(Key, Name, #{sweep := Sweep, rounds := Rounds, starts := Starts} = Bench) 
     %% As they are typed.
     #{key => Key, says => string:replace(Says, "'", "", all), run => {bench, Name, Bench}}.
 
-%% @doc A claim.
--spec claim(Figure :: unicode:chardata(), Paper :: unicode:chardata(), holds(), Here :: unicode:chardata(),
+%% @doc A claim; `none' says that nothing was measured which belongs to it, and nothing more.
+-spec claim(Figure :: unicode:chardata() | none, Paper :: unicode:chardata(), holds(), Here :: unicode:chardata() | none,
             Why :: unicode:chardata()) -> claim().
+claim(Figure, Paper, _Holds, none, _Why) ->
+    claim(Figure, Paper, unknown, "Nothing was measured.", "");
 claim(Figure, Paper, Holds, Here, Why) ->
     #{figure => Figure, paper => Paper, holds => Holds, here => Here, why => Why}.
 
@@ -104,3 +106,10 @@ verdict_of(Each) ->
         {false, true} -> true;
         {false, false} -> unknown
     end.
+
+%% @doc Of the paper's statements, how many are the same, not so here, and not shown; what is not
+%% the paper's does not count.
+-spec counts([claim()]) -> #{same | not_so | not_shown := non_neg_integer()}.
+counts(Claims) ->
+    Holds = [Each || #{figure := Figure, holds := Each} <- Claims, Figure =/= none],
+    maps:map(fun(_, Wanted) -> length([1 || Each <- Holds, Each =:= Wanted]) end, #{same => true, not_so => false, not_shown => unknown}).

@@ -108,14 +108,14 @@ connections(Trees) ->
     {Mesh, Groups} = {per_node(of_mode(<<"ml">>, <<"connections">>, Trees)), per_node(of_mode(<<"sr">>, <<"connections">>, Trees))},
     claim("section VIII.ii", "Connections of a mesh grow with the square of the nodes; those of a node in s_groups do not grow with them.",
         verdict_of([bounded(growth(Groups)), case growth(Mesh) of none -> unknown; G -> G > 3 end]),
-        ["Connections for each node: ML and GR ", said(Mesh), " nodes; SR ", said(Groups), "."],
+        case Mesh of [] -> none; _ -> ["Connections for each node: ML and GR ", said(Mesh), " nodes; SR ", said(Groups), "."] end,
         "").
 
 namespace(Trees) ->
     {Global, Groups} = {per_node(of_mode(<<"gr">>, <<"names_held">>, Trees)), per_node(of_mode(<<"sr">>, <<"names_held">>, Trees))},
     claim("Figure 31", "Maintaining the namespace limits GR; SR keeps names in small groups.",
         verdict_of([bounded(growth(Groups)), case growth(Global) of none -> unknown; G -> G > 3 end]),
-        ["On so many nodes each name is held: GR ", said(Global), "; SR ", said(Groups), "."],
+        case Global of [] -> none; _ -> ["On so many nodes each name is held: GR ", said(Global), "; SR ", said(Groups), "."] end,
         "That each must be told is what a name costs at least.").
 
 registration(Names) ->
@@ -123,12 +123,12 @@ registration(Names) ->
     All = [Yes =:= Asked || #{<<"yes">> := Yes, <<"names">> := Asked} <- Names],
     claim("section V", "Names of an s_group are replicated and synchronised on its nodes only.",
         verdict_of([bounded(growth(Costs)) | All]),
-        ["A registration took, for each member of the group, this many messages: ", said(Costs), " members."],
+        case Costs of [] -> none; _ -> ["A registration took, for each member of the group, this many messages: ", said(Costs), " members."] end,
         "So its cost is that of the group's size, and no other node is in it.").
 
 gateways(Reached) ->
     Trips = [{N, Over / Mesh} || #{<<"nodes">> := N, <<"round_trip_ms_p50">> := Over, <<"mesh_ms_p50">> := Mesh} <- Reached, is_number(Over), is_number(Mesh), Mesh > 0],
     claim("section VIII.i", "What goes over gateways takes longer than what goes directly.",
         case Trips of [] -> unknown; _ -> lists:all(fun({_, Ratio}) -> Ratio > 1 end, Trips) end,
-        ["A round trip over gateways took as many times as long as in a mesh: ", said(Trips), " nodes."],
+        case Trips of [] -> none; _ -> ["A round trip over gateways took as many times as long as in a mesh: ", said(Trips), " nodes."] end,
         "").

@@ -4,8 +4,9 @@
 
 -export([about/0, steps/1, verdict/1]).
 
--import(atoll_experiment, [bench/3, claim/5, verdict_of/1]).
--import(atoll_experiments_data, [number/1, value/3, ordered/1]).
+-import(atoll_experiment, [bench/3, claim/5]).
+-import(atoll_experiments_data, [number/1, value/3, samples/3]).
+-import(atoll_experiments_spread, [below/2]).
 
 -define(MODES, [sr, ml, gr]).
 
@@ -24,7 +25,7 @@ about() ->
 steps(#{size := small}) ->
     [bench(versions, "aco", #{sweep => sweep([5], 2), rounds => 1, starts => 1})];
 steps(#{size := full}) ->
-    [bench(versions, "aco", #{sweep => sweep([8, 16, 32], 20), rounds => 5, starts => 1})].
+    [bench(versions, "aco", #{sweep => sweep([8, 16, 32], 20), rounds => 10, starts => 1})].
 
 sweep(Nodes, Rounds) ->
     #{nodes => Nodes, mode => ?MODES, jobs => [20], ants => [2], local_iterations => [2], global_iterations => [Rounds]}.
@@ -52,59 +53,74 @@ verdict(Results) ->
     }.
 
 sizes(none) -> [];
-sizes(#{header := #{<<"points">> := Points}}) -> lists:usort([N || #{<<"nodes">> := N} <- Points]).
+sizes(#{header := #{<<"points">> := Points}} = Run) ->
+    [N || N <- lists:usort([N || #{<<"nodes">> := N} <- Points]), lists:any(fun(Mode) -> whole(N, Mode, Run) =/= none end, ?MODES)].
 
 at(N, Mode, Metric, Run) -> value(#{nodes => N, mode => Mode}, Metric, Run).
 
 name(Mode) -> [string:uppercase(atom_to_list(Mode)), "-ACO"].
 
-%% The time of a run is that of both.
+%% The time of a run is that of both, in each round.
 whole(N, Mode, Run) ->
-    case {at(N, Mode, build_ms, Run), at(N, Mode, wall_ms, Run)} of
-        {Build, Wall} when is_number(Build), is_number(Wall) -> Build + Wall;
-        _ -> none
+    [Build, Wall] = [samples(#{nodes => N, mode => Mode}, Metric, Run) || Metric <- [build_ms, wall_ms]],
+    case length(Build) =:= length(Wall) of
+        true -> atoll_experiments_spread:of_samples(lists:zipwith(fun erlang:'+'/2, Build, Wall));
+        false -> none
     end.
 
 lines(Modes, Run) ->
-    lists:join("; ", [
-        ["with ", number(N), " nodes ", lists:join(", ", [[name(Mode), " ", number(whole(N, Mode, Run)), " ms"] || Mode <- Modes])]
-     || N <- sizes(Run)
-    ]).
+    case sizes(Run) of
+        [] -> none;
+        Sizes ->
+            ["To build and run it took: ", lists:join("; ", [
+                ["with ", number(N), " nodes ",
+                 lists:join(", ", [[name(Mode), " ", atoll_experiments_spread:said(whole(N, Mode, Run)), " ms"] || Mode <- Modes])]
+             || N <- Sizes
+            ]), "."]
+    end.
 
-compared(Modes, Run) ->
-    verdict_of([ordered([whole(N, Mode, Run) || Mode <- Modes]) || N <- sizes(Run)]).
-
+%% On the most nodes, which is what is asked; no other number of nodes may say the contrary.
 global(Run) ->
+    Each = [below(whole(N, ml, Run), whole(N, gr, Run)) || N <- sizes(Run)],
     claim("Figure 31", "GR-ACO scales significantly worse than ML-ACO, since it registers names for reliability.",
-        compared([ml, gr], Run),
-        ["To build and run it took (medians): ", lines([ml, gr], Run), "."],
+        case {lists:member(false, Each), Each} of
+            {true, _} -> false;
+            {false, []} -> unknown;
+            {false, _} -> lists:last(Each)
+        end,
+        lines([ml, gr], Run),
         "").
 
 %% From the fewest nodes to the most.
 scales(Run) ->
     Growths = [growth(Mode, Run) || Mode <- ?MODES],
     claim("Figure 31", "SR-ACO scales best, then ML-ACO, then GR-ACO.",
-        ordered(Growths),
-        ["From the fewest nodes to the most the time, building included, became this many times as long: ",
-         lists:join(", ", [[name(Mode), " ", number(Growth)] || {Mode, Growth} <- lists:zip(?MODES, Growths)]), "."],
+        atoll_experiments_spread:ordered(Growths),
+        case [Growth || Growth <- Growths, Growth =/= none] of
+            [] -> none;
+            _ -> ["From the fewest nodes to the most the time, building included, became this many times as long: ",
+                  lists:join(", ", [[name(Mode), " ", atoll_experiments_spread:said(Growth)] || {Mode, Growth} <- lists:zip(?MODES, Growths)]), "."]
+        end,
         "").
 
 growth(Mode, Run) ->
-    case [whole(N, Mode, Run) || N <- sizes(Run)] of
-        [First | [_ | _] = Rest] when is_number(First), First > 0 ->
-            case lists:last(Rest) of
-                none -> none;
-                Last -> Last / First
-            end;
-        _ ->
-            none
+    case sizes(Run) of
+        [First, _ | _] = Sizes -> atoll_experiments_spread:ratio(whole(lists:last(Sizes), Mode, Run), whole(First, Mode, Run));
+        _ -> none
     end.
 
+%% Of all numbers of nodes the most is many.
 groups(Run) ->
-    Holds = compared([sr, ml], Run),
+    Holds = case sizes(Run) of
+        [] ->
+            unknown;
+        Sizes ->
+            [Sr | Others] = [whole(lists:last(Sizes), Mode, Run) || Mode <- ?MODES],
+            atoll_experiments_spread:least(Sr, Others)
+    end,
     claim("Figure 31", "On many nodes SR-ACO takes the least time of all, though it registers names too.",
         Holds,
-        ["To build and run it took (medians): ", lines([sr, ml], Run), "."],
+        lines(?MODES, Run),
         case Holds of
             false -> "On one host a connection of the mesh costs little to make and nothing to keep for the seconds of a run, while groups are made anew for each run.";
             _ -> ""
@@ -112,7 +128,10 @@ groups(Run) ->
 
 same_result(Run) ->
     Same = [lists:usort([at(N, Mode, cost, Run) || Mode <- ?MODES]) || N <- sizes(Run)],
-    claim("not in the paper", "The versions must find the same schedule.",
-        case Same of [] -> unknown; _ -> lists:all(fun(Costs) -> length(Costs) =:= 1 end, Same) end,
-        io_lib:format("At ~b of ~b numbers of nodes all three found the same cost.", [length([1 || [_] <- Same]), length(Same)]),
+    claim(none, "The versions must find the same schedule.",
+        lists:all(fun(Costs) -> length(Costs) =:= 1 end, Same),
+        case Same of
+            [] -> none;
+            _ -> io_lib:format("At ~b of ~b numbers of nodes all three found the same cost.", [length([1 || [_] <- Same]), length(Same)])
+        end,
         "").

@@ -10,7 +10,7 @@
 %% is made of these files alone, and can be made again.
 -module(atoll_experiments).
 
--export([all/0, names/0, select/1, minutes/1, run/2, draw/2, format_error/1]).
+-export([all/0, names/0, select/1, minutes/1, run/2, draw/2, draw/3, format_error/1]).
 
 -export_type([options/0, done/0, error/0]).
 
@@ -38,6 +38,7 @@
 -type error() :: {file, file:filename_all(), file:posix() | badarg | terminated | system_limit} | {no_results, file:filename_all()}.
 
 -define(PAGE, "experiments.md").
+-define(NOT_RUN, "it was not run").
 
 %% @doc All experiments, in the order in which they run and stand on the page.
 -spec all() -> [module(), ...].
@@ -67,7 +68,7 @@ select(Names) ->
     [Module || Module <- all(), lists:member(name(Module), Names)].
 
 %% @doc How long they may take together.
--spec minutes([module()]) -> non_neg_integer().
+-spec minutes([module()]) -> number().
 minutes(Modules) ->
     lists:sum([maps:get(minutes, Module:about()) || Module <- Modules]).
 
@@ -99,6 +100,8 @@ experiment(Module, #{dir := Dir, context := Context} = Options) ->
     _ = Say(io_lib:format("~ts: ~ts (~b min at most)", [Name, Title, Minutes])),
     Steps = Module:steps(Context),
     _ = [file:delete(File) || #{key := Key} <- Steps, File <- files(Dir, Name, Key)],
+    %% If it is interrupted, this is what is left of it.
+    _ = write(took_file(Dir, Name), #{seconds => null}),
     Begun = now_ms(),
     Until = Begun + Minutes * 60000,
     lists:foreach(
@@ -115,7 +118,7 @@ experiment(Module, #{dir := Dir, context := Context} = Options) ->
         Steps
     ),
     Seconds = (now_ms() - Begun) / 1000,
-    _ = write(filename:join(Dir, lists:concat([Name, ".json"])), #{seconds => Seconds}),
+    _ = write(took_file(Dir, Name), #{seconds => Seconds}),
     ok.
 
 now_ms() -> erlang:monotonic_time(millisecond).
@@ -124,6 +127,8 @@ file_of(Dir, Name, #{key := Key, run := {bench, _, _}}) -> bench_file(Dir, Name,
 file_of(Dir, Name, #{key := Key, run := {job, _}}) -> job_file(Dir, Name, Key).
 
 files(Dir, Name, Key) -> [bench_file(Dir, Name, Key), job_file(Dir, Name, Key)].
+
+took_file(Dir, Name) -> filename:join(Dir, lists:concat([Name, ".json"])).
 
 bench_file(Dir, Name, Key) -> filename:join(Dir, lists:concat([Name, "-", Key, ".jsonl"])).
 
@@ -140,6 +145,8 @@ write(File, Term) ->
 draw(Dir, Context) ->
     draw(all(), Dir, Context).
 
+%% @doc The same of some experiments.
+-spec draw([module()], file:filename_all(), atoll_experiment:context()) -> {ok, done()} | {error, error()}.
 draw(Modules, Dir, Given) ->
     Page = filename:join(Dir, ?PAGE),
     case json(filename:join(Dir, "run.json")) of
@@ -147,7 +154,7 @@ draw(Modules, Dir, Given) ->
             Context = Given#{size => binary_to_existing_atom(Size)},
             Entries = [
                 entry(Module, Seconds, Dir, Context)
-             || Module <- Modules, {ok, #{<<"seconds">> := Seconds}} <- [json(filename:join(Dir, lists:concat([name(Module), ".json"])))]
+             || Module <- Modules, {ok, #{<<"seconds">> := Seconds}} <- [json(took_file(Dir, name(Module)))]
             ],
             case file:write_file(Page, unicode:characters_to_binary(atoll_experiments_page:markdown(Header, Entries))) of
                 ok -> {ok, (done(Entries))#{page => Page}};
@@ -158,24 +165,37 @@ draw(Modules, Dir, Given) ->
     end.
 
 done(Entries) ->
-    Results = lists:append([maps:values(Each) || #{results := Each} <- Entries]),
-    Holds = [Each || #{verdict := {ok, #{claims := Claims}}} <- Entries, #{holds := Each} <- Claims],
-    Count = fun(Wanted) -> length([1 || Each <- Holds, Each =:= Wanted]) end,
-    #{
-        runs => [File || {ok, #{header := _, file := File}} <- Results],
+    maps:merge(atoll_experiment:counts(lists:append([Claims || #{verdict := {ok, #{claims := Claims}}} <- Entries])), #{
+        runs => lists:append([Runs || #{runs := Runs} <- Entries]),
         experiments => length(Entries),
-        seconds => lists:sum([0.0 | [Seconds || #{seconds := Seconds} <- Entries]]),
-        failed => length([1 || {error, _} <- Results]) + length([1 || #{verdict := {failed, _}} <- Entries]),
-        same => Count(true),
-        not_so => Count(false),
-        not_shown => Count(unknown)
-    }.
+        seconds => lists:sum([0.0 | [Seconds || #{seconds := Seconds} <- Entries, Seconds =/= none]]),
+        failed => lists:sum([map_size(Failed) || #{failed := Failed} <- Entries]) + length([1 || #{verdict := {failed, _}} <- Entries])
+    }).
 
 entry(Module, Seconds, Dir, Context) ->
     #{name := Name} = About = Module:about(),
     Steps = Module:steps(Context),
     Results = maps:from_list([{Key, result(Dir, Name, Step)} || #{key := Key} = Step <- Steps]),
-    #{about => About, seconds => Seconds, steps => Steps, results => Results, verdict => atoll_experiments_step:judged(Module, Results)}.
+    #{
+        about => About,
+        seconds => case Seconds of null -> none; _ -> Seconds end,
+        steps => Steps,
+        failed => maps:from_list([{Key, Why} || #{key := Key} <- Steps, {failed, Why} <- [failure(maps:get(Key, Results), job_file(Dir, Name, Key))]]),
+        runs => [File || {ok, #{header := _, file := File}} <- maps:values(Results)],
+        verdict => atoll_experiments_step:judged(Module, Results)
+    }.
+
+%% Of a run that has measured something it stands beside that.
+failure({error, Why}, _File) ->
+    {failed, Why};
+failure({ok, #{header := _, status := Status}}, File) ->
+    case said(json(File)) of
+        {error, Why} when Status =:= complete, Why =:= ?NOT_RUN -> none;
+        {error, ?NOT_RUN} -> {failed, "it was interrupted"};
+        {error, Why} -> {failed, Why}
+    end;
+failure({ok, _}, _File) ->
+    none.
 
 %% What a run has measured counts, also when it was cut short.
 result(Dir, Name, #{key := Key, run := {bench, _, _}}) ->
@@ -188,7 +208,7 @@ result(Dir, Name, #{key := Key}) ->
 
 said({ok, #{<<"error">> := Why}}) -> {error, Why};
 said({ok, Result}) -> {ok, Result};
-said({error, _}) -> {error, "it was not run"}.
+said({error, _}) -> {error, ?NOT_RUN}.
 
 json(File) ->
     case file:read_file(File) of

@@ -1,8 +1,19 @@
 %% @doc ACO for the experiments: problems, and runs on clusters of their own.
 -module(atoll_experiments_aco).
 
--export([exact/1, cluster/3, run/3, run_losing/4, figures/1, parallel/1]).
+-export([exact/1, cluster/3, run/2, run_losing/4, figures/1, parallel/1]).
 -export([losing/3]).
+
+-export_type([task/0]).
+
+%% What is to be run: {@link aco:spec()}, but for the nodes, which are those of a cluster.
+-type task() :: #{
+    problem := aco_problem:problem(),
+    options := aco_options:given(),
+    mode := aco_tree:mode(),
+    pace_ms => non_neg_integer(),
+    chaos => number()
+}.
 
 -define(RUN_MS, 900000).
 
@@ -26,7 +37,7 @@ least(Set, Numbered, Known) ->
     Result | {error, unicode:chardata()}.
 cluster(Mode, Count, Fun) ->
     Grouped = Mode =:= sr,
-    Quiet = ["+S", "1:1", "+sbwt", "none", "-kernel", "logger_level", "none"],
+    Quiet = atoll_bench_nodes:flags() ++ ["-kernel", "logger_level", "none"],
     Options = #{
         nodes => Count,
         connect_all => not Grouped,
@@ -44,33 +55,34 @@ cluster(Mode, Count, Fun) ->
             {error, atoll_cluster:format_error(Reason)}
     end.
 
-%% @doc A run on all nodes of a cluster, or on these in their order; an error is a sentence.
--spec run(atoll_cluster:cluster(), [node(), ...] | all, aco:spec()) -> {ok, aco:result()} | {error, unicode:chardata()}.
-run(Cluster, all, Spec) ->
-    run(Cluster, atoll_cluster:nodes(Cluster), Spec);
-run(Cluster, [First | _] = Nodes, Spec) ->
-    answer(atoll_bench_nodes:call(Cluster, First, {aco, run}, [Spec#{nodes => Nodes}], ?RUN_MS)).
+%% @doc A run on all nodes of a cluster; an error is a sentence.
+-spec run(atoll_cluster:cluster(), task()) -> {ok, aco:result()} | {error, unicode:chardata()}.
+run(Cluster, Task) ->
+    [First | _] = Nodes = atoll_cluster:nodes(Cluster),
+    answer(atoll_bench_nodes:call(Cluster, First, {aco, run}, [Task#{nodes => Nodes}], ?RUN_MS)).
 
 answer({ok, {ok, Result}}) -> {ok, Result};
 answer({ok, {error, Reason}}) -> {error, aco:format_error(Reason)};
 answer({error, _} = Error) -> Error.
 
-%% @doc A run on all nodes, one of which is killed as soon as this round is over.
--spec run_losing(atoll_cluster:cluster(), Victim :: node(), Round :: pos_integer(), aco:spec()) ->
+%% @doc A run on all nodes, some of which are killed, all at once, as soon as this round is over.
+-spec run_losing(atoll_cluster:cluster(), Victims :: [node()], Round :: pos_integer(), task()) ->
     {ok, aco:result()} | {error, unicode:chardata()}.
-run_losing(Cluster, Victim, Round, Spec) ->
+run_losing(Cluster, Victims, Round, Task) ->
     #{nodes := Infos} = atoll_cluster:info(Cluster),
-    [OsPid] = [Pid || #{node := Node, os_pid := Pid} <- Infos, Node =:= Victim],
+    OsPids = [Pid || #{node := Node, os_pid := Pid} <- Infos, lists:member(Node, Victims)],
     [First | _] = Nodes = atoll_cluster:nodes(Cluster),
-    answer(atoll_bench_nodes:call(Cluster, First, {?MODULE, losing}, [Spec#{nodes => Nodes}, Round, OsPid], ?RUN_MS)).
+    answer(atoll_bench_nodes:call(Cluster, First, {?MODULE, losing}, [Task#{nodes => Nodes}, Round, OsPids], ?RUN_MS)).
 
 %% @doc Called on the first node, which is where the run tells how far it is; the nodes are
 %% processes of one machine.
--spec losing(aco:spec(), Round :: pos_integer(), OsPid :: pos_integer()) -> {ok, aco:result()} | {error, aco:reason()}.
-losing(Spec, Round, OsPid) ->
+-spec losing(aco:spec(), Round :: pos_integer(), OsPids :: [pos_integer()]) -> {ok, aco:result()} | {error, aco:reason()}.
+losing(Spec, _Round, []) ->
+    aco:run(Spec);
+losing(Spec, Round, OsPids) ->
     Killer = spawn_link(fun() ->
         receive
-            {aco, best, Round, _} -> [] = os:cmd("kill -9 " ++ integer_to_list(OsPid))
+            {aco, best, Round, _} -> [] = os:cmd(lists:flatten(["kill -9", [[$\s, integer_to_list(OsPid)] || OsPid <- OsPids]]))
         end
     end),
     aco:run(Spec#{watcher => Killer}).

@@ -1,7 +1,7 @@
 %% @doc Numbers from the file of a run, by point and metric, and how a page writes them.
 -module(atoll_experiments_data).
 
--export([run/2, value/3, samples/3, series/4, number/1, list/1, ordered/1]).
+-export([run/2, value/3, spread/3, samples/3, series/4, number/1, ordered/1]).
 
 -export_type([point/0]).
 
@@ -23,6 +23,11 @@ value(Point, Metric, Run) ->
         [] -> none;
         [_ | _] = Samples -> atoll_bench_stats:median(Samples)
     end.
+
+%% @doc The same with its interval.
+-spec spread(point(), Metric :: atom(), atoll_bench_file:run() | none) -> atoll_experiments_spread:spread().
+spread(Point, Metric, Run) ->
+    atoll_experiments_spread:of_samples(samples(Point, Metric, Run)).
 
 %% @doc All of them, a number for each round; of a latency the median in each, nanoseconds.
 -spec samples(point(), Metric :: atom(), atoll_bench_file:run() | none) -> [number()].
@@ -66,11 +71,6 @@ series(Parameter, Point, Metric, #{header := #{<<"points">> := Points}} = Run) -
 number(none) -> <<"–"/utf8>>;
 number(N) when is_float(N), N == trunc(N), abs(N) < 1.0e15 -> atoll_bench_report_text:number(trunc(N));
 number(N) -> atoll_bench_report_text:number(N).
-
-%% @doc Numbers one after the other.
--spec list([number() | none]) -> unicode:chardata().
-list(Numbers) ->
-    lists:join(", ", [number(N) || N <- Numbers]).
 
 %% @doc Whether each is smaller than the next; unknown where one is missing.
 -spec ordered([number() | none]) -> atoll_experiment:holds().

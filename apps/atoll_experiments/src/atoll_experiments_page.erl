@@ -8,17 +8,20 @@
 
 -type entry() :: #{
     about := atoll_experiment:about(),
-    %% How long it took.
-    seconds := number(),
+    %% How long it took; none if it was interrupted.
+    seconds := number() | none,
     steps := [atoll_experiment:step()],
-    results := atoll_experiment:results(),
+    %% Of steps that failed or were cut short, why.
+    failed := #{atom() => unicode:chardata()},
+    %% The files of what was measured by benchmarks.
+    runs := [file:filename_all()],
     verdict := {ok, atoll_experiment:verdict()} | {failed, unicode:chardata()}
 }.
 
 %% @doc The whole page. The header is that of `run.json'.
 -spec markdown(map(), [entry()]) -> unicode:chardata().
 markdown(Header, Entries) ->
-    Total = lists:sum([Seconds || #{seconds := Seconds} <- Entries]),
+    Total = lists:sum([Seconds || #{seconds := Seconds} <- Entries, Seconds =/= none]),
     [
         "# The papers' experiments, run again\n\n",
         "The paper is Trinder and others, *Scaling Reliably: Improving the Scalability of the Erlang Distributed Actor "
@@ -32,7 +35,9 @@ markdown(Header, Entries) ->
         row(["---", "---", "---", "---"]),
         [summary(Entry) || Entry <- Entries],
         "\n*Same* says that the statement holds for what was measured here, *not so here* that it does not, and *not shown* that "
-        "nothing was measured that could tell.\n",
+        "nothing was measured that could tell: nothing at all, or only what differs by less than its rounds do among themselves. Where a "
+        "number has two in brackets it is the median of the rounds, and these are its interval at 95 per cent (of fewer than five rounds, "
+        "the least and the most).\n",
         [section(Entry) || Entry <- Entries]
     ].
 
@@ -47,26 +52,29 @@ small(#{<<"size">> := <<"small">>}) -> "**This was the small run (`--size small`
 small(_) -> "".
 
 summary(#{about := #{title := Title, question := Question, minutes := Minutes}, seconds := Seconds, verdict := Verdict}) ->
-    row([Title, Question, counted(Verdict), io_lib:format("~b s, ~b min", [ceil(Seconds), Minutes])]).
+    row([Title, Question, counted(Verdict), [taken(Seconds), io_lib:format(", ~b min", [Minutes])]]).
+
+taken(none) -> "interrupted";
+taken(Seconds) -> io_lib:format("~b s", [ceil(Seconds)]).
 
 counted({failed, _}) ->
     "failed";
 counted({ok, #{claims := Claims}}) ->
-    Counts = [{Word, length([1 || #{holds := Holds} <- Claims, Holds =:= Value])} || {Word, Value} <- words()],
-    case [io_lib:format("~b ~ts", [N, Word]) || {Word, N} <- Counts, N > 0] of
+    Counts = atoll_experiment:counts(Claims),
+    case [io_lib:format("~b ~ts", [N, Word]) || {Key, Word} <- words(), N <- [maps:get(Key, Counts)], N > 0] of
         [] -> "none";
         Some -> lists:join(", ", Some)
     end.
 
-words() -> [{"same", true}, {"not so here", false}, {"not shown", unknown}].
+words() -> [{same, "same"}, {not_so, "not so here"}, {not_shown, "not shown"}].
 
-section(#{about := About, steps := Steps, results := Results, verdict := Verdict}) ->
+section(#{about := About, steps := Steps, failed := Failed, verdict := Verdict}) ->
     #{title := Title, question := Question, cannot := Cannot} = About,
     [
         "\n## ", Title, "\n\n", Question, "\n\n",
         judged(Verdict),
         "What this machine cannot show: ", Cannot, "\n",
-        failures(Steps, Results),
+        failures(Steps, Failed),
         "\nHow it was run:\n\n",
         [["- `", Says, "`\n"] || #{says := Says, run := {bench, _, _}} <- Steps],
         [["- ", Says, "\n"] || #{says := Says, run := {job, _}} <- Steps]
@@ -86,15 +94,27 @@ judged({ok, #{tables := Tables, claims := Claims}}) ->
 table(#{caption := Caption, head := Head, rows := Rows}) ->
     [Caption, "\n\n", row(Head), row(["---" || _ <- Head]), [row(Row) || Row <- Rows], "\n"].
 
-claim(#{figure := Figure, paper := Paper, holds := Holds, here := Here, why := Why}) ->
-    {Word, Holds} = lists:keyfind(Holds, 2, words()),
-    row([Figure, Paper, [Here, [[" ", Why] || not string:is_empty(Why)]], ["**", Word, "**"]]).
+claim(#{figure := none, paper := Paper, holds := Holds} = Claim) ->
+    row(["not in the paper", Paper, here(Claim), ["**", own(Holds), "**"]]);
+claim(#{figure := Figure, paper := Paper, holds := Holds} = Claim) ->
+    row([Figure, Paper, here(Claim), ["**", of_the_paper(Holds), "**"]]).
 
-failures(Steps, Results) ->
-    case [{Says, Why} || #{key := Key, says := Says} <- Steps, {error, Why} <- [maps:get(Key, Results, {error, "it was not run"})]] of
-        [] -> "";
-        Failed -> ["\nWhat failed or was cut short:\n\n", [["- ", Says, ": ", Why, "\n"] || {Says, Why} <- Failed]]
-    end.
+here(#{here := Here, why := Why}) ->
+    [Here, [[" ", Why] || not string:is_empty(Why)]].
+
+of_the_paper(true) -> "same";
+of_the_paper(false) -> "not so here";
+of_the_paper(unknown) -> "not shown".
+
+own(true) -> "holds";
+own(false) -> "does not hold";
+own(unknown) -> "not shown".
+
+failures(_Steps, Failed) when Failed =:= #{} ->
+    "";
+failures(Steps, Failed) ->
+    ["\nWhat failed or was cut short; what had been measured by then counts:\n\n",
+     [["- ", Says, ": ", maps:get(Key, Failed), "\n"] || #{key := Key, says := Says} <- Steps, is_map_key(Key, Failed)]].
 
 %% A cell is one line, and a bar would end it.
 row(Cells) ->

@@ -3,13 +3,14 @@
 -module(atoll_experiments_step).
 
 -export([run/3, judged/2]).
+-export([do/3]).
 
 %% @doc Runs a step, and keeps its result in a file. What is not done in time is ended, and what
 %% a benchmark had measured until then is in its file.
 -spec run(atoll_experiment:step(), file:filename_all(), Until :: integer()) -> ok | {error, unicode:chardata()}.
 run(#{run := Run} = Step, File, Until) ->
     Left = max(0, Until - erlang:monotonic_time(millisecond)),
-    {Pid, Ref} = spawn_monitor(fun() -> exit({done, do(Run, Step, File)}) end),
+    {Pid, Ref} = spawn_monitor(?MODULE, do, [Run, Step, File]),
     receive
         {'DOWN', Ref, process, Pid, {done, Answer}} -> Answer;
         {'DOWN', Ref, process, Pid, Reason} -> {error, io_lib:format("it ended with ~0tP", [Reason, 20])}
@@ -21,7 +22,12 @@ run(#{run := Run} = Step, File, Until) ->
         end
     end.
 
-do({bench, Name, Options}, Step, File) ->
+%% @private
+-spec do(Run :: term(), atoll_experiment:step(), file:filename_all()) -> no_return().
+do(Run, Step, File) ->
+    exit({done, done(Run, Step, File)}).
+
+done({bench, Name, Options}, Step, File) ->
     case atoll_bench:find(Name) of
         {ok, Module} ->
             case atoll_bench_run:run(Module, Options#{file => File, command => command(Step)}) of
@@ -32,7 +38,7 @@ do({bench, Name, Options}, Step, File) ->
         {error, Error} ->
             {error, atoll_bench:format_error(Error)}
     end;
-do({job, Fun}, _Step, File) ->
+done({job, Fun}, _Step, File) ->
     case Fun() of
         {ok, Result} ->
             case file:write_file(File, [atoll_bench_json:encode(Result), $\n]) of

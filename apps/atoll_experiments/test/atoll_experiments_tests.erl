@@ -40,7 +40,8 @@ where_nothing_was_measured_nothing_is_claimed_test() ->
             [
                 begin
                     #{claims := [_ | _] = Claims} = Module:verdict(Results),
-                    ?assertEqual([unknown], lists:usort([Holds || #{holds := Holds} <- Claims]))
+                    ?assertEqual([unknown], lists:usort([Holds || #{holds := Holds} <- Claims])),
+                    ?assertEqual(["Nothing was measured."], lists:usort([lists:flatten(Here) || #{here := Here} <- Claims]))
                 end
              || Results <- [#{}, Failed]
             ]
@@ -88,6 +89,43 @@ what_there_is_no_time_for_is_not_run_test() ->
     in_a_folder(fun(Dir) ->
         {ok, #{failed := 3, not_shown := 1}} = atoll_experiments:run([atoll_experiments_fake], #{dir => Dir, context => ?CONTEXT})
     end).
+
+%% What was measured before counts, and what there was earlier in the folder does not.
+an_experiment_that_is_interrupted_is_told_as_such_test() ->
+    in_a_folder(fun(Dir) ->
+        Options = #{dir => Dir, context => ?CONTEXT},
+        {ok, _} = atoll_experiments:run([atoll_experiments_fake_long], Options),
+        Self = self(),
+        {Pid, Ref} = spawn_monitor(fun() ->
+            atoll_experiments:run([atoll_experiments_fake_long], Options#{say => fun
+                (["  ", "fails"]) -> Self ! {done, works}, receive after infinity -> ok end;
+                (_) -> ok
+            end})
+        end),
+        receive {done, works} -> exit(Pid, kill) after 60000 -> error(late) end,
+        receive {'DOWN', Ref, process, Pid, killed} -> ok end,
+        {ok, #{page := Page, failed := 2, same := 1}} =
+            atoll_experiments:draw([atoll_experiments_fake_long], Dir, ?CONTEXT),
+        {ok, Text} = file:read_file(Page),
+        [?assertMatch({_, _}, binary:match(Text, Part)) || Part <- [<<"| interrupted, 1 min |">>, <<"- fails: it was not run">>]]
+    end).
+
+%% A run that was cut short has a file, which counts, and is told all the same.
+a_run_that_was_cut_short_is_told_test() ->
+    in_a_folder(fun(Dir) ->
+        ok = write(Dir, "run.json", #{size => full, machine => atoll_bench_machine:describe()}),
+        ok = write(Dir, "orbit.json", #{seconds => 1}),
+        Header = #{benchmark => orbit, variant => mode, points => [#{nodes => 4, mode => mesh}], metrics => [], parameters => [#{name => nodes}, #{name => mode}], rounds => 1},
+        {ok, File} = atoll_bench_file:create(filename:join(Dir, "orbit-few.jsonl"), Header),
+        ok = atoll_bench_file:close(File, partial),
+        Of = fun() -> {ok, #{page := Page}} = atoll_experiments:draw([atoll_experiment_orbit], Dir, ?CONTEXT), {ok, Text} = file:read_file(Page), Text end,
+        ?assertMatch({_, _}, binary:match(Of(), <<"--nodes 4,8,16 --space 5000 --workers 4 --rounds 5 --starts 1: it was interrupted">>)),
+        ok = write(Dir, "orbit-few.json", #{error => <<"no time">>}),
+        ?assertMatch({_, _}, binary:match(Of(), <<"--nodes 4,8,16 --space 5000 --workers 4 --rounds 5 --starts 1: no time">>))
+    end).
+
+write(Dir, Name, Term) ->
+    file:write_file(filename:join(Dir, Name), atoll_bench_json:encode(Term)).
 
 a_page_needs_results_test() ->
     in_a_folder(fun(Dir) ->

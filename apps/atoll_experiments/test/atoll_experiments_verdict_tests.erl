@@ -15,12 +15,12 @@ orbit(Groups) ->
     Metrics = [connections_all, connections_max, packets, memory_mb, wall_ms, cpu_ms],
     Mesh = [{#{nodes => N, mode => mesh}, [N * (N - 1) / 2, N - 1, 10, 10, 90, 10]} || {N, _, _} <- Groups],
     Others = [{#{nodes => N, mode => groups}, [C, 2, 10, 10, Ms, 10]} || {N, C, Ms} <- Groups],
-    atoll_experiment_orbit:verdict(#{up_to_32 => {ok, run(Metrics, Mesh ++ Others)}}).
+    atoll_experiment_orbit:verdict(#{few => {ok, run(Metrics, Mesh ++ Others)}}).
 
 a_mesh_that_is_none_is_told_test() ->
     Metrics = [connections_all, wall_ms],
     Points = [{#{nodes => N, mode => Mode}, [5, 1]} || N <- [4, 9], Mode <- [mesh, groups]],
-    ?assertMatch([_, false | _], holds(atoll_experiment_orbit:verdict(#{up_to_32 => {ok, run(Metrics, Points)}}))).
+    ?assertMatch([_, false | _], holds(atoll_experiment_orbit:verdict(#{few => {ok, run(Metrics, Points)}}))).
 
 optimum_test() ->
     Of = fun(Set, Bests) ->
@@ -110,7 +110,33 @@ place_test() ->
     ?assertEqual([true, true, true], Of([{1, 150}, {80, 330}])),
     ?assertEqual([true, true, true], Of([{1, 150}, {80, 480}])),
     ?assertEqual([false, true, true], Of([{1, 150}, {80, 310}])),
-    ?assertEqual([false, false, true], Of([{1, 700}, {80, 490}])).
+    ?assertEqual([false, false, true], Of([{1, 700}, {80, 490}])),
+    %% Beyond some ants it falls.
+    ?assertEqual([true, false, true], Of([{1, 180}, {5, 360}, {20, 440}, {80, 360}])).
+
+%% The rounds of two numbers of ants overlap: that it falls from one to the other is nothing.
+a_fall_within_the_rounds_is_none_test() ->
+    Of = fun(Times) ->
+        Points = lists:append([
+            [{#{ants => N, order => random}, [Ms, 4, 25, 7]} || Ms <- Blind] ++ [{#{ants => N, order => attributes}, [100, 16, 0, 7]}]
+         || {N, Blind} <- Times
+        ]),
+        #{claims := [_, #{holds := Holds, why := Why} | _]} =
+            atoll_experiment_place:verdict(#{unequal => {ok, run([run_ms, least_percent, slow_colonies, best], Points)}}),
+        {Holds, unicode:characters_to_list(Why)}
+    end,
+    ?assertEqual({true, "Its median grows up to 20 ants, and not from there on."}, Of([{1, [170, 190]}, {20, [380, 480]}, {80, [370, 390]}])),
+    ?assertEqual({true, ""}, Of([{1, [170, 190]}, {80, [370, 390]}])),
+    ?assertMatch({false, _}, Of([{1, [170, 190]}, {20, [400, 480]}, {80, [370, 390]}])),
+    ?assertMatch({unknown, _}, Of([{1, [170, 190]}, {80, [180, 390]}])).
+
+what_overlaps_is_not_less_test() ->
+    [A, B, C] = [atoll_experiments_spread:of_samples(Samples) || Samples <- [[1, 2, 3], [3, 4], [5]]],
+    ?assertEqual([unknown, true, false], [atoll_experiments_spread:below(X, Y) || {X, Y} <- [{A, B}, {B, C}, {C, A}]]),
+    ?assertEqual([unknown, true, false], [atoll_experiments_spread:ordered(L) || L <- [[A, B, C], [A, C], [A, C, B]]]),
+    ?assertEqual([true, unknown, false, unknown], [atoll_experiments_spread:least(X, L) || {X, L} <- [{A, [C]}, {A, [B, C]}, {C, [A, C]}, {A, [none]}]]),
+    ?assertEqual({2.5, 4 / 4, 8 / 2}, atoll_experiments_spread:ratio({7.5, 4, 8}, {3, 2, 4})),
+    ?assertEqual("5", lists:flatten(unicode:characters_to_list(atoll_experiments_spread:said(C)))).
 
 %% Where the knee is takes a bootstrap for each curve.
 debench_test_() ->

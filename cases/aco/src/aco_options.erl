@@ -2,9 +2,9 @@
 %% by key, and completed with their defaults.
 -module(aco_options).
 
--export([new/1, format_error/1]).
+-export([new/1, defaults/0, allowed/1, format_error/1]).
 
--export_type([given/0, options/0, reason/0]).
+-export_type([given/0, options/0, allowed/0, reason/0]).
 
 %% What a user gives: any of the keys of {@link options()}.
 -type given() :: #{atom() => term()}.
@@ -39,6 +39,11 @@
     tau0 := auto | float()
 }.
 
+%% What the value of an option may be.
+-type allowed() ::
+    {whole | number | auto_or_number, Least :: integer(), Most :: integer()}
+    | {one_of, [atom(), ...]}.
+
 -type reason() :: {unknown_option, term()} | {wrong_option, atom(), term()}.
 
 %% @doc Completes options, or says what is wrong with them.
@@ -49,6 +54,8 @@ new(Given) ->
         [Key | _] -> {error, {unknown_option, Key}}
     end.
 
+%% @doc What each option is unless told.
+-spec defaults() -> options().
 defaults() ->
     #{ants => 8, local_iterations => 20, global_iterations => 20, local_search => none, seed => 1,
       random => seeded, heuristic => mdd, alpha => 1.0, beta => 2.0, q0 => 0.9, rho => 0.1,
@@ -66,10 +73,11 @@ check([{Key, Value} | Rest], Options) ->
 check([], Options) ->
     {ok, Options}.
 
-%% What a key may have.
+%% @doc What an option may be, wherever it is given.
+-spec allowed(atom()) -> allowed().
 allowed(ants) -> {whole, 1, 10000};
 allowed(local_iterations) -> {whole, 1, 1000000};
-allowed(global_iterations) -> {whole, 1, 1000000000};
+allowed(global_iterations) -> {whole, 1, 1000000};
 allowed(local_search) -> {one_of, aco_search:names()};
 allowed(seed) -> {whole, -(1 bsl 58), 1 bsl 58};
 allowed(random) -> {one_of, [seeded, cyclic]};

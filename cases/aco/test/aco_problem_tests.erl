@@ -27,7 +27,8 @@ bad_text_is_refused_with_a_sentence_that_names_the_fault_test_() ->
         ?assertEqual(Expected, Reason),
         Sentence = unicode:characters_to_list(aco_problem:format_error(Reason)),
         ?assertNotEqual(nomatch, string:find(Sentence, Names)),
-        ?assertEqual(nomatch, string:find(Sentence, "\n"))
+        ?assertEqual(nomatch, string:find(Sentence, "\n")),
+        ?assertNotEqual($., lists:last(Sentence))
     end} || {Text, Options, Expected, Names} <- [
         {"", #{}, no_numbers, "no numbers"},
         {" \n\t", #{}, no_numbers, "no numbers"},
@@ -35,19 +36,25 @@ bad_text_is_refused_with_a_sentence_that_names_the_fault_test_() ->
         {"1 2\n3 four", #{}, {not_a_number, 2, "four"}, "\"four\" in line 2"},
         {"1 2.5", #{}, {not_a_number, 1, "2.5"}, "\"2.5\" in line 1"},
         {"1 7 0\n\n-3", #{}, {negative, 3, -3}, "-3 in line 3"},
-        {"1 7 0 1000001", #{}, {too_great, 1, "1000001"}, "1000001 in line 1"},
+        {"1 7 0 1000001", #{}, {too_great, 1, "1000001", 1000000}, "1000001 in line 1"},
         {"2 1 2 1 2 1 2 3 4 5", #{}, {wrong_count, 2, 10}, "need 6 numbers after it, not 9"},
         {"4 1 2 1 2 1 2", #{}, {wrong_count, 4, 7}, "need 12 numbers after it, not 6"},
-        {"0", #{}, {wrong_count, 0, 1}, "begins with 0"},
+        {"0", #{}, {wrong_count, 0, 1}, "begins with 0, and a problem has one job at least"},
         {"1 2 3 4 5", #{jobs => 2}, {no_whole_problems, 2, 5}, "5 numbers, which is no multiple of the 6"},
         {"1 2 3 4 5 6", #{}, {no_whole_problems, 40, 6}, "problem of 40 jobs"},
-        {"1 2 3 4 5 6", #{jobs => 1, problem => 3}, {no_such_problem, 3, 2}, "2 problems, and no 3."},
-        {"1 5 5 5", #{problem => 2}, {no_such_problem, 2, 1}, "one problem, and no 2."},
+        {"1 2 3 4 5 6", #{jobs => 1, problem => 3}, {no_such_problem, 3, 2}, "2 problems, and no 3"},
+        {"1 5 5 5", #{problem => 2}, {no_such_problem, 2, 1}, "one problem, and no 2"},
         {"2 5 0 1 1 1 1", #{}, {no_duration, 2}, "the 2. of its problem"},
         {lists:duplicate(2001 * 3, "1 "), #{jobs => 2001}, {too_many_jobs, 2001}, "2001 jobs"}
     ]].
 
+%% A cost may be as large as a schedule of a problem that is read may cost, and no larger.
 optima_are_read_as_they_stand_test() ->
     ?assertEqual({ok, [913, 1225, 0]}, aco_problem:parse_optima(<<"913\n 1225\n0\n">>)),
+    #{most_cost := Most, most_jobs := Jobs} = aco_problem:limits(),
+    {ok, Dear} = aco_problem:new(lists:duplicate(Jobs, {1000000, 1000000, 0})),
+    ?assert(aco_schedule:cost(lists:seq(1, Jobs), Dear) =< Most),
+    ?assertEqual({ok, [2000000, Most]}, aco_problem:parse_optima(["2000000 ", integer_to_list(Most)])),
+    ?assertEqual({error, {too_great, 1, integer_to_list(Most + 1), Most}}, aco_problem:parse_optima(integer_to_list(Most + 1))),
     ?assertEqual({error, {not_a_number, 2, "x"}}, aco_problem:parse_optima("913\nx")),
     ?assertEqual({error, no_numbers}, aco_problem:parse_optima("")).
