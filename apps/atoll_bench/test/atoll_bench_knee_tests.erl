@@ -72,6 +72,9 @@ a_gentle_decline_has_no_sharp_knee_test() ->
         #{verdict := Verdict} -> ?assertEqual(at_most, Verdict)
     end.
 
+few_rounds_that_differ_much_do_not_move_the_knee_to_a_size_that_follows_test() ->
+    ?assertMatch(#{verdict := knee}, atoll_bench_knee:find([{4, [1.0, 1.0]}, {8, [0.93, 0.69]}], #{})).
+
 one_round_says_nothing_of_the_interval_test() ->
     Curve = [{4, [1.0]}, {8, [1.0]}, {16, [0.75]}, {24, [0.5]}],
     #{verdict := knee, nodes := Knee, low := 4.0, high := 24.0} = atoll_bench_knee:find(Curve, #{}),
