@@ -57,7 +57,7 @@ find(Curve, Options) when length(Curve) >= 2 ->
     case {falls_short(First, Options), falls_short(Last, Options)} of
         {_, false} -> #{verdict => none, up_to => Largest};
         {true, true} -> #{verdict => at_most, nodes => Smallest};
-        {false, true} -> knee(Sorted, Smallest)
+        {false, true} -> knee(Sorted, Smallest, Options)
     end;
 find(_Curve, _Options) ->
     #{verdict => too_few}.
@@ -72,9 +72,11 @@ interval(Shares, Options) -> atoll_bench_stats:interval(Shares, #{seed => seed(O
 
 seed(Options) -> maps:get(seed, Options, 1).
 
-knee(Curve, Smallest) ->
+%% One level for all is as short everywhere only if the smallest is short too, if not for certain.
+knee([{_, First} | _] = Curve, Smallest, Options) ->
+    Short = atoll_bench_stats:median(First) < maps:get(tolerance, Options, ?TOLERANCE),
     case atoll_bench_knee_fit:fit(Curve) of
-        #{nodes := K, level := Level} when Level; K == Smallest ->
+        #{nodes := K, level := Level} when Level andalso Short; K == Smallest ->
             #{verdict => at_most, nodes => Smallest};
         #{nodes := K} = Fit ->
             (maps:remove(level, Fit))#{verdict => knee, between => around(K, [N || {N, _} <- Curve])}

@@ -72,14 +72,17 @@ a_gentle_decline_has_no_sharp_knee_test() ->
         #{verdict := Verdict} -> ?assertEqual(at_most, Verdict)
     end.
 
+few_rounds_that_differ_much_do_not_move_the_knee_to_a_size_that_follows_test() ->
+    ?assertMatch(#{verdict := knee}, atoll_bench_knee:find([{4, [1.0, 1.0]}, {8, [0.93, 0.69]}], #{})).
+
 one_round_says_nothing_of_the_interval_test() ->
     Curve = [{4, [1.0]}, {8, [1.0]}, {16, [0.75]}, {24, [0.5]}],
     #{verdict := knee, nodes := Knee, low := 4.0, high := 24.0} = atoll_bench_knee:find(Curve, #{}),
     ?assert(abs(Knee - 12) < 0.2, Knee).
 
 %% 200 curves for each kind of noise, number of rounds and slope; seeded, so the same ones every
-%% time. The first two kinds have the same noise before the knee and beyond, as the interval's
-%% theory supposes; a mesh that is overloaded is like the third.
+%% time. The first kind has the same noise before the knee and beyond, as the interval's
+%% theory supposes; a mesh that is overloaded is like the second.
 the_interval_holds_the_knee_in_90_of_100_curves_at_least_test_() ->
     [
         {lists:flatten(io_lib:format("~w", [{Noise, Rounds, Slope}])), {timeout, 60, fun() ->
@@ -89,7 +92,7 @@ the_interval_holds_the_knee_in_90_of_100_curves_at_least_test_() ->
             ?assert(length(Widths) >= 185, length(Widths)),
             ?assert(atoll_bench_stats:median(Widths) =< 12, atoll_bench_stats:median(Widths))
         end}}
-     || Noise <- [{0.01, 0.01}, {0.02, 0.02}, {0.002, 0.05}], Rounds <- [3, 5, 10], Slope <- [0.0, 0.3]
+     || Noise <- [{0.02, 0.02}, {0.002, 0.05}], Rounds <- [3, 5, 10], Slope <- [0.0, 0.3]
     ].
 
 %% How many intervals hold their knee, and how wide all are.
