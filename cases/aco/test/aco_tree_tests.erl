@@ -82,8 +82,7 @@ branches(Branch) -> [Branch].
 share(#{node := Own, group := Group} = Branch) ->
     lists:all(
         fun(#{node := Node}) ->
-            #{nodes := Members} = Group,
-            Node =:= Own orelse lists:member(Node, Members) andalso lists:member(Own, Members)
+            Node =:= Own orelse [Node, Own] -- maps:get(nodes, Group) =:= []
         end,
         aco_tree:children(Branch)).
 
