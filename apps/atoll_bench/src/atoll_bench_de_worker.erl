@@ -75,7 +75,8 @@ operate({Intended, In}, Choice0, Place0, #{pace := Pace, tally := Tally} = Share
 %% @doc The latency of an operation: how long it has waited since it was to begin, and then how
 %% long it took; in several groups it was done so many times, and waited for once.
 -spec latency(Intended :: integer(), Began :: integer(), Ended :: integer(), Parts :: pos_integer()) -> integer().
-latency(Intended, Began, Ended, Parts) -> Began - Intended + (Ended - Began) div Parts.
+latency(Intended, Began, Ended, Parts) when is_integer(Intended), is_integer(Began) ->
+    Began - Intended + (Ended - Began) div Parts.
 
 of_outcome(ok) -> ok;
 of_outcome({error, _}) -> error.
