@@ -18,7 +18,7 @@
     aco => [atoll],
     orbit => [atoll],
     atoll_bench => [atoll, aco, atoll_cluster, orbit],
-    atoll_experiments => [atoll, aco, atoll_bench, atoll_cluster, atoll_sim],
+    atoll_experiments => [atoll, aco, atoll_bench, atoll_cluster, atoll_sim, orbit],
     atoll_cli => [atoll, aco, atoll_bench, atoll_chaos, atoll_cluster, atoll_experiments, atoll_sim, orbit]
 }).
 

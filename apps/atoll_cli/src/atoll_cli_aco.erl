@@ -30,7 +30,7 @@ options() ->
         #{name => chaos, value => "N", default => "0", read => atoll_cli_read:number(0, 100),
           help => "processes killed each second on each node"},
         #{name => kill, value => "ROLE,...", read => atoll_cli_read:some_of([colony, gateway]),
-          help => "kill a node with colonies, or with submasters, after a third of the rounds"},
+          help => "kill a node with colonies, or with submasters alone (11 nodes or more of degree 2 have one), after a third of the rounds"},
         atoll_cli_json:switch()
     ].
 

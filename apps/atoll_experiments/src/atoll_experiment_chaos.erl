@@ -1,4 +1,5 @@
-%% @doc ACO while processes are killed, and nodes (section VIII.ii, Reliability).
+%% @doc ACO while processes are killed, and nodes (section VIII.ii, Reliability); and Orbit, which
+%% has nothing that recovers.
 -module(atoll_experiment_chaos).
 -behaviour(atoll_experiment).
 
@@ -14,6 +15,11 @@
 -define(PACE_MS, 150).
 %% A node is killed when this round is over.
 -define(LOST_AFTER, 5).
+%% Orbit takes many times as long as it is left alone.
+-define(ORBIT_NODES, 6).
+-define(ORBIT_SPACE, 500000).
+-define(ORBIT_LOST_MS, 1000).
+-define(ORBIT_RUN_MS, 120000).
 
 -spec about() -> atoll_experiment:about().
 about() ->
@@ -42,12 +48,21 @@ steps(#{size := Size}) ->
             run => {job, fun() -> {ok, runs(ml, 1, lists:seq(1, tries(Size)))} end}
         }
     ] ++ [
-        #{
-            key => lost,
-            says => io_lib:format("GR and SR on ~b nodes; after round ~b a colony's node is killed, the node of submasters, both at once, or none", [?NODES_TO_LOSE, ?LOST_AFTER]),
-            run => {job, fun() -> {ok, lost()} end}
-        }
-     || Size =:= full
+        Step
+     || Size =:= full,
+        Step <- [
+            #{
+                key => lost,
+                says => io_lib:format("GR and SR on ~b nodes; after round ~b a colony's node is killed, the node of submasters, both at once, or none", [?NODES_TO_LOSE, ?LOST_AFTER]),
+                run => {job, fun() -> {ok, lost()} end}
+            },
+            #{
+                key => orbit,
+                says => io_lib:format("Orbit (g124 over ~b) in groups of three on ~b nodes; ~b ms after its start a gateway, or another node, is killed",
+                    [?ORBIT_SPACE, ?ORBIT_NODES, ?ORBIT_LOST_MS]),
+                run => {job, fun() -> {ok, [orbit(What) || What <- [gateway, member]]} end}
+            }
+        ]
     ].
 
 tries(full) -> 3;
@@ -97,9 +112,26 @@ losing(Mode, What) ->
     end),
     maps:merge(#{mode => Mode, lost => What}, atoll_experiments_aco:figures(Answer)).
 
+%% The first node of a group is its gateway; the second group is nodes 4 to 6.
+orbit(What) ->
+    Answer = atoll_experiments_aco:cluster(sr, ?ORBIT_NODES, fun(Cluster) ->
+        Nodes = atoll_cluster:nodes(Cluster),
+        Spec = #{generators => g124, space => ?ORBIT_SPACE, mode => groups, group_size => 3, nodes => Nodes},
+        Victim = lists:nth(case What of gateway -> 4; member -> 5 end, Nodes),
+        Killer = spawn_link(fun() -> receive after ?ORBIT_LOST_MS -> ok = atoll_cluster:kill(Cluster, Victim) end end),
+        Said = atoll_bench_nodes:call(Cluster, hd(Nodes), {orbit, run}, [Spec], ?ORBIT_RUN_MS),
+        true = unlink(Killer),
+        Said
+    end),
+    maps:merge(#{lost => What}, of_orbit(Answer)).
+
+of_orbit({ok, {ok, #{size := Size}}}) -> #{size => Size};
+of_orbit({ok, {error, Reason}}) -> #{failed => unicode:characters_to_binary(orbit:format_error(Reason))};
+of_orbit({error, Why}) -> #{broken => unicode:characters_to_binary(Why)}.
+
 -spec verdict(atoll_experiment:results()) -> atoll_experiment:verdict().
 verdict(Results) ->
-    [Storm, Unreliable, Lost] = [case Results of #{Key := {ok, Runs}} -> Runs; #{} -> [] end || Key <- [storm, unreliable, lost]],
+    [Storm, Unreliable, Lost, Orbit] = [case Results of #{Key := {ok, Runs}} -> Runs; #{} -> [] end || Key <- [storm, unreliable, lost, orbit]],
     #{
         tables => [
             #{
@@ -114,7 +146,7 @@ verdict(Results) ->
                 rows => [lost_row(Run) || Run <- Lost]
             }
         ],
-        claims => [survives(gr, Storm), survives(sr, Storm), runtime(Storm), fails(Unreliable), survives_nodes(Lost)]
+        claims => [survives(gr, Storm), survives(sr, Storm), runtime(Storm), fails(Unreliable), survives_nodes(Lost), orbit_ends(Orbit)]
     }.
 
 of_mode(Mode, Chaos, Runs) ->
@@ -225,6 +257,16 @@ survives_nodes(Lost) ->
             [Why | _] -> ["One that did not end said: ", Why];
             [] -> [[io_lib:format("In ~b of them the run was over before the node was killed.", [length(Missed)])] || Missed =/= []]
         end).
+
+orbit_ends(Runs) ->
+    Said = [Why || #{<<"failed">> := Why} <- Runs],
+    claim(none, "Orbit has nothing that recovers: without one of its nodes it ends at once, and says which.",
+        length(Said) =:= length(Runs),
+        case Runs of
+            [] -> none;
+            _ -> io_lib:format("~b of ~b runs ended with one sentence when a gateway, or another node, was killed.", [length(Said), length(Runs)])
+        end,
+        case Said of [Why | _] -> ["One said: ", Why]; [] -> "" end).
 
 lost_row(#{<<"mode">> := Mode, <<"lost">> := What, <<"failed">> := Why}) ->
     [[string:uppercase(Mode), "-ACO"], What, ["failed: ", Why] | lists:duplicate(4, "–")];

@@ -62,7 +62,8 @@ chaos_test() ->
     Failed = #{mode => ml, chaos => 1, seed => 1, failed => <<"lost">>},
     Lost = [#{mode => gr, lost => What, rounds => 20, nodes_lost => N, restarts => 1, best => 7, wall_ms => 10} || {What, N} <- [{none, 0}, {colony, 1}]],
     Of = fun(Storm, Ml, Nodes) ->
-        holds(atoll_experiment_chaos:verdict(#{storm => {ok, json(Storm)}, unreliable => {ok, json(Ml)}, lost => {ok, json(Nodes)}}))
+        Results = #{storm => {ok, json(Storm)}, unreliable => {ok, json(Ml)}, lost => {ok, json(Nodes)}},
+        lists:droplast(holds(atoll_experiment_chaos:verdict(Results)))
     end,
     ?assertEqual([true, true, true, true, true], Of(Fine, [Failed], Lost)),
     %% One run of GR that ended before its time, schedules of SR that are worse, and slower.
@@ -77,6 +78,14 @@ chaos_test() ->
     ?assertMatch([_, _, _, _, false], Of(Fine, [Failed], [(hd(Lost))#{best := 8} | Lost])),
     %% Nobody was killed: nothing was survived.
     ?assertMatch([false, false | _], Of([R#{kills := 0} || R <- Fine], [Failed], Lost)).
+
+orbit_without_a_node_is_to_end_with_a_sentence_test() ->
+    Of = fun(Runs) -> lists:last(holds(atoll_experiment_chaos:verdict(#{orbit => {ok, json(Runs)}}))) end,
+    Failed = #{lost => gateway, failed => <<"Node b was lost.">>},
+    ?assertEqual(unknown, Of([])),
+    ?assertEqual(true, Of([Failed, Failed#{lost := member}])),
+    ?assertEqual(false, Of([Failed, #{lost => member, size => 100}])),
+    ?assertEqual(false, Of([Failed, #{lost => member, broken => <<"timeout">>}])).
 
 ended(Mode, Chaos, Seed, Best, Ms) ->
     #{mode => Mode, chaos => Chaos, seed => Seed, best => Best, rounds => 20, kills => 3 * Chaos, restarts => 2 * Chaos, wall_ms => Ms}.
