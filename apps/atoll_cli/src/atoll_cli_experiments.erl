@@ -37,11 +37,11 @@ examples() ->
 run(#{out := Dir, size := Size, draw := Draw, json := Json} = Values, []) ->
     Context = #{size => Size, orlib => orlib()},
     Chosen = atoll_experiments:select(maps:get(only, Values, atoll_experiments:names())),
-    case checked(Context) of
+    case checked(Context, atoll_experiments:check(Dir, case Draw of true -> draw; false -> Size end)) of
         ok when Draw ->
             show(Json, atoll_experiments:draw(Dir, Context));
         ok ->
-            ok = atoll_cli_io:say(io_lib:format("At most ~b minutes; Ctrl-C ends it, and the nodes with it.", [atoll_experiments:minutes(Chosen)])),
+            ok = atoll_cli_io:say(io_lib:format("At most ~b min; Ctrl-C ends it, and the nodes with it.", [atoll_experiments:minutes(Chosen)])),
             show(Json, atoll_experiments:run(Chosen, #{dir => Dir, context => Context, say => fun atoll_cli_io:say/1}));
         {error, Why} ->
             {usage, Why}
@@ -54,9 +54,11 @@ orlib() ->
         Dir -> Dir
     end.
 
-checked(#{orlib := none}) ->
+checked(_Context, {error, Error}) ->
+    {error, atoll_experiments:format_error(Error)};
+checked(#{orlib := none}, ok) ->
     ok;
-checked(#{orlib := Dir}) ->
+checked(#{orlib := Dir}, ok) ->
     case [File || File <- ["wt40.txt", "wtopt40.txt"], not filelib:is_regular(filename:join(Dir, File))] of
         [] -> ok;
         [Missing | _] -> {error, ["ATOLL_ORLIB is ", Dir, ", and there is no ", Missing]}

@@ -41,6 +41,9 @@ what_is_measured_stands_on_a_page_that_can_be_made_again(Config) ->
 
 wrong_usage_says_one_sentence(Config) ->
     Dir = ?config(dir, Config),
+    Full = filename:join(Dir, "full"),
+    ok = filelib:ensure_dir(filename:join(Full, "run.json")),
+    ok = file:write_file(filename:join(Full, "run.json"), "{\"size\":\"full\"}"),
     [
         begin
             #{status := Status, stdout := Out, stderr := Said} = atoll_cli_os:run(Dir, Args),
@@ -51,7 +54,9 @@ wrong_usage_says_one_sentence(Config) ->
      || {Args, Code, Part} <- [
             {["experiments", "--only", "fish"], 2, <<"must be some of orbit">>},
             {["experiments", "--size", "huge"], 2, <<"must be">>},
-            {["experiments", "--draw", "--out", filename:join(Dir, "nothing")], 1, <<"no results">>}
+            {["experiments", "--draw", "--out", filename:join(Dir, "nothing")], 2, <<"no results">>},
+            {["experiments", "--size", "small", "--out", Full], 2, <<"of the size full">>},
+            {["experiments", "--out", filename:join(Full, "run.json")], 2, <<"run.json: ">>}
         ]
     ].
 

@@ -10,7 +10,7 @@
 %% is made of these files alone, and can be made again.
 -module(atoll_experiments).
 
--export([all/0, names/0, select/1, minutes/1, run/2, draw/2, draw/3, format_error/1]).
+-export([all/0, names/0, select/1, minutes/1, check/2, run/2, draw/2, draw/3, format_error/1]).
 
 -export_type([options/0, done/0, error/0]).
 
@@ -35,9 +35,15 @@
     not_shown := non_neg_integer()
 }.
 
--type error() :: {file, file:filename_all(), file:posix() | badarg | terminated | system_limit} | {no_results, file:filename_all()}.
+-type error() ::
+    {file, file:filename_all(), file:posix() | badarg | terminated | system_limit}
+    | {no_results, file:filename_all()}
+    %% The folder has results of another size, and a page says of one size only.
+    | {other_size, file:filename_all(), Has :: binary()}.
 
 -define(PAGE, "experiments.md").
+%% What it all ran on.
+-define(HEADER, "run.json").
 -define(NOT_RUN, "it was not run").
 
 %% @doc All experiments, in the order in which they run and stand on the page.
@@ -72,6 +78,26 @@ select(Names) ->
 minutes(Modules) ->
     lists:sum([maps:get(minutes, Module:about()) || Module <- Modules]).
 
+%% @doc Whether a folder can take the results of experiments of a size, or `draw' those in it.
+-spec check(file:filename_all(), full | small | draw) -> ok | {error, error()}.
+check(Dir, What) ->
+    case json(filename:join(Dir, ?HEADER)) of
+        {ok, #{<<"size">> := _}} when What =:= draw -> ok;
+        {ok, #{<<"size">> := Size}} ->
+            case atom_to_binary(What) of
+                Size -> ok;
+                _ -> {error, {other_size, Dir, Size}}
+            end;
+        _ when What =:= draw -> {error, {no_results, Dir}};
+        _ -> folder(Dir)
+    end.
+
+folder(Dir) ->
+    case filelib:ensure_dir(filename:join(Dir, ?HEADER)) of
+        ok -> ok;
+        {error, Reason} -> {error, {file, Dir, Reason}}
+    end.
+
 %% @doc Runs them, and writes the page.
 -spec run([module(), ...], options()) -> {ok, done()} | {error, error()}.
 run(Modules, #{dir := Dir, context := #{size := Size}} = Options) ->
@@ -81,17 +107,17 @@ run(Modules, #{dir := Dir, context := #{size := Size}} = Options) ->
         commit => atoll_bench_commit:describe(),
         size => Size
     },
-    case filelib:ensure_dir(filename:join(Dir, "run.json")) of
+    case folder(Dir) of
         ok ->
-            case write(filename:join(Dir, "run.json"), Header) of
+            case write(filename:join(Dir, ?HEADER), Header) of
                 ok ->
                     lists:foreach(fun(Module) -> experiment(Module, Options) end, Modules),
                     draw(lists:uniq(all() ++ Modules), Dir, maps:get(context, Options));
                 {error, _} = Error ->
                     Error
             end;
-        {error, Reason} ->
-            {error, {file, Dir, Reason}}
+        {error, _} = Error ->
+            Error
     end.
 
 experiment(Module, #{dir := Dir, context := Context} = Options) ->
@@ -149,7 +175,7 @@ draw(Dir, Context) ->
 -spec draw([module()], file:filename_all(), atoll_experiment:context()) -> {ok, done()} | {error, error()}.
 draw(Modules, Dir, Given) ->
     Page = filename:join(Dir, ?PAGE),
-    case json(filename:join(Dir, "run.json")) of
+    case json(filename:join(Dir, ?HEADER)) of
         {ok, #{<<"size">> := Size} = Header} ->
             Context = Given#{size => binary_to_existing_atom(Size)},
             Entries = [
@@ -219,4 +245,6 @@ json(File) ->
 %% @doc One sentence for an error.
 -spec format_error(error()) -> unicode:chardata().
 format_error({file, File, Reason}) -> io_lib:format("~ts: ~ts", [File, file:format_error(Reason)]);
-format_error({no_results, Dir}) -> io_lib:format("there are no results of experiments in ~ts", [Dir]).
+format_error({no_results, Dir}) -> io_lib:format("there are no results of experiments in ~ts", [Dir]);
+format_error({other_size, Dir, Has}) ->
+    io_lib:format("~ts has results of experiments of the size ~ts; another --out keeps them apart", [Dir, Has]).
