@@ -73,15 +73,8 @@ value(Name, Label, Unit, Better) ->
 points(Points) -> Points.
 
 -spec check(atoll_bench:point()) -> ok | {error, unicode:chardata()}.
-check(#{nodes := Nodes, slow := Slow}) when Slow > Nodes ->
-    {error, "more nodes are slow than there are"};
-check(#{slow_percent := Less, percent := More}) when Less > More ->
-    {error, "the slow nodes are not slower"};
 check(Point) ->
-    atoll_bench_unequal:affordable(shares(Point)).
-
-shares(#{nodes := Nodes, slow := Slow, slow_percent := Less, percent := More}) ->
-    atoll_bench_unequal:shares(Nodes, Slow, {Less / 100, More / 100}).
+    atoll_bench_unequal:check(Point).
 
 -spec flags(atoll_bench:point()) -> [string()].
 flags(_Point) ->
@@ -90,7 +83,7 @@ flags(_Point) ->
 %% One node more, which is not bounded and asks the others.
 -spec setup(atoll_bench:point()) -> {ok, map()} | {error, unicode:chardata()}.
 setup(#{nodes := Count} = Point) ->
-    Shares = shares(Point),
+    Shares = atoll_bench_unequal:shares(Point),
     Options = #{nodes => Count + 1, connect_all => true, apps => [atoll], args => flags(Point)},
     atoll_bench_nodes:start(Options, fun(Cluster) ->
         [Placer | Nodes] = atoll_cluster:nodes(Cluster),

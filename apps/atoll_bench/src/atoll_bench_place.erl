@@ -104,15 +104,8 @@ rules(herd) -> [first, random, claims].
 -spec check(atoll_bench:point()) -> ok | {error, unicode:chardata()}.
 check(#{workload := herd}) ->
     ok;
-check(#{nodes := Nodes, slow := Slow}) when Slow > Nodes ->
-    {error, "more nodes are slow than there are"};
-check(#{slow_percent := Less, percent := More}) when Less > More ->
-    {error, "the slow nodes are not slower"};
 check(Point) ->
-    atoll_bench_unequal:affordable(shares(Point)).
-
-shares(#{nodes := Nodes, slow := Slow, slow_percent := Less, percent := More}) ->
-    atoll_bench_unequal:shares(Nodes, Slow, {Less / 100, More / 100}).
+    atoll_bench_unequal:check(Point).
 
 -spec flags(atoll_bench:point()) -> [string()].
 flags(_Point) ->
@@ -122,7 +115,7 @@ flags(_Point) ->
 setup(#{workload := herd, nodes := Count} = Point) ->
     start(Count, Point, fun(Cluster) -> {ok, Point#{cluster => Cluster, nodes := atoll_cluster:nodes(Cluster)}} end);
 setup(#{workload := unequal, nodes := Count, slow_percent := Less} = Point) ->
-    Cpus = shares(Point),
+    Cpus = atoll_bench_unequal:shares(Point),
     start(Count + 1, Point, fun(Cluster) ->
         [Placer | Nodes] = atoll_cluster:nodes(Cluster),
         State = Point#{cluster => Cluster, placer => Placer, nodes := Nodes},

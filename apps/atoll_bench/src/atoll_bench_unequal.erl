@@ -2,7 +2,7 @@
 %% have in common.
 -module(atoll_bench_unequal).
 
--export([shares/3, affordable/1, bound/4]).
+-export([check/1, shares/1, shares/3, bound/4]).
 
 -import(atoll_bench_nodes, [answer/1, sure/1]).
 
@@ -21,8 +21,21 @@ shares(Nodes, Slow, {Less, More}) ->
      || N <- lists:seq(1, Nodes)
     ].
 
-%% @doc Whether nodes can be bounded here at all, and the machine has as much as they may use.
--spec affordable([number(), ...]) -> ok | {error, unicode:chardata()}.
+%% @doc What each node of a point may use.
+-spec shares(atoll_bench:point()) -> [number(), ...].
+shares(#{nodes := Nodes, slow := Slow, slow_percent := Less, percent := More}) ->
+    shares(Nodes, Slow, {Less / 100, More / 100}).
+
+%% @doc Whether there are such nodes, they can be bounded here at all, and the machine has as
+%% much as they may use.
+-spec check(atoll_bench:point()) -> ok | {error, unicode:chardata()}.
+check(#{nodes := Nodes, slow := Slow}) when Slow > Nodes ->
+    {error, "more nodes are slow than there are"};
+check(#{slow_percent := Less, percent := More}) when Less > More ->
+    {error, "the slow nodes are not slower"};
+check(Point) ->
+    affordable(shares(Point)).
+
 affordable(Shares) ->
     %% Where groups can be made it is known how many processors there are.
     case atoll_quota:available() of

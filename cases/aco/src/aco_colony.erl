@@ -5,7 +5,8 @@
 %%
 %% What a colony finds hangs on the problem, the options, its number, and the
 %% best solutions that it was told after each round, and on nothing else: not on
-%% which node it is, nor how often it was lost and made anew by {@link replay/2}.
+%% which node it is, nor how often it was lost and brought to where it was again:
+%% {@link replay/2} does that in one process, and {@link aco_colony_server} on nodes.
 %%
 %% A round is `local_iterations' generations. After each generation the
 %% pheromone is updated with the colony's best so far. The best is at first the
