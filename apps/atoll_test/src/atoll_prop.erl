@@ -1,0 +1,75 @@
+%% @doc Properties as EUnit tests, seeded and sized by {@link atoll_tier}.
+%%
+%% PropEr draws from the random state of the process that calls it, if there is one. So a
+%% property is played again by the seed of the run. A failure carries that seed, the
+%% counterexample in its smallest form, and what PropEr said.
+-module(atoll_prop).
+
+-export([tests/1, test/3, test/4, holds/3, holds/4]).
+
+-export_type([option/0]).
+
+%% PropEr's own options, such as `{max_size, 40}'.
+-type option() :: term().
+
+%% So many seconds, for a machine on which much else runs.
+-define(FAST_S, 300).
+-define(DEEP_S, 3600).
+
+%% How much of what PropEr said goes into a failure.
+-define(SAID, 4000).
+
+%% @doc A test for each property, with its title and the number of its tests in the deep
+%% tier.
+-spec tests([{Title :: string() | atom(), proper:outer_test(), Deep :: pos_integer()}]) -> [tuple()].
+tests(Properties) ->
+    [test(Title, Property, Deep) || {Title, Property, Deep} <- Properties].
+
+%% @doc One test.
+-spec test(Title :: string() | atom(), proper:outer_test(), Deep :: pos_integer()) -> tuple().
+test(Title, Property, Deep) ->
+    test(Title, Property, Deep, []).
+
+%% @doc One test, with options of PropEr.
+-spec test(Title :: string() | atom(), proper:outer_test(), Deep :: pos_integer(), [option()]) -> tuple().
+test(Title, Property, Deep, Options) ->
+    Seconds =
+        case atoll_tier:tier() of
+            fast -> ?FAST_S;
+            deep -> ?DEEP_S
+        end,
+    {title(Title), {timeout, Seconds, fun() -> holds(Title, Property, Deep, Options) end}}.
+
+title(Title) when is_atom(Title) -> atom_to_list(Title);
+title(Title) -> Title.
+
+%% @doc Checks a property in the calling process; fails with its counterexample.
+-spec holds(Title :: string() | atom(), proper:outer_test(), Deep :: pos_integer()) -> ok.
+holds(Title, Property, Deep) ->
+    holds(Title, Property, Deep, []).
+
+%% @doc The same with options of PropEr.
+-spec holds(Title :: string() | atom(), proper:outer_test(), Deep :: pos_integer(), [option()]) -> ok.
+holds(Title, Property, Deep, Options) ->
+    _ = rand:seed(exsss, atoll_tier:seed(title(Title))),
+    Said = ets:new(said, [ordered_set, private]),
+    Hear = fun(Format, Arguments) ->
+        true = ets:insert(Said, {erlang:unique_integer([monotonic]), io_lib:format(Format, Arguments)}),
+        ok
+    end,
+    All = Options ++ [{numtests, atoll_tier:tests(Deep)}, {on_output, Hear}, long_result, nocolors],
+    try proper:quickcheck(Property, All) of
+        true ->
+            ok;
+        Otherwise ->
+            Text = [Line || {_, Line} <- ets:tab2list(Said)],
+            error({does_not_hold, title(Title), #{
+                seed => atoll_tier:seed(),
+                counterexample => Otherwise,
+                said => last(string:trim(unicode:characters_to_list(Text), leading, "."))
+            }})
+    after
+        true = ets:delete(Said)
+    end.
+
+last(Text) -> lists:nthtail(max(0, length(Text) - ?SAID), Text).

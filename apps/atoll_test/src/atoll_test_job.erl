@@ -1,0 +1,103 @@
+%% @doc Runs one job in a VM of its own, and says what came of it.
+%%
+%% A job has an epmd, a run directory and a directory for temporary files that no other
+%% job has, so it can run beside any other. Its VM is tied to this one: it ends when this
+%% one does, in whatever way, and the nodes that it has started end with it.
+-module(atoll_test_job).
+
+-export([run/2, directory/1, start_epmd/1, tied/1]).
+
+-export_type([place/0, ended/0]).
+
+-type place() :: #{
+    %% Code paths for the VM.
+    paths := [file:filename()],
+    %% Where the results of all jobs go, a directory each.
+    results := file:filename(),
+    %% Where the job may put what it does not keep.
+    temporary := file:filename(),
+    %% The port of its epmd.
+    epmd := inet:port_number(),
+    env := [{string(), string()}],
+    limit_ms := pos_integer()
+}.
+
+-type ended() :: #{
+    results := [atoll_test_result:result()],
+    seconds := float(),
+    %% Why it did not come to its end, in words.
+    broken := none | iolist(),
+    log := file:filename()
+}.
+
+%% @doc Runs it, and cleans up its temporary files.
+-spec run(atoll_test_jobs:job(), place()) -> ended().
+run(#{kind := Kind, modules := Modules, 'case' := Case} = Job, Place) ->
+    #{paths := Paths, results := All, temporary := Temporary, epmd := Epmd, env := Env, limit_ms := Limit} = Place,
+    Dir = filename:join(All, directory(Job)),
+    Log = filename:join(Dir, "console.log"),
+    ok = filelib:ensure_dir(Log),
+    Own = filename:join(Temporary, "run"),
+    ok = filelib:ensure_dir(filename:join(Own, "x")),
+    ok = file:change_mode(Own, 8#700),
+    Erl = ["erl", "+Bd", "-noinput", "-boot", "no_dot_erlang", "-pa"] ++ Paths ++ ["-s", "atoll_test_vm", "main", "-extra", atom_to_list(Kind), Dir],
+    Arguments = Erl ++ [lists:join(",", [atom_to_list(M) || M <- Modules]), Case],
+    Begun = erlang:monotonic_time(millisecond),
+    Status = wait(start(Arguments, Log, [{"ERL_EPMD_PORT", integer_to_list(Epmd)}, {"XDG_RUNTIME_DIR", Own}, {"TMPDIR", Own} | Env]), Limit),
+    Seconds = (erlang:monotonic_time(millisecond) - Begun) / 1000,
+    _ = file:del_dir_r(Own),
+    {Results, Broken} = results(Kind, Dir, Status),
+    #{results => Results, seconds => Seconds, broken => Broken, log => Log}.
+
+%% @doc Where its results are, under those of all jobs.
+-spec directory(atoll_test_jobs:job()) -> file:filename().
+directory(#{name := Name}) -> lists:flatten(string:replace(Name, " ", "-", all)).
+
+%% The shell only sends the VM's output to a file. A VM in the background would hand down
+%% to its nodes that SIGINT is ignored.
+start(Arguments, Log, Env) ->
+    Command = "log=$1; shift; if env --default-signal=INT true 2>/dev/null; then set -- env --default-signal=INT \"$@\"; fi; exec \"$@\" >\"$log\" 2>&1 </dev/null",
+    Sh = ["sh", "-c", Command, "sh", Log | [unicode:characters_to_list(A) || A <- Arguments]],
+    [Program | Rest] = tied(Sh),
+    open_port({spawn_executable, os:find_executable(Program)}, [{args, Rest}, {env, Env}, exit_status, hide]).
+
+%% @doc A command that dies with this VM, even when that is killed.
+-spec tied([string()]) -> [string()].
+tied(Command) ->
+    case os:find_executable("setpriv") of
+        false -> Command;
+        _ -> ["setpriv", "--pdeathsig", "KILL" | Command]
+    end.
+
+wait(Port, Limit) ->
+    receive
+        {Port, {exit_status, Status}} -> Status
+    after Limit ->
+        {os_pid, Pid} = erlang:port_info(Port, os_pid),
+        _ = os:cmd("kill -KILL " ++ integer_to_list(Pid)),
+        {limit, Limit div 1000}
+    end.
+
+results(Kind, Dir, Status) ->
+    case {atoll_test_result:read(Kind, Dir), Status} of
+        {{error, File, Why}, _} ->
+            {[], io_lib:format("its results in ~ts cannot be read: ~0p", [File, Why])};
+        {{ok, Results}, {limit, Seconds}} ->
+            {Results, io_lib:format("it had not ended after ~b s", [Seconds])};
+        {{ok, []}, Status} ->
+            {[], io_lib:format("it ended with status ~p and no test had run", [Status])};
+        {{ok, Results}, Status} when Status =:= 0; Status =:= 1 ->
+            case {Status, [R || #{outcome := failed} = R <- Results]} of
+                {1, []} -> {Results, "it failed, though no test did"};
+                _ -> {Results, none}
+            end;
+        {{ok, Results}, Status} ->
+            {Results, io_lib:format("it ended with status ~p before its end", [Status])}
+    end.
+
+%% @doc Starts an epmd on a port, for the jobs of one place, one after the other; it ends
+%% with this VM.
+-spec start_epmd(inet:port_number()) -> port().
+start_epmd(Number) ->
+    [Program | Arguments] = tied(["epmd", "-port", integer_to_list(Number)]),
+    open_port({spawn_executable, os:find_executable(Program)}, [{args, Arguments}, hide]).

@@ -1,0 +1,87 @@
+%% @doc How much the tests do: little in the fast tier, which runs on each change, and all
+%% in the deep one, which `make soak' runs. This module says the sizes of both.
+%%
+%% The tier is `TIER' of the environment, `fast' if it is not set. `SEED' is what the run
+%% draws from: the same seed repeats what was drawn. A run that is given none draws one and
+%% says so. Both are set by the runner of the tests; a test that is run by hand does
+%% without.
+-module(atoll_tier).
+
+-export([tier/0, size/1, tests/1, sizes/0]).
+-export([seed/0, seed/1]).
+
+-export_type([tier/0, name/0]).
+
+-type tier() :: fast | deep.
+-type name() :: atom().
+
+%% Sizes: {Name, fast, deep, what it counts}.
+-define(SIZES, [
+    {chaos_kills, 40, 200, "processes killed under each supervisor"},
+    {churn_s, 5, 600, "seconds of nodes that come and go"},
+    {directory_nodes, 300, 10000, "simulated nodes with a directory"},
+    {name_seeds, 1, 20, "histories for each step at which somebody fails"},
+    {name_truth, 300, 10000, "registrations while members are killed and stopped"},
+    {order_times, 3, 300, "messages of each of 64 senders to each of 8 receivers, over lanes"},
+    {place_nodes, 8, 50, "nodes that are asked for their attributes, a fifth of them stopped"},
+    {place_sim_nodes, 150, 1000, "simulated nodes among which one is chosen"},
+    {reach_nodes, 8, 40, "nodes that reach each other over groups"},
+    {reply_bytes, 150000, 3000000, "bytes of each of 2,000 replies of servers that end with it"},
+    {semantics_commands, 60, 2000, "commands on real nodes beside the semantics"},
+    {semantics_sequences, 50, 20000, "sequences in virtual time beside the semantics"},
+    {stopped_s, 2, 60, "seconds of messages to a node that stands still"}
+]).
+
+%% A property runs a tenth of its tests in the fast tier, and these at least.
+-define(FEWEST, 30).
+
+%% @doc The tier that runs.
+-spec tier() -> tier().
+tier() ->
+    case os:getenv("TIER", "fast") of
+        "fast" -> fast;
+        "deep" -> deep;
+        Other -> error({"TIER is fast or deep, not " ++ Other})
+    end.
+
+%% @doc The size of that name in the tier that runs.
+-spec size(name()) -> pos_integer().
+size(Name) ->
+    {Name, Fast, Deep, _} = lists:keyfind(Name, 1, ?SIZES),
+    case tier() of
+        fast -> Fast;
+        deep -> Deep
+    end.
+
+%% @doc All sizes: their name, the fast one, the deep one, and what they count.
+-spec sizes() -> [{name(), pos_integer(), pos_integer(), string()}].
+sizes() -> ?SIZES.
+
+%% @doc How many tests of a property run, of so many in the deep tier.
+-spec tests(Deep :: pos_integer()) -> pos_integer().
+tests(Deep) ->
+    case tier() of
+        fast -> max(min(Deep, ?FEWEST), Deep div 10);
+        deep -> Deep
+    end.
+
+%% @doc What this run draws from.
+-spec seed() -> non_neg_integer().
+seed() ->
+    case os:getenv("SEED", "") of
+        "" ->
+            Drawn = rand:uniform(1000000),
+            io:format(user, "SEED=~b~n", [Drawn]),
+            true = os:putenv("SEED", integer_to_list(Drawn)),
+            Drawn;
+        Text ->
+            case string:to_integer(Text) of
+                {Seed, ""} when Seed >= 0 -> Seed;
+                _ -> error({"SEED is a number of 0 or more, not " ++ Text})
+            end
+    end.
+
+%% @doc A seed of its own for everything that draws: it hangs on the run's seed and on
+%% the name alone, so the same test draws the same wherever and with whatever it runs.
+-spec seed(term()) -> non_neg_integer().
+seed(What) -> erlang:phash2({seed(), What}).
