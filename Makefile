@@ -1,7 +1,7 @@
 # The front door for people: `make help` lists what there is.
 MAKEFLAGS += --no-print-directory
 .DELETE_ON_ERROR:
-.PHONY: help demo experiments experiments-page build elixir report-bundle check-report test soak check lint xref dialyzer docs clean
+.PHONY: help demo experiments experiments-page build elixir report-bundle check-report test soak tests-deep goals faults flaky check lint xref dialyzer docs clean
 
 # Whatever a recipe starts in place of its shell dies with make, even when make
 # is killed by a signal that nobody can catch.
@@ -12,8 +12,13 @@ help:
 	@echo 'make demo           nine nodes run Orbit, once as a full mesh and once in groups'
 	@echo 'make experiments    the papers'"'"' experiments again, in half an hour; EXPERIMENTS=orbit,place'
 	@echo 'make experiments-page  docs/experiments.md from what they measured last'
-	@echo 'make test           the tests; OTP=25, 27 or 29 runs them in a Debian root of that release'
-	@echo 'make soak           long simulations against the goals of the overlay; SEEDS=20, GOALS=speed,xbot'
+	@echo 'make test           the fast tier of the tests; SUITE=x_SUITE CASE=y SEED=7 for a part of them;'
+	@echo '                    OTP=25, 27 or 29 runs them in a Debian root of that release'
+	@echo 'make soak           all tests in full, the goals of the overlay, planted faults: an hour, and the'
+	@echo '                    fast tier on OTP 27 and 29; OTPS= without these'
+	@echo 'make flaky          one suite again and again beside busy loops; SUITE=x_SUITE N=20 BUSY=2'
+	@echo 'make goals          long simulations against the goals of the overlay; SEEDS=20, GOALS=speed,xbot'
+	@echo 'make faults         planted faults, each of which the tests must find; SUITE=atoll_sim for one application'
 	@echo 'make check          everything that must be clean: lint and test'
 	@echo 'make lint           warnings, the call graph (xref), the types (dialyzer), the documentation'
 	@echo 'make build          compiles; bin/atoll does so by itself when it has to'
@@ -46,20 +51,55 @@ experiments: build
 experiments-page: build
 	@ATOLL_TIED_TO=$$PPID bin/atoll experiments --draw --out _build/experiments && cp _build/experiments/experiments.md docs/experiments.md
 
+# What `make test', `make soak' and `make flaky' are told on the command line.
+CHOSEN = $(if $(SUITE),--suite '$(SUITE)') $(if $(CASE),--case '$(CASE)') $(if $(SEED),--seed '$(SEED)') \
+	$(if $(JOBS),--jobs '$(JOBS)') $(if $(RECORD),--record)
+BESIDE = $(if $(BUSY),--busy '$(BUSY)')
+
 ifdef OTP
 test:
 	@$(TIED) scripts/in-otp '$(OTP)' make test
 else
 test: build elixir
-	@$(TIED) scripts/test
+	@$(TIED) scripts/test $(CHOSEN) $(BESIDE)
+endif
+
+# A part of it when it is named; else everything, one after the other, to the end.
+OTPS ?= 27 29
+soak: build elixir
+ifdef SUITE
+	@$(TIED) scripts/test --tier deep $(CHOSEN)
+else
+	@failed=; \
+	for part in tests-deep goals faults $(OTPS:%=otp-%); do \
+		echo "== $$part"; $(MAKE) $$part || failed="$$failed $$part"; \
+	done; \
+	[ -z "$$failed" ] || { echo "make soak: failed:$$failed" >&2; exit 1; }
+endif
+
+tests-deep: build elixir
+	@$(TIED) scripts/test --tier deep $(CHOSEN)
+
+faults: build
+	@$(TIED) scripts/test --faults $(CHOSEN)
+
+N ?= 20
+flaky: build
+ifdef SUITE
+	@$(TIED) scripts/test --repeat '$(N)' --busy '$(or $(BUSY),$(shell nproc))' $(CHOSEN)
+else
+	@echo 'make flaky: name a suite, as in make flaky SUITE=atoll_name_SUITE' >&2; exit 2
+endif
+
+otp-%:
+	@$(MAKE) test OTP=$*
 
 # For the tests with Elixir, which are skipped without it.
 elixir: $(READY)
 	@scripts/setup elixir || echo 'The tests with Elixir are skipped.' >&2
-endif
 
-SEEDS ?= 20
-soak: build
+SEEDS ?= 1
+goals: build
 	@$(TIED) erl +Bd +MHsbct 2000000 +MHsmbcs 65536 +MHlmbcs 65536 -noinput \
 		-pa _build/default/lib/*/ebin -s atoll_sim_soak main -extra '$(SEEDS)' '$(GOALS)'
 

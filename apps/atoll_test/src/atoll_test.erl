@@ -1,44 +1,51 @@
-%% @doc The runner of the tests: `make test', `make soak' and `make flaky' are this.
+%% @doc The runner of the tests: `make test', `make soak', `make flaky' and `make faults'
+%% are this.
 %%
 %% Compiles the tests, runs them from one queue, and prints a line for each job that ends;
 %% then what failed, with the line that runs it again, what each application took of its
-%% budget, and at last "N passed, N failed" and ", N skipped" if there were any. It ends
+%% budget, and at last "N passed, N failed", with ", N skipped" if there were any. It ends
 %% with 0 only if something ran and nothing failed, and with 2 for a wrong command line.
 -module(atoll_test).
 
--export([main/0]).
+-export([main/0, options/1]).
+
+-export_type([options/0]).
 
 -type options() :: #{
-    root := file:filename(),
+    %% Suites, EUnit modules or applications; all with none.
     names := [string()],
     'case' := string(),
     seed := none | non_neg_integer(),
-    tier := string(),
+    tier := atoll_tier:tier(),
+    %% So many at once.
     jobs := pos_integer(),
     repeat := pos_integer(),
     busy := non_neg_integer(),
-    record := boolean()
+    record := boolean(),
+    faults := boolean()
 }.
 
-%% What hangs is ended.
--define(LIMIT_MS, #{"fast" => 600000, "deep" => 3000000}).
-
-%% Lines of a failure's reason.
--define(REASON_LINES, 20).
+-define(SEEDS, 1000000).
 
 %% @doc The entry point: plain arguments are those of `scripts/test'.
 -spec main() -> no_return().
 main() ->
     Status =
-        try options(init:get_plain_arguments()) of
-            {ok, Options} -> run(Options);
-            {error, Why} -> say(["scripts/test: ", Why]), 2
+        try
+            case options(init:get_plain_arguments()) of
+                {ok, Options} -> run(Options);
+                {error, Why} -> wrong(Why)
+            end
         catch
-            Class:Reason:Stack -> say(io_lib:format("scripts/test: ~p:~p~n~p", [Class, Reason, Stack])), 3
+            Class:Reason:Stack ->
+                atoll_test_report:print("scripts/test: ~p:~p~n~p~n0 passed, 1 failed~n", [Class, Reason, Stack]),
+                3
         end,
     erlang:halt(Status).
 
-%% Command line
+wrong(Why) ->
+    io:put_chars(standard_error, ["scripts/test: ", Why, $\n]),
+    2.
 
 specs() ->
     [
@@ -47,38 +54,42 @@ specs() ->
         {seed, undefined, "seed", {string, ""}, "What is drawn is drawn from this number."},
         {tier, undefined, "tier", {string, "fast"}, "fast or deep."},
         {jobs, undefined, "jobs", {string, ""}, "So many jobs at once."},
-        {repeat, undefined, "repeat", {string, "1"}, "So many times, each with a seed of its own."},
-        {busy, undefined, "busy", {string, "0"}, "Beside so many busy loops."},
-        {record, undefined, "record", {boolean, false}, "Keeps what each module took, for the order of later runs."}
+        {repeat, undefined, "repeat", {string, ""}, "So many times, each with a seed of its own."},
+        {busy, undefined, "busy", {string, ""}, "Beside so many busy loops."},
+        {record, undefined, "record", {boolean, false}, "Keeps what each module took, for the order of later runs."},
+        {faults, undefined, "faults", {boolean, false}, "Plants faults; each must be found."}
     ].
 
--spec options([string()]) -> {ok, options()} | {error, iolist()}.
+%% @doc Reads a command line.
+-spec options([string()]) -> {ok, options()} | {error, iodata()}.
 options(Arguments) ->
     case getopt:parse(specs(), Arguments) of
         {ok, {Given, []}} -> checked(maps:from_list(Given));
-        {ok, {_, [Rest | _]}} -> {error, ["what is \"", Rest, "\"?"]};
+        {ok, {_, [Rest | _]}} -> {error, ["there is no argument \"", Rest, "\"."]};
         {error, _} = Error -> {error, getopt:format_error(specs(), Error)}
     end.
 
-checked(#{suite := Suites, 'case' := Case, tier := Tier} = Given) ->
+checked(#{suite := Suites, 'case' := Case, record := Record, faults := Faults} = Given) ->
     try
-        lists:member(Tier, ["fast", "deep"]) orelse throw(["the tier is fast or deep, not \"", Tier, "\"."]),
-        Case =:= "" orelse Suites =/= "" orelse throw("CASE goes with the SUITE that it is of."),
-        {ok, Root} = file:get_cwd(),
+        _ = [throw("CASE goes with the SUITE that it is of.") || Case =/= "", Suites =:= ""],
         {ok, #{
-            root => Root,
             names => string:lexemes(Suites, ", "),
             'case' => Case,
-            tier => Tier,
+            tier => tier(maps:get(tier, Given)),
             seed => number(seed, Given, none, 0),
             jobs => number(jobs, Given, 2 * erlang:system_info(schedulers_online), 1),
             repeat => number(repeat, Given, 1, 1),
             busy => number(busy, Given, 0, 0),
-            record => maps:get(record, Given)
+            record => Record,
+            faults => Faults
         }}
     catch
         throw:Why -> {error, Why}
     end.
+
+tier("fast") -> fast;
+tier("deep") -> deep;
+tier(Other) -> throw(["the tier is fast or deep, not \"", Other, "\"."]).
 
 number(Key, Given, Default, Least) ->
     case maps:get(Key, Given) of
@@ -87,167 +98,63 @@ number(Key, Given, Default, Least) ->
         Text ->
             case string:to_integer(Text) of
                 {Number, ""} when Number >= Least -> Number;
-                _ -> throw(io_lib:format("~p is a number of ~b or more, not \"~ts\".", [Key, Least, Text]))
+                _ -> throw(io_lib:format("~p is a whole number of ~b or more, not \"~ts\".", [Key, Least, Text]))
             end
     end.
 
-%% The run
-
--spec run(options()) -> 0..2.
-run(#{root := Root, names := Names, 'case' := Case} = Options) ->
+-spec run(options()) -> 0..3.
+run(#{busy := Busy, tier := Tier} = Options) ->
+    %% What tests there are may hang on the tier.
+    true = os:putenv("TIER", atom_to_list(Tier)),
+    {ok, Root} = file:get_cwd(),
     Sources = atoll_test_jobs:sources(Root),
-    Times = atoll_test_times:read(),
-    case jobs(Names, Case, Sources, Times) of
-        {error, Why} ->
-            say(["scripts/test: ", Why]),
-            2;
-        {ok, Jobs} ->
-            Ebin = filename:join([Root, "_build", "test", "ebin"]),
-            case atoll_test_build:build([File || {_, File} <- Sources], Ebin) of
-                ok ->
-                    repeat(Jobs, Ebin, Options);
-                {error, Errors} ->
-                    print("~ts~n0 passed, 1 failed~n", [Errors]),
-                    1
-            end
+    case atoll_test_build:build([File || {_, File} <- Sources], filename:join([Root, "_build", "test", "ebin"])) of
+        ok ->
+            Loops = [spawn(fun busy/0) || _ <- lists:seq(1, Busy)],
+            Status = built(Root, Sources, Options),
+            _ = [exit(Loop, kill) || Loop <- Loops],
+            Status;
+        {error, Errors} ->
+            atoll_test_report:print("~ts~n0 passed, 1 failed~n", [Errors]),
+            1
+    end.
+
+busy() -> busy().
+
+built(Root, _Sources, #{faults := true, names := Names, jobs := Many}) ->
+    case atoll_test_faults:chosen(Names) of
+        {error, Why} -> wrong(Why);
+        {ok, Faults} -> planted(Faults, Root, Many)
+    end;
+built(Root, Sources, #{names := Names, 'case' := Case} = Options) ->
+    case jobs(Names, Case, Sources, atoll_test_times:read()) of
+        {error, Why} -> wrong(Why);
+        {ok, Jobs} -> repeated([Job || Job <- Jobs, atoll_test_jobs:has_cases(Job)], Root, Options)
     end.
 
 jobs([], "", Sources, Times) -> {ok, atoll_test_jobs:all(Sources, Times)};
 jobs(Names, Case, Sources, Times) -> atoll_test_jobs:only(Names, Case, Sources, Times).
 
-repeat(Jobs, Ebin, #{busy := Busy, repeat := Repeat, jobs := Many} = Options) ->
-    Loops = [spawn(fun busy/0) || _ <- lists:seq(1, Busy)],
-    Temporary = string:trim(os:cmd("mktemp -d")),
-    try
-        Places = places(min(Many, length(Jobs)), Temporary),
-        Runs = [once(N, Jobs, Places, Ebin, Options) || N <- lists:seq(1, Repeat)],
-        close(Runs, Options)
-    after
-        _ = [exit(Loop, kill) || Loop <- Loops],
-        _ = file:del_dir_r(Temporary)
-    end.
+repeated(Jobs, Root, #{jobs := Many, repeat := Repeat, tier := Tier, names := Names, record := Record} = Options) ->
+    Runs = atoll_test_places:with(min(Many, length(Jobs)), Root, fun(Places) ->
+        [once(Jobs, Places, seed(N, Options), Tier) || N <- lists:seq(1, Repeat)]
+    end),
+    _ = [atoll_test_times:write(Done) || Record, {_, _, Done} <- Runs],
+    atoll_test_report:close(Runs, Tier, Names =:= [] andalso Tier =:= fast).
 
-%% A scheduler of its own: with as many loops as processors, none is left idle.
-busy() -> busy().
+seed(_, #{seed := none}) -> rand:uniform(?SEEDS);
+seed(N, #{seed := Seed}) -> Seed + N - 1.
 
-%% Each place has an epmd on a port outside of where the system takes its own from.
-places(Many, Temporary) ->
-    Ports = free(Many, []),
-    _ = [atoll_test_job:start_epmd(Port) || Port <- Ports],
-    maps:from_list([
-        {N, {Port, filename:join(Temporary, integer_to_list(N))}}
-     || {N, Port} <- lists:zip(lists:seq(1, Many), Ports)
-    ]).
-
-free(0, Ports) ->
-    Ports;
-free(Many, Ports) ->
-    Port = 10000 + rand:uniform(20000),
-    case lists:member(Port, Ports) orelse gen_tcp:listen(Port, [{reuseaddr, true}]) of
-        {ok, Socket} -> ok = gen_tcp:close(Socket), free(Many - 1, [Port | Ports]);
-        _ -> free(Many, Ports)
-    end.
-
-once(N, Jobs, Places, Ebin, #{root := Root, tier := Tier, repeat := Repeat} = Options) ->
-    Seed =
-        case Options of
-            #{seed := none} -> rand:uniform(1000000);
-            #{seed := Given} -> Given + N - 1
-        end,
-    print("~ts tier, ~b jobs, ~b at once, SEED=~b~n", [Tier, length(Jobs), map_size(Places), Seed]),
-    Results = filename:join([Root, "_build", "test", "results"]),
-    Repeat =:= 1 andalso N =:= 1 andalso map_size(Places) > 1 andalso file:del_dir_r(Results),
+once(Jobs, Places, Seed, Tier) ->
+    atoll_test_report:begun(Tier, length(Jobs), length(Places), Seed),
     Begun = erlang:monotonic_time(millisecond),
-    Run = fun(Job, Number) ->
-        {Port, Temporary} = maps:get(Number, Places),
-        _ = file:del_dir_r(filename:join(Results, atoll_test_job:directory(Job))),
-        atoll_test_job:run(Job, #{
-            paths => [Ebin | filelib:wildcard(filename:join([Root, "_build", "default", "lib", "*", "ebin"]))],
-            results => Results,
-            temporary => Temporary,
-            epmd => Port,
-            env => [{"TIER", Tier}, {"SEED", integer_to_list(Seed)}],
-            limit_ms => maps:get(Tier, ?LIMIT_MS)
-        })
-    end,
-    Ended = fun(Job, Result, Left) -> ended(Job, Result, Left, Begun) end,
-    Done = atoll_test_queue:run(Jobs, map_size(Places), Run, Ended),
+    Run = fun(Job, Number) -> atoll_test_job:run(Job, (lists:nth(Number, Places))#{tier => Tier, seed => Seed}) end,
+    Ended = fun(Job, Result, Left) -> atoll_test_report:ended(Job, Result, Left, Begun) end,
+    Done = atoll_test_queue:run(Jobs, length(Places), Run, Ended),
     {Seed, (erlang:monotonic_time(millisecond) - Begun) / 1000, Done}.
 
-%% What is said
-
-ended(#{name := Name}, #{results := Results, seconds := Seconds, broken := Broken}, Left, Begun) ->
-    Failed = length([R || #{outcome := failed} = R <- Results]) + length([Broken || Broken =/= none]),
-    Word =
-        case Failed of
-            0 -> "ok    ";
-            _ -> io_lib:format("FAILED ~b of", [Failed])
-        end,
-    print("~5.1f s  ~ts ~3b  ~ts (~.1f s), ~b left~n", [
-        (erlang:monotonic_time(millisecond) - Begun) / 1000, Word, length(Results), Name, Seconds, Left
-    ]).
-
-close([{Seed, Seconds, Done}], #{tier := Tier, names := Names, record := Record}) ->
-    Record andalso atoll_test_times:write(Done),
-    Failures = failures(Done, Seed, Tier),
-    print("~n", []),
-    Names =:= [] andalso Tier =:= "fast" andalso print("~ts~n", [atoll_test_budget:lines(Done)]),
-    Failures =:= [] orelse print("Failed:~n~ts", [Failures]),
-    print("~b s, SEED=~b~n", [round(Seconds), Seed]),
-    counted(Done);
-close(Runs, #{tier := Tier}) ->
-    Bad = [{Seed, Failures} || {Seed, _, Done} <- Runs, Failures <- [failures(Done, Seed, Tier)], Failures =/= []],
-    print("~n", []),
-    _ = [print("SEED=~b failed:~n~ts", [Seed, Failures]) || {Seed, Failures} <- Bad],
-    Seconds = lists:sort([S || {_, S, _} <- Runs]),
-    print("~b of ~b runs were green; a run took ~.1f s (~.1f-~.1f).~n", [
-        length(Runs) - length(Bad), length(Runs), lists:nth((length(Seconds) + 1) div 2, Seconds), hd(Seconds), lists:last(Seconds)
-    ]),
-    counted(lists:append([Done || {_, _, Done} <- Runs])).
-
-counted(Done) ->
-    Outcomes = [O || {_, #{results := Results}} <- Done, #{outcome := O} <- Results],
-    Broken = length([B || {_, #{broken := B}} <- Done, B =/= none]),
-    Count = fun(Outcome) -> length([O || O <- Outcomes, O =:= Outcome]) end,
-    {Passed, Failed, Skipped} = {Count(passed), Count(failed) + Broken, Count(skipped)},
-    print("~b passed, ~b failed~ts~n", [Passed, Failed, [io_lib:format(", ~b skipped", [Skipped]) || Skipped > 0]]),
-    case Failed =:= 0 andalso Passed > 0 of
-        true -> 0;
-        false -> 1
-    end.
-
-failures(Done, Seed, Tier) ->
-    [
-        [
-            [
-                io_lib:format("  ~ts ~ts~n~ts    again: ~ts~n", [Suite, Case, indented(Why), again(Job, Suite, Case, Seed, Tier)])
-             || #{outcome := failed, suite := Suite, name := Case, why := Why} <- Results
-            ],
-            [io_lib:format("  ~ts: ~ts; ~ts~n", [maps:get(name, Job), Broken, Log]) || Broken =/= none]
-        ]
-     || {Job, #{results := Results, broken := Broken, log := Log}} <- Done,
-        Broken =/= none orelse [R || #{outcome := failed} = R <- Results] =/= []
-    ].
-
-indented(Why) ->
-    Lines = [Line || Line <- string:lexemes(Why, "\n"), string:trim(Line) =/= ""],
-    [["    ", string:slice(Line, 0, 160), $\n] || Line <- lists:sublist(Lines, ?REASON_LINES)].
-
-again(#{kind := ct}, Suite, Case, Seed, Tier) ->
-    again(Suite, [" CASE=" ++ Case || not lists:prefix("init_per_", Case), not lists:prefix("end_per_", Case)], Seed, Tier);
-again(#{kind := eunit}, Suite, _Case, Seed, Tier) ->
-    again(Suite, "", Seed, Tier).
-
-again(Suite, Case, Seed, Tier) ->
-    Target =
-        case Tier of
-            "fast" -> "test";
-            "deep" -> "soak"
-        end,
-    io_lib:format("make ~ts SUITE=~ts~ts SEED=~b", [Target, Suite, Case, Seed]).
-
-print(Format, Arguments) ->
-    io:put_chars(unicode:characters_to_binary(io_lib:format(Format, Arguments))).
-
-say(Text) ->
-    io:put_chars(standard_error, [Text, $\n]).
+planted(Faults, Root, Many) ->
+    Seed = rand:uniform(?SEEDS),
+    atoll_test_places:with(min(Many, length(Faults)), Root, fun(Places) ->
+        atoll_test_report:faults(atoll_test_faults:run(Faults, Root, [P#{seed => Seed} || P <- Places], fun atoll_test_report:fault/2))
+    end).

@@ -5,21 +5,21 @@
 %% one does, in whatever way, and the nodes that it has started end with it.
 -module(atoll_test_job).
 
--export([run/2, directory/1, start_epmd/1, tied/1]).
+-export([run/2, tied/1]).
 
 -export_type([place/0, ended/0]).
 
 -type place() :: #{
-    %% Code paths for the VM.
-    paths := [file:filename()],
+    %% The tree that is tested, with what is built in it.
+    root := file:filename(),
     %% Where the results of all jobs go, a directory each.
     results := file:filename(),
     %% Where the job may put what it does not keep.
     temporary := file:filename(),
     %% The port of its epmd.
     epmd := inet:port_number(),
-    env := [{string(), string()}],
-    limit_ms := pos_integer()
+    tier := atoll_tier:tier(),
+    seed := non_neg_integer()
 }.
 
 -type ended() :: #{
@@ -30,36 +30,52 @@
     log := file:filename()
 }.
 
-%% @doc Runs it, and cleans up its temporary files.
+%% What hangs is ended.
+-define(LIMIT_MS, #{fast => 600000, deep => 3000000}).
+
+%% @doc Runs it, and removes its temporary files.
 -spec run(atoll_test_jobs:job(), place()) -> ended().
 run(#{kind := Kind, modules := Modules, 'case' := Case} = Job, Place) ->
-    #{paths := Paths, results := All, temporary := Temporary, epmd := Epmd, env := Env, limit_ms := Limit} = Place,
+    #{root := Root, results := All, temporary := Temporary, tier := Tier} = Place,
     Dir = filename:join(All, directory(Job)),
     Log = filename:join(Dir, "console.log"),
+    _ = file:del_dir_r(Dir),
     ok = filelib:ensure_dir(Log),
     Own = filename:join(Temporary, "run"),
-    ok = filelib:ensure_dir(filename:join(Own, "x")),
+    ok = file:make_dir(Own),
     ok = file:change_mode(Own, 8#700),
-    Erl = ["erl", "+Bd", "-noinput", "-boot", "no_dot_erlang", "-pa"] ++ Paths ++ ["-s", "atoll_test_vm", "main", "-extra", atom_to_list(Kind), Dir],
-    Arguments = Erl ++ [lists:join(",", [atom_to_list(M) || M <- Modules]), Case],
+    Erl = ["erl", "+Bd", "-noinput", "-boot", "no_dot_erlang", "-pa"] ++ paths(Root) ++ ["-s", "atoll_test_vm", "main", "-extra"],
+    Arguments = [atom_to_list(Kind), Dir, lists:join(",", [atom_to_list(M) || M <- Modules]), Case],
     Begun = erlang:monotonic_time(millisecond),
-    Status = wait(start(Arguments, Log, [{"ERL_EPMD_PORT", integer_to_list(Epmd)}, {"XDG_RUNTIME_DIR", Own}, {"TMPDIR", Own} | Env]), Limit),
+    Status = wait(start(Erl ++ Arguments, Log, env(Own, Place), Root), maps:get(Tier, ?LIMIT_MS)),
     Seconds = (erlang:monotonic_time(millisecond) - Begun) / 1000,
     _ = file:del_dir_r(Own),
     {Results, Broken} = results(Kind, Dir, Status),
     #{results => Results, seconds => Seconds, broken => Broken, log => Log}.
 
-%% @doc Where its results are, under those of all jobs.
--spec directory(atoll_test_jobs:job()) -> file:filename().
+env(Own, #{epmd := Epmd, tier := Tier, seed := Seed}) ->
+    [
+        {"ERL_EPMD_PORT", integer_to_list(Epmd)},
+        {"XDG_RUNTIME_DIR", Own},
+        {"TMPDIR", Own},
+        {"TIER", atom_to_list(Tier)},
+        {"SEED", integer_to_list(Seed)}
+    ].
+
+paths(Root) ->
+    filelib:wildcard(filename:join([Root, "_build", "test", "ebin"])) ++
+        filelib:wildcard(filename:join([Root, "_build", "default", "lib", "*", "ebin"])).
+
+%% Where its results are, under those of all jobs.
 directory(#{name := Name}) -> lists:flatten(string:replace(Name, " ", "-", all)).
 
 %% The shell only sends the VM's output to a file. A VM in the background would hand down
 %% to its nodes that SIGINT is ignored.
-start(Arguments, Log, Env) ->
+start(Arguments, Log, Env, Root) ->
     Command = "log=$1; shift; if env --default-signal=INT true 2>/dev/null; then set -- env --default-signal=INT \"$@\"; fi; exec \"$@\" >\"$log\" 2>&1 </dev/null",
     Sh = ["sh", "-c", Command, "sh", Log | [unicode:characters_to_list(A) || A <- Arguments]],
     [Program | Rest] = tied(Sh),
-    open_port({spawn_executable, os:find_executable(Program)}, [{args, Rest}, {env, Env}, exit_status, hide]).
+    open_port({spawn_executable, os:find_executable(Program)}, [{args, Rest}, {env, Env}, {cd, Root}, exit_status, hide]).
 
 %% @doc A command that dies with this VM, even when that is killed.
 -spec tied([string()]) -> [string()].
@@ -94,10 +110,3 @@ results(Kind, Dir, Status) ->
         {{ok, Results}, Status} ->
             {Results, io_lib:format("it ended with status ~p before its end", [Status])}
     end.
-
-%% @doc Starts an epmd on a port, for the jobs of one place, one after the other; it ends
-%% with this VM.
--spec start_epmd(inet:port_number()) -> port().
-start_epmd(Number) ->
-    [Program | Arguments] = tied(["epmd", "-port", integer_to_list(Number)]),
-    open_port({spawn_executable, os:find_executable(Program)}, [{args, Arguments}, hide]).

@@ -2,7 +2,7 @@
 %% modules of one application together, as many as take a few seconds.
 -module(atoll_test_jobs).
 
--export([all/2, only/4, sources/1, app/1, order/1]).
+-export([all/2, only/4, alone/3, has_cases/1, sources/1]).
 
 -export_type([job/0, times/0]).
 
@@ -36,8 +36,6 @@ sources(Root) ->
         File <- lists:sort(filelib:wildcard(filename:join([Root, Top, "*", "test", "*.erl"])))
     ].
 
-%% @doc The application of a test source.
--spec app(file:filename()) -> atom().
 app(File) ->
     list_to_atom(filename:basename(filename:dirname(filename:dirname(File)))).
 
@@ -50,8 +48,7 @@ all(Sources, Times) ->
     Units = [Job || App <- Apps, Job <- units(App, [M || {A, M} <- Tests, A =:= App, kind(M) =:= eunit], Times)],
     order(Suites ++ Units).
 
-%% @doc The longest first, since what is begun last should be short.
--spec order([job()]) -> [job()].
+%% What is begun last should be short.
 order(Jobs) ->
     lists:sort(fun(#{expected := A, name := NameA}, #{expected := B, name := NameB}) -> {-A, NameA} =< {-B, NameB} end, Jobs).
 
@@ -71,14 +68,19 @@ only(Names, Case, Sources, Times) ->
             end;
         [Name | _] ->
             Known = [atom_to_list(X) || {App, M} <- Runs, X <- [App, M]],
-            {error, ["There is no suite, EUnit module or application ", Name, nearest(Name, lists:usort(Known)), "."]}
+            {error, ["There is no suite, EUnit module or application ", Name, nearest(Name, lists:usort(Known))]}
     end.
 
 nearest(Name, Known) ->
-    case lists:reverse(lists:sort([{string:jaro_similarity(Name, K), K} || K <- Known])) of
-        [{Alike, K} | _] when Alike > 0.8 -> [": did you mean ", K];
-        _ -> ""
+    case atoll_cli_nearest:of_words(Name, Known) of
+        {ok, Near} -> ["; did you mean ", Near, "?"];
+        none -> "."
     end.
+
+%% @doc A suite may have cases in the deep tier only.
+-spec has_cases(job()) -> boolean().
+has_cases(#{kind := ct, modules := [Suite]}) -> Suite:all() =/= [];
+has_cases(#{kind := eunit}) -> true.
 
 kind(Module) ->
     Name = atom_to_list(Module),
@@ -88,6 +90,8 @@ kind(Module) ->
         _ -> helper
     end.
 
+%% @doc The job of one module alone.
+-spec alone(atom(), module(), times()) -> job().
 alone(App, M, Times) ->
     case kind(M) of
         ct -> suite(App, M, Times);

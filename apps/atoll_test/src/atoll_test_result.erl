@@ -56,7 +56,7 @@ event({startElement, _, Element, _, _}, _, #reading{current = #{} = Case} = R) -
 event({characters, Text}, _, #reading{hears = true, current = #{why := Why} = Case} = R) ->
     R#reading{current = Case#{why := Why ++ Text}};
 event({endElement, _, "testcase", _}, _, #reading{kind = Kind, current = Case, results = Results} = R) ->
-    R#reading{current = none, hears = false, results = add(told(Kind, Case), Results)};
+    R#reading{current = none, hears = false, results = add(Kind, Case, Results)};
 event({endElement, _, Element, _}, _, R) when Element =:= "skipped"; Element =:= "failure"; Element =:= "error" ->
     R#reading{hears = false};
 event(_, _, R) ->
@@ -78,6 +78,11 @@ seconds(Text) ->
         {error, _} -> 0.0
     end.
 
+%% What sets up and takes down is no case, unless it fails.
+add(ct, #{outcome := Outcome, name := "init_per_" ++ _}, Results) when Outcome =/= failed -> Results;
+add(ct, #{outcome := Outcome, name := "end_per_" ++ _}, Results) when Outcome =/= failed -> Results;
+add(Kind, Case, Results) -> [told(Kind, Case) | Results].
+
 %% A case that should have run, and did not, has failed: what EUnit calls skipped was
 %% cancelled, and Common Test skips by itself what stands behind something that failed.
 told(eunit, #{outcome := skipped} = Case) ->
@@ -89,10 +94,3 @@ told(ct, #{outcome := skipped, why := Why} = Case) ->
     end;
 told(_Kind, Case) ->
     Case.
-
-%% What sets up and takes down is no case, unless it fails.
-add(#{outcome := passed, name := "init_per_" ++ _}, Results) -> Results;
-add(#{outcome := passed, name := "end_per_" ++ _}, Results) -> Results;
-add(#{outcome := skipped, name := "init_per_" ++ _}, Results) -> Results;
-add(#{outcome := skipped, name := "end_per_" ++ _}, Results) -> Results;
-add(Case, Results) -> [Case | Results].

@@ -34,10 +34,13 @@ chosen(Module, "") ->
     Module;
 chosen(Module, Case) ->
     Function = list_to_atom(Case),
-    case lists:suffix("_test_", Case) of
-        true -> {generator, Module, Function};
-        false -> {Module, Function}
-    end.
+    Test =
+        case lists:suffix("_test_", Case) of
+            true -> {generator, Module, Function};
+            false -> {Module, Function}
+        end,
+    %% The file is named by the group.
+    {atom_to_list(Module), [Test]}.
 
 ct(Dir, Suite, Case) ->
     Options = [

@@ -1,0 +1,51 @@
+%% What there is to run, and in which order.
+-module(atoll_test_jobs_tests).
+
+-include_lib("eunit/include/eunit.hrl").
+
+-define(SOURCES, [
+    {reef, "apps/reef/test/reef_SUITE.erl"},
+    {reef, "apps/reef/test/reef_a_tests.erl"},
+    {reef, "apps/reef/test/reef_b_tests.erl"},
+    {reef, "apps/reef/test/reef_c_tests.erl"},
+    {reef, "apps/reef/test/reef_helper.erl"},
+    {fish, "cases/fish/test/fish_tests.erl"}
+]).
+
+names(Jobs) -> [{maps:get(kind, J), maps:get(modules, J)} || J <- Jobs].
+
+the_longest_is_first_and_short_modules_share_a_vm_test() ->
+    Times = #{reef_SUITE => 20.0, reef_a_tests => 7.0, reef_b_tests => 0.5, reef_c_tests => 0.3, fish_tests => 30.0},
+    ?assertEqual(
+        [{eunit, [fish_tests]}, {ct, [reef_SUITE]}, {eunit, [reef_a_tests, reef_b_tests, reef_c_tests]}],
+        names(atoll_test_jobs:all(?SOURCES, Times))
+    ).
+
+a_long_module_has_a_vm_of_its_own_test() ->
+    Times = #{reef_SUITE => 1.0, reef_a_tests => 9.0, reef_b_tests => 9.5, reef_c_tests => 0.3, fish_tests => 0.1},
+    Jobs = names(atoll_test_jobs:all(?SOURCES, Times)),
+    ?assertEqual([{eunit, [reef_b_tests]}, {eunit, [reef_a_tests]}], lists:sublist(Jobs, 2)),
+    ?assert(lists:member({eunit, [reef_c_tests]}, Jobs)).
+
+what_nobody_has_timed_runs_too_test() ->
+    Modules = lists:append([Ms || {_, Ms} <- names(atoll_test_jobs:all(?SOURCES, #{}))]),
+    ?assertEqual([fish_tests, reef_SUITE, reef_a_tests, reef_b_tests, reef_c_tests], lists:sort(Modules)).
+
+each_job_has_a_name_of_its_own_test() ->
+    Names = [Name || #{name := Name} <- atoll_test_jobs:all(?SOURCES, #{reef_a_tests => 9.0, reef_b_tests => 9.0})],
+    ?assertEqual(length(Names), length(lists:usort(Names))).
+
+an_application_stands_for_all_its_modules_test() ->
+    {ok, Jobs} = atoll_test_jobs:only(["reef"], "", ?SOURCES, #{}),
+    ?assertEqual([reef_SUITE, reef_a_tests, reef_b_tests, reef_c_tests], lists:sort(lists:append([Ms || {_, Ms} <- names(Jobs)]))).
+
+a_case_goes_with_its_suite_test() ->
+    {ok, [#{'case' := "c", modules := [reef_SUITE]}]} = atoll_test_jobs:only(["reef_SUITE"], "c", ?SOURCES, #{}),
+    ?assertMatch({error, _}, atoll_test_jobs:only(["reef"], "c", ?SOURCES, #{})).
+
+a_mistyped_suite_is_named_with_what_may_be_meant_test() ->
+    {error, Why} = atoll_test_jobs:only(["reef_SUTE"], "", ?SOURCES, #{}),
+    ?assertEqual(
+        "There is no suite, EUnit module or application reef_SUTE; did you mean reef_SUITE?", lists:flatten(Why)
+    ),
+    ?assertMatch({error, _}, atoll_test_jobs:only(["reef_helper"], "", ?SOURCES, #{})).

@@ -1,0 +1,40 @@
+%% The sizes of both tiers, and the seed.
+-module(atoll_tier_tests).
+
+-include_lib("eunit/include/eunit.hrl").
+
+the_table_of_sizes_is_sorted_and_the_deep_tier_does_more_test() ->
+    Sizes = atoll_tier:sizes(),
+    Names = [Name || {Name, _, _, _} <- Sizes],
+    ?assertEqual(lists:usort(Names), Names),
+    ?assertEqual([], [Name || {Name, Fast, Deep, _} <- Sizes, Fast >= Deep]).
+
+each_size_is_used_test() ->
+    Texts = [
+        element(2, {ok, _} = file:read_file(File))
+     || {_, File} <- atoll_test_jobs:sources(root()), filename:basename(File) =/= "atoll_tier_tests.erl"
+    ],
+    Unused = [
+        Name
+     || {Name, _, _, _} <- atoll_tier:sizes(),
+        not lists:any(fun(Text) -> string:find(Text, ["size(", atom_to_list(Name), ")"]) =/= nomatch end, Texts)
+    ],
+    ?assertEqual([], Unused).
+
+no_test_reads_a_size_of_its_own_from_the_environment_test() ->
+    Own = [
+        {filename:basename(File), Name}
+     || {_, File} <- atoll_test_jobs:sources(root()),
+        {ok, Text} <- [file:read_file(File)],
+        {match, Found} <- [re:run(Text, <<"getenv\\(\"(ATOLL_[A-Z_]*)\"">>, [global, {capture, [1], list}])],
+        [Name] <- Found,
+        %% Where data lies, and what a test tells its own nodes, are no sizes.
+        not lists:member(Name, ["ATOLL_ORLIB", "ATOLL_DIST_OWN_EPMD"])
+    ],
+    ?assertEqual([], Own).
+
+the_seed_of_a_test_hangs_on_the_run_and_its_name_test() ->
+    ?assertEqual(atoll_tier:seed(a), atoll_tier:seed(a)),
+    ?assertNotEqual(atoll_tier:seed(a), atoll_tier:seed(b)).
+
+root() -> filename:join(filename:absname(code:lib_dir(atoll_test)), "../../../..").
