@@ -1,5 +1,6 @@
 %% @doc The long run of simulations: each goal of the overlay with what was
-%% measured. `make soak' runs it; it takes an hour or two on two cores.
+%% measured. `make goals' runs it, and `make soak' with one seed; with 20 seeds it takes
+%% an hour or two on two cores.
 -module(atoll_sim_soak).
 
 -export([main/0]).

@@ -12,20 +12,34 @@
 -export_type([options/0]).
 
 -type options() :: #{
-    %% Suites, EUnit modules or applications; all with none.
-    names := [string()],
-    'case' := string(),
-    seed := none | non_neg_integer(),
+    %% Suites, EUnit modules or applications; all without.
+    suite => string(),
+    'case' => string(),
+    seed => non_neg_integer(),
     tier := atoll_tier:tier(),
     %% So many at once.
-    jobs := pos_integer(),
+    jobs => pos_integer(),
     repeat := pos_integer(),
+    %% So many busy loops beside.
     busy := non_neg_integer(),
     record := boolean(),
     faults := boolean()
 }.
 
 -define(SEEDS, 1000000).
+
+%% Options: a value's reader says what it may be.
+-define(OPTIONS, [
+    #{name => suite, value => "NAME,...", help => "these suites, EUnit modules or applications only"},
+    #{name => 'case', value => "NAME", help => "one case of one suite"},
+    #{name => seed, value => "N", read => atoll_cli_read:whole(0, ?SEEDS), help => "what is drawn is drawn from this number"},
+    #{name => tier, value => "TIER", default => "fast", read => atoll_cli_read:one_of([fast, deep]), help => "fast or deep"},
+    #{name => jobs, value => "N", read => atoll_cli_read:whole(1, 64), help => "so many at once"},
+    #{name => repeat, value => "N", default => "1", read => atoll_cli_read:whole(1, 1000), help => "so many times"},
+    #{name => busy, value => "N", default => "0", read => atoll_cli_read:whole(0, 64), help => "beside so many busy loops"},
+    #{name => record, help => "keeps what each module took, for the order of later runs"},
+    #{name => faults, help => "plants faults, each of which must be found"}
+]).
 
 %% @doc The entry point: plain arguments are those of `scripts/test'.
 -spec main() -> no_return().
@@ -44,62 +58,19 @@ main() ->
     erlang:halt(Status).
 
 wrong(Why) ->
-    io:put_chars(standard_error, ["scripts/test: ", Why, $\n]),
+    io:put_chars(standard_error, unicode:characters_to_binary(["scripts/test: ", Why, $\n])),
     2.
 
-specs() ->
-    [
-        {suite, undefined, "suite", {string, ""}, "These suites, EUnit modules or applications only, divided by commas."},
-        {'case', undefined, "case", {string, ""}, "One case of one suite."},
-        {seed, undefined, "seed", {string, ""}, "What is drawn is drawn from this number."},
-        {tier, undefined, "tier", {string, "fast"}, "fast or deep."},
-        {jobs, undefined, "jobs", {string, ""}, "So many jobs at once."},
-        {repeat, undefined, "repeat", {string, ""}, "So many times, each with a seed of its own."},
-        {busy, undefined, "busy", {string, ""}, "Beside so many busy loops."},
-        {record, undefined, "record", {boolean, false}, "Keeps what each module took, for the order of later runs."},
-        {faults, undefined, "faults", {boolean, false}, "Plants faults; each must be found."}
-    ].
-
 %% @doc Reads a command line.
--spec options([string()]) -> {ok, options()} | {error, iodata()}.
+-spec options([string()]) -> {ok, options()} | {error, unicode:chardata()}.
 options(Arguments) ->
-    case getopt:parse(specs(), Arguments) of
-        {ok, {Given, []}} -> checked(maps:from_list(Given));
-        {ok, {_, [Rest | _]}} -> {error, ["there is no argument \"", Rest, "\"."]};
-        {error, _} = Error -> {error, getopt:format_error(specs(), Error)}
-    end.
-
-checked(#{suite := Suites, 'case' := Case, record := Record, faults := Faults} = Given) ->
-    try
-        _ = [throw("CASE goes with the SUITE that it is of.") || Case =/= "", Suites =:= ""],
-        {ok, #{
-            names => string:lexemes(Suites, ", "),
-            'case' => Case,
-            tier => tier(maps:get(tier, Given)),
-            seed => number(seed, Given, none, 0),
-            jobs => number(jobs, Given, 2 * erlang:system_info(schedulers_online), 1),
-            repeat => number(repeat, Given, 1, 1),
-            busy => number(busy, Given, 0, 0),
-            record => Record,
-            faults => Faults
-        }}
-    catch
-        throw:Why -> {error, Why}
-    end.
-
-tier("fast") -> fast;
-tier("deep") -> deep;
-tier(Other) -> throw(["the tier is fast or deep, not \"", Other, "\"."]).
-
-number(Key, Given, Default, Least) ->
-    case maps:get(Key, Given) of
-        "" ->
-            Default;
-        Text ->
-            case string:to_integer(Text) of
-                {Number, ""} when Number >= Least -> Number;
-                _ -> throw(io_lib:format("~p is a whole number of ~b or more, not \"~ts\".", [Key, Least, Text]))
-            end
+    case atoll_cli_options:parse(?OPTIONS, [], Arguments) of
+        {ok, #{'case' := _} = Options, []} when not is_map_key(suite, Options) ->
+            {error, "--case goes with the --suite that it is of"};
+        {ok, Options, []} ->
+            {ok, Options};
+        {error, _} = Error ->
+            Error
     end.
 
 -spec run(options()) -> 0..3.
@@ -121,29 +92,34 @@ run(#{busy := Busy, tier := Tier} = Options) ->
 
 busy() -> busy().
 
-built(Root, _Sources, #{faults := true, names := Names, jobs := Many}) ->
-    case atoll_test_faults:chosen(Names) of
+built(Root, _Sources, #{faults := true} = Options) ->
+    case atoll_test_faults:chosen(names(Options)) of
         {error, Why} -> wrong(Why);
-        {ok, Faults} -> planted(Faults, Root, Many)
+        {ok, Faults} -> planted(Faults, Root, places(length(Faults), Options))
     end;
-built(Root, Sources, #{names := Names, 'case' := Case} = Options) ->
-    case jobs(Names, Case, Sources, atoll_test_times:read()) of
+built(Root, Sources, Options) ->
+    case jobs(names(Options), maps:get('case', Options, ""), Sources, atoll_test_times:read()) of
         {error, Why} -> wrong(Why);
         {ok, Jobs} -> repeated([Job || Job <- Jobs, atoll_test_jobs:has_cases(Job)], Root, Options)
     end.
 
+names(Options) -> string:lexemes(maps:get(suite, Options, ""), ", ").
+
+places(Jobs, Options) ->
+    min(Jobs, maps:get(jobs, Options, 2 * erlang:system_info(schedulers_online))).
+
 jobs([], "", Sources, Times) -> {ok, atoll_test_jobs:all(Sources, Times)};
 jobs(Names, Case, Sources, Times) -> atoll_test_jobs:only(Names, Case, Sources, Times).
 
-repeated(Jobs, Root, #{jobs := Many, repeat := Repeat, tier := Tier, names := Names, record := Record} = Options) ->
-    Runs = atoll_test_places:with(min(Many, length(Jobs)), Root, fun(Places) ->
+repeated(Jobs, Root, #{repeat := Repeat, tier := Tier, record := Record} = Options) ->
+    Runs = atoll_test_places:with(places(length(Jobs), Options), Root, fun(Places) ->
         [once(Jobs, Places, seed(N, Options), Tier) || N <- lists:seq(1, Repeat)]
     end),
     _ = [atoll_test_times:write(Done) || Record, {_, _, Done} <- Runs],
-    atoll_test_report:close(Runs, Tier, Names =:= [] andalso Tier =:= fast).
+    atoll_test_report:close(Runs, Tier, names(Options) =:= [] andalso Tier =:= fast).
 
-seed(_, #{seed := none}) -> rand:uniform(?SEEDS);
-seed(N, #{seed := Seed}) -> Seed + N - 1.
+seed(N, #{seed := Seed}) -> Seed + N - 1;
+seed(_, _) -> rand:uniform(?SEEDS).
 
 once(Jobs, Places, Seed, Tier) ->
     atoll_test_report:begun(Tier, length(Jobs), length(Places), Seed),
@@ -155,6 +131,6 @@ once(Jobs, Places, Seed, Tier) ->
 
 planted(Faults, Root, Many) ->
     Seed = rand:uniform(?SEEDS),
-    atoll_test_places:with(min(Many, length(Faults)), Root, fun(Places) ->
+    atoll_test_places:with(Many, Root, fun(Places) ->
         atoll_test_report:faults(atoll_test_faults:run(Faults, Root, [P#{seed => Seed} || P <- Places], fun atoll_test_report:fault/2))
     end).

@@ -58,7 +58,7 @@ chosen(Apps) ->
     Faults = read(),
     case Apps -- [app(File) || #{file := File} <- Faults] of
         [] -> {ok, [F || #{file := File} = F <- Faults, lists:member(app(File), Apps)]};
-        [App | _] -> {error, ["no fault is planted in ", App, "."]}
+        [App | _] -> {error, ["no fault is planted in ", App]}
     end.
 
 %% @doc Plants them, in a copy of the tree for each place; the function hears of each as it

@@ -63,18 +63,18 @@ only(Names, Case, Sources, Times) ->
         [] ->
             Chosen = lists:usort(lists:append([Of || {_, Of} <- Found])),
             case Case =/= "" andalso length(Chosen) > 1 of
-                true -> {error, "CASE is one case of one SUITE, and there are several suites."};
+                true -> {error, "--case is one case of one suite, and there are several"};
                 false -> {ok, order([(alone(App, M, Times))#{'case' := Case} || {App, M} <- Chosen])}
             end;
         [Name | _] ->
             Known = [atom_to_list(X) || {App, M} <- Runs, X <- [App, M]],
-            {error, ["There is no suite, EUnit module or application ", Name, nearest(Name, lists:usort(Known))]}
+            {error, ["there is no suite, EUnit module or application ", Name, nearest(Name, lists:usort(Known))]}
     end.
 
 nearest(Name, Known) ->
     case atoll_cli_nearest:of_words(Name, Known) of
         {ok, Near} -> ["; did you mean ", Near, "?"];
-        none -> "."
+        none -> ""
     end.
 
 %% @doc A suite may have cases in the deep tier only.

@@ -125,13 +125,14 @@ a_wrong_command_line_is_told_in_a_sentence(Config) ->
             has(Sentence, Said)
         end
      || {Arguments, Sentence} <- [
-            {["--suite", "reef_SUTE"], "^scripts/test: There is no suite, .* reef_SUTE; did you mean reef_SUITE\\?\n$"},
-            {["--case", "good"], "^scripts/test: CASE goes with the SUITE that it is of.\n$"},
-            {["--suite", "reef", "--case", "good"], "CASE is one case of one SUITE"},
-            {["--seed", "-1"], "seed is a whole number of 0 or more, not \"-1\"."},
-            {["--tier", "medium"], "the tier is fast or deep, not \"medium\"."},
-            {["--faults", "--suite", "orbits"], "no fault is planted in orbits."},
-            {["x"], "there is no argument \"x\"."}
+            {["--suite", "reef_SUTE"], "^scripts/test: there is no suite, .* reef_SUTE; did you mean reef_SUITE\\?\n$"},
+            {["--case", "good"], "^scripts/test: --case goes with the --suite that it is of\n$"},
+            {["--suite", "reef", "--case", "good"], "--case is one case of one suite"},
+            {["--seed", "-1"], "--seed must be a whole number from 0 to 1,000,000, not \"-1\""},
+            {["--tier", "medium"], "--tier must be one of fast, deep, not \"medium\""},
+            {["--faults", "--suite", "orbits"], "no fault is planted in orbits"},
+            {["--siut", "x"], "there is no option --siut; did you mean --suite\\?"},
+            {["x"], "the argument \"x\" is one too many"}
         ]
     ],
     ok.

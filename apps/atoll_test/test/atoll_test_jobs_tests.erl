@@ -46,6 +46,6 @@ a_case_goes_with_its_suite_test() ->
 a_mistyped_suite_is_named_with_what_may_be_meant_test() ->
     {error, Why} = atoll_test_jobs:only(["reef_SUTE"], "", ?SOURCES, #{}),
     ?assertEqual(
-        "There is no suite, EUnit module or application reef_SUTE; did you mean reef_SUITE?", lists:flatten(Why)
+        "there is no suite, EUnit module or application reef_SUTE; did you mean reef_SUITE?", lists:flatten(Why)
     ),
     ?assertMatch({error, _}, atoll_test_jobs:only(["reef_helper"], "", ?SOURCES, #{})).
