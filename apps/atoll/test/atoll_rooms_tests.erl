@@ -19,7 +19,8 @@
     orbit => [atoll],
     atoll_bench => [atoll, aco, atoll_cluster, orbit],
     atoll_experiments => [atoll, aco, atoll_bench, atoll_cluster, atoll_sim, orbit],
-    atoll_cli => [atoll, aco, atoll_bench, atoll_chaos, atoll_cluster, atoll_experiments, atoll_sim, orbit]
+    atoll_cli => [atoll, aco, atoll_bench, atoll_chaos, atoll_cluster, atoll_experiments, atoll_sim, orbit],
+    atoll_test => [atoll_cli]
 }).
 
 %% What the library may call beside itself.
