@@ -147,16 +147,18 @@ a_runner_that_is_killed_takes_all_down(Config) ->
             {error, enoent} -> nomatch
         end
     end),
-    Epmd = await(fun() -> re:run(os:cmd("ps -eo ppid,pid,args | grep 'epmd -[p]ort'"), "([0-9]+) [^\n]*epmd", [{capture, all_but_first, list}]) end),
-    ct:pal("runner ~p, VM ~p, epmds such as ~p", [Runner, Vm, Epmd]),
     Started = [Vm | children(Runner)],
-    _ = os:cmd("kill -KILL " ++ integer_to_list(Runner)),
-    gone = await(fun() ->
-        case [Pid || Pid <- Started, filelib:is_dir("/proc/" ++ Pid), not is_zombie(Pid)] of
-            [] -> {match, [gone]};
-            _ -> nomatch
-        end
-    end).
+    try
+        _ = os:cmd("kill -KILL " ++ integer_to_list(Runner)),
+        gone = await(fun() ->
+            case [Pid || Pid <- Started, filelib:is_dir("/proc/" ++ Pid), not is_zombie(Pid)] of
+                [] -> {match, [gone]};
+                _ -> nomatch
+            end
+        end)
+    after
+        _ = [os:cmd("kill -KILL " ++ Pid ++ " 2>/dev/null") || Pid <- Started]
+    end.
 
 %% All processes under one.
 children(Pid) ->
