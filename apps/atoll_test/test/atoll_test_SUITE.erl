@@ -131,7 +131,7 @@ a_wrong_command_line_is_told_in_a_sentence(Config) ->
             {["--seed", "-1"], "--seed must be a whole number from 0 to 1,000,000, not \"-1\""},
             {["--tier", "medium"], "--tier must be one of fast, deep, not \"medium\""},
             {["--faults", "--suite", "orbits"], "no fault is planted in orbits"},
-            {["--siut", "x"], "there is no option --siut; did you mean --suite\\?"},
+            {["--suit", "x"], "there is no option --suit; did you mean --suite\\?"},
             {["x"], "the argument \"x\" is one too many"}
         ]
     ],
