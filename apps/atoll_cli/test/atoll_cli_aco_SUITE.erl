@@ -12,8 +12,11 @@
 
 suite() -> [{timetrap, {minutes, 5}}].
 
-all() ->
-    [what_is_killed_meanwhile_changes_nothing_of_what_is_found, where_nobody_watches_a_killed_node_fails_the_run].
+all() -> cases(atoll_tier:tier()).
+
+cases(fast) -> [what_is_killed_meanwhile_changes_nothing_of_what_is_found];
+%% The master waits for the take-down of what is gone.
+cases(deep) -> cases(fast) ++ [where_nobody_watches_a_killed_node_fails_the_run].
 
 init_per_testcase(_, Config) -> [{dir, atoll_cli_os:new_dir()} | Config].
 
@@ -48,6 +51,6 @@ where_nobody_watches_a_killed_node_fails_the_run(Config) ->
     ?assertEqual(ok, atoll_cli_os:await_none_left(dir(Config), ?GONE_MS)).
 
 run(Config, Args) ->
-    atoll_cli_os:await_exit(atoll_cli_os:start(dir(Config), ["aco" | Args]), ?RUN_MS).
+    atoll_cli_line:run(dir(Config), ["aco" | Args], ?RUN_MS).
 
 dir(Config) -> proplists:get_value(dir, Config).

@@ -37,7 +37,8 @@ written(Dir, Text) ->
     File.
 
 json(Dir, Args) ->
-    #{status := 0, stdout := Json, stderr := Said} = atoll_cli_os:run(Dir, Args ++ ["--json"]),
+    #{status := 0, stdout := Json, stderr := Said} = atoll_cli_line:run(Dir, Args ++ ["--json"]),
+    ?assertEqual([], [Key || hd(Args) =:= "debench", Key <- atoll_cli_page:unexplained(Json, atoll_cli_page:read("docs/debench.md"))]),
     {ok, Read} = atoll_bench_json:decode(Json),
     {Read, Said}.
 
@@ -114,8 +115,9 @@ a_node_that_is_lost_ends_the_run_at_once(Config) ->
     Program = atoll_cli_os:start(Dir, ["debench", written(Dir, Text), "--nodes", "3", "--out", Out]),
     %% It is made when the nodes are up.
     ok = atoll_cli_os:await(fun() -> filelib:is_dir(Out) end, 60000),
-    [{Pid, _}, _, _] = atoll_cli_os:beams(Dir),
-    ok = atoll_cli_os:signal(Pid, "KILL"),
+    Nodes = atoll_cli_os:beams(Dir),
+    ?assertMatch({[_, _, _], _}, {Nodes, file:read_file(maps:get(stderr, Program))}),
+    ok = atoll_cli_os:signal(element(1, hd(Nodes)), "KILL"),
     #{status := 1, stderr := Said} = atoll_cli_os:await_exit(Program, 60000),
     ?assertMatch({Said, {match, _}}, {Said, re:run(Said, "Node \\S+ was lost during the run\\.")}),
     ?assertEqual(ok, atoll_cli_os:await_none_left(Dir, ?GONE_MS)).
@@ -130,7 +132,7 @@ wrong_usage_says_one_sentence_and_starts_nothing(Config) ->
     end,
     [
         begin
-            #{status := Status, stdout := Out, stderr := Said} = atoll_cli_os:run(Dir, Args),
+            #{status := Status, stdout := Out, stderr := Said} = atoll_cli_line:run(Dir, Args),
             ?assertEqual({Args, 2, <<>>}, {Args, Status, Out}),
             ?assertMatch({Args, Said, {_, _}}, {Args, Said, binary:match(Said, list_to_binary(Part))}),
             ?assertEqual({Args, 1}, {Args, length(binary:matches(Said, <<"\n">>))})
@@ -206,6 +208,6 @@ the_knee_of_runs_is_told(Config) ->
         Groups
     ),
     ?assertMatch(#{<<"verdict">> := <<"at_most">>, <<"knee_nodes">> := 4}, Full),
-    #{status := 0, stdout := Table} = atoll_cli_os:run(Dir, ["bench", "knee" | Files]),
+    #{status := 0, stdout := Table} = atoll_cli_line:run(Dir, ["bench", "knee" | Files]),
     Said = [<<"none up to 24 nodes, failed at 32,40">>, <<"at most 4 nodes">>, <<" nodes ">>],
     [?assertMatch({_, {_, _}}, {Table, binary:match(Table, Part)}) || Part <- Said].

@@ -29,7 +29,7 @@ end_per_testcase(_, Config) -> ok = atoll_cli_os:remove_dir(dir(Config)).
 
 dir(Config) -> proplists:get_value(dir, Config).
 
-run(Config, Args) -> atoll_cli_os:run(dir(Config), ["distance" | Args]).
+run(Config, Args) -> atoll_cli_line:run(dir(Config), ["distance" | Args]).
 
 a_cluster_is_measured_clustered_drawn_and_declared(Config) ->
     Program = atoll_cli_os:start(dir(Config), ["up", "4", "--name", "reef"]),
@@ -51,7 +51,7 @@ a_cluster_is_measured_clustered_drawn_and_declared(Config) ->
     ?assertMatch(#{<<"joins">> := [_, _, _], <<"network">> := <<"%%", _/binary>>}, atoll_cli_os:decode(Told)),
     #{status := 0, stdout := Declared} = run(Config, ["matrix", "--network", File]),
     ?assertEqual(5, length(binary:split(string:trim(Declared), <<"\n">>, [global]))),
-    ?assertMatch(#{status := 0}, atoll_cli_os:run(dir(Config), ["down", "reef"])),
+    ?assertMatch(#{status := 0}, atoll_cli_line:run(dir(Config), ["down", "reef"])),
     ?assertMatch(#{status := 0}, atoll_cli_os:await_exit(Program, ?GONE_MS)).
 
 a_network_file_is_checked_and_drawn(Config) ->
@@ -97,7 +97,7 @@ nothing_is_written_where_somebody_is_left_out(Config) ->
                       "had not measured all when the time was up (--deadline)\n">>},
         run(Config, ["measure", "--name", "reef", "--batches", "100000", "--deadline", "1", "--write", File])
     ),
-    #{status := 0, stdout := Status} = atoll_cli_os:run(dir(Config), ["status", "--json"]),
+    #{status := 0, stdout := Status} = atoll_cli_line:run(dir(Config), ["status", "--json"]),
     #{<<"clusters">> := [#{<<"nodes">> := [_, _, #{<<"node">> := <<"reef3@127.0.0.1">>, <<"os_pid">> := Third}]}]} = atoll_cli_os:decode(Status),
     ok = atoll_cli_os:signal(Third, "STOP"),
     try
@@ -109,5 +109,5 @@ nothing_is_written_where_somebody_is_left_out(Config) ->
         ok = atoll_cli_os:signal(Third, "CONT")
     end,
     ?assertEqual({ok, <<"a good one">>}, file:read_file(File)),
-    ?assertMatch(#{status := 0}, atoll_cli_os:run(dir(Config), ["down", "reef"])),
+    ?assertMatch(#{status := 0}, atoll_cli_line:run(dir(Config), ["down", "reef"])),
     ?assertMatch(#{status := 0}, atoll_cli_os:await_exit(Program, ?GONE_MS)).

@@ -27,7 +27,7 @@ what_is_measured_stands_on_a_page_that_can_be_made_again(Config) ->
     Dir = ?config(dir, Config),
     Out = filename:join(Dir, "out"),
     Base = ["experiments", "--out", Out],
-    #{status := 0, stdout := Said} = atoll_cli_os:run(Dir, Base ++ ["--size", "small", "--only", "orbit,optimum,beyond", "--json"]),
+    #{status := 0, stdout := Said} = atoll_cli_line:run(Dir, Base ++ ["--size", "small", "--only", "orbit,optimum,beyond", "--json"]),
     ?assertMatch(#{<<"experiments">> := 3, <<"failed">> := 0}, atoll_cli_os:decode(Said)),
     {ok, Page} = file:read_file(filename:join(Out, "experiments.md")),
     [?assertMatch({_, _}, binary:match(Page, Part)) || Part <- [
@@ -36,7 +36,7 @@ what_is_measured_stands_on_a_page_that_can_be_made_again(Config) ->
         <<"| 4 | 6 | 3 |">>
     ]],
     ok = file:delete(filename:join(Out, "experiments.md")),
-    #{status := 0} = atoll_cli_os:run(Dir, Base ++ ["--draw"]),
+    #{status := 0} = atoll_cli_line:run(Dir, Base ++ ["--draw"]),
     ?assertEqual({ok, Page}, file:read_file(filename:join(Out, "experiments.md"))).
 
 wrong_usage_says_one_sentence(Config) ->
@@ -46,7 +46,7 @@ wrong_usage_says_one_sentence(Config) ->
     ok = file:write_file(filename:join(Full, "run.json"), "{\"size\":\"full\"}"),
     [
         begin
-            #{status := Status, stdout := Out, stderr := Said} = atoll_cli_os:run(Dir, Args),
+            #{status := Status, stdout := Out, stderr := Said} = atoll_cli_line:run(Dir, Args),
             ?assertEqual({Code, <<>>}, {Status, Out}),
             ?assertMatch([_], string:lexemes(Said, "\n")),
             ?assertMatch({_, _}, binary:match(Said, Part))

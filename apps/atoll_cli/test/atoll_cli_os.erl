@@ -8,7 +8,7 @@
 -module(atoll_cli_os).
 
 -export([root/0, new_dir/0, remove_dir/1, run/2, run/3, start/2, start/3, await_exit/2, await_line/3, signal/2, signal_group/2]).
--export([decode/1]).
+-export([decode/1, has_terminals/0]).
 -export([left/1, left/2, await_none_left/2, await/2, beams/1, is_vm/1]).
 
 -export_type([program/0, ended/0]).
@@ -108,6 +108,11 @@ decode(Json) ->
         {module, Module} -> Module:decode(Json);
         {error, _} -> jiffy:decode(Json, [return_maps])
     end.
+
+%% @doc Whether a program can be run on a terminal of its own here.
+-spec has_terminals() -> boolean().
+has_terminals() ->
+    os:cmd("script -qec true /dev/null >/dev/null 2>&1 && printf yes") =:= "yes".
 
 %% @doc Waits for a text on an output; returns all of that output so far.
 -spec await_line(program(), stdout | stderr, binary()) -> binary().

@@ -8,7 +8,7 @@
 %%   any other                                  shown only
 -module(atoll_cli_page).
 
--export([steps/1, lines/1]).
+-export([steps/1, lines/1, read/1, commands/1, arguments/1, unexplained/2]).
 
 -export_type([step/0]).
 
@@ -79,6 +79,32 @@ prompt(Line) ->
         {match, [Name, Typed]} -> {Name, Typed};
         nomatch -> none
     end.
+
+%% @doc The text of a page of the tree, such as "docs/chaos.md".
+-spec read(file:filename()) -> binary().
+read(Name) ->
+    {ok, Text} = file:read_file(filename:join(atoll_cli_os:root(), Name)),
+    Text.
+
+%% @doc The lines of its `sh' blocks that run bin/atoll.
+-spec commands(Page :: binary()) -> [binary()].
+commands(Page) ->
+    case re:run(Page, "```sh\n(.*?)```", [global, dotall, {capture, [1], binary}]) of
+        {match, Blocks} -> [Line || [Block] <- Blocks, <<"bin/atoll ", _/binary>> = Line <- lines(Block)];
+        nomatch -> []
+    end.
+
+%% @doc The arguments in such a line, as a shell divides them.
+-spec arguments(Command :: binary()) -> [string()].
+arguments(<<"bin/atoll ", Arguments/binary>>) ->
+    Said = os:cmd(unicode:characters_to_list(["printf '%s\\n' ", Arguments])),
+    string:lexemes(Said, "\n").
+
+%% @doc The keys of what a command has printed with `--json' that a page does not explain.
+-spec unexplained(Json :: binary(), Page :: binary()) -> [binary()].
+unexplained(Json, Page) ->
+    {match, Keys} = re:run(Json, "\"([a-z_0-9]+)\":", [global, {capture, all_but_first, binary}]),
+    [Key || Key <- lists:usort(lists:append(Keys)), binary:match(Page, <<"`", Key/binary, "`">>) =:= nomatch].
 
 %% @doc The lines of a text, less the end of the last.
 -spec lines(binary()) -> [binary()].

@@ -66,7 +66,7 @@ network() ->
 
 dir(Config) -> proplists:get_value(dir, Config).
 
-run(Config, Args) -> atoll_cli_os:run(dir(Config), ["place", "--name", "reef" | Args]).
+run(Config, Args) -> atoll_cli_line:run(dir(Config), ["place", "--name", "reef" | Args]).
 
 %% The object that it prints, and its exit status.
 told(Config, Args) ->
@@ -139,7 +139,7 @@ what_is_not_there_is_told(Config) ->
     ?assertMatch(#{status := 2, stderr := <<"atoll place: --among: the cluster has neither a node nor a group nobody\n">>},
                  run(Config, ["--among", "nobody"])),
     ?assertMatch(#{status := 2, stderr := <<"atoll place: No cluster named nowhere is running, only reef.\n">>},
-                 atoll_cli_os:run(dir(Config), ["place", "--name", "nowhere"])),
+                 atoll_cli_line:run(dir(Config), ["place", "--name", "nowhere"])),
     ?assertMatch(#{status := 2}, run(Config, ["--from", "reef9"])).
 
 who_is_silent_or_gone_is_named(Config) ->
@@ -160,7 +160,7 @@ who_is_silent_or_gone_is_named(Config) ->
 
 %% The number of a node's process.
 vm(I, Config) ->
-    #{status := 0, stdout := Json} = atoll_cli_os:run(dir(Config), ["status", "--json"]),
+    #{status := 0, stdout := Json} = atoll_cli_line:run(dir(Config), ["status", "--json"]),
     #{<<"clusters">> := [#{<<"nodes">> := Nodes}]} = atoll_cli_os:decode(Json),
     [Pid] = [Pid || #{<<"node">> := Node, <<"os_pid">> := Pid} <- Nodes, Node =:= reef(I)],
     Pid.
