@@ -4,15 +4,19 @@
 -include_lib("stdlib/include/assert.hrl").
 
 -export([all/0, suite/0, init_per_testcase/2, end_per_testcase/2]).
--export([the_examples_are_the_files_of_the_pages/1, what_is_shown_is_a_configuration/1]).
+-export([the_examples_are_the_files_of_the_pages/1, what_is_shown_is_a_configuration/1, the_erlang_of_the_pages_compiles/1]).
 -export([erlang_from_an_empty_directory/1, elixir_from_an_empty_directory/1]).
 
 suite() ->
     [{timetrap, {minutes, 15}}].
 
-all() ->
-    [the_examples_are_the_files_of_the_pages, what_is_shown_is_a_configuration,
-     erlang_from_an_empty_directory, elixir_from_an_empty_directory].
+all() -> cases(atoll_tier:tier()).
+
+cases(fast) ->
+    [the_examples_are_the_files_of_the_pages, the_erlang_of_the_pages_compiles, what_is_shown_is_a_configuration];
+%% A reader has builds to wait for.
+cases(deep) ->
+    cases(fast) ++ [erlang_from_an_empty_directory, elixir_from_an_empty_directory].
 
 init_per_testcase(elixir_from_an_empty_directory, Config) ->
     case elixir() of
@@ -58,6 +62,19 @@ the_examples_are_the_files_of_the_pages(_) ->
          ?assertEqual(lists:sort(Example), lists:sort([{File, Text} || {file, File, Text} <- page(Language)]))
      end
      || Language <- ["erlang", "elixir"]].
+
+%% Without a warning, and all that it calls of Atoll is there.
+the_erlang_of_the_pages_compiles(_) ->
+    Root = filename:join(atoll_cli_os:root(), "docs/examples/erlang"),
+    Files = [filename:join(Root, File) || File <- filelib:wildcard("**/*.erl", Root)],
+    ?assertMatch([_ | _], Files),
+    [begin
+         {ok, Module, Beam} = compile:file(File, [binary, warnings_as_errors, return_errors]),
+         {ok, {Module, [{imports, Imports}]}} = beam_lib:chunks(Beam, [imports]),
+         [?assertEqual({Call, true}, {Call, erlang:function_exported(M, F, A)})
+          || {M, F, A} = Call <- Imports, {module, M} =:= code:ensure_loaded(M)]
+     end
+     || File <- Files].
 
 %% What is shown and not run: what it sets is accepted.
 what_is_shown_is_a_configuration(_) ->

@@ -3,13 +3,17 @@
 %% follows is what they print. The `erlang' block
 %% is run on nodes of a cluster, whose names take the place of those in it.
 %%
+%% The fast tier runs the first cluster of the README; of all other commands of all pages
+%% it checks that they can be read. Whether a page explains all keys is checked there where
+%% the commands are tested, such as in atoll_cli_chaos_SUITE.
+%%
 %% `make test' is what runs this, so it is not run again. What holds the
 %% terminal (`up') is ended by a later command of its block, or by Ctrl-C.
 -module(atoll_cli_readme_SUITE).
 -include_lib("stdlib/include/assert.hrl").
 
 -export([all/0, suite/0]).
--export([its_erlang_makes_a_group/1]).
+-export([its_erlang_makes_a_group/1, its_first_cluster_is_what_it_says/1, what_the_pages_say_can_be_read/1]).
 -export([its_commands_print_what_it_says/1, it_is_short/1, its_links_lead_somewhere/1]).
 -export([the_simulator_s_page_explains_every_key/1, the_simulator_s_script_is_one/1]).
 -export([the_page_of_de_bench_explains_every_key/1]).
@@ -18,9 +22,15 @@
 suite() ->
     [{timetrap, {minutes, 6}}].
 
-all() ->
-    [the_page_on_faults_explains_every_key, the_page_of_de_bench_explains_every_key, a_shell_does_what_the_page_on_faults_says, it_is_short, its_links_lead_somewhere, its_erlang_makes_a_group, its_commands_print_what_it_says,
-     the_simulator_s_page_explains_every_key, the_simulator_s_script_is_one].
+all() -> cases(atoll_tier:tier()).
+
+cases(fast) ->
+    [it_is_short, its_links_lead_somewhere, what_the_pages_say_can_be_read, the_simulator_s_script_is_one,
+     its_erlang_makes_a_group, its_first_cluster_is_what_it_says];
+cases(deep) ->
+    cases(fast) ++
+        [its_commands_print_what_it_says, the_page_on_faults_explains_every_key, the_page_of_de_bench_explains_every_key,
+         the_simulator_s_page_explains_every_key, a_shell_does_what_the_page_on_faults_says].
 
 it_is_short(_) ->
     ?assert(length(lines(readme())) =< 120).
@@ -57,6 +67,47 @@ parse(Tokens) ->
     {Own, [Dot | Rest]} = lists:splitwith(fun(T) -> element(1, T) =/= dot end, Tokens),
     {ok, Exprs} = erl_parse:parse_exprs(Own ++ [Dot]),
     [Exprs | parse(Rest)].
+
+%% Also the Erlang on the page on faults: what it calls is there.
+what_the_pages_say_can_be_read(_) ->
+    Pages = ["README.md" | filelib:wildcard("docs/*.md", atoll_cli_os:root())],
+    Commands = [{Name, Command} || Name <- Pages, Command <- atoll_cli_page:commands(page(Name))],
+    ?assertMatch([_, _, _, _, _, _, _, _, _, _ | _], Commands),
+    [?assertEqual({Name, Command, ok}, {Name, Command, readable(atoll_cli_page:arguments(Command))}) || {Name, Command} <- Commands],
+    [?assert(filelib:is_regular(filename:join(atoll_cli_os:root(), File)), {Name, File})
+     || {Name, Command} <- Commands, "docs/" ++ _ = File <- atoll_cli_page:arguments(Command)],
+    [Block] = [Block || {erlang, Block} <- blocks(lines(page("docs/chaos.md")), [])],
+    Calls = [{M, F, length(A)} || Expressions <- sentences(Block, #{}), {call, _, {remote, _, {atom, _, M}, {atom, _, F}}, A} <- calls(Expressions)],
+    ?assertMatch([_ | _], [F || {atoll_chaos, F, _} <- Calls]),
+    [?assertEqual({Call, true}, {Call, erlang:function_exported(M, F, A)}) || {M, F, A} = Call <- Calls, {module, M} =:= code:ensure_loaded(M)].
+
+readable([Word | _] = Args) when Word =/= "--version" ->
+    {ok, _, Module, Rest} = atoll_cli:find(Args),
+    {ok, Options} = atoll_cli:options(Module, Rest),
+    case atoll_cli_options:parse(Options, Module:operands(), Rest) of
+        {ok, _, _} -> ok;
+        {error, _} = Error -> Error
+    end.
+
+calls({call, _, _, A} = Call) -> [Call | calls(A)];
+calls(Tuple) when is_tuple(Tuple) -> calls(tuple_to_list(Tuple));
+calls([Head | Tail]) -> calls(Head) ++ calls(Tail);
+calls(_) -> [].
+
+%% As it stands there.
+its_first_cluster_is_what_it_says(_) ->
+    [{sh, [<<"bin/atoll up ", _/binary>>, <<"bin/atoll down reef">>]} = Up, {text, _} = Said | _] =
+        lists:dropwhile(fun is_no_cluster/1, blocks(lines(readme()), [])),
+    Dir = atoll_cli_os:new_dir(),
+    try
+        check([Up, Said], Dir),
+        ?assertEqual(ok, atoll_cli_os:await_none_left(Dir, 5000))
+    after
+        ok = atoll_cli_os:remove_dir(Dir)
+    end.
+
+is_no_cluster({sh, [<<"bin/atoll up ", _/binary>> | _]}) -> false;
+is_no_cluster(_) -> true.
 
 its_commands_print_what_it_says(_) ->
     Blocks = [Block || {Kind, _} = Block <- blocks(lines(readme()), []), Kind =/= erlang],
@@ -191,8 +242,7 @@ readme() ->
     page("README.md").
 
 page(File) ->
-    {ok, Text} = file:read_file(filename:join(atoll_cli_os:root(), File)),
-    Text.
+    atoll_cli_page:read(File).
 
 lines(Text) ->
     binary:split(string:trim(Text, trailing, "\n"), <<"\n">>, [global]).

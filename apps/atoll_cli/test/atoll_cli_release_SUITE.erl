@@ -12,8 +12,11 @@
 
 suite() -> [{timetrap, {minutes, 8}}].
 
-all() ->
-    [the_configuration_of_the_page_is_one, a_relx_release_starts_on_the_carrier, a_mix_release_starts_on_the_carrier].
+all() -> cases(atoll_tier:tier()).
+
+%% Building takes minutes.
+cases(fast) -> [the_configuration_of_the_page_is_one];
+cases(deep) -> cases(fast) ++ [a_relx_release_starts_on_the_carrier, a_mix_release_starts_on_the_carrier].
 
 init_per_testcase(the_configuration_of_the_page_is_one, Config) -> Config;
 init_per_testcase(a_relx_release_starts_on_the_carrier, Config) -> with("rebar3", Config);
