@@ -77,7 +77,9 @@ terms() -> [Key || {Key, _} <- persistent_term:get()].
 -spec named(atom(), longnames | shortnames, atom() | none, [{atom(), term()}]) -> {ok, node()} | {error, term()}.
 named(Name, Kind, Cookie, Env) ->
     _ = [application:set_env(kernel, Key, Value) || {Key, Value} <- Env],
-    case net_kernel:start([Name, Kind]) of
+    %% The environment's is what counts for a node that is started with its distribution.
+    Ticks = maps:from_list([Tick || {net_ticktime, _} = Tick <- Env]),
+    case net_kernel:start(Name, Ticks#{name_domain => Kind}) of
         {ok, _} when Cookie =:= none ->
             {ok, node()};
         {ok, _} ->
@@ -92,6 +94,8 @@ named(Name, Kind, Cookie, Env) ->
 cleared() ->
     #{terms := Terms, env := Env} = Booted = persistent_term:get(?MODULE),
     _ = net_kernel:stop(),
+    %% It has heard that they are gone: it asks none of them for anything in its next life.
+    _ = sys:get_state(global_name_server),
     _ = [persistent_term:erase(Key) || Key <- terms() -- Terms],
     _ = [application:unset_env(kernel, Key) || {Key, _} <- application:get_all_env(kernel)],
     _ = [application:set_env(kernel, Key, Value) || {Key, Value} <- Env],
