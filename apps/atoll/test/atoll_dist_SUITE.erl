@@ -84,7 +84,7 @@ free_port(Ip) ->
     Port.
 
 both_ends_show_the_kind_and_the_round_trip(Config) ->
-    {A, B} = pair(Config),
+    [A, B] = [node(Config, Name, carrier(), #{booted => true}) || Name <- ["a", "b"]],
     works(A, B),
     ?assertMatch({net_address, {{127, 0, 0, 1}, _}, "127.0.0.1", direct, inet}, address(A, B)),
     ?assertMatch({net_address, {{127, 0, 0, 1}, _}, "127.0.0.1", direct, inet}, address(B, A)),
@@ -132,8 +132,7 @@ distribution_is_stopped_and_started_again(Config) ->
     ).
 
 nodes_of_short_names_connect(Config) ->
-    A = node(Config, "a", carrier(), #{short => true}),
-    B = node(Config, "b", carrier(), #{short => true}),
+    [A, B] = [node(Config, Name, carrier(), #{short => true, booted => true}) || Name <- ["a", "b"]],
     works(A, B),
     Long = node(Config, "c", carrier()),
     ?assertEqual(false, connect(A, Long)),

@@ -16,7 +16,7 @@
 -export([
     signals_of_a_pair_keep_their_order/1,
     replies_are_not_overtaken_by_the_end_of_their_servers/1,
-    ten_thousand_deaths_by_name_share_fences/1,
+    many_deaths_by_name_share_fences/1,
     both_ends_show_the_lanes/1,
     the_larger_number_of_lanes_is_taken/1,
     options_are_set_on_all_lanes/1,
@@ -50,17 +50,39 @@
 
 suite() -> [{timetrap, {minutes, 2}}].
 
-all() -> [{group, one}, {group, four}, {group, sixteen}, {group, once}].
+all() -> [{group, Group} || {Group, _, _} <- groups()].
 
-groups() ->
-    [{one, [], ordered()}, {four, [], ordered()}, {sixteen, [], ordered()}] ++
-        [{once, [], [F || {F, 1} <- ?MODULE:module_info(exports), not lists:member(F, not_once())]}].
+groups() -> groups(atoll_tier:tier()).
+
+%% Each order on some number of lanes, and each number with some order.
+groups(fast) ->
+    [
+        {one, [], [replies_are_not_overtaken_by_the_end_of_their_servers]},
+        {four, [], ordered()},
+        {sixteen, [], [signals_of_a_pair_keep_their_order]},
+        {once, [], once() -- long()}
+    ];
+groups(deep) ->
+    [{one, [], ordered()}, {four, [], ordered()}, {sixteen, [], ordered()}, {once, [], once()}].
+
+once() ->
+    [F || {F, 1} <- ?MODULE:module_info(exports), not lists:member(F, not_once())].
+
+%% What these say holds of direct connections too, whose suite has it in each tier, or is
+%% checked without nodes.
+long() ->
+    [
+        a_ticktime_that_changes_is_followed,
+        unequal_ticktimes_keep_an_idle_connection,
+        a_node_without_a_name_gets_one,
+        a_node_is_restarted_under_its_name
+    ].
 
 ordered() ->
     [
         signals_of_a_pair_keep_their_order,
         replies_are_not_overtaken_by_the_end_of_their_servers,
-        ten_thousand_deaths_by_name_share_fences
+        many_deaths_by_name_share_fences
     ].
 
 not_once() -> [module_info, init_per_suite, end_per_suite | ordered()].
@@ -104,22 +126,16 @@ fault(At, To, Fault) -> call(At, atoll_dist, fault, [name(To), Fault]).
 
 %% Order
 
-%% Where the variable is set more of it is done, and it may take longer.
-full(Variable, Default) ->
-    case os:getenv(Variable) of
-        false ->
-            Default;
-        Value ->
-            _ = ct:timetrap({minutes, 15}),
-            list_to_integer(Value)
-    end.
+%% In the deep tier it may take longer.
+sized(Name) ->
+    _ = atoll_tier:tier() =:= deep andalso ct:timetrap({minutes, 15}),
+    atoll_tier:size(Name).
 
 signals_of_a_pair_keep_their_order(Config) ->
-    Times = full("ATOLL_ORDER_TIMES", 10),
+    Times = sized(order_times),
     {A, B} = pair(Config),
     Receivers = call(B, atoll_dist_order, receivers, [8, 64]),
-    Seed = erlang:unique_integer([positive]),
-    ct:log("seed ~b", [Seed]),
+    Seed = atoll_tier:seed({?FUNCTION_NAME, ?config(lanes, Config)}),
     ?assertEqual(
         {Seed, [[] || _ <- [senders | Receivers]]}, {Seed, call(A, atoll_dist_order, run, [Receivers, 64, Times, Seed], 800000)}
     ),
@@ -129,22 +145,24 @@ signals_of_a_pair_keep_their_order(Config) ->
     ?assertEqual(?config(lanes, Config), length([x || #{bytes := Bytes} <- Lanes, Bytes > 0])).
 
 replies_are_not_overtaken_by_the_end_of_their_servers(Config) ->
-    Bytes = full("ATOLL_REPLY_BYTES", 150000),
+    Bytes = sized(reply_bytes),
     {A, B} = pair(Config),
-    ?assertEqual(2000, call(A, atoll_dist_order, answers, [name(B), 20, 100, Bytes], 800000)).
+    Replies = sized(replies),
+    ?assertEqual(Replies, call(A, atoll_dist_order, answers, [name(B), 20, Replies div 20, Bytes], 800000)).
 
-ten_thousand_deaths_by_name_share_fences(Config) ->
+many_deaths_by_name_share_fences(Config) ->
     {A, B} = pair(Config),
-    Pids = call(B, atoll_dist_order, named, [10000]),
-    {Downs, TookMs} = call(A, atoll_dist_order, watch, [name(B), 10000, Pids], 110000),
-    ?assertEqual(10000, Downs),
+    Deaths = sized(deaths),
+    Pids = call(B, atoll_dist_order, named, [Deaths]),
+    {Downs, TookMs} = call(A, atoll_dist_order, watch, [name(B), Deaths, Pids], 110000),
+    ?assertEqual(Deaths, Downs),
     {ok, #{fences := Fences, fenced := Fenced}} = call(B, atoll_dist, lanes, [name(A)]),
     ct:pal("~b deaths in ~b ms, ~b packets behind ~b fences", [Downs, TookMs, Fenced, Fences]),
     case ?config(lanes, Config) of
         1 ->
             ?assertEqual({0, 0}, {Fences, Fenced});
         _ ->
-            ?assert(Fenced >= 10000),
+            ?assert(Fenced >= Deaths),
             %% One for each two milliseconds in which somebody died, however long this
             %% took, and for each round of 256 KB.
             ?assert(Fences =< TookMs div 2 + 20)
@@ -262,8 +280,9 @@ a_lane_that_is_cut_is_the_end_once(Config) ->
     ends_once(A, B, fun() -> fault(A, B, cut) end),
     ?assertEqual([{lane_closed, 2}, connection_closed], call(A, atoll_dist_probe, heard, [])).
 
+%% B must not take A for silent before, however busy the machine is.
 a_lane_that_is_a_black_hole_is_the_end_once(Config) ->
-    {A, B} = pair(Config, lanes(Config, [{faults, true}]) ++ kernel(net_ticktime, 2)),
+    {A, B} = pair(Config, lanes(Config, [{faults, true}]) ++ kernel(net_ticktime, 4)),
     ok = call(A, atoll_dist_probe, hears, [name(B)]),
     Started = erlang:monotonic_time(millisecond),
     ends_once(A, B, fun() -> fault(B, A, {black_hole, 3}) end),
@@ -297,7 +316,7 @@ a_ticktime_that_changes_is_followed(Config) ->
     ?assertEqual([{lane_silent, 3}], call(A, atoll_dist_probe, heard, [])).
 
 a_stopped_peer_costs_its_sender_no_more_than_the_budget(Config) ->
-    Seconds = full("ATOLL_STOPPED_S", 5),
+    Seconds = sized(stopped_s),
     Budget = 8000000,
     Args = lanes(Config, [{budget, Budget}]) ++ kernel(net_ticktime, 600),
     {A, B} = pair(Config, Args),

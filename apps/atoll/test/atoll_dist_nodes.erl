@@ -1,6 +1,9 @@
 %% Real nodes for the suites of the carrier: each with arguments of its own, controlled
 %% over its standard input and output, with a port mapper that is the suite's own. What
 %% is started is kept by a process, which takes it down whatever becomes of the case.
+%%
+%% In the fast tier a node that a case has done with is used by the next one that wants
+%% such a node ({@link atoll_dist_spares}); in the deep one each is booted.
 -module(atoll_dist_nodes).
 
 -include_lib("stdlib/include/assert.hrl").
@@ -10,7 +13,13 @@
 -export([kinds/1, listed/2]).
 -export([said/2, said/3, logged/2, until/1, until/2]).
 
--type remote() :: #{peer := pid(), node := node(), log := file:filename(), os_pid := string()}.
+-type remote() :: #{
+    peer := pid(),
+    node := node(),
+    %% What it logs, and where in it what concerns the case begins.
+    log := {file:filename(), non_neg_integer()},
+    os_pid := string()
+}.
 -export_type([remote/0]).
 
 -define(CALL_MS, 20000).
@@ -18,9 +27,12 @@
 %% What a suite, and each of its cases, begins and ends with.
 begin_suite(Config) ->
     Keeper = keeper(),
-    [{epmd, epmd(Keeper)}, {suite_keeper, Keeper} | Config].
+    Epmd = epmd(Keeper),
+    [{epmd, Epmd}, {suite_keeper, Keeper}, {spares, {Epmd, atoll_dist_spares:start()}} | Config].
 
 end_suite(Config) ->
+    {_, Spares} = proplists:get_value(spares, Config),
+    _ = [stop_node(Booted) || Booted <- atoll_dist_spares:stop(Spares)],
     stop(proplists:get_value(suite_keeper, Config)).
 
 begin_case(Config) ->
@@ -113,47 +125,130 @@ text(Term) ->
     lists:flatten(io_lib:format("~0tp", [Term])).
 
 %% A node `Name...@127.0.0.1' with these arguments. Options: `host', `short' for a short
-%% name, `whole_name' for a name as it stands, `cookie', `nameless'.
+%% name, `whole_name' for a name as it stands, `cookie', `nameless', `booted' for one that
+%% is started with its distribution in each tier.
 -spec node(list(), string(), [string()]) -> remote().
 node(Config, Name, Args) ->
     node(Config, Name, Args, #{}).
 
 node(Config, Name, Args, Options) ->
     Unique = Name ++ integer_to_list(erlang:unique_integer([positive])),
+    Named =
+        case Options of
+            #{nameless := true} -> nameless;
+            #{whole_name := Whole} -> {Whole, longnames};
+            #{short := true} -> {Unique, shortnames};
+            _ -> {Unique ++ "@" ++ maps:get(host, Options, "127.0.0.1"), longnames}
+        end,
+    start(proplists:get_value(keeper, Config), fun() ->
+        case spares(Config, Args, Options) of
+            none -> boot(Config, Unique, Named, Args, Options);
+            {Spares, Plain, Env} -> spare(Spares, Config, Unique, Named, Plain, Env, Options)
+        end
+    end).
+
+boot(Config, Unique, Named, Args, Options) ->
+    Booted = boot(Config, Unique, Named, cookie(Options) ++ Args),
+    {Booted, fun() -> stop_node(Booted) end}.
+
+boot(Config, Unique, Named, Args) ->
     Log = filename:join(proplists:get_value(priv_dir, Config), Unique ++ ".log"),
     Default = #{
         connection => standard_io,
         wait_boot => ?CALL_MS,
         env => proplists:get_value(epmd, Config),
         args =>
-            cookie(Options) ++
             ["-start_epmd", "false", "-kernel", "logger", logger(Log)] ++
             ["-kernel", "prevent_overlapping_partitions", "false"] ++
             ["+S", "1:1", "+SDio", "1", "+A", "1", "+sbwt", "none", "-pa" | code_path()] ++ Args
     },
-    Named =
-        case Options of
-            #{nameless := true} -> Default;
-            #{whole_name := Whole} -> Default#{name => Whole, longnames => true};
-            #{short := true} -> Default#{name => Unique, longnames => false};
-            _ -> Default#{name => Unique ++ "@" ++ maps:get(host, Options, "127.0.0.1"), longnames => true}
+    Started =
+        case Named of
+            nameless -> peer:start(Default);
+            {Whole, Kind} -> peer:start(Default#{name => Whole, longnames => Kind =:= longnames})
         end,
-    start(proplists:get_value(keeper, Config), fun() ->
-        {ok, Peer, Node} =
-            case peer:start(Named) of
-                {ok, Pid} -> {ok, Pid, nonode@nohost};
-                Started -> Started
-            end,
-        OsPid = peer:call(Peer, os, getpid, []),
-        {#{peer => Peer, node => Node, log => Log, os_pid => OsPid}, fun() -> stop_node(Peer, OsPid) end}
-    end).
+    {Peer, Node} =
+        case Started of
+            {ok, Pid} -> {Pid, nonode@nohost};
+            {ok, Pid, Is} -> {Pid, Is}
+        end,
+    #{peer => Peer, node => Node, log => {Log, 0}, os_pid => peer:call(Peer, os, getpid, [])}.
+
+%% Where such a node may come from and go to: with arguments that many have, and besides
+%% them settings of kernel's.
+spares(Config, Args, Options) ->
+    {Env, Plain} = settings(Args, [], []),
+    {Epmd, Spares} = proplists:get_value(spares, Config, {none, none}),
+    Usual = lists:member(Plain, [[], ["-proto_dist", "atoll"], ["-proto_dist", "atoll", "-connect_all", "false"]]),
+    IsPlain = atoll_tier:tier() =:= fast andalso not maps:is_key(booted, Options) andalso not is_odd(Options),
+    case Usual andalso IsPlain andalso Epmd =:= proplists:get_value(epmd, Config) of
+        true -> {Spares, Plain, Env};
+        false -> none
+    end.
+
+is_odd(#{cookie := none}) -> true;
+is_odd(#{cookie := _, nameless := true}) -> true;
+is_odd(_) -> false.
+
+settings(["-kernel", Key, Value | Args], Env, Plain) ->
+    {ok, Tokens, _} = erl_scan:string(Value ++ "."),
+    {ok, Term} = erl_parse:parse_term(Tokens),
+    settings(Args, [{list_to_atom(Key), Term} | Env], Plain);
+settings([Arg | Args], Env, Plain) ->
+    settings(Args, Env, [Arg | Plain]);
+settings([], Env, Plain) ->
+    {lists:reverse(Env), lists:reverse(Plain)}.
+
+spare(Spares, Config, Unique, Named, Plain, Env, Options) ->
+    #{log := {Log, _}} = Booted =
+        case atoll_dist_spares:take(Spares, Plain) of
+            {ok, Spare} ->
+                Spare;
+            none ->
+                New = boot(Config, Unique, nameless, cookie(#{}) ++ Plain),
+                ok = call(New, atoll_dist_spares, booted, []),
+                New
+        end,
+    Stop = fun() -> give_back(Spares, Plain, Booted) end,
+    try
+        ok = call(Booted, logger_std_h, filesync, [default]),
+        Remote = Booted#{log := {Log, filelib:file_size(Log)}},
+        case named(Booted, Named, Env, Options) of
+            {ok, Node} -> {Remote#{node := Node}, Stop};
+            {error, Reason} -> error(Reason)
+        end
+    catch
+        Class:Why:Stack ->
+            ok = Stop(),
+            erlang:raise(Class, Why, Stack)
+    end.
+
+named(Booted, nameless, Env, _Options) ->
+    _ = [ok = call(Booted, application, set_env, [kernel, Key, Value]) || {Key, Value} <- Env],
+    {ok, nonode@nohost};
+named(Booted, {Name, Kind}, Env, Options) ->
+    Cookie =
+        case Options of
+            #{cookie := Asked} -> list_to_atom(Asked);
+            _ -> none
+        end,
+    call(Booted, atoll_dist_spares, named, [list_to_atom(Name), Kind, Cookie, Env]).
+
+%% One that was killed cannot be, nor one that something is left on.
+give_back(Spares, Plain, #{os_pid := OsPid} = Booted) ->
+    _ = os:cmd("kill -CONT " ++ OsPid),
+    IsAsBefore = try call(Booted, atoll_dist_spares, cleared, []) catch _:_ -> false end,
+    case IsAsBefore of
+        true -> atoll_dist_spares:give(Spares, Plain, Booted);
+        false -> stop_node(Booted)
+    end.
 
 cookie(#{cookie := none}) -> [];
 cookie(#{cookie := Cookie}) -> ["-setcookie", Cookie];
 cookie(_) -> ["-setcookie", "atoll_dist_nodes"].
 
 %% A paused node does not end by itself.
-stop_node(Peer, OsPid) ->
+stop_node(#{peer := Peer, os_pid := OsPid}) ->
     _ = os:cmd("kill -CONT " ++ OsPid),
     try peer:stop(Peer) catch exit:_ -> ok end,
     _ = os:cmd("kill -KILL " ++ OsPid),
@@ -196,9 +291,9 @@ signal(#{os_pid := OsPid}, Signal) ->
     ok.
 
 %% How often that is said in a node's log by now; and until it is said so often.
-logged(#{log := Log} = Remote, What) ->
+logged(#{log := {Log, From}} = Remote, What) ->
     ok = call(Remote, logger_std_h, filesync, [default]),
-    {ok, Text} = file:read_file(Log),
+    {ok, <<_:From/binary, Text/binary>>} = file:read_file(Log),
     length(binary:matches(Text, unicode:characters_to_binary(What))).
 
 said(Remote, What) ->

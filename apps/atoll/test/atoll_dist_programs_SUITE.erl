@@ -26,7 +26,21 @@ suite() -> [{timetrap, {minutes, 2}}].
 
 all() -> [{group, Kind} || {Kind, _, _} <- groups()].
 
-groups() -> [{Kind, [], cases()} || Kind <- [direct, one_lane, four_lanes]].
+groups() -> groups(atoll_tier:tier()).
+
+%% Each program over some kind of connection, and each kind with some program.
+groups(fast) ->
+    Direct = [
+        processes_send_link_monitor_and_spawn,
+        large_terms_come_whole,
+        global_names_and_locks_work_in_a_mesh,
+        an_elixir_node_works
+    ],
+    One = [large_terms_come_whole, a_reply_is_not_overtaken_by_the_end_of_its_server],
+    Both = [processes_send_link_monitor_and_spawn, large_terms_come_whole, a_reply_is_not_overtaken_by_the_end_of_its_server],
+    [{direct, [], Direct}, {one_lane, [], One}, {four_lanes, [], Both ++ (cases() -- (Direct ++ One))}];
+groups(deep) ->
+    [{Kind, [], cases()} || Kind <- [direct, one_lane, four_lanes]].
 
 cases() ->
     [

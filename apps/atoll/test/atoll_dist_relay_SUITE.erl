@@ -41,7 +41,13 @@
 
 suite() -> [{timetrap, {minutes, 2}}].
 
-all() ->
+all() -> cases(atoll_tier:tier()).
+
+%% Signs of life of an idle circuit are those of any connection, which the suite of direct
+%% ones waits for in each tier.
+cases(fast) ->
+    cases(deep) -- [an_idle_circuit_stays_up];
+cases(deep) ->
     [F || {F, 1} <- ?MODULE:module_info(exports), not lists:member(F, [module_info, init_per_suite, end_per_suite])].
 
 init_per_suite(Config) ->
@@ -118,25 +124,15 @@ two_nodes_work_over_a_third(Config) ->
     Apps = [App || {App, _, _} <- call(A, application, which_applications, [])],
     ?assertNot(lists:member(atoll, Apps)).
 
-%% Where the variable is set more of it is done, and it may take longer.
-full(Variable, Default) ->
-    case os:getenv(Variable) of
-        false ->
-            Default;
-        Value ->
-            _ = ct:timetrap({minutes, 15}),
-            list_to_integer(Value)
-    end.
-
 %% The longest pause is the time that one answer takes.
 signals_of_a_pair_keep_their_order_while_a_gateway_dies(Config) ->
-    Times = full("ATOLL_ORDER_TIMES", 10),
+    _ = atoll_tier:tier() =:= deep andalso ct:timetrap({minutes, 15}),
+    Times = atoll_tier:size(order_times),
     [A, B | Gs] = between(Config, 2),
     _ = call(B, atoll_dist_probe, echo, [echo]),
     ok = call(A, atoll_dist_probe, hears, [name(B)]),
     Receivers = call(B, atoll_dist_order, receivers, [8, 64]),
-    Seed = erlang:unique_integer([positive]),
-    ct:log("seed ~b", [Seed]),
+    Seed = atoll_tier:seed(?FUNCTION_NAME),
     Self = self(),
     First = gateway(A, B, Gs),
     Runs = spawn_link(fun() ->
@@ -282,7 +278,10 @@ distribution_is_stopped_and_started_again(Config) ->
             ok = call(A, net_kernel, stop, []),
             ok = listed(B, [{name(G), direct}])
         end,
-        ['relay_first@127.0.0.1', 'relay_first@127.0.0.1', 'relay_second@127.0.0.1']
+        case atoll_tier:tier() of
+            fast -> ['relay_first@127.0.0.1', 'relay_second@127.0.0.1'];
+            deep -> ['relay_first@127.0.0.1', 'relay_first@127.0.0.1', 'relay_second@127.0.0.1']
+        end
     ).
 
 %% Refusals

@@ -30,7 +30,7 @@ connect_at_once(A, B, Kind) ->
              || {One, Other} <- [{A, B}, {B, A}]
             ]
         end,
-        lists:seq(1, 20)
+        lists:seq(1, atoll_tier:size(connect_at_once))
     ).
 
 %% Two nodes that are connected.

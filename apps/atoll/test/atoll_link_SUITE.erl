@@ -23,7 +23,6 @@
 
 -define(CALL_MS, 30000).
 -define(MAX_BYTES, 10000000).
--define(ROUNDS, 200).
 -define(SETTLED, 10).
 %% Far below net_ticktime, far above what it takes on a busy machine.
 -define(PROMPT_MS, 2000).
@@ -87,7 +86,7 @@ a_monitor_keeps_it_while_others_come_and_go(Config) ->
     C = ?config(cluster, Config),
     [A, B, D | _] = atoll_cluster:nodes(C),
     Watcher = call(C, A, atoll_barrier, monitor_init, [B]),
-    ?assertEqual([], call(C, A, atoll_link_probe, rounds, [D, ?ROUNDS, 150], 150000)),
+    ?assertEqual([], call(C, A, atoll_link_probe, rounds, [D, atoll_tier:size(link_rounds), 150], 150000)),
     ok = call(C, A, atoll_barrier, kept, [B]),
     ?assertEqual([B], call(C, A, erlang, nodes, [connected])),
     ?assertEqual(quiet, call(C, A, atoll_barrier, demonitor, [Watcher])),

@@ -1,5 +1,6 @@
 %% What a node says of its connections, over the carrier and without it; and groups that
-%% want a kind of connection. Real nodes.
+%% want a kind of connection. Real nodes: four with the carrier for all cases, on each of
+%% which the application starts anew.
 -module(atoll_links_SUITE).
 
 -include_lib("common_test/include/ct.hrl").
@@ -7,7 +8,7 @@
 
 -import(atoll_dist_nodes, [until/1]).
 
--export([all/0, suite/0, init_per_testcase/2, end_per_testcase/2]).
+-export([all/0, suite/0, init_per_suite/1, end_per_suite/1, init_per_testcase/2, end_per_testcase/2]).
 -export([
     a_node_without_the_carrier_shows_its_connections/1,
     both_ends_show_a_connection_of_the_carrier/1,
@@ -23,28 +24,40 @@
 suite() -> [{timetrap, {minutes, 2}}].
 
 all() ->
-    [F || {F, 1} <- ?MODULE:module_info(exports), F =/= module_info].
+    [F || {F, 1} <- ?MODULE:module_info(exports), not lists:member(F, [module_info, init_per_suite, end_per_suite])].
 
+init_per_suite(Config) ->
+    Args = ["-proto_dist", "atoll", "-atoll", "linger", "200", "carrier_kinds", term(?KINDS)],
+    Cluster = atoll_cluster_owned:start(#{nodes => 4, connect_all => false, args => Args}),
+    [ok = call(Cluster, Node, application, load, [atoll]) || Node <- atoll_cluster:nodes(Cluster)],
+    [{shared, Cluster} | Config].
+
+end_per_suite(Config) ->
+    ok = atoll_cluster:stop(?config(shared, Config)).
+
+init_per_testcase(a_node_without_the_carrier_shows_its_connections, Config) ->
+    [{cluster, atoll_cluster_owned:start(#{nodes => 3, connect_all => false})} | Config];
 init_per_testcase(Case, Config) ->
-    Cluster = atoll_cluster_owned:start(#{
-        nodes => 4, connect_all => false, args => fun(Nodes) -> args(Case, Nodes) end
-    }),
-    [{cluster, Cluster} | Config].
+    C = ?config(shared, Config),
+    Nodes = atoll_cluster:nodes(C),
+    [ok = call(C, Node, application, set_env, [atoll, Key, Value]) || Node <- Nodes, {Key, Value} <- settings(Case, Nodes)],
+    [{cluster, C} | Config].
 
-end_per_testcase(_Case, Config) ->
-    ok = atoll_cluster:stop(?config(cluster, Config)).
+end_per_testcase(a_node_without_the_carrier_shows_its_connections, Config) ->
+    ok = atoll_cluster:stop(?config(cluster, Config));
+end_per_testcase(Case, Config) ->
+    C = ?config(cluster, Config),
+    Nodes = atoll_cluster:nodes(C),
+    _ = [call(C, Node, application, stop, [atoll]) || Node <- Nodes],
+    [ok = call(C, Node, atoll_dist, prefer, [#{}]) || Node <- Nodes],
+    [ok = call(C, Node, application, unset_env, [atoll, Key]) || Node <- Nodes, {Key, _} <- settings(Case, Nodes)],
+    [ok = call(C, Node, application, set_env, [atoll, carrier_kinds, ?KINDS]) || Node <- Nodes],
+    [ok = call(C, Node, atoll_barrier, disconnect_all, []) || Node <- Nodes],
+    [until(fun() -> call(C, Node, erlang, nodes, [connected]) =:= [] end) || Node <- Nodes].
 
-args(a_node_without_the_carrier_shows_its_connections, _) ->
-    [];
-args(Case, [A, B, D, E]) ->
-    ["-proto_dist", "atoll", "-atoll", "linger", "200", "carrier_kinds", term(kinds(Case))] ++
-        case Case of
-            configured_groups_have_their_kinds -> ["s_groups", term([{far, [A, B, E]}, {near, [A, D, E]}])];
-            _ -> []
-        end.
-
-kinds(a_wrong_kind_stops_the_start) -> #{far => lanes};
-kinds(_) -> ?KINDS.
+settings(configured_groups_have_their_kinds, [A, B, D, E]) -> [{s_groups, [{far, [A, B, E]}, {near, [A, D, E]}]}];
+settings(a_wrong_kind_stops_the_start, _Nodes) -> [{carrier_kinds, #{far => lanes}}];
+settings(_, _Nodes) -> [].
 
 term(Term) -> lists:flatten(io_lib:format("~0p", [Term])).
 

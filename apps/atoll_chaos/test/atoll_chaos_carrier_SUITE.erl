@@ -1,11 +1,11 @@
 %% Faults of connections, on nodes with the carrier: they are what they are said to be,
-%% and nothing is left of them.
+%% and nothing is left of them: the cases share two nodes, but for one that wants others.
 -module(atoll_chaos_carrier_SUITE).
 
 -include_lib("common_test/include/ct.hrl").
 -include_lib("stdlib/include/assert.hrl").
 
--export([all/0, suite/0, init_per_testcase/2, end_per_testcase/2]).
+-export([all/0, suite/0, init_per_suite/1, end_per_suite/1, init_per_testcase/2, end_per_testcase/2]).
 -export([
     a_cut_in_one_direction_loses_what_is_sent_there/1,
     a_cut_in_both_directions_ends_the_connection_until_it_heals/1,
@@ -20,46 +20,44 @@
     a_run_that_is_killed_leaves_no_connection_harmed/1,
     a_node_that_starts_again_is_harmed_again/1
 ]).
--export([tell/2, hears_of/2, log/2, note_downs/0]).
+-export([tell/2, hears_of/2, log/2, note_downs/0, forget/0]).
 
 -define(CALL_MS, 20000).
 
 suite() -> [{timetrap, {minutes, 2}}].
 
 all() ->
-    [F || {F, 1} <- ?MODULE:module_info(exports), F =/= module_info].
+    [F || {F, 1} <- ?MODULE:module_info(exports), not lists:member(F, [module_info, init_per_suite, end_per_suite])].
 
-init_per_testcase(Case, Config) ->
-    Parent = self(),
-    _ = spawn(fun() ->
-        {ok, Cluster} = atoll_cluster:start(#{nodes => 2, connect_all => false, apps => [atoll], args => args(Case)}),
-        Ref = monitor(process, Cluster),
-        Parent ! {cluster, Cluster},
-        receive
-            {'DOWN', Ref, process, Cluster, _} -> ok
-        end
-    end),
-    receive
-        {cluster, Cluster} ->
-            [A, B] = atoll_cluster:nodes(Cluster),
-            true = call(Cluster, A, net_kernel, connect_node, [B]),
-            [{cluster, Cluster} | Config]
-    end.
+init_per_suite(Config) ->
+    [{shared, cluster([])} | Config].
+
+end_per_suite(Config) ->
+    ok = atoll_cluster:stop(?config(shared, Config)).
+
+%% It is found out when no tick has come for so long.
+init_per_testcase(a_black_hole_is_found_out_and_lets_no_new_connection_through, Config) ->
+    connected(cluster(["-kernel", "net_ticktime", "4"]), Config);
+init_per_testcase(_Case, Config) ->
+    connected(?config(shared, Config), Config).
+
+cluster(More) ->
+    Options = "[{kind,{lanes,2}},{faults,true},{stock,accept}]",
+    atoll_cluster_owned:start(#{
+        nodes => 2, connect_all => false, apps => [atoll], args => ["-proto_dist", "atoll", "-kernel", "atoll_dist", Options] ++ More
+    }).
+
+connected(Cluster, Config) ->
+    [A, B] = atoll_cluster:nodes(Cluster),
+    [true = call(Cluster, From, net_kernel, connect_node, [To]) || {From, To} <- [{A, B}, {B, A}]],
+    [{cluster, Cluster} | Config].
 
 end_per_testcase(_Case, Config) ->
-    ok = atoll_cluster:stop(?config(cluster, Config)).
-
-args(Case) ->
-    Stock =
-        case Case of
-            a_new_connection_that_cannot_be_harmed_is_logged -> ",{stock,accept}";
-            _ -> ""
-        end,
-    ["-proto_dist", "atoll", "-kernel", "atoll_dist", "[{kind,{lanes,2}},{faults,true}" ++ Stock ++ "]"] ++
-        case Case of
-            a_black_hole_is_found_out_and_lets_no_new_connection_through -> ["-kernel", "net_ticktime", "4"];
-            _ -> []
-        end.
+    case {?config(shared, Config), ?config(cluster, Config)} of
+        {C, C} -> [ok = call(C, Node, ?MODULE, forget, []) || Node <- atoll_cluster:nodes(C)];
+        {_, Own} -> ok = atoll_cluster:stop(Own)
+    end,
+    ok.
 
 call(C, Node, M, F, A) ->
     atoll_cluster:call(C, Node, M, F, A, ?CALL_MS).
@@ -103,6 +101,7 @@ hears_of(Name, Node) ->
 note_downs() ->
     Self = self(),
     Pid = spawn(fun() ->
+        true = register(?MODULE, self()),
         ok = net_kernel:monitor_nodes(true),
         Self ! {self(), hears},
         note_down()
@@ -115,6 +114,13 @@ note_down() ->
         {nodeup, _} -> ok
     end,
     note_down().
+
+%% What a case has left on this node: what came, and who notes it.
+forget() ->
+    _ = [exit(whereis(?MODULE), kill) || whereis(?MODULE) =/= undefined],
+    _ = logger:remove_handler(?MODULE),
+    _ = [application:unset_env(atoll_chaos_test, Key) || {Key, _} <- application:get_all_env(atoll_chaos_test)],
+    ok.
 
 has_come(C, At, Key) ->
     call(C, At, application, get_env, [atoll_chaos_test, Key]) =:= {ok, sent}.
