@@ -209,10 +209,73 @@ a_better_path_that_fails_leaves_the_present_one_test() ->
     ?assertMatch([{up, _}, {not_moved, {refused, {<<"g">>, no_link, <<"x">>}}}], ?W:notices(?A, W)),
     ?assertEqual({2, []}, {?W:got(?B, W), ?W:wrong(W)}).
 
+%% A directory may be behind: over a gateway that has died there is soon another way.
+a_circuit_that_never_was_is_tried_for_as_long_as_one_that_is_lost_test() ->
+    Path = [<<"a">>, <<"c">>, <<"x">>, <<"b">>],
+    Dead = refused({<<"c">>, no_link, <<"x">>}),
+    {S1, Acts1} = events([{0, {cast, no_route}}], tried(Path, Dead)),
+    ?assertMatch({[], [{timer, attempt, _}]}, {[N || {notify, N} <- Acts1], Acts1}),
+    %% Nothing is to be avoided any more, and the way is another one now.
+    {S2, Acts2} = events([{300, {timeout, attempt}}], S1),
+    ?assertEqual([[]], [Avoid || {act, {route, Avoid}} <- Acts2]),
+    Good = [<<"a">>, <<"g">>, <<"b">>],
+    Opened = atoll_dist_circuit_frame:make({opened, key(2), #{window => 200000, received => 0, consumed => 0, answer => <<>>}}),
+    {_, Acts3} = events([{301, {cast, {route, leg, Good}}}, {302, {cast, {frame, leg, Opened}}}], S2),
+    ?assertMatch([{up, #{path := Good}}], [N || {notify, N} <- Acts3]),
+    %% Nobody knows a way for a moment.
+    {S4, Acts4} = events([{301, {cast, no_route}}], S2),
+    ?assertMatch([{timer, attempt, _}], Acts4),
+    %% Not for ever.
+    {_, Acts5} = events([{1999, {timeout, attempt}}, {2000, {cast, no_route}}], S4),
+    ?assertEqual([{ended, no_route}], [N || {notify, N} <- Acts5]).
+
+where_waiting_is_of_no_use_a_new_circuit_ends_at_once_test_() ->
+    Path = [<<"a">>, <<"g">>, <<"b">>],
+    Ends = fun(Events, State) -> [Why || {notify, {ended, Why}} <- element(2, events(Events, State))] end,
+    [
+        {"nobody knows a way", ?_assertEqual([no_route], Ends([{0, {cast, no_route}}], opener()))}
+        | [
+            {atom_to_list(Why), fun() ->
+                Said = {<<"g">>, Why, About},
+                ?assertEqual([{refused, Said}], Ends([{0, {cast, no_route}}], tried(Path, refused(Said))))
+            end}
+         || {Why, About} <- [{no_link, <<"b">>}, {hops, <<>>}, {loop, <<>>}, {version, <<>>}]
+        ]
+    ].
+
+%% One of two gateways has no connection with the end, and may just have started.
+one_way_that_may_come_is_waited_for_test() ->
+    [One, Other] = [[<<"a">>, G, <<"b">>] || G <- [<<"g">>, <<"h">>]],
+    {S1, _} = events([{0, {cast, {route, leg, Other}}}], tried(One, refused({<<"g">>, no_link, <<"b">>}))),
+    {_, Acts} = events([{0, {cast, {down, leg}}}, {0, {cast, no_route}}], S1),
+    ?assertMatch({[], [_]}, {[N || {notify, N} <- Acts], [T || {timer, attempt, 100} = T <- Acts]}).
+
+key(Epoch) -> atoll_dist_circuit_frame:key(?ID, Epoch).
+
+opener() -> element(1, atoll_dist_circuit:init(#{id => ?ID, here => <<"a">>, there => <<"b">>, role => opener}, 0)).
+
+refused(Said) -> {cast, {frame, leg, atoll_dist_circuit_frame:make({refused, key(1), Said})}}.
+
+%% An opener whose first path had that answer, and which asks for another one.
+tried(Path, Answer) ->
+    {State, Acts} = events([{0, {cast, {route, leg, Path}}}, {0, Answer}], opener()),
+    ?assertMatch([[{Path, {refused, _}}]], [Avoid || {act, {route, Avoid}} <- Acts]),
+    State.
+
+events(Events, State0) ->
+    lists:foldl(
+        fun({Ms, Event}, {S0, Acts}) ->
+            {S, More} = atoll_dist_circuit:handle(Event, Ms, S0),
+            {S, Acts ++ More}
+        end,
+        {State0, []},
+        Events
+    ).
+
 a_refusal_reaches_the_opener_as_a_sentence_test_() ->
     [
         {Title, fun() ->
-            W = up(line(#{relay => Relay})),
+            W = ?W:run_for(2200000, up(line(#{relay => Relay}))),
             [Why] = ?W:ended(?A, W),
             ?assertEqual(Sentence, lists:flatten(unicode:characters_to_list(atoll_dist_circuit_reason:format_error(Why))))
         end}

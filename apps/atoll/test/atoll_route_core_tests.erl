@@ -78,11 +78,41 @@ an_explanation_has_reasons_and_others_test() ->
     ?assertEqual([n2, n4], lists:sort([Gateway, Other])),
     ?assertMatch([#{via := {clique, a}, choices := 1}, #{via := {clique, b}, choices := 2}], Hops).
 
+%% Its place
+
+entries_of(Node, Effects) ->
+    [Entry || {send, _, {1, {Kind, Entries}}} <- Effects, Kind =:= news orelse Kind =:= entries, {N, Entry} <- Entries, N =:= Node].
+
+%% Others would take a gateway that has just started for one that leads nowhere, and some of them
+%% would do so for longer than others.
+nobody_hears_of_this_node_before_its_groups_are_known_test() ->
+    Asks = [
+        {message, n2, {1, {root, 0}}},
+        {message, n2, {1, {prints, [{I, <<>>} || I <- lists:seq(1, 128)]}}}
+    ],
+    Known = news(n2, [{n2, {5, {[a, b], all, []}}}, {n3, {5, {[b], all, []}}}]),
+    {Before, Silence} = run([{up, n2}, {up, n4}, {down, n4, lost}, Known, ?SETTLE, {timeout, compare} | Asks], start(config())),
+    ?assertEqual([], [Send || {send, _, _} = Send <- Silence]),
+    %% With the groups it begins as with links that have just come.
+    {State, Said} = run([{cast, {groups, [a]}}], Before),
+    ?assertMatch([{1, {root, _}}], sent_to(n2, Said)),
+    ?assertEqual([], sent_to(n4, Said)),
+    {_, Told} = run([Known | Asks], State),
+    ?assertMatch([_ | _], entries_of(n1, Told)),
+    ?assertEqual([], [Entry || {_, Place} = Entry <- entries_of(n1, Told), Place =/= {[a], all, []}]).
+
+who_is_in_no_group_says_so_when_that_is_known_test() ->
+    {_, Said} = run([{up, n2}, {cast, groups_known}], start(config())),
+    ?assertMatch([{1, {root, _}}], sent_to(n2, Said)),
+    %% Groups that it was told of before stay.
+    {State, _} = run([{cast, {groups, [a]}}, {cast, groups_known}], start(config())),
+    ?assertMatch(#{groups := [a]}, ask(status, State)).
+
 %% Links that no clique explains
 
 a_lone_node_tells_of_its_links_with_nodes_that_are_known_test() ->
     Known = news(n2, [{n2, {5, {[a], all, []}}}]),
-    {State, Effects} = run([{up, n2}, {up, n3}, Known, ?SETTLE, {timeout, gather}], start(config())),
+    {State, Effects} = run([{cast, groups_known}, {up, n2}, {up, n3}, Known, ?SETTLE, {timeout, gather}], start(config())),
     ?assertMatch(#{tells_links := [n2]}, ask(status, State)),
     Told = [Entry || {1, {news, Entries}} <- sent_to(n3, Effects), {n1, Entry} <- Entries],
     ?assertMatch({_, {[], all, [n2]}}, lists:last(Told)),

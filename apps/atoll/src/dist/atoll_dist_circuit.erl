@@ -28,7 +28,10 @@
 %% ({@link atoll_dist_circuit_pulse}).
 %% The opener gives up `resume_ms' after the loss if it knows that there is no way, and
 %% `silence_ms' after it if there seems to be a way but nobody answers. The other end
-%% waits for it twice as long, or as long as both together.
+%% waits for it twice as long, or as long as both together. A circuit that never was up is tried
+%% for as long, from its beginning on: what this end goes by may be behind, and lead over nodes that have gone. It is
+%% given up at once where nobody knows a way, and where all ways were refused for a
+%% reason that stays: no connection of their last node with the other end, above all.
 %%
 %% Not promised: that the other end got what was sent before the circuit ended.
 -module(atoll_dist_circuit).
@@ -548,18 +551,31 @@ failed(#path{nodes = Nodes}, Why, Now, #state{failed = Failed} = State0) ->
         false -> ask_route(State)
     end.
 
-%% Nobody waits for a circuit that never was if somebody said that it cannot be.
-no_way(Now, #state{was_up = WasUp, failed = Failed, is_silent = IsSilent} = State) ->
+no_way(Now, #state{failed = Failed} = State) ->
     Why =
         case Failed of
             [] -> no_route;
             [{_, Last} | _] -> Last
         end,
-    case is_over(Now, State) orelse (not WasUp andalso (Failed =:= [] orelse not IsSilent)) of
+    case is_over(Now, State) orelse is_hopeless(State) of
         true -> end_of(silent, Why, State);
         %% What failed may do now.
         false -> later(State#state{failed = []})
     end.
+
+%% Nobody waits for a circuit that never was if there is no reason to.
+is_hopeless(#state{was_up = true}) ->
+    false;
+is_hopeless(#state{failed = [], epoch = Epoch}) ->
+    %% There was a way, and has gone: another one may come.
+    Epoch =:= 0;
+is_hopeless(#state{failed = Failed, config = #{there := There}}) ->
+    lists:all(fun({_, Why}) -> stays(Why, There) end, Failed).
+
+%% Whoever is in a group with the other end and has no connection with it knows best.
+stays({refused, {_, no_link, There}}, There) -> true;
+stays({refused, {_, Why, _}}, _There) -> lists:member(Why, [hops, loop, version, seal]);
+stays(_Why, _There) -> false.
 
 is_over(Now, #state{lost_at = At, is_silent = false, config = #{resume_ms := Ms}}) -> Now - At >= Ms;
 is_over(Now, #state{lost_at = At, is_silent = true, config = #{silence_ms := Ms}}) -> Now - At >= Ms.

@@ -139,6 +139,8 @@ open(#{configured := Configured}) ->
     true = ets:delete_all_objects(?MODULE),
     true = ets:insert(?MODULE, {?CONFIGURED, Configured}),
     ok = atoll_link:watch(),
+    %% Comes after what the protocol begins with.
+    self() ! begun,
     [].
 
 %% @private
@@ -191,5 +193,8 @@ notice({s_group, nodes_removed, Name, Nodes}, Known) ->
 
 %% @private
 -spec event(term(), world()) -> {[atoll_hidden:outside()], world()}.
+event(begun, Known) ->
+    ok = atoll_route:groups_known(),
+    {[], Known};
 event(Message, Known) ->
     {atoll_link:heard(Message), Known}.

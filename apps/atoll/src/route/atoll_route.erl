@@ -15,7 +15,7 @@
 
 -behaviour(atoll_interpreter).
 
--export([create_table/0, start_link/1, groups/1, explain/3, reachable/0, leave/0, status/0, stopped/0]).
+-export([create_table/0, start_link/1, groups/1, groups_known/0, explain/3, reachable/0, leave/0, status/0, stopped/0]).
 -export([open/1, act/2, event/2, notice/2]).
 
 -export_type([options/0, error/0]).
@@ -61,9 +61,17 @@ start_link(Options) ->
 %% @doc These are the groups that this node is in.
 -spec groups([Name :: atom()]) -> ok.
 groups(Groups) ->
+    tell({groups, Groups}).
+
+%% @doc The group room has begun: if it has named no groups by now there are none.
+-spec groups_known() -> ok.
+groups_known() ->
+    tell(groups_known).
+
+tell(What) ->
     case whereis(?MODULE) of
         undefined -> ok;
-        Pid -> atoll_interpreter:cast(Pid, {groups, Groups})
+        Pid -> atoll_interpreter:cast(Pid, What)
     end.
 
 %% @doc How this node reaches another one, why so, and so many other ways.

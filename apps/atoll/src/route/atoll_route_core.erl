@@ -6,6 +6,10 @@
 %% said by groups these are the nodes that stand in one, as the directory knows them, told
 %% anew a moment after that changes.
 %%
+%% Until the groups of this node are known the directory has no links, so nobody hears of it:
+%% a place without groups would lead nowhere, and whoever had heard of it would route
+%% past this node while others route over it.
+%%
 %% Links of this node that no clique explains are told to the directory where it depends
 %% on them: in an overlay that leaves nodes unconnected those with its neighbours, without
 %% an overlay those of a node in no group. A link counts once the directory knows the node at
@@ -62,7 +66,9 @@
     directory :: atoll_directory:state(),
     relays :: atoll_directory_place:relays(),
     tells :: tells(),
-    groups = [] :: [Name :: atom()],
+    groups = unknown :: unknown | [Name :: atom()],
+    %% The links that have come before these were known.
+    waiting = [] :: ordsets:ordset(node()),
     neighbours = #{} :: #{node() => []},
     %% What the directory and the carrier were told last, and by which revision of the
     %% directory, if that is all there is.
@@ -105,7 +111,8 @@ at_first(#state{relays = Word} = State) ->
     {State#state{policy = Word}, [{act, {relay_policy, Word}}]}.
 
 %% @doc Takes one event. `up' and `down' are of links. Casts are `{groups, Groups}' of the
-%% group room, with all of them; `relay_policy' of a carrier that wants to hear it again; of the
+%% group room, with all of them, and `groups_known' when it has begun: if it has named none by
+%% then there is none; `relay_policy' of a carrier that wants to hear it again; of the
 %% overlay `{neighbour_up, Node}',
 %% `{neighbour_down, Node}', `{member_down, Node, Why}', `{incarnation, Life}', and `leave'. Calls are
 %% `{route, To, Options}' with the answer `answer()', `{explain, To, Count, Options}',
@@ -127,8 +134,20 @@ handle({timeout, settle}, Now, State) ->
     settle(Now, State#state{settling = false});
 handle({cast, relay_policy}, _Now, #state{policy = Policy} = State) ->
     {State, [{act, {relay_policy, Policy}} || Policy =/= untold]};
-handle({cast, {groups, Groups}}, Now, State) ->
-    direct({cast, {cliques, Groups}}, Now, State#state{groups = Groups, settled = none});
+handle({cast, {groups, Groups}}, Now, #state{waiting = Waiting} = State0) ->
+    Told = direct({cast, {cliques, Groups}}, Now, State0#state{groups = Groups, waiting = [], settled = none}),
+    lists:foldl(fun(Node, {State, Effects}) -> add(Effects, direct({up, Node}, Now, State)) end, Told, Waiting);
+handle({cast, groups_known}, Now, #state{groups = unknown} = State) ->
+    handle({cast, {groups, []}}, Now, State);
+handle({cast, groups_known}, _Now, State) ->
+    {State, []};
+handle({up, Node}, _Now, #state{groups = unknown, waiting = Waiting} = State) ->
+    {State#state{waiting = ordsets:add_element(Node, Waiting)}, []};
+handle({down, Node, _Why}, _Now, #state{groups = unknown, waiting = Waiting} = State) ->
+    {State#state{waiting = ordsets:del_element(Node, Waiting)}, []};
+handle({message, _From, _Message}, _Now, #state{groups = unknown} = State) ->
+    %% It compares with all links that wait.
+    {State, []};
 handle({cast, {neighbour_up, Node}}, _Now, #state{neighbours = Neighbours} = State) ->
     later({State#state{neighbours = Neighbours#{Node => []}, settled = none}, []});
 handle({cast, {neighbour_down, Node}}, _Now, #state{neighbours = Neighbours} = State) ->
