@@ -27,6 +27,7 @@
     {place_sim_nodes, 150, 1000, "simulated nodes among which one is chosen"},
     {reach_nodes, 8, 40, "nodes that reach each other over groups"},
     {reply_bytes, 150000, 3000000, "bytes of each of 2,000 replies of servers that end with it"},
+    {round_trips, 150, 400, "batches of 100 round trips of each pair of nodes, while one of them is stopped"},
     {semantics_commands, 60, 2000, "commands on real nodes beside the semantics"},
     {semantics_sequences, 50, 20000, "sequences in virtual time beside the semantics"},
     {stopped_s, 2, 60, "seconds of messages to a node that stands still"}
