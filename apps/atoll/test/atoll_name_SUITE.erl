@@ -178,8 +178,9 @@ a_name_goes_with_its_node(Config) ->
 
 many_names_go_with_their_processes(Config) ->
     {C, [A | _] = Nodes} = nodes_of(Config),
-    One = call(C, A, ?H, rate, [g, 2000, 1]),
-    Many = call(C, A, ?H, rate, [g, 20000, 100]),
+    Count = atoll_tier:size(name_rate),
+    One = call(C, A, ?H, rate, [g, Count div 10, 1]),
+    Many = call(C, A, ?H, rate, [g, Count, 100]),
     ct:pal("4 nodes: one caller ~b/s, 100 callers ~b/s~n~p~n~p", [One, Many, call(C, A, atoll_name, info, []), call(C, A, atoll_interpreter, counters, [atoll_name])]),
     io:format(user, "~n4 nodes: one caller ~b/s, 100 callers ~b/s~n", [One, Many]),
     [ok = call(C, N, ?H, await_table, [g, [], 10000]) || N <- Nodes].

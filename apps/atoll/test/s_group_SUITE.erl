@@ -374,7 +374,7 @@ a_congested_connection_leaves_nobody_out(Config) ->
     [ok = call(C, N, atoll_barrier, restart_with, [group_answer_timeout, 10000]) || N <- [A, B]],
     {ok, h, _} = call(C, A, s_group, new_s_group, [h, [A, B]]),
     Flood = call(C, A, atoll_barrier, flood, [B]),
-    Wrong = call(C, A, atoll_barrier, come_and_go, [g, [A, B], 10]),
+    Wrong = call(C, A, atoll_barrier, come_and_go, [g, [A, B], atoll_tier:size(congested_groups)]),
     ok = call(C, A, atoll_barrier, end_flood, [Flood]),
     %% The precondition: messages really were dropped.
     #{dropped_busy := Dropped} = call(C, A, atoll_interpreter, counters, [atoll_group]),
@@ -386,7 +386,7 @@ a_connection_that_is_being_closed_leaves_nobody_out(Config) ->
     C = ?config(cluster, Config),
     [A, B | _] = atoll_cluster:nodes(C),
     [ok = call(C, N, atoll_barrier, restart_with, [linger, 3]) || N <- [A, B]],
-    Wrong = call(C, A, atoll_barrier, come_and_go, [g, [A, B], 500]),
+    Wrong = call(C, A, atoll_barrier, come_and_go, [g, [A, B], atoll_tier:size(closing_groups)]),
     [ok = call(C, N, atoll_barrier, restart_with, [linger, 200]) || N <- [A, B]],
     ?assertEqual([], Wrong).
 
