@@ -41,7 +41,7 @@ end_per_suite(Config) ->
 end_per_testcase(_Case, Config) ->
     {C, Nodes} = nodes_of(Config),
     [ok = call(C, N, application, stop, [atoll]) || N <- Nodes],
-    [call(C, N, erlang, disconnect_node, [Peer]) || N <- Nodes, Peer <- call(C, N, erlang, nodes, [connected])],
+    [ok = call(C, N, atoll_barrier, apart, []) || N <- Nodes],
     [ok = call(C, N, application, start, [atoll]) || N <- Nodes],
     ok.
 

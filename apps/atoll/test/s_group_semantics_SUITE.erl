@@ -102,7 +102,7 @@ world(Cluster) ->
 fresh(#world{cluster = C, nodes = Nodes} = World) ->
     All = maps:values(Nodes),
     [{_, ok} = {N, call(C, N, application, stop, [atoll])} || N <- All],
-    [call(C, N, erlang, disconnect_node, [Peer]) || N <- All, Peer <- call(C, N, erlang, nodes, [connected])],
+    [ok = call(C, N, atoll_barrier, apart, []) || N <- All],
     [{_, ok} = {N, call(C, N, application, start, [atoll])} || N <- All],
     {Normal, Hidden} = s_group_commands:nodes(),
     Expected = s_group_semantics:views(s_group_semantics:new(Normal, Hidden)),
