@@ -1,5 +1,5 @@
 %% Attributes on real nodes, of which some are silent or gone, and many callers that choose at
-%% once. ATOLL_PLACE_NODES says how many nodes; a fifth of them is stopped.
+%% once. A fifth of them is stopped.
 -module(atoll_attr_SUITE).
 
 -include_lib("common_test/include/ct.hrl").
@@ -28,9 +28,8 @@ all() ->
     [F || {F, 1} <- ?MODULE:module_info(exports), not lists:member(F, [init_per_suite, end_per_suite, module_info])].
 
 init_per_suite(Config) ->
-    Count = list_to_integer(os:getenv("ATOLL_PLACE_NODES", "20")),
     Cluster = atoll_cluster_owned:start(#{
-        nodes => Count,
+        nodes => atoll_tier:size(place_nodes),
         connect_all => false,
         apps => [atoll],
         args =>

@@ -6,6 +6,7 @@
 -export([monitor_init/1, demonitor/1]).
 -export([kept/0, listen/1, heard/2, hang_up/1]).
 -export([flood/1, end_flood/1, come_and_go/3, restart_with/2, disconnect_all/0, start_with/1]).
+-export([start_anew/1, stopped/0, apart/0]).
 
 -define(DEADLINE_MS, 15000).
 
@@ -213,3 +214,33 @@ disconnect_all() ->
 start_with(Settings) ->
     _ = [application:set_env(atoll, Key, Value) || {Key, Value} <- Settings],
     application:start(atoll).
+
+%% The application starts with these settings and those of the command line, and no others;
+%% it is stopped/0, or was never started.
+start_anew(Settings) ->
+    ok = application:load(atoll),
+    _ = [application:set_env(atoll, Key, Value) || {Key, Value} <- Settings],
+    case application:ensure_all_started(atoll) of
+        {ok, _} -> ok;
+        {error, _} = Error -> Error
+    end.
+
+%% The application is stopped, with what it was told, and this node is connected with nobody.
+stopped() ->
+    _ = application:stop(atoll),
+    _ = application:unload(atoll),
+    apart().
+
+%% This node is connected with nobody, and no attempt of it is under way. Where the
+%% application is stopped on all nodes, it stays so.
+apart() ->
+    apart(erlang:monotonic_time(millisecond) + ?DEADLINE_MS).
+
+apart(Deadline) ->
+    ok = disconnect_all(),
+    %% The kernel's own table: nothing else tells of attempts.
+    case {ets:tab2list(sys_dist), erlang:monotonic_time(millisecond) < Deadline} of
+        {[], _} -> ok;
+        {_, true} -> receive after 5 -> apart(Deadline) end;
+        {Seen, false} -> {still, Seen, instead_of, []}
+    end.

@@ -55,6 +55,23 @@ one_measurement_at_a_time_test() ->
      || {Answer, IsFresh} <- [{{measured, a@h, 70}, false}, {{silent, a@h}, false}, {nobody, true}]
     ].
 
+%% One of them may be silent, and would be asked for every second time.
+any_of_the_nearest_is_measured_test() ->
+    Nodes = [a@h, b@h, c@h],
+    Measured = [Event || Node <- Nodes, Event <- [{up, Node}, {cast, {measured, Node, 40000}}]],
+    {Firsts, _} = lists:mapfoldl(
+        fun(_, S0) ->
+            {S, Effects} = handle({timeout, probe}, S0),
+            [{measure, [{First, _} | _]}] = [Deed || {act, Deed} <- Effects],
+            {First, do([{cast, nobody}], S)}
+        end,
+        do(Measured, new(#{})),
+        lists:seq(1, 200)
+    ),
+    %% In turn one of the nearest and any one.
+    Halves = [lists:usort([First || {N, First} <- lists:zip(lists:seq(1, 200), Firsts), N rem 2 =:= Half]) || Half <- [0, 1]],
+    ?assertEqual([Nodes, Nodes], Halves).
+
 a_connection_that_came_up_again_is_fresh_test() ->
     State = do([{up, a@h}, {timeout, probe}, {cast, {measured, a@h, 70}}, {down, a@h, lost}, {up, a@h}], new(#{})),
     {_, Effects} = handle({timeout, probe}, State),

@@ -4,6 +4,7 @@
 -export([await/2, await_count/2, await_running/2, restart/0]).
 
 -define(DEADLINE_MS, 15000).
+-define(COUNT_MS, 80000).
 
 %% There is a distance of all these.
 await(How, Nodes) ->
@@ -14,9 +15,9 @@ await(How, Nodes) ->
         end
     end).
 
-%% So much of something was counted.
+%% So much of something was counted. Whose turn it is to be measured is chance.
 await_count(What, Count) ->
-    wait(fun() ->
+    wait(?COUNT_MS, fun() ->
         #{distances := #{What := N}} = atoll_distance:status(),
         N >= Count
     end).
@@ -33,21 +34,23 @@ await_running(Module, Count, Deadline) ->
         {false, false} -> {still, Running}
     end.
 
-wait(Holds) ->
+wait(Holds) -> wait(?DEADLINE_MS, Holds).
+
+wait(Ms, Holds) ->
     ok = atoll_interpreter:subscribe(atoll_distance),
     try
-        wait(Holds, erlang:monotonic_time(millisecond) + ?DEADLINE_MS)
+        wait_until(Holds, erlang:monotonic_time(millisecond) + Ms)
     after
         ok = atoll_interpreter:unsubscribe(atoll_distance)
     end.
 
-wait(Holds, Deadline) ->
+wait_until(Holds, Deadline) ->
     case Holds() of
         true ->
             ok;
         false ->
             receive
-                {atoll, atoll_distance, _} -> wait(Holds, Deadline)
+                {atoll, atoll_distance, _} -> wait_until(Holds, Deadline)
             after max(0, Deadline - erlang:monotonic_time(millisecond)) -> {still, atoll_distance:status()}
             end
     end.

@@ -6,7 +6,7 @@
 -include_lib("common_test/include/ct.hrl").
 -include_lib("stdlib/include/assert.hrl").
 
--export([all/0, suite/0, init_per_testcase/2, end_per_testcase/2]).
+-export([all/0, suite/0, init_per_suite/1, end_per_suite/1, init_per_testcase/2, end_per_testcase/2]).
 -export([
     configured_groups_stand_without_a_call/1,
     a_change_outlives_the_start_of_a_configured_member/1,
@@ -29,41 +29,51 @@
 suite() -> [{timetrap, {minutes, 6}}].
 
 all() ->
-    [F || {F, 1} <- ?MODULE:module_info(exports), F =/= module_info].
+    [F || {F, 1} <- ?MODULE:module_info(exports), not lists:member(F, [init_per_suite, end_per_suite, module_info])].
 
-%% Each case has its own nodes: they start with what it says.
-init_per_testcase(Case, Config) ->
-    Folder = filename:join(?config(priv_dir, Config), atom_to_list(Case)),
-    Parent = self(),
-    Args = fun(Nodes) -> args(Case, Nodes, Folder) end,
-    _ = spawn(fun() ->
-        {ok, Cluster} = atoll_cluster:start(#{nodes => 4, connect_all => false, apps => [atoll], args => Args}),
-        Ref = monitor(process, Cluster),
-        Parent ! {cluster, Cluster},
-        receive
-            {'DOWN', Ref, process, Cluster, _} -> ok
-        end
-    end),
-    receive
-        {cluster, Cluster} -> [{cluster, Cluster}, {folder, Folder} | Config]
-    end.
+init_per_suite(Config) ->
+    [{cluster, atoll_cluster_owned:start(#{nodes => 4, connect_all => false})} | Config].
 
-end_per_testcase(_Case, Config) ->
+end_per_suite(Config) ->
     ok = atoll_cluster:stop(?config(cluster, Config)).
 
-args(Case, [N1, N2, N3 | _], Folder) ->
-    Own =
-        case Case of
-            configured_groups_stand_without_a_call ->
-                ["s_groups", term([{b, normal, [N3, N2]}, {a, [N1, N2]}, {a, [N2, N2]}, {undefined, [N1]}])];
-            a_change_outlives_the_start_of_a_configured_member ->
-                ["s_groups", term([{a, [N1, N2, N3]}, {b, [N1, N2, N3]}])];
-            _ ->
-                ["record_groups", term(Folder)]
-        end,
-    ["-atoll", "linger", "200", "group_answer_timeout", "1000"] ++ Own.
+%% In each case the application starts anew, with what that case says.
+init_per_testcase(Case, Config) ->
+    C = ?config(cluster, Config),
+    Folder = filename:join(?config(priv_dir, Config), atom_to_list(Case)),
+    Settings = [{linger, 200}, {group_answer_timeout, answer_ms(Case)} | settings(Case, atoll_cluster:nodes(C), Folder)],
+    ok = start(C, atoll_cluster:nodes(C), Settings),
+    [{folder, Folder}, {settings, Settings} | Config].
 
-term(Term) -> lists:flatten(io_lib:format("~0p", [Term])).
+end_per_testcase(_Case, Config) ->
+    C = ?config(cluster, Config),
+    #{nodes := Infos} = atoll_cluster:info(C),
+    [ok = atoll_cluster:restart(C, N) || #{node := N, state := down} <- Infos],
+    [ok = call(C, N, atoll_barrier, stopped, []) || N <- atoll_cluster:nodes(C)],
+    ok.
+
+%% All stand still before one starts: none hears of what was.
+start(C, Nodes, Settings) ->
+    [ok = call(C, N, atoll_barrier, stopped, []) || N <- Nodes],
+    [ok = call(C, N, atoll_barrier, start_anew, [Settings]) || N <- Nodes],
+    ok.
+
+%% A slow answer on a busy machine is no silence; and where there is silence it is not long.
+answer_ms(a_topology_that_cannot_be_made_says_what_stands) -> 1000;
+answer_ms(_Case) -> 10000.
+
+%% A killed node starts with what it had been told.
+restart(Config, Node) ->
+    C = ?config(cluster, Config),
+    ok = atoll_cluster:restart(C, Node),
+    call(C, Node, atoll_barrier, start_anew, [?config(settings, Config)]).
+
+settings(configured_groups_stand_without_a_call, [N1, N2, N3 | _], _Folder) ->
+    [{s_groups, [{b, normal, [N3, N2]}, {a, [N1, N2]}, {a, [N2, N2]}, {undefined, [N1]}]}];
+settings(a_change_outlives_the_start_of_a_configured_member, [N1, N2, N3 | _], _Folder) ->
+    [{s_groups, [{a, [N1, N2, N3]}, {b, [N1, N2, N3]}]}];
+settings(_Case, _Nodes, Folder) ->
+    [{record_groups, Folder}].
 
 call(C, Node, M, F, A) ->
     atoll_cluster:call(C, Node, M, F, A, ?CALL_MS).
@@ -102,7 +112,7 @@ a_change_outlives_the_start_of_a_configured_member(Config) ->
     ok = call(C, A, s_group, delete_s_group, [b]),
     {ok, b, [A, D]} = call(C, A, s_group, new_s_group, [b, [A, D]]),
     ok = atoll_cluster:kill(C, D),
-    ok = atoll_cluster:restart(C, D),
+    ok = restart(Config, D),
     ok = call(C, D, atoll_barrier, group, [b, [A, D]]),
     ok = call(C, D, atoll_barrier, group, [a, []]),
     ?assertEqual([{a, [A, B]}, {b, [A, D]}], own(C, A)).
@@ -149,10 +159,10 @@ all_members_are_killed_and_their_groups_stand_again(Config) ->
     [ok = call(C, N, atoll_barrier, kept, []) || N <- Nodes],
     [ok = atoll_cluster:kill(C, N) || N <- Nodes],
     %% The first one finds nobody, and is in its group.
-    ok = atoll_cluster:restart(C, A),
+    ok = restart(Config, A),
     ?assertEqual([{g, [A, D]}], own(C, A)),
     ?assertEqual([D], proplists:get_value(no_contact, call(C, A, s_group, info, []))),
-    [ok = atoll_cluster:restart(C, N) || N <- [B, D, E]],
+    [ok = restart(Config, N) || N <- [B, D, E]],
     ?assertEqual([], own(C, B)),
     ?assertEqual([{g, [A, D]}, {h, [D, E]}], own(C, D)),
     ok = call(C, D, s_group, sync, []),
@@ -171,7 +181,7 @@ a_file_that_is_garbage_is_put_aside(Config) ->
     {ok, Text} = file:read_file(Path),
     Half = binary:part(Text, 0, byte_size(Text) div 2),
     ok = file:write_file(Path, Half),
-    ok = atoll_cluster:restart(C, A),
+    ok = restart(Config, A),
     ?assertEqual({ok, Half}, file:read_file([Path, ".bad"])),
     %% Its fellow tells it.
     ok = call(C, A, atoll_barrier, group, [g, [A, B]]),

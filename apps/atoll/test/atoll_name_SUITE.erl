@@ -18,6 +18,8 @@
 ]).
 
 -define(CALL_MS, 30000).
+%% For what comes by itself.
+-define(WAIT_MS, 15000).
 -define(H, atoll_name_holder).
 
 suite() -> [{timetrap, {minutes, 6}}].
@@ -41,8 +43,9 @@ init_per_suite(Config) ->
         connect_all => false,
         apps => [atoll],
         args =>
-            ["-atoll", "linger", "200", "group_answer_timeout", "1000"] ++
-                ["name_answer_timeout", "1000", "name_rule", "random_notify"]
+            %% A slow answer on a busy machine is no silence.
+            ["-atoll", "linger", "200", "group_answer_timeout", "10000"] ++
+                ["name_answer_timeout", "10000", "name_rule", "random_notify"]
     }),
     Nodes = [A | _] = atoll_cluster:nodes(Cluster),
     {ok, g, Nodes} = call(Cluster, A, s_group, new_s_group, [g, Nodes]),
@@ -105,7 +108,7 @@ a_name_goes_with_its_process(Config) ->
     Pid = call(C, B, ?H, holder, []),
     yes = call(C, A, atoll_name, register, [g, mortal, Pid]),
     ok = call(C, B, ?H, end_holder, [Pid]),
-    [ok = call(C, N, ?H, await_table, [g, [], 5000]) || N <- Nodes],
+    [ok = call(C, N, ?H, await_table, [g, [], ?WAIT_MS]) || N <- Nodes],
     ?assertEqual({no, no_process}, call(C, A, atoll_name, register, [g, mortal, Pid])).
 
 %% The node itself goes on, and stays connected.
@@ -115,13 +118,13 @@ where_the_application_stops_names_go_and_nobody_waits(Config) ->
     yes = call(C, A, atoll_name, register, [g, there, There]),
     #{disconnected := Before} = maps:merge(#{disconnected => 0}, call(C, A, atoll_name, info, [])),
     ok = call(C, E, application, stop, [atoll]),
-    [ok = call(C, N, ?H, await_table, [g, [], 5000]) || N <- [A, B, D]],
+    [ok = call(C, N, ?H, await_table, [g, [], ?WAIT_MS]) || N <- [A, B, D]],
     Here = [{Name, call(C, A, ?H, holder, [])} || Name <- lists:seq(1, 10)],
     [yes = call(C, A, atoll_name, register, [g, Name, Pid]) || {Name, Pid} <- Here],
     ?assertMatch(#{disconnected := Before}, maps:merge(#{disconnected => 0}, call(C, A, atoll_name, info, []))),
     ?assert(lists:member(E, call(C, A, erlang, nodes, [connected]))),
     ok = call(C, E, application, start, [atoll]),
-    [ok = call(C, N, ?H, await_table, [g, Here, 10000]) || N <- Nodes],
+    [ok = call(C, N, ?H, await_table, [g, Here, ?WAIT_MS]) || N <- Nodes],
     [ok = call(C, E, atoll_name, unregister, [g, Name]) || {Name, _} <- Here].
 
 two_parts_meet(Config) ->
@@ -140,13 +143,14 @@ two_parts_meet(Config) ->
     ok = atoll_name_cluster:await(fun() -> length(Told()) end, 100),
     Losers = [P || {_, P, _} <- Told()],
     Holders = lists:sort([{Name, P} || {Name, P} <- Left ++ Right, not lists:member(P, Losers)]),
-    [ok = call(C, N, ?H, await_table, [g, Holders, 5000]) || N <- Nodes],
+    [ok = call(C, N, ?H, await_table, [g, Holders, ?WAIT_MS]) || N <- Nodes],
     ?assertEqual(100, length(Holders)),
     ?assertEqual([], [x || {Name, _, M} <- Told(), M =/= {name_conflict, g, Name, proplists:get_value(Name, Holders)}]),
     [ok = call(C, A, atoll_name, unregister, [g, Name]) || Name <- Names].
 
 a_silent_member_holds_up_a_yes_for_a_while(Config) ->
     {C, [A, B, D, E] = Nodes} = nodes_of(Config),
+    ok = back_with(C, A, Nodes, 1000),
     Pid = call(C, A, ?H, holder, []),
     ok = atoll_cluster:pause(C, E),
     Start = erlang:monotonic_time(millisecond),
@@ -160,9 +164,20 @@ a_silent_member_holds_up_a_yes_for_a_while(Config) ->
     %% registered since can have come over a new connection only.
     Since = call(C, A, ?H, holder, []),
     yes = call(C, A, atoll_name, register, [g, since, Since]),
-    ok = call(C, E, ?H, await_table, [g, [{since, Since}, {slow, Pid}], 10000]),
+    ok = call(C, E, ?H, await_table, [g, [{since, Since}, {slow, Pid}], ?WAIT_MS]),
     [ok = call(C, E, atoll_name, unregister, [g, Name]) || Name <- [since, slow]],
-    [?assertEqual([], call(C, N, ?H, table, [g])) || N <- Nodes].
+    [?assertEqual([], call(C, N, ?H, table, [g])) || N <- Nodes],
+    ok = back_with(C, A, Nodes, 10000).
+
+%% This node waits so long for a silent member; it is back in the group, and all have heard
+%% of a name of its own.
+back_with(C, Node, Nodes, Ms) ->
+    ok = call(C, Node, atoll_barrier, restart_with, [name_answer_timeout, Ms]),
+    ok = call(C, Node, atoll_barrier, group, [g, Nodes]),
+    [ok = call(C, N, atoll_barrier, connected, [Nodes -- [N]]) || N <- Nodes],
+    yes = call(C, Node, atoll_name, register, [g, back, call(C, Node, ?H, holder, [])]),
+    [ok = call(C, N, atoll_barrier, names, [g, [back]]) || N <- Nodes],
+    call(C, Node, atoll_name, unregister, [g, back]).
 
 a_name_goes_with_its_node(Config) ->
     {C, [A, B, D, E]} = nodes_of(Config),
@@ -171,15 +186,16 @@ a_name_goes_with_its_node(Config) ->
     yes = call(C, A, atoll_name, register, [g, gone, Pid]),
     yes = call(C, A, atoll_name, register, [g, stays, Stays]),
     ok = atoll_cluster:kill(C, E),
-    [ok = call(C, N, ?H, await_table, [g, [{stays, Stays}], 5000]) || N <- [A, B, D]],
+    [ok = call(C, N, ?H, await_table, [g, [{stays, Stays}], ?WAIT_MS]) || N <- [A, B, D]],
     ok = atoll_cluster:restart(C, E),
-    ok = call(C, E, ?H, await_table, [g, [{stays, Stays}], 10000]),
+    ok = call(C, E, ?H, await_table, [g, [{stays, Stays}], ?WAIT_MS]),
     ok = call(C, A, atoll_name, unregister, [g, stays]).
 
 many_names_go_with_their_processes(Config) ->
     {C, [A | _] = Nodes} = nodes_of(Config),
-    One = call(C, A, ?H, rate, [g, 2000, 1]),
-    Many = call(C, A, ?H, rate, [g, 20000, 100]),
+    Count = atoll_tier:size(name_rate),
+    One = call(C, A, ?H, rate, [g, Count div 10, 1]),
+    Many = call(C, A, ?H, rate, [g, Count, 100]),
     ct:pal("4 nodes: one caller ~b/s, 100 callers ~b/s~n~p~n~p", [One, Many, call(C, A, atoll_name, info, []), call(C, A, atoll_interpreter, counters, [atoll_name])]),
     io:format(user, "~n4 nodes: one caller ~b/s, 100 callers ~b/s~n", [One, Many]),
-    [ok = call(C, N, ?H, await_table, [g, [], 10000]) || N <- Nodes].
+    [ok = call(C, N, ?H, await_table, [g, [], ?WAIT_MS]) || N <- Nodes].

@@ -5,7 +5,7 @@
 -include_lib("stdlib/include/assert.hrl").
 
 -export([start/2, group/3, call/5, try_call/6, each/5, await/2]).
--export([cut/3, mend/3, work/1, result/1, report/2, number/2]).
+-export([cut/3, mend/3, work/1, result/1, report/2]).
 
 %% Beyond the longest that anything may take: it only ends what hangs.
 -define(CALL_MS, 60000).
@@ -111,8 +111,3 @@ result({Pid, Ref}) ->
 report(Format, Args) ->
     ct:pal(Format, Args),
     io:format(user, "~n" ++ Format ++ "~n", Args).
-
-%% @doc A number from the environment.
--spec number(string(), integer()) -> integer().
-number(Name, Default) ->
-    list_to_integer(os:getenv(Name, integer_to_list(Default))).

@@ -65,11 +65,12 @@ sides(C) ->
 names_given_on_both_sides_have_one_holder_each(Config) ->
     C = ?config(cluster, Config),
     Nodes = atoll_cluster:nodes(C),
-    {_, Given, Ms} = part_and_meet(C, [{notify, 1000}]),
+    Count = atoll_tier:size(name_clashes),
+    {_, Given, Ms} = part_and_meet(C, [{notify, Count}]),
     Told = told(C, Given),
     Losers = [Pid || {Pid, [_ | _]} <- Told],
     Holders = lists:sort([{Name, Pid} || {notify, Name, Pid} <- Given, not lists:member(Pid, Losers)]),
-    ?assertEqual(lists:seq(1, 1000), [Name || {Name, _} <- Holders]),
+    ?assertEqual(lists:seq(1, Count), [Name || {Name, _} <- Holders]),
     [?assertEqual(Holders, ?C:call(C, N, atoll_name_holder, table, [notify])) || N <- Nodes],
     Names = maps:from_list([{Pid, Name} || {_, Name, Pid} <- Given]),
     Winners = maps:from_list(Holders),
@@ -200,7 +201,7 @@ a_killed_member_is_in_its_groups_and_sees_all_names(Config) ->
     [ok = ?C:group(C, G, [D | Ms -- [D]]) || {G, Ms} <- maps:to_list(Own)],
     Groups = lists:sort(maps:to_list(maps:merge(maps:map(fun(_, _) -> Nodes end, rules()), Own))),
     Tables = [{G, table(C, G, Ms -- [D], 200)} || {G, Ms} <- Groups],
-    Rounds = [{How, restart(C, D, How, Groups, Tables, ?config(folder, Config))} || _ <- [1, 2, 3], How <- [recorded, forgotten]],
+    Rounds = [{How, restart(C, D, How, Groups, Tables, ?config(folder, Config))} || _ <- lists:seq(1, atoll_tier:size(name_restarts)), How <- [recorded, forgotten]],
     [
         begin
             Times = lists:sort([T || {H, T} <- Rounds, H =:= How]),

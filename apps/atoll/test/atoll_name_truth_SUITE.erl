@@ -8,8 +8,7 @@
 %% connected since the call: the answer was given before, nobody knows when. Then it must
 %% have the process. A name is not given back before all have been asked.
 %%
-%% ATOLL_YES says how many `yes' there are, 2,000 if it is not set, and ATOLL_SEED from
-%% what the faults and the callers are drawn. What happens when hangs on the machine.
+%% The faults and the callers are drawn from the seed; what happens when hangs on the machine.
 -module(atoll_name_truth_SUITE).
 
 -include_lib("common_test/include/ct.hrl").
@@ -49,9 +48,8 @@ end_per_suite(Config) ->
 after_each_yes_every_live_member_has_it(Config) ->
     C = ?config(cluster, Config),
     Nodes = atoll_cluster:nodes(C),
-    Goal = ?C:number("ATOLL_YES", 2000),
-    Seed = ?C:number("ATOLL_SEED", erlang:phash2(make_ref())),
-    ct:pal("ATOLL_SEED=~b", [Seed]),
+    Goal = atoll_tier:size(name_truth),
+    Seed = atoll_tier:seed(?FUNCTION_NAME),
     World = #{
         cluster => C,
         nodes => Nodes,

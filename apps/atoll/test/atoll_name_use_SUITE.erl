@@ -1,8 +1,5 @@
 %% Names as programs use them, on real nodes: many callers at once, wrong calls, the
 %% behaviours of OTP, and `global''s functions.
-%%
-%% ATOLL_CALLS says how many calls two nodes make at once, 10,000 if it is not set, and
-%% ATOLL_SEED from what they are drawn.
 -module(atoll_name_use_SUITE).
 
 -include_lib("common_test/include/ct.hrl").
@@ -75,9 +72,8 @@ holder(C, Node) ->
 two_nodes_at_once_never_wait_for_each_other(Config) ->
     C = ?config(cluster, Config),
     [A, B, D | _] = atoll_cluster:nodes(C),
-    Calls = ?C:number("ATOLL_CALLS", 10000),
-    Seed = ?C:number("ATOLL_SEED", erlang:phash2(make_ref())),
-    ct:pal("ATOLL_SEED=~b", [Seed]),
+    Calls = atoll_tier:size(name_calls),
+    Seed = atoll_tier:seed(?FUNCTION_NAME),
     ok = ?C:group(C, stands, [A, B, D]),
     Started = erlang:monotonic_time(millisecond),
     [{A, OfA}, {B, OfB}] = ?C:each(C, [A, B], atoll_name_traffic, run, fun
@@ -236,7 +232,7 @@ a_name_is_taken_again_at_once(Config) ->
     [A, B, D | _] = atoll_cluster:nodes(C),
     Kinds = [server, statem, event, supervisor],
     Via = fun(Name) -> {via, atoll_name, {g, Name}} end,
-    Kills = 200,
+    Kills = atoll_tier:size(name_kills),
     Tree = ?C:call(C, A, atoll_name_servers, start_tree, [Via(top), [{Kind, Via(Kind)} || Kind <- Kinds], Kills]),
     Times = [
         begin

@@ -17,6 +17,8 @@
 ]).
 
 -define(CALL_MS, 30000).
+%% For what comes by itself.
+-define(WAIT_MS, 15000).
 -define(PROBE, s_group_probe).
 
 suite() -> [{timetrap, {minutes, 2}}].
@@ -28,7 +30,7 @@ init_per_suite(Config) ->
     Cluster = atoll_cluster_owned:start(#{
         nodes => 5, connect_all => false, apps => [atoll],
         %% Connections stay, so that free nodes meet over those of their groups.
-        args => ["-atoll", "linger", "20000", "group_answer_timeout", "1000"]
+        args => ["-atoll", "linger", "20000", "group_answer_timeout", "10000"]
     }),
     [{cluster, Cluster} | Config].
 
@@ -39,7 +41,7 @@ end_per_suite(Config) ->
 end_per_testcase(_Case, Config) ->
     {C, Nodes} = nodes_of(Config),
     [ok = call(C, N, application, stop, [atoll]) || N <- Nodes],
-    [call(C, N, erlang, disconnect_node, [Peer]) || N <- Nodes, Peer <- call(C, N, erlang, nodes, [connected])],
+    [ok = call(C, N, atoll_barrier, apart, []) || N <- Nodes],
     [ok = call(C, N, application, start, [atoll]) || N <- Nodes],
     ok.
 
@@ -139,8 +141,8 @@ names_go_with_the_node_that_is_removed(Config) ->
     yes = s_group(C, A, register_name, [g, goes, Goes]),
     yes = s_group(C, A, register_name, [g, stays, Stays]),
     ok = s_group(C, A, remove_nodes, [g, [D]]),
-    [ok = call(C, N, atoll_name_holder, await_table, [g, [{stays, Stays}], 5000]) || N <- [A, B]],
-    ok = call(C, D, atoll_name_holder, await_table, [g, [], 5000]),
+    [ok = call(C, N, atoll_name_holder, await_table, [g, [{stays, Stays}], ?WAIT_MS]) || N <- [A, B]],
+    ok = call(C, D, atoll_name_holder, await_table, [g, [], ?WAIT_MS]),
     %% The process lives, and is on no member.
     ?assertEqual({no, pid_is_not_on_a_member}, s_group(C, A, register_name, [g, goes, Goes])),
     ?assertEqual({no, cannot_register_in_remote_group}, s_group(C, D, register_name, [g, goes, Goes])).

@@ -2,8 +2,9 @@
 %% two hidden nodes on a stock kernel, random commands through s_group, and after each of
 %% them its value and what every node says of itself.
 %%
-%% ATOLL_SEMANTICS_COMMANDS says how many commands, ATOLL_SEMANTICS_SEED from which seed
-%% on. A failure prints its seed and the commands since the last fresh start.
+%% Each run draws others. A failure prints the line that repeats the run, and the commands
+%% since the last fresh start with the seed of those: with their number it may stand among
+%% the regressions.
 %%
 %% Connections are not removed in the semantics: here unneeded ones linger for longer than
 %% the suite takes.
@@ -17,9 +18,8 @@
 
 -define(CALL_MS, 30000).
 -define(PROBE, s_group_probe).
-%% Commands from one fresh start to the next, and without being told how many.
+%% Commands from one fresh start to the next.
 -define(LENGTH, 25).
--define(COMMANDS, 300).
 
 %% What once differed stays: {Seed, Commands}.
 -define(REGRESSIONS, [
@@ -66,17 +66,11 @@ what_once_differed_does_no_more(Config) ->
     lists:foreach(fun({Seed, Count}) -> compare(Seed, Count, World) end, ?REGRESSIONS).
 
 random_commands_do_what_they_mean(Config) ->
-    Count = number("ATOLL_SEMANTICS_COMMANDS", ?COMMANDS),
-    Seed = number("ATOLL_SEMANTICS_SEED", 1),
+    Count = atoll_tier:size(semantics_commands),
+    Seed = atoll_tier:seed(?FUNCTION_NAME),
     Start = erlang:monotonic_time(millisecond),
     compare(Seed, Count, world(?config(cluster, Config))),
     ct:pal("~b commands on eight nodes in ~b ms", [Count, erlang:monotonic_time(millisecond) - Start]).
-
-number(Variable, Default) ->
-    case os:getenv(Variable) of
-        false -> Default;
-        Text -> list_to_integer(Text)
-    end.
 
 compare(_Seed, Left, _World) when Left =< 0 ->
     ok;
@@ -86,9 +80,14 @@ compare(Seed, Left, World) ->
         {ok, Compared, _} ->
             compare(Seed + 1, Left - Compared, World);
         {differs, #{command := {Nth, _, _}} = Difference, _} ->
-            ct:pal("~ts", [s_group_lockstep:format(Seed, {lists:sublist(Sequence, Nth), Difference})]),
-            ct:fail({differs, {seed, Seed}, Difference})
+            Again = again(),
+            ct:pal("~ts~nagain: ~ts", [s_group_lockstep:format(Seed, {lists:sublist(Sequence, Nth), Difference}), Again]),
+            ct:fail({differs, {again, Again}, {seed, Seed}, Difference})
     end.
+
+again() ->
+    Target = maps:get(atoll_tier:tier(), #{fast => "test", deep => "soak"}),
+    lists:concat(["make ", Target, " SUITE=", ?MODULE, " SEED=", atoll_tier:seed()]).
 
 world(Cluster) ->
     {Normal, Hidden} = s_group_commands:nodes(),
@@ -103,7 +102,7 @@ world(Cluster) ->
 fresh(#world{cluster = C, nodes = Nodes} = World) ->
     All = maps:values(Nodes),
     [{_, ok} = {N, call(C, N, application, stop, [atoll])} || N <- All],
-    [call(C, N, erlang, disconnect_node, [Peer]) || N <- All, Peer <- call(C, N, erlang, nodes, [connected])],
+    [ok = call(C, N, atoll_barrier, apart, []) || N <- All],
     [{_, ok} = {N, call(C, N, application, start, [atoll])} || N <- All],
     {Normal, Hidden} = s_group_commands:nodes(),
     Expected = s_group_semantics:views(s_group_semantics:new(Normal, Hidden)),

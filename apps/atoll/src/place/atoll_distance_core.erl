@@ -216,7 +216,7 @@ candidates(true, #state{up = Up, known = Known, measured = Measured} = State, Ra
     ]),
     case lists:sublist(Near, ?NEAR) of
         [] -> candidates(false, State, Rand);
-        Nearest -> atoll_random:sample(?CANDIDATES, [Node || {_, Node} <- Nearest], Rand)
+        Nearest -> some([Node || {_, Node} <- Nearest], Rand)
     end;
 candidates(false, #state{up = Up}, Rand0) ->
     Nodes = lists:sort(maps:to_list(Up)),
