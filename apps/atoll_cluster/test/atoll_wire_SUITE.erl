@@ -2,8 +2,12 @@
 %% case is skipped, and the reason says why.
 %%
 %% The machine may be busy: nothing is asserted to be as fast as it might. A packet is
-%% never early, the quickest of many is close to its time, and throughputs are compared
-%% with each other.
+%% never early, one of however many it takes is close to its time, and throughputs are
+%% compared with each other.
+%%
+%% Cases that count packets have a path of their own, on which there has never been a
+%% connection: TCP acknowledges, repeats and closes when it sees fit, also after the case
+%% that opened it.
 -module(atoll_wire_SUITE).
 -include_lib("common_test/include/ct.hrl").
 -include_lib("stdlib/include/assert.hrl").
@@ -31,35 +35,44 @@
 
 -define(GONE_MS, 5000).
 -define(CALL_MS, 60000).
-%% How much later than it should the quickest packet of many may be.
+%% How much later than it should the quickest packet of many may be, and how long it is
+%% waited for one on a busy machine.
 -define(LATE_US, 1500).
+-define(QUICK_MS, 15000).
 
 suite() -> [{timetrap, {minutes, 4}}].
 
-all() -> [{group, path}, {group, going}].
+all() -> [{group, datagrams}, {group, streams}, {group, going}].
 
 groups() ->
+    [{Group, [], cases(Group, atoll_tier:tier())} || Group <- [datagrams, streams, going]].
+
+cases(datagrams, fast) ->
     [
-        {path, [], [
-            the_round_trip_is_what_was_asked,
-            it_changes_while_it_runs,
-            packets_arrive_in_order_however_they_are_delayed,
-            a_long_jitter_is_drawn_from_the_whole_of_it,
-            each_packet_is_lost_with_the_same_probability,
-            a_stream_is_whole_whatever_was_lost,
-            packets_are_no_faster_than_the_rate,
-            what_does_not_fit_the_buffer_is_dropped_and_counted,
-            the_window_bounds_one_stream_and_not_sixteen,
-            stock_distribution_takes_the_round_trip
-        ]},
-        {going, [], [
-            two_wires_know_nothing_of_each_other,
-            stop_leaves_nothing,
-            the_end_of_the_owner_leaves_nothing,
-            kill_9_of_the_vm_leaves_nothing,
-            kill_9_of_the_vm_ends_a_wire_that_was_stopped,
-            a_wire_that_is_killed_takes_its_interfaces_along
-        ]}
+        the_round_trip_is_what_was_asked,
+        it_changes_while_it_runs,
+        packets_arrive_in_order_however_they_are_delayed,
+        each_packet_is_lost_with_the_same_probability,
+        what_does_not_fit_the_buffer_is_dropped_and_counted
+    ];
+cases(datagrams, deep) ->
+    cases(datagrams, fast) ++ [a_long_jitter_is_drawn_from_the_whole_of_it];
+cases(streams, fast) ->
+    [
+        a_stream_is_whole_whatever_was_lost,
+        packets_are_no_faster_than_the_rate,
+        stock_distribution_takes_the_round_trip
+    ];
+cases(streams, deep) ->
+    cases(streams, fast) ++ [the_window_bounds_one_stream_and_not_sixteen];
+cases(going, _) ->
+    [
+        two_wires_know_nothing_of_each_other,
+        stop_leaves_nothing,
+        the_end_of_the_owner_leaves_nothing,
+        kill_9_of_the_vm_leaves_nothing,
+        kill_9_of_the_vm_ends_a_wire_that_was_stopped,
+        a_wire_that_is_killed_takes_its_interfaces_along
     ].
 
 init_per_suite(Config) ->
@@ -76,33 +89,24 @@ sentence(Error) ->
 end_per_suite(_Config) ->
     ok.
 
-%% The cases on a path share one, and the nodes at its ends.
-init_per_group(path, Config) ->
-    Self = self(),
-    {Owner, Ref} = spawn_monitor(fun() ->
-        {ok, Wire} = atoll_wire:start(#{}),
-        {ok, Cluster} = atoll_cluster:start(#{nodes => 2, connect_all => false, hosts => atoll_wire:ends(Wire)}),
-        Self ! {self(), Wire, Cluster},
-        receive stop -> ok = atoll_cluster:stop(Cluster) end
-    end),
-    receive
-        {Owner, Wire, Cluster} ->
-            true = demonitor(Ref, [flush]),
-            [#{address := _}, #{address := Address}] = atoll_wire:ends(Wire),
-            [{owner, Owner}, {wire, Wire}, {cluster, Cluster}, {there, Address} | Config];
-        {'DOWN', Ref, process, Owner, Reason} ->
-            error(Reason)
-    end;
+%% The cases on a path share it, and the nodes at its ends.
 init_per_group(going, Config) ->
-    Config.
+    Config;
+init_per_group(_Path, Config) ->
+    Self = self(),
+    Cluster = atoll_cluster_owned:start(fun() ->
+        {ok, Wire} = atoll_wire:start(#{}),
+        Self ! {wire, Wire},
+        #{nodes => 2, connect_all => false, hosts => atoll_wire:ends(Wire)}
+    end),
+    Wire = receive {wire, W} -> W end,
+    [#{address := _}, #{address := Address}] = atoll_wire:ends(Wire),
+    [{wire, Wire}, {cluster, Cluster}, {there, Address} | Config].
 
-end_per_group(path, Config) ->
-    Owner = ?config(owner, Config),
-    Ref = monitor(process, Owner),
-    Owner ! stop,
-    receive {'DOWN', Ref, process, Owner, _} -> ok end;
 end_per_group(going, _Config) ->
-    ok.
+    ok;
+end_per_group(_Path, Config) ->
+    atoll_cluster_owned:stop(?config(cluster, Config)).
 
 init_per_testcase(_Case, Config) ->
     case ?config(wire, Config) of
@@ -121,34 +125,42 @@ the_round_trip_is_what_was_asked(Config) ->
     Told = [
         begin
             ok = atoll_wire:set(?config(wire, Config), #{rtt_ms => Ms}),
-            Times = here(Config, round_trips, [?config(there, Config), Port, Count]),
-            about(Ms, Times),
-            {Ms, lists:min(Times)}
+            {Ms, quickest(Ms, fun() -> here(Config, round_trips, [?config(there, Config), Port, Count]) end)}
         end
-     || {Ms, Count} <- [{1, 200}, {20, 50}, {0.5, 200}]
+     || {Ms, Count} <- [{1, 100}, {20, 10}, {0.5, 100}]
     ],
     {comment, io_lib:format("~w", [Told])}.
 
-about(Ms, Times) ->
-    Quickest = lists:min(Times),
-    ?assert(Quickest >= Ms * 1000, {Ms, Times}),
-    ?assert(Quickest =< Ms * 1000 + ?LATE_US, {Ms, Times}).
+%% The quickest of the times that are measured, until it is close to what was asked for;
+%% none is below.
+quickest(Ms, Measure) ->
+    quickest(Ms, Measure, deadline(?QUICK_MS)).
+
+quickest(Ms, Measure, Deadline) ->
+    Quickest = lists:min(Measure()),
+    ?assert(Quickest >= Ms * 1000, {Ms, Quickest}),
+    case Quickest =< Ms * 1000 + ?LATE_US of
+        true -> Quickest;
+        false ->
+            ?assert(erlang:monotonic_time(millisecond) < Deadline, {Ms, Quickest}),
+            quickest(Ms, Measure, Deadline)
+    end.
 
 it_changes_while_it_runs(Config) ->
     Wire = ?config(wire, Config),
     Port = there(Config, echo, []),
-    RoundTrips = fun(Count) -> here(Config, round_trips, [?config(there, Config), Port, Count]) end,
+    About = fun(Ms) -> quickest(Ms, fun() -> here(Config, round_trips, [?config(there, Config), Port, 10]) end) end,
     ok = atoll_wire:set(Wire, #{rtt_ms => 40}),
-    about(40, RoundTrips(10)),
+    _ = About(40),
     ok = atoll_wire:set(Wire, #{rtt_ms => 10}),
-    about(10, RoundTrips(20)),
+    _ = About(10),
     ok = atoll_wire:set(Wire, #{loss => 1}),
     Before = counters(Wire),
     {_, Collecting} = there(Config, collect, []),
     ok = here(Config, burst, [?config(there, Config), Collecting, 10, 100]),
     ?assertEqual(#{taken => 10, lost => 10, given => 0}, maps:with([taken, lost, given], await_since(Before, Wire, 10))),
     ok = atoll_wire:set(Wire, #{loss => 0}),
-    about(10, RoundTrips(20)),
+    _ = About(10),
     ?assertMatch({error, {bad_option, loss, _}}, atoll_wire:set(Wire, #{loss => 2})).
 
 packets_arrive_in_order_however_they_are_delayed(Config) ->
@@ -168,7 +180,7 @@ packets_arrive_in_order_however_they_are_delayed(Config) ->
     ok = atoll_wire:set(Wire, #{rtt_ms => 0, jitter_ms => 0}),
     ok = here(Config, burst, [?config(there, Config), Collecting, 2, 100]),
     #{given := 503} = await_since(Before, Wire, 503),
-    ?assertEqual(lists:seq(1, 500) ++ [1, 1, 2], there(Config, collected, [Pid])).
+    ?assertEqual(lists:seq(1, 500) ++ [1, 1, 2], there(Config, collected, [Pid, 503])).
 
 %% Of 200 draws of up to 5 s one is above what 32 bits hold in nanoseconds.
 a_long_jitter_is_drawn_from_the_whole_of_it(Config) ->
@@ -181,7 +193,7 @@ a_long_jitter_is_drawn_from_the_whole_of_it(Config) ->
     #{given := 200} = await_since(Before, Wire, 200),
     Took = erlang:monotonic_time(millisecond) - Started,
     ?assert(Took > 4400, Took),
-    ?assertEqual(lists:seq(1, 200), there(Config, collected, [Pid])).
+    ?assertEqual(lists:seq(1, 200), there(Config, collected, [Pid, 200])).
 
 each_packet_is_lost_with_the_same_probability(Config) ->
     Wire = ?config(wire, Config),
@@ -231,13 +243,16 @@ what_does_not_fit_the_buffer_is_dropped_and_counted(Config) ->
     ok = atoll_wire:set(Wire, #{rate_mbit => 0.1, buffer => 10280}),
     {Pid, Port} = there(Config, collect, []),
     Before = counters(Wire),
+    Began = erlang:monotonic_time(millisecond),
     ok = here(Config, burst, [?config(there, Config), Port, 200, 1000]),
+    _ = await(fun(#{taken := Taken}) -> Taken =:= 200 end, Before, Wire),
+    Took = erlang:monotonic_time(millisecond) - Began,
     #{given := Given, full := Full} = await_since(Before, Wire, 200),
     ?assertEqual(200, Given + Full),
-    %% Were the sender slow, some would have left meanwhile.
-    ?assert(Given >= 10 andalso Given =< 40, Given),
+    %% Were the sender slow, some would have left before the last one came.
+    ?assert(Given >= 10 andalso Given =< 10 + (Took + 1) div 82, {Given, Took}),
     %% The first ones found room.
-    ?assertEqual(lists:seq(1, 10), lists:sublist(there(Config, collected, [Pid]), 10)).
+    ?assertEqual(lists:seq(1, 10), lists:sublist(there(Config, collected, [Pid, Given]), 10)).
 
 %% The kernel lets one connection have so many bytes under way, and no more: 4 MiB of its
 %% memory, which hold less of data. At 20 ms those are up to 180 MB/s; a busy machine
@@ -278,10 +293,11 @@ stock_distribution_takes_the_round_trip(Config) ->
         begin
             ok = atoll_wire:set(?config(wire, Config), #{rtt_ms => Ms}),
             pong = atoll_cluster:call(Cluster, Here, net_adm, ping, [There]),
-            Times = [element(1, atoll_cluster:call(Cluster, Here, timer, tc, [net_adm, ping, [There]])) || _ <- lists:seq(1, Count)],
-            about(Ms, Times)
+            quickest(Ms, fun() ->
+                [element(1, atoll_cluster:call(Cluster, Here, timer, tc, [net_adm, ping, [There]])) || _ <- lists:seq(1, Count)]
+            end)
         end
-     || {Ms, Count} <- [{1, 100}, {20, 30}]
+     || {Ms, Count} <- [{1, 50}, {20, 10}]
     ].
 
 %% What becomes of it
@@ -305,7 +321,6 @@ stop_leaves_nothing(_Config) ->
     ?assertMatch([_, _], children(OsPid)),
     ok = atoll_wire:stop(Wire),
     ?assertEqual([], within(Spaces)),
-    ?assertEqual(none, space(integer_to_list(OsPid))),
     ok = atoll_wire:stop(Wire).
 
 the_end_of_the_owner_leaves_nothing(_Config) ->
@@ -324,12 +339,11 @@ the_end_of_the_owner_leaves_nothing(_Config) ->
     ?assertEqual([], within(Spaces)).
 
 kill_9_of_the_vm_leaves_nothing(_Config) ->
-    {Vm, Wire, Spaces} = hold(),
+    {Vm, _Wire, Spaces} = hold(),
     %% The wire, its port mappers and the nodes.
     ?assert(length(within(Spaces)) >= 5),
     ok = kill_9(atoll_cluster_holder:os_pid(Vm)),
     ?assertEqual([], await_none(Spaces)),
-    ?assertEqual(none, space(integer_to_list(Wire))),
     atoll_cluster_holder:close(Vm).
 
 %% It cannot see that its standard input has ended.
@@ -380,16 +394,21 @@ since(Before, Wire) ->
 %% Returns when so many packets have been taken, and each has met its fate. Beside those
 %% of the test there are none.
 await_since(Before, Wire, Packets) ->
-    await_since(Before, Wire, Packets, deadline(?CALL_MS)).
+    await(fun(#{taken := Taken, given := Given, lost := Lost, full := Full}) ->
+        {Taken, Given + Lost + Full} =:= {Packets, Packets}
+    end, Before, Wire).
 
-await_since(Before, Wire, Packets, Deadline) ->
-    #{taken := Taken, given := Given, lost := Lost, full := Full} = Since = since(Before, Wire),
-    case {Taken, Given + Lost + Full} of
-        {Packets, Packets} -> Since;
-        _ ->
+await(Is, Before, Wire) ->
+    await(Is, Before, Wire, deadline(?CALL_MS)).
+
+await(Is, Before, Wire, Deadline) ->
+    Since = since(Before, Wire),
+    case Is(Since) of
+        true -> Since;
+        false ->
             ?assert(erlang:monotonic_time(millisecond) < Deadline, Since),
             receive after 5 -> ok end,
-            await_since(Before, Wire, Packets, Deadline)
+            await(Is, Before, Wire, Deadline)
     end.
 
 hold() ->
@@ -402,12 +421,15 @@ kill_9(OsPid) ->
     {ok, Start} = atoll_cluster_os:start_time(OsPid),
     atoll_cluster_os:signal({OsPid, Start}, kill).
 
-%% The two namespaces of a wire, as the kernel names them.
+%% The two namespaces of a wire, as the kernel names them. The calling process holds them as long as
+%% it lives: the name of one that is gone is given to the next, which may be anybody's.
 spaces(OsPid) ->
     Own = space(integer_to_list(OsPid)),
     Dir = "/proc/" ++ integer_to_list(OsPid) ++ "/fd",
     {ok, Fds} = file:list_dir(Dir),
-    Spaces = lists:usort([Link || Fd <- Fds, {ok, "net:" ++ _ = Link} <- [file:read_link(filename:join(Dir, Fd))]]),
+    Held = [File || Fd <- Fds, File <- [filename:join(Dir, Fd)], {ok, "net:" ++ _} <- [file:read_link(File)]],
+    _ = [{ok, _} = file:open(File, [read, raw]) || File <- Held],
+    Spaces = lists:usort([Link || File <- Held, {ok, Link} <- [file:read_link(File)]]),
     ?assertMatch([_, _], Spaces),
     %% Not those of this machine.
     ?assertNot(lists:member(space("self"), Spaces)),

@@ -2,7 +2,7 @@
 %% as the node.
 -module(atoll_wire_probe).
 
--export([echo/0, round_trips/3, collect/0, collected/1, burst/4]).
+-export([echo/0, round_trips/3, collect/0, collected/2, burst/4]).
 -export([sink/0, pour/3, rate/1, digest/0, send/3]).
 
 -define(ANSWER_MS, 10000).
@@ -54,14 +54,30 @@ collect() ->
 collecting(Socket, Numbers) ->
     receive
         {udp, Socket, _, _, <<N:32, _/binary>>} -> collecting(Socket, [N | Numbers]);
+        {From, count} ->
+            From ! {self(), length(Numbers)},
+            collecting(Socket, Numbers);
         {From, numbers} ->
             From ! {self(), lists:reverse(Numbers)},
             collecting(Socket, [])
     end.
 
-collected(Pid) ->
-    Pid ! {self(), numbers},
-    receive {Pid, Numbers} -> Numbers end.
+%% Once there are so many: the kernel has them before the process.
+collected(Pid, Count) ->
+    collected(Pid, Count, erlang:monotonic_time(millisecond) + ?ANSWER_MS).
+
+collected(Pid, Count, Deadline) ->
+    case ask(Pid, count) < Count andalso erlang:monotonic_time(millisecond) < Deadline of
+        true ->
+            receive after 5 -> ok end,
+            collected(Pid, Count, Deadline);
+        false ->
+            ask(Pid, numbers)
+    end.
+
+ask(Pid, What) ->
+    Pid ! {self(), What},
+    receive {Pid, Answer} -> Answer end.
 
 burst(Address, Port, Count, Size) ->
     {ok, Socket} = gen_udp:open(0, [binary, {sndbuf, 4194304}]),

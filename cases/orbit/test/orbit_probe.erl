@@ -1,7 +1,7 @@
 %% Looks at the processes of runs on this node.
 -module(orbit_probe).
 
--export([of_runs/0, of_runs/1, is_computing/0]).
+-export([of_runs/0, of_runs/1, is_computing/0, alone/0]).
 
 %% Each is known by the module whose init it started in.
 of_runs() ->
@@ -20,3 +20,8 @@ is_computing() ->
             undefined -> false
         end
     end, of_runs(orbit_worker)).
+
+%% Gives up all connections, and returns when there are none.
+alone() ->
+    _ = [erlang:disconnect_node(Node) || Node <- nodes(connected)],
+    nodes(connected) =:= [] orelse alone().
