@@ -64,21 +64,16 @@
 ]).
 
 properties_test_() ->
-    [
-        {Title, {timeout, 300 * runs(), ?_assert(proper:quickcheck(Property, [quiet, {to_file, user}, {numtests, N * runs()}]))}}
-     || {Title, Property, N} <- [
-            {"concurrent calls are answered as one after the other", prop_linearizable(), 3000},
-            {"after faults all tables agree, and no name is stuck", prop_converges(), 2000},
-            {"one of many who want a name at once gets it", prop_race(), 1000},
-            {"one holder is left where two parts meet, and each loser is told once", prop_heals(), 1000},
-            {"a silent member holds up a yes for a while, once", prop_silent(), 300},
-            {"a lost message costs time only", prop_lossy(), 300},
-            {"the same events give the same effects", prop_deterministic(), 50}
-        ]
-    ].
-
-%% ATOLL_NAME_RUNS=50 for a night.
-runs() -> list_to_integer(os:getenv("ATOLL_NAME_RUNS", "1")).
+    Times = atoll_tier:size(name_runs),
+    atoll_prop:tests([
+        {"concurrent calls are answered as one after the other", prop_linearizable(), 3000 * Times},
+        {"after faults all tables agree, and no name is stuck", prop_converges(), 2000 * Times},
+        {"one of many who want a name at once gets it", prop_race(), 1000 * Times},
+        {"one holder is left where two parts meet, and each loser is told once", prop_heals(), 1000 * Times},
+        {"a silent member holds up a yes for a while, once", prop_silent(), 300 * Times},
+        {"a lost message costs time only", prop_lossy(), 300 * Times},
+        {"the same events give the same effects", prop_deterministic(), 50 * Times}
+    ]).
 
 %% Histories without faults
 

@@ -151,7 +151,7 @@ it_is_explained_why_each_hop_is_one_test() ->
 
 properties_test_() ->
     [
-        {Title, {timeout, 60, ?_assert(proper:quickcheck(Property, [quiet, {to_file, user}, {numtests, 1500}]))}}
+        atoll_prop:test(Title, Property, 1500)
      || {Title, Property} <- [
             {"a route is a shortest path of the graph that the directory tells of",
                 ?FORALL({Places, Options}, {some_places(), some_options()}, is_right(Places, Options))},

@@ -138,7 +138,7 @@ nothing_to_compare_is_nothing_test() ->
 
 %% Whichever run is first: the factor is turned over, and so is the verdict.
 mirror_test_() ->
-    {timeout, 60, ?_assert(proper:quickcheck(prop_mirror(), [quiet, {to_file, user}, {numtests, 300}]))}.
+    atoll_prop:test(?FUNCTION_NAME, prop_mirror(), 300).
 
 prop_mirror() ->
     ?FORALL({As, Bs, Better}, {samples(), samples(), oneof([more, less])}, begin

@@ -128,13 +128,10 @@ the_same_seed_finds_the_same_test() ->
     ?assertEqual(atoll_bench_knee:find(Curve, #{seed => 5}), atoll_bench_knee:find(Curve, #{seed => 5})).
 
 properties_test_() ->
-    [
-        {timeout, 120, {Name, fun() -> ?assert(proper:quickcheck(Property, [{numtests, Times}, {to_file, user}])) end}}
-     || {Name, Times, Property} <- [
-            {"a knee is found near where it is, in its interval or next to it", 40, near()},
-            {"noise alone makes no knee", 60, none()}
-        ]
-    ].
+    atoll_prop:tests([
+        {"a knee is found near where it is, in its interval or next to it", near(), 40},
+        {"noise alone makes no knee", none(), 60}
+    ]).
 
 near() ->
     ?FORALL(

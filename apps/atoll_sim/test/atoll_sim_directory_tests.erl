@@ -39,12 +39,7 @@ a_topology_that_cannot_be_made_is_an_error_test() ->
 -define(NAMES, [a1, a2, a3, a4, a5, b1, b2, b3, b4, b5, c1, c2, c3, c4, c5]).
 
 after_any_faults_all_tables_are_right_and_so_are_the_routes_test_() ->
-    {timeout, 300, ?_assert(
-        proper:quickcheck(
-            ?FORALL({Seed, Steps}, {choose(1, 100000), list(step())}, ends_well(Seed, Steps)),
-            [quiet, {to_file, user}, {numtests, 60}, {max_size, 20}]
-        )
-    )}.
+    atoll_prop:test(?FUNCTION_NAME, ?FORALL({Seed, Steps}, {choose(1, 100000), list(step())}, ends_well(Seed, Steps)), 60, [{max_size, 20}]).
 
 step() ->
     Node = oneof(?NAMES),

@@ -70,12 +70,9 @@ xbot_shortens_links_by_a_fifth_and_keeps_degree_and_connection_test_() ->
     end}.
 
 faults_test_() ->
-    [
-        {Title, {timeout, 300, ?_assert(proper:quickcheck(Property, [quiet, {to_file, user}, {numtests, N}]))}}
-     || {Title, Property, N} <- [
-            {"whatever happens, what is promised at any moment holds", prop_holds(), 60}
-        ]
-    ].
+    atoll_prop:tests([
+        {"whatever happens, what is promised at any moment holds", prop_holds(), 60}
+    ]).
 
 %% Losses, duplicates, disorder, partitions, deaths, returns, departures.
 prop_holds() ->

@@ -20,6 +20,7 @@
     {chaos_kills, 40, 200, "processes killed under each supervisor"},
     {churn_s, 5, 600, "seconds of nodes that come and go"},
     {directory_nodes, 300, 10000, "simulated nodes with a directory"},
+    {name_runs, 1, 10, "times as many runs of the properties of names"},
     {name_seeds, 1, 20, "histories for each step at which somebody fails"},
     {name_truth, 300, 10000, "registrations while members are killed and stopped"},
     {order_times, 3, 300, "messages of each of 64 senders to each of 8 receivers, over lanes"},
