@@ -19,7 +19,11 @@
 -define(SIZES, [
     {chaos_kills, 40, 200, "processes killed under each supervisor"},
     {churn_s, 5, 600, "seconds of nodes that come and go"},
-    {directory_nodes, 300, 10000, "simulated nodes with a directory"},
+    {directory_nodes, 500, 10000, "simulated nodes with a directory"},
+    {directory_shape_nodes, 100, 300, "simulated nodes with a directory, in a star, a ring and a tree"},
+    {distance_nodes, 80, 200, "simulated nodes with coordinates"},
+    {hyparview_nodes, 120, 300, "simulated nodes most of which die at once, with hyparview"},
+    {load_tries, 2, 20, "loads whose operations are counted"},
     {name_runs, 1, 10, "times as many runs of the properties of names"},
     {name_seeds, 1, 20, "histories for each step at which somebody fails"},
     {name_truth, 300, 10000, "registrations while members are killed and stopped"},
@@ -28,6 +32,9 @@
     {place_sim_nodes, 150, 1000, "simulated nodes among which one is chosen"},
     {reach_nodes, 8, 40, "nodes that reach each other over groups"},
     {reply_bytes, 150000, 3000000, "bytes of each of 2,000 replies of servers that end with it"},
+    {repeat_nodes, 20, 40, "simulated nodes of histories that are repeated"},
+    {roster_nodes, 30, 60, "simulated nodes with a roster, and four times as many"},
+    {scamp_nodes, 300, 1000, "simulated nodes that have joined one after the other, with scamp"},
     {semantics_commands, 60, 2000, "commands on real nodes beside the semantics"},
     {semantics_sequences, 50, 20000, "sequences in virtual time beside the semantics"},
     {stopped_s, 2, 60, "seconds of messages to a node that stands still"}
