@@ -30,7 +30,7 @@ a_full_line_takes_nobody_test() ->
     ?assertEqual({none, 1}, ?C:place(b, 0, Full)).
 
 places_are_those_of_a_list_test_() ->
-    {timeout, 60, ?_assert(proper:quickcheck(as_a_list(), [quiet, {to_file, user}, {numtests, 300}]))}.
+    atoll_prop:test(?FUNCTION_NAME, as_a_list(), 300).
 
 as_a_list() ->
     ?FORALL(Steps, list({oneof([take, leave]), choose(1, 8), choose(0, 30)}), begin
@@ -106,7 +106,7 @@ a_late_answer_changes_nothing_test() ->
 
 %% One stands somewhere at the end and nowhere else, whatever is answered.
 nothing_is_left_standing_test_() ->
-    {timeout, 60, ?_assert(proper:quickcheck(left_standing(), [quiet, {to_file, user}, {numtests, 500}]))}.
+    atoll_prop:test(?FUNCTION_NAME, left_standing(), 500).
 
 left_standing() ->
     ?FORALL({Seed, Tiers}, {choose(1, 1000000), ?LET(N, choose(0, 8), tiers(N))}, begin

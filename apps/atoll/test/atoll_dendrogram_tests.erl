@@ -67,7 +67,7 @@ it_is_drawn_test() ->
 
 properties_test_() ->
     [
-        {Title, {timeout, 60, ?_assert(proper:quickcheck(Property, [quiet, {to_file, user}, {numtests, 300}]))}}
+        atoll_prop:test(Title, Property, 300)
      || {Title, Property} <- [
             {"the joins are those of the definition",
                 ?FORALL({Nodes, Measured}, matrix(distinct), heights(Nodes, Measured) =:= naive(Nodes, Measured))},

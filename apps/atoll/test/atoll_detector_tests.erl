@@ -311,7 +311,7 @@ tables_are_bounded_and_what_is_dropped_is_counted_test() ->
 %% Whatever comes: suspicion and its end alternate; nobody is dead twice in a life;
 %% the ask timer runs whenever somebody is suspected.
 whatever_comes_the_promises_about_notices_hold_test_() ->
-    {timeout, 60, fun() -> ?assert(proper:quickcheck(prop_notices(), [{numtests, 500}, quiet])) end}.
+    atoll_prop:test(?FUNCTION_NAME, prop_notices(), 500).
 
 node_() -> oneof([a, b, c, d]).
 life() -> range(1, 3).

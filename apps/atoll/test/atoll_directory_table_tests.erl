@@ -10,7 +10,7 @@
 
 properties_test_() ->
     [
-        {Title, {timeout, 60, ?_assert(proper:quickcheck(Property, [quiet, {to_file, user}, {numtests, 1000}]))}}
+        atoll_prop:test(Title, Property, 1000)
      || {Title, Property} <- [
             {"merging is commutative",
                 ?FORALL({A, B}, {entries(), entries()}, all(merge(A, B)) =:= all(merge(B, A)))},

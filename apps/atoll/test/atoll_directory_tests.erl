@@ -227,9 +227,7 @@ what_is_odd_is_counted_and_the_rest_is_taken_test() ->
     ?assertMatch(#{dropped := #{odd := 1, newer_version := 1}}, atoll_directory:summary(S2)).
 
 strangers_test_() ->
-    {timeout, 60, ?_assert(
-        proper:quickcheck(?FORALL(Messages, list(odd()), survives(Messages)), [quiet, {to_file, user}, {numtests, 1000}])
-    )}.
+    atoll_prop:test(?FUNCTION_NAME, ?FORALL(Messages, list(odd()), survives(Messages)), 1000).
 
 odd() ->
     Index = oneof([choose(-1, 130), any()]),

@@ -9,9 +9,7 @@
 -define(OVERHEAD, 256).
 
 who_asks_before_taking_stays_within_the_budget_test_() ->
-    {timeout, 60, fun() ->
-        ?assert(proper:quickcheck(bounded(), [{numtests, 1000}, {to_file, user}]))
-    end}.
+    atoll_prop:test(?FUNCTION_NAME, bounded(), 1000).
 
 bounded() ->
     ?FORALL(Ops, list(oneof([{take, range(0, 3), range(1, ?LARGEST)}, {write, range(0, 3)}])), begin

@@ -10,9 +10,7 @@
 
 %% Over paths with windows of any size, each of which loses what is on it when it ends.
 what_goes_in_comes_out_test_() ->
-    {timeout, 60, fun() ->
-        ?assert(proper:quickcheck(?FORALL(Ops, list(op()), through(Ops)), [{numtests, 500}, {to_file, user}]))
-    end}.
+    atoll_prop:test(?FUNCTION_NAME, ?FORALL(Ops, list(op()), through(Ops)), 500).
 
 op() ->
     frequency([
@@ -118,20 +116,17 @@ what_was_said_before_and_comes_late_is_no_error_test() ->
     ?assertEqual(error, ?OUT:resume(0, 0, 200000, 1, Acked)).
 
 whatever_comes_as_a_payload_is_read_or_an_error_test_() ->
-    {timeout, 60, fun() ->
-        ?assert(
-            proper:quickcheck(
-                ?FORALL(Payload, ?SUCHTHAT(P, oneof([binary(), items()]), P =/= <<>>), begin
-                    case ?IN:arrive(0, Payload, ?IN:path(200000, ?IN:new(at_once, 5000))) of
-                        {ok, Packets, _} -> lists:all(fun(P) -> iolist_size(P) > 0 end, Packets);
-                        {error, bad_packet} -> true;
-                        {error, {packet_too_large, N}} -> N > 5000 - 64
-                    end
-                end),
-                [{numtests, 1000}, {to_file, user}]
-            )
-        )
-    end}.
+    atoll_prop:test(
+        ?FUNCTION_NAME,
+        ?FORALL(Payload, ?SUCHTHAT(P, oneof([binary(), items()]), P =/= <<>>), begin
+            case ?IN:arrive(0, Payload, ?IN:path(200000, ?IN:new(at_once, 5000))) of
+                {ok, Packets, _} -> lists:all(fun(P) -> iolist_size(P) > 0 end, Packets);
+                {error, bad_packet} -> true;
+                {error, {packet_too_large, N}} -> N > 5000 - 64
+            end
+        end),
+        1000
+    ).
 
 items() ->
     ?LET(Items, list({boolean(), range(0, 3000), range(-1, 1)}),

@@ -8,38 +8,26 @@
 -define(F, atoll_dist_circuit_frame).
 
 what_was_made_is_read_again_test_() ->
-    {timeout, 60, fun() ->
-        ?assert(proper:quickcheck(?FORALL(Frame, frame(), equals({ok, Frame}, ?F:parse(?F:make(Frame)))), [{numtests, 1000}, {to_file, user}]))
-    end}.
+    atoll_prop:test(?FUNCTION_NAME, ?FORALL(Frame, frame(), equals({ok, Frame}, ?F:parse(?F:make(Frame)))), 1000).
 
 %% And a relay sees the same in it.
 the_head_agrees_with_the_whole_test_() ->
-    {timeout, 60, fun() ->
-        ?assert(
-            proper:quickcheck(
-                ?FORALL(Frame, frame(), equals({ok, element(1, Frame), element(2, Frame)}, ?F:head(?F:make(Frame)))),
-                [{numtests, 500}, {to_file, user}]
-            )
-        )
-    end}.
+    atoll_prop:test(?FUNCTION_NAME, ?FORALL(Frame, frame(), equals({ok, element(1, Frame), element(2, Frame)}, ?F:head(?F:make(Frame)))), 500).
 
 whatever_comes_is_read_without_a_crash_test_() ->
-    {timeout, 60, fun() ->
-        ?assert(
-            proper:quickcheck(
-                ?FORALL(Bytes, hostile(), begin
-                    Head = ?F:head(Bytes),
-                    case ?F:parse(Bytes) of
-                        %% What is read is what would be made.
-                        {ok, Frame} -> ?F:make(Frame) =:= Bytes andalso Head =:= {ok, element(1, Frame), element(2, Frame)};
-                        {error, {version, V}} -> V > 1 andalso Head =:= {error, {version, V}};
-                        {error, malformed} -> true
-                    end
-                end),
-                [{numtests, 3000}, {to_file, user}]
-            )
-        )
-    end}.
+    atoll_prop:test(
+        ?FUNCTION_NAME,
+        ?FORALL(Bytes, hostile(), begin
+            Head = ?F:head(Bytes),
+            case ?F:parse(Bytes) of
+                %% What is read is what would be made.
+                {ok, Frame} -> ?F:make(Frame) =:= Bytes andalso Head =:= {ok, element(1, Frame), element(2, Frame)};
+                {error, {version, V}} -> V > 1 andalso Head =:= {error, {version, V}};
+                {error, malformed} -> true
+            end
+        end),
+        3000
+    ).
 
 a_window_is_replaced_and_nothing_else_test() ->
     Open = #{window => 7, fresh => true, hello => <<"h">>, path => [<<"a">>, <<"b">>]},

@@ -447,9 +447,7 @@ times(N, Fun, W) -> times(N - 1, Fun, Fun(W)).
 %% Everything together
 
 faults_test_() ->
-    {timeout, 120, fun() ->
-        ?assert(proper:quickcheck(faults(), [{numtests, 200}, {to_file, user}, {max_size, 40}]))
-    end}.
+    atoll_prop:test(?FUNCTION_NAME, faults(), 200, [{max_size, 40}]).
 
 %% Whatever happens: in order, once, within the budget; and at the end, when all is well
 %% again, either all came or both ends have ended, once.

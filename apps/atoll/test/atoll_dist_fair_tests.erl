@@ -7,20 +7,17 @@
 -define(Q, atoll_dist_fair).
 
 each_flow_keeps_its_order_and_nothing_is_lost_test_() ->
-    {timeout, 60, fun() ->
-        ?assert(
-            proper:quickcheck(
-                ?FORALL(Ops, list(frequency([{3, {push, range(1, 5), range(1, 80000)}}, {2, take}])), begin
-                    {Out, _, In} = lists:foldl(fun op/2, {[], ?Q:new(), []}, Ops ++ [take || {push, _, _} <- Ops]),
-                    conjunction([
-                        {F, equals([I || {G, I} <- lists:reverse(In), G =:= F], [I || {G, I} <- lists:reverse(Out), G =:= F])}
-                     || F <- [1, 2, 3, 4, 5]
-                    ])
-                end),
-                [{numtests, 500}, {to_file, user}]
-            )
-        )
-    end}.
+    atoll_prop:test(
+        ?FUNCTION_NAME,
+        ?FORALL(Ops, list(frequency([{3, {push, range(1, 5), range(1, 80000)}}, {2, take}])), begin
+            {Out, _, In} = lists:foldl(fun op/2, {[], ?Q:new(), []}, Ops ++ [take || {push, _, _} <- Ops]),
+            conjunction([
+                {F, equals([I || {G, I} <- lists:reverse(In), G =:= F], [I || {G, I} <- lists:reverse(Out), G =:= F])}
+             || F <- [1, 2, 3, 4, 5]
+            ])
+        end),
+        500
+    ).
 
 op({push, Flow, Cost}, {Out, Fair, In}) ->
     Item = <<(length(In)):32>>,

@@ -6,9 +6,7 @@
 -include_lib("eunit/include/eunit.hrl").
 
 what_is_behind_a_fence_keeps_its_place_test_() ->
-    {timeout, 60, fun() ->
-        ?assert(proper:quickcheck(order(), [{numtests, 3000}, {to_file, user}]))
-    end}.
+    atoll_prop:test(?FUNCTION_NAME, order(), 3000).
 
 order() ->
     ?FORALL({Ways, N, Choices}, {list(way()), range(1, 6), list(non_neg_integer())}, begin
@@ -84,18 +82,15 @@ marks_out_of_order_are_refused_test() ->
     ].
 
 whatever_a_peer_writes_is_read_or_refused_test_() ->
-    {timeout, 60, fun() ->
-        ?assert(
-            proper:quickcheck(
-                ?FORALL(
-                    Writes,
-                    list({range(0, 2), list(oneof([{packets, [<<"p">>]}, {oneof([open, close]), range(0, 3)}]))}),
-                    reads(Writes, atoll_dist_fence:reader(3))
-                ),
-                [{numtests, 5000}, {to_file, user}]
-            )
-        )
-    end}.
+    atoll_prop:test(
+        ?FUNCTION_NAME,
+        ?FORALL(
+            Writes,
+            list({range(0, 2), list(oneof([{packets, [<<"p">>]}, {oneof([open, close]), range(0, 3)}]))}),
+            reads(Writes, atoll_dist_fence:reader(3))
+        ),
+        5000
+    ).
 
 reads([], _Reader) ->
     true;

@@ -5,14 +5,7 @@
 -include_lib("eunit/include/eunit.hrl").
 
 what_is_put_in_is_read_test_() ->
-    {timeout, 60, fun() ->
-        ?assert(
-            proper:quickcheck(
-                ?FORALL(Items, list(item()), equals({ok, grouped(Items)}, atoll_dist_frame:parse(frame(Items)))),
-                [{numtests, 1000}, {to_file, user}]
-            )
-        )
-    end}.
+    atoll_prop:test(?FUNCTION_NAME, ?FORALL(Items, list(item()), equals({ok, grouped(Items)}, atoll_dist_frame:parse(frame(Items)))), 1000).
 
 item() ->
     frequency([
@@ -40,34 +33,28 @@ a_tick_has_nothing_in_it_test() ->
     ?assertEqual({ok, []}, atoll_dist_frame:parse(iolist_to_binary(atoll_dist_frame:tick()))).
 
 a_frame_that_was_cut_inside_an_item_is_refused_test_() ->
-    {timeout, 60, fun() ->
-        ?assert(
-            proper:quickcheck(
-                ?FORALL({Items, Cut}, {non_empty(list(item())), range(1, 5)}, begin
-                    Frame = frame(Items),
-                    Last = iolist_size(made(lists:last(Items))),
-                    Left = byte_size(Frame) - min(Cut, Last - 1),
-                    {error, {bad_frame, N, Head}} = atoll_dist_frame:parse(binary:part(Frame, 0, Left)),
-                    N > 0 andalso byte_size(Head) =< 32
-                end),
-                [{numtests, 1000}, {to_file, user}]
-            )
-        )
-    end}.
+    atoll_prop:test(
+        ?FUNCTION_NAME,
+        ?FORALL({Items, Cut}, {non_empty(list(item())), range(1, 5)}, begin
+            Frame = frame(Items),
+            Last = iolist_size(made(lists:last(Items))),
+            Left = byte_size(Frame) - min(Cut, Last - 1),
+            {error, {bad_frame, N, Head}} = atoll_dist_frame:parse(binary:part(Frame, 0, Left)),
+            N > 0 andalso byte_size(Head) =< 32
+        end),
+        1000
+    ).
 
 anything_is_read_or_refused_test_() ->
-    {timeout, 60, fun() ->
-        ?assert(
-            proper:quickcheck(
-                ?FORALL(
-                    {Head, Bytes},
-                    {oneof([<<>>, <<128, 0, 0>>, <<0, 0, 0>>]), binary()},
-                    lists:member(element(1, atoll_dist_frame:parse(<<Head/binary, Bytes/binary>>)), [ok, error, ticktime])
-                ),
-                [{numtests, 5000}, {to_file, user}]
-            )
-        )
-    end}.
+    atoll_prop:test(
+        ?FUNCTION_NAME,
+        ?FORALL(
+            {Head, Bytes},
+            {oneof([<<>>, <<128, 0, 0>>, <<0, 0, 0>>]), binary()},
+            lists:member(element(1, atoll_dist_frame:parse(<<Head/binary, Bytes/binary>>)), [ok, error, ticktime])
+        ),
+        5000
+    ).
 
 an_empty_packet_and_an_unknown_mark_are_refused_test() ->
     ?assertMatch({error, {bad_frame, 4, _}}, atoll_dist_frame:parse(<<0:32>>)),

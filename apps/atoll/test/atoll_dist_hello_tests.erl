@@ -36,7 +36,7 @@ a_proof_is_of_its_key_side_lane_and_what_was_said_test() ->
 
 properties_test_() ->
     [
-        {atom_to_list(Name), {timeout, 60, ?_assert(proper:quickcheck(Property, [{to_file, user}, {numtests, 1000}]))}}
+        atoll_prop:test(Name, Property, 1000)
      || {Name, Property} <- [
             {what_is_made_is_read, prop_made_is_read()},
             {what_is_cut_or_changed_is_read_or_refused, prop_hostile()},

@@ -31,7 +31,7 @@ what_is_configured_for_a_peer_comes_first_test() ->
 
 properties_test_() ->
     [
-        {atom_to_list(Name), {timeout, 60, ?_assert(proper:quickcheck(Property, [{to_file, user}, {numtests, 500}]))}}
+        atoll_prop:test(Name, Property, 500)
      || {Name, Property} <- [{both_ends_agree, prop_both_ends_agree()}, {nobody_gets_lanes_unasked, prop_unasked()}]
     ].
 

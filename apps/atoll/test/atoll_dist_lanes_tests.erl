@@ -8,21 +8,18 @@
 -define(IDLE(N), erlang:make_tuple(N, 0)).
 
 a_sender_keeps_its_lane_till_a_fence_test_() ->
-    {timeout, 60, fun() ->
-        ?assert(
-            proper:quickcheck(
-                ?FORALL({Keys, N}, {non_empty(list(range(0, 16#FFFFFFFF))), range(1, 64)}, begin
-                    {First, Lanes} = senders(Keys, atoll_dist_lanes:new(N)),
-                    {Again, _} = senders(Keys, Lanes),
-                    conjunction([
-                        {same, equals(First, Again)},
-                        {few, lists:all(fun(Lane) -> Lane >= 0 andalso Lane < N end, First)}
-                    ])
-                end),
-                [{numtests, 200}, {to_file, user}]
-            )
-        )
-    end}.
+    atoll_prop:test(
+        ?FUNCTION_NAME,
+        ?FORALL({Keys, N}, {non_empty(list(range(0, 16#FFFFFFFF))), range(1, 64)}, begin
+            {First, Lanes} = senders(Keys, atoll_dist_lanes:new(N)),
+            {Again, _} = senders(Keys, Lanes),
+            conjunction([
+                {same, equals(First, Again)},
+                {few, lists:all(fun(Lane) -> Lane >= 0 andalso Lane < N end, First)}
+            ])
+        end),
+        200
+    ).
 
 senders(Keys, Lanes0) ->
     lists:mapfoldl(

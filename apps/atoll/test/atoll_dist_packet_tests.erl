@@ -88,9 +88,7 @@ what_only_begins_like_news_of_a_death_is_refused_test() ->
 %% Packets that are cut, altered, made up
 
 however_a_packet_is_cut_into_pieces_test_() ->
-    {timeout, 60, fun() ->
-        ?assert(proper:quickcheck(pieces(), [{numtests, 2000}, {to_file, user}]))
-    end}.
+    atoll_prop:test(?FUNCTION_NAME, pieces(), 2000).
 
 pieces() ->
     {_, Node, Packets} = some(),
@@ -202,25 +200,17 @@ sender_at(Op) when Op =:= 29; Op =:= 30; Op =:= 35; Op =:= 36; Op =:= 37 -> 3;
 sender_at(_) -> 2.
 
 anything_is_read_or_refused_test_() ->
-    {timeout, 60, fun() ->
-        Own = atoll_dist_packet:own('a@b'),
-        ?assert(
-            proper:quickcheck(
-                ?FORALL(Iovec, list(binary()), is_verdict(atoll_dist_packet:read(Iovec, Own))),
-                [{numtests, 2000}, {to_file, user}]
-            )
-        ),
-        ?assert(
-            proper:quickcheck(
-                ?FORALL(
-                    {Op, Rest},
-                    {range(0, 45), binary()},
-                    is_verdict(atoll_dist_packet:read([<<131, 68, 0, 104, (Op rem 8), 97, Op, Rest/binary>>], Own))
-                ),
-                [{numtests, 5000}, {to_file, user}]
-            )
-        )
-    end}.
+    Own = atoll_dist_packet:own('a@b'),
+    atoll_prop:tests([
+        {bytes, ?FORALL(Iovec, list(binary()), is_verdict(atoll_dist_packet:read(Iovec, Own))), 2000},
+        {messages,
+            ?FORALL(
+                {Op, Rest},
+                {range(0, 45), binary()},
+                is_verdict(atoll_dist_packet:read([<<131, 68, 0, 104, (Op rem 8), 97, Op, Rest/binary>>], Own))
+            ),
+            5000}
+    ]).
 
 is_verdict({sender, Id}) -> is_integer(Id);
 is_verdict(none) -> true;

@@ -200,9 +200,7 @@ a_path_that_nobody_uses_is_forgotten_test() ->
 %% Hostile clients
 
 hostile_test_() ->
-    {timeout, 120, fun() ->
-        ?assert(proper:quickcheck(hostile(), [{numtests, 200}, {to_file, user}, {max_size, 60}]))
-    end}.
+    atoll_prop:test(?FUNCTION_NAME, hostile(), 200, [{max_size, 60}]).
 
 %% Whatever m sends: the relay and the ends stand, the relay's memory is bounded, and the
 %% circuit of a and b is not hurt.

@@ -23,16 +23,15 @@ pair(Opener, Acceptor) ->
 what_one_end_seals_the_other_opens_test_() ->
     {timeout, 60, fun() ->
         {Seal1, Seal2, true} = pair(),
-        ?assert(
-            proper:quickcheck(
-                ?FORALL({At, Plain}, {non_neg_integer(), binary()}, begin
-                    Sealed = iolist_to_binary(?S:seal(At, Plain, Seal1)),
-                    Back = iolist_to_binary(?S:seal(At, [Plain], Seal2)),
-                    byte_size(Sealed) =:= byte_size(Plain) + ?S:overhead() andalso
-                        ?S:open(At, Sealed, Seal2) =:= {ok, Plain} andalso ?S:open(At, Back, Seal1) =:= {ok, Plain}
-                end),
-                [{numtests, 300}, {to_file, user}]
-            )
+        ok = atoll_prop:holds(
+            ?FUNCTION_NAME,
+            ?FORALL({At, Plain}, {non_neg_integer(), binary()}, begin
+                Sealed = iolist_to_binary(?S:seal(At, Plain, Seal1)),
+                Back = iolist_to_binary(?S:seal(At, [Plain], Seal2)),
+                byte_size(Sealed) =:= byte_size(Plain) + ?S:overhead() andalso
+                    ?S:open(At, Sealed, Seal2) =:= {ok, Plain} andalso ?S:open(At, Back, Seal1) =:= {ok, Plain}
+            end),
+            300
         )
     end}.
 

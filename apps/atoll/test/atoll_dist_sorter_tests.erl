@@ -8,9 +8,7 @@
 -define(OPTIONS, #{budget => 1 bsl 24, round => 1 bsl 17}).
 
 order_test_() ->
-    {timeout, 120, fun() ->
-        ?assert(proper:quickcheck(order(), [{numtests, 2000}, {to_file, user}, {max_size, 60}]))
-    end}.
+    atoll_prop:test(?FUNCTION_NAME, order(), 2000, [{max_size, 60}]).
 
 order() ->
     ?FORALL(
@@ -28,18 +26,15 @@ order() ->
     ).
 
 one_lane_keeps_every_order_test_() ->
-    {timeout, 60, fun() ->
-        ?assert(
-            proper:quickcheck(
-                ?FORALL({Ops, Choices}, {list(op()), list(non_neg_integer())}, begin
-                    {Sent, Out, _, Sorter} = atoll_dist_world:run(Ops, 1, ?OPTIONS, Choices),
-                    #{fences := Fences} = atoll_dist_sorter:figures(Sorter),
-                    equals({[N || {N, _, _, _} <- Sent], 0}, {Out, Fences})
-                end),
-                [{numtests, 200}, {to_file, user}]
-            )
-        )
-    end}.
+    atoll_prop:test(
+        ?FUNCTION_NAME,
+        ?FORALL({Ops, Choices}, {list(op()), list(non_neg_integer())}, begin
+            {Sent, Out, _, Sorter} = atoll_dist_world:run(Ops, 1, ?OPTIONS, Choices),
+            #{fences := Fences} = atoll_dist_sorter:figures(Sorter),
+            equals({[N || {N, _, _, _} <- Sent], 0}, {Out, Fences})
+        end),
+        200
+    ).
 
 lanes() -> oneof([2, 3, 4, 16, 64]).
 
@@ -99,9 +94,7 @@ a_bad_packet_ends_it_with_a_reason_test() ->
 %% Of packets that were cut or swapped the promised order is kept as long as none is
 %% refused; and what is refused ends it with a reason.
 real_packets_that_are_cut_or_swapped_are_refused_or_in_order_test_() ->
-    {timeout, 120, fun() ->
-        ?assert(proper:quickcheck(mangled(), [{numtests, 300}, {to_file, user}]))
-    end}.
+    atoll_prop:test(?FUNCTION_NAME, mangled(), 300).
 
 mangled() ->
     ?FORALL({Recorded, N, Changes, Choices}, {oneof(recorded()), lanes(), list(change()), list(non_neg_integer())}, begin
@@ -115,22 +108,19 @@ mangled() ->
 %% Of those that were altered none is lost or comes twice. That no single one leads
 %% astray is said in atoll_dist_packet_tests.
 real_packets_that_are_altered_are_refused_or_come_once_test_() ->
-    {timeout, 120, fun() ->
-        ?assert(
-            proper:quickcheck(
-                ?FORALL(
-                    {{Node, Packets}, N, Changes, Choices},
-                    {oneof(recorded()), lanes(), list(change()), list(non_neg_integer())},
-                    begin
-                        Numbered = lists:enumerate(lists:foldl(fun change/2, Packets, Changes)),
-                        {Went, End, Out} = through(Node, Numbered, N, Choices),
-                        conjunction([{ended, is_reason(End)}, {once, equals(lists:seq(1, Went), lists:sort(Out))}])
-                    end
-                ),
-                [{numtests, 300}, {to_file, user}]
-            )
-        )
-    end}.
+    atoll_prop:test(
+        ?FUNCTION_NAME,
+        ?FORALL(
+            {{Node, Packets}, N, Changes, Choices},
+            {oneof(recorded()), lanes(), list(change()), list(non_neg_integer())},
+            begin
+                Numbered = lists:enumerate(lists:foldl(fun change/2, Packets, Changes)),
+                {Went, End, Out} = through(Node, Numbered, N, Choices),
+                conjunction([{ended, is_reason(End)}, {once, equals(lists:seq(1, Went), lists:sort(Out))}])
+            end
+        ),
+        300
+    ).
 
 unchanged_real_packets_are_all_taken_test() ->
     [

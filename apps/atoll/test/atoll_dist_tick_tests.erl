@@ -5,9 +5,7 @@
 -include_lib("eunit/include/eunit.hrl").
 
 a_dead_lane_is_found_in_time_though_the_others_are_busy_test_() ->
-    {timeout, 60, fun() ->
-        ?assert(proper:quickcheck(found(), [{numtests, 500}, {to_file, user}]))
-    end}.
+    atoll_prop:test(?FUNCTION_NAME, found(), 500).
 
 %% All lanes are heard within the longer ticktime; one falls silent.
 found() ->

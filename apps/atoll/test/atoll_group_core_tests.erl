@@ -33,20 +33,17 @@
 ]).
 
 properties_test_() ->
-    [
-        {Title, {timeout, 200, ?_assert(proper:quickcheck(Property, [quiet, {to_file, user}, {numtests, N}]))}}
-     || {Title, Property, N} <- [
-            {"concurrent operations happen one after the other", prop_linearizable(), 5000},
-            {"after partitions, kills and losses all members agree", prop_converges(), 1500},
-            {"configured members and those that keep their groups agree too", prop_starts_in_groups(), 1000},
-            {"members that keep their groups are in them when all are killed", prop_kept(), 300},
-            {"a node that dies at any step of an operation holds up nobody", prop_dies(), 500},
-            {"a silent node holds up others for a while, and then agrees", prop_silent(), 1000},
-            {"a lost message leaves nobody out", prop_lossy(), 500},
-            {"a node that goes on late changes nothing by old turns", prop_late(), 500},
-            {"the same events give the same effects", prop_deterministic(), 20}
-        ]
-    ].
+    atoll_prop:tests([
+        {"concurrent operations happen one after the other", prop_linearizable(), 5000},
+        {"after partitions, kills and losses all members agree", prop_converges(), 1500},
+        {"configured members and those that keep their groups agree too", prop_starts_in_groups(), 1000},
+        {"members that keep their groups are in them when all are killed", prop_kept(), 300},
+        {"a node that dies at any step of an operation holds up nobody", prop_dies(), 500},
+        {"a silent node holds up others for a while, and then agrees", prop_silent(), 1000},
+        {"a lost message leaves nobody out", prop_lossy(), 500},
+        {"a node that goes on late changes nothing by old turns", prop_late(), 500},
+        {"the same events give the same effects", prop_deterministic(), 20}
+    ]).
 
 %% Nodes that are all connected when they want to be.
 

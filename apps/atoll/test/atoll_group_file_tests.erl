@@ -5,7 +5,7 @@
 -include_lib("eunit/include/eunit.hrl").
 
 what_is_kept_comes_back_test_() ->
-    {timeout, 60, ?_assert(proper:quickcheck(prop_round_trip(), [quiet, {to_file, user}, {numtests, 500}]))}.
+    atoll_prop:test(?FUNCTION_NAME, prop_round_trip(), 500).
 
 prop_round_trip() ->
     ?FORALL(Views, list(view()), begin
@@ -15,7 +15,7 @@ prop_round_trip() ->
 
 %% Any cut of a file, and any byte of it changed, is either refused or read without a crash.
 what_is_torn_crashes_nothing_test_() ->
-    {timeout, 60, ?_assert(proper:quickcheck(prop_torn(), [quiet, {to_file, user}, {numtests, 500}]))}.
+    atoll_prop:test(?FUNCTION_NAME, prop_torn(), 500).
 
 prop_torn() ->
     ?FORALL({Views, Where, Byte, Cut}, {non_empty(list(view())), non_neg_integer(), byte(), boolean()}, begin

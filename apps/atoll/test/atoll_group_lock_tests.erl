@@ -43,7 +43,7 @@ at_most_64_wait_test() ->
     ?assertMatch({die, Full}, atoll_group_lock:request({65, n2, 0}, Full)).
 
 properties_test_() ->
-    ?_assert(proper:quickcheck(prop_waits(), [quiet, {to_file, user}, {numtests, 2000}])).
+    atoll_prop:test(?FUNCTION_NAME, prop_waits(), 2000).
 
 %% Whatever is asked and released, everybody who waits is older than the holder,
 %% and somebody who waits has somebody to wait for.

@@ -10,12 +10,9 @@
 -define(PASSIVE_MAX, 4).
 
 properties_test_() ->
-    [
-        {Title, {timeout, 100, ?_assert(proper:quickcheck(Property, [quiet, {to_file, user}, {numtests, N}]))}}
-     || {Title, Property, N} <- [
-            {"bounds hold, nobody is in both views or twice, nor this node in any", prop_holds(), 1000}
-        ]
-    ].
+    atoll_prop:tests([
+        {"bounds hold, nobody is in both views or twice, nor this node in any", prop_holds(), 1000}
+    ]).
 
 prop_holds() ->
     ?FORALL(

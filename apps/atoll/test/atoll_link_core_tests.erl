@@ -331,10 +331,7 @@ of_two_that_close_the_smaller_name_goes_on_test() ->
 %% Whatever happens, the table holds nobody for ever: once all owners have let
 %% go and all connections are down, it is empty.
 properties_test_() ->
-    [
-        {timeout, 60, ?_assert(proper:quickcheck(Property, [quiet, {to_file, user}, {numtests, Times}]))}
-     || {Property, Times} <- [{prop_forgets(), 3000}, {prop_closes_what_is_unused_alone(), 1000}]
-    ].
+    atoll_prop:tests([{forgets, prop_forgets(), 3000}, {closes_what_is_unused_alone, prop_closes_what_is_unused_alone(), 1000}]).
 
 prop_forgets() ->
     ?FORALL(

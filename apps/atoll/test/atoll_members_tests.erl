@@ -6,7 +6,7 @@
 
 properties_test_() ->
     [
-        {Title, ?_assert(proper:quickcheck(Property, [quiet, {to_file, user}, {numtests, 1000}]))}
+        atoll_prop:test(Title, Property, 1000)
      || {Title, Property} <- [
             {"merging is commutative", ?FORALL({A, B}, {members(), members()}, merge(A, B) =:= merge(B, A))},
             {"merging is associative",

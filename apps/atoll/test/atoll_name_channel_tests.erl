@@ -10,13 +10,10 @@
 limits() -> #{batch => 3, window => 2, resend_ms => 100, answer_ms => 1000}.
 
 properties_test_() ->
-    [
-        {Title, {timeout, 60, ?_assert(proper:quickcheck(Property, [quiet, {to_file, user}, {numtests, N}]))}}
-     || {Title, Property, N} <- [
-            {"what is said arrives once and in order", prop_in_order(), 1000},
-            {"what a new life of the other end has not heard is said again", prop_reborn(), 3000}
-        ]
-    ].
+    atoll_prop:tests([
+        {"what is said arrives once and in order", prop_in_order(), 1000},
+        {"what a new life of the other end has not heard is said again", prop_reborn(), 3000}
+    ]).
 
 %% Two ends, a and b; wires on their way between them, some of which are lost.
 

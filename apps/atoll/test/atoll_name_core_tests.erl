@@ -64,21 +64,16 @@
 ]).
 
 properties_test_() ->
-    [
-        {Title, {timeout, 300 * runs(), ?_assert(proper:quickcheck(Property, [quiet, {to_file, user}, {numtests, N * runs()}]))}}
-     || {Title, Property, N} <- [
-            {"concurrent calls are answered as one after the other", prop_linearizable(), 3000},
-            {"after faults all tables agree, and no name is stuck", prop_converges(), 2000},
-            {"one of many who want a name at once gets it", prop_race(), 1000},
-            {"one holder is left where two parts meet, and each loser is told once", prop_heals(), 1000},
-            {"a silent member holds up a yes for a while, once", prop_silent(), 300},
-            {"a lost message costs time only", prop_lossy(), 300},
-            {"the same events give the same effects", prop_deterministic(), 50}
-        ]
-    ].
-
-%% ATOLL_NAME_RUNS=50 for a night.
-runs() -> list_to_integer(os:getenv("ATOLL_NAME_RUNS", "1")).
+    Times = atoll_tier:size(name_runs),
+    atoll_prop:tests([
+        {"concurrent calls are answered as one after the other", prop_linearizable(), 3000 * Times},
+        {"after faults all tables agree, and no name is stuck", prop_converges(), 2000 * Times},
+        {"one of many who want a name at once gets it", prop_race(), 1000 * Times},
+        {"one holder is left where two parts meet, and each loser is told once", prop_heals(), 1000 * Times},
+        {"a silent member holds up a yes for a while, once", prop_silent(), 300 * Times},
+        {"a lost message costs time only", prop_lossy(), 300 * Times},
+        {"the same events give the same effects", prop_deterministic(), 50 * Times}
+    ]).
 
 %% Histories without faults
 
@@ -308,7 +303,7 @@ holder(Name, Table) ->
 
 %% Three parts meet two by two; a rule that makes an order leaves one.
 three_parts_test_() ->
-    {timeout, 100, fun() -> [three_parts(Seed, Rule) || Seed <- lists:seq(1, 100), Rule <- [random_exit, random_notify, {keep, max}, {keep, min}]] end}.
+    {timeout, 100, fun() -> [three_parts(Seed, Rule) || Seed <- seeds(three_parts, 100), Rule <- [random_exit, random_notify, {keep, max}, {keep, min}]] end}.
 
 three_parts(Seed, Rule) ->
     World0 = ?W:cut([[n1], [n2], [n3, n4]], connected(Seed, #{rule => Rule})),
@@ -381,14 +376,27 @@ each_step_test_() ->
     {timeout, 300, fun() ->
         _ = [
             each_step(Seed, Victim, Deed, Kind, Step)
-         || Seed <- [1, 2, 3],
+         || Seed <- seeds(each_step, 3),
             Kind <- [register, re_register, unregister],
             Victim <- [n1, n2, n3],
             Deed <- [kill, pause, reboot, break],
-            Step <- lists:seq(0, 45)
+            Step <- steps(atoll_tier:tier(), Seed)
         ],
         ok
     end}.
+
+%% All of them, or each fifth, the first of which is drawn.
+steps(fast, Seed) -> lists:seq(Seed rem 5, 45, 5);
+steps(deep, _Seed) -> lists:seq(0, 45).
+
+%% Of this run: so many in the deep tier, and a tenth in the fast one.
+seeds(What, Deep) ->
+    Count =
+        case atoll_tier:tier() of
+            fast -> max(1, Deep div 10);
+            deep -> Deep
+        end,
+    [atoll_tier:seed({?MODULE, What, N}) || N <- lists:seq(1, Count)].
 
 each_step(Seed, Victim, Deed, Kind, Step) ->
     World0 = connected(Seed),

@@ -12,16 +12,11 @@
 -define(ALL, [h1 | ?NODES]).
 
 properties_test_() ->
-    [
-        {Title, {timeout, 300 * runs(), ?_assert(proper:quickcheck(Property, [quiet, {to_file, user}, {numtests, N * runs()}]))}}
-     || {Title, Property, N} <- [
-            {"concurrent calls are answered as one after the other", prop_linearizable(), 1000},
-            {"after faults free nodes are cliques, each with one namespace", prop_cliques(), 1500}
-        ]
-    ].
-
-%% ATOLL_NAME_RUNS=50 for a night.
-runs() -> list_to_integer(os:getenv("ATOLL_NAME_RUNS", "1")).
+    Times = atoll_tier:size(name_runs),
+    atoll_prop:tests([
+        {"concurrent calls are answered as one after the other", prop_linearizable(), 1000 * Times},
+        {"after faults free nodes are cliques, each with one namespace", prop_cliques(), 1500 * Times}
+    ]).
 
 %% All free, nobody connected with anybody.
 world() -> world(1).

@@ -194,7 +194,7 @@ crossed(Svg) ->
 
 properties_test_() ->
     [
-        {Title, {timeout, 60, ?_assert(proper:quickcheck(Property, [quiet, {to_file, user}, {numtests, 300}]))}}
+        atoll_prop:test(Title, Property, 300)
      || {Title, Property} <- [
             {"a node is at 0 from itself alone, and as far from another as that from it",
                 ?FORALL({N, A, B}, pairs(), begin

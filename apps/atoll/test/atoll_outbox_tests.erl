@@ -39,7 +39,7 @@ nothing_waits_for_a_node_that_nobody_sent_to_test() ->
     ?assertEqual(#{nodes => 0, dropped => 0}, atoll_outbox:summary(Outbox)).
 
 bounds_and_order_hold_in_any_sequence_test_() ->
-    {timeout, 60, ?_assert(proper:quickcheck(prop_bounds(), [quiet, {to_file, user}, {numtests, 1000}]))}.
+    atoll_prop:test(?FUNCTION_NAME, prop_bounds(), 1000).
 
 %% Messages are numbered in the order in which they are put. All of them are taken,
 %% still waiting or counted as dropped, and none of them twice.

@@ -80,7 +80,7 @@ want_twice_is_once_test() ->
 
 properties_test_() ->
     [
-        {Title, {timeout, 60, ?_assert(proper:quickcheck(Property, [quiet, {to_file, user}, {numtests, 2000}]))}}
+        atoll_prop:test(Title, Property, 2000)
      || {Title, Property} <- [
             {"up and down alternate, and the count is right", prop_alternates()},
             {"two ends agree once messages get through", prop_agree()}

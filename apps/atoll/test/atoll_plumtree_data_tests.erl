@@ -9,8 +9,8 @@
 
 %% Marks, against a set of numbers
 
-a_mark_knows_what_a_set_knows_test() ->
-    ?assert(proper:quickcheck(mark_as_a_set(), [{numtests, 500}, {to_file, user}])).
+a_mark_knows_what_a_set_knows_test_() ->
+    atoll_prop:test(?FUNCTION_NAME, mark_as_a_set(), 500).
 
 mark_as_a_set() ->
     ?FORALL(
@@ -45,8 +45,8 @@ mark(Seqs) ->
         Seqs
     ).
 
-lacking_union_and_giving_up_are_those_of_sets_test() ->
-    ?assert(proper:quickcheck(two_marks(), [{numtests, 1000}, {to_file, user}])).
+lacking_union_and_giving_up_are_those_of_sets_test_() ->
+    atoll_prop:test(?FUNCTION_NAME, two_marks(), 1000).
 
 two_marks() ->
     ?FORALL(
@@ -208,8 +208,8 @@ what_is_in_the_cache_already_is_not_added_again_test() ->
     Cache = cache(2, 1000000, [1, 2, 1, 3, 4]),
     ?assertEqual({2, 2}, {atoll_plumtree_cache:size(Cache), atoll_plumtree_cache:dropped(Cache)}).
 
-the_cache_keeps_what_a_list_keeps_test() ->
-    ?assert(proper:quickcheck(cache_as_a_list(), [{numtests, 500}, {to_file, user}])).
+the_cache_keeps_what_a_list_keeps_test_() ->
+    atoll_prop:test(?FUNCTION_NAME, cache_as_a_list(), 500).
 
 %% The list has the keys without repetition, oldest first.
 cache_as_a_list() ->

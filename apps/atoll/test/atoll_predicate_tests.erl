@@ -141,7 +141,7 @@ what_is_no_text_or_too_long_is_an_error_test() ->
 
 properties_test_() ->
     [
-        {Name, {timeout, 60, ?_assert(proper:quickcheck(Property, [quiet, {to_file, user}, {numtests, 300}]))}}
+        atoll_prop:test(Name, Property, 300)
      || {Name, Property} <- [
             {"text gives the condition back", text_gives_it_back()},
             {"to know more changes no verdict", more_changes_nothing()},

@@ -8,7 +8,7 @@
 
 properties_test_() ->
     [
-        {Title, {timeout, 100, ?_assert(proper:quickcheck(Property, [quiet, {to_file, user}, {numtests, 500}]))}}
+        atoll_prop:test(Title, Property, 500)
      || {Title, Property} <- [
             {"a sample is a part of the list, of the size that was asked for", prop_sample()},
             {"a shuffled list has the same elements", prop_shuffle()}

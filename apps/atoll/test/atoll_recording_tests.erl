@@ -164,7 +164,7 @@ any_term_comes_back_test_() ->
         Dir = folder(),
         Path = filename:join(Dir, "recording"),
         try
-            ?assert(proper:quickcheck(prop_comes_back(Path), [quiet, {to_file, user}, {numtests, 50}]))
+            ok = atoll_prop:holds(?FUNCTION_NAME, prop_comes_back(Path), 50)
         after
             ok = file:del_dir_r(Dir)
         end

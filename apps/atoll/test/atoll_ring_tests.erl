@@ -17,7 +17,7 @@ everybody_is_chosen_equally_often_in_a_mesh_test() ->
     ?assertEqual(lists:sort(lists:append(lists:duplicate(5, Nodes))), lists:sort(Chosen)).
 
 successors_are_the_next_on_the_ring_test_() ->
-    {timeout, 60, fun() -> ?assert(proper:quickcheck(prop_successors(), [{numtests, 500}, quiet])) end}.
+    atoll_prop:test(?FUNCTION_NAME, prop_successors(), 500).
 
 prop_successors() ->
     ?FORALL({Self, Nodes, K}, {name(), list(name()), range(1, 6)}, begin
@@ -27,7 +27,7 @@ prop_successors() ->
     end).
 
 obituaries_keep_the_last_life_and_their_bound_test_() ->
-    {timeout, 60, fun() -> ?assert(proper:quickcheck(prop_obituaries(), [{numtests, 500}, quiet])) end}.
+    atoll_prop:test(?FUNCTION_NAME, prop_obituaries(), 500).
 
 %% The model is a list, oldest first.
 prop_obituaries() ->

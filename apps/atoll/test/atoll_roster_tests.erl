@@ -262,11 +262,7 @@ who_is_asked_to_try_says_what_came_of_it_test() ->
 %% Properties
 
 whatever_comes_up_and_down_alternate_test_() ->
-    {timeout, 60, ?_assert(
-        proper:quickcheck(
-            ?FORALL(Events, list(event()), alternates(Events)), [quiet, {to_file, user}, {numtests, 2000}]
-        )
-    )}.
+    atoll_prop:test(?FUNCTION_NAME, ?FORALL(Events, list(event()), alternates(Events)), 2000).
 
 event() ->
     Peer = oneof([a, b, c]),

@@ -4,11 +4,6 @@
 -include_lib("proper/include/proper.hrl").
 -include_lib("eunit/include/eunit.hrl").
 
--export([prop_printed_is_parsed/0, prop_any_text/0, prop_any_term/0, prop_any_records/0]).
-
-property(Property) ->
-    {timeout, 60, fun() -> ?assert(proper:quickcheck(Property, [{numtests, 500}, quiet])) end}.
-
 %% Syntax
 
 what_is_right_is_accepted_test_() ->
@@ -55,7 +50,7 @@ what_is_wrong_is_named_test_() ->
         ]
     ].
 
-any_term_is_accepted_or_has_a_sentence_test_() -> property(prop_any_term()).
+any_term_is_accepted_or_has_a_sentence_test_() -> atoll_prop:test(?FUNCTION_NAME, prop_any_term(), 500).
 
 prop_any_term() ->
     Key = oneof([name, type, node, nameservers, timeout, any()]),
@@ -110,7 +105,7 @@ a_wrong_line_is_told_by_its_number_test() ->
         atoll_source_file:parse(Text)
     ).
 
-what_is_printed_is_parsed_back_test_() -> property(prop_printed_is_parsed()).
+what_is_printed_is_parsed_back_test_() -> atoll_prop:test(?FUNCTION_NAME, prop_printed_is_parsed(), 500).
 
 prop_printed_is_parsed() ->
     ?FORALL(Lines, list(file_line()), begin
@@ -158,7 +153,7 @@ way() ->
         ?LET({A, P}, {Address, range(1, 65535)}, #{address => list_to_tuple(A), port => P})
     ]).
 
-no_text_ends_the_reader_test_() -> property(prop_any_text()).
+no_text_ends_the_reader_test_() -> atoll_prop:test(?FUNCTION_NAME, prop_any_text(), 500).
 
 prop_any_text() ->
     Piece = oneof([binary(), "\n", "=", "@", "#", "[", "]", ":", "a@h", "1.2.3.4", "::1"]),
@@ -199,7 +194,7 @@ records_are_contacts_test() ->
         ])
     ).
 
-no_record_ends_the_reader_test_() -> property(prop_any_records()).
+no_record_ends_the_reader_test_() -> atoll_prop:test(?FUNCTION_NAME, prop_any_records(), 500).
 
 prop_any_records() ->
     Target = list(oneof([byte(), $a, $.])),

@@ -396,7 +396,7 @@ no_reader_is_left() ->
 %% What is delivered, all together, is what was ever read, as far as there was room; and
 %% whoever asks for the ways has those that the first source of each node said last.
 nothing_is_taken_back_test_() ->
-    {timeout, 60, fun() -> ?assert(proper:quickcheck(prop_nothing_is_taken_back(), [{numtests, 500}, quiet])) end}.
+    atoll_prop:test(?FUNCTION_NAME, prop_nothing_is_taken_back(), 500).
 
 prop_nothing_is_taken_back() ->
     ?FORALL(Readings, list({range(1, 3), reading()}), begin

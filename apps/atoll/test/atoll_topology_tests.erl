@@ -77,7 +77,7 @@ what_is_wrong_is_said_in_a_sentence_test() ->
 
 properties_test_() ->
     [
-        {atom_to_list(Property), {timeout, 60, ?_assert(proper:quickcheck(?MODULE:Property(), [{numtests, 300}, {to_file, user}]))}}
+        atoll_prop:test(Property, ?MODULE:Property(), 300)
      || Property <- [
             prop_every_node_has_one_home,
             prop_groups_overlap_in_gateways_alone,

@@ -47,19 +47,18 @@ what_is_no_coordinate_is_known_test_() ->
         ].
 
 whatever_comes_the_place_is_a_coordinate_test_() ->
-    {timeout, 60, ?_assert(
-        proper:quickcheck(
-            ?FORALL({Seed, Samples}, {choose(1, 1000), list({coordinate(), oneof([0, -1, 0.001, 1.0e7, float(0.0, 60000.0)])})}, begin
-                {Place, _} = lists:foldl(
-                    fun({C, Ms}, {P, R}) -> atoll_vivaldi:update(Ms, C, P, R) end,
-                    {atoll_vivaldi:new(), rand:seed_s(exsss, Seed)},
-                    Samples
-                ),
-                atoll_vivaldi:is_coordinate(atoll_vivaldi:coordinate(Place))
-            end),
-            [quiet, {to_file, user}, {numtests, 500}]
-        )
-    )}.
+    atoll_prop:test(
+        ?FUNCTION_NAME,
+        ?FORALL({Seed, Samples}, {choose(1, 1000), list({coordinate(), oneof([0, -1, 0.001, 1.0e7, float(0.0, 60000.0)])})}, begin
+            {Place, _} = lists:foldl(
+                fun({C, Ms}, {P, R}) -> atoll_vivaldi:update(Ms, C, P, R) end,
+                {atoll_vivaldi:new(), rand:seed_s(exsss, Seed)},
+                Samples
+            ),
+            atoll_vivaldi:is_coordinate(atoll_vivaldi:coordinate(Place))
+        end),
+        500
+    ).
 
 coordinate() ->
     Count = length(element(1, atoll_vivaldi:coordinate(atoll_vivaldi:new()))),

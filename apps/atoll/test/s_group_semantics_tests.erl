@@ -1,6 +1,5 @@
 %% The semantics of s_group holds together, and the protocols that run on real nodes do
-%% the same in virtual time. ATOLL_SEMANTICS_SEQUENCES says how many sequences are
-%% compared; the seed that a failure prints is that of replay/1.
+%% the same in virtual time. The seed that a failure prints is that of replay/1.
 -module(s_group_semantics_tests).
 
 -include_lib("eunit/include/eunit.hrl").
@@ -9,11 +8,13 @@
 
 -define(LENGTH, 20).
 
-%% So many without being told.
--define(SEQUENCES, 150).
-
 the_invariant_holds_after_every_step_test_() ->
-    {timeout, 60, fun() -> [?assertEqual(ok, invariant(Seed)) || Seed <- lists:seq(1, 500)] end}.
+    {timeout, 60, fun() -> [?assertEqual(ok, invariant(Seed)) || Seed <- seeds(atoll_tier:tests(500))] end}.
+
+%% So many one after the other, of this run's own.
+seeds(Count) ->
+    First = atoll_tier:seed(?MODULE),
+    lists:seq(First, First + Count - 1).
 
 invariant(Seed) ->
     {Normal, Hidden} = s_group_commands:nodes(),
@@ -58,28 +59,15 @@ what_once_differed_does_no_more_test_() ->
     [?_assertEqual({ok, length(Sequence)}, replay(Seed, Sequence)) || {Seed, Sequence} <- ?REGRESSIONS].
 
 in_virtual_time_all_is_as_it_is_meant_test_() ->
-    Count = sequences(),
-    {timeout, 60 + Count, fun() ->
-        Start = erlang:monotonic_time(millisecond),
-        ?assertEqual(ok, compare(1, Count)),
-        Count =:= ?SEQUENCES orelse
-            io:format(user, "~n~b sequences of ~b commands in ~b s~n", [
-                Count, ?LENGTH, (erlang:monotonic_time(millisecond) - Start) div 1000
-            ])
-    end}.
+    Count = atoll_tier:size(semantics_sequences),
+    {timeout, 300 + Count, fun() -> ?assertEqual(ok, compare(seeds(Count))) end}.
 
-sequences() ->
-    case os:getenv("ATOLL_SEMANTICS_SEQUENCES") of
-        false -> ?SEQUENCES;
-        Text -> list_to_integer(Text)
-    end.
-
-compare(Seed, Last) when Seed > Last ->
+compare([]) ->
     ok;
-compare(Seed, Last) ->
+compare([Seed | Seeds]) ->
     case replay(Seed) of
         {ok, ?LENGTH} ->
-            compare(Seed + 1, Last);
+            compare(Seeds);
         {differs, _} ->
             Sequence = s_group_commands:sequence(Seed, ?LENGTH),
             Shorter = s_group_commands:shrink(Sequence, fun(S) -> element(1, replay(Seed, S)) =:= differs end),

@@ -84,8 +84,11 @@ a_whole_comparison_finds_what_changed_test_() ->
             %% And of what is found at most one in 20 is none.
             ?assert(20 * (length(Found) - Right) =< length(Found))
         end}
-     || Changed <- [1, 10, 40]
+     || Changed <- changed(atoll_tier:tier())
     ].
+
+changed(fast) -> [10];
+changed(deep) -> [1, 10, 40].
 
 points(Factor) ->
     [{Key, run(narrow, Key, 1.0, 12), run(narrow, Key, Factor(Key), 12), less} || Key <- lists:seq(1, 40)].
@@ -138,7 +141,7 @@ nothing_to_compare_is_nothing_test() ->
 
 %% Whichever run is first: the factor is turned over, and so is the verdict.
 mirror_test_() ->
-    {timeout, 60, ?_assert(proper:quickcheck(prop_mirror(), [quiet, {to_file, user}, {numtests, 300}]))}.
+    atoll_prop:test(?FUNCTION_NAME, prop_mirror(), 300).
 
 prop_mirror() ->
     ?FORALL({As, Bs, Better}, {samples(), samples(), oneof([more, less])}, begin

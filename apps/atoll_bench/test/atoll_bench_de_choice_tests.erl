@@ -95,7 +95,7 @@ alone_there_are_no_operations_of_two_nodes_test() ->
 
 properties_test_() ->
     [
-        {timeout, 60, {Name, fun() -> ?assert(proper:quickcheck(Property, [{numtests, 200}, {to_file, user}])) end}}
+        atoll_prop:test(Name, Property, 200)
      || {Name, Property} <- [
             {"after a registration that went well come a look-up and a removal, and nowhere else", followed()},
             {"there are as many look-ups and removals as registrations that went well", as_many()},

@@ -93,7 +93,7 @@ bytes_that_are_no_text_are_a_sentence_test() ->
     ?assertEqual({error, not_utf8}, atoll_bench_de_terms:parse(<<255, 254>>)).
 
 whatever_is_read_is_right_or_a_sentence_test_() ->
-    {timeout, 60, fun() -> ?assert(proper:quickcheck(total(), [{numtests, 300}, {to_file, user}])) end}.
+    atoll_prop:test(?FUNCTION_NAME, total(), 300).
 
 total() ->
     Keys = [duration, concurrent, operations, erlange_nodes, node_name, packet_size, offered_load, report_interval],

@@ -29,8 +29,8 @@ a_worker_gets_its_operation_when_its_time_has_come_test() ->
     {'begin', Second, out} = atoll_bench_de_pace:next(Pace),
     ?assertEqual(10000000, Second - First).
 
-as_many_are_offered_as_begin_in_the_window_test() ->
-    ?assert(proper:quickcheck(offered(), [{numtests, 200}, {to_file, user}])).
+as_many_are_offered_as_begin_in_the_window_test_() ->
+    atoll_prop:test(?FUNCTION_NAME, offered(), 200).
 
 offered() ->
     ?FORALL({Rate, From, Length}, {integer(1, 3000), integer(0, 50), integer(1, 200)}, begin

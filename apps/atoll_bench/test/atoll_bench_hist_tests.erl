@@ -9,7 +9,7 @@
 
 properties_test_() ->
     [
-        {timeout, 60, {atom_to_list(Name), ?_assert(proper:quickcheck(Property, [quiet, {to_file, user}, {numtests, 500}]))}}
+        atoll_prop:test(Name, Property, 500)
      || {Name, Property} <- [
             {a_percentile_is_at_most_1_of_128_off, prop_percentile()},
             {so_are_the_extremes_and_the_mean, prop_moments()},

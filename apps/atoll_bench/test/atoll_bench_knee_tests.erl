@@ -92,8 +92,11 @@ the_interval_holds_the_knee_in_90_of_100_curves_at_least_test_() ->
             ?assert(length(Widths) >= 185, length(Widths)),
             ?assert(atoll_bench_stats:median(Widths) =< 12, atoll_bench_stats:median(Widths))
         end}}
-     || Noise <- [{0.02, 0.02}, {0.002, 0.05}], Rounds <- [3, 5, 10], Slope <- [0.0, 0.3]
+     || {Noise, Rounds, Slope} <- kinds(atoll_tier:tier())
     ].
+
+kinds(fast) -> [{{0.02, 0.02}, 3, 0.0}, {{0.002, 0.05}, 5, 0.3}];
+kinds(deep) -> [{Noise, Rounds, Slope} || Noise <- [{0.02, 0.02}, {0.002, 0.05}], Rounds <- [3, 5, 10], Slope <- [0.0, 0.3]].
 
 %% How many intervals hold their knee, and how wide all are.
 held(Noise, Rounds, Slope) ->
@@ -128,13 +131,10 @@ the_same_seed_finds_the_same_test() ->
     ?assertEqual(atoll_bench_knee:find(Curve, #{seed => 5}), atoll_bench_knee:find(Curve, #{seed => 5})).
 
 properties_test_() ->
-    [
-        {timeout, 120, {Name, fun() -> ?assert(proper:quickcheck(Property, [{numtests, Times}, {to_file, user}])) end}}
-     || {Name, Times, Property} <- [
-            {"a knee is found near where it is, in its interval or next to it", 40, near()},
-            {"noise alone makes no knee", 60, none()}
-        ]
-    ].
+    atoll_prop:tests([
+        {"a knee is found near where it is, in its interval or next to it", near(), 40},
+        {"noise alone makes no knee", none(), 60}
+    ]).
 
 near() ->
     ?FORALL(

@@ -101,7 +101,7 @@ what_waits_for_a_worker_is_late_test_() ->
 
 every_operation_is_counted_once_test_() ->
     {timeout, 60, fun() ->
-        rand:seed(exsss, 4),
+        rand:seed(exsss, atoll_tier:seed(?FUNCTION_NAME)),
         %% The deadline falls among the operations: some end, some do not.
         [
             begin
@@ -119,7 +119,7 @@ every_operation_is_counted_once_test_() ->
                 ?assertEqual(Operations, atoll_bench_hist:count(Latency)),
                 ?assert(Failed =< Finished)
             end
-         || _ <- lists:seq(1, 20),
+         || _ <- lists:seq(1, atoll_tier:size(load_tries)),
             Rate <- [100, 1000, 20000],
             Workers <- [1, 1 + rand:uniform(50)]
         ]

@@ -14,8 +14,8 @@
 points_that_differ_in_the_variant_alone_are_a_group_test() ->
     ?assertEqual([[0, 1], [2, 3], [4]], atoll_bench_plan:groups(?POINTS, system)).
 
-every_round_measures_each_point_once_test() ->
-    ?assert(proper:quickcheck(prop_rounds(), [quiet, {numtests, 200}])).
+every_round_measures_each_point_once_test_() ->
+    atoll_prop:test(?FUNCTION_NAME, prop_rounds(), 200).
 
 prop_rounds() ->
     ?FORALL(

@@ -41,10 +41,7 @@ the_interval_leaves_out_what_tables_say_test() ->
     ].
 
 properties_test_() ->
-    [
-        {timeout, 60, ?_assert(proper:quickcheck(Property, [quiet, {to_file, user}, {numtests, 100}]))}
-     || Property <- [prop_all_orders(), prop_joint()]
-    ].
+    atoll_prop:tests([{all_orders, prop_all_orders(), 100}, {joint, prop_joint(), 100}]).
 
 %% The share of all ways to deal the same values out in which U is as far out.
 prop_all_orders() ->

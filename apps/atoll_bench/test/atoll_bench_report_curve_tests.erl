@@ -18,7 +18,7 @@ many_buckets_are_a_few_hundred_points_also_in_the_tail_test() ->
 
 %% As the table has it.
 where_a_percentile_is_reached_is_where_it_lies_test_() ->
-    {timeout, 60, ?_assert(proper:quickcheck(prop_marks(), [quiet, {to_file, user}, {numtests, 200}]))}.
+    atoll_prop:test(?FUNCTION_NAME, prop_marks(), 200).
 
 prop_marks() ->
     %% Of a thousand it is exactly the last but one.

@@ -48,10 +48,7 @@ the_interval_holds_the_true_median_test_() ->
     end}.
 
 properties_test_() ->
-    [
-        {timeout, 60, ?_assert(proper:quickcheck(Property, [quiet, {to_file, user}, {numtests, 300}]))}
-     || Property <- [prop_median(), prop_interval()]
-    ].
+    atoll_prop:tests([{median, prop_median(), 300}, {interval, prop_interval(), 300}]).
 
 samples() ->
     non_empty(list(oneof([choose(-50, 50), float()]))).

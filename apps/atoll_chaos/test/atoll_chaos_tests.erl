@@ -313,7 +313,7 @@ a_log_keeps_the_last_events_and_counts_the_others_test() ->
 
 %% The median and the percentile are among, or between, what was measured, in order.
 properties_test_() ->
-    [{timeout, 60, ?_assert(proper:quickcheck(P, [quiet, {to_file, user}, {numtests, 300}]))} || P <- [prop_summary(), prop_healed()]].
+    atoll_prop:tests([{summary, prop_summary(), 300}, {healed, prop_healed(), 300}]).
 
 prop_summary() ->
     ?FORALL(Times, non_empty(list(choose(0, 1000))), begin

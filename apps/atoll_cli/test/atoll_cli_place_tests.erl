@@ -169,12 +169,13 @@ programs_get_all_of_it_test() ->
 
 %% An attribute may be any term, and the object has to be JSON all the same.
 any_value_can_be_written_test_() ->
-    {timeout, 60, ?_assert(proper:quickcheck(
+    atoll_prop:test(
+        ?FUNCTION_NAME,
         ?FORALL(Value, any(), begin
             #{choice := Choice} = Found = found(),
             Object = atoll_cli_place_result:json(Found#{choice := Choice#{values := #{'r1@h' => #{x => Value}}}}, [x]),
             Table = atoll_cli_place_result:table(Found#{choice := Choice#{values := #{'r1@h' => #{x => Value}}}}, [x]),
             is_binary(iolist_to_binary(atoll_cli_json:encode(Object))) andalso is_binary(unicode:characters_to_binary(Table))
         end),
-        [quiet, {to_file, user}, {numtests, 300}]
-    ))}.
+        300
+    ).

@@ -18,7 +18,7 @@ what_means_nothing_elsewhere_is_text_test() ->
     ?assertEqual(<<"[a|b]">>, ?plain([a | b])).
 
 it_has_no_atoms_and_is_plain_already_test_() ->
-    {timeout, 60, ?_assert(proper:quickcheck(prop_plain(), [quiet, {to_file, user}, {numtests, 300}]))}.
+    atoll_prop:test(?FUNCTION_NAME, prop_plain(), 300).
 
 prop_plain() ->
     ?FORALL(Term, any(), begin

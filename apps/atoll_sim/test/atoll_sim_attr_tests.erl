@@ -40,9 +40,8 @@ herd(Options) ->
     ?assertEqual(maps:get(callers, Options, 200), Chosen),
     Result.
 
-%% The full size, with ATOLL_PLACE_SIM_NODES=1000, takes a minute or two.
 a_choice_asks_nobody_when_the_attributes_are_told_around_test_() ->
-    Nodes = list_to_integer(os:getenv("ATOLL_PLACE_SIM_NODES", "300")),
+    Nodes = atoll_tier:size(place_sim_nodes),
     {timeout, 600, fun() ->
         Result = atoll_sim_cluster:isolated(fun() -> atoll_sim_attr:gossip(#{nodes => Nodes, seconds => 80}) end),
         First = Nodes - 1,

@@ -31,7 +31,7 @@ grown(Seed) ->
     run(5000, told(cliques(1), start(cliques, #{}, ?COUNT, 10, Seed))).
 
 who_shares_a_clique_is_a_neighbour_and_nobody_else_test_() ->
-    over_seeds(fun(Seed) ->
+    atoll_sim_seeds:each(?FUNCTION_NAME, 5, fun(Seed) ->
         World = grown(Seed),
         ?assertEqual(expected(cliques(1)), links(World)),
         ?assert(is_connected(World)),
@@ -53,7 +53,7 @@ while_epochs_differ_nobody_is_a_one_sided_neighbour_test() ->
     ?assertEqual(expected(cliques(1)), links(One)).
 
 a_bad_network_ends_in_what_was_told_test_() ->
-    over_seeds(fun(Seed) ->
+    atoll_sim_seeds:each(?FUNCTION_NAME, 5, fun(Seed) ->
         Bad = set({reorder, 0.2, 200}, set({duplicate, 0.1}, set({loss, 0.2}, grown(Seed)))),
         World = lists:foldl(
             fun(Epoch, W) -> run(300, told([{Id, Epoch, rotate(Epoch, Nodes)} || {Id, _, Nodes} <- cliques(1)], W)) end,
@@ -76,6 +76,3 @@ who_leaves_has_nobody_test() ->
     World = run(10000, cast(n0001, leave, grown(1))),
     ?assertEqual([], maps:get(n0001, links(World))),
     ?assert(is_symmetric(World)).
-
-over_seeds(Fun) ->
-    [{lists:concat(["seed ", Seed]), {timeout, 60, fun() -> Fun(Seed) end}} || Seed <- lists:seq(1, 5)].

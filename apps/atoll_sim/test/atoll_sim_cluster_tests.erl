@@ -197,7 +197,7 @@ one_node_is_a_cluster_of_every_strategy_test_() ->
 %% What is drawn
 
 draws_test_() ->
-    {timeout, 60, ?_assert(proper:quickcheck(prop_draws(), [quiet, {to_file, user}, {numtests, 300}]))}.
+    atoll_prop:test(?FUNCTION_NAME, prop_draws(), 300).
 
 %% As many as there are at most, each of those given once, in the order of their
 %% names; the same draw of the same cluster.

@@ -1,4 +1,4 @@
-%% Network coordinates in virtual time: 200 nodes in four regions estimate round trips well
+%% Network coordinates in virtual time: nodes in four regions estimate round trips well
 %% after ten minutes of few probes, also where some lie or start again.
 -module(atoll_sim_distance_tests).
 
@@ -7,7 +7,7 @@
 after_ten_minutes_estimates_are_right_within_a_tenth_test_() ->
     {timeout, 300, fun() ->
         #{error_p50 := Error, between_p50 := Between, known_p50 := KnownError, known := Known, probes_per_minute_max := Probes} =
-            atoll_sim_distance:run(#{nodes => 200, links => 20}),
+            atoll_sim_distance:run(#{nodes => atoll_tier:size(distance_nodes), links => 20}),
         ?assert(Error < 0.10),
         ?assert(Between < 0.06),
         ?assert(KnownError < 0.10),
@@ -18,13 +18,13 @@ after_ten_minutes_estimates_are_right_within_a_tenth_test_() ->
 
 one_node_in_twenty_that_lies_does_little_harm_test_() ->
     {timeout, 300, fun() ->
-        #{error_p50 := Error} = atoll_sim_distance:run(#{nodes => 100, links => 20, liars => 0.05, seed => 2}),
+        #{error_p50 := Error} = atoll_sim_distance:run(#{nodes => atoll_tier:size(distance_nodes) div 2, links => 20, liars => 0.05, seed => 2}),
         ?assert(Error < 0.10)
     end}.
 
 a_node_that_starts_again_finds_its_place_and_moves_nobody_test_() ->
     {timeout, 300, fun() ->
-        Options = #{nodes => 60, links => 20, seed => 3},
+        Options = #{nodes => atoll_tier:size(distance_nodes) * 3 div 10, links => 20, seed => 3},
         Settled = atoll_sim_world:run(600000, atoll_sim_distance:world(Options)),
         Before = median(atoll_sim_distance:errors(Options, Settled)),
         Gone = atoll_sim_world:run(610000, atoll_sim_world:kill(n07, Settled)),

@@ -48,7 +48,7 @@ name(N) ->
     list_to_atom("n" ++ integer_to_list(N)).
 
 properties_test_() ->
-    {timeout, 60, ?_assert(proper:quickcheck(prop_parts(), [quiet, {to_file, user}, {numtests, 300}]))}.
+    atoll_prop:test(?FUNCTION_NAME, prop_parts(), 300).
 
 %% The parts are those of digraph, an implementation of its own.
 prop_parts() ->

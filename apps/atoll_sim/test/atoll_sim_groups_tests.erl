@@ -179,7 +179,7 @@ weights_are_respected_test() ->
     ?assert(Any > 430 andalso Any < 570, Any).
 
 properties_test_() ->
-    {timeout, 60, ?_assert(proper:quickcheck(prop_aside(), [quiet, {to_file, user}, {numtests, 100}]))}.
+    atoll_prop:test(?FUNCTION_NAME, prop_aside(), 100).
 
 %% What other steps choose does not hang on the steps that are passed over
 %% elsewhere.

@@ -23,7 +23,7 @@ after_a_quiet_minute_a_hundred_nodes_have_full_mutual_views_test_() ->
                 ?assert(length([S || S <- Sizes, S >= 4]) >= 95),
                 ?assert(lists:min([length(known(Name, World)) || {Name, _} <- Graph]) >= 25)
             end
-         || Seed <- lists:seq(1, 5)
+         || Seed <- atoll_sim_seeds:of_run(?FUNCTION_NAME, 5)
         ]
     end}.
 
@@ -35,13 +35,13 @@ a_storm_of_joins_leaves_no_island_test_() ->
                 ?assertMatch({Seed, [_]}, {Seed, components(Graph)}),
                 ?assertEqual({Seed, []}, {Seed, one_sided(Graph)})
             end
-         || Seed <- ?ISLANDS ++ lists:seq(201, 230)
+         || Seed <- ?ISLANDS ++ atoll_sim_seeds:of_run(?FUNCTION_NAME, 30)
         ]
     end}.
 
 survivors_find_together_again_test_() ->
     {timeout, 120, fun() ->
-        Grown = grow(300, 1, #{}),
+        Grown = grow(atoll_tier:size(hyparview_nodes), 1, #{}),
         [
             begin
                 Graph = graph(mutual(run(20000, kill(Share, Grown)))),
@@ -57,7 +57,7 @@ survivors_find_together_again_test_() ->
 xbot_shortens_links_by_a_fifth_and_keeps_degree_and_connection_test_() ->
     {timeout, 120, fun() ->
         [Plain, Short] = [
-            run(240000, grow(200, 1, #{latency => regions, options => #{xbot => Xbot}}))
+            run(240000, grow(atoll_tier:size(hyparview_nodes) * 2 div 3, 1, #{latency => regions, options => #{xbot => Xbot}}))
          || Xbot <- [false, true]
         ],
         Graph = graph(Short),
@@ -70,12 +70,9 @@ xbot_shortens_links_by_a_fifth_and_keeps_degree_and_connection_test_() ->
     end}.
 
 faults_test_() ->
-    [
-        {Title, {timeout, 300, ?_assert(proper:quickcheck(Property, [quiet, {to_file, user}, {numtests, N}]))}}
-     || {Title, Property, N} <- [
-            {"whatever happens, what is promised at any moment holds", prop_holds(), 60}
-        ]
-    ].
+    atoll_prop:tests([
+        {"whatever happens, what is promised at any moment holds", prop_holds(), 60}
+    ]).
 
 %% Losses, duplicates, disorder, partitions, deaths, returns, departures.
 prop_holds() ->

@@ -11,17 +11,17 @@
 -define(COUNT, 30).
 
 all_that_join_one_after_the_other_are_neighbours_test_() ->
-    over_seeds(5, fun(Seed) ->
+    atoll_sim_seeds:each(?FUNCTION_NAME, 5, fun(Seed) ->
         ?assert(is_mesh(run(5000, start(mesh, #{}, ?COUNT, Seed))))
     end).
 
 all_that_join_at_once_are_neighbours_test_() ->
-    over_seeds(5, fun(Seed) ->
+    atoll_sim_seeds:each(?FUNCTION_NAME, 5, fun(Seed) ->
         ?assert(is_mesh(run(20000, start(mesh, #{}, ?COUNT, 0, Seed))))
     end).
 
 all_are_neighbours_though_messages_are_lost_and_come_twice_test_() ->
-    over_seeds(5, fun(Seed) ->
+    atoll_sim_seeds:each(?FUNCTION_NAME, 5, fun(Seed) ->
         %% Who lost its request asks again, as discovery has it do.
         World0 = set({duplicate, 0.1}, set({loss, 0.1}, start(mesh, #{}, 1, Seed))),
         [First | Others] = names(?COUNT),
@@ -36,7 +36,7 @@ again(First, Names, World) ->
     lists:foldl(fun(Name, W) -> join(Name, [First], W) end, World, Names).
 
 two_meshes_that_meet_are_one_test_() ->
-    over_seeds(5, fun(Seed) ->
+    atoll_sim_seeds:each(?FUNCTION_NAME, 5, fun(Seed) ->
         {Left, Right} = lists:split(?COUNT div 2, names(?COUNT)),
         World0 = lists:foldl(fun atoll_sim_world:start/2, start(mesh, #{}, 0, Seed), Left ++ Right),
         World1 = run(5000, again(hd(Right), tl(Right), again(hd(Left), tl(Left), World0))),
@@ -45,7 +45,7 @@ two_meshes_that_meet_are_one_test_() ->
     end).
 
 the_dead_are_gone_and_come_back_test_() ->
-    over_seeds(5, fun(Seed) ->
+    atoll_sim_seeds:each(?FUNCTION_NAME, 5, fun(Seed) ->
         {Dead, Alive} = lists:split(10, names(?COUNT)),
         Killed = run(90000, kill(Dead, run(5000, start(mesh, #{}, ?COUNT, Seed)))),
         ?assert(is_mesh(Killed)),
@@ -68,7 +68,7 @@ a_short_partition_changes_nothing_test() ->
     ?assertMatch(#{gone := 0, incarnation := 1}, summary(hd(Left), World)).
 
 the_halves_of_a_long_partition_find_each_other_test_() ->
-    over_seeds(3, fun(Seed) ->
+    atoll_sim_seeds:each(?FUNCTION_NAME, 3, fun(Seed) ->
         {Left, Right} = lists:split(12, names(?COUNT)),
         World0 = set({partition, [Left, Right]}, run(5000, start(mesh, #{}, ?COUNT, Seed))),
         World1 = run(60000, World0),
@@ -81,7 +81,7 @@ the_halves_of_a_long_partition_find_each_other_test_() ->
 %% All watch all, so nobody has a link with the other side left, and only a knock
 %% can help.
 halves_that_took_each_other_for_dead_find_each_other_test_() ->
-    over_seeds(3, fun(Seed) ->
+    atoll_sim_seeds:each(?FUNCTION_NAME, 3, fun(Seed) ->
         {Left, Right} = lists:split(12, names(?COUNT)),
         Grown = run(5000, start(mesh, #{detector => #{watchers => ?COUNT}}, ?COUNT, Seed)),
         World = run(90000, set({partition, [Left, Right]}, Grown)),
@@ -89,6 +89,3 @@ halves_that_took_each_other_for_dead_find_each_other_test_() ->
         ?assertMatch(#{members := 18, gone := 12}, summary(hd(Right), World)),
         ?assert(is_mesh(run(90000, set(heal, World))))
     end).
-
-over_seeds(Count, Fun) ->
-    [{lists:concat(["seed ", Seed]), {timeout, 60, fun() -> Fun(Seed) end}} || Seed <- lists:seq(1, Count)].

@@ -166,7 +166,7 @@ a_restarted_sender_is_heard_from_its_first_message_on_test() ->
 %% Exactly once, whatever the network does
 
 every_message_is_delivered_exactly_once_test_() ->
-    {timeout, 120, ?_assert(proper:quickcheck(exactly_once(), [{numtests, 60}, {to_file, user}]))}.
+    atoll_prop:test(?FUNCTION_NAME, exactly_once(), 60).
 
 %% Neighbours that were restarted said that it was gone what they had never had.
 -define(FAILED, [

@@ -6,7 +6,7 @@
 -include_lib("eunit/include/eunit.hrl").
 
 it_is_a_stable_sort_test_() ->
-    {timeout, 60, ?_assert(proper:quickcheck(prop_order(), [{numtests, 300}, {to_file, user}]))}.
+    atoll_prop:test(?FUNCTION_NAME, prop_order(), 300).
 
 %% Puts and takes in turn: what a list that is kept sorted would give.
 prop_order() ->

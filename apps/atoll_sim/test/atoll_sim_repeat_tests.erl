@@ -5,7 +5,7 @@
 
 -include_lib("eunit/include/eunit.hrl").
 
--export([digest/2]).
+-export([digest/3]).
 
 -define(STRATEGIES, [mesh, star, hyparview, cliques, static, scamp]).
 
@@ -14,16 +14,17 @@ one_seed_gives_one_trace_test_() ->
         {ok, Peer, _} = peer:start(#{connection => standard_io, args => ["-pa" | code:get_path()]}),
         try
             %% They get their numbers in the order in which they are made.
-            Names = ["n" ++ string:right(integer_to_list(N), 2, $0) || N <- lists:seq(1, 40)],
+            Nodes = atoll_tier:size(repeat_nodes),
+            Names = ["n" ++ string:right(integer_to_list(N), 2, $0) || N <- lists:seq(1, Nodes)],
             _ = [peer:call(Peer, erlang, list_to_atom, [Name]) || Name <- lists:reverse(Names)],
             [
                 begin
-                    Here = digest(Strategy, 7),
-                    ?assertEqual({Strategy, Here}, {Strategy, digest(Strategy, 7)}),
-                    There = peer:call(Peer, ?MODULE, digest, [Strategy, 7], 60000),
+                    Here = digest(Strategy, Nodes, Seed),
+                    ?assertEqual({Strategy, Here}, {Strategy, digest(Strategy, Nodes, Seed)}),
+                    There = peer:call(Peer, ?MODULE, digest, [Strategy, Nodes, Seed], 60000),
                     ?assertEqual({Strategy, Here}, {Strategy, There})
                 end
-             || Strategy <- ?STRATEGIES
+             || Strategy <- ?STRATEGIES, Seed <- [atoll_tier:seed(Strategy)]
             ]
         after
             peer:stop(Peer)
@@ -31,11 +32,11 @@ one_seed_gives_one_trace_test_() ->
     end}.
 
 another_seed_gives_another_trace_test_() ->
-    {timeout, 60, ?_assertNotEqual(digest(hyparview, 7), digest(hyparview, 8))}.
+    {timeout, 60, ?_assertNotEqual(digest(hyparview, 10, 7), digest(hyparview, 10, 8))}.
 
 %% Of all that happens, messages too, while about everything goes wrong.
-digest(Strategy, Seed) ->
-    Cluster = {cluster, #{nodes => 40, strategy => Strategy, contacts => 3, latency => {lognormal, 10, 0.5}}},
+digest(Strategy, Nodes, Seed) ->
+    Cluster = {cluster, #{nodes => Nodes, strategy => Strategy, contacts => 3, latency => {lognormal, 10, 0.5}}},
     {ok, Script} = atoll_sim_script:check([Cluster | steps()]),
     put(digest, crypto:hash_init(sha256)),
     Trace = fun(Now, Where, Sight) ->

@@ -114,16 +114,11 @@ leaves_and_returns(Strategy) ->
 whatever_happens_all_tables_become_equal_test_() ->
     [
         {lists:concat([Strategy, " ", Nodes, " seed ", Seed]), ?SECONDS(120, becomes_equal(Strategy, Nodes, Seed))}
-     || {Strategy, Nodes, Seeds} <- [
-            {hyparview, 30, [1, 2, 3, 4, 5, 6]},
-            {hyparview, 80, [7, 8]},
-            {hyparview, 200, [9]},
-            {mesh, 30, [10]},
-            {star, 30, [11]},
-            {scamp, 60, [12]}
-        ],
-        Seed <- Seeds
+     || {Strategy, Nodes, Seeds} <- worlds(atoll_tier:tier()), Seed <- atoll_sim_seeds:of_run({Strategy, Nodes}, Seeds)
     ].
+
+worlds(fast) -> [{hyparview, 30, 3}, {mesh, 20, 1}, {star, 20, 1}, {scamp, 30, 1}];
+worlds(deep) -> [{hyparview, 30, 6}, {hyparview, 80, 2}, {hyparview, 200, 1}, {mesh, 30, 1}, {star, 30, 1}, {scamp, 60, 1}].
 
 becomes_equal(Strategy, Nodes, Seed) ->
     C0 = set({loss, 0.03}, grown(#{strategy => Strategy, nodes => Nodes, seed => Seed})),
@@ -174,8 +169,9 @@ the_forgotten_dead_do_not_stay_test_() ->
 %% in one direction, and rest costs one small message every ten seconds and a question
 %% of the audit.
 what_it_costs_does_not_grow_with_the_cluster_test_() ->
+    Few = atoll_tier:size(roster_nodes),
     ?SECONDS(100, begin
-        [{JoinSmall, RestSmall}, {JoinLarge, RestLarge}] = [cost(Nodes) || Nodes <- [60, 240]],
+        [{JoinSmall, RestSmall}, {JoinLarge, RestLarge}] = [cost(Nodes) || Nodes <- [Few, 4 * Few]],
         ?assert(JoinSmall < 7 andalso JoinLarge < 7),
         ?assert(RestSmall < 0.4 andalso RestLarge < 0.4)
     end).

@@ -14,11 +14,12 @@ mean(Key, World) ->
     Values = [maps:get(Key, Summary) || Summary <- summaries(World)],
     lists:sum(Values) / length(Values).
 
-the_mean_view_of_a_thousand_is_what_the_paper_says_test_() ->
+the_mean_view_is_what_the_paper_says_test_() ->
     {timeout, 120, fun() ->
         atoll_sim_cluster:isolated(fun() ->
-            World = run(20000, start(scamp, #{detector => off}, 1000, 300, 1)),
-            Goal = (?C + 1) * math:log(1000),
+            Nodes = atoll_tier:size(scamp_nodes),
+            World = run(20000, start(scamp, #{detector => off}, Nodes, 300, 1)),
+            Goal = (?C + 1) * math:log(Nodes),
             Mean = mean(out, World),
             ?assert(Mean > 0.75 * Goal),
             ?assert(Mean < 1.25 * Goal),
@@ -29,7 +30,7 @@ the_mean_view_of_a_thousand_is_what_the_paper_says_test_() ->
     end}.
 
 many_that_join_at_once_are_connected_test_() ->
-    over_seeds(fun(Seed) ->
+    atoll_sim_seeds:each(?FUNCTION_NAME, 5, fun(Seed) ->
         [First | Others] = Names = names(100),
         World0 = lists:foldl(fun atoll_sim_world:start/2, start(scamp, #{}, 0, Seed), Names),
         World1 = lists:foldl(fun(Name, W) -> join(Name, [First], W) end, World0, Others),
@@ -49,7 +50,7 @@ one_contact_of_all_does_not_become_everybodys_test_() ->
     end}.
 
 who_leaves_is_replaced_test_() ->
-    over_seeds(fun(Seed) ->
+    atoll_sim_seeds:each(?FUNCTION_NAME, 5, fun(Seed) ->
         Before = run(20000, start(scamp, #{}, 100, 100, Seed)),
         Leavers = lists:sublist(names(100), 30),
         World = lists:foldl(fun(Name, W) -> run(1000, cast(Name, leave, W)) end, Before, Leavers),
@@ -62,7 +63,7 @@ who_leaves_is_replaced_test_() ->
     end).
 
 the_dead_are_out_of_all_views_test_() ->
-    over_seeds(fun(Seed) ->
+    atoll_sim_seeds:each(?FUNCTION_NAME, 5, fun(Seed) ->
         Before = run(20000, start(scamp, #{}, 100, 100, Seed)),
         Dead = lists:sublist(names(100), 50),
         World = run(60000, kill(Dead, Before)),
@@ -73,7 +74,7 @@ the_dead_are_out_of_all_views_test_() ->
     end).
 
 restarted_ones_are_members_again_test_() ->
-    over_seeds(fun(Seed) ->
+    atoll_sim_seeds:each(?FUNCTION_NAME, 5, fun(Seed) ->
         Before = run(20000, start(scamp, #{}, 60, 100, Seed)),
         [First | Again] = lists:sublist(names(60), 10),
         Back = restart(Again, run(500, kill(Again, Before))),
@@ -82,6 +83,3 @@ restarted_ones_are_members_again_test_() ->
         ?assert(is_symmetric(World)),
         ?assert(lists:all(fun(Name) -> maps:get(out, summary(Name, World)) > 0 end, Again))
     end).
-
-over_seeds(Fun) ->
-    [{lists:concat(["seed ", Seed]), {timeout, 60, fun() -> Fun(Seed) end}} || Seed <- lists:seq(1, 5)].

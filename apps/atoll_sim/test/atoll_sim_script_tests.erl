@@ -163,10 +163,7 @@ names_are_checked_where_they_are_known_test() ->
     ?assertEqual("there is no node y", sentence(atoll_sim_script:check_names(Start, [a, b, x]))).
 
 properties_test_() ->
-    [
-        {timeout, 60, ?_assert(proper:quickcheck(P, [quiet, {to_file, user}, {numtests, N}]))}
-     || {P, N} <- [{prop_round_trip(), 300}, {prop_no_crash(), 500}]
-    ].
+    atoll_prop:tests([{round_trip, prop_round_trip(), 300}, {no_crash, prop_no_crash(), 500}]).
 
 %% A script's text is the script.
 prop_round_trip() ->

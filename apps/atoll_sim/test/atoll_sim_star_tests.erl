@@ -17,7 +17,7 @@ grown(Options, Seed) ->
     run(10000, start(star, Options#{servers => ?SERVERS}, ?COUNT, 10, Seed)).
 
 clients_link_to_one_server_and_servers_with_each_other_test_() ->
-    over_seeds(fun(Seed) -> ?assert(is_star(?SERVERS, 1, grown(Seed))) end).
+    atoll_sim_seeds:each(?FUNCTION_NAME, 5, fun(Seed) -> ?assert(is_star(?SERVERS, 1, grown(Seed))) end).
 
 %% Each client has so many of these servers and nobody else.
 is_star(Servers, Count, World) ->
@@ -38,7 +38,7 @@ a_client_may_link_to_several_test() ->
     ?assert(is_star(?SERVERS, 2, grown(#{links => 2}, 1))).
 
 clients_of_a_lost_server_turn_to_others_and_come_back_test_() ->
-    over_seeds(fun(Seed) ->
+    atoll_sim_seeds:each(?FUNCTION_NAME, 5, fun(Seed) ->
         Before = grown(Seed),
         [Lost | Left] = ?SERVERS,
         %% Its sockets close: the next is tried at once.
@@ -94,11 +94,8 @@ a_client_that_one_server_has_no_room_for_finds_another_test() ->
     ?assert(is_star(?SERVERS, 1, run(60000, World))).
 
 a_bad_network_ends_in_a_star_test_() ->
-    over_seeds(fun(Seed) ->
+    atoll_sim_seeds:each(?FUNCTION_NAME, 5, fun(Seed) ->
         World = set({duplicate, 0.1}, set({loss, 0.2}, grown(Seed))),
         Shaken = run(20000, restart([hd(?CLIENTS)], run(20000, kill([hd(?CLIENTS)], World)))),
         ?assert(is_star(?SERVERS, 1, run(60000, set(heal, Shaken))))
     end).
-
-over_seeds(Fun) ->
-    [{lists:concat(["seed ", Seed]), {timeout, 60, fun() -> Fun(Seed) end}} || Seed <- lists:seq(1, 5)].

@@ -20,7 +20,7 @@ ring(Seed) ->
     run(5000, Joined).
 
 a_join_links_both_test_() ->
-    over_seeds(fun(Seed) ->
+    atoll_sim_seeds:each(?FUNCTION_NAME, 5, fun(Seed) ->
         World = ring(Seed),
         ?assert(is_symmetric(World)),
         ?assert(is_connected(World)),
@@ -65,6 +65,3 @@ contacts_are_joined_by_who_has_no_peers_test() ->
     ?assertEqual([n0001, n0002], maps:get(n0000, links(World1))),
     World = run(5000, join(n0000, [n0003], World1)),
     ?assertEqual([n0001, n0002], maps:get(n0000, links(World))).
-
-over_seeds(Fun) ->
-    [{lists:concat(["seed ", Seed]), {timeout, 60, fun() -> Fun(Seed) end}} || Seed <- lists:seq(1, 5)].

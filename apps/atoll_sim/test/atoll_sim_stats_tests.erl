@@ -21,7 +21,7 @@ the_share_of_nothing_is_all_test() ->
     ?assertEqual(0.25, atoll_sim_stats:share(1, 4)).
 
 properties_test_() ->
-    ?_assert(proper:quickcheck(prop_tally(), [quiet, {to_file, user}, {numtests, 500}])).
+    atoll_prop:test(?FUNCTION_NAME, prop_tally(), 500).
 
 %% A tally says what the list says, and the percentile is what it is by definition.
 prop_tally() ->

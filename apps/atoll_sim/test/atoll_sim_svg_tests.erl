@@ -64,7 +64,7 @@ four_hundred_nodes_take_seconds_at_most_test_() ->
     end}.
 
 properties_test_() ->
-    {timeout, 60, ?_assert(proper:quickcheck(prop_same_bytes(), [quiet, {to_file, user}, {numtests, 30}]))}.
+    atoll_prop:test(?FUNCTION_NAME, prop_same_bytes(), 30).
 
 %% The same picture gives the same bytes, however its map was made, and it is XML.
 prop_same_bytes() ->

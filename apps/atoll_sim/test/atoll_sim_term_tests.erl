@@ -21,7 +21,7 @@ text(Term) ->
     binary_to_list(iolist_to_binary(atoll_sim_term:text(Term))).
 
 properties_test_() ->
-    {timeout, 60, ?_assert(proper:quickcheck(prop_read_back(), [quiet, {to_file, user}, {numtests, 500}]))}.
+    atoll_prop:test(?FUNCTION_NAME, prop_read_back(), 500).
 
 %% What was written is read back.
 prop_read_back() ->

@@ -63,7 +63,7 @@ a_header_may_say_nothing_test() ->
     ?assertMatch(<<"trace   of something\n", _/binary>>, unicode:characters_to_binary(atoll_sim_timeline:text(#{}, [], #{}))).
 
 properties_test_() ->
-    {timeout, 60, ?_assert(proper:quickcheck(prop_bounded(), [quiet, {to_file, user}, {numtests, 200}]))}.
+    atoll_prop:test(?FUNCTION_NAME, prop_bounded(), 200).
 
 %% Never much longer or wider than asked for, and every event is counted.
 prop_bounded() ->

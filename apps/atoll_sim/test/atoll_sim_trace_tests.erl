@@ -108,7 +108,7 @@ what_a_watcher_sees_test() ->
     ).
 
 properties_test_() ->
-    {timeout, 60, ?_assert(proper:quickcheck(prop_round_trip(), [quiet, {to_file, user}, {numtests, 100}]))}.
+    atoll_prop:test(?FUNCTION_NAME, prop_round_trip(), 100).
 
 %% Whatever happened is read back, whatever was in the messages.
 prop_round_trip() ->

@@ -36,7 +36,7 @@ the_rest_is_a_part_of_its_own_test() ->
     ?assertEqual([[a], [d], [b, c]], Parts([contacts, d])).
 
 properties_test_() ->
-    {timeout, 60, ?_assert(proper:quickcheck(prop_choice(), [quiet, {to_file, user}, {numtests, 300}]))}.
+    atoll_prop:test(?FUNCTION_NAME, prop_choice(), 300).
 
 %% A choice is of the living, in order, of the right number, and the seed's.
 prop_choice() ->

@@ -7,9 +7,7 @@
 
 %% Whatever is killed, in whatever order messages come: each round ends, and with the same.
 no_round_is_lost_or_changed_by_kills_test_() ->
-    {timeout, 120, fun() ->
-        true = proper:quickcheck(prop_rounds(), [{numtests, 1000}, {to_file, user}])
-    end}.
+    atoll_prop:test(?FUNCTION_NAME, prop_rounds(), 1000).
 
 prop_rounds() ->
     ?FORALL(

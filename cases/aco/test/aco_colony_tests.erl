@@ -73,7 +73,8 @@ a_lost_colony_is_brought_to_where_it_was_test() ->
     ?assertEqual(2, aco_colony:round(Lost)).
 
 offers_combine_to_the_same_best_in_any_order_test_() ->
-    {timeout, 60, ?_assertEqual(true, proper:quickcheck(
+    atoll_prop:test(
+        ?FUNCTION_NAME,
         ?FORALL({A, B, C}, {offer(), offer(), offer()},
             begin
                 Best = aco_colony:better(A, aco_colony:better(B, C)),
@@ -82,7 +83,8 @@ offers_combine_to_the_same_best_in_any_order_test_() ->
                     {element(1, Best), element(2, Best)} =:=
                         lists:min([{Cost, Id} || {Cost, Id, _} <- [A, B, C]])
             end),
-        [quiet, long_result, {numtests, 300}]))}.
+        300
+    ).
 
 offer() -> ?LET({Cost, Id}, {integer(0, 3), integer(1, 4)}, {Cost, Id, [Id]}).
 

@@ -32,7 +32,7 @@ who_has_nothing_to_do_is_not_started_in_vain_test() ->
 %% Whatever is put in whatever order: what is known is what was told, and what was put in
 %% order, as the master does, is known for all rounds.
 what_was_told_is_known_or_asked_for_but_never_wrong_test_() ->
-    {timeout, 60, fun() -> true = proper:quickcheck(prop_told(), [{numtests, 500}, {to_file, user}]) end}.
+    atoll_prop:test(?FUNCTION_NAME, prop_told(), 500).
 
 prop_told() ->
     ?FORALL(

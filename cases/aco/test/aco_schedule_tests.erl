@@ -39,11 +39,13 @@ of_equal_solutions_the_newer_is_kept_test() ->
     ?assertEqual({4, [1, 2]}, aco_schedule:newer({5, [2, 1]}, {4, [1, 2]})).
 
 both_rules_give_every_job_once_and_its_cost_test_() ->
-    {timeout, 60, ?_assertEqual(true, proper:quickcheck(
+    atoll_prop:test(
+        ?FUNCTION_NAME,
         ?FORALL(Problem, aco_instances:problem(1, 12),
             lists:all(
                 fun({Cost, Order}) ->
                     aco_schedule:is_feasible(Order, Problem) andalso aco_schedule:cost(Order, Problem) =:= Cost
                 end,
                 [aco_schedule:edd(Problem), aco_schedule:mdd(Problem)])),
-        [quiet, long_result, {numtests, 300}]))}.
+        300
+    ).

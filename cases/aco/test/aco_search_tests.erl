@@ -32,8 +32,7 @@ stuck(Search, Other) ->
            improving(Search, Order, Problem) =:= [], improving(Other, Order, Problem) =/= []]).
 
 properties_test_() ->
-    [{timeout, 60, {atom_to_list(Name), ?_assertEqual(true, proper:quickcheck(Property, [
-        quiet, long_result, {numtests, 300}]))}}
+    [atoll_prop:test(Name, Property, 300)
      || {Name, Property} <- [
          {what_is_found_has_the_cost_it_says_and_every_job_once, honest()},
          {nothing_in_the_neighbourhood_is_better_than_what_is_found, optimal()},

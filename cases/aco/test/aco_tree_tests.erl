@@ -49,7 +49,7 @@ a_lost_colony_goes_on_with_its_neighbours_and_then_with_its_submaster_test() ->
                  [{Id, Spare} || #{id := Id, spare := Spare} <- aco_tree:children(Branch)]).
 
 layouts_keep_their_promises_test_() ->
-    {timeout, 60, ?_assert(proper:quickcheck(prop_layout(), [{numtests, 300}, {to_file, user}]))}.
+    atoll_prop:test(?FUNCTION_NAME, prop_layout(), 300).
 
 prop_layout() ->
     ?FORALL(

@@ -24,8 +24,7 @@ more_than_all_is_a_crash_test() ->
     ?assertError(function_clause, orbit_credit:add(0, [0])).
 
 properties_test_() ->
-    [{timeout, 60, {atom_to_list(Name), ?_assertEqual(true, proper:quickcheck(Property, [
-        quiet, long_result, {numtests, 500}]))}}
+    [atoll_prop:test(Name, Property, 500)
      || {Name, Property} <- [
          {adding_adds_the_values_and_stays_descending, adding()},
          {debit_takes_what_it_gives, debit()},

@@ -18,13 +18,15 @@ vertices_are_kept_only_if_asked_for_test() ->
     ?assertMatch(#{vertices := [], size := 2}, orbit_tally:of_vertices([1, 2], 5, false)),
     ?assertMatch(#{vertices := [1, 2], size := 2}, orbit_tally:of_vertices([1, 2], 5, true)).
 
-adding_is_associative_and_has_a_zero_test() ->
-    ?assertEqual(true, proper:quickcheck(
+adding_is_associative_and_has_a_zero_test_() ->
+    atoll_prop:test(
+        ?FUNCTION_NAME,
         ?FORALL({A, B, C}, {tally(a), tally(b), tally(c)},
             orbit_tally:add(A, orbit_tally:add(B, C)) =:= orbit_tally:add(orbit_tally:add(A, B), C)
             andalso orbit_tally:add(A, orbit_tally:none()) =:= A
             andalso orbit_tally:add(orbit_tally:none(), A) =:= A),
-        [quiet, long_result])).
+        100
+    ).
 
 packets_that_nobody_has_counted_stay_unknown_test() ->
     ?assertEqual([3, unknown, unknown], [orbit_tally:difference(Now, Before) || {Now, Before} <- [{7, 4}, {unknown, 4}, {7, unknown}]]),

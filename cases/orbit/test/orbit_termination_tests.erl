@@ -20,8 +20,7 @@
 }).
 
 credit_is_never_lost_and_the_end_never_early_test_() ->
-    {timeout, 120, ?_assertEqual(true, proper:quickcheck(runs(), [
-        quiet, long_result, {numtests, 300}]))}.
+    atoll_prop:test(?FUNCTION_NAME, runs(), 300).
 
 runs() ->
     ?FORALL({Workers, Size, Generators, Order}, {integer(1, 5), integer(1, 30), tables(), order()},

@@ -32,8 +32,7 @@ the_way_round_a_ring_is_the_shorter_one_test() ->
     ?assertEqual([1, 1, 4, 4], [orbit_topology:next(Ring, 5, To) || To <- [1, 2, 3, 4]]).
 
 properties_test_() ->
-    [{timeout, 60, {atom_to_list(Name), ?_assertEqual(true, proper:quickcheck(Property, [
-        quiet, long_result, {numtests, 300}]))}}
+    [atoll_prop:test(Name, Property, 300)
      || {Name, Property} <- [
          {every_node_is_in_exactly_one_group_and_none_is_empty, partition()},
          {every_group_is_reached_from_every_other, arrival()},
