@@ -5,7 +5,7 @@
 -export([group/2, names/2, members/1, connected/1, restart_room/1, kept/1]).
 -export([monitor_init/1, demonitor/1]).
 -export([kept/0, listen/1, heard/2, hang_up/1]).
--export([flood/1, end_flood/1, come_and_go/3, restart_with/2, disconnect_all/0, start_with/1]).
+-export([flood/1, end_flood/1, come_and_go/3, restart_with/2, disconnect_all/0, alone/0, start_with/1]).
 
 -define(DEADLINE_MS, 15000).
 
@@ -208,6 +208,15 @@ restart_with(Key, Value) ->
 %% No connection is left of those that this node has.
 disconnect_all() ->
     lists:foreach(fun erlang:disconnect_node/1, nodes(connected)).
+
+%% Nobody is connected with this node. A connection that was being made when its owner
+%% ended is up a little later.
+alone() ->
+    Look = fun() ->
+        ok = disconnect_all(),
+        nodes(connected)
+    end,
+    wait_for(Look, []).
 
 %% The application starts with these settings.
 start_with(Settings) ->
