@@ -93,21 +93,11 @@ mend(C) ->
     [ok = atoll_cluster:call(C, N, atoll, join, [lists:sublist(Nodes -- [N], 3)], ?CALL_MS) || N <- Alone, length(Nodes) > 1],
     ok.
 
-%% @doc Waits until a node that was told to stop is down.
+%% @doc Waits until a node that was told to stop is down, for the cluster too: a call to it
+%% may fail before, and only then can it be started again.
 -spec await_down(atoll_cluster:cluster(), node()) -> ok.
 await_down(C, Node) ->
-    await_down(C, Node, erlang:monotonic_time(millisecond) + 20000).
-
-await_down(C, Node, Deadline) ->
-    %% What the cluster knows of it, and not what the operating system does: only then
-    %% can it be started again.
-    try atoll_cluster:call(C, Node, erlang, node, []) of
-        Node ->
-            ?assert(erlang:monotonic_time(millisecond) < Deadline, Node),
-            await_down(C, Node, Deadline)
-    catch
-        error:{node_down, Node} -> ok
-    end.
+    atoll_cluster_server:await_down(C, Node).
 
 %% @doc The neighbours of each node that answers.
 -spec views(atoll_cluster:cluster()) -> [{node(), [node()]}].

@@ -18,11 +18,13 @@
 %% Sizes: {Name, fast, deep, what it counts}.
 -define(SIZES, [
     {chaos_kills, 40, 200, "processes killed under each supervisor"},
-    {churn_s, 5, 600, "seconds of nodes that come and go"},
+    {churn_s, 8, 600, "seconds of nodes that come and go"},
     {directory_nodes, 300, 10000, "simulated nodes with a directory"},
     {name_seeds, 1, 20, "histories for each step at which somebody fails"},
     {name_truth, 300, 10000, "registrations while members are killed and stopped"},
     {order_times, 3, 300, "messages of each of 64 senders to each of 8 receivers, over lanes"},
+    {overlay_lives, 4, 20, "times that a node of an overlay starts again"},
+    {overlay_nodes, 15, 60, "nodes with an overlay, of which half are killed"},
     {place_nodes, 8, 50, "nodes that are asked for their attributes, a fifth of them stopped"},
     {place_sim_nodes, 150, 1000, "simulated nodes among which one is chosen"},
     {reach_nodes, 8, 40, "nodes that reach each other over groups"},
