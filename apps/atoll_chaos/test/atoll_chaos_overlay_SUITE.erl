@@ -123,7 +123,7 @@ who_leaves_is_held_for_no_failure(Config) ->
         [?assertEqual({N, {ok, lists:sort(Nodes) -- [Leaver]}}, {N, Members})
          || {N, Members} <- atoll_cluster:multicall(C, atoll, members, []), N =/= Leaver],
         {ok, #{overlay := Facts}} = atoll_chaos:run(#{cluster => C, script => script(hyparview, [
-            {at, 0, {leave, {nodes, 4, 4}}}, {at, {1, s}, {start, {nodes, 4, 4}}}, {at, {1, s}, {restart, {nodes, 5, 5}, fresh}}
+            {at, 0, {leave, {nodes, 4, 4}}}, {at, {2, s}, {start, {nodes, 4, 4}}}, {at, {2, s}, {restart, {nodes, 5, 5}, fresh}}
         ])}),
         ?assertMatch(#{alive := ?NODES, components := 1}, Facts),
         await(fun() -> [N || {N, M} <- atoll_cluster:multicall(C, atoll, members, []), M =/= {ok, lists:sort(Nodes)}] end, [])
