@@ -1,6 +1,6 @@
 %% The overlay on real nodes of a stock kernel with -connect_all false, told what to do
 %% over their standard input. Eight nodes run hyparview, with the detector as it is by
-%% default; one more case starts a small cluster for each strategy.
+%% default. Five more have no overlay until a case says which.
 -module(atoll_overlay_SUITE).
 
 -include_lib("common_test/include/ct.hrl").
@@ -43,9 +43,11 @@ is_callback(F) ->
 
 init_per_suite(Config) ->
     Cluster = atoll_overlay_cluster:start(?NODES, hyparview, []),
-    [{cluster, Cluster} | Config].
+    Small = atoll_cluster_owned:start(#{nodes => 5, connect_all => false, apps => [atoll]}),
+    [{cluster, Cluster}, {small, Small} | Config].
 
 end_per_suite(Config) ->
+    ok = atoll_cluster:stop(?config(small, Config)),
     ok = atoll_cluster:stop(?config(cluster, Config)).
 
 init_per_testcase(_Case, Config) ->
@@ -171,7 +173,7 @@ each_restart_is_a_new_life_and_no_old_message_is_taken_for_new(Config) ->
             ok = call(C, B, atoll_overlay_witness, start, []),
             Life
         end
-     || _ <- lists:seq(1, 20)
+     || _ <- lists:seq(1, atoll_tier:size(overlay_lives))
     ],
     ?assertEqual(Lives, lists:usort(Lives)),
     ?assert(life(C, B) > lists:last(Lives)),
@@ -214,18 +216,29 @@ who_has_left_stays_out(Config) ->
     ok = call(C, B, atoll, join, [A]),
     [ok = call(C, N, atoll_overlay_witness, await, [members, Nodes]) || N <- Nodes].
 
+%% The nodes without an overlay begin anew with one.
+small(Config, Strategy, Settings) ->
+    C = ?config(small, Config),
+    #{nodes := Infos} = atoll_cluster:info(C),
+    _ = [ok = atoll_cluster:restart(C, N) || #{node := N, state := down} <- Infos],
+    Default = #{contacts => [], overlay_options => #{}, discovery => [], discovery_interval => 10000},
+    ok = atoll_overlay_cluster:begin_anew(C, maps:to_list(maps:merge(Default#{overlay => Strategy}, Settings))),
+    C.
+
 %% VMs that run already, whose overlays start one after the other: who is asked first is
 %% there and does not answer.
-contacts_that_are_there_before_their_overlay_make_no_island(_Config) ->
-    C = atoll_overlay_cluster:start(4, hyparview, []),
-    [N1, N2, N3, N4] = Nodes = atoll_cluster:nodes(C),
-    [ok = call(C, N, application, stop, [atoll]) || N <- Nodes],
+contacts_that_are_there_before_their_overlay_make_no_island(Config) ->
+    [N1, N2, N3, N4, Fifth] = atoll_cluster:nodes(?config(small, Config)),
+    Nodes = [N1, N2, N3, N4],
+    C = small(Config, hyparview, #{contacts => [N1, N2, N3]}),
+    [ok = call(C, N, application, stop, [atoll]) || N <- [Fifth | Nodes]],
+    [ok = call(C, N, atoll_barrier, alone, []) || N <- Nodes],
     ok = call(C, N4, application, set_env, [atoll, contacts, [N3]]),
     [{_, ok} = Started || Started <- [{N, call(C, N, application, start, [atoll])} || N <- [N2, N3]]],
     ok = call(C, N4, application, start, [atoll]),
     ok = call(C, N1, application, start, [atoll]),
     [?assertEqual({N, ok}, {N, call(C, N, atoll_overlay_witness, await, [members, Nodes])}) || N <- Nodes],
-    ok = atoll_cluster:stop(C).
+    ok = call(C, Fifth, application, start, [atoll]).
 
 %% A message to a node that is no neighbour arrives, and a monitor across the
 %% connection that it made is true as long as it stands.
@@ -313,23 +326,35 @@ an_overlay_needs_a_name(_Config) ->
         peer:stop(Peer)
     end.
 
-without_an_overlay_calls_say_so(_Config) ->
-    {ok, C} = atoll_cluster:start(#{nodes => 1, connect_all => false, apps => [atoll]}),
-    [A] = atoll_cluster:nodes(C),
+without_an_overlay_calls_say_so(Config) ->
+    C = small(Config, off, #{}),
+    [A | _] = atoll_cluster:nodes(C),
     [
         ?assertEqual({F, {error, overlay_off}}, {F, call(C, A, atoll, F, Args)})
      || {F, Args} <- [{join, ['x@127.0.0.1']}, {leave, []}, {broadcast, [t, p]}, {tell, [x]}]
     ],
     ?assertEqual([], call(C, A, atoll, members, [])),
     ?assertEqual([], call(C, A, atoll, neighbours, [])),
-    ?assertMatch(#{overlay := off}, call(C, A, atoll, status, [])),
-    ok = atoll_cluster:stop(C).
+    ?assertMatch(#{overlay := off}, call(C, A, atoll, status, [])).
 
-every_strategy_holds_a_cluster(_Config) ->
-    [holds_a_cluster(Strategy) || Strategy <- [mesh, star, static, scamp]].
+every_strategy_holds_a_cluster(Config) ->
+    Nodes = atoll_cluster:nodes(?config(small, Config)),
+    Contacts = #{contacts => lists:sublist(Nodes, 3)},
+    Settings = #{
+        mesh => Contacts,
+        star => Contacts#{overlay_options => #{servers => lists:sublist(Nodes, 2)}},
+        static => #{},
+        scamp => Contacts
+    },
+    %% The others are those of atoll_chaos_overlay_SUITE too.
+    Strategies =
+        case atoll_tier:tier() of
+            fast -> [star, scamp];
+            deep -> [mesh, star, static, scamp]
+        end,
+    [holds_a_cluster(small(Config, Strategy, maps:get(Strategy, Settings)), Strategy) || Strategy <- Strategies].
 
-holds_a_cluster(Strategy) ->
-    C = atoll_overlay_cluster:start(5, Strategy, []),
+holds_a_cluster(C, Strategy) ->
     Nodes = [A, B | _] = atoll_cluster:nodes(C),
     Ring = lists:zip(Nodes, tl(Nodes) ++ [hd(Nodes)]),
     _ = [ok = call(C, N, atoll, tell, [{join, Next}]) || {N, Next} <- Ring, Strategy =:= static],
@@ -338,11 +363,10 @@ holds_a_cluster(Strategy) ->
     [ok = call(C, N, atoll_overlay_witness, await_event, [broadcast, #{payload => {Strategy, 1}}]) || N <- Nodes],
     ok = atoll_cluster:kill(C, B),
     [?assertEqual(ok, call(C, N, atoll_overlay_witness, await, [members, Nodes -- [B]])) || N <- Nodes -- [B]],
-    #{overlay := #{strategy := #{strategy := Strategy}}} = call(C, A, atoll, status, []),
-    ok = atoll_cluster:stop(C).
+    #{overlay := #{strategy := #{strategy := Strategy}}} = call(C, A, atoll, status, []).
 
-groups_are_the_cliques(_Config) ->
-    C = atoll_overlay_cluster:start(5, cliques, []),
+groups_are_the_cliques(Config) ->
+    C = small(Config, cliques, #{}),
     [N1, N2, N3, N4, N5] = Nodes = atoll_cluster:nodes(C),
     {ok, left, _} = call(C, N1, s_group, new_s_group, [left, [N1, N2, N3]]),
     {ok, right, _} = call(C, N5, s_group, new_s_group, [right, [N3, N4, N5]]),
@@ -354,26 +378,24 @@ groups_are_the_cliques(_Config) ->
     ok = call(C, N1, s_group, delete_s_group, [left]),
     ?assertEqual(ok, call(C, N1, atoll_overlay_witness, await, [neighbours, []])),
     ?assertEqual(ok, call(C, N3, atoll_overlay_witness, await, [neighbours, [N4, N5]])),
-    ok = atoll_cluster:stop(C).
+    ?assertEqual(ok, call(C, N5, s_group, delete_s_group, [right])),
+    [?assertEqual(ok, call(C, N, atoll_barrier, group, [right, []])) || N <- [N3, N4, N5]].
 
 %% Nodes that know of each other by DNS alone; then the server drops the record, is
 %% silent, answers garbage, and is well again.
-trouble_with_dns_takes_no_member_away_and_is_said(_Config) ->
+trouble_with_dns_takes_no_member_away_and_is_said(Config) ->
     Server = atoll_dns_server:start(),
-    Name = lists:concat(["dns", os:getpid(), "x"]),
+    Nodes = atoll_cluster:nodes(?config(small, Config)),
+    [Name, _] = string:split(atom_to_list(hd(Nodes)), "@"),
     Source = #{
         name => "app.svc.local",
-        node => Name ++ "1",
+        node => Name,
         nameservers => [{{127, 0, 0, 1}, atoll_dns_server:port(Server)}],
         timeout => 300
     },
     ok = atoll_dns_server:set(Server, a, [{records, [{127, 0, 0, 1}]}]),
-    C = atoll_overlay_cluster:start_named(Name, 4, hyparview, [], [
-        "-atoll", "discovery", lists:flatten(io_lib:format("[{dns,~w}]", [Source])),
-        "-atoll", "discovery_interval", "200"
-    ]),
+    C = small(Config, hyparview, #{discovery => [{dns, Source}], discovery_interval => 200}),
     ok = atoll_overlay_cluster:settle(C),
-    Nodes = atoll_cluster:nodes(C),
     [
         begin
             ok = atoll_dns_server:set(Server, a, [Step]),
@@ -389,7 +411,7 @@ trouble_with_dns_takes_no_member_away_and_is_said(_Config) ->
     ],
     %% Nobody is found twice, or lost.
     ok = atoll_overlay_cluster:await_symmetric(C),
-    ok = atoll_cluster:stop(C),
+    _ = small(Config, off, #{}),
     atoll_dns_server:stop(Server).
 
 %% What the witness of N has seen of node B as a member.

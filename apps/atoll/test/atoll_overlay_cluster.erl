@@ -4,7 +4,7 @@
 
 -include_lib("stdlib/include/assert.hrl").
 
--export([start/3, start_named/5, settle/1, settle/2, mend/1, await_down/2]).
+-export([start/3, start_named/5, begin_anew/2, settle/1, settle/2, mend/1, await_down/2]).
 -export([each/5, views/1, await_symmetric/1, components/1]).
 
 %% Beyond the longest that a witness waits.
@@ -30,6 +30,21 @@ start_named(Name, Count, Strategy, Contacts, Args) ->
         ["-atoll", "overlay", atom_to_list(Strategy)] ++
             ["-atoll", "contacts", lists:flatten(io_lib:format("~w", [Contacts]))],
     atoll_cluster_owned:start(#{name => Name, nodes => Count, connect_all => false, apps => [atoll], args => Own ++ Args}).
+
+%% @doc Atoll, which runs on all nodes, begins anew on them with these settings, when it has
+%% ended on all and nobody is connected with anybody.
+-spec begin_anew(atoll_cluster:cluster(), [{Key :: atom(), Value :: term()}]) -> ok.
+begin_anew(C, Settings) ->
+    Nodes = atoll_cluster:nodes(C),
+    lists:foreach(
+        fun({M, F, Args}) -> [?assertEqual({N, ok}, {N, A}) || {N, A} <- each(C, Nodes, M, F, Args)] end,
+        [
+            {atoll_overlay_witness, stop, []},
+            {application, stop, [atoll]},
+            {atoll_barrier, alone, []},
+            {atoll_barrier, start_with, [Settings]}
+        ]
+    ).
 
 %% These are told who their neighbours are.
 contacts(Strategy, _Nodes) when Strategy =:= static; Strategy =:= cliques -> [];
@@ -78,21 +93,11 @@ mend(C) ->
     [ok = atoll_cluster:call(C, N, atoll, join, [lists:sublist(Nodes -- [N], 3)], ?CALL_MS) || N <- Alone, length(Nodes) > 1],
     ok.
 
-%% @doc Waits until a node that was told to stop is down.
+%% @doc Waits until a node that was told to stop is down, for the cluster too: a call to it
+%% may fail before, and only then can it be started again.
 -spec await_down(atoll_cluster:cluster(), node()) -> ok.
 await_down(C, Node) ->
-    await_down(C, Node, erlang:monotonic_time(millisecond) + 20000).
-
-await_down(C, Node, Deadline) ->
-    %% What the cluster knows of it, and not what the operating system does: only then
-    %% can it be started again.
-    try atoll_cluster:call(C, Node, erlang, node, []) of
-        Node ->
-            ?assert(erlang:monotonic_time(millisecond) < Deadline, Node),
-            await_down(C, Node, Deadline)
-    catch
-        error:{node_down, Node} -> ok
-    end.
+    atoll_cluster_server:await_down(C, Node).
 
 %% @doc The neighbours of each node that answers.
 -spec views(atoll_cluster:cluster()) -> [{node(), [node()]}].

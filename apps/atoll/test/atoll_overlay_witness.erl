@@ -2,7 +2,7 @@
 %% monitors say, with the machine's time, and lets a caller wait for what it is to see.
 -module(atoll_overlay_witness).
 
--export([start/0, seen/0, forget/0]).
+-export([start/0, stop/0, seen/0, forget/0]).
 -export([await/2, await/3, await_event/2, await_alone/0, await_sources/0, await_history/0]).
 -export([monitor_nodes/1, monitors/0]).
 -export([broadcast/3, chatter/2]).
@@ -32,6 +32,20 @@ start() ->
             end;
         _ ->
             ok
+    end.
+
+%% @doc Ends the witness of this node, if there is one.
+-spec stop() -> ok.
+stop() ->
+    case whereis(?MODULE) of
+        undefined ->
+            ok;
+        Pid ->
+            Ref = monitor(process, Pid),
+            true = exit(Pid, kill),
+            receive
+                {'DOWN', Ref, process, Pid, _} -> ok
+            end
     end.
 
 %% Entries are newest first.

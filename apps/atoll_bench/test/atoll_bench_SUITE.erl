@@ -1,5 +1,6 @@
 %% The benchmarks, each for a round or two on real nodes: that they measure what
-%% they say, and leave nothing behind.
+%% they say, and leave nothing behind. The fast tier has some of what is measured in
+%% several ways, and each way at least once.
 -module(atoll_bench_SUITE).
 
 -include_lib("stdlib/include/assert.hrl").
@@ -30,7 +31,18 @@
 
 suite() -> [{timetrap, {minutes, 6}}].
 
-all() -> [F || {F, 1} <- ?MODULE:module_info(exports), F =/= module_info].
+all() ->
+    %% What the last node sees late is in the time of a single name, too.
+    Slow = [names_count_as_visible_when_the_last_node_sees_them],
+    Cases = [F || {F, 1} <- ?MODULE:module_info(exports), F =/= module_info],
+    some(Cases -- Slow, Slow).
+
+%% Of several, those of the fast tier or all.
+some(Fast, More) ->
+    case atoll_tier:tier() of
+        fast -> Fast;
+        deep -> Fast ++ More
+    end.
 
 %% Measures with Module at a point for some rounds.
 with(Module, Point, Fun) ->
@@ -60,7 +72,7 @@ names_are_gone_from_every_node_before_the_next_round(_) ->
             %% The next one has names of its own.
             ?assertMatch({ok, _, #{round := 3}}, atoll_bench_names:round(State))
         end)
-     || {System, Callers, On} <- [{pg, 20, first}, {global, 20, first}, {s_group, 20, first}, {s_group_of_4, 2, each}]
+     || {System, Callers, On} <- some([{global, 20, first}, {s_group_of_4, 2, each}], [{pg, 20, first}, {s_group, 20, first}])
     ].
 
 %% The last node gets to look at what it has heard three seconds later.
@@ -115,7 +127,8 @@ late(Cluster, Node, Ms) ->
     ok.
 
 groups_of_four_are_of_four_and_know_nobody_else(_) ->
-    with(atoll_bench_names, (point(s_group_of_4))#{nodes := 8, on := each}, fun(#{cluster := Cluster} = State) ->
+    Count = lists:last(some([6], [8])),
+    with(atoll_bench_names, (point(s_group_of_4))#{nodes := Count, on := each}, fun(#{cluster := Cluster} = State) ->
         {ok, _, _} = atoll_bench_names:round(State),
         Nodes = atoll_cluster:nodes(Cluster),
         {Four, Others} = lists:split(4, Nodes),
@@ -225,7 +238,7 @@ each_kind_of_load_is_measured(_) ->
                 {_, #{latency := Latency}} -> ?assert(atoll_bench_hist:count(Latency) > 0)
             end
         end)
-     || {Kind, System} <- [{request, stock}, {flood, lanes4}, {ping_beside_bulk, direct_latency}]
+     || {Kind, System} <- some([{flood, lanes4}, {ping_beside_bulk, direct_latency}], [{request, stock}])
     ].
 
 a_relay_is_what_is_measured_where_it_says_so(_) ->
@@ -256,13 +269,16 @@ all_talk_to_all_over_the_gateways_of_their_groups(_) ->
         %% As often as there is room for in a second.
         ?assertEqual(8 * 56, atoll_bench_hist:count(Latency)),
         ?assert(Cpu > 0),
-        %% With somebody silent a round is no measure.
-        [First | _] = atoll_cluster:nodes(Cluster),
-        Pid = atoll_cluster:call(Cluster, First, erlang, whereis, [atoll_bench_overlay_words]),
-        true = atoll_cluster:call(Cluster, First, erlang, exit, [Pid, kill]),
-        {error, Sentence} = atoll_bench_overlay:round(State),
-        ?assertEqual(atom_to_list(First) ++ " did not answer", lists:flatten(Sentence))
+        _ = [silent(Cluster, State) || _ <- some([], [deep])]
     end).
+
+%% With somebody silent a round is no measure.
+silent(Cluster, State) ->
+    [First | _] = atoll_cluster:nodes(Cluster),
+    Pid = atoll_cluster:call(Cluster, First, erlang, whereis, [atoll_bench_overlay_words]),
+    true = atoll_cluster:call(Cluster, First, erlang, exit, [Pid, kill]),
+    {error, Sentence} = atoll_bench_overlay:round(State),
+    ?assertEqual(atom_to_list(First) ++ " did not answer", lists:flatten(Sentence)).
 
 a_long_path_is_in_every_answer_and_goes_with_the_nodes(_) ->
     case atoll_wire:available() of
@@ -291,7 +307,7 @@ a_round_of_orbit_finds_the_same_in_each_mode(_) ->
             ?assertEqual(3 * Mean / 2, All),
             Mode =:= mesh andalso ?assertEqual(3.0, All)
         end)
-     || Mode <- [mesh, groups, ring, 'groups-native']
+     || Mode <- some([mesh, 'groups-native'], [groups, ring])
     ].
 
 a_round_of_aco_finds_the_same_in_each_mode(_) ->
@@ -307,10 +323,11 @@ a_round_of_aco_finds_the_same_in_each_mode(_) ->
             [First, Second]
         end)
     end,
-    ?assertMatch([_], lists:usort([Rounds(Mode) || Mode <- [ml, gr, sr]])).
+    ?assertMatch([_], lists:usort([Rounds(Mode) || Mode <- some([ml, sr], [gr])])).
 
 work_is_placed_where_the_rule_says_and_slow_nodes_are_slow(_) ->
     bounded(fun() ->
+        Rules = some([{round_robin, 8000}, {attributes, 8000}], [{random, 100}, {attributes_aged, 8000}]),
         [
             with(atoll_bench_place, (placing(Rule))#{work := Work}, fun(#{quota := Quota} = State) ->
                 Groups = atoll_quota:groups(Quota),
@@ -327,9 +344,9 @@ work_is_placed_where_the_rule_says_and_slow_nodes_are_slow(_) ->
                 end,
                 self() ! {groups, Groups}
             end)
-         || {Rule, Work} <- [{random, 100}, {round_robin, 8000}, {attributes, 8000}, {attributes_aged, 8000}]
+         || {Rule, Work} <- Rules
         ],
-        [receive {groups, Groups} -> ?assertEqual([], [Group || Group <- Groups, filelib:is_dir(Group)]) end || _ <- "abcd"],
+        [receive {groups, Groups} -> ?assertEqual([], [Group || Group <- Groups, filelib:is_dir(Group)]) end || _ <- Rules],
         ok
     end).
 
@@ -371,7 +388,7 @@ a_herd_is_spread_by_claims_and_not_by_taking_the_first(_) ->
                 end
             end
         )
-     || Rule <- [first, claims]
+     || Rule <- some([claims], [first])
     ],
     ok.
 

@@ -24,6 +24,13 @@ all() -> suite_cases() -- [count_messages].
 
 suite_cases() -> [F || {F, 1} <- ?MODULE:module_info(exports), F =/= module_info].
 
+%% A mesh and, at last, groups; in the fast tier these alone.
+systems(Systems) ->
+    case atoll_tier:tier() of
+        fast -> [lists:last(Systems)];
+        deep -> Systems
+    end.
+
 point(System, Nodes, Global) ->
     #{
         nodes => Nodes, global => Global, offered => 100, group_size => 2, packet_size => 100, ramp_ms => 200,
@@ -76,7 +83,7 @@ a_round_measures_all_of_it_and_leaves_no_name(_) ->
             end,
             ?assertNot(is_process_alive(Cluster))
         end
-     || System <- [mesh, groups]
+     || System <- systems([mesh, groups])
     ].
 
 %% What the servers of names are told by anybody, between the begin and the end of a load.
@@ -92,7 +99,7 @@ without_a_share_of_global_operations_nobody_hears_of_a_name(_) ->
             %% So it would have been seen.
             ?assert(Heard(20) > 0)
         end)
-     || {System, Server} <- [{mesh, global_name_server}, {groups, atoll_name}]
+     || {System, Server} <- systems([{mesh, global_name_server}, {groups, atoll_name}])
     ].
 
 %% @doc Counts the calls and casts that a server is sent from now on.
@@ -128,7 +135,7 @@ weights_are_honoured_on_nodes_and_each_name_is_looked_up_and_removed(_) ->
         {local_register, local_register, 4}
     ],
     with(point(mesh, 3, 0), fun(Started) ->
-        #{labels := Labels, shed := Shed} = run(Started, Weighted, #{rate => 200, until_ms => 4000, workers => 10}),
+        #{labels := Labels, shed := Shed} = run(Started, Weighted, #{rate => 200, until_ms => 2000, workers => 10}),
         Done = fun(Label) -> map_get(done, proplists:get_value(Label, Labels)) end,
         ?assert(Done(global_register) > 0),
         [
@@ -167,11 +174,11 @@ operations_stay_in_the_group_unless_connections_are_transitive(_) ->
         Own = [[B], [A], [D, E], [C, E], [C, D]],
         Sees = fun() -> [lists:sort(Nodes) || Nodes <- everywhere(Started, erlang, nodes, [])] end,
         ?assertEqual(Own, Sees()),
-        #{completed := Some} = run(Started, atoll_bench_de:weights(20), #{}),
+        #{completed := Some} = run(Started, atoll_bench_de:weights(20), #{until_ms => 1000}),
         ?assert(Some > 0),
         ?assertEqual(Own, Sees()),
         Weighted = [{spawning, spawning, 1}, {global_register, global_register, 1}],
-        #{labels := Labels} = run(Started, Weighted, #{transitive => true}),
+        #{labels := Labels} = run(Started, Weighted, #{transitive => true, until_ms => 1000}),
         [?assert(Ok > 0, Label) || {Label, #{ok := Ok}} <- Labels],
         ?assertEqual([4, 4, 4, 4, 4], [length(Nodes) || Nodes <- Sees()])
     end).

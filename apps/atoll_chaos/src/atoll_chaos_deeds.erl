@@ -180,11 +180,14 @@ do({group, Nodes, Operation}, Place, Deeds) ->
     );
 do({kill, Nodes} = Deed, Place, #deeds{left = Left} = Deeds0) ->
     {Outcomes, Deeds1} = acts(Deed, Deeds0),
+    %% Before what ends with the nodes is closed: nothing of theirs ends before they do.
+    Since = now_ms(Deeds1),
     Deeds = closed(is_of(Nodes), Deeds1),
     lists:foldl(
         fun(Node, S0) ->
-            {Id, S} = add(judged({kill, Node}, Outcomes, event(kill, [Node], none, Place, S0)), S0),
-            opened({down, Node}, Id, S)
+            Event = judged({kill, Node}, Outcomes, event(kill, [Node], none, Place, S0)),
+            {Id, S} = add(Event#{at_ms := Since}, S0),
+            opened({down, Node}, Id, Since, S)
         end,
         Deeds,
         %% Who has left stops after a while, and that is the end of leaving.

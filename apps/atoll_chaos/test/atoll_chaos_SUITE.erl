@@ -71,24 +71,40 @@ init_per_suite(Config) ->
 end_per_suite(Config) ->
     ok = atoll_cluster:stop(?config(cluster, Config)).
 
+%% What the case before has left is taken away, and nobody is connected with anybody.
 init_per_testcase(_Case, Config) ->
-    Config.
-
-%% A node that a case has used up starts again as new.
-end_per_testcase(_Case, Config) ->
     C = ?config(cluster, Config),
     #{nodes := Infos} = atoll_cluster:info(C),
-    _ = [atoll_cluster:resume(C, N) || #{node := N, state := paused} <- Infos],
-    %% All at once: a group outlives those of its members that start again.
-    Nodes = atoll_cluster:nodes(C),
-    _ = [atoll_cluster:kill(C, N) || N <- Nodes],
-    Started = [spawn_monitor(fun() -> ok = atoll_cluster:restart(C, N) end) || N <- Nodes],
-    [
-        receive
-            {'DOWN', Ref, process, _, Reason} -> ?assertEqual(normal, Reason)
-        end
-     || {_, Ref} <- Started
-    ].
+    Down = [N || #{node := N, state := down} <- Infos],
+    Up = atoll_cluster:nodes(C) -- Down,
+    _ = [ok = atoll_cluster:resume(C, N) || #{node := N, state := paused} <- Infos],
+    %% The agent of a run goes with it; only one that a case has started is stopped here.
+    ok = each(Up, fun(N) -> await(fun() -> call(C, N, atoll_chaos_agent, stop, [test]) end, ok) end),
+    %% Each step on all before the next one: what Atoll still had to say would connect again.
+    ok = each(Up, fun(N) -> call(C, N, atoll_chaos_subject, finish, []) end),
+    ok = each(Up, fun(N) -> call(C, N, atoll_barrier, alone, []) end),
+    ok = each(Up, fun(N) -> call(C, N, application, start, [atoll]) end),
+    ok = each(Down, fun(N) -> atoll_cluster:restart(C, N) end),
+    Config.
+
+%% A group outlives those of its members that start again one after the other.
+end_per_testcase(a_script_ends_in_the_groups_of_the_simulator, Config) ->
+    C = ?config(cluster, Config),
+    each(atoll_cluster:nodes(C), fun(N) -> atoll_cluster:kill(C, N) end);
+end_per_testcase(_Case, _Config) ->
+    ok.
+
+%% Of all at once.
+each(Nodes, Fun) ->
+    Refs = [element(2, spawn_monitor(fun() -> ok = Fun(N) end)) || N <- Nodes],
+    lists:foreach(
+        fun(Ref) ->
+            receive
+                {'DOWN', Ref, process, _, Reason} -> ?assertEqual(normal, Reason)
+            end
+        end,
+        Refs
+    ).
 
 call(C, Node, M, F, A) ->
     atoll_cluster:call(C, Node, M, F, A, ?CALL_MS).
@@ -98,7 +114,10 @@ script(Terms) ->
     Script.
 
 run(C, Terms) ->
-    {ok, Result} = atoll_chaos:run(#{cluster => C, script => script(Terms)}),
+    run(C, Terms, #{}).
+
+run(C, Terms, Options) ->
+    {ok, Result} = atoll_chaos:run(Options#{cluster => C, script => script(Terms)}),
     Result.
 
 %% Groups
@@ -108,19 +127,19 @@ a_script_ends_in_the_groups_of_the_simulator(Config) ->
     Script = script([
         {at, 0, {group, {nodes, 1, 1}, {new, g, {nodes, 1, 5}}}},
         {at, 0, {group, {nodes, 6, 6}, {new, h, {nodes, 5, 6}}}},
-        {at, {2, s}, {kill_process, {random, 2}, {name, atoll_group}}},
-        {at, {3, s}, {kill, {nodes, 4, 4}}},
+        {at, 500, {kill_process, {random, 2}, {name, atoll_group}}},
+        {at, {1, s}, {kill, {nodes, 4, 4}}},
         {then, 500, {group, {nodes, 1, 1}, {new, i, {nodes, 1, 4}}}},
-        {then, {3, s}, {partition, [{nodes, 1, 2}]}},
+        {then, {2, s}, {partition, [{nodes, 1, 2}]}},
         {then, 500, {group, {nodes, 1, 1}, {add, g, {nodes, 6, 6}}}},
         {then, 0, {group, {nodes, 3, 3}, {remove, g, {nodes, 2, 2}}}},
-        {then, {4, s}, heal},
+        {then, {2, s}, heal},
         {then, 0, {start, {nodes, 4, 4}}},
-        {then, {1, s}, {pause, {nodes, 6, 6}, {3, s}}},
+        {then, 500, {pause, {nodes, 6, 6}, {2, s}}},
         {then, 100, {group, {nodes, 5, 5}, {delete, h}}},
-        {then, {4, s}, {cut, {nodes, 3, 3}, {nodes, 1, 1}, {2, s}}},
+        {then, 2500, {cut, {nodes, 3, 3}, {nodes, 1, 1}, {1, s}}},
         {then, 100, {slow, {nodes, 5, 5}, 30}},
-        {then, {3, s}, {restart, {nodes, 3, 3}, fresh}},
+        {then, 1500, {restart, {nodes, 3, 3}, fresh}},
         {then, {1, s}, {group, {nodes, 5, 5}, {add, g, {nodes, 6, 6}}}}
     ]),
     {ok, #{groups := Groups, events := Events}} = atoll_chaos:run(#{cluster => C, script => Script}),
@@ -254,7 +273,8 @@ who_has_no_supervisor_is_spared_for_those_linked_to_it(Config) ->
     ok = call(C, A, atoll_chaos_subject, start_friend, [friend_of_proud, proud]),
     ok = call(C, A, atoll_chaos_subject, start_friend, [friend_of_one, subject_a]),
     Names = [friend_of_twins, friend_of_proud, friend_of_one],
-    #{events := Events} = run(C, [{at, 0, {kill_process, {nodes, 1, 1}, {name, Name}}} || Name <- Names]),
+    %% Nobody starts a friend again: it is waited for until the deadline.
+    #{events := Events} = run(C, [{at, 0, {kill_process, {nodes, 1, 1}, {name, Name}}} || Name <- Names], #{deadline_ms => 1000}),
     ?assertEqual([intensity, significant, done], [maps:get(why, E, done) || E <- events_of(kill_process, Events)]),
     ?assertEqual([true, true, false], [is_pid(call(C, A, erlang, whereis, [Name])) || Name <- Names]).
 
@@ -333,9 +353,9 @@ recovery_is_what_an_observer_sees(Config) ->
      || {Name, Asked} <- [{subject_late, restarts}, {subject_kept, kept}]
     ].
 
-%% One each 100 ms. ATOLL_CHAOS_KILLS says how many: 1,000 take 100 s.
+%% One each 100 ms.
 the_node_outlives_many_kills(Config) ->
-    Kills = list_to_integer(os:getenv("ATOLL_CHAOS_KILLS", "200")),
+    Kills = atoll_tier:size(chaos_kills),
     _ = ct:timetrap({seconds, 360 + Kills div 5}),
     C = ?config(cluster, Config),
     [Node | _] = atoll_cluster:nodes(C),
@@ -552,15 +572,16 @@ a_script_heals_at_its_end(Config) ->
 each_node_s_pause_counts_from_the_moment_it_goes_on(Config) ->
     C = ?config(cluster, Config),
     [_, _, D | _] = atoll_cluster:nodes(C),
-    %% To tell this one that it hears again takes as long as it is suspended.
     {ok, Run} = atoll_chaos:start(#{cluster => C, script => script([
         {at, 0, {cut, {nodes, 4, 4}, {nodes, 3, 3}}},
         {at, 100, {pause, {nodes, 1, 2}}},
-        {at, {3, s}, heal}
+        {at, {1, min}, heal}
     ])}),
     ok = await_event(Run, pause),
+    %% To tell this one that it hears again takes as long as it is suspended.
     ok = call(C, D, sys, suspend, [atoll_chaos_agent]),
-    #{events := Events} = atoll_chaos:await(Run),
+    {ok, _} = call(C, D, timer, apply_after, [3000, sys, resume, [atoll_chaos_agent]]),
+    #{events := Events} = atoll_chaos:stop(Run),
     [?assert(Recovered < 2000) || #{recovered_ms := Recovered} <- events_of(pause, Events)],
     %% And the end of the pause is not the end of all that was done.
     [#{at_ms := Healed} | _] = events_of(heal, Events),
@@ -588,7 +609,7 @@ faults_at_a_rate_repeat_by_their_seed(Config) ->
     C = ?config(cluster, Config),
     Run = fun() ->
         {ok, #{events := Events}} = atoll_chaos:run(#{
-            cluster => C, rate => 10, kinds => [process, pause, cut, slow], seconds => 2, seed => 3
+            cluster => C, rate => 20, kinds => [process, pause, cut, slow], seconds => 1, seed => 3
         }),
         ?assertEqual([], [E || #{outcome := failed} = E <- Events]),
         [{Fault, Nodes} || #{fault := Fault, nodes := Nodes} <- Events]

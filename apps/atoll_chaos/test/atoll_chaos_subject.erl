@@ -5,7 +5,7 @@
 
 -behaviour(application).
 
--export([start_here/0, start_orphan/1, start_proud/0, start_twins/1, start_friend/2, start_late/1, restarts/0, start_kept/1, kept/0, names/0]).
+-export([start_here/0, finish/0, start_orphan/1, start_proud/0, start_twins/1, start_friend/2, start_late/1, restarts/0, start_kept/1, kept/0, names/0]).
 -export([start/2, stop/1, init/1, start_worker/1, handle_call/3, handle_cast/2]).
 
 %% Permanent: if it ended, the node would.
@@ -21,6 +21,32 @@ start_here() ->
         ]}
     ),
     application:start(?MODULE, permanent).
+
+%% All that was started here is gone, and Atoll with it.
+finish() ->
+    %% By their names, whose order has a keeper end before whom it keeps.
+    lists:foreach(fun finish/1, [N || N <- lists:sort(registered()), is_alone(atom_to_list(N))]),
+    _ = application:stop(?MODULE),
+    _ = application:unload(?MODULE),
+    _ = [persistent_term:erase(Key) || Key <- [subject_slow, subject_late]],
+    _ = [application:unset_env(atoll_chaos_test, Key) || {Key, _} <- application:get_all_env(atoll_chaos_test)],
+    application:stop(atoll).
+
+%% Not of the application, so it does not end with it.
+is_alone(Name) ->
+    lists:prefix("friend_of_", Name) orelse lists:member(Name, ["subject_observer", "subject_keeper", "subject_kept"]).
+
+finish(Name) ->
+    case whereis(Name) of
+        undefined ->
+            ok;
+        Pid ->
+            Ref = monitor(process, Pid),
+            true = exit(Pid, kill),
+            receive
+                {'DOWN', Ref, process, Pid, _} -> ok
+            end
+    end.
 
 %% A process with a name, of this application, that no supervisor looks after.
 start_orphan(Name) ->

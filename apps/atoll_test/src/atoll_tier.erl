@@ -42,6 +42,8 @@
     {orbit_mesh, 5, 9, "nodes of Orbit's mesh"},
     {orbit_space, 10000, 100000, "numbers of which Orbit's published size is found"},
     {order_times, 3, 300, "messages of each of 64 senders to each of 8 receivers, over lanes"},
+    {overlay_lives, 4, 20, "times that a node of an overlay starts again"},
+    {overlay_nodes, 15, 60, "nodes with an overlay, of which half are killed"},
     {place_nodes, 8, 50, "nodes that are asked for their attributes, a fifth of them stopped"},
     {place_sim_nodes, 150, 1000, "simulated nodes among which one is chosen"},
     {reach_nodes, 8, 40, "nodes that reach each other over groups"},
