@@ -320,8 +320,6 @@ when_a_gateway_is_gone_only_its_pairs_move_test() ->
      || I <- lists:seq(1, 40), {A, B} <- [{member("a", I), member("b", 41 - I)}]
     ].
 
-%% Speed: some pairs of ten thousand nodes in a hierarchy of groups. Reductions are what it
-%% costs on any machine, however busy: 160,000 where it took 4 ms.
 %% Speed: some pairs of ten thousand nodes in a hierarchy of groups. Reductions are counted,
 %% which no busy machine changes: so many are a few milliseconds.
 a_search_among_ten_thousand_is_quick_test_() ->
@@ -334,16 +332,6 @@ a_search_among_ten_thousand_is_quick_test_() ->
             [{Node, Group} || {Group, Members} <- atoll_topology:groups(Topology), Node <- Members]
         ),
         Table = table(hd(Names), maps:to_list(Places)),
-        Costs = [
-            begin
-                {reductions, Before} = process_info(self(), reductions),
-                {ok, _} = atoll_routes:find(member("n", I), member("n", 10001 - I), #{}, Table),
-                {reductions, After} = process_info(self(), reductions),
-                After - Before
-            end
-         || I <- lists:seq(1, 4900, 100)
-        ],
-        ?assert(lists:nth(25, lists:sort(Costs)) < 400000)
         Work = [
             work(fun() -> {ok, _} = atoll_routes:find(member("n", I), member("n", 10001 - I), #{}, Table) end)
          || I <- lists:seq(1, 4900, 100)

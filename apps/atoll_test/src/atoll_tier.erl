@@ -18,13 +18,13 @@
 %% Sizes: {Name, fast, deep, what it counts}.
 -define(SIZES, [
     {chaos_kills, 40, 200, "processes killed under each supervisor"},
-    {churn_s, 5, 600, "seconds of nodes that come and go"},
+    {churn_s, 8, 600, "seconds of nodes that come and go"},
     {closing_groups, 100, 500, "groups that come and go while connections are being closed"},
     {cluster_nodes, 12, 50, "nodes of the largest cluster that is started and stopped"},
     {congested_groups, 2, 10, "groups that come and go over a connection that is full"},
     {connect_at_once, 6, 20, "times that two nodes connect to each other at once"},
     {deaths, 2000, 10000, "deaths of named processes that share fences"},
-    {directory_nodes, 300, 10000, "simulated nodes with a directory"},
+    {directory_nodes, 500, 10000, "simulated nodes with a directory"},
     {directory_shape_nodes, 100, 300, "simulated nodes with a directory, in a star, a ring and a tree"},
     {distance_nodes, 80, 200, "simulated nodes with coordinates"},
     {hyparview_nodes, 120, 300, "simulated nodes most of which die at once, with hyparview"},

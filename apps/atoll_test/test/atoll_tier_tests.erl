@@ -17,7 +17,7 @@ each_size_is_used_test() ->
     Unused = [
         Name
      || {Name, _, _, _} <- atoll_tier:sizes(),
-        not lists:any(fun(Text) -> string:find(Text, ["size(", atom_to_list(Name), ")"]) =/= nomatch end, Texts)
+        not lists:any(fun(Text) -> re:run(Text, ["\\b", atom_to_list(Name), "\\b"]) =/= nomatch end, Texts)
     ],
     ?assertEqual([], Unused).
 
