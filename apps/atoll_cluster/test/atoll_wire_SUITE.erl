@@ -38,7 +38,7 @@
 %% How much later than it should the quickest packet of many may be, and how long it is
 %% waited for one on a busy machine.
 -define(LATE_US, 1500).
--define(QUICK_MS, 30000).
+-define(QUICK_MS, 15000).
 
 suite() -> [{timetrap, {minutes, 4}}].
 
@@ -250,7 +250,7 @@ what_does_not_fit_the_buffer_is_dropped_and_counted(Config) ->
     #{given := Given, full := Full} = await_since(Before, Wire, 200),
     ?assertEqual(200, Given + Full),
     %% Were the sender slow, some would have left before the last one came.
-    ?assert(Given >= 10 andalso Given =< 11 + Took div 82, {Given, Took}),
+    ?assert(Given >= 10 andalso Given =< 10 + (Took + 1) div 82, {Given, Took}),
     %% The first ones found room.
     ?assertEqual(lists:seq(1, 10), lists:sublist(there(Config, collected, [Pid, Given]), 10)).
 

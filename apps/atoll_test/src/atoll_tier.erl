@@ -19,6 +19,7 @@
 -define(SIZES, [
     {chaos_kills, 40, 200, "processes killed under each supervisor"},
     {churn_s, 5, 600, "seconds of nodes that come and go"},
+    {cluster_nodes, 12, 50, "nodes of the largest cluster that is started and stopped"},
     {directory_nodes, 300, 10000, "simulated nodes with a directory"},
     {name_seeds, 1, 20, "histories for each step at which somebody fails"},
     {name_truth, 300, 10000, "registrations while members are killed and stopped"},
