@@ -7,7 +7,6 @@
 -export([kept/0, listen/1, heard/2, hang_up/1]).
 -export([flood/1, end_flood/1, come_and_go/3, restart_with/2, disconnect_all/0, start_with/1]).
 -export([start_anew/1, stopped/0, apart/0]).
--export([flood/1, end_flood/1, come_and_go/3, restart_with/2, disconnect_all/0, alone/0, start_with/1]).
 
 -define(DEADLINE_MS, 15000).
 
@@ -210,15 +209,6 @@ restart_with(Key, Value) ->
 %% No connection is left of those that this node has.
 disconnect_all() ->
     lists:foreach(fun erlang:disconnect_node/1, nodes(connected)).
-
-%% Nobody is connected with this node. A connection that was being made when its owner
-%% ended is up a little later.
-alone() ->
-    Look = fun() ->
-        ok = disconnect_all(),
-        nodes(connected)
-    end,
-    wait_for(Look, []).
 
 %% The application starts with these settings.
 start_with(Settings) ->

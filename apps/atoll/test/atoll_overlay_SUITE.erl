@@ -232,7 +232,7 @@ contacts_that_are_there_before_their_overlay_make_no_island(Config) ->
     Nodes = [N1, N2, N3, N4],
     C = small(Config, hyparview, #{contacts => [N1, N2, N3]}),
     [ok = call(C, N, application, stop, [atoll]) || N <- [Fifth | Nodes]],
-    [ok = call(C, N, atoll_barrier, alone, []) || N <- Nodes],
+    [ok = call(C, N, atoll_barrier, apart, []) || N <- Nodes],
     ok = call(C, N4, application, set_env, [atoll, contacts, [N3]]),
     [{_, ok} = Started || Started <- [{N, call(C, N, application, start, [atoll])} || N <- [N2, N3]]],
     ok = call(C, N4, application, start, [atoll]),

@@ -41,7 +41,7 @@ begin_anew(C, Settings) ->
         [
             {atoll_overlay_witness, stop, []},
             {application, stop, [atoll]},
-            {atoll_barrier, alone, []},
+            {atoll_barrier, apart, []},
             {atoll_barrier, start_with, [Settings]}
         ]
     ).

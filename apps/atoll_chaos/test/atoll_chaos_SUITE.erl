@@ -82,7 +82,7 @@ init_per_testcase(_Case, Config) ->
     ok = each(Up, fun(N) -> await(fun() -> call(C, N, atoll_chaos_agent, stop, [test]) end, ok) end),
     %% Each step on all before the next one: what Atoll still had to say would connect again.
     ok = each(Up, fun(N) -> call(C, N, atoll_chaos_subject, finish, []) end),
-    ok = each(Up, fun(N) -> call(C, N, atoll_barrier, alone, []) end),
+    ok = each(Up, fun(N) -> call(C, N, atoll_barrier, apart, []) end),
     ok = each(Up, fun(N) -> call(C, N, application, start, [atoll]) end),
     ok = each(Down, fun(N) -> atoll_cluster:restart(C, N) end),
     Config.
