@@ -16,6 +16,7 @@
     what_fails_in_the_simulator_fails_here/1,
     who_leaves_is_held_for_no_failure/1,
     a_node_that_starts_again_is_told_its_neighbours/1,
+    who_is_told_nothing_has_no_neighbours/1,
     a_run_that_is_stopped_broadcasts_no_more/1,
     steps_about_the_overlay_want_one/1
 ]).
@@ -37,7 +38,7 @@ cases(fast) ->
         steps_about_the_overlay_want_one
     ];
 cases(deep) ->
-    [what_fails_in_the_simulator_fails_here | cases(fast)].
+    [what_fails_in_the_simulator_fails_here, who_is_told_nothing_has_no_neighbours | cases(fast)].
 
 %% One cluster for all that need not be told their neighbours: whatever starts again
 %% there starts with hyparview.
@@ -131,29 +132,38 @@ who_leaves_is_held_for_no_failure(Config) ->
 
 a_node_that_starts_again_is_told_its_neighbours(Config) ->
     with_cluster(static, Config, fun(C) ->
-        Nodes = atoll_cluster:nodes(C),
-        Told = told(Nodes),
-        [ok = call(C, Node, M, F, A) || {Node, Calls} <- maps:to_list(Told), {M, F, A} <- Calls],
-        Run = fun(Terms, Options) ->
-            {ok, #{failed := Failed, overlay := Facts}} = atoll_chaos:run(Options#{cluster => C, script => script(static, Terms)}),
-            {Failed, Facts}
-        end,
-        IsWhole = [{then, 0, {expect, {neighbours, 2, ?NODES}}}, {then, 0, {expect, {connected, 1.0}}}],
-        ?assertMatch({[], _}, Run([{at, {2, s}, {expect, {connected, 1.0}}}, {then, 0, {restart, {nodes, 2, 3}, fresh}}], #{told => Told})),
+        Told = tell_all(C),
+        Begin = [{at, {2, s}, {expect, {connected, 1.0}}}, {then, 0, {restart, {nodes, 2, 3}, fresh}}],
+        ?assertMatch({[], _}, static(C, Begin, #{told => Told})),
         %% Who has started is told before the end of that run.
-        ?assertMatch({[], _}, Run([{at, 0, heal} | IsWhole], #{})),
-        %% It is what is told that matters: of two neighbours that are not, none makes the other
-        %% one. Told after the expectation, they are whole, which the end of a run waits for.
+        IsWhole = [{at, 0, {expect, {neighbours, 2, ?NODES}}}, {at, 0, {expect, {connected, 1.0}}}],
+        ?assertMatch({[], _}, static(C, IsWhole, #{}))
+    end).
+
+%% It is what is told that matters: of two neighbours that are not, none makes the other
+%% one. Told after the expectation, they are whole, which the end of a run waits for.
+who_is_told_nothing_has_no_neighbours(Config) ->
+    with_cluster(static, Config, fun(C) ->
+        _ = tell_all(C),
         TellAll = fun
-            (#{fault := heal}) -> [call(C, Node, M, F, A) || {Node, Calls} <- maps:to_list(Told), {M, F, A} <- Calls];
+            (#{fault := heal}) -> tell_all(C);
             (_) -> ok
         end,
         %% A node that starts is waited for by whatever is to be done to it.
         Started = [{at, {1, s}, {slow, all, 0}}, {at, {2, s}, {expect, {connected, 1.0}}}],
-        {Failed, Facts} = Run([{at, 0, {kill, all}}, {at, 100, {start, all}} | Started], #{on_event => TellAll}),
+        {Failed, Facts} = static(C, [{at, 0, {kill, all}}, {at, 100, {start, all}} | Started], #{on_event => TellAll}),
         ?assertMatch(#{alive := ?NODES, connected := 1.0}, Facts),
         ?assertMatch([#{expectation := {connected, 1.0}}], Failed)
     end).
+
+tell_all(C) ->
+    Told = told(atoll_cluster:nodes(C)),
+    [ok = call(C, Node, M, F, A) || {Node, Calls} <- maps:to_list(Told), {M, F, A} <- Calls],
+    Told.
+
+static(C, Terms, Options) ->
+    {ok, #{failed := Failed, overlay := Facts}} = atoll_chaos:run(Options#{cluster => C, script => script(static, Terms)}),
+    {Failed, Facts}.
 
 a_run_that_is_stopped_broadcasts_no_more(Config) ->
     with_cluster(mesh, Config, fun(C) ->
