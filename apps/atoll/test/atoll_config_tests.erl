@@ -106,6 +106,7 @@ the_application_does_not_start_with_it_test() ->
     %% Another test may have had its version read.
     _ = application:unload(atoll),
     ok = application:load(atoll),
+    {ok, _} = application:ensure_all_started(crypto),
     ok = application:set_env(atoll, linger, nonsense),
     try
         {error, {Reason, _}} = atoll_quiet:run(fun() -> application:start(atoll, temporary) end),
