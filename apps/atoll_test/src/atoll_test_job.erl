@@ -44,7 +44,8 @@ run(#{kind := Kind, modules := Modules, 'case' := Case} = Job, Place) ->
     Own = filename:join(Temporary, "run"),
     ok = file:make_dir(Own),
     ok = file:change_mode(Own, 8#700),
-    Erl = ["erl", "+Bd", "-noinput", "-boot", "no_dot_erlang", "-pa"] ++ paths(Root) ++ ["-s", "atoll_test_vm", "main", "-extra"],
+    %% A scheduler that waits busily takes what the nodes of other jobs need.
+    Erl = ["erl", "+Bd", "+sbwt", "none", "+sbwtdcpu", "none", "+sbwtdio", "none", "-noinput", "-boot", "no_dot_erlang", "-pa"] ++ paths(Root) ++ ["-s", "atoll_test_vm", "main", "-extra"],
     Arguments = [atom_to_list(Kind), Dir, lists:join(",", [atom_to_list(M) || M <- Modules]), Case],
     Begun = erlang:monotonic_time(millisecond),
     Status = wait(start(Erl ++ Arguments, Log, env(Own, Place), Root), maps:get(Tier, ?LIMIT_MS)),
