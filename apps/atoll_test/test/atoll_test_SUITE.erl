@@ -118,24 +118,10 @@ what_does_not_compile_is_told(Config) ->
     has("reef_wrong_tests.erl:3:8: variable 'X' is unbound", Said),
     has("\n0 passed, 1 failed\n$", Said).
 
+%% All others are in atoll_test_tests.
 a_wrong_command_line_is_told_in_a_sentence(Config) ->
-    _ = [
-        begin
-            {2, Said} = run(Arguments, Config),
-            has(Sentence, Said)
-        end
-     || {Arguments, Sentence} <- [
-            {["--suite", "reef_SUTE"], "^scripts/test: there is no suite, .* reef_SUTE; did you mean reef_SUITE\\?\n$"},
-            {["--case", "good"], "^scripts/test: --case goes with the --suite that it is of\n$"},
-            {["--suite", "reef", "--case", "good"], "--case is one case of one suite"},
-            {["--seed", "-1"], "--seed must be a whole number from 0 to 1,000,000, not \"-1\""},
-            {["--tier", "medium"], "--tier must be one of fast, deep, not \"medium\""},
-            {["--faults", "--suite", "orbits"], "no fault is planted in orbits"},
-            {["--suit", "x"], "there is no option --suit; did you mean --suite\\?"},
-            {["x"], "the argument \"x\" is one too many"}
-        ]
-    ],
-    ok.
+    {2, Said} = run(["--suite", "reef_SUTE"], Config),
+    has("^scripts/test: there is no suite, .* reef_SUTE; did you mean reef_SUITE\\?\n$", Said).
 
 a_runner_that_is_killed_takes_all_down(Config) ->
     Port = start(["--suite", "reef_hangs_SUITE"], Config),
