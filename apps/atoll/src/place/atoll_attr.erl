@@ -288,14 +288,16 @@ choose_node(Where, Source, Given) ->
 
 one([Best | _], Choice, _Predicate, _Deadline, #{claim := false}) ->
     {ok, lists:nth(rand:uniform(length(Best)), Best), Choice};
-one(Tiers, #{age_ms := Age} = Choice, Predicate, Deadline, _Options) ->
+one(Tiers, Choice, Predicate, Deadline, #{max_age := MaxAge}) ->
+    %% What was told a moment ago is 0 ms old, and may have changed: its age says nothing.
+    IsFresh = MaxAge =:= 0,
     Names =
-        case Age of
-            0 -> [];
-            _ -> atoll_predicate:names(Predicate)
+        case IsFresh of
+            true -> [];
+            false -> atoll_predicate:names(Predicate)
         end,
     Ms = max(1, Deadline - erlang:monotonic_time(millisecond)),
-    Request = #{tiers => few(Tiers, ?MAX_CANDIDATES), predicate => Predicate, names => Names, fresh => Age =:= 0, ms => Ms},
+    Request = #{tiers => few(Tiers, ?MAX_CANDIDATES), predicate => Predicate, names => Names, fresh => IsFresh, ms => Ms},
     case call({choose, Request}) of
         {ok, Node, none, _} ->
             {ok, Node, Choice};
