@@ -109,7 +109,7 @@ the_application_does_not_start_with_it_test() ->
     {ok, _} = application:ensure_all_started(crypto),
     ok = application:set_env(atoll, linger, nonsense),
     try
-        {error, {Reason, _}} = atoll_quiet:run(fun() -> application:start(atoll, temporary) end),
+        {error, {atoll, {Reason, _}}} = atoll_quiet:run(fun() -> application:ensure_all_started(atoll, temporary) end),
         ?assertMatch({bad_option, linger, _}, Reason)
     after
         ok = application:unload(atoll)

@@ -26,7 +26,10 @@ links(Links, W) -> lists:foldl(fun({A, B}, Acc) -> ?W:link(A, B, via, Acc) end, 
 
 up(W) -> ?W:run_for(100000, ?W:circuit(<<"a">>, <<"b">>, ?ID, W)).
 
-packets_come_out_once_and_in_order_test() ->
+packets_come_out_once_and_in_order_test_() ->
+    {timeout, 60, fun packets_come_out_once_and_in_order/0}.
+
+packets_come_out_once_and_in_order() ->
     W0 = ?W:push(?B, [1, 2, 300000], ?W:push(?A, [0, 10, 100000, 65600, 5], up(line(#{})))),
     W = ?W:run_for(1000000, W0),
     ?assertEqual({5, 3, []}, {?W:got(?B, W), ?W:got(?A, W), ?W:wrong(W)}),
@@ -44,13 +47,19 @@ small_packets_share_a_frame_test() ->
     %% And an `ack'.
     ?assert(After - Before =< 3).
 
-a_user_that_sends_too_much_is_told_to_wait_test() ->
+a_user_that_sends_too_much_is_told_to_wait_test_() ->
+    {timeout, 60, fun a_user_that_sends_too_much_is_told_to_wait/0}.
+
+a_user_that_sends_too_much_is_told_to_wait() ->
     W0 = ?W:block(<<"g">>, <<"b">>, up(line(#{}))),
     W = ?W:run_for(200000, ?W:push(?A, lists:duplicate(400, 65536), W0)),
     ?assertEqual(wait, atoll_dist_circuit:wants(?W:state(?A, W))),
     ?assertEqual([], ?W:wrong(W)).
 
-when_a_gateway_is_killed_the_circuit_goes_on_over_the_other_test() ->
+when_a_gateway_is_killed_the_circuit_goes_on_over_the_other_test_() ->
+    {timeout, 60, fun when_a_gateway_is_killed_the_circuit_goes_on_over_the_other/0}.
+
+when_a_gateway_is_killed_the_circuit_goes_on_over_the_other() ->
     W0 = up(world()),
     Load = fun(W) -> ?W:run_for(10000, ?W:push(?B, [30, 9000, 100000], ?W:push(?A, [40, 60000, 10], W))) end,
     #{path := [_ | Between]} = ?W:figures(?A, W0),

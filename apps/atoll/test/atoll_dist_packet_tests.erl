@@ -66,7 +66,10 @@ names_of_any_length_and_script_test() ->
      || Text <- ["a", "ünï", lists:duplicate(250, $a), lists:duplicate(250, $ж)]
     ].
 
-another_nodes_pid_is_no_known_sender_test() ->
+another_nodes_pid_is_no_known_sender_test_() ->
+    {timeout, 60, fun another_nodes_pid_is_no_known_sender/0}.
+
+another_nodes_pid_is_no_known_sender() ->
     {_, Node, Packets} = some(),
     Own = atoll_dist_packet:own(Node),
     Sent = [Iovec || Iovec <- Packets, {sender, _} <- [atoll_dist_packet:read(Iovec, Own)]],

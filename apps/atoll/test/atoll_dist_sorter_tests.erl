@@ -122,7 +122,10 @@ real_packets_that_are_altered_are_refused_or_come_once_test_() ->
         300
     ).
 
-unchanged_real_packets_are_all_taken_test() ->
+unchanged_real_packets_are_all_taken_test_() ->
+    {timeout, 60, fun unchanged_real_packets_are_all_taken/0}.
+
+unchanged_real_packets_are_all_taken() ->
     [
         begin
             {Went, End, _} = through(Node, lists:enumerate(Packets), 4, []),
