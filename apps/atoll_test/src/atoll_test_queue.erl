@@ -3,6 +3,8 @@
 -module(atoll_test_queue).
 
 -export([run/4]).
+%% For spawn_monitor/3.
+-export([work/3]).
 
 %% @doc Runs all, in their order, and gives their results in the order in which they ended.
 %% `Run' is called in a process of its own for each, with the number of its place; `Ended'
@@ -16,7 +18,7 @@ run(Jobs, Places, Run, Ended) ->
 loop([], _Free, Running, _Run, _Ended, Results) when map_size(Running) =:= 0 ->
     lists:reverse(Results);
 loop([Job | Jobs], [Place | Free], Running, Run, Ended, Results) ->
-    {_, Ref} = spawn_monitor(fun() -> exit({result, Run(Job, Place)}) end),
+    {_, Ref} = spawn_monitor(?MODULE, work, [Run, Job, Place]),
     loop(Jobs, Free, Running#{Ref => {Job, Place}}, Run, Ended, Results);
 loop(Jobs, Free, Running, Run, Ended, Results) ->
     receive
@@ -30,3 +32,7 @@ loop(Jobs, Free, Running, Run, Ended, Results) ->
                     error({job, Job, Reason})
             end
     end.
+
+%% @private
+-spec work(fun((Job, Place :: pos_integer()) -> _), Job, pos_integer()) -> no_return().
+work(Run, Job, Place) -> exit({result, Run(Job, Place)}).

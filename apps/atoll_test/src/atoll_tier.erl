@@ -102,7 +102,7 @@ seed() ->
             Drawn;
         Text ->
             case string:to_integer(Text) of
-                {Seed, ""} when Seed >= 0 -> Seed;
+                {Seed, ""} when is_integer(Seed), Seed >= 0 -> Seed;
                 _ -> error({"SEED is a number of 0 or more, not " ++ Text})
             end
     end.
