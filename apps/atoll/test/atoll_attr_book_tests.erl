@@ -109,7 +109,7 @@ a_wrong_file_is_an_error_in_a_sentence_test() ->
     ).
 
 a_file_that_is_too_large_is_not_read_to_its_end_test() ->
-    Path = lists:concat(["/tmp/atoll_attr_book_", os:getpid(), "_", erlang:unique_integer([positive])]),
+    Path = atoll_test_file:temporary("atoll_attr_book"),
     {ok, File} = file:open(Path, [write, raw]),
     try
         %% It has holes, and more bytes than any memory.
@@ -122,7 +122,7 @@ a_file_that_is_too_large_is_not_read_to_its_end_test() ->
     end.
 
 read(Text) ->
-    Path = lists:concat(["/tmp/atoll_attr_book_", os:getpid(), "_", erlang:unique_integer([positive])]),
+    Path = atoll_test_file:temporary("atoll_attr_book"),
     ok = file:write_file(Path, Text),
     try
         atoll_attr_file:read(Path)

@@ -102,7 +102,7 @@ value({M, F}) -> M:F();
 value({M, F, A}) -> apply(M, F, A).
 
 with_files(Files, Fun) ->
-    Folder = lists:concat(["/tmp/atoll_attr_", os:getpid(), "_", erlang:unique_integer([positive])]),
+    Folder = atoll_test_file:temporary("atoll_attr"),
     try
         _ = [
             begin

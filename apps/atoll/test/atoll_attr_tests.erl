@@ -235,7 +235,7 @@ it_refuses_a_wrong_configuration() ->
 
 it_reads_its_file_once() ->
     ok = application:stop(atoll),
-    Path = lists:concat(["/tmp/atoll_attr_", os:getpid(), "_", erlang:unique_integer([positive])]),
+    Path = atoll_test_file:temporary("atoll_attr"),
     ok = file:write_file(Path, "[{colour, green}]."),
     ok = application:set_env(atoll, attributes_file, Path),
     try

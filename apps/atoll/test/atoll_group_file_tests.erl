@@ -81,7 +81,7 @@ files_test_() ->
     ]}.
 
 new_dir() ->
-    Dir = filename:join(os:getenv("TMPDIR", "/tmp"), lists:concat(["atoll_groups", os:getpid(), "_", erlang:unique_integer([positive])])),
+    Dir = atoll_test_file:temporary("atoll_groups"),
     ok = file:make_dir(Dir),
     Dir.
 

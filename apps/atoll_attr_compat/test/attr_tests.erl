@@ -36,7 +36,7 @@ starting() ->
 
 a_file() ->
     ?assertEqual({error, {attr_config_error, enoent}}, attr:start("/nowhere/at/all")),
-    File = lists:concat(["/tmp/attr_tests_", os:getpid()]),
+    File = atoll_test_file:temporary("attr_tests"),
     ok = file:write_file(File, "[{colour, blue}, {os_type, mine}, {n, {automatic, {erlang, node}}}]."),
     Node = node(),
     try

@@ -12,7 +12,7 @@ a_commit_is_named_and_what_differs_from_it_is_dirty_test_() ->
     end}.
 
 in_repository() ->
-    Dir = lists:flatten(io_lib:format("/tmp/atoll_bench_commit_tests-~s-~b", [os:getpid(), erlang:unique_integer([positive])])),
+    Dir = atoll_test_file:temporary("atoll_bench_commit_tests"),
     ok = file:make_dir(Dir),
     try
         ?assertEqual(null, atoll_bench_commit:describe(Dir)),

@@ -62,7 +62,7 @@ files_that_cannot_be_written_are_named_test() ->
     ?assertMatch({error, {"/dev/null/x", _}}, atoll_bench_de_csv:write("/dev/null/x", [{"a.csv", "a"}])).
 
 files_are_written_into_a_directory_that_is_made_test() ->
-    Dir = filename:join("/tmp", "atoll-de-csv-" ++ os:getpid()),
+    Dir = atoll_test_file:temporary("atoll-de-csv"),
     try
         ok = atoll_bench_de_csv:write(filename:join(Dir, "node"), [{"a.csv", "a\n"}]),
         ?assertEqual({ok, <<"a\n">>}, file:read_file(filename:join([Dir, "node", "a.csv"])))

@@ -112,7 +112,7 @@ raised(Fun) ->
     end.
 
 with_file(Fun) ->
-    Name = lists:flatten(io_lib:format("/tmp/atoll_bench_file_tests-~s-~b", [os:getpid(), erlang:unique_integer([positive])])),
+    Name = atoll_test_file:temporary("atoll_bench_file_tests"),
     try
         Fun(Name)
     after

@@ -230,7 +230,7 @@ what_an_earlier_report_left_is_taken_away_test_() ->
     end}.
 
 twice_in_a_directory() ->
-    Dir = lists:flatten(io_lib:format("/tmp/atoll_bench_report_tests-~s-~b", [os:getpid(), erlang:unique_integer([positive])])),
+    Dir = atoll_test_file:temporary("atoll_bench_report_tests"),
     Bundle = filename:join(Dir, "bundle"),
     ok = filelib:ensure_dir(filename:join(Bundle, "x")),
     try

@@ -157,9 +157,7 @@ raised(Fun) ->
     end.
 
 with_file(Fun) ->
-    File = lists:flatten(
-        io_lib:format("/tmp/atoll_bench_run_tests-~s-~b", [os:getpid(), erlang:unique_integer([positive])])
-    ),
+    File = atoll_test_file:temporary("atoll_bench_run_tests"),
     try
         Fun(File)
     after

@@ -58,7 +58,7 @@ what_is_wrong_is_said_in_one_sentence_before_a_node_starts_test_() ->
 with_files(Cases) ->
     {setup,
      fun() ->
-         Dir = "/tmp/atoll_cli_aco_tests_" ++ os:getpid(),
+         Dir = atoll_test_file:temporary("atoll_cli_aco_tests"),
          [begin
               File = filename:join(Dir, Name),
               ok = filelib:ensure_dir(File),

@@ -33,7 +33,7 @@ root() ->
 %% test's own directory has a long one.
 -spec new_dir() -> file:filename().
 new_dir() ->
-    Dir = lists:concat(["/tmp/atoll-cli-", os:getpid(), "-", erlang:unique_integer([positive])]),
+    Dir = atoll_test_file:temporary("atoll-cli"),
     ok = file:make_dir(Dir),
     ok = file:change_mode(Dir, 8#700),
     Dir.

@@ -37,7 +37,7 @@ a_wrong_command_line_has_its_sentence_test_() ->
     ].
 
 a_network_with_two_roots_is_no_network_test() ->
-    File = "/tmp/atoll_cli_place_tests_" ++ os:getpid(),
+    File = atoll_test_file:temporary("atoll_cli_place_tests"),
     ok = file:write_file(File, "{network, [{node, a@h}]}.\n\n{node, b@h}.\n"),
     try
         ?assertEqual(

@@ -299,7 +299,7 @@ the_examples_of_the_help_are_right_test_() ->
 
 %% It would tell them nothing; nothing is started.
 a_network_without_any_of_the_nodes_is_a_mistake_test() ->
-    File = "/tmp/atoll_cli_tests_" ++ os:getpid(),
+    File = atoll_test_file:temporary("atoll_cli_tests"),
     ok = file:write_file(File, "{network, [{node, a@h}, {node, 'reef3@127.0.0.1'}]}.\n"),
     try
         ?assertEqual(

@@ -134,7 +134,7 @@ a_page_needs_results_test() ->
     end).
 
 in_a_folder(Fun) ->
-    Dir = lists:concat(["/tmp/atoll-experiments-", os:getpid(), "-", erlang:unique_integer([positive])]),
+    Dir = atoll_test_file:temporary("atoll-experiments"),
     ok = file:make_dir(Dir),
     try
         Fun(Dir)

@@ -38,7 +38,7 @@ table(Word) ->
     ].
 
 load() ->
-    File = filename:join(os:getenv("TMPDIR", "/tmp"), lists:concat(["atoll-docs-", os:getpid(), ".erl"])),
+    File = atoll_test_file:temporary("atoll-docs") ++ ".erl",
     ok = file:write_file(File, lists:join("\n", block())),
     %% It is loaded under a name of its own, whatever file it stands in.
     Compiled = compile:file(File, [binary, return_errors, nowarn_missing_spec]),

@@ -117,7 +117,7 @@ the_file_is_named_test() ->
         "/no/such/file: it cannot be read: no such file or directory",
         sentence(atoll_sim_script:read("/no/such/file"))
     ),
-    Name = filename:join(os:getenv("TMPDIR", "/tmp"), "atoll_sim_script_tests." ++ os:getpid()),
+    Name = atoll_test_file:temporary("atoll_sim_script_tests"),
     ok = file:write_file(Name, "\n{at, 1, {boom}}."),
     Read = atoll_sim_script:read(Name),
     ok = file:delete(Name),

@@ -139,7 +139,7 @@ read(Text) ->
     end.
 
 with_file(Text, Fun) ->
-    Name = filename:join(os:getenv("TMPDIR", "/tmp"), "atoll_sim_trace_tests." ++ os:getpid()),
+    Name = atoll_test_file:temporary("atoll_sim_trace_tests"),
     ok = file:write_file(Name, Text),
     try
         Fun(Name)
