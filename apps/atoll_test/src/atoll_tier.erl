@@ -36,7 +36,7 @@
     {name_rate, 2000, 20000, "names by a hundred callers at once, a tenth of them by one"},
     {name_restarts, 1, 3, "times that a member is killed, with the file of its groups and without"},
     {name_runs, 1, 10, "times as many runs of the properties of names"},
-    {name_seeds, 1, 20, "histories for each step at which somebody fails"},
+    {name_seeds, 1, 10, "histories for each step at which somebody fails"},
     {name_truth, 300, 10000, "registrations while members are killed and stopped"},
     {orbit_group, 3, 4, "nodes of each of the two groups that a mesh's program runs over"},
     {orbit_mesh, 5, 9, "nodes of Orbit's mesh"},
