@@ -110,8 +110,8 @@ lint: build xref dialyzer docs
 xref: $(READY)
 	@$(TIED) rebar3 xref
 
-dialyzer: $(READY)
-	@$(TIED) rebar3 dialyzer
+dialyzer: build
+	@$(TIED) scripts/dialyzer
 
 docs: $(READY)
 	@$(TIED) rebar3 edoc

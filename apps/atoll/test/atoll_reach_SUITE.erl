@@ -440,8 +440,13 @@ lanes_carry_circuits_and_the_policy_is_a_reason(_Config) ->
     %% Neither of these is in the group that it relays for.
     ?assertMatch({error, _}, call(C, A, atoll_reach_probe, ask, [B])),
     ?assertEqual(false, call(C, A, net_kernel, connect_node, [B])),
-    {error, Reason} = call(C, A, atoll, route, [B]),
-    Sentence = unicode:characters_to_list(call(C, A, atoll, format_error, [Reason])),
+    Said = fun() ->
+        {error, Reason} = call(C, A, atoll, route, [B]),
+        unicode:characters_to_list(call(C, A, atoll, format_error, [Reason]))
+    end,
+    %% No route led to it by now, so nothing has waited until it was known where it stands.
+    ok = await(fun() -> string:find(Said(), "nobody has told where") end, nomatch),
+    Sentence = Said(),
     ?assertNotEqual(nomatch, string:find(Sentence, atom_to_list(Gateway)), Sentence),
     ?assertNotEqual(nomatch, string:find(Sentence, "g3"), Sentence),
     report("refused: ~ts", [Sentence]),
