@@ -117,7 +117,7 @@ a_cluster_that_starts_cold_is_one_island_ten_seconds_later_test_() ->
         {timeout, 100, fun() ->
             Split = [
                 {Seed, Islands}
-             || Seed <- seeds(Strategy, {Count, How}),
+             || Seed <- seeds(Strategy, Count, How),
                 [_, _ | _] = Islands <- [islands(cold(How, #{strategy => Strategy, nodes => Count, seed => Seed}))]
             ],
             ?assertEqual({Strategy, Count, How, []}, {Strategy, Count, How, Split})
@@ -125,18 +125,22 @@ a_cluster_that_starts_cold_is_one_island_ten_seconds_later_test_() ->
      || Strategy <- [hyparview, mesh, scamp], Count <- [10, 40], How <- [at_once, in_turn]
     ].
 
-seeds(scamp, _) -> lists:seq(1, length(atoll_sim_seeds:of_run(scamp, 30)));
-seeds(Strategy, What) -> atoll_sim_seeds:of_run({Strategy, What}, 30).
+%% For one in a hundred clusters or so ten seconds are too few: scamp draws its links, and a
+%% node that finds none of its contacts up tries again after longer and longer pauses. So
+%% their seeds are fixed.
+seeds(Strategy, Count, at_once) when Strategy =/= scamp -> atoll_sim_seeds:of_run({Strategy, Count}, 30);
+seeds(Strategy, _Count, _How) -> lists:seq(1, length(atoll_sim_seeds:of_run(Strategy, 30))).
 
-%% Scamp draws its links, and in one in a hundred such clusters or so a node has none for
-%% longer.
-with_scamp_a_node_may_be_alone_for_some_seconds_more_test_() ->
+%% The longest pause is 30 s.
+who_found_no_contact_up_is_with_the_others_after_the_longest_pause_test_() ->
     [
-        {timeout, 60, fun() ->
-            Cluster = cold(in_turn, #{strategy => scamp, nodes => 40, seed => Seed}),
-            ?assertEqual({Seed, [1, 39], [40]}, {Seed, islands(Cluster), islands(pass(10000, Cluster))})
+        {timeout, 100, fun() ->
+            Cluster = pass(35000, cold(in_turn, #{strategy => Strategy, nodes => 40, seed => Seed})),
+            ?assertEqual({Strategy, Seed, [40]}, {Strategy, Seed, islands(Cluster)})
         end}
-     || Seed <- [6650589, 102408800]
+     || {Strategy, Alone} <- [{hyparview, []}, {mesh, [97316816, 100102501]}, {scamp, [6650589, 102408800, 80257353]}],
+        %% With these a node was alone for more than ten seconds.
+        Seed <- Alone ++ atoll_sim_seeds:of_run({?FUNCTION_NAME, Strategy}, 6)
     ].
 
 cold(How, Options) ->
