@@ -31,7 +31,7 @@
 }.
 
 %% What hangs is ended.
--define(LIMIT_MS, #{fast => 600000, deep => 3000000}).
+-define(LIMIT_MS, #{fast => 400000, deep => 3000000}).
 
 %% @doc Runs it, and removes its temporary files.
 -spec run(atoll_test_jobs:job(), place()) -> ended().
@@ -41,7 +41,8 @@ run(#{kind := Kind, modules := Modules, 'case' := Case} = Job, Place) ->
     Log = filename:join(Dir, "console.log"),
     _ = file:del_dir_r(Dir),
     ok = filelib:ensure_dir(Log),
-    Own = filename:join(Temporary, "run"),
+    %% Its own, whatever another one may have left behind.
+    Own = filename:join(Temporary, "run" ++ integer_to_list(erlang:unique_integer([positive]))),
     ok = file:make_dir(Own),
     ok = file:change_mode(Own, 8#700),
     %% A scheduler that waits busily takes what the nodes of other jobs need.
@@ -51,7 +52,7 @@ run(#{kind := Kind, modules := Modules, 'case' := Case} = Job, Place) ->
     Status = wait(start(Erl ++ Arguments, Log, env(Own, Place), Root), maps:get(Tier, ?LIMIT_MS)),
     Seconds = (erlang:monotonic_time(millisecond) - Begun) / 1000,
     _ = file:del_dir_r(Own),
-    {Results, Broken} = results(Kind, Dir, Status),
+    {Results, Broken} = results(Kind, Modules, Dir, Status),
     #{results => Results, seconds => Seconds, broken => Broken, log => Log}.
 
 env(Own, #{epmd := Epmd, tier := Tier, seed := Seed}) ->
@@ -95,19 +96,38 @@ wait(Port, Limit) ->
         {limit, Limit div 1000}
     end.
 
-results(Kind, Dir, Status) ->
+results(Kind, Modules, Dir, Status) ->
     case {atoll_test_result:read(Kind, Dir), Status} of
         {{error, File, Why}, _} ->
             {[], io_lib:format("its results in ~ts cannot be read: ~0p", [File, Why])};
         {{ok, Results}, {limit, Seconds}} ->
             {Results, io_lib:format("it had not ended after ~b s", [Seconds])};
-        {{ok, []}, Status} ->
-            {[], io_lib:format("it ended with status ~p and no test had run", [Status])};
         {{ok, Results}, Status} when Status =:= 0; Status =:= 1 ->
-            case {Status, [R || #{outcome := failed} = R <- Results]} of
-                {1, []} -> {Results, "it failed, though no test did"};
+            Wrong = [Why || M <- Modules, Why <- [missed(M, ended(Dir), Results)], Why =/= none],
+            case {Wrong, Status, [R || #{outcome := failed} = R <- Results]} of
+                {[Why | _], _, _} -> {Results, Why};
+                {[], 1, []} -> {Results, "it failed, though no test did"};
                 _ -> {Results, none}
             end;
         {{ok, Results}, Status} ->
             {Results, io_lib:format("it ended with status ~p before its end", [Status])}
     end.
+
+ended(Dir) ->
+    case file:consult(filename:join(Dir, "ended")) of
+        {ok, Lines} -> Lines;
+        {error, enoent} -> []
+    end.
+
+%% What the runner has counted must be what stands in the results of the module.
+missed(Module, Ended, Results) ->
+    Of = [Outcome || #{suite := Suite, outcome := Outcome} <- Results, Suite =:= atom_to_list(Module)],
+    Passed = length([passed || passed <- Of]),
+    case {lists:keyfind(Module, 1, Ended), Of} of
+        {false, _} -> io_lib:format("~p did not come to its end", [Module]);
+        {{_, _, [Why | _]}, _} -> io_lib:format("tests of ~p were cancelled: ~0tp", [Module, Why]);
+        {_, []} -> io_lib:format("no test of ~p has run", [Module]);
+        {{_, Passed, []}, _} -> none;
+        {{_, Counted, []}, _} -> io_lib:format("~p has passed ~b tests, and its results say ~b", [Module, Counted, Passed])
+    end.
+

@@ -89,8 +89,8 @@ again(Job, Suite, Case, Seed, Tier) ->
 
 %% EUnit names a test by its function, or by what stands in one, which cannot be asked for.
 only(#{kind := eunit}, Case) ->
-    case re:run(Case, "^[^ ]* ([a-z][a-zA-Z0-9_@]*_test)$", [{capture, all_but_first, list}]) of
-        {match, [Function]} -> [" CASE=", Function];
+    case re:run(Case, "^[^ ]* ([a-z][a-zA-Z0-9_@]*_test)( \\(.*\\))?$", [{capture, all_but_first, list}]) of
+        {match, [Function | _]} -> [" CASE=", Function];
         nomatch -> ""
     end;
 only(#{kind := ct}, "init_per_" ++ _) -> "";

@@ -1,6 +1,8 @@
 %% @doc What runs in the VM of a job: some EUnit modules one after the other, or one suite
-%% of Common Test. The results are surefire files, written by the hooks of OTP. The VM
-%% ends with 0 if all went well, 1 if a test failed; with anything else it broke.
+%% of Common Test. The results are surefire files, written by the hooks of OTP. Beside them
+%% stands the file `ended', with a line for each module that came to its end:
+%% `{Module, Passed, Cancelled}', as the runner itself has counted. So a module that ends the
+%% VM, or of which nothing has run, is missed.
 -module(atoll_test_vm).
 
 -export([main/0]).
@@ -24,11 +26,21 @@ main() ->
 names(Text) -> [list_to_atom(Name) || Name <- string:lexemes(Text, ",")].
 
 eunit(Dir, Modules, Case) ->
-    Options = [no_tty, {report, {eunit_surefire, [{dir, Dir}]}}],
-    case [M || M <- Modules, eunit:test(chosen(M, Case), Options) =/= ok] of
+    case [M || M <- Modules, one(Dir, M, Case) =/= ok] of
         [] -> 0;
         _ -> 1
     end.
+
+one(Dir, Module, Case) ->
+    Reports = [{eunit_surefire, [{dir, Dir}]}, {atoll_test_listener, [{to, self()}, {module, Module}]}],
+    Result = eunit:test(chosen(Module, Case), [no_tty | [{report, Report} || Report <- Reports]]),
+    receive
+        {heard, Module, Passed, Cancelled} -> ended(Dir, {Module, Passed, Cancelled})
+    end,
+    Result.
+
+ended(Dir, Line) ->
+    ok = file:write_file(filename:join(Dir, "ended"), io_lib:format("~0p.~n", [Line]), [append]).
 
 chosen(Module, "") ->
     Module;
@@ -53,9 +65,14 @@ ct(Dir, Suite, Case) ->
         | cases(Suite, Case)
     ],
     case ct:run_test(Options) of
-        {_Passed, 0, {_Skipped, 0}} -> 0;
-        {_Passed, _Failed, {_Skipped, _AutoSkipped}} -> 1;
-        {error, Reason} -> error(Reason)
+        {Passed, Failed, {_Skipped, Missed}} ->
+            ok = ended(Dir, {Suite, Passed, []}),
+            case Failed + Missed of
+                0 -> 0;
+                _ -> 1
+            end;
+        {error, Reason} ->
+            error(Reason)
     end.
 
 cases(_Suite, "") ->

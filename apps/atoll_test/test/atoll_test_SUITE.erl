@@ -13,7 +13,8 @@
     what_does_not_compile_is_told/1,
     a_wrong_command_line_is_told_in_a_sentence/1,
     a_runner_that_is_killed_takes_all_down/1,
-    a_planted_fault_is_found_or_missed/1
+    a_planted_fault_is_found_or_missed/1,
+    a_module_of_which_nothing_is_told_is_missed/1
 ]).
 
 all() ->
@@ -25,7 +26,8 @@ all() ->
         what_does_not_compile_is_told,
         a_wrong_command_line_is_told_in_a_sentence,
         a_runner_that_is_killed_takes_all_down,
-        a_planted_fault_is_found_or_missed
+        a_planted_fault_is_found_or_missed,
+        a_module_of_which_nothing_is_told_is_missed
     ].
 
 -define(TREE, [
@@ -38,6 +40,13 @@ all() ->
     {"apps/reef/test/reef_twice_tests.erl",
         "-module(reef_twice_tests).\n-include_lib(\"eunit/include/eunit.hrl\").\n"
         "twice_test() -> ?assertEqual(4, reef:twice(2)).\n"},
+    {"apps/reef/test/reef_halts_tests.erl",
+        "-module(reef_halts_tests).\n-include_lib(\"eunit/include/eunit.hrl\").\nhalts_test() -> halt(0).\n"},
+    {"apps/reef/test/reef_none_tests.erl",
+        "-module(reef_none_tests).\n-include_lib(\"eunit/include/eunit.hrl\").\n"},
+    {"apps/reef/test/reef_crashes_tests.erl",
+        "-module(reef_crashes_tests).\n-include_lib(\"eunit/include/eunit.hrl\").\n"
+        "good_test() -> ok.\ncrash_test_() -> error(no_generator).\nbehind_test() -> ok.\n"},
     {"apps/reef/test/reef_SUITE.erl",
         "-module(reef_SUITE).\n-export([all/0, groups/0, init_per_group/2, end_per_group/2, good/1, bad/1, skipped/1, behind/1]).\n"
         "all() -> [good, bad, skipped, {group, broken}].\n"
@@ -168,16 +177,34 @@ await(Look, Deadline) ->
             receive after 20 -> await(Look, Deadline) end
     end.
 
-a_planted_fault_is_found_or_missed(Config) ->
-    #{root := Tree} = Place = #{
+%% In one VM with others, where a module's end is not the VM's.
+a_module_of_which_nothing_is_told_is_missed(Config) ->
+    {0, _} = run(["--suite", "reef_twice_tests"], Config),
+    Broken = fun(Modules) ->
+        Job = #{name => "together", kind => eunit, app => reef, modules => Modules, 'case' => "", expected => 1.0},
+        #{broken := Why, results := Results} = atoll_test_job:run(Job, place("together", Config)),
+        {case Why of none -> none; _ -> lists:flatten(Why) end, length(Results)}
+    end,
+    ?assertEqual({none, 1}, Broken([reef_twice_tests])),
+    ?assertMatch({"reef_halts_tests did not come to its end", _}, Broken([reef_twice_tests, reef_halts_tests, reef_tests])),
+    ?assertMatch({"no test of reef_none_tests has run", _}, Broken([reef_twice_tests, reef_none_tests])),
+    {Cancelled, _} = Broken([reef_crashes_tests]),
+    ?assertMatch({match, _}, re:run(Cancelled, "^tests of reef_crashes_tests were cancelled: .*no_generator", [dotall])).
+
+place(Name, Config) ->
+    Temporary = filename:join(proplists:get_value(priv_dir, Config), Name),
+    ok = filelib:ensure_dir(filename:join(Temporary, "x")),
+    #{
         root => tree(Config),
         results => filename:join(tree(Config), "results"),
-        temporary => filename:join(proplists:get_value(priv_dir, Config), "planted"),
+        temporary => Temporary,
         epmd => 4369,
         tier => fast,
         seed => 1
-    },
-    ok = filelib:ensure_dir(filename:join(maps:get(temporary, Place), "x")),
+    }.
+
+a_planted_fault_is_found_or_missed(Config) ->
+    #{root := Tree} = Place = place("planted", Config),
     {0, _} = run(["--suite", "reef_twice_tests"], Config),
     Fault = fun(By) -> #{file => "apps/reef/src/reef.erl", replace => "2 * X", by => By, breaks => "x", suites => [reef_twice_tests]} end,
     Faults = [Fault("3 * X"), Fault("X + X"), Fault("2 * ")],

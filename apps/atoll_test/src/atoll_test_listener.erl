@@ -1,0 +1,53 @@
+%% @doc Hears what EUnit's surefire file does not say: how many tests were cancelled with a
+%% generator or a fixture that failed, and why.
+-module(atoll_test_listener).
+-behaviour(eunit_listener).
+
+-export([start/1]).
+-export([init/1, handle_begin/3, handle_end/3, handle_cancel/3, terminate/2]).
+
+-record(heard, {to :: pid(), module :: module(), cancelled = [] :: [term()]}).
+
+%% @doc For EUnit. Options are `{to, Pid}' and `{module, Module}': that process is sent
+%% `{heard, Module, Passed, Cancelled}' at the end, with the reasons.
+-spec start([{to, pid()} | {module, module()}]) -> pid().
+start(Options) -> eunit_listener:start(?MODULE, Options).
+
+%% @private
+-spec init([{to, pid()} | {module, module()}]) -> #heard{}.
+init(Options) ->
+    receive
+        {start, _Reference} -> ok
+    end,
+    {to, To} = lists:keyfind(to, 1, Options),
+    {module, Module} = lists:keyfind(module, 1, Options),
+    #heard{to = To, module = Module}.
+
+%% @private
+-spec handle_begin(group | test, [term()], #heard{}) -> #heard{}.
+handle_begin(_Kind, _Data, Heard) -> Heard.
+
+%% @private
+-spec handle_end(group | test, [term()], #heard{}) -> #heard{}.
+handle_end(_Kind, _Data, Heard) -> Heard.
+
+%% @private What is in a group that is cancelled is cancelled with it, and says so itself.
+-spec handle_cancel(group | test, [term()], #heard{}) -> #heard{}.
+handle_cancel(group, Data, #heard{cancelled = Cancelled} = Heard) ->
+    case proplists:get_value(reason, Data) of
+        undefined -> Heard;
+        {blame, _} -> Heard;
+        Reason -> Heard#heard{cancelled = [Reason | Cancelled]}
+    end;
+handle_cancel(test, _Data, Heard) ->
+    Heard.
+
+%% @private
+-spec terminate({ok, [{pass | fail | skip | cancel, non_neg_integer()}]} | {error, term()}, #heard{}) -> ok.
+terminate(End, #heard{to = To, module = Module, cancelled = Cancelled}) ->
+    To !
+        case End of
+            {ok, Counts} -> {heard, Module, proplists:get_value(pass, Counts), lists:reverse(Cancelled)};
+            {error, Reason} -> {heard, Module, 0, [Reason]}
+        end,
+    ok.
