@@ -24,7 +24,7 @@ published(deep) ->
 
 every_set_of_generators_has_the_same_orbit_on_one_worker_and_on_seven_test_() ->
     [{timeout, 60, {atom_to_list(Name), fun() ->
-        Spec = #{generators => Name, space => atoll_tier:size(orbit_space), mode => seq, vertices => true},
+        Spec = #{generators => Name, space => atoll_tier:size(orbit_compared), mode => seq, vertices => true},
         {ok, Reference} = orbit:run(Spec),
         [begin
              {ok, Found} = orbit:run(Spec#{mode := par, workers => Workers}),
