@@ -58,7 +58,7 @@ BESIDE = $(if $(BUSY),--busy '$(BUSY)')
 
 ifdef OTP
 test:
-	@$(TIED) scripts/in-otp '$(OTP)' make test
+	@$(TIED) scripts/in-otp '$(OTP)' make test $(foreach V,SUITE CASE SEED JOBS BUSY,$(if $($(V)),$(V)='$($(V))'))
 else
 test: build elixir
 	@$(TIED) scripts/test $(CHOSEN) $(BESIDE)
@@ -68,7 +68,7 @@ endif
 OTPS ?= 27 29
 soak: build elixir
 ifdef SUITE
-	@$(TIED) scripts/test --tier deep $(CHOSEN)
+	@$(TIED) scripts/test --tier deep $(CHOSEN) $(BESIDE)
 else
 	@failed=; \
 	for part in tests-deep goals faults $(OTPS:%=otp-%); do \

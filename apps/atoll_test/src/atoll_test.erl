@@ -95,7 +95,7 @@ busy() -> busy().
 built(Root, _Sources, #{faults := true} = Options) ->
     case atoll_test_faults:chosen(names(Options)) of
         {error, Why} -> wrong(Why);
-        {ok, Faults} -> planted(Faults, Root, places(length(Faults), Options))
+        {ok, Faults} -> planted(Faults, Root, places(length(Faults), Options), Options)
     end;
 built(Root, Sources, Options) ->
     case jobs(names(Options), maps:get('case', Options, ""), Sources, atoll_test_times:read()) of
@@ -129,8 +129,9 @@ once(Jobs, Places, Seed, Tier) ->
     Done = atoll_test_queue:run(Jobs, length(Places), Run, Ended),
     {Seed, (erlang:monotonic_time(millisecond) - Begun) / 1000, Done}.
 
-planted(Faults, Root, Many) ->
-    Seed = rand:uniform(?SEEDS),
+planted(Faults, Root, Many, Options) ->
+    Seed = seed(1, Options),
+    atoll_test_report:print("~b faults, ~b at once, SEED=~b~n", [length(Faults), Many, Seed]),
     atoll_test_places:with(Many, Root, fun(Places) ->
         atoll_test_report:faults(atoll_test_faults:run(Faults, Root, [P#{seed => Seed} || P <- Places], fun atoll_test_report:fault/2))
     end).

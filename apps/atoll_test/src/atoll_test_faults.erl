@@ -61,13 +61,22 @@ chosen(Apps) ->
         [App | _] -> {error, ["no fault is planted in ", App]}
     end.
 
-%% @doc Plants them, in a copy of the tree for each place; the function hears of each as it
-%% is done.
+%% @doc Plants them, in a copy of the tree for each place, after a run of their suites without
+%% any fault; the function hears of each as it is done.
 -spec run([fault()], file:filename(), [atoll_test_job:place()], fun((fault(), found()) -> term())) -> [{fault(), found()}].
 run(Faults, Root, Places, Told) ->
     Copies = [copy(Root, Place) || Place <- Places],
-    Plant = fun(Fault, Number) -> plant(Fault, lists:nth(Number, Copies)) end,
-    atoll_test_queue:run(Faults, length(Copies), Plant, fun(Fault, Found, _Left) -> Told(Fault, Found) end).
+    On = fun(What, Fun, Then) -> atoll_test_queue:run(What, length(Copies), fun(One, Number) -> Fun(One, lists:nth(Number, Copies)) end, Then) end,
+    %% A suite that is red by itself finds nothing.
+    Suites = lists:usort([{Suite, app(File)} || #{file := File, suites := Of} <- Faults, Suite <- Of]),
+    Red = [Suite || {{Suite, _}, true} <- On(Suites, fun({Suite, App}, Copy) -> is_red(Suite, App, Copy) end, fun(_, _, _) -> ok end)],
+    Plant = fun(#{suites := Of} = Fault, Copy) ->
+        case [Suite || Suite <- Of, lists:member(Suite, Red)] of
+            [] -> plant(Fault, Copy);
+            [Suite | _] -> {not_planted, io_lib:format("~p is red without it", [Suite])}
+        end
+    end,
+    On(Faults, Plant, fun(Fault, Found, _Left) -> Told(Fault, Found) end).
 
 copy(Root, #{temporary := Temporary} = Place) ->
     Copy = filename:join(Temporary, "tree"),

@@ -12,7 +12,7 @@ every_fault_can_be_planted_test() ->
 every_room_and_every_tool_has_two_or_more_test() ->
     Places = [place(filename:split(File)) || #{file := File} <- atoll_test_faults:read()],
     Rooms = [["apps", "atoll", "src", filename:basename(Dir)] || Dir <- dirs("apps/atoll/src/*")],
-    Tools = [filename:split(Dir) || Dir <- dirs("{apps,cases}/*") -- ["apps/atoll", "apps/atoll_attr_compat"]],
+    Tools = [filename:split(Dir) || Dir <- dirs("{apps,cases}/*") -- ["apps/atoll"]],
     ?assertEqual([], [filename:join(P) || P <- Rooms ++ Tools, length([Q || Q <- Places, Q =:= P]) < 2]).
 
 dirs(Pattern) ->

@@ -567,7 +567,7 @@ no_way(Now, #state{failed = Failed} = State) ->
 is_hopeless(#state{was_up = true}) ->
     false;
 is_hopeless(#state{failed = [], epoch = Epoch}) ->
-    %% There was a way, and has gone: another one may come.
+    %% Nobody has ever known a way. Had there been one, another might come.
     Epoch =:= 0;
 is_hopeless(#state{failed = Failed, config = #{there := There}}) ->
     lists:all(fun({_, Why}) -> stays(Why, There) end, Failed).
