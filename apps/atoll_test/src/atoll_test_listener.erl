@@ -10,7 +10,7 @@
 
 %% @doc For EUnit. Options are `{to, Pid}' and `{module, Module}': that process is sent
 %% `{heard, Module, Passed, Cancelled}' at the end, with the reasons.
--spec start([{to, pid()} | {module, module()}]) -> pid().
+-spec start([{to, pid()} | {module, module()}]) -> pid() | {pid(), reference()}.
 start(Options) -> eunit_listener:start(?MODULE, Options).
 
 %% @private
