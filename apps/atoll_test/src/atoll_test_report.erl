@@ -103,10 +103,12 @@ target(deep) -> "soak".
 %% @doc What came of a planted fault.
 -spec fault(atoll_test_faults:fault(), atoll_test_faults:found()) -> ok.
 fault(#{file := File, breaks := Breaks}, Found) ->
-    print("~-8ts~ts: ~ts~n", [found(Found), filename:basename(File, ".erl"), Breaks]).
+    {Word, Why} = found(Found),
+    print("~-8ts~ts: ~ts~ts~n", [Word, filename:basename(File, ".erl"), Breaks, Why]).
 
-found({not_planted, Why}) -> [Why, " "];
-found(Found) -> atom_to_list(Found).
+found({not_planted, Why}) -> {"WRONG", [" (", Why, ")"]};
+found(missed) -> {"MISSED", ""};
+found(Found) -> {atom_to_list(Found), ""}.
 
 %% @doc The end of planted faults. Gives the exit status.
 -spec faults([{atoll_test_faults:fault(), atoll_test_faults:found()}]) -> 0 | 1.
