@@ -14,7 +14,7 @@ help:
 	@echo 'make experiments-page  docs/experiments.md from what they measured last'
 	@echo 'make test           the fast tier of the tests; SUITE=x_SUITE CASE=y SEED=7 for a part of them;'
 	@echo '                    OTP=25, 27 or 29 runs them in a Debian root of that release'
-	@echo 'make soak           all tests in full, the goals of the overlay, planted faults: an hour, and the'
+	@echo 'make soak           all tests in full, the goals of the overlay, planted faults, and the'
 	@echo '                    fast tier on OTP 27 and 29; OTPS= without these'
 	@echo 'make flaky          one suite again and again beside busy loops; SUITE=x_SUITE N=20 BUSY=2'
 	@echo 'make goals          long simulations against the goals of the overlay; SEEDS=20, GOALS=speed,xbot'

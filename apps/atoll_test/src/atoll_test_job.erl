@@ -2,7 +2,8 @@
 %%
 %% A job has an epmd, a run directory and a directory for temporary files that no other
 %% job has, so it can run beside any other. Its VM is tied to this one: it ends when this
-%% one does, in whatever way, and the nodes that it has started end with it.
+%% one does, in whatever way, and the nodes that it has started end with it. What else it has
+%% started may outlive a kill.
 -module(atoll_test_job).
 
 -export([run/2, tied/1]).
