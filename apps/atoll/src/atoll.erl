@@ -39,6 +39,8 @@
 %% <dt>`name_conflict'</dt><dd>`#{group, name, loser, winner}': two parts of a group met
 %%   that had both given the name; the loser, a process of this node, has it no more. Where
 %%   no one keeps it the winner is `none'.</dd>
+%% <dt>`names_silent', `names_heard'</dt><dd>`#{node}': a node acknowledges nothing of what it
+%%   is told of names, and is not waited for; it does again.</dd>
 %% <dt>`misplaced'</dt><dd>`#{pid, node, where, values, watch}': the node of a process that this
 %%   one has placed or watches does not meet its condition any more, see
 %%   {@link atoll_place:watch/2}.</dd>
@@ -74,6 +76,8 @@
     | s_group_node_added
     | s_group_node_removed
     | name_conflict
+    | names_silent
+    | names_heard
     | misplaced.
 
 -type route() :: #{
@@ -129,6 +133,8 @@
     s_group_node_added,
     s_group_node_removed,
     name_conflict,
+    names_silent,
+    names_heard,
     misplaced
 ]).
 

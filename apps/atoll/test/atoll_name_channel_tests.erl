@@ -12,7 +12,8 @@ limits() -> #{batch => 3, window => 2, resend_ms => 100, answer_ms => 1000}.
 properties_test_() ->
     atoll_prop:tests([
         {"what is said arrives once and in order", prop_in_order(), 1000},
-        {"what a new life of the other end has not heard is said again", prop_reborn(), 3000}
+        {"what a new life of the other end has not heard is said again", prop_reborn(), 3000},
+        {"what an end gave up is said anew by both", prop_anew(), 3000}
     ]).
 
 %% Two ends, a and b; wires on their way between them, some of which are lost.
@@ -27,6 +28,16 @@ prop_in_order() ->
 %% nothing of what came before.
 prop_reborn() ->
     ?FORALL(Deeds, list(frequency([{12, deed()}, {1, {reborn, side()}}])), begin
+        World = calm(lists:foldl(fun do/2, calm(world()), Deeds)),
+        ?WHENFAIL(
+            io:format("~p~n", [World]),
+            heard(a, World) =:= said(b, World) andalso heard(b, World) =:= said(a, World)
+        )
+    end).
+
+%% The same where an end gives up what the other lacks.
+prop_anew() ->
+    ?FORALL(Deeds, list(frequency([{12, deed()}, {1, {anew, side()}}])), begin
         World = calm(lists:foldl(fun do/2, calm(world()), Deeds)),
         ?WHENFAIL(
             io:format("~p~n", [World]),
@@ -79,6 +90,9 @@ do({tick, Ms}, #{now := Now0} = World) ->
         World#{now := Now},
         [a, b]
     );
+do({anew, Side}, #{now := Now, n := N} = World) ->
+    {C, _, Heard, On} = get_end(Side, World),
+    say(Side, N, set_end(Side, {?C:begin_anew({N, N}, Now, C), [], Heard, On}, World#{n := N + 1}));
 do({reborn, Side}, #{now := Now, n := N, ends := Ends} = World) ->
     On =
         case Ends of
@@ -118,8 +132,22 @@ one_message_for_many_test() ->
 a_silent_peer_is_noticed_test() ->
     {_, C} = ?C:flush(0, ?C:push(x, ?C:new({1, 1}, limits(), 0))),
     ?assertMatch({ok, [_], _}, ?C:tick(999, C)),
-    ?assertMatch({silent, [], _}, ?C:tick(1000, C)),
+    {silent, [Again], Silent} = ?C:tick(1000, C),
+    ?assertEqual([false, true], [?C:is_silent(End) || End <- [C, Silent]]),
+    %% It is found silent once in a while, and heard as soon as it acknowledges something.
+    ?assertMatch({ok, _, _}, ?C:tick(1999, Silent)),
+    ?assertMatch({silent, _, _}, ?C:tick(2000, Silent)),
+    {same, [x], Other} = ?C:take(Again, {{2, 2}, 5000}, ?C:new({2, 1}, limits(), 0)),
+    {[Answer], _} = ?C:flush(5000, ?C:push(y, Other)),
+    {same, [y], Heard} = ?C:take(Answer, {{1, 2}, 5000}, Silent),
+    ?assertNot(?C:is_silent(Heard)),
     ?assertMatch({ok, _, _}, ?C:tick(1000, ?C:excuse(500, C))).
+
+a_silent_peer_is_told_the_first_batch_again_test() ->
+    {[First, _], C} = ?C:flush(0, lists:foldl(fun ?C:push/2, ?C:new({1, 1}, limits(), 0), [1, 2, 3, 4])),
+    ?assertMatch({ok, [First, _], _}, ?C:tick(100, C)),
+    {silent, _, Silent} = ?C:tick(1000, C),
+    ?assertMatch({ok, [First], _}, ?C:tick(1100, Silent)).
 
 silence_counts_from_when_something_was_said_test() ->
     {_, C} = ?C:flush(5000, ?C:push(x, ?C:new({1, 1}, limits(), 0))),

@@ -60,6 +60,23 @@
             {call, n1, {register, g, a, ?W:pid(n1, 1), none}},
             {call, n4, {register, g, a, ?W:pid(n4, 1), none}}
         ]}
+    ]},
+    %% A member that has never spoken to the owner's new life is given up, and resumes just then.
+    {prop_converges, [
+        {6, random_exit, [
+            {call, n1, {re_register, g, a, ?W:pid(n1, 1), none}},
+            {reboot, n3},
+            {steps, 12},
+            {pause, n2},
+            {call, n1, {register, g, b, ?W:pid(n3, 1), none}},
+            {wait, 2951}
+        ]}
+    ]},
+    %% Two are found silent at once.
+    {prop_converges, [
+        {1, random_exit, [
+            {pause, n1}, {call, n2, {register, g, a, ?W:pid(n4, 1), none}}, {pause, n3}, {wait, 3003}
+        ]}
     ]}
 ]).
 
@@ -425,7 +442,8 @@ each_step(Seed, Victim, Deed, Kind, Step) ->
             reboot -> ?W:reboot(Victim, World3);
             break -> ?W:break(n2, case Victim of n2 -> n1; _ -> Victim end, World3)
         end,
-    World5 = ?W:run(8000, World4),
+    %% As long as a call may take at most, should its owner be silent.
+    World5 = ?W:run(13500, World4),
     Case = {Seed, Victim, Deed, Kind, Step},
     %% It was answered, where somebody was left to hear it.
     Heard = is_map_key(Call, ?W:replies(World5)),
@@ -433,11 +451,10 @@ each_step(Seed, Victim, Deed, Kind, Step) ->
     %% Whoever is left agrees; of a silent node they may have heard, or not.
     Left = [T || {N, T} <- maps:to_list(?W:tables(World5)), N =/= Victim orelse Deed =:= break],
     ?assertEqual({Case, true}, {Case, Deed =:= pause orelse length(lists:usort(Left)) =:= 1}),
-    %% The name can be had when its process is dead.
-    World6 = ?W:run(1000, ?W:die(?W:pid(n3, 1), ?W:die(?W:pid(n2, 1), World5))),
+    %% The name can be had when its process is dead, and its node has heard of that.
+    World6 = ?W:run(1000, ?W:die(?W:pid(n3, 1), ?W:die(?W:pid(n2, 1), ?W:resume(World5)))),
     {Again, World7} = ?W:call(n4, {register, g, a, ?W:pid(n4, 1), none}, World6),
-    %% Twice answer_ms, should its owner be silent.
-    World8 = ?W:run(8000, World7),
+    World8 = ?W:run(4000, World7),
     ?assertMatch({Case, #{Again := {yes, _, _, _}}}, {Case, ?W:replies(World8)}),
     World = ?W:quiet(?W:quiet(start_all(World8))),
     ?assertEqual({Case, []}, {Case, ?W:faults(World)}),

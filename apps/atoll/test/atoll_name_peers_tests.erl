@@ -44,8 +44,8 @@ who_is_silent_and_whether_it_has_spoken_test() ->
 
 for_whom_more_waits_than_may_test() ->
     {_, [a], Peers} = ?P:flush(0, peers([{a, 46}, {b, 45}])),
-    %% Once.
-    ?assertMatch({_, [], _}, ?P:flush(0, ?P:push(a, 1, ?P:condemn(a, Peers)))),
+    %% It is given up.
+    ?assertMatch({_, [], _}, ?P:flush(0, ?P:push(a, 1, ?P:begin_anew(a, 0, Peers)))),
     %% What a new member is told is not held against it.
     ?assertMatch({_, [], _}, ?P:flush(0, ?P:allow(a, peers([{a, 100}])))).
 

@@ -9,11 +9,11 @@
 %%
 %% The world looks at every `yes' when it is given: each member that is connected with
 %% the owner, and knows it as a member, must have the pid in its table; but not one that
-%% the owner has given up, since it said nothing at all, and has not heard since.
+%% the owner has found silent, and has not heard since.
 -module(atoll_name_world).
 
 -export([new/2, new/3, options/0, call/3, step/1, steps/2, run/2, settle/1, quiet/1]).
--export([members/3, hears/4, making/3, connect/3, cut/2, break/3, heal/1, kill/2, start/2, reboot/2, pause/2, resume/1, lossy/2]).
+-export([members/3, hears/4, making/3, connect/3, cut/2, break/3, heal/1, kill/2, start/2, reboot/2, pause/2, resume/1, stop/2, lossy/2]).
 -export([pid/2, die/2, is_alive/2, do/3]).
 -export([group_members/2, replies/1, pending/1, tables/1, free_nodes/2, wants/1, is_linked/3, told/1, yes/1, alive/1, now/1, sent/1, faults/1, infos/1]).
 
@@ -41,12 +41,14 @@
     replies = #{},
     open = #{},
     paused = #{},
+    %% Connected, with no process that runs the protocol.
+    without = #{},
     %% {Node, Peer}: Node's process was started anew, and Peer has not heard of it.
     unaware = #{},
-    %% {Node, Peer}: over the connection that is up Node has heard something of Peer; Node
-    %% gave up Peer that had said nothing, and waits for it no more until it speaks.
-    heard_of = #{},
-    given_up = #{},
+    %% {Node, Peer}: Node has found Peer silent, and does not wait for it.
+    silent = #{},
+    %% How often a node has looked for the process of a silent one.
+    looked_for = 0,
     %% Who says now whether it is free: it may cease to be a member and be one again
     %% in one event, in the midst of which a `yes' is right without it.
     hearing = none,
@@ -142,6 +144,9 @@ pause(Node, #world{paused = Paused} = World) -> World#world{paused = Paused#{Nod
 
 resume(World) -> World#world{paused = #{}}.
 
+%% The process ends for good, unseen; the node is the same otherwise. A reboot/2 starts it again.
+stop(Node, #world{without = Without} = World) -> pause(Node, World#world{without = Without#{Node => []}}).
+
 lossy(Share, World) -> World#world{loss = Share}.
 
 kill(Node, #world{links = Links} = World) ->
@@ -162,8 +167,7 @@ clear(Node, World) ->
         heard = maps:remove(Node, World#world.heard),
         wants = maps:filter(Others, World#world.wants),
         tables = maps:remove(Node, World#world.tables),
-        heard_of = maps:filter(Others, World#world.heard_of),
-        given_up = maps:filter(Others, World#world.given_up),
+        silent = maps:filter(Others, World#world.silent),
         open = maps:filter(fun(_, {N, _, _}) -> N =/= Node end, World#world.open)
     }.
 
@@ -180,7 +184,8 @@ start(Node, #world{starts = Starts, nodes = Nodes} = World0) ->
     lists:foldl(fun(Other, W) -> try_later(Node, Other, W) end, World1, maps:keys(Nodes) -- [Node]).
 
 %% The process that runs the protocol ends and is started anew; the connections stay.
-reboot(Node, #world{starts = Starts, now = Now} = World0) ->
+reboot(Node, #world{starts = Starts, now = Now, paused = Paused, without = Without} = Running) ->
+    World0 = Running#world{paused = maps:without([N || N <- [Node], is_map_key(N, Without)], Paused), without = maps:remove(Node, Without)},
     Starts1 = maps:update_with(Node, fun(N) -> N + 1 end, 1, Starts),
     {State, []} = atoll_name_core:init(config(Node, Starts1, World0), Now),
     Cleared = clear(Node, World0),
@@ -341,13 +346,8 @@ event(Node, Event, #world{nodes = Nodes, now = Now} = World0) ->
         case Event of
             {cast, {groups, Own}} ->
                 World0#world{heard = (World0#world.heard)#{Node => Own}};
-            {message, Peer, _} ->
-                World0#world{
-                    heard_of = (World0#world.heard_of)#{{Node, Peer} => []},
-                    given_up = maps:remove({Node, Peer}, World0#world.given_up)
-                };
             {down, Peer, _} ->
-                World0#world{heard_of = maps:remove({Node, Peer}, World0#world.heard_of)};
+                World0#world{silent = maps:remove({Node, Peer}, World0#world.silent)};
             _ -> World0
         end,
     #{Node := State0} = Nodes,
@@ -368,6 +368,15 @@ perform({timer, Key, Ms}, Node, #world{timers = Timers, now = Now} = World) ->
     World#world{timers = Timers#{{Node, Key} => Now + Ms}};
 perform({cancel, Key}, Node, #world{timers = Timers} = World) ->
     World#world{timers = maps:remove({Node, Key}, Timers)};
+perform({notify, {silent, Peer}}, Node, World) ->
+    silent(Node, Peer, World);
+perform({notify, {heard, Peer}}, Node, World) ->
+    heard(Node, Peer, World);
+perform({act, {look_for, Peer}}, Node, #world{nodes = Nodes, looked_for = N} = World) ->
+    case is_map_key(Peer, Nodes) andalso not is_map_key(Peer, World#world.without) of
+        true -> World#world{looked_for = N + 1};
+        false -> happens(Node, {cast, {absent, Peer}}, World#world{looked_for = N + 1})
+    end;
 perform({reply, {_, Id}, Reply}, Node, #world{replies = Replies, open = Open, now = Now} = World) ->
     %% Exactly one is owed.
     #{Id := {Node, Request, Asked}} = Open,
@@ -396,11 +405,6 @@ perform({want, Peer}, Node, #world{wants = Wants} = World) ->
 perform({unwant, Peer}, Node, #world{wants = Wants} = World) ->
     true = is_map_key({Node, Peer}, Wants),
     World#world{wants = maps:remove({Node, Peer}, Wants)};
-perform({act, {disconnect, Peer}}, Node, #world{heard_of = HeardOf, given_up = GivenUp} = World) ->
-    case is_map_key({Node, Peer}, HeardOf) of
-        true -> break(Node, Peer, World);
-        false -> break(Node, Peer, World#world{given_up = GivenUp#{{Node, Peer} => []}})
-    end;
 perform({act, {tell, Pid, {ok, Message}, Message}}, Node, #world{told = Told} = World) ->
     Node = node(Pid),
     World#world{told = [{Pid, Message} | Told]};
@@ -411,6 +415,9 @@ perform({act, {decide, Key, {keep, first, [_Name, {Pid, _}, _]}}}, Node, World) 
     happens(Node, {cast, {decided, Key, Pid}}, World);
 perform({act, {decide, Key, {_Module, _Function, [_Name, {Pid1, _}, {Pid2, _}]}}}, Node, World) ->
     happens(Node, {cast, {decided, Key, max(Pid1, Pid2)}}, World).
+
+silent(Node, Peer, #world{silent = Silent} = World) -> World#world{silent = Silent#{{Node, Peer} => []}}.
+heard(Node, Peer, #world{silent = Silent} = World) -> World#world{silent = maps:remove({Node, Peer}, Silent)}.
 
 is_lost(#world{loss = Loss} = World) when Loss == 0 -> {false, World};
 is_lost(#world{loss = Share, rand = Rand0} = World) ->
@@ -425,7 +432,7 @@ look(Group, Name, Pid, Owner, #world{nodes = Nodes, tables = Tables, links = Lin
         Node =:= Owner orelse is_map_key(pair(Node, Owner), Links),
         knows(Owner, Group, Node, Owner, World) andalso knows(Node, Group, Owner, Owner, World),
         not is_new(Node, Owner, World),
-        not is_map_key({Owner, Node}, World#world.given_up),
+        not is_map_key({Owner, Node}, World#world.silent),
         not (Group =:= undefined andalso Node =:= World#world.hearing),
         not is_map_key({Group, Name}, maps:get(Node, Tables)) orelse
             element(1, maps:get({Group, Name}, maps:get(Node, Tables))) =/= Pid

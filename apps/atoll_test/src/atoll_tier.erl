@@ -17,6 +17,8 @@
 
 %% Sizes: {Name, fast, deep, what it counts}.
 -define(SIZES, [
+    {bulk_rounds, 1, 4, "times of bulk between three nodes, with the application and without"},
+    {bulk_s, 4, 15, "seconds of each"},
     {chaos_kills, 40, 200, "processes killed under each supervisor"},
     {churn_s, 8, 600, "seconds of nodes that come and go"},
     {closing_groups, 100, 500, "groups that come and go while connections are being closed"},

@@ -6,7 +6,8 @@
 %% registering stands in the core.
 %%
 %% A clash of two parts that meet is told as the event `name_conflict', with the group,
-%% the name, the loser and the winner.
+%% the name, the loser and the winner. A node that acknowledges nothing of what it is told is
+%% told as `names_silent', and as `names_heard' when it does again, with the node.
 -module(atoll_name).
 
 -behaviour(atoll_interpreter).
@@ -16,7 +17,7 @@
 -export([whereis/2, lookup/2, deliver/3, names/0, names/1, free_nodes/0, info/0, bye/0]).
 %% For {via, atoll_name, {Group, Name}}.
 -export([register_name/2, unregister_name/1, whereis_name/1, send/2]).
--export([open/1, act/2, event/2]).
+-export([open/1, act/2, event/2, notice/2]).
 
 -export_type([group/0, name/0, options/0, reason/0]).
 
@@ -33,6 +34,8 @@
     %% Clashes that functions decide now, and those that wait for it: one for each name at
     %% most.
     deciding = 0 :: non_neg_integer(),
+    %% Who looks for the process of a silent node, and of which.
+    looking = #{} :: #{reference() => node()},
     undecided = queue:new() :: queue:queue({atoll_name_clash:key(), mfa_args()})
 }).
 
@@ -43,6 +46,8 @@
 -define(DECIDE_MS, 5000).
 %% How many of them work at once.
 -define(DECIDERS, 16).
+%% How long a monitor on the process of a silent node has for its answer.
+-define(LOOK_MS, 5000).
 %% How often a name is asked for again whose process here is just dying.
 -define(AGAIN, 5).
 
@@ -337,16 +342,15 @@ act({want, Node}, World) ->
 act({unwant, Node}, World) ->
     ok = atoll_link:unwant(Node),
     World;
-act({act, {disconnect, Node}}, World) ->
-    case lists:member(Node, nodes(connected)) of
+act({act, {look_for, Node}}, #world{looking = Looking} = World) ->
+    case lists:member(Node, maps:values(Looking)) orelse not lists:member(Node, nodes(connected)) of
         true ->
-            ok = atoll_link:disconnect(Node);
+            World;
         false ->
-            %% It was lost before this process began to listen.
-            _ = self() ! {nodedown, Node, []},
-            ok
-    end,
-    World;
+            %% In a process of its own: a monitor on a node waits while its connection is busy.
+            {_, Ref} = spawn_monitor(fun() -> exit(look_for(Node)) end),
+            World#world{looking = Looking#{Ref => Node}}
+    end;
 act({act, {tell, Pid, Told, Conflict}}, World) ->
     _ = [Pid ! Message || {ok, Message} <- [Told]],
     conflict(Pid, Conflict),
@@ -382,6 +386,14 @@ monitor_now(Pid) ->
             erlang:monitor(process, Pid)
     end.
 
+look_for(Node) ->
+    Ref = erlang:monitor(process, {?MODULE, Node}),
+    receive
+        {'DOWN', Ref, process, _, noproc} -> absent;
+        {'DOWN', Ref, process, _, _} -> unknown
+    after ?LOOK_MS -> unknown
+    end.
+
 conflict(Loser, {name_conflict, Group, Name, Winner}) ->
     atoll_events:emit(name_conflict, #{group => Group, name => Name, loser => Loser, winner => Winner}).
 
@@ -399,6 +411,9 @@ decide({Module, Function, Args}) ->
 
 %% @private
 -spec event(term(), world()) -> {[atoll_hidden:outside()], world()}.
+event({'DOWN', Ref, process, _, Found}, #world{looking = Looking} = World) when is_map_key(Ref, Looking) ->
+    {Node, Left} = maps:take(Ref, Looking),
+    {[{cast, {absent, Node}} || Found =:= absent], World#world{looking = Left}};
 event({'DOWN', Ref, process, Pid, _Reason}, #world{monitors = Monitors} = World) ->
     #{Pid := Ref} = Monitors,
     {[{cast, {died, Pid}}], World#world{monitors = maps:remove(Pid, Monitors)}};
@@ -413,3 +428,14 @@ event({atoll, atoll_group, _Notice}, World) ->
     {[{cast, {groups, atoll_group:own()}}], World};
 event(Message, World) ->
     {atoll_link:heard(Message), World}.
+
+%% @private
+-spec notice(term(), world()) -> world().
+notice({silent, Node}, World) ->
+    ok = atoll_events:emit(names_silent, #{node => Node}),
+    World;
+notice({heard, Node}, World) ->
+    ok = atoll_events:emit(names_heard, #{node => Node}),
+    World;
+notice({registered, _Group, _Name, _Pid}, World) ->
+    World.

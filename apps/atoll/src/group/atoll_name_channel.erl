@@ -3,7 +3,8 @@
 %%
 %% What is said is gathered into numbered batches; a batch is said again until it is
 %% acknowledged, and an acknowledgement rides on whatever goes the other way. So is
-%% known whether the peer is silent: nothing acknowledged for too long.
+%% known whether the peer is silent: nothing acknowledged for too long. Silence ends nothing:
+%% the first batch is said again until the peer acknowledges it, and then the stream goes on.
 %%
 %% A conversation belongs to one connection and to one life of each end's process.
 %% Each end gives its stream a session, unique for ever, and says whose stream it
@@ -13,7 +14,8 @@
 %% It does so only then, so that two ends that begin anew at once do not chase each other.
 -module(atoll_name_channel).
 
--export([new/3, push/2, flush/2, take/3, tick/2, excuse/2, is_quiet/1, is_due/1, has_spoken/1, allow/1, backlog/1]).
+-export([new/3, push/2, flush/2, take/3, tick/2, excuse/2, begin_anew/3, allow/1, backlog/1]).
+-export([is_quiet/1, is_due/1, is_silent/1, has_spoken/1]).
 
 -export_type([channel/0, session/0, wire/0, limits/0, what/0]).
 
@@ -44,6 +46,8 @@
 -record(channel, {
     mine :: session(),
     theirs = none :: none | session(),
+    %% Whether something that the peer said before this stream began is still held for true.
+    holds = false :: boolean(),
     limits :: limits(),
     %% The number of the next batch, and of the last that was acknowledged.
     next = 1 :: pos_integer(),
@@ -58,6 +62,7 @@
     %% it had acknowledged all); when batches were last said.
     progress :: atoll_protocol:now_ms(),
     said :: atoll_protocol:now_ms(),
+    silent = false :: boolean(),
     %% The batch that has to come next; batches taken since the last acknowledgement.
     expected = 1 :: pos_integer(),
     owed = 0 :: non_neg_integer()
@@ -132,7 +137,7 @@ wire(Seq, Items, #channel{mine = Mine, theirs = Theirs, expected = Expected}) ->
 take({b, From, To, Seq, Ack, Items}, {_, Now}, #channel{theirs = From} = Channel) ->
     next(Seq, Items, acked(To, Ack, Now, Channel), same);
 take({b, From, To, 1, Ack, Items}, {Session, Now}, #channel{theirs = Before} = Channel) ->
-    #channel{mine = Mine, acked = Acked, limits = Limits} = Channel,
+    #channel{mine = Mine, acked = Acked, limits = Limits, holds = Holds} = Channel,
     %% What an earlier life of the peer has acknowledged cannot be said again.
     IsLost =
         case To of
@@ -141,7 +146,12 @@ take({b, From, To, 1, Ack, Items}, {Session, Now}, #channel{theirs = Before} = C
         end,
     case {Before, IsLost} of
         {none, _} ->
-            next(1, Items, acked(To, Ack, Now, Channel#channel{theirs = From}), same);
+            What =
+                case Holds of
+                    true -> reset;
+                    false -> same
+                end,
+            next(1, Items, acked(To, Ack, Now, Channel#channel{theirs = From, holds = false}), What);
         {_, false} ->
             New = Channel#channel{theirs = From, expected = 1},
             next(1, Items, acked(To, Ack, Now, New), reset);
@@ -161,29 +171,33 @@ next(_Other, _Items, #channel{owed = Owed} = Channel, What) ->
 
 acked(Mine, Ack, Now, #channel{mine = Mine, acked = Acked, sent = Sent} = Channel) when Ack > Acked ->
     Left = lists:dropwhile(fun({Seq, _}) -> Seq =< Ack end, Sent),
-    Channel#channel{acked = Ack, sent = Left, progress = Now};
+    Channel#channel{acked = Ack, sent = Left, progress = Now, silent = false};
 acked(_NothingNew, _Ack, _Now, Channel) ->
     Channel.
 
 %% @doc Some time has passed: what has to be said again or acknowledged, and whether
-%% the peer was silent for too long.
+%% the peer was silent for too long, which is said once in each `answer_ms'.
 -spec tick(atoll_protocol:now_ms(), channel()) -> {ok | silent, [wire()], channel()}.
-tick(Now, #channel{sent = Sent, progress = Progress, limits = Limits} = Channel) ->
-    #{answer_ms := AnswerMs} = Limits,
+tick(Now, #channel{sent = Sent, progress = Progress, limits = #{answer_ms := AnswerMs}} = Channel) ->
     case Sent =/= [] andalso Now - Progress >= AnswerMs of
-        true -> {silent, [], Channel#channel{progress = Now}};
-        false -> say_again(Now, Channel)
+        true -> say_again(silent, Now, Channel#channel{progress = Now, silent = true});
+        false -> say_again(ok, Now, Channel)
     end.
 
-say_again(Now, #channel{sent = [_ | _] = Sent, said = Said, limits = #{resend_ms := Ms}} = Channel) when
+say_again(Verdict, Now, #channel{sent = [_ | _] = Sent, said = Said, limits = #{resend_ms := Ms}} = Channel) when
     Now - Said >= Ms
 ->
-    {ok, [wire(Seq, Items, Channel) || {Seq, Items} <- Sent], Channel#channel{said = Now, owed = 0}};
-say_again(_Now, #channel{owed = 0} = Channel) ->
-    {ok, [], Channel};
-say_again(_Now, Channel) ->
+    Wires = [wire(Seq, Items, Channel) || {Seq, Items} <- again(Sent, Channel)],
+    {Verdict, Wires, Channel#channel{said = Now, owed = 0}};
+say_again(Verdict, _Now, #channel{owed = 0} = Channel) ->
+    {Verdict, [], Channel};
+say_again(Verdict, _Now, Channel) ->
     {Wires, Acknowledged} = acknowledge(Channel),
-    {ok, Wires, Acknowledged}.
+    {Verdict, Wires, Acknowledged}.
+
+%% One that stands still for long must not find everything many times when it goes on.
+again([First | _], #channel{silent = true}) -> [First];
+again(Sent, _Channel) -> Sent.
 
 %% @doc It was this node that did nothing for a while: the peer is not to blame.
 -spec excuse(atoll_protocol:now_ms(), channel()) -> channel().
@@ -194,9 +208,19 @@ excuse(Now, Channel) -> Channel#channel{progress = Now}.
 is_quiet(#channel{sent = Sent, owed = Owed, count = Count}) ->
     Sent =:= [] andalso Owed =:= 0 andalso Count =:= 0.
 
+%% @doc This end's stream begins anew: what has not arrived is given up. So does the peer's when it
+%% hears of that; what it said before is held for true until then.
+-spec begin_anew(session(), atoll_protocol:now_ms(), channel()) -> channel().
+begin_anew(Session, Now, #channel{limits = Limits, silent = Silent}) ->
+    (new(Session, Limits, Now))#channel{holds = true, silent = Silent}.
+
+%% @doc Whether the peer has acknowledged nothing since it was found silent.
+-spec is_silent(channel()) -> boolean().
+is_silent(#channel{silent = Silent}) -> Silent.
+
 %% @doc Whether the peer has said anything.
 -spec has_spoken(channel()) -> boolean().
-has_spoken(#channel{theirs = Theirs}) -> Theirs =/= none.
+has_spoken(#channel{theirs = Theirs, holds = Holds}) -> Theirs =/= none orelse Holds.
 
 %% @doc Whether something can be sent, or has to be acknowledged without delay.
 -spec is_due(channel()) -> boolean().

@@ -12,7 +12,7 @@
 %% sends it to every live member: every member of the group, as H knows it, that is connected with
 %% H. A member where nobody has the name shows the entry to its readers and
 %% acknowledges. Where another process has it, the entry waits behind that one
-%% ({@link atoll_name_slot}). When all live members have acknowledged, the answer
+%% ({@link atoll_name_slot}). When all live members that are not silent have acknowledged, the answer
 %% is `yes', and H's own readers find it: so their table tells what was answered for from
 %% what was not, should this process be started anew. A member that is lost meanwhile does
 %% not count; one that comes up is sent the entry and does.
@@ -25,9 +25,12 @@
 %% so by the member that sees both (`contest'), and gives way by the same order.
 %%
 %% <b>Why two never both get `yes'</b> for one name, when H1 and H2 are members for
-%% each other and connected the whole time: each needs the other's acknowledgement.
+%% each other and connected the whole time, and neither is silent for the other: each needs the
+%% other's acknowledgement.
 %% H2 acknowledges only while H1's entry is in front in its table, and so its own is
-%% not. H1's entry leaves the front only when H1 takes it back (then it has not
+%% not. (If H2 alone is silent, H1 does without its acknowledgement, but H2 needs that of H1, which
+%% has none to give while its own entry is in front; and while that of H2 is in front at H1, H1 waits.)
+%% H1's entry leaves the front only when H1 takes it back (then it has not
 %% answered `yes', or holds the name no more: an attempt has a number of its own, and
 %% an acknowledgement of an earlier one counts nothing) or when one is no longer
 %% connected with or a member for the other. So H2's entry got to the front before, and
@@ -43,10 +46,16 @@
 %% way to nobody but a holder, and takes the old one's place in each table at once. So nobody
 %% can register the name in between, also if the holder's `del' comes late.
 %%
-%% <b>How long.</b> A member that acknowledges nothing at all for `answer_ms' is
-%% disconnected, and so is no live member any more: that long can it hold up a `yes', once,
-%% and twice as long one for a name that a silent owner has (whoever asks finds out first,
-%% then the members). A call is answered within `operation_ms', or, for a process on another node,
+%% <b>Silence.</b> A member that acknowledges nothing at all for `answer_ms' is silent, and is not
+%% waited for until it acknowledges something again: that long can it hold up a `yes', once. It
+%% keeps its connection and its names, since its processes may be well; what it has to hear
+%% waits for it. So no name that a silent member holds, or was about to hold, is given to another,
+%% and to take it back needs the member: such a call ends with `{no, timeout}'. Two that are
+%% silent for each other may both get `yes' for one name, as the parts of a partition may, and
+%% the clash is resolved as soon as they hear each other. Where more than `max_backlog' waits
+%% for a peer, that is given up, and the two tell each other anew all that is true then.
+%%
+%% <b>How long.</b> A call is answered within `operation_ms', or, for a process on another node,
 %% within `operation_ms' and `answer_ms'; what was not done by then is taken back.
 %%
 %% <b>Partitions.</b> Each part registers as it likes. When two owners that have answered
@@ -72,7 +81,7 @@
 %%
 %% <b>A member without this process</b>, where the application was stopped or not started, is
 %% no live member until it speaks again: it says so when it stops, and its names go. One that
-%% could not say so is found out by whoever waits for it, over two connections.
+%% could not say so falls silent, and then its runtime is asked whether the process is there.
 %%
 %% <b>A restart of this process</b> on a member, with the connections staying up, is as the
 %% loss of all its connections: its table is empty until it has been told again, and a
@@ -100,7 +109,7 @@
 
 -export_type([config/0, options/0, state/0, message/0, request/0, answer/0, reason/0, counters/0]).
 
--import(atoll_name_state, [effect/2, is_live/3, live/2, own_entry/3, push/3, set_slot/4, slot/3, store/2]).
+-import(atoll_name_state, [effect/2, is_live/3, is_waited_for/2, live/2, own_entry/3, push/3, set_slot/4, slot/3, store/2]).
 -import(atoll_name_settle, [answered/3, give_up/3, heard/3, rest/2, settle/3]).
 
 -type config() :: #{
@@ -191,7 +200,8 @@ init(Config, Now) ->
 %% @doc Takes one event. Casts are `{groups, Groups}' (what the group room publishes),
 %% `{recover, Rows}' (names of processes here from this process's earlier life, told after
 %% the groups and before any connection), `{making, boolean()}' (whether this node, being
-%% free, makes a group), `{died, Pid}' and `{decided, Key, Winner}' (what a rule's function said).
+%% free, makes a group), `{died, Pid}', `{absent, Node}' (this does not run on that node, which was silent) and
+%% `{decided, Key, Winner}' (what a rule's function said).
 -spec handle(atoll_protocol:event(), atoll_protocol:now_ms(), state()) ->
     {state(), [atoll_protocol:effect()]}.
 handle(Event, Now, State) ->
@@ -229,6 +239,8 @@ event({cast, {making, Flag}}, State) ->
     atoll_name_members:making(Flag, State);
 event({cast, {recover, Rows}}, State) ->
     lists:foldl(fun atoll_name_settle:recover/2, State, Rows);
+event({cast, {absent, Peer}}, State) ->
+    atoll_name_members:found_absent(Peer, State);
 event({cast, {died, Pid}}, State) ->
     died(Pid, State);
 event({cast, {decided, Key, Winner}}, State) ->
@@ -364,7 +376,7 @@ contested(Id, Name, Number, Rivals, Peer, #{self := Self, ops := Ops} = State) -
             Op = Op0#{contested := lists:usort([Peer | Told])},
             Above = [
                 R
-             || not IsFirm, R <- Rivals, R =/= Self, not is_live(Id, R, State),
+             || not IsFirm, R <- Rivals, R =/= Self, not (is_live(Id, R, State) andalso is_waited_for(R, State)),
                 atoll_name_rules:outranks(R, Self, Name)
             ],
             case Above of

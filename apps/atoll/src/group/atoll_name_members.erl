@@ -2,7 +2,7 @@
 %% each new fellow what is this node's, and forgets what each that is lost has said.
 -module(atoll_name_members).
 
--export([up/2, down/2, absent/2, take/3, tick/1, flush/1, groups/2, making/2, said/3, free/2, enter/4, remove/5, forget/3]).
+-export([up/2, down/2, absent/2, found_absent/2, take/3, tick/1, flush/1, groups/2, making/2, said/3, free/2, enter/4, remove/5, forget/3]).
 
 -import(atoll_name_state, [
     count/2, effect/2, effects/2, is_fellow/2, is_live/3, number/1, own_entry/3, push/3, push_all/3,
@@ -25,9 +25,8 @@ up(Peer, #{peers := Peers} = State) ->
     end.
 
 knock(Peer, #{peers := Peers0, now := Now, free := Free} = State) ->
-    {Said, Peers1} = atoll_name_peers:knock(Peer, {hello, atoll_name_free:shares_with(Peer, Free)}, Now, Peers0),
-    {Effects, Peers} = atoll_name_peers:hush(Peer, Peers1),
-    effects(Said ++ Effects, State#{peers := Peers}).
+    {Said, Peers} = atoll_name_peers:knock(Peer, {hello, atoll_name_free:shares_with(Peer, Free)}, Now, Peers0),
+    left_alone(Peer, effects(Said, State#{peers := Peers})).
 
 is_there(Peer, #{peers := Peers0, now := Now, free := Free} = State) ->
     {Effects, Peers} = atoll_name_peers:unmute(Peer, Peers0),
@@ -68,25 +67,39 @@ down(Peer, #{peers := Peers0} = State) ->
 
 %% @doc The room does not run there any more, as it says itself: it is no live member.
 -spec absent(node(), state()) -> state().
-absent(Peer, #{peers := Peers0} = State) ->
-    #{peers := Peers1} = Down = down(Peer, State#{peers := atoll_name_peers:absent(Peer, Peers0)}),
-    {Effects, Peers} = atoll_name_peers:hush(Peer, Peers1),
-    effects(Effects, Down#{peers := Peers}).
+absent(Peer, #{peers := Peers} = State) ->
+    left_alone(Peer, down(Peer, State#{peers := atoll_name_peers:absent(Peer, Peers)})).
+
+left_alone(Peer, #{peers := Peers0} = State) ->
+    {Effects, Peers} = atoll_name_peers:hush(Peer, Peers0),
+    effects(Effects, State#{peers := Peers}).
+
+%% @doc The room does not run on that node, which was silent: it is as if it had said so. It may have
+%% spoken since.
+-spec found_absent(node(), state()) -> state().
+found_absent(Peer, #{peers := Peers} = State) ->
+    case atoll_name_peers:is_silent(Peer, Peers) andalso is_fellow(Peer, State) of
+        true -> absent(Peer, State);
+        false -> State
+    end.
 
 gone(Peer, State) ->
     Lost = abandoned(Peer, abandoned(Peer, State, dropping), putting),
     regroup(free(fun(Free) -> atoll_name_free:gone(Peer, Free) end, Lost)).
 
 %% What was said to it was in vain, what it said is void.
-abandoned(Peer, State0, Phase) ->
-    #{asks := Asks} = State1 = forsaken(Peer, forget_all(Peer, State0)),
-    #{ops := Ops} = State2 = lists:foldl(
+abandoned(Peer, State, Phase) ->
+    in_vain(Peer, forsaken(Peer, forget_all(Peer, State)), Phase).
+
+in_vain(Peer, #{asks := Asks} = State0, Phase) ->
+    State = lists:foldl(
         fun({Ref, _}, S) -> answered(Ref, {no, connection_lost}, S) end,
-        State1,
+        State0,
         lists:sort([A || {_, {Node, _, _, _}} = A <- maps:to_list(Asks), Node =:= Peer])
     ),
+    #{ops := Ops} = State,
     Refs = atoll_name_ops:all(fun(#{await := A, phase := P}) -> P =:= Phase andalso is_map_key(Peer, A) end, Ops),
-    lists:foldl(fun(Ref, S) -> heard(Ref, Peer, S) end, State2, Refs).
+    lists:foldl(fun(Ref, S) -> heard(Ref, Peer, S) end, State, Refs).
 
 %% What it had asked this node to do.
 forsaken(Peer, #{ops := Ops} = State) ->
@@ -143,10 +156,12 @@ take(Wire, Peer, #{peers := Peers0, now := Now} = State) ->
     case atoll_name_peers:is_up(Peer, Peers0) of
         true ->
             {What, Items, Peers} = atoll_name_peers:take(Wire, Peer, Now, Peers0),
-            {Items, began(What, Peer, State#{peers := Peers})};
+            {Items, began(What, Peer, told_of_silence(Peer, Peers0, State#{peers := Peers}))};
         false ->
             case lists:member(Peer, atoll_name_peers:mute(Peers0)) of
-                true -> take(Wire, Peer, up(Peer, State#{peers := atoll_name_peers:present(Peer, Peers0)}));
+                true ->
+                    Heard = effect({notify, {heard, Peer}}, State#{peers := atoll_name_peers:present(Peer, Peers0)}),
+                    take(Wire, Peer, up(Peer, Heard));
                 false -> {[], State}
             end
     end.
@@ -164,34 +179,44 @@ began(restart, Peer, State) ->
 -spec flush(state()) -> state().
 flush(#{peers := Peers0, now := Now} = State) ->
     {Effects, Slow, Peers} = atoll_name_peers:flush(Now, Peers0),
-    lists:foldl(fun disconnect/2, effects(Effects, State#{peers := Peers}), Slow).
+    lists:foldl(fun slow/2, effects(Effects, State#{peers := Peers}), Slow).
 
-disconnect(Peer, #{peers := Peers} = State) ->
-    Condemned = State#{peers := atoll_name_peers:condemn(Peer, Peers)},
-    effect({act, {disconnect, Peer}}, count(disconnected, Condemned)).
+%% More waits for it than may: of all that, only what is true now is said.
+slow(Peer, #{peers := Peers, now := Now} = State) ->
+    Anew = count(said_anew, State#{peers := atoll_name_peers:begin_anew(Peer, Now, Peers)}),
+    in_vain(Peer, met(Peer, Anew), dropping).
 
 %% @doc Some time has passed.
 -spec tick(state()) -> state().
 tick(#{peers := Peers0, now := Now} = State) ->
     {Effects, Silent, Peers} = atoll_name_peers:tick(Now, Peers0),
-    lists:foldl(fun silent/2, effects(Effects, State#{peers := Peers}), Silent).
+    Known = [Peer || {Peer, HasSpoken} <- Silent, HasSpoken orelse is_fellow(Peer, State)],
+    %% What goes on now does so without any of them.
+    Told = lists:foldl(
+        fun(Peer, S) -> told_of_silence(Peer, Peers0, S) end, effects(Effects, State#{peers := Peers}), Known
+    ),
+    lists:foldl(fun silent/2, Told, Silent).
 
-silent({Peer, HasSpoken}, State) ->
-    case {is_fellow(Peer, State), HasSpoken} of
-        {true, true} ->
-            disconnect(Peer, State);
-        %% The room does not run there: over the next connection it is not waited for.
-        {true, false} ->
-            #{peers := Peers} = State,
-            disconnect(Peer, State#{peers := atoll_name_peers:absent(Peer, Peers)});
-        %% It holds for true what it has heard, and must hear the rest.
-        {false, true} ->
-            State;
-        %% A shell, a tool, or a node where the application does not run.
-        {false, false} ->
-            #{peers := Peers0} = Down = down(Peer, State),
-            {Effects, Peers} = atoll_name_peers:hush(Peer, Peers0),
-            effects(Effects, Down#{peers := Peers})
+told_of_silence(Peer, Before, #{peers := Peers} = State) ->
+    case {atoll_name_peers:is_silent(Peer, Before), atoll_name_peers:is_silent(Peer, Peers)} of
+        {false, true} -> effect({notify, {silent, Peer}}, count(silent, State));
+        {true, false} -> effect({notify, {heard, Peer}}, State);
+        {Same, Same} -> State
+    end.
+
+%% It holds for true what it has heard, must hear the rest, and is not waited for.
+silent({Peer, true}, #{ops := Ops} = State) ->
+    Refs = atoll_name_ops:all(fun(#{await := Await}) -> is_map_key(Peer, Await) end, Ops),
+    Without = lists:foldl(fun atoll_name_settle:progress/2, State, Refs),
+    case is_fellow(Peer, State) of
+        true -> effect({act, {look_for, Peer}}, Without);
+        false -> Without
+    end;
+%% A shell, a tool, or a node where this does not run.
+silent({Peer, false}, State) ->
+    case is_fellow(Peer, State) of
+        true -> absent(Peer, State);
+        false -> left_alone(Peer, down(Peer, State))
     end.
 
 %% Groups

@@ -8,7 +8,7 @@
 -module(atoll_name_peers).
 
 -export([new/2, up/3, down/2, is_up/2, connected/1, push/3, allow/2, take/4]).
--export([flush/2, tick/2, timers/2, condemn/2, hush/2, unmute/2, mute/1]).
+-export([flush/2, tick/2, timers/2, is_silent/2, begin_anew/3, hush/2, unmute/2, mute/1]).
 -export([absent/2, present/2, is_absent/2, absent_only/2, knock/4]).
 
 -export_type([peers/0, limits/0, effect/0]).
@@ -20,7 +20,7 @@
     answer_ms := pos_integer(),
     %% How often what is owed is looked at.
     tick_ms := pos_integer(),
-    %% Items that wait for one peer before it is taken for silent.
+    %% Items that wait for one peer before they are given up, and all is said anew.
     max_backlog := pos_integer(),
     _ => _
 }.
@@ -42,8 +42,6 @@
     flushing = false :: boolean(),
     %% When the next look at what is owed is due.
     ticking = false :: false | atoll_protocol:now_ms(),
-    %% Peers that are being disconnected.
-    condemned = #{} :: #{node() => []},
     %% Connected, but as if they were not.
     mute = #{} :: #{node() => []},
     %% Where this does not run, as far as is known; connected or not.
@@ -70,12 +68,8 @@ session(#peers{incarnation = Incarnation, sessions = N} = Peers) ->
 
 %% @doc The connection is gone.
 -spec down(node(), peers()) -> peers().
-down(Peer, #peers{channels = Channels, dirty = Dirty, condemned = Condemned} = Peers) ->
-    Peers#peers{
-        channels = maps:remove(Peer, Channels),
-        dirty = maps:remove(Peer, Dirty),
-        condemned = maps:remove(Peer, Condemned)
-    }.
+down(Peer, #peers{channels = Channels, dirty = Dirty} = Peers) ->
+    Peers#peers{channels = maps:remove(Peer, Channels), dirty = maps:remove(Peer, Dirty)}.
 
 %% @doc Whether there is a conversation with it.
 -spec is_up(node(), peers()) -> boolean().
@@ -125,14 +119,12 @@ flush(Now, #peers{dirty = Dirty} = Peers) ->
         lists:reverse(lists:sort(maps:keys(Dirty)))
     ).
 
-flush(Peer, Now, {Effects, Slow, #peers{channels = Channels, condemned = Condemned, limits = Limits} = Peers}) ->
+flush(Peer, Now, {Effects, Slow, #peers{channels = Channels, limits = #{max_backlog := Max}} = Peers}) ->
     #{Peer := Channel0} = Channels,
-    #{max_backlog := Max} = Limits,
     {Wires, Channel} = atoll_name_channel:flush(Now, Channel0),
-    IsSlow = atoll_name_channel:backlog(Channel) > Max andalso not is_map_key(Peer, Condemned),
     {
         sends(Peer, Wires, Effects),
-        [Peer || IsSlow] ++ Slow,
+        [Peer || atoll_name_channel:backlog(Channel) > Max] ++ Slow,
         Peers#peers{channels = Channels#{Peer := Channel}}
     }.
 
@@ -185,10 +177,20 @@ timers(Now, #peers{dirty = Dirty, flushing = Flushing, ticking = Ticking, channe
         }
     }.
 
-%% @doc That peer is being disconnected.
--spec condemn(node(), peers()) -> peers().
-condemn(Peer, #peers{condemned = Condemned} = Peers) ->
-    Peers#peers{condemned = Condemned#{Peer => []}}.
+%% @doc Whether there is a conversation with it, and it has acknowledged nothing for too long.
+-spec is_silent(node(), peers()) -> boolean().
+is_silent(Peer, #peers{channels = Channels}) ->
+    case Channels of
+        #{Peer := Channel} -> atoll_name_channel:is_silent(Channel);
+        #{} -> false
+    end.
+
+%% @doc What waits for that peer is given up: this node's stream to it begins anew.
+-spec begin_anew(node(), atoll_protocol:now_ms(), peers()) -> peers().
+begin_anew(Peer, Now, Peers0) ->
+    {Session, #peers{channels = Channels} = Peers} = session(Peers0),
+    #{Peer := Channel} = Channels,
+    Peers#peers{channels = Channels#{Peer := atoll_name_channel:begin_anew(Session, Now, Channel)}}.
 
 %% @doc That node, with which there is no conversation, is left alone for a while.
 -spec hush(node(), peers()) -> {[effect()], peers()}.

@@ -8,10 +8,10 @@
 -module(atoll_name_settle).
 
 -export([settle/3, call/7, answered/3, remote_group/1, start/7, give_up/3, wait/2, rest/2, finish/3]).
--export([heard/3, handed/5, drop/3, drop_for/4, lose/6, decided/3, recover/2]).
+-export([progress/2, heard/3, handed/5, drop/3, drop_for/4, lose/6, decided/3, recover/2]).
 
 -import(atoll_name_state, [
-    count/2, effect/2, has/4, has_not/3, has_room/1, is_live/3, is_member/3, is_up/2, live/2, number/1,
+    count/2, effect/2, has/4, has_not/3, has_room/1, is_live/3, is_member/3, is_up/2, is_waited_for/2, live/2, number/1,
     own_entry/3, owns/3, owns_not/3, push/3, push_all/3, set_slot/4, slot/3, store/2
 ]).
 
@@ -212,13 +212,16 @@ put_entry(How, #{id := Id, name := Name, pid := Pid, meta := Meta, ref := Ref} =
     State4 = push_all(Live, {How, Id, Name, Number, Pid, Meta, Number}, State3),
     progress(Ref, settle(Id, Name, State4)).
 
-%% Has it all it needs?
+%% @doc It goes on if it has all it needs: what it awaits, but from silent members.
+-spec progress(ref(), state()) -> state().
 progress(Ref, #{ops := Ops} = State) ->
     case atoll_name_ops:find(Ref, Ops) of
-        {ok, #{phase := putting, await := Await} = Op} when map_size(Await) =:= 0 ->
-            commit(Op, State);
-        {ok, #{phase := dropping, await := Await} = Op} when map_size(Await) =:= 0 ->
-            finish(ok, Op, State);
+        {ok, #{phase := Phase, await := Await} = Op} when Phase =:= putting; Phase =:= dropping ->
+            case {lists:any(fun(Peer) -> is_waited_for(Peer, State) end, maps:keys(Await)), Phase} of
+                {true, _} -> State;
+                {false, putting} -> commit(Op, State);
+                {false, dropping} -> finish(ok, Op, State)
+            end;
         _ ->
             State
     end.

@@ -4,7 +4,7 @@
 -module(atoll_name_state).
 
 -export([new/2, at/2, done/1, effect/2, effects/2, count/2, number/1]).
--export([push/3, push_all/3, is_member/3, is_up/2, is_live/3, live/2, is_fellow/2]).
+-export([push/3, push_all/3, is_member/3, is_up/2, is_live/3, live/2, is_waited_for/2, is_fellow/2]).
 -export([slot/3, set_slot/4, own_entry/3, owns/3, owns_not/3, has/4, has_not/3]).
 -export([op/2, store/2, has_room/1]).
 
@@ -22,7 +22,7 @@
     tick_ms := pos_integer(),
     resend_ms := pos_integer(),
     %% Items in one message, messages not acknowledged, and items that wait for one
-    %% peer before it is taken for silent.
+    %% peer before they are given up, and all is said anew.
     batch := pos_integer(),
     window := pos_integer(),
     max_backlog := pos_integer(),
@@ -145,6 +145,11 @@ is_up(Node, #{peers := Peers}) -> atoll_name_peers:is_up(Node, Peers).
 %% @doc Both.
 -spec is_live(id(), node(), state()) -> boolean().
 is_live(Id, Node, State) -> is_member(Id, Node, State) andalso is_up(Node, State).
+
+%% @doc Whether it may speak, and is not silent.
+-spec is_waited_for(node(), state()) -> boolean().
+is_waited_for(Node, #{peers := Peers} = State) ->
+    is_up(Node, State) andalso not atoll_name_peers:is_silent(Node, Peers).
 
 %% @doc The live members, without this node, sorted.
 -spec live(id(), state()) -> [node()].
