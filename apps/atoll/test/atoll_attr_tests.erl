@@ -163,12 +163,12 @@ it_keeps_what_was_added_when_its_process_is_lost() ->
 
 it_says_that_it_is_started_again() ->
     %% Nobody starts it meanwhile.
-    ok = sys:suspend(atoll_sup),
+    ok = sys:suspend(atoll_rooms_sup),
     {Server, Ref} = {whereis(atoll_attr), erlang:monitor(process, whereis(atoll_attr))},
     exit(Server, kill),
     receive {'DOWN', Ref, process, Server, killed} -> ok end,
     Answer = atoll_attr:attributes(),
-    ok = sys:resume(atoll_sup),
+    ok = sys:resume(atoll_rooms_sup),
     ?assertEqual({error, restarting}, Answer),
     await(fun() -> value(colour) =:= blue end),
     ok = application:stop(atoll),

@@ -101,9 +101,9 @@ restart_room(Room) ->
     receive
         {'DOWN', Ref, process, Old, killed} -> ok
     end,
-    %% The supervisor answers when it has started the successor.
-    _ = supervisor:which_children(atoll_sup),
-    true = is_pid(whereis(Room)),
+    ok = wait_for(fun() -> is_pid(whereis(Room)) andalso whereis(Room) =/= Old end, true),
+    %% A supervisor answers when it has started what it has to.
+    _ = [supervisor:which_children(Sup) || Sup <- [atoll_sup, atoll_link_sup, atoll_rooms_sup, atoll_group_sup]],
     ok.
 
 %% The link room looks at the connection with Node, which nobody wants, and keeps it.

@@ -65,7 +65,7 @@ restart() ->
         {'DOWN', Ref, process, Old, killed} -> ok
     end,
     %% It is in the supervisor's hands when this has been answered.
-    _ = supervisor:which_children(atoll_sup),
+    _ = supervisor:which_children(atoll_rooms_sup),
     true = is_pid(whereis(atoll_distance)),
     [{_, After, _}] = ets:lookup(atoll_distance, {coordinate, node()}),
     {Before, After}.

@@ -38,6 +38,7 @@ properties_test_() ->
         {"after partitions, kills and losses all members agree", prop_converges(), 1500},
         {"configured members and those that keep their groups agree too", prop_starts_in_groups(), 1000},
         {"members that keep their groups are in them when all are killed", prop_kept(), 300},
+        {"a process that is started anew is in its groups at once, and nobody hears of it", prop_rebooted(), 300},
         {"a node that dies at any step of an operation holds up nobody", prop_dies(), 500},
         {"a silent node holds up others for a while, and then agrees", prop_silent(), 1000},
         {"a lost message leaves nobody out", prop_lossy(), 500},
@@ -111,17 +112,17 @@ number(List) -> lists:zip(lists:seq(1, length(List)), List).
 
 groups_named(Name, World) ->
     Views = lists:append(maps:values(atoll_group_world:views(World))),
-    lists:usort([Nodes || {N, _, _, Nodes} <- Views, N =:= Name]).
+    lists:usort([Nodes || {N, _, Nodes} <- Views, N =:= Name]).
 
 %% Every member of a group, and nobody else, holds the same view of it; no node
 %% is in two groups of a name.
 agree(World) ->
     Views = atoll_group_world:views(World),
     All = lists:usort(lists:append(maps:values(Views))),
-    Ids = lists:usort([Id || {_, Id, _, _} <- All]),
+    Ids = lists:usort([Id || {_, Id, _} <- All]),
     length(Ids) =:= length(All) andalso
         lists:all(
-            fun({_, _, _, Nodes} = Group) ->
+            fun({_, _, Nodes} = Group) ->
                 Nodes =:= [N || N <- maps:keys(Views), lists:member(Group, maps:get(N, Views))]
             end,
             All
@@ -166,7 +167,7 @@ prop_starts_in_groups() ->
         {Seed, Keeps, Deeds},
         {seed(), boolean(), resize(40, list(frequency([{9, deed()}, {1, {sync, oneof(?NODES)}}])))},
         begin
-            Boot = #{configured => [{g, [n1, n2, n3]}, {h, [n3, n4]}], keeps => Keeps},
+            Boot = #{configured => [{g, [n1, n2, n3]}, {h, [n3, n4]}], has_file => Keeps},
             World0 = atoll_group_world:new(?NODES, Seed, atoll_group_world:options(), Boot),
             World1 = lists:foldl(fun do/2, World0, Deeds),
             World2 = atoll_group_world:resume(atoll_group_world:heal(World1)),
@@ -188,7 +189,7 @@ prop_starts_in_groups() ->
 
 prop_kept() ->
     ?FORALL({Seed, Calls}, {seed(), calls()}, begin
-        Boot = #{keeps => true},
+        Boot = #{has_file => true},
         Before = atoll_group_world:settle(
             start_calls(Calls, atoll_group_world:new(?NODES, Seed, atoll_group_world:options(), Boot))
         ),
@@ -198,6 +199,54 @@ prop_kept() ->
         atoll_group_world:views(After) =:= atoll_group_world:views(Before) andalso
             atoll_group_world:views(atoll_group_world:settle(After)) =:= atoll_group_world:views(Before)
     end).
+
+%% Without a file too, and in the midst of operations: what was read before is read still.
+prop_rebooted() ->
+    ?FORALL({Seed, Calls, Steps, Node}, {seed(), calls(), choose(0, 60), oneof(?NODES)}, begin
+        Before = steps(Steps, start_calls(Calls, atoll_group_world:new(?NODES, Seed))),
+        After = atoll_group_world:reboot(Node, Before),
+        World = atoll_group_world:settle(60000, After),
+        maps:get(Node, atoll_group_world:views(After)) =:= maps:get(Node, atoll_group_world:views(Before)) andalso
+            [] =:= atoll_group_world:notices(Node, After) -- atoll_group_world:notices(Node, Before) andalso
+            atoll_group_world:leftovers(World) =:= [] andalso agree(World) andalso are_linked(World)
+    end).
+
+%% What both sides of a partition have changed has no number by which one side's would be newer: the
+%% neighbours are those of the members, whatever was told before.
+neighbours_are_the_members_after_a_partition_test_() ->
+    [
+        {lists:flatten(io_lib:format("~p and ~p", [Left, Right])), fun() -> neighbours_after(Left, Right) end}
+     || {Left, Right} <- [
+            {[{n1, {add, g, [n5]}}], [{n3, {add, g, [n6]}}]},
+            {[{n1, {add, g, [n5]}}], [{n3, {add, g, [n6]}}, {n3, {add, g, [n7]}}, {n3, {remove, g, [n7]}}]},
+            {[{n1, {remove, g, [n3]}}], [{n4, {remove, g, [n2]}}]}
+        ]
+    ].
+
+neighbours_after(Left, Right) ->
+    Nodes = [n1, n2, n3, n4, n5, n6, n7],
+    {{ok, g, _}, World0} = answer(n1, {new, g, [n1, n2, n3, n4]}, atoll_group_world:new(Nodes, 1)),
+    Cut = atoll_group_world:cut([[n1, n2, n5], [n3, n4, n6, n7]], World0),
+    World1 = lists:foldl(fun({N, Op}, W) -> element(2, answer(N, Op, W)) end, Cut, Left ++ Right),
+    World = atoll_group_world:settle(60000, atoll_group_world:meet(atoll_group_world:heal(World1))),
+    ?assert(agree(World)),
+    {ok, Options} = atoll_strategy:options(atoll_cliques, #{}),
+    [
+        begin
+            {State0, _} = atoll_cliques:init(#{self => N, incarnation => 1, seed => 1, options => Options, remembered => []}, 0),
+            Wanted = lists:foldl(
+                fun(Cliques, {S0, W}) ->
+                    {S, Effects} = atoll_cliques:handle({cast, {tell, {cliques, Cliques}}}, 0, S0),
+                    {S, (W ++ [P || {want, P} <- Effects]) -- [P || {unwant, P} <- Effects]}
+                end,
+                {State0, []},
+                atoll_group_world:told(N, World)
+            ),
+            Members = lists:usort(lists:append([Ns || {g, Ns} <- maps:get(N, atoll_group_world:groups(World))])),
+            ?assertEqual({N, Members -- [N]}, {N, lists:sort(element(2, Wanted))})
+        end
+     || N <- Nodes
+    ].
 
 a_configured_group_stands_at_the_start_test() ->
     Boot = #{configured => [{g, [n1, n2]}, {h, [n4]}]},
@@ -224,7 +273,7 @@ a_node_says_that_it_is_ready_when_its_readers_know_test() ->
     New = atoll_group_view:new(g, [n1, n2], Made),
     {State2, Joined} = change(Made, join, New, State1),
     ?assertMatch(
-        [{act, {publish, [{g, _, 1, [n1, n2]}]}}, {notify, {s_group, created, g, [n1, n2]}}, {send, n1, {ready, Made}}],
+        [{act, {publish, [{g, _, [n1, n2]}]}}, {notify, {s_group, created, g, [n1, n2]}}, {send, n1, {ready, Made}}],
         [Effect || Effect <- Joined, is_told(Effect)]
     ),
     Removed = {2, n1, 1},
@@ -240,7 +289,7 @@ change(Stamp, Why, View, State0) ->
     {State, _} = atoll_group_core:handle({message, n1, Take}, 0, State0),
     atoll_group_core:handle({message, n1, {release, Stamp, View}}, 0, State).
 
-is_told({act, _}) -> true;
+is_told({act, {publish, _}}) -> true;
 is_told({notify, _}) -> true;
 is_told({send, _, {ready, _}}) -> true;
 is_told(_) -> false.
@@ -254,6 +303,7 @@ deed() ->
         {1, {pause, oneof(?NODES)}},
         {1, resume},
         {1, {start, oneof(?NODES)}},
+        {1, {reboot, oneof(?NODES)}},
         {1, {cut, resize(3, list(oneof(?NODES)))}},
         {1, heal},
         {1, {lossy, oneof([0.0, 0.2, 0.9])}}
@@ -275,6 +325,8 @@ do({start, Node}, World) ->
         true -> World;
         false -> atoll_group_world:start(Node, World)
     end;
+do({reboot, Node}, World) ->
+    when_alive(Node, World, fun() -> atoll_group_world:reboot(Node, World) end);
 do({cut, Side}, World) ->
     atoll_group_world:cut([lists:usort(Side), ?NODES -- Side], World);
 do({pause, Node}, World) ->

@@ -14,7 +14,7 @@ properties_test_() ->
             {"merging is commutative", prop_commutative()},
             {"merging is associative", prop_associative()},
             {"merging is idempotent", prop_idempotent()},
-            {"what is merged is never older", prop_epoch_grows()},
+            {"what is merged is never older", prop_counter_grows()},
             {"equal views have equal digests, different ones do not", prop_digest()}
         ]
     ].
@@ -42,8 +42,8 @@ prop_associative() ->
 prop_idempotent() ->
     ?FORALL({A, B}, {view(), view()}, merge(merge(A, B), B) =:= merge(A, B)).
 
-prop_epoch_grows() ->
-    ?FORALL({A, B}, {view(), view()}, epoch(merge(A, B)) =:= max(epoch(A), epoch(B))).
+prop_counter_grows() ->
+    ?FORALL({A, B}, {view(), view()}, counter(merge(A, B)) =:= max(counter(A), counter(B))).
 
 prop_digest() ->
     ?FORALL(
@@ -82,7 +82,7 @@ build(Stamps, Deleted) ->
 subset(Stamp) -> [N || N <- ?NODES, erlang:phash2({Stamp, N}, 2) =:= 0].
 
 merge(A, B) -> atoll_group_view:merge(A, B).
-epoch(View) -> atoll_group_view:epoch(View).
+counter(View) -> atoll_group_view:counter(View).
 
 a_deletion_wins_over_a_later_addition_test() ->
     View = atoll_group_view:new(g, [n1, n2], ?ID),

@@ -9,17 +9,17 @@
 -module(atoll_group_world).
 
 -export([new/2, new/3, new/4, options/0, call/3, step/1, settle/1, settle/2]).
--export([cut/2, heal/1, meet/1, kill/2, start/2, pause/2, resume/1, lossy/2]).
--export([readers_first/1]).
+-export([cut/2, heal/1, meet/1, kill/2, start/2, reboot/2, pause/2, resume/1, lossy/2]).
+-export([readers_first/1, told/2, notices/2]).
 -export([replies/1, pending/1, groups/1, views/1, linked/1, alive/1, now/1, leftovers/1]).
 
 -record(world, {
     now = 0 :: integer(),
     rand :: rand:state(),
     options :: atoll_group_core:options(),
-    %% What else nodes start with: `configured' and `keeps' of the configuration.
+    %% What else nodes start with: `configured' and `has_file' of the configuration.
     boot = #{} :: map(),
-    %% What they have kept.
+    %% What they have kept, which without a file goes with the node.
     kept = #{} :: #{node() => [atoll_group_view:view()]},
     nodes = #{} :: #{node() => atoll_group_core:state()},
     %% How often each node was started: its incarnation.
@@ -33,6 +33,9 @@
     channels = #{} :: #{{From :: node(), To :: node()} => [term()]},
     wants = #{} :: #{{node(), node()} => []},
     timers = #{} :: #{{node(), Key :: term()} => Due :: integer()},
+    %% What the rooms below were told at each change, and its subscribers, newest first.
+    told = #{} :: #{node() => [[{atoll_group_view:id(), [node()]}]]},
+    notices = #{} :: #{node() => [term()]},
     %% What each node's readers see.
     published = #{} :: #{node() => [atoll_group_rules:published()]},
     asked = 0 :: non_neg_integer(),
@@ -105,18 +108,27 @@ meet(#world{nodes = Nodes} = World) ->
 lossy(Share, World) ->
     World#world{loss = Share}.
 
-kill(Node, #world{nodes = Nodes, links = Links} = World) when is_map_key(Node, Nodes) ->
+kill(Node, #world{nodes = Nodes, links = Links, boot = Boot} = World0) when is_map_key(Node, Nodes) ->
     Broken = [P || {A, B} = P <- lists:sort(maps:keys(Links)), A =:= Node orelse B =:= Node],
+    World = ended(Node, World0),
+    Kept =
+        case Boot of
+            #{has_file := true} -> World#world.kept;
+            #{} -> maps:remove(Node, World#world.kept)
+        end,
     Dead = World#world{
-        paused = maps:remove(Node, World#world.paused),
-        nodes = maps:remove(Node, Nodes),
-        published = maps:remove(Node, World#world.published),
-        timers = maps:filter(fun({N, _}, _) -> N =/= Node end, World#world.timers),
-        wants = maps:filter(fun({N, _}, _) -> N =/= Node end, World#world.wants),
-        %% Nobody waits for an answer of a dead node.
-        open = maps:filter(fun(_, {N, _}) -> N =/= Node end, World#world.open)
+        paused = maps:remove(Node, World#world.paused), kept = Kept, published = maps:remove(Node, World#world.published)
     },
     lists:foldl(fun break/2, Dead, Broken).
+
+%% Its process has ended, and nobody waits for an answer of it.
+ended(Node, #world{nodes = Nodes} = World) ->
+    World#world{
+        nodes = maps:remove(Node, Nodes),
+        timers = maps:filter(fun({N, _}, _) -> N =/= Node end, World#world.timers),
+        wants = maps:filter(fun({N, _}, _) -> N =/= Node end, World#world.wants),
+        open = maps:filter(fun(_, {N, _}) -> N =/= Node end, World#world.open)
+    }.
 
 %% It comes up with nothing in its memory but what it has kept.
 start(Node, #world{nodes = Nodes, starts = Starts, options = Options, boot = Boot, kept = Kept} = World0) ->
@@ -126,11 +138,17 @@ start(Node, #world{nodes = Nodes, starts = Starts, options = Options, boot = Boo
         incarnation => Incarnation,
         seed => erlang:phash2({Node, Incarnation}),
         options => Options,
-        kept => maps:get(Node, Kept, [])
+        kept => maps:get(Node, Kept, []),
+        published => maps:get(Node, World0#world.published, [])
     },
     {State, Effects} = atoll_group_core:init(Config, World0#world.now),
     World = World0#world{nodes = Nodes#{Node => State}, starts = Starts#{Node => Incarnation}},
     lists:foldl(fun(Effect, W) -> perform(Effect, Node, W) end, World, Effects).
+
+%% The process ends and is started anew; the connections stay, and so does what is in the table.
+reboot(Node, #world{links = Links} = World) ->
+    Peers = [P || Pair <- lists:sort(maps:keys(Links)), lists:member(Node, tuple_to_list(Pair)), P <- tuple_to_list(Pair), P =/= Node],
+    lists:foldl(fun(Peer, W) -> event(Node, {up, Peer}, W) end, start(Node, ended(Node, World)), Peers).
 
 %% Running
 
@@ -299,10 +317,13 @@ perform({act, {keep, Views}}, Node, #world{kept = Kept} = World) ->
     World#world{kept = Kept#{Node => Views}};
 perform({act, {configured, _Groups}}, _Node, World) ->
     World;
-perform({act, {publish, Groups}}, Node, #world{published = Published} = World) ->
-    World#world{published = Published#{Node => Groups}};
-perform({notify, _}, _Node, World) ->
-    World.
+perform({act, {publish, Groups}}, Node, #world{published = Published, told = Told} = World) ->
+    Cliques = [{Id, Nodes} || {_, Id, Nodes} <- Groups],
+    World#world{
+        published = Published#{Node => Groups}, told = Told#{Node => [Cliques | maps:get(Node, Told, [])]}
+    };
+perform({notify, Notice}, Node, #world{notices = Notices} = World) ->
+    World#world{notices = Notices#{Node => [Notice | maps:get(Node, Notices, [])]}}.
 
 is_lost(#world{loss = Loss} = World) when Loss == 0 ->
     {false, World};
@@ -320,6 +341,10 @@ pair(A, B) -> {min(A, B), max(A, B)}.
 
 replies(#world{replies = Replies}) -> Replies.
 
+%% Oldest first.
+told(Node, #world{told = Told}) -> lists:reverse(maps:get(Node, Told, [])).
+notices(Node, #world{notices = Notices}) -> lists:reverse(maps:get(Node, Notices, [])).
+
 pending(#world{open = Open}) -> Open.
 
 alive(#world{nodes = Nodes}) -> lists:sort(maps:keys(Nodes)).
@@ -329,7 +354,7 @@ now(#world{now = Now}) -> Now.
 %% What readers on each live node see: names and members.
 groups(#world{nodes = Nodes, published = Published}) ->
     maps:map(
-        fun(Node, _) -> [{Name, Ns} || {Name, _, _, Ns} <- maps:get(Node, Published, [])] end,
+        fun(Node, _) -> [{Name, Ns} || {Name, _, Ns} <- maps:get(Node, Published, [])] end,
         Nodes
     ).
 

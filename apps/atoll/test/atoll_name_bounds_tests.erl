@@ -260,7 +260,7 @@ wants(N, First) ->
     {New, []} = atoll_name_core:init(#{self => n1, incarnation => 1000, options => Options#{max_operations := 10000}}, 0),
     Id = {g, {1, n1, 1}},
     Put = {message, n2, {b, {5, 1}, none, 1, 0, [{hello, false}, {put, Id, a, 1, ?W:pid(n2, 1), none, 1}]}},
-    {State, _} = events([{cast, {groups, [{g, Id, 1, [n1, n2]}]}}, {up, n2}] ++ [Put || First =:= theirs], New),
+    {State, _} = events([{cast, {groups, [{g, Id, [n1, n2]}]}}, {up, n2}] ++ [Put || First =:= theirs], New),
     Calls = [{call, {self(), I}, reg(a, ?W:pid(n1, I))} || I <- lists:seq(1, N)],
     {reductions, Before} = process_info(self(), reductions),
     {Waiting, Effects} = each(Calls, State),
@@ -293,7 +293,7 @@ no_say(What) ->
     Id = {g, {1, n1, 1}},
     Pid = ?W:pid(n1, 1),
     {State, Effects} = events(
-        [{cast, {groups, [{g, Id, 1, [n1, n3]}]}}, {up, n2}, {call, {self(), 1}, reg(a, Pid)}, {timeout, flush}], New
+        [{cast, {groups, [{g, Id, [n1, n3]}]}}, {up, n2}, {call, {self(), 1}, reg(a, Pid)}, {timeout, flush}], New
     ),
     ?assert(lists:member({reply, {self(), 1}, yes}, Effects)),
     %% Its number is one of these.

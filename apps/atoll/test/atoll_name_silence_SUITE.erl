@@ -110,9 +110,9 @@ where_the_process_is_gone_names_go(Config) ->
     Nodes = [A, B, D] = atoll_cluster:nodes(C),
     ok = ?C:group(C, gone, Nodes),
     Pid = name(C, B, gone, there),
-    ok = ?C:call(C, B, supervisor, terminate_child, [atoll_sup, names]),
+    ok = ?C:call(C, B, supervisor, terminate_child, [atoll_group_sup, names]),
     New = name(C, A, gone, new),
     [ok = ?C:call(C, N, atoll_name_holder, await_table, [gone, [{new, New}], 15000]) || N <- [A, D]],
     ?assertEqual(lists:sort([A, D]), lists:sort(?C:call(C, B, erlang, nodes, []))),
-    {ok, _} = ?C:call(C, B, supervisor, restart_child, [atoll_sup, names]),
+    {ok, _} = ?C:call(C, B, supervisor, restart_child, [atoll_group_sup, names]),
     [ok = ?C:call(C, N, atoll_name_holder, await_table, [gone, [{new, New}, {there, Pid}], 15000]) || N <- Nodes].

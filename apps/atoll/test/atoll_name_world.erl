@@ -105,27 +105,28 @@ call(Node, Request, #world{asked = N, open = Open, now = Now} = World) ->
 
 %% The group has these members; each node concerned hears of it in its own time.
 members(Group, Members, #world{groups = Groups} = World) ->
-    {Id, Epoch, Before} =
+    {Id, Before} =
         case Groups of
-            #{Group := {I, E, B}} when B =/= [] -> {I, E + 1, B};
-            #{Group := {{_, {C, n1, 1}}, E, []}} -> {{Group, {C + 1, n1, 1}}, E + 1, []};
-            #{} -> {{Group, {1, n1, 1}}, 1, []}
+            #{Group := {I, Ms}} when Ms =/= [] -> {I, Ms};
+            #{Group := {{_, {C, n1, 1}}, []}} -> {{Group, {C + 1, n1, 1}}, []};
+            #{} -> {{Group, {1, n1, 1}}, []}
         end,
-    New = World#world{groups = Groups#{Group => {Id, Epoch, lists:usort(Members)}}},
+    New = World#world{groups = Groups#{Group => {Id, lists:usort(Members)}}},
     Told = lists:foldl(fun tell_groups/2, New, [N || N <- lists:usort(Before ++ Members), is_map_key(N, New#world.nodes)]),
     lists:foldl(fun({A, B}, W) -> try_later(A, B, W) end, Told, [{A, B} || A <- Members, B <- Members, A < B]).
 
 %% This node alone hears, now, that the group has these members.
 hears(Node, Group, Members, #world{groups = Groups} = World) ->
-    #{Group := {Id, Epoch, _}} = Groups,
-    event(Node, {cast, {groups, [{Group, Id, Epoch, Members}]}}, World).
+    #{Group := {Id, _}} = Groups,
+    event(Node, {cast, {groups, [{Group, Id, Members}]}}, World).
 
 %% The node makes a group, or does so no more.
 making(Node, Flag, World) -> happens(Node, {cast, {making, Flag}}, World).
 
-tell_groups(Node, #world{groups = Groups} = World) ->
-    Own = [{G, Id, E, Ms} || {G, {Id, E, Ms}} <- lists:sort(maps:to_list(Groups)), lists:member(Node, Ms)],
-    happens(Node, {cast, {groups, Own}}, World).
+tell_groups(Node, World) -> happens(Node, {cast, {groups, own_groups(Node, World)}}, World).
+
+own_groups(Node, #world{groups = Groups}) ->
+    [{G, Id, Ms} || {G, {Id, Ms}} <- lists:sort(maps:to_list(Groups)), lists:member(Node, Ms)].
 
 cut(Sets, #world{links = Links} = World) ->
     Pairs = [pair(A, B) || S1 <- Sets, S2 <- Sets, S1 < S2, A <- S1, B <- S2],
@@ -187,16 +188,22 @@ start(Node, #world{starts = Starts, nodes = Nodes} = World0) ->
 reboot(Node, #world{starts = Starts, now = Now, paused = Paused, without = Without} = Running) ->
     World0 = Running#world{paused = maps:without([N || N <- [Node], is_map_key(N, Without)], Paused), without = maps:remove(Node, Without)},
     Starts1 = maps:update_with(Node, fun(N) -> N + 1 end, 1, Starts),
-    {State, []} = atoll_name_core:init(config(Node, Starts1, World0), Now),
+    #{Node := Table} = World0#world.tables,
+    Own = maps:filter(fun(_, {Pid, _}) -> node(Pid) =:= Node end, Table),
+    Held = lists:sort([{G, N, Pid, Meta} || {{G, N}, {Pid, Meta}} <- maps:to_list(Own)]),
+    Config = (config(Node, Starts1, World0))#{published => own_groups(Node, World0), held => Held},
+    {State, Effects} = atoll_name_core:init(Config, Now),
     Cleared = clear(Node, World0),
-    World = Cleared#world{
-        nodes = (Cleared#world.nodes)#{Node => State}, starts = Starts1, tables = (Cleared#world.tables)#{Node => #{}}
+    Begun = Cleared#world{
+        nodes = (Cleared#world.nodes)#{Node => State},
+        starts = Starts1,
+        heard = (Cleared#world.heard)#{Node => own_groups(Node, World0)},
+        tables = (Cleared#world.tables)#{Node => Own}
     },
+    World = lists:foldl(fun(E, W) -> perform(E, Node, W) end, Begun, Effects),
     Peers = [P || {A, B} <- lists:sort(maps:keys(World#world.links)), P <- [A, B], P =/= Node, A =:= Node orelse B =:= Node],
     Unaware = maps:merge(World#world.unaware, maps:from_keys([{Node, P} || P <- Peers], [])),
-    #{Node := Table} = World0#world.tables,
-    Own = lists:sort([{G, N, Pid, Meta} || {{G, N}, {Pid, Meta}} <- maps:to_list(Table), node(Pid) =:= Node]),
-    Told = happens(Node, {cast, {recover, Own}}, tell_groups(Node, World#world{unaware = Unaware})),
+    Told = tell_groups(Node, World#world{unaware = Unaware}),
     lists:foldl(fun(P, W) -> happens(Node, {up, P}, W) end, Told, Peers).
 
 %% Running
@@ -306,7 +313,7 @@ again(A, B, World) ->
 
 is_wanted(A, B, #world{wants = Wants, groups = Groups}) ->
     is_map_key({A, B}, Wants) orelse is_map_key({B, A}, Wants) orelse
-        lists:any(fun({_, _, Members}) -> [A, B] -- Members =:= [] end, maps:values(Groups)).
+        lists:any(fun({_, Members}) -> [A, B] -- Members =:= [] end, maps:values(Groups)).
 
 try_later(A, B, #world{timers = Timers, now = Now} = World) ->
     World#world{timers = Timers#{{A, {connect, B}} => Now + ?RETRY_MS}}.
@@ -453,7 +460,7 @@ knows(Node, undefined, Other, _Owner, World) ->
     lists:member(Other, free_nodes(Node, World));
 knows(Node, Group, Other, Owner, #world{heard = Heard}) ->
     case {lists:keyfind(Group, 1, maps:get(Node, Heard, [])), lists:keyfind(Group, 1, maps:get(Owner, Heard, []))} of
-        {{_, Id, _, Members}, {_, Id, _, _}} -> lists:member(Other, Members);
+        {{_, Id, Members}, {_, Id, _}} -> lists:member(Other, Members);
         _ -> false
     end.
 
@@ -462,7 +469,7 @@ pair(A, B) -> {min(A, B), max(A, B)}.
 %% What can be seen
 
 group_members(Group, #world{groups = Groups}) ->
-    {_, _, Members} = maps:get(Group, Groups),
+    {_, Members} = maps:get(Group, Groups),
     Members.
 
 replies(#world{replies = Replies}) -> Replies.

@@ -24,10 +24,10 @@ what_it_does_not_know_is_counted_and_changes_nothing_test_() ->
             {part, 7},
             {cliques, a},
             {cliques, [a]},
-            {cliques, [{a, 1, n2}]},
-            {cliques, [{a, 1, [7]}]},
-            {cliques, [{a, 1, [n2]} | b]},
-            {cliques, [{a, 1, [n2 | n3]}]}
+            {cliques, [{a, n2}]},
+            {cliques, [{a, [7]}]},
+            {cliques, [{a, [n2]} | b]},
+            {cliques, [{a, [n2 | n3]}]}
         ],
         State = lists:foldl(
             fun(Term, S0) ->

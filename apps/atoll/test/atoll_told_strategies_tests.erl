@@ -23,41 +23,37 @@ run(Events, {Module, State}) ->
 summary({Module, State}) -> Module:summary(State).
 neighbours({Module, State}) -> Module:neighbours(State).
 
-told(Id, Epoch, Nodes) -> {cast, {tell, {cliques, [{Id, Epoch, Nodes}]}}}.
+told(Cliques) -> {cast, {tell, {cliques, Cliques}}}.
 hello(Node, Offer) -> [{up, Node}, {message, Node, {hello, false, Offer}}].
 
-cliques() -> new(atoll_cliques, #{max_past => 2}).
+cliques() -> new(atoll_cliques, #{}).
 
 who_shares_a_clique_is_wanted_test() ->
-    {_, Effects} = run([told(a, 1, [n1, n2]), told(b, 1, [n1, n2, n3]), told(c, 1, [n4, n5])], cliques()),
+    {_, Effects} = run([told([{a, [n1, n2]}, {b, [n1, n2, n3]}, {c, [n4, n5]}])], cliques()),
     ?assertEqual([{want, n2}, {want, n3}], Effects).
 
 of_two_cliques_one_may_go_test() ->
-    Told = [told(a, 1, [n1, n2]), told(b, 1, [n1, n2, n3])],
+    {State, _} = run([told([{a, [n1, n2]}, {b, [n1, n2, n3]}])], cliques()),
+    ?assertMatch({_, [{unwant, n3}]}, run([told([{a, [n1, n2]}])], State)),
+    ?assertMatch({_, []}, run([told([{b, [n1, n2, n3]}])], State)).
+
+what_was_told_last_is_all_test() ->
+    Told = [told([{a, [n1, n2]}]), told([{a, [n1, n3]}, {b, [n4]}])],
     {State, _} = run(Told, cliques()),
-    ?assertMatch({_, [{unwant, n3}]}, run([told(b, 2, [])], State)),
-    ?assertMatch({_, []}, run([told(a, 2, [])], State)).
-
-an_older_epoch_is_ignored_and_counted_test() ->
-    {State, Effects} = run([told(a, 2, []), told(a, 1, [n1, n2]), told(a, 2, [n1, n2])], cliques()),
-    ?assertEqual([], Effects),
-    ?assertMatch(#{late := 2, cliques := 0}, summary(State)).
-
-epochs_of_the_past_are_bounded_test() ->
-    {State, _} = run([told(Id, 1, [n8, n9]) || Id <- [a, b, c]], cliques()),
-    ?assertMatch(#{past := 2, forgotten := 1}, summary(State)),
-    %% The first was forgotten, the last was not.
-    {_, Effects} = run([told(a, 1, [n1, n2]), told(c, 1, [n1, n3])], State),
-    ?assertEqual([{want, n2}], Effects).
+    ?assertMatch(#{cliques := 1, is_gateway := false, fellows := 1}, summary(State)),
+    ?assertMatch({_, []}, run([lists:last(Told)], State)),
+    {None, Effects} = run([told([])], State),
+    ?assertEqual([{unwant, n3}], Effects),
+    ?assertMatch(#{cliques := 0}, summary(None)).
 
 a_member_that_does_not_know_yet_is_no_neighbour_test() ->
-    {State, _} = run([told(a, 1, [n1, n2]), {up, n2}], cliques()),
+    {State, _} = run([told([{a, [n1, n2]}]), {up, n2}], cliques()),
     ?assertEqual([], neighbours(State)),
     {Agreed, _} = run([{message, n2, {hello, false, true}}], State),
     ?assertEqual([n2], neighbours(Agreed)).
 
 a_verdict_changes_nothing_test() ->
-    {State, _} = run([told(a, 1, [n1, n2]) | hello(n2, true)], cliques()),
+    {State, _} = run([told([{a, [n1, n2]}]) | hello(n2, true)], cliques()),
     ?assertMatch({State, []}, run([{cast, {dead, n2}}, {cast, {join, [n3]}}, {cast, {unreachable, n2}}], State)).
 
 static() -> new(atoll_static, #{max_peers => 2, max_parted => 2}).

@@ -104,6 +104,7 @@ perform({unwant, _}, _Room, Node) -> {Node, []};
 perform({reply, _, _} = Reply, _Room, Node) -> {Node, [Reply]};
 perform({notify, {making, _} = Making}, group, Node) -> {Node, [{timer, published, 0}, {timer, Making, 0}]};
 perform({notify, _}, _Room, Node) -> {Node, []};
+perform({act, {keep, _Views}}, group, Node) -> {Node, []};
 perform({act, {publish, Own}}, group, Node) -> {Node#node{own = Own}, [{timer, published, 0}]};
 perform({act, {insert, Group, Name, Pid, _Meta}}, name, #node{table = Table} = Node) ->
     {Node#node{table = Table#{{Group, Name} => Pid}}, []};
@@ -130,6 +131,6 @@ view(#node{own = Own, table = Table, name = State}) ->
     {reply, _, Free} = lists:keyfind(reply, 1, Effects),
     #{
         free => Free,
-        groups => [{Name, Members} || {Name, _, _, Members} <- Own],
+        groups => [{Name, Members} || {Name, _, Members} <- Own],
         table => Table
     }.

@@ -172,11 +172,11 @@ cliques(Names) ->
     Parts = split(Names),
     Next = tl(Parts) ++ [hd(Parts)],
     Cliques = [
-        {Id, 1, lists:usort([hd(After) | Part])}
+        {Id, lists:usort([hd(After) | Part])}
      || {Id, Part, After} <- lists:zip3(lists:seq(1, length(Parts)), Parts, Next)
     ],
     maps:from_list([
-        {Name, [{cliques, [Clique || {_, _, Members} = Clique <- Cliques, lists:member(Name, Members)]}]}
+        {Name, [{cliques, [Clique || {_, Members} = Clique <- Cliques, lists:member(Name, Members)]}]}
      || Name <- Names
     ]).
 

@@ -96,7 +96,7 @@ see(_Now, Node, {started, _}, #seen{groups = Groups} = Seen) ->
 see(_Now, Node, killed, #seen{groups = Groups} = Seen) ->
     Seen#seen{groups = maps:remove(Node, Groups)};
 see(_Now, Node, {deed, {publish, Own}}, #seen{groups = Groups} = Seen) ->
-    Seen#seen{groups = Groups#{Node => lists:sort([{Name, Members} || {Name, _, _, Members} <- Own])}};
+    Seen#seen{groups = Groups#{Node => lists:sort([{Name, Members} || {Name, _, Members} <- Own])}};
 see(_Now, world, {note, {asked, Id, Node, Operation}}, #seen{asked = Asked} = Seen) ->
     Seen#seen{asked = Asked#{Id => {Node, Operation}}};
 see(_Now, _Node, {reply, Id, Answer}, #seen{answers = Answers} = Seen) ->

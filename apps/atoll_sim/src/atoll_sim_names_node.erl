@@ -20,7 +20,7 @@
 init(#{self := Self, incarnation := Incarnation, members := [First | _] = Members}, Now) ->
     Options = (atoll_name:defaults())#{free => alone},
     {Names0, Effects0} = atoll_name_core:init(#{self => Self, incarnation => 1000000 * Incarnation, options => Options}, Now),
-    Groups = [{?GROUP, {?GROUP, {1, First, 1}}, 1, Members}],
+    Groups = [{?GROUP, {?GROUP, {1, First, 1}}, Members}],
     {Names, Effects} = atoll_name_core:handle({cast, {groups, Groups}}, Now, Names0),
     {Names, Effects0 ++ Effects ++ [{want, Peer} || Peer <- Members, Peer =/= Self]}.
 

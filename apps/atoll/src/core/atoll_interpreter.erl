@@ -28,7 +28,7 @@
 
 -behaviour(gen_server).
 
--export([start_link/1, call/2, cast/2, subscribe/1, unsubscribe/1]).
+-export([start_link/1, call/2, ask/2, cast/2, subscribe/1, unsubscribe/1]).
 -export([record/2, recording/1, counters/1]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
 
@@ -106,6 +106,21 @@ start_link(#{name := Name} = Options) ->
 -spec call(atom() | pid(), Request :: term()) -> Answer :: term().
 call(Server, Request) ->
     gen_server:call(Server, {protocol, Request}, infinity).
+
+%% @doc The same for callers outside of the rooms. A room has a table of its name, which the
+%% supervisor keeps as long as the application runs: so who finds no process knows why. Where the
+%% process ends in the midst of the request nobody knows how far it got: `restarting' too.
+-spec ask(atom(), Request :: term()) -> {ok, Answer :: term()} | {error, not_running | restarting}.
+ask(Room, Request) ->
+    try
+        {ok, call(Room, Request)}
+    catch
+        exit:{_, {gen_server, call, _}} ->
+            case ets:whereis(Room) of
+                undefined -> {error, not_running};
+                _ -> {error, restarting}
+            end
+    end.
 
 %% @doc Tells the protocol that something happened.
 -spec cast(atom() | pid(), Notice :: term()) -> ok.

@@ -3,7 +3,8 @@
 %% {@link atoll_group_core} decides; this module connects it with the link room
 %% and keeps the table from which readers take what they want to know without
 %% asking the process. The table belongs to the supervisor, so that a reader
-%% always finds it.
+%% always finds it. All that the protocol knows of groups is in it too: after a crash the
+%% process goes on with that, and to everybody else its groups were there all the time.
 -module(atoll_group).
 
 -behaviour(atoll_interpreter).
@@ -12,8 +13,7 @@
 -export_type([error/0, boot/0]).
 -export([open/1, act/2, event/2, notice/2]).
 
--type world() :: Known :: [atoll_group_rules:published()].
-%% What the table holds.
+-type world() :: HasFile :: boolean().
 
 -type boot() :: #{
     %% The groups of the configuration.
@@ -24,6 +24,7 @@
 
 %% A group's row has its name as the key, which is an atom.
 -define(CONFIGURED, {configured}).
+-define(VIEWS, {views}).
 
 -type error() ::
     reserved_s_group_name
@@ -35,7 +36,11 @@
     %% Its turns at the nodes concerned could not be had in time.
     | timeout
     %% This node runs too many operations at once.
-    | overloaded.
+    | overloaded
+    %% The application does not run here (SD Erlang's word); or the process of the groups is
+    %% being started anew.
+    | s_group_not_runnig
+    | restarting.
 
 %% @doc Makes the table; the caller owns it.
 -spec create_table() -> ok.
@@ -46,11 +51,6 @@ create_table() ->
 %% @doc Starts the group process of this node.
 -spec start_link(atoll_group_core:options(), boot()) -> gen_server:start_ret().
 start_link(Options, #{configured := Configured, file := File}) ->
-    Kept =
-        case File of
-            none -> [];
-            _ -> atoll_group_keeper:load(File)
-        end,
     atoll_interpreter:start_link(#{
         name => ?MODULE,
         protocol => atoll_group_core,
@@ -61,50 +61,66 @@ start_link(Options, #{configured := Configured, file := File}) ->
             seed => rand:uniform(1 bsl 32),
             options => Options,
             configured => Configured,
-            kept => Kept,
-            keeps => File =/= none
+            kept => kept(File),
+            published => own(),
+            has_file => File =/= none
         }
     }).
+
+%% An earlier life of the process knew more than the file.
+kept(File) ->
+    case {ets:lookup(?MODULE, ?VIEWS), File} of
+        {[{_, Views}], _} -> Views;
+        {[], none} -> [];
+        {[], _} -> atoll_group_keeper:load(File)
+    end.
 
 %% @doc Makes a group and waits until it stands. This and the other operations
 %% answer within the operation and settle times of the configuration.
 -spec new(atom(), [node()]) -> {ok, atom(), [node()]} | {error, error()}.
 new(Name, Nodes) ->
-    atoll_group_kinds:during(Name, Nodes, fun() -> atoll_interpreter:call(?MODULE, {new, Name, Nodes}) end).
+    atoll_group_kinds:during(Name, Nodes, fun() -> ask({new, Name, Nodes}) end).
 
 %% @doc Adds nodes to a group of this node.
 -spec add(atom(), [node()]) -> {ok, atom(), [node()]} | {error, error()}.
 add(Name, Nodes) ->
-    atoll_group_kinds:during(Name, Nodes, fun() -> atoll_interpreter:call(?MODULE, {add, Name, Nodes}) end).
+    atoll_group_kinds:during(Name, Nodes, fun() -> ask({add, Name, Nodes}) end).
 
 %% @doc Removes other nodes from a group of this node.
 -spec remove(atom(), [node()]) -> ok | {error, error()}.
 remove(Name, Nodes) ->
-    atoll_interpreter:call(?MODULE, {remove, Name, Nodes}).
+    ask({remove, Name, Nodes}).
 
 %% @doc Deletes a group of this node.
 -spec delete(atom()) -> ok | {error, error()}.
 delete(Name) ->
-    atoll_interpreter:call(?MODULE, {delete, Name, []}).
+    ask({delete, Name, []}).
 
 %% @doc Takes in the groups of a configuration, compares notes with all fellows, and
 %% waits until this node is connected with all that can be reached, at most for the
 %% settle time.
--spec sync(atoll_group_config:groups()) -> ok | {error, overloaded}.
+-spec sync(atoll_group_config:groups()) -> ok | {error, error()}.
 sync(Configured) ->
-    atoll_interpreter:call(?MODULE, {sync, Configured}).
+    ask({sync, Configured}).
 
 %% @doc What the process knows, for people and for `s_group:info/0'.
--spec info() -> [{atom(), term()}].
+-spec info() -> [{atom(), term()}] | {error, error()}.
 info() ->
-    atoll_interpreter:call(?MODULE, info).
+    ask(info).
+
+ask(Request) ->
+    case atoll_interpreter:ask(?MODULE, Request) of
+        {ok, Answer} -> Answer;
+        {error, restarting} -> {error, restarting};
+        {error, not_running} -> {error, s_group_not_runnig}
+    end.
 
 %% @doc This node's groups, sorted by name; none where the application does not run.
 -spec own() -> [atoll_group_rules:published()].
 own() ->
     case ets:whereis(?MODULE) of
         undefined -> [];
-        Table -> lists:sort([Group || {_, _, _, _} = Group <- ets:tab2list(Table)])
+        Table -> lists:sort([Group || {_, _, _} = Group <- ets:tab2list(Table)])
     end.
 
 %% @doc This node's group of that name.
@@ -115,7 +131,7 @@ own(Name) ->
             none;
         Table ->
             case ets:lookup(Table, Name) of
-                [{_, _, _, _} = Group] -> {ok, Group};
+                [{_, _, _} = Group] -> {ok, Group};
                 _ -> none
             end
     end.
@@ -135,66 +151,66 @@ configured() ->
 
 %% @private
 -spec open(atoll_group_core:config()) -> world().
-open(#{configured := Configured}) ->
-    true = ets:delete_all_objects(?MODULE),
-    true = ets:insert(?MODULE, {?CONFIGURED, Configured}),
+open(#{configured := Configured, has_file := HasFile}) ->
+    %% What was read later stands.
+    _ = ets:insert_new(?MODULE, {?CONFIGURED, Configured}),
     ok = atoll_link:watch(),
+    ok = tell_below(own()),
     %% Comes after what the protocol begins with.
     self() ! begun,
-    [].
+    HasFile.
 
 %% @private
 -spec act(atoll_protocol:effect(), world()) -> world().
-act({want, Node}, Known) ->
+act({want, Node}, World) ->
     ok = atoll_link:want(Node),
-    Known;
-act({unwant, Node}, Known) ->
+    World;
+act({unwant, Node}, World) ->
     ok = atoll_link:unwant(Node),
-    Known;
-act({act, {keep, Views}}, Known) ->
-    ok = atoll_group_keeper:keep(Views),
-    Known;
-act({act, {configured, Groups}}, Known) ->
+    World;
+act({act, {keep, Views}}, HasFile) ->
+    true = ets:insert(?MODULE, {?VIEWS, Views}),
+    _ = [ok = atoll_group_keeper:keep(Views) || HasFile],
+    HasFile;
+act({act, {configured, Groups}}, World) ->
     true = ets:insert(?MODULE, {?CONFIGURED, Groups}),
-    Known;
-act({act, {publish, Groups}}, Known) ->
+    World;
+act({act, {publish, Groups}}, World) ->
+    Gone = [Name || {Name, _, _} <- own(), not lists:keymember(Name, 1, Groups)],
     %% Before these are wanted, so that the connections are of the kind that is.
-    ok = atoll_group_kinds:groups([{Name, Nodes} || {Name, _, _, Nodes} <- Groups]),
+    ok = atoll_group_kinds:groups([{Name, Nodes} || {Name, _, Nodes} <- Groups]),
     true = ets:insert(?MODULE, Groups),
-    Gone = [Group || {Name, _, _, _} = Group <- Known, not lists:keymember(Name, 1, Groups)],
-    lists:foreach(fun({Name, _, _, _}) -> true = ets:delete(?MODULE, Name) end, Gone),
-    ok = atoll_overlay:cliques(cliques(Known, Groups)),
-    ok = atoll_route:groups([Name || {Name, _, _, _} <- Groups]),
-    Groups.
+    lists:foreach(fun(Name) -> true = ets:delete(?MODULE, Name) end, Gone),
+    ok = tell_below(Groups),
+    World.
 
-%% The overlay knows cliques and not what they are for. One that is gone is empty in
-%% the epoch after its last.
-cliques(Before, Now) ->
-    Ids = [Id || {_, Id, _, _} <- Now],
-    [{Id, Epoch + 1, []} || {_, Id, Epoch, _} <- Before, not lists:member(Id, Ids)] ++
-        [{Id, Epoch, Nodes} || {_, Id, Epoch, Nodes} <- Now].
+%% All of it at once: who is told need not remember, and may have been started anew. The overlay
+%% knows cliques and not what they are for.
+tell_below(Groups) ->
+    ok = atoll_overlay:cliques([{Id, Nodes} || {_, Id, Nodes} <- Groups]),
+    atoll_route:groups([Name || {Name, _, _} <- Groups]).
 
 %% @private
 -spec notice(atoll_group_rules:notice() | {making, boolean()}, world()) -> world().
-notice({making, _}, Known) ->
-    Known;
-notice({s_group, created, Name, Nodes}, Known) ->
+notice({making, _}, World) ->
+    World;
+notice({s_group, created, Name, Nodes}, World) ->
     ok = atoll_events:emit(s_group_created, #{group => Name, nodes => Nodes}),
-    Known;
-notice({s_group, deleted, Name, Nodes}, Known) ->
+    World;
+notice({s_group, deleted, Name, Nodes}, World) ->
     ok = atoll_events:emit(s_group_deleted, #{group => Name, nodes => Nodes}),
-    Known;
-notice({s_group, nodes_added, Name, Nodes}, Known) ->
+    World;
+notice({s_group, nodes_added, Name, Nodes}, World) ->
     _ = [atoll_events:emit(s_group_node_added, #{group => Name, node => Node}) || Node <- Nodes],
-    Known;
-notice({s_group, nodes_removed, Name, Nodes}, Known) ->
+    World;
+notice({s_group, nodes_removed, Name, Nodes}, World) ->
     _ = [atoll_events:emit(s_group_node_removed, #{group => Name, node => Node}) || Node <- Nodes],
-    Known.
+    World.
 
 %% @private
 -spec event(term(), world()) -> {[atoll_hidden:outside()], world()}.
-event(begun, Known) ->
+event(begun, World) ->
     ok = atoll_route:groups_known(),
-    {[], Known};
-event(Message, Known) ->
-    {atoll_link:heard(Message), Known}.
+    {[], World};
+event(Message, World) ->
+    {atoll_link:heard(Message), World}.

@@ -70,10 +70,11 @@
     options := options(),
     %% The groups of the configuration, none unless told.
     configured => atoll_group_config:groups(),
-    %% What an earlier life of this node has kept; and whether this one is to keep
-    %% what it learns.
+    %% What an earlier life of this node or of this process has kept, and what readers find
+    %% by it.
     kept => [atoll_group_view:view()],
-    keeps => boolean()
+    published => [atoll_group_rules:published()],
+    has_file => boolean()
 }.
 
 -type options() :: #{
@@ -139,8 +140,8 @@
     gossiping = false :: boolean(),
     %% Callers that wait for this node to be ready for all its groups.
     syncs = #{} :: #{stamp() => atoll_protocol:from()},
-    %% What was kept last, if anything is to be.
-    keeping = off :: off | {last, atoll_group_store:store()},
+    %% What was kept last.
+    kept :: atoll_group_store:store(),
     %% Messages of this node to itself that have not been handled yet, and the
     %% effects of this event so far, both newest first.
     inbox = [] :: [message()],
@@ -160,22 +161,20 @@
 -spec init(config(), atoll_protocol:now_ms()) -> {state(), [atoll_protocol:effect()]}.
 init(#{self := Self, incarnation := Incarnation, seed := Seed, options := Options} = Config, Now) ->
     #{max_graves := MaxGraves, max_asks := MaxAsks} = Options,
+    Store = atoll_group_store:new(Self, MaxGraves),
     State0 = #state{
         self = Self,
         incarnation = Incarnation,
         options = Options,
         now = Now,
         rand = rand:seed_s(exsss, Seed),
-        store = atoll_group_store:new(Self, MaxGraves),
+        store = Store,
+        kept = Store,
+        published = maps:get(published, Config, []),
         turns = atoll_group_turns:new(MaxAsks)
     },
-    #state{store = Kept} = State1 = lists:foldl(fun learn/2, State0, maps:get(kept, Config, [])),
-    State2 =
-        case Config of
-            #{keeps := true} -> State1#state{keeping = {last, Kept}};
-            #{} -> State1
-        end,
-    finish_event(configure(maps:get(configured, Config, []), State2)).
+    #state{store = Kept} = State = lists:foldl(fun learn/2, State0, maps:get(kept, Config, [])),
+    finish_event(configure(maps:get(configured, Config, []), State#state{kept = Kept})).
 
 %% @doc Takes one event. Requests are `{new, Name, Nodes}', `{add, Name, Nodes}',
 %% `{remove, Name, Nodes}', `{delete, Name}', `{sync, Configured}' and `info'; the one
@@ -623,7 +622,7 @@ is_ready(Id, #state{store = Store, self = Self, unreachable = Unreachable} = Sta
 
 learn(View, #state{store = Store0} = State0) ->
     Store = atoll_group_store:learn(View, Store0),
-    State1 = tick(atoll_group_view:epoch(View), State0#state{store = Store}),
+    State1 = tick(atoll_group_view:counter(View), State0#state{store = Store}),
     lists:foldl(fun leave/2, State1, atoll_group_store:rivals(Store)).
 
 leave(View0, #state{self = Self} = State0) ->
@@ -712,12 +711,10 @@ publish(State0) ->
         false -> State
     end.
 
-keep(#state{keeping = off} = State) ->
-    State;
-keep(#state{keeping = {last, Store}, store = Store} = State) ->
+keep(#state{kept = Store, store = Store} = State) ->
     State;
 keep(#state{store = Store} = State) ->
-    effect({act, {keep, atoll_group_store:views(Store)}}, State#state{keeping = {last, Store}}).
+    effect({act, {keep, atoll_group_store:views(Store)}}, State#state{kept = Store}).
 
 announce(#state{published = Old, store = Store} = State) ->
     New = atoll_group_store:published(Store),

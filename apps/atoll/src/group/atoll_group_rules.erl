@@ -18,9 +18,7 @@
     | {ok, Name :: atom(), [node()]}
     | {error, term()}.
 
--type published() :: {
-    Name :: atom(), atoll_group_view:id(), Epoch :: pos_integer(), Members :: [node()]
-}.
+-type published() :: {Name :: atom(), atoll_group_view:id(), Members :: [node()]}.
 
 -type notice() ::
     {s_group, created | deleted | nodes_added | nodes_removed, Name :: atom(), [node()]}.
@@ -98,9 +96,9 @@ change({delete, _Name, []}, View, _Granted, Stamp) ->
 notices(Before, Now) ->
     Deleted = [
         {s_group, deleted, Name, Nodes}
-     || {Name, Id, _, Nodes} <- Before, not lists:keymember(Id, 2, Now)
+     || {Name, Id, Nodes} <- Before, not lists:keymember(Id, 2, Now)
     ],
-    Deleted ++ lists:append([changes(lists:keyfind(Id, 2, Before), G) || {_, Id, _, _} = G <- Now]).
+    Deleted ++ lists:append([changes(lists:keyfind(Id, 2, Before), G) || {_, Id, _} = G <- Now]).
 
 %% @doc The properties of `s_group:info/0', of a node that is connected with
 %% these and has forgotten so many groups that it was in. What belongs to names,
@@ -108,7 +106,7 @@ notices(Before, Now) ->
 -spec info(node(), [published()], Connected :: [node()], Forgotten :: non_neg_integer()) ->
     [{atom(), term()}].
 info(Self, Groups, Connected, Forgotten) ->
-    Nodes = lists:umerge([Members || {_, _, _, Members} <- Groups]),
+    Nodes = lists:umerge([Members || {_, _, Members} <- Groups]),
     {Synced, NoContact} = lists:partition(
         fun(Node) -> lists:member(Node, Connected) end, lists:delete(Self, Nodes)
     ),
@@ -119,20 +117,20 @@ info(Self, Groups, Connected, Forgotten) ->
         end,
     [
         {state, State},
-        {own_group_names, [Name || {Name, _, _, _} <- Groups]},
+        {own_group_names, [Name || {Name, _, _} <- Groups]},
         {own_group_nodes, Nodes},
         {synced_nodes, Synced},
         {sync_error, []},
         {no_contact, NoContact},
-        {own_s_groups, [{Name, Members} || {Name, _, _, Members} <- Groups]},
+        {own_s_groups, [{Name, Members} || {Name, _, Members} <- Groups]},
         {other_groups, []},
         {monitoring, []},
         {attributes, []},
         {forgotten, Forgotten}
     ].
 
-changes(false, {Name, _, _, Nodes}) ->
+changes(false, {Name, _, Nodes}) ->
     [{s_group, created, Name, Nodes}];
-changes({_, _, _, Old}, {Name, _, _, New}) ->
+changes({_, _, Old}, {Name, _, New}) ->
     [{s_group, nodes_added, Name, New -- Old} || New -- Old =/= []] ++
         [{s_group, nodes_removed, Name, Old -- New} || Old -- New =/= []].

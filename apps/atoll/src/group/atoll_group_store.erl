@@ -46,7 +46,7 @@ learn(View, #store{self = Self, views = Views} = Store) ->
 
 bury(#store{self = Self, views = Views, max_graves = Max, graves_dropped = Dropped} = Store) ->
     Graves = [
-        {atoll_group_view:epoch(View), Id}
+        {atoll_group_view:counter(View), Id}
      || {Id, View} <- maps:to_list(Views), not atoll_group_view:is_member(Self, View)
     ],
     case length(Graves) > Max of
@@ -92,7 +92,6 @@ published(Store) ->
         {
             atoll_group_view:name(View),
             atoll_group_view:id(View),
-            atoll_group_view:epoch(View),
             atoll_group_view:members(View)
         }
      || View <- own(Store)

@@ -14,7 +14,7 @@
 -module(atoll_group_view).
 
 -export([new/3, configured/2, add/3, remove/3, delete/2, merge/2]).
--export([id/1, name/1, age/1, members/1, is_member/2, nodes/1, epoch/1, digest/1]).
+-export([id/1, name/1, age/1, members/1, is_member/2, nodes/1, counter/1, digest/1]).
 -export([to_plain/1, from_plain/1]).
 
 -export_type([view/0, id/0, stamp/0, plain/0]).
@@ -120,15 +120,12 @@ is_member(_Node, #view{}) ->
 -spec nodes(view()) -> [node()].
 nodes(#view{registers = Registers}) -> lists:sort(maps:keys(Registers)).
 
-%% @doc The largest counter of any operation in the view. It grows with each
-%% change, and equal views have equal epochs.
--spec epoch(view()) -> pos_integer().
-epoch(#view{registers = Registers, deleted = Deleted, id = {_, {Created, _, _}}}) ->
+%% @doc The largest counter of any operation in the view: a later change has a larger one. It is
+%% no version: two views with the same counter may differ.
+-spec counter(view()) -> pos_integer().
+counter(#view{registers = Registers, deleted = Deleted, id = {_, {Created, _, _}}}) ->
     Counters = [Counter || {_, {Counter, _, _}} <- maps:values(Registers)],
-    lists:max([Created, counter(Deleted) | Counters]).
-
-counter(false) -> 0;
-counter({Counter, _, _}) -> Counter.
+    lists:max([Created | [Counter || {Counter, _, _} <- [Deleted]] ++ Counters]).
 
 %% @doc A fingerprint: equal views, equal digests, on every node and release.
 -spec digest(view()) -> non_neg_integer().

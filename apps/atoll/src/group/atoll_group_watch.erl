@@ -116,4 +116,4 @@ tell(#state{up = Up} = State) ->
 here(Up, []) ->
     lists:sort([Node || {Node, visible} <- maps:to_list(Up)]);
 here(Up, Groups) ->
-    lists:usort([Node || {_, _, _, Nodes} <- Groups, Node <- Nodes, is_map_key(Node, Up)]).
+    lists:usort([Node || {_, _, Nodes} <- Groups, Node <- Nodes, is_map_key(Node, Up)]).

@@ -71,6 +71,9 @@ start_link(Given) ->
         config => #{
             self => node(),
             incarnation => erlang:system_time(microsecond),
+            %% Who has waited for the process to start is answered as if it had always run.
+            published => atoll_group:own(),
+            held => [{G, N, Pid, Meta} || {{G, N}, Pid, Meta} <- ets:tab2list(?MODULE), node(Pid) =:= node()],
             options =>
                 case is_hidden() of
                     true -> Options#{free := alone};
@@ -187,9 +190,10 @@ answer({no, _} = No) -> No.
 
 %% Where the application does not run, this node is in no group.
 call(Request) ->
-    case erlang:whereis(?MODULE) of
-        undefined -> {no, not_running(Request)};
-        Pid -> atoll_interpreter:call(Pid, Request)
+    case atoll_interpreter:ask(?MODULE, Request) of
+        {ok, Answer} -> Answer;
+        {error, restarting} -> {no, restarting};
+        {error, not_running} -> {no, not_running(Request)}
     end.
 
 not_running(Request) when Request =:= free_nodes; Request =:= bye -> not_running;
@@ -269,7 +273,7 @@ bye() ->
             %% What is said waits for nothing but what came before this.
             _ = info(),
             ok;
-        {no, not_running} ->
+        {no, _} ->
             ok
     end.
 
@@ -309,11 +313,11 @@ send({Group, Name} = Key, Message) ->
 %% @private
 -spec open(atoll_name_core:config()) -> world().
 open(_Config) ->
-    Own = [{G, N, Pid, Meta} || {{G, N}, Pid, Meta} <- ets:tab2list(?MODULE), node(Pid) =:= node()],
-    true = ets:delete_all_objects(?MODULE),
+    %% Those of other nodes they tell again.
+    _ = ets:select_delete(?MODULE, [{{'_', '$1', '_'}, [{'=/=', {node, '$1'}, node()}], [true]}]),
     ok = atoll_interpreter:subscribe(atoll_group),
+    %% What has changed before that.
     ok = atoll_interpreter:cast(self(), {groups, atoll_group:own()}),
-    ok = atoll_interpreter:cast(self(), {recover, Own}),
     ok = atoll_link:watch(),
     #world{}.
 

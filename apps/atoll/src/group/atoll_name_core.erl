@@ -117,7 +117,10 @@
     %% When this process started, in microseconds: makes its numbers unique, of which it
     %% uses fewer than one in each.
     incarnation := non_neg_integer(),
-    options := options()
+    options := options(),
+    %% This node's groups, and the names of processes here from an earlier life of the process.
+    published => [atoll_group_rules:published()],
+    held => [{Group :: atom(), name(), pid(), Meta :: term()}]
 }.
 
 -type options() :: atoll_name_state:options().
@@ -147,6 +150,8 @@
     | no_process
     | timeout
     | connection_lost
+    %% The process of the names here is being started anew.
+    | restarting
     %% Bounds.
     | overloaded
     | too_many_names
@@ -192,14 +197,15 @@
 
 -opaque state() :: atoll_name_state:state().
 
-%% @doc A node that knows of no group and no name.
+%% @doc A node that is connected with nobody.
 -spec init(config(), atoll_protocol:now_ms()) -> {state(), [atoll_protocol:effect()]}.
+init(#{published := Published, held := Held} = Config, Now) ->
+    State = atoll_name_members:groups(Published, atoll_name_state:new(Config, Now)),
+    atoll_name_state:done(lists:foldl(fun atoll_name_settle:recover/2, State, Held));
 init(Config, Now) ->
     {atoll_name_state:new(Config, Now), []}.
 
-%% @doc Takes one event. Casts are `{groups, Groups}' (what the group room publishes),
-%% `{recover, Rows}' (names of processes here from this process's earlier life, told after
-%% the groups and before any connection), `{making, boolean()}' (whether this node, being
+%% @doc Takes one event. Casts are `{groups, Groups}' (what the group room publishes), `{making, boolean()}' (whether this node, being
 %% free, makes a group), `{died, Pid}', `{absent, Node}' (this does not run on that node, which was silent) and
 %% `{decided, Key, Winner}' (what a rule's function said).
 -spec handle(atoll_protocol:event(), atoll_protocol:now_ms(), state()) ->
@@ -237,8 +243,6 @@ event({cast, {groups, Groups}}, State) ->
     atoll_name_members:groups(Groups, State);
 event({cast, {making, Flag}}, State) ->
     atoll_name_members:making(Flag, State);
-event({cast, {recover, Rows}}, State) ->
-    lists:foldl(fun atoll_name_settle:recover/2, State, Rows);
 event({cast, {absent, Peer}}, State) ->
     atoll_name_members:found_absent(Peer, State);
 event({cast, {died, Pid}}, State) ->

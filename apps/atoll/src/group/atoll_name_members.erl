@@ -262,7 +262,7 @@ own_groups(#{published := Published, free := Free, self := Self}) ->
             none -> [];
             Members -> [{undefined, atoll_name_free:id(), Members}]
         end,
-    Shared ++ [{Name, Id, Members} || Published =/= none, {Name, Id, _, Members} <- Published].
+    Shared ++ [{Name, Id, Members} || Published =/= none, {Name, Id, Members} <- Published].
 
 %% The groups of this node are others, or their members are.
 regroup(#{groups := Old, peers := Peers} = State0) ->

@@ -340,7 +340,8 @@ recover({Group, Name, Pid, Meta}, #{names := Names, self := Self} = State0) ->
             Slot = atoll_name_slot:to_front(Entry, slot(Id, Name, State1)),
             settle(Id, Name, owns(Id, Name, set_slot(Id, Name, Slot, State1)));
         #{} ->
-            State0
+            %% The node has left the group meanwhile, and so has the name.
+            effect({act, {delete, Group, Name}}, State0)
     end.
 
 %% What has to be true of a name

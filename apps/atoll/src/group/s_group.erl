@@ -108,7 +108,7 @@ others(Own) ->
 %% @doc This node's groups with their nodes, sorted; `[]' on a free node.
 -spec own_s_groups() -> [{name(), [node()]}].
 own_s_groups() ->
-    [{Name, Nodes} || {Name, _Id, _Epoch, Nodes} <- atoll_group:own()].
+    [{Name, Nodes} || {Name, _Id, Nodes} <- atoll_group:own()].
 
 %% @doc All nodes of this node's groups, itself included, sorted; on a free node
 %% itself and those with which it shares the names of the free nodes.
@@ -124,7 +124,7 @@ own_nodes() ->
 -spec own_nodes(name()) -> [node()].
 own_nodes(Name) ->
     case {atoll_group:own(Name), Name} of
-        {{ok, {_, _, _, Nodes}}, _} -> Nodes;
+        {{ok, {_, _, Nodes}}, _} -> Nodes;
         {none, undefined} -> free_nodes(own_s_groups());
         {none, _} -> []
     end.
@@ -133,13 +133,12 @@ free_nodes([]) -> own_nodes();
 free_nodes(_) -> [].
 
 %% @doc What this node knows of its groups, as a list of properties.
--spec info() -> [{atom(), term()}] | {error, s_group_not_runnig}.
+-spec info() -> [{atom(), term()}] | {error, error()}.
 info() ->
-    case whereis(atoll_group) of
-        undefined ->
-            {error, s_group_not_runnig};
-        _ ->
-            Info = atoll_group:info(),
+    case atoll_group:info() of
+        {error, _} = Error ->
+            Error;
+        Info ->
             Own = proplists:get_value(own_s_groups, Info),
             Known = #{
                 other_groups => others(Own),
@@ -153,12 +152,11 @@ info() ->
 %% application), joins those that this node is in, compares notes with all members of
 %% its groups, and returns when it is connected with those that can be reached. A
 %% configuration only adds: who is no more in it is taken out by {@link remove_nodes/2}.
--spec sync() -> ok | {error, error() | s_group_not_runnig}.
+-spec sync() -> ok | {error, error()}.
 sync() ->
-    case {whereis(atoll_group), atoll_group_config:new(application:get_env(atoll, s_groups, []))} of
-        {undefined, _} -> {error, s_group_not_runnig};
-        {_, {ok, Groups}} -> atoll_group:sync(Groups);
-        {_, {error, Error}} -> {error, {bad_configuration, Error}}
+    case atoll_group_config:new(application:get_env(atoll, s_groups, [])) of
+        {ok, Groups} -> atoll_group:sync(Groups);
+        {error, Error} -> {error, {bad_configuration, Error}}
     end.
 
 %% @doc From now on the caller gets `{nodeup, Node}' and `{nodedown, Node}' of the nodes
@@ -214,7 +212,7 @@ chosen(_) -> [].
 
 group_nodes(Name) ->
     case atoll_group:own(Name) of
-        {ok, {_, _, _, Nodes}} -> Nodes;
+        {ok, {_, _, Nodes}} -> Nodes;
         none -> []
     end.
 
@@ -410,6 +408,8 @@ format_error(overloaded) ->
     "too many operations on groups or names run on this node at once";
 format_error(s_group_not_runnig) ->
     "the application atoll is not started on this node";
+format_error(restarting) ->
+    "a part of atoll on this node is being started again; whether the call had an effect is not known";
 format_error({bad_configuration, Error}) ->
     ["the option s_groups: ", atoll_group_config:format_error(Error)];
 format_error(not_boolean) ->

@@ -1,13 +1,12 @@
 %% @doc The strategy `cliques': the user says who is to be linked with whom.
 %%
-%% A clique is a set of nodes that are all linked with each other. Cliques are
-%% handed in from above with `{tell, {cliques, [{Id, Epoch, [Node]}]}}': of each Id
-%% the higher epoch replaces the lower one, and an older one that comes late is
-%% ignored. An empty list of nodes takes the clique away. A node wants a link with
-%% everybody who shares a clique with it; who stands in two cliques is a gateway
-%% between them.
+%% A clique is a set of nodes that are all linked with each other. All that this node is in are
+%% handed in from above at once, with `{tell, {cliques, [{Id, [Node]}]}}': what is not among
+%% them is a clique of this node no more. So it does not matter what was told before, or how
+%% often. A node wants a link with everybody who shares a clique with it; who stands in two
+%% cliques is a gateway between them.
 %%
-%% For a while two nodes may have different epochs. Each offers the other what its
+%% For a while two nodes may have been told different things. Each offers the other what its
 %% own data say ({@link atoll_peers}), and they are neighbours when both do. A node
 %% that hears of its new clique late therefore becomes a neighbour late; until then
 %% the other one keeps the link and asks.
@@ -25,23 +24,14 @@
 
 -export_type([state/0, clique/0, message/0]).
 
--type clique() :: {Id :: term(), Epoch :: term(), [node()]}.
-%% Epochs of one Id are compared as terms.
+-type clique() :: {Id :: term(), [node()]}.
 
 -type message() :: atoll_peers:hello().
 
 -record(state, {
     self :: node(),
-    max_past :: non_neg_integer(),
     %% Cliques that this node is in.
-    cliques = #{} :: #{Id :: term() => {Epoch :: term(), [node()]}},
-    %% Cliques that it is not in, or no more: the number of the telling, and the
-    %% epoch, which an older one must not overtake.
-    past = #{} :: #{Id :: term() => {pos_integer(), Epoch :: term()}},
-    told = 0 :: non_neg_integer(),
-    forgotten = 0 :: non_neg_integer(),
-    %% Told of an epoch that was not higher.
-    late = 0 :: non_neg_integer(),
+    cliques = 0 :: non_neg_integer(),
     %% Terms that it was told and does not know.
     not_understood = 0 :: non_neg_integer(),
     %% Who shares a clique with this node.
@@ -51,16 +41,15 @@
 
 -opaque state() :: #state{}.
 
-%% @doc After which time an unanswered hello is said again; and of how many cliques
-%% that the node is not in the epoch is remembered.
+%% @doc After which time an unanswered hello is said again.
 -spec options() -> #{atom() => {atoll_strategy:kind(), term()}}.
 options() ->
-    #{hello_ms => {pos_integer, 5000}, max_past => {non_neg_integer, 1000}}.
+    #{hello_ms => {pos_integer, 5000}}.
 
 %% @doc In no clique.
 -spec init(atoll_strategy:config(), atoll_protocol:now_ms()) -> {state(), [atoll_protocol:effect()]}.
-init(#{self := Self, options := #{hello_ms := HelloMs, max_past := MaxPast}}, _Now) ->
-    {#state{self = Self, max_past = MaxPast, peers = atoll_peers:new(both, HelloMs)}, []}.
+init(#{self := Self, options := #{hello_ms := HelloMs}}, _Now) ->
+    {#state{self = Self, peers = atoll_peers:new(both, HelloMs)}, []}.
 
 %% @doc Takes one event.
 -spec handle(atoll_protocol:event(), atoll_protocol:now_ms(), state()) -> {state(), [atoll_protocol:effect()]}.
@@ -74,13 +63,13 @@ handle({timeout, hello}, _Now, State) ->
     done(peers(fun atoll_peers:remind/1, State));
 handle({cast, {tell, Term}}, _Now, #state{not_understood = N} = State) ->
     case cliques_in(Term) of
-        {ok, Cliques} -> done(settle(lists:foldl(fun tell/2, State, Cliques)));
+        {ok, Cliques} -> done(told(Cliques, State));
         error -> {State#state{not_understood = N + 1}, []}
     end;
 handle({cast, {stranger, Node}}, _Now, State) ->
     done(peers(fun(P) -> atoll_peers:ask(Node, P) end, State));
 handle({cast, leave}, _Now, State) ->
-    done(settle(State#state{cliques = #{}, past = #{}}));
+    done(told([], State));
 handle({cast, {Notice, _}}, _Now, State) when Notice =:= join; Notice =:= unreachable; Notice =:= dead ->
     {State, []}.
 
@@ -96,14 +85,11 @@ known(#state{}) ->
 
 %% @doc Sizes, and what was dropped.
 -spec summary(state()) -> #{atom() => term()}.
-summary(#state{cliques = Cliques, past = Past, fellows = Fellows, peers = Peers} = State) ->
+summary(#state{cliques = Cliques, fellows = Fellows, peers = Peers} = State) ->
     #{
         strategy => cliques,
-        cliques => map_size(Cliques),
-        is_gateway => map_size(Cliques) > 1,
-        past => map_size(Past),
-        forgotten => State#state.forgotten,
-        late => State#state.late,
+        cliques => Cliques,
+        is_gateway => Cliques > 1,
         not_understood => State#state.not_understood,
         hellos => atoll_peers:summary(Peers),
         fellows => length(Fellows),
@@ -119,45 +105,19 @@ cliques_in({cliques, Cliques}) when length(Cliques) >= 0 ->
 cliques_in(_) ->
     error.
 
-is_clique({_Id, _Epoch, Nodes}) when length(Nodes) >= 0 -> lists:all(fun is_atom/1, Nodes);
+is_clique({_Id, Nodes}) when length(Nodes) >= 0 -> lists:all(fun is_atom/1, Nodes);
 is_clique(_) -> false.
 
-tell({Id, Epoch, Nodes}, #state{self = Self, cliques = Cliques, past = Past, told = Told} = State) ->
-    case {epoch(Id, State), lists:member(Self, Nodes)} of
-        {{ok, Known}, _} when Known >= Epoch ->
-            State#state{late = State#state.late + 1};
-        {_, true} ->
-            State#state{cliques = Cliques#{Id => {Epoch, Nodes}}, past = maps:remove(Id, Past)};
-        {_, false} ->
-            bound(State#state{
-                cliques = maps:remove(Id, Cliques), past = Past#{Id => {Told + 1, Epoch}}, told = Told + 1
-            })
-    end.
-
-epoch(Id, #state{cliques = Cliques, past = Past}) ->
-    case {Cliques, Past} of
-        {#{Id := {Epoch, _}}, _} -> {ok, Epoch};
-        {_, #{Id := {_, Epoch}}} -> {ok, Epoch};
-        {_, _} -> unknown
-    end.
-
-%% The one that was told of longest ago goes.
-bound(#state{past = Past, max_past = Max, forgotten = Forgotten} = State) when map_size(Past) > Max ->
-    {_, Oldest} = lists:min([{Told, Id} || {Id, {Told, _}} <- maps:to_list(Past)]),
-    State#state{past = maps:remove(Oldest, Past), forgotten = Forgotten + 1};
-bound(State) ->
-    State.
-
 %% Brings the links in line with the cliques.
-settle(#state{self = Self, cliques = Cliques, fellows = Before} = State0) ->
-    Fellows = lists:usort(lists:append([Nodes || {_, Nodes} <- maps:values(Cliques)])) -- [Self],
-    State = State0#state{fellows = Fellows},
+told(Told, #state{self = Self, fellows = Before} = State0) ->
+    Cliques = lists:usort([Clique || {_, Nodes} = Clique <- Told, lists:member(Self, Nodes)]),
+    Fellows = lists:usort(lists:append([Nodes || {_, Nodes} <- Cliques])) -- [Self],
     peers(
         fun(P0) ->
             P1 = lists:foldl(fun part/2, P0, ordsets:subtract(Before, Fellows)),
             lists:foldl(fun meet/2, P1, ordsets:subtract(Fellows, Before))
         end,
-        State
+        State0#state{cliques = length(Cliques), fellows = Fellows}
     ).
 
 meet(Node, Peers) ->

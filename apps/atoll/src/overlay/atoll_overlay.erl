@@ -97,12 +97,16 @@ tell(Term) ->
         none -> {error, missing()}
     end.
 
-%% @doc These are the cliques that this node is in: for the strategy `cliques', any
-%% other has no use for them.
+%% @doc These are all the cliques that this node is in: for the strategy `cliques', any
+%% other has no use for them. The next life of the process is told them too.
 -spec cliques([atoll_cliques:clique()]) -> ok.
 cliques(Cliques) ->
-    case look_up(strategy) of
-        {ok, atoll_cliques} -> atoll_interpreter:cast(?MODULE, {tell, {cliques, Cliques}});
+    true = ets:insert(?MODULE, {cliques, Cliques}),
+    tell_cliques().
+
+tell_cliques() ->
+    case {look_up(strategy), look_up(cliques)} of
+        {{ok, atoll_cliques}, {ok, Cliques}} -> atoll_interpreter:cast(?MODULE, {tell, {cliques, Cliques}});
         _ -> ok
     end.
 
@@ -161,10 +165,9 @@ missing() ->
 call(Request) ->
     case look_up(strategy) of
         {ok, _} ->
-            try
-                atoll_interpreter:call(?MODULE, Request)
-            catch
-                exit:{_, {gen_server, call, _}} -> {error, restarting}
+            case atoll_interpreter:ask(?MODULE, Request) of
+                {ok, Answer} -> Answer;
+                {error, _} = Error -> Error
             end;
         none ->
             {error, missing()}
@@ -177,6 +180,7 @@ open(#{strategy := {Module, _}, join_ms := JoinMs}) ->
     true = ets:insert(?MODULE, [{strategy, Module}, {join_ms, JoinMs}]),
     true = has_left() orelse ets:insert(?MODULE, {{member, node()}}),
     ok = atoll_link:watch(),
+    true = has_left() orelse tell_cliques() =:= ok,
     [].
 
 forget({{member, Node}}) when Node =/= node() ->

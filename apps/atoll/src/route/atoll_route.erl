@@ -37,7 +37,8 @@
 -define(EVENTS, [member_down, neighbour_up, neighbour_down, reborn, left]).
 -type world() :: [].
 
-%% @doc Makes the table; the caller owns it. It holds whether there is to be a directory.
+%% @doc Makes the table; the caller owns it. It holds whether there is to be a directory, and
+%% what the group room has said.
 -spec create_table() -> ok.
 create_table() ->
     ?MODULE = ets:new(?MODULE, [named_table, public]),
@@ -68,11 +69,20 @@ groups(Groups) ->
 groups_known() ->
     tell(groups_known).
 
+%% The next life of the process hears it too.
 tell(What) ->
-    case whereis(?MODULE) of
-        undefined -> ok;
-        Pid -> atoll_interpreter:cast(Pid, What)
-    end.
+    Row =
+        case What of
+            {groups, _} -> What;
+            groups_known -> {groups_known, true}
+        end,
+    true = ets:insert(?MODULE, Row),
+    atoll_interpreter:cast(?MODULE, What).
+
+told_before() ->
+    _ = [atoll_interpreter:cast(self(), {groups, Groups}) || {groups, Groups} <- ets:lookup(?MODULE, groups)],
+    _ = [atoll_interpreter:cast(self(), groups_known) || _ <- ets:lookup(?MODULE, groups_known)],
+    ok.
 
 %% @doc How this node reaches another one, why so, and so many other ways.
 -spec explain(node(), Count :: pos_integer(), #{avoid => [node()], salt => term()}) ->
@@ -116,10 +126,9 @@ stopped() ->
 call(Request) ->
     case is_on() of
         true ->
-            try
-                atoll_interpreter:call(?MODULE, Request)
-            catch
-                exit:{_, {gen_server, call, _}} -> {error, restarting}
+            case atoll_interpreter:ask(?MODULE, Request) of
+                {ok, Answer} -> Answer;
+                {error, _} = Error -> Error
             end;
         {error, _} = Error ->
             Error
@@ -143,6 +152,7 @@ open(_Config) ->
     ok = follow_overlay(),
     ok = follow_links(is_carried()),
     ok = atoll_dist:router(?MODULE),
+    ok = told_before(),
     [].
 
 %% A neighbour that comes between the two lines is heard of twice, which does no harm.
