@@ -27,6 +27,17 @@ on_demand() -> new(n1, 60000).
 run(Events, State) ->
     lists:foldl(fun(Event, {S, _}) -> atoll_link_core:handle(Event, 0, S) end, {State, []}, Events).
 
+%% The same; gives all effects.
+run_all(Events, State) ->
+    lists:foldl(
+        fun(Event, {S0, Effects}) ->
+            {S, More} = atoll_link_core:handle(Event, 0, S0),
+            {S, Effects ++ More}
+        end,
+        {State, []},
+        Events
+    ).
+
 want(Peer) -> {cast, {want, owner, Peer}}.
 unwant(Peer) -> {cast, {unwant, owner, Peer}}.
 usage(Purpose, Peer, Uses, Traffic) ->
@@ -37,8 +48,12 @@ usage(Purpose, Peer, Uses, Traffic, Payload) ->
 %% Held, then unwanted, then twice found quiet: the peer is asked.
 asking(Peer) ->
     [want(Peer), {up, Peer}, {cast, {connected, Peer, true}}, unwant(Peer)] ++
-        [{timeout, {linger, Peer}}, usage(reading, Peer, 0, 10)] ++
-        [{timeout, {linger, Peer}}, usage(reading, Peer, 0, 10)].
+        look(Peer, 10) ++ look(Peer, 10) ++ [usage(reading, Peer, 0, 10)].
+
+%% Its packets are read; twice the same are quiet.
+look(Peer, Traffic) -> look(Peer, Traffic, 100 * Traffic).
+look(Peer, Traffic, Payload) ->
+    [{timeout, {linger, Peer}}, {cast, {usage, traffic, Peer, #{traffic => Traffic, payload => Payload}}}].
 
 a_wanted_peer_is_connected_test() ->
     {State, Effects} = run([want(n2)], new()),
@@ -154,21 +169,23 @@ that_a_hidden_node_is_wanted_is_told_whichever_comes_first_test() ->
 a_connection_on_demand_is_closed_when_quiet_test() ->
     {Up, First} = run([{up, n2}], on_demand()),
     ?assertEqual([{timer, {linger, n2}, 60000}, {notify, {up, n2}}], First),
-    {Read, Second} = run([{timeout, {linger, n2}}, usage(reading, n2, 0, 10)], Up),
+    {Read, Second} = run(look(n2, 10), Up),
     ?assertEqual([{timer, {linger, n2}, 60000}], Second),
-    {Asking, Ask} = run([{timeout, {linger, n2}}, usage(reading, n2, 0, 10)], Read),
+    {Quiet, Third} = run(look(n2, 10), Read),
+    ?assertEqual([{act, {measure, reading, n2}}], Third),
+    {Asking, Ask} = run([usage(reading, n2, 0, 10)], Quiet),
     ?assertEqual([{send, n2, {may_close, 1}}, {timer, {linger, n2}, 60000}], Ask),
     {_, Close} = run([{message, n2, {close, 1, true}}, usage(agreed, n2, 0, 12)], Asking),
     ?assertEqual([{act, {disconnect, n2}}], Close).
 
 the_pauses_of_one_on_demand_are_not_cut_short_test() ->
     %% The longest pause of one that was wanted is 30 s.
-    {Kept, Effects} = run([{up, n2}, {timeout, {linger, n2}}, usage(reading, n2, 1, 10)], on_demand()),
+    InUse = look(n2, 10) ++ look(n2, 10) ++ [usage(reading, n2, 1, 10)],
+    {Kept, Effects} = run([{up, n2} | InUse], on_demand()),
     ?assertEqual([{timer, {linger, n2}, 60000}, {notify, {kept, n2}}], Effects),
     ?assertMatch({_, [{timer, {linger, n2}, 60000}]}, run([{message, n2, released}], Kept)),
     %% And one with a short time grows up to that.
-    Look = [{timeout, {linger, n2}}, usage(reading, n2, 1, 10)],
-    {_, Longest} = run([{up, n2} | lists:append(lists:duplicate(20, Look))], new(n1, 300)),
+    {_, Longest} = run([{up, n2} | lists:append(lists:duplicate(20, InUse))], new(n1, 300)),
     ?assertEqual([{timer, {linger, n2}, 30000}, {notify, {kept, n2}}], Longest).
 
 one_on_demand_that_was_wanted_is_one_on_demand_again_test() ->
@@ -180,21 +197,29 @@ one_on_demand_that_was_wanted_is_one_on_demand_again_test() ->
     ).
 
 a_tick_is_no_traffic_test() ->
-    Quiet = [{up, n2}, {timeout, {linger, n2}}, usage(reading, n2, 0, 10, 500), {timeout, {linger, n2}}],
-    ?assertMatch(
-        {_, [{send, n2, {may_close, 1}} | _]}, run(Quiet ++ [usage(reading, n2, 0, 18, 500)], on_demand())
-    ),
-    ?assertMatch(
-        {_, [{timer, {linger, n2}, 60000}]}, run(Quiet ++ [usage(reading, n2, 0, 18, 501)], on_demand())
-    ).
+    Up = [{up, n2} | look(n2, 10, 500)],
+    ?assertMatch({_, [{act, {measure, reading, n2}}]}, run(Up ++ look(n2, 18, 500), on_demand())),
+    ?assertMatch({_, [{timer, {linger, n2}, 60000} | _]}, run(Up ++ look(n2, 18, 501), on_demand())).
+
+%% To read the monitors stops the runtime: where packets flow that is not done, and the packets
+%% themselves are read more and more seldom.
+monitors_are_not_read_while_packets_flow_test() ->
+    Released = [want(n2), {up, n2}, {cast, {connected, n2, true}}, unwant(n2)],
+    Looks = lists:append([look(n2, 10 * N) || N <- lists:seq(1, 100)]),
+    {State, Effects} = run_all(Released ++ Looks, new()),
+    ?assertEqual([], [E || {act, {measure, reading, _}} = E <- Effects]),
+    ?assertEqual([1000, 1000, 2000, 4000, 8000, 16000, 30000, 30000], lists:sublist([Ms || {timer, {linger, n2}, Ms} <- Effects], 8)),
+    %% It is closed when nobody uses it any more.
+    {_, Last} = run(look(n2, 1000) ++ [usage(reading, n2, 0, 1000)], State),
+    ?assertMatch([{send, n2, {may_close, 1}} | _], Last).
 
 where_ticks_cannot_be_told_as_many_packets_as_there_may_be_are_none_test() ->
-    Look = fun(Packets) -> [{timeout, {linger, n2}}, usage(reading, n2, 0, Packets, {ticks, 15000})] end,
+    Look = fun(Packets) -> look(n2, Packets, {ticks, 15000}) end,
     Second = fun(Packets, State) -> run([{up, n2} | Look(10) ++ Look(Packets)], State) end,
-    ?assertMatch({_, [{send, n2, {may_close, 1}} | _]}, Second(20, on_demand())),
-    ?assertMatch({_, [{timer, {linger, n2}, 60000}]}, Second(21, on_demand())),
-    ?assertMatch({_, [{send, n2, {may_close, 1}} | _]}, Second(10, new(n1, 1000))),
-    ?assertMatch({_, [{timer, {linger, n2}, 1000}]}, Second(11, new(n1, 1000))).
+    ?assertMatch({_, [{act, {measure, reading, n2}}]}, Second(20, on_demand())),
+    ?assertMatch({_, [{timer, {linger, n2}, 60000} | _]}, Second(21, on_demand())),
+    ?assertMatch({_, [{act, {measure, reading, n2}}]}, Second(10, new(n1, 1000))),
+    ?assertMatch({_, [{timer, {linger, n2}, 2000} | _]}, Second(11, new(n1, 1000))).
 
 a_disconnect_closes_at_once_and_what_is_wanted_is_tried_after_a_pause_test() ->
     {Cut, Effects} = run([want(n2), {up, n2}, {cast, {disconnect, n2}}], new()),
@@ -235,8 +260,7 @@ when_the_peer_lets_go_it_is_looked_at_soon_test() ->
     ?assertMatch({_, [{timer, {linger, n2}, 1000}]}, run([{message, n2, released}], Kept)).
 
 an_answer_to_an_earlier_question_is_none_test() ->
-    Late = [{timeout, {linger, n2}}, {timeout, {linger, n2}}, usage(reading, n2, 0, 12)] ++
-        [{timeout, {linger, n2}}, usage(reading, n2, 0, 12)],
+    Late = [{timeout, {linger, n2}} | look(n2, 12)] ++ look(n2, 12) ++ [usage(reading, n2, 0, 12)],
     {Asking, Effects} = run(asking(n2) ++ Late, new()),
     ?assertMatch([{send, n2, {may_close, 2}} | _], Effects),
     ?assertMatch({_, []}, run([{message, n2, {close, 1, true}}], Asking)).
@@ -272,17 +296,13 @@ a_quiet_unused_connection_is_closed_when_the_peer_agrees_test() ->
     ?assertEqual([], atoll_link_core:summary(Closed)).
 
 a_connection_with_a_monitor_stays_test() ->
-    Events = [want(n2), {up, n2}, unwant(n2), {timeout, {linger, n2}}, usage(reading, n2, 1, 10)],
+    Events = [want(n2), {up, n2}, unwant(n2)] ++ look(n2, 10) ++ look(n2, 10) ++ [usage(reading, n2, 1, 10)],
     {_, Effects} = run(Events, new()),
     ?assertEqual([{timer, {linger, n2}, 2000}, {notify, {kept, n2}}], Effects).
 
 a_connection_with_traffic_stays_test() ->
-    Events = [
-        want(n2), {up, n2}, unwant(n2),
-        {timeout, {linger, n2}}, usage(reading, n2, 0, 10),
-        {timeout, {linger, n2}}, usage(reading, n2, 0, 11)
-    ],
-    ?assertMatch({_, [{timer, {linger, n2}, 1000}]}, run(Events, new())).
+    Events = [want(n2), {up, n2}, unwant(n2)] ++ look(n2, 10) ++ look(n2, 11),
+    ?assertMatch({_, [{timer, {linger, n2}, 2000}, {notify, {kept, n2}}]}, run(Events, new())).
 
 a_connection_that_came_into_use_while_the_peer_agreed_stays_test() ->
     {Agreed, _} = run(asking(n2) ++ [{message, n2, {close, 1, true}}], new()),
@@ -292,7 +312,7 @@ a_connection_that_came_into_use_while_the_peer_agreed_stays_test() ->
 a_use_that_cannot_be_read_counts_test() ->
     Events = [
         want(n2), {up, n2}, unwant(n2),
-        {timeout, {linger, n2}}, {cast, {usage, reading, n2, unknown}}
+        {timeout, {linger, n2}}, {cast, {usage, traffic, n2, unknown}}
     ],
     ?assertMatch({_, [{timer, {linger, n2}, 2000}, {notify, {kept, n2}}]}, run(Events, new())).
 
@@ -361,7 +381,7 @@ event() ->
             {down, Peer, lost},
             {cast, {disconnect, Peer}},
             {cast, {connected, Peer, boolean()}},
-            {cast, {usage, oneof([reading, agreed, {asked, 1}]), Peer, usage()}},
+            {cast, {usage, oneof([traffic, reading, agreed, {asked, 1}]), Peer, usage()}},
             {timeout, {linger, Peer}},
             {timeout, {retry, Peer}},
             {message, Peer, {may_close, 1}},

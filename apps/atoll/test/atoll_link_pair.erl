@@ -312,12 +312,17 @@ effect({act, {measure, Purpose, Peer}}, Side, _How, World0) ->
     #side{own = Own, half = Half, seen = Seen, packets = Packets, payload = Payload, looks = Looks} = S =
         get(Side, World0),
     Uses = Own + Half + Seen,
-    {Ms, World} = draw(30, put(Side, S#side{looks = lists:sublist([Uses | Looks], 2)}, World0)),
+    {Looked, Told} =
+        case Purpose of
+            traffic -> {Looks, #{}};
+            _ -> {lists:sublist([Uses | Looks], 2), #{uses => Uses}}
+        end,
+    {Ms, World} = draw(30, put(Side, S#side{looks = Looked}, World0)),
     Read =
         case World of
             #world{connection = none} -> unknown;
-            #world{options = #{ticks := told}} -> #{uses => Uses, traffic => Packets, payload => Payload};
-            #world{} -> #{uses => Uses, traffic => Packets, payload => {ticks, ?TICK_MS}}
+            #world{options = #{ticks := told}} -> Told#{traffic => Packets, payload => Payload};
+            #world{} -> Told#{traffic => Packets, payload => {ticks, ?TICK_MS}}
         end,
     schedule(Ms, {event, Side, {cast, {usage, Purpose, Peer, Read}}}, World);
 effect({act, {disconnect, _Peer}}, Side, How, #world{connection = Connection} = World) ->

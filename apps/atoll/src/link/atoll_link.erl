@@ -134,7 +134,7 @@ act({act, {own, Node, Wants}}, World) ->
     ok = atoll_dist:own(Node, Wants),
     World;
 act({act, {measure, Purpose, Node}}, World) ->
-    help({measure, Purpose, Node}, fun() -> atoll_link_usage:read(Node) end, World);
+    help({measure, Purpose, Node}, fun() -> atoll_link_usage:read(Purpose, Node) end, World);
 act({act, {disconnect, Node}}, World) ->
     %% In a process of its own: it waits for the net kernel.
     _ = spawn(fun() -> erlang:disconnect_node(Node) end),

@@ -6,11 +6,13 @@
 %% nobody wants is closed, but never because it looks idle:
 %%
 %% <ol>
-%% <li>it must have been unwanted for its time, and then quiet for as long again.
+%% <li>it must have been unwanted for its time, and then quiet for as long again: its packets are
+%%   read, which costs next to nothing.
 %%   One that was made for an owner here has the linger time. One that came up by
 %%   itself, because a program or the peer made it, is there on demand and has
 %%   `on_demand_ms'; with `infinity' it is left alone. A tick is no traffic;</li>
-%% <li>no monitor and no link may be known over it on this side;</li>
+%% <li>then no monitor and no link may be known over it on this side. To read these stops the
+%%   runtime for a moment, so it is not done while packets flow;</li>
 %% <li>the peer is asked, and agrees only if nobody wants it there either and
 %%   no monitor or link is known on that side;</li>
 %% <li>then this side looks once more, and disconnects.</li>
@@ -19,7 +21,7 @@
 %% If both ends want to close, the one with the smaller name does. A peer that
 %% does not answer (it runs no Atoll, or it is silent) stays connected, and so does
 %% a hidden one, a shell or a tool: its use reads as unknown. A connection that is
-%% in use is looked at again after a pause that doubles each time.
+%% in use, by packets or by monitors, is looked at again after a pause that doubles each time.
 %%
 %% `{disconnect, Peer}' is for a room above that knows the peer to be dead, or the
 %% connection of no use: it is closed at once, whoever wants it and whatever
@@ -72,8 +74,9 @@
     %% Not connected, or it could not be read: that counts as in use.
     unknown
     | #{
-        %% Monitors and links across the connection, in either direction.
-        uses := non_neg_integer(),
+        %% Monitors and links across the connection, in either direction; not for the purpose
+        %% `traffic'.
+        uses => non_neg_integer(),
         %% Packets in and out so far, ticks among them if they are counted.
         traffic := non_neg_integer(),
         %% What is in them but ticks: bytes beside their heads, or signals where those
@@ -99,18 +102,21 @@
     %% Connected: wanted; or there by itself and left alone.
     | held
     | foreign
-    %% Connected, and unwanted since: waiting for the linger time; reading its
-    %% use; asking the peer; reading once more after it agreed; being closed.
+    %% Connected, and unwanted since: waiting for the linger time; reading its packets, and
+    %% where it is quiet its monitors; asking the peer; reading once more after it agreed; being
+    %% closed.
     | {lingering, Ms :: pos_integer()}
+    | {traffic, Ms :: pos_integer()}
     | {reading, Ms :: pos_integer()}
     | {asking, Ms :: pos_integer()}
     | {agreed, Ms :: pos_integer()}
     | closing.
 
 -type purpose() ::
-    %% Why a connection's use is read: to ask the peer, to close after it agreed,
-    %% or to answer the peer that asks.
-    reading
+    %% Why a connection's use is read: to know whether it is quiet, to ask the peer, to close after
+    %% it agreed, or to answer the peer that asks.
+    traffic
+    | reading
     | agreed
     | {asked, N :: pos_integer()}.
 
@@ -128,8 +134,8 @@
     question = 0 :: non_neg_integer(),
     %% The room above had it closed: no new attempt without a pause.
     cut = false :: boolean(),
-    %% Packets and payload at the last reading that found it unused. What both
-    %% ends' questions and answers add to the packets meanwhile is in the first.
+    %% Packets and payload at the last reading. What both ends' questions and answers add to
+    %% the packets meanwhile is in the first.
     last = unknown :: unknown | {non_neg_integer(), non_neg_integer() | {ticks, pos_integer()}}
 }).
 
@@ -401,43 +407,42 @@ linger(Node, Ms, Peer, State) ->
 %% Later each time, so that a connection in long use is not read all the time.
 linger_longer(Node, Ms, Peer, State0) ->
     Longer = min(longest_pause(Peer, State0), 2 * Ms),
-    {State, Effects} = linger(Node, Longer, Peer#peer{last = unknown}, State0),
+    {State, Effects} = linger(Node, Longer, Peer, State0),
     {State, Effects ++ [{notify, {kept, Node}}]}.
 
 linger_over(Node, #peer{phase = {lingering, Ms}} = Peer, State) ->
-    store(Node, Peer#peer{phase = {reading, Ms}}, State, [{act, {measure, reading, Node}}]);
+    store(Node, Peer#peer{phase = {traffic, Ms}}, State, [{act, {measure, traffic, Node}}]);
 linger_over(Node, #peer{phase = {asking, Ms}} = Peer, State) ->
     %% No answer: the peer keeps the connection by its silence.
-    linger_longer(Node, Ms, Peer, State).
+    linger_longer(Node, Ms, Peer#peer{last = unknown}, State).
 
 usage({asked, N}, Usage, Node, #peer{owners = Owners}, State) ->
     Agreed = map_size(Owners) =:= 0 andalso unused(Usage),
     {State, [{send, Node, {close, N, Agreed}}]};
-usage(reading, #{uses := 0} = Usage, Node, #peer{phase = {reading, Ms}} = Peer, State) ->
-    #{traffic := Packets, payload := Payload} = Usage,
+usage(traffic, #{traffic := Packets, payload := Payload}, Node, #peer{phase = {traffic, Ms}, last = unknown} = Peer, State) ->
+    linger(Node, Ms, Peer#peer{last = {Packets, Payload}}, State);
+usage(traffic, #{traffic := Packets, payload := Payload} = Usage, Node, #peer{phase = {traffic, Ms}} = Peer, State) ->
     Read = Peer#peer{last = {Packets, Payload}},
     case is_quiet(Usage, Peer#peer.last, Ms) of
-        true ->
-            N = State#state.questions + 1,
-            Effects = [{send, Node, {may_close, N}}, {timer, {linger, Node}, Ms}],
-            Asking = Read#peer{phase = {asking, Ms}, question = N},
-            store(Node, Asking, State#state{questions = N}, Effects);
-        false ->
-            linger(Node, Ms, Read, State)
+        true -> store(Node, Read#peer{phase = {reading, Ms}}, State, [{act, {measure, reading, Node}}]);
+        false -> linger_longer(Node, Ms, Read, State)
     end;
+usage(reading, #{uses := 0, traffic := Packets, payload := Payload}, Node, #peer{phase = {reading, Ms}} = Peer, State) ->
+    N = State#state.questions + 1,
+    Effects = [{send, Node, {may_close, N}}, {timer, {linger, Node}, Ms}],
+    Asking = Peer#peer{phase = {asking, Ms}, question = N, last = {Packets, Payload}},
+    store(Node, Asking, State#state{questions = N}, Effects);
 usage(agreed, #{uses := 0, traffic := Now}, Node, #peer{phase = {agreed, _}, last = {Then, _}} = Peer, State) when
     Now =< Then + ?OWN_PACKETS
 ->
     store(Node, Peer#peer{phase = closing}, State, [{act, {disconnect, Node}}]);
 usage(Purpose, _InUse, Node, #peer{phase = {Purpose, Ms}} = Peer, State) ->
-    linger_longer(Node, Ms, Peer, State);
+    linger_longer(Node, Ms, Peer#peer{last = unknown}, State);
 usage(_Purpose, _Usage, _Node, _Peer, State) ->
     %% Wanted again, or yielded, while it was read.
     {State, []}.
 
 %% Nothing but ticks since the last reading, this long ago.
-is_quiet(_Usage, unknown, _Ms) ->
-    false;
 is_quiet(#{payload := {ticks, TickMs}, traffic := Now}, {Then, _}, Ms) when 4 * Ms < TickMs ->
     Now =:= Then;
 is_quiet(#{payload := {ticks, TickMs}, traffic := Now}, {Then, _}, Ms) ->
@@ -478,7 +483,7 @@ answered(true, Node, #peer{phase = {asking, Ms}} = Peer, State) ->
     Effects = [{cancel, {linger, Node}}, {act, {measure, agreed, Node}}],
     store(Node, Peer#peer{phase = {agreed, Ms}}, State, Effects);
 answered(false, Node, #peer{phase = {asking, Ms}} = Peer, State) ->
-    linger_longer(Node, Ms, Peer, State);
+    linger_longer(Node, Ms, Peer#peer{last = unknown}, State);
 answered(_Agreed, _Node, _Peer, State) ->
     %% Wanted again, or yielded, while the answer was on its way.
     {State, []}.

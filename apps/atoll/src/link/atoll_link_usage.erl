@@ -1,5 +1,6 @@
-%% @doc How a connection is in use: what `erlang:system_info(dist)' says of the
-%% monitors and links across it, and its packets.
+%% @doc How a connection is in use: its packets, and what `erlang:system_info(dist)' says of the
+%% monitors and links across it. The packets are at hand; for that text the runtime stops all
+%% schedulers, and it is as long as there are monitors over all connections.
 %%
 %% The text has the format of a crash dump: a section for each node, opened by a
 %% line with `=', with a line for each monitor or link across the connection.
@@ -14,22 +15,26 @@
 %% carrier tells how many packets of signals it has carried, and these alone count.
 -module(atoll_link_usage).
 
--export([read/1, uses/2]).
+-export([read/2, uses/2]).
 
 %% The bytes of a packet's head on a connection that is up.
 -define(HEAD, 4).
 
-%% @doc Reads the use of the connection with `Node' now. That of a hidden node is
-%% unknown: whoever made it, a shell or a tool, is to end it.
--spec read(node()) -> atoll_link_core:usage().
-read(Node) ->
+%% @doc Reads the use of the connection with `Node' now, as far as that purpose wants it. That of
+%% a hidden node is unknown: whoever made it, a shell or a tool, is to end it.
+-spec read(atoll_link_core:purpose(), node()) -> atoll_link_core:usage().
+read(Purpose, Node) ->
     case net_kernel:node_info(Node) of
         {ok, Info} ->
             case {lists:keyfind(state, 1, Info), lists:keyfind(type, 1, Info)} of
                 {{state, up}, {type, normal}} ->
                     Packets = proplists:get_value(in, Info) + proplists:get_value(out, Info),
                     {Traffic, Payload} = carried(lists:keyfind(Node, 1, erlang:system_info(dist_ctrl)), Packets),
-                    #{uses => uses(Node, erlang:system_info(dist)), traffic => Traffic, payload => Payload};
+                    Usage = #{traffic => Traffic, payload => Payload},
+                    case Purpose of
+                        traffic -> Usage;
+                        _ -> Usage#{uses => uses(Node, erlang:system_info(dist))}
+                    end;
                 _ ->
                     unknown
             end;
