@@ -37,6 +37,8 @@
     | timeout
     %% This node runs too many operations at once.
     | overloaded
+    %% These do not answer, and too few members do to remove them.
+    | {no_majority, [node()]}
     %% The application does not run here (SD Erlang's word); or the process of the groups is
     %% being started anew.
     | s_group_not_runnig

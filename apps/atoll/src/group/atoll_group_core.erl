@@ -43,12 +43,15 @@
 %% not others; these hear of it from their fellows. There is no quorum: both sides of a partition may change a
 %% group, and the changes are merged when nodes of both are connected again (a
 %% deletion wins; for each node the later operation wins). Members look for each
-%% other; two sides that removed each other do not, and keep their parts until a
-%% program connects them: then all who were removed are out. Two sides that each made a group of one name keep
+%% other. Members that do not answer are removed by more than half of all, or by half with the first
+%% by name: so one side at most can remove the other. With the option `removal' as `always'
+%% each can, and keeps its part until a program connects them: then all who were removed are
+%% out. Two sides that each made a group of one name keep
 %% both, unless a node finds itself in two: it leaves the younger. A node
 %% remembers `max_graves' groups that it left or that were deleted; a member that
-%% was cut off while more than that many were deleted may bring one back. A view
-%% keeps a line for each node that ever was in the group.
+%% was cut off while more than that many were deleted may bring one back. Of former
+%% members a group remembers a few more than it has members: what those who are forgotten have
+%% changed since, among themselves, is lost when they meet the others.
 %%
 %% The module is long because its three parts, this node's operations, the turns
 %% of others at this node, and the views, are one state: what one part learns
@@ -90,7 +93,9 @@
     %% groups remembered that this node is not in.
     max_operations := pos_integer(),
     max_asks := pos_integer(),
-    max_graves := pos_integer()
+    max_graves := pos_integer(),
+    %% Who may remove members that do not answer.
+    removal := atoll_group_rules:removal()
 }.
 
 -type stamp() :: atoll_group_view:stamp().
@@ -155,6 +160,8 @@
 %% How long an operation rests after it gave way: from the first to the longest.
 -define(REST_MIN_MS, 5).
 -define(REST_MAX_MS, 100).
+%% So many former members are remembered at least.
+-define(MIN_FORMER, 16).
 
 %% @doc The state of a node that is in the groups of its configuration, and in those
 %% that it was in when it kept what it knew.
@@ -507,19 +514,34 @@ change_if_held(View, Op0, #state{now = Now, options = #{answer_ms := Ms}} = Stat
             store_op(Op, State)
     end.
 
-change(View0, Op0, #state{options = #{settle_ms := Ms}} = State0) ->
-    Granted = atoll_group_op:in_status([granted], Op0),
+change(View, Op, #state{options = #{removal := Removal}} = State) ->
+    Granted = atoll_group_op:in_status([granted], Op),
+    case atoll_group_rules:allows(atoll_group_op:operation(Op), View, Granted, Removal) of
+        ok -> change(View, Granted, Op, State);
+        {error, _} = Error -> finish(Error, give_back(Op, State), Op)
+    end.
+
+change(View0, Granted, Op0, #state{options = #{settle_ms := Ms}} = State0) ->
     Others = atoll_group_op:asked(Op0) -- Granted,
     OpStamp = atoll_group_op:stamp(Op0),
     {Stamp, State1} = stamp_of_change(View0, OpStamp, State0),
     Operation = atoll_group_op:operation(Op0),
-    {View, Result} = atoll_group_rules:change(Operation, View0, Granted, Stamp),
+    {Changed, Result} = atoll_group_rules:change(Operation, View0, Granted, Stamp),
+    View = bounded(Changed, Granted, Stamp),
     Op = atoll_group_op:settle(Granted, View, Result, Op0),
-    State2 = share(View, Granted, learn(View, State1)),
+    State2 = share(Changed, View, Granted, learn(View, State1)),
     State3 = lists:foldl(fun(Node, S) -> release(Node, View, Op, S) end, State2, Granted),
     State4 = lists:foldl(fun(Node, S) -> release(Node, none, Op, S) end, State3, Others),
     Cancelled = [{cancel, {Timer, OpStamp}} || Timer <- [answers, operation]],
     store_op(Op, effects(Cancelled ++ [{timer, {settle, OpStamp}, Ms}], set_again(Op, State4))).
+
+%% Former members are forgotten when there are many, and all members have said what they know.
+bounded(View, Granted, Stamp) ->
+    Members = atoll_group_view:members(View),
+    case atoll_group_view:former(View) > max(?MIN_FORMER, length(Members)) andalso Members -- Granted =:= [] of
+        true -> atoll_group_view:raise(Stamp, View);
+        false -> View
+    end.
 
 %% A change is later than all that its author knows of the group; a new group has
 %% the stamp of the operation, which is its identity.
@@ -674,7 +696,11 @@ answer_sync(Stamp, #state{syncs = Syncs0} = State) ->
     effects([{cancel, {sync, Stamp}}, {reply, From, ok}], State#state{syncs = Syncs}).
 
 share(View, Told, State) ->
-    Peers = [N || N <- atoll_group_view:nodes(View) -- Told, is_up(N, State)],
+    share(View, View, Told, State).
+
+%% Also to those who are forgotten by it.
+share(Before, View, Told, State) ->
+    Peers = [N || N <- atoll_group_view:nodes(Before) -- Told, is_up(N, State)],
     lists:foldl(fun(Peer, S) -> post(Peer, {view, View}, S) end, State, Peers).
 
 tell_digests(Peer, Kind, #state{store = Store} = State) ->

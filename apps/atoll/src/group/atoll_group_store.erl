@@ -128,11 +128,13 @@ digests(Peer, Store) ->
 
 %% @doc The views to send to `Peer', whose digests are given.
 -spec missing(digests(), node(), store()) -> [view()].
-missing(Theirs, Peer, Store) ->
+missing(Theirs, Peer, #store{views = Views} = Store) ->
     Known = maps:from_list(Theirs),
+    %% One that was out for long may have no register any more, and has to know all the same.
+    Asked = [View || {Id, _} <- Theirs, #{Id := View} <- [Views]],
     [
         View
-     || View <- shared(Peer, Store),
+     || View <- lists:usort(Asked ++ shared(Peer, Store)),
         maps:get(atoll_group_view:id(View), Known, none) =/= atoll_group_view:digest(View)
     ].
 

@@ -352,7 +352,8 @@ act({act, {look_for, Node}}, #world{looking = Looking} = World) ->
             World;
         false ->
             %% In a process of its own: a monitor on a node waits while its connection is busy.
-            {_, Ref} = spawn_monitor(fun() -> exit(look_for(Node)) end),
+            Self = self(),
+            {_, Ref} = spawn_monitor(fun() -> look_for(Node, Self) end),
             World#world{looking = Looking#{Ref => Node}}
     end;
 act({act, {tell, Pid, Told, Conflict}}, World) ->
@@ -390,10 +391,10 @@ monitor_now(Pid) ->
             erlang:monitor(process, Pid)
     end.
 
-look_for(Node) ->
+look_for(Node, From) ->
     Ref = erlang:monitor(process, {?MODULE, Node}),
     receive
-        {'DOWN', Ref, process, _, noproc} -> absent;
+        {'DOWN', Ref, process, _, noproc} -> From ! {absent, Node};
         {'DOWN', Ref, process, _, _} -> unknown
     after ?LOOK_MS -> unknown
     end.
@@ -415,9 +416,10 @@ decide({Module, Function, Args}) ->
 
 %% @private
 -spec event(term(), world()) -> {[atoll_hidden:outside()], world()}.
-event({'DOWN', Ref, process, _, Found}, #world{looking = Looking} = World) when is_map_key(Ref, Looking) ->
-    {Node, Left} = maps:take(Ref, Looking),
-    {[{cast, {absent, Node}} || Found =:= absent], World#world{looking = Left}};
+event({absent, _Node} = Absent, World) ->
+    {[{cast, Absent}], World};
+event({'DOWN', Ref, process, _, _}, #world{looking = Looking} = World) when is_map_key(Ref, Looking) ->
+    {[], World#world{looking = maps:remove(Ref, Looking)}};
 event({'DOWN', Ref, process, Pid, _Reason}, #world{monitors = Monitors} = World) ->
     #{Pid := Ref} = Monitors,
     {[{cast, {died, Pid}}], World#world{monitors = maps:remove(Pid, Monitors)}};

@@ -66,7 +66,7 @@
 }.
 
 %% @doc A node that knows of no group and no name.
--spec new(#{self := node(), incarnation := non_neg_integer(), options := options()}, atoll_protocol:now_ms()) -> state().
+-spec new(#{self := node(), incarnation := non_neg_integer(), options := options(), _ => _}, atoll_protocol:now_ms()) -> state().
 new(#{self := Self, incarnation := Incarnation, options := #{free := Free} = Options}, Now) ->
     #{
         self => Self,

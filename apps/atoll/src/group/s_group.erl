@@ -404,6 +404,8 @@ format_error("cannot_remove_itself") ->
     "a node cannot remove itself from a group";
 format_error(timeout) ->
     "other operations on the group or the name did not end in time; nothing was changed";
+format_error({no_majority, Nodes}) ->
+    io_lib:format("too few members answer to remove ~tp, which do not", [Nodes]);
 format_error(overloaded) ->
     "too many operations on groups or names run on this node at once";
 format_error(s_group_not_runnig) ->
