@@ -130,7 +130,7 @@ a_script_ends_in_the_groups_of_the_simulator(Config) ->
         {at, 500, {kill_process, {random, 2}, {name, atoll_group}}},
         {at, {1, s}, {kill, {nodes, 4, 4}}},
         {then, 500, {group, {nodes, 1, 1}, {new, i, {nodes, 1, 4}}}},
-        {then, {2, s}, {partition, [{nodes, 1, 2}]}},
+        {then, {2, s}, {partition, [{nodes, 2, 2}]}},
         {then, 500, {group, {nodes, 1, 1}, {add, g, {nodes, 6, 6}}}},
         {then, 0, {group, {nodes, 3, 3}, {remove, g, {nodes, 2, 2}}}},
         {then, {2, s}, heal},
