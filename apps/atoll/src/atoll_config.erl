@@ -31,8 +31,8 @@
     %% Bounds: group operations of this node at once, of all nodes at this one at
     %% once, and deleted or left groups that are remembered.
     max_group_operations => pos_integer(),
-    max_group_turns => pos_integer(),
-    max_group_graves => pos_integer(),
+    max_group_locks => pos_integer(),
+    max_group_tombstones => pos_integer(),
     group_removal => atoll_group_rules:removal(),
     %% The groups that nodes are in when they start, the same list on all of them.
     s_groups => [{atom(), [node()]} | {atom(), normal, [node()]}],
@@ -166,8 +166,8 @@ keys() ->
         group_settle_timeout => {pos_integer, 5000},
         group_gossip_interval => {pos_integer, 2000},
         max_group_operations => {pos_integer, 1000},
-        max_group_turns => {pos_integer, 4096},
-        max_group_graves => {pos_integer, 256},
+        max_group_locks => {pos_integer, 4096},
+        max_group_tombstones => {pos_integer, 256},
         group_removal => {group_removal, majority},
         s_groups => {list, []},
         record_groups => {folder_or_off, off},
@@ -423,8 +423,8 @@ group(Config) ->
         settle_ms => maps:get(group_settle_timeout, Config),
         gossip_ms => maps:get(group_gossip_interval, Config),
         max_operations => maps:get(max_group_operations, Config),
-        max_asks => maps:get(max_group_turns, Config),
-        max_graves => maps:get(max_group_graves, Config),
+        max_asks => maps:get(max_group_locks, Config),
+        max_tombstones => maps:get(max_group_tombstones, Config),
         removal => maps:get(group_removal, Config)
     }.
 

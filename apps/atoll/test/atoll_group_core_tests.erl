@@ -42,7 +42,7 @@ properties_test_() ->
         {"a node that dies at any step of an operation holds up nobody", prop_dies(), 500},
         {"a silent node holds up others for a while, and then agrees", prop_silent(), 1000},
         {"a lost message leaves nobody out", prop_lossy(), 500},
-        {"a node that goes on late changes nothing by old turns", prop_late(), 500},
+        {"a node that goes on late changes nothing by old locks", prop_late(), 500},
         {"the same events give the same effects", prop_deterministic(), 20}
     ]).
 
@@ -445,7 +445,7 @@ are_linked(World) ->
     ]),
     Wanted -- atoll_group_world:linked(World) =:= [].
 
-%% No turn was forgotten anywhere: once all groups of the name are deleted, one of
+%% No lock was forgotten anywhere: once all groups of the name are deleted, one of
 %% all nodes can be made.
 is_free_again(Name, World0) ->
     World1 = lists:foldl(
@@ -537,7 +537,7 @@ await(Id, World) ->
         #{} -> await(Id, atoll_group_world:step(World))
     end.
 
-%% n1 has all its turns but the last when it falls silent; the others go on with
+%% n1 has all its locks but the last when it falls silent; the others go on with
 %% the group. When n1 goes on, what it does is in order with that.
 prop_late() ->
     ?FORALL(

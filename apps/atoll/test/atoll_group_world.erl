@@ -69,7 +69,7 @@ options() ->
         gossip_ms => 2000,
         max_operations => 100,
         max_asks => 1000,
-        max_graves => 50,
+        max_tombstones => 50,
         removal => majority
     }.
 

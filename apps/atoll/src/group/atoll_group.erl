@@ -98,7 +98,7 @@ remove(Name, Nodes) ->
 delete(Name) ->
     ask({delete, Name, []}).
 
-%% @doc Takes in the groups of a configuration, compares notes with all fellows, and
+%% @doc Takes in the groups of a configuration, compares notes with all co-members, and
 %% waits until this node is connected with all that can be reached, at most for the
 %% settle time.
 -spec sync(atoll_group_config:groups()) -> ok | {error, error()}.

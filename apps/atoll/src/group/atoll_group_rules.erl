@@ -69,7 +69,7 @@ check({delete, Name, []}, _Self, Own) ->
         View -> {go, View}
     end.
 
-%% @doc The nodes that the operation needs a turn at: the members, and those
+%% @doc The nodes that the operation needs a lock at: the members, and those
 %% that are to be.
 -spec concerned(operation(), none | view()) -> [node()].
 concerned({new, _, Nodes}, none) -> Nodes;
