@@ -17,7 +17,7 @@
 %% Not promised: which of two groups is meant that have one name.
 -module(atoll_name_remote).
 
--export([find/2, names/1, deadline_ms/0]).
+-export([find/2, names/1, call/3, deadline_ms/0]).
 
 -export_type([error/0]).
 
@@ -52,19 +52,34 @@ names(Group) ->
 -spec deadline_ms() -> pos_integer().
 deadline_ms() -> ?DEADLINE_MS.
 
+%% @doc What a function of {@link atoll_name} answers on that node; `none' if it does not
+%% answer in time, or does not have this library.
+-spec call(node(), Function :: atom(), Args :: [term()]) -> {ok, term()} | none.
+call(Node, Function, Args) ->
+    case first_of([Node], fun(_) -> call_directly(Node, Function, Args) end) of
+        {error, no_answer} -> none;
+        Answer -> Answer
+    end.
+
 ask(Group, Question) ->
     case members(Group) of
-        {ok, Members} ->
-            %% In a process of its own: a busy connection suspends who writes to it, and answers that
-            %% come too late are nobody's.
-            {Asker, Ref} = spawn_monitor(fun() -> exit({asked, first(Members, Group, Question)}) end),
-            receive
-                {'DOWN', Ref, process, Asker, Ended} ->
-                    {asked, Answer} = Ended,
-                    Answer
-            end;
-        {error, _} = Error ->
-            Error
+        {ok, Members} -> first_of(Members, fun(Member) -> ask(Member, Group, Question) end);
+        {error, _} = Error -> Error
+    end.
+
+%% Who is in the group no more says so.
+ask(Member, Group, Question) ->
+    case call_directly(Member, told, [Group, Question]) of
+        {ok, Told} -> Told;
+        none -> none
+    end.
+
+call_directly(Node, Function, Args) ->
+    try
+        {ok, erpc:call(Node, atoll_name, Function, Args, ?DEADLINE_MS)}
+    catch
+        error:{erpc, _} -> none;
+        error:{exception, undef, _} -> none
     end.
 
 members(Group) ->
@@ -81,34 +96,32 @@ connected_first(Nodes) ->
     {Near, Far} = lists:partition(fun(Node) -> lists:member(Node, Connected) end, Nodes),
     Near ++ Far.
 
-first(Members, Group, Question) ->
-    Timer = erlang:start_timer(?DEADLINE_MS, self(), deadline),
-    next(Members, 0, {Group, Question, Timer}).
+%% In a process of its own, which ends with all that it has begun: a busy connection suspends
+%% who writes to it, and answers that come too late are nobody's.
+first_of(Nodes, Ask) ->
+    {Asker, Ref} = spawn_monitor(fun() ->
+        Timer = erlang:start_timer(?DEADLINE_MS, self(), deadline),
+        exit({asked, next(Nodes, 0, {Ask, Timer})})
+    end),
+    receive
+        {'DOWN', Ref, process, Asker, Ended} ->
+            {asked, Answer} = Ended,
+            Answer
+    end.
 
-%% Whoever is asked still ends with this process.
 next([], 0, _) ->
     {error, no_answer};
 next([], Waiting, Asking) ->
     await([], Waiting, infinity, Asking);
-next([Member | Members], Waiting, {Group, Question, _} = Asking) ->
+next([Node | Nodes], Waiting, {Ask, _} = Asking) ->
     Self = self(),
-    _ = spawn_link(fun() -> Self ! {told, ask(Member, Group, Question)} end),
-    await(Members, Waiting + 1, ?NEXT_MS, Asking).
+    _ = spawn_link(fun() -> Self ! {told, Ask(Node)} end),
+    await(Nodes, Waiting + 1, ?NEXT_MS, Asking).
 
-await(Members, Waiting, Ms, {_, _, Timer} = Asking) ->
+await(Nodes, Waiting, Ms, {_, Timer} = Asking) ->
     receive
         {told, {ok, _} = Answer} -> Answer;
-        {told, none} -> next(Members, Waiting - 1, Asking);
+        {told, none} -> next(Nodes, Waiting - 1, Asking);
         {timeout, Timer, deadline} -> {error, no_answer}
-    after Ms -> next(Members, Waiting, Asking)
-    end.
-
-%% Who is in the group no more says so.
-ask(Member, Group, Question) ->
-    try
-        erpc:call(Member, atoll_name, told, [Group, Question], ?DEADLINE_MS)
-    catch
-        %% It is down, or does not have this library.
-        error:{erpc, _} -> none;
-        error:{exception, undef, _} -> none
+    after Ms -> next(Nodes, Waiting, Asking)
     end.

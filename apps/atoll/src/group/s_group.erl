@@ -50,8 +50,7 @@
 
 -type choice() :: {s_group, name()} | {attribute, Attribute :: term()}.
 
-%% How long a silent node can hold up the giving of attributes, or a question for what
-%% it has registered.
+%% How long a silent node can hold up the giving of attributes.
 -define(ASK_MS, 3000).
 
 %% @doc Starts the application `atoll', and answers with its supervisor.
@@ -393,12 +392,9 @@ registered_names({node, Node}) ->
     ask(Node, names, [], []).
 
 ask(Node, Function, Args, None) ->
-    try
-        erpc:call(Node, atoll_name, Function, Args, ?ASK_MS)
-    catch
-        %% It is down or silent, or does not have this library.
-        error:{erpc, _} -> None;
-        error:{exception, undef, _} -> None
+    case atoll_name_remote:call(Node, Function, Args) of
+        {ok, Answer} -> Answer;
+        none -> None
     end.
 
 %% @doc One sentence for the reason in an `{error, Reason}' or `{no, Reason}' of this module.
