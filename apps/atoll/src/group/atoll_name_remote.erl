@@ -18,6 +18,7 @@
 -module(atoll_name_remote).
 
 -export([find/2, names/1, call/3, deadline_ms/0]).
+-export([ask_for/2]).
 
 -export_type([error/0]).
 
@@ -99,15 +100,18 @@ connected_first(Nodes) ->
 %% In a process of its own, which ends with all that it has begun: a busy connection suspends
 %% who writes to it, and answers that come too late are nobody's.
 first_of(Nodes, Ask) ->
-    {Asker, Ref} = spawn_monitor(fun() ->
-        Timer = erlang:start_timer(?DEADLINE_MS, self(), deadline),
-        exit({asked, next(Nodes, 0, {Ask, Timer})})
-    end),
+    {Asker, Ref} = spawn_monitor(?MODULE, ask_for, [Nodes, Ask]),
     receive
         {'DOWN', Ref, process, Asker, Ended} ->
             {asked, Answer} = Ended,
             Answer
     end.
+
+%% @private
+-spec ask_for([node()], fun((node()) -> {ok, term()} | none)) -> no_return().
+ask_for(Nodes, Ask) ->
+    Timer = erlang:start_timer(?DEADLINE_MS, self(), deadline),
+    exit({asked, next(Nodes, 0, {Ask, Timer})}).
 
 next([], 0, _) ->
     {error, no_answer};

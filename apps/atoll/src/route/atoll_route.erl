@@ -92,7 +92,8 @@ explain(To, Count, Options) ->
 
 %% @doc The other nodes that stand in a group, as far as the directory knows, those first that
 %% are nearest by links and gateways; the salt draws among equally near ones. None of a
-%% group that nobody has told of. It goes through the whole directory.
+%% group that nobody has told of. It goes through the whole directory, which takes some 50 microseconds
+%% with 1,000 nodes, and 1 to 4 milliseconds with 20,000.
 -spec members(Group :: atom(), Salt :: term()) -> {ok, [node()]} | {error, error()}.
 members(Group, Salt) ->
     case call({members, Group, Salt}) of

@@ -226,17 +226,7 @@ unexplained(Nodes, #state{self = Self, directory = Directory}) ->
 %% In the carrier's words: one of the two ends stands in one of the groups.
 policy(#state{relays = Names, directory = Directory}) when is_list(Names) ->
     Table = atoll_directory:table(Directory),
-    Numbers = maps:from_list([{N, []} || Name <- Names, {ok, N} <- [atoll_directory_table:number(Name, Table)]]),
-    Nodes = atoll_directory_table:fold(
-        fun(Node, _Version, {Cliques, _, _}, Acc) ->
-            case lists:any(fun(N) -> is_map_key(N, Numbers) end, Cliques) of
-                true -> Acc#{atom_to_binary(Node) => []};
-                false -> Acc
-            end
-        end,
-        #{},
-        Table
-    ),
+    Nodes = maps:from_keys([atom_to_binary(Node) || Node <- atoll_directory_table:members(Names, Table)], []),
     [{any, Nodes}];
 policy(#state{relays = Word}) ->
     Word.
@@ -271,7 +261,7 @@ options(Options, #state{directory = Directory}) ->
 %% each other, and who of them comes first is drawn, so that no one member is asked for all.
 -spec members(atoll_directory_place:clique(), Salt :: term(), state()) -> [node()].
 members(Group, Salt, #state{self = Self, directory = Directory} = State) ->
-    Members = [Node || Node <- standing_in(Group, atoll_directory:table(Directory)), Node =/= Self],
+    Members = [Node || Node <- atoll_directory_table:members([Group], atoll_directory:table(Directory)), Node =/= Self],
     Drawn = [Node || {_, Node} <- lists:sort([{erlang:phash2({Salt, Node}), Node} || Node <- Members])],
     case lists:partition(fun(Node) -> lists:member(Node, atoll_directory:linked(Directory)) end, Drawn) of
         {[], [First | _] = Others} ->
@@ -279,18 +269,6 @@ members(Group, Salt, #state{self = Self, directory = Directory} = State) ->
             Gateways ++ (Others -- Gateways);
         {Linked, Others} ->
             Linked ++ Others
-    end.
-
-standing_in(Group, Table) ->
-    case atoll_directory_table:number(Group, Table) of
-        {ok, Number} ->
-            atoll_directory_table:fold(
-                fun(Node, _Version, {Numbers, _, _}, Nodes) -> [Node || lists:member(Number, Numbers)] ++ Nodes end,
-                [],
-                Table
-            );
-        error ->
-            []
     end.
 
 on_the_way(Node, Salt, State) ->
