@@ -161,7 +161,7 @@ ordered(NewestFirst) -> lists:usort(NewestFirst) =:= lists:reverse(NewestFirst).
 prop_agrees() ->
     ?FORALL(
         {Kinds, Deeds},
-        {[kind(), kind()], list(frequency([{8, {say, side()}}, {12, {arrive, side()}}, {1, {restart, side()}}, {1, {busy, boolean()}}, {1, lost}]))},
+        {[kind(), kind()], list(frequency([{8, {say, side()}}, {12, {arrive, side()}}, {1, {restart, side()}}, {3, {busy, boolean()}}, {1, lost}]))},
         begin
             World = talk_on(lists:foldl(fun do/2, world(Kinds), Deeds)),
             #{a := #{read := ReadA, unread := UnreadA, apart := ApartA, together := TogetherA}} = World,

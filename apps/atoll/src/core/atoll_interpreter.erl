@@ -396,7 +396,7 @@ agree([{apart, Peer, Theirs} | Effects], #state{name = Name, versions = Versions
         peer => Peer,
         ours => Ours,
         theirs => Theirs,
-        why => atoll_versions:format(Theirs, Ours)
+        why => unicode:characters_to_list(atoll_versions:format(Theirs, Ours))
     }),
     agree(Effects, told({apart, Peer}, State));
 agree([{together, Peer} = Together | Effects], #state{name = Name} = State) ->
