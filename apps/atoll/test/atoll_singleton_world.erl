@@ -76,15 +76,11 @@ do({split, Left}, #world{nodes = Nodes} = W0) ->
                 end;
             (_, W1) -> W1
         end,
-        W,
+        clashes(W),
         lists:sort(maps:to_list(W#world.nodes))
     );
-do(heal, #world{nodes = Nodes} = W0) ->
-    W = W0#world{nodes = maps:map(fun(_, Node) -> Node#{side := 1} end, Nodes)},
-    case holders(W) of
-        [Winner, Loser] -> soon(?NEWS_MS, {conflict, Loser, Winner}, W);
-        _ -> W
-    end;
+do(heal, #world{nodes = Nodes} = W) ->
+    clashes(W#world{nodes = maps:map(fun(_, Node) -> Node#{side := 1} end, Nodes)});
 do({member, N, Flag}, #world{nodes = Nodes} = W0) ->
     #{N := Node} = Nodes,
     W1 = W0#world{nodes = Nodes#{N := Node#{member := Flag}}},
@@ -95,6 +91,12 @@ do({broken, N, Flag}, #world{nodes = Nodes} = W) ->
     W#world{nodes = Nodes#{N := Node#{broken := Flag}}};
 do({tell, N, Event}, W) ->
     tell(N, Event, W).
+
+%% Of those that see each other now the first keeps the name.
+clashes(W) ->
+    Of = fun(Side) -> [S || {N, _} = S <- holders(W), side(N, W) =:= Side] end,
+    Pairs = [{Winner, Loser} || Side <- [1, 2], [Winner | Losers] <- [Of(Side)], Loser <- Losers],
+    lists:foldl(fun({Winner, Loser}, W1) -> soon(?NEWS_MS, {conflict, Loser, Winner}, W1) end, W, Pairs).
 
 %% What happens by itself.
 
@@ -129,8 +131,8 @@ happen({'end', Server}, W) ->
         true -> die(Server, shutdown, W);
         false -> W
     end;
-happen({conflict, Loser, Winner}, W) ->
-    case [S || S <- [Loser, Winner], lists:member(S, holders(W))] of
+happen({conflict, {M, _} = Loser, {N, _} = Winner}, W) ->
+    case [S || S <- [Loser, Winner], lists:member(S, holders(W)), side(M, W) =:= side(N, W)] of
         [_, _] -> tell(element(1, Loser), {lost, Loser, Winner}, unname(Loser, W));
         _ -> W
     end;
