@@ -15,10 +15,6 @@ every_function_stands_there_test() ->
     Exported = lists:usort([atom_to_list(F) || {F, _} <- atoll_singleton:module_info(exports)]),
     ?assertEqual(Exported -- ["behaviour_info", "init", "leave", "module_info", "start_keeper", "start_link"], Named).
 
-links_lead_somewhere_test() ->
-    {match, Links} = re:run(page(), "\\]\\(([a-z]+\\.md)", [global, {capture, all_but_first, list}]),
-    [?assert(filelib:is_file(filename:join([root(), "docs", Link])), Link) || [Link] <- Links].
-
 %% The programs of the page, compiled.
 modules() ->
     {match, Blocks} = re:run(page(), "```erlang\n(-module.*?)```", [global, dotall, {capture, all_but_first, list}]),

@@ -82,6 +82,8 @@ a_name_that_is_taken_back_ends_the_server() ->
     First = ?P:await(?KEY, [node()]),
     Ref = monitor(process, First),
     ok = s_group:unregister_name(undefined, it),
+    %% It would look by itself, some seconds later.
+    ok = atoll_events:emit(s_group_node_added, #{group => other, node => other}),
     receive
         {'DOWN', Ref, process, First, Reason} -> ?assertEqual(shutdown, Reason)
     after 10000 -> error(it_lives)

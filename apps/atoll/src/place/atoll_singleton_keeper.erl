@@ -39,6 +39,9 @@
 
 -define(EVENTS, [name_conflict, s_group_created, s_group_deleted, s_group_node_added, s_group_node_removed]).
 
+%% How long after it could not get its own name it looks again.
+-define(AGAIN_MS, 500).
+
 %% @doc Starts to stand by.
 -spec start_link(config()) -> gen_server:start_ret().
 start_link(Config) ->
@@ -98,12 +101,11 @@ handle_cast(Message, _Keeper) ->
 %% @private
 -spec handle_info(term(), #keeper{}) -> {noreply, #keeper{}} | {stop, normal, #keeper{}}.
 handle_info({timeout, Ref, Key}, #keeper{timers = Timers} = Keeper0) ->
+    Keeper = Keeper0#keeper{timers = maps:remove(Key, Timers)},
     case Timers of
-        #{Key := Ref} ->
-            Keeper = there(Keeper0#keeper{timers = maps:remove(Key, Timers)}),
-            handle({Key, view(Keeper)}, Keeper);
-        #{} ->
-            {noreply, Keeper0}
+        #{Key := Ref} when Key =:= look -> look(Keeper);
+        #{Key := Ref} -> handle({Key, view(Keeper)}, Keeper);
+        #{} -> {noreply, Keeper0}
     end;
 handle_info({atoll, name_conflict, Details}, #keeper{config = #{group := Group, name := Name}} = Keeper) ->
     case Details of
@@ -112,12 +114,11 @@ handle_info({atoll, name_conflict, Details}, #keeper{config = #{group := Group, 
     end;
 handle_info({atoll, _, #{group := Group}}, #keeper{config = #{group := Own}} = Keeper) ->
     case Group =:= Own orelse Own =:= undefined of
-        true -> handle({look, view(Keeper)}, Keeper);
+        true -> look(Keeper);
         false -> {noreply, Keeper}
     end;
-handle_info({'DOWN', Ref, process, _, _}, #keeper{application = Ref} = Keeper0) ->
-    Keeper = Keeper0#keeper{application = none},
-    handle({look, view(Keeper)}, Keeper);
+handle_info({'DOWN', Ref, process, _, _}, #keeper{application = Ref} = Keeper) ->
+    look(Keeper#keeper{application = none});
 handle_info({'DOWN', Ref, process, _, Reason}, #keeper{followed = {Ref, Holder}} = Keeper0) ->
     Keeper = Keeper0#keeper{followed = none},
     handle({gone, Holder, Reason, view(Keeper)}, Keeper);
@@ -127,6 +128,10 @@ handle_info({'DOWN', Ref, process, Pid, Reason}, #keeper{server = {Ref, Pid, _}}
 handle_info({'DOWN', Ref, process, _, Answer}, #keeper{helpers = Helpers} = Keeper) ->
     {Task, Rest} = maps:take(Ref, Helpers),
     answered(Task, Answer, Keeper#keeper{helpers = Rest}).
+
+look(Keeper0) ->
+    Keeper = there(Keeper0),
+    handle({look, view(Keeper)}, Keeper).
 
 handle(Event, #keeper{core = Core0} = Keeper0) ->
     {Core, Effects} = atoll_singleton_core:handle(Event, now_ms(), Core0),
@@ -179,7 +184,6 @@ stand_by(#keeper{config = #{group := Group, name := Name}, helpers = Helpers} = 
             lists:member(standing_by, maps:values(Helpers))
     of
         true -> Keeper;
-        %% If it cannot be had now, the next look tries again.
         false -> help(standing_by, fun() -> atoll_name:register(Group, Own, Self) end, Keeper)
     end.
 
@@ -271,6 +275,9 @@ answered(placed, {answer, Answer}, Keeper) ->
     handle({placed, Answer}, Keeper);
 answered(placed, _Crash, Keeper) ->
     handle({placed, failed}, Keeper);
+%% The names may not have heard of the group yet.
+answered(standing_by, Answer, Keeper) when Answer =/= {answer, yes} ->
+    {noreply, act({timer, look, ?AGAIN_MS}, Keeper)};
 %% What came of it the end of the server says, or the table.
 answered(_, _, Keeper) ->
     {noreply, Keeper}.
