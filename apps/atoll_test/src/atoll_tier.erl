@@ -60,6 +60,7 @@
     {scamp_nodes, 300, 1000, "simulated nodes that have joined one after the other, with scamp"},
     {semantics_commands, 60, 2000, "commands on real nodes beside the semantics"},
     {semantics_sequences, 50, 20000, "sequences in virtual time beside the semantics"},
+    {singleton_kills, 5, 50, "kills of the node of a singleton"},
     {stopped_s, 2, 60, "seconds of messages to a node that stands still"},
     {upgrade_nodes, 4, 8, "nodes that are upgraded one by one, and back"}
 ]).
