@@ -479,8 +479,11 @@ a_peer_that_is_not_heard_is_not_heard_over_a_new_connection(Config) ->
         {at, 0, {cut, {nodes, 1, 1}, {nodes, 2, 2}}}, {at, {1, min}, heal}
     ])}),
     ok = await_event(Run, cut),
+    Ear = call(C, A, atoll_barrier, listen, [fun() -> ok = net_kernel:monitor_nodes(true) end]),
     true = call(C, B, erlang, disconnect_node, [A]),
-    ok = await(fun() -> call(C, A, erlang, nodes, [connected]) end, [], ok),
+    %% They may be connected again before anybody could look.
+    ?assertMatch([{nodedown, B}], call(C, A, atoll_barrier, heard, [Ear, 1])),
+    ok = call(C, A, atoll_barrier, hang_up, [Ear]),
     true = call(C, B, net_kernel, connect_node, [A]),
     %% The first messages may pass.
     ok = await(fun() -> call(C, A, rpc, call, [B, erlang, node, [], 300]) end, {badrpc, timeout}, ok),
