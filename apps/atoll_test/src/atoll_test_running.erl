@@ -22,7 +22,7 @@ begun(Dir, Module, Case) -> note(Dir, {begun, {atom_to_list(Module), Case}}).
 ended(Dir, Module, Case) -> note(Dir, {ended, {atom_to_list(Module), Case}}).
 
 note(Dir, Event) ->
-    file:write_file(file(Dir), io_lib:format("~0p.~n", [Event]), [append]).
+    ok = file:write_file(file(Dir), io_lib:format("~0p.~n", [Event]), [append]).
 
 %% @doc What has begun and not ended.
 -spec left(file:filename()) -> [{Module :: string(), Case :: string()}].
