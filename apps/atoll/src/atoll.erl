@@ -166,9 +166,17 @@ join(Bad) ->
 %% @doc Leaves the cluster: the others hear that this node has left, and hold it for no
 %% failure. Returns when its neighbours know, or after two seconds. Connections that
 %% something else uses stay. A node whose application is stopped leaves by itself.
--spec leave() -> ok | {error, error()}.
+%%
+%% Groups are not left: who is in one is what its members have agreed on, and not even a stop
+%% changes that. A node that has left the cluster and is in groups still is told so,
+%% `{still_in, Groups}': to take it out of service for good another member removes
+%% it ({@link s_group:remove_nodes/2}), best before this.
+-spec leave() -> ok | {still_in, [s_group:name(), ...]} | {error, error()}.
 leave() ->
-    atoll_overlay:leave().
+    case {atoll_overlay:leave(), s_group:own_s_groups()} of
+        {ok, [_ | _] = Groups} -> {still_in, [Name || {Name, _} <- Groups]};
+        {Answer, _} -> Answer
+    end.
 
 %% @doc The nodes of the cluster as far as this one knows, in the order of their
 %% names, itself included.
@@ -246,20 +254,27 @@ subscribe(Kind) ->
     subscribe([Kind]).
 
 subscribe_all(Kinds) ->
-    try
-        atoll_events:subscribe(Kinds)
-    catch
-        exit:{_, {gen_server, call, _}} -> {error, not_running}
-    end.
+    call_events(fun() -> atoll_events:subscribe(Kinds) end).
 
 %% @doc The caller gets no more events.
--spec unsubscribe() -> ok.
+-spec unsubscribe() -> ok | {error, restarting}.
 unsubscribe() ->
-    try
-        atoll_events:unsubscribe()
-    catch
+    case call_events(fun atoll_events:unsubscribe/0) of
         %% There is nobody who would send any.
-        exit:{noproc, {gen_server, call, _}} -> ok
+        {error, not_running} -> ok;
+        Answer -> Answer
+    end.
+
+%% Their table is there as long as the application.
+call_events(Fun) ->
+    try
+        Fun()
+    catch
+        exit:{_, {gen_server, call, _}} ->
+            case ets:whereis(atoll_events) of
+                undefined -> {error, not_running};
+                _ -> {error, restarting}
+            end
     end.
 
 %% @doc For people and dashboards: what the rooms hold, and what was sent, received and
@@ -350,8 +365,9 @@ recorders() ->
     [Recorder || {_, Room} = Recorder <- ?ROOMS, whereis(Room) =/= undefined].
 
 names() ->
-    try
-        (atoll_name:info())#{counters => atoll_interpreter:counters(atoll_name)}
+    try {atoll_name:info(), atoll_interpreter:counters(atoll_name)} of
+        {#{} = Info, Counters} -> Info#{counters => Counters};
+        {{error, _}, _} -> restarting
     catch
         exit:{_, {gen_server, call, _}} -> restarting
     end.

@@ -63,6 +63,7 @@ warn_of_mesh(_ConnectAll, _Overlay) ->
 %% @private
 -spec prep_stop(State) -> State.
 prep_stop(State) ->
+    ok = atoll_singleton:leave(),
     %% What is stuck does not hold up the end of the node.
     {Pid, Ref} = spawn_monitor(fun() ->
         ok = atoll_name:bye(),

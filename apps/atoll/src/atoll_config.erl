@@ -31,8 +31,9 @@
     %% Bounds: group operations of this node at once, of all nodes at this one at
     %% once, and deleted or left groups that are remembered.
     max_group_operations => pos_integer(),
-    max_group_turns => pos_integer(),
-    max_group_graves => pos_integer(),
+    max_group_locks => pos_integer(),
+    max_group_tombstones => pos_integer(),
+    group_removal => atoll_group_rules:removal(),
     %% The groups that nodes are in when they start, the same list on all of them.
     s_groups => [{atom(), [node()]} | {atom(), normal, [node()]}],
     %% The folder in which this node keeps its groups for its next start.
@@ -135,6 +136,7 @@
     | name_rules
     | carrier_kinds
     | free_group
+    | group_removal
     | directory
     | relays.
 
@@ -164,8 +166,9 @@ keys() ->
         group_settle_timeout => {pos_integer, 5000},
         group_gossip_interval => {pos_integer, 2000},
         max_group_operations => {pos_integer, 1000},
-        max_group_turns => {pos_integer, 4096},
-        max_group_graves => {pos_integer, 256},
+        max_group_locks => {pos_integer, 4096},
+        max_group_tombstones => {pos_integer, 256},
+        group_removal => {group_removal, majority},
         s_groups => {list, []},
         record_groups => {folder_or_off, off},
         carrier_kinds => {carrier_kinds, #{}},
@@ -240,6 +243,7 @@ is_a(name_rules, Value) ->
 is_a(carrier_kinds, Value) ->
     is_map(Value) andalso
         lists:all(fun({Group, Kind}) -> is_atom(Group) andalso atoll_dist_kind:is_asked(Kind) end, maps:to_list(Value));
+is_a(group_removal, Value) -> Value =:= majority orelse Value =:= always;
 is_a(free_group, Value) -> Value =:= auto orelse Value =:= mesh orelse Value =:= off;
 is_a(directory, Value) -> Value =:= on orelse is_a(map_or_off, Value);
 is_a(relays, Value) -> is_relays(Value);
@@ -419,8 +423,9 @@ group(Config) ->
         settle_ms => maps:get(group_settle_timeout, Config),
         gossip_ms => maps:get(group_gossip_interval, Config),
         max_operations => maps:get(max_group_operations, Config),
-        max_asks => maps:get(max_group_turns, Config),
-        max_graves => maps:get(max_group_graves, Config)
+        max_asks => maps:get(max_group_locks, Config),
+        max_tombstones => maps:get(max_group_tombstones, Config),
+        removal => maps:get(group_removal, Config)
     }.
 
 %% @doc The groups that this node starts with, and where it keeps them.
@@ -534,6 +539,7 @@ kind(boolean) -> "true or false";
 kind(name_rule) ->
     "random_exit, random_notify, notify_all, {keep, min}, {keep, max} or {fn, Module, Function}";
 kind(free_group) -> "auto, mesh or off";
+kind(group_removal) -> "majority or always";
 kind(name_rules) -> ["a map of groups, each with ", kind(name_rule)];
 kind(carrier_kinds) -> "a map of groups, each with auto, direct or {lanes,N} with N from 1 to 64";
 kind(directory) -> "on, off, or a map of options";

@@ -27,7 +27,7 @@ properties_test_() ->
                 ?FORALL({A, B}, {entries(), entries()}, roots_tell(table(A), table(B)))},
             {"two tables find what either lacks by prints",
                 ?FORALL({A, B}, {entries(), entries()}, prints_tell(table(A), table(B)))},
-            {"of a clique the bridges are known",
+            {"of a clique the members and the bridges are known",
                 ?FORALL({A, B}, {entries(), entries()}, has_bridges(merge(A, B)))},
             {"cliques that nobody names any more are forgotten",
                 ?FORALL(A, entries(), forgets_cliques(table(A)))},
@@ -92,14 +92,11 @@ has_bridges(Table) ->
     Standings = [{Node, Place} || {Node, {_, Place}} <- live(Table)],
     lists:all(
         fun(Name) ->
-            {ok, Number} = atoll_directory_table:number(Name, Table),
-            Bridges = [
-                Node
-             || {Node, {Cliques, _, Links}} <- Standings,
-                lists:member(Name, Cliques),
-                length(Cliques) > 1 orelse Links =/= []
-            ],
-            atoll_directory_table:name(Number, Table) =:= Name andalso
+            In = [{Node, Cliques, Links} || {Node, {Cliques, _, Links}} <- Standings, lists:member(Name, Cliques)],
+            Bridges = [Node || {Node, Cliques, Links} <- In, length(Cliques) > 1 orelse Links =/= []],
+            {Numbers, _, _} = atoll_directory_table:standing(element(1, hd(In)), Table),
+            [Number] = [N || N <- Numbers, atoll_directory_table:name(N, Table) =:= Name],
+            lists:sort(atoll_directory_table:members([Name, nobody_is_in], Table)) =:= lists:sort([Node || {Node, _, _} <- In]) andalso
                 lists:sort(atoll_directory_table:bridges(Number, Table)) =:= lists:sort(Bridges)
         end,
         lists:usort(lists:append([Cliques || {_, {Cliques, _, _}} <- Standings]))
@@ -108,6 +105,9 @@ has_bridges(Table) ->
 forgets_cliques(Table) ->
     Empty = lists:foldl(fun atoll_directory_table:drop/2, Table, everybody()),
     #{places := 0, cliques := 0, gone := 0} = atoll_directory_table:counts(Empty),
+    [] = atoll_directory_table:members([red, {blue, 1}, "green"], Empty),
+    true = lists:sort(atoll_directory_table:members([red, {blue, 1}, "green"], Table)) =:=
+        lists:sort([Node || {Node, {_, {[_ | _], _, _}}} <- live(Table)]),
     atoll_directory_table:root(Empty) =:= atoll_directory_table:root(table([])).
 
 keeps_bounds(Entries, MaxPlaces, MaxGone) ->

@@ -42,7 +42,7 @@ properties_test_() ->
         {"a node that dies at any step of an operation holds up nobody", prop_dies(), 500},
         {"a silent node holds up others for a while, and then agrees", prop_silent(), 1000},
         {"a lost message leaves nobody out", prop_lossy(), 500},
-        {"a node that goes on late changes nothing by old turns", prop_late(), 500},
+        {"a node that goes on late changes nothing by old locks", prop_late(), 500},
         {"the same events give the same effects", prop_deterministic(), 20}
     ]).
 
@@ -348,7 +348,7 @@ when_alive(Node, World, Fun) ->
 %% for the other.
 two_that_removed_each_other_are_out_whatever_was_lost_test() ->
     {{ok, g, [n1, n2]}, World0} =
-        answer(n1, {new, g, [n1, n2]}, atoll_group_world:new([n1, n2], 1)),
+        answer(n1, {new, g, [n1, n2]}, atoll_group_world:new([n1, n2], 1, (atoll_group_world:options())#{removal := always})),
     World1 = atoll_group_world:cut([[n1], [n2]], World0),
     {ok, World2} = answer(n1, {remove, g, [n2]}, World1),
     {ok, World3} = answer(n2, {remove, g, [n1]}, World2),
@@ -358,6 +358,76 @@ two_that_removed_each_other_are_out_whatever_was_lost_test() ->
     ?assertEqual([{n1, n2}], atoll_group_world:linked(Met)),
     World = atoll_group_world:settle(10000, atoll_group_world:lossy(0.0, Met)),
     ?assertEqual(#{n1 => [], n2 => []}, atoll_group_world:groups(World)).
+
+%% At most one side of a partition can remove the other, so somebody is left when they meet.
+one_side_can_remove_the_other_test_() ->
+    [
+        {lists:flatten(io_lib:format("~p of ~p", [Side, Nodes])), fun() -> sides_remove(Side, Nodes) end}
+     || {Side, Nodes} <- [
+            {[n1], [n1, n2]}, {[n1, n2], [n1, n2, n3]}, {[n2, n3], [n1, n2, n3]},
+            {[n1, n2], [n1, n2, n3, n4]}, {[n1, n4], [n1, n2, n3, n4]}, {[n2, n3, n4], [n1, n2, n3, n4]}
+        ]
+    ].
+
+%% Side is the one that can.
+sides_remove(Side, Nodes) ->
+    Other = Nodes -- Side,
+    {{ok, g, Nodes}, World0} = answer(hd(Nodes), {new, g, Nodes}, atoll_group_world:new(Nodes, 1)),
+    Cut = atoll_group_world:settle(5000, atoll_group_world:cut([Side, Other], World0)),
+    ?assertMatch({{error, {no_majority, Side}}, _}, answer(hd(Other), {remove, g, Side}, Cut)),
+    {_, World1} = answer(hd(Other), {remove, g, Side}, Cut),
+    ?assertEqual(Nodes, proplists:get_value(g, maps:get(hd(Other), atoll_group_world:groups(World1)))),
+    {ok, World2} = answer(hd(Side), {remove, g, Other}, World1),
+    World = atoll_group_world:settle(60000, atoll_group_world:meet(atoll_group_world:heal(World2))),
+    ?assertEqual(
+        maps:from_list([{N, [{g, Side}]} || N <- Side] ++ [{N, []} || N <- Other]), atoll_group_world:groups(World)
+    ),
+    %% Who answers can be removed by anybody.
+    case Side of
+        [A, B | _] ->
+            {ok, Last} = answer(B, {remove, g, [A]}, World),
+            ?assertEqual([], maps:get(A, atoll_group_world:groups(atoll_group_world:settle(Last))));
+        [_] ->
+            ok
+    end.
+
+%% Nodes with new names come and go, as those of a cloud do: what the members hold does not grow,
+%% and so does not what it takes.
+nodes_that_pass_through_leave_no_trace_test_() ->
+    {timeout, 600, fun() ->
+        Members = [list_to_atom("m" ++ integer_to_list(N)) || N <- lists:seq(1, 10)],
+        {{ok, g, _}, World0} = answer(m1, {new, g, Members}, atoll_group_world:new(Members, 1)),
+        Count = atoll_tier:size(group_passers),
+        {World, Costs} = lists:foldl(
+            fun(N, {W0, Before}) ->
+                {reductions, Began} = process_info(self(), reductions),
+                Node = list_to_atom("p" ++ integer_to_list(N)),
+                W1 = atoll_group_world:start(Node, W0),
+                {{ok, g, [Node]}, W2} = answer(m1, {add, g, [Node]}, W1),
+                %% Some leave in order, of some the machine is gone.
+                {ok, W3} =
+                    case N rem 2 of
+                        0 -> answer(m2, {remove, g, [Node]}, W2);
+                        1 -> answer(m2, {remove, g, [Node]}, atoll_group_world:kill(Node, W2))
+                    end,
+                W4 =
+                    case lists:member(Node, atoll_group_world:alive(W3)) of
+                        true -> atoll_group_world:kill(Node, W3);
+                        false -> W3
+                    end,
+                {reductions, Ended} = process_info(self(), reductions),
+                {atoll_group_world:forget(Node, W4), [Ended - Began | Before]}
+            end,
+            {World0, []},
+            lists:seq(1, Count)
+        ),
+        Part = Count div 6,
+        ?assert(lists:sum(lists:sublist(Costs, Part)) < 1.5 * lists:sum(lists:nthtail(Count - Part, Costs))),
+        Quiet = atoll_group_world:settle(60000, World),
+        ?assert(agree(Quiet)),
+        Bytes = [erlang:external_size(View) || M <- Members, View <- atoll_group_world:kept(M, Quiet)],
+        ?assertEqual([], [B || B <- Bytes, B > 4096])
+    end}.
 
 start_all(World) ->
     lists:foldl(
@@ -375,7 +445,7 @@ are_linked(World) ->
     ]),
     Wanted -- atoll_group_world:linked(World) =:= [].
 
-%% No turn was forgotten anywhere: once all groups of the name are deleted, one of
+%% No lock was forgotten anywhere: once all groups of the name are deleted, one of
 %% all nodes can be made.
 is_free_again(Name, World0) ->
     World1 = lists:foldl(
@@ -467,7 +537,7 @@ await(Id, World) ->
         #{} -> await(Id, atoll_group_world:step(World))
     end.
 
-%% n1 has all its turns but the last when it falls silent; the others go on with
+%% n1 has all its locks but the last when it falls silent; the others go on with
 %% the group. When n1 goes on, what it does is in order with that.
 prop_late() ->
     ?FORALL(

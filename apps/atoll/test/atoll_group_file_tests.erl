@@ -63,7 +63,7 @@ what_is_no_record_of_this_node_is_refused_in_a_sentence_test() ->
             {<<>>, "does not hold"},
             {<<"{atoll_groups, 1, 'n@h', []">>, "does not hold"},
             {<<255, 254>>, "does not hold"},
-            {<<"{atoll_groups, 2, 'n@h', []}.">>, "its version is 2"},
+            {<<"{atoll_groups, 3, 'n@h', []}.">>, "its version is 3"},
             {<<"{atoll_groups, 1, 'm@h', []}.">>, "written by m@h"},
             {<<"{atoll_groups, 1, 'n@h', [{g, {0, 'n@h', 1}, [], false}]}.">>, "nothing that is known"},
             {<<"{atoll_groups, 1, 'n@h', [{g, {1, 'n@h', 1}, [{'n@h', up, {1, 'n@h', 1}}], false}]}.">>, "nothing that is known"},

@@ -1,4 +1,4 @@
-%% Turns: one holder, and nobody waits in a circle.
+%% Locks: one holder, and nobody waits in a circle.
 -module(atoll_group_lock_tests).
 
 -include_lib("proper/include/proper.hrl").

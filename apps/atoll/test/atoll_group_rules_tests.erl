@@ -70,8 +70,8 @@ is_sentence(Chars) ->
     length(Text) > 20 andalso not lists:member($\n, Text).
 
 what_happened_is_told_test() ->
-    Before = [{a, {a, 1}, 1, [n1, n2]}, {b, {b, 1}, 1, [n1]}],
-    Now = [{a, {a, 1}, 2, [n1, n3]}, {c, {c, 1}, 1, [n1, n4]}],
+    Before = [{a, {a, 1}, [n1, n2]}, {b, {b, 1}, [n1]}],
+    Now = [{a, {a, 1}, [n1, n3]}, {c, {c, 1}, [n1, n4]}],
     ?assertEqual(
         [
             {s_group, deleted, b, [n1]},

@@ -15,6 +15,7 @@ properties_test_() ->
             {"merging is associative", prop_associative()},
             {"merging is idempotent", prop_idempotent()},
             {"what is merged is never older", prop_counter_grows()},
+            {"what all members know is kept when the floor is raised", prop_raised()},
             {"equal views have equal digests, different ones do not", prop_digest()}
         ]
     ].
@@ -45,6 +46,22 @@ prop_idempotent() ->
 prop_counter_grows() ->
     ?FORALL({A, B}, {view(), view()}, counter(merge(A, B)) =:= max(counter(A), counter(B))).
 
+%% All who take part know the same when it is raised: nothing of what any of them knew is lost, now
+%% or with what comes later, and who was out has no line any more.
+prop_raised() ->
+    ?FORALL({Views, Later}, {non_empty(list(view())), list(oneof(?NODES))}, begin
+        Known = lists:foldl(fun merge/2, hd(Views), tl(Views)),
+        Raised = atoll_group_view:raise({counter(Known) + 1, n1, 0}, Known),
+        Removed = atoll_group_view:remove(Later, {counter(Known) + 2, n1, 0}, Raised),
+        lists:all(
+            fun(View) ->
+                merge(View, Raised) =:= Raised andalso
+                    atoll_group_view:members(merge(View, Removed)) =:= atoll_group_view:members(Known) -- Later
+            end,
+            [Known | Views]
+        ) andalso atoll_group_view:former(Raised) =:= 0
+    end).
+
 prop_digest() ->
     ?FORALL(
         {A, B},
@@ -66,9 +83,10 @@ stamp() -> {choose(2, 30), oneof(?NODES), 0}.
 build(Stamps, Deleted) ->
     View = lists:foldl(
         fun(Stamp, V) ->
-            case erlang:phash2(Stamp, 2) of
+            case erlang:phash2(Stamp, 3) of
                 0 -> atoll_group_view:add(subset(Stamp), Stamp, V);
-                1 -> atoll_group_view:remove(subset(Stamp), Stamp, V)
+                1 -> atoll_group_view:remove(subset(Stamp), Stamp, V);
+                2 -> atoll_group_view:raise(Stamp, V)
             end
         end,
         atoll_group_view:new(g, [n1, n2], ?ID),
@@ -83,6 +101,17 @@ subset(Stamp) -> [N || N <- ?NODES, erlang:phash2({Stamp, N}, 2) =:= 0].
 
 merge(A, B) -> atoll_group_view:merge(A, B).
 counter(View) -> atoll_group_view:counter(View).
+
+who_was_forgotten_is_out_until_it_is_added_again_test() ->
+    Old = atoll_group_view:new(g, [n1, n2, n3], ?ID),
+    Raised = atoll_group_view:raise({3, n1, 0}, atoll_group_view:remove([n3], {2, n1, 0}, Old)),
+    ?assertEqual([n1, n2], atoll_group_view:nodes(Raised)),
+    ?assertEqual([n1, n2], atoll_group_view:members(merge(Old, Raised))),
+    Back = atoll_group_view:add([n3], {4, n2, 0}, Raised),
+    ?assertEqual([n1, n2, n3], atoll_group_view:members(merge(merge(Old, Raised), Back))),
+    %% What a file said before there were floors.
+    {Name, Created, Registers, Deleted, 0} = atoll_group_view:to_plain(Old),
+    ?assertEqual({ok, Old}, atoll_group_view:from_plain({Name, Created, Registers, Deleted})).
 
 a_deletion_wins_over_a_later_addition_test() ->
     View = atoll_group_view:new(g, [n1, n2], ?ID),

@@ -9,9 +9,9 @@
 -module(atoll_group_world).
 
 -export([new/2, new/3, new/4, options/0, call/3, step/1, settle/1, settle/2]).
--export([cut/2, heal/1, meet/1, kill/2, start/2, reboot/2, pause/2, resume/1, lossy/2]).
+-export([cut/2, heal/1, meet/1, kill/2, start/2, reboot/2, forget/2, pause/2, resume/1, lossy/2]).
 -export([readers_first/1, told/2, notices/2]).
--export([replies/1, pending/1, groups/1, views/1, linked/1, alive/1, now/1, leftovers/1]).
+-export([kept/2, replies/1, pending/1, groups/1, views/1, linked/1, alive/1, now/1, leftovers/1]).
 
 -record(world, {
     now = 0 :: integer(),
@@ -69,7 +69,8 @@ options() ->
         gossip_ms => 2000,
         max_operations => 100,
         max_asks => 1000,
-        max_graves => 50
+        max_tombstones => 50,
+        removal => majority
     }.
 
 %% What may be done from outside.
@@ -144,6 +145,15 @@ start(Node, #world{nodes = Nodes, starts = Starts, options = Options, boot = Boo
     {State, Effects} = atoll_group_core:init(Config, World0#world.now),
     World = World0#world{nodes = Nodes#{Node => State}, starts = Starts#{Node => Incarnation}},
     lists:foldl(fun(Effect, W) -> perform(Effect, Node, W) end, World, Effects).
+
+%% A dead node never comes back: the world holds nothing of it.
+forget(Node, #world{starts = Starts, told = Told, notices = Notices, kept = Kept} = World) ->
+    World#world{
+        starts = maps:remove(Node, Starts),
+        told = maps:remove(Node, Told),
+        notices = maps:remove(Node, Notices),
+        kept = maps:remove(Node, Kept)
+    }.
 
 %% The process ends and is started anew; the connections stay, and so does what is in the table.
 reboot(Node, #world{links = Links} = World) ->
@@ -340,6 +350,9 @@ pair(A, B) -> {min(A, B), max(A, B)}.
 %% What can be seen
 
 replies(#world{replies = Replies}) -> Replies.
+
+%% What the node would go on with.
+kept(Node, #world{kept = Kept}) -> maps:get(Node, Kept, []).
 
 %% Oldest first.
 told(Node, #world{told = Told}) -> lists:reverse(maps:get(Node, Told, [])).

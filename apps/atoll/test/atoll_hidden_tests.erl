@@ -37,3 +37,13 @@ the_next_connection_is_quiet_again_test() ->
 what_is_no_matter_of_a_peer_passes_test() ->
     Events = [{cast, {unreachable, a}}, {timeout, a}],
     ?assertEqual([[], [lists:nth(1, Events)], [lists:nth(2, Events)]], run([{quiet, a} | Events])).
+
+%% Whether it is connected in hiding or not.
+who_has_no_version_in_common_is_down_until_it_has_one_test() ->
+    Apart = {down, a, no_common_version},
+    ?assertEqual(
+        [[{up, a}], [Apart], [], [], [], [{up, a}], [{message, a, m}], [{down, a, r}]],
+        run([{up, a}, {apart, a}, {apart, a}, {up, a}, {wanted, a}, {together, a}, {message, a, m}, {down, a, r}])
+    ),
+    ?assertEqual([[], [], [], []], run([{quiet, a}, {apart, a}, {quiet, a}, {down, a, r}])),
+    ?assertEqual([[], [{up, a}], [Apart], [], [{up, a}]], run([{quiet, a}, {wanted, a}, {apart, a}, {down, a, r}, {up, a}])).

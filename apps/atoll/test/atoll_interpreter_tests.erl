@@ -6,7 +6,8 @@
 
 -include_lib("eunit/include/eunit.hrl").
 
--export([init/2, handle/3]).
+-export([init/2, handle/3, wire/0, encode/2, decode/2]).
+-export([log/2]).
 -export([open/1, act/2, event/2]).
 
 %% The protocol: performs the effects it is asked for, and tells what it saw.
@@ -22,7 +23,17 @@ handle({message, Peer, Message}, _Now, N) ->
 handle({timeout, Key}, Now, N) ->
     {N + 1, [{notify, {timeout, Key, Now}}]};
 handle({up, Node}, _Now, N) ->
-    {N + 1, [{notify, {up, Node}}]}.
+    {N + 1, [{notify, {up, Node}}]};
+handle({down, Node, Reason}, _Now, N) ->
+    {N + 1, [{notify, {down, Node, Reason}}]}.
+
+wire() -> {1, 3}.
+
+encode(Message, 3) -> Message;
+encode(Message, Version) -> {in, Version, Message}.
+
+decode(Message, 3) -> Message;
+decode({in, Version, Message}, Version) -> Message.
 
 %% The process.
 
@@ -61,7 +72,8 @@ all_test_() ->
             {"a process that crashes ends its file", fun file_of_the_dead/0},
             {"a file that cannot be written ends the recording and nothing else", fun file_fails/0},
             {"a file that cannot be made is told", fun file_refused/0},
-            {"a newer wire version is dropped and counted", fun newer/0}
+            {"of a peer that is too new it is said once, and counted what is dropped", fun newer/0},
+            {"messages of an older version are written and read by the protocol's functions", fun older/0}
         ]
     ]}.
 
@@ -302,8 +314,44 @@ file_refused() ->
     ?assertEqual({error, not_recording}, atoll_interpreter:recording(server)).
 
 newer() ->
-    ok = atoll_quiet:run(fun() ->
-        server ! {atoll, 1000, 'n@new', anything},
-        ?assertMatch(#{dropped_version := 1, received := 0}, atoll_interpreter:counters(server)),
-        ok
+    ok = logger:add_handler(?MODULE, ?MODULE, #{config => self()}),
+    {ok, #{level := Level}} = logger:get_handler_config(default),
+    ok = logger:set_handler_config(default, level, none),
+    try
+        here(fun() ->
+            server ! {outside, {up, 'n@new'}},
+            _ = [server ! {atoll, 16#050404, 'n@new', anything} || _ <- [1, 2, 3]],
+            _ = do([{send, 'n@new', hello}]),
+            ?assertEqual([{up, 'n@new'}, {down, 'n@new', no_common_version}], barrier()),
+            ?assertMatch(#{dropped_version := 4, received := 0, sent := 0}, atoll_interpreter:counters(server)),
+            ?assertEqual(#{'n@new' => {none, {4, 5}}, node() => 3}, atoll_interpreter:versions(server)),
+            ?assertMatch([#{what := no_common_version, protocol := server, peer := 'n@new', theirs := {4, 5}, ours := {1, 3}}], logged()),
+            server ! {outside, {down, 'n@new', gone}},
+            ?assertEqual([], barrier()),
+            ?assertEqual(#{node() => 3}, atoll_interpreter:versions(server))
+        end)
+    after
+        ok = logger:set_handler_config(default, level, Level),
+        ok = logger:remove_handler(?MODULE)
+    end.
+
+log(#{msg := {report, Report}}, #{config := Pid}) -> Pid ! {logged, Report};
+log(_, _) -> ok.
+
+logged() ->
+    receive
+        {logged, Report} -> [Report | logged()]
+    after 0 -> []
+    end.
+
+older() ->
+    here(fun() ->
+        server ! {atoll, 1, 'n@old', {in, 1, hello}},
+        ?assertEqual({got, 'n@old', hello}, notice()),
+        server ! {atoll, 16#020102, 'n@later', {in, 2, hello}},
+        ?assertEqual({got, 'n@later', hello}, notice()),
+        %% Of the newest version it is itself.
+        _ = do([{send, node(), {in, 3}}]),
+        ?assertEqual({got, node(), {in, 3}}, notice()),
+        ?assertEqual(#{'n@old' => 1, 'n@later' => 2, node() => 3}, atoll_interpreter:versions(server))
     end).

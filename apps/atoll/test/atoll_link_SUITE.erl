@@ -167,7 +167,7 @@ set_on_demand(C, N, Ms) ->
 more_packets(C, A, B, Before) ->
     {ok, Now} = call(C, A, net_kernel, node_info, [B]),
     case proplists:get_value(in, Now) > proplists:get_value(in, Before) of
-        true -> call(C, A, atoll_link_usage, read, [B]);
+        true -> call(C, A, atoll_link_usage, read, [traffic, B]);
         false -> more_packets(C, A, B, Before)
     end.
 

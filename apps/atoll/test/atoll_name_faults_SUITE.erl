@@ -193,7 +193,7 @@ no_zombies(C, Groups, Pids) ->
     _ = Empty(),
     ok.
 
-%% With a file of its groups, and without: then its fellows find it.
+%% With a file of its groups, and without: then its co-members find it.
 a_killed_member_is_in_its_groups_and_sees_all_names(Config) ->
     C = ?config(cluster, Config),
     Nodes = [A, B, D, E | _] = atoll_cluster:nodes(C),

@@ -126,7 +126,7 @@ who_cannot_be_reached_is_given_up_and_told_of_again_test() ->
     World0 = ?W:cut([[n1], [n3]], world()),
     World1 = ?W:run(10000, connect([{n1, n2}, {n2, n3}], World0)),
     ?assertEqual({[n1, n2], [n1, n2, n3]}, {?W:free_nodes(n1, World1), ?W:free_nodes(n2, World1)}),
-    %% Two that have no fellow in common are not told of each other.
+    %% Two that have no co-member in common are not told of each other.
     World2 = ?W:run(10000, ?W:cut([[n1], [n2, n3]], World1)),
     ?assertEqual([{n2, n3}, {n3, n2}], ?W:wants(World2)),
     World3 = ?W:run(10000, ?W:heal(World2)),
@@ -188,7 +188,7 @@ so_many_are_sought_at_once_test() ->
     {Given, Left} = ?F:give_up(b, Free),
     ?assertEqual([{cancel, {seek, b}}, {unwant, b}], Given),
     ?assertMatch({[{want, d}, _], _}, ?F:told(a, [d], Left)),
-    %% A fellow that is lost is not sought then, and not wanted either.
+    %% A co-member that is lost is not sought then, and not wanted either.
     Full = free([{stand, [true]}, {said, [x, true]}, {told, [a, [b, c]]}]),
     ?assertMatch({[{unwant, x}], _}, ?F:gone(x, Full)).
 
@@ -203,9 +203,9 @@ who_is_in_a_group_wants_nobody_test() ->
     Free = free([{stand, [true]}, {said, [b, true]}, {said, [c, true]}, {told, [a, [d]]}]),
     {Effects, Grouped} = ?F:stand(false, Free),
     ?assertEqual([{cancel, remind}, {cancel, {seek, d}}, {unwant, b}, {unwant, c}, {unwant, d}], Effects),
-    ?assertEqual({none, []}, {?F:members(a, Grouped), ?F:fellows(Grouped)}),
+    ?assertEqual({none, []}, {?F:members(a, Grouped), ?F:others(Grouped)}),
     ?assertMatch({[], _}, ?F:told(a, [d], Grouped)),
-    %% Who had said it is free is a fellow at once.
+    %% Who had said it is free is a co-member at once.
     ?assertMatch({[{want, b}, {want, c} | _], _}, ?F:stand(true, Grouped)).
 
 %% Histories without faults, as for other groups.
@@ -272,7 +272,7 @@ regressions_test_() ->
     [
         atoll_prop:again(prop_cliques, prop_cliques(), [Counterexample])
      || Counterexample <- [
-            %% A fellow joins a group and leaves it, and the last answer is in between.
+            %% A co-member joins a group and leaves it, and the last answer is in between.
             {101, [
                 {connect, h1, n4}, {wait, 1421}, {members, [n1, n2, h1]}, {steps, 38}, {call, n1, {unregister, g, a}},
                 {kill, n3}, {steps, 30}, {kill, n2}, {connect, h1, n5}, {steps, 20}, {members, [h1, n3, n1, n2]},

@@ -10,7 +10,7 @@
 op(Ref, Name) ->
     #{
         ref => Ref, kind => register, id => id(), name => Name, pid => self(), meta => none, from => {remote, x, Ref},
-        phase => waiting, entry => none, await => #{}, contested => [], rests => 0
+        phase => waiting, entry => none, await => #{}, contested => [], retries => 0
     }.
 
 id() -> {g, {1, n, 1}}.
@@ -28,7 +28,7 @@ an_entry_leads_to_its_operation_until_it_is_taken_back_test() ->
     Ops = ?O:put(Op, ?O:wait(op(1, a), ?O:new())),
     ?assertEqual({{ok, Op}, []}, {?O:of_entry(7, Ops), ?O:waiting(id(), a, Ops)}),
     {Back, Without} = ?O:taken_back(Op, Ops),
-    ?assertMatch(#{entry := none, phase := resting, await := Await} when Await =:= #{}, Back),
+    ?assertMatch(#{entry := none, phase := backing_off, await := Await} when Await =:= #{}, Back),
     ?assertEqual({none, {ok, Back}}, {?O:of_entry(7, Without), ?O:find(1, Without)}),
     ?assertEqual(none, ?O:of_entry(7, ?O:remove(Op, Ops))).
 

@@ -50,7 +50,7 @@ for_whom_more_waits_than_may_test() ->
     ?assertMatch({_, [], _}, ?P:flush(0, ?P:allow(a, peers([{a, 100}])))).
 
 a_mute_node_is_spoken_to_again_test() ->
-    {[{timer, {mute, a}, 20000}], Peers} = ?P:hush(a, ?P:down(a, peers([{a, 1}]))),
-    ?assertEqual({[a], false, []}, {?P:mute(Peers), ?P:is_up(a, Peers), ?P:connected(Peers)}),
-    {[{cancel, {mute, a}}], Again} = ?P:unmute(a, Peers),
-    ?assertEqual({[], Again}, ?P:unmute(a, Again)).
+    {[{timer, {unresponsive, a}, 20000}], Peers} = ?P:leave_alone(a, ?P:down(a, peers([{a, 1}]))),
+    ?assertEqual({[a], false, []}, {?P:unresponsive(Peers), ?P:is_up(a, Peers), ?P:connected(Peers)}),
+    {[{cancel, {unresponsive, a}}], Again} = ?P:clear_unresponsive(a, Peers),
+    ?assertEqual({[], Again}, ?P:clear_unresponsive(a, Again)).

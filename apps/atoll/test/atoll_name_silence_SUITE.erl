@@ -45,8 +45,8 @@ bulk_loses_no_connection(Config) ->
     ],
     Bytes = fun(Spinning, Who) -> lists:sum([B || {S, W, {B, _}} <- Rounds, S =:= Spinning, W =:= Who]) end,
     [
-        ?C:report("bulk of three nodes beside ~b spinning processes: with the application ~.2f of stock's ~b MB/s; nodedown ~0p", [
-            S, Bytes(S, atoll) / Bytes(S, stock), Bytes(S, stock) div (1000 * Ms * atoll_tier:size(bulk_rounds)), [{W, Downs} || {S1, W, {_, Downs}} <- Rounds, S1 =:= S]
+        ?C:report("bulk of three nodes beside ~b spinning processes: ~b MB with the application, ~b MB without; nodedown ~0p", [
+            S, Bytes(S, atoll) div 1000000, Bytes(S, stock) div 1000000, [{W, Downs} || {S1, W, {_, Downs}} <- Rounds, S1 =:= S]
         ])
      || S <- [0, 3000]
     ],

@@ -4,7 +4,7 @@
 %% A member is live for a `yes' when it answers a question that is put to it right after,
 %% and it and the process's node were connected from the last tenth of a second before the
 %% answer until the question, as both have written down, and the latter did not end since
-%% the call. Where the caller's own node was stopped or killed meanwhile they must have been
+%% the call; and when the owner's node did not find it silent meanwhile. Where the caller's own node was stopped or killed meanwhile they must have been
 %% connected since the call: the answer was given before, nobody knows when. Then it must
 %% have the process. A name is not given back before all have been asked.
 %%

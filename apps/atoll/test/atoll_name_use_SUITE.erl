@@ -181,8 +181,12 @@ what_is_on_other_nodes_can_be_asked_for(Config) ->
     ?assertEqual([{g, thing}], ?C:call(C, Far, s_group, registered_names, [{node, B}])),
     %% Over a connection that has to be made for it.
     ok = ?C:await(fun() -> lists:sort(?C:call(C, Farther, atoll_name_holder, told, [Foreign])) end, [one, two]),
+    %% A free node may ask as well.
+    ok = ?C:call(C, A, s_group, remove_nodes, [g, [B]]),
+    ok = ?C:await(fun() -> ?C:call(C, B, s_group, own_s_groups, []) end, []),
+    ?assertEqual(Foreign, ?C:call(C, B, s_group, whereis_name, [far, thing])),
     ok = ?C:call(C, Far, s_group, unregister_name, [far, thing]),
-    [_ = ?C:call(C, A, erlang, disconnect_node, [N]) || N <- [Far, Farther]].
+    [_ = ?C:call(C, N, erlang, disconnect_node, [F]) || N <- [A, B], F <- [Far, Farther]].
 
 %% Wherever it was, and whoever asks.
 a_dead_process_takes_no_name_from_another(Config) ->

@@ -1,5 +1,6 @@
-%% Runs on the nodes under test: writes down when connections come and go, so that a
-%% suite can tell who was a live member when, and does what has to be timed there.
+%% Runs on the nodes under test: writes down when connections come and go, and whom the names
+%% find silent, so that a suite can tell who was a live member when, and does what has to be
+%% timed there.
 %%
 %% Times are those of the machine's clock in microseconds: all nodes are on one machine.
 -module(atoll_name_witness).
@@ -20,6 +21,7 @@ start() ->
         _ = process_flag(priority, max),
         true = erlang:register(?MODULE, self()),
         ok = net_kernel:monitor_nodes(true, [{node_type, all}]),
+        ok = atoll:subscribe([names_silent, names_heard]),
         Caller ! {self(), started},
         write(now_us(), [{now_us(), nodeup, Node} || Node <- nodes(connected)])
     end),
@@ -31,6 +33,8 @@ start() ->
 write(Began, Log) ->
     receive
         {What, Node, _} when What =:= nodeup; What =:= nodedown ->
+            write(Began, [{now_us(), What, Node} | Log]);
+        {atoll, What, #{node := Node}} ->
             write(Began, [{now_us(), What, Node} | Log]);
         {From, steady, Node, Since, Until} ->
             %% What has happened by then has to be here first.
@@ -58,14 +62,14 @@ log() ->
     after ?DEADLINE_MS -> error(timeout)
     end.
 
-%% Connected all the time, and this life has lasted all the time.
+%% Connected all the time and never silent, and this life has lasted all the time.
 is_steady(Node, Since, _Until, Began, _Log) when Node =:= node() ->
     Began =< Since;
 is_steady(Node, Since, Until, Began, Log) ->
     Mine = [{At, What} || {At, What, N} <- Log, N =:= Node],
     Between = [x || {At, _} <- Mine, At >= Since, At =< Until],
     Before = [What || {At, What} <- Mine, At < Since],
-    Began =< Since andalso Between =:= [] andalso lists:sublist(Before, 1) =:= [nodeup].
+    Began =< Since andalso Between =:= [] andalso lists:member(lists:sublist(Before, 1), [[nodeup], [names_heard]]).
 
 %% @doc Whether this node and that one were connected from then until then, as far as
 %% this one has written down; answers when it is over.

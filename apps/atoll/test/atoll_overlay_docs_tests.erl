@@ -30,7 +30,7 @@ the_bounds_are_those_of_the_detector_test() ->
 links_lead_somewhere_test() ->
     [
         ?assertEqual({From, To, true}, {From, To, leads_somewhere(From, To)})
-     || From <- ["overlay.md", "groups.md", "reach.md", "distance.md", "placement.md", "quickstart-erlang.md", "quickstart-elixir.md"], To <- links(From)
+     || From <- ["overlay.md", "groups.md", "reach.md", "distance.md", "placement.md", "singletons.md", "quickstart-erlang.md", "quickstart-elixir.md"], To <- links(From)
     ].
 
 links(Page) ->

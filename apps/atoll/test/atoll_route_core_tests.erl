@@ -78,6 +78,29 @@ an_explanation_has_reasons_and_others_test() ->
     ?assertEqual([n2, n4], lists:sort([Gateway, Other])),
     ?assertMatch([#{via := {clique, a}, choices := 1}, #{via := {clique, b}, choices := 2}], Hops).
 
+%% n1 in a; n2 and n5 join a and b; n3, n4 and n5 in b.
+the_members_of_a_group_are_told_nearest_first_test() ->
+    Events = [
+        {cast, {groups, [a]}},
+        {up, n2},
+        news(n2, [{n2, {5, {[a, b], all, []}}}, {n6, {5, {[c], all, []}}} | [{N, {5, {[b, c], all, []}}} || N <- [n3, n4, n5]]])
+    ],
+    State = after_all(Events, start(config())),
+    ?assertMatch([n2, _, _, _], ask({members, b, salt}, State)),
+    [?assertEqual([n2, n3, n4, n5], lists:sort(ask({members, b, Salt}, State))) || Salt <- lists:seq(1, 20)],
+    %% Nobody of c is linked: a gateway of b comes before n6, which is behind them.
+    Orders = [ask({members, c, Salt}, State) || Salt <- lists:seq(1, 100)],
+    ?assertEqual([n3, n4, n5], lists:usort([hd(Order) || Order <- Orders])),
+    ?assertEqual([[n3, n4, n5, n6]], lists:usort([lists:sort(Order) || Order <- Orders])),
+    %% Itself is no other one; and there are none of a group that nobody is in.
+    ?assertEqual([n2], ask({members, a, salt}, State)),
+    ?assertEqual([], ask({members, nowhere, salt}, State)),
+    %% Who is gone is in no group.
+    Left = after_all([{cast, {member_down, N, left}} || N <- [n3, n4, n5]], State),
+    ?assertEqual([n2], ask({members, b, salt}, Left)),
+    %% One to whom no way is known is told too.
+    ?assertEqual([n6], ask({members, c, salt}, Left)).
+
 %% Its place
 
 entries_of(Node, Effects) ->

@@ -491,7 +491,7 @@ watched({start, Node, _}, Failed, #deeds{log = Log} = Deeds) ->
         {ok, Id} -> amend(Id, #{outcome => failed, why => why(Failed)}, Deeds);
         none -> Deeds
     end;
-watched({leave, _, _}, {_, {ok, ok}}, Deeds) ->
+watched({leave, _, _}, {_, {ok, Left}}, Deeds) when Left =:= ok; element(1, Left) =:= still_in ->
     Deeds;
 watched({leave, _, Id}, Failed, Deeds) ->
     amend(Id, #{outcome => failed, why => why(Failed)}, Deeds);

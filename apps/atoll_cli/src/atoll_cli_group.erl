@@ -106,8 +106,7 @@ ask(Node, Function, Args) ->
     try
         {ok, erpc:call(Node, s_group, Function, Args, ?OPERATION_MS)}
     catch
-        error:{erpc, _} -> {error, [atom_to_list(Node), " does not answer"]};
-        exit:{exception, {noproc, _}} -> {error, ["the application atoll is not started on ", atom_to_list(Node)]}
+        error:{erpc, _} -> {error, [atom_to_list(Node), " does not answer"]}
     end.
 
 %% @doc The groups of the cluster, as its nodes tell.

@@ -46,7 +46,7 @@ at(Which, Held, Values) ->
 
 names(Which, IsMeant, Held, Values) ->
     case look(Which, IsMeant, Held) of
-        {[], Silent} -> {failed, nothing(Which, Held, Silent)};
+        {[], Silent} -> {failed, nothing(Which, Values, Held, Silent)};
         {First, Silent} -> print(settled(First, Silent, Which, IsMeant, Held), Which, Values)
     end.
 
@@ -66,11 +66,14 @@ settled(First, Silent, Which, IsMeant, Held) ->
             {atoll_cli_names:lasting(First, Second), SilentNow}
     end.
 
-nothing(_Which, Held, Silent) when length(Silent) =:= length(Held) ->
+nothing(_Which, _Values, Held, Silent) when length(Silent) =:= length(Held) ->
     "no node of the cluster answers";
-nothing(all, _Held, _Silent) ->
+nothing(all, _Values, _Held, _Silent) ->
     "that node does not answer, and no other is in a group with it";
-nothing({group, Group}, _Held, _Silent) ->
+%% A group of that name may be elsewhere.
+nothing({group, Group}, #{at := Node}, _Held, _Silent) ->
+    ["no node that answers is in a group ", atom_to_list(Group), " with ", Node];
+nothing({group, Group}, #{}, _Held, _Silent) ->
     ["no node that answers is in a group ", atom_to_list(Group)].
 
 print({Groups, Silent}, Which, Values) ->

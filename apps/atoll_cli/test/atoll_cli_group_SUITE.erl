@@ -148,7 +148,7 @@ names_are_shown_and_checked(Config) ->
         ?assertEqual({Status, <<>>, iolist_to_binary(["atoll group names: ", Sentence, "\n"])}, {Status1, Stdout, Stderr})
      || {Status, Args, Sentence} <- [
             {1, ["fish"], "no node that answers is in a group fish"},
-            {1, ["group2", "--at", "reef1"], "no node that answers is in a group group2"},
+            {1, ["group2", "--at", "reef1"], "no node that answers is in a group group2 with reef1"},
             {2, ["--at", "reef9"], "the cluster has no node reef9; did you mean reef1?"}
         ],
         #{status := Status1, stdout := Stdout, stderr := Stderr} <- [Names(Args)]

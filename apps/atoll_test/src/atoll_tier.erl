@@ -29,6 +29,7 @@
     {directory_nodes, 500, 10000, "simulated nodes with a directory"},
     {directory_shape_nodes, 100, 300, "simulated nodes with a directory, in a star, a ring and a tree"},
     {distance_nodes, 80, 200, "simulated nodes with coordinates"},
+    {group_passers, 60, 20000, "nodes that come into a group of ten and leave it"},
     {hyparview_nodes, 120, 300, "simulated nodes most of which die at once, with hyparview"},
     {link_rounds, 20, 200, "connections on demand that come and go"},
     {load_tries, 2, 20, "loads whose operations are counted"},
@@ -59,7 +60,9 @@
     {scamp_nodes, 300, 1000, "simulated nodes that have joined one after the other, with scamp"},
     {semantics_commands, 60, 2000, "commands on real nodes beside the semantics"},
     {semantics_sequences, 50, 20000, "sequences in virtual time beside the semantics"},
-    {stopped_s, 2, 60, "seconds of messages to a node that stands still"}
+    {singleton_kills, 5, 50, "kills of the node of a singleton"},
+    {stopped_s, 2, 60, "seconds of messages to a node that stands still"},
+    {upgrade_nodes, 4, 8, "nodes that are upgraded one by one, and back"}
 ]).
 
 %% A property runs a tenth of its tests in the fast tier, and these at least.

@@ -1,5 +1,5 @@
-%% @doc Peers that are connected and that a protocol does not know of yet, because
-%% nobody speaks first to who may not understand. Data only.
+%% @doc Peers that are connected and that a protocol does not know of, because
+%% nobody speaks first to who may not understand, or to who does not. Data only.
 %%
 %% A hidden connection may be that of a program in C, as `erl_call' is, which takes a
 %% message that it does not expect for a fault and hangs up. So a peer that is connected
@@ -10,6 +10,9 @@
 %% Two nodes that run this meet over a hidden connection if either wants the other: that
 %% one speaks, and the other knows by it. Not promised: that two meet of which neither
 %% has a use for the other.
+%%
+%% A peer that has no version of the protocol in common with this node
+%% ({@link atoll_versions}) is `down' for the protocol, until it has one or is connected anew.
 -module(atoll_hidden).
 
 -export([new/0, events/2]).
@@ -21,10 +24,13 @@
     %% A hidden connection with this node was made.
     | {quiet, node()}
     %% Somebody on this node wants the connection with that one.
-    | {wanted, node()}.
+    | {wanted, node()}
+    %% It has no version in common; it has one after all.
+    | {apart, node()}
+    | {together, node()}.
 
--opaque hidden() :: #{node() => quiet | up}.
-%% The nodes with which there is a hidden connection.
+-opaque hidden() :: #{node() => quiet | up | apart}.
+%% The nodes with which there is a hidden connection, and those that have no version in common.
 
 %% @doc Nobody is connected.
 -spec new() -> hidden().
@@ -42,6 +48,13 @@ events({wanted, Node}, Hidden) ->
         #{Node := quiet} -> {[{up, Node}], Hidden#{Node := up}};
         #{} -> {[], Hidden}
     end;
+events({up, Node}, Hidden) when map_get(Node, Hidden) =:= apart ->
+    {[], Hidden};
+events({apart, Node}, Hidden) ->
+    Known = not is_map_key(Node, Hidden) orelse map_get(Node, Hidden) =:= up,
+    {[{down, Node, no_common_version} || Known], Hidden#{Node => apart}};
+events({together, Node}, Hidden) ->
+    {[{up, Node}], Hidden#{Node => up}};
 events({message, Node, _} = Event, Hidden) ->
     case Hidden of
         #{Node := quiet} -> {[{up, Node}, Event], Hidden#{Node := up}};
@@ -49,7 +62,7 @@ events({message, Node, _} = Event, Hidden) ->
     end;
 events({down, Node, _} = Event, Hidden) ->
     case Hidden of
-        #{Node := quiet} -> {[], maps:remove(Node, Hidden)};
+        #{Node := Unknown} when Unknown =/= up -> {[], maps:remove(Node, Hidden)};
         #{} -> {[Event], maps:remove(Node, Hidden)}
     end;
 events(Event, Hidden) ->

@@ -14,8 +14,10 @@
 %%   reason; it never makes a connection ({@link atoll_protocol} says so to the
 %%   protocols). So two nodes cannot wait for each other here.</li>
 %% <li>A message that neither it nor the process module knows ends the process:
-%%   that is a fault of ours. A wire message of a version it cannot read comes
-%%   from a newer release: it is dropped, counted and logged.</li>
+%%   that is a fault of ours.</li>
+%% <li>With each peer the protocol speaks the newest version that both have
+%%   ({@link atoll_versions}). That a peer has none in common is logged once for a connection;
+%%   what is not said to it, or not read from it, is counted. Other protocols go on with it.</li>
 %% <li>Recording costs nothing while it is off, and is bounded while it is on. One
 %%   that goes to a file and cannot be written ends with a line in the log; the
 %%   protocol goes on. The event that a process dies of is in no recording.</li>
@@ -29,7 +31,7 @@
 -behaviour(gen_server).
 
 -export([start_link/1, call/2, ask/2, cast/2, subscribe/1, unsubscribe/1]).
--export([record/2, recording/1, counters/1]).
+-export([record/2, recording/1, counters/1, versions/1]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
 
 -export_type([options/0, counters/0]).
@@ -50,7 +52,8 @@
     %% Sends that were dropped: no connection; a congested one.
     dropped_noconnection := non_neg_integer(),
     dropped_busy := non_neg_integer(),
-    %% Wire messages of a version that is newer than this release.
+    %% Messages of a version that this node does not have, and sends to who has no version
+    %% in common with it.
     dropped_version := non_neg_integer()
 }.
 
@@ -65,10 +68,6 @@
 -callback notice(Notice :: term(), World) -> World.
 -optional_callbacks([notice/2]).
 
-%% The version of what goes between nodes. A change of the envelope or of any
-%% protocol's messages gets a new one, and a reader for the old.
--define(WIRE, 1).
-
 -record(state, {
     name :: atom(),
     protocol :: module(),
@@ -79,7 +78,11 @@
     inner :: term(),
     %% The process module's.
     world :: term(),
-    %% Who is connected in hiding.
+    %% Who speaks which versions, and whether there is something to do for that.
+    versions :: atoll_versions:versions(),
+    encodes :: boolean(),
+    decodes :: boolean(),
+    %% Who is connected in hiding, or has no version in common.
     hidden = atoll_hidden:new() :: atoll_hidden:hidden(),
     %% Key => the reference of the timer that runs for it; or it is due.
     timers = #{} :: #{term() => due | reference()},
@@ -160,6 +163,13 @@ recording(Server) ->
 counters(Server) ->
     gen_server:call(Server, counters).
 
+%% @doc In which version the protocol speaks with whom, or which versions those have with whom it
+%% has none in common. Who is not there has said nothing of it: with those it is version 1, or the
+%% oldest that there is.
+-spec versions(atom()) -> #{node() => atoll_versions:version() | {none, atoll_versions:theirs()}}.
+versions(Server) ->
+    gen_server:call(Server, versions).
+
 %% @private
 -spec init(options()) -> {ok, #state{}}.
 init(#{name := Name, protocol := Protocol, process := Process, config := Config}) ->
@@ -177,11 +187,20 @@ init(#{name := Name, protocol := Protocol, process := Process, config := Config}
         protocol = Protocol,
         process = Process,
         publishes = erlang:function_exported(Process, notice, 2),
+        versions = atoll_versions:new(node(), wire(Protocol)),
+        encodes = erlang:function_exported(Protocol, encode, 2),
+        decodes = erlang:function_exported(Protocol, decode, 2),
         inner = Inner,
         world = World,
         counters = Counters
     },
     {ok, handled(perform(Effects, State))}.
+
+wire(Protocol) ->
+    case erlang:function_exported(Protocol, wire, 0) of
+        true -> Protocol:wire();
+        false -> {1, 1}
+    end.
 
 %% @private
 -spec handle_call(term(), gen_server:from(), #state{}) ->
@@ -230,7 +249,9 @@ handle_call(recording, _From, #state{recording = {on, _, Recording}} = State) ->
     #{events := Newest} = Recording,
     {reply, {ok, Recording#{events := lists:reverse(Newest)}}, State};
 handle_call(counters, _From, #state{counters = Counters} = State) ->
-    {reply, Counters, State}.
+    {reply, Counters, State};
+handle_call(versions, _From, #state{versions = Versions} = State) ->
+    {reply, atoll_versions:peers(Versions), State}.
 
 %% @private
 -spec handle_cast(term(), #state{}) -> {noreply, #state{}}.
@@ -239,13 +260,16 @@ handle_cast({protocol, Notice}, State) ->
 
 %% @private
 -spec handle_info(term(), #state{}) -> {noreply, #state{}}.
-handle_info({atoll, ?WIRE, Peer, Message}, State) ->
-    {noreply, handled(happened({message, Peer, Message}, count(received, State)))};
-handle_info({atoll, Version, Peer, _Message}, #state{name = Name} = State) when
-    is_integer(Version), Version > ?WIRE
+handle_info({atoll, Envelope, Peer, Wire}, #state{versions = Versions0} = State0) when
+    is_integer(Envelope), Envelope > 0
 ->
-    logger:warning(#{what => newer_wire_version, protocol => Name, peer => Peer, version => Version}),
-    {noreply, count(dropped_version, State)};
+    {Reading, Effects, Versions} = atoll_versions:in(Peer, Envelope, Versions0),
+    State = agree(Effects, State0#state{versions = Versions}),
+    case Reading of
+        {read, Version} -> {noreply, handled(happened({message, Peer, decode(Wire, Version, State)}, count(received, State)))};
+        hello -> {noreply, handled(State)};
+        unread -> {noreply, handled(count(dropped_version, State))}
+    end;
 handle_info({timeout, Ref, {?MODULE, Key}}, #state{timers = Timers} = State) ->
     case Timers of
         #{Key := Ref} ->
@@ -272,7 +296,12 @@ handle_other(Message, #state{process = Process, world = World0} = State) ->
     {Events, World} = Process:event(Message, World0),
     handled(lists:foldl(fun happened/2, State#state{world = World}, Events)).
 
-happened(Outside, #state{hidden = Hidden0} = State) ->
+happened({down, Peer, _} = Down, #state{versions = Versions} = State) ->
+    told(Down, State#state{versions = atoll_versions:down(Peer, Versions)});
+happened(Outside, State) ->
+    told(Outside, State).
+
+told(Outside, #state{hidden = Hidden0} = State) ->
     {Events, Hidden} = atoll_hidden:events(Outside, Hidden0),
     lists:foldl(fun handle/2, State#state{hidden = Hidden}, Events).
 
@@ -315,11 +344,12 @@ record_off(State) ->
 perform(Effects, State) ->
     lists:foldl(fun perform_one/2, State, Effects).
 
-perform_one({send, Peer, Message}, #state{name = Name} = State) ->
-    case erlang:send({Name, Peer}, {atoll, ?WIRE, node(), Message}, [noconnect, nosuspend]) of
-        ok -> count(sent, State);
-        noconnect -> count(dropped_noconnection, State);
-        nosuspend -> count(dropped_busy, State)
+perform_one({send, Peer, Message}, #state{versions = Versions0} = State) ->
+    {Effects, Versions} = atoll_versions:out(Peer, Message, Versions0),
+    Agreed = agree(Effects, State#state{versions = Versions}),
+    case lists:keymember(put, 1, Effects) of
+        true -> Agreed;
+        false -> count(dropped_version, Agreed)
     end;
 perform_one({timer, Key, 0}, State) ->
     #state{timers = Timers, due = Due} = Cancelled = cancel(Key, State),
@@ -339,6 +369,51 @@ perform_one({notify, Notice}, #state{name = Name, subscribers = Subscribers} = S
     Published;
 perform_one(Effect, #state{process = Process, world = World} = State) ->
     State#state{world = Process:act(Effect, World)}.
+
+%% Does what follows from what is known of a peer's versions.
+agree([], State) ->
+    State;
+agree([{hello, Peer, Envelope} | Effects], #state{versions = Versions} = State) ->
+    case transmit(Peer, Envelope, [], State) of
+        ok ->
+            agree(Effects, State);
+        Why ->
+            %% Messages that come after it make sense after it alone.
+            {Puts, Others} = lists:partition(fun(Effect) -> element(1, Effect) =:= put end, Effects),
+            Untold = State#state{versions = atoll_versions:untold(Peer, Versions)},
+            agree(Others, lists:foldl(fun(_, S) -> count(dropped(Why), S) end, Untold, Puts))
+    end;
+agree([{put, Peer, Envelope, Version, Message} | Effects], State) ->
+    case transmit(Peer, Envelope, encode(Message, Version, State), State) of
+        ok -> agree(Effects, count(sent, State));
+        Why -> agree(Effects, count(dropped(Why), State))
+    end;
+agree([{apart, Peer, Theirs} | Effects], #state{name = Name, versions = Versions} = State) ->
+    Ours = atoll_versions:own(Versions),
+    logger:warning(#{
+        what => no_common_version,
+        protocol => Name,
+        peer => Peer,
+        ours => Ours,
+        theirs => Theirs,
+        why => unicode:characters_to_list(atoll_versions:format(Theirs, Ours))
+    }),
+    agree(Effects, told({apart, Peer}, State));
+agree([{together, Peer} = Together | Effects], #state{name = Name} = State) ->
+    logger:notice(#{what => common_version, protocol => Name, peer => Peer}),
+    agree(Effects, told(Together, State)).
+
+transmit(Peer, Envelope, Wire, #state{name = Name}) ->
+    erlang:send({Name, Peer}, {atoll, Envelope, node(), Wire}, [noconnect, nosuspend]).
+
+dropped(noconnect) -> dropped_noconnection;
+dropped(nosuspend) -> dropped_busy.
+
+encode(Message, _Version, #state{encodes = false}) -> Message;
+encode(Message, Version, #state{protocol = Protocol}) -> Protocol:encode(Message, Version).
+
+decode(Wire, _Version, #state{decodes = false}) -> Wire;
+decode(Wire, Version, #state{protocol = Protocol}) -> Protocol:decode(Wire, Version).
 
 %% A timer of no time comes after what is in the mailbox already, and at once if there is
 %% nothing. The runtime would take a millisecond or more for it, and a message to

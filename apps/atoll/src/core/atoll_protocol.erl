@@ -20,6 +20,15 @@
 %%   next incarnation.</li>
 %% <li>A timer fires once, never after it was cancelled or set again.</li>
 %% </ul>
+%%
+%% A protocol whose messages have changed exports `wire/0', which says the versions that it has on
+%% the wire, the oldest and the newest, and where the form of the older ones is another,
+%% `encode/2' and `decode/2', which are pure: they make that version of a message of the newest
+%% form, and the other way round. `handle/3' sees the newest form alone. Which version goes
+%% to whom is decided for each peer ({@link atoll_versions}); one that has no version in common
+%% is `down' for the protocol, with the reason `no_common_version', while the connection stays.
+%% Without these a protocol has version 1 alone, as it is. So that two releases that follow each
+%% other work side by side, a release that adds a version keeps the one before.
 -module(atoll_protocol).
 
 -export([replay/2]).
@@ -73,6 +82,12 @@
 
 -callback init(Config :: term(), now_ms()) -> {State :: term(), [effect()]}.
 -callback handle(event(), now_ms(), State) -> {State, [effect()]}.
+%% The versions of its messages.
+-callback wire() -> atoll_versions:range().
+%% A message in that version of it, and the message of that.
+-callback encode(Message :: term(), atoll_versions:version()) -> Wire :: term().
+-callback decode(Wire :: term(), atoll_versions:version()) -> Message :: term().
+-optional_callbacks([wire/0, encode/2, decode/2]).
 
 %% @doc Runs the recorded events through `Protocol' again and compares.
 %% The first event whose effects differ is named with its position, what was

@@ -97,7 +97,7 @@ unregister_name(Name) ->
 unregister_name_external(Name) ->
     unregister_name(Name).
 
-%% @doc The process of that name.
+%% @doc The process of that name. A node outside of the group asks a member.
 -spec whereis_name(Name :: term()) -> pid() | undefined.
 whereis_name(Name) ->
     atoll_name:whereis_name({group(), Name}).
@@ -106,9 +106,12 @@ whereis_name(Name) ->
 %% none.
 -spec send(Name :: term(), Message :: term()) -> pid().
 send(Name, Message) ->
-    case atoll_name:deliver(group(), Name, Message) of
-        undefined -> exit({badarg, {Name, Message}});
-        Pid -> Pid
+    case atoll_name:find(group(), Name) of
+        {ok, Pid} ->
+            Pid ! Message,
+            Pid;
+        {error, _} ->
+            exit({badarg, {Name, Message}})
     end.
 
 %% @doc All names, sorted.

@@ -37,6 +37,8 @@
     | timeout
     %% This node runs too many operations at once.
     | overloaded
+    %% These do not answer, and too few members do to remove them.
+    | {no_majority, [node()]}
     %% The application does not run here (SD Erlang's word); or the process of the groups is
     %% being started anew.
     | s_group_not_runnig
@@ -96,7 +98,7 @@ remove(Name, Nodes) ->
 delete(Name) ->
     ask({delete, Name, []}).
 
-%% @doc Takes in the groups of a configuration, compares notes with all fellows, and
+%% @doc Takes in the groups of a configuration, compares notes with all co-members, and
 %% waits until this node is connected with all that can be reached, at most for the
 %% settle time.
 -spec sync(atoll_group_config:groups()) -> ok | {error, error()}.

@@ -1,12 +1,12 @@
 %% @doc The membership of s_groups: who is in which group, agreed among the
 %% group's own nodes and nobody else.
 %%
-%% <b>How an operation runs.</b> The node that is asked takes a turn
+%% <b>How an operation runs.</b> The node that is asked takes a lock
 %% ({@link atoll_group_lock}) at each node the operation concerns: the members,
-%% and those that are to be. With a turn comes what that node knows of the
+%% and those that are to be. With a lock comes what that node knows of the
 %% group. When all have answered, the node looks once more whether the operation
 %% still makes sense, writes the new view ({@link atoll_group_view}), sends it,
-%% and gives the turns back. It answers its caller when every node that agreed
+%% and gives the locks back. It answers its caller when every node that agreed
 %% has the view and is connected with the members it can reach. Until then it asks
 %% and tells again every fiftieth of `answer_ms', so that messages lost on a
 %% congested connection cost time only.
@@ -20,7 +20,7 @@
 %% <li>No two operations wait for each other for ever (see the lock), and no node
 %%   waits for another inside its own process: every step is a message.</li>
 %% <li>A node that is down is left out of a new group, or hears of a change when
-%%   it is back. A node that is silent is taken for down after `answer_ms'. A turn
+%%   it is back. A node that is silent is taken for down after `answer_ms'. A lock
 %%   ends when its operation says so, when the connection with its node is lost, or
 %%   when it was not asked for again during `answer_ms': so a silent node that was
 %%   in the middle of an operation holds up others as long, once. After
@@ -35,22 +35,25 @@
 %%   they are connected: they exchange digests when a connection comes up, and
 %%   with a random node that is or was in one of their groups every `gossip_ms'.</li>
 %% <li>A member that was killed and started again is back in its groups as soon
-%%   as one fellow member is connected with it, and at once in those that it is
+%%   as one member is connected with it, and at once in those that it is
 %%   configured for or kept in a file.</li>
 %% </ul>
 %%
 %% <b>Not promised.</b> A node that dies while it sends a change has told some and
-%% not others; these hear of it from their fellows. There is no quorum: both sides of a partition may change a
+%% not others; these hear of it from their co-members. There is no quorum: both sides of a partition may change a
 %% group, and the changes are merged when nodes of both are connected again (a
 %% deletion wins; for each node the later operation wins). Members look for each
-%% other; two sides that removed each other do not, and keep their parts until a
-%% program connects them: then all who were removed are out. Two sides that each made a group of one name keep
+%% other. Members that do not answer are removed by more than half of all, or by half with the first
+%% by name: so one side at most can remove the other. With the option `removal' as `always'
+%% each can, and keeps its part until a program connects them: then all who were removed are
+%% out. Two sides that each made a group of one name keep
 %% both, unless a node finds itself in two: it leaves the younger. A node
-%% remembers `max_graves' groups that it left or that were deleted; a member that
-%% was cut off while more than that many were deleted may bring one back. A view
-%% keeps a line for each node that ever was in the group.
+%% remembers `max_tombstones' groups that it left or that were deleted; a member that
+%% was cut off while more than that many were deleted may bring one back. Of former
+%% members a group remembers a few more than it has members: what those who are forgotten have
+%% changed since, among themselves, is lost when they meet the others.
 %%
-%% The module is long because its three parts, this node's operations, the turns
+%% The module is long because its three parts, this node's operations, the locks
 %% of others at this node, and the views, are one state: what one part learns
 %% moves the others within the same event. What can stand alone does, in the
 %% modules beside it.
@@ -80,7 +83,7 @@
 -type options() :: #{
     %% How long a silent node can hold up an operation.
     answer_ms := pos_integer(),
-    %% How long an operation may take to get all its turns.
+    %% How long an operation may take to get all its locks.
     operation_ms := pos_integer(),
     %% How long an operation waits for the members to be ready.
     settle_ms := pos_integer(),
@@ -90,7 +93,9 @@
     %% groups remembered that this node is not in.
     max_operations := pos_integer(),
     max_asks := pos_integer(),
-    max_graves := pos_integer()
+    max_tombstones := pos_integer(),
+    %% Who may remove members that do not answer.
+    removal := atoll_group_rules:removal()
 }.
 
 -type stamp() :: atoll_group_view:stamp().
@@ -98,12 +103,12 @@
 -type view() :: atoll_group_view:view().
 
 -type message() ::
-    %% To take a turn, or to keep it, as a future member or as a present one.
-    {take, stamp(), atoll_group_turns:tag(), atoll_group_turns:purpose()}
+    %% To take a lock, or to keep it, as a future member or as a present one.
+    {take, stamp(), atoll_group_locks:tag(), atoll_group_locks:purpose()}
     %% The answers.
-    | {turn, stamp(), atoll_group_turns:tag(), granted, none | view()}
-    | {turn, stamp(), atoll_group_turns:tag(), waiting | refused | die}
-    %% The turn is over; with a changed group, the node is to say when it is ready.
+    | {lock, stamp(), atoll_group_locks:tag(), granted, none | view()}
+    | {lock, stamp(), atoll_group_locks:tag(), waiting | refused | die}
+    %% The lock is over; with a changed group, the node is to say when it is ready.
     | {release, stamp(), none | view()}
     | {ready, stamp()}
     %% What the sender knows of one group.
@@ -124,7 +129,7 @@
     up = #{} :: #{node() => []},
     unreachable = #{} :: #{node() => []},
     store :: atoll_group_store:store(),
-    turns :: atoll_group_turns:turns(),
+    locks :: atoll_group_locks:locks(),
     %% Operations of this node.
     ops = #{} :: #{stamp() => atoll_group_op:op()},
     %% Operations with nothing to do, as soon as changes of this node have settled; the
@@ -152,16 +157,18 @@
 
 %% How often a node says what was not answered before it takes a peer for silent.
 -define(SAYINGS, 50).
-%% How long an operation rests after it gave way: from the first to the longest.
--define(REST_MIN_MS, 5).
--define(REST_MAX_MS, 100).
+%% How long an operation backs off after it gave way: from the first to the longest.
+-define(BACK_OFF_MIN_MS, 5).
+-define(BACK_OFF_MAX_MS, 100).
+%% So many former members are remembered at least.
+-define(MIN_FORMER, 16).
 
 %% @doc The state of a node that is in the groups of its configuration, and in those
 %% that it was in when it kept what it knew.
 -spec init(config(), atoll_protocol:now_ms()) -> {state(), [atoll_protocol:effect()]}.
 init(#{self := Self, incarnation := Incarnation, seed := Seed, options := Options} = Config, Now) ->
-    #{max_graves := MaxGraves, max_asks := MaxAsks} = Options,
-    Store = atoll_group_store:new(Self, MaxGraves),
+    #{max_tombstones := MaxTombstones, max_asks := MaxAsks} = Options,
+    Store = atoll_group_store:new(Self, MaxTombstones),
     State0 = #state{
         self = Self,
         incarnation = Incarnation,
@@ -171,7 +178,7 @@ init(#{self := Self, incarnation := Incarnation, seed := Seed, options := Option
         store = Store,
         kept = Store,
         published = maps:get(published, Config, []),
-        turns = atoll_group_turns:new(MaxAsks)
+        locks = atoll_group_locks:new(MaxAsks)
     },
     #state{store = Kept} = State = lists:foldl(fun learn/2, State0, maps:get(kept, Config, [])),
     finish_event(configure(maps:get(configured, Config, []), State#state{kept = Kept})).
@@ -207,7 +214,7 @@ run(#state{inbox = Newest, self = Self} = State) ->
 
 event({call, From, info}, #state{self = Self, published = Groups, store = Store} = State) ->
     Connected = maps:keys(State#state.up),
-    Forgotten = atoll_group_store:graves_dropped(Store),
+    Forgotten = atoll_group_store:tombstones_dropped(Store),
     effect({reply, From, atoll_group_rules:info(Self, Groups, Connected, Forgotten)}, State);
 event({call, From, {sync, Configured}}, State) ->
     sync(Configured, From, State);
@@ -223,15 +230,15 @@ event({down, Peer, _Reason}, #state{up = Up, ops = Ops} = State0) ->
     State1 = for_each_op(
         fun(Op, S) -> lost(Peer, Op, S) end, Ops, State0#state{up = maps:remove(Peer, Up)}
     ),
-    Asks = atoll_group_turns:of_node(Peer, State1#state.turns),
-    lists:foldl(fun end_turn/2, State1, Asks);
+    Asks = atoll_group_locks:of_node(Peer, State1#state.locks),
+    lists:foldl(fun end_lock/2, State1, Asks);
 event({cast, {unreachable, Peer}}, #state{unreachable = Unreachable, ops = Ops} = State0) ->
     State = State0#state{unreachable = Unreachable#{Peer => []}},
     for_each_op(fun(Op, S) -> not_reached(Peer, Op, S) end, Ops, State);
 event({timeout, gossip}, State) ->
     gossip(State);
 event({timeout, {lease, Stamp}}, State) ->
-    end_turn(Stamp, State);
+    end_lock(Stamp, State);
 event({timeout, {sync, Stamp}}, State) ->
     answer_sync(Stamp, State);
 event({timeout, {Timer, Stamp}}, #state{ops = Ops} = State) ->
@@ -240,23 +247,23 @@ event({timeout, {Timer, Stamp}}, #state{ops = Ops} = State) ->
         answers -> unanswered(Op, State);
         again -> say_again(Op, State);
         operation -> finish({error, timeout}, give_back(Op, State), Op);
-        rest -> take(atoll_group_op:again(Op), State);
+        back_off -> take(atoll_group_op:again(Op), State);
         settle -> finish(atoll_group_op:result(Op), State, Op)
     end.
 
 -spec message(message(), node(), #state{}) -> #state{}.
 message({take, {Counter, _, _} = Stamp, Tag, Purpose}, _Peer, State) ->
     asked(Stamp, Tag, Purpose, tick(Counter, State));
-message({turn, Stamp, Tag, granted, none}, Peer, State) ->
+message({lock, Stamp, Tag, granted, none}, Peer, State) ->
     answered(granted, Peer, Stamp, Tag, State);
-message({turn, Stamp, Tag, granted, View}, Peer, State) ->
+message({lock, Stamp, Tag, granted, View}, Peer, State) ->
     answered(granted, Peer, Stamp, Tag, learn(View, State));
-message({turn, Stamp, Tag, Answer}, Peer, State) ->
+message({lock, Stamp, Tag, Answer}, Peer, State) ->
     answered(Answer, Peer, Stamp, Tag, State);
 message({release, Stamp, none}, _Peer, State) ->
-    end_turn(Stamp, State);
+    end_lock(Stamp, State);
 message({release, Stamp, View}, _Peer, State0) ->
-    #state{readies = Readies} = State = end_turn(Stamp, learn(View, State0)),
+    #state{readies = Readies} = State = end_lock(Stamp, learn(View, State0)),
     State#state{readies = Readies#{Stamp => atoll_group_view:id(View)}};
 message({ready, Stamp}, Peer, #state{ops = Ops} = State) ->
     case Ops of
@@ -310,7 +317,7 @@ go_on(#state{behind = Behind} = State) ->
 check({_, Name, _} = Operation, #state{store = Store, self = Self}) ->
     atoll_group_rules:check(Operation, Self, atoll_group_store:own(Name, Store)).
 
-%% An attempt: ask every node concerned for a turn.
+%% An attempt: ask every node concerned for a lock.
 take(Op, State) ->
     case check(atoll_group_op:operation(Op), State) of
         {done, Answer} ->
@@ -409,7 +416,7 @@ lost(Peer, Op, State) ->
         {settling, _} ->
             settled(Peer, Op, State);
         {taking, Status} when Status =/= connecting, Status =/= none, Status =/= gone ->
-            %% Its turn is lost with the connection. The node may not be: a
+            %% Its lock is lost with the connection. The node may not be: a
             %% connection also ends because nobody needed it until now.
             {Waiting, Set} = set_answers(answer(Peer, connecting, Op), State),
             store_op(Waiting, Set);
@@ -453,20 +460,20 @@ answered(Answer, Peer, Stamp, {Attempt, Sent}, #state{ops = Ops} = State) ->
 answered_now(Answer, Sent, Peer, Op, State) ->
     case {atoll_group_op:status(Peer, Op), Answer} of
         {gone, _} -> State;
-        {_, die} -> rest(answer(Peer, gone, Op), State);
+        {_, die} -> back_off(answer(Peer, gone, Op), State);
         {_, waiting} -> store_op(answer(Peer, waiting, Op), State);
         {_, Status} -> decided(atoll_group_op:hold(Peer, Status, Sent, Op), State)
     end.
 
-%% An older operation has or wants a turn: give way to it.
-rest(Op0, #state{rand = Rand0} = State0) ->
-    Op = atoll_group_op:rest(Op0),
-    Longest = min(?REST_MAX_MS, ?REST_MIN_MS bsl min(atoll_group_op:attempt(Op), 10)),
+%% An older operation has or wants a lock: give way to it.
+back_off(Op0, #state{rand = Rand0} = State0) ->
+    Op = atoll_group_op:back_off(Op0),
+    Longest = min(?BACK_OFF_MAX_MS, ?BACK_OFF_MIN_MS bsl min(atoll_group_op:attempt(Op), 10)),
     {Ms, Rand} = rand:uniform_s(Longest, Rand0),
     Stamp = atoll_group_op:stamp(Op),
     State1 = give_back(Op0, State0#state{rand = Rand}),
     Cancelled = [{cancel, {Timer, Stamp}} || Timer <- [answers, again]],
-    store_op(Op, effects(Cancelled ++ [{timer, {rest, Stamp}, Ms}], State1)).
+    store_op(Op, effects(Cancelled ++ [{timer, {back_off, Stamp}, Ms}], State1)).
 
 give_back(Op, State) ->
     lists:foldl(fun(Node, S) -> release(Node, none, Op, S) end, State, atoll_group_op:asked(Op)).
@@ -490,11 +497,11 @@ commit(Op0, State0) ->
                 {Id, []} -> change_if_held(View, Op0, State0);
                 {Id, _More} -> ask_more(View, Op0, State0);
                 %% Another group has the name now.
-                {_Other, _} -> rest(Op0, State0)
+                {_Other, _} -> back_off(Op0, State0)
             end
     end.
 
-%% A turn lasts for `answer_ms' from when it was asked for, and the change must
+%% A lock lasts for `answer_ms' from when it was asked for, and the change must
 %% arrive before it ends.
 change_if_held(View, Op0, #state{now = Now, options = #{answer_ms := Ms}} = State0) ->
     case atoll_group_op:held_before(Now - Ms div 2, Op0) of
@@ -507,19 +514,34 @@ change_if_held(View, Op0, #state{now = Now, options = #{answer_ms := Ms}} = Stat
             store_op(Op, State)
     end.
 
-change(View0, Op0, #state{options = #{settle_ms := Ms}} = State0) ->
-    Granted = atoll_group_op:in_status([granted], Op0),
+change(View, Op, #state{options = #{removal := Removal}} = State) ->
+    Granted = atoll_group_op:in_status([granted], Op),
+    case atoll_group_rules:allows(atoll_group_op:operation(Op), View, Granted, Removal) of
+        ok -> change(View, Granted, Op, State);
+        {error, _} = Error -> finish(Error, give_back(Op, State), Op)
+    end.
+
+change(View0, Granted, Op0, #state{options = #{settle_ms := Ms}} = State0) ->
     Others = atoll_group_op:asked(Op0) -- Granted,
     OpStamp = atoll_group_op:stamp(Op0),
     {Stamp, State1} = stamp_of_change(View0, OpStamp, State0),
     Operation = atoll_group_op:operation(Op0),
-    {View, Result} = atoll_group_rules:change(Operation, View0, Granted, Stamp),
+    {Changed, Result} = atoll_group_rules:change(Operation, View0, Granted, Stamp),
+    View = bounded(Changed, Granted, Stamp),
     Op = atoll_group_op:settle(Granted, View, Result, Op0),
-    State2 = share(View, Granted, learn(View, State1)),
+    State2 = share(Changed, View, Granted, learn(View, State1)),
     State3 = lists:foldl(fun(Node, S) -> release(Node, View, Op, S) end, State2, Granted),
     State4 = lists:foldl(fun(Node, S) -> release(Node, none, Op, S) end, State3, Others),
     Cancelled = [{cancel, {Timer, OpStamp}} || Timer <- [answers, operation]],
     store_op(Op, effects(Cancelled ++ [{timer, {settle, OpStamp}, Ms}], set_again(Op, State4))).
+
+%% Former members are forgotten when there are many, and all members have said what they know.
+bounded(View, Granted, Stamp) ->
+    Members = atoll_group_view:members(View),
+    case atoll_group_view:former(View) > max(?MIN_FORMER, length(Members)) andalso Members -- Granted =:= [] of
+        true -> atoll_group_view:raise(Stamp, View);
+        false -> View
+    end.
 
 %% A change is later than all that its author knows of the group; a new group has
 %% the stamp of the operation, which is its identity.
@@ -537,7 +559,7 @@ finish(Answer, State, Op) ->
 
 ended(#state{ops = Ops} = State, Op) ->
     Stamp = atoll_group_op:stamp(Op),
-    Timers = [{cancel, {Timer, Stamp}} || Timer <- [answers, again, operation, rest, settle]],
+    Timers = [{cancel, {Timer, Stamp}} || Timer <- [answers, again, operation, back_off, settle]],
     effects(Timers, State#state{ops = maps:remove(Stamp, Ops)}).
 
 store_op(Op, #state{ops = Ops} = State) ->
@@ -556,43 +578,43 @@ for_each_op(Fun, Ops, State) ->
         lists:sort(maps:keys(Ops))
     ).
 
-%% Turns at this node
+%% Locks at this node
 
-asked(Stamp, Tag, Purpose, #state{turns = Turns0, options = Options} = State0) ->
-    case atoll_group_turns:ask(Stamp, Tag, Purpose, Turns0) of
-        {die, Turns} ->
-            tell(Stamp, {turn, Stamp, Tag, die}, State0#state{turns = Turns});
-        {Turn, Turns} ->
+asked(Stamp, Tag, Purpose, #state{locks = Locks0, options = Options} = State0) ->
+    case atoll_group_locks:ask(Stamp, Tag, Purpose, Locks0) of
+        {die, Locks} ->
+            tell(Stamp, {lock, Stamp, Tag, die}, State0#state{locks = Locks});
+        {Lock, Locks} ->
             #{answer_ms := Ms} = Options,
-            State = effect({timer, {lease, Stamp}, Ms}, State0#state{turns = Turns}),
-            case Turn of
+            State = effect({timer, {lease, Stamp}, Ms}, State0#state{locks = Locks}),
+            case Lock of
                 granted -> grant(Stamp, State);
-                waiting -> tell(Stamp, {turn, Stamp, Tag, waiting}, State)
+                waiting -> tell(Stamp, {lock, Stamp, Tag, waiting}, State)
             end
     end.
 
-grant(Stamp, #state{turns = Turns, store = Store} = State) ->
-    {Tag, {Kind, {Name, _} = Id}} = atoll_group_turns:find(Stamp, Turns),
+grant(Stamp, #state{locks = Locks, store = Store} = State) ->
+    {Tag, {Kind, {Name, _} = Id}} = atoll_group_locks:find(Stamp, Locks),
     case {Kind, atoll_group_store:own(Name, Store)} of
         {join, Own} when Own =/= none ->
             case atoll_group_view:id(Own) of
-                Id -> tell(Stamp, {turn, Stamp, Tag, granted, Own}, State);
-                %% It keeps the turn: what made us refuse must still be true
+                Id -> tell(Stamp, {lock, Stamp, Tag, granted, Own}, State);
+                %% It keeps the lock: what made us refuse must still be true
                 %% when the others have answered.
-                _ -> tell(Stamp, {turn, Stamp, Tag, refused}, State)
+                _ -> tell(Stamp, {lock, Stamp, Tag, refused}, State)
             end;
         _ ->
             View = atoll_group_store:find(Id, Store),
-            tell(Stamp, {turn, Stamp, Tag, granted, View}, State)
+            tell(Stamp, {lock, Stamp, Tag, granted, View}, State)
     end.
 
 %% The second element of a stamp is the node that runs the operation.
 tell({_, Node, _}, Message, State) ->
     post(Node, Message, State).
 
-end_turn(Stamp, #state{turns = Turns0, readies = Readies} = State0) ->
-    {Next, Turns} = atoll_group_turns:release(Stamp, Turns0),
-    State1 = State0#state{turns = Turns, readies = maps:remove(Stamp, Readies)},
+end_lock(Stamp, #state{locks = Locks0, readies = Readies} = State0) ->
+    {Next, Locks} = atoll_group_locks:release(Stamp, Locks0),
+    State1 = State0#state{locks = Locks, readies = maps:remove(Stamp, Readies)},
     State = effect({cancel, {lease, Stamp}}, State1),
     case Next of
         none -> State;
@@ -648,7 +670,7 @@ sync(_Configured, From, #state{syncs = Syncs, options = #{max_operations := Max}
 sync(Configured, From, #state{options = #{settle_ms := Ms}} = State0) ->
     {Stamp, State1} = next_stamp(configure(Configured, State0)),
     #state{store = Store, syncs = Syncs} = State1,
-    Peers = [Peer || Peer <- atoll_group_store:acquaintances(Store), is_up(Peer, State1)],
+    Peers = [Peer || Peer <- atoll_group_store:known_nodes(Store), is_up(Peer, State1)],
     State2 = lists:foldl(fun(Peer, S) -> tell_digests(Peer, ask, S) end, seek_again(State1), Peers),
     effects(
         [{act, {configured, Configured}}, {timer, {sync, Stamp}, Ms}],
@@ -674,7 +696,11 @@ answer_sync(Stamp, #state{syncs = Syncs0} = State) ->
     effects([{cancel, {sync, Stamp}}, {reply, From, ok}], State#state{syncs = Syncs}).
 
 share(View, Told, State) ->
-    Peers = [N || N <- atoll_group_view:nodes(View) -- Told, is_up(N, State)],
+    share(View, View, Told, State).
+
+%% Also to those who are forgotten by it.
+share(Before, View, Told, State) ->
+    Peers = [N || N <- atoll_group_view:nodes(Before) -- Told, is_up(N, State)],
     lists:foldl(fun(Peer, S) -> post(Peer, {view, View}, S) end, State, Peers).
 
 tell_digests(Peer, Kind, #state{store = Store} = State) ->
@@ -692,7 +718,7 @@ compare(Kind, Theirs, Peer, #state{store = Store} = State0) ->
 
 gossip(#state{rand = Rand0, store = Store} = State0) ->
     State = State0#state{gossiping = false},
-    case [Peer || Peer <- atoll_group_store:acquaintances(Store), is_up(Peer, State)] of
+    case [Peer || Peer <- atoll_group_store:known_nodes(Store), is_up(Peer, State)] of
         [] ->
             State;
         Peers ->
@@ -706,7 +732,7 @@ publish(State0) ->
     State = want(announce_making(announce(keep(State0)))),
     #state{gossiping = Gossiping, options = #{gossip_ms := Ms}, store = Store} = State,
     %% Also one that wants nobody: it may be connected with a node that it removed.
-    case not Gossiping andalso atoll_group_store:acquaintances(Store) =/= [] of
+    case not Gossiping andalso atoll_group_store:known_nodes(Store) =/= [] of
         true -> effect({timer, gossip, Ms}, State#state{gossiping = true});
         false -> State
     end.
@@ -739,7 +765,7 @@ announce_making(#state{making = Before, ops = Ops, published = Published} = Stat
 %% The members of this node's groups, and whom its operations concern.
 want(#state{wanted = Old, store = Store, ops = Ops, unreachable = Unreachable} = State) ->
     Concerned = lists:append([atoll_group_op:concerned(Op) || Op <- maps:values(Ops)]),
-    New = lists:delete(State#state.self, lists:usort(Concerned ++ atoll_group_store:fellows(Store))),
+    New = lists:delete(State#state.self, lists:usort(Concerned ++ atoll_group_store:co_members(Store))),
     case New of
         Old ->
             State;

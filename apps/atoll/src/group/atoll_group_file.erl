@@ -26,7 +26,8 @@
     | {of_node, term()}
     | {not_a_view, term()}.
 
--define(VERSION, 1).
+%% The one that is written; those of version 1 had views without a floor.
+-define(VERSION, 2).
 -define(MAX_BYTES, 1 bsl 24).
 
 %% @doc The file of a node.
@@ -104,8 +105,10 @@ encode(Node, Views) ->
 -spec decode(binary(), node()) -> {ok, [view()]} | {error, error()}.
 decode(Text, Node) ->
     case scan(Text) of
-        {ok, {atoll_groups, ?VERSION, Node, Plain}} when is_list(Plain) -> views(Plain, []);
-        {ok, {atoll_groups, ?VERSION, Other, _}} -> {error, {of_node, Other}};
+        {ok, {atoll_groups, Version, Node, Plain}} when is_list(Plain), (Version =:= 1 orelse Version =:= ?VERSION) ->
+            views(Plain, []);
+        {ok, {atoll_groups, Version, Other, _}} when Version =:= 1; Version =:= ?VERSION ->
+            {error, {of_node, Other}};
         {ok, {atoll_groups, Version, _, _}} -> {error, {version, Version}};
         _ -> {error, not_a_term}
     end.

@@ -2,7 +2,7 @@
 %% change and in the room's stead, which must not wait for a disk.
 %%
 %% A change is on the disk some milliseconds after whoever made it was answered; a node
-%% that dies in between comes back with what it knew before, and its fellows tell it
+%% that dies in between comes back with what it knew before, and its co-members tell it
 %% the rest. While the disk is busy only the newest is waited with. What cannot be
 %% written is said in the log, and tried again with the next change.
 -module(atoll_group_keeper).

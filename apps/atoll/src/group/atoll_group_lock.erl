@@ -1,22 +1,22 @@
-%% @doc One node's turn-taking for the operations on one group name.
+%% @doc One node's lock for the operations on one group name.
 %%
-%% An operation that changes a group takes its turn at every node it concerns
+%% An operation that changes a group takes the lock of every node it concerns
 %% before it changes anything, so that two operations on one group never pass
-%% each other: one sees what the other did. The turns follow the wait-die rule
+%% each other: one sees what the other did. The locks follow the wait-die rule
 %% (Rosenkrantz, Stearns, Lewis: System level concurrency control for distributed
-%% database systems, 1978): an operation that finds the turn taken waits if it is
+%% database systems, 1978): an operation that finds the lock taken waits if it is
 %% older than the holder, and otherwise dies, that is, it gives back all it has
 %% and tries again later with the age it had.
 %%
 %% Why nothing can wait in a circle: whoever waits is older than the holder it
-%% waits for. {@link release/2} keeps that true by giving the turn to the youngest
+%% waits for. {@link release/2} keeps that true by giving the lock to the youngest
 %% that waits. So along a chain of waiting the operations get younger, and a
 %% circle would need one younger than itself. Why one that dies does not starve:
 %% it keeps its stamp, and operations of nodes that have heard of it get larger
 %% ones, so it becomes the oldest, and waits. (It can still die where 64
 %% wait already, and an operation is given up in the end; see atoll_group_core.)
 %%
-%% Nothing is locked for readers, nor beyond the nodes of the group; a turn whose
+%% Nothing is locked for readers, nor beyond the nodes of the group; a lock whose
 %% holder is cut off ends with the connection.
 -module(atoll_group_lock).
 
@@ -36,11 +36,11 @@
 %% comes again.
 -define(MAX_WAITING, 64).
 
-%% @doc A turn that nobody has taken.
+%% @doc A lock that nobody has taken.
 -spec new() -> lock().
 new() -> #lock{}.
 
-%% @doc The operation of that stamp wants the turn. Asking again changes nothing.
+%% @doc The operation of that stamp wants the lock. Asking again changes nothing.
 -spec request(atoll_group_view:stamp(), lock()) -> {granted | waiting | die, lock()}.
 request(Stamp, #lock{holder = none} = Lock) ->
     {granted, Lock#lock{holder = Stamp}};
@@ -56,7 +56,7 @@ request(Stamp, #lock{holder = Holder, waiting = Waiting} = Lock) ->
             {die, Lock}
     end.
 
-%% @doc The operation no longer has or wants the turn. Says who has it now, if
+%% @doc The operation no longer has or wants the lock. Says who has it now, if
 %% that changed; `free' when nobody has.
 -spec release(atoll_group_view:stamp(), lock()) ->
     {unchanged | free | {granted, atoll_group_view:stamp()}, lock()}.

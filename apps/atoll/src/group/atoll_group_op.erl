@@ -2,14 +2,14 @@
 %% asked for, which nodes it concerns, and what each of them has answered.
 %%
 %% Data only; {@link atoll_group_core} sends the messages. An operation is
-%% `taking' turns at the nodes it concerns, `resting' after it had to give way,
+%% `taking' turns at the nodes it concerns, `backing_off' after it had to give way,
 %% or `settling': it has changed the group and waits until the nodes that agreed
 %% have the change.
 -module(atoll_group_op).
 
 -export([new/3, stamp/1, from/1, operation/1, phase/1, attempt/1]).
 -export([id/1, set_id/2, concern/2, concerned/1, answer/3, status/2, in_status/2, asked/1]).
--export([expect/2, expected/1, is_decided/1, hold/4, held_before/2, rest/1, again/1]).
+-export([expect/2, expected/1, is_decided/1, hold/4, held_before/2, back_off/1, again/1]).
 -export([settle/4, settled/2, unsettled/1, view/1, result/1]).
 
 -export_type([op/0, status/0]).
@@ -17,10 +17,10 @@
 -type status() ::
     %% Not asked: there is no connection yet.
     connecting
-    %% Asked; it has not answered, or said that it is another's turn.
+    %% Asked; it has not answered, or said that another holds the lock.
     | asked
     | waiting
-    %% It is our turn there / it is in another group of that name / it cannot be
+    %% Granted; it is in another group of that name / it cannot be
     %% reached or is silent.
     | granted
     | refused
@@ -31,16 +31,16 @@
     stamp :: atoll_group_view:stamp(),
     from :: atoll_protocol:from(),
     operation :: atoll_group_rules:operation(),
-    %% The group; unknown until a turn begins.
+    %% The group; unknown until an attempt begins.
     id = undefined :: undefined | atoll_group_view:id(),
-    phase = taking :: taking | resting | settling,
+    phase = taking :: taking | backing_off | settling,
     %% Grows with each rest, so that an answer to an earlier attempt is known.
     attempt = 1 :: pos_integer(),
     answers = #{} :: #{node() => status()},
     %% When the answers are due.
     expected = 0 :: atoll_protocol:now_ms(),
     %% For those that granted or refused: when what they answered was sent. Their
-    %% turn lasts for some time from then.
+    %% lock lasts for some time from then.
     held = #{} :: #{node() => atoll_protocol:now_ms()},
     %% While settling: the change, who has not said that it is ready, and the
     %% answer then.
@@ -69,18 +69,18 @@ from(#op{from = From}) -> From.
 operation(#op{operation = Operation}) -> Operation.
 
 %% @doc Where it stands.
--spec phase(op()) -> taking | resting | settling.
+-spec phase(op()) -> taking | backing_off | settling.
 phase(#op{phase = Phase}) -> Phase.
 
 %% @doc Which attempt this is.
 -spec attempt(op()) -> pos_integer().
 attempt(#op{attempt = Attempt}) -> Attempt.
 
-%% @doc The group it takes turns for.
+%% @doc The group it takes locks for.
 -spec id(op()) -> undefined | atoll_group_view:id().
 id(#op{id = Id}) -> Id.
 
-%% @doc It takes turns for that group.
+%% @doc It takes locks for that group.
 -spec set_id(atoll_group_view:id(), op()) -> op().
 set_id(Id, Op) -> Op#op{id = Id}.
 
@@ -108,7 +108,7 @@ status(Node, #op{answers = Answers}) -> maps:get(Node, Answers, none).
 in_status(Wanted, #op{answers = Answers}) ->
     lists:sort([Node || {Node, Status} <- maps:to_list(Answers), lists:member(Status, Wanted)]).
 
-%% @doc Every node that may hold a turn for it.
+%% @doc Every node that may hold a lock for it.
 -spec asked(op()) -> [node()].
 asked(Op) -> in_status([asked, waiting, granted, refused], Op).
 
@@ -124,20 +124,20 @@ expected(#op{expected = Time}) -> Time.
 -spec is_decided(op()) -> boolean().
 is_decided(Op) -> in_status([connecting, asked, waiting], Op) =:= [].
 
-%% @doc That node answered, with its turn, what was sent to it at that time.
+%% @doc That node answered, with its lock, what was sent to it at that time.
 -spec hold(node(), granted | refused, atoll_protocol:now_ms(), op()) -> op().
 hold(Node, Status, Sent, #op{held = Held} = Op) ->
     answer(Node, Status, Op#op{held = Held#{Node => Sent}}).
 
-%% @doc The nodes whose turn is known to last only from before that time.
+%% @doc The nodes whose lock is known to last only from before that time.
 -spec held_before(atoll_protocol:now_ms(), op()) -> [node()].
 held_before(Time, #op{held = Held} = Op) ->
     [Node || Node <- in_status([granted, refused], Op), maps:get(Node, Held) < Time].
 
 %% @doc It gave way: all answers are void.
--spec rest(op()) -> op().
-rest(#op{attempt = Attempt} = Op) ->
-    Op#op{phase = resting, attempt = Attempt + 1, answers = #{}, held = #{}, id = undefined}.
+-spec back_off(op()) -> op().
+back_off(#op{attempt = Attempt} = Op) ->
+    Op#op{phase = backing_off, attempt = Attempt + 1, answers = #{}, held = #{}, id = undefined}.
 
 %% @doc It tries again.
 -spec again(op()) -> op().

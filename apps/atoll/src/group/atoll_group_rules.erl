@@ -4,14 +4,17 @@
 %% written for it need no change.
 -module(atoll_group_rules).
 
--export([check/3, concerned/2, change/4, notices/2, info/4]).
+-export([check/3, concerned/2, allows/4, change/4, notices/2, info/4]).
 
--export_type([operation/0, answer/0, published/0, notice/0]).
+-export_type([operation/0, answer/0, published/0, notice/0, removal/0]).
 
 -type operation() :: {new | add | remove | delete, Name :: atom(), [node()]}.
 %% The nodes are sorted and each is in it once; none for `delete'.
 
 -type view() :: atoll_group_view:view().
+
+-type removal() :: majority | always.
+%% Who may remove members that do not answer.
 
 -type answer() ::
     ok
@@ -66,12 +69,27 @@ check({delete, Name, []}, _Self, Own) ->
         View -> {go, View}
     end.
 
-%% @doc The nodes that the operation needs a turn at: the members, and those
+%% @doc The nodes that the operation needs a lock at: the members, and those
 %% that are to be.
 -spec concerned(operation(), none | view()) -> [node()].
 concerned({new, _, Nodes}, none) -> Nodes;
 concerned({add, _, Nodes}, View) -> lists:umerge(atoll_group_view:members(View), Nodes);
 concerned({_, _, _}, View) -> atoll_group_view:members(View).
+
+%% @doc Whether these members are enough for the operation. Each side of a partition could
+%% remove the other, and when they meet nobody would be left: so members that do not answer are
+%% removed by more than half of all, or by half of them with the first by name.
+-spec allows(operation(), none | view(), Granted :: [node()], removal()) -> ok | {error, {no_majority, [node()]}}.
+allows({remove, _Name, Nodes}, View, Granted, majority) ->
+    [First | _] = Members = atoll_group_view:members(View),
+    Agree = [Node || Node <- Members, lists:member(Node, Granted)],
+    Half = 2 * length(Agree) - length(Members),
+    case [Node || Node <- Nodes, lists:member(Node, Members), not lists:member(Node, Granted)] of
+        [_ | _] = Silent when Half < 0; Half =:= 0, hd(Agree) =/= First -> {error, {no_majority, Silent}};
+        _ -> ok
+    end;
+allows(_Operation, _View, _Granted, _Removal) ->
+    ok.
 
 %% @doc The view after the operation, which these nodes have agreed to, and the
 %% answer to its caller.

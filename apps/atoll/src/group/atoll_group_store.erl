@@ -1,12 +1,12 @@
 %% @doc What one node knows of all groups: those it is in, and those it has left
-%% or that were deleted (graves), which it remembers so that a stale view cannot
+%% or that were deleted (tombstones), which it remembers so that a stale view cannot
 %% bring it back into them.
 %%
-%% Graves are bounded; beyond the bound the oldest is forgotten and counted.
+%% Tombstones are bounded; beyond the bound the oldest is forgotten and counted.
 -module(atoll_group_store).
 
--export([new/2, learn/2, own/1, own/2, find/2, views/1, published/1, fellows/1, acquaintances/1, rivals/1]).
--export([digests/2, missing/3, differs/3, graves_dropped/1]).
+-export([new/2, learn/2, own/1, own/2, find/2, views/1, published/1, co_members/1, known_nodes/1, rivals/1]).
+-export([digests/2, missing/3, differs/3, tombstones_dropped/1]).
 
 -export_type([store/0, digests/0]).
 
@@ -18,16 +18,16 @@
 -record(store, {
     self :: node(),
     views = #{} :: #{id() => view()},
-    max_graves :: pos_integer(),
-    graves_dropped = 0 :: non_neg_integer()
+    max_tombstones :: pos_integer(),
+    tombstones_dropped = 0 :: non_neg_integer()
 }).
 
 -opaque store() :: #store{}.
 
 %% @doc The store of a node that knows of no group.
--spec new(node(), MaxGraves :: pos_integer()) -> store().
-new(Self, MaxGraves) ->
-    #store{self = Self, max_graves = MaxGraves}.
+-spec new(node(), MaxTombstones :: pos_integer()) -> store().
+new(Self, MaxTombstones) ->
+    #store{self = Self, max_tombstones = MaxTombstones}.
 
 %% @doc Takes in a view. One of a group that this node never had to do with is
 %% none of its business.
@@ -36,23 +36,23 @@ learn(View, #store{self = Self, views = Views} = Store) ->
     Id = atoll_group_view:id(View),
     case Views of
         #{Id := Known} ->
-            bury(Store#store{views = Views#{Id := atoll_group_view:merge(Known, View)}});
+            bound(Store#store{views = Views#{Id := atoll_group_view:merge(Known, View)}});
         #{} ->
             case lists:member(Self, atoll_group_view:nodes(View)) of
-                true -> bury(Store#store{views = Views#{Id => View}});
+                true -> bound(Store#store{views = Views#{Id => View}});
                 false -> Store
             end
     end.
 
-bury(#store{self = Self, views = Views, max_graves = Max, graves_dropped = Dropped} = Store) ->
-    Graves = [
+bound(#store{self = Self, views = Views, max_tombstones = Max, tombstones_dropped = Dropped} = Store) ->
+    Tombstones = [
         {atoll_group_view:counter(View), Id}
      || {Id, View} <- maps:to_list(Views), not atoll_group_view:is_member(Self, View)
     ],
-    case length(Graves) > Max of
+    case length(Tombstones) > Max of
         true ->
-            {_, Oldest} = lists:min(Graves),
-            bury(Store#store{views = maps:remove(Oldest, Views), graves_dropped = Dropped + 1});
+            {_, Oldest} = lists:min(Tombstones),
+            bound(Store#store{views = maps:remove(Oldest, Views), tombstones_dropped = Dropped + 1});
         false ->
             Store
     end.
@@ -98,13 +98,13 @@ published(Store) ->
     ].
 
 %% @doc The other members of this node's groups, sorted.
--spec fellows(store()) -> [node()].
-fellows(#store{self = Self} = Store) ->
+-spec co_members(store()) -> [node()].
+co_members(#store{self = Self} = Store) ->
     lists:usort([N || View <- own(Store), N <- atoll_group_view:members(View), N =/= Self]).
 
 %% @doc The other nodes that are or were in this node's groups, sorted.
--spec acquaintances(store()) -> [node()].
-acquaintances(#store{self = Self} = Store) ->
+-spec known_nodes(store()) -> [node()].
+known_nodes(#store{self = Self} = Store) ->
     lists:usort([N || View <- own(Store), N <- atoll_group_view:nodes(View), N =/= Self]).
 
 %% @doc Groups that this node should leave: it is also in an older one of the same name.
@@ -128,11 +128,13 @@ digests(Peer, Store) ->
 
 %% @doc The views to send to `Peer', whose digests are given.
 -spec missing(digests(), node(), store()) -> [view()].
-missing(Theirs, Peer, Store) ->
+missing(Theirs, Peer, #store{views = Views} = Store) ->
     Known = maps:from_list(Theirs),
+    %% One that was out for long may have no register any more, and has to know all the same.
+    Asked = [View || {Id, _} <- Theirs, #{Id := View} <- [Views]],
     [
         View
-     || View <- shared(Peer, Store),
+     || View <- lists:usort(Asked ++ shared(Peer, Store)),
         maps:get(atoll_group_view:id(View), Known, none) =/= atoll_group_view:digest(View)
     ].
 
@@ -144,6 +146,6 @@ differs(Theirs, Peer, Store) ->
 shared(Peer, #store{views = Views}) ->
     [V || {_, V} <- lists:sort(maps:to_list(Views)), lists:member(Peer, atoll_group_view:nodes(V))].
 
-%% @doc How many graves were forgotten.
--spec graves_dropped(store()) -> non_neg_integer().
-graves_dropped(#store{graves_dropped = N}) -> N.
+%% @doc How many tombstones were forgotten.
+-spec tombstones_dropped(store()) -> non_neg_integer().
+tombstones_dropped(#store{tombstones_dropped = N}) -> N.

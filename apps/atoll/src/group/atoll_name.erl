@@ -3,7 +3,14 @@
 %%
 %% Reading asks nobody: the names of this node's groups are in a table of the
 %% supervisor, and a look-up is one read of it, in the caller. What is promised of
-%% registering stands in the core.
+%% registering stands in the core. Of a group that this node is not in
+%% {@link find/2}, {@link whereis_name/1} and {@link send/2} ask a member
+%% ({@link atoll_name_remote}), for 3 seconds at most; the other functions are about
+%% the groups of this node.
+%%
+%% Where the application does not run there are no names, and what would change them answers
+%% `{no, s_group_not_runnig}' (the word of SD Erlang); `{no, restarting}' while the process is
+%% being started anew.
 %%
 %% A clash of two parts that meet is told as the event `name_conflict', with the group,
 %% the name, the loser and the winner. A node that acknowledges nothing of what it is told is
@@ -14,16 +21,19 @@
 
 -export([create_table/0, start_link/1, defaults/0]).
 -export([register/3, register/4, register_external/3, register_external/4, re_register/3, re_register/4, unregister/2]).
--export([whereis/2, lookup/2, deliver/3, names/0, names/1, free_nodes/0, info/0, bye/0]).
+-export([whereis/2, find/2, lookup/2, deliver/3, names/0, names/1, names_of/1, free_nodes/0, info/0, bye/0]).
 %% For {via, atoll_name, {Group, Name}}.
 -export([register_name/2, unregister_name/1, whereis_name/1, send/2]).
+%% For other nodes.
+-export([told/2]).
 -export([open/1, act/2, event/2, notice/2]).
 
--export_type([group/0, name/0, options/0, reason/0]).
+-export_type([group/0, name/0, options/0, reason/0, error/0]).
 
 -type group() :: atom().
 -type name() :: term().
--type reason() :: atoll_name_core:reason().
+-type reason() :: atoll_name_core:reason() | s_group_not_runnig.
+-type error() :: no_such_name | atoll_name_remote:error() | s_group_not_runnig.
 
 -type options() :: #{atom() => term()}.
 %% Those of {@link atoll_name_core} that are not as in {@link defaults/0}.
@@ -188,17 +198,12 @@ unregister(Group, Name) when is_atom(Group) ->
 answer(yes) -> yes;
 answer({no, _} = No) -> No.
 
-%% Where the application does not run, this node is in no group.
 call(Request) ->
     case atoll_interpreter:ask(?MODULE, Request) of
         {ok, Answer} -> Answer;
         {error, restarting} -> {no, restarting};
-        {error, not_running} -> {no, not_running(Request)}
+        {error, not_running} -> {no, s_group_not_runnig}
     end.
-
-not_running(Request) when Request =:= free_nodes; Request =:= bye -> not_running;
-not_running({external, _, _, _, _}) -> atoll_name_core:remote_group(register);
-not_running(Request) -> atoll_name_core:remote_group(element(1, Request)).
 
 %% @doc The process of that name in a group of this node.
 -spec whereis(group(), name()) -> pid() | undefined.
@@ -211,7 +216,54 @@ whereis(Group, Name) ->
         error:badarg -> undefined
     end.
 
-%% @doc The same with its metadata.
+%% @doc The process of that name, in any group: in one of this node as whereis/2, but not a process
+%% of this node that is dead already; in another one as a member has it, which is
+%% asked. Says why there is none: nobody has the name (`no_such_name'), or nobody can be asked.
+-spec find(group(), name()) -> {ok, pid()} | {error, error()}.
+find(Group, Name) ->
+    Pid = ?MODULE:whereis(Group, Name),
+    case is_pid(Pid) andalso not is_dead(Pid) of
+        true -> {ok, Pid};
+        false -> find_where(kind(Group), Group, Name)
+    end.
+
+find_where(own, _Group, _Name) -> {error, no_such_name};
+find_where(other, Group, Name) -> atoll_name_remote:find(Group, Name);
+find_where({error, _} = Error, _Group, _Name) -> Error.
+
+%% The free nodes' group is one of this node while it is in no other; from elsewhere nobody
+%% knows who is in it.
+kind(Group) ->
+    case {ets:whereis(atoll_group), atoll_group:own(Group), Group} of
+        {undefined, _, _} -> {error, s_group_not_runnig};
+        {_, {ok, _}, _} -> own;
+        {_, none, undefined} ->
+            case atoll_group:own() of
+                [] -> own;
+                [_ | _] -> {error, no_information_about_remote_group}
+            end;
+        {_, none, _} -> other
+    end.
+
+%% @doc What this node tells another one of a group: what it has, if it is a member.
+-spec told(group(), {name, name()}) -> {ok, pid() | undefined} | none;
+          (group(), names) -> {ok, [name()]} | none.
+told(Group, Question) ->
+    case atoll_group:own(Group) of
+        {ok, _} -> {ok, tell(Group, Question)};
+        none -> none
+    end.
+
+tell(Group, {name, Name}) ->
+    Pid = ?MODULE:whereis(Group, Name),
+    case is_dead(Pid) of
+        true -> undefined;
+        false -> Pid
+    end;
+tell(Group, names) ->
+    names(Group).
+
+%% @doc As whereis/2, with the metadata.
 -spec lookup(group(), name()) -> {ok, pid(), Meta :: term()} | none.
 lookup(Group, Name) ->
     try ets:lookup(?MODULE, {Group, Name}) of
@@ -251,6 +303,16 @@ names(Group) ->
         error:badarg -> []
     end.
 
+%% @doc The names of any group, sorted: of one of this node those in its table, of another one those
+%% that a member tells; or why there is nobody to tell them.
+-spec names_of(group()) -> {ok, [name()]} | {error, error()}.
+names_of(Group) ->
+    case kind(Group) of
+        own -> {ok, names(Group)};
+        other -> atoll_name_remote:names(Group);
+        {error, _} = Error -> Error
+    end.
+
 %% @doc This node and those with which it shares the names of the group `undefined', sorted;
 %% none if it is in a group.
 -spec free_nodes() -> [node()].
@@ -261,9 +323,12 @@ free_nodes() ->
     end.
 
 %% @doc How many names and operations there are, and what was counted.
--spec info() -> atoll_name_core:counters().
+-spec info() -> atoll_name_core:counters() | {error, s_group_not_runnig | restarting}.
 info() ->
-    atoll_interpreter:call(?MODULE, info).
+    case call(info) of
+        {no, Why} -> {error, Why};
+        Counters -> Counters
+    end.
 
 %% @doc Tells the peers that this process is about to be stopped.
 -spec bye() -> ok.
@@ -290,24 +355,25 @@ register_name({Group, Name}, Pid) ->
 unregister_name({Group, Name}) ->
     unregister(Group, Name).
 
-%% @doc As whereis/2, but for a process of this node that is dead already: a supervisor
-%% starts the next one before the news of that may be here, and whoever starts it
-%% looks here first.
+%% @doc As find/2. A supervisor starts the next process before the news of the death of the last
+%% one may be here, and whoever starts it looks here first: so a dead one is not found.
 -spec whereis_name({group(), name()}) -> pid() | undefined.
 whereis_name({Group, Name}) ->
-    Pid = ?MODULE:whereis(Group, Name),
-    case is_dead(Pid) of
-        true -> undefined;
-        false -> Pid
+    case find(Group, Name) of
+        {ok, Pid} -> Pid;
+        {error, _} -> undefined
     end.
 
-%% @doc Sends a message to the process of that name; exits with `badarg' if there is
-%% none, as `global' does.
+%% @doc Sends a message to the process of that name, found as by find/2, from here; exits with
+%% `badarg' if there is none, as `global' does. Messages of one process to another keep their order.
 -spec send({group(), name()}, Message :: term()) -> pid().
 send({Group, Name} = Key, Message) ->
-    case deliver(Group, Name, Message) of
-        undefined -> exit({badarg, {Key, Message}});
-        Pid -> Pid
+    case find(Group, Name) of
+        {ok, Pid} ->
+            Pid ! Message,
+            Pid;
+        {error, _} ->
+            exit({badarg, {Key, Message}})
     end.
 
 %% @private
@@ -352,7 +418,8 @@ act({act, {look_for, Node}}, #world{looking = Looking} = World) ->
             World;
         false ->
             %% In a process of its own: a monitor on a node waits while its connection is busy.
-            {_, Ref} = spawn_monitor(fun() -> exit(look_for(Node)) end),
+            Self = self(),
+            {_, Ref} = spawn_monitor(fun() -> look_for(Node, Self) end),
             World#world{looking = Looking#{Ref => Node}}
     end;
 act({act, {tell, Pid, Told, Conflict}}, World) ->
@@ -390,10 +457,10 @@ monitor_now(Pid) ->
             erlang:monitor(process, Pid)
     end.
 
-look_for(Node) ->
+look_for(Node, From) ->
     Ref = erlang:monitor(process, {?MODULE, Node}),
     receive
-        {'DOWN', Ref, process, _, noproc} -> absent;
+        {'DOWN', Ref, process, _, noproc} -> From ! {absent, Node};
         {'DOWN', Ref, process, _, _} -> unknown
     after ?LOOK_MS -> unknown
     end.
@@ -415,9 +482,10 @@ decide({Module, Function, Args}) ->
 
 %% @private
 -spec event(term(), world()) -> {[atoll_hidden:outside()], world()}.
-event({'DOWN', Ref, process, _, Found}, #world{looking = Looking} = World) when is_map_key(Ref, Looking) ->
-    {Node, Left} = maps:take(Ref, Looking),
-    {[{cast, {absent, Node}} || Found =:= absent], World#world{looking = Left}};
+event({absent, _Node} = Absent, World) ->
+    {[{cast, Absent}], World};
+event({'DOWN', Ref, process, _, _}, #world{looking = Looking} = World) when is_map_key(Ref, Looking) ->
+    {[], World#world{looking = maps:remove(Ref, Looking)}};
 event({'DOWN', Ref, process, Pid, _Reason}, #world{monitors = Monitors} = World) ->
     #{Pid := Ref} = Monitors,
     {[{cast, {died, Pid}}], World#world{monitors = maps:remove(Pid, Monitors)}};

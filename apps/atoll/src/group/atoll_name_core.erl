@@ -65,7 +65,7 @@
 %% reader keeps what it had first.
 %%
 %% <b>The free nodes.</b> While this node is in no group it is in one called `undefined',
-%% whose members are itself and its fellows: the connected nodes that have said that they are
+%% whose members are itself and its co-members: the connected nodes that have said that they are
 %% free too ({@link atoll_name_free} finds them, and has them connected all with
 %% all). Each says so first in its stream, before any entry, and at each change before what
 %% follows from it: who holds an entry of the other has heard that the other is a member. So
@@ -107,10 +107,10 @@
 
 -export([init/2, handle/3, remote_group/1]).
 
--export_type([config/0, options/0, state/0, message/0, request/0, answer/0, reason/0, counters/0]).
+-export_type([config/0, options/0, state/0, message/0, item/0, request/0, answer/0, reason/0, counters/0]).
 
 -import(atoll_name_state, [effect/2, is_live/3, is_waited_for/2, live/2, own_entry/3, push/3, set_slot/4, slot/3, store/2]).
--import(atoll_name_settle, [answered/3, give_up/3, heard/3, rest/2, settle/3]).
+-import(atoll_name_settle, [answered/3, give_up/3, heard/3, back_off/2, settle/3]).
 
 -type config() :: #{
     self := node(),
@@ -253,7 +253,7 @@ event({timeout, flush}, State) ->
     atoll_name_members:flush(State);
 event({timeout, tick}, State) ->
     atoll_name_members:tick(State);
-event({timeout, {mute, Peer}}, State) ->
+event({timeout, {unresponsive, Peer}}, State) ->
     atoll_name_members:up(Peer, State);
 event({timeout, {seek, Node}}, State) ->
     atoll_name_members:free(fun(Free) -> atoll_name_free:give_up(Node, Free) end, State);
@@ -265,7 +265,7 @@ event({timeout, {op, Ref}}, State) ->
         #{phase := dropping} = Op -> atoll_name_settle:finish(ok, Op, State);
         Op -> give_up({no, timeout}, Op, State)
     end;
-event({timeout, {rest, Ref}}, State) ->
+event({timeout, {back_off, Ref}}, State) ->
     atoll_name_settle:wait(atoll_name_state:op(Ref, State), State);
 event({timeout, {ask, Ref}}, #{asks := Asks} = State) ->
     #{Ref := {Node, _, _, _}} = Asks,
@@ -361,7 +361,7 @@ taken(Id, Name, Number, Peer, #{ops := Ops} = State) ->
         {{ok, #{kind := register} = Op}, _} ->
             give_up({no, name_or_pid_already_registered}, Op, State);
         {{ok, Op}, _} ->
-            rest(Op, State);
+            back_off(Op, State);
         {none, #{ref := Number, pid := Pid, meta := Meta}} ->
             %% The peer thought that this was under way still: two hold the name. Who is no
             %% member would not be told of the end of it, and is told all when it is one.
@@ -385,7 +385,7 @@ contested(Id, Name, Number, Rivals, Peer, #{self := Self, ops := Ops} = State) -
             ],
             case Above of
                 [] -> store(Op, State);
-                _ -> rest(Op, State)
+                _ -> back_off(Op, State)
             end;
         {none, #{ref := Number}} ->
             push(Peer, {kept, Id, Name, Number}, State);

@@ -1,14 +1,14 @@
 %% @doc Who shares the namespace of the free nodes with this node. Data only.
 %%
 %% A node that is in no group is free. Free nodes that are connected share the names of
-%% the group `undefined', and connect all with all: a node is a fellow when this node is
+%% the group `undefined', and connect all with all: a node is a co-member when this node is
 %% free, and that one has said over the connection that is up now that it is free too.
-%% Fellows tell each other whom they have for fellows when they meet, and again
+%% Co-members tell each other whom they have for co-members when they meet, and again
 %% from time to time, one at a time. Whoever is told of is sought, that is wanted for a while,
-%% and so is a fellow that is lost; fellows are wanted for as long as they are
-%% fellows. So two cliques of free nodes that meet at one connection get to be one:
+%% and so is a co-member that is lost; co-members are wanted for as long as they are
+%% co-members. So two cliques of free nodes that meet at one connection get to be one:
 %% each of the two who meet connects with all that the other knows, and tells them whom it
-%% knows. Where two cannot reach each other, one fellow of both makes them try again
+%% knows. Where two cannot reach each other, one that both know makes them try again
 %% from time to time.
 %%
 %% A free node that makes a group gets connected with nodes that may be free too, before
@@ -21,14 +21,14 @@
 -module(atoll_name_free).
 
 -export([new/2, stand/2, making/2, met/2, said/3, gone/2, told/3, give_up/2, remind/1]).
--export([id/0, kind/1, shares/1, shares_with/2, members/2, fellows/1]).
+-export([id/0, kind/1, shares/1, shares_with/2, members/2, others/1]).
 
 -export_type([kind/0, limits/0, free/0, effect/0]).
 
 -type kind() :: mesh | alone.
 
 -type limits() :: #{
-    %% How long a node is sought; after how long the next fellow is reminded.
+    %% How long a node is sought; after how long the next co-member is reminded.
     seek_ms := pos_integer(),
     remind_ms := pos_integer(),
     %% How many nodes are sought at once.
@@ -40,7 +40,7 @@
     {want | unwant, node()}
     | {timer, {seek, node()} | remind, pos_integer()}
     | {cancel, {seek, node()} | remind}
-    %% Tell that node whom this one has for fellows; that this one is free.
+    %% Tell that node whom this one has for co-members; that this one is free.
     | {know, node(), [node()]}
     | {greet, node()}.
 
@@ -53,7 +53,7 @@
     said = #{} :: #{node() => []},
     %% While this node makes a group: who came up meanwhile, and whether they have said that
     %% they are free.
-    strangers = none :: none | #{node() => boolean()},
+    met_meanwhile = none :: none | #{node() => boolean()},
     %% Told of or lost, and not found yet.
     sought = #{} :: #{node() => []},
     %% Who was reminded last.
@@ -83,17 +83,17 @@ shares(#free{kind = Kind, is_free = IsFree}) -> Kind =:= mesh andalso IsFree.
 
 %% @doc Whether it does so with that node, as far as it goes by this one.
 -spec shares_with(node(), free()) -> boolean().
-shares_with(Node, #free{strangers = Strangers} = Free) ->
-    shares(Free) andalso not (is_map(Strangers) andalso is_map_key(Node, Strangers)).
+shares_with(Node, #free{met_meanwhile = Met} = Free) ->
+    shares(Free) andalso not (is_map(Met) andalso is_map_key(Node, Met)).
 
 %% @doc The members of the group `undefined', if this node is one.
 -spec members(node(), free()) -> none | [node(), ...].
 members(_Self, #free{is_free = false}) -> none;
-members(Self, Free) -> [Self | fellows(Free)].
+members(Self, Free) -> [Self | others(Free)].
 
-%% @doc The fellows, sorted.
--spec fellows(free()) -> [node()].
-fellows(#free{said = Said} = Free) ->
+%% @doc The co-members, sorted.
+-spec others(free()) -> [node()].
+others(#free{said = Said} = Free) ->
     case shares(Free) of
         true -> lists:sort(maps:keys(Said));
         false -> []
@@ -105,39 +105,39 @@ stand(IsFree, #free{is_free = IsFree} = Free) ->
     {[], Free};
 stand(true, #free{} = Free0) ->
     Free = Free0#free{is_free = true},
-    Fellows = fellows(Free),
-    {[{want, Node} || Node <- Fellows] ++ know(Fellows, Free) ++ reminder(0, Free), Free};
+    Others = others(Free),
+    {[{want, Node} || Node <- Others] ++ know(Others, Free) ++ reminder(0, Free), Free};
 stand(false, #free{sought = Sought} = Free) ->
-    Fellows = fellows(Free),
+    Others = others(Free),
     Lost = lists:sort(maps:keys(Sought)),
-    Cancel = [{cancel, remind} || length(Fellows) > 1] ++ [{cancel, {seek, Node}} || Node <- Lost],
-    {Cancel ++ [{unwant, Node} || Node <- lists:merge(Fellows, Lost)], Free#free{is_free = false, sought = #{}}}.
+    Cancel = [{cancel, remind} || length(Others) > 1] ++ [{cancel, {seek, Node}} || Node <- Lost],
+    {Cancel ++ [{unwant, Node} || Node <- lists:merge(Others, Lost)], Free#free{is_free = false, sought = #{}}}.
 
 %% @doc This node makes a group, or does so no more.
 -spec making(boolean(), free()) -> {[effect()], free()}.
-making(true, #free{strangers = none} = Free) ->
-    {[], Free#free{strangers = #{}}};
-making(false, #free{strangers = #{} = Strangers} = Free) ->
+making(true, #free{met_meanwhile = none} = Free) ->
+    {[], Free#free{met_meanwhile = #{}}};
+making(false, #free{met_meanwhile = #{} = Met} = Free) ->
     lists:foldl(
         fun({Node, Said}, {Effects, F0}) ->
             {More, F} = said(Node, Said, F0),
             {Effects ++ [{greet, Node} || shares(F)] ++ More, F}
         end,
-        {[], Free#free{strangers = none}},
-        lists:sort(maps:to_list(Strangers))
+        {[], Free#free{met_meanwhile = none}},
+        lists:sort(maps:to_list(Met))
     );
 making(_Same, Free) ->
     {[], Free}.
 
 %% @doc A node is connected.
 -spec met(node(), free()) -> free().
-met(_Node, #free{strangers = none} = Free) -> Free;
-met(Node, #free{strangers = Strangers} = Free) -> Free#free{strangers = Strangers#{Node => false}}.
+met(_Node, #free{met_meanwhile = none} = Free) -> Free;
+met(Node, #free{met_meanwhile = Met} = Free) -> Free#free{met_meanwhile = Met#{Node => false}}.
 
 %% @doc A node has said whether it shares its namespace.
 -spec said(node(), boolean(), free()) -> {[effect()], free()}.
-said(Node, Shares, #free{strangers = Strangers} = Free) when is_map_key(Node, Strangers) ->
-    {[], Free#free{strangers = Strangers#{Node := Shares}}};
+said(Node, Shares, #free{met_meanwhile = Met} = Free) when is_map_key(Node, Met) ->
+    {[], Free#free{met_meanwhile = Met#{Node := Shares}}};
 said(Node, true, #free{said = Said} = Free) when is_map_key(Node, Said) ->
     %% It began anew, and has forgotten whom it knew.
     {know([Node], Free), Free};
@@ -157,15 +157,15 @@ said(Node, true, #free{said = Said, sought = Sought} = Free0) ->
 said(Node, false, Free) ->
     {Effects, Left} = leaves(Node, Free),
     {Given, Without} = give_up(Node, Left),
-    {Effects ++ [{unwant, Node} || is_fellow(Node, Free)] ++ Given, Without}.
+    {Effects ++ [{unwant, Node} || is_other(Node, Free)] ++ Given, Without}.
 
-%% @doc The connection with that node is lost: if it was a fellow it is sought.
+%% @doc The connection with that node is lost: if it was a co-member it is sought.
 -spec gone(node(), free()) -> {[effect()], free()}.
-gone(Node, #free{strangers = Strangers} = Free) when is_map_key(Node, Strangers) ->
-    {[], Free#free{strangers = maps:remove(Node, Strangers)}};
+gone(Node, #free{met_meanwhile = Met} = Free) when is_map_key(Node, Met) ->
+    {[], Free#free{met_meanwhile = maps:remove(Node, Met)}};
 gone(Node, #free{limits = #{seek_ms := Ms}} = Free) ->
     {Effects, #free{sought = Sought} = Left} = leaves(Node, Free),
-    case is_fellow(Node, Free) of
+    case is_other(Node, Free) of
         false ->
             {Effects, Left};
         true ->
@@ -177,13 +177,13 @@ gone(Node, #free{limits = #{seek_ms := Ms}} = Free) ->
 
 leaves(Node, #free{said = Said} = Free) ->
     Left = Free#free{said = maps:remove(Node, Said)},
-    Stop = length(fellows(Free)) > 1 andalso length(fellows(Left)) =< 1,
+    Stop = length(others(Free)) > 1 andalso length(others(Left)) =< 1,
     {[{cancel, remind} || Stop], Left}.
 
-is_fellow(Node, #free{said = Said} = Free) ->
+is_other(Node, #free{said = Said} = Free) ->
     is_map_key(Node, Said) andalso shares(Free).
 
-%% @doc A fellow has these for fellows.
+%% @doc A co-member has these for co-members.
 -spec told(node(), [node()], free()) -> {[effect()], free()}.
 told(Self, Nodes, #free{limits = #{seek_ms := Ms}} = Free) ->
     case shares(Free) of
@@ -215,21 +215,21 @@ give_up(Node, #free{sought = Sought} = Free) ->
             {[], Free}
     end.
 
-%% @doc It is time to remind the next fellow.
+%% @doc It is time to remind the next co-member.
 -spec remind(free()) -> {[effect()], free()}.
 remind(#free{reminded = Last, limits = #{remind_ms := Ms}} = Free) ->
-    Fellows = fellows(Free),
+    Others = others(Free),
     Next =
-        case [Node || Node <- Fellows, Node > Last, Last =/= none] of
+        case [Node || Node <- Others, Node > Last, Last =/= none] of
             [Node | _] -> Node;
-            [] -> hd(Fellows)
+            [] -> hd(Others)
         end,
     {know([Next], Free) ++ [{timer, remind, Ms}], Free#free{reminded = Next}}.
 
-%% With one fellow there is nobody to tell it of.
+%% With one co-member there is nobody to tell it of.
 know(Nodes, Free) ->
-    Fellows = fellows(Free),
-    [{know, Node, lists:delete(Node, Fellows)} || Node <- Nodes, length(Fellows) > 1, shares(Free)].
+    Others = others(Free),
+    [{know, Node, lists:delete(Node, Others)} || Node <- Nodes, length(Others) > 1, shares(Free)].
 
 reminder(Before, #free{limits = #{remind_ms := Ms}} = Free) ->
-    [{timer, remind, Ms} || Before =< 1, length(fellows(Free)) > 1].
+    [{timer, remind, Ms} || Before =< 1, length(others(Free)) > 1].

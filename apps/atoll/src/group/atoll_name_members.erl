@@ -1,11 +1,11 @@
 %% @doc Peers and groups come and go: with whom this node shares which names. It brings to
-%% each new fellow what is this node's, and forgets what each that is lost has said.
+%% each new member what is this node's, and forgets what each that is lost has said.
 -module(atoll_name_members).
 
 -export([up/2, down/2, absent/2, found_absent/2, take/3, tick/1, flush/1, groups/2, making/2, said/3, free/2, enter/4, remove/5, forget/3]).
 
 -import(atoll_name_state, [
-    count/2, effect/2, effects/2, is_fellow/2, is_live/3, number/1, own_entry/3, push/3, push_all/3,
+    count/2, effect/2, effects/2, shares_group/2, is_live/3, number/1, own_entry/3, push/3, push_all/3,
     set_slot/4, slot/3, store/2
 ]).
 -import(atoll_name_settle, [answered/3, drop_for/4, finish/3, give_up/3, heard/3, remote_group/1, settle/3]).
@@ -20,16 +20,16 @@
 -spec up(node(), state()) -> state().
 up(Peer, #{peers := Peers} = State) ->
     case atoll_name_peers:is_absent(Peer, Peers) of
-        true -> knock(Peer, State);
+        true -> probe(Peer, State);
         false -> is_there(Peer, State)
     end.
 
-knock(Peer, #{peers := Peers0, now := Now, free := Free} = State) ->
-    {Said, Peers} = atoll_name_peers:knock(Peer, {hello, atoll_name_free:shares_with(Peer, Free)}, Now, Peers0),
-    left_alone(Peer, effects(Said, State#{peers := Peers})).
+probe(Peer, #{peers := Peers0, now := Now, free := Free} = State) ->
+    {Said, Peers} = atoll_name_peers:probe(Peer, {hello, atoll_name_free:shares_with(Peer, Free)}, Now, Peers0),
+    silenced(Peer, effects(Said, State#{peers := Peers})).
 
 is_there(Peer, #{peers := Peers0, now := Now, free := Free} = State) ->
-    {Effects, Peers} = atoll_name_peers:unmute(Peer, Peers0),
+    {Effects, Peers} = atoll_name_peers:clear_unresponsive(Peer, Peers0),
     Up = State#{peers := atoll_name_peers:up(Peer, Now, Peers), free := atoll_name_free:met(Peer, Free)},
     met(Peer, effects(Effects, Up)).
 
@@ -62,23 +62,23 @@ share(#{ref := Number, pid := Pid, meta := Meta, firm := IsFirm}, Id, Name, Peer
 %% @doc The connection is lost; or it is as good as that.
 -spec down(node(), state()) -> state().
 down(Peer, #{peers := Peers0} = State) ->
-    {Effects, Peers} = atoll_name_peers:unmute(Peer, Peers0),
+    {Effects, Peers} = atoll_name_peers:clear_unresponsive(Peer, Peers0),
     gone(Peer, effects(Effects, State#{peers := atoll_name_peers:down(Peer, Peers)})).
 
 %% @doc The room does not run there any more, as it says itself: it is no live member.
 -spec absent(node(), state()) -> state().
 absent(Peer, #{peers := Peers} = State) ->
-    left_alone(Peer, down(Peer, State#{peers := atoll_name_peers:absent(Peer, Peers)})).
+    silenced(Peer, down(Peer, State#{peers := atoll_name_peers:absent(Peer, Peers)})).
 
-left_alone(Peer, #{peers := Peers0} = State) ->
-    {Effects, Peers} = atoll_name_peers:hush(Peer, Peers0),
+silenced(Peer, #{peers := Peers0} = State) ->
+    {Effects, Peers} = atoll_name_peers:leave_alone(Peer, Peers0),
     effects(Effects, State#{peers := Peers}).
 
 %% @doc The room does not run on that node, which was silent: it is as if it had said so. It may have
 %% spoken since.
 -spec found_absent(node(), state()) -> state().
 found_absent(Peer, #{peers := Peers} = State) ->
-    case atoll_name_peers:is_silent(Peer, Peers) andalso is_fellow(Peer, State) of
+    case atoll_name_peers:is_silent(Peer, Peers) andalso shares_group(Peer, State) of
         true -> absent(Peer, State);
         false -> State
     end.
@@ -151,14 +151,14 @@ remove(Id, Name, Number, Peer, State) ->
 %% What they send, and what is sent
 
 %% @doc A message has come: what it says, and what its beginning anew means.
--spec take(atoll_name_channel:wire(), node(), state()) -> {Items :: [term()], state()}.
+-spec take(atoll_name_channel:wire(), node(), state()) -> {[atoll_name_core:item()], state()}.
 take(Wire, Peer, #{peers := Peers0, now := Now} = State) ->
     case atoll_name_peers:is_up(Peer, Peers0) of
         true ->
             {What, Items, Peers} = atoll_name_peers:take(Wire, Peer, Now, Peers0),
             {Items, began(What, Peer, told_of_silence(Peer, Peers0, State#{peers := Peers}))};
         false ->
-            case lists:member(Peer, atoll_name_peers:mute(Peers0)) of
+            case lists:member(Peer, atoll_name_peers:unresponsive(Peers0)) of
                 true ->
                     Heard = effect({notify, {heard, Peer}}, State#{peers := atoll_name_peers:present(Peer, Peers0)}),
                     take(Wire, Peer, up(Peer, Heard));
@@ -190,7 +190,7 @@ slow(Peer, #{peers := Peers, now := Now} = State) ->
 -spec tick(state()) -> state().
 tick(#{peers := Peers0, now := Now} = State) ->
     {Effects, Silent, Peers} = atoll_name_peers:tick(Now, Peers0),
-    Known = [Peer || {Peer, HasSpoken} <- Silent, HasSpoken orelse is_fellow(Peer, State)],
+    Known = [Peer || {Peer, HasSpoken} <- Silent, HasSpoken orelse shares_group(Peer, State)],
     %% What goes on now does so without any of them.
     Told = lists:foldl(
         fun(Peer, S) -> told_of_silence(Peer, Peers0, S) end, effects(Effects, State#{peers := Peers}), Known
@@ -208,15 +208,15 @@ told_of_silence(Peer, Before, #{peers := Peers} = State) ->
 silent({Peer, true}, #{ops := Ops} = State) ->
     Refs = atoll_name_ops:all(fun(#{await := Await}) -> is_map_key(Peer, Await) end, Ops),
     Without = lists:foldl(fun atoll_name_settle:progress/2, State, Refs),
-    case is_fellow(Peer, State) of
+    case shares_group(Peer, State) of
         true -> effect({act, {look_for, Peer}}, Without);
         false -> Without
     end;
 %% A shell, a tool, or a node where this does not run.
 silent({Peer, false}, State) ->
-    case is_fellow(Peer, State) of
+    case shares_group(Peer, State) of
         true -> absent(Peer, State);
-        false -> left_alone(Peer, down(Peer, State))
+        false -> silenced(Peer, down(Peer, State))
     end.
 
 %% Groups
@@ -327,7 +327,7 @@ asks_no_more(#{asks := Asks} = State) ->
         lists:sort(maps:to_list(Asks))
     ).
 
-%% A mute node is a fellow now: it is waited for as the others are.
+%% An unresponsive node is a co-member now: it is waited for as the others are.
 heard_again(#{peers := Peers} = State) ->
-    Mute = [Peer || Peer <- atoll_name_peers:mute(Peers), is_fellow(Peer, State), not atoll_name_peers:is_absent(Peer, Peers)],
-    lists:foldl(fun up/2, State#{peers := atoll_name_peers:absent_only(fun(Peer) -> is_fellow(Peer, State) end, Peers)}, Mute).
+    Unresponsive = [Peer || Peer <- atoll_name_peers:unresponsive(Peers), shares_group(Peer, State), not atoll_name_peers:is_absent(Peer, Peers)],
+    lists:foldl(fun up/2, State#{peers := atoll_name_peers:absent_only(fun(Peer) -> shares_group(Peer, State) end, Peers)}, Unresponsive).

@@ -24,16 +24,16 @@
     pid := none | pid(),
     meta := term(),
     from := asker(),
-    %% waiting: for the name; putting: its entry is in front; resting: it gave way;
+    %% waiting: for the name; putting: its entry is in front; backing_off: it gave way;
     %% dropping: all are to hear that the name is gone.
-    phase := waiting | putting | resting | dropping,
+    phase := waiting | putting | backing_off | dropping,
     %% The number of the entry, once there is one.
     entry := none | ref(),
     %% Who has not answered yet, and what the answer has to be.
     await := #{node() => tag()},
     %% Members that want to hear how it ends.
     contested := [node()],
-    rests := non_neg_integer()
+    retries := non_neg_integer()
 }.
 
 -record(ops, {
@@ -89,7 +89,7 @@ of_entry(Number, #ops{puts = Puts, all = All}) ->
 %% @doc Its entry was taken back: the operation, as it is then.
 -spec taken_back(op(), ops()) -> {op(), ops()}.
 taken_back(#{entry := Number} = Op0, #ops{puts = Puts} = Ops) ->
-    Op = Op0#{entry := none, await := #{}, phase := resting},
+    Op = Op0#{entry := none, await := #{}, phase := backing_off},
     {Op, store(Op, Ops#ops{puts = maps:remove(Number, Puts)})}.
 
 %% @doc It waits for the name, behind those that do already.

@@ -8,8 +8,8 @@
 -module(atoll_name_peers).
 
 -export([new/2, up/3, down/2, is_up/2, connected/1, push/3, allow/2, take/4]).
--export([flush/2, tick/2, timers/2, is_silent/2, begin_anew/3, hush/2, unmute/2, mute/1]).
--export([absent/2, present/2, is_absent/2, absent_only/2, knock/4]).
+-export([flush/2, tick/2, timers/2, is_silent/2, begin_anew/3, leave_alone/2, clear_unresponsive/2, unresponsive/1]).
+-export([absent/2, present/2, is_absent/2, absent_only/2, probe/4]).
 
 -export_type([peers/0, limits/0, effect/0]).
 
@@ -27,8 +27,8 @@
 
 -type effect() ::
     {send, node(), atoll_name_channel:wire()}
-    | {timer, flush | tick | {mute, node()}, non_neg_integer()}
-    | {cancel, {mute, node()}}.
+    | {timer, flush | tick | {unresponsive, node()}, non_neg_integer()}
+    | {cancel, {unresponsive, node()}}.
 
 -record(peers, {
     limits :: limits(),
@@ -43,15 +43,15 @@
     %% When the next look at what is owed is due.
     ticking = false :: false | atoll_protocol:now_ms(),
     %% Connected, but as if they were not.
-    mute = #{} :: #{node() => []},
+    unresponsive = #{} :: #{node() => []},
     %% Where this does not run, as far as is known; connected or not.
     absent = #{} :: #{node() => []}
 }).
 
 -opaque peers() :: #peers{}.
 
-%% After how many times `answer_ms' a mute node is spoken to again.
--define(MUTE, 20).
+%% After how many times `answer_ms' an unresponsive node is spoken to again.
+-define(ASK_AGAIN, 20).
 
 %% @doc Nobody is there.
 -spec new(Incarnation :: non_neg_integer(), limits()) -> peers().
@@ -193,20 +193,20 @@ begin_anew(Peer, Now, Peers0) ->
     Peers#peers{channels = Channels#{Peer := atoll_name_channel:begin_anew(Session, Now, Channel)}}.
 
 %% @doc That node, with which there is no conversation, is left alone for a while.
--spec hush(node(), peers()) -> {[effect()], peers()}.
-hush(Peer, #peers{mute = Mute, limits = #{answer_ms := Ms}} = Peers) ->
-    {[{timer, {mute, Peer}, ?MUTE * Ms}], Peers#peers{mute = Mute#{Peer => []}}}.
+-spec leave_alone(node(), peers()) -> {[effect()], peers()}.
+leave_alone(Peer, #peers{unresponsive = Unresponsive, limits = #{answer_ms := Ms}} = Peers) ->
+    {[{timer, {unresponsive, Peer}, ?ASK_AGAIN * Ms}], Peers#peers{unresponsive = Unresponsive#{Peer => []}}}.
 
-%% @doc It is mute no more.
--spec unmute(node(), peers()) -> {[effect()], peers()}.
-unmute(Peer, #peers{mute = Mute} = Peers) when is_map_key(Peer, Mute) ->
-    {[{cancel, {mute, Peer}}], Peers#peers{mute = maps:remove(Peer, Mute)}};
-unmute(_Peer, Peers) ->
+%% @doc It is unresponsive no more.
+-spec clear_unresponsive(node(), peers()) -> {[effect()], peers()}.
+clear_unresponsive(Peer, #peers{unresponsive = Unresponsive} = Peers) when is_map_key(Peer, Unresponsive) ->
+    {[{cancel, {unresponsive, Peer}}], Peers#peers{unresponsive = maps:remove(Peer, Unresponsive)}};
+clear_unresponsive(_Peer, Peers) ->
     {[], Peers}.
 
-%% @doc Who is mute, sorted.
--spec mute(peers()) -> [node()].
-mute(#peers{mute = Mute}) -> lists:sort(maps:keys(Mute)).
+%% @doc Who is unresponsive, sorted.
+-spec unresponsive(peers()) -> [node()].
+unresponsive(#peers{unresponsive = Unresponsive}) -> lists:sort(maps:keys(Unresponsive)).
 
 %% @doc This does not run on that node.
 -spec absent(node(), peers()) -> peers().
@@ -227,8 +227,8 @@ absent_only(IsOne, #peers{absent = Absent} = Peers) ->
 
 %% @doc Says one thing to a node with which there is no conversation, and does not wait for
 %% an answer: should this run there, it speaks then.
--spec knock(node(), Item :: term(), atoll_protocol:now_ms(), peers()) -> {[effect()], peers()}.
-knock(Peer, Item, Now, #peers{limits = Limits} = Peers0) ->
+-spec probe(node(), Item :: term(), atoll_protocol:now_ms(), peers()) -> {[effect()], peers()}.
+probe(Peer, Item, Now, #peers{limits = Limits} = Peers0) ->
     {Session, Peers} = session(Peers0),
     {Wires, _} = atoll_name_channel:flush(Now, atoll_name_channel:push(Item, atoll_name_channel:new(Session, Limits, Now))),
     {sends(Peer, Wires, []), Peers}.

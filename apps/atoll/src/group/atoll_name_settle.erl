@@ -7,7 +7,7 @@
 %% slot of a name, the operations, what the processes have, clashes.
 -module(atoll_name_settle).
 
--export([settle/3, call/7, answered/3, remote_group/1, start/7, give_up/3, wait/2, rest/2, finish/3]).
+-export([settle/3, call/7, answered/3, remote_group/1, start/7, give_up/3, wait/2, back_off/2, finish/3]).
 -export([progress/2, heard/3, handed/5, drop/3, drop_for/4, lose/6, decided/3, recover/2]).
 
 -import(atoll_name_state, [
@@ -23,9 +23,9 @@
 -type kind() :: atoll_name_ops:kind().
 -type answer() :: atoll_name_core:answer().
 
-%% How long an operation rests after it gave way to a node it is not connected with.
--define(REST_MIN_MS, 10).
--define(REST_MAX_MS, 200).
+%% How long an operation backs off after it gave way to a node it is not connected with.
+-define(BACK_OFF_MIN_MS, 10).
+-define(BACK_OFF_MAX_MS, 200).
 
 %% Calls
 
@@ -141,14 +141,14 @@ begin_op(Kind, Id, Name, Pid, Meta, From, #{options := #{operation_ms := Ms}} = 
         entry => none,
         await => #{},
         contested => [],
-        rests => 0
+        retries => 0
     },
     Begun = effect({timer, {op, Ref}, Ms}, reserve(Op, State)),
     case From of
         %% That the process is dead the caller's node cannot know: here the news of it comes
         %% before this timer, and nothing has been changed by then.
         {remote, _, _} when Pid =/= none ->
-            effect({timer, {rest, Ref}, 0}, store(Op#{phase := resting}, Begun));
+            effect({timer, {back_off, Ref}, 0}, store(Op#{phase := backing_off}, Begun));
         _ ->
             wait(Op, Begun)
     end.
@@ -254,11 +254,11 @@ give_up(Answer, #{id := Id, name := Name} = Op, State) ->
     settle(Id, Name, finish(Answer, Op, State)).
 
 %% @doc It gives way to a node that this one is not connected with, and tries again.
--spec rest(op(), state()) -> state().
-rest(#{ref := Ref, id := Id, name := Name, rests := Rests} = Op0, State0) ->
+-spec back_off(op(), state()) -> state().
+back_off(#{ref := Ref, id := Id, name := Name, retries := Retries} = Op0, State0) ->
     {Op, State} = withdraw(Op0, State0),
-    Ms = min(?REST_MAX_MS, ?REST_MIN_MS bsl min(Rests, 10)),
-    settle(Id, Name, effect({timer, {rest, Ref}, Ms}, store(Op#{rests := Rests + 1}, State))).
+    Ms = min(?BACK_OFF_MAX_MS, ?BACK_OFF_MIN_MS bsl min(Retries, 10)),
+    settle(Id, Name, effect({timer, {back_off, Ref}, Ms}, store(Op#{retries := Retries + 1}, State))).
 
 %% @doc It ends with this answer.
 -spec finish(answer(), op(), state()) -> state().
@@ -273,7 +273,7 @@ finish(Answer, #{from := From, pid := Pid, id := Id, kind := Kind} = Op, State0)
 forget_op(#{ref := Ref, phase := Phase} = Op, #{ops := Ops} = State0) ->
     State = effect({cancel, {op, Ref}}, State0#{ops := atoll_name_ops:remove(Op, Ops)}),
     case Phase of
-        resting -> effect({cancel, {rest, Ref}}, State);
+        backing_off -> effect({cancel, {back_off, Ref}}, State);
         _ -> State
     end.
 

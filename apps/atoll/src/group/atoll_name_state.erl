@@ -4,7 +4,7 @@
 -module(atoll_name_state).
 
 -export([new/2, at/2, done/1, effect/2, effects/2, count/2, number/1]).
--export([push/3, push_all/3, is_member/3, is_up/2, is_live/3, live/2, is_waited_for/2, is_fellow/2]).
+-export([push/3, push_all/3, is_member/3, is_up/2, is_live/3, live/2, is_waited_for/2, shares_group/2]).
 -export([slot/3, set_slot/4, own_entry/3, owns/3, owns_not/3, has/4, has_not/3]).
 -export([op/2, store/2, has_room/1]).
 
@@ -66,7 +66,7 @@
 }.
 
 %% @doc A node that knows of no group and no name.
--spec new(#{self := node(), incarnation := non_neg_integer(), options := options()}, atoll_protocol:now_ms()) -> state().
+-spec new(#{self := node(), incarnation := non_neg_integer(), options := options(), _ => _}, atoll_protocol:now_ms()) -> state().
 new(#{self := Self, incarnation := Incarnation, options := #{free := Free} = Options}, Now) ->
     #{
         self => Self,
@@ -121,12 +121,12 @@ count(Counter, #{counters := Counters} = State) ->
 number(#{last := Last} = State) -> {Last + 1, State#{last := Last + 1}}.
 
 %% @doc Something to say to that peer, if it is there.
--spec push(node(), Item :: term(), state()) -> state().
+-spec push(node(), atoll_name_core:item(), state()) -> state().
 push(Peer, Item, #{peers := Peers} = State) ->
     State#{peers := atoll_name_peers:push(Peer, Item, Peers)}.
 
 %% @doc The same to these.
--spec push_all([node()], Item :: term(), state()) -> state().
+-spec push_all([node()], atoll_name_core:item(), state()) -> state().
 push_all(To, Item, #{peers := Peers} = State) ->
     State#{peers := lists:foldl(fun(Peer, P) -> atoll_name_peers:push(Peer, Item, P) end, Peers, To)}.
 
@@ -157,8 +157,8 @@ live(Id, #{groups := Groups, peers := Peers}) ->
     [Node || Node <- lists:sort(maps:keys(maps:get(Id, Groups, #{}))), atoll_name_peers:is_up(Node, Peers)].
 
 %% @doc Whether it is a member of any of this node's groups.
--spec is_fellow(node(), state()) -> boolean().
-is_fellow(Node, #{groups := Groups}) ->
+-spec shares_group(node(), state()) -> boolean().
+shares_group(Node, #{groups := Groups}) ->
     lists:any(fun(Members) -> is_map_key(Node, Members) end, maps:values(Groups)).
 
 %% @doc What is known of that name.

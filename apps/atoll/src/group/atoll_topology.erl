@@ -295,8 +295,7 @@ make([{Name, [First | _] = Nodes} = Group | Groups], Made) ->
         {error, Reason} -> failed({refused, Reason}, Name, Made)
     catch
         error:{erpc, _Reason} -> failed({unreachable, Maker}, Name, Made);
-        %% The application does not run there, or is not even there.
-        exit:{exception, {noproc, _}} -> failed({refused, s_group_not_runnig}, Name, Made);
+        %% The application is not there.
         error:{exception, undef, _} -> failed({refused, s_group_not_runnig}, Name, Made)
     end.
 

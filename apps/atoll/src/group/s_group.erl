@@ -6,9 +6,14 @@
 %% in a sentence. A node that is in no s_group is a free node; the group of the free
 %% nodes is called `undefined'.
 %%
-%% A name stands for a process in one group. Reading it asks nobody
-%% ({@link atoll_name}); what is promised of registering stands in
-%% {@link atoll_name_core}.
+%% A name stands for a process in one group. Reading one of this node's own groups asks nobody
+%% ({@link atoll_name}), of another group a member is asked ({@link atoll_name_remote}); what is promised of
+%% registering stands in {@link atoll_name_core}.
+%%
+%% Where the application does not run, what can say so answers `{error, s_group_not_runnig}' or
+%% `{no, s_group_not_runnig}', and `restarting' in place of that while a process that is needed
+%% is being started anew. The other reads answer as on a free node that nobody knows: `undefined',
+%% `[]', itself.
 %%
 %% Every node runs the application `atoll', with `-connect_all false'. An
 %% operation answers when the members that can be reached have the change and
@@ -16,6 +21,7 @@
 %% {@link atoll_group_core}.
 -module(s_group).
 
+-export([start/0, start_link/0, stop/0]).
 -export([new_s_group/1, new_s_group/2, delete_s_group/1, add_nodes/2, remove_nodes/2]).
 -export([s_groups/0, own_s_groups/0, own_nodes/0, own_nodes/1, info/0]).
 -export([sync/0, monitor_nodes/1, config_scan/1, config_scan/2]).
@@ -32,6 +38,9 @@
 
 -type error() ::
     atoll_group:error()
+    | has_its_own_supervisor
+    | {already_started, pid()}
+    | {not_started, term()}
     | {bad_name, term()}
     | {bad_nodes, term()}
     | {bad_configuration, atoll_group_config:error()}
@@ -41,9 +50,38 @@
 
 -type choice() :: {s_group, name()} | {attribute, Attribute :: term()}.
 
-%% How long a silent node can hold up the giving of attributes, or a question for what
-%% it has registered.
+%% How long a silent node can hold up the giving of attributes.
 -define(ASK_MS, 3000).
+
+%% @doc Starts the application `atoll', and answers with its supervisor.
+-spec start() -> {ok, pid()} | {error, error()}.
+start() ->
+    case whereis(atoll_sup) of
+        undefined ->
+            case application:ensure_all_started(atoll) of
+                {ok, _} -> {ok, whereis(atoll_sup)};
+                {error, {_, {Reason, {atoll_app, start, _}}}} -> {error, {not_started, Reason}};
+                {error, Reason} -> {error, {not_started, Reason}}
+            end;
+        Supervisor ->
+            {error, {already_started, Supervisor}}
+    end.
+
+%% @doc Starts nothing: the original's server was a child of kernel's supervisor, and what is there
+%% in its place has a supervisor of its own, which cannot be linked with another one's child.
+%% An application that needs it names `atoll' under `applications'.
+-spec start_link() -> {error, has_its_own_supervisor}.
+start_link() ->
+    {error, has_its_own_supervisor}.
+
+%% @doc Stops the application `atoll': this node leaves in order, its names are gone. Its groups
+%% have it still, and it is back in them as {@link sync/0} says when it is started again.
+-spec stop() -> stopped | {error, s_group_not_runnig}.
+stop() ->
+    case application:stop(atoll) of
+        ok -> stopped;
+        {error, {not_started, atoll}} -> {error, s_group_not_runnig}
+    end.
 
 %% @doc Makes a group with a name of its own making.
 -spec new_s_group([node()]) -> {ok, name(), [node()]} | {error, error()}.
@@ -163,13 +201,20 @@ sync() ->
 %% of this node's groups, on a free node of all visible ones, once for each call with
 %% `true'; `false' takes all of them back. What the events mean is said in
 %% {@link atoll_group_watch}. The caller is not linked with anything.
--spec monitor_nodes(boolean()) -> ok | {error, error() | s_group_not_runnig}.
-monitor_nodes(Flag) ->
-    case {is_boolean(Flag), whereis(atoll_group_watch)} of
-        {false, _} -> {error, not_boolean};
-        {true, undefined} -> {error, s_group_not_runnig};
-        {true, _} when Flag -> atoll_group_watch:watch();
-        {true, _} -> atoll_group_watch:unwatch()
+-spec monitor_nodes(boolean()) -> ok | {error, error()}.
+monitor_nodes(true) -> watching(fun atoll_group_watch:watch/0);
+monitor_nodes(false) -> watching(fun atoll_group_watch:unwatch/0);
+monitor_nodes(_) -> {error, not_boolean}.
+
+watching(Fun) ->
+    try
+        Fun()
+    catch
+        exit:{_, {gen_server, call, _}} ->
+            case ets:whereis(atoll_group_watch) of
+                undefined -> {error, s_group_not_runnig};
+                _ -> {error, restarting}
+            end
     end.
 
 %% @doc What a configuration would mean on this node: its own groups, and the others.
@@ -295,99 +340,65 @@ unregister_name(Group, Name) ->
 unregister_name_external(Group, Name) ->
     unregister_name(Group, Name).
 
-%% @doc The process of that name: in a group of this node, or in one that is known by
-%% configuration, of which a member is asked.
+%% @doc The process of that name: in a group of this node, or in any other, of which a member
+%% is asked, for 3 seconds at most. `undefined' also if nobody can be asked;
+%% {@link atoll_name:find/2} says which it is.
 -spec whereis_name(name(), Name :: term()) -> pid() | undefined.
 whereis_name(Group, Name) ->
-    case atoll_name:whereis(Group, Name) of
-        undefined -> ask_others(Group, whereis, [Group, Name], undefined);
-        Pid -> Pid
-    end.
+    atoll_name:whereis_name({Group, Name}).
 
 %% @doc The process of that name as that node has it, with which this one gets connected;
 %% `undefined' also if it is silent or down.
 -spec whereis_name(node(), name(), Name :: term()) -> pid() | undefined.
 whereis_name(Node, Group, Name) ->
-    ask_first([Node], whereis, [Group, Name], undefined).
+    ask(Node, whereis, [Group, Name], undefined).
 
-%% @doc Sends a message to the process of that name.
+%% @doc Sends a message to the process of that name, found as by {@link whereis_name/2}.
 -spec send(name(), Name :: term(), Message) -> pid() | {badarg, {name(), Name :: term(), Message}}.
 send(Group, Name, Message) ->
-    case atoll_name:deliver(Group, Name, Message) of
-        undefined ->
-            case ask_others(Group, deliver, [Group, Name, Message], undefined) of
-                undefined -> {badarg, {Group, Name, Message}};
-                Pid -> Pid
-            end;
-        Pid ->
-            Pid
+    case atoll_name:find(Group, Name) of
+        {ok, Pid} ->
+            Pid ! Message,
+            Pid;
+        {error, _} ->
+            {badarg, {Group, Name, Message}}
     end.
 
 %% @doc Has that node send a message to the process of that name. Where it does not
 %% answer, the message may have been sent.
 -spec send(node(), name(), Name :: term(), Message) -> pid() | {badarg, {name(), Name :: term(), Message}}.
 send(Node, Group, Name, Message) ->
-    case ask_first([Node], deliver, [Group, Name, Message], undefined) of
+    case ask(Node, deliver, [Group, Name, Message], undefined) of
         undefined -> {badarg, {Group, Name, Message}};
         Pid -> Pid
     end.
 
 %% @doc The names of a group, or those that a node has of all its groups. On a free node
-%% those of the group `undefined' come bare.
+%% those of the group `undefined' come bare. Of a group that this node is not in a member is
+%% asked as by {@link whereis_name/2}; where there are members and none answers the list is
+%% empty, as is that of a node that does not answer.
 -spec registered_names({s_group, name()} | {node, node()}) ->
-    [{name(), Name :: term()}] | [Name :: term()] | {error, no_information_about_remote_group}.
+    [{name(), Name :: term()}]
+    | [Name :: term()]
+    | {error, no_information_about_remote_group | restarting | s_group_not_runnig}.
 registered_names({s_group, Group}) ->
-    case {atoll_group:own(Group), Group} of
-        {{ok, _}, _} ->
-            [{Group, Name} || Name <- atoll_name:names(Group)];
-        {none, undefined} ->
-            case own_s_groups() of
-                [] -> atoll_name:names(undefined);
-                _ -> {error, no_information_about_remote_group}
-            end;
-        {none, _} ->
-            case other_nodes(Group) of
-                [] -> {error, no_information_about_remote_group};
-                Nodes -> [{Group, Name} || Name <- ask_first(Nodes, names, [Group], [])]
-            end
+    case atoll_name:names_of(Group) of
+        {ok, Names} when Group =:= undefined -> Names;
+        {ok, Names} -> [{Group, Name} || Name <- Names];
+        {error, no_answer} -> [];
+        {error, _} = Error -> Error
     end;
 registered_names({node, Node}) ->
-    ask_first([Node], names, [], []).
+    ask(Node, names, [], []).
 
-%% What a member of a group has that this node is not in.
-ask_others(Group, Function, Args, None) ->
-    case atoll_group:own(Group) of
-        {ok, _} -> None;
-        none -> ask_first(other_nodes(Group), Function, Args, None)
-    end.
-
-other_nodes(Group) ->
-    proplists:get_value(Group, others(own_s_groups()), []).
-
-%% What the first says that answers; those that are connected already come first.
-ask_first(Nodes, Function, Args, None) ->
-    {Near, Far} = lists:partition(fun(Node) -> lists:member(Node, nodes(connected)) end, Nodes),
-    ask_in_turn(Near ++ Far, Function, Args, None).
-
-ask_in_turn([], _Function, _Args, None) ->
-    None;
-ask_in_turn([Node | Nodes], Function, Args, None) ->
-    case ask(Node, Function, Args) of
+ask(Node, Function, Args, None) ->
+    case atoll_name_remote:call(Node, Function, Args) of
         {ok, Answer} -> Answer;
-        error -> ask_in_turn(Nodes, Function, Args, None)
-    end.
-
-ask(Node, Function, Args) ->
-    try
-        {ok, erpc:call(Node, atoll_name, Function, Args, ?ASK_MS)}
-    catch
-        %% It is down or silent, or does not have this library.
-        error:{erpc, _} -> error;
-        error:{exception, undef, _} -> error
+        none -> None
     end.
 
 %% @doc One sentence for the reason in an `{error, Reason}' or `{no, Reason}' of this module.
--spec format_error(error() | s_group_not_runnig | atoll_name:reason() | the_name_is_already_used) -> unicode:chardata().
+-spec format_error(error() | atoll_name:reason() | atoll_name:error() | the_name_is_already_used) -> unicode:chardata().
 format_error(reserved_s_group_name) ->
     "the name undefined stands for the free nodes and cannot be given to a group";
 format_error(remote_s_group) ->
@@ -404,12 +415,28 @@ format_error("cannot_remove_itself") ->
     "a node cannot remove itself from a group";
 format_error(timeout) ->
     "other operations on the group or the name did not end in time; nothing was changed";
+format_error({no_majority, Nodes}) ->
+    io_lib:format("too few members answer to remove ~tp, which do not", [Nodes]);
 format_error(overloaded) ->
     "too many operations on groups or names run on this node at once";
 format_error(s_group_not_runnig) ->
     "the application atoll is not started on this node";
 format_error(restarting) ->
     "a part of atoll on this node is being started again; whether the call had an effect is not known";
+format_error({already_started, _}) ->
+    "the application atoll is started already";
+format_error({not_started, Reason}) ->
+    io_lib:format("the application atoll could not be started; the log says why: ~0tp", [Reason]);
+format_error(has_its_own_supervisor) ->
+    "groups run in the application atoll, under its supervisor: start the application, or call s_group:start()";
+format_error(no_information_about_remote_group) ->
+    "this node is not in the group, and knows of no other node that is";
+format_error(no_answer) ->
+    io_lib:format("this node is not in the group, and of those that are none has answered for ~b ms", [
+        atoll_name_remote:deadline_ms()
+    ]);
+format_error(no_such_name) ->
+    "nobody has that name in the group";
 format_error({bad_configuration, Error}) ->
     ["the option s_groups: ", atoll_group_config:format_error(Error)];
 format_error(not_boolean) ->

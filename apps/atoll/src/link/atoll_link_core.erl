@@ -21,7 +21,8 @@
 %% If both ends want to close, the one with the smaller name does. A peer that
 %% does not answer (it runs no Atoll, or it is silent) stays connected, and so does
 %% a hidden one, a shell or a tool: its use reads as unknown. A connection that is
-%% in use, by packets or by monitors, is looked at again after a pause that doubles each time.
+%% in use, by packets or by monitors, is looked at again after a pause that doubles each time;
+%% how long it has to be quiet does not grow, since rooms above may say something now and then.
 %%
 %% `{disconnect, Peer}' is for a room above that knows the peer to be dead, or the
 %% connection of no use: it is closed at once, whoever wants it and whatever
@@ -407,25 +408,26 @@ linger(Node, Ms, Peer, State) ->
 %% Later each time, so that a connection in long use is not read all the time.
 linger_longer(Node, Ms, Peer, State0) ->
     Longer = min(longest_pause(Peer, State0), 2 * Ms),
-    {State, Effects} = linger(Node, Longer, Peer, State0),
+    {State, Effects} = linger(Node, Longer, Peer#peer{last = unknown}, State0),
     {State, Effects ++ [{notify, {kept, Node}}]}.
 
 linger_over(Node, #peer{phase = {lingering, Ms}} = Peer, State) ->
     store(Node, Peer#peer{phase = {traffic, Ms}}, State, [{act, {measure, traffic, Node}}]);
 linger_over(Node, #peer{phase = {asking, Ms}} = Peer, State) ->
     %% No answer: the peer keeps the connection by its silence.
-    linger_longer(Node, Ms, Peer#peer{last = unknown}, State).
+    linger_longer(Node, Ms, Peer, State).
 
 usage({asked, N}, Usage, Node, #peer{owners = Owners}, State) ->
     Agreed = map_size(Owners) =:= 0 andalso unused(Usage),
     {State, [{send, Node, {close, N, Agreed}}]};
 usage(traffic, #{traffic := Packets, payload := Payload}, Node, #peer{phase = {traffic, Ms}, last = unknown} = Peer, State) ->
-    linger(Node, Ms, Peer#peer{last = {Packets, Payload}}, State);
-usage(traffic, #{traffic := Packets, payload := Payload} = Usage, Node, #peer{phase = {traffic, Ms}} = Peer, State) ->
-    Read = Peer#peer{last = {Packets, Payload}},
-    case is_quiet(Usage, Peer#peer.last, Ms) of
-        true -> store(Node, Read#peer{phase = {reading, Ms}}, State, [{act, {measure, reading, Node}}]);
-        false -> linger_longer(Node, Ms, Read, State)
+    %% However long the pauses are by now, so long it has to be quiet.
+    Looked = Peer#peer{phase = {lingering, Ms}, last = {Packets, Payload}},
+    store(Node, Looked, State, [{timer, {linger, Node}, first_pause(Peer, State)}]);
+usage(traffic, #{} = Usage, Node, #peer{phase = {traffic, Ms}, last = Last} = Peer, State) ->
+    case is_quiet(Usage, Last, first_pause(Peer, State)) of
+        true -> store(Node, Peer#peer{phase = {reading, Ms}}, State, [{act, {measure, reading, Node}}]);
+        false -> linger_longer(Node, Ms, Peer, State)
     end;
 usage(reading, #{uses := 0, traffic := Packets, payload := Payload}, Node, #peer{phase = {reading, Ms}} = Peer, State) ->
     N = State#state.questions + 1,
@@ -437,7 +439,7 @@ usage(agreed, #{uses := 0, traffic := Now}, Node, #peer{phase = {agreed, _}, las
 ->
     store(Node, Peer#peer{phase = closing}, State, [{act, {disconnect, Node}}]);
 usage(Purpose, _InUse, Node, #peer{phase = {Purpose, Ms}} = Peer, State) ->
-    linger_longer(Node, Ms, Peer#peer{last = unknown}, State);
+    linger_longer(Node, Ms, Peer, State);
 usage(_Purpose, _Usage, _Node, _Peer, State) ->
     %% Wanted again, or yielded, while it was read.
     {State, []}.
@@ -483,7 +485,7 @@ answered(true, Node, #peer{phase = {asking, Ms}} = Peer, State) ->
     Effects = [{cancel, {linger, Node}}, {act, {measure, agreed, Node}}],
     store(Node, Peer#peer{phase = {agreed, Ms}}, State, Effects);
 answered(false, Node, #peer{phase = {asking, Ms}} = Peer, State) ->
-    linger_longer(Node, Ms, Peer#peer{last = unknown}, State);
+    linger_longer(Node, Ms, Peer, State);
 answered(_Agreed, _Node, _Peer, State) ->
     %% Wanted again, or yielded, while the answer was on its way.
     {State, []}.

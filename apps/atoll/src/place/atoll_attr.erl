@@ -358,7 +358,7 @@ nodes_of(members) ->
     end;
 nodes_of({s_group, Name}) ->
     case is_atom(Name) andalso atoll_group:own(Name) of
-        {ok, {_, _, _, Nodes}} -> {ok, Nodes};
+        {ok, {_, _, Nodes}} -> {ok, Nodes};
         _ -> {error, {no_such_group, Name}}
     end;
 nodes_of(Nodes) when is_list(Nodes), length(Nodes) >= 0 ->

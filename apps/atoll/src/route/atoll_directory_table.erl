@@ -10,7 +10,8 @@
 %% Memory. Names of cliques stand in it once and are numbers everywhere else, and each of
 %% the usual places has a form of its own: a node in one clique is that clique's number, a
 %% gateway a tuple of them. Beside that, each clique has a list of those through whom it can
-%% be left, its bridges: gateways, and members with links of their own.
+%% be left, its bridges: gateways, and members with links of their own. Its other members are looked for
+%% in all places when they are wanted, which is seldom.
 %%
 %% Bounds. So many places have room; more are refused. So many nodes that are gone are
 %% remembered; the one that came first makes room for the next. Both are counted. The
@@ -27,7 +28,7 @@
 -module(atoll_directory_table).
 
 -export([new/2, owned_by/2, put/3, drop/2, wins/2, entry/2, nodes/1, fold/3, counts/1]).
--export([standing/2, bridges/2, name/2, number/2]).
+-export([standing/2, members/2, bridges/2, name/2]).
 -export([root/1, hashes/1, differing/2, prints/2, beyond/3, with_prints/3]).
 
 -export_type([table/0, entry/0, version/0, standing/0, clique_number/0, bounds/0]).
@@ -247,6 +248,23 @@ standing(Node, #table{buckets = Buckets}) ->
         error -> unknown
     end.
 
+%% @doc Who is in one of the cliques of these names, each node once, in no order. It goes
+%% through all places.
+-spec members([atoll_directory_place:clique()], table()) -> [node()].
+members(Names, #table{numbers = Known, buckets = Buckets}) ->
+    Numbers = maps:from_list([{Number, []} || Name <- Names, #{Name := Number} <- [Known]]),
+    atoll_buckets:fold(
+        fun
+            (Node, {_, Number}, Nodes) when is_map_key(Number, Numbers) -> [Node | Nodes];
+            (_Node, {_, Number}, Nodes) when is_integer(Number) -> Nodes;
+            (Node, {_, Packed}, Nodes) -> [Node || is_in(unpack(Packed), Numbers)] ++ Nodes
+        end,
+        [],
+        Buckets
+    ).
+
+is_in({In, _, _}, Numbers) -> lists:any(fun(Number) -> is_map_key(Number, Numbers) end, In).
+
 %% @doc The members of a clique through whom it can be left.
 -spec bridges(clique_number(), table()) -> [node()].
 bridges(Number, #table{cliques = Cliques}) ->
@@ -258,11 +276,6 @@ bridges(Number, #table{cliques = Cliques}) ->
 name(Number, #table{cliques = Cliques}) ->
     #{Number := #clique{name = Name}} = Cliques,
     Name.
-
-%% @doc The number of a clique, if somebody is in it.
--spec number(atoll_directory_place:clique(), table()) -> {ok, clique_number()} | error.
-number(Name, #table{numbers = Numbers}) ->
-    maps:find(Name, Numbers).
 
 %% @doc The nodes that have a place, in the order of their names.
 -spec nodes(table()) -> [node()].

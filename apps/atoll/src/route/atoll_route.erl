@@ -15,7 +15,7 @@
 
 -behaviour(atoll_interpreter).
 
--export([create_table/0, start_link/1, groups/1, groups_known/0, explain/3, reachable/0, leave/0, status/0, stopped/0]).
+-export([create_table/0, start_link/1, groups/1, groups_known/0, explain/3, members/2, reachable/0, leave/0, status/0, stopped/0]).
 -export([open/1, act/2, event/2, notice/2]).
 
 -export_type([options/0, error/0]).
@@ -90,6 +90,17 @@ told_before() ->
 explain(To, Count, Options) ->
     call({explain, To, Count, Options}).
 
+%% @doc The other nodes that stand in a group, as far as the directory knows, those first that
+%% are nearest by links and gateways; the salt draws among equally near ones. None of a
+%% group that nobody has told of. It goes through the whole directory, which takes some 50 microseconds
+%% with 1,000 nodes, and 1 to 4 milliseconds with 20,000.
+-spec members(Group :: atom(), Salt :: term()) -> {ok, [node()]} | {error, error()}.
+members(Group, Salt) ->
+    case call({members, Group, Salt}) of
+        {error, _} = Error -> Error;
+        Nodes -> {ok, Nodes}
+    end.
+
 %% @doc The nodes to which a chain of groups and links leads from here, in the order of
 %% their names, whoever may refuse to relay.
 -spec reachable() -> {ok, [node()]} | {error, error()}.
@@ -112,7 +123,12 @@ status() ->
     case call(status) of
         {error, directory_off} -> off;
         {error, Why} -> Why;
-        #{} = Summary -> Summary#{counters => atoll_interpreter:counters(?MODULE)}
+        #{} = Summary ->
+            try
+                Summary#{counters => atoll_interpreter:counters(?MODULE)}
+            catch
+                exit:{_, {gen_server, call, _}} -> restarting
+            end
     end.
 
 %% @doc The application has stopped: the carrier is to ask nobody, and to relay for nobody. The

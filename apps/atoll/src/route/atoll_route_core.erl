@@ -116,13 +116,15 @@ at_first(#state{relays = Word} = State) ->
 %% overlay `{neighbour_up, Node}',
 %% `{neighbour_down, Node}', `{member_down, Node, Why}', `{incarnation, Life}', and `leave'. Calls are
 %% `{route, To, Options}' with the answer `answer()', `{explain, To, Count, Options}',
-%% `reachable', `status', and `leave', which is answered when the neighbours were told.
+%% `{members, Group, Salt}' with a list of nodes, `reachable', `status', and `leave', which is answered when the neighbours were told.
 -spec handle(atoll_protocol:event(), atoll_protocol:now_ms(), state()) ->
     {state(), [atoll_protocol:effect()]}.
 handle({call, From, {route, To, Options}}, _Now, State) ->
     {State, [{reply, From, route(To, Options, State)}]};
 handle({call, From, {explain, To, Count, Options}}, _Now, State) ->
     {State, [{reply, From, explain(To, Count, Options, State)}]};
+handle({call, From, {members, Group, Salt}}, _Now, State) ->
+    {State, [{reply, From, members(Group, Salt, State)}]};
 handle({call, From, reachable}, _Now, State) ->
     {State, [{reply, From, reachable(State)}]};
 handle({call, From, status}, _Now, State) ->
@@ -224,17 +226,7 @@ unexplained(Nodes, #state{self = Self, directory = Directory}) ->
 %% In the carrier's words: one of the two ends stands in one of the groups.
 policy(#state{relays = Names, directory = Directory}) when is_list(Names) ->
     Table = atoll_directory:table(Directory),
-    Numbers = maps:from_list([{N, []} || Name <- Names, {ok, N} <- [atoll_directory_table:number(Name, Table)]]),
-    Nodes = atoll_directory_table:fold(
-        fun(Node, _Version, {Cliques, _, _}, Acc) ->
-            case lists:any(fun(N) -> is_map_key(N, Numbers) end, Cliques) of
-                true -> Acc#{atom_to_binary(Node) => []};
-                false -> Acc
-            end
-        end,
-        #{},
-        Table
-    ),
+    Nodes = maps:from_keys([atom_to_binary(Node) || Node <- atoll_directory_table:members(Names, Table)], []),
     [{any, Nodes}];
 policy(#state{relays = Word}) ->
     Word.
@@ -263,6 +255,27 @@ options(Options, #state{directory = Directory}) ->
         #{max_hops => atoll_dist_relay:max_hops(), linked => atoll_directory:linked(Directory)},
         maps:with([avoid, salt, max_hops], Options)
     ).
+
+%% Those that this node has a link with come first. If there is none, those of them that stand on
+%% the way to another one do: the group's gateways on this side. The others are as near as
+%% each other, and who of them comes first is drawn, so that no one member is asked for all.
+-spec members(atoll_directory_place:clique(), Salt :: term(), state()) -> [node()].
+members(Group, Salt, #state{self = Self, directory = Directory} = State) ->
+    Members = [Node || Node <- atoll_directory_table:members([Group], atoll_directory:table(Directory)), Node =/= Self],
+    Drawn = [Node || {_, Node} <- lists:sort([{erlang:phash2({Salt, Node}), Node} || Node <- Members])],
+    case lists:partition(fun(Node) -> lists:member(Node, atoll_directory:linked(Directory)) end, Drawn) of
+        {[], [First | _] = Others} ->
+            Gateways = [Node || Node <- on_the_way(First, Salt, State), lists:member(Node, Others)],
+            Gateways ++ (Others -- Gateways);
+        {Linked, Others} ->
+            Linked ++ Others
+    end.
+
+on_the_way(Node, Salt, State) ->
+    case route(Node, #{salt => Salt}, State) of
+        {ok, Route} -> Route;
+        {error, _} -> []
+    end.
 
 %% Whatever is told of who relays for whom.
 reachable(#state{self = Self, directory = Directory}) ->
