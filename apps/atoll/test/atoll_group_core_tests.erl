@@ -574,7 +574,4 @@ prop_deterministic() ->
     ).
 
 regressions_test_() ->
-    [
-        ?_assert(proper:check(apply(?MODULE, Property, []), Counterexample, [quiet]))
-     || {Property, Counterexample} <- ?REGRESSIONS
-    ].
+    [atoll_prop:again(Property, ?MODULE:Property(), Counterexample) || {Property, Counterexample} <- ?REGRESSIONS].

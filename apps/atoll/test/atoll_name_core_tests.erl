@@ -462,7 +462,4 @@ each_step(Seed, Victim, Deed, Kind, Step) ->
     ?assertEqual({Case, true}, {Case, agree(World) andalso is_idle(World)}).
 
 regressions_test_() ->
-    [
-        ?_assert(proper:check(apply(?MODULE, Property, []), Counterexample, [quiet]))
-     || {Property, Counterexample} <- ?REGRESSIONS
-    ].
+    [atoll_prop:again(Property, ?MODULE:Property(), Counterexample) || {Property, Counterexample} <- ?REGRESSIONS].

@@ -270,7 +270,7 @@ show(World) ->
 %% Counterexamples that once failed.
 regressions_test_() ->
     [
-        ?_assert(proper:check(prop_cliques(), [Counterexample], [quiet]))
+        atoll_prop:again(prop_cliques, prop_cliques(), [Counterexample])
      || Counterexample <- [
             %% A co-member joins a group and leaves it, and the last answer is in between.
             {101, [

@@ -184,7 +184,7 @@ every_message_is_delivered_exactly_once_test_() ->
 ]).
 
 what_failed_once_holds_test_() ->
-    [?_assert(proper:check(exactly_once(), [Failed], [quiet])) || Failed <- ?FAILED].
+    [atoll_prop:again(exactly_once, exactly_once(), [Failed]) || Failed <- ?FAILED].
 
 exactly_once() ->
     ?FORALL(

@@ -5,7 +5,7 @@
 %% counterexample in its smallest form, and what PropEr said.
 -module(atoll_prop).
 
--export([tests/1, test/3, test/4, holds/3, holds/4]).
+-export([tests/1, test/3, test/4, again/3, holds/3, holds/4]).
 -export([undefined_function/3, undefined_lambda/3]).
 
 -export_type([option/0]).
@@ -34,12 +34,23 @@ test(Title, Property, Deep) ->
 %% @doc One test, with options of PropEr.
 -spec test(Title :: string() | atom(), proper:outer_test(), Deep :: pos_integer(), [option()]) -> tuple().
 test(Title, Property, Deep, Options) ->
+    timed(Title, fun() -> holds(Title, Property, Deep, Options) end).
+
+%% @doc A test that a property holds of a counterexample that was found once, as it stands in
+%% the failure.
+-spec again(Title :: string() | atom(), proper:outer_test(), Counterexample :: [term()]) -> tuple().
+again(Title, Property, Counterexample) ->
+    timed(Title, fun() ->
+        checked(Title, fun(Hear) -> proper:check(Property, Counterexample, Hear) orelse Counterexample end)
+    end).
+
+timed(Title, Fun) ->
     Seconds =
         case atoll_tier:tier() of
             fast -> ?FAST_S;
             deep -> ?DEEP_S
         end,
-    {title(Title), {timeout, Seconds, fun() -> holds(Title, Property, Deep, Options) end}}.
+    {title(Title), {timeout, Seconds, Fun}}.
 
 title(Title) when is_atom(Title) -> atom_to_list(Title);
 title(Title) -> Title.
@@ -52,22 +63,26 @@ holds(Title, Property, Deep) ->
 %% @doc The same with options of PropEr.
 -spec holds(Title :: string() | atom(), proper:outer_test(), Deep :: pos_integer(), [option()]) -> ok.
 holds(Title, Property, Deep, Options) ->
+    checked(Title, fun(Hear) ->
+        proper:quickcheck(Property, Options ++ [{numtests, atoll_tier:tests(Deep)}, long_result | Hear])
+    end).
+
+checked(Title, Check) ->
     _ = rand:seed(exsss, atoll_tier:seed(title(Title))),
     Said = ets:new(said, [ordered_set, private]),
     Hear = fun(Format, Arguments) ->
         true = ets:insert(Said, {erlang:unique_integer([monotonic]), io_lib:format(Format, Arguments)}),
         ok
     end,
-    All = Options ++ [{numtests, atoll_tier:tests(Deep)}, {on_output, Hear}, long_result, nocolors],
     Handler = process_flag(error_handler, ?MODULE),
-    try proper:quickcheck(Property, All) of
+    try Check([{on_output, Hear}, nocolors]) of
         true ->
             ok;
-        Otherwise ->
+        Counterexample ->
             Text = [Line || {_, Line} <- ets:tab2list(Said)],
             error({does_not_hold, title(Title), #{
                 seed => atoll_tier:seed(),
-                counterexample => Otherwise,
+                counterexample => Counterexample,
                 said => last(string:trim(unicode:characters_to_list(Text), leading, "."))
             }})
     after

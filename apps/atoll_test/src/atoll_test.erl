@@ -112,19 +112,31 @@ jobs([], "", Sources, Times) -> {ok, atoll_test_jobs:all(Sources, Times)};
 jobs(Names, Case, Sources, Times) -> atoll_test_jobs:only(Names, Case, Sources, Times).
 
 repeated(Jobs, Root, #{repeat := Repeat, tier := Tier, record := Record} = Options) ->
+    Results = filename:join([Root, "_build", "test", "results"]),
+    _ = [file:del_dir_r(Old) || Old <- filelib:wildcard(filename:join(Results, "seed-*"))],
     Runs = atoll_test_places:with(places(length(Jobs), Options), Root, fun(Places) ->
-        [once(Jobs, Places, seed(N, Options), Tier) || N <- lists:seq(1, Repeat)]
+        Once = fun(Seed, Dir) -> once(Jobs, [P#{tier => Tier, seed => Seed, results => Dir} || P <- Places], Seed, Tier) end,
+        [one_of(Repeat, Results, seed(N, Options), Once) || N <- lists:seq(0, Repeat - 1)]
     end),
     _ = [atoll_test_times:write(Done) || Record, {_, _, Done} <- Runs],
     atoll_test_report:close(Runs, Tier, names(Options) =:= [] andalso Tier =:= fast).
 
-seed(N, #{seed := Seed}) -> Seed + N - 1;
+seed(N, #{seed := First}) -> (First + N) rem (?SEEDS + 1);
 seed(_, _) -> rand:uniform(?SEEDS).
+
+%% Of several runs those that fail keep their results, each for itself.
+one_of(1, Results, Seed, Once) ->
+    Once(Seed, Results);
+one_of(_, Results, Seed, Once) ->
+    Dir = filename:join(Results, lists:concat(["seed-", Seed])),
+    {_, _, Done} = Run = Once(Seed, Dir),
+    _ = atoll_test_report:is_red(Done) orelse file:del_dir_r(Dir),
+    Run.
 
 once(Jobs, Places, Seed, Tier) ->
     atoll_test_report:begun(Tier, length(Jobs), length(Places), Seed),
     Begun = erlang:monotonic_time(millisecond),
-    Run = fun(Job, Number) -> atoll_test_job:run(Job, (lists:nth(Number, Places))#{tier => Tier, seed => Seed}) end,
+    Run = fun(Job, Number) -> atoll_test_job:run(Job, lists:nth(Number, Places)) end,
     Ended = fun(Job, Result, Left) -> atoll_test_report:ended(Job, Result, Left, Begun) end,
     Done = atoll_test_queue:run(Jobs, length(Places), Run, Ended),
     {Seed, (erlang:monotonic_time(millisecond) - Begun) / 1000, Done}.

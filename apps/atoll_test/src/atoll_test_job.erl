@@ -1,12 +1,11 @@
 %% @doc Runs one job in a VM of its own, and says what came of it.
 %%
 %% A job has an epmd, a run directory and a directory for temporary files that no other
-%% job has, so it can run beside any other. Its VM is tied to this one: it ends when this
-%% one does, in whatever way, and the nodes that it has started end with it. What else it has
-%% started may outlive a kill.
+%% job has, so it can run beside any other. All processes that it has started end with it, and
+%% it ends when this VM does, in whatever way ({@link atoll_test_guardian}).
 -module(atoll_test_job).
 
--export([run/2, tied/1]).
+-export([run/2]).
 
 -export_type([place/0, ended/0]).
 
@@ -20,13 +19,15 @@
     %% The port of its epmd.
     epmd := inet:port_number(),
     tier := atoll_tier:tier(),
-    seed := non_neg_integer()
+    seed := non_neg_integer(),
+    %% Milliseconds, if not what the tier gives.
+    limit => pos_integer()
 }.
 
 -type ended() :: #{
     results := [atoll_test_result:result()],
     seconds := float(),
-    %% Why it did not come to its end, in words.
+    %% Why it did not come to its end, in words, unless that is told of the cases that ran.
     broken := none | iolist(),
     log := file:filename()
 }.
@@ -48,16 +49,17 @@ run(#{kind := Kind, modules := Modules, 'case' := Case} = Job, Place) ->
     ok = file:change_mode(Own, 8#700),
     %% A scheduler that waits busily takes what the nodes of other jobs need.
     Erl = ["erl", "+Bd", "+sbwt", "none", "+sbwtdcpu", "none", "+sbwtdio", "none", "-noinput", "-boot", "no_dot_erlang", "-pa"] ++ paths(Root) ++ ["-s", "atoll_test_vm", "main", "-extra"],
-    Arguments = [atom_to_list(Kind), Dir, lists:join(",", [atom_to_list(M) || M <- Modules]), Case],
+    Arguments = [atom_to_list(Kind), Dir, lists:flatten(lists:join(",", [atom_to_list(M) || M <- Modules])), Case],
     Begun = erlang:monotonic_time(millisecond),
-    Status = wait(start(Erl ++ Arguments, Log, env(Own, Place), Root), maps:get(Tier, ?LIMIT_MS)),
+    Guardian = atoll_test_guardian:start(Own, Log, Erl ++ Arguments, [{env, env(Own, Place)}, {cd, Root}]),
+    Status = wait(Guardian, maps:get(limit, Place, maps:get(Tier, ?LIMIT_MS))),
     Seconds = (erlang:monotonic_time(millisecond) - Begun) / 1000,
-    _ = file:del_dir_r(Own),
     {Results, Broken} = results(Kind, Modules, Dir, Status),
-    #{results => Results, seconds => Seconds, broken => Broken, log => Log}.
+    told(#{results => Results, seconds => Seconds, broken => Broken, log => Log}, atoll_test_running:left(Dir)).
 
-env(Own, #{epmd := Epmd, tier := Tier, seed := Seed}) ->
+env(Own, #{root := Root, epmd := Epmd, tier := Tier, seed := Seed}) ->
     [
+        {"ATOLL_BUILT", Root},
         {"ERL_EPMD_PORT", integer_to_list(Epmd)},
         {"XDG_RUNTIME_DIR", Own},
         {"TMPDIR", Own},
@@ -72,30 +74,21 @@ paths(Root) ->
 %% Where its results are, under those of all jobs.
 directory(#{name := Name}) -> lists:flatten(string:replace(Name, " ", "-", all)).
 
-%% The shell only sends the VM's output to a file. A VM in the background would hand down
-%% to its nodes that SIGINT is ignored.
-start(Arguments, Log, Env, Root) ->
-    Command = "log=$1; shift; if env --default-signal=INT true 2>/dev/null; then set -- env --default-signal=INT \"$@\"; fi; exec \"$@\" >\"$log\" 2>&1 </dev/null",
-    Sh = ["sh", "-c", Command, "sh", Log | [unicode:characters_to_list(A) || A <- Arguments]],
-    [Program | Rest] = tied(Sh),
-    open_port({spawn_executable, os:find_executable(Program)}, [{args, Rest}, {env, Env}, {cd, Root}, exit_status, hide]).
-
-%% @doc A command that dies with this VM, even when that is killed.
--spec tied([string()]) -> [string()].
-tied(Command) ->
-    case os:find_executable("setpriv") of
-        false -> Command;
-        _ -> ["setpriv", "--pdeathsig", "KILL" | Command]
-    end.
-
-wait(Port, Limit) ->
+wait(Guardian, Limit) ->
     receive
-        {Port, {exit_status, Status}} -> Status
+        {Guardian, {exit_status, Status}} -> Status
     after Limit ->
-        {os_pid, Pid} = erlang:port_info(Port, os_pid),
-        _ = os:cmd("kill -KILL " ++ integer_to_list(Pid)),
+        ok = atoll_test_guardian:finish(Guardian),
         {limit, Limit div 1000}
     end.
+
+%% A case that ran when the job was cut short is what has failed.
+told(#{results := Results, broken := Broken, log := Log} = Ended, [_ | _] = Running) when Broken =/= none ->
+    Why = lists:flatten(io_lib:format("~ts; see ~ts", [Broken, Log])),
+    Failed = [#{suite => Suite, name => Case, outcome => failed, seconds => 0.0, why => Why} || {Suite, Case} <- Running],
+    Ended#{results := Results ++ Failed, broken := none};
+told(Ended, _Running) ->
+    Ended.
 
 results(Kind, Modules, Dir, Status) ->
     case {atoll_test_result:read(Kind, Dir), Status} of

@@ -1,7 +1,7 @@
 %% @doc What the runner of the tests says.
 -module(atoll_test_report).
 
--export([begun/4, ended/4, close/3, fault/2, faults/1, print/2]).
+-export([begun/4, ended/4, is_red/1, close/3, fault/2, faults/1, print/2]).
 
 -type done() :: [{atoll_test_jobs:job(), atoll_test_job:ended()}].
 
@@ -41,13 +41,18 @@ close([{Seed, Seconds, Done}], Tier, WithBudgets) ->
 close(Runs, Tier, _WithBudgets) ->
     Red = [Run || {_, _, Done} = Run <- Runs, is_red(Done)],
     print("~n", []),
-    _ = [print("SEED=~b failed:~n~ts~n", [Seed, failures(Done, Seed, Tier)]) || {Seed, _, Done} <- Red],
+    _ = [print("SEED=~b failed, see ~ts:~n~ts~n", [Seed, results(Done), failures(Done, Seed, Tier)]) || {Seed, _, Done} <- Red],
     Seconds = lists:sort([S || {_, S, _} <- Runs]),
     print("~b of ~b runs were green, with a seed each; a run took ~.1f s (~.1f to ~.1f).~n", [
         length(Runs) - length(Red), length(Runs), lists:nth((length(Seconds) + 1) div 2, Seconds), hd(Seconds), lists:last(Seconds)
     ]),
     counted(lists:append([Done || {_, _, Done} <- Runs])).
 
+%% Where those of one run are.
+results([{_, #{log := Log}} | _]) -> filename:dirname(filename:dirname(Log)).
+
+%% @doc Whether something has failed.
+-spec is_red(done()) -> boolean().
 is_red(Done) -> lists:any(fun({_, Ended}) -> failed(Ended) > 0 end, Done).
 
 failed(#{results := Results, broken := Broken}) ->
@@ -87,15 +92,14 @@ reason(Why) ->
 again(Job, Suite, Case, Seed, Tier) ->
     io_lib:format("make ~ts SUITE=~ts~ts SEED=~b", [target(Tier), Suite, only(Job, Case), Seed]).
 
-%% EUnit names a test by its function, or by what stands in one, which cannot be asked for.
+%% EUnit names a test by its function, or by a function that stands in it.
 only(#{kind := eunit}, Case) ->
-    case re:run(Case, "^[^ ]* ([a-z][a-zA-Z0-9_@]*_test)( \\(.*\\))?$", [{capture, all_but_first, list}]) of
-        {match, [Function | _]} -> [" CASE=", Function];
+    case re:run(Case, "^[^ ]* -?([a-z][a-zA-Z0-9_@]*_test_?)\\b", [{capture, all_but_first, list}]) of
+        {match, [Function]} -> [" CASE=", Function];
         nomatch -> ""
     end;
-only(#{kind := ct}, "init_per_" ++ _) -> "";
-only(#{kind := ct}, "end_per_" ++ _) -> "";
-only(#{kind := ct}, Case) -> [" CASE=", Case].
+only(#{kind := ct}, Case) ->
+    [[" CASE=", Case] || atoll_test_result:is_case(Case)].
 
 target(fast) -> "test";
 target(deep) -> "soak".

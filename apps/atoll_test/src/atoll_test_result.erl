@@ -1,7 +1,7 @@
 %% @doc Reads what a job's runner has written: surefire files of EUnit and Common Test.
 -module(atoll_test_result).
 
--export([read/2]).
+-export([read/2, name/2, is_case/1]).
 
 -export_type([result/0, outcome/0]).
 
@@ -10,7 +10,8 @@
 -type result() :: #{
     %% The module.
     suite := string(),
-    %% The case: of Common Test its function, of EUnit what eunit calls it.
+    %% The case: of Common Test its function, behind its groups (`outer.inner:case'); of EUnit
+    %% what eunit calls it.
     name := string(),
     outcome := outcome(),
     seconds := float(),
@@ -35,12 +36,23 @@ read_all([File | Files], Kind, Results) ->
         Error -> {error, File, Error}
     end.
 
+%% @doc What a case of Common Test is called, that stands in such groups, the innermost first.
+-spec name([atom()], atom()) -> string().
+name(Groups, Case) -> grouped(lists:concat(lists:join(".", lists:reverse(Groups))), atom_to_list(Case)).
+
+grouped("", Case) -> Case;
+grouped(Groups, Case) -> Groups ++ ":" ++ Case.
+
+%% @doc What sets up and takes down is no case.
+-spec is_case(string()) -> boolean().
+is_case(Name) -> re:run(Name, "(^|:)(init|end)_per_") =:= nomatch.
+
 event({startElement, _, "testsuite", _, Attributes}, _, R) ->
     R#reading{suite = suite(value("name", Attributes))};
 event({startElement, _, "testcase", _, Attributes}, _, R) ->
     Case = #{
         suite => R#reading.suite,
-        name => value("name", Attributes),
+        name => grouped(value("group", Attributes), value("name", Attributes)),
         outcome => passed,
         seconds => seconds(value("time", Attributes)),
         why => ""
@@ -78,10 +90,12 @@ seconds(Text) ->
         {error, _} -> 0.0
     end.
 
-%% What sets up and takes down is no case, unless it fails.
-add(ct, #{outcome := Outcome, name := "init_per_" ++ _}, Results) when Outcome =/= failed -> Results;
-add(ct, #{outcome := Outcome, name := "end_per_" ++ _}, Results) when Outcome =/= failed -> Results;
-add(Kind, Case, Results) -> [told(Kind, Case) | Results].
+%% What is no case counts if it fails.
+add(Kind, #{outcome := Outcome, name := Name} = Case, Results) ->
+    case Kind =:= eunit orelse Outcome =:= failed orelse is_case(Name) of
+        true -> [told(Kind, Case) | Results];
+        false -> Results
+    end.
 
 %% A case that should have run, and did not, has failed: what EUnit calls skipped was
 %% cancelled, and Common Test skips by itself what stands behind something that failed.

@@ -32,7 +32,7 @@ eunit(Dir, Modules, Case) ->
     end.
 
 one(Dir, Module, Case) ->
-    Reports = [{eunit_surefire, [{dir, Dir}]}, {atoll_test_listener, [{to, self()}, {module, Module}]}],
+    Reports = [{eunit_surefire, [{dir, Dir}]}, {atoll_test_listener, [{to, self()}, {module, Module}, {dir, Dir}]}],
     Result = eunit:test(chosen(Module, Case), [no_tty | [{report, Report} || Report <- Reports]]),
     receive
         {heard, Module, Passed, Cancelled} -> ended(Dir, {Module, Passed, Cancelled})
@@ -60,6 +60,7 @@ ct(Dir, Suite, Case) ->
         {auto_compile, false},
         {logdir, Dir},
         {suite, Suite},
+        {event_handler, {atoll_test_running, Dir}},
         {ct_hooks, [{cth_surefire, [{path, filename:join(Dir, "surefire.xml")}]}]},
         {no_esc_chars, true}
         | cases(Suite, Case)
@@ -75,11 +76,14 @@ ct(Dir, Suite, Case) ->
             error(Reason)
     end.
 
+%% A case may stand in several groups: `outer.inner:case' is that of one.
 cases(_Suite, "") ->
     [];
-cases(Suite, Case) ->
-    Name = list_to_atom(Case),
-    case lists:member(Name, Suite:all()) of
-        true -> [{testcase, Name}];
-        false -> [{group, all}, {testcase, Name}]
+cases(Suite, Text) ->
+    case string:split(Text, ":") of
+        [Groups, Case] ->
+            [{group, [[list_to_atom(G) || G <- string:lexemes(Groups, ".")]]}, {testcase, list_to_atom(Case)}];
+        [Case] ->
+            Name = list_to_atom(Case),
+            [{group, all} || not lists:member(Name, Suite:all())] ++ [{testcase, Name}]
     end.

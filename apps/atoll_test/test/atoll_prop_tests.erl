@@ -54,3 +54,16 @@ a_property_that_crashes_is_told_with_its_counterexample_test() ->
     ?assertError(
         {does_not_hold, "crash", #{counterexample := [5]}}, with([{"SEED", "7"}], fun() -> atoll_prop:holds("crash", Crashes, 1000) end)
     ).
+
+a_counterexample_that_was_found_once_is_tried_again_test() ->
+    Again = fun(Property) ->
+        {"again", {timeout, _, Test}} = atoll_prop:again("again", Property, [7]),
+        Test()
+    end,
+    ?assertEqual(ok, Again(?FORALL(X, non_neg_integer(), X < 8))),
+    ?assertError({does_not_hold, "again", #{counterexample := [7]}}, Again(?FORALL(X, non_neg_integer(), X < 5))),
+    try Again(?FORALL(X, non_neg_integer(), X < 5 orelse error(oops))) of
+        _ -> error(it_held)
+    catch
+        error:{does_not_hold, "again", #{said := Said}} -> ?assertNotEqual(nomatch, string:find(Said, "oops"))
+    end.

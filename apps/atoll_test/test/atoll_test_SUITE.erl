@@ -12,7 +12,13 @@
     a_suite_of_the_deep_tier_is_no_job_of_the_fast_one/1,
     what_does_not_compile_is_told/1,
     a_wrong_command_line_is_told_in_a_sentence/1,
+    a_case_of_a_group_is_told_with_it_and_runs_alone/1,
+    what_hangs_is_told_with_the_line_that_runs_it_again/1,
     a_runner_that_is_killed_takes_all_down/1,
+    nothing_that_a_job_has_started_outlives_it/1,
+    what_a_dead_runner_has_left_is_removed/1,
+    there_is_one_run_in_a_tree_at_a_time/1,
+    nothing_is_built_while_tests_run/1,
     a_planted_fault_is_found_or_missed/1,
     a_module_of_which_nothing_is_told_is_missed/1
 ]).
@@ -25,7 +31,13 @@ all() ->
         a_suite_of_the_deep_tier_is_no_job_of_the_fast_one,
         what_does_not_compile_is_told,
         a_wrong_command_line_is_told_in_a_sentence,
+        a_case_of_a_group_is_told_with_it_and_runs_alone,
+        what_hangs_is_told_with_the_line_that_runs_it_again,
         a_runner_that_is_killed_takes_all_down,
+        nothing_that_a_job_has_started_outlives_it,
+        what_a_dead_runner_has_left_is_removed,
+        there_is_one_run_in_a_tree_at_a_time,
+        nothing_is_built_while_tests_run,
         a_planted_fault_is_found_or_missed,
         a_module_of_which_nothing_is_told_is_missed
     ].
@@ -58,10 +70,31 @@ all() ->
         "-module(reef_deep_SUITE).\n-export([all/0, deep/1]).\n"
         "all() -> case atoll_tier:tier() of fast -> []; deep -> [deep] end.\n"
         "deep(_) -> ok.\n"},
+    {"apps/reef/test/reef_groups_SUITE.erl",
+        "-module(reef_groups_SUITE).\n-export([all/0, groups/0, init_per_group/2, end_per_group/2, good/1, bad/1]).\n"
+        "all() -> [{group, one}, {group, two}].\n"
+        "groups() -> [{one, [], [good, {group, inner}]}, {inner, [], [bad]}, {two, [], [good, bad]}].\n"
+        "init_per_group(G, Config) -> [{in, G} | Config].\nend_per_group(_, _) -> ok.\n"
+        "good(_) -> ok.\nbad(Config) -> inner = proplists:get_value(in, Config), error(inside).\n"},
+    {"apps/reef/test/reef_hangs_tests.erl",
+        "-module(reef_hangs_tests).\n-include_lib(\"eunit/include/eunit.hrl\").\n"
+        "good_test() -> ok.\n"
+        "hangs_test_() -> [?_assert(true), {timeout, 1000, fun() -> receive never -> ok end end}].\n"},
+    %% One of its processes has another session, and both have other parents when it is killed.
     {"apps/reef/test/reef_hangs_SUITE.erl",
-        "-module(reef_hangs_SUITE).\n-export([all/0, hangs/1]).\n"
-        "all() -> [hangs].\n"
-        "hangs(_) -> io:format(user, \"hanging ~s~n\", [os:getpid()]), receive never -> ok end.\n"}
+        "-module(reef_hangs_SUITE).\n"
+        "-export([all/0, groups/0, init_per_group/2, end_per_group/2, good/1, hangs/1, leaves/1]).\n"
+        "all() -> [good, leaves, {group, slow}].\ngroups() -> [{slow, [], [good, hangs]}].\n"
+        "init_per_group(_, Config) -> Config.\nend_per_group(_, _) -> ok.\n"
+        "good(_) -> ok.\n"
+        "leaves(_) -> open_port({spawn, \"sleep 1000\"}, []), os:cmd(\"setsid sleep 1000 >/dev/null 2>&1 &\").\n"
+        "hangs(_) -> io:format(user, \"hanging~n\", []), receive never -> ok end.\n"},
+    {"apps/reef/test/reef_builds_SUITE.erl",
+        "-module(reef_builds_SUITE).\n-export([all/0, builds/1]).\n"
+        "all() -> [builds].\n"
+        "builds(_) -> error({said, os:cmd(\"cd \" ++ os:getenv(\"ATOLL_BUILT\") ++ \" && scripts/build && bin/atoll version\")}).\n"},
+    {"cases/none/src/none.app.src", ""},
+    {"rebar.config", ""}
 ]).
 
 %% Seconds, on a machine that does much else.
@@ -73,13 +106,25 @@ init_per_suite(Config) ->
     Own = filename:join([Build, "default", "lib", "reef", "ebin"]),
     _ = [ok = write(filename:join(Tree, File), Text) || {File, Text} <- ?TREE],
     ok = filelib:ensure_dir(filename:join(Own, "x")),
-    ok = write(filename:join(Build, ".built"), ""),
     {ok, reef} = compile:file(filename:join(Tree, "apps/reef/src/reef.erl"), [{outdir, Own}]),
     _ = [
         ok = file:make_symlink(filename:absname(Lib), filename:join([Build, "default", "lib", filename:basename(Lib)]))
      || Lib <- filelib:wildcard(filename:join([code:lib_dir(atoll_test), "..", "*"]))
     ],
-    [{tree, Tree} | Config].
+    Root = filename:join(filename:absname(code:lib_dir(atoll_test)), "../../../.."),
+    _ = [
+        begin
+            {ok, Text} = file:read_file(filename:join(Root, Script)),
+            ok = write(filename:join(Tree, Script), Text),
+            ok = file:change_mode(filename:join(Tree, Script), 8#755)
+        end
+     || Script <- ["scripts/test", "scripts/build", "scripts/built", "bin/atoll"]
+    ],
+    %% What runners put there is told from what others do.
+    Temporary = filename:join(proplists:get_value(priv_dir, Config), "tmp"),
+    ok = filelib:ensure_dir(filename:join(Temporary, "x")),
+    ok = write(filename:join(Build, ".built"), ""),
+    [{tree, Tree}, {temporary, Temporary} | Config].
 
 end_per_suite(_Config) -> ok.
 
@@ -95,7 +140,7 @@ what_fails_is_told_with_the_line_that_runs_it_again(Config) ->
     has("reef_SUITE bad\n.*\\{seed,\"42\"\\}", Said),
     has("again: make test SUITE=reef_SUITE CASE=bad SEED=42\n", Said),
     %% What stood behind something that failed has failed; what was skipped on purpose has not.
-    has("reef_SUITE init_per_group", Said),
+    has("reef_SUITE broken:init_per_group", Said),
     has("\n3 passed, 5 failed, 1 skipped\n$", Said).
 
 one_case_runs_alone_with_its_seed(Config) ->
@@ -106,12 +151,21 @@ one_case_runs_alone_with_its_seed(Config) ->
     {1, None} = run(["--suite", "reef_SUITE", "--case", "mistyped"], Config),
     has("\n0 passed, 1 failed\n$", None).
 
+%% The greatest seed is followed by the least.
 a_run_is_repeated_with_other_seeds_and_counted(Config) ->
-    {1, Said} = run(["--suite", "reef_SUITE", "--case", "bad", "--repeat", "2", "--seed", "5", "--busy", "1"], Config),
-    has("SEED=5 failed:", Said),
-    has("SEED=6 failed:", Said),
+    {1, Said} = run(["--suite", "reef_SUITE", "--case", "bad", "--repeat", "2", "--seed", "1000000", "--busy", "1"], Config),
+    Logs = filename:join(tree(Config), "_build/test/results/seed-"),
+    _ = [
+        begin
+            has("SEED=" ++ Seed ++ " failed, see " ++ Logs ++ Seed ++ ":", Said),
+            ?assert(filelib:is_regular(Logs ++ Seed ++ "/reef_SUITE/console.log"))
+        end
+     || Seed <- ["1000000", "0"]
+    ],
     has("\n0 of 2 runs were green", Said),
-    has("\n0 passed, 2 failed\n$", Said).
+    has("\n0 passed, 2 failed\n$", Said),
+    {0, _} = run(["--suite", "reef_twice_tests", "--repeat", "2"], Config),
+    ?assertEqual([], filelib:wildcard(Logs ++ "*")).
 
 a_suite_of_the_deep_tier_is_no_job_of_the_fast_one(Config) ->
     {1, Fast} = run(["--suite", "reef_deep_SUITE"], Config),
@@ -132,54 +186,167 @@ a_wrong_command_line_is_told_in_a_sentence(Config) ->
     {2, Said} = run(["--suite", "reef_SUTE"], Config),
     has("^scripts/test: there is no suite, .* reef_SUTE; did you mean reef_SUITE\\?\n$", Said).
 
+a_case_of_a_group_is_told_with_it_and_runs_alone(Config) ->
+    {1, Said} = run(["--suite", "reef_groups_SUITE", "--seed", "1"], Config),
+    has("reef_groups_SUITE one.inner:bad\n.*\\{inside.*again: make test SUITE=reef_groups_SUITE CASE=one.inner:bad SEED=1\n", Said),
+    has("again: make test SUITE=reef_groups_SUITE CASE=two:bad SEED=1\n", Said),
+    has("\n2 passed, 2 failed\n$", Said),
+    {1, Inner} = run(["--suite", "reef_groups_SUITE", "--case", "one.inner:bad"], Config),
+    has("\\{inside.*\n0 passed, 1 failed\n$", Inner),
+    {0, All} = run(["--suite", "reef_groups_SUITE", "--case", "good"], Config),
+    has("\n2 passed, 0 failed\n$", All).
+
+what_hangs_is_told_with_the_line_that_runs_it_again(Config) ->
+    ok = built(Config),
+    [{"reef_hangs_SUITE", "slow:hangs", Slow}] = cut_short(reef_hangs_SUITE, Config, 2),
+    has("^it had not ended after [0-9]+ s; see .*/console.log$", Slow),
+    [{"reef_hangs_tests", Test, _}] = cut_short(reef_hangs_tests, Config, 2),
+    has("^reef_hangs_tests:[0-9]+ -hangs_test_/0-fun-", Test).
+
+%% A run compiles all tests of the tree.
+built(Config) ->
+    {0, _} = run(["--suite", "reef_twice_tests"], Config),
+    ok.
+
+%% The cases that were running after so many seconds, or more if that was too soon.
+cut_short(Module, Config, Seconds) ->
+    Place = place("short", Config),
+    #{results := Results, broken := Broken} = atoll_test_job:run(atoll_test_jobs:alone(reef, Module, #{}), Place#{limit => Seconds * 1000}),
+    case [{Suite, Case, Why} || #{outcome := failed, suite := Suite, name := Case, why := Why} <- Results] of
+        [_ | _] = Failed when Broken =:= none; Seconds > ?WAIT_S -> Failed;
+        _ -> cut_short(Module, Config, 2 * Seconds)
+    end.
+
 a_runner_that_is_killed_takes_all_down(Config) ->
-    Port = start(["--suite", "reef_hangs_SUITE"], Config),
-    {os_pid, Runner} = erlang:port_info(Port, os_pid),
+    Runner = hanging(Config),
+    %% The runner, a guardian, its reader and an epmd; another two with the VM; what that has
+    %% started for itself, and two that sleep.
+    ?assertMatch([_, _, _, _, _, _, _, _, _ | _], started(Config)),
+    ok = kill(Runner),
+    ok = await_none(Config).
+
+nothing_that_a_job_has_started_outlives_it(Config) ->
+    {0, _} = run(["--suite", "reef_hangs_SUITE", "--case", "leaves"], Config),
+    ?assertEqual([], started(Config)),
+    ?assertEqual([], left_in_temporary(Config)),
+    %% A job that runs the runner, as these tests do.
+    Dir = filename:join(proplists:get_value(temporary, Config), "outer"),
+    ok = file:make_dir(Dir),
+    Command = [filename:join(tree(Config), "scripts/test"), "--suite", "reef_hangs_SUITE"],
+    Guardian = hanging(fun() -> atoll_test_guardian:start(Dir, "/dev/null", Command, env(Dir)) end, Config),
+    ok = atoll_test_guardian:finish(Guardian),
+    ok = await_none(Config).
+
+%% As when the guardians are killed with it, or the machine has stopped.
+what_a_dead_runner_has_left_is_removed(Config) ->
+    [Mine, Dead, Again, Else] = Dirs = [
+        filename:join(proplists:get_value(temporary, Config), Name)
+     || Name <- [
+            "atoll-test." ++ os:getpid() ++ "." ++ start_time() ++ ".a",
+            "atoll-test.4194305.1.a",
+            "atoll-test." ++ os:getpid() ++ ".1.a",
+            "atoll-tests.4194305.1.a"
+        ]
+    ],
+    _ = [ok = write(filename:join(Dir, "file"), "") || Dir <- Dirs],
+    {0, _} = run(["--suite", "reef_twice_tests"], Config),
+    Left = [filelib:is_file(Dir) || Dir <- Dirs],
+    _ = [file:del_dir_r(Dir) || Dir <- [Mine, Dead, Again, Else]],
+    ?assertEqual([true, false, false, true], Left).
+
+start_time() ->
+    {ok, Stat} = file:read_file("/proc/self/stat"),
+    [_, Behind] = string:split(binary_to_list(Stat), ") ", trailing),
+    lists:nth(20, string:lexemes(Behind, " ")).
+
+there_is_one_run_in_a_tree_at_a_time(Config) ->
+    Runner = hanging(Config),
+    {2, Said} = run(["--suite", "reef_twice_tests"], Config),
+    has("^scripts/test: a run of the tests is under way in this tree, process " ++ Runner ++ "\n$", Said),
+    ok = kill(Runner),
+    ok = await_none(Config),
+    {0, _} = run(["--suite", "reef_twice_tests"], Config).
+
+nothing_is_built_while_tests_run(Config) ->
+    Stamp = filename:join(tree(Config), "_build/.built"),
+    Source = filename:join(tree(Config), "apps/reef/src/reef.erl"),
+    Newer = fun(File) -> file:change_time(File, {{2100, 1, 1}, {0, 0, 0}}) end,
+    %% By a job that runs what users run.
+    ok = Newer(Source),
+    {1, Said} = run(["--suite", "reef_builds_SUITE"], Config),
+    has("said,\"atoll [0-9.]+", Said),
+    nomatch = re:run(Said, "building"),
+    %% By a user: what has to be compiled waits for the end.
+    Runner = hanging(Config),
+    Waiting = start("scripts/build", [], Config),
+    has("^scripts/build: waiting for ", receive {Waiting, {data, Data}} -> Data after ?WAIT_S * 1000 -> <<>> end),
+    ok = kill(os_pid(Waiting)),
+    true = port_close(Waiting),
+    %% What has not does not.
+    ok = Newer(Stamp),
+    {0, <<>>} = hear(start("scripts/build", [], Config), []),
+    ok = kill(Runner),
+    ok = await_none(Config).
+
+%% The process of a run whose case hangs.
+hanging(Config) ->
+    os_pid(hanging(fun() -> start(["--suite", "reef_hangs_SUITE"], Config) end, Config)).
+
+hanging(Start, Config) ->
+    _ = file:del_dir_r(filename:join(tree(Config), "_build/test/results/reef_hangs_SUITE")),
+    Port = Start(),
     Console = filename:join(tree(Config), "_build/test/results/reef_hangs_SUITE/console.log"),
-    Vm = await(fun() ->
+    ok = await(fun() ->
         case file:read_file(Console) of
-            {ok, Text} -> re:run(Text, "hanging ([0-9]+)", [{capture, all_but_first, list}]);
-            {error, enoent} -> nomatch
+            {ok, Text} -> string:find(Text, "hanging") =/= nomatch;
+            {error, enoent} -> false
         end
     end),
-    Started = [Vm | children(Runner)],
+    Port.
+
+os_pid(Port) ->
+    {os_pid, Pid} = erlang:port_info(Port, os_pid),
+    integer_to_list(Pid).
+
+kill(Pid) ->
+    "" = os:cmd("kill -KILL " ++ Pid),
+    ok.
+
+await_none(Config) ->
     try
-        _ = os:cmd("kill -KILL " ++ integer_to_list(Runner)),
-        gone = await(fun() ->
-            case [Pid || Pid <- Started, filelib:is_dir("/proc/" ++ Pid), not is_zombie(Pid)] of
-                [] -> {match, [gone]};
-                _ -> nomatch
-            end
-        end)
+        await(fun() -> started(Config) =:= [] andalso left_in_temporary(Config) =:= [] end)
     after
-        _ = [os:cmd("kill -KILL " ++ Pid ++ " 2>/dev/null") || Pid <- Started]
+        [kill(Pid) || Pid <- started(Config)]
     end.
 
-%% All processes under one.
-children(Pid) ->
-    Direct = string:lexemes(os:cmd("pgrep -P " ++ integer_to_list(Pid)), "\n"),
-    Direct ++ lists:append([children(list_to_integer(D)) || D <- Direct]).
+%% All processes of runners, and what these have started: they share the place for what is
+%% temporary.
+started(Config) ->
+    Mark = unicode:characters_to_binary(["TMPDIR=", proplists:get_value(temporary, Config)]),
+    [
+        filename:basename(Dir)
+     || Dir <- filelib:wildcard("/proc/[0-9]*"),
+        {ok, Environment} <- [file:read_file(filename:join(Dir, "environ"))],
+        binary:match(Environment, Mark) =/= nomatch
+    ].
 
-is_zombie(Pid) ->
-    case file:read_file("/proc/" ++ Pid ++ "/stat") of
-        {ok, Stat} -> re:run(Stat, "\\) Z ") =/= nomatch;
-        {error, _} -> true
-    end.
+left_in_temporary(Config) ->
+    filelib:wildcard(filename:join(proplists:get_value(temporary, Config), "*")).
 
-await(Look) -> await(Look, erlang:monotonic_time(second) + ?WAIT_S).
+await(Holds) -> await(Holds, erlang:monotonic_time(second) + ?WAIT_S).
 
-await(Look, Deadline) ->
-    case Look() of
-        {match, [Seen]} ->
-            Seen;
-        nomatch ->
+await(Holds, Deadline) ->
+    case Holds() of
+        true ->
+            ok;
+        false ->
             ?assert(erlang:monotonic_time(second) < Deadline),
-            receive after 20 -> await(Look, Deadline) end
+            receive after 20 -> await(Holds, Deadline) end
     end.
 
 %% In one VM with others, where a module's end is not the VM's.
 a_module_of_which_nothing_is_told_is_missed(Config) ->
-    {0, _} = run(["--suite", "reef_twice_tests"], Config),
+    ok = built(Config),
     Broken = fun(Modules) ->
         Job = #{name => "together", kind => eunit, app => reef, modules => Modules, 'case' => "", expected => 1.0},
         #{broken := Why, results := Results} = atoll_test_job:run(Job, place("together", Config)),
@@ -205,7 +372,7 @@ place(Name, Config) ->
 
 a_planted_fault_is_found_or_missed(Config) ->
     #{root := Tree} = Place = place("planted", Config),
-    {0, _} = run(["--suite", "reef_twice_tests"], Config),
+    ok = built(Config),
     Fault = fun(By) -> #{file => "apps/reef/src/reef.erl", replace => "2 * X", by => By, breaks => "x", suites => [reef_twice_tests]} end,
     Faults = [Fault("3 * X"), Fault("X + X"), Fault("2 * ")],
     Done = atoll_test_faults:run(Faults, Tree, [Place], fun(_, _) -> ok end),
@@ -221,15 +388,15 @@ tree(Config) -> proplists:get_value(tree, Config).
 run(Arguments, Config) ->
     hear(start(Arguments, Config), []).
 
-start(Arguments, Config) ->
-    Paths = filelib:wildcard(filename:join(tree(Config), "_build/default/lib/*/ebin")),
-    open_port({spawn_executable, os:find_executable("erl")}, [
-        {args, ["+Bd", "-noinput", "-boot", "no_dot_erlang", "-pa"] ++ Paths ++ ["-s", "atoll_test", "main", "-extra" | Arguments]},
-        {cd, tree(Config)},
-        exit_status,
-        stderr_to_stdout,
-        binary
+start(Arguments, Config) -> start("scripts/test", Arguments, Config).
+
+start(Script, Arguments, Config) ->
+    open_port({spawn_executable, filename:join(tree(Config), Script)}, [
+        {args, Arguments}, exit_status, stderr_to_stdout, binary
+        | env(proplists:get_value(temporary, Config))
     ]).
+
+env(Temporary) -> [{env, [{"TMPDIR", Temporary}, {"ATOLL_BUILT", false}]}].
 
 hear(Port, Said) ->
     receive
