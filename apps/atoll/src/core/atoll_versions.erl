@@ -119,21 +119,17 @@ in(Peer, Envelope, #versions{own = {Oldest, Newest}} = Versions) ->
             %% It may be another life of the process that was told before.
             {true, _} -> tell(Peer, 0, Known#peer{told = false, unread = 0}, Versions);
             {false, hello} -> tell(Peer, 0, Known#peer{unread = 0}, Versions);
-            {false, unread} -> tell(Peer, 0, again(Known, Versions), Versions);
+            {false, unread} -> tell(Peer, 0, again(Known), Versions);
             {false, _} -> tell(Peer, 0, Known, Versions);
-            {unknown, unread} -> tell(Peer, ?ASKS, again(Known, Versions), Versions);
+            {unknown, unread} -> tell(Peer, ?ASKS, again(Known), Versions);
             {unknown, _} -> tell(Peer, ?ASKS, Known, Versions)
         end,
     {Reading, Hello ++ Learned, keep(Peer, Told, Versions)}.
 
-%% It goes on as if it did not know. It may have forgotten, or be unable to read a hello: it is told
-%% again after the first message, the second, the fourth, and so on.
-again(#peer{theirs = Theirs, unread = N} = State, #versions{own = Own}) ->
-    case speaks(Theirs, Own) of
-        none when N band (N + 1) =:= 0 -> State#peer{told = false, unread = N + 1};
-        none -> State#peer{unread = N + 1};
-        _ -> State
-    end.
+%% It does not know what this node has: it may have forgotten, or hold it for what it was before,
+%% or be unable to read a hello. It is told after the first message, the second, the fourth, and so on.
+again(#peer{unread = N} = State) when N band (N + 1) =:= 0 -> State#peer{told = false, unread = N + 1};
+again(#peer{unread = N} = State) -> State#peer{unread = N + 1}.
 
 %% @doc It did not get the hello that it was sent.
 -spec untold(node(), versions()) -> versions().
