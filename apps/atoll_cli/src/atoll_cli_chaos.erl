@@ -90,9 +90,12 @@ started(Cluster, Overlay, Fun) ->
 -spec harm(atoll_chaos:options(), Head :: unicode:chardata(), Again :: string(), atoll_cli_options:values()) ->
     {ok, atoll_chaos:result()} | atoll_cli_command:outcome() | {script, atoll_sim_script:error()}.
 harm(Options, Head, Again, Values) ->
-    ok = atoll_cli_progress:now_doing(["Doing harm: ", Head]),
     OnEvent = fun(Event) -> atoll_cli_io:say_over(atoll_cli_chaos_result:line(Event)) end,
-    Ran = atoll_cli_interrupt:catching(fun() -> run(Options#{on_event => OnEvent}) end),
+    Ran = atoll_cli_interrupt:catching(fun() ->
+        %% Who reads this may press Ctrl-C at once.
+        ok = atoll_cli_progress:now_doing(["Doing harm: ", Head]),
+        run(Options#{on_event => OnEvent})
+    end),
     ok = atoll_cli_progress:done(),
     case Ran of
         {Ended, Result} when Ended =:= ok; Ended =:= interrupted ->
