@@ -61,6 +61,7 @@
     {semantics_commands, 60, 2000, "commands on real nodes beside the semantics"},
     {semantics_sequences, 50, 20000, "sequences in virtual time beside the semantics"},
     {singleton_kills, 5, 50, "kills of the node of a singleton"},
+    {still_s, 5, 60, "seconds for which the names of a node stand still"},
     {stopped_s, 2, 60, "seconds of messages to a node that stands still"},
     {upgrade_nodes, 4, 8, "nodes that are upgraded one by one, and back"}
 ]).
