@@ -360,6 +360,19 @@ prop_silent() ->
         end
     ).
 
+%% Its process ends for good and unseen: also those that had nothing to tell it find out, and its
+%% names come with its next life.
+where_the_process_is_gone_its_names_are_gone_everywhere_test() ->
+    {A, World0} = ?W:call(n4, {register, g, there, ?W:pid(n4, 1), none}, ?W:run(60000, connected(1))),
+    World1 = ?W:stop(n4, ?W:run(60000, World0)),
+    {B, World2} = ?W:call(n1, {register, g, new, ?W:pid(n1, 1), none}, World1),
+    World3 = ?W:run(6000, World2),
+    ?assertMatch(#{A := {yes, _, _, _}, B := {yes, _, _, _}}, ?W:replies(World3)),
+    ?assertEqual([{N, [{g, new}]} || N <- [n1, n2, n3]], [{N, maps:keys(maps:get(N, ?W:tables(World3)))} || N <- [n1, n2, n3]]),
+    World = ?W:quiet(?W:reboot(n4, World3)),
+    ?assertEqual([{N, [{g, new}, {g, there}]} || N <- ?NODES], [{N, maps:keys(maps:get(N, ?W:tables(World)))} || N <- ?NODES]),
+    ?assertEqual([], ?W:faults(World)).
+
 prop_lossy() ->
     ?FORALL(
         {Seed, Calls},

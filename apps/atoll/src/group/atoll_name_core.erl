@@ -81,7 +81,8 @@
 %%
 %% <b>A member without this process</b>, where the application was stopped or not started, is
 %% no live member until it speaks again: it says so when it stops, and its names go. One that
-%% could not say so falls silent, and then its runtime is asked whether the process is there.
+%% could not say so falls silent for whoever tells it something, and then its runtime is asked
+%% whether the process is there. Who finds it gone has the other members ask too.
 %%
 %% <b>A restart of this process</b> on a member, with the connections staying up, is as the
 %% loss of all its connections: its table is empty until it has been told again, and a
@@ -109,7 +110,7 @@
 
 -export_type([config/0, options/0, state/0, message/0, item/0, request/0, answer/0, reason/0, counters/0]).
 
--import(atoll_name_state, [effect/2, is_live/3, is_waited_for/2, live/2, own_entry/3, push/3, set_slot/4, slot/3, store/2]).
+-import(atoll_name_state, [effect/2, is_live/3, is_up/2, is_waited_for/2, live/2, own_entry/3, push/3, set_slot/4, shares_group/2, slot/3, store/2]).
 -import(atoll_name_settle, [answered/3, give_up/3, heard/3, back_off/2, settle/3]).
 
 -type config() :: #{
@@ -170,6 +171,8 @@
     | {know, [node()]}
     %% The last thing: the application stops there, and the node may go on.
     | bye
+    %% The process of the names is gone from that node, as the sender has found.
+    | {look_for, node()}
     %% The owner's entry: to be acknowledged; the same, firm, or in place of that one,
     %% which was given up for it; held for certain.
     | {put | firm | {over, node(), ref()}, id(), name(), ref(), pid(), Meta :: term(), tag()}
@@ -292,6 +295,11 @@ item({hello, Shares}, Peer, State) ->
     atoll_name_members:said(Peer, Shares, State);
 item(bye, Peer, State) ->
     atoll_name_members:absent(Peer, State);
+item({look_for, Node}, _Peer, State) ->
+    case is_up(Node, State) andalso shares_group(Node, State) of
+        true -> effect({act, {look_for, Node}}, State);
+        false -> State
+    end;
 item({know, Nodes}, _Peer, #{self := Self} = State) ->
     atoll_name_members:free(fun(Free) -> atoll_name_free:told(Self, Nodes, Free) end, State);
 item({{over, Owner, Number}, Id, Name, Ref, Pid, Meta, Tag}, Peer, State) ->

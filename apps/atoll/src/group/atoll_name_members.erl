@@ -74,13 +74,15 @@ silenced(Peer, #{peers := Peers0} = State) ->
     {Effects, Peers} = atoll_name_peers:leave_alone(Peer, Peers0),
     effects(Effects, State#{peers := Peers}).
 
-%% @doc The room does not run on that node, which was silent: it is as if it had said so. It may have
-%% spoken since.
+%% @doc The room does not run on that node: it is as if it had said so. Whoever had nothing to tell
+%% it has not found out.
 -spec found_absent(node(), state()) -> state().
-found_absent(Peer, #{peers := Peers} = State) ->
-    case atoll_name_peers:is_silent(Peer, Peers) andalso shares_group(Peer, State) of
-        true -> absent(Peer, State);
-        false -> State
+found_absent(Peer, #{peers := Peers, groups := Groups} = State) ->
+    Members = lists:usort(lists:append([maps:keys(G) || G <- maps:values(Groups), is_map_key(Peer, G)])),
+    case {atoll_name_peers:is_up(Peer, Peers) andalso Members =/= [], atoll_name_peers:is_silent(Peer, Peers)} of
+        {true, true} -> push_all(Members -- [Peer], {look_for, Peer}, absent(Peer, State));
+        {true, false} -> absent(Peer, State);
+        {false, _} -> State
     end.
 
 gone(Peer, State) ->
