@@ -7,14 +7,16 @@
 %% something in each state.
 -module(s_group_commands).
 
--export([sequence/2, nodes/0, dead/1, with_life/2, shrink/2]).
+-export([sequence/2, sequence/3, nodes/0, is_fault/1, first_living/2, dead/1, dead/2, with_life/2, shrink/2]).
 
--export_type([sequence/0, written/0]).
+-export_type([sequence/0, written/0, dead/0]).
 
 %% As s_group_semantics:command(), but processes without their life, which hangs on what
 %% came before.
 -type written() :: tuple() | atom().
 -type sequence() :: [{s_group_semantics:node_id(), written()}].
+%% Processes that have ended, and how many numbers of each node's are used up.
+-type dead() :: #{s_group_semantics:p() => [], s_group_semantics:node_id() => pos_integer()}.
 
 -define(NORMAL, [n1, n2, n3, n4, n5, n6]).
 %% Real nodes in this order have names in this order.
@@ -23,6 +25,8 @@
 -define(NAMES, [a, <<"b">>, {c, 1}, "d"]).
 %% So many processes of a node are alive.
 -define(LIVES, 3).
+%% A killed node has had processes of fewer numbers than these, those of its next start come after.
+-define(OF_A_START, 100).
 
 %% The nodes of the sequences: normal ones, and hidden ones.
 -spec nodes() -> {[atom(), ...], [atom(), ...]}.
@@ -30,29 +34,53 @@ nodes() -> {?NORMAL, ?HIDDEN}.
 
 %% So many commands.
 -spec sequence(Seed :: integer(), Length :: non_neg_integer()) -> sequence().
-sequence(Seed, Length) ->
-    State = s_group_semantics:new(?NORMAL, ?HIDDEN),
-    sequence(Length, State, #{}, rand:seed_s(exsss, Seed)).
+sequence(Seed, Length) -> sequence(Seed, Length, kinds()).
 
-sequence(0, _State, _Dead, _Rand) ->
+%% With these kinds, or among the others cuts, heals, kills and starts.
+-spec sequence(Seed :: integer(), Length :: non_neg_integer(), faults | [{pos_integer(), atom()}]) -> sequence().
+sequence(Seed, Length, faults) ->
+    sequence(Seed, Length, faults() ++ kinds());
+sequence(Seed, Length, Kinds) ->
+    sequence(Length, s_group_sides:new(?NORMAL, ?HIDDEN), #{}, Kinds, rand:seed_s(exsss, Seed)).
+
+sequence(0, _Sides, _Dead, _Kinds, _Rand) ->
     [];
-sequence(N, State0, Dead0, Rand0) ->
-    {{Ni, Command} = Next, Rand} = command(State0, Dead0, Rand0),
-    {State, _} = s_group_semantics:step(State0, with_life(Command, Dead0), Ni),
-    [Next | sequence(N - 1, State, add_dead(Command, Dead0), Rand)].
+sequence(N, Sides0, Dead0, Kinds, Rand0) ->
+    {{Ni, Command} = Next, Rand} = command(Sides0, Dead0, Kinds, Rand0),
+    {Sides1, _} = s_group_sides:step(Sides0, with_life(Command, Dead0), Ni),
+    Sides =
+        case is_fault(Command) of
+            true -> element(1, s_group_sides:settled(Sides1, unseen));
+            false -> Sides1
+        end,
+    [Next | sequence(N - 1, Sides, add_dead(Next, Dead0), Kinds, Rand)].
+
+%% Whether it happens to nodes, and is no call.
+-spec is_fault(written()) -> boolean().
+is_fault({cut, _}) -> true;
+is_fault(Command) -> lists:member(Command, [heal, kill, start]).
 
 %% The processes that have ended.
--spec dead(sequence()) -> #{s_group_semantics:p() => []}.
-dead(Sequence) ->
-    lists:foldl(fun({_, Command}, Dead) -> add_dead(Command, Dead) end, #{}, Sequence).
+-spec dead(sequence()) -> dead().
+dead(Sequence) -> dead(Sequence, #{}).
 
-add_dead({exit, P}, Dead) -> Dead#{P => []};
+-spec dead(sequence(), dead()) -> dead().
+dead(Sequence, Dead) -> lists:foldl(fun add_dead/2, Dead, Sequence).
+
+add_dead({_, {exit, P}}, Dead) -> Dead#{P => []};
+add_dead({Ni, kill}, Dead) -> Dead#{Ni => first_living(Ni, Dead) - 1 + ?OF_A_START};
 add_dead(_, Dead) -> Dead.
 
+%% Those before it were on an earlier start of their node.
+-spec first_living(s_group_semantics:node_id(), dead()) -> pos_integer().
+first_living(Ni, Dead) -> maps:get(Ni, Dead, 0) + 1.
+
+is_dead({Ni, N} = P, Dead) -> is_map_key(P, Dead) orelse N < first_living(Ni, Dead).
+
 %% The command as the semantics takes it.
--spec with_life(written(), #{s_group_semantics:p() => []}) -> s_group_semantics:command().
+-spec with_life(written(), dead()) -> s_group_semantics:command() | s_group_sides:fault().
 with_life({Register, S, Name, P}, Dead) when Register =:= register_name; Register =:= re_register_name ->
-    {Register, S, Name, {case Dead of #{P := []} -> dead; #{} -> alive end, P}};
+    {Register, S, Name, {case is_dead(P, Dead) of true -> dead; false -> alive end, P}};
 with_life(Command, _Dead) ->
     Command.
 
@@ -94,10 +122,29 @@ kinds() ->
         {1, s_groups}, {1, own_s_groups}, {2, own_nodes}, {1, own_nodes_of}, {2, info}
     ].
 
-command(State, Dead, Rand0) ->
-    {Kind, Rand1} = weighted(kinds(), Rand0),
-    {Cur, Rand2} = one_of(all(), Rand1),
-    command(Kind, Cur, State, Dead, Rand2).
+%% Cuts are healed soon, and dead nodes started.
+faults() -> [{8, cut}, {6, heal}, {6, kill}, {8, start}].
+
+command(Sides, Dead, Kinds, Rand0) ->
+    {Kind, Rand1} = weighted(Kinds, Rand0),
+    Living = all() -- s_group_sides:dead(Sides),
+    case Kind of
+        cut ->
+            {Count, Rand2} = one_of([2, 2, 2, 3], Rand1),
+            {Sorted, Rand} = lists:mapfoldl(fun(N, R0) -> {Nth, R} = chance(Count, R0), {{Nth, N}, R} end, Rand2, all()),
+            {{hd(all()), {cut, [[N || {I, N} <- Sorted, I =:= Nth] || Nth <- lists:seq(1, Count)]}}, Rand};
+        heal ->
+            {{hd(all()), heal}, Rand1};
+        start ->
+            {Cur, Rand} = one_of(case s_group_sides:dead(Sides) of [] -> all(); Gone -> Gone end, Rand1),
+            {{Cur, start}, Rand};
+        _ ->
+            {Cur, Rand2} = one_of(case Living of [] -> all(); _ -> Living end, Rand1),
+            case Kind of
+                kill -> {{Cur, kill}, Rand2};
+                _ -> command(Kind, Cur, s_group_sides:state(Cur, Sides), Dead, Rand2)
+            end
+    end.
 
 command(new, Cur, State, _Dead, Rand0) ->
     Unused = ?GROUPS -- [S || {S, _, _} <- element(1, State)],
@@ -221,7 +268,7 @@ process(Ni, S, State, Dead, Rand0) ->
 
 %% After a process has ended, another one takes its turn.
 alive(Node, K, Dead) ->
-    case is_map_key({Node, K}, Dead) of
+    case is_dead({Node, K}, Dead) of
         true -> alive(Node, K + ?LIVES, Dead);
         false -> {Node, K}
     end.

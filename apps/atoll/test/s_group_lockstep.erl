@@ -14,7 +14,11 @@
 -type backend(World) :: #{
     do := fun((s_group_semantics:node_id(), s_group_commands:written(), World) -> {Value :: term(), World}),
     now := fun((World) -> s_group_semantics:views()),
-    views := fun((Expected :: s_group_semantics:views(), World) -> {s_group_semantics:views(), World})
+    views := fun((Expected :: s_group_semantics:views(), World) -> {s_group_semantics:views(), World}),
+    %% The views when all has settled after something happened to nodes, which may look for some
+    %% that fit; and who was told until now that it has lost a name, each as often as it was.
+    settle => fun((Fits :: fun((s_group_semantics:views()) -> boolean()), World) -> {s_group_semantics:views(), World}),
+    told => fun((World) -> [s_group_semantics:p()])
 }.
 
 -type result(World) :: {ok, Compared :: non_neg_integer(), World} | {differs, map(), World}.
@@ -22,13 +26,50 @@
 -spec run(s_group_commands:sequence(), backend(World), World) -> result(World).
 run(Sequence, Backend, World) ->
     {Normal, Hidden} = s_group_commands:nodes(),
-    run(Sequence, 1, s_group_semantics:new(Normal, Hidden), #{}, Backend, World).
+    run(Sequence, 1, s_group_sides:new(Normal, Hidden), #{}, Backend, World).
 
 run([], Nth, _State, _Dead, _Backend, World) ->
     {ok, Nth - 1, World};
-run([{Ni, Written} | Sequence], Nth, State0, Dead, #{do := Do, now := Now, views := Views} = Backend, World0) ->
-    {State, Meant} = s_group_semantics:step(State0, s_group_commands:with_life(Written, Dead), Ni),
-    Expected = s_group_semantics:views(State),
+run([{Ni, Written} = Command | Sequence], Nth, State0, Dead, Backend, World0) ->
+    {State1, Meant} = s_group_sides:step(State0, s_group_commands:with_life(Written, Dead), Ni),
+    {State, Differences, World} =
+        case s_group_commands:is_fault(Written) of
+            true -> fault(Command, State1, Backend, World0);
+            false -> call(Command, State1, Meant, Backend, World0)
+        end,
+    case Differences ++ [{invariant, What} || {broken, What} <- [s_group_sides:invariant(State)]] of
+        [] ->
+            run(Sequence, Nth + 1, State, s_group_commands:dead([Command], Dead), Backend, World);
+        All ->
+            {differs, #{command => {Nth, Ni, Written}, differences => All}, World}
+    end.
+
+%% Something happens to nodes: what the semantics leaves open is taken from what is seen.
+fault({Ni, Written}, State1, #{do := Do, settle := Settle, told := Told}, World0) ->
+    Before = Told(World0),
+    {ok, World1} = Do(Ni, Written, World0),
+    Fits = fun(Seen) -> differences(s_group_sides:settled(State1, Seen), Seen) =:= [] end,
+    {Seen, World} = Settle(Fits, World1),
+    {State, Losers, _} = Settled = s_group_sides:settled(State1, Seen),
+    %% Whose node is killed is told nothing.
+    News = [P || {N, _} = P <- Told(World) -- Before, is_map_key(N, Seen)],
+    Heard = [{told, [{meant, Losers}, {was, lists:sort(News)}]} || Losers =/= open, lists:sort(News) =/= Losers],
+    {State, differences(Settled, Seen) ++ Heard, World}.
+
+differences({State, _Losers, Wrong}, Seen) ->
+    Wrong ++ compared(s_group_sides:views(State), Seen).
+
+compared(Expected, Seen) ->
+    [
+        {N, [{meant, View}, {was, Was}]}
+     || N <- lists:usort(maps:keys(Expected) ++ maps:keys(Seen)),
+        View <- [maps:get(N, Expected, down)],
+        Was <- [maps:get(N, Seen, down)],
+        View =/= Was
+    ].
+
+call({Ni, Written}, State, Meant, #{do := Do, now := Now, views := Views}, World0) ->
+    Expected = s_group_sides:views(State),
     {Value, World1} = Do(Ni, Written, World0),
     AtOnce =
         case is_done(Value) of
@@ -36,18 +77,18 @@ run([{Ni, Written} | Sequence], Nth, State0, Dead, #{do := Do, now := Now, views
             false -> []
         end,
     {Seen, World} = Views(Expected, World1),
-    Differences =
-        [{value, [{meant, Meant}, {was, Value}]} || Value =/= not_here, not s_group_semantics:agrees(Meant, Value)] ++
-            [
-                {N, [{meant, View}, {was, maps:get(N, Seen)}]}
-             || {N, View} <- lists:sort(maps:to_list(Expected)), View =/= maps:get(N, Seen)
-            ] ++ AtOnce ++ [{invariant, What} || {broken, What} <- [s_group_semantics:invariant(State)]],
-    case Differences of
+    Differences = [{value, [{meant, Meant}, {was, Value}]} || Value =/= not_here, not s_group_semantics:agrees(Meant, Value)],
+    case compared(Expected, Seen) of
+        [_ | _] = More ->
+            case s_group_sides:is_haunted(State) of
+                true ->
+                    {Other, _, _} = Settled = s_group_sides:settled_again(State, Seen),
+                    {Other, Differences ++ differences(Settled, Seen), World};
+                false ->
+                    {State, Differences ++ More ++ AtOnce, World}
+            end;
         [] ->
-            Died = maps:merge(Dead, s_group_commands:dead([{Ni, Written}])),
-            run(Sequence, Nth + 1, State, Died, Backend, World);
-        _ ->
-            {differs, #{command => {Nth, Ni, Written}, differences => Differences}, World}
+            {State, Differences ++ AtOnce, World}
     end.
 
 is_done(yes) -> true;
@@ -74,7 +115,7 @@ groups_at_once(Expected, Now) ->
     missed(fun(#{groups := Groups}) -> Groups end, maps:keys(Expected), Expected, Now()).
 
 names_at_once(Ni, S, State, Expected, Now) ->
-    case s_group_semantics:scope(Ni, S, State) of
+    case s_group_sides:scope(Ni, S, State) of
         none -> [];
         {Nis, _} -> missed(fun(#{names := Names}) -> [Name || {G, _, _} = Name <- Names, G =:= S] end, Nis, Expected, Now())
     end.

@@ -1,12 +1,13 @@
 %% The semantics of s_group holds together, and the protocols that run on real nodes do
-%% the same in virtual time. The seed that a failure prints is that of replay/1.
+%% the same in virtual time. A failure prints what to give replay/2.
 -module(s_group_semantics_tests).
 
 -include_lib("eunit/include/eunit.hrl").
 
--export([replay/1, replay/2]).
+-export([replay/2]).
 
 -define(LENGTH, 20).
+-define(WITH_FAULTS, 40).
 
 the_invariant_holds_after_every_step_test_() ->
     {timeout, 60, fun() -> [?assertEqual(ok, invariant(Seed)) || Seed <- seeds(atoll_tier:tests(500))] end}.
@@ -22,7 +23,7 @@ invariant(Seed) ->
     {_, _, Broken} = lists:foldl(
         fun({Ni, Written}, {State0, Dead, Broken}) ->
             {State, _} = s_group_semantics:step(State0, s_group_commands:with_life(Written, Dead), Ni),
-            Died = maps:merge(Dead, s_group_commands:dead([{Ni, Written}])),
+            Died = s_group_commands:dead([{Ni, Written}], Dead),
             New = [{Seed, Ni, Written, What} || {broken, What} <- [s_group_semantics:invariant(State)]],
             {State, Died, Broken ++ dead_have_names(State, Died) ++ New}
         end,
@@ -52,6 +53,22 @@ dead_have_names(State, Dead) ->
         {x2, {new_s_group, g3, [x2, n6, n6]}},
         {n6, {remove_nodes, g3, [x2, n3]}},
         {n6, {add_nodes, g3, [x1]}}
+    ]},
+    %% A former member tells the last member, which was killed, of the group that it had.
+    {644, [
+        {n2, {new_s_group, g3, [n6, n2]}},
+        {n6, {remove_nodes, g3, [n2]}},
+        {n6, kill},
+        {n6, start}
+    ]},
+    %% The only node that has heard of a deletion is killed before the sides meet.
+    {1020, [
+        {x1, {new_s_group, g2, [x1, n5, n3, n6]}},
+        {n1, {cut, [[n1, n4, x1, x2], [n2, n3, n5, n6]]}},
+        {x1, {delete_s_group, g2}},
+        {x1, kill},
+        {n6, {register_name, g2, a, {n5, 1}}},
+        {n1, heal}
     ]}
 ]).
 
@@ -60,25 +77,26 @@ what_once_differed_does_no_more_test_() ->
 
 in_virtual_time_all_is_as_it_is_meant_test_() ->
     Count = atoll_tier:size(semantics_sequences),
-    {timeout, 300 + Count, fun() -> ?assertEqual(ok, compare(seeds(Count))) end}.
+    {timeout, 300 + Count, fun() -> ?assertEqual(ok, compare([{Seed, s_group_commands:sequence(Seed, ?LENGTH)} || Seed <- seeds(Count)])) end}.
+
+%% And where nodes are cut off from each other, are killed, and come back.
+with_faults_in_virtual_time_all_is_as_it_is_meant_test_() ->
+    Count = atoll_tier:size(semantics_faults),
+    Sequences = fun() -> compare([{Seed, s_group_commands:sequence(Seed, ?WITH_FAULTS, faults)} || Seed <- seeds(Count)]) end,
+    {timeout, 300 + Count, fun() -> ?assertEqual(ok, Sequences()) end}.
 
 compare([]) ->
     ok;
-compare([Seed | Seeds]) ->
-    case replay(Seed) of
-        {ok, ?LENGTH} ->
+compare([{Seed, Sequence} | Seeds]) ->
+    case replay(Seed, Sequence) of
+        {ok, _} ->
             compare(Seeds);
         {differs, _} ->
-            Sequence = s_group_commands:sequence(Seed, ?LENGTH),
             Shorter = s_group_commands:shrink(Sequence, fun(S) -> element(1, replay(Seed, S)) =:= differs end),
             {differs, Difference} = replay(Seed, Shorter),
             io:format(user, "~ts", [s_group_lockstep:format(Seed, {Shorter, Difference})]),
             {failed, Seed}
     end.
-
-%% The sequence of that seed, again.
-replay(Seed) ->
-    replay(Seed, s_group_commands:sequence(Seed, ?LENGTH)).
 
 %% These commands, in the world of that seed.
 replay(Seed, Sequence) ->

@@ -11,6 +11,17 @@
 -define(STEP_MS, 1).
 -define(ANSWER_MS, 60000).
 -define(SETTLE_MS, 1000).
+%% After something happened to nodes: an attempt at a connection takes some seconds to fail.
+-define(FAULT_MS, 20000).
+%% How often at most.
+-define(LOOKS, 6).
+
+-record(sim, {
+    world,
+    %% Who cannot reach each other.
+    parts = [] :: [[node()]],
+    dead = #{} :: s_group_commands:dead()
+}).
 
 new(Seed) ->
     {Normal, Hidden} = s_group_commands:nodes(),
@@ -23,12 +34,84 @@ new(Seed) ->
         latency => {uniform, 1, 9},
         watch => {fun see/4, #{}}
     }),
-    ?W:run(?SETTLE_MS, lists:foldl(fun ?W:start/2, World, Normal ++ Hidden)).
+    #sim{world = ?W:run(?SETTLE_MS, lists:foldl(fun ?W:start/2, World, Normal ++ Hidden))}.
 
 see(_Now, _Node, {reply, Id, Answer}, Replies) -> Replies#{Id => Answer};
 see(_Now, _Where, _Sight, Replies) -> Replies.
 
-backend() -> #{do => fun do/3, now => fun now_/1, views => fun views/2}.
+backend() ->
+    #{
+        do => fun run/3,
+        now => fun(#sim{world = World}) -> now_(World) end,
+        views => fun views/2,
+        settle => fun(Fits, Sim) -> settle(?LOOKS, Fits, Sim) end,
+        told => fun told/1
+    }.
+
+run(_Ni, {cut, Parts}, #sim{parts = [], world = World0} = Sim) ->
+    %% As s_group_sides has it: who is not mentioned is with the last.
+    [_ | Rest] = lists:reverse(Parts),
+    All = [N || {N, _} <- ?W:nodes(World0)],
+    Sides = [Side || [_ | _] = Side <- [All -- lists:append(Rest) | Rest]],
+    World = lists:foldl(
+        fun(Side, W0) ->
+            lists:foldl(fun(N, W) -> element(2, ask(N, {cut, All -- Side}, W)) end, W0, alive(Side, W0))
+        end,
+        ?W:set({partition, Sides}, World0),
+        Sides
+    ),
+    {ok, Sim#sim{world = World, parts = [Side || [_ | Others] <- [Sides], Others =/= [], Side <- Sides]}};
+run(_Ni, {cut, _}, Sim) ->
+    {ok, Sim};
+run(_Ni, heal, #sim{world = World} = Sim) ->
+    {ok, Sim#sim{world = ?W:set({partition, [[N || {N, _} <- ?W:nodes(World)]]}, World), parts = []}};
+run(Ni, kill, #sim{world = World, dead = Dead} = Sim) ->
+    case alive([Ni], World) of
+        [] -> {ok, Sim};
+        [Ni] -> {ok, Sim#sim{world = ?W:kill(Ni, World), dead = s_group_commands:dead([{Ni, kill}], Dead)}}
+    end;
+run(Ni, start, #sim{world = World, dead = Dead} = Sim) ->
+    UsedUp = s_group_commands:first_living(Ni, Dead) - 1,
+    case alive([Ni], World) of
+        [] -> {ok, Sim#sim{world = ?W:start(Ni, fun(Config) -> Config#{used_up => UsedUp} end, World)}};
+        [Ni] -> {ok, Sim}
+    end;
+run(Ni, {exit, {Node, _}} = Exit, Sim) ->
+    reached([Node], ok, Ni, Exit, Sim);
+run(Ni, {registered_names_at, Node} = Command, Sim) ->
+    reached(lists:usort([Ni, Node]), [], Ni, Command, Sim);
+run(Ni, {whereis_name, Node, _, _} = Command, Sim) ->
+    reached(lists:usort([Ni, Node]), undefined, Ni, Command, Sim);
+run(Ni, {send, Node, S, Name, Message} = Command, Sim) ->
+    reached(lists:usort([Ni, Node]), {badarg, {S, Name, Message}}, Ni, Command, Sim);
+run(Ni, Command, Sim) ->
+    reached([Ni], down, Ni, Command, Sim).
+
+%% What s_group itself answers where a node does not, and the protocols are not asked.
+reached(Nodes, Answer, Ni, Command, #sim{world = World0, parts = Parts} = Sim) ->
+    AreTogether = Parts =:= [] orelse lists:any(fun(Part) -> Nodes -- Part =:= [] end, Parts),
+    case {alive(Nodes, World0), alive([Ni], World0)} of
+        {Nodes, _} when AreTogether ->
+            {Value, World} = do(Ni, Command, World0),
+            {Value, Sim#sim{world = World}};
+        {_, []} when element(1, Command) =/= exit ->
+            {down, Sim};
+        {_, _} ->
+            {Answer, Sim}
+    end.
+
+alive(Nodes, World) -> [N || N <- Nodes, ?W:status(N, World) =:= alive].
+
+settle(Looks, Fits, #sim{world = World0} = Sim) ->
+    World = ?W:run(?W:now(World0) + ?FAULT_MS, World0),
+    Seen = now_(World),
+    case Fits(Seen) of
+        false when Looks > 1 -> settle(Looks - 1, Fits, Sim#sim{world = World});
+        _ -> {Seen, Sim#sim{world = World}}
+    end.
+
+told(#sim{world = World}) ->
+    lists:sort([p(Pid) || Ni <- ?W:alive(World), Pid <- maps:get(told, view(Ni, World))]).
 
 do(Ni, {new_s_group, S, Nis}, World) -> ask(Ni, {group, {new, S, Nis}}, World);
 do(Ni, {delete_s_group, S}, World) -> ask(Ni, {group, {delete, S, []}}, World);
@@ -95,9 +178,9 @@ await(Id, Deadline, World) ->
         {#{}, _} -> {no_answer, World}
     end.
 
-views(_Expected, World0) ->
+views(_Expected, #sim{world = World0} = Sim) ->
     World = ?W:run(?W:now(World0) + ?SETTLE_MS, World0),
-    {now_(World), World}.
+    {now_(World), Sim#sim{world = World}}.
 
 now_(World) ->
     {_, Hidden} = s_group_commands:nodes(),
@@ -112,5 +195,5 @@ now_(World) ->
                 connections => ?W:links(Ni, World)
             }}
         end
-     || {Ni, _} <- ?W:nodes(World)
+     || Ni <- ?W:alive(World)
     ]).

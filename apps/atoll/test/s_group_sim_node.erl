@@ -17,6 +17,8 @@
     %% What readers of names find.
     table = #{} :: #{{Group :: atom(), Name :: term()} => pid()},
     dead = #{} :: #{pid() => []},
+    %% Who has lost a name, and was told so.
+    told = [] :: [pid()],
     monitored = #{} :: #{pid() => []},
     %% Who waits for a connection.
     waiting = [] :: [{node(), atoll_protocol:from()}]
@@ -28,7 +30,8 @@ init(#{self := Self, seed := Seed, incarnation := Incarnation} = Config, Now) ->
     ),
     Options = (atoll_name_world:options())#{rule => {fn, s_group_probe, smaller_node}},
     {Name, Effects2} = atoll_name_core:init(name_config(Config, Options), Now),
-    Node0 = #node{self = Self, group = Group, name = Name},
+    Dead = maps:from_keys([pid(Self, N) || N <- lists:seq(1, maps:get(used_up, Config, 0))], []),
+    Node0 = #node{self = Self, group = Group, name = Name, dead = Dead},
     {Node1, Out1} = performed(group, Effects1, Node0),
     {Node, Out2} = performed(name, Effects2, Node1),
     %% The process of the names asks that of the groups when it starts.
@@ -49,6 +52,8 @@ handle({call, From, {Room, Request}}, Now, Node) when Room =:= group; Room =:= n
     to(Room, {call, From, Request}, Now, Node);
 handle({call, From, {connect, Peer}}, _Now, #node{waiting = Waiting} = Node) ->
     {Node#node{waiting = [{Peer, From} | Waiting]}, [{want, Peer}]};
+handle({call, From, {cut, Peers}}, _Now, Node) ->
+    {Node, [{act, {disconnect, Peer}} || Peer <- Peers] ++ [{reply, From, ok}]};
 handle({call, From, {exit, Pid}}, _Now, #node{dead = Dead, monitored = Monitored} = Node) ->
     News = [{timer, {died, Pid}, 0} || is_map_key(Pid, Monitored)],
     {Node#node{dead = Dead#{Pid => []}}, News ++ [{reply, From, ok}]};
@@ -116,8 +121,8 @@ perform({act, {monitor, Pid}}, name, #node{self = Self, monitored = Monitored, d
     {Node#node{monitored = Monitored#{Pid => []}}, [{timer, {died, Pid}, 0} || is_map_key(Pid, Dead)]};
 perform({act, {demonitor, Pid}}, name, #node{monitored = Monitored} = Node) ->
     {Node#node{monitored = maps:remove(Pid, Monitored)}, [{cancel, {died, Pid}}]};
-perform({act, {tell, _Pid, _Told, _Conflict}}, name, Node) ->
-    {Node, []};
+perform({act, {tell, Pid, _Told, _Conflict}}, name, #node{told = Told} = Node) ->
+    {Node#node{told = [Pid | Told]}, []};
 perform({act, {decide, Key, {Module, Function, Args}}}, name, Node) ->
     {Node, [{timer, {decided, Key, apply(Module, Function, Args)}, 0}]}.
 %% Nobody is silent here: a disconnect would be a fault, and crashes.
@@ -126,11 +131,12 @@ perform({act, {decide, Key, {Module, Function, Args}}}, name, Node) ->
 pid(Node, N) -> atoll_name_world:pid(Node, N).
 
 %% What readers on this node see.
-view(#node{own = Own, table = Table, name = State}) ->
+view(#node{own = Own, table = Table, name = State, told = Told}) ->
     {_, Effects} = atoll_name_core:handle({call, {self(), none}, free_nodes}, 0, State),
     {reply, _, Free} = lists:keyfind(reply, 1, Effects),
     #{
         free => Free,
         groups => [{Name, Members} || {Name, _, Members} <- Own],
-        table => Table
+        table => Table,
+        told => Told
     }.
