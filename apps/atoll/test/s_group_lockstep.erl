@@ -18,7 +18,9 @@
     %% The views when all has settled after something happened to nodes, which may look for some
     %% that fit; and who was told until now that it has lost a name, each as often as it was.
     settle => fun((Fits :: fun((s_group_semantics:views()) -> boolean()), World) -> {s_group_semantics:views(), World}),
-    told => fun((World) -> [s_group_semantics:p()])
+    told => fun((World) -> [s_group_semantics:p()]),
+    %% After nodes have met, connections that no group needs may come a while later.
+    connects_late => true
 }.
 
 -type result(World) :: {ok, Compared :: non_neg_integer(), World} | {differs, map(), World}.
@@ -48,13 +50,16 @@ run([{Ni, Written} = Command | Sequence], Nth, State0, Dead, Backend, World0) ->
 fault({Ni, Written}, State1, #{do := Do, settle := Settle, told := Told}, World0) ->
     Before = Told(World0),
     {ok, World1} = Do(Ni, Written, World0),
-    Fits = fun(Seen) -> differences(s_group_sides:settled(State1, Seen), Seen) =:= [] end,
-    {Seen, World} = Settle(Fits, World1),
-    {State, Losers, _} = Settled = s_group_sides:settled(State1, Seen),
+    Fits = fun(Seen) ->
+        {State, _, _} = Settled = s_group_sides:settled(State1, Seen),
+        differences(Settled, Seen) =:= [] andalso s_group_sides:invariant(State) =:= ok
+    end,
+    {Now, World} = Settle(Fits, World1),
+    {State2, Losers, _} = Settled2 = s_group_sides:settled(State1, Now),
     %% Whose node is killed is told nothing.
-    News = [P || {N, _} = P <- Told(World) -- Before, is_map_key(N, Seen)],
+    News = [P || {N, _} = P <- Told(World) -- Before, is_map_key(N, Now)],
     Heard = [{told, [{meant, Losers}, {was, lists:sort(News)}]} || Losers =/= open, lists:sort(News) =/= Losers],
-    {State, differences(Settled, Seen) ++ Heard, World}.
+    {State2, differences(Settled2, Now) ++ Heard, World}.
 
 differences({State, _Losers, Wrong}, Seen) ->
     Wrong ++ compared(s_group_sides:views(State), Seen).
@@ -68,7 +73,7 @@ compared(Expected, Seen) ->
         View =/= Was
     ].
 
-call({Ni, Written}, State, Meant, #{do := Do, now := Now, views := Views}, World0) ->
+call({Ni, Written}, State, Meant, #{do := Do, now := Now, views := Views} = Backend, World0) ->
     Expected = s_group_sides:views(State),
     {Value, World1} = Do(Ni, Written, World0),
     AtOnce =
@@ -76,11 +81,28 @@ call({Ni, Written}, State, Meant, #{do := Do, now := Now, views := Views}, World
             true -> at_once(Ni, Written, State, Expected, fun() -> Now(World1) end);
             false -> []
         end,
-    {Seen, World} = Views(Expected, World1),
+    %% Nodes that have met may have found more of each other meanwhile.
+    IsOpen =
+        s_group_sides:is_haunted(State) orelse
+            (is_map_key(connects_late, Backend) andalso s_group_sides:has_met(State)),
+    {Seen, World} =
+        case {IsOpen, Backend} of
+            {true, #{connects_late := true, settle := Settle}} ->
+                Settle(
+                    fun(Now1) ->
+                        {Other1, _, _} = Again = s_group_sides:settled_again(State, Now1),
+                        compared(Expected, Now1) =:= [] orelse
+                            (differences(Again, Now1) =:= [] andalso s_group_sides:invariant(Other1) =:= ok)
+                    end,
+                    World1
+                );
+            {_, _} ->
+                Views(Expected, World1)
+        end,
     Differences = [{value, [{meant, Meant}, {was, Value}]} || Value =/= not_here, not s_group_semantics:agrees(Meant, Value)],
     case compared(Expected, Seen) of
         [_ | _] = More ->
-            case s_group_sides:is_haunted(State) of
+            case IsOpen of
                 true ->
                     {Other, _, _} = Settled = s_group_sides:settled_again(State, Seen),
                     {Other, Differences ++ differences(Settled, Seen), World};

@@ -2,7 +2,7 @@
 %% itself, in the terms of s_group_semantics:views/1.
 -module(s_group_probe).
 
--export([process/0, kill/1, await_hello/1, await_view/1, view/0, smaller_node/3]).
+-export([process/0, conflicts/1, kill/1, await_hello/1, await_view/1, view/0, smaller_node/3]).
 
 -define(DEADLINE_MS, 15000).
 
@@ -22,6 +22,14 @@ kill(Pid) ->
     true = exit(Pid, kill),
     receive
         {'DOWN', Ref, process, Pid, _} -> ok
+    end.
+
+%% How often the process was told that it has lost a name.
+conflicts(Pid) ->
+    %% One that has ended, perhaps on an earlier start of this node, is in no list of it.
+    case lists:member(Pid, processes()) andalso process_info(Pid, messages) of
+        {messages, Messages} -> length([told || {name_conflict, _, _, _} <- Messages]);
+        _ -> 0
     end.
 
 %% The process was sent one more `hello' than were awaited before.

@@ -15,11 +15,14 @@
 
 -export([all/0, suite/0, init_per_suite/1, end_per_suite/1]).
 -export([what_once_differed_does_no_more/1, random_commands_do_what_they_mean/1]).
+-export([cuts_and_kills_do_what_they_mean/1]).
 
 -define(CALL_MS, 30000).
 -define(PROBE, s_group_probe).
 %% Commands from one fresh start to the next.
 -define(LENGTH, 25).
+%% Only ends what hangs.
+-define(SETTLE_MS, 40000).
 
 %% What once differed stays: {Seed, Commands}.
 -define(REGRESSIONS, [
@@ -33,13 +36,17 @@
     %% Both ways.
     nodes :: #{s_group_semantics:node_id() => node()},
     ids :: #{node() => s_group_semantics:node_id()},
-    pids = #{} :: #{s_group_semantics:p() => pid()}
+    pids = #{} :: #{s_group_semantics:p() => pid()},
+    %% Who cannot reach each other, and who is not there.
+    parts = [] :: [[node()]],
+    down = [] :: [s_group_semantics:node_id()],
+    dead = #{} :: s_group_commands:dead()
 }).
 
 suite() -> [{timetrap, {minutes, 30}}].
 
 %% The first finds nodes that have done nothing yet.
-all() -> [what_once_differed_does_no_more, random_commands_do_what_they_mean].
+all() -> [what_once_differed_does_no_more, random_commands_do_what_they_mean, cuts_and_kills_do_what_they_mean].
 
 init_per_suite(Config) ->
     {Normal, Hidden} = s_group_commands:nodes(),
@@ -72,13 +79,31 @@ random_commands_do_what_they_mean(Config) ->
     compare(Seed, Count, world(?config(cluster, Config))),
     ct:pal("~b commands on eight nodes in ~b ms", [Count, erlang:monotonic_time(millisecond) - Start]).
 
-compare(_Seed, Left, _World) when Left =< 0 ->
+%% Nodes are cut off from each other by cookies, killed, and started again.
+cuts_and_kills_do_what_they_mean(Config) ->
+    Count = atoll_tier:size(semantics_fault_commands),
+    Seed = atoll_tier:seed(?FUNCTION_NAME),
+    World = world(?config(cluster, Config)),
+    try
+        compare(Seed, Count, faults, World)
+    after
+        restore(World)
+    end.
+
+compare(Seed, Left, World) -> compare(Seed, Left, none, World).
+
+compare(_Seed, Left, _Faults, _World) when Left =< 0 ->
     ok;
-compare(Seed, Left, World) ->
-    Sequence = s_group_commands:sequence(Seed, min(Left, ?LENGTH)),
-    case s_group_lockstep:run(Sequence, #{do => fun do/3, now => fun now_/1, views => fun views/2}, fresh(World)) of
+compare(Seed, Left, Faults, World) ->
+    Length = min(Left, ?LENGTH),
+    Sequence =
+        case Faults of
+            faults -> s_group_commands:sequence(Seed, Length, faults);
+            none -> s_group_commands:sequence(Seed, Length)
+        end,
+    case s_group_lockstep:run(Sequence, backend(), fresh(World)) of
         {ok, Compared, _} ->
-            compare(Seed + 1, Left - Compared, World);
+            compare(Seed + 1, Left - Compared, Faults, World);
         {differs, #{command := {Nth, _, _}} = Difference, _} ->
             Again = again(),
             ct:pal("~ts~nagain: ~ts", [s_group_lockstep:format(Seed, {lists:sublist(Sequence, Nth), Difference}), Again]),
@@ -98,8 +123,30 @@ world(Cluster) ->
         ids = maps:from_list([{Node, Id} || {Id, Node} <- Pairs])
     }.
 
+backend() ->
+    #{
+        do => fun run/3,
+        now => fun now_/1,
+        views => fun views/2,
+        settle => fun(Fits, World) -> settle(Fits, erlang:monotonic_time(millisecond) + ?SETTLE_MS, World) end,
+        told => fun told/1,
+        connects_late => true
+    }.
+
+%% All nodes are there and can reach each other.
+restore(#world{cluster = C, nodes = Nodes} = World) ->
+    #{nodes := Infos} = atoll_cluster:info(C),
+    [ok = atoll_cluster:restart(C, N) || #{node := N, state := down} <- Infos],
+    join(maps:values(Nodes), World).
+
+join(All, #world{cluster = C}) ->
+    Cookie = call(C, hd(All), erlang, get_cookie, []),
+    _ = [true = call(C, N, erlang, set_cookie, [Other, Cookie]) || N <- All, Other <- All, Other =/= N],
+    ok.
+
 %% No group, no name, no connection, and nothing remembered.
 fresh(#world{cluster = C, nodes = Nodes} = World) ->
+    ok = restore(World),
     All = maps:values(Nodes),
     [{_, ok} = {N, call(C, N, application, stop, [atoll])} || N <- All],
     [ok = call(C, N, atoll_barrier, apart, []) || N <- All],
@@ -109,6 +156,89 @@ fresh(#world{cluster = C, nodes = Nodes} = World) ->
     {Seen, _} = views(Expected, World),
     ?assertEqual(Expected, Seen),
     World.
+
+%% What happens to nodes
+
+run(_Ni, {cut, Parts}, #world{parts = [], nodes = Nodes} = World) ->
+    %% As s_group_sides has it: who is not mentioned is with the last.
+    [_ | Rest] = lists:reverse(Parts),
+    Sides = [[node_of(N, World) || N <- Side] || [_ | _] = Side <- [maps:keys(Nodes) -- lists:append(Rest) | Rest]],
+    Cut = World#world{parts = [Side || [_ | Others] <- [Sides], Others =/= [], Side <- Sides]},
+    Up = [node_of(N, World) || N <- up(World)],
+    lists:foreach(fun(N) -> cut_off(N, Cut) end, Up),
+    _ = [call(World#world.cluster, N, erlang, disconnect_node, [Other]) || N <- Up, Other <- others(N, Cut)],
+    {ok, Cut};
+run(_Ni, {cut, _}, World) ->
+    {ok, World};
+run(_Ni, heal, World) ->
+    ok = join([node_of(N, World) || N <- up(World)], World),
+    {ok, World#world{parts = []}};
+run(Ni, kill, #world{cluster = C, down = Down, dead = Dead} = World) ->
+    case lists:member(Ni, Down) of
+        true ->
+            {ok, World};
+        false ->
+            ok = atoll_cluster:kill(C, node_of(Ni, World)),
+            {ok, World#world{down = [Ni | Down], dead = s_group_commands:dead([{Ni, kill}], Dead)}}
+    end;
+run(Ni, start, #world{cluster = C, down = Down} = World) ->
+    case lists:member(Ni, Down) of
+        true ->
+            ok = atoll_cluster:restart(C, node_of(Ni, World)),
+            cut_off(node_of(Ni, World), World),
+            {ok, World#world{down = Down -- [Ni]}};
+        false ->
+            {ok, World}
+    end;
+run(Ni, {exit, {Node, N} = P} = Command, #world{dead = Dead} = World) ->
+    case is_up(Node, World) of
+        true ->
+            case N < s_group_commands:first_living(Node, Dead) of
+                true -> {ok, World};
+                false -> do(Ni, Command, World)
+            end;
+        false ->
+            {ok, World#world{dead = s_group_commands:dead([{Node, {exit, P}}], Dead)}}
+    end;
+run(Ni, Command, World) ->
+    case is_up(Ni, World) of
+        true -> do(Ni, Command, World);
+        false -> {down, World}
+    end.
+
+up(#world{nodes = Nodes, down = Down}) -> lists:sort(maps:keys(Nodes)) -- Down.
+is_up(Ni, World) -> lists:member(Ni, up(World)).
+
+%% Those on other sides.
+others(_Node, #world{parts = []}) -> [];
+others(Node, #world{parts = Parts}) -> lists:append([Part || Part <- Parts, not lists:member(Node, Part)]).
+
+%% Each has a cookie for the others that these do not have for it.
+cut_off(Node, #world{cluster = C} = World) ->
+    Cookie = list_to_atom("cut_" ++ atom_to_list(Node)),
+    lists:foreach(fun(Other) -> true = call(C, Node, erlang, set_cookie, [Other, Cookie]) end, others(Node, World)).
+
+settle(Fits, Deadline, World) ->
+    Seen = now_(World),
+    case Fits(Seen) orelse erlang:monotonic_time(millisecond) > Deadline of
+        true ->
+            {Seen, World};
+        false ->
+            %% The rooms themselves are the clock, as in s_group_probe.
+            lists:foreach(
+                fun({N, M}) -> call(World#world.cluster, node_of(N, World), M, info, []) end,
+                [{N, M} || N <- up(World), M <- [atoll_name, s_group]]
+            ),
+            settle(Fits, Deadline, World)
+    end.
+
+told(#world{cluster = C, pids = Pids} = World) ->
+    lists:sort([
+        P
+     || {{Ni, _} = P, Pid} <- maps:to_list(Pids),
+        is_up(Ni, World),
+        _ <- lists:seq(1, call(C, node_of(Ni, World), ?PROBE, conflicts, [Pid]))
+    ]).
 
 %% A command, as a program would call it.
 
@@ -152,10 +282,15 @@ sent(P, #world{cluster = C, pids = Pids}) ->
         No -> {P, No}
     end.
 
-pid({Node, _} = P, #world{cluster = C, pids = Pids} = World) ->
+pid({Node, N} = P, #world{cluster = C, pids = Pids, dead = Dead} = World) ->
+    IsThere = is_up(Node, World) andalso N >= s_group_commands:first_living(Node, Dead),
     case Pids of
         #{P := Pid} ->
             {Pid, World};
+        #{} when not IsThere ->
+            %% Nobody asked for it while its node was there.
+            Pid = atoll_name_world:pid(node_of(Node, World), N),
+            {Pid, World#world{pids = Pids#{P => Pid}}};
         #{} ->
             Pid = call(C, node_of(Node, World), ?PROBE, process, []),
             {Pid, World#world{pids = Pids#{P => Pid}}}
@@ -178,7 +313,7 @@ of_all(Question, #world{cluster = C, nodes = Nodes} = World) ->
             {Function, Args} = Question(Ni),
             {Ni, spawn_monitor(fun() -> Self ! {self(), call(C, Node, ?PROBE, Function, Args)} end)}
         end
-     || {Ni, Node} <- maps:to_list(Nodes)
+     || {Ni, Node} <- maps:to_list(maps:with(up(World), Nodes))
     ],
     maps:from_list([
         receive

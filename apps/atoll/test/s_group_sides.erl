@@ -17,7 +17,7 @@
 %% nobody is a member who was none on any side, and that no name comes from nowhere.
 -module(s_group_sides).
 
--export([new/2, step/3, settled/2, settled_again/2, is_haunted/1, views/1, state/2, scope/3, parts/1, dead/1, invariant/1]).
+-export([new/2, step/3, settled/2, settled_again/2, is_haunted/1, has_met/1, views/1, state/2, scope/3, parts/1, dead/1, invariant/1]).
 
 -export_type([sides/0, fault/0]).
 
@@ -48,6 +48,7 @@
     ghosts = #{} :: #{s_group_semantics:s() => [node_id()]},
     %% Whether nodes meet that may find more of each other than is known here.
     is_open = false :: boolean(),
+    has_met = false :: boolean(),
     %% Who loses a name as the sides meet.
     losers = [] :: [s_group_semantics:p()] | open
 }).
@@ -139,7 +140,7 @@ step(#sides{dead = Dead} = M, kill, Ni) ->
     end;
 step(#sides{dead = Dead} = M, start, Ni) ->
     case lists:member(Ni, Dead) of
-        true -> {M#sides{dead = Dead -- [Ni], is_open = true}, ok};
+        true -> {M#sides{dead = Dead -- [Ni], is_open = true, has_met = true}, ok};
         false -> {M, ok}
     end;
 step(M, {exit, {Node, _}} = Exit, _Ni) ->
@@ -218,6 +219,10 @@ follow(#side{state = {Grs, _, _, _}, ids = Ids0, changes = Changes0} = Side, Nex
         Ids0
     ),
     {Side#side{ids = Ids, changes = Changes}, Next}.
+
+%% Whether nodes that were apart have met.
+-spec has_met(sides()) -> boolean().
+has_met(#sides{has_met = HasMet}) -> HasMet.
 
 %% Calls
 
@@ -371,6 +376,7 @@ heal(#sides{sides = Sides, base = Base, loose = Loose0} = M) ->
         base = [],
         loose = Loose,
         is_open = true,
+        has_met = true,
         losers = lists:append([Lost || {_, _, _, _, Lost} <- Met])
     }.
 

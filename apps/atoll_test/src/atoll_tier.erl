@@ -59,6 +59,7 @@
     {round_trips, 150, 400, "batches of 100 round trips of each pair of nodes, while one of them is stopped"},
     {scamp_nodes, 300, 1000, "simulated nodes that have joined one after the other, with scamp"},
     {semantics_commands, 60, 2000, "commands on real nodes beside the semantics"},
+    {semantics_fault_commands, 25, 1000, "commands, cuts and kills on real nodes beside the semantics"},
     {semantics_faults, 40, 10000, "sequences with partitions and kills in virtual time beside the semantics"},
     {semantics_sequences, 50, 20000, "sequences in virtual time beside the semantics"},
     {singleton_kills, 5, 50, "kills of the node of a singleton"},
