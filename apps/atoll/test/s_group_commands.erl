@@ -122,8 +122,9 @@ kinds() ->
         {1, s_groups}, {1, own_s_groups}, {2, own_nodes}, {1, own_nodes_of}, {2, info}
     ].
 
-%% Cuts are healed soon, and dead nodes started.
-faults() -> [{8, cut}, {6, heal}, {6, kill}, {8, start}].
+%% Cuts are healed soon, and dead nodes started. There are more groups, and names in them that
+%% another side may have given too.
+faults() -> [{8, cut}, {6, heal}, {6, kill}, {8, start}, {8, new}, {20, rival}].
 
 command(Sides, Dead, Kinds, Rand0) ->
     {Kind, Rand1} = weighted(Kinds, Rand0),
@@ -142,8 +143,27 @@ command(Sides, Dead, Kinds, Rand0) ->
             {Cur, Rand2} = one_of(case Living of [] -> all(); _ -> Living end, Rand1),
             case Kind of
                 kill -> {{Cur, kill}, Rand2};
+                rival -> rival(Cur, Living, Sides, Dead, Rand2);
                 _ -> command(Kind, Cur, s_group_sides:state(Cur, Sides), Dead, Rand2)
             end
+    end.
+
+%% A process of a node whose group has members on another side gets one of few names; or any one.
+rival(Cur, Living, Sides, Dead, Rand0) ->
+    Torn = [
+        {N, S}
+     || N <- Living,
+        {S, Nis, _} <- s_group_semantics:groups_of(N, s_group_sides:state(N, Sides)),
+        not lists:any(fun(Part) -> Nis -- Part =:= [] end, s_group_sides:parts(Sides))
+    ],
+    case Torn of
+        [] ->
+            command(register_name, Cur, s_group_sides:state(Cur, Sides), Dead, Rand0);
+        _ ->
+            {{N, S}, Rand1} = one_of(Torn, Rand0),
+            {Name, Rand2} = one_of(lists:sublist(?NAMES, 2), Rand1),
+            {K, Rand} = chance(?LIVES, Rand2),
+            {{N, {register_name, S, Name, alive(N, K, Dead)}}, Rand}
     end.
 
 command(new, Cur, State, _Dead, Rand0) ->

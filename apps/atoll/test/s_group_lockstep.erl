@@ -58,8 +58,12 @@ fault({Ni, Written}, State1, #{do := Do, settle := Settle, told := Told}, World0
     {State2, Losers, _} = Settled2 = s_group_sides:settled(State1, Now),
     %% Whose node is killed is told nothing.
     News = [P || {N, _} = P <- Told(World) -- Before, is_map_key(N, Now)],
-    Heard = [{told, [{meant, Losers}, {was, lists:sort(News)}]} || Losers =/= open, lists:sort(News) =/= Losers],
+    Heard = [{told, [{meant, Losers}, {was, lists:sort(News)}]} || not were_told(Losers, lists:sort(News))],
     {State2, differences(Settled2, Now) ++ Heard, World}.
+
+%% Each once.
+were_told(open, _News) -> true;
+were_told({Losers, Rivals}, News) -> Losers -- News =:= [] andalso News -- lists:usort(Losers ++ Rivals) =:= [].
 
 differences({State, _Losers, Wrong}, Seen) ->
     Wrong ++ compared(s_group_sides:views(State), Seen).

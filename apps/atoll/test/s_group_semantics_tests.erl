@@ -69,6 +69,27 @@ dead_have_names(State, Dead) ->
         {x1, kill},
         {n6, {register_name, g2, a, {n5, 1}}},
         {n1, heal}
+    ]},
+    %% Of a group that one side has deleted the others meet first: the loser of a name is told.
+    {25730, [
+        {n1, {new_s_group, g1, [n4, x2, n1, n6]}},
+        {n1, kill},
+        {n4, {re_register_name, g1, {c, 1}, {x2, 2}}},
+        {n3, {send, undefined, a, hello}},
+        {n1, {cut, [[n4], [n1, n2, n3, n5, n6, x1], [x2]]}},
+        {n6, {delete_s_group, g1}},
+        {n4, {re_register_name, g1, {c, 1}, {n4, 2}}},
+        {n1, heal}
+    ]},
+    %% Two groups of one name have one node in common, which is dead.
+    {20115, [
+        {n6, {new_s_group, g4, [n6, n2, n4]}},
+        {n1, {cut, [[n1, n4, x1], [n2, n5], [n3, n6, x2]]}},
+        {n6, {delete_s_group, g4}},
+        {n6, {new_s_group, g4, [n6, x2]}},
+        {n6, kill},
+        {n1, heal},
+        {n6, start}
     ]}
 ]).
 

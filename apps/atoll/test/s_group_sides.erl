@@ -24,6 +24,7 @@
 -type node_id() :: s_group_semantics:node_id().
 -type fault() :: {cut, [[node_id()]]} | heal | kill | start.
 -type id() :: pos_integer().
+-type told() :: {[s_group_semantics:p()], [s_group_semantics:p()]} | open.
 
 -record(side, {
     nodes :: [node_id(), ...],
@@ -50,7 +51,9 @@
     is_open = false :: boolean(),
     has_met = false :: boolean(),
     %% Who loses a name as the sides meet.
-    losers = [] :: [s_group_semantics:p()] | open
+    losers = [] :: [s_group_semantics:p()] | open,
+    %% Who may lose one before the group or the node's membership goes.
+    rivals = [] :: [s_group_semantics:p()]
 }).
 
 -opaque sides() :: #sides{}.
@@ -92,8 +95,9 @@ common(As, Bs) -> [A || A <- As, lists:member(A, Bs)].
 -spec views(sides()) -> s_group_semantics:views().
 views(#sides{sides = Sides} = M) ->
     lists:foldl(
-        fun(#side{state = State} = Side, Views) ->
-            maps:merge(Views, maps:with(up(Side, M), s_group_semantics:views(State)))
+        fun(#side{state = {Grs, Fgs, Fhs, Nds}} = Side, Views) ->
+            Living = [Nd || {N, _, _, _} = Nd <- Nds, lists:member(N, up(Side, M))],
+            maps:merge(Views, s_group_semantics:views({Grs, Fgs, Fhs, Living}))
         end,
         #{},
         Sides
@@ -197,7 +201,8 @@ known(Up, {Grs, Fgs, Fhs, Nds}) ->
 follow(#side{state = {Grs, _, _, _}, ids = Ids0, changes = Changes0} = Side, Next0) ->
     {Ids, Next} = lists:mapfoldl(
         fun({S, Nis, _}, N) ->
-            case [Id || {Id, Name, Before} <- Ids0, Name =:= S, common(Nis, Before) =/= []] of
+            Same = [Id || {Id, Name, Before} <- Ids0, Name =:= S, Before =:= Nis],
+            case Same ++ [Id || {Id, Name, Before} <- Ids0, Name =:= S, common(Nis, Before) =/= []] of
                 [Id | _] -> {{Id, S, Nis}, N};
                 [] -> {{N, S, Nis}, N + 1}
             end
@@ -377,7 +382,8 @@ heal(#sides{sides = Sides, base = Base, loose = Loose0} = M) ->
         loose = Loose,
         is_open = true,
         has_met = true,
-        losers = lists:append([Lost || {_, _, _, _, Lost} <- Met])
+        losers = lists:append([Lost || {_, _, _, _, Lost} <- Met]),
+        rivals = lists:append([rivals(lists:usort(names(Id, Sides))) || Id <- lists:usort([Id || {Id, _, _} <- AllIds])])
     }.
 
 %% The members of a group when the sides meet.
@@ -408,6 +414,8 @@ names(Id, Sides) ->
         Members =:= Nis
     ]).
 
+rivals(Ns) -> [P || {Name, P} <- Ns, lists:keymember(Name, 1, lists:delete({Name, P}, Ns))].
+
 %% Of each name the process on the smaller node; and those that lose theirs.
 one_holder(Ns) ->
     All = lists:usort(Ns),
@@ -416,8 +424,8 @@ one_holder(Ns) ->
 
 %% Settled: what the nodes say of themselves, where that is open
 
-%% The state, who was told that it has lost a name, and what cannot be.
--spec settled(sides(), s_group_semantics:views() | unseen) -> {sides(), [s_group_semantics:p()] | open, [term()]}.
+%% The state, who was told that it has lost a name and who else may have been, and what cannot be.
+-spec settled(sides(), s_group_semantics:views() | unseen) -> {sides(), told(), [term()]}.
 settled(M0, Seen) ->
     {M1, Wrong} = adopt(M0, Seen),
     {Sides, {Losers, Next}} = lists:mapfoldl(
@@ -437,12 +445,13 @@ settled(M0, Seen) ->
     Told =
         case M1#sides.losers of
             open -> open;
-            _ -> lists:sort(Losers)
+            _ -> {lists:sort(Losers), M1#sides.rivals}
         end,
-    {M1#sides{sides = Sides, next = Next, loose = Loose, is_open = false, losers = []}, Told, Wrong}.
+    Ghosts = lists:foldl(fun({S, Nis}, Gs) -> loosen(S, Nis, Gs) end, M1#sides.ghosts, lists:append([in_two(Side) || Side <- Sides])),
+    {M1#sides{sides = Sides, next = Next, ghosts = Ghosts, loose = Loose, is_open = false, losers = [], rivals = []}, Told, Wrong}.
 
 adopt(#sides{sides = Sides} = M, unseen) ->
-    {M#sides{sides = [Side#side{state = {apart(Grs), Fgs, Fhs, Nds}} || #side{state = {Grs, Fgs, Fhs, Nds}} = Side <- Sides]}, []};
+    {M#sides{sides = [Side#side{state = {apart(up(Side, M), Grs), Fgs, Fhs, Nds}} || #side{state = {Grs, Fgs, Fhs, Nds}} = Side <- Sides]}, []};
 adopt(#sides{loose = Loose0, ghosts = Ghosts, sides = Sides0} = M, Seen) ->
     Late =
         case Sides0 of
@@ -455,12 +464,13 @@ adopt(#sides{loose = Loose0, ghosts = Ghosts, sides = Sides0} = M, Seen) ->
         0 ->
             {M, []};
         _ ->
-            {Sides, Wrong} = lists:unzip([adopt(Side, maps:with(up(Side, M), Seen), Loose) || Side <- Sides0]),
+            {Sides, Wrong} = lists:unzip([adopt(Side, up(Side, M), Seen, Loose) || Side <- Sides0]),
             {M#sides{sides = Sides, losers = open}, lists:append(Wrong)}
     end.
 
 %% That all agree is seen when the views are compared.
-adopt(#side{state = {Grs, Fgs, Fhs, Nds}} = Side, Seen, Loose) ->
+adopt(#side{state = {Grs, Fgs, Fhs, Nds}} = Side, Up, All, Loose) ->
+    Seen = maps:with(Up, All),
     Found = lists:usort([{S, Nis} || #{groups := Groups} <- maps:values(Seen), {S, Nis} <- Groups, is_map_key(S, Loose)]),
     Before = [{S, Named} || {S, _, Ns} <- Grs, is_map_key(S, Loose), Named <- Ns],
     Adopted = [
@@ -472,15 +482,21 @@ adopt(#side{state = {Grs, Fgs, Fhs, Nds}} = Side, Seen, Loose) ->
         [{member_from_nowhere, S, Nis -- Members(S)} || {S, Nis} <- Found, Nis -- Members(S) =/= []] ++
             [{name_from_nowhere, S, Named} || {S, _, Ns} <- Adopted, Named <- Ns, not lists:member({S, Named}, Before)],
     Others = [Gr || {S, _, _} = Gr <- Grs, not is_map_key(S, Loose)],
-    {Side#side{state = {apart(lists:sort(Others ++ Adopted)), Fgs, Fhs, Nds}}, Wrong}.
+    {Side#side{state = {apart(Up, lists:sort(Others ++ Adopted)), Fgs, Fhs, Nds}}, Wrong}.
 
-%% Where two groups of one name have a node in common, one of them: nodes do not agree yet, or
-%% nobody has looked.
-apart([]) -> [];
-apart([{S, Nis, _} = Gr | Grs]) -> [Gr | apart([G || {Name, Ns, _} = G <- Grs, Name =/= S orelse common(Nis, Ns) =:= []])].
+%% Where two groups of one name have a living node in common, one of them: nodes do not agree
+%% yet, or nobody has looked.
+apart(_Up, []) ->
+    [];
+apart(Up, [{S, Nis, _} = Gr | Grs]) ->
+    [Gr | apart(Up, [G || {Name, Ns, _} = G <- Grs, Name =/= S orelse common(common(Nis, Ns), Up) =:= []])].
+
+%% A dead node is a member of two groups of one name, and will leave one when it is started.
+in_two(#side{state = {Grs, _, _, _}}) ->
+    [{S, Nis ++ Ns} || {S, Nis, _} = Gr <- Grs, {Name, Ns, _} = G <- Grs, Name =:= S, G =/= Gr, common(Nis, Ns) =/= []].
 
 %% The same after a call, which may have had somebody meet a former member.
--spec settled_again(sides(), s_group_semantics:views()) -> {sides(), [s_group_semantics:p()] | open, [term()]}.
+-spec settled_again(sides(), s_group_semantics:views()) -> {sides(), told(), [term()]}.
 settled_again(M, Seen) -> settled(M#sides{is_open = true}, Seen).
 
 %% The four parts fit each other, with the connections that are seen, or that are needed.
