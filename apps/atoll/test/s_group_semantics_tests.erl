@@ -81,6 +81,28 @@ dead_have_names(State, Dead) ->
         {n4, {re_register_name, g1, {c, 1}, {n4, 2}}},
         {n1, heal}
     ]},
+    %% Both ways: the name is with the one on the smaller node, whoever meets whom.
+    {32, [
+        {n2, {new_s_group, g1, [n2, x1, n5, n6]}},
+        {n1, {cut, [[n5, n6], [n2, x1]]}},
+        {n6, {register_name, g1, a, {n6, 1}}},
+        {n2, {register_name, g1, a, {n2, 1}}},
+        {n6, {register_name, g1, <<"b">>, {n6, 2}}},
+        {n2, {register_name, g1, <<"b">>, {n2, 2}}},
+        {n5, {register_name, g1, {c, 1}, {n5, 1}}},
+        {x1, {register_name, g1, {c, 1}, {x1, 1}}},
+        {n5, {register_name, g1, "d", {n5, 2}}},
+        {x1, {register_name, g1, "d", {x1, 2}}},
+        {n1, heal}
+    ]},
+    %% Half of a group without its first cannot remove the other half, and the half with it can.
+    {1, [
+        {n1, {new_s_group, g1, [n1, n2, n3, n4]}},
+        {n1, {cut, [[n1, n2], [n3, n4]]}},
+        {n4, {remove_nodes, g1, [n1]}},
+        {n1, {remove_nodes, g1, [n4]}},
+        {n1, heal}
+    ]},
     %% Two groups of one name have one node in common, which is dead.
     {20115, [
         {n6, {new_s_group, g4, [n6, n2, n4]}},
