@@ -528,7 +528,7 @@ static unsigned fates(struct end *e, const struct packet *p, uint64_t now, struc
 }
 
 /* Reads one packet. 1: there was one, whatever became of it; 0: none waits. */
-static int take(struct end *e, uint64_t now)
+static int take(struct end *e)
 {
     static _Thread_local char copy[MAX_PACKET];
     static _Thread_local struct piece pieces[MAX_SEGMENTS];
@@ -551,7 +551,9 @@ static int take(struct end *e, uint64_t now)
         c->crowded += p.count;
         return 1;
     }
-    unsigned count = fates(e, &p, now, pieces);
+    /* Not the time at which this thread last looked: it may have waited for a processor since, and
+     * the packet would be due before it has been on its way for so long. */
+    unsigned count = fates(e, &p, now_ns(), pieces);
     if (count == 1 && pieces[0].count == p.count) {
         commit(e, r, pieces[0].due, p.len, p.count);
         return 1;
@@ -598,7 +600,7 @@ static void *carry(void *arg)
     for (;;) {
         uint64_t now = now_ns();
         int got = 0;
-        while (got < BATCH && take(e, now)) got++;
+        while (got < BATCH && take(e)) got++;
         uint64_t next = give(e, now);
         if (got) continue;
         now = now_ns();
