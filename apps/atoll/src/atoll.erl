@@ -254,27 +254,19 @@ subscribe(Kind) ->
     subscribe([Kind]).
 
 subscribe_all(Kinds) ->
-    call_events(fun() -> atoll_events:subscribe(Kinds) end).
+    case atoll_interpreter:asking(atoll_events, fun() -> atoll_events:subscribe(Kinds) end) of
+        {ok, ok} -> ok;
+        {error, _} = Error -> Error
+    end.
 
 %% @doc The caller gets no more events.
 -spec unsubscribe() -> ok | {error, restarting}.
 unsubscribe() ->
-    case call_events(fun atoll_events:unsubscribe/0) of
+    case atoll_interpreter:asking(atoll_events, fun atoll_events:unsubscribe/0) of
+        {ok, ok} -> ok;
         %% There is nobody who would send any.
         {error, not_running} -> ok;
-        Answer -> Answer
-    end.
-
-%% Their table is there as long as the application.
-call_events(Fun) ->
-    try
-        Fun()
-    catch
-        exit:{_, {gen_server, call, _}} ->
-            case ets:whereis(atoll_events) of
-                undefined -> {error, not_running};
-                _ -> {error, restarting}
-            end
+        {error, restarting} = Error -> Error
     end.
 
 %% @doc For people and dashboards: what the rooms hold, and what was sent, received and

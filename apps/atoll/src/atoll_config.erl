@@ -22,7 +22,7 @@
     on_demand_linger => pos_integer() | infinity,
     %% How long a silent node can hold up a change of a group.
     group_answer_timeout => pos_integer(),
-    %% How long a change of a group may wait for its turns, and then for its
+    %% How long a change of a group may wait for its locks, and then for its
     %% members to be ready.
     group_operation_timeout => pos_integer(),
     group_settle_timeout => pos_integer(),

@@ -47,8 +47,6 @@
     unaware = #{},
     %% {Node, Peer}: Node has found Peer silent, and does not wait for it.
     silent = #{},
-    %% How often a node has looked for the process of a silent one.
-    looked_for = 0,
     %% Who says now whether it is free: it may cease to be a member and be one again
     %% in one event, in the midst of which a `yes' is right without it.
     hearing = none,
@@ -379,10 +377,10 @@ perform({notify, {silent, Peer}}, Node, World) ->
     silent(Node, Peer, World);
 perform({notify, {heard, Peer}}, Node, World) ->
     heard(Node, Peer, World);
-perform({act, {look_for, Peer}}, Node, #world{nodes = Nodes, looked_for = N} = World) ->
-    case is_map_key(Peer, Nodes) andalso not is_map_key(Peer, World#world.without) of
-        true -> World#world{looked_for = N + 1};
-        false -> happens(Node, {cast, {absent, Peer}}, World#world{looked_for = N + 1})
+perform({act, {look_for, Peer}}, Node, #world{nodes = Nodes, without = Without} = World) ->
+    case is_map_key(Peer, Nodes) andalso not is_map_key(Peer, Without) of
+        true -> World;
+        false -> happens(Node, {cast, {absent, Peer}}, World)
     end;
 perform({reply, {_, Id}, Reply}, Node, #world{replies = Replies, open = Open, now = Now} = World) ->
     %% Exactly one is owed.

@@ -30,7 +30,7 @@
 
 -behaviour(gen_server).
 
--export([start_link/1, call/2, ask/2, cast/2, subscribe/1, unsubscribe/1]).
+-export([start_link/1, call/2, ask/2, asking/2, cast/2, subscribe/1, unsubscribe/1]).
 -export([record/2, recording/1, counters/1, versions/1]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
 
@@ -110,13 +110,19 @@ start_link(#{name := Name} = Options) ->
 call(Server, Request) ->
     gen_server:call(Server, {protocol, Request}, infinity).
 
-%% @doc The same for callers outside of the rooms. A room has a table of its name, which the
-%% supervisor keeps as long as the application runs: so who finds no process knows why. Where the
-%% process ends in the midst of the request nobody knows how far it got: `restarting' too.
+%% @doc The same for callers outside of the rooms, who are told why there is nobody to answer.
 -spec ask(atom(), Request :: term()) -> {ok, Answer :: term()} | {error, not_running | restarting}.
 ask(Room, Request) ->
+    asking(Room, fun() -> call(Room, Request) end).
+
+%% @doc What a function answers that calls the process of a room, this one's or another. A room has a
+%% table of its name, which the supervisor keeps as long as the application runs: so who finds
+%% no process knows why. Where the process ends in the midst of the request nobody knows how
+%% far it got: `restarting' too.
+-spec asking(atom(), fun(() -> Answer)) -> {ok, Answer} | {error, not_running | restarting}.
+asking(Room, Fun) ->
     try
-        {ok, call(Room, Request)}
+        {ok, Fun()}
     catch
         exit:{_, {gen_server, call, _}} ->
             case ets:whereis(Room) of

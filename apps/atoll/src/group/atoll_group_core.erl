@@ -24,9 +24,9 @@
 %%   ends when its operation says so, when the connection with its node is lost, or
 %%   when it was not asked for again during `answer_ms': so a silent node that was
 %%   in the middle of an operation holds up others as long, once. After
-%%   `operation_ms' an operation that still could not get its turns answers
+%%   `operation_ms' an operation that still could not get its locks answers
 %%   `{error, timeout}', and nothing has changed.</li>
-%% <li>A change is made only while all its turns are known to last for another half
+%% <li>A change is made only while all its locks are known to last for another half
 %%   of `answer_ms'; a node that was stopped and goes on asks anew before it
 %%   changes anything. Where messages take longer than that, two changes may pass
 %%   each other, and are merged.</li>

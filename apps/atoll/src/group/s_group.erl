@@ -207,14 +207,10 @@ monitor_nodes(false) -> watching(fun atoll_group_watch:unwatch/0);
 monitor_nodes(_) -> {error, not_boolean}.
 
 watching(Fun) ->
-    try
-        Fun()
-    catch
-        exit:{_, {gen_server, call, _}} ->
-            case ets:whereis(atoll_group_watch) of
-                undefined -> {error, s_group_not_runnig};
-                _ -> {error, restarting}
-            end
+    case atoll_interpreter:asking(atoll_group_watch, Fun) of
+        {ok, Answer} -> Answer;
+        {error, not_running} -> {error, s_group_not_runnig};
+        {error, restarting} = Error -> Error
     end.
 
 %% @doc What a configuration would mean on this node: its own groups, and the others.

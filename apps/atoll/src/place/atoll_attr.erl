@@ -393,17 +393,9 @@ is_option(claim, Claim) -> is_boolean(Claim);
 is_option(_, _) -> false.
 
 call(Request) ->
-    try
-        atoll_interpreter:call(?MODULE, Request)
-    catch
-        exit:{_, {gen_server, call, _}} -> {error, lost()}
-    end.
-
-%% The table outlives the process, and ends with the application.
-lost() ->
-    case ets:whereis(?MODULE) of
-        undefined -> not_running;
-        _ -> restarting
+    case atoll_interpreter:ask(?MODULE, Request) of
+        {ok, Answer} -> Answer;
+        {error, _} = Error -> Error
     end.
 
 %% @doc One sentence for an error.
