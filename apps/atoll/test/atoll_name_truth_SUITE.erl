@@ -1,12 +1,10 @@
 %% The truth of `yes' on real nodes: after each one every live member has the name, while
 %% members are killed and started again, and stopped and let go on, all the time.
 %%
-%% A member is live for a `yes' when it answers a question that is put to it right after,
-%% and it and the process's node were connected from the last tenth of a second before the
-%% answer until the question, as both have written down, and the latter did not end since
-%% the call; and when the owner's node did not find it silent meanwhile. Where the caller's own node was stopped or killed meanwhile they must have been
-%% connected since the call: the answer was given before, nobody knows when. Then it must
-%% have the process. A name is not given back before all have been asked.
+%% A member is live for a `yes' when it answers a question that is put to it right after, and it
+%% and the process's node were connected, and neither silent for the other, from when that node
+%% decided until the question, as both have written down. Then it must have the process. A name is
+%% not given back before all have been asked.
 %%
 %% The faults and the callers are drawn from the seed; what happens when hangs on the machine.
 -module(atoll_name_truth_SUITE).
@@ -23,7 +21,7 @@
 -define(CALLERS, 40).
 %% At least so many faults in a run, however few names.
 -define(FAULTS, 8).
-%% Before the answer / after the question, in which a loss of the connection excuses a
+%% Before the decision / after the question, in which a loss of the connection excuses a
 %% member: an owner that has lost a member says `yes' without it, and the news of it
 %% may be written down after it was acted on.
 -define(BEFORE_US, 100000).
@@ -208,34 +206,31 @@ check(#{cluster := C, nodes := Nodes, faulty := Faulty} = World, {_, _, Name} = 
     ]).
 
 %% Why this member does not have it.
-excuse(#{cluster := C} = World, Member, {{_, By, Name} = Op, Pid}, Other, {Since, Until, At}) ->
+excuse(#{cluster := C} = World, Member, {{_, _, Name} = Op, Pid}, Other, {Since, _, At} = Times) ->
     Owner = node(Pid),
-    To = At + ?AFTER_US,
-    From =
-        case was_faulty(World, By, Since, Until) of
-            %% The answer may have lain there for long.
-            true -> Since;
-            false -> max(Since, Until - ?BEFORE_US)
-        end,
-    Asked =
-        [{N, steady, [M, From, To]} || {N, M} <- [{Member, Owner}, {Owner, Member}]] ++
-            [{Owner, lives_since, [Since]}],
-    Answers = [?C:try_call(C, N, atoll_name_witness, F, Args, ?CALL_MS) || {N, F, Args} <- Asked],
-    case [x || S <- Answers, S =/= {ok, true}] of
-        [_ | _] ->
-            #{lost => 1};
-        [] ->
-            case ?C:try_call(C, Owner, atoll_name_witness, told, [[Pid]], ?CALL_MS) of
-                {ok, [{Pid, [{name_conflict, g, Name, _} | _]}]} -> #{clash => 1};
-                Told -> #{false => [story(World, Member, Op, Pid, Other, Told, {Since, Until, At})]}
-            end
+    case ?C:try_call(C, Owner, atoll_name_witness, decided, [Name, Pid, Since], ?CALL_MS) of
+        {ok, Decided} when is_integer(Decided) ->
+            From = max(Since, Decided - ?BEFORE_US),
+            Answers = [
+                ?C:try_call(C, N, atoll_name_witness, steady, [M, From, At + ?AFTER_US], ?CALL_MS)
+             || {N, M} <- [{Member, Owner}, {Owner, Member}]
+            ],
+            case [x || S <- Answers, S =/= {ok, true}] of
+                [_ | _] -> #{lost => 1};
+                [] -> clashed(World, Member, Op, Pid, Other, Times)
+            end;
+        {ok, never} ->
+            #{false => [story(World, Member, Op, Pid, Other, never, Times)]};
+        _ ->
+            %% The owner's node has ended since.
+            #{lost => 1}
     end.
 
-was_faulty(#{done := Log}, Node, Since, Until) ->
-    lists:any(
-        fun({{N, Began}, _, Ended}) -> N =:= Node andalso Began =< Until andalso Ended >= Since end,
-        ets:tab2list(Log)
-    ).
+clashed(#{cluster := C} = World, Member, {_, _, Name} = Op, Pid, Other, Times) ->
+    case ?C:try_call(C, node(Pid), atoll_name_witness, told, [[Pid]], ?CALL_MS) of
+        {ok, [{Pid, [{name_conflict, g, Name, _} | _]}]} -> #{clash => 1};
+        Told -> #{false => [story(World, Member, Op, Pid, Other, Told, Times)]}
+    end.
 
 %% All that is known of one that cannot be excused; times from when it was read, in milliseconds.
 story(#{cluster := C, done := Log}, Member, {_, By, _} = Op, Pid, Other, Told, {Since, Until, At}) ->

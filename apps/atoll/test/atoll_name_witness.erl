@@ -5,7 +5,7 @@
 %% Times are those of the machine's clock in microseconds: all nodes are on one machine.
 -module(atoll_name_witness).
 
--export([start/0, lives_since/1, steady/3, log/0, register/4, read/2]).
+-export([start/0, decided/3, steady/3, log/0, register/4, read/2]).
 -export([give/1, holders/1, end_all/1, told/1, table/0, own_groups_are/2]).
 -export([watch_table/0, table_changed/0, decide/3, first_node/3]).
 
@@ -22,6 +22,10 @@ start() ->
         true = erlang:register(?MODULE, self()),
         ok = net_kernel:monitor_nodes(true, [{node_type, all}]),
         ok = atoll:subscribe([names_silent, names_heard]),
+        %% The moment of a `yes', which its caller hears of later.
+        Registered = [{[{registered, '_', '$1', '$2'}, '_'], [], [{message, {{'$1', '$2'}}}]}],
+        _ = erlang:trace_pattern({atoll_name, notice, 2}, Registered, [global]),
+        1 = erlang:trace(whereis(atoll_name), true, [call, arity]),
         Caller ! {self(), started},
         write(now_us(), [{now_us(), nodeup, Node} || Node <- nodes(connected)])
     end),
@@ -36,54 +40,59 @@ write(Began, Log) ->
             write(Began, [{now_us(), What, Node} | Log]);
         {atoll, What, #{node := Node}} ->
             write(Began, [{now_us(), What, Node} | Log]);
-        {From, steady, Node, Since, Until} ->
+        {trace, _, call, _, NameAndPid} ->
+            write(Began, [{now_us(), registered, NameAndPid} | Log]);
+        {From, Ref, log, Until} ->
             %% What has happened by then has to be here first.
-            _ = erlang:send_after(max(0, Until - now_us()) div 1000 + 1, self(), {answer, From, Node, Since, Until}),
+            _ = erlang:send_after(max(0, Until - now_us()) div 1000 + 1, self(), {log, From, Ref}),
             write(Began, Log);
-        {From, Ref, log} ->
+        {log, From, Ref} ->
             From ! {Ref, {Began, Log}},
-            write(Began, Log);
-        {answer, From, Node, Since, Until} ->
-            From ! {self(), is_steady(Node, Since, Until, Began, Log)},
             write(Began, Log)
     end.
 
-%% @doc Whether this life of the node began before.
-lives_since(Since) ->
-    {Began, _} = log(),
-    Began =< Since.
+%% @doc What it has written down by now, newest first, and when it began; `none' on a node that
+%% has just been started.
+log() -> log(now_us()).
 
-%% @doc What it has written down, newest first, and when it began.
-log() ->
-    Ref = monitor(process, ?MODULE),
-    ?MODULE ! {self(), Ref, log},
-    receive
-        {Ref, Log} -> Log
-    after ?DEADLINE_MS -> error(timeout)
+log(Until) ->
+    case whereis(?MODULE) of
+        undefined ->
+            none;
+        Pid ->
+            Ref = monitor(process, Pid),
+            Pid ! {self(), Ref, log, Until},
+            receive
+                {Ref, Log} ->
+                    true = demonitor(Ref, [flush]),
+                    Log;
+                {'DOWN', Ref, process, _, Why} ->
+                    error(Why)
+            after ?DEADLINE_MS -> error(timeout)
+            end
     end.
 
-%% Connected all the time and never silent, and this life has lasted all the time.
-is_steady(Node, Since, _Until, Began, _Log) when Node =:= node() ->
-    Began =< Since;
-is_steady(Node, Since, Until, Began, Log) ->
-    Mine = [{At, What} || {At, What, N} <- Log, N =:= Node],
-    Between = [x || {At, _} <- Mine, At >= Since, At =< Until],
-    Before = [What || {At, What} <- Mine, At < Since],
-    Began =< Since andalso Between =:= [] andalso lists:member(lists:sublist(Before, 1), [[nodeup], [names_heard]]).
+%% @doc When this node, the owner of the process, decided that it has the name; `ended' where the
+%% node has ended since.
+decided(Name, Pid, Since) ->
+    case log() of
+        {Began, Log} when Began =< Since -> hd([At || {At, registered, What} <- Log, What =:= {Name, Pid}, At >= Since] ++ [never]);
+        _ -> ended
+    end.
 
-%% @doc Whether this node and that one were connected from then until then, as far as
-%% this one has written down; answers when it is over.
+%% @doc Whether this node and that one were connected from then until then and never silent, as
+%% far as this one has written down; answers when it is over.
 steady(Node, Since, Until) ->
-    Ref = monitor(process, ?MODULE),
-    ?MODULE ! {self(), steady, Node, Since, Until},
-    Pid = whereis(?MODULE),
-    receive
-        {Pid, Answer} ->
-            true = demonitor(Ref, [flush]),
-            Answer;
-        {'DOWN', Ref, process, _, Why} ->
-            error(Why)
-    after ?DEADLINE_MS -> error(timeout)
+    case log(Until) of
+        none ->
+            false;
+        {Began, _} when Node =:= node() ->
+            Began =< Since;
+        {Began, Log} ->
+            Mine = [{At, What} || {At, What, N} <- Log, N =:= Node],
+            Between = [x || {At, _} <- Mine, At >= Since, At =< Until],
+            Before = [What || {At, What} <- Mine, At < Since],
+            Began =< Since andalso Between =:= [] andalso lists:member(lists:sublist(Before, 1), [[nodeup], [names_heard]])
     end.
 
 %% @doc Registers or re-registers; with when it was called and when it answered.

@@ -47,6 +47,8 @@
 %% The key in the process dictionary under which a frame waits that was read before
 %% `dist_util' asked for it.
 -define(READ_BEFORE, atoll_dist_read_before).
+%% How often it is looked whether kernel has started its process for files.
+-define(FILES_MS, 10).
 
 %% @doc Starts the handshake with a node that connected; called by kernel's process.
 -spec accept(driver(), Doorkeeper :: pid(), place(), node(), Allowed :: list(), SetupTime :: pos_integer()) -> pid().
@@ -121,6 +123,7 @@ greeted({stock, Name, Frame}, Driver, Socket, _Config) ->
 greeted({offer, Offer}, Driver, Socket, Config) ->
     #{name := Peer, wish := Theirs, rtt_us := TheirRttUs} = Offer,
     RttUs = measured(Socket, TheirRttUs),
+    ok = has_crypto(Peer),
     Kind = carried(atoll_dist_kind:agree(wish(Peer, Config), Theirs, RttUs), Config),
     Answer = #{kind => Kind, rtt_us => RttUs, ticktime_ms => ticktime_ms(), nonce => crypto:strong_rand_bytes(16)},
     ok = or_end(Driver:send(Socket, atoll_dist_hello:make({answer, Answer}))),
@@ -229,6 +232,7 @@ connect(Driver, #{ip := Ip, port := Port}, Node, Timer) ->
 greet({Socket, RttUs}, Driver, Place, Node, Timer, Config) ->
     dist_util:reset_timer(Timer),
     Peer = atom_to_binary(Node),
+    ok = has_crypto(Peer),
     Wish = asked(wish(Peer, Config), RttUs, Config),
     Offer = #{name => my_name(), wish => Wish, rtt_us => RttUs, ticktime_ms => ticktime_ms(), id => crypto:strong_rand_bytes(16)},
     %% What is wrong with sending shows in receiving.
@@ -266,6 +270,38 @@ give_up(Node, Why) ->
     ?shutdown(Node).
 
 %% Both ends
+
+%% In embedded mode kernel runs the on_load functions of the modules of the boot script only after
+%% it has started the distribution, and after it has waited for the nodes of
+%% `sync_nodes_mandatory'. A module has no functions until then.
+has_crypto(Peer) ->
+    case code:ensure_loaded(crypto) of
+        {module, crypto} ->
+            ok;
+        {error, _} ->
+            ok = await_files(),
+            ok = init:run_on_load_handlers(),
+            case code:ensure_loaded(crypto) of
+                {module, crypto} ->
+                    ok;
+                {error, Why} ->
+                    Said = io_lib:format("The carrier connects with nobody: the application crypto cannot be loaded (~tp).", [Why]),
+                    ok = atoll_dist_keeper:say_once(carrier_without_crypto, <<>>, Said),
+                    ?shutdown(Peer)
+            end
+    end.
+
+%% An on_load function may read files, and kernel's process for them starts after the
+%% distribution. Nobody tells when; the handshake's own timer bounds the waiting.
+await_files() ->
+    case whereis(file_server_2) of
+        undefined ->
+            receive
+            after ?FILES_MS -> await_files()
+            end;
+        _ ->
+            ok
+    end.
 
 wish(Peer, Config) ->
     atoll_dist_kind:wish(Peer, Config, atoll_dist_keeper:preferred()).
