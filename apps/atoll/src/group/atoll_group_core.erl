@@ -9,7 +9,8 @@
 %% and gives the locks back. It answers its caller when every node that agreed
 %% has the view and is connected with the members it can reach. Until then it asks
 %% and tells again every fiftieth of `answer_ms', so that messages lost on a
-%% congested connection cost time only.
+%% congested connection cost time only. To ask again is also what keeps a lock, so
+%% nothing here needs the order of an {@link atoll_session}.
 %%
 %% <b>Promises.</b>
 %% <ul>

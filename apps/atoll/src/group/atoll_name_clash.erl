@@ -6,7 +6,7 @@
 
 -export_type([key/0, verdict/0]).
 
--type key() :: {atoll_name_state:id(), Name :: term(), Ref :: pos_integer(), Rival :: node(), Ref :: pos_integer()}.
+-type key() :: {atoll_group_view:id(), Name :: term(), Ref :: pos_integer(), Rival :: node(), Ref :: pos_integer()}.
 %% Of a clash that a function decides: the two entries.
 
 -type verdict() :: #{
@@ -43,7 +43,7 @@ rival(_Self, _Name, _Front, _Behind) ->
     none.
 
 %% @doc What the group's rule says, or whom it asks.
--spec judge(atoll_name_rules:rule(), {atoll_name_state:id(), Name :: term()}, entry(), entry()) ->
+-spec judge(atoll_name_rules:rule(), {atoll_group_view:id(), Name :: term()}, entry(), entry()) ->
     {ask, Deed :: tuple()} | verdict().
 judge(Rule, {Id, Name}, #{pid := Pid1} = Own, #{pid := Pid2} = Rival) ->
     case atoll_name_rules:judge(Rule, Own, Rival) of

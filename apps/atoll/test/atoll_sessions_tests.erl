@@ -1,9 +1,9 @@
 %% What a node sends to all its peers, and when.
--module(atoll_name_peers_tests).
+-module(atoll_sessions_tests).
 
 -include_lib("eunit/include/eunit.hrl").
 
--define(P, atoll_name_peers).
+-define(P, atoll_sessions).
 
 limits() ->
     #{batch => 10, window => 4, resend_ms => 100, answer_ms => 1000, tick_ms => 50, max_backlog => 5}.

@@ -1,11 +1,11 @@
 %% The conversation of two nodes: all that is said arrives once and in order, whatever is
 %% lost, and a new life of one end begins anew.
--module(atoll_name_channel_tests).
+-module(atoll_session_tests).
 
 -include_lib("proper/include/proper.hrl").
 -include_lib("eunit/include/eunit.hrl").
 
--define(C, atoll_name_channel).
+-define(C, atoll_session).
 
 limits() -> #{batch => 3, window => 2, resend_ms => 100, answer_ms => 1000}.
 
