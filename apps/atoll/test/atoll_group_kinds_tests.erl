@@ -28,6 +28,7 @@ told_test_() ->
     {foreach,
         fun() ->
             {ok, Pid} = atoll_group_kinds:start_link(#{far => {lanes, 4}, near => direct}),
+            true = unlink(Pid),
             Pid
         end,
         fun(Pid) ->
@@ -39,7 +40,8 @@ told_test_() ->
             fun(_) -> {"the carrier is told of groups that come, change and go", fun changes/0} end,
             fun(_) -> {"nodes count as in a group while it is being made", fun making/0} end,
             fun(_) -> {"a maker that is killed leaves nothing behind", fun killed/0} end,
-            fun(Pid) -> {"nothing is told any more when it has ended", fun() -> ended(Pid) end} end
+            fun(Pid) -> {"nothing is told any more when it has ended", fun() -> ended(Pid) end} end,
+            fun(Pid) -> {"who waits for it when it is killed is let go", fun() -> killed_itself(Pid) end} end
         ]}.
 
 changes() ->
@@ -81,6 +83,22 @@ over(Deadline) ->
         _ ->
             ?assert(erlang:monotonic_time(millisecond) < Deadline),
             over(Deadline)
+    end.
+
+killed_itself(Pid) ->
+    ok = sys:suspend(Pid),
+    {_, Ref} = spawn_monitor(fun() -> exit({said, atoll_group_kinds:groups([{near, [b@h]}])}) end),
+    waited_for(Pid, erlang:monotonic_time(millisecond) + 5000),
+    true = exit(Pid, kill),
+    receive {'DOWN', Ref, _, _, Why} -> ?assertEqual({said, ok}, Why) end.
+
+waited_for(Pid, Deadline) ->
+    case process_info(Pid, message_queue_len) of
+        {message_queue_len, 0} ->
+            ?assert(erlang:monotonic_time(millisecond) < Deadline),
+            waited_for(Pid, Deadline);
+        {message_queue_len, 1} ->
+            ok
     end.
 
 ended(Pid) ->

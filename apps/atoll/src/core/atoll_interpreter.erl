@@ -8,8 +8,10 @@
 %%
 %% Promises:
 %% <ul>
-%% <li>It never waits for another process or node, but for the disk while it
-%%   records to a file ({@link atoll_recording} says how long). A send to a node that is not
+%% <li>It never waits for another node, nor for a process that waits for one: but for the disk
+%%   while it records to a file ({@link atoll_recording} says how long), and, where `act/2' does
+%%   so, for processes of this node that wait for nobody (the carrier's, when a room says whom
+%%   it needs). A send to a node that is not
 %%   connected, or whose connection is congested, is dropped and counted by
 %%   reason; it never makes a connection ({@link atoll_protocol} says so to the
 %%   protocols). So two nodes cannot wait for each other here.</li>

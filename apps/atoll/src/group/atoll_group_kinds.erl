@@ -41,12 +41,15 @@
 start_link(Kinds) ->
     gen_server:start_link({local, ?MODULE}, ?MODULE, Kinds, []).
 
-%% @doc From now on these are this node's groups; returns when the carrier knows.
+%% @doc From now on these are this node's groups; returns when the carrier knows. Should the
+%% process end meanwhile, the caller's supervisor starts both anew.
 -spec groups(nodes_of()) -> ok.
 groups(Groups) ->
-    case whereis(?MODULE) of
-        undefined -> ok;
-        Pid -> gen_server:call(Pid, {groups, Groups})
+    %% The process waits for nobody, so that a busy node makes this slow and nothing else.
+    try
+        gen_server:call(?MODULE, {groups, Groups}, infinity)
+    catch
+        exit:{_EndedOrNotThere, {gen_server, call, _}} -> ok
     end.
 
 %% @doc Applies a function that is about to make a group, or to add nodes to it. While it
@@ -57,7 +60,7 @@ during(Group, Nodes, Fun) ->
         undefined ->
             Fun();
         Pid ->
-            Ref = gen_server:call(Pid, {coming, Group, Nodes, self()}),
+            Ref = gen_server:call(Pid, {coming, Group, Nodes, self()}, infinity),
             try
                 Fun()
             after
