@@ -38,6 +38,7 @@ init_per_suite(Config) ->
             ["name_answer_timeout", integer_to_list(?ANSWER_MS), "name_rule", "random_notify"]
     ),
     ok = ?C:group(Cluster, g, atoll_cluster:nodes(Cluster)),
+    [ok = ?C:call(Cluster, N, atoll_name_witness, watch_decisions, []) || N <- atoll_cluster:nodes(Cluster)],
     [{cluster, Cluster} | Config].
 
 end_per_suite(Config) ->
@@ -120,7 +121,8 @@ fault(kill, Chance, C, Node) ->
     ok = atoll_cluster:kill(C, Node),
     last(200 * Chance),
     ok = atoll_cluster:restart(C, Node),
-    ?C:call(C, Node, atoll_name_witness, start, []);
+    ok = ?C:call(C, Node, atoll_name_witness, start, []),
+    ?C:call(C, Node, atoll_name_witness, watch_decisions, []);
 fault(short_pause, Chance, C, Node) ->
     ok = atoll_cluster:pause(C, Node),
     last(20 + (?ANSWER_MS - 100) * Chance),
@@ -222,7 +224,7 @@ excuse(#{cluster := C} = World, Member, {{_, _, Name} = Op, Pid}, Other, {Since,
         {ok, never} ->
             #{false => [story(World, Member, Op, Pid, Other, never, Times)]};
         _ ->
-            %% The owner's node has ended since.
+            %% The owner's node has ended since, or had just begun.
             #{lost => 1}
     end.
 

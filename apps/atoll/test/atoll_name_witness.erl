@@ -5,7 +5,7 @@
 %% Times are those of the machine's clock in microseconds: all nodes are on one machine.
 -module(atoll_name_witness).
 
--export([start/0, decided/3, steady/3, log/0, register/4, read/2]).
+-export([start/0, watch_decisions/0, decided/3, steady/3, log/0, register/4, read/2]).
 -export([give/1, holders/1, end_all/1, told/1, table/0, own_groups_are/2]).
 -export([watch_table/0, table_changed/0, decide/3, first_node/3]).
 
@@ -22,10 +22,6 @@ start() ->
         true = erlang:register(?MODULE, self()),
         ok = net_kernel:monitor_nodes(true, [{node_type, all}]),
         ok = atoll:subscribe([names_silent, names_heard]),
-        %% The moment of a `yes', which its caller hears of later.
-        Registered = [{[{registered, '_', '$1', '$2'}, '_'], [], [{message, {{'$1', '$2'}}}]}],
-        _ = erlang:trace_pattern({atoll_name, notice, 2}, Registered, [global]),
-        1 = erlang:trace(whereis(atoll_name), true, [call, arity]),
         Caller ! {self(), started},
         write(now_us(), [{now_us(), nodeup, Node} || Node <- nodes(connected)])
     end),
@@ -34,12 +30,23 @@ start() ->
     after ?DEADLINE_MS -> timeout
     end.
 
+%% @doc From now on it writes down each decision of this node for a `yes' too, of which the caller
+%% hears later. The process of the names has one tracer: not together with watch_table/0.
+watch_decisions() ->
+    Registered = [{[{registered, '_', '$1', '$2'}, '_'], [], [{message, {{'$1', '$2'}}}]}],
+    _ = erlang:trace_pattern({atoll_name, notice, 2}, Registered, [global]),
+    1 = erlang:trace(whereis(atoll_name), true, [call, arity, {tracer, whereis(?MODULE)}]),
+    ?MODULE ! watches_decisions,
+    ok.
+
 write(Began, Log) ->
     receive
         {What, Node, _} when What =:= nodeup; What =:= nodedown ->
             write(Began, [{now_us(), What, Node} | Log]);
         {atoll, What, #{node := Node}} ->
             write(Began, [{now_us(), What, Node} | Log]);
+        watches_decisions ->
+            write(Began, [{now_us(), watches, decisions} | Log]);
         {trace, _, call, _, NameAndPid} ->
             write(Began, [{now_us(), registered, NameAndPid} | Log]);
         {From, Ref, log, Until} ->
@@ -72,12 +79,17 @@ log(Until) ->
             end
     end.
 
-%% @doc When this node, the owner of the process, decided that it has the name; `ended' where the
-%% node has ended since.
+%% @doc When this node, the owner of the process, decided that it has the name; `unknown' where its
+%% decisions were not watched since then, as on a node that has ended meanwhile.
 decided(Name, Pid, Since) ->
     case log() of
-        {Began, Log} when Began =< Since -> hd([At || {At, registered, What} <- Log, What =:= {Name, Pid}, At >= Since] ++ [never]);
-        _ -> ended
+        none ->
+            unknown;
+        {_, Log} ->
+            case [x || {At, watches, decisions} <- Log, At =< Since] of
+                [] -> unknown;
+                [_] -> hd([At || {At, registered, What} <- Log, What =:= {Name, Pid}, At >= Since] ++ [never])
+            end
     end.
 
 %% @doc Whether this node and that one were connected from then until then and never silent, as
