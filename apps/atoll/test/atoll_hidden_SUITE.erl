@@ -34,7 +34,7 @@ all() ->
 
 init_per_suite(Config) ->
     Cluster = atoll_cluster_owned:start(#{
-        driver => s_group_hidden_driver,
+        driver => atoll_semantics_driver,
         nodes => 4,
         connect_all => false,
         apps => [atoll],

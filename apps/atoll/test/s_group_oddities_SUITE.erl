@@ -19,7 +19,7 @@
 -define(CALL_MS, 30000).
 %% For what comes by itself.
 -define(WAIT_MS, 15000).
--define(PROBE, s_group_probe).
+-define(PROBE, atoll_semantics_probe).
 
 suite() -> [{timetrap, {minutes, 2}}].
 

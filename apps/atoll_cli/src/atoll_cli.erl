@@ -55,6 +55,7 @@ commands() ->
         {"experiments", atoll_cli_experiments},
         {"chaos run", atoll_cli_chaos_run},
         {"chaos random", atoll_cli_chaos_random},
+        {"semantics", atoll_cli_semantics},
         {"help", atoll_cli_help},
         {"version", atoll_cli_version}
     ].

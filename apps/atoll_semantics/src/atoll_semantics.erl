@@ -1,4 +1,4 @@
-%% What the functions of s_group mean, as a program: the small-step semantics of SD Erlang
+%% @doc What the functions of s_group mean, as a program: the small-step semantics of SD Erlang
 %% (Chechina et al., "Evaluating Scalable Distributed Erlang for Scalability and
 %% Reliability", IEEE TPDS 2017, sections V.i to V.iii), with lists in place of sets, as
 %% the authors did. A transition is step(State, Command, Ni) -> {State', Value}: the
@@ -35,7 +35,7 @@
 %%
 %% Connections are never removed, as in the paper. Atoll closes those that nobody needs;
 %% so whoever compares the two lets unneeded ones linger.
--module(s_group_semantics).
+-module(atoll_semantics).
 
 -export([new/2, step/3, views/1, agrees/2, invariant/1]).
 -export([scope/3, type/2, groups_of/2]).

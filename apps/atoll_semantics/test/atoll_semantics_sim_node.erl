@@ -2,7 +2,7 @@
 %% and that of the names, each as on a real node, and between them what their processes
 %% do there. The names hear of the groups in an event of its own; a connection that was
 %% made stays wanted, for the semantics removes none.
--module(s_group_sim_node).
+-module(atoll_semantics_sim_node).
 
 -behaviour(atoll_protocol).
 
@@ -28,7 +28,7 @@ init(#{self := Self, seed := Seed, incarnation := Incarnation} = Config, Now) ->
     {Group, Effects1} = atoll_group_core:init(
         #{self => Self, incarnation => Incarnation, seed => Seed, options => atoll_group_world:options()}, Now
     ),
-    Options = (atoll_name_world:options())#{rule => {fn, s_group_probe, smaller_node}},
+    Options = (atoll_name_world:options())#{rule => {fn, atoll_semantics_probe, smaller_node}},
     {Name, Effects2} = atoll_name_core:init(name_config(Config, Options), Now),
     Dead = maps:from_keys([pid(Self, N) || N <- lists:seq(1, maps:get(used_up, Config, 0))], []),
     Node0 = #node{self = Self, group = Group, name = Name, dead = Dead},

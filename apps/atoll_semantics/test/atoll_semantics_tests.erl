@@ -1,6 +1,6 @@
 %% The semantics of s_group holds together, and the protocols that run on real nodes do
 %% the same in virtual time. A failure prints what to give replay/2.
--module(s_group_semantics_tests).
+-module(atoll_semantics_tests).
 
 -include_lib("eunit/include/eunit.hrl").
 
@@ -18,16 +18,16 @@ seeds(Count) ->
     lists:seq(First, First + Count - 1).
 
 invariant(Seed) ->
-    {Normal, Hidden} = s_group_commands:nodes(),
-    Sequence = s_group_commands:sequence(Seed, 60),
+    {Normal, Hidden} = atoll_semantics_commands:nodes(),
+    Sequence = atoll_semantics_commands:sequence(Seed, 60),
     {_, _, Broken} = lists:foldl(
         fun({Ni, Written}, {State0, Dead, Broken}) ->
-            {State, _} = s_group_semantics:step(State0, s_group_commands:with_life(Written, Dead), Ni),
-            Died = s_group_commands:dead([{Ni, Written}], Dead),
-            New = [{Seed, Ni, Written, What} || {broken, What} <- [s_group_semantics:invariant(State)]],
+            {State, _} = atoll_semantics:step(State0, atoll_semantics_commands:with_life(Written, Dead), Ni),
+            Died = atoll_semantics_commands:dead([{Ni, Written}], Dead),
+            New = [{Seed, Ni, Written, What} || {broken, What} <- [atoll_semantics:invariant(State)]],
             {State, Died, Broken ++ dead_have_names(State, Died) ++ New}
         end,
-        {s_group_semantics:new(Normal, Hidden), #{}, []},
+        {atoll_semantics:new(Normal, Hidden), #{}, []},
         Sequence
     ),
     case Broken of
@@ -36,7 +36,7 @@ invariant(Seed) ->
     end.
 
 dead_have_names(State, Dead) ->
-    All = lists:append([Names || #{names := Names} <- maps:values(s_group_semantics:views(State))]),
+    All = lists:append([Names || #{names := Names} <- maps:values(atoll_semantics:views(State))]),
     [{dead, Name} || {_, _, P} = Name <- All, is_map_key(P, Dead)].
 
 %% What once differed stays: {Seed, Commands}.
@@ -120,12 +120,12 @@ what_once_differed_does_no_more_test_() ->
 
 in_virtual_time_all_is_as_it_is_meant_test_() ->
     Count = atoll_tier:size(semantics_sequences),
-    {timeout, 300 + Count, fun() -> ?assertEqual(ok, compare([{Seed, s_group_commands:sequence(Seed, ?LENGTH)} || Seed <- seeds(Count)])) end}.
+    {timeout, 300 + Count, fun() -> ?assertEqual(ok, compare([{Seed, atoll_semantics_commands:sequence(Seed, ?LENGTH)} || Seed <- seeds(Count)])) end}.
 
 %% And where nodes are cut off from each other, are killed, and come back.
 with_faults_in_virtual_time_all_is_as_it_is_meant_test_() ->
     Count = atoll_tier:size(semantics_faults),
-    Sequences = fun() -> compare([{Seed, s_group_commands:sequence(Seed, ?WITH_FAULTS, faults)} || Seed <- seeds(Count)]) end,
+    Sequences = fun() -> compare([{Seed, atoll_semantics_commands:sequence(Seed, ?WITH_FAULTS, faults)} || Seed <- seeds(Count)]) end,
     {timeout, 300 + Count, fun() -> ?assertEqual(ok, Sequences()) end}.
 
 compare([]) ->
@@ -135,15 +135,15 @@ compare([{Seed, Sequence} | Seeds]) ->
         {ok, _} ->
             compare(Seeds);
         {differs, _} ->
-            Shorter = s_group_commands:shrink(Sequence, fun(S) -> element(1, replay(Seed, S)) =:= differs end),
+            Shorter = atoll_semantics_commands:shrink(Sequence, fun(S) -> element(1, replay(Seed, S)) =:= differs end),
             {differs, Difference} = replay(Seed, Shorter),
-            io:format(user, "~ts", [s_group_lockstep:format(Seed, {Shorter, Difference})]),
+            io:format(user, "~ts", [atoll_semantics_lockstep:format(Seed, {Shorter, Difference})]),
             {failed, Seed}
     end.
 
 %% These commands, in the world of that seed.
 replay(Seed, Sequence) ->
-    case s_group_lockstep:run(Sequence, s_group_sim:backend(), s_group_sim:new(Seed)) of
+    case atoll_semantics_lockstep:run(Sequence, atoll_semantics_sim:backend(), atoll_semantics_sim:new(Seed)) of
         {ok, Compared, _World} -> {ok, Compared};
         {differs, Difference, _World} -> {differs, Difference}
     end.

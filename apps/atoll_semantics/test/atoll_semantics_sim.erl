@@ -1,7 +1,7 @@
-%% The commands of s_group in virtual time: s_group_sim_node on the nodes of a simulated
+%% The commands of s_group in virtual time: atoll_semantics_sim_node on the nodes of a simulated
 %% world. What s_group itself adds to the protocols is played here in a few lines; reads
 %% that are only its own are left to real nodes.
--module(s_group_sim).
+-module(atoll_semantics_sim).
 
 -export([new/1, backend/0]).
 
@@ -20,13 +20,13 @@
     world,
     %% Who cannot reach each other.
     parts = [] :: [[node()]],
-    dead = #{} :: s_group_commands:dead()
+    dead = #{} :: atoll_semantics_commands:dead()
 }).
 
 new(Seed) ->
-    {Normal, Hidden} = s_group_commands:nodes(),
+    {Normal, Hidden} = atoll_semantics_commands:nodes(),
     World = ?W:new(#{
-        protocol => s_group_sim_node,
+        protocol => atoll_semantics_sim_node,
         config => fun(Name, Incarnation, S) ->
             #{self => Name, incarnation => Incarnation, seed => S, is_hidden => lists:member(Name, Hidden)}
         end,
@@ -49,7 +49,7 @@ backend() ->
     }.
 
 run(_Ni, {cut, Parts}, #sim{parts = [], world = World0} = Sim) ->
-    %% As s_group_sides has it: who is not mentioned is with the last.
+    %% As atoll_semantics_sides has it: who is not mentioned is with the last.
     [_ | Rest] = lists:reverse(Parts),
     All = [N || {N, _} <- ?W:nodes(World0)],
     Sides = [Side || [_ | _] = Side <- [All -- lists:append(Rest) | Rest]],
@@ -68,10 +68,10 @@ run(_Ni, heal, #sim{world = World} = Sim) ->
 run(Ni, kill, #sim{world = World, dead = Dead} = Sim) ->
     case alive([Ni], World) of
         [] -> {ok, Sim};
-        [Ni] -> {ok, Sim#sim{world = ?W:kill(Ni, World), dead = s_group_commands:dead([{Ni, kill}], Dead)}}
+        [Ni] -> {ok, Sim#sim{world = ?W:kill(Ni, World), dead = atoll_semantics_commands:dead([{Ni, kill}], Dead)}}
     end;
 run(Ni, start, #sim{world = World, dead = Dead} = Sim) ->
-    UsedUp = s_group_commands:first_living(Ni, Dead) - 1,
+    UsedUp = atoll_semantics_commands:first_living(Ni, Dead) - 1,
     case alive([Ni], World) of
         [] -> {ok, Sim#sim{world = ?W:start(Ni, fun(Config) -> Config#{used_up => UsedUp} end, World)}};
         [Ni] -> {ok, Sim}
@@ -147,9 +147,9 @@ whereis(Ni, S, Name, World) ->
         #{} -> undefined
     end.
 
-view(Ni, World) -> s_group_sim_node:view(?W:state(Ni, World)).
+view(Ni, World) -> atoll_semantics_sim_node:view(?W:state(Ni, World)).
 
-pid({Node, N}) -> s_group_sim_node:pid(Node, N).
+pid({Node, N}) -> atoll_semantics_sim_node:pid(Node, N).
 
 p(Pid) ->
     %% Its number, its serial and its node's creation come last.
@@ -183,7 +183,7 @@ views(_Expected, #sim{world = World0} = Sim) ->
     {now_(World), Sim#sim{world = World}}.
 
 now_(World) ->
-    {_, Hidden} = s_group_commands:nodes(),
+    {_, Hidden} = atoll_semantics_commands:nodes(),
     maps:from_list([
         begin
             #{groups := Groups, table := Table, free := Free} = view(Ni, World),

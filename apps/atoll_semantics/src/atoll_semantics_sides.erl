@@ -1,11 +1,11 @@
-%% The semantics of s_group where nodes cannot reach each other: a copy of s_group_semantics
+%% @doc The semantics of s_group where nodes cannot reach each other: a copy of atoll_semantics
 %% for each side of a partition, in which the nodes of the other sides, and those that are
 %% dead, are members that do not answer; and what all agree on when the sides meet.
 %%
 %% | what happens | what it means |
 %% |---|---|
 %% | a cut | each side keeps its nodes' groups, with all members, and the names of its own processes |
-%% | a call in a side | as in s_group_semantics, but who cannot be reached is not added, gets no name, answers no look-up, and is removed by a majority alone |
+%% | a call in a side | as in atoll_semantics, but who cannot be reached is not added, gets no name, answers no look-up, and is removed by a majority alone |
 %% | a node is killed | its names go; it stays a member. A group whose last living member it was is gone |
 %% | it is started | it is in the groups of which a living member knows it, without names |
 %% | the sides meet | of a group: a deletion on any side wins, else each side's additions and removals count; of its names: all whose node is still a member, of two processes the one on the smaller node |
@@ -15,22 +15,22 @@
 %% what was done on two sides decides, or where the last that knew of it may have died
 %% (`loose', `ghosts'). Of these it is checked that all agree, that
 %% nobody is a member who was none on any side, and that no name comes from nowhere.
--module(s_group_sides).
+-module(atoll_semantics_sides).
 
 -export([new/2, step/3, settled/2, settled_again/2, is_haunted/1, has_met/1, views/1, state/2, scope/3, parts/1, dead/1, invariant/1]).
 
 -export_type([sides/0, fault/0]).
 
--type node_id() :: s_group_semantics:node_id().
+-type node_id() :: atoll_semantics:node_id().
 -type fault() :: {cut, [[node_id()]]} | heal | kill | start.
 -type id() :: pos_integer().
--type told() :: {[s_group_semantics:p()], [s_group_semantics:p()]} | open.
+-type told() :: {[atoll_semantics:p()], [atoll_semantics:p()]} | open.
 
 -record(side, {
     nodes :: [node_id(), ...],
-    state :: s_group_semantics:state(),
+    state :: atoll_semantics:state(),
     %% A group keeps its number whatever its members become.
-    ids = [] :: [{id(), s_group_semantics:s(), [node_id()]}],
+    ids = [] :: [{id(), atoll_semantics:s(), [node_id()]}],
     %% What became of groups since the cut.
     changes = #{} :: #{id() => deleted | #{node_id() => in | out}}
 }).
@@ -40,20 +40,20 @@
     dead = [] :: [node_id()],
     next = 1 :: id(),
     %% Groups when the cut was made.
-    base = [] :: [{id(), s_group_semantics:s(), [node_id()]}],
+    base = [] :: [{id(), atoll_semantics:s(), [node_id()]}],
     %% Names of groups whose members the order of things on two sides decides, and who may be one.
-    loose = #{} :: #{s_group_semantics:s() => [node_id()]},
+    loose = #{} :: #{atoll_semantics:s() => [node_id()]},
     %% Names of groups that had members removed, and of those that nobody on some side knows any
     %% more but, it may be, a former member: it tells a member that it meets, which is back then.
-    former = [] :: [s_group_semantics:s()],
-    ghosts = #{} :: #{s_group_semantics:s() => [node_id()]},
+    former = [] :: [atoll_semantics:s()],
+    ghosts = #{} :: #{atoll_semantics:s() => [node_id()]},
     %% Whether nodes meet that may find more of each other than is known here.
     is_open = false :: boolean(),
     has_met = false :: boolean(),
     %% Who loses a name as the sides meet.
-    losers = [] :: [s_group_semantics:p()] | open,
+    losers = [] :: [atoll_semantics:p()] | open,
     %% Who may lose one before the group or the node's membership goes.
-    rivals = [] :: [s_group_semantics:p()]
+    rivals = [] :: [atoll_semantics:p()]
 }).
 
 -opaque sides() :: #sides{}.
@@ -61,17 +61,17 @@
 %% One side, all alive.
 -spec new([node_id()], [node_id()]) -> sides().
 new(Normal, Hidden) ->
-    #sides{sides = [#side{nodes = lists:sort(Normal ++ Hidden), state = s_group_semantics:new(Normal, Hidden)}]}.
+    #sides{sides = [#side{nodes = lists:sort(Normal ++ Hidden), state = atoll_semantics:new(Normal, Hidden)}]}.
 
 %% What a node knows.
--spec state(node_id(), sides()) -> s_group_semantics:state().
+-spec state(node_id(), sides()) -> atoll_semantics:state().
 state(Ni, M) -> (side(Ni, M))#side.state.
 
-%% As s_group_semantics:scope/3, of the nodes that answer.
--spec scope(node_id(), s_group_semantics:s(), sides()) -> {[node_id()], [tuple()]} | none.
+%% As atoll_semantics:scope/3, of the nodes that answer.
+-spec scope(node_id(), atoll_semantics:s(), sides()) -> {[node_id()], [tuple()]} | none.
 scope(Ni, S, #sides{} = M) ->
     #side{state = State} = Side = side(Ni, M),
-    case s_group_semantics:scope(Ni, S, State) of
+    case atoll_semantics:scope(Ni, S, State) of
         {Nis, Ns} -> {common(Nis, up(Side, M)), Ns};
         none -> none
     end.
@@ -92,12 +92,12 @@ put_side(#side{nodes = [N | _]} = Side, #sides{sides = Sides} = M) ->
 common(As, Bs) -> [A || A <- As, lists:member(A, Bs)].
 
 %% What the living say of themselves.
--spec views(sides()) -> s_group_semantics:views().
+-spec views(sides()) -> atoll_semantics:views().
 views(#sides{sides = Sides} = M) ->
     lists:foldl(
         fun(#side{state = {Grs, Fgs, Fhs, Nds}} = Side, Views) ->
             Living = [Nd || {N, _, _, _} = Nd <- Nds, lists:member(N, up(Side, M))],
-            maps:merge(Views, s_group_semantics:views({Grs, Fgs, Fhs, Living}))
+            maps:merge(Views, atoll_semantics:views({Grs, Fgs, Fhs, Living}))
         end,
         #{},
         Sides
@@ -113,7 +113,7 @@ invariant(#sides{sides = Sides} = M) ->
 of_living(#side{state = {Grs, Fgs, Fhs, Nds}} = Side, M) ->
     Up = up(Side, M),
     Living = [{S, common(Nis, Up), Ns} || {S, Nis, Ns} <- Grs],
-    s_group_semantics:invariant({
+    atoll_semantics:invariant({
         [Gr || {_, [_ | _], _} = Gr <- Living],
         Fgs,
         Fhs,
@@ -123,7 +123,7 @@ of_living(#side{state = {Grs, Fgs, Fhs, Nds}} = Side, M) ->
 %% Steps
 
 %% After what happens to nodes, the state is what settled/2 makes of it.
--spec step(sides(), s_group_semantics:command() | fault(), node_id()) -> {sides(), s_group_semantics:value()}.
+-spec step(sides(), atoll_semantics:command() | fault(), node_id()) -> {sides(), atoll_semantics:value()}.
 step(#sides{sides = [Whole]} = M, {cut, Parts0}, _Ni) ->
     case parts(Whole#side.nodes, Parts0) of
         [_] -> {M, ok};
@@ -233,19 +233,19 @@ has_met(#sides{has_met = HasMet}) -> HasMet.
 
 call({new_s_group, _, Nis} = New, Ni, Up, State) ->
     case lists:member(Ni, Nis) of
-        true -> s_group_semantics:step(State, setelement(3, New, common(Nis, Up)), Ni);
-        false -> s_group_semantics:step(State, New, Ni)
+        true -> atoll_semantics:step(State, setelement(3, New, common(Nis, Up)), Ni);
+        false -> atoll_semantics:step(State, New, Ni)
     end;
 call({add_nodes, S, Nis} = Add, Ni, Up, State) ->
     case {scope_of(Ni, S, State), common(lists:usort(Nis), Up)} of
         {{Members, _}, Reached} when Members =/= none ->
             case {lists:usort(Nis) -- Members, Reached -- Members} of
                 {[_ | _], []} -> {State, {ok, S, []}};
-                {[], _} -> s_group_semantics:step(State, Add, Ni);
-                {_, _} -> s_group_semantics:step(State, {add_nodes, S, Reached}, Ni)
+                {[], _} -> atoll_semantics:step(State, Add, Ni);
+                {_, _} -> atoll_semantics:step(State, {add_nodes, S, Reached}, Ni)
             end;
         {_, _} ->
-            s_group_semantics:step(State, Add, Ni)
+            atoll_semantics:step(State, Add, Ni)
     end;
 call({remove_nodes, S, Nis} = Remove, Ni, Up, State) ->
     {Members, _} = scope_of(Ni, S, State),
@@ -257,20 +257,20 @@ call({remove_nodes, S, Nis} = Remove, Ni, Up, State) ->
                 [_ | _] = Silent when Half < 0; Half =:= 0, hd(Agree) =/= hd(Members) ->
                     {State, {error, {no_majority, Silent}}};
                 _ ->
-                    s_group_semantics:step(State, Remove, Ni)
+                    atoll_semantics:step(State, Remove, Ni)
             end;
         false ->
-            s_group_semantics:step(State, Remove, Ni)
+            atoll_semantics:step(State, Remove, Ni)
     end;
 call(info, Ni, Up, State0) ->
-    {State, Info} = s_group_semantics:step(State0, info, Ni),
+    {State, Info} = atoll_semantics:step(State0, info, Ni),
     {synced_nodes, Nodes} = lists:keyfind(synced_nodes, 1, Info),
     Told = lists:keyreplace(synced_nodes, 1, Info, {synced_nodes, common(Nodes, Up)}),
     {State, lists:keyreplace(no_contact, 1, Told, {no_contact, Nodes -- Up})};
 call({Register, _S, _Name, {_Life, {Node, _}}} = Command, Ni, Up, State0) when
     Register =:= register_name; Register =:= re_register_name
 ->
-    {State, Value} = s_group_semantics:step(State0, Command, Ni),
+    {State, Value} = atoll_semantics:step(State0, Command, Ni),
     case {lists:member(Node, Up), Value} of
         {true, _} -> {State, Value};
         {false, yes} -> {State0, {no, [pid_is_not_on_a_member]}};
@@ -283,17 +283,17 @@ call({whereis_name, Node, _, _} = Command, Ni, Up, State) ->
 call({send, Node, S, Name, Message} = Command, Ni, Up, State) ->
     at(Node, {badarg, {S, Name, Message}}, Command, Ni, Up, State);
 call(Command, Ni, _Up, State) ->
-    s_group_semantics:step(State, Command, Ni).
+    atoll_semantics:step(State, Command, Ni).
 
 at(Node, Nobody, Command, Ni, Up, State) ->
     case lists:member(Node, Up) of
-        true -> s_group_semantics:step(State, Command, Ni);
+        true -> atoll_semantics:step(State, Command, Ni);
         false -> {State, Nobody}
     end.
 
 scope_of(_Ni, undefined, _State) -> {none, []};
 scope_of(Ni, S, State) ->
-    case s_group_semantics:scope(Ni, S, State) of
+    case atoll_semantics:scope(Ni, S, State) of
         none -> {none, []};
         Scope -> Scope
     end.
@@ -425,7 +425,7 @@ one_holder(Ns) ->
 %% Settled: what the nodes say of themselves, where that is open
 
 %% The state, who was told that it has lost a name and who else may have been, and what cannot be.
--spec settled(sides(), s_group_semantics:views() | unseen) -> {sides(), told(), [term()]}.
+-spec settled(sides(), atoll_semantics:views() | unseen) -> {sides(), told(), [term()]}.
 settled(M0, Seen) ->
     {M1, Wrong} = adopt(M0, Seen),
     {Sides, {Losers, Next}} = lists:mapfoldl(
@@ -496,7 +496,7 @@ in_two(#side{state = {Grs, _, _, _}}) ->
     [{S, Nis ++ Ns} || {S, Nis, _} = Gr <- Grs, {Name, Ns, _} = G <- Grs, Name =:= S, G =/= Gr, common(Nis, Ns) =/= []].
 
 %% The same after a call, which may have had somebody meet a former member.
--spec settled_again(sides(), s_group_semantics:views()) -> {sides(), told(), [term()]}.
+-spec settled_again(sides(), atoll_semantics:views()) -> {sides(), told(), [term()]}.
 settled_again(M, Seen) -> settled(M#sides{is_open = true}, Seen).
 
 %% The four parts fit each other, with the connections that are seen, or that are needed.

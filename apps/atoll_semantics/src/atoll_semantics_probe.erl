@@ -1,11 +1,13 @@
-%% Runs on the nodes under test: processes that have names, and what the node says of
-%% itself, in the terms of s_group_semantics:views/1.
--module(s_group_probe).
+%% @doc Runs on the nodes under test: processes that have names, and what the node says of
+%% itself, in the terms of atoll_semantics:views/1.
+-module(atoll_semantics_probe).
 
 -export([process/0, conflicts/1, kill/1, await_hello/1, await_view/1, view/0, smaller_node/3]).
 
 -define(DEADLINE_MS, 15000).
 
+%% @doc A process that may get names.
+-spec process() -> pid().
 process() -> spawn(fun hold/0).
 
 hold() ->
@@ -17,6 +19,8 @@ hold() ->
             hold()
     end.
 
+%% @doc It ends, and has ended when this returns.
+-spec kill(pid()) -> ok.
 kill(Pid) ->
     Ref = monitor(process, Pid),
     true = exit(Pid, kill),
@@ -24,7 +28,8 @@ kill(Pid) ->
         {'DOWN', Ref, process, Pid, _} -> ok
     end.
 
-%% How often the process was told that it has lost a name.
+%% @doc How often the process was told that it has lost a name.
+-spec conflicts(pid()) -> non_neg_integer().
 conflicts(Pid) ->
     %% One that has ended, perhaps on an earlier start of this node, is in no list of it.
     case lists:member(Pid, processes()) andalso process_info(Pid, messages) of
@@ -32,7 +37,8 @@ conflicts(Pid) ->
         _ -> 0
     end.
 
-%% The process was sent one more `hello' than were awaited before.
+%% @doc The process was sent one more `hello' than were awaited before.
+-spec await_hello(pid()) -> ok | no_hello.
 await_hello(Pid) ->
     Pid ! {self(), take_hello},
     receive
@@ -40,7 +46,8 @@ await_hello(Pid) ->
     after ?DEADLINE_MS -> no_hello
     end.
 
-%% Looks again until the view is that, or the deadline is over; gives what it saw last.
+%% @doc Looks again until the view is that, or the deadline is over; gives what it saw last.
+-spec await_view(View) -> View when View :: #{atom() => term()}.
 await_view(Expected) ->
     await_view(Expected, erlang:monotonic_time(millisecond) + ?DEADLINE_MS).
 
@@ -60,7 +67,8 @@ await_view(Expected, Deadline) ->
             end
     end.
 
-%% At this moment.
+%% @doc The view at this moment, with pids and the names of nodes.
+-spec view() -> #{atom() => term()}.
 view() ->
     #{
         type =>
@@ -74,8 +82,9 @@ view() ->
         connections => lists:sort(nodes(connected))
     }.
 
-%% Decides a clash of two parts: the process on the smaller node keeps the name, as in
+%% @doc Decides a clash of two parts: the process on the smaller node keeps the name, as in
 %% SD Erlang.
+-spec smaller_node(term(), {pid(), term()}, {pid(), term()}) -> pid().
 smaller_node(_Name, {Pid1, _}, {Pid2, _}) ->
     case node(Pid1) < node(Pid2) of
         true -> Pid1;

@@ -1,121 +1,52 @@
-%% The commands of s_group on real nodes, in lockstep with their semantics: six normal and
-%% two hidden nodes on a stock kernel, random commands through s_group, and after each of
-%% them its value and what every node says of itself.
-%%
-%% Each run draws others. A failure prints the line that repeats the run, and the commands
-%% since the last fresh start with the seed of those: with their number it may stand among
-%% the regressions.
+%% @doc Real nodes as the other side of the lockstep ({@link atoll_semantics_lockstep}): six normal
+%% and two hidden nodes on a stock kernel. Nodes are cut off from each other by cookies.
 %%
 %% Connections are not removed in the semantics: here unneeded ones linger for longer than
-%% the suite takes.
--module(s_group_semantics_SUITE).
+%% anybody watches.
+-module(atoll_semantics_cluster).
 
--include_lib("common_test/include/ct.hrl").
--include_lib("stdlib/include/assert.hrl").
+-export([options/0, new/1, backend/0, heal/1, node_of/2]).
 
--export([all/0, suite/0, init_per_suite/1, end_per_suite/1]).
--export([what_once_differed_does_no_more/1, random_commands_do_what_they_mean/1]).
--export([cuts_and_kills_do_what_they_mean/1]).
+-export_type([world/0]).
 
 -define(CALL_MS, 30000).
--define(PROBE, s_group_probe).
-%% Commands from one fresh start to the next.
--define(LENGTH, 25).
+-define(PROBE, atoll_semantics_probe).
 %% Only ends what hangs.
 -define(SETTLE_MS, 40000).
 
-%% What once differed stays: {Seed, Commands}.
--define(REGRESSIONS, [
-    %% A node whose first group it is takes longer to show it to its readers, as it loads code,
-    %% than the others take to answer: n6 at the 4th command, x1 at the 21st.
-    {2, 21}
-]).
-
 -record(world, {
-    cluster,
+    cluster :: atoll_cluster:cluster(),
     %% Both ways.
-    nodes :: #{s_group_semantics:node_id() => node()},
-    ids :: #{node() => s_group_semantics:node_id()},
-    pids = #{} :: #{s_group_semantics:p() => pid()},
+    nodes :: #{atoll_semantics:node_id() => node()},
+    ids :: #{node() => atoll_semantics:node_id()},
+    pids = #{} :: #{atoll_semantics:p() => pid()},
     %% Who cannot reach each other, and who is not there.
     parts = [] :: [[node()]],
-    down = [] :: [s_group_semantics:node_id()],
-    dead = #{} :: s_group_commands:dead()
+    down = [] :: [atoll_semantics:node_id()],
+    dead = #{} :: atoll_semantics_commands:dead()
 }).
 
-suite() -> [{timetrap, {minutes, 30}}].
+-opaque world() :: #world{}.
 
-%% The first finds nodes that have done nothing yet.
-all() -> [what_once_differed_does_no_more, random_commands_do_what_they_mean, cuts_and_kills_do_what_they_mean].
-
-init_per_suite(Config) ->
-    {Normal, Hidden} = s_group_commands:nodes(),
-    Cluster = atoll_cluster_owned:start(#{
+%% @doc The cluster that it takes.
+-spec options() -> atoll_cluster:options().
+options() ->
+    {Normal, Hidden} = atoll_semantics_commands:nodes(),
+    #{
         nodes => length(Normal ++ Hidden),
         connect_all => false,
         apps => [atoll],
-        driver => s_group_hidden_driver,
+        driver => atoll_semantics_driver,
         args => [
             "-atoll", "linger", "2000000000", "on_demand_linger", "infinity",
             "name_rule", lists:flatten(io_lib:format("~0p", [{fn, ?PROBE, smaller_node}]))
         ]
-    }),
-    [{cluster, Cluster} | Config].
+    }.
 
-end_per_suite(Config) ->
-    ok = atoll_cluster:stop(?config(cluster, Config)).
-
-call(C, Node, M, F, A) ->
-    atoll_cluster:call(C, Node, M, F, A, ?CALL_MS).
-
-what_once_differed_does_no_more(Config) ->
-    World = world(?config(cluster, Config)),
-    lists:foreach(fun({Seed, Count}) -> compare(Seed, Count, World) end, ?REGRESSIONS).
-
-random_commands_do_what_they_mean(Config) ->
-    Count = atoll_tier:size(semantics_commands),
-    Seed = atoll_tier:seed(?FUNCTION_NAME),
-    Start = erlang:monotonic_time(millisecond),
-    compare(Seed, Count, world(?config(cluster, Config))),
-    ct:pal("~b commands on eight nodes in ~b ms", [Count, erlang:monotonic_time(millisecond) - Start]).
-
-%% Nodes are cut off from each other by cookies, killed, and started again.
-cuts_and_kills_do_what_they_mean(Config) ->
-    Count = atoll_tier:size(semantics_fault_commands),
-    Seed = atoll_tier:seed(?FUNCTION_NAME),
-    World = world(?config(cluster, Config)),
-    try
-        compare(Seed, Count, faults, World)
-    after
-        restore(World)
-    end.
-
-compare(Seed, Left, World) -> compare(Seed, Left, none, World).
-
-compare(_Seed, Left, _Faults, _World) when Left =< 0 ->
-    ok;
-compare(Seed, Left, Faults, World) ->
-    Length = min(Left, ?LENGTH),
-    Sequence =
-        case Faults of
-            faults -> s_group_commands:sequence(Seed, Length, faults);
-            none -> s_group_commands:sequence(Seed, Length)
-        end,
-    case s_group_lockstep:run(Sequence, backend(), fresh(World)) of
-        {ok, Compared, _} ->
-            compare(Seed + 1, Left - Compared, Faults, World);
-        {differs, #{command := {Nth, _, _}} = Difference, _} ->
-            Again = again(),
-            ct:pal("~ts~nagain: ~ts", [s_group_lockstep:format(Seed, {lists:sublist(Sequence, Nth), Difference}), Again]),
-            ct:fail({differs, {again, Again}, {seed, Seed}, Difference})
-    end.
-
-again() ->
-    Target = maps:get(atoll_tier:tier(), #{fast => "test", deep => "soak"}),
-    lists:concat(["make ", Target, " SUITE=", ?MODULE, " SEED=", atoll_tier:seed()]).
-
-world(Cluster) ->
-    {Normal, Hidden} = s_group_commands:nodes(),
+%% @doc That cluster, whose nodes have done nothing yet or are as if they had not.
+-spec new(atoll_cluster:cluster()) -> world().
+new(Cluster) ->
+    {Normal, Hidden} = atoll_semantics_commands:nodes(),
     Pairs = lists:zip(Normal ++ Hidden, atoll_cluster:nodes(Cluster)),
     #world{
         cluster = Cluster,
@@ -123,6 +54,8 @@ world(Cluster) ->
         ids = maps:from_list([{Node, Id} || {Id, Node} <- Pairs])
     }.
 
+%% @doc What the lockstep needs.
+-spec backend() -> atoll_semantics_lockstep:backend(world()).
 backend() ->
     #{
         do => fun run/3,
@@ -133,8 +66,9 @@ backend() ->
         connects_late => true
     }.
 
-%% All nodes are there and can reach each other.
-restore(#world{cluster = C, nodes = Nodes} = World) ->
+%% @doc All nodes are there and can reach each other; also where what was known of that is lost.
+-spec heal(world()) -> ok.
+heal(#world{cluster = C, nodes = Nodes} = World) ->
     #{nodes := Infos} = atoll_cluster:info(C),
     [ok = atoll_cluster:restart(C, N) || #{node := N, state := down} <- Infos],
     join(maps:values(Nodes), World).
@@ -144,23 +78,13 @@ join(All, #world{cluster = C}) ->
     _ = [true = call(C, N, erlang, set_cookie, [Other, Cookie]) || N <- All, Other <- All, Other =/= N],
     ok.
 
-%% No group, no name, no connection, and nothing remembered.
-fresh(#world{cluster = C, nodes = Nodes} = World) ->
-    ok = restore(World),
-    All = maps:values(Nodes),
-    [{_, ok} = {N, call(C, N, application, stop, [atoll])} || N <- All],
-    [ok = call(C, N, atoll_barrier, apart, []) || N <- All],
-    [{_, ok} = {N, call(C, N, application, start, [atoll])} || N <- All],
-    {Normal, Hidden} = s_group_commands:nodes(),
-    Expected = s_group_semantics:views(s_group_semantics:new(Normal, Hidden)),
-    {Seen, _} = views(Expected, World),
-    ?assertEqual(Expected, Seen),
-    World.
+call(C, Node, M, F, A) ->
+    atoll_cluster:call(C, Node, M, F, A, ?CALL_MS).
 
 %% What happens to nodes
 
 run(_Ni, {cut, Parts}, #world{parts = [], nodes = Nodes} = World) ->
-    %% As s_group_sides has it: who is not mentioned is with the last.
+    %% As atoll_semantics_sides has it: who is not mentioned is with the last.
     [_ | Rest] = lists:reverse(Parts),
     Sides = [[node_of(N, World) || N <- Side] || [_ | _] = Side <- [maps:keys(Nodes) -- lists:append(Rest) | Rest]],
     Cut = World#world{parts = [Side || [_ | Others] <- [Sides], Others =/= [], Side <- Sides]},
@@ -179,7 +103,7 @@ run(Ni, kill, #world{cluster = C, down = Down, dead = Dead} = World) ->
             {ok, World};
         false ->
             ok = atoll_cluster:kill(C, node_of(Ni, World)),
-            {ok, World#world{down = [Ni | Down], dead = s_group_commands:dead([{Ni, kill}], Dead)}}
+            {ok, World#world{down = [Ni | Down], dead = atoll_semantics_commands:dead([{Ni, kill}], Dead)}}
     end;
 run(Ni, start, #world{cluster = C, down = Down} = World) ->
     case lists:member(Ni, Down) of
@@ -193,12 +117,12 @@ run(Ni, start, #world{cluster = C, down = Down} = World) ->
 run(Ni, {exit, {Node, N} = P} = Command, #world{dead = Dead} = World) ->
     case is_up(Node, World) of
         true ->
-            case N < s_group_commands:first_living(Node, Dead) of
+            case N < atoll_semantics_commands:first_living(Node, Dead) of
                 true -> {ok, World};
                 false -> do(Ni, Command, World)
             end;
         false ->
-            {ok, World#world{dead = s_group_commands:dead([{Node, {exit, P}}], Dead)}}
+            {ok, World#world{dead = atoll_semantics_commands:dead([{Node, {exit, P}}], Dead)}}
     end;
 run(Ni, Command, World) ->
     case is_up(Ni, World) of
@@ -224,7 +148,7 @@ settle(Fits, Deadline, World) ->
         true ->
             {Seen, World};
         false ->
-            %% The rooms themselves are the clock, as in s_group_probe.
+            %% The rooms themselves are the clock, as in atoll_semantics_probe.
             lists:foreach(
                 fun({N, M}) -> call(World#world.cluster, node_of(N, World), M, info, []) end,
                 [{N, M} || N <- up(World), M <- [atoll_name, s_group]]
@@ -283,19 +207,27 @@ sent(P, #world{cluster = C, pids = Pids}) ->
     end.
 
 pid({Node, N} = P, #world{cluster = C, pids = Pids, dead = Dead} = World) ->
-    IsThere = is_up(Node, World) andalso N >= s_group_commands:first_living(Node, Dead),
+    IsThere = is_up(Node, World) andalso N >= atoll_semantics_commands:first_living(Node, Dead),
     case Pids of
         #{P := Pid} ->
             {Pid, World};
         #{} when not IsThere ->
             %% Nobody asked for it while its node was there.
-            Pid = atoll_name_world:pid(node_of(Node, World), N),
+            Pid = absent_pid(node_of(Node, World), N),
             {Pid, World#world{pids = Pids#{P => Pid}}};
         #{} ->
             Pid = call(C, node_of(Node, World), ?PROBE, process, []),
             {Pid, World#world{pids = Pids#{P => Pid}}}
     end.
 
+%% A process that never was: a pid for which node/1 is that node, in the external term format
+%% (NEW_PID_EXT of a SMALL_ATOM_UTF8_EXT).
+absent_pid(Node, Number) ->
+    Name = atom_to_binary(Node),
+    binary_to_term(<<131, 88, 119, (byte_size(Name)), Name/binary, Number:32, 0:32, 1:32>>).
+
+%% @doc The real node of that name.
+-spec node_of(atoll_semantics:node_id(), world()) -> node().
 node_of(Ni, #world{nodes = Nodes}) -> maps:get(Ni, Nodes).
 
 %% Each node waits only for what is not so yet.
@@ -320,7 +252,7 @@ of_all(Question, #world{cluster = C, nodes = Nodes} = World) ->
             {Asker, View} ->
                 true = demonitor(Ref, [flush]),
                 {Ni, ideal(View, World)};
-            {'DOWN', Ref, process, Asker, Reason} ->
+            {'DOWN', Ref, process, Asker, {Reason, _Stack}} ->
                 error(Reason)
         end
      || {Ni, {Asker, Ref}} <- Askers

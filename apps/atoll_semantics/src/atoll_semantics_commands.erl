@@ -1,22 +1,22 @@
-%% Random commands for s_group, in the style of the original's QuickCheck model: changes
+%% @doc Random commands for s_group, in the style of the original's QuickCheck model: changes
 %% of groups, names, look-ups and sends in its frequencies, the caller mostly a member;
 %% and, beyond it, processes that end, free and hidden nodes' names, and group names that
 %% are in use already. One seed gives one sequence.
 %%
 %% A sequence is a list of {Ni, Command}. It can be shortened: each command means
 %% something in each state.
--module(s_group_commands).
+-module(atoll_semantics_commands).
 
--export([sequence/2, sequence/3, nodes/0, is_fault/1, first_living/2, dead/1, dead/2, with_life/2, shrink/2]).
+-export([sequence/2, sequence/3, next/4, nodes/0, is_fault/1, first_living/2, dead/1, dead/2, with_life/2, shrink/2]).
 
 -export_type([sequence/0, written/0, dead/0]).
 
-%% As s_group_semantics:command(), but processes without their life, which hangs on what
+%% As atoll_semantics:command(), but processes without their life, which hangs on what
 %% came before.
 -type written() :: tuple() | atom().
--type sequence() :: [{s_group_semantics:node_id(), written()}].
+-type sequence() :: [{atoll_semantics:node_id(), written()}].
 %% Processes that have ended, and how many numbers of each node's are used up.
--type dead() :: #{s_group_semantics:p() => [], s_group_semantics:node_id() => pos_integer()}.
+-type dead() :: #{atoll_semantics:p() => [], atoll_semantics:node_id() => pos_integer()}.
 
 -define(NORMAL, [n1, n2, n3, n4, n5, n6]).
 %% Real nodes in this order have names in this order.
@@ -41,19 +41,30 @@ sequence(Seed, Length) -> sequence(Seed, Length, kinds()).
 sequence(Seed, Length, faults) ->
     sequence(Seed, Length, faults() ++ kinds());
 sequence(Seed, Length, Kinds) ->
-    sequence(Length, s_group_sides:new(?NORMAL, ?HIDDEN), #{}, Kinds, rand:seed_s(exsss, Seed)).
+    sequence(Length, atoll_semantics_sides:new(?NORMAL, ?HIDDEN), #{}, Kinds, rand:seed_s(exsss, Seed)).
 
 sequence(0, _Sides, _Dead, _Kinds, _Rand) ->
     [];
 sequence(N, Sides0, Dead0, Kinds, Rand0) ->
     {{Ni, Command} = Next, Rand} = command(Sides0, Dead0, Kinds, Rand0),
-    {Sides1, _} = s_group_sides:step(Sides0, with_life(Command, Dead0), Ni),
+    {Sides1, _} = atoll_semantics_sides:step(Sides0, with_life(Command, Dead0), Ni),
     Sides =
         case is_fault(Command) of
-            true -> element(1, s_group_sides:settled(Sides1, unseen));
+            true -> element(1, atoll_semantics_sides:settled(Sides1, unseen));
             false -> Sides1
         end,
     [Next | sequence(N - 1, Sides, add_dead(Next, Dead0), Kinds, Rand)].
+
+%% One more, after what has happened.
+-spec next(faults | none, rand:state(), atoll_semantics_sides:sides(), dead()) ->
+    {{atoll_semantics:node_id(), written()}, rand:state()}.
+next(Faults, Rand, Sides, Dead) ->
+    Kinds =
+        case Faults of
+            faults -> faults() ++ kinds();
+            none -> kinds()
+        end,
+    command(Sides, Dead, Kinds, Rand).
 
 %% Whether it happens to nodes, and is no call.
 -spec is_fault(written()) -> boolean().
@@ -72,13 +83,13 @@ add_dead({Ni, kill}, Dead) -> Dead#{Ni => first_living(Ni, Dead) - 1 + ?OF_A_STA
 add_dead(_, Dead) -> Dead.
 
 %% Those before it were on an earlier start of their node.
--spec first_living(s_group_semantics:node_id(), dead()) -> pos_integer().
+-spec first_living(atoll_semantics:node_id(), dead()) -> pos_integer().
 first_living(Ni, Dead) -> maps:get(Ni, Dead, 0) + 1.
 
 is_dead({Ni, N} = P, Dead) -> is_map_key(P, Dead) orelse N < first_living(Ni, Dead).
 
 %% The command as the semantics takes it.
--spec with_life(written(), dead()) -> s_group_semantics:command() | s_group_sides:fault().
+-spec with_life(written(), dead()) -> atoll_semantics:command() | atoll_semantics_sides:fault().
 with_life({Register, S, Name, P}, Dead) when Register =:= register_name; Register =:= re_register_name ->
     {Register, S, Name, {case is_dead(P, Dead) of true -> dead; false -> alive end, P}};
 with_life(Command, _Dead) ->
@@ -128,7 +139,7 @@ faults() -> [{8, cut}, {6, heal}, {6, kill}, {8, start}, {8, new}, {20, rival}].
 
 command(Sides, Dead, Kinds, Rand0) ->
     {Kind, Rand1} = weighted(Kinds, Rand0),
-    Living = all() -- s_group_sides:dead(Sides),
+    Living = all() -- atoll_semantics_sides:dead(Sides),
     case Kind of
         cut ->
             {Count, Rand2} = one_of([2, 2, 2, 3], Rand1),
@@ -137,14 +148,14 @@ command(Sides, Dead, Kinds, Rand0) ->
         heal ->
             {{hd(all()), heal}, Rand1};
         start ->
-            {Cur, Rand} = one_of(case s_group_sides:dead(Sides) of [] -> all(); Gone -> Gone end, Rand1),
+            {Cur, Rand} = one_of(case atoll_semantics_sides:dead(Sides) of [] -> all(); Gone -> Gone end, Rand1),
             {{Cur, start}, Rand};
         _ ->
             {Cur, Rand2} = one_of(case Living of [] -> all(); _ -> Living end, Rand1),
             case Kind of
                 kill -> {{Cur, kill}, Rand2};
                 rival -> rival(Cur, Living, Sides, Dead, Rand2);
-                _ -> command(Kind, Cur, s_group_sides:state(Cur, Sides), Dead, Rand2)
+                _ -> command(Kind, Cur, atoll_semantics_sides:state(Cur, Sides), Dead, Rand2)
             end
     end.
 
@@ -153,12 +164,12 @@ rival(Cur, Living, Sides, Dead, Rand0) ->
     Torn = [
         {N, S}
      || N <- Living,
-        {S, Nis, _} <- s_group_semantics:groups_of(N, s_group_sides:state(N, Sides)),
-        not lists:any(fun(Part) -> Nis -- Part =:= [] end, s_group_sides:parts(Sides))
+        {S, Nis, _} <- atoll_semantics:groups_of(N, atoll_semantics_sides:state(N, Sides)),
+        not lists:any(fun(Part) -> Nis -- Part =:= [] end, atoll_semantics_sides:parts(Sides))
     ],
     case Torn of
         [] ->
-            command(register_name, Cur, s_group_sides:state(Cur, Sides), Dead, Rand0);
+            command(register_name, Cur, atoll_semantics_sides:state(Cur, Sides), Dead, Rand0);
         _ ->
             {{N, S}, Rand1} = one_of(Torn, Rand0),
             {Name, Rand2} = one_of(lists:sublist(?NAMES, 2), Rand1),
@@ -217,7 +228,7 @@ command(send_at, Cur, State, _Dead, Rand0) ->
     {{Cur, {send, Node, S, Name, hello}}, Rand};
 command(exit, Cur, State, Dead, Rand0) ->
     %% Mostly one that has a name.
-    Named = lists:usort([P || #{names := Names} <- maps:values(s_group_semantics:views(State)), {_, _, P} <- Names]),
+    Named = lists:usort([P || #{names := Names} <- maps:values(atoll_semantics:views(State)), {_, _, P} <- Names]),
     {Chance, Rand1} = chance(5, Rand0),
     case Named of
         [_ | _] when Chance > 1 ->
@@ -257,7 +268,7 @@ member(Cur, {Grs, _, _, _}, Rand0) ->
 %% Mostly a group that the node is in.
 scope_of(Ni, State, Rand0) ->
     Own =
-        case s_group_semantics:groups_of(Ni, State) of
+        case atoll_semantics:groups_of(Ni, State) of
             [] -> [undefined];
             Groups -> [S || {S, _, _} <- Groups]
         end,
@@ -265,7 +276,7 @@ scope_of(Ni, State, Rand0) ->
 
 %% Mostly a name that somebody has.
 name_in(Ni, S, State, Rand) ->
-    case s_group_semantics:scope(Ni, S, State) of
+    case atoll_semantics:scope(Ni, S, State) of
         {_, [_ | _] = Ns} -> one_of([{7, [Name || {Name, _} <- Ns]}, {3, ?NAMES}], weights, Rand);
         _ -> one_of(?NAMES, Rand)
     end.
@@ -273,7 +284,7 @@ name_in(Ni, S, State, Rand) ->
 %% Mostly one that lives, on a member.
 process(Ni, S, State, Dead, Rand0) ->
     Members =
-        case s_group_semantics:scope(Ni, S, State) of
+        case atoll_semantics:scope(Ni, S, State) of
             {Nis, _} -> Nis;
             none -> [Ni]
         end,
