@@ -72,6 +72,21 @@
             {wait, 2951}
         ]}
     ]},
+    %% One that was found silent, before it had spoken, is connected with anew and has not spoken yet.
+    {prop_converges, [
+        {1, random_exit, [
+            {break, n1, n4},
+            {pause, n4},
+            {wait, 3001},
+            {call, n3, {register, g, a, ?W:pid(n2, 1), none}},
+            {pause, n1},
+            {call, n1, {register, g, a, ?W:pid(n1, 1), none}},
+            {break, n4, n1},
+            {reboot, n4},
+            {steps, 14},
+            {steps, 1}
+        ]}
+    ]},
     %% Two are found silent at once.
     {prop_converges, [
         {1, random_exit, [

@@ -289,9 +289,11 @@ event({message, Peer, Wire}, State0) ->
     {Items, State} = take(Wire, Peer, State0),
     lists:foldl(fun(Item, S) -> item(Item, Peer, S) end, State, Items);
 event({up, Peer}, #{peers := Peers} = State) ->
-    case atoll_sessions:is_up(Peer, Peers) of
-        true -> State;
-        false -> up(Peer, State)
+    case {atoll_sessions:is_up(Peer, Peers), atoll_sessions:is_absent(Peer, Peers)} of
+        {true, _} -> State;
+        %% It is not waited for over this connection either, until it is heard.
+        {false, true} -> up(Peer, effect({notify, {silent, Peer}}, State));
+        {false, false} -> up(Peer, State)
     end;
 event({down, Peer, _Reason}, State) ->
     down(Peer, State);
