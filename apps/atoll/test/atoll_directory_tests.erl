@@ -78,12 +78,12 @@ what_has_no_room_is_left_out_and_counted_test() ->
 
 %% News
 
-news_go_to_all_but_the_teller_and_its_fellows_test() ->
+news_go_to_all_but_the_teller_and_its_co_members_test() ->
     S0 = linked([a, b, c, d], knowing([{a, [red]}, {b, [red]}, {c, [blue]}, {d, []}], new([red, blue]))),
     {_, E} = news(a, [{n1, {1, {[], all, []}}}], S0),
     ?assertEqual([c, d], lists:sort([To || {To, {news, _}} <- sends(E)])).
 
-what_a_node_says_of_itself_goes_to_its_fellows_test() ->
+what_a_node_says_of_itself_goes_to_its_co_members_test() ->
     S0 = linked([a, b], knowing([{a, [red]}, {b, [red]}], new([red]))),
     {_, E} = handle({cast, {relays, none}}, S0),
     ?assertEqual([a, b], lists:sort([To || {To, {news, _}} <- sends(E)])).
@@ -154,7 +154,7 @@ what_is_learned_at_large_is_not_told_but_compared_test() ->
 
 %% Who is gone
 
-a_fellow_without_a_link_is_taken_for_gone_test() ->
+a_co_member_without_a_link_is_taken_for_gone_test() ->
     S0 = linked([a], knowing([{a, [red]}, {n1, [red]}, {n2, [blue]}], new([red]))),
     {S1, E1} = at(14000, {timeout, watch}, S0),
     ?assertEqual([], sends(E1)),
@@ -168,7 +168,7 @@ a_fellow_without_a_link_is_taken_for_gone_test() ->
     {_, E5} = at(50000, {timeout, watch}, S4),
     ?assertEqual([{gone, n1}], notices(E5)).
 
-a_fellow_with_a_link_is_not_test() ->
+a_co_member_with_a_link_is_not_test() ->
     S0 = linked([a], knowing([{a, [red]}, {n1, [red]}], new([red]))),
     {S1, _} = at(10000, {up, n1}, S0),
     {S2, E2} = at(60000, {timeout, watch}, S1),

@@ -183,7 +183,7 @@ a_file_that_is_garbage_is_put_aside(Config) ->
     ok = file:write_file(Path, Half),
     ok = restart(Config, A),
     ?assertEqual({ok, Half}, file:read_file([Path, ".bad"])),
-    %% Its fellow tells it.
+    %% Its co-member tells it.
     ok = call(C, A, atoll_barrier, group, [g, [A, B]]),
     ok = call(C, A, atoll_barrier, kept, []),
     ?assertMatch({ok, [_]}, atoll_group_file:read(Path, A)).

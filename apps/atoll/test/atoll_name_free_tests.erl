@@ -192,7 +192,7 @@ so_many_are_sought_at_once_test() ->
     Full = free([{stand, [true]}, {said, [x, true]}, {told, [a, [b, c]]}]),
     ?assertMatch({[{unwant, x}], _}, ?F:gone(x, Full)).
 
-each_fellow_is_reminded_in_turn_test() ->
+each_co_member_is_reminded_in_turn_test() ->
     Free0 = free([{stand, [true]} | [{said, [N, true]} || N <- [b, c, d]]]),
     {Told, _} = lists:mapfoldl(fun(_, F) -> ?F:remind(F) end, Free0, lists:seq(1, 4)),
     ?assertMatch(

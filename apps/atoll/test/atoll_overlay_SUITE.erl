@@ -27,6 +27,7 @@
     without_an_overlay_calls_say_so/1,
     every_strategy_holds_a_cluster/1,
     groups_are_the_cliques/1,
+    sides_that_have_both_changed_a_group_are_one_clique/1,
     trouble_with_dns_takes_no_member_away_and_is_said/1
 ]).
 
@@ -380,6 +381,28 @@ groups_are_the_cliques(Config) ->
     ?assertEqual(ok, call(C, N3, atoll_overlay_witness, await, [neighbours, [N4, N5]])),
     ?assertEqual(ok, call(C, N5, s_group, delete_s_group, [right])),
     [?assertEqual(ok, call(C, N, atoll_barrier, group, [right, []])) || N <- [N3, N4, N5]].
+
+%% Each side of a partition has added a node: all are neighbours when the sides meet, and nobody
+%% is any more when the group is deleted while a node's process of the groups is down.
+sides_that_have_both_changed_a_group_are_one_clique(Config) ->
+    C = small(Config, cliques, #{}),
+    [N1, N2, N3, N4, N5] = Nodes = atoll_cluster:nodes(C),
+    {ok, both, _} = call(C, N1, s_group, new_s_group, [both, [N1, N2, N3]]),
+    {Left, Right} = {[N1, N4], [N2, N3, N5]},
+    ok = atoll_name_cluster:cut(C, Left, Right),
+    try
+        ?assertEqual({ok, both, [N4]}, call(C, N1, s_group, add_nodes, [both, [N4]])),
+        ?assertEqual({ok, both, [N5]}, call(C, N2, s_group, add_nodes, [both, [N5]]))
+    after
+        ok = atoll_name_cluster:mend(C, Left, Right)
+    end,
+    [?assertEqual(ok, call(C, N, atoll_barrier, group, [both, Nodes])) || N <- Nodes],
+    [?assertEqual(ok, call(C, N, atoll_overlay_witness, await, [neighbours, Nodes -- [N]])) || N <- Nodes],
+    ok = call(C, N1, sys, suspend, [atoll_group]),
+    ok = call(C, N5, s_group, delete_s_group, [both]),
+    ok = call(C, N1, atoll_barrier, restart_room, [atoll_group]),
+    [?assertEqual(ok, call(C, N, atoll_barrier, group, [both, []])) || N <- Nodes],
+    [?assertEqual(ok, call(C, N, atoll_overlay_witness, await, [neighbours, []])) || N <- Nodes].
 
 %% Nodes that know of each other by DNS alone; then the server drops the record, is
 %% silent, answers garbage, and is well again.

@@ -111,8 +111,8 @@ make(C, Nodes, Options, Choose) ->
     {ok, Star} = atoll_topology:star(Nodes, Options),
     Groups = Choose(atoll_topology:groups(Star)),
     [{ok, Name, Members} = call(C, hd(Members), s_group, new_s_group, [Name, Members]) || {Name, Members} <- Groups],
-    Fellows = fun(N) -> lists:usort(lists:append([Ms || {_, Ms} <- Groups, lists:member(N, Ms)])) -- [N] end,
-    [?assertEqual({N, ok}, {N, call(C, N, atoll_barrier, connected, [Fellows(N)])}) || N <- atoll_cluster:nodes(C)],
+    CoMembers = fun(N) -> lists:usort(lists:append([Ms || {_, Ms} <- Groups, lists:member(N, Ms)])) -- [N] end,
+    [?assertEqual({N, ok}, {N, call(C, N, atoll_barrier, connected, [CoMembers(N)])}) || N <- atoll_cluster:nodes(C)],
     [length(call(C, N, erlang, nodes, [connected])) || N <- Nodes].
 
 views_are_small_and_symmetric(Config) ->

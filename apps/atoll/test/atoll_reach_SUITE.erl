@@ -128,12 +128,12 @@ has_links(#{cluster := C, groups := Groups}, Up) ->
     lists:foreach(
         fun(Node) ->
             Links = fun() -> [Other || {Other, _} <- call(C, Node, atoll_reach_probe, own_links, [])] end,
-            ok = await(Links, [Other || Other <- fellows(Node, Groups), lists:member(Other, Up)])
+            ok = await(Links, [Other || Other <- co_members(Node, Groups), lists:member(Other, Up)])
         end,
         Up
     ).
 
-fellows(Node, Groups) ->
+co_members(Node, Groups) ->
     lists:usort(lists:append([Members || {_, Members} <- Groups, lists:member(Node, Members)])) -- [Node].
 
 routeless(C, Nodes) ->
@@ -155,7 +155,7 @@ everybody_reaches_everybody_with_its_group_s_connections_alone(Config) ->
     has_its_own_connections(World),
     %% All the others are reached over them.
     [
-        ?assertEqual(lists:sort(Nodes -- [Node | fellows(Node, maps:get(groups, World))]), ends(Node, Paths))
+        ?assertEqual(lists:sort(Nodes -- [Node | co_members(Node, maps:get(groups, World))]), ends(Node, Paths))
      || {Node, Paths} <- each(C, Nodes, atoll_reach_probe, circuits, [])
     ].
 
@@ -169,7 +169,7 @@ ends(Node, Paths) ->
 %% By the carrier's account and by that of the operating system.
 has_its_own_connections(#{cluster := C, groups := Groups, plain := Plain, homes := Homes}) ->
     Nodes = atoll_cluster:nodes(C),
-    Expected = [{Node, length(fellows(Node, Groups))} || Node <- Nodes],
+    Expected = [{Node, length(co_members(Node, Groups))} || Node <- Nodes],
     %% A connection that both ends have made at once leaves one that closes.
     ok = await(fun() -> each(C, Nodes, atoll_reach_probe, tcp, []) end, Expected),
     ?assertEqual(Expected, [{Node, length(Links)} || {Node, Links} <- each(C, Nodes, atoll_reach_probe, own_links, [])]),
@@ -200,12 +200,12 @@ nothing_is_lost_when_one_of_two_gateways_is_killed(Config) ->
         fun({From, {To, _}}) -> lists:member({From, To}, Over) orelse lists:member({To, From}, Over) end,
         [{From, Receiver} || Members <- Plain, From <- Members, {To, _} = Receiver <- Receivers, not lists:member(To, Members)]
     ),
-    Pairs = [{From, Pid} || {From, {_, Pid}} <- Its ++ lists:sublist(Else, length(Its)) ++ between_fellows(Plain, Receivers)],
+    Pairs = [{From, Pid} || {From, {_, Pid}} <- Its ++ lists:sublist(Else, length(Its)) ++ between_co_members(Plain, Receivers)],
     {Got, Struck, EveryMs} = under_load(C, Receivers, Pairs, Victim, fun() -> ok = atoll_cluster:kill(C, Victim) end),
     in_time("one of two gateways killed", Got, Its, ?PAUSE_US, Struck, EveryMs).
 
 %% Streams that no relay has to do with: what stands still in these is the machine.
-between_fellows(Plain, Receivers) ->
+between_co_members(Plain, Receivers) ->
     [{From, Receiver} || [From, To | _] <- Plain, {Node, _} = Receiver <- Receivers, Node =:= To].
 
 %% The way over the group's other gateway is gone, so the first hop has to stay: only the second one
@@ -229,7 +229,7 @@ nothing_is_lost_when_a_second_gateway_stands_still(Config) ->
     Over = [{From, Other} || {From, Path} <- Paths, lists:member(Victim, Path), Other <- [hd(Path), lists:last(Path)], Other =/= From],
     Pairs = [{From, Receiver} || From <- Inside, {To, _} = Receiver <- Receivers, not lists:member(To, Inside)],
     Its = [Pair || {From, {To, _}} = Pair <- Pairs, lists:member({From, To}, Over)],
-    Streams = [{From, Pid} || {From, {_, Pid}} <- Pairs ++ between_fellows(Plain, Receivers)],
+    Streams = [{From, Pid} || {From, {_, Pid}} <- Pairs ++ between_co_members(Plain, Receivers)],
     {Got, Struck, EveryMs} = under_load(C, Receivers, Streams, Victim, fun() -> ok = atoll_cluster:pause(C, Victim) end),
     in_time("a second gateway that stands still", Got, Its, ?SILENT_US, Struck, EveryMs).
 

@@ -155,7 +155,7 @@ every_node_knows_how_to_reach_all_and_why(Config) ->
         ],
         Hops
     ),
-    %% The gateways of two groups share their pairs; a fellow is a link away.
+    %% The gateways of two groups share their pairs; a co-member is a link away.
     ?assertMatch({ok, #{path := [B1, G3], now := link}}, route(C, B1, G3)),
     ?assertEqual({error, {not_a_node, "b"}}, route(C, B1, "b")),
     ?assertEqual(lists:concat([B1, " is both ends"]), no_route(C, B1, B1)),

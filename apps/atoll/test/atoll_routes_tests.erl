@@ -34,7 +34,7 @@ find(From, To, Options) -> atoll_routes:find(From, To, Options, table(places()))
 
 %% Examples
 
-fellows_need_nobody_test() ->
+co_members_need_nobody_test() ->
     ?assertEqual({ok, [r1, r2]}, find(r1, r2)).
 
 a_gateway_joins_two_cliques_test() ->
@@ -75,7 +75,7 @@ the_first_hop_is_one_of_the_links_that_there_are_test() ->
     ?assertEqual({ok, [r1, b1]}, find(r1, b1, #{linked => [b1]})),
     ?assertMatch({ok, [r1, r2, _, b1]}, find(r1, b1, #{linked => [r2]})),
     ?assertEqual({error, {no_route, r1, b1}}, find(r1, b1, #{linked => []})),
-    %% A fellow without a link is reached over one with a link.
+    %% A co-member without a link is reached over one with a link.
     ?assertEqual({ok, [r1, g1, r2]}, find(r1, r2, #{linked => [g1]})),
     %% A link that the directory knows nothing of.
     ?assertEqual({ok, [r1, h, e1]}, find(r1, e1, #{linked => [h]})),
@@ -126,7 +126,7 @@ other_routes_share_nobody_as_long_as_there_are_such_test() ->
     ?assertEqual([[r1, g1, h, e1], [r1, g2, h, e1]], lists:sort(Far)),
     ?assertMatch({ok, [_]}, atoll_routes:routes(r1, b1, 1, #{}, table(places()))).
 
-fellows_have_other_routes_too_test() ->
+co_members_have_other_routes_too_test() ->
     {ok, [Direct | Others]} = atoll_routes:routes(r1, r2, 3, #{}, table(places())),
     ?assertEqual([r1, r2], Direct),
     ?assertEqual([[r1, g1, r2], [r1, g2, r2]], lists:sort(Others)).

@@ -40,7 +40,7 @@ of_two_cliques_one_may_go_test() ->
 what_was_told_last_is_all_test() ->
     Told = [told([{a, [n1, n2]}]), told([{a, [n1, n3]}, {b, [n4]}])],
     {State, _} = run(Told, cliques()),
-    ?assertMatch(#{cliques := 1, is_gateway := false, fellows := 1}, summary(State)),
+    ?assertMatch(#{cliques := 1, is_gateway := false, co_members := 1}, summary(State)),
     ?assertMatch({_, []}, run([lists:last(Told)], State)),
     {None, Effects} = run([told([])], State),
     ?assertEqual([{unwant, n3}], Effects),

@@ -152,8 +152,8 @@ names(Batch, Registered, Which) ->
 -spec see(system(), batch(), registered(), every | last, Ms :: pos_integer()) -> ok | {unseen, pos_integer()}.
 see(System, Batch, Registered, Which, Ms) ->
     Here = atoll_bench_names_system:here(System),
-    Fellows = atoll_bench_names_system:fellows(Here),
-    Names = names(Batch, [R || {Node, _} = R <- Registered, lists:member(Node, Fellows)], Which),
+    CoMembers = atoll_bench_names_system:co_members(Here),
+    Names = names(Batch, [R || {Node, _} = R <- Registered, lists:member(Node, CoMembers)], Which),
     seeing(Here, Names, erlang:monotonic_time(millisecond) + Ms).
 
 %% They come in about this order, so the first that is missing is looked at again.
@@ -179,8 +179,8 @@ seeing(Here, [Name | Names] = All, Deadline) ->
 -spec visible(system(), batch(), Count :: pos_integer()) -> [float()].
 visible(System, Batch, Count) ->
     Here = atoll_bench_names_system:here(System),
-    Fellows = lists:delete(node(), atoll_bench_names_system:fellows(Here)),
-    Refs = [{monitor(process, {?WATCH, Node}), Node} || Node <- Fellows],
+    CoMembers = lists:delete(node(), atoll_bench_names_system:co_members(Here)),
+    Refs = [{monitor(process, {?WATCH, Node}), Node} || Node <- CoMembers],
     Times = [seen_by(Refs, System, Here, {Batch, visible, Number}) || Number <- lists:seq(1, Count)],
     lists:foreach(fun({Ref, _}) -> true = demonitor(Ref, [flush]) end, Refs),
     Times.

@@ -1,11 +1,11 @@
 %% @doc Who keeps the names in the benchmark {@link atoll_bench_names}, as a node sees
 %% it. To look a name up is what a program would write, with nothing around it.
 %%
-%% A name is seen by the fellows of the node that registers it: by all nodes in
+%% A name is seen by the co-members of the node that registers it: by all nodes in
 %% `global', `pg' and `s_group', and by the four of its group in `s_group_of_4'.
 -module(atoll_bench_names_system).
 
--export([all/0, options/1, groups/2, begin_with/1, here/1, fellows/1]).
+-export([all/0, options/1, groups/2, begin_with/1, here/1, co_members/1]).
 -export([give/3, take/2, whereis/2, names/1, row/3]).
 
 -export_type([system/0, here/0]).
@@ -62,9 +62,9 @@ here(_OfGroups) ->
     {s_group, Group}.
 
 %% @doc The nodes that see what is registered here, this one among them.
--spec fellows(here()) -> [node(), ...].
-fellows({s_group, Group}) -> s_group:own_nodes(Group);
-fellows(_OfMeshes) -> [node() | nodes()].
+-spec co_members(here()) -> [node(), ...].
+co_members({s_group, Group}) -> s_group:own_nodes(Group);
+co_members(_OfMeshes) -> [node() | nodes()].
 
 %% @doc Gives a process of this node a name.
 -spec give(here(), Name :: term(), pid()) -> ok.

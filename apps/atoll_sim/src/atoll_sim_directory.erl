@@ -4,7 +4,7 @@
 %% The nodes are in groups of a topology, whose members are linked with each other and with
 %% nobody else. All know all from the start, and share that table, so that many thousands
 %% have room. Then, for some minutes, nodes are killed, evenly spaced, each to start again later with
-%% nothing in its memory; that they are gone their fellows have to find out. Meanwhile a node
+%% nothing in its memory; that they are gone their co-members have to find out. Meanwhile a node
 %% changes its place now and then, and the time is taken until all who lived throughout know. In the
 %% end there is no churn for a while, and the tables are compared.
 %%

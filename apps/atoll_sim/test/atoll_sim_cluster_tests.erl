@@ -164,8 +164,8 @@ cliques_of_eight_stand_in_a_ring_and_share_a_gateway_with_the_next_test() ->
     {Second, Third} = lists:split(8, Others),
     %% Each with the first of the next.
     Cliques = [First ++ [hd(Second)], Second ++ [hd(Third)], Third ++ [hd(First)]],
-    Fellows = fun(Node) -> lists:usort(lists:append([Of || Of <- Cliques, lists:member(Node, Of)])) -- [Node] end,
-    ?assertEqual([{Node, Fellows(Node)} || Node <- Names], neighbours(Cluster)).
+    CoMembers = fun(Node) -> lists:usort(lists:append([Of || Of <- Cliques, lists:member(Node, Of)])) -- [Node] end,
+    ?assertEqual([{Node, CoMembers(Node)} || Node <- Names], neighbours(Cluster)).
 
 a_small_cluster_is_one_clique_test() ->
     Cluster = grown(#{nodes => 8, strategy => cliques, settle_ms => 10000}),

@@ -90,7 +90,7 @@ ends_well(Seed, Steps) ->
 
 config(Name, Incarnation, Seed) ->
     #{
-        peers => fellows(Name),
+        peers => co_members(Name),
         directory => #{
             self => Name, incarnation => Incarnation, seed => Seed, options => ?OPTIONS,
             place => atoll_directory_place:new(groups(Name), all, [])
@@ -101,7 +101,7 @@ groups(Name) ->
     [Letter, Digit] = atom_to_list(Name),
     [list_to_atom([Letter])] ++ [gateways || Digit =< $2].
 
-fellows(Name) ->
+co_members(Name) ->
     [Other || Other <- ?NAMES, Other =/= Name, groups(Other) -- groups(Name) =/= groups(Other)].
 
 %% Over links of living nodes.
@@ -111,7 +111,7 @@ reach([], _Living, Reached) -> Reached;
 reach([Node | Nodes], Living, Reached) ->
     case lists:member(Node, Reached) of
         true -> reach(Nodes, Living, Reached);
-        false -> reach([N || N <- fellows(Node), lists:member(N, Living)] ++ Nodes, Living, [Node | Reached])
+        false -> reach([N || N <- co_members(Node), lists:member(N, Living)] ++ Nodes, Living, [Node | Reached])
     end.
 
 do({wait, Ms}, {W, Left}) -> {atoll_sim_world:run(atoll_sim_world:now(W) + Ms, W), Left};
@@ -158,7 +158,7 @@ routes_are_right(State, Expected) ->
                 {ok, Route} ->
                     length(Route) =:= length(lists:usort(Route)) andalso
                         lists:all(
-                            fun({A, B}) -> lists:member(B, fellows(A)) andalso lists:member(B, Nodes) end,
+                            fun({A, B}) -> lists:member(B, co_members(A)) andalso lists:member(B, Nodes) end,
                             lists:zip(lists:droplast(Route), tl(Route))
                         );
                 {error, {refused, _, _, _}} -> true;

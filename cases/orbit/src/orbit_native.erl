@@ -59,7 +59,7 @@ await_until(Nodes, Deadline) ->
 
 unreached(Nodes) ->
     Linked = [Node || #{node := Node} <- atoll:links()],
-    Fellows = lists:usort(lists:append([Members || {_, Members} <- s_group:own_s_groups()])),
+    CoMembers = lists:usort(lists:append([Members || {_, Members} <- s_group:own_s_groups()])),
     %% All of these relay for all, so a chain of groups is a way.
     Reached =
         case atoll:reachable() of
@@ -70,7 +70,7 @@ unreached(Nodes) ->
         Node
      || Node <- Nodes,
         not lists:member(Node, Linked),
-        lists:member(Node, Fellows) orelse not lists:member(Node, Reached)
+        lists:member(Node, CoMembers) orelse not lists:member(Node, Reached)
     ].
 
 %% @doc Called on each of the nodes, on one after the other: has an answer from every other, so

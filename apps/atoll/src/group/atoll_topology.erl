@@ -260,7 +260,7 @@ home(Node, #topology{groups = Groups}) ->
 %% @doc With how many others each node is connected on its groups' account.
 -spec connections(topology()) -> #{node() => non_neg_integer()}.
 connections(Topology) ->
-    Fellows = lists:foldl(
+    CoMembers = lists:foldl(
         fun({_, Nodes}, Map) ->
             Members = maps:from_keys(Nodes, []),
             lists:foldl(
@@ -270,7 +270,7 @@ connections(Topology) ->
         #{},
         groups(Topology)
     ),
-    maps:map(fun(_Node, Members) -> map_size(Members) - 1 end, Fellows).
+    maps:map(fun(_Node, Members) -> map_size(Members) - 1 end, CoMembers).
 
 %% On nodes
 

@@ -35,7 +35,7 @@
     %% Terms that it was told and does not know.
     not_understood = 0 :: non_neg_integer(),
     %% Who shares a clique with this node.
-    fellows = [] :: ordsets:ordset(node()),
+    co_members = [] :: ordsets:ordset(node()),
     peers :: atoll_peers:peers()
 }).
 
@@ -85,14 +85,14 @@ known(#state{}) ->
 
 %% @doc Sizes, and what was dropped.
 -spec summary(state()) -> #{atom() => term()}.
-summary(#state{cliques = Cliques, fellows = Fellows, peers = Peers} = State) ->
+summary(#state{cliques = Cliques, co_members = CoMembers, peers = Peers} = State) ->
     #{
         strategy => cliques,
         cliques => Cliques,
         is_gateway => Cliques > 1,
         not_understood => State#state.not_understood,
         hellos => atoll_peers:summary(Peers),
-        fellows => length(Fellows),
+        co_members => length(CoMembers),
         neighbours => atoll_peers:count(Peers)
     }.
 
@@ -109,15 +109,15 @@ is_clique({_Id, Nodes}) when length(Nodes) >= 0 -> lists:all(fun is_atom/1, Node
 is_clique(_) -> false.
 
 %% Brings the links in line with the cliques.
-told(Told, #state{self = Self, fellows = Before} = State0) ->
+told(Told, #state{self = Self, co_members = Before} = State0) ->
     Cliques = lists:usort([Clique || {_, Nodes} = Clique <- Told, lists:member(Self, Nodes)]),
-    Fellows = lists:usort(lists:append([Nodes || {_, Nodes} <- Cliques])) -- [Self],
+    CoMembers = lists:usort(lists:append([Nodes || {_, Nodes} <- Cliques])) -- [Self],
     peers(
         fun(P0) ->
-            P1 = lists:foldl(fun part/2, P0, ordsets:subtract(Before, Fellows)),
-            lists:foldl(fun meet/2, P1, ordsets:subtract(Fellows, Before))
+            P1 = lists:foldl(fun part/2, P0, ordsets:subtract(Before, CoMembers)),
+            lists:foldl(fun meet/2, P1, ordsets:subtract(CoMembers, Before))
         end,
-        State0#state{cliques = length(Cliques), fellows = Fellows}
+        State0#state{cliques = length(Cliques), co_members = CoMembers}
     ).
 
 meet(Node, Peers) ->

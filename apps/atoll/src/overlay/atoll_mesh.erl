@@ -229,8 +229,8 @@ become(Merged, #state{members = Before, options = #{max_gone := Max}, forgotten 
 
 %% A member's life has begun or is over, and with it what was known of its reach.
 meet({Self, _}, #state{self = Self, members = Members} = State) ->
-    Fellows = atoll_members:alive(Members) -- [Self],
-    lists:foldl(fun hold/2, State, Fellows);
+    CoMembers = atoll_members:alive(Members) -- [Self],
+    lists:foldl(fun hold/2, State, CoMembers);
 meet({Node, {_, alive}}, #state{failing = Failing} = State) ->
     hold(Node, State#state{failing = maps:remove(Node, Failing)});
 meet({Node, {_, gone}}, #state{failing = Failing} = State) ->
@@ -315,7 +315,7 @@ leave(#state{self = Self, members = Members, peers = Peers, contacts = Contacts}
     Buried = atoll_members:bury(Self, Members),
     Farewell = {news, [{Self, atoll_members:entry(Self, Buried)}]},
     State = send_all(atoll_peers:neighbours(Peers), Farewell, State0),
-    Fellows = atoll_members:alive(Buried),
+    CoMembers = atoll_members:alive(Buried),
     lists:foldl(
         fun release/2,
         State#state{
@@ -325,7 +325,7 @@ leave(#state{self = Self, members = Members, peers = Peers, contacts = Contacts}
             members = Buried,
             digest = unknown
         },
-        Fellows
+        CoMembers
     ).
 
 %% Somebody did not hear of it.

@@ -23,7 +23,7 @@
 %% Who is no more. A room below that knows says so (`member_down'); nobody is told, since
 %% all hear it there. Where there is no such room, or it was too early for an entry that came
 %% later, the cliques see to it: members of one are linked with each other, so who
-%% is not linked with a fellow for `vouch_ms' says that it is gone, unless it has no links at
+%% is not linked with a co-member for `vouch_ms' says that it is gone, unless it has no links at
 %% all. Who is gone and hears of it says the contrary with a higher version; the doubter then
 %% waits twice as long. What is left is entries from which no chain of cliques and links
 %% leads here, of a clique that died as a whole: those are forgotten after two
@@ -76,7 +76,7 @@
     %% several one after the other.
     compare_ms => pos_integer(),
     pause_ms => pos_integer(),
-    %% How long a fellow of a clique may be without a link.
+    %% How long a co-member of a clique may be without a link.
     vouch_ms => pos_integer(),
     %% Between two sweeps.
     sweep_ms => pos_integer(),
@@ -199,7 +199,7 @@ init(#{self := Self, incarnation := Incarnation, seed := Seed, options := Given}
             {Before, _} = Known when Before >= Incarnation, Known =/= Own -> State0#state{version = Before + 1};
             _ -> State0
         end,
-    done(sweep_later(compare_later(fellows(Now, own(State))))).
+    done(sweep_later(compare_later(co_members(Now, own(State))))).
 
 %% @doc Takes one event. `up' and `down' are of links. Casts are `{cliques, Names}',
 %% `{relays, Relays}' and `{links, Nodes}', each with all of them;
@@ -234,7 +234,7 @@ handle({down, Node, _Reason}, Now, #state{linked = Linked, watch = Watch, option
         )
     );
 handle({cast, {cliques, Cliques}}, Now, State) ->
-    done(fellows(Now, changed(State#state{cliques = Cliques}, State)));
+    done(co_members(Now, changed(State#state{cliques = Cliques}, State)));
 handle({cast, {relays, Relays}}, _Now, State) ->
     true = atoll_directory_place:is_relays(Relays),
     done(changed(State#state{relays = Relays}, State));
@@ -415,7 +415,7 @@ enter(Node, {Version, What} = Entry, Now, #state{table = Table0} = State0) ->
             Gone = vanished(Node, Before, State),
             {Gone =/= State, Gone};
         {{changed, _}, _Place} ->
-            {true, fellow(Node, Now, effect({notify, {placed, Node, Version}}, touched(State)))};
+            {true, co_member(Node, Now, effect({notify, {placed, Node, Version}}, touched(State)))};
         {_, _} ->
             {false, State}
     end.
@@ -532,12 +532,12 @@ has_told(Teller, To, Cliques, _State) -> share(map_get(Teller, Cliques), map_get
 share([], _) -> false;
 share([A | As], Bs) -> lists:member(A, Bs) orelse share(As, Bs).
 
-%% Fellows, and some of the others.
+%% Co-members, and some of the others.
 targets(#state{linked = Linked, rand = Rand0, options = #{fanout := Fanout}} = State) ->
     Own = cliques(State#state.self, State),
-    {Fellows, Others} = lists:partition(fun(Node) -> share(cliques(Node, State), Own) end, Linked),
+    {CoMembers, Others} = lists:partition(fun(Node) -> share(cliques(Node, State), Own) end, Linked),
     {Some, Rand} = atoll_random:sample(Fanout, Others, Rand0),
-    {Fellows ++ Some, State#state{rand = Rand}}.
+    {CoMembers ++ Some, State#state{rand = Rand}}.
 
 cliques(Node, #state{table = Table}) ->
     case atoll_directory_table:standing(Node, Table) of
@@ -614,9 +614,9 @@ buried(Node, Now, #state{table = Table} = State0) ->
     end.
 
 %% Whoever shares a clique with this node now.
-fellows(Now, #state{self = Self, linked = Linked, watch = Watch, table = Table, options = #{vouch_ms := Ms}} = State) ->
+co_members(Now, #state{self = Self, linked = Linked, watch = Watch, table = Table, options = #{vouch_ms := Ms}} = State) ->
     Own = cliques(Self, State),
-    Fellows = atoll_directory_table:fold(
+    CoMembers = atoll_directory_table:fold(
         fun
             (Node, _, {Cliques, _, _}, Nodes) when Node =/= Self -> [Node || share(Cliques, Own)] ++ Nodes;
             (_, _, _, Nodes) -> Nodes
@@ -624,13 +624,13 @@ fellows(Now, #state{self = Self, linked = Linked, watch = Watch, table = Table, 
         [],
         Table
     ),
-    watch_later(State#state{watch = atoll_directory_watch:fellows(lists:sort(Fellows), Linked, Now, Ms, Watch)}).
+    watch_later(State#state{watch = atoll_directory_watch:co_members(lists:sort(CoMembers), Linked, Now, Ms, Watch)}).
 
-fellow(Node, Now, #state{self = Self, linked = Linked, watch = Watch0, options = #{vouch_ms := Ms}} = State) ->
+co_member(Node, Now, #state{self = Self, linked = Linked, watch = Watch0, options = #{vouch_ms := Ms}} = State) ->
     IsLinked = ordsets:is_element(Node, Linked),
     Watch =
         case share(cliques(Node, State), cliques(Self, State)) of
-            true -> atoll_directory_watch:fellow(Node, IsLinked, Now, Ms, Watch0);
+            true -> atoll_directory_watch:co_member(Node, IsLinked, Now, Ms, Watch0);
             false -> atoll_directory_watch:parted(Node, Watch0)
         end,
     State#state{watch = Watch}.

@@ -1,17 +1,17 @@
-%% @doc Fellows of a node's cliques that it has no link with, and since when: whoever
+%% @doc Co-members of a node's cliques that it has no link with, and since when: whoever
 %% stays away for too long is taken for gone. Pure data.
 %%
 %% Who was taken for gone, by whomever, and says the contrary gets twice as long from then
-%% on, up to an hour, until there is a link with it. Bounded by the number of fellows; of those that were doubted a
+%% on, up to an hour, until there is a link with it. Bounded by the number of co-members; of those that were doubted a
 %% thousand are remembered.
 -module(atoll_directory_watch).
 
--export([new/0, fellows/5, fellow/5, up/2, down/4, gone/2, parted/2, due/2, missing/1]).
+-export([new/0, co_members/5, co_member/5, up/2, down/4, gone/2, parted/2, due/2, missing/1]).
 
 -export_type([watch/0]).
 
 -record(watch, {
-    fellows = #{} :: #{node() => []},
+    co_members = #{} :: #{node() => []},
     %% When it has been away for too long.
     missing = #{} :: #{node() => atoll_protocol:now_ms()},
     %% How often it was doubted.
@@ -28,16 +28,16 @@
 new() ->
     #watch{}.
 
-%% @doc These are the fellows now, and these nodes are linked.
--spec fellows([node()], Linked :: [node()], atoll_protocol:now_ms(), pos_integer(), watch()) -> watch().
-fellows(Fellows, Linked, Now, Ms, #watch{missing = Missing} = Watch0) ->
-    Watch = Watch0#watch{fellows = maps:from_keys(Fellows, []), missing = maps:with(Fellows, Missing)},
-    lists:foldl(fun(Node, W) -> away(Node, Now, Ms, W) end, Watch, Fellows -- Linked).
+%% @doc These are the co-members now, and these nodes are linked.
+-spec co_members([node()], Linked :: [node()], atoll_protocol:now_ms(), pos_integer(), watch()) -> watch().
+co_members(CoMembers, Linked, Now, Ms, #watch{missing = Missing} = Watch0) ->
+    Watch = Watch0#watch{co_members = maps:from_keys(CoMembers, []), missing = maps:with(CoMembers, Missing)},
+    lists:foldl(fun(Node, W) -> away(Node, Now, Ms, W) end, Watch, CoMembers -- Linked).
 
-%% @doc This one is a fellow.
--spec fellow(node(), IsLinked :: boolean(), atoll_protocol:now_ms(), pos_integer(), watch()) -> watch().
-fellow(Node, IsLinked, Now, Ms, #watch{fellows = Fellows} = Watch0) ->
-    Watch = Watch0#watch{fellows = Fellows#{Node => []}},
+%% @doc This one is a co-member.
+-spec co_member(node(), IsLinked :: boolean(), atoll_protocol:now_ms(), pos_integer(), watch()) -> watch().
+co_member(Node, IsLinked, Now, Ms, #watch{co_members = CoMembers} = Watch0) ->
+    Watch = Watch0#watch{co_members = CoMembers#{Node => []}},
     case IsLinked of
         true -> Watch;
         false -> away(Node, Now, Ms, Watch)
@@ -50,8 +50,8 @@ up(Node, #watch{missing = Missing, doubted = Doubted} = Watch) ->
 
 %% @doc There is none any more.
 -spec down(node(), atoll_protocol:now_ms(), pos_integer(), watch()) -> watch().
-down(Node, Now, Ms, #watch{fellows = Fellows} = Watch) ->
-    case Fellows of
+down(Node, Now, Ms, #watch{co_members = CoMembers} = Watch) ->
+    case CoMembers of
         #{Node := _} -> away(Node, Now, Ms, Watch);
         #{} -> Watch
     end.
@@ -67,13 +67,13 @@ away(Node, Now, Ms, #watch{missing = Missing, doubted = Doubted} = Watch) ->
             Watch#watch{missing = Missing#{Node => Now + Wait}}
     end.
 
-%% @doc It is no fellow any more.
+%% @doc It is no co-member any more.
 -spec parted(node(), watch()) -> watch().
-parted(Node, #watch{fellows = Fellows, missing = Missing} = Watch) ->
-    Watch#watch{fellows = maps:remove(Node, Fellows), missing = maps:remove(Node, Missing)}.
+parted(Node, #watch{co_members = CoMembers, missing = Missing} = Watch) ->
+    Watch#watch{co_members = maps:remove(Node, CoMembers), missing = maps:remove(Node, Missing)}.
 
 %% @doc Somebody says that it is gone. Whoever misses it too has doubted it with that one: else its
-%% fellows would do so in turn.
+%% co-members would do so in turn.
 -spec gone(node(), watch()) -> watch().
 gone(Node, #watch{missing = Missing} = Watch) when is_map_key(Node, Missing) ->
     doubt(Node, parted(Node, Watch));
