@@ -84,7 +84,11 @@ add_dead(_, Dead) -> Dead.
 
 %% Those before it were on an earlier start of their node.
 -spec first_living(atoll_semantics:node_id(), dead()) -> pos_integer().
-first_living(Ni, Dead) -> maps:get(Ni, Dead, 0) + 1.
+first_living(Ni, Dead) ->
+    case Dead of
+        #{Ni := Used} when is_integer(Used) -> Used + 1;
+        #{} -> 1
+    end.
 
 is_dead({Ni, N} = P, Dead) -> is_map_key(P, Dead) orelse N < first_living(Ni, Dead).
 

@@ -97,9 +97,9 @@ fault({Ni, Written}, State1, #{do := Do, settle := Settle, told := Told}, World0
     Heard = [{told, [{meant, Losers}, {was, lists:sort(News)}]} || not were_told(Losers, lists:sort(News))],
     {State2, ok, differences(Settled2, Now) ++ Heard, World}.
 
-%% Each once.
+%% Each once for each name that it loses; a process may have one in each of several groups.
 were_told(open, _News) -> true;
-were_told({Losers, Rivals}, News) -> Losers -- News =:= [] andalso News -- lists:usort(Losers ++ Rivals) =:= [].
+were_told({Losers, Rivals}, News) -> Losers -- News =:= [] andalso News -- (Rivals ++ (Losers -- Rivals)) =:= [].
 
 differences({State, _Losers, Wrong}, Seen) ->
     Wrong ++ compared(atoll_semantics_sides:views(State), Seen).

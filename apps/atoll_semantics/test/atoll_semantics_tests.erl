@@ -103,6 +103,17 @@ dead_have_names(State, Dead) ->
         {n1, {remove_nodes, g1, [n4]}},
         {n1, heal}
     ]},
+    %% A process loses a name in each of two groups.
+    {36387966, [
+        {n1, {new_s_group, g3, [n1, n6, n5]}},
+        {n1, {register_name, g3, <<"b">>, {n5, 2}}},
+        {x1, {new_s_group, g1, [x1, n6, n2, n2, n5]}},
+        {x1, {re_register_name, g1, a, {n5, 1}}},
+        {n1, {cut, [[n2, n5, x1, x2], [n1, n3, n4, n6]]}},
+        {n6, {register_name, g1, a, {n6, 3}}},
+        {n6, {re_register_name, g3, <<"b">>, {n6, 3}}},
+        {n1, heal}
+    ]},
     %% Two groups of one name have one node in common, which is dead.
     {20115, [
         {n6, {new_s_group, g4, [n6, n2, n4]}},

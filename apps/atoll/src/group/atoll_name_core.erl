@@ -236,7 +236,7 @@
     %% This node's groups, that of the free nodes among them, by identity and by name.
     groups := #{id() => #{node() => []}},
     names := #{atom() => id()},
-    peers := atoll_sessions:peers(),
+    peers := atoll_sessions:sessions(),
     table := atoll_name_table:table(),
     pids := atoll_name_pids:pids(),
     ops := atoll_name_ops:ops(),
