@@ -8,7 +8,7 @@ names_are_those_of_one_group_whatever_it_is_called_test() ->
     Groups = ['_', '$1', '$2', g],
     {_, Ref} = spawn_monitor(fun() ->
         ok = atoll_name:create_table(),
-        true = ets:insert(atoll_name, [{{Group, {in, Group}}, self(), undefined} || Group <- Groups]),
+        true = ets:insert(atoll_name, [{{Group, {in, Group}}, self(), undefined, other} || Group <- Groups]),
         exit({names, [{Group, atoll_name:names(Group)} || Group <- [none | Groups]]})
     end),
     receive

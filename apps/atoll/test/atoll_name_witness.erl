@@ -178,7 +178,7 @@ own_groups_are(Groups, Tables, Deadline) ->
 
 %% @doc All names of this node, with their processes.
 table() ->
-    lists:sort([{Key, Pid} || {Key, Pid, _} <- ets:tab2list(atoll_name)]).
+    lists:sort([{Key, Pid} || {Key, Pid, _, _} <- ets:tab2list(atoll_name)]).
 
 %% @doc From now on it is written down when this node's table of names changes.
 watch_table() ->
@@ -186,7 +186,7 @@ watch_table() ->
     Pid = spawn(fun() ->
         _ = process_flag(priority, max),
         true = erlang:register(atoll_name_watch, self()),
-        _ = erlang:trace_pattern({atoll_name, act, 2}, [{[{act, {Act, '_', '_', '_', '_'}}, '_'], [], []} || Act <- [insert]] ++ [{[{act, {delete, '_', '_'}}, '_'], [], []}], [global]),
+        _ = erlang:trace_pattern({atoll_name, act, 2}, [{[{act, {insert, '_', '_', '_', '_', '_'}}, '_'], [], []}] ++ [{[{act, {delete, '_', '_'}}, '_'], [], []}], [global]),
         1 = erlang:trace(whereis(atoll_name), true, [call]),
         Caller ! {self(), watching},
         watching(now_us())

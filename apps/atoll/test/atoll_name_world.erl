@@ -188,7 +188,8 @@ reboot(Node, #world{starts = Starts, now = Now, paused = Paused, without = Witho
     Starts1 = maps:update_with(Node, fun(N) -> N + 1 end, 1, Starts),
     #{Node := Table} = World0#world.tables,
     Own = maps:filter(fun(_, {Pid, _}) -> node(Pid) =:= Node end, Table),
-    Held = lists:sort([{G, N, Pid, Meta} || {{G, N}, {Pid, Meta}} <- maps:to_list(Own)]),
+    #{Node := #{names := Ids}} = World0#world.nodes,
+    Held = lists:sort([{maps:get(G, Ids), N, Pid, Meta} || {{G, N}, {Pid, Meta}} <- maps:to_list(Own)]),
     Config = (config(Node, Starts1, World0))#{published => own_groups(Node, World0), held => Held},
     {State, Effects} = atoll_name_core:init(Config, Now),
     Cleared = clear(Node, World0),
@@ -377,10 +378,10 @@ perform({notify, {silent, Peer}}, Node, World) ->
     silent(Node, Peer, World);
 perform({notify, {heard, Peer}}, Node, World) ->
     heard(Node, Peer, World);
-perform({act, {look_for, Peer}}, Node, #world{nodes = Nodes, without = Without} = World) ->
+perform({act, {look_for, Peer, Mark}}, Node, #world{nodes = Nodes, without = Without} = World) ->
     case is_map_key(Peer, Nodes) andalso not is_map_key(Peer, Without) of
         true -> World;
-        false -> happens(Node, {cast, {absent, Peer}}, World)
+        false -> happens(Node, {cast, {absent, Peer, Mark}}, World)
     end;
 perform({reply, {_, Id}, Reply}, Node, #world{replies = Replies, open = Open, now = Now} = World) ->
     %% Exactly one is owed.
@@ -388,7 +389,7 @@ perform({reply, {_, Id}, Reply}, Node, #world{replies = Replies, open = Open, no
     World#world{replies = Replies#{Id => {Reply, Request, Asked, Now}}, open = maps:remove(Id, Open)};
 perform({notify, {registered, Group, Name, Pid}}, Node, #world{yes = Yes} = World) ->
     look(Group, Name, Pid, Node, World#world{yes = [{Group, Name, Pid} | Yes]});
-perform({act, {insert, Group, Name, Pid, Meta}}, Node, #world{tables = Tables} = World) ->
+perform({act, {insert, Group, Name, Pid, Meta, _Whose}}, Node, #world{tables = Tables} = World) ->
     #{Node := Table} = Tables,
     World#world{tables = Tables#{Node := Table#{{Group, Name} => {Pid, Meta}}}};
 perform({act, {delete, Group, Name}}, Node, #world{tables = Tables} = World) ->

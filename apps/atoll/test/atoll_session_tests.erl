@@ -67,7 +67,7 @@ do({arrive, Side}, #{now := Now, n := N} = World0) ->
             World = set_end(Side, {C, Said, Heard, On}, World0#{n := N + 1}),
             Other = other(Side),
             {C1, Said1, Heard1, On1} = get_end(Other, World),
-            {What, Items, C2} = ?C:take(Wire, {{100, N}, Now}, C1),
+            {What, Items, C2} = ?C:take(Wire, {{N, N}, Now}, C1),
             case What of
                 same -> set_end(Other, {C2, Said1, Heard1 ++ Items, On1}, World);
                 reset -> set_end(Other, {C2, Said1, Items, On1}, World);

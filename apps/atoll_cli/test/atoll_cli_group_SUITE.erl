@@ -116,8 +116,8 @@ names_are_shown_and_checked(Config) ->
         ]
     ],
     %% A process of its own, for a name that another node has lost, and one that it alone has.
-    ok = atoll_cli_reef:on_node(2, "true = ets:delete(atoll_name, {group1, tea}), true = ets:insert(atoll_name, {{group1, ghost}, self(), undefined})"),
-    ok = atoll_cli_reef:on_node(3, "true = ets:insert(atoll_name, {{group1, {\"two\", 2}}, whereis(init), undefined})"),
+    ok = atoll_cli_reef:on_node(2, "true = ets:delete(atoll_name, {group1, tea}), true = ets:insert(atoll_name, {{group1, ghost}, self(), undefined, other})"),
+    ok = atoll_cli_reef:on_node(3, "true = ets:insert(atoll_name, {{group1, {\"two\", 2}}, whereis(init), undefined, other})"),
     #{status := 1, stdout := Json, stderr := Differ} = Names(["group1", "--json"]),
     ?assertEqual(<<"atoll group names: 3 names are not the same on all members\n">>, Differ),
     #{<<"cluster">> := <<"reef">>, <<"silent">> := [], <<"groups">> := [#{<<"group">> := <<"group1">>, <<"nodes">> := Nodes, <<"names">> := Shown}]} =

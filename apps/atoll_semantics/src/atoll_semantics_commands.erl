@@ -230,9 +230,9 @@ command(send_at, Cur, State, _Dead, Rand0) ->
     {S, Rand2} = scope_of(Node, State, Rand1),
     {Name, Rand} = name_in(Node, S, State, Rand2),
     {{Cur, {send, Node, S, Name, hello}}, Rand};
-command(exit, Cur, State, Dead, Rand0) ->
+command(exit, Cur, {Grs, Fgs, Fhs, _}, Dead, Rand0) ->
     %% Mostly one that has a name.
-    Named = lists:usort([P || #{names := Names} <- maps:values(atoll_semantics:views(State)), {_, _, P} <- Names]),
+    Named = lists:usort([P || Ns <- [Of || {_, _, Of} <- Grs] ++ [Of || {_, Of} <- Fgs ++ Fhs], {_, P} <- Ns]),
     {Chance, Rand1} = chance(5, Rand0),
     case Named of
         [_ | _] when Chance > 1 ->
@@ -280,15 +280,22 @@ scope_of(Ni, State, Rand0) ->
 
 %% Mostly a name that somebody has.
 name_in(Ni, S, State, Rand) ->
-    case atoll_semantics:scope(Ni, S, State) of
+    case scope(Ni, S, State) of
         {_, [_ | _] = Ns} -> one_of([{7, [Name || {Name, _} <- Ns]}, {3, ?NAMES}], weights, Rand);
         _ -> one_of(?NAMES, Rand)
+    end.
+
+%% A dead node may be in two groups of one name: it leaves one when it is started.
+scope(Ni, S, {Grs, _, _, _} = State) ->
+    case [{Nis, Ns} || {Name, Nis, Ns} <- Grs, Name =:= S, lists:member(Ni, Nis)] of
+        [Either | _] -> Either;
+        [] -> atoll_semantics:scope(Ni, S, State)
     end.
 
 %% Mostly one that lives, on a member.
 process(Ni, S, State, Dead, Rand0) ->
     Members =
-        case atoll_semantics:scope(Ni, S, State) of
+        case scope(Ni, S, State) of
             {Nis, _} -> Nis;
             none -> [Ni]
         end,

@@ -111,7 +111,7 @@ perform({notify, {making, _} = Making}, group, Node) -> {Node, [{timer, publishe
 perform({notify, _}, _Room, Node) -> {Node, []};
 perform({act, {keep, _Views}}, group, Node) -> {Node, []};
 perform({act, {publish, Own}}, group, Node) -> {Node#node{own = Own}, [{timer, published, 0}]};
-perform({act, {insert, Group, Name, Pid, _Meta}}, name, #node{table = Table} = Node) ->
+perform({act, {insert, Group, Name, Pid, _Meta, _Whose}}, name, #node{table = Table} = Node) ->
     {Node#node{table = Table#{{Group, Name} => Pid}}, []};
 perform({act, {delete, Group, Name}}, name, #node{table = Table} = Node) ->
     true = is_map_key({Group, Name}, Table),

@@ -129,6 +129,10 @@ dead_have_names(State, Dead) ->
 what_once_differed_does_no_more_test_() ->
     [?_assertEqual({ok, length(Sequence)}, replay(Seed, Sequence)) || {Seed, Sequence} <- ?REGRESSIONS].
 
+%% Commands are drawn where a dead node is in two groups of one name.
+what_once_was_not_drawn_is_test() ->
+    ?assertEqual(?WITH_FAULTS, length(atoll_semantics_commands:sequence(88758480, ?WITH_FAULTS, faults))).
+
 in_virtual_time_all_is_as_it_is_meant_test_() ->
     Count = atoll_tier:size(semantics_sequences),
     {timeout, 300 + Count, fun() -> ?assertEqual(ok, compare([{Seed, atoll_semantics_commands:sequence(Seed, ?LENGTH)} || Seed <- seeds(Count)])) end}.

@@ -17,9 +17,9 @@
 -module(atoll_session).
 
 -export([new/3, push/2, flush/2, take/3, tick/2, excuse/2, begin_anew/3, allow/1, backlog/1]).
--export([is_quiet/1, is_due/1, is_silent/1, has_spoken/1]).
+-export([is_quiet/1, is_due/1, is_silent/1, has_spoken/1, mark/1]).
 
--export_type([session/0, id/0, wire/0, limits/0, what/0]).
+-export_type([session/0, id/0, wire/0, limits/0, what/0, mark/0]).
 
 -type id() :: {Incarnation :: integer(), Number :: pos_integer()}.
 
@@ -38,6 +38,8 @@
     answer_ms := pos_integer(),
     _ => _
 }.
+
+-opaque mark() :: {Mine :: id(), Theirs :: none | id(), Taken :: pos_integer(), Acked :: non_neg_integer()}.
 
 -type what() ::
     %% The peer's stream goes on / is a new one / and this one is too.
@@ -138,6 +140,10 @@ wire(Seq, Items, #session{mine = Mine, theirs = Theirs, expected = Expected}) ->
     {what(), [term()], session()}.
 take({b, From, To, Seq, Ack, Items}, {_, Now}, #session{theirs = From} = Session) ->
     next(Seq, Items, acked(To, Ack, Now, Session), same);
+take({b, From, _To, _Seq, _Ack, _Items}, _Fresh, #session{theirs = Theirs} = Session) when Theirs =/= none, From < Theirs ->
+    %% An earlier life of the peer's process: over several lanes it may be overtaken. On one
+    %% connection, so in one runtime, a later life has a larger id.
+    {same, [], Session};
 take({b, From, To, 1, Ack, Items}, {Id, Now}, #session{theirs = Before} = Session) ->
     #session{mine = Mine, acked = Acked, limits = Limits, holds = Holds} = Session,
     %% What an earlier life of the peer has acknowledged cannot be said again.
@@ -219,6 +225,10 @@ begin_anew(Id, Now, #session{limits = Limits, silent = Silent}) ->
 %% @doc Whether the peer has acknowledged nothing since it was found silent.
 -spec is_silent(session()) -> boolean().
 is_silent(#session{silent = Silent}) -> Silent.
+
+%% @doc Changes with all that comes from the peer and is new.
+-spec mark(session()) -> mark().
+mark(#session{mine = Mine, theirs = Theirs, expected = Expected, acked = Acked}) -> {Mine, Theirs, Expected, Acked}.
 
 %% @doc Whether the peer has said anything.
 -spec has_spoken(session()) -> boolean().

@@ -8,7 +8,7 @@
 
 -export([new/2, up/3, down/2, is_up/2, connected/1, push/3, allow/2, take/4]).
 -export([flush/2, tick/2, timers/2, is_silent/2, begin_anew/3, leave_alone/2, clear_unresponsive/2, unresponsive/1]).
--export([absent/2, present/2, is_absent/2, absent_only/2, probe/4]).
+-export([absent/2, present/2, is_absent/2, absent_only/2, probe/4, mark/2]).
 
 -export_type([sessions/0, limits/0, effect/0]).
 
@@ -182,6 +182,14 @@ is_silent(Peer, #sessions{sessions = Sessions}) ->
     case Sessions of
         #{Peer := Session} -> atoll_session:is_silent(Session);
         #{} -> false
+    end.
+
+%% @doc Changes with all that comes from that peer; `none' where there is no session with it.
+-spec mark(node(), sessions()) -> none | atoll_session:mark().
+mark(Peer, #sessions{sessions = Sessions}) ->
+    case Sessions of
+        #{Peer := Session} -> atoll_session:mark(Session);
+        #{} -> none
     end.
 
 %% @doc What waits for that peer is given up: this node's stream to it begins anew.

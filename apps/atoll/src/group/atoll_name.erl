@@ -21,7 +21,7 @@
 
 -export([create_table/0, start_link/1, defaults/0]).
 -export([register/3, register/4, register_external/3, register_external/4, re_register/3, re_register/4, unregister/2]).
--export([whereis/2, find/2, lookup/2, deliver/3, names/0, names/1, names_of/1, free_nodes/0, info/0, bye/0]).
+-export([whereis/2, find/2, lookup/2, names/0, names/1, names_of/1, free_nodes/0, info/0, bye/0]).
 %% For {via, atoll_name, {Group, Name}}.
 -export([register_name/2, unregister_name/1, whereis_name/1, send/2]).
 %% For other nodes.
@@ -61,7 +61,8 @@
 %% How often a name is asked for again whose process here is just dying.
 -define(AGAIN, 5).
 
-%% @doc Makes the table; the caller owns it.
+%% @doc Makes the table; the caller owns it. Its rows are `{{Group, Name}, Pid, Meta, Whose}', with
+%% `{own, Id}' of the group where this node has the name in the world.
 -spec create_table() -> ok.
 create_table() ->
     ?MODULE = ets:new(?MODULE, [named_table, public, {read_concurrency, true}]),
@@ -83,7 +84,7 @@ start_link(Given) ->
             incarnation => erlang:system_time(microsecond),
             %% Who has waited for the process to start is answered as if it had always run.
             published => atoll_group:own(),
-            held => [{G, N, Pid, Meta} || {{G, N}, Pid, Meta} <- ets:tab2list(?MODULE), node(Pid) =:= node()],
+            held => [{Id, N, Pid, Meta} || {{_, N}, Pid, Meta, {own, Id}} <- ets:tab2list(?MODULE)],
             options =>
                 case is_hidden() of
                     true -> Options#{free := alone};
@@ -209,7 +210,7 @@ call(Request) ->
 -spec whereis(group(), name()) -> pid() | undefined.
 whereis(Group, Name) ->
     try ets:lookup(?MODULE, {Group, Name}) of
-        [{_, Pid, _}] -> Pid;
+        [{_, Pid, _, _}] -> Pid;
         [] -> undefined
     catch
         %% The application does not run.
@@ -267,28 +268,17 @@ tell(Group, names) ->
 -spec lookup(group(), name()) -> {ok, pid(), Meta :: term()} | none.
 lookup(Group, Name) ->
     try ets:lookup(?MODULE, {Group, Name}) of
-        [{_, Pid, Meta}] -> {ok, Pid, atoll_name_rules:users(Meta)};
+        [{_, Pid, Meta, _}] -> {ok, Pid, atoll_name_rules:users(Meta)};
         [] -> none
     catch
         error:badarg -> none
-    end.
-
-%% @doc Sends a message to the process of that name.
--spec deliver(group(), name(), Message :: term()) -> pid() | undefined.
-deliver(Group, Name, Message) ->
-    case ?MODULE:whereis(Group, Name) of
-        undefined ->
-            undefined;
-        Pid ->
-            Pid ! Message,
-            Pid
     end.
 
 %% @doc The names of all groups of this node, sorted.
 -spec names() -> [{group(), name()}].
 names() ->
     try
-        lists:sort(ets:select(?MODULE, [{{'$1', '_', '_'}, [], ['$1']}]))
+        lists:sort(ets:select(?MODULE, [{{'$1', '_', '_', '_'}, [], ['$1']}]))
     catch
         error:badarg -> []
     end.
@@ -298,7 +288,7 @@ names() ->
 names(Group) ->
     try
         %% In a pattern a group called '_' or '$1' would stand for any.
-        lists:sort(ets:select(?MODULE, [{{{'$1', '$2'}, '_', '_'}, [{'=:=', '$1', {const, Group}}], ['$2']}]))
+        lists:sort(ets:select(?MODULE, [{{{'$1', '$2'}, '_', '_', '_'}, [{'=:=', '$1', {const, Group}}], ['$2']}]))
     catch
         error:badarg -> []
     end.
@@ -380,7 +370,7 @@ send({Group, Name} = Key, Message) ->
 -spec open(atoll_name_core:config()) -> world().
 open(_Config) ->
     %% Those of other nodes they tell again.
-    _ = ets:select_delete(?MODULE, [{{'_', '$1', '_'}, [{'=/=', {node, '$1'}, node()}], [true]}]),
+    _ = ets:select_delete(?MODULE, [{{'_', '_', '_', other}, [], [true]}]),
     ok = atoll_interpreter:subscribe(atoll_group),
     %% What has changed before that.
     ok = atoll_interpreter:cast(self(), {groups, atoll_group:own()}),
@@ -389,8 +379,8 @@ open(_Config) ->
 
 %% @private
 -spec act(atoll_protocol:effect(), world()) -> world().
-act({act, {insert, Group, Name, Pid, Meta}}, World) ->
-    true = ets:insert(?MODULE, {{Group, Name}, Pid, Meta}),
+act({act, {insert, Group, Name, Pid, Meta, Whose}}, World) ->
+    true = ets:insert(?MODULE, {{Group, Name}, Pid, Meta, Whose}),
     World;
 act({act, {delete, Group, Name}}, World) ->
     true = ets:delete(?MODULE, {Group, Name}),
@@ -412,14 +402,14 @@ act({want, Node}, World) ->
 act({unwant, Node}, World) ->
     ok = atoll_link:unwant(Node),
     World;
-act({act, {look_for, Node}}, #world{looking = Looking} = World) ->
+act({act, {look_for, Node, Mark}}, #world{looking = Looking} = World) ->
     case lists:member(Node, maps:values(Looking)) orelse not lists:member(Node, nodes(connected)) of
         true ->
             World;
         false ->
             %% In a process of its own: a monitor on a node waits while its connection is busy.
             Self = self(),
-            {_, Ref} = spawn_monitor(fun() -> look_for(Node, Self) end),
+            {_, Ref} = spawn_monitor(fun() -> look_for(Node, Mark, Self) end),
             World#world{looking = Looking#{Ref => Node}}
     end;
 act({act, {tell, Pid, Told, Conflict}}, World) ->
@@ -457,10 +447,10 @@ monitor_now(Pid) ->
             erlang:monitor(process, Pid)
     end.
 
-look_for(Node, From) ->
+look_for(Node, Mark, From) ->
     Ref = erlang:monitor(process, {?MODULE, Node}),
     receive
-        {'DOWN', Ref, process, _, noproc} -> From ! {absent, Node};
+        {'DOWN', Ref, process, _, noproc} -> From ! {absent, Node, Mark};
         {'DOWN', Ref, process, _, _} -> unknown
     after ?LOOK_MS -> unknown
     end.
@@ -482,7 +472,7 @@ decide({Module, Function, Args}) ->
 
 %% @private
 -spec event(term(), world()) -> {[atoll_hidden:outside()], world()}.
-event({absent, _Node} = Absent, World) ->
+event({absent, _Node, _Mark} = Absent, World) ->
     {[{cast, Absent}], World};
 event({'DOWN', Ref, process, _, _}, #world{looking = Looking} = World) when is_map_key(Ref, Looking) ->
     {[], World#world{looking = maps:remove(Ref, Looking)}};

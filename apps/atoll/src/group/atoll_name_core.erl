@@ -119,7 +119,7 @@
     options := options(),
     %% This node's groups, and the names of processes here from an earlier life of the process.
     published => [atoll_group_rules:published()],
-    held => [{Group :: atom(), name(), pid(), Meta :: term()}]
+    held => [{id(), name(), pid(), Meta :: term()}]
 }.
 
 -type options() :: #{
@@ -260,7 +260,7 @@ init(Config, Now) ->
     {new(Config, Now), []}.
 
 %% @doc Takes one event. Casts are `{groups, Groups}' (what the group room publishes), `{making, boolean()}' (whether this node, being
-%% free, makes a group), `{died, Pid}', `{absent, Node}' (this does not run on that node, which was silent) and
+%% free, makes a group), `{died, Pid}', `{absent, Node, Mark}' (this did not run on that node when it was looked for) and
 %% `{decided, Key, Winner}' (what a rule's function said).
 -spec handle(atoll_protocol:event(), atoll_protocol:now_ms(), state()) ->
     {state(), [atoll_protocol:effect()]}.
@@ -301,8 +301,8 @@ event({cast, {groups, Groups}}, State) ->
     groups(Groups, State);
 event({cast, {making, Flag}}, State) ->
     making(Flag, State);
-event({cast, {absent, Peer}}, State) ->
-    found_absent(Peer, State);
+event({cast, {absent, Peer, Mark}}, State) ->
+    found_absent(Peer, Mark, State);
 event({cast, {died, Pid}}, State) ->
     died(Pid, State);
 event({cast, {decided, Key, Winner}}, State) ->
@@ -352,7 +352,7 @@ item(bye, Peer, State) ->
     absent(Peer, State);
 item({look_for, Node}, _Peer, State) ->
     case is_up(Node, State) andalso shares_group(Node, State) of
-        true -> effect({act, {look_for, Node}}, State);
+        true -> look_for(Node, State);
         false -> State
     end;
 item({know, Nodes}, _Peer, #{self := Self} = State) ->
@@ -740,7 +740,7 @@ drop_and_hear(#{id := Id, name := Name, ref := Ref} = Op, #{ops := Ops} = State0
 
 %% A process has a name since this process's earlier life. As after a partition: it
 %% holds what it held, and a clash is resolved when it meets.
-recover({Group, Name, Pid, Meta}, #{names := Names, self := Self} = State0) ->
+recover({{Group, _} = Id, Name, Pid, Meta}, #{names := Names, self := Self} = State0) ->
     case Names of
         #{Group := Id} ->
             {Number, State1} = number(has(Pid, Id, {name, Name}, State0)),
@@ -784,7 +784,12 @@ show(Id, Name, Slot, #{self := Self} = State) ->
         none ->
             effect({act, {delete, Group, Name}}, set_slot(Id, Name, atoll_name_slot:show(Self, Slot), State));
         {Pid, Meta} ->
-            effect({act, {insert, Group, Name, Pid, Meta}}, set_slot(Id, Name, atoll_name_slot:show(Self, Slot), State))
+            Whose =
+                case atoll_name_slot:front(Slot) of
+                    #{owner := Self} -> {own, Id};
+                    _ -> other
+                end,
+            effect({act, {insert, Group, Name, Pid, Meta, Whose}}, set_slot(Id, Name, atoll_name_slot:show(Self, Slot), State))
     end.
 
 update(Id, Name, Entry, State) ->
@@ -942,13 +947,19 @@ silenced(Peer, #{peers := Peers0} = State) ->
 
 %% The room does not run on that node: it is as if it had said so. Whoever had nothing to tell
 %% it has not found out.
-found_absent(Peer, #{peers := Peers, groups := Groups} = State) ->
+found_absent(Peer, Mark, #{peers := Peers, groups := Groups} = State) ->
     Members = lists:usort(lists:append([maps:keys(G) || G <- maps:values(Groups), is_map_key(Peer, G)])),
-    case {atoll_sessions:is_up(Peer, Peers) andalso Members =/= [], atoll_sessions:is_silent(Peer, Peers)} of
+    %% What has come from it since is of another life of the process there.
+    IsSo = atoll_sessions:mark(Peer, Peers) =:= Mark andalso Members =/= [],
+    case {IsSo, atoll_sessions:is_silent(Peer, Peers)} of
         {true, true} -> push_all(Members -- [Peer], {look_for, Peer}, absent(Peer, State));
         {true, false} -> absent(Peer, State);
         {false, _} -> State
     end.
+
+%% Whether the room runs there is asked of its runtime.
+look_for(Peer, #{peers := Peers} = State) ->
+    effect({act, {look_for, Peer, atoll_sessions:mark(Peer, Peers)}}, State).
 
 gone(Peer, State) ->
     Lost = abandoned(Peer, abandoned(Peer, State, dropping), putting),
@@ -1070,7 +1081,7 @@ silent({Peer, true}, #{ops := Ops} = State) ->
     Refs = atoll_name_ops:all(fun(#{await := Await}) -> is_map_key(Peer, Await) end, Ops),
     Without = lists:foldl(fun progress/2, State, Refs),
     case shares_group(Peer, State) of
-        true -> effect({act, {look_for, Peer}}, Without);
+        true -> look_for(Peer, Without);
         false -> Without
     end;
 %% A shell, a tool, or a node where this does not run.
