@@ -288,6 +288,14 @@ who_is_on_no_member_has_a_name_on_the_caller_s_account(Config) ->
     ?assertEqual([Dies, Dies, Dies], Held(dies)),
     ?assertEqual([Stays, Stays, Stays], Held(stays)),
     ?assertEqual({no, the_name_is_already_used}, ?C:call(C, A, s_group, register_name_external, [g, dies, Stays])),
+    %% It stays where the processes of Atoll on that account's node are started anew.
+    [
+        begin
+            ok = ?C:call(C, B, atoll_barrier, restart_room, [Room]),
+            ok = ?C:await(fun() -> {Held(dies), Held(stays)} end, {[Dies, Dies, Dies], [Stays, Stays, Stays]})
+        end
+     || Room <- [atoll_name, atoll_group, atoll_link]
+    ],
     %% The name goes with the process, with the connection of the caller's node, and by hand.
     ok = ?C:call(C, Far, atoll_name_holder, end_holder, [Dies]),
     ok = ?C:await(fun() -> Held(dies) end, [undefined, undefined, undefined]),

@@ -15,7 +15,8 @@
     faults :: faults | none,
     done = 0 :: non_neg_integer(),
     differed = 0 :: non_neg_integer(),
-    %% Lines that were not understood.
+    %% Lines that were read, and of them those that were not understood.
+    line = 0 :: non_neg_integer(),
     wrong = 0 :: non_neg_integer()
 }).
 
@@ -39,7 +40,7 @@ operands() -> [].
 examples() -> ["atoll semantics", "atoll semantics --random 50 --faults --seed 7"].
 
 -spec more() -> unicode:chardata().
-more() -> "The line \"help\" says what the commands are.".
+more() -> "The line \"help\" says what the commands are".
 
 -spec run(atoll_cli_options:values(), [string()]) -> atoll_cli_command:outcome().
 run(Values, []) ->
@@ -81,29 +82,36 @@ over(#session{done = Done, differed = Differed}) when Differed > 0 ->
 over(#session{done = Done, wrong = Wrong}) ->
     ok = atoll_cli_io:print([commands(Done), ", all as meant.\n"]),
     %% A person on a terminal has seen it.
-    case Wrong > 0 andalso atoll_cli_io:columns() =:= none of
-        true -> {failed, io_lib:format("~b of the lines was no command", [Wrong])};
-        false -> ok
+    case {Wrong, is_terminal()} of
+        {0, _} -> ok;
+        {_, true} -> ok;
+        {1, false} -> {failed, "1 line was no command"};
+        {_, false} -> {failed, io_lib:format("~b lines were no commands", [Wrong])}
     end.
+
+is_terminal() -> atoll_cli_io:columns() =/= none.
 
 commands(1) -> "1 command";
 commands(N) -> io_lib:format("~b commands", [N]).
 
 %% Lines
 
-read(Session) ->
-    ok = prompt(),
-    case io:get_line("") of
+read(#session{line = Nth} = Session) ->
+    case may_go_on(Session) andalso io:get_line(prompt()) of
+        Line when is_list(Line); is_binary(Line) -> read_line(string:trim(Line), Session#session{line = Nth + 1});
+        {error, _} -> unread(Session#session{line = Nth + 1});
         eof -> Session;
-        {error, Reason} -> throw({not_printed, io_lib:format("standard input cannot be read: ~0tp", [Reason])});
-        Line -> read_line(string:trim(Line), Session)
+        false -> Session
     end.
 
 prompt() ->
-    case atoll_cli_io:columns() of
-        none -> ok;
-        _ -> atoll_cli_io:say_over("> ")
+    case is_terminal() of
+        true -> "> ";
+        false -> ""
     end.
+
+%% After a difference all that follows differs too: a person may look around, a file ends there.
+may_go_on(#session{differed = Differed}) -> Differed =:= 0 orelse is_terminal().
 
 read_line("", Session) -> read(Session);
 read_line("%" ++ _, Session) -> read(Session);
@@ -128,15 +136,25 @@ read_line(Line, Session) ->
     case atoll_semantics_line:parse(Line) of
         {ok, Command} ->
             %% On a terminal it stands there already.
-            ok = echo(atoll_cli_io:columns(), Command),
+            ok = echo(is_terminal(), Command),
             read(step(Command, Session));
         {error, Sentence} ->
             wrong(Sentence, Session)
     end.
 
-wrong(Sentence, #session{wrong = Wrong} = Session) ->
-    ok = atoll_cli_io:say(Sentence),
-    read(Session#session{wrong = Wrong + 1}).
+wrong(Sentence, Session) ->
+    ok = complain(Sentence, Session),
+    read(count_wrong(Session)).
+
+%% What comes after it cannot be read either.
+unread(Session) ->
+    ok = complain("it is no text in UTF-8", Session),
+    count_wrong(Session).
+
+count_wrong(#session{wrong = Wrong} = Session) -> Session#session{wrong = Wrong + 1}.
+
+complain(Sentence, #session{line = Nth}) ->
+    atoll_cli_io:say([[["line ", integer_to_list(Nth), ": "] || not is_terminal()], Sentence]).
 
 help() ->
     "A line is a node and a call of s_group:\n"
@@ -159,13 +177,17 @@ help() ->
 
 draw(0, Session) ->
     Session;
-draw(N, #session{lockstep = Lockstep, rand = Rand0, faults = Faults} = Session) ->
+draw(N, #session{lockstep = Lockstep, rand = Rand0, faults = Faults} = Session0) ->
     {Command, Rand} = ?L:random(Faults, Rand0, Lockstep),
-    ok = echo(none, Command),
-    draw(N - 1, step(Command, Session#session{rand = Rand})).
+    ok = echo(false, Command),
+    Session = step(Command, Session0#session{rand = Rand}),
+    case may_go_on(Session) of
+        true -> draw(N - 1, Session);
+        false -> Session
+    end.
 
-echo(none, Command) -> atoll_cli_io:print([atoll_semantics_line:format(Command), $\n]);
-echo(_Columns, _Command) -> ok.
+echo(true, _Command) -> ok;
+echo(false, Command) -> atoll_cli_io:print([atoll_semantics_line:format(Command), $\n]).
 
 step(Command, #session{lockstep = Lockstep0, world = World0, done = Done, differed = Differed} = Session) ->
     {#{differences := Differences} = Outcome, Lockstep, World} =
@@ -180,6 +202,8 @@ step(Command, #session{lockstep = Lockstep0, world = World0, done = Done, differ
 
 %% @private
 -spec outcome(?L:outcome()) -> unicode:chardata().
+outcome(#{was := nothing, differences := []}) ->
+    "  nothing happens\n";
 outcome(#{was := Value, differences := []}) ->
     io_lib:format("  ~0tp~n", [Value]);
 outcome(#{meant := Meant, was := Value, differences := Differences}) ->

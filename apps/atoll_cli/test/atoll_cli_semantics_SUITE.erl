@@ -40,6 +40,7 @@ lines_are_stepped_one_by_one(Config) ->
         "n1 register_name(g, b, {n1, 1})",
         "n2 register_name(g, b, {n2, 2})",
         "heal",
+        "heal",
         "n2 whereis_name(g, b)",
         "n1 kill",
         "show",
@@ -52,16 +53,17 @@ lines_are_stepped_one_by_one(Config) ->
      || Part <- [
             <<"x1 whereis_name(g, a)\n  {n2,1}\n">>,
             <<"n2 register_name(g, b, {n2,2})\n  yes\n">>,
+            <<"heal\n  ok\nheal\n  nothing happens\n">>,
             <<"n2 whereis_name(g, b)\n  {n1,1}\n">>,
             <<"n1    down">>,
             <<"n1 own_s_groups\n  [{g,[n1,n2,x1]}]\n">>,
-            <<"\n11 commands, all as meant.\n">>
+            <<"\n12 commands, all as meant.\n">>
         ]
     ],
     %% What cannot be read is told, and the rest is done.
     #{status := 1, stdout := Done, stderr := Told} = stepped(Config, ["n1 halt()", "n1 own_s_groups"]),
-    ?assertMatch({_, _}, binary:match(Told, <<"halt/0 is none of the functions">>)),
-    ?assertMatch({_, _}, binary:match(Told, <<"atoll semantics: 1 of the lines was no command\n">>)),
+    ?assertMatch({_, _}, binary:match(Told, <<"line 1: halt/0 is none of the functions">>)),
+    ?assertMatch({_, _}, binary:match(Told, <<"atoll semantics: 1 line was no command\n">>)),
     ?assertMatch({_, _}, binary:match(Done, <<"n1 own_s_groups\n  []\n">>)).
 
 stepped(Config, Lines) ->

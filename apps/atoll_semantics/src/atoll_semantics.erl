@@ -38,7 +38,7 @@
 -module(atoll_semantics).
 
 -export([new/2, step/3, views/1, agrees/2, invariant/1]).
--export([scope/3, type/2, groups_of/2]).
+-export([scope/3, groups_of/2]).
 
 -export_type([state/0, command/0, node_id/0, name/0, p/0, s/0, value/0, views/0]).
 

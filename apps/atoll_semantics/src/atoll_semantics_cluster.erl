@@ -5,7 +5,7 @@
 %% anybody watches.
 -module(atoll_semantics_cluster).
 
--export([options/0, new/1, backend/0, heal/1, node_of/2]).
+-export([options/0, new/1, backend/0, heal/1]).
 
 -export_type([world/0]).
 
@@ -226,8 +226,6 @@ absent_pid(Node, Number) ->
     Name = atom_to_binary(Node),
     binary_to_term(<<131, 88, 119, (byte_size(Name)), Name/binary, Number:32, 0:32, 1:32>>).
 
-%% @doc The real node of that name.
--spec node_of(atoll_semantics:node_id(), world()) -> node().
 node_of(Ni, #world{nodes = Nodes}) -> maps:get(Ni, Nodes).
 
 %% Each node waits only for what is not so yet.

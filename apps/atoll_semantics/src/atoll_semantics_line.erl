@@ -14,18 +14,24 @@
 -spec parse(string()) -> {ok, command()} | {error, unicode:chardata()}.
 parse(Line) ->
     case erl_scan:string(Line) of
-        {ok, Tokens, End} -> parse_tokens(Tokens, End);
+        {ok, Tokens, End} -> parse_tokens([Token || Token <- Tokens, element(1, Token) =/= dot], End);
         {error, {_, Module, Why}, _} -> {error, ["the line is not Erlang: ", Module:format_error(Why)]}
     end.
 
-parse_tokens([{atom, _, Word} | Rest], End) ->
+parse_tokens([{atom, _, Word} | Rest] = Tokens, End) ->
+    case lists:keymember(float, 1, Tokens) of
+        true -> {error, "a float is not taken: it may be compared with an integer"};
+        false -> parse_words(Word, Rest, End)
+    end;
+parse_tokens(_, _End) ->
+    {error, no_node()}.
+
+parse_words(Word, Rest, End) ->
     case {lists:member(Word, all_nodes()), Rest} of
         {true, []} -> {error, io_lib:format("what ~ts is to do is missing", [Word])};
         {true, _} -> call(Word, Rest, End);
         {false, _} -> happens(Word, [{atom, End, Word} | Rest], End)
-    end;
-parse_tokens(_, _End) ->
-    {error, no_node()}.
+    end.
 
 call(Ni, Tokens, End) ->
     case term(Tokens, End) of
@@ -55,8 +61,14 @@ no_node() ->
 
 cut(Parts) ->
     case [Part || Part <- Parts, not is_nodes(Part)] of
-        [] -> {ok, {hd(all_nodes()), {cut, Parts}}};
-        [Wrong | _] -> {error, io_lib:format("~0tp is no list of nodes", [Wrong])}
+        [] ->
+            Named = lists:append(Parts),
+            case Named -- lists:usort(Named) of
+                [] -> {ok, {hd(all_nodes()), {cut, Parts}}};
+                [Twice | _] -> {error, io_lib:format("~ts is named twice", [Twice])}
+            end;
+        [Wrong | _] ->
+            {error, io_lib:format("~0tp is no list of nodes", [Wrong])}
     end.
 
 %% A name alone, or a call whose arguments are terms.
@@ -119,7 +131,9 @@ members(Nis) ->
         false -> {error, io_lib:format("~0tp is no list of nodes of these: ~0tp", [Nis, all_nodes()])}
     end.
 
-is_nodes(Nis) -> is_list(Nis) andalso lists:all(fun(N) -> lists:member(N, all_nodes()) end, Nis).
+%% Guards by the length, which only a proper list has.
+is_nodes(Nis) when length(Nis) >= 0 -> lists:all(fun(N) -> lists:member(N, all_nodes()) end, Nis);
+is_nodes(_) -> false.
 
 process({Ni, N} = P) when is_integer(N), N > 0 ->
     case lists:member(Ni, all_nodes()) of

@@ -26,7 +26,7 @@
 -type result(World) :: {ok, Compared :: non_neg_integer(), World} | {differs, map(), World}.
 
 %% What a command means, what it did, and all that is not as meant. Of what happens to nodes the
-%% value is `ok'.
+%% value is `ok', or `nothing' where it is so already: a dead node is killed, one part is healed.
 -type outcome() :: #{meant := atoll_semantics:value(), was := term(), differences := [term()]}.
 
 -record(lockstep, {
@@ -62,15 +62,19 @@ step({Ni, Written} = Command, #lockstep{sides = Sides0, dead = Dead}, Backend, W
     {Sides1, Meant} = atoll_semantics_sides:step(Sides0, atoll_semantics_commands:with_life(Written, Dead), Ni),
     {Sides, Value, Differences, World} =
         case atoll_semantics_commands:is_fault(Written) of
+            true when Sides1 =:= Sides0 -> {Sides0, nothing, [], World0};
             true -> fault(Command, Sides1, Backend, World0);
             false -> call(Command, Sides1, Meant, Backend, World0)
         end,
     Broken = [{invariant, What} || {broken, What} <- [atoll_semantics_sides:invariant(Sides)]],
     {
         #{meant => Meant, was => Value, differences => Differences ++ Broken},
-        #lockstep{sides = Sides, dead = atoll_semantics_commands:dead([Command], Dead)},
+        #lockstep{sides = Sides, dead = dead(Value, Command, Dead)},
         World
     }.
+
+dead(nothing, _Command, Dead) -> Dead;
+dead(_Value, Command, Dead) -> atoll_semantics_commands:dead([Command], Dead).
 
 %% @doc A command that may come next, with those that happen to nodes among them or without.
 -spec random(faults | none, rand:state(), lockstep()) ->

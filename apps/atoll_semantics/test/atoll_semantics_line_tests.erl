@@ -45,6 +45,10 @@ a_wrong_line_is_told_in_a_sentence_test_() ->
             {"n1 halt()", "halt/0 is none of the functions"},
             {"cut", "needs the nodes"},
             {"cut(n1)", "no list of nodes"},
+            {"cut([n1 | n2])", "no list of nodes"},
+            {"n1 whereis_name(g, 1.0)", "a float"},
+            {"cut([n1, n2], [n2])", "n2 is named twice"},
+            {"n1 new_s_group(g, [n1 | n2])", "no list of nodes"},
             {"heal(n1)", "no arguments"}
         ]
     ].

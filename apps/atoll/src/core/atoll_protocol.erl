@@ -12,7 +12,7 @@
 %% <ul>
 %% <li>Events come one at a time. Effects of one event are performed in their
 %%   order, before the next event is handled.</li>
-%% <li>Messages from one peer come in the order in which that peer sent them, but
+%% <li>Messages from one life of a peer's process come in the order in which it sent them, but
 %%   any of them may be missing: a send is dropped when there is no connection
 %%   or when the connection is congested.</li>
 %% <li>`{up, Peer}' may come twice in a row (a subscription overlaps with the list

@@ -24,7 +24,7 @@
 %% A file is trusted by who reads it: reading makes the atoms that are in it.
 -module(atoll_recording).
 
--export([open/3, add/2, held/1, close/1, abandon/1]).
+-export([open/3, add/2, held/1, close/1]).
 -export([read/1, format_error/1]).
 
 -export_type([writer/0, head/0, held/0, recording/0, error/0]).
@@ -139,8 +139,7 @@ close(#writer{path = Path, device = Device, held = #{events := Events, lost := L
             Error
     end.
 
-%% @doc Closes the file as it is, without its end.
--spec abandon(writer()) -> ok.
+%% Closes the file as it is, without its end.
 abandon(#writer{device = Device}) ->
     _ = file:close(Device),
     ok.

@@ -205,7 +205,7 @@ say_again(Verdict, _Now, Session) ->
 
 %% One that stands still for long must not find everything many times when it goes on.
 again([First | _], #session{silent = true}) -> [First];
-again(Sent, _Channel) -> Sent.
+again(Sent, _Session) -> Sent.
 
 %% @doc It was this node that did nothing for a while: the peer is not to blame.
 -spec excuse(atoll_protocol:now_ms(), session()) -> session().

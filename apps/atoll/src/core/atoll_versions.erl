@@ -225,14 +225,14 @@ hold(_Message, State, _Own) ->
 peer(Peer, #versions{peers = Peers} = Versions) ->
     case Peers of
         #{Peer := State} -> State;
-        #{} -> stranger(Versions)
+        #{} -> unheard(Versions)
     end.
 
 %% Who has version 1 alone need not say so.
-stranger(#versions{own = Own}) -> #peer{told = Own =:= {1, 1}}.
+unheard(#versions{own = Own}) -> #peer{told = Own =:= {1, 1}}.
 
 keep(Peer, State, #versions{own = Own, peers = Peers} = Versions) ->
-    case State =:= stranger(Versions) orelse {Own, State} =:= {{1, 1}, #peer{theirs = {1, 1}, told = true}} of
+    case State =:= unheard(Versions) orelse {Own, State} =:= {{1, 1}, #peer{theirs = {1, 1}, told = true}} of
         true when is_map_key(Peer, Peers) -> Versions#versions{peers = maps:remove(Peer, Peers)};
         true -> Versions;
         false -> Versions#versions{peers = Peers#{Peer => State}}

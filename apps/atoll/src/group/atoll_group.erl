@@ -33,7 +33,7 @@
     | node_does_not_belong_to_the_s_group
     | {Why :: string(), Name :: atom()}
     | (Why :: string())
-    %% Its turns at the nodes concerned could not be had in time.
+    %% Its locks at the nodes concerned could not be had in time.
     | timeout
     %% This node runs too many operations at once.
     | overloaded

@@ -90,7 +90,7 @@
     settle_ms := pos_integer(),
     %% How often a digest goes to a random node of this node's groups.
     gossip_ms := pos_integer(),
-    %% Bounds: operations run here at once, turns asked of this node at once,
+    %% Bounds: operations run here at once, locks asked of this node at once,
     %% groups remembered that this node is not in.
     max_operations := pos_integer(),
     max_asks := pos_integer(),

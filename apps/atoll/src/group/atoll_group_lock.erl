@@ -67,7 +67,7 @@ release(Stamp, #lock{holder = Stamp, waiting = [Youngest | Rest]} = Lock) ->
 release(Stamp, #lock{waiting = Waiting} = Lock) ->
     {unchanged, Lock#lock{waiting = lists:delete(Stamp, Waiting)}}.
 
-%% @doc Whose turn it is.
+%% @doc Who has it.
 -spec holder(lock()) -> none | atoll_group_view:stamp().
 holder(#lock{holder = Holder}) -> Holder.
 

@@ -2,7 +2,7 @@
 %% asked for, which nodes it concerns, and what each of them has answered.
 %%
 %% Data only; {@link atoll_group_core} sends the messages. An operation is
-%% `taking' turns at the nodes it concerns, `backing_off' after it had to give way,
+%% `taking' locks at the nodes it concerns, `backing_off' after it had to give way,
 %% or `settling': it has changed the group and waits until the nodes that agreed
 %% have the change.
 -module(atoll_group_op).
@@ -34,7 +34,7 @@
     %% The group; unknown until an attempt begins.
     id = undefined :: undefined | atoll_group_view:id(),
     phase = taking :: taking | backing_off | settling,
-    %% Grows with each rest, so that an answer to an earlier attempt is known.
+    %% Grows with each attempt, so that an answer to an earlier attempt is known.
     attempt = 1 :: pos_integer(),
     answers = #{} :: #{node() => status()},
     %% When the answers are due.

@@ -21,7 +21,7 @@
 
 -export([create_table/0, start_link/1, defaults/0]).
 -export([register/3, register/4, register_external/3, register_external/4, re_register/3, re_register/4, unregister/2]).
--export([whereis/2, find/2, lookup/2, names/0, names/1, names_of/1, free_nodes/0, info/0, bye/0]).
+-export([whereis/2, find/2, lookup/2, deliver/3, names/0, names/1, names_of/1, free_nodes/0, info/0, bye/0]).
 %% For {via, atoll_name, {Group, Name}}.
 -export([register_name/2, unregister_name/1, whereis_name/1, send/2]).
 %% For other nodes.
@@ -272,6 +272,17 @@ lookup(Group, Name) ->
         [] -> none
     catch
         error:badarg -> none
+    end.
+
+%% @doc Sends a message to the process of that name; other nodes call this too.
+-spec deliver(group(), name(), Message :: term()) -> pid() | undefined.
+deliver(Group, Name, Message) ->
+    case ?MODULE:whereis(Group, Name) of
+        undefined ->
+            undefined;
+        Pid ->
+            Pid ! Message,
+            Pid
     end.
 
 %% @doc The names of all groups of this node, sorted.
