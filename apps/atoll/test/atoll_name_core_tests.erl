@@ -491,3 +491,42 @@ each_step(Seed, Victim, Deed, Kind, Step) ->
 
 regressions_test_() ->
     [atoll_prop:again(Property, ?MODULE:Property(), Counterexample) || {Property, Counterexample} <- ?REGRESSIONS].
+
+%% One member asks this node to look for another one, which has come back when the answer is here.
+who_is_found_gone_and_has_come_back_keeps_its_names_test_() ->
+    Id = {g, {1, n1, 1}},
+    Config = #{self => n1, incarnation => 1, options => ?W:options(), published => [{g, Id, [n1, n2, n3]}], held => []},
+    Says = fun(Peer, Life, Seq, Item) -> {message, Peer, {b, {Life, 1}, none, Seq, 0, [Item]}} end,
+    Name = fun(State) -> atoll_name_core:handle({call, {self(), x}, info}, 9, State) end,
+    Pid = ?W:pid(n2, 1),
+    {S0, _} = atoll_name_core:init(Config, 0),
+    Events = [{up, n2}, {up, n3}, Says(n2, 5, 1, {have, Id, a, 7, Pid, none})],
+    S1 = lists:foldl(fun(E, S) -> element(1, atoll_name_core:handle(E, 1, S)) end, S0, Events),
+    {S2, Looks} = atoll_name_core:handle(Says(n3, 5, 1, {look_for, n2}), 2, S1),
+    [Mark] = [M || {act, {look_for, n2, M}} <- Looks],
+    Names = fun(S) -> [N || {reply, _, #{names := N}} <- element(2, Name(S))] end,
+    Gone = fun(S) -> element(1, atoll_name_core:handle({cast, {absent, n2, Mark}}, 4, S)) end,
+    {Back, _} = atoll_name_core:handle(Says(n2, 6, 1, {have, Id, a, 8, Pid, none}), 3, S2),
+    [?_assertEqual([0], Names(Gone(S2))), ?_assertEqual([1], Names(Gone(Back)))].
+
+%% The name of a process on no member is this node's, and is so after a restart; one of a group that
+%% was made anew meanwhile is not.
+a_name_on_this_node_s_account_is_held_after_a_restart_test_() ->
+    Id = {g, {1, n1, 1}},
+    Held = fun(Group) ->
+        {_, Effects} = atoll_name_core:init(
+            #{
+                self => n1,
+                incarnation => 1,
+                options => ?W:options(),
+                published => [{g, Id, [n1, n2]}],
+                held => [{Group, a, ?W:pid(far, 1), none}]
+            },
+            0
+        ),
+        [Act || {act, {What, _, _} = Act} <- Effects, What =:= delete] ++ [Act || {act, Act} <- Effects, element(1, Act) =:= insert]
+    end,
+    [
+        ?_assertMatch([{insert, g, a, _, none, {own, Id}}], Held(Id)),
+        ?_assertEqual([{delete, g, a}], Held({g, {7, n2, 1}}))
+    ].

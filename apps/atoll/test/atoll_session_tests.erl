@@ -161,3 +161,13 @@ quiet_when_nothing_is_owed_test() ->
     ?assertNot(?C:is_quiet(C1)),
     {ok, [{b, {1, 1}, {2, 1}, 0, 1, []}], C2} = ?C:tick(50, C1),
     ?assert(?C:is_quiet(C2)).
+
+%% Over several lanes what an earlier life has said may come after what the later one says.
+an_older_stream_is_no_new_one_test() ->
+    New = ?C:new({9, 9}, limits(), 0),
+    Batch = fun(Id, Seq, Item) -> {b, Id, none, Seq, 0, [Item]} end,
+    {same, [one], Later} = ?C:take(Batch({2, 1}, 1, one), {{9, 10}, 1}, New),
+    {same, [], Same} = ?C:take(Batch({1, 5}, 1, old), {{9, 11}, 2}, Later),
+    ?assertMatch({same, [two], _}, ?C:take(Batch({2, 1}, 2, two), {{9, 12}, 3}, Same)),
+    %% A later one is: what was said before is void.
+    ?assertMatch({reset, [three], _}, ?C:take(Batch({3, 1}, 1, three), {{9, 13}, 4}, Same)).

@@ -21,7 +21,7 @@
 -module(atoll_name_free).
 
 -export([new/2, stand/2, making/2, met/2, said/3, gone/2, told/3, give_up/2, remind/1]).
--export([id/0, kind/1, shares/1, shares_with/2, members/2]).
+-export([id/0, kind/1, shares/1, shares_with/2, members/2, others/1]).
 
 -export_type([kind/0, limits/0, free/0, effect/0]).
 
