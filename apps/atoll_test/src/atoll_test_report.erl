@@ -17,7 +17,7 @@ begun(Tier, Jobs, Places, Seed) ->
 %% @doc A job has ended, with so many left, in a run that began then.
 -spec ended(atoll_test_jobs:job(), atoll_test_job:ended(), non_neg_integer(), integer()) -> ok.
 ended(#{name := Name}, #{results := Results, seconds := Seconds} = Ended, Left, Begun) ->
-    print("~6.1f s  ~-7ts~3b tests in ~5.1f s, ~b left: ~ts~n", [
+    print("~7.1f s  ~-7ts~4b tests in ~6.1f s, ~b left: ~ts~n", [
         (erlang:monotonic_time(millisecond) - Begun) / 1000,
         case failed(Ended) of
             0 -> "ok";
