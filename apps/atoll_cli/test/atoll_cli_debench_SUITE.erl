@@ -113,8 +113,8 @@ a_node_that_is_lost_ends_the_run_at_once(Config) ->
     Out = filename:join(Dir, "out"),
     Text = "{duration, 120}.\n{report_interval, 3600}.\n{operations, [{spawning, 1}]}.\n",
     Program = atoll_cli_os:start(Dir, ["debench", written(Dir, Text), "--nodes", "3", "--out", Out]),
-    %% It is made when the nodes are up.
-    ok = atoll_cli_os:await(fun() -> filelib:is_dir(Out) end, 60000),
+    %% It is made when the nodes are up, and before that, for a moment, to see whether it can be.
+    ok = atoll_cli_os:await(fun() -> length(atoll_cli_os:beams(Dir)) =:= 3 andalso filelib:is_dir(Out) end, 60000),
     Nodes = atoll_cli_os:beams(Dir),
     ?assertMatch({[_, _, _], _}, {Nodes, file:read_file(maps:get(stderr, Program))}),
     ok = atoll_cli_os:signal(element(1, hd(Nodes)), "KILL"),
