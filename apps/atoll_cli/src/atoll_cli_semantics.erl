@@ -29,8 +29,7 @@ options() ->
         #{name => random, value => "N", read => atoll_cli_read:whole(1, 1000000),
           help => "do N commands drawn at random, in place of those of standard input"},
         #{name => faults, help => "cuts, heals, kills and starts of nodes among those that are drawn"},
-        #{name => seed, value => "N", read => atoll_cli_read:whole(0, 1000000000),
-          help => "draw the commands of that seed again (another one each time unless told)"}
+        (atoll_cli_sim_options:seed())#{help => "draw the commands of that seed again (another one each time unless told)"}
     ].
 
 -spec operands() -> [string()].
@@ -148,7 +147,7 @@ wrong(Sentence, Session) ->
 
 %% What comes after it cannot be read either.
 unread(Session) ->
-    ok = complain("it is no text in UTF-8", Session),
+    ok = complain("it cannot be read", Session),
     count_wrong(Session).
 
 count_wrong(#session{wrong = Wrong} = Session) -> Session#session{wrong = Wrong + 1}.

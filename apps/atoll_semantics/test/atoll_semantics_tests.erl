@@ -114,6 +114,13 @@ dead_have_names(State, Dead) ->
         {n6, {re_register_name, g3, <<"b">>, {n6, 3}}},
         {n1, heal}
     ]},
+    %% A dead node is killed once more: nothing happens, and no numbers of processes are used up.
+    {7, [
+        {n1, kill},
+        {n1, kill},
+        {n1, start},
+        {n1, {register_name, undefined, a, {n1, 101}}}
+    ]},
     %% Two groups of one name have one node in common, which is dead.
     {20115, [
         {n6, {new_s_group, g4, [n6, n2, n4]}},

@@ -135,7 +135,7 @@ wire(Seq, Items, #session{mine = Mine, theirs = Theirs, expected = Expected}) ->
     {b, Mine, Theirs, Seq, Expected - 1, Items}.
 
 %% @doc Takes what came from the peer: what it says, in order, each thing once. The
-%% session is for this end's stream, should it have to begin anew.
+%% id is for this end's stream, should it have to begin anew.
 -spec take(wire(), {id(), atoll_protocol:now_ms()}, session()) ->
     {what(), [term()], session()}.
 take({b, From, To, Seq, Ack, Items}, {_, Now}, #session{theirs = From} = Session) ->
