@@ -227,6 +227,26 @@ an_obituary_is_repeated_to_who_did_not_show_that_it_knows_test() ->
         element(1, run(Before ++ Shown, watching([a, b])))),
     ?assertEqual([], [M || {_, E} <- Quiet, M <- sent(b, E), M =:= Again]).
 
+%% The obituary of x comes at Heard, and all show at once that they know; Node is a
+%% neighbour from Joined on. What it is told of x after that, within some seconds.
+told_later(Heard, Node, Joined) ->
+    Shown = [{Heard + 1, {message, N, {obituaries, false, [{x, 3}]}}} || N <- [a, b]],
+    Events = [{Joined, {up, Node}} | Shown] ++ beats(a, Heard + 2, Joined + 9000) ++ beats(b, Heard + 2, Joined + 9000),
+    {Heard1, _} = run([{Heard, {message, a, {obituaries, false, [{x, 3}]}}}], watching([a, b])),
+    {_, Trace} = play(Heard + 100, Joined + 9000, Events, Heard1),
+    lists:usort([M || {Now, E} <- Trace, Now >= Joined, {obituaries, _, _} = M <- sent(Node, E)]).
+
+a_new_neighbour_is_told_what_was_told_lately_test() ->
+    ?assertEqual([{obituaries, true, [{x, 3}]}], told_later(31000, c, 40000)),
+    ?assertEqual([{obituaries, true, [{x, 3}]}], told_later(31000, c, 60999)),
+    ?assertEqual([], told_later(31000, c, 61000)).
+
+a_node_is_not_told_of_its_own_earlier_life_test() ->
+    ?assertEqual([], told_later(31000, x, 40000)).
+
+a_newcomer_does_not_hand_on_what_it_was_handed_test() ->
+    ?assertEqual([], told_later(29000, c, 33000)).
+
 who_is_asked_whether_it_knows_answers_test() ->
     {_, Effects} = run([{1000, {message, a, {obituaries, true, [{x, 3}]}}}], watching([b])),
     ?assertEqual([{obituaries, false, [{x, 3}]}], sent(a, Effects)).

@@ -40,7 +40,8 @@
 %% Not promised: that a verdict is right. A node that is paused or cut off from all
 %% its watchers for longer than `dead_ms' is buried, and the two sides of a
 %% partition bury each other's nodes at the seam. That everybody hears of a verdict:
-%% a node that is cut off for longer than the obituary is repeated does not. That a
+%% a node that is cut off for longer than the obituary is repeated does not, unless it
+%% gets a new neighbour within `keep_ms'. That a
 %% node without neighbours is watched. That more deaths than the table of obituaries
 %% has room for, in the time it keeps each, are told: then some are known only to
 %% the neighbours.
@@ -80,7 +81,8 @@
     fanout => pos_integer(),
     repeats => non_neg_integer(),
     gather_ms => pos_integer(),
-    %% Obituaries that are remembered, and for how long at least.
+    %% Obituaries that are remembered, and for how long at least; so long a new
+    %% neighbour is told of them.
     max_obituaries => pos_integer(),
     keep_ms => pos_integer(),
     %% Nodes that this one watches, and senders of beats that are no neighbours.
@@ -207,7 +209,7 @@ init(#{self := Self, incarnation := Life, seed := Seed, options := Given}, Now) 
         rand = Rand,
         beat = {beat, Life, [], none},
         obituaries = atoll_obituaries:new(Max, Keep),
-        news = atoll_news:new(Options),
+        news = atoll_news:new(Options, Now),
         due = #{tick => Now + First},
         any = Now,
         excused = Now
@@ -415,7 +417,7 @@ up(Node, Now, #state{neighbours = Neighbours, strangers = Strangers} = State0) -
             State2 = Watching#state{
                 neighbours = atoll_ring:add(Node, Neighbours),
                 strangers = maps:remove(Node, Strangers),
-                news = atoll_news:joined(Node, State1#state.news)
+                news = atoll_news:joined(Node, Now, State1#state.news)
             },
             {State, Effects} = choose(State2),
             Unchosen = [{send, Node, unwatch} || not lists:member(Node, State#state.watchers)],
@@ -593,7 +595,7 @@ may_blame(Node, #watch{watchers = Watchers}, #state{self = Self, neighbours = Ne
 verdict(Node, Life, Now, #state{obituaries = Obituaries0} = State) ->
     case atoll_obituaries:bury(Node, Life, Now, Obituaries0) of
         {new, Obituaries} ->
-            publish(Node, Life, [], State#state{obituaries = Obituaries});
+            publish(Node, Life, [], Now, State#state{obituaries = Obituaries});
         {refused, Obituaries} ->
             unsuspect(Node, [{notify, {dead, Node, Life}}], remove(Node, State#state{obituaries = Obituaries}))
     end.
@@ -602,7 +604,7 @@ obituary(Self, Life, _From, _Now, #state{self = Self} = State) ->
     own_death(Life, State);
 obituary(Node, Life, From, Now, #state{obituaries = Obituaries0} = State) ->
     case atoll_obituaries:bury(Node, Life, Now, Obituaries0) of
-        {new, Obituaries} -> publish(Node, Life, [From], State#state{obituaries = Obituaries});
+        {new, Obituaries} -> publish(Node, Life, [From], Now, State#state{obituaries = Obituaries});
         {known, _} -> {State#state{news = atoll_news:knows(From, {Node, Life}, State#state.news)}, []};
         {refused, Obituaries} -> {State#state{obituaries = Obituaries}, []}
     end.
@@ -612,19 +614,19 @@ own_death(Life, #state{life = Own, told = Told} = State) when Life >= Own, Life 
 own_death(_Earlier, State) ->
     {State, []}.
 
-publish(Node, Life, From, #state{watched = Watched} = State0) ->
+publish(Node, Life, From, Now, #state{watched = Watched} = State0) ->
     Verdict = [{notify, {dead, Node, Life}}],
     {State1, Notices} =
         case Watched of
             #{Node := #watch{life = Known}} when Known =< Life -> unsuspect(Node, Verdict, remove(Node, State0));
             #{} -> {State0, Verdict}
         end,
-    {State, Effects} = spread(Node, Life, From, State1),
+    {State, Effects} = spread(Node, Life, From, Now, State1),
     {State, Notices ++ Effects}.
 
-spread(Node, Life, From, #state{neighbours = Neighbours, news = News0} = State0) ->
+spread(Node, Life, From, Now, #state{neighbours = Neighbours, news = News0} = State0) ->
     {Targets, State} = targets(State0),
-    {News, Effects} = atoll_news:tell({Node, Life}, From, Targets -- [Node], Neighbours, News0),
+    {News, Effects} = atoll_news:tell({Node, Life}, From, Targets -- [Node], Neighbours, Now, News0),
     {State#state{news = News}, Effects}.
 
 %% All neighbours if they are few. Otherwise those that this node watches, or is

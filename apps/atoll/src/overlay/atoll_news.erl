@@ -6,15 +6,22 @@
 %% Each node that hears an obituary for the first time tells it to its targets in
 %% turn, also to whom it has it from; this is how a teller learns that it arrived.
 %% Who does not show that it knows is told again, a few times, and asked to answer.
+%%
+%% A new neighbour is told what is being told, and the newest of what was told in the
+%% last `keep_ms': it may have been without a neighbour then. Who has begun later than
+%% that itself remembers nothing for others: where nodes join all the time an obituary
+%% would go from newcomer to newcomer for ever.
 -module(atoll_news).
 
--export([new/1, tell/5, targets/1, gathered/2, knows/3, joined/2, again/2, sizes/1]).
+-export([new/2, tell/6, targets/1, gathered/2, knows/3, joined/3, again/2, sizes/1]).
 
 -export_type([news/0, obituary/0, options/0, message/0]).
 
 -type obituary() :: {node(), Life :: pos_integer()}.
 
--type options() :: #{repeats := non_neg_integer(), gather_ms := pos_integer(), atom() => term()}.
+-type options() :: #{
+    repeats := non_neg_integer(), gather_ms := pos_integer(), keep_ms := non_neg_integer(), atom() => term()
+}.
 
 -type message() ::
     %% Whether the receiver shall say that it has them, by telling them in turn.
@@ -29,6 +36,10 @@
 -record(news, {
     repeats :: non_neg_integer(),
     gather_ms :: pos_integer(),
+    keep_ms :: non_neg_integer(),
+    %% What is heard from then on is remembered for new neighbours, newest first.
+    keep_from :: atoll_protocol:now_ms(),
+    recent = [] :: [{atoll_protocol:now_ms(), obituary()}],
     items = #{} :: #{node() => #item{}},
     %% What is gathered, newest first, and for whom; `closed' while nothing is.
     gathered = closed :: closed | {Targets :: [node()], [obituary()]}
@@ -36,25 +47,32 @@
 
 -opaque news() :: #news{}.
 
+%% How many are remembered for new neighbours.
+-define(RECENT, 50).
+
 %% @doc Nothing to tell.
--spec new(options()) -> news().
-new(#{repeats := Repeats, gather_ms := Ms}) ->
-    #news{repeats = Repeats, gather_ms = Ms}.
+-spec new(options(), atoll_protocol:now_ms()) -> news().
+new(#{repeats := Repeats, gather_ms := Ms, keep_ms := KeepMs}, Now) ->
+    #news{repeats = Repeats, gather_ms = Ms, keep_ms = KeepMs, keep_from = Now + KeepMs}.
 
 %% @doc Tells the targets an obituary; From are those who told it. The ring has
 %% those who can be told.
--spec tell(obituary(), From :: [node()], Targets :: [node()], atoll_ring:ring(), news()) ->
+-spec tell(obituary(), From :: [node()], Targets :: [node()], atoll_ring:ring(), atoll_protocol:now_ms(), news()) ->
     {news(), [atoll_protocol:effect()]}.
-tell(Obituary, From, Targets, Ring, #news{gathered = closed, gather_ms = Ms} = News) ->
+tell(Obituary, From, Targets, Ring, Now, #news{gathered = closed, gather_ms = Ms} = News) ->
     {
-        announce(Obituary, Targets -- From, News#news{gathered = {[], []}}),
+        announce(Obituary, Targets -- From, Now, News#news{gathered = {[], []}}),
         send(Targets, [Obituary], Ring) ++ [{timer, gather, Ms}]
     };
-tell(Obituary, From, Targets, _Ring, #news{gathered = {_, Gathered}} = News) ->
-    {announce(Obituary, Targets -- From, News#news{gathered = {Targets, [Obituary | Gathered]}}), []}.
+tell(Obituary, From, Targets, _Ring, Now, #news{gathered = {_, Gathered}} = News) ->
+    {announce(Obituary, Targets -- From, Now, News#news{gathered = {Targets, [Obituary | Gathered]}}), []}.
 
-announce({Node, Life}, Waiting, #news{items = Items, repeats = Repeats} = News) ->
-    News#news{items = Items#{Node => #item{life = Life, waiting = Waiting, repeats = Repeats}}}.
+announce({Node, Life} = Obituary, Waiting, Now, #news{items = Items, repeats = Repeats} = News) ->
+    Recent = [{Now, Obituary} || Now >= News#news.keep_from] ++ News#news.recent,
+    News#news{
+        recent = lists:sublist(Recent, ?RECENT),
+        items = Items#{Node => #item{life = Life, waiting = Waiting, repeats = Repeats}}
+    }.
 
 %% @doc For whom is gathered now: one batch, one set of targets.
 -spec targets(news()) -> [node()].
@@ -85,15 +103,23 @@ knows(From, {Node, Life}, #news{items = Items} = News) ->
             News
     end.
 
-%% @doc A new neighbour, which may not have heard.
--spec joined(node(), news()) -> news().
-joined(_Node, #news{items = Items} = News) when map_size(Items) =:= 0 ->
-    News;
-joined(Node, #news{items = Items} = News) ->
+%% @doc A new neighbour, which may not have heard. It is told with those who are told
+%% again; of its own earlier lives it knows.
+-spec joined(node(), atoll_protocol:now_ms(), news()) -> news().
+joined(Node, Now, #news{items = Told, recent = Recent0, keep_ms = KeepMs} = News) ->
+    Recent = [Entry || {At, _} = Entry <- Recent0, Now - At < KeepMs],
+    Recalled = maps:from_list([
+        {Dead, #item{life = Life, waiting = [], repeats = News#news.repeats}}
+     || {_, {Dead, Life}} <- lists:reverse(Recent)
+    ]),
     News#news{
+        recent = Recent,
         items = maps:map(
-            fun(_, #item{waiting = Waiting} = Item) -> Item#item{waiting = [Node | lists:delete(Node, Waiting)]} end,
-            Items
+            fun
+                (Dead, Item) when Dead =:= Node -> Item;
+                (_, #item{waiting = Waiting} = Item) -> Item#item{waiting = [Node | lists:delete(Node, Waiting)]}
+            end,
+            maps:merge(Recalled, Told)
         )
     }.
 
