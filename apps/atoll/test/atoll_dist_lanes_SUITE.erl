@@ -28,6 +28,7 @@
     a_node_is_restarted_under_its_name/1,
     a_killed_node_is_down_once/1,
     a_lane_that_is_cut_is_the_end_once/1,
+    an_end_that_notices_late_gives_the_same_reason/1,
     a_lane_that_is_a_black_hole_is_the_end_once/1,
     a_silent_node_is_down_as_ever/1,
     unequal_ticktimes_keep_an_idle_connection/1,
@@ -279,6 +280,17 @@ a_lane_that_is_cut_is_the_end_once(Config) ->
     %% All of them are the end of the connection as ever.
     ends_once(A, B, fun() -> fault(A, B, cut) end),
     ?assertEqual([{lane_closed, 2}, connection_closed], call(A, atoll_dist_probe, heard, [])).
+
+%% The other end gives up all lanes before it has waited itself.
+an_end_that_notices_late_gives_the_same_reason(Config) ->
+    {A, B} = faulty(Config),
+    [ok = call(At, atoll_dist_probe, hears, [name(To)]) || {At, To} <- [{A, B}, {B, A}]],
+    ends_once(A, B, fun() ->
+        ok = call(A, atoll_dist_probe, held_up, [name(B), 60]),
+        fault(B, A, {cut, 2})
+    end),
+    until(fun() -> call(B, atoll_dist_probe, heard, []) =/= [] end),
+    [?assertEqual([{lane_closed, 2}], call(N, atoll_dist_probe, heard, [])) || N <- [A, B]].
 
 a_lane_that_is_a_black_hole_is_the_end_once(Config) ->
     {A, B} = pair(Config, lanes(Config, [{faults, true}]) ++ kernel(net_ticktime, 4)),

@@ -18,8 +18,11 @@
 %% So many frames of a lane are read ahead of being given to the VM.
 -define(AHEAD, 16).
 
-%% How far apart in milliseconds the ends of a gone peer's lanes may be.
--define(APART, 200).
+%% How far apart in milliseconds the ends of a gone peer's lanes may be. An end waits
+%% twice as long before it gives up the others: if it is the first to, the other end,
+%% which may have noticed later, sees that they ended well after the one that was lost.
+-define(TOGETHER, 200).
+-define(WAIT, (2 * ?TOGETHER)).
 
 -record(state, {
     handle :: erlang:dist_handle(),
@@ -40,8 +43,9 @@
     holes = [] :: [atoll_dist_lanes:lane()],
     %% Lanes that are not read for now.
     stopped = [] :: [atoll_dist_lanes:lane()],
-    %% Lanes that have ended, the first one last, and why that one did.
+    %% Lanes that have ended, the first one last, and when and why that one did.
     ended = [] :: [atoll_dist_lanes:lane()],
+    since = 0 :: integer(),
     why = closed :: term(),
     %% The process that asks kernel for the ticktime, while it does.
     asking = none :: none | reference()
@@ -189,8 +193,7 @@ loop(#state{lanes = Lanes} = State) ->
         look_at_lanes ->
             loop(look(State));
         {all_ended_by_now, Lane} ->
-            #state{why = Why} = State,
-            end_of({lane_closed, Lane}, io_lib:format("has ended (~0tp) though others had not", [Why]), Lane, State);
+            one_ended(Lane, State);
         tick ->
             ok = tick(0, State),
             loop(State);
@@ -249,15 +252,22 @@ go_on(#state{stopped = Stopped, fence = Fence, sockets = Sockets, holes = Holes}
     State#state{stopped = Held}.
 
 %% What has arrived on the others is still given to the VM.
-ended(Lane, Why, #state{ended = [], n = N} = State) when N > 1 ->
-    _ = erlang:send_after(?APART, self(), {all_ended_by_now, Lane}),
-    State#state{ended = [Lane], why = Why};
-ended(Lane, _Why, #state{ended = Ended0, n = N} = State) ->
+ended(_Lane, _Why, #state{n = 1}) ->
+    exit(connection_closed);
+ended(Lane, Why, #state{ended = []} = State) ->
+    _ = erlang:send_after(?WAIT, self(), {all_ended_by_now, Lane}),
+    State#state{ended = [Lane], since = now_ms(), why = Why};
+ended(Lane, _Why, #state{ended = Ended0, since = Since, n = N} = State) ->
     Ended = [Lane | lists:delete(Lane, Ended0)],
-    case length(Ended) of
-        N -> exit(connection_closed);
-        _ -> State#state{ended = Ended}
+    case length(Ended) =:= N andalso now_ms() - Since of
+        false -> State#state{ended = Ended};
+        Ms when Ms =< ?TOGETHER -> exit(connection_closed);
+        _ -> one_ended(lists:last(Ended), State)
     end.
+
+-spec one_ended(atoll_dist_lanes:lane(), #state{}) -> no_return().
+one_ended(Lane, #state{why = Why} = State) ->
+    end_of({lane_closed, Lane}, io_lib:format("has ended (~0tp) though others had not", [Why]), Lane, State).
 
 look(State) ->
     look_at_all(ask_ticktime(State)).
