@@ -232,6 +232,21 @@ a_neighbour_that_comes_back_is_eager_test() ->
     {_, Effects} = run([from(a, gossip(1))], State),
     ?assertMatch([{b, _}], sent(Effects)).
 
+%% To whom the second message of r goes on, which comes from a as the first did.
+sent_on(Between) ->
+    {State, _} = run([from(a, gossip(1)) | Between], settled([a, b])),
+    {_, Effects} = run([from(a, gossip(2))], State),
+    [Node || {Node, {gossip, r, 1, 2, _, _}} <- sent(Effects)].
+
+a_neighbour_that_comes_later_is_lazy_where_another_is_the_parent_test() ->
+    ?assertEqual([b], sent_on([{up, c}])).
+
+a_neighbour_that_comes_when_the_parent_is_lost_is_eager_test() ->
+    ?assertEqual([b, c], sent_on([{down, a, lost}, {up, c}])).
+
+a_neighbour_that_asks_for_a_baseline_is_eager_test() ->
+    ?assertEqual([b, c], sent_on([{up, c}, from(c, baseline)])).
+
 %% Once a sender is forgotten its late copies are new again, while the first one may
 %% still be in the cache.
 late_copies_of_forgotten_senders_do_no_harm_test() ->

@@ -3,7 +3,8 @@
 %%
 %% A message is sent on to the *eager* neighbours at once and announced to the *lazy*
 %% ones a little later, many announcements in one message. All neighbours are eager at
-%% first. Whoever gets a message a second time says so (prune), and the two
+%% first, but for those that come later, in the trees that have a parent by then, if
+%% they do not ask for a baseline. Whoever gets a message a second time says so (prune), and the two
 %% make each other lazy in that sender's tree; what remains of a flood is a tree. Whoever
 %% hears of a message and does not get it asks an announcer for it (graft), which
 %% makes that link eager and repairs the tree. And a link over which a message would have
@@ -201,15 +202,24 @@ handle({message, From, {rest, Messages, Gone}}, Now, State) ->
     fetched(From, Messages, Gone, Now, State);
 handle({message, From, baseline}, _Now, #state{seen = Seen} = State) ->
     case is_fresh(State) of
-        true -> {State, []};
-        false -> {State, [{send, From, {baseline, atoll_plumtree_seen:is_complete(Seen), digest(State)}}]}
+        true ->
+            {State, []};
+        false ->
+            Eager = State#state{trees = atoll_plumtree_trees:lost(From, State#state.trees)},
+            {Eager, [{send, From, {baseline, atoll_plumtree_seen:is_complete(Seen), digest(State)}}]}
     end;
 handle({message, _From, {baseline, Complete, Digest}}, Now, State) ->
     {adopt(Complete, Digest, Now, State), []};
 handle({up, Node}, Now, #state{up = Up} = State) ->
     case lists:member(Node, Up) of
         true -> {State, []};
-        false -> up(Node, Up =:= [], Now, State#state{up = Up ++ [Node], unmet = State#state.unmet ++ [Node]})
+        false ->
+            Gained = State#state{
+                up = Up ++ [Node],
+                unmet = State#state.unmet ++ [Node],
+                trees = atoll_plumtree_trees:gained(Node, Up, State#state.trees)
+            },
+            up(Node, Up =:= [], Now, Gained)
     end;
 handle({down, Node, _Why}, _Now, State) ->
     case is_neighbour(Node, State) of

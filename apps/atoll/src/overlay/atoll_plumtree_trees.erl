@@ -2,10 +2,12 @@
 %% *lazy*, that is, get announcements in place of messages.
 %%
 %% All other neighbours are eager. So a tree of which nothing is known, because it is
-%% new or was forgotten, floods; the duplicates then prune it again.
+%% new or was forgotten, floods; the duplicates then prune it again. A new neighbour is
+%% lazy in each tree that has a parent: a link that is faster, though longer, would take
+%% the parent's place.
 -module(atoll_plumtree_trees).
 
--export([new/1, sent/3, is_lazy/3, delivered/5, parent/2, make_lazy/4, make_eager/4, is_shorter/4, follow/6, lost/2]).
+-export([new/1, sent/3, is_lazy/3, delivered/5, parent/2, make_lazy/4, make_eager/4, gained/3, is_shorter/4, follow/6, lost/2]).
 -export([size/1, forgotten/1]).
 
 -export_type([trees/0]).
@@ -98,7 +100,21 @@ follow(Root, From, Hops, Neighbours, Now, Trees) ->
     Short = Tree#tree{lazy = Changed, parent = From, hops = Hops},
     {Old, atoll_plumtree_recent:store(Root, Short, Now, Trees)}.
 
-%% @doc It is no neighbour any more; should it come back, it is eager in all trees.
+%% @doc A new neighbour: lazy wherever one of the old ones is the parent.
+-spec gained(node(), Old :: [node()], trees()) -> trees().
+gained(Node, Old, Trees) ->
+    atoll_plumtree_recent:map(
+        fun(_Root, #tree{lazy = Lazy, parent = Parent} = Tree) ->
+            case lists:member(Parent, Old) of
+                true -> Tree#tree{lazy = add(Node, Lazy)};
+                false -> Tree
+            end
+        end,
+        Trees
+    ).
+
+%% @doc It is in no tree: no neighbour any more, or one that knows nothing yet and is
+%% eager in all.
 -spec lost(node(), trees()) -> trees().
 lost(Node, Trees) ->
     atoll_plumtree_recent:map(
