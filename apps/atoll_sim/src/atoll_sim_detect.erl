@@ -2,13 +2,13 @@
 %% with its sockets open, and whether anybody is buried who lives.
 %%
 %% While messages are lost and nodes pause, one node after another falls silent for
-%% ever. Every node that hears the verdict counts with the time until then. A
-%% minute later the silent node is started again, as a new life. Whoever was awake
-%% when it fell silent, and has neither died nor fallen silent since, must have
-%% heard by then, also if it was paused meanwhile; otherwise it has missed it, and
-%% counts as one that heard later than all others. A verdict on a node that is not
-%% silent is a false death. Of pauses: at any moment so large a share of the nodes
-%% is in one, and none twice in a row.
+%% ever. Every node that was awake then and hears the verdict counts with the time
+%% until it does. A minute later the silent node is started again, as a new life.
+%% Whoever was awake when it fell silent, and has neither died nor fallen silent
+%% since, must have heard by then, also if it was paused meanwhile; otherwise it has
+%% missed it, and counts as one that heard later than all others. A verdict on a node
+%% that is not silent is a false death. Of pauses: at any moment so large a share of
+%% the nodes is in one, and none twice in a row.
 -module(atoll_sim_detect).
 
 -export([run/1]).
@@ -59,9 +59,11 @@
 -record(seen, {
     %% Who is silent now.
     silent = #{} :: #{node() => []},
-    %% Of each life that ended in silence: since when, who heard within the minute
-    %% and how much later, and, when that is over, how many missed it.
-    heard = #{} :: #{{node(), Life :: pos_integer()} => {integer(), #{node() => integer()}, non_neg_integer()}},
+    %% Of each life that ended in silence: since when, who was awake, who of them heard
+    %% within the minute and how much later, and, when that is over, how many missed it.
+    heard = #{} :: #{
+        {node(), Life :: pos_integer()} => {integer(), #{node() => []}, #{node() => integer()}, non_neg_integer()}
+    },
     %% Lives that were declared dead and were not.
     false = #{} :: #{{node(), pos_integer()} => []}
 }).
@@ -94,7 +96,7 @@ play(#{minutes := Minutes} = Options, Cluster0) ->
     #{sent := Sent, events := Events} = atoll_sim_world:counters(World),
     #{strategy := Strategy, nodes := Nodes, seed := Seed} = atoll_sim_cluster:options(Cluster),
     #seen{heard = Heard, false = False} = atoll_sim_world:watched(World),
-    Times = [maps:values(Of) ++ lists:duplicate(Missed, ?MISSED_MS) || {_, Of, Missed} <- maps:values(Heard)],
+    Times = [maps:values(Of) ++ lists:duplicate(Missed, ?MISSED_MS) || {_, _, Of, Missed} <- maps:values(Heard)],
     Flat = lists:append(Times),
     First = [lists:min([?MISSED_MS | Of]) || Of <- Times],
     #{
@@ -102,7 +104,7 @@ play(#{minutes := Minutes} = Options, Cluster0) ->
         nodes => Nodes,
         seed => Seed,
         silent => map_size(Heard),
-        missed => length([Life || {Life, {_, _, Missed}} <- maps:to_list(Heard), Missed > 0]),
+        missed => length([Life || {Life, {_, _, _, Missed}} <- maps:to_list(Heard), Missed > 0]),
         detect_ms_p50 => percentile(Flat, 50),
         detect_ms_p99 => percentile(Flat, 99),
         first_ms_p99 => percentile(First, 99),
@@ -146,8 +148,9 @@ silence_one(Node, Cluster) ->
     atoll_sim_cluster:update(
         fun(W0) ->
             Life = atoll_overlay_core:incarnation(atoll_sim_world:state(Node, W0)),
-            W = atoll_sim_world:note(Node, {silent, Life}, atoll_sim_world:pause(Node, W0)),
-            Awake = [{Other, atoll_sim_world:incarnation(Other, W)} || Other <- awake(W)],
+            Paused = atoll_sim_world:pause(Node, W0),
+            Awake = [{Other, atoll_sim_world:incarnation(Other, Paused)} || Other <- awake(Paused)],
+            W = atoll_sim_world:note(Node, {silent, Life, [Other || {Other, _} <- Awake]}, Paused),
             atoll_sim_world:at(
                 atoll_sim_world:now(W) + ?HEARD_MS,
                 fun(Then) ->
@@ -162,7 +165,7 @@ silence_one(Node, Cluster) ->
 
 %% Those of these lives that go on and have not heard.
 missed(Silent, Lives, World) ->
-    #seen{silent = AlsoSilent, heard = #{Silent := {_, Times, _}}} = atoll_sim_world:watched(World),
+    #seen{silent = AlsoSilent, heard = #{Silent := {_, _, Times, _}}} = atoll_sim_world:watched(World),
     [
         Node
      || {Node, Incarnation} <- Lives,
@@ -203,20 +206,21 @@ go_on(Node, World) ->
         #{} -> atoll_sim_world:resume(Node, World)
     end.
 
-see(Now, Node, {note, {silent, Life}}, #seen{silent = Silent, heard = Heard} = Seen) ->
-    Seen#seen{silent = Silent#{Node => []}, heard = Heard#{{Node, Life} => {Now, #{}, 0}}};
+see(Now, Node, {note, {silent, Life, Awake}}, #seen{silent = Silent, heard = Heard} = Seen) ->
+    Fallen = {Now, maps:from_keys(Awake, []), #{}, 0},
+    Seen#seen{silent = Silent#{Node => []}, heard = Heard#{{Node, Life} => Fallen}};
 see(_Now, Node, {note, {over, Life, Missed}}, #seen{silent = Silent, heard = Heard} = Seen) ->
-    #{{Node, Life} := {Since, Times, 0}} = Heard,
-    Judged = {Since, Times, length(Missed)},
+    #{{Node, Life} := {Since, Awake, Times, 0}} = Heard,
+    Judged = {Since, Awake, Times, length(Missed)},
     Seen#seen{silent = maps:remove(Node, Silent), heard = Heard#{{Node, Life} := Judged}};
 see(Now, Node, {notice, {dead, Of, Life}}, #seen{heard = Heard, false = False} = Seen) ->
     case Heard of
-        #{{Of, Life} := {Since, Times, 0}} when Now - Since =< ?HEARD_MS ->
+        #{{Of, Life} := {Since, Awake, Times, 0}} when is_map_key(Node, Awake), Now - Since =< ?HEARD_MS ->
             %% Who was started again meanwhile may hear once more.
             Earliest = maps:merge(#{Node => Now - Since}, Times),
-            Seen#seen{heard = Heard#{{Of, Life} := {Since, Earliest, 0}}};
+            Seen#seen{heard = Heard#{{Of, Life} := {Since, Awake, Earliest, 0}}};
         #{{Of, Life} := _} ->
-            %% Too late.
+            %% Too late, or a newcomer, to which nothing is owed.
             Seen;
         #{} ->
             Seen#seen{false = False#{{Of, Life} => []}}
