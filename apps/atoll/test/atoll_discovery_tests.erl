@@ -80,6 +80,42 @@ the_pauses_between_attempts_grow_to_the_longest_test() ->
     ?assert(lists:max(Pauses) =< 30000),
     ?assert(lists:last(Pauses) >= 15000).
 
+%% Of a node without neighbours; no contact need be left.
+who_is_alone_says_so_again_and_again_test() ->
+    [
+        begin
+            {_, Trace} = play(200000, [], new(me, Contacts)),
+            Said = [At || {At, Effects} <- Trace, {notify, alone} <- Effects],
+            ?assert(length(Said) >= 7),
+            ?assert(hd(Said) =< 1000)
+        end
+     || Contacts <- [[], [me], [a]]
+    ].
+
+who_has_a_neighbour_does_not_say_that_it_is_alone_test() ->
+    {_, Trace} = play(200000, [{500, {up, n}}], new(me, [])),
+    ?assertEqual([], [At || {At, Effects} <- Trace, At >= 500, {notify, alone} <- Effects]).
+
+%% Without a contact whose answer may come.
+who_is_alone_says_so_soon_after_a_link_came_up_test() ->
+    Soon = fun(Contacts) ->
+        {_, Trace} = play(101000, [{100000, {cast, {linked, n}}}], new(me, Contacts)),
+        [At || {At, Effects} <- Trace, At > 100000, {notify, alone} <- Effects]
+    end,
+    ?assertMatch([_], Soon([])),
+    ?assertEqual([], Soon([a])).
+
+who_is_joined_by_is_told_and_is_a_beacon_from_then_on_test() ->
+    {_, Effects} = new(me, [z]),
+    ?assertEqual([{send, z, {probe, []}}], [E || {send, _, _} = E <- Effects]),
+    {_, Trace} = play(10000, [{100, {message, me, {probe, []}}}], new(z, [])),
+    ?assertMatch([[{z, _}] | _], lists:append([?CARGOS(E) || {_, E} <- Trace])).
+
+%% Else each join would be two.
+what_who_is_joined_by_answers_is_no_reason_to_join_test() ->
+    Alone = play(60000, [{100, {up, n}}, {59000, {message, z, {probed, apart}}}], new(me, [z])),
+    ?assertEqual([], [At || At <- joined_at(element(2, Alone)), At >= 59000, At < 59100]).
+
 who_has_neighbours_and_hears_a_beacon_does_not_join_test() ->
     {_, Trace} = play(200000, [{500, {up, n}} | grows(2000, 200000)], new(me, [a])),
     ?assertEqual([], [At || At <- joined_at(Trace), At > 500]).
@@ -220,7 +256,8 @@ remembered_beacons_are_bounded_and_counted_test() ->
 
 a_beacon_probes_a_contact_that_it_does_not_hear_test() ->
     {_, Trace} = play(100000, [{100, {up, n}} | grows(1000, 100000)], new(me, [me, a, z])),
-    Probes = [{At, To, M} || {At, E} <- Trace, {send, To, {probe, _} = M} <- E],
+    %% But for those that tell who is joined by that it is a contact.
+    Probes = [{At, To, M} || {At, E} <- Trace, ?JOINS(E) =:= [], {send, To, {probe, _} = M} <- E],
     ?assertMatch([{_, z, {probe, [a, me]}} | _], Probes),
     ?assertEqual([z], lists:usort([To || {_, To, _} <- Probes])),
     [{First, _, _} | _] = Probes,

@@ -20,6 +20,8 @@
     who_has_left_stays_out/1,
     an_overlay_needs_a_name/1,
     contacts_that_are_there_before_their_overlay_make_no_island/1,
+    who_was_cut_off_while_its_contact_died_is_back/1,
+    who_has_no_contact_joins_by_its_group/1,
     a_far_node_is_reached_on_demand/1,
     wrong_calls_are_refused_in_a_sentence/1,
     recorded_events_give_the_same_effects/1,
@@ -240,6 +242,34 @@ contacts_that_are_there_before_their_overlay_make_no_island(Config) ->
     ok = call(C, N1, application, start, [atoll]),
     [?assertEqual({N, ok}, {N, call(C, N, atoll_overlay_witness, await, [members, Nodes])}) || N <- Nodes],
     ok = call(C, Fifth, application, start, [atoll]).
+
+%% Nobody has a contact but the one that it was told to join by, which is killed for good.
+who_was_cut_off_while_its_contact_died_is_back(Config) ->
+    C = small(Config, hyparview, #{}),
+    [First | Others] = Nodes = atoll_cluster:nodes(C),
+    [ok = call(C, N, atoll, join, [First]) || N <- Others],
+    [ok = call(C, N, atoll_overlay_witness, await, [members, Nodes]) || N <- Nodes],
+    [Lone | Rest] = lists:reverse(Others),
+    ok = atoll_name_cluster:cut(C, [Lone], [First | Rest]),
+    try
+        ok = atoll_cluster:kill(C, First),
+        [ok = call(C, N, atoll_overlay_witness, await, [members, lists:sort(Rest)]) || N <- Rest],
+        ok = call(C, Lone, atoll_overlay_witness, await_alone, [])
+    after
+        ok = atoll_name_cluster:mend(C, [Lone], Rest)
+    end,
+    [?assertEqual({N, ok}, {N, call(C, N, atoll_overlay_witness, await, [members, Others])}) || N <- Others].
+
+%% As the first node of a cluster when it is started again.
+who_has_no_contact_joins_by_its_group(Config) ->
+    C = small(Config, hyparview, #{}),
+    [First | Others] = Nodes = atoll_cluster:nodes(C),
+    [ok = call(C, N, atoll, join, [hd(Others)]) || N <- tl(Others)],
+    [ok = call(C, N, atoll_overlay_witness, await, [members, Others]) || N <- Others],
+    {ok, team, _} = call(C, hd(Others), s_group, new_s_group, [team, Nodes]),
+    [?assertEqual({N, ok}, {N, call(C, N, atoll_overlay_witness, await, [members, Nodes])}) || N <- Nodes],
+    ?assertMatch([_ | _], call(C, First, atoll, neighbours, [])),
+    ok = call(C, hd(Others), s_group, delete_s_group, [team]).
 
 %% A message to a node that is no neighbour arrives, and a monitor across the
 %% connection that it made is true as long as it stands.

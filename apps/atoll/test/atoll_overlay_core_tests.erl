@@ -235,6 +235,33 @@ who_joins_while_it_says_farewell_stays_test() ->
     {_, Late} = roster({heard, 7}, S2),
     ?assertEqual([], [E || {notify, {heard, _}} = E <- Late]).
 
+joins(Effects) -> [Nodes || {notify, {heard, {cast, {join, Nodes}}}} <- Effects].
+
+%% The contact is not to be had; a link that is there for another reason will do.
+who_is_alone_joins_by_whom_it_has_a_link_with_test() ->
+    Lone = with(#{discovery => #{}}),
+    {_, None} = handle({timeout, {discovery, join}}, Lone),
+    ?assertEqual([], joins(None)),
+    {_, Effects} = handle({timeout, {discovery, join}}, linked(Lone)),
+    ?assertEqual([[?PEER]], joins(Effects)).
+
+who_is_alone_joins_by_those_in_the_roster_test() ->
+    {Known, _} = roster({news, [{other@host, {1, alive}}]}, linked(with(#{discovery => #{}, roster => #{}}))),
+    {Alone, _} = handle({down, ?PEER, lost}, Known),
+    {_, Effects} = handle({timeout, {discovery, join}}, Alone),
+    ?assertMatch([[_ | _]], joins(Effects)),
+    ?assert(lists:member(other@host, hd(joins(Effects)))).
+
+who_has_left_joins_by_nobody_that_it_knows_test() ->
+    {Left, _} = handle({call, {self(), left}, leave}, linked(with(#{discovery => #{}}))),
+    {_, Effects} = handle({timeout, {discovery, join}}, Left),
+    ?assertEqual([], joins(Effects)).
+
+a_node_that_was_held_to_be_dead_and_is_found_is_joined_by_test() ->
+    {Known, _} = roster({news, [{?PEER, {3, dead}}]}, linked(with(#{roster => #{}}))),
+    {_, Effects} = roster({pong, {3, alive}}, Known),
+    ?assertEqual([[?PEER]], joins(Effects)).
+
 who_has_left_is_not_brought_back_by_discovery_test() ->
     {S0, _} = handle({cast, {contacts, [?PEER]}}, with(#{roster => #{}, discovery => #{}})),
     {Joining, E1} = handle({timeout, {discovery, join}}, S0),

@@ -27,7 +27,9 @@ properties_test_() ->
             {"the live ones are counted, and the bounds hold",
                 ?FORALL({A, Members, Gone}, {entries(), choose(1, 4), choose(0, 3)}, keeps_bounds(A, Members, Gone))},
             {"the successors go once around all",
-                ?FORALL(A, entries(), goes_around(table(A)))}
+                ?FORALL(A, entries(), goes_around(table(A)))},
+            {"each dead one comes after one of the live ones",
+                ?FORALL(A, entries(), are_divided(table(A)))}
         ]
     ].
 
@@ -80,6 +82,17 @@ around(_Table, _Node, 0) -> [];
 around(Table, Node, N) ->
     Next = atoll_roster_table:successor(Node, Table),
     [Next | around(Table, Next, N - 1)].
+
+are_divided(Table) ->
+    case atoll_roster_table:alive(Table) of
+        [] ->
+            atoll_roster_table:dead_after(?OWNER, Table) =:= atoll_roster_table:dead(Table);
+        [One] ->
+            atoll_roster_table:dead_after(One, Table) =:= atoll_roster_table:dead(Table);
+        Alive ->
+            After = lists:append([atoll_roster_table:dead_after(Node, Table) || Node <- Alive]),
+            atoll_roster_table:dead(Table) =:= lists:sort(After)
+    end.
 
 the_higher_incarnation_wins_test() ->
     ?assertEqual({2, alive}, atoll_roster_table:wins({1, dead}, {2, alive})),

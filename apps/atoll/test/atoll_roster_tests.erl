@@ -259,6 +259,56 @@ who_is_asked_to_try_says_what_came_of_it_test() ->
     ?assertEqual([{a, {unreached, n1}}], sends(element(2, handle({timeout, {check, n1}}, S1)))),
     ?assertEqual([{a, {reached, n1}}], sends(element(2, handle({message, n1, {pong, {1, alive}}}, S1)))).
 
+%% Knocking
+
+%% It knows that n1 is dead, and has a neighbour who is its only member.
+bereaved() ->
+    {S, _} = handle({cast, {dead, n1, 1}}, tell(a, [{a, {1, alive}}, {n1, {1, alive}}], neighbours([a]))),
+    S.
+
+a_dead_node_that_answers_is_found_test() ->
+    {_, E1} = handle({message, n1, {pong, {1, alive}}}, bereaved()),
+    ?assertEqual([{found, n1}], notices(E1)),
+    %% That life is over all the same.
+    ?assertEqual([{n1, {entries, [{n1, {1, dead}}]}}], sends(E1)),
+    {_, E2} = handle({message, n1, {pong, {2, alive}}}, bereaved()),
+    ?assertEqual([{found, n1}, {member_up, n1}], notices(E2)),
+    {_, E3} = handle({message, a, {pong, {1, alive}}}, bereaved()),
+    ?assertEqual([], notices(E3)).
+
+%% Each by one member, who is the same for all of them that are equal in what they know.
+the_dead_are_tried_by_one_member_each_test() ->
+    Nodes = [list_to_atom("n" ++ integer_to_list(N)) || N <- lists:seq(1, 20)],
+    {Alive, Dead} = lists:split(10, Nodes),
+    Tried = lists:append([
+        begin
+            Entries = [{N, {1, alive}} || N <- Alive] ++ [{N, {1, dead}} || N <- Dead],
+            {S0, _} = handle({up, hd(Alive -- [Self])}, new(Self, #{})),
+            {S, _} = news(z, Entries, S0),
+            {Rounds, _} = lists:mapfoldl(
+                fun(_, S1) ->
+                    {S2, E} = handle({timeout, audit}, S1),
+                    {[N || {N, ping} <- sends(E), lists:member(N, Dead)], S2}
+                end,
+                S,
+                lists:seq(1, 40)
+            ),
+            lists:usort(lists:append(Rounds))
+        end
+     || Self <- Alive
+    ]),
+    ?assertEqual(lists:sort(Dead), lists:sort(Tried)).
+
+who_has_left_is_not_tried_test() ->
+    {S, _} = news(a, [{n1, {1, left}}], neighbours([a])),
+    ?assertEqual([], sends(element(2, handle({timeout, audit}, S)))).
+
+some_are_members_and_then_the_dead_test() ->
+    Some = fun(Count) -> lists:sort(element(1, atoll_roster:some(Count, bereaved()))) end,
+    ?assertEqual([], Some(0)),
+    ?assertEqual([a], Some(1)),
+    ?assertEqual([a, n1], Some(5)).
+
 %% Properties
 
 whatever_comes_up_and_down_alternate_test_() ->

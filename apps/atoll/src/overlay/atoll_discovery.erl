@@ -11,7 +11,10 @@
 %% so they cost no message, and everybody connected with a beacon sees it grow.
 %%
 %% Joining. A node that starts joins through a contact at once, one that loses its last
-%% neighbour within `join_min_ms', and while it has none again with growing pauses. A
+%% neighbour within `join_min_ms', and while it has none again with growing pauses;
+%% each time it says that it is `alone', so that others that are known may be tried
+%% too: it may be the contacts that are gone. Whoever it joins through is told by a
+%% probe, and is its own contact, and a beacon, from then on. A
 %% node that has neighbours but has seen no beacon grow for `island_ms' is on an island
 %% without contacts, and joins too, each at a random moment within `join_max_ms': the
 %% first that succeeds brings the beacon to all.
@@ -29,11 +32,11 @@
 %% beacon asks from time to time a contact that it does not hear which beacons that
 %% one hears. If they share none, they are two islands, and it joins there.
 %%
-%% Promised: as long as some contact can be reached, and each contact knows that it
-%% is one, nodes that can reach each other end up in one overlay, if joining
-%% through a contact connects. Not promised: how soon. Where the circle does not do it
-%% at once, that takes `island_ms', and a probe must hit the other island. Where no contact is among its own contacts
-%% there are no beacons, and every node joins again every `join_max_ms' or so.
+%% Promised: as long as some contact can be reached, nodes that can reach each other end
+%% up in one overlay, if joining through a contact connects. Not promised: how soon. Where the circle does not do it
+%% at once, that takes `island_ms', and a probe must hit the other island. Where no
+%% contact is left there are no beacons, and every node tries one again every
+%% `join_max_ms' or so.
 -module(atoll_discovery).
 
 -behaviour(atoll_protocol).
@@ -68,7 +71,7 @@
 }.
 
 -type message() ::
-    %% The beacons that the sender sees grow.
+    %% The beacons that the sender sees grow; the receiver is a contact of it.
     {probe, [node()]}
     %% Whether the two hear the same; unknown, if the sender is too new to say.
     | {probed, same | apart | unknown}.
@@ -76,6 +79,8 @@
 -type notice() ::
     %% To the strategy.
     {join, [node()]}
+    %% To whoever knows other nodes that one might join by: this one has no neighbour.
+    | alone
     %% To the detector: carry this.
     | {cargo, atoll_beacons:table()}.
 
@@ -98,6 +103,8 @@
     asked = none :: none | node(),
     circle = [] :: [node()],
     probe_at :: atoll_protocol:now_ms(),
+    %% The contact that was told so as it was joined by: it is not asked anything.
+    through = none :: none | node(),
     joins = 0 :: non_neg_integer(),
     probes = 0 :: non_neg_integer(),
     refused = 0 :: non_neg_integer()
@@ -142,12 +149,13 @@ init(#{self := Self, incarnation := Incarnation, seed := Seed, options := Given}
         join_at = Now,
         probe_at = Now + ProbeMs
     },
-    {State, Effects} = add(Contacts, Now, State0),
-    {State, [{timer, tick, First} | Effects]}.
+    {State1, Effects} = add(Contacts, Now, State0),
+    {State, Timer} = wait_alone(Now, State1),
+    {State, [{timer, tick, First} | Effects ++ Timer]}.
 
 %% @doc Takes one event. `up' and `down' are of neighbours, not of links. Casts are
 %% `{contacts, [Node]}', `{cargo, Node, Table}', what came with a neighbour's beat,
-%% and `{unreachable, Node}'.
+%% `{linked, Node}' and `{unreachable, Node}'.
 -spec handle(atoll_protocol:event(), atoll_protocol:now_ms(), state()) ->
     {state(), [atoll_protocol:effect()]}.
 handle({cast, {cargo, _From, none}}, _Now, State) ->
@@ -180,7 +188,8 @@ handle({down, Node, _Why}, Now, #state{neighbours = Neighbours} = State0) ->
         true -> join_soon(Now, enter_circle(State));
         false -> {State, []}
     end;
-handle({message, Node, {probe, Theirs}}, Now, #state{beacons = Beacons} = State) ->
+handle({message, Node, {probe, Theirs}}, Now, #state{self = Self, beacons = Beacons} = State0) ->
+    State = State0#state{contacts = ordsets:add_element(Self, State0#state.contacts)},
     Same = not ordsets:is_disjoint(Theirs, atoll_beacons:fresh(Beacons)),
     %% Alone it is certainly another island; and one that came a moment ago has not
     %% heard its own beacons yet.
@@ -191,12 +200,14 @@ handle({message, Node, {probe, Theirs}}, Now, #state{beacons = Beacons} = State)
             false -> unknown
         end,
     {State, [{send, Node, {probed, Answer}}]};
+handle({message, Node, {probed, _}}, _Now, #state{through = Node} = State) ->
+    {State#state{through = none}, []};
 handle({message, Node, {probed, apart}}, Now, #state{options = #{island_ms := IslandMs}} = State) ->
     Heard = lists:member(Node, atoll_beacons:fresh(State#state.beacons)),
     case is_settled(Now, State) andalso not Heard of
         true ->
             %% The beacons need time to cross.
-            join(Node, State#state{probe_at = Now + IslandMs});
+            {joins(State#state{probe_at = Now + IslandMs}), [{notify, {join, [Node]}}]};
         false ->
             {State, []}
     end;
@@ -204,6 +215,12 @@ handle({message, _Node, {probed, _}}, _Now, State) ->
     {State, []};
 handle({cast, {contacts, Contacts}}, Now, State) ->
     add(Contacts, Now, State);
+handle({cast, {linked, _Node}}, Now, State) ->
+    %% There is no contact whose answer may still come.
+    case is_alone(State) andalso others(State) =:= [] of
+        true -> join_soon(Now, State);
+        false -> {State, []}
+    end;
 handle({cast, {unreachable, Node}}, _Now, #state{asked = Node, circle = [Next | Circle]} = State) ->
     join(Next, State#state{asked = Next, circle = Circle});
 handle({cast, {unreachable, _Node}}, _Now, State) ->
@@ -233,8 +250,8 @@ add(More, Now, #state{contacts = Contacts0, options = #{max_contacts := Max}} = 
         contacts = ordsets:union(Contacts0, Added),
         refused = State0#state.refused + length(New) - length(Added)
     },
-    case State#state.pause =:= none andalso Added =/= [] andalso is_alone(State) of
-        true -> join_and_wait(Now, enter_circle(State));
+    case is_alone(State) andalso others(State0) =:= [] andalso others(State) =/= [] of
+        true -> join_and_wait(Now, enter_circle(State#state{pause = none}));
         false -> {State, []}
     end.
 
@@ -247,9 +264,13 @@ draw(Nodes, #state{rand = Rand0} = State) ->
 
 %% Joining
 
-%% No neighbours, and somebody to join by.
-is_alone(#state{neighbours = Neighbours} = State) ->
-    map_size(Neighbours) =:= 0 andalso others(State) =/= [].
+is_alone(#state{neighbours = Neighbours}) ->
+    map_size(Neighbours) =:= 0.
+
+wait_alone(Now, #state{pause = none, options = #{join_min_ms := Min}} = State) ->
+    wait(Min, Now, State);
+wait_alone(_Now, State) ->
+    {State, []}.
 
 %% Neighbours for long enough to have heard a beacon grow, if there was one.
 is_settled(Now, #state{neighbours = Neighbours, joined = Joined, options = #{island_ms := IslandMs}}) ->
@@ -262,30 +283,42 @@ is_apart(Now, State) ->
     is_alone(State) orelse is_island(Now, State).
 
 join_and_wait(Now, State0) ->
-    {Contact, State} = choose(State0),
-    join_and_wait(Contact, Now, State).
+    {Contacts, State} = choose(State0),
+    join_and_wait(Contacts, Now, State).
 
 %% The one of the circle that was reached and is no neighbour.
 ask_again(Now, #state{asked = Asked} = State) ->
-    join_and_wait(Asked, Now, State).
+    join_and_wait([Asked], Now, State).
 
-join_and_wait(Contact, Now, #state{pause = Pause, options = #{join_min_ms := Min, join_max_ms := Max}} = State0) ->
+join_and_wait(Contacts, Now, #state{pause = Pause, options = #{join_min_ms := Min, join_max_ms := Max}} = State0) ->
     Next =
         case Pause of
             none -> Min;
             _ -> min(Max, 2 * Pause)
         end,
-    {State1, Join} = join(Contact, State0),
+    {State1, Joins} = lists:foldl(fun(Contact, {S, _}) -> join(Contact, S) end, {State0, []}, Contacts),
     {State, Timer} = wait(Next, Now, State1),
-    {State, Join ++ Timer}.
+    {State, Joins ++ [{notify, alone} || is_alone(State)] ++ Timer}.
 
+%% One, if there is one.
 choose(#state{circle = [Next | Circle]} = State) ->
-    {Next, State#state{asked = Next, circle = Circle}};
+    {[Next], State#state{asked = Next, circle = Circle}};
 choose(State) ->
-    draw(others(State), State#state{asked = none}).
+    case others(State) of
+        [] ->
+            {[], State};
+        Others ->
+            {Contact, Drawn} = draw(Others, State#state{asked = none}),
+            {[Contact], Drawn}
+    end.
 
-join(Contact, #state{joins = Joins} = State) ->
-    {State#state{joins = Joins + 1}, [{notify, {join, [Contact]}}]}.
+join(Contact, #state{beacons = Beacons} = State) ->
+    {(joins(State))#state{through = Contact}, [
+        {notify, {join, [Contact]}}, {send, Contact, {probe, atoll_beacons:fresh(Beacons)}}
+    ]}.
+
+joins(#state{joins = Joins} = State) ->
+    State#state{joins = Joins + 1}.
 
 enter_circle(#state{contacts = Contacts, self = Self} = State) ->
     case lists:splitwith(fun(Node) -> Node < Self end, Contacts) of
@@ -377,7 +410,9 @@ probe(Now, #state{beacons = Beacons, neighbours = Neighbours, options = #{probe_
             {Contact, #state{rand = Rand0} = State} = draw(Unheard, State0),
             {Ms, Rand} = rand:uniform_s(ProbeMs, Rand0),
             {
-                State#state{rand = Rand, probe_at = Now + ProbeMs div 2 + Ms, probes = State#state.probes + 1},
+                State#state{
+                    rand = Rand, probe_at = Now + ProbeMs div 2 + Ms, probes = State#state.probes + 1, through = none
+                },
                 [{send, Contact, {probe, Fresh}}]
             };
         false ->

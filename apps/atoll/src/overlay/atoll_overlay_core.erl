@@ -13,7 +13,10 @@
 %%   the link, so that monitors over it fire too; a neighbour that is silent on our
 %%   own link only goes as `{down, Node, silent}'. It ends that life in the roster.</li>
 %% <li>Discovery's table travels in the detector's beats, and what discovery says
-%%   to join goes to the strategy.</li>
+%%   to join goes to the strategy. A node that is alone also joins by nodes that it has
+%%   a link with for whatever reason, and by some that the roster knows.</li>
+%% <li>A node that the roster held to be dead, and that answers, is joined by: it may
+%%   be on another island.</li>
 %% </ul>
 %%
 %% Lives. Every message carries when its sender was started, and the number of its
@@ -124,6 +127,8 @@
 -define(OUTBOX_MESSAGES, 32).
 %% How long a link that was made for a message is wanted for its answer.
 -define(HOLD_MS, 2000).
+%% How many linked nodes, and how many that the roster knows, a lone node joins by at a time.
+-define(KNOWN, 5).
 %% How many calls may wait to join, and to leave.
 -define(MAX_WAITING, 64).
 
@@ -219,8 +224,9 @@ handle({timeout, {Part, Key}}, Now, State) ->
 handle({up, Node}, _Now, #state{linked = Linked} = State) when is_map_key(Node, Linked) ->
     {State, []};
 handle({up, Node}, Now, #state{linked = Linked} = State) ->
-    {Flushed, Acc} = flush(Node, State#state{linked = Linked#{Node => []}}),
-    done(tell(strategy, {up, Node}, Now, Flushed, Acc));
+    {Flushed, Acc0} = flush(Node, State#state{linked = Linked#{Node => []}}),
+    {Told, Acc} = tell(strategy, {up, Node}, Now, Flushed, Acc0),
+    done(tell(discovery, {cast, {linked, Node}}, Now, Told, Acc));
 handle({down, Node, Reason}, Now, #state{linked = Linked, lives = Lives} = State) ->
     Unlinked = State#state{linked = maps:remove(Node, Linked), lives = maps:remove(Node, Lives)},
     done(tell(strategy, {down, Node, Reason}, Now, Unlinked, []));
@@ -410,8 +416,14 @@ notice(roster, left, Now, State, Acc) ->
     part(Now, State, Acc);
 notice(discovery, {join, _}, _Now, #state{leaving = left} = State, Acc) ->
     {State, Acc};
+notice(discovery, alone, _Now, #state{leaving = left} = State, Acc) ->
+    {State, Acc};
 notice(discovery, {join, Contacts}, Now, State, Acc) ->
     tell(strategy, {cast, {join, Contacts}}, Now, State, Acc);
+notice(discovery, alone, Now, State, Acc) ->
+    join_by_known(Now, State, Acc);
+notice(roster, {found, Node}, Now, State, Acc) ->
+    tell(strategy, {cast, {join, [Node]}}, Now, State, Acc);
 notice(_Part, Notice, _Now, State, Acc) ->
     {State, [{notify, Notice} | Acc]}.
 
@@ -490,6 +502,20 @@ restart_strategy(Now, #state{module = Module, strategy = Old, config = Config} =
         {State, Acc},
         lists:sort(maps:keys(State#state.linked))
     ).
+
+join_by_known(Now, #state{linked = Linked, roster = Roster0} = State0, Acc) ->
+    {Known, State} =
+        case Roster0 of
+            off ->
+                {[], State0};
+            _ ->
+                {Nodes, Roster} = atoll_roster:some(?KNOWN, Roster0),
+                {Nodes, State0#state{roster = Roster}}
+        end,
+    case lists:usort(lists:sublist(maps:keys(Linked), ?KNOWN) ++ Known) of
+        [] -> {State, Acc};
+        Nodes1 -> tell(strategy, {cast, {join, Nodes1}}, Now, State, Acc)
+    end.
 
 wait_to_join(From, Ms, #state{joiners = Joiners, calls = Calls, refused = Refused} = State, Acc) ->
     case neighbours(State) of

@@ -18,6 +18,11 @@
 %% Who is told what it knows to be over says so. And each node looks after one member
 %% that nobody else may be watching ({@link atoll_roster_audit}).
 %%
+%% Knocking. At each audit a node also tries one of the dead that stand on the same ring
+%% between itself and the next live member, so that each dead node is tried by one
+%% member of an island. Who answers is `found': the two have been apart, and each side
+%% has held the other for dead.
+%%
 %% Leaving. A node that leaves says farewell to its neighbours, waits until they have
 %% heard, and notices `left'. Until a new life begins it stays so.
 %%
@@ -46,7 +51,7 @@
 
 -behaviour(atoll_protocol).
 
--export([options/0, init/2, handle/3, members/1, summary/1]).
+-export([options/0, init/2, handle/3, members/1, some/2, summary/1]).
 
 -export_type([config/0, options/0, notice/0, message/0, state/0]).
 
@@ -105,6 +110,8 @@
 -type notice() ::
     {member_up, node()}
     | {member_down, node(), dead | left}
+    %% It was held to be dead, and has answered.
+    | {found, node()}
     %% Somebody knows of this life's end, or of a later one's.
     | {buried, atoll_roster_table:life()}
     %% The neighbours have heard the farewell, or had the time to.
@@ -195,7 +202,7 @@ handle({timeout, exchange}, _Now, State) ->
 handle({timeout, farewell}, _Now, State) ->
     done(farewell_over(State));
 handle({timeout, audit}, _Now, State) ->
-    done(audit(State));
+    done(knock(audit(State)));
 handle({timeout, {check, Node}}, _Now, State) ->
     done(checked(failed, Node, State));
 handle({timeout, helpers}, _Now, #state{audit = Audit} = State) ->
@@ -222,6 +229,13 @@ handle({cast, {incarnation, Life}}, _Now, State) ->
 -spec members(state()) -> [node()].
 members(#state{table = Table}) ->
     atoll_roster_table:alive(Table).
+
+%% @doc So many other nodes at random: members, and dead ones if those are too few.
+-spec some(non_neg_integer(), state()) -> {[node()], state()}.
+some(Count, #state{self = Self, table = Table, rand = Rand0} = State) ->
+    {Alive, Rand1} = atoll_random:sample(Count, lists:delete(Self, atoll_roster_table:alive(Table)), Rand0),
+    {Dead, Rand} = atoll_random:sample(Count - length(Alive), atoll_roster_table:dead(Table), Rand1),
+    {Alive ++ Dead, State#state{rand = Rand}}.
 
 %% @doc For people: sizes, and what was dropped, by reason.
 -spec summary(state()) -> #{atom() => term()}.
@@ -271,8 +285,13 @@ message({heard, _Earlier}, _From, State) ->
     State;
 message(ping, From, #state{self = Self, table = Table} = State) ->
     send(From, {pong, atoll_roster_table:entry(Self, Table)}, State);
-message({pong, Entry}, From, State) ->
-    message({news, [{From, Entry}]}, From, checked(answered, From, State));
+message({pong, Entry}, From, #state{table = Table} = State) ->
+    Found =
+        case atoll_roster_table:entry(From, Table) of
+            {_, dead} -> effect({notify, {found, From}}, State);
+            _ -> State
+        end,
+    message({news, [{From, Entry}]}, From, checked(answered, From, Found));
 message({try_it, Node}, From, State) ->
     check(From, Node, State);
 message({Said, Node}, From, #state{audit = Audit} = State) when Said =:= reached; Said =:= unreached ->
@@ -486,6 +505,16 @@ audit(#state{self = Self, table = Table, neighbours = Neighbours, left = Left, a
         false ->
             {Life, alive} = atoll_roster_table:entry(Subject, Table),
             check(self, Subject, State#state{audit = atoll_roster_audit:begin_with(Subject, Life, Audit)})
+    end.
+
+%% Whoever it is will answer, or not.
+knock(#state{self = Self, table = Table, neighbours = Neighbours, left = Left, rand = Rand0} = State) ->
+    case Left orelse Neighbours =:= [] orelse atoll_roster_table:dead_after(Self, Table) of
+        [_ | _] = Dead ->
+            {Node, Rand} = atoll_random:pick(Dead, Rand0),
+            send(Node, ping, State#state{rand = Rand});
+        _ ->
+            State
     end.
 
 audit_later(#state{options = #{audit_ms := Ms}} = State) ->

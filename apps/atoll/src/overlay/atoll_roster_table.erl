@@ -21,7 +21,7 @@
 %% '''
 -module(atoll_roster_table).
 
--export([new/3, put/3, wins/2, entry/2, alive/1, successor/2]).
+-export([new/3, put/3, wins/2, entry/2, alive/1, dead/1, successor/2, dead_after/2]).
 -export([root/1, hashes/1, differing/2, bucket/2, newer/3, counts/1]).
 
 -export_type([table/0, entry/0, life/0, status/0]).
@@ -151,6 +151,11 @@ fold(Fun, Acc0, #table{buckets = Buckets}) ->
         Buckets
     ).
 
+%% @doc The dead that are remembered, in the order of their names.
+-spec dead(table()) -> [node()].
+dead(#table{gone = Gone} = Table) ->
+    lists:sort([Node || Node <- gb_trees:values(Gone), element(2, entry(Node, Table)) =:= dead]).
+
 %% @doc The live one that comes after this node on a ring in the order of a hash of
 %% the names.
 -spec successor(node(), table()) -> node() | none.
@@ -173,6 +178,25 @@ successor(Node, Table) ->
         {[], {_, Next}} -> Next;
         {[], []} -> none
     end.
+
+%% @doc The dead on that ring between this node and the live one after it; all of them
+%% if there is no other.
+-spec dead_after(node(), table()) -> [node()].
+dead_after(Node, Table) ->
+    case dead(Table) of
+        [] -> [];
+        Dead -> between(Node, successor(Node, Table), Dead)
+    end.
+
+between(_Node, none, Dead) ->
+    Dead;
+between(Node, Next, Dead) ->
+    From = place(Node),
+    To = place(Next),
+    [D || D <- Dead, is_between(place(D), From, To)].
+
+is_between(Place, From, To) when From < To -> From < Place andalso Place < To;
+is_between(Place, From, To) -> Place > From orelse Place < To.
 
 place(Node) -> {erlang:phash2(Node, ?RANGE), Node}.
 

@@ -1,0 +1,98 @@
+%% Clusters formed as users form them: every node is told to join by the first, and no
+%% contacts are listed anywhere. With all that a node runs by default.
+-module(atoll_sim_formed_tests).
+
+-include_lib("eunit/include/eunit.hrl").
+
+-define(NODES, 20).
+
+seeds(Name, Deep, Fun) ->
+    {inparallel, 2, atoll_sim_seeds:each(Name, Deep, fun(Seed) -> atoll_sim_cluster:isolated(fun() -> Fun(Seed) end) end)}.
+
+formed(Nodes, Strategy, Seed) ->
+    {ok, New} = atoll_sim_cluster:new(#{
+        nodes => Nodes, contacts => 0, roster => #{}, strategy => Strategy, seed => Seed, settle_ms => 0
+    }),
+    Started = atoll_sim_cluster:grow(New),
+    [First | Others] = atoll_sim_cluster:names(Started),
+    lists:foldl(fun(Node, C) -> atoll_sim_cluster:wait(50, join(Node, First, C)) end, Started, Others).
+
+join(Node, Contact, Cluster) ->
+    do(fun(World) -> atoll_sim_world:cast(Node, {join, [Contact]}, World) end, Cluster).
+
+do(Fun, Cluster) -> atoll_sim_cluster:update(Fun, Cluster).
+
+kill(Node, Cluster) -> do(fun(World) -> atoll_sim_world:kill(Node, World) end, Cluster).
+
+cut_off(Island, Cluster) ->
+    Rest = atoll_sim_cluster:names(Cluster) -- Island,
+    do(fun(World) -> atoll_sim_world:set({partition, [Island, Rest]}, World) end, Cluster).
+
+heal(Cluster) -> do(fun(World) -> atoll_sim_world:set(heal, World) end, Cluster).
+
+changes(_Now, _Node, {notice, {neighbour_up, Node}}, Kept) -> [Node | Kept];
+changes(_Now, _Node, {notice, {neighbour_down, Node, _}}, Kept) -> [Node | Kept];
+changes(_Now, _Node, _Sight, Kept) -> Kept.
+
+%% Whether all that live are linked together and know each other.
+is_whole(Cluster) ->
+    Lists = atoll_sim_cluster:neighbours(Cluster),
+    Nodes = [Node || {Node, _} <- Lists],
+    atoll_sim_graph:connected(Lists) == 1 andalso
+        lists:all(fun(Node) -> members(Node, Cluster) =:= Nodes end, Nodes).
+
+members(Node, Cluster) -> atoll_overlay_core:members(atoll_sim_cluster:overlay(Node, Cluster)).
+
+%% Looked at each second.
+whole_within(Ms, Cluster) when Ms >= 0 ->
+    case is_whole(Cluster) of
+        true -> Cluster;
+        false -> whole_within(Ms - 1000, atoll_sim_cluster:wait(1000, Cluster))
+    end;
+whole_within(_Ms, Cluster) ->
+    error({not_whole, atoll_sim_cluster:neighbours(Cluster)}).
+
+at_rest_no_link_changes_test_() ->
+    seeds(?FUNCTION_NAME, 6, fun(Seed) ->
+        [
+            begin
+                Settled = atoll_sim_cluster:wait(120000, formed(60, Strategy, Seed)),
+                Watched = atoll_sim_cluster:watch({fun changes/4, []}, Settled),
+                Later = atoll_sim_cluster:wait(600000, Watched),
+                ?assertEqual([], atoll_sim_cluster:watched(Later)),
+                ?assert(is_whole(Later))
+            end
+         || Strategy <- [hyparview, mesh]
+        ]
+    end).
+
+%% A probe tells it that it is one, each time that somebody tries to join by it.
+a_contact_that_is_restarted_is_a_contact_again_test_() ->
+    seeds(?FUNCTION_NAME, 6, fun(Seed) ->
+        Formed = atoll_sim_cluster:wait(60000, formed(?NODES, hyparview, Seed)),
+        First = hd(atoll_sim_cluster:names(Formed)),
+        Killed = atoll_sim_cluster:wait(60000, kill(First, Formed)),
+        Started = atoll_sim_cluster:start(First, fresh, Killed),
+        ?assertEqual([First], members(First, Started)),
+        _ = whole_within(60000, Started)
+    end).
+
+%% The one contact of all is killed meanwhile.
+a_node_that_was_cut_off_while_its_contact_died_is_back_test_() ->
+    seeds(?FUNCTION_NAME, 12, fun(Seed) ->
+        Formed = atoll_sim_cluster:wait(60000, formed(?NODES, hyparview, Seed)),
+        [First | Others] = atoll_sim_cluster:names(Formed),
+        Cut = kill(First, cut_off([lists:last(Others)], Formed)),
+        _ = whole_within(60000, heal(atoll_sim_cluster:wait(cut_ms(Seed), Cut)))
+    end).
+
+an_island_that_was_cut_off_while_its_contact_died_is_back_test_() ->
+    seeds(?FUNCTION_NAME, 12, fun(Seed) ->
+        Formed = atoll_sim_cluster:wait(60000, formed(?NODES, hyparview, Seed)),
+        [First | Others] = atoll_sim_cluster:names(Formed),
+        Cut = kill(First, cut_off(lists:nthtail(?NODES div 2, Others), Formed)),
+        _ = whole_within(60000, heal(atoll_sim_cluster:wait(cut_ms(Seed), Cut)))
+    end).
+
+%% From twenty seconds to five minutes.
+cut_ms(Seed) -> 20000 + (Seed * 7919) rem 280001.
