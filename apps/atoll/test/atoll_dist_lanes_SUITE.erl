@@ -34,6 +34,7 @@
     unequal_ticktimes_keep_an_idle_connection/1,
     a_ticktime_that_changes_is_followed/1,
     a_stopped_peer_costs_its_sender_no_more_than_the_budget/1,
+    small_messages_to_a_stopped_peer_hold_nobody_up/1,
     a_blocked_lane_does_not_block_the_others/1,
     lanes_that_prove_nothing_are_refused/1,
     lanes_of_another_connection_prove_nothing/1,
@@ -353,6 +354,18 @@ a_stopped_peer_costs_its_sender_no_more_than_the_budget(Config) ->
     ok = atoll_dist_nodes:signal(B, "CONT"),
     [true = call(A, erlang, exit, [Pid, kill]) || Pid <- Flooders],
     works(A, B).
+
+%% A socket takes what it has room for and keeps the rest; what comes next finds it full.
+small_messages_to_a_stopped_peer_hold_nobody_up(Config) ->
+    {A, B} = pair(Config, lanes(Config) ++ kernel(net_ticktime, 600)),
+    ok = call(B, atoll_dist_probe, sink, [echo_sink]),
+    ok = atoll_dist_nodes:signal(B, "STOP"),
+    try
+        ok = call(A, atoll_dist_probe, trickles, [name(B), 16384, 1000], 60000),
+        ?assertMatch({ok, _}, call(A, atoll_dist, lanes, [name(B)]))
+    after
+        ok = atoll_dist_nodes:signal(B, "CONT")
+    end.
 
 a_blocked_lane_does_not_block_the_others(Config) ->
     {A, B} = faulty(Config),

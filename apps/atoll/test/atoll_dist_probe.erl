@@ -4,7 +4,7 @@
 
 -export([echo/1, ask/3, asks_last/2, learn_all/1, ends/1, ends_with/2, big/2, floods/2, reconnects/3, at_once/2]).
 -export([slowest/3, kills_end/0, says_nonsense/2, watches/1]).
--export([hears/1, heard/0, held_up/2, sockets_with/1, most_memory/1, asked_by_many/3, monitored/2, knocks/2]).
+-export([hears/1, heard/0, held_up/2, trickles/3, sockets_with/1, most_memory/1, asked_by_many/3, monitored/2, knocks/2]).
 -export([stays/2, goes/2, owner/1, owner_info/2, global_name/1, hold_lock/2, send/3, box/1, taken/1, pings/2, sent/3, sink/1]).
 -export([init/1, handle_call/3, handle_cast/2]).
 
@@ -86,6 +86,13 @@ floods(Node, Bytes) ->
 flood(To, Data) ->
     To ! binary:copy(Data),
     flood(To, Data).
+
+%% One at a time, so that each is a batch of its own.
+trickles(_Node, _Bytes, 0) ->
+    ok;
+trickles(Node, Bytes, Times) ->
+    _ = erlang:send({echo_sink, Node}, binary:copy(<<0>>, Bytes), [noconnect, nosuspend]),
+    receive after 1 -> trickles(Node, Bytes, Times - 1) end.
 
 sink(Name) ->
     Pid = spawn(fun Sink() -> receive _ -> Sink() end end),

@@ -215,7 +215,8 @@ batches(#state{sorter = Sorter0} = State) ->
 write({Lane, Items, Bytes, Count}, #state{busy = Busy, sockets = Sockets, sorter = Sorter, input = Input, at_once = AtOnce} = State) ->
     %% Small pieces in one binary each, which makes it short for a writer and the socket.
     Data = erlang:iolist_to_iovec(Items),
-    case element(Lane + 1, Busy) =:= 0 andalso Bytes =< AtOnce andalso inet_tcp:send(element(Lane + 1, Sockets), Data, [nosuspend]) of
+    Socket = element(Lane + 1, Sockets),
+    case element(Lane + 1, Busy) =:= 0 andalso Bytes =< AtOnce andalso is_empty(Socket) andalso inet_tcp:send(Socket, Data, [nosuspend]) of
         ok ->
             State#state{sorter = atoll_dist_sorter:written(Lane, Bytes, Count, Sorter)};
         false ->
@@ -226,6 +227,11 @@ write({Lane, Items, Bytes, Count}, #state{busy = Busy, sockets = Sockets, sorter
             Input ! {lane_failed, Lane, Reason},
             State#state{sorter = atoll_dist_sorter:written(Lane, Bytes, Count, Sorter)}
     end.
+
+%% A send that finds bytes in the socket's queue and makes it too long returns when the
+%% queue is short again, with `nosuspend' too, which is for the sends after it.
+is_empty(Socket) ->
+    erlang:port_info(Socket, queue_size) =:= {queue_size, 0}.
 
 give(Lane, Data, Bytes, Count, #state{busy = Busy, writers = Writers, faults = Faults} = State) ->
     ok = atoll_dist_writer:write(element(Lane + 1, Writers), Data, Bytes, Count, delay(Faults)),
