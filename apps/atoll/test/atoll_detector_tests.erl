@@ -25,7 +25,8 @@ run(Events, State) ->
         Events
     ).
 
-notices(Effects) -> [Notice || {notify, Notice} <- Effects].
+%% What is said of nodes; to be told to listen is not.
+notices(Effects) -> [Notice || {notify, Notice} <- Effects, element(1, Notice) =/= listen].
 sent(Node, Effects) -> [Message || {send, To, Message} <- Effects, To =:= Node].
 
 beat(Node) -> beat(Node, 1).
@@ -117,6 +118,22 @@ an_own_bad_link_is_silent_and_nobody_dead_test() ->
     [At] = when_notified({silent, x}, Trace),
     ?assert(At >= 900 + 9000 andalso At =< 900 + 9500),
     ?assertMatch(#{suspects := 0, watched := 1}, atoll_detector:summary(State)).
+
+%% Its beats are dropped where the connection is full of other things.
+bytes_that_arrive_from_a_suspect_clear_it_test() ->
+    Listens = fun(Trace) -> [At || {At, E} <- Trace, {notify, {listen, x}} <- E] end,
+    {_, Silent} = play(1000, 6000, beats(y, 1000, 6000), watching([x, y])),
+    ?assertMatch([_, _ | _], Listens(Silent)),
+    ?assertMatch([_], when_notified({dead, x, 1}, Silent)),
+    Bytes = [{At, {cast, {bytes, x}}} || At <- lists:seq(4600, 20000, 3000)],
+    {_, Busy} = play(1000, 20000, Bytes ++ beats(y, 1000, 20000), watching([x, y])),
+    ?assertEqual([], when_notified({dead, x, 1}, Busy) ++ when_notified({silent, x}, Busy)),
+    ?assertMatch([_ | _], when_notified({cleared, x}, Busy)).
+
+%% There is nothing to listen to.
+who_is_no_neighbour_any_more_is_not_listened_to_test() ->
+    {_, Trace} = play(1000, 6000, [{1000, {down, x, lost}} | beats(y, 1000, 6000)], watching([x, y])),
+    ?assertEqual([], [At || {At, E} <- Trace, {notify, {listen, x}} <- E]).
 
 a_pong_clears_test() ->
     {_, Trace} = play(1000, 6000, [{4300, {message, x, {pong, 1, watcher}}} | beats(other, 1000, 6000)], watching([other, x])),
@@ -350,6 +367,7 @@ event() ->
         {1, {message, node_(), {buried, range(1, 12)}}},
         {1, {message, node_(), stranger}},
         {2, {cast, {unreachable, node_()}}},
+        {2, {cast, {bytes, node_()}}},
         {15, timer}
     ]).
 

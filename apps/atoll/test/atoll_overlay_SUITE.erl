@@ -20,6 +20,7 @@
     who_has_left_stays_out/1,
     an_overlay_needs_a_name/1,
     contacts_that_are_there_before_their_overlay_make_no_island/1,
+    nobody_is_dead_because_connections_are_full/1,
     who_was_cut_off_while_its_contact_died_is_back/1,
     who_has_no_contact_joins_by_its_group/1,
     a_far_node_is_reached_on_demand/1,
@@ -242,6 +243,24 @@ contacts_that_are_there_before_their_overlay_make_no_island(Config) ->
     ok = call(C, N1, application, start, [atoll]),
     [?assertEqual({N, ok}, {N, call(C, N, atoll_overlay_witness, await, [members, Nodes])}) || N <- Nodes],
     ok = call(C, Fifth, application, start, [atoll]).
+
+%% Beats are dropped where there is no room for them. Nobody else watches the three.
+nobody_is_dead_because_connections_are_full(Config) ->
+    [First | _] = All = atoll_cluster:nodes(?config(small, Config)),
+    C = small(Config, hyparview, #{contacts => [First]}),
+    {Nodes, Others} = lists:split(3, All),
+    [ok = call(C, N, application, stop, [atoll]) || N <- Others],
+    ok = atoll_overlay_cluster:settle(C, Nodes),
+    Sinks = atoll_name_cluster:each(C, Nodes, atoll_name_bulk, sink, []),
+    Ms = 2000 * atoll_tier:size(bulk_s),
+    Sent = atoll_name_cluster:each(C, Nodes, atoll_name_bulk, send, fun(N) ->
+        [[Sink || {M, Sink} <- Sinks, M =/= N], 16, 8000000, 0, Ms]
+    end),
+    ct:log("~b MB in ~b ms", [lists:sum([Bytes || {_, Bytes} <- Sent]) div 1000000, Ms]),
+    [ok = call(C, N, atoll_name_holder, end_holder, [Sink]) || {N, Sink} <- Sinks],
+    ?assertEqual([], [{N, Down} || N <- Nodes, {_, member_down, _} = Down <- seen(C, N)]),
+    [?assertEqual(Nodes, call(C, N, atoll, members, [])) || N <- Nodes],
+    [ok = call(C, N, application, start, [atoll]) || N <- Others].
 
 %% Nobody has a contact but the one that it was told to join by, which is killed for good.
 who_was_cut_off_while_its_contact_died_is_back(Config) ->

@@ -19,7 +19,7 @@
 
 -include_lib("kernel/include/net_address.hrl").
 
--export([links/0, carried/1, lanes/1, prefer/1, fault/2]).
+-export([links/0, carried/1, received/1, lanes/1, prefer/1, fault/2]).
 -export([router/1, own/2, disown/0, watch_links/0, relay_policy/1, relay/0]).
 -export([childspecs/0, listen/1, listen/2, accept/1, accept_connection/5, setup/5, close/1, select/1]).
 -export([address/0, address/1, is_node_name/1, setopts/2, getopts/2]).
@@ -37,6 +37,12 @@ links() ->
 -spec carried(Controller :: pid()) -> {ok, non_neg_integer()} | unknown.
 carried(Controller) ->
     atoll_dist_circuits:carried(Controller).
+
+%% @doc How many bytes have come from a node in all lanes of the connection with it;
+%% unknown of one that has none of its own.
+-spec received(node()) -> {ok, non_neg_integer()} | unknown.
+received(Node) ->
+    atoll_dist_keeper:received(Node).
 
 %% @doc The figures of a connection with lanes: of each lane what it has carried and what
 %% waits, how often the budget was spent, how many fences there were and how many packets

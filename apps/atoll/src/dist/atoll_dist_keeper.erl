@@ -15,7 +15,7 @@
 -module(atoll_dist_keeper).
 -behaviour(gen_server).
 
--export([child_spec/0, start_link/0, config/0, up/2, links/0, channel/1, prefer/1, preferred/0, say_once/3]).
+-export([child_spec/0, start_link/0, config/0, up/2, links/0, received/1, channel/1, prefer/1, preferred/0, say_once/3]).
 -export([awaits/2, expects/2, joined/1, awaiting/1, expected/0]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 
@@ -155,6 +155,17 @@ shown(#{sockets := [Socket | _] = Sockets, rtt_us := First} = Up, AgeMs) ->
         end,
     {In, Out} = atoll_dist_socket:bytes(Sockets),
     [(maps:without([sockets, channel, since], Up))#{rtt_us := RttUs, age_ms => AgeMs, bytes_in => In, bytes_out => Out}].
+
+%% @doc How many bytes have come from a node in all lanes; unknown without any.
+-spec received(node()) -> {ok, non_neg_integer()} | unknown.
+received(Node) ->
+    case lists:append([Sockets || #{node := Of, sockets := Sockets} <- ups(), Of =:= Node]) of
+        [] ->
+            unknown;
+        Sockets ->
+            {In, _Out} = atoll_dist_socket:bytes(Sockets),
+            {ok, In}
+    end.
 
 %% @doc The process of a connection to talk to.
 -spec channel(node()) -> {ok, pid() | none} | not_connected.

@@ -9,7 +9,7 @@
 
 -include_lib("kernel/include/net_address.hrl").
 
--export([all/0]).
+-export([all/0, received/1]).
 
 -export_type([connection/0]).
 
@@ -44,6 +44,22 @@ all() ->
      || {Node, Controller} <- erlang:system_info(dist_ctrl), not is_map_key(Node, Known), is_stock(Node)
     ],
     [Connection || {_, Connection} <- lists:sort([{Node, C} || #{node := Node} = C <- Carried ++ Others])].
+
+%% @doc How many bytes have come over the connection with a node. It is not known of one
+%% over other nodes, or of one of stock distribution over TLS.
+-spec received(node()) -> {ok, non_neg_integer()} | unknown.
+received(Node) ->
+    case lists:keyfind(Node, 1, erlang:system_info(dist_ctrl)) of
+        {Node, Port} when is_port(Port) ->
+            case bytes(Port) of
+                {In, _} when is_integer(In) -> {ok, In};
+                _ -> unknown
+            end;
+        {Node, _Process} ->
+            atoll_dist:received(Node);
+        false ->
+            unknown
+    end.
 
 %% One of the carrier's may have come up a moment ago and not be among its links yet.
 is_stock(Node) ->

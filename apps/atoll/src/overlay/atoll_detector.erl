@@ -12,7 +12,8 @@
 %% suspected: it is pinged, and its other watchers are asked when they last heard
 %% it, again and again until something comes of it. A lost beat or a bad link
 %% therefore means nothing. As in SWIM (Das, Gupta, Motivala 2002) the watchers
-%% take the place of the nodes that probe indirectly.
+%% take the place of the nodes that probe indirectly. A beat is dropped where the
+%% connection is busy, so it is also looked whether bytes of any kind arrive over it.
 %%
 %% Verdict. Who was heard by nobody for `dead_ms' is dead, and so, after
 %% `suspect_ms', is who refuses the connection again and again. Its obituary goes
@@ -116,6 +117,8 @@
     | {dead, node(), life()}
     %% The own link with it is of no use; others hear it, or nobody knows.
     | {silent, node()}
+    %% Look whether bytes arrive from it, and say so: it is a suspect that there is a link with.
+    | {listen, node()}
     %% It says that it is no neighbour.
     | {stranger, node()}
     %% What came with its beat, if that is not what came last.
@@ -217,8 +220,8 @@ init(#{self := Self, incarnation := Life, seed := Seed, options := Given}, Now) 
     {State, [{timer, tick, First}]}.
 
 %% @doc Takes one event. `up' and `down' are of neighbours, not of links. Casts are
-%% `{unreachable, Node}', `{cargo, Term}' to carry in each beat from now on, and
-%% `{incarnation, Life}' when this node begins a new life.
+%% `{unreachable, Node}', `{bytes, Node}' when some have come, `{cargo, Term}' to carry
+%% in each beat from now on, and `{incarnation, Life}' when this node begins a new life.
 -spec handle(atoll_protocol:event(), atoll_protocol:now_ms(), state()) ->
     {state(), [atoll_protocol:effect()]}.
 handle({message, Node, Message}, Now, State) ->
@@ -241,6 +244,8 @@ handle({cast, {unreachable, Node}}, _Now, #state{watched = Watched} = State) ->
         #{} ->
             {State, []}
     end;
+handle({cast, {bytes, Node}}, Now, State) ->
+    sign(Node, Now, listen(Now, State), []);
 handle({cast, {cargo, Cargo}}, _Now, State) ->
     {make_beat(State#state{cargo = Cargo}), []};
 handle({cast, {incarnation, Life}}, _Now, State) ->
@@ -515,8 +520,9 @@ suspect(Node, #watch{suspected = Already} = Watch, Now, #state{suspects = Suspec
         [{notify, {suspect, Node}} || not Already] ++ ask(Node, Watch, State) ++ Timer
     }.
 
-ask(Node, #watch{life = Life, watchers = Watchers}, #state{self = Self}) ->
-    [{send, Node, ping} | [{send, Other, {who_heard, Node, Life}} || Other <- Watchers, Other =/= Self]].
+ask(Node, #watch{life = Life, watchers = Watchers, lost = Lost}, #state{self = Self}) ->
+    [{notify, {listen, Node}} || Lost =:= false] ++ [{send, Node, ping}] ++
+        [{send, Other, {who_heard, Node, Life}} || Other <- Watchers, Other =/= Self].
 
 ask_timer(Now, #state{options = #{ask_ms := AskMs}} = State) ->
     ask_timer(AskMs, Now, State).

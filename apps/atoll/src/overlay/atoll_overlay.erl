@@ -45,7 +45,11 @@
     | left
     | broadcast_off.
 
--type world() :: [].
+-type world() :: #{node() => {AtMs :: integer(), Bytes :: non_neg_integer()}}.
+%% What had been received of nodes that are suspected, when that was looked at last.
+
+%% Two looks that are further apart are not of one suspicion.
+-define(LOOKS_MS, 1500).
 
 %% @doc Makes the table; the caller owns it.
 -spec create_table() -> ok.
@@ -181,7 +185,7 @@ open(#{strategy := {Module, _}, join_ms := JoinMs}) ->
     true = has_left() orelse ets:insert(?MODULE, {{member, node()}}),
     ok = atoll_link:watch(),
     true = has_left() orelse tell_cliques() =:= ok,
-    [].
+    #{}.
 
 forget({{member, Node}}) when Node =/= node() ->
     down(member_down, {member, Node}, #{node => Node, reason => restarted});
@@ -200,7 +204,20 @@ act({unwant, Node}, World) ->
     World;
 act({act, {disconnect, Node}}, World) ->
     ok = atoll_link:disconnect(Node),
-    World.
+    World;
+act({act, {listen, Node}}, World0) ->
+    Now = erlang:monotonic_time(millisecond),
+    World = maps:filter(fun(_, {At, _}) -> Now - At =< ?LOOKS_MS end, World0),
+    case atoll_connections:received(Node) of
+        {ok, Bytes} ->
+            case World of
+                #{Node := {_, Before}} when Bytes > Before -> ok = atoll_interpreter:cast(?MODULE, {bytes, Node});
+                #{} -> ok
+            end,
+            World#{Node => {Now, Bytes}};
+        unknown ->
+            World
+    end.
 
 %% @private
 -spec event(term(), world()) -> {[atoll_hidden:outside()], world()}.

@@ -189,7 +189,7 @@ contacts(Contacts, Options) -> Options#{contacts => Contacts}.
 
 %% @doc Takes one event. Casts are `{contacts, [Node]}' to add some, `{join, [Node]}'
 %% to add them and join by them now, `{broadcast, Payload}', `leave', `{tell, Term}' to the strategy, and
-%% `{unreachable, Node}' from the link room. Calls are `neighbours', `members', `status',
+%% `{unreachable, Node}' from the link room, and `{bytes, Node}', that some have come from it. Calls are `neighbours', `members', `status',
 %% `{broadcast, Payload}', `leave', which is answered when the node has left, and
 %% `{join, [Node], Ms}', answered when it has a neighbour or, with `{error, timeout}',
 %% after so long; it goes on trying.
@@ -240,6 +240,8 @@ handle({cast, {unreachable, Node} = Notice}, Now, #state{outbox = Outbox0} = Sta
             [strategy, detector, discovery, roster]
         )
     );
+handle({cast, {bytes, _} = Bytes}, Now, State) ->
+    done(tell(detector, {cast, Bytes}, Now, State, []));
 handle({cast, {contacts, _} = Contacts}, Now, State) ->
     done(tell(discovery, {cast, Contacts}, Now, State, []));
 handle({cast, {join, Contacts}}, Now, State) ->
@@ -399,6 +401,8 @@ notice(detector, {dead, Node, Life} = Notice, Now, #state{lives = Lives} = State
     end;
 notice(detector, {silent, Node}, Now, State, Acc) ->
     tell(strategy, {down, Node, silent}, Now, State, disconnect(Node, State, Acc));
+notice(detector, {listen, Node}, _Now, State, Acc) ->
+    {State, [{act, {listen, Node}} | Acc]};
 notice(detector, {stranger, Node}, Now, State, Acc) ->
     tell(strategy, {cast, {stranger, Node}}, Now, State, Acc);
 notice(detector, {cargo, Node, Table}, Now, State, Acc) ->
