@@ -145,6 +145,25 @@ the_first_neighbour_is_asked_at_once_and_the_others_later_test() ->
     ?assertEqual([], sends(E2)),
     ?assertMatch([_], [Ms || {timer, pause, Ms} <- E2]).
 
+%% A link that is there on demand is closed when it has been quiet.
+it_seldom_compares_with_who_shares_no_clique_test() ->
+    Compared = fun(Cliques) ->
+        S0 = linked([m, z], knowing([{m, [c]}, {z, [d]}], new(Cliques))),
+        {To, _} = lists:mapfoldl(
+            fun(_, S) ->
+                {S1, E} = handle({timeout, compare}, S),
+                {[Node || {Node, {root, _}} <- sends(E)], S1}
+            end,
+            S0,
+            lists:seq(1, 320)
+        ),
+        length([z || z <- lists:append(To)])
+    end,
+    %% Half of one in eight; and half of all where there is no co-member.
+    ?assert(Compared([c]) =< 40),
+    ?assert(Compared([c]) > 0),
+    ?assert(Compared([e]) >= 100).
+
 what_is_learned_at_large_is_not_told_but_compared_test() ->
     S0 = linked([a, b], knowing([{a, []}, {b, []}], new([]))),
     {S1, E1} = message(a, {entries, [{member(I), {1, {[], all, []}}} || I <- lists:seq(1, 100)]}, S0),

@@ -14,7 +14,9 @@
 %% most, at random.
 %%
 %% Comparing. With each new link, and every `compare_ms' with one at random, a node compares
-%% tables by one number. Where these differ, the hashes of the buckets go back, then four
+%% tables by one number. Where it is in cliques that is a co-member, but for one time in
+%% eight: a link that is there on demand would otherwise never be quiet for long enough to be
+%% closed. Where these differ, the hashes of the buckets go back, then four
 %% bytes for each entry in those that differ, and then what either lacks: so a table that is
 %% being changed elsewhere at this moment costs some hundred bytes and not its buckets. What is
 %% learned so is news, as long as it is little; if it is much the node compares with its other
@@ -154,6 +156,8 @@
 -define(FEW, 4).
 %% Of so many links it tells exactly.
 -define(FEW_LINKS, 2).
+%% One of so many comparisons is with any linked node, the others are with co-members.
+-define(SELDOM, 8).
 %% Versions stay small integers.
 -define(MAX_VERSION, (1 bsl 58)).
 
@@ -533,11 +537,15 @@ share([], _) -> false;
 share([A | As], Bs) -> lists:member(A, Bs) orelse share(As, Bs).
 
 %% Co-members, and some of the others.
-targets(#state{linked = Linked, rand = Rand0, options = #{fanout := Fanout}} = State) ->
-    Own = cliques(State#state.self, State),
-    {CoMembers, Others} = lists:partition(fun(Node) -> share(cliques(Node, State), Own) end, Linked),
+targets(#state{rand = Rand0, options = #{fanout := Fanout}} = State) ->
+    {CoMembers, Others} = co_members(State),
     {Some, Rand} = atoll_random:sample(Fanout, Others, Rand0),
     {CoMembers ++ Some, State#state{rand = Rand}}.
+
+%% The linked nodes that share a clique with this one, and the others.
+co_members(#state{self = Self, linked = Linked} = State) ->
+    Own = cliques(Self, State),
+    lists:partition(fun(Node) -> share(cliques(Node, State), Own) end, Linked).
 
 cliques(Node, #state{table = Table}) ->
     case atoll_directory_table:standing(Node, Table) of
@@ -590,7 +598,13 @@ compare_next(#state{compare = [Node | Nodes], linked = Linked} = State0) ->
 compare_with_one(#state{linked = []} = State) ->
     State;
 compare_with_one(#state{linked = Linked, rand = Rand0} = State) ->
-    {Node, Rand} = atoll_random:pick(Linked, Rand0),
+    {Seldom, Rand1} = rand:uniform_s(?SELDOM, Rand0),
+    Among =
+        case co_members(State) of
+            {[_ | _] = CoMembers, _} when Seldom > 1 -> CoMembers;
+            _ -> Linked
+        end,
+    {Node, Rand} = atoll_random:pick(Among, Rand1),
     send_root(Node, State#state{rand = Rand}).
 
 compare_later(#state{options = #{compare_ms := Ms}} = State) ->
