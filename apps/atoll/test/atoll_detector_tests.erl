@@ -107,6 +107,32 @@ the_other_watchers_of_a_suspect_are_asked_test() ->
     ?assertMatch([{who_heard, x, 1} | _], lists:append([sent(w1, E) || {_, E} <- Trace])),
     ?assert(lists:member(ping, lists:append([sent(x, E) || {_, E} <- Trace]))).
 
+%% Those who watch it may be the only ones who do not hear it.
+some_who_do_not_watch_a_suspect_are_asked_too_test() ->
+    Others = [list_to_atom("o" ++ integer_to_list(N)) || N <- lists:seq(1, 9)],
+    Beats = lists:append([beats(N, 1000, 4000) || N <- Others]),
+    {_, Trace} = play(1000, 4000, Beats, watching([x | Others])),
+    Asked = [To || {_, E} <- Trace, {send, To, {who_heard, x, 1}} <- E, lists:member(To, Others)],
+    ?assertEqual(3, length(Asked)).
+
+who_is_asked_about_one_it_does_not_watch_pings_it_for_all_who_ask_test() ->
+    {State, Asked} = run([{1000, {message, a, {who_heard, x, 3}}}, {1100, {message, b, {who_heard, x, 3}}}], watching([a, b])),
+    ?assertEqual([ping], sent(x, Asked)),
+    {_, Told} = run([{1200, {message, x, {pong, 3, stranger}}}], State),
+    ?assertEqual({[{heard, x, 3, 0}], [{heard, x, 3, 0}]}, {sent(a, Told), sent(b, Told)}),
+    %% It is not said of a life that is known to be over.
+    Buried = {message, a, {obituaries, false, [{x, 3}]}},
+    {_, Late} = run([{1150, Buried}, {1200, {message, x, {pong, 3, stranger}}}], State),
+    ?assertEqual([], [M || {send, _, {heard, _, _, _} = M} <- Late]).
+
+pings_for_others_are_bounded_counted_and_forgotten_test() ->
+    Ask = fun(N) -> {1000, {message, a, {who_heard, list_to_atom("x" ++ integer_to_list(N)), 1}}} end,
+    {Full, _} = run([Ask(N) || N <- lists:seq(1, 40)], watching([a])),
+    ?assertMatch(#{dropped := #{pings_refused := 8}}, atoll_detector:summary(Full)),
+    {Later, _} = play(1100, 9000, beats(a, 1100, 9000), Full),
+    {_, Effects} = run([{9000, {message, a, {who_heard, y, 1}}}], Later),
+    ?assertEqual([ping], sent(y, Effects)).
+
 who_was_heard_by_another_is_not_dead_test() ->
     Heard = [{At, {message, w1, {heard, x, 1, 300}}} || At <- lists:seq(3200, 9000, 500)],
     {_, Trace} = play(1000, 9000, Heard ++ beats(other, 1000, 9000), watching([other, x])),

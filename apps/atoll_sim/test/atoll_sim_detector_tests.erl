@@ -71,6 +71,20 @@ pauses_and_losses_bury_nobody_test_() ->
         ?assertEqual([], noticed(C))
     end).
 
+%% It hears them, and does not know that they do not hear it. All its watchers may be among them.
+whom_half_of_all_do_not_hear_is_not_buried_test_() ->
+    atoll_sim_seeds:each(?FUNCTION_NAME, 30, fun(Seed) ->
+        atoll_sim_cluster:isolated(fun() ->
+            C0 = cluster(20, #{strategy => mesh, seed => Seed}),
+            {[Node], C1} = atoll_sim_cluster:random(1, atoll_sim_cluster:names(C0), C0),
+            {Deaf, C2} = atoll_sim_cluster:random(10, atoll_sim_cluster:names(C0) -- [Node], C1),
+            C3 = pass(30000, do(fun(W) -> atoll_sim_world:set({cut, [Node], Deaf}, W) end, C2)),
+            ?assertEqual([], noticed(C3)),
+            C = pass(8000, do(fun(W) -> atoll_sim_world:pause(Node, W) end, C3)),
+            ?assertEqual([Node], lists:usort([Dead || {_, _, {dead, Dead, _}} <- noticed(C)]))
+        end)
+    end).
+
 who_was_buried_alive_begins_a_new_life_test_() ->
     ?SECONDS(60, begin
         C0 = cluster(60),

@@ -11,8 +11,8 @@
 %% Suspicion. A node that is silent for `suspect_ms', or whose link broke, is
 %% suspected: it is pinged, and its other watchers are asked when they last heard
 %% it, again and again until something comes of it. A lost beat or a bad link
-%% therefore means nothing. As in SWIM (Das, Gupta, Motivala 2002) the watchers
-%% take the place of the nodes that probe indirectly. A beat is dropped where the
+%% therefore means nothing. As in SWIM (Das, Gupta, Motivala 2002) a few others, at
+%% random each time, are asked too, who do not watch it: they ping it. A beat is dropped where the
 %% connection is busy, so it is also looked whether bytes of any kind arrive over it.
 %%
 %% Verdict. Who was heard by nobody for `dead_ms' is dead, and so, after
@@ -158,6 +158,8 @@
     beat :: message(),
     watched = #{} :: #{node() => #watch{}},
     suspects = [] :: ordsets:ordset(node()),
+    %% Who is being pinged for others, since when, and who they are.
+    pinged = #{} :: #{node() => {atoll_protocol:now_ms(), [node()]}},
     %% Senders of beats that are no neighbours, and since when.
     strangers = #{} :: #{node() => {atoll_protocol:now_ms(), message()}},
     obituaries :: atoll_obituaries:table(),
@@ -170,11 +172,17 @@
     %% The last own life of whose death the stack has been told.
     told = 0 :: atoll_obituaries:life(),
     unwatched = 0 :: non_neg_integer(),
+    unpinged = 0 :: non_neg_integer(),
     ignored = 0 :: non_neg_integer(),
     excuses = 0 :: non_neg_integer()
 }).
 
 -opaque state() :: #state{}.
+
+%% How many neighbours that do not watch a suspect are asked about it at a time; how many
+%% nodes are pinged for others.
+-define(HELPERS, 3).
+-define(MAX_PINGED, 32).
 
 %% @doc The options with their defaults, as {@link atoll_strategy:options/2} reads
 %% them.
@@ -270,7 +278,8 @@ summary(#state{obituaries = Obituaries, news = News} = State) ->
             obituaries_forgotten => Forgotten,
             obituaries_refused => Refused,
             neighbours_unwatched => State#state.unwatched,
-            strangers_ignored => State#state.ignored
+            strangers_ignored => State#state.ignored,
+            pings_refused => State#state.unpinged
         }
     }.
 
@@ -293,8 +302,12 @@ message(ping, Node, Now, #state{life = Life} = State) ->
     sign(Node, Now, State, [{send, Node, {pong, Life, standing(Node, State)}}]);
 message({pong, Life, Standing}, Node, Now, #state{obituaries = Obituaries} = State) ->
     case atoll_obituaries:last(Node, Obituaries) of
-        Buried when Buried >= Life -> {State, [{send, Node, {buried, Buried}}]};
-        _ -> pong(Standing, Life, Node, Now, State)
+        Buried when Buried >= Life ->
+            {State, [{send, Node, {buried, Buried}}]};
+        _ ->
+            {Told, Answers} = tell_askers(Node, Life, State),
+            {Ponged, Effects} = pong(Standing, Life, Node, Now, Told),
+            {Ponged, Answers ++ Effects}
     end;
 message({who_heard, About, Life}, Node, Now, #state{watched = Watched, obituaries = Obituaries} = State) ->
     %% Only what was heard here: what is told on would grow younger by the way.
@@ -302,9 +315,15 @@ message({who_heard, About, Life}, Node, Now, #state{watched = Watched, obituarie
         case {Watched, atoll_obituaries:last(About, Obituaries)} of
             {_, Buried} when Buried >= Life -> [{send, Node, {obituaries, false, [{About, Buried}]}}];
             {#{About := #watch{life = Life, sure = Sure}}, _} -> [{send, Node, {heard, About, Life, Now - Sure}}];
-            _ -> []
+            _ -> none
         end,
-    sign(Node, Now, State, Answer);
+    case Answer of
+        none ->
+            {Pinged, Ping} = ping_for(Node, About, Now, State),
+            sign(Node, Now, Pinged, Ping);
+        _ ->
+            sign(Node, Now, State, Answer)
+    end;
 message({heard, About, Life, Age}, Node, Now, State0) ->
     {State, Effects} = sign(Node, Now, State0, []),
     {Told, More} = hearsay(About, Life, Now - Age, State),
@@ -399,6 +418,34 @@ heard_now(Now, Watch, #state{excused = Excused, options = #{late_ms := LateMs}})
         end,
     Watch#watch{own = Now, newest = Now, sure = Sure, suspected = false, refused = false, refusals = 0}.
 
+%% Not more often than once in a period, however many ask.
+ping_for(Self, Self, _Now, State) ->
+    {State, []};
+ping_for(_Asker, Self, _Now, #state{self = Self} = State) ->
+    {State, []};
+ping_for(Asker, About, Now, #state{pinged = Pinged, options = #{period_ms := Period}} = State) ->
+    case Pinged of
+        #{About := {Since, Askers}} when Now - Since < Period ->
+            {State#state{pinged = Pinged#{About := {Since, lists:usort([Asker | Askers])}}}, []};
+        #{} when map_size(Pinged) >= ?MAX_PINGED, not is_map_key(About, Pinged) ->
+            {State#state{unpinged = State#state.unpinged + 1}, []};
+        #{} ->
+            {State#state{pinged = Pinged#{About => {Now, [Asker]}}}, [{send, About, ping}]}
+    end.
+
+tell_askers(Node, Life, #state{pinged = Pinged0} = State) ->
+    case maps:take(Node, Pinged0) of
+        {{_, Askers}, Pinged} ->
+            {State#state{pinged = Pinged}, [{send, Asker, {heard, Node, Life, 0}} || Asker <- Askers]};
+        error ->
+            {State, []}
+    end.
+
+forget_pinged(_Now, #state{pinged = Pinged} = State) when map_size(Pinged) =:= 0 ->
+    State;
+forget_pinged(Now, #state{pinged = Pinged, options = #{dead_ms := Ms}} = State) ->
+    State#state{pinged = maps:filter(fun(_, {Since, _}) -> Now - Since < Ms end, Pinged)}.
+
 hearsay(About, Life, When, #state{watched = Watched, options = #{ask_ms := AskMs}} = State) ->
     case Watched of
         #{About := #watch{life = Life, lost = Lost}} when is_integer(Lost), When > Lost + AskMs ->
@@ -488,7 +535,7 @@ make_beat(#state{life = Life, watchers = Watchers, cargo = Cargo} = State) ->
 tick(Now, #state{options = #{period_ms := Period}, watchers = Watchers, beat = Beat} = State0) ->
     {State1, Suspected} = suspect_silent(Now, State0),
     {State2, Told} = tell_again(State1),
-    State = forget_strangers(Now, State2),
+    State = forget_pinged(Now, forget_strangers(Now, State2)),
     Beats = [{send, Node, Beat} || Node <- Watchers],
     {State#state{due = (State#state.due)#{tick => Now + Period}},
         Beats ++ Suspected ++ Told ++ [{timer, tick, Period}]}.
@@ -515,14 +562,20 @@ suspect(Node, #watch{suspected = Already} = Watch, Now, #state{suspects = Suspec
             [] -> ask_timer(Now, State0#state{suspects = [Node]});
             _ -> {State0#state{suspects = ordsets:add_element(Node, Suspects)}, []}
         end,
+    {Asked, Questions} = ask(Node, Watch, State),
     {
-        store(Node, Watch#watch{suspected = true}, State),
-        [{notify, {suspect, Node}} || not Already] ++ ask(Node, Watch, State) ++ Timer
+        store(Node, Watch#watch{suspected = true}, Asked),
+        [{notify, {suspect, Node}} || not Already] ++ Questions ++ Timer
     }.
 
-ask(Node, #watch{life = Life, watchers = Watchers, lost = Lost}, #state{self = Self}) ->
-    [{notify, {listen, Node}} || Lost =:= false] ++ [{send, Node, ping}] ++
-        [{send, Other, {who_heard, Node, Life}} || Other <- Watchers, Other =/= Self].
+ask(Node, #watch{life = Life, watchers = Watchers, lost = Lost}, #state{self = Self, rand = Rand0} = State) ->
+    Others = (atoll_ring:nodes(State#state.neighbours) -- Watchers) -- [Node],
+    {Helpers, Rand} = atoll_random:sample(?HELPERS, Others, Rand0),
+    {
+        State#state{rand = Rand},
+        [{notify, {listen, Node}} || Lost =:= false] ++ [{send, Node, ping}] ++
+            [{send, Other, {who_heard, Node, Life}} || Other <- Watchers ++ Helpers, Other =/= Self]
+    }.
 
 ask_timer(Now, #state{options = #{ask_ms := AskMs}} = State) ->
     ask_timer(AskMs, Now, State).
@@ -577,7 +630,7 @@ judge(Node, #watch{life = Life, lost = Lost, own = Own} = Watch, Now, State) ->
                 end,
             unsuspect(Node, [{notify, {Word, Node}}], remove(Node, State));
         false ->
-            {store(Node, Watch, State), ask(Node, Watch, State)}
+            ask(Node, Watch, store(Node, Watch, State))
     end.
 
 is_dead(_Node, #watch{life = 0}, _Now, _State) ->
