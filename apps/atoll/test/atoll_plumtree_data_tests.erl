@@ -249,18 +249,29 @@ cache_as_a_list() ->
 first(_Root, [Node | _]) -> Node.
 
 announcers_are_asked_one_after_the_other_test() ->
-    {{look_in, 500}, M1} = atoll_plumtree_missing:announced({a, 1, 1}, x, 0, atoll_plumtree_missing:new(9, 500)),
-    {waiting, M2} = atoll_plumtree_missing:announced({a, 1, 1}, y, 10, M1),
-    {waiting, M3} = atoll_plumtree_missing:announced({a, 1, 1}, x, 20, M2),
+    {{look_in, 500}, M1} = atoll_plumtree_missing:announced({a, 1, 1}, x, 3, 0, atoll_plumtree_missing:new(9, 500)),
+    {waiting, M2} = atoll_plumtree_missing:announced({a, 1, 1}, y, 3, 10, M1),
+    {waiting, M3} = atoll_plumtree_missing:announced({a, 1, 1}, x, 3, 20, M2),
     {[{{x, a}, [{a, 1, 1}]}], {look_in, 500}, M4} = atoll_plumtree_missing:due(fun first/2, 500, M3),
     {[{{y, a}, [{a, 1, 1}]}], {look_in, 500}, M5} = atoll_plumtree_missing:due(fun first/2, 1000, M4),
     {[], nothing, M6} = atoll_plumtree_missing:due(fun first/2, 1500, M5),
     ?assertEqual({0, 1}, {atoll_plumtree_missing:size(M6), atoll_plumtree_missing:unanswered(M6)}).
 
+%% It will be the parent.
+the_announcer_with_the_shortest_way_is_asked_first_test() ->
+    Missing = lists:foldl(
+        fun({Node, Hops}, M0) -> element(2, atoll_plumtree_missing:announced({a, 1, 1}, Node, Hops, 0, M0)) end,
+        atoll_plumtree_missing:new(9, 500),
+        [{x, 5}, {y, 3}, {z, 4}, {y, 6}]
+    ),
+    {[{{z, a}, _}], _, M1} = atoll_plumtree_missing:due(fun first/2, 500, Missing),
+    {[{{x, a}, _}], _, M2} = atoll_plumtree_missing:due(fun first/2, 1000, M1),
+    ?assertMatch({[{{y, a}, _}], _, _}, atoll_plumtree_missing:due(fun first/2, 1500, M2)).
+
 one_announcer_is_asked_for_all_that_it_has_test() ->
     Announced = [{{a, 1, 1}, x}, {{a, 1, 2}, y}, {{a, 1, 2}, x}, {{b, 1, 1}, y}],
     Missing = lists:foldl(
-        fun({Id, Node}, M0) -> element(2, atoll_plumtree_missing:announced(Id, Node, 0, M0)) end,
+        fun({Id, Node}, M0) -> element(2, atoll_plumtree_missing:announced(Id, Node, 3, 0, M0)) end,
         atoll_plumtree_missing:new(9, 500),
         Announced
     ),
@@ -270,13 +281,13 @@ one_announcer_is_asked_for_all_that_it_has_test() ->
     ).
 
 what_came_is_not_asked_for_and_who_is_gone_is_not_asked_test() ->
-    {_, M1} = atoll_plumtree_missing:announced({a, 1, 1}, x, 0, atoll_plumtree_missing:new(9, 500)),
-    {_, M2} = atoll_plumtree_missing:announced({a, 1, 2}, x, 0, M1),
+    {_, M1} = atoll_plumtree_missing:announced({a, 1, 1}, x, 3, 0, atoll_plumtree_missing:new(9, 500)),
+    {_, M2} = atoll_plumtree_missing:announced({a, 1, 2}, x, 3, 0, M1),
     Came = atoll_plumtree_missing:came({a, 1, 1}, M2),
     ?assertMatch({[{{x, a}, [{a, 1, 2}]}], _, _}, atoll_plumtree_missing:due(fun first/2, 500, Came)),
     ?assertMatch({[], nothing, _}, atoll_plumtree_missing:due(fun first/2, 500, atoll_plumtree_missing:lost(x, Came))).
 
 an_announcement_too_many_is_dropped_and_counted_test() ->
-    {_, M1} = atoll_plumtree_missing:announced({a, 1, 1}, x, 0, atoll_plumtree_missing:new(1, 500)),
-    {waiting, M2} = atoll_plumtree_missing:announced({a, 1, 2}, x, 0, M1),
+    {_, M1} = atoll_plumtree_missing:announced({a, 1, 1}, x, 3, 0, atoll_plumtree_missing:new(1, 500)),
+    {waiting, M2} = atoll_plumtree_missing:announced({a, 1, 2}, x, 3, 0, M1),
     ?assertEqual({1, 1}, {atoll_plumtree_missing:size(M2), atoll_plumtree_missing:dropped(M2)}).

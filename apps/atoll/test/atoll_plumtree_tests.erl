@@ -241,6 +241,15 @@ sent_on(Between) ->
 a_neighbour_that_comes_later_is_lazy_where_another_is_the_parent_test() ->
     ?assertEqual([b], sent_on([{up, c}])).
 
+a_lazy_neighbour_takes_the_place_of_a_parent_that_is_lost_test() ->
+    {State, Effects} = run([from(a, gossip(1)), from(b, {prune, r}), {down, a, lost}], settled([a, b, c])),
+    ?assertEqual([{b, {graft, r, []}}], sent(Effects)),
+    {_, Sent} = run([from(b, gossip(2))], State),
+    ?assertEqual([c], [Node || {Node, _} <- sent(Sent)]),
+    %% In the trees of others nothing changes.
+    {_, None} = run([{down, c, lost}], State),
+    ?assertEqual([], sent(None)).
+
 a_neighbour_that_comes_when_the_parent_is_lost_is_eager_test() ->
     ?assertEqual([b, c], sent_on([{down, a, lost}, {up, c}])).
 

@@ -24,7 +24,8 @@
 %% are kept; the parent is remembered, a duplicate from it does not prune, and a prune
 %% from it is answered with a graft, since otherwise copies that cross each other cut
 %% nodes off; paths are compared by the same message, so that no node follows one that
-%% follows it, and by duplicates too; the announcers of one sender's missing
+%% follows it, and by duplicates too; a lazy neighbour is asked to take the place of a
+%% parent that is lost, before anything is missing; the announcers of one sender's missing
 %% messages are asked so that as few links as possible become eager; what an exchange
 %% brought is announced to all neighbours, so that an island catches up faster than by
 %% exchanges alone; and the exchange itself.
@@ -221,9 +222,9 @@ handle({up, Node}, Now, #state{up = Up} = State) ->
             },
             up(Node, Up =:= [], Now, Gained)
     end;
-handle({down, Node, _Why}, _Now, State) ->
+handle({down, Node, _Why}, Now, State) ->
     case is_neighbour(Node, State) of
-        true -> {down(Node, State), []};
+        true -> down(Node, Now, State);
         false -> {State, []}
     end;
 handle({timeout, lazy}, _Now, State) ->
@@ -435,7 +436,7 @@ ihave(_From, {Self, _, _, _}, _Now, #state{self = Self} = State) ->
 ihave(From, {Root, Incarnation, Seq, Hops}, Now, #state{seen = Seen, missing = Missing0} = State) ->
     case atoll_plumtree_seen:status(Root, Incarnation, Seq, Seen) of
         new ->
-            {Look, Missing} = atoll_plumtree_missing:announced({Root, Incarnation, Seq}, From, Now, Missing0),
+            {Look, Missing} = atoll_plumtree_missing:announced({Root, Incarnation, Seq}, From, Hops, Now, Missing0),
             {State#state{missing = Missing}, look(Look)};
         seen ->
             shorten(From, Root, Incarnation, Seq, Hops, Now, State);
@@ -499,12 +500,16 @@ up(Node, First, Now, State) ->
             {State, [{send, Node, baseline}]}
     end.
 
-down(Node, #state{up = Up, unmet = Unmet, trees = Trees, missing = Missing} = State) ->
-    State#state{
-        up = lists:delete(Node, Up),
-        unmet = lists:delete(Node, Unmet),
-        trees = atoll_plumtree_trees:lost(Node, Trees),
-        missing = atoll_plumtree_missing:lost(Node, Missing)
+down(Node, Now, #state{up = Up, unmet = Unmet, trees = Trees0, missing = Missing} = State) ->
+    {Adopted, Trees} = atoll_plumtree_trees:orphaned(Node, Now, atoll_plumtree_trees:lost(Node, Trees0)),
+    {
+        State#state{
+            up = lists:delete(Node, Up),
+            unmet = lists:delete(Node, Unmet),
+            trees = Trees,
+            missing = atoll_plumtree_missing:lost(Node, Missing)
+        },
+        [{send, Parent, {graft, Root, []}} || {Root, Parent} <- Adopted]
     }.
 
 is_neighbour(Node, #state{up = Up}) ->

@@ -1,13 +1,13 @@
 %% @doc Messages that were announced and have not come, and who announced them.
 %%
-%% After a while ({@link due/3}) one of the announcers is to be asked, after another
-%% while the next, until the message comes or nobody is left to ask.
+%% After a while ({@link due/3}) one of the announcers is to be asked, the one with the
+%% shortest way first, as it will be the parent; after another while the next, until the message comes or nobody is left to ask.
 %%
 %% Bounded: an announcement too many is dropped and counted. The exchange of digests
 %% finds the message later.
 -module(atoll_plumtree_missing).
 
--export([new/2, announced/4, came/2, due/3, lost/2, size/1, dropped/1, unanswered/1]).
+-export([new/2, announced/5, came/2, due/3, lost/2, size/1, dropped/1, unanswered/1]).
 
 -export_type([missing/0, id/0]).
 
@@ -16,8 +16,8 @@
 -record(missing, {
     max :: pos_integer(),
     wait_ms :: pos_integer(),
-    %% Who can still be asked, in the order of their announcements.
-    announcers = #{} :: #{id() => [node()]},
+    %% Who can still be asked, those over whom it comes in the fewest hops first.
+    announcers = #{} :: #{id() => [{Hops :: pos_integer(), node()}]},
     %% When each is looked at next, the earliest first, as all wait equally long. One
     %% that came meanwhile stays here until then, so this is the longer of the two.
     queue = queue:new() :: queue:queue({atoll_protocol:now_ms(), id()}),
@@ -35,17 +35,17 @@ new(Max, WaitMs) ->
 
 %% @doc A message that was not seen is announced. Says after how many milliseconds to
 %% look, if a look is not under way.
--spec announced(id(), node(), atoll_protocol:now_ms(), missing()) ->
+-spec announced(id(), node(), Hops :: pos_integer(), atoll_protocol:now_ms(), missing()) ->
     {waiting | {look_in, pos_integer()}, missing()}.
-announced(Id, From, Now, #missing{announcers = Announcers, length = Length} = Missing) ->
+announced(Id, From, Hops, Now, #missing{announcers = Announcers, length = Length} = Missing) ->
     case Announcers of
-        #{Id := Nodes} ->
-            Known = lists:member(From, Nodes),
-            {waiting, Missing#missing{announcers = Announcers#{Id := Nodes ++ [From || not Known]}}};
+        #{Id := Known} ->
+            Others = lists:keydelete(From, 2, Known),
+            {waiting, Missing#missing{announcers = Announcers#{Id := lists:merge(Others, [{Hops, From}])}}};
         #{} when Length >= Missing#missing.max ->
             {waiting, Missing#missing{dropped = Missing#missing.dropped + 1}};
         #{} ->
-            Queued = wait(Now, Id, Missing#missing{announcers = Announcers#{Id => [From]}}),
+            Queued = wait(Now, Id, Missing#missing{announcers = Announcers#{Id => [{Hops, From}]}}),
             case Length of
                 0 -> {{look_in, Missing#missing.wait_ms}, Queued};
                 _ -> {waiting, Queued}
@@ -85,9 +85,9 @@ due(Choose, Now, Asked, #missing{queue = Queue, announcers = Announcers, length 
                     Unanswered = Missing#missing.unanswered + 1,
                     Less = Rest#missing{announcers = maps:remove(Id, Announcers), unanswered = Unanswered},
                     due(Choose, Now, Asked, Less);
-                #{Id := Nodes} ->
-                    Node = choose(Choose, Root, Nodes, Asked),
-                    Left = lists:delete(Node, Nodes),
+                #{Id := Known} ->
+                    Node = choose(Choose, Root, [N || {_, N} <- Known], Asked),
+                    Left = lists:keydelete(Node, 2, Known),
                     Again = wait(Now, Id, Rest#missing{announcers = Announcers#{Id := Left}}),
                     due(Choose, Now, ask({Node, Root}, Id, Asked), Again)
             end
@@ -113,7 +113,7 @@ in_order(Asked) ->
 lost(_Node, #missing{announcers = Announcers} = Missing) when map_size(Announcers) =:= 0 ->
     Missing;
 lost(Node, #missing{announcers = Announcers} = Missing) ->
-    Missing#missing{announcers = maps:map(fun(_Id, Nodes) -> lists:delete(Node, Nodes) end, Announcers)}.
+    Missing#missing{announcers = maps:map(fun(_Id, Known) -> lists:keydelete(Node, 2, Known) end, Announcers)}.
 
 %% @doc How many messages are missing.
 -spec size(missing()) -> non_neg_integer().

@@ -7,7 +7,7 @@
 %% the parent's place.
 -module(atoll_plumtree_trees).
 
--export([new/1, sent/3, is_lazy/3, delivered/5, parent/2, make_lazy/4, make_eager/4, gained/3, is_shorter/4, follow/6, lost/2]).
+-export([new/1, sent/3, is_lazy/3, delivered/5, parent/2, make_lazy/4, make_eager/4, gained/3, orphaned/3, is_shorter/4, follow/6, lost/2]).
 -export([size/1, forgotten/1]).
 
 -export_type([trees/0]).
@@ -111,6 +111,21 @@ gained(Node, Old, Trees) ->
             end
         end,
         Trees
+    ).
+
+%% @doc This parent is lost: in each of its trees a lazy neighbour takes its place, which
+%% is to be told so. Gives these.
+-spec orphaned(node(), atoll_protocol:now_ms(), trees()) -> {[{Root :: node(), node()}], trees()}.
+orphaned(Node, Now, Trees0) ->
+    lists:foldl(
+        fun
+            ({Root, #tree{parent = Parent, lazy = [New | Lazy]} = Tree}, {Adopted, Trees}) when Parent =:= Node ->
+                {[{Root, New} | Adopted], atoll_plumtree_recent:store(Root, Tree#tree{parent = New, lazy = Lazy}, Now, Trees)};
+            (_, Acc) ->
+                Acc
+        end,
+        {[], Trees0},
+        atoll_plumtree_recent:to_list(Trees0)
     ).
 
 %% @doc It is in no tree: no neighbour any more, or one that knows nothing yet and is
