@@ -85,7 +85,7 @@ who_is_alone_says_so_again_and_again_test() ->
     [
         begin
             {_, Trace} = play(200000, [], new(me, Contacts)),
-            Said = [At || {At, Effects} <- Trace, {notify, alone} <- Effects],
+            Said = [At || {At, Effects} <- Trace, {notify, {alone, _}} <- Effects],
             ?assert(length(Said) >= 7),
             ?assert(hd(Said) =< 1000)
         end
@@ -94,13 +94,13 @@ who_is_alone_says_so_again_and_again_test() ->
 
 who_has_a_neighbour_does_not_say_that_it_is_alone_test() ->
     {_, Trace} = play(200000, [{500, {up, n}}], new(me, [])),
-    ?assertEqual([], [At || {At, Effects} <- Trace, At >= 500, {notify, alone} <- Effects]).
+    ?assertEqual([], [At || {At, Effects} <- Trace, At >= 500, {notify, {alone, _}} <- Effects]).
 
 %% Without a contact whose answer may come.
 who_is_alone_says_so_soon_after_a_link_came_up_test() ->
     Soon = fun(Contacts) ->
         {_, Trace} = play(101000, [{100000, {cast, {linked, n}}}], new(me, Contacts)),
-        [At || {At, Effects} <- Trace, At > 100000, {notify, alone} <- Effects]
+        [At || {At, Effects} <- Trace, At > 100000, {notify, {alone, _}} <- Effects]
     end,
     ?assertMatch([_], Soon([])),
     ?assertEqual([], Soon([a])).
@@ -110,6 +110,13 @@ who_is_joined_by_is_told_and_is_a_beacon_from_then_on_test() ->
     ?assertEqual([{send, z, {probe, []}}], [E || {send, _, _} = E <- Effects]),
     {_, Trace} = play(10000, [{100, {message, me, {probe, []}}}], new(z, [])),
     ?assertMatch([[{z, _}] | _], lists:append([?CARGOS(E) || {_, E} <- Trace])).
+
+%% Whatever contacts it has besides.
+whom_somebody_says_to_join_by_is_told_test() ->
+    {_, Effects} = run([{100, {cast, {join, [y, me]}}}], element(1, new(me, [z]))),
+    ?assertEqual([{send, y, {probe, []}}], Effects),
+    {_, First} = run([{100, {cast, {join, [y]}}}], element(1, new(me, []))),
+    ?assertEqual({[[y]], [{send, y, {probe, []}}]}, {?JOINS(First), [E || {send, _, _} = E <- First]}).
 
 %% Else each join would be two.
 what_who_is_joined_by_answers_is_no_reason_to_join_test() ->
@@ -128,7 +135,7 @@ a_contact_asks_the_one_that_it_begins_with_until_it_is_a_neighbour_test() ->
     {_, Trace} = play(10000, [{500, {up, n}} | grows(2000, 10000)], new(m, [a, m, z])),
     ?assertMatch([z, z, z | _], joined_by(Trace)),
     ?assertEqual([z], lists:usort(joined_by(Trace))),
-    {_, Answered} = play(10000, [{500, {up, n}}, {600, {up, z}} | grows(2000, 10000)], new(m, [a, m, z])),
+    {_, Answered} = play(10000, [{400, {up, n}}, {450, {up, z}} | grows(2000, 10000)], new(m, [a, m, z])),
     ?assertEqual([z], joined_by(Answered)).
 
 a_contact_does_not_ask_it_for_ever_test() ->

@@ -257,10 +257,60 @@ who_has_left_joins_by_nobody_that_it_knows_test() ->
     {_, Effects} = handle({timeout, {discovery, join}}, Left),
     ?assertEqual([], joins(Effects)).
 
+%% It is the first node of a list each time that is tried, if that is never another.
+of_many_links_others_are_tried_each_time_test() ->
+    Many = [list_to_atom(lists:concat(["n", N, "@host"])) || N <- lists:seq(1, 30)],
+    Linked = lists:foldl(fun(N, S) -> element(1, handle({up, N}, S)) end, with(#{discovery => #{}}), Many),
+    {Tried, _} = lists:mapfoldl(
+        fun(_, S0) ->
+            {S, Effects} = handle({timeout, {discovery, join}}, S0),
+            {lists:append(joins(Effects)), S}
+        end,
+        Linked,
+        lists:seq(1, 40)
+    ),
+    ?assert(length(lists:usort(lists:append(Tried))) > 20).
+
+%% What it wants of other nodes too: it is alone because it is to be.
+who_has_left_asks_none_of_its_contacts_test() ->
+    {Left, Begun} = atoll_overlay_core:init(#{
+        self => ?ME, incarnation => 7, seed => 1, strategy => {atoll_hyparview, hyparview_options()}, left => true,
+        contacts => [other@host]
+    }, 0),
+    {_, Later} = handle({timeout, {discovery, join}}, Left),
+    ?assertEqual([], [E || E <- Begun ++ Later, element(1, E) =:= want orelse element(1, E) =:= send]).
+
+hyparview_options() ->
+    {ok, Options} = atoll_strategy:options(atoll_hyparview, #{}),
+    Options.
+
+%% To `static' that would be a link that stays.
+a_static_node_joins_by_nobody_that_it_was_not_told_of_test() ->
+    {ok, Options} = atoll_strategy:options(atoll_static, #{}),
+    {Static, _} = atoll_overlay_core:init(
+        #{self => ?ME, incarnation => 7, seed => 1, strategy => {atoll_static, Options}}, 0
+    ),
+    {_, Effects} = handle({timeout, {discovery, join}}, linked(Static)),
+    ?assertEqual([], [E || {want, _} = E <- Effects]).
+
+%% A link with it that has carried nothing of the overlay yet tells nothing of its life.
+the_end_of_an_earlier_life_takes_no_link_from_the_next_test() ->
+    {Known, _} = roster({news, [{other@host, {9, alive}}]}, linked(with(#{detector => #{}, roster => #{}}))),
+    {Linked, _} = handle({up, other@host}, Known),
+    {_, Effects} = handle({message, ?PEER, {3, 3, detector, {obituaries, false, [{other@host, 4}]}}}, Linked),
+    ?assertEqual([], [E || {act, {disconnect, _}} = E <- Effects]),
+    {_, Later} = handle({message, ?PEER, {3, 3, detector, {obituaries, false, [{other@host, 9}]}}}, Linked),
+    ?assertEqual([{act, {disconnect, other@host}}], [E || {act, {disconnect, _}} = E <- Later]).
+
 a_node_that_was_held_to_be_dead_and_is_found_is_joined_by_test() ->
     {Known, _} = roster({news, [{?PEER, {3, dead}}]}, linked(with(#{roster => #{}}))),
     {_, Effects} = roster({pong, {3, alive}}, Known),
-    ?assertEqual([[?PEER]], joins(Effects)).
+    ?assertEqual([[?PEER]], joins(Effects)),
+    {_, HasLeft} = roster({pong, {3, left}}, Known),
+    ?assertEqual([], joins(HasLeft)),
+    %% Nor by who has left itself.
+    {Left, _} = handle({call, {self(), left}, leave}, Known),
+    ?assertEqual([], joins(element(2, roster({pong, {3, alive}}, Left)))).
 
 who_has_left_is_not_brought_back_by_discovery_test() ->
     {S0, _} = handle({cast, {contacts, [?PEER]}}, with(#{roster => #{}, discovery => #{}})),

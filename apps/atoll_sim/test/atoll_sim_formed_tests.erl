@@ -101,5 +101,18 @@ an_island_that_was_cut_off_while_its_contact_died_is_back_test_() ->
         _ = whole_within(60000, heal(atoll_sim_cluster:wait(cut_ms(Seed), Cut)))
     end).
 
+%% What each side has held the other for is told to nobody who has heard otherwise.
+sides_that_meet_again_bury_none_of_their_own_test_() ->
+    seeds(?FUNCTION_NAME, 12, fun(Seed) ->
+        Formed = atoll_sim_cluster:wait(60000, formed(?NODES, mesh, Seed)),
+        {One, Other} = lists:split(?NODES div 2, atoll_sim_cluster:names(Formed)),
+        Cut = atoll_sim_cluster:wait(8000 + (Seed * 7919) rem 30000, cut_off(One, Formed)),
+        Watched = atoll_sim_cluster:watch({fun losses/4, []}, Cut),
+        Healed = atoll_sim_cluster:wait(60000, heal(Watched)),
+        Lost = atoll_sim_cluster:watched(Healed),
+        ?assertEqual([], [L || Side <- [One, Other], {A, B, _} = L <- Lost, lists:member(A, Side), lists:member(B, Side)]),
+        _ = whole_within(60000, Healed)
+    end).
+
 %% From twenty seconds to five minutes.
 cut_ms(Seed) -> 20000 + (Seed * 7919) rem 280001.

@@ -258,7 +258,8 @@ ended(Lane, Why, #state{ended = []} = State) ->
     _ = erlang:send_after(?WAIT, self(), {all_ended_by_now, Lane}),
     State#state{ended = [Lane], since = now_ms(), why = Why};
 ended(Lane, _Why, #state{ended = Ended0, since = Since, n = N} = State) ->
-    Ended = [Lane | lists:delete(Lane, Ended0)],
+    %% It may be said twice, by who reads it and by who writes it.
+    Ended = [Lane || not lists:member(Lane, Ended0)] ++ Ended0,
     case length(Ended) =:= N andalso now_ms() - Since of
         false -> State#state{ended = Ended};
         Ms when Ms =< ?TOGETHER -> exit(connection_closed);

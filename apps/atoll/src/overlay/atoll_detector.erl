@@ -38,14 +38,14 @@
 %% `{dead, N, Life}'. `{dead, N, Life}' comes at most once for a life, as long as
 %% its obituary is remembered.
 %%
-%% Not promised: that a verdict is right. A node that is paused or cut off from all
-%% its watchers for longer than `dead_ms' is buried, and the two sides of a
-%% partition bury each other's nodes at the seam. That everybody hears of a verdict:
-%% a node that is cut off for longer than the obituary is repeated does not, unless it
-%% gets a new neighbour within `keep_ms'. That a
-%% node without neighbours is watched. That more deaths than the table of obituaries
-%% has room for, in the time it keeps each, are told: then some are known only to
-%% the neighbours.
+%% Not promised: that a verdict is right. A node that is paused for longer than
+%% `dead_ms', or cut off so long from all its watchers and those that these ask, is
+%% buried, and the two sides of a partition bury each other's nodes at the seam. That
+%% everybody hears of a verdict: a node that is cut off for longer than the obituary is
+%% repeated does not, unless it has just begun and gets a neighbour within `keep_ms'.
+%% That a node without neighbours is watched. That more deaths than the table of
+%% obituaries has room for, in the time it keeps each, are told: then some are known
+%% only to the neighbours.
 -module(atoll_detector).
 
 -behaviour(atoll_protocol).
@@ -82,8 +82,8 @@
     fanout => pos_integer(),
     repeats => non_neg_integer(),
     gather_ms => pos_integer(),
-    %% Obituaries that are remembered, and for how long at least; so long a new
-    %% neighbour is told of them.
+    %% Obituaries that are remembered, and for how long at least; so long a newcomer is
+    %% told of them.
     max_obituaries => pos_integer(),
     keep_ms => pos_integer(),
     %% Nodes that this one watches, and senders of beats that are no neighbours.
@@ -158,8 +158,8 @@
     beat :: message(),
     watched = #{} :: #{node() => #watch{}},
     suspects = [] :: ordsets:ordset(node()),
-    %% Who is being pinged for others, since when, and who they are.
-    pinged = #{} :: #{node() => {atoll_protocol:now_ms(), [node()]}},
+    %% Who is being pinged for others: when first and last, and for whom.
+    pinged = #{} :: #{node() => {First :: atoll_protocol:now_ms(), Last :: atoll_protocol:now_ms(), [node()]}},
     %% Senders of beats that are no neighbours, and since when.
     strangers = #{} :: #{node() => {atoll_protocol:now_ms(), message()}},
     obituaries :: atoll_obituaries:table(),
@@ -169,6 +169,8 @@
     %% When any node was heard last; until when silence has been excused.
     any :: atoll_protocol:now_ms(),
     excused :: atoll_protocol:now_ms(),
+    %% Until then it is a newcomer.
+    keep_from :: atoll_protocol:now_ms(),
     %% The last own life of whose death the stack has been told.
     told = 0 :: atoll_obituaries:life(),
     unwatched = 0 :: non_neg_integer(),
@@ -180,7 +182,7 @@
 -opaque state() :: #state{}.
 
 %% How many neighbours that do not watch a suspect are asked about it at a time; how many
-%% nodes are pinged for others.
+%% nodes are pinged for others, and for how many each.
 -define(HELPERS, 3).
 -define(MAX_PINGED, 32).
 
@@ -223,7 +225,8 @@ init(#{self := Self, incarnation := Life, seed := Seed, options := Given}, Now) 
         news = atoll_news:new(Options, Now),
         due = #{tick => Now + First},
         any = Now,
-        excused = Now
+        excused = Now,
+        keep_from = Now + Keep
     },
     {State, [{timer, tick, First}]}.
 
@@ -305,7 +308,7 @@ message({pong, Life, Standing}, Node, Now, #state{obituaries = Obituaries} = Sta
         Buried when Buried >= Life ->
             {State, [{send, Node, {buried, Buried}}]};
         _ ->
-            {Told, Answers} = tell_askers(Node, Life, State),
+            {Told, Answers} = tell_askers(Node, Life, Now, State),
             {Ponged, Effects} = pong(Standing, Life, Node, Now, Told),
             {Ponged, Answers ++ Effects}
     end;
@@ -328,6 +331,10 @@ message({heard, About, Life, Age}, Node, Now, State0) ->
     {State, Effects} = sign(Node, Now, State0, []),
     {Told, More} = hearsay(About, Life, Now - Age, State),
     {Told, Effects ++ More};
+message({obituaries, true, []}, Node, Now, #state{news = News} = State) ->
+    %% Of its own earlier lives it knows.
+    Recent = [Obituary || {Dead, _} = Obituary <- atoll_news:recent(Now, News), Dead =/= Node],
+    sign(Node, Now, State, [{send, Node, {obituaries, false, Recent}} || Recent =/= []]);
 message({obituaries, Answer, Obituaries}, Node, Now, State0) ->
     {State1, Effects} = sign(Node, Now, State0, []),
     {State, More} = each(fun({Dead, Life}, S) -> obituary(Dead, Life, Node, Now, S) end, Obituaries, State1),
@@ -425,18 +432,23 @@ ping_for(_Asker, Self, _Now, #state{self = Self} = State) ->
     {State, []};
 ping_for(Asker, About, Now, #state{pinged = Pinged, options = #{period_ms := Period}} = State) ->
     case Pinged of
-        #{About := {Since, Askers}} when Now - Since < Period ->
-            {State#state{pinged = Pinged#{About := {Since, lists:usort([Asker | Askers])}}}, []};
-        #{} when map_size(Pinged) >= ?MAX_PINGED, not is_map_key(About, Pinged) ->
+        #{About := {First, Last, Askers0}} ->
+            Askers = lists:sublist(lists:usort([Asker | Askers0]), ?MAX_PINGED),
+            case Now - Last < Period of
+                true -> {State#state{pinged = Pinged#{About := {First, Last, Askers}}}, []};
+                false -> {State#state{pinged = Pinged#{About := {First, Now, Askers}}}, [{send, About, ping}]}
+            end;
+        #{} when map_size(Pinged) >= ?MAX_PINGED ->
             {State#state{unpinged = State#state.unpinged + 1}, []};
         #{} ->
-            {State#state{pinged = Pinged#{About => {Now, [Asker]}}}, [{send, About, ping}]}
+            {State#state{pinged = Pinged#{About => {Now, Now, [Asker]}}}, [{send, About, ping}]}
     end.
 
-tell_askers(Node, Life, #state{pinged = Pinged0} = State) ->
+%% It lived after the first ping; the answer may have waited here.
+tell_askers(Node, Life, Now, #state{pinged = Pinged0} = State) ->
     case maps:take(Node, Pinged0) of
-        {{_, Askers}, Pinged} ->
-            {State#state{pinged = Pinged}, [{send, Asker, {heard, Node, Life, 0}} || Asker <- Askers]};
+        {{First, _, Askers}, Pinged} ->
+            {State#state{pinged = Pinged}, [{send, Asker, {heard, Node, Life, Now - First}} || Asker <- Askers]};
         error ->
             {State, []}
     end.
@@ -444,7 +456,7 @@ tell_askers(Node, Life, #state{pinged = Pinged0} = State) ->
 forget_pinged(_Now, #state{pinged = Pinged} = State) when map_size(Pinged) =:= 0 ->
     State;
 forget_pinged(Now, #state{pinged = Pinged, options = #{dead_ms := Ms}} = State) ->
-    State#state{pinged = maps:filter(fun(_, {Since, _}) -> Now - Since < Ms end, Pinged)}.
+    State#state{pinged = maps:filter(fun(_, {First, _, _}) -> Now - First < Ms end, Pinged)}.
 
 hearsay(About, Life, When, #state{watched = Watched, options = #{ask_ms := AskMs}} = State) ->
     case Watched of
@@ -469,11 +481,12 @@ up(Node, Now, #state{neighbours = Neighbours, strangers = Strangers} = State0) -
             State2 = Watching#state{
                 neighbours = atoll_ring:add(Node, Neighbours),
                 strangers = maps:remove(Node, Strangers),
-                news = atoll_news:joined(Node, Now, State1#state.news)
+                news = atoll_news:joined(Node, State1#state.news)
             },
             {State, Effects} = choose(State2),
             Unchosen = [{send, Node, unwatch} || not lists:member(Node, State#state.watchers)],
-            {State, Cleared ++ Notices ++ Effects ++ Unchosen}
+            Newcomer = [{send, Node, {obituaries, true, []}} || Now < State#state.keep_from],
+            {State, Cleared ++ Notices ++ Effects ++ Unchosen ++ Newcomer}
     end.
 
 %% The beat that overtook the word of the neighbour, unless its life is over by now.

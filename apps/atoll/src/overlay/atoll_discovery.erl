@@ -12,8 +12,8 @@
 %%
 %% Joining. A node that starts joins through a contact at once, one that loses its last
 %% neighbour within `join_min_ms', and while it has none again with growing pauses;
-%% each time it says that it is `alone', so that others that are known may be tried
-%% too: it may be the contacts that are gone. Whoever it joins through is told by a
+%% each time it says that it is `alone', so that others that are known may be tried too:
+%% the contacts may be gone. Whoever it joins through is told by a
 %% probe, and is its own contact, and a beacon, from then on. A
 %% node that has neighbours but has seen no beacon grow for `island_ms' is on an island
 %% without contacts, and joins too, each at a random moment within `join_max_ms': the
@@ -35,7 +35,7 @@
 %% Promised: as long as some contact can be reached, nodes that can reach each other end
 %% up in one overlay, if joining through a contact connects. Not promised: how soon. Where the circle does not do it
 %% at once, that takes `island_ms', and a probe must hit the other island. Where no
-%% contact is left there are no beacons, and every node tries one again every
+%% contact lives there are no beacons, and every node tries one again every
 %% `join_max_ms' or so.
 -module(atoll_discovery).
 
@@ -80,7 +80,8 @@
     %% To the strategy.
     {join, [node()]}
     %% To whoever knows other nodes that one might join by: this one has no neighbour.
-    | alone
+    %% With a number at random, to choose among them by.
+    | {alone, pos_integer()}
     %% To the detector: carry this.
     | {cargo, atoll_beacons:table()}.
 
@@ -112,6 +113,10 @@
 
 -opaque state() :: #state{}.
 
+%% Of what is drawn for others.
+-define(DRAWS, 1000000).
+%% How many are told at once that one joins by them.
+-define(TOLD, 5).
 %% How many of the circle a contact tries, one after the other.
 -define(CIRCLE, 16).
 
@@ -154,7 +159,7 @@ init(#{self := Self, incarnation := Incarnation, seed := Seed, options := Given}
     {State, [{timer, tick, First} | Effects ++ Timer]}.
 
 %% @doc Takes one event. `up' and `down' are of neighbours, not of links. Casts are
-%% `{contacts, [Node]}', `{cargo, Node, Table}', what came with a neighbour's beat,
+%% `{contacts, [Node]}', `{join, [Node]}', that the strategy joins by these, `{cargo, Node, Table}', what came with a neighbour's beat,
 %% `{linked, Node}' and `{unreachable, Node}'.
 -spec handle(atoll_protocol:event(), atoll_protocol:now_ms(), state()) ->
     {state(), [atoll_protocol:effect()]}.
@@ -215,6 +220,12 @@ handle({message, _Node, {probed, _}}, _Now, State) ->
     {State, []};
 handle({cast, {contacts, Contacts}}, Now, State) ->
     add(Contacts, Now, State);
+handle({cast, {join, Contacts}}, Now, #state{self = Self, beacons = Beacons} = State0) ->
+    %% Whoever asks for it tells the strategy.
+    {State, Effects} = add(Contacts, Now, State0),
+    Told = lists:sublist(lists:usort(Contacts) -- [Self], ?TOLD),
+    Probe = {probe, atoll_beacons:fresh(Beacons)},
+    {State, Effects ++ [Tell || Node <- Told, Tell <- [{send, Node, Probe}], not lists:member(Tell, Effects)]};
 handle({cast, {linked, _Node}}, Now, State) ->
     %% There is no contact whose answer may still come.
     case is_alone(State) andalso others(State) =:= [] of
@@ -297,8 +308,18 @@ join_and_wait(Contacts, Now, #state{pause = Pause, options = #{join_min_ms := Mi
             _ -> min(Max, 2 * Pause)
         end,
     {State1, Joins} = lists:foldl(fun(Contact, {S, _}) -> join(Contact, S) end, {State0, []}, Contacts),
-    {State, Timer} = wait(Next, Now, State1),
-    {State, Joins ++ [{notify, alone} || is_alone(State)] ++ Timer}.
+    {State2, Alone} = say_alone(State1),
+    {State, Timer} = wait(Next, Now, State2),
+    {State, Joins ++ Alone ++ Timer}.
+
+say_alone(#state{rand = Rand0} = State) ->
+    case is_alone(State) of
+        true ->
+            {Draw, Rand} = rand:uniform_s(?DRAWS, Rand0),
+            {State#state{rand = Rand}, [{notify, {alone, Draw}}]};
+        false ->
+            {State, []}
+    end.
 
 %% One, if there is one.
 choose(#state{circle = [Next | Circle]} = State) ->

@@ -7,13 +7,14 @@
 %% turn, also to whom it has it from; this is how a teller learns that it arrived.
 %% Who does not show that it knows is told again, a few times, and asked to answer.
 %%
-%% A new neighbour is told what is being told, and the newest of what was told in the
-%% last `keep_ms': it may have been without a neighbour then. Who has begun later than
-%% that itself remembers nothing for others: where nodes join all the time an obituary
-%% would go from newcomer to newcomer for ever.
+%% A new neighbour is told what is being told. What was told before that it may ask for,
+%% if it has just begun itself: it may have been without a neighbour then. Others are not
+%% told: who was on the other side of a partition has heard those alive that were taken
+%% for dead here. And who has begun less than `keep_ms' ago hands nothing on: where nodes
+%% join all the time an obituary would go from newcomer to newcomer for ever.
 -module(atoll_news).
 
--export([new/2, tell/6, targets/1, gathered/2, knows/3, joined/3, again/2, sizes/1]).
+-export([new/2, tell/6, targets/1, gathered/2, knows/3, joined/2, recent/2, again/2, sizes/1]).
 
 -export_type([news/0, obituary/0, options/0, message/0]).
 
@@ -24,7 +25,8 @@
 }.
 
 -type message() ::
-    %% Whether the receiver shall say that it has them, by telling them in turn.
+    %% Whether the receiver shall say that it has them, by telling them in turn; of none, by
+    %% telling the recent ones.
     {obituaries, Answer :: boolean(), [obituary()]}.
 
 -record(item, {
@@ -37,7 +39,7 @@
     repeats :: non_neg_integer(),
     gather_ms :: pos_integer(),
     keep_ms :: non_neg_integer(),
-    %% What is heard from then on is remembered for new neighbours, newest first.
+    %% What is heard from then on is remembered for newcomers, newest first.
     keep_from :: atoll_protocol:now_ms(),
     recent = [] :: [{atoll_protocol:now_ms(), obituary()}],
     items = #{} :: #{node() => #item{}},
@@ -47,7 +49,7 @@
 
 -opaque news() :: #news{}.
 
-%% How many are remembered for new neighbours.
+%% How many are remembered for newcomers.
 -define(RECENT, 50).
 
 %% @doc Nothing to tell.
@@ -103,25 +105,22 @@ knows(From, {Node, Life}, #news{items = Items} = News) ->
             News
     end.
 
-%% @doc A new neighbour, which may not have heard. It is told with those who are told
-%% again; of its own earlier lives it knows.
--spec joined(node(), atoll_protocol:now_ms(), news()) -> news().
-joined(Node, Now, #news{items = Told, recent = Recent0, keep_ms = KeepMs} = News) ->
-    Recent = [Entry || {At, _} = Entry <- Recent0, Now - At < KeepMs],
-    Recalled = maps:from_list([
-        {Dead, #item{life = Life, waiting = [], repeats = News#news.repeats}}
-     || {_, {Dead, Life}} <- lists:reverse(Recent)
-    ]),
+%% @doc A new neighbour, which may not have heard.
+-spec joined(node(), news()) -> news().
+joined(_Node, #news{items = Items} = News) when map_size(Items) =:= 0 ->
+    News;
+joined(Node, #news{items = Items} = News) ->
     News#news{
-        recent = Recent,
         items = maps:map(
-            fun
-                (Dead, Item) when Dead =:= Node -> Item;
-                (_, #item{waiting = Waiting} = Item) -> Item#item{waiting = [Node | lists:delete(Node, Waiting)]}
-            end,
-            maps:merge(Recalled, Told)
+            fun(_, #item{waiting = Waiting} = Item) -> Item#item{waiting = [Node | lists:delete(Node, Waiting)]} end,
+            Items
         )
     }.
+
+%% @doc The newest of what was heard in the last `keep_ms', for who has just begun.
+-spec recent(atoll_protocol:now_ms(), news()) -> [obituary()].
+recent(Now, #news{recent = Recent, keep_ms = KeepMs}) ->
+    [Obituary || {At, Obituary} <- Recent, Now - At < KeepMs].
 
 %% @doc Once more to those on the ring who have not shown that they know.
 -spec again(atoll_ring:ring(), news()) -> {news(), [atoll_protocol:effect()]}.

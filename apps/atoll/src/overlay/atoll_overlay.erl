@@ -45,11 +45,17 @@
     | left
     | broadcast_off.
 
--type world() :: #{node() => {AtMs :: integer(), Bytes :: non_neg_integer()}}.
-%% What had been received of nodes that are suspected, when that was looked at last.
+-record(world, {
+    %% Two looks at a suspect that are further apart are not of one suspicion.
+    looks_ms :: pos_integer(),
+    %% What had been received of each when it was looked at last, and when that was.
+    looks = #{} :: #{node() => {AtMs :: integer(), Bytes :: non_neg_integer()}}
+}).
 
-%% Two looks that are further apart are not of one suspicion.
--define(LOOKS_MS, 1500).
+-type world() :: #world{}.
+
+%% So many times as long as they should be.
+-define(LOOKS, 3).
 
 %% @doc Makes the table; the caller owns it.
 -spec create_table() -> ok.
@@ -179,13 +185,19 @@ call(Request) ->
 
 %% @private
 -spec open(map()) -> world().
-open(#{strategy := {Module, _}, join_ms := JoinMs}) ->
+open(#{strategy := {Module, _}, join_ms := JoinMs} = Config) ->
     lists:foreach(fun forget/1, ets:tab2list(?MODULE)),
     true = ets:insert(?MODULE, [{strategy, Module}, {join_ms, JoinMs}]),
     true = has_left() orelse ets:insert(?MODULE, {{member, node()}}),
     ok = atoll_link:watch(),
     true = has_left() orelse tell_cliques() =:= ok,
-    #{}.
+    #{ask_ms := {_, Default}} = atoll_detector:options(),
+    AskMs =
+        case Config of
+            #{detector := #{ask_ms := Ms}} -> Ms;
+            #{} -> Default
+        end,
+    #world{looks_ms = ?LOOKS * AskMs}.
 
 forget({{member, Node}}) when Node =/= node() ->
     down(member_down, {member, Node}, #{node => Node, reason => restarted});
@@ -205,18 +217,18 @@ act({unwant, Node}, World) ->
 act({act, {disconnect, Node}}, World) ->
     ok = atoll_link:disconnect(Node),
     World;
-act({act, {listen, Node}}, World0) ->
+act({act, {listen, Node}}, #world{looks = Looks0, looks_ms = Ms} = World) ->
     Now = erlang:monotonic_time(millisecond),
-    World = maps:filter(fun(_, {At, _}) -> Now - At =< ?LOOKS_MS end, World0),
+    Looks = maps:filter(fun(_, {At, _}) -> Now - At =< Ms end, Looks0),
     case atoll_connections:received(Node) of
         {ok, Bytes} ->
-            case World of
+            case Looks of
                 #{Node := {_, Before}} when Bytes > Before -> ok = atoll_interpreter:cast(?MODULE, {bytes, Node});
                 #{} -> ok
             end,
-            World#{Node => {Now, Bytes}};
+            World#world{looks = Looks#{Node => {Now, Bytes}}};
         unknown ->
-            World
+            World#world{looks = Looks}
     end.
 
 %% @private

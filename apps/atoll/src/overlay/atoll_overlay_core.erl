@@ -355,6 +355,9 @@ done({State, Acc}) ->
 
 collect([], _Part, _Now, State, Acc) ->
     {State, Acc};
+collect([{send, _, _} | Effects], discovery, Now, #state{leaving = left} = State, Acc) ->
+    %% It asks nobody until it is told to join.
+    collect(Effects, discovery, Now, State, Acc);
 collect([{send, Node, Message} | Effects], Part, Now, State0, Acc0) ->
     #state{start = Start, incarnation = Life, linked = Linked} = State0,
     Wrapped = {Start, Life, Part, Message},
@@ -392,12 +395,11 @@ notice(strategy, {neighbour_down, Node, Why} = Notice, Now, State, Acc) ->
     tell_all(?TOLD, {down, Node, Why}, Now, State, [{notify, Notice} | Acc]);
 notice(detector, {dead, Node, Life} = Notice, Now, #state{lives = Lives} = State0, Acc0) ->
     {State, Acc} = tell(roster, {cast, Notice}, Now, State0, [{notify, Notice} | Acc0]),
-    case Lives of
-        #{Node := {_, Later}} when Later > Life ->
-            %% Of a life that is over and replaced.
-            {State, Acc};
-        #{} ->
-            tell(strategy, {cast, {dead, Node}}, Now, State, disconnect(Node, State, Acc))
+    case {Lives, later_life(Node, State)} of
+        %% Of a life that is over and replaced.
+        {#{Node := {_, Later}}, _} when Later > Life -> {State, Acc};
+        {_, Later} when Later > Life -> {State, Acc};
+        _ -> tell(strategy, {cast, {dead, Node}}, Now, State, disconnect(Node, State, Acc))
     end;
 notice(detector, {silent, Node}, Now, State, Acc) ->
     tell(strategy, {down, Node, silent}, Now, State, disconnect(Node, State, Acc));
@@ -420,16 +422,22 @@ notice(roster, left, Now, State, Acc) ->
     part(Now, State, Acc);
 notice(discovery, {join, _}, _Now, #state{leaving = left} = State, Acc) ->
     {State, Acc};
-notice(discovery, alone, _Now, #state{leaving = left} = State, Acc) ->
+notice(discovery, {alone, _}, _Now, #state{leaving = left} = State, Acc) ->
     {State, Acc};
 notice(discovery, {join, Contacts}, Now, State, Acc) ->
     tell(strategy, {cast, {join, Contacts}}, Now, State, Acc);
-notice(discovery, alone, Now, State, Acc) ->
-    join_by_known(Now, State, Acc);
-notice(roster, {found, Node}, Now, State, Acc) ->
-    tell(strategy, {cast, {join, [Node]}}, Now, State, Acc);
+notice(discovery, {alone, Draw}, Now, State, Acc) ->
+    join_by_known(Draw, Now, State, Acc);
+notice(roster, {found, Node}, Now, #state{leaving = no} = State, Acc) ->
+    join_by([Node], Now, State, Acc);
+notice(roster, {found, _Node}, _Now, State, Acc) ->
+    {State, Acc};
 notice(_Part, Notice, _Now, State, Acc) ->
     {State, [{notify, Notice} | Acc]}.
+
+%% The life that goes on as far as the roster knows; 0 if none does.
+later_life(_Node, #state{roster = off}) -> 0;
+later_life(Node, #state{roster = Roster}) -> atoll_roster:life(Node, Roster).
 
 disconnect(Node, #state{linked = Linked}, Acc) ->
     case Linked of
@@ -465,7 +473,7 @@ begin_anew(_Earlier, _Now, State, Acc) ->
 
 join(Contacts, Now, State0) ->
     {State1, Acc1} = come_back(Now, State0),
-    {State, Acc} = tell(discovery, {cast, {contacts, Contacts}}, Now, State1, Acc1),
+    {State, Acc} = tell(discovery, {cast, {join, Contacts}}, Now, State1, Acc1),
     tell(strategy, {cast, {join, Contacts}}, Now, State, Acc).
 
 %% The life that was taken leave of is over.
@@ -507,19 +515,23 @@ restart_strategy(Now, #state{module = Module, strategy = Old, config = Config} =
         lists:sort(maps:keys(State#state.linked))
     ).
 
-join_by_known(Now, #state{linked = Linked, roster = Roster0} = State0, Acc) ->
-    {Known, State} =
-        case Roster0 of
-            off ->
-                {[], State0};
-            _ ->
-                {Nodes, Roster} = atoll_roster:some(?KNOWN, Roster0),
-                {Nodes, State0#state{roster = Roster}}
-        end,
-    case lists:usort(lists:sublist(maps:keys(Linked), ?KNOWN) ++ Known) of
-        [] -> {State, Acc};
-        Nodes1 -> tell(strategy, {cast, {join, Nodes1}}, Now, State, Acc)
-    end.
+%% Others of the linked ones each time.
+join_by_known(Draw, Now, #state{linked = Linked} = State0, Acc) ->
+    {Known, State} = known(State0),
+    Sorted = lists:sort(maps:keys(Linked)),
+    {Before, After} = lists:split(Draw rem max(1, length(Sorted)), Sorted),
+    join_by(lists:usort(lists:sublist(After ++ Before, ?KNOWN) ++ Known), Now, State, Acc).
+
+known(#state{roster = off} = State) ->
+    {[], State};
+known(#state{roster = Roster0} = State) ->
+    {Known, Roster} = atoll_roster:some(?KNOWN, Roster0),
+    {Known, State#state{roster = Roster}}.
+
+%% To `static' a join is a link that stays until somebody parts the two.
+join_by([], _Now, State, Acc) -> {State, Acc};
+join_by(_Nodes, _Now, #state{module = atoll_static} = State, Acc) -> {State, Acc};
+join_by(Nodes, Now, State, Acc) -> tell(strategy, {cast, {join, Nodes}}, Now, State, Acc).
 
 wait_to_join(From, Ms, #state{joiners = Joiners, calls = Calls, refused = Refused} = State, Acc) ->
     case neighbours(State) of

@@ -3,8 +3,8 @@
 %%
 %% A message is sent on to the *eager* neighbours at once and announced to the *lazy*
 %% ones a little later, many announcements in one message. All neighbours are eager at
-%% first, but for those that come later, in the trees that have a parent by then, if
-%% they do not ask for a baseline. Whoever gets a message a second time says so (prune), and the two
+%% first. One that comes later is lazy in the trees that have a parent, unless it asks for
+%% a baseline. Whoever gets a message a second time says so (prune), and the two
 %% make each other lazy in that sender's tree; what remains of a flood is a tree. Whoever
 %% hears of a message and does not get it asks an announcer for it (graft), which
 %% makes that link eager and repairs the tree. And a link over which a message would have

@@ -31,7 +31,8 @@
 %% once, in messages of at most `max_news' entries (or of one bucket, that is a 128th
 %% of all); two islands of N and M send all N + M to each of their nodes. At rest it is
 %% one small message per node every `exchange_ms', and a connection for a question and
-%% its answer every `audit_ms' if the member that it looks after is no neighbour.
+%% its answer every `audit_ms' if the member that it looks after is no neighbour, and as
+%% long as dead ones are remembered an attempt to connect with one of them.
 %%
 %% Promised: in a connected overlay that stays as it is, the live entries of all tables
 %% become equal, each that of the latest life that somebody knew of; of each node
@@ -51,7 +52,7 @@
 
 -behaviour(atoll_protocol).
 
--export([options/0, init/2, handle/3, members/1, some/2, summary/1]).
+-export([options/0, init/2, handle/3, members/1, life/2, some/2, summary/1]).
 
 -export_type([config/0, options/0, notice/0, message/0, state/0]).
 
@@ -230,6 +231,14 @@ handle({cast, {incarnation, Life}}, _Now, State) ->
 members(#state{table = Table}) ->
     atoll_roster_table:alive(Table).
 
+%% @doc The life of a member, 0 of one that is none.
+-spec life(node(), state()) -> atoll_roster_table:life() | 0.
+life(Node, #state{table = Table}) ->
+    case atoll_roster_table:entry(Node, Table) of
+        {Life, alive} -> Life;
+        _ -> 0
+    end.
+
 %% @doc So many other nodes at random: members, and dead ones if those are too few.
 -spec some(non_neg_integer(), state()) -> {[node()], state()}.
 some(Count, #state{self = Self, table = Table, rand = Rand0} = State) ->
@@ -285,10 +294,10 @@ message({heard, _Earlier}, _From, State) ->
     State;
 message(ping, From, #state{self = Self, table = Table} = State) ->
     send(From, {pong, atoll_roster_table:entry(Self, Table)}, State);
-message({pong, Entry}, From, #state{table = Table} = State) ->
+message({pong, {_, Status} = Entry}, From, #state{table = Table} = State) ->
     Found =
         case atoll_roster_table:entry(From, Table) of
-            {_, dead} -> effect({notify, {found, From}}, State);
+            {_, dead} when Status =:= alive -> effect({notify, {found, From}}, State);
             _ -> State
         end,
     message({news, [{From, Entry}]}, From, checked(answered, From, Found));
