@@ -282,7 +282,8 @@ an_obituary_is_repeated_to_who_did_not_show_that_it_knows_test() ->
 
 %% What it answers at At to Node, who has just begun; the obituary of x came at Heard.
 recalled(Heard, Node, At) ->
-    {State, _} = run([{Heard, {message, a, {obituaries, false, [{x, 3}]}}}], watching([a, b])),
+    Shown = [{Heard, {message, N, {obituaries, false, [{x, 3}]}}} || N <- [a, a, b]],
+    {State, _} = run(Shown, watching([a, b])),
     {_, Effects} = run([{At, {message, Node, {obituaries, true, []}}}], State),
     [Told || {obituaries, false, Told} <- sent(Node, Effects)].
 
@@ -302,7 +303,10 @@ a_node_is_not_told_of_its_own_earlier_life_test() ->
     ?assertEqual([], recalled(31000, x, 40000)).
 
 a_newcomer_does_not_hand_on_what_it_was_handed_test() ->
-    ?assertEqual([], recalled(29000, c, 33000)).
+    Shown = [{29001, {message, N, {obituaries, false, [{x, 3}]}}} || N <- [a, b]],
+    {State, _} = run([{29000, {message, a, {obituaries, false, [{x, 3}]}}} | Shown], watching([a, b])),
+    {_, Effects} = run([{33000, {message, c, {obituaries, true, []}}}], State),
+    ?assertEqual([], sent(c, Effects)).
 
 who_is_asked_whether_it_knows_answers_test() ->
     {_, Effects} = run([{1000, {message, a, {obituaries, true, [{x, 3}]}}}], watching([b])),

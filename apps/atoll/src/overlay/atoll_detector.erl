@@ -480,8 +480,7 @@ up(Node, Now, #state{neighbours = Neighbours, strangers = Strangers} = State0) -
             {Watching, Notices} = watch(Node, first_beat(Node, State0), Now, State1),
             State2 = Watching#state{
                 neighbours = atoll_ring:add(Node, Neighbours),
-                strangers = maps:remove(Node, Strangers),
-                news = atoll_news:joined(Node, State1#state.news)
+                strangers = maps:remove(Node, Strangers)
             },
             {State, Effects} = choose(State2),
             Unchosen = [{send, Node, unwatch} || not lists:member(Node, State#state.watchers)],

@@ -7,14 +7,14 @@
 %% turn, also to whom it has it from; this is how a teller learns that it arrived.
 %% Who does not show that it knows is told again, a few times, and asked to answer.
 %%
-%% A new neighbour is told what is being told. What was told before that it may ask for,
-%% if it has just begun itself: it may have been without a neighbour then. Others are not
-%% told: who was on the other side of a partition has heard those alive that were taken
-%% for dead here. And who has begun less than `keep_ms' ago hands nothing on: where nodes
-%% join all the time an obituary would go from newcomer to newcomer for ever.
+%% A new neighbour is told nothing of this unless it asks, as one does that has just
+%% begun: it may have been without a neighbour when it was told. Who was on the other side
+%% of a partition has heard those alive that were taken for dead here. What was told is
+%% remembered for that, but not by who has begun less than `keep_ms' ago: where nodes join
+%% all the time an obituary would go from newcomer to newcomer for ever.
 -module(atoll_news).
 
--export([new/2, tell/6, targets/1, gathered/2, knows/3, joined/2, recent/2, again/2, sizes/1]).
+-export([new/2, tell/6, targets/1, gathered/2, knows/3, recent/2, again/2, sizes/1]).
 
 -export_type([news/0, obituary/0, options/0, message/0]).
 
@@ -105,22 +105,12 @@ knows(From, {Node, Life}, #news{items = Items} = News) ->
             News
     end.
 
-%% @doc A new neighbour, which may not have heard.
--spec joined(node(), news()) -> news().
-joined(_Node, #news{items = Items} = News) when map_size(Items) =:= 0 ->
-    News;
-joined(Node, #news{items = Items} = News) ->
-    News#news{
-        items = maps:map(
-            fun(_, #item{waiting = Waiting} = Item) -> Item#item{waiting = [Node | lists:delete(Node, Waiting)]} end,
-            Items
-        )
-    }.
-
-%% @doc The newest of what was heard in the last `keep_ms', for who has just begun.
+%% @doc What is being told, and the newest of what was heard in the last `keep_ms': for
+%% who has just begun.
 -spec recent(atoll_protocol:now_ms(), news()) -> [obituary()].
-recent(Now, #news{recent = Recent, keep_ms = KeepMs}) ->
-    [Obituary || {At, Obituary} <- Recent, Now - At < KeepMs].
+recent(Now, #news{items = Items, recent = Recent, keep_ms = KeepMs}) ->
+    Told = [{Node, Life} || {Node, #item{life = Life}} <- maps:to_list(Items)],
+    lists:usort(Told ++ [Obituary || {At, Obituary} <- Recent, Now - At < KeepMs]).
 
 %% @doc Once more to those on the ring who have not shown that they know.
 -spec again(atoll_ring:ring(), news()) -> {news(), [atoll_protocol:effect()]}.
