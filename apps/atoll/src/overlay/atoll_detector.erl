@@ -41,11 +41,11 @@
 %% Not promised: that a verdict is right. A node that is paused for longer than
 %% `dead_ms', or cut off so long from all its watchers and those that these ask, is
 %% buried, and the two sides of a partition bury each other's nodes at the seam; if they
-%% meet while these verdicts are being told, some of their own too. That everybody hears of a verdict: a node that is cut off for longer than the obituary is
-%% repeated does not, unless it has just begun and gets a neighbour within `keep_ms'.
-%% That a node without neighbours is watched. That more deaths than the table of
-%% obituaries has room for, in the time it keeps each, are told: then some are known
-%% only to the neighbours.
+%% meet while these verdicts are being told, some of their own too. That everybody hears
+%% of a verdict: a node that is cut off for longer than the obituary is repeated does not,
+%% unless it has just begun and gets a neighbour within `keep_ms'. That a node without
+%% neighbours is watched. That more deaths than the table of obituaries has room for, in
+%% the time it keeps each, are told: then some are known only to the neighbours.
 -module(atoll_detector).
 
 -behaviour(atoll_protocol).
