@@ -12,8 +12,8 @@
 %% suspected: it is pinged, and its other watchers are asked when they last heard
 %% it, again and again until something comes of it. A lost beat or a bad link
 %% therefore means nothing. As in SWIM (Das, Gupta, Motivala 2002) a few others, at
-%% random each time, are asked too, who do not watch it: they ping it. A beat is dropped where the
-%% connection is busy, so it is also looked whether bytes of any kind arrive over it.
+%% random each time, are asked too, who do not watch it: they ping it. A beat is dropped
+%% where the connection is busy, so bytes of any kind that arrive over it count as well.
 %%
 %% Verdict. Who was heard by nobody for `dead_ms' is dead, and so, after
 %% `suspect_ms', is who refuses the connection again and again. Its obituary goes

@@ -189,7 +189,8 @@ contacts(Contacts, Options) -> Options#{contacts => Contacts}.
 
 %% @doc Takes one event. Casts are `{contacts, [Node]}' to add some, `{join, [Node]}'
 %% to add them and join by them now, `{broadcast, Payload}', `leave', `{tell, Term}' to the strategy, and
-%% `{unreachable, Node}' from the link room, and `{bytes, Node}', that some have come from it. Calls are `neighbours', `members', `status',
+%% `{unreachable, Node}' from the link room, and `{bytes, Node}', that some have come from
+%% it. Calls are `neighbours', `members', `status',
 %% `{broadcast, Payload}', `leave', which is answered when the node has left, and
 %% `{join, [Node], Ms}', answered when it has a neighbour or, with `{error, timeout}',
 %% after so long; it goes on trying.
