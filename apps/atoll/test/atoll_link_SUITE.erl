@@ -17,6 +17,7 @@
     ticks_do_not_keep_it/1,
     a_disconnect_lets_monitors_of_a_silent_node_fire/1,
     what_is_wanted_is_tried_one_at_a_time_until_it_is_back/1,
+    a_node_with_another_cookie_is_told_of_once_and_not_flooded/1,
     what_is_recorded_in_a_file_has_the_same_effects_elsewhere/1,
     a_killed_node_leaves_a_recording_that_can_be_read/1
 ]).
@@ -24,6 +25,7 @@
 -define(CALL_MS, 30000).
 -define(MAX_BYTES, 10000000).
 -define(SETTLED, 10).
+-define(WANTS, 100).
 %% Far below net_ticktime, far above what it takes on a busy machine.
 -define(PROMPT_MS, 2000).
 
@@ -224,6 +226,20 @@ what_is_wanted_is_tried_one_at_a_time_until_it_is_back(Config) ->
     ok = call(C, A, atoll_barrier, connected, [[B]]),
     ok = call(C, A, atoll_link_probe, stop, [Owner]),
     ok = call(C, A, atoll_barrier, connected, [[]]).
+
+a_node_with_another_cookie_is_told_of_once_and_not_flooded(Config) ->
+    C = ?config(cluster, Config),
+    [A, B | _] = atoll_cluster:nodes(C),
+    Cookie = call(C, B, erlang, get_cookie, []),
+    true = call(C, B, erlang, set_cookie, [A, another]),
+    ok = call(C, B, atoll_link_probe, count_errors, []),
+    {refused, 1, Owner} = call(C, A, atoll_link_probe, refused, [B, ?WANTS]),
+    true = call(C, B, erlang, set_cookie, [A, Cookie]),
+    ok = call(C, A, atoll_barrier, connected, [[B]]),
+    %% It logs one for each attempt.
+    Errors = call(C, B, atoll_link_probe, errors, []),
+    ok = call(C, A, atoll_link_probe, stop, [Owner]),
+    ?assert(Errors >= 2 andalso Errors =< 8).
 
 %% Recording
 

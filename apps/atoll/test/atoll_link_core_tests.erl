@@ -77,6 +77,74 @@ who_wants_again_what_could_not_be_reached_has_it_tried_at_once_test() ->
     %% One attempt at a time.
     ?assertMatch({_, []}, run([want(n2)], Trying)).
 
+%% A refusal, and the attempt after its pause.
+refusal(Peer) -> {cast, {connected, Peer, refused}}.
+
+a_peer_that_refuses_is_told_of_the_second_time_and_once_test() ->
+    {S1, First} = run([want(n2), refusal(n2)], new()),
+    ?assertMatch([{timer, {retry, n2}, Ms}, {notify, {unreachable, n2}}] when Ms =< 100, First),
+    {S2, Second} = run([{timeout, {retry, n2}}, refusal(n2)], S1),
+    ?assertMatch([{notify, {refused, n2}}, {timer, _, _}, {notify, {unreachable, n2}}], Second),
+    ?assertMatch([#{phase := refused}], atoll_link_core:summary(S2)),
+    {S3, Third} = run([{timeout, {retry, n2}}, refusal(n2)], S2),
+    ?assertMatch([{timer, _, _}, {notify, {unreachable, n2}}], Third),
+    %% What is said of it is over when it is there, and when it is gone.
+    lists:foreach(
+        fun(Over) ->
+            {S4, _} = run([{timeout, {retry, n2}} | Over], S3),
+            {_, Effects} = run_all([refusal(n2), {timeout, {retry, n2}}, refusal(n2)], S4),
+            ?assert(lists:member({notify, {refused, n2}}, Effects))
+        end,
+        [
+            [{up, n2}, {cast, {connected, n2, true}}, {down, n2, lost}],
+            [{cast, {connected, n2, false}}, {timeout, {retry, n2}}]
+        ]
+    ).
+
+nobodys_want_shortens_the_pause_of_one_that_refuses_test() ->
+    {Refused, [{timer, _, Ms} | _]} = run([want(n2), refusal(n2)], new()),
+    ?assertMatch({_, []}, run([want(n2)], Refused)),
+    {_, Other} = run([{cast, {want, other, n2}}], Refused),
+    ?assertEqual([{act, {watch, other}}], Other),
+    {Unwanted, _} = run([unwant(n2)], Refused),
+    ?assertEqual([], atoll_link_core:summary(Unwanted)),
+    {_, Again} = run([want(n2)], Unwanted),
+    ?assertEqual(
+        [{act, {watch, owner}}, {act, {own, n2, true}}, {timer, {retry, n2}, Ms}, {notify, {unreachable, n2}}], Again
+    ),
+    {_, Later} = atoll_link_core:handle(want(n2), Ms, Unwanted),
+    ?assert(lists:member({act, {connect, n2}}, Later)).
+
+the_pauses_of_one_that_refuses_grow_to_five_minutes_test() ->
+    {Pauses, _} = lists:mapfoldl(
+        fun(_, S0) ->
+            {S, Effects} = run_all([refusal(n2), {timeout, {retry, n2}}], S0),
+            [Ms] = [Ms || {timer, {retry, n2}, Ms} <- Effects],
+            {Ms, S}
+        end,
+        element(1, run([want(n2)], new())),
+        lists:seq(1, 30)
+    ),
+    ?assertEqual(Pauses, lists:sort(lists:sublist(Pauses, 10)) ++ lists:nthtail(10, Pauses)),
+    ?assert(lists:all(fun(Ms) -> Ms > 225000 andalso Ms =< 300000 end, lists:nthtail(25, Pauses))).
+
+no_more_than_a_thousand_that_refuse_are_remembered_test() ->
+    Many = [list_to_atom("m" ++ integer_to_list(N)) || N <- lists:seq(1, 1000)],
+    Full = lists:foldl(
+        fun(Node, S) -> element(1, run([want(Node), refusal(Node), unwant(Node)], S)) end, new(), Many
+    ),
+    {More, _} = run([want(n2), refusal(n2), unwant(n2)], Full),
+    {_, Forgotten} = run([want(n2)], More),
+    ?assert(lists:member({act, {connect, n2}}, Forgotten)),
+    {_, Remembered} = run([want(hd(Many))], More),
+    ?assertNot(lists:member({act, {connect, hd(Many)}}, Remembered)),
+    %% When the pauses are over there is room.
+    {Room, _} = lists:foldl(
+        fun(Event, {S, _}) -> atoll_link_core:handle(Event, 1000, S) end, {More, []}, [want(n2), refusal(n2), unwant(n2)]
+    ),
+    {_, Kept} = atoll_link_core:handle(want(n2), 1000, Room),
+    ?assertNot(lists:member({act, {connect, n2}}, Kept)).
+
 pauses_grow_to_the_longest_test() ->
     Attempt = [{timeout, {retry, n2}}, {cast, {connected, n2, false}}],
     {State0, _} = run([want(n2), {cast, {connected, n2, false}}], new()),

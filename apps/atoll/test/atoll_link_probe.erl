@@ -3,6 +3,7 @@
 -module(atoll_link_probe).
 
 -export([echo/0, say/2, rounds/3, link_to/1, watch_for_cut/1, cut/1, want/1, stop/1, monitors/0]).
+-export([refused/2, count_errors/0, errors/0, log/2]).
 
 -define(DEADLINE_MS, 10000).
 
@@ -125,3 +126,53 @@ monitors() ->
     _ = atoll_link:links(),
     {monitors, Monitors} = process_info(whereis(atoll_link), monitors),
     length(Monitors).
+
+%% Wants what refuses, again and again, until the link room has said so; then as often again, and
+%% says how often it did, and who wants it from then on.
+refused(Node, Times) ->
+    ok = atoll_link:subscribe(),
+    try
+        ok = insist(Node, Times),
+        ok = atoll_link:want(Node),
+        receive
+            {atoll, atoll_link, {refused, Node}} -> ok
+        after ?DEADLINE_MS -> error(not_said)
+        end,
+        ok = atoll_link:unwant(Node),
+        ok = insist(Node, Times),
+        Owner = want(Node),
+        [#{node := Node, phase := Phase}] = atoll_link:links(),
+        {Phase, 1 + said_again(Node), Owner}
+    after
+        ok = atoll_interpreter:unsubscribe(atoll_link)
+    end.
+
+insist(_Node, 0) ->
+    ok;
+insist(Node, Times) ->
+    ok = atoll_link:want(Node),
+    receive
+        {atoll, atoll_link, {unreachable, Node}} -> ok
+    after ?DEADLINE_MS -> error(not_tried)
+    end,
+    ok = atoll_link:unwant(Node),
+    insist(Node, Times - 1).
+
+said_again(Node) ->
+    receive
+        {atoll, atoll_link, {refused, Node}} -> 1 + said_again(Node)
+    after 0 -> 0
+    end.
+
+%% From now on this node counts the errors that are logged.
+count_errors() ->
+    persistent_term:put(?MODULE, counters:new(1, [])),
+    logger:add_handler(?MODULE, ?MODULE, #{level => error}).
+
+errors() ->
+    ok = logger:remove_handler(?MODULE),
+    counters:get(persistent_term:get(?MODULE), 1).
+
+%% @private
+log(_Event, _Config) ->
+    counters:add(persistent_term:get(?MODULE), 1, 1).

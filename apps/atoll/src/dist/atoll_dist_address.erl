@@ -2,7 +2,7 @@
 %% finds nodes (`-epmd_module'; OTP's `erl_epmd' does what such a module leaves out).
 -module(atoll_dist_address).
 
--export([is_known/2, find/3, listen_port/2, family/0]).
+-export([is_known/2, find/3, connect/2, listens/1, listen_port/2, family/0]).
 
 -type place() :: #{
     ip := inet:ip_address(),
@@ -62,6 +62,41 @@ ask_place(Name, Host, Family) ->
             {error, unknown}
     end.
 
+%% @doc A connection with where a node listens, with nothing said on it yet, as the carrier's
+%% connections begin.
+-spec connect(node(), timeout()) ->
+    {ok, atoll_dist_socket:driver(), inet:socket()} | {error, unknown | {bad_name, string()} | inet:posix() | timeout}.
+connect(Node, Ms) ->
+    Driver = driver(family()),
+    Domain =
+        case net_kernel:longnames() of
+            true -> longnames;
+            _ -> shortnames
+        end,
+    case find(Driver, Node, Domain) of
+        {ok, #{ip := Ip, port := Port}} ->
+            case Driver:connect(Ip, Port, atoll_dist_socket:connect_options(), Ms) of
+                {ok, Socket} -> {ok, Driver, Socket};
+                {error, _} = Error -> Error
+            end;
+        {error, _} = Error ->
+            Error
+    end.
+
+driver(inet) -> inet_tcp;
+driver(inet6) -> inet6_tcp.
+
+%% @doc Whether something listens where the node should.
+-spec listens(node()) -> boolean().
+listens(Node) ->
+    case connect(Node, net_kernel:connecttime()) of
+        {ok, Driver, Socket} ->
+            _ = Driver:close(Socket),
+            true;
+        {error, _} ->
+            false
+    end.
+
 %% @doc At which port this node is to listen: the one it is told, or a range.
 -spec listen_port(atom() | string(), string()) -> {inet:port_number(), inet:port_number()}.
 listen_port(Name, Host) ->
@@ -79,10 +114,11 @@ ask(Function, Args) ->
         false -> apply(erl_epmd, Function, Args)
     end.
 
-%% @doc The family of addresses of the carrier's that this node uses first.
+%% @doc The family of addresses of the distribution that this node uses first.
 -spec family() -> inet | inet6.
 family() ->
     case init:get_argument(proto_dist) of
         {ok, [["atoll6" | _] | _]} -> inet6;
+        {ok, [["inet6_" ++ _ | _] | _]} -> inet6;
         _ -> inet
     end.

@@ -56,25 +56,12 @@ close(Link) ->
 -spec connecting(node(), atoll_dist_circuit_frame:id(), pid()) -> no_return().
 connecting(Node, Id, End) ->
     _ = monitor(process, End),
-    Driver =
-        case atoll_dist_address:family() of
-            inet -> inet_tcp;
-            inet6 -> inet6_tcp
-        end,
     Ms = net_kernel:connecttime(),
-    Domain =
-        case net_kernel:longnames() of
-            true -> longnames;
-            _ -> shortnames
-        end,
-    case atoll_dist_address:find(Driver, Node, Domain) of
-        {ok, #{ip := Ip, port := Port}} ->
-            case Driver:connect(Ip, Port, atoll_dist_socket:connect_options(), Ms) of
-                {ok, Socket} -> prove(Node, Id, End, Driver, Socket, Ms);
-                {error, Reason} -> failed(Node, io_lib:format("it cannot be reached (~0p)", [Reason]))
-            end;
-        {error, _} ->
-            failed(Node, "it is not known where it listens")
+    case atoll_dist_address:connect(Node, Ms) of
+        {ok, Driver, Socket} -> prove(Node, Id, End, Driver, Socket, Ms);
+        {error, unknown} -> failed(Node, "it is not known where it listens");
+        {error, {bad_name, Why}} -> failed(Node, Why);
+        {error, Reason} -> failed(Node, io_lib:format("it cannot be reached (~0p)", [Reason]))
     end.
 
 prove(Node, Id, End, Driver, Socket, Ms) ->

@@ -129,7 +129,7 @@ open(_Config) ->
 act({act, {connect, Node}}, World) ->
     %% Somebody wants it. The carrier may have been started anew since it was told.
     ok = atoll_dist:own(Node, true),
-    help({connect, Node}, fun() -> net_kernel:connect_node(Node) =:= true end, World);
+    help({connect, Node}, fun() -> connect(Node) end, World);
 act({act, {own, Node, Wants}}, World) ->
     ok = atoll_dist:own(Node, Wants),
     World;
@@ -175,8 +175,26 @@ notice({up, Node}, World) ->
 notice({down, Node, Reason}, World) ->
     ok = atoll_events:emit(link_down, #{node => Node, reason => Reason}),
     World;
+notice({refused, Node}, World) ->
+    Why = io_lib:format(
+        "~ts is there, but refuses a connection with this node: most often it has another cookie. "
+        "It is tried again after longer and longer pauses",
+        [Node]
+    ),
+    logger:warning(#{what => connection_refused, node => Node, why => unicode:characters_to_list(Why)}),
+    World;
 notice(_Other, World) ->
     World.
+
+%% OTP does not say why there is no connection. A node that listens and has said no at once refuses it;
+%% one that is silent keeps the attempt waiting.
+connect(Node) ->
+    Start = erlang:monotonic_time(millisecond),
+    net_kernel:connect_node(Node) =:= true orelse
+        (is_prompt(erlang:monotonic_time(millisecond) - Start) andalso atoll_dist_address:listens(Node) andalso
+            refused).
+
+is_prompt(Ms) -> 2 * Ms < net_kernel:connecttime().
 
 %% A helper ends with its answer as the reason, so that an answer and a crash
 %% come the same way and neither can be missed.

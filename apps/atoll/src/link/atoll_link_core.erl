@@ -29,6 +29,10 @@
 %% monitors are over it, since these are to fire. If it is wanted it is tried again
 %% after a pause.
 %%
+%% A peer that answers, but refuses the connection, as one with another cookie does, writes each
+%% refusal into its log. So after the first one nobody's want shortens the pauses, which go on growing
+%% to five minutes, and are remembered while nobody wants the peer. That it refuses is said once.
+%%
 %% The carrier below may have a channel with a peer that is no connection of its own, but
 %% goes over others'. One that somebody wants is to have one of its own, so that is said
 %% (`own') before the first attempt, and taken back when nobody has wanted it for the
@@ -90,6 +94,8 @@
     | {down, node(), Reason :: term()}
     %% An attempt to connect with a wanted peer failed.
     | {unreachable, node()}
+    %% It was there and refused, twice in a row.
+    | {refused, node()}
     %% Nobody here wants the connection, but it is in use: it stays for now.
     | {kept, node()}
     %% One with a hidden node, and somebody here wants it.
@@ -146,6 +152,8 @@
     peers = #{} :: #{node() => #peer{}},
     %% Numbers the questions, so that a late answer is known.
     questions = 0 :: non_neg_integer(),
+    %% Who refused the last attempt: how often in a row, the pause since, and when that is over.
+    refusing = #{} :: #{node() => {pos_integer(), pos_integer(), atoll_protocol:now_ms()}},
     %% How many peers each owner wants; nobody is here with none.
     owners = #{} :: #{owner() => pos_integer()},
     rand :: rand:state()
@@ -155,6 +163,9 @@
 
 %% Two packets, the question and its answer, pass between a reading and the next.
 -define(OWN_PACKETS, 2).
+%% The longest pause before one that refuses is tried again; how many are remembered.
+-define(REFUSED_MAX_MS, 300000).
+-define(MAX_REFUSING, 1000).
 
 %% @doc The state of a node that wants nobody.
 -spec init(config(), atoll_protocol:now_ms()) -> {state(), [atoll_protocol:effect()]}.
@@ -164,14 +175,14 @@ init(#{self := Self, seed := Seed, options := Options}, _Now) ->
 %% @doc Takes one event. Casts are `{want, Owner, Peer}', `{unwant, Owner, Peer}',
 %% `{forget, Owner}' from owners, `{disconnect, Peer}' from whoever knows better,
 %% `{hidden, Peer}' when it was connected in hiding (once for each that hears of it),
-%% `{connected, Peer, boolean()}' and `{usage, Purpose, Peer, usage()}' from the
+%% `{connected, Peer, boolean() | refused}' and `{usage, Purpose, Peer, usage()}' from the
 %% deeds `connect' and `measure'.
 -spec handle(atoll_protocol:event(), atoll_protocol:now_ms(), state()) ->
     {state(), [atoll_protocol:effect()]}.
 handle({call, From, status}, _Now, State) ->
     {State, [{reply, From, summary(State)}]};
-handle({cast, {want, Owner, Node}}, _Now, State) ->
-    want(Owner, Node, State);
+handle({cast, {want, Owner, Node}}, Now, State) ->
+    want(Owner, Node, Now, State);
 handle({cast, {unwant, Owner, Node}}, _Now, State) ->
     unwant(Owner, Node, State);
 handle({cast, {forget, Owner}}, _Now, #state{peers = Peers} = State) ->
@@ -191,12 +202,14 @@ handle({cast, {hidden, Node}}, _Now, State) ->
         Hidden = Peer#peer{hidden = true},
         store(Node, Hidden, State, wanted(Node, Hidden))
     end);
+handle({cast, {connected, Node, refused}}, Now, State) ->
+    with_peer(Node, State, fun(Peer) -> refused(Node, Peer, Now, State) end);
 handle({cast, {connected, Node, Success}}, _Now, State) ->
-    with_peer(Node, State, fun(Peer) -> connected(Success, Node, Peer, State) end);
+    with_peer(Node, State, fun(Peer) -> connected(Success, Node, Peer, admitted(Node, State)) end);
 handle({cast, {usage, Purpose, Node, Usage}}, _Now, State) ->
     with_peer(Node, State, fun(Peer) -> usage(Purpose, Usage, Node, Peer, State) end);
 handle({up, Node}, _Now, State) ->
-    up(Node, State);
+    up(Node, admitted(Node, State));
 handle({down, Node, Reason}, _Now, State) ->
     with_peer(Node, State, fun(Peer) -> down(Reason, Node, Peer, State) end);
 handle({timeout, {retry, Node}}, _Now, State) ->
@@ -220,15 +233,15 @@ handle({message, Node, released}, _Now, State) ->
     with_peer(Node, State, fun(Peer) -> released_there(Node, Peer, State) end).
 
 %% @doc For people: each known peer, whether it is connected, its phase, and how
-%% many owners want it.
+%% many owners want it. One that refuses is in the phase `refused'.
 -spec summary(state()) ->
     [#{node := node(), connected := boolean(), phase := atom(), wanted_by := non_neg_integer()}].
-summary(#state{peers = Peers}) ->
+summary(#state{peers = Peers, refusing = Refusing}) ->
     [
         #{
             node => Node,
             connected => Up,
-            phase => phase_name(Phase),
+            phase => phase_name(Phase, is_map_key(Node, Refusing)),
             wanted_by => map_size(Owners)
         }
      || {Node, #peer{phase = Phase, up = Up, owners = Owners}} <- lists:sort(maps:to_list(Peers))
@@ -236,25 +249,34 @@ summary(#state{peers = Peers}) ->
 
 %% Owners
 
-want(_Owner, Node, #state{self = Node} = State) ->
+want(_Owner, Node, _Now, #state{self = Node} = State) ->
     {State, []};
-want(Owner, Node, #state{peers = Peers} = State0) ->
+want(Owner, Node, Now, #state{peers = Peers} = State0) ->
     case maps:get(Node, Peers, undefined) of
-        #peer{owners = #{Owner := _}, phase = {waiting, _}} = Peer0 ->
-            {Trying, Effects} = hold(Node, Peer0),
-            store(Node, Trying, State0, Effects);
+        #peer{owners = #{Owner := _}, phase = {waiting, _}} = Peer ->
+            hold(Node, Peer, State0);
         #peer{owners = #{Owner := _}} ->
             {State0, []};
         undefined ->
-            {State, Watch} = owner_wants(Owner, State0),
-            Peer = #peer{phase = {trying, 0}, own = true, owners = #{Owner => []}},
-            store(Node, Peer, State, Watch ++ [{act, {own, Node, true}}, {act, {connect, Node}}]);
+            {State1, Watch} = owner_wants(Owner, State0),
+            {State, Effects} = first_attempt(Node, #{Owner => []}, Now, State1),
+            {State, Watch ++ [{act, {own, Node, true}} | Effects]};
         #peer{owners = Owners} = Peer0 ->
-            {State, Watch} = owner_wants(Owner, State0),
+            {State1, Watch} = owner_wants(Owner, State0),
             {Peer, Own} = own(Node, Peer0#peer{owners = Owners#{Owner => []}}),
-            {Held, Effects} = hold(Node, Peer),
+            {State, Effects} = hold(Node, Peer, State1),
             First = [Effect || map_size(Owners) =:= 0, Effect <- Own ++ wanted(Node, Peer)],
-            store(Node, Held, State, Watch ++ First ++ Effects)
+            {State, Watch ++ First ++ Effects}
+    end.
+
+first_attempt(Node, Owners, Now, #state{refusing = Refusing} = State) ->
+    Peer = #peer{phase = {trying, 0}, own = true, owners = Owners},
+    case Refusing of
+        #{Node := {_, Pause, At}} when At > Now ->
+            Effects = [{timer, {retry, Node}, At - Now}, {notify, {unreachable, Node}}],
+            store(Node, Peer#peer{phase = {waiting, Pause}}, State, Effects);
+        #{} ->
+            store(Node, Peer, State, [{act, {connect, Node}}])
     end.
 
 %% A connection of its own is wanted now; or still, though for a while nobody wanted it.
@@ -265,14 +287,16 @@ own(Node, #peer{own = true} = Peer) -> {Peer, [{cancel, {own, Node}}]}.
 wanted(Node, #peer{hidden = true, owners = Owners}) when map_size(Owners) > 0 -> [{notify, {wanted, Node}}];
 wanted(_Node, _Peer) -> [].
 
-hold(Node, #peer{up = true} = Peer) ->
-    {Peer#peer{phase = held, last = unknown}, [{cancel, {linger, Node}}]};
-hold(Node, #peer{phase = {waiting, _}} = Peer) ->
+hold(Node, #peer{up = true} = Peer, State) ->
+    store(Node, Peer#peer{phase = held, last = unknown}, State, [{cancel, {linger, Node}}]);
+hold(Node, #peer{phase = {waiting, _}} = Peer, #state{refusing = Refusing} = State) when
+    not is_map_key(Node, Refusing)
+->
     %% Who says it anew may know that the peer is there now.
-    {Peer#peer{phase = {trying, 0}}, [{cancel, {retry, Node}}, {act, {connect, Node}}]};
-hold(_Node, Peer) ->
-    %% An attempt is under way.
-    {Peer, []}.
+    store(Node, Peer#peer{phase = {trying, 0}}, State, [{cancel, {retry, Node}}, {act, {connect, Node}}]);
+hold(Node, Peer, State) ->
+    %% An attempt is under way, or it would be refused again.
+    store(Node, Peer, State, []).
 
 unwant(Owner, Node, #state{peers = Peers} = State0) ->
     case maps:get(Node, Peers, undefined) of
@@ -325,18 +349,46 @@ owner_unwants(Owner, #state{owners = Owners} = State) ->
 connected(true, _Node, _Peer, State) ->
     %% `up' came before, or is on its way: it comes for every connection.
     {State, []};
-connected(false, Node, #peer{phase = {trying, _}, owners = Owners} = Peer, State) when
-    map_size(Owners) =:= 0
-->
-    %% Unwanted while it was tried.
-    forget(Node, State, disown(Node, Peer));
 connected(false, Node, #peer{phase = {trying, Last}} = Peer, State0) ->
     {Ms, State} = pause(Last, State0),
-    Effects = [{timer, {retry, Node}, Ms}, {notify, {unreachable, Node}}],
-    store(Node, Peer#peer{phase = {waiting, Ms}}, State, Effects);
+    wait(Ms, Node, Peer, State);
 connected(false, _Node, _Peer, State) ->
     %% It was the peer's attempt that succeeded.
     {State, []}.
+
+wait(_Ms, Node, #peer{owners = Owners} = Peer, State) when map_size(Owners) =:= 0 ->
+    %% Unwanted while it was tried.
+    forget(Node, State, disown(Node, Peer));
+wait(Ms, Node, Peer, State) ->
+    Effects = [{timer, {retry, Node}, Ms}, {notify, {unreachable, Node}}],
+    store(Node, Peer#peer{phase = {waiting, Ms}}, State, Effects).
+
+%% A peer that has just been started may have been there a moment too late: it is told of the second time.
+refused(Node, #peer{phase = {trying, _}} = Peer, Now, #state{refusing = Refusing, options = Options} = State0) ->
+    #{retry_min_ms := Min} = Options,
+    {Times, Last, _} = maps:get(Node, Refusing, {0, 0, Now}),
+    {Ms, State1} = jitter(max(Min, min(?REFUSED_MAX_MS, 2 * Last)), State0),
+    State2 = State1#state{refusing = remember(Node, {Times + 1, Ms, Now + Ms}, Now, Refusing)},
+    {State, Effects} = wait(Ms, Node, Peer, State2),
+    {State, [{notify, {refused, Node}} || Times =:= 1] ++ Effects};
+refused(_Node, _Peer, _Now, State) ->
+    %% It was the peer's attempt that succeeded.
+    {State, []}.
+
+%% Those whose pause is over make room.
+remember(Node, Refusal, Now, Refusing0) when
+    map_size(Refusing0) >= ?MAX_REFUSING, not is_map_key(Node, Refusing0)
+->
+    case maps:filter(fun(_, {_, _, At}) -> At > Now end, Refusing0) of
+        Full when map_size(Full) >= ?MAX_REFUSING -> Full;
+        Refusing -> Refusing#{Node => Refusal}
+    end;
+remember(Node, Refusal, _Now, Refusing) ->
+    Refusing#{Node => Refusal}.
+
+%% It refuses no more, or is not there to refuse.
+admitted(Node, #state{refusing = Refusing} = State) ->
+    State#state{refusing = maps:remove(Node, Refusing)}.
 
 disown(Node, #peer{own = true}) -> [{cancel, {own, Node}}, {act, {own, Node, false}}];
 disown(_Node, _Peer) -> [].
@@ -504,5 +556,6 @@ store(Node, Peer, #state{peers = Peers} = State, Effects) ->
 forget(Node, #state{peers = Peers} = State, Effects) ->
     {State#state{peers = maps:remove(Node, Peers)}, Effects}.
 
-phase_name({Phase, _}) -> Phase;
-phase_name(Phase) -> Phase.
+phase_name({waiting, _}, true) -> refused;
+phase_name({Phase, _}, _) -> Phase;
+phase_name(Phase, _) -> Phase.
