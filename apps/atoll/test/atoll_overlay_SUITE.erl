@@ -21,6 +21,7 @@
     an_overlay_needs_a_name/1,
     contacts_that_are_there_before_their_overlay_make_no_island/1,
     nobody_is_dead_because_connections_are_full/1,
+    a_node_is_alive_where_all_processes_wait_for_their_turn/1,
     who_was_cut_off_while_its_contact_died_is_back/1,
     who_has_no_contact_joins_by_its_group/1,
     a_far_node_is_reached_on_demand/1,
@@ -261,6 +262,15 @@ nobody_is_dead_because_connections_are_full(Config) ->
     ?assertEqual([], [{N, Down} || N <- Nodes, {_, member_down, _} = Down <- seen(C, N)]),
     [?assertEqual(Nodes, call(C, N, atoll, members, [])) || N <- Nodes],
     [ok = call(C, N, application, start, [atoll]) || N <- Others].
+
+%% Longer than the detector takes for a verdict.
+a_node_is_alive_where_all_processes_wait_for_their_turn(Config) ->
+    [First | _] = Nodes = atoll_cluster:nodes(?config(small, Config)),
+    C = small(Config, hyparview, #{contacts => [First]}),
+    ok = atoll_overlay_cluster:settle(C, Nodes),
+    ok = call(C, lists:last(Nodes), atoll_overlay_witness, busy, [60, 7000]),
+    ?assertEqual([], [{N, Down} || N <- Nodes, {_, member_down, _} = Down <- seen(C, N)]),
+    [?assertEqual(Nodes, call(C, N, atoll, members, [])) || N <- Nodes].
 
 %% Nobody has a contact but the one that it was told to join by, which is killed for good.
 who_was_cut_off_while_its_contact_died_is_back(Config) ->

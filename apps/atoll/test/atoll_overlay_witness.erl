@@ -6,6 +6,7 @@
 -export([await/2, await/3, await_event/2, await_alone/0, await_sources/0, await_history/0]).
 -export([monitor_nodes/1, monitors/0]).
 -export([broadcast/3, chatter/2]).
+-export([busy/2, search/0]).
 
 -define(DEADLINE_MS, 15000).
 
@@ -219,3 +220,26 @@ chatter_on(Tag, N) ->
             _ = atoll:broadcast(test, {Tag, N}),
             chatter_on(Tag, N + 1)
     end.
+
+%% @doc So many processes want to run all the time, for Ms milliseconds. What they do counts as
+%% little work, so that each has the scheduler for long, and who waits for a turn waits for seconds.
+-spec busy(Processes :: pos_integer(), Ms :: pos_integer()) -> ok.
+busy(Processes, Ms) ->
+    ok = persistent_term:put(?MODULE, [{N, []} || N <- lists:seq(1, 20000)]),
+    {_, Ref} = spawn_opt(
+        fun() ->
+            Pids = [spawn(?MODULE, search, []) || _ <- lists:seq(1, Processes)],
+            receive
+            after Ms -> lists:foreach(fun(Pid) -> exit(Pid, kill) end, Pids)
+            end
+        end,
+        [monitor, {priority, max}]
+    ),
+    receive
+        {'DOWN', Ref, process, _, normal} -> ok
+    end.
+
+%% @private
+search() ->
+    false = lists:keyfind(none, 1, persistent_term:get(?MODULE)),
+    search().

@@ -45,7 +45,9 @@
     %% Implements this behaviour.
     process := module(),
     %% Given to the protocol's init/2.
-    config := term()
+    config := term(),
+    %% Of the process among those of this node; default normal.
+    priority => normal | high
 }.
 
 -type counters() :: #{
@@ -180,7 +182,8 @@ versions(Server) ->
 
 %% @private
 -spec init(options()) -> {ok, #state{}}.
-init(#{name := Name, protocol := Protocol, process := Process, config := Config}) ->
+init(#{name := Name, protocol := Protocol, process := Process, config := Config} = Options) ->
+    _ = process_flag(priority, maps:get(priority, Options, normal)),
     World = Process:open(Config),
     {Inner, Effects} = Protocol:init(Config, now_ms()),
     Counters = #{

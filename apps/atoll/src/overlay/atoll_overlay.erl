@@ -70,6 +70,9 @@ start_link(Config) ->
         name => ?MODULE,
         protocol => atoll_overlay_core,
         process => ?MODULE,
+        %% A beat that waits for its turn among many processes that want to run comes too late. What
+        %% is done here for one event is little.
+        priority => high,
         config => Config#{
             self => node(),
             incarnation => erlang:system_time(microsecond),
