@@ -25,6 +25,8 @@ shared() ->
           help => "nodes that all others know from the start (5 unless told, or all if fewer)"},
         #{name => latency, value => "L", default => "uniform:1:20", read => atoll_cli_read:latency(),
           help => "constant:MS, uniform:MIN:MAX, exponential:MEAN, lognormal:MEDIAN:SIGMA, regions"},
+        #{name => roster, value => "on|off", default => "on", read => atoll_cli_read:one_of([on, off]),
+          help => "whether every node knows all members, which takes a table of all on each"},
         #{name => settle, value => "MS", default => "60000", read => atoll_cli_read:whole(0, ?MAX_MS),
           help => "how long the cluster has to settle when all nodes have started"}
     ].
@@ -54,10 +56,11 @@ trace() ->
     {ok, atoll_sim_cluster:options()} | {error, unicode:chardata()}.
 cluster(#{nodes := Nodes, contacts := Contacts}) when Contacts > Nodes ->
     {error, io_lib:format("--contacts must be at most --nodes, which is ~b, not \"~b\"", [Nodes, Contacts])};
-cluster(#{strategy := Typed, option := Settings, nodes := Nodes, settle := SettleMs} = Values) ->
+cluster(#{strategy := Typed, option := Settings, nodes := Nodes, settle := SettleMs, roster := Roster} = Values) ->
     case atoll_cli_strategy:read("--strategy", Typed, Settings, Values) of
         {ok, {Strategy, _Module, Options}} ->
-            Cluster = maps:with([nodes, latency, seed], Values),
+            Off = maps:from_list([{roster, off} || Roster =:= off]),
+            Cluster = maps:merge(maps:with([nodes, latency, seed], Values), Off),
             {ok, Cluster#{
                 strategy => Strategy,
                 options => Options,
@@ -77,7 +80,7 @@ again(Name, Options, Values) ->
      || #{name := Key, value := _} = Option <- Options,
         Key =/= trace,
         Value <- typed(Option, Values),
-        not (lists:member(Key, [latency, settle]) andalso is_default(Value, Option))
+        not (lists:member(Key, [latency, settle, roster]) andalso is_default(Value, Option))
     ],
     lists:flatten(["atoll ", Name, Said]).
 

@@ -9,7 +9,7 @@
 %% with two random chords a node.
 -module(atoll_sim_cluster).
 
--export([new/1, experiment/2, grow/1, launch/2, start/3, starter/1, check/1, format_error/1, isolated/1]).
+-export([defaults/0, new/1, experiment/2, grow/1, launch/2, start/3, starter/1, check/1, format_error/1, isolated/1]).
 -export([run/2, wait/2, at/3, update/2, watch/2, watched/1]).
 -export([world/1, now/1, counters/1, names/1, contacts/1, options/1]).
 -export([neighbours/1, overlay/2, random/3, told/3, names_of/1]).
@@ -19,12 +19,12 @@
 -type options() :: #{
     nodes := pos_integer(),
     strategy => atom(),
-    %% The strategy's, and those of the other parts.
+    %% The strategy's.
     options => atoll_strategy:options(),
+    %% Those of the other parts that differ from what a node has by default; without the part.
     detector => map() | off,
     broadcast => map() | off,
     discovery => map() | off,
-    %% Off, unless asked for: it takes a table of all nodes on each of them.
     roster => map() | off,
     seed => integer(),
     contacts => pos_integer(),
@@ -57,22 +57,23 @@
 
 -opaque cluster() :: #cluster{}.
 
--define(DEFAULTS, #{
-    strategy => hyparview,
-    options => #{},
-    detector => #{},
-    broadcast => #{},
-    discovery => #{},
-    roster => off,
-    seed => 1,
-    contacts => 5,
-    latency => {uniform, 1, 20},
-    starts_per_s => 1000,
-    settle_ms => 60000,
-    progress => fun(_) -> ok end
-}).
 %% How many nodes a clique has, without the gateway of the next.
 -define(CLIQUE, 8).
+
+%% @doc What a cluster is of which only the number of nodes is told. What runs on its nodes is
+%% what runs on nodes by default.
+-spec defaults() -> #{atom() => term()}.
+defaults() ->
+    (atoll_sim_defaults:parts())#{
+        strategy => hyparview,
+        options => #{},
+        seed => 1,
+        contacts => 5,
+        latency => {uniform, 1, 20},
+        starts_per_s => 1000,
+        settle_ms => 60000,
+        progress => fun(_) -> ok end
+    }.
 
 %% @doc A cluster none of whose nodes has started.
 -spec new(options()) -> {ok, cluster()} | {error, error()}.
@@ -102,7 +103,7 @@ experiment(Options, Experiment) ->
 -spec check(options()) ->
     {ok, module(), atoll_strategy:options(), options()} | {error, error()}.
 check(Given) ->
-    #{strategy := Strategy, options := StrategyGiven} = Options = maps:merge(?DEFAULTS, Given),
+    #{strategy := Strategy, options := StrategyGiven} = Options = maps:merge(defaults(), Given),
     case atoll_strategy:module(Strategy) of
         {ok, Module} ->
             case atoll_strategy:options(Module, StrategyGiven) of

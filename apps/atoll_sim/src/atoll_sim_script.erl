@@ -217,21 +217,8 @@ step(Step, Nodes) ->
 %% The cluster
 
 defaults() ->
-    #{
-        nodes => 100,
-        strategy => hyparview,
-        contacts => 5,
-        start => all,
-        latency => {uniform, 1, 20},
-        loss => 0.0,
-        duplicate => 0.0,
-        seed => 1,
-        options => #{},
-        detector => #{},
-        broadcast => #{},
-        discovery => #{},
-        roster => off
-    }.
+    Cluster = maps:without([starts_per_s, settle_ms, progress], atoll_sim_cluster:defaults()),
+    Cluster#{nodes => 100, start => all, loss => 0.0, duplicate => 0.0}.
 
 cluster(Given) when is_map(Given) ->
     Keys = cluster_keys(),

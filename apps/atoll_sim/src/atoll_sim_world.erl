@@ -13,7 +13,9 @@
 %%   time limit. After a failed attempt the protocol hears
 %%   `{cast, {unreachable, Peer}}', and the next one comes after a growing
 %%   pause, as long as the peer is wanted.</li>
-%% <li>A link that neither end wants is closed after a second.</li>
+%% <li>A link that neither end wants is closed when it has been so for its time, and
+%%   then quiet for as long.</li>
+%% <li>One that the protocol has had closed and wants is tried again after a pause.</li>
 %% <li>When a node is killed its sockets close, and its peers hear `down' after
 %%   the latency. A partition or a cut closes nothing: messages are lost and the
 %%   links stay up.</li>
@@ -45,6 +47,8 @@
     config := fun((node(), Incarnation :: pos_integer(), Seed :: integer()) -> term()),
     seed := integer(),
     latency => atoll_sim_net:latency(),
+    %% As the link room of a node has it.
+    link => atoll_link_core:options(),
     %% Sees what happens, and keeps what it wants of it.
     watch => {watcher(), term()},
     %% Whether it sees each message too.
@@ -111,7 +115,8 @@
     config :: fun((node(), pos_integer(), integer()) -> term()),
     seed :: integer(),
     watcher :: watcher(),
-    messages :: boolean()
+    messages :: boolean(),
+    link :: atoll_link_core:options()
 }).
 
 %% It is copied with each event: what changes seldom is kept together.
@@ -132,11 +137,8 @@
 
 -opaque world() :: #world{}.
 
-%% What the link room and the kernel do, on a real node.
--define(RETRY_MIN_MS, 100).
--define(RETRY_MAX_MS, 2000).
+%% What the kernel does on a real node, where nobody has told it otherwise.
 -define(SETUP_MS, 7000).
--define(LINGER_MS, 1000).
 -define(TICK_MS, 60000).
 %% What a paused or a slow node can owe at most.
 -define(MAX_HELD, 20000).
@@ -152,7 +154,8 @@ new(#{protocol := Protocol, config := Config, seed := Seed} = Options) ->
             config = Config,
             seed = Seed,
             watcher = Watcher,
-            messages = maps:get(messages, Options, false)
+            messages = maps:get(messages, Options, false),
+            link = maps:get(link, Options, atoll_sim_defaults:link())
         },
         kept = Kept
     }.
@@ -529,8 +532,9 @@ connect(Peer, Want, Pause, #node{name = Name} = Node, #world{net = Net, nodes = 
             unreachable(Peer, Want, Pause, Node, World)
     end.
 
-unreachable(Peer, Want, Last, #node{name = Name} = Node, World0) ->
-    Pause = max(?RETRY_MIN_MS, min(?RETRY_MAX_MS, 2 * Last)),
+unreachable(Peer, Want, Last, #node{name = Name} = Node, #world{rules = #rules{link = Options}} = World0) ->
+    #{retry_min_ms := Min, retry_max_ms := Max} = Options,
+    Pause = max(Min, min(Max, 2 * Last)),
     World = attempt(Peer, Want, Pause, Pause, Node, World0),
     happen({cast, Name, {unreachable, Peer}}, World).
 
@@ -553,18 +557,26 @@ establish(#node{name = Name} = Node, #node{name = Peer, links = Links} = Other, 
             idle_later(Peer, maps:get(Name, World4#world.nodes), World4)
     end.
 
-idle_later(Peer, #node{name = Name, links = Links, wants = Wants}, #world{now = Now} = World) ->
+%% It is unwanted for its time, and then quiet for as long.
+idle_later(Peer, #node{links = Links, wants = Wants} = Node, World) ->
     case Links of
-        #{Peer := {Link, _}} when not is_map_key(Peer, Wants) ->
-            World#world{queue = atoll_sim_queue:put(Now + ?LINGER_MS, {idle, Name, Peer, Link}, World#world.queue)};
-        #{} ->
-            World
+        #{Peer := {Link, _}} when not is_map_key(Peer, Wants) -> look_later(2 * linger_ms(World), Peer, Link, Node, World);
+        #{} -> World
     end.
 
-close_idle(Name, Peer, Link, Node, #world{nodes = Nodes} = World0) ->
+look_later(Ms, Peer, Link, #node{name = Name}, #world{now = Now, queue = Queue} = World) ->
+    World#world{queue = atoll_sim_queue:put(Now + Ms, {idle, Name, Peer, Link}, Queue)}.
+
+linger_ms(#world{rules = #rules{link = #{linger_ms := Ms}}}) -> Ms.
+
+close_idle(Name, Peer, Link, #node{links = Links} = Node, #world{nodes = Nodes} = World0) ->
+    #{Peer := {Link, Sent}} = Links,
+    Quiet = World0#world.now - linger_ms(World0),
     case Nodes of
         #{Peer := #node{wants = #{Name := _}}} ->
             World0;
+        #{Peer := #node{links = #{Name := {Link, Got}}}} when Got > Quiet; Sent > Quiet ->
+            look_later(linger_ms(World0), Peer, Link, Node, World0);
         #{} ->
             World = tell_down(Name, Peer, Link, connection_closed, World0),
             break(Peer, disconnected, Node, World)
@@ -601,7 +613,11 @@ break(Peer, Reason, #node{name = Name, links = Links} = Node0, World0) ->
     #{Name := Node} = World#world.nodes,
     case Node of
         #node{wants = #{Peer := Want}, links = Left} when not is_map_key(Peer, Left) ->
-            attempt(Peer, Want, 0, 0, Node, World);
+            Pause = first_pause(Reason, World),
+            attempt(Peer, Want, Pause, Pause, Node, World);
         #node{} ->
             World
     end.
+
+first_pause(disconnected, #world{rules = #rules{link = #{retry_min_ms := Ms}}}) -> Ms;
+first_pause(_Reason, _World) -> 0.

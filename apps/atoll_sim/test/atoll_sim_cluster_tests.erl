@@ -19,7 +19,7 @@ only_the_number_of_nodes_must_be_told_test() ->
             detector => #{},
             broadcast => #{},
             discovery => #{},
-            roster => off,
+            roster => #{},
             seed => 1,
             contacts => 5,
             latency => {uniform, 1, 20},

@@ -8,7 +8,7 @@ a_wanted_link_comes_up_on_both_ends_and_goes_when_nobody_wants_it_test() ->
     ?assertEqual([{a, {up, b}}, {b, {up, a}}], heard(W1)),
     W2 = run(500, tell(a, [{unwant, b}], W1)),
     ?assertEqual([b], atoll_sim_world:links(a, W2)),
-    W3 = run(2000, W2),
+    W3 = run(3000, W2),
     ?assertEqual([], atoll_sim_world:links(a, W3)),
     ?assertMatch([_, _, {a, {down, b, disconnected}}, {b, {down, a, connection_closed}}], heard(W3)).
 
