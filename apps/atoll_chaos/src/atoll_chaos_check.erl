@@ -15,9 +15,11 @@
     ok | {error, atoll_sim_script:error()}.
 script(#{cluster := Cluster, steps := Steps}, Nodes, Able) ->
     {ok, #{cluster := Default}} = atoll_sim_script:check([]),
+    Switch = "stock distribution has no such switch; in the simulator there is",
+    Contacts = "nodes are started with their contacts; those of the simulator alone are formed in another way",
     Keys = [
-        {{cluster, #{Key => Value}}, "stock distribution has no such switch; in the simulator there is"}
-     || Key <- [latency, loss, duplicate],
+        {{cluster, #{Key => Value}}, Why}
+     || {Key, Why} <- [{latency, Switch}, {loss, Switch}, {duplicate, Switch}, {formed, Contacts}],
         #{Key := Value} <- [Cluster],
         Value =/= map_get(Key, Default)
     ],
@@ -42,6 +44,8 @@ steps([], _Nodes, _Able) ->
 
 why_not(heal, _) ->
     none;
+why_not({restart, _, alone}, _) ->
+    "a node starts again with the contacts that it had; this is for the simulator";
 why_not(Step, Able) ->
     Name = element(1, Step),
     case lists:keyfind(Name, 1, reasons()) of

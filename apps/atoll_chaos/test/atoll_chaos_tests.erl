@@ -93,6 +93,11 @@ what_cannot_be_done_is_refused_where_it_stands_test_() ->
             {"{at, 1, {kill, {nodes, 5, 9}}}.", All, "line 1: in {kill,{nodes,5,9}}: there is no node number 9, there are 6"},
             {"{cluster, #{loss => 0.1}}.", All,
                 "in {cluster,#{loss=>0.1}}: stock distribution has no such switch; in the simulator there is"},
+            {"{cluster, #{formed => join}}.", All,
+                "in {cluster,#{formed=>join}}: nodes are started with their contacts; those of the simulator alone are "
+                "formed in another way"},
+            {"{at, 1, {restart, all, alone}}.", All,
+                "line 1: in {restart,all,alone}: a node starts again with the contacts that it had; this is for the simulator"},
             {"{cluster, #{start => contacts}}.", [kill],
                 "in {start,contacts}: all nodes run at the beginning, and none can be started here"}
         ]

@@ -3,18 +3,20 @@
 %% experiment begins with and looks at.
 %%
 %% The first nodes are the contacts. They start first, the others within a while,
-%% so many a second, each at a moment of its own. A strategy that needs data gets
+%% so many a second, each at a moment of its own. How a node hears of the contacts is
+%% how users form a cluster: they stand in its configuration, it is told to join by
+%% them, or it reads them from a source that changes, such as a list in DNS. A strategy that needs data gets
 %% what fits the number of nodes: `star' has the contacts for servers, `cliques'
 %% stand in a ring in which neighbours share a gateway, and `static' is a ring
 %% with two random chords a node.
 -module(atoll_sim_cluster).
 
--export([defaults/0, new/1, experiment/2, grow/1, launch/2, start/3, starter/1, check/1, format_error/1, isolated/1]).
+-export([defaults/0, new/1, experiment/2, grow/1, launch/2, start/3, starter/1, source/2, check/1, format_error/1, isolated/1]).
 -export([run/2, wait/2, at/3, update/2, watch/2, watched/1]).
 -export([world/1, now/1, counters/1, names/1, contacts/1, options/1]).
 -export([neighbours/1, overlay/2, random/3, told/3, names_of/1]).
 
--export_type([cluster/0, options/0, error/0]).
+-export_type([cluster/0, options/0, formed/0, memory/0, error/0]).
 
 -type options() :: #{
     nodes := pos_integer(),
@@ -28,6 +30,7 @@
     roster => map() | off,
     seed => integer(),
     contacts => pos_integer(),
+    formed => formed(),
     latency => atoll_sim_net:latency(),
     %% Nodes that start each second, and how long they then have to settle.
     starts_per_s => pos_integer(),
@@ -42,12 +45,26 @@
     progress => fun((Now :: integer()) -> _)
 }.
 
+-type formed() ::
+    %% Each node has the contacts in its configuration.
+    listed
+    %% It has none, and is told to join by them when it starts, as by atoll:join/1.
+    | join
+    %% It has none, and reads them when it starts and now and again: see source/2.
+    | source.
+
+-type memory() ::
+    %% The nodes that it knew; nothing; or nothing, and no contact but itself.
+    {remembered, [node()]} | fresh | alone.
+
 -type error() :: atoll_strategy:error().
 
 -record(cluster, {
     world :: atoll_sim_world:world(),
     names :: [node(), ...],
-    contacts :: [node(), ...],
+    contacts :: [node()],
+    %% What the source of contacts says now.
+    source :: [node()],
     options :: options(),
     %% For what is drawn by whoever drives the cluster.
     rand :: rand:state(),
@@ -69,6 +86,7 @@ defaults() ->
         options => #{},
         seed => 1,
         contacts => 5,
+        formed => listed,
         latency => {uniform, 1, 20},
         starts_per_s => 1000,
         settle_ms => 60000,
@@ -114,7 +132,7 @@ check(Given) ->
             Error
     end.
 
-make(Module, StrategyOptions, #{nodes := Count, contacts := ContactCount, seed := Seed} = Options) ->
+make(Module, StrategyOptions, #{nodes := Count, contacts := ContactCount, formed := Formed, seed := Seed} = Options) ->
     Names = names_of(Count),
     Contacts = lists:sublist(Names, ContactCount),
     Own = own_options(Module, Contacts, StrategyOptions),
@@ -127,7 +145,7 @@ make(Module, StrategyOptions, #{nodes := Count, contacts := ContactCount, seed :
                 incarnation => Incarnation,
                 seed => NodeSeed,
                 strategy => {Module, Own},
-                contacts => [Contact || Contact <- Contacts, not is_map_key(Name, Told)]
+                contacts => [Contact || Contact <- Contacts, Formed =:= listed, not is_map_key(Name, Told)]
             }
         )
     end,
@@ -143,7 +161,13 @@ make(Module, StrategyOptions, #{nodes := Count, contacts := ContactCount, seed :
         )
     ),
     #cluster{
-        world = World, names = Names, contacts = Contacts, options = Options, rand = Rand, told = Told
+        world = World,
+        names = Names,
+        contacts = Contacts,
+        source = Contacts,
+        options = Options,
+        rand = Rand,
+        told = Told
     }.
 
 %% @doc The names of so many nodes, in order.
@@ -234,34 +258,68 @@ start_late(Node, Start, World) ->
 spread(Nodes, #cluster{options = #{starts_per_s := PerSecond}}) ->
     max(1, length(Nodes) * 1000 div PerSecond).
 
-%% @doc Starts a dead node, with nothing in its memory or with the nodes that it
-%% knew.
--spec start(node(), {remembered, [node()]} | fresh, cluster()) -> cluster().
-start(Name, Memory, #cluster{world = World, told = Told, contacts = Contacts} = Cluster) ->
-    Cluster#cluster{world = start(Name, Memory, Told, Contacts, World)}.
+%% @doc Starts a dead node.
+-spec start(node(), memory(), cluster()) -> cluster().
+start(Name, Memory, #cluster{world = World} = Cluster) ->
+    Cluster#cluster{world = start(Name, Memory, beginning(Cluster), World)}.
 
 %% @doc What starts a dead node of this cluster, with nothing in its memory, in the
 %% world that is there by then: for what is done later, see {@link at/3}. It does
 %% not hold the present world.
 -spec starter(cluster()) -> fun((node(), atoll_sim_world:world()) -> atoll_sim_world:world()).
-starter(#cluster{told = Told, contacts = Contacts}) ->
-    fun(Name, World) -> start(Name, fresh, Told, Contacts, World) end.
+starter(Cluster) ->
+    Beginning = beginning(Cluster),
+    fun(Name, World) -> start(Name, fresh, Beginning, World) end.
 
-start(Name, Memory, Told, Contacts, World) ->
-    Change =
-        case Memory of
-            fresh -> fun(Config) -> Config end;
-            {remembered, Nodes} -> fun(Config) -> Config#{remembered => Nodes} end
-        end,
-    Started = atoll_sim_world:start(Name, Change, World),
-    case Told of
-        #{Name := Terms} ->
-            %% Contacts last: one that it heard of first it would be linked with, too.
-            Notices = [{tell, Term} || Term <- Terms] ++ [{contacts, Contacts}],
-            lists:foldl(fun(Notice, W) -> atoll_sim_world:cast(Name, Notice, W) end, Started, Notices);
-        #{} ->
-            Started
+%% What nodes are told, and how they hear of whom.
+beginning(#cluster{told = Told, contacts = Contacts, source = Source, options = #{formed := Formed}}) ->
+    case Formed of
+        source -> {Told, Formed, Source};
+        _ -> {Told, Formed, Contacts}
     end.
+
+start(Name, Memory, {Told, Formed, Contacts}, World) ->
+    Terms = maps:get(Name, Told, []),
+    Heard =
+        case {Memory, Formed} of
+            {alone, _} -> [];
+            {_, join} -> [{join, Contacts -- [Name]}];
+            %% It has them in its configuration.
+            {_, listed} when Terms =:= [] -> [];
+            {_, _} -> [{contacts, Contacts}]
+        end,
+    %% Contacts last: one that it heard of first it would be linked with, too.
+    lists:foldl(
+        fun(Notice, W) -> atoll_sim_world:cast(Name, Notice, W) end,
+        atoll_sim_world:start(Name, fun(Config) -> remember(Memory, Name, Config) end, World),
+        [{tell, Term} || Term <- Terms] ++ [Notice || {_, [_ | _]} = Notice <- Heard]
+    ).
+
+remember(fresh, _Name, Config) -> Config;
+remember({remembered, Nodes}, _Name, Config) -> Config#{remembered => Nodes};
+remember(alone, Name, Config) -> Config#{contacts => [Name]}.
+
+%% @doc From now on the source of contacts lists these: each node hears of them when it reads
+%% it next. Where the cluster is not formed by a source nobody does.
+-spec source([node()], cluster()) -> cluster().
+source(Listed, #cluster{names = Names, rand = Rand0, options = #{formed := source}} = Cluster) ->
+    Ms = atoll_sim_defaults:source_ms(),
+    Now = now(Cluster),
+    {Told, Rand} = lists:foldl(
+        fun(Name, {C, R0}) ->
+            %% Up to a quarter more than it says.
+            {Wait, R} = rand:uniform_s(Ms + Ms div 4, R0),
+            {at(Now + Wait, fun(World) -> read_source(Name, Listed, World) end, C), R}
+        end,
+        {Cluster, Rand0},
+        Names
+    ),
+    Told#cluster{source = Listed, rand = Rand};
+source(_Listed, Cluster) ->
+    Cluster.
+
+read_source(_Name, [], World) -> World;
+read_source(Name, Listed, World) -> atoll_sim_world:cast(Name, {contacts, Listed}, World).
 
 %% @doc Runs Fun in a process with a heap for a large world, and gives what it
 %% returns; the process's memory is gone with it.

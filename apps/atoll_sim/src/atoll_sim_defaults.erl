@@ -2,7 +2,7 @@
 %% nodes ({@link atoll_config}), so that the simulator has no word of its own in it.
 -module(atoll_sim_defaults).
 
--export([parts/0, link/0]).
+-export([parts/0, link/0, source_ms/0]).
 
 %% @doc The options of the parts of the overlay beside the strategy, as a cluster has them.
 -spec parts() -> #{detector | broadcast | discovery | roster := map() | off}.
@@ -14,6 +14,13 @@ parts() ->
 -spec link() -> atoll_link_core:options().
 link() ->
     atoll_config:link(node_config()).
+
+%% @doc How long after it has read a list of contacts a node reads it again, in milliseconds; a
+%% quarter more or less.
+-spec source_ms() -> pos_integer().
+source_ms() ->
+    {_, Ms} = atoll_config:sources(node_config()),
+    Ms.
 
 %% Any strategy: on a node there is none unless it is asked for.
 node_config() ->

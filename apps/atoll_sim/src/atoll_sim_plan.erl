@@ -22,7 +22,9 @@
 }.
 
 -type deed() ::
-    {start | restart, [node()], fresh | remembered}
+    {start | restart, [node()], fresh | remembered | alone}
+    %% The source of contacts lists these.
+    | {source, [node()]}
     | {kill | leave | pause | resume, [node()]}
     | {slow, [node()], atoll_sim_step:ms()}
     | {partition, [[node()]]}
@@ -122,6 +124,7 @@ next(#plan{agenda = Agenda0} = Plan0) ->
             {Ms, [Deed || Deed <- Deeds, is_something(Deed)], Place, Plan}
     end.
 
+is_something({source, _}) -> true;
 is_something({_, []}) -> false;
 is_something({Name, [], _}) -> lists:member(Name, [cut, mend, black_hole, fill]);
 is_something({kill_process, [], _, _}) -> false;
@@ -173,6 +176,9 @@ step({kill, _} = Step, _Ms, _Place, Plan0) ->
 step({restart, _, Memory} = Step, _Ms, _Place, Plan0) ->
     {Nodes, Plan} = targets(Step, Plan0),
     {[{restart, Nodes, Memory}], started(Nodes, killed(Nodes, Plan))};
+step({source, Who}, _Ms, _Place, Plan0) ->
+    {Nodes, Plan} = resolve(Who, Plan0),
+    {[{source, Nodes}], Plan};
 step({leave, _} = Step, Ms, Place, Plan0) ->
     {Nodes, Plan} = targets(Step, Plan0),
     {[{leave, Nodes}], later(Ms + ?LEAVE_MS, {gone, [life(Node, Plan) || Node <- Nodes]}, Place, Plan)};

@@ -126,7 +126,7 @@ groups(#{steps := Steps} = Script, Options, Cluster) ->
 
 cluster_options(Begun, Options) ->
     maps:merge(
-        maps:with([nodes, strategy, contacts, latency, seed, options, detector, broadcast, discovery, roster], Begun),
+        maps:with([nodes, strategy, contacts, formed, latency, seed, options, detector, broadcast, discovery, roster], Begun),
         (maps:with([trace, messages, progress], Options))#{
             watch => {fun atoll_sim_expect:see/4, atoll_sim_expect:new()}
         }
@@ -218,6 +218,9 @@ step({restart, _, Memory} = Step, Play0) ->
     {Nodes, Play} = targets(Step, Play0),
     Dead = kill([Node || Node <- Nodes, is_alive(Node, Play)], Play),
     lists:foldl(fun(Node, P) -> start(Node, Memory, P) end, Dead, Nodes);
+step({source, Who}, Play0) ->
+    {Nodes, Play} = resolve(Who, Play0),
+    with_cluster(fun(C) -> atoll_sim_cluster:source(Nodes, C) end, Play);
 step({leave, _} = Step, Play0) ->
     {Nodes, Play} = targets(Step, Play0),
     Leaving = world(fun(Node, World) -> atoll_sim_world:cast(Node, leave, World) end, Nodes, Play),
@@ -325,7 +328,7 @@ kill(Nodes, #play{cluster = Cluster, memories = Memories0, paused = Paused} = Pl
 start(Node, Memory, #play{memories = Memories} = Play) ->
     Known =
         case Memory of
-            fresh -> fresh;
+            _ when Memory =/= remembered -> Memory;
             remembered -> {remembered, maps:get(Node, Memories, [])}
         end,
     case is_alive(Node, Play) of

@@ -40,8 +40,10 @@
 -type cluster() :: #{
     nodes := pos_integer(),
     strategy := atom(),
-    %% How many nodes, the first ones, every node knows from its configuration.
+    %% How many nodes, the first ones, others join by.
     contacts := pos_integer(),
+    %% How it hears of them: see atoll_sim_cluster.
+    formed := atoll_sim_cluster:formed(),
     %% Which of them start at time 0, or as soon after it as so many can.
     start := atoll_sim_who:who(),
     latency := atoll_sim_net:latency(),
@@ -78,6 +80,7 @@
     | {endless_option, Of :: atom(), {Key :: term(), term()}}
     | {step, atoll_sim_step:reason()}
     | own_contacts
+    | {no_source, atoll_sim_step:step()}
     | {no_node, node()}
     %% It is right, but cannot be done where it is to run.
     | {refused, Step :: term(), Why :: string()}.
@@ -174,7 +177,7 @@ steps([], _Cluster, _Last, Steps) ->
 steps([{Place, Term} | Placed], Cluster, Last, Steps) ->
     at(
         Place,
-        fun() -> timed(Term, Last, Steps, maps:get(nodes, Cluster)) end,
+        fun() -> timed(Term, Last, Steps, Cluster) end,
         fun({Ms, Step}) -> steps(Placed, Cluster, Ms, [{Ms, Step, Place} | Steps]) end
     ).
 
@@ -190,26 +193,27 @@ at(Place, Check, Then) ->
 bad(Reason) ->
     throw({bad, Reason}).
 
-timed({at, Time, Step}, Last, _Before, Nodes) ->
+timed({at, Time, Step}, Last, _Before, Cluster) ->
     case atoll_sim_step:time(Time) of
-        {ok, Ms} when Ms >= Last -> {Ms, step(Step, Nodes)};
+        {ok, Ms} when Ms >= Last -> {Ms, step(Step, Cluster)};
         {ok, Ms} -> bad({backwards, Last, Ms});
         error -> bad({no_time, Time})
     end;
-timed({then, Time, Step}, Last, _Before, Nodes) ->
+timed({then, Time, Step}, Last, _Before, Cluster) ->
     case atoll_sim_step:time(Time) of
-        {ok, Ms} -> {Last + Ms, step(Step, Nodes)};
+        {ok, Ms} -> {Last + Ms, step(Step, Cluster)};
         error -> bad({no_time, Time})
     end;
-timed({cluster, _}, _Last, [], _Nodes) ->
+timed({cluster, _}, _Last, [], _Cluster) ->
     bad(second_cluster);
-timed({cluster, _}, _Last, _Before, _Nodes) ->
+timed({cluster, _}, _Last, _Before, _Cluster) ->
     bad(late_cluster);
-timed(_Term, _Last, _Before, _Nodes) ->
+timed(_Term, _Last, _Before, _Cluster) ->
     bad(not_a_term_of_a_script).
 
-step(Step, Nodes) ->
+step(Step, #{nodes := Nodes, formed := Formed}) ->
     case atoll_sim_step:check(Step, Nodes) of
+        {ok, {source, _} = Source} when Formed =/= source -> bad({no_source, Source});
         {ok, Checked} -> Checked;
         {error, Reason} -> bad({step, Reason})
     end.
@@ -235,8 +239,8 @@ cluster(Given) when is_map(Given) ->
         end,
         Keys
     ),
-    #{start := Who, nodes := Nodes} = Cluster = maps:merge(defaults(), Given),
-    _ = step({start, Who}, Nodes),
+    #{start := Who} = Cluster = maps:merge(defaults(), Given),
+    _ = step({start, Who}, Cluster),
     ok = strategy(Cluster),
     lists:foreach(fun({Part, Module}) -> part(Part, Module, map_get(Part, Cluster)) end, ?PARTS),
     Cluster;
@@ -248,6 +252,7 @@ cluster_keys() ->
         {nodes, "a whole number from 1 to 100,000", fun(N) -> is_count(N) andalso N =< ?MAX_NODES end},
         {strategy, "the name of a strategy", fun is_atom/1},
         {contacts, "a whole number above 0", fun is_count/1},
+        {formed, "listed, join or source", fun(F) -> lists:member(F, [listed, join, source]) end},
         {start, "those who start at time 0", fun(_) -> true end},
         {latency, atoll_sim_step:must(latency), fun(L) -> atoll_sim_step:check_latency(L) =:= ok end},
         {loss, atoll_sim_step:must(share), fun atoll_sim_step:is_share/1},
@@ -362,6 +367,8 @@ reason({endless_option, Of, {Key, Value}}) ->
     ];
 reason(own_contacts) ->
     "discovery has the contacts of the cluster; contacts stands beside it";
+reason({no_source, Step}) ->
+    ["in ", atoll_sim_step:short(Step), ": nodes read no source of contacts; they do with formed => source in the cluster"];
 reason({step, Reason}) ->
     atoll_sim_step:format_error(Reason);
 reason({refused, Step, Why}) ->

@@ -4,8 +4,12 @@
 %% <dt>`{start, Who}'</dt><dd>nodes that do not run start for the first time, or as
 %%   if it were. A choice is among those that do not run.</dd>
 %% <dt>`{kill, Who}'</dt><dd>they crash; the operating system closes their sockets.</dd>
-%% <dt>`{restart, Who, fresh | remembered}'</dt><dd>they start again, without or with
-%%   what they knew of others; those that run crash first.</dd>
+%% <dt>`{restart, Who, fresh | remembered | alone}'</dt><dd>they start again, without or
+%%   with what they knew of others, or without and with no contact but themselves; those
+%%   that run crash first.</dd>
+%% <dt>`{source, Who}'</dt><dd>the source of contacts that the nodes read, such as a list
+%%   in DNS, names these from now on, dead ones too; each node hears of it when it reads
+%%   the list next. It takes `formed => source' in the cluster.</dd>
 %% <dt>`{leave, Who}'</dt><dd>they part from the cluster and stop.</dd>
 %% <dt>`{pause, Who}', `{pause, Who, Time}', `{resume, Who}'</dt><dd>they do nothing
 %%   for that time, or until they are resumed; their sockets stay open.</dd>
@@ -73,7 +77,8 @@
 -type step() ::
     {start, atoll_sim_who:who()}
     | {kill, atoll_sim_who:who()}
-    | {restart, atoll_sim_who:who(), fresh | remembered}
+    | {restart, atoll_sim_who:who(), fresh | remembered | alone}
+    | {source, atoll_sim_who:who()}
     | {leave, atoll_sim_who:who()}
     | {pause, atoll_sim_who:who()}
     | {pause, atoll_sim_who:who(), ms()}
@@ -130,6 +135,7 @@ shapes() ->
         {start, [[who]]},
         {kill, [[who]]},
         {restart, [[who, memory]]},
+        {source, [[who]]},
         {leave, [[who]]},
         {pause, [[who], [who, time]]},
         {resume, [[who]]},
@@ -202,7 +208,7 @@ shape(Name, Kinds) ->
 
 word(who) -> "Who";
 word(parts) -> "[Who]";
-word(memory) -> "fresh | remembered";
+word(memory) -> "fresh | remembered | alone";
 word(time) -> "Time";
 word(span) -> "Time";
 word(share) -> "Share";
@@ -255,7 +261,7 @@ who(Who, Step, _Nodes) ->
     is_list_of(fun is_atom/1, Who) orelse bad({in_step, Step, {who, Who}}),
     Who.
 
-is_a(memory, Memory) -> Memory =:= fresh orelse Memory =:= remembered;
+is_a(memory, Memory) -> lists:member(Memory, [fresh, remembered, alone]);
 is_a(share, Share) -> is_share(Share);
 is_a(latency, Latency) -> is_latency(Latency);
 is_a(count, Count) -> is_count(Count);
@@ -267,7 +273,7 @@ is_a(lane_fault, Fault) -> Fault =:= cut orelse Fault =:= black_hole.
 
 %% @doc What something of this kind must be.
 -spec must(kind()) -> string().
-must(memory) -> "fresh or remembered";
+must(memory) -> "fresh, remembered or alone";
 must(share) -> "a share from 0 to 1";
 must(latency) ->
     "{constant, Ms}, {uniform, Min, Max}, {exponential, Mean}, {lognormal, Median, Sigma}, "

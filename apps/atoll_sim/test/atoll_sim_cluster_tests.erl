@@ -22,6 +22,7 @@ only_the_number_of_nodes_must_be_told_test() ->
             roster => #{},
             seed => 1,
             contacts => 5,
+            formed => listed,
             latency => {uniform, 1, 20},
             starts_per_s => 1000,
             settle_ms => 60000

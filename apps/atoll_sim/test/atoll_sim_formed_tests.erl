@@ -1,5 +1,6 @@
-%% Clusters formed as users form them: every node is told to join by the first, and no
-%% contacts are listed anywhere. With all that a node runs by default.
+%% Clusters formed as users form them: every node is told to join by the first, or reads a
+%% list of contacts that changes, and no contacts are listed anywhere. With all that a node
+%% runs by default.
 -module(atoll_sim_formed_tests).
 
 -include_lib("eunit/include/eunit.hrl").
@@ -11,14 +12,10 @@ seeds(Name, Deep, Fun) ->
 
 formed(Nodes, Strategy, Seed) ->
     {ok, New} = atoll_sim_cluster:new(#{
-        nodes => Nodes, contacts => 0, roster => #{}, strategy => Strategy, seed => Seed, settle_ms => 0
+        nodes => Nodes, formed => join, contacts => 1, strategy => Strategy, seed => Seed,
+        starts_per_s => 20, settle_ms => 0
     }),
-    Started = atoll_sim_cluster:grow(New),
-    [First | Others] = atoll_sim_cluster:names(Started),
-    lists:foldl(fun(Node, C) -> atoll_sim_cluster:wait(50, join(Node, First, C)) end, Started, Others).
-
-join(Node, Contact, Cluster) ->
-    do(fun(World) -> atoll_sim_world:cast(Node, {join, [Contact]}, World) end, Cluster).
+    atoll_sim_cluster:grow(New).
 
 do(Fun, Cluster) -> atoll_sim_cluster:update(Fun, Cluster).
 
@@ -114,6 +111,38 @@ sides_that_meet_again_bury_none_of_their_own_test_() ->
         ?assertEqual([], [L || Side <- [One, Other], {A, B, _} = L <- Lost, lists:member(A, Side), lists:member(B, Side)]),
         _ = whole_within(60000, Healed)
     end).
+
+%% As one whose configuration names nobody else, and whom nobody tells anything.
+a_node_that_is_restarted_and_has_no_contact_but_itself_is_back_test_() ->
+    seeds(?FUNCTION_NAME, 12, fun(Seed) ->
+        Formed = atoll_sim_cluster:wait(60000, formed(?NODES, hyparview, Seed)),
+        Node = lists:nth(1 + Seed rem ?NODES, atoll_sim_cluster:names(Formed)),
+        Killed = atoll_sim_cluster:wait(30000, kill(Node, Formed)),
+        _ = whole_within(60000, atoll_sim_cluster:start(Node, alone, Killed))
+    end).
+
+%% A list in DNS that names nodes that come and go: each new one is found in it, though all that
+%% stood in it before are dead by then.
+a_cluster_outlives_all_that_its_source_has_named_test_() ->
+    seeds(?FUNCTION_NAME, 6, fun(Seed) ->
+        {ok, New} = atoll_sim_cluster:new(#{
+            nodes => ?NODES, formed => source, contacts => 2, seed => Seed, starts_per_s => 20, settle_ms => 30000
+        }),
+        [One, Two, Three, Four | _] = Names = atoll_sim_cluster:names(New),
+        Grown = whole_within(60000, atoll_sim_cluster:grow(New)),
+        Listed = atoll_sim_cluster:wait(15000, atoll_sim_cluster:source([Three, Four], Grown)),
+        Killed = atoll_sim_cluster:wait(10000, kill(Two, kill(One, Listed))),
+        Last = lists:last(Names),
+        Restarted = atoll_sim_cluster:start(Last, fresh, atoll_sim_cluster:wait(10000, kill(Last, Killed))),
+        _ = whole_within(60000, Restarted)
+    end).
+
+%% Nobody stands in the list when the nodes start.
+who_reads_an_empty_list_waits_for_names_test() ->
+    {ok, New} = atoll_sim_cluster:new(#{nodes => 5, formed => source, contacts => 1, seed => 7, settle_ms => 20000}),
+    Alone = atoll_sim_cluster:grow(atoll_sim_cluster:source([], New)),
+    ?assertEqual([[]], lists:usort([Peers || {_, Peers} <- atoll_sim_cluster:neighbours(Alone)])),
+    _ = whole_within(30000, atoll_sim_cluster:source([n1], Alone)).
 
 %% From twenty seconds to five minutes.
 cut_ms(Seed) -> 20000 + (Seed * 7919) rem 280001.

@@ -47,6 +47,28 @@ a_restart_remembers_or_does_not_test_() ->
      || {Memory, Connected} <- [{remembered, 1.0}, {fresh, 1 / 11}]
     ].
 
+%% Those who knew it have given it up by then.
+who_starts_alone_is_told_of_nobody_test() ->
+    Met = fun(Memory) ->
+        {_, Trace} = play(
+            #{nodes => 6, formed => join, contacts => 1, latency => {constant, 5}},
+            [{at, 20000, {kill, n6}}, {at, 60000, {restart, n6, Memory}}, {at, 60100, {expect, {connected, 0}}}]
+        ),
+        lists:usort([Peer || {Ms, n6, {link_up, Peer}} <- Trace, Ms > 60000, Ms < 60050])
+    end,
+    ?assert(lists:member(n1, Met(fresh))),
+    ?assertEqual([], Met(alone)).
+
+%% The one that the list named before never runs.
+who_reads_a_source_hears_of_what_it_says_later_test() ->
+    {_, Trace} = play(
+        #{nodes => 6, formed => source, contacts => 1, start => {nodes, 2, 6}, latency => {constant, 5}},
+        [{at, 20000, {source, n3}}]
+    ),
+    [{First, _, _} | _] = Met = [E || {_, n3, {link_up, _}} = E <- Trace],
+    ?assert(First > 20000),
+    ?assert(length(Met) > 2).
+
 a_restart_of_one_that_runs_is_a_crash_and_a_start_test() ->
     {#{alive := 10}, Trace} = play(?MESH, [{at, 10000, {restart, n04, fresh}}]),
     ?assertMatch([{10000, n04, killed}, {10000, n04, {started, 10001}}], of_lives(since(10000, Trace))).

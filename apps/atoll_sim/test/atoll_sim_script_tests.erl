@@ -26,7 +26,7 @@ every_sentence_shows_where_test_() ->
         {Text, ?_assertEqual(Sentence, sentence(parse(Text)))}
      || {Text, Sentence} <- [
             {"{at, 1, heal}.\n{at, 2,\n {explode, all}}.",
-                "line 2: there is no step {explode,all}; there are start, kill, restart, leave, pause, "
+                "line 2: there is no step {explode,all}; there are start, kill, restart, source, leave, pause, "
                 "resume, partition, cut, black_hole, delay, lane, heal, loss, duplicate, reorder, latency, slow, churn, kill_process, group, "
                 "broadcast, expect"},
             {"{at, 1, {kill_process, all, {proc, x}}}.",
@@ -54,7 +54,7 @@ every_sentence_shows_where_test_() ->
                 "alive, dead, contacts, {random, N}, {share, S} or {nodes, From, To}"},
             {"{at, 1, {pause}}.", "line 1: in {pause}: it is written {pause, Who} or {pause, Who, Time}"},
             {"{at, 1, {restart, all, old}}.",
-                "line 1: in {restart,all,old}: this must be fresh or remembered, not old"},
+                "line 1: in {restart,all,old}: this must be fresh, remembered or alone, not old"},
             {"{at, 1, {expect, joy}}.",
                 "line 1: in {expect,joy}: this must be {connected, Share}, {delivered, Share}, symmetric, "
                 "{neighbours, Min, Max} or {no, false_death}, not joy"},
@@ -66,8 +66,11 @@ every_sentence_shows_where_test_() ->
             {"{at, 1, os:cmd(\"true\")}.", "line 1: this is no Erlang term: bad term"},
             {"{at, 1, ?HEAL}.", "line 1: this is no Erlang term: syntax error before: '?'"},
             {"{cluster, #{noodles => 9}}.",
-                "line 1: a cluster has no noodles; it has nodes, strategy, contacts, start, latency, loss, duplicate, "
+                "line 1: a cluster has no noodles; it has nodes, strategy, contacts, formed, start, latency, loss, duplicate, "
                 "seed, options, detector, broadcast, discovery, roster"},
+            {"{cluster, #{formed => dns}}.", "line 1: formed must be listed, join or source, not dns"},
+            {"{cluster, #{formed => join}}.\n{at, 1, {source, all}}.",
+                "line 2: in {source,all}: nodes read no source of contacts; they do with formed => source in the cluster"},
             {"{cluster, #{nodes => 0}}.", "line 1: nodes must be a whole number from 1 to 100,000, not 0"},
             %% An atom each would be more than the VM holds.
             {"\n{cluster, #{nodes => 2000000}}.",
