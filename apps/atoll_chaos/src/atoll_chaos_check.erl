@@ -72,6 +72,7 @@ reasons() ->
         {lane, carrier, Carrier},
         {duplicate, always, Switch},
         {reorder, always, Switch},
+        {stall, always, "no process of a node is held back alone; pause stops the whole node, and this is for the simulator"},
         {leave, overlay, Overlay},
         {broadcast, overlay, Overlay},
         {expect, overlay, Overlay},

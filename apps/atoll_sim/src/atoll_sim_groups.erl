@@ -126,7 +126,7 @@ deed({restart, Nodes, _Memory}, _, World) ->
     start(Nodes, kill(Nodes, World));
 deed({kill, Nodes}, _, World) ->
     kill(Nodes, World);
-deed({Passed, _}, _, World) when Passed =:= leave; Passed =:= source ->
+deed({Passed, _}, _, World) when Passed =:= leave; Passed =:= source; Passed =:= stall ->
     World;
 deed({passed_over, _, _, _}, _, World) ->
     World;

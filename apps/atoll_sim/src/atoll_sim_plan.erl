@@ -25,7 +25,7 @@
     {start | restart, [node()], fresh | remembered | alone}
     %% The source of contacts lists these.
     | {source, [node()]}
-    | {kill | leave | pause | resume, [node()]}
+    | {kill | leave | pause | stall | resume, [node()]}
     | {slow, [node()], atoll_sim_step:ms()}
     | {partition, [[node()]]}
     | {cut | mend, From :: [node()], To :: [node()]}
@@ -60,7 +60,7 @@
     alive :: #{node() => []},
     %% How often each was started.
     lives = #{} :: #{node() => pos_integer()},
-    %% Until when who is paused stays so.
+    %% Until when who stands still stays so.
     paused = #{} :: #{node() => integer() | forever},
     rand :: rand:state(),
     %% Of the steps that atoll_sim_play passes over.
@@ -157,7 +157,7 @@ unable({slow, _, 0}, _Plan) ->
     [];
 unable(Step, #plan{contacts = Contacts} = Plan) when is_tuple(Step) ->
     Fault = element(1, Step),
-    case lists:member(Fault, [start, kill, leave, pause, slow, broadcast, kill_process, group]) of
+    case lists:member(Fault, [start, kill, leave, pause, stall, slow, broadcast, kill_process, group]) of
         true ->
             Unable = atoll_sim_who:unable(Step, living_and_dead(Plan), Contacts),
             [{passed_over, Fault, [Node || {Node, L} <- Unable, L =:= Liveness], Liveness} || Liveness <- [dead, alive]];
@@ -182,12 +182,12 @@ step({source, Who}, _Ms, _Place, Plan0) ->
 step({leave, _} = Step, Ms, Place, Plan0) ->
     {Nodes, Plan} = targets(Step, Plan0),
     {[{leave, Nodes}], later(Ms + ?LEAVE_MS, {gone, [life(Node, Plan) || Node <- Nodes]}, Place, Plan)};
-step({pause, _} = Step, _Ms, _Place, Plan0) ->
+step({Still, _} = Step, _Ms, _Place, Plan0) when Still =:= pause; Still =:= stall ->
     {Nodes, Plan} = targets(Step, Plan0),
-    {[{pause, Nodes}], paused(Nodes, forever, Plan)};
-step({pause, _, Time} = Step, Ms, Place, Plan0) ->
+    {[{Still, Nodes}], paused(Nodes, forever, Plan)};
+step({Still, _, Time} = Step, Ms, Place, Plan0) when Still =:= pause; Still =:= stall ->
     {Nodes, Plan} = targets(Step, Plan0),
-    {[{pause, Nodes}], later(Ms + Time, {resume, Nodes}, Place, paused(Nodes, Ms + Time, Plan))};
+    {[{Still, Nodes}], later(Ms + Time, {resume, Nodes}, Place, paused(Nodes, Ms + Time, Plan))};
 step({resume, _} = Step, _Ms, _Place, Plan0) ->
     {Nodes, Plan} = targets(Step, Plan0),
     {[{resume, Nodes}], resumed(Nodes, Plan)};

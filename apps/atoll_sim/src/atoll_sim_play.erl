@@ -82,7 +82,7 @@
     memories = #{} :: #{node() => [node()]},
     churn = atoll_sim_churn:new() :: atoll_sim_churn:churn(),
     messages = 0 :: non_neg_integer(),
-    %% Until when who is paused stays so.
+    %% Until when who is paused, or stands still, stays so.
     paused = #{} :: #{node() => integer() | forever},
     slow = [] :: [node()],
     failed = [] :: [failure()]
@@ -225,13 +225,13 @@ step({leave, _} = Step, Play0) ->
     {Nodes, Play} = targets(Step, Play0),
     Leaving = world(fun(Node, World) -> atoll_sim_world:cast(Node, leave, World) end, Nodes, Play),
     later(now(Leaving) + ?LEAVE_MS, {gone, [life(Node, Leaving) || Node <- Nodes]}, Leaving);
-step({pause, _} = Step, Play0) ->
+step({Still, _} = Step, Play0) when Still =:= pause; Still =:= stall ->
     {Nodes, Play} = targets(Step, Play0),
-    pause(Nodes, forever, Play);
-step({pause, _, Ms} = Step, Play0) ->
+    stand_still(Still, Nodes, forever, Play);
+step({Still, _, Ms} = Step, Play0) when Still =:= pause; Still =:= stall ->
     {Nodes, Play} = targets(Step, Play0),
     Until = now(Play) + Ms,
-    later(Until, {resume, Nodes}, pause(Nodes, Until, Play));
+    later(Until, {resume, Nodes}, stand_still(Still, Nodes, Until, Play));
 step({resume, _} = Step, Play0) ->
     {Nodes, Play} = targets(Step, Play0),
     resume(Nodes, Play);
@@ -280,16 +280,21 @@ resolve_two(From, To, Play0) ->
     {A, B, Play}.
 
 %% Of several pauses the longest counts.
-pause(Nodes, Until, #play{paused = Paused0} = Play) ->
+stand_still(Still, Nodes, Until, #play{paused = Paused0} = Play) ->
     Paused = lists:foldl(fun(Node, P) -> P#{Node => max(Until, maps:get(Node, P, Until))} end, Paused0, Nodes),
-    world(fun atoll_sim_world:pause/2, Nodes, Play#play{paused = Paused}).
+    Stop =
+        case Still of
+            pause -> fun atoll_sim_world:pause/2;
+            stall -> fun atoll_sim_world:stall/2
+        end,
+    world(Stop, Nodes, Play#play{paused = Paused}).
 
 resume(Nodes, #play{paused = Paused} = Play) ->
     world(fun atoll_sim_world:resume/2, Nodes, Play#play{paused = maps:without(Nodes, Paused)}).
 
 heal(#play{slow = Slow, agenda = Agenda} = Play) ->
-    Paused = [Node || {Node, paused} <- nodes(Play)],
-    Resumed = resume(Paused, network(set(heal, Play))),
+    Still = [Node || {Node, Status} <- nodes(Play), Status =:= paused orelse Status =:= stalled],
+    Resumed = resume(Still, network(set(heal, Play))),
     Quick = world(
         fun(Node, World) -> atoll_sim_world:slow(Node, 0, World) end,
         [Node || Node <- Slow, is_alive(Node, Resumed)],

@@ -13,6 +13,9 @@
 %% <dt>`{leave, Who}'</dt><dd>they part from the cluster and stop.</dd>
 %% <dt>`{pause, Who}', `{pause, Who, Time}', `{resume, Who}'</dt><dd>they do nothing
 %%   for that time, or until they are resumed; their sockets stay open.</dd>
+%% <dt>`{stall, Who}', `{stall, Who, Time}'</dt><dd>the process of their overlay alone stands
+%%   still for that time, or until they are resumed: what comes waits for it, and is handled
+%%   late. Connections with them come up, and are closed, as ever.</dd>
 %% <dt>`{partition, [Who]}'</dt><dd>nothing passes between the parts. Nodes that are
 %%   in none of them are one further part. A node that is named in several belongs
 %%   to the first, and a choice is among those not yet in a part. It replaces an
@@ -82,6 +85,8 @@
     | {leave, atoll_sim_who:who()}
     | {pause, atoll_sim_who:who()}
     | {pause, atoll_sim_who:who(), ms()}
+    | {stall, atoll_sim_who:who()}
+    | {stall, atoll_sim_who:who(), ms()}
     | {resume, atoll_sim_who:who()}
     | {partition, [atoll_sim_who:who(), ...]}
     | {cut, From :: atoll_sim_who:who(), To :: atoll_sim_who:who()}
@@ -138,6 +143,7 @@ shapes() ->
         {source, [[who]]},
         {leave, [[who]]},
         {pause, [[who], [who, time]]},
+        {stall, [[who], [who, time]]},
         {resume, [[who]]},
         {partition, [[parts]]},
         {cut, [[who, who], [who, who, time]]},

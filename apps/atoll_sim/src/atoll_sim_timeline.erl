@@ -29,7 +29,7 @@
 -define(INDENT, 42).
 
 -define(KINDS, [
-    started, restarted, killed, left, paused, resumed, slow, dead, suspect, cleared,
+    started, restarted, killed, left, paused, stalled, resumed, slow, dead, suspect, cleared,
     neighbour_up, neighbour_down, link_up, link_down, broadcast, missed, sent, lost, got, notice
 ]).
 

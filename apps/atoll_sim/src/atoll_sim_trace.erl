@@ -32,6 +32,7 @@
     | killed
     | left
     | paused
+    | stalled
     | resumed
     | {slow, Ms :: non_neg_integer()}
     | {link_up, node()}
@@ -243,6 +244,7 @@ is_fact(Key, _) -> is_atom(Key).
 is_what(killed) -> true;
 is_what(left) -> true;
 is_what(paused) -> true;
+is_what(stalled) -> true;
 is_what(resumed) -> true;
 is_what({started, N}) -> is_integer(N);
 is_what({slow, Ms}) -> is_integer(Ms);
@@ -296,7 +298,7 @@ empty() -> #{}.
 replay({_Ms, Node, {started, _}}, State) -> State#{Node => {alive, #{}}};
 replay({_Ms, Node, killed}, State) -> State#{Node => {dead, #{}}};
 replay({_Ms, Node, left}, State) -> State#{Node => {dead, #{}}};
-replay({_Ms, Node, paused}, State) -> status(paused, Node, State);
+replay({_Ms, Node, Still}, State) when Still =:= paused; Still =:= stalled -> status(paused, Node, State);
 replay({_Ms, Node, resumed}, State) -> status(alive, Node, State);
 replay({_Ms, Node, {neighbour_up, Peer}}, State) ->
     {Status, Peers} = node(Node, State),

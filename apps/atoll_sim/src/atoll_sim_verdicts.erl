@@ -24,7 +24,7 @@ new() ->
 -spec see(integer(), node() | world, atoll_sim_world:sight(), verdicts()) -> verdicts().
 see(_Now, Node, {started, Life}, V) -> live(Node, {Life, awake}, V);
 see(_Now, Node, killed, #verdicts{lives = Lives} = V) -> V#verdicts{lives = maps:remove(Node, Lives)};
-see(_Now, Node, paused, V) -> change(Node, fun({Life, _}) -> {Life, paused} end, V);
+see(_Now, Node, Still, V) when Still =:= paused; Still =:= stalled -> change(Node, fun({Life, _}) -> {Life, paused} end, V);
 see(_Now, Node, resumed, V) -> change(Node, fun({Life, _}) -> {Life, awake} end, V);
 see(_Now, Node, {notice, {reborn, Life}}, V) -> change(Node, fun({_, State}) -> {Life, State} end, V);
 see(_Now, _Node, {notice, {dead, Of, Life}}, #verdicts{lives = Lives, said = Said} = V) ->

@@ -28,13 +28,14 @@
 %%   those on their way over a link that is gone are gone.</li>
 %% </ul>
 %% A paused node gets its messages and timers when it goes on, in the order in
-%% which they came, up to a bound; a slow one takes a while for each event, and
+%% which they came, up to a bound. So does one whose protocol alone stands still: its
+%% links come and go meanwhile, and it hears of that late too; a slow one takes a while for each event, and
 %% comes to them in that order too.
 -module(atoll_sim_world).
 
 -compile({no_auto_import, [nodes/1]}).
 
--export([new/1, start/2, start/3, kill/2, pause/2, resume/2, slow/3, set/2]).
+-export([new/1, start/2, start/3, kill/2, pause/2, stall/2, resume/2, slow/3, set/2]).
 -export([cast/3, call/3, run/2, at/3]).
 -export([now/1, nodes/1, alive/1, status/2, state/2, incarnation/2, links/2, counters/1, delay/3]).
 -export([watched/1, watch/2, note/3]).
@@ -61,6 +62,7 @@
     {started, Incarnation :: pos_integer()}
     | killed
     | paused
+    | stalled
     | resumed
     | {slow, Ms :: non_neg_integer()}
     | {link_up, node()}
@@ -74,7 +76,12 @@
     %% Said by whoever drives the world.
     | {note, term()}.
 
--type status() :: alive | paused | dead.
+-type status() ::
+    alive
+    | paused
+    %% Its protocol stands still, and nothing else of it.
+    | stalled
+    | dead.
 
 -record(node, {
     name :: node(),
@@ -104,6 +111,8 @@
     | {down, node(), Peer :: node(), Link :: pos_integer(), Reason :: term()}
     | {cast, node(), term()}
     | {call, node(), Id :: pos_integer(), term()}
+    %% It came to a protocol that stands still.
+    | {event, node(), atoll_protocol:event()}
     %% A slow node comes to the oldest that it has.
     | {work, node(), Number :: pos_integer()}
     %% Not at a node: whoever drives the world does something to it.
@@ -169,7 +178,7 @@ start(Name, World) ->
 -spec start(node(), fun((term()) -> term()), world()) -> world().
 start(Name, Change, #world{now = Now, rules = Rules, nodes = Nodes} = World) ->
     #rules{protocol = Protocol, config = Config, seed = WorldSeed} = Rules,
-    false = lists:member(status(Name, World), [alive, paused]),
+    dead = status(Name, World),
     %% As on a real node, where it is made of the clock at the start.
     Incarnation = Now + 1,
     Seed = erlang:phash2({WorldSeed, Name, Incarnation}),
@@ -203,8 +212,18 @@ kill(Name, #world{nodes = Nodes} = World0) ->
 -spec pause(node(), world()) -> world().
 pause(Name, #world{nodes = Nodes} = World) ->
     case Nodes of
-        #{Name := #node{status = alive} = Node} ->
+        #{Name := #node{status = Status} = Node} when Status =:= alive; Status =:= stalled ->
             see(Name, paused, World#world{nodes = Nodes#{Name := Node#node{status = paused, work = none}}});
+        #{} ->
+            World
+    end.
+
+%% @doc Its protocol does nothing from now on; the node itself goes on, and its links come and go.
+-spec stall(node(), world()) -> world().
+stall(Name, #world{nodes = Nodes} = World) ->
+    case Nodes of
+        #{Name := #node{status = alive} = Node} ->
+            see(Name, stalled, World#world{nodes = Nodes#{Name := Node#node{status = stalled, work = none}}});
         #{} ->
             World
     end.
@@ -213,7 +232,7 @@ pause(Name, #world{nodes = Nodes} = World) ->
 -spec resume(node(), world()) -> world().
 resume(Name, #world{nodes = Nodes} = World) ->
     case Nodes of
-        #{Name := #node{status = paused} = Node} ->
+        #{Name := #node{status = Status} = Node} when Status =:= paused; Status =:= stalled ->
             go_on(Name, see(Name, resumed, World#world{nodes = Nodes#{Name := Node#node{status = alive}}}));
         #{} ->
             World
@@ -348,6 +367,7 @@ happen(Happening, #world{nodes = Nodes} = World) ->
     Name = element(2, Happening),
     case Nodes of
         #{Name := #node{status = alive, slow = 0} = Node} -> happen(Happening, Node, World);
+        #{Name := #node{status = stalled} = Node} when element(1, Happening) =/= timer -> happen(Happening, Node, World);
         #{Name := #node{status = dead}} -> refuse(Happening, World);
         #{Name := #node{} = Node} -> hold(Happening, Node, World);
         #{} -> World
@@ -417,8 +437,12 @@ happen({down, _Name, Peer, Link, Reason}, #node{links = Links} = Node, World) ->
 happen({cast, _Name, Notice}, Node, World) ->
     event({cast, Notice}, Node, World);
 happen({call, _Name, Id, Request}, Node, World) ->
-    event({call, {self(), Id}, Request}, Node, World).
+    event({call, {self(), Id}, Request}, Node, World);
+happen({event, _Name, Event}, Node, World) ->
+    event(Event, Node, World).
 
+event(Event, #node{name = Name, status = stalled} = Node, World) ->
+    hold({event, Name, Event}, Node, World);
 event(Event, #node{state = State0} = Node, #world{rules = #rules{protocol = Protocol}, now = Now, events = N} = World) ->
     {State, Effects} = Protocol:handle(Event, Now, State0),
     perform(Effects, Node#node{state = State}, World#world{events = N + 1}).
@@ -521,7 +545,7 @@ attempt(Peer, Want, Pause, Next, #node{name = Name}, #world{net = Net0} = World)
 connect(Peer, Want, Pause, #node{name = Name} = Node, #world{net = Net, nodes = Nodes} = World) ->
     Reaches = atoll_sim_net:reaches(Name, Peer, Net) andalso atoll_sim_net:reaches(Peer, Name, Net),
     case Nodes of
-        #{Peer := #node{status = alive} = Other} when Reaches ->
+        #{Peer := #node{status = Status} = Other} when Reaches, Status =:= alive orelse Status =:= stalled ->
             establish(Node, Other, World);
         #{Peer := #node{status = Status}} when Status =/= dead; not Reaches ->
             Queue = atoll_sim_queue:put(

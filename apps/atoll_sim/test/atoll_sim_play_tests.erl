@@ -109,6 +109,21 @@ who_is_paused_stays_so_until_it_is_resumed_or_all_is_healed_test_() ->
         ]
     ].
 
+%% It says nothing meanwhile, and nobody notices if it is not long; afterwards it is heard.
+who_stands_still_for_a_while_closes_nothing_and_says_nothing_test() ->
+    {#{false_deaths := 0}, Trace} = played_with_messages([{at, 10000, {stall, n04, 1500}}]),
+    ?assertEqual([{10000, n04, stalled}, {11500, n04, resumed}], pauses(Trace)),
+    ?assertEqual([], [E || {Ms, n04, {sent, _, _}} = E <- Trace, Ms >= 10000, Ms < 11500]),
+    ?assertEqual([], [E || {Ms, _, {link_down, _}} = E <- Trace, Ms >= 10000]),
+    ?assertNotEqual([], [E || {11500, n04, {sent, _, _}} = E <- Trace]).
+
+%% The others bury it, as with a pause; it goes on as another life, and is back. It blames none
+%% of them: the time in which it stood still is nobody's silence.
+who_stood_still_for_long_is_back_and_has_buried_nobody_test() ->
+    {Result, Trace} = play(mesh(#{roster => #{}}), [{at, 10000, {stall, n04, 20000}}, {at, 90000, {expect, {connected, 1}}}]),
+    ?assertMatch(#{false_deaths := 0, failed := []}, Result),
+    ?assertEqual([n04], lists:usort([Of || {_, _, {notice, {dead, Of, _}}} <- Trace])).
+
 the_longest_of_several_pauses_counts_test_() ->
     [
         ?_assertEqual(
@@ -119,7 +134,8 @@ the_longest_of_several_pauses_counts_test_() ->
             {11500, {pause, n04, 1000}, {pause, n04, 1000}},
             {12000, {pause, n04, 2000}, {pause, n04, 500}},
             {14000, {pause, n04, 1000}, {pause, n04}},
-            {14000, {pause, n04}, {pause, n04, 1000}}
+            {14000, {pause, n04}, {pause, n04, 1000}},
+            {12000, {pause, n04, 1000}, {stall, n04, 1500}}
         ]
     ].
 
@@ -468,7 +484,7 @@ starts(Trace) -> [{Ms, Node} || {Ms, Node, {started, _}} <- Trace].
 of_lives(Trace) ->
     [E || {_, _, What} = E <- Trace, What =:= killed orelse What =:= {note, left} orelse element(1, What) =:= started].
 
-pauses(Trace) -> [E || {_, _, What} = E <- Trace, What =:= paused orelse What =:= resumed].
+pauses(Trace) -> [E || {_, _, What} = E <- Trace, lists:member(What, [paused, stalled, resumed])].
 
 is_message(What) -> lists:member(What, [sent, got]).
 

@@ -27,7 +27,7 @@ every_sentence_shows_where_test_() ->
      || {Text, Sentence} <- [
             {"{at, 1, heal}.\n{at, 2,\n {explode, all}}.",
                 "line 2: there is no step {explode,all}; there are start, kill, restart, source, leave, pause, "
-                "resume, partition, cut, black_hole, delay, lane, heal, loss, duplicate, reorder, latency, slow, churn, kill_process, group, "
+                "stall, resume, partition, cut, black_hole, delay, lane, heal, loss, duplicate, reorder, latency, slow, churn, kill_process, group, "
                 "broadcast, expect"},
             {"{at, 1, {kill_process, all, {proc, x}}}.",
                 "line 1: in {kill_process,all,{proc,x}}: this must be {name, Name}, {supervisor, Name}, "

@@ -180,6 +180,47 @@ a_slow_node_does_nothing_in_a_pause_test() ->
         [Now + 100, Now + 200], [At || {At, b, {message, a, _}} <- timed(run(5000, atoll_sim_world:resume(b, W2)))]
     ).
 
+%% In the order in which it came, with what became of its links, at the time of its own clock.
+a_protocol_that_stands_still_hears_late_of_all_that_came_test() ->
+    W1 = atoll_sim_world:stall(b, tell(b, [{timer, ring, 100}], linked())),
+    Begin = atoll_sim_world:now(W1),
+    W2 = run(1000, tell(c, [{want, b}], tell(a, [{send, b, hello}], atoll_sim_world:start(c, W1)))),
+    W3 = run(2000, atoll_sim_world:kill(a, W2)),
+    %% The node itself goes on.
+    ?assertEqual([c], atoll_sim_world:links(b, W3)),
+    ?assert(lists:member({c, {up, b}}, heard(W3))),
+    ?assertEqual([], [Event || {At, b, Event} <- timed(W3), At > Begin]),
+    W4 = atoll_sim_world:resume(b, W3),
+    Late = [{At, Event} || {At, b, Event} <- timed(run(1000, W4)), At > Begin],
+    ?assertEqual([Begin + 3000], lists:usort([At || {At, _} <- Late])),
+    ?assertEqual(
+        lists:sort([{message, a, hello}, {timeout, ring}, {up, c}, {down, a, connection_closed}]),
+        lists:sort([Event || {_, Event} <- Late])
+    ),
+    ?assertEqual({down, a, connection_closed}, element(2, lists:last(Late))).
+
+%% A pause closes nothing either, but nobody gets through to it.
+who_stands_still_answers_no_attempt_only_if_all_of_it_does_test() ->
+    Links = fun(Still) ->
+        W = tell(a, [{want, b}], atoll_sim_world:Still(b, world([a, b]))),
+        atoll_sim_world:links(a, run(1000, W))
+    end,
+    ?assertEqual([[], [b]], [Links(pause), Links(stall)]).
+
+what_a_protocol_that_stands_still_is_owed_is_bounded_test_() ->
+    {timeout, 30, fun() ->
+        W1 = atoll_sim_world:stall(b, linked()),
+        W2 = lists:foldl(fun(N, W) -> run(100, tell(a, [{send, b, {N, M}} || M <- lists:seq(1, 1000)], W)) end, W1, lists:seq(1, 21)),
+        ?assertEqual(1000, map_get(overflown, atoll_sim_world:counters(W2))),
+        ?assertEqual(20000, length([M || {b, {message, a, M}} <- heard(atoll_sim_world:resume(b, W2))]))
+    end}.
+
+a_pause_of_who_stands_still_stops_all_of_it_test() ->
+    W = atoll_sim_world:pause(b, atoll_sim_world:stall(b, world([a, b]))),
+    ?assertEqual(paused, atoll_sim_world:status(b, W)),
+    ?assertEqual(paused, atoll_sim_world:status(b, atoll_sim_world:stall(b, W))),
+    ?assertEqual(alive, atoll_sim_world:status(b, atoll_sim_world:resume(b, W))).
+
 a_call_is_answered_test() ->
     {Id, W} = atoll_sim_world:call(a, question, world([a])),
     ?assertEqual([{0, a, {reply, Id, {a, question}}}], atoll_sim_world:watched(W)).
