@@ -19,7 +19,7 @@ script(#{cluster := Cluster, steps := Steps}, Nodes, Able) ->
     Contacts = "nodes are started with their contacts; those of the simulator alone are formed in another way",
     Keys = [
         {{cluster, #{Key => Value}}, Why}
-     || {Key, Why} <- [{latency, Switch}, {loss, Switch}, {duplicate, Switch}, {formed, Contacts}],
+     || {Key, Why} <- [{latency, Switch}, {rate, Switch}, {queue, Switch}, {loss, Switch}, {duplicate, Switch}, {formed, Contacts}],
         #{Key := Value} <- [Cluster],
         Value =/= map_get(Key, Default)
     ],

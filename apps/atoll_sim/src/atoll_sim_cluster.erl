@@ -32,6 +32,9 @@
     contacts => pos_integer(),
     formed => formed(),
     latency => atoll_sim_net:latency(),
+    %% Bytes that a link carries in a second, and that its queue holds.
+    rate => pos_integer(),
+    queue => pos_integer(),
     %% Nodes that start each second, and how long they then have to settle.
     starts_per_s => pos_integer(),
     settle_ms => non_neg_integer(),
@@ -81,7 +84,7 @@
 %% what runs on nodes by default.
 -spec defaults() -> #{atom() => term()}.
 defaults() ->
-    (atoll_sim_defaults:parts())#{
+    (maps:merge(atoll_sim_defaults:parts(), atoll_sim_net:rate()))#{
         strategy => hyparview,
         options => #{},
         seed => 1,
@@ -151,9 +154,10 @@ make(Module, StrategyOptions, #{nodes := Count, contacts := ContactCount, formed
     end,
     World = atoll_sim_world:new(
         maps:merge(
-            maps:with([latency, messages], Options),
+            maps:with([latency, rate, queue, messages], Options),
             #{
                 protocol => atoll_overlay_core,
+                looks_ms => atoll_overlay:looks_ms(Options),
                 config => Config,
                 seed => Seed,
                 watch => traced(maps:get(watch, Options, {fun(_, _, _, Kept) -> Kept end, none}), Options)

@@ -32,6 +32,7 @@
     %% From one to the other and back; `fill' ends one such hole.
     | {black_hole | fill, [node()], [node()]}
     | {delay, From :: [node()], To :: [node()], atoll_sim_step:ms()}
+    | {bulk, From :: [node()], To :: [node()], 0 | atoll_sim_bulk:rate()}
     | {lane, [node()], [node()], Number :: 0..63, cut | black_hole}
     | heal
     %% One of all that there are is to be taken: that far from the first of them,
@@ -209,15 +210,12 @@ step({black_hole, One, Other}, _Ms, _Place, Plan0) ->
 step({black_hole, One, Other, Time}, Ms, Place, Plan0) ->
     {A, B, Plan} = resolve_two(One, Other, Plan0),
     {[{black_hole, A, B}], later(Ms + Time, {fill, A, B}, Place, Plan)};
-step({delay, From, To, Time}, _Ms, _Place, Plan0) ->
+step({Between, From, To, HowMuch}, _Ms, _Place, Plan0) when Between =:= delay; Between =:= bulk; Between =:= loss ->
     {A, B, Plan} = resolve_two(From, To, Plan0),
-    {[{delay, A, B, Time}], Plan};
+    {[{Between, A, B, HowMuch}], Plan};
 step({lane, One, Other, Number, Fault}, _Ms, _Place, Plan0) ->
     {A, B, Plan} = resolve_two(One, Other, Plan0),
     {[{lane, A, B, Number, Fault}], Plan};
-step({loss, From, To, Share}, _Ms, _Place, Plan0) ->
-    {A, B, Plan} = resolve_two(From, To, Plan0),
-    {[{loss, A, B, Share}], Plan};
 step({broadcast, _, Count, Every} = Step, _Ms, _Place, Plan0) ->
     {Nodes, Plan} = targets(Step, Plan0),
     {[{broadcast, Nodes, Count, Every}], Plan};

@@ -126,7 +126,7 @@ groups(#{steps := Steps} = Script, Options, Cluster) ->
 
 cluster_options(Begun, Options) ->
     maps:merge(
-        maps:with([nodes, strategy, contacts, formed, latency, seed, options, detector, broadcast, discovery, roster], Begun),
+        maps:with([nodes, strategy, contacts, formed, latency, rate, queue, seed, options, detector, broadcast, discovery, roster], Begun),
         (maps:with([trace, messages, progress], Options))#{
             watch => {fun atoll_sim_expect:see/4, atoll_sim_expect:new()}
         }
@@ -255,16 +255,13 @@ step({black_hole, One, Other, Ms}, Play0) ->
     {A, B, Play} = resolve_two(One, Other, Play0),
     Until = now(Play) + Ms,
     later(Until, {mend, B, A}, later(Until, {mend, A, B}, set({cut, B, A}, set({cut, A, B}, Play))));
-step({delay, From, To, Ms}, Play0) ->
+step({Between, From, To, HowMuch}, Play0) when Between =:= delay; Between =:= bulk; Between =:= loss ->
     {A, B, Play} = resolve_two(From, To, Play0),
-    set({delay, A, B, Ms}, Play);
+    set({Between, A, B, HowMuch}, Play);
 step({kill_process, _, _}, Play) ->
     Play;
 step({group, _, _}, Play) ->
     Play;
-step({loss, From, To, Share}, Play0) ->
-    {A, B, Play} = resolve_two(From, To, Play0),
-    set({loss, A, B, Share}, Play);
 step({churn, Share, Ms}, Play) ->
     later(now(Play), {churn, Share, now(Play) + Ms}, Play);
 step({broadcast, _, Count, Every} = Step, Play0) ->

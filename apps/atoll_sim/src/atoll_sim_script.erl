@@ -47,6 +47,9 @@
     %% Which of them start at time 0, or as soon after it as so many can.
     start := atoll_sim_who:who(),
     latency := atoll_sim_net:latency(),
+    %% Bytes that a link carries in a second, and that its queue holds.
+    rate := pos_integer(),
+    queue := pos_integer(),
     loss := atoll_sim_step:share(),
     duplicate := atoll_sim_step:share(),
     seed := integer(),
@@ -255,6 +258,8 @@ cluster_keys() ->
         {formed, "listed, join or source", fun(F) -> lists:member(F, [listed, join, source]) end},
         {start, "those who start at time 0", fun(_) -> true end},
         {latency, atoll_sim_step:must(latency), fun(L) -> atoll_sim_step:check_latency(L) =:= ok end},
+        {rate, "a whole number of bytes a second above 0", fun is_count/1},
+        {queue, "a whole number of bytes above 0", fun is_count/1},
         {loss, atoll_sim_step:must(share), fun atoll_sim_step:is_share/1},
         {duplicate, atoll_sim_step:must(share), fun atoll_sim_step:is_share/1},
         {seed, "a whole number from 0 to 1,000,000,000", fun is_seed/1},

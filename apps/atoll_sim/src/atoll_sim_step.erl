@@ -27,6 +27,10 @@
 %%   connection ends by it before somebody finds the other one silent.</dd>
 %% <dt>`{delay, From, To, Time}'</dt><dd>what these send to those comes that much
 %%   later, in its order; the last such step counts, and 0 ends it.</dd>
+%% <dt>`{bulk, From, To, Rate}'</dt><dd>a program on each of these sends to each of those:
+%%   so many bytes a second, or `full', as many as the link takes. What the overlay sends
+%%   over that link waits behind it or, where the queue is full, is dropped. The last such
+%%   step counts, and 0 ends it. In the simulator it goes over the links that there are.</dd>
 %% <dt>`{lane, From, To, Number, cut | black_hole}'</dt><dd>that lane of each
 %%   connection between these and those is cut, or a black hole. It is for real nodes
 %%   with the carrier; in the simulator a connection has no lanes.</dd>
@@ -54,7 +58,7 @@
 %% <dt>`{broadcast, Who, Count, Time}'</dt><dd>each of them broadcasts so many
 %%   messages, one each so long.</dd>
 %% <dt>`heal'</dt><dd>takes back what steps did to the network and to the pace of
-%%   nodes: partitions, cuts, loss, duplicates, reordering and latencies are as in
+%%   nodes: partitions, cuts, bulk, loss, duplicates, reordering and latencies are as in
 %%   the beginning, the slow are quick, the paused resume, churn ends. The dead
 %%   stay dead.</dd>
 %% <dt>`{expect, Expectation}'</dt><dd>the run fails unless this holds now:
@@ -94,6 +98,7 @@
     | {black_hole, atoll_sim_who:who(), atoll_sim_who:who()}
     | {black_hole, atoll_sim_who:who(), atoll_sim_who:who(), ms()}
     | {delay, From :: atoll_sim_who:who(), To :: atoll_sim_who:who(), ms()}
+    | {bulk, From :: atoll_sim_who:who(), To :: atoll_sim_who:who(), 0 | atoll_sim_bulk:rate()}
     | {lane, atoll_sim_who:who(), atoll_sim_who:who(), Number :: 0..63, cut | black_hole}
     | heal
     | {loss, share()}
@@ -122,7 +127,7 @@
     {new | add | remove, Group :: atom(), Nodes} | {delete, Group :: atom()}.
 
 -type kind() ::
-    who | parts | memory | time | span | share | latency | count | expectation | what | operation | lane | lane_fault.
+    who | parts | memory | time | span | share | latency | count | expectation | what | operation | lane | lane_fault | rate.
 
 -type reason() :: {unknown_step, term()} | {in_step, term(), part()}.
 
@@ -149,6 +154,7 @@ shapes() ->
         {cut, [[who, who], [who, who, time]]},
         {black_hole, [[who, who], [who, who, time]]},
         {delay, [[who, who, time]]},
+        {bulk, [[who, who, rate]]},
         {lane, [[who, who, lane, lane_fault]]},
         {heal, [[]]},
         {loss, [[share], [who, who, share]]},
@@ -223,6 +229,7 @@ word(count) -> "Count";
 word(expectation) -> "Expectation";
 word(what) -> "What";
 word(operation) -> "Operation";
+word(rate) -> "Rate";
 word(lane) -> "Number";
 word(lane_fault) -> "cut | black_hole".
 
@@ -274,6 +281,7 @@ is_a(count, Count) -> is_count(Count);
 is_a(expectation, Expectation) -> is_expectation(Expectation);
 is_a(what, What) -> is_what(What) orelse is_list_of(fun is_weighted/1, What);
 is_a(operation, Operation) -> is_deletion(Operation);
+is_a(rate, Rate) -> Rate =:= full orelse (is_integer(Rate) andalso Rate >= 0);
 is_a(lane, Number) -> is_integer(Number) andalso Number >= 0 andalso Number =< 63;
 is_a(lane_fault, Fault) -> Fault =:= cut orelse Fault =:= black_hole.
 
@@ -291,6 +299,7 @@ must(parts) -> "a list of parts";
 must(what) ->
     "{name, Name}, {supervisor, Name}, {module, Module}, {application, Name}, any, "
     "or a list of {Weight, What}, each weight above 0";
+must(rate) -> "a whole number of bytes a second, or full";
 must(lane) -> "the number of a lane, from 0 to 63";
 must(lane_fault) -> "cut or black_hole";
 must(operation) ->

@@ -24,6 +24,10 @@
 %%   comes to the other end, which has no such link and answers with a reset, if it
 %%   can; or for a minute, the kernel's `net_ticktime'. Who is dead answers too:
 %%   its machine does.</li>
+%% <li>Bulk that programs send goes over the links that there are, and is no message. One
+%%   behind it waits, and one that finds the queue full is dropped, as the interpreter
+%%   drops it. The protocol's deed `{listen, Peer}' is answered by `{cast, {bytes, Peer}}'
+%%   if a message or bulk has come since it was done last.</li>
 %% <li>Messages over one link arrive in order unless the network reorders them;
 %%   those on their way over a link that is gone are gone.</li>
 %% </ul>
@@ -50,6 +54,11 @@
     latency => atoll_sim_net:latency(),
     %% As the link room of a node has it.
     link => atoll_link_core:options(),
+    %% Bytes that a link carries in a second, and that its queue holds.
+    rate => pos_integer(),
+    queue => pos_integer(),
+    %% Two looks at what came over a link that are further apart say nothing of each other.
+    looks_ms => pos_integer(),
     %% Sees what happens, and keeps what it wants of it.
     watch => {watcher(), term()},
     %% Whether it sees each message too.
@@ -93,6 +102,8 @@
     %% Peer => the number of the want, so that a try for an earlier one is known.
     wants = #{} :: #{node() => pos_integer()},
     timers = #{} :: #{Key :: term() => pos_integer()},
+    %% The links that were listened to: when, which, and whether a message came since.
+    looks = #{} :: #{node() => {integer(), pos_integer(), boolean()}},
     %% What came and waits because it is paused or slow, oldest first; nothing else
     %% has any.
     held = queue:new() :: queue:queue(happening()),
@@ -125,7 +136,8 @@
     seed :: integer(),
     watcher :: watcher(),
     messages :: boolean(),
-    link :: atoll_link_core:options()
+    link :: atoll_link_core:options(),
+    looks_ms :: pos_integer()
 }).
 
 %% It is copied with each event: what changes seldom is kept together.
@@ -140,8 +152,8 @@
     number = 0 :: non_neg_integer(),
     events = 0 :: non_neg_integer(),
     sent = 0 :: non_neg_integer(),
-    %% By the network; without a link; by a paused or slow node that had too much.
-    dropped = #{lost => 0, unconnected => 0, overflown => 0} :: #{atom() => non_neg_integer()}
+    %% By the network; without a link; at a full queue; by a paused or slow node that had too much.
+    dropped = #{lost => 0, unconnected => 0, busy => 0, overflown => 0} :: #{atom() => non_neg_integer()}
 }).
 
 -opaque world() :: #world{}.
@@ -156,15 +168,21 @@
 -spec new(options()) -> world().
 new(#{protocol := Protocol, config := Config, seed := Seed} = Options) ->
     {Watcher, Kept} = maps:get(watch, Options, {fun(_, _, _, K) -> K end, none}),
+    Net = atoll_sim_net:new(maps:get(latency, Options, {uniform, 1, 20}), erlang:phash2({net, Seed})),
     #world{
-        net = atoll_sim_net:new(maps:get(latency, Options, {uniform, 1, 20}), erlang:phash2({net, Seed})),
+        net =
+            case Options of
+                #{rate := Rate, queue := Queue} -> atoll_sim_net:set({rate, Rate, Queue}, Net);
+                #{} -> Net
+            end,
         rules = #rules{
             protocol = Protocol,
             config = Config,
             seed = Seed,
             watcher = Watcher,
             messages = maps:get(messages, Options, false),
-            link = maps:get(link, Options, atoll_sim_defaults:link())
+            link = maps:get(link, Options, atoll_sim_defaults:link()),
+            looks_ms = maps:get(looks_ms, Options, atoll_overlay:looks_ms(#{}))
         },
         kept = Kept
     }.
@@ -196,6 +214,7 @@ kill(Name, #world{nodes = Nodes} = World0) ->
         links = #{},
         wants = #{},
         timers = #{},
+        looks = #{},
         held = queue:new(),
         held_count = 0,
         work = none,
@@ -245,8 +264,10 @@ slow(Name, Ms, #world{nodes = Nodes} = World) ->
     #{Name := Node} = Nodes,
     go_on(Name, see(Name, {slow, Ms}, World#world{nodes = Nodes#{Name := Node#node{slow = Ms}}})).
 
-%% @doc Changes the network.
--spec set(atoll_sim_net:setting(), world()) -> world().
+%% @doc Changes the network. Bulk begins now.
+-spec set(atoll_sim_net:setting() | {bulk, [node()], [node()], 0 | atoll_sim_bulk:rate()}, world()) -> world().
+set({bulk, From, To, Rate}, #world{now = Now} = World) ->
+    set({bulk, From, To, Rate, Now}, World);
 set(Setting, #world{net = Net} = World) ->
     World#world{net = atoll_sim_net:set(Setting, Net)}.
 
@@ -403,7 +424,7 @@ go_on(Name, #world{nodes = Nodes} = World) ->
 
 happen({message, _To, From, Link, Message}, #node{links = Links} = Node, World) ->
     case Links of
-        #{From := {Link, _}} -> event({message, From, Message}, Node, see_message(got, Node, From, Message, World));
+        #{From := {Link, _}} -> event({message, From, Message}, came(From, Node), see_message(got, Node, From, Message, World));
         #{} -> reset(From, Node#node.name, Link, World)
     end;
 happen({timer, _Name, Number, Key}, #node{timers = Timers} = Node, World) ->
@@ -489,6 +510,9 @@ perform([{act, {disconnect, Peer}} | Effects], #node{name = Name, links = Links}
         #{} ->
             perform(Effects, Node, World0)
     end;
+perform([{act, {listen, Peer}} | Effects], Node, World0) ->
+    {Listened, World} = listen(Peer, Node, World0),
+    perform(Effects, Listened, World);
 perform([{notify, Notice} | Effects], #node{name = Name} = Node, World) ->
     perform(Effects, Node, see(Name, {notice, Notice}, World));
 perform([{reply, {_, Id}, Answer} | Effects], #node{name = Name} = Node, World) ->
@@ -501,7 +525,7 @@ perform([{act, Deed} | Effects], #node{name = Name} = Node, World) ->
 send(Peer, Message, #node{name = Name, links = Links} = Node, #world{net = Net0} = World0) ->
     case Links of
         #{Peer := {Link, Last}} ->
-            {Fate, Net} = atoll_sim_net:deliver(Name, Peer, Net0),
+            {Fate, Net} = atoll_sim_net:deliver(Name, Peer, World0#world.now, Net0),
             Happening = {message, Peer, Name, Link, Message},
             Sent = World0#world{net = Net, sent = World0#world.sent + 1},
             World = see_message(sent, Node, Peer, Message, Sent),
@@ -522,8 +546,47 @@ carry({out_of_order, Ms}, Happening, _Last, Node, #world{now = Now, queue = Queu
 carry({twice, Ms, Again}, Happening, Last, Node0, World0) ->
     {Node, World} = carry({in_order, Ms}, Happening, Last, Node0, World0),
     carry({out_of_order, Again}, Happening, Last, Node, World);
-carry(lost, {message, Peer, _, _, Message}, _Last, Node, World) ->
-    {Node, see_message(lost, Node, Peer, Message, drop(lost, World))}.
+carry(Lost, {message, Peer, _, _, Message}, _Last, Node, World) ->
+    {Node, see_message(lost, Node, Peer, Message, drop(Lost, World))}.
+
+%% Somebody may have listened.
+came(_From, #node{looks = Looks} = Node) when map_size(Looks) =:= 0 ->
+    Node;
+came(From, #node{looks = Looks} = Node) ->
+    case Looks of
+        #{From := {At, Link, false}} -> Node#node{looks = Looks#{From := {At, Link, true}}};
+        #{} -> Node
+    end.
+
+%% As atoll_overlay does it: whether bytes have come since the look before, whoever sent them.
+listen(Peer, #node{name = Name, links = Links, looks = Looks0} = Node, #world{now = Now, rules = Rules} = World0) ->
+    Looks = maps:filter(fun(_, {At, _, _}) -> Now - At =< Rules#rules.looks_ms end, Looks0),
+    case Links of
+        #{Peer := {Link, _}} ->
+            {Came, World} =
+                case Looks of
+                    #{Peer := {_, Link, true}} -> {true, World0};
+                    #{Peer := {At, Link, false}} -> came_bulk(Peer, Name, At, World0);
+                    #{} -> {false, World0}
+                end,
+            {Node#node{looks = Looks#{Peer => {Now, Link, false}}}, tell_bytes(Came, Name, Peer, World)};
+        #{} ->
+            {Node#node{looks = Looks}, World0}
+    end.
+
+came_bulk(Peer, Name, Since, #world{net = Net0, now = Now} = World) ->
+    case status(Peer, World) of
+        Status when Status =:= alive; Status =:= stalled ->
+            {Came, Net} = atoll_sim_net:came(Peer, Name, Since, Now, Net0),
+            {Came, World#world{net = Net}};
+        _ ->
+            {false, World}
+    end.
+
+tell_bytes(false, _Name, _Peer, World) ->
+    World;
+tell_bytes(true, Name, Peer, #world{now = Now, queue = Queue} = World) ->
+    World#world{queue = atoll_sim_queue:put(Now, {cast, Name, {bytes, Peer}}, Queue)}.
 
 drop(How, #world{dropped = Dropped} = World) ->
     World#world{dropped = Dropped#{How := maps:get(How, Dropped) + 1}}.
@@ -593,13 +656,16 @@ look_later(Ms, Peer, Link, #node{name = Name}, #world{now = Now, queue = Queue} 
 
 linger_ms(#world{rules = #rules{link = #{linger_ms := Ms}}}) -> Ms.
 
-close_idle(Name, Peer, Link, #node{links = Links} = Node, #world{nodes = Nodes} = World0) ->
+close_idle(Name, Peer, Link, #node{links = Links} = Node, #world{nodes = Nodes, net = Net} = World0) ->
     #{Peer := {Link, Sent}} = Links,
+    [BulkHere, BulkThere] = [atoll_sim_net:bulk(A, B, Net) || {A, B} <- [{Name, Peer}, {Peer, Name}]],
     Quiet = World0#world.now - linger_ms(World0),
     case Nodes of
         #{Peer := #node{wants = #{Name := _}}} ->
             World0;
         #{Peer := #node{links = #{Name := {Link, Got}}}} when Got > Quiet; Sent > Quiet ->
+            look_later(linger_ms(World0), Peer, Link, Node, World0);
+        #{} when BulkHere =/= none; BulkThere =/= none ->
             look_later(linger_ms(World0), Peer, Link, Node, World0);
         #{} ->
             World = tell_down(Name, Peer, Link, connection_closed, World0),

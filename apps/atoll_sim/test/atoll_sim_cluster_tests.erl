@@ -24,6 +24,8 @@ only_the_number_of_nodes_must_be_told_test() ->
             contacts => 5,
             formed => listed,
             latency => {uniform, 1, 20},
+            rate => 115000000,
+            queue => 1048576,
             starts_per_s => 1000,
             settle_ms => 60000
         },

@@ -27,7 +27,7 @@ every_sentence_shows_where_test_() ->
      || {Text, Sentence} <- [
             {"{at, 1, heal}.\n{at, 2,\n {explode, all}}.",
                 "line 2: there is no step {explode,all}; there are start, kill, restart, source, leave, pause, "
-                "stall, resume, partition, cut, black_hole, delay, lane, heal, loss, duplicate, reorder, latency, slow, churn, kill_process, group, "
+                "stall, resume, partition, cut, black_hole, delay, bulk, lane, heal, loss, duplicate, reorder, latency, slow, churn, kill_process, group, "
                 "broadcast, expect"},
             {"{at, 1, {kill_process, all, {proc, x}}}.",
                 "line 1: in {kill_process,all,{proc,x}}: this must be {name, Name}, {supervisor, Name}, "
@@ -66,8 +66,11 @@ every_sentence_shows_where_test_() ->
             {"{at, 1, os:cmd(\"true\")}.", "line 1: this is no Erlang term: bad term"},
             {"{at, 1, ?HEAL}.", "line 1: this is no Erlang term: syntax error before: '?'"},
             {"{cluster, #{noodles => 9}}.",
-                "line 1: a cluster has no noodles; it has nodes, strategy, contacts, formed, start, latency, loss, duplicate, "
+                "line 1: a cluster has no noodles; it has nodes, strategy, contacts, formed, start, latency, rate, queue, loss, duplicate, "
                 "seed, options, detector, broadcast, discovery, roster"},
+            {"{at, 1, {bulk, all, all, {1, mb}}}.",
+                "line 1: in {bulk,all,all,{1,mb}}: this must be a whole number of bytes a second, or full, not {1,mb}"},
+            {"{cluster, #{rate => 0}}.", "line 1: rate must be a whole number of bytes a second above 0, not 0"},
             {"{cluster, #{formed => dns}}.", "line 1: formed must be listed, join or source, not dns"},
             {"{cluster, #{formed => join}}.\n{at, 1, {source, all}}.",
                 "line 2: in {source,all}: nodes read no source of contacts; they do with formed => source in the cluster"},

@@ -221,6 +221,55 @@ a_pause_of_who_stands_still_stops_all_of_it_test() ->
     ?assertEqual(paused, atoll_sim_world:status(b, atoll_sim_world:stall(b, W))),
     ?assertEqual(alive, atoll_sim_world:status(b, atoll_sim_world:resume(b, W))).
 
+%% Half a gigabyte a second over ten megabytes a second: hardly anything else gets in, and what does
+%% waits for what is in the queue.
+what_comes_behind_bulk_waits_or_is_dropped_test() ->
+    W0 = atoll_sim_world:set({rate, 10000000, 1000000}, linked()),
+    Bulk = fun(W) -> atoll_sim_world:set({bulk, [a], [b], 500000000}, W) end,
+    Arrivals = fun(W) ->
+        Sent = lists:foldl(fun(N, V) -> run(997, tell(a, [{send, b, {N, atoll_sim_world:now(V)}}], V)) end, W, lists:seq(1, 500)),
+        [At - Then || {At, b, {message, a, {_, Then}}} <- timed(Sent)]
+    end,
+    Busy = Arrivals(Bulk(W0)),
+    ?assert(length(Busy) < 50 andalso length(Busy) > 0),
+    ?assert(lists:max(Busy) > 80 andalso lists:max(Busy) =< 120),
+    %% The other way, when it is over, and when all is healed there is room.
+    There = tell(b, [{send, a, there}], Bulk(W0)),
+    ?assert(lists:member({a, {message, b, there}}, heard(run(100, There)))),
+    [
+        ?assertEqual(500, length(Arrivals(atoll_sim_world:set(End, Bulk(W0)))))
+     || End <- [{bulk, [a], [b], 0}, heal]
+    ].
+
+%% As long as bulk goes over it, a link is in use.
+a_link_with_bulk_stays_test() ->
+    W = atoll_sim_world:set({bulk, [b], [a], full}, linked()),
+    ?assertEqual([b], atoll_sim_world:links(a, run(10000, tell(a, [{unwant, b}], W)))),
+    Over = atoll_sim_world:set({bulk, [b], [a], 0}, run(10000, tell(a, [{unwant, b}], W))),
+    ?assertEqual([], atoll_sim_world:links(a, run(5000, Over))).
+
+%% Twice within the time: whatever came in between says that the other lives.
+who_listens_hears_of_bytes_test_() ->
+    Listen = fun(W) -> tell(a, [{act, {listen, b}}], W) end,
+    Twice = fun(Between, W) -> Listen(run(500, Between(Listen(W)))) end,
+    Nothing = fun(W) -> W end,
+    Message = fun(W) -> tell(b, [{send, a, hello}], W) end,
+    Bulk = fun(W) -> atoll_sim_world:set({bulk, [b], [a], full}, W) end,
+    Paused = fun(W) -> atoll_sim_world:pause(b, Bulk(W)) end,
+    Cut = fun(W) -> atoll_sim_world:set({cut, [b], [a]}, Bulk(W)) end,
+    Late = fun(W) -> run(5000, Message(W)) end,
+    [
+        {Name, ?_assertEqual(Heard, [N || {a, {cast, {bytes, N}}} <- heard(run(10, Twice(Between, linked())))])}
+     || {Name, Heard, Between} <- [
+            {"nothing", [], Nothing},
+            {"a message", [b], Message},
+            {"bulk", [b], Bulk},
+            {"bulk of one that is paused", [], Paused},
+            {"bulk that does not pass", [], Cut},
+            {"a message, and too late", [], Late}
+        ]
+    ].
+
 a_call_is_answered_test() ->
     {Id, W} = atoll_sim_world:call(a, question, world([a])),
     ?assertEqual([{0, a, {reply, Id, {a, question}}}], atoll_sim_world:watched(W)).

@@ -16,7 +16,7 @@
 -export([start_link/1, create_table/0]).
 -export([join/1, leave/0, contacts/1, tell/1, cliques/1, broadcast/2]).
 -export([members/0, neighbours/0, has_left/0, status/0]).
--export([open/1, act/2, event/2, notice/2]).
+-export([open/1, looks_ms/1, act/2, event/2, notice/2]).
 
 -export_type([config/0, error/0]).
 
@@ -194,13 +194,16 @@ open(#{strategy := {Module, _}, join_ms := JoinMs} = Config) ->
     true = has_left() orelse ets:insert(?MODULE, {{member, node()}}),
     ok = atoll_link:watch(),
     true = has_left() orelse tell_cliques() =:= ok,
+    #world{looks_ms = looks_ms(Config)}.
+
+%% @private How far apart two looks at what a suspect has sent may be, in milliseconds.
+-spec looks_ms(#{detector => map() | off, atom() => term()}) -> pos_integer().
+looks_ms(Config) ->
     #{ask_ms := {_, Default}} = atoll_detector:options(),
-    AskMs =
-        case Config of
-            #{detector := #{ask_ms := Ms}} -> Ms;
-            #{} -> Default
-        end,
-    #world{looks_ms = ?LOOKS * AskMs}.
+    case Config of
+        #{detector := #{ask_ms := Ms}} -> ?LOOKS * Ms;
+        #{} -> ?LOOKS * Default
+    end.
 
 forget({{member, Node}}) when Node =/= node() ->
     down(member_down, {member, Node}, #{node => Node, reason => restarted});
