@@ -24,6 +24,9 @@
 %% when a black hole of the whole connection begins or ends, what such a lane has held back
 %% so far may come.
 %%
+%% It may also have the node send bulk to peers, over the connections that there are: messages
+%% to a name that nobody has there.
+%%
 %% Nodes that connect with all by themselves (`connect_all') do so when they meet another
 %% one, and not again after a cut; they even leave others because of it. So the agent of
 %% such a node remembers with whom it was connected while it worked, and connects again
@@ -36,14 +39,17 @@
 
 -behaviour(gen_server).
 
--export([ensure/1, keep_from/3, harm/2, lane/4, mend_lanes/1, stop/1]).
+-export([ensure/1, keep_from/3, harm/2, bulk/2, lane/4, mend_lanes/1, stop/1]).
 -export([take/2, free/1, taken/0]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
 
--export_type([claim/0, run/0, trouble/0, harms/0]).
+-export_type([claim/0, run/0, trouble/0, harms/0, bulk/0]).
 
 -type harms() :: #{node() => #{drop => number(), delay => pos_integer(), black_hole => true}}.
 %% Of what goes to a peer: which share is lost, and by how many milliseconds it is late.
+
+-type bulk() :: #{node() => pos_integer() | full}.
+%% To whom how many bytes are sent in a second, or as many as the connection takes.
 
 -type run() :: term().
 %% Unlike that of any other run, whichever VM it has.
@@ -61,6 +67,8 @@
     closed = #{} :: #{node() => atom()},
     unheard = #{} :: #{node() => []},
     harms = #{} :: harms(),
+    %% Who sends bulk.
+    senders = [] :: [pid()],
     %% Peer => the lanes that are black holes, sorted.
     laned = #{} :: #{node() => [non_neg_integer()]},
     %% Peers of which the log says that they are not harmed.
@@ -73,6 +81,9 @@
 
 %% How soon the carrier is asked again.
 -define(AGAIN_MS, 10).
+%% A message of bulk, and how often there is one at least where that is less.
+-define(BULK_BYTES, 8000000).
+-define(BULK_PER_S, 10).
 
 %% @doc Starts it, unless it runs; another run's is left alone.
 -spec ensure(claim()) -> ok | {error, {taken, run()}}.
@@ -113,6 +124,14 @@ keep_from(Closed, Unheard, Claim) ->
 harm(Harms, Claim) ->
     case ensure(Claim) of
         ok -> gen_server:call(?MODULE, {harm, Harms});
+        {error, _} = Error -> Error
+    end.
+
+%% @doc From now on the node sends so much to these peers, and to no others.
+-spec bulk(bulk(), claim()) -> ok | {error, trouble()}.
+bulk(Bulk, Claim) ->
+    case ensure(Claim) of
+        ok -> gen_server:call(?MODULE, {bulk, Bulk});
         {error, _} = Error -> Error
     end.
 
@@ -202,6 +221,7 @@ watch(Owner) -> monitor(process, Owner).
     Request ::
         {keep_from, [node()], [node()]}
         | {harm, harms()}
+        | {bulk, bulk()}
         | {lane, node(), Number :: non_neg_integer(), cut | black_hole}
         | mend_lanes.
 handle_call({harm, Harms}, _From, #state{harms = Before} = State0) ->
@@ -212,6 +232,9 @@ handle_call({harm, Harms}, _From, #state{harms = Before} = State0) ->
     ],
     State = lists:foldl(fun bar_if_gone/2, Mended#state{harms = Harms}, Changed),
     {reply, injected(Changed, State0, State), State};
+handle_call({bulk, Bulk}, _From, State) ->
+    Silent = silent(State),
+    {reply, ok, Silent#state{senders = [spawn_link(sender(Peer, Rate)) || {Peer, Rate} <- maps:to_list(Bulk)]}};
 handle_call(mend_lanes, _From, #state{laned = Laned} = State0) ->
     State = State0#state{laned = #{}},
     {reply, injected(maps:keys(Laned), State0, State), State};
@@ -279,7 +302,43 @@ undo(#state{closed = Closed, unheard = Unheard, harms = Harms, laned = Laned, ba
     _ = injected(maps:keys(maps:merge(Harms, Laned)), State, Whole),
     Mended = mended(maps:keys(Barred), Whole),
     Opened = opened(lists:foldl(fun open/2, Mended, maps:keys(Closed)), Mended),
-    lists:foldl(fun hear/2, Opened, maps:keys(Unheard)).
+    silent(lists:foldl(fun hear/2, Opened, maps:keys(Unheard))).
+
+%% One that waits for a connection is ended too.
+silent(#state{senders = Senders} = State) ->
+    lists:foreach(
+        fun(Sender) ->
+            true = unlink(Sender),
+            true = exit(Sender, kill)
+        end,
+        Senders
+    ),
+    State#state{senders = []}.
+
+%% It ends with the agent.
+sender(Peer, Rate) ->
+    {Bytes, EveryMs} =
+        case Rate of
+            full ->
+                {?BULK_BYTES, 0};
+            _ ->
+                Size = max(1, min(?BULK_BYTES, Rate div ?BULK_PER_S)),
+                {Size, Size * 1000 / Rate}
+        end,
+    fun() -> send({atoll_chaos_nobody, Peer}, <<0:Bytes/unit:8>>, EveryMs, erlang:monotonic_time(millisecond)) end.
+
+%% Who has waited for room is not behind for that.
+send(To, Binary, EveryMs, Due) ->
+    Sent = erlang:send(To, Binary, [noconnect]),
+    Now = erlang:monotonic_time(millisecond),
+    Next =
+        case Sent of
+            ok -> max(Now, Due + EveryMs);
+            noconnect -> Now + 1000 div ?BULK_PER_S
+        end,
+    receive
+    after max(0, round(Next - Now)) -> send(To, Binary, EveryMs, Next)
+    end.
 
 %% What is wrong now with the connections with these peers, and nothing else.
 injected(Peers, Before, State) ->

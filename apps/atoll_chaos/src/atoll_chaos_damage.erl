@@ -17,7 +17,7 @@
 
 -export([new/1, new/2, take/2, started/2, paused/1, awake/1, is_down/2, healing/1]).
 
--export_type([damage/0, act/0, carrier/0, harms/0]).
+-export_type([damage/0, act/0, carrier/0, harms/0, bulk/0]).
 
 -type act() ::
     {kill | pause | resume, node()}
@@ -26,6 +26,8 @@
     | {keep_from, node(), Closed :: [node()], Unheard :: [node()]}
     %% Its connections with these peers, and no others any more.
     | {harm, node(), harms()}
+    %% It sends so much to these peers, and to no others any more.
+    | {bulk, node(), bulk()}
     | {lane, node(), Peer :: node(), Number :: 0..63, cut | black_hole}
     %% No lane of its connections is a black hole any more.
     | {mend_lanes, node()}
@@ -38,6 +40,8 @@
 
 -type harms() :: #{node() => #{drop => number(), delay => pos_integer(), black_hole => true}}.
 
+-type bulk() :: #{node() => atoll_sim_bulk:rate()}.
+
 -record(damage, {
     nodes :: [node()],
     carrier :: carrier(),
@@ -48,6 +52,7 @@
     %% Of losses and delays one for each From and To; and newest first.
     losses = [] :: [{From :: [node()], To :: [node()], number()}],
     delays = [] :: [{From :: [node()], To :: [node()], non_neg_integer()}],
+    bulks = [] :: [{From :: [node()], To :: [node()], 0 | atoll_sim_bulk:rate()}],
     holes = [] :: [{[node()], [node()]}],
     %% Nodes with a lane that is a black hole.
     laned = #{} :: #{node() => []},
@@ -57,6 +62,7 @@
     %% What each node was told of its peers.
     told = #{} :: #{node() => {[node()], [node()]}},
     harmed = #{} :: #{node() => harms()},
+    sending = #{} :: #{node() => bulk()},
     %% Ever done; and those that are to run in the end.
     ever = #{} :: #{{pause | slow, node()} => []},
     owed = #{} :: #{node() => []}
@@ -112,6 +118,8 @@ take({other, {loss, Share}}, Damage) ->
     tell([], Damage#damage{loss = Share});
 take({delay, From, To, Ms}, #damage{delays = Delays} = Damage) ->
     tell([], Damage#damage{delays = anew(From, To, Ms, Delays)});
+take({bulk, From, To, Rate}, #damage{bulks = Bulks} = Damage) ->
+    tell([], Damage#damage{bulks = anew(From, To, Rate, Bulks)});
 take({black_hole, One, Other}, #damage{holes = Holes} = Damage) ->
     tell([], Damage#damage{holes = [{One, Other} | Holes]});
 take({fill, One, Other}, #damage{holes = Holes} = Damage) ->
@@ -125,7 +133,7 @@ take({lane, One, Other, Number, Fault}, #damage{laned = Laned} = Damage) ->
     };
 take(heal, #damage{slow = Slow, paused = Paused, laned = Laned} = Damage0) ->
     {Quick, Damage1} = quick(lists:sort(maps:keys(Slow)), Damage0),
-    Whole = Damage1#damage{parts = #{}, cuts = [], loss = 0, losses = [], delays = [], holes = [], laned = #{}},
+    Whole = Damage1#damage{parts = #{}, cuts = [], loss = 0, losses = [], delays = [], bulks = [], holes = [], laned = #{}},
     Lanes = [{mend_lanes, Node} || Node <- lists:sort(maps:keys(Laned))],
     {Acts, Damage} = take({resume, lists:sort(maps:keys(Paused))}, Whole),
     {Quick ++ Acts ++ Lanes, Damage};
@@ -169,6 +177,7 @@ down(Nodes, #damage{down = Down, paused = Paused, told = Told, harmed = Harmed, 
             paused = maps:without(Nodes, Paused),
             told = maps:without(Nodes, Told),
             harmed = maps:without(Nodes, Harmed),
+            sending = maps:without(Nodes, Damage#damage.sending),
             laned = maps:without(Nodes, Laned)
         }
     }.
@@ -177,16 +186,20 @@ quick(Nodes, #damage{slow = Slow} = Damage) ->
     {[{slow, Node, 0} || Node <- Nodes, is_map_key(Node, Slow)], Damage#damage{slow = maps:without(Nodes, Slow)}}.
 
 %% Those who can hear it are told what is new to them.
-tell(Acts, #damage{told = Told0, harmed = Harmed0} = Damage) ->
+tell(Acts, #damage{told = Told0, harmed = Harmed0, sending = Sending0} = Damage) ->
     Awake = awake(Damage),
     Told = news(Awake, fun(Node) -> wanted(Node, Damage) end, {[], []}, Told0),
     Harmed = news(Awake, fun(Node) -> harms(Node, Damage) end, #{}, Harmed0),
+    Sending = news(Awake, fun(Node) -> bulk(Node, Damage) end, #{}, Sending0),
     {
         Acts ++
             [{keep_from, Node, Closed, Unheard} || {Node, {Closed, Unheard}} <- Told] ++
-            [{harm, Node, Harms} || {Node, Harms} <- Harmed],
+            [{harm, Node, Harms} || {Node, Harms} <- Harmed] ++
+            [{bulk, Node, Bulk} || {Node, Bulk} <- Sending],
         Damage#damage{
-            told = maps:merge(Told0, maps:from_list(Told)), harmed = maps:merge(Harmed0, maps:from_list(Harmed))
+            told = maps:merge(Told0, maps:from_list(Told)),
+            harmed = maps:merge(Harmed0, maps:from_list(Harmed)),
+            sending = maps:merge(Sending0, maps:from_list(Sending))
         }
     }.
 
@@ -217,6 +230,16 @@ harm(Node, Peer, #damage{loss = Loss, losses = Losses, delays = Delays, holes = 
         end,
     IsHole = lists:any(fun({A, B}) -> is_way(Node, Peer, A, B) orelse is_way(Node, Peer, B, A) end, Holes),
     maps:from_list([{drop, Drop} || Drop > 0] ++ [{delay, Delay} || Delay > 0] ++ [{black_hole, true} || IsHole]).
+
+%% What a program on a node sends to whom.
+bulk(Node, #damage{nodes = Nodes, bulks = Bulks}) ->
+    maps:from_list([
+        {Peer, Rate}
+     || Peer <- Nodes,
+        Peer =/= Node,
+        [Rate | _] <- [[Rate || {From, To, Rate} <- Bulks, is_way(Node, Peer, From, To)]],
+        Rate =/= 0
+    ]).
 
 %% What is said again of these takes the place of what was said before.
 anew(From, To, New, Said) ->

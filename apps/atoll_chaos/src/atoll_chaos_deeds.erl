@@ -141,7 +141,7 @@ nodes_of({partition, _}) -> [];
 nodes_of({cut, _, _}) -> [];
 nodes_of({mend, _, _}) -> [];
 nodes_of({What, _, _}) when What =:= black_hole; What =:= fill -> [];
-nodes_of({What, _, _, _}) when What =:= loss; What =:= delay -> [];
+nodes_of({What, _, _, _}) when What =:= loss; What =:= delay; What =:= bulk -> [];
 nodes_of({lane, One, Other, _, _}) -> One ++ Other;
 nodes_of({other, _}) -> [];
 nodes_of({passed_over, _, _, _}) -> [];
@@ -305,6 +305,8 @@ do({loss, From, To, Share} = Deed, Place, Deeds) ->
     lasting(Deed, {loss, From, To}, Share > 0, event(loss, From, {To, Share}, Place, Deeds), Deeds);
 do({delay, From, To, Ms} = Deed, Place, Deeds) ->
     lasting(Deed, {delay, From, To}, Ms > 0, event(delay, From, {To, Ms}, Place, Deeds), Deeds);
+do({bulk, From, To, Rate} = Deed, Place, Deeds) ->
+    lasting(Deed, {bulk, From, To}, Rate =/= 0, event(bulk, From, {To, Rate}, Place, Deeds), Deeds);
 do({lane, _, _, Number, Fault} = Deed, Place, Deeds0) ->
     {Outcomes, Deeds1} = acts(Deed, Deeds0),
     lists:foldl(
@@ -356,7 +358,7 @@ is_healed(partition) -> true;
 is_healed({cut, _, _}) -> true;
 is_healed({slow, _}) -> true;
 is_healed(Key) when element(1, Key) =:= black_hole; element(1, Key) =:= loss -> true;
-is_healed(Key) when element(1, Key) =:= delay; element(1, Key) =:= lane -> true;
+is_healed(Key) when element(1, Key) =:= delay; element(1, Key) =:= lane; element(1, Key) =:= bulk -> true;
 is_healed(_) -> false.
 
 request({new, Name, Nodes}) -> {s_group, new_s_group, [Name, Nodes]};

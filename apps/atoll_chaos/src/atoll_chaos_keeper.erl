@@ -135,6 +135,8 @@ act({keep_from, Node, Closed, Unheard}, Claim, {Module, B}) ->
     answer(Module:call(B, Node, {atoll_chaos_agent, keep_from, [Closed, Unheard, Claim]}, ?CALL_MS));
 act({harm, Node, Harms}, Claim, {Module, B}) ->
     answer(Module:call(B, Node, {atoll_chaos_agent, harm, [Harms, Claim]}, ?CALL_MS));
+act({bulk, Node, Bulk}, Claim, {Module, B}) ->
+    answer(Module:call(B, Node, {atoll_chaos_agent, bulk, [Bulk, Claim]}, ?CALL_MS));
 act({lane, Node, Peer, Number, Fault}, Claim, {Module, B}) ->
     answer(Module:call(B, Node, {atoll_chaos_agent, lane, [Peer, Number, Fault, Claim]}, ?CALL_MS));
 act({mend_lanes, Node}, Claim, {Module, B}) ->

@@ -20,6 +20,7 @@
     nothing_passes_a_partition/1,
     nobody_can_guess_the_cookie_of_a_cut/1,
     a_cut_in_one_direction_lets_the_other_through/1,
+    bulk_goes_over_the_connection_until_it_is_over/1,
     a_node_is_paused_slowed_killed_and_started/1,
     a_node_that_is_paused_is_not_slowed_and_the_log_says_so/1,
     each_node_s_pause_counts_from_the_moment_it_goes_on/1,
@@ -470,6 +471,26 @@ a_cut_in_one_direction_lets_the_other_through(Config) ->
     ?assertEqual([B], call(C, A, erlang, nodes, [connected])),
     #{} = atoll_chaos:stop(Run),
     ?assertEqual({ok, set}, await_env(C, B, A)).
+
+bulk_goes_over_the_connection_until_it_is_over(Config) ->
+    C = ?config(cluster, Config),
+    [A, B | _] = atoll_cluster:nodes(C),
+    true = call(C, A, net_kernel, connect_node, [B]),
+    Received = fun(Node, From) ->
+        {ok, Bytes} = call(C, Node, atoll_connections, received, [From]),
+        Bytes
+    end,
+    {ok, Run} = atoll_chaos:start(#{cluster => C, script => script([
+        {at, 0, {bulk, {nodes, 1, 1}, {nodes, 2, 2}, 20000000}}, {at, {1, min}, heal}
+    ])}),
+    true = await(fun() -> Received(B, A) > 10000000 end, true),
+    %% The other way there is nothing.
+    ?assert(Received(A, B) < 1000000),
+    #{events := Events} = atoll_chaos:stop(Run),
+    ?assertMatch([#{outcome := done, target := {[B], 20000000}, ended_ms := _}], [E || #{fault := bulk} = E <- Events]),
+    ?assertEqual(undefined, call(C, A, erlang, whereis, [atoll_chaos_agent])),
+    %% What was under way arrives, and then no more.
+    true = await(fun() -> Received(B, A) =:= Received(B, A) end, true).
 
 a_peer_that_is_not_heard_is_not_heard_over_a_new_connection(Config) ->
     C = ?config(cluster, Config),

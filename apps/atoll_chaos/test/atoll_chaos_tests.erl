@@ -93,6 +93,10 @@ what_cannot_be_done_is_refused_where_it_stands_test_() ->
             {"{at, 1, {kill, {nodes, 5, 9}}}.", All, "line 1: in {kill,{nodes,5,9}}: there is no node number 9, there are 6"},
             {"{cluster, #{loss => 0.1}}.", All,
                 "in {cluster,#{loss=>0.1}}: stock distribution has no such switch; in the simulator there is"},
+            {"{at, 1, {bulk, all, all, full}}.", [], ok},
+            {"{at, 1, {stall, all, 5}}.", All,
+                "line 1: in {stall,all,5}: no process of a node is held back alone; pause stops the whole node, and this is "
+                "for the simulator"},
             {"{cluster, #{formed => join}}.", All,
                 "in {cluster,#{formed=>join}}: nodes are started with their contacts; those of the simulator alone are "
                 "formed in another way"},
@@ -198,6 +202,16 @@ what_is_lost_and_late_is_told_as_a_whole_test() ->
     {Acts4, D4} = atoll_chaos_damage:take({other, {loss, 0.1}}, D3),
     ?assertEqual(#{b => #{drop => 0.5, delay => 20}, c => #{drop => 0.1}}, proplists:get_value(a, [{N, H} || {harm, N, H} <- Acts4])),
     ?assertMatch({[{harm, a, E}, {harm, b, E}, {harm, c, E}], _} when E =:= #{}, atoll_chaos_damage:take(heal, D4)).
+
+%% Who starts again meanwhile is told anew.
+whoever_sends_bulk_is_told_to_whom_and_when_it_is_over_test() ->
+    {Acts1, D1} = atoll_chaos_damage:take({bulk, [a, b], [b, c], full}, atoll_chaos_damage:new([a, b, c])),
+    ?assertEqual([{bulk, a, #{b => full, c => full}}, {bulk, b, #{c => full}}], Acts1),
+    {Acts2, D2} = atoll_chaos_damage:take({bulk, [a], [c], 0}, D1),
+    ?assertEqual([{bulk, a, #{b => full}}], Acts2),
+    {_, D3} = atoll_chaos_damage:take({kill, [a]}, D2),
+    ?assertEqual([{bulk, a, #{b => full}}], element(1, atoll_chaos_damage:started(a, D3))),
+    ?assertMatch({[{bulk, a, E}, {bulk, b, E}], _} when E =:= #{}, atoll_chaos_damage:take(heal, D2)).
 
 what_is_said_anew_of_the_same_nodes_replaces_what_was_said_test() ->
     {_, D1} = atoll_chaos_damage:take({loss, [a], [b], 0.5}, with_carrier()),

@@ -128,6 +128,8 @@ target(black_hole, Other, Nodes) -> ["and ", short(Other, Nodes)];
 target(loss, {To, Share}, Nodes) -> ["to ", short(To, Nodes), ", ", atoll_cli_table:percent(Share)];
 target(loss, Share, _) -> ["of all, ", atoll_cli_table:percent(Share)];
 target(delay, {To, Ms}, Nodes) -> io_lib:format("to ~ts, ~b ms", [short(To, Nodes), Ms]);
+target(bulk, {To, full}, Nodes) -> ["to ", short(To, Nodes), ", as much as it takes"];
+target(bulk, {To, Rate}, Nodes) -> io_lib:format("to ~ts, ~b bytes a second", [short(To, Nodes), Rate]);
 target(lane, {Peer, Number, Fault}, Nodes) -> io_lib:format("~b to ~ts, ~ts", [Number, short([Peer], Nodes), Fault]);
 target(partition, Parts, Nodes) -> lists:join(" | ", [short(Part, Nodes) || Part <- Parts]);
 target(group, {delete, Name}, _) -> ["delete ", atom_to_list(Name)];
