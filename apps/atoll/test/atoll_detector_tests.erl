@@ -116,6 +116,11 @@ some_who_do_not_watch_a_suspect_are_asked_too_test() ->
     Asked = [To || {_, E} <- Trace, {send, To, {who_heard, x, 1}} <- E, lists:member(To, Others)],
     ?assertEqual(3, length(Asked)).
 
+%% The asker has heard no beat of it yet: to say that it is dead would bury one that lives.
+who_is_asked_about_a_life_that_is_not_known_buries_nobody_test() ->
+    {_, Effects} = run([{1000, {message, a, {who_heard, x, 0}}}], watching([a, b])),
+    ?assertEqual([], [E || {send, _, {obituaries, _, _}} = E <- Effects]).
+
 who_is_asked_about_one_it_does_not_watch_pings_it_for_all_who_ask_test() ->
     {State, Asked} = run([{1000, {message, a, {who_heard, x, 3}}}, {1100, {message, b, {who_heard, x, 3}}}], watching([a, b])),
     ?assertEqual([ping], sent(x, Asked)),

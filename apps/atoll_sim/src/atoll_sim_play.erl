@@ -21,7 +21,9 @@
     %% See atoll_sim_cluster:options().
     trace => fun((integer(), node() | world, atoll_sim_world:sight()) -> _),
     messages => boolean(),
-    progress => fun((integer()) -> _)
+    progress => fun((integer()) -> _),
+    %% Looks at the cluster when it has settled; what it returns is in the result.
+    look => fun((atoll_sim_cluster:cluster()) -> term())
 }.
 
 -type failure() :: #{
@@ -52,6 +54,7 @@
     passed_over := non_neg_integer(),
     %% If the script has steps on groups: who sees which, when it has settled.
     groups => atoll_sim_groups:groups(),
+    looked => term(),
     virtual_ms := non_neg_integer(),
     wall_ms := non_neg_integer(),
     events_per_s := non_neg_integer()
@@ -108,7 +111,9 @@ run(#{cluster := Begun0, steps := Steps} = Script, Options) ->
     case check(Script) of
         ok ->
             {ok, _} = atoll_sim_cluster:experiment(cluster_options(Begun, Options), fun(Cluster) ->
-                maps:merge(played(play(Steps, Begun, Cluster), Steps), groups(Script, Options, Cluster))
+                #play{cluster = Settled} = Play = play(Steps, Begun, Cluster),
+                Seen = maps:from_list([{looked, Look(Settled)} || #{look := Look} <- [Options]]),
+                lists:foldl(fun maps:merge/2, played(Play, Steps), [Seen, groups(Script, Options, Cluster)])
             end);
         {error, _} = Error ->
             Error

@@ -13,7 +13,8 @@
 %% it, again and again until something comes of it. A lost beat or a bad link
 %% therefore means nothing. As in SWIM (Das, Gupta, Motivala 2002) a few others, at
 %% random each time, are asked too, who do not watch it: they ping it. A beat is dropped
-%% where the connection is busy, so bytes of any kind that arrive over it count as well.
+%% where the connection is busy, so bytes of any kind that arrive over it count as well: those
+%% of the suspect, and those of some others, since silence counts only while somebody is heard.
 %%
 %% Verdict. Who was heard by nobody for `dead_ms' is dead, and so, after
 %% `suspect_ms', is who refuses the connection again and again. Its obituary goes
@@ -117,7 +118,7 @@
     | {dead, node(), life()}
     %% The own link with it is of no use; others hear it, or nobody knows.
     | {silent, node()}
-    %% Look whether bytes arrive from it, and say so: it is a suspect that there is a link with.
+    %% Look whether bytes arrive from it, and say so: there is a link with it, and a suspect.
     | {listen, node()}
     %% It says that it is no neighbour.
     | {stranger, node()}
@@ -316,7 +317,8 @@ message({who_heard, About, Life}, Node, Now, #state{watched = Watched, obituarie
     %% Only what was heard here: what is told on would grow younger by the way.
     Answer =
         case {Watched, atoll_obituaries:last(About, Obituaries)} of
-            {_, Buried} when Buried >= Life -> [{send, Node, {obituaries, false, [{About, Buried}]}}];
+            %% Of a life that is not known to the asker none was buried.
+            {_, Buried} when Buried >= Life, Buried > 0 -> [{send, Node, {obituaries, false, [{About, Buried}]}}];
             {#{About := #watch{life = Life, sure = Sure}}, _} -> [{send, Node, {heard, About, Life, Now - Sure}}];
             _ -> none
         end,
@@ -581,11 +583,13 @@ suspect(Node, #watch{suspected = Already} = Watch, Now, #state{suspects = Suspec
     }.
 
 ask(Node, #watch{life = Life, watchers = Watchers, lost = Lost}, #state{self = Self, rand = Rand0} = State) ->
-    Others = (atoll_ring:nodes(State#state.neighbours) -- Watchers) -- [Node],
-    {Helpers, Rand} = atoll_random:sample(?HELPERS, Others, Rand0),
+    Neighbours = atoll_ring:nodes(State#state.neighbours) -- [Node],
+    {Helpers, Rand} = atoll_random:sample(?HELPERS, Neighbours -- Watchers, Rand0),
+    %% Where all connections are busy their bytes alone say that the own network works.
+    Listen = [Node || Lost =:= false] ++ lists:sublist(Neighbours, ?HELPERS),
     {
         State#state{rand = Rand},
-        [{notify, {listen, Node}} || Lost =:= false] ++ [{send, Node, ping}] ++
+        [{notify, {listen, Of}} || Of <- Listen] ++ [{send, Node, ping}] ++
             [{send, Other, {who_heard, Node, Life}} || Other <- Watchers ++ Helpers, Other =/= Self]
     }.
 
