@@ -22,7 +22,7 @@
 %% <dt>`broadcast'</dt><dd>`#{topic, from, payload}', see {@link broadcast/2}. A
 %%   subscription to `{broadcast, Topic}' is to that topic alone.</dd>
 %% <dt>`missed'</dt><dd>`#{from, count}': so many broadcasts of that node cannot be had
-%%   any more.</dd>
+%%   any more: those between the one before and the one after.</dd>
 %% <dt>`suspect', `cleared'</dt><dd>`#{node}': a node that this one watches is silent;
 %%   and is not, or is no longer for this node to judge.</dd>
 %% <dt>`left'</dt><dd>`#{}': this node has left. From then on it is no member itself,

@@ -9,7 +9,7 @@
 -export([all/0, suite/0, init_per_suite/1, end_per_suite/1, init_per_testcase/2, end_per_testcase/2]).
 -export([
     all_know_all_and_views_are_symmetric/1,
-    a_broadcast_reaches_everybody_once/1,
+    a_broadcast_reaches_everybody_once_and_in_order/1,
     who_leaves_is_held_for_no_failure_and_can_come_back/1,
     a_node_that_is_stopped_in_order_leaves/1,
     a_killed_node_is_down_for_all_and_back_in_a_new_life/1,
@@ -74,7 +74,7 @@ all_know_all_and_views_are_symmetric(Config) ->
     [?assert(length(View) >= 2 andalso length(View) =< 5, {N, View}) || {N, View} <- Views],
     ?assertEqual(1, length(atoll_overlay_cluster:components(Views))).
 
-a_broadcast_reaches_everybody_once(Config) ->
+a_broadcast_reaches_everybody_once_and_in_order(Config) ->
     C = ?config(cluster, Config),
     Nodes = [A, B | _] = atoll_cluster:nodes(C),
     [ok = call(C, N, atoll_overlay_witness, broadcast, [N, 1, 20]) || N <- [A, B]],
@@ -84,7 +84,9 @@ a_broadcast_reaches_everybody_once(Config) ->
         begin
             [ok = call(C, N, atoll_overlay_witness, await_event, [broadcast, #{payload => P}]) || P <- Sent],
             Got = [{From, P} || {_, broadcast, #{topic := test, from := From, payload := P}} <- seen(C, N)],
-            ?assertEqual(lists:sort([{From, P} || {From, _} = P <- Sent]), lists:sort(Got))
+            Of = fun(Sender, Heard) -> [P || {From, P} <- Heard, From =:= Sender] end,
+            [?assertEqual({N, Of(S, [{From, P} || {From, _} = P <- Sent])}, {N, Of(S, Got)}) || S <- [A, B]],
+            ?assertEqual(length(Sent), length(Got))
         end
      || N <- Nodes
     ].

@@ -66,6 +66,12 @@ two_marks() ->
         end
     ).
 
+what_is_not_to_count_as_seen_is_new_again_test() ->
+    ?assertEqual({1, 3, 2#010}, atoll_plumtree_mark:unsee(6, mark([1, 2, 3, 5, 6]))).
+
+what_is_older_than_the_last_that_was_seen_is_not_wanted_test() ->
+    ?assertEqual([{1, 6, 0}, {1, 3, 0}], [atoll_plumtree_mark:close(mark(Seqs)) || Seqs <- [[1, 2, 3, 5, 6], [1, 2, 3]]]).
+
 the_example_of_a_mark_test() ->
     ?assertEqual({1, 3, 2#110}, mark([1, 2, 3, 5, 6])),
     ?assertEqual({1, 6, 0}, mark([6, 5, 4, 3, 2, 1])).

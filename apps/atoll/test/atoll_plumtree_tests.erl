@@ -1,6 +1,7 @@
 %% The broadcast protocol, event by event.
 -module(atoll_plumtree_tests).
 
+-include_lib("proper/include/proper.hrl").
 -include_lib("eunit/include/eunit.hrl").
 
 new(Options) ->
@@ -172,7 +173,7 @@ an_exchange_gives_both_what_they_lack_test() ->
     %% Both are called me, so each takes what the other sent for its own: not wanted.
     ?assertEqual([{gossip, r, 1, 2, 4, {payload, 2}}], [G || {gossip, r, _, _, _, _} = G <- Given]),
     {_, Effects} = run([from(y, Answer)], One),
-    ?assertEqual([{broadcast, r, {payload, 2}}], notices(Effects)),
+    ?assertEqual([{broadcast, r, {payload, 2}}, {broadcast, r, {payload, 3}}], notices(Effects)),
     ?assertMatch([{y, {rest, [{gossip, r, 1, 1, _, _}, {gossip, r, 1, 3, _, _}], []}}], sent(Effects)).
 
 equals_have_nothing_to_say_in_an_exchange_test() ->
@@ -202,9 +203,9 @@ new_neighbours_come_first_in_exchanges_test() ->
 what_no_neighbour_has_any_more_is_said_to_be_missed_once_test() ->
     Gone = from(a, {answer, [], [gossip(5)], [{r, 1, 4}]}),
     {Told, Effects1} = run([Gone], settled([a], #{patience => 2})),
-    ?assertEqual([{broadcast, r, {payload, 5}}], notices(Effects1)),
+    ?assertEqual([], notices(Effects1)),
     {Missed, Effects2} = run([Gone], Told),
-    ?assertEqual([{missed, r, 4}], notices(Effects2)),
+    ?assertEqual([{missed, r, 4}, {broadcast, r, {payload, 5}}], notices(Effects2)),
     ?assertEqual(4, count(missed, Missed)),
     ?assertEqual([], notices(element(2, run([Gone], Missed)))).
 
@@ -281,3 +282,139 @@ what_is_announced_to_a_fresh_node_is_counted_test() ->
 an_option_that_is_none_is_no_start_test() ->
     Config = #{self => me, incarnation => 1, seed => 1, options => #{lazy => 3}},
     ?assertError({badmatch, {error, {bad_option, lazy, unknown}}}, atoll_plumtree:init(Config, 0)).
+
+%% In the order of the sender
+
+%% All notices of these events, in order.
+told(Events, State0) ->
+    lists:foldl(
+        fun({Now, Event}, {S0, Notices}) ->
+            {S, Effects} = atoll_plumtree:handle(Event, Now, S0),
+            {S, Notices ++ notices(Effects)}
+        end,
+        {State0, []},
+        Events
+    ).
+
+at(Now, Messages) -> [{Now, from(a, Message)} || Message <- Messages].
+payloads(Seqs) -> [{broadcast, r, {payload, Seq}} || Seq <- Seqs].
+
+what_comes_early_is_held_until_what_was_sent_before_it_test() ->
+    {Held, Notices} = told(at(0, [gossip(S) || S <- [1, 4, 3]]), settled([a, b])),
+    ?assertEqual({payloads([1]), 2}, {Notices, count(held, Held)}),
+    {State, Rest} = told(at(0, [gossip(2)]), Held),
+    ?assertEqual({payloads([2, 3, 4]), 0, 0}, {Rest, count(held, State), count(held_bytes, State)}),
+    ?assertEqual(4, count(delivered, State)).
+
+without_an_order_everything_is_delivered_as_it_comes_test() ->
+    {_, Notices} = told(at(0, [gossip(S) || S <- [2, 1, 3]]), settled([a], #{order => none})),
+    ?assertEqual(payloads([2, 1, 3]), Notices).
+
+what_comes_early_is_sent_on_at_once_test() ->
+    {_, Effects} = run([from(a, gossip(2))], settled([a, b])),
+    ?assertEqual([{b, gossip(1, 2, 4)}], sent(Effects)).
+
+what_is_too_far_back_is_missed_in_its_place_test() ->
+    {_, Notices} = told(at(0, [gossip(S) || S <- [2, 4, 11, 10]]), settled([a], #{window => 4})),
+    ?assertEqual(
+        [{missed, r, 1}] ++ payloads([2]) ++ [{missed, r, 1}] ++ payloads([4]) ++ [{missed, r, 3}],
+        Notices
+    ).
+
+what_is_held_of_an_earlier_life_comes_before_the_next_test() ->
+    {State, Notices} = told(at(0, [gossip(1, 1), gossip(1, 3), gossip(1, 5), gossip(2, 2), gossip(2, 1)]), settled([a])),
+    ?assertEqual(
+        payloads([1]) ++ [{missed, r, 1}] ++ payloads([3]) ++ [{missed, r, 1}] ++ payloads([5, 1, 2]),
+        Notices
+    ),
+    ?assertEqual({2, 0}, {count(missed, State), count(held, State)}).
+
+the_newest_that_is_held_comes_again_where_there_is_no_room_test() ->
+    {Full, Notices} = told(at(0, [gossip(S) || S <- [5, 3, 4, 2]]), settled([a, b], #{held_max => 2})),
+    ?assertEqual({[], 2, 2}, {Notices, count(held, Full), dropped(held, Full)}),
+    %% It is lacking there again.
+    {_, Exchange} = run([{timeout, exchange}], Full),
+    ?assertMatch([{exchange, true, [_, {r, 1, 0, 2#110}]}], [E || {_, E} <- sent(Exchange)]),
+    {_, Rest} = told(at(0, [gossip(S) || S <- [1, 4, 5]]), Full),
+    ?assertEqual(payloads([1, 2, 3, 4, 5]), Rest),
+    %% Others have had it from here before.
+    {_, Again} = run([from(a, gossip(4))], element(1, told(at(0, [gossip(1)]), Full))),
+    ?assertEqual([], sent(Again)).
+
+held_messages_of_one_sender_push_no_other_ones_out_test() ->
+    Other = fun(Seq) -> {gossip, q, 1, Seq, 3, {payload, Seq}} end,
+    {State, _} = told(at(0, [Other(2)] ++ [gossip(S) || S <- [9, 8, 7]]), settled([a], #{held_max => 2})),
+    ?assertEqual({2, 2}, {count(held, State), dropped(held, State)}),
+    {_, Notices} = told(at(0, [Other(1)]), State),
+    ?assertEqual([{broadcast, q, {payload, 1}}, {broadcast, q, {payload, 2}}], Notices).
+
+what_is_held_is_bounded_in_bytes_test() ->
+    Large = fun(Seq) -> {gossip, r, 1, Seq, 3, <<0:8000>>} end,
+    {State, _} = told(at(0, [Large(S) || S <- [2, 3, 4]]), settled([a], #{held_bytes => 2500})),
+    ?assertEqual({2, 1}, {count(held, State), dropped(held, State)}),
+    ?assert(count(held_bytes, State) =< 2500).
+
+nothing_is_held_for_longer_than_its_time_test() ->
+    State0 = settled([a], #{hold_ms => 1000}),
+    {State1, Effects} = run([from(a, gossip(3))], 100, State0),
+    ?assert(lists:member({timer, hold, 1000}, Effects)),
+    {State2, Later} = run([from(a, gossip(6)), {timeout, hold}], 1099, State1),
+    ?assertEqual([{timer, hold, 1}], Later),
+    {State3, Given} = run([{timeout, hold}], 1100, State2),
+    ?assertEqual([{missed, r, 2} | payloads([3])], notices(Given)),
+    %% It has waited for 4 and 5 since.
+    ?assert(lists:member({timer, hold, 1000}, Given)),
+    {State4, Last} = run([{timeout, hold}], 2100, State3),
+    ?assertEqual([{notify, Notice} || Notice <- [{missed, r, 2} | payloads([6])]], Last),
+    ?assertEqual({4, 0}, {count(missed, State4), count(held, State4)}),
+    ?assertEqual([], notices(element(2, run([from(a, gossip(2))], 2100, State4)))).
+
+what_is_held_of_a_sender_that_is_forgotten_is_delivered_in_time_test() ->
+    Others = [from(a, {gossip, list_to_atom("s" ++ integer_to_list(N)), 1, 1, 3, x}) || N <- lists:seq(1, 20)],
+    {State, _} = run([from(a, gossip(3)), from(a, gossip(5))], settled([a], #{max_senders => 8, hold_ms => 1000})),
+    {_, Effects} = run(Others ++ [{timeout, hold}], 5000, State),
+    ?assertEqual([{missed, r, 2}, {broadcast, r, {payload, 3}}, {missed, r, 1}, {broadcast, r, {payload, 5}}], notices(Effects)).
+
+what_a_fresh_node_was_overtaken_by_does_not_come_later_test() ->
+    {Fresh, _} = run([{up, a}], new(#{})),
+    {_, Notices} = told(
+        at(0, [gossip(8), gossip(6), {baseline, true, [{r, 1, 5, 0}]}, gossip(7), gossip(9)]), Fresh
+    ),
+    ?assertEqual(payloads([8, 6, 9]), Notices).
+
+%% Whatever comes in whatever order, and whatever is said to be gone.
+a_sender_is_heard_in_its_order_and_without_a_hole_test_() ->
+    atoll_prop:test(?FUNCTION_NAME, in_order(), 500).
+
+in_order() ->
+    ?FORALL(
+        Events,
+        list(heard()),
+        begin
+            Options = #{window => 20, held_max => 3, patience => 1, hold_ms => 100, max_senders => 8},
+            Timed = [{10 * N, Event} || {N, Event} <- lists:zip(lists:seq(1, length(Events)), Events)],
+            {State1, Notices1} = told(Timed, settled([a], Options)),
+            {State, Notices2} = told([{1000000 * N, {timeout, hold}} || N <- lists:seq(1, 4)], State1),
+            conjunction([
+                {in_order, holes(Notices1 ++ Notices2, {0, 0})},
+                {nothing_waits, equals({0, 0}, {count(held, State), count(held_bytes, State)})}
+            ])
+        end
+    ).
+
+heard() ->
+    frequency([
+        {8, ?LET({Life, Seq}, {range(1, 2), range(1, 12)}, from(a, ordered(Life, Seq)))},
+        {1, ?LET(Seq, range(10, 60), from(a, ordered(1, Seq)))},
+        {1, ?LET({Life, Upto}, {range(1, 2), range(1, 15)}, from(a, {rest, [], [{r, Life, Upto}]}))},
+        {1, {timeout, hold}}
+    ]).
+
+ordered(Life, Seq) -> {gossip, r, Life, Seq, 3, {Life, Seq}}.
+
+%% What is missed counts for what comes next: of the same life, or of the one that ends.
+holes([], _At) -> true;
+holes([{missed, r, Count} | Notices], {Life, Seq}) -> holes(Notices, {Life, Seq + Count});
+holes([{broadcast, r, {Life, Next}} | Notices], {Life, Seq}) -> Next =:= Seq + 1 andalso holes(Notices, {Life, Next});
+%% Of a later life all that is before its first is missed, and of the one before what was known of.
+holes([{broadcast, r, {Later, Next}} | Notices], {Life, _}) -> Later > Life andalso holes(Notices, {Later, Next}).

@@ -33,9 +33,12 @@ table(Word) ->
         [multiline, {capture, all_but_first, binary}]
     ),
     [
-        {binary_to_atom(Key), binary_to_integer(Default)}
-     || [Key, Default] <- all(re:run(Rows, "^\\| `(\\w+)` \\| (\\d+) \\|", [multiline, global, {capture, all_but_first, binary}]))
+        {binary_to_atom(Key), value(Default)}
+     || [Key, Default] <- all(re:run(Rows, "^\\| `(\\w+)` \\| (\\d+|`\\w+`) \\|", [multiline, global, {capture, all_but_first, binary}]))
     ].
+
+value(<<"`", Atom/binary>>) -> binary_to_atom(binary:part(Atom, 0, byte_size(Atom) - 1));
+value(Number) -> binary_to_integer(Number).
 
 load() ->
     File = atoll_test_file:temporary("atoll-docs") ++ ".erl",

@@ -230,7 +230,13 @@ holds(Sent, Lives, World) ->
     conjunction([
         {once, equals([], [Node || Node <- Lasting, Got(Node) =/= lists:usort(Got(Node))])},
         {all, equals([], [{Node, Owed -- Got(Node)} || Node <- Lasting, Owed -- Got(Node) =/= []])},
+        {in_order, equals([], [{Node, From} || Node <- Lasting, From <- [n1, n2, n5, n7, n8], not is_in_order(Node, From, Delivered)])},
         {nothing_else, equals([], [D || {_, From, {Id, L}} = D <- Delivered, not lists:member({Id, From, L}, Sent)])},
         {from_restarted, equals([], [Told || {Node, From, _} = Told <- Missed, lists:member(Node, Lasting), not is_map_key(From, Lives)])},
-        {nothing_waits, equals(0, counted(missing, World) + counted(pending, World))}
+        {nothing_waits, equals(0, counted(missing, World) + counted(pending, World) + counted(held, World))}
     ]).
+
+%% Payloads have the order of their numbers; newest first.
+is_in_order(Node, From, Delivered) ->
+    Ids = lists:reverse([Id || {N, F, {Id, _}} <- Delivered, N =:= Node, F =:= From]),
+    Ids =:= lists:sort(Ids).

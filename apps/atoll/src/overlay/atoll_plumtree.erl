@@ -39,10 +39,16 @@
 %%   Count}'. It is missed when `patience' exchanges in a row, and one with each of the
 %%   neighbours or with eight of them, found that they do not have it to give, or when
 %%   the sender is `window' messages further. Nothing is waited for for ever.</li>
+%% <li>The messages of one life of a sender are delivered in the order in which it sent them, and
+%%   `missed' comes in the place of those that it counts: one that comes early is held until
+%%   those before it have come or are missed. When it has been held for `hold_ms' they
+%%   are missed, for whatever reason they have not come. So it is from the moment on at which a
+%%   node is settled; what a fresh one hears is delivered as it comes. With the option
+%%   `{order, none}' nothing is held, and nothing of this is promised.</li>
 %% <li>Every table has a bound, and what is dropped is counted ({@link summary/1}).</li>
 %% </ul>
 %%
-%% Not promised: an order, not even among the messages of one sender. That messages which
+%% Not promised: an order among the messages of different senders. That messages which
 %% an earlier life of a sender sent arrive after the first of its new life: they are
 %% dropped, and only the known gaps among them are told as missed. The messages of a
 %% sender that stopped before anybody had them. Anything at all to a node that is fresh.
@@ -111,6 +117,7 @@
     trees :: atoll_plumtree_trees:trees(),
     missing :: atoll_plumtree_missing:missing(),
     cache :: atoll_plumtree_cache:cache(),
+    held :: atoll_plumtree_held:held(),
     %% Announcements to be made, newest first, and to whom.
     pending = [] :: [{tuple(), [node()]}],
     pending_size = 0 :: non_neg_integer(),
@@ -152,7 +159,13 @@ options() ->
         cache_bytes => {pos_integer, 16777216},
         max_trees => {pos_integer, 64},
         max_senders => {pos_integer, 1024},
-        window => {pos_integer, 4096}
+        window => {pos_integer, 4096},
+        %% Whether what comes early waits for what its sender sent before, how much may
+        %% wait, and for how long.
+        order => {{one_of, [fifo, none]}, fifo},
+        held_max => {pos_integer, 1000},
+        held_bytes => {pos_integer, 16777216},
+        hold_ms => {pos_integer, 60000}
     }.
 
 %% @doc The state of a node without neighbours.
@@ -162,6 +175,7 @@ init(#{self := Self, incarnation := Incarnation, seed := Seed, options := Given}
     #{max_senders := MaxSenders, window := Window, max_trees := MaxTrees} = Options,
     #{missing_max := MissingMax, graft_ms := GraftMs} = Options,
     #{cache_max := CacheMax, cache_bytes := CacheBytes} = Options,
+    #{held_max := HeldMax, held_bytes := HeldBytes} = Options,
     Counts =
         [duplicates, fetched, grafts, prunes, swaps, ihaves, exchanges, missed] ++
             [old, own, unasked, uncached, strangers, early],
@@ -173,6 +187,7 @@ init(#{self := Self, incarnation := Incarnation, seed := Seed, options := Given}
         trees = atoll_plumtree_trees:new(MaxTrees),
         missing = atoll_plumtree_missing:new(MissingMax, GraftMs),
         cache = atoll_plumtree_cache:new(CacheMax, CacheBytes),
+        held = atoll_plumtree_held:new(HeldMax, HeldBytes),
         hurry_at = Now,
         counts = maps:from_list([{Count, 0} || Count <- Counts]),
         rand = rand:seed_s(exsss, Seed)
@@ -231,6 +246,8 @@ handle({timeout, lazy}, _Now, State) ->
     announce_now(State);
 handle({timeout, graft}, Now, State) ->
     ask_for_missing(Now, State);
+handle({timeout, hold}, Now, State) ->
+    hold_no_longer(Now, State);
 handle({timeout, exchange}, _Now, State0) ->
     {State1, Timer} = exchange_timer(State0),
     {State, Sent} = begin_exchange(State1),
@@ -248,7 +265,7 @@ handle({cast, {incarnation, Incarnation}}, _Now, #state{incarnation = Old} = Sta
 %% that were asked for here and were not there.
 -spec summary(state()) -> #{atom() => term()}.
 summary(State) ->
-    #state{seen = Seen, trees = Trees, missing = Missing, cache = Cache, counts = Counts} = State,
+    #state{seen = Seen, trees = Trees, missing = Missing, cache = Cache, held = Held, counts = Counts} = State,
     Said = maps:with([duplicates, fetched, grafts, prunes, swaps, ihaves, exchanges, missed, uncached], Counts),
     Said#{
         neighbours => length(State#state.up),
@@ -263,9 +280,13 @@ summary(State) ->
         pending => State#state.pending_size,
         cache => atoll_plumtree_cache:size(Cache),
         cache_bytes => atoll_plumtree_cache:bytes(Cache),
+        held => atoll_plumtree_held:size(Held),
+        held_bytes => atoll_plumtree_held:bytes(Held),
         dropped => #{
             cache => atoll_plumtree_cache:dropped(Cache),
             missing => atoll_plumtree_missing:dropped(Missing),
+            %% Messages that came too early; they come again.
+            held => atoll_plumtree_held:dropped(Held),
             senders => atoll_plumtree_seen:forgotten(Seen),
             trees => atoll_plumtree_trees:forgotten(Trees),
             %% Messages of an earlier life: of another sender, of this node.
@@ -308,30 +329,35 @@ gossip(From, Self, Incarnation, Seq, _, _, Now, #state{self = Self, payloads = N
 gossip(From, Root, Incarnation, Seq, Hops, Payload, Now, #state{seen = Seen0, payloads = N} = State) ->
     case atoll_plumtree_seen:take(Root, Incarnation, Seq, Now, Seen0) of
         {new, Ahead, Missed, Seen} ->
-            #state{up = Up, trees = Trees0, cache = Cache, missing = Missing} = State,
+            #state{up = Up, trees = Trees0, cache = Cache0, missing = Missing} = State,
             {Kind, Lazy, Trees} = atoll_plumtree_trees:delivered(Root, From, Hops, Now, Trees0),
             Message = {gossip, Root, Incarnation, Seq, Hops + 1, Payload},
-            Delivered = State#state{
+            {Eager, Announced, Cache} = spread(Up, Lazy, Message, Cache0),
+            Taken = State#state{
                 seen = Seen,
                 trees = Trees,
-                cache = atoll_plumtree_cache:add(Root, Incarnation, Seq, Message, Cache),
+                cache = Cache,
                 missing = atoll_plumtree_missing:came({Root, Incarnation, Seq}, Missing),
                 payloads = N + 1,
-                delivered = State#state.delivered + 1,
                 hops_max = max(Hops, State#state.hops_max)
             },
-            {Announced, Timer} = announce(Message, Lazy, Delivered),
-            {Told, Notices} = missed(Root, Missed, Announced),
-            {Hurried, Exchange} = hurry(Ahead, From, Now, Told),
+            {Delivered, Notices} = deliver(Root, Seq, Ahead, Missed, Payload, Now, Taken),
+            {Announcing, Timer} = announce(Message, Announced, Delivered),
+            {Hurried, Exchange} = hurry(Ahead, From, Now, Announcing),
             {Pruned, Prune} = prune_again(Kind, From, Root, Hurried),
-            {Pruned, [
-                {notify, {broadcast, Root, Payload}}
-                | sends(Up, From, Lazy, Message, Notices ++ Timer ++ Exchange ++ Prune)
-            ]};
+            {Pruned, Notices ++ sends(Eager, From, Lazy, Message, Timer ++ Exchange ++ Prune)};
         seen ->
             again(From, Root, Incarnation, Seq, Hops, Now, duplicate(State#state{payloads = N + 1}));
         old ->
             {count(old, 1, State#state{payloads = N + 1}), []}
+    end.
+
+%% To whom a message is to be sent and announced. One that was given back has been before, if
+%% it is in the cache still.
+spread(Up, Lazy, {gossip, Root, Incarnation, Seq, _, _} = Message, Cache) ->
+    case atoll_plumtree_cache:find(Root, Incarnation, Seq, Cache) of
+        {ok, _} -> {[], [], Cache};
+        error -> {Up, Lazy, atoll_plumtree_cache:add(Root, Incarnation, Seq, Message, Cache)}
     end.
 
 sends([From | Up], From, Lazy, Message, Effects) ->
@@ -532,7 +558,7 @@ still_fresh(Now, #state{fresh_until = Until, seen = Seen, up = Up} = State) ->
             %% Alone again: the next neighbour is the first.
             {State#state{fresh_until = never}, []};
         true when Now >= Until ->
-            {State#state{fresh_until = never, seen = atoll_plumtree_seen:settle(Seen)}, []};
+            {State#state{fresh_until = never, seen = from_here(atoll_plumtree_seen:settle(Seen), State)}, []};
         true ->
             {Node, Drawn} = random_neighbour(State),
             ask_for_baseline(Node, Now, Drawn)
@@ -543,10 +569,14 @@ adopt(Complete, Digest, Now, #state{self = Self, seen = Seen} = State) ->
         true ->
             Others = lists:keydelete(Self, 1, Digest),
             Adopted = atoll_plumtree_seen:adopt(Others, Complete, Now, Seen),
-            State#state{fresh_until = never, seen = Adopted};
+            State#state{fresh_until = never, seen = from_here(Adopted, State)};
         false ->
             State
     end.
+
+%% What was overtaken by what it has delivered already would come out of order.
+from_here(Seen, #state{options = #{order := none}}) -> Seen;
+from_here(Seen, _State) -> atoll_plumtree_seen:close(Seen).
 
 %% Exchanges
 
@@ -641,18 +671,18 @@ fetch(_From, {gossip, Self, _, _, _, _}, _Now, #state{self = Self} = State) ->
     {count(own, 1, State), []};
 fetch(From, {gossip, Root, Incarnation, Seq, Hops, Payload}, Now, #state{seen = Seen0} = State) ->
     case atoll_plumtree_seen:take(Root, Incarnation, Seq, Now, Seen0) of
-        {new, _Ahead, Missed, Seen} ->
-            #state{up = Up, cache = Cache, missing = Missing, delivered = Delivered} = State,
+        {new, Ahead, Missed, Seen} ->
+            #state{up = Up, cache = Cache0, missing = Missing} = State,
             Message = {gossip, Root, Incarnation, Seq, Hops + 1, Payload},
+            {_, Others, Cache} = spread([], lists:delete(From, Up), Message, Cache0),
             Fetched = State#state{
                 seen = Seen,
-                cache = atoll_plumtree_cache:add(Root, Incarnation, Seq, Message, Cache),
-                missing = atoll_plumtree_missing:came({Root, Incarnation, Seq}, Missing),
-                delivered = Delivered + 1
+                cache = Cache,
+                missing = atoll_plumtree_missing:came({Root, Incarnation, Seq}, Missing)
             },
-            {Announced, Effects} = announce(Message, lists:delete(From, Up), count(fetched, 1, Fetched)),
-            {Told, Notices} = missed(Root, Missed, Announced),
-            {Told, [{notify, {broadcast, Root, Payload}}] ++ Notices ++ Effects};
+            {Delivered, Notices} = deliver(Root, Seq, Ahead, Missed, Payload, Now, count(fetched, 1, Fetched)),
+            {Announced, Timer} = announce(Message, Others, Delivered),
+            {Announced, Notices ++ Timer};
         seen ->
             {count(duplicates, 1, State), []};
         old ->
@@ -667,12 +697,70 @@ gone(From, {Root, _, _} = Line, Now, #state{up = Up, seen = Seen0, options = #{p
         Times >= Patience andalso (length(Nodes) >= ?WITNESSES orelse Up -- Nodes =:= [])
     end,
     {Missed, Seen} = atoll_plumtree_seen:gone(Line, From, IsEnough, Now, Seen0),
-    missed(Root, Missed, State#state{seen = Seen}).
+    moved(Root, Missed, Now, State#state{seen = Seen}).
 
-missed(_Root, 0, State) ->
-    {State, []};
-missed(Root, Missed, State) ->
-    {count(missed, Missed, State), [{notify, {missed, Root, Missed}}]}.
+%% Order
+
+%% A message that is new. A fresh node waits for nothing.
+deliver(Root, Seq, Ahead, Missed, Payload, Now, #state{seen = Seen0, held = Held0} = State) ->
+    InTurn = Ahead =:= 0 andalso not atoll_plumtree_held:is_held(Root, Held0),
+    case InTurn orelse not is_ordered(State) of
+        true ->
+            tell(Root, [{missed, Missed} || Missed > 0] ++ [{payload, Payload}], State);
+        false ->
+            Place = atoll_plumtree_seen:place(Root, Seen0),
+            {Out, Back, Held} = atoll_plumtree_held:take(Root, Place, Missed, {Seq, Payload}, Now, Held0),
+            Seen = atoll_plumtree_seen:unsee(Root, Back, Seen0),
+            {Told, Notices} = tell(Root, Out, State#state{seen = Seen, held = Held}),
+            {Told, Notices ++ first_held(Held0, Held, State)}
+    end.
+
+is_ordered(#state{options = #{order := none}}) -> false;
+is_ordered(State) -> not is_fresh(State).
+
+first_held(Before, After, #state{options = #{hold_ms := Ms}}) ->
+    [{timer, hold, Ms} || atoll_plumtree_held:size(Before) =:= 0, atoll_plumtree_held:size(After) > 0].
+
+%% Something of this sender is not waited for any more.
+moved(Root, Missed, Now, #state{seen = Seen, held = Held0} = State) ->
+    case atoll_plumtree_held:is_held(Root, Held0) of
+        true ->
+            {Out, Held} = atoll_plumtree_held:release(Root, atoll_plumtree_seen:place(Root, Seen), Missed, Now, Held0),
+            tell(Root, Out, State#state{held = Held});
+        false ->
+            tell(Root, [{missed, Missed} || Missed > 0], State)
+    end.
+
+%% A message that no living node has, or that is lost again and again, is not waited for for ever.
+hold_no_longer(Now, #state{held = Held, options = #{hold_ms := Ms}} = State0) ->
+    Overdue = atoll_plumtree_held:overdue(Now - Ms, Held),
+    {State, Effects} = collect(fun(First, S) -> give_up(First, Now, S) end, Overdue, State0),
+    case atoll_plumtree_held:oldest(State#state.held) of
+        none -> {State, Effects};
+        Since -> {State, Effects ++ [{timer, hold, max(1, Since + Ms - Now)}]}
+    end.
+
+give_up({Root, Life, First}, Now, #state{seen = Seen0, held = Held0} = State) ->
+    {Missed, Seen} = atoll_plumtree_seen:give_up({Root, Life, First - 1}, Now, Seen0),
+    {Out, Held} =
+        case atoll_plumtree_seen:place(Root, Seen) of
+            {Life, Low} -> atoll_plumtree_held:release(Root, {Life, max(First, Low)}, Missed, Now, Held0);
+            %% The sender was forgotten.
+            _ -> atoll_plumtree_held:forget(Root, Held0)
+        end,
+    tell(Root, Out, State#state{seen = Seen, held = Held}).
+
+tell(Root, [{payload, Payload}], #state{delivered = Delivered} = State) ->
+    {State#state{delivered = Delivered + 1}, [{notify, {broadcast, Root, Payload}}]};
+tell(Root, Out, State) ->
+    collect(
+        fun
+            ({missed, Count}, S) -> {count(missed, Count, S), [{notify, {missed, Root, Count}}]};
+            (Payload, S) -> tell(Root, [Payload], S)
+        end,
+        Out,
+        State
+    ).
 
 %% Runs a function over a list; gives all effects in order.
 collect(Fun, List, State) ->

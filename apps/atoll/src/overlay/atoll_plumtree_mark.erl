@@ -9,7 +9,7 @@
 %% Of lives before the one in the mark nothing is known and nothing is wanted.
 -module(atoll_plumtree_mark).
 
--export([new/1, at/2, status/3, add/4, give_up/2, settle/1, union/2, lacks/2, has/2]).
+-export([new/1, at/2, status/3, add/4, give_up/2, unsee/2, settle/1, close/1, union/2, lacks/2, has/2]).
 
 -export_type([mark/0, incarnation/0, seq/0]).
 
@@ -82,6 +82,11 @@ count(_Digit, 0) ->
 count(Digit, Bits) ->
     length([D || D <- integer_to_list(Bits, 2), D =:= Digit]).
 
+%% @doc This one, above `Low', does not count as seen.
+-spec unsee(seq(), mark()) -> mark().
+unsee(Seq, {Incarnation, Low, Above}) when Seq > Low ->
+    {Incarnation, Low, Above band bnot (1 bsl (Seq - Low - 1))}.
+
 %% @doc Wants nothing from before the first that was seen above `Low'.
 -spec settle(mark()) -> mark().
 settle({_, _, 0} = Mark) ->
@@ -90,6 +95,11 @@ settle({Incarnation, Low, Above}) when Above band 1 =:= 0 ->
     settle({Incarnation, Low + 1, Above bsr 1});
 settle({Incarnation, Low, Above}) ->
     slide(Incarnation, Low, Above).
+
+%% @doc Wants nothing from before the last that was seen.
+-spec close(mark()) -> mark().
+close({_, _, 0} = Mark) -> Mark;
+close({Incarnation, Low, Above}) -> {Incarnation, Low + length(integer_to_list(Above, 2)), 0}.
 
 %% @doc What was seen by either; of the later life if they differ.
 -spec union(mark(), mark()) -> mark().

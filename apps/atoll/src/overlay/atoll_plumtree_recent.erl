@@ -5,7 +5,7 @@
 %% decides; they are nodes, and so it is the same order in every VM.
 -module(atoll_plumtree_recent).
 
--export([new/1, find/2, store/4, touch/4, map/2, to_list/1, size/1, forgotten/1]).
+-export([new/1, find/2, store/4, touch/4, change/3, map/2, to_list/1, size/1, forgotten/1]).
 
 -export_type([table/1]).
 
@@ -52,6 +52,12 @@ touch(Key, Value, Now, #table{entries = Entries} = Table) ->
         #{} ->
             Table
     end.
+
+%% @doc Another value of a key that there is; to change it is not to use it.
+-spec change(node(), Value, table(Value)) -> table(Value).
+change(Key, Value, #table{entries = Entries} = Table) ->
+    #{Key := {Used, _}} = Entries,
+    Table#table{entries = Entries#{Key := {Used, Value}}}.
 
 forget(Newest, #table{max = Max, entries = Entries, forgotten = Forgotten} = Table) ->
     Ages = lists:sort([{Used, Key} || {Key, {Used, _}} <- maps:to_list(maps:remove(Newest, Entries))]),

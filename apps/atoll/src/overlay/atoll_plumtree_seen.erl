@@ -11,8 +11,8 @@
 %% first heard, lest its old messages be delivered again.
 -module(atoll_plumtree_seen).
 
--export([new/2, is_fresh/1, is_complete/1, status/4, take/5, adopt/4, settle/1]).
--export([gone/5, digest/1, compare/4, senders/1, forgotten/1]).
+-export([new/2, is_fresh/1, is_complete/1, status/4, place/2, take/5, unsee/3, adopt/4, settle/1, close/1]).
+-export([gone/5, give_up/3, digest/1, compare/4, senders/1, forgotten/1]).
 
 -export_type([seen/0, line/0, digest/0, witnesses/0]).
 
@@ -67,6 +67,14 @@ status(Sender, Incarnation, Seq, #seen{marks = Marks}) ->
         error -> new
     end.
 
+%% @doc Up to where everything of a sender is over, and of which life.
+-spec place(node(), seen()) -> {atoll_plumtree_mark:incarnation(), Low :: non_neg_integer()} | unknown.
+place(Sender, #seen{marks = Marks}) ->
+    case atoll_plumtree_recent:find(Sender, Marks) of
+        {ok, {{Incarnation, Low, _}, _}} -> {Incarnation, Low};
+        error -> unknown
+    end.
+
 %% @doc Takes a message that has come: if it is new it is seen from now on, it is
 %% `Ahead' of what is complete by so many, and `Missed' earlier ones are not waited
 %% for any more.
@@ -115,6 +123,15 @@ store(Sender, Mark, Told, Now, #seen{marks = Marks0} = Seen) ->
             Seen#seen{marks = Marks}
     end.
 
+%% @doc These, of the present life of a sender and above what is over, do not count as seen.
+-spec unsee(node(), [atoll_plumtree_mark:seq()], seen()) -> seen().
+unsee(_Sender, [], Seen) ->
+    Seen;
+unsee(Sender, Seqs, #seen{marks = Marks} = Seen) ->
+    {ok, {Mark, Told}} = atoll_plumtree_recent:find(Sender, Marks),
+    Less = lists:foldl(fun atoll_plumtree_mark:unsee/2, Mark, Seqs),
+    Seen#seen{marks = atoll_plumtree_recent:change(Sender, {Less, Told}, Marks)}.
+
 %% @doc Settles a fresh table: what the neighbour with this digest has seen is over
 %% here too.
 -spec adopt(digest(), Complete :: boolean(), atoll_protocol:now_ms(), seen()) -> seen().
@@ -144,6 +161,12 @@ adopt(Digest, Complete, Now, #seen{fresh = true} = Seen0) ->
 -spec settle(seen()) -> seen().
 settle(#seen{fresh = true} = Seen) ->
     settle_but(#{}, Seen).
+
+%% @doc Waits for nothing that is older than what was seen.
+-spec close(seen()) -> seen().
+close(#seen{marks = Marks} = Seen) ->
+    Close = fun(_Sender, {Mark, Told}) -> {atoll_plumtree_mark:close(Mark), Told} end,
+    Seen#seen{marks = atoll_plumtree_recent:map(Close, Marks)}.
 
 settle_but(Known, #seen{marks = Marks} = Seen) ->
     Settle = fun
@@ -184,6 +207,19 @@ gone({Sender, Incarnation, Upto}, From, IsEnough, Now, #seen{marks = Marks} = Se
                 false ->
                     {0, store(Sender, Mark1, Told, Now, Seen)}
             end
+    end.
+
+%% @doc Waits no longer for anything up to there, if that is still the sender's life.
+-spec give_up(
+    {node(), atoll_plumtree_mark:incarnation(), Upto :: non_neg_integer()}, atoll_protocol:now_ms(), seen()
+) -> {Missed :: non_neg_integer(), seen()}.
+give_up({Sender, Incarnation, Upto}, Now, #seen{marks = Marks} = Seen) ->
+    case atoll_plumtree_recent:find(Sender, Marks) of
+        {ok, {{Incarnation, _, _} = Mark0, _}} ->
+            {Missed, Mark} = atoll_plumtree_mark:give_up(Upto, Mark0),
+            {Missed, store(Sender, Mark, ?NOBODY, Now, Seen)};
+        _ ->
+            {0, Seen}
     end.
 
 %% Of late ones no more than anybody asks for.
