@@ -191,8 +191,10 @@ neighbours() ->
     atoll_overlay:neighbours().
 
 %% @doc Sends a payload to all members: the subscribers to `broadcast', or to
-%% `{broadcast, Topic}', get it on each of them, on this one too. What is promised, and
-%% what is not, is said in {@link atoll_plumtree}.
+%% `{broadcast, Topic}', get it on each of them, on this one too. `{error, overloaded}' says
+%% that this node sends faster than the others can be sure to get it: nothing was sent, and the
+%% caller is to send it again later, or to leave it. What is promised, and what is not, is said
+%% in {@link atoll_plumtree}.
 -spec broadcast(Topic :: term(), Payload :: term()) -> ok | {error, error()}.
 broadcast(Topic, Payload) ->
     atoll_overlay:broadcast(Topic, Payload).
@@ -392,7 +394,8 @@ format_error(broadcast_off) ->
 format_error({not_a_folder, Term}) ->
     io_lib:format("~tp is not the path of a folder", [Term]);
 format_error(overloaded) ->
-    "too many callers wait to join";
+    "this node is asked for more than it can do: too many callers wait to join, or it broadcasts faster than "
+    "the others can be sure to get it; nothing was sent, try again some tenths of a second later";
 format_error({not_a_node, Term}) ->
     io_lib:format("~tp is not the name of a node", [Term]);
 format_error(not_recording) ->

@@ -10,6 +10,7 @@
 -export([
     all_know_all_and_views_are_symmetric/1,
     a_broadcast_reaches_everybody_once_and_in_order/1,
+    a_sender_that_is_too_fast_is_told/1,
     who_leaves_is_held_for_no_failure_and_can_come_back/1,
     a_node_that_is_stopped_in_order_leaves/1,
     a_killed_node_is_down_for_all_and_back_in_a_new_life/1,
@@ -90,6 +91,21 @@ a_broadcast_reaches_everybody_once_and_in_order(Config) ->
         end
      || N <- Nodes
     ].
+
+%% And what was not refused comes to all.
+a_sender_that_is_too_fast_is_told(Config) ->
+    [First | _] = Nodes = atoll_cluster:nodes(?config(small, Config)),
+    C = small(Config, hyparview, #{contacts => [First], broadcast => #{cache_max => 40, keep_ms => 60000}}),
+    ok = atoll_overlay_cluster:settle(C),
+    Answers = [{I, call(C, First, atoll, broadcast, [test, {fast, I}])} || I <- lists:seq(1, 30)],
+    ?assertEqual([{I, ok} || I <- lists:seq(1, 20)] ++ [{I, {error, overloaded}} || I <- lists:seq(21, 30)], Answers),
+    [ok = call(C, N, atoll_overlay_witness, await_event, [broadcast, #{payload => {fast, 20}}]) || N <- Nodes],
+    [?assertEqual(20, length([P || {_, broadcast, #{payload := {fast, _} = P}} <- seen(C, N)])) || N <- Nodes],
+    ?assertMatch(#{overlay := #{broadcasts_refused := 0, broadcast := #{refused := 10}}}, call(C, First, atoll, status, [])),
+    %% A process that gets nothing done is asked no more: its messages wait.
+    ?assertEqual({error, overloaded}, call(C, First, atoll_overlay_witness, broadcast_to_busy, [])),
+    ?assertMatch(#{overlay := #{broadcasts_refused := 1}}, call(C, First, atoll, status, [])),
+    _ = small(Config, off, #{broadcast => #{}}).
 
 who_leaves_is_held_for_no_failure_and_can_come_back(Config) ->
     C = ?config(cluster, Config),

@@ -5,7 +5,7 @@
 -export([start/0, stop/0, seen/0, forget/0]).
 -export([await/2, await/3, await_event/2, await_alone/0, await_sources/0, await_history/0]).
 -export([monitor_nodes/1, monitors/0]).
--export([broadcast/3, chatter/2]).
+-export([broadcast/3, broadcast_to_busy/0, chatter/2]).
 -export([busy/2, search/0]).
 
 -define(DEADLINE_MS, 15000).
@@ -205,6 +205,17 @@ looking(Look, Deadline) ->
 -spec broadcast(term(), From :: integer(), To :: integer()) -> ok.
 broadcast(Tag, From, To) ->
     lists:foreach(fun(N) -> ok = atoll:broadcast(test, {Tag, N}) end, lists:seq(From, To)).
+
+%% @doc What a broadcast answers while the process of the overlay stands still and has much to do.
+-spec broadcast_to_busy() -> ok | {error, term()}.
+broadcast_to_busy() ->
+    ok = sys:suspend(atoll_overlay),
+    try
+        _ = [atoll_interpreter:cast(atoll_overlay, {contacts, []}) || _ <- lists:seq(1, 1500)],
+        atoll:broadcast(test, busy)
+    after
+        ok = sys:resume(atoll_overlay)
+    end.
 
 %% @doc From now on a process broadcasts {Tag, 1}, {Tag, 2} and so on, one in each Ms.
 -spec chatter(term(), Ms :: pos_integer()) -> pid().

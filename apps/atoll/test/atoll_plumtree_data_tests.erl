@@ -177,14 +177,26 @@ each_digest_learns_what_it_lacks_test() ->
 
 %% The cache
 
+new_cache(Max, MaxBytes) ->
+    atoll_plumtree_cache:new(#{self => me, max => Max, max_bytes => MaxBytes, own_max => 64, keep_ms => 1000}).
+
 cache(Max, MaxBytes, Seqs) ->
+    cached(a, Seqs, 0, new_cache(Max, MaxBytes)).
+
+cached(Root, Seqs, Now, Cache0) ->
     lists:foldl(
         fun(Seq, Cache) ->
-            atoll_plumtree_cache:add(a, 1, Seq, {gossip, a, 1, Seq, 1, <<Seq:800>>}, Cache)
+            atoll_plumtree_cache:add(Root, 1, Seq, {gossip, Root, 1, Seq, 1, <<Seq:800>>}, Now, Cache)
         end,
-        atoll_plumtree_cache:new(Max, MaxBytes),
+        Cache0,
         Seqs
     ).
+
+kept(Root, Cache) ->
+    [Seq || Seq <- lists:seq(1, 20), atoll_plumtree_cache:find(Root, 1, Seq, Cache) =/= error].
+
+is_full(Now, Cache) ->
+    element(1, atoll_plumtree_cache:is_full(Now, Cache)).
 
 the_oldest_leave_the_cache_and_are_counted_test() ->
     Cache = cache(3, 1000000, [1, 2, 3, 4, 5]),
@@ -214,6 +226,23 @@ what_is_in_the_cache_already_is_not_added_again_test() ->
     Cache = cache(2, 1000000, [1, 2, 1, 3, 4]),
     ?assertEqual({2, 2}, {atoll_plumtree_cache:size(Cache), atoll_plumtree_cache:dropped(Cache)}).
 
+no_message_of_others_pushes_out_a_young_own_one_test() ->
+    Own = cached(me, [1, 2], 0, new_cache(4, 1000000)),
+    Filled = cached(a, lists:seq(1, 9), 500, Own),
+    ?assertEqual({[1, 2], [8, 9]}, {kept(me, Filled), kept(a, Filled)}),
+    %% When it is old it is as any other.
+    Later = cached(a, [10, 11], 1000, Filled),
+    ?assertEqual({[], [8, 9, 10, 11]}, {kept(me, Later), kept(a, Later)}).
+
+the_cache_is_full_with_young_own_ones_test() ->
+    Cache = cached(me, [1], 500, cached(me, [2], 0, cached(a, lists:seq(1, 9), 0, new_cache(4, 1000000)))),
+    ?assertEqual([true, true, false], [is_full(Now, Cache) || Now <- [500, 999, 1000]]),
+    %% In bytes, but for one that is large.
+    Bytes = atoll_plumtree_cache:bytes(cache(9, 1000000, [1])),
+    ?assertEqual([false, false, true], [is_full(0, cached(me, lists:seq(1, N), 0, new_cache(20, 5 * Bytes))) || N <- [1, 2, 3]]),
+    Large = cached(me, [1], 0, new_cache(20, 10)),
+    ?assertEqual({true, false, [1]}, {is_full(0, Large), is_full(1000, Large), kept(me, Large)}).
+
 the_cache_keeps_what_a_list_keeps_test_() ->
     atoll_prop:test(?FUNCTION_NAME, cache_as_a_list(), 500).
 
@@ -227,14 +256,14 @@ cache_as_a_list() ->
                 fun({Root, Life, Seq} = Key, {Cache0, List0}) ->
                     Message = {gossip, Root, Life, Seq, 1, Seq},
                     {
-                        atoll_plumtree_cache:add(Root, Life, Seq, Message, Cache0),
+                        atoll_plumtree_cache:add(Root, Life, Seq, Message, 0, Cache0),
                         case lists:member(Key, List0) of
                             true -> List0;
                             false -> lists:nthtail(max(0, length(List0) + 1 - Max), List0 ++ [Key])
                         end
                     }
                 end,
-                {atoll_plumtree_cache:new(Max, 1000000), []},
+                {new_cache(Max, 1000000), []},
                 Keys
             ),
             Found = [

@@ -418,3 +418,23 @@ holes([{missed, r, Count} | Notices], {Life, Seq}) -> holes(Notices, {Life, Seq 
 holes([{broadcast, r, {Life, Next}} | Notices], {Life, Seq}) -> Next =:= Seq + 1 andalso holes(Notices, {Life, Next});
 %% Of a later life all that is before its first is missed, and of the one before what was known of.
 holes([{broadcast, r, {Later, Next}} | Notices], {Life, _}) -> Later > Life andalso holes(Notices, {Later, Next}).
+
+%% Who sends too fast
+
+a_sender_that_is_too_fast_is_told_and_nothing_is_sent_test() ->
+    Say = fun(Payload) -> {call, {self(), Payload}, {broadcast, Payload}} end,
+    State0 = settled([a], #{cache_max => 4, keep_ms => 1000}),
+    {State1, Said} = run([Say(x)], State0),
+    ?assertEqual([{reply, {self(), x}, ok}, {notify, {broadcast, me, x}}, {send, a, {gossip, me, 1, 1, 1, x}}], Said),
+    {State2, Told} = run([Say(y), Say(z)], State1),
+    ?assertEqual([{reply, {self(), z}, {error, overloaded}}], Told),
+    ?assertEqual({State2, []}, {element(1, run([], State2)), element(2, run([{cast, {broadcast, z}}], State2))}),
+    ?assertEqual(1, count(refused, State2)),
+    %% Once the first is old enough there is room.
+    {_, Later} = run([Say(z)], 1000, State2),
+    ?assertEqual([{a, {gossip, me, 1, 3, 1, z}}], sent(Later)).
+
+messages_of_others_leave_room_for_the_own_ones_test() ->
+    {State, _} = run([from(a, gossip(S)) || S <- lists:seq(1, 9)], settled([a], #{cache_max => 4, keep_ms => 1000})),
+    {_, Effects} = run([{call, {self(), x}, {broadcast, x}}], State),
+    ?assertMatch([{reply, _, ok} | _], Effects).

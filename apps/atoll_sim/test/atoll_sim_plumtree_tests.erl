@@ -114,7 +114,7 @@ cut_off(Node, Count, World) ->
     set({partition, [[Node], Rest]}, World).
 
 what_left_all_caches_is_told_as_missed_test() ->
-    Options = #{cache_max => 10, exchange_ms => 1000},
+    Options = #{cache_max => 10, keep_ms => 400, exchange_ms => 1000},
     Built = broadcasts(n01, lists:seq(1, 5), 500, cluster(20, 4, Options)),
     Behind = broadcasts(n01, lists:seq(6, 55), 100, cut_off(n09, 20, forget(Built))),
     Healed = wait(20000, set(heal, Behind)),
@@ -139,6 +139,19 @@ an_island_catches_up_when_it_is_an_island_no_more_test() ->
     Healed = wait(30000, set(heal, Both)),
     Expected = lists:sort([{Side, N} || Side <- [here, there], N <- lists:seq(1, 20)]),
     ?assertEqual([], [Node || Node <- Names, lists:sort(received(Node, Healed)) =/= Expected]).
+
+%% A sender that is too fast
+
+%% Ten times as fast as it may be: what was sent is had by all, in its order.
+what_was_not_refused_is_delivered_however_fast_it_was_sent_test() ->
+    Options = #{cache_max => 200, window => 100, held_max => 100, exchange_ms => 5000},
+    Faulty = set({loss, 0.02}, cluster(12, 4, Options)),
+    Sent = wait(60000, set({loss, 0.0}, broadcasts(n01, lists:seq(1, 3000), 2, Faulty))),
+    Accepted = received(n01, Sent),
+    ?assertEqual(3000, length(Accepted) + counted(refused, Sent)),
+    ?assert(counted(refused, Sent) > 1000),
+    [?assertEqual({Node, Accepted}, {Node, received(Node, Sent)}) || Node <- atoll_sim_plumtree_node:names(12)],
+    ?assertEqual([], (kept(Sent))#kept.missed).
 
 %% Newcomers and restarts
 

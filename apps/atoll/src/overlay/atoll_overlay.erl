@@ -39,7 +39,8 @@
     | restarting
     %% No contact could be joined by in time; it is still tried.
     | timeout
-    %% Too many callers wait.
+    %% Too many callers wait to join; or this node broadcasts faster than the others can be
+    %% sure to get it, and nothing was sent.
     | overloaded
     %% To broadcast: this node has left, or was configured without.
     | left
@@ -56,11 +57,14 @@
 
 %% So many times as long as they should be.
 -define(LOOKS, 3).
+%% With so many messages before it a broadcast is refused.
+-define(MAX_WAITING, 1000).
 
 %% @doc Makes the table; the caller owns it.
 -spec create_table() -> ok.
 create_table() ->
     ?MODULE = ets:new(?MODULE, [named_table, public, ordered_set, {read_concurrency, true}]),
+    true = ets:insert(?MODULE, {refused, counters:new(1, [])}),
     ok.
 
 %% @doc Starts the overlay's process of this node, in a new life.
@@ -126,7 +130,26 @@ tell_cliques() ->
 %% @doc Sends a payload to all members, this one included.
 -spec broadcast(Topic :: term(), Payload :: term()) -> ok | {error, error()}.
 broadcast(Topic, Payload) ->
-    call({broadcast, {Topic, Payload}}).
+    send({broadcast, {Topic, Payload}}).
+
+%% Whoever is asked more than it can do is not asked more.
+send(Request) ->
+    case is_busy() of
+        true ->
+            {ok, Refused} = look_up(refused),
+            ok = counters:add(Refused, 1, 1),
+            {error, overloaded};
+        false ->
+            call(Request)
+    end.
+
+is_busy() ->
+    Pid = whereis(?MODULE),
+    Pid =/= undefined andalso
+        case erlang:process_info(Pid, message_queue_len) of
+            {message_queue_len, Waiting} -> Waiting > ?MAX_WAITING;
+            undefined -> false
+        end.
 
 %% @doc The members that this node knows of, in the order of their names, itself
 %% included; none where there is no overlay.
@@ -158,8 +181,13 @@ status() ->
     case call(status) of
         {error, overlay_off} -> off;
         {error, Why} -> Why;
-        #{} = Summary -> Summary#{counters => atoll_interpreter:counters(?MODULE)}
+        #{} = Summary -> Summary#{counters => atoll_interpreter:counters(?MODULE), broadcasts_refused => refused()}
     end.
+
+%% For the length of the queue; those for the rate are counted by the part itself.
+refused() ->
+    {ok, Refused} = look_up(refused),
+    counters:get(Refused, 1).
 
 look_up(Key) ->
     case ets:whereis(?MODULE) =/= undefined andalso ets:lookup(?MODULE, Key) of

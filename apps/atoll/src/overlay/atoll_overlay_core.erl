@@ -264,7 +264,7 @@ handle({call, From, {broadcast, _}}, _Now, #state{broadcast = off} = State) ->
 handle({call, From, {broadcast, _}}, _Now, #state{leaving = left} = State) ->
     {State, [{reply, From, {error, left}}]};
 handle({call, From, {broadcast, _} = Broadcast}, Now, State) ->
-    done(tell(broadcast, {cast, Broadcast}, Now, State, [{reply, From, ok}]));
+    done(tell(broadcast, {call, From, Broadcast}, Now, State, []));
 handle({call, From, {join, Contacts, Ms}}, Now, State0) ->
     {State, Acc} = join(Contacts, Now, State0),
     done(wait_to_join(From, Ms, State, Acc));
@@ -378,6 +378,8 @@ collect([{want, Node} | Effects], strategy, Now, #state{wants = Wants} = State, 
 collect([{unwant, Node} | Effects], strategy, Now, #state{wants = Wants} = State0, Acc0) ->
     {State, Acc} = unwant(Node, State0#state{wants = maps:remove(Node, Wants)}, Acc0),
     collect(Effects, strategy, Now, State, Acc);
+collect([{reply, _, _} = Reply | Effects], broadcast, Now, State, Acc) ->
+    collect(Effects, broadcast, Now, State, [Reply | Acc]);
 collect([{notify, Notice} | Effects], Part, Now, State0, Acc0) ->
     {State, Acc} = notice(Part, Notice, Now, State0, Acc0),
     collect(Effects, Part, Now, State, Acc).

@@ -45,6 +45,9 @@
 %%   are missed, for whatever reason they have not come. So it is from the moment on at which a
 %%   node is settled; what a fresh one hears is delivered as it comes. With the option
 %%   `{order, none}' nothing is held, and nothing of this is promised.</li>
+%% <li>A node that sends faster than others can be sure to get it is told so: an own message stays in
+%%   the cache for `keep_ms', whatever others send, and while there is no room for one
+%%   more none is sent.</li>
 %% <li>Every table has a bound, and what is dropped is counted ({@link summary/1}).</li>
 %% </ul>
 %%
@@ -155,15 +158,18 @@ options() ->
         exchange_max => {pos_integer, 1000},
         patience => {pos_integer, 3},
         fresh_ms => {pos_integer, 2000},
-        cache_max => {pos_integer, 1000},
-        cache_bytes => {pos_integer, 16777216},
+        cache_max => {pos_integer, 8192},
+        cache_bytes => {pos_integer, 33554432},
+        %% How long an own message is certainly kept for those who ask for it: twice
+        %% lazy_ms and graft_ms. What the cache has no room for is not sent.
+        keep_ms => {non_neg_integer, 1600},
         max_trees => {pos_integer, 64},
         max_senders => {pos_integer, 1024},
         window => {pos_integer, 4096},
         %% Whether what comes early waits for what its sender sent before, how much may
         %% wait, and for how long.
         order => {{one_of, [fifo, none]}, fifo},
-        held_max => {pos_integer, 1000},
+        held_max => {pos_integer, 4096},
         held_bytes => {pos_integer, 16777216},
         hold_ms => {pos_integer, 60000}
     }.
@@ -174,11 +180,11 @@ init(#{self := Self, incarnation := Incarnation, seed := Seed, options := Given}
     {ok, Options} = atoll_strategy:options(?MODULE, Given),
     #{max_senders := MaxSenders, window := Window, max_trees := MaxTrees} = Options,
     #{missing_max := MissingMax, graft_ms := GraftMs} = Options,
-    #{cache_max := CacheMax, cache_bytes := CacheBytes} = Options,
+    #{cache_max := CacheMax, cache_bytes := CacheBytes, keep_ms := KeepMs} = Options,
     #{held_max := HeldMax, held_bytes := HeldBytes} = Options,
     Counts =
         [duplicates, fetched, grafts, prunes, swaps, ihaves, exchanges, missed] ++
-            [old, own, unasked, uncached, strangers, early],
+            [old, own, unasked, uncached, strangers, early, refused],
     exchange_timer(#state{
         self = Self,
         incarnation = Incarnation,
@@ -186,14 +192,23 @@ init(#{self := Self, incarnation := Incarnation, seed := Seed, options := Given}
         seen = atoll_plumtree_seen:new(MaxSenders, Window),
         trees = atoll_plumtree_trees:new(MaxTrees),
         missing = atoll_plumtree_missing:new(MissingMax, GraftMs),
-        cache = atoll_plumtree_cache:new(CacheMax, CacheBytes),
+        cache = atoll_plumtree_cache:new(#{
+            self => Self,
+            max => CacheMax,
+            max_bytes => CacheBytes,
+            %% What is further back than the window nobody asks for.
+            own_max => Window,
+            keep_ms => KeepMs
+        }),
         held = atoll_plumtree_held:new(HeldMax, HeldBytes),
         hurry_at = Now,
         counts = maps:from_list([{Count, 0} || Count <- Counts]),
         rand = rand:seed_s(exsss, Seed)
     }).
 
-%% @doc Takes one event. The casts are `{broadcast, Payload}' and `{incarnation, I}'.
+%% @doc Takes one event. The casts are `{broadcast, Payload}' and `{incarnation, I}'; the call
+%% `{broadcast, Payload}' is answered with `ok', or with `{error, overloaded}' where nothing is
+%% sent, as with a cast then.
 -spec handle(atoll_protocol:event(), atoll_protocol:now_ms(), state()) ->
     {state(), [atoll_protocol:effect()]}.
 handle({message, From, {gossip, Root, Incarnation, Seq, Hops, Payload}}, Now, State) ->
@@ -254,19 +269,30 @@ handle({timeout, exchange}, _Now, State0) ->
     {State, Timer ++ Sent};
 handle({timeout, fresh}, Now, State) ->
     still_fresh(Now, State);
-handle({cast, {broadcast, Payload}}, Now, State) ->
-    broadcast(Payload, Now, State);
+handle({cast, {broadcast, Payload}}, Now, State0) ->
+    case is_room(Now, State0) of
+        {true, State} -> broadcast(Payload, Now, State);
+        {false, State} -> {State, []}
+    end;
+handle({call, From, {broadcast, Payload}}, Now, State0) ->
+    case is_room(Now, State0) of
+        {true, State1} ->
+            {State, Effects} = broadcast(Payload, Now, State1),
+            {State, [{reply, From, ok} | Effects]};
+        {false, State} ->
+            {State, [{reply, From, {error, overloaded}}]}
+    end;
 handle({cast, {incarnation, Incarnation}}, _Now, #state{incarnation = Old} = State) when Incarnation > Old ->
     {State#state{incarnation = Incarnation, seq = 0}, []}.
 
 %% @doc For people: sizes and counts since the start. `payloads' are all copies that
 %% came over trees, `fetched' those that an exchange brought; `delivered' are without
 %% the own ones; `unanswered' are missing messages that no announcer sent, `uncached' those
-%% that were asked for here and were not there.
+%% that were asked for here and were not there; `refused' are own ones that were not sent.
 -spec summary(state()) -> #{atom() => term()}.
 summary(State) ->
     #state{seen = Seen, trees = Trees, missing = Missing, cache = Cache, held = Held, counts = Counts} = State,
-    Said = maps:with([duplicates, fetched, grafts, prunes, swaps, ihaves, exchanges, missed, uncached], Counts),
+    Said = maps:with([duplicates, fetched, grafts, prunes, swaps, ihaves, exchanges, missed, uncached, refused], Counts),
     Said#{
         neighbours => length(State#state.up),
         fresh => is_fresh(State),
@@ -311,11 +337,17 @@ payloads(_) -> [].
 
 %% Messages, eager and lazy
 
+is_room(Now, #state{cache = Cache0} = State) ->
+    case atoll_plumtree_cache:is_full(Now, Cache0) of
+        {false, Cache} -> {true, State#state{cache = Cache}};
+        {true, Cache} -> {false, count(refused, 1, State#state{cache = Cache})}
+    end.
+
 broadcast(Payload, Now, #state{self = Self, incarnation = Incarnation, up = Up} = State) ->
     Seq = State#state.seq + 1,
     Message = {gossip, Self, Incarnation, Seq, 1, Payload},
     {Lazy, Trees} = atoll_plumtree_trees:sent(Self, Now, State#state.trees),
-    Cache = atoll_plumtree_cache:add(Self, Incarnation, Seq, Message, State#state.cache),
+    Cache = atoll_plumtree_cache:add(Self, Incarnation, Seq, Message, Now, State#state.cache),
     Sends = [{send, Node, Message} || Node <- Up, not lists:member(Node, Lazy)],
     {Announced, Timer} = announce(Message, Lazy, State#state{seq = Seq, trees = Trees, cache = Cache}),
     {Announced, [{notify, {broadcast, Self, Payload}}] ++ Sends ++ Timer}.
@@ -332,7 +364,7 @@ gossip(From, Root, Incarnation, Seq, Hops, Payload, Now, #state{seen = Seen0, pa
             #state{up = Up, trees = Trees0, cache = Cache0, missing = Missing} = State,
             {Kind, Lazy, Trees} = atoll_plumtree_trees:delivered(Root, From, Hops, Now, Trees0),
             Message = {gossip, Root, Incarnation, Seq, Hops + 1, Payload},
-            {Eager, Announced, Cache} = spread(Up, Lazy, Message, Cache0),
+            {Eager, Announced, Cache} = spread(Up, Lazy, Now, Message, Cache0),
             Taken = State#state{
                 seen = Seen,
                 trees = Trees,
@@ -354,10 +386,10 @@ gossip(From, Root, Incarnation, Seq, Hops, Payload, Now, #state{seen = Seen0, pa
 
 %% To whom a message is to be sent and announced. One that was given back has been before, if
 %% it is in the cache still.
-spread(Up, Lazy, {gossip, Root, Incarnation, Seq, _, _} = Message, Cache) ->
+spread(Up, Lazy, Now, {gossip, Root, Incarnation, Seq, _, _} = Message, Cache) ->
     case atoll_plumtree_cache:find(Root, Incarnation, Seq, Cache) of
         {ok, _} -> {[], [], Cache};
-        error -> {Up, Lazy, atoll_plumtree_cache:add(Root, Incarnation, Seq, Message, Cache)}
+        error -> {Up, Lazy, atoll_plumtree_cache:add(Root, Incarnation, Seq, Message, Now, Cache)}
     end.
 
 sends([From | Up], From, Lazy, Message, Effects) ->
@@ -674,7 +706,7 @@ fetch(From, {gossip, Root, Incarnation, Seq, Hops, Payload}, Now, #state{seen = 
         {new, Ahead, Missed, Seen} ->
             #state{up = Up, cache = Cache0, missing = Missing} = State,
             Message = {gossip, Root, Incarnation, Seq, Hops + 1, Payload},
-            {_, Others, Cache} = spread([], lists:delete(From, Up), Message, Cache0),
+            {_, Others, Cache} = spread([], lists:delete(From, Up), Now, Message, Cache0),
             Fetched = State#state{
                 seen = Seen,
                 cache = Cache,
