@@ -49,7 +49,7 @@
 -module(atoll).
 
 -export([version/0]).
--export([join/1, leave/0, members/0, neighbours/0, broadcast/2, tell/1]).
+-export([join/1, leave/0, members/0, neighbours/0, broadcast/2, broadcast/3, tell/1]).
 -export([route/1, reachable/0]).
 -export([subscribe/1, unsubscribe/0, status/0, links/0, record/1]).
 -export([format_error/1]).
@@ -99,6 +99,7 @@
     | atoll_route:error()
     | {not_a_node, term()}
     | {no_such_event, term()}
+    | {bad_acknowledgement, term()}
     | not_recording
     | {not_a_folder, term()}
     %% The folder cannot be made, or a file in it not be written.
@@ -111,6 +112,9 @@
     {attr, atoll_attr}, {distance, atoll_distance}, {place, atoll_place_watch}
 ]).
 -define(MAX_RECORDING, 1 bsl 28).
+%% How long acknowledgements are waited for, unless the caller says, and what a timer takes.
+-define(ACK_MS, 5000).
+-define(MAX_MS, 16#7FFFFFFF).
 %% How many other paths a route is told with.
 -define(ALTERNATIVES, 3).
 
@@ -198,6 +202,31 @@ neighbours() ->
 -spec broadcast(Topic :: term(), Payload :: term()) -> ok | {error, error()}.
 broadcast(Topic, Payload) ->
     atoll_overlay:broadcast(Topic, Payload).
+
+%% @doc As `broadcast/2', and waits until members have acknowledged that their subscribers got it.
+%%
+%% With `#{ack => all}' these are all members at this moment, this node among them: the
+%% answer is `{ok, Nodes}', all of them in the order of their names, or
+%% `{error, {unanswered, Nodes}}' with those that did not acknowledge in time; a member that dies
+%% or leaves meanwhile does not, and where all others have that is said at once. With
+%% `#{ack => N}' it is `{ok, Nodes}' when N members, this one counted, have acknowledged,
+%% and `{error, {acknowledged, K, N}}' when only K have in time, or no more can. The time is
+%% `timeout', in milliseconds, 5000 unless given.
+%%
+%% Who is in the `ok' has delivered it. Who is not may have, or may do so yet: after an
+%% error the message is not taken back. Each caller waits for itself; so many wait
+%% at once at most (`waits_max', 64), any other is told `{error, overloaded}'. It takes a roster.
+-spec broadcast(Topic :: term(), Payload :: term(), #{ack := all | pos_integer(), timeout => pos_integer()}) ->
+    {ok, [node(), ...]} | {error, error()}.
+broadcast(Topic, Payload, Options) ->
+    case is_map(Options) andalso maps:merge(#{timeout => ?ACK_MS}, Options) of
+        #{ack := Need, timeout := Ms} = All when
+            map_size(All) =:= 2, Need =:= all orelse is_integer(Need) andalso Need > 0, is_integer(Ms), 0 < Ms, Ms =< ?MAX_MS
+        ->
+            atoll_overlay:broadcast(Topic, Payload, Need, Ms);
+        _ ->
+            {error, {bad_acknowledgement, Options}}
+    end.
 
 %% @doc Tells the strategy what only it knows: `{join, Node}' and `{part, Node}' under
 %% `static', for instance. A strategy does nothing with a term that it does not know,
@@ -391,6 +420,18 @@ format_error(left) ->
     "this node has left the cluster";
 format_error(broadcast_off) ->
     "this node was configured without broadcast";
+format_error(roster_off) ->
+    "acknowledgements take a roster: this node was configured without, and does not know who is a member";
+format_error({too_few_members, Members, Need}) ->
+    io_lib:format("~b are to acknowledge it, but the cluster has ~b nodes; nothing was sent", [Need, Members]);
+format_error({unanswered, Nodes}) ->
+    io_lib:format("not acknowledged in time, though it may have come: by ~ts", [lists:join(", ", [atom_to_list(N) || N <- Nodes])]);
+format_error({acknowledged, Count, Need}) ->
+    io_lib:format("acknowledged in time by ~b nodes, and ~b were to do so", [Count, Need]);
+format_error({bad_acknowledgement, Term}) ->
+    io_lib:format(
+        "the options of an acknowledged broadcast are ack => all or a number of nodes, and timeout => milliseconds, not ~tp", [Term]
+    );
 format_error({not_a_folder, Term}) ->
     io_lib:format("~tp is not the path of a folder", [Term]);
 format_error(overloaded) ->

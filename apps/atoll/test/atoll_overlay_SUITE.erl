@@ -11,6 +11,7 @@
     all_know_all_and_views_are_symmetric/1,
     a_broadcast_reaches_everybody_once_and_in_order/1,
     a_sender_that_is_too_fast_is_told/1,
+    members_acknowledge_a_broadcast/1,
     who_leaves_is_held_for_no_failure_and_can_come_back/1,
     a_node_that_is_stopped_in_order_leaves/1,
     a_killed_node_is_down_for_all_and_back_in_a_new_life/1,
@@ -106,6 +107,37 @@ a_sender_that_is_too_fast_is_told(Config) ->
     ?assertEqual({error, overloaded}, call(C, First, atoll_overlay_witness, broadcast_to_busy, [])),
     ?assertMatch(#{overlay := #{broadcasts_refused := 1}}, call(C, First, atoll, status, [])),
     _ = small(Config, off, #{broadcast => #{}}).
+
+members_acknowledge_a_broadcast(Config) ->
+    [First | _] = All = atoll_cluster:nodes(?config(small, Config)),
+    C = small(Config, hyparview, #{contacts => [First]}),
+    ok = atoll_overlay_cluster:settle(C),
+    [A, B, Stopped, Killed | _] = Nodes = lists:sort(All),
+    Say = fun(Payload, Options) -> call(C, A, atoll, broadcast, [test, Payload, Options]) end,
+    ?assertEqual({ok, Nodes}, Say(all, #{ack => all, timeout => 10000})),
+    %% Who is in the answer has it.
+    [?assertMatch([_], [P || {_, broadcast, #{payload := all = P}} <- seen(C, N)]) || N <- Nodes],
+    {ok, Some} = Say(some, #{ack => 3}),
+    ?assertEqual({true, []}, {length(Some) >= 3, Some -- Nodes}),
+    ?assertEqual({error, {too_few_members, 5, 6}}, Say(many, #{ack => 6})),
+    ok = atoll_cluster:pause(C, Stopped),
+    %% Before anybody can be held to be dead.
+    ?assertEqual({error, {unanswered, [Stopped]}}, Say(late, #{ack => all, timeout => 1000})),
+    ?assertEqual({error, {acknowledged, 4, 5}}, Say(late, #{ack => 5, timeout => 500})),
+    ok = atoll_cluster:resume(C, Stopped),
+    [ok = call(C, N, atoll_overlay_witness, await, [members, Nodes]) || N <- Nodes],
+    ok = atoll_cluster:kill(C, Killed),
+    %% Said when it is known to be dead, long before the time is over.
+    Begun = erlang:monotonic_time(millisecond),
+    ?assertEqual({error, {unanswered, [Killed]}}, Say(dead, #{ack => all, timeout => 40000})),
+    ?assert(erlang:monotonic_time(millisecond) - Begun < 20000),
+    ?assertEqual({ok, Nodes -- [Killed]}, Say(living, #{ack => all, timeout => 10000})),
+    ?assertMatch(#{overlay := #{broadcast := #{acks := #{waiting := 0}}}}, call(C, A, atoll, status, [])),
+    ok = atoll_cluster:restart(C, Killed),
+    %% Without a list of members nobody knows who all are.
+    C = small(Config, hyparview, #{contacts => [First], roster => off}),
+    ?assertEqual({error, roster_off}, call(C, B, atoll, broadcast, [test, x, #{ack => all}])),
+    _ = small(Config, off, #{roster => #{}}).
 
 who_leaves_is_held_for_no_failure_and_can_come_back(Config) ->
     C = ?config(cluster, Config),
@@ -351,6 +383,8 @@ wrong_calls_are_refused_in_a_sentence(Config) ->
             {record, [""], "[] is not the path of a folder"},
             {record, [17], "17 is not the path of a folder"},
             {join, [['a@h', "b@h"]], "\"b@h\" is not the name of a node"},
+            {broadcast, [test, x, #{ack => 0}], "the options of an acknowledged broadcast are ack => all or a number"},
+            {broadcast, [test, x, #{ack => 900}], "900 are to acknowledge it, but the cluster has 8 nodes; nothing was sent"},
             {subscribe, [member], "there are no events member; there are member_up,"},
             {subscribe, [[member_up, 7]], "there are no events 7;"}
         ]

@@ -438,3 +438,47 @@ messages_of_others_leave_room_for_the_own_ones_test() ->
     {State, _} = run([from(a, gossip(S)) || S <- lists:seq(1, 9)], settled([a], #{cache_max => 4, keep_ms => 1000})),
     {_, Effects} = run([{call, {self(), x}, {broadcast, x}}], State),
     ?assertMatch([{reply, _, ok} | _], Effects).
+
+%% Acknowledgements
+
+wanted(Seq) -> {gossip, r, 1, Seq, 3, {acknowledge, {1, Seq}, {payload, Seq}}}.
+
+what_is_delivered_is_acknowledged_to_whom_it_came_from_first_test() ->
+    {State, Effects} = run([from(b, wanted(1))], settled([a, b, c])),
+    ?assertEqual(payloads([1]), notices(Effects)),
+    ?assert(lists:member({timer, acks, 50}, Effects)),
+    {_, Acks} = run([from(c, wanted(1)), from(c, {acks, [{{r, 1, 1}, [c]}]}), {timeout, acks}], State),
+    ?assertEqual([{b, {acks, [{{r, 1, 1}, [c, me]}]}}], sent(Acks)),
+    %% Where that one is gone, the sender itself if it is a neighbour, or else all others.
+    Others = fun(Events) -> sent(element(2, run(Events ++ [{timeout, acks}], State))) end,
+    ?assertMatch([{r, {acks, _}}], Others([{up, r}, {down, b, lost}])),
+    ?assertMatch([{a, {acks, _}}, {c, {acks, _}}], Others([{down, b, lost}])),
+    ?assertMatch([{a, {acks, _}}], Others([{down, b, lost}, from(c, {acks, [{{r, 1, 1}, [c]}]})])),
+    ?assertEqual([], Others([{down, Node, lost} || Node <- [a, b, c]])).
+
+what_is_held_is_not_acknowledged_test() ->
+    {State, Effects} = run([from(b, wanted(2))], settled([a, b])),
+    ?assertNot(lists:member({timer, acks, 50}, Effects)),
+    ?assertEqual([], sent(element(2, run([from(r, {acks_wanted, [{1, 2}]})], State)))),
+    {Delivered, _} = run([from(b, gossip(1))], State),
+    ?assertEqual([{r, {acks, [{{r, 1, 2}, [me]}]}}], sent(element(2, run([from(r, {acks_wanted, [{1, 2}]})], Delivered)))).
+
+a_caller_is_told_who_has_acknowledged_test() ->
+    From = {self(), all},
+    {State, Effects} = run([{call, From, {broadcast, x, all, 9000, [a, b, me]}}], settled([a, b])),
+    ?assertEqual([{broadcast, me, x}], notices(Effects)),
+    ?assertEqual([{a, {gossip, me, 1, 1, 1, {acknowledge, {1, 1}, x}}}, {b, {gossip, me, 1, 1, 1, {acknowledge, {1, 1}, x}}}], sent(Effects)),
+    {Left, []} = run([from(a, {acks, [{{me, 1, 1}, [a]}]})], State),
+    {_, Gone} = run([{cast, {gone, b}}], Left),
+    ?assertMatch([{reply, From, {error, {unanswered, [b]}}} | _], Gone),
+    {_, Late} = run([{timeout, {ack, {1, 1}}}], Left),
+    ?assertMatch([{reply, From, {error, {unanswered, [b]}}} | _], Late),
+    {Done, All} = run([from(a, {acks, [{{me, 1, 1}, [b]}]})], Left),
+    ?assertMatch([{reply, From, {ok, [a, b, me]}} | _], All),
+    ?assertEqual({Done, []}, run([from(a, {acks, [{{me, 1, 1}, [a, b]}]})], Done)).
+
+callers_too_many_are_refused_and_nothing_is_sent_test() ->
+    Call = fun(N) -> {call, {self(), N}, {broadcast, x, all, 9000, [a, me]}} end,
+    {State, Effects} = run([Call(1), Call(2)], settled([a], #{waits_max => 1})),
+    ?assertEqual([{reply, {self(), 2}, {error, overloaded}}], Effects),
+    ?assertMatch(#{waiting := 1, waiting_refused := 1}, count(acks, State)).

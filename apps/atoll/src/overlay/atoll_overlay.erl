@@ -14,7 +14,7 @@
 -behaviour(atoll_interpreter).
 
 -export([start_link/1, create_table/0]).
--export([join/1, leave/0, contacts/1, tell/1, cliques/1, broadcast/2]).
+-export([join/1, leave/0, contacts/1, tell/1, cliques/1, broadcast/2, broadcast/4]).
 -export([members/0, neighbours/0, has_left/0, status/0]).
 -export([open/1, looks_ms/1, act/2, event/2, notice/2]).
 
@@ -42,9 +42,17 @@
     %% Too many callers wait to join; or this node broadcasts faster than the others can be
     %% sure to get it, and nothing was sent.
     | overloaded
-    %% To broadcast: this node has left, or was configured without.
+    %% To broadcast: this node has left, or was configured without; to ask for acknowledgements it
+    %% has to know all members.
     | left
-    | broadcast_off.
+    | broadcast_off
+    | roster_off
+    %% There are fewer members than are to acknowledge, and nothing was sent.
+    | {too_few_members, pos_integer(), pos_integer()}
+    %% These have not acknowledged in time, or are no members any more; or so many of so many
+    %% have. It may have come to them still.
+    | {unanswered, [node(), ...]}
+    | {acknowledged, non_neg_integer(), pos_integer()}.
 
 -record(world, {
     %% Two looks at a suspect that are further apart are not of one suspicion.
@@ -131,6 +139,12 @@ tell_cliques() ->
 -spec broadcast(Topic :: term(), Payload :: term()) -> ok | {error, error()}.
 broadcast(Topic, Payload) ->
     send({broadcast, {Topic, Payload}}).
+
+%% @doc The same, and waits until so many members, or all, have acknowledged it, so long at most.
+-spec broadcast(Topic :: term(), Payload :: term(), atoll_plumtree_waits:need(), Ms :: pos_integer()) ->
+    {ok, [node()]} | {error, error()}.
+broadcast(Topic, Payload, Need, Ms) ->
+    send({broadcast, {Topic, Payload}, Need, Ms}).
 
 %% Whoever is asked more than it can do is not asked more.
 send(Request) ->

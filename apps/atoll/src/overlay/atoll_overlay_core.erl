@@ -191,7 +191,8 @@ contacts(Contacts, Options) -> Options#{contacts => Contacts}.
 %% to add them and join by them now, `{broadcast, Payload}', `leave', `{tell, Term}' to the strategy, and
 %% `{unreachable, Node}' from the link room, and `{bytes, Node}', that some have come from
 %% it. Calls are `neighbours', `members', `status',
-%% `{broadcast, Payload}', `leave', which is answered when the node has left, and
+%% `{broadcast, Payload}', `{broadcast, Payload, all | N, Ms}', which is answered as
+%% {@link atoll_plumtree_waits:answer()} says, of all members of now, `leave', which is answered when the node has left, and
 %% `{join, [Node], Ms}', answered when it has a neighbour or, with `{error, timeout}',
 %% after so long; it goes on trying.
 -spec handle(atoll_protocol:event(), atoll_protocol:now_ms(), state()) ->
@@ -265,6 +266,17 @@ handle({call, From, {broadcast, _}}, _Now, #state{leaving = left} = State) ->
     {State, [{reply, From, {error, left}}]};
 handle({call, From, {broadcast, _} = Broadcast}, Now, State) ->
     done(tell(broadcast, {call, From, Broadcast}, Now, State, []));
+handle({call, From, {broadcast, Payload, Need, Ms}}, Now, State) ->
+    Members = members(State),
+    case State of
+        #state{broadcast = off} -> {State, [{reply, From, {error, broadcast_off}}]};
+        #state{leaving = left} -> {State, [{reply, From, {error, left}}]};
+        #state{roster = off} -> {State, [{reply, From, {error, roster_off}}]};
+        #state{} when is_integer(Need), Need > length(Members) ->
+            {State, [{reply, From, {error, {too_few_members, length(Members), Need}}}]};
+        #state{} ->
+            done(tell(broadcast, {call, From, {broadcast, Payload, Need, Ms, Members}}, Now, State, []))
+    end;
 handle({call, From, {join, Contacts, Ms}}, Now, State0) ->
     {State, Acc} = join(Contacts, Now, State0),
     done(wait_to_join(From, Ms, State, Acc));
@@ -418,6 +430,8 @@ notice(discovery, {cargo, Table}, Now, State, Acc) ->
     tell(detector, {cast, {cargo, Table}}, Now, State, Acc);
 notice(roster, {buried, Life}, Now, State, Acc) ->
     begin_anew(Life, Now, State, Acc);
+notice(roster, {member_down, Node, _Why} = Notice, Now, State, Acc) ->
+    tell(broadcast, {cast, {gone, Node}}, Now, State, [{notify, Notice} | Acc]);
 notice(roster, left, _Now, #state{leaving = left} = State, Acc) ->
     %% It has stayed outside.
     {State, Acc};

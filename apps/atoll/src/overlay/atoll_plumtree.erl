@@ -48,6 +48,9 @@
 %% <li>A node that sends faster than others can be sure to get it is told so: an own message stays in
 %%   the cache for `keep_ms', whatever others send, and while there is no room for one
 %%   more none is sent.</li>
+%% <li>A sender that asks for it is told which members have delivered a message, or which have not
+%%   said so in time ({@link atoll_plumtree_acks}). Whoever it is told of has; of the others
+%%   it does not know.</li>
 %% <li>Every table has a bound, and what is dropped is counted ({@link summary/1}).</li>
 %% </ul>
 %%
@@ -65,7 +68,7 @@
 
 -export([options/0, init/2, handle/3, summary/1, payloads/1]).
 
--export_type([config/0, options/0, message/0, notice/0, state/0]).
+-export_type([config/0, options/0, message/0, payload/0, notice/0, state/0]).
 
 -type config() :: #{
     self := node(),
@@ -96,7 +99,11 @@
     | {exchange, Complete :: boolean(), atoll_plumtree_seen:digest()}
     %% Where I lack something that you have; what you lack; what of that is gone.
     | {answer, atoll_plumtree_seen:digest(), [atoll_plumtree_cache:message()], [gone()]}
-    | {rest, [atoll_plumtree_cache:message()], [gone()]}.
+    | {rest, [atoll_plumtree_cache:message()], [gone()]}
+    | atoll_plumtree_acks:message().
+
+%% As it travels: one that is to be acknowledged says its number itself.
+-type payload() :: {acknowledge, atoll_plumtree_waits:id(), term()} | term().
 
 -type gone() :: {Root :: node(), atoll_plumtree_mark:incarnation(), Upto :: pos_integer()}.
 
@@ -121,6 +128,7 @@
     missing :: atoll_plumtree_missing:missing(),
     cache :: atoll_plumtree_cache:cache(),
     held :: atoll_plumtree_held:held(),
+    acks :: atoll_plumtree_acks:acks(),
     %% Announcements to be made, newest first, and to whom.
     pending = [] :: [{tuple(), [node()]}],
     pending_size = 0 :: non_neg_integer(),
@@ -171,7 +179,12 @@ options() ->
         order => {{one_of, [fifo, none]}, fifo},
         held_max => {pos_integer, 4096},
         held_bytes => {pos_integer, 16777216},
-        hold_ms => {pos_integer, 60000}
+        hold_ms => {pos_integer, 60000},
+        %% See atoll_plumtree_acks.
+        ack_ms => {pos_integer, 50},
+        ask_ms => {pos_integer, 1000},
+        acks_max => {pos_integer, 256},
+        waits_max => {pos_integer, 64}
     }.
 
 %% @doc The state of a node without neighbours.
@@ -201,6 +214,7 @@ init(#{self := Self, incarnation := Incarnation, seed := Seed, options := Given}
             keep_ms => KeepMs
         }),
         held = atoll_plumtree_held:new(HeldMax, HeldBytes),
+        acks = atoll_plumtree_acks:new(Self, Options),
         hurry_at = Now,
         counts = maps:from_list([{Count, 0} || Count <- Counts]),
         rand = rand:seed_s(exsss, Seed)
@@ -208,7 +222,9 @@ init(#{self := Self, incarnation := Incarnation, seed := Seed, options := Given}
 
 %% @doc Takes one event. The casts are `{broadcast, Payload}' and `{incarnation, I}'; the call
 %% `{broadcast, Payload}' is answered with `ok', or with `{error, overloaded}' where nothing is
-%% sent, as with a cast then.
+%% sent, as with a cast then. The call `{broadcast, Payload, Need, Ms, Members}' is answered when
+%% as many of these have acknowledged, or cannot any more, or after so long, see
+%% {@link atoll_plumtree_waits:answer()}; the cast `{gone, Node}' says that one is a member no more.
 -spec handle(atoll_protocol:event(), atoll_protocol:now_ms(), state()) ->
     {state(), [atoll_protocol:effect()]}.
 handle({message, From, {gossip, Root, Incarnation, Seq, Hops, Payload}}, Now, State) ->
@@ -231,6 +247,10 @@ handle({message, From, {answer, Lacks, Messages, Gone}}, Now, State) ->
     answer(From, Lacks, Messages, Gone, Now, State);
 handle({message, From, {rest, Messages, Gone}}, Now, State) ->
     fetched(From, Messages, Gone, Now, State);
+handle({message, From, {acks, List}}, _Now, #state{acks = Acks} = State) ->
+    acks(atoll_plumtree_acks:received(From, List, Acks), State);
+handle({message, From, {acks_wanted, Ids}}, _Now, #state{acks = Acks} = State) ->
+    {State, atoll_plumtree_acks:wanted(From, Ids, Acks)};
 handle({message, From, baseline}, _Now, #state{seen = Seen} = State) ->
     case is_fresh(State) of
         true ->
@@ -267,6 +287,13 @@ handle({timeout, exchange}, _Now, State0) ->
     {State1, Timer} = exchange_timer(State0),
     {State, Sent} = begin_exchange(State1),
     {State, Timer ++ Sent};
+handle({timeout, acks}, _Now, #state{acks = Acks} = State) ->
+    acks(atoll_plumtree_acks:flush(fun(Root, First) -> towards(Root, First, State) end, Acks), State);
+handle({timeout, {ask, Id}}, _Now, #state{acks = Acks, rand = Rand0} = State) ->
+    {Rand, Effects} = atoll_plumtree_acks:ask(Id, Rand0, Acks),
+    {State#state{rand = Rand}, Effects};
+handle({timeout, {ack, Id}}, _Now, #state{acks = Acks} = State) ->
+    acks(atoll_plumtree_acks:expired(Id, Acks), State);
 handle({timeout, fresh}, Now, State) ->
     still_fresh(Now, State);
 handle({cast, {broadcast, Payload}}, Now, State0) ->
@@ -282,6 +309,19 @@ handle({call, From, {broadcast, Payload}}, Now, State0) ->
         {false, State} ->
             {State, [{reply, From, {error, overloaded}}]}
     end;
+handle({call, From, {broadcast, Payload, Need, Ms, Members}}, Now, #state{acks = Acks0} = State0) ->
+    {IsFull, Acks1} = atoll_plumtree_acks:is_full(Acks0),
+    case is_room(Now, State0#state{acks = Acks1}) of
+        {true, #state{incarnation = Life, seq = Last} = State1} when not IsFull ->
+            Id = {Life, Last + 1},
+            {State2, Sent} = broadcast({acknowledge, Id, Payload}, Now, State1),
+            {State, Waits} = acks(atoll_plumtree_acks:request(Id, From, {Need, Ms}, Members, Acks1), State2),
+            {State, Sent ++ Waits};
+        {_, State} ->
+            {State, [{reply, From, {error, overloaded}}]}
+    end;
+handle({cast, {gone, Node}}, _Now, #state{acks = Acks} = State) ->
+    acks(atoll_plumtree_acks:gone(Node, Acks), State);
 handle({cast, {incarnation, Incarnation}}, _Now, #state{incarnation = Old} = State) when Incarnation > Old ->
     {State#state{incarnation = Incarnation, seq = 0}, []}.
 
@@ -291,7 +331,7 @@ handle({cast, {incarnation, Incarnation}}, _Now, #state{incarnation = Old} = Sta
 %% that were asked for here and were not there; `refused' are own ones that were not sent.
 -spec summary(state()) -> #{atom() => term()}.
 summary(State) ->
-    #state{seen = Seen, trees = Trees, missing = Missing, cache = Cache, held = Held, counts = Counts} = State,
+    #state{seen = Seen, trees = Trees, missing = Missing, cache = Cache, held = Held, acks = Acks, counts = Counts} = State,
     Said = maps:with([duplicates, fetched, grafts, prunes, swaps, ihaves, exchanges, missed, uncached, refused], Counts),
     Said#{
         neighbours => length(State#state.up),
@@ -308,11 +348,13 @@ summary(State) ->
         cache_bytes => atoll_plumtree_cache:bytes(Cache),
         held => atoll_plumtree_held:size(Held),
         held_bytes => atoll_plumtree_held:bytes(Held),
+        acks => atoll_plumtree_acks:summary(Acks),
         dropped => #{
             cache => atoll_plumtree_cache:dropped(Cache),
             missing => atoll_plumtree_missing:dropped(Missing),
             %% Messages that came too early; they come again.
             held => atoll_plumtree_held:dropped(Held),
+            acks => atoll_plumtree_acks:dropped(Acks),
             senders => atoll_plumtree_seen:forgotten(Seen),
             trees => atoll_plumtree_trees:forgotten(Trees),
             %% Messages of an earlier life: of another sender, of this node.
@@ -350,7 +392,7 @@ broadcast(Payload, Now, #state{self = Self, incarnation = Incarnation, up = Up} 
     Cache = atoll_plumtree_cache:add(Self, Incarnation, Seq, Message, Now, State#state.cache),
     Sends = [{send, Node, Message} || Node <- Up, not lists:member(Node, Lazy)],
     {Announced, Timer} = announce(Message, Lazy, State#state{seq = Seq, trees = Trees, cache = Cache}),
-    {Announced, [{notify, {broadcast, Self, Payload}}] ++ Sends ++ Timer}.
+    {Announced, [{notify, {broadcast, Self, plain(Payload)}}] ++ Sends ++ Timer}.
 
 gossip(From, Self, Incarnation, Seq, _, _, Now, #state{self = Self, payloads = N} = State0) ->
     State = State0#state{payloads = N + 1},
@@ -373,7 +415,7 @@ gossip(From, Root, Incarnation, Seq, Hops, Payload, Now, #state{seen = Seen0, pa
                 payloads = N + 1,
                 hops_max = max(Hops, State#state.hops_max)
             },
-            {Delivered, Notices} = deliver(Root, Seq, Ahead, Missed, Payload, Now, Taken),
+            {Delivered, Notices} = deliver(Root, Seq, Ahead, Missed, Payload, Now, to_acknowledge(Root, Payload, From, Taken)),
             {Announcing, Timer} = announce(Message, Announced, Delivered),
             {Hurried, Exchange} = hurry(Ahead, From, Now, Announcing),
             {Pruned, Prune} = prune_again(Kind, From, Root, Hurried),
@@ -558,17 +600,15 @@ up(Node, First, Now, State) ->
             {State, [{send, Node, baseline}]}
     end.
 
-down(Node, Now, #state{up = Up, unmet = Unmet, trees = Trees0, missing = Missing} = State) ->
+down(Node, Now, #state{up = Up, unmet = Unmet, trees = Trees0, missing = Missing, acks = Acks} = State0) ->
     {Adopted, Trees} = atoll_plumtree_trees:orphaned(Node, Now, atoll_plumtree_trees:lost(Node, Trees0)),
-    {
-        State#state{
-            up = lists:delete(Node, Up),
-            unmet = lists:delete(Node, Unmet),
-            trees = Trees,
-            missing = atoll_plumtree_missing:lost(Node, Missing)
-        },
-        [{send, Parent, {graft, Root, []}} || {Root, Parent} <- Adopted]
-    }.
+    {State, Timer} = acks(atoll_plumtree_acks:lost(Node, Acks), State0#state{
+        up = lists:delete(Node, Up),
+        unmet = lists:delete(Node, Unmet),
+        trees = Trees,
+        missing = atoll_plumtree_missing:lost(Node, Missing)
+    }),
+    {State, [{send, Parent, {graft, Root, []}} || {Root, Parent} <- Adopted] ++ Timer}.
 
 is_neighbour(Node, #state{up = Up}) ->
     lists:member(Node, Up).
@@ -712,7 +752,8 @@ fetch(From, {gossip, Root, Incarnation, Seq, Hops, Payload}, Now, #state{seen = 
                 cache = Cache,
                 missing = atoll_plumtree_missing:came({Root, Incarnation, Seq}, Missing)
             },
-            {Delivered, Notices} = deliver(Root, Seq, Ahead, Missed, Payload, Now, count(fetched, 1, Fetched)),
+            Wanted = to_acknowledge(Root, Payload, From, count(fetched, 1, Fetched)),
+            {Delivered, Notices} = deliver(Root, Seq, Ahead, Missed, Payload, Now, Wanted),
             {Announced, Timer} = announce(Message, Others, Delivered),
             {Announced, Notices ++ Timer};
         seen ->
@@ -782,6 +823,10 @@ give_up({Root, Life, First}, Now, #state{seen = Seen0, held = Held0} = State) ->
         end,
     tell(Root, Out, State#state{seen = Seen, held = Held}).
 
+tell(Root, [{payload, {acknowledge, {Life, Seq}, Payload}}], #state{acks = Acks} = State0) ->
+    {State1, Notices} = tell(Root, [{payload, Payload}], State0),
+    {State, Timer} = acks(atoll_plumtree_acks:delivered({Root, Life, Seq}, Acks), State1),
+    {State, Notices ++ Timer};
 tell(Root, [{payload, Payload}], #state{delivered = Delivered} = State) ->
     {State#state{delivered = Delivered + 1}, [{notify, {broadcast, Root, Payload}}]};
 tell(Root, Out, State) ->
@@ -793,6 +838,23 @@ tell(Root, Out, State) ->
         Out,
         State
     ).
+
+%% Acknowledgements
+
+acks({Acks, Effects}, State) ->
+    {State#state{acks = Acks}, Effects}.
+
+plain({acknowledge, _Id, Payload}) -> Payload;
+plain(Payload) -> Payload.
+
+to_acknowledge(Root, {acknowledge, {Life, Seq}, _}, From, #state{acks = Acks} = State) ->
+    State#state{acks = atoll_plumtree_acks:came({Root, Life, Seq}, From, Acks)};
+to_acknowledge(_Root, _Payload, _From, State) ->
+    State.
+
+%% Whom to tell of what goes to Root.
+towards(Root, First, #state{up = Up}) ->
+    [[Node] || Node <- [First, Root], lists:member(Node, Up)] ++ [Up].
 
 %% Runs a function over a list; gives all effects in order.
 collect(Fun, List, State) ->

@@ -1,0 +1,233 @@
+%% @doc Acknowledgements of broadcasts, on their way to the sender.
+%%
+%% A node that delivers a message whose sender wants to know tells the neighbour that the message
+%% came from first, and that one its own, so that they go up the tree that the message came down.
+%% They are gathered for `ack_ms' on each step: the sender hears from its neighbours, and not
+%% from everyone. Where that neighbour is gone the sender itself is told, if it is a
+%% neighbour, or the parent in its tree, or any neighbour; and who has told one that is lost
+%% tells the next one again, all that came through here.
+%%
+%% Any of it may be lost. The sender asks some of those that it has not heard of, each
+%% `ask_ms', and they answer it directly, with all that they know. So there are connections with
+%% a few stragglers, for a while.
+%%
+%% Bounded: a node knows of the last `acks_max' messages that are acknowledged; of earlier
+%% ones it sends on what comes, once or again. No more than `waits_max' callers wait.
+-module(atoll_plumtree_acks).
+
+-export([new/2, is_full/1, request/5, came/3, delivered/2, received/3, wanted/3, gone/2, lost/2]).
+-export([flush/2, ask/3, expired/2, summary/1, dropped/1]).
+
+-export_type([acks/0, message/0, id/0, route/0]).
+
+-type id() :: {Root :: node(), atoll_plumtree_mark:incarnation(), atoll_plumtree_mark:seq()}.
+
+-type message() ::
+    %% These nodes have delivered these messages.
+    {acks, [{id(), ordsets:ordset(node())}]}
+    %% To a node that is not known to have delivered these messages of the sender.
+    | {acks_wanted, [atoll_plumtree_waits:id()]}.
+
+-type route() :: fun((Root :: node(), First :: none | node()) -> [[node()]]).
+%% Whom to tell of what goes to that sender, where that neighbour brought the message first: all
+%% of the first list, or, where they have told of it themselves, of the next.
+
+-record(entry, {
+    first = none :: none | node(),
+    %% Who was told, and who has told this node.
+    told = [] :: [node()],
+    tellers = [] :: ordsets:ordset(node()),
+    %% Whether there was nobody else to tell than those.
+    turned = false :: boolean(),
+    nodes = [] :: ordsets:ordset(node()),
+    %% Those of them that are to be told of.
+    new = [] :: ordsets:ordset(node())
+}).
+
+-record(acks, {
+    self :: node(),
+    options :: atoll_strategy:options(),
+    entries = #{} :: #{id() => #entry{}},
+    %% Their keys, oldest first.
+    order = queue:new() :: queue:queue(id()),
+    %% Whether the timer runs.
+    gathers = false :: boolean(),
+    waits = atoll_plumtree_waits:new() :: atoll_plumtree_waits:waits(),
+    refused = 0 :: non_neg_integer(),
+    dropped = 0 :: non_neg_integer()
+}).
+
+-opaque acks() :: #acks{}.
+
+%% How many are asked at a time.
+-define(ASKED, 16).
+
+%% @doc Nothing is to be acknowledged.
+-spec new(node(), atoll_strategy:options()) -> acks().
+new(Self, Options) ->
+    #acks{self = Self, options = maps:with([ack_ms, ask_ms, acks_max, waits_max], Options)}.
+
+%% @doc Do as many wait as may? The caller is refused then.
+-spec is_full(acks()) -> {boolean(), acks()}.
+is_full(#acks{waits = Waits, options = #{waits_max := Max}, refused = Refused} = Acks) ->
+    case atoll_plumtree_waits:size(Waits) >= Max of
+        true -> {true, Acks#acks{refused = Refused + 1}};
+        false -> {false, Acks}
+    end.
+
+%% @doc Somebody waits for what becomes of an own message, so long at most.
+-spec request(
+    atoll_plumtree_waits:id(),
+    atoll_protocol:from(),
+    {atoll_plumtree_waits:need(), Ms :: pos_integer()},
+    Members :: [node(), ...],
+    acks()
+) -> {acks(), [atoll_protocol:effect()]}.
+request(Id, From, {Need, Ms}, Members, #acks{self = Self, waits = Waits0, options = #{ask_ms := AskMs}} = Acks) ->
+    Waits = atoll_plumtree_waits:start(Id, From, Need, Members, Waits0),
+    {Answered, Ended} = ended(atoll_plumtree_waits:acked(Id, [Self], Waits), Acks),
+    {Answered, [{timer, {ack, Id}, Ms}, {timer, {ask, Id}, AskMs} | Ended]}.
+
+%% @doc A message that is to be acknowledged has come, from there first.
+-spec came(id(), node(), acks()) -> acks().
+came(Id, First, Acks) ->
+    store(Id, (entry(Id, Acks))#entry{first = First}, Acks).
+
+%% @doc This node has delivered it.
+-spec delivered(id(), acks()) -> {acks(), [atoll_protocol:effect()]}.
+delivered(Id, #acks{self = Self} = Acks) ->
+    add(Id, [], [Self], Acks).
+
+%% @doc These have, as a node says.
+-spec received(node(), [{id(), ordsets:ordset(node())}], acks()) -> {acks(), [atoll_protocol:effect()]}.
+received(From, List, Acks) ->
+    lists:foldl(
+        fun({Id, Nodes}, {A0, Effects}) ->
+            {A, More} = add(Id, [From], Nodes, A0),
+            {A, Effects ++ More}
+        end,
+        {Acks, []},
+        List
+    ).
+
+add({Self, Life, Seq}, _From, Nodes, #acks{self = Self, waits = Waits} = Acks) ->
+    ended(atoll_plumtree_waits:acked({Life, Seq}, Nodes, Waits), Acks);
+add(Id, From, Nodes, Acks) ->
+    #entry{nodes = Known, told = Told, tellers = Tellers, new = New} = Entry = entry(Id, Acks),
+    All = ordsets:union(Nodes, Known),
+    IsBack = lists:any(fun(Node) -> lists:member(Node, Told) end, From),
+    if
+        IsBack ->
+            gather(store(Id, Entry#entry{tellers = ordsets:union(From, Tellers), told = [], nodes = All, new = All}, Acks));
+        All =:= Known ->
+            {Acks, []};
+        true ->
+            More = ordsets:union(ordsets:subtract(Nodes, Known), New),
+            gather(store(Id, Entry#entry{tellers = ordsets:union(From, Tellers), nodes = All, new = More}, Acks))
+    end.
+
+gather(#acks{gathers = true} = Acks) -> {Acks, []};
+gather(#acks{options = #{ack_ms := Ms}} = Acks) -> {Acks#acks{gathers = true}, [{timer, acks, Ms}]}.
+
+%% @doc The sender of these asks for what is known of them.
+-spec wanted(node(), [atoll_plumtree_waits:id()], acks()) -> [atoll_protocol:effect()].
+wanted(Root, Ids, Acks) ->
+    Known = [{Id, Nodes} || {Life, Seq} <- Ids, Id <- [{Root, Life, Seq}], #entry{nodes = [_ | _] = Nodes} <- [entry(Id, Acks)]],
+    [{send, Root, {acks, Known}} || Known =/= []].
+
+%% @doc A node is no member any more.
+-spec gone(node(), acks()) -> {acks(), [atoll_protocol:effect()]}.
+gone(Node, #acks{waits = Waits} = Acks) ->
+    ended(atoll_plumtree_waits:gone(Node, Waits), Acks).
+
+%% @doc A neighbour is lost: what it was told somebody else is told.
+-spec lost(node(), acks()) -> {acks(), [atoll_protocol:effect()]}.
+lost(Node, #acks{entries = Entries} = Acks) ->
+    Again = maps:map(
+        fun(_Id, #entry{told = Told, nodes = Nodes} = Entry) ->
+            case lists:member(Node, Told) of
+                true -> Entry#entry{told = [], new = Nodes};
+                false -> Entry
+            end
+        end,
+        Entries
+    ),
+    case Again of
+        Entries -> {Acks, []};
+        _ -> gather(Acks#acks{entries = Again})
+    end.
+
+%% @doc Sends what was gathered, in one message to each. What has no way now waits for the
+%% next, or is asked for.
+-spec flush(route(), acks()) -> {acks(), [atoll_protocol:effect()]}.
+flush(Route, #acks{entries = Entries} = Acks) ->
+    Ways = [
+        {Id, Way}
+     || {{Root, _, _} = Id, #entry{first = First, new = [_ | _]} = Entry} <- lists:sort(maps:to_list(Entries)),
+        #entry{told = [_ | _]} = Way <- [way(Route(Root, First), Entry)]
+    ],
+    Kept = lists:foldl(fun({Id, Way}, All) -> All#{Id := Way#entry{new = []}} end, Entries, Ways),
+    {
+        Acks#acks{gathers = false, entries = Kept},
+        [
+            {send, To, {acks, [{Id, New} || {Id, #entry{told = Told, new = New}} <- Ways, lists:member(To, Told)]}}
+         || To <- lists:umerge([Told || {_, #entry{told = Told}} <- Ways])
+        ]
+    }.
+
+way([Nodes | Others], #entry{tellers = Tellers, turned = Turned} = Entry) ->
+    case lists:sort(Nodes -- Tellers) of
+        [] when Others =/= [] -> way(Others, Entry);
+        [] when not Turned -> Entry#entry{told = lists:sort(Nodes), turned = true};
+        Told -> Entry#entry{told = Told}
+    end.
+
+%% @doc Asks some of those who have not acknowledged this message.
+-spec ask(atoll_plumtree_waits:id(), rand:state(), acks()) -> {rand:state(), [atoll_protocol:effect()]}.
+ask(Id, Rand0, #acks{waits = Waits, options = #{ask_ms := Ms}}) ->
+    case atoll_plumtree_waits:waiting(Id, Waits) of
+        [] ->
+            {Rand0, []};
+        Waiting ->
+            {Asked, Rand} = atoll_random:sample(?ASKED, Waiting, Rand0),
+            {Rand, [{timer, {ask, Id}, Ms} | [{send, Node, {acks_wanted, [Id]}} || Node <- Asked]]}
+    end.
+
+%% @doc The time of a caller is over.
+-spec expired(atoll_plumtree_waits:id(), acks()) -> {acks(), [atoll_protocol:effect()]}.
+expired(Id, #acks{waits = Waits0} = Acks) ->
+    {Ended, Waits} = atoll_plumtree_waits:expired(Id, Waits0),
+    ended({[Ended], Waits}, Acks).
+
+%% @doc In numbers.
+-spec summary(acks()) -> #{acknowledged | waiting | waiting_refused => non_neg_integer()}.
+summary(#acks{entries = Entries, waits = Waits, refused = Refused}) ->
+    #{acknowledged => map_size(Entries), waiting => atoll_plumtree_waits:size(Waits), waiting_refused => Refused}.
+
+%% @doc How many messages were forgotten for newer ones.
+-spec dropped(acks()) -> non_neg_integer().
+dropped(#acks{dropped = Dropped}) ->
+    Dropped.
+
+ended({Ended, Waits}, Acks) ->
+    {
+        Acks#acks{waits = Waits},
+        lists:append([[{reply, From, Answer}, {cancel, {ack, Id}}, {cancel, {ask, Id}}] || {Id, From, Answer} <- Ended])
+    }.
+
+entry(Id, #acks{entries = Entries}) ->
+    maps:get(Id, Entries, #entry{}).
+
+store(Id, Entry, #acks{entries = Entries} = Acks) when is_map_key(Id, Entries) ->
+    Acks#acks{entries = Entries#{Id := Entry}};
+store(Id, Entry, #acks{entries = Entries, order = Order, options = #{acks_max := Max}} = Acks) ->
+    More = Acks#acks{entries = Entries#{Id => Entry}, order = queue:in(Id, Order)},
+    case map_size(Entries) < Max of
+        true ->
+            More;
+        false ->
+            {{value, Oldest}, Rest} = queue:out(More#acks.order),
+            More#acks{
+                entries = maps:remove(Oldest, More#acks.entries), order = Rest, dropped = Acks#acks.dropped + 1
+            }
+    end.

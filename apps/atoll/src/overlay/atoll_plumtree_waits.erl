@@ -1,0 +1,109 @@
+%% @doc Who waits for which members to acknowledge an own message. Data only.
+%%
+%% A wait ends when all members have acknowledged, or as many as were asked for; or at once
+%% when that cannot be any more, as nobody is left who may still do so; or with its time. A
+%% member that dies or leaves meanwhile does not answer any more. Of an acknowledgement that
+%% nobody waits for, because it came before or comes late, nothing becomes.
+-module(atoll_plumtree_waits).
+
+-export([new/0, start/5, acked/3, gone/2, expired/2, waiting/2, size/1]).
+
+-export_type([waits/0, id/0, need/0, answer/0, ended/0]).
+
+-type id() :: {atoll_plumtree_mark:incarnation(), atoll_plumtree_mark:seq()}.
+-type need() :: all | pos_integer().
+
+-type answer() ::
+    %% Who has acknowledged, in the order of their names.
+    {ok, [node()]}
+    %% Not all: these have not, in that order.
+    | {error, {unanswered, [node(), ...]}}
+    %% Not as many as were asked for: so many of so many.
+    | {error, {acknowledged, non_neg_integer(), pos_integer()}}.
+
+-type ended() :: {id(), atoll_protocol:from(), answer()}.
+
+-record(wait, {
+    from :: atoll_protocol:from(),
+    need :: need(),
+    acked = [] :: ordsets:ordset(node()),
+    waiting :: ordsets:ordset(node()),
+    gone = [] :: ordsets:ordset(node())
+}).
+
+-opaque waits() :: #{id() => #wait{}}.
+
+%% @doc Nobody waits.
+-spec new() -> waits().
+new() ->
+    #{}.
+
+%% @doc Somebody waits for the acknowledgements of these members.
+-spec start(id(), atoll_protocol:from(), need(), [node(), ...], waits()) -> waits().
+start(Id, From, Need, Members, Waits) ->
+    Waits#{Id => #wait{from = From, need = Need, waiting = ordsets:from_list(Members)}}.
+
+%% @doc These have acknowledged it.
+-spec acked(id(), ordsets:ordset(node()), waits()) -> {[ended()], waits()}.
+acked(Id, Nodes, Waits) ->
+    case Waits of
+        #{Id := #wait{acked = Acked, waiting = Waiting} = Wait} ->
+            New = ordsets:intersection(Waiting, Nodes),
+            judge(Id, Wait#wait{acked = ordsets:union(Acked, New), waiting = ordsets:subtract(Waiting, New)}, Waits);
+        #{} ->
+            {[], Waits}
+    end.
+
+%% @doc A node is no member any more.
+-spec gone(node(), waits()) -> {[ended()], waits()}.
+gone(Node, Waits) ->
+    lists:foldl(
+        fun({Id, #wait{waiting = Waiting, gone = Gone} = Wait}, {Ended, Left}) ->
+            case ordsets:is_element(Node, Waiting) of
+                true ->
+                    Less = Wait#wait{waiting = ordsets:del_element(Node, Waiting), gone = ordsets:add_element(Node, Gone)},
+                    {More, Still} = judge(Id, Less, Left),
+                    {Ended ++ More, Still};
+                false ->
+                    {Ended, Left}
+            end
+        end,
+        {[], Waits},
+        lists:sort(maps:to_list(Waits))
+    ).
+
+%% @doc The time of a wait is over.
+-spec expired(id(), waits()) -> {ended(), waits()}.
+expired(Id, Waits) ->
+    #{Id := Wait} = Waits,
+    {{Id, Wait#wait.from, failed(Wait)}, maps:remove(Id, Waits)}.
+
+%% @doc Who may still acknowledge it.
+-spec waiting(id(), waits()) -> ordsets:ordset(node()).
+waiting(Id, Waits) ->
+    case Waits of
+        #{Id := #wait{waiting = Waiting}} -> Waiting;
+        #{} -> []
+    end.
+
+%% @doc How many wait.
+-spec size(waits()) -> non_neg_integer().
+size(Waits) ->
+    map_size(Waits).
+
+judge(Id, #wait{from = From, need = Need, acked = Acked, waiting = Waiting, gone = Gone} = Wait, Waits) ->
+    Answer =
+        case Need of
+            all when Waiting =/= [] -> none;
+            all when Gone =:= [] -> {ok, Acked};
+            Count when is_integer(Count), length(Acked) >= Count -> {ok, Acked};
+            Count when is_integer(Count), length(Acked) + length(Waiting) >= Count -> none;
+            _ -> failed(Wait)
+        end,
+    case Answer of
+        none -> {[], Waits#{Id := Wait}};
+        _ -> {[{Id, From, Answer}], maps:remove(Id, Waits)}
+    end.
+
+failed(#wait{need = all, waiting = Waiting, gone = Gone}) -> {error, {unanswered, ordsets:union(Waiting, Gone)}};
+failed(#wait{need = Count, acked = Acked}) -> {error, {acknowledged, length(Acked), Count}}.

@@ -1,0 +1,199 @@
+%% Acknowledgements of broadcasts: who waits for them, and how they go to the sender.
+-module(atoll_plumtree_acks_tests).
+
+-include_lib("proper/include/proper.hrl").
+-include_lib("eunit/include/eunit.hrl").
+
+%% Who waits
+
+from(Need) -> {self(), Need}.
+
+waits(Needs, Members) ->
+    lists:foldl(
+        fun(Need, W) -> atoll_plumtree_waits:start({1, Need}, from(Need), Need, Members, W) end,
+        atoll_plumtree_waits:new(),
+        Needs
+    ).
+
+acked(Need, Nodes, Waits) ->
+    {Ended, Left} = atoll_plumtree_waits:acked({1, Need}, lists:sort(Nodes), Waits),
+    {[Answer || {{1, N}, {_, N}, Answer} <- Ended, N =:= Need], Left}.
+
+all_have_acknowledged_when_the_last_has_test() ->
+    {[], W1} = acked(all, [c, a], waits([all], [a, b, c])),
+    ?assertEqual([b], atoll_plumtree_waits:waiting({1, all}, W1)),
+    {[Answer], W2} = acked(all, [b, x], W1),
+    ?assertEqual({{ok, [a, b, c]}, 0}, {Answer, atoll_plumtree_waits:size(W2)}),
+    %% What comes late or twice changes nothing.
+    ?assertEqual({[], W2}, acked(all, [b], W2)),
+    ?assertEqual({[], W1}, acked(all, [a], W1)).
+
+as_many_as_were_asked_for_are_enough_test() ->
+    {[], W1} = acked(2, [c], waits([2], [a, b, c])),
+    ?assertMatch({[{ok, [a, c]}], _}, acked(2, [a], W1)),
+    ?assertMatch({{{1, 2}, {_, 2}, {error, {acknowledged, 1, 2}}}, _}, atoll_plumtree_waits:expired({1, 2}, W1)).
+
+a_member_that_is_gone_has_not_answered_and_is_not_waited_for_test() ->
+    {[], W1} = acked(all, [a], waits([all], [a, b, c])),
+    {[], W2} = atoll_plumtree_waits:gone(b, W1),
+    {[Answer], _} = acked(all, [c], W2),
+    ?assertEqual({error, {unanswered, [b]}}, Answer),
+    %% Who had answered has.
+    {[], W3} = atoll_plumtree_waits:gone(a, W1),
+    ?assertMatch({[{ok, [a, b, c]}], _}, acked(all, [b, c], W3)),
+    ?assertMatch({{_, _, {error, {unanswered, [b, c]}}}, _}, atoll_plumtree_waits:expired({1, all}, W2)).
+
+when_no_more_can_acknowledge_that_is_said_at_once_test() ->
+    {[], W1} = acked(2, [a], waits([2], [a, b, c])),
+    {[], W2} = atoll_plumtree_waits:gone(b, W1),
+    ?assertMatch({[{{1, 2}, _, {error, {acknowledged, 1, 2}}}], _}, atoll_plumtree_waits:gone(c, W2)).
+
+%% Whatever comes in whatever order: it ends once, and says what was so.
+a_wait_ends_once_and_says_what_was_so_test_() ->
+    atoll_prop:test(?FUNCTION_NAME, waits_end(), 500).
+
+waits_end() ->
+    Node = elements([a, b, c, d, x]),
+    ?FORALL(
+        {Need, Steps},
+        {oneof([all, range(1, 4)]), list(oneof([{acked, list(Node)}, {gone, Node}]))},
+        begin
+            Step = fun
+                ({acked, Nodes}, W) -> atoll_plumtree_waits:acked({1, Need}, lists:usort(Nodes), W);
+                ({gone, N}, W) -> atoll_plumtree_waits:gone(N, W)
+            end,
+            {Answers, Left} = lists:foldl(
+                fun(S, {Before, W0}) ->
+                    {Ended, W} = Step(S, W0),
+                    {Before ++ [A || {_, _, A} <- Ended], W}
+                end,
+                {[], waits([Need], [a, b, c, d])},
+                Steps
+            ),
+            {Acked, Gone, Answer} = lists:foldl(fun(S, Model) -> model(S, Need, Model) end, {[], [], none}, Steps),
+            case Answers of
+                [] -> atoll_plumtree_waits:size(Left) =:= 1 andalso Answer =:= none;
+                [Only] -> atoll_plumtree_waits:size(Left) =:= 0 andalso Only =:= Answer;
+                _ -> {Acked, Gone} =:= twice
+            end
+        end
+    ).
+
+model(_Step, _Need, {_, _, Answer} = Done) when Answer =/= none -> Done;
+model(Step, Need, {Acked0, Gone0, none}) ->
+    Members = [a, b, c, d],
+    {Acked, Gone} =
+        case Step of
+            {acked, Nodes} -> {lists:usort(Acked0 ++ [N || N <- Nodes, lists:member(N, Members), not lists:member(N, Gone0)]), Gone0};
+            {gone, N} -> {Acked0, lists:usort(Gone0 ++ [M || M <- [N], lists:member(M, Members), not lists:member(M, Acked0)])}
+        end,
+    Open = (Members -- Acked) -- Gone,
+    Count = case Need of all -> 4; _ -> Need end,
+    Answer =
+        if
+            length(Acked) >= Count -> {ok, Acked};
+            Need =:= all, Open =:= [] -> {error, {unanswered, Gone}};
+            Need =/= all, length(Acked) + length(Open) < Count -> {error, {acknowledged, length(Acked), Need}};
+            true -> none
+        end,
+    {Acked, Gone, Answer}.
+
+%% How they go
+
+options(Options) ->
+    maps:merge(#{ack_ms => 50, ask_ms => 1000, acks_max => 3, waits_max => 2}, Options).
+
+new() -> new(#{}).
+new(Options) -> atoll_plumtree_acks:new(me, options(Options)).
+
+to_first(_Root, none) -> [[]];
+to_first(_Root, First) -> [[First], [o, First]].
+
+run(Steps, Acks) -> lists:foldl(fun(Step, {A, _}) -> Step(A) end, {Acks, []}, Steps).
+
+came(Id, From) -> fun(A) -> {atoll_plumtree_acks:came(Id, From, A), []} end.
+delivered(Id) -> fun(A) -> atoll_plumtree_acks:delivered(Id, A) end.
+received(List) -> received(x, List).
+received(From, List) -> fun(A) -> atoll_plumtree_acks:received(From, List, A) end.
+lost(Node) -> fun(A) -> atoll_plumtree_acks:lost(Node, A) end.
+flush() -> fun(A) -> atoll_plumtree_acks:flush(fun to_first/2, A) end.
+
+acknowledgements_are_gathered_and_go_to_whom_the_message_came_from_test() ->
+    [Id1, Id2] = [{r, 1, 1}, {s, 1, 9}],
+    {Acks, Timer} = run([came(Id1, p), delivered(Id1)], new()),
+    ?assertEqual([{timer, acks, 50}], Timer),
+    {Flushed, Sends} = run([received([{Id1, [a, b]}]), came(Id2, q), received([{Id2, [c]}]), received([{Id1, [a]}]), flush()], Acks),
+    ?assertEqual([{send, p, {acks, [{Id1, [a, b, me]}]}}, {send, q, {acks, [{Id2, [c]}]}}], Sends),
+    %% What is known is not told again.
+    ?assertMatch({_, []}, run([received([{Id1, [b]}])], Flushed)),
+    {_, More} = run([received([{Id1, [d]}]), flush()], Flushed),
+    ?assertEqual([{send, p, {acks, [{Id1, [d]}]}}], More).
+
+what_a_lost_neighbour_was_told_the_next_one_is_told_again_test() ->
+    Id = {r, 1, 1},
+    {Acks, _} = run([came(Id, p), delivered(Id), received([{Id, [a]}]), flush()], new()),
+    {Lost, Timer} = run([lost(p)], Acks),
+    ?assertEqual([{timer, acks, 50}], Timer),
+    {_, Sends} = atoll_plumtree_acks:flush(fun(r, p) -> [[q]] end, Lost),
+    ?assertEqual([{send, q, {acks, [{Id, [a, me]}]}}], Sends),
+    ?assertEqual({Acks, []}, run([lost(q)], Acks)).
+
+where_nobody_is_known_to_be_nearer_all_are_told_but_who_has_told_of_it_test() ->
+    Id = {r, 1, 1},
+    {Acks, _} = run([delivered(Id), received(a, [{Id, [a, d]}])], new()),
+    {Flushed, Sends} = atoll_plumtree_acks:flush(fun(r, none) -> [[a], [c, b, a]] end, Acks),
+    ?assertEqual([{send, To, {acks, [{Id, [a, d, me]}]}} || To <- [b, c]], Sends),
+    ?assertMatch({_, [{timer, acks, 50}]}, run([lost(c)], Flushed)).
+
+who_is_told_by_the_one_that_it_has_told_looks_for_another_way_test() ->
+    Id = {r, 1, 1},
+    {Acks, _} = run([came(Id, p), delivered(Id), received([{Id, [a]}]), flush()], new()),
+    {Back, Timer} = run([received(p, [{Id, [me]}])], Acks),
+    ?assertEqual([{timer, acks, 50}], Timer),
+    {Other, Sends} = run([flush()], Back),
+    ?assertEqual([{send, o, {acks, [{Id, [a, me]}]}}], Sends),
+    %% Nobody is left: it goes back, but not in a circle.
+    {Turned, Last} = run([received(o, [{Id, [b]}]), flush()], Other),
+    ?assertEqual([{send, To, {acks, [{Id, [a, b, me]}]}} || To <- [o, p]], Last),
+    ?assertMatch({_, []}, run([received(o, [{Id, [a, b]}]), flush()], Turned)).
+
+what_has_no_way_waits_for_one_test() ->
+    Id = {r, 1, 1},
+    {Acks, Nothing} = run([delivered(Id), flush()], new()),
+    ?assertEqual([], Nothing),
+    {_, Sends} = run([came(Id, p), received([{Id, [a]}]), flush()], Acks),
+    ?assertEqual([{send, p, {acks, [{Id, [a, me]}]}}], Sends).
+
+who_is_asked_says_all_that_it_knows_test() ->
+    Id = {r, 1, 1},
+    {Acks, _} = run([came(Id, p), received([{Id, [a]}]), delivered(Id), flush()], new()),
+    ?assertEqual([{send, r, {acks, [{Id, [a, me]}]}}], atoll_plumtree_acks:wanted(r, [{1, 1}, {1, 2}], Acks)),
+    %% It says so when it has delivered it.
+    ?assertEqual([], atoll_plumtree_acks:wanted(r, [{1, 3}], Acks)).
+
+a_sender_asks_those_that_it_has_not_heard_of_until_it_has_test() ->
+    Members = [list_to_atom("n" ++ integer_to_list(N)) || N <- lists:seq(1, 40)],
+    {Acks, Timers} = atoll_plumtree_acks:request({1, 1}, from(all), {all, 9000}, [me | Members], new()),
+    ?assertEqual([{timer, {ack, {1, 1}}, 9000}, {timer, {ask, {1, 1}}, 1000}], Timers),
+    {_, [Again | Sends]} = atoll_plumtree_acks:ask({1, 1}, rand:seed_s(exsss, 1), Acks),
+    ?assertEqual({timer, {ask, {1, 1}}, 1000}, Again),
+    Asked = [Node || {send, Node, {acks_wanted, [{1, 1}]}} <- Sends],
+    ?assertEqual({16, []}, {length(lists:usort(Asked)), Asked -- Members}),
+    {Done, Ended} = run([received([{{me, 1, 1}, lists:sort(Members)}])], Acks),
+    ?assertEqual([{reply, from(all), {ok, lists:sort([me | Members])}}, {cancel, {ack, {1, 1}}}, {cancel, {ask, {1, 1}}}], Ended),
+    ?assertMatch({_, []}, atoll_plumtree_acks:ask({1, 1}, rand:seed_s(exsss, 1), Done)).
+
+callers_too_many_are_refused_and_counted_test() ->
+    Request = fun(Seq) -> fun(A) -> atoll_plumtree_acks:request({1, Seq}, from(all), {all, 9000}, [me, a], A) end end,
+    {Acks, _} = run([Request(1), Request(2)], new()),
+    {true, Refused} = atoll_plumtree_acks:is_full(Acks),
+    ?assertEqual(#{acknowledged => 0, waiting => 2, waiting_refused => 1}, atoll_plumtree_acks:summary(Refused)),
+    {Less, [{reply, _, {error, {unanswered, [a]}}} | _]} = atoll_plumtree_acks:expired({1, 1}, Refused),
+    ?assertMatch({false, _}, atoll_plumtree_acks:is_full(Less)).
+
+the_oldest_message_is_forgotten_for_a_newer_one_and_counted_test() ->
+    {Acks, _} = run([came({r, 1, Seq}, p) || Seq <- [1, 2, 3, 4]], new()),
+    ?assertMatch({#{acknowledged := 3}, 1}, {atoll_plumtree_acks:summary(Acks), atoll_plumtree_acks:dropped(Acks)}),
+    %% What comes for it goes on.
+    {_, Sends} = atoll_plumtree_acks:flush(fun(r, none) -> [[q]] end, element(1, run([received([{{r, 1, 1}, [a]}])], Acks))),
+    ?assertEqual([{send, q, {acks, [{{r, 1, 1}, [a]}]}}], Sends).

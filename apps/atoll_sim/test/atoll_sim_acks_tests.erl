@@ -1,0 +1,93 @@
+%% Acknowledged broadcasts in clusters with all that a node runs by default: who is said to have
+%% got a message has, and who has is said to.
+-module(atoll_sim_acks_tests).
+
+-include_lib("eunit/include/eunit.hrl").
+
+-define(NODES, 100).
+-define(TIMEOUT_MS, 30000).
+
+see(Now, Node, {notice, {broadcast, _From, Payload}}, Kept) -> [{delivered, Payload, Node, Now} | Kept];
+see(Now, _Node, {reply, Id, Answer}, Kept) -> [{reply, Id, Answer, Now} | Kept];
+see(_Now, Node, {sent, To, {_, _, broadcast, {acks, _}}}, Kept) -> [{told, Node, To} | Kept];
+see(_Now, _Node, _Sight, Kept) -> Kept.
+
+cluster(Seed) -> cluster(Seed, #{}).
+
+cluster(Seed, Options) ->
+    {ok, New} = atoll_sim_cluster:new(#{
+        nodes => ?NODES, roster => #{}, broadcast => Options, seed => Seed, settle_ms => 20000, messages => true, watch => {fun see/4, []}
+    }),
+    %% Trees are built.
+    Grown = atoll_sim_cluster:grow(New),
+    lists:foldl(fun(N, C) -> wait(500, cast(sender(C), {broadcast, {early, N}}, C)) end, Grown, lists:seq(1, 5)).
+
+sender(Cluster) -> lists:last(atoll_sim_cluster:names(Cluster)).
+near(Cluster) -> proplists:get_value(sender(Cluster), atoll_sim_cluster:neighbours(Cluster)).
+wait(Ms, Cluster) -> atoll_sim_cluster:wait(Ms, Cluster).
+do(Fun, Cluster) -> atoll_sim_cluster:update(Fun, Cluster).
+cast(Node, Term, Cluster) -> do(fun(World) -> atoll_sim_world:cast(Node, Term, World) end, Cluster).
+set(Setting, Cluster) -> do(fun(World) -> atoll_sim_world:set(Setting, World) end, Cluster).
+kill(Nodes, Cluster) -> lists:foldl(fun(Node, C) -> do(fun(World) -> atoll_sim_world:kill(Node, World) end, C) end, Cluster, Nodes).
+
+%% The numbers of calls are those of the world.
+ask(Payload, Need, Cluster) ->
+    do(fun(World) -> element(2, atoll_sim_world:call(sender(Cluster), {broadcast, Payload, Need, ?TIMEOUT_MS}, World)) end, Cluster).
+
+answers(Cluster) -> [{Answer, At} || {reply, _, Answer, At} <- lists:reverse(atoll_sim_cluster:watched(Cluster))].
+%% There is an answer.
+answered(Cluster) ->
+    case answers(Cluster) of
+        [] -> answered(wait(1000, Cluster));
+        [_] -> Cluster
+    end.
+
+got(Payload, Cluster) -> lists:usort([Node || {delivered, P, Node, _} <- atoll_sim_cluster:watched(Cluster), P =:= Payload]).
+
+each_seed(Name, Fun) ->
+    {inparallel, 2, atoll_sim_seeds:each(Name, 5, fun(Seed) -> atoll_sim_cluster:isolated(fun() -> Fun(Seed) end) end)}.
+
+%% Nobody is asked.
+all_acknowledge_and_only_neighbours_tell_the_sender_test_() ->
+    each_seed(?FUNCTION_NAME, fun(Seed) ->
+        Cluster = cluster(Seed, #{ask_ms => ?TIMEOUT_MS}),
+        Sender = sender(Cluster),
+        Near = near(Cluster),
+        Begun = atoll_sim_cluster:now(Cluster),
+        Done = wait(3000, ask(x, all, Cluster)),
+        ?assertMatch([_], answers(Done)),
+        [{Answer, At}] = answers(Done),
+        ?assertEqual({ok, lists:sort(atoll_sim_cluster:names(Done))}, Answer),
+        %% One that is asked for comes after lazy_ms and graft_ms.
+        ?assert(At - Begun < 2000, At - Begun),
+        Told = [From || {told, From, To} <- atoll_sim_cluster:watched(Done), To =:= Sender],
+        ?assertEqual([], (lists:usort(Told) -- Near) -- near(Done)),
+        ?assertMatch([{{ok, [_, _, _ | _]}, _}], tl(answers(wait(1000, ask(y, 3, Done)))))
+    end).
+
+%% A tenth of the messages is lost.
+with_losses_all_acknowledge_too_test_() ->
+    each_seed(?FUNCTION_NAME, fun(Seed) ->
+        Done = answered(ask(x, all, set({loss, 0.1}, cluster(Seed)))),
+        ?assertMatch([{{ok, _}, _}], answers(Done)),
+        [{{ok, Nodes}, _}] = answers(Done),
+        ?assertEqual(got(x, Done), Nodes),
+        ?assertEqual(?NODES, length(Nodes))
+    end).
+
+%% Inner nodes of the tree among them.
+who_dies_meanwhile_is_named_and_nobody_else_test_() ->
+    each_seed(?FUNCTION_NAME, fun(Seed) ->
+        Cluster = set({loss, 0.02}, cluster(Seed)),
+        Near = near(Cluster),
+        Begun = atoll_sim_cluster:now(Cluster),
+        Dead = lists:sublist(Near, 2) ++ lists:sublist(atoll_sim_cluster:names(Cluster) -- [sender(Cluster) | Near], 1 + Seed rem 7, 8),
+        Done = answered(kill(Dead, wait(20 + Seed rem 60, ask(x, all, Cluster)))),
+        [{Answer, At}] = answers(Done),
+        case Answer of
+            {ok, Nodes} -> ?assertEqual([], Nodes -- got(x, Done));
+            {error, {unanswered, Nodes}} -> ?assertEqual([], Nodes -- Dead)
+        end,
+        %% As soon as they are known to be dead.
+        ?assert(At - Begun < ?TIMEOUT_MS, At - Begun)
+    end).
