@@ -98,7 +98,11 @@ a_bad_overlay_is_told_in_a_sentence_test_() ->
             {[{detector, on}], "the option detector must be a map of options, or off, not on"},
             {[{contacts, 'a@h'}], "the option contacts must be a list of nodes, not a@h"},
             {[{contacts, [a]}], "the option contacts must be a list of nodes, not [a]"},
-            {[{discovery, [{smoke_signals, "hill"}]}], "the option discovery: "}
+            {[{overlay, lists}],
+                "the option overlay: the module lists is no strategy: it lacks handle/3, init/2, known/1, neighbours/1, "
+                "options/0, summary/1"},
+            {[{discovery, [{smoke_signals, "hill"}]}],
+                "the option discovery: the discovery source {smoke_signals,\"hill\"} is wrong: there is no source"}
         ]
     ].
 

@@ -34,7 +34,8 @@
     every_strategy_holds_a_cluster/1,
     groups_are_the_cliques/1,
     sides_that_have_both_changed_a_group_are_one_clique/1,
-    trouble_with_dns_takes_no_member_away_and_is_said/1
+    trouble_with_dns_takes_no_member_away_and_is_said/1,
+    nodes_find_each_other_by_a_source_of_their_own/1
 ]).
 
 -define(NODES, 8).
@@ -552,6 +553,21 @@ trouble_with_dns_takes_no_member_away_and_is_said(Config) ->
     ok = atoll_overlay_cluster:await_symmetric(C),
     _ = small(Config, off, #{}),
     atoll_dns_server:stop(Server).
+
+nodes_find_each_other_by_a_source_of_their_own(Config) ->
+    [First | _] = Nodes = atoll_cluster:nodes(?config(small, Config)),
+    Source = {atoll_source_probe, #{read => {application, get_env, [kernel, ?FUNCTION_NAME, none]}}},
+    Gives = fun(Reading) ->
+        [ok = call(?config(small, Config), N, application, set_env, [kernel, ?FUNCTION_NAME, Reading]) || N <- Nodes]
+    end,
+    Gives({ok, [{atom_to_binary(First), #{}}], []}),
+    C = small(Config, hyparview, #{discovery => [Source], discovery_interval => 200}),
+    ok = atoll_overlay_cluster:settle(C),
+    Gives(garbage),
+    Failed = #{source => Source, reason => {failing, {no_reading, garbage}}},
+    [?assertEqual(ok, call(C, N, atoll_overlay_witness, await_event, [discovery_failed, Failed])) || N <- Nodes],
+    [?assertEqual({N, lists:sort(Nodes)}, {N, call(C, N, atoll, members, [])}) || N <- Nodes],
+    _ = small(Config, off, #{}).
 
 %% What the witness of N has seen of node B as a member.
 about(B, Seen) ->

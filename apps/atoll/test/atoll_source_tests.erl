@@ -23,12 +23,11 @@ what_is_right_is_accepted_test_() ->
 what_is_wrong_is_named_test_() ->
     [
         fun() ->
-            {error, {bad_source, Source, Said} = Error} = atoll_source:check(Source),
+            {error, {bad_source, Source, {wrong, _, Said}} = Error} = atoll_source:check(Source),
             ?assertEqual(Why, Said),
             ?assertNotEqual(nomatch, string:find(unicode:characters_to_list(atoll_source:format_error(Error)), Word))
         end
      || {Source, Why, Word} <- [
-            {dns, unknown_kind, "must be {nodes, Nodes}"},
             {{nodes, a@h}, not_a_list, "must be a list"},
             {{nodes, ['a@h', ah]}, {not_a_node, ah}, "ah is not the name of a node"},
             {{nodes, ['a@h' | b]}, not_a_list, "must be a list"},
@@ -47,6 +46,67 @@ what_is_wrong_is_named_test_() ->
             {{dns, #{name => "a", nameservers => []}}, {bad_value, nameservers, []}, "list of {Address, Port}"},
             {{dns, #{name => "a", nameservers => [{1, 2}]}}, {bad_value, nameservers, [{1, 2}]}, "list of"},
             {{dns, #{name => "a", timeout => 99}}, {bad_value, timeout, 99}, "milliseconds"}
+        ]
+    ].
+
+a_source_of_another_module_is_checked_and_said_in_a_sentence_test_() ->
+    Probe = fun(Check) -> {atoll_source_probe, #{check => Check}} end,
+    [
+        ?_assertEqual(ok, atoll_source:check(Probe(fun() -> ok end)))
+        | [
+            fun() ->
+                {error, {bad_source, Source, _} = Error} = atoll_source:check(Source),
+                Said = unicode:characters_to_list(atoll_source:format_error(Error)),
+                ?assertEqual({Said, nomatch}, {Said, string:find(Said, "\n")}),
+                ?assertNotEqual({Said, nomatch}, {Said, string:find(Said, Words)})
+            end
+         || {Source, Words} <- [
+                {dns, "must be {nodes, Nodes}, {file, Path}, {dns, Map} or {Module, Term}"},
+                {{smoke_signals, hill}, "there is no source smoke_signals; there are dns, file, nodes, and any module"},
+                {{"my", hill}, "there is no source \"my\""},
+                {{lists, hill}, "the module lists is no source: it lacks check/1, format_error/1, label/1, read/1"},
+                {{atoll_source_probe, hill}, "atoll_source_probe:check/1 ended with function_clause"},
+                {Probe(fun() -> exit(oops) end), "atoll_source_probe:check/1 ended with oops"},
+                {Probe(fun() -> true end), "must give ok or {error, Why}, and gave true"},
+                {Probe(fun() -> {error, {said, "no hill"}} end), "is wrong: no hill"},
+                %% It has no words for it.
+                {Probe(fun() -> {error, fog} end), "is wrong: fog"}
+            ]
+        ]
+    ].
+
+what_another_module_reads_is_taken_or_is_a_trouble_test_() ->
+    A = {<<"a@h">>, #{}},
+    B = {<<"b@h">>, #{address => {1, 2, 3, 4}, port => 5}},
+    [
+        ?_assertEqual(Reading, atoll_source:read({atoll_source_probe, #{read => Read}}))
+     || {Reading, Read} <- [
+            {{ok, [A, B], []}, fun() -> {ok, [A, B], []} end},
+            {{ok, [A], [{said, "half of it"}]}, fun() -> {ok, [A], [{said, "half of it"}]} end},
+            {{error, fog}, fun() -> {error, fog} end},
+            {{error, {crashed, oops}}, fun() -> error(oops) end},
+            {{error, {crashed, {answer, x}}}, fun() -> exit({answer, x}) end},
+            {{error, {no_reading, ok}}, fun() -> ok end},
+            {{error, {no_reading, {ok, [A | A], []}}}, fun() -> {ok, [A | A], []} end},
+            {{error, {no_reading, {ok, [A], none}}}, fun() -> {ok, [A], none} end},
+            {{ok, [A], [{bad_contacts, 6}]}, fun() ->
+                Bad = ['b@h', {<<"b">>, #{}}, {'b@h', #{}}, {<<"b@h">>, x}, {<<"b@h">>, #{port => 0}}, {<<"b@h">>, #{prt => 1}}],
+                {ok, [A | Bad], []}
+            end}
+        ]
+    ].
+
+a_deadline_or_a_label_that_is_of_no_use_has_a_default_test_() ->
+    Probe = fun(Term) -> {atoll_source_probe, Term} end,
+    Label = fun(Term) -> unicode:characters_to_list(atoll_source:label(Probe(Term))) end,
+    [
+        ?_assertEqual({leave, 7}, atoll_source:deadline(Probe(#{deadline => {leave, 7}}))),
+        ?_assertEqual("the hill", Label(#{label => "the hill"})),
+        ?_assertEqual("the source {atoll_source_probe,#{}}", Label(#{})),
+        ?_assertEqual("the source {atoll_source_probe,#{label => hill}}", Label(#{label => hill}))
+        | [
+            ?_assertEqual({kill, 6000}, atoll_source:deadline(Probe(Term)))
+         || Term <- [#{}, #{deadline => soon}, #{deadline => {kill, 0}}, #{deadline => {kill, 1 bsl 32}}]
         ]
     ].
 
@@ -163,7 +223,9 @@ prop_any_text() ->
             (Complaints =:= [] orelse said({incomplete, Complaints}) =/= "")
     end).
 
-said(Trouble) -> unicode:characters_to_list(atoll_source_reason:format(Trouble)).
+said(Trouble) -> said({file, "f"}, Trouble).
+
+said(Source, Trouble) -> unicode:characters_to_list(atoll_source:format_trouble(Source, Trouble)).
 
 what_is_no_file_is_not_opened_test() ->
     Dir = string:trim(os:cmd("mktemp -d")),
@@ -180,18 +242,16 @@ what_is_no_file_is_not_opened_test() ->
 
 records_are_contacts_test() ->
     ?assertEqual(
-        {[{<<"app@10.0.0.1">>, #{}}, {<<"app@10.0.0.2">>, #{}}], []},
+        [{<<"app@10.0.0.1">>, #{}}, {<<"app@10.0.0.2">>, #{}}],
         atoll_source_dns:contacts(a, "app", [{10, 0, 0, 2}, {10, 0, 0, 1}, {10, 0, 0, 2}])
     ),
     ?assertEqual(
-        {[{<<"app@fe80::1">>, #{}}], []},
+        [{<<"app@fe80::1">>, #{}}],
         atoll_source_dns:contacts(aaaa, "app", [{16#fe80, 0, 0, 0, 0, 0, 0, 1}])
     ),
     ?assertEqual(
-        {[{<<"app@b.local">>, #{port => 9100}}, {<<"app@c.local">>, #{}}], [{bad_records, 2}]},
-        atoll_source_dns:contacts(srv, "app", [
-            {0, 0, 9100, "b.local"}, {1, 2, 0, "c.local"}, {0, 0, 1, ""}, {0, 0, 1, "a b"}
-        ])
+        [{<<"app@b.local">>, #{port => 9100}}, {<<"app@c.local">>, #{}}],
+        atoll_source_dns:contacts(srv, "app", [{0, 0, 9100, "b.local"}, {1, 2, 0, "c.local"}])
     ).
 
 no_record_ends_the_reader_test_() -> atoll_prop:test(?FUNCTION_NAME, prop_any_records(), 500).
@@ -199,17 +259,28 @@ no_record_ends_the_reader_test_() -> atoll_prop:test(?FUNCTION_NAME, prop_any_re
 prop_any_records() ->
     Target = list(oneof([byte(), $a, $.])),
     ?FORALL(Records, list({range(0, 65535), range(0, 65535), range(0, 65535), Target}), begin
-        {Contacts, Complaints} = atoll_source_dns:contacts(srv, "app", Records),
-        lists:all(fun({Name, _}) -> atoll_source_names:is_name(Name) end, Contacts) andalso
-            (Complaints =:= [] orelse said({incomplete, Complaints}) =/= "")
+        Contacts = atoll_source_dns:contacts(srv, "app", Records),
+        {ok, Good, Complaints} = atoll_source:read(
+            {atoll_source_probe, #{read => fun() -> {ok, Contacts, []} end}}
+        ),
+        [{bad_contacts, length(Contacts) - length(Good)} || Good =/= Contacts] =:= Complaints
     end).
 
 every_reason_has_words_test_() ->
     [
-        ?_assertMatch([_ | _], said({failing, Reason}))
-     || Reason <- [
-            {late, 5}, {file, enoent}, {file, not_regular}, {file, {larger_than, 1}},
-            {dns, timeout}, {dns, formerr}, {dns, servfail}, {crashed, {badmatch, 1}}
+        ?_assertNotEqual({Source, Reason, nomatch}, {Source, Reason, string:find(said(Source, {failing, Reason}), Words)})
+     || {Source, Reason, Words} <- [
+            {{file, "f"}, {late, 5}, "within 5 ms"},
+            {{file, "f"}, {file, enoent}, "no such file"},
+            {{file, "f"}, {file, not_regular}, "no ordinary file"},
+            {{file, "f"}, {file, {larger_than, 1}}, "larger than 1 bytes"},
+            {{dns, #{name => "a"}}, {dns, timeout}, "no name server answered"},
+            {{dns, #{name => "a"}}, {dns, formerr}, "cannot be understood"},
+            {{dns, #{name => "a"}}, {dns, servfail}, "servfail"},
+            {{nodes, []}, {crashed, {badmatch, 1}}, "the reader ended with {badmatch,1}"},
+            {{atoll_source_probe, #{}}, {no_reading, x}, "atoll_source_probe:read/1 gave x"},
+            {{atoll_source_probe, #{}}, {said, "fog"}, "cannot be read: fog"},
+            {{atoll_source_probe, #{}}, fog, "cannot be read: fog"}
         ]
     ].
 

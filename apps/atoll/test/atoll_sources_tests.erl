@@ -248,16 +248,21 @@ a_bad_line() ->
 
 %% Readers
 
-%% Tells the test of each reader as it begins, and does what the test said.
-reader(Does) ->
+%% A source that tells the test of each read, and does then what the test said.
+probe(Kind, Do) -> probe(Kind, {kill, 60000}, Do).
+
+probe(Kind, Deadline, Do) ->
     Self = self(),
-    fun({nodes, [Kind]}) ->
-        Self ! {reads, Kind, self()},
-        case Does of
-            #{Kind := Do} -> Do();
-            #{} -> {ok, [{atom_to_binary(Kind), #{}}], []}
+    {atoll_source_probe, #{
+        label => "the probe",
+        deadline => Deadline,
+        read => fun() ->
+            Self ! {reads, Kind, self()},
+            Do()
         end
-    end.
+    }}.
+
+gives(Name) -> fun() -> {ok, [{Name, #{}}], []} end.
 
 hang() ->
     receive
@@ -269,75 +274,66 @@ rounds(Kind, Times) ->
     ok.
 
 one_that_hangs() ->
-    Options = #{
-        sources => [{nodes, ['hangs@h']}, {nodes, ['goes@h']}],
-        read => reader(#{'hangs@h' => fun hang/0}),
-        deadline => fun(_) -> {kill, 60000} end
-    },
-    with(Options, fun() ->
-        ?await({reads, 'hangs@h', _}),
+    Sources = [probe(hangs, fun hang/0), probe(goes, gives(<<"goes@h">>))],
+    with(#{sources => Sources}, fun() ->
+        ?await({reads, hangs, _}),
         ?await({found, ['goes@h']}),
-        ok = rounds('goes@h', 20),
-        ?none({reads, 'hangs@h', _}),
+        ok = rounds(goes, 20),
+        ?none({reads, hangs, _}),
         ?assertMatch([#{last := none, reads := 0}, #{last := works}], atoll_sources:summary())
     end).
 
 a_late_reader() ->
-    Options = #{
-        sources => [{nodes, ['hangs@h']}],
-        read => reader(#{'hangs@h' => fun hang/0}),
-        deadline => fun(_) -> {kill, 20} end
-    },
-    with(Options, fun() ->
-        First = receive {reads, 'hangs@h', Pid} -> Pid end,
+    Source = probe(hangs, {kill, 20}, fun hang/0),
+    with(#{sources => [Source]}, fun() ->
+        First = receive {reads, hangs, Pid} -> Pid end,
         Ref = monitor(process, First),
-        ?await({fault, {nodes, ['hangs@h']}, {failing, {late, 20}}}),
+        ?await({fault, Source, {failing, {late, 20}}}),
         ?await({'DOWN', Ref, process, First, _}),
-        ?await({reads, 'hangs@h', _}),
+        ?await({reads, hangs, _}),
         ?await({said, warning, discovery_failed, _})
     end).
 
 a_reader_that_is_left() ->
-    Options = #{
-        sources => [{nodes, ['hangs@h']}, {nodes, ['goes@h']}],
-        read => reader(#{'hangs@h' => fun hang/0}),
-        deadline => fun({nodes, ['hangs@h']}) -> {leave, 20}; (_) -> {kill, 60000} end
-    },
-    with(Options, fun() ->
-        First = receive {reads, 'hangs@h', Pid} -> Pid end,
-        ?await({fault, {nodes, ['hangs@h']}, {failing, {late, 20}}}),
-        ok = rounds('goes@h', 20),
+    Source = probe(hangs, {leave, 20}, fun hang/0),
+    with(#{sources => [Source, probe(goes, gives(<<"goes@h">>))]}, fun() ->
+        First = receive {reads, hangs, Pid} -> Pid end,
+        ?await({fault, Source, {failing, {late, 20}}}),
+        ok = rounds(goes, 20),
         ?assert(is_process_alive(First)),
-        ?none({reads, 'hangs@h', _}),
+        ?none({reads, hangs, _}),
         %% What it brings in the end counts, and it is read again.
         First ! {go, {ok, [{<<"hangs@h">>, #{}}], []}},
         ?await({said, notice, discovery_works, _}),
         ?await({found, ['hangs@h']}),
-        ?await({reads, 'hangs@h', _})
+        ?await({reads, hangs, _})
     end).
 
 a_crash() ->
-    Options = #{
-        sources => [{nodes, ['a@h']}],
-        read => reader(#{'a@h' => fun() -> exit(oops) end})
-    },
-    with(Options, fun() ->
-        ?await({fault, {nodes, ['a@h']}, {failing, {crashed, oops}}}),
-        ok = rounds('a@h', 3)
-    end).
+    [
+        begin
+            Source = probe(ends, Do),
+            with(#{sources => [Source]}, fun() ->
+                ?await({fault, Source, {failing, Reason}}),
+                ?await({said, warning, discovery_failed, Source}),
+                ok = rounds(ends, 3)
+            end)
+        end
+     || {Do, Reason} <- [
+            {fun() -> exit(oops) end, {crashed, oops}},
+            {fun() -> exit(self(), kill), hang() end, {crashed, killed}},
+            {fun() -> smoke end, {no_reading, smoke}}
+        ]
+    ].
 
 names_are_bounded() ->
-    Inventor = fun(_Source) ->
+    Source = probe(invents, fun() ->
         Name = fun() -> iolist_to_binary(["atoll_sources_tests_", integer_to_list(erlang:unique_integer([positive])), "@h"]) end,
-        {ok, [{Name(), #{}} || _ <- [1, 2, 3]], []}
-    end,
-    Source = {nodes, []},
-    Read = fun(S) ->
-        {ok, [{Name, _} | _], []} = Reading = Inventor(S),
-        persistent_term:put(?MODULE, Name),
-        Reading
-    end,
-    Options = #{sources => [Source], read => Read, max => 9},
+        [Last | _] = Names = [Name() || _ <- [1, 2, 3]],
+        persistent_term:put(?MODULE, Last),
+        {ok, [{N, #{}} || N <- Names], []}
+    end),
+    Options = #{sources => [Source], max => 9},
     Full = fun() ->
         ?await({fault, Source, {incomplete, [{names_beyond, 9}]}}),
         ?assertMatch(#{found := F, refused := R} when F =< 9 andalso R > 0, summary()),
@@ -381,10 +377,9 @@ unused_addresses() ->
     end).
 
 no_reader_is_left() ->
-    Options = #{sources => [{nodes, ['hangs@h']}], read => reader(#{'hangs@h' => fun hang/0})},
     Self = self(),
-    with(Options, fun() ->
-        receive {reads, 'hangs@h', Pid} -> Self ! {reader, monitor(process, Pid)} end,
+    with(#{sources => [probe(hangs, fun hang/0)]}, fun() ->
+        receive {reads, hangs, Pid} -> Self ! {reader, monitor(process, Pid)} end,
         receive {reader, Ref} -> put(reader, Ref) end,
         unlink(whereis(atoll_sources)),
         exit(whereis(atoll_sources), kill),

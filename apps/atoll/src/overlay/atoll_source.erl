@@ -1,60 +1,102 @@
-%% @doc One discovery source: what it looks like, whether that is right, and how it is
-%% read.
+%% @doc The behaviour of a discovery source, and how one is checked, read and spoken of.
 %%
 %% A source gives contacts, names of nodes through which this one can join. Some also
-%% say how a node is reached ({@link atoll_epmd:way()}).
+%% say how a node is reached ({@link atoll_epmd:way()}). It is written `{Kind, Term}':
+%% the kind is one of ours (`nodes', `file', `dns'), or any module with this behaviour;
+%% what the term means is its affair.
+%%
+%% Each read has a process of its own, so it may wait and may crash: that is a trouble of
+%% the source, and nothing that was found before is lost. The other functions are called
+%% where nobody may wait.
+%%
+%% ```
+%% -module(my_registry).
+%% -behaviour(atoll_source).
+%% -export([check/1, read/1, label/1, format_error/1]).
+%%
+%% check(Url) when is_list(Url) -> ok;
+%% check(_) -> {error, no_url}.
+%%
+%% read(Url) ->
+%%     case my_http:get(Url) of
+%%         {ok, Names} -> {ok, [{Name, #{}} || Name <- Names], []};
+%%         {error, _} = Error -> Error
+%%     end.
+%%
+%% label(Url) -> ["the registry ", Url].
+%%
+%% format_error(no_url) -> "the URL must be a text";
+%% format_error(Reason) -> io_lib:format("the registry answered ~tp", [Reason]).
+%% '''
 -module(atoll_source).
 
--export([check/1, is_path/1, format_error/1, read/1, deadline/1, label/1]).
+-export([check/1, is_path/1, is_text/1, read/1, deadline/1, label/1, format_error/1, format_trouble/2]).
 
--export_type([source/0, dns/0, contact/0, reading/0, error/0]).
+-export_type([source/0, kind/0, contact/0, reading/0, reason/0, complaint/0, trouble/0, deadline/0, error/0]).
 
--type source() ::
-    %% Contacts that are known beforehand.
-    {nodes, [node()]}
-    %% A file, as {@link atoll_source_file} reads it.
-    | {file, file:name_all()}
-    %% Records in the domain name system, as {@link atoll_source_dns} reads them.
-    | {dns, dns()}.
+-type source() :: {kind(), Term :: term()}.
 
--type dns() :: #{
-    %% The whole name; a dot at its end is as good as none.
-    name := string(),
-    %% Default a.
-    type => a | aaaa | srv,
-    %% What stands before the @ in the names of the nodes. Default: as in this
-    %% node's own.
-    node => string(),
-    %% Who is asked. Default: those that the system is set up with.
-    nameservers => [{inet:ip_address(), inet:port_number()}, ...],
-    %% How many milliseconds the answer may take, 100 at least. Default 5000.
-    timeout => pos_integer()
-}.
+-type kind() :: nodes | file | dns | module().
 
 -type contact() :: {Node :: binary(), atoll_epmd:way()}.
 
 -type reading() ::
     %% What it holds, and what is wrong with the rest of it.
-    {ok, [contact()], [atoll_source_reason:complaint()]}
-    | {error, atoll_source_reason:reason()}.
+    {ok, [contact()], [complaint()]}
+    %% Nothing was read.
+    | {error, reason()}.
 
--type error() :: {bad_source, Source :: term(), Why :: why()}.
+-type reason() ::
+    %% No answer within so many milliseconds.
+    {late, pos_integer()}
+    %% The reader itself failed, or what it gave is no reading.
+    | {crashed, term()}
+    | {no_reading, term()}
+    %% What the source says itself.
+    | term().
+
+-type complaint() ::
+    %% So many things that it gave are no contacts.
+    {bad_contacts, pos_integer()}
+    %% Names beyond so many, which were refused.
+    | {names_beyond, pos_integer()}
+    %% What the source says itself.
+    | term().
+
+-type trouble() :: {failing, reason()} | {incomplete, [complaint(), ...]}.
+
+-type deadline() :: {kill | leave, Ms :: pos_integer()}.
+
+-type error() :: {bad_source, Source :: term(), why()}.
 
 -type why() ::
-    unknown_kind
-    | {not_a_node, term()}
-    | not_a_list
-    | bad_path
-    | not_a_map
-    | no_name
-    | {unknown_key, term()}
-    | {bad_value, atom(), term()}.
+    not_a_pair
+    | atoll_plug:error()
+    | {check_crashed, module(), term()}
+    | {no_verdict, module(), term()}
+    %% What its module found wrong.
+    | {wrong, module(), term()}.
 
--define(TIMEOUT_MS, 5000).
-%% How long after the resolver's time is over.
--define(GRACE_MS, 1000).
+%% Whether the term is right, key by key. Nothing is read.
+-callback check(Term :: term()) -> ok | {error, Why :: term()}.
+%% Reads it now, and takes the time that it takes.
+-callback read(Term :: term()) -> reading().
+%% After how many milliseconds a read is late, and whether its process is to be killed
+%% then, or left to end by itself: no other read begins before. Default: `{kill, 6000}'.
+-callback deadline(Term :: term()) -> deadline().
+%% What to call it in a sentence: `the file contacts'.
+-callback label(Term :: term()) -> unicode:chardata().
+%% Half a sentence for a reason or a complaint of its own.
+-callback format_error(Why :: term()) -> unicode:chardata().
+-optional_callbacks([deadline/1]).
 
-%% @doc Checks how a source is written, key by key. Nothing is read.
+-define(OWN, #{nodes => atoll_source_nodes, file => atoll_source_file, dns => atoll_source_dns}).
+
+-define(DEADLINE, {kill, 6000}).
+%% What a timer takes.
+-define(MAX_MS, 16#FFFFFFFF).
+
+%% @doc Checks how a source is written. Nothing is read.
 -spec check(term()) -> ok | {error, error()}.
 check(Source) ->
     case why(Source) of
@@ -62,28 +104,20 @@ check(Source) ->
         Why -> {error, {bad_source, Source, Why}}
     end.
 
-why({nodes, Nodes}) -> contacts(Nodes);
-why({file, Path}) -> path(Path);
-why({dns, #{name := _} = Dns}) -> keys(lists:sort(maps:to_list(Dns)));
-why({dns, Dns}) when is_map(Dns) -> no_name;
-why({dns, _}) -> not_a_map;
-why(_) -> unknown_kind.
-
-contacts([]) ->
-    ok;
-contacts([Node | Nodes]) ->
-    case is_atom(Node) andalso atoll_source_names:is_name(atom_to_binary(Node)) of
-        true -> contacts(Nodes);
-        false -> {not_a_node, Node}
+why({Kind, Term}) ->
+    case atoll_plug:module(source, Kind, {?MODULE, ?OWN}) of
+        {ok, Module} ->
+            case atoll_plug:call(Module, check, [Term]) of
+                {ok, ok} -> ok;
+                {ok, {error, Why}} -> {wrong, Module, Why};
+                {ok, Other} -> {no_verdict, Module, Other};
+                {error, Crash} -> {check_crashed, Module, Crash}
+            end;
+        {error, Error} ->
+            Error
     end;
-contacts(_) ->
-    not_a_list.
-
-path(Path) ->
-    case is_path(Path) of
-        true -> ok;
-        false -> bad_path
-    end.
+why(_) ->
+    not_a_pair.
 
 %% @doc Whether a term can be the path of a file or a folder: a text that is not empty and
 %% has no zero in it.
@@ -91,98 +125,90 @@ path(Path) ->
 is_path(Path) when is_binary(Path) -> Path =/= <<>> andalso binary:match(Path, <<0>>) =:= nomatch;
 is_path(Path) -> is_text(Path).
 
-keys([]) ->
-    ok;
-keys([{Key, Value} | Rest]) ->
-    case value(Key, Value) of
-        true -> keys(Rest);
-        false -> {bad_value, Key, Value};
-        unknown -> {unknown_key, Key}
+%% @doc Whether a term is a list of characters, not empty and without a zero.
+-spec is_text(term()) -> boolean().
+is_text([_ | _] = Text) when length(Text) > 0 ->
+    lists:all(fun(C) -> is_integer(C) andalso C > 0 andalso C =< 16#10FFFF end, Text);
+is_text(_) ->
+    false.
+
+%% @doc Reads a source that {@link check/1} found right, now, and takes the time that it
+%% takes: {@link deadline/1} says when to give up.
+-spec read(source()) -> reading().
+read({Kind, Term}) ->
+    case atoll_plug:call(module(Kind), read, [Term]) of
+        {ok, {ok, Contacts, Complaints}} when length(Contacts) >= 0, length(Complaints) >= 0 ->
+            {Good, Bad} = lists:partition(fun is_contact/1, Contacts),
+            {ok, Good, [{bad_contacts, length(Bad)} || Bad =/= []] ++ Complaints};
+        {ok, {error, _} = Error} ->
+            Error;
+        {ok, Other} ->
+            {error, {no_reading, Other}};
+        {error, Crash} ->
+            {error, {crashed, Crash}}
     end.
 
-value(name, Name) -> is_text(Name) andalso is_domain(Name);
-value(type, Type) -> lists:member(Type, [a, aaaa, srv]);
-value(node, Node) -> is_text(Node) andalso matches(Node, "^[0-9A-Za-z_-]+$");
-value(nameservers, [_ | _] = Servers) -> length_of(Servers) =/= improper andalso lists:all(fun is_server/1, Servers);
-value(nameservers, _) -> false;
-value(timeout, Ms) -> is_integer(Ms) andalso Ms >= 100 andalso Ms =< 16#FFFFFFF;
-value(_Key, _) -> unknown.
+is_contact({Name, Way}) -> is_binary(Name) andalso atoll_source_names:is_name(Name) andalso is_way(Way);
+is_contact(_) -> false.
 
-is_text(Text) ->
-    is_list(Text) andalso Text =/= [] andalso length_of(Text) =/= improper andalso
-        lists:all(fun(C) -> is_integer(C) andalso C > 0 andalso C =< 16#10FFFF end, Text).
+is_way(#{} = Way) -> lists:all(fun is_way/1, maps:to_list(Way));
+is_way({address, Address}) -> inet:is_ip_address(Address);
+is_way({port, Port}) -> is_integer(Port) andalso Port > 0 andalso Port < 65536;
+is_way(_) -> false.
 
-length_of(List) when length(List) >= 0 -> length(List);
-length_of(_) -> improper.
-
-%% Labels of 63 bytes at most, 253 in all. A service's begin with `_'. An address is
-%% none, though it looks like one.
-is_domain(Name) ->
-    inet:parse_address(without_dot(Name)) =:= {error, einval} andalso
-        length(without_dot(Name)) =< 253 andalso
-        matches(without_dot(Name), "^[0-9A-Za-z_-]{1,63}(\\.[0-9A-Za-z_-]{1,63})*$").
-
-without_dot(Name) ->
-    case lists:suffix(".", Name) of
-        true -> lists:droplast(Name);
-        false -> Name
+%% @doc After how many milliseconds a read is late, and whether its process is to be
+%% killed then.
+-spec deadline(source()) -> deadline().
+deadline({Kind, Term}) ->
+    case atoll_plug:call(module(Kind), deadline, [Term]) of
+        {ok, {Do, Ms} = Deadline} when Do =:= kill orelse Do =:= leave, is_integer(Ms), Ms > 0, Ms =< ?MAX_MS -> Deadline;
+        %% It has none, or one that is of no use.
+        _ -> ?DEADLINE
     end.
 
-matches(Text, Pattern) ->
-    re:run(Text, Pattern, [unicode, dollar_endonly, {capture, none}]) =:= match.
+module(Kind) ->
+    maps:get(Kind, ?OWN, Kind).
 
-is_server({Address, Port}) -> inet:is_ip_address(Address) andalso is_integer(Port) andalso Port > 0 andalso Port < 65536;
-is_server(_) -> false.
+%% @doc What to call a source in a sentence.
+-spec label(source()) -> unicode:chardata().
+label({Kind, Term} = Source) ->
+    atoll_plug:text(module(Kind), label, [Term], io_lib:format("the source ~0tP", [Source, 20])).
 
 %% @doc One sentence for an error of {@link check/1}.
 -spec format_error(error()) -> unicode:chardata().
 format_error({bad_source, Source, Why}) ->
     io_lib:format("the discovery source ~0tp is wrong: ~ts", [Source, sentence(Why)]).
 
-sentence(unknown_kind) ->
-    "it must be {nodes, Nodes}, {file, Path} or {dns, Map}";
-sentence({not_a_node, Term}) ->
-    io_lib:format("~0tp is not the name of a node, name@host", [Term]);
-sentence(not_a_list) ->
-    "the nodes must be a list";
-sentence(bad_path) ->
-    "the path of a file must be a text that is not empty";
-sentence(not_a_map) ->
-    "what follows dns must be a map";
-sentence(no_name) ->
-    "the key name is missing";
-sentence({unknown_key, Key}) ->
-    io_lib:format("it has no key ~0tp; there are name, type, node, nameservers and timeout", [Key]);
-sentence({bad_value, Key, Value}) ->
-    io_lib:format("~ts must be ~ts, not ~0tp", [Key, wanted(Key), Value]).
+sentence(not_a_pair) ->
+    "it must be {nodes, Nodes}, {file, Path}, {dns, Map} or {Module, Term}";
+sentence({wrong, Module, Why}) ->
+    own(Module, Why);
+sentence({check_crashed, Module, Crash}) ->
+    io_lib:format("~tw:check/1 ended with ~0tP", [Module, Crash, 20]);
+sentence({no_verdict, Module, Term}) ->
+    io_lib:format("~tw:check/1 must give ok or {error, Why}, and gave ~0tP", [Module, Term, 20]);
+sentence(Error) ->
+    atoll_plug:format_error(Error).
 
-wanted(name) -> "a domain name, such as \"app.svc.local\"";
-wanted(type) -> "a, aaaa or srv";
-wanted(node) -> "what stands before the @ in the names of nodes: letters, digits, _ and -";
-wanted(nameservers) -> "a list of {Address, Port}, not empty";
-wanted(timeout) -> "a number of milliseconds, 100 at least".
+%% @doc Half a sentence for a trouble of a source, whose beginning is {@link label/1}.
+-spec format_trouble(source(), trouble()) -> unicode:chardata().
+format_trouble({Kind, _}, {failing, Reason}) ->
+    ["cannot be read: ", trouble(Reason, module(Kind))];
+format_trouble({Kind, _}, {incomplete, Complaints}) ->
+    ["is not all of use: ", lists:join("; ", [trouble(Complaint, module(Kind)) || Complaint <- Complaints])].
 
-%% @doc Reads a source that {@link check/1} found right, now, and takes the time that it
-%% takes: {@link deadline/1} says when to give up.
--spec read(source()) -> reading().
-read({nodes, Nodes}) -> {ok, [{atom_to_binary(Node), #{}} || Node <- Nodes], []};
-read({file, Path}) -> atoll_source_file:read(Path);
-read({dns, #{name := Name} = Dns}) -> atoll_source_dns:read(maps:merge(defaults(), Dns#{name := without_dot(Name)})).
+trouble({late, Ms}, _Module) when is_integer(Ms) ->
+    io_lib:format("there was no answer within ~b ms", [Ms]);
+trouble({crashed, Crash}, _Module) ->
+    io_lib:format("the reader ended with ~0tP", [Crash, 20]);
+trouble({no_reading, Term}, Module) ->
+    io_lib:format("~tw:read/1 gave ~0tP", [Module, Term, 20]);
+trouble({bad_contacts, Count}, _Module) when is_integer(Count) ->
+    io_lib:format("~b of what it gave are no contacts", [Count]);
+trouble({names_beyond, Max}, _Module) when is_integer(Max) ->
+    io_lib:format("this node takes ~b names from all sources, and the others are refused", [Max]);
+trouble(Why, Module) ->
+    own(Module, Why).
 
-defaults() ->
-    #{type => a, timeout => ?TIMEOUT_MS}.
-
-%% @doc After how many milliseconds a read is late, and whether its process is to be
-%% killed then. One that waits for a file is not: it would be gone and the runtime's
-%% thread that waits for the file system still be taken, one more each time, until the
-%% node can read no file at all.
--spec deadline(source()) -> {kill | leave, pos_integer()}.
-deadline({dns, #{timeout := Timeout}}) -> {kill, Timeout + ?GRACE_MS};
-deadline({file, _}) -> {leave, ?TIMEOUT_MS};
-deadline(_) -> {kill, ?TIMEOUT_MS + ?GRACE_MS}.
-
-%% @doc What to call a source in a sentence.
--spec label(source()) -> unicode:chardata().
-label({nodes, _}) -> "the list of nodes";
-label({file, Path}) -> io_lib:format("the file ~ts", [Path]);
-label({dns, #{name := Name} = Dns}) -> io_lib:format("the DNS name ~ts (~s)", [Name, maps:get(type, Dns, a)]).
+own(Module, Why) ->
+    atoll_plug:text(Module, format_error, [Why], io_lib:format("~0tP", [Why, 20])).

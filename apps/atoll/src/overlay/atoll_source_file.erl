@@ -1,4 +1,4 @@
-%% @doc A file of contacts.
+%% @doc The discovery source `file': a file of contacts.
 %%
 %% One contact a line: `name@host', and after it, if the node is reached at another
 %% address than that of its name, `= address' or `= address:port'. An IPv6 address
@@ -16,7 +16,9 @@
 %% see a part. That does no harm, since nothing is forgotten that was read before.
 -module(atoll_source_file).
 
--export([read/1, parse/1]).
+-behaviour(atoll_source).
+
+-export([check/1, read/1, deadline/1, label/1, format_error/1, parse/1]).
 
 -include_lib("kernel/include/file.hrl").
 
@@ -24,6 +26,24 @@
 -define(MAX_BYTES, 1048576).
 %% So many wrong lines are told of one by one.
 -define(MAX_LINES, 8).
+
+-define(DEADLINE_MS, 5000).
+
+-type reason() :: {file, file:posix() | badarg | terminated | system_limit | not_regular | {larger_than, pos_integer()}}.
+
+-type complaint() ::
+    %% A line, by its number.
+    {bad_line, pos_integer(), no_node_name | no_address | no_port}
+    %% So many lines more.
+    | {more_bad_lines, pos_integer()}.
+
+%% @private
+-spec check(term()) -> ok | {error, bad_path}.
+check(Path) ->
+    case atoll_source:is_path(Path) of
+        true -> ok;
+        false -> {error, bad_path}
+    end.
 
 %% @doc The contacts in this file now.
 -spec read(file:name_all()) -> atoll_source:reading().
@@ -59,8 +79,40 @@ parsed(Text) ->
     {Contacts, Complaints} = parse(Text),
     {ok, Contacts, Complaints}.
 
+%% @private
+%% A reader that waits for a file is not killed: it would be gone and the runtime's thread
+%% that waits for the file system still be taken, one more each time, until the node can
+%% read no file at all.
+-spec deadline(file:name_all()) -> atoll_source:deadline().
+deadline(_Path) ->
+    {leave, ?DEADLINE_MS}.
+
+%% @private
+-spec label(file:name_all()) -> unicode:chardata().
+label(Path) ->
+    io_lib:format("the file ~ts", [Path]).
+
+%% @private
+-spec format_error(bad_path | reason() | complaint()) -> unicode:chardata().
+format_error(bad_path) ->
+    "the path of a file must be a text that is not empty";
+format_error({file, not_regular}) ->
+    "it is no ordinary file";
+format_error({file, {larger_than, Bytes}}) ->
+    io_lib:format("it is larger than ~b bytes", [Bytes]);
+format_error({file, Reason}) ->
+    file:format_error(Reason);
+format_error({bad_line, Number, no_node_name}) ->
+    io_lib:format("line ~b has no name of a node, name@host", [Number]);
+format_error({bad_line, Number, no_address}) ->
+    io_lib:format("line ~b has no IP address after the =", [Number]);
+format_error({bad_line, Number, no_port}) ->
+    io_lib:format("line ~b has no port from 1 to 65535 after the address", [Number]);
+format_error({more_bad_lines, Count}) ->
+    io_lib:format("~b more lines are wrong", [Count]).
+
 %% @doc The contacts in a text, in its order, and what is wrong with it.
--spec parse(binary()) -> {[atoll_source:contact()], [atoll_source_reason:complaint()]}.
+-spec parse(binary()) -> {[atoll_source:contact()], [complaint()]}.
 parse(Text) ->
     Lines = binary:split(Text, <<"\n">>, [global]),
     Parsed = [{N, line(Line)} || {N, Line} <- lists:zip(lists:seq(1, length(Lines)), Lines)],

@@ -14,7 +14,7 @@
 %% </ul>
 %% It does not know which contacts are alive, nor whether they are of this cluster: a
 %% contact is a place to ask. The reader of a file that hangs is left to it (see {@link
-%% atoll_source:deadline/1}), and no other is started until it ends.
+%% atoll_source_file}), and no other is started until it ends.
 -module(atoll_sources).
 
 -behaviour(gen_server).
@@ -25,7 +25,7 @@
 -export_type([options/0]).
 
 %% A reader ends with exit/1 by design.
--dialyzer({nowarn_function, spawn_reader/2}).
+-dialyzer({nowarn_function, spawn_reader/1}).
 
 -type options() :: #{
     sources := [atoll_source:source()],
@@ -35,17 +35,14 @@
     %% Gets what is found. These two are called here: they must not wait.
     deliver := fun(([node(), ...]) -> ok),
     %% Hears when a source begins to be in trouble.
-    fault := fun((atoll_source:source(), atoll_source_reason:trouble()) -> ok),
-    %% For tests: in place of {@link atoll_source:read/1} and deadline/1.
-    read => fun((atoll_source:source()) -> atoll_source:reading()),
-    deadline => fun((atoll_source:source()) -> {kill | leave, pos_integer()})
+    fault := fun((atoll_source:source(), atoll_source:trouble()) -> ok)
 }.
 
 -record(reader, {
     pid :: pid(),
     monitor :: reference(),
     %% What is to be done at the deadline, and its timer.
-    deadline :: {kill | leave, pos_integer()},
+    deadline :: atoll_source:deadline(),
     timer :: reference()
 }).
 
@@ -113,11 +110,10 @@ reading(Crash) -> {error, {crashed, Crash}}.
 
 %% Readers
 
-start_reader(Index, #state{options = Options, sources = Sources, readers = Readers} = State) ->
+start_reader(Index, #state{sources = Sources, readers = Readers} = State) ->
     #{Index := Source} = Sources,
-    Read = maps:get(read, Options, fun atoll_source:read/1),
-    {_, Ms} = Deadline = (maps:get(deadline, Options, fun atoll_source:deadline/1))(Source),
-    {Pid, Monitor} = spawn_reader(Read, Source),
+    {_, Ms} = Deadline = atoll_source:deadline(Source),
+    {Pid, Monitor} = spawn_reader(Source),
     Reader = #reader{
         pid = Pid,
         monitor = Monitor,
@@ -126,8 +122,8 @@ start_reader(Index, #state{options = Options, sources = Sources, readers = Reade
     },
     State#state{readers = Readers#{Monitor => {Index, Reader}}}.
 
-spawn_reader(Read, Source) ->
-    spawn_opt(fun() -> exit({answer, Read(Source)}) end, [link, monitor]).
+spawn_reader(Source) ->
+    spawn_opt(fun() -> exit({answer, atoll_source:read(Source)}) end, [link, monitor]).
 
 late(Index, #reader{deadline = {leave, Ms}}, State) ->
     result(Index, {error, {late, Ms}}, State);
@@ -155,7 +151,7 @@ act({deliver, Nodes}, #{deliver := Deliver}) ->
 act({learn, Ways}, #{max := Max}) ->
     atoll_epmd:learn(Ways, Max);
 act({begins, Source, Trouble}, #{fault := Fault}) ->
-    Why = sentence(Source, [atoll_source_reason:format(Trouble), "; what was found before stays"]),
+    Why = sentence(Source, [atoll_source:format_trouble(Source, Trouble), "; what was found before stays"]),
     logger:warning(#{what => discovery_failed, source => Source, why => Why}),
     Fault(Source, Trouble);
 act({works, Source}, _Options) ->

@@ -22,7 +22,7 @@
     %% What changed in how nodes are reached.
     | {learn, atoll_epmd:ways()}
     %% From now on there is something wrong with it; from now on no longer.
-    | {begins, atoll_source:source(), atoll_source_reason:trouble()}
+    | {begins, atoll_source:source(), atoll_source:trouble()}
     | {works, atoll_source:source()}
     %% It says how nodes are reached, which is of no use here. Said once.
     | {unused_ways, atoll_source:source()}.
@@ -30,7 +30,7 @@
 -type summary() :: #{
     source := atoll_source:source(),
     %% What came of the last read.
-    last := none | works | atoll_source_reason:trouble(),
+    last := none | works | atoll_source:trouble(),
     %% Readings so far, and how many of them gave nothing at all.
     reads := non_neg_integer(),
     failures := non_neg_integer(),

@@ -72,7 +72,7 @@
     | {one_of, [atom()]}.
 
 -type error() ::
-    {unknown_strategy, term()}
+    atoll_plug:error()
     | {bad_option, Key :: term(), unknown | {not_a, kind(), term()}}.
 
 %% The options with their defaults. Times are in milliseconds.
@@ -100,20 +100,7 @@
 %% module, if that is one.
 -spec module(atom()) -> {ok, module()} | {error, error()}.
 module(Name) ->
-    case ?OWN of
-        #{Name := Module} -> {ok, Module};
-        #{} -> foreign(Name)
-    end.
-
-foreign(Module) ->
-    Loaded = is_atom(Module) andalso code:ensure_loaded(Module) =:= {module, Module},
-    case Loaded andalso lists:all(fun({F, A}) -> erlang:function_exported(Module, F, A) end, callbacks()) of
-        true -> {ok, Module};
-        false -> {error, {unknown_strategy, Module}}
-    end.
-
-callbacks() ->
-    [{options, 0}, {init, 2}, {handle, 3}, {neighbours, 1}, {known, 1}, {summary, 1}].
+    atoll_plug:module(strategy, Name, {?MODULE, ?OWN}).
 
 %% @doc The names of our own.
 -spec names() -> [atom()].
@@ -164,14 +151,12 @@ is_a({one_of, Atoms}, Value) -> lists:member(Value, Atoms).
 
 %% @doc One sentence for an error.
 -spec format_error(error()) -> unicode:chardata().
-format_error({unknown_strategy, Name}) ->
-    io_lib:format("there is no strategy ~tp; there are ~ts, and any module that is one", [
-        Name, lists:join(", ", [atom_to_list(N) || N <- names()])
-    ]);
 format_error({bad_option, Key, unknown}) ->
     io_lib:format("the strategy has no option ~tw", [Key]);
 format_error({bad_option, Key, {not_a, Kind, Value}}) ->
-    io_lib:format("the option ~tw must be ~ts, not ~tp", [Key, kind(Kind), Value]).
+    io_lib:format("the option ~tw must be ~ts, not ~tp", [Key, kind(Kind), Value]);
+format_error(Error) ->
+    atoll_plug:format_error(Error).
 
 kind(pos_integer) -> "a whole number above 0";
 kind(non_neg_integer) -> "a whole number from 0 on";
