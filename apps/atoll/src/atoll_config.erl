@@ -62,9 +62,10 @@
     %% with its options; `off' for no overlay.
     overlay => off | atom(),
     overlay_options => atoll_strategy:options(),
+    %% Who detects failures.
+    detector => atoll_detector:spec(),
     %% The options of the overlay's other parts that differ from their defaults;
     %% without the part.
-    detector => atoll_detector:options() | off,
     broadcast => atoll_plumtree:options() | off,
     roster => #{atom() => term()} | off,
     beacons => atoll_discovery:options() | off,
@@ -112,6 +113,7 @@
     | {network, atoll_network:error()}
     | {network_file, file:name_all(), atoll_network_file:error()}
     | atoll_strategy:error()
+    | atoll_detector:error()
     %% The strategy leaves nodes unconnected, and Erlang would connect them all.
     | {connect_all, Strategy :: atom()}
     %% An overlay on a node that has no name.
@@ -142,7 +144,6 @@
 
 %% Who checks the options of the overlay's parts.
 -define(PARTS, [
-    {detector, atoll_detector},
     {broadcast, atoll_plumtree},
     {roster, atoll_roster},
     {beacons, atoll_discovery},
@@ -183,7 +184,7 @@ keys() ->
         global_group => {atom, undefined},
         overlay => {atom, off},
         overlay_options => {map, #{}},
-        detector => {map_or_off, #{}},
+        detector => {any, #{}},
         broadcast => {map_or_off, #{}},
         roster => {map_or_off, #{}},
         beacons => {map_or_off, #{}},
@@ -258,6 +259,7 @@ is_relays(Value) -> Value =:= all orelse Value =:= none.
 check_whole(Config, ConnectAll) ->
     Checks = [
         fun(C) -> check_strategy(C, ConnectAll) end,
+        fun check_detector/1,
         fun check_sources/1,
         fun check_groups/1,
         fun check_directory/1,
@@ -302,6 +304,12 @@ check_options(Module, Given, Key, Config, Keep) ->
     case atoll_strategy:options(Module, Given) of
         {ok, All} -> {ok, Config#{Key := Keep(All)}};
         {error, Why} -> {error, {bad_option, Key, Why}}
+    end.
+
+check_detector(#{detector := Detector} = Config) ->
+    case atoll_detector:new(Detector) of
+        {ok, _} -> {ok, Config};
+        {error, Why} -> {error, {bad_option, detector, Why}}
     end.
 
 check_sources(#{discovery := Sources} = Config) ->
@@ -525,7 +533,7 @@ format_error({bad_option, Key, {source, Error}}) ->
 format_error({bad_option, Key, {bad_option, Sub, unknown}}) ->
     io_lib:format("the option ~tw knows no ~tw", [Key, Sub]);
 format_error({bad_option, Key, Why}) ->
-    io_lib:format("the option ~tw: ~ts", [Key, atoll_strategy:format_error(Why)]).
+    io_lib:format("the option ~tw: ~ts", [Key, atoll_detector:format_error(Why)]).
 
 kind(pos_integer) -> io_lib:format("a whole number from 1 to ~b", [?MAX]);
 kind(pos_integer_or_infinity) -> [kind(pos_integer), ", or infinity"];

@@ -67,6 +67,15 @@ the_overlay_gets_its_options_with_the_defaults_test() ->
         Overlay
     ).
 
+a_detector_is_a_module_with_options_or_options_of_ours_test_() ->
+    [
+        ?_assertMatch({ok, _}, atoll_config:new([{detector, Detector}], false))
+     || Detector <- [
+            off, watchers, {watchers, #{dead_ms => 9}}, #{dead_ms => 9}, atoll_detector_plain,
+            {atoll_detector_plain, #{dead_ms => 9}}
+        ]
+    ].
+
 a_partly_connected_overlay_does_not_start_where_all_are_connected_test_() ->
     [
         fun() ->
@@ -95,7 +104,11 @@ a_bad_overlay_is_told_in_a_sentence_test_() ->
             {[{detector, #{dead_ms => 0}}],
                 "the option detector: the option dead_ms must be a whole number above 0, not 0"},
             {[{overlay, star}], "the overlay star needs to know its servers"},
-            {[{detector, on}], "the option detector must be a map of options, or off, not on"},
+            {[{detector, on}], "the option detector: there is no detector on; there are watchers, and any module"},
+            {[{detector, {lists, #{}}}], "the option detector: the module lists is no detector: it lacks handle/3, init/2"},
+            {[{detector, {atoll_detector_plain, #{dead_ms => soon}}}],
+                "the option detector: the option dead_ms must be a whole number above 0, not soon"},
+            {[{detector, "quick"}], "the option detector: a detector is a map of options, off, Module or {Module, Options}"},
             {[{contacts, 'a@h'}], "the option contacts must be a list of nodes, not a@h"},
             {[{contacts, [a]}], "the option contacts must be a list of nodes, not [a]"},
             {[{overlay, lists}],

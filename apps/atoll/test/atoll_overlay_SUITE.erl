@@ -35,7 +35,8 @@
     groups_are_the_cliques/1,
     sides_that_have_both_changed_a_group_are_one_clique/1,
     trouble_with_dns_takes_no_member_away_and_is_said/1,
-    nodes_find_each_other_by_a_source_of_their_own/1
+    nodes_find_each_other_by_a_source_of_their_own/1,
+    a_detector_of_their_own_finds_the_stopped_and_the_killed/1
 ]).
 
 -define(NODES, 8).
@@ -277,7 +278,7 @@ small(Config, Strategy, Settings) ->
     C = ?config(small, Config),
     #{nodes := Infos} = atoll_cluster:info(C),
     _ = [ok = atoll_cluster:restart(C, N) || #{node := N, state := down} <- Infos],
-    Default = #{contacts => [], overlay_options => #{}, discovery => [], discovery_interval => 10000},
+    Default = #{contacts => [], overlay_options => #{}, discovery => [], discovery_interval => 10000, detector => #{}},
     ok = atoll_overlay_cluster:begin_anew(C, maps:to_list(maps:merge(Default#{overlay => Strategy}, Settings))),
     C.
 
@@ -567,6 +568,22 @@ nodes_find_each_other_by_a_source_of_their_own(Config) ->
     Failed = #{source => Source, reason => {failing, {no_reading, garbage}}},
     [?assertEqual(ok, call(C, N, atoll_overlay_witness, await_event, [discovery_failed, Failed])) || N <- Nodes],
     [?assertEqual({N, lists:sort(Nodes)}, {N, call(C, N, atoll, members, [])}) || N <- Nodes],
+    _ = small(Config, off, #{}).
+
+a_detector_of_their_own_finds_the_stopped_and_the_killed(Config) ->
+    [Stopped, Killed | Others] = Nodes = atoll_cluster:nodes(?config(small, Config)),
+    Settings = #{contacts => lists:sublist(Nodes, 3), detector => atoll_detector_plain},
+    C = small(Config, hyparview, Settings),
+    ok = atoll_overlay_cluster:settle(C),
+    ok = atoll_cluster:pause(C, Stopped),
+    ok = atoll_cluster:kill(C, Killed),
+    [?assertEqual({N, ok}, {N, call(C, N, atoll_overlay_witness, await, [members, lists:sort(Others)])}) || N <- Others],
+    ok = atoll_cluster:resume(C, Stopped),
+    ok = atoll_overlay_cluster:await_down(C, Killed),
+    Left = lists:sort([Stopped | Others]),
+    [?assertEqual({N, ok}, {N, call(C, N, atoll_overlay_witness, await, [members, Left])}) || N <- Left],
+    #{overlay := #{detector := #{watched := Watched}}} = call(C, hd(Others), atoll, status, []),
+    ?assert(Watched > 0),
     _ = small(Config, off, #{}).
 
 %% What the witness of N has seen of node B as a member.

@@ -322,6 +322,36 @@ who_has_left_is_not_brought_back_by_discovery_test() ->
 
 %% The overlay under test
 
+%% Another detector than ours
+
+a_detector_hears_its_like_alone_test() ->
+    Beat = {beat, 1, none},
+    Plain = with_neighbour(with(#{detector => atoll_detector_plain})),
+    {_, Effects} = handle({timeout, {detector, beat}}, Plain),
+    ?assertMatch([{send, ?PEER, {7, 7, {detector, atoll_detector_plain}, {beat, 7, none}}} | _], Effects),
+    {Other, []} = handle({message, ?PEER, {4, 4, detector, {beat, 4, [], none}}}, Plain),
+    {Heard, _} = handle({message, ?PEER, {4, 4, {detector, atoll_detector_plain}, Beat}}, Other),
+    ?assertMatch(#{foreign := 1}, atoll_overlay_core:summary(Heard)),
+    Ours = with_neighbour(with_detector()),
+    {Odd, []} = handle({message, ?PEER, {4, 4, {detector, atoll_detector_plain}, Beat}}, Ours),
+    ?assertMatch(#{foreign := 1}, atoll_overlay_core:summary(Odd)),
+    %% Who has none counts nothing.
+    {None, []} = handle({message, ?PEER, {4, 4, detector, {beat, 4, [], none}}}, with_neighbour(new())),
+    ?assertMatch(#{foreign := 0}, atoll_overlay_core:summary(None)).
+
+a_death_that_a_detector_has_found_is_told_by_the_roster_test() ->
+    S0 = member(with_neighbour(with(#{detector => {atoll_detector_plain, #{dead_ms => 50}}, roster => #{}}))),
+    {S1, _} = handle({message, ?PEER, {3, 3, {detector, atoll_detector_plain}, {beat, 4, none}}}, S0),
+    {S2, _} = handle({up, other@host}, S1),
+    {S3, _} = tell([{notify, {neighbour_up, other@host}}], S2),
+    {S, Effects} = atoll_overlay_core:handle({timeout, {detector, beat}}, 500, S3),
+    [
+        ?assert(lists:member({notify, Notice}, Effects), Notice)
+     || Notice <- [{dead, ?PEER, 4}, {member_down, ?PEER, dead}, {heard, {cast, {dead, ?PEER}}}]
+    ],
+    {_, News} = handle({timeout, {roster, gather}}, S),
+    ?assert(lists:member({send, other@host, {7, 7, roster, {news, [{?PEER, {4, dead}}]}}}, News)).
+
 new() -> with(#{}).
 
 with_detector() -> with(#{detector => #{}}).

@@ -23,7 +23,7 @@ every_event_stands_there_test() ->
 the_bounds_are_those_of_the_detector_test() ->
     [Bounds] = tables("Failure detection"),
     Said = defaults(Bounds),
-    Known = maps:map(fun(_Key, {_Kind, Default}) -> Default end, atoll_detector:options()),
+    Known = maps:map(fun(_Key, {_Kind, Default}) -> Default end, atoll_detector_watchers:options()),
     ?assertEqual(Said, maps:with(maps:keys(Said), Known)).
 
 %% Of the quickstarts too.

@@ -42,6 +42,13 @@ what_it_does_not_know_is_counted_and_changes_nothing_test_() ->
         ?assertEqual(Before#{not_understood := length(Terms)}, Module:summary(State))
     end).
 
+options_that_are_none_are_said_in_a_sentence_test() ->
+    {error, Error} = atoll_strategy:options(lists, #{}),
+    ?assertEqual(
+        "lists:options/0 must give a map of {Kind, Default}, and came to undef",
+        lists:flatten(atoll_strategy:format_error(Error))
+    ).
+
 %% What it holds of contacts is bounded, and what it left out is in its summary.
 contacts_too_many_are_dropped_and_counted_test_() ->
     Contacts = [list_to_atom("c" ++ integer_to_list(N)) || N <- lists:seq(1, 150)],

@@ -24,7 +24,7 @@
     %% The strategy's.
     options => atoll_strategy:options(),
     %% Those of the other parts that differ from what a node has by default; without the part.
-    detector => map() | off,
+    detector => atoll_detector:spec(),
     broadcast => map() | off,
     discovery => map() | off,
     roster => map() | off,
@@ -60,7 +60,7 @@
     %% The nodes that it knew; nothing; or nothing, and no contact but itself.
     {remembered, [node()]} | fresh | alone.
 
--type error() :: atoll_strategy:error().
+-type error() :: atoll_strategy:error() | atoll_detector:error().
 
 -record(cluster, {
     world :: atoll_sim_world:world(),
@@ -124,14 +124,16 @@ experiment(Options, Experiment) ->
 -spec check(options()) ->
     {ok, module(), atoll_strategy:options(), options()} | {error, error()}.
 check(Given) ->
-    #{strategy := Strategy, options := StrategyGiven} = Options = maps:merge(defaults(), Given),
-    case atoll_strategy:module(Strategy) of
-        {ok, Module} ->
+    #{strategy := Strategy, options := StrategyGiven, detector := Detector} = Options = maps:merge(defaults(), Given),
+    case {atoll_strategy:module(Strategy), atoll_detector:new(Detector)} of
+        {{ok, Module}, {ok, _}} ->
             case atoll_strategy:options(Module, StrategyGiven) of
                 {ok, StrategyOptions} -> {ok, Module, StrategyOptions, Options};
                 {error, _} = Error -> Error
             end;
-        {error, _} = Error ->
+        {{error, _} = Error, _} ->
+            Error;
+        {_, {error, _} = Error} ->
             Error
     end.
 
@@ -157,7 +159,6 @@ make(Module, StrategyOptions, #{nodes := Count, contacts := ContactCount, formed
             maps:with([latency, rate, queue, messages], Options),
             #{
                 protocol => atoll_overlay_core,
-                looks_ms => atoll_overlay:looks_ms(Options),
                 config => Config,
                 seed => Seed,
                 watch => traced(maps:get(watch, Options, {fun(_, _, _, Kept) -> Kept end, none}), Options)
@@ -466,4 +467,4 @@ random(Count, Nodes, #cluster{rand = Rand0} = Cluster) ->
 %% @doc One sentence for an error.
 -spec format_error(error()) -> unicode:chardata().
 format_error(Error) ->
-    atoll_strategy:format_error(Error).
+    atoll_detector:format_error(Error).

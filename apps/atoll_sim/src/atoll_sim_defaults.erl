@@ -5,7 +5,7 @@
 -export([parts/0, link/0, source_ms/0]).
 
 %% @doc The options of the parts of the overlay beside the strategy, as a cluster has them.
--spec parts() -> #{detector | broadcast | discovery | roster := map() | off}.
+-spec parts() -> #{detector := atoll_detector:spec(), broadcast | discovery | roster := map() | off}.
 parts() ->
     {ok, Overlay} = atoll_config:overlay(node_config()),
     maps:with([detector, broadcast, discovery, roster], Overlay).

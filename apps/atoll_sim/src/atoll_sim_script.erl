@@ -55,7 +55,7 @@
     seed := integer(),
     %% Options of the strategy and of the other parts of the overlay.
     options := map(),
-    detector := map() | off,
+    detector := atoll_detector:spec(),
     broadcast := map() | off,
     discovery := map() | off,
     roster := map() | off
@@ -95,7 +95,7 @@
 -define(MAX_NODES, 100000).
 -define(MAX_SEED, 1000000000).
 -define(PARTS, [
-    {detector, atoll_detector}, {broadcast, atoll_plumtree}, {discovery, atoll_discovery}, {roster, atoll_roster}
+    {broadcast, atoll_plumtree}, {discovery, atoll_discovery}, {roster, atoll_roster}
 ]).
 
 %% Reading
@@ -245,6 +245,7 @@ cluster(Given) when is_map(Given) ->
     #{start := Who} = Cluster = maps:merge(defaults(), Given),
     _ = step({start, Who}, Cluster),
     ok = strategy(Cluster),
+    ok = detector(map_get(detector, Cluster)),
     lists:foreach(fun({Part, Module}) -> part(Part, Module, map_get(Part, Cluster)) end, ?PARTS),
     Cluster;
 cluster(Given) ->
@@ -264,7 +265,7 @@ cluster_keys() ->
         {duplicate, atoll_sim_step:must(share), fun atoll_sim_step:is_share/1},
         {seed, "a whole number from 0 to 1,000,000,000", fun is_seed/1},
         {options, "a map", fun is_map/1},
-        {detector, "a map or off", fun is_map_or_off/1},
+        {detector, "a map, off, Module or {Module, Map}", fun is_detector/1},
         {broadcast, "a map or off", fun is_map_or_off/1},
         {discovery, "a map or off", fun is_map_or_off/1},
         {roster, "a map or off", fun is_map_or_off/1}
@@ -274,6 +275,9 @@ is_count(N) -> is_integer(N) andalso N > 0.
 
 is_seed(N) -> is_integer(N) andalso N >= 0 andalso N =< ?MAX_SEED.
 
+is_detector({Name, Options}) -> is_atom(Name) andalso is_map(Options);
+is_detector(Detector) -> is_map(Detector) orelse is_atom(Detector).
+
 is_map_or_off(Options) -> is_map(Options) orelse Options =:= off.
 
 strategy(#{strategy := Name, options := Given}) ->
@@ -281,6 +285,15 @@ strategy(#{strategy := Name, options := Given}) ->
         {ok, Module} -> options(Name, Module, Given);
         {error, Error} -> bad({strategy, Error})
     end.
+
+detector(off) -> ok;
+detector(#{} = Given) -> detector({watchers, Given});
+detector({Name, Given}) ->
+    case atoll_detector:module(Name) of
+        {ok, Module} -> options(detector, Module, Given);
+        {error, Error} -> bad({bad_option, detector, Error})
+    end;
+detector(Name) -> detector({Name, #{}}).
 
 part(_Part, _Module, off) -> ok;
 part(discovery, _Module, #{contacts := _}) -> bad(own_contacts);

@@ -26,8 +26,8 @@
 %%   its machine does.</li>
 %% <li>Bulk that programs send goes over the links that there are, and is no message. One
 %%   behind it waits, and one that finds the queue full is dropped, as the interpreter
-%%   drops it. The protocol's deed `{listen, Peer}' is answered by `{cast, {bytes, Peer}}'
-%%   if a message or bulk has come since it was done last.</li>
+%%   drops it. The protocol's deed `{listen, Peer, Ms}' is answered by `{cast, {bytes, Peer}}'
+%%   if a message or bulk has come since it was done last, no longer ago than was said then.</li>
 %% <li>Messages over one link arrive in order unless the network reorders them;
 %%   those on their way over a link that is gone are gone.</li>
 %% </ul>
@@ -57,8 +57,6 @@
     %% Bytes that a link carries in a second, and that its queue holds.
     rate => pos_integer(),
     queue => pos_integer(),
-    %% Two looks at what came over a link that are further apart say nothing of each other.
-    looks_ms => pos_integer(),
     %% Sees what happens, and keeps what it wants of it.
     watch => {watcher(), term()},
     %% Whether it sees each message too.
@@ -102,8 +100,9 @@
     %% Peer => the number of the want, so that a try for an earlier one is known.
     wants = #{} :: #{node() => pos_integer()},
     timers = #{} :: #{Key :: term() => pos_integer()},
-    %% The links that were listened to: when, which, and whether a message came since.
-    looks = #{} :: #{node() => {integer(), pos_integer(), boolean()}},
+    %% The links that were listened to: when, until when that counts, which, and whether a
+    %% message came since.
+    looks = #{} :: #{node() => {integer(), integer(), pos_integer(), boolean()}},
     %% What came and waits because it is paused or slow, oldest first; nothing else
     %% has any.
     held = queue:new() :: queue:queue(happening()),
@@ -136,8 +135,7 @@
     seed :: integer(),
     watcher :: watcher(),
     messages :: boolean(),
-    link :: atoll_link_core:options(),
-    looks_ms :: pos_integer()
+    link :: atoll_link_core:options()
 }).
 
 %% It is copied with each event: what changes seldom is kept together.
@@ -181,8 +179,7 @@ new(#{protocol := Protocol, config := Config, seed := Seed} = Options) ->
             seed = Seed,
             watcher = Watcher,
             messages = maps:get(messages, Options, false),
-            link = maps:get(link, Options, atoll_sim_defaults:link()),
-            looks_ms = maps:get(looks_ms, Options, atoll_overlay:looks_ms(#{}))
+            link = maps:get(link, Options, atoll_sim_defaults:link())
         },
         kept = Kept
     }.
@@ -510,8 +507,8 @@ perform([{act, {disconnect, Peer}} | Effects], #node{name = Name, links = Links}
         #{} ->
             perform(Effects, Node, World0)
     end;
-perform([{act, {listen, Peer}} | Effects], Node, World0) ->
-    {Listened, World} = listen(Peer, Node, World0),
+perform([{act, {listen, Peer, Ms}} | Effects], Node, World0) ->
+    {Listened, World} = listen(Peer, Ms, Node, World0),
     perform(Effects, Listened, World);
 perform([{notify, Notice} | Effects], #node{name = Name} = Node, World) ->
     perform(Effects, Node, see(Name, {notice, Notice}, World));
@@ -554,22 +551,22 @@ came(_From, #node{looks = Looks} = Node) when map_size(Looks) =:= 0 ->
     Node;
 came(From, #node{looks = Looks} = Node) ->
     case Looks of
-        #{From := {At, Link, false}} -> Node#node{looks = Looks#{From := {At, Link, true}}};
+        #{From := {At, Until, Link, false}} -> Node#node{looks = Looks#{From := {At, Until, Link, true}}};
         #{} -> Node
     end.
 
 %% As atoll_overlay does it: whether bytes have come since the look before, whoever sent them.
-listen(Peer, #node{name = Name, links = Links, looks = Looks0} = Node, #world{now = Now, rules = Rules} = World0) ->
-    Looks = maps:filter(fun(_, {At, _, _}) -> Now - At =< Rules#rules.looks_ms end, Looks0),
+listen(Peer, Ms, #node{name = Name, links = Links, looks = Looks0} = Node, #world{now = Now} = World0) ->
+    Looks = maps:filter(fun(_, {_, Until, _, _}) -> Now =< Until end, Looks0),
     case Links of
         #{Peer := {Link, _}} ->
             {Came, World} =
                 case Looks of
-                    #{Peer := {_, Link, true}} -> {true, World0};
-                    #{Peer := {At, Link, false}} -> came_bulk(Peer, Name, At, World0);
+                    #{Peer := {_, _, Link, true}} -> {true, World0};
+                    #{Peer := {At, _, Link, false}} -> came_bulk(Peer, Name, At, World0);
                     #{} -> {false, World0}
                 end,
-            {Node#node{looks = Looks#{Peer => {Now, Link, false}}}, tell_bytes(Came, Name, Peer, World)};
+            {Node#node{looks = Looks#{Peer => {Now, Now + Ms, Link, false}}}, tell_bytes(Came, Name, Peer, World)};
         #{} ->
             {Node#node{looks = Looks}, World0}
     end.

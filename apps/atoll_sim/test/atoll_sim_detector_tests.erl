@@ -146,3 +146,37 @@ messages_per_node_per_s(C0) ->
     C = pass(60000, C0),
     #{sent := After} = atoll_sim_world:counters(world(C)),
     (After - Before) / 60 / length(atoll_sim_cluster:names(C)).
+
+%% A detector written outside of the library
+
+a_plain_detector_finds_the_silent_and_the_killed_and_the_roster_tells_all_test_() ->
+    ?SECONDS(60, begin
+        C0 = cluster(50, #{detector => {atoll_detector_plain, #{dead_ms => 4000}}, roster => #{}}),
+        Names = [Silent, Killed | Others] = lists:reverse(atoll_sim_cluster:names(C0)),
+        ?assertEqual({[], lists:sort(Names)}, {noticed(C0), members(hd(Others), C0)}),
+        C = pass(6500, do(fun(W) -> atoll_sim_world:kill(Killed, atoll_sim_world:pause(Silent, W)) end, C0)),
+        ?assertEqual([Killed, Silent], lists:usort([Dead || {_, _, {dead, Dead, _}} <- noticed(C)])),
+        [?assertEqual({N, lists:sort(Others)}, {N, members(N, C)}) || N <- Others],
+        %% It was not dead, and finds out.
+        Back = pass(30000, do(fun(W) -> atoll_sim_world:resume(Silent, W) end, C)),
+        ?assertMatch([_ | _], [x || {_, By, {reborn, _}} <- noticed(Back), By =:= Silent]),
+        [?assertEqual({N, lists:sort([Silent | Others])}, {N, members(N, Back)}) || N <- Others]
+    end).
+
+a_plain_detector_carries_what_islands_find_each_other_by_test_() ->
+    ?SECONDS(60, begin
+        C0 = cluster(30, #{detector => atoll_detector_plain}),
+        {Here, There} = lists:split(15, atoll_sim_cluster:names(C0)),
+        Cut = do(fun(W) -> atoll_sim_world:set({partition, [Here, There]}, W) end, C0),
+        Healed = pass(120000, do(fun(W) -> atoll_sim_world:set(heal, W) end, pass(60000, Cut))),
+        ?assertMatch([_], atoll_sim_graph:components(atoll_sim_cluster:neighbours(Healed))),
+        %% Nodes that are no contacts hear the beacons too.
+        [
+            ?assertMatch({N, #{discovery := #{beacons := #{fresh := Fresh}}}} when Fresh > 0, {N, summary(N, Healed)})
+         || N <- Here ++ There
+        ]
+    end).
+
+members(Node, C) -> atoll_overlay_core:members(atoll_sim_cluster:overlay(Node, C)).
+
+summary(Node, C) -> atoll_overlay_core:summary(atoll_sim_cluster:overlay(Node, C)).

@@ -21,7 +21,7 @@ options_of_the_parts_test_() ->
             lists:sort(table(atom_to_list(Part)))
         )}
      || {Part, Module} <- [
-            {detector, atoll_detector}, {broadcast, atoll_plumtree}, {discovery, atoll_discovery}, {roster, atoll_roster}
+            {detector, atoll_detector_watchers}, {broadcast, atoll_plumtree}, {discovery, atoll_discovery}, {roster, atoll_roster}
         ]
     ].
 

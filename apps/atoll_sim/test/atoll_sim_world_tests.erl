@@ -250,7 +250,7 @@ a_link_with_bulk_stays_test() ->
 
 %% Twice within the time: whatever came in between says that the other lives.
 who_listens_hears_of_bytes_test_() ->
-    Listen = fun(W) -> tell(a, [{act, {listen, b}}], W) end,
+    Listen = fun(W) -> tell(a, [{act, {listen, b, 1500}}], W) end,
     Twice = fun(Between, W) -> Listen(run(500, Between(Listen(W)))) end,
     Nothing = fun(W) -> W end,
     Message = fun(W) -> tell(b, [{send, a, hello}], W) end,

@@ -16,7 +16,7 @@
 -export([start_link/1, create_table/0]).
 -export([join/1, leave/0, contacts/1, tell/1, cliques/1, broadcast/2, broadcast/4]).
 -export([members/0, neighbours/0, has_left/0, status/0]).
--export([open/1, looks_ms/1, act/2, event/2, notice/2]).
+-export([open/1, act/2, event/2, notice/2]).
 
 -export_type([config/0, error/0]).
 
@@ -25,7 +25,7 @@
     %% How long a join waits for a neighbour.
     join_ms := pos_integer(),
     contacts := [node()],
-    detector := atoll_detector:options() | off,
+    detector := atoll_detector:spec(),
     broadcast := atoll_plumtree:options() | off,
     roster := map() | off,
     discovery := atoll_discovery:options() | off
@@ -55,16 +55,13 @@
     | {acknowledged, non_neg_integer(), pos_integer()}.
 
 -record(world, {
-    %% Two looks at a suspect that are further apart are not of one suspicion.
-    looks_ms :: pos_integer(),
-    %% What had been received of each when it was looked at last, and when that was.
-    looks = #{} :: #{node() => {AtMs :: integer(), Bytes :: non_neg_integer()}}
+    %% What had been received of each that is listened for when it was looked at last, and
+    %% until when that counts.
+    looks = #{} :: #{node() => {UntilMs :: integer(), Bytes :: non_neg_integer()}}
 }).
 
 -type world() :: #world{}.
 
-%% So many times as long as they should be.
--define(LOOKS, 3).
 %% With so many messages before it a broadcast is refused.
 -define(MAX_WAITING, 1000).
 
@@ -230,22 +227,13 @@ call(Request) ->
 
 %% @private
 -spec open(map()) -> world().
-open(#{strategy := {Module, _}, join_ms := JoinMs} = Config) ->
+open(#{strategy := {Module, _}, join_ms := JoinMs}) ->
     lists:foreach(fun forget/1, ets:tab2list(?MODULE)),
     true = ets:insert(?MODULE, [{strategy, Module}, {join_ms, JoinMs}]),
     true = has_left() orelse ets:insert(?MODULE, {{member, node()}}),
     ok = atoll_link:watch(),
     true = has_left() orelse tell_cliques() =:= ok,
-    #world{looks_ms = looks_ms(Config)}.
-
-%% @private How far apart two looks at what a suspect has sent may be, in milliseconds.
--spec looks_ms(#{detector => map() | off, atom() => term()}) -> pos_integer().
-looks_ms(Config) ->
-    #{ask_ms := {_, Default}} = atoll_detector:options(),
-    case Config of
-        #{detector := #{ask_ms := Ms}} -> ?LOOKS * Ms;
-        #{} -> ?LOOKS * Default
-    end.
+    #world{}.
 
 forget({{member, Node}}) when Node =/= node() ->
     down(member_down, {member, Node}, #{node => Node, reason => restarted});
@@ -265,18 +253,18 @@ act({unwant, Node}, World) ->
 act({act, {disconnect, Node}}, World) ->
     ok = atoll_link:disconnect(Node),
     World;
-act({act, {listen, Node}}, #world{looks = Looks0, looks_ms = Ms} = World) ->
+act({act, {listen, Node, Ms}}, #world{looks = Looks0}) ->
     Now = erlang:monotonic_time(millisecond),
-    Looks = maps:filter(fun(_, {At, _}) -> Now - At =< Ms end, Looks0),
+    Looks = maps:filter(fun(_, {Until, _}) -> Now =< Until end, Looks0),
     case atoll_connections:received(Node) of
         {ok, Bytes} ->
             case Looks of
                 #{Node := {_, Before}} when Bytes > Before -> ok = atoll_interpreter:cast(?MODULE, {bytes, Node});
                 #{} -> ok
             end,
-            World#world{looks = Looks#{Node => {Now, Bytes}}};
+            #world{looks = Looks#{Node => {Now + Ms, Bytes}}};
         unknown ->
-            World#world{looks = Looks}
+            #world{looks = Looks}
     end.
 
 %% @private

@@ -59,8 +59,8 @@
     remembered => [node()],
     %% Whether it is to stay outside until it is told to join.
     left => boolean(),
-    %% The options of each part that differ from its defaults; without the part.
-    detector => atoll_detector:options() | off,
+    %% The options of each part that differ from its defaults; `off' without the part.
+    detector => atoll_detector:spec(),
     broadcast => atoll_plumtree:options() | off,
     discovery => atoll_discovery:options() | off,
     roster => atoll_roster:options() | off
@@ -82,7 +82,7 @@
     %% This node's life was declared dead; it goes on as this one.
     | {reborn, Incarnation :: pos_integer()}.
 
--type part() :: strategy | detector | broadcast | discovery | roster.
+-type part() :: strategy | detector | broadcast | discovery | roster | foreign.
 
 -record(state, {
     self :: node(),
@@ -95,6 +95,7 @@
     config :: atoll_strategy:config(),
     restarts = 0 :: non_neg_integer(),
     detector = off :: term(),
+    detector_module = none :: module(),
     broadcast = off :: term(),
     discovery = off :: term(),
     roster = off :: term(),
@@ -115,7 +116,9 @@
     outbox :: atoll_outbox:outbox(),
     %% Peers that are wanted for the outbox.
     held = #{} :: #{node() => []},
-    stale = 0 :: non_neg_integer()
+    stale = 0 :: non_neg_integer(),
+    %% Messages of another detector.
+    foreign = 0 :: non_neg_integer()
 }).
 
 -opaque state() :: #state{}.
@@ -141,18 +144,21 @@ init(#{self := Self, incarnation := Incarnation, seed := Seed, strategy := {Modu
         seed => seed(strategy, Seed), options => Options, remembered => maps:get(remembered, Config, [])
     },
     {Strategy, Effects} = Module:init(StrategyConfig, Now),
+    {ok, Detector} = atoll_detector:new(maps:get(detector, Config, #{})),
+    {DetectorModule, DetectorOptions} = split(Detector),
     State = #state{
         self = Self,
         start = Incarnation,
         incarnation = Incarnation,
         module = Module,
         strategy = Strategy,
+        detector_module = DetectorModule,
         config = StrategyConfig,
         leaving = leaving(Config),
         outbox = atoll_outbox:new(?OUTBOX_NODES, ?OUTBOX_MESSAGES)
     },
     Parts = [
-        {detector, maps:get(detector, Config, #{})},
+        {detector, DetectorOptions},
         {broadcast, maps:get(broadcast, Config, #{})},
         {discovery, contacts(Contacts, maps:get(discovery, Config, #{}))},
         {roster, maps:get(roster, Config, #{})}
@@ -170,6 +176,9 @@ init(#{self := Self, incarnation := Incarnation, seed := Seed, strategy := {Modu
         Parts
     ),
     done(stay_out(Now, Begun, Acc)).
+
+split(off) -> {none, off};
+split({Module, Options}) -> {Module, Options}.
 
 %% Nobody has heard of this life, so that there is nobody to take leave of.
 leaving(#{left := true}) -> left;
@@ -197,7 +206,8 @@ contacts(Contacts, Options) -> Options#{contacts => Contacts}.
 %% after so long; it goes on trying.
 -spec handle(atoll_protocol:event(), atoll_protocol:now_ms(), state()) ->
     {state(), [atoll_protocol:effect()]}.
-handle({message, From, {Start, Life, Part, Message}}, Now, #state{lives = Lives} = State) ->
+handle({message, From, {Start, Life, On, Message}}, Now, #state{lives = Lives} = State) ->
+    Part = part(On, State),
     case Lives of
         #{From := {Start, Life}} ->
             done(tell(Part, {message, From, Message}, Now, State, []));
@@ -323,7 +333,8 @@ summary(#state{} = State) ->
             leaving => State#state.leaving,
             waiting => map_size(State#state.joiners) + length(State#state.leavers),
             calls_refused => State#state.refused,
-            stale => State#state.stale
+            stale => State#state.stale,
+            foreign => State#state.foreign
         },
         maps:from_list([{Part, (module(Part, State)):summary(get(Part, State))} || Part <- Parts])
     ).
@@ -331,11 +342,12 @@ summary(#state{} = State) ->
 %% Parts
 
 module(strategy, #state{module = Module}) -> Module;
-module(detector, _) -> atoll_detector;
+module(detector, #state{detector_module = Module}) -> Module;
 module(broadcast, _) -> atoll_plumtree;
 module(discovery, _) -> atoll_discovery;
 module(roster, _) -> atoll_roster.
 
+get(foreign, _State) -> foreign;
 get(strategy, #state{strategy = Inner}) -> Inner;
 get(detector, #state{detector = Inner}) -> Inner;
 get(broadcast, #state{broadcast = Inner}) -> Inner;
@@ -355,6 +367,8 @@ tell(Part, Event, Now, State, Acc) ->
     case get(Part, State) of
         off ->
             {State, Acc};
+        foreign ->
+            {State#state{foreign = State#state.foreign + 1}, Acc};
         Inner0 ->
             {Inner, Effects} = (module(Part, State)):handle(Event, Now, Inner0),
             collect(Effects, Part, Now, set(Part, Inner, State), Acc)
@@ -373,7 +387,7 @@ collect([{send, _, _} | Effects], discovery, Now, #state{leaving = left} = State
     collect(Effects, discovery, Now, State, Acc);
 collect([{send, Node, Message} | Effects], Part, Now, State0, Acc0) ->
     #state{start = Start, incarnation = Life, linked = Linked} = State0,
-    Wrapped = {Start, Life, Part, Message},
+    Wrapped = {Start, Life, on_wire(Part, State0), Message},
     case Linked of
         #{Node := _} ->
             collect(Effects, Part, Now, State0, [{send, Node, Wrapped} | Acc0]);
@@ -396,6 +410,20 @@ collect([{notify, Notice} | Effects], Part, Now, State0, Acc0) ->
     {State, Acc} = notice(Part, Notice, Now, State0, Acc0),
     collect(Effects, Part, Now, State, Acc).
 
+%% Detectors do not understand each other's messages: ours is `detector', and others have
+%% names of their own.
+on_wire(detector, #state{detector_module = Module}) when Module =/= none, Module =/= atoll_detector_watchers ->
+    {detector, Module};
+on_wire(Part, _State) -> Part.
+
+part(On, State) ->
+    case {On, on_wire(detector, State)} of
+        {Same, Same} -> detector;
+        {detector, _} -> foreign;
+        {{detector, _}, _} -> foreign;
+        {Part, _} -> Part
+    end.
+
 %% Timers of a strategy that is no more do not reach the next one.
 owner(strategy, #state{restarts = Restarts}) when Restarts > 0 -> {strategy, Restarts};
 owner(Part, _State) -> Part.
@@ -408,8 +436,10 @@ notice(strategy, {neighbour_up, Node} = Notice, Now, State0, Acc0) ->
     tell_all(?TOLD, {up, Node}, Now, Answered, Replies);
 notice(strategy, {neighbour_down, Node, Why} = Notice, Now, State, Acc) ->
     tell_all(?TOLD, {down, Node, Why}, Now, State, [{notify, Notice} | Acc]);
-notice(detector, {dead, Node, Life} = Notice, Now, #state{lives = Lives} = State0, Acc0) ->
-    {State, Acc} = tell(roster, {cast, Notice}, Now, State0, [{notify, Notice} | Acc0]),
+notice(detector, {Verdict, Node, Life} = Notice, Now, #state{lives = Lives} = State0, Acc0) when
+    Verdict =:= dead; Verdict =:= found_dead
+->
+    {State, Acc} = tell(roster, {cast, Notice}, Now, State0, [{notify, {dead, Node, Life}} | Acc0]),
     case {Lives, later_life(Node, State)} of
         %% Of a life that is over and replaced.
         {#{Node := {_, Later}}, _} when Later > Life -> {State, Acc};
@@ -418,8 +448,8 @@ notice(detector, {dead, Node, Life} = Notice, Now, #state{lives = Lives} = State
     end;
 notice(detector, {silent, Node}, Now, State, Acc) ->
     tell(strategy, {down, Node, silent}, Now, State, disconnect(Node, State, Acc));
-notice(detector, {listen, Node}, _Now, State, Acc) ->
-    {State, [{act, {listen, Node}} | Acc]};
+notice(detector, {listen, _Node, _Ms} = Listen, _Now, State, Acc) ->
+    {State, [{act, Listen} | Acc]};
 notice(detector, {stranger, Node}, Now, State, Acc) ->
     tell(strategy, {cast, {stranger, Node}}, Now, State, Acc);
 notice(detector, {cargo, Node, Table}, Now, State, Acc) ->

@@ -188,7 +188,8 @@ init(#{self := Self, incarnation := Life, seed := Seed, options := Given}, _Now)
     done(audit_later(exchange_later(own(alive, State)))).
 
 %% @doc Takes one event. `up' and `down' are of neighbours, not of links. Casts are
-%% `{dead, Node, Life}', a verdict that all hear; `{unreachable, Node}'; `leave'; and `{incarnation, Life}' when
+%% `{dead, Node, Life}', a verdict that all hear; `{found_dead, Node, Life}', one that the roster
+%% tells; `{unreachable, Node}'; `leave'; and `{incarnation, Life}' when
 %% this node begins a new life.
 -spec handle(atoll_protocol:event(), atoll_protocol:now_ms(), state()) ->
     {state(), [atoll_protocol:effect()]}.
@@ -214,12 +215,14 @@ handle({up, Node}, Now, State) ->
     done(up(Node, Now, State));
 handle({down, Node, _Why}, _Now, #state{neighbours = Neighbours} = State) ->
     done(has_heard(Node, State#state{neighbours = ordsets:del_element(Node, Neighbours)}));
-handle({cast, {dead, Self, _Life}}, _Now, #state{self = Self} = State) ->
+handle({cast, {_Verdict, Self, _Life}}, _Now, #state{self = Self} = State) ->
     %% Whoever says so to this node itself waits for its answer.
     {State, []};
 handle({cast, {dead, Node, Life}}, _Now, State0) ->
     {_, State} = enter(Node, {Life, dead}, State0),
     done(State);
+handle({cast, {found_dead, Node, Life}}, _Now, State) ->
+    done(found_dead(Node, Life, State));
 handle({cast, leave}, _Now, State) ->
     done(leave(State));
 handle({cast, {incarnation, Life}}, _Now, State) ->
@@ -563,10 +566,13 @@ outcome({{help, Node}, Audit0}, #state{neighbours = Neighbours, rand = Rand0, op
     State1 = lists:foldl(fun(Helper, S) -> send(Helper, {try_it, Node}, S) end, State0#state{rand = Rand}, Helpers),
     State = effect({timer, helpers, Ms + Ms div 2}, State1),
     outcome(atoll_roster_audit:helpers(Helpers, Audit0), State);
-outcome({{dead, Node, Life}, Audit}, #state{self = Self, found = Found, options = #{gather_ms := Ms}} = State0) ->
-    {IsNews, State} = enter(Node, {Life, dead}, no_helpers(State0#state{audit = Audit, found = Found + 1})),
+outcome({{dead, Node, Life}, Audit}, #state{found = Found, options = #{gather_ms := Ms}} = State) ->
     %% The next on the ring may have gone with it.
-    timer(audit, Ms, gather([Node || IsNews], Self, State)).
+    timer(audit, Ms, found_dead(Node, Life, no_helpers(State#state{audit = Audit, found = Found + 1}))).
+
+found_dead(Node, Life, #state{self = Self} = State0) ->
+    {IsNews, State} = enter(Node, {Life, dead}, State0),
+    gather([Node || IsNews], Self, State).
 
 no_helpers(State) ->
     effect({cancel, helpers}, State).

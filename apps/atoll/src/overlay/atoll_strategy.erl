@@ -73,6 +73,8 @@
 
 -type error() ::
     atoll_plug:error()
+    %% What its options/0 gave or ended with.
+    | {no_options, module(), term()}
     | {bad_option, Key :: term(), unknown | {not_a, kind(), term()}}.
 
 %% The options with their defaults. Times are in milliseconds.
@@ -123,12 +125,23 @@ is_node_name(Node) when is_atom(Node) ->
 is_node_name(_) ->
     false.
 
-%% @doc A strategy's options, checked, with the defaults of those not given.
+%% @doc The options of a strategy, or of another part, checked, with the defaults of those
+%% not given.
 -spec options(module(), options()) -> {ok, options()} | {error, error()}.
 options(Module, Given) ->
-    Known = Module:options(),
-    Defaults = maps:map(fun(_Key, {_Kind, Default}) -> Default end, Known),
-    check(lists:sort(maps:to_list(Given)), Known, Defaults).
+    case atoll_plug:call(Module, options, []) of
+        {ok, #{} = Known} ->
+            case lists:all(fun is_kind/1, maps:values(Known)) of
+                true -> check(lists:sort(maps:to_list(Given)), Known, maps:map(fun(_Key, {_Kind, Default}) -> Default end, Known));
+                false -> {error, {no_options, Module, Known}}
+            end;
+        {_, Other} ->
+            {error, {no_options, Module, Other}}
+    end.
+
+is_kind({{one_of, Atoms}, _Default}) -> is_list(Atoms);
+is_kind({Kind, _Default}) -> lists:member(Kind, [pos_integer, non_neg_integer, boolean, nodes]);
+is_kind(_) -> false.
 
 check([], _Known, Options) ->
     {ok, Options};
@@ -155,6 +168,8 @@ format_error({bad_option, Key, unknown}) ->
     io_lib:format("the strategy has no option ~tw", [Key]);
 format_error({bad_option, Key, {not_a, Kind, Value}}) ->
     io_lib:format("the option ~tw must be ~ts, not ~tp", [Key, kind(Kind), Value]);
+format_error({no_options, Module, Term}) ->
+    io_lib:format("~tw:options/0 must give a map of {Kind, Default}, and came to ~0tP", [Module, Term, 20]);
 format_error(Error) ->
     atoll_plug:format_error(Error).
 

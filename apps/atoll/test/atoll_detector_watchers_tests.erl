@@ -1,5 +1,5 @@
 %% Failure detection: what beats, silence, broken links and obituaries lead to.
--module(atoll_detector_tests).
+-module(atoll_detector_watchers_tests).
 -export([prop_notices/0]).
 
 -include_lib("proper/include/proper.hrl").
@@ -7,8 +7,9 @@
 
 new() -> new(#{}).
 
-new(Options) ->
-    {State, [{timer, tick, First}]} = atoll_detector:init(
+new(Given) ->
+    {ok, Options} = atoll_strategy:options(atoll_detector_watchers, Given),
+    {State, [{timer, tick, First}]} = atoll_detector_watchers:init(
         #{self => me, incarnation => 10, seed => 1, options => Options}, 0
     ),
     ?assert(First >= 1 andalso First =< 1000),
@@ -18,7 +19,7 @@ new(Options) ->
 run(Events, State) ->
     lists:foldl(
         fun({Now, Event}, {S0, Acc}) ->
-            {S, Effects} = atoll_detector:handle(Event, Now, S0),
+            {S, Effects} = atoll_detector_watchers:handle(Event, Now, S0),
             {S, Acc ++ Effects}
         end,
         {State, []},
@@ -43,7 +44,7 @@ play(_From, To, Events, State, Timers, Acc) ->
     Next = lists:sort([{At, {timeout, Key}} || {At, Key} <- Timers]),
     case lists:sublist(lists:keymerge(1, Events, Next), 1) of
         [{Now, Event}] when Now =< To ->
-            {NewState, Effects} = atoll_detector:handle(Event, Now, State),
+            {NewState, Effects} = atoll_detector_watchers:handle(Event, Now, State),
             LeftTimers =
                 case Event of
                     {timeout, Key} -> lists:keydelete(Key, 2, Timers);
@@ -86,14 +87,14 @@ each_watcher_gets_a_beat_each_period_test() ->
 
 only_so_many_are_chosen_and_the_others_are_told_test() ->
     {State, Effects} = run([{5, {up, N}} || N <- [a, b, c, d, e, f, g]], new()),
-    ?assertMatch(#{watchers := 5, neighbours := 7}, atoll_detector:summary(State)),
+    ?assertMatch(#{watchers := 5, neighbours := 7}, atoll_detector_watchers:summary(State)),
     Now = [N || N <- [a, b, c, d, e, f, g], is_tuple(lists:last(sent(N, Effects)))],
     Not = [N || N <- [a, b, c, d, e, f, g], lists:last(sent(N, Effects)) =:= unwatch],
     ?assertEqual({5, 2}, {length(Now), length(Not)}).
 
 who_is_not_chosen_is_no_longer_watched_test() ->
     {State, _} = run([{900, {message, x, unwatch}}], watching([x])),
-    ?assertMatch(#{watched := 0}, atoll_detector:summary(State)).
+    ?assertMatch(#{watched := 0}, atoll_detector_watchers:summary(State)).
 
 a_silent_node_is_suspected_then_dead_test() ->
     {_, Trace} = play(1000, 9000, beats(other, 1000, 9000), watching([other, x])),
@@ -143,7 +144,7 @@ who_asked_long_before_the_answer_hears_it_too_test() ->
 pings_for_others_are_bounded_counted_and_forgotten_test() ->
     Ask = fun(N) -> {1000, {message, a, {who_heard, list_to_atom("x" ++ integer_to_list(N)), 1}}} end,
     {Full, _} = run([Ask(N) || N <- lists:seq(1, 40)], watching([a])),
-    ?assertMatch(#{dropped := #{pings_refused := 8}}, atoll_detector:summary(Full)),
+    ?assertMatch(#{dropped := #{pings_refused := 8}}, atoll_detector_watchers:summary(Full)),
     {Later, _} = play(1100, 9000, beats(a, 1100, 9000), Full),
     {_, Effects} = run([{9000, {message, a, {who_heard, y, 1}}}], Later),
     ?assertEqual([ping], sent(y, Effects)).
@@ -158,11 +159,11 @@ an_own_bad_link_is_silent_and_nobody_dead_test() ->
     {State, Trace} = play(1000, 15000, Heard ++ beats(other, 1000, 15000), watching([other, x])),
     [At] = when_notified({silent, x}, Trace),
     ?assert(At >= 900 + 9000 andalso At =< 900 + 9500),
-    ?assertMatch(#{suspects := 0, watched := 1}, atoll_detector:summary(State)).
+    ?assertMatch(#{suspects := 0, watched := 1}, atoll_detector_watchers:summary(State)).
 
 %% Its beats are dropped where the connection is full of other things.
 bytes_that_arrive_from_a_suspect_clear_it_test() ->
-    Listens = fun(Trace) -> [At || {At, E} <- Trace, {notify, {listen, x}} <- E] end,
+    Listens = fun(Trace) -> [At || {At, E} <- Trace, {notify, {listen, x, 1500}} <- E] end,
     {_, Silent} = play(1000, 6000, beats(y, 1000, 6000), watching([x, y])),
     ?assertMatch([_, _ | _], Listens(Silent)),
     ?assertMatch([_], when_notified({dead, x, 1}, Silent)),
@@ -174,7 +175,7 @@ bytes_that_arrive_from_a_suspect_clear_it_test() ->
 %% There is nothing to listen to.
 who_is_no_neighbour_any_more_is_not_listened_to_test() ->
     {_, Trace} = play(1000, 6000, [{1000, {down, x, lost}} | beats(y, 1000, 6000)], watching([x, y])),
-    ?assertEqual([], [At || {At, E} <- Trace, {notify, {listen, x}} <- E]).
+    ?assertEqual([], [At || {At, E} <- Trace, {notify, {listen, x, _}} <- E]).
 
 a_pong_clears_test() ->
     {_, Trace} = play(1000, 6000, [{4300, {message, x, {pong, 1, watcher}}} | beats(other, 1000, 6000)], watching([other, x])),
@@ -211,7 +212,7 @@ a_paused_node_does_not_blame_others_test() ->
 
 two_late_timers_of_one_pause_excuse_once_test() ->
     {Late, _} = run([{7000, {timeout, tick}}, {7000, {timeout, tick}}], due_at(1000, [x, y])),
-    ?assertMatch(#{excuses := 1}, atoll_detector:summary(Late)).
+    ?assertMatch(#{excuses := 1}, atoll_detector_watchers:summary(Late)).
 
 who_hears_nobody_buries_nobody_test() ->
     {_, Trace} = play(1000, 20000, [], watching([other, x])),
@@ -248,7 +249,7 @@ a_lost_neighbour_that_answers_is_left_to_its_watchers_test() ->
     Events = [{1001, {down, x, lost}}, {1300, {message, x, {pong, 1, stranger}}}] ++ beats(other, 1000, 9000),
     {State, Trace} = play(1000, 9000, Events, watching([other, x])),
     ?assertEqual([{suspect, x}, {cleared, x}], all_notices(Trace)),
-    ?assertMatch(#{watched := 1}, atoll_detector:summary(State)).
+    ?assertMatch(#{watched := 1}, atoll_detector_watchers:summary(State)).
 
 a_lost_neighbour_that_others_hear_later_is_alive_test() ->
     Events = [{1001, {down, x, lost}}, {2000, {message, w1, {heard, x, 1, 100}}}] ++ beats(other, 1000, 9000),
@@ -264,7 +265,7 @@ a_dropped_neighbour_is_not_watched_test() ->
     {State, Effects} = run([{1000, {down, x, dropped}}], watching([x])),
     ?assertEqual([], notices(Effects)),
     ?assertEqual([unwatch], sent(x, Effects)),
-    ?assertMatch(#{watched := 0, neighbours := 0}, atoll_detector:summary(State)).
+    ?assertMatch(#{watched := 0, neighbours := 0}, atoll_detector_watchers:summary(State)).
 
 an_obituary_goes_to_all_neighbours_and_is_told_once_test() ->
     News = {message, a, {obituaries, false, [{x, 3}]}},
@@ -331,11 +332,11 @@ a_new_life_is_watched_afresh_test() ->
     Events = [{1000, {message, a, {obituaries, false, [{x, 3}]}}}, {1050, {up, x}}, {1100, beat(x, 4)}],
     {State, Effects} = run(Events, watching([a])),
     ?assertEqual([{dead, x, 3}], notices(Effects)),
-    ?assertMatch(#{watched := 2}, atoll_detector:summary(State)).
+    ?assertMatch(#{watched := 2}, atoll_detector_watchers:summary(State)).
 
 an_obituary_of_an_earlier_life_leaves_the_present_one_alone_test() ->
     {State, _} = run([{1000, beat(x, 5)}, {1001, {message, a, {obituaries, false, [{x, 3}]}}}], watching([a, x])),
-    ?assertMatch(#{watched := 2}, atoll_detector:summary(State)).
+    ?assertMatch(#{watched := 2}, atoll_detector_watchers:summary(State)).
 
 who_hears_of_its_own_death_says_so_once_test() ->
     Events = [{1000, {message, a, {obituaries, false, [{me, 10}]}}}, {1001, {message, a, {buried, 10}}}],
@@ -388,11 +389,11 @@ tables_are_bounded_and_what_is_dropped_is_counted_test() ->
             watched := 2,
             dropped := #{obituaries_refused := 2, strangers_ignored := 3, neighbours_unwatched := 2}
         },
-        atoll_detector:summary(State)
+        atoll_detector_watchers:summary(State)
     ),
     {Later, Effects} = run([{40000, {message, a, {obituaries, false, [{u, 3}]}}}], State),
     ?assertEqual([{dead, u, 3}], notices(Effects)),
-    ?assertMatch(#{obituaries := 3, dropped := #{obituaries_forgotten := 1}}, atoll_detector:summary(Later)).
+    ?assertMatch(#{obituaries := 3, dropped := #{obituaries_forgotten := 1}}, atoll_detector_watchers:summary(Later)).
 
 %% Whatever comes: suspicion and its end alternate; nobody is dead twice in a life;
 %% the ask timer runs whenever somebody is suspected.
@@ -431,12 +432,12 @@ check([{Ms, Event0} | Events], Now0, State0, Timers0, Suspects0, Dead0) ->
             {timer, [{At, Key} | Left]} -> {max(At, Now0), {timeout, Key}, Left};
             {_, _} -> {Now0 + Ms, Event0, Timers0}
         end,
-    {State, Effects} = atoll_detector:handle(Event, Now, State0),
+    {State, Effects} = atoll_detector_watchers:handle(Event, Now, State0),
     Timers = lists:foldl(fun(E, T) -> timer(E, Now, T) end, Timers1, Effects),
     Notices = notices(Effects),
     Suspects = lists:foldl(fun suspicion/2, Suspects0, Notices),
     New = [{N, L} || {dead, N, L} <- Notices],
-    #{suspects := Count} = atoll_detector:summary(State),
+    #{suspects := Count} = atoll_detector_watchers:summary(State),
     Good =
         Suspects =/= wrong andalso length([N || {N, sure} <- maps:to_list(Suspects)]) =< Count andalso
             map_size(Suspects) >= Count andalso
