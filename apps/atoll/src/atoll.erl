@@ -45,7 +45,24 @@
 %%   one has placed or watches does not meet its condition any more, see
 %%   {@link atoll_place:watch/2}.</dd>
 %% </dl>
-%% Where `telemetry' is loaded, events go there too, as `[atoll, Kind]'.
+%%
+%% == Telemetry ==
+%% Where `telemetry' is loaded, events go there too, as `[atoll, Kind]', with the details
+%% as metadata. Measurements, for telemetry alone, are the `system_time' of each event, in
+%% native units, and these:
+%% <table>
+%% <tr><th>kind</th><th>measured</th></tr>
+%% <tr><td>`member_up'</td><td>`members', how many there are then, this one included</td></tr>
+%% <tr><td>`member_down'</td><td>`members'; `duration_ms', how long it was one</td></tr>
+%% <tr><td>`neighbour_up', `neighbour_down'</td><td>`neighbours'; `duration_ms'</td></tr>
+%% <tr><td>`link_up', `link_down'</td><td>`links'; `duration_ms'</td></tr>
+%% <tr><td>`broadcast'</td><td>`bytes' of the payload in the external term format</td></tr>
+%% <tr><td>`missed'</td><td>`count'</td></tr>
+%% <tr><td>`suspect', `cleared'</td><td>`silence_ms', how long this node has not heard it, or
+%%   had not</td></tr>
+%% <tr><td>`left'</td><td>`duration_ms' of this life in the overlay</td></tr>
+%% <tr><td>`s_group_created', `s_group_deleted'</td><td>`nodes', how many</td></tr>
+%% </table>
 -module(atoll).
 
 -export([version/0]).

@@ -67,7 +67,7 @@ judge(Node, {Heard, Life, IsSuspect}, Now, #state{options = #{suspect_ms := Susp
         Ms when Ms >= DeadMs, Life =:= unknown -> forget(Node, State);
         Ms when Ms >= DeadMs -> {remove(Node, State), [{notify, {found_dead, Node, Life}}]};
         Ms when Ms >= SuspectMs, not IsSuspect ->
-            {State#state{watched = (State#state.watched)#{Node := {Heard, Life, true}}}, [{notify, {suspect, Node}}]};
+            {State#state{watched = (State#state.watched)#{Node := {Heard, Life, true}}}, [{notify, {suspect, Node, Ms}}]};
         _ -> {State, []}
     end.
 

@@ -27,7 +27,10 @@ run(Events, State) ->
     ).
 
 %% What is said of nodes; to be told to listen is not.
-notices(Effects) -> [Notice || {notify, Notice} <- Effects, element(1, Notice) =/= listen].
+notices(Effects) -> [without_ms(Notice) || {notify, Notice} <- Effects, element(1, Notice) =/= listen].
+
+without_ms({suspect, Node, Ms}) when Ms >= 0 -> {suspect, Node};
+without_ms(Notice) -> Notice.
 %% But for what a newcomer asks each neighbour.
 sent(Node, Effects) -> [Message || {send, To, Message} <- Effects, To =:= Node, Message =/= {obituaries, true, []}].
 
@@ -73,7 +76,7 @@ beats(Node, From, To) ->
     [{At, beat(Node, 1, [me, w1, w2])} || At <- lists:seq(From, To, 1000)].
 
 when_notified(Notice, Trace) ->
-    [At || {At, Effects} <- Trace, {notify, N} <- Effects, N =:= Notice].
+    [At || {At, Effects} <- Trace, N <- notices(Effects), N =:= Notice].
 
 all_notices(Trace) -> lists:append([notices(E) || {_, E} <- Trace]).
 

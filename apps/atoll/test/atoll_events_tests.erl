@@ -13,7 +13,10 @@ events_test_() ->
             {"after unsubscribing nothing is heard", fun unsubscribes/0},
             {"who has ended is forgotten", fun forgets/0},
             {"subscriptions outlive the process", fun survives/0},
-            {"an event without subscribers goes nowhere, also without the process", fun unheard/0}
+            {"an event without subscribers goes nowhere, also without the process", fun unheard/0},
+            {"telemetry is told of each with its numbers and when it was", fun telemetry/0},
+            {"what takes work to measure is measured for telemetry alone", fun measures_for_telemetry_alone/0},
+            {"a handler of telemetry that crashes is counted and harms nobody", fun a_bad_handler/0}
         ]
     ]}.
 
@@ -51,12 +54,12 @@ hears_once() ->
 
 hears_parts() ->
     ok = atoll_events:subscribe([{broadcast, news}]),
-    ok = atoll_events:emit(broadcast, news, #{payload => 1}),
-    ok = atoll_events:emit(broadcast, other, #{payload => 2}),
+    ok = atoll_events:emit(broadcast, news, #{payload => 1}, #{}),
+    ok = atoll_events:emit(broadcast, other, #{payload => 2}, #{}),
     ?assertEqual([{broadcast, #{payload => 1}}], heard()),
     ok = atoll_events:subscribe([broadcast]),
-    ok = atoll_events:emit(broadcast, news, #{payload => 3}),
-    ok = atoll_events:emit(broadcast, other, #{payload => 4}),
+    ok = atoll_events:emit(broadcast, news, #{payload => 3}, #{}),
+    ok = atoll_events:emit(broadcast, other, #{payload => 4}, #{}),
     ?assertEqual([{broadcast, #{payload => 3}}, {broadcast, #{payload => 4}}], heard()).
 
 unsubscribes() ->
@@ -99,6 +102,52 @@ survives() ->
 unheard() ->
     kill(whereis(atoll_events)),
     ?assertEqual(ok, atoll_events:emit(link_up, #{node => a})).
+
+telemetry() ->
+    with_telemetry(fun() ->
+        ok = atoll_events:subscribe([link_up, link_down, broadcast]),
+        Before = erlang:system_time(),
+        ok = atoll_events:emit(link_up, #{node => a}),
+        ok = atoll_events:emit(link_down, #{node => a}, #{duration_ms => 7}),
+        ok = atoll_events:emit(broadcast, news, #{payload => x}, fun() -> #{bytes => 3} end),
+        _ = sys:get_state(atoll_events),
+        [
+            {[atoll, link_up], #{system_time := T1} = M1, #{node := a}},
+            {[atoll, link_down], #{system_time := T2, duration_ms := 7}, #{node := a}},
+            {[atoll, broadcast], #{system_time := T3, bytes := 3}, #{payload := x}}
+        ] = atoll_telemetry_probe:seen(),
+        ?assertEqual(1, map_size(M1)),
+        Times = [Before, T1, T2, T3, erlang:system_time()],
+        ?assertEqual(lists:sort(Times), Times),
+        ?assertEqual([{link_up, #{node => a}}, {link_down, #{node => a}}, {broadcast, #{payload => x}}], heard())
+    end).
+
+measures_for_telemetry_alone() ->
+    ok = atoll_events:subscribe([link_up]),
+    ?assertEqual(ok, atoll_events:emit(link_up, #{node => a}, fun() -> error(measured) end)).
+
+a_bad_handler() ->
+    with_telemetry(fun() ->
+        true = exit(whereis(atoll_telemetry_probe), kill),
+        ok = wait_until(fun() -> whereis(atoll_telemetry_probe) =:= undefined end),
+        ok = atoll_events:emit(link_up, #{node => a}),
+        _ = sys:get_state(atoll_events),
+        ?assertEqual(1, atoll_events:dropped())
+    end).
+
+wait_until(Holds) ->
+    case Holds() of
+        true -> ok;
+        false -> wait_until(Holds)
+    end.
+
+with_telemetry(Test) ->
+    ok = atoll_telemetry_probe:load(),
+    try
+        Test()
+    after
+        atoll_telemetry_probe:unload()
+    end.
 
 heard() ->
     receive

@@ -36,7 +36,8 @@
     sides_that_have_both_changed_a_group_are_one_clique/1,
     trouble_with_dns_takes_no_member_away_and_is_said/1,
     nodes_find_each_other_by_a_source_of_their_own/1,
-    a_detector_of_their_own_finds_the_stopped_and_the_killed/1
+    a_detector_of_their_own_finds_the_stopped_and_the_killed/1,
+    telemetry_is_told_numbers/1
 ]).
 
 -define(NODES, 8).
@@ -584,6 +585,34 @@ a_detector_of_their_own_finds_the_stopped_and_the_killed(Config) ->
     [?assertEqual({N, ok}, {N, call(C, N, atoll_overlay_witness, await, [members, Left])}) || N <- Left],
     #{overlay := #{detector := #{watched := Watched}}} = call(C, hd(Others), atoll, status, []),
     ?assert(Watched > 0),
+    _ = small(Config, off, #{}).
+
+telemetry_is_told_numbers(Config) ->
+    [First, Killed | _] = Nodes = atoll_cluster:nodes(?config(small, Config)),
+    C = small(Config, off, #{}),
+    ok = call(C, First, atoll_telemetry_probe, load, []),
+    C = small(Config, mesh, #{contacts => [First]}),
+    ok = atoll_overlay_cluster:settle(C),
+    ok = call(C, First, atoll, broadcast, [test, <<0:8000>>]),
+    Measured = fun(Kind, Some) -> call(C, First, atoll_telemetry_probe, await, [Kind, Some]) end,
+    #{bytes := Bytes} = Measured(broadcast, #{topic => test}),
+    ?assert(Bytes > 1000 andalso Bytes < 1100),
+    Begun = os:system_time(millisecond),
+    ok = atoll_cluster:pause(C, Killed),
+    #{silence_ms := Silence} = Measured(suspect, #{node => Killed}),
+    ?assert(Silence >= 2200 andalso Silence < 10000, Silence),
+    #{members := 4, duration_ms := Member} = Measured(member_down, #{node => Killed}),
+    #{neighbours := 3, duration_ms := Neighbour} = Measured(neighbour_down, #{node => Killed}),
+    #{links := Links, duration_ms := Link, system_time := At} = Measured(link_down, #{node => Killed}),
+    ?assert(Member >= 2200 andalso Neighbour >= 2200 andalso Link >= 2200, {Member, Neighbour, Link}),
+    ?assert(Links >= 3),
+    ?assert(erlang:convert_time_unit(At, native, millisecond) >= Begun),
+    Seen = call(C, First, atoll_telemetry_probe, seen, []),
+    ?assertEqual(4, lists:max([N || {[atoll, neighbour_up], #{neighbours := N}, #{node := _}} <- Seen])),
+    ?assertEqual(5, lists:max([N || {[atoll, member_up], #{members := N}, #{node := _}} <- Seen])),
+    ok = atoll_cluster:resume(C, Killed),
+    [?assertEqual({N, ok}, {N, call(C, N, atoll_overlay_witness, await, [members, Nodes])}) || N <- Nodes],
+    ok = call(C, First, atoll_telemetry_probe, unload, []),
     _ = small(Config, off, #{}).
 
 %% What the witness of N has seen of node B as a member.

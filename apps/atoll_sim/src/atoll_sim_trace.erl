@@ -110,7 +110,7 @@ what(Sight) -> Sight.
 
 notice({neighbour_up, _} = Notice) -> Notice;
 notice({neighbour_down, _, _} = Notice) -> Notice;
-notice({suspect, _} = Notice) -> Notice;
+notice({suspect, Peer, _Ms}) -> {suspect, Peer};
 notice({cleared, _} = Notice) -> Notice;
 notice({dead, _, _} = Notice) -> Notice;
 notice({broadcast, _, _} = Notice) -> Notice;

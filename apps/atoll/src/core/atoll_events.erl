@@ -3,10 +3,12 @@
 %%
 %% An event is a kind and a map of details. Each subscriber to its kind gets
 %% `{atoll, Kind, Details}' in the order in which one room emits. Where `telemetry'
-%% is loaded it is executed with `[atoll, Kind]', no measurements, and the details as
-%% metadata, by this module's process, so that a handler delays nobody else.
+%% is loaded it is executed with `[atoll, Kind]', the measurements of the event and the
+%% time when it happened (`system_time', in native units), and the details as metadata, by
+%% this module's process, so that a handler delays nobody else.
 %%
-%% Emitting costs one look into a table when nobody listens. The table belongs to
+%% Emitting costs one look into a table when nobody listens: measurements that take work
+%% are a function, which is called for telemetry alone. The table belongs to
 %% the supervisor, and so subscriptions outlive any room's process, this one's too.
 %%
 %% Not promised: that events wait for a slow subscriber, or for a slow handler of
@@ -16,15 +18,16 @@
 
 -behaviour(gen_server).
 
--export([create_table/0, start_link/0, subscribe/1, unsubscribe/0, emit/2, emit/3, dropped/0]).
+-export([create_table/0, start_link/0, subscribe/1, unsubscribe/0, emit/2, emit/3, emit/4, dropped/0]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 
--export_type([kind/0, topic/0, details/0]).
+-export_type([kind/0, topic/0, details/0, measurements/0]).
 
 -type kind() :: atom().
 -type topic() :: kind() | {kind(), Part :: term()}.
 %% A part of a kind, as `{broadcast, Topic}'.
 -type details() :: #{atom() => term()}.
+-type measurements() :: #{atom() => number()} | fun(() -> #{atom() => number()}).
 
 %% Rows `{Topic, Pid}' say who hears what; `dropped' counts.
 -define(DROPPED, '$dropped').
@@ -53,21 +56,26 @@ subscribe(Topics) ->
 unsubscribe() ->
     gen_server:call(?MODULE, {unsubscribe, self()}).
 
-%% @doc An event happened.
+%% @doc An event happened, of which there is nothing to measure.
 -spec emit(kind(), details()) -> ok.
 emit(Kind, Details) ->
-    _ = [Pid ! {atoll, Kind, Details} || {_, Pid} <- ets:lookup(?MODULE, Kind)],
-    execute(Kind, Details).
+    emit(Kind, Details, #{}).
 
-%% @doc As emit/2; who subscribed to this part of the kind hears it too, and whoever
+%% @doc An event happened, with these numbers.
+-spec emit(kind(), details(), measurements()) -> ok.
+emit(Kind, Details, Measurements) ->
+    _ = [Pid ! {atoll, Kind, Details} || {_, Pid} <- ets:lookup(?MODULE, Kind)],
+    execute(Kind, Details, Measurements).
+
+%% @doc As emit/3; who subscribed to this part of the kind hears it too, and whoever
 %% subscribed to both hears it once.
--spec emit(kind(), Part :: term(), details()) -> ok.
-emit(Kind, Part, Details) ->
+-spec emit(kind(), Part :: term(), details(), measurements()) -> ok.
+emit(Kind, Part, Details, Measurements) ->
     Whole = [Pid || {_, Pid} <- ets:lookup(?MODULE, Kind)],
     Event = {atoll, Kind, Details},
     _ = [Pid ! Event || Pid <- Whole],
     _ = [Pid ! Event || {_, Pid} <- ets:lookup(?MODULE, {Kind, Part}), not lists:member(Pid, Whole)],
-    execute(Kind, Details).
+    execute(Kind, Details, Measurements).
 
 %% @doc Events that telemetry was not told of.
 -spec dropped() -> non_neg_integer().
@@ -76,24 +84,28 @@ dropped() ->
     counters:get(Counter, 1).
 
 %% The library does not depend on it: it is found at run time.
-execute(Kind, Details) ->
+execute(Kind, Details, Measurements) ->
     case erlang:function_exported(telemetry, execute, 3) of
-        true -> hand_over(Kind, Details);
+        true -> hand_over(Kind, Details, Measurements);
         false -> ok
     end.
 
-hand_over(Kind, Details) ->
+hand_over(Kind, Details, Measurements) ->
     case whereis(?MODULE) of
         undefined ->
             ok;
         Pid ->
             case erlang:process_info(Pid, message_queue_len) of
                 {message_queue_len, Waiting} when Waiting < ?MAX_WAITING ->
-                    gen_server:cast(Pid, {execute, telemetry, Kind, Details});
+                    Measured = (measure(Measurements))#{system_time => erlang:system_time()},
+                    gen_server:cast(Pid, {execute, telemetry, Kind, Measured, Details});
                 _ ->
                     drop()
             end
     end.
+
+measure(Measure) when is_function(Measure) -> Measure();
+measure(Measured) -> Measured.
 
 drop() ->
     [{_, Counter}] = ets:lookup(?MODULE, ?DROPPED),
@@ -122,10 +134,10 @@ handle_call({unsubscribe, Pid}, _From, Monitors) ->
     {reply, ok, forget(Pid, Monitors)}.
 
 %% @private
--spec handle_cast({execute, module(), kind(), details()}, State) -> {noreply, State}.
-handle_cast({execute, Telemetry, Kind, Details}, Monitors) ->
+-spec handle_cast({execute, module(), kind(), #{atom() => number()}, details()}, State) -> {noreply, State}.
+handle_cast({execute, Telemetry, Kind, Measured, Details}, Monitors) ->
     try
-        _ = Telemetry:execute([atoll, Kind], #{}, Details),
+        _ = Telemetry:execute([atoll, Kind], Measured, Details),
         ok
     catch
         %% Whatever it is, it is no reason to lose the rooms.

@@ -197,10 +197,10 @@ tell_below(Groups) ->
 notice({making, _}, World) ->
     World;
 notice({s_group, created, Name, Nodes}, World) ->
-    ok = atoll_events:emit(s_group_created, #{group => Name, nodes => Nodes}),
+    ok = atoll_events:emit(s_group_created, #{group => Name, nodes => Nodes}, #{nodes => length(Nodes)}),
     World;
 notice({s_group, deleted, Name, Nodes}, World) ->
-    ok = atoll_events:emit(s_group_deleted, #{group => Name, nodes => Nodes}),
+    ok = atoll_events:emit(s_group_deleted, #{group => Name, nodes => Nodes}, #{nodes => length(Nodes)}),
     World;
 notice({s_group, nodes_added, Name, Nodes}, World) ->
     _ = [atoll_events:emit(s_group_node_added, #{group => Name, node => Node}) || Node <- Nodes],

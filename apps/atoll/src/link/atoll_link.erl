@@ -20,7 +20,9 @@
     %% The helpers that connect or measure, by the monitor on each. There is at
     %% most one attempt and a few readings for each known peer: the next attempt
     %% follows the answer of the last, or the end of the connection that it made.
-    helpers = #{} :: #{reference() => {connect, node()} | {measure, atoll_link_core:purpose(), node()}}
+    helpers = #{} :: #{reference() => {connect, node()} | {measure, atoll_link_core:purpose(), node()}},
+    %% Since when each connection is up.
+    links = #{} :: #{node() => SinceMs :: integer()}
 }).
 
 %% @doc Starts the link process of this node.
@@ -169,12 +171,15 @@ event({'DOWN', Ref, process, Pid, Reason}, #world{owners = Owners, helpers = Hel
 
 %% @private
 -spec notice(atoll_link_core:notice(), #world{}) -> #world{}.
-notice({up, Node}, World) ->
-    ok = atoll_events:emit(link_up, #{node => Node}),
-    World;
-notice({down, Node, Reason}, World) ->
-    ok = atoll_events:emit(link_down, #{node => Node, reason => Reason}),
-    World;
+notice({up, Node}, #world{links = Links0} = World) ->
+    Links = Links0#{Node => erlang:monotonic_time(millisecond)},
+    ok = atoll_events:emit(link_up, #{node => Node}, #{links => map_size(Links)}),
+    World#world{links = Links};
+notice({down, Node, Reason}, #world{links = Links0} = World) ->
+    {Since, Links} = maps:take(Node, Links0),
+    Ms = erlang:monotonic_time(millisecond) - Since,
+    ok = atoll_events:emit(link_down, #{node => Node, reason => Reason}, #{links => map_size(Links), duration_ms => Ms}),
+    World#world{links = Links};
 notice({refused, Node}, World) ->
     Why = io_lib:format(
         "~ts is there, but refuses a connection with this node: most often it has another cookie. "

@@ -47,7 +47,8 @@
 %% The incarnation of a node.
 
 -type notice() ::
-    {suspect, node()}
+    %% So long it has not been heard.
+    {suspect, node(), SilenceMs :: non_neg_integer()}
     %% It was heard, or it is no longer for this node to judge.
     | {cleared, node()}
     %% That life is over: the strategy lets go of it, and a link with it is closed. The

@@ -35,7 +35,7 @@
 %%
 %% Promised: a node that falls silent is declared dead `dead_ms' after its last sign of
 %% life, by any of its watchers that is up and goes on hearing others. Each
-%% `{suspect, N}' is followed by exactly one of `{cleared, N}', `{silent, N}' and
+%% `{suspect, N, _}' is followed by exactly one of `{cleared, N}', `{silent, N}' and
 %% `{dead, N, Life}'. `{dead, N, Life}' comes at most once for a life, as long as
 %% its obituary is remembered.
 %%
@@ -543,7 +543,7 @@ suspect_silent(Now, #state{watched = Watched, options = #{suspect_ms := SuspectM
         State
     ).
 
-suspect(Node, #watch{suspected = Already} = Watch, Now, #state{suspects = Suspects} = State0) ->
+suspect(Node, #watch{own = Own, suspected = Already} = Watch, Now, #state{suspects = Suspects} = State0) ->
     {State, Timer} =
         case Suspects of
             [] -> ask_timer(Now, State0#state{suspects = [Node]});
@@ -552,7 +552,7 @@ suspect(Node, #watch{suspected = Already} = Watch, Now, #state{suspects = Suspec
     {Asked, Questions} = ask(Node, Watch, State),
     {
         store(Node, Watch#watch{suspected = true}, Asked),
-        [{notify, {suspect, Node}} || not Already] ++ Questions ++ Timer
+        [{notify, {suspect, Node, Now - Own}} || not Already] ++ Questions ++ Timer
     }.
 
 ask(Node, #watch{life = Life, watchers = Watchers, lost = Lost}, State) ->

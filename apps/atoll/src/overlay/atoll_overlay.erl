@@ -57,7 +57,13 @@
 -record(world, {
     %% What had been received of each that is listened for when it was looked at last, and
     %% until when that counts.
-    looks = #{} :: #{node() => {UntilMs :: integer(), Bytes :: non_neg_integer()}}
+    looks = #{} :: #{node() => {UntilMs :: integer(), Bytes :: non_neg_integer()}},
+    %% Rows of the table.
+    counts = #{member => 0, neighbour => 0} :: #{member | neighbour => non_neg_integer()},
+    %% Since when each suspect is silent.
+    silent = #{} :: #{node() => SinceMs :: integer()},
+    %% When this node's present life began.
+    born :: integer()
 }).
 
 -type world() :: #world{}.
@@ -182,7 +188,7 @@ has_left() ->
 published(What) ->
     case ets:whereis(?MODULE) of
         undefined -> [];
-        Table -> ets:select(Table, [{{{What, '$1'}}, [], ['$1']}])
+        Table -> ets:select(Table, [{{{What, '$1'}, '_'}, [], ['$1']}])
     end.
 
 %% @doc For people: what each part holds, and what was sent, received and dropped;
@@ -228,19 +234,25 @@ call(Request) ->
 %% @private
 -spec open(map()) -> world().
 open(#{strategy := {Module, _}, join_ms := JoinMs}) ->
-    lists:foreach(fun forget/1, ets:tab2list(?MODULE)),
+    Rows = ets:tab2list(?MODULE),
+    Counts = maps:from_list([{What, length([x || {{W, _}, _} <- Rows, W =:= What])} || What <- [member, neighbour]]),
+    Forgotten = lists:foldl(fun forget/2, #world{born = now_ms(), counts = Counts}, Rows),
     true = ets:insert(?MODULE, [{strategy, Module}, {join_ms, JoinMs}]),
-    true = has_left() orelse ets:insert(?MODULE, {{member, node()}}),
     ok = atoll_link:watch(),
-    true = has_left() orelse tell_cliques() =:= ok,
-    #world{}.
+    case has_left() of
+        true ->
+            Forgotten;
+        false ->
+            ok = tell_cliques(),
+            put(member, node(), Forgotten)
+    end.
 
-forget({{member, Node}}) when Node =/= node() ->
-    down(member_down, {member, Node}, #{node => Node, reason => restarted});
-forget({{neighbour, Node}}) ->
-    down(neighbour_down, {neighbour, Node}, #{node => Node, reason => restarted});
-forget(_) ->
-    ok.
+forget({{member, Node}, _}, World) when Node =/= node() ->
+    down(member_down, member, #{node => Node, reason => restarted}, World);
+forget({{neighbour, Node}, _}, World) ->
+    down(neighbour_down, neighbour, #{node => Node, reason => restarted}, World);
+forget(_, World) ->
+    World.
 
 %% @private
 -spec act(atoll_protocol:effect(), world()) -> world().
@@ -253,8 +265,8 @@ act({unwant, Node}, World) ->
 act({act, {disconnect, Node}}, World) ->
     ok = atoll_link:disconnect(Node),
     World;
-act({act, {listen, Node, Ms}}, #world{looks = Looks0}) ->
-    Now = erlang:monotonic_time(millisecond),
+act({act, {listen, Node, Ms}}, #world{looks = Looks0} = World) ->
+    Now = now_ms(),
     Looks = maps:filter(fun(_, {Until, _}) -> Now =< Until end, Looks0),
     case atoll_connections:received(Node) of
         {ok, Bytes} ->
@@ -262,9 +274,9 @@ act({act, {listen, Node, Ms}}, #world{looks = Looks0}) ->
                 #{Node := {_, Before}} when Bytes > Before -> ok = atoll_interpreter:cast(?MODULE, {bytes, Node});
                 #{} -> ok
             end,
-            #world{looks = Looks#{Node => {Now + Ms, Bytes}}};
+            World#world{looks = Looks#{Node => {Now + Ms, Bytes}}};
         unknown ->
-            #world{looks = Looks}
+            World#world{looks = Looks}
     end.
 
 %% @private
@@ -275,45 +287,67 @@ event(Message, World) ->
 %% @private
 -spec notice(atoll_overlay_core:notice(), world()) -> world().
 notice({member_up, Node}, World) ->
-    up(member_up, {member, Node}, #{node => Node}),
-    World;
+    up(member_up, member, Node, World);
 notice({member_down, Node, Reason}, World) ->
-    down(member_down, {member, Node}, #{node => Node, reason => Reason}),
-    World;
+    down(member_down, member, #{node => Node, reason => Reason}, World);
 notice({neighbour_up, Node}, World) ->
-    up(neighbour_up, {neighbour, Node}, #{node => Node}),
-    World;
+    up(neighbour_up, neighbour, Node, World);
 notice({neighbour_down, Node, Reason}, World) ->
-    down(neighbour_down, {neighbour, Node}, #{node => Node, reason => Reason}),
-    World;
+    down(neighbour_down, neighbour, #{node => Node, reason => Reason}, World);
 notice({broadcast, From, {Topic, Payload}}, World) ->
-    ok = atoll_events:emit(broadcast, Topic, #{topic => Topic, from => From, payload => Payload}),
+    Bytes = fun() -> #{bytes => erlang:external_size(Payload)} end,
+    ok = atoll_events:emit(broadcast, Topic, #{topic => Topic, from => From, payload => Payload}, Bytes),
     World;
 notice({missed, From, Count}, World) ->
-    ok = atoll_events:emit(missed, #{from => From, count => Count}),
+    ok = atoll_events:emit(missed, #{from => From, count => Count}, #{count => Count}),
     World;
-notice({Kind, Node}, World) when Kind =:= suspect; Kind =:= cleared ->
-    ok = atoll_events:emit(Kind, #{node => Node}),
-    World;
-notice(left, World) ->
+notice({suspect, Node, SilenceMs}, #world{silent = Silent} = World) ->
+    ok = atoll_events:emit(suspect, #{node => Node}, #{silence_ms => SilenceMs}),
+    World#world{silent = Silent#{Node => now_ms() - SilenceMs}};
+notice({cleared, Node}, #world{silent = Silent} = World) ->
+    Now = now_ms(),
+    ok = atoll_events:emit(cleared, #{node => Node}, #{silence_ms => Now - maps:get(Node, Silent, Now)}),
+    World#world{silent = maps:remove(Node, Silent)};
+notice(left, #world{born = Born} = World) ->
     true = ets:insert(?MODULE, {left, true}),
-    true = ets:delete(?MODULE, {member, node()}),
-    ok = atoll_events:emit(left, #{}),
-    World;
+    {_, Gone} = take(member, node(), World),
+    ok = atoll_events:emit(left, #{}, #{duration_ms => now_ms() - Born}),
+    Gone;
 notice({reborn, Incarnation}, World) ->
     true = ets:delete(?MODULE, left),
-    true = ets:insert(?MODULE, {{member, node()}}),
+    Member = put(member, node(), World),
     ok = atoll_events:emit(reborn, #{incarnation => Incarnation}),
-    World;
-notice({dead, _Node, _Incarnation}, World) ->
+    Member#world{born = now_ms()};
+notice({dead, Node, _Incarnation}, #world{silent = Silent} = World) ->
     %% Members hear of it as member_down.
-    World.
+    World#world{silent = maps:remove(Node, Silent)}.
 
 %% Readers see it when they hear of it.
-up(Kind, Row, Details) ->
-    true = ets:insert(?MODULE, {Row}),
-    ok = atoll_events:emit(Kind, Details).
+up(Kind, What, Node, World) ->
+    #world{counts = #{What := Count}} = Up = put(What, Node, World),
+    ok = atoll_events:emit(Kind, #{node => Node}, #{plural(What) => Count}),
+    Up.
 
-down(Kind, Row, Details) ->
-    true = ets:delete(?MODULE, Row),
-    ok = atoll_events:emit(Kind, Details).
+down(Kind, What, #{node := Node} = Details, World) ->
+    {Ms, #world{counts = #{What := Count}} = Down} = take(What, Node, World),
+    ok = atoll_events:emit(Kind, Details, #{plural(What) => Count, duration_ms => Ms}),
+    Down.
+
+plural(member) -> members;
+plural(neighbour) -> neighbours.
+
+put(What, Node, World) ->
+    count(What, 1, ets:insert_new(?MODULE, {{What, Node}, now_ms()}), World).
+
+take(What, Node, World) ->
+    case ets:take(?MODULE, {What, Node}) of
+        [{_, Since}] -> {now_ms() - Since, count(What, -1, true, World)};
+        [] -> {0, World}
+    end.
+
+count(_What, _More, false, World) -> World;
+count(What, More, true, #world{counts = Counts} = World) ->
+    #{What := Count} = Counts,
+    World#world{counts = Counts#{What := Count + More}}.
+
+now_ms() -> erlang:monotonic_time(millisecond).

@@ -71,7 +71,7 @@
     | {broadcast, From :: node(), Payload :: term()}
     %% So many messages of that sender cannot be had any more.
     | {missed, From :: node(), pos_integer()}
-    | {suspect, node()}
+    | {suspect, node(), SilenceMs :: non_neg_integer()}
     | {cleared, node()}
     | {dead, node(), Incarnation :: pos_integer()}
     %% Of the whole cluster.
@@ -447,7 +447,7 @@ notice(detector, {Verdict, Node, Life} = Notice, Now, #state{lives = Lives} = St
         _ -> tell(strategy, {cast, {dead, Node}}, Now, State, disconnect(Node, State, Acc))
     end;
 notice(detector, {silent, Node}, Now, State, Acc) ->
-    tell(strategy, {down, Node, silent}, Now, State, disconnect(Node, State, Acc));
+    tell(strategy, {down, Node, silent}, Now, State, disconnect(Node, State, [{notify, {cleared, Node}} | Acc]));
 notice(detector, {listen, _Node, _Ms} = Listen, _Now, State, Acc) ->
     {State, [{act, Listen} | Acc]};
 notice(detector, {stranger, Node}, Now, State, Acc) ->
