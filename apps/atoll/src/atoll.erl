@@ -13,6 +13,8 @@
 %% <dt>`member_down'</dt><dd>`#{node, reason}': it is `dead' (silent, or its VM
 %%   ended), it has `left' in order, or this node's own overlay was `restarted' and
 %%   does not know of it at the moment. The two alternate for each node.</dd>
+%% <dt>`member_meta'</dt><dd>`#{node, meta}': what a member, or this node, says of itself
+%%   from now on, see {@link set_meta/1}.</dd>
 %% <dt>`neighbour_up', `neighbour_down'</dt><dd>`#{node}' and `#{node, reason}': this
 %%   node holds a standing link with it, or no more (`lost', `dropped' in agreement,
 %%   or `restarted').</dd>
@@ -54,6 +56,7 @@
 %% <tr><th>kind</th><th>measured</th></tr>
 %% <tr><td>`member_up'</td><td>`members', how many there are then, this one included</td></tr>
 %% <tr><td>`member_down'</td><td>`members'; `duration_ms', how long it was one</td></tr>
+%% <tr><td>`member_meta'</td><td>`bytes' of it in the external term format</td></tr>
 %% <tr><td>`neighbour_up', `neighbour_down'</td><td>`neighbours'; `duration_ms'</td></tr>
 %% <tr><td>`link_up', `link_down'</td><td>`links'; `duration_ms'</td></tr>
 %% <tr><td>`broadcast'</td><td>`bytes' of the payload in the external term format</td></tr>
@@ -66,7 +69,7 @@
 -module(atoll).
 
 -export([version/0]).
--export([join/1, leave/0, members/0, neighbours/0, broadcast/2, broadcast/3, tell/1]).
+-export([join/1, leave/0, members/0, members/1, set_meta/1, neighbours/0, broadcast/2, broadcast/3, tell/1]).
 -export([route/1, reachable/0]).
 -export([subscribe/1, unsubscribe/0, status/0, links/0, record/1]).
 -export([format_error/1]).
@@ -76,6 +79,7 @@
 -type kind() ::
     member_up
     | member_down
+    | member_meta
     | neighbour_up
     | neighbour_down
     | link_up
@@ -138,6 +142,7 @@
 -define(KINDS, [
     member_up,
     member_down,
+    member_meta,
     neighbour_up,
     neighbour_down,
     link_up,
@@ -204,6 +209,23 @@ leave() ->
 -spec members() -> [node()].
 members() ->
     atoll_overlay:members().
+
+%% @doc As members/0; with `meta' each with what it says of itself ({@link set_meta/1}), an
+%% empty map if that is nothing, or is not known here yet.
+-spec members(#{meta => boolean()}) -> [{node(), Meta :: map()}] | [node()].
+members(#{meta := true} = Options) when map_size(Options) =:= 1 ->
+    atoll_overlay:metas();
+members(Options) when Options =:= #{}; Options =:= #{meta => false} ->
+    members().
+
+%% @doc Says what this node is like, in the place of what it said before: a map of 1,024
+%% bytes at most in the external term format. All members hear of it, as `member_meta', and
+%% keep it for as long as this node is a member. It outlives a loss of the overlay's process,
+%% and no restart of the application, which begins with the option `meta'. Of two changes
+%% that follow each other closely the others may see the last alone.
+-spec set_meta(map()) -> ok | {error, error()}.
+set_meta(Meta) ->
+    atoll_overlay:set_meta(Meta).
 
 %% @doc The nodes with which this one holds a standing link, in the order of their
 %% names.
@@ -435,10 +457,12 @@ format_error(restarting) ->
     "a part of atoll was lost on this node and is being started again";
 format_error(left) ->
     "this node has left the cluster";
+format_error({bad_meta, _} = Error) ->
+    atoll_roster_meta:format_error(Error);
 format_error(broadcast_off) ->
     "this node was configured without broadcast";
 format_error(roster_off) ->
-    "acknowledgements take a roster: this node was configured without, and does not know who is a member";
+    "this node was configured without a roster, the list of members, which acknowledgements and metadata take";
 format_error({too_few_members, Members, Need}) ->
     io_lib:format("~b are to acknowledge it, but the cluster has ~b nodes; nothing was sent", [Need, Members]);
 format_error({unanswered, Nodes}) ->

@@ -68,6 +68,8 @@
     %% without the part.
     broadcast => atoll_plumtree:options() | off,
     roster => #{atom() => term()} | off,
+    %% What this node says of itself to all members.
+    meta => map(),
     beacons => atoll_discovery:options() | off,
     %% Nodes to join by; where more are found, and how often that is read again.
     contacts => [node()],
@@ -114,6 +116,7 @@
     | {network_file, file:name_all(), atoll_network_file:error()}
     | atoll_strategy:error()
     | atoll_detector:error()
+    | atoll_roster_meta:error()
     %% The strategy leaves nodes unconnected, and Erlang would connect them all.
     | {connect_all, Strategy :: atom()}
     %% An overlay on a node that has no name.
@@ -187,6 +190,7 @@ keys() ->
         detector => {any, #{}},
         broadcast => {map_or_off, #{}},
         roster => {map_or_off, #{}},
+        meta => {map, #{}},
         beacons => {map_or_off, #{}},
         contacts => {nodes, []},
         discovery => {list, []},
@@ -260,6 +264,7 @@ check_whole(Config, ConnectAll) ->
     Checks = [
         fun(C) -> check_strategy(C, ConnectAll) end,
         fun check_detector/1,
+        fun check_meta/1,
         fun check_sources/1,
         fun check_groups/1,
         fun check_directory/1,
@@ -310,6 +315,12 @@ check_detector(#{detector := Detector} = Config) ->
     case atoll_detector:new(Detector) of
         {ok, _} -> {ok, Config};
         {error, Why} -> {error, {bad_option, detector, Why}}
+    end.
+
+check_meta(#{meta := Meta} = Config) ->
+    case atoll_roster_meta:check(Meta) of
+        ok -> {ok, Config};
+        {error, Why} -> {error, {bad_option, meta, Why}}
     end.
 
 check_sources(#{discovery := Sources} = Config) ->
@@ -388,7 +399,7 @@ link(#{connect_all := ConnectAll, on_demand_linger := OnDemandMs} = Config) ->
 overlay(#{overlay := off}) ->
     off;
 overlay(#{overlay_options := Strategy, join_timeout := JoinMs, beacons := Discovery} = Config) ->
-    Same = maps:with([contacts, detector, broadcast, roster], Config),
+    Same = maps:with([contacts, detector, broadcast, roster, meta], Config),
     {ok, Same#{strategy => Strategy, discovery => Discovery, join_ms => JoinMs}}.
 
 %% @doc Where contacts are found, and how often it is read again.
@@ -530,6 +541,8 @@ format_error({bad_option, Key, {network_file, Path, Error}}) ->
     io_lib:format("the option ~tw: the file ~tp: ~ts", [Key, Path, atoll_network_file:format_error(Error)]);
 format_error({bad_option, Key, {source, Error}}) ->
     io_lib:format("the option ~tw: ~ts", [Key, atoll_source:format_error(Error)]);
+format_error({bad_option, meta, {bad_meta, _} = Error}) ->
+    ["the option meta: ", atoll_roster_meta:format_error(Error)];
 format_error({bad_option, Key, {bad_option, Sub, unknown}}) ->
     io_lib:format("the option ~tw knows no ~tw", [Key, Sub]);
 format_error({bad_option, Key, Why}) ->

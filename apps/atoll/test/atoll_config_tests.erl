@@ -109,6 +109,8 @@ a_bad_overlay_is_told_in_a_sentence_test_() ->
             {[{detector, {atoll_detector_plain, #{dead_ms => soon}}}],
                 "the option detector: the option dead_ms must be a whole number above 0, not soon"},
             {[{detector, "quick"}], "the option detector: a detector is a map of options, off, Module or {Module, Options}"},
+            {[{meta, rack_7}], "the option meta must be a map, not rack_7"},
+            {[{meta, #{note => binary:copy(<<"x">>, 1024)}}], "the option meta: the metadata of a node must be 1024 bytes"},
             {[{contacts, 'a@h'}], "the option contacts must be a list of nodes, not a@h"},
             {[{contacts, [a]}], "the option contacts must be a list of nodes, not [a]"},
             {[{overlay, lists}],

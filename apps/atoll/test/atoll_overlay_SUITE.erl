@@ -37,7 +37,8 @@
     trouble_with_dns_takes_no_member_away_and_is_said/1,
     nodes_find_each_other_by_a_source_of_their_own/1,
     a_detector_of_their_own_finds_the_stopped_and_the_killed/1,
-    telemetry_is_told_numbers/1
+    telemetry_is_told_numbers/1,
+    all_know_what_a_member_says_of_itself/1
 ]).
 
 -define(NODES, 8).
@@ -198,6 +199,32 @@ a_silent_node_is_down_for_members_and_monitors_in_time(Config) ->
     ?assertEqual([], Late),
     ok = atoll_cluster:resume(C, B),
     [ok = call(C, N, atoll_overlay_witness, await, [members, Nodes]) || N <- Nodes].
+
+all_know_what_a_member_says_of_itself(Config) ->
+    C = ?config(cluster, Config),
+    [A, B | _] = Nodes = lists:sort(atoll_cluster:nodes(C)),
+    Await = fun(Metas) ->
+        [?assertEqual({N, ok}, {N, call(C, N, atoll_overlay_witness, await_metas, [Metas])}) || N <- Nodes]
+    end,
+    Known = fun(Some) -> [{N, maps:get(N, Some, #{})} || N <- Nodes] end,
+    Await(Known(#{})),
+    ok = call(C, A, atoll, set_meta, [#{rack => 7}]),
+    ok = call(C, B, atoll, set_meta, [#{zone => "east"}]),
+    Await(Known(#{A => #{rack => 7}, B => #{zone => "east"}})),
+    [ok = call(C, N, atoll_overlay_witness, await_event, [member_meta, #{node => A, meta => #{rack => 7}}]) || N <- Nodes],
+    %% The process that keeps it is lost, and begins a new life.
+    ok = call(C, A, atoll_barrier, restart_room, [atoll_overlay]),
+    Await(Known(#{A => #{rack => 7}, B => #{zone => "east"}})),
+    %% A new life of the node has what is configured.
+    ok = call(C, B, atoll_barrier, restart_with, [meta, #{}]),
+    Await(Known(#{A => #{rack => 7}})),
+    ok = call(C, A, atoll_barrier, restart_with, [meta, #{rack => 8}]),
+    Await(Known(#{A => #{rack => 8}})),
+    ok = call(C, A, atoll, set_meta, [#{}]),
+    Await(Known(#{})),
+    [ok = call(C, N, application, unset_env, [atoll, meta]) || N <- [A, B]],
+    %% The application that they subscribed to has ended.
+    [ok = call(C, N, atoll_overlay_witness, stop, []) || N <- [A, B]].
 
 a_short_pause_harms_nobody(Config) ->
     C = ?config(cluster, Config),
@@ -384,6 +411,8 @@ wrong_calls_are_refused_in_a_sentence(Config) ->
             {join, ["a@host"], "\"a@host\" is not the name of a node"},
             {join, [[]], "[] is not the name of a node"},
             {record, [""], "[] is not the path of a folder"},
+            {set_meta, [[{rack, 7}]], "the metadata of a node must be a map"},
+            {set_meta, [#{note => binary:copy(<<"x">>, 1024)}], "the metadata of a node must be 1024 bytes at most"},
             {record, [17], "17 is not the path of a folder"},
             {join, [['a@h', "b@h"]], "\"b@h\" is not the name of a node"},
             {broadcast, [test, x, #{ack => 0}], "the options of an acknowledged broadcast are ack => all or a number"},

@@ -3,7 +3,7 @@
 -module(atoll_overlay_witness).
 
 -export([start/0, stop/0, seen/0, forget/0]).
--export([await/2, await/3, await_event/2, await_alone/0, await_sources/0, await_history/0]).
+-export([await/2, await/3, await_metas/1, await_event/2, await_alone/0, await_sources/0, await_history/0]).
 -export([monitor_nodes/1, monitors/0]).
 -export([broadcast/3, broadcast_to_busy/0, chatter/2]).
 -export([busy/2, search/0]).
@@ -116,6 +116,16 @@ await(What, Nodes, Ms) ->
         end,
         Ms
     ).
+
+%% @doc Waits until the members say this of themselves.
+-spec await_metas([{node(), map()}]) -> ok | [{node(), map()}].
+await_metas(Expected) ->
+    until(fun() ->
+        case atoll:members(#{meta => true}) of
+            Expected -> ok;
+            Other -> Other
+        end
+    end).
 
 %% @doc Waits until no connection with another visible node is left.
 -spec await_alone() -> ok | {still, [node()]}.

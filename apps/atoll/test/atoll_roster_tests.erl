@@ -309,6 +309,89 @@ some_are_members_and_then_the_dead_test() ->
     ?assertEqual([a], Some(1)),
     ?assertEqual([a, n1], Some(5)).
 
+%% Metadata
+
+what_a_node_says_is_news_for_its_neighbours_test() ->
+    {S1, Effects} = handle({cast, {meta, #{a => 1}}}, neighbours([a, b])),
+    ?assertEqual([{member_meta, ?ME, #{a => 1}}], notices(Effects)),
+    ?assertEqual(#{a => 1}, atoll_roster:meta(?ME, S1)),
+    {S2, Told} = handle({timeout, gather}, S1),
+    ?assertEqual([{To, {meta, {news, [{?ME, {{7, 1}, #{a => 1}}}]}}} || To <- [a, b]], sends(Told)),
+    %% The same again is nothing new; to take it back is.
+    ?assertEqual({S2, []}, handle({cast, {meta, #{a => 1}}}, S2)),
+    {S3, _} = handle({cast, {meta, #{}}}, S2),
+    {_, Again} = handle({timeout, gather}, S3),
+    ?assertMatch([{a, {meta, {news, [{?ME, {{7, 2}, Nothing}}]}}}, _] when map_size(Nothing) =:= 0, sends(Again)).
+
+what_a_member_says_is_told_on_to_those_who_have_not_told_it_test() ->
+    {S0, _} = handle({timeout, gather}, tell(z, alive(1, 1), neighbours([a, b, c]))),
+    Said = [{m1001, {{1, 1}, #{a => 1}}}],
+    {S1, Effects} = handle({message, a, {meta, {news, Said}}}, S0),
+    ?assertEqual([{member_meta, m1001, #{a => 1}}], notices(Effects)),
+    {S2, []} = handle({message, b, {meta, {news, Said}}}, S1),
+    {S3, Told} = handle({timeout, gather}, S2),
+    ?assertEqual([{c, {meta, {news, Said}}}], sends(Told)),
+    %% What came before, late.
+    {S4, _} = handle({message, a, {meta, {news, [{m1001, {{1, 3}, #{a => 3}}}]}}}, S3),
+    {S, Late} = handle({message, b, {meta, {news, [{m1001, {{1, 2}, #{a => 2}}}]}}}, S4),
+    ?assertEqual({[], #{a => 3}}, {Late, atoll_roster:meta(m1001, S)}).
+
+metadata_is_that_of_a_live_members_life_test() ->
+    Hears = fun(Node, Life, S) -> handle({message, a, {meta, {news, [{Node, {{Life, 1}, #{life => Life}}}]}}}, S) end,
+    S0 = tell(z, [{n1, {2, alive}}], new()),
+    [?assertEqual({S0, []}, Hears(Node, Life, S0)) || {Node, Life} <- [{n1, 1}, {n1, 3}, {n2, 1}, {?ME, 7}]],
+    {S1, _} = Hears(n1, 2, S0),
+    ?assertEqual(#{life => 2}, atoll_roster:meta(n1, S1)),
+    {Dead, _} = handle({cast, {dead, n1, 2}}, S1),
+    ?assertEqual(#{}, atoll_roster:meta(n1, Dead)),
+    {New, _} = news(a, [{n1, {3, alive}}], S1),
+    ?assertEqual(#{}, atoll_roster:meta(n1, New)),
+    ?assertEqual(#{life => 3}, atoll_roster:meta(n1, element(1, Hears(n1, 3, New)))).
+
+a_new_life_brings_its_own_metadata_test() ->
+    {S1, _} = handle({cast, {meta, #{a => 1}}}, neighbours([a])),
+    {S2, _} = handle({timeout, gather}, S1),
+    {S3, _} = handle({cast, {incarnation, 9}}, S2),
+    {S4, Told} = handle({timeout, gather}, S3),
+    ?assertEqual([{a, {news, [{?ME, {9, alive}}]}}, {a, {meta, {news, [{?ME, {{9, 1}, #{a => 1}}}]}}}], sends(Told)),
+    %% Who has left has none, and may change it for the time when it is back.
+    {S5, _} = handle({cast, leave}, S4),
+    {S6, _} = handle({cast, {meta, #{a => 2}}}, S5),
+    ?assertEqual(#{}, atoll_roster:meta(?ME, S6)),
+    ?assertEqual(#{a => 2}, atoll_roster:meta(?ME, element(1, handle({cast, {incarnation, 10}}, S6)))).
+
+without_metadata_nothing_of_it_is_sent_test() ->
+    ?assertMatch({hash, _}, hash(knowing([n1]))),
+    {_, Effects} = handle({message, a, hash(knowing([n1]))}, knowing([n1])),
+    ?assertEqual([], Effects).
+
+%% Members that say things, some more than others, with what each knows of them.
+tables_that_are_compared_have_the_same_metadata_test_() ->
+    Word = {choose(1, 60), choose(1, 3)},
+    atoll_prop:test(
+        ?FUNCTION_NAME,
+        ?FORALL({Of, Known, Others, Own}, {choose(0, 60), list(Word), list(Word), boolean()}, become_equal(Of, Known, Others, Own)),
+        300
+    ).
+
+become_equal(Of, Known, Others, Own) ->
+    Members = alive(1, Of),
+    Hear = fun(Words, S) ->
+        Said = [{Node, {{1, Times}, #{said => Times}}} || {N, Times} <- Words, {Node, _} <- alive(N, 1)],
+        element(1, handle({message, z, {meta, {news, Said}}}, S))
+    end,
+    Say = fun(Meta, S) -> element(1, handle({cast, {meta, Meta}}, S)) end,
+    A0 = Hear(Known, tell(z, Members, new(a, #{max_metas => 5}))),
+    %% It does not know the first member, nor what that one says.
+    B0 = Hear(Others, tell(z, lists:nthtail(min(1, Of), Members), Say(#{b => 1}, new(b, #{max_metas => 5})))),
+    {A, B, _} = compare({a, case Own of true -> Say(#{a => 1}, A0); false -> A0 end}, {b, B0}),
+    Words = [{Node, #{said => T}} || {N, T} <- lists:sort(Known ++ [W || {N, _} = W <- Others, N > 1]), {Node, _} <- alive(N, 1)],
+    Last = maps:from_list(Words ++ [{b, #{b => 1}} | [{a, #{a => 1}} || Own]]),
+    All = [{N, maps:get(N, Last, #{})} || N <- lists:sort([a, b | [N || {N, _} <- Members]])],
+    [All, All] =:= [metas(atoll_roster:members(S), S) || S <- [A, B]].
+
+metas(Nodes, S) -> [{N, atoll_roster:meta(N, S)} || N <- Nodes].
+
 %% Properties
 
 whatever_comes_up_and_down_alternate_test_() ->
@@ -322,6 +405,7 @@ event() ->
     frequency([
         {6, {message, Peer, {oneof([news, entries]), Entries}}},
         {2, {message, Peer, {buckets, [{1, Entries}]}}},
+        {2, {message, Peer, {meta, {oneof([news, entries]), list({Node, {{Life, choose(1, 2)}, #{}}})}}}},
         {2, {message, Peer, {farewell, Life}}},
         {1, {message, Peer, {heard, Life}}},
         {1, {message, Peer, {pong, {Life, oneof([alive, left])}}}},
@@ -343,6 +427,8 @@ do(Event, {S0, Up0, Good0}) ->
         fun
             ({member_up, ?ME}, {U, _}) -> {U, false};
             ({member_up, N}, {U, G}) -> {ordsets:add_element(N, U), G andalso not ordsets:is_element(N, U)};
+            %% Of others while they are up.
+            ({member_meta, N, _}, {U, G}) -> {U, G andalso ordsets:is_element(N, U)};
             ({member_down, N, _}, {U, G}) -> {ordsets:del_element(N, U), G andalso ordsets:is_element(N, U)};
             (_, Acc) -> Acc
         end,

@@ -136,6 +136,35 @@ becomes_equal(Strategy, Nodes, Seed) ->
     Alive = atoll_sim_world:alive(world(C8)),
     ?assertEqual([{A, B} || A <- Alive, B <- Alive, A =/= B], lists:sort(maps:keys(Up))).
 
+%% The same, and what each says of itself meanwhile; who starts again has forgotten it.
+the_last_word_of_each_about_itself_is_known_to_all_test_() ->
+    [
+        {lists:concat([Strategy, " seed ", Seed]), ?SECONDS(120, hears_last_words(Strategy, Seed))}
+     || Strategy <- [hyparview, mesh], Seed <- atoll_sim_seeds:of_run({metadata, Strategy}, atoll_tier:size(roster_seeds))
+    ].
+
+hears_last_words(Strategy, Seed) ->
+    C0 = set({loss, 0.03}, say(first, 1, grown(#{strategy => Strategy, nodes => 25, seed => Seed}))),
+    C1 = say(second, 3, churn(20, [], C0)),
+    {Island, C2} = atoll_sim_cluster:random(8, atoll_sim_cluster:names(C1), C1),
+    C3 = set({partition, [Island, atoll_sim_cluster:names(C2) -- Island]}, C2),
+    C4 = say(third, 2, churn(10, [], pass(5000, C3))),
+    C5 = pass(120000, set(heal, C4)),
+    ?assertEqual([], wrong(C5)),
+    Alive = atoll_sim_world:alive(world(C5)),
+    Said = [{Node, meta(Node, Node, C5)} || Node <- Alive],
+    ?assert(length(lists:usort([map_size(Meta) || {_, Meta} <- Said])) > 1),
+    [?assertEqual({By, Said}, {By, [{Node, meta(Node, By, C5)} || Node <- Alive]}) || By <- Alive].
+
+%% Every so manyth of them.
+say(Word, Every, Cluster) ->
+    Alive = atoll_sim_world:alive(world(Cluster)),
+    Sayers = [Node || {N, Node} <- lists:zip(lists:seq(1, length(Alive)), Alive), N rem Every =:= 0],
+    Say = fun(Node, W) -> atoll_sim_world:cast(Node, {set_meta, #{Word => Node}}, W) end,
+    do(fun(W) -> lists:foldl(Say, W, Sayers) end, Cluster).
+
+meta(Of, By, Cluster) -> atoll_overlay_core:meta(Of, atoll_sim_cluster:overlay(By, Cluster)).
+
 mortal(Cluster) ->
     atoll_sim_world:alive(world(Cluster)) -- atoll_sim_cluster:contacts(Cluster).
 

@@ -59,6 +59,7 @@
     {reply_bytes, 150000, 3000000, "bytes of each of these replies"},
     {room_kills, 24, 300, "rooms of nodes that are killed while names come and go"},
     {roster_nodes, 30, 60, "simulated nodes with a roster, and four times as many"},
+    {roster_seeds, 2, 20, "simulated clusters whose nodes say something of themselves, of two strategies"},
     {round_trips, 150, 400, "batches of 100 round trips of each pair of nodes, while one of them is stopped"},
     {scamp_nodes, 300, 1000, "simulated nodes that have joined one after the other, with scamp"},
     {semantics_commands, 60, 2000, "commands on real nodes beside the semantics"},

@@ -14,8 +14,8 @@
 -behaviour(atoll_interpreter).
 
 -export([start_link/1, create_table/0]).
--export([join/1, leave/0, contacts/1, tell/1, cliques/1, broadcast/2, broadcast/4]).
--export([members/0, neighbours/0, has_left/0, status/0]).
+-export([join/1, leave/0, contacts/1, tell/1, cliques/1, broadcast/2, broadcast/4, set_meta/1]).
+-export([members/0, metas/0, neighbours/0, has_left/0, status/0]).
 -export([open/1, act/2, event/2, notice/2]).
 
 -export_type([config/0, error/0]).
@@ -28,7 +28,9 @@
     detector := atoll_detector:spec(),
     broadcast := atoll_plumtree:options() | off,
     roster := map() | off,
-    discovery := atoll_discovery:options() | off
+    discovery := atoll_discovery:options() | off,
+    %% What this node says of itself, until it says something else.
+    meta := map()
 }.
 
 -type error() ::
@@ -42,8 +44,8 @@
     %% Too many callers wait to join; or this node broadcasts faster than the others can be
     %% sure to get it, and nothing was sent.
     | overloaded
-    %% To broadcast: this node has left, or was configured without; to ask for acknowledgements it
-    %% has to know all members.
+    %% To broadcast: this node has left, or was configured without; to ask for acknowledgements,
+    %% or to say something of itself, it has to know all members.
     | left
     | broadcast_off
     | roster_off
@@ -52,7 +54,8 @@
     %% These have not acknowledged in time, or are no members any more; or so many of so many
     %% have. It may have come to them still.
     | {unanswered, [node(), ...]}
-    | {acknowledged, non_neg_integer(), pos_integer()}.
+    | {acknowledged, non_neg_integer(), pos_integer()}
+    | atoll_roster_meta:error().
 
 -record(world, {
     %% What had been received of each that is listened for when it was looked at last, and
@@ -93,9 +96,17 @@ start_link(Config) ->
             incarnation => erlang:system_time(microsecond),
             seed => rand:uniform(1 bsl 32),
             %% A node that was taken out of service stays out.
-            left => has_left()
+            left => has_left(),
+            meta => own_meta(Config)
         }
     }).
+
+%% What it has said outlives the process.
+own_meta(#{meta := Configured}) ->
+    case look_up(own_meta) of
+        {ok, Said} -> Said;
+        none -> Configured
+    end.
 
 %% @doc Joins the overlay by these nodes, and waits for a neighbour, but not for longer
 %% than was configured.
@@ -167,6 +178,25 @@ is_busy() ->
             {message_queue_len, Waiting} -> Waiting > ?MAX_WAITING;
             undefined -> false
         end.
+
+%% @doc Says to all members what this node is like, in the place of what it said before.
+-spec set_meta(map()) -> ok | {error, error()}.
+set_meta(Meta) ->
+    case atoll_roster_meta:check(Meta) of
+        ok -> call({set_meta, Meta});
+        {error, _} = Error -> Error
+    end.
+
+%% @doc The members, each with what it says of itself.
+-spec metas() -> [{node(), map()}].
+metas() ->
+    [{Node, meta(Node)} || Node <- members()].
+
+meta(Node) ->
+    case look_up({meta, Node}) of
+        {ok, Meta} -> Meta;
+        none -> #{}
+    end.
 
 %% @doc The members that this node knows of, in the order of their names, itself
 %% included; none where there is no overlay.
@@ -251,6 +281,9 @@ forget({{member, Node}, _}, World) when Node =/= node() ->
     down(member_down, member, #{node => Node, reason => restarted}, World);
 forget({{neighbour, Node}, _}, World) ->
     down(neighbour_down, neighbour, #{node => Node, reason => restarted}, World);
+forget({{meta, _} = Key, _}, World) ->
+    true = ets:delete(?MODULE, Key),
+    World;
 forget(_, World) ->
     World.
 
@@ -288,7 +321,13 @@ event(Message, World) ->
 -spec notice(atoll_overlay_core:notice(), world()) -> world().
 notice({member_up, Node}, World) ->
     up(member_up, member, Node, World);
+notice({member_meta, Node, Meta}, World) ->
+    true = ets:insert(?MODULE, [{{meta, Node}, Meta} | [{own_meta, Meta} || Node =:= node()]]),
+    Bytes = fun() -> #{bytes => erlang:external_size(Meta)} end,
+    ok = atoll_events:emit(member_meta, #{node => Node, meta => Meta}, Bytes),
+    World;
 notice({member_down, Node, Reason}, World) ->
+    true = ets:delete(?MODULE, {meta, Node}),
     down(member_down, member, #{node => Node, reason => Reason}, World);
 notice({neighbour_up, Node}, World) ->
     up(neighbour_up, neighbour, Node, World);

@@ -43,7 +43,8 @@
 
 -behaviour(atoll_protocol).
 
--export([init/2, handle/3, neighbours/1, members/1, incarnation/1, remembered/1, summary/1]).
+-export([init/2, handle/3, wire/0, encode/2, decode/2]).
+-export([neighbours/1, members/1, meta/2, incarnation/1, remembered/1, summary/1]).
 
 -export_type([config/0, notice/0, state/0]).
 
@@ -57,6 +58,8 @@
     contacts => [node()],
     %% Nodes that were known before a restart, if that was kept.
     remembered => [node()],
+    %% What this node says of itself to all.
+    meta => map(),
     %% Whether it is to stay outside until it is told to join.
     left => boolean(),
     %% The options of each part that differ from its defaults; `off' without the part.
@@ -77,6 +80,7 @@
     %% Of the whole cluster.
     | {member_up, node()}
     | {member_down, node(), dead | left}
+    | {member_meta, node(), map()}
     %% This node has left the cluster; the next life is announced as `reborn'.
     | left
     %% This node's life was declared dead; it goes on as this one.
@@ -163,12 +167,13 @@ init(#{self := Self, incarnation := Incarnation, seed := Seed, strategy := {Modu
         {discovery, contacts(Contacts, maps:get(discovery, Config, #{}))},
         {roster, maps:get(roster, Config, #{})}
     ],
+    PartBase = Base#{meta => maps:get(meta, Config, #{})},
     {Begun, Acc} = lists:foldl(
         fun
             ({_Part, off}, Done) ->
                 Done;
             ({Part, PartOptions}, {S, A}) ->
-                PartConfig = Base#{seed => seed(Part, Seed), options => PartOptions},
+                PartConfig = PartBase#{seed => seed(Part, Seed), options => PartOptions},
                 {Inner, PartEffects} = (module(Part, S)):init(PartConfig, Now),
                 collect(PartEffects, Part, Now, set(Part, Inner, S), A)
         end,
@@ -197,10 +202,10 @@ contacts(_Contacts, off) -> off;
 contacts(Contacts, Options) -> Options#{contacts => Contacts}.
 
 %% @doc Takes one event. Casts are `{contacts, [Node]}' to add some, `{join, [Node]}'
-%% to add them and join by them now, `{broadcast, Payload}', `leave', `{tell, Term}' to the strategy, and
+%% to add them and join by them now, `{set_meta, Map}', `{broadcast, Payload}', `leave', `{tell, Term}' to the strategy, and
 %% `{unreachable, Node}' from the link room, and `{bytes, Node}', that some have come from
 %% it. Calls are `neighbours', `members', `status',
-%% `{broadcast, Payload}', `{broadcast, Payload, all | N, Ms}', which is answered as
+%% `{set_meta, Map}', `{broadcast, Payload}', `{broadcast, Payload, all | N, Ms}', which is answered as
 %% {@link atoll_plumtree_waits:answer()} says, of all members of now, `leave', which is answered when the node has left, and
 %% `{join, [Node], Ms}', answered when it has a neighbour or, with `{error, timeout}',
 %% after so long; it goes on trying.
@@ -258,6 +263,8 @@ handle({cast, {contacts, _} = Contacts}, Now, State) ->
     done(tell(discovery, {cast, Contacts}, Now, State, []));
 handle({cast, {join, Contacts}}, Now, State) ->
     done(join(Contacts, Now, State));
+handle({cast, {set_meta, Meta}}, Now, State) ->
+    done(tell(roster, {cast, {meta, Meta}}, Now, State, []));
 handle({cast, {broadcast, _} = Broadcast}, Now, State) ->
     done(tell(broadcast, {cast, Broadcast}, Now, State, []));
 handle({cast, leave}, Now, #state{roster = off} = State) ->
@@ -270,6 +277,10 @@ handle({call, From, neighbours}, _Now, State) ->
     {State, [{reply, From, neighbours(State)}]};
 handle({call, From, members}, _Now, State) ->
     {State, [{reply, From, members(State)}]};
+handle({call, From, {set_meta, _}}, _Now, #state{roster = off} = State) ->
+    {State, [{reply, From, {error, roster_off}}]};
+handle({call, From, {set_meta, Meta}}, Now, State) ->
+    done(tell(roster, {cast, {meta, Meta}}, Now, State, [{reply, From, ok}]));
 handle({call, From, {broadcast, _}}, _Now, #state{broadcast = off} = State) ->
     {State, [{reply, From, {error, broadcast_off}}]};
 handle({call, From, {broadcast, _}}, _Now, #state{leaving = left} = State) ->
@@ -308,6 +319,26 @@ members(#state{roster = off, self = Self, leaving = Leaving} = State) ->
     lists:usort([Self || Leaving =/= left] ++ neighbours(State));
 members(#state{roster = Roster}) ->
     atoll_roster:members(Roster).
+
+%% @doc What a member says of itself, as far as this node knows.
+-spec meta(node(), state()) -> map().
+meta(_Node, #state{roster = off}) -> #{};
+meta(Node, #state{roster = Roster}) -> atoll_roster:meta(Node, Roster).
+
+%% @doc Version 2 has the metadata of members, and detectors other than ours.
+-spec wire() -> atoll_versions:range().
+wire() -> {1, 2}.
+
+%% @doc What a node that has version 1 alone cannot read comes to it as no news.
+-spec encode(Message :: term(), atoll_versions:version()) -> term().
+encode({Start, Life, roster, {hash, Hash, _}}, 1) -> {Start, Life, roster, {hash, Hash}};
+encode({Start, Life, roster, {meta, _}}, 1) -> {Start, Life, roster, {news, []}};
+encode({Start, Life, {detector, _}, _}, 1) -> {Start, Life, roster, {news, []}};
+encode(Message, _Version) -> Message.
+
+%% @doc Each form of a version is one of the next too.
+-spec decode(Wire :: term(), atoll_versions:version()) -> term().
+decode(Message, _Version) -> Message.
 
 %% @doc The number of this node's present life.
 -spec incarnation(state()) -> pos_integer().

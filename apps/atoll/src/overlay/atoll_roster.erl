@@ -15,6 +15,11 @@
 %% it costs one number each; on an island each node gets all that is new to it about
 %% once.
 %%
+%% Metadata. A node may say something of itself ({@link atoll_roster_meta}), which travels in
+%% the same ways beside the entries: as news, and by comparing with a number of its own. Where
+%% nobody says anything it costs nothing. It is kept of live members only, and ends with the
+%% life in which it was said; a new life brings its own.
+%%
 %% Who is told what it knows to be over says so. And each node looks after one member
 %% that nobody else may be watching ({@link atoll_roster_audit}).
 %%
@@ -35,8 +40,9 @@
 %% long as dead ones are remembered an attempt to connect with one of them.
 %%
 %% Promised: in a connected overlay that stays as it is, the live entries of all tables
-%% become equal, each that of the latest life that somebody knew of; of each node
-%% `member_up' and `member_down' alternate, beginning with `member_up'. A node that is
+%% become equal, each that of the latest life that somebody knew of, and with them the last
+%% word of each member about itself; of each node `member_up' and `member_down' alternate,
+%% beginning with `member_up', and `member_meta' comes while it is up. A node that is
 %% held to be dead and is not hears of it and notices `buried'. A member that cannot be
 %% reached is out of the tables in the end, whoever was its neighbour: the audit takes
 %% up to one and a half `audit_ms' and a few `check_ms' for one, and little more for
@@ -52,7 +58,7 @@
 
 -behaviour(atoll_protocol).
 
--export([options/0, init/2, handle/3, members/1, life/2, some/2, summary/1]).
+-export([options/0, init/2, handle/3, members/1, life/2, meta/2, some/2, summary/1]).
 
 -export_type([config/0, options/0, notice/0, message/0, state/0]).
 
@@ -60,6 +66,8 @@
     self := node(),
     incarnation := atoll_roster_table:life(),
     seed := integer(),
+    %% What it says of itself; nothing if that is missing.
+    meta => map(),
     %% Those that differ from the defaults.
     options := options()
 }.
@@ -68,6 +76,8 @@
     %% How long news are gathered, and how many entries a message has at most.
     gather_ms => pos_integer(),
     max_news => pos_integer(),
+    %% The same for metadata, which may be large.
+    max_metas => pos_integer(),
     %% To how many neighbours, at random, news go where there are more.
     fanout => pos_integer(),
     %% Between two comparisons with a random neighbour, and between those with
@@ -86,18 +96,22 @@
 }.
 
 -type entries() :: [{node(), atoll_roster_table:entry()}].
+-type metas() :: [{node(), atoll_roster_meta:entry()}].
 
 -type message() ::
     %% What the receiver may not know.
     {news, entries()}
-    %% What the sender's live entries come to.
+    %% What the sender's live entries come to, and its metadata if it has any.
     | {hash, non_neg_integer()}
+    | {hash, non_neg_integer(), none | non_neg_integer()}
     %% The same, bucket by bucket.
     | {hashes, atoll_buckets:hashes()}
     %% All that the sender has in these buckets.
     | {buckets, [{atoll_buckets:index(), entries()}]}
     %% What the receiver lacks, in answer.
     | {entries, entries()}
+    %% The same four of metadata; since version 2.
+    | {meta, {news | entries, metas()} | {hashes, atoll_buckets:hashes()} | {buckets, [{atoll_buckets:index(), metas()}]}}
     %% The sender leaves; the sender has heard that the receiver does.
     | {farewell, atoll_roster_table:life()}
     | {heard, atoll_roster_table:life()}
@@ -111,6 +125,8 @@
 -type notice() ::
     {member_up, node()}
     | {member_down, node(), dead | left}
+    %% What it says of itself from now on; this node too.
+    | {member_meta, node(), map()}
     %% It was held to be dead, and has answered.
     | {found, node()}
     %% Somebody knows of this life's end, or of a later one's.
@@ -129,8 +145,12 @@
     %% Since when it has some.
     joined :: undefined | atoll_protocol:now_ms(),
     table :: atoll_roster_table:table(),
-    %% Whose entries are gathered as news, and who knows each.
-    news = #{} :: #{node() => [node()]},
+    %% What this node says of itself, and how often it has said something else.
+    meta = {0, #{}} :: {Revision :: non_neg_integer(), map()},
+    %% Of live members.
+    metas = atoll_roster_meta:new() :: atoll_roster_meta:metas(),
+    %% Whose entries and metadata are gathered as news, and who knows each.
+    news = #{} :: #{item() => [node()]},
     %% Neighbours to compare with, the next one first, and whether the timer runs.
     compare = [] :: [node()],
     comparing = false :: boolean(),
@@ -148,6 +168,8 @@
 
 -opaque state() :: #state{}.
 
+-type item() :: node() | {meta, node()}.
+
 %% How soon after its first neighbour a node still is a newcomer, who asks at once;
 %% the others leave it the time to.
 -define(NEW_MS, 5000).
@@ -163,6 +185,7 @@ options() ->
     #{
         gather_ms => {pos_integer, 100},
         max_news => {pos_integer, 500},
+        max_metas => {pos_integer, 50},
         fanout => {pos_integer, 20},
         exchange_ms => {pos_integer, 10000},
         compare_ms => {pos_integer, 500},
@@ -175,7 +198,7 @@ options() ->
 
 %% @doc A node that knows of itself.
 -spec init(config(), atoll_protocol:now_ms()) -> {state(), [atoll_protocol:effect()]}.
-init(#{self := Self, incarnation := Life, seed := Seed, options := Given}, _Now) ->
+init(#{self := Self, incarnation := Life, seed := Seed, options := Given} = Config, _Now) ->
     Defaults = maps:map(fun(_Key, {_Kind, Default}) -> Default end, options()),
     #{max_members := MaxMembers, max_gone := MaxGone} = Options = maps:merge(Defaults, Given),
     State = #state{
@@ -185,11 +208,12 @@ init(#{self := Self, incarnation := Life, seed := Seed, options := Given}, _Now)
         rand = rand:seed_s(exsss, Seed),
         table = atoll_roster_table:new(Self, MaxMembers, MaxGone)
     },
-    done(audit_later(exchange_later(own(alive, State)))).
+    done(audit_later(exchange_later(say(maps:get(meta, Config, #{}), own(alive, State))))).
 
 %% @doc Takes one event. `up' and `down' are of neighbours, not of links. Casts are
 %% `{dead, Node, Life}', a verdict that all hear; `{found_dead, Node, Life}', one that the roster
-%% tells; `{unreachable, Node}'; `leave'; and `{incarnation, Life}' when
+%% tells; `{unreachable, Node}'; `{meta, Map}', what this node says of itself from now on; `leave';
+%% and `{incarnation, Life}' when
 %% this node begins a new life.
 -spec handle(atoll_protocol:event(), atoll_protocol:now_ms(), state()) ->
     {state(), [atoll_protocol:effect()]}.
@@ -223,6 +247,8 @@ handle({cast, {dead, Node, Life}}, _Now, State0) ->
     done(State);
 handle({cast, {found_dead, Node, Life}}, _Now, State) ->
     done(found_dead(Node, Life, State));
+handle({cast, {meta, Meta}}, _Now, State) ->
+    done(say(Meta, State));
 handle({cast, leave}, _Now, State) ->
     done(leave(State));
 handle({cast, {incarnation, Life}}, _Now, State) ->
@@ -240,6 +266,14 @@ life(Node, #state{table = Table}) ->
     case atoll_roster_table:entry(Node, Table) of
         {Life, alive} -> Life;
         _ -> 0
+    end.
+
+%% @doc What a member says of itself.
+-spec meta(node(), state()) -> map().
+meta(Node, #state{metas = Metas}) ->
+    case atoll_roster_meta:entry(Node, Metas) of
+        {_, Meta} -> Meta;
+        unknown -> #{}
     end.
 
 %% @doc So many other nodes at random: members, and dead ones if those are too few.
@@ -273,10 +307,17 @@ summary(#state{table = Table, news = News, compare = Compare} = State) ->
 message({news, Entries}, From, State) ->
     {Changed, Learned} = learn(Entries, State),
     correct(Entries, From, gather(Changed, From, knows(From, Entries, Learned)));
-message({hash, Hash}, From, #state{table = Table} = State) ->
-    case atoll_roster_table:root(Table) of
-        Hash -> State;
-        _ -> send(From, {hashes, atoll_roster_table:hashes(Table)}, differ(State))
+message({hash, Hash}, From, State) ->
+    message({hash, Hash, none}, From, State);
+message({hash, Hash, MetaHash}, From, #state{table = Table, metas = Metas} = State) ->
+    Compared =
+        case atoll_roster_table:root(Table) of
+            Hash -> State;
+            _ -> send(From, {hashes, atoll_roster_table:hashes(Table)}, differ(State))
+        end,
+    case atoll_roster_meta:root(Metas) of
+        MetaHash -> Compared;
+        _ -> send(From, {meta, {hashes, atoll_roster_meta:hashes(Metas)}}, Compared)
     end;
 message({hashes, Hashes}, From, #state{table = Table, options = #{max_news := Max}} = State) ->
     Differing = atoll_roster_table:differing(Hashes, Table),
@@ -288,6 +329,19 @@ message({buckets, Buckets}, From, #state{table = Table} = State) ->
     learn_apart(lists:append([Theirs || {_, Theirs} <- Buckets]), From, Told);
 message({entries, Entries}, From, State) ->
     correct(Entries, From, learn_apart(Entries, From, State));
+message({meta, {news, Entries}}, From, State) ->
+    {Changed, Learned} = learn_metas(Entries, State),
+    gather(Changed, From, knows_metas(From, Entries, Learned));
+message({meta, {hashes, Hashes}}, From, #state{metas = Metas, options = #{max_metas := Max}} = State) ->
+    Buckets = [{Index, atoll_roster_meta:bucket(Index, Metas)} || Index <- atoll_roster_meta:differing(Hashes, Metas)],
+    lists:foldl(fun(Some, S) -> send(From, {meta, {buckets, Some}}, S) end, State, portions(Buckets, Max));
+message({meta, {buckets, Buckets}}, From, #state{metas = Metas} = State) ->
+    Newer = lists:append([atoll_roster_meta:newer(Index, Theirs, Metas) || {Index, Theirs} <- Buckets]),
+    Told = tell(From, {meta, entries}, Newer, State),
+    message({meta, {entries, lists:append([Theirs || {_, Theirs} <- Buckets])}}, From, Told);
+message({meta, {entries, Entries}}, From, #state{table = Table} = State) ->
+    {Changed, Learned} = learn_metas(Entries, State),
+    tell_apart(Changed, From, Table, Learned);
 message({farewell, Life}, From, State) ->
     {Changed, Learned} = learn([{From, {Life, left}}], State),
     send(From, {heard, Life}, gather(Changed, From, Learned));
@@ -357,12 +411,30 @@ learn(Entries, State) ->
     ).
 
 %% From a comparison.
-learn_apart(Entries, From, #state{table = Before, neighbours = Neighbours} = State) ->
+learn_apart(Entries, From, #state{table = Before} = State) ->
     {Changed, Learned} = learn(Entries, State),
+    tell_apart(Changed, From, Before, Learned).
+
+tell_apart(Changed, From, Before, #state{neighbours = Neighbours} = State) ->
     case is_much(length(Changed), Before, State) of
-        false -> gather(Changed, From, Learned);
-        true -> compare_with(Neighbours -- [From], Learned)
+        false -> gather(Changed, From, State);
+        true -> compare_with(Neighbours -- [From], State)
     end.
+
+%% Of live members, as far as it was said in that life.
+learn_metas(Entries, State) ->
+    lists:foldl(
+        fun({Node, {{Life, _}, Meta} = Entry}, {Changed, #state{self = Self, metas = Metas0} = S}) ->
+            case Node =/= Self andalso life(Node, S) =:= Life andalso atoll_roster_meta:put(Node, Entry, Metas0) of
+                {changed, Metas} ->
+                    {[{meta, Node} | Changed], effect({notify, {member_meta, Node, Meta}}, S#state{metas = Metas})};
+                _ ->
+                    {Changed, S}
+            end
+        end,
+        {[], State},
+        Entries
+    ).
 
 is_much(Count, _Before, _State) when Count =< ?FEW ->
     false;
@@ -383,21 +455,25 @@ enter(Node, {_, Status} = Entry, #state{table = Table0} = State0) ->
     State = State0#state{table = Table},
     case {Done, Status} of
         {{changed, {_, alive}}, alive} ->
-            {true, effect({notify, {member_up, Node}}, effect({notify, {member_down, Node, dead}}, State))};
+            Down = effect({notify, {member_down, Node, dead}}, forget_meta(Node, State)),
+            {true, effect({notify, {member_up, Node}}, Down)};
         {{changed, {_, alive}}, End} ->
-            {true, effect({notify, {member_down, Node, End}}, State)};
+            {true, effect({notify, {member_down, Node, End}}, forget_meta(Node, State))};
         {{changed, _}, alive} ->
             {true, effect({notify, {member_up, Node}}, State)};
         {_, _} ->
             {false, State}
     end.
 
+forget_meta(Node, #state{metas = Metas} = State) ->
+    State#state{metas = atoll_roster_meta:drop(Node, Metas)}.
+
 %% News
 
 gather([], _From, State) ->
     State;
-gather(Nodes, From, #state{news = News0, options = #{gather_ms := Ms}} = State) ->
-    News = lists:foldl(fun(Node, N) -> N#{Node => [From]} end, News0, Nodes),
+gather(Items, From, #state{news = News0, options = #{gather_ms := Ms}} = State) ->
+    News = lists:foldl(fun(Item, N) -> N#{Item => [From]} end, News0, Items),
     case map_size(News0) of
         0 -> effect({timer, gather, Ms}, State#state{news = News});
         _ -> State#state{news = News}
@@ -406,38 +482,42 @@ gather(Nodes, From, #state{news = News0, options = #{gather_ms := Ms}} = State) 
 %% Who tells what is gathered here has no need to hear it.
 knows(_From, _Entries, #state{news = News} = State) when map_size(News) =:= 0 ->
     State;
-knows(From, Entries, #state{news = News0, table = Table} = State) ->
-    News = lists:foldl(
-        fun({Node, Entry}, News1) ->
-            case News1 of
-                #{Node := Tellers} ->
-                    case atoll_roster_table:entry(Node, Table) of
-                        Entry -> News1#{Node := [From | Tellers]};
-                        _ -> News1
-                    end;
-                #{} ->
-                    News1
-            end
-        end,
-        News0,
-        Entries
-    ),
-    State#state{news = News}.
+knows(From, Entries, #state{table = Table} = State) ->
+    tellers(From, [Node || {Node, Entry} <- Entries, atoll_roster_table:entry(Node, Table) =:= Entry], State).
 
-tell_news(#state{news = News, table = Table} = State0) ->
-    {Targets, State} = targets(State0#state{news = #{}}),
-    Entries = [
-        {Tellers, {Node, Entry}}
-     || {Node, Tellers} <- lists:sort(maps:to_list(News)),
-        Entry <- [atoll_roster_table:entry(Node, Table)],
-        %% Its end may be forgotten by now.
-        Entry =/= unknown
-    ],
+knows_metas(From, Entries, #state{metas = Metas} = State) ->
+    tellers(From, [{meta, Node} || {Node, Entry} <- Entries, atoll_roster_meta:entry(Node, Metas) =:= Entry], State).
+
+tellers(From, Items, #state{news = News} = State) ->
+    State#state{
+        news = lists:foldl(
+            fun(Item, N) ->
+                case N of
+                    #{Item := Tellers} -> N#{Item := [From | Tellers]};
+                    #{} -> N
+                end
+            end,
+            News,
+            Items
+        )
+    }.
+
+tell_news(#state{news = News} = State0) ->
+    {Targets, #state{table = Table, metas = Metas} = State} = targets(State0#state{news = #{}}),
+    Items = lists:sort(maps:to_list(News)),
+    Entries = known([{Tellers, Node, atoll_roster_table:entry(Node, Table)} || {Node, Tellers} <- Items, is_atom(Node)]),
+    Said = known([{Tellers, Node, atoll_roster_meta:entry(Node, Metas)} || {{meta, Node}, Tellers} <- Items]),
     lists:foldl(
-        fun(To, S) -> tell(To, news, [Entry || {Tellers, Entry} <- Entries, not lists:member(To, Tellers)], S) end,
+        %% Metadata of somebody who is not known would be of no use.
+        fun(To, S) -> tell(To, {meta, news}, news_to(To, Said), tell(To, news, news_to(To, Entries), S)) end,
         State,
         Targets
     ).
+
+%% An end may be forgotten by now.
+known(Items) -> [Item || {_, _, Entry} = Item <- Items, Entry =/= unknown].
+
+news_to(To, Items) -> [{Node, Entry} || {Tellers, Node, Entry} <- Items, not lists:member(To, Tellers)].
 
 targets(#state{neighbours = Neighbours, rand = Rand0, options = #{fanout := Fanout}} = State) ->
     {Targets, Rand} = atoll_random:sample(Fanout, Neighbours, Rand0),
@@ -445,14 +525,21 @@ targets(#state{neighbours = Neighbours, rand = Rand0, options = #{fanout := Fano
 
 tell(_To, _Kind, [], State) ->
     State;
-tell(To, Kind, Entries, #state{options = #{max_news := Max}} = State) ->
+tell(To, Kind, Entries, State) ->
+    Max = most(Kind, State),
     case length(Entries) > Max of
         true ->
             {Some, Others} = lists:split(Max, Entries),
-            tell(To, Kind, Others, send(To, {Kind, Some}, State));
+            tell(To, Kind, Others, send(To, letter(Kind, Some), State));
         false ->
-            send(To, {Kind, Entries}, State)
+            send(To, letter(Kind, Entries), State)
     end.
+
+most({meta, _Kind}, #state{options = #{max_metas := Max}}) -> Max;
+most(_Kind, #state{options = #{max_news := Max}}) -> Max.
+
+letter({meta, Kind}, Entries) -> {meta, {Kind, Entries}};
+letter(Kind, Entries) -> {Kind, Entries}.
 
 %% Neighbours and comparing
 
@@ -494,8 +581,14 @@ compare_next(#state{compare = [Node | Nodes], options = #{compare_ms := Ms}} = S
         false -> compare_next(State)
     end.
 
-send_hash(Node, #state{table = Table, exchanges = N} = State) ->
-    send(Node, {hash, atoll_roster_table:root(Table)}, State#state{exchanges = N + 1}).
+send_hash(Node, #state{table = Table, metas = Metas, exchanges = N} = State) ->
+    Hash = atoll_roster_table:root(Table),
+    Message =
+        case atoll_roster_meta:root(Metas) of
+            none -> {hash, Hash};
+            MetaHash -> {hash, Hash, MetaHash}
+        end,
+    send(Node, Message, State#state{exchanges = N + 1}).
 
 exchange(#state{neighbours = []} = State) ->
     State;
@@ -581,7 +674,22 @@ no_helpers(State) ->
 
 own(Status, #state{self = Self, life = Life, table = Table0} = State) ->
     {_, Table} = atoll_roster_table:put(Self, {Life, Status}, Table0),
-    State#state{table = Table}.
+    own_meta(Status, State#state{table = Table}).
+
+own_meta(alive, #state{self = Self, life = Life, meta = {Revision, Meta}, metas = Metas0} = State) when Revision > 0 ->
+    {_, Metas} = atoll_roster_meta:put(Self, {{Life, Revision}, Meta}, Metas0),
+    State#state{metas = Metas};
+own_meta(_Status, #state{self = Self} = State) ->
+    forget_meta(Self, State).
+
+say(Meta, #state{meta = {_, Meta}} = State) ->
+    State;
+say(Meta, #state{self = Self, left = Left, meta = {Revision, _}} = State) ->
+    Said = effect({notify, {member_meta, Self, Meta}}, State#state{meta = {Revision + 1, Meta}}),
+    case Left of
+        true -> Said;
+        false -> gather([{meta, Self}], Self, own_meta(alive, Said))
+    end.
 
 begin_anew(Life, #state{self = Self, waiting = Waiting} = State0) ->
     State = own(alive, State0#state{life = Life, left = false, waiting = none}),
@@ -590,7 +698,7 @@ begin_anew(Life, #state{self = Self, waiting = Waiting} = State0) ->
             none -> State;
             _ -> effect({cancel, farewell}, State)
         end,
-    gather([Self], Self, Kept).
+    gather([Self, {meta, Self}], Self, Kept).
 
 leave(#state{left = true, waiting = none} = State) ->
     effect({notify, left}, State);
