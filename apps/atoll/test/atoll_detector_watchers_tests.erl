@@ -175,6 +175,11 @@ bytes_that_arrive_from_a_suspect_clear_it_test() ->
     ?assertEqual([], when_notified({dead, x, 1}, Busy) ++ when_notified({silent, x}, Busy)),
     ?assertMatch([_ | _], when_notified({cleared, x}, Busy)).
 
+%% Where all connections are busy nothing else says that the own network works.
+others_are_listened_to_beside_a_suspect_test() ->
+    {_, Trace} = play(1000, 6000, beats(y, 1000, 6000), watching([x, y])),
+    ?assertMatch([_ | _], [At || {At, E} <- Trace, {notify, {listen, y, _}} <- E]).
+
 %% There is nothing to listen to.
 who_is_no_neighbour_any_more_is_not_listened_to_test() ->
     {_, Trace} = play(1000, 6000, [{1000, {down, x, lost}} | beats(y, 1000, 6000)], watching([x, y])),
