@@ -61,7 +61,7 @@
     %% Who is a neighbour of whom: the name of a strategy or a module that is one,
     %% with its options; `off' for no overlay.
     overlay => off | atom(),
-    overlay_options => atoll_strategy:options(),
+    overlay_options => atoll_options:options(),
     %% Who detects failures.
     detector => atoll_detector:spec(),
     %% The options of the overlay's other parts that differ from their defaults;
@@ -114,7 +114,7 @@
     | {attributes_file, atoll_attr_file:error()}
     | {network, atoll_network:error()}
     | {network_file, file:name_all(), atoll_network_file:error()}
-    | atoll_strategy:error()
+    | atoll_options:error()
     | atoll_detector:error()
     | atoll_roster_meta:error()
     %% The strategy leaves nodes unconnected, and Erlang would connect them all.
@@ -306,7 +306,7 @@ check_part(Key, Module, Config) ->
     end.
 
 check_options(Module, Given, Key, Config, Keep) ->
-    case atoll_strategy:options(Module, Given) of
+    case atoll_options:complete(Module, Given) of
         {ok, All} -> {ok, Config#{Key := Keep(All)}};
         {error, Why} -> {error, {bad_option, Key, Why}}
     end.

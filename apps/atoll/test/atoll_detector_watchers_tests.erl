@@ -8,7 +8,7 @@
 new() -> new(#{}).
 
 new(Given) ->
-    {ok, Options} = atoll_strategy:options(atoll_detector_watchers, Given),
+    {ok, Options} = atoll_options:complete(atoll_detector_watchers, Given),
     {State, [{timer, tick, First}]} = atoll_detector_watchers:init(
         #{self => me, incarnation => 10, seed => 1, options => Options}, 0
     ),

@@ -230,7 +230,7 @@ neighbours_after(Left, Right) ->
     World1 = lists:foldl(fun({N, Op}, W) -> element(2, answer(N, Op, W)) end, Cut, Left ++ Right),
     World = atoll_group_world:settle(60000, atoll_group_world:meet(atoll_group_world:heal(World1))),
     ?assert(agree(World)),
-    {ok, Options} = atoll_strategy:options(atoll_cliques, #{}),
+    {ok, Options} = atoll_options:complete(atoll_cliques, #{}),
     [
         begin
             {State0, _} = atoll_cliques:init(#{self => N, incarnation => 1, seed => 1, options => Options, remembered => []}, 0),

@@ -11,7 +11,7 @@ new(Options, Remembered) ->
     State.
 
 init(Given, Remembered) ->
-    {ok, Options} = atoll_strategy:options(atoll_hyparview, Given),
+    {ok, Options} = atoll_options:complete(atoll_hyparview, Given),
     Config = #{self => a, incarnation => 1, seed => 7, options => Options, remembered => Remembered},
     atoll_hyparview:init(Config, 0).
 

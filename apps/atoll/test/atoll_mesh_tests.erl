@@ -6,7 +6,7 @@
 new() -> new([]).
 
 new(Remembered) ->
-    {ok, Options} = atoll_strategy:options(atoll_mesh, #{max_gone => 2}),
+    {ok, Options} = atoll_options:complete(atoll_mesh, #{max_gone => 2}),
     {State, Effects} = atoll_mesh:init(
         #{self => n1, incarnation => 7, seed => 1, options => Options, remembered => Remembered}, 0
     ),

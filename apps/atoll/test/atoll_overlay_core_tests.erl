@@ -281,12 +281,12 @@ who_has_left_asks_none_of_its_contacts_test() ->
     ?assertEqual([], [E || E <- Begun ++ Later, element(1, E) =:= want orelse element(1, E) =:= send]).
 
 hyparview_options() ->
-    {ok, Options} = atoll_strategy:options(atoll_hyparview, #{}),
+    {ok, Options} = atoll_options:complete(atoll_hyparview, #{}),
     Options.
 
 %% To `static' that would be a link that stays.
 a_static_node_joins_by_nobody_that_it_was_not_told_of_test() ->
-    {ok, Options} = atoll_strategy:options(atoll_static, #{}),
+    {ok, Options} = atoll_options:complete(atoll_static, #{}),
     {Static, _} = atoll_overlay_core:init(
         #{self => ?ME, incarnation => 7, seed => 1, strategy => {atoll_static, Options}}, 0
     ),
@@ -375,6 +375,14 @@ a_node_of_the_first_version_is_sent_what_it_can_read_test() ->
             {{7, 7, roster, {hash, 5}}, {7, 7, roster, {hash, 5}}},
             {{7, 7, {detector, x}, beat}, Nothing},
             {{7, 7, detector, ping}, {7, 7, detector, ping}},
+            {{7, 7, broadcast, {gossip, a, 1, 2, 3, {acknowledge, {1, 2}, x}}}, {7, 7, broadcast, {gossip, a, 1, 2, 3, x}}},
+            {{7, 7, broadcast, {rest, [{gossip, a, 1, 2, 3, {acknowledge, {1, 2}, x}}], []}},
+                {7, 7, broadcast, {rest, [{gossip, a, 1, 2, 3, x}], []}}},
+            {{7, 7, broadcast, {answer, [], [{gossip, a, 1, 2, 3, x}], []}},
+                {7, 7, broadcast, {answer, [], [{gossip, a, 1, 2, 3, x}], []}}},
+            {{7, 7, broadcast, {acks, [{{a, 1, 2}, [b]}]}}, {7, 7, broadcast, {ihave, []}}},
+            {{7, 7, broadcast, {acks_wanted, [{1, 2}]}}, {7, 7, broadcast, {ihave, []}}},
+            {{7, 7, broadcast, {prune, a}}, {7, 7, broadcast, {prune, a}}},
             {{7, 7, strategy, {hash, 5, 6}}, {7, 7, strategy, {hash, 5, 6}}}
         ]
     ],

@@ -6,7 +6,7 @@
 new() -> new(#{}).
 
 new(Given) ->
-    {ok, Options} = atoll_strategy:options(atoll_scamp, Given),
+    {ok, Options} = atoll_options:complete(atoll_scamp, Given),
     {State, [{timer, period, _}]} =
         atoll_scamp:init(#{self => n1, incarnation => 1, seed => 1, options => Options, remembered => []}, 0),
     State.

@@ -8,7 +8,7 @@
 new(Self) -> new(Self, #{}).
 
 new(Self, Given) ->
-    {ok, Options} = atoll_strategy:options(atoll_star, Given#{servers => ?SERVERS}),
+    {ok, Options} = atoll_options:complete(atoll_star, Given#{servers => ?SERVERS}),
     atoll_star:init(#{self => Self, incarnation => 1, seed => 1, options => Options, remembered => []}, 0).
 
 run(Events, State) ->

@@ -8,7 +8,7 @@ each(Test) ->
 
 new(Name) ->
     {ok, Module} = atoll_strategy:module(Name),
-    {ok, Options} = atoll_strategy:options(Module, #{}),
+    {ok, Options} = atoll_options:complete(Module, #{}),
     {State, _} = Module:init(
         #{self => n1, incarnation => 1, seed => 1, options => Options, remembered => []}, 0
     ),
@@ -43,10 +43,10 @@ what_it_does_not_know_is_counted_and_changes_nothing_test_() ->
     end).
 
 options_that_are_none_are_said_in_a_sentence_test() ->
-    {error, Error} = atoll_strategy:options(lists, #{}),
+    {error, Error} = atoll_options:complete(lists, #{}),
     ?assertEqual(
         "lists:options/0 must give a map of {Kind, Default}, and came to undef",
-        lists:flatten(atoll_strategy:format_error(Error))
+        lists:flatten(atoll_options:format_error(Error))
     ).
 
 %% What it holds of contacts is bounded, and what it left out is in its summary.

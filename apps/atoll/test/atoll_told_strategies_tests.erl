@@ -4,7 +4,7 @@
 -include_lib("eunit/include/eunit.hrl").
 
 new(Module, Given) ->
-    {ok, Options} = atoll_strategy:options(Module, Given),
+    {ok, Options} = atoll_options:complete(Module, Given),
     {State, []} = Module:init(
         #{self => n1, incarnation => 1, seed => 1, options => Options, remembered => []}, 0
     ),

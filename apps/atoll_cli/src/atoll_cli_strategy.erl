@@ -6,7 +6,7 @@
 
 -export_type([strategy/0]).
 
--type strategy() :: {Name :: atom(), module(), atoll_strategy:options()}.
+-type strategy() :: {Name :: atom(), module(), atoll_options:options()}.
 
 %% @doc The option that says where a strategy from outside is.
 -spec code() -> atoll_cli_options:option().
@@ -58,14 +58,14 @@ unknown(Flag, Typed) ->
 %% @doc What was typed with `--option' for a module that has options, which is called
 %% so.
 -spec settings(Typed :: string(), module(), Settings :: [string()]) ->
-    {ok, atoll_strategy:options()} | {error, unicode:chardata()}.
+    {ok, atoll_options:options()} | {error, unicode:chardata()}.
 settings(Typed, Module, Settings) ->
     Known = Module:options(),
     case read_settings([list_to_tuple(string:split(S, "=")) || S <- Settings], Typed, Known, #{}) of
         {ok, Options} ->
-            case atoll_strategy:options(Module, Options) of
+            case atoll_options:complete(Module, Options) of
                 {ok, _} -> {ok, Options};
-                {error, Error} -> {error, ["--option: ", atoll_strategy:format_error(Error)]}
+                {error, Error} -> {error, ["--option: ", atoll_options:format_error(Error)]}
             end;
         {error, _} = Error ->
             Error

@@ -22,7 +22,7 @@
     nodes := pos_integer(),
     strategy => atom(),
     %% The strategy's.
-    options => atoll_strategy:options(),
+    options => atoll_options:options(),
     %% Those of the other parts that differ from what a node has by default; without the part.
     detector => atoll_detector:spec(),
     broadcast => map() | off,
@@ -60,7 +60,7 @@
     %% The nodes that it knew; nothing; or nothing, and no contact but itself.
     {remembered, [node()]} | fresh | alone.
 
--type error() :: atoll_strategy:error() | atoll_detector:error().
+-type error() :: atoll_options:error() | atoll_detector:error().
 
 -record(cluster, {
     world :: atoll_sim_world:world(),
@@ -122,12 +122,12 @@ experiment(Options, Experiment) ->
 
 %% @doc The strategy's module and options, and all options with the defaults.
 -spec check(options()) ->
-    {ok, module(), atoll_strategy:options(), options()} | {error, error()}.
+    {ok, module(), atoll_options:options(), options()} | {error, error()}.
 check(Given) ->
     #{strategy := Strategy, options := StrategyGiven, detector := Detector} = Options = maps:merge(defaults(), Given),
     case {atoll_strategy:module(Strategy), atoll_detector:new(Detector)} of
         {{ok, Module}, {ok, _}} ->
-            case atoll_strategy:options(Module, StrategyGiven) of
+            case atoll_options:complete(Module, StrategyGiven) of
                 {ok, StrategyOptions} -> {ok, Module, StrategyOptions, Options};
                 {error, _} = Error -> Error
             end;

@@ -77,9 +77,9 @@
     | {no_time, term()}
     | {unknown_key, term()}
     | {bad_value, atom(), Must :: string(), term()}
-    | {strategy, atoll_strategy:error()}
+    | {strategy, atoll_options:error()}
     | {unknown_option, Of :: atom(), module(), Key :: term()}
-    | {bad_option, Of :: atom(), atoll_strategy:error()}
+    | {bad_option, Of :: atom(), atoll_options:error()}
     | {endless_option, Of :: atom(), {Key :: term(), term()}}
     | {step, atoll_sim_step:reason()}
     | own_contacts
@@ -301,7 +301,7 @@ part(Part, Module, Given) -> options(Part, Module, Given).
 
 options(Of, Module, Given) ->
     Endless = [{Key, Value} || {Key, [_ | _] = Value} <- maps:to_list(Given), not is_proper(Value)],
-    case Endless =:= [] andalso atoll_strategy:options(Module, Given) of
+    case Endless =:= [] andalso atoll_options:complete(Module, Given) of
         {ok, _} -> ok;
         {error, {bad_option, Key, unknown}} -> bad({unknown_option, Of, Module, Key});
         {error, Error} -> bad({bad_option, Of, Error});
@@ -372,12 +372,12 @@ reason({unknown_key, Key}) ->
 reason({bad_value, Key, Must, Value}) ->
     [atom_to_list(Key), " must be ", Must, ", not ", atoll_sim_step:short(Value)];
 reason({strategy, Error}) ->
-    atoll_strategy:format_error(Error);
+    atoll_options:format_error(Error);
 reason({unknown_option, Of, Module, Key}) ->
     Known = [atom_to_list(Name) || Name <- lists:sort(maps:keys(Module:options()))],
     [atom_to_list(Of), " has no option ", atoll_sim_step:short(Key) | it_has(Known)];
 reason({bad_option, Of, Error}) ->
-    [atom_to_list(Of), ": ", atoll_strategy:format_error(Error)];
+    [atom_to_list(Of), ": ", atoll_options:format_error(Error)];
 reason({endless_option, Of, {Key, Value}}) ->
     [
         atom_to_list(Of), ": the option ", atoll_sim_step:short(Key), " must be a list with an end, not ",

@@ -8,7 +8,7 @@
 -record(checked, {
     inner :: atoll_hyparview:state(),
     self :: node(),
-    options :: atoll_strategy:options(),
+    options :: atoll_options:options(),
     %% By its notices and effects.
     up = [] :: [node()],
     wanted = [] :: [node()]

@@ -141,7 +141,7 @@ storm(Seed) ->
     grow(50 + (Seed * 37) rem 151, Seed, #{starts_per_s => 100000, settle_ms => 30000}).
 
 grow(Count, Seed, Given) ->
-    {ok, Options} = atoll_strategy:options(
+    {ok, Options} = atoll_options:complete(
         atoll_sim_hyparview_checked, maps:get(options, Given, #{})
     ),
     Parts = #{detector => off, broadcast => off, discovery => off, roster => off},

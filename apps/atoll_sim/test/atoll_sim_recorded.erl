@@ -40,7 +40,7 @@ link(Path) ->
 
 %% A minute of HyParView with all other parts, alone with one that answers nothing.
 overlay(Path) ->
-    {ok, Options} = atoll_strategy:options(atoll_hyparview, #{}),
+    {ok, Options} = atoll_options:complete(atoll_hyparview, #{}),
     Config = #{
         self => n1,
         incarnation => 1,

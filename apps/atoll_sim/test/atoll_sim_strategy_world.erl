@@ -31,7 +31,7 @@ contact(Started, Rand0) ->
 
 config(Strategy, Given) ->
     {ok, Module} = atoll_strategy:module(Strategy),
-    {ok, Options} = atoll_strategy:options(Module, maps:without([detector], Given)),
+    {ok, Options} = atoll_options:complete(Module, maps:without([detector], Given)),
     fun(Name, Incarnation, Seed) ->
         #{
             self => Name,

@@ -42,7 +42,7 @@
 -opaque state() :: #state{}.
 
 %% @doc After which time an unanswered hello is said again.
--spec options() -> #{atom() => {atoll_strategy:kind(), term()}}.
+-spec options() -> atoll_options:known().
 options() ->
     #{hello_ms => {pos_integer, 5000}}.
 

@@ -35,13 +35,13 @@
     incarnation := life(),
     seed := integer(),
     %% All of them.
-    options := atoll_strategy:options()
+    options := atoll_options:options()
 }.
 
 -type spec() ::
     %% The module, or the short name of ours, with the options that differ from its
     %% defaults; these alone are for ours.
-    off | module() | {module(), atoll_strategy:options()} | atoll_strategy:options().
+    off | module() | {module(), atoll_options:options()} | atoll_options:options().
 
 -type life() :: pos_integer().
 %% The incarnation of a node.
@@ -68,9 +68,9 @@
     %% than this.
     | {listen, node(), Ms :: pos_integer()}.
 
--type error() :: {not_a_detector, term()} | atoll_strategy:error().
+-type error() :: {not_a_detector, term()} | atoll_options:error().
 
--callback options() -> #{Key :: atom() => {atoll_strategy:kind(), Default :: term()}}.
+-callback options() -> atoll_options:known().
 -callback init(config(), atoll_protocol:now_ms()) -> {State :: term(), [atoll_protocol:effect()]}.
 -callback handle(atoll_protocol:event(), atoll_protocol:now_ms(), State) -> {State, [atoll_protocol:effect()]}.
 %% For people: sizes, and what was dropped, by reason.
@@ -79,7 +79,7 @@
 -define(OWN, #{watchers => atoll_detector_watchers}).
 
 %% @doc The module that is meant, with all its options.
--spec new(spec() | term()) -> {ok, off | {module(), atoll_strategy:options()}} | {error, error()}.
+-spec new(spec() | term()) -> {ok, off | {module(), atoll_options:options()}} | {error, error()}.
 new(off) ->
     {ok, off};
 new(#{} = Options) ->
@@ -89,7 +89,7 @@ new(Name) when is_atom(Name) ->
 new({Name, #{} = Given}) when is_atom(Name) ->
     case module(Name) of
         {ok, Module} ->
-            case atoll_strategy:options(Module, Given) of
+            case atoll_options:complete(Module, Given) of
                 {ok, Options} -> {ok, {Module, Options}};
                 {error, _} = Error -> Error
             end;
@@ -110,4 +110,4 @@ module(Name) ->
 format_error({not_a_detector, Term}) ->
     io_lib:format("a detector is a map of options, off, Module or {Module, Options}, not ~0tp", [Term]);
 format_error(Error) ->
-    atoll_strategy:format_error(Error).
+    atoll_options:format_error(Error).

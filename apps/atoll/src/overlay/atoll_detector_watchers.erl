@@ -163,9 +163,9 @@
 %% one suspicion.
 -define(LOOKS, 3).
 
-%% @doc The options with their defaults, as {@link atoll_strategy:options/2} reads
+%% @doc The options with their defaults, as {@link atoll_options:complete/2} reads
 %% them.
--spec options() -> #{Key :: atom() => {atoll_strategy:kind(), Default :: term()}}.
+-spec options() -> atoll_options:known().
 options() ->
     #{
         period_ms => {pos_integer, 1000},

@@ -120,9 +120,9 @@
 %% How many of the circle a contact tries, one after the other.
 -define(CIRCLE, 16).
 
-%% @doc The options with their defaults, as {@link atoll_strategy:options/2} reads
+%% @doc The options with their defaults, as {@link atoll_options:complete/2} reads
 %% them.
--spec options() -> #{Key :: atom() => {atoll_strategy:kind(), Default :: term()}}.
+-spec options() -> atoll_options:known().
 options() ->
     #{
         contacts => {nodes, []},

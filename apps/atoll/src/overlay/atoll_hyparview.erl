@@ -104,7 +104,7 @@
 
 -record(state, {
     self :: node(),
-    options :: atoll_strategy:options(),
+    options :: atoll_options:options(),
     views :: atoll_hyparview_views:views(),
     %% Requests without an answer yet. At most `pending_max'.
     pending = [] :: [{node(), request(), purpose()}],
@@ -160,7 +160,7 @@
 %% `refusals': how many nodes are asked in vain before the next promotion;
 %% `pending_max': the bound of requests on their way. The `xbot' ones belong to
 %% {@link atoll_hyparview_swap}.
--spec options() -> #{atom() => {atoll_strategy:kind(), term()}}.
+-spec options() -> atoll_options:known().
 options() ->
     #{
         active_max => {pos_integer, 5},

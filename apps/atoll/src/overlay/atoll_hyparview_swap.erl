@@ -84,7 +84,7 @@
 
 -record(state, {
     self :: node(),
-    options :: atoll_strategy:options(),
+    options :: atoll_options:options(),
     phase = idle :: phase(),
     %% Of neighbours, and of others that were measured lately; the newest first. At
     %% most `?COSTS_MAX'. A passive view changes too fast for its costs to be known
@@ -113,7 +113,7 @@
 -define(CANDIDATES, 10).
 
 %% @doc Nothing is measured yet.
--spec new(node(), atoll_strategy:options()) -> state().
+-spec new(node(), atoll_options:options()) -> state().
 new(Self, Options) ->
     #state{self = Self, options = Options}.
 

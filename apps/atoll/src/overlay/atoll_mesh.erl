@@ -46,7 +46,7 @@
 
 -record(state, {
     self :: node(),
-    options :: atoll_strategy:options(),
+    options :: atoll_options:options(),
     members :: atoll_members:members(),
     %% Of the members; unknown after a change.
     digest = unknown :: unknown | non_neg_integer(),
@@ -72,7 +72,7 @@
 %% news; between two knocks at a gone one; after which an unanswered hello is said
 %% again; for how long a member may be out of reach; and how many gone ones are
 %% remembered.
--spec options() -> #{atom() => {atoll_strategy:kind(), term()}}.
+-spec options() -> atoll_options:known().
 options() ->
     #{
         gossip_ms => {pos_integer, 10000},

@@ -21,7 +21,7 @@
 -export_type([config/0, error/0]).
 
 -type config() :: #{
-    strategy := {module(), atoll_strategy:options()},
+    strategy := {module(), atoll_options:options()},
     %% How long a join waits for a neighbour.
     join_ms := pos_integer(),
     contacts := [node()],

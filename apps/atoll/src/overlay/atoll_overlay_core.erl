@@ -52,8 +52,8 @@
     self := node(),
     incarnation := pos_integer(),
     seed := integer(),
-    %% The options are complete: see atoll_strategy:options/2.
-    strategy := {module(), atoll_strategy:options()},
+    %% The options are complete: see atoll_options:complete/2.
+    strategy := {module(), atoll_options:options()},
     %% Nodes to join by.
     contacts => [node()],
     %% Nodes that were known before a restart, if that was kept.
@@ -334,6 +334,7 @@ wire() -> {1, 2}.
 encode({Start, Life, roster, {hash, Hash, _}}, 1) -> {Start, Life, roster, {hash, Hash}};
 encode({Start, Life, roster, {meta, _}}, 1) -> {Start, Life, roster, {news, []}};
 encode({Start, Life, {detector, _}, _}, 1) -> {Start, Life, roster, {news, []}};
+encode({Start, Life, broadcast, Message}, 1) -> {Start, Life, broadcast, atoll_plumtree:unacknowledged(Message)};
 encode(Message, _Version) -> Message.
 
 %% @doc Each form of a version is one of the next too.

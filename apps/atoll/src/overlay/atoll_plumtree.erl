@@ -66,7 +66,7 @@
 
 -behaviour(atoll_protocol).
 
--export([options/0, init/2, handle/3, summary/1, payloads/1]).
+-export([options/0, init/2, handle/3, summary/1, payloads/1, unacknowledged/1]).
 
 -export_type([config/0, options/0, message/0, payload/0, notice/0, state/0]).
 
@@ -79,7 +79,7 @@
     options := options()
 }.
 
--type options() :: atoll_strategy:options().
+-type options() :: atoll_options:options().
 
 -type message() ::
     %% The payload, and how many links it has crossed when it arrives.
@@ -116,7 +116,7 @@
     incarnation :: pos_integer(),
     %% Of the last own message in this incarnation.
     seq = 0 :: non_neg_integer(),
-    options :: atoll_strategy:options(),
+    options :: atoll_options:options(),
     %% The neighbours, in the order in which they came.
     up = [] :: [node()],
     %% Those among them with whom no exchange was begun since they came.
@@ -149,7 +149,7 @@
 -define(GAP, 8).
 
 %% @doc The options with their defaults; times are in milliseconds.
--spec options() -> #{atom() => {atoll_strategy:kind(), term()}}.
+-spec options() -> atoll_options:known().
 options() ->
     #{
         %% How long announcements are collected, and how many at most.
@@ -190,7 +190,7 @@ options() ->
 %% @doc The state of a node without neighbours.
 -spec init(config(), atoll_protocol:now_ms()) -> {state(), [atoll_protocol:effect()]}.
 init(#{self := Self, incarnation := Incarnation, seed := Seed, options := Given}, Now) ->
-    {ok, Options} = atoll_strategy:options(?MODULE, Given),
+    {ok, Options} = atoll_options:complete(?MODULE, Given),
     #{max_senders := MaxSenders, window := Window, max_trees := MaxTrees} = Options,
     #{missing_max := MissingMax, graft_ms := GraftMs} = Options,
     #{cache_max := CacheMax, cache_bytes := CacheBytes, keep_ms := KeepMs} = Options,
@@ -376,6 +376,20 @@ payloads({gossip, _, _, _, Hops, _}) -> [Hops];
 payloads({answer, _Lacks, Messages, _Gone}) -> lists:append([payloads(M) || M <- Messages]);
 payloads({rest, Messages, _Gone}) -> lists:append([payloads(M) || M <- Messages]);
 payloads(_) -> [].
+
+%% @doc For a node that knows no acknowledgements: a message without what is about them. It, and
+%% who has the message from it, does not acknowledge it.
+-spec unacknowledged(message()) -> message().
+unacknowledged({gossip, Root, Incarnation, Seq, Hops, Payload}) ->
+    {gossip, Root, Incarnation, Seq, Hops, plain(Payload)};
+unacknowledged({answer, Lacks, Messages, Gone}) ->
+    {answer, Lacks, [unacknowledged(Message) || Message <- Messages], Gone};
+unacknowledged({rest, Messages, Gone}) ->
+    {rest, [unacknowledged(Message) || Message <- Messages], Gone};
+unacknowledged({Acks, _}) when Acks =:= acks; Acks =:= acks_wanted ->
+    {ihave, []};
+unacknowledged(Message) ->
+    Message.
 
 %% Messages, eager and lazy
 

@@ -46,7 +46,7 @@
 
 -record(acks, {
     self :: node(),
-    options :: atoll_strategy:options(),
+    options :: atoll_options:options(),
     entries = #{} :: #{id() => #entry{}},
     %% Their keys, oldest first.
     order = queue:new() :: queue:queue(id()),
@@ -63,7 +63,7 @@
 -define(ASKED, 16).
 
 %% @doc Nothing is to be acknowledged.
--spec new(node(), atoll_strategy:options()) -> acks().
+-spec new(node(), atoll_options:options()) -> acks().
 new(Self, Options) ->
     #acks{self = Self, options = maps:with([ack_ms, ask_ms, acks_max, waits_max], Options)}.
 

@@ -178,9 +178,9 @@
 %% How many neighbours try too before a member is dead.
 -define(HELPERS, 3).
 
-%% @doc The options with their defaults, as {@link atoll_strategy:options/2} reads
+%% @doc The options with their defaults, as {@link atoll_options:complete/2} reads
 %% them.
--spec options() -> #{Key :: atom() => {atoll_strategy:kind(), Default :: term()}}.
+-spec options() -> atoll_options:known().
 options() ->
     #{
         gather_ms => {pos_integer, 100},

@@ -54,7 +54,7 @@
 
 -record(state, {
     self :: node(),
-    options :: atoll_strategy:options(),
+    options :: atoll_options:options(),
     %% The out-view, newest first.
     out = [] :: [node()],
     size = 0 :: non_neg_integer(),
@@ -81,7 +81,7 @@
 %% largest out-view; the period, and how many without an in-view mean isolation;
 %% failed attempts in a row until a member is dropped; and after which time an
 %% unanswered hello is said again.
--spec options() -> #{atom() => {atoll_strategy:kind(), term()}}.
+-spec options() -> atoll_options:known().
 options() ->
     #{
         c => {non_neg_integer, 5},

@@ -36,7 +36,7 @@
 -record(state, {
     self :: node(),
     role :: client | server,
-    options :: atoll_strategy:options(),
+    options :: atoll_options:options(),
     %% The other servers; a client's own order of preference.
     servers :: [node()],
     %% A client's servers that have failed since the last chance.
@@ -62,7 +62,7 @@
 %% aside gets another chance; how often a client asks its server for a sign, and
 %% how long a server that was just chosen may take to answer; the pauses when none
 %% answers; and how many clients one server takes.
--spec options() -> #{atom() => {atoll_strategy:kind(), term()}}.
+-spec options() -> atoll_options:known().
 options() ->
     #{
         servers => {nodes, []},

@@ -29,7 +29,7 @@
 
 -record(state, {
     self :: node(),
-    options :: atoll_strategy:options(),
+    options :: atoll_options:options(),
     %% The others: alive is joined, gone is parted, incarnations are versions.
     pairs = atoll_members:from_list([]) :: atoll_members:members(),
     %% Joined from here, and not heard of since: an old parting is overruled once.
@@ -46,7 +46,7 @@
 
 %% @doc After which time an unanswered hello is said again; how many peers a node
 %% has at most by the wish of others; and how many partings are remembered.
--spec options() -> #{atom() => {atoll_strategy:kind(), term()}}.
+-spec options() -> atoll_options:known().
 options() ->
     #{
         hello_ms => {pos_integer, 5000},

@@ -39,21 +39,19 @@
 %% </dl>
 -module(atoll_strategy).
 
--export([module/1, names/0, is_partial/1, is_node_name/1, options/2, format_error/1]).
+-export([module/1, names/0, is_partial/1, is_node_name/1]).
 
--export_type([config/0, options/0, notice/0, why/0, kind/0, error/0]).
+-export_type([config/0, notice/0, why/0]).
 
 -type config() :: #{
     self := node(),
     %% Grows with each start of the node.
     incarnation := pos_integer(),
     seed := integer(),
-    options := options(),
+    options := atoll_options:options(),
     %% Nodes that were known before a restart, if that was kept.
     remembered := [node()]
 }.
-
--type options() :: #{atom() => term()}.
 
 -type notice() :: {neighbour_up, node()} | {neighbour_down, node(), why()}.
 
@@ -63,22 +61,8 @@
     %% One of the two decided so, and both know.
     | dropped.
 
--type kind() ::
-    pos_integer
-    | non_neg_integer
-    | boolean
-    %% A list of nodes.
-    | nodes
-    | {one_of, [atom()]}.
-
--type error() ::
-    atoll_plug:error()
-    %% What its options/0 gave or ended with.
-    | {no_options, module(), term()}
-    | {bad_option, Key :: term(), unknown | {not_a, kind(), term()}}.
-
 %% The options with their defaults. Times are in milliseconds.
--callback options() -> #{Key :: atom() => {kind(), Default :: term()}}.
+-callback options() -> atoll_options:known().
 -callback init(config(), atoll_protocol:now_ms()) -> {State :: term(), [atoll_protocol:effect()]}.
 -callback handle(atoll_protocol:event(), atoll_protocol:now_ms(), State) ->
     {State, [atoll_protocol:effect()]}.
@@ -100,7 +84,7 @@
 
 %% @doc The module of a strategy: one of ours by its name, or another by its
 %% module, if that is one.
--spec module(atom()) -> {ok, module()} | {error, error()}.
+-spec module(atom()) -> {ok, module()} | {error, atoll_plug:error()}.
 module(Name) ->
     atoll_plug:module(strategy, Name, {?MODULE, ?OWN}).
 
@@ -124,57 +108,3 @@ is_node_name(Node) when is_atom(Node) ->
     end;
 is_node_name(_) ->
     false.
-
-%% @doc The options of a strategy, or of another part, checked, with the defaults of those
-%% not given.
--spec options(module(), options()) -> {ok, options()} | {error, error()}.
-options(Module, Given) ->
-    case atoll_plug:call(Module, options, []) of
-        {ok, #{} = Known} ->
-            case lists:all(fun is_kind/1, maps:values(Known)) of
-                true -> check(lists:sort(maps:to_list(Given)), Known, maps:map(fun(_Key, {_Kind, Default}) -> Default end, Known));
-                false -> {error, {no_options, Module, Known}}
-            end;
-        {_, Other} ->
-            {error, {no_options, Module, Other}}
-    end.
-
-is_kind({{one_of, Atoms}, _Default}) -> is_list(Atoms);
-is_kind({Kind, _Default}) -> lists:member(Kind, [pos_integer, non_neg_integer, boolean, nodes]);
-is_kind(_) -> false.
-
-check([], _Known, Options) ->
-    {ok, Options};
-check([{Key, Value} | Given], Known, Options) ->
-    case Known of
-        #{Key := {Kind, _}} ->
-            case is_a(Kind, Value) of
-                true -> check(Given, Known, Options#{Key := Value});
-                false -> {error, {bad_option, Key, {not_a, Kind, Value}}}
-            end;
-        #{} ->
-            {error, {bad_option, Key, unknown}}
-    end.
-
-is_a(pos_integer, Value) -> is_integer(Value) andalso Value > 0;
-is_a(non_neg_integer, Value) -> is_integer(Value) andalso Value >= 0;
-is_a(boolean, Value) -> is_boolean(Value);
-is_a(nodes, Value) -> is_list(Value) andalso lists:all(fun is_atom/1, Value);
-is_a({one_of, Atoms}, Value) -> lists:member(Value, Atoms).
-
-%% @doc One sentence for an error.
--spec format_error(error()) -> unicode:chardata().
-format_error({bad_option, Key, unknown}) ->
-    io_lib:format("the strategy has no option ~tw", [Key]);
-format_error({bad_option, Key, {not_a, Kind, Value}}) ->
-    io_lib:format("the option ~tw must be ~ts, not ~tp", [Key, kind(Kind), Value]);
-format_error({no_options, Module, Term}) ->
-    io_lib:format("~tw:options/0 must give a map of {Kind, Default}, and came to ~0tP", [Module, Term, 20]);
-format_error(Error) ->
-    atoll_plug:format_error(Error).
-
-kind(pos_integer) -> "a whole number above 0";
-kind(non_neg_integer) -> "a whole number from 0 on";
-kind(boolean) -> "true or false";
-kind(nodes) -> "a list of nodes";
-kind({one_of, Atoms}) -> ["one of ", lists:join(", ", [atom_to_list(A) || A <- Atoms])].

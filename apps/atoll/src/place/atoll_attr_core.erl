@@ -160,8 +160,8 @@
 
 -define(VERSION, 1).
 
-%% @doc The options with their defaults, as {@link atoll_strategy:options/2} reads them.
--spec options() -> #{Key :: atom() => {atoll_strategy:kind(), Default :: term()}}.
+%% @doc The options with their defaults, as {@link atoll_options:complete/2} reads them.
+-spec options() -> atoll_options:known().
 options() ->
     maps:merge(atoll_attr_gossip:options(), #{
         evaluate_ms => {pos_integer, 200},

@@ -89,8 +89,8 @@
 %% Bytes of a row.
 -define(MAX_ROW, 65536).
 
-%% @doc The options with their defaults, as {@link atoll_strategy:options/2} reads them.
--spec options() -> #{Key :: atom() => {atoll_strategy:kind(), Default :: term()}}.
+%% @doc The options with their defaults, as {@link atoll_options:complete/2} reads them.
+-spec options() -> atoll_options:known().
 options() ->
     #{
         often => {pos_integer, 3},

@@ -108,8 +108,8 @@
 %% So many older round trips count again with each new one.
 -define(AGAIN, 8).
 
-%% @doc The options with their defaults, as {@link atoll_strategy:options/2} reads them.
--spec options() -> #{Key :: atom() => {atoll_strategy:kind(), Default :: term()}}.
+%% @doc The options with their defaults, as {@link atoll_options:complete/2} reads them.
+-spec options() -> atoll_options:known().
 options() ->
     #{
         probes_per_minute => {pos_integer, 20},

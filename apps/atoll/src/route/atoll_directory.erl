@@ -161,8 +161,8 @@
 %% Versions stay small integers.
 -define(MAX_VERSION, (1 bsl 58)).
 
-%% @doc The options with their defaults, as {@link atoll_strategy:options/2} reads them.
--spec options() -> #{Key :: atom() => {atoll_strategy:kind(), Default :: term()}}.
+%% @doc The options with their defaults, as {@link atoll_options:complete/2} reads them.
+-spec options() -> atoll_options:known().
 options() ->
     #{
         gather_ms => {pos_integer, 1000},

@@ -1,0 +1,79 @@
+%% @doc The options of a protocol: which there are, of what kind, with their defaults. A module that
+%% has options says so by `options/0', and this checks what a user gives.
+-module(atoll_options).
+
+-export([complete/2, format_error/1]).
+
+-export_type([options/0, known/0, kind/0, error/0]).
+
+-type options() :: #{atom() => term()}.
+
+-type known() :: #{Key :: atom() => {kind(), Default :: term()}}.
+
+-type kind() ::
+    pos_integer
+    | non_neg_integer
+    | boolean
+    %% A list of nodes.
+    | nodes
+    | {one_of, [atom()]}.
+
+-type error() ::
+    %% Of the module itself.
+    atoll_plug:error()
+    %% What its options/0 gave or ended with.
+    | {no_options, module(), term()}
+    | {bad_option, Key :: term(), unknown | {not_a, kind(), term()}}.
+
+%% @doc The options that are given for a module, checked, with the defaults of those not given.
+-spec complete(module(), options()) -> {ok, options()} | {error, error()}.
+complete(Module, Given) ->
+    case atoll_plug:call(Module, options, []) of
+        {ok, #{} = Known} ->
+            case lists:all(fun is_kind/1, maps:values(Known)) of
+                true -> check(lists:sort(maps:to_list(Given)), Known, maps:map(fun(_Key, {_Kind, Default}) -> Default end, Known));
+                false -> {error, {no_options, Module, Known}}
+            end;
+        {_, Other} ->
+            {error, {no_options, Module, Other}}
+    end.
+
+is_kind({{one_of, Atoms}, _Default}) -> is_list(Atoms);
+is_kind({Kind, _Default}) -> lists:member(Kind, [pos_integer, non_neg_integer, boolean, nodes]);
+is_kind(_) -> false.
+
+check([], _Known, Options) ->
+    {ok, Options};
+check([{Key, Value} | Given], Known, Options) ->
+    case Known of
+        #{Key := {Kind, _}} ->
+            case is_a(Kind, Value) of
+                true -> check(Given, Known, Options#{Key := Value});
+                false -> {error, {bad_option, Key, {not_a, Kind, Value}}}
+            end;
+        #{} ->
+            {error, {bad_option, Key, unknown}}
+    end.
+
+is_a(pos_integer, Value) -> is_integer(Value) andalso Value > 0;
+is_a(non_neg_integer, Value) -> is_integer(Value) andalso Value >= 0;
+is_a(boolean, Value) -> is_boolean(Value);
+is_a(nodes, Value) -> is_list(Value) andalso lists:all(fun is_atom/1, Value);
+is_a({one_of, Atoms}, Value) -> lists:member(Value, Atoms).
+
+%% @doc One sentence for an error.
+-spec format_error(error()) -> unicode:chardata().
+format_error({bad_option, Key, unknown}) ->
+    io_lib:format("there is no option ~tw", [Key]);
+format_error({bad_option, Key, {not_a, Kind, Value}}) ->
+    io_lib:format("the option ~tw must be ~ts, not ~tp", [Key, kind(Kind), Value]);
+format_error({no_options, Module, Term}) ->
+    io_lib:format("~tw:options/0 must give a map of {Kind, Default}, and came to ~0tP", [Module, Term, 20]);
+format_error(Error) ->
+    atoll_plug:format_error(Error).
+
+kind(pos_integer) -> "a whole number above 0";
+kind(non_neg_integer) -> "a whole number from 0 on";
+kind(boolean) -> "true or false";
+kind(nodes) -> "a list of nodes";
+kind({one_of, Atoms}) -> ["one of ", lists:join(", ", [atom_to_list(A) || A <- Atoms])].
