@@ -31,6 +31,9 @@ rooms_test_() ->
         %% Seconds on a busy machine: the graph grows with the repository.
         [{timeout, 60, Test} || Test <- [
             {"a room calls only the rooms below it", ?_assertEqual([], upward(Xref))},
+            {"a part of a room calls no other part of it", ?_assertEqual([], aside(Xref))},
+            {"the parts of the overlay are seen",
+                ?_assertEqual([broadcast, detector, discovery, roster, strategy], parts(overlay, Xref))},
             {"no circle of modules", ?_assertEqual([], circles(Xref))},
             {"the library needs OTP alone", ?_assertEqual([], foreign(Xref))},
             {"an application calls only those it stands on", ?_assertEqual([], trespass(Xref))},
@@ -60,6 +63,20 @@ own_edges(Xref) ->
 upward(Xref) ->
     [Edge || {From, To} = Edge <- own_edges(Xref), floor_of(To) > floor_of(From)].
 
+parts(Room, Xref) ->
+    lists:usort([Part || Edge <- own_edges(Xref), Module <- tuple_to_list(Edge), [In, Part] <- [folders(Module)], In =:= Room]).
+
+%% What parts have in common stands in the room itself, as does what puts them together.
+aside(Xref) ->
+    [
+        Edge
+     || {From, To} = Edge <- own_edges(Xref),
+        [Room, One] <- [folders(From)],
+        [Same, Other] <- [folders(To)],
+        Room =:= Same,
+        One =/= Other
+    ].
+
 circles(Xref) ->
     Graph = digraph:new(),
     try
@@ -87,16 +104,20 @@ trespass(Xref) ->
         not lists:member(application(To), maps:get(application(From), ?APPLICATIONS))
     ].
 
-%% How high the module's room lies. Its folder under src is its room.
+%% How high the module's room lies.
 floor_of(Module) ->
-    Source = proplists:get_value(source, Module:module_info(compile)),
-    Folder = list_to_atom(filename:basename(filename:dirname(Source))),
     Room =
-        case lists:member(Folder, ?ROOMS) of
-            true -> Folder;
-            false -> atoll
+        case folders(Module) of
+            [Folder | _] -> Folder;
+            [] -> atoll
         end,
     length(lists:takewhile(fun(R) -> R =/= Room end, ?ROOMS)).
+
+%% The folders under src that it stands in: its room, and there its part.
+folders(Module) ->
+    Source = filename:split(filename:dirname(proplists:get_value(source, Module:module_info(compile)))),
+    Within = lists:takewhile(fun(Folder) -> Folder =/= "src" end, lists:reverse(Source)),
+    lists:reverse([list_to_atom(Folder) || Folder <- Within]).
 
 application(Module) ->
     case code:which(Module) of

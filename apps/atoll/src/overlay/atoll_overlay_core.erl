@@ -2,7 +2,8 @@
 %% ({@link atoll_strategy}) that chooses the neighbours, failure detection
 %% ({@link atoll_detector}), broadcast ({@link atoll_plumtree}), discovery
 %% ({@link atoll_discovery}), and the roster of all members ({@link atoll_roster}).
-%% Each part is a pure protocol of its own. This module routes what happens to the part
+%% Each part is a pure protocol of its own, in a folder of its own, and calls no other part.
+%% What they have in common stands beside this module, which routes what happens to the part
 %% that it concerns, and tells parts of each other:
 %%
 %% <ul>
