@@ -75,7 +75,7 @@ a_newcomer_that_asks_is_answered_once_test() ->
 
 equal_digests_need_no_answer_test() ->
     State = with_n2(),
-    Digest = atoll_members:digest(atoll_members:from_list([{n1, {7, alive}}, {n2, {3, alive}}])),
+    Digest = atoll_mesh_members:digest(atoll_mesh_members:from_list([{n1, {7, alive}}, {n2, {3, alive}}])),
     ?assertMatch({_, []}, run([{message, n2, {digest, Digest}}], State)),
     {_, Effects} = run([{message, n2, {digest, Digest + 1}}], State),
     ?assertEqual([{send, n2, {members, [{n1, {7, alive}}, {n2, {3, alive}}], true}}], Effects).

@@ -1,6 +1,6 @@
 %% @doc The strategy `mesh': all with all.
 %%
-%% Who belongs to the mesh is {@link atoll_members}. A node wants a link with every
+%% Who belongs to the mesh is {@link atoll_mesh_members}. A node wants a link with every
 %% live member, and those whose link is up are its neighbours. News travel so:
 %% <ul>
 %% <li>A joiner sends its members to a contact and gets the contact's. It links with
@@ -21,7 +21,7 @@
 %%
 %% Promised: any two nodes that exchange messages long enough, over whomever, know
 %% the same members, and all live members that reach each other are neighbours.
-%% Not promised: that a node which was forgotten (see {@link atoll_members}) stays
+%% Not promised: that a node which was forgotten (see {@link atoll_mesh_members}) stays
 %% so; that two members which others reach, but not each other, leave the others in
 %% peace: each time one gives the other up, that one has to object. After `leave' a
 %% node stays outside until it is started again. The cost is that of a mesh: links
@@ -37,17 +37,17 @@
 -type message() ::
     atoll_peers:hello()
     %% Offers are incarnations.
-    | {join, [{node(), atoll_members:entry()}]}
+    | {join, [{node(), atoll_mesh_members:entry()}]}
     | {digest, non_neg_integer()}
     %% What the receiver may not know; whether it should say what we do not know.
-    | {members, [{node(), atoll_members:entry()}], Answer :: boolean()}
+    | {members, [{node(), atoll_mesh_members:entry()}], Answer :: boolean()}
     %% A few entries, in passing.
-    | {news, [{node(), atoll_members:entry()}]}.
+    | {news, [{node(), atoll_mesh_members:entry()}]}.
 
 -record(state, {
     self :: node(),
     options :: atoll_options:options(),
-    members :: atoll_members:members(),
+    members :: atoll_mesh_members:members(),
     %% Of the members; unknown after a change.
     digest = unknown :: unknown | non_neg_integer(),
     peers :: atoll_peers:peers(),
@@ -90,7 +90,7 @@ init(#{self := Self, incarnation := Incarnation, seed := Seed, options := Option
     State = #state{
         self = Self,
         options = Options,
-        members = atoll_members:new(Self, Incarnation),
+        members = atoll_mesh_members:new(Self, Incarnation),
         peers = atoll_peers:new(both, HelloMs),
         rand = rand:seed_s(exsss, Seed)
     },
@@ -113,7 +113,7 @@ handle({timeout, hello}, _Now, State) ->
 handle({timeout, gossip}, _Now, #state{peers = Peers, options = #{gossip_ms := Ms}} = State) ->
     done(timer(gossip, Ms, compare(atoll_peers:neighbours(Peers), State#state{news = false})));
 handle({timeout, knock}, _Now, #state{members = Members, options = #{knock_ms := Ms}} = State) ->
-    done(timer(knock, Ms, compare(atoll_members:gone(Members), State)));
+    done(timer(knock, Ms, compare(atoll_mesh_members:gone(Members), State)));
 handle({cast, {join, Contacts}}, _Now, State) ->
     done(join(Contacts, State));
 handle({cast, {unreachable, Node}}, Now, State) ->
@@ -135,17 +135,17 @@ neighbours(#state{peers = Peers}) ->
 %% @doc Live members with which there is no link, a hundred at most.
 -spec known(state()) -> [node()].
 known(#state{self = Self, members = Members, peers = Peers}) ->
-    lists:sublist(atoll_members:alive(Members) -- [Self | atoll_peers:neighbours(Peers)], ?KNOWN).
+    lists:sublist(atoll_mesh_members:alive(Members) -- [Self | atoll_peers:neighbours(Peers)], ?KNOWN).
 
 %% @doc Sizes, and what was dropped.
 -spec summary(state()) -> #{atom() => term()}.
 summary(#state{self = Self, members = Members, peers = Peers, forgotten = Forgotten} = State) ->
-    {Incarnation, _} = atoll_members:entry(Self, Members),
+    {Incarnation, _} = atoll_mesh_members:entry(Self, Members),
     (atoll_contacts:summary(State#state.contacts))#{
         strategy => mesh,
         incarnation => Incarnation,
-        members => length(atoll_members:alive(Members)),
-        gone => length(atoll_members:gone(Members)),
+        members => length(atoll_mesh_members:alive(Members)),
+        gone => length(atoll_mesh_members:gone(Members)),
         neighbours => atoll_peers:count(Peers),
         failing => map_size(State#state.failing),
         forgotten => Forgotten,
@@ -166,7 +166,7 @@ message({news, List}, From, State) ->
 message({digest, Digest}, From, State0) ->
     case digest(State0) of
         {Digest, State} -> State;
-        {_, #state{members = Members} = State} -> send(From, {members, atoll_members:to_list(Members), true}, State)
+        {_, #state{members = Members} = State} -> send(From, {members, atoll_mesh_members:to_list(Members), true}, State)
     end;
 message({members, List, Answer}, From, #state{members = Before} = State0) ->
     State = learn(From, List, State0),
@@ -177,14 +177,14 @@ message({members, List, Answer}, From, #state{members = Before} = State0) ->
     end.
 
 newer(#state{members = Members}, List) ->
-    atoll_members:newer(Members, atoll_members:from_list(List)).
+    atoll_mesh_members:newer(Members, atoll_mesh_members:from_list(List)).
 
 %% A hello says that its sender lives. If it is held to be gone in this very life,
 %% it has to hear so.
 introduced(_From, false, State) ->
     State;
 introduced(From, Incarnation, #state{members = Members} = State) ->
-    case atoll_members:entry(From, Members) of
+    case atoll_mesh_members:entry(From, Members) of
         {Known, gone} = Entry when Known >= Incarnation -> send(From, {news, [{From, Entry}]}, State);
         _ -> learn(From, [{From, {Incarnation, alive}}], State)
     end.
@@ -192,7 +192,7 @@ introduced(From, Incarnation, #state{members = Members} = State) ->
 %% What a few know is passed on at once only where two meshes meet; the rest is
 %% gossip.
 pass_on(From, Before, #state{self = Self, members = Members, peers = Peers} = State) ->
-    case [Entry || {Node, {_, alive}} = Entry <- atoll_members:newer(Members, Before), Node =/= From, Node =/= Self] of
+    case [Entry || {Node, {_, alive}} = Entry <- atoll_mesh_members:newer(Members, Before), Node =/= From, Node =/= Self] of
         [] -> State;
         News -> send_all(atoll_peers:neighbours(Peers) -- [From], {news, News}, State)
     end.
@@ -204,32 +204,32 @@ learn(From, List, #state{self = Self, members = Members} = State0) ->
     State = lists:foldl(
         fun({Node, _} = Entry, S) -> send(Node, {news, [Entry]}, S) end, State0, Doubted
     ),
-    Merged = atoll_members:merge(Members, atoll_members:from_list(Believed)),
-    case atoll_members:entry(Self, Merged) of
+    Merged = atoll_mesh_members:merge(Members, atoll_mesh_members:from_list(Believed)),
+    case atoll_mesh_members:entry(Self, Merged) of
         {Incarnation, gone} ->
-            become(atoll_members:merge(Merged, atoll_members:new(Self, Incarnation + 1)), State);
+            become(atoll_mesh_members:merge(Merged, atoll_mesh_members:new(Self, Incarnation + 1)), State);
         _ ->
             become(Merged, State)
     end.
 
 %% A neighbour's link is better evidence than hearsay, unless it says so itself.
 is_doubted(From, {Node, {Incarnation, gone}}, #state{members = Members, peers = Peers}) when Node =/= From ->
-    {Incarnation, alive} =:= atoll_members:entry(Node, Members) andalso atoll_peers:is_neighbour(Node, Peers);
+    {Incarnation, alive} =:= atoll_mesh_members:entry(Node, Members) andalso atoll_peers:is_neighbour(Node, Peers);
 is_doubted(_From, _Entry, _State) ->
     false.
 
 become(Merged, #state{members = Before, options = #{max_gone := Max}, forgotten = Forgotten} = State) ->
-    case atoll_members:forget(Max, Merged) of
+    case atoll_mesh_members:forget(Max, Merged) of
         {Before, Dropped} ->
             State#state{forgotten = Forgotten + Dropped};
         {Members, Dropped} ->
             Changed = State#state{members = Members, digest = unknown, forgotten = Forgotten + Dropped},
-            soon(lists:foldl(fun meet/2, Changed, atoll_members:newer(Merged, Before)))
+            soon(lists:foldl(fun meet/2, Changed, atoll_mesh_members:newer(Merged, Before)))
     end.
 
 %% A member's life has begun or is over, and with it what was known of its reach.
 meet({Self, _}, #state{self = Self, members = Members} = State) ->
-    CoMembers = atoll_members:alive(Members) -- [Self],
+    CoMembers = atoll_mesh_members:alive(Members) -- [Self],
     lists:foldl(fun hold/2, State, CoMembers);
 meet({Node, {_, alive}}, #state{failing = Failing} = State) ->
     hold(Node, State#state{failing = maps:remove(Node, Failing)});
@@ -237,14 +237,14 @@ meet({Node, {_, gone}}, #state{failing = Failing} = State) ->
     release(Node, State#state{failing = maps:remove(Node, Failing)}).
 
 hold(Node, #state{self = Self, members = Members} = State) ->
-    {Incarnation, _} = atoll_members:entry(Self, Members),
+    {Incarnation, _} = atoll_mesh_members:entry(Self, Members),
     peers(fun(P) -> atoll_peers:offer(Node, Incarnation, atoll_peers:want(Node, P)) end, State).
 
 release(Node, State) ->
     peers(fun(P) -> atoll_peers:offer(Node, false, atoll_peers:unwant(Node, P)) end, State).
 
 bury(Node, #state{members = Members} = State) ->
-    become(atoll_members:bury(Node, Members), State).
+    become(atoll_mesh_members:bury(Node, Members), State).
 
 %% Who had no watcher left when it died gets no verdict.
 unreachable(Node, Now, #state{peers = Peers, failing = Failing, options = #{give_up_ms := Ms}} = State) ->
@@ -265,7 +265,7 @@ soon(#state{options = #{news_ms := Ms}} = State) ->
     timer(gossip, Ms, State#state{news = true}).
 
 digest(#state{digest = unknown, members = Members} = State) ->
-    Digest = atoll_members:digest(Members),
+    Digest = atoll_mesh_members:digest(Members),
     {Digest, State#state{digest = Digest}};
 digest(#state{digest = Digest} = State) ->
     {Digest, State}.
@@ -296,7 +296,7 @@ ask_to_join(#state{contacts = Contacts} = State) ->
     end.
 
 ask_to_join(Contact, #state{members = Members, peers = Peers} = State0) ->
-    State = send(Contact, {join, atoll_members:to_list(Members)}, State0),
+    State = send(Contact, {join, atoll_mesh_members:to_list(Members)}, State0),
     case atoll_peers:is_up(Contact, Peers) of
         true -> reached(Contact, State);
         false -> State
@@ -312,10 +312,10 @@ next_contact(Node, #state{contacts = Contacts0} = State) ->
     end.
 
 leave(#state{self = Self, members = Members, peers = Peers, contacts = Contacts} = State0) ->
-    Buried = atoll_members:bury(Self, Members),
-    Farewell = {news, [{Self, atoll_members:entry(Self, Buried)}]},
+    Buried = atoll_mesh_members:bury(Self, Members),
+    Farewell = {news, [{Self, atoll_mesh_members:entry(Self, Buried)}]},
     State = send_all(atoll_peers:neighbours(Peers), Farewell, State0),
-    CoMembers = atoll_members:alive(Buried),
+    CoMembers = atoll_mesh_members:alive(Buried),
     lists:foldl(
         fun release/2,
         State#state{
@@ -332,7 +332,7 @@ leave(#state{self = Self, members = Members, peers = Peers, contacts = Contacts}
 after_leave(From, Message, #state{self = Self, members = Members} = State) ->
     case Message of
         {hello, _, Offer} when Offer =/= false ->
-            send(From, {news, [{Self, atoll_members:entry(Self, Members)}]}, State);
+            send(From, {news, [{Self, atoll_mesh_members:entry(Self, Members)}]}, State);
         _ ->
             State
     end.

@@ -5,7 +5,7 @@
 %% both until `{tell, {part, Node}}' or `leave' at either end, however often it
 %% breaks. Contacts are joined, all of them, by a node that has no peers at all.
 %%
-%% What two nodes are to each other has a version, as in {@link atoll_members}: each
+%% What two nodes are to each other has a version, as in {@link atoll_mesh_members}: each
 %% join is one higher than what was known, and at equal versions the parting wins.
 %% The version is what a hello offers. So a parting that was lost is told again when
 %% the other end says hello, and a join after it is not taken for an old one.
@@ -31,7 +31,7 @@
     self :: node(),
     options :: atoll_options:options(),
     %% The others: alive is joined, gone is parted, incarnations are versions.
-    pairs = atoll_members:from_list([]) :: atoll_members:members(),
+    pairs = atoll_mesh_members:from_list([]) :: atoll_mesh_members:members(),
     %% Joined from here, and not heard of since: an old parting is overruled once.
     asked = [] :: ordsets:ordset(node()),
     peers :: atoll_peers:peers(),
@@ -79,14 +79,14 @@ handle({cast, {tell, {join, Node}}}, _Now, State) when is_atom(Node) ->
 handle({cast, {tell, {part, Node}}}, _Now, State) when is_atom(Node) ->
     done(part(Node, State));
 handle({cast, {join, Contacts}}, _Now, #state{self = Self, pairs = Pairs, left = Left} = State) ->
-    case Left orelse atoll_members:alive(Pairs) =/= [] of
+    case Left orelse atoll_mesh_members:alive(Pairs) =/= [] of
         true -> {State, []};
         false -> done(lists:foldl(fun join/2, State, lists:usort(Contacts) -- [Self]))
     end;
 handle({cast, {stranger, Node}}, _Now, State) ->
     done(peers(fun(P) -> atoll_peers:ask(Node, P) end, State));
 handle({cast, leave}, _Now, #state{pairs = Pairs} = State) ->
-    done(lists:foldl(fun part/2, State#state{left = true}, atoll_members:alive(Pairs)));
+    done(lists:foldl(fun part/2, State#state{left = true}, atoll_mesh_members:alive(Pairs)));
 handle({cast, {Notice, _}}, _Now, State) when Notice =:= unreachable; Notice =:= dead ->
     {State, []};
 handle({cast, {tell, _Unknown}}, _Now, #state{not_understood = N} = State) ->
@@ -100,15 +100,15 @@ neighbours(#state{peers = Peers}) ->
 %% @doc Peers whose link is down.
 -spec known(state()) -> [node()].
 known(#state{pairs = Pairs, peers = Peers}) ->
-    atoll_members:alive(Pairs) -- atoll_peers:neighbours(Peers).
+    atoll_mesh_members:alive(Pairs) -- atoll_peers:neighbours(Peers).
 
 %% @doc Sizes, and what was dropped.
 -spec summary(state()) -> #{atom() => term()}.
 summary(#state{pairs = Pairs, peers = Peers, refused = Refused, forgotten = Forgotten} = State) ->
     #{
         strategy => static,
-        peers => length(atoll_members:alive(Pairs)),
-        parted => length(atoll_members:gone(Pairs)),
+        peers => length(atoll_mesh_members:alive(Pairs)),
+        parted => length(atoll_mesh_members:gone(Pairs)),
         neighbours => atoll_peers:count(Peers),
         refused => Refused,
         forgotten => Forgotten,
@@ -117,7 +117,7 @@ summary(#state{pairs = Pairs, peers = Peers, refused = Refused, forgotten = Forg
     }.
 
 join(Node, #state{pairs = Pairs, asked = Asked} = State) ->
-    case atoll_members:entry(Node, Pairs) of
+    case atoll_mesh_members:entry(Node, Pairs) of
         {_, alive} -> State;
         Entry -> agree(Node, version(Entry) + 1, State#state{asked = ordsets:add_element(Node, Asked)})
     end.
@@ -126,7 +126,7 @@ version(unknown) -> 0;
 version({Version, _}) -> Version.
 
 part(Node, #state{pairs = Pairs} = State) ->
-    case atoll_members:entry(Node, Pairs) of
+    case atoll_mesh_members:entry(Node, Pairs) of
         {Version, alive} ->
             Told = peers(fun(P) -> atoll_peers:emit({send, Node, {part, Version}}, P) end, State),
             disagree(Node, Version, Told);
@@ -138,7 +138,7 @@ part(Node, #state{pairs = Pairs} = State) ->
 hello(_From, false, State) ->
     State;
 hello(From, Offer, #state{pairs = Pairs, asked = Asked, left = Left, options = #{max_peers := Max}} = State) ->
-    case atoll_members:entry(From, Pairs) of
+    case atoll_mesh_members:entry(From, Pairs) of
         {Version, alive} ->
             agree(From, max(Version, Offer), State#state{asked = ordsets:del_element(From, Asked)});
         {Version, gone} when Version >= Offer ->
@@ -146,7 +146,7 @@ hello(From, Offer, #state{pairs = Pairs, asked = Asked, left = Left, options = #
         _ when Left ->
             peers(fun(P) -> atoll_peers:emit({send, From, {part, Offer}}, P) end, State);
         _ ->
-            case length(atoll_members:alive(Pairs)) < Max of
+            case length(atoll_mesh_members:alive(Pairs)) < Max of
                 true -> agree(From, Offer, State);
                 false -> State#state{refused = State#state.refused + 1}
             end
@@ -154,7 +154,7 @@ hello(From, Offer, #state{pairs = Pairs, asked = Asked, left = Left, options = #
 
 %% The other end parted, perhaps before we joined.
 parted(From, Version, #state{pairs = Pairs, asked = Asked} = State) ->
-    case {atoll_members:entry(From, Pairs), ordsets:is_element(From, Asked)} of
+    case {atoll_mesh_members:entry(From, Pairs), ordsets:is_element(From, Asked)} of
         {{Known, alive}, _} when Known > Version ->
             peers(fun(P) -> atoll_peers:ask(From, P) end, State);
         {{_, alive}, true} ->
@@ -174,8 +174,8 @@ disagree(Node, Version, #state{asked = Asked} = State) ->
     record(Node, {Version, gone}, Unlinked#state{asked = ordsets:del_element(Node, Asked)}).
 
 record(Node, Entry, #state{pairs = Pairs, options = #{max_parted := Max}, forgotten = Forgotten} = State) ->
-    Merged = atoll_members:merge(Pairs, atoll_members:from_list([{Node, Entry}])),
-    {Kept, Dropped} = atoll_members:forget(Max, Merged),
+    Merged = atoll_mesh_members:merge(Pairs, atoll_mesh_members:from_list([{Node, Entry}])),
+    {Kept, Dropped} = atoll_mesh_members:forget(Max, Merged),
     State#state{pairs = Kept, forgotten = Forgotten + Dropped}.
 
 done(#state{peers = Peers0} = State) ->

@@ -11,7 +11,7 @@
 %% It is no part of the merge: what was forgotten can come back from a node that
 %% knows it as alive and has heard of nothing since, until somebody finds it dead
 %% again.
--module(atoll_members).
+-module(atoll_mesh_members).
 
 -export([new/2, from_list/1, to_list/1, merge/2, bury/2, forget/2]).
 -export([entry/2, alive/1, gone/1, newer/2, digest/1]).
