@@ -15,7 +15,7 @@
     atoll_cluster => [],
     atoll_sim => [atoll],
     atoll_chaos => [atoll, atoll_cluster, atoll_sim],
-    aco => [atoll],
+    aco => [atoll, atoll_chaos, atoll_cluster, atoll_sim],
     orbit => [atoll],
     atoll_bench => [atoll, aco, atoll_cluster, orbit],
     atoll_experiments => [atoll, aco, atoll_bench, atoll_cluster, atoll_sim, orbit],

@@ -30,6 +30,8 @@ parameters() ->
         #{name => global_iterations, type => integer, values => [10], max => 1000000, help => "rounds of the colonies"},
         #{name => local_search, type => atom, values => [none], one_of => [none, o1, o2, o12, o21],
           help => "what an ant does with its schedule"},
+        #{name => duplicating, type => integer, values => [1], max => 10000,
+          help => "answers of each colony, as if it were so many"},
         #{name => pace_ms, type => integer, values => [0], min => 0, max => 3600000, unit => "ms",
           help => "from one round of the colonies to the next, at the least"},
         #{name => chaos, type => number, values => [0], min => 0, max => 100,
@@ -52,7 +54,7 @@ metrics() ->
         #{name => build_ms, label => "Time until all processes are there", unit => "ms", better => less, kind => value},
         #{name => cost, label => "Cost of the best schedule", unit => "", better => less, kind => value},
         #{name => kills, label => "Processes killed", unit => "", better => less, kind => value},
-        #{name => restarts, label => "Processes started again", unit => "", better => less, kind => value},
+        #{name => restarts, label => "Names registered again", unit => "", better => less, kind => value},
         #{name => cpu_ms, label => "Processor time, all nodes", unit => "ms", better => less, kind => value}
     ].
 
@@ -69,7 +71,7 @@ check(#{nodes := Count, mode := Mode, degree := Degree}) ->
     end.
 
 spec(Nodes, #{jobs := Jobs} = Point) ->
-    (maps:with([mode, degree, pace_ms, chaos], Point))#{
+    (maps:with([mode, degree, duplicating, pace_ms], Point))#{
         nodes => Nodes,
         problem => aco_sample:problem(Jobs, 1),
         options => maps:with([ants, local_iterations, global_iterations, local_search], Point)
@@ -79,36 +81,30 @@ spec(Nodes, #{jobs := Jobs} = Point) ->
 flags(_Point) -> atoll_bench_nodes:flags().
 
 -spec setup(atoll_bench:point()) -> {ok, map()} | {error, unicode:chardata()}.
-setup(#{nodes := Count, mode := Mode} = Point) ->
-    Grouped = Mode =:= sr,
-    %% Between two rounds they are in no group, and would be connected all with all.
-    Args = flags(Point) ++ lists:append([["-atoll", "free_group", "off"] || Grouped]),
-    Options = #{nodes => Count, connect_all => not Grouped, apps => [atoll || Grouped], args => Args},
-    atoll_bench_nodes:start(Options, fun(Cluster) ->
-        {ok, #{cluster => Cluster, spec => spec(atoll_cluster:nodes(Cluster), Point), seed => 1}}
+setup(#{nodes := Count, mode := Mode, chaos := Chaos} = Point) ->
+    #{args := Args} = Options = aco:node_options(Mode),
+    atoll_bench_nodes:start(Options#{nodes => Count, args := flags(Point) ++ Args}, fun(Cluster) ->
+        {ok, #{cluster => Cluster, spec => spec(atoll_cluster:nodes(Cluster), Point), chaos => Chaos, seed => 1}}
     end).
 
 -spec round(map()) -> {ok, #{atom() => atoll_bench:measure()}, map()} | {error, unicode:chardata()}.
-round(#{cluster := Cluster, spec := #{nodes := [First | _], options := Options} = Spec, seed := Seed} = State) ->
+round(#{cluster := Cluster, spec := #{options := Options} = Spec, chaos := Chaos, seed := Seed} = State) ->
     Before = atoll_bench_nodes:cpu_us(Cluster),
     Seeded = Spec#{options := Options#{seed => Seed}},
-    case atoll_bench_nodes:call(Cluster, First, {aco, run}, [Seeded], ?RUN_MS) of
-        {ok, {ok, #{packets_sent := unknown}}} ->
+    case atoll_bench_ants:run(Cluster, Seeded, Chaos, ?RUN_MS) of
+        {ok, #{packets_sent := unknown}} ->
             {error, "The packets of connections that the runtime does not drive itself cannot be counted."};
-        {ok, {ok, #{best := Cost, packets_sent := Packets} = Result}} ->
-            Cpu = (atoll_bench_nodes:cpu_us(Cluster) - Before) / 1000,
+        {ok, #{best := Cost, packets_sent := Packets} = Result} ->
             Same = [wall_ms, connections_max, connections_mean, names, build_ms, kills, restarts],
             Measures = (maps:with(Same, Result))#{
                 packets => Packets,
                 cost => Cost,
-                cpu_ms => Cpu
+                cpu_ms => (atoll_bench_nodes:cpu_us(Cluster) - Before) / 1000
             },
             case expected(Result, Seeded) of
                 Cost -> {ok, Measures, State#{seed := Seed + 1}};
                 Other -> {error, io_lib:format("The best schedule costs ~b, and in one process ~b.", [Cost, Other])}
             end;
-        {ok, {error, Reason}} ->
-            {error, aco:format_error(Reason)};
         {error, _} = Error ->
             Error
     end.

@@ -84,7 +84,7 @@ flags(_Point) ->
 -spec setup(atoll_bench:point()) -> {ok, map()} | {error, unicode:chardata()}.
 setup(#{nodes := Count} = Point) ->
     Shares = atoll_bench_unequal:shares(Point),
-    Options = #{nodes => Count + 1, connect_all => true, apps => [atoll], args => flags(Point)},
+    Options = #{nodes => Count + 1, connect_all => true, apps => [atoll, aco], args => flags(Point)},
     atoll_bench_nodes:start(Options, fun(Cluster) ->
         [Placer | Nodes] = atoll_cluster:nodes(Cluster),
         case atoll_bench_nodes:meshed(Cluster) of
@@ -138,9 +138,9 @@ order(#{order := random, nodes := Placed, round := Number}) ->
 order(#{order := attributes, nodes := Placed, slow_percent := Less, percent := More, cluster := Cluster, placer := Placer}) ->
     Nodes = [Node || {Node, _} <- Placed],
     Condition = {cgroup_cpus, lt, (Less + More) / 200},
-    case sure(atoll_bench_nodes:call(Cluster, Placer, {atoll_attr, choose_nodes}, [Nodes, Condition, #{deadline => ?ASK_MS}], 2 * ?ASK_MS)) of
-        {ok, #{nodes := Slow}} -> Slow ++ (Nodes -- Slow);
-        {error, Error} -> throw({failed, atoll_attr:format_error(Error)})
+    case sure(atoll_bench_nodes:call(Cluster, Placer, {aco, order}, [Nodes, Condition], ?ASK_MS)) of
+        {ok, Order} -> Order;
+        {error, Error} -> throw({failed, atoll_place:format_error(Error)})
     end.
 
 %% @doc The same in another order, which the seed draws.

@@ -18,17 +18,24 @@ options() ->
           help => "submasters below the master, and below each submaster"},
         #{name => colonies, value => "N", default => "1", read => atoll_cli_read:whole(1, 1000),
           help => "colonies on each node that has some"},
+        #{name => duplicating, value => "N", default => "1", read => atoll_cli_read:whole(1, 10000),
+          help => "how often each colony sends its answer, as if it were so many"},
         algorithm(ants, "N", "ants of each colony"),
         algorithm(local_iterations, "N", "generations of ants in a round"),
         algorithm(global_iterations, "N", "rounds; after each all are told the best"),
         algorithm(local_search, "SEARCH",
                   "how ants go on: o1 has two jobs change places, o2 moves one, o12 and o21 do both"),
         algorithm(heuristic, "RULE", "what looks good at first: mdd and edd by due date, au by urgency"),
+        algorithm(alpha, "N", "how much what was learned counts"),
+        algorithm(beta, "N", "how much what looks good counts"),
+        algorithm(q0, "N", "how often an ant takes the best instead of drawing"),
+        algorithm(rho, "N", "the share of pheromone that evaporates, and that a deposit has"),
+        algorithm(tau0, "N", "the pheromone at first; auto goes by the order by due dates"),
         (atoll_cli_sim_options:seed())#{default => "1"},
         #{name => pace, value => "MS", default => "0", read => atoll_cli_read:whole(0, 3600000),
           help => "a round begins so long after the one before, or later"},
         #{name => chaos, value => "N", default => "0", read => atoll_cli_read:number(0, 100),
-          help => "processes killed each second on each node"},
+          help => "processes killed each second on each node, one in three with all others there"},
         #{name => kill, value => "ROLE,...", read => atoll_cli_read:some_of([colony, gateway]),
           help => "kill a node with colonies, or with submasters alone (11 nodes or more of degree 2 have one), after a third of the rounds"},
         atoll_cli_json:switch()
@@ -38,10 +45,21 @@ options() ->
 algorithm(Name, Value, Help) ->
     Read = case aco_options:allowed(Name) of
         {whole, Least, Most} -> atoll_cli_read:whole(Least, Most);
+        {number, Least, Most} -> atoll_cli_read:number(Least, Most);
+        {auto_or_number, Least, Most} -> auto_or(atoll_cli_read:number(Least, Most));
         {one_of, Words} -> atoll_cli_read:one_of(Words)
     end,
     Default = io_lib:format("~tp", [maps:get(Name, aco_options:defaults())]),
     #{name => Name, value => Value, default => lists:flatten(Default), read => Read, help => Help}.
+
+auto_or(Read) ->
+    fun("auto") -> {ok, auto};
+       (Text) ->
+            case Read(Text) of
+                {error, ["must be " ++ What | More]} -> {error, ["must be auto or ", What | More]};
+                {ok, N} -> {ok, N}
+            end
+    end.
 
 -spec operands() -> [string()].
 operands() -> [].

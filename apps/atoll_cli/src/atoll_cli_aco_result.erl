@@ -4,7 +4,7 @@
 -export([json/2, table/2]).
 
 %% @doc The object that `--json' prints.
--spec json(atoll_cli_aco_run:task(), aco:result()) -> atoll_cli_json:object().
+-spec json(atoll_cli_aco_run:task(), atoll_bench_ants:result()) -> atoll_cli_json:object().
 json(#{options := #{seed := Seed}}, #{nodes_lost := Lost} = Result) ->
     {[{Key, known(maps:get(Key, Result))}
       || Key <- [best, optimum, gap, wall_ms, packets_sent, connections_max, names, kills, restarts,
@@ -14,7 +14,7 @@ known(Unknown) when Unknown =:= none; Unknown =:= unknown -> null;
 known(Value) -> Value.
 
 %% @doc A table of facts.
--spec table(atoll_cli_aco_run:task(), aco:result()) -> iolist().
+-spec table(atoll_cli_aco_run:task(), atoll_bench_ants:result()) -> iolist().
 table(#{problem := Problem, options := #{seed := Seed}}, Result) ->
     #{mode := Mode, optimum := Optimum, gap := Gap, packets_sent := Packets, nodes_lost := Lost} = Result,
     Count = fun(Key) -> atoll_cli_table:count(maps:get(Key, Result)) end,
@@ -37,10 +37,19 @@ table(#{problem := Problem, options := #{seed := Seed}}, Result) ->
         [["nodes lost", atoll_cli_table:count(length(Lost))] || Lost =/= []],
         [
             ["processes killed", Count(kills)],
-            ["processes started again", Count(restarts)],
+            ["processes started again", Count(restarts)]
+        ],
+        back(Result),
+        [
             ["time", atoll_cli_table:seconds(maps:get(wall_ms, Result))]
         ]
     ])).
+
+%% As the storm has seen it.
+back(#{back_ms_median := Median, back_ms_max := Max}) when is_number(Median) ->
+    [["until one had its name again", io_lib:format("~.1f ms, at most ~.1f ms", [float(Median), float(Max)])]];
+back(_) ->
+    [].
 
 %% What was given may be wrong; and of 0 there are no per cent.
 optimum(_Best, none, _Gap) ->

@@ -19,6 +19,7 @@
     nodes := pos_integer(),
     degree := pos_integer(),
     colonies := pos_integer(),
+    duplicating := pos_integer(),
     pace := non_neg_integer(),
     %% kills per second and node
     chaos := number(),
@@ -31,9 +32,8 @@
 %% @doc The task that the options of the command line ask for.
 -spec task(aco_problem:problem(), aco_schedule:cost() | none, atoll_cli_options:values()) -> task().
 task(Problem, Optimum, Values) ->
-    Given = maps:with([ants, local_iterations, global_iterations, local_search, heuristic, seed], Values),
-    {ok, Options} = aco_options:new(Given),
-    Task = maps:with([until_optimum, mode, nodes, degree, colonies, pace, chaos], Values),
+    {ok, Options} = aco_options:new(maps:with(maps:keys(aco_options:defaults()), Values)),
+    Task = maps:with([until_optimum, mode, nodes, degree, colonies, duplicating, pace, chaos], Values),
     Task#{problem => Problem, optimum => Optimum, options => Options, kill => maps:get(kill, Values, [])}.
 
 %% @doc Whether there are nodes enough for what is asked; or what is wrong, in a
@@ -42,8 +42,8 @@ task(Problem, Optimum, Values) ->
 check(#{nodes := Count} = Task) ->
     %% Which nodes they are makes no difference.
     case layout([list_to_atom("n" ++ integer_to_list(N)) || N <- lists:seq(1, Count)], Task) of
-        {ok, Branch} ->
-            case [Role || {Role, []} <- victims(Branch, Task)] of
+        {ok, Tree} ->
+            case [Role || {Role, []} <- victims(Tree, Task)] of
                 [] -> ok;
                 [gateway | _] -> {error, no_gateway(Task)}
             end;
@@ -65,56 +65,56 @@ layout(Nodes, #{mode := Mode, degree := Degree, colonies := Colonies}) ->
 
 %% The nodes that are killed, by what they are killed for: one or none. The
 %% master's node is not among them.
-victims(Branch, #{kill := Kill}) ->
-    Roles = aco_tree:roles(Branch),
+victims(Tree, #{kill := Kill}) ->
+    Roles = aco_tree:roles(Tree),
     [{Role, lists:sublist([Node || {Node, Is} <- Roles, Is =:= as(Role)], 1)} || Role <- Kill].
 
 as(colony) -> colony;
 as(gateway) -> submaster.
 
 %% @doc Starts the nodes, runs, and takes the nodes down. An error is a sentence.
--spec run(task()) -> {ok, aco:result()} | {error, unicode:chardata()}.
+-spec run(task()) -> {ok, atoll_bench_ants:result()} | {error, unicode:chardata()}.
 run(#{nodes := Count, mode := Mode, kill := Kill} = Task) ->
-    Options = #{
-        nodes => Count,
-        connect_all => Mode =/= sr,
-        %% The others are plain Erlang nodes: that is what groups are compared with.
-        apps => [atoll || Mode =:= sr]
-    },
-    Answer = atoll_cli_program:run(Options, ["Running ACO in mode ", atom_to_list(Mode)], aco, fun(Cluster) ->
-        prepare(Cluster, Task)
-    end),
-    case Answer of
-        {ok, _, Killed} when length(Killed) < length(Kill) ->
-            {error, "The run was over before the nodes could be killed; with more rounds, or a --pace, it takes longer."};
-        {ok, Result, _} ->
-            {ok, Result};
-        {error, Sentence} ->
-            {error, Sentence}
+    Options = (aco:node_options(Mode))#{nodes => Count, progress => atoll_cli_progress:bar("Starting nodes")},
+    case atoll_cluster:start(Options) of
+        {ok, Cluster} ->
+            try on(Cluster, Task) of
+                {ok, _, Killed} when length(Killed) < length(Kill) ->
+                    {error, "The run was over before the nodes could be killed; with more rounds, or a --pace, it takes longer."};
+                {ok, Result, _} ->
+                    {ok, Result};
+                {error, Sentence} ->
+                    {error, Sentence}
+            after
+                ok = atoll_cluster:stop(Cluster)
+            end;
+        {error, Reason} ->
+            {error, atoll_cluster:format_error(Reason)}
     end.
 
-prepare(Cluster, #{problem := Problem, options := Options, mode := Mode, optimum := Optimum} = Task) ->
+on(Cluster, #{problem := Problem, options := Options, mode := Mode, optimum := Optimum, chaos := Chaos} = Task) ->
     [First | _] = Nodes = atoll_cluster:nodes(Cluster),
-    Watcher = atoll_cluster:call(Cluster, First, aco_progress, start, []),
-    {ok, Branch} = layout(Nodes, Task),
+    Watcher = atoll_cluster:call(Cluster, First, atoll_cli_aco_progress, start, []),
+    {ok, Tree} = layout(Nodes, Task),
     Spec = #{
         problem => Problem,
         options => Options,
         mode => Mode,
-        nodes => Nodes,
+        optimum => Optimum,
         degree => maps:get(degree, Task),
         colonies_per_node => maps:get(colonies, Task),
+        duplicating => maps:get(duplicating, Task),
         pace_ms => maps:get(pace, Task),
-        chaos => maps:get(chaos, Task),
         until_optimum => maps:get(until_optimum, Task),
         watcher => Watcher
     },
     #{global_iterations := Rounds} = Options,
-    Victims = lists:append([Found || {_, Found} <- victims(Branch, Task)]),
-    Look = fun() -> atoll_cluster:call(Cluster, First, aco_progress, latest, [Watcher]) end,
+    Victims = lists:append([Found || {_, Found} <- victims(Tree, Task)]),
+    Look = fun() -> atoll_cluster:call(Cluster, First, atoll_cli_aco_progress, latest, [Watcher]) end,
     Kill = fun(Node) -> atoll_cluster:kill(Cluster, Node) end,
-    Beside = fun() -> watch(Look, Kill, Victims, Rounds, Mode) end,
-    {ok, case Optimum of none -> Spec; _ -> Spec#{optimum => Optimum} end, Beside}.
+    atoll_cli_program:watched(Cluster, ["Running ACO in mode ", atom_to_list(Mode)],
+        fun() -> atoll_bench_ants:run(Cluster, Spec, Chaos) end,
+        fun() -> watch(Look, Kill, Victims, Rounds, Mode) end).
 
 %% Shows the best so far, and kills the nodes when a third of the rounds is over.
 %% Whoever runs the program hears of a node or a cluster that is gone.

@@ -42,6 +42,9 @@ what_is_wrong_is_said_in_one_sentence_before_a_node_starts_test_() ->
             {["--ants", "0"], "--ants must be a whole number from 1 to 10,000, not \"0\""},
             {["--local-search", "o3"], "--local-search must be one of none, o1, o2, o12, o21, not \"o3\""},
             {["--heuristic", "atc"], "--heuristic must be one of mdd, edd, au, not \"atc\""},
+            {["--q0", "1.5"], "--q0 must be a number from 0 to 1, not \"1.5\""},
+            {["--tau0", "x"], "--tau0 must be auto or a number from 0 to 1,000,000, not \"x\""},
+            {["--duplicating", "0"], "--duplicating must be a whole number from 1 to 10,000, not \"0\""},
             {["--jobs", "2001"], "--jobs must be a whole number from 1 to 2,000, not \"2001\""},
             {["--chaos", "-1"], "--chaos must be a number from 0 to 100, not \"-1\""},
             {["--kill", "master"],
@@ -116,7 +119,8 @@ an_optimum_that_is_none_has_no_percentage_test() ->
 what_an_option_may_be_the_algorithm_says_test() ->
     {ok, Values, []} = atoll_cli_options:parse(atoll_cli_aco:options(), [], []),
     Own = maps:with(maps:keys(aco_options:defaults()), Values),
-    ?assertEqual([ants, global_iterations, heuristic, local_iterations, local_search, seed], lists:sort(maps:keys(Own))),
+    ?assertEqual([alpha, ants, beta, global_iterations, heuristic, local_iterations, local_search, q0, rho, seed, tau0],
+                 lists:sort(maps:keys(Own))),
     ?assertEqual(Own, maps:with(maps:keys(Own), aco_options:defaults())).
 
 a_file_is_not_read_without_end_test() ->

@@ -6,7 +6,8 @@
 
 -export_type([task/0]).
 
-%% What is to be run: {@link aco:spec()}, but for the nodes, which are those of a cluster.
+%% What is to be run: {@link aco:spec()}, but for the nodes, which are those of a cluster; and how many
+%% kills a second on each of them.
 -type task() :: #{
     problem := aco_problem:problem(),
     options := aco_options:given(),
@@ -36,14 +37,8 @@ least(Set, Numbered, Known) ->
 -spec cluster(aco_tree:mode(), Nodes :: pos_integer(), fun((atoll_cluster:cluster()) -> Result)) ->
     Result | {error, unicode:chardata()}.
 cluster(Mode, Count, Fun) ->
-    Grouped = Mode =:= sr,
-    Quiet = atoll_bench_nodes:flags() ++ ["-kernel", "logger_level", "none"],
-    Options = #{
-        nodes => Count,
-        connect_all => not Grouped,
-        apps => [atoll || Grouped],
-        args => Quiet ++ [Arg || Grouped, Arg <- ["-atoll", "free_group", "off"]]
-    },
+    #{args := Args} = Asked = aco:node_options(Mode),
+    Options = Asked#{nodes => Count, args := atoll_bench_nodes:flags() ++ ["-kernel", "logger_level", "none"] ++ Args},
     case atoll_cluster:start(Options) of
         {ok, Cluster} ->
             try
@@ -56,10 +51,9 @@ cluster(Mode, Count, Fun) ->
     end.
 
 %% @doc A run on all nodes of a cluster; an error is a sentence.
--spec run(atoll_cluster:cluster(), task()) -> {ok, aco:result()} | {error, unicode:chardata()}.
+-spec run(atoll_cluster:cluster(), task()) -> {ok, map()} | {error, unicode:chardata()}.
 run(Cluster, Task) ->
-    [First | _] = Nodes = atoll_cluster:nodes(Cluster),
-    answer(atoll_bench_nodes:call(Cluster, First, {aco, run}, [Task#{nodes => Nodes}], ?RUN_MS)).
+    atoll_bench_ants:run(Cluster, maps:remove(chaos, Task), maps:get(chaos, Task, 0), ?RUN_MS).
 
 answer({ok, {ok, Result}}) -> {ok, Result};
 answer({ok, {error, Reason}}) -> {error, aco:format_error(Reason)};
@@ -67,12 +61,12 @@ answer({error, _} = Error) -> Error.
 
 %% @doc A run on all nodes, some of which are killed, all at once, as soon as this round is over.
 -spec run_losing(atoll_cluster:cluster(), Victims :: [node()], Round :: pos_integer(), task()) ->
-    {ok, aco:result()} | {error, unicode:chardata()}.
+    {ok, map()} | {error, unicode:chardata()}.
 run_losing(Cluster, Victims, Round, Task) ->
     #{nodes := Infos} = atoll_cluster:info(Cluster),
     OsPids = [Pid || #{node := Node, os_pid := Pid} <- Infos, lists:member(Node, Victims)],
     [First | _] = Nodes = atoll_cluster:nodes(Cluster),
-    answer(atoll_bench_nodes:call(Cluster, First, {?MODULE, losing}, [Task#{nodes => Nodes}, Round, OsPids], ?RUN_MS)).
+    answer(atoll_bench_nodes:call(Cluster, First, {?MODULE, losing}, [(maps:remove(chaos, Task))#{nodes => Nodes}, Round, OsPids], ?RUN_MS)).
 
 %% @doc Called on the first node, which is where the run tells how far it is; the nodes are
 %% processes of one machine.
@@ -88,10 +82,12 @@ losing(Spec, Round, OsPids) ->
     aco:run(Spec#{watcher => Killer}).
 
 %% @doc Of a result what can be kept as JSON; of an error its sentence.
--spec figures({ok, aco:result()} | {error, unicode:chardata()}) -> map().
-figures({ok, #{connections := Connections, nodes_lost := Lost} = Result}) ->
-    Keys = [best, rounds, build_ms, wall_ms, mode, nodes, colonies, packets_sent, connections_max, connections_mean, names, kills, restarts],
-    (maps:with(Keys, Result))#{connections_all => lists:sum(maps:values(Connections)) / 2, nodes_lost => length(Lost)};
+-spec figures({ok, map()} | {error, unicode:chardata()}) -> map().
+figures({ok, #{nodes_lost := Lost} = Result}) ->
+    Keys = [best, rounds, build_ms, wall_ms, mode, nodes, colonies, packets_sent, connections_max, connections_mean, names, kills, restarts,
+            back_ms_median, back_ms_max],
+    Known = maps:filter(fun(_, Value) -> Value =/= none end, maps:with(Keys, Result)),
+    Known#{connections_all => lists:sum(maps:values(maps:get(connections, Result, #{}))) / 2, nodes_lost => length(Lost)};
 figures({error, Why}) ->
     #{failed => unicode:characters_to_binary(Why)}.
 

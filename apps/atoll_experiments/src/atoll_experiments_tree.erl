@@ -15,13 +15,14 @@
     %% of the node that has most
     connections_max := non_neg_integer(),
     groups := non_neg_integer(),
-    %% the nodes that know the name of a node's keeper, summed up over all nodes
+    %% how many nodes know a name, summed up over all names
     names_held := non_neg_integer()
 }.
 
 -record(world, {
     rounds :: pos_integer(),
-    branches :: #{aco_tree:path() => {aco_branch:branch(), node(), Children :: #{aco_tree:id() => aco_tree:child()}}},
+    tree :: aco_tree:tree(),
+    branches :: #{aco_tree:path() => aco_branch:branch()},
     parents :: #{aco_tree:id() => aco_tree:path()},
     messages = 0 :: non_neg_integer(),
     %% of the master
@@ -33,84 +34,76 @@
 run(Mode, Count, Degree, Rounds) ->
     Nodes = atoll_sim_cluster:names_of(Count),
     {ok, Tree} = aco_tree:new(Mode, Nodes, Degree, 1),
-    Branches = branches(Tree),
     World0 = #world{
         rounds = Rounds,
-        branches = maps:from_list([{Path, Branch} || {Path, Branch} <- Branches]),
-        parents = maps:from_list([{Id, Path} || {Path, {_, _, Children}} <- Branches, Id <- maps:keys(Children)])
+        tree = Tree,
+        branches = maps:from_list([{Path, aco_branch:new([{Id, nodes_of(Id, Tree)} || Id <- Below])} || {Path, Below} <- above(Tree)]),
+        parents = maps:from_list([{Id, Path} || {Path, Below} <- above(Tree), Id <- Below])
     },
-    #world{messages = Messages, answers = Answers} = deliver(queue:from_list([{[], {ask, 0, none}}]), World0),
+    #world{messages = Messages, answers = Answers} = deliver(queue:from_list([{[], {ask, 0, []}}]), World0),
     Answers = Rounds + 1,
     maps:merge(#{nodes => Count, mode => Mode, messages => Messages}, connected(Mode, Count, Tree)).
 
-branches(#{path := Path, node := Node} = Branch) ->
-    Children = aco_tree:children(Branch),
-    Below = [Below || #{branch := Below} <- Children, Below =/= none],
-    [{Path, {aco_branch:new(Children, true), Node, maps:from_list([{Id, Child} || #{id := Id} = Child <- Children])}}
-     | lists:append([branches(B) || B <- Below])].
+above(Tree) ->
+    [{Path, Below} || {Path, #{below := Below}} <- maps:to_list(Tree), is_list(Path)].
+
+nodes_of(Id, Tree) ->
+    #{nodes := Nodes} = aco_tree:place(Id, Tree),
+    Nodes.
 
 deliver(Queue0, World0) ->
     case queue:out(Queue0) of
         {empty, _} ->
             World0;
         {{value, {Path, Event}}, Queue} ->
-            #world{branches = #{Path := {Branch0, Node, Children}} = Branches} = World0,
+            #world{branches = #{Path := Branch0} = Branches} = World0,
             {Branch, Effects} = aco_branch:handle(Event, Branch0),
-            World1 = World0#world{branches = Branches#{Path := {Branch, Node, Children}}},
+            World1 = World0#world{branches = Branches#{Path := Branch}},
             {Next, World} = lists:foldl(fun(Effect, Acc) -> effect(Effect, Path, Acc) end, {Queue, World1}, Effects),
             deliver(Next, World)
     end.
 
-%% A start is no message of the protocol: it is over when the child is there.
-effect({start, Id, Node, _}, Path, {Queue, World}) ->
-    {queue:in({Path, {up, Id, Node}}, Queue), World};
 effect({ask, Id, Round, Told}, Path, {Queue, World}) ->
-    #world{branches = #{Path := {_, From, #{Id := #{node := To, branch := Below}}}}} = World,
-    Sent = sent(From, To, World),
-    case Below of
-        none -> {queue:in({Path, {best, Id, Round, offer(Id, Round)}}, Queue), sent(To, From, Sent)};
-        _ -> {queue:in({Id, {ask, Round, Told}}, Queue), Sent}
+    Sent = sent(Path, Id, World),
+    case is_integer(Id) of
+        true -> {queue:in({Path, {answer, Id, Round, offer(Id, Round)}}, Queue), sent(Id, Path, Sent)};
+        false -> {queue:in({Id, {ask, Round, Told}}, Queue), Sent}
     end;
 effect({answer, Round, Best}, [], {Queue, #world{rounds = Rounds, answers = Answers} = World}) ->
-    Next = case {Best, Round < Rounds} of
-        {_, false} -> Queue;
-        {none, true} -> queue:in({[], {ask, Round + 1, none}}, Queue);
-        {{Cost, Id, Order}, true} -> queue:in({[], {ask, Round + 1, {{Cost, Order}, Id}}}, Queue)
+    Told = case Best of none -> []; {Cost, Id, Order} -> [{Round, {{Cost, Order}, Id}}] end,
+    Next = case Round < Rounds of
+        true -> queue:in({[], {ask, Round + 1, Told}}, Queue);
+        false -> Queue
     end,
     {Next, World#world{answers = Answers + 1}};
-effect({answer, Round, Best}, Path, {Queue, #world{parents = Parents, branches = Branches} = World}) ->
+effect({answer, Round, Best}, Path, {Queue, #world{parents = Parents} = World}) ->
     #{Path := Parent} = Parents,
-    #{Path := {_, From, _}, Parent := {_, To, _}} = Branches,
-    {queue:in({Parent, {best, Path, Round, Best}}, Queue), sent(From, To, World)}.
+    {queue:in({Parent, {answer, Path, Round, Best}}, Queue), sent(Path, Parent, World)}.
 
-sent(Node, Node, World) -> World;
-sent(_From, _To, #world{messages = Messages} = World) -> World#world{messages = Messages + 1}.
+sent(From, To, #world{tree = Tree, messages = Messages} = World) ->
+    case hd(nodes_of(From, Tree)) =:= hd(nodes_of(To, Tree)) of
+        true -> World;
+        false -> World#world{messages = Messages + 1}
+    end.
 
 %% What a colony would find, made up.
 offer(_Id, 0) -> none;
 offer(Id, Round) -> {erlang:phash2({Id, Round}, 1000), Id, []}.
 
 connected(sr, _Count, Tree) ->
-    Groups = [Nodes || #{nodes := Nodes} <- aco_tree:groups(Tree)],
-    Pairs = lists:usort([{A, B} || Nodes <- Groups, A <- Nodes, B <- Nodes, A < B]),
-    Degrees = lists:foldl(
-        fun({A, B}, Acc0) ->
-            Acc = maps:update_with(A, fun(N) -> N + 1 end, 1, Acc0),
-            maps:update_with(B, fun(N) -> N + 1 end, 1, Acc)
-        end,
-        #{},
-        Pairs
-    ),
+    Groups = maps:to_list(aco_tree:groups(Tree)),
+    Connections = atoll_topology:connections(atoll_topology:of_groups(Groups)),
+    Names = maps:map(fun(_, Ids) -> length(Ids) end, maps:groups_from_list(fun(#{group := Group}) -> Group end, maps:values(Tree))),
     #{
-        connections => length(Pairs),
-        connections_max => lists:max(maps:values(Degrees)),
+        connections => lists:sum(maps:values(Connections)) div 2,
+        connections_max => lists:max(maps:values(Connections)),
         groups => length(Groups),
-        names_held => lists:sum([length(Nodes) * length(Nodes) || Nodes <- Groups])
+        names_held => lists:sum([length(Nodes) * maps:get(Group, Names) || {Group, Nodes} <- Groups])
     };
-connected(Mode, Count, _Tree) ->
+connected(Mode, Count, Tree) ->
     #{
         connections => Count * (Count - 1) div 2,
         connections_max => Count - 1,
         groups => 0,
-        names_held => case Mode of gr -> Count * Count; _ -> 0 end
+        names_held => case Mode of gr -> Count * map_size(Tree); _ -> 0 end
     }.

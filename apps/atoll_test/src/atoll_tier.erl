@@ -17,6 +17,7 @@
 
 %% Sizes: {Name, fast, deep, what it counts}.
 -define(SIZES, [
+    {aco_storms, 1, 20, "runs of the ant colonies under a kill a second on each node, in each reliable mode"},
     {bulk_rounds, 1, 4, "times of bulk between three nodes, with the application and without"},
     {bulk_s, 4, 15, "seconds of each"},
     {chaos_kills, 40, 200, "processes killed under each supervisor"},

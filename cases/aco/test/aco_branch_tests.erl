@@ -30,68 +30,62 @@ tree(Degree, Count) ->
     {ok, Tree} = aco_tree:new(sr, [list_to_atom("n" ++ integer_to_list(I)) || I <- lists:seq(1, Count)], Degree, 1),
     Tree.
 
-%%% One submaster
+%%% One submaster, over colony 1 on a or b, and colony 2 on b or m
 
 a_round_is_answered_when_all_have_answered_it_test() ->
-    {B1, []} = handle({best, 1, 1, {7, 1, [1]}}, asked(1)),
-    {_, [{answer, 1, {5, 2, [2]}}]} = handle({best, 2, 1, {5, 2, [2]}}, B1).
+    {B1, []} = handle({answer, 1, 1, {7, 1, [1]}}, asked(1)),
+    {_, [{answer, 1, {5, 2, [2]}}]} = handle({answer, 2, 1, {5, 2, [2]}}, B1).
 
 of_equal_answers_that_of_the_lower_number_counts_in_any_order_test() ->
-    Answers = [{best, 1, 1, {5, 1, [1]}}, {best, 2, 1, {5, 2, [2]}}],
+    Answers = [{answer, 1, 1, {5, 1, [1]}}, {answer, 2, 1, {5, 2, [2]}}],
     [begin
          {B, []} = handle(First, asked(1)),
          ?assertMatch({_, [{answer, 1, {5, 1, [1]}}]}, handle(Second, B))
      end || [First, Second] <- [Answers, lists:reverse(Answers)]].
 
 answers_that_are_late_or_come_twice_change_nothing_test() ->
-    {B1, []} = handle({best, 1, 2, {7, 1, [1]}}, asked(2)),
-    ?assertEqual({B1, []}, handle({best, 1, 2, {1, 1, [1]}}, B1)),
-    ?assertEqual({B1, []}, handle({best, 2, 1, {1, 2, [1]}}, B1)).
+    {B1, []} = handle({answer, 1, 2, {7, 1, [1]}}, asked(2)),
+    ?assertEqual({B1, []}, handle({answer, 1, 2, {1, 1, [1]}}, B1)),
+    ?assertEqual({B1, []}, handle({answer, 2, 1, {1, 2, [1]}}, B1)).
 
-one_that_is_started_again_is_asked_the_same_test() ->
-    {B1, [{start, 1, a, again}]} = handle({down, 1, a, process}, asked(1)),
-    {_, [{ask, 1, 1, none}]} = handle({up, 1, a}, B1).
+one_that_is_asked_again_when_all_is_answered_answers_again_test() ->
+    {B1, []} = handle({answer, 1, 1, {7, 1, [1]}}, asked(1)),
+    {B2, Answer} = handle({answer, 2, 1, {5, 2, [2]}}, B1),
+    ?assertEqual({B2, Answer}, handle({ask, 1, []}, B2)),
+    ?assertEqual({B2, []}, handle({ask, 0, []}, B2)).
 
-one_that_has_answered_is_started_again_but_not_asked_in_the_round_test() ->
-    {B1, []} = handle({best, 1, 1, {7, 1, [1]}}, asked(1)),
-    {B2, [{start, 1, a, idle}]} = handle({down, 1, a, process}, B1),
-    {B3, []} = handle({up, 1, a}, B2),
-    {_, [{answer, 1, {5, 2, [2]}}]} = handle({best, 2, 1, {5, 2, [2]}}, B3).
+one_that_has_answered_is_not_open_in_the_round_any_more_test() ->
+    {B1, []} = handle({answer, 1, 1, {7, 1, [1]}}, asked(1)),
+    ?assertEqual([true, false, true, false],
+                 [aco_branch:is_open(1, 1, asked(1)), aco_branch:is_open(1, 1, B1), aco_branch:is_open(2, 1, B1),
+                  aco_branch:is_open(2, 0, B1)]).
 
-one_whose_node_is_lost_goes_on_on_each_spare_node_until_there_is_none_test() ->
-    {B1, [{start, 1, b, moved}]} = handle({down, 1, a, node}, asked(1)),
-    {B2, [{start, 1, m, moved}]} = handle({down, 1, b, node}, B1),
-    {_, [{fail, {node_lost, 1, m}}]} = handle({down, 1, m, node}, B2).
+one_whose_node_is_lost_goes_on_on_each_of_its_nodes_until_there_is_none_test() ->
+    {B1, [{ask, 1, 1, []}]} = handle({unreachable, 1, a, gone}, asked(1)),
+    ?assertEqual(b, aco_branch:node_of(1, B1)),
+    {_, [{fail, {node_lost, 1, b}}]} = handle({unreachable, 1, b, gone}, B1).
 
-news_of_a_place_that_was_left_changes_nothing_test() ->
-    {B1, [{start, 1, b, moved}]} = handle({down, 1, a, node}, asked(1)),
-    ?assertEqual({B1, []}, handle({down, 1, a, process}, B1)),
-    ?assertEqual({B1, []}, handle({up, 1, a}, B1)).
+news_of_a_node_that_was_left_changes_nothing_test() ->
+    {B1, _} = handle({unreachable, 1, a, gone}, asked(1)),
+    ?assertEqual({B1, []}, handle({unreachable, 1, a, gone}, B1)).
 
 one_that_was_never_there_ends_the_run_test() ->
-    {B, [{start, 1, a, build}, {start, 2, b, build}]} = handle({ask, 0, none}, new(true)),
-    {_, [{fail, {unreachable, a}}]} = handle({down, 1, a, node}, B).
+    {B, _} = handle({ask, 0, []}, new()),
+    ?assertMatch({_, [{fail, why}]}, handle({unreachable, 1, a, why}, B)).
 
-a_place_that_was_left_is_told_from_the_present_one_test() ->
-    {B1, [{start, 1, b, moved}]} = handle({down, 1, a, node}, asked(1)),
-    ?assertEqual([false, true], [aco_branch:is_at(1, Node, B1) || Node <- [a, b]]).
+what_nodes_say_at_the_end_is_put_together_test() ->
+    {B1, []} = handle({answer, 1, finish, #{a => #{}}}, asked(finish)),
+    ?assertMatch({_, [{answer, finish, #{a := _, b := _}}]}, handle({answer, 2, finish, #{b => #{}}}, B1)).
 
-any_loss_ends_a_run_that_is_not_reliable_test() ->
-    {B, _} = handle({ask, 1, none}, new(false)),
-    ?assertMatch({_, [{fail, {process_lost, 1, a}}]}, handle({down, 1, a, process}, B)),
-    ?assertMatch({_, [{fail, {node_lost, 2, b}}]}, handle({down, 2, b, node}, B)).
+new() ->
+    aco_branch:new([{1, [a, b]}, {2, [b, m]}]).
 
-%% A submaster on m with colony 1 on a and colony 2 on b.
-new(Reliable) ->
-    {ok, #{below := _} = Tree} = aco_tree:new(tl, [m, a, b], 1, 1),
-    aco_branch:new(aco_tree:children(Tree), Reliable).
-
-%% All below it are there, and asked.
+%% All below it were there, and are asked.
 asked(Round) ->
-    {B0, _} = handle({ask, 0, none}, new(true)),
-    {B1, _} = handle({up, 1, a}, B0),
-    {B2, _} = handle({up, 2, b}, B1),
-    {B3, [{ask, 1, Round, none}, {ask, 2, Round, none}]} = handle({ask, Round, none}, B2),
+    {B0, [{ask, 1, 0, []}, {ask, 2, 0, []}]} = handle({ask, 0, []}, new()),
+    {B1, []} = handle({answer, 1, 0, none}, B0),
+    {B2, [{answer, 0, none}]} = handle({answer, 2, 0, none}, B1),
+    {B3, [{ask, 1, Round, []}, {ask, 2, Round, []}]} = handle({ask, Round, []}, B2),
     B3.
 
 handle(Event, Branch) ->

@@ -1,68 +1,103 @@
-%% What ends a run: told to the host, which is the test's process here.
+%% What becomes of a colony whose ants are killed.
 -module(aco_colony_server_tests).
 
 -include_lib("eunit/include/eunit.hrl").
 
 -define(ID, 3).
+-define(RUN, "test").
 -define(DEADLINE_MS, 30_000).
 
 ants_that_are_killed_in_vain_end_the_run_test_() ->
     alone(fun() ->
-        {Colony, Keep} = colony(true),
-        [kill(ant(Colony), kill) || _ <- lists:seq(1, 56)],
-        ?assertEqual({ants_in_vain, ?ID, node(), 55}, failure()),
-        ?assertEqual(55, aco_keep:counted(restarts, Keep))
+        {Colony, Answer} = colony(true),
+        [kill(ant(Colony), kill) || _ <- lists:seq(1, 55)],
+        ?assertMatch({reply, {error, {in_vain, ?ID, _, 55}}}, gen_server:receive_response(Answer, ?DEADLINE_MS))
     end).
 
-an_ant_that_fails_by_itself_ends_the_run_test_() ->
+an_ant_that_fails_by_itself_takes_the_colony_along_test_() ->
     alone(fun() ->
-        {Colony, _} = colony(true),
+        {Colony, Answer} = colony(true),
         kill(ant(Colony), a_bug),
-        ?assertEqual({ant_crashed, ?ID, node(), a_bug}, failure())
+        ?assertMatch({error, {a_bug, _}}, gen_server:receive_response(Answer, ?DEADLINE_MS))
     end).
 
-any_ant_that_is_lost_ends_a_run_that_is_not_reliable_test_() ->
+any_ant_that_is_lost_takes_along_a_colony_that_is_not_reliable_test_() ->
     alone(fun() ->
-        {Colony, _} = colony(false),
+        {Colony, Answer} = colony(false),
         kill(ant(Colony), kill),
-        ?assertEqual({ant_lost, ?ID, node()}, failure())
+        ?assertMatch({error, {killed, _}}, gen_server:receive_response(Answer, ?DEADLINE_MS))
     end).
 
-%% The colony ends with the process that is its host.
+%% One that is started again goes on from the generation that was kept, and comes to the same.
+a_colony_that_is_killed_finds_the_same_test_() ->
+    alone(fun() ->
+        Run = run(#{ants => 2, local_iterations => 10}, 30, true),
+        Whole = ask(started(Run), Run),
+        ok = aco_keep:forget(?RUN),
+        Killed = started(Run),
+        Request = gen_server:send_request(Killed, {round, 1, []}),
+        until(fun() -> aco_keep:get(?RUN, {colony, ?ID}, none) =/= none end),
+        kill(Killed, kill),
+        _ = gen_server:receive_response(Request, ?DEADLINE_MS),
+        ?assertEqual(Whole, ask(started(Run), Run))
+    end).
+
+each_answer_comes_as_often_as_it_is_said_test_() ->
+    alone(fun() ->
+        Run = (run(#{ants => 1, local_iterations => 1}, 5, true))#{duplicating := 3},
+        Offer = ask(started(Run), Run),
+        ?assertEqual([Offer, Offer], [receive {duplicate, {ok, Same}} -> Same after 0 -> none end || _ <- [1, 2]]),
+        receive {duplicate, _} -> error(too_many) after 0 -> ok end
+    end).
+
+%% Crash reports are what is meant to be.
 alone(Test) ->
-    {timeout, 60, {spawn, Test}}.
+    {timeout, 60, {spawn, fun() ->
+        #{level := Level} = logger:get_primary_config(),
+        ok = logger:set_primary_config(level, none),
+        process_flag(trap_exit, true),
+        ok = aco_keep:new(),
+        try Test() after ok = logger:set_primary_config(level, Level) end
+    end}}.
+
+ask(Colony, _) ->
+    {ok, Offer} = gen_server:call(Colony, {round, 1, []}, ?DEADLINE_MS),
+    Offer.
+
+started(Run) ->
+    {ok, Colony} = gen_server:start_link(aco_colony_server, {?ID, Run}, []),
+    Colony.
 
 %% Asked for a round with one ant, which takes much longer than the test.
 colony(Reliable) ->
-    {ok, Options} = aco_options:new(#{ants => 1, local_iterations => 1, local_search => o12}),
-    Keep = aco_keep:new(),
-    Run = #{problem => aco_instances:random(1000, 1), options => Options, reliable => Reliable},
-    Colony = aco_colony_server:start_link(self(), Keep, ?ID, Run),
-    Colony ! {round, self(), 1, none},
-    {Colony, Keep}.
+    Colony = started(run(#{ants => 1, local_iterations => 1, local_search => o12}, 1000, Reliable)),
+    {Colony, gen_server:send_request(Colony, {round, 1, []})}.
+
+run(Given, Jobs, Reliable) ->
+    #{id => ?RUN, mode => gr, reliable => Reliable, nodes => [node()], tree => #{}, duplicating => 1, survey => none,
+      problem => aco_instances:random(Jobs, 1), options => aco_instances:options(Given)}.
 
 %% The colony is linked with it, and with this process.
 ant(Colony) ->
-    ant(Colony, erlang:monotonic_time(millisecond) + ?DEADLINE_MS).
+    until(fun() -> ants(Colony) =/= [] end),
+    hd(ants(Colony)).
 
-ant(Colony, Deadline) ->
+ants(Colony) ->
     {links, Links} = process_info(Colony, links),
-    case lists:delete(self(), Links) of
-        [Ant] ->
-            Ant;
-        [] ->
+    lists:delete(self(), Links).
+
+until(Ask) -> until(Ask, erlang:monotonic_time(millisecond) + ?DEADLINE_MS).
+
+until(Ask, Deadline) ->
+    case Ask() of
+        true -> ok;
+        false ->
             ?assert(erlang:monotonic_time(millisecond) < Deadline),
             erlang:yield(),
-            ant(Colony, Deadline)
+            until(Ask, Deadline)
     end.
 
-kill(Ant, Why) ->
-    Ref = monitor(process, Ant),
-    true = exit(Ant, Why),
-    receive {'DOWN', Ref, process, Ant, _} -> ok end.
-
-failure() ->
-    receive
-        {failed, Reason} -> Reason
-    after ?DEADLINE_MS -> none
-    end.
+kill(Pid, Why) ->
+    Ref = monitor(process, Pid),
+    true = exit(Pid, Why),
+    receive {'DOWN', Ref, process, Pid, _} -> ok end.

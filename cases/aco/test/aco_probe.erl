@@ -1,31 +1,29 @@
 %% Looks at, and kills, the processes of runs on this node.
 -module(aco_probe).
 
--export([of_runs/0, left/0, alone/0, began/0, await/3, names/0, colonies/0, submasters/0, kill/1]).
+-export([left/0, alone/0, connections/0, began/0, await/3, names/0, colonies/0, submasters/0, kill/1]).
 
 -define(DEADLINE_MS, 20_000).
 
-%% Each is known by the function that it started in.
-of_runs() ->
-    [{Module, P} || P <- erlang:processes(),
-                    {initial_call, {Module, _, _}} <- [process_info(P, initial_call)],
-                    lists:prefix("aco_", atom_to_list(Module)),
-                    Module =/= ?MODULE].
-
-%% What a run that is over may not leave: processes, names, groups.
+%% What a run that is over may not leave: processes, what was kept, names, groups.
 left() ->
-    Groups = case whereis(atoll_group) of undefined -> []; _ -> s_group:own_s_groups() end,
-    of_runs() ++ global:registered_names() ++ Groups.
+    Runs = case whereis(aco_app) of undefined -> []; _ -> supervisor:which_children(aco_app) ++ ets:tab2list(aco_keep) end,
+    Runs ++ of_module([aco_submaster, aco_colony_server, aco_host]) ++ global:registered_names() ++ groups().
+
+groups() ->
+    case whereis(atoll_group) of undefined -> []; _ -> s_group:own_s_groups() end.
 
 %% Gives up all connections, and returns when there are none.
 alone() ->
     _ = [erlang:disconnect_node(Node) || Node <- nodes(connected)],
     nodes(connected) =:= [] orelse alone().
 
+%% Who this node is connected with.
+connections() -> length(nodes(connected)).
+
 %% The last round that a colony here has begun; 0 before.
 began() ->
-    Tables = [T || T <- ets:all(), ets:info(T, name) =:= aco_keep],
-    lists:max([0 | [Began || T <- Tables, [Began] <- ets:match(T, {{colony, '_'}, {'$1', '_'}})]]).
+    lists:max([0 | [Began || [Began] <- ets:match(aco_keep, {{'_', {colony, '_'}}, {'$1', '_'}})]]).
 
 %% Whether a colony here, if this is one of these nodes, has begun that round within so many
 %% milliseconds.
@@ -42,26 +40,34 @@ await_until(Round, Deadline) ->
             end
     end.
 
-%% The names of hosts that this node sees: in global, and in its groups.
+%% The names of runs that this node sees: in global, and in its groups.
 names() ->
-    Groups = case whereis(atoll_group) of undefined -> []; _ -> s_group:own_s_groups() end,
-    lists:usort([Node || {aco, _, Node} <- global:registered_names()]
-                ++ [Node || {Group, _} <- Groups, {_, {aco, _, Node}} <- s_group:registered_names({s_group, Group})]).
+    lists:usort([Id || {aco, _, Id} <- global:registered_names()]
+                ++ [Id || {Group, _} <- groups(), {_, Id} <- s_group:registered_names({s_group, Group})]).
 
-colonies() -> of_call(call(colony)).
+colonies() -> of_module([aco_colony_server]).
 
 %% How many there are.
-submasters() -> length(of_call(call(submaster))).
+submasters() -> length(of_module([aco_submaster])).
 
-of_call(Call) ->
-    [P || P <- erlang:processes(), process_info(P, initial_call) =:= {initial_call, Call}].
+%% A supervisor's module is in its dictionary.
+of_module(Modules) ->
+    [P || P <- erlang:processes(), {dictionary, Dictionary} <- [process_info(P, dictionary)],
+          Call <- [proplists:get_value('$initial_call', Dictionary)], is_of(Call, Modules)].
 
-%% Kills one, as soon as there is one.
+is_of({supervisor, Module, _}, Modules) -> lists:member(Module, Modules);
+is_of({Module, _, _}, Modules) -> lists:member(Module, Modules);
+is_of(_, _) -> false.
+
+ants() ->
+    [P || P <- erlang:processes(), process_info(P, initial_call) =:= {initial_call, {aco_colony_server, ant, 1}}].
+
+%% Kills one, as soon as there is one, and waits until there is another one.
 kill(What) ->
     kill(What, erlang:monotonic_time(millisecond) + ?DEADLINE_MS).
 
 kill(What, Deadline) ->
-    case of_call(call(What)) of
+    case those(What) of
         [P | _] ->
             Ref = monitor(process, P),
             true = exit(P, kill),
@@ -76,6 +82,7 @@ kill(What, Deadline) ->
             kill(What, Deadline)
     end.
 
-call(ant) -> {aco_colony_server, ant, 2};
-call(colony) -> {aco_colony_server, init, 4};
-call(submaster) -> {aco_submaster, init, 4}.
+those(ant) -> ants();
+those(colony) -> of_module([aco_colony_server]);
+those(submaster) -> of_module([aco_submaster]);
+those(host) -> of_module([aco_host]).

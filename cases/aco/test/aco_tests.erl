@@ -1,4 +1,4 @@
--module(aco_run_tests).
+-module(aco_tests).
 
 -include_lib("eunit/include/eunit.hrl").
 
@@ -10,7 +10,7 @@ every_fault_has_its_sentence_test_() ->
         {"There is no option ant.", (spec())#{options => #{ant => 1}}},
         {"The option ants must be a whole number from 1 to 10000, not 0.", (spec())#{options => #{ants => 0}}},
         {"The option degree must be a whole number from 2 to 1000, not 1.", (spec())#{degree => 1}},
-        {"The option chaos must be a number from 0 to 100, not -1.", (spec())#{chaos => -1}},
+        {"The option duplicating must be a whole number from 1 to 10000, not 0.", (spec())#{duplicating => 0}},
         {"There is no mode xl; the modes are tl, ml, gr and sr.", (spec())#{mode => xl}},
         {"The nodes must be a list of nodes, not [a|b].", (spec())#{nodes => [a | b]}},
         {"Node b is given twice.", (spec())#{nodes => [node(), b, b]}},

@@ -1,6 +1,6 @@
-%% @doc How far a run is, for who is not on its nodes: a process on one of them
+%% @doc How far a run of the ant colonies is, for who is not on its nodes: a process on one of them
 %% that the run tells (the key `watcher' of its spec), and that can be asked.
--module(aco_progress).
+-module(atoll_cli_aco_progress).
 
 -export([start/0, latest/1]).
 
