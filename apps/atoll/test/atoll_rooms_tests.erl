@@ -15,9 +15,9 @@
     atoll_cluster => [],
     atoll_sim => [atoll],
     atoll_chaos => [atoll, atoll_cluster, atoll_sim],
-    aco => [atoll, atoll_chaos, atoll_cluster, atoll_sim],
+    aco => [atoll],
     orbit => [atoll],
-    atoll_bench => [atoll, aco, atoll_cluster, orbit],
+    atoll_bench => [atoll, aco, atoll_chaos, atoll_cluster, atoll_sim, orbit],
     atoll_experiments => [atoll, aco, atoll_bench, atoll_cluster, atoll_sim, orbit],
     atoll_cli => [atoll, aco, atoll_bench, atoll_chaos, atoll_cluster, atoll_experiments, atoll_sim, orbit],
     atoll_test => [atoll_cli]

@@ -41,10 +41,10 @@ in_storm(_, Chaos, _, Fun) when Chaos == 0 ->
     measured(Fun(), #{kills => 0, back_ms_median => none, back_ms_max => none});
 in_storm(Cluster, Chaos, Spec, Fun) ->
     Seed = case Spec of #{options := #{seed := Given}} -> Given; #{} -> 1 end,
-    case aco_storm:start(Cluster, Chaos, Seed) of
+    case atoll_bench_storm:start(Cluster, Chaos, Seed) of
         {ok, Storm} ->
             Answer = Fun(),
-            measured(Answer, aco_storm:stop(Storm));
+            measured(Answer, atoll_bench_storm:stop(Storm));
         {error, _} = Error ->
             Error
     end.

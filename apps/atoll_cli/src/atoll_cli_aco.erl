@@ -11,6 +11,8 @@ summary() -> "run ant colonies on a cluster of their own".
 options() ->
     atoll_cli_aco_problem:options() ++ [
         #{name => until_optimum, help => "stop after the round in which that cost is reached"},
+        #{name => against_optima, value => "N,...", read => atoll_cli_aco_optima:reader(),
+          help => "solve all problems of the collection with so many colonies each, here, and count the optimal ones"},
         #{name => mode, value => "MODE", default => "sr", read => atoll_cli_read:one_of([tl, ml, gr, sr]),
           help => "tl: two levels; ml: submasters between; gr: all watched over; sr: that in groups"},
         #{name => nodes, value => "N", default => "8", read => atoll_cli_read:whole(1, 1000), help => "nodes to start"},
@@ -69,10 +71,23 @@ examples() ->
     [
         "atoll aco",
         "atoll aco --mode ml --nodes 8 --local-search o12 --json",
-        "atoll aco --chaos 1 --kill colony --pace 500"
+        "atoll aco --chaos 1 --kill colony --pace 500",
+        "atoll aco --input wt40.txt --optima wtopt40.txt --local-search o12 --against-optima 1,2,4"
     ].
 
 -spec run(atoll_cli_options:values(), [string()]) -> atoll_cli_command:outcome().
+run(#{against_optima := Counts, json := Json} = Values, []) ->
+    case atoll_cli_aco_problem:read_all(Values) of
+        {ok, Problems} ->
+            {ok, Options} = aco_options:new(maps:with(maps:keys(aco_options:defaults()), Values)),
+            Rows = atoll_cli_aco_optima:run(Counts, Problems, Options),
+            case Json of
+                true -> atoll_cli_io:print_json(atoll_cli_aco_optima:json(Rows));
+                false -> atoll_cli_io:print(atoll_cli_aco_optima:table(Rows))
+            end;
+        {error, Sentence} ->
+            {usage, Sentence}
+    end;
 run(#{json := Json} = Values, []) ->
     case task(Values) of
         {ok, Task} ->

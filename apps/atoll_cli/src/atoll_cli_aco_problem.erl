@@ -2,7 +2,7 @@
 %% read from files, or drawn where no file is named.
 -module(atoll_cli_aco_problem).
 
--export([options/0, read/1]).
+-export([options/0, read/1, read_all/1]).
 
 -define(MOST_PROBLEMS, 1000000).
 %% OR-Library's largest collection is a hundredth of it.
@@ -42,6 +42,28 @@ read(Values) ->
         {error, _} = Error ->
             Error
     end.
+
+%% @doc Reads all problems of a collection for which there is a least cost.
+-spec read_all(atoll_cli_options:values()) ->
+    {ok, [{aco_problem:problem(), aco_schedule:cost()}, ...]} | {error, unicode:chardata()}.
+read_all(#{input := File, optima := Optima} = Values) ->
+    case read_file("--optima", Optima, fun aco_problem:parse_optima/1) of
+        {ok, Costs} ->
+            Of = fun(Text, K) -> aco_problem:parse(Text, (maps:with([jobs], Values))#{problem => K}) end,
+            read_file("--input", File, fun(Text) -> each(Text, lists:zip(lists:seq(1, length(Costs)), Costs), Of, []) end);
+        {error, _} = Error ->
+            Error
+    end;
+read_all(_) ->
+    {error, "--against-optima wants --input FILE and --optima FILE"}.
+
+each(Text, [{K, Cost} | More], Of, Read) ->
+    case Of(Text, K) of
+        {ok, Problem} -> each(Text, More, Of, [{Problem, Cost} | Read]);
+        {error, _} = Error -> Error
+    end;
+each(_, [], _, Read) ->
+    {ok, lists:reverse(Read)}.
 
 problem(#{input := File} = Values) ->
     read_file("--input", File, fun(Text) -> aco_problem:parse(Text, maps:with([problem, jobs], Values)) end);

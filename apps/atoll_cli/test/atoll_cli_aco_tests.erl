@@ -35,6 +35,10 @@ what_is_wrong_is_said_in_one_sentence_before_a_node_starts_test_() ->
              "--optima DIR/words has \"three\" in line 3 where a whole number must be"},
             {["--optima", "DIR/optima"], "--optima is for the problems of --input FILE"},
             {["--until-optimum"], "--until-optimum wants --optimum COST or --optima FILE"},
+            {["--against-optima", "1,2"], "--against-optima wants --input FILE and --optima FILE"},
+            {["--against-optima", "1,x"], "--against-optima must be whole numbers from 1 to 1,000, with commas between, not \"1,x\""},
+            {["--input", "DIR/two", "--jobs", "2", "--optima", "DIR/words", "--against-optima", "1"],
+             "--optima DIR/words has \"three\" in line 3 where a whole number must be"},
             {["--mode", "mesh"], "--mode must be one of tl, ml, gr, sr, not \"mesh\""},
             {["--nodes", "4"], "--nodes must be at least 5 for --degree 2, not \"4\""},
             {["--nodes", "9", "--degree", "3"], "--nodes must be at least 10 for --degree 3, not \"9\""},
@@ -78,6 +82,16 @@ with_files(Cases) ->
               ?assertEqual({Who, Expected, In(Sentence)}, {Said, Kind, lists:flatten(Is)})
           end} || {Args, Who, {Expected, Sentence}} <- Cases]
      end}.
+
+more_colonies_reach_no_fewer_optima_and_none_is_below_test() ->
+    {ok, Options} = aco_options:new(#{ants => 2, local_iterations => 2, global_iterations => 3, local_search => o12}),
+    Problems = [{Problem, Cost} || K <- lists:seq(1, 6), Problem <- [aco_sample:problem(8, K)],
+                                   Cost <- [atoll_experiments_aco:exact(Problem)]],
+    [One, Four] = atoll_cli_aco_optima:run([1, 4], Problems, Options),
+    ?assertMatch(#{colonies := 1, problems := 6, below := 0}, One),
+    ?assertMatch(#{colonies := 4, problems := 6, below := 0}, Four),
+    ?assert(maps:get(reached, Four) >= maps:get(reached, One)),
+    ?assertMatch({_, _}, binary:match(iolist_to_binary(atoll_cli_aco_optima:table([One, Four])), <<"optimal">>)).
 
 without_a_file_the_same_problem_is_drawn_for_the_same_numbers_test() ->
     Read = fun(Values) -> {ok, Problem, none} = atoll_cli_aco_problem:read(Values), Problem end,

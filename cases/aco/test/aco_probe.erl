@@ -84,5 +84,7 @@ kill(What, Deadline) ->
 
 those(ant) -> ants();
 those(colony) -> of_module([aco_colony_server]);
+%% Whose ants are out.
+those(colony_at_work) -> case ants() of [] -> []; _ -> those(colony) end;
 those(submaster) -> of_module([aco_submaster]);
 those(host) -> of_module([aco_host]).

@@ -27,8 +27,7 @@
     %% those that are out, with the place and the text of their errand
     ants = #{} :: #{pid() => {pos_integer(), aco_ant:errand()}},
     %% what has come back of this generation, by place
-    found = [] :: [{pos_integer(), aco_schedule:solution()}],
-    leash = aco_leash:new() :: aco_leash:leash()
+    found = [] :: [{pos_integer(), aco_schedule:solution()}]
 }).
 
 %% How often a colony and its ants may be killed in one generation: it alone so often, and
@@ -51,8 +50,9 @@ init({Id, #{id := RunId, problem := Problem, options := Options} = Run}) ->
     {reply, {ok, map()}, #state{}} | {noreply, #state{}}.
 handle_call({round, finish, _}, _, #state{run = Run} = S) ->
     {reply, {ok, aco_host:report(Run)}, S};
-handle_call({round, Round, Told}, {Pid, _} = From, #state{askers = Askers, ants = Ants} = S) ->
-    Asked = S#state{askers = [From | Askers], target = Round, told = Told, leash = aco_leash:follow(Pid, S#state.leash)},
+handle_call({round, Round, Told}, {Pid, _} = From, #state{id = Id, run = #{id := RunId}, askers = Askers, ants = Ants} = S) ->
+    ok = aco_leash:follow(RunId, Id, Pid),
+    Asked = S#state{askers = [From | Askers], target = Round, told = Told},
     {noreply, case map_size(Ants) of 0 -> advance(Asked); _ -> Asked end}.
 
 %% @private
@@ -67,10 +67,7 @@ handle_info({'EXIT', Ant, Why}, #state{ants = Ants, found = Found, run = #{relia
             {noreply, when_all_are_back(S#state{ants = Left, found = [{Place, Solution} | Found]})};
         {{Errand, Left}, killed} when Reliable -> {noreply, unless_in_vain(fun(Now) -> sent_out(Errand, Now) end, S#state{ants = Left})};
         _ -> {stop, Why, S}
-    end;
-handle_info(Message, #state{id = Id, run = Run, leash = Leash} = S) ->
-    ok = aco_leash:gone(Id, Message, Run, Leash),
-    {noreply, S}.
+    end.
 
 %% The next step, when none is under way.
 advance(#state{colony = Colony, began = Began, target = Target} = S) ->

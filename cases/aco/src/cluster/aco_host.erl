@@ -10,7 +10,7 @@
 
 -export([start/3, stop/2, report/1]).
 %% For other nodes, and for supervisors.
--export([start_here/2, start_link/1, start_role/2, init/1]).
+-export([start_here/3, start_link/1, start_role/2, init/1]).
 
 -export_type([run/0, reason/0]).
 
@@ -39,7 +39,7 @@
 %% needed for it is just being started again itself.
 -spec start(node(), aco_tree:id(), run()) -> {ok, pid()} | again | {error, reason()}.
 start(Node, Id, Run) ->
-    try erpc:call(Node, ?MODULE, start_here, [Id, Run], ?START_MS)
+    try erpc:call(Node, ?MODULE, start_here, [Id, Run, self()], ?START_MS)
     catch
         error:{exception, undef, _} -> {error, {no_code, Node}};
         error:{erpc, _} -> again;
@@ -48,13 +48,14 @@ start(Node, Id, Run) ->
     end.
 
 %% @private
--spec start_here(aco_tree:id(), run()) -> {ok, pid()} | again | {error, reason()}.
-start_here(Id, #{id := RunId, reliable := Reliable} = Run) ->
+-spec start_here(aco_tree:id(), run(), Asker :: pid()) -> {ok, pid()} | again | {error, reason()}.
+start_here(Id, #{id := RunId, reliable := Reliable} = Run, Asker) ->
     %% One that gives up says `shutdown', and stays down.
     Spec = #{id => RunId, start => {?MODULE, start_link, [Run]}, type => supervisor,
              restart => case Reliable of true -> transient; false -> temporary end},
     case answer(supervisor:start_child(aco_app, Spec)) of
         {ok, Host} ->
+            ok = aco_leash:follow(RunId, Id, Asker),
             case answer(supervisor:start_child(Host, role(Id, Run))) of
                 already_present -> answer(supervisor:restart_child(Host, Id));
                 Started -> Started
@@ -76,7 +77,7 @@ start_link(Run) -> supervisor:start_link(?MODULE, Run).
 -spec init(run()) -> {ok, {supervisor:sup_flags(), [supervisor:child_spec()]}}.
 init(#{id := RunId} = Run) ->
     {ok, {#{strategy => one_for_one, intensity => 1000, period => 10},
-          [role(Id, Run) || {Id, _} <- aco_keep:started(RunId)]}}.
+          [#{id => leash, start => {aco_leash, start_link, [Run]}} | [role(Id, Run) || {Id, _} <- aco_keep:started(RunId)]]}}.
 
 role(Id, #{reliable := Reliable} = Run) ->
     #{id => Id, start => {?MODULE, start_role, [Id, Run]},

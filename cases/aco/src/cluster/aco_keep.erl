@@ -4,13 +4,14 @@
 %%   {started, Id}  how often that submaster or colony was started on this node
 %%   {vain, Id}     how often since it last got something done
 %%   {colony, Id}   where that colony is, after each generation
+%%   {above, Id}    who has asked that one last; `leash' who watches those
 -module(aco_keep).
 
--export([new/0, put/3, get/3, count/2, started/1, forget/1]).
+-export([new/0, put/3, get/3, count/2, started/1, above/1, forget/1]).
 
 -export_type([key/0]).
 
--type key() :: {started | vain | colony, aco_tree:id()}.
+-type key() :: {started | vain | colony | above, aco_tree:id()} | leash.
 
 %% @doc An empty one, which goes with the calling process.
 -spec new() -> ok.
@@ -40,6 +41,11 @@ count(Run, Key) ->
 -spec started(aco_tree:run_id()) -> [{aco_tree:id(), Times :: pos_integer()}].
 started(Run) ->
     [{Id, Times} || [Id, Times] <- ets:match(?MODULE, {{Run, {started, '$1'}}, '$2'})].
+
+%% @doc By whom each was asked last.
+-spec above(aco_tree:run_id()) -> [{aco_tree:id(), pid()}].
+above(Run) ->
+    [{Id, Pid} || [Id, Pid] <- ets:match(?MODULE, {{Run, {above, '$1'}}, '$2'})].
 
 %% @doc The run is over.
 -spec forget(aco_tree:run_id()) -> ok.

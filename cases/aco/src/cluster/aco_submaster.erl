@@ -34,8 +34,7 @@
     %% where there are no names
     pids = #{} :: #{aco_tree:id() => pid()},
     %% since when one is not found
-    missing = #{} :: #{aco_tree:id() => integer()},
-    leash = aco_leash:new() :: aco_leash:leash()
+    missing = #{} :: #{aco_tree:id() => integer()}
 }).
 
 %% Longer than it takes to start again what was killed.
@@ -53,8 +52,9 @@ init({Id, #{tree := Tree} = Run}) ->
 
 %% @private
 -spec handle_call({round, aco_branch:round_number(), aco_branch:told()}, gen_server:from(), #state{}) -> {noreply, #state{}}.
-handle_call({round, Round, Told}, {Pid, _} = From, #state{askers = Askers, leash = Leash} = S) ->
-    {noreply, event({ask, Round, Told}, S#state{askers = [From | Askers], told = Told, leash = aco_leash:follow(Pid, Leash)})}.
+handle_call({round, Round, Told}, {Pid, _} = From, #state{askers = Askers, id = Id, run = #{id := RunId}} = S) ->
+    ok = aco_leash:follow(RunId, Id, Pid),
+    {noreply, event({ask, Round, Told}, S#state{askers = [From | Askers], told = Told})}.
 
 %% @private
 -spec handle_cast(term(), #state{}) -> no_return().
@@ -66,17 +66,14 @@ handle_info({again, Id, Round}, S) ->
     {noreply, ask(Id, Round, S)};
 handle_info({duplicate, _}, S) ->
     {noreply, S};
-handle_info(Message, #state{requests = Requests, id = Own, run = Run, leash = Leash} = S) ->
+handle_info(Message, #state{requests = Requests} = S) ->
     case gen_server:check_response(Message, Requests, true) of
         {{reply, {ok, Value}}, {Id, Round}, Left} ->
             {noreply, event({answer, Id, Round, Value}, found(Id, S#state{requests = Left}))};
         {{reply, {error, Reason}}, _, Left} ->
             {noreply, fail(Reason, S#state{requests = Left})};
         {{error, {Why, _}}, {Id, Round}, Left} ->
-            {noreply, lost(Why, Id, Round, S#state{requests = Left})};
-        _ ->
-            ok = aco_leash:gone(Own, Message, Run, Leash),
-            {noreply, S}
+            {noreply, lost(Why, Id, Round, S#state{requests = Left})}
     end.
 
 event(Event, #state{branch = Branch} = S) ->

@@ -1,8 +1,8 @@
-%% @doc The storm: at a rate, one process of the run is killed on every node of a cluster, as a script
+%% @doc A storm over ant colonies: at a rate, one of their processes is killed on each node, by a script
 %% of faults for {@link atoll_chaos}, which says what came back and how long it took. It draws among
 %% what has a name, submasters and colonies, and hosts, with which all of a node go. So a process is
 %% back when it has its name again.
--module(aco_storm).
+-module(atoll_bench_storm).
 
 -export([start/3, stop/1]).
 
