@@ -1,7 +1,7 @@
 %% @doc A storm over ant colonies: at a rate, one of their processes is killed on each node, by a script
 %% of faults for {@link atoll_chaos}, which says what came back and how long it took. It draws among
-%% what has a name, submasters and colonies, and hosts, with which all of a node go. So a process is
-%% back when it has its name again.
+%% submasters, colonies and the leash of the node; one time in three it is the host, with which all of
+%% them go. What has a name is back when it has registered it again.
 -module(atoll_bench_storm).
 
 -export([start/3, stop/1]).

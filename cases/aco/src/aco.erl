@@ -159,7 +159,7 @@ rounds(Round, Told, Began, #{options := #{global_iterations := Last}, optimum :=
         true -> #{best => Cost, colony => Owner, order => Order, rounds => Round};
         false ->
             Next = max(Began + Pace, now_ms()),
-            receive after Next - now_ms() -> ok end,
+            receive after max(0, Next - now_ms()) -> ok end,
             rounds(Round + 1, told(Round, {{Cost, Order}, Owner}, Told), Next, Run)
     end.
 

@@ -192,10 +192,11 @@ under_a_kill_a_second_on_every_node_the_answer_is_the_same(Config) ->
     [begin
          Options = (busy())#{seed => Seed},
          Spec = #{mode => reliable(Config), options => Options},
-         {Outcome, #{kills := Kills, back := Back}} = in_storm(Config, nodes_of(Config), Spec, 1),
+         {Outcome, #{kills := Kills, back := Back, back_ms_median := Median, back_ms_max := Max}} = in_storm(Config, nodes_of(Config), Spec, 1),
          same(Outcome, Options),
          {ok, #{restarts := Restarts, wall_ms := Ms, nodes_lost := []}} = Outcome,
-         ct:pal("seed ~b: ~b kills, ~b back, ~b registered again, ~b ms", [Seed, Kills, Back, Restarts, Ms]),
+         ct:pal("seed ~b: ~b kills, ~b back after ~p ms in the median, at most ~p; ~b registered again, ~b ms",
+                [Seed, Kills, Back, Median, Max, Restarts, Ms]),
          ?assert(Kills > 0),
          ?assert(Restarts >= Ms div 1000, {Restarts, Ms})
      end || Seed <- lists:seq(1, atoll_tier:size(aco_storms))],

@@ -37,10 +37,9 @@
 }.
 
 %% What the value of an option may be; a whole number is taken where a number is meant.
--type allowed() ::
-    {whole | number | auto_or_number, Least :: integer(), Most :: integer()}
-    | {one_of, [atom(), ...]}
-    | {a, Words :: string(), fun((term()) -> boolean())}.
+-type allowed() :: common() | {a, Words :: string(), fun((term()) -> boolean())}.
+
+-type common() :: {whole | number | auto_or_number, Least :: integer(), Most :: integer()} | {one_of, [atom(), ...]}.
 
 -type key() :: {atom(), Default :: term(), allowed()}.
 
@@ -72,7 +71,7 @@ new(Given) -> complete(keys(), Given).
 defaults() -> maps:from_list([{Key, Default} || {Key, Default, _} <- keys()]).
 
 %% @doc What an option may be, wherever it is given.
--spec allowed(atom()) -> allowed().
+-spec allowed(atom()) -> common().
 allowed(Key) ->
     {Key, _, Allowed} = lists:keyfind(Key, 1, keys()),
     Allowed.

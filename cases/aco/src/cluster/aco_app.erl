@@ -8,8 +8,8 @@
 -export([start/2, stop/1, init/1]).
 
 %% @private
--spec start(application:start_type(), term()) -> {ok, pid()} | {error, term()}.
-start(_, _) -> supervisor:start_link({local, ?MODULE}, ?MODULE, []).
+-spec start(application:start_type(), term()) -> {ok, pid()}.
+start(_, _) -> {ok, _} = supervisor:start_link({local, ?MODULE}, ?MODULE, []).
 
 %% @private
 -spec stop(term()) -> ok.

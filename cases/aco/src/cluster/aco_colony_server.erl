@@ -112,8 +112,8 @@ unless_in_vain(Next, #state{id = Id, run = #{id := RunId, options := #{ants := A
 
 %% As if it were so many colonies, of which all but one are not listened to.
 answer(Answer, #state{askers = Askers, run = #{duplicating := Times}} = S) ->
-    [begin
-         [Pid ! {duplicate, Answer} || _ <- lists:seq(2, Times)],
-         gen_server:reply(From, Answer)
-     end || {Pid, _} = From <- Askers],
+    lists:foreach(fun({Pid, _} = From) ->
+        _ = [Pid ! {duplicate, Answer} || _ <- lists:seq(2, Times)],
+        gen_server:reply(From, Answer)
+    end, Askers),
     S#state{askers = []}.

@@ -57,7 +57,9 @@ start_here(Id, #{id := RunId, reliable := Reliable} = Run, Asker) ->
         {ok, Host} ->
             ok = aco_leash:follow(RunId, Id, Asker),
             case answer(supervisor:start_child(Host, role(Id, Run))) of
-                already_present -> answer(supervisor:restart_child(Host, Id));
+                already_present ->
+                    _ = supervisor:restart_child(Host, Id),
+                    again;
                 Started -> Started
             end;
         already_present -> {error, {gave_up, node()}};
