@@ -49,10 +49,9 @@ start(Node, Id, Run) ->
 
 %% @private
 -spec start_here(aco_tree:id(), run(), Asker :: pid()) -> {ok, pid()} | again | {error, reason()}.
-start_here(Id, #{id := RunId, reliable := Reliable} = Run, Asker) ->
+start_here(Id, #{id := RunId} = Run, Asker) ->
     %% One that gives up says `shutdown', and stays down.
-    Spec = #{id => RunId, start => {?MODULE, start_link, [Run]}, type => supervisor,
-             restart => case Reliable of true -> transient; false -> temporary end},
+    Spec = #{id => RunId, start => {?MODULE, start_link, [Run]}, type => supervisor, restart => transient},
     case answer(supervisor:start_child(aco_app, Spec)) of
         {ok, Host} ->
             ok = aco_leash:follow(RunId, Id, Asker),
@@ -77,9 +76,10 @@ start_link(Run) -> supervisor:start_link(?MODULE, Run).
 
 %% @private
 -spec init(run()) -> {ok, {supervisor:sup_flags(), [supervisor:child_spec()]}}.
-init(#{id := RunId} = Run) ->
+init(#{id := RunId, reliable := Reliable} = Run) ->
+    %% Where nothing is reliable the leash alone is there again, and ends what is left.
     {ok, {#{strategy => one_for_one, intensity => 1000, period => 10},
-          [#{id => leash, start => {aco_leash, start_link, [Run]}} | [role(Id, Run) || {Id, _} <- aco_keep:started(RunId)]]}}.
+          [#{id => leash, start => {aco_leash, start_link, [Run]}} | [role(Id, Run) || Reliable, {Id, _} <- aco_keep:started(RunId)]]}}.
 
 role(Id, #{reliable := Reliable} = Run) ->
     #{id => Id, start => {?MODULE, start_role, [Id, Run]},
