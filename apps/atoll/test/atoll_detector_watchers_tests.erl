@@ -125,6 +125,29 @@ who_is_asked_about_a_life_that_is_not_known_buries_nobody_test() ->
     {_, Effects} = run([{1000, {message, a, {who_heard, x, 0}}}], watching([a, b])),
     ?assertEqual([], [E || {send, _, {obituaries, _, _}} = E <- Effects]).
 
+%% A first ping may be that of a helper, and is answered.
+others_vouch_for_who_is_pinged_again_at_once_test() ->
+    Vouched = fun(Effects) -> lists:sort([To || {send, To, {vouch, a, 10}} <- Effects]) end,
+    {S1, Once} = run([{1000, {message, a, ping}}], watching([a, b, c])),
+    ?assertEqual([], Vouched(Once)),
+    {S2, Again} = run([{1500, {message, a, ping}}], S1),
+    ?assertEqual([b, c], Vouched(Again)),
+    ?assert(lists:member({notify, {tell_some, 5, {vouch, a, 10}}}, Again)),
+    {_, Later} = run([{2500, {message, a, ping}}], S2),
+    ?assertEqual([], Vouched(Later)),
+    %% Whoever does not hear it need not be a neighbour any more.
+    {_, Stranger} = run([{1000, {message, z, ping}}, {1500, {message, z, ping}}], watching([a, b, c])),
+    ?assertEqual([a, b, c], lists:sort([To || {send, To, {vouch, z, 10}} <- Stranger])).
+
+who_vouches_tells_the_one_that_does_not_hear_test() ->
+    {_, Effects} = run([{1000, {message, a, {vouch, z, 3}}}], watching([a, b])),
+    ?assertEqual([{z, {heard, a, 3, 0}}], [{To, M} || {send, To, M} <- Effects]),
+    {_, Itself} = run([{1000, {message, a, {vouch, me, 3}}}], watching([a, b])),
+    ?assertEqual([], Itself),
+    {_, Buried} = run([{900, {message, b, {obituaries, false, [{a, 3}]}}}, {1000, {message, a, {vouch, z, 3}}}], watching([a, b])),
+    ?assertEqual([{buried, 3}], [M || {send, a, M} <- Buried]),
+    ?assertEqual([], [M || {send, z, M} <- Buried]).
+
 who_is_asked_about_one_it_does_not_watch_pings_it_for_all_who_ask_test() ->
     {State, Asked} = run([{1000, {message, a, {who_heard, x, 3}}}, {1100, {message, b, {who_heard, x, 3}}}], watching([a, b])),
     ?assertEqual([ping], sent(x, Asked)),

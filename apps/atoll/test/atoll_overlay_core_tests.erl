@@ -375,6 +375,7 @@ a_node_of_the_first_version_is_sent_what_it_can_read_test() ->
             {{7, 7, roster, {hash, 5}}, {7, 7, roster, {hash, 5}}},
             {{7, 7, {detector, x}, beat}, Nothing},
             {{7, 7, detector, ping}, {7, 7, detector, ping}},
+            {{7, 7, detector, {vouch, a, 1}}, Nothing},
             {{7, 7, broadcast, {gossip, a, 1, 2, 3, {acknowledge, {1, 2}, x}}}, {7, 7, broadcast, {gossip, a, 1, 2, 3, x}}},
             {{7, 7, broadcast, {rest, [{gossip, a, 1, 2, 3, {acknowledge, {1, 2}, x}}], []}},
                 {7, 7, broadcast, {rest, [{gossip, a, 1, 2, 3, x}], []}}},

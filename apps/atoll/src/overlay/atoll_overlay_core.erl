@@ -335,6 +335,7 @@ wire() -> {1, 2}.
 encode({Start, Life, roster, {hash, Hash, _}}, 1) -> {Start, Life, roster, {hash, Hash}};
 encode({Start, Life, roster, {meta, _}}, 1) -> {Start, Life, roster, {news, []}};
 encode({Start, Life, {detector, _}, _}, 1) -> {Start, Life, roster, {news, []}};
+encode({Start, Life, detector, {vouch, _, _}}, 1) -> {Start, Life, roster, {news, []}};
 encode({Start, Life, broadcast, Message}, 1) -> {Start, Life, broadcast, atoll_plumtree:unacknowledged(Message)};
 encode(Message, _Version) -> Message.
 
@@ -483,6 +484,9 @@ notice(detector, {silent, Node}, Now, State, Acc) ->
     tell(strategy, {down, Node, silent}, Now, State, disconnect(Node, State, [{notify, {cleared, Node}} | Acc]));
 notice(detector, {listen, _Node, _Ms} = Listen, _Now, State, Acc) ->
     {State, [{act, Listen} | Acc]};
+notice(detector, {tell_some, Count, Message}, Now, State0, Acc) ->
+    {Known, State} = known(Count, State0),
+    collect([{send, Node, Message} || Node <- Known], detector, Now, State, Acc);
 notice(detector, {stranger, Node}, Now, State, Acc) ->
     tell(strategy, {cast, {stranger, Node}}, Now, State, Acc);
 notice(detector, {cargo, Node, Table}, Now, State, Acc) ->
@@ -597,15 +601,15 @@ restart_strategy(Now, #state{module = Module, strategy = Old, config = Config} =
 
 %% Others of the linked ones each time.
 join_by_known(Draw, Now, #state{linked = Linked} = State0, Acc) ->
-    {Known, State} = known(State0),
+    {Known, State} = known(?KNOWN, State0),
     Sorted = lists:sort(maps:keys(Linked)),
     {Before, After} = lists:split(Draw rem max(1, length(Sorted)), Sorted),
     join_by(lists:usort(lists:sublist(After ++ Before, ?KNOWN) ++ Known), Now, State, Acc).
 
-known(#state{roster = off} = State) ->
+known(_Count, #state{roster = off} = State) ->
     {[], State};
-known(#state{roster = Roster0} = State) ->
-    {Known, Roster} = atoll_roster:some(?KNOWN, Roster0),
+known(Count, #state{roster = Roster0} = State) ->
+    {Known, Roster} = atoll_roster:some(Count, Roster0),
     {Known, State#state{roster = Roster}}.
 
 %% To `static' a join is a link that stays until somebody parts the two.

@@ -66,7 +66,9 @@
     | {buried, life()}
     %% Say so if bytes have arrived from it since it was listened for last, no longer ago
     %% than this.
-    | {listen, node(), Ms :: pos_integer()}.
+    | {listen, node(), Ms :: pos_integer()}
+    %% A message to so many members, drawn at random; to nobody where no roster knows any.
+    | {tell_some, pos_integer(), Message :: term()}.
 
 -type error() :: {not_a_detector, term()} | atoll_options:error().
 

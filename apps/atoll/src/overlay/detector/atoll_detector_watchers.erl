@@ -15,6 +15,8 @@
 %% random each time, are asked too, who do not watch it: they ping it. A beat is dropped
 %% where the connection is busy, so bytes of any kind that arrive over it count as well: those
 %% of the suspect, and those of some others, since silence counts only while somebody is heard.
+%% And who is pinged again and again by a node, which then does not hear the answers, has
+%% others tell that one: some neighbours, and some members.
 %%
 %% Verdict. Who was heard by nobody for `dead_ms' is dead, and so, after
 %% `suspect_ms', is who refuses the connection again and again. Its obituary goes
@@ -98,7 +100,9 @@
     %% The receiver's lives up to this one are over.
     | {buried, atoll_detector:life()}
     %% The sender has heard beats of the receiver, and they are no neighbours.
-    | stranger.
+    | stranger
+    %% Tell this node, which does not hear the sender, that the receiver does, in that life.
+    | {vouch, node(), atoll_detector:life()}.
 
 -record(watch, {
     %% 0 until it is known.
@@ -134,6 +138,8 @@
     suspects = [] :: ordsets:ordset(node()),
     %% Who is being pinged for others: when first and last, and for whom.
     pinged = #{} :: #{node() => {First :: atoll_protocol:now_ms(), Last :: atoll_protocol:now_ms(), [node()]}},
+    %% When each node that pings this one did so last.
+    pings = #{} :: #{node() => atoll_protocol:now_ms()},
     %% Senders of beats that are no neighbours, and since when.
     strangers = #{} :: #{node() => {atoll_protocol:now_ms(), message()}},
     obituaries :: atoll_obituaries:table(),
@@ -158,6 +164,8 @@
 %% How many neighbours that do not watch a suspect are asked about it at a time; how many
 %% nodes are pinged for others, and for how many each.
 -define(HELPERS, 3).
+%% So many neighbours, and as many members, vouch each time for a node that is not heard.
+-define(VOUCHERS, 5).
 -define(MAX_PINGED, 32).
 %% Looks at the bytes of a suspect that are further apart than so many questions are not of
 %% one suspicion.
@@ -275,8 +283,16 @@ message(unwatch, Node, _Now, #state{watched = Watched} = State) ->
         #{Node := #watch{lost = false}} -> forget(Node, State);
         #{} -> {State, []}
     end;
-message(ping, Node, Now, #state{life = Life} = State) ->
-    sign(Node, Now, State, [{send, Node, {pong, Life, standing(Node, State)}}]);
+message(ping, Node, Now, #state{life = Life} = State0) ->
+    {State, Vouching} = have_vouched(Node, Now, State0),
+    sign(Node, Now, State, [{send, Node, {pong, Life, standing(Node, State)}} | Vouching]);
+message({vouch, For, Life}, Node, Now, #state{self = Self, obituaries = Obituaries} = State) ->
+    Words =
+        case atoll_obituaries:last(Node, Obituaries) of
+            Buried when Buried >= Life -> [{send, Node, {buried, Buried}}];
+            _ -> [{send, For, {heard, Node, Life, 0}} || For =/= Self]
+        end,
+    sign(Node, Now, State, Words);
 message({pong, Life, Standing}, Node, Now, #state{obituaries = Obituaries} = State) ->
     case atoll_obituaries:last(Node, Obituaries) of
         Buried when Buried >= Life ->
@@ -400,6 +416,23 @@ heard_now(Now, Watch, #state{excused = Excused, options = #{late_ms := LateMs}})
         end,
     Watch#watch{own = Now, newest = Now, sure = Sure, suspected = false, refused = false, refusals = 0}.
 
+%% Who pings again so soon suspects this node, and does not hear the answers: others tell it.
+have_vouched(Node, Now, #state{life = Life, pings = Pings, options = #{ask_ms := AskMs}} = State) ->
+    case Pings of
+        #{Node := Last} when 2 * (Now - Last) =< 3 * AskMs ->
+            Vouch = {vouch, Node, Life},
+            Neighbours = atoll_ring:nodes(State#state.neighbours) -- [Node],
+            {Others, Rand} = atoll_random:sample(?VOUCHERS, Neighbours, State#state.rand),
+            {
+                State#state{pings = Pings#{Node := Now}, rand = Rand},
+                [{send, Other, Vouch} || Other <- Others] ++ [{notify, {tell_some, ?VOUCHERS, Vouch}}]
+            };
+        #{} when map_size(Pings) < ?MAX_PINGED; is_map_key(Node, Pings) ->
+            {State#state{pings = Pings#{Node => Now}}, []};
+        #{} ->
+            {State#state{unpinged = State#state.unpinged + 1}, []}
+    end.
+
 %% Not more often than once in a period, however many ask.
 ping_for(Self, Self, _Now, State) ->
     {State, []};
@@ -428,10 +461,13 @@ tell_askers(Node, Life, Now, #state{pinged = Pinged0} = State) ->
             {State, []}
     end.
 
-forget_pinged(_Now, #state{pinged = Pinged} = State) when map_size(Pinged) =:= 0 ->
+forget_pinged(_Now, #state{pinged = Pinged, pings = Pings} = State) when map_size(Pinged) + map_size(Pings) =:= 0 ->
     State;
-forget_pinged(Now, #state{pinged = Pinged, options = #{dead_ms := Ms}} = State) ->
-    State#state{pinged = maps:filter(fun(_, {First, _, _}) -> Now - First < Ms end, Pinged)}.
+forget_pinged(Now, #state{pinged = Pinged, pings = Pings, options = #{dead_ms := Ms}} = State) ->
+    State#state{
+        pinged = maps:filter(fun(_, {First, _, _}) -> Now - First < Ms end, Pinged),
+        pings = maps:filter(fun(_, Last) -> Now - Last < Ms end, Pings)
+    }.
 
 hearsay(About, Life, When, #state{watched = Watched, options = #{ask_ms := AskMs}} = State) ->
     case Watched of
