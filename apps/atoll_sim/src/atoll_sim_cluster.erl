@@ -79,6 +79,8 @@
 
 %% How many nodes a clique has, without the gateway of the next.
 -define(CLIQUE, 8).
+%% So many are chosen without sorting all.
+-define(FEW, 16).
 
 %% @doc What a cluster is of which only the number of nodes is told. What runs on its nodes is
 %% what runs on nodes by default.
@@ -454,6 +456,29 @@ overlay(Name, #cluster{world = World}) ->
 %% @doc So many of these nodes, drawn at random.
 -spec random(non_neg_integer(), [node()], cluster()) -> {[node()], cluster()}.
 random(Count, Nodes, #cluster{rand = Rand0} = Cluster) ->
+    {Chosen, Rand} =
+        case Count =< ?FEW of
+            true -> few(Nodes, Count, [], Rand0);
+            false -> many(Nodes, Count, Rand0)
+        end,
+    {lists:sort([Node || {_, Node} <- Chosen]), Cluster#cluster{rand = Rand}}.
+
+%% Those with the smallest numbers. A few are kept as they come, the largest number first:
+%% `sim detect' chooses a few of all nodes ten times a second.
+few([Node | Nodes], Room, Chosen, Rand0) ->
+    {X, Rand} = rand:uniform_s(Rand0),
+    case Chosen of
+        _ when Room > 0 -> few(Nodes, Room - 1, insert({X, Node}, Chosen), Rand);
+        [Largest | Others] when {X, Node} < Largest -> few(Nodes, 0, insert({X, Node}, Others), Rand);
+        _ -> few(Nodes, 0, Chosen, Rand)
+    end;
+few([], _Room, Chosen, Rand) ->
+    {Chosen, Rand}.
+
+insert(Keyed, [Larger | Chosen]) when Keyed < Larger -> [Larger | insert(Keyed, Chosen)];
+insert(Keyed, Chosen) -> [Keyed | Chosen].
+
+many(Nodes, Count, Rand0) ->
     {Keyed, Rand} = lists:mapfoldl(
         fun(Node, R0) ->
             {X, R} = rand:uniform_s(R0),
@@ -462,7 +487,7 @@ random(Count, Nodes, #cluster{rand = Rand0} = Cluster) ->
         Rand0,
         Nodes
     ),
-    {lists:sort([Node || {_, Node} <- lists:sublist(lists:sort(Keyed), Count)]), Cluster#cluster{rand = Rand}}.
+    {lists:sublist(lists:sort(Keyed), Count), Rand}.
 
 %% @doc One sentence for an error.
 -spec format_error(error()) -> unicode:chardata().

@@ -137,19 +137,19 @@ steps(Now, Begin, End, Options, Play0) ->
 
 %% Somebody falls silent, and comes back as a new life when all have heard.
 silence(#play{cluster = Cluster0} = Play) ->
-    World = atoll_sim_cluster:world(Cluster0),
-    Mortal = awake(World) -- atoll_sim_cluster:contacts(Cluster0),
+    Mortal = awake(Cluster0) -- atoll_sim_cluster:contacts(Cluster0),
     {Nodes, Cluster} = atoll_sim_cluster:random(1, Mortal, Cluster0),
     %% Nobody, if all are paused.
     Play#play{cluster = lists:foldl(fun silence_one/2, Cluster, Nodes)}.
 
 silence_one(Node, Cluster) ->
     Start = atoll_sim_cluster:starter(Cluster),
+    Names = atoll_sim_cluster:names(Cluster),
     atoll_sim_cluster:update(
         fun(W0) ->
             Life = atoll_overlay_core:incarnation(atoll_sim_world:state(Node, W0)),
             Paused = atoll_sim_world:pause(Node, W0),
-            Awake = [{Other, atoll_sim_world:incarnation(Other, Paused)} || Other <- awake(Paused)],
+            Awake = [{Other, atoll_sim_world:incarnation(Other, Paused)} || Other <- awake(Names, Paused)],
             W = atoll_sim_world:note(Node, {silent, Life, [Other || {Other, _} <- Awake]}, Paused),
             atoll_sim_world:at(
                 atoll_sim_world:now(W) + ?HEARD_MS,
@@ -175,19 +175,23 @@ missed(Silent, Lives, World) ->
         atoll_sim_world:incarnation(Node, World) =:= Incarnation
     ].
 
-awake(World) ->
-    [Node || {Node, alive} <- atoll_sim_world:nodes(World)].
+awake(Cluster) ->
+    awake(atoll_sim_cluster:names(Cluster), atoll_sim_cluster:world(Cluster)).
+
+%% Names are in order.
+awake(Names, World) ->
+    [Node || Node <- Names, atoll_sim_world:status(Node, World) =:= alive].
 
 %% A few nodes pause for a while.
 rest(#{pause := 0}, Play) ->
     Play;
 rest(#{pause := Ms, paused := Share, nodes := Nodes}, #play{rested = Rested0, owed = Owed0} = Play) ->
     #play{cluster = Cluster0} = Play,
-    World = atoll_sim_cluster:world(Cluster0),
-    Now = atoll_sim_world:now(World),
+    Now = atoll_sim_cluster:now(Cluster0),
     Rested = lists:takewhile(fun({At, _}) -> At > Now - 2 * Ms end, Rested0),
     Owed = Owed0 + Nodes * Share * ?PAUSE_STEP_MS / Ms,
-    Ready = awake(World) -- [Node || {_, Node} <- Rested],
+    Tired = maps:from_list([{Node, []} || {_, Node} <- Rested]),
+    Ready = [Node || Node <- awake(Cluster0), not is_map_key(Node, Tired)],
     {Chosen, Cluster} = atoll_sim_cluster:random(trunc(Owed), Ready, Cluster0),
     Paused = atoll_sim_cluster:update(
         fun(W0) ->

@@ -77,12 +77,13 @@ goals(Seeds) ->
 %% of 10,000 nodes, here and in what else has as many.
 kills(Seeds) ->
     Shares = [{0.8, 1.0}, {0.9, 0.995}, {0.95, 0.93}],
-    Results = parallel(
+    Results = atoll_sim_parallel:map(
         fun(Seed) ->
             Grown = grow(#{nodes => 10000, seed => Seed, roster => off}),
             [atoll_sim_overlay:strike(Share, Grown) || {Share, _} <- Shares]
         end,
-        lists:seq(1, Seeds)
+        lists:seq(1, Seeds),
+        #{bytes => ?MAX_BYTES}
     ),
     lists:append([
         begin
@@ -104,7 +105,7 @@ kills(Seeds) ->
 
 %% Islands have as long as the beacon takes.
 storms(Seeds) ->
-    Islands = parallel(
+    Islands = atoll_sim_parallel:map(
         fun(Seed) ->
             Options = #{
                 nodes => 50 + (Seed * 37) rem 151, seed => Seed, starts_per_s => 100000, broadcast => off
@@ -123,14 +124,15 @@ storms(Seeds) ->
         io_lib:format("lasting islands with the seeds ~w", [Lasting])}].
 
 broadcasts() ->
-    Results = parallel(
+    Results = atoll_sim_parallel:map(
         fun({Senders, Churn}) ->
             {ok, Result} = atoll_sim_broadcast:run(#{
                 nodes => 10000, messages => 200, senders => Senders, churn => Churn, seed => 7, roster => off
             }),
             {Senders, Churn, Result}
         end,
-        [{1, 0.0}, {10, 0.0}, {1, 0.01}]
+        [{1, 0.0}, {10, 0.0}, {1, 0.01}],
+        #{bytes => ?MAX_BYTES}
     ),
     [
         begin
@@ -190,7 +192,9 @@ detection() ->
 
 load() ->
     [#{messages_per_node_per_s := Few}, #{messages_per_node_per_s := Many}] =
-        parallel(fun(Nodes) -> detect(#{nodes => Nodes, minutes => 2, roster => off}) end, [100, 10000]),
+        atoll_sim_parallel:map(
+            fun(Nodes) -> detect(#{nodes => Nodes, minutes => 2, roster => off}) end, [100, 10000], #{bytes => ?MAX_BYTES}
+        ),
     [{"load per node at 10,000 nodes against 100", abs(Many / Few - 1) =< 0.1,
         io_lib:format("~.2f and ~.2f messages a second", [Many, Few])}].
 
@@ -202,7 +206,7 @@ detect(Options) ->
 
 scamp() ->
     Goal = 6 * math:log(1000),
-    Views = parallel(
+    Views = atoll_sim_parallel:map(
         fun(Seed) ->
             Grown = grow(#{
                 nodes => 1000, strategy => scamp, seed => Seed, starts_per_s => 3, broadcast => off, detector => off,
@@ -220,7 +224,7 @@ scamp() ->
         io_lib:format("~w (goal ~.1f)", [Views, Goal])}].
 
 xbot() ->
-    [Without, With] = parallel(
+    [Without, With] = atoll_sim_parallel:map(
         fun(Xbot) ->
             Options = #{nodes => 400, seed => 7, latency => regions, settle_ms => 300000, options => #{xbot => Xbot}},
             atoll_sim_overlay:strike(0.0, grow(Options))
@@ -298,28 +302,3 @@ timed(VirtualMs, Grow) ->
 grow(Options) ->
     {ok, Cluster} = atoll_sim_cluster:new(Options),
     atoll_sim_cluster:grow(Cluster).
-
-%% As many at a time as there are schedulers, the results in order.
-parallel(Fun, Inputs) ->
-    parallel(Fun, Inputs, erlang:system_info(schedulers_online), []).
-
-parallel(_Fun, [], _Free, Running) ->
-    [wait(Job) || Job <- lists:reverse(Running)];
-parallel(Fun, Inputs, Free, Running) when length(Inputs) > Free ->
-    {Now, Later} = lists:split(Free, Inputs),
-    Done = parallel(Fun, Now, Free, Running),
-    Done ++ parallel(Fun, Later, Free, []);
-parallel(Fun, [Input | Inputs], Free, Running) ->
-    Caller = self(),
-    Tag = make_ref(),
-    {_, Ref} = spawn_monitor(fun() -> Caller ! {Tag, atoll_sim_cluster:isolated(fun() -> Fun(Input) end)} end),
-    parallel(Fun, Inputs, Free, [{Tag, Ref} | Running]).
-
-wait({Tag, Ref}) ->
-    receive
-        {Tag, Result} ->
-            true = erlang:demonitor(Ref, [flush]),
-            Result;
-        {'DOWN', Ref, process, _, Reason} ->
-            exit(Reason)
-    end.

@@ -286,10 +286,20 @@ at(Ms, Deed, #world{queue = Queue, now = Now} = World) ->
 
 %% @doc Lets everything happen that happens until then, that millisecond included.
 -spec run(Until :: integer(), world()) -> world().
-run(Until, #world{queue = Queue} = World) ->
+run(Until, #world{queue = Closed} = World0) ->
+    try run_on(Until, World0#world{queue = atoll_sim_queue:open(Closed)}) of
+        #world{now = Now, queue = Queue} = World ->
+            World#world{now = max(Until, Now), queue = atoll_sim_queue:close(Queue)}
+    catch
+        Class:Reason:Stack ->
+            atoll_sim_queue:drop(),
+            erlang:raise(Class, Reason, Stack)
+    end.
+
+run_on(Until, #world{queue = Queue} = World) ->
     case atoll_sim_queue:take(Until, Queue) of
-        {Ms, Happenings, Rest} -> run(Until, happen_all(Happenings, World#world{now = Ms, queue = Rest}));
-        none -> World#world{now = max(Until, World#world.now)}
+        {Ms, Happenings, Rest} -> run_on(Until, happen_all(Happenings, World#world{now = Ms, queue = Rest}));
+        {none, Rest} -> World#world{queue = Rest}
     end.
 
 happen_all([Happening | Happenings], World) ->
@@ -462,8 +472,15 @@ happen({event, _Name, Event}, Node, World) ->
 event(Event, #node{name = Name, status = stalled} = Node, World) ->
     hold({event, Name, Event}, Node, World);
 event(Event, #node{state = State0} = Node, #world{rules = #rules{protocol = Protocol}, now = Now, events = N} = World) ->
-    {State, Effects} = Protocol:handle(Event, Now, State0),
-    perform(Effects, Node#node{state = State}, World#world{events = N + 1}).
+    case Protocol:handle(Event, Now, State0) of
+        %% Most events are beats that come: nothing but the state is new.
+        {State, []} ->
+            #node{name = Name} = Node,
+            #world{nodes = Nodes} = World,
+            World#world{events = N + 1, nodes = Nodes#{Name := Node#node{state = State}}};
+        {State, Effects} ->
+            perform(Effects, Node#node{state = State}, World#world{events = N + 1})
+    end.
 
 %% The node is in hand while its effects are performed, and put back at the end.
 perform([], #node{name = Name} = Node, #world{nodes = Nodes} = World) ->
@@ -531,13 +548,10 @@ send(Peer, Message, #node{name = Name, links = Links} = Node, #world{net = Net0}
             {Node, drop(unconnected, World0)}
     end.
 
-carry({in_order, Ms}, Happening, Last, #node{links = Links} = Node, #world{now = Now, queue = Queue} = World) ->
+carry({in_order, Ms}, Happening, Last, #node{links = Links} = Node, #world{now = Now} = World) ->
     Arrival = max(Now + Ms, Last),
     {message, Peer, _, Link, _} = Happening,
-    {
-        Node#node{links = Links#{Peer := {Link, Arrival}}},
-        World#world{queue = atoll_sim_queue:put(Arrival, Happening, Queue)}
-    };
+    {Node#node{links = Links#{Peer := {Link, Arrival}}}, later(Arrival, Happening, World)};
 carry({out_of_order, Ms}, Happening, _Last, Node, #world{now = Now, queue = Queue} = World) ->
     {Node, World#world{queue = atoll_sim_queue:put(Now + Ms, Happening, Queue)}};
 carry({twice, Ms, Again}, Happening, Last, Node0, World0) ->
@@ -584,6 +598,13 @@ tell_bytes(false, _Name, _Peer, World) ->
     World;
 tell_bytes(true, Name, Peer, #world{now = Now, queue = Queue} = World) ->
     World#world{queue = atoll_sim_queue:put(Now, {cast, Name, {bytes, Peer}}, Queue)}.
+
+%% An open queue stays the same term.
+later(Ms, Happening, #world{queue = Queue} = World) ->
+    case atoll_sim_queue:put(Ms, Happening, Queue) of
+        Queue -> World;
+        Longer -> World#world{queue = Longer}
+    end.
 
 drop(How, #world{dropped = Dropped} = World) ->
     World#world{dropped = Dropped#{How := maps:get(How, Dropped) + 1}}.

@@ -30,13 +30,42 @@ drain(Queue, Model) ->
     {Taken, Empty} = take(1 bsl 40, Queue, []),
     Taken =:= Model andalso atoll_sim_queue:size(Empty) =:= 0.
 
-take(Until, Queue0, Taken) ->
+%% All until then. What is put in while the queue is open is taken like the rest.
+take(Until, Queue, Taken) ->
+    {All, End} = take_on(Until, atoll_sim_queue:open(Queue), Taken),
+    {All, atoll_sim_queue:close(End)}.
+
+take_on(Until, Queue0, Taken) ->
     case atoll_sim_queue:take(Until, Queue0) of
-        {Ms, Happenings, Queue} -> take(Until, Queue, Taken ++ [{Ms, H} || H <- Happenings]);
-        none -> {Taken, Queue0}
+        {Ms, [{again, More} | Happenings], Queue1} ->
+            Queue = lists:foldl(fun(In, Q) -> atoll_sim_queue:put(Ms + In, again, Q) end, Queue1, More),
+            take_on(Until, Queue, Taken ++ [{Ms, H} || H <- Happenings]);
+        {Ms, Happenings, Queue} ->
+            take_on(Until, Queue, Taken ++ [{Ms, H} || H <- Happenings]);
+        {none, Queue} ->
+            {Taken, Queue}
     end.
 
 what_is_late_comes_at_once_test() ->
-    Queue = atoll_sim_queue:put(5000, later, atoll_sim_queue:new()),
+    Queue = atoll_sim_queue:open(atoll_sim_queue:put(5000, later, atoll_sim_queue:new())),
     {5000, [later], Empty} = atoll_sim_queue:take(9000, Queue),
-    {5000, [late], _} = atoll_sim_queue:take(9000, atoll_sim_queue:put(10, late, Empty)).
+    {5000, [late], Closed} = atoll_sim_queue:take(9000, atoll_sim_queue:put(10, late, Empty)),
+    _ = atoll_sim_queue:close(Closed).
+
+what_is_put_in_while_it_is_open_comes_in_its_time_test() ->
+    Queue = atoll_sim_queue:put(10, {again, [0, 1, 1013, 1014, 5000]}, atoll_sim_queue:new()),
+    {Taken, _} = take(9000, Queue, []),
+    ?assertEqual([{Ms, again} || Ms <- [10, 11, 1023, 1024, 5010]], Taken).
+
+an_opened_queue_leaves_the_value_as_it_was_test() ->
+    Queue = atoll_sim_queue:put(7000, later, atoll_sim_queue:put(3, soon, atoll_sim_queue:new())),
+    [?assertEqual([{3, soon}, {7000, later}], element(1, take(9000, Queue, []))) || _ <- [once, again]].
+
+nothing_of_an_open_queue_stays_in_the_process_test() ->
+    Before = lists:sort(get()),
+    Queue = lists:foldl(fun(N, Q) -> atoll_sim_queue:put(N * 300, N, Q) end, atoll_sim_queue:new(), lists:seq(1, 20)),
+    _ = take(2000, Queue, []),
+    ?assertEqual(Before, lists:sort(get())),
+    _ = atoll_sim_queue:open(Queue),
+    atoll_sim_queue:drop(),
+    ?assertEqual(Before, lists:sort(get())).

@@ -2,12 +2,26 @@
 %% in and comes out.
 -module(atoll_random).
 
--export([pick/2, sample/3, split/3, shuffle/2]).
+-export([seed/1, pick/2, sample/3, split/3, shuffle/2]).
 
 %% The range of one random number, and how much larger it has to be than a choice
 %% that is made with it: no choice is then likelier than another by more than that.
 -define(DRAW, 16#200000000000000).
 -define(FAIR, 16#10000).
+
+%% @doc What `rand:seed_s(exsss, Seed)' gives, but for the functions of the generator, which
+%% all states of this VM have in common: in a simulation with thousands of nodes each would
+%% have four copies of them, larger than what they are for.
+-spec seed(integer()) -> rand:state().
+seed(Seed) ->
+    {Functions, State} = rand:seed_s(exsss, Seed),
+    case persistent_term:get(?MODULE, none) of
+        Functions ->
+            {persistent_term:get(?MODULE), State};
+        _ ->
+            persistent_term:put(?MODULE, Functions),
+            {Functions, State}
+    end.
 
 %% @doc One of a list that is not empty, each as likely.
 -spec pick([T, ...], rand:state()) -> {T, rand:state()}.

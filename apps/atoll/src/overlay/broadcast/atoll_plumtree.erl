@@ -217,7 +217,7 @@ init(#{self := Self, incarnation := Incarnation, seed := Seed, options := Given}
         acks = atoll_plumtree_acks:new(Self, Options),
         hurry_at = Now,
         counts = maps:from_list([{Count, 0} || Count <- Counts]),
-        rand = rand:seed_s(exsss, Seed)
+        rand = atoll_random:seed(Seed)
     }).
 
 %% @doc Takes one event. The casts are `{broadcast, Payload}' and `{incarnation, I}'; the call

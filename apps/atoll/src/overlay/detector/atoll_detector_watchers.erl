@@ -198,7 +198,7 @@ options() ->
 init(#{self := Self, incarnation := Life, seed := Seed, options := Options}, Now) ->
     #{period_ms := Period, max_obituaries := Max, keep_ms := Keep} = Options,
     %% Nodes that start together do not beat together.
-    {First, Rand} = rand:uniform_s(Period, rand:seed_s(exsss, Seed)),
+    {First, Rand} = rand:uniform_s(Period, atoll_random:seed(Seed)),
     State = #state{
         self = Self,
         life = Life,
@@ -749,6 +749,9 @@ listen(Now, #state{any = Any, excused = Excused, watched = Watched, options = #{
         Gap when Gap > SuspectMs, map_size(Watched) > 1 ->
             %% Nobody was heard at all: it was the own network.
             excuse(Gap, Now, State#state{any = Now});
+        %% It was heard in this very moment.
+        _ when Any =:= Now ->
+            State;
         _ ->
             State#state{any = Now}
     end.

@@ -60,11 +60,19 @@ raise(Self, Incarnation, Now, #beacons{known = Known} = Beacons) ->
 
 %% @doc What a neighbour carries.
 -spec merge(table(), atoll_protocol:now_ms(), beacons()) -> beacons().
-merge(Table, Now, Beacons0) ->
-    case lists:foldl(fun(Entry, B) -> see(Entry, Now, B) end, Beacons0, Table) of
-        Beacons0 -> Beacons0;
-        Beacons -> carry(Beacons)
+merge(Table, Now, #beacons{table = Own} = Beacons) ->
+    case newer(Table, Own) of
+        [] -> Beacons;
+        Newer -> carry(lists:foldl(fun(Entry, B) -> see(Entry, Now, B) end, Beacons, Newer))
     end.
+
+%% What is not carried already. Both are in the order of names, and most of what comes is
+%% what is here.
+newer([Entry | Table], [Entry | Own]) -> newer(Table, Own);
+newer([{Node, Stamp} | Table], [{Node, Seen} | Own]) when Stamp =< Seen -> newer(Table, Own);
+newer([{Node, _} | _] = Table, [{Other, _} | Own]) when Other < Node -> newer(Table, Own);
+newer([Entry | Table], Own) -> [Entry | newer(Table, Own)];
+newer([], _Own) -> [].
 
 see({Node, Stamp}, Now, #beacons{known = Known} = Beacons) ->
     case Known of

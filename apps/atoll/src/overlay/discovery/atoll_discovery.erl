@@ -144,7 +144,7 @@ init(#{self := Self, incarnation := Incarnation, seed := Seed, options := Given}
     #{beacon_ms := BeaconMs, max_beacons := Carried, max_known := Known, island_ms := IslandMs} = Options,
     #{probe_ms := ProbeMs, contacts := Contacts} = Options,
     %% Beacons that start together do not go on together.
-    {First, Rand} = rand:uniform_s(BeaconMs, rand:seed_s(exsss, Seed)),
+    {First, Rand} = rand:uniform_s(BeaconMs, atoll_random:seed(Seed)),
     State0 = #state{
         self = Self,
         incarnation = Incarnation,

@@ -205,7 +205,7 @@ init(#{self := Self, incarnation := Life, seed := Seed, options := Given} = Conf
         self = Self,
         life = Life,
         options = Options,
-        rand = rand:seed_s(exsss, Seed),
+        rand = atoll_random:seed(Seed),
         table = atoll_roster_table:new(Self, MaxMembers, MaxGone)
     },
     done(audit_later(exchange_later(say(maps:get(meta, Config, #{}), own(alive, State))))).

@@ -189,7 +189,7 @@ options() ->
 init(#{self := Self, seed := Seed, options := Options, remembered := Remembered}, _Now) ->
     #{active_max := ActiveMax, passive_max := PassiveMax} = Options,
     Views0 = atoll_hyparview_views:new(Self, ActiveMax, PassiveMax),
-    {Views, Rand} = atoll_hyparview_views:merge(Remembered, [], Views0, rand:seed_s(exsss, Seed)),
+    {Views, Rand} = atoll_hyparview_views:merge(Remembered, [], Views0, atoll_random:seed(Seed)),
     State0 = #state{
         self = Self,
         options = Options,
