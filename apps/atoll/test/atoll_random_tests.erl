@@ -50,3 +50,9 @@ every_order_is_as_likely_test() ->
     Counts = [length([O || O <- Orders, O =:= Order]) || Order <- lists:usort(Orders)],
     ?assertMatch([_, _, _, _, _, _], Counts),
     ?assert(lists:min(Counts) > 850 andalso lists:max(Counts) < 1150).
+
+a_seed_gives_what_rand_gives_and_one_set_of_functions_test() ->
+    {Functions, _} = atoll_random:seed(7),
+    ?assertEqual([rand:seed_s(exsss, Seed) || Seed <- [7, 8]], [atoll_random:seed(Seed) || Seed <- [7, 8]]),
+    {Again, _} = atoll_random:seed(9),
+    ?assert(erts_debug:same(Functions, Again)).

@@ -57,6 +57,21 @@ what_is_put_in_while_it_is_open_comes_in_its_time_test() ->
     {Taken, _} = take(9000, Queue, []),
     ?assertEqual([{Ms, again} || Ms <- [10, 11, 1023, 1024, 5010]], Taken).
 
+what_is_put_in_for_the_moment_that_was_looked_at_last_comes_in_it_test_() ->
+    [
+        {Name, fun() ->
+            {[], Looked} = take(Until, Queue, []),
+            {Taken, _} = take(9000, atoll_sim_queue:put(Until, now, Looked), []),
+            ?assertEqual({Until, now}, hd(Taken))
+        end}
+     || {Name, Queue, Until} <- [
+            {"nothing is to happen", atoll_sim_queue:new(), 500},
+            {"nothing, and its span is over", atoll_sim_queue:new(), 5000},
+            {"something later", atoll_sim_queue:put(7000, later, atoll_sim_queue:new()), 1023},
+            {"something later, and its span is over", atoll_sim_queue:put(7000, later, atoll_sim_queue:new()), 1024}
+        ]
+    ].
+
 an_opened_queue_leaves_the_value_as_it_was_test() ->
     Queue = atoll_sim_queue:put(7000, later, atoll_sim_queue:put(3, soon, atoll_sim_queue:new())),
     [?assertEqual([{3, soon}, {7000, later}], element(1, take(9000, Queue, []))) || _ <- [once, again]].

@@ -20,7 +20,7 @@ seed(Seed) ->
             {persistent_term:get(?MODULE), State};
         _ ->
             persistent_term:put(?MODULE, Functions),
-            {Functions, State}
+            {persistent_term:get(?MODULE), State}
     end.
 
 %% @doc One of a list that is not empty, each as likely.
