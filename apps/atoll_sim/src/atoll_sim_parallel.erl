@@ -46,22 +46,26 @@ available() ->
     end.
 
 fill(Places, Fun, [{N, Input} | Inputs], Running, Results) when map_size(Running) < Places ->
-    {Pid, Ref} = spawn_monitor(fun() -> exit({result, atoll_sim_cluster:isolated(fun() -> Fun(Input) end)}) end),
-    fill(Places, Fun, Inputs, Running#{Ref => {N, Pid}}, Results);
+    Caller = self(),
+    {Pid, Ref} = spawn_monitor(fun() ->
+        Caller ! {?MODULE, self(), atoll_sim_cluster:isolated(fun() -> Fun(Input) end)}
+    end),
+    fill(Places, Fun, Inputs, Running#{Pid => {N, Ref}}, Results);
 fill(_Places, _Fun, [], Running, Results) when map_size(Running) =:= 0 ->
     Results;
 fill(Places, Fun, Inputs, Running, Results) ->
     receive
-        {'DOWN', Ref, process, _, {result, Result}} when is_map_key(Ref, Running) ->
-            {{N, _}, Left} = maps:take(Ref, Running),
+        {?MODULE, Pid, Result} when is_map_key(Pid, Running) ->
+            {{N, Ref}, Left} = maps:take(Pid, Running),
+            true = erlang:demonitor(Ref, [flush]),
             fill(Places, Fun, Inputs, Left, Results#{N => Result});
-        {'DOWN', Ref, process, _, Reason} when is_map_key(Ref, Running) ->
+        {'DOWN', _, process, Failed, Reason} when is_map_key(Failed, Running) ->
             lists:foreach(
-                fun({Other, {_, Pid}}) ->
-                    true = erlang:demonitor(Other, [flush]),
+                fun({Pid, {_, Ref}}) ->
+                    true = erlang:demonitor(Ref, [flush]),
                     exit(Pid, kill)
                 end,
-                maps:to_list(maps:remove(Ref, Running))
+                maps:to_list(maps:remove(Failed, Running))
             ),
             exit(Reason)
     end.

@@ -279,7 +279,8 @@ call(Name, Request, #world{number = Number} = World) ->
     Id = Number + 1,
     {Id, happen({call, Name, Id, Request}, World#world{number = Id})}.
 
-%% @doc At that time, do this to the world.
+%% @doc At that time, do this to the world, which is running then: the deed must not run
+%% it itself, and what it returns takes the place of what it was given.
 -spec at(integer(), fun((world()) -> world()), world()) -> world().
 at(Ms, Deed, #world{queue = Queue, now = Now} = World) ->
     World#world{queue = atoll_sim_queue:put(max(Now, Ms), {deed, Deed}, Queue)}.

@@ -46,6 +46,13 @@ take_on(Until, Queue0, Taken) ->
             {Taken, Queue}
     end.
 
+what_is_put_in_for_one_moment_comes_in_that_order_test_() ->
+    [
+        ?_assertEqual([{Ms, N} || N <- [1, 2, 3]], element(1, take(9000, Queue, [])))
+     || Ms <- [7, 7000],
+        Queue <- [lists:foldl(fun(N, Q) -> atoll_sim_queue:put(Ms, N, Q) end, atoll_sim_queue:new(), [1, 2, 3])]
+    ].
+
 what_is_late_comes_at_once_test() ->
     Queue = atoll_sim_queue:open(atoll_sim_queue:put(5000, later, atoll_sim_queue:new())),
     {5000, [later], Empty} = atoll_sim_queue:take(9000, Queue),
