@@ -136,10 +136,7 @@
     beat :: message(),
     watched = #{} :: #{node() => #watch{}},
     suspects = [] :: ordsets:ordset(node()),
-    %% Who is being pinged for others: when first and last, and for whom.
-    pinged = #{} :: #{node() => {First :: atoll_protocol:now_ms(), Last :: atoll_protocol:now_ms(), [node()]}},
-    %% When each node that pings this one did so last.
-    pings = #{} :: #{node() => atoll_protocol:now_ms()},
+    pings = atoll_detector_pings:new() :: atoll_detector_pings:pings(),
     %% Senders of beats that are no neighbours, and since when.
     strangers = #{} :: #{node() => {atoll_protocol:now_ms(), message()}},
     obituaries :: atoll_obituaries:table(),
@@ -154,19 +151,16 @@
     %% The last own life of whose death the stack has been told.
     told = 0 :: atoll_obituaries:life(),
     unwatched = 0 :: non_neg_integer(),
-    unpinged = 0 :: non_neg_integer(),
     ignored = 0 :: non_neg_integer(),
     excuses = 0 :: non_neg_integer()
 }).
 
 -opaque state() :: #state{}.
 
-%% How many neighbours that do not watch a suspect are asked about it at a time; how many
-%% nodes are pinged for others, and for how many each.
+%% How many neighbours that do not watch a suspect are asked about it at a time.
 -define(HELPERS, 3).
 %% So many neighbours, and as many members, vouch each time for a node that is not heard.
 -define(VOUCHERS, 5).
--define(MAX_PINGED, 32).
 %% Looks at the bytes of a suspect that are further apart than so many questions are not of
 %% one suspicion.
 -define(LOOKS, 3).
@@ -264,7 +258,7 @@ summary(#state{obituaries = Obituaries, news = News} = State) ->
             obituaries_refused => Refused,
             neighbours_unwatched => State#state.unwatched,
             strangers_ignored => State#state.ignored,
-            pings_refused => State#state.unpinged
+            pings_refused => atoll_detector_pings:refused(State#state.pings)
         }
     }.
 
@@ -417,57 +411,33 @@ heard_now(Now, Watch, #state{excused = Excused, options = #{late_ms := LateMs}})
     Watch#watch{own = Now, newest = Now, sure = Sure, suspected = false, refused = false, refusals = 0}.
 
 %% Who pings again so soon suspects this node, and does not hear the answers: others tell it.
-have_vouched(Node, Now, #state{life = Life, pings = Pings, options = #{ask_ms := AskMs}} = State) ->
-    case Pings of
-        #{Node := Last} when 2 * (Now - Last) =< 3 * AskMs ->
+have_vouched(Node, Now, #state{life = Life, pings = Pings0, options = #{ask_ms := AskMs}} = State) ->
+    case atoll_detector_pings:is_unheard(Node, Now - AskMs - AskMs div 2, Now, Pings0) of
+        {true, Pings} ->
             Vouch = {vouch, Node, Life},
             Neighbours = atoll_ring:nodes(State#state.neighbours) -- [Node],
             {Others, Rand} = atoll_random:sample(?VOUCHERS, Neighbours, State#state.rand),
             {
-                State#state{pings = Pings#{Node := Now}, rand = Rand},
+                State#state{pings = Pings, rand = Rand},
                 [{send, Other, Vouch} || Other <- Others] ++ [{notify, {tell_some, ?VOUCHERS, Vouch}}]
             };
-        #{} when map_size(Pings) < ?MAX_PINGED; is_map_key(Node, Pings) ->
-            {State#state{pings = Pings#{Node => Now}}, []};
-        #{} ->
-            {State#state{unpinged = State#state.unpinged + 1}, []}
+        {false, Pings} ->
+            {State#state{pings = Pings}, []}
     end.
 
 %% Not more often than once in a period, however many ask.
-ping_for(Self, Self, _Now, State) ->
+ping_for(Asker, About, _Now, #state{self = Self} = State) when About =:= Self; About =:= Asker ->
     {State, []};
-ping_for(_Asker, Self, _Now, #state{self = Self} = State) ->
-    {State, []};
-ping_for(Asker, About, Now, #state{pinged = Pinged, options = #{period_ms := Period}} = State) ->
-    case Pinged of
-        #{About := {First, Last, Askers0}} ->
-            Askers = lists:sublist(lists:usort([Asker | Askers0]), ?MAX_PINGED),
-            case Now - Last < Period of
-                true -> {State#state{pinged = Pinged#{About := {First, Last, Askers}}}, []};
-                false -> {State#state{pinged = Pinged#{About := {First, Now, Askers}}}, [{send, About, ping}]}
-            end;
-        #{} when map_size(Pinged) >= ?MAX_PINGED ->
-            {State#state{unpinged = State#state.unpinged + 1}, []};
-        #{} ->
-            {State#state{pinged = Pinged#{About => {Now, Now, [Asker]}}}, [{send, About, ping}]}
-    end.
+ping_for(Asker, About, Now, #state{pings = Pings0, options = #{period_ms := Period}} = State) ->
+    {IsPinged, Pings} = atoll_detector_pings:ask({Asker, About}, Now - Period, Now, Pings0),
+    {State#state{pings = Pings}, [{send, About, ping} || IsPinged]}.
 
-%% It lived after the first ping; the answer may have waited here.
-tell_askers(Node, Life, Now, #state{pinged = Pinged0} = State) ->
-    case maps:take(Node, Pinged0) of
-        {{First, _, Askers}, Pinged} ->
-            {State#state{pinged = Pinged}, [{send, Asker, {heard, Node, Life, Now - First}} || Asker <- Askers]};
-        error ->
-            {State, []}
-    end.
+tell_askers(Node, Life, Now, #state{pings = Pings0} = State) ->
+    {Askers, Pings} = atoll_detector_pings:answered(Node, Pings0),
+    {State#state{pings = Pings}, [{send, Asker, {heard, Node, Life, Now - Since}} || {Asker, Since} <- Askers]}.
 
-forget_pinged(_Now, #state{pinged = Pinged, pings = Pings} = State) when map_size(Pinged) + map_size(Pings) =:= 0 ->
-    State;
-forget_pinged(Now, #state{pinged = Pinged, pings = Pings, options = #{dead_ms := Ms}} = State) ->
-    State#state{
-        pinged = maps:filter(fun(_, {First, _, _}) -> Now - First < Ms end, Pinged),
-        pings = maps:filter(fun(_, Last) -> Now - Last < Ms end, Pings)
-    }.
+forget_pings(Now, #state{pings = Pings, options = #{dead_ms := Ms}} = State) ->
+    State#state{pings = atoll_detector_pings:forget(Now - Ms, Pings)}.
 
 hearsay(About, Life, When, #state{watched = Watched, options = #{ask_ms := AskMs}} = State) ->
     case Watched of
@@ -558,7 +528,7 @@ make_beat(#state{life = Life, watchers = Watchers, cargo = Cargo} = State) ->
 tick(Now, #state{options = #{period_ms := Period}, watchers = Watchers, beat = Beat} = State0) ->
     {State1, Suspected} = suspect_silent(Now, State0),
     {State2, Told} = tell_again(State1),
-    State = forget_pinged(Now, forget_strangers(Now, State2)),
+    State = forget_pings(Now, forget_strangers(Now, State2)),
     Beats = [{send, Node, Beat} || Node <- Watchers],
     {State#state{due = (State#state.due)#{tick => Now + Period}},
         Beats ++ Suspected ++ Told ++ [{timer, tick, Period}]}.
