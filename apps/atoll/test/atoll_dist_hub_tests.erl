@@ -49,8 +49,8 @@ who_watches_links_hears_of_them_when_distribution_is_started_again_test() ->
 
 what_is_wanted_is_said_anew_with_each_attempt_to_connect_test() ->
     Hub = started(),
-    {world, _, _} = World = atoll_link:act({act, {connect, ?NODE}}, {world, #{}, #{}}),
+    World = atoll_link:act({act, {connect, ?NODE}}, {world, #{}, #{}, #{}}),
     ?assert(atoll_dist_circuits:is_own(?NODE)),
-    {world, _, Helpers} = World,
+    {world, _, Helpers, _} = World,
     _ = [receive {'DOWN', Ref, process, _, _} -> ok after ?DEADLINE_MS -> error(no_answer) end || Ref <- maps:keys(Helpers)],
     stopped(Hub).
