@@ -471,13 +471,13 @@ format_error({acknowledged, Count, Need}) ->
     io_lib:format("acknowledged in time by ~b nodes, and ~b were to do so", [Count, Need]);
 format_error({bad_acknowledgement, Term}) ->
     io_lib:format(
-        "the options of an acknowledged broadcast are ack => all or a number of nodes, and timeout => milliseconds, not ~tp", [Term]
+        "the options of an acknowledged broadcast are ack => all or a number of nodes, and timeout => milliseconds, not ~0tp", [Term]
     );
 format_error({not_a_folder, Term}) ->
     io_lib:format("~tp is not the path of a folder", [Term]);
 format_error(overloaded) ->
-    "this node is asked for more than it can do: too many callers wait to join, or it broadcasts faster than "
-    "the others can be sure to get it; nothing was sent, try again some tenths of a second later";
+    "this node is asked for more than it can do: too many callers wait to join or for acknowledgements, or it "
+    "broadcasts faster than the others can be sure to get it; nothing was sent, try again some tenths of a second later";
 format_error({not_a_node, Term}) ->
     io_lib:format("~tp is not the name of a node", [Term]);
 format_error(not_recording) ->

@@ -235,12 +235,14 @@ is_a(pos_integer, Value) -> is_integer(Value) andalso Value > 0 andalso Value =<
 is_a(pos_integer_or_infinity, Value) -> Value =:= infinity orelse is_a(pos_integer, Value);
 is_a(any, _Value) -> true;
 is_a(atom, Value) -> is_atom(Value);
-is_a(nodes, Value) -> is_list(Value) andalso lists:all(fun atoll_strategy:is_node_name/1, Value);
+is_a(nodes, Value) -> is_a(list, Value) andalso lists:all(fun atoll_strategy:is_node_name/1, Value);
 is_a(folder_or_off, off) -> true;
 is_a(folder_or_off, Value) -> atoll_source:is_path(Value);
 is_a(path_or_none, Value) -> Value =:= none orelse atoll_source:is_path(Value);
 is_a(boolean, Value) -> is_boolean(Value);
-is_a(list, Value) -> is_list(Value);
+%% The guard fails for a list that is none to the end.
+is_a(list, Value) when length(Value) >= 0 -> true;
+is_a(list, _Value) -> false;
 is_a(name_rule, Value) -> atoll_name_rules:is_rule(Value);
 is_a(name_rules, Value) ->
     is_map(Value) andalso
@@ -317,6 +319,8 @@ check_detector(#{detector := Detector} = Config) ->
         {error, Why} -> {error, {bad_option, detector, Why}}
     end.
 
+check_meta(#{roster := off, meta := Meta}) when Meta =/= #{} ->
+    {error, {bad_option, meta, no_roster}};
 check_meta(#{meta := Meta} = Config) ->
     case atoll_roster_meta:check(Meta) of
         ok -> {ok, Config};
@@ -514,7 +518,7 @@ place(#{place_check_ms := Ms, max_placed := Max}) ->
 %% @doc One sentence for an error.
 -spec format_error(error()) -> unicode:chardata().
 format_error({bad_option, Key, unknown}) ->
-    io_lib:format("atoll has no option ~tw", [Key]);
+    io_lib:format("atoll has no option ~0tp", [Key]);
 format_error({bad_option, Key, {not_a, Kind, Value}}) ->
     io_lib:format("the option ~tw must be ~ts, not ~0tp", [Key, kind(Kind), Value]);
 format_error({bad_option, overlay, {connect_all, Name}}) ->
@@ -541,10 +545,12 @@ format_error({bad_option, Key, {network_file, Path, Error}}) ->
     io_lib:format("the option ~tw: the file ~tp: ~ts", [Key, Path, atoll_network_file:format_error(Error)]);
 format_error({bad_option, Key, {source, Error}}) ->
     io_lib:format("the option ~tw: ~ts", [Key, atoll_source:format_error(Error)]);
+format_error({bad_option, meta, no_roster}) ->
+    "the option meta takes a roster, which tells it to the others: the option roster is off";
 format_error({bad_option, meta, {bad_meta, _} = Error}) ->
     ["the option meta: ", atoll_roster_meta:format_error(Error)];
 format_error({bad_option, Key, {bad_option, Sub, unknown}}) ->
-    io_lib:format("the option ~tw knows no ~tw", [Key, Sub]);
+    io_lib:format("the option ~tw knows no ~0tp", [Key, Sub]);
 format_error({bad_option, Key, Why}) ->
     io_lib:format("the option ~tw: ~ts", [Key, atoll_detector:format_error(Why)]).
 

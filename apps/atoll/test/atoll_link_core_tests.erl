@@ -128,11 +128,14 @@ the_pauses_of_one_that_refuses_grow_to_five_minutes_test() ->
     ?assertEqual(Pauses, lists:sort(lists:sublist(Pauses, 10)) ++ lists:nthtail(10, Pauses)),
     ?assert(lists:all(fun(Ms) -> Ms > 225000 andalso Ms =< 300000 end, lists:nthtail(25, Pauses))).
 
-no_more_than_a_thousand_that_refuse_are_remembered_test() ->
-    Many = [list_to_atom("m" ++ integer_to_list(N)) || N <- lists:seq(1, 1000)],
+no_more_than_ten_thousand_that_refuse_are_remembered_test() ->
+    Many = [list_to_atom("m" ++ integer_to_list(N)) || N <- lists:seq(1, 10000)],
     Full = lists:foldl(
         fun(Node, S) -> element(1, run([want(Node), refusal(Node), unwant(Node)], S)) end, new(), Many
     ),
+    %% One more is tried seldom from the first time on.
+    {_, One} = run([want(n2), refusal(n2)], Full),
+    ?assertMatch([Ms] when Ms > 225000, [Ms || {timer, {retry, n2}, Ms} <- One]),
     {More, _} = run([want(n2), refusal(n2), unwant(n2)], Full),
     {_, Forgotten} = run([want(n2)], More),
     ?assert(lists:member({act, {connect, n2}}, Forgotten)),

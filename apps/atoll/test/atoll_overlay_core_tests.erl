@@ -352,44 +352,17 @@ a_death_that_a_detector_has_found_is_told_by_the_roster_test() ->
     {_, News} = handle({timeout, {roster, gather}}, S),
     ?assert(lists:member({send, other@host, {7, 7, roster, {news, [{?PEER, {4, dead}}]}}}, News)).
 
-%% Metadata, and other versions
+%% Metadata
 
 metadata_is_told_by_the_roster_test() ->
     S0 = with_neighbour(with(#{roster => #{}, meta => #{a => 1}})),
     ?assertEqual(#{a => 1}, atoll_overlay_core:meta(?ME, S0)),
     {S1, Effects} = handle({call, {self(), meta}, {set_meta, #{a => 2}}}, S0),
-    ?assertEqual([{reply, {self(), meta}, ok}, {notify, {member_meta, ?ME, #{a => 2}}}], [E || E <- Effects, element(1, E) =/= timer]),
+    ?assertEqual([{notify, {member_meta, ?ME, #{a => 2}}}, {reply, {self(), meta}, ok}], [E || E <- Effects, element(1, E) =/= timer]),
     {_, Told} = handle({timeout, {roster, gather}}, S1),
     ?assert(lists:member({send, ?PEER, {7, 7, roster, {meta, {news, [{?ME, {{7, 2}, #{a => 2}}}]}}}}, Told)),
     {_, None} = handle({call, {self(), meta}, {set_meta, #{}}}, new()),
     ?assertEqual([{reply, {self(), meta}, {error, roster_off}}], None).
-
-a_node_of_the_first_version_is_sent_what_it_can_read_test() ->
-    Nothing = {7, 7, roster, {news, []}},
-    [
-        ?assertEqual({Message, Old, Message}, {Message, atoll_overlay_core:encode(Message, 1), atoll_overlay_core:encode(Message, 2)})
-     || {Message, Old} <- [
-            {{7, 7, roster, {meta, {news, []}}}, Nothing},
-            {{7, 7, roster, {meta, {hashes, {}}}}, Nothing},
-            {{7, 7, roster, {hash, 5, 6}}, {7, 7, roster, {hash, 5}}},
-            {{7, 7, roster, {hash, 5}}, {7, 7, roster, {hash, 5}}},
-            {{7, 7, {detector, x}, beat}, Nothing},
-            {{7, 7, detector, ping}, {7, 7, detector, ping}},
-            {{7, 7, detector, {vouch, a, 1}}, Nothing},
-            {{7, 7, broadcast, {gossip, a, 1, 2, 3, {acknowledge, {1, 2}, x}}}, {7, 7, broadcast, {gossip, a, 1, 2, 3, x}}},
-            {{7, 7, broadcast, {rest, [{gossip, a, 1, 2, 3, {acknowledge, {1, 2}, x}}], []}},
-                {7, 7, broadcast, {rest, [{gossip, a, 1, 2, 3, x}], []}}},
-            {{7, 7, broadcast, {answer, [], [{gossip, a, 1, 2, 3, x}], []}},
-                {7, 7, broadcast, {answer, [], [{gossip, a, 1, 2, 3, x}], []}}},
-            {{7, 7, broadcast, {acks, [{{a, 1, 2}, [b]}]}}, {7, 7, broadcast, {ihave, []}}},
-            {{7, 7, broadcast, {acks_wanted, [{1, 2}]}}, {7, 7, broadcast, {ihave, []}}},
-            {{7, 7, broadcast, {prune, a}}, {7, 7, broadcast, {prune, a}}},
-            {{7, 7, strategy, {hash, 5, 6}}, {7, 7, strategy, {hash, 5, 6}}}
-        ]
-    ],
-    %% And takes it for nothing.
-    {S, []} = roster({news, []}, with_neighbour(with(#{roster => #{}}))),
-    ?assertEqual([?ME], atoll_overlay_core:members(S)).
 
 new() -> with(#{}).
 

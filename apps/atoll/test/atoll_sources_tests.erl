@@ -321,6 +321,8 @@ a_crash() ->
         end
      || {Do, Reason} <- [
             {fun() -> exit(oops) end, {crashed, oops}},
+            %% What it is linked with ends it as it likes.
+            {fun() -> spawn_link(fun() -> exit({answer, garbage}) end), hang() end, {crashed, {answer, garbage}}},
             {fun() -> exit(self(), kill), hang() end, {crashed, killed}},
             {fun() -> smoke end, {no_reading, smoke}}
         ]

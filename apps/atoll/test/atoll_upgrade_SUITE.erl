@@ -9,7 +9,6 @@
 
 -export([all/0, suite/0, init_per_suite/1, end_per_suite/1]).
 -export([a_cluster_is_upgraded_and_downgraded_node_by_node/1, a_node_two_versions_apart_keeps_its_other_protocols/1]).
--export([a_member_of_the_first_version_is_told_no_metadata/1]).
 
 -define(C, atoll_name_cluster).
 -define(P, atoll_upgrade_probe).
@@ -22,22 +21,14 @@ suite() -> [{timetrap, {minutes, 4}}].
 all() ->
     [
         a_cluster_is_upgraded_and_downgraded_node_by_node,
-        a_member_of_the_first_version_is_told_no_metadata,
         a_node_two_versions_apart_keeps_its_other_protocols
     ].
 
 init_per_suite(Config) ->
     Dir = filename:join(?config(priv_dir, Config), "raised"),
     Apart = filename:join(?config(priv_dir, Config), "apart"),
-    ok = atoll_raised:make(Dir, [
-        {Protocol, {Oldest, Newest + 1}}
-     || {_, Protocol} <- atoll_raised:protocols(), {Oldest, Newest} <- [atoll_raised:versions(Protocol)]
-    ]),
-    First = filename:join(?config(priv_dir, Config), "first"),
-    ok = atoll_raised:make(First, [{atoll_overlay_core, {1, 1}}]),
-    {_, Newest} = Own = atoll_raised:versions(atoll_overlay_core),
-    Far = {Newest + 2, Newest + 3},
-    ok = atoll_raised:make(Apart, [{atoll_overlay_core, Far}]),
+    ok = atoll_raised:make(Dir, [{Protocol, {1, 2}} || {_, Protocol} <- atoll_raised:protocols()]),
+    ok = atoll_raised:make(Apart, [{atoll_overlay_core, {3, 4}}]),
     Detector = "#{period_ms => 100, suspect_ms => 400, dead_ms => 900, silent_ms => 1500, ask_ms => 100}",
     Cluster = atoll_cluster_owned:start(#{
         nodes => atoll_tier:size(upgrade_nodes),
@@ -47,7 +38,7 @@ init_per_suite(Config) ->
     Nodes = atoll_cluster:nodes(Cluster),
     _ = ?C:each(Cluster, Nodes, ?P, boot, [none]),
     ok = ?C:group(Cluster, ?GROUP, Nodes),
-    [{cluster, Cluster}, {raised, Dir}, {apart, Apart}, {first, First}, {versions, {Own, Far}} | Config].
+    [{cluster, Cluster}, {raised, Dir}, {apart, Apart} | Config].
 
 end_per_suite(Config) ->
     ok = atoll_cluster:stop(?config(cluster, Config)).
@@ -69,8 +60,8 @@ a_cluster_is_upgraded_and_downgraded_node_by_node(Config) ->
     [?assertMatch(#{refused := [], lost := []}, R) || R <- All],
     [?assert(Given > 0) || #{given := Given} <- All].
 
-%% One node stops in order and is started with the protocols of that folder, which are those of
-%% release 1 or 2; all others go on.
+%% One node stops in order and is started with the protocols of that folder, which speak that
+%% version; all others go on.
 step({Node, Dir, Version}, C, {Versions0, Lives0, Reports}) ->
     Nodes = atoll_cluster:nodes(C),
     {#{work := Work}, Others} = maps:take(Node, Lives0),
@@ -88,8 +79,7 @@ step({Node, Dir, Version}, C, {Versions0, Lives0, Reports}) ->
     Spoken = fun(N) -> maps:map(fun(_, V) -> min(V, maps:get(N, Versions)) end, maps:remove(N, Versions)) end,
     Answers = ?C:each(C, Nodes, atoll_attr, request_attrs, fun(N) -> [Nodes -- [N], [loadavg1], #{deadline => 10000}] end),
     [?assertMatch({_, {ok, #{silent := [], unreachable := []}}}, A) || A <- Answers],
-    Newest = maps:from_list([{Room, element(2, atoll_raised:versions(P))} || {Room, P} <- atoll_raised:protocols()]),
-    Agreed = ?C:each(C, Nodes, ?P, agreed, fun(N) -> [Spoken(N), Newest, [atoll_group, atoll_name, atoll_attr]] end),
+    Agreed = ?C:each(C, Nodes, ?P, agreed, fun(N) -> [Spoken(N), [atoll_group, atoll_name, atoll_attr]] end),
     [?assertEqual({Node, Version, N, ok}, {Node, Version, N, A}) || {N, A} <- Agreed],
     [?assertEqual({N, []}, {N, [D || {_, K} = D <- ?C:call(C, N, ?P, dropped, []), K > 0] ++ ?C:call(C, N, ?P, logged, [])}) || N <- Nodes],
     [?assertMatch({N, #{refused := [], lost := []}}, {N, ?C:call(C, N, ?P, report, [W])}) || {N, #{work := W}} <- maps:to_list(Lives)],
@@ -107,29 +97,6 @@ watch(C, Lives) ->
 
 rows(Lives) -> lists:append([Rows || #{rows := Rows} <- maps:values(Lives)]).
 
-%% The overlays of all others hear of each other's.
-a_member_of_the_first_version_is_told_no_metadata(Config) ->
-    C = ?config(cluster, Config),
-    [Node | Others] = Nodes = lists:sort(atoll_cluster:nodes(C)),
-    Begin = fun(Dir) ->
-        ok = ?C:call(C, Node, application, stop, [atoll]),
-        ok = atoll_cluster:kill(C, Node),
-        ok = atoll_cluster:restart(C, Node),
-        ok = ?C:call(C, Node, ?P, boot, [Dir]),
-        ok = ?C:call(C, Node, atoll_barrier, group, [?GROUP, Nodes]),
-        [?C:await(fun() -> ?C:call(C, N, atoll, members, []) end, Nodes) || N <- Nodes]
-    end,
-    Known = fun(N) -> [{Of, Meta} || {Of, #{said_by := _} = Meta} <- ?C:call(C, N, atoll, members, [#{meta => true}])] end,
-    Said = fun(Sayers) -> [{N, #{said_by => N}} || N <- Sayers] end,
-    _ = Begin(?config(first, Config)),
-    [ok = ?C:call(C, N, atoll, set_meta, [#{said_by => N}]) || N <- Nodes],
-    [?C:await(fun() -> Known(N) end, Said(Others)) || N <- Others],
-    ?assertEqual(Said([Node]), Known(Node)),
-    [?assertEqual({N, []}, {N, [D || {_, K} = D <- ?C:call(C, N, ?P, dropped, []), K > 0]}) || N <- Nodes],
-    %% Upgraded, it is told all.
-    _ = Begin(none),
-    [?C:await(fun() -> Known(N) end, Said(Others)) || N <- Nodes].
-
 %% Its overlay reads nothing of the others', nor they of its: for them it is no neighbour, but it is
 %% connected, in the group and found.
 a_node_two_versions_apart_keeps_its_other_protocols(Config) ->
@@ -146,9 +113,8 @@ a_node_two_versions_apart_keeps_its_other_protocols(Config) ->
         ok = ?C:await(fun() -> length(Said()) end, length(Peers)),
         [?assertMatch(#{what := no_common_version, protocol := atoll_overlay, ours := Ours, theirs := Theirs}, R) || R <- Said()]
     end,
-    {Own, Far} = ?config(versions, Config),
-    _ = Of(Node, Others, Far, Own),
-    _ = [Of(N, [Node], Own, Far) || N <- Others],
+    _ = Of(Node, Others, {3, 4}, {1, 1}),
+    _ = [Of(N, [Node], {1, 1}, {3, 4}) || N <- Others],
     %% Long after the overlay would have given up one that is silent it is still connected.
     Beats = fun(N) -> maps:get(sent, ?C:call(C, N, atoll_interpreter, counters, [atoll_overlay])) end,
     Before = [{N, Beats(N)} || N <- Others],

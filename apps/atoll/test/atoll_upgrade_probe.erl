@@ -3,7 +3,7 @@
 -module(atoll_upgrade_probe).
 
 -export([boot/1, spoken/0, dropped/0, logged/0, log/2]).
--export([work/1, watch/2, rest/1, report/1, agreed/3]).
+-export([work/1, watch/2, rest/1, report/1, agreed/2]).
 
 -define(DEADLINE_MS, 15000).
 %% Names of the worker that stand at a time.
@@ -46,19 +46,17 @@ spoken() ->
 dropped() ->
     [{Room, N} || {Room, _} <- atoll_raised:protocols(), #{dropped_version := N} <- [atoll_interpreter:counters(Room)]].
 
-%% @doc Waits until all protocols speak with these nodes, where they do, in the newest version of
-%% these releases: in the first one each protocol has the version that is told, in the second one
-%% more. Those in a group with them do.
-agreed(Releases, Newest, Rooms) ->
-    agreed(Releases, Newest, Rooms, erlang:monotonic_time(millisecond) + ?DEADLINE_MS).
+%% @doc Waits until all protocols speak these versions with these nodes, where they speak with them;
+%% those in a group with them do.
+agreed(Versions, Rooms) ->
+    agreed(Versions, Rooms, erlang:monotonic_time(millisecond) + ?DEADLINE_MS).
 
-agreed(Releases, Newest, Rooms, Deadline) ->
+agreed(Versions, Rooms, Deadline) ->
     Spoken = spoken(),
     Wrong = [
         {Room, Node, Is, instead_of, Should}
      || {Room, Known} <- Spoken,
-        {Node, Release} <- maps:to_list(Releases),
-        Should <- [maps:get(Room, Newest) + Release - 1],
+        {Node, Should} <- maps:to_list(Versions),
         Is <- [maps:get(Node, Known, unknown)],
         Is =/= Should,
         Is =/= unknown orelse (Should =/= 1 andalso lists:member(Room, Rooms))
@@ -67,7 +65,7 @@ agreed(Releases, Newest, Rooms, Deadline) ->
         [] -> ok;
         _ ->
             case erlang:monotonic_time(millisecond) < Deadline of
-                true -> agreed(Releases, Newest, Rooms, Deadline);
+                true -> agreed(Versions, Rooms, Deadline);
                 false -> {still, Wrong}
             end
     end.

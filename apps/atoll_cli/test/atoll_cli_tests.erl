@@ -65,7 +65,7 @@ wrong() ->
         {["up", "3", "--option", "active_max=4"],
          "--option is for a strategy, and --overlay, which says which one, is missing"},
         {["up", "3", "--overlay", "hyparview", "--option", "active_max=x"],
-         "--option: the option active_max must be a whole number above 0, not \"x\""},
+         "--option: the option active_max must be a whole number from 1 to 2147483647, not \"x\""},
         {["chaos", "random", "--overlay", "mash"],
          "--overlay must be one of cliques, hyparview, mesh, scamp, star, static, or a module that is one, "
          "in the directory of --code, not \"mash\"; did you mean mesh?"},
@@ -118,7 +118,7 @@ wrong() ->
         {["sim", "overlay", "--option", "xbot"], "--option must be KEY=VALUE, such as xbot=true, not \"xbot\""},
         {["sim", "overlay", "--option", "xbot=2"], "--option: the option xbot must be true or false, not \"2\""},
         {["sim", "overlay", "--option", "active_max=0"],
-         "--option: the option active_max must be a whole number above 0, not 0"},
+         "--option: the option active_max must be a whole number from 1 to 2147483647, not 0"},
         {["sim", "overlay", "--option", "xbot=true", "--option", "xbot=true"], "--option xbot is given twice"},
         {["sim", "overlay", "--nodes", "9", "--nodes", "9"], "--nodes is given twice"},
         {["sim", "broadcast", "--nodes", "9", "--senders", "10"],

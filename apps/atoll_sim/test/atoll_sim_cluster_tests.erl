@@ -55,7 +55,7 @@ what_is_wrong_is_said_in_one_sentence_test_() ->
             {#{strategy => mash},
                 "there is no strategy mash; there are cliques, hyparview, mesh, scamp, star, static, "
                 "and any module that is one"},
-            {#{options => #{active_max => 0}}, "the option active_max must be a whole number above 0, not 0"},
+            {#{options => #{active_max => 0}}, "the option active_max must be a whole number from 1 to 2147483647, not 0"},
             {#{strategy => mesh, options => #{active_max => 1}}, "there is no option active_max"},
             {#{detector => lists}, "the module lists is no detector: it lacks handle/3, init/2, options/0, summary/1"}
         ]

@@ -25,6 +25,9 @@
     | {no_options, module(), term()}
     | {bad_option, Key :: term(), unknown | {not_a, kind(), term()}}.
 
+%% Of milliseconds and bytes: what a timer takes.
+-define(MAX, 16#7FFFFFFF).
+
 %% @doc The options that are given for a module, checked, with the defaults of those not given.
 -spec complete(module(), options()) -> {ok, options()} | {error, error()}.
 complete(Module, Given) ->
@@ -38,8 +41,8 @@ complete(Module, Given) ->
             {error, {no_options, Module, Other}}
     end.
 
-is_kind({{one_of, Atoms}, _Default}) -> is_list(Atoms);
-is_kind({Kind, _Default}) -> lists:member(Kind, [pos_integer, non_neg_integer, boolean, nodes]);
+is_kind({{one_of, Atoms} = Kind, Default}) -> are_atoms(Atoms) andalso is_a(Kind, Default);
+is_kind({Kind, Default}) -> lists:member(Kind, [pos_integer, non_neg_integer, boolean, nodes]) andalso is_a(Kind, Default);
 is_kind(_) -> false.
 
 check([], _Known, Options) ->
@@ -55,25 +58,29 @@ check([{Key, Value} | Given], Known, Options) ->
             {error, {bad_option, Key, unknown}}
     end.
 
-is_a(pos_integer, Value) -> is_integer(Value) andalso Value > 0;
-is_a(non_neg_integer, Value) -> is_integer(Value) andalso Value >= 0;
+is_a(pos_integer, Value) -> is_a(non_neg_integer, Value) andalso Value > 0;
+is_a(non_neg_integer, Value) -> is_integer(Value) andalso Value >= 0 andalso Value =< ?MAX;
 is_a(boolean, Value) -> is_boolean(Value);
-is_a(nodes, Value) -> is_list(Value) andalso lists:all(fun is_atom/1, Value);
+is_a(nodes, Value) -> are_atoms(Value);
 is_a({one_of, Atoms}, Value) -> lists:member(Value, Atoms).
+
+%% The guard fails for a list that is none to the end.
+are_atoms(Value) when length(Value) >= 0 -> lists:all(fun is_atom/1, Value);
+are_atoms(_Value) -> false.
 
 %% @doc One sentence for an error.
 -spec format_error(error()) -> unicode:chardata().
 format_error({bad_option, Key, unknown}) ->
-    io_lib:format("there is no option ~tw", [Key]);
+    io_lib:format("there is no option ~0tp", [Key]);
 format_error({bad_option, Key, {not_a, Kind, Value}}) ->
-    io_lib:format("the option ~tw must be ~ts, not ~tp", [Key, kind(Kind), Value]);
+    io_lib:format("the option ~tw must be ~ts, not ~0tp", [Key, kind(Kind), Value]);
 format_error({no_options, Module, Term}) ->
     io_lib:format("~tw:options/0 must give a map of {Kind, Default}, and came to ~0tP", [Module, Term, 20]);
 format_error(Error) ->
     atoll_plug:format_error(Error).
 
-kind(pos_integer) -> "a whole number above 0";
-kind(non_neg_integer) -> "a whole number from 0 on";
+kind(pos_integer) -> io_lib:format("a whole number from 1 to ~b", [?MAX]);
+kind(non_neg_integer) -> io_lib:format("a whole number from 0 to ~b", [?MAX]);
 kind(boolean) -> "true or false";
 kind(nodes) -> "a list of nodes";
 kind({one_of, Atoms}) -> ["one of ", lists:join(", ", [atom_to_list(A) || A <- Atoms])].

@@ -165,7 +165,7 @@
 -define(OWN_PACKETS, 2).
 %% The longest pause before one that refuses is tried again; how many are remembered.
 -define(REFUSED_MAX_MS, 300000).
--define(MAX_REFUSING, 1000).
+-define(MAX_REFUSING, 10000).
 
 %% @doc The state of a node that wants nobody.
 -spec init(config(), atoll_protocol:now_ms()) -> {state(), [atoll_protocol:effect()]}.
@@ -367,8 +367,13 @@ wait(Ms, Node, Peer, State) ->
 refused(Node, #peer{phase = {trying, _}} = Peer, Now, #state{refusing = Refusing, options = Options} = State0) ->
     #{retry_min_ms := Min} = Options,
     {Times, Last, _} = maps:get(Node, Refusing, {0, 0, Now}),
-    {Ms, State1} = jitter(max(Min, min(?REFUSED_MAX_MS, 2 * Last)), State0),
-    State2 = State1#state{refusing = remember(Node, {Times + 1, Ms, Now + Ms}, Now, Refusing)},
+    {Known, Longest} =
+        case room(Node, Now, Refusing) of
+            {true, Left} -> {Left, max(Min, min(?REFUSED_MAX_MS, 2 * Last))};
+            {false, Left} -> {Left, ?REFUSED_MAX_MS}
+        end,
+    {Ms, State1} = jitter(Longest, State0),
+    State2 = State1#state{refusing = remember(Node, {Times + 1, Ms, Now + Ms}, Known)},
     {State, Effects} = wait(Ms, Node, Peer, State2),
     {State, [{notify, {refused, Node}} || Times =:= 1] ++ Effects};
 refused(_Node, _Peer, _Now, State) ->
@@ -376,15 +381,16 @@ refused(_Node, _Peer, _Now, State) ->
     {State, []}.
 
 %% Those whose pause is over make room.
-remember(Node, Refusal, Now, Refusing0) when
-    map_size(Refusing0) >= ?MAX_REFUSING, not is_map_key(Node, Refusing0)
-->
-    case maps:filter(fun(_, {_, _, At}) -> At > Now end, Refusing0) of
-        Full when map_size(Full) >= ?MAX_REFUSING -> Full;
-        Refusing -> Refusing#{Node => Refusal}
-    end;
-remember(Node, Refusal, _Now, Refusing) ->
-    Refusing#{Node => Refusal}.
+room(Node, _Now, Refusing) when map_size(Refusing) < ?MAX_REFUSING; is_map_key(Node, Refusing) ->
+    {true, Refusing};
+room(_Node, Now, Refusing) ->
+    Left = maps:filter(fun(_, {_, _, At}) -> At > Now end, Refusing),
+    {map_size(Left) < ?MAX_REFUSING, Left}.
+
+remember(Node, Refusal, Refusing) when map_size(Refusing) < ?MAX_REFUSING; is_map_key(Node, Refusing) ->
+    Refusing#{Node => Refusal};
+remember(_Node, _Refusal, Refusing) ->
+    Refusing.
 
 %% It refuses no more, or is not there to refuse.
 admitted(Node, #state{refusing = Refusing} = State) ->

@@ -44,7 +44,7 @@
 
 -behaviour(atoll_protocol).
 
--export([init/2, handle/3, wire/0, encode/2, decode/2]).
+-export([init/2, handle/3]).
 -export([neighbours/1, members/1, meta/2, incarnation/1, remembered/1, summary/1]).
 
 -export_type([config/0, notice/0, state/0]).
@@ -281,7 +281,9 @@ handle({call, From, members}, _Now, State) ->
 handle({call, From, {set_meta, _}}, _Now, #state{roster = off} = State) ->
     {State, [{reply, From, {error, roster_off}}]};
 handle({call, From, {set_meta, Meta}}, Now, State) ->
-    done(tell(roster, {cast, {meta, Meta}}, Now, State, [{reply, From, ok}]));
+    %% Whoever asks after the answer sees it.
+    {Told, Acc} = tell(roster, {cast, {meta, Meta}}, Now, State, []),
+    done({Told, [{reply, From, ok} | Acc]});
 handle({call, From, {broadcast, _}}, _Now, #state{broadcast = off} = State) ->
     {State, [{reply, From, {error, broadcast_off}}]};
 handle({call, From, {broadcast, _}}, _Now, #state{leaving = left} = State) ->
@@ -326,23 +328,6 @@ members(#state{roster = Roster}) ->
 meta(_Node, #state{roster = off}) -> #{};
 meta(Node, #state{roster = Roster}) -> atoll_roster:meta(Node, Roster).
 
-%% @doc Version 2 has the metadata of members, and detectors other than ours.
--spec wire() -> atoll_versions:range().
-wire() -> {1, 2}.
-
-%% @doc What a node that has version 1 alone cannot read comes to it as no news.
--spec encode(Message :: term(), atoll_versions:version()) -> term().
-encode({Start, Life, roster, {hash, Hash, _}}, 1) -> {Start, Life, roster, {hash, Hash}};
-encode({Start, Life, roster, {meta, _}}, 1) -> {Start, Life, roster, {news, []}};
-encode({Start, Life, {detector, _}, _}, 1) -> {Start, Life, roster, {news, []}};
-encode({Start, Life, detector, {vouch, _, _}}, 1) -> {Start, Life, roster, {news, []}};
-encode({Start, Life, broadcast, Message}, 1) -> {Start, Life, broadcast, atoll_plumtree:unacknowledged(Message)};
-encode(Message, _Version) -> Message.
-
-%% @doc Each form of a version is one of the next too.
--spec decode(Wire :: term(), atoll_versions:version()) -> term().
-decode(Message, _Version) -> Message.
-
 %% @doc The number of this node's present life.
 -spec incarnation(state()) -> pos_integer().
 incarnation(#state{incarnation = Incarnation}) ->
@@ -370,8 +355,15 @@ summary(#state{} = State) ->
             stale => State#state.stale,
             foreign => State#state.foreign
         },
-        maps:from_list([{Part, (module(Part, State)):summary(get(Part, State))} || Part <- Parts])
+        maps:from_list([{Part, summary(module(Part, State), get(Part, State))} || Part <- Parts])
     ).
+
+%% Nobody loses the overlay because somebody looks at it.
+summary(Module, Inner) ->
+    case atoll_plug:call(Module, summary, [Inner]) of
+        {ok, Summary} -> Summary;
+        {error, Crash} -> #{crashed => Crash}
+    end.
 
 %% Parts
 

@@ -66,7 +66,7 @@
 
 -behaviour(atoll_protocol).
 
--export([options/0, init/2, handle/3, summary/1, payloads/1, unacknowledged/1]).
+-export([options/0, init/2, handle/3, summary/1, payloads/1]).
 
 -export_type([config/0, options/0, message/0, payload/0, notice/0, state/0]).
 
@@ -376,20 +376,6 @@ payloads({gossip, _, _, _, Hops, _}) -> [Hops];
 payloads({answer, _Lacks, Messages, _Gone}) -> lists:append([payloads(M) || M <- Messages]);
 payloads({rest, Messages, _Gone}) -> lists:append([payloads(M) || M <- Messages]);
 payloads(_) -> [].
-
-%% @doc For a node that knows no acknowledgements: a message without what is about them. It, and
-%% who has the message from it, does not acknowledge it.
--spec unacknowledged(message()) -> message().
-unacknowledged({gossip, Root, Incarnation, Seq, Hops, Payload}) ->
-    {gossip, Root, Incarnation, Seq, Hops, plain(Payload)};
-unacknowledged({answer, Lacks, Messages, Gone}) ->
-    {answer, Lacks, [unacknowledged(Message) || Message <- Messages], Gone};
-unacknowledged({rest, Messages, Gone}) ->
-    {rest, [unacknowledged(Message) || Message <- Messages], Gone};
-unacknowledged({Acks, _}) when Acks =:= acks; Acks =:= acks_wanted ->
-    {ihave, []};
-unacknowledged(Message) ->
-    Message.
 
 %% Messages, eager and lazy
 

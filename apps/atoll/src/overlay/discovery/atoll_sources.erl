@@ -25,7 +25,7 @@
 -export_type([options/0]).
 
 %% A reader ends with exit/1 by design.
--dialyzer({nowarn_function, spawn_reader/1}).
+-dialyzer({nowarn_function, spawn_reader/2}).
 
 -type options() :: #{
     sources := [atoll_source:source()],
@@ -43,7 +43,9 @@
     monitor :: reference(),
     %% What is to be done at the deadline, and its timer.
     deadline :: atoll_source:deadline(),
-    timer :: reference()
+    timer :: reference(),
+    %% Its answer has this tag: what it is linked with may end it with any reason.
+    tag :: reference()
 }).
 
 -record(state, {
@@ -98,32 +100,34 @@ handle_info({timeout, _Timer, {late, Monitor}}, #state{readers = Readers} = Stat
         #{} -> {noreply, State}
     end;
 handle_info({'DOWN', Monitor, process, _Pid, Reason}, #state{readers = Readers} = State0) ->
-    {{Index, #reader{timer = Timer}}, Rest} = maps:take(Monitor, Readers),
+    {{Index, #reader{timer = Timer, tag = Tag}}, Rest} = maps:take(Monitor, Readers),
     _ = erlang:cancel_timer(Timer),
     State = State0#state{readers = Rest},
-    {noreply, wait(Index, result(Index, reading(Reason), State))};
+    {noreply, wait(Index, result(Index, reading(Tag, Reason), State))};
 handle_info({'EXIT', Pid, _Reason}, State) when is_pid(Pid) ->
     {noreply, State}.
 
-reading({answer, Reading}) -> Reading;
-reading(Crash) -> {error, {crashed, Crash}}.
+reading(Tag, {answer, Tag, Reading}) -> Reading;
+reading(_Tag, Crash) -> {error, {crashed, Crash}}.
 
 %% Readers
 
 start_reader(Index, #state{sources = Sources, readers = Readers} = State) ->
     #{Index := Source} = Sources,
     {_, Ms} = Deadline = atoll_source:deadline(Source),
-    {Pid, Monitor} = spawn_reader(Source),
+    Tag = make_ref(),
+    {Pid, Monitor} = spawn_reader(Source, Tag),
     Reader = #reader{
         pid = Pid,
         monitor = Monitor,
         deadline = Deadline,
-        timer = erlang:start_timer(Ms, self(), {late, Monitor})
+        timer = erlang:start_timer(Ms, self(), {late, Monitor}),
+        tag = Tag
     },
     State#state{readers = Readers#{Monitor => {Index, Reader}}}.
 
-spawn_reader(Source) ->
-    spawn_opt(fun() -> exit({answer, atoll_source:read(Source)}) end, [link, monitor]).
+spawn_reader(Source, Tag) ->
+    spawn_opt(fun() -> exit({answer, Tag, atoll_source:read(Source)}) end, [link, monitor]).
 
 late(Index, #reader{deadline = {leave, Ms}}, State) ->
     result(Index, {error, {late, Ms}}, State);

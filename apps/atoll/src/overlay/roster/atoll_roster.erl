@@ -110,7 +110,7 @@
     | {buckets, [{atoll_buckets:index(), entries()}]}
     %% What the receiver lacks, in answer.
     | {entries, entries()}
-    %% The same four of metadata; since version 2.
+    %% The same four of metadata.
     | {meta, {news | entries, metas()} | {hashes, atoll_buckets:hashes()} | {buckets, [{atoll_buckets:index(), metas()}]}}
     %% The sender leaves; the sender has heard that the receiver does.
     | {farewell, atoll_roster_table:life()}
