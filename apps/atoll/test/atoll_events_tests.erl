@@ -10,6 +10,8 @@ events_test_() ->
             {"a subscriber hears the kinds it asked for, in order", fun hears_its_kinds/0},
             {"who subscribed twice hears once", fun hears_once/0},
             {"a part of a kind is heard alone, or with the whole once", fun hears_parts/0},
+            {"what finds no room is dropped and counted, until something is taken", fun finds_no_room/0},
+            {"the room of one is nothing to the others", fun has_its_own_room/0},
             {"after unsubscribing nothing is heard", fun unsubscribes/0},
             {"who has ended is forgotten", fun forgets/0},
             {"subscriptions outlive the process", fun survives/0},
@@ -62,15 +64,46 @@ hears_parts() ->
     ok = atoll_events:emit(broadcast, other, #{payload => 4}, #{}),
     ?assertEqual([{broadcast, #{payload => 3}}, {broadcast, #{payload => 4}}], heard()).
 
+finds_no_room() ->
+    Bound = atoll_events:bound(2),
+    ok = atoll_events:subscribe([{broadcast, news}], Bound),
+    Say = fun(N) -> ok = atoll_events:emit(broadcast, news, #{payload => N}, #{}) end,
+    lists:foreach(Say, [1, 2, 3, 4]),
+    ?assertEqual([{broadcast, #{payload => 1}}, {broadcast, #{payload => 2}}], heard()),
+    ?assertEqual(2, atoll_events:dropped(Bound)),
+    ?assertEqual([1, 0], [atoll_events:took(Bound), atoll_events:took(Bound)]),
+    lists:foreach(Say, [5, 6, 7]),
+    ?assertEqual([{broadcast, #{payload => 5}}, {broadcast, #{payload => 6}}], heard()),
+    ?assertEqual(3, atoll_events:dropped(Bound)).
+
+has_its_own_room() ->
+    ok = atoll_events:subscribe([link_up]),
+    Self = self(),
+    {Pid, Ref} = spawn_monitor(fun() ->
+        ok = atoll_events:subscribe([link_up], atoll_events:bound(1)),
+        Self ! {self(), ready},
+        receive stop -> exit({heard, length(heard())}) end
+    end),
+    receive {Pid, ready} -> ok end,
+    lists:foreach(fun(N) -> ok = atoll_events:emit(link_up, #{node => N}) end, [a, b, c]),
+    Pid ! stop,
+    receive {'DOWN', Ref, process, Pid, Reason} -> ?assertEqual({heard, 1}, Reason) end,
+    ?assertEqual(3, length(heard())).
+
 unsubscribes() ->
     ok = atoll_events:subscribe([link_up]),
+    ok = atoll_events:subscribe([link_down], atoll_events:bound(1)),
     ok = atoll_events:unsubscribe(),
     ok = atoll_events:emit(link_up, #{node => a}),
+    ok = atoll_events:emit(link_down, #{node => a}),
     ?assertEqual([], heard()).
 
 forgets() ->
     Rows = ets:info(atoll_events, size),
-    {Pid, Ref} = spawn_monitor(fun() -> ok = atoll_events:subscribe([link_up, link_down]) end),
+    {Pid, Ref} = spawn_monitor(fun() ->
+        ok = atoll_events:subscribe([link_up, link_down]),
+        ok = atoll_events:subscribe([broadcast], atoll_events:bound(1))
+    end),
     receive
         {'DOWN', Ref, process, Pid, normal} -> ok
     end,
