@@ -117,6 +117,7 @@
 
 -type error() ::
     atoll_overlay:error()
+    | atoll_handler:own_error()
     | atoll_route:error()
     | {not_a_node, term()}
     | {no_such_event, term()}
@@ -473,6 +474,10 @@ format_error({bad_acknowledgement, Term}) ->
     io_lib:format(
         "the options of an acknowledged broadcast are ack => all or a number of nodes, and timeout => milliseconds, not ~0tp", [Term]
     );
+format_error({no_handler, _} = Error) ->
+    atoll_handler:format_error(Error);
+format_error(Error) when element(1, Error) =:= bad_option; element(1, Error) =:= no_module; element(1, Error) =:= lacks ->
+    atoll_handler:format_error(Error);
 format_error({not_a_folder, Term}) ->
     io_lib:format("~tp is not the path of a folder", [Term]);
 format_error(overloaded) ->

@@ -26,6 +26,16 @@ the_bounds_are_those_of_the_detector_test() ->
     Known = maps:map(fun(_Key, {_Kind, Default}) -> Default end, atoll_detector_watchers:options()),
     ?assertEqual(Said, maps:with(maps:keys(Said), Known)).
 
+%% What users copy is what the suites run.
+the_handler_is_that_of_the_tests_test() ->
+    {ok, Source} = file:read_file(filename:join([root(), "apps", "atoll", "test", "atoll_handler_registers.erl"])),
+    [_, Code] = binary:split(Source, <<"-module">>),
+    ?assertMatch([_, _], binary:split(section("State on all members"), binary:replace(Code, <<"atoll_handler_registers">>, <<"settings">>))).
+
+the_options_of_a_handler_stand_there_test() ->
+    [_Callbacks, _Calls, Options] = tables("State on all members"),
+    ?assertEqual(maps:map(fun(_Key, {_Kind, Default}) -> Default end, atoll_handler_core:options()), defaults(Options)).
+
 %% Of the quickstarts too.
 links_lead_somewhere_test() ->
     [

@@ -55,6 +55,8 @@ text(Module, Function, Args, Otherwise) ->
 
 %% @doc One sentence for an error.
 -spec format_error(error()) -> unicode:chardata().
+format_error({no_module, What, Name, []}) ->
+    io_lib:format("there is no module ~0tp that would be a ~ts", [Name, What]);
 format_error({no_module, What, Name, Own}) ->
     io_lib:format("there is no ~ts ~0tp; there are ~ts, and any module that is one", [What, Name, names(Own)]);
 format_error({lacks, What, Module, Lacking}) ->

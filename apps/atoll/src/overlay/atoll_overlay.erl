@@ -15,7 +15,7 @@
 
 -export([start_link/1, create_table/0]).
 -export([join/1, leave/0, contacts/1, tell/1, cliques/1, broadcast/2, broadcast/4, set_meta/1]).
--export([members/0, metas/0, neighbours/0, has_left/0, status/0]).
+-export([members/0, metas/0, neighbours/0, is_on/0, has_left/0, status/0]).
 -export([open/1, act/2, event/2, notice/2]).
 
 -export_type([config/0, error/0]).
@@ -209,6 +209,14 @@ members() ->
 -spec neighbours() -> [node()].
 neighbours() ->
     published(neighbour).
+
+%% @doc Whether there is an overlay, though its process may be being started again; or why not.
+-spec is_on() -> ok | {error, overlay_off | not_running}.
+is_on() ->
+    case look_up(strategy) of
+        {ok, _} -> ok;
+        none -> {error, missing()}
+    end.
 
 %% @doc Whether this node has left, and not joined again.
 -spec has_left() -> boolean().
