@@ -170,7 +170,7 @@ wrong_uses_are_refused_in_a_sentence(Config) ->
                 {lacks, handler, maps, [{digest, 1}, {init, 1}, {merge, 3}, {since, 2}]},
                 "the module maps is no handler: it lacks digest/1, init/1, merge/3, since/2"
             },
-            {{bad_option, piece_max, {not_a, pos_integer, 0}}, "the option piece_max must be a whole number above 0, not 0"},
+            {{bad_option, piece_max, {not_a, pos_integer, 0}}, "the option piece_max must be a whole number from 1 to 2147483647, not 0"},
             {{bad_option, tea, unknown}, "there is no option tea"},
             {{no_handler, other}, "there is no handler other on this node"},
             {{no_handler, other}, "there is no handler other on this node"}
