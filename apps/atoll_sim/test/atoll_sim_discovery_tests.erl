@@ -13,7 +13,7 @@ cluster(Discovery) ->
 
 new(Discovery) ->
     {ok, Cluster} = atoll_sim_cluster:new(
-        #{nodes => ?NODES, contacts => 4, seed => 7, broadcast => off, discovery => Discovery}
+        #{nodes => ?NODES, contacts => 4, seed => 7, broadcast => off, roster => off, discovery => Discovery}
     ),
     Cluster.
 

@@ -59,7 +59,7 @@ at_rest_nobody_joins_and_no_link_is_lost_test_() ->
     seeds(?FUNCTION_NAME, 6, fun(Seed) ->
         [
             begin
-                Settled = atoll_sim_cluster:wait(120000, formed(60, Strategy, Seed)),
+                Settled = atoll_sim_cluster:wait(120000, formed(atoll_tier:size(formed_nodes), Strategy, Seed)),
                 Watched = atoll_sim_cluster:watch({fun losses/4, []}, Settled),
                 Later = atoll_sim_cluster:wait(600000, Watched),
                 ?assertEqual([], atoll_sim_cluster:watched(Later)),

@@ -31,7 +31,7 @@
 %%
 %% A peer that answers, but refuses the connection, as one with another cookie does, writes each
 %% refusal into its log. So after the first one nobody's want shortens the pauses, which go on growing
-%% to five minutes, and are remembered while nobody wants the peer. That it refuses is said once.
+%% to half a minute, and are remembered while nobody wants the peer. That it refuses is said once.
 %%
 %% The carrier below may have a channel with a peer that is no connection of its own, but
 %% goes over others'. One that somebody wants is to have one of its own, so that is said
@@ -164,7 +164,7 @@
 %% Two packets, the question and its answer, pass between a reading and the next.
 -define(OWN_PACKETS, 2).
 %% The longest pause before one that refuses is tried again; how many are remembered.
--define(REFUSED_MAX_MS, 300000).
+-define(REFUSED_MAX_MS, 30000).
 -define(MAX_REFUSING, 10000).
 
 %% @doc The state of a node that wants nobody.
