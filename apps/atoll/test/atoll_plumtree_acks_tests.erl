@@ -111,11 +111,13 @@ to_first(_Root, First) -> [[First], [o, First]].
 
 run(Steps, Acks) -> lists:foldl(fun(Step, {A, _}) -> Step(A) end, {Acks, []}, Steps).
 
-came(Id, From) -> fun(A) -> {atoll_plumtree_acks:came(Id, From, A), []} end.
-delivered(Id) -> fun(A) -> atoll_plumtree_acks:delivered(Id, A) end.
+came(Id, From) -> came(Id, From, 0).
+came(Id, From, Now) -> fun(A) -> {atoll_plumtree_acks:came(Id, From, Now, A), []} end.
+delivered(Id) -> fun(A) -> atoll_plumtree_acks:delivered(Id, 0, A) end.
 received(List) -> received(x, List).
 received(From, List) -> fun(A) -> atoll_plumtree_acks:received(From, List, A) end.
-lost(Node) -> fun(A) -> atoll_plumtree_acks:lost(Node, A) end.
+lost(Node) -> lost(Node, 0).
+lost(Node, Now) -> fun(A) -> atoll_plumtree_acks:lost(Node, Now, A) end.
 flush() -> fun(A) -> atoll_plumtree_acks:flush(fun to_first/2, A) end.
 
 acknowledgements_are_gathered_and_go_to_whom_the_message_came_from_test() ->
@@ -187,13 +189,57 @@ callers_too_many_are_refused_and_counted_test() ->
     Request = fun(Seq) -> fun(A) -> atoll_plumtree_acks:request({1, Seq}, from(all), {all, 9000}, [me, a], A) end end,
     {Acks, _} = run([Request(1), Request(2)], new()),
     {true, Refused} = atoll_plumtree_acks:is_full(Acks),
-    ?assertEqual(#{acknowledged => 0, waiting => 2, waiting_refused => 1}, atoll_plumtree_acks:summary(Refused)),
+    ?assertEqual(#{acknowledged => 0, waiting => 2, waiting_refused => 1, strays => 0}, atoll_plumtree_acks:summary(Refused)),
     {Less, [{reply, _, {error, {unanswered, [a]}}} | _]} = atoll_plumtree_acks:expired({1, 1}, Refused),
     ?assertMatch({false, _}, atoll_plumtree_acks:is_full(Less)).
 
 the_oldest_message_is_forgotten_for_a_newer_one_and_counted_test() ->
     {Acks, _} = run([came({r, 1, Seq}, p) || Seq <- [1, 2, 3, 4]], new()),
     ?assertMatch({#{acknowledged := 3}, 1}, {atoll_plumtree_acks:summary(Acks), atoll_plumtree_acks:dropped(Acks)}),
-    %% What comes for it goes on.
-    {_, Sends} = atoll_plumtree_acks:flush(fun(r, none) -> [[q]] end, element(1, run([received([{{r, 1, 1}, [a]}])], Acks))),
-    ?assertEqual([{send, q, {acks, [{{r, 1, 1}, [a]}]}}], Sends).
+    %% What comes for it is no more told of.
+    {Stray, Effects} = run([received([{{r, 1, 1}, [a]}, {{r, 1, 5}, [a]}])], Acks),
+    ?assertMatch({#{acknowledged := 3, strays := 2}, []}, {atoll_plumtree_acks:summary(Stray), Effects}).
+
+who_has_delivered_a_message_says_so_when_asked_though_it_is_forgotten_test() ->
+    Ids = [{r, 1, Seq} || Seq <- [1, 2, 3, 4]],
+    {Acks, _} = run([Step || Id <- Ids, Step <- [came(Id, p), delivered(Id)]], new()),
+    ?assertEqual([{send, r, {acks, [{{r, 1, 1}, [me]}]}}], atoll_plumtree_acks:wanted(r, [{1, 1}, {1, 9}], Acks)),
+    %% Of so many, and no more.
+    {Later, _} = run([delivered({s, 1, Seq}) || Seq <- lists:seq(1, 16 * 3)], Acks),
+    ?assertEqual([], atoll_plumtree_acks:wanted(r, [{1, 1}], Later)),
+    ?assertMatch([_], atoll_plumtree_acks:wanted(s, [{1, 1}], Later)).
+
+what_is_old_no_neighbour_is_told_again_test() ->
+    [Old, Young] = [{r, 1, 1}, {r, 1, 2}],
+    {Acks, _} = run([came(Old, p), delivered(Old), flush(), came(Young, p, 2000), received([{Young, [a]}]), flush()], new()),
+    {Lost, _} = run([lost(p, 5000)], Acks),
+    {_, Sends} = atoll_plumtree_acks:flush(fun(r, p) -> [[q]] end, Lost),
+    ?assertEqual([{send, q, {acks, [{Young, [a]}]}}], Sends),
+    ?assertMatch({#{acknowledged := 1}, 0}, {atoll_plumtree_acks:summary(Lost), atoll_plumtree_acks:dropped(Lost)}),
+    ?assertMatch({_, []}, run([lost(p, 7000)], Acks)).
+
+%% More messages are under way than a node knows of, and their sender is far: what nobody knows any
+%% more does not go round for ever.
+it_ends_though_more_are_under_way_than_are_known_test() ->
+    Ups = maps:from_list([{I, lists:usort([(I + D + 16) rem 16 || D <- [-1, 1, 5, -5]])} || I <- lists:seq(0, 15)]),
+    {First, Second} = lists:split(16, [{r, 1, Seq} || Seq <- lists:seq(1, 32)]),
+    Nodes = maps:map(fun(I, _) -> atoll_plumtree_acks:new(I, options(#{acks_max => 16})) end, Ups),
+    Knows = fun(Ids, A) -> element(1, run([delivered(Id) || Id <- Ids], A)) end,
+    ?assertEqual(quiet, rounds(50, Ups, maps:update_with(8, fun(A) -> Knows(Second, A) end, maps:update_with(0, fun(A) -> Knows(First, A) end, Nodes)))).
+
+rounds(0, _Ups, _Nodes) ->
+    loud;
+rounds(N, Ups, Nodes) ->
+    Flushed = maps:map(
+        fun(I, Acks) -> #{I := Up} = Ups, atoll_plumtree_acks:flush(fun(r, First) -> [[First] || lists:member(First, Up)] ++ [Up] end, Acks) end, Nodes
+    ),
+    Mail = [{To, From, List} || {From, {_, Sends}} <- lists:sort(maps:to_list(Flushed)), {send, To, {acks, List}} <- Sends],
+    Told = lists:foldl(
+        fun({To, From, List}, All) -> maps:update_with(To, fun(A) -> element(1, atoll_plumtree_acks:received(From, List, A)) end, All) end,
+        maps:map(fun(_, {Acks, _}) -> Acks end, Flushed),
+        Mail
+    ),
+    case Mail of
+        [] -> quiet;
+        _ -> rounds(N - 1, Ups, Told)
+    end.

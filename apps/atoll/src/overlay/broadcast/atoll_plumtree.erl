@@ -415,7 +415,7 @@ gossip(From, Root, Incarnation, Seq, Hops, Payload, Now, #state{seen = Seen0, pa
                 payloads = N + 1,
                 hops_max = max(Hops, State#state.hops_max)
             },
-            {Delivered, Notices} = deliver(Root, Seq, Ahead, Missed, Payload, Now, to_acknowledge(Root, Payload, From, Taken)),
+            {Delivered, Notices} = deliver(Root, Seq, Ahead, Missed, Payload, Now, to_acknowledge(Root, Payload, From, Now, Taken)),
             {Announcing, Timer} = announce(Message, Announced, Delivered),
             {Hurried, Exchange} = hurry(Ahead, From, Now, Announcing),
             {Pruned, Prune} = prune_again(Kind, From, Root, Hurried),
@@ -602,7 +602,7 @@ up(Node, First, Now, State) ->
 
 down(Node, Now, #state{up = Up, unmet = Unmet, trees = Trees0, missing = Missing, acks = Acks} = State0) ->
     {Adopted, Trees} = atoll_plumtree_trees:orphaned(Node, Now, atoll_plumtree_trees:lost(Node, Trees0)),
-    {State, Timer} = acks(atoll_plumtree_acks:lost(Node, Acks), State0#state{
+    {State, Timer} = acks(atoll_plumtree_acks:lost(Node, Now, Acks), State0#state{
         up = lists:delete(Node, Up),
         unmet = lists:delete(Node, Unmet),
         trees = Trees,
@@ -752,7 +752,7 @@ fetch(From, {gossip, Root, Incarnation, Seq, Hops, Payload}, Now, #state{seen = 
                 cache = Cache,
                 missing = atoll_plumtree_missing:came({Root, Incarnation, Seq}, Missing)
             },
-            Wanted = to_acknowledge(Root, Payload, From, count(fetched, 1, Fetched)),
+            Wanted = to_acknowledge(Root, Payload, From, Now, count(fetched, 1, Fetched)),
             {Delivered, Notices} = deliver(Root, Seq, Ahead, Missed, Payload, Now, Wanted),
             {Announced, Timer} = announce(Message, Others, Delivered),
             {Announced, Notices ++ Timer};
@@ -779,12 +779,12 @@ deliver(Root, Seq, Ahead, Missed, Payload, Now, #state{seen = Seen0, held = Held
     InTurn = Ahead =:= 0 andalso not atoll_plumtree_held:is_held(Root, Held0),
     case InTurn orelse not is_ordered(State) of
         true ->
-            tell(Root, [{missed, Missed} || Missed > 0] ++ [{payload, Payload}], State);
+            tell(Root, [{missed, Missed} || Missed > 0] ++ [{payload, Payload}], Now, State);
         false ->
             Place = atoll_plumtree_seen:place(Root, Seen0),
             {Out, Back, Held} = atoll_plumtree_held:take(Root, Place, Missed, {Seq, Payload}, Now, Held0),
             Seen = atoll_plumtree_seen:unsee(Root, Back, Seen0),
-            {Told, Notices} = tell(Root, Out, State#state{seen = Seen, held = Held}),
+            {Told, Notices} = tell(Root, Out, Now, State#state{seen = Seen, held = Held}),
             {Told, Notices ++ first_held(Held0, Held, State)}
     end.
 
@@ -799,9 +799,9 @@ moved(Root, Missed, Now, #state{seen = Seen, held = Held0} = State) ->
     case atoll_plumtree_held:is_held(Root, Held0) of
         true ->
             {Out, Held} = atoll_plumtree_held:release(Root, atoll_plumtree_seen:place(Root, Seen), Missed, Now, Held0),
-            tell(Root, Out, State#state{held = Held});
+            tell(Root, Out, Now, State#state{held = Held});
         false ->
-            tell(Root, [{missed, Missed} || Missed > 0], State)
+            tell(Root, [{missed, Missed} || Missed > 0], Now, State)
     end.
 
 %% A message that no living node has, or that is lost again and again, is not waited for for ever.
@@ -821,19 +821,19 @@ give_up({Root, Life, First}, Now, #state{seen = Seen0, held = Held0} = State) ->
             %% The sender was forgotten.
             _ -> atoll_plumtree_held:forget(Root, Held0)
         end,
-    tell(Root, Out, State#state{seen = Seen, held = Held}).
+    tell(Root, Out, Now, State#state{seen = Seen, held = Held}).
 
-tell(Root, [{payload, {acknowledge, {Life, Seq}, Payload}}], #state{acks = Acks} = State0) ->
-    {State1, Notices} = tell(Root, [{payload, Payload}], State0),
-    {State, Timer} = acks(atoll_plumtree_acks:delivered({Root, Life, Seq}, Acks), State1),
+tell(Root, [{payload, {acknowledge, {Life, Seq}, Payload}}], Now, #state{acks = Acks} = State0) ->
+    {State1, Notices} = tell(Root, [{payload, Payload}], Now, State0),
+    {State, Timer} = acks(atoll_plumtree_acks:delivered({Root, Life, Seq}, Now, Acks), State1),
     {State, Notices ++ Timer};
-tell(Root, [{payload, Payload}], #state{delivered = Delivered} = State) ->
+tell(Root, [{payload, Payload}], _Now, #state{delivered = Delivered} = State) ->
     {State#state{delivered = Delivered + 1}, [{notify, {broadcast, Root, Payload}}]};
-tell(Root, Out, State) ->
+tell(Root, Out, Now, State) ->
     collect(
         fun
             ({missed, Count}, S) -> {count(missed, Count, S), [{notify, {missed, Root, Count}}]};
-            (Payload, S) -> tell(Root, [Payload], S)
+            (Payload, S) -> tell(Root, [Payload], Now, S)
         end,
         Out,
         State
@@ -847,9 +847,9 @@ acks({Acks, Effects}, State) ->
 plain({acknowledge, _Id, Payload}) -> Payload;
 plain(Payload) -> Payload.
 
-to_acknowledge(Root, {acknowledge, {Life, Seq}, _}, From, #state{acks = Acks} = State) ->
-    State#state{acks = atoll_plumtree_acks:came({Root, Life, Seq}, From, Acks)};
-to_acknowledge(_Root, _Payload, _From, State) ->
+to_acknowledge(Root, {acknowledge, {Life, Seq}, _}, From, Now, #state{acks = Acks} = State) ->
+    State#state{acks = atoll_plumtree_acks:came({Root, Life, Seq}, From, Now, Acks)};
+to_acknowledge(_Root, _Payload, _From, _Now, State) ->
     State.
 
 %% Whom to tell of what goes to Root.

@@ -4,18 +4,20 @@
 %% came from first, and that one its own, so that they go up the tree that the message came down.
 %% They are gathered for `ack_ms' on each step: the sender hears from its neighbours, and not
 %% from everyone. Where that neighbour is gone the sender itself is told, if it is a
-%% neighbour, or the parent in its tree, or any neighbour; and who has told one that is lost
+%% neighbour, or else all neighbours are; and who has told one that is lost
 %% tells the next one again, all that came through here.
 %%
 %% Any of it may be lost. The sender asks some of those that it has not heard of, each
 %% `ask_ms', and they answer it directly, with all that they know. So there are connections with
 %% a few stragglers, for a while.
 %%
-%% Bounded: a node knows of the last `acks_max' messages that are acknowledged; of earlier
-%% ones it sends on what comes, once or again. No more than `waits_max' callers wait.
+%% Bounded: a node knows of the last `acks_max' messages that are to be acknowledged, and of each
+%% for five times `ask_ms'. What comes of others it does not send on, or it would go round for
+%% ever where more are under way than nodes know of. Of 16 times as many it knows that it has
+%% delivered them itself, and says so when it is asked. No more than `waits_max' callers wait.
 -module(atoll_plumtree_acks).
 
--export([new/2, is_full/1, request/5, came/3, delivered/2, received/3, wanted/3, gone/2, lost/2]).
+-export([new/2, is_full/1, request/5, came/4, delivered/3, received/3, wanted/3, gone/2, lost/3]).
 -export([flush/2, ask/3, expired/2, summary/1, dropped/1]).
 
 -export_type([acks/0, message/0, id/0, route/0]).
@@ -48,12 +50,17 @@
     self :: node(),
     options :: atoll_options:options(),
     entries = #{} :: #{id() => #entry{}},
-    %% Their keys, oldest first.
-    order = queue:new() :: queue:queue(id()),
+    %% Their keys, oldest first, and since when there is an entry.
+    order = queue:new() :: queue:queue({id(), atoll_protocol:now_ms()}),
+    %% What this node has delivered, and the same, oldest first.
+    own = #{} :: #{id() => []},
+    own_order = queue:new() :: queue:queue(id()),
     %% Whether the timer runs.
     gathers = false :: boolean(),
     waits = atoll_plumtree_waits:new() :: atoll_plumtree_waits:waits(),
     refused = 0 :: non_neg_integer(),
+    %% What came of messages without an entry.
+    strays = 0 :: non_neg_integer(),
     dropped = 0 :: non_neg_integer()
 }).
 
@@ -61,6 +68,10 @@
 
 %% How many are asked at a time.
 -define(ASKED, 16).
+%% For how many times ask_ms there is an entry: those who have not been heard of are asked then.
+-define(KEPT, 5).
+%% How many times as many messages are known as delivered.
+-define(OWN, 16).
 
 %% @doc Nothing is to be acknowledged.
 -spec new(node(), atoll_options:options()) -> acks().
@@ -89,31 +100,46 @@ request(Id, From, {Need, Ms}, Members, #acks{self = Self, waits = Waits0, option
     {Answered, [{timer, {ack, Id}, Ms}, {timer, {ask, Id}, AskMs} | Ended]}.
 
 %% @doc A message that is to be acknowledged has come, from there first.
--spec came(id(), node(), acks()) -> acks().
-came(Id, First, Acks) ->
-    store(Id, (entry(Id, Acks))#entry{first = First}, Acks).
+-spec came(id(), node(), atoll_protocol:now_ms(), acks()) -> acks().
+came(Id, First, Now, Acks0) ->
+    {Entry, Acks} = begin_entry(Id, Now, Acks0),
+    store(Id, Entry#entry{first = First}, Acks).
 
 %% @doc This node has delivered it.
--spec delivered(id(), acks()) -> {acks(), [atoll_protocol:effect()]}.
-delivered(Id, #acks{self = Self} = Acks) ->
-    add(Id, [], [Self], Acks).
+-spec delivered(id(), atoll_protocol:now_ms(), acks()) -> {acks(), [atoll_protocol:effect()]}.
+delivered(Id, Now, #acks{self = Self} = Acks0) ->
+    {Entry, Acks} = begin_entry(Id, Now, delivered_here(Id, Acks0)),
+    add(Id, [], [Self], Entry, Acks).
+
+delivered_here(Id, #acks{own = Own} = Acks) when is_map_key(Id, Own) ->
+    Acks;
+delivered_here(Id, #acks{own = Own, own_order = Order, options = #{acks_max := Max}} = Acks) when map_size(Own) < ?OWN * Max ->
+    Acks#acks{own = Own#{Id => []}, own_order = queue:in(Id, Order)};
+delivered_here(Id, #acks{own = Own, own_order = Order} = Acks) ->
+    {{value, Oldest}, Rest} = queue:out(Order),
+    delivered_here(Id, Acks#acks{own = maps:remove(Oldest, Own), own_order = Rest}).
 
 %% @doc These have, as a node says.
 -spec received(node(), [{id(), ordsets:ordset(node())}], acks()) -> {acks(), [atoll_protocol:effect()]}.
 received(From, List, Acks) ->
     lists:foldl(
         fun({Id, Nodes}, {A0, Effects}) ->
-            {A, More} = add(Id, [From], Nodes, A0),
+            {A, More} = received(From, Id, Nodes, A0),
             {A, Effects ++ More}
         end,
         {Acks, []},
         List
     ).
 
-add({Self, Life, Seq}, _From, Nodes, #acks{self = Self, waits = Waits} = Acks) ->
+received(_From, {Self, Life, Seq}, Nodes, #acks{self = Self, waits = Waits} = Acks) ->
     ended(atoll_plumtree_waits:acked({Life, Seq}, Nodes, Waits), Acks);
-add(Id, From, Nodes, Acks) ->
-    #entry{nodes = Known, told = Told, tellers = Tellers, new = New} = Entry = entry(Id, Acks),
+received(From, Id, Nodes, #acks{entries = Entries, strays = Strays} = Acks) ->
+    case Entries of
+        #{Id := Entry} -> add(Id, [From], Nodes, Entry, Acks);
+        #{} -> {Acks#acks{strays = Strays + 1}, []}
+    end.
+
+add(Id, From, Nodes, #entry{nodes = Known, told = Told, tellers = Tellers, new = New} = Entry, Acks) ->
     All = ordsets:union(Nodes, Known),
     IsBack = lists:any(fun(Node) -> lists:member(Node, Told) end, From),
     if
@@ -132,8 +158,11 @@ gather(#acks{options = #{ack_ms := Ms}} = Acks) -> {Acks#acks{gathers = true}, [
 %% @doc The sender of these asks for what is known of them.
 -spec wanted(node(), [atoll_plumtree_waits:id()], acks()) -> [atoll_protocol:effect()].
 wanted(Root, Ids, Acks) ->
-    Known = [{Id, Nodes} || {Life, Seq} <- Ids, Id <- [{Root, Life, Seq}], #entry{nodes = [_ | _] = Nodes} <- [entry(Id, Acks)]],
+    Known = [{Id, Nodes} || {Life, Seq} <- Ids, Id <- [{Root, Life, Seq}], [_ | _] = Nodes <- [known(Id, Acks)]],
     [{send, Root, {acks, Known}} || Known =/= []].
+
+known(Id, #acks{self = Self, entries = Entries, own = Own}) ->
+    ordsets:union([Self || is_map_key(Id, Own)], (maps:get(Id, Entries, #entry{}))#entry.nodes).
 
 %% @doc A node is no member any more.
 -spec gone(node(), acks()) -> {acks(), [atoll_protocol:effect()]}.
@@ -141,8 +170,9 @@ gone(Node, #acks{waits = Waits} = Acks) ->
     ended(atoll_plumtree_waits:gone(Node, Waits), Acks).
 
 %% @doc A neighbour is lost: what it was told somebody else is told.
--spec lost(node(), acks()) -> {acks(), [atoll_protocol:effect()]}.
-lost(Node, #acks{entries = Entries} = Acks) ->
+-spec lost(node(), atoll_protocol:now_ms(), acks()) -> {acks(), [atoll_protocol:effect()]}.
+lost(Node, Now, Acks0) ->
+    #acks{entries = Entries} = Acks = forget_old(Now, Acks0),
     Again = maps:map(
         fun(_Id, #entry{told = Told, nodes = Nodes} = Entry) ->
             case lists:member(Node, Told) of
@@ -200,9 +230,14 @@ expired(Id, #acks{waits = Waits0} = Acks) ->
     ended({[Ended], Waits}, Acks).
 
 %% @doc In numbers.
--spec summary(acks()) -> #{acknowledged | waiting | waiting_refused => non_neg_integer()}.
-summary(#acks{entries = Entries, waits = Waits, refused = Refused}) ->
-    #{acknowledged => map_size(Entries), waiting => atoll_plumtree_waits:size(Waits), waiting_refused => Refused}.
+-spec summary(acks()) -> #{acknowledged | waiting | waiting_refused | strays => non_neg_integer()}.
+summary(#acks{entries = Entries, waits = Waits, refused = Refused, strays = Strays}) ->
+    #{
+        acknowledged => map_size(Entries),
+        waiting => atoll_plumtree_waits:size(Waits),
+        waiting_refused => Refused,
+        strays => Strays
+    }.
 
 %% @doc How many messages were forgotten for newer ones.
 -spec dropped(acks()) -> non_neg_integer().
@@ -215,19 +250,26 @@ ended({Ended, Waits}, Acks) ->
         lists:append([[{reply, From, Answer}, {cancel, {ack, Id}}, {cancel, {ask, Id}}] || {Id, From, Answer} <- Ended])
     }.
 
-entry(Id, #acks{entries = Entries}) ->
-    maps:get(Id, Entries, #entry{}).
-
-store(Id, Entry, #acks{entries = Entries} = Acks) when is_map_key(Id, Entries) ->
-    Acks#acks{entries = Entries#{Id := Entry}};
-store(Id, Entry, #acks{entries = Entries, order = Order, options = #{acks_max := Max}} = Acks) ->
-    More = Acks#acks{entries = Entries#{Id => Entry}, order = queue:in(Id, Order)},
-    case map_size(Entries) < Max of
-        true ->
-            More;
-        false ->
-            {{value, Oldest}, Rest} = queue:out(More#acks.order),
-            More#acks{
-                entries = maps:remove(Oldest, More#acks.entries), order = Rest, dropped = Acks#acks.dropped + 1
-            }
+begin_entry(Id, Now, Acks0) ->
+    case forget_old(Now, Acks0) of
+        #acks{entries = #{Id := Entry}} = Acks -> {Entry, Acks};
+        #acks{order = Order} = Acks -> {#entry{}, store(Id, #entry{}, trim(Acks#acks{order = queue:in({Id, Now}, Order)}))}
     end.
+
+store(Id, Entry, #acks{entries = Entries} = Acks) ->
+    Acks#acks{entries = Entries#{Id => Entry}}.
+
+trim(#acks{entries = Entries, dropped = Dropped, options = #{acks_max := Max}} = Acks) when map_size(Entries) >= Max ->
+    forget_oldest(Acks#acks{dropped = Dropped + 1});
+trim(Acks) ->
+    Acks.
+
+forget_old(Now, #acks{order = Order, options = #{ask_ms := Ms}} = Acks) ->
+    case queue:peek(Order) of
+        {value, {_, Since}} when Since + ?KEPT * Ms =< Now -> forget_old(Now, forget_oldest(Acks));
+        _ -> Acks
+    end.
+
+forget_oldest(#acks{entries = Entries, order = Order} = Acks) ->
+    {{value, {Oldest, _}}, Rest} = queue:out(Order),
+    Acks#acks{entries = maps:remove(Oldest, Entries), order = Rest}.
