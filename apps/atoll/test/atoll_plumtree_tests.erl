@@ -354,6 +354,13 @@ what_is_held_is_bounded_in_bytes_test() ->
     ?assertEqual({2, 1}, {count(held, State), dropped(held, State)}),
     ?assert(count(held_bytes, State) =< 2500).
 
+one_is_held_however_large_it_is_test() ->
+    Large = fun(Seq) -> {gossip, r, 1, Seq, 3, <<0:80000>>} end,
+    {State, _} = told(at(0, [Large(2), gossip(4)]), settled([a], #{held_bytes => 2500})),
+    ?assertEqual({1, 1}, {count(held, State), dropped(held, State)}),
+    {_, Notices} = told(at(0, [gossip(1)]), State),
+    ?assertMatch([{broadcast, r, {payload, 1}}, {broadcast, r, <<_/binary>>}], Notices).
+
 nothing_is_held_for_longer_than_its_time_test() ->
     State0 = settled([a], #{hold_ms => 1000}),
     {State1, Effects} = run([from(a, gossip(3))], 100, State0),
@@ -362,12 +369,27 @@ nothing_is_held_for_longer_than_its_time_test() ->
     ?assertEqual([{timer, hold, 1}], Later),
     {State3, Given} = run([{timeout, hold}], 1100, State2),
     ?assertEqual([{missed, r, 2} | payloads([3])], notices(Given)),
-    %% It has waited for 4 and 5 since.
-    ?assert(lists:member({timer, hold, 1000}, Given)),
+    %% The next has waited since 1099.
+    ?assert(lists:member({timer, hold, 999}, Given)),
     {State4, Last} = run([{timeout, hold}], 2100, State3),
     ?assertEqual([{notify, Notice} || Notice <- [{missed, r, 2} | payloads([6])]], Last),
     ?assertEqual({4, 0}, {count(missed, State4), count(held, State4)}),
     ?assertEqual([], notices(element(2, run([from(a, gossip(2))], 2100, State4)))).
+
+many_gaps_take_no_longer_than_one_test() ->
+    {State0, _} = run([from(a, gossip(S)) || S <- [2, 4, 6]], 100, settled([a], #{hold_ms => 1000})),
+    {State1, _} = run([from(a, gossip(9)), from(a, gossip(5))], 600, State0),
+    {State2, Given} = run([{timeout, hold}], 1100, State1),
+    Missed = {missed, r, 1},
+    ?assertEqual([Missed] ++ payloads([2]) ++ [Missed] ++ payloads([4, 5, 6]), notices(Given)),
+    ?assert(lists:member({timer, hold, 500}, Given)),
+    {State3, Last} = run([{timeout, hold}], 1600, State2),
+    ?assertEqual([{missed, r, 2}] ++ payloads([9]), notices(Last)),
+    ?assertEqual({4, 0}, {count(missed, State3), count(held, State3)}).
+
+what_came_later_is_not_held_for_longer_than_what_follows_it_test() ->
+    {State, _} = told([{0, from(a, gossip(9))}, {500, from(a, gossip(5))}], settled([a], #{hold_ms => 1000})),
+    ?assertEqual([{missed, r, 4}] ++ payloads([5]) ++ [{missed, r, 3}] ++ payloads([9]), notices(element(2, run([{timeout, hold}], 1000, State)))).
 
 what_is_held_of_a_sender_that_is_forgotten_is_delivered_in_time_test() ->
     Others = [from(a, {gossip, list_to_atom("s" ++ integer_to_list(N)), 1, 1, 3, x}) || N <- lists:seq(1, 20)],

@@ -41,7 +41,7 @@
 %%   the sender is `window' messages further. Nothing is waited for for ever.</li>
 %% <li>The messages of one life of a sender are delivered in the order in which it sent them, and
 %%   `missed' comes in the place of those that it counts: one that comes early is held until
-%%   those before it have come or are missed. When it has been held for `hold_ms' they
+%%   those before it have come or are missed. When it has been held for `hold_ms' all those
 %%   are missed, for whatever reason they have not come. So it is from the moment on at which a
 %%   node is settled; what a fresh one hears is delivered as it comes. With the option
 %%   `{order, none}' nothing is held, and nothing of this is promised.</li>
@@ -798,7 +798,7 @@ first_held(Before, After, #state{options = #{hold_ms := Ms}}) ->
 moved(Root, Missed, Now, #state{seen = Seen, held = Held0} = State) ->
     case atoll_plumtree_held:is_held(Root, Held0) of
         true ->
-            {Out, Held} = atoll_plumtree_held:release(Root, atoll_plumtree_seen:place(Root, Seen), Missed, Now, Held0),
+            {Out, Held} = atoll_plumtree_held:release(Root, atoll_plumtree_seen:place(Root, Seen), Missed, Held0),
             tell(Root, Out, Now, State#state{held = Held});
         false ->
             tell(Root, [{missed, Missed} || Missed > 0], Now, State)
@@ -807,17 +807,17 @@ moved(Root, Missed, Now, #state{seen = Seen, held = Held0} = State) ->
 %% A message that no living node has, or that is lost again and again, is not waited for for ever.
 hold_no_longer(Now, #state{held = Held, options = #{hold_ms := Ms}} = State0) ->
     Overdue = atoll_plumtree_held:overdue(Now - Ms, Held),
-    {State, Effects} = collect(fun(First, S) -> give_up(First, Now, S) end, Overdue, State0),
+    {State, Effects} = collect(fun(Last, S) -> give_up(Last, Now, S) end, Overdue, State0),
     case atoll_plumtree_held:oldest(State#state.held) of
         none -> {State, Effects};
         Since -> {State, Effects ++ [{timer, hold, max(1, Since + Ms - Now)}]}
     end.
 
-give_up({Root, Life, First}, Now, #state{seen = Seen0, held = Held0} = State) ->
-    {Missed, Seen} = atoll_plumtree_seen:give_up({Root, Life, First - 1}, Now, Seen0),
+give_up({Root, Life, Last}, Now, #state{seen = Seen0, held = Held0} = State) ->
+    {Missed, Seen} = atoll_plumtree_seen:give_up({Root, Life, Last - 1}, Now, Seen0),
     {Out, Held} =
         case atoll_plumtree_seen:place(Root, Seen) of
-            {Life, Low} -> atoll_plumtree_held:release(Root, {Life, max(First, Low)}, Missed, Now, Held0);
+            {Life, Low} -> atoll_plumtree_held:release(Root, {Life, max(Last, Low)}, Missed, Held0);
             %% The sender was forgotten.
             _ -> atoll_plumtree_held:forget(Root, Held0)
         end,

@@ -7,10 +7,10 @@
 %%
 %% Bounded in messages and bytes. Where one is too many the sender that it came from gives its
 %% newest ones back, as they are needed last; they are to count as not seen, so that they
-%% come again.
+%% come again. One is held however large it is, where nothing else is.
 -module(atoll_plumtree_held).
 
--export([new/2, take/6, release/5, forget/2, overdue/2, oldest/1]).
+-export([new/2, take/6, release/4, forget/2, overdue/2, oldest/1]).
 -export([is_held/2, size/1, bytes/1, dropped/1]).
 
 -export_type([held/0, out/0, place/0]).
@@ -25,9 +25,9 @@
 
 -record(line, {
     place :: place(),
-    %% When it came to this place, or the first of its messages if that was later.
-    since :: atoll_protocol:now_ms(),
-    messages = gb_trees:empty() :: gb_trees:tree(atoll_plumtree_mark:seq(), {term(), Bytes :: non_neg_integer()})
+    messages = gb_trees:empty() :: gb_trees:tree(
+        atoll_plumtree_mark:seq(), {term(), Bytes :: non_neg_integer(), Since :: atoll_protocol:now_ms()}
+    )
 }).
 
 -record(held, {
@@ -63,7 +63,7 @@ take(Root, Place, Missed, {Seq, Payload} = Message, Now, #held{lines = Lines} = 
         #{Root := Line} ->
             case begin_life(Place, Line) of
                 {[], _} ->
-                    {Out, Moved} = release(Root, Place, Missed, Now, insert(Root, Message, Line, Held)),
+                    {Out, Moved} = release(Root, Place, Missed, insert(Root, Message, Now, Line, Held)),
                     trim(Root, Out, [], Moved);
                 {Out, _} ->
                     {More, Back, Begun} = take(Root, Place, max(0, Missed - told(Out)), Message, Now, remove(Root, Line, Held)),
@@ -72,18 +72,18 @@ take(Root, Place, Missed, {Seq, Payload} = Message, Now, #held{lines = Lines} = 
         #{} when Seq =< Low ->
             {missed(Missed) ++ [{payload, Payload}], [], Held};
         #{} ->
-            trim(Root, missed(Missed), [], insert(Root, Message, #line{place = Place, since = Now}, Held))
+            trim(Root, missed(Missed), [], insert(Root, Message, Now, #line{place = Place}, Held))
     end.
 
 %% @doc A sender is at this place, without a message, and `Missed' are given up.
--spec release(node(), place(), Missed :: non_neg_integer(), atoll_protocol:now_ms(), held()) -> {[out()], held()}.
-release(Root, {_, Low} = Place, Missed, Now, #held{lines = Lines} = Held) ->
+-spec release(node(), place(), Missed :: non_neg_integer(), held()) -> {[out()], held()}.
+release(Root, {_, Low} = Place, Missed, #held{lines = Lines} = Held) ->
     case Lines of
         #{Root := Line} ->
             case begin_life(Place, Line) of
-                {[], #line{place = {_, From}, messages = Messages, since = Since}} ->
+                {[], #line{place = {_, From}, messages = Messages}} ->
                     {Out, Bytes, Left} = walk(From, Low, Messages, [], 0),
-                    Moved = Line#line{place = Place, messages = Left, since = case From of Low -> Since; _ -> Now end},
+                    Moved = Line#line{place = Place, messages = Left},
                     Count = gb_trees:size(Messages) - gb_trees:size(Left),
                     {Out ++ missed(Missed - told(Out)), store(Root, Moved, -Count, -Bytes, Held)};
                 {Out, _} ->
@@ -99,19 +99,20 @@ forget(Root, #held{lines = Lines} = Held) ->
     #{Root := Line} = Lines,
     {all(Line), remove(Root, Line, Held)}.
 
-%% @doc Whose first message was not waited for any longer than since then, and its number.
+%% @doc Whose messages are held since then or longer, and the last of these.
 -spec overdue(atoll_protocol:now_ms(), held()) ->
-    [{node(), atoll_plumtree_mark:incarnation(), First :: atoll_plumtree_mark:seq()}].
-overdue(Since, #held{lines = Lines}) ->
+    [{node(), atoll_plumtree_mark:incarnation(), Last :: atoll_plumtree_mark:seq()}].
+overdue(Upto, #held{lines = Lines}) ->
     [
-        {Root, Life, element(1, gb_trees:smallest(Messages))}
-     || {Root, #line{place = {Life, _}, since = At, messages = Messages}} <- lists:sort(maps:to_list(Lines)), At =< Since
+        {Root, Life, lists:max(Seqs)}
+     || {Root, #line{place = {Life, _}, messages = Messages}} <- lists:sort(maps:to_list(Lines)),
+        [_ | _] = Seqs <- [[Seq || {Seq, {_, _, Since}} <- gb_trees:to_list(Messages), Since =< Upto]]
     ].
 
-%% @doc Since when the oldest gap stands.
+%% @doc Since when that is held which is held longest.
 -spec oldest(held()) -> none | atoll_protocol:now_ms().
 oldest(#held{lines = Lines}) ->
-    case [Since || #line{since = Since} <- maps:values(Lines)] of
+    case [Since || #line{messages = Messages} <- maps:values(Lines), {_, _, Since} <- gb_trees:values(Messages)] of
         [] -> none;
         All -> lists:min(All)
     end.
@@ -148,7 +149,7 @@ all(#line{place = {_, Low}, messages = Messages}) ->
 %% What is not later than Upto, with the gaps before each; newest first in Out.
 walk(Low, Upto, Messages0, Out, Bytes) ->
     case gb_trees:is_empty(Messages0) orelse gb_trees:smallest(Messages0) of
-        {Seq, {Payload, Size}} when Seq =< Upto ->
+        {Seq, {Payload, Size, _}} when Seq =< Upto ->
             Messages = gb_trees:delete(Seq, Messages0),
             walk(Seq, Upto, Messages, [{payload, Payload} | missed(Seq - Low - 1) ++ Out], Bytes + Size);
         _ ->
@@ -162,27 +163,27 @@ told(Out) ->
     lists:sum([Count || {missed, Count} <- Out]).
 
 %% It may be there already, of a sender that was forgotten meanwhile.
-insert(Root, {Seq, Payload}, #line{messages = Messages} = Line, Held) ->
+insert(Root, {Seq, Payload}, Now, #line{messages = Messages} = Line, Held) ->
     Weight = erlang:external_size(Payload),
-    {Count, Before} =
+    {Count, Before, Since} =
         case gb_trees:lookup(Seq, Messages) of
-            {value, {_, Old}} -> {0, Old};
-            none -> {1, 0}
+            {value, {_, Old, First}} -> {0, Old, First};
+            none -> {1, 0, Now}
         end,
-    store(Root, Line#line{messages = gb_trees:enter(Seq, {Payload, Weight}, Messages)}, Count, Weight - Before, Held).
+    store(Root, Line#line{messages = gb_trees:enter(Seq, {Payload, Weight, Since}, Messages)}, Count, Weight - Before, Held).
 
 trim(Root, Out, Back, #held{max = Max, max_bytes = MaxBytes, size = Size, bytes = Bytes} = Held) when
-    Size > Max; Bytes > MaxBytes
+    Size > Max; Bytes > MaxBytes, Size > 1
 ->
     #held{lines = #{Root := #line{messages = Messages0} = Line}, dropped = Dropped} = Held,
-    {Seq, {_, Weight}, Messages} = gb_trees:take_largest(Messages0),
+    {Seq, {_, Weight, _}, Messages} = gb_trees:take_largest(Messages0),
     Less = store(Root, Line#line{messages = Messages}, -1, -Weight, Held),
     trim(Root, Out, [Seq | Back], Less#held{dropped = Dropped + 1});
 trim(_Root, Out, Back, Held) ->
     {Out, Back, Held}.
 
 remove(Root, #line{messages = Messages} = Line, Held) ->
-    Bytes = lists:sum([Weight || {_, Weight} <- gb_trees:values(Messages)]),
+    Bytes = lists:sum([Weight || {_, Weight, _} <- gb_trees:values(Messages)]),
     store(Root, Line#line{messages = gb_trees:empty()}, -gb_trees:size(Messages), -Bytes, Held).
 
 store(Root, #line{messages = Messages} = Line, Count, Weight, #held{lines = Lines, size = Size, bytes = Bytes} = Held) ->
