@@ -48,6 +48,21 @@ when_no_more_can_acknowledge_that_is_said_at_once_test() ->
     {[], W2} = atoll_plumtree_waits:gone(b, W1),
     ?assertMatch({[{{1, 2}, _, {error, {acknowledged, 1, 2}}}], _}, atoll_plumtree_waits:gone(c, W2)).
 
+%% As many die or acknowledge, of few members and of many.
+what_a_member_costs_does_not_grow_with_the_members_test() ->
+    Cost = fun(Count) ->
+        Members = [list_to_atom("n" ++ integer_to_list(N)) || N <- lists:seq(1, Count)],
+        {Gone, Acked} = {lists:sublist(Members, 1, 20), lists:sublist(Members, 21, 20)},
+        Waits = waits([all | lists:seq(41, 60)], Members),
+        {reductions, Before} = process_info(self(), reductions),
+        Left = lists:foldl(fun(N, W) -> element(2, atoll_plumtree_waits:gone(N, W)) end, Waits, Gone),
+        _ = lists:foldl(fun(N, W) -> element(2, atoll_plumtree_waits:acked({1, all}, [N], W)) end, Left, Acked),
+        {reductions, After} = process_info(self(), reductions),
+        After - Before
+    end,
+    {Few, Many} = {Cost(200), Cost(20000)},
+    ?assert(Many < 5 * Few, {Few, Many}).
+
 %% Whatever comes in whatever order: it ends once, and says what was so.
 a_wait_ends_once_and_says_what_was_so_test_() ->
     atoll_prop:test(?FUNCTION_NAME, waits_end(), 500).

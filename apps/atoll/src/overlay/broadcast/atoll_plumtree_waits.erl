@@ -26,10 +26,13 @@
 -record(wait, {
     from :: atoll_protocol:from(),
     need :: need(),
-    acked = [] :: ordsets:ordset(node()),
-    waiting :: ordsets:ordset(node()),
-    gone = [] :: ordsets:ordset(node())
+    %% Maps, so that a member's death costs the same however many members there are.
+    acked = #{} :: nodes(),
+    waiting :: nodes(),
+    gone = #{} :: nodes()
 }).
+
+-type nodes() :: #{node() => []}.
 
 -opaque waits() :: #{id() => #wait{}}.
 
@@ -41,15 +44,15 @@ new() ->
 %% @doc Somebody waits for the acknowledgements of these members.
 -spec start(id(), atoll_protocol:from(), need(), [node(), ...], waits()) -> waits().
 start(Id, From, Need, Members, Waits) ->
-    Waits#{Id => #wait{from = From, need = Need, waiting = ordsets:from_list(Members)}}.
+    Waits#{Id => #wait{from = From, need = Need, waiting = maps:from_list([{Member, []} || Member <- Members])}}.
 
 %% @doc These have acknowledged it.
 -spec acked(id(), ordsets:ordset(node()), waits()) -> {[ended()], waits()}.
 acked(Id, Nodes, Waits) ->
     case Waits of
         #{Id := #wait{acked = Acked, waiting = Waiting} = Wait} ->
-            New = ordsets:intersection(Waiting, Nodes),
-            judge(Id, Wait#wait{acked = ordsets:union(Acked, New), waiting = ordsets:subtract(Waiting, New)}, Waits);
+            New = maps:with(Nodes, Waiting),
+            judge(Id, Wait#wait{acked = maps:merge(Acked, New), waiting = maps:without(Nodes, Waiting)}, Waits);
         #{} ->
             {[], Waits}
     end.
@@ -59,9 +62,9 @@ acked(Id, Nodes, Waits) ->
 gone(Node, Waits) ->
     lists:foldl(
         fun({Id, #wait{waiting = Waiting, gone = Gone} = Wait}, {Ended, Left}) ->
-            case ordsets:is_element(Node, Waiting) of
+            case is_map_key(Node, Waiting) of
                 true ->
-                    Less = Wait#wait{waiting = ordsets:del_element(Node, Waiting), gone = ordsets:add_element(Node, Gone)},
+                    Less = Wait#wait{waiting = maps:remove(Node, Waiting), gone = Gone#{Node => []}},
                     {More, Still} = judge(Id, Less, Left),
                     {Ended ++ More, Still};
                 false ->
@@ -82,7 +85,7 @@ expired(Id, Waits) ->
 -spec waiting(id(), waits()) -> ordsets:ordset(node()).
 waiting(Id, Waits) ->
     case Waits of
-        #{Id := #wait{waiting = Waiting}} -> Waiting;
+        #{Id := #wait{waiting = Waiting}} -> names(Waiting);
         #{} -> []
     end.
 
@@ -94,10 +97,10 @@ size(Waits) ->
 judge(Id, #wait{from = From, need = Need, acked = Acked, waiting = Waiting, gone = Gone} = Wait, Waits) ->
     Answer =
         case Need of
-            all when Waiting =/= [] -> none;
-            all when Gone =:= [] -> {ok, Acked};
-            Count when is_integer(Count), length(Acked) >= Count -> {ok, Acked};
-            Count when is_integer(Count), length(Acked) + length(Waiting) >= Count -> none;
+            all when map_size(Waiting) > 0 -> none;
+            all when map_size(Gone) =:= 0 -> {ok, names(Acked)};
+            Count when is_integer(Count), map_size(Acked) >= Count -> {ok, names(Acked)};
+            Count when is_integer(Count), map_size(Acked) + map_size(Waiting) >= Count -> none;
             _ -> failed(Wait)
         end,
     case Answer of
@@ -105,5 +108,7 @@ judge(Id, #wait{from = From, need = Need, acked = Acked, waiting = Waiting, gone
         _ -> {[{Id, From, Answer}], maps:remove(Id, Waits)}
     end.
 
-failed(#wait{need = all, waiting = Waiting, gone = Gone}) -> {error, {unanswered, ordsets:union(Waiting, Gone)}};
-failed(#wait{need = Count, acked = Acked}) -> {error, {acknowledged, length(Acked), Count}}.
+failed(#wait{need = all, waiting = Waiting, gone = Gone}) -> {error, {unanswered, names(maps:merge(Waiting, Gone))}};
+failed(#wait{need = Count, acked = Acked}) -> {error, {acknowledged, map_size(Acked), Count}}.
+
+names(Nodes) -> lists:sort(maps:keys(Nodes)).
