@@ -196,7 +196,10 @@ kept(Root, Cache) ->
     [Seq || Seq <- lists:seq(1, 20), atoll_plumtree_cache:find(Root, 1, Seq, Cache) =/= error].
 
 is_full(Now, Cache) ->
-    element(1, atoll_plumtree_cache:is_full(Now, Cache)).
+    is_full(Now, 1, Cache).
+
+is_full(Now, Bytes, Cache) ->
+    element(1, atoll_plumtree_cache:is_full(Now, Bytes, Cache)).
 
 the_oldest_leave_the_cache_and_are_counted_test() ->
     Cache = cache(3, 1000000, [1, 2, 3, 4, 5]),
@@ -240,6 +243,9 @@ the_cache_is_full_with_young_own_ones_test() ->
     %% In bytes, but for one that is large.
     Bytes = atoll_plumtree_cache:bytes(cache(9, 1000000, [1])),
     ?assertEqual([false, false, true], [is_full(0, cached(me, lists:seq(1, N), 0, new_cache(20, 5 * Bytes))) || N <- [1, 2, 3]]),
+    %% The one to come counts too.
+    One = cached(me, [1], 0, new_cache(20, 5 * Bytes)),
+    ?assertEqual([false, true, false], [is_full(Now, Next, One) || {Now, Next} <- [{0, Bytes}, {0, 2 * Bytes}, {1000, 9 * Bytes}]]),
     Large = cached(me, [1], 0, new_cache(20, 10)),
     ?assertEqual({true, false, [1]}, {is_full(0, Large), is_full(1000, Large), kept(me, Large)}).
 

@@ -499,6 +499,14 @@ a_caller_is_told_who_has_acknowledged_test() ->
     ?assertMatch([{reply, From, {ok, [a, b, me]}} | _], All),
     ?assertEqual({Done, []}, run([from(a, {acks, [{{me, 1, 1}, [a, b]}]})], Done)).
 
+a_large_message_waits_for_room_beside_young_own_ones_test() ->
+    Large = <<0:8000>>,
+    State0 = settled([a], #{cache_bytes => 3000, keep_ms => 1000}),
+    {State1, _} = run([{cast, {broadcast, Large}}], State0),
+    Events = [{call, x, {broadcast, Large}}, {call, x, {broadcast, Large, all, 100, [a]}}],
+    [?assertEqual([{reply, x, {error, overloaded}}], element(2, run([Event], 999, State1))) || Event <- Events],
+    [?assert(lists:member({notify, {broadcast, me, Large}}, element(2, run([Event], 1000, State1)))) || Event <- Events].
+
 callers_too_many_are_refused_and_nothing_is_sent_test() ->
     Call = fun(N) -> {call, {self(), N}, {broadcast, x, all, 9000, [a, me]}} end,
     {State, Effects} = run([Call(1), Call(2)], settled([a], #{waits_max => 1})),

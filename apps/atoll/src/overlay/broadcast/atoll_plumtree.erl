@@ -102,7 +102,8 @@
     | {rest, [atoll_plumtree_cache:message()], [gone()]}
     | atoll_plumtree_acks:message().
 
-%% As it travels: one that is to be acknowledged says its number itself.
+%% As it travels: one that is to be acknowledged says its number itself. Whoever broadcasts sends
+%% no payload that looks like that; the overlay's are `{Topic, Payload}'.
 -type payload() :: {acknowledge, atoll_plumtree_waits:id(), term()} | term().
 
 -type gone() :: {Root :: node(), atoll_plumtree_mark:incarnation(), Upto :: pos_integer()}.
@@ -297,24 +298,26 @@ handle({timeout, {ack, Id}}, _Now, #state{acks = Acks} = State) ->
 handle({timeout, fresh}, Now, State) ->
     still_fresh(Now, State);
 handle({cast, {broadcast, Payload}}, Now, State0) ->
-    case is_room(Now, State0) of
+    case is_room(Payload, Now, State0) of
         {true, State} -> broadcast(Payload, Now, State);
         {false, State} -> {State, []}
     end;
 handle({call, From, {broadcast, Payload}}, Now, State0) ->
-    case is_room(Now, State0) of
+    case is_room(Payload, Now, State0) of
         {true, State1} ->
             {State, Effects} = broadcast(Payload, Now, State1),
             {State, [{reply, From, ok} | Effects]};
         {false, State} ->
             {State, [{reply, From, {error, overloaded}}]}
     end;
-handle({call, From, {broadcast, Payload, Need, Ms, Members}}, Now, #state{acks = Acks0} = State0) ->
+handle({call, From, {broadcast, Payload, Need, Ms, Members}}, Now, State0) ->
+    #state{incarnation = Life, seq = Last, acks = Acks0} = State0,
     {IsFull, Acks1} = atoll_plumtree_acks:is_full(Acks0),
-    case is_room(Now, State0#state{acks = Acks1}) of
-        {true, #state{incarnation = Life, seq = Last} = State1} when not IsFull ->
-            Id = {Life, Last + 1},
-            {State2, Sent} = broadcast({acknowledge, Id, Payload}, Now, State1),
+    Id = {Life, Last + 1},
+    Asking = {acknowledge, Id, Payload},
+    case is_room(Asking, Now, State0#state{acks = Acks1}) of
+        {true, State1} when not IsFull ->
+            {State2, Sent} = broadcast(Asking, Now, State1),
             {State, Waits} = acks(atoll_plumtree_acks:request(Id, From, {Need, Ms}, Members, Acks1), State2),
             {State, Sent ++ Waits};
         {_, State} ->
@@ -379,8 +382,8 @@ payloads(_) -> [].
 
 %% Messages, eager and lazy
 
-is_room(Now, #state{cache = Cache0} = State) ->
-    case atoll_plumtree_cache:is_full(Now, Cache0) of
+is_room(Payload, Now, #state{cache = Cache0} = State) ->
+    case atoll_plumtree_cache:is_full(Now, erlang:external_size(Payload), Cache0) of
         {false, Cache} -> {true, State#state{cache = Cache}};
         {true, Cache} -> {false, count(refused, 1, State#state{cache = Cache})}
     end.

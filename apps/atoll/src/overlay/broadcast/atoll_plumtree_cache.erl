@@ -4,12 +4,12 @@
 %% external format; the oldest go first, whoever sent them. But a message of this node's own stays
 %% for `keep_ms', whatever others send: until somebody who did not get it can have asked
 %% for it. So that there is room for others too, the own ones of that age take half of the
-%% cache at most, and not more than `own_max': beyond that the cache is full for
-%% this node's own ({@link is_full/2}), which is not to send then. The newest own one stays, however
-%% large it is; so does the newest of another node, unless own young ones need the room.
+%% cache at most, and not more than `own_max': where one more would be beyond that the cache is full
+%% for this node's own ({@link is_full/3}), which is not to send then. One is sent however large it
+%% is, where no other own one is young, and the newest own one stays; so does the newest of another node, unless own young ones need the room.
 -module(atoll_plumtree_cache).
 
--export([new/1, add/6, is_full/2, find/4, lacking/5, size/1, bytes/1, dropped/1]).
+-export([new/1, add/6, is_full/3, find/4, lacking/5, size/1, bytes/1, dropped/1]).
 
 -export_type([cache/0, message/0]).
 
@@ -93,11 +93,11 @@ grown_old(Now, #cache{young = Young, young_size = Size, young_bytes = Bytes, kee
             Cache
     end.
 
-%% @doc Has this node no room for another message of its own?
--spec is_full(atoll_protocol:now_ms(), cache()) -> {boolean(), cache()}.
-is_full(Now, Cache) ->
+%% @doc Has this node no room for another message of its own, whose payload takes so many bytes?
+-spec is_full(atoll_protocol:now_ms(), Bytes :: pos_integer(), cache()) -> {boolean(), cache()}.
+is_full(Now, Weight, Cache) ->
     #cache{young_size = Size, own_max = Max, young_bytes = Bytes, max_bytes = MaxBytes} = Younger = grown_old(Now, Cache),
-    {Size >= Max orelse Size > 0 andalso Bytes >= MaxBytes div 2, Younger}.
+    {Size >= Max orelse Size > 0 andalso Bytes + Weight > MaxBytes div 2, Younger}.
 
 trim(Now, #cache{size = Size, max = Max, bytes = Bytes, max_bytes = MaxBytes} = Cache) when
     Size > Max; Bytes > MaxBytes, Size > 1
