@@ -134,9 +134,10 @@
     {attr, atoll_attr}, {distance, atoll_distance}, {place, atoll_place_watch}
 ]).
 -define(MAX_RECORDING, 1 bsl 28).
-%% How long acknowledgements are waited for, unless the caller says, and what a timer takes.
+%% How long acknowledgements are waited for, unless the caller says, and at most: a caller that is
+%% gone takes the place of another for as long.
 -define(ACK_MS, 5000).
--define(MAX_MS, 16#7FFFFFFF).
+-define(MAX_ACK_MS, 60000).
 %% How many other paths a route is told with.
 -define(ALTERNATIVES, 3).
 
@@ -251,7 +252,8 @@ broadcast(Topic, Payload) ->
 %% or leaves meanwhile does not, and where all others have that is said at once. With
 %% `#{ack => N}' it is `{ok, Nodes}' when N members, this one counted, have acknowledged,
 %% and `{error, {acknowledged, K, N}}' when only K have in time, or no more can. The time is
-%% `timeout', in milliseconds, 5000 unless given.
+%% `timeout', in milliseconds, 5000 unless given and 60000 at most. When this node leaves
+%% meanwhile the answer is `{error, left}'.
 %%
 %% Who is in the `ok' has delivered it. Who is not may have, or may do so yet: after an
 %% error the message is not taken back. Each caller waits for itself; so many wait
@@ -261,7 +263,7 @@ broadcast(Topic, Payload) ->
 broadcast(Topic, Payload, Options) ->
     case is_map(Options) andalso maps:merge(#{timeout => ?ACK_MS}, Options) of
         #{ack := Need, timeout := Ms} = All when
-            map_size(All) =:= 2, Need =:= all orelse is_integer(Need) andalso Need > 0, is_integer(Ms), 0 < Ms, Ms =< ?MAX_MS
+            map_size(All) =:= 2, Need =:= all orelse is_integer(Need) andalso Need > 0, is_integer(Ms), 0 < Ms, Ms =< ?MAX_ACK_MS
         ->
             atoll_overlay:broadcast(Topic, Payload, Need, Ms);
         _ ->
@@ -472,7 +474,9 @@ format_error({acknowledged, Count, Need}) ->
     io_lib:format("acknowledged in time by ~b nodes, and ~b were to do so", [Count, Need]);
 format_error({bad_acknowledgement, Term}) ->
     io_lib:format(
-        "the options of an acknowledged broadcast are ack => all or a number of nodes, and timeout => milliseconds, not ~0tp", [Term]
+        "the options of an acknowledged broadcast are ack => all or a number of nodes, and timeout => milliseconds, "
+        "~b at most, not ~0tp",
+        [?MAX_ACK_MS, Term]
     );
 format_error({no_handler, _} = Error) ->
     atoll_handler:format_error(Error);

@@ -186,6 +186,14 @@ what_reaches_nobody_is_no_broadcast_test() ->
     {_, Gone} = handle({call, from, {broadcast, hello}}, Left),
     ?assertEqual([{reply, from, {error, left}}], Gone).
 
+who_waits_for_acknowledgements_when_the_node_leaves_is_told_so_test() ->
+    {S0, _} = roster({news, [{?PEER, {3, alive}}]}, with(#{roster => #{}, broadcast => #{}})),
+    {S1, Sent} = handle({call, from, {broadcast, hello, all, 5000}}, S0),
+    ?assertEqual([], [Reply || {reply, _, _} = Reply <- Sent]),
+    {S2, Effects} = handle({call, leaver, leave}, S1),
+    ?assertEqual([{from, {error, left}}, {leaver, ok}], lists:sort([{To, Answer} || {reply, To, Answer} <- Effects])),
+    ?assertMatch(#{broadcast := #{acks := #{waiting := 0}}}, atoll_overlay_core:summary(S2)).
+
 %% Leaving
 
 who_had_left_stays_outside_until_it_is_told_to_join_test() ->

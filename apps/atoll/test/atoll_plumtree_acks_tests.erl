@@ -208,6 +208,12 @@ callers_too_many_are_refused_and_counted_test() ->
     {Less, [{reply, _, {error, {unanswered, [a]}}} | _]} = atoll_plumtree_acks:expired({1, 1}, Refused),
     ?assertMatch({false, _}, atoll_plumtree_acks:is_full(Less)).
 
+acknowledgements_are_waited_for_a_minute_at_most_test() ->
+    Say = fun(Ms) -> atoll:broadcast(t, x, #{ack => all, timeout => Ms}) end,
+    ?assertMatch({error, Off} when Off =:= overlay_off; Off =:= not_running, Say(60000)),
+    {error, {bad_acknowledgement, _} = Error} = Say(60001),
+    ?assert(string:find(atoll:format_error(Error), "60000 at most") =/= nomatch).
+
 the_oldest_message_is_forgotten_for_a_newer_one_and_counted_test() ->
     {Acks, _} = run([came({r, 1, Seq}, p) || Seq <- [1, 2, 3, 4]], new()),
     ?assertMatch({#{acknowledged := 3}, 1}, {atoll_plumtree_acks:summary(Acks), atoll_plumtree_acks:dropped(Acks)}),

@@ -648,7 +648,8 @@ leave(_Now, State) ->
     {State, []}.
 
 part(Now, State0, Acc0) ->
-    {State, Acc} = tell(strategy, {cast, leave}, Now, State0#state{leaving = left}, Acc0),
+    {State1, Acc1} = tell(broadcast, {cast, leave}, Now, State0, Acc0),
+    {State, Acc} = tell(strategy, {cast, leave}, Now, State1#state{leaving = left}, Acc1),
     answer_leavers(State, [{notify, left} | Acc]).
 
 answer_leavers(#state{leavers = Leavers} = State, Acc) ->

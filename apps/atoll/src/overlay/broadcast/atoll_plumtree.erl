@@ -225,7 +225,8 @@ init(#{self := Self, incarnation := Incarnation, seed := Seed, options := Given}
 %% `{broadcast, Payload}' is answered with `ok', or with `{error, overloaded}' where nothing is
 %% sent, as with a cast then. The call `{broadcast, Payload, Need, Ms, Members}' is answered when
 %% as many of these have acknowledged, or cannot any more, or after so long, see
-%% {@link atoll_plumtree_waits:answer()}; the cast `{gone, Node}' says that one is a member no more.
+%% {@link atoll_plumtree_waits:answer()}; the cast `{gone, Node}' says that one is a member no more,
+%% and `leave' that this node has left.
 -spec handle(atoll_protocol:event(), atoll_protocol:now_ms(), state()) ->
     {state(), [atoll_protocol:effect()]}.
 handle({message, From, {gossip, Root, Incarnation, Seq, Hops, Payload}}, Now, State) ->
@@ -325,6 +326,8 @@ handle({call, From, {broadcast, Payload, Need, Ms, Members}}, Now, State0) ->
     end;
 handle({cast, {gone, Node}}, _Now, #state{acks = Acks} = State) ->
     acks(atoll_plumtree_acks:gone(Node, Acks), State);
+handle({cast, leave}, _Now, #state{acks = Acks} = State) ->
+    acks(atoll_plumtree_acks:left(Acks), State);
 handle({cast, {incarnation, Incarnation}}, _Now, #state{incarnation = Old} = State) when Incarnation > Old ->
     {State#state{incarnation = Incarnation, seq = 0}, []}.
 

@@ -18,7 +18,7 @@
 -module(atoll_plumtree_acks).
 
 -export([new/2, is_full/1, request/5, came/4, delivered/3, received/3, wanted/3, gone/2, lost/3]).
--export([flush/2, ask/3, expired/2, summary/1, dropped/1]).
+-export([flush/2, ask/3, expired/2, left/1, summary/1, dropped/1]).
 
 -export_type([acks/0, message/0, id/0, route/0]).
 
@@ -228,6 +228,11 @@ ask(Id, Rand0, #acks{waits = Waits, options = #{ask_ms := Ms}}) ->
 expired(Id, #acks{waits = Waits0} = Acks) ->
     {Ended, Waits} = atoll_plumtree_waits:expired(Id, Waits0),
     ended({[Ended], Waits}, Acks).
+
+%% @doc This node has left: its callers are told so.
+-spec left(acks()) -> {acks(), [atoll_protocol:effect()]}.
+left(#acks{waits = Waits} = Acks) ->
+    ended(atoll_plumtree_waits:left(Waits), Acks).
 
 %% @doc In numbers.
 -spec summary(acks()) -> #{acknowledged | waiting | waiting_refused | strays => non_neg_integer()}.

@@ -1,12 +1,13 @@
 %% @doc Who waits for which members to acknowledge an own message. Data only.
 %%
 %% A wait ends when all members have acknowledged, or as many as were asked for; or at once
-%% when that cannot be any more, as nobody is left who may still do so; or with its time. A
+%% when that cannot be any more, as nobody is left who may still do so; or with its time; or when
+%% this node leaves. A
 %% member that dies or leaves meanwhile does not answer any more. Of an acknowledgement that
 %% nobody waits for, because it came before or comes late, nothing becomes.
 -module(atoll_plumtree_waits).
 
--export([new/0, start/5, acked/3, gone/2, expired/2, waiting/2, size/1]).
+-export([new/0, start/5, acked/3, gone/2, expired/2, left/1, waiting/2, size/1]).
 
 -export_type([waits/0, id/0, need/0, answer/0, ended/0]).
 
@@ -19,7 +20,9 @@
     %% Not all: these have not, in that order.
     | {error, {unanswered, [node(), ...]}}
     %% Not as many as were asked for: so many of so many.
-    | {error, {acknowledged, non_neg_integer(), pos_integer()}}.
+    | {error, {acknowledged, non_neg_integer(), pos_integer()}}
+    %% This node has left meanwhile.
+    | {error, left}.
 
 -type ended() :: {id(), atoll_protocol:from(), answer()}.
 
@@ -80,6 +83,11 @@ gone(Node, Waits) ->
 expired(Id, Waits) ->
     #{Id := Wait} = Waits,
     {{Id, Wait#wait.from, failed(Wait)}, maps:remove(Id, Waits)}.
+
+%% @doc This node has left: nothing is waited for any more.
+-spec left(waits()) -> {[ended()], waits()}.
+left(Waits) ->
+    {[{Id, From, {error, left}} || {Id, #wait{from = From}} <- lists:sort(maps:to_list(Waits))], new()}.
 
 %% @doc Who may still acknowledge it.
 -spec waiting(id(), waits()) -> ordsets:ordset(node()).
