@@ -27,8 +27,9 @@ what_is_wrong_stops_the_start_in_a_sentence_test() ->
         end
      || {Key, Term, Text} <- [
             {s_groups, a, "the option s_groups must be a list, not a"},
-            {s_groups, [a | b], "the option s_groups: a group is given as {Name, Nodes} or {Name, normal, Nodes}, not a"},
-            {s_groups, [{a, ['n1@h']} | b], "the option s_groups: groups are given as a list, not b"},
+            {s_groups, [a], "the option s_groups: a group is given as {Name, Nodes} or {Name, normal, Nodes}, not a"},
+            {s_groups, [a | b], "the option s_groups must be a list, not [a|b]"},
+            {s_groups, [{a, ['n1@h']} | b], "the option s_groups must be a list, not [{a,[n1@h]}|b]"},
             {s_groups, [{"a", ['n1@h']}], "the option s_groups: a group's name is an atom, not \"a\""},
             {s_groups, [{a, hidden, ['n1@h']}],
                 "the option s_groups: a group is given as {Name, Nodes} or {Name, normal, Nodes}, not {a,hidden,[n1@h]}"},

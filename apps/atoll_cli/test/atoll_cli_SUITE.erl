@@ -126,7 +126,7 @@ wrong_usage_says_one_sentence_and_starts_nothing(Config) ->
         {["sim"], "overlay, broadcast, detect, directory, reach"},
         {["sim", "directory", "--topology", "line"], "--topology "},
         {["sim", "directory", "--option", "size=3"], "the directory has no option"},
-        {["sim", "directory", "--option", "gather_ms=x"], "gather_ms must be a whole number above 0"},
+        {["sim", "directory", "--option", "gather_ms=x"], "gather_ms must be a whole number from 1 to 2147483647"},
         {["sim", "directory", "--churn", "0.3", "--minutes", "2"], "--churn times --minutes"},
         {["sim", "directory", "--group-size", "3", "--gateways", "9"], "gateways"},
         {["sim", "overlay", "--strategy", "ring"], "\"ring\""},
