@@ -62,6 +62,10 @@
 %% late copy of a forgotten sender's message is delivered again, and messages before the
 %% first that is heard of a sender may be lost without being told. A large payload is
 %% not cut in pieces: an answer with many of them holds the link for as long as it takes.
+%%
+%% It is long because a message that comes touches all of it: the tree, the order, what is missing
+%% and the exchanges. What can be said of one of these alone is data of its own, in the
+%% modules whose names begin like this one's.
 -module(atoll_plumtree).
 
 -behaviour(atoll_protocol).

@@ -49,6 +49,9 @@
 %% unless it has just begun and gets a neighbour within `keep_ms'. That a node without
 %% neighbours is watched. That more deaths than the table of obituaries has room for, in
 %% the time it keeps each, are told: then some are known only to the neighbours.
+%%
+%% It is long because each sign of life may end a suspicion, and each suspicion a neighbour. The
+%% ring, the obituaries, how they are told, and pings for others are data of their own.
 -module(atoll_detector_watchers).
 
 -behaviour(atoll_detector).
