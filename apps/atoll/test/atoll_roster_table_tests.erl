@@ -28,8 +28,8 @@ properties_test_() ->
                 ?FORALL({A, Members, Gone}, {entries(), choose(1, 4), choose(0, 3)}, keeps_bounds(A, Members, Gone))},
             {"the successors go once around all",
                 ?FORALL(A, entries(), goes_around(table(A)))},
-            {"each dead one comes after one of the live ones",
-                ?FORALL(A, entries(), are_divided(table(A)))}
+            {"each dead one falls to one of those that knew it, whoever has come since",
+                ?FORALL({Names, Of}, {shuffled(lists:seq(1, 20)), vector(20, oneof([old, dead, new]))}, are_divided(Names, Of))}
         ]
     ].
 
@@ -76,23 +76,33 @@ keeps_bounds(Entries, Members, MaxGone) ->
 
 goes_around(Table) ->
     Alive = atoll_roster_table:alive(Table),
-    Alive =:= lists:sort(around(Table, ?OWNER, length(Alive))).
+    Around = around(Table, ?OWNER, length(Alive)),
+    Alive =:= lists:sort(Around) andalso
+        Around =:= atoll_roster_table:successors(?OWNER, length(Alive) + 1, Table).
 
 around(_Table, _Node, 0) -> [];
 around(Table, Node, N) ->
-    Next = atoll_roster_table:successor(Node, Table),
+    [Next] = atoll_roster_table:successors(Node, 1, Table),
     [Next | around(Table, Next, N - 1)].
 
-are_divided(Table) ->
-    case atoll_roster_table:alive(Table) of
-        [] ->
-            atoll_roster_table:dead_after(?OWNER, Table) =:= atoll_roster_table:dead(Table);
-        [One] ->
-            atoll_roster_table:dead_after(One, Table) =:= atoll_roster_table:dead(Table);
-        Alive ->
-            After = lists:append([atoll_roster_table:dead_after(Node, Table) || Node <- Alive]),
-            atoll_roster_table:dead(Table) =:= lists:sort(After)
-    end.
+are_divided(Names, Kinds) ->
+    [Old, Dead, New] = [[N || {N, Kind} <- lists:zip(Names, Kinds), Kind =:= K] || K <- [old, dead, new]],
+    Put = fun(Numbers, Status, T) -> put_all([{node_of(N), {1, Status}} || N <- Numbers], T) end,
+    Table = Put(New, alive, Put(Dead, dead, Put(Old, alive, table([])))),
+    lists:all(
+        fun(D) ->
+            To = fun(Live) -> [N || N <- Live, lists:member(node_of(D), atoll_roster_table:dead_after(node_of(N), Table))] end,
+            case Old of
+                [] -> To(New) =:= New;
+                _ -> length(To(Old)) =:= 1
+            end
+        end,
+        Dead
+    ).
+
+node_of(N) -> list_to_atom("n" ++ integer_to_list(N)).
+
+shuffled(List) -> ?LET(Keys, vector(length(List), integer()), [E || {_, E} <- lists:sort(lists:zip(Keys, List))]).
 
 the_higher_incarnation_wins_test() ->
     ?assertEqual({2, alive}, atoll_roster_table:wins({1, dead}, {2, alive})),

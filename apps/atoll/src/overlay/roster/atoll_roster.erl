@@ -21,12 +21,12 @@
 %% life in which it was said; a new life brings its own.
 %%
 %% Who is told what it knows to be over says so. And each node looks after one member
-%% that nobody else may be watching ({@link atoll_roster_audit}).
+%% that nobody else may be watching, and after more of them when that is dead ({@link atoll_roster_audit}).
 %%
-%% Knocking. At each audit a node also tries one of the dead that stand on the same ring
-%% between itself and the next live member, so that each dead node is tried by one
+%% Knocking. At each audit a node also tries some of the dead that stand on the same ring
+%% between itself and the next live member that knows of them, so that each dead node is tried by one
 %% member of an island. Who answers is `found': the two have been apart, and each side
-%% has held the other for dead.
+%% has held the other for dead; or it has started again, with nobody to join by.
 %%
 %% Leaving. A node that leaves says farewell to its neighbours, waits until they have
 %% heard, and notices `left'. Until a new life begins it stays so.
@@ -37,7 +37,7 @@
 %% of all); two islands of N and M send all N + M to each of their nodes. At rest it is
 %% one small message per node every `exchange_ms', and a connection for a question and
 %% its answer every `audit_ms' if the member that it looks after is no neighbour, and as
-%% long as dead ones are remembered an attempt to connect with one of them.
+%% long as dead ones are remembered an attempt to connect with some of them.
 %%
 %% Promised: in a connected overlay that stays as it is, the live entries of all tables
 %% become equal, each that of the latest life that somebody knew of, and with them the last
@@ -45,8 +45,8 @@
 %% beginning with `member_up', and `member_meta' comes while it is up. A node that is
 %% held to be dead and is not hears of it and notices `buried'. A member that cannot be
 %% reached is out of the tables in the end, whoever was its neighbour: the audit takes
-%% up to one and a half `audit_ms' and a few `check_ms' for one, and little more for
-%% each other that stands next to it on the ring.
+%% up to one and a half `audit_ms' and a few `check_ms' for one, and as many more for the two that
+%% stand next to it on the ring, for the four after these, and so on.
 %%
 %% Not promised: that a table is right at any moment, or that all go through the same
 %% changes: a short life may be missed. That the dead do not come back: a node that was
@@ -177,6 +177,9 @@
 -define(FEW, 4).
 %% How many neighbours try too before a member is dead.
 -define(HELPERS, 3).
+%% How many of the dead are tried at an audit, so that those that came back together, knowing nobody, are all
+%% found by one.
+-define(KNOCKS, 10).
 
 %% @doc The options with their defaults, as {@link atoll_options:complete/2} reads
 %% them.
@@ -231,8 +234,8 @@ handle({timeout, audit}, _Now, State) ->
     done(knock(audit(State)));
 handle({timeout, {check, Node}}, _Now, State) ->
     done(checked(failed, Node, State));
-handle({timeout, helpers}, _Now, #state{audit = Audit} = State) ->
-    done(outcome(atoll_roster_audit:silent(Audit), State));
+handle({timeout, {helpers, Node}}, _Now, #state{audit = Audit} = State) ->
+    done(outcomes(atoll_roster_audit:silent(Node, Audit), State));
 handle({cast, {unreachable, Node}}, _Now, State) ->
     done(checked(failed, Node, State));
 handle({up, Node}, Now, State) ->
@@ -361,7 +364,7 @@ message({pong, {_, Status} = Entry}, From, #state{table = Table} = State) ->
 message({try_it, Node}, From, State) ->
     check(From, Node, State);
 message({Said, Node}, From, #state{audit = Audit} = State) when Said =:= reached; Said =:= unreached ->
-    outcome(atoll_roster_audit:said(From, Node, Said, Audit), State).
+    outcomes(atoll_roster_audit:said(From, Node, Said, Audit), State).
 
 differ(#state{differed = N} = State) ->
     State#state{differed = N + 1}.
@@ -603,21 +606,23 @@ exchange_later(#state{options = #{exchange_ms := Ms}} = State) ->
 
 %% The detector watches neighbours.
 audit(#state{self = Self, table = Table, neighbours = Neighbours, left = Left, audit = Audit} = State) ->
-    Subject = atoll_roster_table:successor(Self, Table),
-    case Left orelse Neighbours =:= [] orelse Subject =:= none orelse ordsets:is_element(Subject, Neighbours) of
-        true ->
-            audit_later(State);
-        false ->
-            {Life, alive} = atoll_roster_table:entry(Subject, Table),
-            check(self, Subject, State#state{audit = atoll_roster_audit:begin_with(Subject, Life, Audit)})
+    Next = atoll_roster_table:successors(Self, atoll_roster_audit:width(Audit), Table),
+    case [Node || Node <- Next, not ordsets:is_element(Node, Neighbours)] of
+        [_ | _] = Subjects when not Left, Neighbours =/= [] ->
+            Lives = [{Node, element(1, atoll_roster_table:entry(Node, Table))} || Node <- Subjects],
+            Begun = State#state{audit = atoll_roster_audit:begin_with(Lives, Audit)},
+            %% The helpers of the round before may still have time left.
+            lists:foldl(fun(Node, S) -> check(self, Node, effect({cancel, {helpers, Node}}, S)) end, Begun, Subjects);
+        _ ->
+            audit_later(State)
     end.
 
 %% Whoever it is will answer, or not.
 knock(#state{self = Self, table = Table, neighbours = Neighbours, left = Left, rand = Rand0} = State) ->
     case Left orelse Neighbours =:= [] orelse atoll_roster_table:dead_after(Self, Table) of
         [_ | _] = Dead ->
-            {Node, Rand} = atoll_random:pick(Dead, Rand0),
-            send(Node, ping, State#state{rand = Rand});
+            {Nodes, Rand} = atoll_random:sample(?KNOCKS, Dead, Rand0),
+            lists:foldl(fun(Node, S) -> send(Node, ping, S) end, State#state{rand = Rand}, Nodes);
         _ ->
             State
     end.
@@ -631,44 +636,44 @@ check(Asker, Node, #state{audit = Audit0, options = #{check_ms := Ms}} = State0)
     case Done of
         'try' -> effect({timer, {check, Node}, Ms}, send(Node, ping, State));
         tried -> State;
-        refused when Asker =:= self -> audit_later(State);
+        refused when Asker =:= self -> outcomes(atoll_roster_audit:helpers(Node, [], Audit), State);
         refused -> State
     end.
 
 checked(How, Node, #state{audit = Audit0} = State0) ->
-    {Others, Outcome, Audit} = atoll_roster_audit:How(Node, Audit0),
+    {Others, Outcomes, Audit} = atoll_roster_audit:How(Node, Audit0),
     case Others of
         untried ->
             State0;
         _ ->
-            State = outcome({Outcome, Audit}, effect({cancel, {check, Node}}, State0)),
+            State = outcomes({Outcomes, Audit}, effect({cancel, {check, Node}}, State0)),
             lists:foldl(fun(Other, S) -> send(Other, {said(How), Node}, S) end, State, Others)
     end.
 
 said(answered) -> reached;
 said(failed) -> unreached.
 
-outcome({nothing, Audit}, State) ->
-    State#state{audit = Audit};
-outcome({over, Audit}, State) ->
-    audit_later(no_helpers(State#state{audit = Audit}));
-outcome({again, Audit}, #state{options = #{check_ms := Ms}} = State) ->
-    timer(audit, Ms, no_helpers(State#state{audit = Audit}));
-outcome({{help, Node}, Audit0}, #state{neighbours = Neighbours, rand = Rand0, options = #{check_ms := Ms}} = State0) ->
+outcomes({Outcomes, Audit}, State) ->
+    lists:foldl(fun outcome/2, State#state{audit = Audit}, Outcomes).
+
+outcome({help, Node}, #state{neighbours = Neighbours, audit = Audit, rand = Rand0, options = #{check_ms := Ms}} = State0) ->
     {Helpers, Rand} = atoll_random:sample(?HELPERS, Neighbours, Rand0),
     State1 = lists:foldl(fun(Helper, S) -> send(Helper, {try_it, Node}, S) end, State0#state{rand = Rand}, Helpers),
-    State = effect({timer, helpers, Ms + Ms div 2}, State1),
-    outcome(atoll_roster_audit:helpers(Helpers, Audit0), State);
-outcome({{dead, Node, Life}, Audit}, #state{found = Found, options = #{gather_ms := Ms}} = State) ->
-    %% The next on the ring may have gone with it.
-    timer(audit, Ms, found_dead(Node, Life, no_helpers(State#state{audit = Audit, found = Found + 1}))).
+    State = effect({timer, {helpers, Node}, Ms + Ms div 2}, State1),
+    outcomes(atoll_roster_audit:helpers(Node, Helpers, Audit), State);
+outcome({dead, Node, Life}, #state{found = Found} = State) ->
+    found_dead(Node, Life, State#state{found = Found + 1});
+outcome({round, over}, State) ->
+    audit_later(State);
+outcome({round, again}, #state{options = #{check_ms := Ms}} = State) ->
+    timer(audit, Ms, State);
+outcome({round, found}, #state{options = #{gather_ms := Ms}} = State) ->
+    %% Who comes next on the ring may have gone with them.
+    timer(audit, Ms, State).
 
 found_dead(Node, Life, #state{self = Self} = State0) ->
     {IsNews, State} = enter(Node, {Life, dead}, State0),
     gather([Node || IsNews], Self, State).
-
-no_helpers(State) ->
-    effect({cancel, helpers}, State).
 
 %% This node
 

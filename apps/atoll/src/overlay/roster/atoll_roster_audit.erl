@@ -8,35 +8,44 @@
 %% if none of them does and one says so, and the same again a while later, the life is
 %% over. A node that alone is cut off, or has no neighbours, therefore blames nobody.
 %%
+%% Those who died together stand next to each other on the ring: where all of a round are found
+%% dead, the next round takes twice as many, at most {@link most/0}.
+%%
 %% This module keeps whom this node tries to reach, for itself and for others, and what
 %% has come of it. Pure data: what is to be done next is its answer, see
 %% {@link outcome()}.
 -module(atoll_roster_audit).
 
--export([new/0, begin_with/3, try_for/3, answered/2, failed/2, helpers/2, said/4, silent/1, tries/1]).
+-export([new/0, width/1, most/0, begin_with/2, try_for/3, answered/2, failed/2, helpers/3, said/4, silent/2, tries/1]).
 
 -export_type([audit/0, outcome/0, asker/0]).
 
 -type asker() :: self | node().
 
 -type outcome() ::
-    %% Nothing more for now.
-    nothing
     %% Have others try.
-    | {help, node()}
-    %% The audit is done with, and proves nothing against the subject.
-    | over
-    %% Once more, soon.
-    | again
-    | {dead, node(), atoll_roster_table:life()}.
+    {help, node()}
+    | {dead, node(), atoll_roster_table:life()}
+    %% The round is over. `again': with the same ones, soon. `found': all were dead, go on. `over':
+    %% nothing is to be done for a while.
+    | {round, again | found | over}.
 
--record(audit, {
-    %% The life that this node looks after now, and how often nobody reached it.
-    subject = none :: none | {node(), atoll_roster_table:life()},
+-record(subject, {
+    life :: atoll_roster_table:life(),
+    %% How often in a row nobody reached it.
     failures = 0 :: non_neg_integer(),
     %% Who tries too and has not said anything yet; whether somebody has not reached it.
     helpers = [] :: [node()],
     unreached = false :: boolean(),
+    %% What has come of it in this round.
+    result = open :: open | over | again | dead
+}).
+
+-record(audit, {
+    %% The lives that this node looks after in this round.
+    subjects = #{} :: #{node() => #subject{}},
+    %% How many it takes.
+    width = 1 :: pos_integer(),
     %% Whom this node is trying to reach, and for whom.
     tries = #{} :: #{node() => [asker()]}
 }).
@@ -46,19 +55,32 @@
 %% How often in a row nobody must reach it, and how many others this node tries to
 %% reach at one time.
 -define(FAILURES, 2).
--define(MAX_TRIES, 32).
+-define(MAX_TRIES, 64).
+-define(MOST, 16).
 
 %% @doc Nobody is looked after.
 -spec new() -> audit().
 new() ->
     #audit{}.
 
-%% @doc This life is looked after now; failures of the same one count on.
--spec begin_with(node(), atoll_roster_table:life(), audit()) -> audit().
-begin_with(Node, Life, #audit{subject = {Node, Life}} = Audit) ->
-    Audit#audit{helpers = [], unreached = false};
-begin_with(Node, Life, Audit) ->
-    Audit#audit{subject = {Node, Life}, failures = 0, helpers = [], unreached = false}.
+%% @doc How many this node is to look after in the next round.
+-spec width(audit()) -> pos_integer().
+width(#audit{width = Width}) -> Width.
+
+%% @doc How many those are at most.
+-spec most() -> pos_integer().
+most() -> ?MOST.
+
+%% @doc A round: these lives are looked after; failures of the same ones count on.
+-spec begin_with([{node(), atoll_roster_table:life()}, ...], audit()) -> audit().
+begin_with(Lives, #audit{subjects = Before} = Audit) ->
+    Subject = fun(Node, Life) ->
+        case Before of
+            #{Node := #subject{life = Life, failures = Failures}} -> #subject{life = Life, failures = Failures};
+            #{} -> #subject{life = Life}
+        end
+    end,
+    Audit#audit{subjects = maps:from_list([{Node, Subject(Node, Life)} || {Node, Life} <- Lives])}.
 
 %% @doc Somebody wants to know whether Node can be reached: `try' it, if it is not
 %% being `tried' already. There may be too many of them.
@@ -71,69 +93,94 @@ try_for(Asker, Node, #audit{tries = Tries} = Audit) ->
     end.
 
 %% @doc It was reached: who is to hear that, and what comes of it here.
--spec answered(node(), audit()) -> {untried | [node()], outcome(), audit()}.
-answered(Node, #audit{tries = Tries0} = Audit) ->
-    case maps:take(Node, Tries0) of
-        {Askers, Tries} ->
-            Others = lists:delete(self, Askers),
-            case Others of
-                Askers -> {Others, nothing, Audit#audit{tries = Tries}};
-                _ -> {Others, over, clear(Audit#audit{tries = Tries})}
-            end;
-        error ->
-            {untried, nothing, Audit}
-    end.
+-spec answered(node(), audit()) -> {untried | [node()], [outcome()], audit()}.
+answered(Node, Audit) ->
+    tried(Node, Audit, fun(A) -> settle(Node, over, 0, A) end).
 
 %% @doc It was not, in the time that there was.
--spec failed(node(), audit()) -> {untried | [node()], outcome(), audit()}.
-failed(Node, #audit{tries = Tries0, subject = Subject} = Audit) ->
+-spec failed(node(), audit()) -> {untried | [node()], [outcome()], audit()}.
+failed(Node, Audit) ->
+    tried(Node, Audit, fun(A) -> {[{help, Node}], A} end).
+
+tried(Node, #audit{tries = Tries0} = Audit0, Fun) ->
     case maps:take(Node, Tries0) of
         {Askers, Tries} ->
-            Others = lists:delete(self, Askers),
-            Outcome =
-                case Subject of
-                    {Node, _} when Others =/= Askers -> {help, Node};
-                    _ -> nothing
+            Audit1 = Audit0#audit{tries = Tries},
+            {Outcomes, Audit} =
+                case lists:member(self, Askers) andalso is_open(Node, Audit1) of
+                    true -> Fun(Audit1);
+                    false -> {[], Audit1}
                 end,
-            {Others, Outcome, Audit#audit{tries = Tries}};
+            {lists:delete(self, Askers), Outcomes, Audit};
         error ->
-            {untried, nothing, Audit}
+            {untried, [], Audit0}
     end.
 
-%% @doc These are asked to try.
--spec helpers([node()], audit()) -> {outcome(), audit()}.
-helpers([], Audit) ->
-    {over, Audit};
-helpers(Helpers, Audit) ->
-    {nothing, Audit#audit{helpers = Helpers}}.
+is_open(Node, #audit{subjects = Subjects}) ->
+    case Subjects of
+        #{Node := #subject{result = open}} -> true;
+        #{} -> false
+    end.
+
+%% @doc These are asked to try; nobody, if this node can ask nobody, or cannot try itself.
+-spec helpers(node(), [node()], audit()) -> {[outcome()], audit()}.
+helpers(Node, [], Audit) ->
+    unproved(Node, Audit);
+helpers(Node, Helpers, #audit{subjects = Subjects} = Audit) ->
+    #{Node := Subject} = Subjects,
+    {[], Audit#audit{subjects = Subjects#{Node := Subject#subject{helpers = Helpers}}}}.
 
 %% @doc A helper says whether it has reached Node.
--spec said(node(), node(), reached | unreached, audit()) -> {outcome(), audit()}.
-said(Helper, Node, Said, #audit{subject = {Node, _}, helpers = Helpers} = Audit) ->
-    case {lists:member(Helper, Helpers), Said, Helpers} of
-        {false, _, _} -> {nothing, Audit};
-        {true, reached, _} -> {over, clear(Audit)};
-        {true, unreached, [Helper]} -> judge(Audit#audit{unreached = true});
-        {true, unreached, _} -> {nothing, Audit#audit{unreached = true, helpers = lists:delete(Helper, Helpers)}}
-    end;
-said(_Helper, _Node, _Said, Audit) ->
-    {nothing, Audit}.
+-spec said(node(), node(), reached | unreached, audit()) -> {[outcome()], audit()}.
+said(Helper, Node, Said, #audit{subjects = Subjects} = Audit) ->
+    case Subjects of
+        #{Node := #subject{result = open, helpers = Helpers} = Subject} ->
+            Heard = fun(Left) -> Audit#audit{subjects = Subjects#{Node := Subject#subject{helpers = Left, unreached = true}}} end,
+            case {lists:member(Helper, Helpers), Said, lists:delete(Helper, Helpers)} of
+                {false, _, _} -> {[], Audit};
+                {true, reached, _} -> settle(Node, over, 0, Audit);
+                {true, unreached, []} -> judge(Node, Heard([]));
+                {true, unreached, Left} -> {[], Heard(Left)}
+            end;
+        #{} ->
+            {[], Audit}
+    end.
 
 %% @doc The helpers had the time that they need.
--spec silent(audit()) -> {outcome(), audit()}.
-silent(#audit{helpers = []} = Audit) -> {nothing, Audit};
-silent(Audit) -> judge(Audit).
+-spec silent(node(), audit()) -> {[outcome()], audit()}.
+silent(Node, Audit) ->
+    case is_open(Node, Audit) of
+        true -> judge(Node, Audit);
+        false -> {[], Audit}
+    end.
 
-judge(#audit{unreached = false} = Audit) ->
-    %% Nobody has said anything: it may be this node that is cut off.
-    {over, Audit#audit{helpers = []}};
-judge(#audit{subject = {Node, Life}, failures = Failures} = Audit) when Failures + 1 >= ?FAILURES ->
-    {{dead, Node, Life}, clear(Audit)};
-judge(#audit{failures = Failures} = Audit) ->
-    {again, Audit#audit{failures = Failures + 1, helpers = [], unreached = false}}.
+judge(Node, #audit{subjects = Subjects} = Audit) ->
+    case Subjects of
+        %% Nobody has said anything: it may be this node that is cut off.
+        #{Node := #subject{unreached = false}} -> unproved(Node, Audit);
+        #{Node := #subject{failures = Failures}} when Failures + 1 >= ?FAILURES -> settle(Node, dead, 0, Audit);
+        #{Node := #subject{failures = Failures}} -> settle(Node, again, Failures + 1, Audit)
+    end.
 
-clear(Audit) ->
-    Audit#audit{subject = none, failures = 0, helpers = [], unreached = false}.
+%% Neither reached nor missed: what was counted before stays.
+unproved(Node, #audit{subjects = Subjects} = Audit) ->
+    #{Node := #subject{failures = Failures}} = Subjects,
+    settle(Node, over, Failures, Audit).
+
+settle(Node, Result, Failures, #audit{subjects = Subjects0} = Audit) ->
+    #{Node := #subject{life = Life} = Subject} = Subjects0,
+    Subjects = Subjects0#{Node := Subject#subject{result = Result, failures = Failures, helpers = []}},
+    {Ends, Width} = round_over(lists:usort([R || #subject{result = R} <- maps:values(Subjects)]), Audit#audit.width),
+    {[{dead, Node, Life} || Result =:= dead] ++ Ends, Audit#audit{subjects = Subjects, width = Width}}.
+
+round_over([dead], Width) ->
+    {[{round, found}], min(?MOST, 2 * Width)};
+round_over(Results, Width) ->
+    case {lists:member(open, Results), lists:member(again, Results)} of
+        {true, _} -> {[], Width};
+        {false, true} -> {[{round, again}], Width};
+        {false, false} -> {[{round, over}], 1}
+    end.
 
 %% @doc How many nodes this one is trying to reach.
 -spec tries(audit()) -> non_neg_integer().

@@ -21,7 +21,7 @@
 %% '''
 -module(atoll_roster_table).
 
--export([new/3, put/3, wins/2, entry/2, alive/1, dead/1, successor/2, dead_after/2]).
+-export([new/3, put/3, wins/2, entry/2, alive/1, dead/1, successors/3, dead_after/2]).
 -export([root/1, hashes/1, differing/2, bucket/2, newer/3, counts/1]).
 
 -export_type([table/0, entry/0, life/0, status/0]).
@@ -37,8 +37,8 @@
 -record(entry, {
     life :: life(),
     status :: status(),
-    %% Of an end: the number of its arrival; none of a live one, or of the owner's.
-    number = none :: none | pos_integer()
+    %% Of its arrival here; that of the owner is 0.
+    number :: non_neg_integer()
 }).
 
 -record(table, {
@@ -96,10 +96,7 @@ remove(Node, #table{buckets = Buckets0, gone = Gone} = Table0) ->
     case atoll_buckets:take(Node, Buckets0) of
         {#entry{number = Number} = Entry, Buckets} ->
             Table = count(Node, Entry, -1, Table0#table{buckets = Buckets}),
-            case Number of
-                none -> Table;
-                _ -> Table#table{gone = gb_trees:delete(Number, Gone)}
-            end;
+            Table#table{gone = gb_trees:delete_any(Number, Gone)};
         error ->
             Table0
     end.
@@ -109,10 +106,10 @@ count(Node, #entry{life = Life, status = alive}, Plus, #table{buckets = Buckets,
 count(_Node, #entry{}, _Plus, Table) ->
     Table.
 
-number(_Node, alive, Table) ->
-    {none, Table};
-number(Owner, _Ended, #table{owner = Owner} = Table) ->
-    {none, Table};
+number(Owner, _Status, #table{owner = Owner} = Table) ->
+    {0, Table};
+number(_Node, alive, #table{last = Last} = Table) ->
+    {Last + 1, Table#table{last = Last + 1}};
 number(Node, _Ended, #table{last = Last, gone = Gone} = Table) ->
     {Last + 1, Table#table{last = Last + 1, gone = gb_trees:insert(Last + 1, Node, Gone)}}.
 
@@ -156,49 +153,59 @@ fold(Fun, Acc0, #table{buckets = Buckets}) ->
 dead(#table{gone = Gone} = Table) ->
     lists:sort([Node || Node <- gb_trees:values(Gone), element(2, entry(Node, Table)) =:= dead]).
 
-%% @doc The live one that comes after this node on a ring in the order of a hash of
-%% the names.
--spec successor(node(), table()) -> node() | none.
-successor(Node, Table) ->
-    Own = place(Node),
-    {After, First} = fold(
-        fun(Other, {After0, First0}) ->
-            case place(Other) of
-                Own -> {After0, First0};
-                Place when Place > Own -> {min(Place, After0), First0};
-                Place -> {After0, min(Place, First0)}
-            end
-        end,
-        %% As a term, [] is after all places.
-        {[], []},
-        Table
-    ),
-    case {After, First} of
-        {{_, Next}, _} -> Next;
-        {[], {_, Next}} -> Next;
-        {[], []} -> none
-    end.
+%% @doc The so many live ones that come after this node on a ring in the order of a hash of
+%% the names, the next one first.
+-spec successors(node(), pos_integer(), table()) -> [node()].
+successors(Node, 1, Table) ->
+    %% As a term, none is before all distances.
+    case fold(fun(Other, Next) -> nearer(Node, Other, Next) end, none, Table) of
+        none -> [];
+        {_, Next} -> [Next]
+    end;
+successors(Node, Count, Table) ->
+    lists:sublist([Other || {_, Other} <- live(Node, Table)], Count).
 
-%% @doc The dead on that ring between this node and the live one after it; all of them
-%% if there is no other.
+nearer(Node, Node, Next) -> Next;
+nearer(Node, Other, none) -> distance(Node, Other);
+nearer(Node, Other, Next) -> min(distance(Node, Other), Next).
+
+live(Node, Table) ->
+    lists:sort(fold(fun(Other, Acc) -> [distance(Node, Other) || Other =/= Node] ++ Acc end, [], Table)).
+
+%% @doc The dead on that ring between this node and the next live one that knows of them: one
+%% that was here before they ended, as far as this table can tell. Newcomers are not told of those
+%% who ended before.
 -spec dead_after(node(), table()) -> [node()].
 dead_after(Node, Table) ->
-    case dead(Table) of
-        [] -> [];
-        Dead -> between(Node, successor(Node, Table), Dead)
+    Dead = lists:sort([distance(Node, D) || D <- dead(Table)]),
+    Next = [distance(Node, N) || Dead =/= [], N <- successors(Node, 1, Table)],
+    Mine = mine(Dead, Next, none, Table),
+    %% Only where the next one has come since do those after it matter, and these are many.
+    case [D || D <- Mine, Next =/= [], [distance(Node, D)] > Next] of
+        [] -> Mine;
+        _ -> mine(Dead, live(Node, Table), none, Table)
     end.
 
-between(_Node, none, Dead) ->
-    Dead;
-between(Node, Next, Dead) ->
-    From = place(Node),
-    To = place(Next),
-    [D || D <- Dead, is_between(place(D), From, To)].
+%% Oldest: the number of the one that has been here longest of those on the way, an atom if there is none:
+%% as a term that is more than any.
+mine([], _Live, _Oldest, _Table) ->
+    [];
+mine([Far | _] = Dead, [{_, Other} = Near | Live], Oldest, Table) when Near < Far ->
+    mine(Dead, Live, min(number(Other, Table), Oldest), Table);
+mine([{_, D} | Dead], Live, Oldest, Table) ->
+    [D || number(D, Table) < Oldest] ++ mine(Dead, Live, Oldest, Table).
 
-is_between(Place, From, To) when From < To -> From < Place andalso Place < To;
-is_between(Place, From, To) -> Place > From orelse Place < To.
+number(Node, #table{buckets = Buckets}) ->
+    {ok, #entry{number = Number}} = atoll_buckets:find(Node, Buckets),
+    Number.
 
-place(Node) -> {erlang:phash2(Node, ?RANGE), Node}.
+%% Clockwise from one to another. Where hashes are equal the names decide.
+distance(From, To) ->
+    Between = erlang:phash2(To, ?RANGE) - erlang:phash2(From, ?RANGE),
+    case Between < 0 orelse (Between =:= 0 andalso To < From) of
+        true -> {Between + ?RANGE, To};
+        false -> {Between, To}
+    end.
 
 %% Comparing
 
