@@ -9,14 +9,14 @@
 %% over. A node that alone is cut off, or has no neighbours, therefore blames nobody.
 %%
 %% Those who died together stand next to each other on the ring: where all of a round are found
-%% dead, the next round takes twice as many, at most {@link most/0}.
+%% dead, the next round takes twice as many, sixteen at most.
 %%
 %% This module keeps whom this node tries to reach, for itself and for others, and what
 %% has come of it. Pure data: what is to be done next is its answer, see
 %% {@link outcome()}.
 -module(atoll_roster_audit).
 
--export([new/0, width/1, most/0, begin_with/2, try_for/3, answered/2, failed/2, helpers/3, said/4, silent/2, tries/1]).
+-export([new/0, width/1, begin_with/2, try_for/3, answered/2, failed/2, helpers/3, said/4, silent/2, tries/1]).
 
 -export_type([audit/0, outcome/0, asker/0]).
 
@@ -66,10 +66,6 @@ new() ->
 %% @doc How many this node is to look after in the next round.
 -spec width(audit()) -> pos_integer().
 width(#audit{width = Width}) -> Width.
-
-%% @doc How many those are at most.
--spec most() -> pos_integer().
-most() -> ?MOST.
 
 %% @doc A round: these lives are looked after; failures of the same ones count on.
 -spec begin_with([{node(), atoll_roster_table:life()}, ...], audit()) -> audit().
