@@ -93,23 +93,35 @@ named(Name, Kind, Cookie, Env) ->
 -spec cleared() -> boolean().
 cleared() ->
     #{terms := Terms, env := Env} = Booted = persistent_term:get(?MODULE),
+    Deadline = erlang:monotonic_time(millisecond) + ?CLEARED_MS,
+    ok = await_no_locks(Deadline),
     _ = net_kernel:stop(),
     %% It has heard that they are gone: it asks none of them for anything in its next life.
     _ = sys:get_state(global_name_server),
     _ = [persistent_term:erase(Key) || Key <- terms() -- Terms],
     _ = [application:unset_env(kernel, Key) || {Key, _} <- application:get_all_env(kernel)],
     _ = [application:set_env(kernel, Key, Value) || {Key, Value} <- Env],
-    Cleared = cleared(Booted, erlang:monotonic_time(millisecond) + ?CLEARED_MS),
+    Cleared = cleared(Booted, Deadline),
     _ = [erlang:garbage_collect(Pid) || Pid <- processes()],
     Cleared.
 
-%% What has ended tells nobody here.
+%% While global makes two nodes known to each other its locker has a lock on both, and gives it back
+%% by their names. A node that has lost its name keeps it: in its next life it agrees with nobody.
+await_no_locks(Deadline) ->
+    case are_no_locks() orelse erlang:monotonic_time(millisecond) >= Deadline of
+        true -> ok;
+        false -> receive after ?LOOK_MS -> await_no_locks(Deadline) end
+    end.
+
+are_no_locks() -> ets:info(global_locks, size) =:= 0.
+
+%% What has ended tells nobody here. One that was locked all the same stays so.
 -spec cleared(booted(), integer()) -> boolean().
 cleared(#{processes := Processes, ports := Ports} = Booted, Deadline) ->
     More = [Pid || Pid <- processes() -- [self() | Processes], not is_kernels(Pid)],
     _ = [exit(Pid, kill) || Pid <- More, not is_of(Processes, Pid)],
-    case {More, erlang:ports() -- Ports} of
-        {[], []} ->
+    case {More, erlang:ports() -- Ports, are_no_locks()} of
+        {[], [], true} ->
             node() =:= nonode@nohost;
         _ ->
             erlang:monotonic_time(millisecond) < Deadline andalso

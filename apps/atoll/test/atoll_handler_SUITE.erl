@@ -93,11 +93,10 @@ the_sides_of_a_partition_become_equal(Config) ->
         on(C, Left, await, [lists:seq(2001, 2010)]),
         on(C, Right, await, [lists:seq(2011, 2020)])
     after
-        ok = atoll_name_cluster:mend(C, Left, Right)
+        ok = atoll_name_cluster:mend(C, Left, Right),
+        ok = atoll_name_cluster:reconnect(C, Left, Right),
+        ok = call(C, A, atoll, join, [N])
     end,
-    %% What they do by themselves takes its time after a cut by cookies: who refuses is tried seldom.
-    [true = call(C, Here, net_kernel, connect_node, [There]) || Here <- Left, There <- Right],
-    ok = call(C, A, atoll, join, [N]),
     on(C, Nodes, await, [lists:seq(2001, 2020)]).
 
 a_slow_handler_holds_up_nobody_and_its_queue_is_bounded(Config) ->

@@ -5,7 +5,7 @@
 -include_lib("stdlib/include/assert.hrl").
 
 -export([start/2, group/3, call/5, try_call/6, each/5, await/2]).
--export([cut/3, mend/3, work/1, result/1, report/2]).
+-export([cut/3, mend/3, reconnect/3, work/1, result/1, report/2]).
 
 %% Beyond the longest that anything may take: it only ends what hangs.
 -define(CALL_MS, 60000).
@@ -86,6 +86,14 @@ mend(C, Left, Right) ->
     Cookie = call(C, hd(Left), erlang, get_cookie, []),
     Works = [work(fun() -> set_cookies(C, N, Others, Cookie) end) || {N, Others, _} <- sides(Left, Right, Cookie, Cookie)],
     lists:foreach(fun(W) -> ok = result(W) end, Works).
+
+%% @doc Connects each node of one side with each of the other, once they can reach each other
+%% again: what they do by themselves takes its time, since who refuses is tried seldom. An attempt
+%% that began with the wrong cookie may be under way, and what asks meanwhile gets its outcome.
+-spec reconnect(atoll_cluster:cluster(), [node()], [node()]) -> ok.
+reconnect(C, Left, Right) ->
+    _ = [ok = await(fun() -> call(C, Here, net_kernel, connect_node, [There]) end, true) || Here <- Left, There <- Right],
+    ok.
 
 sides(Left, Right, ToRight, ToLeft) ->
     [{N, Right, ToRight} || N <- Left] ++ [{N, Left, ToLeft} || N <- Right].

@@ -1,4 +1,5 @@
-%% A driver whose third node never starts; otherwise the local one.
+%% A driver whose third node never starts, once the process that is registered by this name has
+%% let it fail: `{fails, Pid}' asks for `fail'. Otherwise the local one.
 -module(atoll_cluster_limping).
 -behaviour(atoll_cluster_driver).
 
@@ -10,7 +11,9 @@ prepare(Context) -> atoll_cluster_local:prepare(Context).
 
 start_node(#{node := Node} = Spec, Place) ->
     case lists:suffix("3@127.0.0.1", atom_to_list(Node)) of
-        true -> {error, limping};
+        true ->
+            ?MODULE ! {fails, self()},
+            receive fail -> {error, limping} end;
         false -> atoll_cluster_local:start_node(Spec, Place)
     end.
 
