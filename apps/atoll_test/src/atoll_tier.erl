@@ -32,7 +32,7 @@
     {distance_nodes, 80, 200, "simulated nodes with coordinates"},
     {fault_cuts, 10, 500, "simulated clusters, of each of two strategies, in which some do not hear one node"},
     {fault_nodes, 40, 100, "simulated nodes of which a part is cut off while all contacts die"},
-    {fault_seeds, 1, 200, "times that a part is cut off so, and that bulk goes over all connections"},
+    {fault_seeds, 1, 200, "times that a part is cut off so, that bulk goes over all connections, and that nearly all die"},
     {formed_nodes, 20, 60, "simulated nodes that have joined by one, and rest"},
     {group_passers, 60, 20000, "nodes that come into a group of ten and leave it"},
     {hyparview_nodes, 120, 300, "simulated nodes most of which die at once, with hyparview"},
