@@ -54,6 +54,9 @@
 %% forgotten back as alive, until the audit has found them. That a partition which lasts
 %% longer than the audit takes leaves the lives of the other side alone: each side buries
 %% the other, and when they meet all begin new lives. More than `max_members' nodes.
+%%
+%% It is long because news, comparisons, the audit and a farewell all change one table and tell of it in one
+%% way. The table, metadata and the audit's judgement are modules of their own.
 -module(atoll_roster).
 
 -behaviour(atoll_protocol).

@@ -63,6 +63,9 @@
 %% discovery. If an answer is lost, one of two nodes may take the other for a
 %% neighbour until a message of its own, or a failure detector (`stranger'), tells
 %% it. Names of dead nodes may circulate in passive views.
+%%
+%% It is long because whatever comes to pass with a link, a request or a walk may leave a place to be filled,
+%% which is one rule. The views, and exchanging links, are modules of their own.
 -module(atoll_hyparview).
 -behaviour(atoll_strategy).
 
