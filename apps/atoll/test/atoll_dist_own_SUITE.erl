@@ -93,8 +93,14 @@ both_ends_at_once_make_one(Config) ->
     [A, B, G] = nodes_of(Config),
     [
         begin
-            [call(N, atoll_dist_own_probe, own_soon, [name(P), true]) || {N, P} <- [{A, B}, {B, A}]],
+            Both = [
+                atoll_name_cluster:work(fun() -> call(N, atoll_dist_own_probe, own_soon, [name(P), true]) end)
+             || {N, P} <- [{A, B}, {B, A}]
+            ],
+            [ok = atoll_name_cluster:result(One) || One <- Both],
             path(A, B, [A, B]),
+            %% What is said now comes after what each has told the other: that it wants it.
+            works(A, B),
             %% One end does not want it any more: it stays.
             own(A, B, false),
             works(A, B),

@@ -87,10 +87,7 @@ linked() ->
 
 %% At the next tenth of a second, which is the same on all nodes of a machine.
 own_soon(Node, Wants) ->
-    _ = spawn(fun() ->
-        receive after 100 - erlang:system_time(millisecond) rem 100 -> atoll_dist:own(Node, Wants) end
-    end),
-    ok.
+    receive after 100 - erlang:system_time(millisecond) rem 100 -> atoll_dist:own(Node, Wants) end.
 
 %% How often the circuit with Node has moved.
 moves(Node) ->

@@ -6,7 +6,7 @@
 -include_lib("common_test/include/ct.hrl").
 -include_lib("stdlib/include/assert.hrl").
 
--import(atoll_dist_nodes, [node/3, node/4, name/1, call/4, call/5, connect/2, until/1]).
+-import(atoll_dist_nodes, [node/3, node/4, name/1, call/4, call/5, connect/2, until/1, until/2]).
 
 -export([all/0, groups/0, suite/0, init_per_suite/1, end_per_suite/1, init_per_group/2, end_per_group/2]).
 -export([init_per_testcase/2, end_per_testcase/2]).
@@ -21,6 +21,9 @@
     an_elixir_node_works/1,
     an_elixir_release_works_in_embedded_mode/1
 ]).
+
+%% An Elixir program has so long to boot.
+-define(BOOT_MS, 60000).
 
 suite() -> [{timetrap, {minutes, 2}}].
 
@@ -220,7 +223,7 @@ elixir_release(Program, Config) ->
     Port = open_port({spawn_executable, Program}, [
         {args, ["start"]}, {env, Env ++ ?config(epmd, Config)}, exit_status, stderr_to_stdout, {line, 1000}
     ]),
-    until(fun() -> call(A, net_kernel, connect_node, [Node]) end),
+    reached(A, Node, Port),
     until(fun() -> [{N, K} || #{node := N, kind := K} <- call(A, atoll_dist, links, [])] =:= [{Node, ?config(kind, Config)}] end),
     ?assertEqual(embedded, call(A, rpc, call, [Node, code, get_mode, []])),
     %% The node is reached before its application has started.
@@ -229,6 +232,17 @@ elixir_release(Program, Config) ->
     ?assertEqual({back, here}, call(A, gen_server, call, [{'Elixir.Ponger', Node}, {ask, name(A), {back, here}}])),
     ok = call(A, rpc, call, [Node, init, stop, []]),
     ?assertEqual([{exit_status, 0}], lines(Port)).
+
+%% The time for the connection begins when the release listens: how long a machine takes to boot
+%% it promises nothing. What it has said by then is told with a failure.
+reached(A, Node, Port) ->
+    [Short, _] = string:split(atom_to_list(Node), "@"),
+    try
+        until(fun() -> {ok, Names} = call(A, erl_epmd, names, ["127.0.0.1"]), lists:keymember(Short, 1, Names) end, ?BOOT_MS),
+        until(fun() -> call(A, net_kernel, connect_node, [Node]) end)
+    catch
+        error:deadline -> error({deadline, [Said || {P, Said} <- element(2, process_info(self(), messages)), P =:= Port]})
+    end.
 
 %% All that it still says, until it has ended.
 lines(Port) ->
@@ -327,7 +341,7 @@ line(Port) ->
     receive
         {Port, {data, {eol, Line}}} -> Line;
         {Port, Other} -> Other
-    after 60000 -> timeout
+    after ?BOOT_MS -> timeout
     end.
 
 elixir_script(Node) ->

@@ -252,10 +252,19 @@ what_is_killed_in_vain_ends_a_run(Config) ->
     Spec = #{mode => reliable(Config), problem => problem(1000), options => Options},
     [_, Victim | _] = Nodes = lists:sublist(nodes_of(Config), 5),
     Run = start(Config, Nodes, Spec),
-    [ok = call(Config, Victim, aco_probe, kill, [What]) || _ <- lists:seq(1, 27), What <- [ant, colony_at_work]],
-    ok = call(Config, Victim, aco_probe, kill, [ant]),
+    [kill(Config, Victim, What, Run) || _ <- lists:seq(1, 27), What <- [ant, colony_at_work]],
+    kill(Config, Victim, ant, Run),
     ?assertEqual({error, {in_vain, 1, Victim, 55}}, outcome(Run)),
     nothing_is_left(Config).
+
+%% Where there is nobody to kill it says what has become of the run, and where its colonies are.
+kill(Config, Victim, What, {Pid, Ref}) ->
+    case call(Config, Victim, aco_probe, kill, [What]) of
+        ok -> ok;
+        nobody ->
+            Outcome = receive {'DOWN', Ref, process, Pid, Why} -> Why after 0 -> goes_on end,
+            error({nobody, What, Victim, Outcome, [{Node, call(Config, Node, aco_probe, colonies, [])} || Node <- nodes_of(Config)]})
+    end.
 
 chaos_ends_a_run_that_is_not_reliable(Config) ->
     [begin

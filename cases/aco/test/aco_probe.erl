@@ -62,7 +62,7 @@ is_of(_, _) -> false.
 ants() ->
     [P || P <- erlang:processes(), process_info(P, initial_call) =:= {initial_call, {aco_colony_server, ant, 1}}].
 
-%% Kills one, as soon as there is one, and waits until there is another one.
+%% Kills one, as soon as there is one. When there is nobody for so long, that is what it says.
 kill(What) ->
     kill(What, erlang:monotonic_time(millisecond) + ?DEADLINE_MS).
 
@@ -77,9 +77,13 @@ kill(What, Deadline) ->
                 {'DOWN', Ref, process, P, _} -> kill(What, Deadline)
             end;
         [] ->
-            true = erlang:monotonic_time(millisecond) < Deadline,
-            erlang:yield(),
-            kill(What, Deadline)
+            case erlang:monotonic_time(millisecond) < Deadline of
+                true ->
+                    erlang:yield(),
+                    kill(What, Deadline);
+                false ->
+                    nobody
+            end
     end.
 
 those(ant) -> ants();
