@@ -80,26 +80,25 @@ spec(Nodes, #{jobs := Jobs} = Point) ->
 -spec flags(atoll_bench:point()) -> [string()].
 flags(_Point) -> atoll_bench_nodes:flags().
 
--spec setup(atoll_bench:point()) -> {ok, map()} | {error, unicode:chardata()}.
-setup(#{nodes := Count, mode := Mode, chaos := Chaos} = Point) ->
+-spec setup(atoll_bench:start()) -> {ok, map()} | {error, unicode:chardata()}.
+setup(#{nodes := Count, mode := Mode, chaos := Chaos, seed := Seed} = Point) ->
     #{args := Args} = Options = aco:node_options(Mode),
     atoll_bench_nodes:start(Options#{nodes => Count, args := flags(Point) ++ Args}, fun(Cluster) ->
-        {ok, #{cluster => Cluster, spec => spec(atoll_cluster:nodes(Cluster), Point), chaos => Chaos, seed => 1}}
+        {ok, #{cluster => Cluster, spec => spec(atoll_cluster:nodes(Cluster), Point), chaos => Chaos, seed => Seed}}
     end).
 
 -spec round(map()) -> {ok, #{atom() => atoll_bench:measure()}, map()} | {error, unicode:chardata()}.
 round(#{cluster := Cluster, spec := #{options := Options} = Spec, chaos := Chaos, seed := Seed} = State) ->
-    Before = atoll_bench_nodes:cpu_us(Cluster),
     Seeded = Spec#{options := Options#{seed => Seed}},
-    case atoll_bench_ants:run(Cluster, Seeded, Chaos, ?RUN_MS) of
-        {ok, #{packets_sent := unknown}} ->
+    case atoll_bench_nodes:spending(Cluster, fun() -> atoll_bench_ants:run(Cluster, Seeded, Chaos, ?RUN_MS) end) of
+        {ok, {#{packets_sent := unknown}, _}} ->
             {error, "The packets of connections that the runtime does not drive itself cannot be counted."};
-        {ok, #{best := Cost, packets_sent := Packets} = Result} ->
+        {ok, {#{best := Cost, packets_sent := Packets} = Result, Us}} ->
             Same = [wall_ms, connections_max, connections_mean, names, build_ms, kills, restarts],
             Measures = (maps:with(Same, Result))#{
                 packets => Packets,
                 cost => Cost,
-                cpu_ms => (atoll_bench_nodes:cpu_us(Cluster) - Before) / 1000
+                cpu_ms => Us / 1000
             },
             case expected(Result, Seeded) of
                 Cost -> {ok, Measures, State#{seed := Seed + 1}};

@@ -9,7 +9,7 @@
 %% <dl>
 %% <dt>`attributes'</dt><dd>those with `cgroup_cpus' below the middle of the two parts first: they
 %%   become submasters, as many as there are submaster nodes at most.</dd>
-%% <dt>`random'</dt><dd>any order, another one in each round; the number of the round draws it.</dd>
+%% <dt>`random'</dt><dd>any order, another one in each round, whose seed draws it.</dd>
 %% </dl>
 %%
 %% == What the metrics are ==
@@ -25,7 +25,6 @@
 -behaviour(atoll_bench).
 
 -export([summary/0, parameters/0, variant/0, metrics/0, points/1, check/1, flags/1, setup/1, round/1, teardown/1]).
--export([shuffled/2]).
 
 -import(atoll_bench_nodes, [answer/1, sure/1]).
 
@@ -81,7 +80,7 @@ flags(_Point) ->
     atoll_bench_nodes:flags() ++ ["-atoll", "free_group", "off"].
 
 %% One node more, which is not bounded and asks the others.
--spec setup(atoll_bench:point()) -> {ok, map()} | {error, unicode:chardata()}.
+-spec setup(atoll_bench:start()) -> {ok, map()} | {error, unicode:chardata()}.
 setup(#{nodes := Count} = Point) ->
     Shares = atoll_bench_unequal:shares(Point),
     Options = #{nodes => Count + 1, connect_all => true, apps => [atoll, aco], args => flags(Point)},
@@ -91,7 +90,7 @@ setup(#{nodes := Count} = Point) ->
             {ok, meshed} ->
                 case atoll_bench_unequal:bound(Cluster, Placer, Nodes, Shares) of
                     {ok, Quota} ->
-                        {ok, Point#{cluster => Cluster, quota => Quota, placer => Placer, nodes := lists:zip(Nodes, Shares), round => 0}};
+                        {ok, Point#{cluster => Cluster, quota => Quota, placer => Placer, nodes := lists:zip(Nodes, Shares)}};
                     {error, _} = Error ->
                         Error
                 end;
@@ -101,14 +100,13 @@ setup(#{nodes := Count} = Point) ->
     end).
 
 -spec round(map()) -> {ok, #{atom() => atoll_bench:measure()}, map()} | {error, unicode:chardata()}.
-round(#{round := Number} = State) ->
+round(#{seed := Seed} = State) ->
     case answer(fun() -> measured(State) end) of
-        {ok, Measures} -> {ok, Measures, State#{round := Number + 1}};
+        {ok, Measures} -> {ok, Measures, State#{seed := Seed + 1}};
         {error, _} = Error -> Error
     end.
 
 measured(#{cluster := Cluster, nodes := Placed} = State) ->
-    Before = atoll_bench_nodes:cpu_us(Cluster),
     {Us, [First | _] = Nodes} = timer:tc(fun() -> order(State) end),
     Spec = #{
         %% Always the same: so is the work of a colony, whichever node it is on.
@@ -117,8 +115,9 @@ measured(#{cluster := Cluster, nodes := Placed} = State) ->
         mode => ml,
         nodes => Nodes
     },
-    case sure(atoll_bench_nodes:call(Cluster, First, {aco, run}, [Spec], ?RUN_MS)) of
-        {ok, #{wall_ms := WallMs, roles := Roles, best := Best}} ->
+    Run = fun() -> atoll_bench_nodes:call(Cluster, First, {aco, run}, [Spec], ?RUN_MS) end,
+    case sure(atoll_bench_nodes:spending(Cluster, Run)) of
+        {{ok, #{wall_ms := WallMs, roles := Roles, best := Best}}, CpuUs} ->
             Colonies = [maps:get(Node, maps:from_list(Placed)) || {Node, colony} <- Roles],
             Most = lists:max([Share || {_, Share} <- Placed]),
             #{
@@ -126,15 +125,16 @@ measured(#{cluster := Cluster, nodes := Placed} = State) ->
                 choose_ms => Us / 1000,
                 least_percent => 100 * lists:min(Colonies),
                 slow_colonies => 100 * length([Share || Share <- Colonies, Share < Most]) / length(Colonies),
-                cpu_ms => (atoll_bench_nodes:cpu_us(Cluster) - Before) / 1000,
+                cpu_ms => CpuUs / 1000,
                 best => Best
             };
-        {error, Reason} ->
+        {{error, Reason}, _} ->
             throw({failed, aco:format_error(Reason)})
     end.
 
-order(#{order := random, nodes := Placed, round := Number}) ->
-    shuffled([Node || {Node, _} <- Placed], Number);
+order(#{order := random, nodes := Placed, seed := Seed}) ->
+    {Order, _} = atoll_random:shuffle([Node || {Node, _} <- Placed], rand:seed_s(exsss, Seed)),
+    Order;
 order(#{order := attributes, nodes := Placed, slow_percent := Less, percent := More, cluster := Cluster, placer := Placer}) ->
     Nodes = [Node || {Node, _} <- Placed],
     Condition = {cgroup_cpus, lt, (Less + More) / 200},
@@ -142,19 +142,6 @@ order(#{order := attributes, nodes := Placed, slow_percent := Less, percent := M
         {ok, Order} -> Order;
         {error, Error} -> throw({failed, atoll_place:format_error(Error)})
     end.
-
-%% @doc The same in another order, which the seed draws.
--spec shuffled([Item], Seed :: integer()) -> [Item].
-shuffled(Items, Seed) ->
-    {Keyed, _} = lists:mapfoldl(
-        fun(Item, R0) ->
-            {Key, R} = rand:uniform_s(R0),
-            {{Key, Item}, R}
-        end,
-        rand:seed_s(exsss, Seed),
-        Items
-    ),
-    [Item || {_, Item} <- lists:sort(Keyed)].
 
 -spec teardown(map()) -> ok.
 teardown(#{cluster := Cluster, quota := Quota}) ->

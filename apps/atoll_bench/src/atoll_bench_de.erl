@@ -99,24 +99,24 @@ check(_Point) ->
 flags(_Point) -> atoll_bench_nodes:flags().
 
 %% Both variants are up at once, and nodes have one scheduler, as in the benchmark `names'.
--spec setup(atoll_bench:point()) -> {ok, map()} | {error, unicode:chardata()}.
+-spec setup(atoll_bench:start()) -> {ok, map()} | {error, unicode:chardata()}.
 setup(Point) ->
     Options = (maps:with([nodes, system, group_size], Point))#{cluster => #{args => flags(Point)}},
     case atoll_bench_de_cluster:start(Options) of
-        {ok, Started} -> {ok, maps:merge(Point, Started#{round => 1})};
+        {ok, Started} -> {ok, maps:merge(Point, Started)};
         {error, _} = Error -> Error
     end.
 
 -spec round(map()) -> {ok, #{atom() => atoll_bench:measure()}, map()} | {error, unicode:chardata()}.
-round(#{round := Number} = State) ->
+round(#{seed := Seed} = State) ->
     case atoll_bench_de_cluster:run(State, load(State)) of
         {ok, Looks} ->
             Merged = atoll_bench_de_window:merged([Look || {_, Look} <- Looks]),
-            {ok, measures(Merged, State), State#{round := Number + 1}};
+            {ok, measures(Merged, State), State#{seed := Seed + 1}};
         {error, _} = Error -> Error
     end.
 
-load(#{cluster := Cluster, round := Number, global := Global, offered := Offered, system := System} = State) ->
+load(#{cluster := Cluster, seed := Seed, global := Global, offered := Offered, system := System} = State) ->
     #{packet_size := Size, ramp_ms := Ramp, window_ms := Window} = State,
     #{
         system => System,
@@ -131,7 +131,7 @@ load(#{cluster := Cluster, round := Number, global := Global, offered := Offered
         delay_us => 0,
         initial_global_size => 0,
         initial_active_process => 0,
-        seed => Number
+        seed => Seed
     }.
 
 %% @doc The weights with which so many per cent of the operations that are done are global: a

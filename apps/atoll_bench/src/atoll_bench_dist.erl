@@ -92,7 +92,7 @@ check(#{rtt := Ms}) when Ms > 0 ->
 check(_Point) ->
     ok.
 
--spec setup(atoll_bench:point()) -> {ok, map()} | {error, unicode:chardata()}.
+-spec setup(atoll_bench:start()) -> {ok, map()} | {error, unicode:chardata()}.
 setup(#{rtt := Ms} = Point) when Ms > 0 ->
     case atoll_wire:start(#{rtt_ms => Ms}) of
         {ok, Wire} ->
@@ -145,11 +145,11 @@ relayed(Cluster, System, End, Other) ->
 
 -spec round(map()) -> {ok, #{atom() => atoll_bench:measure()}, map()} | {error, unicode:chardata()}.
 round(#{cluster := Cluster, node := Node, kind := Kind, peers := Peers, size := Size, ms := Ms} = State) ->
-    Before = atoll_bench_nodes:cpu_us(Cluster),
-    Args = [Kind, Peers, Size, Ms],
-    case atoll_bench_nodes:call(Cluster, Node, {atoll_bench_dist_load, run}, Args, Ms + ?DRAIN_MS) of
-        {ok, {Ops, Us, Latency}} ->
-            Cpu = atoll_bench_nodes:cpu_us(Cluster) - Before,
+    Run = fun() ->
+        atoll_bench_nodes:call(Cluster, Node, {atoll_bench_dist_load, run}, [Kind, Peers, Size, Ms], Ms + ?DRAIN_MS)
+    end,
+    case atoll_bench_nodes:spending(Cluster, Run) of
+        {ok, {{Ops, Us, Latency}, Cpu}} ->
             Values = #{
                 ops_per_s => Ops * 1000000 / Us,
                 mb_per_s => Ops * Size / Us,

@@ -98,7 +98,7 @@ flags(_Point) -> atoll_bench_nodes:flags().
 %% Each system has a cluster of its own; nodes have one scheduler, so that a cluster on a
 %% small machine is no crowd of threads. Before anything is timed every node sees those
 %% that it shares names with, and a name given on each is seen by all of them.
--spec setup(atoll_bench:point()) -> {ok, map()} | {error, unicode:chardata()}.
+-spec setup(atoll_bench:start()) -> {ok, map()} | {error, unicode:chardata()}.
 setup(#{nodes := Count, system := System} = Point) ->
     Options = (atoll_bench_names_system:options(System))#{nodes => Count, args => flags(Point)},
     atoll_bench_nodes:start(Options, fun(Cluster) ->
@@ -144,14 +144,16 @@ round(#{round := Number} = State) ->
 measured(#{cluster := Cluster, system := System, round := Number} = State) ->
     Batch = {round, Number},
     [First | _] = atoll_cluster:nodes(Cluster),
-    {Sent0, Cpu0} = used(State),
-    Begin = erlang:monotonic_time(microsecond),
-    {Registered, Us, Latency} = registered(Batch, State),
-    %% What a caller registers comes in its order, in every system: looking all up would
-    %% cost more than the registering in some of them.
-    ok = all(State, see, [System, Batch, Registered, last, ?DRAIN_MS]),
-    Visible = erlang:monotonic_time(microsecond) - Begin,
-    {Sent, Cpu} = used(State),
+    Sent0 = sent(State),
+    {{{Registered, Us, Latency}, Visible}, Cpu} = sure(atoll_bench_nodes:spending(Cluster, fun() ->
+        Begin = erlang:monotonic_time(microsecond),
+        {Names, _, _} = Said = registered(Batch, State),
+        %% What a caller registers comes in its order, in every system: looking all up would
+        %% cost more than the registering in some of them.
+        ok = all(State, see, [System, Batch, Names, last, ?DRAIN_MS]),
+        {ok, {Said, erlang:monotonic_time(microsecond) - Begin}}
+    end)),
+    Sent = sent(State) - Sent0,
     ok = all(State, see, [System, Batch, Registered, every, ?DRAIN_MS]),
     {LookUpNs, BareNs} = on(State, First, look_up, [System, Batch, Registered]),
     VisibleMs = on(State, First, visible, [System, Batch, ?VISIBLE]),
@@ -161,18 +163,15 @@ measured(#{cluster := Cluster, system := System, round := Number} = State) ->
         registrations_per_s => Names * 1000000 / Us,
         visible_per_s => Names * 1000000 / Visible,
         visible_ms => VisibleMs,
-        cpu_us_per_op => (Cpu - Cpu0) / Names,
-        messages_per_op => (Sent - Sent0) / Names,
+        cpu_us_per_op => Cpu / Names,
+        messages_per_op => Sent / Names,
         lookups_per_s => 1.0e9 / LookUpNs,
         lookup_factor => LookUpNs / BareNs,
         latency => Latency
     }.
 
-%% What all nodes have sent, and the processor time that they have used. The messages of
-%% this asking go another way.
-used(#{cluster := Cluster} = State) ->
-    Sent = lists:sum([Count || {_, Count} <- asked(State, sent, [])]),
-    {Sent, atoll_bench_nodes:cpu_us(Cluster)}.
+%% What all nodes have sent. The messages of this asking go another way.
+sent(State) -> lists:sum([Count || {_, Count} <- asked(State, sent, [])]).
 
 %% By the slowest node's time.
 registered(Batch, #{cluster := Cluster, system := System, on := On} = State) ->

@@ -72,7 +72,7 @@ program(Mode) -> Mode.
 -spec flags(atoll_bench:point()) -> [string()].
 flags(_Point) -> atoll_bench_nodes:flags().
 
--spec setup(atoll_bench:point()) -> {ok, map()} | {error, unicode:chardata()}.
+-spec setup(atoll_bench:start()) -> {ok, map()} | {error, unicode:chardata()}.
 setup(#{nodes := Count, mode := Mode} = Point) ->
     Grouped = Mode =/= mesh,
     Args =
@@ -113,12 +113,11 @@ talking([], _Nodes, _Cluster) ->
 
 -spec round(map()) -> {ok, #{atom() => atoll_bench:measure()}, map()} | {error, unicode:chardata()}.
 round(#{cluster := Cluster, spec := #{nodes := [First | _]} = Spec} = State) ->
-    Before = atoll_bench_nodes:cpu_us(Cluster),
-    case atoll_bench_nodes:call(Cluster, First, {orbit, run}, [Spec], ?RUN_MS) of
-        {ok, {ok, #{packets := Packets} = Result}} when is_integer(Packets) ->
-            Used = (atoll_bench_nodes:cpu_us(Cluster) - Before) / 1000,
-            {ok, maps:merge(measures(Result), memory(Cluster, #{packets => Packets, cpu_ms => Used})), State};
-        {ok, {error, Reason}} ->
+    Run = fun() -> atoll_bench_nodes:call(Cluster, First, {orbit, run}, [Spec], ?RUN_MS) end,
+    case atoll_bench_nodes:spending(Cluster, Run) of
+        {ok, {{ok, #{packets := Packets} = Result}, Us}} when is_integer(Packets) ->
+            {ok, maps:merge(measures(Result), memory(Cluster, #{packets => Packets, cpu_ms => Us / 1000})), State};
+        {ok, {{error, Reason}, _}} ->
             {error, orbit:format_error(Reason)};
         {error, _} = Error ->
             Error

@@ -118,7 +118,7 @@ systems(all_to_all) -> [stock, carrier, groups].
 -spec check(atoll_bench:point()) -> ok | {error, unicode:chardata()}.
 check(_Point) -> ok.
 
--spec setup(atoll_bench:point()) -> {ok, map()} | {error, unicode:chardata()}.
+-spec setup(atoll_bench:start()) -> {ok, map()} | {error, unicode:chardata()}.
 setup(#{nodes := Count, overlay := System, workload := Workload} = Point) ->
     atoll_bench_nodes:start(options(System, Count), fun(Cluster) ->
         answer(fun() ->
@@ -267,9 +267,7 @@ known(error) -> throw({failed, "a node has ended"}).
 talk(#{cluster := Cluster, overlay := System} = State) ->
     Count = length(atoll_cluster:nodes(Cluster)),
     Times = max(1, ?WORDS_PER_S * ?WORDS_MS div 1000 div (Count * (Count - 1))),
-    Before = atoll_bench_nodes:cpu_us(Cluster),
-    Said = asked(Times, State),
-    Cpu = atoll_bench_nodes:cpu_us(Cluster) - Before,
+    {Said, Cpu} = sure(atoll_bench_nodes:spending(Cluster, fun() -> {ok, asked(Times, State)} end)),
     [throw({failed, io_lib:format("~ts did not answer", [Node])}) || #{silent := [Node | _]} <- Said],
     Words = #{
         word => atoll_bench_hist:merge([Latency || #{latency := Latency} <- Said]),

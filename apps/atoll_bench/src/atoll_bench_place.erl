@@ -111,7 +111,7 @@ check(Point) ->
 flags(_Point) ->
     atoll_bench_nodes:flags() ++ ["-atoll", "free_group", "off", "attributes", "[{free,true}]"].
 
--spec setup(atoll_bench:point()) -> {ok, map()} | {error, unicode:chardata()}.
+-spec setup(atoll_bench:start()) -> {ok, map()} | {error, unicode:chardata()}.
 setup(#{workload := herd, nodes := Count} = Point) ->
     start(Count, Point, fun(Cluster) -> {ok, Point#{cluster => Cluster, nodes := atoll_cluster:nodes(Cluster)}} end);
 setup(#{workload := unequal, nodes := Count, slow_percent := Less} = Point) ->
@@ -143,13 +143,13 @@ round(#{cluster := Cluster, workload := Workload} = State) ->
     case
         answer(fun() ->
             ok = no_lines(Cluster, erlang:monotonic_time(millisecond) + ?LINES_MS),
-            {Sent0, Cpu0} = used(Cluster),
-            {Chosen, Measures} = case Workload of unequal -> work(State); herd -> herd(State) end,
-            {Sent, Cpu} = used(Cluster),
+            Sent0 = sent(Cluster),
+            Load = fun() -> {ok, case Workload of unequal -> work(State); herd -> herd(State) end} end,
+            {{Chosen, Measures}, Cpu} = sure(atoll_bench_nodes:spending(Cluster, Load)),
             Measures#{
-                cpu_ms => (Cpu - Cpu0) / 1000,
+                cpu_ms => Cpu / 1000,
                 fullest => fullest(Chosen, State),
-                messages_per_choice => (Sent - Sent0) / length(Chosen)
+                messages_per_choice => (sent(Cluster) - Sent0) / length(Chosen)
             }
         end)
     of
@@ -170,8 +170,7 @@ no_lines(Cluster, Deadline) ->
             throw({failed, io_lib:format("~b claims did not end", [Claims])})
     end.
 
-used(Cluster) ->
-    {lists:sum(all(Cluster, atoll_bench_names_load, sent, [])), atoll_bench_nodes:cpu_us(Cluster)}.
+sent(Cluster) -> lists:sum(all(Cluster, atoll_bench_names_load, sent, [])).
 
 fullest(Chosen, #{nodes := Nodes}) ->
     lists:max([length([One || One <- Chosen, One =:= Node]) || Node <- Nodes]) * length(Nodes) / length(Chosen).

@@ -46,7 +46,7 @@ some(Fast, More) ->
 
 %% Measures with Module at a point for some rounds.
 with(Module, Point, Fun) ->
-    {ok, State} = Module:setup(Point),
+    {ok, State} = Module:setup(Point#{seed => 1}),
     try
         Fun(State)
     after
@@ -422,8 +422,12 @@ what_goes_wrong_on_a_node_is_a_sentence(_) ->
         %% A node of a mesh that is not there.
         ?assertMatch({missing, [nobody@nowhere]}, atoll_cluster:call(Cluster, Node, atoll_bench_node, mesh, [[Node, nobody@nowhere], 100])),
         ?assertEqual({ok, meshed}, atoll_bench_nodes:meshed(Cluster)),
-        ?assert(atoll_bench_nodes:cpu_us(Cluster) > 0),
-        ok = atoll_cluster:kill(Cluster, Node),
+        {ok, {done, Used}} = atoll_bench_nodes:spending(Cluster, fun() -> {ok, done} end),
+        ?assert(Used >= 0),
+        Killing = fun() -> ok = atoll_cluster:kill(Cluster, Node), {ok, done} end,
+        %% A sum without the node would be less than was used, and nobody would see it.
+        {error, Lost} = atoll_bench_nodes:spending(Cluster, Killing),
+        ?assertMatch({match, _}, re:run(unicode:characters_to_list(Lost), Name)),
         ?assertMatch([_ | _], Call({erlang, node}, [], 5000))
     after
         ok = atoll_bench_nodes:stop(Cluster)
