@@ -11,6 +11,7 @@
 -behaviour(atoll_bench).
 
 -export([summary/0, parameters/0, variant/0, metrics/0, points/1, check/1, flags/1, setup/1, round/1, teardown/1]).
+-export([options/1]).
 
 -define(RUN_MS, 600000).
 
@@ -81,11 +82,14 @@ spec(Nodes, #{jobs := Jobs} = Point) ->
 flags(_Point) -> atoll_bench_nodes:flags().
 
 -spec setup(atoll_bench:start()) -> {ok, map()} | {error, unicode:chardata()}.
-setup(#{nodes := Count, mode := Mode, chaos := Chaos, seed := Seed} = Point) ->
-    #{args := Args} = Options = aco:node_options(Mode),
-    atoll_bench_nodes:start(Options#{nodes => Count, args := flags(Point) ++ Args}, fun(Cluster) ->
+setup(#{chaos := Chaos, seed := Seed} = Point) ->
+    atoll_bench_nodes:start(options(Point), fun(Cluster) ->
         {ok, #{cluster => Cluster, spec => spec(atoll_cluster:nodes(Cluster), Point), chaos => Chaos, seed => Seed}}
     end).
+
+%% @doc How its nodes are started.
+-spec options(#{nodes := pos_integer(), mode := aco_tree:mode(), _ => _}) -> atoll_cluster:options().
+options(#{nodes := Count, mode := Mode}) -> atoll_bench_nodes:options(aco:node_options(Mode), Count).
 
 -spec round(map()) -> {ok, #{atom() => atoll_bench:measure()}, map()} | {error, unicode:chardata()}.
 round(#{cluster := Cluster, spec := #{options := Options} = Spec, chaos := Chaos, seed := Seed} = State) ->

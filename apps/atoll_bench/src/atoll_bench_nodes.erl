@@ -2,7 +2,7 @@
 %% goes wrong is a sentence.
 -module(atoll_bench_nodes).
 
--export([flags/0, start/2, stop/1, call/5, each/4, spending/2, memory_kib/1, meshed/1, grouped/4]).
+-export([flags/0, options/2, start/2, stop/1, call/5, each/4, spending/2, memory_kib/1, meshed/1, grouped/4]).
 -export([answer/1, sure/1]).
 
 -export_type([answer/1]).
@@ -17,18 +17,32 @@
 -spec flags() -> [string()].
 flags() -> ["+S", "1:1", "+sbwt", "none"].
 
+%% @doc So many nodes as a case says that they are started (its `node_options/1'), for a benchmark and
+%% for the command that runs the same.
+-spec options(#{args := [string()] | fun(([node(), ...]) -> [string()]), _ => _}, Count :: pos_integer()) ->
+    atoll_cluster:options().
+options(#{args := Args} = Case, Count) ->
+    Case#{
+        nodes => Count,
+        args := case is_function(Args) of true -> fun(Nodes) -> flags() ++ Args(Nodes) end; false -> flags() ++ Args end
+    }.
+
 %% @doc Starts a cluster ({@link atoll_cluster:start/1}) and makes it ready; what
-%% that returns. If it cannot be made ready it is taken down again.
+%% that returns, for a `stop/1' that is to come. If it cannot be made ready it is taken down again.
 -spec start(atoll_cluster:options(), fun((atoll_cluster:cluster()) -> answer(Ready))) -> answer(Ready).
 start(Options, Prepare) ->
     case atoll_cluster:start(Options) of
         {ok, Cluster} ->
-            case Prepare(Cluster) of
+            try Prepare(Cluster) of
                 {ok, Ready} ->
                     {ok, Ready};
                 {error, _} = Error ->
                     ok = stop(Cluster),
                     Error
+            catch
+                Class:Reason:Stack ->
+                    ok = stop(Cluster),
+                    erlang:raise(Class, Reason, Stack)
             end;
         {error, Reason} ->
             {error, atoll_cluster:format_error(Reason)}

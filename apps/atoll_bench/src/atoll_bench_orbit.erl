@@ -9,6 +9,7 @@
 -behaviour(atoll_bench).
 
 -export([summary/0, parameters/0, variant/0, metrics/0, points/1, check/1, flags/1, setup/1, round/1, teardown/1]).
+-export([options/1, ready/2]).
 
 -define(RUN_MS, 600000).
 -define(WAYS_MS, 60000).
@@ -73,23 +74,21 @@ program(Mode) -> Mode.
 flags(_Point) -> atoll_bench_nodes:flags().
 
 -spec setup(atoll_bench:start()) -> {ok, map()} | {error, unicode:chardata()}.
-setup(#{nodes := Count, mode := Mode} = Point) ->
-    Grouped = Mode =/= mesh,
-    Args =
-        case Mode of
-            'groups-native' -> fun(Nodes) -> flags(Point) ++ orbit_native:args(Nodes, group_size(Point)) end;
-            mesh -> flags(Point);
-            %% Between two rounds they are in no group, and would be connected all with all.
-            _ -> flags(Point) ++ ["-atoll", "free_group", "off"]
-        end,
-    Options = #{nodes => Count, connect_all => not Grouped, apps => [atoll || Grouped], args => Args},
-    atoll_bench_nodes:start(Options, fun(Cluster) ->
+setup(#{mode := Mode} = Point) ->
+    atoll_bench_nodes:start(options(Point), fun(Cluster) ->
         case ready(Cluster, Mode) of
             {ok, ready} -> {ok, #{cluster => Cluster, spec => spec(atoll_cluster:nodes(Cluster), Point)}};
             {error, _} = Error -> Error
         end
     end).
 
+%% @doc How its nodes are started.
+-spec options(#{nodes := pos_integer(), mode := atom(), group_size := non_neg_integer(), _ => _}) -> atoll_cluster:options().
+options(#{nodes := Count, mode := Mode} = Point) ->
+    atoll_bench_nodes:options(orbit:node_options(Mode, group_size(Point)), Count).
+
+%% @doc Returns when they can do what the mode wants of them.
+-spec ready(atoll_cluster:cluster(), Mode :: atom()) -> atoll_bench_nodes:answer(ready).
 ready(Cluster, 'groups-native') ->
     Nodes = atoll_cluster:nodes(Cluster),
     Answers = atoll_cluster:multicall(Cluster, orbit_native, await, [Nodes, ?WAYS_MS], ?WAYS_MS + 5000),
