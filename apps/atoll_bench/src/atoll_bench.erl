@@ -116,7 +116,7 @@ all() ->
         {"dist", atoll_bench_dist},
         {"names", atoll_bench_names},
         {"overlay", atoll_bench_overlay},
-        {"debench", atoll_bench_de},
+        {"debench", atoll_bench_debench},
         {"place", atoll_bench_place},
         {"aco_place", atoll_bench_aco_place}
     ].

@@ -16,7 +16,7 @@ options() ->
         #{name => nodes, value => "N", read => atoll_cli_read:whole(1, ?MAX_NODES),
           help => "nodes to start (as many as erlange_nodes names, or else 4)"},
         #{name => system, value => "SYSTEM", default => "mesh",
-          read => atoll_cli_read:one_of(atoll_bench_de_system:all()),
+          read => atoll_cli_read:one_of(debench_system:all()),
           help => "mesh: stock distribution with global; groups: s_groups"},
         #{name => group_size, value => "N", default => "4", read => atoll_cli_read:whole(1, ?MAX_NODES),
           help => "nodes of a group"},
@@ -42,9 +42,9 @@ examples() ->
 
 -spec run(atoll_cli_options:values(), [string()]) -> atoll_cli_command:outcome().
 run(Values, [File]) ->
-    case atoll_bench_de_config:read(File) of
+    case debench_config:read(File) of
         {ok, Config} -> check(Values, with_offered(Values, Config));
-        {error, Error} -> {usage, atoll_bench_de_config:format_error(Error)}
+        {error, Error} -> {usage, debench_config:format_error(Error)}
     end.
 
 with_offered(#{offered := Offered}, Config) -> Config#{offered_load := Offered};

@@ -7,9 +7,9 @@
 -export_type([task/0, result/0]).
 
 -type task() :: #{
-    config := atoll_bench_de_config:config(),
+    config := debench_config:config(),
     nodes := pos_integer(),
-    system := atoll_bench_de_system:system(),
+    system := debench_system:system(),
     group_size := pos_integer(),
     seed := integer(),
     %% Kills on each node in a second.
@@ -20,7 +20,7 @@
 
 -type result() :: #{
     %% Of all nodes, one for each interval.
-    looks := [atoll_bench_de_peer:look(), ...],
+    looks := [debench_peer:look(), ...],
     %% What became of the kills.
     chaos := atoll_chaos:result() | none
 }.
@@ -30,7 +30,7 @@
 run(#{config := Config, nodes := Nodes, system := System, group_size := Size} = Task) ->
     #{sleep_time_before_ping := Before, sleep_time_after_ping := After, node_name := Name} = Config,
     Cluster = #{args => atoll_bench_nodes:flags(), progress => atoll_cli_progress:bar("Starting nodes")},
-    Started = atoll_bench_de_cluster:start(#{
+    Started = debench_cluster:start(#{
         nodes => Nodes,
         system => System,
         group_size => Size,
@@ -66,7 +66,7 @@ pause(Seconds) ->
 %% Nobody else would tell before the next look that a node is gone.
 loaded(#{cluster := Cluster} = Ready, #{config := #{delay_after_bench_finished := Delay} = Config, out := Dir} = Task) ->
     Run = fun() ->
-        ok = atoll_bench_nodes:sure(atoll_bench_de_cluster:begin_load(Ready, load(Ready, Task))),
+        ok = atoll_bench_nodes:sure(debench_cluster:begin_load(Ready, load(Ready, Task))),
         {Looks, Chaos} = harmed(Ready, Task, fun() -> watch(Ready, Config, []) end),
         ok = pause(Delay),
         ok = kept(Dir, Looks),
@@ -77,7 +77,7 @@ loaded(#{cluster := Cluster} = Ready, #{config := #{delay_after_bench_finished :
         {error, _} = Error -> Error
     end.
 
-merged(Looks) -> atoll_bench_de_window:merged([Look || {_, Look} <- Looks]).
+merged(Looks) -> debench_window:merged([Look || {_, Look} <- Looks]).
 
 load(#{cluster := Cluster}, #{config := Config, system := System, seed := Seed}) ->
     #{
@@ -102,7 +102,7 @@ load(#{cluster := Cluster}, #{config := Config, system := System, seed := Seed})
 harmed(#{cluster := Cluster}, #{chaos := Rate, nodes := Nodes, seed := Seed}, Fun) ->
     Options = #{
         cluster => Cluster, rate => Rate * Nodes, kinds => [process], seed => Seed,
-        what => {supervisor, atoll_bench_de_workers}
+        what => {supervisor, debench_workers}
     },
     case atoll_chaos:start(Options) of
         {ok, Run} ->
@@ -122,19 +122,19 @@ watch(Ready, #{report_interval := Interval, duration := Minutes} = Config, Befor
     case Next < Until of
         true ->
             ok = pause(max(0, Next - Elapsed) / 1000),
-            Looks = atoll_bench_nodes:sure(atoll_bench_de_cluster:look(Ready)),
+            Looks = atoll_bench_nodes:sure(debench_cluster:look(Ready)),
             ok = say(Looks, Before),
             watch(Ready, Config, [Looks | Before]);
         false ->
-            Looks = atoll_bench_nodes:sure(atoll_bench_de_cluster:finish(Ready, max(0, Until - Elapsed))),
+            Looks = atoll_bench_nodes:sure(debench_cluster:finish(Ready, max(0, Until - Elapsed))),
             lists:reverse([Looks | Before])
     end.
 
 say(Looks, Before) ->
     After = merged(Looks),
-    Earlier = case Before of [] -> atoll_bench_de_window:outset(After); [Last | _] -> merged(Last) end,
+    Earlier = case Before of [] -> debench_window:outset(After); [Last | _] -> merged(Last) end,
     #{elapsed_s := Elapsed, window_s := Length, successful := Ok, failed := Failed} =
-        atoll_bench_de_window:between(Earlier, After),
+        debench_window:between(Earlier, After),
     atoll_cli_io:say_over(
         io_lib:format("~ts: ~ts operations a second, ~b failed, ~b workers started anew", [
             atoll_cli_table:seconds(round(1000 * Elapsed)),
@@ -150,7 +150,7 @@ kept(Dir, Looks) ->
     Of = fun(Node) -> [Look || Of <- Looks, {N, Look} <- Of, N =:= Node] end,
     lists:foreach(
         fun({Name, Own}) ->
-            case atoll_bench_de_csv:write(filename:join(Dir, Name), atoll_bench_de_csv:files(Own)) of
+            case debench_csv:write(filename:join(Dir, Name), debench_csv:files(Own)) of
                 ok -> ok;
                 {error, {File, Reason}} -> throw({failed, unwritten(File, Reason)})
             end

@@ -9,7 +9,7 @@
 %% too. What is missing has the default that stands with its rule. One key is ours: the
 %% original begins an operation when the last one has ended, and here so many begin in a
 %% second on each node, `offered_load', whatever becomes of the others.
--module(atoll_bench_de_config).
+-module(debench_config).
 
 -export([read/1, check/1, operations/0, family/1, format_error/1]).
 
@@ -57,7 +57,7 @@
 -type error() ::
     {
         file:filename_all() | none,
-        atoll_bench_de_terms:error()
+        debench_terms:error()
             | {line, pos_integer(), What :: unicode:chardata()}
             | no_operations
             | {intervals, Minutes :: number(), Seconds :: number()}
@@ -72,7 +72,7 @@
 %% @doc Reads and checks a file.
 -spec read(file:filename_all()) -> {ok, config()} | {error, error()}.
 read(File) ->
-    case atoll_bench_de_terms:read(File) of
+    case debench_terms:read(File) of
         {ok, Terms} ->
             case check(Terms) of
                 {ok, Config} -> {ok, Config};
@@ -83,7 +83,7 @@ read(File) ->
     end.
 
 %% @doc Checks terms that were read, each with its line.
--spec check([atoll_bench_de_terms:placed()]) -> {ok, config()} | {error, error()}.
+-spec check([debench_terms:placed()]) -> {ok, config()} | {error, error()}.
 check(Terms) ->
     check(Terms, #{}).
 
@@ -253,4 +253,4 @@ reason({intervals, Minutes, Seconds}) ->
     io_lib:format("a duration of ~p minutes has more than ~b intervals of ~p seconds (report_interval)", [
         Minutes, ?MAX_INTERVALS, Seconds
     ]);
-reason(Reason) -> atoll_bench_de_terms:format_error(Reason).
+reason(Reason) -> debench_terms:format_error(Reason).

@@ -1,6 +1,6 @@
 %% @doc The CSV files of DE-Bench, in the original's form: times in microseconds, `elapsed'
 %% and `window' in seconds. One file for each label, one for all of them, and one of the errors.
--module(atoll_bench_de_csv).
+-module(debench_csv).
 
 -export([files/1, write/2]).
 
@@ -12,12 +12,12 @@
 -define(SUMMARY, "elapsed, window, total, successful, failed\n").
 
 %% @doc The files of looks, one after the other, at the same node or at all of them.
--spec files([atoll_bench_de_peer:look(), ...]) -> [file(), ...].
+-spec files([debench_peer:look(), ...]) -> [file(), ...].
 files([#{labels := Labels} = First | _] = Looks) ->
-    Windows = windows([atoll_bench_de_window:outset(First) | Looks]),
+    Windows = windows([debench_window:outset(First) | Looks]),
     [latencies(Label, Windows) || {Label, _} <- Labels] ++ [summary(Windows), errors(lists:last(Looks))].
 
-windows([Before | [After | _] = Looks]) -> [atoll_bench_de_window:between(Before, After) | windows(Looks)];
+windows([Before | [After | _] = Looks]) -> [debench_window:between(Before, After) | windows(Looks)];
 windows([_]) -> [].
 
 latencies(Label, Windows) ->

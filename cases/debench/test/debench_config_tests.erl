@@ -1,4 +1,4 @@
--module(atoll_bench_de_config_tests).
+-module(debench_config_tests).
 
 -include_lib("proper/include/proper.hrl").
 -include_lib("eunit/include/eunit.hrl").
@@ -6,14 +6,14 @@
 -define(OPERATIONS, "{operations, [{spawning, 1}]}.\n").
 
 read(Text) ->
-    case atoll_bench_de_terms:parse(unicode:characters_to_binary(Text)) of
-        {ok, Terms} -> atoll_bench_de_config:check(Terms);
+    case debench_terms:parse(unicode:characters_to_binary(Text)) of
+        {ok, Terms} -> debench_config:check(Terms);
         {error, Reason} -> {error, {none, Reason}}
     end.
 
 wrong(Text) ->
     {error, Error} = read(Text),
-    lists:flatten(io_lib:format("~ts", [atoll_bench_de_config:format_error(Error)])).
+    lists:flatten(io_lib:format("~ts", [debench_config:format_error(Error)])).
 
 the_original_s_keys_are_read_test() ->
     {ok, Config} = read(
@@ -85,12 +85,12 @@ faults() ->
     ].
 
 a_file_that_is_not_there_is_a_sentence_test() ->
-    {error, Error} = atoll_bench_de_config:read("/nonexistent/x"),
-    Said = lists:flatten(io_lib:format("~ts", [atoll_bench_de_config:format_error(Error)])),
+    {error, Error} = debench_config:read("/nonexistent/x"),
+    Said = lists:flatten(io_lib:format("~ts", [debench_config:format_error(Error)])),
     ?assertEqual("/nonexistent/x: no such file or directory", Said).
 
 bytes_that_are_no_text_are_a_sentence_test() ->
-    ?assertEqual({error, not_utf8}, atoll_bench_de_terms:parse(<<255, 254>>)).
+    ?assertEqual({error, not_utf8}, debench_terms:parse(<<255, 254>>)).
 
 whatever_is_read_is_right_or_a_sentence_test_() ->
     atoll_prop:test(?FUNCTION_NAME, total(), 300).
@@ -100,8 +100,8 @@ total() ->
     ?FORALL(
         Terms,
         list({pos_integer(), frequency([{5, {oneof(Keys), any()}}, {1, any()}])}),
-        case atoll_bench_de_config:check(Terms) of
+        case debench_config:check(Terms) of
             {ok, #{operations := [_ | _]}} -> true;
-            {error, Error} -> is_list(unicode:characters_to_list(atoll_bench_de_config:format_error(Error)))
+            {error, Error} -> is_list(unicode:characters_to_list(debench_config:format_error(Error)))
         end
     ).

@@ -9,7 +9,7 @@
 %% </dl>
 %% Each node is a peer: its workers draw an operation and another node, and do it. So many
 %% operations begin on each node in a second, whatever becomes of the others
-%% ({@link atoll_bench_de_pace}). Of all operations, on any number of nodes and in both systems,
+%% ({@link debench_pace}). Of all operations, on any number of nodes and in both systems,
 %% `global' per cent are registrations,
 %% look-ups and removals of names that others see, a third each; the others are halves of
 %% operations of two nodes (spawn, rpc, gen_server, gen_statem) and of names of the node
@@ -29,7 +29,7 @@
 %% <li>Latencies are those of what went well, from the intended start.</li>
 %% </ul>
 %% After a round all names are gone everywhere.
--module(atoll_bench_de).
+-module(atoll_bench_debench).
 -behaviour(atoll_bench).
 
 -export([summary/0, parameters/0, variant/0, metrics/0, points/1, check/1, flags/1, setup/1, round/1, teardown/1]).
@@ -57,7 +57,7 @@ parameters() ->
           help => "load of a round before the window that is measured"},
         #{name => window_ms, type => integer, values => [1000], min => 100, max => 60000, unit => "ms",
           help => "the window that is measured"},
-        #{name => system, type => atom, values => atoll_bench_de_system:all(), one_of => atoll_bench_de_system:all(),
+        #{name => system, type => atom, values => debench_system:all(), one_of => debench_system:all(),
           help => "a mesh with global, or s_groups"}
     ].
 
@@ -102,16 +102,16 @@ flags(_Point) -> atoll_bench_nodes:flags().
 -spec setup(atoll_bench:start()) -> {ok, map()} | {error, unicode:chardata()}.
 setup(Point) ->
     Options = (maps:with([nodes, system, group_size], Point))#{cluster => #{args => flags(Point)}},
-    case atoll_bench_de_cluster:start(Options) of
+    case debench_cluster:start(Options) of
         {ok, Started} -> {ok, maps:merge(Point, Started)};
         {error, _} = Error -> Error
     end.
 
 -spec round(map()) -> {ok, #{atom() => atoll_bench:measure()}, map()} | {error, unicode:chardata()}.
 round(#{seed := Seed} = State) ->
-    case atoll_bench_de_cluster:run(State, load(State)) of
+    case debench_cluster:run(State, load(State)) of
         {ok, Looks} ->
-            Merged = atoll_bench_de_window:merged([Look || {_, Look} <- Looks]),
+            Merged = debench_window:merged([Look || {_, Look} <- Looks]),
             {ok, measures(Merged, State), State#{seed := Seed + 1}};
         {error, _} = Error -> Error
     end.
@@ -136,7 +136,7 @@ load(#{cluster := Cluster, seed := Seed, global := Global, offered := Offered, s
 
 %% @doc The weights with which so many per cent of the operations that are done are global: a
 %% registration that is drawn is three operations.
--spec weights(Global :: number()) -> [atoll_bench_de_config:weighted(), ...].
+-spec weights(Global :: number()) -> [debench_config:weighted(), ...].
 weights(Global) ->
     Others = (100 - Global) / 2,
     [{global_register, global_register, Global / 3}, {local_register, local_register, Others / 3}] ++
@@ -160,7 +160,7 @@ measures(#{offered := Offered, completed := Completed, labels := Labels, sent :=
 %% Of what was not done there is none.
 latencies(Labels) ->
     Kinds = [{register, [global_register]}, {unregister, [global_unregister]}] ++
-        [{Family, [L || {L, _} <- Labels, atoll_bench_de_config:family(L) =:= Family]} || Family <- [p2p, local]],
+        [{Family, [L || {L, _} <- Labels, debench_config:family(L) =:= Family]} || Family <- [p2p, local]],
     maps:from_list([
         {Kind, Latency}
      || {Kind, Of} <- Kinds,

@@ -7,7 +7,7 @@
 %% no worker has taken a quarter of a second after it is shed: so what waits is bounded, and a system
 %% that does not keep up is told from one that does by what it gets done. Times are
 %% nanoseconds of the monotonic clock.
--module(atoll_bench_de_pace).
+-module(debench_pace).
 
 -export([new/1, next/1, in_window/2, decide/3, offered/1]).
 

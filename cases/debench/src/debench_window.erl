@@ -1,6 +1,6 @@
 %% @doc What lies between two looks at what was done in DE-Bench, and the looks of all nodes as
 %% one. Pure.
--module(atoll_bench_de_window).
+-module(debench_window).
 
 -export([merged/1, between/2, outset/1]).
 
@@ -19,7 +19,7 @@
 -type of_label() :: #{latency := atoll_bench_hist:export(), errors := non_neg_integer()}.
 
 %% @doc What a look would have been before anything was done, with the labels of another.
--spec outset(atoll_bench_de_peer:look()) -> atoll_bench_de_peer:look().
+-spec outset(debench_peer:look()) -> debench_peer:look().
 outset(#{labels := Labels}) ->
     Nothing = #{latency => atoll_bench_hist:merge([]), ok => 0, errors => [], drawn => 0, done => 0},
     #{
@@ -28,7 +28,7 @@ outset(#{labels := Labels}) ->
     }.
 
 %% @doc The window between two looks.
--spec between(Before :: atoll_bench_de_peer:look(), After :: atoll_bench_de_peer:look()) -> window().
+-spec between(Before :: debench_peer:look(), After :: debench_peer:look()) -> window().
 between(#{elapsed_ms := Begun, labels := Before, shed := Shed0}, #{elapsed_ms := Ended, labels := After, shed := Shed}) ->
     Labels = [{Label, less(Of0, Of)} || {{Label, Of0}, {Label, Of}} <- lists:zip(Before, After)],
     #{
@@ -45,7 +45,7 @@ less(#{latency := Latency0, errors := Errors0}, #{latency := Latency, errors := 
 counted(Errors) -> lists:sum([N || {_, N} <- Errors]).
 
 %% @doc The looks of all nodes as one; its elapsed time is that of the first.
--spec merged([atoll_bench_de_peer:look(), ...]) -> atoll_bench_de_peer:look().
+-spec merged([debench_peer:look(), ...]) -> debench_peer:look().
 merged([First | _] = Looks) ->
     Sum = fun(Key) -> lists:sum([maps:get(Key, Look) || Look <- Looks]) end,
     Sums = [Key || Key <- [restarts, offered, completed, shed, sent, cpu_us], is_map_key(Key, First)],

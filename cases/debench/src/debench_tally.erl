@@ -6,7 +6,7 @@
 %% `done' count whatever was drawn and went well, within the window or not. `completed'
 %% counts what went well and ended in the window: over its length, that is the goodput of
 %% the node, also where operations wait for a time that is longer than the window.
--module(atoll_bench_de_tally).
+-module(debench_tally).
 
 -export([new/1, drawn/2, record/5, shed/1, look/1]).
 
@@ -22,7 +22,7 @@
 -type of_label() :: #{
     latency := atoll_bench_hist:export(),
     ok := non_neg_integer(),
-    errors := [{atoll_bench_de_op:reason(), pos_integer()}],
+    errors := [{debench_op:reason(), pos_integer()}],
     drawn := non_neg_integer(),
     done := non_neg_integer()
 }.
@@ -46,7 +46,7 @@
 %% @doc An empty one, for these labels.
 -spec new([Label :: atom()]) -> tally().
 new(Labels) ->
-    Width = ?ERRORS + length(atoll_bench_de_op:reasons()),
+    Width = ?ERRORS + length(debench_op:reasons()),
     Numbered = lists:zip(Labels, lists:seq(0, length(Labels) - 1)),
     #tally{
         labels = maps:from_list([{Label, {?FIRST + N * Width, atoll_bench_hist:new()}} || {Label, N} <- Numbered]),
@@ -62,7 +62,7 @@ drawn(Label, #tally{labels = Labels, counts = Counts}) ->
 %% @doc An operation has ended: so long after it was to begin. Which of its begin and its end lie in
 %% the window?
 -spec record(Label :: atom(), Outcome, Ns :: non_neg_integer(), In :: {Begun :: boolean(), Ended :: boolean()}, tally()) -> ok when
-    Outcome :: ok | {error, atoll_bench_de_op:reason()}.
+    Outcome :: ok | {error, debench_op:reason()}.
 record(Label, Outcome, Ns, {Begun, Ended}, #tally{labels = Labels, counts = Counts}) ->
     {Base, Latency} = maps:get(Label, Labels),
     case Outcome of
@@ -77,7 +77,7 @@ record(Label, Outcome, Ns, {Begun, Ended}, #tally{labels = Labels, counts = Coun
             ok
     end.
 
-number(Reason) -> length(lists:takewhile(fun(R) -> R =/= Reason end, atoll_bench_de_op:reasons())) + 1.
+number(Reason) -> length(lists:takewhile(fun(R) -> R =/= Reason end, debench_op:reasons())) + 1.
 
 %% @doc An operation of the window was not begun.
 -spec shed(tally()) -> ok.
@@ -93,7 +93,7 @@ look(#tally{labels = Labels, counts = Counts}) ->
             {Label, #{
                 latency => atoll_bench_hist:export(Latency),
                 ok => Get(Base + ?OK),
-                errors => [{R, N} || R <- atoll_bench_de_op:reasons(), N <- [Get(Base + ?ERRORS + number(R))], N > 0],
+                errors => [{R, N} || R <- debench_op:reasons(), N <- [Get(Base + ?ERRORS + number(R))], N > 0],
                 drawn => Get(Base + ?DRAWN),
                 done => Get(Base + ?DONE)
             }}

@@ -1,6 +1,6 @@
 %% DE-Bench on real nodes: that it does what it offers, sends nothing that it was not to send,
 %% and leaves nothing behind.
--module(atoll_bench_de_SUITE).
+-module(debench_SUITE).
 
 -include_lib("stdlib/include/assert.hrl").
 
@@ -38,8 +38,8 @@ point(System, Nodes, Global) ->
     }.
 
 with(#{system := System, nodes := Nodes, group_size := Size}, Fun) ->
-    {ok, #{cluster := Cluster} = Started} = atoll_bench_de_cluster:start(#{
-        nodes => Nodes, system => System, group_size => Size, cluster => #{args => atoll_bench_de:flags(#{})}
+    {ok, #{cluster := Cluster} = Started} = debench_cluster:start(#{
+        nodes => Nodes, system => System, group_size => Size, cluster => #{args => atoll_bench_debench:flags(#{})}
     }),
     try
         Fun(Started)
@@ -58,8 +58,8 @@ load(#{cluster := Cluster, system := System}, Weighted, More) ->
     ).
 
 run(Started, Weighted, More) ->
-    {ok, Looks} = atoll_bench_de_cluster:run(Started, load(Started, Weighted, More)),
-    atoll_bench_de_window:merged([Look || {_, Look} <- Looks]).
+    {ok, Looks} = debench_cluster:run(Started, load(Started, Weighted, More)),
+    debench_window:merged([Look || {_, Look} <- Looks]).
 
 everywhere(#{cluster := Cluster}, Module, Function, Args) ->
     [Answer || {_, {ok, Answer}} <- atoll_cluster:multicall(Cluster, Module, Function, Args, 60000)].
@@ -67,19 +67,19 @@ everywhere(#{cluster := Cluster}, Module, Function, Args) ->
 a_round_measures_all_of_it_and_leaves_no_name(_) ->
     [
         begin
-            {ok, #{cluster := Cluster} = State0} = atoll_bench_de:setup((point(System, 4, 30))#{seed => 1}),
+            {ok, #{cluster := Cluster} = State0} = atoll_bench_debench:setup((point(System, 4, 30))#{seed => 1}),
             try
-                {ok, Measures, State} = atoll_bench_de:round(State0),
+                {ok, Measures, State} = atoll_bench_debench:round(State0),
                 #{goodput_per_s := Goodput, goodput_percent := Percent, failed_per_s := Failed, messages_per_op := Messages,
                   cpu_us_per_op := Cpu, register := Register, unregister := _, p2p := P2p, local := Local} = Measures,
                 ?assert(abs(Percent - 100 * Goodput / 400) < 0.001),
                 ?assert(Goodput > 0 andalso Failed >= 0 andalso Messages > 0 andalso Cpu > 0),
                 [?assert(atoll_bench_hist:count(Latency) > 0) || Latency <- [Register, P2p, Local]],
-                Names = everywhere(State, atoll_bench_de_peer, gone, [System, 0]),
+                Names = everywhere(State, debench_peer, gone, [System, 0]),
                 ?assertEqual([ok, ok, ok, ok], Names),
-                ?assertMatch({ok, _, #{seed := 3}}, atoll_bench_de:round(State))
+                ?assertMatch({ok, _, #{seed := 3}}, atoll_bench_debench:round(State))
             after
-                ok = atoll_bench_de:teardown(State0)
+                ok = atoll_bench_debench:teardown(State0)
             end,
             ?assertNot(is_process_alive(Cluster))
         end
@@ -92,7 +92,7 @@ without_a_share_of_global_operations_nobody_hears_of_a_name(_) ->
         with(point(System, 4, 0), fun(Started) ->
             Heard = fun(Global) ->
                 _ = everywhere(Started, ?MODULE, count_messages, [Server]),
-                _ = run(Started, atoll_bench_de:weights(Global), #{until_ms => 1000}),
+                _ = run(Started, atoll_bench_debench:weights(Global), #{until_ms => 1000}),
                 lists:sum(everywhere(Started, ?MODULE, counted, []))
             end,
             ?assertEqual(0, Heard(0)),
@@ -174,7 +174,7 @@ operations_stay_in_the_group_unless_connections_are_transitive(_) ->
         Own = [[B], [A], [D, E], [C, E], [C, D]],
         Sees = fun() -> [lists:sort(Nodes) || Nodes <- everywhere(Started, erlang, nodes, [])] end,
         ?assertEqual(Own, Sees()),
-        #{completed := Some} = run(Started, atoll_bench_de:weights(20), #{until_ms => 1000}),
+        #{completed := Some} = run(Started, atoll_bench_debench:weights(20), #{until_ms => 1000}),
         ?assert(Some > 0),
         ?assertEqual(Own, Sees()),
         Weighted = [{spawning, spawning, 1}, {global_register, global_register, 1}],
@@ -190,12 +190,12 @@ what_is_there_before_the_load_goes_with_it(_) ->
         Names = fun() -> lists:usort([length(N) || N <- everywhere(Started, global, registered_names, [])]) end,
         Before = Processes(),
         Load = load(Started, [{spawning, spawning, 1}], #{initial_global_size => 7, initial_active_process => 500}),
-        {ok, ok} = atoll_bench_de_cluster:begin_load(Started, Load),
+        {ok, ok} = debench_cluster:begin_load(Started, Load),
         ?assertEqual([14], Names()),
         ?assert(Processes() >= Before + 500),
-        {ok, _} = atoll_bench_de_cluster:finish(Started, 2000),
-        {ok, ok} = atoll_bench_de_cluster:stop_load(Started),
-        ?assertEqual([ok, ok], everywhere(Started, atoll_bench_de_peer, gone, [mesh, 30000])),
+        {ok, _} = debench_cluster:finish(Started, 2000),
+        {ok, ok} = debench_cluster:stop_load(Started),
+        ?assertEqual([ok, ok], everywhere(Started, debench_peer, gone, [mesh, 30000])),
         ?assert(Processes() < Before + 400)
     end).
 
@@ -205,7 +205,7 @@ a_killed_worker_comes_back_and_its_name_goes(_) ->
         [First | _] = atoll_cluster:nodes(Cluster),
         Weighted = [{global_register, global_register, 1}, {spawning, spawning, 1}],
         Load = load(Started, Weighted, #{until_ms => 3600000}),
-        {ok, ok} = atoll_bench_de_cluster:begin_load(Started, Load),
+        {ok, ok} = debench_cluster:begin_load(Started, Load),
         Await = fun(Is) -> await(Started, First, Is, erlang:monotonic_time(millisecond) + 60000) end,
         _ = Await(fun(#{completed := Done}) -> Done >= 20 end),
         %% The next one only when the last has begun anew: one that has not is not counted.
@@ -219,13 +219,13 @@ a_killed_worker_comes_back_and_its_name_goes(_) ->
         ],
         #{completed := Before} = Await(fun(_) -> true end),
         #{restarts := 20} = Await(fun(#{completed := Done}) -> Done > Before end),
-        {ok, ok} = atoll_bench_de_cluster:stop_load(Started),
-        ?assertEqual([ok, ok], everywhere(Started, atoll_bench_de_peer, gone, [groups, 30000]))
+        {ok, ok} = debench_cluster:stop_load(Started),
+        ?assertEqual([ok, ok], everywhere(Started, debench_peer, gone, [groups, 30000]))
     end).
 
 %% A look at a node of which that is so.
 await(Started, Node, Is, Deadline) ->
-    {ok, Looks} = atoll_bench_de_cluster:look(Started),
+    {ok, Looks} = debench_cluster:look(Started),
     {Node, Look} = lists:keyfind(Node, 1, Looks),
     case Is(Look) of
         true -> Look;
@@ -234,16 +234,16 @@ await(Started, Node, Is, Deadline) ->
             await(Started, Node, Is, Deadline)
     end.
 
-workers() -> [Pid || {_, Pid, _, _} <- supervisor:which_children(atoll_bench_de_workers), is_pid(Pid)].
+workers() -> [Pid || {_, Pid, _, _} <- supervisor:which_children(debench_workers), is_pid(Pid)].
 
 %% Of names that are taken already the load cannot begin, and says so.
 a_load_that_cannot_begin_is_a_sentence(_) ->
     with(point(mesh, 2, 0), fun(#{cluster := Cluster} = Started) ->
         [First, Second] = atoll_cluster:nodes(Cluster),
         Holder = atoll_cluster:call(Cluster, Second, erlang, spawn, [timer, sleep, [infinity]]),
-        yes = atoll_cluster:call(Cluster, Second, global, register_name, [{atoll_bench_de, First, initial, 1}, Holder]),
+        yes = atoll_cluster:call(Cluster, Second, global, register_name, [{debench, First, initial, 1}, Holder]),
         Load = load(Started, [{spawning, spawning, 1}], #{initial_global_size => 1}),
-        {error, Why} = atoll_bench_de_cluster:begin_load(Started, Load),
+        {error, Why} = debench_cluster:begin_load(Started, Load),
         Said = lists:flatten(io_lib:format("~ts", [Why])),
         ?assertMatch([_ | _], string:find(Said, "the load could not begin on " ++ atom_to_list(First)))
     end).

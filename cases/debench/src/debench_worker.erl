@@ -2,7 +2,7 @@
 %% does it, and writes down what became of it. When the load is over it does what is forced
 %% after its last registration, and ends. Whoever kills it has taken the operation that
 %% it was at: its supervisor starts another one, which begins with none.
--module(atoll_bench_de_worker).
+-module(debench_worker).
 
 -export([start_link/2, latency/4]).
 
@@ -10,14 +10,14 @@
 
 %% What all workers of a node have in common.
 -type shared() :: #{
-    weighted := [atoll_bench_de_config:weighted(), ...],
+    weighted := [debench_config:weighted(), ...],
     partners := [node(), ...],
-    here := atoll_bench_de_system:here(),
+    here := debench_system:here(),
     payload := binary(),
     delay_us := non_neg_integer(),
     seed := integer(),
-    pace := atoll_bench_de_pace:pace(),
-    tally := atoll_bench_de_tally:tally(),
+    pace := debench_pace:pace(),
+    tally := debench_tally:tally(),
     %% How often each worker was started.
     starts := counters:counters_ref()
 }.
@@ -30,19 +30,19 @@ start_link(Number, Shared) ->
 start(Number, #{weighted := Weighted, partners := Partners, seed := Seed, starts := Starts} = Shared) ->
     ok = counters:add(Starts, Number, 1),
     Own = {Seed, node(), Number, counters:get(Starts, Number)},
-    Choice = atoll_bench_de_choice:new(Weighted, {node(), Partners}, Own),
+    Choice = debench_choice:new(Weighted, {node(), Partners}, Own),
     Place = (maps:with([here, payload, delay_us], Shared))#{
-        local_name => list_to_atom("atoll_bench_de_local_" ++ integer_to_list(Number))
+        local_name => list_to_atom("debench_local_" ++ integer_to_list(Number))
     },
     work(Choice, Place#{global_name => none}, Shared#{number => Number}).
 
 work(Choice, Place, #{pace := Pace, tally := Tally} = Shared) ->
-    case atoll_bench_de_pace:next(Pace) of
+    case debench_pace:next(Pace) of
         {'begin', Intended, In} ->
             {NextChoice, NextPlace} = operate({Intended, In}, Choice, Place, Shared),
             work(NextChoice, NextPlace, Shared);
         {shed, in} ->
-            ok = atoll_bench_de_tally:shed(Tally),
+            ok = debench_tally:shed(Tally),
             work(Choice, Place, Shared);
         {shed, out} ->
             work(Choice, Place, Shared);
@@ -51,7 +51,7 @@ work(Choice, Place, #{pace := Pace, tally := Tally} = Shared) ->
     end.
 
 finish(Choice, Place, Shared) ->
-    case atoll_bench_de_choice:forced(Choice) of
+    case debench_choice:forced(Choice) of
         0 ->
             ok;
         _ ->
@@ -61,16 +61,16 @@ finish(Choice, Place, Shared) ->
     end.
 
 operate({Intended, In}, Choice0, Place0, #{pace := Pace, tally := Tally} = Shared) ->
-    {{Label, Operation, Node}, How, Choice} = atoll_bench_de_choice:next(Choice0),
-    _ = [ok = atoll_bench_de_tally:drawn(Label, Tally) || How =:= drawn],
+    {{Label, Operation, Node}, How, Choice} = debench_choice:next(Choice0),
+    _ = [ok = debench_tally:drawn(Label, Tally) || How =:= drawn],
     Place = named(Operation, Place0, Shared),
     Began = erlang:monotonic_time(nanosecond),
-    Outcome = atoll_bench_de_op:do(Operation, Node, Place),
+    Outcome = debench_op:do(Operation, Node, Place),
     Ended = erlang:monotonic_time(nanosecond),
     Ns = latency(Intended, Began, Ended, parts(Operation, Place)),
-    EndedIn = In =/= unoffered andalso atoll_bench_de_pace:in_window(Ended, Pace),
-    ok = atoll_bench_de_tally:record(Label, Outcome, Ns, {In =:= in, EndedIn}, Tally),
-    {atoll_bench_de_choice:done(Operation, of_outcome(Outcome), Choice), Place}.
+    EndedIn = In =/= unoffered andalso debench_pace:in_window(Ended, Pace),
+    ok = debench_tally:record(Label, Outcome, Ns, {In =:= in, EndedIn}, Tally),
+    {debench_choice:done(Operation, of_outcome(Outcome), Choice), Place}.
 
 %% @doc The latency of an operation: how long it has waited since it was to begin, and then how
 %% long it took; in several groups it was done so many times, and waited for once.
@@ -83,12 +83,12 @@ of_outcome({error, _}) -> error.
 
 %% No name is given twice.
 named(global_register, Place, #{number := Number}) ->
-    Place#{global_name := {atoll_bench_de, node(), Number, erlang:unique_integer([positive])}};
+    Place#{global_name := {debench, node(), Number, erlang:unique_integer([positive])}};
 named(_Operation, Place, _Shared) ->
     Place.
 
 parts(Operation, #{here := Here}) ->
-    case atoll_bench_de_config:family(Operation) of
-        global -> atoll_bench_de_system:parts(Here);
+    case debench_config:family(Operation) of
+        global -> debench_system:parts(Here);
         _ -> 1
     end.

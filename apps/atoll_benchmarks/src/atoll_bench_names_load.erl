@@ -3,7 +3,7 @@
 %% forgotten.
 -module(atoll_bench_names_load).
 
--export([begin_with/1, register/3, see/5, visible/3, look_up/3, forget/3, gone/3, sent/0]).
+-export([begin_with/1, register/3, see/5, visible/3, look_up/3, forget/3, gone/3]).
 
 -export_type([batch/0, load/0, registered/0]).
 
@@ -257,12 +257,3 @@ going(Here, Batch, Deadline) ->
                     {left, length(Left)}
             end
     end.
-
-%% @doc The messages that this node has sent to others so far, as its sockets count them.
--spec sent() -> number().
-sent() ->
-    lists:sum([
-        Count
-     || {_Node, Port} <- erlang:system_info(dist_ctrl),
-        {ok, [{send_cnt, Count}]} <- [inet:getstat(Port, [send_cnt])]
-    ]).

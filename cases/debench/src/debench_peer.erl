@@ -3,7 +3,7 @@
 %%
 %% The process keeps what the workers share, and looks at what the node has sent and the
 %% processor time that it has used when the window begins and when it ends.
--module(atoll_bench_de_peer).
+-module(debench_peer).
 -behaviour(gen_server).
 
 -export([start/1, look/0, finish/1, stop/0, run/2, gone/2]).
@@ -13,11 +13,11 @@
 -export_type([load/0, look/0]).
 
 -type load() :: #{
-    system := atoll_bench_de_system:system(),
+    system := debench_system:system(),
     %% All nodes of the cluster.
     nodes := [node(), ...],
     transitive := boolean(),
-    weighted := [atoll_bench_de_config:weighted(), ...],
+    weighted := [debench_config:weighted(), ...],
     workers := pos_integer(),
     %% Operations that begin on this node in a second, from the start until so many
     %% milliseconds later, and since when they are measured.
@@ -38,7 +38,7 @@
     restarts := non_neg_integer(),
     %% Operations of the whole window, in the window so far.
     offered := non_neg_integer(),
-    labels := [{Label :: atom(), atoll_bench_de_tally:of_label()}],
+    labels := [{Label :: atom(), debench_tally:of_label()}],
     completed := non_neg_integer(),
     shed := non_neg_integer(),
     %% In the window, when it is over.
@@ -57,11 +57,11 @@
 start(Load) ->
     %% A supervisor that cannot start takes its parent, this call's process, with it.
     Trapped = process_flag(trap_exit, true),
-    Started = atoll_bench_de_sup:start_link(Load),
+    Started = debench_sup:start_link(Load),
     _ = process_flag(trap_exit, Trapped),
     case Started of
         {ok, Sup} ->
-            ok = atoll_bench_de_sup:start_workers(gen_server:call(?MODULE, begin_load, ?CALL_MS)),
+            ok = debench_sup:start_workers(gen_server:call(?MODULE, begin_load, ?CALL_MS)),
             true = unlink(Sup),
             ok;
         {error, _} = Error ->
@@ -84,7 +84,7 @@ finish(GraceMs) ->
 
 %% One that was killed has another in its place.
 ended(Timer) ->
-    case [Pid || {_, Pid, _, _} <- supervisor:which_children(atoll_bench_de_workers), Pid =/= undefined] of
+    case [Pid || {_, Pid, _, _} <- supervisor:which_children(debench_workers), Pid =/= undefined] of
         [] ->
             ok;
         [Pid | _] when is_pid(Pid) ->
@@ -103,7 +103,7 @@ ended(Timer) ->
 %% @doc Ends all of it, whatever is under way.
 -spec stop() -> ok.
 stop() ->
-    case whereis(atoll_bench_de_sup) of
+    case whereis(debench_sup) of
         undefined -> ok;
         Sup -> gen_server:stop(Sup, shutdown, ?CALL_MS)
     end.
@@ -121,12 +121,12 @@ run(Load, GraceMs) ->
     end.
 
 %% @doc Waits until this node sees no name of the benchmark any more.
--spec gone(atoll_bench_de_system:system(), Ms :: non_neg_integer()) -> ok | {left, pos_integer()}.
+-spec gone(debench_system:system(), Ms :: non_neg_integer()) -> ok | {left, pos_integer()}.
 gone(System, Ms) ->
-    going(atoll_bench_de_system:here(System), erlang:monotonic_time(millisecond) + Ms).
+    going(debench_system:here(System), erlang:monotonic_time(millisecond) + Ms).
 
 going(Here, Deadline) ->
-    case [Name || Name <- atoll_bench_de_system:names(Here), element(1, Name) =:= atoll_bench_de] of
+    case [Name || Name <- debench_system:names(Here), element(1, Name) =:= debench] of
         [] ->
             ok;
         Left ->
@@ -147,10 +147,10 @@ start_link(Load) ->
 
 -record(peer, {
     load :: load(),
-    tally :: atoll_bench_de_tally:tally(),
+    tally :: debench_tally:tally(),
     starts :: counters:counters_ref(),
     %% When the load has begun.
-    plan = none :: atoll_bench_de_pace:plan() | none,
+    plan = none :: debench_pace:plan() | none,
     %% What was sent, and the processor time, when the window began; and within it.
     before = none :: {number(), non_neg_integer()} | none,
     used = #{} :: #{sent => number(), cpu_us => non_neg_integer()}
@@ -159,8 +159,8 @@ start_link(Load) ->
 %% @private
 -spec init(load()) -> {ok, #peer{}}.
 init(#{weighted := Weighted, workers := Workers} = Load) ->
-    Labels = [Label || {Label, _} <- atoll_bench_de_choice:labels(Weighted)],
-    Tally = atoll_bench_de_tally:new(lists:usort(Labels)),
+    Labels = [Label || {Label, _} <- debench_choice:labels(Weighted)],
+    Tally = debench_tally:new(lists:usort(Labels)),
     {ok, #peer{load = Load, tally = Tally, starts = counters:new(Workers, [atomics])}}.
 
 %% @private
@@ -172,12 +172,12 @@ handle_call(begin_load, _From, #peer{load = Load, plan = none} = State) ->
     Plan = (maps:with([rate, from_ms, until_ms], Load))#{start_ns => StartMs * 1000000},
     _ = erlang:start_timer(StartMs + From, self(), from, [{abs, true}]),
     _ = erlang:start_timer(StartMs + Until, self(), until, [{abs, true}]),
-    Here = atoll_bench_de_system:here(System),
+    Here = debench_system:here(System),
     Shared = (maps:with([weighted, delay_us, seed], Load))#{
-        partners => atoll_bench_de_system:partners(Here, Nodes, Transitive),
+        partners => debench_system:partners(Here, Nodes, Transitive),
         here => Here,
         payload => rand:bytes(Size),
-        pace => atoll_bench_de_pace:new(Plan),
+        pace => debench_pace:new(Plan),
         tally => State#peer.tally,
         starts => State#peer.starts
     },
@@ -210,7 +210,7 @@ over(#peer{before = {Sent0, Cpu0}} = State) ->
     {Sent, Cpu} = used(),
     State#peer{used = #{sent => Sent - Sent0, cpu_us => Cpu - Cpu0}}.
 
-used() -> {atoll_bench_names_load:sent(), atoll_bench_machine:own_cpu_us()}.
+used() -> {atoll_bench_meter:sent(), atoll_bench_machine:own_cpu_us()}.
 
 elapsed(#peer{plan = #{start_ns := Start}}) ->
     max(0, (erlang:monotonic_time(nanosecond) - Start) div 1000000).
@@ -220,10 +220,10 @@ looked(#peer{plan = Plan, tally = Tally, starts = Starts, used = Used} = State) 
     Elapsed = elapsed(State),
     Started = lists:sum([counters:get(Starts, N) || N <- lists:seq(1, Workers)]),
     maps:merge(
-        (atoll_bench_de_tally:look(Tally))#{
+        (debench_tally:look(Tally))#{
             elapsed_ms => Elapsed,
             restarts => max(0, Started - Workers),
-            offered => max(0, atoll_bench_de_pace:offered(Plan#{until_ms := min(Until, Elapsed)}))
+            offered => max(0, debench_pace:offered(Plan#{until_ms := min(Until, Elapsed)}))
         },
         Used
     ).

@@ -9,32 +9,32 @@
 %% that name, then its removal; so there are as many of both as of such registrations. By
 %% weight they are never drawn: without a registration there is no name. What is forced is
 %% measured under the first label that its operation has, or else under its own name.
--module(atoll_bench_de_choice).
+-module(debench_choice).
 
 -export([new/3, next/1, done/3, forced/1, labels/1]).
 
--import(atoll_bench_de_config, [family/1]).
+-import(debench_config, [family/1]).
 
 -export_type([state/0, choice/0]).
 
--type choice() :: {Label :: atom(), atoll_bench_de_config:operation(), node() | none}.
+-type choice() :: {Label :: atom(), debench_config:operation(), node() | none}.
 %% On which node, if it is one of two nodes.
 
 -record(choice, {
     %% As configured, and what can be drawn.
-    all :: [atoll_bench_de_config:weighted(), ...],
-    weighted :: [atoll_bench_de_config:weighted()],
+    all :: [debench_config:weighted(), ...],
+    weighted :: [debench_config:weighted()],
     total :: number(),
     %% Among which a node is drawn.
     others :: tuple(),
-    forced = [] :: [atoll_bench_de_config:operation()],
+    forced = [] :: [debench_config:operation()],
     rand :: rand:state()
 }).
 
 -opaque state() :: #choice{}.
 
 %% @doc A worker's beginning, on one of these nodes. Nobody else's seed should be its own.
--spec new([atoll_bench_de_config:weighted(), ...], {Own :: node(), [node(), ...]}, Seed :: term()) -> state().
+-spec new([debench_config:weighted(), ...], {Own :: node(), [node(), ...]}, Seed :: term()) -> state().
 new(Weighted, {Own, Nodes}, Seed) ->
     Others = lists:delete(Own, Nodes),
     Possible = [W || {_, Operation, Weight} = W <- Weighted, Weight > 0, can_begin(Operation, Others)],
@@ -80,7 +80,7 @@ label(Operation, Weighted) ->
     end.
 
 %% @doc What became of an operation: a registration that went well has two after it.
--spec done(atoll_bench_de_config:operation(), ok | error, state()) -> state().
+-spec done(debench_config:operation(), ok | error, state()) -> state().
 done(Operation, ok, #choice{forced = Forced} = State) -> State#choice{forced = following(Operation) ++ Forced};
 done(_Operation, error, State) -> State.
 
@@ -90,7 +90,7 @@ forced(#choice{forced = Forced}) -> length(Forced).
 
 %% @doc All labels under which there can be something to measure, with their operations: those
 %% that are drawn, then those that are forced.
--spec labels([atoll_bench_de_config:weighted(), ...]) -> [{Label :: atom(), atoll_bench_de_config:operation()}, ...].
+-spec labels([debench_config:weighted(), ...]) -> [{Label :: atom(), debench_config:operation()}, ...].
 labels(Weighted) ->
     Drawn = [{Label, Operation} || {Label, Operation, Weight} <- Weighted, Weight > 0, not follows(Operation)],
     Forced = [{label(Operation, Weighted), Operation} || {_, Drawn1} <- Drawn, Operation <- following(Drawn1)],

@@ -1,6 +1,6 @@
 %% @doc Text of Erlang terms, each with the line on which it begins. They are read, never
 %% evaluated. A file of more than 1 MB is not read to its end.
--module(atoll_bench_de_terms).
+-module(debench_terms).
 
 -export([read/1, parse/1, format_error/1]).
 

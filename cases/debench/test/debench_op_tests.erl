@@ -1,16 +1,16 @@
--module(atoll_bench_de_op_tests).
+-module(debench_op_tests).
 
 -include_lib("eunit/include/eunit.hrl").
 
 place() ->
     #{
-        here => atoll_bench_de_system:here(mesh), global_name => none, local_name => atoll_bench_de_op_test,
+        here => debench_system:here(mesh), global_name => none, local_name => debench_op_test,
         payload => <<"some bytes">>, delay_us => 0
     }.
 
 do(Operation) ->
-    Node = case atoll_bench_de_config:family(Operation) of p2p -> node(); _ -> none end,
-    atoll_bench_de_op:do(Operation, Node, place()).
+    Node = case debench_config:family(Operation) of p2p -> node(); _ -> none end,
+    debench_op:do(Operation, Node, place()).
 
 %% Answers every call with other bytes.
 liar(Name) ->
@@ -42,7 +42,7 @@ what_comes_back_is_compared_test() ->
             ?assertEqual({error, wrong}, do(Operation)),
             ok = gone(Pid)
         end
-     || {Operation, Name} <- [{gen_server_call, atoll_bench_de_server}, {fsm_server_call, atoll_bench_de_fsm}]
+     || {Operation, Name} <- [{gen_server_call, debench_server}, {fsm_server_call, debench_fsm}]
     ].
 
 who_is_not_there_is_down_test() ->
@@ -51,29 +51,29 @@ who_is_not_there_is_down_test() ->
      || Operation <- [gen_server_call, fsm_server_call]
     ],
     [
-        ?assertEqual({Operation, {error, down}}, {Operation, atoll_bench_de_op:do(Operation, 'nobody@nowhere', place())})
+        ?assertEqual({Operation, {error, down}}, {Operation, debench_op:do(Operation, 'nobody@nowhere', place())})
      || Operation <- [spawning, remote_call, gen_server_call]
     ].
 
 %% Busy for no time that there is.
 what_the_other_end_raises_is_not_told_as_down_test() ->
     Place = (place())#{delay_us => none},
-    ?assertEqual({error, raised}, atoll_bench_de_op:do(remote_call, node(), Place)).
+    ?assertEqual({error, raised}, debench_op:do(remote_call, node(), Place)).
 
 an_answer_that_is_late_reaches_nobody_test() ->
     Alias = alias([reply]),
     true = unalias(Alias),
-    ok = atoll_bench_de_op:echo_to(Alias, <<"x">>, 0),
+    ok = debench_op:echo_to(Alias, <<"x">>, 0),
     ?assertEqual(none, receive {Alias, _} -> late after 0 -> none end).
 
 %% The waiting is not done once for each group.
 waiting_counts_whole_and_the_operation_by_group_test() ->
-    ?assertEqual(150, atoll_bench_de_worker:latency(1000, 1050, 1150, 1)),
-    ?assertEqual(75, atoll_bench_de_worker:latency(1000, 1050, 1150, 4)).
+    ?assertEqual(150, debench_worker:latency(1000, 1050, 1150, 1)),
+    ?assertEqual(75, debench_worker:latency(1000, 1050, 1150, 4)).
 
 servers_answer_test() ->
-    {ok, Server} = atoll_bench_de_op:start_server(),
-    {ok, Fsm} = atoll_bench_de_op:start_fsm(),
+    {ok, Server} = debench_op:start_server(),
+    {ok, Fsm} = debench_op:start_fsm(),
     [
         ?assertEqual({Operation, ok}, {Operation, do(Operation)})
      || Operation <- [spawning, remote_call, gen_server_call, fsm_server_call]
@@ -89,9 +89,9 @@ a_local_name_is_given_found_and_taken_test() ->
 
 in_several_groups_an_operation_is_as_many_test() ->
     Heres = [global, {groups, [a]}, {groups, [a, b, c]}],
-    ?assertEqual([1, 1, 3], [atoll_bench_de_system:parts(Here) || Here <- Heres]).
+    ?assertEqual([1, 1, 3], [debench_system:parts(Here) || Here <- Heres]).
 
 the_remote_function_keeps_busy_for_so_long_test() ->
     Begin = erlang:monotonic_time(microsecond),
-    ?assertEqual(<<"x">>, atoll_bench_de_op:echo(<<"x">>, 3000)),
+    ?assertEqual(<<"x">>, debench_op:echo(<<"x">>, 3000)),
     ?assert(erlang:monotonic_time(microsecond) - Begin >= 3000).

@@ -1,6 +1,6 @@
 %% @doc Clusters for DE-Bench: nodes in a mesh or in groups, and a load on all of them at
 %% once. Who calls here takes no part in the operations.
--module(atoll_bench_de_cluster).
+-module(debench_cluster).
 
 -export([start/1, run/2, begin_load/2, look/1, finish/2, stop_load/1]).
 
@@ -10,7 +10,7 @@
 
 -type options() :: #{
     nodes := pos_integer(),
-    system := atoll_bench_de_system:system(),
+    system := debench_system:system(),
     %% Nodes of a group.
     group_size := pos_integer(),
     %% Further options of the cluster.
@@ -20,9 +20,9 @@
     after_ping => fun(() -> _)
 }.
 
--type started() :: #{cluster := atoll_cluster:cluster(), system := atoll_bench_de_system:system(), _ => _}.
+-type started() :: #{cluster := atoll_cluster:cluster(), system := debench_system:system(), _ => _}.
 
--type looks() :: [{node(), atoll_bench_de_peer:look()}, ...].
+-type looks() :: [{node(), debench_peer:look()}, ...].
 
 -define(BOOT_MS, 60000).
 -define(CALL_MS, 60000).
@@ -33,7 +33,7 @@
 %% @doc Starts the nodes; those of a mesh see all others, and those of a group each other.
 -spec start(options()) -> atoll_bench_nodes:answer(started()).
 start(#{nodes := Count, system := System, group_size := Size} = Options) ->
-    Cluster = maps:merge((atoll_bench_de_system:options(System))#{nodes => Count}, maps:get(cluster, Options, #{})),
+    Cluster = maps:merge((debench_system:options(System))#{nodes => Count}, maps:get(cluster, Options, #{})),
     atoll_bench_nodes:start(Cluster, fun(Started) ->
         answer(fun() ->
             _ = (maps:get(before_ping, Options, fun() -> ok end))(),
@@ -49,7 +49,7 @@ connect(Cluster, mesh, _Size) ->
     _ = each(Cluster, global, sync, [], ?BOOT_MS),
     ok;
 connect(Cluster, groups, Size) ->
-    Groups = atoll_bench_de_system:groups(groups, atoll_cluster:nodes(Cluster), Size),
+    Groups = debench_system:groups(groups, atoll_cluster:nodes(Cluster), Size),
     lists:foreach(
         fun({Name, Nodes}) -> grouped = sure(atoll_bench_nodes:grouped(Cluster, Name, Nodes, ?BOOT_MS)) end,
         Groups
@@ -57,7 +57,7 @@ connect(Cluster, groups, Size) ->
 
 %% @doc A load from its begin to its end, on all nodes; the names are gone when it
 %% returns.
--spec run(started(), atoll_bench_de_peer:load()) -> atoll_bench_nodes:answer(looks()).
+-spec run(started(), debench_peer:load()) -> atoll_bench_nodes:answer(looks()).
 run(#{cluster := Cluster, system := System}, #{until_ms := Until} = Load) ->
     answer(fun() ->
         Looks = [
@@ -65,7 +65,7 @@ run(#{cluster := Cluster, system := System}, #{until_ms := Until} = Load) ->
                 {ok, Look} -> {Node, Look};
                 {error, Reason} -> throw({failed, refused(Node, Reason)})
             end
-         || {Node, Answer} <- each(Cluster, atoll_bench_de_peer, run, [Load, ?GRACE_MS], Until + ?GRACE_MS + ?CALL_MS)
+         || {Node, Answer} <- each(Cluster, debench_peer, run, [Load, ?GRACE_MS], Until + ?GRACE_MS + ?CALL_MS)
         ],
         ok = gone(Cluster, System),
         Looks
@@ -74,14 +74,14 @@ run(#{cluster := Cluster, system := System}, #{until_ms := Until} = Load) ->
 refused(Node, Reason) -> io_lib:format("the load could not begin on ~ts: ~0tP", [Node, Reason, 20]).
 
 gone(Cluster, System) ->
-    Said = each(Cluster, atoll_bench_de_peer, gone, [System, ?GONE_MS], ?GONE_MS + ?CALL_MS),
+    Said = each(Cluster, debench_peer, gone, [System, ?GONE_MS], ?GONE_MS + ?CALL_MS),
     case [{Node, Count} || {Node, {left, Count}} <- Said] of
         [] -> ok;
         [{Node, Count} | _] -> throw({failed, io_lib:format("~b names did not go from ~ts", [Count, Node])})
     end.
 
 %% @doc Begins a load on all nodes.
--spec begin_load(started(), atoll_bench_de_peer:load()) -> atoll_bench_nodes:answer(ok).
+-spec begin_load(started(), debench_peer:load()) -> atoll_bench_nodes:answer(ok).
 begin_load(#{cluster := Cluster}, Load) ->
     answer(fun() ->
         lists:foreach(
@@ -89,25 +89,25 @@ begin_load(#{cluster := Cluster}, Load) ->
                 ({_Node, ok}) -> ok;
                 ({Node, {error, Reason}}) -> throw({failed, refused(Node, Reason)})
             end,
-            each(Cluster, atoll_bench_de_peer, start, [Load], ?CALL_MS)
+            each(Cluster, debench_peer, start, [Load], ?CALL_MS)
         )
     end).
 
 %% @doc What has been done so far, by node.
 -spec look(started()) -> atoll_bench_nodes:answer(looks()).
 look(#{cluster := Cluster}) ->
-    answer(fun() -> each(Cluster, atoll_bench_de_peer, look, [], ?CALL_MS) end).
+    answer(fun() -> each(Cluster, debench_peer, look, [], ?CALL_MS) end).
 
 %% @doc Waits for the end of the load, and says what has been done.
 -spec finish(started(), LeftMs :: non_neg_integer()) -> atoll_bench_nodes:answer(looks()).
 finish(#{cluster := Cluster}, LeftMs) ->
-    answer(fun() -> each(Cluster, atoll_bench_de_peer, finish, [?GRACE_MS], LeftMs + ?GRACE_MS + ?CALL_MS) end).
+    answer(fun() -> each(Cluster, debench_peer, finish, [?GRACE_MS], LeftMs + ?GRACE_MS + ?CALL_MS) end).
 
 %% @doc Ends it on all nodes.
 -spec stop_load(started()) -> atoll_bench_nodes:answer(ok).
 stop_load(#{cluster := Cluster}) ->
     answer(fun() ->
-        _ = each(Cluster, atoll_bench_de_peer, stop, [], ?CALL_MS),
+        _ = each(Cluster, debench_peer, stop, [], ?CALL_MS),
         ok
     end).
 

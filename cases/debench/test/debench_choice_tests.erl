@@ -1,4 +1,4 @@
--module(atoll_bench_de_choice_tests).
+-module(debench_choice_tests).
 
 -include_lib("proper/include/proper.hrl").
 -include_lib("eunit/include/eunit.hrl").
@@ -9,16 +9,16 @@
 
 %% What is drawn and done of so many operations; Succeeds says what becomes of each.
 run(Weighted, Nodes, Seed, Count, Succeeds) ->
-    steps(Count, atoll_bench_de_choice:new(Weighted, {hd(Nodes), Nodes}, Seed), Succeeds, []).
+    steps(Count, debench_choice:new(Weighted, {hd(Nodes), Nodes}, Seed), Succeeds, []).
 
 steps(Left, State0, Succeeds, Done) ->
-    case Left =< 0 andalso atoll_bench_de_choice:forced(State0) =:= 0 of
+    case Left =< 0 andalso debench_choice:forced(State0) =:= 0 of
         true ->
             lists:reverse(Done);
         false ->
-            {{Label, Operation, Node}, How, State} = atoll_bench_de_choice:next(State0),
+            {{Label, Operation, Node}, How, State} = debench_choice:next(State0),
             Outcome = Succeeds(Operation, Left),
-            Next = atoll_bench_de_choice:done(Operation, Outcome, State),
+            Next = debench_choice:done(Operation, Outcome, State),
             steps(Left - 1, Next, Succeeds, [{Label, Operation, Node, How, Outcome} | Done])
     end.
 
@@ -55,9 +55,9 @@ the_benchmark_s_share_of_global_operations_is_the_same_on_any_number_of_nodes_te
     {timeout, 60, fun() ->
         [
             begin
-                Done = run(atoll_bench_de:weights(10), lists:sublist(?MANY, N), 1, ?COUNT, fun always/2),
+                Done = run(atoll_bench_debench:weights(10), lists:sublist(?MANY, N), 1, ?COUNT, fun always/2),
                 Share = fun(Family) ->
-                    count(fun({_, O, _, _, _}) -> atoll_bench_de_config:family(O) =:= Family end, Done) / length(Done)
+                    count(fun({_, O, _, _, _}) -> debench_config:family(O) =:= Family end, Done) / length(Done)
                 end,
                 %% A draw is three operations at most, so this is above three deviations.
                 Sigma = fun(P) -> 3 * math:sqrt(3 * P * (1 - P) / ?COUNT) end,
@@ -86,7 +86,7 @@ what_is_forced_goes_under_its_label_test() ->
     ),
     ?assertEqual(
         [{global_register, global_register}, {global_unregister, global_unregister}, {seen, global_whereis}],
-        atoll_bench_de_choice:labels(Weighted)
+        debench_choice:labels(Weighted)
     ).
 
 alone_there_are_no_operations_of_two_nodes_test() ->
@@ -108,7 +108,7 @@ properties_test_() ->
 weighted() ->
     ?SUCHTHAT(
         Weighted,
-        [{O, O, oneof([0, float(0.01, 10.0), integer(1, 10)])} || O <- atoll_bench_de_config:operations()],
+        [{O, O, oneof([0, float(0.01, 10.0), integer(1, 10)])} || O <- debench_config:operations()],
         [O || {O, _, W} <- Weighted, W > 0, lists:member(O, begin_with())] =/= []
     ).
 
@@ -137,7 +137,7 @@ follow([{_, Register, _, drawn, ok}, {_, First, _, forced, _}, {_, Second, _, fo
         end andalso follow(Done);
 follow([{_, Operation, _, drawn, Outcome} | Done]) ->
     Registers = lists:member(Operation, [global_register, local_register]),
-    (atoll_bench_de_config:family(Operation) =:= p2p orelse (Registers andalso Outcome =:= error)) andalso follow(Done);
+    (debench_config:family(Operation) =:= p2p orelse (Registers andalso Outcome =:= error)) andalso follow(Done);
 follow([_ | _]) -> false;
 follow([]) -> true.
 
@@ -153,7 +153,7 @@ elsewhere() ->
     ?FORALL({Weighted, Seed}, {weighted(), integer()},
         lists:all(
             fun({_, Operation, Node, _, _}) ->
-                (atoll_bench_de_config:family(Operation) =:= p2p) =:= lists:member(Node, tl(?NODES))
+                (debench_config:family(Operation) =:= p2p) =:= lists:member(Node, tl(?NODES))
             end,
             run(Weighted, ?NODES, Seed, 200, fun always/2)
         )
@@ -167,6 +167,6 @@ weightless() ->
 
 labelled() ->
     ?FORALL({Weighted, Seed}, {weighted(), integer()}, begin
-        Labels = atoll_bench_de_choice:labels(Weighted),
+        Labels = debench_choice:labels(Weighted),
         lists:usort([{L, O} || {L, O, _, _, _} <- run(Weighted, ?NODES, Seed, 200, fun always/2)]) -- Labels =:= []
     end).

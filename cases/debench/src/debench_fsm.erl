@@ -1,6 +1,6 @@
 %% @doc The state machine of a node that others call in DE-Bench: it answers with what it is
 %% given.
--module(atoll_bench_de_fsm).
+-module(debench_fsm).
 -behaviour(gen_statem).
 
 -export([start_link/1]).
@@ -23,4 +23,4 @@ init([]) -> {ok, ready, none}.
 -spec ready({call, gen_statem:from()}, {echo, binary(), non_neg_integer()}, none) ->
     {keep_state_and_data, {reply, gen_statem:from(), binary()}}.
 ready({call, From}, {echo, Payload, Us}, none) ->
-    {keep_state_and_data, {reply, From, atoll_bench_de_op:echo(Payload, Us)}}.
+    {keep_state_and_data, {reply, From, debench_op:echo(Payload, Us)}}.

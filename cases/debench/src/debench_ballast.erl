@@ -1,23 +1,23 @@
 %% @doc What a node of DE-Bench holds before the load begins: names that all others see, and
 %% processes that do nothing. All of it ends with this process.
--module(atoll_bench_de_ballast).
+-module(debench_ballast).
 
 -export([start_link/1]).
 
 %% @doc Starts it, and returns when the names are given and the processes are there.
--spec start_link(atoll_bench_de_peer:load()) -> {ok, pid()} | {error, {not_registered, Name :: term()}}.
+-spec start_link(debench_peer:load()) -> {ok, pid()} | {error, {not_registered, Name :: term()}}.
 start_link(#{system := System, initial_global_size := Names, initial_active_process := Processes}) ->
-    proc_lib:start_link(erlang, apply, [fun hold/3, [atoll_bench_de_system:here(System), Names, Processes]]).
+    proc_lib:start_link(erlang, apply, [fun hold/3, [debench_system:here(System), Names, Processes]]).
 
 hold(Here, Names, Processes) ->
     _ = [idle() || _ <- lists:seq(1, Processes)],
-    ok = lists:foreach(fun(N) -> name(Here, {atoll_bench_de, node(), initial, N}) end, lists:seq(1, Names)),
+    ok = lists:foreach(fun(N) -> name(Here, {debench, node(), initial, N}) end, lists:seq(1, Names)),
     ok = proc_lib:init_ack({ok, self()}),
     timer:sleep(infinity).
 
 %% A process has one name.
 name(Here, Name) ->
-    case atoll_bench_de_system:give(Here, Name, idle()) of
+    case debench_system:give(Here, Name, idle()) of
         ok ->
             ok;
         {error, no} ->

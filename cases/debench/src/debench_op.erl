@@ -2,7 +2,7 @@
 %% were sent along, and these are compared; no answer is waited for longer than 60 seconds, and
 %% one that comes later is dropped. What is done to names takes as long as `global' or `s_group'
 %% takes: there is no limit here.
--module(atoll_bench_de_op).
+-module(debench_op).
 -behaviour(gen_server).
 
 -export([do/3, reasons/0]).
@@ -12,7 +12,7 @@
 -export_type([place/0, reason/0]).
 
 -type place() :: #{
-    here := atoll_bench_de_system:here(),
+    here := debench_system:here(),
     %% The worker's own names.
     global_name := term(),
     local_name := atom(),
@@ -24,8 +24,8 @@
 %% Not answered in time; the other end is not there; refused, or a name that is not there;
 %% another answer than what was sent; anything else.
 
--define(SERVER, atoll_bench_de_server).
--define(FSM, atoll_bench_de_fsm).
+-define(SERVER, debench_server).
+-define(FSM, debench_fsm).
 -define(MS, 60000).
 
 %% @doc All reasons.
@@ -33,7 +33,7 @@
 reasons() -> [timeout, down, no, wrong, raised].
 
 %% @doc Does an operation; on which node, if it is one of two.
--spec do(atoll_bench_de_config:operation(), node() | none, place()) -> ok | {error, reason()}.
+-spec do(debench_config:operation(), node() | none, place()) -> ok | {error, reason()}.
 do(Operation, Node, Place) ->
     try
         done(Operation, Node, Place)
@@ -71,11 +71,11 @@ done(gen_server_call, Node, #{payload := Payload, delay_us := Us}) ->
 done(fsm_server_call, Node, #{payload := Payload, delay_us := Us}) ->
     same(gen_statem:call({?FSM, Node}, {echo, Payload, Us}, ?MS), Payload);
 done(global_register, none, #{here := Here, global_name := Name}) ->
-    atoll_bench_de_system:give(Here, Name, self());
+    debench_system:give(Here, Name, self());
 done(global_whereis, none, #{here := Here, global_name := Name}) ->
-    atoll_bench_de_system:is(Here, Name, self());
+    debench_system:is(Here, Name, self());
 done(global_unregister, none, #{here := Here, global_name := Name}) ->
-    atoll_bench_de_system:take(Here, Name);
+    debench_system:take(Here, Name);
 done(local_register, none, #{local_name := Name}) ->
     true = erlang:register(Name, self()),
     ok;
@@ -128,7 +128,7 @@ start_server() ->
 %% @doc The state machine that other nodes call.
 -spec start_fsm() -> {ok, pid()}.
 start_fsm() ->
-    {ok, _} = atoll_bench_de_fsm:start_link(?FSM).
+    {ok, _} = debench_fsm:start_link(?FSM).
 
 %% @private
 -spec init([]) -> {ok, none}.

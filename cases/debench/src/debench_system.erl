@@ -6,7 +6,7 @@
 %%   node's own groups, and the nodes that it talks with are those of its groups, or all
 %%   nodes where connections are `transitive'.</dd>
 %% </dl>
--module(atoll_bench_de_system).
+-module(debench_system).
 
 -export([all/0, options/1, groups/3, here/1, partners/3]).
 -export([give/3, is/3, take/2, parts/1, names/1]).

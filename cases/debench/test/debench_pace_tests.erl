@@ -1,0 +1,41 @@
+-module(debench_pace_tests).
+
+-include_lib("proper/include/proper.hrl").
+-include_lib("eunit/include/eunit.hrl").
+
+plan() -> #{rate => 100, start_ns => 5000000000, from_ms => 50, until_ms => 1000}.
+
+at(Ms) -> 5000000000 + Ms * 1000000.
+
+operations_begin_at_the_rate_test() ->
+    ?assertEqual({'begin', at(0), out}, debench_pace:decide(1, at(0), plan())),
+    ?assertEqual({'begin', at(40), out}, debench_pace:decide(5, at(3), plan())),
+    ?assertEqual({'begin', at(50), in}, debench_pace:decide(6, at(3), plan())),
+    ?assertEqual({'begin', at(990), in}, debench_pace:decide(100, at(3), plan())),
+    ?assertEqual(over, debench_pace:decide(101, at(3), plan())).
+
+what_nobody_took_in_time_is_shed_test() ->
+    ?assertEqual({'begin', at(100), in}, debench_pace:decide(11, at(350), plan())),
+    ?assertEqual({shed, in}, debench_pace:decide(11, at(351), plan())),
+    ?assertEqual({shed, out}, debench_pace:decide(1, at(351), plan())),
+    ?assertEqual(over, debench_pace:decide(101, at(9000), plan())).
+
+a_worker_gets_its_operation_when_its_time_has_come_test() ->
+    Start = erlang:monotonic_time(millisecond) + 30,
+    Pace = debench_pace:new((plan())#{start_ns := Start * 1000000}),
+    {'begin', First, out} = debench_pace:next(Pace),
+    ?assertEqual(Start * 1000000, First),
+    ?assert(erlang:monotonic_time(nanosecond) >= First),
+    {'begin', Second, out} = debench_pace:next(Pace),
+    ?assertEqual(10000000, Second - First).
+
+as_many_are_offered_as_begin_in_the_window_test_() ->
+    atoll_prop:test(?FUNCTION_NAME, offered(), 200).
+
+offered() ->
+    ?FORALL({Rate, From, Length}, {integer(1, 3000), integer(0, 50), integer(1, 200)}, begin
+        Plan = #{rate => Rate, start_ns => 0, from_ms => From, until_ms => From + Length},
+        %% None is late at time 0.
+        Decisions = [debench_pace:decide(N, 0, Plan) || N <- lists:seq(1, Rate * (From + Length) div 1000 + 2)],
+        length([1 || {'begin', _, in} <- Decisions]) =:= debench_pace:offered(Plan) andalso lists:last(Decisions) =:= over
+    end).
