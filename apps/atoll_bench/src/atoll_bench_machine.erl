@@ -2,7 +2,7 @@
 -module(atoll_bench_machine).
 
 -export([describe/0, look/0, others/3, flags/1, busy/2, parse_stat/1, family/2]).
--export([cpu_ns/1, own_cpu_us/0, pss_kib/1]).
+-export([cpu_ns/1, own_cpu_us/0, sent/0, pss_kib/1]).
 
 -export_type([look/0]).
 
@@ -195,3 +195,12 @@ pss_kib(Pid) ->
         {error, _} ->
             error
     end.
+
+%% @doc The messages that this node has sent to others so far, as its sockets count them.
+-spec sent() -> number().
+sent() ->
+    lists:sum([
+        Count
+     || {_Node, Port} <- erlang:system_info(dist_ctrl),
+        {ok, [{send_cnt, Count}]} <- [inet:getstat(Port, [send_cnt])]
+    ]).

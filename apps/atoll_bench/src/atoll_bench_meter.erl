@@ -2,7 +2,7 @@
 %% connections that it has had at once, counted at every nodeup and when it is read.
 -module(atoll_bench_meter).
 
--export([start/0, read/0, sum/1, sent/0]).
+-export([start/0, read/0, sum/1]).
 
 -export_type([reading/0]).
 
@@ -74,12 +74,3 @@ sum(Readings) ->
         connections_max => lists:max([0 | Counts]),
         connections_mean => lists:sum(Counts) / max(1, length(Counts))
     }.
-
-%% @doc The messages that this node has sent to others so far, as its sockets count them.
--spec sent() -> number().
-sent() ->
-    lists:sum([
-        Count
-     || {_Node, Port} <- erlang:system_info(dist_ctrl),
-        {ok, [{send_cnt, Count}]} <- [inet:getstat(Port, [send_cnt])]
-    ]).

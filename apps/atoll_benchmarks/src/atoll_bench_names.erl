@@ -172,7 +172,7 @@ measured(#{cluster := Cluster, system := System, round := Number} = State) ->
 
 %% What all nodes have sent. The messages of this asking go another way.
 sent(#{cluster := Cluster}) ->
-    lists:sum([Count || {_, Count} <- sure(atoll_bench_nodes:each(Cluster, {atoll_bench_meter, sent}, [], ?DRAIN_MS))]).
+    lists:sum([Count || {_, Count} <- sure(atoll_bench_nodes:each(Cluster, {atoll_bench_machine, sent}, [], ?DRAIN_MS))]).
 
 %% By the slowest node's time.
 registered(Batch, #{cluster := Cluster, system := System, on := On} = State) ->

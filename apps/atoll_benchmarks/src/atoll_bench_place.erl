@@ -170,7 +170,7 @@ no_lines(Cluster, Deadline) ->
             throw({failed, io_lib:format("~b claims did not end", [Claims])})
     end.
 
-sent(Cluster) -> lists:sum(all(Cluster, atoll_bench_meter, sent, [])).
+sent(Cluster) -> lists:sum(all(Cluster, atoll_bench_machine, sent, [])).
 
 fullest(Chosen, #{nodes := Nodes}) ->
     lists:max([length([One || One <- Chosen, One =:= Node]) || Node <- Nodes]) * length(Nodes) / length(Chosen).

@@ -22,6 +22,8 @@
     a_long_path_is_in_every_answer_and_goes_with_the_nodes/1,
     a_round_of_orbit_finds_the_same_in_each_mode/1,
     a_round_of_aco_finds_the_same_in_each_mode/1,
+    a_round_of_debench_measures_all_of_it_and_leaves_no_name/1,
+    a_round_of_debench_in_a_closed_loop_says_nothing_of_a_share/1,
     work_is_placed_where_the_rule_says_and_slow_nodes_are_slow/1,
     nodes_that_cannot_be_bounded_are_taken_down/1,
     a_herd_is_spread_by_claims_and_not_by_taking_the_first/1,
@@ -325,6 +327,36 @@ a_round_of_aco_finds_the_same_in_each_mode(_) ->
         end)
     end,
     ?assertMatch([_], lists:usort([Rounds(Mode) || Mode <- some([ml, sr], [gr])])).
+
+debenching(System) ->
+    #{
+        nodes => 4, global => 30, offered => 100, workers => 10, group_size => 2, packet_size => 100, delay_us => 0,
+        ramp_ms => 200, window_ms => 1000, system => System
+    }.
+
+a_round_of_debench_measures_all_of_it_and_leaves_no_name(_) ->
+    [
+        with(atoll_bench_debench, debenching(System), fun(#{cluster := Cluster} = State0) ->
+            {ok, Measures, State} = atoll_bench_debench:round(State0),
+            #{goodput_per_s := Goodput, goodput_percent := Percent, failed_per_s := Failed} = Measures,
+            ?assert(abs(Percent - 100 * Goodput / 400) < 0.001),
+            ?assert(Goodput > 0 andalso Failed >= 0),
+            [?assert(atoll_bench_hist:count(map_get(Kind, Measures)) > 0) || Kind <- [register, unregister, p2p, gen_server, gen_statem, local]],
+            Left = atoll_cluster:multicall(Cluster, debench_peer, gone, [System, 0]),
+            ?assertEqual([{ok, ok}, {ok, ok}, {ok, ok}, {ok, ok}], [Said || {_, Said} <- Left]),
+            ?assertMatch({ok, _, #{seed := 3}}, atoll_bench_debench:round(State))
+        end)
+     || System <- some([groups], [mesh])
+    ].
+
+a_round_of_debench_in_a_closed_loop_says_nothing_of_a_share(_) ->
+    with(atoll_bench_debench, (debenching(mesh))#{nodes := 2, offered := 0, global := 0}, fun(State) ->
+        {ok, #{goodput_per_s := Goodput} = Measures, _} = atoll_bench_debench:round(State),
+        %% No rate bounds it: a hundred a second is what the nodes do in an open loop.
+        ?assert(Goodput > 200, Goodput),
+        ?assertNot(is_map_key(goodput_percent, Measures)),
+        ?assertMatch(#{messages_per_op := Messages} when Messages > 0, Measures)
+    end).
 
 work_is_placed_where_the_rule_says_and_slow_nodes_are_slow(_) ->
     bounded(fun() ->

@@ -13,11 +13,11 @@
 
 -export([new/3, next/1, done/3, forced/1, labels/1]).
 
--import(debench_config, [family/1]).
+-import(debench_op, [family/1]).
 
 -export_type([state/0, choice/0]).
 
--type choice() :: {Label :: atom(), debench_config:operation(), node() | none}.
+-type choice() :: {Label :: atom(), debench_op:operation(), node() | none}.
 %% On which node, if it is one of two nodes.
 
 -record(choice, {
@@ -27,7 +27,7 @@
     total :: number(),
     %% Among which a node is drawn.
     others :: tuple(),
-    forced = [] :: [debench_config:operation()],
+    forced = [] :: [debench_op:operation()],
     rand :: rand:state()
 }).
 
@@ -80,7 +80,7 @@ label(Operation, Weighted) ->
     end.
 
 %% @doc What became of an operation: a registration that went well has two after it.
--spec done(debench_config:operation(), ok | error, state()) -> state().
+-spec done(debench_op:operation(), ok | error, state()) -> state().
 done(Operation, ok, #choice{forced = Forced} = State) -> State#choice{forced = following(Operation) ++ Forced};
 done(_Operation, error, State) -> State.
 
@@ -90,7 +90,7 @@ forced(#choice{forced = Forced}) -> length(Forced).
 
 %% @doc All labels under which there can be something to measure, with their operations: those
 %% that are drawn, then those that are forced.
--spec labels([debench_config:weighted(), ...]) -> [{Label :: atom(), debench_config:operation()}, ...].
+-spec labels([debench_config:weighted(), ...]) -> [{Label :: atom(), debench_op:operation()}, ...].
 labels(Weighted) ->
     Drawn = [{Label, Operation} || {Label, Operation, Weight} <- Weighted, Weight > 0, not follows(Operation)],
     Forced = [{label(Operation, Weighted), Operation} || {_, Drawn1} <- Drawn, Operation <- following(Drawn1)],

@@ -6,21 +6,16 @@
 %% {operations, [{spawning, 10}, {global_register, 1}, {ping, remote_call, 10}]}.
 %% '''
 %% Of each key the first fault is a sentence, with the line; a key that is not known is one
-%% too. What is missing has the default that stands with its rule. One key is ours: the
-%% original begins an operation when the last one has ended, and here so many begin in a
-%% second on each node, `offered_load', whatever becomes of the others.
+%% too. What is missing has the default that stands with its rule. One key is ours,
+%% `offered_load': so many operations begin in a second on each node, whatever becomes of the others;
+%% or, if it is `closed', one begins when its worker's last has ended, as in the original.
 -module(debench_config).
 
--export([read/1, check/1, operations/0, family/1, format_error/1]).
+-export([read/1, check/1, format_error/1]).
 
--export_type([config/0, operation/0, weighted/0, error/0]).
+-export_type([config/0, weighted/0, error/0]).
 
--type operation() ::
-    spawning | remote_call | gen_server_call | fsm_server_call
-    | global_register | global_whereis | global_unregister
-    | local_register | local_whereis | local_unregister.
-
--type weighted() :: {Label :: atom(), operation(), Weight :: number()}.
+-type weighted() :: {Label :: atom(), debench_op:operation(), Weight :: number()}.
 
 -type config() :: #{
     %% Minutes.
@@ -50,8 +45,8 @@
     transitive_connection := boolean(),
     %% Read, and without effect: names are numbered, not drawn.
     max_random := pos_integer(),
-    %% Operations a second that each node begins.
-    offered_load := pos_integer()
+    %% Operations a second that each node begins, or a closed loop.
+    offered_load := debench_pace:rate()
 }.
 
 -type error() ::
@@ -135,7 +130,7 @@ rules() ->
         {node_name, none, fun name/1, "an atom of a letter and at most 39 letters, digits, _ or -"},
         {transitive_connection, false, fun boolean/1, "true or false"},
         {max_random, 1000000, whole(1, 1 bsl 60), "a whole number from 1"},
-        {offered_load, 100, whole(1, 100000), "a whole number of operations a second from 1 to 100000"}
+        {offered_load, 100, fun load/1, "a whole number of operations a second from 1 to 100000, or closed"}
     ].
 
 whole(Min, Max) -> fun(N) -> kept(is_integer(N) andalso N >= Min andalso N =< Max, N) end.
@@ -145,6 +140,9 @@ number(-1, Max) -> fun(N) -> kept(is_number(N) andalso N >= 0 andalso N =< Max, 
 number(Above, Max) -> fun(N) -> kept(is_number(N) andalso N > Above andalso N =< Max, N) end.
 
 interval(N) -> kept(is_number(N) andalso N >= ?LEAST_INTERVAL andalso N =< ?MAX_SECONDS, N).
+
+load(closed) -> {ok, closed};
+load(N) -> (whole(1, 100000))(N).
 
 boolean(Value) -> kept(is_boolean(Value), Value).
 
@@ -179,14 +177,14 @@ weighted({_Label, _Operation, _Weight} = Weighted) -> Weighted.
 
 is_weighted({Operation, Weight}) -> is_weighted({Operation, Operation, Weight});
 is_weighted({Label, Operation, Weight}) ->
-    is_label(Label, Operation) andalso lists:member(Operation, operations()) andalso
+    is_label(Label, Operation) andalso lists:member(Operation, debench_op:operations()) andalso
         is_number(Weight) andalso Weight >= 0 andalso Weight =< ?MAX_WEIGHT;
 is_weighted(_) ->
     false.
 
 %% It is part of a file's name, and what is forced is measured under its operation's.
 is_label(Label, Operation) ->
-    Label =:= Operation orelse (is_word(Label) andalso not lists:member(Label, operations())).
+    Label =:= Operation orelse (is_word(Label) andalso not lists:member(Label, debench_op:operations())).
 
 is_word(Label) ->
     is_atom(Label) andalso
@@ -195,10 +193,10 @@ is_word(Label) ->
 weight_fault({Operation, Weight}) ->
     weight_fault({Operation, Operation, Weight});
 weight_fault({Label, Operation, Weight}) ->
-    case {lists:member(Operation, operations()), is_label(Label, Operation), is_word(Label)} of
+    case {lists:member(Operation, debench_op:operations()), is_label(Label, Operation), is_word(Label)} of
         {false, _, _} ->
             io_lib:format("has ~0tp, which is no operation; there are ~ts", [
-                Operation, lists:join(", ", [atom_to_list(O) || O <- operations()])
+                Operation, lists:join(", ", [atom_to_list(O) || O <- debench_op:operations()])
             ]);
         {true, false, false} ->
             io_lib:format("has the label ~0tp, which must be an atom of 1 to 60 letters, digits and _", [Label]);
@@ -223,25 +221,6 @@ whole_set(Weighted) ->
 
 begins(Operation) ->
     not lists:member(Operation, [global_whereis, global_unregister, local_whereis, local_unregister]).
-
-%% @doc All operations.
--spec operations() -> [operation(), ...].
-operations() ->
-    [
-        spawning, remote_call, gen_server_call, fsm_server_call, global_register, global_whereis, global_unregister,
-        local_register, local_whereis, local_unregister
-    ].
-
-%% @doc What kind of operation it is: one of two nodes, one on the names that all nodes
-%% of a mesh or a group see, or one of a node alone.
--spec family(operation()) -> p2p | global | local.
-family(global_register) -> global;
-family(global_whereis) -> global;
-family(global_unregister) -> global;
-family(local_register) -> local;
-family(local_whereis) -> local;
-family(local_unregister) -> local;
-family(_Operation) -> p2p.
 
 %% @doc One sentence for an error.
 -spec format_error(error()) -> unicode:chardata().

@@ -5,11 +5,16 @@
 -module(debench_op).
 -behaviour(gen_server).
 
--export([do/3, reasons/0]).
+-export([do/3, operations/0, family/1, reasons/0]).
 -export([start_server/0, start_fsm/0, echo/2, echo_to/3]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 
--export_type([place/0, reason/0]).
+-export_type([operation/0, place/0, reason/0]).
+
+-type operation() ::
+    spawning | remote_call | gen_server_call | fsm_server_call
+    | global_register | global_whereis | global_unregister
+    | local_register | local_whereis | local_unregister.
 
 -type place() :: #{
     here := debench_system:here(),
@@ -28,12 +33,31 @@
 -define(FSM, debench_fsm).
 -define(MS, 60000).
 
+%% @doc All operations.
+-spec operations() -> [operation(), ...].
+operations() ->
+    [
+        spawning, remote_call, gen_server_call, fsm_server_call, global_register, global_whereis, global_unregister,
+        local_register, local_whereis, local_unregister
+    ].
+
+%% @doc What kind of operation it is: one of two nodes, one on the names that all nodes
+%% of a mesh or a group see, or one of a node alone.
+-spec family(operation()) -> p2p | global | local.
+family(global_register) -> global;
+family(global_whereis) -> global;
+family(global_unregister) -> global;
+family(local_register) -> local;
+family(local_whereis) -> local;
+family(local_unregister) -> local;
+family(_Operation) -> p2p.
+
 %% @doc All reasons.
 -spec reasons() -> [reason(), ...].
 reasons() -> [timeout, down, no, wrong, raised].
 
 %% @doc Does an operation; on which node, if it is one of two.
--spec do(debench_config:operation(), node() | none, place()) -> ok | {error, reason()}.
+-spec do(operation(), node() | none, place()) -> ok | {error, reason()}.
 do(Operation, Node, Place) ->
     try
         done(Operation, Node, Place)

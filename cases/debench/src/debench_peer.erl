@@ -21,7 +21,7 @@
     workers := pos_integer(),
     %% Operations that begin on this node in a second, from the start until so many
     %% milliseconds later, and since when they are measured.
-    rate := pos_integer(),
+    rate := debench_pace:rate(),
     from_ms := non_neg_integer(),
     until_ms := pos_integer(),
     packet_size := pos_integer(),
@@ -36,7 +36,7 @@
     elapsed_ms := non_neg_integer(),
     %% Workers that were started anew.
     restarts := non_neg_integer(),
-    %% Operations of the whole window, in the window so far.
+    %% Operations that were to begin in the window so far.
     offered := non_neg_integer(),
     labels := [{Label :: atom(), debench_tally:of_label()}],
     completed := non_neg_integer(),
@@ -149,8 +149,9 @@ start_link(Load) ->
     load :: load(),
     tally :: debench_tally:tally(),
     starts :: counters:counters_ref(),
-    %% When the load has begun.
-    plan = none :: debench_pace:plan() | none,
+    %% When the load has begun: in nanoseconds, and how it goes on.
+    start_ns = 0 :: integer(),
+    pace = none :: debench_pace:pace() | none,
     %% What was sent, and the processor time, when the window began; and within it.
     before = none :: {number(), non_neg_integer()} | none,
     used = #{} :: #{sent => number(), cpu_us => non_neg_integer()}
@@ -165,11 +166,11 @@ init(#{weighted := Weighted, workers := Workers} = Load) ->
 
 %% @private
 -spec handle_call(begin_load | look | left | final, gen_server:from(), #peer{}) -> {reply, term(), #peer{}}.
-handle_call(begin_load, _From, #peer{load = Load, plan = none} = State) ->
+handle_call(begin_load, _From, #peer{load = Load, pace = none} = State) ->
     #{system := System, nodes := Nodes, transitive := Transitive, packet_size := Size} = Load,
     #{from_ms := From, until_ms := Until} = Load,
     StartMs = erlang:monotonic_time(millisecond) + ?AHEAD_MS,
-    Plan = (maps:with([rate, from_ms, until_ms], Load))#{start_ns => StartMs * 1000000},
+    Pace = debench_pace:new((maps:with([rate, from_ms, until_ms], Load))#{start_ns => StartMs * 1000000}),
     _ = erlang:start_timer(StartMs + From, self(), from, [{abs, true}]),
     _ = erlang:start_timer(StartMs + Until, self(), until, [{abs, true}]),
     Here = debench_system:here(System),
@@ -177,11 +178,11 @@ handle_call(begin_load, _From, #peer{load = Load, plan = none} = State) ->
         partners => debench_system:partners(Here, Nodes, Transitive),
         here => Here,
         payload => rand:bytes(Size),
-        pace => debench_pace:new(Plan),
+        pace => Pace,
         tally => State#peer.tally,
         starts => State#peer.starts
     },
-    {reply, Shared, State#peer{plan = Plan}};
+    {reply, Shared, State#peer{start_ns = StartMs * 1000000, pace = Pace}};
 handle_call(look, _From, State) ->
     {reply, looked(State), State};
 handle_call(left, _From, #peer{load = #{until_ms := Until}} = State) ->
@@ -210,20 +211,20 @@ over(#peer{before = {Sent0, Cpu0}} = State) ->
     {Sent, Cpu} = used(),
     State#peer{used = #{sent => Sent - Sent0, cpu_us => Cpu - Cpu0}}.
 
-used() -> {atoll_bench_meter:sent(), atoll_bench_machine:own_cpu_us()}.
+used() -> {atoll_bench_machine:sent(), atoll_bench_machine:own_cpu_us()}.
 
-elapsed(#peer{plan = #{start_ns := Start}}) ->
+elapsed(#peer{start_ns = Start}) ->
     max(0, (erlang:monotonic_time(nanosecond) - Start) div 1000000).
 
-looked(#peer{plan = Plan, tally = Tally, starts = Starts, used = Used} = State) ->
-    #peer{load = #{workers := Workers, until_ms := Until}} = State,
+looked(#peer{pace = Pace, tally = Tally, starts = Starts, used = Used} = State) ->
+    #peer{load = #{workers := Workers}} = State,
     Elapsed = elapsed(State),
     Started = lists:sum([counters:get(Starts, N) || N <- lists:seq(1, Workers)]),
     maps:merge(
         (debench_tally:look(Tally))#{
             elapsed_ms => Elapsed,
             restarts => max(0, Started - Workers),
-            offered => max(0, debench_pace:offered(Plan#{until_ms := min(Until, Elapsed)}))
+            offered => debench_pace:offered(Pace, Elapsed)
         },
         Used
     ).

@@ -8,7 +8,7 @@
 %% </dl>
 -module(debench_system).
 
--export([all/0, options/1, groups/3, here/1, partners/3]).
+-export([all/0, here/1, partners/3]).
 -export([give/3, is/3, take/2, parts/1, names/1]).
 
 -export_type([system/0, here/0]).
@@ -21,22 +21,6 @@
 %% @doc All of them.
 -spec all() -> [system(), ...].
 all() -> [mesh, groups].
-
-%% @doc How the nodes are started.
--spec options(system()) -> #{connect_all := boolean(), apps := [atom()]}.
-options(mesh) -> #{connect_all => true, apps => []};
-options(groups) -> #{connect_all => false, apps => [atoll]}.
-
-%% @doc The groups that the nodes are to be in: of so many nodes each, and of the last one all
-%% that are left over are members too, so that it has up to twice as many less one; none
-%% in a mesh.
--spec groups(system(), [node(), ...], Size :: pos_integer()) -> [{s_group:name(), [node(), ...]}].
-groups(mesh, _Nodes, _Size) ->
-    [];
-groups(groups, Nodes, Size) ->
-    Groups = orbit_topology:groups(orbit_topology:new(groups, Nodes, Size)),
-    %% No two groups are called alike, and a group by its first node has no atom of its own.
-    [{First, Members} || #{nodes := [First | _] = Members} <- Groups].
 
 %% @doc This node's part in it.
 -spec here(system()) -> here().

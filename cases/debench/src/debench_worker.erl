@@ -88,7 +88,7 @@ named(_Operation, Place, _Shared) ->
     Place.
 
 parts(Operation, #{here := Here}) ->
-    case debench_config:family(Operation) of
+    case debench_op:family(Operation) of
         global -> debench_system:parts(Here);
         _ -> 1
     end.

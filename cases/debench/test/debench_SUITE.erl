@@ -6,14 +6,16 @@
 
 -export([all/0, suite/0]).
 -export([
-    a_round_measures_all_of_it_and_leaves_no_name/1,
     without_a_share_of_global_operations_nobody_hears_of_a_name/1,
     weights_are_honoured_on_nodes_and_each_name_is_looked_up_and_removed/1,
     what_cannot_be_done_in_time_is_shed_and_failed/1,
     operations_stay_in_the_group_unless_connections_are_transitive/1,
     what_is_there_before_the_load_goes_with_it/1,
     a_killed_worker_comes_back_and_its_name_goes/1,
-    a_load_that_cannot_begin_is_a_sentence/1
+    a_load_that_cannot_begin_is_a_sentence/1,
+    on_nodes_of_somebody_else_it_runs_and_leaves_nothing/1,
+    when_its_owner_is_killed_nothing_is_left_on_nodes_of_somebody_else/1,
+    nodes_that_cannot_be_used_are_told_in_a_sentence_and_left_alone/1
 ]).
 %% Called on nodes.
 -export([count_messages/1, counted/0, workers/0]).
@@ -39,7 +41,7 @@ point(System, Nodes, Global) ->
 
 with(#{system := System, nodes := Nodes, group_size := Size}, Fun) ->
     {ok, #{cluster := Cluster} = Started} = debench_cluster:start(#{
-        nodes => Nodes, system => System, group_size => Size, cluster => #{args => atoll_bench_debench:flags(#{})}
+        nodes => Nodes, system => System, group_size => Size
     }),
     try
         Fun(Started)
@@ -47,10 +49,10 @@ with(#{system := System, nodes := Nodes, group_size := Size}, Fun) ->
         ok = atoll_bench_nodes:stop(Cluster)
     end.
 
-load(#{cluster := Cluster, system := System}, Weighted, More) ->
+load(#{nodes := Nodes, system := System}, Weighted, More) ->
     maps:merge(
         #{
-            system => System, nodes => atoll_cluster:nodes(Cluster), transitive => false, weighted => Weighted,
+            system => System, nodes => Nodes, transitive => false, weighted => Weighted,
             workers => 5, rate => 100, from_ms => 0, until_ms => 2000, packet_size => 100, delay_us => 0,
             initial_global_size => 0, initial_active_process => 0, seed => 1
         },
@@ -64,35 +66,13 @@ run(Started, Weighted, More) ->
 everywhere(#{cluster := Cluster}, Module, Function, Args) ->
     [Answer || {_, {ok, Answer}} <- atoll_cluster:multicall(Cluster, Module, Function, Args, 60000)].
 
-a_round_measures_all_of_it_and_leaves_no_name(_) ->
-    [
-        begin
-            {ok, #{cluster := Cluster} = State0} = atoll_bench_debench:setup((point(System, 4, 30))#{seed => 1}),
-            try
-                {ok, Measures, State} = atoll_bench_debench:round(State0),
-                #{goodput_per_s := Goodput, goodput_percent := Percent, failed_per_s := Failed, messages_per_op := Messages,
-                  cpu_us_per_op := Cpu, register := Register, unregister := _, p2p := P2p, local := Local} = Measures,
-                ?assert(abs(Percent - 100 * Goodput / 400) < 0.001),
-                ?assert(Goodput > 0 andalso Failed >= 0 andalso Messages > 0 andalso Cpu > 0),
-                [?assert(atoll_bench_hist:count(Latency) > 0) || Latency <- [Register, P2p, Local]],
-                Names = everywhere(State, debench_peer, gone, [System, 0]),
-                ?assertEqual([ok, ok, ok, ok], Names),
-                ?assertMatch({ok, _, #{seed := 3}}, atoll_bench_debench:round(State))
-            after
-                ok = atoll_bench_debench:teardown(State0)
-            end,
-            ?assertNot(is_process_alive(Cluster))
-        end
-     || System <- systems([mesh, groups])
-    ].
-
 %% What the servers of names are told by anybody, between the begin and the end of a load.
 without_a_share_of_global_operations_nobody_hears_of_a_name(_) ->
     [
         with(point(System, 4, 0), fun(Started) ->
             Heard = fun(Global) ->
                 _ = everywhere(Started, ?MODULE, count_messages, [Server]),
-                _ = run(Started, atoll_bench_debench:weights(Global), #{until_ms => 1000}),
+                _ = run(Started, debench:weights(Global), #{until_ms => 1000}),
                 lists:sum(everywhere(Started, ?MODULE, counted, []))
             end,
             ?assertEqual(0, Heard(0)),
@@ -170,11 +150,10 @@ what_cannot_be_done_in_time_is_shed_and_failed(_) ->
 operations_stay_in_the_group_unless_connections_are_transitive(_) ->
     with(point(groups, 5, 0), fun(#{cluster := Cluster} = Started) ->
         [A, B, C, D, E] = atoll_cluster:nodes(Cluster),
-        %% Those that are left over are the last group's.
-        Own = [[B], [A], [D, E], [C, E], [C, D]],
+        Own = [[B, C], [A, C], [A, B], [E], [D]],
         Sees = fun() -> [lists:sort(Nodes) || Nodes <- everywhere(Started, erlang, nodes, [])] end,
         ?assertEqual(Own, Sees()),
-        #{completed := Some} = run(Started, atoll_bench_debench:weights(20), #{until_ms => 1000}),
+        #{completed := Some} = run(Started, debench:weights(20), #{until_ms => 1000}),
         ?assert(Some > 0),
         ?assertEqual(Own, Sees()),
         Weighted = [{spawning, spawning, 1}, {global_register, global_register, 1}],
@@ -246,4 +225,107 @@ a_load_that_cannot_begin_is_a_sentence(_) ->
         {error, Why} = debench_cluster:begin_load(Started, Load),
         Said = lists:flatten(io_lib:format("~ts", [Why])),
         ?assertMatch([_ | _], string:find(Said, "the load could not begin on " ++ atom_to_list(First)))
+    end).
+
+%% Nodes that were started by hand: stock Erlang, with a cookie of their own.
+by_hand(Count, Fun) ->
+    Peers = [
+        begin
+            {ok, Peer, Node} = peer:start_link(#{
+                name => peer:random_name(), host => "127.0.0.1", longnames => true, connection => standard_io,
+                args => ["-setcookie", "debenchers"], env => [{"ERL_LIBS", false}, {"ERL_FLAGS", false}, {"ERL_AFLAGS", false}, {"ERL_ZFLAGS", false}]
+            }),
+            ?assertEqual(non_existing, peer:call(Peer, code, which, [debench_op])),
+            {Peer, Node}
+        end
+     || _ <- lists:seq(1, Count)
+    ],
+    try
+        Fun(Peers)
+    after
+        [ok = peer:stop(Peer) || {Peer, _} <- Peers],
+        ok = net_kernel:stop()
+    end.
+
+own(Peers) ->
+    #{nodes => [Node || {_, Node} <- Peers], system => mesh, cookie => debenchers}.
+
+%% What of ours a node has: modules, processes with names, names that all see.
+ours({Peer, _}) ->
+    Loaded = [M || {M, _} <- peer:call(Peer, code, all_loaded, [])],
+    {
+        [M || M <- Loaded, lists:member(M, debench_own:modules())],
+        [N || N <- peer:call(Peer, erlang, registered, []), lists:prefix("debench", atom_to_list(N))],
+        peer:call(Peer, global, registered_names, [])
+    }.
+
+on_nodes_of_somebody_else_it_runs_and_leaves_nothing(_) ->
+    by_hand(3, fun(Peers) ->
+        {ok, #{nodes := Nodes} = Started} = debench_own:start(own(Peers)),
+        ?assertEqual(lists:sort(debench_own:modules()), lists:sort(element(1, ours(hd(Peers))))),
+        %% This one is none of them.
+        [?assertEqual(lists:sort(Nodes -- [Node]), lists:sort(peer:call(Peer, erlang, nodes, []))) || {Peer, Node} <- Peers],
+        #{completed := Done, labels := Labels} = run(Started, debench:weights(20), #{until_ms => 1000}),
+        ?assert(Done > 0),
+        [?assert(Ok > 0, Label) || {Label, #{ok := Ok}} <- Labels, lists:member(Label, [global_register, gen_server_call])],
+        ok = debench_own:stop(Started),
+        [await_clean(Peer) || Peer <- Peers]
+    end).
+
+%% In the middle of a load that would go on for an hour; kill -9 of its VM is the same to the nodes.
+when_its_owner_is_killed_nothing_is_left_on_nodes_of_somebody_else(_) ->
+    by_hand(2, fun(Peers) ->
+        Self = self(),
+        {Owner, Ref} = spawn_monitor(fun() ->
+            {ok, Started} = debench_own:start(own(Peers)),
+            Load = load(Started, debench:weights(20), #{until_ms => 3600000, initial_global_size => 3}),
+            {ok, ok} = debench_cluster:begin_load(Started, Load),
+            Self ! {begun, Started},
+            receive never -> ok end
+        end),
+        #{nodes := [First | _]} = Started =
+            receive
+                {begun, S} -> S;
+                {'DOWN', Ref, process, Owner, Reason} -> error(Reason)
+            end,
+        _ = await(Started, First, fun(#{completed := Done}) -> Done > 20 end, erlang:monotonic_time(millisecond) + 60000),
+        true = exit(Owner, kill),
+        receive {'DOWN', Ref, process, Owner, killed} -> ok end,
+        [await_clean(Peer) || Peer <- Peers]
+    end).
+
+%% Nobody tells of a module that has gone.
+await_clean(Peer) -> await_clean(Peer, erlang:monotonic_time(millisecond) + 30000).
+
+await_clean(Peer, Deadline) ->
+    case ours(Peer) of
+        {[], [], []} ->
+            ok;
+        Left ->
+            ?assert(erlang:monotonic_time(millisecond) < Deadline, Left),
+            receive after 20 -> await_clean(Peer, Deadline) end
+    end.
+
+nodes_that_cannot_be_used_are_told_in_a_sentence_and_left_alone(_) ->
+    by_hand(2, fun([{_, First}, {Second, _}] = Peers) ->
+        Said = fun(Options) ->
+            {error, Why} = debench_own:start(Options),
+            [await_clean(Peer) || Peer <- Peers],
+            unicode:characters_to_list(Why)
+        end,
+        Nodes = maps:get(nodes, own(Peers)),
+        ?assertEqual(
+            "nobody@127.0.0.1 does not answer: is it up, and is that its name and its cookie?",
+            Said((own(Peers))#{nodes := Nodes ++ ['nobody@127.0.0.1']})
+        ),
+        ?assertEqual(atom_to_list(First) ++ " is in no s_group", Said((own(Peers))#{system := groups})),
+        %% Whoever has one of these modules in another version has it afterwards.
+        Forms = [{attribute, 1, module, debench_op}],
+        {ok, debench_op, Other} = compile:forms(Forms),
+        {module, debench_op} = peer:call(Second, code, load_binary, [debench_op, "", Other]),
+        {error, Why} = debench_own:start(own(Peers)),
+        ?assertMatch({match, _}, re:run(unicode:characters_to_list(Why), "has another version of debench_op")),
+        ok = await_clean(hd(Peers)),
+        ?assertMatch({file, _}, peer:call(Second, code, is_loaded, [debench_op])),
+        true = peer:call(Second, code, delete, [debench_op])
     end).

@@ -55,9 +55,9 @@ the_benchmark_s_share_of_global_operations_is_the_same_on_any_number_of_nodes_te
     {timeout, 60, fun() ->
         [
             begin
-                Done = run(atoll_bench_debench:weights(10), lists:sublist(?MANY, N), 1, ?COUNT, fun always/2),
+                Done = run(debench:weights(10), lists:sublist(?MANY, N), 1, ?COUNT, fun always/2),
                 Share = fun(Family) ->
-                    count(fun({_, O, _, _, _}) -> debench_config:family(O) =:= Family end, Done) / length(Done)
+                    count(fun({_, O, _, _, _}) -> debench_op:family(O) =:= Family end, Done) / length(Done)
                 end,
                 %% A draw is three operations at most, so this is above three deviations.
                 Sigma = fun(P) -> 3 * math:sqrt(3 * P * (1 - P) / ?COUNT) end,
@@ -108,7 +108,7 @@ properties_test_() ->
 weighted() ->
     ?SUCHTHAT(
         Weighted,
-        [{O, O, oneof([0, float(0.01, 10.0), integer(1, 10)])} || O <- debench_config:operations()],
+        [{O, O, oneof([0, float(0.01, 10.0), integer(1, 10)])} || O <- debench_op:operations()],
         [O || {O, _, W} <- Weighted, W > 0, lists:member(O, begin_with())] =/= []
     ).
 
@@ -137,7 +137,7 @@ follow([{_, Register, _, drawn, ok}, {_, First, _, forced, _}, {_, Second, _, fo
         end andalso follow(Done);
 follow([{_, Operation, _, drawn, Outcome} | Done]) ->
     Registers = lists:member(Operation, [global_register, local_register]),
-    (debench_config:family(Operation) =:= p2p orelse (Registers andalso Outcome =:= error)) andalso follow(Done);
+    (debench_op:family(Operation) =:= p2p orelse (Registers andalso Outcome =:= error)) andalso follow(Done);
 follow([_ | _]) -> false;
 follow([]) -> true.
 
@@ -153,7 +153,7 @@ elsewhere() ->
     ?FORALL({Weighted, Seed}, {weighted(), integer()},
         lists:all(
             fun({_, Operation, Node, _, _}) ->
-                (debench_config:family(Operation) =:= p2p) =:= lists:member(Node, tl(?NODES))
+                (debench_op:family(Operation) =:= p2p) =:= lists:member(Node, tl(?NODES))
             end,
             run(Weighted, ?NODES, Seed, 200, fun always/2)
         )

@@ -9,7 +9,7 @@ place() ->
     }.
 
 do(Operation) ->
-    Node = case debench_config:family(Operation) of p2p -> node(); _ -> none end,
+    Node = case debench_op:family(Operation) of p2p -> node(); _ -> none end,
     debench_op:do(Operation, Node, place()).
 
 %% Answers every call with other bytes.

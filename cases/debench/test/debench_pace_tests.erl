@@ -29,6 +29,23 @@ a_worker_gets_its_operation_when_its_time_has_come_test() ->
     {'begin', Second, out} = debench_pace:next(Pace),
     ?assertEqual(10000000, Second - First).
 
+in_a_closed_loop_an_operation_begins_when_it_is_asked_for_until_the_end_test() ->
+    Closed = (plan())#{rate := closed},
+    Decide = fun(Ms) -> debench_pace:decide(1000000, at(Ms), Closed) end,
+    ?assertEqual([{'begin', at(49), out}, {'begin', at(50), in}, {'begin', at(999), in}, over], [Decide(Ms) || Ms <- [49, 50, 999, 1000]]).
+
+of_a_closed_loop_what_is_offered_is_what_began_in_the_window_test() ->
+    Now = erlang:monotonic_time(nanosecond),
+    Pace = fun(From) -> debench_pace:new(#{rate => closed, start_ns => Now, from_ms => From, until_ms => From + 600000}) end,
+    [
+        begin
+            P = Pace(From),
+            ?assertMatch([{'begin', _, _}, {'begin', _, _}], [debench_pace:next(P) || _ <- [1, 2]]),
+            ?assertEqual(Offered, debench_pace:offered(P, 600000))
+        end
+     || {From, Offered} <- [{0, 2}, {600000, 0}]
+    ].
+
 as_many_are_offered_as_begin_in_the_window_test_() ->
     atoll_prop:test(?FUNCTION_NAME, offered(), 200).
 
@@ -37,5 +54,5 @@ offered() ->
         Plan = #{rate => Rate, start_ns => 0, from_ms => From, until_ms => From + Length},
         %% None is late at time 0.
         Decisions = [debench_pace:decide(N, 0, Plan) || N <- lists:seq(1, Rate * (From + Length) div 1000 + 2)],
-        length([1 || {'begin', _, in} <- Decisions]) =:= debench_pace:offered(Plan) andalso lists:last(Decisions) =:= over
+        length([1 || {'begin', _, in} <- Decisions]) =:= debench_pace:offered(debench_pace:new(Plan), From + Length) andalso lists:last(Decisions) =:= over
     end).
