@@ -38,11 +38,13 @@ names("config") ->
     {ok, config};
 names(Text) ->
     Typed = string:split(Text, ",", all),
-    Is = fun(Name) -> re:run(Name, "^[^@\\s]+@[^@\\s]+$", [{capture, none}]) =:= match andalso length(Name) < 256 end,
-    case lists:all(Is, Typed) andalso length(lists:usort(Typed)) =:= length(Typed) andalso length(Typed) =< ?MAX_NODES of
+    case lists:all(fun is_whole/1, Typed) andalso length(lists:usort(Typed)) =:= length(Typed) andalso length(Typed) =< ?MAX_NODES of
         true -> {ok, [list_to_atom(Name) || Name <- Typed]};
         false -> {error, "must be different names of nodes with commas between, such as a@host,b@host, or config"}
     end.
+
+is_whole(Name) ->
+    length(Name) < 256 andalso re:run(Name, "^[^@\\s]+@[^@\\s]+$", [unicode, dollar_endonly, {capture, none}]) =:= match.
 
 cookie(Text) ->
     case length(Text) < 256 of
@@ -82,10 +84,13 @@ with_offered(_Values, Config) -> Config.
 %% What is wrong is known before anything starts.
 check(Values, #{operations := Operations} = Config) ->
     Nodes = how_many(Values, Config),
+    Whole = [Node || is_list(Nodes), Node <- Nodes, is_whole(atom_to_list(Node))],
     Registers = [O || {_, O, Weight} <- Operations, Weight > 0, lists:member(O, [global_register, local_register])],
     case Values of
         #{on := config} when Nodes =:= [] ->
             {usage, "--on config wants nodes in erlange_nodes, and the configuration has none"};
+        #{on := _} when length(Whole) < length(Nodes) ->
+            {usage, io_lib:format("~ts is no name of a node", [hd(Nodes -- Whole)])};
         #{on := _, nodes := _} ->
             {usage, "--nodes is how many to start, and with --on none is started"};
         #{cookie := _} when not is_list(Nodes) ->

@@ -1,6 +1,6 @@
 %% @doc DE-Bench: how many distributed operations a cluster gets done, and how long they take, with
-%% some of them on global names (A. Ghaffari, N. Chechina, P. Trinder, J. Meredith: Scalable
-%% Persistent Storage for Erlang; and A. Ghaffari: The Scalability of Reliable Computation in Erlang).
+%% some of them on global names (A. Ghaffari: Investigating the scalability limits of distributed Erlang,
+%% Erlang Workshop 2014).
 %%
 %% Every node is a peer with workers of its own ({@link debench_worker}): nobody coordinates the
 %% operations. Who calls here takes no part in them. The nodes are a cluster of its own
