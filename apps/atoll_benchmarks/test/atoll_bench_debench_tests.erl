@@ -32,3 +32,33 @@ the_paper_s_shares_sizes_times_and_groups_can_be_swept_test() ->
     },
     {ok, Points} = atoll_bench:sweep(atoll_bench_debench, Sweep),
     ?assertEqual(2 * 5 * 3 * 2 * 2 * 2 * 2, length(Points)).
+
+%% Figures 9 and 11: throughput against the nodes, a line for each system, a panel for each share; and
+%% Figure 10: the latencies of all kinds, likewise.
+the_paper_s_graphs_are_drawn_of_a_run_test() ->
+    {ok, Points} = atoll_bench:sweep(atoll_bench_debench, #{nodes => [10, 20, 30], global => [0.01, 1]}),
+    Header = #{
+        benchmark => debench, variant => atoll_bench_debench:variant(), points => Points,
+        parameters => [maps:with([name, values, scales], P) || P <- atoll_bench_debench:parameters()],
+        metrics => [M#{label := name, unit := none} || M <- atoll_bench_debench:metrics()]
+    },
+    Hist = atoll_bench_hist:new(),
+    ok = atoll_bench_hist:record(1000, Hist),
+    Rounds = [
+        #{point => N, round => 1, values => #{goodput_per_s => 1}, histograms => #{register => atoll_bench_hist:export(Hist)}}
+     || N <- lists:seq(0, length(Points) - 1)
+    ],
+    Read = fun(Term) -> {ok, Value} = atoll_bench_json:decode(iolist_to_binary(atoll_bench_json:encode(Term))), Value end,
+    Run = #{file => "debench.jsonl", header => Read(Header), rounds => Read(Rounds), errors => [], status => complete},
+    Charts = atoll_bench_report_parts:charts(atoll_bench_report_parts:all(atoll_bench_report_data:read(1, Run))),
+    [
+        begin
+            [#{series := Series, x := X, panels := Panels}] = [Chart || #{id := I} = Chart <- Charts, I =:= Id],
+            ?assertEqual([<<"mesh">>, <<"groups">>], Series),
+            ?assertMatch(#{ticks := [10, 20, 30]}, X),
+            ?assertEqual(Count, length(Panels)),
+            [?assertEqual([3, 3], [length(At) || #{points := At} <- Lines]) || #{lines := Lines} <- Panels]
+        end
+        %% Of a latency there is one for each percentile, too.
+     || {Id, Count} <- [{<<"debench-1-goodput_per_s">>, 2}, {<<"debench-1-register">>, 4}]
+    ].
