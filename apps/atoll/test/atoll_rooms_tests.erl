@@ -17,9 +17,12 @@
     atoll_chaos => [atoll, atoll_cluster, atoll_sim],
     aco => [atoll],
     orbit => [atoll],
-    atoll_bench => [atoll, aco, atoll_chaos, atoll_cluster, atoll_sim, orbit],
-    atoll_experiments => [atoll, aco, atoll_bench, atoll_cluster, atoll_sim, orbit],
-    atoll_cli => [atoll, aco, atoll_bench, atoll_chaos, atoll_cluster, atoll_experiments, atoll_sim, orbit],
+    %% The harness knows no case; what it measures of them are the benchmarks.
+    atoll_bench => [atoll, atoll_cluster],
+    debench => [atoll, atoll_bench, atoll_cluster],
+    atoll_benchmarks => [atoll, aco, atoll_bench, atoll_chaos, atoll_cluster, atoll_sim, debench, orbit],
+    atoll_experiments => [atoll, aco, atoll_bench, atoll_benchmarks, atoll_cluster, atoll_sim, orbit],
+    atoll_cli => [atoll, aco, atoll_bench, atoll_benchmarks, debench, atoll_chaos, atoll_cluster, atoll_experiments, atoll_sim, orbit],
     atoll_test => [atoll_cli]
 }).
 

@@ -12,7 +12,7 @@
 
 -export([all/0, find/1, name/1, sweep/2, flags/2, format_error/1]).
 
--export_type([name/0, parameter/0, point/0, metric/0, measure/0, sweep/0, error/0]).
+-export_type([name/0, parameter/0, point/0, start/0, metric/0, measure/0, sweep/0, error/0]).
 
 -type name() :: string().
 
@@ -39,6 +39,11 @@
 
 -type point() :: #{atom() => value()}.
 %% One value of each parameter.
+
+-type start() :: #{seed := pos_integer(), atom() => value()}.
+%% A point with the seed of its first round after a start; the next round's is one more, and so on.
+%% No other start has any of them, and all points of a group have the same: so each round draws
+%% something new, and its variants draw alike.
 
 -type sweep() :: #{atom() => [value(), ...]}.
 %% The values that are not the default ones.
@@ -93,7 +98,7 @@
 -optional_callbacks([flags/1]).
 
 %% Starts what the rounds of a point need. After an error nothing is left.
--callback setup(point()) -> {ok, State :: term()} | {error, Sentence :: unicode:chardata()}.
+-callback setup(start()) -> {ok, State :: term()} | {error, Sentence :: unicode:chardata()}.
 
 %% One round, a second or so.
 -callback round(State) -> {ok, #{atom() => measure()}, State} | {error, Sentence :: unicode:chardata()} when
@@ -111,7 +116,7 @@ all() ->
         {"dist", atoll_bench_dist},
         {"names", atoll_bench_names},
         {"overlay", atoll_bench_overlay},
-        {"debench", atoll_bench_de},
+        {"debench", atoll_bench_debench},
         {"place", atoll_bench_place},
         {"aco_place", atoll_bench_aco_place}
     ].

@@ -1,6 +1,8 @@
 %% @doc The curves in which {@link atoll_bench_knee} looks, from the result files of
-%% {@link atoll_bench_de}: for all points that differ in the number of nodes alone, the share of
+%% {@link atoll_bench_debench}: for all points that differ in the number of nodes alone, the share of
 %% the offered load that each round has done. Files that have measured the same are taken together.
+%%
+%% Of a closed loop the share is not known, and there is no curve.
 %%
 %% Rounds that others disturbed are left out, as in a comparison, where a point has others. At
 %% which numbers of nodes points have failed is told with the knee: what broke down there
@@ -37,11 +39,15 @@ of_runs(Runs) ->
 
 curves(Points) ->
     [
-        {Key, [
-            {N, shares(lists:append([Rounds || {K, M, Rounds} <- Points, K =:= Key, M =:= N]))}
-         || N <- sizes(Key, Points)
-        ]}
-     || Key <- lists:usort([K || {K, _, _} <- Points])
+        {Key, Curve}
+     || Key <- lists:usort([K || {K, _, _} <- Points]),
+        [_ | _] = Curve <- [
+            [
+                {N, Shares}
+             || N <- sizes(Key, Points),
+                [_ | _] = Shares <- [shares(lists:append([Rounds || {K, M, Rounds} <- Points, K =:= Key, M =:= N]))]
+            ]
+        ]
     ].
 
 %% @doc The curves of runs with their knees, sorted, and where points have failed; of what has

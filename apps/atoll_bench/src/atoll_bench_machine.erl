@@ -2,13 +2,15 @@
 -module(atoll_bench_machine).
 
 -export([describe/0, look/0, others/3, flags/1, busy/2, parse_stat/1, family/2]).
--export([cpu_ns/1, own_cpu_us/0, pss_kib/1]).
+-export([cpu_ns/1, own_cpu_us/0, sent/0, pss_kib/1]).
 
 -export_type([look/0]).
 
 -opaque look() :: {Busy :: number(), Ours :: number()} | none.
 %% Ticks since the boot: of all processors that this VM may run on, and of this VM with
 %% all that it has started. `none' where the system does not tell.
+
+-define(LEAST_MS, 500).
 
 %% @doc For the head of a result file. Nothing that names the machine or its user.
 -spec describe() -> #{atom() => term()}.
@@ -81,12 +83,14 @@ look() ->
         _ -> none
     end.
 
-%% @doc The share of what was used between two looks that other processes used,
-%% of all that the processors of this VM had to give; `null' where that is not known.
+%% @doc The share of what was used between two looks that other processes used, or the host of
+%% this machine gave to others, of all that the processors of this VM had to give. It is `null'
+%% where that is not known, and in a time so short that the rounding to whole ticks, of each process
+%% that this VM has started, may be more than what would disturb a round.
 -spec others(look(), look(), WallMs :: non_neg_integer()) -> float() | null.
-others({Busy0, Ours0}, {Busy, Ours}, WallMs) ->
+others({Busy0, Ours0}, {Busy, Ours}, WallMs) when WallMs >= ?LEAST_MS ->
     %% A tick is a hundredth of a second on every Linux that Erlang runs on.
-    Given = erlang:system_info(logical_processors_available) * max(1, WallMs) / 10,
+    Given = erlang:system_info(logical_processors_available) * WallMs / 10,
     max(0.0, min(1.0, ((Busy - Busy0) - (Ours - Ours0)) / Given));
 others(_, _, _) ->
     null.
@@ -108,9 +112,11 @@ busy(Stat, Allowed) ->
 is_in(N, Ranges) ->
     lists:any(fun(Range) -> N >= hd(Range) andalso N =< lists:last(Range) end, Ranges).
 
+%% After these stands what a host took for others, unless the kernel is older than that; a guest's
+%% time is in the user's.
 ticks(Numbers) ->
-    [User, Nice, System, _Idle, _Wait, Irq, SoftIrq | _] = [binary_to_integer(N) || N <- Numbers],
-    User + Nice + System + Irq + SoftIrq.
+    [User, Nice, System, _Idle, _Wait, Irq, SoftIrq | More] = [binary_to_integer(N) || N <- Numbers],
+    User + Nice + System + Irq + SoftIrq + lists:sum(lists:sublist(More, 1)).
 
 ours() ->
     Stats = [Stat || Dir <- filelib:wildcard("[0-9]*", "/proc"), {ok, Stat} <- [stat(Dir)]],
@@ -189,3 +195,12 @@ pss_kib(Pid) ->
         {error, _} ->
             error
     end.
+
+%% @doc The messages that this node has sent to others so far, as its sockets count them.
+-spec sent() -> number().
+sent() ->
+    lists:sum([
+        Count
+     || {_Node, Port} <- erlang:system_info(dist_ctrl),
+        {ok, [{send_cnt, Count}]} <- [inet:getstat(Port, [send_cnt])]
+    ]).

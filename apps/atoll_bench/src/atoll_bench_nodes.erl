@@ -2,7 +2,7 @@
 %% goes wrong is a sentence.
 -module(atoll_bench_nodes).
 
--export([flags/0, start/2, stop/1, call/5, each/4, cpu_us/1, memory_kib/1, meshed/1, grouped/4]).
+-export([flags/0, options/2, start/2, stop/1, call/5, each/4, spending/2, memory_kib/1, meshed/1, grouped/4]).
 -export([answer/1, sure/1]).
 
 -export_type([answer/1]).
@@ -10,24 +10,39 @@
 -type answer(Result) :: {ok, Result} | {error, unicode:chardata()}.
 
 -define(MESH_MS, 30000).
+-define(ASK_MS, 5000).
 
 %% @doc What the VMs of many nodes on few processors are started with: one scheduler each, which
 %% does not spin where it has nothing to do.
 -spec flags() -> [string()].
 flags() -> ["+S", "1:1", "+sbwt", "none"].
 
+%% @doc So many nodes as a case says that they are started (its `node_options/1'), for a benchmark and
+%% for the command that runs the same.
+-spec options(#{args := [string()] | fun(([node(), ...]) -> [string()]), _ => _}, Count :: pos_integer()) ->
+    atoll_cluster:options().
+options(#{args := Args} = Case, Count) ->
+    Case#{
+        nodes => Count,
+        args := case is_function(Args) of true -> fun(Nodes) -> flags() ++ Args(Nodes) end; false -> flags() ++ Args end
+    }.
+
 %% @doc Starts a cluster ({@link atoll_cluster:start/1}) and makes it ready; what
-%% that returns. If it cannot be made ready it is taken down again.
+%% that returns, for a `stop/1' that is to come. If it cannot be made ready it is taken down again.
 -spec start(atoll_cluster:options(), fun((atoll_cluster:cluster()) -> answer(Ready))) -> answer(Ready).
 start(Options, Prepare) ->
     case atoll_cluster:start(Options) of
         {ok, Cluster} ->
-            case Prepare(Cluster) of
+            try Prepare(Cluster) of
                 {ok, Ready} ->
                     {ok, Ready};
                 {error, _} = Error ->
                     ok = stop(Cluster),
                     Error
+            catch
+                Class:Reason:Stack ->
+                    ok = stop(Cluster),
+                    erlang:raise(Class, Reason, Stack)
             end;
         {error, Reason} ->
             {error, atoll_cluster:format_error(Reason)}
@@ -64,11 +79,18 @@ each(Cluster, {Module, Function}, Args, Ms) ->
         [{Node, Reason} | _] -> {error, io_lib:format("~ts: ~ts", [Node, atoll_cluster:format_error(Reason)])}
     end.
 
-%% @doc The processor time that all nodes have used so far, microseconds.
--spec cpu_us(atoll_cluster:cluster()) -> integer().
+%% @doc What a function answers, with the processor time in microseconds that all nodes together
+%% have used meanwhile. Of a node that does not tell it, that is the error.
+-spec spending(atoll_cluster:cluster(), fun(() -> answer(Result))) -> answer({Result, Us :: integer()}).
+spending(Cluster, Fun) ->
+    answer(fun() ->
+        Before = cpu_us(Cluster),
+        Result = sure(Fun()),
+        {Result, cpu_us(Cluster) - Before}
+    end).
+
 cpu_us(Cluster) ->
-    Answers = atoll_cluster:multicall(Cluster, atoll_bench_machine, own_cpu_us, []),
-    sum([Us || {_, {ok, Us}} <- Answers]).
+    sum([Us || {_, Us} <- sure(each(Cluster, {atoll_bench_machine, own_cpu_us}, [], ?ASK_MS))]).
 
 %% Of integers: that of lists may be a float.
 sum([Us | More]) when is_integer(Us) -> Us + sum(More);

@@ -5,7 +5,7 @@
 %% those before.
 -module(atoll_bench_plan).
 
--export([groups/2, rounds/3, starts/3]).
+-export([groups/2, rounds/3, starts/3, seed/3]).
 
 -export_type([index/0]).
 
@@ -46,3 +46,9 @@ starts(Turns, Rounds, Wanted) ->
         {Start, [Turn || {Round, _} = Turn <- Turns, 1 + (Round - 1) * Starts div Rounds =:= Start]}
      || Start <- lists:seq(1, Starts)
     ].
+
+%% @doc The seed of the first round after a start, which warms up; those of its other rounds follow
+%% it. A run has fewer than 2^20 rounds: with another seed it shares none.
+-spec seed(Start :: pos_integer(), Rounds :: pos_integer(), Seed :: integer()) -> pos_integer().
+seed(Start, Rounds, Seed) ->
+    1 + abs(Seed) bsl 20 + (Start - 1) * (Rounds + 1).

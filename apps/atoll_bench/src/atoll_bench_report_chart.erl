@@ -172,7 +172,7 @@ place_name(X, Values) ->
 %% @doc How many times faster than with the least of it, for each parameter that is
 %% said to scale. The interval is the widest that the two medians' allow.
 -spec speedup(atoll_bench_report_data:metric(), atoll_bench_report_data:data()) -> [chart()].
-speedup(#{kind := value, better := more, label := Label} = Metric, #{swept := Swept} = Data) ->
+speedup(#{kind := value, better := more, derived := false, label := Label} = Metric, #{swept := Swept} = Data) ->
     [
         (chart(speedup, Metric, Data))#{
             id => iolist_to_binary([maps:get(id, chart(speedup, Metric, Data)), $-, Name]),

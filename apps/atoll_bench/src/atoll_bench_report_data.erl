@@ -29,6 +29,8 @@
     label := binary(),
     unit := binary(),
     better := more | less,
+    %% Whether another metric says the same in another unit.
+    derived := boolean(),
     kind := value | latency
 }.
 
@@ -132,6 +134,7 @@ metric(#{<<"name">> := Name} = Metric) ->
                 #{<<"better">> := <<"less">>} -> less;
                 _ -> more
             end,
+        derived => maps:get(<<"derived">>, Metric, false) =:= true,
         kind =>
             case Metric of
                 #{<<"kind">> := <<"latency">>} -> latency;

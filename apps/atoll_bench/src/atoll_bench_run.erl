@@ -121,7 +121,7 @@ measure(Module, Points, File, #{file := FileName} = Options) ->
             fun(Group, Run) ->
                 Turns = atoll_bench_plan:rounds(Group, Rounds, Seed),
                 lists:foldl(
-                    fun({Start, Own}, Before) -> start(Start, Group, Own, Before) end,
+                    fun({Start, Own}, Before) -> start({Start, atoll_bench_plan:seed(Start, Rounds, Seed)}, Group, Own, Before) end,
                     Run,
                     atoll_bench_plan:starts(Turns, Rounds, starts(Options))
                 )
@@ -146,9 +146,9 @@ measure(Module, Points, File, #{file := FileName} = Options) ->
             erlang:raise(Class, Reason, Stack)
     end.
 
-start(Start, Group, Turns, #run{failed = Failed} = Run) ->
+start({Start, Seed}, Group, Turns, #run{failed = Failed} = Run) ->
     steps(
-        [fun(S, R) -> set_up(Index, S, R) end || Index <- Group, not lists:keymember(Index, 1, Failed)] ++
+        [fun(S, R) -> set_up(Index, Seed, S, R) end || Index <- Group, not lists:keymember(Index, 1, Failed)] ++
             [fun(S, R) -> turn(Index, {Start, Round}, S, R) end || {Round, Index} <- [{0, Index} || Index <- Group] ++ Turns],
         #{},
         Run
@@ -175,8 +175,8 @@ take_down([State | States], Module) ->
         ok = take_down(States, Module)
     end.
 
-set_up(Index, States, #run{module = Module, points = Points} = Run) ->
-    case caught(setup, fun() -> Module:setup(maps:get(Index, Points)) end) of
+set_up(Index, Seed, States, #run{module = Module, points = Points} = Run) ->
+    case caught(setup, fun() -> Module:setup((maps:get(Index, Points))#{seed => Seed}) end) of
         {ok, State} -> {States#{Index => State}, Run};
         {error, Why} -> {States, failed(Index, Why, Run)}
     end.

@@ -9,7 +9,7 @@ summary() -> "returns what it is told to".
 parameters() ->
     [
         #{name => size, type => integer, values => [1, 2], help => "a size"},
-        #{name => system, type => atom, values => [a, b], one_of => [a, b, slow, broken, failing, raising, exiting, unwritable], help => "a system"}
+        #{name => system, type => atom, values => [a, b], one_of => [a, b, seeded, seeding, slow, broken, failing, raising, exiting, unwritable], help => "a system"}
     ].
 
 variant() -> system.
@@ -28,9 +28,10 @@ flags(#{system := System}) -> ["+fake", atom_to_list(System)].
 
 setup(#{system := broken}) -> {error, "it is broken"};
 setup(#{system := raising}) -> error(raised);
-setup(Point) ->
+setup(Whole) ->
+    Point = maps:remove(seed, Whole),
     say({setup, Point}),
-    {ok, {Point, 0}}.
+    {ok, {case Point of #{system := S} when S =:= seeded; S =:= seeding -> Whole; #{} -> Point end, 0}}.
 
 round({#{system := failing}, 1}) -> {error, "it failed"};
 round({#{system := exiting}, 1}) -> exit(exited);
@@ -38,6 +39,8 @@ round({#{system := slow} = Point, Count}) ->
     receive
     after 500 -> {ok, #{rate => 1}, {Point, Count + 1}}
     end;
+%% As a benchmark draws from its seeds.
+round({#{seed := Seed} = Point, Count}) -> {ok, #{rate => Seed + Count}, {Point, Count + 1}};
 %% No JSON.
 round({#{system := unwritable} = Point, 1}) -> {ok, #{rate => {no, json}}, {Point, 2}};
 round({#{size := Size} = Point, Count}) ->
@@ -51,7 +54,7 @@ rate(3, Count) -> [30 + Count, 1000, 0];
 rate(Size, Count) -> 10 * Size + Count.
 
 teardown({Point, _}) ->
-    say({teardown, Point}),
+    say({teardown, maps:remove(seed, Point)}),
     ok.
 
 say(What) ->

@@ -49,6 +49,11 @@ a_point_without_a_round_is_left_out_test() ->
     Run = run("a", [{4, 1, <<"mesh">>}, {8, 1, <<"mesh">>}], [{0, 100, 0.0}]),
     ?assertEqual({ok, [{key(1, <<"mesh">>), [{4, [1.0]}]}]}, atoll_bench_knee_curves:of_runs([Run])).
 
+of_a_closed_loop_there_is_no_curve_test() ->
+    #{rounds := [Round]} = Run = run("a", [{4, 1, <<"mesh">>}], [{0, 100, 0.0}]),
+    Closed = Run#{rounds := [Round#{<<"values">> := #{<<"goodput_per_s">> => 5000}}]},
+    ?assertEqual({ok, []}, atoll_bench_knee_curves:knees([Closed], #{})).
+
 a_point_that_failed_is_told_with_the_knee_of_the_others_test() ->
     Points = [{4, 1, <<"mesh">>}, {8, 1, <<"mesh">>}, {16, 1, <<"mesh">>}, {16, 10, <<"mesh">>}],
     Run = run("a", Points, [{0, 100, 0.0}, {1, 100, 0.0}], [2, 3]),

@@ -63,11 +63,25 @@ what_others_use_is_all_but_ours_test() ->
     ?assertEqual(1.0, Others(Given + 3, 0)),
     ?assertEqual(null, atoll_bench_machine:others(none, none, 1000)).
 
+%% In a tenth of a second the threshold is a tick for each processor, and each process and each look
+%% is rounded to one.
+of_a_round_that_is_too_short_for_ticks_nothing_is_said_test() ->
+    Others = fun(WallMs) -> atoll_bench_machine:others({7000, 300}, {7003, 300}, WallMs) end,
+    ?assertEqual([null, null, null], [Others(WallMs) || WallMs <- [0, 100, 499]]),
+    ?assert(is_float(Others(500))).
+
+%% What the host gave to other machines is no more ours than what other processes used. A guest's
+%% time is the user's already; a kernel that knows of no host writes seven numbers.
+what_the_host_took_is_the_others_test() ->
+    Busy = fun(Line) -> atoll_bench_machine:busy(list_to_binary("cpu0 " ++ Line ++ "\n"), <<"0">>) end,
+    ?assertEqual(1 + 2 + 3 + 6 + 7 + 100, Busy("1 2 3 4 5 6 7 100 1000 10000")),
+    ?assertEqual(1 + 2 + 3 + 6 + 7, Busy("1 2 3 4 5 6 7")).
+
 processors_that_this_vm_may_not_use_do_not_count_test() ->
     Line = fun(Name, Base) -> [Name, [[" ", integer_to_list(Base * N)] || N <- [1, 2, 3, 9, 9, 4, 5, 9, 9, 9]], "\n"] end,
     Stat = iolist_to_binary([Line("cpu ", 1111), Line("cpu0", 1), Line("cpu1", 10), Line("cpu2", 100), Line("cpu10", 1000), "intr 7 8\n"]),
     [
-        ?assertEqual({Allowed, 15 * Sum}, {Allowed, atoll_bench_machine:busy(Stat, Allowed)})
+        ?assertEqual({Allowed, 24 * Sum}, {Allowed, atoll_bench_machine:busy(Stat, Allowed)})
      || {Allowed, Sum} <- [{<<"0">>, 1}, {<<"0-2">>, 111}, {<<"1,10">>, 1010}, {<<"0-1,8-15">>, 1011}, {<<"0-63">>, 1111}]
     ].
 

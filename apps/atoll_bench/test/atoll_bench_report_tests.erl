@@ -94,7 +94,8 @@ there_is_a_speedup_for_throughput_and_workers_alone_test() ->
     ?assertEqual([], atoll_bench_report_chart:speedup(metric(throughput(), Data), Data)),
     Scaling = read(atoll_bench_sample:scaling()),
     Metric = metric(<<"vertices_per_s">>, Scaling),
-    ?assertEqual([], atoll_bench_report_chart:speedup(Metric#{better := less}, Scaling)).
+    ?assertEqual([], atoll_bench_report_chart:speedup(Metric#{better := less}, Scaling)),
+    ?assertEqual([], atoll_bench_report_chart:speedup(Metric#{derived := true}, Scaling)).
 
 %% Many nodes of which one does the work are no reason to hope.
 what_is_not_said_to_scale_has_no_speedup_test() ->
@@ -102,9 +103,9 @@ what_is_not_said_to_scale_has_no_speedup_test() ->
     Data = read(Run#{header := Header#{<<"parameters">> := [Mode, maps:remove(<<"scales">>, Schedulers)]}}),
     ?assertEqual([], atoll_bench_report_chart:speedup(metric(<<"vertices_per_s">>, Data), Data)).
 
-of_our_own_benchmarks_orbit_alone_scales_test() ->
+of_our_own_benchmarks_orbit_and_debench_scale_test() ->
     ?assertEqual(
-        [{"orbit", nodes}],
+        [{"orbit", nodes}, {"debench", nodes}],
         [{Name, P} || {Name, Module} <- atoll_bench:all(), #{name := P, scales := true} <- Module:parameters()]
     ).
 

@@ -31,6 +31,15 @@ all_are_set_up_anew_for_each_start_test_() ->
         ?assertMatch(#{<<"starts">> := 2}, Header)
     end}.
 
+%% The variants of a round have the same, so that what is compared is the same work.
+no_round_of_any_start_has_the_seed_of_another_test_() ->
+    {timeout, 60, fun() ->
+        {_, #{rounds := Rounds}, _} = run(#{size => [1], system => [seeded, seeding]}, 7, 3),
+        Of = fun(Point) -> [Seed || #{<<"point">> := P, <<"values">> := #{<<"rate">> := Seed}} <- Rounds, P =:= Point] end,
+        ?assertMatch({7, 7}, {length(Of(0)), length(lists:usort(Of(0)))}),
+        ?assertEqual(lists:sort(Of(0)), lists:sort(Of(1)))
+    end}.
+
 there_are_five_starts_and_never_more_than_rounds_test_() ->
     {timeout, 60, fun() ->
         [

@@ -2,7 +2,7 @@
 %% the run ends, whichever way it ends.
 -module(atoll_cli_aco_run).
 
--export([task/3, check/1, run/1]).
+-export([task/3, check/1, options/1, run/1]).
 
 -export_type([task/0, role/0]).
 
@@ -74,23 +74,20 @@ as(gateway) -> submaster.
 
 %% @doc Starts the nodes, runs, and takes the nodes down. An error is a sentence.
 -spec run(task()) -> {ok, atoll_bench_ants:result()} | {error, unicode:chardata()}.
-run(#{nodes := Count, mode := Mode, kill := Kill} = Task) ->
-    Options = (aco:node_options(Mode))#{nodes => Count, progress => atoll_cli_progress:bar("Starting nodes")},
-    case atoll_cluster:start(Options) of
-        {ok, Cluster} ->
-            try on(Cluster, Task) of
-                {ok, _, Killed} when length(Killed) < length(Kill) ->
-                    {error, "The run was over before the nodes could be killed; with more rounds, or a --pace, it takes longer."};
-                {ok, Result, _} ->
-                    {ok, Result};
-                {error, Sentence} ->
-                    {error, Sentence}
-            after
-                ok = atoll_cluster:stop(Cluster)
-            end;
-        {error, Reason} ->
-            {error, atoll_cluster:format_error(Reason)}
+run(#{kill := Kill} = Task) ->
+    Options = (options(Task))#{progress => atoll_cli_progress:bar("Starting nodes")},
+    case atoll_cluster:with_cluster(Options, fun(Cluster) -> on(Cluster, Task) end) of
+        {ok, _, Killed} when length(Killed) < length(Kill) ->
+            {error, "The run was over before the nodes could be killed; with more rounds, or a --pace, it takes longer."};
+        {ok, Result, _} ->
+            {ok, Result};
+        {error, _} = Error ->
+            Error
     end.
+
+%% @doc How the nodes are started: as those of the benchmark.
+-spec options(task()) -> atoll_cluster:options().
+options(Task) -> atoll_bench_aco:options(Task).
 
 on(Cluster, #{problem := Problem, options := Options, mode := Mode, optimum := Optimum, chaos := Chaos} = Task) ->
     [First | _] = Nodes = atoll_cluster:nodes(Cluster),

@@ -31,6 +31,8 @@ run(#{json := Json, tolerance := Tolerance}, Files) ->
 
 knees(Json, Tolerance, Runs) ->
     case atoll_bench_knee_curves:knees(Runs, #{tolerance => Tolerance}) of
+        {ok, []} ->
+            {usage, "all of this is a closed loop, in which nothing is offered that goodput could follow"};
         {ok, Rows} ->
             ok = say_left_out(Runs),
             show(Json, Tolerance, Rows);

@@ -10,8 +10,8 @@ json(#{system := System, nodes := Nodes, group_size := Size, seed := Seed, out :
     #{offered := Offered, completed := Completed, shed := Shed, labels := Labels, restarts := Restarts} = lists:last(Looks),
     {[
         {system, System},
-        {nodes, Nodes},
-        {group_size, case System of groups -> Size; mesh -> null end},
+        {nodes, many(Nodes)},
+        {group_size, case System of groups when is_integer(Nodes) -> Size; _ -> null end},
         {seed, Seed},
         {seconds, seconds(Task)},
         {offered, Offered},
@@ -45,8 +45,8 @@ us(none) -> null;
 us(Ns) -> Ns / 1000.
 
 windows(Looks) ->
-    Before = [atoll_bench_de_window:outset(hd(Looks)) | lists:droplast(Looks)],
-    lists:zipwith(fun atoll_bench_de_window:between/2, Before, Looks).
+    Before = [debench_window:outset(hd(Looks)) | lists:droplast(Looks)],
+    lists:zipwith(fun debench_window:between/2, Before, Looks).
 
 window(#{elapsed_s := Elapsed, window_s := Length, successful := Ok, failed := Failed}) ->
     {[{elapsed_s, Elapsed}, {window_s, Length}, {successful, Ok}, {failed, Failed}]}.
@@ -70,7 +70,7 @@ table(#{system := System, nodes := Nodes, group_size := Size, out := Dir} = Task
     #{offered := Offered, completed := Completed, labels := Labels, shed := Shed} = Last = lists:last(Looks),
     [
         io_lib:format("~b nodes in ~ts, ~ts\n\n", [
-            Nodes, where(System, Size), atoll_cli_table:seconds(round(1000 * seconds(Task)))
+            many(Nodes), where(System, Size, Nodes), atoll_cli_table:seconds(round(1000 * seconds(Task)))
         ]),
         atoll_cli_table:format(
             [{left, "operation"}, {right, "successful"}, {right, "errors"}, {right, "p50 \x{b5}s"}, {right, "p99 \x{b5}s"}],
@@ -83,11 +83,15 @@ table(#{system := System, nodes := Nodes, group_size := Size, out := Dir} = Task
             atoll_cli_table:count(Shed)
         ]),
         harm(Chaos, Last),
-        ["CSV files: ", Dir, $\n]
+        ["CSV files: ", Dir, "; graphs: atoll bench report ", filename:join(Dir, "run.jsonl"), $\n]
     ].
 
-where(mesh, _Size) -> "a mesh with global";
-where(groups, Size) -> ["groups of ", integer_to_list(Size)].
+many(Nodes) when is_list(Nodes) -> length(Nodes);
+many(Nodes) -> Nodes.
+
+where(mesh, _Size, _Nodes) -> "a mesh with global";
+where(groups, _Size, Nodes) when is_list(Nodes) -> "their groups";
+where(groups, Size, _Nodes) -> ["groups of ", integer_to_list(Size)].
 
 row({Fields}) ->
     [{label, Label} | Numbers] = Fields,

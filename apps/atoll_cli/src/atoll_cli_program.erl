@@ -22,20 +22,12 @@
 -spec run(atoll_cluster:options(), unicode:chardata(), module(), prepare()) ->
     {ok, Result :: term(), Killed :: [node()]} | {error, unicode:chardata()}.
 run(Options, Doing, Program, Prepare) ->
-    case atoll_cluster:start(Options#{progress => atoll_cli_progress:bar("Starting nodes")}) of
-        {ok, Cluster} ->
-            try
-                case Prepare(Cluster) of
-                    {ok, Spec, Beside} ->
-                        watched(Cluster, Doing, fun() -> call(Cluster, Program, Spec) end, Beside);
-                    {error, _} = Error -> Error
-                end
-            after
-                ok = atoll_cluster:stop(Cluster)
-            end;
-        {error, Reason} ->
-            {error, atoll_cluster:format_error(Reason)}
-    end.
+    atoll_cluster:with_cluster(Options#{progress => atoll_cli_progress:bar("Starting nodes")}, fun(Cluster) ->
+        case Prepare(Cluster) of
+            {ok, Spec, Beside} -> watched(Cluster, Doing, fun() -> call(Cluster, Program, Spec) end, Beside);
+            {error, _} = Error -> Error
+        end
+    end).
 
 %% @doc Runs a function, which asks a cluster that the caller has started, and ends it when a
 %% node of that is lost or falls silent; what the function returns comes with the nodes that were

@@ -2,7 +2,7 @@
 %% ends, whichever way it ends.
 -module(atoll_cli_run).
 
--export([orbit/1]).
+-export([orbit/1, options/1]).
 
 -export_type([task/0, mode/0]).
 
@@ -20,27 +20,12 @@
     workers := pos_integer()
 }.
 
-%% All nodes hear of each other at once, but the machine is shared.
--define(WAYS_MS, 60000).
--define(CALL_MS, 10000).
-
 %% @doc Starts the nodes, runs, and takes the nodes down. An error is a sentence.
 -spec orbit(task()) -> {ok, orbit:result()} | {error, unicode:chardata()}.
-orbit(#{nodes := Count, mode := Mode, group_size := Size} = Task) ->
-    Grouped = lists:member(Mode, [groups, ring, 'groups-native']),
-    Options = #{
-        nodes => Count,
-        connect_all => not Grouped,
-        %% The others are plain Erlang nodes: that is what groups are compared with.
-        apps => [atoll || Grouped],
-        args => case Mode of
-                    'groups-native' -> fun(Nodes) -> orbit_native:args(Nodes, Size) end;
-                    _ -> []
-                end
-    },
-    Answer = atoll_cli_program:run(Options, ["Running Orbit in mode ", atom_to_list(Mode)], orbit, fun(Cluster) ->
+orbit(#{mode := Mode} = Task) ->
+    Answer = atoll_cli_program:run(options(Task), ["Running Orbit in mode ", atom_to_list(Mode)], orbit, fun(Cluster) ->
         case prepare(Cluster, Mode) of
-            ok -> {ok, Task#{nodes := atoll_cluster:nodes(Cluster), mode := program(Mode)}, none};
+            {ok, ready} -> {ok, Task#{nodes := atoll_cluster:nodes(Cluster), mode := program(Mode)}, none};
             {error, _} = Error -> Error
         end
     end),
@@ -49,21 +34,19 @@ orbit(#{nodes := Count, mode := Mode, group_size := Size} = Task) ->
         {error, Sentence} -> {error, Sentence}
     end.
 
-prepare(Cluster, 'groups-native') ->
-    ok = atoll_cli_progress:now_doing("Waiting until every node has a way to every other"),
-    Nodes = atoll_cluster:nodes(Cluster),
-    Answers = atoll_cluster:multicall(Cluster, orbit_native, await, [Nodes, ?WAYS_MS], ?WAYS_MS + ?CALL_MS),
-    ok = atoll_cli_progress:done(),
-    case [Late || {_, Answer} = Late <- Answers, Answer =/= {ok, ok}] of
-        [] ->
-            ok;
-        [{Node, {ok, {no_way, Other}}} | _] ->
-            {error, io_lib:format("Node ~ts has found no way to ~ts within ~b s.", [Node, Other, ?WAYS_MS div 1000])};
-        [{_, {error, Reason}} | _] ->
-            {error, atoll_cluster:format_error(Reason)}
-    end;
-prepare(_Cluster, _Mode) ->
-    ok.
+%% @doc How the nodes are started: several as those of the benchmark, and one alone, whose workers
+%% are all there is, with a scheduler for each processor.
+-spec options(task()) -> atoll_cluster:options().
+options(#{mode := Mode, group_size := Size, nodes := 1}) when Mode =:= seq; Mode =:= par ->
+    (orbit:node_options(Mode, Size))#{nodes => 1};
+options(Task) ->
+    atoll_bench_orbit:options(Task).
+
+prepare(Cluster, Mode) ->
+    _ = [ok = atoll_cli_progress:now_doing("Waiting until every node has a way to every other") || Mode =:= 'groups-native'],
+    Ready = atoll_bench_orbit:ready(Cluster, Mode),
+    _ = [ok = atoll_cli_progress:done() || Mode =:= 'groups-native'],
+    Ready.
 
 %% Which program that is.
 program('groups-native') -> mesh;

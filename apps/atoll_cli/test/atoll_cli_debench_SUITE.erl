@@ -8,6 +8,7 @@
     a_configuration_is_run_and_its_files_are_the_original_s/1,
     killed_workers_come_back_and_goodput_goes_on/1,
     a_node_that_is_lost_ends_the_run_at_once/1,
+    on_nodes_that_were_started_by_hand_it_runs_and_leaves_nothing/1,
     wrong_usage_says_one_sentence_and_starts_nothing/1,
     the_knee_of_runs_is_told/1
 ]).
@@ -22,7 +23,7 @@ suite() -> [{timetrap, {minutes, 5}}].
 
 all() ->
     [a_configuration_is_run_and_its_files_are_the_original_s, killed_workers_come_back_and_goodput_goes_on,
-     a_node_that_is_lost_ends_the_run_at_once, wrong_usage_says_one_sentence_and_starts_nothing,
+     a_node_that_is_lost_ends_the_run_at_once, on_nodes_that_were_started_by_hand_it_runs_and_leaves_nothing, wrong_usage_says_one_sentence_and_starts_nothing,
      the_knee_of_runs_is_told].
 
 init_per_testcase(_, Config) ->
@@ -53,8 +54,9 @@ a_configuration_is_run_and_its_files_are_the_original_s(Config) ->
     ?assert(Ok > 0),
     ?assertEqual(Ok, lists:sum([N || #{<<"successful">> := N} <- Operations])),
     ?assertEqual(Ok, lists:sum([N || #{<<"successful">> := N} <- Windows])),
-    {ok, Dirs} = file:list_dir(Out),
-    ?assertMatch(["aggregated", _, _], lists:sort(Dirs)),
+    {ok, Listed} = file:list_dir(Out),
+    ?assertMatch(["aggregated", _, _, "run.jsonl"], lists:sort(Listed)),
+    Dirs = Listed -- ["run.jsonl"],
     Labels = [
         "far", "global_register", "global_unregister", "global_whereis", "local_register", "local_unregister",
         "local_whereis", "spawning"
@@ -75,6 +77,7 @@ a_configuration_is_run_and_its_files_are_the_original_s(Config) ->
         end
      || D <- Dirs
     ],
+    ok = draws(filename:join(Out, "run.jsonl"), Labels),
     %% All nodes are the sum of each.
     Total = fun(D) ->
         lists:sum([binary_to_integer(Successful) || [_, _, _, Successful, _] <- rows(text([Out, D, "summary.csv"]))])
@@ -82,6 +85,25 @@ a_configuration_is_run_and_its_files_are_the_original_s(Config) ->
     ?assertEqual(Ok, Total("aggregated")),
     ?assertEqual(Ok, lists:sum([Total(D) || D <- Dirs, D =/= "aggregated"])),
     ?assertEqual(ok, atoll_cli_os:await_none_left(Dir, ?GONE_MS)).
+
+%% The original's graphs: throughput and latency over the time, and how the latencies are distributed,
+%% with a line for each operation.
+draws(File, Labels) ->
+    {ok, #{status := complete} = Run} = atoll_bench_file:read(File),
+    Parts = atoll_bench_report_parts:all(atoll_bench_report_data:read(1, Run)),
+    Charts = maps:from_list([{Id, Chart} || #{id := Id} = Chart <- atoll_bench_report_parts:charts(Parts)]),
+    #{<<"debench_run-1-throughput">> := Throughput, <<"debench_run-1-latency">> := Latency, <<"debench_run-1-latency-cdf">> := _} = Charts,
+    [
+        begin
+            ?assertEqual(Labels, [binary_to_list(Name) || Name <- Series]),
+            ?assertMatch(<<"elapsed", _/binary>>, X)
+        end
+     || #{series := Series, x := #{label := X}} <- [Throughput, Latency]
+    ],
+    %% Three intervals of each.
+    [#{lines := Lines}] = maps:get(panels, Throughput),
+    ?assertEqual([3 || _ <- Labels], [length(Points) || #{points := Points} <- Lines]),
+    ok.
 
 text(Path) ->
     {ok, Text} = file:read_file(filename:join(Path)),
@@ -122,6 +144,60 @@ a_node_that_is_lost_ends_the_run_at_once(Config) ->
     ?assertMatch({Said, {match, _}}, {Said, re:run(Said, "Node \\S+ was lost during the run\\.")}),
     ?assertEqual(ok, atoll_cli_os:await_none_left(Dir, ?GONE_MS)).
 
+%% As docs/debench.md has it: three nodes of stock Erlang. The second run is killed in its middle, the
+%% third loses a node.
+on_nodes_that_were_started_by_hand_it_runs_and_leaves_nothing(Config) ->
+    Dir = ?config(dir, Config),
+    Peers = [
+        begin
+            {ok, Peer, Node} = peer:start_link(#{
+                name => peer:random_name(), host => "127.0.0.1", longnames => true, connection => standard_io,
+                args => ["-setcookie", "debenchers"],
+                env => [{Name, false} || Name <- ["ERL_LIBS", "ERL_FLAGS", "ERL_AFLAGS", "ERL_ZFLAGS"]]
+            }),
+            {Peer, Node}
+        end
+     || _ <- [1, 2, 3]
+    ],
+    Before = [known(Peer) || {Peer, _} <- Peers],
+    Clean = fun(Some) ->
+        ok = atoll_cli_os:await(fun() -> [known(Peer) || {Peer, _} <- Some] =:= lists:sublist(Before, length(Some)) end, 30000)
+    end,
+    Names = lists:flatten(lists:join(",", [atom_to_list(Node) || {_, Node} <- Peers])),
+    On = fun(File, Out) -> ["debench", File, "--on", Names, "--cookie", "debenchers", "--out", filename:join(Dir, Out)] end,
+    {Result, _} = json(Dir, On(written(Dir, ?CONFIG "{concurrent, 4}.\n"), "by_hand") ++ ["--offered", "closed"]),
+    #{<<"nodes">> := 3, <<"group_size">> := null, <<"successful">> := Ok, <<"operations">> := Operations} = Result,
+    %% No rate bounds it.
+    ?assert(Ok > 3 * 3 * 100, Ok),
+    [?assert(N > 0, Label) || #{<<"label">> := Label, <<"successful">> := N} <- Operations],
+    {ok, Written} = file:list_dir(filename:join(Dir, "by_hand")),
+    ?assertEqual(lists:sort(["aggregated", "run.jsonl" | [atom_to_list(Node) || {_, Node} <- Peers]]), lists:sort(Written)),
+    ok = Clean(Peers),
+    Long = written(Dir, "{duration, 120}.\n{operations, [{spawning, 1}, {global_register, 1}]}.\n"),
+    Loaded = fun() -> lists:all(fun({Peer, _}) -> is_pid(peer:call(Peer, erlang, whereis, [debench_workers])) end, Peers) end,
+    [
+        begin
+            Program = atoll_cli_os:start(Dir, On(Long, Out)),
+            ok = atoll_cli_os:await(Loaded, 60000),
+            {Status, Some} = Ends(Program),
+            #{status := Exit, stderr := Said} = atoll_cli_os:await_exit(Program, 60000),
+            ?assertEqual({Out, Status}, {Out, Exit}),
+            Status =:= 1 andalso ?assertMatch({match, _}, re:run(Said, "Node \\S+ was lost during the run\\.")),
+            ok = Clean(Some)
+        end
+     || {Out, Ends} <- [
+            {"killed", fun(Program) -> ok = atoll_cli_os:signal(Program, "KILL"), {137, Peers} end},
+            {"lost", fun(_) -> ok = peer:stop(element(1, lists:last(Peers))), {1, lists:droplast(Peers)} end}
+        ]
+    ],
+    [ok = peer:stop(Peer) || {Peer, _} <- lists:droplast(Peers)].
+
+%% What a node has loaded of ours, and what has a name there.
+known(Peer) ->
+    Loaded = [M || {M, _} <- peer:call(Peer, code, all_loaded, []), lists:member(M, debench_own:modules())],
+    Named = [N || N <- peer:call(Peer, erlang, registered, []), lists:prefix("debench", atom_to_list(N))],
+    {Loaded, Named, peer:call(Peer, global, registered_names, [])}.
+
 wrong_usage_says_one_sentence_and_starts_nothing(Config) ->
     Dir = ?config(dir, Config),
     Good = written(Dir, ?CONFIG),
@@ -145,6 +221,15 @@ wrong_usage_says_one_sentence_and_starts_nothing(Config) ->
             {["debench", Bad("{operations, [{spawning, 1}]}.\n"), "--nodes", "1"], "all operations are of two nodes"},
             {["debench", Good, "--system", "groups", "--group-size", "3"],
                 "--group-size must be at most the number of nodes, which is 2"},
+            {["debench", Good, "--on", "here"], "--on must be different names of nodes with commas between"},
+            {["debench", Good, "--on", "a@b,a@b"], "--on must be different names of nodes with commas between"},
+            {["debench", Good, "--on", "a@b,b@b", "--nodes", "2"], "--nodes is how many to start, and with --on none is started"},
+            {["debench", Good, "--cookie", "x"], "--cookie is that of the nodes of --on"},
+            {["debench", Bad("{operations, [{spawning, 1}]}.\n"), "--on", "config"], "the configuration has none"},
+            {["debench", Bad("{erlange_nodes, [a, b]}.\n{operations, [{spawning, 1}]}.\n"), "--on", "config"],
+                "a is no name of a node"},
+            {["debench", Bad("{offered_load, open}.\n")], "must be a whole number of operations a second from 1 to 100000, or closed"},
+            {["debench", Good, "--offered", "0"], "--offered must be a whole number from 1 to 100,000, or closed"},
             {["debench", Good, "--system", "ring"], "--system must be one of mesh, groups"},
             {["debench", Good, "--chaos", "0"], "--chaos must be a number above 0"},
             {["debench", Good, "--out", Dir], "file already exists"},

@@ -138,8 +138,20 @@ the_simulator_s_page_explains_every_key(_) ->
 the_page_on_faults_explains_every_key(_) ->
     explains_every_key(page("docs/chaos.md")).
 
+%% The nodes that it has started by hand are started as it says.
 the_page_of_de_bench_explains_every_key(_) ->
-    explains_every_key(page("docs/debench.md")).
+    Page = page("docs/debench.md"),
+    [_, _, _] = Lines = [Line || {text, Block} <- blocks(lines(Page), []), <<"erl ", _/binary>> = Line <- Block],
+    Dir = atoll_cli_os:new_dir(),
+    Nodes = [atoll_cli_os:start(Dir, {sh, binary_to_list(<<"exec ", Line/binary, " -noinput">>)}) || Line <- Lines],
+    try
+        Up = fun() -> {ok, Names} = erl_epmd:names({127, 0, 0, 1}), ["a", "b", "c"] -- [Name || {Name, _} <- Names] =:= [] end,
+        ok = atoll_cli_os:await(Up, 60000),
+        explains_every_key(Page)
+    after
+        [ok = atoll_cli_os:signal(Node, "KILL") || Node <- Nodes],
+        ok = atoll_cli_os:remove_dir(Dir)
+    end.
 
 %% The shell is started with the line that stands there, and given the lines of the block.
 a_shell_does_what_the_page_on_faults_says(_) ->

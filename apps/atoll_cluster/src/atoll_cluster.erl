@@ -23,7 +23,7 @@
 -module(atoll_cluster).
 -compile({no_auto_import, [nodes/1]}).
 
--export([start/1, start_link/1, stop/1]).
+-export([start/1, start_link/1, stop/1, with_cluster/2]).
 -export([nodes/1, info/1, status/1]).
 -export([call/5, call/6, multicall/4, multicall/5]).
 -export([kill/2, pause/2, resume/2, restart/2]).
@@ -103,6 +103,21 @@ flush(Cluster) ->
 -spec stop(cluster()) -> ok.
 stop(Cluster) ->
     atoll_cluster_server:stop(Cluster).
+
+%% @doc What a function returns of a cluster that is there as long as it runs, and is down whichever
+%% way it ends. If the nodes do not start it is not called, and why is a sentence.
+-spec with_cluster(options(), fun((cluster()) -> Result)) -> Result | {error, unicode:chardata()}.
+with_cluster(Options, Fun) ->
+    case start(Options) of
+        {ok, Cluster} ->
+            try
+                Fun(Cluster)
+            after
+                ok = stop(Cluster)
+            end;
+        {error, Reason} ->
+            {error, format_error(Reason)}
+    end.
 
 %% @doc The nodes, in order, whether up or not.
 -spec nodes(cluster()) -> [node()].

@@ -64,6 +64,7 @@ groups() ->
         ]},
         {going, [], [
             stop_returns_when_all_are_gone,
+            with_a_cluster_a_function_has_it_as_long_as_it_runs,
             the_end_of_the_owner_takes_the_nodes_down,
             the_end_of_a_linked_owner_takes_the_nodes_down,
             the_end_of_the_server_takes_the_nodes_down,
@@ -442,6 +443,22 @@ nodes_share_a_cookie_that_did_not_exist(Config) ->
     end_vm(Vm, "halt").
 
 %% Going
+
+with_a_cluster_a_function_has_it_as_long_as_it_runs(Config) ->
+    Ends = [{fun() -> done end, done}, {fun() -> throw(no) end, {throw, no}}, {fun() -> exit(no) end, {exit, no}}],
+    [
+        begin
+            Up = fun(Cluster) ->
+                ?assertMatch([_ | _], alive(processes_of(Cluster))),
+                End()
+            end,
+            ?assertEqual(Ended, try atoll_cluster:with_cluster(#{nodes => 1}, Up) catch throw:Why -> {throw, Why}; exit:Why -> {exit, Why} end),
+            nothing_left(Config)
+        end
+     || {End, Ended} <- Ends
+    ],
+    {error, Sentence} = atoll_cluster:with_cluster(#{nodes => 0}, fun(_) -> error(called) end),
+    ?assertMatch({match, _}, re:run(Sentence, "nodes must be a whole number above 0")).
 
 stop_returns_when_all_are_gone(Config) ->
     Cluster = start(#{nodes => 3}),

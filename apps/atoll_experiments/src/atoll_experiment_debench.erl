@@ -23,7 +23,7 @@ about() ->
 
 -spec steps(atoll_experiment:context()) -> [atoll_experiment:step(), ...].
 steps(#{size := small}) ->
-    [bench(load, "debench", #{sweep => #{nodes => [4], global => [0, 10], offered => [50]}, rounds => 1, starts => 1})];
+    [bench(load, "debench", #{sweep => #{nodes => [4], global => [0, 10], offered => [50], group_size => [4]}, rounds => 1, starts => 1})];
 steps(#{size := full}) ->
     [bench(load, "debench", #{sweep => #{nodes => [4, 8, 16, 24], global => ?SHARES, offered => [200], group_size => [4]}, rounds => 4, starts => 1})].
 

@@ -37,18 +37,8 @@ least(Set, Numbered, Known) ->
 -spec cluster(aco_tree:mode(), Nodes :: pos_integer(), fun((atoll_cluster:cluster()) -> Result)) ->
     Result | {error, unicode:chardata()}.
 cluster(Mode, Count, Fun) ->
-    #{args := Args} = Asked = aco:node_options(Mode),
-    Options = Asked#{nodes => Count, args := atoll_bench_nodes:flags() ++ ["-kernel", "logger_level", "none"] ++ Args},
-    case atoll_cluster:start(Options) of
-        {ok, Cluster} ->
-            try
-                Fun(Cluster)
-            after
-                ok = atoll_cluster:stop(Cluster)
-            end;
-        {error, Reason} ->
-            {error, atoll_cluster:format_error(Reason)}
-    end.
+    #{args := Args} = Options = atoll_bench_aco:options(#{nodes => Count, mode => Mode}),
+    atoll_cluster:with_cluster(Options#{args := ["-kernel", "logger_level", "none" | Args]}, Fun).
 
 %% @doc A run on all nodes of a cluster; an error is a sentence.
 -spec run(atoll_cluster:cluster(), task()) -> {ok, map()} | {error, unicode:chardata()}.

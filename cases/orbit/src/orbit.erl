@@ -17,7 +17,7 @@
 %% this run to come to.
 -module(orbit).
 
--export([check/1, run/1, format_error/1]).
+-export([node_options/2, check/1, run/1, format_error/1]).
 
 -export_type([spec/0, result/0, reason/0]).
 
@@ -49,6 +49,18 @@
     %% sorted; only if asked for
     vertices => [orbit_generators:vertex(), ...]
 }.
+
+%% @doc How the nodes of a mode are started, for {@link atoll_cluster:start/1}; `groups-native' is the
+%% program of the mesh over groups ({@link orbit_native}). Where there are groups, nodes that are in
+%% none are to be connected with nobody.
+-spec node_options(seq | par | mesh | groups | ring | 'groups-native', GroupSize :: pos_integer()) ->
+    #{connect_all := boolean(), apps := [atom()], args := [string()] | fun(([node(), ...]) -> [string()])}.
+node_options('groups-native', Size) ->
+    #{connect_all => false, apps => [atoll], args => fun(Nodes) -> orbit_native:args(Nodes, Size) end};
+node_options(Mode, _Size) when Mode =:= groups; Mode =:= ring ->
+    #{connect_all => false, apps => [atoll], args => ["-atoll", "free_group", "off"]};
+node_options(_Mode, _Size) ->
+    #{connect_all => true, apps => [], args => []}.
 
 %% @doc Finds all that can be known to be wrong before the start. Nothing is
 %% started, and no node is asked.
