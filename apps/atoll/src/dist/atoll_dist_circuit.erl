@@ -27,7 +27,8 @@
 %% again as the circuit had been unused otherwise: `quiet_ms' at least, `idle_ms' at most
 %% ({@link atoll_dist_circuit_pulse}).
 %% The opener gives up `resume_ms' after the loss if it knows that there is no way, and
-%% `silence_ms' after it if there seems to be a way but nobody answers. The other end
+%% `silence_ms' after it if there seems to be a way but nobody answers, or nobody says whether
+%% there is one, as on a node that is too busy for it. The other end
 %% waits for it twice as long, or as long as both together. A circuit that never was up is tried
 %% for as long, from its beginning on: what this end goes by may be behind, and lead over nodes that have gone. It is
 %% given up at once where nobody knows a way, and where all ways were refused for a
@@ -280,8 +281,13 @@ event({timeout, look}, Now, #state{current = #path{}} = State) ->
     look(Now, State);
 event({timeout, attempt}, Now, #state{attempt = #path{} = Attempt, config = #{there := There}} = State) ->
     failed(Attempt, {silent, There}, Now, leave(Attempt, moved, State));
-event({timeout, attempt}, Now, #state{attempt = routing} = State) ->
-    no_way(Now, State#state{attempt = none});
+event({timeout, attempt}, Now, #state{attempt = routing, failed = Failed, config = #{there := There}} = State) ->
+    %% Nobody has said that there is no way.
+    Unanswered = State#state{attempt = none, is_silent = true},
+    case is_over(Now, Unanswered) of
+        true -> end_of(silent, case Failed of [{_, Why} | _] -> Why; [] -> {silent, There} end, Unanswered);
+        false -> later(Unanswered)
+    end;
 event({timeout, attempt}, _Now, #state{attempt = later} = State) ->
     ask_route(State);
 event({timeout, deadline}, _Now, #state{current = none, failed = Failed, config = #{there := There}} = State) ->
@@ -318,8 +324,8 @@ current(ack, #{received := Received, consumed := Consumed, asks := Asks}, _Now, 
         {ok, Out} -> State#state{out = Out};
         error -> end_of(bad_frame, bad_ack, State)
     end;
-current(path_lost, Said, Now, State) ->
-    lost({path_lost, Said}, false, Now, State);
+current(path_lost, {_, Why, _} = Said, Now, State) ->
+    lost({path_lost, Said}, Why =:= silent, Now, State);
 current(close, Said, _Now, State) ->
     ended({closed, Said}, State);
 current(_Type, _Body, _Now, State) ->
