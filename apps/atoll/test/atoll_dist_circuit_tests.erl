@@ -254,6 +254,20 @@ a_question_for_a_way_that_is_not_answered_is_asked_again_until_silence_is_over_t
     {Fresh, None} = events([{1000, {timeout, attempt}}], opener()),
     ?assertMatch({[], opening}, {[N || {notify, N} <- None], maps:get(state, atoll_dist_circuit:figures(Fresh))}).
 
+%% Everybody is busy: what takes two seconds there and back is waited for in the end.
+an_answer_that_is_late_every_time_is_waited_for_longer_test() ->
+    Ways = [[<<"a">>, G, <<"b">>] || G <- [<<"g">>, <<"h">>, <<"i">>, <<"j">>]],
+    {_, Waits} = lists:foldl(
+        fun(Way, {S0, Found}) ->
+            {S1, Acts} = events([{0, {cast, {route, leg, Way}}}], S0),
+            {S2, _} = events([{0, {timeout, attempt}}], S1),
+            {S2, Found ++ [Ms || {timer, attempt, Ms} <- Acts]}
+        end,
+        {opener(), []},
+        Ways
+    ),
+    ?assertEqual([1000, 2000, 4000, 4000], Waits).
+
 %% The opener has heard nothing for a while, and says so: it may look for a way as long as for any silent path.
 who_waits_for_the_other_end_waits_out_its_silence_test() ->
     Waits = fun(Why) ->

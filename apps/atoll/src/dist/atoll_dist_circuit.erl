@@ -78,7 +78,8 @@
     silent_ms => pos_integer(),
     quiet_ms => pos_integer(),
     idle_ms => pos_integer(),
-    %% How long an answer to `open' may take, and what is between two attempts that fail.
+    %% How long an answer to `open' may take at first, four times as long after two that did not
+    %% come; and what is between two attempts that fail.
     open_ms => pos_integer(),
     retry_ms => pos_integer(),
     resume_ms => pos_integer(),
@@ -150,6 +151,8 @@
     lost_at :: atoll_protocol:now_ms(),
     is_silent = true :: boolean(),
     failed = [] :: avoid(),
+    %% How many attempts have had no answer since then.
+    unanswered = 0 :: non_neg_integer(),
     %% An `ack' will be sent a while later; or as soon as the leg takes it.
     ack_timer = false :: boolean(),
     owed = no :: no | ack | asks,
@@ -427,6 +430,7 @@ lost(Why, IsSilent, Now, #state{current = #path{nodes = Nodes}, out = Out, attem
         lost_at = Now,
         is_silent = IsSilent,
         failed = [{Nodes, Why}],
+        unanswered = 0,
         ack_timer = false,
         owed = no
     }))),
@@ -448,7 +452,7 @@ leave(#path{key = Key} = Path, Why, #state{config = #{here := Here}} = State) ->
 ask_route(#state{failed = Failed, config = #{open_ms := Ms}} = State) ->
     act({timer, attempt, Ms}, act({act, {route, Failed}}, State#state{attempt = routing})).
 
-open(Leg, Nodes, #state{epoch = Epoch0, was_up = WasUp, out = Out, config = #{id := Id, window := Window, open_ms := Ms}} = State) ->
+open(Leg, Nodes, #state{epoch = Epoch0, was_up = WasUp, out = Out, config = #{id := Id, window := Window}} = State) ->
     Epoch = Epoch0 + 1,
     Path = #path{
         key = atoll_dist_circuit_frame:key(Id, Epoch), leg = Leg, nodes = Nodes, window = Window,
@@ -456,7 +460,11 @@ open(Leg, Nodes, #state{epoch = Epoch0, was_up = WasUp, out = Out, config = #{id
     },
     Open = #{window => Window, fresh => not WasUp, hello => hello(State), path => Nodes},
     Frame = atoll_dist_circuit_frame:make({open, Path#path.key, Open}),
-    act({timer, attempt, Ms}, send(Path, Frame, State#state{epoch = Epoch, attempt = Path})).
+    act({timer, attempt, patience_to_open(State)}, send(Path, Frame, State#state{epoch = Epoch, attempt = Path})).
+
+%% Where all nodes are too busy an answer that is late every time would come if it were waited for.
+patience_to_open(#state{unanswered = Unanswered, config = #{open_ms := Ms}}) ->
+    Ms bsl min(Unanswered, 2).
 
 hello(#state{was_up = false, seals = true, config = #{keys := Keys}}) -> atoll_dist_seal:hello(Keys);
 hello(_State) -> <<>>.
@@ -544,11 +552,13 @@ failed(_Path, _Why, _Now, #state{role = acceptor} = State) ->
     State#state{attempt = none};
 failed(_Path, Why, _Now, #state{current = #path{}} = State) ->
     act({notify, {not_moved, Why}}, act({cancel, attempt}, State#state{attempt = none}));
-failed(#path{nodes = Nodes}, Why, Now, #state{failed = Failed} = State0) ->
+failed(#path{nodes = Nodes}, Why, Now, #state{failed = Failed, unanswered = Unanswered} = State0) ->
     WasKnown = lists:keymember(Nodes, 1, Failed),
+    IsSilent = element(1, Why) =:= silent,
     State = State0#state{
         attempt = none,
-        is_silent = element(1, Why) =:= silent,
+        is_silent = IsSilent,
+        unanswered = Unanswered + (case IsSilent of true -> 1; false -> 0 end),
         failed = lists:sublist([{Nodes, Why} | lists:keydelete(Nodes, 1, Failed)], ?MAX_FAILED)
     },
     case is_over(Now, State) of
