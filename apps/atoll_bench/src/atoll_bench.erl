@@ -10,7 +10,7 @@
 %% repeating, writing and drawing are the harness's ({@link atoll_bench_run}).
 -module(atoll_bench).
 
--export([all/0, find/1, name/1, sweep/2, flags/2, format_error/1]).
+-export([all/0, find/1, name/1, sweep/2, flags/2, setup/3, format_error/1]).
 
 -export_type([name/0, parameter/0, point/0, metric/0, measure/0, sweep/0, error/0]).
 
@@ -90,9 +90,12 @@
 %% ({@link atoll_cluster:start/1}); the result file keeps them. No paths.
 -callback flags(point()) -> [string()].
 
--optional_callbacks([flags/1]).
+-optional_callbacks([flags/1, setup/1, setup/2]).
 
-%% Starts what the rounds of a point need. After an error nothing is left.
+%% Starts what the rounds of a point need. After an error nothing is left. With the second
+%% form it hears the number of the start, for what is drawn anew in each of them: it is the same draw
+%% when the run is repeated.
+-callback setup(point(), Start :: pos_integer()) -> {ok, State :: term()} | {error, Sentence :: unicode:chardata()}.
 -callback setup(point()) -> {ok, State :: term()} | {error, Sentence :: unicode:chardata()}.
 
 %% One round, a second or so.
@@ -138,6 +141,14 @@ flags(Module, Point) ->
     case erlang:function_exported(Module, flags, 1) of
         true -> Module:flags(Point);
         false -> []
+    end.
+
+%% @doc Has a benchmark set a point up, in the form that it has.
+-spec setup(module(), point(), Start :: pos_integer()) -> {ok, State :: term()} | {error, Sentence :: unicode:chardata()}.
+setup(Module, Point, Start) ->
+    case erlang:function_exported(Module, setup, 2) of
+        true -> Module:setup(Point, Start);
+        false -> Module:setup(Point)
     end.
 
 %% @doc The points of a sweep, in the order of the parameters' values, the

@@ -10,7 +10,7 @@
 -module(atoll_bench_aco).
 -behaviour(atoll_bench).
 
--export([summary/0, parameters/0, variant/0, metrics/0, points/1, check/1, flags/1, setup/1, round/1, teardown/1]).
+-export([summary/0, parameters/0, variant/0, metrics/0, points/1, check/1, flags/1, setup/2, round/1, teardown/1]).
 
 -define(RUN_MS, 600000).
 
@@ -80,11 +80,12 @@ spec(Nodes, #{jobs := Jobs} = Point) ->
 -spec flags(atoll_bench:point()) -> [string()].
 flags(_Point) -> atoll_bench_nodes:flags().
 
--spec setup(atoll_bench:point()) -> {ok, map()} | {error, unicode:chardata()}.
-setup(#{nodes := Count, mode := Mode, chaos := Chaos} = Point) ->
+%% Each start has other seeds, so that a run has not the same few again and again.
+-spec setup(atoll_bench:point(), pos_integer()) -> {ok, map()} | {error, unicode:chardata()}.
+setup(#{nodes := Count, mode := Mode, chaos := Chaos} = Point, Start) ->
     #{args := Args} = Options = aco:node_options(Mode),
     atoll_bench_nodes:start(Options#{nodes => Count, args := flags(Point) ++ Args}, fun(Cluster) ->
-        {ok, #{cluster => Cluster, spec => spec(atoll_cluster:nodes(Cluster), Point), chaos => Chaos, seed => 1}}
+        {ok, #{cluster => Cluster, spec => spec(atoll_cluster:nodes(Cluster), Point), chaos => Chaos, seed => 1 + 1000 * Start}}
     end).
 
 -spec round(map()) -> {ok, #{atom() => atoll_bench:measure()}, map()} | {error, unicode:chardata()}.

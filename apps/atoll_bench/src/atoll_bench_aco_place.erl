@@ -24,7 +24,7 @@
 -module(atoll_bench_aco_place).
 -behaviour(atoll_bench).
 
--export([summary/0, parameters/0, variant/0, metrics/0, points/1, check/1, flags/1, setup/1, round/1, teardown/1]).
+-export([summary/0, parameters/0, variant/0, metrics/0, points/1, check/1, flags/1, setup/2, round/1, teardown/1]).
 -export([shuffled/2]).
 
 -import(atoll_bench_nodes, [answer/1, sure/1]).
@@ -81,8 +81,9 @@ flags(_Point) ->
     atoll_bench_nodes:flags() ++ ["-atoll", "free_group", "off"].
 
 %% One node more, which is not bounded and asks the others.
--spec setup(atoll_bench:point()) -> {ok, map()} | {error, unicode:chardata()}.
-setup(#{nodes := Count} = Point) ->
+%% Each start has orders of its own, so that a run has not the same few again and again.
+-spec setup(atoll_bench:point(), pos_integer()) -> {ok, map()} | {error, unicode:chardata()}.
+setup(#{nodes := Count} = Point, Start) ->
     Shares = atoll_bench_unequal:shares(Point),
     Options = #{nodes => Count + 1, connect_all => true, apps => [atoll, aco], args => flags(Point)},
     atoll_bench_nodes:start(Options, fun(Cluster) ->
@@ -91,7 +92,7 @@ setup(#{nodes := Count} = Point) ->
             {ok, meshed} ->
                 case atoll_bench_unequal:bound(Cluster, Placer, Nodes, Shares) of
                     {ok, Quota} ->
-                        {ok, Point#{cluster => Cluster, quota => Quota, placer => Placer, nodes := lists:zip(Nodes, Shares), round => 0}};
+                        {ok, Point#{cluster => Cluster, quota => Quota, placer => Placer, nodes := lists:zip(Nodes, Shares), round => 1000 * Start}};
                     {error, _} = Error ->
                         Error
                 end;

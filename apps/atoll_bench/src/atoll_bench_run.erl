@@ -150,7 +150,7 @@ measure(Module, Points, File, #{file := FileName} = Options) ->
 
 start(Start, Group, Turns, #run{failed = Failed} = Run) ->
     steps(
-        [fun(S, R) -> set_up(Index, S, R) end || Index <- Group, not lists:keymember(Index, 1, Failed)] ++
+        [fun(S, R) -> set_up(Index, Start, S, R) end || Index <- Group, not lists:keymember(Index, 1, Failed)] ++
             [fun(S, R) -> turn(Index, {Start, Round}, S, R) end || {Round, Index} <- [{0, Index} || Index <- Group] ++ Turns],
         #{},
         Run
@@ -177,8 +177,8 @@ take_down([State | States], Module) ->
         ok = take_down(States, Module)
     end.
 
-set_up(Index, States, #run{module = Module, points = Points} = Run) ->
-    case caught(setup, fun() -> Module:setup(maps:get(Index, Points)) end) of
+set_up(Index, Start, States, #run{module = Module, points = Points} = Run) ->
+    case caught(setup, fun() -> atoll_bench:setup(Module, maps:get(Index, Points), Start) end) of
         {ok, State} -> {States#{Index => State}, Run};
         {error, Why} -> {States, failed(Index, Why, Run)}
     end.

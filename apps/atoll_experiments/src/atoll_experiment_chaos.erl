@@ -18,7 +18,7 @@ about() ->
         name => chaos,
         title => "Chaos",
         question => "Do the reliable versions of ACO come to the same result when processes are killed all the time, and when nodes are lost; and what does it cost?",
-        minutes => 6,
+        minutes => 5,
         cannot => "that a lost host is survived: all nodes are on one. A node is killed as a host would fail (SIGKILL to its process), but the kernel still "
             "closes its sockets, so the others hear of it at once."
     }.

@@ -15,7 +15,7 @@ about() ->
         name => orbit,
         title => "Orbit at scale",
         question => "What does it take to enumerate one set over more and more nodes, in a full mesh and in groups?",
-        minutes => 6,
+        minutes => 5,
         cannot =>
             "a speed-up, since all nodes share the same processors, and so neither where the mesh stops being faster; nor sets of the paper's size, which take "
             "minutes each here. What is measured is what a way of connecting nodes costs: connections, packets, memory and processor time."

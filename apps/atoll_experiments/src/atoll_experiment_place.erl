@@ -15,7 +15,7 @@ about() ->
         name => place,
         title => "Placement by attributes",
         question => "By how much is ML-ACO faster when its submasters are on the weak nodes, chosen by what the nodes say of themselves, than in any order?",
-        minutes => 4,
+        minutes => 3,
         cannot => "nodes with more processors than others: a node is made weak by a bound on its processor time (control groups), and what it says of itself is "
             "that bound (cgroup_cpus)."
     }.

@@ -13,7 +13,7 @@ about() ->
         name => traffic,
         title => "Packets and connections of ACO",
         question => "What do names and a full mesh cost in packets, when the same work is done in the same time?",
-        minutes => 5,
+        minutes => 4,
         cannot => "packets on a wire: there is no network between the nodes. What is counted is what the sockets of distribution were given to send (send_cnt "
             "of inet:getstat/2), on all nodes, from before the tree is built until the last round; many messages that travel as one count once. A "
             "connection over which nothing else was sent gets a tick each 15 s (net_ticktime 60, the default), so what a mesh costs grows with the time, and this is that of half a minute."

@@ -15,7 +15,7 @@ about() ->
         name => weak,
         title => "Weak scaling of ACO",
         question => "How does the time of a run grow with the nodes when each brings a colony of its own, without names (ML), with names in global (GR), and in s_groups (SR)?",
-        minutes => 4,
+        minutes => 3,
         cannot => "flat curves: the work grows with the nodes and the processors do not. What the versions' times differ by at one number of nodes is what names "
             "and connections cost. Each colony has little to do, so that this shows."
     }.

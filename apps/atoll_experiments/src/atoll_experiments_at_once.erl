@@ -39,7 +39,7 @@ run(Module, #{sweep := Sweep, starts := Starts, file := Name} = Options) ->
 %% Those that fail.
 start(Start, Module, Points, File, Begun) ->
     Self = self(),
-    Workers = [{Index, spawn_link(fun() -> work(Module, Point, Self) end)} || {Index, Point} <- Points],
+    Workers = [{Index, spawn_link(fun() -> work(Module, Point, Start, Self) end)} || {Index, Point} <- Points],
     Ready = [{Index, Pid, said(Pid, ready, ?READY_MS)} || {Index, Pid} <- Workers],
     At = now_ms(),
     Before = atoll_bench_machine:look(),
@@ -77,8 +77,8 @@ gone(Pid) ->
     Pid ! end_now,
     receive {'DOWN', Ref, process, Pid, _} -> ok end.
 
-work(Module, Point, Self) ->
-    case Module:setup(Point) of
+work(Module, Point, Start, Self) ->
+    case atoll_bench:setup(Module, Point, Start) of
         {ok, State} ->
             Self ! {self(), ready, ok},
             After = receive

@@ -98,7 +98,6 @@ finding(#{figure := Figure, says := Says, kind := Kind} = Question, Pairs, Resul
     {Holds, Here} = decided(Question, Pairs, Results),
     Base = #{figure => Figure, says => Says, kind => Kind, why => maps:get(why, Question, "")},
     case elsewhere(Question, Results) of
-        _ when Holds =:= unknown -> Base#{holds => unknown, here => Here};
         [] -> Base#{holds => Holds, here => Here};
         Beyond -> Base#{holds => unknown, here => [Here, " ", Beyond]}
     end.
@@ -125,8 +124,11 @@ by_answer(#{kind := knee, by := Fun}, {run, Run} = Answer) ->
 by_answer(#{by := Fun}, Answer) ->
     Fun(Answer).
 
-by_pairs(_Question, [], _Places, _Run) ->
-    {unknown, "Nothing was measured."};
+by_pairs(_Question, [], _Places, #{rounds := Rounds} = Run) ->
+    {unknown, case {Rounds, atoll_experiments_samples:disturbed(Run)} of
+        {[_ | _], {All, All}} -> "All rounds were disturbed by other processes.";
+        _ -> "Nothing was measured there."
+    end};
 by_pairs(#{kind := Kind, by := #{called := Called}}, Pairs, Places, _Run) ->
     Each = [holds(Kind, Pair) || Pair <- Pairs],
     Holds = case {lists:member(false, Each), lists:usort(Each)} of

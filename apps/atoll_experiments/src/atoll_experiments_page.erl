@@ -108,10 +108,16 @@ table(#{caption := Caption, kind := Kind, head := Head, rows := Fun}, Answer) ->
 table(#{caption := Caption, down := Down, across := {Parameter, Across}, quantity := Quantity} = Table, {run, Run}) ->
     At = maps:get(at, Table, #{}),
     #{header := #{<<"points">> := Points}} = Run,
-    Of = fun(D, A) -> [V || {_, V} <- atoll_experiments_samples:by_start(Quantity, At#{Down => D, Parameter => A}, Run)] end,
+    Of = fun(D, A) ->
+        Point = At#{Down => D, Parameter => A},
+        case atoll_experiments_samples:by_start(Quantity, Point, Run) of
+            [] -> {disturbed, atoll_experiments_samples:by_start(Quantity, Point, atoll_experiments_samples:heedless(Run))};
+            Samples -> {quiet, Samples}
+        end
+    end,
     Key = atom_to_binary(Down),
     Cells = [{D, [Of(D, A) || A <- Across]} || D <- lists:usort([maps:get(Key, Point) || Point <- Points]), is_number(D)],
-    case [Row || {_, Samples} = Row <- Cells, lists:any(fun(S) -> S =/= [] end, Samples)] of
+    case [Row || {_, Samples} = Row <- Cells, lists:any(fun({_, S}) -> S =/= [] end, Samples)] of
         [] -> "";
         Filled ->
             [
@@ -123,23 +129,27 @@ table(#{caption := Caption, down := Down, across := {Parameter, Across}, quantit
 words(Word) when is_atom(Word) -> string:replace(atom_to_list(Word), "_", " ", all);
 words(Number) -> number(Number).
 
-cell([]) -> number(none);
-cell(Samples) ->
-    case atoll_experiments_judge:interval(Samples) of
+%% What others have disturbed throughout stands in parentheses.
+cell({_, []}) ->
+    number(none);
+cell({disturbed, Samples}) ->
+    ["(", number(atoll_bench_stats:median([V || {_, V} <- Samples])), ")"];
+cell({quiet, Samples}) ->
+    case atoll_experiments_judge:interval([V || {_, V} <- Samples]) of
         {Same, Same, Same} -> number(Same);
         {Median, Low, High} -> [number(Median), " [", number(Low), "–", number(High), "]"]
     end.
 
-pairs([First | Others]) -> [{First, Other} || Other <- Others];
-pairs([]) -> [].
+pairs([{quiet, First} | Others]) -> [{[V || {_, V} <- First], [V || {_, V} <- Other]} || {quiet, Other} <- Others];
+pairs(_) -> [].
 
 %% What the rounds were, and what could not be seen in them.
 measured(Run, Pairs) ->
     {Disturbed, Rounds} = atoll_experiments_samples:disturbed(Run),
     [
-        io_lib:format("*~b starts; ~b of ~b rounds were disturbed, and are left out. ", [atoll_experiments_samples:starts(Run), Disturbed, Rounds]),
+        io_lib:format("*~b starts; ~b of ~b rounds were disturbed, and are left out (what has no others stands in parentheses). ", [atoll_experiments_samples:starts(Run), Disturbed, Rounds]),
         case [Least || {A, B} <- Pairs, Least <- [atoll_experiments_power:least(A, B)], Least =/= none] of
-            [] -> "With so few starts it shows no difference.*\n\n";
+            [] -> "So few starts show no difference.*\n\n";
             Leasts -> ["A difference from the first column is seen from a factor of ", range(lists:min(Leasts), lists:max(Leasts)), " on.*\n\n"]
         end
     ].

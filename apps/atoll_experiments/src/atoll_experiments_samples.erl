@@ -2,7 +2,7 @@
 %% start of the nodes, without the rounds that others disturbed ({@link atoll_bench_samples}).
 -module(atoll_experiments_samples).
 
--export([by_start/3, values/2, disturbed/1, starts/1, rows/1]).
+-export([by_start/3, heedless/1, disturbed/1, starts/1, rows/1]).
 
 -export_type([samples/0]).
 
@@ -41,10 +41,10 @@ each([First | Others], Fun) ->
         Value <- Fun([A | [element(2, lists:keyfind(Start, 1, Other)) || Other <- Others]])
     ].
 
-%% @doc The values without the numbers of their starts.
--spec values(samples(), [pos_integer()] | all) -> [number()].
-values(Samples, all) -> [Value || {_, Value} <- Samples];
-values(Samples, Starts) -> [Value || {Start, Value} <- Samples, lists:member(Start, Starts)].
+%% @doc The same run as if nobody had looked at what others did: with the disturbed rounds. For what
+%% is shown where there is nothing else.
+-spec heedless(atoll_bench_file:run()) -> atoll_bench_file:run().
+heedless(#{rounds := Rounds} = Run) -> Run#{rounds := [maps:remove(<<"others_cpu">>, Round) || Round <- Rounds]}.
 
 %% @doc How many rounds others have disturbed, and of how many.
 -spec disturbed(atoll_bench_file:run()) -> {non_neg_integer(), non_neg_integer()}.

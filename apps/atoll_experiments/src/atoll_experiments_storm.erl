@@ -3,7 +3,7 @@
 -module(atoll_experiments_storm).
 -behaviour(atoll_bench).
 
--export([summary/0, parameters/0, variant/0, metrics/0, points/1, check/1, flags/1, setup/1, round/1, teardown/1]).
+-export([summary/0, parameters/0, variant/0, metrics/0, points/1, check/1, flags/1, setup/2, round/1, teardown/1]).
 
 -spec summary() -> string().
 summary() -> "Ant colonies with a kill a second on every node, and without".
@@ -26,8 +26,8 @@ check(Point) -> atoll_bench_aco:check(Point).
 -spec flags(atoll_bench:point()) -> [string()].
 flags(Point) -> atoll_bench_aco:flags(Point).
 
--spec setup(atoll_bench:point()) -> {ok, map()} | {error, unicode:chardata()}.
-setup(Point) -> atoll_bench_aco:setup(Point).
+-spec setup(atoll_bench:point(), pos_integer()) -> {ok, map()} | {error, unicode:chardata()}.
+setup(Point, Start) -> atoll_bench_aco:setup(Point, Start).
 
 -spec round(map()) -> {ok, #{atom() => atoll_bench:measure()}, map()} | {error, unicode:chardata()}.
 round(State) -> atoll_bench_aco:round(State).
