@@ -18,7 +18,7 @@ about() ->
         name => chaos,
         title => "Chaos",
         question => "Do the reliable versions of ACO come to the same result when processes are killed all the time, and when nodes are lost; and what does it cost?",
-        minutes => 5,
+        minutes => 4,
         cannot => "that a lost host is survived: all nodes are on one. A node is killed as a host would fail (SIGKILL to its process), but the kernel still "
             "closes its sockets, so the others hear of it at once."
     }.
@@ -27,7 +27,7 @@ about() ->
 -spec asks(atoll_experiment:context()) -> [atoll_experiment:ask(), ...].
 asks(#{size := Size}) ->
     {Nodes, Iterations, Starts, Lost} = case Size of
-        full -> {8, 100, 6, #{}};
+        full -> {8, 150, 6, #{}};
         small -> {5, 4, 1, #{nodes => [6], program => [orbit], lost => [member]}}
     end,
     Sweep = #{nodes => [Nodes], mode => ?MODES, chaos => [0, 1], jobs => [40], ants => [4], local_iterations => [10], global_iterations => [Iterations]},

@@ -5,7 +5,7 @@
 -export([about/0, asks/1, tables/0, questions/0]).
 
 -define(MODES, [sr, ml, gr]).
--define(SIZES, [16, 32]).
+-define(SIZES, [12, 24]).
 
 -spec about() -> atoll_experiment:about().
 about() ->
@@ -22,7 +22,7 @@ about() ->
 %% All at once: the window is the same for all, and most of it is waiting.
 -spec asks(atoll_experiment:context()) -> [atoll_experiment:ask(), ...].
 asks(#{size := small}) -> [ask([5], 2, 1)];
-asks(#{size := full}) -> [ask(?SIZES, 64, 5)].
+asks(#{size := full}) -> [ask(?SIZES, 56, 5)].
 
 ask(Nodes, Rounds, Starts) ->
     Sweep = #{nodes => Nodes, mode => ?MODES, jobs => [20], ants => [2], local_iterations => [1], global_iterations => [Rounds], pace_ms => [500]},

@@ -5,7 +5,7 @@
 -export([about/0, asks/1, tables/0, questions/0]).
 
 -define(MODES, [sr, ml, gr]).
--define(SIZES, [8, 16, 32]).
+-define(SIZES, [8, 32]).
 %% Until the processes are there and have their names, and all rounds.
 -define(WHOLE, {sum, [build_ms, wall_ms]}).
 
@@ -26,7 +26,7 @@ asks(#{size := full}) -> [ask(?SIZES, 20, 6)].
 
 ask(Nodes, Rounds, Starts) ->
     Sweep = #{nodes => Nodes, mode => ?MODES, jobs => [20], ants => [2], local_iterations => [2], global_iterations => [Rounds]},
-    #{key => versions, do => {bench, "aco", #{sweep => Sweep, rounds => 2 * Starts, starts => Starts}}}.
+    #{key => versions, do => {bench, "aco", #{sweep => Sweep, rounds => Starts, starts => Starts}}}.
 
 -spec tables() -> [atoll_experiment:table()].
 tables() ->

@@ -190,7 +190,7 @@ traffic_test() ->
     Of = fun(Packets, Connections) ->
         holds(atoll_experiment_traffic, #{packets => {run, starts([
             {#{nodes => N, mode => Mode}, #{packets => P, connections_mean => C}}
-         || N <- [16, 32], {Mode, P, C} <- lists:zip3([sr, ml, gr], Packets, Connections)
+         || N <- [12, 24], {Mode, P, C} <- lists:zip3([sr, ml, gr], Packets, Connections)
         ])}})
     end,
     ?assertEqual([true, true, true], Of([1, 2, 3], [10, 20, 20])),
