@@ -46,7 +46,7 @@ some(Fast, More) ->
 
 %% Measures with Module at a point for some rounds.
 with(Module, Point, Fun) ->
-    {ok, State} = Module:setup(Point),
+    {ok, State} = atoll_bench:setup(Module, Point, 1),
     try
         Fun(State)
     after
