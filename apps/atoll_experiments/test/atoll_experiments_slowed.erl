@@ -1,12 +1,12 @@
 %% A benchmark of two variants on real nodes that do the same, but for what was planted: the second does so much
-%% more of it, per cent.
+%% more of it, per cent. What is measured is processor time, which others on the machine do not take away.
 -module(atoll_experiments_slowed).
 -behaviour(atoll_bench).
 
 -export([summary/0, parameters/0, variant/0, metrics/0, points/1, check/1, flags/1, setup/1, round/1, teardown/1]).
 -export([work/1]).
 
--define(TURNS, 600000).
+-define(TURNS, 3000000).
 
 summary() -> "Two variants, one of which may be slowed".
 
@@ -18,7 +18,7 @@ parameters() ->
 
 variant() -> variant.
 
-metrics() -> [#{name => us, label => "Time", unit => "us", better => less, kind => value}].
+metrics() -> [#{name => us, label => "Processor time", unit => "us", better => less, kind => value}].
 
 points(Points) -> Points.
 
@@ -32,13 +32,23 @@ setup(#{planted := Planted, variant := Variant} = Point) ->
 
 round(#{cluster := Cluster, turns := Turns} = State) ->
     [Node] = atoll_cluster:nodes(Cluster),
-    %% Of several the middle one: what else the machine does comes and goes.
     case atoll_bench_nodes:call(Cluster, Node, {?MODULE, work}, [Turns], 60000) of
         {ok, Us} -> {ok, #{us => Us}, State};
         {error, _} = Error -> Error
     end.
 
+%% The least of several: what others do to caches only adds to it.
 work(Turns) ->
-    atoll_bench_stats:median([element(1, timer:tc(fun() -> lists:foldl(fun(N, Sum) -> (Sum * 31 + N) rem 65521 end, 0, lists:seq(1, Turns)) end)) || _ <- lists:seq(1, 7)]).
+    lists:min([
+        begin
+            Before = atoll_bench_machine:own_cpu_us(),
+            _ = turn(Turns, 1),
+            atoll_bench_machine:own_cpu_us() - Before
+        end
+     || _ <- lists:seq(1, 7)
+    ]).
+
+turn(0, Sum) -> Sum;
+turn(N, Sum) -> turn(N - 1, (Sum * 31 + N) rem 65521).
 
 teardown(#{cluster := Cluster}) -> atoll_bench_nodes:stop(Cluster).
