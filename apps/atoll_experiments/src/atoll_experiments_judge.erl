@@ -17,7 +17,7 @@
 %% </ul>
 -module(atoll_experiments_judge).
 
--export([findings/2, sees/2, interval/1, number/1]).
+-export([findings/2, interval/1, number/1]).
 
 -export_type([results/0, finding/0]).
 
@@ -181,12 +181,11 @@ place(At) -> [" at ", lists:join(", ", [[string:replace(atom_to_list(P), "_", " 
 value(Value) when is_atom(Value) -> atom_to_list(Value);
 value(Value) -> number(Value).
 
-%% @doc Below which factor nothing would have been seen, as the end of a sentence.
--spec sees([number()], [number()]) -> unicode:chardata().
+%% From which factor on a difference is seen.
 sees(First, Over) ->
     case atoll_experiments_power:least(First, Over) of
         none -> "";
-        Least -> [" (from a factor of ", number(Least), " on it would be)"]
+        Least -> [" (seen from a factor of ", number(Least), " on)"]
     end.
 
 ratio([]) ->
