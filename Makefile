@@ -11,7 +11,7 @@ READY := _build/.ready
 help:
 	@echo 'make demo           nine nodes run Orbit, once as a full mesh and once in groups'
 	@echo 'make experiments    the papers'"'"' experiments again, in half an hour; EXPERIMENTS=orbit,place'
-	@echo 'make experiments-page  docs/experiments.md from what they measured last'
+	@echo 'make experiments-page  docs/evidence/experiments.md from what they measured last'
 	@echo 'make test           the fast tier of the tests; SUITE=x_SUITE CASE=y SEED=7 for a part of them;'
 	@echo '                    OTP=25, 27 or 29 runs them in a Debian root of that release'
 	@echo 'make soak           all tests in full, the goals of the overlay, planted faults, and the'
@@ -49,7 +49,7 @@ experiments: build
 	@ATOLL_TIED_TO=$$PPID $(TIED) bin/atoll experiments --out _build/experiments $(if $(EXPERIMENTS),--only $(EXPERIMENTS))
 
 experiments-page: build
-	@ATOLL_TIED_TO=$$PPID bin/atoll experiments --draw --out _build/experiments && cp _build/experiments/experiments.md docs/experiments.md
+	@ATOLL_TIED_TO=$$PPID bin/atoll experiments --draw --out _build/experiments && cp _build/experiments/experiments.md docs/evidence/experiments.md
 
 # What `make test', `make soak' and `make flaky' are told on the command line.
 CHOSEN = $(if $(SUITE),--suite '$(SUITE)') $(if $(CASE),--case '$(CASE)') $(if $(SEED),--seed '$(SEED)') \

@@ -238,6 +238,48 @@ a_circuit_that_never_was_is_tried_for_as_long_as_one_that_is_lost_test() ->
     {_, Acts5} = events([{1999, {timeout, attempt}}, {2000, {cast, no_route}}], S4),
     ?assertEqual([{ended, no_route}], [N || {notify, N} <- Acts5]).
 
+%% On a node that is too busy to answer for seconds. Only an answer says that there is no way.
+a_question_for_a_way_that_is_not_answered_is_asked_again_until_silence_is_over_test() ->
+    Path = [<<"a">>, <<"g">>, <<"b">>],
+    Opened = atoll_dist_circuit_frame:make({opened, key(1), #{window => 200000, received => 0, consumed => 0, answer => <<>>}}),
+    {Up, _} = events([{0, {cast, {route, leg, Path}}}, {0, {cast, {frame, leg, Opened}}}], opener()),
+    Lost = atoll_dist_circuit_frame:make({path_lost, key(1), {<<"b">>, silent, <<>>}}),
+    Asks = [{Ms, {timeout, attempt}} || Second <- lists:seq(1, 13), Ms <- [Second * 1100 - 100, Second * 1100]],
+    {Asked, Acts} = events([{0, {cast, {frame, leg, Lost}}} | Asks], Up),
+    ?assertMatch({[{lost, _}], 14}, {[N || {notify, N} <- Acts], length([1 || {act, {route, [{P, _}]}} <- Acts, P =:= Path])}),
+    {_, Moved} = events([{14500, {cast, {route, leg, Path}}}], Asked),
+    ?assertMatch([_], [Frame || {act, {send, leg, Frame}} <- Moved]),
+    {_, Over} = events([{15300, {timeout, attempt}}], Asked),
+    ?assertMatch([{ended, {path_lost, {_, silent, _}}}], [N || {notify, N} <- Over]),
+    {Fresh, None} = events([{1000, {timeout, attempt}}], opener()),
+    ?assertMatch({[], opening}, {[N || {notify, N} <- None], maps:get(state, atoll_dist_circuit:figures(Fresh))}).
+
+%% Everybody is busy: what takes two seconds there and back is waited for in the end.
+an_answer_that_is_late_every_time_is_waited_for_longer_test() ->
+    Ways = [[<<"a">>, G, <<"b">>] || G <- [<<"g">>, <<"h">>, <<"i">>, <<"j">>]],
+    {_, Waits} = lists:foldl(
+        fun(Way, {S0, Found}) ->
+            {S1, Acts} = events([{0, {cast, {route, leg, Way}}}], S0),
+            {S2, _} = events([{0, {timeout, attempt}}], S1),
+            {S2, Found ++ [Ms || {timer, attempt, Ms} <- Acts]}
+        end,
+        {opener(), []},
+        Ways
+    ),
+    ?assertEqual([1000, 2000, 4000, 4000], Waits).
+
+%% The opener has heard nothing for a while, and says so: it may look for a way as long as for any silent path.
+who_waits_for_the_other_end_waits_out_its_silence_test() ->
+    Waits = fun(Why) ->
+        W = up(line(#{})),
+        #{path := Path, epoch := Epoch} = ?W:figures(?A, W),
+        Lost = atoll_dist_circuit_frame:make({path_lost, key(Epoch), {<<"a">>, Why, <<>>}}),
+        {_, Acts} = atoll_dist_circuit:handle({cast, {frame, {via, <<"g">>}, Lost}}, 200, ?W:state(?B, W)),
+        ?assertEqual(3, length(Path)),
+        [Ms || {timer, deadline, Ms} <- Acts]
+    end,
+    ?assertEqual({[17000], [4000]}, {Waits(silent), Waits(link_down)}).
+
 where_waiting_is_of_no_use_a_new_circuit_ends_at_once_test_() ->
     Path = [<<"a">>, <<"g">>, <<"b">>],
     Ends = fun(Events, State) -> [Why || {notify, {ended, Why}} <- element(2, events(Events, State))] end,

@@ -8,7 +8,7 @@
 %% of this process, what was set up is taken down.
 -module(atoll_bench_run).
 
--export([run/2, format_error/1]).
+-export([run/2, header/3, format_error/1]).
 
 -export_type([options/0, error/0, summary/0]).
 
@@ -68,6 +68,8 @@ run(Module, #{file := FileName} = Options) ->
             Error
     end.
 
+%% @doc The first line of the result file of such a run, of {@link atoll_bench_file}.
+-spec header(module(), [atoll_bench:point(), ...], options()) -> #{atom() => term()}.
 header(Module, Points, Options) ->
     #{
         benchmark => list_to_binary(atoll_bench:name(Module)),

@@ -39,7 +39,7 @@ run(#{out := Dir, size := Size, draw := Draw, json := Json} = Values, []) ->
     Chosen = atoll_experiments:select(maps:get(only, Values, atoll_experiments:names())),
     case checked(Context, atoll_experiments:check(Dir, case Draw of true -> draw; false -> Size end)) of
         ok when Draw ->
-            show(Json, atoll_experiments:draw(Dir, Context));
+            show(Json, atoll_experiments:draw(Dir));
         ok ->
             ok = atoll_cli_io:say(io_lib:format("At most ~b min; Ctrl-C ends it, and the nodes with it.", [atoll_experiments:minutes(Chosen)])),
             show(Json, atoll_experiments:run(Chosen, #{dir => Dir, context => Context, say => fun atoll_cli_io:say/1}));

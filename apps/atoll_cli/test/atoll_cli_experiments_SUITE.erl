@@ -31,10 +31,10 @@ what_is_measured_stands_on_a_page_that_can_be_made_again(Config) ->
     ?assertMatch(#{<<"experiments">> := 3, <<"failed">> := 0}, atoll_cli_os:decode(Said)),
     {ok, Page} = file:read_file(filename:join(Out, "experiments.md")),
     [?assertMatch({_, _}, binary:match(Page, Part)) || Part <- [
-        <<"## Orbit at scale">>, <<"## Beyond this machine">>, <<"--size small">>,
-        %% Four nodes: six connections in a mesh, and in two groups of two three.
-        <<"| 4 | 6 | 3 |">>
+        <<"## Orbit at scale">>, <<"## Beyond this machine">>, <<"--size small">>
     ]],
+    %% Four nodes: six connections in a mesh, and in two groups of two three; in parentheses where others have disturbed it.
+    ?assertMatch({match, _}, re:run(Page, <<"\\| 4 \\| \\(?6\\)? \\| \\(?3\\)? \\|">>)),
     ok = file:delete(filename:join(Out, "experiments.md")),
     #{status := 0} = atoll_cli_line:run(Dir, Base ++ ["--draw"]),
     ?assertEqual({ok, Page}, file:read_file(filename:join(Out, "experiments.md"))).
@@ -43,7 +43,7 @@ wrong_usage_says_one_sentence(Config) ->
     Dir = ?config(dir, Config),
     Full = filename:join(Dir, "full"),
     ok = filelib:ensure_dir(filename:join(Full, "run.json")),
-    ok = file:write_file(filename:join(Full, "run.json"), "{\"size\":\"full\"}"),
+    ok = file:write_file(filename:join(Full, "run.json"), "{\"version\":2,\"size\":\"full\",\"experiments\":{}}"),
     [
         begin
             #{status := Status, stdout := Out, stderr := Said} = atoll_cli_line:run(Dir, Args),

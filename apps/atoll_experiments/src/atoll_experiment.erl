@@ -1,14 +1,24 @@
-%% @doc What an experiment is made of: a question, steps that measure, and a verdict on what
-%% they gave. Which there are says {@link atoll_experiments}.
+%% @doc What an experiment is made of, as data: what it asks of the harness, the tables of what
+%% came, and questions, each a statement of the paper with what would decide it. Which there are
+%% says {@link atoll_experiments}; {@link atoll_experiments_judge} answers the questions, and no
+%% experiment does so by itself.
 %%
-%% A verdict is a pure function of the results. It holds nothing that was known before: each of
-%% its claims says a thing of the paper beside what came of it here, with its numbers, and whether
-%% that is the same; of a step that failed or was cut short it says what can be said without it.
+%% == Kinds of question ==
+%% <dl>
+%% <dt>`differs'</dt><dd>of two variants one has more: `bench compare' decides, by starts of the
+%%   nodes. Decided at all places or not at all.</dd>
+%% <dt>`near', `at_most'</dt><dd>by which factor they differ: the interval of the ratios of both in
+%%   the same start decides.</dd>
+%% <dt>`knee'</dt><dd>where curves stop following the load: `bench knee' has found them.</dd>
+%% <dt>`counted'</dt><dd>what does not vary with the machine: connections, runs that ended, a cost.</dd>
+%% <dt>`simulation'</dt><dd>the same of protocols in virtual time.</dd>
+%% <dt>`arithmetic'</dt><dd>a formula was worked out, and nothing was run: nobody could find otherwise.</dd>
+%% </dl>
 -module(atoll_experiment).
 
--export([bench/3, claim/5, within/3, verdict_of/1, counts/1]).
+-export([says/1, counts/1]).
 
--export_type([about/0, context/0, step/0, results/0, verdict/0, table/0, claim/0, holds/0, bench/0]).
+-export_type([about/0, size/0, context/0, ask/0, plan/0, row/0, question/0, kind/0, comparison/0, point/0, quantity/0, table/0, holds/0, said/0, answer/0]).
 
 -type about() :: #{
     %% What the command line calls it.
@@ -21,95 +31,140 @@
     cannot := unicode:chardata()
 }.
 
+-type size() :: full | small.
+%% `small' is to see that everything runs, and shows nothing.
+
 -type context() :: #{
-    %% `small' is to see that everything runs, and shows nothing.
-    size := full | small,
+    size := size(),
     %% A folder with the files `wt40.txt' and `wtopt40.txt' of OR-Library.
     orlib := file:filename_all() | none
 }.
 
--type step() :: #{
+-type ask() :: #{
     %% Unique in the experiment; part of the name of its file.
     key := atom(),
-    %% What is done, in less than a line.
+    do :=
+        %% A benchmark of the harness, or any other module that is one: its variants in turns.
+        {bench, atoll_bench:name() | module(), plan()}
+        %% All its points at the same time, and nothing warmed up ({@link atoll_experiments_at_once}).
+        | {at_once, atoll_bench:name() | module(), plan()}
+        %% What a function has found, said in less than a line.
+        | {rows, Says :: unicode:chardata(), fun(() -> {ok, [row()]} | {error, unicode:chardata()})}
+}.
+
+-type plan() :: #{sweep := atoll_bench:sweep(), rounds => pos_integer(), starts := pos_integer()}.
+
+-type row() :: #{atom() | binary() => atoll_bench_json:value()}.
+%% Binaries are its keys when it is read again. Of a run there is one for each round, with its
+%% point, its start and its values.
+
+-type question() :: #{
+    %% Such as "Figure 29"; `none' of what is not in the paper, and is to hold all the same.
+    figure := unicode:chardata() | none,
     says := unicode:chardata(),
-    run :=
-        {bench, atoll_bench:name(), bench()}
-        %% Its result is whatever JSON can hold.
-        | {job, fun(() -> {ok, atoll_bench_json:value()} | {error, unicode:chardata()})}
+    %% What the paper has measured: of parameters the values, or all between two. Whatever was measured elsewhere
+    %% is told, and decides nothing. Not needed where the statement has no size.
+    paper_has => #{atom() => [number(), ...] | {number(), number()}},
+    kind := kind(),
+    %% Of which ask.
+    from := atom(),
+    by => comparison() | fun((answer()) -> said()),
+    %% Why it may differ, or what else must be known.
+    why => unicode:chardata()
 }.
 
--type bench() :: #{sweep := atoll_bench:sweep(), rounds := pos_integer(), starts := pos_integer()}.
+-type kind() ::
+    {differs, more | less}
+    | {near, number(), Share :: number()}
+    | {at_most, number()}
+    | knee | counted | simulation | arithmetic.
 
-%% By the keys of the steps: a run as its file has it, or the result of a job after its way
-%% through JSON, so that keys and texts are binaries.
--type results() :: #{atom() => {ok, atoll_bench_file:run() | term()} | {error, unicode:chardata()}}.
-
--type verdict() :: #{tables := [table()], claims := [claim()]}.
-
--type table() :: #{
-    caption := unicode:chardata(),
-    head := [unicode:chardata(), ...],
-    rows := [[unicode:chardata(), ...]]
+%% A quantity of one part of the points over the same of another, at each of some places.
+-type comparison() :: #{
+    quantity := quantity(),
+    %% What it is called in a sentence.
+    called := unicode:chardata(),
+    first := point(),
+    over := point(),
+    at := [point(), ...],
+    %% Starts count only where this metric is at least so much.
+    where => {atom(), AtLeast :: number()}
 }.
 
-%% `unknown': nothing was measured that could tell.
+-type point() :: #{atom() => number() | atom()}.
+%% Some of the parameters.
+
+%% Of a start: the median of the rounds of a metric (of a latency, of their medians); a sum or a product; how many times what it is
+%% where some parameters differ; by how much it is more than there.
+-type quantity() :: atom() | {sum | product, [quantity(), ...]} | {times | more_than, quantity(), point()}.
+
+-type answer() :: {run, atoll_bench_file:run()} | {rows, [row()]}.
+
+-type said() :: {holds(), Here :: unicode:chardata()}.
+
+%% `unknown': nothing was found that could tell.
 -type holds() :: boolean() | unknown.
 
--type claim() :: #{
-    %% Such as "Figure 29"; none of what is not in the paper, and is to hold all the same.
-    figure := unicode:chardata() | none,
-    paper := unicode:chardata(),
-    holds := holds(),
-    %% With the numbers that it rests on.
-    here := unicode:chardata(),
-    %% Why it differs, or what else must be known; may be empty.
-    why := unicode:chardata()
-}.
+-type table() ::
+    %% A row for each value of one parameter, a column for each of another.
+    #{
+        caption := unicode:chardata(),
+        from := atom(),
+        down := atom(),
+        across := {atom(), [number() | atom(), ...]},
+        at => point(),
+        quantity := quantity()
+    }
+    %% As a function makes them.
+    | #{
+        caption := unicode:chardata(),
+        from := atom(),
+        kind := counted | simulation | arithmetic | knee,
+        head := [unicode:chardata(), ...],
+        rows := fun((answer()) -> [[unicode:chardata(), ...]])
+    }.
 
 -callback about() -> about().
 
--callback steps(context()) -> [step(), ...].
+-callback asks(context()) -> [ask(), ...].
 
--callback verdict(results()) -> verdict().
+-callback tables() -> [table()].
 
-%% @doc The step that runs a benchmark; it says how that is done by hand.
--spec bench(atom(), atoll_bench:name(), bench()) -> step().
-bench(Key, Name, #{sweep := Sweep, rounds := Rounds, starts := Starts} = Bench) ->
-    Swept = [
-        io_lib:format(" --~ts ~ts", [string:replace(atom_to_list(P), "_", "-", all), lists:join($,, [io_lib:format("~tp", [V]) || V <- Values])])
-     || {P, Values} <- lists:sort(maps:to_list(Sweep))
-    ],
-    Says = io_lib:format("bin/atoll bench run ~ts~ts --rounds ~b --starts ~b", [Name, Swept, Rounds, Starts]),
-    %% As they are typed.
-    #{key => Key, says => string:replace(Says, "'", "", all), run => {bench, Name, Bench}}.
+-callback questions() -> [question(), ...].
 
-%% @doc A claim; `none' says that nothing was measured which belongs to it, and nothing more.
--spec claim(Figure :: unicode:chardata() | none, Paper :: unicode:chardata(), holds(), Here :: unicode:chardata() | none,
-            Why :: unicode:chardata()) -> claim().
-claim(Figure, Paper, _Holds, none, _Why) ->
-    claim(Figure, Paper, unknown, "Nothing was measured.", "");
-claim(Figure, Paper, Holds, Here, Why) ->
-    #{figure => Figure, paper => Paper, holds => Holds, here => Here, why => Why}.
-
-%% @doc Whether a number is that close to what was expected, as a share of it.
--spec within(number(), Expected :: number(), Share :: number()) -> boolean().
-within(Number, Expected, Share) ->
-    abs(Number - Expected) =< Share * Expected.
-
-%% @doc What is to be said of things that hold each for itself: all of them must, and one must be
-%% known at least.
--spec verdict_of([holds()]) -> holds().
-verdict_of(Each) ->
-    case {lists:member(false, Each), lists:member(true, Each)} of
-        {true, _} -> false;
-        {false, true} -> true;
-        {false, false} -> unknown
+%% @doc How an ask is done by hand, as it is typed, or in words.
+-spec says(ask()) -> unicode:chardata().
+says(#{do := {rows, Says, _}}) ->
+    Says;
+says(#{do := {How, Bench, #{sweep := Sweep, starts := Starts} = Plan}}) ->
+    Values = [[" --", dashed(P), " ", lists:join($,, [word(V) || V <- Vs])] || {P, Vs} <- lists:sort(maps:to_list(Sweep))],
+    Rounds = [[" --rounds ", integer_to_list(N)] || #{rounds := N} <- [Plan]],
+    Said = [words(Bench), Values, Rounds, " --starts ", integer_to_list(Starts)],
+    case How of
+        bench when is_list(Bench) -> ["bin/atoll bench run ", Said];
+        bench -> Said;
+        at_once -> [Said, ", all points at once"]
     end.
 
-%% @doc Of the paper's statements, how many are the same, not so here, and not shown; what is not
-%% the paper's does not count.
--spec counts([claim()]) -> #{same | not_so | not_shown := non_neg_integer()}.
-counts(Claims) ->
-    Holds = [Each || #{figure := Figure, holds := Each} <- Claims, Figure =/= none],
-    maps:map(fun(_, Wanted) -> length([1 || Each <- Holds, Each =:= Wanted]) end, #{same => true, not_so => false, not_shown => unknown}).
+words(Name) when is_list(Name) -> Name;
+words(Module) -> atom_to_list(Module).
+
+dashed(Parameter) -> string:replace(atom_to_list(Parameter), "_", "-", all).
+
+word(Value) when is_atom(Value) -> atom_to_list(Value);
+word(Value) -> io_lib:format("~w", [Value]).
+
+%% @doc Of the paper's statements, how many are the same, not so here, and not shown, by what was
+%% run; and how many are the same in simulation, or by arithmetic alone. What is not the paper's
+%% does not count.
+-spec counts([#{figure := unicode:chardata() | none, kind := kind(), holds := holds(), _ => _}]) ->
+    #{same | not_so | not_shown | simulation | arithmetic := non_neg_integer()}.
+counts(Findings) ->
+    Words = [counted_as(Kind, Holds) || #{figure := Figure, kind := Kind, holds := Holds} <- Findings, Figure =/= none],
+    maps:from_list([{Word, length([1 || W <- Words, W =:= Word])} || Word <- [same, not_so, not_shown, simulation, arithmetic]]).
+
+counted_as(arithmetic, true) -> arithmetic;
+counted_as(simulation, true) -> simulation;
+counted_as(_, true) -> same;
+counted_as(_, false) -> not_so;
+counted_as(_, unknown) -> not_shown.

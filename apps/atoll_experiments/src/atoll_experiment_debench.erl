@@ -1,14 +1,20 @@
 %% @doc Global operations against the number of nodes, in a mesh with `global' and in s_groups
-%% (Figures 9, 10 and 11).
+%% (Figures 9, 10 and 11), at shares and numbers of nodes that the paper has too.
 -module(atoll_experiment_debench).
 -behaviour(atoll_experiment).
 
--export([about/0, steps/1, verdict/1]).
+-export([about/0, asks/1, tables/0, questions/0]).
 
--import(atoll_experiment, [bench/3, claim/5, verdict_of/1]).
--import(atoll_experiments_data, [number/1, value/3, series/4]).
+-import(atoll_experiments_judge, [number/1]).
 
--define(SHARES, [0, 1, 10]).
+-define(BENCH, "debench").
+-define(SHARES, [1]).
+-define(SIZES, [10, 20, 30]).
+-define(GROUP, 10).
+-define(SYSTEMS, [mesh, groups]).
+%% Of what is offered: below it what one operation costs is not known, since others are given up.
+-define(GOOD, {goodput_percent, 95}).
+-define(HAS, #{nodes => [10 * N || N <- lists:seq(1, 10)], global => [0.01, 0.33, 0.5, 1]}).
 
 -spec about() -> atoll_experiment:about().
 about() ->
@@ -16,79 +22,131 @@ about() ->
         name => debench,
         title => "DE-Bench: global operations",
         question => "At which share of global operations, and on how many nodes, does what is done stop following what is offered?",
-        minutes => 10,
+        minutes => 8,
         cannot => "at how many hosts that is: all nodes share the processors, so what an operation costs all nodes together (messages, processor time) "
             "says where the limit comes from, and the number of nodes is one of this machine. The load is fixed per node, so that it does not hang on the answers."
     }.
 
--spec steps(atoll_experiment:context()) -> [atoll_experiment:step(), ...].
-steps(#{size := small}) ->
-    [bench(load, "debench", #{sweep => #{nodes => [4], global => [0, 10], offered => [50], group_size => [4]}, rounds => 1, starts => 1})];
-steps(#{size := full}) ->
-    [bench(load, "debench", #{sweep => #{nodes => [4, 8, 16, 24], global => ?SHARES, offered => [200], group_size => [4]}, rounds => 4, starts => 1})].
+-spec asks(atoll_experiment:context()) -> [atoll_experiment:ask(), ...].
+asks(#{size := small}) ->
+    [#{key => load, do => {bench, ?BENCH, #{sweep => #{nodes => [4], global => [10], offered => [50], group_size => [2]}, rounds => 1, starts => 1}}}];
+asks(#{size := full}) ->
+    Sweep = #{nodes => ?SIZES, global => ?SHARES, offered => [200], group_size => [?GROUP]},
+    [
+        #{key => load, do => {bench, ?BENCH, #{sweep => Sweep, rounds => 6, starts => 6}}},
+        #{key => none_global, do => {bench, ?BENCH, #{sweep => Sweep#{nodes := [hd(?SIZES), lists:last(?SIZES)], global := [0], system => [mesh]}, rounds => 6, starts => 6}}}
+    ].
 
--spec verdict(atoll_experiment:results()) -> atoll_experiment:verdict().
-verdict(Results) ->
-    Run = atoll_experiments_data:run(load, Results),
-    Knees = knees(Run),
-    #{
-        tables => [
-            table("Goodput, per cent of what is offered:", goodput_percent, Run),
-            table("Messages of all nodes for an operation:", messages_per_op, Run),
-            table("Processor time of all nodes for an operation, µs:", cpu_us_per_op, Run),
-            #{
-                caption => "Global register, median, and all operations of two nodes, in ms:",
-                head => ["nodes", "global, %", "register, mesh", "register, groups", "two nodes, mesh", "two nodes, groups"],
-                rows => [
-                    [number(N), number(Share)
-                     | [in_ms(at(N, Share, System, Metric, Run)) || Metric <- [register, p2p], System <- [mesh, groups]]]
-                 || Share <- shares(Run), Share > 0, N <- sizes(Run)
-                ]
-            },
-            #{
-                caption => "The knee, by `bin/atoll bench knee` (two lines that meet; the interval is that of the rounds):",
-                head => ["system", "global, %", "knee"],
-                rows => [[atom_to_list(System), number(Share), knee_said(Knee)] || {System, Share, Knee} <- Knees]
-            }
+-spec tables() -> [atoll_experiment:table()].
+tables() ->
+    [
+        #{caption => io_lib:format("~ts, ~ts % of the operations are global:", [Caption, number(Share)]), from => load, down => nodes, across => {system, ?SYSTEMS}, at => #{global => Share}, quantity => Metric}
+     || {Caption, Metric} <- [
+            {"Goodput, per cent of what is offered", goodput_percent},
+            {"Messages of all nodes for an operation", messages_per_op},
+            {"Processor time of all nodes for an operation, µs", cpu_us_per_op},
+            {"Global register, median, ns", register},
+            {"All operations of two nodes, median, ns", p2p}
         ],
-        claims => [limit(Knees), linear(Knees), latency(Run), cost(Run), none(Run)]
-    }.
+        Share <- ?SHARES
+    ] ++ [#{
+        caption => "The knee, by `bin/atoll bench knee` (two lines that meet; the interval is that of the rounds):",
+        from => load,
+        kind => knee,
+        head => ["system", "global, %", "knee"],
+        rows => fun(Answer) -> [[atom_to_list(System), number(Share), knee_said(Knee)] || {System, Share, Knee} <- knees(Answer)] end
+    }].
 
-sizes(none) -> [];
-sizes(#{header := #{<<"points">> := Points}}) -> lists:usort([N || #{<<"nodes">> := N} <- Points]).
+-spec questions() -> [atoll_experiment:question()].
+questions() ->
+    {Few, Many, Most} = {hd(?SIZES), lists:last(?SIZES), lists:last(?SHARES)},
+    Grown = fun(Metric, Called, System) ->
+        #{quantity => Metric, called => Called, first => #{nodes => Many, system => System}, over => #{nodes => Few, system => System}, at => [#{global => Most}]}
+    end,
+    Grows = io_lib:format("On ~b nodes it took as many times that on ~b", [Many, Few]),
+    [
+        #{
+            figure => "Figure 9",
+            says => "In distributed Erlang even few global operations end the scaling, the earlier the more they are: 0.01 % at 60 nodes, 0.5 % at 50, 1 % at 30.",
+            paper_has => ?HAS,
+            kind => knee,
+            from => load,
+            by => fun(Answer) -> limit(knees(Answer)) end,
+            why => "Where a knee is hangs on the processors that all nodes share, so only their order is asked for: it takes two knees, and half an hour has time for one share."
+        },
+        #{
+            figure => "Figure 11",
+            says => "With s_groups of ten nodes throughput goes on growing linearly where that of distributed Erlang stops (40 nodes with 0.01 %).",
+            paper_has => #{global => [0.01]},
+            kind => knee,
+            from => load,
+            by => fun(Answer) -> linear(knees(Answer)) end
+        },
+        #{
+            figure => "Figure 10",
+            says => "The latency of global operations increases dramatically with the nodes.",
+            paper_has => ?HAS,
+            kind => {differs, more},
+            from => load,
+            by => Grown(register, Grows, mesh)
+        },
+        #{
+            figure => "Figure 10",
+            says => "Latencies of operations of two nodes are stable at scale.",
+            paper_has => ?HAS,
+            kind => {near, 1, 1},
+            from => load,
+            by => Grown(p2p, Grows, mesh),
+            why => "Up to twice counts as stable: what two nodes do waits for the same processors as all else here."
+        },
+        #{
+            figure => "section II",
+            says => "A global operation synchronises all connected nodes: its messages grow with them.",
+            paper_has => ?HAS,
+            kind => {differs, more},
+            from => load,
+            by => (Grown(messages_per_op, ["Messages for an operation: on ", number(Many), " nodes as many times those on ", number(Few)], mesh))#{where => ?GOOD},
+            why => "Only rounds in which 95 % of what was offered was done say what an operation costs."
+        },
+        #{
+            figure => "section V",
+            says => "In s_groups it synchronises those of the group: it takes fewer messages than in a mesh.",
+            paper_has => ?HAS,
+            kind => {differs, less},
+            from => load,
+            by => #{
+                quantity => messages_per_op,
+                called => "Groups of ten took of the messages of the mesh",
+                first => #{system => groups},
+                over => #{system => mesh},
+                at => [#{nodes => Many, global => Most}],
+                where => ?GOOD
+            }
+        },
+        #{
+            figure => "section II",
+            says => "Point-to-point and local commands involve nobody else.",
+            paper_has => #{nodes => map_get(nodes, ?HAS)},
+            kind => {near, 1, 0.2},
+            from => none_global,
+            by => #{
+                quantity => messages_per_op,
+                called => io_lib:format("Without global operations messages for an operation on ~b nodes were of those on ~b", [Many, Few]),
+                first => #{nodes => Many},
+                over => #{nodes => Few},
+                at => [#{global => 0}],
+                where => ?GOOD
+            }
+        }
+    ].
 
-shares(none) -> [];
-shares(#{header := #{<<"points">> := Points}}) -> lists:usort([Share || #{<<"global">> := Share} <- Points]).
-
-at(N, Share, System, Metric, Run) ->
-    value(#{nodes => N, global => Share, system => System}, Metric, Run).
-
-table(Caption, Metric, Run) ->
-    #{
-        caption => Caption,
-        head => ["nodes" | [io_lib:format("~ts, ~ts % global", [System, number(Share)]) || System <- [mesh, groups], Share <- shares(Run)]],
-        rows => [[number(N) | [number(at(N, Share, System, Metric, Run)) || System <- [mesh, groups], Share <- shares(Run)]] || N <- sizes(Run)]
-    }.
-
-in_ms(none) -> number(none);
-in_ms(Ns) -> number(Ns / 1.0e6).
-
-%% By system and share, the smallest share first.
-knees(none) ->
-    [];
-knees(Run) ->
-    case atoll_bench_knee_curves:of_runs([Run]) of
-        {ok, Curves} ->
-            lists:sort([
-                {System, Share, Knee}
-             || {System, Share, #{verdict := Verdict} = Knee} <- [knee(Curve) || Curve <- Curves], Verdict =/= too_few
-            ]);
-        {error, _} ->
-            []
-    end.
-
-knee({Key, Curve}) ->
-    {binary_to_existing_atom(proplists:get_value(<<"system">>, Key)), proplists:get_value(<<"global">>, Key), atoll_bench_knee:find(Curve, #{seed => 1})}.
+%% By system and share, the smallest share first; none of those that were not measured at two sizes.
+knees({run, Run}) ->
+    {ok, Found} = atoll_bench_knee_curves:knees([Run], #{seed => 1}),
+    lists:sort([
+        {binary_to_existing_atom(proplists:get_value(<<"system">>, Key)), proplists:get_value(<<"global">>, Key), Knee}
+     || {Key, _Curve, #{verdict := Verdict} = Knee, _Failed} <- Found, Verdict =/= too_few
+    ]).
 
 knee_said(#{verdict := knee, nodes := N, low := Low, high := High, between := {Below, Above}}) ->
     io_lib:format("~ts nodes [~ts–~ts], between ~b and ~b", [number(N), number(Low), number(High), Below, Above]);
@@ -97,104 +155,32 @@ knee_said(#{verdict := at_most, nodes := N}) ->
 knee_said(#{verdict := none, up_to := N}) ->
     io_lib:format("none up to ~b nodes", [N]).
 
-has_knee(#{verdict := Verdict}) -> Verdict =:= knee orelse Verdict =:= at_most.
-
-%% An earlier knee is a smaller number.
-place_of(#{verdict := knee, nodes := N}) -> N;
-place_of(#{verdict := at_most}) -> 0;
-place_of(#{}) -> infinity.
-
 said(Knees) ->
     lists:join("; ", [[number(Share), " %: ", knee_said(Knee)] || {_, Share, Knee} <- Knees]).
 
+%% Two that are found, and apart.
 limit(All) ->
     Knees = [K || {mesh, _, _} = K <- All],
-    Places = [place_of(Knee) || {_, _, Knee} <- Knees],
-    claim("Figure 9", "In distributed Erlang even few global operations end the scaling, the earlier the more they are: 0.01 % at 60 nodes, 0.5 % at 50, 1 % at 30.",
-        case Places of
-            [_, _ | _] -> has_knee(element(3, lists:last(Knees))) andalso Places =:= lists:reverse(lists:sort(Places));
+    Found = [{Low, High} || {_, _, #{verdict := knee, low := Low, high := High}} <- Knees],
+    {
+        case {Found, Knees} of
+            {[{_, _} = Less, {_, _} = More | _], [_, _]} -> earlier(More, Less);
             _ -> unknown
         end,
-        case Knees of [] -> none; _ -> ["The knee of the mesh, by the share of global operations: ", said(Knees), "."] end,
-        "Names and nodes are fewer here, and the shares larger; where the knee is hangs on the processors that all nodes share.").
+        ["The knee of the mesh, by the share of global operations: ", said(Knees), "."]
+    }.
+
+earlier({_, High}, {Low, _}) when High < Low -> true;
+earlier({Low, _}, {_, High}) when Low > High -> false;
+earlier(_, _) -> unknown.
 
 linear(All) ->
-    Global = [K || {groups, Share, _} = K <- All, Share > 0],
-    Mesh = [{Share, Knee} || {mesh, Share, Knee} <- All],
-    Later = [place_of(Knee) >= place_of(proplists:get_value(Share, Mesh)) || {_, Share, Knee} <- Global, lists:keymember(Share, 1, Mesh)],
-    Flat = [not has_knee(Knee) || {_, _, Knee} <- Global],
-    claim("Figure 11", "With s_groups of ten nodes throughput goes on growing linearly where that of distributed Erlang stops.",
-        verdict_of(Later ++ Flat),
-        case Global of [] -> none; _ -> ["The knee of groups of four: ", said(Global), "."] end,
-        case lists:member(false, Flat) of
-            true -> "A knee of groups is that of the machine: without global operations it is where all processors are in use.";
-            false -> ""
-        end).
-
-%% The first and the last number of nodes that was measured.
-growth(System, Share, Metric, Run) ->
-    case series(nodes, #{system => System, global => Share}, Metric, Run) of
-        [{_, First} | [_ | _] = Rest] when First > 0 -> element(2, lists:last(Rest)) / First;
-        _ -> none
-    end.
-
-most_global(Run) ->
-    case shares(Run) of
-        [] -> 0;
-        Shares -> lists:last(Shares)
-    end.
-
-latency(Run) ->
-    Share = most_global(Run),
-    [Register, P2p, Groups] = [growth(System, Share, Metric, Run) || {System, Metric} <- [{mesh, register}, {mesh, p2p}, {groups, register}]],
-    claim("Figure 10", "Latencies of operations of two nodes and of local ones are stable at scale; that of global ones increases dramatically.",
-        case {Register, P2p} of
-            {R, P} when is_number(R), is_number(P) -> R > 2 andalso P < 2;
-            _ -> unknown
+    Pairs = [{Mesh, Groups} || {mesh, Share, Mesh} <- All, {groups, Same, Groups} <- All, Share == Same],
+    Limited = [Groups || {#{verdict := knee}, Groups} <- Pairs],
+    {
+        case Limited of
+            [] -> unknown;
+            _ -> lists:all(fun(#{verdict := Verdict}) -> Verdict =:= none end, Limited)
         end,
-        case Register of
-            none -> none;
-            _ -> io_lib:format("From the fewest nodes to the most, with ~ts % global operations, the median latency became in the mesh ~ts times as long for a global register, "
-                      "~ts times for operations of two nodes; in groups, ~ts times for a register.", [number(Share), number(Register), number(P2p), number(Groups)])
-        end,
-        "What two nodes do waits for the same processors as all else here.").
-
-%% What the share of them adds, by how many they are.
-extra(System, Share, Run) ->
-    [
-        {N, (With - Without) * 100 / Share}
-     || N <- sizes(Run),
-        [With, Without] <- [[at(N, S, System, messages_per_op, Run) || S <- [Share, 0]]],
-        is_number(With), is_number(Without), Share > 0
-    ].
-
-grown([{_, First} | [_ | _] = Rest]) when First > 0 -> element(2, lists:last(Rest)) / First;
-grown(_) -> none.
-
-cost(Run) ->
-    Share = most_global(Run),
-    [Mesh, Groups] = [grown(extra(System, Share, Run)) || System <- [mesh, groups]],
-    claim("section II", "A global operation synchronises all connected nodes; in an s_group those of the group.",
-        case {Mesh, Groups} of
-            {M, G} when is_number(M), is_number(G) -> M > 2 andalso G < 1.5;
-            _ -> unknown
-        end,
-        case Mesh of
-            none -> none;
-            _ -> io_lib:format("Messages for a global operation, at a share of ~ts %: in the mesh ~ts nodes; in groups ~ts.",
-            [number(Share) | [said_at(extra(System, Share, Run)) || System <- [mesh, groups]]])
-        end,
-        "").
-
-said_at(Extra) -> lists:join(", ", [[number(Messages), " at ", number(N)] || {N, Messages} <- Extra]).
-
-%% A look-up in one's own table sends nothing, so what is left are the operations of two nodes.
-none(Run) ->
-    Costs = [Cost || N <- sizes(Run), System <- [mesh, groups], Cost <- [at(N, 0, System, messages_per_op, Run)], Cost =/= none],
-    claim("section II", "Point-to-point and local commands involve nobody else.",
-        case Costs of [] -> unknown; _ -> lists:max(Costs) < 2 * lists:min(Costs) end,
-        case Costs of
-            [] -> none;
-            _ -> io_lib:format("Without global operations one cost ~ts to ~ts messages, whatever the number of nodes.", [number(lists:min(Costs)), number(lists:max(Costs))])
-        end,
-        "").
+        ["The knee of groups of ten: ", said([K || {groups, _, _} = K <- All]), "."]
+    }.

@@ -3,13 +3,15 @@
 -module(atoll_experiment_optimum).
 -behaviour(atoll_experiment).
 
--export([about/0, steps/1, verdict/1]).
+-export([about/0, asks/1, tables/0, questions/0]).
+-export([exact/1]).
 
--import(atoll_experiments_data, [number/1]).
+-import(atoll_experiments_judge, [number/1]).
 
 %% Each problem may take so long; and all together, so that there is a result in the end.
 -define(EACH_MS, 10000).
 -define(ALL_MS, 50000).
+-define(HOW, "ACO (aco_seq: one colony of 8 ants, local search o12, seed 1)").
 
 -spec about() -> atoll_experiment:about().
 about() ->
@@ -18,38 +20,41 @@ about() ->
         title => "Ant Colony Optimisation: how good the schedules are",
         question => "How many problems does ACO solve to the best cost that is known, in ten seconds each?",
         minutes => 1,
-        cannot => "nothing here: the result hangs on the seed alone, and not on the machine, but for the ten seconds."
+        cannot => "what another seed finds: the result hangs on that one alone, and not on the machine, but for the ten seconds."
     }.
 
--spec steps(atoll_experiment:context()) -> [atoll_experiment:step(), ...].
-steps(#{size := small}) ->
+-spec asks(atoll_experiment:context()) -> [atoll_experiment:ask(), ...].
+asks(#{size := small}) ->
     [made(2)];
-steps(#{orlib := none}) ->
+asks(#{orlib := none}) ->
     [made(60)];
-steps(#{orlib := Dir}) ->
-    [#{
-        key => solved,
-        says => "ACO (aco_seq: one colony of 8 ants, local search o12, seed 1) on the problems of OR-Library's wt40, one on each processor",
-        run => {job, fun() -> orlib(Dir) end}
-    }].
+asks(#{orlib := Dir}) ->
+    [#{key => solved, do => {rows, ?HOW " on the problems of OR-Library's wt40, one on each processor", fun() -> orlib(Dir) end}}].
 
 made(Count) ->
-    #{
-        key => solved,
-        says => io_lib:format("ACO (aco_seq: one colony of 8 ants, local search o12, seed 1) on ~b made problems of 12 jobs, solved exactly too", [Count]),
-        run => {job, fun() -> {ok, solved(<<"made">>, [exact(Seed) || Seed <- lists:seq(1, Count)])} end}
-    }.
+    Says = io_lib:format(?HOW " on ~b made problems of 12 jobs, solved exactly too", [Count]),
+    #{key => solved, do => {rows, Says, fun() -> {ok, solved(<<"made">>, [{P, exact(P)} || N <- lists:seq(1, Count), P <- [aco_sample:problem(12, N)]])} end}}.
 
-exact(Seed) ->
-    Problem = aco_sample:problem(12, Seed),
-    {Problem, atoll_experiments_aco:exact(Problem)}.
+%% @doc The least cost of a small problem, by dynamic programming over the sets of the jobs that
+%% are done (Held and Karp, 1962): the last one of a set ends when all of it have been done.
+-spec exact(aco_problem:problem()) -> aco_schedule:cost().
+exact(Problem) ->
+    Jobs = aco_problem:jobs(Problem),
+    Last = (1 bsl length(Jobs)) - 1,
+    Numbered = lists:zip(lists:seq(0, length(Jobs) - 1), Jobs),
+    Costs = lists:foldl(fun(Set, Known) -> Known#{Set => least(Set, Numbered, Known)} end, #{0 => 0}, lists:seq(1, Last)),
+    maps:get(Last, Costs).
+
+least(Set, Numbered, Known) ->
+    In = [{N, Job} || {N, Job} <- Numbered, Set band (1 bsl N) =/= 0],
+    End = lists:sum([Duration || {_, {_, Duration, _, _}} <- In]),
+    lists:min([maps:get(Set bxor (1 bsl N), Known) + Weight * max(0, End - Due) || {N, {_, _, Weight, Due}} <- In]).
 
 orlib(Dir) ->
     case {file:read_file(filename:join(Dir, "wt40.txt")), file:read_file(filename:join(Dir, "wtopt40.txt"))} of
         {{ok, Text}, {ok, Listed}} ->
             {ok, Optima} = aco_problem:parse_optima(Listed),
-            Each = lists:zip(lists:seq(1, length(Optima)), Optima),
-            {ok, solved(<<"wt40">>, [{problem(Text, N), Optimum} || {N, Optimum} <- Each])};
+            {ok, solved(<<"wt40">>, [{problem(Text, N), Optimum} || {N, Optimum} <- lists:enumerate(Optima)])};
         {{error, Reason}, _} ->
             {error, ["wt40.txt: ", file:format_error(Reason)]};
         {_, {error, Reason}} ->
@@ -60,32 +65,30 @@ problem(Text, N) ->
     {ok, Problem} = aco_problem:parse(Text, #{jobs => 40, problem => N}),
     Problem.
 
-%% Dealt out to the processors; who has no time left is not tried.
+%% Dealt out to the processors; who has no time left is not tried, and has no cost.
 solved(Set, Problems) ->
     Until = erlang:monotonic_time(millisecond) + ?ALL_MS,
     Hands = erlang:system_info(schedulers_online),
-    Numbered = lists:zip(lists:seq(1, length(Problems)), Problems),
-    Dealt = [[P || {N, P} <- Numbered, N rem Hands =:= Hand] || Hand <- lists:seq(0, Hands - 1)],
-    Tried = lists:append(atoll_experiments_aco:parallel([fun() -> tried(Hand, Until) end || Hand <- Dealt])),
-    #{set => Set, problems => length(Problems), tried => Tried}.
+    Self = self(),
+    Pids = [
+        spawn_link(fun() -> Self ! {self(), [one(Set, P, min(?EACH_MS, Until - erlang:monotonic_time(millisecond))) || {N, _, _} = P <- numbered(Problems), N rem Hands =:= Hand]} end)
+     || Hand <- lists:seq(0, Hands - 1)
+    ],
+    lists:append([receive {Pid, Rows} -> Rows end || Pid <- Pids]).
 
-tried([{Problem, Optimum} | Rest], Until) ->
-    case Until - erlang:monotonic_time(millisecond) of
-        Left when Left > 0 -> [one(Problem, Optimum, min(Left, ?EACH_MS)) | tried(Rest, Until)];
-        _ -> []
-    end;
-tried([], _Until) ->
-    [].
+numbered(Problems) -> [{N, Problem, Optimum} || {N, {Problem, Optimum}} <- lists:enumerate(Problems)].
 
-%% The best so far is kept by whoever waits, round by round.
-one(Problem, Optimum, Ms) ->
+one(Set, {N, _Problem, Optimum}, Ms) when Ms =< 0 ->
+    #{set => Set, problem => N, optimum => Optimum, best => null, ms => 0};
+one(Set, {N, Problem, Optimum}, Ms) ->
     {ok, Options} = aco_options:new(#{local_search => o12, ants => 8, local_iterations => 1, global_iterations => 1}),
     Begun = erlang:monotonic_time(millisecond),
     Self = self(),
     Pid = spawn_link(fun() -> rounds(aco_colony:new(Problem, Options, 1), Optimum, Self) end),
-    Best = best(Pid, Begun + Ms, none),
-    #{optimum => Optimum, best => Best, ms => erlang:monotonic_time(millisecond) - Begun}.
+    Best = best(Pid, Begun + Ms, null),
+    #{set => Set, problem => N, optimum => Optimum, best => Best, ms => erlang:monotonic_time(millisecond) - Begun}.
 
+%% The best so far is kept by whoever waits, round by round.
 rounds(Colony0, Optimum, Told) ->
     Colony = aco_colony:run_round(Colony0),
     {Cost, _Order} = aco_colony:best(Colony),
@@ -102,47 +105,58 @@ best(Pid, Until, Best) ->
         Best
     end.
 
--spec verdict(atoll_experiment:results()) -> atoll_experiment:verdict().
-verdict(#{solved := {ok, #{<<"set">> := Set, <<"problems">> := Count, <<"tried">> := Tried}}}) ->
-    Known = [T || #{<<"best">> := Best} = T <- Tried, is_number(Best)],
-    Reached = [T || #{<<"best">> := Best, <<"optimum">> := Optimum} = T <- Known, Best =:= Optimum],
-    Below = [T || #{<<"best">> := Best, <<"optimum">> := Optimum} = T <- Known, Best < Optimum],
-    Gaps = [(Best - Optimum) / max(1, Optimum) || #{<<"best">> := Best, <<"optimum">> := Optimum} <- Known, Best > Optimum],
-    Times = [Ms || #{<<"ms">> := Ms} <- Reached],
+-spec tables() -> [atoll_experiment:table()].
+tables() ->
+    [#{
+        caption => "Times are those of all that were tried, solved or not:",
+        from => solved,
+        kind => counted,
+        head => ["problems", "tried", "best cost reached", "below it", "median time", "longest time", "largest gap of the others"],
+        rows => fun(Answer) ->
+            Tally = #{set := Set, problems := Count, tried := Tried, reached := Reached, below := Below, gaps := Gaps} = tally(Answer),
+            [[
+                [Set, ", ", number(Count)], number(Tried), number(Reached), number(Below),
+                ms(Tally, fun atoll_bench_stats:median/1), ms(Tally, fun lists:max/1),
+                case Gaps of [] -> "–"; _ -> atoll_bench_report_text:percent(lists:max(Gaps)) end
+            ]]
+        end
+    }].
+
+ms(#{times := []}, _) -> "–";
+ms(#{times := Times}, Of) -> atoll_bench_report_text:time(Of(Times) * 1000000).
+
+tally({rows, [#{<<"set">> := Set} | _] = Rows}) ->
+    Known = [{Best, Optimum} || #{<<"best">> := Best, <<"optimum">> := Optimum} <- Rows, is_number(Best)],
     #{
-        tables => [
-            #{
-                caption => "",
-                head => ["problems", "tried", "best cost reached", "below it", "median time", "longest time", "largest gap of the others"],
-                rows => [[
-                    [Set, ", ", number(Count)], number(length(Tried)), number(length(Reached)), number(length(Below)),
-                    ms(Times, fun atoll_bench_stats:median/1), ms(Times, fun lists:max/1),
-                    case Gaps of [] -> "–"; _ -> atoll_bench_report_text:percent(lists:max(Gaps)) end
-                ]]
-            }
-        ],
-        claims => [
-            atoll_experiment:claim("the authors' TL-ACO report", "ACO finds the best cost of almost all of OR-Library's problems of 40 jobs in a few seconds.",
-                almost_all(Set, Count, Tried, Reached, Below),
-                io_lib:format("~b of ~b reached the best cost that is known, ~b of ~b tried in ten seconds each; ~b came below it.", [
-                    length(Reached), Count, length(Reached), length(Tried), length(Below)
-                ]),
-                case Set of
-                    <<"wt40">> -> "";
-                    _ -> "These are small problems of our own: set ATOLL_ORLIB to the folder of OR-Library's files for the real ones."
-                end)
-        ]
-    };
-verdict(_) ->
-    #{
-        tables => [],
-        claims => [atoll_experiment:claim("the authors' TL-ACO report", "ACO finds the best cost of almost all problems of 40 jobs.", unknown, none, "")]
+        set => Set,
+        problems => length(Rows),
+        tried => length(Known),
+        reached => length([1 || {Best, Optimum} <- Known, Best == Optimum]),
+        below => length([1 || {Best, Optimum} <- Known, Best < Optimum]),
+        gaps => [(Best - Optimum) / max(1, Optimum) || {Best, Optimum} <- Known, Best > Optimum],
+        times => [Ms || #{<<"best">> := Best, <<"ms">> := Ms} <- Rows, is_number(Best)]
     }.
 
-%% Four of five, as many as are asked of us; and a cost below the best would be a fault of ours.
-almost_all(<<"wt40">>, Count, _Tried, Reached, Below) -> Below =:= [] andalso length(Reached) >= 0.8 * Count;
-almost_all(_, _Count, _Tried, _Reached, [_ | _]) -> false;
-almost_all(_, _Count, _Tried, _Reached, []) -> unknown.
+-spec questions() -> [atoll_experiment:question()].
+questions() ->
+    [#{
+        figure => "the authors' TL-ACO report",
+        says => "ACO finds the best cost of almost all of OR-Library's problems of 40 jobs in a few seconds.",
+        kind => counted,
+        from => solved,
+        by => fun(Answer) ->
+            #{set := Set, problems := Count, tried := Tried, reached := Reached, below := Below} = tally(Answer),
+            {
+                almost_all(Set, Count, Reached, Below),
+                [
+                    io_lib:format("~b of ~b reached the best cost that is known, ~b of them tried in ten seconds each; ~b came below it.", [Reached, Count, Tried, Below]),
+                    [" These are small problems of our own: ATOLL_ORLIB names the folder of OR-Library's files for the real ones." || Set =/= <<"wt40">>]
+                ]
+            }
+        end
+    }].
 
-ms([], _) -> "–";
-ms(Times, Of) -> atoll_bench_report_text:time(Of(Times) * 1000000).
+%% Four of five, as many as are asked of us; and a cost below the best would be a fault of ours.
+almost_all(_, _Count, _Reached, Below) when Below > 0 -> false;
+almost_all(<<"wt40">>, Count, Reached, 0) -> Reached >= 0.8 * Count;
+almost_all(_, _Count, _Reached, 0) -> unknown.

@@ -2,136 +2,86 @@
 -module(atoll_experiment_weak).
 -behaviour(atoll_experiment).
 
--export([about/0, steps/1, verdict/1]).
-
--import(atoll_experiment, [bench/3, claim/5]).
--import(atoll_experiments_data, [number/1, value/3, samples/3]).
--import(atoll_experiments_spread, [below/2]).
+-export([about/0, asks/1, tables/0, questions/0]).
 
 -define(MODES, [sr, ml, gr]).
+-define(SIZES, [8, 32]).
+%% Until the processes are there and have their names, and all rounds.
+-define(WHOLE, {sum, [build_ms, wall_ms]}).
 
 -spec about() -> atoll_experiment:about().
 about() ->
     #{
         name => weak,
         title => "Weak scaling of ACO",
-        question => "How does the time of a run grow with the nodes when each brings a colony of its own, without names, with names in global, and in s_groups?",
+        question => "How does the time of a run grow with the nodes when each brings a colony of its own, without names (ML), with names in global (GR), and in s_groups (SR)?",
         minutes => 3,
         cannot => "flat curves: the work grows with the nodes and the processors do not. What the versions' times differ by at one number of nodes is what names "
             "and connections cost. Each colony has little to do, so that this shows."
     }.
 
--spec steps(atoll_experiment:context()) -> [atoll_experiment:step(), ...].
-steps(#{size := small}) ->
-    [bench(versions, "aco", #{sweep => sweep([5], 2), rounds => 1, starts => 1})];
-steps(#{size := full}) ->
-    [bench(versions, "aco", #{sweep => sweep([8, 16, 32], 20), rounds => 10, starts => 1})].
+-spec asks(atoll_experiment:context()) -> [atoll_experiment:ask(), ...].
+asks(#{size := small}) -> [ask([5], 2, 1)];
+asks(#{size := full}) -> [ask(?SIZES, 20, 6)].
 
-sweep(Nodes, Rounds) ->
-    #{nodes => Nodes, mode => ?MODES, jobs => [20], ants => [2], local_iterations => [2], global_iterations => [Rounds]}.
+ask(Nodes, Rounds, Starts) ->
+    Sweep = #{nodes => Nodes, mode => ?MODES, jobs => [20], ants => [2], local_iterations => [2], global_iterations => [Rounds]},
+    #{key => versions, do => {bench, "aco", #{sweep => Sweep, rounds => Starts, starts => Starts}}}.
 
--spec verdict(atoll_experiment:results()) -> atoll_experiment:verdict().
-verdict(Results) ->
-    Run = atoll_experiments_data:run(versions, Results),
-    #{
-        tables => [
-            #{
-                caption => Caption,
-                head => ["nodes" | [name(Mode) || Mode <- ?MODES]],
-                rows => [[number(N) | [number(at(N, Mode, Metric, Run)) || Mode <- ?MODES]] || N <- sizes(Run)]
-            }
-         || {Caption, Metric} <- [
-                {"All rounds, ms:", wall_ms},
-                {"Until all processes are there and have their names, ms:", build_ms},
-                {"Processor time of all nodes, ms:", cpu_ms},
-                {"Packets sent by all nodes:", packets},
-                {"Connections of the busiest node:", connections_max},
-                {"Names:", names}
-            ]
-        ],
-        claims => [global(Run), scales(Run), groups(Run), same_result(Run)]
-    }.
+-spec tables() -> [atoll_experiment:table()].
+tables() ->
+    [
+        #{caption => Caption, from => versions, down => nodes, across => {mode, ?MODES}, quantity => Quantity}
+     || {Caption, Quantity} <- [
+            {"To build and run, ms:", ?WHOLE},
+            {"All rounds, ms:", wall_ms},
+            {"Until all processes are there and have their names, ms:", build_ms},
+            {"Processor time of all nodes, ms:", cpu_ms},
+            {"Packets sent by all nodes:", packets},
+            {"Connections of the busiest node:", connections_max},
+            {"Names:", names}
+        ]
+    ].
 
-sizes(none) -> [];
-sizes(#{header := #{<<"points">> := Points}} = Run) ->
-    [N || N <- lists:usort([N || #{<<"nodes">> := N} <- Points]), lists:any(fun(Mode) -> whole(N, Mode, Run) =/= none end, ?MODES)].
-
-at(N, Mode, Metric, Run) -> value(#{nodes => N, mode => Mode}, Metric, Run).
+-spec questions() -> [atoll_experiment:question()].
+questions() ->
+    {Few, Many} = {hd(?SIZES), lists:last(?SIZES)},
+    Paper = #{figure => "Figure 31", from => versions, paper_has => #{nodes => {1, 256}}},
+    Growth = fun(Mode, Other) ->
+        #{
+            quantity => {times, ?WHOLE, #{nodes => Few}},
+            called => io_lib:format("From ~b nodes to ~b the time of ~ts became as many times that much longer as that of ~ts", [Few, Many, name(Mode), name(Other)]),
+            first => #{mode => Mode},
+            over => #{mode => Other},
+            at => [#{nodes => Many}]
+        }
+    end,
+    Least = fun(Other) ->
+        #{quantity => ?WHOLE, called => ["SR took as many times as long as ", name(Other)], first => #{mode => sr}, over => #{mode => Other}, at => [#{nodes => Many}]}
+    end,
+    [
+        Paper#{says => "GR-ACO scales significantly worse than ML-ACO, since it registers names for reliability.", kind => {differs, more}, by => Growth(gr, ml)},
+        Paper#{says => "SR-ACO scales best of all: better than ML-ACO.", kind => {differs, less}, by => Growth(sr, ml)},
+        Paper#{says => "SR-ACO scales better than GR-ACO.", kind => {differs, less}, by => Growth(sr, gr)},
+        Paper#{says => "On many nodes SR-ACO takes less time than GR-ACO.", kind => {differs, less}, by => Least(gr)},
+        Paper#{
+            says => "On many nodes SR-ACO takes less time than ML-ACO, though it registers names.",
+            kind => {differs, less},
+            by => Least(ml),
+            why => "On one host a connection of the mesh costs little to make and nothing to keep for the seconds of a run, while groups are made anew for each run."
+        },
+        #{
+            figure => none,
+            says => "The versions must find the same schedule.",
+            kind => counted,
+            from => versions,
+            by => fun(Answer) ->
+                Found = [{{N, Round}, Cost} || #{<<"nodes">> := N, <<"round">> := Round, <<"cost">> := Cost} <- atoll_experiments_samples:rows(Answer)],
+                Costs = maps:values(maps:groups_from_list(fun({Key, _}) -> Key end, fun({_, Cost}) -> Cost end, Found)),
+                Same = [1 || Each <- Costs, length(lists:usort(Each)) =:= 1],
+                {length(Same) =:= length(Costs), io_lib:format("In ~b of ~b rounds all three found the same cost.", [length(Same), length(Costs)])}
+            end
+        }
+    ].
 
 name(Mode) -> [string:uppercase(atom_to_list(Mode)), "-ACO"].
-
-%% The time of a run is that of both, in each round.
-whole(N, Mode, Run) ->
-    [Build, Wall] = [samples(#{nodes => N, mode => Mode}, Metric, Run) || Metric <- [build_ms, wall_ms]],
-    case length(Build) =:= length(Wall) of
-        true -> atoll_experiments_spread:of_samples(lists:zipwith(fun erlang:'+'/2, Build, Wall));
-        false -> none
-    end.
-
-lines(Modes, Run) ->
-    case sizes(Run) of
-        [] -> none;
-        Sizes ->
-            ["To build and run it took: ", lists:join("; ", [
-                ["with ", number(N), " nodes ",
-                 lists:join(", ", [[name(Mode), " ", atoll_experiments_spread:said(whole(N, Mode, Run)), " ms"] || Mode <- Modes])]
-             || N <- Sizes
-            ]), "."]
-    end.
-
-%% On the most nodes, which is what is asked; no other number of nodes may say the contrary.
-global(Run) ->
-    Each = [below(whole(N, ml, Run), whole(N, gr, Run)) || N <- sizes(Run)],
-    claim("Figure 31", "GR-ACO scales significantly worse than ML-ACO, since it registers names for reliability.",
-        case {lists:member(false, Each), Each} of
-            {true, _} -> false;
-            {false, []} -> unknown;
-            {false, _} -> lists:last(Each)
-        end,
-        lines([ml, gr], Run),
-        "").
-
-%% From the fewest nodes to the most.
-scales(Run) ->
-    Growths = [growth(Mode, Run) || Mode <- ?MODES],
-    claim("Figure 31", "SR-ACO scales best, then ML-ACO, then GR-ACO.",
-        atoll_experiments_spread:ordered(Growths),
-        case [Growth || Growth <- Growths, Growth =/= none] of
-            [] -> none;
-            _ -> ["From the fewest nodes to the most the time, building included, became this many times as long: ",
-                  lists:join(", ", [[name(Mode), " ", atoll_experiments_spread:said(Growth)] || {Mode, Growth} <- lists:zip(?MODES, Growths)]), "."]
-        end,
-        "").
-
-growth(Mode, Run) ->
-    case sizes(Run) of
-        [First, _ | _] = Sizes -> atoll_experiments_spread:ratio(whole(lists:last(Sizes), Mode, Run), whole(First, Mode, Run));
-        _ -> none
-    end.
-
-%% Of all numbers of nodes the most is many.
-groups(Run) ->
-    Holds = case sizes(Run) of
-        [] ->
-            unknown;
-        Sizes ->
-            [Sr | Others] = [whole(lists:last(Sizes), Mode, Run) || Mode <- ?MODES],
-            atoll_experiments_spread:least(Sr, Others)
-    end,
-    claim("Figure 31", "On many nodes SR-ACO takes the least time of all, though it registers names too.",
-        Holds,
-        lines(?MODES, Run),
-        case Holds of
-            false -> "On one host a connection of the mesh costs little to make and nothing to keep for the seconds of a run, while groups are made anew for each run.";
-            _ -> ""
-        end).
-
-same_result(Run) ->
-    Same = [lists:usort([at(N, Mode, cost, Run) || Mode <- ?MODES]) || N <- sizes(Run)],
-    claim(none, "The versions must find the same schedule.",
-        lists:all(fun(Costs) -> length(Costs) =:= 1 end, Same),
-        case Same of
-            [] -> none;
-            _ -> io_lib:format("At ~b of ~b numbers of nodes all three found the same cost.", [length([1 || [_] <- Same]), length(Same)])
-        end,
-        "").

@@ -1,16 +1,17 @@
 %% @doc Runs experiments one after the other, keeps what they measured, and writes the page.
 %%
-%% Each step runs in a process of its own, which owns all that it starts: what does not end in
-%% the time of its experiment is ended, and its nodes with it. A step that fails is a result too;
+%% Each ask runs in a process of its own, which owns all that it starts: what does not end in
+%% the time of its experiment is ended, and its nodes with it. An ask that fails is a result too;
 %% the others go on. Whatever ends this program ends the nodes (see atoll_cluster); results of
-%% the steps that were over are left in the folder.
+%% what was over are left in the folder.
 %%
-%% The folder has a file for each step (the file of a run, or JSON), one for each experiment with
-%% the time it took, `run.json' with what it all ran on, and the page, `experiments.md'. The page
-%% is made of these files alone, and can be made again.
+%% The folder has a file for each ask (that of a run, or rows as JSON), the page, `experiments.md',
+%% and `run.json': of each experiment what was really run, with its parameters, on which machine,
+%% from which commit, when, how long, what failed, and how many rounds were disturbed. The page is
+%% made of these files alone, whatever a run of today would do.
 -module(atoll_experiments).
 
--export([all/0, names/0, select/1, minutes/1, check/2, run/2, draw/2, draw/3, format_error/1]).
+-export([all/0, names/0, select/1, minutes/1, check/2, run/2, draw/1, draw/2, format_error/1]).
 
 -export_type([options/0, done/0, error/0]).
 
@@ -21,8 +22,8 @@
     say => fun((unicode:chardata()) -> _)
 }.
 
-%% Steps that failed or were cut short; of the paper's statements how many were the same, not so
-%% here, and not shown.
+%% Asks that failed or were cut short; and of the paper's statements how many were the same, not
+%% so here, not shown, the same in simulation, and by arithmetic.
 -type done() :: #{
     page := file:filename_all(),
     %% The files of runs.
@@ -32,7 +33,9 @@
     failed := non_neg_integer(),
     same := non_neg_integer(),
     not_so := non_neg_integer(),
-    not_shown := non_neg_integer()
+    not_shown := non_neg_integer(),
+    simulation := non_neg_integer(),
+    arithmetic := non_neg_integer()
 }.
 
 -type error() ::
@@ -42,9 +45,10 @@
     | {other_size, file:filename_all(), Has :: binary()}.
 
 -define(PAGE, "experiments.md").
-%% What it all ran on.
--define(HEADER, "run.json").
--define(NOT_RUN, "it was not run").
+-define(RUN, "run.json").
+%% Of the form of `run.json'.
+-define(VERSION, 2).
+-define(INTERRUPTED, <<"it was interrupted">>).
 
 %% @doc All experiments, in the order in which they run and stand on the page.
 -spec all() -> [module(), ...].
@@ -81,19 +85,19 @@ minutes(Modules) ->
 %% @doc Whether a folder can take the results of experiments of a size, or `draw' those in it.
 -spec check(file:filename_all(), full | small | draw) -> ok | {error, error()}.
 check(Dir, What) ->
-    case json(filename:join(Dir, ?HEADER)) of
-        {ok, #{<<"size">> := _}} when What =:= draw -> ok;
+    case stored(Dir) of
+        {ok, _} when What =:= draw -> ok;
         {ok, #{<<"size">> := Size}} ->
             case atom_to_binary(What) of
                 Size -> ok;
                 _ -> {error, {other_size, Dir, Size}}
             end;
-        _ when What =:= draw -> {error, {no_results, Dir}};
-        _ -> folder(Dir)
+        none when What =:= draw -> {error, {no_results, Dir}};
+        none -> folder(Dir)
     end.
 
 folder(Dir) ->
-    case filelib:ensure_dir(filename:join(Dir, ?HEADER)) of
+    case filelib:ensure_dir(filename:join(Dir, ?RUN)) of
         ok -> ok;
         {error, Reason} -> {error, {file, Dir, Reason}}
     end.
@@ -101,18 +105,16 @@ folder(Dir) ->
 %% @doc Runs them, and writes the page.
 -spec run([module(), ...], options()) -> {ok, done()} | {error, error()}.
 run(Modules, #{dir := Dir, context := #{size := Size}} = Options) ->
-    Header = #{
-        machine => atoll_bench_machine:describe(),
-        atoll => list_to_binary(atoll:version()),
-        commit => atoll_bench_commit:describe(),
-        size => Size
-    },
+    Stored = case stored(Dir) of
+        {ok, Before} -> Before;
+        none -> #{<<"version">> => ?VERSION, <<"size">> => atom_to_binary(Size), <<"experiments">> => #{}}
+    end,
     case folder(Dir) of
         ok ->
-            case write(filename:join(Dir, ?HEADER), Header) of
+            case keep(Dir, Stored) of
                 ok ->
-                    lists:foreach(fun(Module) -> experiment(Module, Options) end, Modules),
-                    draw(lists:uniq(all() ++ Modules), Dir, maps:get(context, Options));
+                    _ = lists:foldl(fun(Module, Kept) -> experiment(Module, Kept, Options) end, Stored, Modules),
+                    draw(lists:uniq(all() ++ Modules), Dir);
                 {error, _} = Error ->
                     Error
             end;
@@ -120,121 +122,141 @@ run(Modules, #{dir := Dir, context := #{size := Size}} = Options) ->
             Error
     end.
 
-experiment(Module, #{dir := Dir, context := Context} = Options) ->
+%% What is stored with this one in it, written down after each ask: whatever interrupts it, what is
+%% there says how far it came.
+experiment(Module, Stored, #{dir := Dir, context := Context} = Options) ->
     #{name := Name, title := Title, minutes := Minutes} = Module:about(),
     Say = maps:get(say, Options, fun(_) -> ok end),
     _ = Say(io_lib:format("~ts: ~ts (~b min at most)", [Name, Title, Minutes])),
-    Steps = Module:steps(Context),
-    _ = [file:delete(File) || #{key := Key} <- Steps, File <- files(Dir, Name, Key)],
-    %% If it is interrupted, this is what is left of it.
-    _ = write(took_file(Dir, Name), #{seconds => null}),
+    Asks = Module:asks(Context),
+    _ = [file:delete(filename:join(Dir, file_of(Name, Ask))) || Ask <- Asks],
     Begun = now_ms(),
     Until = Begun + Minutes * 60000,
-    lists:foreach(
-        fun(#{key := Key, says := Says} = Step) ->
-            _ = Say(["  ", Says]),
-            case atoll_experiments_step:run(Step, file_of(Dir, Name, Step), Until) of
-                ok -> ok;
+    Entry0 = #{
+        <<"started">> => list_to_binary(calendar:system_time_to_rfc3339(erlang:system_time(second), [{offset, "Z"}])),
+        <<"machine">> => atoll_bench_machine:describe(),
+        <<"atoll">> => list_to_binary(atoll:version()),
+        <<"commit">> => atoll_bench_commit:describe(),
+        <<"seconds">> => null,
+        <<"asks">> => [asked(Name, Ask, ?INTERRUPTED) || Ask <- Asks]
+    },
+    Entry = lists:foldl(
+        fun(Ask, #{<<"asks">> := Before} = Acc) ->
+            _ = keep(Dir, with(Name, Acc, Stored)),
+            _ = Say(["  ", atoll_experiment:says(Ask)]),
+            Error = case atoll_experiments_step:run(Ask, filename:join(Dir, file_of(Name, Ask)), Until) of
+                ok -> null;
                 {error, Why} ->
                     _ = Say(["    ", Why]),
-                    _ = write(job_file(Dir, Name, Key), #{error => unicode:characters_to_binary(Why)}),
-                    ok
-            end
+                    unicode:characters_to_binary(Why)
+            end,
+            #{<<"key">> := Key} = Asked = asked(Name, Ask, Error),
+            Counted = maps:merge(Asked, disturbed(Dir, Asked)),
+            Acc#{<<"asks">> := [case A of #{<<"key">> := Key} -> Counted; _ -> A end || A <- Before]}
         end,
-        Steps
+        Entry0,
+        Asks
     ),
-    Seconds = (now_ms() - Begun) / 1000,
-    _ = write(took_file(Dir, Name), #{seconds => Seconds}),
-    ok.
+    Done = with(Name, Entry#{<<"seconds">> := (now_ms() - Begun) / 1000}, Stored),
+    _ = keep(Dir, Done),
+    Done.
+
+with(Name, Entry, #{<<"experiments">> := Entries} = Stored) ->
+    Stored#{<<"experiments">> := Entries#{atom_to_binary(Name) => Entry}}.
+
+asked(Name, #{key := Key} = Ask, Error) ->
+    #{
+        <<"key">> => atom_to_binary(Key),
+        <<"says">> => unicode:characters_to_binary(atoll_experiment:says(Ask)),
+        <<"file">> => list_to_binary(file_of(Name, Ask)),
+        <<"error">> => Error
+    }.
+
+file_of(Name, #{key := Key, do := {rows, _, _}}) -> lists:concat([Name, "-", Key, ".json"]);
+file_of(Name, #{key := Key}) -> lists:concat([Name, "-", Key, ".jsonl"]).
+
+disturbed(Dir, Asked) ->
+    case answer(Dir, Asked) of
+        {run, Run} ->
+            {Disturbed, Rounds} = atoll_experiments_samples:disturbed(Run),
+            #{<<"rounds">> => Rounds, <<"disturbed">> => Disturbed, <<"starts">> => atoll_experiments_samples:starts(Run)};
+        _ ->
+            #{}
+    end.
 
 now_ms() -> erlang:monotonic_time(millisecond).
 
-file_of(Dir, Name, #{key := Key, run := {bench, _, _}}) -> bench_file(Dir, Name, Key);
-file_of(Dir, Name, #{key := Key, run := {job, _}}) -> job_file(Dir, Name, Key).
+%% Whoever reads it finds the one before or this one.
+keep(Dir, Stored) ->
+    File = filename:join(Dir, ?RUN),
+    New = File ++ ".new",
+    case file:write_file(New, [atoll_bench_json:encode(Stored), $\n]) of
+        ok -> renamed(New, File);
+        {error, Reason} -> {error, {file, File, Reason}}
+    end.
 
-files(Dir, Name, Key) -> [bench_file(Dir, Name, Key), job_file(Dir, Name, Key)].
-
-took_file(Dir, Name) -> filename:join(Dir, lists:concat([Name, ".json"])).
-
-bench_file(Dir, Name, Key) -> filename:join(Dir, lists:concat([Name, "-", Key, ".jsonl"])).
-
-job_file(Dir, Name, Key) -> filename:join(Dir, lists:concat([Name, "-", Key, ".json"])).
-
-write(File, Term) ->
-    case file:write_file(File, [atoll_bench_json:encode(Term), $\n]) of
+renamed(New, File) ->
+    case file:rename(New, File) of
         ok -> ok;
         {error, Reason} -> {error, {file, File, Reason}}
     end.
 
-%% @doc Writes the page of the results that are in a folder; they are of the size that they are of.
--spec draw(file:filename_all(), atoll_experiment:context()) -> {ok, done()} | {error, error()}.
-draw(Dir, Context) ->
-    draw(all(), Dir, Context).
+%% One of an older form is as none: it does not say what was run.
+stored(Dir) ->
+    case json(filename:join(Dir, ?RUN)) of
+        {ok, #{<<"version">> := ?VERSION, <<"experiments">> := #{}} = Stored} -> {ok, Stored};
+        _ -> none
+    end.
+
+%% @doc Writes the page of the results that are in a folder.
+-spec draw(file:filename_all()) -> {ok, done()} | {error, error()}.
+draw(Dir) ->
+    draw(all(), Dir).
 
 %% @doc The same of some experiments.
--spec draw([module()], file:filename_all(), atoll_experiment:context()) -> {ok, done()} | {error, error()}.
-draw(Modules, Dir, Given) ->
+-spec draw([module()], file:filename_all()) -> {ok, done()} | {error, error()}.
+draw(Modules, Dir) ->
     Page = filename:join(Dir, ?PAGE),
-    case json(filename:join(Dir, ?HEADER)) of
-        {ok, #{<<"size">> := Size} = Header} ->
-            Context = Given#{size => binary_to_existing_atom(Size)},
+    case stored(Dir) of
+        {ok, #{<<"experiments">> := Stored} = All} ->
             Entries = [
-                entry(Module, Seconds, Dir, Context)
-             || Module <- Modules, {ok, #{<<"seconds">> := Seconds}} <- [json(took_file(Dir, name(Module)))]
+                entry(Module, Entry, Dir)
+             || Module <- Modules, {ok, Entry} <- [maps:find(atom_to_binary(name(Module)), Stored)]
             ],
-            case file:write_file(Page, unicode:characters_to_binary(atoll_experiments_page:markdown(Header, Entries))) of
+            case file:write_file(Page, unicode:characters_to_binary(atoll_experiments_page:markdown(All, Entries))) of
                 ok -> {ok, (done(Entries))#{page => Page}};
                 {error, Reason} -> {error, {file, Page, Reason}}
             end;
-        _ ->
+        none ->
             {error, {no_results, Dir}}
     end.
 
 done(Entries) ->
-    maps:merge(atoll_experiment:counts(lists:append([Claims || #{verdict := {ok, #{claims := Claims}}} <- Entries])), #{
+    maps:merge(atoll_experiment:counts(lists:append([Findings || #{findings := Findings} <- Entries])), #{
         runs => lists:append([Runs || #{runs := Runs} <- Entries]),
         experiments => length(Entries),
-        seconds => lists:sum([0.0 | [Seconds || #{seconds := Seconds} <- Entries, Seconds =/= none]]),
-        failed => lists:sum([map_size(Failed) || #{failed := Failed} <- Entries]) + length([1 || #{verdict := {failed, _}} <- Entries])
+        seconds => lists:sum([0.0 | [Seconds || #{stored := #{<<"seconds">> := Seconds}} <- Entries, Seconds =/= null]]),
+        failed => length([Why || #{stored := #{<<"asks">> := Asks}} <- Entries, #{<<"error">> := Why} <- Asks, Why =/= null])
     }).
 
-entry(Module, Seconds, Dir, Context) ->
-    #{name := Name} = About = Module:about(),
-    Steps = Module:steps(Context),
-    Results = maps:from_list([{Key, result(Dir, Name, Step)} || #{key := Key} = Step <- Steps]),
+%% What a run has measured counts, also when it was cut short.
+entry(Module, #{<<"asks">> := Asks} = Stored, Dir) ->
+    Results = maps:from_list([{binary_to_atom(Key), answer(Dir, Asked)} || #{<<"key">> := Key} = Asked <- Asks]),
     #{
-        about => About,
-        seconds => case Seconds of null -> none; _ -> Seconds end,
-        steps => Steps,
-        failed => maps:from_list([{Key, Why} || #{key := Key} <- Steps, {failed, Why} <- [failure(maps:get(Key, Results), job_file(Dir, Name, Key))]]),
-        runs => [File || {ok, #{header := _, file := File}} <- maps:values(Results)],
-        verdict => atoll_experiments_step:judged(Module, Results)
+        about => Module:about(),
+        stored => Stored,
+        tables => Module:tables(),
+        results => Results,
+        findings => atoll_experiments_judge:findings(Module:questions(), Results),
+        runs => [File || {run, #{file := File}} <- maps:values(Results)]
     }.
 
-%% Of a run that has measured something it stands beside that.
-failure({error, Why}, _File) ->
-    {failed, Why};
-failure({ok, #{header := _, status := Status}}, File) ->
-    case said(json(File)) of
-        {error, Why} when Status =:= complete, Why =:= ?NOT_RUN -> none;
-        {error, ?NOT_RUN} -> {failed, "it was interrupted"};
-        {error, Why} -> {failed, Why}
-    end;
-failure({ok, _}, _File) ->
-    none.
-
-%% What a run has measured counts, also when it was cut short.
-result(Dir, Name, #{key := Key, run := {bench, _, _}}) ->
-    case atoll_bench_file:read(bench_file(Dir, Name, Key)) of
-        {ok, Run} -> {ok, Run};
-        {error, _} -> said(json(job_file(Dir, Name, Key)))
-    end;
-result(Dir, Name, #{key := Key}) ->
-    said(json(job_file(Dir, Name, Key))).
-
-said({ok, #{<<"error">> := Why}}) -> {error, Why};
-said({ok, Result}) -> {ok, Result};
-said({error, _}) -> {error, ?NOT_RUN}.
+answer(Dir, #{<<"file">> := Name}) ->
+    File = filename:join(Dir, Name),
+    case filename:extension(Name) of
+        <<".jsonl">> -> case atoll_bench_file:read(File) of {ok, Run} -> {run, Run}; {error, _} -> none end;
+        _ -> case json(File) of {ok, Rows} when is_list(Rows) -> {rows, Rows}; _ -> none end
+    end.
 
 json(File) ->
     case file:read_file(File) of

@@ -1,21 +1,22 @@
-%% An experiment that measures nothing: one step works, one fails, one is of no benchmark. It has no
+%% An experiment that measures nothing: one ask works, one fails, one is of no benchmark. It has no
 %% time at all.
 -module(atoll_experiments_fake).
 -behaviour(atoll_experiment).
 
--export([about/0, steps/1, verdict/1]).
+-export([about/0, asks/1, tables/0, questions/0]).
 
 about() ->
     #{name => fake, title => "Fake | one", question => "Does the rest go on?", minutes => 0, cannot => "anything."}.
 
-steps(_Context) ->
+asks(Context) ->
     [
-        #{key => works, says => "works", run => {job, fun() -> {ok, #{answer => yes}} end}},
-        #{key => fails, says => "fails", run => {job, fun() -> {error, "a reason"} end}},
-        #{key => unknown, says => "is no benchmark", run => {bench, "fish", #{sweep => #{}, rounds => 1, starts => 1}}}
+        #{key => works, do => {rows, ["works for ", atom_to_list(maps:get(size, Context))], fun() -> {ok, [#{answer => yes}]} end}},
+        #{key => fails, do => {rows, "fails", fun() -> {error, "a reason"} end}},
+        #{key => unknown, do => {bench, "fish", #{sweep => #{}, rounds => 1, starts => 1}}}
     ].
 
-verdict(#{works := {ok, #{<<"answer">> := <<"yes">>}}, fails := {error, Why}}) ->
-    #{tables => [], claims => [atoll_experiment:claim("Figure 0", "It works.", true, ["It did; and ", Why], "")]};
-verdict(#{}) ->
-    #{tables => [], claims => [atoll_experiment:claim("Figure 0", "It works.", unknown, "It was cut short.", "")]}.
+tables() ->
+    [#{caption => "Answers:", from => works, kind => counted, head => ["answer"], rows => fun({rows, Rows}) -> [[Answer] || #{<<"answer">> := Answer} <- Rows] end}].
+
+questions() ->
+    [#{figure => "Figure 0", says => "It works.", kind => counted, from => works, by => fun({rows, [#{<<"answer">> := <<"yes">>}]}) -> {true, "It did."} end}].

@@ -2,10 +2,12 @@
 -module(atoll_experiments_fake_long).
 -behaviour(atoll_experiment).
 
--export([about/0, steps/1, verdict/1]).
+-export([about/0, asks/1, tables/0, questions/0]).
 
 about() -> (atoll_experiments_fake:about())#{minutes := 1}.
 
-steps(Context) -> atoll_experiments_fake:steps(Context).
+asks(Context) -> atoll_experiments_fake:asks(Context).
 
-verdict(Results) -> atoll_experiments_fake:verdict(Results).
+tables() -> atoll_experiments_fake:tables().
+
+questions() -> atoll_experiments_fake:questions().

@@ -27,7 +27,8 @@
 %% again as the circuit had been unused otherwise: `quiet_ms' at least, `idle_ms' at most
 %% ({@link atoll_dist_circuit_pulse}).
 %% The opener gives up `resume_ms' after the loss if it knows that there is no way, and
-%% `silence_ms' after it if there seems to be a way but nobody answers. The other end
+%% `silence_ms' after it if there seems to be a way but nobody answers, or nobody says whether
+%% there is one, as on a node that is too busy for it. The other end
 %% waits for it twice as long, or as long as both together. A circuit that never was up is tried
 %% for as long, from its beginning on: what this end goes by may be behind, and lead over nodes that have gone. It is
 %% given up at once where nobody knows a way, and where all ways were refused for a
@@ -77,7 +78,8 @@
     silent_ms => pos_integer(),
     quiet_ms => pos_integer(),
     idle_ms => pos_integer(),
-    %% How long an answer to `open' may take, and what is between two attempts that fail.
+    %% How long an answer to `open' may take at first, four times as long after two that did not
+    %% come; and what is between two attempts that fail.
     open_ms => pos_integer(),
     retry_ms => pos_integer(),
     resume_ms => pos_integer(),
@@ -149,6 +151,8 @@
     lost_at :: atoll_protocol:now_ms(),
     is_silent = true :: boolean(),
     failed = [] :: avoid(),
+    %% How many attempts have had no answer since then.
+    unanswered = 0 :: non_neg_integer(),
     %% An `ack' will be sent a while later; or as soon as the leg takes it.
     ack_timer = false :: boolean(),
     owed = no :: no | ack | asks,
@@ -280,8 +284,13 @@ event({timeout, look}, Now, #state{current = #path{}} = State) ->
     look(Now, State);
 event({timeout, attempt}, Now, #state{attempt = #path{} = Attempt, config = #{there := There}} = State) ->
     failed(Attempt, {silent, There}, Now, leave(Attempt, moved, State));
-event({timeout, attempt}, Now, #state{attempt = routing} = State) ->
-    no_way(Now, State#state{attempt = none});
+event({timeout, attempt}, Now, #state{attempt = routing, failed = Failed, config = #{there := There}} = State) ->
+    %% Nobody has said that there is no way.
+    Unanswered = State#state{attempt = none, is_silent = true},
+    case is_over(Now, Unanswered) of
+        true -> end_of(silent, case Failed of [{_, Why} | _] -> Why; [] -> {silent, There} end, Unanswered);
+        false -> later(Unanswered)
+    end;
 event({timeout, attempt}, _Now, #state{attempt = later} = State) ->
     ask_route(State);
 event({timeout, deadline}, _Now, #state{current = none, failed = Failed, config = #{there := There}} = State) ->
@@ -318,8 +327,8 @@ current(ack, #{received := Received, consumed := Consumed, asks := Asks}, _Now, 
         {ok, Out} -> State#state{out = Out};
         error -> end_of(bad_frame, bad_ack, State)
     end;
-current(path_lost, Said, Now, State) ->
-    lost({path_lost, Said}, false, Now, State);
+current(path_lost, {_, Why, _} = Said, Now, State) ->
+    lost({path_lost, Said}, Why =:= silent, Now, State);
 current(close, Said, _Now, State) ->
     ended({closed, Said}, State);
 current(_Type, _Body, _Now, State) ->
@@ -421,6 +430,7 @@ lost(Why, IsSilent, Now, #state{current = #path{nodes = Nodes}, out = Out, attem
         lost_at = Now,
         is_silent = IsSilent,
         failed = [{Nodes, Why}],
+        unanswered = 0,
         ack_timer = false,
         owed = no
     }))),
@@ -442,7 +452,7 @@ leave(#path{key = Key} = Path, Why, #state{config = #{here := Here}} = State) ->
 ask_route(#state{failed = Failed, config = #{open_ms := Ms}} = State) ->
     act({timer, attempt, Ms}, act({act, {route, Failed}}, State#state{attempt = routing})).
 
-open(Leg, Nodes, #state{epoch = Epoch0, was_up = WasUp, out = Out, config = #{id := Id, window := Window, open_ms := Ms}} = State) ->
+open(Leg, Nodes, #state{epoch = Epoch0, was_up = WasUp, out = Out, config = #{id := Id, window := Window}} = State) ->
     Epoch = Epoch0 + 1,
     Path = #path{
         key = atoll_dist_circuit_frame:key(Id, Epoch), leg = Leg, nodes = Nodes, window = Window,
@@ -450,7 +460,11 @@ open(Leg, Nodes, #state{epoch = Epoch0, was_up = WasUp, out = Out, config = #{id
     },
     Open = #{window => Window, fresh => not WasUp, hello => hello(State), path => Nodes},
     Frame = atoll_dist_circuit_frame:make({open, Path#path.key, Open}),
-    act({timer, attempt, Ms}, send(Path, Frame, State#state{epoch = Epoch, attempt = Path})).
+    act({timer, attempt, patience_to_open(State)}, send(Path, Frame, State#state{epoch = Epoch, attempt = Path})).
+
+%% Where all nodes are too busy an answer that is late every time would come if it were waited for.
+patience_to_open(#state{unanswered = Unanswered, config = #{open_ms := Ms}}) ->
+    Ms bsl min(Unanswered, 2).
 
 hello(#state{was_up = false, seals = true, config = #{keys := Keys}}) -> atoll_dist_seal:hello(Keys);
 hello(_State) -> <<>>.
@@ -538,11 +552,13 @@ failed(_Path, _Why, _Now, #state{role = acceptor} = State) ->
     State#state{attempt = none};
 failed(_Path, Why, _Now, #state{current = #path{}} = State) ->
     act({notify, {not_moved, Why}}, act({cancel, attempt}, State#state{attempt = none}));
-failed(#path{nodes = Nodes}, Why, Now, #state{failed = Failed} = State0) ->
+failed(#path{nodes = Nodes}, Why, Now, #state{failed = Failed, unanswered = Unanswered} = State0) ->
     WasKnown = lists:keymember(Nodes, 1, Failed),
+    IsSilent = element(1, Why) =:= silent,
     State = State0#state{
         attempt = none,
-        is_silent = element(1, Why) =:= silent,
+        is_silent = IsSilent,
+        unanswered = Unanswered + (case IsSilent of true -> 1; false -> 0 end),
         failed = lists:sublist([{Nodes, Why} | lists:keydelete(Nodes, 1, Failed)], ?MAX_FAILED)
     },
     case is_over(Now, State) of

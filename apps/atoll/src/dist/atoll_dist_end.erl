@@ -27,8 +27,9 @@
     connection = none :: none | pid(),
     %% Whether it is linked with that process, and the circuit stands.
     stands = false :: boolean(),
-    %% The way that is known before anybody has to be asked.
+    %% The way that is known before anybody has to be asked, and who has asked last.
     known = none :: none | [node(), ...],
+    asker = none :: none | pid(),
     trunks = #{} :: #{node() => atoll_dist_trunk:trunk()},
     %% Which helper waits for which of them.
     helpers = #{} :: #{reference() => node()},
@@ -250,8 +251,8 @@ message({'DOWN', Ref, process, _, Reason}, #state{helpers = Helpers} = State) ->
     end;
 message(tick, State) ->
     cast(tick, State);
-message({way, Way}, State) ->
-    way(Way, State);
+message({way, Asker, Way}, State) ->
+    way(Asker, Way, State);
 message({send, Packet}, State) ->
     cast({packets, [{byte_size(Packet), Packet}]}, State);
 message(recv, #state{phase = {shaking, Packets, false}} = State) ->
@@ -363,16 +364,21 @@ route(Failed, #state{node = Node, id = Id, there = There, own = Own} = State) ->
             Around = fun(Texts) ->
                 atoll_dist_router:ask(Node, [Name || Text <- Texts, Name <- [shown_name(Text)], is_atom(Name)], Id)
             end,
-            _ = spawn(fun() -> Self ! {way, atoll_dist_router:around(Around, Failed)} end),
-            {[], State}
+            %% As soon as anything here: it is the load that has cost the path, perhaps.
+            Asker = spawn_opt(fun() -> Self ! {way, self(), atoll_dist_router:around(Around, Failed)} end, [{priority, max}]),
+            {[], State#state{asker = Asker}}
     end.
 
-way({ok, [_, _, _ | _] = Path}, State) ->
+%% A late answer to an earlier question is good if it is a way, and says nothing if it is none:
+%% that one was about other failures.
+way(_Asker, {ok, [_, _, _ | _] = Path}, State) ->
     then([], taken(Path, State));
-way({ok, _Link}, State) ->
+way(Asker, {ok, _Link}, #state{asker = Asker} = State) ->
     cast(no_route, State);
-way({error, {_, Said}}, State) ->
-    cast(no_route, State#state{said = Said}).
+way(Asker, {error, {_, Said}}, #state{asker = Asker} = State) ->
+    cast(no_route, State#state{said = Said});
+way(_Earlier, _None, State) ->
+    State.
 
 taken([_, Leg | _] = Path, State) ->
     Names = [atom_to_binary(Node) || Node <- Path],

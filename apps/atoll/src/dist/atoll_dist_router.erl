@@ -68,7 +68,8 @@ ask(Node, Avoid, Salt) ->
     end.
 
 answer(Name, Node, Options) ->
-    {Pid, Ref} = spawn_monitor(?MODULE, question, [Name, Node, Options]),
+    %% The answer is awaited by a circuit that stands still, perhaps for want of processor time.
+    {Pid, Ref} = spawn_opt(?MODULE, question, [Name, Node, Options], [monitor, {priority, max}]),
     receive
         {'DOWN', Ref, process, Pid, {answer, Answer}} -> checked(Answer, Node);
         {'DOWN', Ref, process, Pid, _} -> nothing("who knows the ways has ended")

@@ -51,6 +51,9 @@ start_link(Options) ->
         name => ?MODULE,
         protocol => atoll_route_core,
         process => ?MODULE,
+        %% A circuit that has lost its path asks here, and on a node with more to do than it can
+        %% is not to lose it for that.
+        priority => high,
         config => Options#{
             self => node(),
             incarnation => erlang:system_time(microsecond),
