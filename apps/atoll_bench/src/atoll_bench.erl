@@ -63,8 +63,9 @@
     kind := value | latency
 }.
 
--type measure() :: number() | [number(), ...] | atoll_bench_hist:export().
-%% Of many alike, such as all nodes of a cluster, the round's value is the median.
+-type measure() :: number() | [number(), ...] | atoll_bench_hist:export() | (Sentence :: binary()).
+%% Of many alike, such as all nodes of a cluster, the round's value is the median. A sentence is no
+%% metric: it is kept beside the values under its name.
 
 -type error() ::
     {no_benchmark, name()}

@@ -8,7 +8,7 @@
 %% of this process, what was set up is taken down.
 -module(atoll_bench_run).
 
--export([run/2, header/3, format_error/1]).
+-export([run/2, header/3, line/5, format_error/1]).
 
 -export_type([options/0, error/0, summary/0]).
 
@@ -225,10 +225,15 @@ counted({_Start, 0}, _Line, Run) -> Run;
 counted(_Round, Line, #run{file = File, rounds = N} = Run) ->
     written(atoll_bench_file:append(File, Line), Run#run{rounds = N + 1}).
 
+%% @doc The line of a round in the result file, over what is the same for all that were measured
+%% with it.
+-spec line(atoll_bench_plan:index(), non_neg_integer(), #{atom() => atoll_bench:measure()}, module(), #{atom() => term()}) ->
+    #{atom() => term()}.
 line(Index, Round, Measures, Module, Base) ->
     Latencies = [Name || #{name := Name, kind := latency} <- Module:metrics()],
-    Values = maps:without(Latencies, Measures),
-    with_samples(maps:filter(fun(_Name, Value) -> is_list(Value) end, Values), Base#{
+    Said = maps:filter(fun(_Name, Value) -> is_binary(Value) end, Measures),
+    Values = maps:without(Latencies ++ maps:keys(Said), Measures),
+    with_samples(maps:filter(fun(_Name, Value) -> is_list(Value) end, Values), (maps:merge(Said, Base))#{
         point => Index,
         round => Round,
         values => maps:map(fun(_Name, Value) -> one(Value) end, Values),

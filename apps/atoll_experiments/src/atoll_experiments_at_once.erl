@@ -49,18 +49,13 @@ start(Start, Module, Points, File, Begun) ->
     Others = atoll_bench_machine:others(Before, atoll_bench_machine:look(), WallMs),
     _ = [Pid ! end_now || {_, Pid, {ok, _}} <- Done],
     ok = lists:foreach(fun({_, Pid}) -> gone(Pid) end, Workers),
-    Base = #{start => Start, round => Start, at_ms => At - Begun, wall_ms => WallMs, others_cpu => Others, histograms => #{}},
-    lists:append([written(Index, Answer, Base, File) || {Index, _, Answer} <- Done]).
+    Base = #{start => Start, at_ms => At - Begun, wall_ms => WallMs, others_cpu => Others},
+    lists:append([written(Index, Answer, Module, Base, File) || {Index, _, Answer} <- Done]).
 
-written(Index, {ok, Measures}, Base, File) ->
-    {Said, Values} = maps:fold(
-        fun(Key, Value, {S, V}) -> case is_binary(Value) of true -> {S#{Key => Value}, V}; false -> {S, V#{Key => Value}} end end,
-        {#{}, #{}},
-        Measures
-    ),
-    ok = atoll_bench_file:append(File, maps:merge(Said, Base#{point => Index, values => Values})),
+written(Index, {ok, Measures}, Module, #{start := Start} = Base, File) ->
+    ok = atoll_bench_file:append(File, atoll_bench_run:line(Index, Start, Measures, Module, Base)),
     [];
-written(Index, {error, Why}, _Base, File) ->
+written(Index, {error, Why}, _Module, _Base, File) ->
     ok = atoll_bench_file:append(File, #{point => Index, error => unicode:characters_to_binary(Why)}),
     [{Index, Why}].
 

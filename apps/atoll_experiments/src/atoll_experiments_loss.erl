@@ -72,7 +72,7 @@ setup(#{nodes := Count, program := Program} = Point) ->
     Options = Asked#{nodes => Count, args := atoll_bench_nodes:flags() ++ ["-kernel", "logger_level", "none"] ++ Args},
     atoll_bench_nodes:start(Options, fun(Cluster) -> {ok, Point#{cluster => Cluster}} end).
 
--spec round(map()) -> {ok, #{atom() => number() | binary()}, map()}.
+-spec round(map()) -> {ok, #{atom() => atoll_bench:measure()}, map()}.
 round(#{program := orbit, lost := Lost, cluster := Cluster} = State) ->
     Nodes = atoll_cluster:nodes(Cluster),
     %% The first node of a group is its gateway; the second group is nodes 4 to 6.
