@@ -26,7 +26,9 @@
 %% Knocking. At each audit a node also tries one of the dead that stand on the same ring
 %% between itself and the next live member, so that each dead node is tried by one
 %% member of an island. Who answers is `found': the two have been apart, and each side
-%% has held the other for dead.
+%% has held the other for dead. A dead one with which a link comes up, because a group or a
+%% program wants it, is tried too, if it is not alive for this node a moment later: one that
+%% was started again joins by itself meanwhile.
 %%
 %% Leaving. A node that leaves says farewell to its neighbours, waits until they have
 %% heard, and notices `left'. Until a new life begins it stays so.
@@ -177,6 +179,8 @@
 -define(FEW, 4).
 %% How many neighbours try too before a member is dead.
 -define(HELPERS, 3).
+%% After so long at least, and at most twice that, a dead one with a link is tried.
+-define(LINKED_MS, 1000).
 
 %% @doc The options with their defaults, as {@link atoll_options:complete/2} reads
 %% them.
@@ -212,7 +216,7 @@ init(#{self := Self, incarnation := Life, seed := Seed, options := Given} = Conf
 
 %% @doc Takes one event. `up' and `down' are of neighbours, not of links. Casts are
 %% `{dead, Node, Life}', a verdict that all hear; `{found_dead, Node, Life}', one that the roster
-%% tells; `{unreachable, Node}'; `{meta, Map}', what this node says of itself from now on; `leave';
+%% tells; `{linked, Node}', for whatever reason; `{unreachable, Node}'; `{meta, Map}', what this node says of itself from now on; `leave';
 %% and `{incarnation, Life}' when
 %% this node begins a new life.
 -spec handle(atoll_protocol:event(), atoll_protocol:now_ms(), state()) ->
@@ -233,8 +237,12 @@ handle({timeout, {check, Node}}, _Now, State) ->
     done(checked(failed, Node, State));
 handle({timeout, helpers}, _Now, #state{audit = Audit} = State) ->
     done(outcome(atoll_roster_audit:silent(Audit), State));
+handle({timeout, {linked, Node}}, _Now, State) ->
+    done(knock_at(Node, State));
 handle({cast, {unreachable, Node}}, _Now, State) ->
     done(checked(failed, Node, State));
+handle({cast, {linked, Node}}, _Now, State) ->
+    done(linked(Node, State));
 handle({up, Node}, Now, State) ->
     done(up(Node, Now, State));
 handle({down, Node, _Why}, _Now, #state{neighbours = Neighbours} = State) ->
@@ -620,6 +628,30 @@ knock(#state{self = Self, table = Table, neighbours = Neighbours, left = Left, r
             send(Node, ping, State#state{rand = Rand});
         _ ->
             State
+    end.
+
+%% Not all members of a group in one moment: who hears that it lives need not try it.
+linked(Node, #state{rand = Rand0} = State) ->
+    case is_dead(Node, State) of
+        true ->
+            {More, Rand} = rand:uniform_s(?LINKED_MS, Rand0),
+            timer({linked, Node}, ?LINKED_MS + More, State#state{rand = Rand});
+        false ->
+            State
+    end.
+
+knock_at(Node, State) ->
+    case is_dead(Node, State) of
+        true -> send(Node, ping, State);
+        false -> State
+    end.
+
+is_dead(_Node, #state{left = true}) ->
+    false;
+is_dead(Node, #state{table = Table}) ->
+    case atoll_roster_table:entry(Node, Table) of
+        {_, dead} -> true;
+        _ -> false
     end.
 
 audit_later(#state{options = #{audit_ms := Ms}} = State) ->
