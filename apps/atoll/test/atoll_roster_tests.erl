@@ -276,6 +276,19 @@ a_dead_node_that_answers_is_found_test() ->
     {_, E3} = handle({message, a, {pong, {1, alive}}}, bereaved()),
     ?assertEqual([], notices(E3)).
 
+%% In time to be spared where it says itself that it lives.
+a_dead_node_with_which_a_link_comes_up_is_tried_a_moment_later_test() ->
+    {S1, E1} = handle({cast, {linked, n1}}, bereaved()),
+    [{timer, {linked, n1}, Ms}] = [Timer || {timer, {linked, _}, _} = Timer <- E1],
+    ?assert(Ms > 1000 andalso Ms =< 2000),
+    ?assertEqual([], sends(E1)),
+    ?assertEqual([{n1, ping}], sends(element(2, handle({timeout, {linked, n1}}, S1)))),
+    {S2, _} = handle({message, a, {news, [{n1, {2, alive}}]}}, S1),
+    ?assertEqual([], sends(element(2, handle({timeout, {linked, n1}}, S2)))).
+
+who_lives_or_is_unknown_is_not_tried_when_a_link_comes_up_test() ->
+    [?assertEqual([], element(2, handle({cast, {linked, Node}}, bereaved()))) || Node <- [a, stranger]].
+
 %% Each by one member, who is the same for all of them that are equal in what they know.
 the_dead_are_tried_by_one_member_each_test() ->
     Nodes = [list_to_atom("n" ++ integer_to_list(N)) || N <- lists:seq(1, 20)],

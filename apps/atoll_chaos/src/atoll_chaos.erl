@@ -63,7 +63,8 @@
     left_out := non_neg_integer(),
     %% Of these events.
     summary := [{Fault :: atom(), atoll_chaos_log:summary()}],
-    groups := atoll_sim_groups:groups() | none,
+    groups := atoll_sim_expect:groups() | none,
+    names := atoll_sim_expect:names() | none,
     %% See atoll_chaos_deeds:facts().
     overlay := atoll_sim_expect:facts() | none,
     expectations := non_neg_integer(),

@@ -16,10 +16,11 @@
 script(#{cluster := Cluster, steps := Steps}, Nodes, Able) ->
     {ok, #{cluster := Default}} = atoll_sim_script:check([]),
     Switch = "stock distribution has no such switch; in the simulator there is",
+    Always = "nodes run groups whatever a script says; in the simulator they can do without",
     Contacts = "nodes are started with their contacts; those of the simulator alone are formed in another way",
     Keys = [
         {{cluster, #{Key => Value}}, Why}
-     || {Key, Why} <- [{latency, Switch}, {rate, Switch}, {queue, Switch}, {loss, Switch}, {duplicate, Switch}, {formed, Contacts}],
+     || {Key, Why} <- [{latency, Switch}, {rate, Switch}, {queue, Switch}, {loss, Switch}, {duplicate, Switch}, {formed, Contacts}, {groups, Always}],
         #{Key := Value} <- [Cluster],
         Value =/= map_get(Key, Default)
     ],
@@ -46,8 +47,16 @@ why_not(heal, _) ->
     none;
 why_not({restart, _, alone}, _) ->
     "a node starts again with the contacts that it had; this is for the simulator";
+why_not({expect, Expectation}, Able) ->
+    %% What is about groups needs no overlay.
+    case atoll_sim_step:about(Expectation) of
+        overlay -> needed(expect, Able);
+        _ -> none
+    end;
 why_not(Step, Able) ->
-    Name = element(1, Step),
+    needed(element(1, Step), Able).
+
+needed(Name, Able) ->
     case lists:keyfind(Name, 1, reasons()) of
         {Name, always, Why} -> Why;
         {Name, Needed, Why} ->

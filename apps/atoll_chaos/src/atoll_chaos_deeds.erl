@@ -28,7 +28,7 @@
     keeper := pid(),
     %% What was done before time 0.
     damage := atoll_chaos_damage:damage(),
-    overlay := atoll_chaos_overlay:overlay() | none,
+    overlay := atoll_chaos_overlay:overlay(),
     told := #{node() => [{module(), Function :: atom(), Args :: [term()]}]},
     %% How long is waited for what was harmed.
     deadline_ms := pos_integer(),
@@ -36,7 +36,10 @@
 }.
 
 -type facts() :: #{
-    %% If the nodes run an overlay: what it looks like in the end, and which of so many
+    %% Who of the nodes that answer sees which groups, or names, if a step was about them.
+    groups := atoll_sim_expect:groups() | none,
+    names := atoll_sim_expect:names() | none,
+    %% If the nodes run an overlay: what it looks like in the end. And which of so many
     %% expectations did not hold.
     overlay := atoll_sim_expect:facts() | none,
     expectations := non_neg_integer(),
@@ -49,9 +52,9 @@
     events := [atoll_chaos_log:event()],
     %% How many there were before these.
     left_out := non_neg_integer(),
-    %% Who of the nodes that answer sees which groups, if a step was about groups.
-    groups := atoll_sim_groups:groups() | none,
     %% Those of facts().
+    groups := atoll_sim_expect:groups() | none,
+    names := atoll_sim_expect:names() | none,
     overlay := atoll_sim_expect:facts() | none,
     expectations := non_neg_integer(),
     failed := [atoll_chaos_overlay:failure()],
@@ -67,7 +70,8 @@
     %% What each process that looks after something looks after.
     watches = #{} :: #{reference() => watch()},
     has_groups = false :: boolean(),
-    overlay :: atoll_chaos_overlay:overlay() | none,
+    has_names = false :: boolean(),
+    overlay :: atoll_chaos_overlay:overlay(),
     expectations = 0 :: non_neg_integer(),
     %% Who has left by which step.
     left = #{} :: #{node() => term()}
@@ -79,14 +83,13 @@
     {start, node(), BegunUs :: integer()}
     | {leave, node(), atoll_chaos_log:id()}
     | {broadcast, atoll_chaos_log:id(), pid()}
-    | {answer | process | group, atoll_chaos_log:id()}.
+    | {answer | process | group | name, atoll_chaos_log:id()}.
 
 -type place() :: atoll_sim_script:place() | none.
 
 -type healed() :: [{atoll_chaos_damage:act(), atoll_chaos_keeper:outcome()}].
 
 -define(SETTLE_MS, 15000).
--define(LOOK_MS, 200).
 %% What a call may take beside what it waits for.
 -define(CALL_MS, 5000).
 %% Leaving takes a node two seconds at most.
@@ -176,6 +179,15 @@ do({group, Nodes, Operation}, Place, Deeds) ->
             look({group, Id}, fun() -> call(Node, request(Operation), ?GROUP_MS, S) end, S)
         end,
         Deeds#deeds{has_groups = true},
+        Nodes
+    );
+do({name, Nodes, Operation}, Place, Deeds) ->
+    lists:foldl(
+        fun(Node, S0) ->
+            {Id, S} = add(event(name, [Node], Operation, Place, S0), S0),
+            look({name, Id}, fun() -> call(Node, {atoll_chaos_names, ask, [owner(S), Operation]}, ?GROUP_MS, S) end, S)
+        end,
+        Deeds#deeds{has_names = true},
         Nodes
     );
 do({kill, Nodes} = Deed, Place, #deeds{left = Left} = Deeds0) ->
@@ -382,11 +394,7 @@ did({Acts, Damage}, #deeds{job = #{keeper := Keeper}, overlay = Overlay} = Deeds
     Us = os:system_time(microsecond),
     try atoll_chaos_keeper:do(Keeper, Acts, Damage) of
         Outcomes ->
-            Noted =
-                case Overlay of
-                    none -> none;
-                    _ -> atoll_chaos_overlay:did(Us, [Act || {Act, ok} <- Outcomes], Overlay)
-                end,
+            Noted = atoll_chaos_overlay:did(Us, [Act || {Act, ok} <- Outcomes], Overlay),
             {Outcomes, Deeds#deeds{damage = Damage, overlay = Noted}}
     catch
         exit:{_, {gen_server, call, _}} -> throw({keeper_lost, Damage})
@@ -406,7 +414,6 @@ resumed(Deed, #deeds{damage = Damage0} = Deeds0) ->
         Acts
     ).
 
-noted(_Us, _Nodes, _Did, #deeds{overlay = none} = Deeds) -> Deeds;
 noted(Us, Nodes, Did, #deeds{overlay = Overlay} = Deeds) ->
     Deeds#deeds{overlay = atoll_chaos_overlay:note(Us, Nodes, Did, Overlay)}.
 
@@ -432,10 +439,8 @@ start_node(Node, #deeds{job = #{backend := {Module, B}}, left = Left} = Deeds) -
     end,
     look({start, Node, Us}, Begin, Deeds#deeds{left = maps:remove(Node, Left)}).
 
-begun(_Node, #deeds{overlay = none}) ->
-    ok;
-begun(Node, #deeds{job = #{backend := Backend, told := Told}} = Deeds) ->
-    atoll_chaos_overlay:attach(Backend, Node, owner(Deeds), maps:get(Node, Told, [])).
+begun(Node, #deeds{overlay = Overlay, job = #{told := Told}} = Deeds) ->
+    atoll_chaos_overlay:attach(Node, owner(Deeds), maps:get(Node, Told, []), Overlay).
 
 %% A node that goes on is there again when it answers.
 gone_on({resume, Node}, Since, #deeds{log = Log0, job = #{deadline_ms := Deadline}} = Deeds0) ->
@@ -472,7 +477,7 @@ watched({process, Id}, {_, {ok, {killed, Path, Recovered}}}, Deeds) ->
     amend(Id, #{target => Path, recovered_ms => Recovered}, Deeds);
 watched({process, Id}, {_, {ok, {passed_over, Why}}}, Deeds) ->
     amend(Id, #{outcome => passed_over, why => Why}, Deeds);
-watched({group, Id}, {Ms, {ok, Answer}}, Deeds) ->
+watched({About, Id}, {Ms, {ok, Answer}}, Deeds) when About =:= group; About =:= name ->
     amend(Id, #{answer => Answer, took_ms => round(Ms)}, Deeds);
 watched({answer, Id}, {Ms, {ok, _}}, Deeds) ->
     amend(Id, #{recovered_ms => Ms}, Deeds);
@@ -513,20 +518,14 @@ why(Other) -> Other.
 
 %% @doc The result of the run, with what came of healing.
 -spec over(healed(), facts(), deeds()) -> result().
-over(Healed, Facts, #deeds{has_groups = HasGroups} = Deeds0) ->
+over(Healed, Facts, Deeds0) ->
     Deeds1 = lists:foldl(fun not_healed/2, Deeds0, Healed),
-    Groups =
-        case HasGroups of
-            true -> settle(Deeds1, now_ms(Deeds1) + ?SETTLE_MS);
-            false -> none
-        end,
     %% What is down still never came back.
     {Down, Log0} = atoll_chaos_log:take_open(fun is_down/1, Deeds1#deeds.log),
     Log = lists:foldl(fun({Id, _}, L) -> atoll_chaos_log:amend(Id, #{recovered_ms => never}, L) end, Log0, Down),
     Facts#{
         events => atoll_chaos_log:events(Log),
         left_out => atoll_chaos_log:left_out(Log),
-        groups => Groups,
         ms => now_ms(Deeds1)
     }.
 
@@ -549,14 +548,21 @@ failed_to_heal(Act, Node, Why, Deeds0) ->
     {_, Deeds} = add(Event#{outcome := failed, why => Why}, Deeds0),
     Deeds.
 
-%% @doc What is said of the overlay when all is healed and looked after.
+%% @doc What is said of the nodes when all is healed and looked after, and before what the run
+%% has brought to them is taken away.
 -spec facts(deeds()) -> {facts(), deeds()}.
-facts(#deeds{overlay = none} = Deeds) ->
-    {#{overlay => none, expectations => 0, failed => [], unseen => 0}, Deeds};
 facts(#deeds{overlay = Overlay0, damage = Damage, expectations = Expectations} = Deeds) ->
+    #deeds{has_groups = HasGroups, has_names = HasNames} = Deeds,
     Awake = atoll_chaos_damage:awake(Damage),
-    Overlay = atoll_chaos_overlay:settle(Awake, Overlay0),
+    Settled = atoll_chaos_overlay:settle(Awake, Overlay0),
+    {Groups, Names, Overlay} =
+        case HasGroups orelse HasNames of
+            true -> atoll_chaos_overlay:agree(Awake, ?SETTLE_MS, Settled);
+            false -> {none, none, Settled}
+        end,
     Facts = #{
+        groups => if_so(HasGroups, Groups),
+        names => if_so(HasNames, Names),
         overlay => atoll_chaos_overlay:facts(Awake, Overlay),
         expectations => Expectations,
         failed => atoll_chaos_overlay:failed(Overlay),
@@ -564,21 +570,8 @@ facts(#deeds{overlay = Overlay0, damage = Damage, expectations = Expectations} =
     },
     {Facts, Deeds#deeds{overlay = Overlay}}.
 
-%% Until all who answer see the same.
-settle(#deeds{job = #{backend := {Module, B}}} = Deeds, Until) ->
-    Groups = maps:from_list([
-        {Node, Own}
-     || Node <- Module:nodes(B), {ok, Own} <- [Module:call(B, Node, {s_group, own_s_groups, []}, ?CALL_MS)]
-    ]),
-    case atoll_sim_groups:agree(Groups) orelse now_ms(Deeds) >= Until of
-        true ->
-            Groups;
-        false ->
-            %% Members tell each other in their own time, and nobody else.
-            receive
-            after ?LOOK_MS -> settle(Deeds, Until)
-            end
-    end.
+if_so(true, What) -> What;
+if_so(false, _What) -> none.
 
 %% The log
 

@@ -144,7 +144,7 @@ act({mend_lanes, Node}, Claim, {Module, B}) ->
 act({rest, Node}, {Run, _}, {Module, B} = Backend) ->
     case ended(atoll_chaos_agent, [Run], Node, Backend) of
         ok ->
-            _ = ended(atoll_chaos_witness, [], Node, Backend),
+            _ = [ended(Name, [], Node, Backend) || Name <- [atoll_chaos_witness, atoll_chaos_names]],
             Module:leave(B, Node);
         {error, _} = Error ->
             Error

@@ -1,5 +1,5 @@
-%% @doc The overlay of real nodes, as a run of faults sees it: it has witnesses on
-%% them, asks them for their neighbours, and says whether what a script expects holds.
+%% @doc Real nodes as a run of faults sees them: it has witnesses on those that run an
+%% overlay, asks all for what readers find there, and says whether what a script expects holds.
 %%
 %% Nodes are asked all at once, but they answer at slightly different moments, and a
 %% link has two ends: what does not hold is looked at again for a second before it is
@@ -7,7 +7,7 @@
 %% is left out.
 -module(atoll_chaos_overlay).
 
--export([is_on/1, open/3, attach/4, did/3, note/4, expect/5, settle/2, facts/2, failed/1, dropped/1]).
+-export([is_on/1, open/4, attach/4, did/3, note/4, expect/5, settle/2, agree/3, facts/2, failed/1, dropped/1]).
 
 -export_type([overlay/0, failure/0]).
 
@@ -18,6 +18,8 @@
 
 -record(overlay, {
     backend :: atoll_chaos_backend:backend(),
+    %% Whether the nodes run an overlay.
+    is_on :: boolean(),
     records = [] :: [atoll_chaos_sights:note()],
     %% What the witnesses have not kept.
     dropped = 0 :: non_neg_integer(),
@@ -49,16 +51,19 @@ is_answer(_) -> true.
 is_overlay({ok, #{overlay := #{}}}) -> true;
 is_overlay(_) -> false.
 
-%% @doc Begins to watch these nodes, which run. The witnesses end with the owner.
--spec open(atoll_chaos_backend:backend(), [node()], Owner :: pid() | none) -> overlay().
-open(Backend, Nodes, Owner) ->
+%% @doc Begins to watch these nodes, which run, and have an overlay or none. The witnesses end
+%% with the owner.
+-spec open(IsOn :: boolean(), atoll_chaos_backend:backend(), [node()], Owner :: pid() | none) -> overlay().
+open(IsOn, Backend, Nodes, Owner) ->
     Us = now_us(),
-    _ = ask(Backend, Nodes, {atoll_chaos_witness, ensure, [Owner]}),
-    #overlay{backend = Backend, records = [{Us, Node, started} || Node <- Nodes]}.
+    _ = [ask(Backend, Nodes, {atoll_chaos_witness, ensure, [Owner]}) || IsOn],
+    #overlay{is_on = IsOn, backend = Backend, records = [{Us, Node, started} || Node <- Nodes]}.
 
 %% @doc Has a node that has just started told what it has to know, and watched.
--spec attach(atoll_chaos_backend:backend(), node(), Owner :: pid() | none, [{module(), atom(), [term()]}]) -> ok.
-attach({Module, B}, Node, Owner, Calls) ->
+-spec attach(node(), Owner :: pid() | none, [{module(), atom(), [term()]}], overlay()) -> ok.
+attach(_Node, _Owner, _Calls, #overlay{is_on = false}) ->
+    ok;
+attach(Node, Owner, Calls, #overlay{backend = {Module, B}}) ->
     %% Of a node that is gone again somebody else hears.
     _ = [Module:call(B, Node, Call, ?CALL_MS) || Call <- [{atoll_chaos_witness, ensure, [Owner]} | Calls]],
     ok.
@@ -97,16 +102,39 @@ expect(Expectation, Place, Ms, Nodes, Overlay0) ->
             {{false, Was}, Overlay#overlay{failed = [Failure | Failed]}}
     end.
 
+%% @doc Waits until these nodes agree on their groups and their names, at most for so long.
+-spec agree([node()], Ms :: non_neg_integer(), overlay()) ->
+    {atoll_sim_expect:groups(), atoll_sim_expect:names(), overlay()}.
+agree(Nodes, Ms, Overlay) ->
+    agree_until(erlang:monotonic_time(millisecond) + Ms, Nodes, Overlay).
+
+agree_until(Deadline, Nodes, Overlay0) ->
+    {Views, #overlay{records = Records} = Overlay} = asked(Nodes, Overlay0),
+    Seen = atoll_chaos_sights:seen(Records),
+    Agree = lists:all(fun(Expectation) -> atoll_sim_expect:holds(Expectation, Views, Seen) =:= true end, [groups, names]),
+    case Agree orelse erlang:monotonic_time(millisecond) >= Deadline of
+        true ->
+            {atoll_sim_expect:groups(Views), atoll_sim_expect:names(Views), Overlay};
+        false ->
+            %% Members tell each other in their own time, and nobody else.
+            receive
+            after ?LOOK_MS -> agree_until(Deadline, Nodes, Overlay)
+            end
+    end.
+
 %% @doc Waits until these nodes are one part and agree about their links, for three
 %% seconds the same, and the broadcasts have arrived, or for ten if one has not; at most
 %% a minute and a half: that long a simulated cluster has, too.
 -spec settle([node()], overlay()) -> overlay().
+settle(_Nodes, #overlay{is_on = false} = Overlay) ->
+    Overlay;
 settle(Nodes, Overlay) ->
     Now = erlang:monotonic_time(millisecond),
     settle_until(Now + ?SETTLE_MS, {none, Now}, Nodes, Overlay).
 
 settle_until(Deadline, {Before, Since0}, Nodes, Overlay0) ->
-    {Graph, #overlay{records = Records} = Overlay} = asked(Nodes, Overlay0),
+    {Views, #overlay{records = Records} = Overlay} = asked(Nodes, Overlay0),
+    Graph = [{Node, Peers} || {Node, #{neighbours := Peers}} <- Views],
     Now = erlang:monotonic_time(millisecond),
     Since =
         case Graph of
@@ -114,7 +142,7 @@ settle_until(Deadline, {Before, Since0}, Nodes, Overlay0) ->
             _ -> Now
         end,
     IsWell = fun(Expectation) ->
-        atoll_sim_expect:holds(Expectation, Graph, atoll_chaos_sights:seen(Records)) =:= true
+        atoll_sim_expect:holds(Expectation, Views, atoll_chaos_sights:seen(Records)) =:= true
     end,
     IsSettled =
         lists:all(IsWell, [{connected, 1}, symmetric]) andalso
@@ -128,11 +156,13 @@ settle_until(Deadline, {Before, Since0}, Nodes, Overlay0) ->
             end
     end.
 
-%% @doc What the nodes look like in the end, in few numbers.
--spec facts([node()], overlay()) -> atoll_sim_expect:facts().
+%% @doc What the overlay looks like in the end, in few numbers, if there is one.
+-spec facts([node()], overlay()) -> atoll_sim_expect:facts() | none.
+facts(_Nodes, #overlay{is_on = false}) ->
+    none;
 facts(Nodes, Overlay) ->
-    {Graph, #overlay{records = Records}} = asked(Nodes, Overlay),
-    atoll_sim_expect:facts(Graph, atoll_chaos_sights:seen(Records)).
+    {Views, #overlay{records = Records}} = asked(Nodes, Overlay),
+    atoll_sim_expect:facts(Views, atoll_chaos_sights:seen(Records)).
 
 %% @doc The expectations that did not hold, in order.
 -spec failed(overlay()) -> [failure()].
@@ -146,8 +176,8 @@ dropped(#overlay{dropped = Dropped}) ->
 
 %% Nothing tells of another node's neighbours at the moment at which they change.
 holds_until(Expectation, Deadline, Nodes, Overlay0) ->
-    {Graph, #overlay{records = Records} = Overlay} = asked(Nodes, Overlay0),
-    Held = atoll_sim_expect:holds(Expectation, Graph, atoll_chaos_sights:seen(Records)),
+    {Views, #overlay{records = Records} = Overlay} = asked(Nodes, Overlay0),
+    Held = atoll_sim_expect:holds(Expectation, Views, atoll_chaos_sights:seen(Records)),
     case Held =:= true orelse erlang:monotonic_time(millisecond) >= Deadline of
         true ->
             {Held, Overlay};
@@ -157,11 +187,11 @@ holds_until(Expectation, Deadline, Nodes, Overlay0) ->
             end
     end.
 
-%% Who names whom, and what the witnesses have written down since.
-asked(Nodes, #overlay{backend = Backend, records = Records, dropped = Dropped} = Overlay) ->
-    Graph = [{Node, Peers} || {Node, {ok, Peers}} <- ask(Backend, Nodes, {atoll, neighbours, []})],
-    Said = [{Node, Taken} || {Node, {ok, Taken}} <- ask(Backend, Nodes, {atoll_chaos_witness, take, []})],
-    {Graph, Overlay#overlay{
+%% What readers find, and what the witnesses have written down since.
+asked(Nodes, #overlay{is_on = IsOn, backend = Backend, records = Records, dropped = Dropped} = Overlay) ->
+    Views = [{Node, View} || {Node, {ok, View}} <- ask(Backend, Nodes, {atoll_chaos_witness, view, []})],
+    Said = [{Node, Taken} || IsOn, {Node, {ok, Taken}} <- ask(Backend, Nodes, {atoll_chaos_witness, take, []})],
+    {Views, Overlay#overlay{
         records = [{Us, Node, What} || {Node, {New, _}} <- Said, {Us, What} <- New] ++ Records,
         dropped = Dropped + lists:sum([Count || {_, {_, Count}} <- Said])
     }}.

@@ -104,11 +104,8 @@ is_taken(Node, Claim, {Module, B}) ->
 
 begin_with(Start, Damage0, Run, Keeper, #{caller := Caller, plan := Plan, source := Source} = Job) ->
     #{backend := {Module, B} = Backend} = Job,
-    Overlay =
-        case Job of
-            #{overlay := true} -> atoll_chaos_overlay:open(Backend, Start, Module:owner(B, Keeper));
-            #{overlay := false} -> none
-        end,
+    #{overlay := IsOn} = Job,
+    Overlay = atoll_chaos_overlay:open(IsOn, Backend, Start, Module:owner(B, Keeper)),
     %% It is linked to nobody: it ends when its caller does, in its own way.
     {Acts, Damage} = atoll_chaos_damage:take({kill, Module:nodes(B) -- Start}, Damage0),
     _ = atoll_chaos_keeper:do(Keeper, Acts, Damage),

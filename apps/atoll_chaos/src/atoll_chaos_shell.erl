@@ -146,7 +146,7 @@ signal(Signal, Node, #{processes := Processes}) ->
             {error, {not_here, Node}}
     end.
 
-modules() -> [atoll_chaos_agent, atoll_chaos_victims, atoll_chaos_fall, atoll_chaos_kill, atoll_chaos_witness].
+modules() -> [atoll_chaos_agent, atoll_chaos_victims, atoll_chaos_fall, atoll_chaos_kill, atoll_chaos_witness, atoll_chaos_names].
 
 load(_Node, []) ->
     ok;

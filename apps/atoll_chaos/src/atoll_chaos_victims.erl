@@ -218,4 +218,4 @@ is_spared(#{pid := Pid, name := Name}) ->
         ]) orelse
         lists:member(Module, [application_master, init, peer, erts_internal, erts_code_purger,
             erts_literal_area_collector, erts_dirty_process_signal_handler, erts_trace_cleaner, erl_prim_loader]) orelse
-        lists:member(Module, [atoll_chaos_agent, atoll_chaos_witness, atoll_chaos_keeper, atoll_chaos_runner]).
+        lists:member(Module, [atoll_chaos_agent, atoll_chaos_witness, atoll_chaos_names, atoll_chaos_keeper, atoll_chaos_runner]).

@@ -1,6 +1,7 @@
 %% @doc Writes down on a node under test what its overlay says, for whoever judges it
 %% ({@link atoll_chaos_sights}): its neighbours, whom it holds for dead, and the
-%% broadcasts of this tool that reach it, each with the time.
+%% broadcasts of this tool that reach it, each with the time. And says what readers find
+%% there now.
 %%
 %% It begins with the neighbours that there are. It holds at most 100,000 records
 %% between two looks; more are counted and not kept. It ends with its owner. The node
@@ -10,7 +11,7 @@
 
 -behaviour(gen_server).
 
--export([ensure/1, take/0, stop/0, broadcast/1]).
+-export([ensure/1, take/0, stop/0, broadcast/1, view/0]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 
 -export_type([note/0, said/0]).
@@ -64,6 +65,21 @@ broadcast(Id) ->
         ok -> {ok, Us};
         {error, _} = Error -> Error
     end.
+
+%% @doc What readers find on this node, with an overlay or without.
+-spec view() -> atoll_sim_node:view().
+view() ->
+    #{
+        neighbours => atoll:neighbours(),
+        members => atoll:members(),
+        groups => s_group:own_s_groups(),
+        names => [{Group, Name, node(Pid)} || {Group, Name} <- atoll_name:names(), Pid <- [atoll_name:whereis(Group, Name)], is_pid(Pid)],
+        reachable =>
+            case atoll:reachable() of
+                {ok, Nodes} -> Nodes;
+                {error, _} -> off
+            end
+    }.
 
 %% @private
 -spec init(pid() | none) -> {ok, #state{}}.

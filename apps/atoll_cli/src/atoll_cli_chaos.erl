@@ -80,8 +80,9 @@ on(Values, Nodes, Overlay, Fun) ->
 started(Cluster, none, Fun) ->
     Fun(#{cluster => Cluster});
 started(Cluster, Overlay, Fun) ->
-    case atoll_cli_overlay:tell(Cluster, Overlay, false) of
-        ok -> Fun(#{cluster => Cluster, told => atoll_cli_overlay:told(Overlay, false, atoll_cluster:nodes(Cluster))});
+    HasGroups = maps:get(groups, Overlay, false),
+    case atoll_cli_overlay:tell(Cluster, Overlay, HasGroups) of
+        ok -> Fun(#{cluster => Cluster, told => atoll_cli_overlay:told(Overlay, HasGroups, atoll_cluster:nodes(Cluster))});
         {error, Sentence} -> {failed, Sentence}
     end.
 

@@ -1,7 +1,7 @@
 %% @doc What a run of faults has done, for people and for programs.
 -module(atoll_cli_chaos_result).
 
--export([json/3, table/2, line/1]).
+-export([json/3, names/1, table/2, line/1]).
 
 -type result() :: atoll_chaos:result().
 
@@ -23,13 +23,16 @@ json(#{events := Events, left_out := LeftOut, summary := Summary, seed := Seed, 
             {left_out, LeftOut}
         ] ++
             [{groups, groups(Groups)} || Groups =/= none] ++
+            [{names, names(Names)} || #{names := #{} = Names} <- [Result]] ++
             overlay_json(Result) ++
             [{again, unicode:characters_to_binary(Again)}]
     }.
 
 %% With the keys of a simulated run.
-overlay_json(#{overlay := none}) ->
+overlay_json(#{overlay := none, expectations := 0}) ->
     [];
+overlay_json(#{overlay := none, expectations := Count, failed := Failed}) ->
+    [{expectations, Count}, {failed, atoll_cli_expect:json(Failed)}];
 overlay_json(#{failed := Failed, unseen := Unseen} = Result) ->
     Facts = facts(Result),
     [{expectations, map_get(expectations, Facts)}, {failed, atoll_cli_expect:json(Failed)}] ++
@@ -72,6 +75,14 @@ groups(Groups) ->
     [
         {[{node, Node}, {groups, [{[{name, Name}, {members, Members}]} || {Name, Members} <- Own]}]}
      || {Node, Own} <- lists:keysort(1, maps:to_list(Groups))
+    ].
+
+%% @doc Who sees which names, as an object of JSON, here and of simulated nodes.
+-spec names(atoll_sim_expect:names()) -> [atoll_cli_json:object()].
+names(Names) ->
+    [
+        {[{node, Node}, {names, [{[{group, Group}, {name, text(Name)}, {at, At}]} || {Group, Name, At} <- Own]}]}
+     || {Node, Own} <- lists:keysort(1, maps:to_list(Names))
     ].
 
 %% @doc Each fault, then each kind of fault in numbers, then the groups, then the facts

@@ -63,11 +63,11 @@ check(File, #{cluster := #{nodes := Own}} = Script, Overlay, Values) ->
     end.
 
 %% The one that is asked for, or else the script's, if it says which.
-overlay(#{cluster := Cluster, given := Given}, Values) ->
+overlay(#{given := Given} = Script, Values) ->
     case atoll_cli_overlay:read(Values) of
         {ok, none} ->
             case lists:member(strategy, Given) of
-                true -> {ok, atoll_cli_overlay:of_script(Cluster)};
+                true -> {ok, atoll_cli_overlay:of_script(Script)};
                 false -> {ok, none}
             end;
         Read ->

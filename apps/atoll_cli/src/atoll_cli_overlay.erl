@@ -15,7 +15,9 @@
     %% How many of the first nodes are contacts.
     contacts := pos_integer(),
     %% Options of the other parts: keys of the application atoll.
-    parts := #{atom() => map() | off}
+    parts := #{atom() => map() | off},
+    %% Whether groups will say which the cliques are; not unless told.
+    groups => boolean()
 }.
 
 -type told() :: #{node() => [{module(), Function :: atom(), Args :: [term()]}]}.
@@ -58,17 +60,18 @@ new(Strategy, Parts) ->
 
 %% @doc The overlay of a script's cluster. What the script leaves open is as the
 %% application has it.
--spec of_script(atoll_sim_script:cluster()) -> overlay().
-of_script(#{strategy := Name, options := Options, contacts := Contacts} = Cluster) ->
+-spec of_script(atoll_sim_script:script()) -> overlay().
+of_script(#{cluster := #{strategy := Name, options := Options, contacts := Contacts} = Cluster, steps := Steps}) ->
     {ok, Module} = atoll_strategy:module(Name),
     {ok, #{cluster := Default}} = atoll_sim_script:check([]),
     Parts = maps:from_list([
         {Key, Value}
-     || {Part, Key} <- [{detector, detector}, {broadcast, broadcast}, {roster, roster}, {discovery, beacons}],
+     || {Part, Key} <- [{detector, detector}, {broadcast, broadcast}, {roster, roster}, {discovery, beacons}, {directory, directory}],
         #{Part := Value} <- [Cluster],
         Value =/= map_get(Part, Default)
     ]),
-    (new({Name, Module, Options}, Parts))#{contacts := Contacts}.
+    HasGroups = lists:any(fun({_, Step, _}) -> is_tuple(Step) andalso element(1, Step) =:= group end, Steps),
+    (new({Name, Module, Options}, Parts))#{contacts := Contacts, groups => HasGroups}.
 
 %% @doc The options of atoll_cluster for nodes that run it, or none.
 -spec cluster(overlay() | none) -> #{atom() => term()}.

@@ -80,6 +80,7 @@ facts() ->
         {false_deaths, "false deaths", count},
         {passed_over, "steps that mean nothing here", count},
         {groups, "groups at the end", count},
+        {names, "names at the end", count},
         {false_deaths_per_hour, "false deaths per hour", decimal},
         {messages_per_node_per_s, "messages of a node per second", decimal},
         {virtual_ms, "virtual time", seconds},

@@ -69,13 +69,16 @@ play(File, #{cluster := Cluster0} = Script, Values) ->
 
 show(#{json := true}, #{failed := Failed} = Result, Again) ->
     Object = Result#{failed := atoll_cli_expect:json(Failed)},
-    atoll_cli_io:print_json(atoll_cli_sim_result:json([], grouped(fun memberships/1, Object), Again));
+    atoll_cli_io:print_json(atoll_cli_sim_result:json([], named(fun atoll_cli_chaos_result:names/1, grouped(fun memberships/1, Object)), Again));
 show(#{json := false}, #{failed := Failed} = Result, Again) ->
-    Table = atoll_cli_sim_result:table(grouped(fun groups/1, Result#{failed := length(Failed)})),
+    Table = atoll_cli_sim_result:table(named(fun names/1, grouped(fun groups/1, Result#{failed := length(Failed)}))),
     atoll_cli_io:print([Table, "\nagain: ", Again, $\n]).
 
 grouped(Fun, #{groups := Groups} = Result) -> Result#{groups := Fun(Groups)};
 grouped(_, Result) -> Result.
+
+named(Fun, #{names := Names} = Result) -> Result#{names := Fun(Names)};
+named(_, Result) -> Result.
 
 %% Of each node.
 memberships(Groups) ->
@@ -86,3 +89,6 @@ memberships(Groups) ->
 
 groups(Groups) ->
     length(lists:usort(lists:append(maps:values(Groups)))).
+
+names(Names) ->
+    length(lists:usort([{Group, Name} || {Group, Name, _} <- lists:append(maps:values(Names))])).

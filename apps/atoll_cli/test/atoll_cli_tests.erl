@@ -198,11 +198,11 @@ the_overlay_of_a_cluster_stands_on_its_nodes_command_lines_test_() ->
             [{"overlay", "hyparview"}, {"overlay_options", "#{active_max => 4}"}, {"contacts", "[r1@h]"},
              {"beacons", "off"}, {"detector", "#{period_ms => 500}"}],
             begin
-                {ok, #{cluster := Cluster}} = atoll_sim_script:check([{cluster, #{
+                {ok, Script} = atoll_sim_script:check([{cluster, #{
                     strategy => hyparview, contacts => 1, options => #{active_max => 4}, discovery => off,
                     detector => #{period_ms => 500}
                 }}]),
-                Args(atoll_cli_overlay:of_script(Cluster))
+                Args(atoll_cli_overlay:of_script(Script))
             end
         ),
         ?_assertNot(is_map_key(args, atoll_cli_overlay:cluster(none)))

@@ -1,6 +1,7 @@
 %% @doc A simulated cluster: a world whose nodes run the overlay, with the
 %% strategy, the network and the contacts that were asked for; what every
-%% experiment begins with and looks at.
+%% experiment begins with and looks at. With groups they run what a node runs: the groups,
+%% their names, and the directory if it is on ({@link atoll_sim_node}).
 %%
 %% The first nodes are the contacts. They start first, the others within a while,
 %% so many a second, each at a moment of its own. How a node hears of the contacts is
@@ -14,7 +15,7 @@
 -export([defaults/0, new/1, experiment/2, grow/1, launch/2, start/3, starter/1, source/2, check/1, format_error/1, isolated/1]).
 -export([run/2, wait/2, at/3, update/2, watch/2, watched/1]).
 -export([world/1, now/1, counters/1, names/1, contacts/1, options/1]).
--export([neighbours/1, overlay/2, random/3, told/3, names_of/1]).
+-export([neighbours/1, views/1, overlay/2, random/3, told/3, names_of/1]).
 
 -export_type([cluster/0, options/0, formed/0, memory/0, error/0]).
 
@@ -28,6 +29,11 @@
     broadcast => map() | off,
     discovery => map() | off,
     roster => map() | off,
+    %% Whether groups and names run beside the overlay, and with them the directory.
+    groups => on | off,
+    directory => off | on | atoll_directory:options(),
+    %% Whether a strategy that needs data gets some; groups say themselves which the cliques are.
+    told => boolean(),
     seed => integer(),
     contacts => pos_integer(),
     formed => formed(),
@@ -92,6 +98,9 @@ defaults() ->
         seed => 1,
         contacts => 5,
         formed => listed,
+        groups => off,
+        directory => off,
+        told => true,
         latency => {uniform, 1, 20},
         starts_per_s => 1000,
         settle_ms => 60000,
@@ -143,9 +152,10 @@ make(Module, StrategyOptions, #{nodes := Count, contacts := ContactCount, formed
     Names = names_of(Count),
     Contacts = lists:sublist(Names, ContactCount),
     Own = own_options(Module, Contacts, StrategyOptions),
-    {Told, Rand} = tell(Module, Names, rand:seed_s(exsss, erlang:phash2({cluster, Seed}))),
+    {Told, Rand} = told_or_not(Options, Module, Names, rand:seed_s(exsss, erlang:phash2({cluster, Seed}))),
+    Rooms = rooms(Module, Own, Options),
     Config = fun(Name, Incarnation, NodeSeed) ->
-        maps:merge(
+        Overlay = maps:merge(
             maps:with([detector, broadcast, discovery, roster], Options),
             #{
                 self => Name,
@@ -154,13 +164,15 @@ make(Module, StrategyOptions, #{nodes := Count, contacts := ContactCount, formed
                 strategy => {Module, Own},
                 contacts => [Contact || Contact <- Contacts, Formed =:= listed, not is_map_key(Name, Told)]
             }
-        )
+        ),
+        atoll_sim_node:config(Overlay, Rooms)
     end,
     World = atoll_sim_world:new(
         maps:merge(
             maps:with([latency, rate, queue, messages], Options),
             #{
-                protocol => atoll_overlay_core,
+                rooms => atoll_sim_node:rooms(),
+                wiring => atoll_sim_node,
                 config => Config,
                 seed => Seed,
                 watch => traced(maps:get(watch, Options, {fun(_, _, _, Kept) -> Kept end, none}), Options)
@@ -176,6 +188,15 @@ make(Module, StrategyOptions, #{nodes := Count, contacts := ContactCount, formed
         rand = Rand,
         told = Told
     }.
+
+rooms(_Module, _Own, #{groups := off}) ->
+    off;
+rooms(Module, Own, #{groups := on, directory := Directory}) ->
+    {ok, Rooms} = atoll_sim_defaults:rooms(Module, Own, Directory),
+    Rooms.
+
+told_or_not(#{told := true}, Module, Names, Rand) -> tell(Module, Names, Rand);
+told_or_not(#{told := false}, _Module, _Names, Rand) -> {#{}, Rand}.
 
 %% @doc The names of so many nodes, in order.
 -spec names_of(pos_integer()) -> [node(), ...].
@@ -236,7 +257,7 @@ ring_with_chords(Names, Rand0) ->
 grow(#cluster{names = Names, options = #{settle_ms := SettleMs}} = Cluster) ->
     run(spread(Names, Cluster) + SettleMs, launch(Names, Cluster)).
 
-%% @doc Has these nodes start, contacts now and the others soon.
+%% @doc Has these nodes, which have never run, start, contacts now and the others soon.
 -spec launch([node()], cluster()) -> cluster().
 launch(Nodes, #cluster{contacts = Contacts, rand = Rand0} = Cluster0) ->
     Spread = spread(Nodes, Cluster0),
@@ -257,9 +278,9 @@ launch(Nodes, #cluster{contacts = Contacts, rand = Rand0} = Cluster0) ->
 
 %% Somebody may have started it meanwhile.
 start_late(Node, Start, World) ->
-    case atoll_sim_world:status(Node, World) of
-        dead -> Start(Node, World);
-        _ -> World
+    case atoll_sim_world:has_started(Node, World) of
+        true -> World;
+        false -> Start(Node, World)
     end.
 
 spread(Nodes, #cluster{options = #{starts_per_s := PerSecond}}) ->
@@ -303,8 +324,8 @@ start(Name, Memory, {Told, Formed, Contacts}, World) ->
     ).
 
 remember(fresh, _Name, Config) -> Config;
-remember({remembered, Nodes}, _Name, Config) -> Config#{remembered => Nodes};
-remember(alone, Name, Config) -> Config#{contacts => [Name]}.
+remember({remembered, Nodes}, _Name, #{overlay := Overlay} = Config) -> Config#{overlay := Overlay#{remembered => Nodes}};
+remember(alone, Name, #{overlay := Overlay} = Config) -> Config#{overlay := Overlay#{contacts => [Name]}}.
 
 %% @doc From now on the source of contacts lists these: each node hears of them when it reads
 %% it next. Where the cluster is not formed by a source nobody does.
@@ -447,6 +468,11 @@ neighbours(#cluster{world = World}) ->
         {Name, atoll_overlay_core:neighbours(atoll_sim_world:state(Name, World))}
      || Name <- atoll_sim_world:alive(World)
     ].
+
+%% @doc What readers find on each living node, in the order of their names.
+-spec views(cluster()) -> atoll_sim_expect:views().
+views(#cluster{world = World}) ->
+    [{Name, atoll_sim_node:view(Name, World)} || Name <- atoll_sim_world:alive(World)].
 
 %% @doc The overlay of a live node.
 -spec overlay(node(), cluster()) -> atoll_overlay_core:state().

@@ -2,7 +2,7 @@
 %% nodes ({@link atoll_config}), so that the simulator has no word of its own in it.
 -module(atoll_sim_defaults).
 
--export([parts/0, link/0, source_ms/0]).
+-export([parts/0, link/0, source_ms/0, rooms/3]).
 
 %% @doc The options of the parts of the overlay beside the strategy, as a cluster has them.
 -spec parts() -> #{detector := atoll_detector:spec(), broadcast | discovery | roster := map() | off}.
@@ -21,6 +21,23 @@ link() ->
 source_ms() ->
     {_, Ms} = atoll_config:sources(node_config()),
     Ms.
+
+%% @doc What the rooms beside the overlay are started with, where that has this strategy with
+%% these options, and a directory or none.
+-spec rooms(module(), atoll_options:options(), off | on | atoll_directory:options()) ->
+    {ok, atoll_sim_node:options()} | {error, atoll_config:error()}.
+rooms(Strategy, Options, Directory) ->
+    case atoll_config:new([{overlay, Strategy}, {overlay_options, Options}, {directory, Directory}], false) of
+        {ok, Config} ->
+            Route =
+                case atoll_config:route(Config) of
+                    {ok, Given} -> Given;
+                    off -> off
+                end,
+            {ok, #{group => atoll_config:group(Config), name => atoll_config:names(Config), route => Route}};
+        {error, _} = Error ->
+            Error
+    end.
 
 %% Any strategy: on a node there is none unless it is asked for.
 node_config() ->

@@ -6,8 +6,8 @@
 %% a step has killed it, and alive because one has started it. What nodes do of
 %% their own accord makes no difference.
 %%
-%% {@link atoll_sim_play} draws in the same order. Steps that it passes over draw
-%% from a source of their own here, so that they change no other step's choice.
+%% Steps that are not about the overlay draw from a source of their own, so that they
+%% change no other step's choice.
 -module(atoll_sim_plan).
 
 -export([new/2, script/3, add/4, next/1, due/1]).
@@ -39,6 +39,7 @@
     %% 0, to the last, 1.
     | {kill_process, [node()], atoll_sim_step:what(), Which :: float()}
     | {group, [node()], atoll_sim_step:operation([node()])}
+    | {name, [node()], atoll_sim_node:name_operation()}
     %% A step names these, and it cannot happen to them.
     | {passed_over, Step :: atom(), [node()], dead | alive | paused}
     | {loss, From :: [node()], To :: [node()], atoll_sim_step:share()}
@@ -64,7 +65,7 @@
     %% Until when who stands still stays so.
     paused = #{} :: #{node() => integer() | forever},
     rand :: rand:state(),
-    %% Of the steps that atoll_sim_play passes over.
+    %% Of the steps that are not about the overlay.
     aside :: rand:state(),
     %% By time; of one time in the order in which it came in.
     agenda = gb_trees:empty() :: gb_trees:tree({integer(), pos_integer()}, {item(), place()}),
@@ -158,7 +159,7 @@ unable({slow, _, 0}, _Plan) ->
     [];
 unable(Step, #plan{contacts = Contacts} = Plan) when is_tuple(Step) ->
     Fault = element(1, Step),
-    case lists:member(Fault, [start, kill, leave, pause, stall, slow, broadcast, kill_process, group]) of
+    case lists:member(Fault, [start, kill, leave, pause, stall, slow, broadcast, kill_process, group, name]) of
         true ->
             Unable = atoll_sim_who:unable(Step, living_and_dead(Plan), Contacts),
             [{passed_over, Fault, [Node || {Node, L} <- Unable, L =:= Liveness], Liveness} || Liveness <- [dead, alive]];
@@ -246,6 +247,22 @@ step({group, _, Operation} = Step, _Ms, _Place, Plan) ->
         end,
         Plan
     );
+step({name, _, Operation} = Step, _Ms, _Place, Plan) ->
+    aside(
+        fun(Plan0) ->
+            {Nodes, Plan1} = targets(Step, Plan0),
+            {[{name, awake(Nodes, Plan1), Operation}, {passed_over, name, Nodes -- awake(Nodes, Plan1), paused}], Plan1}
+        end,
+        Plan
+    );
+step({expect, Expectation}, _Ms, _Place, Plan) ->
+    aside(
+        fun(Plan0) ->
+            {Resolved, Plan1} = expectation(Expectation, Plan0),
+            {[{other, {expect, Resolved}}], Plan1}
+        end,
+        Plan
+    );
 step(heal, _Ms, _Place, #plan{agenda = Agenda} = Plan) ->
     Kept = [Entry || {_, {Item, _}} = Entry <- gb_trees:to_list(Agenda), not is_churn(Item)],
     {[heal], Plan#plan{paused = #{}, churn = atoll_sim_churn:new(), agenda = gb_trees:from_orddict(Kept)}};
@@ -260,6 +277,15 @@ operation({Verb, Name, Who}, Plan0) ->
     {{Verb, Name, Nodes}, Plan};
 operation({delete, _} = Operation, Plan) ->
     {Operation, Plan}.
+
+expectation({group, Group, Who}, Plan0) ->
+    {Nodes, Plan} = resolve(Who, Plan0),
+    {{group, Group, Nodes}, Plan};
+expectation({name, Group, Name, Who}, Plan0) ->
+    {Nodes, Plan} = resolve(Who, Plan0),
+    {{name, Group, Name, Nodes}, Plan};
+expectation(Expectation, Plan) ->
+    {Expectation, Plan}.
 
 churn(Share, #plan{churn = Churn0} = Plan0) ->
     {Killed, Back, Plan, Churn} = atoll_sim_churn:step(

@@ -58,7 +58,10 @@
     detector := atoll_detector:spec(),
     broadcast := map() | off,
     discovery := map() | off,
-    roster := map() | off
+    roster := map() | off,
+    %% Whether groups and names run beside it, and with them the directory.
+    groups := on | off,
+    directory := off | on | atoll_directory:options()
 }.
 
 -type error() :: {file:filename_all() | none, place() | none, reason()}.
@@ -83,6 +86,9 @@
     | {endless_option, Of :: atom(), {Key :: term(), term()}}
     | {step, atoll_sim_step:reason()}
     | own_contacts
+    | directory_without_groups
+    %% What it is about does not run.
+    | {off, groups | directory, atoll_sim_step:step()}
     | {no_source, atoll_sim_step:step()}
     | {no_node, node()}
     %% It is right, but cannot be done where it is to run.
@@ -214,18 +220,33 @@ timed({cluster, _}, _Last, _Before, _Cluster) ->
 timed(_Term, _Last, _Before, _Cluster) ->
     bad(not_a_term_of_a_script).
 
-step(Step, #{nodes := Nodes, formed := Formed}) ->
+step(Step, #{nodes := Nodes, formed := Formed} = Cluster) ->
     case atoll_sim_step:check(Step, Nodes) of
         {ok, {source, _} = Source} when Formed =/= source -> bad({no_source, Source});
-        {ok, Checked} -> Checked;
+        {ok, Checked} -> runs(Checked, Cluster);
         {error, Reason} -> bad({step, Reason})
+    end.
+
+%% Whether what it is about runs on the nodes.
+runs(Step, #{groups := Groups, directory := Directory}) ->
+    About =
+        case Step of
+            {group, _, _} -> groups;
+            {name, _, _} -> groups;
+            {expect, Expectation} -> atoll_sim_step:about(Expectation);
+            _ -> overlay
+        end,
+    case About of
+        groups when Groups =:= off -> bad({off, groups, Step});
+        directory when Directory =:= off -> bad({off, directory, Step});
+        _ -> Step
     end.
 
 %% The cluster
 
 defaults() ->
-    Cluster = maps:without([starts_per_s, settle_ms, progress], atoll_sim_cluster:defaults()),
-    Cluster#{nodes => 100, start => all, loss => 0.0, duplicate => 0.0}.
+    Cluster = maps:without([starts_per_s, settle_ms, progress, told], atoll_sim_cluster:defaults()),
+    Cluster#{nodes => 100, groups => on, start => all, loss => 0.0, duplicate => 0.0}.
 
 cluster(Given) when is_map(Given) ->
     Keys = cluster_keys(),
@@ -247,6 +268,7 @@ cluster(Given) when is_map(Given) ->
     ok = strategy(Cluster),
     ok = detector(map_get(detector, Cluster)),
     lists:foreach(fun({Part, Module}) -> part(Part, Module, map_get(Part, Cluster)) end, ?PARTS),
+    ok = directory(Cluster),
     Cluster;
 cluster(Given) ->
     bad({bad_value, cluster, "a map", Given}).
@@ -268,7 +290,9 @@ cluster_keys() ->
         {detector, "a map, off, Module or {Module, Map}", fun is_detector/1},
         {broadcast, "a map or off", fun is_map_or_off/1},
         {discovery, "a map or off", fun is_map_or_off/1},
-        {roster, "a map or off", fun is_map_or_off/1}
+        {roster, "a map or off", fun is_map_or_off/1},
+        {groups, "on or off", fun(G) -> G =:= on orelse G =:= off end},
+        {directory, "a map, on or off", fun(D) -> D =:= on orelse is_map_or_off(D) end}
     ].
 
 is_count(N) -> is_integer(N) andalso N > 0.
@@ -294,6 +318,11 @@ detector({Name, Given}) ->
         {error, Error} -> bad({bad_option, detector, Error})
     end;
 detector(Name) -> detector({Name, #{}}).
+
+directory(#{directory := off}) -> ok;
+directory(#{groups := off}) -> bad(directory_without_groups);
+directory(#{directory := on}) -> ok;
+directory(#{directory := Given}) -> part(directory, atoll_directory, Given).
 
 part(_Part, _Module, off) -> ok;
 part(discovery, _Module, #{contacts := _}) -> bad(own_contacts);
@@ -385,6 +414,10 @@ reason({endless_option, Of, {Key, Value}}) ->
     ];
 reason(own_contacts) ->
     "discovery has the contacts of the cluster; contacts stands beside it";
+reason(directory_without_groups) ->
+    "the directory tells of groups, and takes groups => on";
+reason({off, Part, Step}) ->
+    ["in ", atoll_sim_step:short(Step), ": it is about the ", atom_to_list(Part), ", and the cluster has ", atom_to_list(Part), " => off"];
 reason({no_source, Step}) ->
     ["in ", atoll_sim_step:short(Step), ": nodes read no source of contacts; they do with formed => source in the cluster"];
 reason({step, Reason}) ->

@@ -55,6 +55,10 @@
 %%   paused asks its s_group process for it: `{new, Name, Nodes}', `{add, Name, Nodes}',
 %%   `{remove, Name, Nodes}', where `Nodes' is a `Who', or `{delete, Name}'. Nobody
 %%   waits for the answer; the next step comes at its time.</dd>
+%% <dt>`{name, Who, Operation}'</dt><dd>a program on each of these that run and are not
+%%   paused asks for it: `{register, Group, Name}' and `{re_register, Group, Name}', for a process
+%%   of its own that does nothing, and `{unregister, Group, Name}'. Nobody waits for the
+%%   answer.</dd>
 %% <dt>`{broadcast, Who, Count, Time}'</dt><dd>each of them broadcasts so many
 %%   messages, one each so long.</dd>
 %% <dt>`heal'</dt><dd>takes back what steps did to the network and to the pace of
@@ -67,13 +71,19 @@
 %%   were sent and live still; `symmetric', no living node names a living
 %%   neighbour that does not name it; `{neighbours, Min, Max}', each living node has
 %%   so many living neighbours; `{no, false_death}', no living node was declared
-%%   dead.</dd>
+%%   dead; `members', each living node knows the living for members and nobody else;
+%%   `{group, Group, Who}', the group has these members for each of them that lives, and
+%%   nobody else is in it; `{no, {group, Group}}', nobody is; `groups', all living members of any
+%%   group see the same; `{name, Group, Name, Who}', all living members of the group find the
+%%   name, on one node, which is one of these; `{no, {name, Group, Name}}', nobody does; `names',
+%%   all living members of any group have the same names there; `reachable', each living node's
+%%   directory knows a way to all others that live.</dd>
 %% </dl>
 %%
 %% `Who' is told by {@link atoll_sim_who}.
 -module(atoll_sim_step).
 
--export([check/2, time/1, check_latency/1, is_share/1, must/1, names/1, short/1, format_error/1]).
+-export([check/2, about/1, time/1, check_latency/1, is_share/1, must/1, names/1, short/1, format_error/1]).
 
 -export_type([step/0, expectation/0, ms/0, share/0, kind/0, what/0, operation/1, reason/0]).
 
@@ -110,6 +120,7 @@
     | {churn, PerSecond :: share(), For :: ms()}
     | {kill_process, atoll_sim_who:who(), what() | [{Weight :: number(), what()}, ...]}
     | {group, atoll_sim_who:who(), operation(atoll_sim_who:who())}
+    | {name, atoll_sim_who:who(), atoll_sim_node:name_operation()}
     | {broadcast, atoll_sim_who:who(), Count :: pos_integer(), Every :: ms()}
     | {expect, expectation()}.
 
@@ -118,7 +129,14 @@
     | {delivered, share()}
     | symmetric
     | {neighbours, Min :: non_neg_integer(), Max :: non_neg_integer()}
-    | {no, false_death}.
+    | {no, false_death}
+    | members
+    | reachable
+    | groups
+    | names
+    | {group, Group :: atom(), atoll_sim_who:who()}
+    | {name, Group :: atom(), Name :: term(), atoll_sim_who:who()}
+    | {no, {group, Group :: atom()} | {name, Group :: atom(), Name :: term()}}.
 
 -type what() ::
     {name, atom()} | {supervisor, atom()} | {module, module()} | {application, atom()} | any.
@@ -127,7 +145,7 @@
     {new | add | remove, Group :: atom(), Nodes} | {delete, Group :: atom()}.
 
 -type kind() ::
-    who | parts | memory | time | span | share | latency | count | expectation | what | operation | lane | lane_fault | rate.
+    who | parts | memory | time | span | share | latency | count | expectation | what | operation | name_operation | lane | lane_fault | rate.
 
 -type reason() :: {unknown_step, term()} | {in_step, term(), part()}.
 
@@ -165,6 +183,7 @@ shapes() ->
         {churn, [[share, time]]},
         {kill_process, [[who, what]]},
         {group, [[who, operation]]},
+        {name, [[who, name_operation]]},
         {broadcast, [[who, count, time]]},
         {expect, [[expectation]]}
     ].
@@ -229,6 +248,7 @@ word(count) -> "Count";
 word(expectation) -> "Expectation";
 word(what) -> "What";
 word(operation) -> "Operation";
+word(name_operation) -> "Operation";
 word(rate) -> "Rate";
 word(lane) -> "Number";
 word(lane_fault) -> "cut | black_hole".
@@ -252,6 +272,10 @@ argument(operation, {Verb, Group, Who}, Step, Nodes) when
     is_atom(Group), Verb =:= new orelse Verb =:= add orelse Verb =:= remove
 ->
     {Verb, Group, who(Who, Step, Nodes)};
+argument(expectation, {group, Group, Who}, Step, Nodes) when is_atom(Group) ->
+    {group, Group, who(Who, Step, Nodes)};
+argument(expectation, {name, Group, Name, Who}, Step, Nodes) when is_atom(Group) ->
+    {name, Group, Name, who(Who, Step, Nodes)};
 argument(Kind, Argument, Step, _Nodes) ->
     case is_a(Kind, Argument) of
         true -> Argument;
@@ -281,9 +305,19 @@ is_a(count, Count) -> is_count(Count);
 is_a(expectation, Expectation) -> is_expectation(Expectation);
 is_a(what, What) -> is_what(What) orelse is_list_of(fun is_weighted/1, What);
 is_a(operation, Operation) -> is_deletion(Operation);
+is_a(name_operation, Operation) -> is_name_operation(Operation);
 is_a(rate, Rate) -> Rate =:= full orelse (is_integer(Rate) andalso Rate >= 0);
 is_a(lane, Number) -> is_integer(Number) andalso Number >= 0 andalso Number =< 63;
 is_a(lane_fault, Fault) -> Fault =:= cut orelse Fault =:= black_hole.
+
+%% @doc What an expectation is about: what has to run on the nodes.
+-spec about(expectation()) -> overlay | groups | directory.
+about(reachable) -> directory;
+about({no, false_death}) -> overlay;
+about({Name, _, _}) when Name =:= neighbours -> overlay;
+about({Name, _}) when Name =:= connected; Name =:= delivered -> overlay;
+about(Word) when Word =:= symmetric; Word =:= members -> overlay;
+about(_GroupsOrNames) -> groups.
 
 %% @doc What something of this kind must be.
 -spec must(kind()) -> string().
@@ -304,7 +338,11 @@ must(lane) -> "the number of a lane, from 0 to 63";
 must(lane_fault) -> "cut or black_hole";
 must(operation) ->
     "{new, Name, Nodes}, {add, Name, Nodes}, {remove, Name, Nodes} or {delete, Name}";
-must(expectation) -> "{connected, Share}, {delivered, Share}, symmetric, {neighbours, Min, Max} or {no, false_death}".
+must(name_operation) ->
+    "{register, Group, Name}, {re_register, Group, Name} or {unregister, Group, Name}";
+must(expectation) ->
+    "{connected, Share}, {delivered, Share}, symmetric, {neighbours, Min, Max}, {no, false_death}, members, reachable, "
+    "groups, names, {group, Group, Who}, {name, Group, Name, Who}, {no, {group, Group}} or {no, {name, Group, Name}}".
 
 %% @doc Whether a term is a share.
 -spec is_share(term()) -> boolean().
@@ -321,7 +359,10 @@ is_latency(Latency) -> check_latency(Latency) =:= ok.
 is_expectation({connected, Share}) -> is_share(Share);
 is_expectation({delivered, Share}) -> is_share(Share);
 is_expectation({neighbours, Min, Max}) -> is_integer(Min) andalso Min >= 0 andalso is_integer(Max) andalso Max >= Min;
-is_expectation(Expectation) -> Expectation =:= symmetric orelse Expectation =:= {no, false_death}.
+is_expectation({no, false_death}) -> true;
+is_expectation({no, {group, Group}}) -> is_atom(Group);
+is_expectation({no, {name, Group, _Name}}) -> is_atom(Group);
+is_expectation(Expectation) -> lists:member(Expectation, [symmetric, members, reachable, groups, names]).
 
 is_what(any) -> true;
 is_what({Kind, Name}) -> lists:member(Kind, [name, supervisor, module, application]) andalso is_atom(Name);
@@ -332,6 +373,9 @@ is_weighted(_) -> false.
 
 is_deletion({delete, Name}) -> is_atom(Name);
 is_deletion(_) -> false.
+
+is_name_operation({Verb, Group, _Name}) -> lists:member(Verb, [register, re_register, unregister]) andalso is_atom(Group);
+is_name_operation(_) -> false.
 
 %% @doc Whether a term is a distribution of latencies, one way: `{constant, Ms}',
 %% `{uniform, Min, Max}', `{exponential, Mean}', `{lognormal, Median, Sigma}', `{regions,
@@ -380,10 +424,15 @@ whos(Step) ->
             who -> [Argument];
             parts -> Argument;
             operation when tuple_size(Argument) =:= 3 -> [element(3, Argument)];
+            expectation when is_tuple(Argument) -> who_of(Argument);
             _ -> []
         end
      || {Kind, Argument} <- lists:zip(Shape, Arguments)
     ]).
+
+who_of({group, _, Who}) -> [Who];
+who_of({name, _, _, Who}) -> [Who];
+who_of(_) -> [].
 
 named(Who) when is_list(Who) -> Who;
 named(Who) when is_atom(Who) -> [Who || not lists:member(Who, [all, alive, dead, contacts])];

@@ -104,6 +104,7 @@ ending(Events) ->
 -spec what(atoll_sim_world:sight()) -> what() | none.
 what({deed, _}) -> none;
 what({reply, _, _}) -> none;
+what({room, _, _}) -> none;
 what({note, Remark}) -> notice(Remark);
 what({notice, Notice}) -> notice(Notice);
 what(Sight) -> Sight.

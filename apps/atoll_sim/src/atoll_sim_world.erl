@@ -1,21 +1,28 @@
-%% @doc A world in virtual time: nodes that run a pure protocol, the links between
-%% them, and a network. It plays for the protocol what {@link atoll_interpreter}
-%% and the link room are on a real node; the protocol is the very same module.
+%% @doc A world in virtual time: nodes, each with the pure protocols that run on it, the
+%% connections between them, and a network. It plays for them what
+%% {@link atoll_interpreter} and the runtime are on a real node; the protocols are the
+%% very same modules, and {@link atoll_link_core}, the one owner of connections, runs on
+%% every node.
 %%
 %% One seed, one history: nothing here reads a clock, and no result hangs on the
 %% order in which a map is walked. A world is a value, so one that has run for a
 %% while can be used several times, each with another future.
 %%
-%% How links are played:
+%% A node is made of rooms, each with a protocol. What a room's process does with notices
+%% and deeds on a real node, which concern other rooms or tables, is done by the wiring,
+%% a module with the callbacks below. A world of one protocol has one room and no wiring.
+%% The first room is the one that is meant where none is named.
+%%
+%% How connections are played:
 %% <ul>
-%% <li>A wanted link is tried at once, and takes three times the latency. A dead
+%% <li>What a room wants is told to the link room, with the room as the owner. It says when
+%%   a connection is tried, and when it is closed: for as long as one room at either end
+%%   wants it, it is not. No monitor is ever over one here, so it is in use while messages
+%%   or bulk pass.</li>
+%% <li>An attempt takes three times the latency. A dead
 %%   peer refuses; one that is paused or cut off lets the attempt run into its
-%%   time limit. After a failed attempt the protocol hears
-%%   `{cast, {unreachable, Peer}}', and the next one comes after a growing
-%%   pause, as long as the peer is wanted.</li>
-%% <li>A link that neither end wants is closed when it has been so for its time, and
-%%   then quiet for as long.</li>
-%% <li>One that the protocol has had closed and wants is tried again after a pause.</li>
+%%   time limit. Of a failed one, rooms hear `{cast, {unreachable, Peer}}'.</li>
+%% <li>All rooms hear `up' and `down', the link room first.</li>
 %% <li>When a node is killed its sockets close, and its peers hear `down' after
 %%   the latency. A partition or a cut closes nothing: messages are lost and the
 %%   links stay up.</li>
@@ -26,29 +33,43 @@
 %%   its machine does.</li>
 %% <li>Bulk that programs send goes over the links that there are, and is no message. One
 %%   behind it waits, and one that finds the queue full is dropped, as the interpreter
-%%   drops it. The protocol's deed `{listen, Peer, Ms}' is answered by `{cast, {bytes, Peer}}'
+%%   drops it. A room's deed `{listen, Peer, Ms}' is answered by `{cast, {bytes, Peer}}'
 %%   if a message or bulk has come since it was done last, no longer ago than was said then.</li>
 %% <li>Messages over one link arrive in order unless the network reorders them;
 %%   those on their way over a link that is gone are gone.</li>
 %% </ul>
 %% A paused node gets its messages and timers when it goes on, in the order in
-%% which they came, up to a bound. So does one whose protocol alone stands still: its
-%% links come and go meanwhile, and it hears of that late too; a slow one takes a while for each event, and
-%% comes to them in that order too.
+%% which they came, up to a bound. So does the first room of one that stands still: its
+%% connections and its other rooms go on meanwhile, and it hears of that late too. A slow
+%% node takes a while for each event, and comes to them in that order too.
 -module(atoll_sim_world).
 
 -compile({no_auto_import, [nodes/1]}).
 
 -export([new/1, start/2, start/3, kill/2, pause/2, stall/2, resume/2, slow/3, set/2]).
--export([cast/3, call/3, run/2, at/3]).
--export([now/1, nodes/1, alive/1, status/2, state/2, incarnation/2, links/2, counters/1, delay/3]).
+-export([cast/3, cast/4, call/3, call/4, run/2, at/3]).
+-export([now/1, nodes/1, alive/1, status/2, has_started/2, state/2, state/3, has_room/3, local/2, update_local/3, incarnation/2, links/2, counters/1, delay/3]).
 -export([watched/1, watch/2, note/3]).
 
--export_type([world/0, options/0, status/0, sight/0, watcher/0]).
+-export_type([world/0, options/0, status/0, sight/0, watcher/0, room/0, local/0]).
+
+-type room() :: atom().
+
+-type local() :: term().
+%% What the wiring of a node keeps: the tables of its rooms, and the like.
+
+%% What a node has beside its rooms when it starts, and what is said to them then.
+-callback begun(node(), Configs :: #{room() => term()}) -> {[{room(), atoll_protocol:event()}], local()}.
+%% A room says or does something that is its process's to do: what other rooms hear of it.
+-callback done(room(), {notify | act, term()}, local()) -> {[{room(), atoll_protocol:event()}], local()}.
 
 -type options() :: #{
-    protocol := module(),
-    %% What a node's protocol is started with.
+    %% One protocol, or several rooms, the first one first, and what is between them.
+    protocol => module(),
+    rooms => [{room(), module()}, ...],
+    wiring => module(),
+    %% What a node's protocol is started with; of rooms a map with that of each. A room that
+    %% is not in it does not run on that node.
     config := fun((node(), Incarnation :: pos_integer(), Seed :: integer()) -> term()),
     seed := integer(),
     latency => atoll_sim_net:latency(),
@@ -76,6 +97,8 @@
     | {link_down, node()}
     | {notice, term()}
     | {deed, term()}
+    %% Of a room that is not the first.
+    | {room, room(), {notice | deed, term()}}
     | {reply, Id :: pos_integer(), term()}
     | {sent, node(), term()}
     | {lost, node(), term()}
@@ -86,7 +109,7 @@
 -type status() ::
     alive
     | paused
-    %% Its protocol stands still, and nothing else of it.
+    %% Its first room stands still, and nothing else of it.
     | stalled
     | dead.
 
@@ -94,12 +117,14 @@
     name :: node(),
     status = alive :: status(),
     incarnation :: pos_integer(),
-    state :: term(),
-    %% Peer => the link's number, and when the last message over it arrives.
-    links = #{} :: #{node() => {pos_integer(), integer()}},
-    %% Peer => the number of the want, so that a try for an earlier one is known.
-    wants = #{} :: #{node() => pos_integer()},
-    timers = #{} :: #{Key :: term() => pos_integer()},
+    %% The states of its protocols.
+    rooms = #{} :: #{room() => term()},
+    local = none :: local(),
+    %% Peer => the link's number, when the last message over it arrives, and how many there
+    %% were.
+    links = #{} :: #{node() => {pos_integer(), integer(), non_neg_integer()}},
+    %% Of each room that has had some, the number of each that runs.
+    timers = #{} :: #{room() => #{Key :: term() => pos_integer()}},
     %% The links that were listened to: when, until when that counts, which, and whether a
     %% message came since.
     looks = #{} :: #{node() => {integer(), integer(), pos_integer(), boolean()}},
@@ -113,16 +138,14 @@
 }).
 
 -type happening() ::
-    {message, To :: node(), From :: node(), Link :: pos_integer(), term()}
-    | {timer, node(), Number :: pos_integer(), Key :: term()}
-    | {connect, node(), Peer :: node(), Want :: pos_integer(), Pause :: non_neg_integer()}
-    | {timed_out, node(), Peer :: node(), Want :: pos_integer(), Pause :: non_neg_integer()}
-    | {idle, node(), Peer :: node(), Link :: pos_integer()}
+    {message, To :: node(), From :: node(), Link :: pos_integer(), room(), term()}
+    | {timer, node(), Number :: pos_integer(), room(), Key :: term()}
+    %% An attempt comes to its end, or to its limit.
+    | {connect | timed_out, node(), Incarnation :: pos_integer(), Peer :: node()}
     | {down, node(), Peer :: node(), Link :: pos_integer(), Reason :: term()}
-    | {cast, node(), term()}
-    | {call, node(), Id :: pos_integer(), term()}
-    %% It came to a protocol that stands still.
-    | {event, node(), atoll_protocol:event()}
+    %% Something local, in that life or in whichever there is; or it came to a room that
+    %% stands still.
+    | {event, node(), any | pos_integer(), room(), atoll_protocol:event()}
     %% A slow node comes to the oldest that it has.
     | {work, node(), Number :: pos_integer()}
     %% Not at a node: whoever drives the world does something to it.
@@ -130,7 +153,13 @@
 
 %% What stays as it is while the world runs.
 -record(rules, {
-    protocol :: module(),
+    %% In order, and the protocol of each. The configuration is that of the first alone where
+    %% there is no other.
+    rooms :: [room(), ...],
+    first :: room(),
+    modules :: #{room() => module()},
+    wiring :: module() | none,
+    is_single :: boolean(),
     config :: fun((node(), pos_integer(), integer()) -> term()),
     seed :: integer(),
     watcher :: watcher(),
@@ -142,13 +171,14 @@
 -record(world, {
     now = 0 :: integer(),
     queue = atoll_sim_queue:new() :: atoll_sim_queue:queue(happening()),
-    nodes = #{} :: #{node() => #node{}},
+    nodes = atoll_sim_nodes:new() :: atoll_sim_nodes:nodes(#node{}),
     net :: atoll_sim_net:net(),
     rules :: #rules{},
     kept :: term(),
-    %% Numbers links, wants, timers, calls and work.
+    %% Numbers links, timers, calls and work.
     number = 0 :: non_neg_integer(),
-    events = 0 :: non_neg_integer(),
+    %% In the dictionary while it runs.
+    events = 0 :: non_neg_integer() | open,
     sent = 0 :: non_neg_integer(),
     %% By the network; without a link; at a full queue; by a paused or slow node that had too much.
     dropped = #{lost => 0, unconnected => 0, busy => 0, overflown => 0} :: #{atom() => non_neg_integer()}
@@ -159,12 +189,21 @@
 %% What the kernel does on a real node, where nobody has told it otherwise.
 -define(SETUP_MS, 7000).
 -define(TICK_MS, 60000).
+%% The room that owns connections is on every node.
+-define(LINK, link).
+%% The key of the dictionary under which events are counted while a world runs.
+-define(EVENTS, {?MODULE, events}).
 %% What a paused or a slow node can owe at most.
 -define(MAX_HELD, 20000).
 
 %% @doc A world without nodes.
 -spec new(options()) -> world().
-new(#{protocol := Protocol, config := Config, seed := Seed} = Options) ->
+new(#{config := Config, seed := Seed} = Options) ->
+    {IsSingle, Rooms} =
+        case Options of
+            #{protocol := Protocol} -> {true, [{protocol, Protocol}]};
+            #{rooms := Named} -> {false, Named}
+        end,
     {Watcher, Kept} = maps:get(watch, Options, {fun(_, _, _, K) -> K end, none}),
     Net = atoll_sim_net:new(maps:get(latency, Options, {uniform, 1, 20}), erlang:phash2({net, Seed})),
     #world{
@@ -174,7 +213,11 @@ new(#{protocol := Protocol, config := Config, seed := Seed} = Options) ->
                 #{} -> Net
             end,
         rules = #rules{
-            protocol = Protocol,
+            rooms = [?LINK | [Room || {Room, _} <- Rooms]],
+            first = element(1, hd(Rooms)),
+            modules = maps:from_list([{?LINK, atoll_link_core} | Rooms]),
+            wiring = maps:get(wiring, Options, none),
+            is_single = IsSingle,
             config = Config,
             seed = Seed,
             watcher = Watcher,
@@ -191,75 +234,97 @@ start(Name, World) ->
 
 %% @doc The same, its configuration changed: that is how it may remember.
 -spec start(node(), fun((term()) -> term()), world()) -> world().
-start(Name, Change, #world{now = Now, rules = Rules, nodes = Nodes} = World) ->
-    #rules{protocol = Protocol, config = Config, seed = WorldSeed} = Rules,
+start(Name, Change, #world{now = Now, rules = Rules} = World) ->
+    #rules{first = First, is_single = IsSingle, config = Config, seed = WorldSeed, link = Link, wiring = Wiring} = Rules,
     dead = status(Name, World),
     %% As on a real node, where it is made of the clock at the start.
     Incarnation = Now + 1,
     Seed = erlang:phash2({WorldSeed, Name, Incarnation}),
-    {State, Effects} = Protocol:init(Change(Config(Name, Incarnation, Seed)), Now),
-    Node = #node{name = Name, incarnation = Incarnation, state = State},
-    Started = see(Name, {started, Incarnation}, World#world{nodes = Nodes#{Name => Node}}),
-    perform(Effects, Node, Started).
+    Given = Change(Config(Name, Incarnation, Seed)),
+    Configs =
+        case IsSingle of
+            true -> #{First => Given};
+            false -> Given
+        end,
+    {Events, Local} =
+        case Wiring of
+            none -> {[], none};
+            _ -> Wiring:begun(Name, Configs)
+        end,
+    Node = #node{name = Name, incarnation = Incarnation, local = Local},
+    Started = see(Name, {started, Incarnation}, put_node(Node, World)),
+    All = Configs#{?LINK => #{self => Name, seed => erlang:phash2({link, Seed}), options => Link}},
+    Opened = lists:foldl(fun(Room, W) -> open(Room, Name, All, W) end, Started, Rules#rules.rooms),
+    soon(Events, find(Name, Opened), Opened).
+
+open(Room, Name, Configs, #world{now = Now, rules = #rules{modules = Modules}} = World) ->
+    case Configs of
+        #{Room := Config} ->
+            #{Room := Protocol} = Modules,
+            #node{rooms = Rooms} = Node = find(Name, World),
+            {State, Effects} = Protocol:init(Config, Now),
+            {Opened, Performed} = perform(Effects, Room, Node#node{rooms = Rooms#{Room => State}}, World),
+            put_node(Opened, Performed);
+        #{} ->
+            World
+    end.
 
 %% @doc The node is gone from one moment to the next; its sockets close.
 -spec kill(node(), world()) -> world().
-kill(Name, #world{nodes = Nodes} = World0) ->
-    #{Name := #node{links = Links} = Node} = Nodes,
+kill(Name, World0) ->
+    #node{links = Links} = Node = find(Name, World0),
     Dead = Node#node{
         status = dead,
         links = #{},
-        wants = #{},
         timers = #{},
         looks = #{},
         held = queue:new(),
         held_count = 0,
         work = none,
-        state = none
+        rooms = #{},
+        local = none
     },
-    World = see(Name, killed, World0#world{nodes = Nodes#{Name := Dead}}),
+    World = see(Name, killed, put_node(Dead, World0)),
     lists:foldl(
-        fun({Peer, {Link, _}}, W) -> tell_down(Name, Peer, Link, connection_closed, W) end,
+        fun({Peer, {Link, _, _}}, W) -> tell_down(Name, Peer, Link, connection_closed, W) end,
         World,
         lists:sort(maps:to_list(Links))
     ).
 
 %% @doc The node does nothing from now on; its sockets stay open.
 -spec pause(node(), world()) -> world().
-pause(Name, #world{nodes = Nodes} = World) ->
-    case Nodes of
-        #{Name := #node{status = Status} = Node} when Status =:= alive; Status =:= stalled ->
-            see(Name, paused, World#world{nodes = Nodes#{Name := Node#node{status = paused, work = none}}});
-        #{} ->
+pause(Name, World) ->
+    case find(Name, World) of
+        #node{status = Status} = Node when Status =:= alive; Status =:= stalled ->
+            see(Name, paused, put_node(Node#node{status = paused, work = none}, World));
+        _ ->
             World
     end.
 
-%% @doc Its protocol does nothing from now on; the node itself goes on, and its links come and go.
+%% @doc Its first room does nothing from now on; the node itself goes on, and its links come and go.
 -spec stall(node(), world()) -> world().
-stall(Name, #world{nodes = Nodes} = World) ->
-    case Nodes of
-        #{Name := #node{status = alive} = Node} ->
-            see(Name, stalled, World#world{nodes = Nodes#{Name := Node#node{status = stalled, work = none}}});
-        #{} ->
-            World
+stall(Name, World) ->
+    case find(Name, World) of
+        #node{status = alive} = Node -> see(Name, stalled, put_node(Node#node{status = stalled, work = none}, World));
+        _ -> World
     end.
 
 %% @doc It goes on, with what has come for it meanwhile.
 -spec resume(node(), world()) -> world().
-resume(Name, #world{nodes = Nodes} = World) ->
-    case Nodes of
-        #{Name := #node{status = Status} = Node} when Status =:= paused; Status =:= stalled ->
-            go_on(Name, see(Name, resumed, World#world{nodes = Nodes#{Name := Node#node{status = alive}}}));
-        #{} ->
+resume(Name, World) ->
+    case find(Name, World) of
+        #node{status = Status} = Node when Status =:= paused; Status =:= stalled ->
+            go_on(Name, see(Name, resumed, put_node(Node#node{status = alive}, World)));
+        _ ->
             World
     end.
 
 %% @doc From now on each event costs the node so many milliseconds, the one that it
 %% is busy with excepted; with 0 it does at once what it has not come to.
 -spec slow(node(), Ms :: non_neg_integer(), world()) -> world().
-slow(Name, Ms, #world{nodes = Nodes} = World) ->
-    #{Name := Node} = Nodes,
-    go_on(Name, see(Name, {slow, Ms}, World#world{nodes = Nodes#{Name := Node#node{slow = Ms}}})).
+slow(Name, Ms, World) ->
+    #node{} = Node = find(Name, World),
+    go_on(Name, see(Name, {slow, Ms}, put_node(Node#node{slow = Ms}, World))).
 
 %% @doc Changes the network. Bulk begins now.
 -spec set(atoll_sim_net:setting() | {bulk, [node()], [node()], 0 | atoll_sim_bulk:rate()}, world()) -> world().
@@ -270,14 +335,24 @@ set(Setting, #world{net = Net} = World) ->
 
 %% @doc Something local happens on a node; nothing if it is dead.
 -spec cast(node(), term(), world()) -> world().
-cast(Name, Notice, World) ->
-    happen({cast, Name, Notice}, World).
+cast(Name, Notice, #world{rules = #rules{first = First}} = World) ->
+    cast(Name, First, Notice, World).
+
+%% @doc The same in one of its rooms.
+-spec cast(node(), room(), term(), world()) -> world().
+cast(Name, Room, Notice, World) ->
+    happen({event, Name, any, Room, {cast, Notice}}, World).
 
 %% @doc A local process asks; the answer is seen as `{reply, Id, Answer}'.
 -spec call(node(), term(), world()) -> {Id :: pos_integer(), world()}.
-call(Name, Request, #world{number = Number} = World) ->
+call(Name, Request, #world{rules = #rules{first = First}} = World) ->
+    call(Name, First, Request, World).
+
+%% @doc The same of one of its rooms.
+-spec call(node(), room(), term(), world()) -> {Id :: pos_integer(), world()}.
+call(Name, Room, Request, #world{number = Number} = World) ->
     Id = Number + 1,
-    {Id, happen({call, Name, Id, Request}, World#world{number = Id})}.
+    {Id, happen({event, Name, any, Room, {call, {self(), Id}, Request}}, World#world{number = Id})}.
 
 %% @doc At that time, do this to the world, which is running then: the deed must not run
 %% it itself, and what it returns takes the place of what it was given.
@@ -287,13 +362,21 @@ at(Ms, Deed, #world{queue = Queue, now = Now} = World) ->
 
 %% @doc Lets everything happen that happens until then, that millisecond included.
 -spec run(Until :: integer(), world()) -> world().
-run(Until, #world{queue = Closed} = World0) ->
-    try run_on(Until, World0#world{queue = atoll_sim_queue:open(Closed)}) of
-        #world{now = Now, queue = Queue} = World ->
-            World#world{now = max(Until, Now), queue = atoll_sim_queue:close(Queue)}
+run(Until, #world{queue = Closed, nodes = Nodes0, events = Events} = World0) ->
+    _ = put(?EVENTS, Events),
+    try run_on(Until, World0#world{queue = atoll_sim_queue:open(Closed), nodes = atoll_sim_nodes:open(Nodes0), events = open}) of
+        #world{now = Now, queue = Queue, nodes = Nodes} = World ->
+            World#world{
+                now = max(Until, Now),
+                queue = atoll_sim_queue:close(Queue),
+                nodes = atoll_sim_nodes:close(Nodes),
+                events = erase(?EVENTS)
+            }
     catch
         Class:Reason:Stack ->
             atoll_sim_queue:drop(),
+            atoll_sim_nodes:drop(),
+            _ = erase(?EVENTS),
             erlang:raise(Class, Reason, Stack)
     end.
 
@@ -316,8 +399,8 @@ now(#world{now = Now}) -> Now.
 
 %% @doc All nodes that were ever started, in the order of their names.
 -spec nodes(world()) -> [{node(), status()}].
-nodes(#world{nodes = Nodes}) ->
-    lists:sort([{Name, Status} || {Name, #node{status = Status}} <- maps:to_list(Nodes)]).
+nodes(#world{nodes = Nodes} = World) ->
+    [{Name, status(Name, World)} || Name <- atoll_sim_nodes:names(Nodes)].
 
 %% @doc Those that are alive, paused ones among them.
 -spec alive(world()) -> [node()].
@@ -326,32 +409,61 @@ alive(World) ->
 
 %% @doc A node that was never started is dead.
 -spec status(node(), world()) -> status().
-status(Name, #world{nodes = Nodes}) ->
-    case Nodes of
-        #{Name := #node{status = Status}} -> Status;
-        #{} -> dead
+status(Name, World) ->
+    case find(Name, World) of
+        #node{status = Status} -> Status;
+        undefined -> dead
     end.
+
+%% @doc Whether it was ever started.
+-spec has_started(node(), world()) -> boolean().
+has_started(Name, World) -> find(Name, World) =/= undefined.
 
 %% @doc The state of a live node's protocol.
 -spec state(node(), world()) -> term().
-state(Name, #world{nodes = Nodes}) ->
-    #{Name := #node{state = State}} = Nodes,
+state(Name, #world{rules = #rules{first = First}} = World) ->
+    state(Name, First, World).
+
+%% @doc The same of one of its rooms, which runs there.
+-spec state(node(), room(), world()) -> term().
+state(Name, Room, World) ->
+    #node{rooms = #{Room := State}} = find(Name, World),
     State.
+
+%% @doc Whether that room runs on a node.
+-spec has_room(node(), room(), world()) -> boolean().
+has_room(Name, Room, World) ->
+    #node{rooms = Rooms} = find(Name, World),
+    is_map_key(Room, Rooms).
+
+%% @doc What the wiring of a live node keeps.
+-spec local(node(), world()) -> local().
+local(Name, World) ->
+    #node{local = Local} = find(Name, World),
+    Local.
+
+%% @doc Changes that, on behalf of whoever drives the world.
+-spec update_local(node(), fun((local()) -> local()), world()) -> world().
+update_local(Name, Change, World) ->
+    #node{local = Local} = Node = find(Name, World),
+    put_node(Node#node{local = Change(Local)}, World).
 
 %% @doc Of the present or the last start.
 -spec incarnation(node(), world()) -> pos_integer().
-incarnation(Name, #world{nodes = Nodes}) ->
-    #{Name := #node{incarnation = Incarnation}} = Nodes,
+incarnation(Name, World) ->
+    #node{incarnation = Incarnation} = find(Name, World),
     Incarnation.
 
 %% @doc The peers with which a node holds a link.
 -spec links(node(), world()) -> [node()].
-links(Name, #world{nodes = Nodes}) ->
-    #{Name := #node{links = Links}} = Nodes,
+links(Name, World) ->
+    #node{links = Links} = find(Name, World),
     lists:sort(maps:keys(Links)).
 
 %% @doc What happened so far, in numbers.
 -spec counters(world()) -> #{atom() => non_neg_integer()}.
+counters(#world{events = open} = World) ->
+    counters(World#world{events = get(?EVENTS)});
 counters(#world{events = Events, sent = Sent, dropped = Dropped, queue = Queue}) ->
     Dropped#{events => Events, sent => Sent, queued => atoll_sim_queue:size(Queue)}.
 
@@ -382,25 +494,35 @@ see(Where, Sight, #world{rules = #rules{watcher = Watcher}, kept = Kept, now = N
 
 happen({deed, Deed}, World) ->
     Deed(World);
-happen({work, Name, Number}, #world{nodes = Nodes} = World0) ->
-    case Nodes of
-        #{Name := #node{status = alive, work = Number, held = Held0, held_count = Count} = Node0} ->
+happen({work, Name, Number}, World0) ->
+    case find(Name, World0) of
+        #node{status = alive, work = Number, held = Held0, held_count = Count} = Node0 ->
             {{value, Happening}, Held} = queue:out(Held0),
-            Left = Node0#node{held = Held, held_count = Count - 1, work = none},
-            #world{nodes = #{Name := Node}} = World = work_later(Left, World0),
-            happen(Happening, Node, World);
-        #{} ->
+            World = work_later(Node0#node{held = Held, held_count = Count - 1, work = none}, World0),
+            happen(Happening, find(Name, World), World);
+        _ ->
             World0
     end;
-happen(Happening, #world{nodes = Nodes} = World) ->
-    Name = element(2, Happening),
-    case Nodes of
-        #{Name := #node{status = alive, slow = 0} = Node} -> happen(Happening, Node, World);
-        #{Name := #node{status = stalled} = Node} when element(1, Happening) =/= timer -> happen(Happening, Node, World);
-        #{Name := #node{status = dead}} -> refuse(Happening, World);
-        #{Name := #node{} = Node} -> hold(Happening, Node, World);
-        #{} -> World
+happen(Happening, World) ->
+    case find(element(2, Happening), World) of
+        #node{status = alive, slow = 0} = Node ->
+            happen(Happening, Node, World);
+        #node{status = stalled} = Node ->
+            case is_timer_of_first(Happening, World) of
+                true -> hold(Happening, Node, World);
+                false -> happen(Happening, Node, World)
+            end;
+        #node{status = dead} ->
+            refuse(Happening, World);
+        #node{} = Node ->
+            hold(Happening, Node, World);
+        undefined ->
+            World
     end.
+
+%% It may still be cancelled by what came before it.
+is_timer_of_first({timer, _, _, Room, _}, #world{rules = #rules{first = First}}) -> Room =:= First;
+is_timer_of_first(_, _World) -> false.
 
 hold(_Happening, #node{held_count = ?MAX_HELD}, World) ->
     drop(overflown, World);
@@ -409,157 +531,208 @@ hold(Happening, #node{held = Held, held_count = Count} = Node, World) ->
 
 %% One thing at a time, unless it is paused.
 work_later(#node{name = Name, status = alive, work = none, held_count = Count, slow = Ms} = Node, World) when Count > 0 ->
-    #world{number = N, now = Now, queue = Queue, nodes = Nodes} = World,
-    World#world{
-        number = N + 1,
-        queue = atoll_sim_queue:put(Now + Ms, {work, Name, N + 1}, Queue),
-        nodes = Nodes#{Name := Node#node{work = N + 1}}
-    };
-work_later(#node{name = Name} = Node, #world{nodes = Nodes} = World) ->
-    World#world{nodes = Nodes#{Name := Node}}.
+    #world{number = N, now = Now} = World,
+    put_node(Node#node{work = N + 1}, later(Now + Ms, {work, Name, N + 1}, World#world{number = N + 1}));
+work_later(Node, World) ->
+    put_node(Node, World).
 
 %% With what it has not come to: at once, before all that comes after it.
-go_on(Name, #world{nodes = Nodes} = World) ->
-    case Nodes of
-        #{Name := #node{status = alive, slow = 0, held = Held} = Node} ->
+go_on(Name, World) ->
+    case find(Name, World) of
+        #node{status = alive, slow = 0, held = Held} = Node ->
             Free = Node#node{held = queue:new(), held_count = 0, work = none},
-            lists:foldl(fun happen/2, World#world{nodes = Nodes#{Name := Free}}, queue:to_list(Held));
-        #{Name := #node{status = alive} = Node} ->
+            lists:foldl(fun happen/2, put_node(Free, World), queue:to_list(Held));
+        #node{status = alive} = Node ->
             work_later(Node, World);
-        #{} ->
+        _ ->
             World
     end.
 
-happen({message, _To, From, Link, Message}, #node{links = Links} = Node, World) ->
+happen({message, _To, From, Link, Room, Message}, #node{links = Links} = Node, World) ->
     case Links of
-        #{From := {Link, _}} -> event({message, From, Message}, came(From, Node), see_message(got, Node, From, Message, World));
-        #{} -> reset(From, Node#node.name, Link, World)
+        #{From := {Link, _, _}} ->
+            event({message, From, Message}, Room, came(From, Node), see_message(got, Room, Node, From, Message, World));
+        #{} ->
+            reset(From, Node#node.name, Link, World)
     end;
-happen({timer, _Name, Number, Key}, #node{timers = Timers} = Node, World) ->
+happen({timer, _Name, Number, Room, Key}, #node{timers = Timers} = Node, World) ->
     case Timers of
-        #{Key := Number} -> event({timeout, Key}, Node#node{timers = maps:remove(Key, Timers)}, World);
-        #{} -> World
+        #{Room := #{Key := Number} = Running} ->
+            event({timeout, Key}, Room, Node#node{timers = Timers#{Room := maps:remove(Key, Running)}}, World);
+        #{} ->
+            World
     end;
-happen({connect, _Name, Peer, Want, Pause}, #node{wants = Wants, links = Links} = Node, World) ->
-    case {Wants, Links} of
-        {_, #{Peer := _}} -> World;
-        {#{Peer := Want}, _} -> connect(Peer, Want, Pause, Node, World);
-        {#{}, _} -> World
-    end;
-happen({timed_out, _Name, Peer, Want, Pause}, #node{wants = Wants, links = Links} = Node, World) ->
-    case {Wants, Links} of
-        {_, #{Peer := _}} -> World;
-        {#{Peer := Want}, _} -> unreachable(Peer, Want, Pause, Node, World);
-        {#{}, _} -> World
-    end;
-happen({idle, _Name, Peer, Link}, #node{name = Name, wants = Wants, links = Links} = Node, World) ->
-    case {Wants, Links} of
-        {#{Peer := _}, _} -> World;
-        {_, #{Peer := {Link, _}}} -> close_idle(Name, Peer, Link, Node, World);
-        {_, #{}} -> World
-    end;
+happen({event, _Name, Life, Room, Event}, #node{incarnation = Incarnation} = Node, World) when Life =:= any; Life =:= Incarnation ->
+    event(Event, Room, Node, World);
+happen({connect, _Name, Incarnation, Peer}, #node{incarnation = Incarnation} = Node, World) ->
+    connect(Peer, Node, World);
+happen({timed_out, _Name, Incarnation, Peer}, #node{incarnation = Incarnation, links = Links} = Node, World) ->
+    connected(is_map_key(Peer, Links), Peer, Node, World);
 happen({down, _Name, Peer, Link, Reason}, #node{links = Links} = Node, World) ->
     case Links of
-        #{Peer := {Link, _}} -> break(Peer, Reason, Node, World);
+        #{Peer := {Link, _, _}} -> break(Peer, Reason, Node, World);
         #{} -> World
     end;
-happen({cast, _Name, Notice}, Node, World) ->
-    event({cast, Notice}, Node, World);
-happen({call, _Name, Id, Request}, Node, World) ->
-    event({call, {self(), Id}, Request}, Node, World);
-happen({event, _Name, Event}, Node, World) ->
-    event(Event, Node, World).
+happen(_OfAnEarlierLife, _Node, World) ->
+    World.
 
-event(Event, #node{name = Name, status = stalled} = Node, World) ->
-    hold({event, Name, Event}, Node, World);
-event(Event, #node{state = State0} = Node, #world{rules = #rules{protocol = Protocol}, now = Now, events = N} = World) ->
-    case Protocol:handle(Event, Now, State0) of
-        %% Most events are beats that come: nothing but the state is new.
-        {State, []} ->
-            #node{name = Name} = Node,
-            #world{nodes = Nodes} = World,
-            World#world{events = N + 1, nodes = Nodes#{Name := Node#node{state = State}}};
-        {State, Effects} ->
-            perform(Effects, Node#node{state = State}, World#world{events = N + 1})
+%% One room of a node takes an event.
+event(Event, Room, #node{name = Name, status = stalled} = Node, #world{rules = #rules{first = Room}} = World) ->
+    hold({event, Name, any, Room, Event}, Node, World);
+event(Event, Room, #node{rooms = Rooms} = Node0, #world{rules = #rules{modules = Modules}, now = Now} = World0) ->
+    case Rooms of
+        #{Room := State0} ->
+            #{Room := Protocol} = Modules,
+            case Protocol:handle(Event, Now, State0) of
+                %% Most events are beats that come: nothing but the state is new.
+                {State, []} ->
+                    put_node(Node0#node{rooms = Rooms#{Room := State}}, counted(World0));
+                {State, Effects} ->
+                    {Node, World} = perform(Effects, Room, Node0#node{rooms = Rooms#{Room := State}}, counted(World0)),
+                    put_node(Node, World)
+            end;
+        #{} ->
+            put_node(Node0, World0)
     end.
 
-%% The node is in hand while its effects are performed, and put back at the end.
-perform([], #node{name = Name} = Node, #world{nodes = Nodes} = World) ->
-    World#world{nodes = Nodes#{Name := Node}};
-perform([{send, Peer, Message} | Effects], Node, World0) ->
-    {Sent, World} = send(Peer, Message, Node, World0),
-    perform(Effects, Sent, World);
-perform([{timer, Key, Ms} | Effects], #node{name = Name, timers = Timers} = Node, World) ->
-    #world{number = N, now = Now, queue = Queue} = World,
-    Number = N + 1,
-    Set = World#world{
-        number = Number, queue = atoll_sim_queue:put(Now + Ms, {timer, Name, Number, Key}, Queue)
-    },
-    perform(Effects, Node#node{timers = Timers#{Key => Number}}, Set);
-perform([{cancel, Key} | Effects], #node{timers = Timers} = Node, World) ->
-    perform(Effects, Node#node{timers = maps:remove(Key, Timers)}, World);
-perform([{want, Peer} | Effects], #node{name = Name, wants = Wants, links = Links} = Node, World0) ->
-    #world{number = N} = World0,
-    case Peer =:= Name orelse is_map_key(Peer, Wants) of
-        true ->
-            perform(Effects, Node, World0);
-        false when is_map_key(Peer, Links) ->
-            perform(Effects, Node#node{wants = Wants#{Peer => N + 1}}, World0#world{number = N + 1});
-        false ->
-            Wanting = Node#node{wants = Wants#{Peer => N + 1}},
-            World = attempt(Peer, N + 1, 0, 0, Wanting, World0#world{number = N + 1}),
-            perform(Effects, Wanting, World)
-    end;
-perform([{unwant, Peer} | Effects], #node{wants = Wants} = Node0, World) ->
-    Node = Node0#node{wants = maps:remove(Peer, Wants)},
-    perform(Effects, Node, idle_later(Peer, Node, World));
-perform([{act, {disconnect, Peer}} | Effects], #node{name = Name, links = Links} = Node, World0) ->
-    case Links of
-        #{Peer := {Link, _}} ->
-            %% It hears of it as of any other loss of the link.
-            Queue = atoll_sim_queue:put(
-                World0#world.now, {down, Name, Peer, Link, disconnected}, World0#world.queue
-            ),
-            World = tell_down(Name, Peer, Link, connection_closed, World0#world{queue = Queue}),
-            perform(Effects, Node, World);
+%% All of its rooms do.
+event_all(Event, Node, #world{rules = #rules{rooms = Rooms}} = World) ->
+    event_all(Rooms, Event, Node, World).
+
+event_all([], _Event, Node, World) ->
+    put_node(Node, World);
+event_all([Room | Rooms], Event, #node{name = Name, status = stalled} = Node, #world{rules = #rules{first = Room}} = World0) ->
+    World = event(Event, Room, Node, World0),
+    event_all(Rooms, Event, find(Name, World), World);
+event_all([Room | Rooms], Event, Node0, World0) ->
+    {Node, World} = handle(Event, Room, Node0, World0),
+    event_all(Rooms, Event, Node, World).
+
+%% As the nodes: a world would be copied for it with each event.
+counted(#world{events = open} = World) ->
+    _ = put(?EVENTS, get(?EVENTS) + 1),
+    World;
+counted(#world{events = N} = World) ->
+    World#world{events = N + 1}.
+
+find(Name, #world{nodes = Nodes}) ->
+    atoll_sim_nodes:find(Name, Nodes).
+
+%% An open table stays the same term.
+put_node(#node{name = Name} = Node, #world{nodes = Nodes} = World) ->
+    case atoll_sim_nodes:put(Name, Node, Nodes) of
+        Nodes -> World;
+        Changed -> World#world{nodes = Changed}
+    end.
+
+%% The node is in hand until it is put back. A room that does not run there hears nothing.
+handle(Event, Room, #node{rooms = Rooms} = Node, #world{rules = #rules{modules = Modules}, now = Now} = World) ->
+    case Rooms of
+        #{Room := State0} ->
+            #{Room := Protocol} = Modules,
+            case Protocol:handle(Event, Now, State0) of
+                {State, []} -> {Node#node{rooms = Rooms#{Room := State}}, counted(World)};
+                {State, Effects} -> perform(Effects, Room, Node#node{rooms = Rooms#{Room := State}}, counted(World))
+            end;
         #{} ->
-            perform(Effects, Node, World0)
+            {Node, World}
+    end.
+
+perform([], _Room, Node, World) ->
+    {Node, World};
+perform([{send, Peer, Message} | Effects], Room, Node, World0) ->
+    {Sent, World} = send(Peer, Room, Message, Node, World0),
+    perform(Effects, Room, Sent, World);
+perform([{timer, Key, Ms} | Effects], Room, #node{name = Name, timers = Timers} = Node, World) ->
+    #world{number = N, now = Now} = World,
+    Number = N + 1,
+    Set = later(Now + Ms, {timer, Name, Number, Room, Key}, World#world{number = Number}),
+    Running =
+        case Timers of
+            #{Room := Others} -> Others#{Key => Number};
+            #{} -> #{Key => Number}
+        end,
+    perform(Effects, Room, Node#node{timers = Timers#{Room => Running}}, Set);
+perform([{cancel, Key} | Effects], Room, #node{timers = Timers} = Node, World) ->
+    case Timers of
+        #{Room := #{Key := _} = Running} -> perform(Effects, Room, Node#node{timers = Timers#{Room := maps:remove(Key, Running)}}, World);
+        #{} -> perform(Effects, Room, Node, World)
     end;
-perform([{act, {listen, Peer, Ms}} | Effects], Node, World0) ->
-    {Listened, World} = listen(Peer, Ms, Node, World0),
-    perform(Effects, Listened, World);
-perform([{notify, Notice} | Effects], #node{name = Name} = Node, World) ->
-    perform(Effects, Node, see(Name, {notice, Notice}, World));
-perform([{reply, {_, Id}, Answer} | Effects], #node{name = Name} = Node, World) ->
-    perform(Effects, Node, see(Name, {reply, Id, Answer}, World));
-perform([{act, Deed} | Effects], #node{name = Name} = Node, World) ->
-    perform(Effects, Node, see(Name, {deed, Deed}, World)).
+perform([{Want, Peer} | Effects], Room, Node0, World0) when Want =:= want; Want =:= unwant ->
+    {Node, World} = handle({cast, {Want, Room, Peer}}, ?LINK, Node0, World0),
+    perform(Effects, Room, Node, World);
+perform([{act, Deed} | Effects], ?LINK, Node0, World0) ->
+    {Node, World} = link_deed(Deed, Node0, World0),
+    perform(Effects, ?LINK, Node, World);
+perform([{act, {disconnect, _} = Disconnect} | Effects], Room, Node0, World0) ->
+    {Node, World} = handle({cast, Disconnect}, ?LINK, Node0, World0),
+    perform(Effects, Room, Node, World);
+perform([{act, {listen, Peer, Ms}} | Effects], Room, Node, World0) ->
+    {Listened, World} = listen(Peer, Ms, Room, Node, World0),
+    perform(Effects, Room, Listened, World);
+perform([{reply, {_, Id}, Answer} | Effects], Room, #node{name = Name} = Node, World) ->
+    perform(Effects, Room, Node, see(Name, {reply, Id, Answer}, World));
+perform([Other | Effects], Room, Node0, World0) ->
+    %% A notice, or a deed.
+    {Node, World} = process(Room, Other, Node0, World0),
+    perform(Effects, Room, Node, World).
+
+%% What the room's process does with it.
+process(Room, Effect, #node{local = Local0} = Node, #world{rules = #rules{wiring = Wiring}} = World) ->
+    Seen = see_effect(Room, Effect, Node, World),
+    case Wiring of
+        none ->
+            {Node, soon([{First, Event} || {First, Event} <- of_link(Room, Effect, World)], Node, Seen)};
+        _ ->
+            {Events, Local} = Wiring:done(Room, Effect, Local0),
+            {Node#node{local = Local}, soon(Events, Node, Seen)}
+    end.
+
+of_link(?LINK, {notify, {unreachable, _} = Notice}, #world{rules = #rules{first = First}}) -> [{First, {cast, Notice}}];
+of_link(_Room, _Effect, _World) -> [].
+
+see_effect(?LINK, _Effect, _Node, World) ->
+    World;
+see_effect(First, {notify, Notice}, #node{name = Name}, #world{rules = #rules{first = First}} = World) ->
+    see(Name, {notice, Notice}, World);
+see_effect(First, {act, Deed}, #node{name = Name}, #world{rules = #rules{first = First}} = World) ->
+    see(Name, {deed, Deed}, World);
+see_effect(Room, {notify, Notice}, #node{name = Name}, World) ->
+    see(Name, {room, Room, {notice, Notice}}, World);
+see_effect(Room, {act, Deed}, #node{name = Name}, World) ->
+    see(Name, {room, Room, {deed, Deed}}, World).
+
+%% To rooms of the node, in this life, after what happens now.
+soon(Events, #node{name = Name, incarnation = Life}, World) ->
+    lists:foldl(
+        fun({Room, Event}, #world{now = Now} = W) -> later(Now, {event, Name, Life, Room, Event}, W) end, World, Events
+    ).
 
 %% Messages
 
-send(Peer, Message, #node{name = Name, links = Links} = Node, #world{net = Net0} = World0) ->
+send(Peer, Room, Message, #node{name = Name, links = Links} = Node, #world{net = Net0} = World0) ->
     case Links of
-        #{Peer := {Link, Last}} ->
+        #{Peer := {Link, Last, Count}} ->
             {Fate, Net} = atoll_sim_net:deliver(Name, Peer, World0#world.now, Net0),
-            Happening = {message, Peer, Name, Link, Message},
+            Happening = {message, Peer, Name, Link, Room, Message},
             Sent = World0#world{net = Net, sent = World0#world.sent + 1},
-            World = see_message(sent, Node, Peer, Message, Sent),
-            carry(Fate, Happening, Last, Node, World);
+            World = see_message(sent, Room, Node, Peer, Message, Sent),
+            carry(Fate, Happening, Last, Count + 1, Node, World);
         #{} ->
             {Node, drop(unconnected, World0)}
     end.
 
-carry({in_order, Ms}, Happening, Last, #node{links = Links} = Node, #world{now = Now} = World) ->
+carry({in_order, Ms}, Happening, Last, Count, #node{links = Links} = Node, #world{now = Now} = World) ->
     Arrival = max(Now + Ms, Last),
-    {message, Peer, _, Link, _} = Happening,
-    {Node#node{links = Links#{Peer := {Link, Arrival}}}, later(Arrival, Happening, World)};
-carry({out_of_order, Ms}, Happening, _Last, Node, #world{now = Now, queue = Queue} = World) ->
-    {Node, World#world{queue = atoll_sim_queue:put(Now + Ms, Happening, Queue)}};
-carry({twice, Ms, Again}, Happening, Last, Node0, World0) ->
-    {Node, World} = carry({in_order, Ms}, Happening, Last, Node0, World0),
-    carry({out_of_order, Again}, Happening, Last, Node, World);
-carry(Lost, {message, Peer, _, _, Message}, _Last, Node, World) ->
-    {Node, see_message(lost, Node, Peer, Message, drop(Lost, World))}.
+    {message, Peer, _, Link, _, _} = Happening,
+    {Node#node{links = Links#{Peer := {Link, Arrival, Count}}}, later(Arrival, Happening, World)};
+carry({out_of_order, Ms}, Happening, _Last, _Count, Node, #world{now = Now} = World) ->
+    {Node, later(Now + Ms, Happening, World)};
+carry({twice, Ms, Again}, Happening, Last, Count, Node0, World0) ->
+    {Node, World} = carry({in_order, Ms}, Happening, Last, Count, Node0, World0),
+    carry({out_of_order, Again}, Happening, Last, Count, Node, World);
+carry(Lost, {message, Peer, _, _, Room, Message}, _Last, _Count, Node, World) ->
+    {Node, see_message(lost, Room, Node, Peer, Message, drop(Lost, World))}.
 
 %% Somebody may have listened.
 came(_From, #node{looks = Looks} = Node) when map_size(Looks) =:= 0 ->
@@ -571,17 +744,17 @@ came(From, #node{looks = Looks} = Node) ->
     end.
 
 %% As atoll_overlay does it: whether bytes have come since the look before, whoever sent them.
-listen(Peer, Ms, #node{name = Name, links = Links, looks = Looks0} = Node, #world{now = Now} = World0) ->
+listen(Peer, Ms, Room, #node{name = Name, links = Links, looks = Looks0} = Node, #world{now = Now} = World0) ->
     Looks = maps:filter(fun(_, {_, Until, _, _}) -> Now =< Until end, Looks0),
     case Links of
-        #{Peer := {Link, _}} ->
+        #{Peer := {Link, _, _}} ->
             {Came, World} =
                 case Looks of
                     #{Peer := {_, _, Link, true}} -> {true, World0};
                     #{Peer := {At, _, Link, false}} -> came_bulk(Peer, Name, At, World0);
                     #{} -> {false, World0}
                 end,
-            {Node#node{looks = Looks#{Peer => {Now, Now + Ms, Link, false}}}, tell_bytes(Came, Name, Peer, World)};
+            {Node#node{looks = Looks#{Peer => {Now, Now + Ms, Link, false}}}, soon([{Room, {cast, {bytes, Peer}}} || Came], Node, World)};
         #{} ->
             {Node#node{looks = Looks}, World0}
     end.
@@ -595,11 +768,6 @@ came_bulk(Peer, Name, Since, #world{net = Net0, now = Now} = World) ->
             {false, World}
     end.
 
-tell_bytes(false, _Name, _Peer, World) ->
-    World;
-tell_bytes(true, Name, Peer, #world{now = Now, queue = Queue} = World) ->
-    World#world{queue = atoll_sim_queue:put(Now, {cast, Name, {bytes, Peer}}, Queue)}.
-
 %% An open queue stays the same term.
 later(Ms, Happening, #world{queue = Queue} = World) ->
     case atoll_sim_queue:put(Ms, Happening, Queue) of
@@ -610,85 +778,82 @@ later(Ms, Happening, #world{queue = Queue} = World) ->
 drop(How, #world{dropped = Dropped} = World) ->
     World#world{dropped = Dropped#{How := maps:get(How, Dropped) + 1}}.
 
-see_message(_What, _Node, _Peer, _Message, #world{rules = #rules{messages = false}} = World) ->
+see_message(_What, _Room, _Node, _Peer, _Message, #world{rules = #rules{messages = false}} = World) ->
     World;
-see_message(What, #node{name = Name}, Peer, Message, World) ->
-    see(Name, {What, Peer, Message}, World).
+see_message(What, First, #node{name = Name}, Peer, Message, #world{rules = #rules{first = First}} = World) ->
+    see(Name, {What, Peer, Message}, World);
+see_message(What, Room, #node{name = Name}, Peer, Message, World) ->
+    see(Name, {What, Peer, {Room, Message}}, World).
 
 %% Links
 
-%% An attempt takes its three ways from when its pause is over.
-attempt(Peer, Want, Pause, Next, #node{name = Name}, #world{net = Net0} = World) ->
+%% The link room has it done.
+link_deed({connect, Peer}, #node{name = Name, incarnation = Life} = Node, #world{net = Net0, now = Now} = World) ->
     {Ms, Net} = atoll_sim_net:delay(Name, Peer, Net0),
-    At = World#world.now + Pause + 3 * Ms,
-    Queue = atoll_sim_queue:put(At, {connect, Name, Peer, Want, Next}, World#world.queue),
-    World#world{net = Net, queue = Queue}.
-
-connect(Peer, Want, Pause, #node{name = Name} = Node, #world{net = Net, nodes = Nodes} = World) ->
-    Reaches = atoll_sim_net:reaches(Name, Peer, Net) andalso atoll_sim_net:reaches(Peer, Name, Net),
-    case Nodes of
-        #{Peer := #node{status = Status} = Other} when Reaches, Status =:= alive orelse Status =:= stalled ->
-            establish(Node, Other, World);
-        #{Peer := #node{status = Status}} when Status =/= dead; not Reaches ->
-            Queue = atoll_sim_queue:put(
-                World#world.now + ?SETUP_MS, {timed_out, Name, Peer, Want, Pause}, World#world.queue
-            ),
-            World#world{queue = Queue};
+    {Node, later(Now + 3 * Ms, {connect, Name, Life, Peer}, World#world{net = Net})};
+link_deed({disconnect, Peer}, #node{name = Name, links = Links} = Node, #world{now = Now} = World) ->
+    case Links of
+        #{Peer := {Link, _, _}} ->
+            %% It hears of it as of any other loss of the link.
+            {Node, tell_down(Name, Peer, Link, connection_closed, later(Now, {down, Name, Peer, Link, disconnected}, World))};
         #{} ->
-            unreachable(Peer, Want, Pause, Node, World)
+            {Node, World}
+    end;
+link_deed({measure, Purpose, Peer}, Node, World) ->
+    %% It takes no time.
+    handle({cast, {usage, Purpose, Peer, usage(Peer, Node, World)}}, ?LINK, Node, World);
+link_deed(_ForTheCarrierOrOfProcesses, Node, World) ->
+    {Node, World}.
+
+%% No process of a node has a monitor or a link on another.
+usage(Peer, #node{name = Name, links = Links}, #world{net = Net, now = Now} = World) ->
+    case Links of
+        #{Peer := {Link, _, Out}} ->
+            In =
+                case find(Peer, World) of
+                    #node{links = #{Name := {Link, _, Count}}} -> Count;
+                    _ -> 0
+                end,
+            Bulk =
+                case [bulk || {A, B} <- [{Name, Peer}, {Peer, Name}], atoll_sim_net:bulk(A, B, Net) =/= none] of
+                    [] -> 0;
+                    [_ | _] -> Now
+                end,
+            #{uses => 0, traffic => Out + In + Bulk, payload => Out + In + Bulk};
+        #{} ->
+            unknown
     end.
 
-unreachable(Peer, Want, Last, #node{name = Name} = Node, #world{rules = #rules{link = Options}} = World0) ->
-    #{retry_min_ms := Min, retry_max_ms := Max} = Options,
-    Pause = max(Min, min(Max, 2 * Last)),
-    World = attempt(Peer, Want, Pause, Pause, Node, World0),
-    happen({cast, Name, {unreachable, Peer}}, World).
+connect(Peer, #node{links = Links} = Node, World) when is_map_key(Peer, Links) ->
+    connected(true, Peer, Node, World);
+connect(Peer, #node{name = Name, incarnation = Life} = Node, #world{net = Net, now = Now} = World) ->
+    Reaches = atoll_sim_net:reaches(Name, Peer, Net) andalso atoll_sim_net:reaches(Peer, Name, Net),
+    case find(Peer, World) of
+        #node{status = Status} = Other when Reaches, Status =:= alive orelse Status =:= stalled ->
+            establish(Node, Other, World);
+        #node{status = Status} when Status =/= dead; not Reaches ->
+            later(Now + ?SETUP_MS, {timed_out, Name, Life, Peer}, World);
+        _ ->
+            connected(false, Peer, Node, World)
+    end.
+
+connected(Whether, Peer, Node, World) ->
+    event({cast, {connected, Peer, Whether}}, ?LINK, Node, World).
 
 %% The other end may not have heard yet that an earlier link is gone.
 establish(#node{name = Name} = Node, #node{name = Peer, links = Links} = Other, World0) ->
     case Links of
         #{Name := _} ->
             World = break(Name, connection_closed, Other, World0),
-            establish(maps:get(Name, World#world.nodes), maps:get(Peer, World#world.nodes), World);
+            establish(find(Name, World), find(Peer, World), World);
         #{} ->
             Link = World0#world.number + 1,
-            One = Node#node{links = (Node#node.links)#{Peer => {Link, 0}}},
-            Two = Other#node{links = Links#{Name => {Link, 0}}},
-            Nodes = (World0#world.nodes)#{Name := One, Peer := Two},
-            World1 = World0#world{number = Link, nodes = Nodes},
+            One = Node#node{links = (Node#node.links)#{Peer => {Link, 0, 0}}},
+            Two = Other#node{links = Links#{Name => {Link, 0, 0}}},
+            World1 = put_node(One, put_node(Two, World0#world{number = Link})),
             World2 = see(Peer, {link_up, Name}, see(Name, {link_up, Peer}, World1)),
-            %% Somebody may have stopped wanting it while it was made.
-            World3 = event({up, Peer}, One, World2),
-            World4 = event({up, Name}, maps:get(Peer, World3#world.nodes), World3),
-            idle_later(Peer, maps:get(Name, World4#world.nodes), World4)
-    end.
-
-%% It is unwanted for its time, and then quiet for as long.
-idle_later(Peer, #node{links = Links, wants = Wants} = Node, World) ->
-    case Links of
-        #{Peer := {Link, _}} when not is_map_key(Peer, Wants) -> look_later(2 * linger_ms(World), Peer, Link, Node, World);
-        #{} -> World
-    end.
-
-look_later(Ms, Peer, Link, #node{name = Name}, #world{now = Now, queue = Queue} = World) ->
-    World#world{queue = atoll_sim_queue:put(Now + Ms, {idle, Name, Peer, Link}, Queue)}.
-
-linger_ms(#world{rules = #rules{link = #{linger_ms := Ms}}}) -> Ms.
-
-close_idle(Name, Peer, Link, #node{links = Links} = Node, #world{nodes = Nodes, net = Net} = World0) ->
-    #{Peer := {Link, Sent}} = Links,
-    [BulkHere, BulkThere] = [atoll_sim_net:bulk(A, B, Net) || {A, B} <- [{Name, Peer}, {Peer, Name}]],
-    Quiet = World0#world.now - linger_ms(World0),
-    case Nodes of
-        #{Peer := #node{wants = #{Name := _}}} ->
-            World0;
-        #{Peer := #node{links = #{Name := {Link, Got}}}} when Got > Quiet; Sent > Quiet ->
-            look_later(linger_ms(World0), Peer, Link, Node, World0);
-        #{} when BulkHere =/= none; BulkThere =/= none ->
-            look_later(linger_ms(World0), Peer, Link, Node, World0);
-        #{} ->
-            World = tell_down(Name, Peer, Link, connection_closed, World0),
-            break(Peer, disconnected, Node, World)
+            World3 = event_all({up, Peer}, One, World2),
+            event_all({up, Name}, find(Peer, World3), World3)
     end.
 
 tell_down(Name, Peer, Link, Reason, #world{net = Net0, now = Now, queue = Queue} = World) ->
@@ -700,33 +865,20 @@ tell_down(Name, Peer, Link, Reason, #world{net = Net0, now = Now, queue = Queue}
     World#world{net = Net, queue = atoll_sim_queue:put(Now + Ms, {down, Peer, Name, Link, Reason}, Queue)}.
 
 %% Nobody listens any more.
-refuse({message, Name, From, Link, _}, World) -> reset(From, Name, Link, World);
+refuse({message, Name, From, Link, _, _}, World) -> reset(From, Name, Link, World);
 refuse(_Happening, World) -> World.
 
 %% The sender may have a link of which this end knows nothing.
-reset(Sender, Name, Link, #world{net = Net, nodes = Nodes} = World) ->
-    case Nodes of
-        #{Sender := #node{links = #{Name := {Link, _}}}} ->
+reset(Sender, Name, Link, #world{net = Net} = World) ->
+    case find(Sender, World) of
+        #node{links = #{Name := {Link, _, _}}} ->
             case atoll_sim_net:reaches(Name, Sender, Net) of
                 true -> tell_down(Name, Sender, Link, connection_closed, World);
                 false -> World
             end;
-        #{} ->
+        _ ->
             World
     end.
 
-break(Peer, Reason, #node{name = Name, links = Links} = Node0, World0) ->
-    Node1 = Node0#node{links = maps:remove(Peer, Links)},
-    World1 = see(Name, {link_down, Peer}, World0),
-    World = event({down, Peer, Reason}, Node1, World1),
-    #{Name := Node} = World#world.nodes,
-    case Node of
-        #node{wants = #{Peer := Want}, links = Left} when not is_map_key(Peer, Left) ->
-            Pause = first_pause(Reason, World),
-            attempt(Peer, Want, Pause, Pause, Node, World);
-        #node{} ->
-            World
-    end.
-
-first_pause(disconnected, #world{rules = #rules{link = #{retry_min_ms := Ms}}}) -> Ms;
-first_pause(_Reason, _World) -> 0.
+break(Peer, Reason, #node{name = Name, links = Links} = Node, World) ->
+    event_all({down, Peer, Reason}, Node#node{links = maps:remove(Peer, Links)}, see(Name, {link_down, Peer}, World)).

@@ -1,11 +1,12 @@
-%% A script's groups in virtual time, and the plan from which they are played.
+%% A script's groups and names in virtual time, in one world with the overlay, and the plan
+%% from which they are played.
 -module(atoll_sim_groups_tests).
 
 -include_lib("proper/include/proper.hrl").
 -include_lib("eunit/include/eunit.hrl").
 
 members_come_and_go_test() ->
-    #{groups := Groups, agree := true, answers := Answers} = run([
+    #{groups := Groups} = run([
         {at, 0, {group, {nodes, 1, 1}, {new, g, {nodes, 1, 4}}}},
         {at, {10, s}, {group, {nodes, 2, 2}, {add, g, {nodes, 5, 5}}}},
         {at, {20, s}, {group, {nodes, 3, 3}, {remove, g, {nodes, 1, 1}}}},
@@ -13,12 +14,10 @@ members_come_and_go_test() ->
         {at, {30, s}, {group, {nodes, 5, 5}, {delete, h}}}
     ]),
     G = {g, [n2, n3, n4, n5]},
-    ?assertEqual(#{n1 => [], n2 => [G], n3 => [G], n4 => [G], n5 => [G], n6 => []}, Groups),
-    ?assertMatch([{n1, {new, g, _}, {ok, g, [n1, n2, n3, n4]}} | _], Answers),
-    ?assertEqual(5, length(Answers)).
+    ?assertEqual(#{n1 => [], n2 => [G], n3 => [G], n4 => [G], n5 => [G], n6 => []}, Groups).
 
 a_dead_node_is_left_out_and_one_that_starts_again_is_back_test() ->
-    #{groups := Groups, agree := true} = run([
+    #{groups := Groups} = run([
         {at, 0, {kill, {nodes, 4, 4}}},
         {at, {1, s}, {group, {nodes, 1, 1}, {new, g, {nodes, 1, 4}}}},
         {at, {20, s}, {restart, {nodes, 2, 2}, fresh}},
@@ -30,7 +29,7 @@ a_dead_node_is_left_out_and_one_that_starts_again_is_back_test() ->
 both_sides_of_a_cut_are_merged_test_() ->
     [
         {lists:flatten(io_lib:format("~p", [Cut])), fun() ->
-            #{groups := Groups, agree := true} = run([
+            #{groups := Groups} = run([
                 {at, 0, {group, {nodes, 1, 1}, {new, g, {nodes, 1, 4}}}},
                 {at, {10, s}, Cut},
                 {at, {11, s}, {group, {nodes, 1, 1}, {add, g, {nodes, 5, 5}}}},
@@ -49,30 +48,132 @@ both_sides_of_a_cut_are_merged_test_() ->
 
 what_means_nothing_here_is_passed_over_and_counted_test() ->
     ?assertMatch(
-        #{passed_over := 3, groups := #{n1 := [{g, [n1]}]}},
+        #{passed_over := 1, groups := #{n1 := [{g, [n1]}]}},
         run([
             {at, 0, {kill_process, all, any}},
-            {at, 0, {broadcast, all, 1, 1}},
-            {at, 0, {expect, symmetric}},
             {at, 0, {group, {nodes, 1, 1}, {new, g, {nodes, 1, 1}}}}
         ])
     ).
 
-the_overlay_is_told_of_the_groups_test() ->
-    {ok, Script} = script([
-        {at, 0, {kill_process, all, any}},
-        {at, 0, {group, {nodes, 1, 1}, {new, g, {nodes, 1, 2}}}}
+%% Names, and what is expected of them
+
+names_come_and_go_with_their_nodes_test() ->
+    Found = {expect, {name, g, shop, n2}},
+    #{failed := Failed, names := Names} = run([
+        {at, 0, {group, n1, {new, g, {nodes, 1, 4}}}},
+        {at, {5, s}, {name, n2, {register, g, shop}}},
+        {then, {1, s}, Found},
+        %% It is taken.
+        {then, 0, {name, n3, {register, g, shop}}},
+        {then, {1, s}, Found},
+        {then, 0, {name, n3, {re_register, g, shop}}},
+        {then, {1, s}, {expect, {name, g, shop, n3}}},
+        {then, 0, {name, n4, {register, g, desk}}},
+        {then, 0, {restart, n3, fresh}},
+        {then, {1, s}, {expect, {no, {name, g, shop}}}},
+        {then, {4, s}, {name, n1, {unregister, g, desk}}},
+        {then, {1, s}, {expect, names}},
+        {then, 0, {name, n1, {register, g, till}}}
     ]),
-    {ok, Result} = atoll_sim_play:run(Script, #{}),
-    ?assertMatch(#{passed_over := 1, groups := #{n1 := [{g, [n1, n2]}], n2 := [{g, [n1, n2]}]}}, Result).
+    ?assertEqual([], Failed),
+    G = [{g, till, n1}],
+    ?assertEqual(#{n1 => G, n2 => G, n3 => G, n4 => G, n5 => [], n6 => []}, Names).
+
+%% Both sides give it away; one of the two processes loses it when they meet.
+a_clash_of_two_sides_leaves_one_test() ->
+    Clash = [
+        {at, 0, {group, n1, {new, g, {nodes, 1, 4}}}},
+        {at, {5, s}, {partition, [{nodes, 1, 2}]}},
+        {then, {6, s}, {name, [n1, n3], {register, g, shop}}},
+        {then, {5, s}, {expect, {name, g, shop, all}}},
+        {then, 0, heal}
+    ],
+    #{failed := [#{was := Was}], names := #{n1 := [{g, shop, Owner}] = Names} = All} = run(Clash),
+    ?assertEqual([{n1, n1}, {n2, n1}, {n3, n3}, {n4, n3}], Was),
+    ?assert(lists:member(Owner, [n1, n3])),
+    ?assertEqual([Names], lists:usort([Own || {Node, Own} <- maps:to_list(All), lists:member(Node, [n1, n2, n3, n4])])).
+
+%% On purpose: what was expected did not come.
+an_expectation_on_groups_and_names_that_fails_says_who_broke_it_test() ->
+    #{failed := Failed} = run([
+        {at, 0, {group, n1, {new, g, {nodes, 1, 3}}}},
+        {at, {5, s}, {expect, {group, g, {nodes, 1, 2}}}},
+        {then, 0, {expect, {no, {group, g}}}},
+        {then, 0, {expect, {name, g, shop, all}}},
+        {then, 0, {name, n2, {register, g, shop}}},
+        {then, {1, s}, {expect, {name, g, shop, n1}}},
+        {then, 0, {expect, {no, {name, g, shop}}}},
+        {then, 0, {kill, n6}},
+        {then, 0, {expect, members}}
+    ]),
+    G = {g, [n1, n2, n3]},
+    Six = [n1, n2, n3, n4, n5, n6],
+    ?assertEqual(
+        [
+            [{n1, G}, {n2, G}, {n3, G}],
+            [n1, n2, n3],
+            [{N, nobody} || N <- [n1, n2, n3]],
+            [{N, n2} || N <- [n1, n2, n3]],
+            [{N, n2} || N <- [n1, n2, n3]],
+            [{N, {lacks, []}, {has, [n6]}} || N <- Six -- [n6]]
+        ],
+        [Was || #{was := Was} <- Failed]
+    ).
+
+%% One connection with two owners: it stays when the overlay does not want it, and its loss is
+%% heard by both.
+a_connection_of_a_group_is_one_with_that_of_the_overlay_test() ->
+    Cluster = #{nodes => 4, contacts => 1, strategy => star, options => #{servers => [n1]}, seed => 3},
+    {ok, Script} = atoll_sim_script:check([
+        {cluster, Cluster}, {at, {5, s}, {group, n1, {new, g, {nodes, 1, 3}}}}
+    ]),
+    Links = fun(C) -> [atoll_sim_world:links(N, atoll_sim_cluster:world(C)) || N <- [n1, n2, n3, n4]] end,
+    {ok, #{looked := Linked}} = atoll_sim_play:run(Script, #{look => Links}),
+    ?assertEqual([[n2, n3, n4], [n1, n3], [n1, n2], [n1]], Linked).
+
+%% Each side has held the other for dead, and neither is alone. The group's connections are the
+%% first that lead from one to the other.
+two_sides_that_a_group_links_are_one_overlay_soon_after_it_test_() ->
+    atoll_sim_seeds:each(?FUNCTION_NAME, 20, fun(Seed) ->
+        {ok, Script} = atoll_sim_script:check([
+            {cluster, #{nodes => 12, contacts => 2, seed => Seed}},
+            {at, {5, s}, {group, n04, {new, g, {nodes, 4, 9}}}},
+            {then, {5, s}, {partition, [{nodes, 1, 6}]}},
+            {then, {12, s}, {expect, {connected, 0.6}}},
+            {then, 0, heal},
+            %% An island without a beacon finds that out after half a minute, and not before. An attempt at a connection lasts 7 s at most, and the pause after it 2 s.
+            {then, {9, s}, {expect, {group, g, {nodes, 4, 9}}}},
+            {then, {3, s}, {expect, members}},
+            {then, 0, {expect, {connected, 1.0}}}
+        ]),
+        {ok, #{failed := Failed}} = atoll_sim_play:run(Script, #{}),
+        ?assertMatch([#{expectation := {connected, 0.6}}], Failed)
+    end).
+
+the_directory_leads_from_group_to_group_test() ->
+    Run = fun(Directory) ->
+        {ok, Script} = atoll_sim_script:check([
+            {cluster, #{nodes => 7, contacts => 2, strategy => cliques, directory => Directory, seed => 3}},
+            {at, 0, {group, n1, {new, g, {nodes, 1, 4}}}},
+            {then, 0, {group, n7, {new, h, {nodes, 4, 7}}}},
+            {then, {30, s}, {expect, reachable}},
+            {then, 0, {expect, {connected, 1.0}}},
+            {then, 0, {kill, n4}},
+            {then, {30, s}, {expect, {connected, 0.6}}},
+            {then, 0, {expect, reachable}}
+        ]),
+        {ok, #{failed := Failed}} = atoll_sim_play:run(Script, #{}),
+        [E || #{expectation := E} <- Failed]
+    end,
+    ?assertEqual([{connected, 0.6}, reachable], Run(on)).
 
 members_that_do_not_see_the_same_do_not_agree_test() ->
     G = {g, [a, b]},
-    ?assert(atoll_sim_groups:agree(#{a => [G], b => [G], c => []})),
-    ?assert(atoll_sim_groups:agree(#{a => [G]})),
-    ?assertNot(atoll_sim_groups:agree(#{a => [G], b => []})),
-    ?assertNot(atoll_sim_groups:agree(#{a => [G], b => [G], c => [G]})),
-    ?assertNot(atoll_sim_groups:agree(#{a => [G], b => [{g, [b]}]})).
+    ?assert(atoll_sim_expect:agree(#{a => [G], b => [G], c => []})),
+    ?assert(atoll_sim_expect:agree(#{a => [G]})),
+    ?assertNot(atoll_sim_expect:agree(#{a => [G], b => []})),
+    ?assertNot(atoll_sim_expect:agree(#{a => [G], b => [G], c => [G]})),
+    ?assertNot(atoll_sim_expect:agree(#{a => [G], b => [{g, [b]}]})).
 
 %% The plan
 
@@ -103,38 +204,6 @@ who_was_started_again_has_not_left_test() ->
         [{0, {leave, [n1, n2]}}, {1, {restart, [n1], fresh}}, {1000, {kill, [n2]}}],
         deeds(2, [{at, 0, {leave, all}}, {at, 1, {restart, {nodes, 1, 1}, fresh}}])
     ).
-
-%% The player of the overlay and the plan choose the same nodes.
-the_overlay_s_player_does_the_same_test() ->
-    Terms = [
-        {at, 10000, {kill, {random, 3}}}, {then, 100, {pause, {random, 2}, 3000}}, {then, 100, {churn, 0.3, {3, s}}},
-        {then, 500, {leave, {random, 1}}}, {then, 2000, {restart, {random, 2}, fresh}}, {then, 100, {start, {random, 1}}},
-        {then, 100, {kill_process, {random, 1}, any}}, {then, 100, {kill, {share, 0.2}}}
-    ],
-    {ok, Script} = atoll_sim_script:check([{cluster, #{nodes => 12, start => {random, 11}, contacts => 2, seed => 4}} | Terms]),
-    Self = self(),
-    {ok, _} = atoll_sim_play:run(Script, #{trace => fun(Now, Node, Sight) ->
-        [Self ! {seen, {Now, Sight, Node}} || Sight =:= killed orelse Sight =:= paused orelse Sight =:= resumed]
-    end}),
-    %% The settling after the script brings no deeds.
-    Seen = flush(),
-    Nodes = [list_to_atom(lists:flatten(io_lib:format("n~2..0b", [I]))) || I <- lists:seq(1, 12)],
-    {Started, Plan} = atoll_sim_plan:script(Script, Nodes, 4),
-    ?assertEqual(11, length(Started)),
-    Planned = lists:append([sights(Ms, Deed) || {Ms, Deed} <- all(Plan)]),
-    ?assertEqual([K || {_, killed, _} = K <- Planned], [K || {_, killed, _} = K <- Seen]),
-    ?assertEqual([P || {_, paused, _} = P <- Planned], [P || {_, paused, _} = P <- Seen]).
-
-sights(Ms, {kill, Nodes}) -> [{Ms, killed, Node} || Node <- Nodes];
-sights(Ms, {restart, Nodes, _}) -> [{Ms, killed, Node} || Node <- Nodes];
-sights(Ms, {pause, Nodes}) -> [{Ms, paused, Node} || Node <- Nodes];
-sights(_, _) -> [].
-
-flush() ->
-    receive
-        {seen, Sight} -> [Sight | flush()]
-    after 0 -> []
-    end.
 
 a_cut_for_a_time_is_mended_test() ->
     ?assertEqual(
@@ -198,7 +267,9 @@ is_passed(Step) -> lists:member(element(1, Step), [kill_process, group, passed_o
 
 run(Terms) ->
     {ok, Script} = script(Terms),
-    atoll_sim_groups:run(Script, #{}).
+    {ok, #{groups := Groups} = Result} = atoll_sim_play:run(Script, #{}),
+    ?assert(atoll_sim_expect:agree(Groups)),
+    Result.
 
 script(Terms) ->
     atoll_sim_script:check([{cluster, #{nodes => 6, contacts => 2, seed => 3}} | Terms]).

@@ -10,7 +10,7 @@
 
 see(_Now, Node, {notice, {Name, {new, Id, Value}}}, #kept{new = New} = Kept) ->
     Kept#kept{new = [{Node, Name, Id, Value} | New]};
-see(_Now, Node, {sent, To, {Name, Message}}, #kept{sent = Sent} = Kept) when Name =/= overlay ->
+see(_Now, Node, {sent, To, {Name, Message}}, #kept{sent = Sent} = Kept) when Name =/= overlay, Name =/= link ->
     Kept#kept{sent = [{Node, To, Message} | Sent]};
 see(_Now, _Node, _Sight, Kept) ->
     Kept.

@@ -113,7 +113,7 @@ who_is_paused_stays_so_until_it_is_resumed_or_all_is_healed_test_() ->
 who_stands_still_for_a_while_closes_nothing_and_says_nothing_test() ->
     {#{false_deaths := 0}, Trace} = played_with_messages([{at, 10000, {stall, n04, 1500}}]),
     ?assertEqual([{10000, n04, stalled}, {11500, n04, resumed}], pauses(Trace)),
-    ?assertEqual([], [E || {Ms, n04, {sent, _, _}} = E <- Trace, Ms >= 10000, Ms < 11500]),
+    ?assertEqual([], [E || {Ms, n04, {sent, _, {_Start, _Life, _Part, _}}} = E <- Trace, Ms >= 10000, Ms < 11500]),
     ?assertEqual([], [E || {Ms, _, {link_down, _}} = E <- Trace, Ms >= 10000]),
     ?assertNotEqual([], [E || {11500, n04, {sent, _, _}} = E <- Trace]).
 
@@ -250,7 +250,7 @@ what_comes_twice_is_that_share_test() ->
     ?assertEqual(length(sent(15000, 18000, Trace)), length(got(15000 + ?TRAVEL_MS, 18000 + ?TRAVEL_MS, Trace))).
 
 what_is_reordered_comes_up_to_that_much_later_test() ->
-    {_, Trace} = play(mesh(#{detector => off}), #{messages => true}, [
+    {_, Trace} = play(mesh(#{detector => off, groups => off}), #{messages => true}, [
         {at, 10000, {reorder, 0.5, 400}}, {at, 10000, {broadcast, n01, 100, 10}}, {at, 12000, heal}
     ]),
     Delays = delays(n01, n04, 10000, 12000, Trace),

@@ -5,6 +5,11 @@
 -include_lib("proper/include/proper.hrl").
 -include_lib("eunit/include/eunit.hrl").
 
+-define(REST,
+    "{neighbours, Min, Max}, {no, false_death}, members, reachable, groups, names, {group, Group, Who}, "
+    "{name, Group, Name, Who}, {no, {group, Group}} or {no, {name, Group, Name}}, not "
+).
+
 a_script_is_read_test() ->
     Text =
         "% half of it\n{cluster, #{nodes => 200, contacts => 3}}.\n\n"
@@ -28,7 +33,7 @@ every_sentence_shows_where_test_() ->
             {"{at, 1, heal}.\n{at, 2,\n {explode, all}}.",
                 "line 2: there is no step {explode,all}; there are start, kill, restart, source, leave, pause, "
                 "stall, resume, partition, cut, black_hole, delay, bulk, lane, heal, loss, duplicate, reorder, latency, slow, churn, kill_process, group, "
-                "broadcast, expect"},
+                "name, broadcast, expect"},
             {"{at, 1, {kill_process, all, {proc, x}}}.",
                 "line 1: in {kill_process,all,{proc,x}}: this must be {name, Name}, {supervisor, Name}, "
                 "{module, Module}, {application, Name}, any, or a list of {Weight, What}, each weight above 0, "
@@ -57,19 +62,33 @@ every_sentence_shows_where_test_() ->
                 "line 1: in {restart,all,old}: this must be fresh, remembered or alone, not old"},
             {"{at, 1, {expect, joy}}.",
                 "line 1: in {expect,joy}: this must be {connected, Share}, {delivered, Share}, symmetric, "
-                "{neighbours, Min, Max} or {no, false_death}, not joy"},
+                ++ ?REST ++ "joy"},
             {"{at, 1, {expect, {neighbours, 5, 2}}}.",
                 "line 1: in {expect,{neighbours,5,2}}: this must be {connected, Share}, {delivered, Share}, symmetric, "
-                "{neighbours, Min, Max} or {no, false_death}, not {neighbours,5,2}"},
+                ++ ?REST ++ "{neighbours,5,2}"},
             {"{at, 1, heal}.\n{at, 1,, heal}.", "line 2: this is no Erlang term: syntax error before: ','"},
             {"{at, 1, heal}.\n\n{at, 1,\nheal}", "line 3: the term that begins here does not end with a full stop"},
             {"{at, 1, os:cmd(\"true\")}.", "line 1: this is no Erlang term: bad term"},
             {"{at, 1, ?HEAL}.", "line 1: this is no Erlang term: syntax error before: '?'"},
             {"{cluster, #{noodles => 9}}.",
                 "line 1: a cluster has no noodles; it has nodes, strategy, contacts, formed, start, latency, rate, queue, loss, duplicate, "
-                "seed, options, detector, broadcast, discovery, roster"},
+                "seed, options, detector, broadcast, discovery, roster, groups, directory"},
             {"{at, 1, {bulk, all, all, {1, mb}}}.",
                 "line 1: in {bulk,all,all,{1,mb}}: this must be a whole number of bytes a second, or full, not {1,mb}"},
+            {"{at, 1, {name, n1, {give, g, x}}}.",
+                "line 1: in {name,n1,{give,g,x}}: this must be {register, Group, Name}, {re_register, Group, Name} or "
+                "{unregister, Group, Name}, not {give,g,x}"},
+            {"{cluster, #{nodes => 3}}.\n{at, 1, {expect, {name, g, x, {nodes, 1, 4}}}}.",
+                "line 2: in {expect,{name,g,x,{nodes,1,4}}}: there is no node number 4, there are 3"},
+            {"{cluster, #{groups => off}}.\n{at, 1, {name, n1, {register, g, x}}}.",
+                "line 2: in {name,n1,{register,g,x}}: it is about the groups, and the cluster has groups => off"},
+            {"{cluster, #{groups => off}}.\n{at, 1, {expect, names}}.",
+                "line 2: in {expect,names}: it is about the groups, and the cluster has groups => off"},
+            {"{at, 1, {expect, reachable}}.",
+                "line 1: in {expect,reachable}: it is about the directory, and the cluster has directory => off"},
+            {"{cluster, #{groups => off, directory => on}}.",
+                "line 1: the directory tells of groups, and takes groups => on"},
+            {"{cluster, #{directory => #{a => 1}}}.", "line 1: directory has no option a; it has " ++ known(atoll_directory)},
             {"{cluster, #{rate => 0}}.", "line 1: rate must be a whole number of bytes a second above 0, not 0"},
             {"{cluster, #{formed => dns}}.", "line 1: formed must be listed, join or source, not dns"},
             {"{cluster, #{formed => join}}.\n{at, 1, {source, all}}.",

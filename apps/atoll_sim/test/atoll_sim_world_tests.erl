@@ -17,6 +17,41 @@ a_link_that_the_other_end_wants_stays_test() ->
     W2 = run(5000, tell(a, [{unwant, b}], W1)),
     ?assertEqual([b], atoll_sim_world:links(a, W2)).
 
+%% One connection, which two rooms own; both hear of it.
+a_link_that_another_room_wants_stays_test() ->
+    Two = #{
+        rooms => [{left, atoll_sim_echo}, {right, atoll_sim_echo}],
+        config => fun(Name, _Incarnation, _Seed) -> #{left => Name, right => Name} end,
+        seed => 7,
+        watch => {fun see/4, []}
+    },
+    In = fun(Room, Effects, W) -> atoll_sim_world:cast(a, Room, {effects, Effects}, W) end,
+    W0 = lists:foldl(fun atoll_sim_world:start/2, atoll_sim_world:new(Two), [a, b]),
+    W1 = run(1000, In(right, [{want, b}], In(left, [{want, b}], W0))),
+    ?assertEqual([{a, {up, b}}, {b, {up, a}}], heard(W1)),
+    W2 = run(20000, In(left, [{unwant, b}], W1)),
+    ?assertEqual([b], atoll_sim_world:links(a, W2)),
+    %% Messages go from room to room.
+    Sent = run(1000, In(right, [{send, b, hello}], W2)),
+    ?assertEqual([], [M || {b, {message, a, M}} <- heard(Sent)]),
+    ?assertEqual([], atoll_sim_world:links(a, run(20000, In(right, [{unwant, b}], Sent)))).
+
+who_stands_still_does_so_in_its_first_room_alone_test() ->
+    W0 = atoll_sim_world:start(
+        a,
+        atoll_sim_world:new(#{
+            rooms => [{left, atoll_sim_echo}, {right, atoll_sim_echo}],
+            config => fun(Name, _Incarnation, _Seed) -> #{left => Name, right => Name} end,
+            seed => 7,
+            watch => {fun(_, a, Sight, Seen) -> [Sight | Seen] end, []}
+        })
+    ),
+    Ask = fun(Room, W) -> element(2, atoll_sim_world:call(a, Room, Room, W)) end,
+    Asked = fun(W) -> [Question || {reply, _, {a, Question}} <- lists:reverse(atoll_sim_world:watched(W))] end,
+    W1 = Ask(right, Ask(left, atoll_sim_world:stall(a, W0))),
+    ?assertEqual([right], Asked(W1)),
+    ?assertEqual([right, left], Asked(atoll_sim_world:resume(a, W1))).
+
 messages_over_a_link_come_in_order_test() ->
     Numbers = lists:seq(1, 200),
     W = run(5000, tell(a, [{send, b, N} || N <- Numbers], linked())),
@@ -241,12 +276,12 @@ what_comes_behind_bulk_waits_or_is_dropped_test() ->
      || End <- [{bulk, [a], [b], 0}, heal]
     ].
 
-%% As long as bulk goes over it, a link is in use.
+%% As long as bulk goes over it, a link is in use; it is looked at less and less often.
 a_link_with_bulk_stays_test() ->
     W = atoll_sim_world:set({bulk, [b], [a], full}, linked()),
     ?assertEqual([b], atoll_sim_world:links(a, run(10000, tell(a, [{unwant, b}], W)))),
     Over = atoll_sim_world:set({bulk, [b], [a], 0}, run(10000, tell(a, [{unwant, b}], W))),
-    ?assertEqual([], atoll_sim_world:links(a, run(5000, Over))).
+    ?assertEqual([], atoll_sim_world:links(a, run(20000, Over))).
 
 %% Twice within the time: whatever came in between says that the other lives.
 who_listens_hears_of_bytes_test_() ->

@@ -17,7 +17,7 @@
 %%   to join goes to the strategy. A node that is alone also joins by nodes that it has
 %%   a link with for whatever reason, and by some that the roster knows.</li>
 %% <li>A node that the roster held to be dead, and that answers, is joined by: it may
-%%   be on another island.</li>
+%%   be on another island. It is asked when a link with it comes up, too.</li>
 %% </ul>
 %%
 %% Lives. Every message carries when its sender was started, and the number of its
@@ -243,8 +243,9 @@ handle({up, Node}, _Now, #state{linked = Linked} = State) when is_map_key(Node, 
     {State, []};
 handle({up, Node}, Now, #state{linked = Linked} = State) ->
     {Flushed, Acc0} = flush(Node, State#state{linked = Linked#{Node => []}}),
-    {Told, Acc} = tell(strategy, {up, Node}, Now, Flushed, Acc0),
-    done(tell(discovery, {cast, {linked, Node}}, Now, Told, Acc));
+    {Told, Acc1} = tell(strategy, {up, Node}, Now, Flushed, Acc0),
+    {Linked1, Acc} = tell(discovery, {cast, {linked, Node}}, Now, Told, Acc1),
+    done(tell(roster, {cast, {linked, Node}}, Now, Linked1, Acc));
 handle({down, Node, Reason}, Now, #state{linked = Linked, lives = Lives} = State) ->
     Unlinked = State#state{linked = maps:remove(Node, Linked), lives = maps:remove(Node, Lives)},
     done(tell(strategy, {down, Node, Reason}, Now, Unlinked, []));

@@ -26,7 +26,9 @@
 %% Knocking. At each audit a node also tries some of the dead that stand on the same ring
 %% between itself and the next live member that knows of them, so that each dead node is tried by one
 %% member of an island. Who answers is `found': the two have been apart, and each side
-%% has held the other for dead; or it has started again, with nobody to join by.
+%% has held the other for dead; or it has started again, with nobody to join by. A dead one with
+%% which a link comes up, because a group or a program wants it, is tried too, if it is not alive for
+%% this node a moment later: one that was started again joins by itself meanwhile.
 %%
 %% Leaving. A node that leaves says farewell to its neighbours, waits until they have
 %% heard, and notices `left'. Until a new life begins it stays so.
@@ -183,6 +185,8 @@
 %% How many of the dead are tried at an audit, so that those that came back together, knowing nobody, are all
 %% found by one.
 -define(KNOCKS, 10).
+%% After so long at least, and at most twice that, a dead one with a link is tried.
+-define(LINKED_MS, 1000).
 
 %% @doc The options with their defaults, as {@link atoll_options:complete/2} reads
 %% them.
@@ -218,7 +222,7 @@ init(#{self := Self, incarnation := Life, seed := Seed, options := Given} = Conf
 
 %% @doc Takes one event. `up' and `down' are of neighbours, not of links. Casts are
 %% `{dead, Node, Life}', a verdict that all hear; `{found_dead, Node, Life}', one that the roster
-%% tells; `{unreachable, Node}'; `{meta, Map}', what this node says of itself from now on; `leave';
+%% tells; `{linked, Node}', for whatever reason; `{unreachable, Node}'; `{meta, Map}', what this node says of itself from now on; `leave';
 %% and `{incarnation, Life}' when
 %% this node begins a new life.
 -spec handle(atoll_protocol:event(), atoll_protocol:now_ms(), state()) ->
@@ -239,8 +243,12 @@ handle({timeout, {check, Node}}, _Now, State) ->
     done(checked(failed, Node, State));
 handle({timeout, {helpers, Node}}, _Now, #state{audit = Audit} = State) ->
     done(outcomes(atoll_roster_audit:silent(Node, Audit), State));
+handle({timeout, {linked, Node}}, _Now, State) ->
+    done(knock_at(Node, State));
 handle({cast, {unreachable, Node}}, _Now, State) ->
     done(checked(failed, Node, State));
+handle({cast, {linked, Node}}, _Now, State) ->
+    done(linked(Node, State));
 handle({up, Node}, Now, State) ->
     done(up(Node, Now, State));
 handle({down, Node, _Why}, _Now, #state{neighbours = Neighbours} = State) ->
@@ -628,6 +636,30 @@ knock(#state{self = Self, table = Table, neighbours = Neighbours, left = Left, r
             lists:foldl(fun(Node, S) -> send(Node, ping, S) end, State#state{rand = Rand}, Nodes);
         _ ->
             State
+    end.
+
+%% Not all members of a group in one moment: who hears that it lives need not try it.
+linked(Node, #state{rand = Rand0} = State) ->
+    case is_dead(Node, State) of
+        true ->
+            {More, Rand} = rand:uniform_s(?LINKED_MS, Rand0),
+            timer({linked, Node}, ?LINKED_MS + More, State#state{rand = Rand});
+        false ->
+            State
+    end.
+
+knock_at(Node, State) ->
+    case is_dead(Node, State) of
+        true -> send(Node, ping, State);
+        false -> State
+    end.
+
+is_dead(_Node, #state{left = true}) ->
+    false;
+is_dead(Node, #state{table = Table}) ->
+    case atoll_roster_table:entry(Node, Table) of
+        {_, dead} -> true;
+        _ -> false
     end.
 
 audit_later(#state{options = #{audit_ms := Ms}} = State) ->
