@@ -34,9 +34,13 @@ options(groups) -> #{connect_all => false, apps => [atoll]}.
 groups(mesh, _Nodes, _Size) ->
     [];
 groups(groups, Nodes, Size) ->
-    Groups = orbit_topology:groups(orbit_topology:new(groups, Nodes, Size)),
-    %% No two groups are called alike, and a group by its first node has no atom of its own.
-    [{First, Members} || #{nodes := [First | _] = Members} <- Groups].
+    cut(Nodes, Size).
+
+%% No two groups are called alike, and a group by its first node has no atom of its own.
+cut([First | _] = Nodes, Size) when length(Nodes) < 2 * Size -> [{First, Nodes}];
+cut([First | _] = Nodes, Size) ->
+    {Members, Others} = lists:split(Size, Nodes),
+    [{First, Members} | cut(Others, Size)].
 
 %% @doc This node's part in it.
 -spec here(system()) -> here().

@@ -28,9 +28,7 @@ head(#{mode := 'groups-native'} = Task) -> ["mesh over ", sizes(Task#{mode := gr
 head(#{mode := Mode}) -> atom_to_list(Mode).
 
 sizes(#{mode := Mode, nodes := Count, group_size := Size}) ->
-    %% Which nodes they are makes no difference to the sizes.
-    Topology = orbit_topology:new(Mode, lists:duplicate(Count, node()), Size),
-    case lists:usort([length(Nodes) || #{nodes := Nodes} <- orbit_topology:groups(Topology)]) of
+    case lists:usort(orbit_plan:sizes(Mode, Count, Size)) of
         [Count] -> io_lib:format("one group of ~b", [Count]);
         [Equal] -> io_lib:format("groups of ~b", [Equal]);
         [Least | More] -> io_lib:format("groups of ~b to ~b", [Least, lists:last(More)])
