@@ -16,7 +16,7 @@
 %% is back takes part again from the next epoch on, and no epoch begins for it.
 -module(orbit_ledger).
 
--export([new/2, resumed/2, kept/1, plan/1, epoch/1, handle/2]).
+-export([new/2, resumed/2, kept/1, plan/1, epoch/1, credit/1, handle/2]).
 
 -export_type([ledger/0, kept/0, event/0, effect/0, ready/0, reason/0]).
 
@@ -91,6 +91,10 @@ plan(#ledger{plan = Plan}) -> Plan.
 %% @doc Which epoch this is: 1 if nothing was lost.
 -spec epoch(ledger()) -> orbit_part:epoch().
 epoch(#ledger{epoch = Epoch}) -> Epoch.
+
+%% @doc What has been collected in it.
+-spec credit(ledger()) -> orbit_credit:credit().
+credit(#ledger{credit = Credit}) -> Credit.
 
 %% @doc What an event leads to.
 -spec handle(event(), ledger()) -> {[effect()], ledger()}.

@@ -28,7 +28,7 @@
 %% There are no processes and there is no clock in here.
 -module(orbit_part).
 
--export([new/3, handle/2, owner/2, tally/2]).
+-export([new/3, handle/2, owner/2, credit/2, tally/2]).
 
 -export_type([part/0, id/0, epoch/0, event/0, effect/0]).
 
@@ -98,11 +98,13 @@ handle(idle, #part{open = 0, credit = [_ | _] = Credit, epoch = Epoch, returned 
     {[{credit, Epoch, Credit}], P#part{credit = orbit_credit:none(), returned = Returned + 1}};
 handle(idle, P) ->
     {[], P};
-handle({'begin', Epoch, Unit}, #part{id = Id, parts = Parts, early = Early} = P) ->
+handle({'begin', Epoch, Unit}, #part{epoch = Now, id = Id, parts = Parts, early = Early} = P) when Epoch > Now ->
     Begun = P#part{epoch = Epoch, credit = orbit_credit:add(Unit, orbit_credit:none()), early = []},
     %% The first vertex comes to its owner by itself.
     First = [0 || owner(0, Parts) =:= Id],
-    then(again(Begun), [fun(Now) -> entered(First, Now) end | [fun(Now) -> handle(Event, Now) end || Event <- Early]]).
+    then(again(Begun), [fun(Q) -> entered(First, Q) end | [fun(Q) -> handle(Event, Q) end || Event <- Early]]);
+handle({'begin', _, _}, P) ->
+    {[], P}.
 
 then(Done, []) -> Done;
 then({Effects, P}, [Next | More]) ->
@@ -143,6 +145,11 @@ pieces(Owner, Ys, {Effects, #part{epoch = Epoch, credit = Credit} = P}) ->
     More = case length(Piece) of ?MOST -> lists:nthtail(?MOST, Ys); _ -> [] end,
     {Unit, Left} = orbit_credit:debit_keeping(Credit),
     pieces(Owner, More, {[{send, Owner, Epoch, Piece, Unit} | Effects], P#part{credit = Left}}).
+
+%% @doc The credit of an epoch that it holds, and that is in messages which it holds back.
+-spec credit(epoch(), part()) -> [orbit_credit:unit()].
+credit(Epoch, #part{epoch = Now, credit = Credit, early = Early}) ->
+    [K || Now =:= Epoch, K <- Credit] ++ [K || {vertices, E, _, K} <- Early, E =:= Epoch].
 
 %% @doc What it holds; with the vertices themselves if `Keep' says so.
 -spec tally(part(), Keep :: boolean()) -> orbit_tally:tally().
