@@ -16,8 +16,9 @@
 -record(world, {
     functions :: [orbit_generators:generator(), ...],
     ledger :: orbit_ledger:ledger(),
-    %% each part's process: its number, its node and its state
-    parts = #{} :: #{orbit_part:id() => {pos_integer(), node(), orbit_part:part()}},
+    %% processes by number, each with its part, its node and its state; of one part there may be
+    %% some on a node that came back and has heard of an earlier epoch
+    parts = #{} :: #{pos_integer() => {orbit_part:id(), node(), orbit_part:part()}},
     count = 0 :: non_neg_integer(),
     nodes :: [node()],
     alive :: [node()],
@@ -29,7 +30,7 @@
     results = #{} :: #{{node(), orbit_part:epoch()} => #{orbit_part:id() => orbit_tally:tally()}},
     %% epochs in which something was lost
     harmed = [] :: [orbit_part:epoch()],
-    %% {master, Event}, {node, Node, Epoch, Plan}, {part, Id, Number, Event}, {compute, Id, Number, X}
+    %% {master, Event}, {node, Node, Epoch, Plan}, {part, Number, Event}, {compute, Number, X}
     soup = [] :: [tuple()],
     done = no :: no | {ok, orbit_tally:tally()} | {error, term()}
 }).
@@ -91,10 +92,10 @@ sooner([]) -> [].
 
 %% Who is idle may give back its credit at any moment.
 steps(#world{soup = Soup, parts = Parts}) ->
-    Soup ++ [{idle, Id} || {Id, {_, _, Part}} <- maps:to_list(Parts), element(1, orbit_part:handle(idle, Part)) =/= []].
+    Soup ++ [{idle, Number} || {Number, {_, _, Part}} <- maps:to_list(Parts), element(1, orbit_part:handle(idle, Part)) =/= []].
 
-step({idle, Id}, World) ->
-    moved(Id, idle, World);
+step({idle, Number}, World) ->
+    moved(Number, idle, World);
 step(Message, #world{soup = Soup} = World) ->
     taken(Message, World#world{soup = lists:delete(Message, Soup)}).
 
@@ -107,19 +108,17 @@ taken({node, Node, Epoch, Plan}, #world{alive = Alive, prepared = Prepared} = Wo
         true ->
             #world{parts = Parts} = Has = lists:foldl(fun(Id, W) -> placed(Id, Node, W) end, World#world{prepared = Prepared#{Node => Epoch}},
                                                      orbit_plan:parts(Node, Plan)),
-            Workers = maps:map(fun(_, {Number, _, _}) -> Number end, maps:with(orbit_plan:parts(Node, Plan), Parts)),
+            Workers = maps:from_list([{Id, Number} || {Number, {Id, At, _}} <- maps:to_list(Parts), At =:= Node,
+                                                      lists:member(Id, orbit_plan:parts(Node, Plan))]),
             add([{master, {ready, Epoch, Node, #{submaster => Node, workers => Workers, gateways => []}}}], Has)
     end;
-taken({part, Id, Number, Event}, #world{parts = Parts} = World) ->
+taken({part, Number, Event}, World) ->
+    moved(Number, Event, World);
+taken({compute, Number, X}, #world{functions = Functions} = World) ->
+    moved(Number, {images, X, [F(X) || F <- Functions]}, World);
+taken({collect, Number, Epoch}, #world{parts = Parts} = World) ->
     case Parts of
-        #{Id := {Number, _, _}} -> moved(Id, Event, World);
-        #{} -> World
-    end;
-taken({compute, Id, Number, X}, #world{functions = Functions} = World) ->
-    taken({part, Id, Number, {images, X, [F(X) || F <- Functions]}}, World);
-taken({collect, Id, Number, Epoch}, #world{parts = Parts} = World) ->
-    case Parts of
-        #{Id := {Number, Node, Part}} -> add([{result, Node, Id, Epoch, orbit_part:tally(Part, true)}], World);
+        #{Number := {Id, Node, Part}} -> add([{result, Node, Id, Epoch, orbit_part:tally(Part, true)}], World);
         #{} -> World
     end;
 %% A node answers when it has the results of all of its parts.
@@ -129,24 +128,27 @@ taken({result, Node, Id, Epoch, Tally}, #world{results = Results, ledger = Ledge
             || lists:sort(maps:keys(Mine)) =:= orbit_plan:parts(Node, orbit_ledger:plan(Ledger))],
     add(Said, World#world{results = Results#{{Node, Epoch} => Mine}}).
 
-%% The process of a part, on that node; a new one if it is elsewhere.
+%% The process of a part on that node; a new one if there is none.
 placed(Id, Node, #world{parts = Parts, count = Count, ledger = Ledger, functions = Functions} = World) ->
-    case Parts of
-        #{Id := {_, Node, _}} -> World;
-        #{} ->
+    case [x || {Part, At, _} <- maps:values(Parts), Part =:= Id, At =:= Node] of
+        [_] -> World;
+        [] ->
             New = orbit_part:new(Id, orbit_plan:parts(orbit_ledger:plan(Ledger)), length(Functions)),
-            World#world{parts = Parts#{Id => {Count + 1, Node, New}}, count = Count + 1}
+            World#world{parts = Parts#{Count + 1 => {Id, Node, New}}, count = Count + 1}
     end.
 
-moved(Id, Event, #world{parts = Parts, routes = Routes} = World) ->
-    #{Id := {Number, Node, Part}} = Parts,
+%% What comes to one that is gone is lost.
+moved(Number, Event, #world{parts = Parts, routes = Routes} = World) when is_map_key(Number, Parts) ->
+    #{Number := {Id, Node, Part}} = Parts,
     {Effects, Next} = orbit_part:handle(Event, Part),
     Messages = [case Effect of
-                    {compute, X} -> {compute, Id, Number, X};
-                    {send, To, Epoch, Xs, Unit} -> {part, To, maps:get(To, maps:get(Epoch, Routes)), {vertices, Epoch, Xs, Unit}};
+                    {compute, X} -> {compute, Number, X};
+                    {send, To, Epoch, Xs, Unit} -> {part, maps:get(To, maps:get(Epoch, Routes)), {vertices, Epoch, Xs, Unit}};
                     {credit, _, _} -> {master, Effect}
                 end || Effect <- Effects],
-    add(Messages, World#world{parts = Parts#{Id := {Number, Node, Next}}}).
+    add(Messages, World#world{parts = Parts#{Number := {Id, Node, Next}}});
+moved(_, _, World) ->
+    World.
 
 decided(Event, #world{ledger = Ledger} = World) ->
     {Effects, Next} = orbit_ledger:handle(Event, Ledger),
@@ -157,13 +159,13 @@ act({prepare, Epoch, Plan}, World) ->
 act({go, Epoch, Ready, Unit}, #world{routes = Routes, parts = Parts} = World) ->
     Are = lists:foldl(fun maps:merge/2, #{}, [Workers || #{workers := Workers} <- maps:values(Ready)]),
     %% Who watches one that is gone hears of it at once.
-    Gone = [Id || {Id, Number} <- maps:to_list(Are), case Parts of #{Id := {Number, _, _}} -> false; #{} -> true end],
-    lost([Epoch || Gone =/= []], add([{part, Id, Number, {'begin', Epoch, Unit}} || {Id, Number} <- maps:to_list(Are)],
+    Gone = [Number || Number <- maps:values(Are), not is_map_key(Number, Parts)],
+    lost([Epoch || Gone =/= []], add([{part, Number, {'begin', Epoch, Unit}} || Number <- maps:values(Are)],
                                      World#world{routes = Routes#{Epoch => Are}}));
 act({collect, Epoch}, #world{routes = Routes, ledger = Ledger} = World) ->
     Nodes = orbit_plan:present(orbit_ledger:plan(Ledger)),
     Idle = [Node || Node <- Nodes, orbit_plan:parts(Node, orbit_ledger:plan(Ledger)) =:= []],
-    add([{collect, Id, Number, Epoch} || {Id, Number} <- maps:to_list(maps:get(Epoch, Routes))]
+    add([{collect, Number, Epoch} || Number <- maps:values(maps:get(Epoch, Routes))]
         ++ [{master, {result, Epoch, Node, orbit_tally:none()}} || Node <- Idle], World);
 act({done, Tally}, World) -> World#world{done = {ok, Tally}};
 act({fail, Reason}, World) -> World#world{done = {error, Reason}}.
@@ -173,9 +175,9 @@ add(Messages, #world{soup = Soup} = World) -> World#world{soup = Messages ++ Sou
 %%% Harm
 
 harmed(part, Which, #world{parts = Parts, prepared = Prepared} = World) when map_size(Parts) > 0 ->
-    {Id, {_, Node, _}} = nth(Which, maps:to_list(Parts)),
+    {Number, {Id, Node, _}} = nth(Which, maps:to_list(Parts)),
     %% Its supervisor starts it again.
-    lost([maps:get(Node, Prepared)], placed(Id, Node, World#world{parts = maps:remove(Id, Parts)}));
+    lost([maps:get(Node, Prepared)], placed(Id, Node, World#world{parts = maps:remove(Number, Parts)}));
 %% All have been there.
 harmed(node, Which, #world{alive = [First, _ | _] = Alive, parts = Parts, prepared = Prepared, routes = Routes} = World) when map_size(Routes) > 0 ->
     Node = nth(Which, tl(Alive)),
@@ -190,10 +192,10 @@ harmed(back, Which, #world{alive = Alive, ledger = Ledger} = World) ->
             add([{master, {back, Node}}], World#world{alive = Alive ++ [Node]})
     end;
 harmed(message, Which, #world{soup = Soup} = World) ->
-    case [Message || {part, _, _, {vertices, _, _, _}} = Message <- Soup] of
+    case [Message || {part, _, {vertices, _, _, _}} = Message <- Soup] of
         [] -> World;
         Messages ->
-            {_, _, _, {_, Epoch, _, _}} = Message = nth(Which, Messages),
+            {_, _, {_, Epoch, _, _}} = Message = nth(Which, Messages),
             lost([Epoch], World#world{soup = lists:delete(Message, Soup)})
     end;
 harmed(_, _, World) ->
@@ -211,11 +213,12 @@ is_sound(#world{ledger = Ledger, soup = Soup, parts = Parts, harmed = Harmed, ro
     case Routes of
         #{Epoch := _} when Done =:= no ->
             Collected = orbit_ledger:credit(Ledger),
-            Inside = [Unit || {part, _, _, {vertices, E, _, Unit}} <- Soup, E =:= Epoch] ++ [Unit || {part, _, _, {'begin', E, Unit}} <- Soup, E =:= Epoch],
+            Inside = [Unit || {part, _, {vertices, E, _, Unit}} <- Soup, E =:= Epoch]
+                ++ [Unit || {part, _, {'begin', E, Unit}} <- Soup, E =:= Epoch],
             Returned = [Credit || {master, {credit, E, Credit}} <- Soup, E =:= Epoch],
             Held = [orbit_part:credit(Epoch, Part) || {_, _, Part} <- maps:values(Parts)],
             All = value(lists:append([Collected, Inside | Returned ++ Held])),
-            Computing = [C || {compute, Id, Number, _} = C <- Soup, #{Id := {N, _, _}} <- [Parts], N =:= Number],
+            Computing = [Number || {compute, Number, _} <- Soup, is_map_key(Number, Parts)],
             All =< value([0]) andalso (lists:member(Epoch, Harmed) orelse All =:= value([0]))
                 andalso (Collected =/= [0] orelse (Inside =:= [] andalso Computing =:= []));
         #{} -> true
