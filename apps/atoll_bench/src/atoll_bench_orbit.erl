@@ -26,6 +26,8 @@ parameters() ->
         #{name => workers, type => integer, values => [4], max => 1000, help => "worker processes on each node"},
         #{name => group_size, type => integer, values => [3], max => 64, min => 0,
           help => "nodes to a group, gateway included; 0 for the square root of the nodes, rounded"},
+        #{name => kill_node_every, type => number, values => [0], max => 3600, min => 0,
+          help => "seconds after which a node but the first is killed, and started again; 0 for never"},
         #{name => mode, type => atom, values => Modes, one_of => Modes, help => "how the nodes are connected"}
     ].
 
@@ -43,6 +45,7 @@ metrics() ->
           kind => value},
         #{name => connections_all, label => "Connections, all nodes", unit => "", better => less, kind => value},
         #{name => packets, label => "Packets between nodes", unit => "", better => less, kind => value},
+        #{name => epochs, label => "Times that the work was begun or taken up again", unit => "", better => less, kind => value},
         #{name => cpu_ms, label => "Processor time, all nodes", unit => "ms", better => less, kind => value},
         #{name => memory_mb, label => "Memory, all nodes", unit => "MB", better => less, kind => value}
     ].
@@ -74,18 +77,12 @@ flags(_Point) -> atoll_bench_nodes:flags().
 
 -spec setup(atoll_bench:point()) -> {ok, map()} | {error, unicode:chardata()}.
 setup(#{nodes := Count, mode := Mode} = Point) ->
-    Grouped = Mode =/= mesh,
-    Args =
-        case Mode of
-            'groups-native' -> fun(Nodes) -> flags(Point) ++ orbit_native:args(Nodes, group_size(Point)) end;
-            mesh -> flags(Point);
-            %% Between two rounds they are in no group, and would be connected all with all.
-            _ -> flags(Point) ++ ["-atoll", "free_group", "off"]
-        end,
-    Options = #{nodes => Count, connect_all => not Grouped, apps => [atoll || Grouped], args => Args},
-    atoll_bench_nodes:start(Options, fun(Cluster) ->
+    #{args := Args} = Options = orbit:node_options(Mode, group_size(Point)),
+    atoll_bench_nodes:start(Options#{nodes => Count, args := fun(Nodes) -> flags(Point) ++ Args(Nodes) end}, fun(Cluster) ->
         case ready(Cluster, Mode) of
-            {ok, ready} -> {ok, #{cluster => Cluster, spec => spec(atoll_cluster:nodes(Cluster), Point)}};
+            {ok, ready} ->
+                Harm = #{program => orbit, node_every => maps:get(kill_node_every, Point)},
+                {ok, #{cluster => Cluster, spec => spec(atoll_cluster:nodes(Cluster), Point), harm => Harm, round => 1}};
             {error, _} = Error -> Error
         end
     end).
@@ -112,26 +109,25 @@ talking([], _Nodes, _Cluster) ->
     {ok, ready}.
 
 -spec round(map()) -> {ok, #{atom() => atoll_bench:measure()}, map()} | {error, unicode:chardata()}.
-round(#{cluster := Cluster, spec := #{nodes := [First | _]} = Spec} = State) ->
+round(#{cluster := Cluster, spec := Spec, harm := Harm, round := Round} = State) ->
     Before = atoll_bench_nodes:cpu_us(Cluster),
-    case atoll_bench_nodes:call(Cluster, First, {orbit, run}, [Spec], ?RUN_MS) of
-        {ok, {ok, #{packets := Packets} = Result}} when is_integer(Packets) ->
+    case atoll_bench_case:run(Cluster, Spec, Harm, Round, ?RUN_MS) of
+        {ok, #{size := Size, wall_ms := WallMs, connections := Connections} = Result} ->
             Used = (atoll_bench_nodes:cpu_us(Cluster) - Before) / 1000,
-            {ok, maps:merge(measures(Result), memory(Cluster, #{packets => Packets, cpu_ms => Used})), State};
-        {ok, {error, Reason}} ->
-            {error, orbit:format_error(Reason)};
+            Same = maps:with([wall_ms, connections_max, connections_mean, epochs], Result),
+            Measures = Same#{
+                vertices_per_s => Size * 1000 / max(1, WallMs),
+                cpu_ms => max(0, Used),
+                connections_all => lists:sum(maps:values(Connections)) / 2
+            },
+            {ok, memory(Cluster, packets(Result, Measures)), State#{round := Round + 1}};
         {error, _} = Error ->
             Error
     end.
 
-measures(#{size := Size, wall_ms := WallMs, connections := Connections, connections_max := Max, connections_mean := Mean}) ->
-    #{
-        vertices_per_s => Size * 1000 / max(1, WallMs),
-        wall_ms => WallMs,
-        connections_max => Max,
-        connections_mean => Mean,
-        connections_all => lists:sum(maps:values(Connections)) / 2
-    }.
+%% Where a node was killed nobody knows.
+packets(#{packets_sent := Packets}, Measures) when is_integer(Packets) -> Measures#{packets => Packets};
+packets(#{}, Measures) -> Measures.
 
 memory(Cluster, Measures) ->
     case atoll_bench_nodes:memory_kib(Cluster) of

@@ -17,7 +17,13 @@
     %% how many
     nodes := pos_integer(),
     group_size := pos_integer(),
-    workers := pos_integer()
+    workers := pos_integer(),
+    image_processes => boolean(),
+    separate_submasters => boolean(),
+    %% kills a second on each node, seconds between two kills of nodes, and which ones
+    chaos => number(),
+    kill_node_every => number(),
+    seed => integer()
 }.
 
 %% All nodes hear of each other at once, but the machine is shared.
@@ -25,22 +31,14 @@
 -define(CALL_MS, 10000).
 
 %% @doc Starts the nodes, runs, and takes the nodes down. An error is a sentence.
--spec orbit(task()) -> {ok, orbit:result()} | {error, unicode:chardata()}.
+-spec orbit(task()) -> {ok, atoll_bench_case:result()} | {error, unicode:chardata()}.
 orbit(#{nodes := Count, mode := Mode, group_size := Size} = Task) ->
-    Grouped = lists:member(Mode, [groups, ring, 'groups-native']),
-    Options = #{
-        nodes => Count,
-        connect_all => not Grouped,
-        %% The others are plain Erlang nodes: that is what groups are compared with.
-        apps => [atoll || Grouped],
-        args => case Mode of
-                    'groups-native' -> fun(Nodes) -> orbit_native:args(Nodes, Size) end;
-                    _ -> []
-                end
-    },
-    Answer = atoll_cli_program:run(Options, ["Running Orbit in mode ", atom_to_list(Mode)], orbit, fun(Cluster) ->
+    Options = (orbit:node_options(Mode, Size))#{nodes => Count},
+    Harm = #{program => orbit, rate => maps:get(chaos, Task, 0), node_every => maps:get(kill_node_every, Task, 0)},
+    Spec = (maps:without([chaos, kill_node_every, seed, nodes], Task))#{mode := program(Mode)},
+    Answer = atoll_cli_program:run(Options, ["Running Orbit in mode ", atom_to_list(Mode)], fun(Cluster) ->
         case prepare(Cluster, Mode) of
-            ok -> {ok, Task#{nodes := atoll_cluster:nodes(Cluster), mode := program(Mode)}, none};
+            ok -> {ok, fun() -> atoll_bench_case:run(Cluster, Spec, Harm, maps:get(seed, Task, 1), infinity) end};
             {error, _} = Error -> Error
         end
     end),
