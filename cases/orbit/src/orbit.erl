@@ -93,6 +93,8 @@
     | {not_grouped, node(), Sentence :: unicode:chardata()}
     %% both are in one group, and still there is no connection
     | {not_connected, node(), node()}
+    %% a process of the run there, and not by a kill
+    | {crashed, node(), Why :: term()}
     | ended.
 
 -define(WORKERS, 4).
@@ -151,7 +153,8 @@ asked(#{id := RunId, plan := Plan} = Run) ->
             try gen_server:call(orbit_host:name(master, RunId), run, infinity)
             catch
                 exit:{Why, {gen_server, call, _}} when Why =:= killed; Why =:= noproc -> asked_again(Run);
-                exit:{shutdown, {gen_server, call, _}} -> {{error, ended}, Plan}
+                exit:{shutdown, {gen_server, call, _}} -> {{error, ended}, Plan};
+                exit:{Why, {gen_server, call, _}} -> {{error, {crashed, node(), Why}}, Plan}
             end;
         again -> asked_again(Run);
         {error, _} = Error -> {Error, Plan}
@@ -287,6 +290,7 @@ format_error({not_connected, Node, Other}) ->
 format_error({no_code, Node}) -> say("Node ~ts does not have the code of Orbit.", [Node]);
 format_error({not_running, Node}) -> say("Node ~ts does not run the application orbit.", [Node]);
 format_error({gave_up, Node}) -> say("Node ~ts has started processes of the run again very often, and has given up.", [Node]);
+format_error({crashed, Node, Why}) -> say("A process of the run failed on node ~ts: ~0tP.", [Node, Why, 12]);
 format_error(ended) -> "The run was ended on one of its nodes, where the application orbit was stopped.";
 format_error(Reason) -> orbit_plan:format_error(Reason).
 

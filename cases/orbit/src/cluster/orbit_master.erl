@@ -60,8 +60,8 @@ handle_info(caller_deadline, S) ->
 handle_info({'DOWN', Ref, process, _, _}, #state{monitor = Ref} = S) ->
     {noreply, over(S)};
 %% The submaster of this node, in the epoch for which it was ready.
-handle_info({{lost, Epoch}, _, process, _, _}, S) ->
-    {noreply, event({lost, Epoch}, S)}.
+handle_info({{lost, Epoch}, _, process, _, Why}, S) ->
+    {noreply, event(orbit_submaster:loss(node(), Epoch, Why), S)}.
 
 event(Event, #state{ledger = Ledger} = S) ->
     {Effects, Next} = orbit_ledger:handle(Event, Ledger),

@@ -14,7 +14,7 @@
 -module(orbit_submaster).
 -behaviour(gen_server).
 
--export([start_link/1, tell/2, quiet/1]).
+-export([start_link/1, tell/2, quiet/1, loss/3]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 
 -record(state, {
@@ -103,7 +103,7 @@ handle_info({'DOWN', Ref, process, _, Why}, #state{watched = Watched, epoch = Ep
             case Node =:= First andalso Why =:= noconnection andalso not connects(First, ?TRIES) of
                 true -> {noreply, over(S#state{watched = Left})};
                 false ->
-                    ok = up({lost, Epoch}, S),
+                    ok = up(loss(case Node of own -> node(); _ -> Node end, Epoch, Why), S),
                     _ = erlang:send_after(?ORPHAN_MS, self(), {orphan, Epoch}),
                     {noreply, S#state{watched = Left}}
             end;
@@ -120,6 +120,14 @@ handle_info(seek, #state{plan = Plan, run = #{id := RunId}} = S) ->
     end),
     _ = erlang:send_after(?SEEK_MS, self(), seek),
     {noreply, S}.
+
+%% @doc What it means that a process on that node is gone, for the master: what fails by itself would again.
+-spec loss(node(), orbit_part:epoch(), Why :: term()) -> orbit_ledger:event().
+loss(Node, Epoch, Why) ->
+    case lists:member(Why, [killed, noproc, noconnection, shutdown, normal]) of
+        true -> {lost, Epoch};
+        false -> {failed, {crashed, Node, Why}}
+    end.
 
 %%% An epoch
 
