@@ -7,7 +7,9 @@
 left() ->
     Runs = case whereis(orbit_app) of undefined -> []; _ -> supervisor:which_children(orbit_app) ++ ets:tab2list(orbit_app) end,
     Groups = case whereis(atoll_group) of undefined -> []; _ -> s_group:own_s_groups() end,
-    Runs ++ lists:append([of_module(Module) || Module <- [orbit_host, orbit_master, orbit_submaster, orbit_worker, orbit_gateway]]) ++ Groups.
+    %% Those of a mesh over groups are there from the beginning.
+    Made = [Name || {Name, _} <- Groups, lists:prefix("orbit_", atom_to_list(Name)), Name =/= orbit_gateways],
+    Runs ++ lists:append([of_module(Module) || Module <- [orbit_host, orbit_master, orbit_submaster, orbit_worker, orbit_gateway]]) ++ Made.
 
 %% A supervisor's module is in its dictionary.
 of_module(Module) ->

@@ -63,12 +63,13 @@ new(Mode, Nodes, Size, #{workers := Workers, separate_submasters := Separate, pr
 laid_out(Mode, Nodes, _, _) when Mode =:= par; Mode =:= mesh ->
     {ok, [Nodes], [{none, Nodes}]};
 laid_out(Mode, Nodes, Size, Prefix) ->
-    Shape = case Mode of groups -> star; ring -> ring end,
-    case atoll_topology:Shape(Nodes, #{group_size => Size, prefix => Prefix}) of
-        {ok, Topology} ->
-            Groups = atoll_topology:groups(Topology),
-            Homes = [[Node || Node <- Nodes, atoll_topology:home(Node, Topology) =:= {ok, Name}] || {Name, _} <- Groups],
-            {ok, [Home || [_ | _] = Home <- Homes], Groups};
+    Options = #{group_size => Size, prefix => Prefix},
+    case atoll_topology:star(Nodes, Options) of
+        {ok, Star} ->
+            {ok, Topology} = case Mode of groups -> {ok, Star}; ring -> atoll_topology:ring(Nodes, Options) end,
+            Home = fun(Node) -> {ok, Name} = atoll_topology:home(Node, Star), Name end,
+            Homes = [[Node || Node <- Nodes, Home(Node) =:= Name] || {Name, _} <- atoll_topology:groups(Star)],
+            {ok, [Members || [_ | _] = Members <- Homes], atoll_topology:groups(Topology)};
         {error, _} = Error -> Error
     end.
 
@@ -117,11 +118,15 @@ present(#{present := Present}) -> Present.
 absent(Node, #{homes := Homes, present := Present} = Plan) ->
     lists:append([Home -- Present || Home <- Homes, hd(left(Home, Plan)) =:= Node]).
 
-%% @doc The groups now, each with the most senior member first.
+%% @doc The groups now, each with one first that has been in it: the most senior of those whose home
+%% it is, or of all gateways.
 -spec groups(plan()) -> [{s_group:name() | none, [node(), ...]}, ...].
 groups(#{groups := Groups, homes := Homes, present := Present} = Plan) ->
     In = maps:from_list(lists:append([lists:zip(lists:sublist(Home, length(left(Home, Plan))), left(Home, Plan)) || Home <- Homes])),
-    [{Name, [Node || Node <- Present, lists:member(Node, [maps:get(M, In, none) || M <- Members])]} || {Name, Members} <- Groups].
+    [begin
+         Now = maps:values(maps:with(Members, In)),
+         {Name, [Node || Node <- left(Home, Plan), lists:member(Node, Now)] ++ [Node || Node <- Present -- Home, lists:member(Node, Now)]}
+     end || {{Name, Members}, Home} <- lists:zip(Groups, Homes ++ [[] || length(Groups) > length(Homes)])].
 
 %% @doc With whom a node is to be connected.
 -spec neighbours(node(), plan()) -> [node()].

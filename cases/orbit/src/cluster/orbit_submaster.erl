@@ -36,7 +36,7 @@
 -define(ORPHAN_MS, 60_000).
 -define(SEEK_MS, 1_000).
 %% Two nodes that connect each other at the same moment may refuse each other once.
--define(TRIES, 3).
+-define(TRIES, 5).
 -define(AGAIN_MS, 50).
 
 %% @doc Starts it, for a host.
@@ -152,16 +152,19 @@ children(Run, Plan) ->
     [#{id => {part, Part}, start => {orbit_worker, start_link, [Part, Run]}} || Part <- orbit_plan:parts(node(), Plan)] ++
         [#{id => {gateway, N}, start => {orbit_gateway, start_link, []}} || N <- lists:seq(1, orbit_plan:relays(node(), Plan))].
 
-%% In a process of its own.
+%% In a process of its own. A node that has just been lost may be there the next moment.
 below(Node, #{id := RunId} = Run, Epoch, Plan) ->
-    Answer = case connects(Node, ?TRIES) of
-                 true -> orbit_host:prepare(Node, Run, Epoch, Plan);
-                 false -> {error, {unreachable, Node}}
-             end,
-    case Answer of
+    case prepared(Node, Run, Epoch, Plan, ?TRIES) of
         {ready, Is} -> tell(RunId, {up, {ready, Epoch, Node, Is}});
         old -> ok;
         {error, Reason} -> tell(RunId, {up, {unreached, Epoch, Node, Reason}})
+    end.
+
+prepared(Node, Run, Epoch, Plan, Tries) ->
+    case connects(Node, 2) andalso orbit_host:prepare(Node, Run, Epoch, Plan) of
+        Answer when Answer =/= false, Answer =/= {error, {unreachable, Node}} -> Answer;
+        _ when Tries > 1 -> prepared(Node, Run, Epoch, Plan, Tries - 1);
+        _ -> {error, {unreachable, Node}}
     end.
 
 grouped([{Name, Members} | Groups]) ->
