@@ -17,8 +17,8 @@
 -define(LOST_AFTER, 5).
 %% Orbit takes many times as long as it is left alone.
 -define(ORBIT_NODES, 6).
--define(ORBIT_SPACE, 500000).
--define(ORBIT_LOST_MS, 1000).
+-define(ORBIT_SPACE, 100000).
+-define(ORBIT_LOST_MS, 2500).
 -define(ORBIT_RUN_MS, 120000).
 
 -spec about() -> atoll_experiment:about().

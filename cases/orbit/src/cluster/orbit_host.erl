@@ -128,7 +128,10 @@ over(Phase, RunId, Plan) ->
     _ = erpc:multicall(orbit_plan:below(node(), Plan), ?MODULE, over, [Phase, RunId, Plan], ?STOP_MS),
     case Phase of
         quiet -> orbit_submaster:quiet(RunId);
-        halt -> ended(RunId);
+        halt ->
+            %% One that was lost may live.
+            _ = [erpc:cast(Node, ?MODULE, stop, [RunId]) || Node <- orbit_plan:absent(node(), Plan), lists:member(Node, nodes())],
+            ended(RunId);
         %% Those in which the node above is, it deletes.
         leave -> leave(RunId, orbit_plan:above(node(), Plan))
     end.

@@ -33,7 +33,7 @@
 }).
 
 %% Without anything new after a loss; and how often it is looked for who is lost.
--define(ORPHAN_MS, 60_000).
+-define(ORPHAN_MS, 40_000).
 -define(SEEK_MS, 1_000).
 %% Two nodes that connect each other at the same moment may refuse each other once.
 -define(TRIES, 5).
