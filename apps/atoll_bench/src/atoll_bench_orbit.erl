@@ -81,7 +81,7 @@ setup(#{nodes := Count, mode := Mode} = Point) ->
     atoll_bench_nodes:start(Options#{nodes => Count, args := fun(Nodes) -> flags(Point) ++ Args(Nodes) end}, fun(Cluster) ->
         case ready(Cluster, Mode) of
             {ok, ready} ->
-                Harm = #{program => orbit, node_every => maps:get(kill_node_every, Point)},
+                Harm = #{program => orbit, node_every => maps:get(kill_node_every, Point, 0)},
                 {ok, #{cluster => Cluster, spec => spec(atoll_cluster:nodes(Cluster), Point), harm => Harm, round => 1}};
             {error, _} = Error -> Error
         end

@@ -58,19 +58,16 @@ run(#{mode := Mode, group_size := Size, nodes := Nodes}, [])
 run(#{json := Json} = Values, []) ->
     Task = task(Values),
     case atoll_cli_run:orbit(Task) of
-        {ok, Result} when Json -> atoll_cli_io:print_json(atoll_cli_result:json(Task, shown(Values, Result)));
+        {ok, Result} when Json -> atoll_cli_io:print_json(atoll_cli_result:json(Task, Result));
         {ok, Result} ->
             Head = atoll_cli_result:head(Task),
-            atoll_cli_io:print(atoll_cli_result:table([{Head, Task, shown(Values, Result)}]));
+            atoll_cli_io:print(atoll_cli_result:table([{Head, Task, Result}]));
         {error, Sentence} -> {failed, Sentence}
     end.
-
-shown(#{statistics := true}, Result) -> Result;
-shown(_, Result) -> maps:remove(workers, Result).
 
 task(#{mode := Mode, nodes := Asked} = Values) ->
     Nodes = case lists:member(Mode, [seq, par]) of true -> 1; false -> Asked end,
     %% It means nothing to the modes in which it may be greater.
     Size = min(maps:get(group_size, Values, 3), Nodes),
-    Task = maps:with([generators, space, mode, workers, image_processes, separate_submasters, chaos, kill_node_every, seed], Values),
+    Task = maps:with([generators, space, mode, workers, statistics, image_processes, separate_submasters, chaos, kill_node_every, seed], Values),
     Task#{nodes => Nodes, group_size => Size}.

@@ -18,6 +18,8 @@
     nodes := pos_integer(),
     group_size := pos_integer(),
     workers := pos_integer(),
+    %% with what each worker has to say
+    statistics => boolean(),
     image_processes => boolean(),
     separate_submasters => boolean(),
     %% kills a second on each node, seconds between two kills of nodes, and which ones
@@ -35,7 +37,7 @@
 orbit(#{nodes := Count, mode := Mode, group_size := Size} = Task) ->
     Options = (orbit:node_options(Mode, Size))#{nodes => Count},
     Harm = #{program => orbit, rate => maps:get(chaos, Task, 0), node_every => maps:get(kill_node_every, Task, 0)},
-    Spec = (maps:without([chaos, kill_node_every, seed, nodes], Task))#{mode := program(Mode)},
+    Spec = (maps:without([statistics, chaos, kill_node_every, seed, nodes], Task))#{mode := program(Mode)},
     Answer = atoll_cli_program:run(Options, ["Running Orbit in mode ", atom_to_list(Mode)], fun(Cluster) ->
         case prepare(Cluster, Mode) of
             ok -> {ok, fun() -> atoll_bench_case:run(Cluster, Spec, Harm, maps:get(seed, Task, 1), infinity) end};
@@ -43,7 +45,8 @@ orbit(#{nodes := Count, mode := Mode, group_size := Size} = Task) ->
         end
     end),
     case Answer of
-        {ok, Result, _} -> {ok, Result};
+        {ok, Result, _} when map_get(statistics, Task) -> {ok, Result};
+        {ok, Result, _} -> {ok, maps:remove(workers, Result)};
         {error, Sentence} -> {error, Sentence}
     end.
 
