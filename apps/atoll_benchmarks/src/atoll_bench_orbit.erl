@@ -27,6 +27,8 @@ parameters() ->
         #{name => workers, type => integer, values => [4], max => 1000, help => "worker processes on each node"},
         #{name => group_size, type => integer, values => [3], max => 64, min => 0,
           help => "nodes to a group, gateway included; 0 for the square root of the nodes, rounded"},
+        #{name => kill_node_every, type => number, values => [0], max => 3600, min => 0,
+          help => "seconds after which a node but the first is killed, and started again; 0 for never"},
         #{name => mode, type => atom, values => Modes, one_of => Modes, help => "how the nodes are connected"}
     ].
 
@@ -44,6 +46,7 @@ metrics() ->
           kind => value},
         #{name => connections_all, label => "Connections, all nodes", unit => "", better => less, kind => value},
         #{name => packets, label => "Packets between nodes", unit => "", better => less, kind => value},
+        #{name => epochs, label => "Times that the work was begun or taken up again", unit => "", better => less, kind => value},
         #{name => cpu_ms, label => "Processor time, all nodes", unit => "ms", better => less, kind => value},
         #{name => memory_mb, label => "Memory, all nodes", unit => "MB", better => less, kind => value}
     ].
@@ -74,10 +77,12 @@ program(Mode) -> Mode.
 flags(_Point) -> atoll_bench_nodes:flags().
 
 -spec setup(atoll_bench:start()) -> {ok, map()} | {error, unicode:chardata()}.
-setup(#{mode := Mode} = Point) ->
+setup(#{mode := Mode, seed := Seed} = Point) ->
     atoll_bench_nodes:start(options(Point), fun(Cluster) ->
         case ready(Cluster, Mode) of
-            {ok, ready} -> {ok, #{cluster => Cluster, spec => spec(atoll_cluster:nodes(Cluster), Point)}};
+            {ok, ready} ->
+                Harm = #{program => orbit, node_every => maps:get(kill_node_every, Point, 0)},
+                {ok, #{cluster => Cluster, spec => spec(atoll_cluster:nodes(Cluster), Point), harm => Harm, seed => Seed}};
             {error, _} = Error -> Error
         end
     end).
@@ -111,25 +116,32 @@ talking([], _Nodes, _Cluster) ->
     {ok, ready}.
 
 -spec round(map()) -> {ok, #{atom() => atoll_bench:measure()}, map()} | {error, unicode:chardata()}.
-round(#{cluster := Cluster, spec := #{nodes := [First | _]} = Spec} = State) ->
-    Run = fun() -> atoll_bench_nodes:call(Cluster, First, {orbit, run}, [Spec], ?RUN_MS) end,
-    case atoll_bench_nodes:spending(Cluster, Run) of
-        {ok, {{ok, #{packets := Packets} = Result}, Us}} when is_integer(Packets) ->
-            {ok, maps:merge(measures(Result), memory(Cluster, #{packets => Packets, cpu_ms => Us / 1000})), State};
-        {ok, {{error, Reason}, _}} ->
-            {error, orbit:format_error(Reason)};
+round(#{cluster := Cluster, spec := Spec, harm := Harm, seed := Seed} = State) ->
+    Run = fun() -> atoll_bench_case:run(Cluster, Spec, Harm, Seed, ?RUN_MS) end,
+    case spending(Cluster, Harm, Run) of
+        {ok, #{size := Size, wall_ms := WallMs, connections := Connections} = Result} ->
+            Same = maps:with([wall_ms, connections_max, connections_mean, epochs, cpu_ms], Result),
+            Measures = Same#{
+                vertices_per_s => Size * 1000 / max(1, WallMs),
+                connections_all => lists:sum(maps:values(Connections)) / 2
+            },
+            {ok, memory(Cluster, packets(Result, Measures)), State#{seed := Seed + 1}};
         {error, _} = Error ->
             Error
     end.
 
-measures(#{size := Size, wall_ms := WallMs, connections := Connections, connections_max := Max, connections_mean := Mean}) ->
-    #{
-        vertices_per_s => Size * 1000 / max(1, WallMs),
-        wall_ms => WallMs,
-        connections_max => Max,
-        connections_mean => Mean,
-        connections_all => lists:sum(maps:values(Connections)) / 2
-    }.
+%% What a node that was killed has used nobody knows.
+spending(_Cluster, #{node_every := Every}, Run) when Every > 0 ->
+    Run();
+spending(Cluster, _Harm, Run) ->
+    case atoll_bench_nodes:spending(Cluster, Run) of
+        {ok, {Result, Us}} -> {ok, Result#{cpu_ms => Us / 1000}};
+        {error, _} = Error -> Error
+    end.
+
+%% Where a node was killed nobody knows.
+packets(#{packets_sent := Packets}, Measures) when is_integer(Packets) -> Measures#{packets => Packets};
+packets(#{}, Measures) -> Measures.
 
 memory(Cluster, Measures) ->
     case atoll_bench_nodes:memory_kib(Cluster) of

@@ -1,50 +1,77 @@
-%% @doc A storm over ant colonies: at a rate, one of their processes is killed on each node, by a script
-%% of faults for {@link atoll_chaos}, which says what came back and how long it took. It draws among
-%% submasters, colonies and the leash of the node; one time in three it is the host, with which all of
-%% them go. What has a name is back when it has registered it again.
+%% @doc A storm over one of the cases, ant colonies or Orbit, by a script of faults for {@link
+%% atoll_chaos}, which says what came back and how long it took. At a rate, one of the case's processes
+%% is killed on each node; one time in three it is the host, with which all of them go. What has a name is
+%% back when it has registered it again. And now and then a node is killed, but for the first, and
+%% started again a second later.
 -module(atoll_bench_storm).
 
 -export([start/3, stop/1]).
 
--export_type([storm/0, result/0]).
+-export_type([storm/0, harm/0, result/0]).
 
 -type storm() :: term().
 
+-type harm() :: #{
+    program := aco | orbit,
+    %% kills a second on each node; 0 unless told
+    rate => number(),
+    %% a node is killed each so many seconds; 0, never, unless told
+    node_every => number()
+}.
+
 -type result() :: #{
     kills := non_neg_integer(),
-    %% how many of them were there again, and after how many milliseconds
+    node_kills := non_neg_integer(),
+    %% how many of the processes were there again, and after how many milliseconds
     back := non_neg_integer(),
     back_ms_median := number() | none,
     back_ms_max := number() | none
 }.
 
-%% One in three is a host.
--define(WHAT, [{2, {application, aco}}, {1, {module, aco_host}}]).
 -define(MOST_STEPS, 50_000).
 -define(MOST_SECONDS, 3_600).
+-define(DOWN_MS, 1_000).
 
-%% @doc Begins, with so many kills a second on each node; it ends with the calling process if not
-%% before, and after an hour.
--spec start(atoll_cluster:cluster(), Rate :: number(), Seed :: integer()) ->
+%% @doc Begins; it ends with the calling process if not before, and after an hour.
+-spec start(atoll_cluster:cluster(), harm(), Seed :: integer()) ->
     {ok, storm()} | {error, Sentence :: unicode:chardata()}.
-start(Cluster, Rate, Seed) ->
+start(Cluster, #{program := Program} = Harm, Seed) ->
     Nodes = length(atoll_cluster:nodes(Cluster)),
-    %% Not on all at once: one after the other, as monkeys that know nothing of each other.
-    Steps = [{at, round(N * 1000 / (Rate * Nodes)), {kill_process, {nodes, I, I}, ?WHAT}}
-             || N <- lists:seq(1, min(?MOST_STEPS, ceil(?MOST_SECONDS * Rate * Nodes))), I <- [1 + N rem Nodes]],
-    {ok, Script} = atoll_sim_script:check([{cluster, #{nodes => Nodes, seed => abs(Seed) rem 1_000_000_000}} | Steps]),
+    Steps = processes(maps:get(rate, Harm, 0), Nodes, [{2, {application, Program}}, {1, {module, host(Program)}}])
+        ++ nodes_of(maps:get(node_every, Harm, 0), Nodes, rand:seed_s(exsss, Seed)),
+    Few = lists:sublist(lists:sort(Steps), ?MOST_STEPS),
+    {ok, Script} = atoll_sim_script:check([{cluster, #{nodes => Nodes, seed => abs(Seed) rem 1_000_000_000}} | Few]),
     case atoll_chaos:start(#{cluster => Cluster, script => Script}) of
         {ok, Storm} -> {ok, Storm};
         {error, Error} -> {error, atoll_chaos:format_error(Error)}
     end.
 
+host(aco) -> aco_host;
+host(orbit) -> orbit_host.
+
+%% Not on all at once: one after the other, as monkeys that know nothing of each other.
+processes(Rate, _, _) when Rate == 0 -> [];
+processes(Rate, Nodes, What) ->
+    [{at, round(N * 1000 / (Rate * Nodes)), {kill_process, {nodes, I, I}, What}}
+     || N <- lists:seq(1, min(?MOST_STEPS, ceil(?MOST_SECONDS * Rate * Nodes))), I <- [1 + N rem Nodes]].
+
+nodes_of(Every, Nodes, _) when Every == 0; Nodes < 2 -> [];
+nodes_of(Every, Nodes, Rand) ->
+    {Steps, _} = lists:mapfoldl(fun(N, Drawn) ->
+        {I, Next} = rand:uniform_s(Nodes - 1, Drawn),
+        At = round(N * Every * 1000),
+        {[{at, At, {kill, {nodes, I + 1, I + 1}}}, {at, At + ?DOWN_MS, {restart, {nodes, I + 1, I + 1}, fresh}}], Next}
+    end, Rand, lists:seq(1, floor(?MOST_SECONDS / Every))),
+    lists:append(Steps).
+
 %% @doc Ends it.
 -spec stop(storm()) -> result().
 stop(Storm) ->
     #{summary := Summary} = atoll_chaos:stop(Storm),
+    NodeKills = case lists:keyfind(kill, 1, Summary) of {_, #{done := Done}} -> Done; false -> 0 end,
     case lists:keyfind(kill_process, 1, Summary) of
         {_, #{done := Kills, recovered := Back, median_ms := Median, max_ms := Max}} ->
-            #{kills => Kills, back => Back, back_ms_median => Median, back_ms_max => Max};
+            #{kills => Kills, node_kills => NodeKills, back => Back, back_ms_median => Median, back_ms_max => Max};
         false ->
-            #{kills => 0, back => 0, back_ms_median => none, back_ms_max => none}
+            #{kills => 0, node_kills => NodeKills, back => 0, back_ms_median => none, back_ms_max => none}
     end.

@@ -26,6 +26,14 @@ options() ->
           help => "nodes to a group, in groups, ring and groups-native (3 unless told, or all if fewer)"},
         #{name => workers, value => "N", default => "4",
           read => atoll_cli_read:whole(1, 1000), help => "worker processes on each node"},
+        #{name => image_processes, help => "compute each image in a process of its own"},
+        #{name => separate_submasters, help => "no workers on the gateways of groups, in groups and ring"},
+        #{name => statistics, help => "what each worker has to say: idle times, fill, credit"},
+        #{name => chaos, value => "N", default => "0", read => atoll_cli_read:number(0, 100),
+          help => "processes killed each second on each node, one in three with all others there"},
+        #{name => kill_node_every, value => "S", default => "0", read => atoll_cli_read:number(0, 3600),
+          help => "seconds after which a node but the first is killed, and started again; 0 for never"},
+        (atoll_cli_sim_options:seed())#{default => "1"},
         atoll_cli_json:switch()
     ].
 
@@ -38,6 +46,7 @@ examples() ->
         "atoll orbit",
         "atoll orbit --mode mesh --nodes 5",
         "atoll orbit --mode groups-native",
+        "atoll orbit --space 1000000 --kill-node-every 10",
         "atoll orbit --generators g12345 --space 10000 --mode ring --nodes 9 --group-size 3 --json"
     ].
 
@@ -50,9 +59,9 @@ run(#{json := Json} = Values, []) ->
     Task = task(Values),
     case atoll_cli_run:orbit(Task) of
         {ok, Result} when Json -> atoll_cli_io:print_json(atoll_cli_result:json(Task, Result));
-        {ok, Result} -> 
+        {ok, Result} ->
             Head = atoll_cli_result:head(Task),
-            atoll_cli_io:print(atoll_cli_result:table([{Head, Task, Result}], [packets]));
+            atoll_cli_io:print(atoll_cli_result:table([{Head, Task, Result}]));
         {error, Sentence} -> {failed, Sentence}
     end.
 
@@ -60,5 +69,5 @@ task(#{mode := Mode, nodes := Asked} = Values) ->
     Nodes = case lists:member(Mode, [seq, par]) of true -> 1; false -> Asked end,
     %% It means nothing to the modes in which it may be greater.
     Size = min(maps:get(group_size, Values, 3), Nodes),
-    Task = maps:with([generators, space, mode, workers], Values),
+    Task = maps:with([generators, space, mode, workers, statistics, image_processes, separate_submasters, chaos, kill_node_every, seed], Values),
     Task#{nodes => Nodes, group_size => Size}.

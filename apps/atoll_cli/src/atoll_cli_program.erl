@@ -1,30 +1,29 @@
 %% @doc Runs a program on a cluster of its own, which is gone when the program
 %% has ended, whichever way it has.
 %%
-%% The program is a module with run/1, which is called on the first of the nodes,
-%% and format_error/1, which makes a sentence of what run/1 says has gone wrong.
 %% A node that is lost or falls silent meanwhile ends it, unless it was killed
 %% through {@link atoll_cluster:kill/2}: whoever did that wants to see it go on.
 -module(atoll_cli_program).
 
--export([run/4, watched/4]).
+-export([run/3, watched/4]).
 
 -export_type([prepare/0]).
 
-%% Makes the nodes ready, and says what run/1 is called with, and what is done beside
-%% it in this VM: in a process that is ended when the program has.
--type prepare() :: fun((atoll_cluster:cluster()) -> {ok, Spec :: term(), beside()} | {error, unicode:chardata()}).
+%% Makes the nodes ready, and gives the program: a function that asks them.
+-type prepare() :: fun((atoll_cluster:cluster()) -> {ok, fun(() -> {ok, term()} | {error, unicode:chardata()})} | {error, unicode:chardata()}).
+
+%% What is done beside it in this VM: in a process that is ended when the program has.
 
 -type beside() :: fun(() -> term()) | none.
 
 %% @doc Starts the nodes, runs, and takes the nodes down. A result comes with the
 %% nodes that were killed meanwhile; an error is a sentence.
--spec run(atoll_cluster:options(), unicode:chardata(), module(), prepare()) ->
+-spec run(atoll_cluster:options(), unicode:chardata(), prepare()) ->
     {ok, Result :: term(), Killed :: [node()]} | {error, unicode:chardata()}.
-run(Options, Doing, Program, Prepare) ->
+run(Options, Doing, Prepare) ->
     atoll_cluster:with_cluster(Options#{progress => atoll_cli_progress:bar("Starting nodes")}, fun(Cluster) ->
         case Prepare(Cluster) of
-            {ok, Spec, Beside} -> watched(Cluster, Doing, fun() -> call(Cluster, Program, Spec) end, Beside);
+            {ok, Program} -> watched(Cluster, Doing, Program, none);
             {error, _} = Error -> Error
         end
     end).
@@ -58,14 +57,6 @@ watched(Cluster, Doing, Fun, Beside) ->
 end_process(Pid) ->
     true = unlink(Pid),
     true = exit(Pid, kill).
-
-call(Cluster, Program, Spec) ->
-    try atoll_cluster:call(Cluster, hd(atoll_cluster:nodes(Cluster)), Program, run, [Spec], infinity) of
-        {ok, Result} -> {ok, Result};
-        {error, Reason} -> {error, Program:format_error(Reason)}
-    catch
-        error:Reason -> {error, atoll_cluster:format_error(Reason)}
-    end.
 
 await(Cluster, Runner, Pulse, Killed) ->
     receive

@@ -1,20 +1,23 @@
 %% @doc What a run of Orbit has found, for people and for programs.
 -module(atoll_cli_result).
 
--export([json/2, head/1, table/1, table/2, same/2]).
+-export([json/2, head/1, table/1, same/2]).
 
 -type facts() :: [{Name :: string(), Value :: unicode:chardata()}].
 
 %% @doc The object that `--json' prints.
--spec json(atoll_cli_run:task(), orbit:result()) -> atoll_cli_json:object().
-json(#{mode := Mode, generators := Generators, space := Space}, Result) ->
-    #{connections_mean := Mean, messages := Messages} = Result,
-    Same = [{Key, maps:get(Key, Result)}
-            || Key <- [size, vertices_received, wall_ms, nodes, connections_max]],
+-spec json(atoll_cli_run:task(), atoll_bench_case:result()) -> atoll_cli_json:object().
+json(#{mode := Mode, generators := Generators, space := Space}, #{connections_mean := Mean, nodes_lost := Lost} = Result) ->
+    Same = [{Key, maps:get(Key, Result)} || Key <- [size, vertices_received, wall_ms, nodes, epochs, kills, node_kills, connections_max]],
     {[{mode, Mode}, {generators, Generators}, {space, Space} | Same] ++
-     [{connections_mean, round(Mean * 100) / 100},
-      {messages, {[{Kind, maps:get(Kind, Messages)} || Kind <- kinds()]}},
-      {packets, known(maps:get(packets, Result))}]}.
+     [{nodes_lost, length(Lost)}, {connections_mean, round(Mean * 100) / 100}, {packets, known(maps:get(packets_sent, Result))}] ++
+     [{workers, [worker(Worker) || Worker <- Workers]} || #{workers := Workers} <- [Result]]}.
+
+worker(#{fill := Fill} = Worker) ->
+    {[{Key, maps:get(Key, Worker)} || Key <- [node, part, size, received, credit_returned, least_credit | idle()]]
+     ++ maps:to_list(Fill)}.
+
+idle() -> [init_idle_ms, max_idle_ms, tail_idle_ms].
 
 known(unknown) -> null;
 known(Count) -> Count.
@@ -28,23 +31,16 @@ head(#{mode := 'groups-native'} = Task) -> ["mesh over ", sizes(Task#{mode := gr
 head(#{mode := Mode}) -> atom_to_list(Mode).
 
 sizes(#{mode := Mode, nodes := Count, group_size := Size}) ->
-    %% Which nodes they are makes no difference to the sizes.
-    Topology = orbit_topology:new(Mode, lists:duplicate(Count, node()), Size),
-    case lists:usort([length(Nodes) || #{nodes := Nodes} <- orbit_topology:groups(Topology)]) of
+    case lists:usort(orbit_plan:sizes(Mode, Count, Size)) of
         [Count] -> io_lib:format("one group of ~b", [Count]);
         [Equal] -> io_lib:format("groups of ~b", [Equal]);
         [Least | More] -> io_lib:format("groups of ~b to ~b", [Least, lists:last(More)])
     end.
 
 %% @doc Results side by side, each under a head.
--spec table([{Head :: unicode:chardata(), atoll_cli_run:task(), orbit:result()}, ...]) -> iolist().
+-spec table([{Head :: unicode:chardata(), atoll_cli_run:task(), atoll_bench_case:result()}, ...]) -> iolist().
 table(Runs) ->
-    table(Runs, []).
-
-%% @doc As table/1, with these facts too.
--spec table([{Head :: unicode:chardata(), atoll_cli_run:task(), orbit:result()}, ...], [packets]) -> iolist().
-table(Runs, More) ->
-    {Heads, Facts} = lists:unzip([{Head, facts(Task, Result, More)} || {Head, Task, Result} <- Runs]),
+    {Heads, Facts} = lists:unzip([{Head, facts(Task, Result)} || {Head, Task, Result} <- Runs]),
     Columns = [{left, ""} | [{right, Head} || Head <- Heads]],
     Names = [Name || {Name, _} <- hd(Facts)],
     Values = [[Value || {_, Value} <- F] || F <- Facts],
@@ -52,31 +48,38 @@ table(Runs, More) ->
 
 %% @doc Whether two runs have found the same set: as many vertices, with the
 %% same checksum.
--spec same(orbit:result(), orbit:result()) -> boolean().
+-spec same(atoll_bench_case:result(), atoll_bench_case:result()) -> boolean().
 same(A, B) ->
     maps:with([size, checksum], A) =:= maps:with([size, checksum], B).
 
--spec facts(atoll_cli_run:task(), orbit:result(), [packets]) -> facts().
-facts(#{generators := Generators, space := Space}, Result, More) ->
-    #{size := Size, vertices_received := Received, wall_ms := Ms, nodes := Nodes,
-      connections_max := Max, connections_mean := Mean, messages := Messages} = Result,
+-spec facts(atoll_cli_run:task(), atoll_bench_case:result()) -> facts().
+facts(#{generators := Generators, space := Space}, Result) ->
+    #{size := Size, vertices_received := Received, wall_ms := Ms, nodes := Nodes, epochs := Epochs, kills := Kills, node_kills := NodeKills,
+      connections_max := Max, connections_mean := Mean, packets_sent := Packets} = Result,
     [{"generators", atom_to_list(Generators)},
      {"space", atoll_cli_table:count(Space)},
      {"size", atoll_cli_table:count(Size)},
      {"vertices received", atoll_cli_table:count(Received)},
      {"nodes", atoll_cli_table:count(Nodes)},
      {"connections of a node, at most", atoll_cli_table:count(Max)},
-     {"connections of a node, on average", atoll_cli_table:decimal(Mean)}] ++
-    [{["messages between nodes: ", atom_to_list(Kind)],
-      atoll_cli_table:count(maps:get(Kind, Messages))} || Kind <- kinds()] ++
-    [{"messages between nodes: all", atoll_cli_table:count(lists:sum(maps:values(Messages)))},
+     {"connections of a node, on average", atoll_cli_table:decimal(Mean)},
+     {"packets between nodes", case Packets of unknown -> "-"; _ -> atoll_cli_table:count(Packets) end},
      {"time", atoll_cli_table:seconds(Ms)}] ++
-    [{"packets between nodes", packets(maps:get(packets, Result))} || packets <- More].
+    [{Name, atoll_cli_table:count(Count)} || Kills + NodeKills + Epochs > 1,
+     {Name, Count} <- [{"processes killed", Kills}, {"nodes killed", NodeKills}, {"epochs", Epochs}]] ++
+    lists:append([said(Workers) || #{workers := [_ | _] = Workers} <- [Result]]).
 
-packets(unknown) -> "-";
-packets(Count) -> atoll_cli_table:count(Count).
-
-kinds() -> [vertex, gateway, credit, control].
+said(Workers) ->
+    Most = fun(Key) -> lists:max([maps:get(Key, Worker) || Worker <- Workers]) end,
+    Fill = fun(Key) -> [maps:get(Key, F) || #{fill := F} <- Workers] end,
+    [{"workers", atoll_cli_table:count(length(Workers))},
+     {"idle at first, at most", atoll_cli_table:seconds(round(Most(init_idle_ms)))},
+     {"idle between, at most", atoll_cli_table:seconds(round(Most(max_idle_ms)))},
+     {"idle in the end, at most", atoll_cli_table:seconds(round(Most(tail_idle_ms)))},
+     {"credit given back, times", atoll_cli_table:count(lists:sum([C || #{credit_returned := C} <- Workers]))},
+     {"least credit, 2 to the power of", [$-, atoll_cli_table:count(Most(least_credit))]},
+     {"slots with vertices", atoll_cli_table:percent(lists:sum(Fill(nonempty)) / lists:sum(Fill(slots)))},
+     {"vertices of a slot, at most", atoll_cli_table:count(lists:max(Fill(fullest)))}].
 
 %% From columns to rows.
 rows([[] | _]) -> [];

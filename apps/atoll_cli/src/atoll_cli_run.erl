@@ -17,20 +17,31 @@
     %% how many
     nodes := pos_integer(),
     group_size := pos_integer(),
-    workers := pos_integer()
+    workers := pos_integer(),
+    %% with what each worker has to say
+    statistics => boolean(),
+    image_processes => boolean(),
+    separate_submasters => boolean(),
+    %% kills a second on each node, seconds between two kills of nodes, and which ones
+    chaos => number(),
+    kill_node_every => number(),
+    seed => integer()
 }.
 
 %% @doc Starts the nodes, runs, and takes the nodes down. An error is a sentence.
--spec orbit(task()) -> {ok, orbit:result()} | {error, unicode:chardata()}.
+-spec orbit(task()) -> {ok, atoll_bench_case:result()} | {error, unicode:chardata()}.
 orbit(#{mode := Mode} = Task) ->
-    Answer = atoll_cli_program:run(options(Task), ["Running Orbit in mode ", atom_to_list(Mode)], orbit, fun(Cluster) ->
+    Harm = #{program => orbit, rate => maps:get(chaos, Task, 0), node_every => maps:get(kill_node_every, Task, 0)},
+    Spec = (maps:without([statistics, chaos, kill_node_every, seed, nodes], Task))#{mode := program(Mode)},
+    Answer = atoll_cli_program:run(options(Task), ["Running Orbit in mode ", atom_to_list(Mode)], fun(Cluster) ->
         case prepare(Cluster, Mode) of
-            {ok, ready} -> {ok, Task#{nodes := atoll_cluster:nodes(Cluster), mode := program(Mode)}, none};
+            {ok, ready} -> {ok, fun() -> atoll_bench_case:run(Cluster, Spec, Harm, maps:get(seed, Task, 1), infinity) end};
             {error, _} = Error -> Error
         end
     end),
     case Answer of
-        {ok, Result, _} -> {ok, Result};
+        {ok, Result, _} when map_get(statistics, Task) -> {ok, Result};
+        {ok, Result, _} -> {ok, maps:remove(workers, Result)};
         {error, Sentence} -> {error, Sentence}
     end.
 

@@ -149,19 +149,18 @@ orbit_prints_one_object(Config) ->
         "--group-size", "2", "--workers", "2", "--json"]),
     ?assertMatch([_, <<>>], binary:split(Stdout, <<"\n">>, [global])),
     ?assertEqual([<<"mode">>, <<"generators">>, <<"space">>, <<"size">>, <<"vertices_received">>,
-                  <<"wall_ms">>, <<"nodes">>, <<"connections_max">>, <<"connections_mean">>,
-                  <<"messages">>, <<"vertex">>, <<"gateway">>, <<"credit">>, <<"control">>, <<"packets">>],
+                  <<"wall_ms">>, <<"nodes">>, <<"epochs">>, <<"kills">>, <<"node_kills">>, <<"connections_max">>,
+                  <<"nodes_lost">>, <<"connections_mean">>, <<"packets">>],
                  keys(Stdout)),
     ?assertMatch(#{<<"mode">> := <<"groups">>, <<"generators">> := <<"g12345">>,
                    <<"space">> := 1000, <<"size">> := 968, <<"vertices_received">> := 4841,
                    <<"nodes">> := 5},
                  atoll_cli_os:decode(Stdout)),
-    #{<<"connections_max">> := Max, <<"messages">> := Messages, <<"packets">> := Packets} = atoll_cli_os:decode(Stdout),
+    #{<<"connections_max">> := Max, <<"packets">> := Packets} = atoll_cli_os:decode(Stdout),
     %% A gateway of groups of 2 and 3: its group's members and the other gateway.
     ?assertEqual(3, Max),
-    ?assert(lists:all(fun(N) -> is_integer(N) andalso N >= 0 end, maps:values(Messages))),
-    %% All but the last ones that say the result.
-    ?assert(Packets >= lists:sum(maps:values(Messages)) - 5),
+    %% About half of the vertices are of the other group.
+    ?assert(Packets >= 1000),
     ?assertEqual(ok, atoll_cli_os:await_none_left(dir(Config), ?GONE_MS)).
 
 orbit_prints_a_table(Config) ->

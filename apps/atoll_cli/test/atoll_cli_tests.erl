@@ -346,8 +346,9 @@ the_help_says_where_the_options_of_a_benchmark_are_told_test() ->
 
 an_option_has_its_default_and_a_switch_is_off_test() ->
     {ok, Values, []} = atoll_cli_options:parse(atoll_cli_orbit:options(), [], []),
-    ?assertEqual(#{generators => g124, space => 100000, mode => groups, nodes => 9, workers => 4,
-                   json => false},
+    ?assertEqual(#{generators => g124, space => 100000, mode => groups, nodes => 9, workers => 4, chaos => 0,
+                   kill_node_every => 0, seed => 1, image_processes => false, separate_submasters => false,
+                   statistics => false, json => false},
                  Values).
 
 a_value_may_stand_behind_an_equals_sign_test() ->

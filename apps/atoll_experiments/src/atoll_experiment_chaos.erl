@@ -99,10 +99,10 @@ questions() ->
         },
         #{
             figure => none,
-            says => "Orbit has nothing that recovers: without one of its nodes it ends at once, and says which.",
+            says => "Orbit survives the loss of a gateway, and of another node: what was lost is computed again.",
             kind => counted,
             from => lost,
-            by => fun(Answer) -> ends(<<"orbit">>, Answer) end
+            by => fun finds_all/1
         }
     ].
 
@@ -132,6 +132,23 @@ ends(Program, Answer) ->
     {
         case Own of [] -> unknown; _ -> length(Said) =:= length(Own) end,
         [io_lib:format("~b of ~b runs ended before their time, with a sentence.", [length(Said), length(Own)]), [[" One said: ", Why] || Why <- lists:sublist(Said, 1)]]
+    }.
+
+finds_all(Answer) ->
+    Own = [Row || #{<<"program">> := <<"orbit">>} = Row <- atoll_experiments_samples:rows(Answer)],
+    Ended = [Row || #{<<"ended">> := 1} = Row <- Own],
+    Missed = [1 || #{<<"nodes_lost">> := 0} <- Ended],
+    {
+        case {Own, Own -- Ended, Missed} of
+            {[], _, _} -> unknown;
+            {_, [_ | _], _} -> false;
+            {_, [], [_ | _]} -> unknown;
+            _ -> true
+        end,
+        [
+            io_lib:format("~b of ~b runs found all of the set; ~b were over before the node was killed.", [length(Ended), length(Own), length(Missed)]),
+            [[" One that did not said: ", Why] || #{<<"said">> := Why} <- lists:sublist(Own -- Ended, 1)]
+        ]
     }.
 
 survives_nodes(Answer) ->

@@ -22,7 +22,8 @@
 -define(LOST_AFTER, 5).
 -define(PACE_MS, 150).
 %% Orbit takes many times as long as it is left alone.
--define(ORBIT_SPACE, 500000).
+-define(ORBIT_SPACE, 100000).
+-define(ORBIT_SIZE, 68859).
 -define(ORBIT_LOST_MS, 1000).
 
 -spec summary() -> string().
@@ -65,12 +66,17 @@ of_program(_) -> [nothing, submasters, colony, both, storm].
 -spec check(atoll_bench:point()) -> ok | {error, unicode:chardata()}.
 check(_Point) -> ok.
 
-%% Orbit's groups have the flags of `sr'.
 -spec setup(atoll_bench:start()) -> {ok, map()} | {error, unicode:chardata()}.
 setup(#{nodes := Count, program := Program} = Point) ->
-    #{args := Args} = Asked = aco:node_options(case Program of orbit -> sr; _ -> Program end),
-    Options = Asked#{nodes => Count, args := atoll_bench_nodes:flags() ++ ["-kernel", "logger_level", "none"] ++ Args},
-    atoll_bench_nodes:start(Options, fun(Cluster) -> {ok, Point#{cluster => Cluster}} end).
+    #{args := Args} = Options = atoll_bench_nodes:options(node_options(Program), Count),
+    Quiet = Options#{args := fun(Nodes) -> ["-kernel", "logger_level", "none"] ++ given(Args, Nodes) end},
+    atoll_bench_nodes:start(Quiet, fun(Cluster) -> {ok, Point#{cluster => Cluster}} end).
+
+node_options(orbit) -> orbit:node_options(groups, 3);
+node_options(Mode) -> aco:node_options(Mode).
+
+given(Args, Nodes) when is_function(Args) -> Args(Nodes);
+given(Args, _Nodes) -> Args.
 
 -spec round(map()) -> {ok, #{atom() => atoll_bench:measure()}, map()}.
 round(#{program := orbit, lost := Lost, cluster := Cluster} = State) ->
@@ -82,7 +88,8 @@ round(#{program := orbit, lost := Lost, cluster := Cluster} = State) ->
     Answer = atoll_bench_nodes:call(Cluster, hd(Nodes), {orbit, run}, [Spec], ?RUN_MS),
     true = unlink(Killer),
     {ok, case Answer of
-        {ok, {ok, _}} -> #{ended => 1};
+        {ok, {ok, #{size := ?ORBIT_SIZE, nodes_lost := Gone}}} -> #{ended => 1, nodes_lost => length(Gone)};
+        {ok, {ok, #{size := Size}}} -> told(io_lib:format("It found ~b vertices.", [Size]));
         {ok, {error, Reason}} -> told(orbit:format_error(Reason));
         {error, Why} -> told(Why)
     end, State};

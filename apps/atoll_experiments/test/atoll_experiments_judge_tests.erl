@@ -223,9 +223,10 @@ what_was_lost_test() ->
         lists:nthtail(3, holds(atoll_experiment_chaos, #{lost => {run, Run#{rounds := Said}}}))
     end,
     Dead = #{ended => 0},
-    ?assertEqual([true, true, true], Of([Round(ml, storm, Dead), Round(orbit, gateway, Dead), Round(orbit, member, Dead) | Fine])),
-    %% ML that got through; Orbit that ended with a set.
-    ?assertEqual([false, true, false], Of([Round(ml, storm, #{ended => 1}), Round(orbit, gateway, Dead), Round(orbit, member, #{ended => 1}) | Fine])),
+    ?assertEqual([true, true, true], Of([Round(ml, storm, Dead), Lived(orbit, gateway, 1), Lived(orbit, member, 1) | Fine])),
+    %% ML that got through; Orbit that did not, and one that was too quick.
+    ?assertEqual([false, true, false], Of([Round(ml, storm, #{ended => 1}), Lived(orbit, gateway, 1), Round(orbit, member, Dead) | Fine])),
+    ?assertMatch([_, _, unknown], Of([Lived(orbit, gateway, 1), Lived(orbit, member, 0) | Fine])),
     %% A run that did not end; another schedule; a node that was not lost.
     ?assertMatch([_, false, _], Of([Round(gr, both, Dead) | Fine])),
     ?assertMatch([_, false, _], Of([Round(gr, both, #{ended => 1, nodes_lost => 2, kills => 0, cost => 8}) | Fine])),

@@ -233,7 +233,7 @@ killed(Config, Places, Chaos) ->
     Nodes = nodes_of(Config),
     Victims = [lists:nth(Place, Nodes) || Place <- Places],
     Spec = long(reliable(Config)),
-    Storm = [begin {ok, Storm} = atoll_bench_storm:start(cluster(Config), Chaos, 1), Storm end || Chaos > 0],
+    Storm = [begin {ok, Storm} = atoll_bench_storm:start(cluster(Config), #{program => aco, rate => Chaos}, 1), Storm end || Chaos > 0],
     Run = start(Config, Nodes, Spec),
     wait_until_all_compute(Config),
     [ok = atoll_cluster:kill(cluster(Config), Victim) || Victim <- Victims],
@@ -274,7 +274,7 @@ chaos_ends_a_run_that_is_not_reliable(Config) ->
     nothing_is_left(Config).
 
 in_storm(Config, Nodes, Spec, Rate) ->
-    {ok, Storm} = atoll_bench_storm:start(cluster(Config), Rate, 1),
+    {ok, Storm} = atoll_bench_storm:start(cluster(Config), #{program => aco, rate => Rate}, 1),
     Outcome = outcome(start(Config, Nodes, Spec)),
     {Outcome, atoll_bench_storm:stop(Storm)}.
 

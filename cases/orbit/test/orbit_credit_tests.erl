@@ -23,6 +23,12 @@ the_smallest_unit_is_given_away_test() ->
 more_than_all_is_a_crash_test() ->
     ?assertError(function_clause, orbit_credit:add(0, [0])).
 
+equal_shares_and_the_rest_make_all_of_it_test_() ->
+    [?_assertEqual({[0], true}, begin
+        {Unit, Rest} = orbit_credit:shares(Count),
+        {lists:foldl(fun orbit_credit:add/2, Rest, lists:duplicate(Count, Unit)), is_descending(Rest)}
+    end) || Count <- [1, 2, 3, 4, 5, 36, 64, 1000]].
+
 properties_test_() ->
     [atoll_prop:test(Name, Property, 500)
      || {Name, Property} <- [

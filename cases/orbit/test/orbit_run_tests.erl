@@ -32,6 +32,9 @@ a_bad_spec_is_refused_with_a_sentence_that_names_the_fault_test_() ->
         {#{mode => groups}, {missing_option, group_size}, "group_size"},
         {#{mode => star}, {unknown_mode, star}, "star"},
         {#{vertices => yes}, {not_a_boolean, vertices, yes}, "yes"},
+        {#{image_processes => 3}, {not_a_boolean, image_processes, 3}, "image_processes"},
+        {#{separate_submasters => 3}, {not_a_boolean, separate_submasters, 3}, "separate_submasters"},
+        {#{survey => 3}, {not_a_call, 3}, "survey"},
         {#{nodes => []}, {not_a_list_of_nodes, []}, "[]"},
         {#{nodes => 9}, {not_a_list_of_nodes, 9}, "9"},
         {#{nodes => [a | b]}, {not_a_list_of_nodes, [a | b]}, "[a|b]"},
@@ -51,6 +54,6 @@ a_spec_without_a_needed_option_is_refused_test_() ->
 every_failure_of_a_run_has_a_sentence_that_names_the_node_test_() ->
     [?_assertNotEqual(nomatch, string:find(orbit:format_error(Reason), "n1@h"))
      || Reason <- [
-         {node_lost, n1@h}, {worker_failed, n1@h, killed}, {worker_failed, n1@h, {undef, []}},
-         {unreachable, n1@h}, {left_out, n1@h}, {not_connected, n1@h, n2@h}, {group_failed, n1@h, timeout}
+         {unreachable, n1@h}, {left_out, n1@h}, {not_connected, n1@h, n2@h}, {not_grouped, n1@h, "why"}, {no_code, n1@h},
+         {not_running, n1@h}, {gave_up, n1@h}, {crashed, n1@h, why}, {group_lost, [n2@h, n1@h]}
      ]].

@@ -21,22 +21,19 @@ vertices_are_kept_only_if_asked_for_test() ->
 adding_is_associative_and_has_a_zero_test_() ->
     atoll_prop:test(
         ?FUNCTION_NAME,
-        ?FORALL({A, B, C}, {tally(a), tally(b), tally(c)},
+        ?FORALL({A, B, C}, {tally(1), tally(2), tally(3)},
             orbit_tally:add(A, orbit_tally:add(B, C)) =:= orbit_tally:add(orbit_tally:add(A, B), C)
             andalso orbit_tally:add(A, orbit_tally:none()) =:= A
             andalso orbit_tally:add(orbit_tally:none(), A) =:= A),
         100
     ).
 
-packets_that_nobody_has_counted_stay_unknown_test() ->
-    ?assertEqual([3, unknown, unknown], [orbit_tally:difference(Now, Before) || {Now, Before} <- [{7, 4}, {unknown, 4}, {7, unknown}]]),
-    %% Of a connection that went nothing is known any more.
-    ?assertEqual(0, orbit_tally:difference(3, 4)).
+what_a_worker_says_counts_its_slots_test() ->
+    Tally = orbit_tally:of_worker(7, 4, {0, 0, 0}, orbit_tally:of_vertices([1, 2, 3], 5, true)),
+    #{workers := [#{part := 7, size := 3, received := 5, fill := #{slots := 4, nonempty := Nonempty, fullest := Fullest}}]} = Tally,
+    ?assertEqual({true, true}, {Nonempty =< 3, Nonempty * Fullest >= 3}).
 
-tally(Node) ->
+tally(Part) ->
     ?LET({Vertices, Received, Count}, {list(non_neg_integer()), non_neg_integer(), pos_integer()},
-        (orbit_tally:of_vertices(Vertices, Received, true))#{
-            messages := #{vertex => Count, gateway => 2 * Count, credit => 0, control => 1},
-            packets := case Count rem 5 of 0 -> unknown; _ -> Count end,
-            connections := #{Node => Count}
-        }).
+        orbit_tally:of_worker(Part, 10, {Count, 0, 0},
+            (orbit_tally:of_vertices(Vertices, Received, true))#{credit_returned := Count, least_credit := Count})).

@@ -33,11 +33,21 @@ every_set_of_generators_has_the_same_orbit_on_one_worker_and_on_seven_test_() ->
          end || Workers <- [1, 7]]
     end}} || Name <- orbit_generators:names()].
 
-nothing_crosses_a_node_boundary_on_one_node_test_() ->
+each_image_by_a_process_of_its_own_makes_no_difference_test_() ->
     {timeout, ?BUSY_S, fun() ->
-        {ok, #{messages := Messages, nodes := 1}} =
-            orbit:run(#{generators => g124, space => 1000, mode => par}),
-        ?assertEqual([0, 0, 0, 0], maps:values(Messages))
+        Spec = #{generators => g124, space => 1000, vertices => true},
+        {ok, Reference} = orbit:run(Spec#{mode => seq}),
+        {ok, Found} = orbit:run(Spec#{mode => par, image_processes => true}),
+        ?assertEqual(maps:with([vertices, vertices_received], Reference), maps:with([vertices, vertices_received], Found))
+    end}.
+
+every_worker_has_something_to_say_test_() ->
+    {timeout, ?BUSY_S, fun() ->
+        {ok, #{workers := Workers, size := Size}} = orbit:run(#{generators => g124, space => 1000, mode => par, workers => 3}),
+        ?assertEqual([0, 1, 2], [Part || #{part := Part} <- Workers]),
+        ?assertEqual(Size, lists:sum([S || #{size := S} <- Workers])),
+        ?assertEqual([], [W || #{init_idle_ms := A, max_idle_ms := B, tail_idle_ms := C, credit_returned := N} = W <- Workers,
+                               lists:min([A, B, C]) < 0 orelse N < 1])
     end}.
 
 the_vertices_are_there_only_if_asked_for_test_() ->
@@ -46,35 +56,38 @@ the_vertices_are_there_only_if_asked_for_test_() ->
         ?assertNot(is_map_key(vertices, Result))
     end}.
 
-a_run_leaves_no_process_test_() ->
+a_run_leaves_nothing_test_() ->
     {timeout, ?BUSY_S, fun() ->
         {ok, _} = orbit:run(#{generators => g124, space => 1000, mode => par}),
-        ?assertEqual([], orbit_probe:of_runs())
+        ?assertEqual([], orbit_probe:left())
     end}.
 
-a_worker_that_is_killed_ends_the_run_with_an_error_test_() ->
-    {timeout, ?BUSY_S, fun() ->
-        {Run, Ref} = spawn_run(),
-        exit(started(orbit_worker), kill),
-        ?assertEqual({error, {worker_failed, node(), killed}}, outcome(Run, Ref)),
-        ?assertEqual([], orbit_probe:of_runs())
-    end}.
-
-a_message_that_nobody_knows_crashes_its_process_and_ends_the_run_test_() ->
+%% Whichever it is, it is killed a few times while all compute.
+what_is_killed_is_computed_again_test_() ->
     {setup, fun silence/0, fun logger:set_primary_config/1, [{atom_to_list(Module), {timeout, ?BUSY_S, fun() ->
-        {Run, Ref} = spawn_run(),
-        started(Module) ! no_such_message,
-        ?assertMatch({error, {worker_failed, _, {_, [_ | _]}}}, outcome(Run, Ref)),
-        orbit_wait:until(fun() -> orbit_probe:of_runs() =:= [] end)
-    end}} || Module <- [orbit_worker, orbit_host, orbit_submaster, orbit_master]]}.
+        {Run, Ref} = spawn_run(10_000, 2),
+        [orbit_wait:until(fun() -> not is_process_alive(Run) orelse orbit_probe:is_computing() andalso orbit_probe:kill(Module) end) || _ <- lists:seq(1, 3)],
+        {ok, #{size := Size, epochs := Epochs}} = outcome(Run, Ref),
+        ?assertMatch({6_889, true}, {Size, Epochs > 1}),
+        ?assertEqual([], orbit_probe:left())
+    end}} || Module <- [orbit_worker, orbit_submaster, orbit_host, orbit_master]]}.
+
+a_process_that_fails_by_itself_ends_the_run_with_a_sentence_test_() ->
+    {setup, fun silence/0, fun logger:set_primary_config/1, [{atom_to_list(Module), {timeout, ?BUSY_S, fun() ->
+        {Run, Ref} = spawn_run(10_000, 2),
+        orbit_wait:until(fun orbit_probe:is_computing/0),
+        [P | _] = orbit_probe:of_module(Module),
+        P ! no_such_message,
+        ?assertMatch({error, {crashed, _, {function_clause, _}}}, outcome(Run, Ref)),
+        ?assertEqual([], orbit_probe:left())
+    end}} || Module <- [orbit_worker, orbit_submaster, orbit_master]]}.
 
 a_caller_that_dies_takes_the_run_with_it_test_() ->
     {timeout, ?BUSY_S, fun() ->
-        {Run, _} = spawn_run(),
-        Monitors = [monitor(process, P) || {_, P} <- orbit_probe:of_runs()],
+        {Run, _} = spawn_run(3_000_000, 4),
+        orbit_wait:until(fun orbit_probe:is_computing/0),
         exit(Run, kill),
-        [receive {'DOWN', Ref, process, _, _} -> ok after 5_000 -> error(still_alive) end
-         || Ref <- Monitors]
+        orbit_wait:until(fun() -> orbit_probe:left() =:= [] end)
     end}.
 
 %% The reports of crashes that a test wants.
@@ -83,25 +96,11 @@ silence() ->
     ok = logger:set_primary_config(level, none),
     Config.
 
-%% Longer than any test waits.
-spawn_run() ->
-    {Run, Ref} = spawn_monitor(fun() ->
-        exit(orbit:run(#{generators => g12345, space => 3_000_000, mode => par}))
-    end),
-    _ = started(orbit_worker),
-    {Run, Ref}.
+spawn_run(Space, Workers) ->
+    spawn_monitor(fun() -> exit(orbit:run(#{generators => g124, space => Space, mode => par, workers => Workers})) end).
 
 outcome(Run, Ref) ->
     receive
         {'DOWN', Ref, process, Run, Outcome} -> Outcome
-    after 10_000 -> error(no_outcome)
+    after 50_000 -> error(no_outcome)
     end.
-
-%% A process of this module.
-started(Module) ->
-    orbit_wait:until(fun() ->
-        case orbit_probe:of_runs(Module) of
-            [P | _] -> {value, P};
-            [] -> false
-        end
-    end).

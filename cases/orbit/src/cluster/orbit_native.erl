@@ -3,7 +3,7 @@
 %% It is run in the mode `mesh', as it stands: every worker sends to every other by plain
 %% `!'. The nodes use Atoll's carrier and are in groups from the start: each has connections
 %% with its own group alone, but for the gateways: the first two of a group, or the first one
-%% where two would leave nobody else, meet those of the other groups in one more. Whom a node
+%% where there is a group of two, meet those of the other groups in one more. Whom a node
 %% has no connection with it reaches over these. It makes no other: where there is no way over
 %% groups there is none.
 -module(orbit_native).
@@ -12,16 +12,13 @@
 
 -define(LOOK_MS, 20).
 
-%% @doc The groups of nodes: those of the mode `groups' ({@link orbit_topology}), and one of all
-%% gateways.
+%% @doc The groups of nodes: as in the mode `groups' ({@link orbit_plan}), with two gateways.
 -spec groups([node(), ...], Size :: pos_integer()) -> [{s_group:name(), [node(), ...]}, ...].
 groups(Nodes, Size) ->
-    Groups = orbit_topology:groups(orbit_topology:new(groups, Nodes, Size)),
-    [{list_to_atom("orbit" ++ integer_to_list(Id)), Members} || #{id := Id, nodes := Members} <- Groups] ++
-        [{orbit_gateways, lists:append([gateways(Members) || #{nodes := Members} <- Groups])} || length(Groups) > 1].
-
-gateways([First, Second, _ | _]) -> [First, Second];
-gateways([First | _]) -> [First].
+    %% Two would leave nobody else in a group of two.
+    Gateways = case length(Nodes) div max(1, length(Nodes) div Size) of Least when Least > 2 -> 2; _ -> 1 end,
+    {ok, Topology} = atoll_topology:star(Nodes, #{group_size => Size, gateways => Gateways, prefix => orbit}),
+    atoll_topology:groups(Topology).
 
 %% @doc The arguments with which these nodes are started, beside `-connect_all false'; and
 %% each starts the application `atoll'.

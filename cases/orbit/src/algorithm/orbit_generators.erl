@@ -24,21 +24,14 @@
 -type generator() :: fun((vertex()) -> vertex()).
 
 %% `g' and one to five of the digits 1 to 5, each once and ascending.
--type name() ::
-    g1 | g2 | g3 | g4 | g5
-    | g12 | g13 | g14 | g15 | g23 | g24 | g25 | g34 | g35 | g45
-    | g123 | g124 | g125 | g134 | g135 | g145 | g234 | g235 | g245 | g345
-    | g1234 | g1235 | g1245 | g1345 | g2345
-    | g12345.
+-type name() :: atom().
 
 %% @doc The names of all 31 sets.
 -spec names() -> [name(), ...].
-names() ->
-    [g1, g2, g3, g4, g5,
-     g12, g13, g14, g15, g23, g24, g25, g34, g35, g45,
-     g123, g124, g125, g134, g135, g145, g234, g235, g245, g345,
-     g1234, g1235, g1245, g1345, g2345,
-     g12345].
+names() -> [list_to_atom([$g | Digits]) || [_ | _] = Digits <- subsets("12345")].
+
+subsets([Digit | More]) -> [Subset || Some <- subsets(More), Subset <- [Some, [Digit | Some]]];
+subsets([]) -> [[]].
 
 %% @doc Reads a name that a person has typed. No atom is made of the text.
 -spec parse(unicode:chardata()) -> {ok, name()} | {error, {unknown_generators, term()}}.

@@ -9,7 +9,8 @@
 %%
 %%     held by workers + inside messages + collected by the master = 1
 %%
-%% and when the master has collected 1 there is no message left anywhere.
+%% and when the master has collected 1 there is no message left anywhere. Where messages and workers
+%% can be lost, it is {@link orbit_part} that says what holds.
 %%
 %% Parts are exact, whatever their size. The exponent `K' stands for the unit
 %% 1/2^K, and a credit is a strictly descending list of exponents, that is, a
@@ -19,7 +20,7 @@
 %% and exponents grow slowly.
 -module(orbit_credit).
 
--export([none/0, all/0, add/2, sum/2, debit/1, debit_keeping/1]).
+-export([none/0, all/0, shares/1, add/2, sum/2, debit/1, debit_keeping/1]).
 
 -export_type([credit/0, unit/0]).
 
@@ -36,6 +37,12 @@ none() -> [].
 %% @doc The credit of a whole run.
 -spec all() -> credit().
 all() -> [0].
+
+%% @doc Equal shares of all credit for so many, and what is left over.
+-spec shares(pos_integer()) -> {unit(), Rest :: credit()}.
+shares(Count) ->
+    K = hd([K || K <- lists:seq(0, Count), 1 bsl K >= Count]),
+    {K, lists:foldl(fun add/2, none(), lists:duplicate((1 bsl K) - Count, K))}.
 
 %% @doc Adds a unit. More than 1 cannot come together in a run: it is a fault
 %% of the caller, and a crash.
