@@ -50,5 +50,5 @@ starts(Turns, Rounds, Wanted) ->
 %% @doc The seed of the first round after a start, which warms up; those of its other rounds follow
 %% it. A run has fewer than 2^20 rounds: with another seed it shares none.
 -spec seed(Start :: pos_integer(), Rounds :: pos_integer(), Seed :: integer()) -> pos_integer().
-seed(Start, Rounds, Seed) ->
-    1 + abs(Seed) bsl 20 + (Start - 1) * (Rounds + 1).
+seed(Start, Rounds, Seed) when is_integer(Start), is_integer(Rounds), is_integer(Seed) ->
+    ((abs(Seed) + 1) bsl 20) + (Start - 1) * (Rounds + 1).
