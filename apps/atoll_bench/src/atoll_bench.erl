@@ -147,6 +147,7 @@ flags(Module, Point) ->
 %% @doc Has a benchmark set a point up, in the form that it has.
 -spec setup(module(), point(), Start :: pos_integer()) -> {ok, State :: term()} | {error, Sentence :: unicode:chardata()}.
 setup(Module, Point, Start) ->
+    {module, Module} = code:ensure_loaded(Module),
     case erlang:function_exported(Module, setup, 2) of
         true -> Module:setup(Point, Start);
         false -> Module:setup(Point)
