@@ -105,24 +105,19 @@
 %% `unknown': nothing was found that could tell.
 -type holds() :: boolean() | unknown.
 
--type table() ::
-    %% A row for each value of one parameter, a column for each of another.
-    #{
-        caption := unicode:chardata(),
-        from := atom(),
-        down := atom(),
-        across := {atom(), [number() | atom(), ...]},
-        at => point(),
-        quantity := quantity()
-    }
-    %% As a function makes them.
-    | #{
-        caption := unicode:chardata(),
-        from := atom(),
-        kind := counted | simulation | arithmetic | knee,
-        head := [unicode:chardata(), ...],
-        rows := fun((answer()) -> [[unicode:chardata(), ...]])
-    }.
+%% With `quantity' a row for each value of one parameter and a column for each of another; with
+%% `rows' as that function makes them.
+-type table() :: #{
+    caption := unicode:chardata(),
+    from := atom(),
+    down => atom(),
+    across => {atom(), [number() | atom(), ...]},
+    at => point(),
+    quantity => quantity(),
+    kind => counted | simulation | arithmetic | knee,
+    head => [unicode:chardata(), ...],
+    rows => fun((answer()) -> [[unicode:chardata(), ...]])
+}.
 
 -callback about() -> about().
 
