@@ -154,7 +154,7 @@ reachable(false, _Node, _World) ->
     off;
 reachable(true, Node, World) ->
     {_, Effects} = atoll_route_core:handle(
-        {call, {self(), none}, reachable}, atoll_sim_world:now(World), atoll_sim_world:state(Node, route, World)
+        {call, {self(), make_ref()}, reachable}, atoll_sim_world:now(World), atoll_sim_world:state(Node, route, World)
     ),
     {reply, _, Nodes} = lists:keyfind(reply, 1, Effects),
     Nodes.

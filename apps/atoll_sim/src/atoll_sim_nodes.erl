@@ -19,7 +19,7 @@
 
 -opaque nodes(_Node) :: #nodes{}.
 
--define(KEY(Name), [Name | ?MODULE]).
+-define(KEY(Name), {?MODULE, Name}).
 
 %% @doc There are none.
 -spec new() -> nodes(none()).
@@ -60,4 +60,4 @@ close(#nodes{nodes = Nodes, is_open = true}) ->
 %% @doc The one that this process has open is of no use any more.
 -spec drop() -> ok.
 drop() ->
-    lists:foreach(fun erase/1, [Key || [_ | ?MODULE] = Key <- get_keys()]).
+    lists:foreach(fun erase/1, [Key || {?MODULE, _} = Key <- get_keys()]).
