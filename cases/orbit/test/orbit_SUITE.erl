@@ -236,11 +236,12 @@ a_killed_process_does_not_change_the_answer(Config) ->
 %% The second loss begins the epoch in which it has parts.
 a_node_that_is_back_takes_part_again(Config) ->
     {Cluster, Nodes} = first(6, Config),
-    [_, _, _, _, E, F] = Nodes,
+    [A, _, _, _, E, F] = Nodes,
     Harm = fun() ->
         ok = atoll_cluster:kill(Cluster, E),
         orbit_wait:until(fun() -> ok =:= atoll_cluster:restart(Cluster, E) end),
-        orbit_wait:until(fun() -> atoll_cluster:call(Cluster, E, erlang, nodes, [], ?SECONDS) =/= [] end),
+        %% Its group may be connected with it before the run is.
+        orbit_wait:until(fun() -> atoll_cluster:call(Cluster, A, orbit_probe, has_heard_of, [E], ?SECONDS) end),
         ok = atoll_cluster:kill(Cluster, F)
     end,
     #{nodes_lost := Lost} = lost(Harm, {Cluster, Nodes}, layout(hd(modes(Config)), 3), {100_000, 68_859}),

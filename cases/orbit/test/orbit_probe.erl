@@ -1,7 +1,7 @@
 %% Looks at, and kills, the processes of runs on this node.
 -module(orbit_probe).
 
--export([left/0, of_module/1, is_computing/0, kill/1, alone/0]).
+-export([left/0, of_module/1, is_computing/0, has_heard_of/1, kill/1, alone/0]).
 
 %% What a run that is over may not leave: processes, what was kept, groups.
 left() ->
@@ -28,6 +28,12 @@ is_computing() ->
             undefined -> false
         end
     end, of_module(orbit_worker)).
+
+%% The master here has heard that this node is back: until the next epoch its ledger keeps that in a
+%% list of its own.
+has_heard_of(Node) ->
+    [Master] = of_module(orbit_master),
+    lists:member([Node], tuple_to_list(element(3, sys:get_state(Master)))).
 
 %% Kills the first one of a module, if there is one.
 kill(Module) ->
