@@ -86,7 +86,7 @@ with_files(Cases) ->
 more_colonies_reach_no_fewer_optima_and_none_is_below_test() ->
     {ok, Options} = aco_options:new(#{ants => 2, local_iterations => 2, global_iterations => 3, local_search => o12}),
     Problems = [{Problem, Cost} || K <- lists:seq(1, 6), Problem <- [aco_sample:problem(8, K)],
-                                   Cost <- [atoll_experiments_aco:exact(Problem)]],
+                                   Cost <- [atoll_experiment_optimum:exact(Problem)]],
     [One, Four] = atoll_cli_aco_optima:run([1, 4], Problems, Options),
     ?assertMatch(#{colonies := 1, problems := 6, below := 0}, One),
     ?assertMatch(#{colonies := 4, problems := 6, below := 0}, Four),

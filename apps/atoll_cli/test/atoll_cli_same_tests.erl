@@ -28,4 +28,4 @@ orbit_and_its_benchmark_have_the_same_nodes_test() ->
 
 %% One scheduler would make it a run in sequence.
 the_workers_of_one_node_have_all_processors_test() ->
-    [?assertEqual([], maps:get(args, atoll_cli_run:options(#{nodes => 1, mode => Mode, group_size => 1}))) || Mode <- [seq, par]].
+    [?assertMatch(#{args := []}, shown(atoll_cli_run:options(#{nodes => 1, mode => Mode, group_size => 1}))) || Mode <- [seq, par]].

@@ -65,7 +65,7 @@ table(Key, Kind, Caption, Columns) ->
 shown(Mode) when is_binary(Mode) -> [string:uppercase(Mode), "-ACO"];
 shown(Number) -> number(Number).
 
--spec questions() -> [atoll_experiment:question()].
+-spec questions() -> [atoll_experiment:question(), ...].
 questions() ->
     [
         #{

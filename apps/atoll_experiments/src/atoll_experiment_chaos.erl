@@ -63,7 +63,7 @@ of_kind(Program, Lost, Rows) ->
 
 sum(Key, Rows) -> lists:sum([Value || #{Key := Value} <- Rows]).
 
--spec questions() -> [atoll_experiment:question()].
+-spec questions() -> [atoll_experiment:question(), ...].
 questions() ->
     [
         #{

@@ -57,7 +57,7 @@ tables() ->
         rows => fun(Answer) -> [[atom_to_list(System), number(Share), knee_said(Knee)] || {System, Share, Knee} <- knees(Answer)] end
     }].
 
--spec questions() -> [atoll_experiment:question()].
+-spec questions() -> [atoll_experiment:question(), ...].
 questions() ->
     {Few, Many, Most} = {hd(?SIZES), lists:last(?SIZES), lists:last(?SHARES)},
     Grown = fun(Metric, Called, System) ->

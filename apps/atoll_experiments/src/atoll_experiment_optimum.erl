@@ -137,7 +137,7 @@ tally({rows, [#{<<"set">> := Set} | _] = Rows}) ->
         times => [Ms || #{<<"best">> := Best, <<"ms">> := Ms} <- Rows, is_number(Best)]
     }.
 
--spec questions() -> [atoll_experiment:question()].
+-spec questions() -> [atoll_experiment:question(), ...].
 questions() ->
     [#{
         figure => "the authors' TL-ACO report",

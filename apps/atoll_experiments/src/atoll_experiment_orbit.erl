@@ -49,7 +49,7 @@ tables() ->
         ]
     ].
 
--spec questions() -> [atoll_experiment:question()].
+-spec questions() -> [atoll_experiment:question(), ...].
 questions() ->
     Few = [#{nodes => N} || N <- ?SIZES],
     Groups = #{first => #{mode => groups}, over => #{mode => mesh}, at => Few},

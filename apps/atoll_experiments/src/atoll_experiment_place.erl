@@ -39,7 +39,7 @@ tables() ->
     ].
 
 %% Where the colonies' work is all there is, a time is as the reciprocal of the least that one of them has.
--spec questions() -> [atoll_experiment:question()].
+-spec questions() -> [atoll_experiment:question(), ...].
 questions() ->
     Most = lists:last(?ANTS),
     Orders = #{first => #{order => random}, over => #{order => attributes}},

@@ -40,7 +40,7 @@ tables() ->
         ]
     ].
 
--spec questions() -> [atoll_experiment:question()].
+-spec questions() -> [atoll_experiment:question(), ...].
 questions() ->
     Places = [#{nodes => N} || N <- ?SIZES],
     Fewer = fun(Quantity, First, Over, Called) ->

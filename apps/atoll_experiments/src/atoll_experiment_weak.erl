@@ -43,7 +43,7 @@ tables() ->
         ]
     ].
 
--spec questions() -> [atoll_experiment:question()].
+-spec questions() -> [atoll_experiment:question(), ...].
 questions() ->
     {Few, Many} = {hd(?SIZES), lists:last(?SIZES)},
     Paper = #{figure => "Figure 31", from => versions, paper_has => #{nodes => {1, 256}}},

@@ -153,11 +153,7 @@ view(Node, World) ->
 reachable(false, _Node, _World) ->
     off;
 reachable(true, Node, World) ->
-    {_, Effects} = atoll_route_core:handle(
-        {call, {self(), make_ref()}, reachable}, atoll_sim_world:now(World), atoll_sim_world:state(Node, route, World)
-    ),
-    {reply, _, Nodes} = lists:keyfind(reply, 1, Effects),
-    Nodes.
+    atoll_route_core:reachable(atoll_sim_world:state(Node, route, World)).
 
 %% @doc A program on a node asks for a change of a group, as by s_group.
 -spec ask_group(node(), atoll_sim_step:operation([node()]), atoll_sim_world:world()) -> atoll_sim_world:world().

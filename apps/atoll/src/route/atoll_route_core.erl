@@ -25,7 +25,7 @@
 
 -behaviour(atoll_protocol).
 
--export([init/2, handle/3, summary/1, format_error/1]).
+-export([init/2, handle/3, reachable/1, summary/1, format_error/1]).
 
 -export_type([config/0, tells/0, answer/0, explanation/0, error/0, state/0]).
 
@@ -277,7 +277,9 @@ on_the_way(Node, Salt, State) ->
         {error, _} -> []
     end.
 
-%% Whatever is told of who relays for whom.
+%% @doc To whom this node knows a way, in the order of the names, whatever is told of who relays for
+%% whom: what the call `reachable' answers.
+-spec reachable(state()) -> [node()].
 reachable(#state{self = Self, directory = Directory}) ->
     Table = atoll_directory:table(Directory),
     Reach = atoll_reach:new([Self | atoll_directory:linked(Directory)], Table),
