@@ -5,9 +5,9 @@
 %% This is all of the recovery. An epoch ({@link orbit_ledger}) is prepared from the master's node
 %% on down: a submaster makes the groups of which it is the most senior member, or adds who is
 %% missing there; has its own processes started, and asks the nodes below to do the same. Who is
-%% killed meanwhile is asked again; who cannot be reached, it reports. When all are ready it watches its
-%% own processes and the submasters of all neighbours, by pid, and reports what goes, also if only the
-%% connection does: that begins the next epoch. So nothing that carries credit is lost unseen.
+%% killed meanwhile is asked again; who cannot be reached, it reports. It watches its own processes, those
+%% below that are ready, and when all are the submasters of all neighbours, by pid, and reports what goes,
+%% also if only the connection does: that begins the next epoch. So nothing that carries credit is lost unseen.
 %%
 %% It ends the run on its node when that is over elsewhere: when a neighbour's submaster has ended in
 %% order, when the master's node is gone, or when what it reported has led to nothing.
@@ -75,6 +75,13 @@ handle_call(quiet, _, S) ->
 %% @private
 -spec handle_cast({up, orbit_ledger:event()} | {down, From :: node(), orbit_ledger:effect()}
                   | {result, orbit_part:epoch(), orbit_part:id(), orbit_tally:tally()}, #state{}) -> {noreply, #state{}}.
+handle_cast({up, {ready, Epoch, Node, #{submaster := Submaster}} = Event}, #state{epoch = Epoch, plan = Plan, watched = Watched} = S) ->
+    ok = up(Event, S),
+    %% Those below that one are made ready by it, and nobody else watches it yet.
+    {noreply, case lists:member(Node, orbit_plan:below(node(), Plan)) of
+                  true -> S#state{watched = Watched#{monitor(process, Submaster) => Node}};
+                  false -> S
+              end};
 handle_cast({up, Event}, S) ->
     ok = up(Event, S),
     {noreply, S};
