@@ -254,6 +254,13 @@ a_question_for_a_way_that_is_not_answered_is_asked_again_until_silence_is_over_t
     {Fresh, None} = events([{1000, {timeout, attempt}}], opener()),
     ?assertMatch({[], opening}, {[N || {notify, N} <- None], maps:get(state, atoll_dist_circuit:figures(Fresh))}).
 
+%% Between two questions as well: each may be answered a moment too late.
+a_way_that_comes_before_it_is_asked_for_again_is_taken_test() ->
+    {Waits, _} = events([{1000, {timeout, attempt}}], opener()),
+    {_, Acts} = events([{1050, {cast, {route, leg, [<<"a">>, <<"g">>, <<"b">>]}}}], Waits),
+    ?assertMatch([_], [Frame || {act, {send, leg, Frame}} <- Acts]),
+    ?assertMatch([1000 | _], [Ms || {timer, attempt, Ms} <- Acts]).
+
 %% Everybody is busy: what takes two seconds there and back is waited for in the end.
 an_answer_that_is_late_every_time_is_waited_for_longer_test() ->
     Ways = [[<<"a">>, G, <<"b">>] || G <- [<<"g">>, <<"h">>, <<"i">>, <<"j">>]],

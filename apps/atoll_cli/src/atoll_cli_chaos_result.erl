@@ -85,8 +85,8 @@ names(Names) ->
      || {Node, Own} <- lists:keysort(1, maps:to_list(Names))
     ].
 
-%% @doc Each fault, then each kind of fault in numbers, then the groups, then the facts
-%% of the overlay as they are told of a simulated one.
+%% @doc Each fault, then each kind of fault in numbers, then the groups, then the
+%% expectations and the facts of the overlay, as they are told of a simulated run.
 -spec table(result(), [node()]) -> iolist().
 table(#{events := Events, left_out := LeftOut, summary := Summary, groups := Groups} = Result, Nodes) ->
     [
@@ -113,7 +113,8 @@ table(#{events := Events, left_out := LeftOut, summary := Summary, groups := Gro
         | [group_lines(Groups, Nodes), overlay_lines(Result)]
     ].
 
-overlay_lines(#{overlay := none}) -> [];
+overlay_lines(#{overlay := none, expectations := 0}) -> [];
+overlay_lines(#{overlay := none} = Result) -> [$\n, atoll_cli_sim_result:table(facts(Result#{overlay := #{}}))];
 overlay_lines(Result) -> [$\n, atoll_cli_sim_result:table(facts(Result))].
 
 group_lines(none, _) ->
@@ -152,7 +153,7 @@ target(_, Term, _) -> text(Term).
 
 recovered(#{outcome := failed, why := Why}) -> ["failed: ", why(Why)];
 recovered(#{outcome := passed_over, why := Why}) -> ["passed over: ", why(Why)];
-recovered(#{answer := {error, Reason}}) -> ["answer: ", s_group:format_error(Reason)];
+recovered(#{answer := {Refused, Reason}}) when Refused =:= error; Refused =:= no -> ["answer: ", s_group:format_error(Reason)];
 recovered(#{took_ms := Took}) -> ["answered in ", ms(Took)];
 recovered(#{recovered_ms := Ms}) -> ms(Ms).
 

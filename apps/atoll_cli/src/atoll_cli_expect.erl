@@ -32,6 +32,7 @@ judge(File, [#{place := {_, Line}, ms := Ms, expectation := Expectation, was := 
     )}.
 
 but(Share) when is_number(Share) -> ["and it was ", text(Share)];
+but([]) -> "but no living node is in that group";
 but(Those) when length(Those) =< ?NAMED -> ["but not so for ", listed(Those)];
 but(Those) ->
     ["but not so for ", listed(lists:sublist(Those, ?NAMED)), " and ", integer_to_list(length(Those) - ?NAMED), " more"].

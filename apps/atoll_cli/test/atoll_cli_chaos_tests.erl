@@ -30,6 +30,27 @@ the_stock_carrier_may_be_asked_for_test_() ->
         ?assertEqual({started, error}, atoll_cli_chaos:on(#{carrier => stock}, 1, none, Asked))
     end}.
 
+%% What comes after it in the script may rest on it.
+a_name_that_was_refused_is_told_so_test() ->
+    Events = [
+        #{
+            at_ms => 1000, fault => name, nodes => [n1], target => {register, fish, shop}, outcome => done,
+            recovered_ms => none, took_ms => 3, answer => Answer
+        }
+     || Answer <- [yes, {no, name_or_pid_already_registered}]
+    ],
+    Lines = table(#{events => Events, overlay => none, expectations => 0, failed => []}),
+    ?assertMatch({match, _}, re:run(Lines, "answered in 3 ms\n.*answer: another process of the group has the name,"), Lines).
+
+%% What is expected of groups needs no overlay.
+expectations_are_counted_where_no_overlay_runs_test() ->
+    Judged = fun(Count, Failed) -> table(#{events => [], overlay => none, expectations => Count, failed => Failed}) end,
+    ?assertMatch({match, _}, re:run(Judged(2, [failure]), "expectations +2\nexpectations that failed +1\n")),
+    ?assertEqual(nomatch, re:run(Judged(0, []), "expectations")).
+
+table(Result) ->
+    unicode:characters_to_binary(atoll_cli_chaos_result:table(Result#{left_out => 0, summary => [], groups => none}, [n1])).
+
 %% To epmd it is connected; for other nodes it listens.
 listening() ->
     [

@@ -17,6 +17,7 @@
     a_strategy_of_ones_own_is_run/1,
     a_script_is_played/1,
     a_script_that_fails_is_repeated_by_its_line/1,
+    a_name_of_a_group_that_nobody_is_in_is_told_so/1,
     a_script_that_is_wrong_is_told_with_its_line/1
 ]).
 
@@ -40,6 +41,7 @@ all() ->
      a_strategy_of_ones_own_is_run,
      a_script_is_played,
      a_script_that_fails_is_repeated_by_its_line,
+     a_name_of_a_group_that_nobody_is_in_is_told_so,
      a_script_that_is_wrong_is_told_with_its_line].
 
 init_per_testcase(a_terminal_sees_the_virtual_time, Config) ->
@@ -241,6 +243,12 @@ a_script_that_fails_is_repeated_by_its_line(Config) ->
     ?assertMatch(#{<<"failed">> := [#{<<"line">> := 2, <<"ms">> := 0, <<"was">> := _}]}, atoll_cli_os:decode(Json)),
     [?assertMatch({_, _}, binary:match(Stderr, iolist_to_binary(Part)), Stderr)
      || Part <- ["1 of 1 expectations failed, the first at ", [File, ":2"], ["again: atoll sim run ", File, " --seed 3\n"]]].
+
+%% That is no list of those who broke it.
+a_name_of_a_group_that_nobody_is_in_is_told_so(Config) ->
+    File = script(Config, "{cluster, #{nodes => 3}}.\n{at, {5, s}, {expect, {name, reef, shop, all}}}.\n"),
+    #{status := 1, stderr := Stderr} = atoll_cli_line:run(dir(Config), ["sim", "run", File]),
+    ?assertMatch({_, _}, binary:match(Stderr, <<"was expected, but no living node is in that group; again: ">>), Stderr).
 
 a_script_that_is_wrong_is_told_with_its_line(Config) ->
     [begin

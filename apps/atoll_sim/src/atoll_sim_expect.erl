@@ -17,7 +17,8 @@
 -opaque seen() :: #seen{}.
 
 -type was() :: number() | [term()].
-%% The share that it was, or who broke it.
+%% The share that it was, or who broke it; nobody, if a name is expected in a group that no living
+%% node is in.
 
 -type views() :: [{node(), atoll_sim_node:view()}].
 %% Of the living nodes.
@@ -144,21 +145,34 @@ differing(Groups) ->
         ] ++ [{Node, Group} || {Node, Own} <- maps:to_list(Groups), {_, Members} = Group <- Own, not lists:member(Node, Members)]
     ).
 
-%% Whose names of a group are not those of the first of its members. The free nodes have
-%% the names of those of them with whom they share.
+%% Whose names of a group are not those of the first of its living members, as that node knows
+%% them: two groups may have one name and nobody in both. Free nodes are not compared, since each
+%% has the names of those with whom it shares.
 differing_names(Views) ->
-    Groups = lists:usort([Group || {_, #{groups := Own}} <- Views, {Group, _} <- Own]),
-    lists:append([
-        begin
-            Of = [
-                {Node, [{Name, Owner} || {G, Name, Owner} <- Names, G =:= Group]}
-             || {Node, #{groups := Own, names := Names}} <- Views, lists:keymember(Group, 1, Own)
-            ],
-            [{_, First} | _] = Of,
-            [{Node, Group, Names} || {Node, Names} <- Of, Names =/= First]
-        end
-     || Group <- Groups
-    ]).
+    ByNode = maps:from_list(Views),
+    [
+        {Node, Group, Names}
+     || {Node, #{groups := Own} = View} <- Views,
+        {Group, Members} <- Own,
+        Names <- [names_in(Group, View)],
+        Names =/= names_in(Group, first(Group, Members, ByNode, View))
+    ].
+
+names_in(Group, #{names := Names}) -> [{Name, Owner} || {G, Name, Owner} <- Names, G =:= Group].
+
+first(Group, [Member | Members], ByNode, Itself) ->
+    case ByNode of
+        #{Member := #{groups := Own} = View} ->
+            case lists:keymember(Group, 1, Own) of
+                true -> View;
+                false -> first(Group, Members, ByNode, Itself)
+            end;
+        #{} ->
+            first(Group, Members, ByNode, Itself)
+    end;
+%% It does not know itself for a member: that is for `groups' to say.
+first(_Group, [], _ByNode, Itself) ->
+    Itself.
 
 %% @doc The facts, where the living nodes see this.
 -spec facts(views(), seen()) -> facts().

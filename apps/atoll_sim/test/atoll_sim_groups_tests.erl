@@ -120,6 +120,28 @@ an_expectation_on_groups_and_names_that_fails_says_who_broke_it_test() ->
         [Was || #{was := Was} <- Failed]
     ).
 
+%% Nobody is in both.
+two_groups_of_one_name_have_names_of_their_own_test() ->
+    #{failed := Failed, groups := Groups, names := Names} = run([
+        {at, 0, {group, n1, {new, g, {nodes, 1, 2}}}},
+        {at, 0, {group, n3, {new, g, {nodes, 3, 4}}}},
+        {at, {5, s}, {name, n1, {register, g, shop}}},
+        {then, {1, s}, {expect, groups}},
+        {then, 0, {expect, names}}
+    ]),
+    ?assertMatch(#{n1 := [{g, [n1, n2]}], n4 := [{g, [n3, n4]}]}, Groups),
+    ?assertMatch(#{n2 := [{g, shop, n1}], n4 := []}, Names),
+    ?assertEqual([], Failed).
+
+members_that_do_not_have_the_same_names_are_found_test() ->
+    View = fun(Members, Names) -> #{groups => [{g, Members}], names => Names} end,
+    Shop = [{g, shop, n2}],
+    Judged = fun(Views) -> atoll_sim_expect:holds(names, Views, atoll_sim_expect:new()) end,
+    ?assertEqual({false, [{n2, g, [{shop, n2}]}]}, Judged([{n1, View([n1, n2], [])}, {n2, View([n1, n2], Shop)}])),
+    %% They do not agree who is in it either; who is dead has no names.
+    ?assertEqual({false, [{n3, g, []}]}, Judged([{n2, View([n1, n2], Shop)}, {n3, View([n1, n2, n3], [])}])),
+    ?assertEqual(true, Judged([{n2, View([n1, n2], Shop)}, {n3, View([n1, n3], [])}])).
+
 %% One connection with two owners: it stays when the overlay does not want it, and its loss is
 %% heard by both.
 a_connection_of_a_group_is_one_with_that_of_the_overlay_test() ->

@@ -259,7 +259,8 @@ event({cast, {consumed, N}}, _Now, #state{in = In} = State) ->
     acked(State#state{in = atoll_dist_circuit_in:consumed(N, In)});
 event({cast, {down, Leg}}, Now, #state{handed = Handed} = State) ->
     down(Leg, Now, State#state{handed = maps:remove(Leg, Handed)});
-event({cast, {route, Leg, Nodes}}, _Now, #state{attempt = routing} = State) ->
+event({cast, {route, Leg, Nodes}}, _Now, #state{attempt = Attempt} = State) when Attempt =:= routing; Attempt =:= later ->
+    %% Or just before it is asked for again: the answer was late.
     open(Leg, Nodes, State);
 event({cast, {route, _Leg, _Nodes}}, _Now, State) ->
     State;

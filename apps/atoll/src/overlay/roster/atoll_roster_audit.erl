@@ -4,7 +4,7 @@
 %% with it nobody misses it, and neither if a table from long ago brings it back. So
 %% each node looks after one member, the next one on a ring of all of them, unless
 %% that is its neighbour. Every `audit_ms' it tries to reach that one, over a
-%% connection of the moment. Does it get no answer, it has some neighbours try; only
+%% connection of the moment. If it gets no answer, some of its neighbours try; only
 %% if none of them does and one says so, and the same again a while later, the life is
 %% over. A node that alone is cut off, or has no neighbours, therefore blames nobody.
 %%
