@@ -105,7 +105,7 @@ handle(start, L) ->
 handle({failed, Reason}, L) ->
     fail(Reason, L);
 handle({back, Node}, #ledger{back = Others} = L) ->
-    {[], L#ledger{back = [Node | Others]}};
+    {[], L#ledger{back = [Node | lists:delete(Node, Others)]}};
 handle(Event, #ledger{epoch = Epoch} = L) when element(2, Event) =:= Epoch ->
     present(Event, L);
 handle(_, L) ->
