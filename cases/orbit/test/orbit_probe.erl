@@ -1,7 +1,7 @@
 %% Looks at, and kills, the processes of runs on this node.
 -module(orbit_probe).
 
--export([left/0, of_module/1, is_computing/0, kill/1, alone/0]).
+-export([left/0, of_module/1, is_computing/0, kill/1, is_expected/1, alone/0]).
 
 %% What a run that is over may not leave: processes, what was kept, groups.
 left() ->
@@ -35,6 +35,11 @@ kill(Module) ->
         [P | _] -> exit(P, kill);
         [] -> false
     end.
+
+%% The master of the one run here will have that node take part in its next epoch. Its ledger is in its state.
+is_expected(Node) ->
+    Ledger = element(3, sys:get_state(hd(of_module(orbit_master)))),
+    lists:member(Node, orbit_plan:present(orbit_ledger:next_plan(Ledger))).
 
 %% Gives up all connections, and returns when there are none.
 alone() ->

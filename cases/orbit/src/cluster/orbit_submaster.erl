@@ -164,7 +164,7 @@ below(Node, #{id := RunId} = Run, Epoch, Plan) ->
     end.
 
 prepared(Node, Run, Epoch, Plan, Tries) ->
-    case connects(Node, ?TRIES) andalso orbit_host:prepare(Node, Run, Epoch, Plan) of
+    case connects(Node, 2 * ?TRIES) andalso orbit_host:prepare(Node, Run, Epoch, Plan) of
         false -> {error, {unreachable, Node}};
         {error, {unreachable, Node}} when Tries > 1 -> prepared(Node, Run, Epoch, Plan, Tries - 1);
         Answer -> Answer
