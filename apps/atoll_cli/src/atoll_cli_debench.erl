@@ -151,6 +151,7 @@ measure(#{json := Json} = Values, #{erlange_nodes := Named} = Config, Nodes) ->
         {error, Sentence} -> {failed, Sentence}
     end.
 
-%% Nothing that tells a cookie.
-command(#{config_file := File, system := System, group_size := Size, seed := Seed}) ->
-    io_lib:format("atoll debench ~ts --system ~ts --group-size ~b --seed ~b", [filename:basename(File), System, Size, Seed]).
+%% Nothing that tells a cookie, or the names of nodes that are not ours.
+command(#{config_file := File, system := System, group_size := Size, seed := Seed} = Values) ->
+    Told = [io_lib:format(" --~ts ~w", [Key, Value]) || Key <- [nodes, offered, chaos], #{Key := Value} <- [Values]],
+    io_lib:format("atoll debench ~ts --system ~ts --group-size ~b --seed ~b~ts", [filename:basename(File), System, Size, Seed, Told]).

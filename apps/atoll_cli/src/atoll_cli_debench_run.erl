@@ -84,7 +84,9 @@ kept({ok, #{looks := Looks} = Result}, #{out := Dir} = Task) ->
         ok -> {ok, Result#{looks := debench:merged(Looks)}};
         {error, {Name, Reason}} -> unwritten(Name, Reason)
     end;
-kept({error, _} = Error, _Task) ->
+kept({error, _} = Error, #{out := Dir}) ->
+    %% Nothing is in it, and it would refuse the next try.
+    _ = file:del_dir(Dir),
     Error.
 
 unwritten(Name, Reason) -> {error, io_lib:format("~ts: ~ts", [Name, file:format_error(Reason)])}.

@@ -119,6 +119,9 @@ killed_workers_come_back_and_goodput_goes_on(Config) ->
         "debench", File, "--system", "groups", "--nodes", "2", "--group-size", "2", "--chaos", "5",
         "--out", filename:join(Dir, "out")
     ]),
+    %% As it was told, so that it can be told again.
+    {ok, #{header := #{<<"command">> := Command}}} = atoll_bench_file:read(filename:join([Dir, "out", "run.jsonl"])),
+    ?assertEqual(<<"atoll debench bench.config --system groups --group-size 2 --seed 1 --nodes 2 --chaos 5">>, Command),
     #{<<"chaos">> := #{<<"kills">> := Kills, <<"recovered">> := Back}} = Result,
     #{<<"restarts">> := Restarts, <<"windows">> := Windows} = Result,
     ?assert(Kills >= 3, Kills),
@@ -142,6 +145,8 @@ a_node_that_is_lost_ends_the_run_at_once(Config) ->
     ok = atoll_cli_os:signal(element(1, hd(Nodes)), "KILL"),
     #{status := 1, stderr := Said} = atoll_cli_os:await_exit(Program, 60000),
     ?assertMatch({Said, {match, _}}, {Said, re:run(Said, "Node \\S+ was lost during the run\\.")}),
+    %% The next try may have the same name.
+    ?assertNot(filelib:is_dir(Out)),
     ?assertEqual(ok, atoll_cli_os:await_none_left(Dir, ?GONE_MS)).
 
 %% As docs/debench.md has it: three nodes of stock Erlang. The second run is killed in its middle, the
@@ -165,7 +170,11 @@ on_nodes_that_were_started_by_hand_it_runs_and_leaves_nothing(Config) ->
     end,
     Names = lists:flatten(lists:join(",", [atom_to_list(Node) || {_, Node} <- Peers])),
     On = fun(File, Out) -> ["debench", File, "--on", Names, "--cookie", "debenchers", "--out", filename:join(Dir, Out)] end,
-    {Result, _} = json(Dir, On(written(Dir, ?CONFIG "{concurrent, 4}.\n"), "by_hand") ++ ["--offered", "closed"]),
+    {Result, Talk} = json(Dir, On(written(Dir, ?CONFIG "{concurrent, 4}.\n"), "by_hand") ++ ["--offered", "closed", "--chaos", "2"]),
+    #{<<"chaos">> := #{<<"kills">> := Kills}} = Result,
+    ?assert(Kills > 0),
+    %% Their supervisors would fill pages.
+    ?assertEqual(nomatch, binary:match(Talk, <<"SUPERVISOR REPORT">>)),
     #{<<"nodes">> := 3, <<"group_size">> := null, <<"successful">> := Ok, <<"operations">> := Operations} = Result,
     %% No rate bounds it.
     ?assert(Ok > 3 * 3 * 100, Ok),

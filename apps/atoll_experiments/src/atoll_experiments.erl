@@ -204,7 +204,7 @@ renamed(New, File) ->
 %% One of an older form is as none: it does not say what was run.
 stored(Dir) ->
     case json(filename:join(Dir, ?RUN)) of
-        {ok, #{<<"version">> := ?VERSION, <<"experiments">> := #{}} = Stored} -> {ok, Stored};
+        {ok, #{<<"version">> := ?VERSION, <<"size">> := _, <<"experiments">> := #{}} = Stored} -> {ok, Stored};
         _ -> none
     end.
 

@@ -165,7 +165,10 @@ a_page_needs_results_test() ->
         ?assert(string:find(atoll_experiments:format_error(Error), Dir) =/= nomatch),
         %% Those of an older form do not say what was run.
         ok = file:write_file(filename:join(Dir, "run.json"), "{\"size\":\"full\"}"),
-        ?assertMatch({error, {no_results, _}}, atoll_experiments:draw(Dir))
+        ?assertMatch({error, {no_results, _}}, atoll_experiments:draw(Dir)),
+        %% One that has lost its size takes new results.
+        ok = file:write_file(filename:join(Dir, "run.json"), "{\"version\":2,\"experiments\":{}}"),
+        ?assertEqual(ok, atoll_experiments:check(Dir, small))
     end).
 
 in_a_folder(Fun) ->

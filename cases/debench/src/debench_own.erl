@@ -5,9 +5,13 @@
 %% This VM becomes a hidden node that listens to nobody, so that it is none of those that are measured. In a mesh the nodes
 %% are connected with each other, and stay so. In groups they are what they are: each must be in an
 %% s_group, and is left in it.
+%%
+%% What the load logs on a node would come here, and is dropped: a supervisor writes pages for each worker
+%% that is killed. What becomes of the workers is counted, and of the run there is a sentence.
 -module(debench_own).
 
 -export([start/1, stop/1, lost/2, modules/0]).
+-export([of_nodes/2]).
 
 -import(atoll_bench_nodes, [answer/1, sure/1]).
 
@@ -38,6 +42,7 @@ start(#{nodes := Nodes, system := System} = Options) ->
     Started = #{nodes => Nodes, system => System, ask => fun(Function, Args, Ms) -> ask(Nodes, Function, Args, Ms) end},
     Answer = answer(fun() ->
         ok = become_node(hd(Nodes)),
+        _ = logger:add_primary_filter(?MODULE, {fun ?MODULE:of_nodes/2, Nodes}),
         lists:foreach(fun(Node) -> ok = found(Node, Options) end, Nodes),
         lists:foreach(fun(Node) -> ok = settled(Node) end, Nodes),
         ok = ready(Started),
@@ -110,7 +115,20 @@ outside(Node) -> io_lib:format("~ts is in no s_group", [Node]).
 %% @doc Takes everything away; also of nodes of which some do not answer any more.
 -spec stop(debench_cluster:started()) -> ok.
 stop(#{nodes := Nodes}) ->
-    lists:foreach(fun left/1, [Node || Node <- Nodes, lists:member(Node, nodes(connected))]).
+    lists:foreach(fun left/1, [Node || Node <- Nodes, lists:member(Node, nodes(connected))]),
+    _ = logger:remove_primary_filter(?MODULE),
+    ok.
+
+%% @private
+%% A filter: drops what processes of these nodes log.
+-spec of_nodes(logger:log_event(), [node(), ...]) -> stop | ignore.
+of_nodes(#{meta := #{pid := Pid}}, Nodes) ->
+    case lists:member(node(Pid), Nodes) of
+        true -> stop;
+        false -> ignore
+    end;
+of_nodes(_, _) ->
+    ignore.
 
 left(Node) ->
     Ref = monitor(process, {debench_guest, Node}),

@@ -23,6 +23,7 @@
     a_cut_connection_does_not_change_the_answer/1,
     a_silent_node_does_not_change_the_answer/1,
     a_group_that_is_lost_ends_the_run_with_a_sentence/1,
+    where_the_application_ends_the_run_does_with_a_sentence/1,
     a_killed_master_node_leaves_nothing/1,
     a_caller_that_dies_takes_the_run_with_it/1,
     two_runs_at_once_do_not_meet/1,
@@ -67,6 +68,7 @@ cases(islands, fast) ->
         a_node_that_is_back_takes_part_again,
         a_cut_connection_does_not_change_the_answer,
         a_group_that_is_lost_ends_the_run_with_a_sentence,
+        where_the_application_ends_the_run_does_with_a_sentence,
         a_killed_master_node_leaves_nothing,
         a_caller_that_dies_takes_the_run_with_it,
         two_runs_at_once_do_not_meet,
@@ -241,7 +243,7 @@ a_node_that_is_back_takes_part_again(Config) ->
         ok = atoll_cluster:kill(Cluster, E),
         orbit_wait:until(fun() -> ok =:= atoll_cluster:restart(Cluster, E) end),
         %% Its group may be connected with it before the run is.
-        orbit_wait:until(fun() -> atoll_cluster:call(Cluster, A, orbit_probe, has_heard_of, [E], ?SECONDS) end),
+        orbit_wait:until(fun() -> atoll_cluster:call(Cluster, A, orbit_probe, is_expected, [E], ?SECONDS) end),
         ok = atoll_cluster:kill(Cluster, F)
     end,
     #{nodes_lost := Lost} = lost(Harm, {Cluster, Nodes}, layout(hd(modes(Config)), 3), {100_000, 68_859}),
@@ -303,6 +305,23 @@ a_group_that_is_lost_ends_the_run_with_a_sentence(Config) ->
     _ = [atoll_cluster:kill(Cluster, Node) || Node <- [C, D]],
     ?assertEqual({error, {group_lost, [C, D]}}, outcome(Run, ?RUN_MS)),
     nothing_is_left(Cluster, [A, B]).
+
+%% On the first node, where the result is waited for; the groups are deleted from there all the same.
+where_the_application_ends_the_run_does_with_a_sentence(Config) ->
+    {Cluster, [A | _] = Nodes} = first(4, Config),
+    [begin
+         Run = start_long(Cluster, Nodes, layout(groups, 2)),
+         wait_until_all_compute(Cluster, Nodes),
+         _ = atoll_cluster:call(Cluster, A, Module, Function, Args, ?SECONDS),
+         ?assertEqual({error, Reason}, outcome(Run, ?RUN_MS)),
+         nothing_is_left(Cluster, Nodes),
+         orbit_wait:until(fun() -> not is_map_key(orbit, running(Cluster, A)) end),
+         ok = atoll_cluster:call(Cluster, A, application, start, [orbit], ?SECONDS)
+     end || {Module, Function, Args, Reason} <- [{application, stop, [orbit], ended},
+                                                 {orbit_probe, kill, [orbit_app], {not_running, A}}]].
+
+running(Cluster, Node) ->
+    maps:from_list([{Name, []} || {Name, _, _} <- atoll_cluster:call(Cluster, Node, application, which_applications, [], ?SECONDS)]).
 
 a_killed_master_node_leaves_nothing(Config) ->
     {Cluster, [A | Others] = Nodes} = first(6, Config),

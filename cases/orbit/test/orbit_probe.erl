@@ -1,7 +1,7 @@
 %% Looks at, and kills, the processes of runs on this node.
 -module(orbit_probe).
 
--export([left/0, of_module/1, is_computing/0, has_heard_of/1, kill/1, alone/0]).
+-export([left/0, of_module/1, is_computing/0, kill/1, is_expected/1, alone/0]).
 
 %% What a run that is over may not leave: processes, what was kept, groups.
 left() ->
@@ -29,18 +29,17 @@ is_computing() ->
         end
     end, of_module(orbit_worker)).
 
-%% The master here has heard that this node is back: until the next epoch its ledger keeps that in a
-%% list of its own.
-has_heard_of(Node) ->
-    [Master] = of_module(orbit_master),
-    lists:member([Node], tuple_to_list(element(3, sys:get_state(Master)))).
-
 %% Kills the first one of a module, if there is one.
 kill(Module) ->
     case of_module(Module) of
         [P | _] -> exit(P, kill);
         [] -> false
     end.
+
+%% The master of the one run here will have that node take part in its next epoch. Its ledger is in its state.
+is_expected(Node) ->
+    Ledger = element(3, sys:get_state(hd(of_module(orbit_master)))),
+    lists:member(Node, orbit_plan:present(orbit_ledger:next_plan(Ledger))).
 
 %% Gives up all connections, and returns when there are none.
 alone() ->

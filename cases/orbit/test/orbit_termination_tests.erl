@@ -41,6 +41,12 @@ whatever_is_lost_the_end_is_never_early_and_the_set_is_right_test_() ->
 where_nothing_is_lost_there_is_one_epoch_and_each_image_is_one_message_test_() ->
     atoll_prop:test(?FUNCTION_NAME, runs([]), 300).
 
+%% Who looks for it says so each second, until the next epoch begins.
+a_node_that_is_back_is_remembered_once_test() ->
+    {ok, Plan} = orbit_plan:new(mesh, [a, b], 1, #{workers => 1, separate_submasters => false, prefix => x}),
+    {[], Once} = orbit_ledger:handle({back, b}, orbit_ledger:new(Plan, 1)),
+    ?assertEqual({[], Once}, orbit_ledger:handle({back, b}, Once)).
+
 runs(Harms) ->
     ?FORALL({Nodes, Workers, Size, Tables, Order, Harm}, {integer(1, 4), integer(1, 2), integer(1, 30), tables(), order(), Harms},
         begin

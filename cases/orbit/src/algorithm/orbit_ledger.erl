@@ -16,7 +16,7 @@
 %% is back takes part again from the next epoch on, and no epoch begins for it.
 -module(orbit_ledger).
 
--export([new/2, resumed/2, kept/1, plan/1, epoch/1, credit/1, handle/2]).
+-export([new/2, resumed/2, kept/1, plan/1, next_plan/1, epoch/1, credit/1, handle/2]).
 
 -export_type([ledger/0, kept/0, event/0, effect/0, ready/0, reason/0]).
 
@@ -88,6 +88,10 @@ resumed({Epoch, Plan, Known}, Degree) -> #ledger{plan = Plan, degree = Degree, e
 -spec plan(ledger()) -> orbit_plan:plan().
 plan(#ledger{plan = Plan}) -> Plan.
 
+%% @doc Where everything will be in the next one, if nothing else is lost.
+-spec next_plan(ledger()) -> orbit_plan:plan().
+next_plan(#ledger{plan = Plan, back = Back}) -> lists:foldr(fun orbit_plan:back/2, Plan, Back).
+
 %% @doc Which epoch this is: 1 if nothing was lost.
 -spec epoch(ledger()) -> orbit_part:epoch().
 epoch(#ledger{epoch = Epoch}) -> Epoch.
@@ -105,7 +109,7 @@ handle(start, L) ->
 handle({failed, Reason}, L) ->
     fail(Reason, L);
 handle({back, Node}, #ledger{back = Others} = L) ->
-    {[], L#ledger{back = [Node | Others]}};
+    {[], L#ledger{back = [Node | lists:delete(Node, Others)]}};
 handle(Event, #ledger{epoch = Epoch} = L) when element(2, Event) =:= Epoch ->
     present(Event, L);
 handle(_, L) ->
@@ -158,8 +162,8 @@ is_whole(1, #{size := Size, received := Received}, #ledger{degree = Degree}) ->
 is_whole(_, _, _) ->
     ok.
 
-next(#ledger{epoch = Epoch, plan = Plan, back = Back} = L) ->
-    Next = lists:foldr(fun orbit_plan:back/2, Plan, Back),
+next(#ledger{epoch = Epoch} = L) ->
+    Next = next_plan(L),
     {[{prepare, Epoch + 1, Next}],
      L#ledger{plan = Next, back = [], epoch = Epoch + 1, stage = preparing, ready = #{}, credit = orbit_credit:none(), results = #{}}}.
 

@@ -50,7 +50,7 @@ start(#{id := RunId} = Run) ->
         {error, already_present} -> {error, {gave_up, node()}};
         {error, _} -> again
     catch
-        exit:{noproc, _} -> {error, {not_running, node()}}
+        exit:{_, {gen_server, call, [orbit_app | _]}} -> {error, {not_running, node()}}
     end.
 
 %% @private
@@ -137,10 +137,16 @@ over(Phase, RunId, Plan) ->
     end.
 
 ended(RunId) ->
-    _ = supervisor:terminate_child(orbit_app, RunId),
-    _ = supervisor:delete_child(orbit_app, RunId),
-    true = ets:delete(orbit_app, RunId),
-    ok.
+    try
+        _ = supervisor:terminate_child(orbit_app, RunId),
+        _ = supervisor:delete_child(orbit_app, RunId),
+        true = ets:delete(orbit_app, RunId),
+        ok
+    catch
+        %% Where the application has ended, the run has, and its table is gone.
+        exit:{_, {gen_server, call, [orbit_app | _]}} -> ok;
+        error:badarg -> ok
+    end.
 
 %% @doc Ends the run on this node.
 -spec stop(run_id()) -> ok.

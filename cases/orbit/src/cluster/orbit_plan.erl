@@ -20,7 +20,7 @@
 -module(orbit_plan).
 
 -export([new/4, without/2, back/2, present/1, absent/2, groups/1, neighbours/2, hops/2, above/2, below/2]).
--export([parts/1, parts/2, node_of/2, relays/2, sizes/3, format_error/1]).
+-export([parts/1, parts/2, relays/2, sizes/3, format_error/1]).
 
 -export_type([plan/0, mode/0, options/0, reason/0]).
 
@@ -167,10 +167,6 @@ parts(#{where := Where}) -> map_size(Where).
 %% @doc Those of a node.
 -spec parts(node(), plan()) -> [orbit_part:id()].
 parts(Node, #{where := Where}) -> lists:sort([Part || {Part, At} <- maps:to_list(Where), At =:= Node]).
-
-%% @doc Where a part is.
--spec node_of(orbit_part:id(), plan()) -> node().
-node_of(Part, #{where := Where}) -> maps:get(Part, Where).
 
 %% @doc How many processes hand vertices on there. As many as a node has workers: at the busiest each
 %% of them has one to wait for.

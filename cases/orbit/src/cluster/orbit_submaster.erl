@@ -35,9 +35,12 @@
 %% Without anything new after a loss; and how often it is looked for who is lost.
 -define(ORPHAN_MS, 40_000).
 -define(SEEK_MS, 1_000).
-%% Two nodes that connect each other at the same moment may refuse each other once.
+%% Two nodes that connect each other at the same moment may refuse each other once. A node that is
+%% silent keeps whoever connects it waiting, seven seconds if the kernel is not told otherwise: then a
+%% second try would take as long.
 -define(TRIES, 5).
 -define(AGAIN_MS, 50).
+-define(SILENT_MS, 1_000).
 
 %% @doc Starts it, for a host.
 -spec start_link(orbit_host:run()) -> {ok, pid()}.
@@ -168,16 +171,16 @@ below(Node, #{id := RunId} = Run, Epoch, Plan) ->
     end.
 
 prepared(Node, Run, Epoch, Plan, Tries) ->
-    case connects(Node, 2) andalso orbit_host:prepare(Node, Run, Epoch, Plan) of
-        Answer when Answer =/= false, Answer =/= {error, {unreachable, Node}} -> Answer;
-        _ when Tries > 1 -> prepared(Node, Run, Epoch, Plan, Tries - 1);
-        _ -> {error, {unreachable, Node}}
+    case connects(Node, 2 * ?TRIES) andalso orbit_host:prepare(Node, Run, Epoch, Plan) of
+        false -> {error, {unreachable, Node}};
+        {error, {unreachable, Node}} when Tries > 1 -> prepared(Node, Run, Epoch, Plan, Tries - 1);
+        Answer -> Answer
     end.
 
 grouped([{Name, Members} | Groups]) ->
     Own = s_group:own_nodes(Name),
-    case {[Node || Node <- Members, Node =/= node(), not connects(Node, ?TRIES)], Own, Members -- Own} of
-        {[Node | _], _, _} -> {unreached, Node, {left_out, Node}};
+    case {unconnected(Members -- [node()]), Own, Members -- Own} of
+        {[Node], _, _} -> {unreached, Node, {left_out, Node}};
         {[], [], _} -> made(atoll_topology:make(atoll_topology:of_groups([{Name, Members}])), Groups);
         {[], _, []} -> grouped(Groups);
         {[], _, Missing} ->
@@ -198,23 +201,31 @@ made({error, Reason}, _) -> vain(atoll_topology:format_error(Reason)).
 vain(Sentence) ->
     receive after ?AGAIN_MS -> {vain, {not_grouped, node(), Sentence}} end.
 
+%% The first of them that cannot be connected: to find one more would take as long again.
+unconnected(Nodes) -> lists:sublist(lists:dropwhile(fun(Node) -> connects(Node, ?TRIES) end, Nodes), 1).
+
 connects(_, 0) -> false;
 connects(Node, Tries) ->
+    Began = erlang:monotonic_time(millisecond),
     case net_kernel:connect_node(Node) of
         true -> true;
-        _ -> receive after ?AGAIN_MS -> connects(Node, Tries - 1) end
+        _ ->
+            case erlang:monotonic_time(millisecond) - Began < ?SILENT_MS of
+                true -> receive after ?AGAIN_MS -> connects(Node, Tries - 1) end;
+                false -> false
+            end
     end.
 
 told({go, Epoch, Ready, Unit}, #state{plan = Plan, own = #{workers := Workers, gateways := Gateways}, watched = Watched} = S) ->
     Neighbours = orbit_plan:neighbours(node(), Plan),
-    case [Node || Node <- Neighbours, not connects(Node, ?TRIES)] of
+    case unconnected(Neighbours) of
         [] ->
             Routes = routes(Ready, Plan),
             ok = lists:foreach(fun(Gateway) -> orbit_gateway:route(Gateway, Epoch, Routes) end, Gateways),
             ok = maps:foreach(fun(_, Worker) -> orbit_worker:'begin'(Worker, Epoch, Unit, Routes) end, Workers),
             Others = [{monitor(process, Submaster), Node} || Node <- Neighbours, #{Node := #{submaster := Submaster}} <- [Ready]],
             S#state{watched = maps:merge(Watched, maps:from_list(Others))};
-        [Node | _] ->
+        [Node] ->
             ok = up({vain, Epoch, {not_connected, node(), Node}}, S),
             S
     end;
