@@ -309,3 +309,23 @@ all(Plan0) ->
         {Ms, Deeds, _, Plan} -> [{Ms, Deed} || Deed <- Deeds] ++ all(Plan);
         none -> []
     end.
+
+%% Each side of a partition takes a name over, and they meet before their connections have ended: whoever
+%% has it for certain answers one that was given it elsewhere. These seeds left two with it for good.
+two_that_have_taken_a_name_over_in_two_parts_are_one_when_they_meet_test_() ->
+    Seeds = [3, 4, 12, 18, 20] ++ [atoll_tier:seed({?FUNCTION_NAME, N}) || N <- lists:seq(1, 5)],
+    {inparallel, 2, [{integer_to_list(Seed), {timeout, 60, fun() -> taken_over_in_two_parts(Seed) end}} || Seed <- Seeds]}.
+
+taken_over_in_two_parts(Seed) ->
+    Draw = fun(N, R) -> rand:uniform_s(N, R) end,
+    {[Cut, Length, After, Many, Part], _} = lists:mapfoldl(Draw, rand:seed_s(exsss, Seed), [3000, 4000, 200, 4, 3]),
+    Parts = lists:nth(Part, [[[n08, n09]], [[n01, n02, n03]], [[n01, n05], [n02, n06, n07]]]),
+    {ok, Script} = atoll_sim_script:check([
+        {cluster, #{nodes => 10, contacts => 2, strategy => mesh, seed => Seed}},
+        {at, 5000, {group, n01, {new, g, all}}},
+        {at, 10500 + Cut, {partition, Parts}},
+        {then, After, {name, {random, 1 + Many}, {re_register, g, x}}},
+        {then, 3000 + Length, heal},
+        {then, 60000, {expect, names}}
+    ]),
+    ?assertMatch({ok, #{failed := []}}, atoll_sim_play:run(Script, #{})).

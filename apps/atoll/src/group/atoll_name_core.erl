@@ -43,7 +43,7 @@
 %%
 %% <b>Re-registering</b> is without a gap. The new owner tells the holder's owner to give
 %% the name up, which hands it to that one node; from then on the new entry is firm: it gives
-%% way to nobody but a holder, and takes the old one's place in each table at once. So nobody
+%% way to nobody but a holder, who says so himself, and takes the old one's place in each table at once. So nobody
 %% can register the name in between, also if the holder's `del' comes late.
 %%
 %% <b>Silence.</b> A member that acknowledges nothing at all for `answer_ms' is silent, and is not
@@ -770,7 +770,7 @@ settle(Id, Name, #{self := Self} = State0) ->
                 _ -> yield(Front, State)
             end;
         #{committed := true} = Front ->
-            Refused = lists:foldl(fun(E, S) -> refuse(Id, Name, E, S) end, State, Behind),
+            Refused = lists:foldl(fun(E, S) -> refuse(Id, Name, Front, E, S) end, State, Behind),
             move_waiting(Id, Name, clash(Id, Name, Front, Behind, Refused));
         Front ->
             contest(Id, Name, [O || #{owner := O} <- Behind], move_waiting(Id, Name, acknowledge(Id, Name, Front, State)))
@@ -800,11 +800,14 @@ yield(#{ref := Number}, #{ops := Ops} = State0) ->
     {Op, State} = withdraw(Op0, count(yielded, State0)),
     wait(Op, State).
 
-refuse(Id, Name, #{owner := Owner, ref := Ref, committed := false, firm := false}, State0) ->
+refuse(Id, Name, #{owner := Holder}, #{owner := Owner, ref := Ref, committed := false, firm := IsFirm}, #{self := Self} = State0) when
+    not IsFirm; Holder =:= Self
+->
     Slot = atoll_name_slot:remove(Owner, slot(Id, Name, State0)),
     push(Owner, {taken, Id, Name, Ref}, set_slot(Id, Name, Slot, State0));
-refuse(_Id, _Name, _HeldOrGiven, State) ->
-    %% What was given the name waits: the last holder's word is on its way.
+refuse(_Id, _Name, _Front, _HeldOrGiven, State) ->
+    %% What was given the name waits: the last holder's word is on its way. Where this node is the holder
+    %% it has given nothing: another one has, in another part of a partition.
     State.
 
 acknowledge(_Id, _Name, #{ack := none}, State) ->
