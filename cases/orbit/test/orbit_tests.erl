@@ -46,8 +46,9 @@ every_worker_has_something_to_say_test_() ->
         {ok, #{workers := Workers, size := Size}} = orbit:run(#{generators => g124, space => 1000, mode => par, workers => 3}),
         ?assertEqual([0, 1, 2], [Part || #{part := Part} <- Workers]),
         ?assertEqual(Size, lists:sum([S || #{size := S} <- Workers])),
-        ?assertEqual([], [W || #{init_idle_ms := A, max_idle_ms := B, tail_idle_ms := C, credit_returned := N} = W <- Workers,
-                               lists:min([A, B, C]) < 0 orelse N < 1])
+        ?assertEqual([], [W || #{init_idle_ms := A, max_idle_ms := B, tail_idle_ms := C} = W <- Workers, lists:min([A, B, C]) < 0]),
+        %% One that sends its last image with all it has may never have any to give back.
+        ?assert(lists:sum([N || #{credit_returned := N} <- Workers]) > 0)
     end}.
 
 the_vertices_are_there_only_if_asked_for_test_() ->
