@@ -42,6 +42,9 @@
 %% which they came, up to a bound. So does the first room of one that stands still: its
 %% connections and its other rooms go on meanwhile, and it hears of that late too. A slow
 %% node takes a while for each event, and comes to them in that order too.
+%%
+%% It is long because a node's state, its links and the queue change in every event, and what one does
+%% to the others is the simulation. The network, the queue and what a node is made of are modules of their own.
 -module(atoll_sim_world).
 
 -compile({no_auto_import, [nodes/1]}).

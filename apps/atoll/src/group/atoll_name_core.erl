@@ -800,14 +800,14 @@ yield(#{ref := Number}, #{ops := Ops} = State0) ->
     {Op, State} = withdraw(Op0, count(yielded, State0)),
     wait(Op, State).
 
+%% What was given the name (firm) waits: the last holder's word is on its way. But where this node is the
+%% holder it has given nothing: another one has, in another part of a partition.
 refuse(Id, Name, #{owner := Holder}, #{owner := Owner, ref := Ref, committed := false, firm := IsFirm}, #{self := Self} = State0) when
     not IsFirm; Holder =:= Self
 ->
     Slot = atoll_name_slot:remove(Owner, slot(Id, Name, State0)),
     push(Owner, {taken, Id, Name, Ref}, set_slot(Id, Name, Slot, State0));
 refuse(_Id, _Name, _Front, _HeldOrGiven, State) ->
-    %% What was given the name waits: the last holder's word is on its way. Where this node is the holder
-    %% it has given nothing: another one has, in another part of a partition.
     State.
 
 acknowledge(_Id, _Name, #{ack := none}, State) ->
