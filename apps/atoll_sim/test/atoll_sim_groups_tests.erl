@@ -313,7 +313,7 @@ all(Plan0) ->
 %% Each side of a partition takes a name over, and they meet before their connections have ended: whoever
 %% has it for certain answers one that was given it elsewhere. These seeds left two with it for good.
 two_that_have_taken_a_name_over_in_two_parts_are_one_when_they_meet_test_() ->
-    Seeds = [3, 4, 12, 18, 20] ++ [atoll_tier:seed({?FUNCTION_NAME, N}) || N <- lists:seq(1, 5)],
+    Seeds = [29, 78, 80, 85, 99] ++ [atoll_tier:seed({?FUNCTION_NAME, N}) || N <- lists:seq(1, 5)],
     {inparallel, 2, [{integer_to_list(Seed), {timeout, 60, fun() -> taken_over_in_two_parts(Seed) end}} || Seed <- Seeds]}.
 
 taken_over_in_two_parts(Seed) ->
