@@ -1,7 +1,8 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc The public face of the library: what a user of a running node calls.
 %%
 %% The overlay (who is linked with whom, failure detection, broadcast) runs where the
-%% application is configured to have one, see {@link atoll_config}. Without it this
+%% application is configured to have one, see docs/configuration.md. Without it this
 %% node is a member of nothing: `members/0' and `neighbours/0' are empty, and what
 %% would change something answers `{error, overlay_off}'.
 %%
@@ -239,7 +240,7 @@ neighbours() ->
 %% `{broadcast, Topic}', get it on each of them, on this one too. `{error, overloaded}' says
 %% that this node sends faster than the others can be sure to get it: nothing was sent, and the
 %% caller is to send it again later, or to leave it. What is promised, and what is not, is said
-%% in {@link atoll_plumtree}.
+%% in docs/overlay.md.
 -spec broadcast(Topic :: term(), Payload :: term()) -> ok | {error, error()}.
 broadcast(Topic, Payload) ->
     atoll_overlay:broadcast(Topic, Payload).
@@ -343,7 +344,7 @@ unsubscribe() ->
     end.
 
 %% @doc For people and dashboards: what the rooms hold, and what was sent, received and
-%% dropped. `overlay' is `off' or a map with a part each for strategy, detector,
+%% dropped. `strategy' is what the overlay's is called, or `off'; `overlay' is `off' or a map with a part each for strategy, detector,
 %% broadcast, roster and discovery; `links' has each known peer, and `connections' what
 %% `links/0' returns; `route' is `off' or what the directory holds and for whom this node
 %% relays; `groups' this node's
@@ -359,6 +360,7 @@ status() ->
 rooms() ->
     #{
         node => node(),
+        strategy => atoll_overlay:strategy(),
         overlay => atoll_overlay:status(),
         sources => sources(),
         members => length(members()),

@@ -1,3 +1,5 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc The application: validates its configuration and starts the rooms. A node
 %% that is stopped in order leaves the overlay first, so that nobody holds it for a
 %% failure, and takes its names with it.

@@ -1,105 +1,15 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc The configuration of the library: one typed map, made from the
 %% application environment when the application starts, validated key by key, and
-%% passed down as an argument. Nothing reads the environment later.
+%% passed down as an argument. Nothing reads the environment later. docs/configuration.md says
+%% what each key means.
 -module(atoll_config).
 
--export([new/2, link/1, group/1, boot/1, kinds/1, names/1, global_group/1, overlay/1, sources/1, route/1, attributes/1]).
+-export([keys/0, new/2, link/1, group/1, boot/1, kinds/1, names/1, global_group/1, overlay/1, sources/1, route/1, attributes/1]).
 -export([network/1, distances/1, place/1, format_error/1]).
 
--export_type([config/0, options/0, error/0]).
-
--type options() :: #{
-    %% Pauses between two attempts to connect with a node that somebody wants:
-    %% the first, and the longest.
-    connect_retry_min => pos_integer(),
-    connect_retry_max => pos_integer(),
-    %% How long a connection that nobody wants any more stays open, and the
-    %% longest pause between two looks at one that is still in use.
-    linger => pos_integer(),
-    linger_max => pos_integer(),
-    %% How long a connection that nobody asked for (a program's send made it) stays
-    %% after its last use. In a mesh nothing of the kind is closed.
-    on_demand_linger => pos_integer() | infinity,
-    %% How long a silent node can hold up a change of a group.
-    group_answer_timeout => pos_integer(),
-    %% How long a change of a group may wait for its locks, and then for its
-    %% members to be ready.
-    group_operation_timeout => pos_integer(),
-    group_settle_timeout => pos_integer(),
-    %% How often a member compares notes with another.
-    group_gossip_interval => pos_integer(),
-    %% Bounds: group operations of this node at once, of all nodes at this one at
-    %% once, and deleted or left groups that are remembered.
-    max_group_operations => pos_integer(),
-    max_group_locks => pos_integer(),
-    max_group_tombstones => pos_integer(),
-    group_removal => atoll_group_rules:removal(),
-    %% The groups that nodes are in when they start, the same list on all of them.
-    s_groups => [{atom(), [node()]} | {atom(), normal, [node()]}],
-    %% The folder in which this node keeps its groups for its next start.
-    record_groups => off | file:filename_all(),
-    %% How this node wants to be connected with the other nodes of a group, where it uses
-    %% the carrier.
-    carrier_kinds => atoll_group_kinds:kinds(),
-    %% How long a silent member can hold up a registration, and how long one may take.
-    name_answer_timeout => pos_integer(),
-    name_operation_timeout => pos_integer(),
-    %% Bounds: operations on names of this node at once, names in one group, and the
-    %% bytes of a name with its metadata.
-    max_name_operations => pos_integer(),
-    max_names => pos_integer(),
-    max_name_size => pos_integer(),
-    %% Who keeps a name that two parts of a group have given when they meet: in each
-    %% group, and in those of which nothing is said. The same on all nodes.
-    name_rule => atoll_name_rules:rule(),
-    name_rules => #{Group :: atom() => atoll_name_rules:rule()},
-    %% Whether free nodes share their names, and are connected all with all. auto: unless
-    %% the overlay leaves nodes unconnected.
-    free_group => auto | mesh | off,
-    %% The group whose names atoll_global is about; undefined is that of the free nodes.
-    global_group => atom(),
-    %% Who is a neighbour of whom: the name of a strategy or a module that is one,
-    %% with its options; `off' for no overlay.
-    overlay => off | atom(),
-    overlay_options => atoll_options:options(),
-    %% Who detects failures.
-    detector => atoll_detector:spec(),
-    %% The options of the overlay's other parts that differ from their defaults;
-    %% without the part.
-    broadcast => atoll_plumtree:options() | off,
-    roster => #{atom() => term()} | off,
-    %% What this node says of itself to all members.
-    meta => map(),
-    beacons => atoll_discovery:options() | off,
-    %% Nodes to join by; where more are found, and how often that is read again.
-    contacts => [node()],
-    discovery => [atoll_source:source()],
-    discovery_interval => pos_integer(),
-    %% How long atoll:join/1 waits for a neighbour.
-    join_timeout => pos_integer(),
-    %% Whether this node knows where all others stand, and how to reach them; a map of those
-    %% options that differ from their defaults is the same as on.
-    directory => off | on | atoll_directory:options(),
-    %% For whom it relays: where one of the two ends is in one of these groups.
-    relays => all | none | [Group :: atom()],
-    %% What this node is like: the attributes that it has, those that a file defines, which is
-    %% read when the application starts, and whether it has those that come with every node; and
-    %% the options that differ from their defaults.
-    attributes => [atoll_attr_book:definition()],
-    attributes_file => none | file:filename_all(),
-    builtin_attributes => boolean(),
-    attribute_options => atoll_attr_core:options(),
-    %% The declared network, see atoll_network, or the file in which it stands.
-    network => none | atoll_network:tree() | {file, file:name_all()},
-    %% Whether this node measures round trips, for network coordinates; options that differ from
-    %% their defaults.
-    distances => off | atoll_distance_core:options(),
-    %% How often is looked whether the nodes of placed processes still fit, and of how many
-    %% processes at most.
-    place_check_ms => pos_integer(),
-    max_placed => pos_integer()
-}.
-%% Times are in milliseconds.
+-export_type([config/0, kind/0, error/0]).
 
 -opaque config() :: #{atom() => term()}.
 
@@ -157,7 +67,9 @@
 %% What a timer takes, and no bound is larger.
 -define(MAX, 16#7FFFFFFF).
 
-%% The known keys, with what they must be and their defaults.
+%% @doc The keys that there are, with what they must be and their defaults. Times are in
+%% milliseconds.
+-spec keys() -> #{Key :: atom() => {kind(), Default :: term()}}.
 keys() ->
     #{
         connect_retry_min => {pos_integer, 100},
@@ -385,17 +297,18 @@ check_network(#{network := Term} = Config) ->
 
 %% @doc What the link room is started with.
 -spec link(config()) -> atoll_link_core:options().
-link(#{connect_all := ConnectAll, on_demand_linger := OnDemandMs} = Config) ->
+link(#{connect_all := ConnectAll, linger := LingerMs, on_demand_linger := OnDemandMs} = Config) ->
+    %% A mesh is whole or none: `global' would give up a node that lost one connection.
+    InMesh = fun
+        (_Ms) when ConnectAll -> infinity;
+        (Ms) -> Ms
+    end,
     #{
         retry_min_ms => maps:get(connect_retry_min, Config),
         retry_max_ms => maps:get(connect_retry_max, Config),
-        linger_ms => maps:get(linger, Config),
+        linger_ms => InMesh(LingerMs),
         linger_max_ms => maps:get(linger_max, Config),
-        on_demand_ms =>
-            case ConnectAll of
-                true -> infinity;
-                false -> OnDemandMs
-            end
+        on_demand_ms => InMesh(OnDemandMs)
     }.
 
 %% @doc What the overlay room is started with, if there is to be one.

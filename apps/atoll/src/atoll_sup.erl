@@ -1,3 +1,5 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc The supervisors of this node's rooms.
 %%
 %% Whatever a room must not lose is in tables of the top supervisor, which outlive the rooms: what

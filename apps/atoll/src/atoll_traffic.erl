@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc The connections that this node really has, and what they have carried.
 %%
 %% A node that is reached over others, as a channel of Atoll's carrier may do, is in

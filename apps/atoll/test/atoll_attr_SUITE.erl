@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Attributes on real nodes, of which some are silent or gone, and many callers that choose at
 %% once. A fifth of them is stopped.
 -module(atoll_attr_SUITE).

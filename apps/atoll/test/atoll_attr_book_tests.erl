@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% The attributes of a node, and the file that defines some.
 -module(atoll_attr_book_tests).
 

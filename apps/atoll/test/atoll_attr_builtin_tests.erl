@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% What every node says of itself: read from files as Linux writes them, and on this machine.
 -module(atoll_attr_builtin_tests).
 

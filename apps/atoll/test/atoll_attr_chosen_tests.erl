@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Who is chosen by values that may be old is asked, however old they are said to be.
 -module(atoll_attr_chosen_tests).
 

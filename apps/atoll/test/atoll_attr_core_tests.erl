@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% The protocol of attributes, event by event: bounds, deadlines, and what peers may send.
 %% {@link atoll_sim_attr_tests} has several nodes.
 -module(atoll_attr_core_tests).
@@ -69,9 +70,9 @@ only_what_was_asked_for_is_taken_and_in_its_bound_test() ->
     {S2, Effects} = do({message, b, {1, {values, 1000, Given}}}, S1),
     ?assertMatch([{ok, #{answers := [{b, Taken, 0}]}}], [A || {reply, from, A} <- Effects]),
     %% And nothing else is remembered.
-    {_, Known} = do({call, from, ask([b], [x, y, z], 1000)}, S2),
-    ?assertMatch([{ok, #{answers := [{b, Taken, 0}]}}], [A || {reply, from, A} <- Known]),
-    {_, [_, {send, b, _} | _]} = do({call, from, ask([b], [other], 1000)}, S2),
+    {_, Known} = do({call, from, ask([b], [x, y], 1000)}, S2),
+    ?assertEqual([{ok, #{answers => [{b, maps:remove(z, Taken), 0}], silent => [], unreachable => []}}], [A || {reply, from, A} <- Known]),
+    [{_, [_, {send, b, _} | _]} = do({call, from, ask([b], [Name], 1000)}, S2) || Name <- [z, other]],
     %% So too of the node that is claimed.
     Choose = {choose, #{tiers => [[b]], predicate => atoll_predicate:any(), names => [x, y], ms => 500}},
     {C1, [_, _, {send, b, {1, {claim, 1000, [x, y], _}}}]} = do({call, f, Choose}, S0),
@@ -125,7 +126,7 @@ a_question_of_a_peer_is_answered_before_its_time_is_over_test() ->
     {S1, Effects} = do({message, b, {1, {ask, 7, [slow, x], 500}}}, new(#{}, [?SLOW, {x, 1}])),
     ?assertMatch([{act, {evaluate, ?KEY, _}}, {timer, {evaluation, ?KEY}, 200}, {timer, {question, 1}, 450}], Effects),
     {_, Late} = do({timeout, {question, 1}}, S1),
-    ?assertEqual([{send, b, {1, {values, 7, #{slow => undefined, x => 1}}}}], Late).
+    ?assertEqual([{send, b, {1, {values, 7, #{x => 1}}}}], Late).
 
 questions_at_once_share_an_evaluation_test() ->
     {S1, [_, _, _]} = do({message, b, {1, {ask, 7, [slow], 500}}}, new(#{}, [?SLOW])),
@@ -139,8 +140,32 @@ an_evaluation_that_is_late_is_ended_for_all_test() ->
     {S1, _} = do({message, b, {1, {ask, 7, [slow], 5000}}}, new(#{}, [?SLOW])),
     {_, Effects} = do({timeout, {evaluation, ?KEY}}, S1),
     ?assertEqual(
-        [{act, {abandon, ?KEY}}, {cancel, {question, 1}}, {send, b, {1, {values, 7, #{slow => undefined}}}}], Effects
-    ).
+        [{act, {abandon, ?KEY}}, {cancel, {question, 1}}, {send, b, {1, {values, 7, #{}}}}], Effects
+    ),
+    %% The node itself says that it has it.
+    {L1, _} = do({call, from, {values, [slow, x], 500}}, new(#{}, [?SLOW, {x, 1}])),
+    {_, Local} = do({timeout, {evaluation, ?KEY}}, L1),
+    ?assertEqual([{ok, #{slow => undefined, x => 1}}], [A || {reply, from, A} <- Local]),
+    %% What fails is undefined.
+    {_, Failed} = do({cast, {evaluated, ?KEY, failed}}, S1),
+    ?assertEqual([#{slow => undefined}], [Values || {send, b, {1, {values, 7, Values}}} <- Failed]).
+
+%% Of a node that is busy it is not known whether it fits: it is named, and not passed over.
+who_has_not_said_in_time_what_the_condition_takes_is_silent_test() ->
+    {ok, Fits} = atoll_predicate:new("slow > 1 or x == 2"),
+    Ask = {ask, #{nodes => [b, c, d, e, me], names => [slow, x], predicate => Fits, ms => 500, max_age => 1000}},
+    Up = lists:foldl(fun up/2, new(#{}, [?SLOW, {x, 1}]), [b, c, d, e]),
+    {Asked, _} = do({call, from, Ask}, Up),
+    Said = [{b, #{x => 1}}, {c, #{x => 2}}, {d, #{x => 1, slow => undefined}}, {e, #{x => 1, slow => 3}}],
+    Heard = lists:foldl(fun({Node, Values}, S) -> element(1, do({message, Node, {1, {values, 1000, Values}}}, S)) end, Asked, Said),
+    {Answered, Effects} = do({timeout, {evaluation, ?KEY}}, Heard),
+    ?assertEqual(
+        [{ok, #{answers => [{c, #{x => 2, slow => undefined}, 0}, {e, #{x => 1, slow => 3}, 0}], silent => [b, me], unreachable => []}}],
+        [A || {reply, from, A} <- Effects]
+    ),
+    %% What has not been said is not remembered either.
+    {_, Again} = do({call, from, Ask}, Answered),
+    ?assertEqual([b, c], [Node || {send, Node, {1, {ask, _, _, _}}} <- Again]).
 
 bounds_hold_test() ->
     S0 = new(#{max_questions => 1, max_answers => 1, max_attributes => 2, max_value => 20}, [?SLOW]),
@@ -148,7 +173,8 @@ bounds_hold_test() ->
     {S2, [{reply, two, {error, overloaded}}]} = do({call, two, ask([b], [x])}, S1),
     {S3, [{reply, two, {error, overloaded}}]} = do({call, two, choose([b])}, S2),
     {S4, [_, _, _]} = do({message, b, {1, {ask, 7, [slow], 500}}}, S3),
-    {S5, [{send, c, {1, {values, 8, #{slow := undefined}}}}]} = do({message, c, {1, {ask, 8, [slow], 500}}}, S4),
+    {S5, [{send, c, {1, {values, 8, Nothing}}}]} = do({message, c, {1, {ask, 8, [slow], 500}}}, S4),
+    ?assertEqual(#{}, Nothing),
     {S6, [{act, {keep, [_]}}, {reply, f, ok}]} = do({call, f, {insert, a, 1, permanent}}, S5),
     {S7, [{reply, f, {error, {too_many_attributes, 2}}}]} = do({call, f, {insert, b, 1, permanent}}, S6),
     {_, [{reply, f, {error, {value_too_large, _, 20}}}]} = do({call, f, {update, a, lists:seq(1, 50)}}, S7).

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% What nodes tell each other of attributes that are asked for often.
 -module(atoll_attr_gossip_tests).
 

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% What the suite of attributes has its nodes do.
 -module(atoll_attr_probe).
 

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% In which order nodes are preferred.
 -module(atoll_attr_rank_tests).
 

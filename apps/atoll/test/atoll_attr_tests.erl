@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% The attributes of one real node: evaluation, ownership, and choosing alone.
 -module(atoll_attr_tests).
 

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Runs on the nodes under test: waits for an event, never for a while, and
 %% says what it saw instead when the deadline is over.
 -module(atoll_barrier).

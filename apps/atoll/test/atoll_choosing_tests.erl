@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Lines at nodes, and the rule by which one stands in one.
 -module(atoll_choosing_tests).
 

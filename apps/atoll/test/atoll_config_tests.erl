@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% The configuration is checked key by key.
 -module(atoll_config_tests).
 
@@ -8,18 +9,18 @@ an_option_reaches_its_room_test() ->
     ?assertMatch(#{linger_ms := 77}, atoll_config:link(Config)),
     ?assertMatch(#{answer_ms := 88}, atoll_config:group(Config)).
 
-a_connection_on_demand_is_closed_only_where_there_is_no_mesh_test() ->
+a_connection_is_closed_only_where_there_is_no_mesh_test() ->
     [
         begin
             {ok, Config} = atoll_config:new(Options, ConnectAll),
-            ?assertMatch({_, #{on_demand_ms := Ms}}, {Options, atoll_config:link(Config)})
+            ?assertMatch({_, #{linger_ms := LingerMs, on_demand_ms := OnDemandMs}}, {Options, atoll_config:link(Config)})
         end
-     || {Options, ConnectAll, Ms} <- [
-            {[], false, 60000},
-            {[], true, infinity},
-            {[{on_demand_linger, 77}], false, 77},
-            {[{on_demand_linger, 77}], true, infinity},
-            {[{on_demand_linger, infinity}], false, infinity}
+     || {Options, ConnectAll, LingerMs, OnDemandMs} <- [
+            {[], false, 1000, 60000},
+            {[], true, infinity, infinity},
+            {[{linger, 7}, {on_demand_linger, 77}], false, 7, 77},
+            {[{linger, 7}, {on_demand_linger, 77}], true, infinity, infinity},
+            {[{on_demand_linger, infinity}], false, 1000, infinity}
         ]
     ],
     {_, Text} = refused([{on_demand_linger, 0}], false),

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% The contacts of one join, one after the other.
 -module(atoll_contacts_tests).
 

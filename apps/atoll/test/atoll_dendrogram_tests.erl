@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Complete linkage: the joins are those of the definition, whatever the order of what was
 %% measured, and the network that is cut from them can be written and read.
 -module(atoll_dendrogram_tests).

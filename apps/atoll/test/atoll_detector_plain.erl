@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% A detector written outside of the library: each node sends beats to all its neighbours,
 %% and who was not heard for a fixed time is dead. A neighbour alone decides, so unlike ours it
 %% takes a bad link for a death.
@@ -56,9 +57,9 @@ handle({cast, {incarnation, Life}}, _Now, State) ->
 handle({cast, _}, _Now, State) ->
     {State, []}.
 
-%% Time in which this node did nothing is nobody's silence.
+%% By how much a beat is late, so long this node did nothing, and that is nobody's silence.
 excuse(Now, #state{due = Due, options = #{beat_ms := Ms}, watched = Watched} = State) when Now - Due > Ms ->
-    State#state{watched = maps:map(fun(_, {_, Life, IsSuspect}) -> {Now, Life, IsSuspect} end, Watched)};
+    State#state{watched = maps:map(fun(_, {Heard, Life, IsSuspect}) -> {min(Now, Heard + Now - Due), Life, IsSuspect} end, Watched)};
 excuse(_Now, State) ->
     State.
 
@@ -76,4 +77,6 @@ forget(Node, #state{watched = Watched} = State) ->
 
 remove(Node, #state{watched = Watched} = State) -> State#state{watched = maps:remove(Node, Watched)}.
 
-summary(#state{watched = Watched}) -> #{watched => map_size(Watched)}.
+%% Of who is unheard it is not known which life would end.
+summary(#state{watched = Watched}) ->
+    #{watched => map_size(Watched), unheard => length([x || {_, unknown, _} <- maps:values(Watched)])}.

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Failure detection: what beats, silence, broken links and obituaries lead to.
 -module(atoll_detector_watchers_tests).
 -export([prop_notices/0]).

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Tables of the directory merge to the same whatever the order, tell where they differ,
 %% keep their bounds, and are small.
 -module(atoll_directory_table_tests).

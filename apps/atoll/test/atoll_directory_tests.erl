@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Each rule of the directory: whom news go to, what a comparison costs, who is taken for gone,
 %% and what a stranger can do.
 -module(atoll_directory_tests).

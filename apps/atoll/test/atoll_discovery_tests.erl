@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Discovery: contacts, beacons, and how an island notices that it is one.
 -module(atoll_discovery_tests).
 

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% The carrier on real nodes, its connections direct ones. The application atoll runs on
 %% none of them. What Erlang's own distribution honours is checked here one by one; what
 %% unmodified programs do over it, in atoll_dist_programs_SUITE.

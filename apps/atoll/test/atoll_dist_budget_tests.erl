@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% The budget: never more than it, and one packet; it goes on; its figures add up.
 -module(atoll_dist_budget_tests).
 

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Real packets of this VM, of every kind of signal, without a second node: the VM is
 %% given a connection to a node that does not exist, whose controller is a process here
 %% that takes the packets and writes down who it was that sent each. What the VM says
@@ -61,6 +62,7 @@ other_vm() ->
         host => "127.0.0.1",
         longnames => true,
         connection => standard_io,
+        wait_boot => 60000,
         args =>
             ["-dist_listen", "false", "-connect_all", "false", "-kernel", "dist_auto_connect", "never"] ++
                 ["+zdbbl", "1", "-pa", filename:dirname(code:which(?MODULE))]

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% The sending and the receiving half of an end: windows, order, and what comes again.
 -module(atoll_dist_circuit_ends_tests).
 

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% The frames of circuits: what was made is read again, and whatever else comes is read
 %% without a crash.
 -module(atoll_dist_circuit_frame_tests).

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Circuits in a world where everything goes wrong: what is sent comes out once and in
 %% order, or the circuit ends at both ends.
 -module(atoll_dist_circuit_tests).

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% A little world of nodes for circuits: relays and ends in virtual time, with links that
 %% take their time, are cut and lose what is on them, trunks that block, nodes that are
 %% killed or stand still, and receivers that are slow. Time is in microseconds.

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% The configuration: what is good is kept, what is bad is one sentence.
 -module(atoll_dist_config_tests).
 

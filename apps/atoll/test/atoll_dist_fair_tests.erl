@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Who is next among flows.
 -module(atoll_dist_fair_tests).
 

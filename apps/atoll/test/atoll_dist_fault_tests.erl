@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Injected faults: which packets are lost, and what is a fault.
 -module(atoll_dist_fault_tests).
 

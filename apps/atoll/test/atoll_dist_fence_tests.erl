@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% The fence's two ends, with nothing else: whatever is put in keeps its place, whichever
 %% way the lanes run; and what a faulty peer may write.
 -module(atoll_dist_fence_tests).

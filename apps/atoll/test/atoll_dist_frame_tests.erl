@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Frames: what is put in is read; what is not a frame is refused.
 -module(atoll_dist_frame_tests).
 

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% A peer made by hand: it speaks to a node of the carrier over a plain socket, as far as
 %% it likes and as wrong as it likes.
 -module(atoll_dist_handmade).

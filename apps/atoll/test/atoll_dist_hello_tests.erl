@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% The first frames: what is made is read, whatever else comes is refused.
 -module(atoll_dist_hello_tests).
 

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% The hub's life: what outlives it when distribution is stopped and started again.
 -module(atoll_dist_hub_tests).
 

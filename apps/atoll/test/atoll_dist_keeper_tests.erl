@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% What is said of peers, how often, and which connections are listed.
 -module(atoll_dist_keeper_tests).
 

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% The kind of a connection: both ends agree on one, whatever each of them asks for.
 -module(atoll_dist_kind_tests).
 

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Connections with lanes on real nodes: what is promised of order, of failures, of lanes
 %% that strangers offer, and of faults that are injected. What unmodified programs do over
 %% them is in atoll_dist_programs_SUITE.

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% The choice of a lane: what is spread, what sticks, what is forgotten. The order that
 %% follows from it is in atoll_dist_sorter_tests.
 -module(atoll_dist_lanes_tests).

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Real nodes for the suites of the carrier: each with arguments of its own, controlled
 %% over its standard input and output, with a port mapper that is the suite's own. What
 %% is started is kept by a process, which takes it down whatever becomes of the case.
@@ -172,7 +173,7 @@ boot(Config, Unique, Named, Args) ->
             {ok, Pid} -> {Pid, nonode@nohost};
             {ok, Pid, Is} -> {Pid, Is}
         end,
-    #{peer => Peer, node => Node, log => {Log, 0}, os_pid => peer:call(Peer, os, getpid, [])}.
+    #{peer => Peer, node => Node, log => {Log, 0}, os_pid => peer:call(Peer, os, getpid, [], ?CALL_MS)}.
 
 %% Where such a node may come from and go to: with arguments that many have, and besides
 %% them settings of kernel's.

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Senders on one node, receivers on another: each signal of a sender to a receiver has
 %% the next number, whatever way it is sent and however large it is, and the news that the
 %% sender is dead comes after all of them. Receivers answer, and their answers are in order

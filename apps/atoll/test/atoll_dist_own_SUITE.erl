@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% A connection of its own under a circuit that lives, on real nodes: it comes and goes
 %% while programs on both nodes talk, and they do not notice.
 -module(atoll_dist_own_SUITE).

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% A user's own module for `-epmd_module', with no more than such a module must have: nodes
 %% register in files. All else is done by OTP's erl_epmd.
 -module(atoll_dist_own_epmd).

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Runs on the nodes under test: traffic over a connection that is to notice nothing, and
 %% what is to be done to a circuit's own connection.
 -module(atoll_dist_own_probe).

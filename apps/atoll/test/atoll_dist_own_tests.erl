@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% What the two ends of a circuit decide about a connection of its own: each case alone,
 %% and both ends in a little world where everything takes its time.
 -module(atoll_dist_own_tests).

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Whose packet it is, with packets of real VMs: recorded ones of each OTP release (see
 %% atoll_dist_capture), and this VM's own.
 -module(atoll_dist_packet_tests).

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% What the suites of the carrier have done on a node.
 -module(atoll_dist_probe).
 -behaviour(gen_server).

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Programs that know nothing of the carrier, over it: what a program does with another
 %% node, rpc and erpc, pg, global in a mesh, mnesia, and Elixir; on each kind of
 %% connection.

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Connections over other nodes, on real ones: A and B have no connection of their own, and
 %% gateways stand between. The ways are a router's by hand ({@link atoll_dist_ways}). What
 %% unmodified programs do over such a connection is in atoll_dist_programs_SUITE.

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% A relay: what it refuses, what it holds, and what its clients can do to it.
 -module(atoll_dist_relay_tests).
 

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% The seal of circuits: only the other end opens what an end has sealed, and only as it
 %% was.
 -module(atoll_dist_seal_tests).

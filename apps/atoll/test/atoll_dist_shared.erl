@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% What holds of connections of every kind, for the suites that have nodes of each.
 -module(atoll_dist_shared).
 

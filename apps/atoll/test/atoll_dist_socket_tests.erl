@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% The options of sockets: what is the user's, what is the carrier's, and what is refused.
 -module(atoll_dist_socket_tests).
 

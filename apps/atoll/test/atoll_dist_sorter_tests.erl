@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% The writing and the reading end of a channel with lanes together: the order that is
 %% promised is kept, whatever the lanes do.
 -module(atoll_dist_sorter_tests).

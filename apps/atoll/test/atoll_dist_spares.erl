@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Nodes are used again: booting one takes much longer than most cases. What was
 %% started on a node is ended with its distribution, and the next case starts that anew,
 %% under another name. Only those that are as they were when they had booted are kept.

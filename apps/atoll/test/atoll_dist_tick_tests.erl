@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Ticks: a lane that lives is never dead, a dead one is found in time.
 -module(atoll_dist_tick_tests).
 

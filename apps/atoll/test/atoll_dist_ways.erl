@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% A router by hand for the suites of the carrier: it answers a way that the test has set,
 %% or one over those that may not be avoided.
 -module(atoll_dist_ways).

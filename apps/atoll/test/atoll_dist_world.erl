@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Packets of made-up senders go through a sorter, over lanes that are as slow as chance
 %% will have it, and through the reading end's fence; what is delivered is compared with
 %% what went in.

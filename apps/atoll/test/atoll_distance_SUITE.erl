@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Distances on real nodes: they measure each other over the connections that somebody wants, know
 %% where the others are, and keep no connection open.
 -module(atoll_distance_SUITE).

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% A node probes seldom enough, whom it may, and keeps its bounds whatever is sent to it.
 -module(atoll_distance_core_tests).
 

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Runs on the nodes under test: waits until a node knows distances, by what it is told.
 -module(atoll_distance_probe).
 

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% What can be said wrong to atoll_distance, and is answered with a sentence; and what its process
 %% makes of what the runtime says.
 -module(atoll_distance_tests).

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% A name server on loopback that answers as it is told, over UDP and TCP at the same
 %% port. Its answers are put together here byte by byte, so that what the resolver
 %% makes of them is no echo of OTP's own encoder.

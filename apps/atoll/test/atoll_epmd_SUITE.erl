@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Nodes that are not where their names say, on two real nodes: a discovery source says
 %% where they are, and -epmd_module atoll_epmd uses it. The application runs on neither.
 %% All on loopback; a port mapper, where there is one, is the test's own.
@@ -69,6 +70,7 @@ node_of(Config, Name, Args, Env) ->
             name => Name,
             longnames => true,
             connection => standard_io,
+            wait_boot => ?CALL_MS,
             env => Env,
             args =>
                 ["-setcookie", "atoll_epmd_SUITE", "-start_epmd", "false", "-connect_all", "false"] ++

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% What is known of a node is answered from there; everything else is erl_epmd's.
 -module(atoll_epmd_tests).
 

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Events reach who subscribed to them, and nobody else.
 -module(atoll_events_tests).
 

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Groups of a configuration are normalised as SD Erlang does, or refused in a sentence.
 -module(atoll_group_config_tests).
 

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% The group protocol in virtual time: what its module promises.
 -module(atoll_group_core_tests).
 

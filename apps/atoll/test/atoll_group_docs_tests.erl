@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% docs/groups.md says what is so.
 -module(atoll_group_docs_tests).
 

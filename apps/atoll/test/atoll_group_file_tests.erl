@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% What a node keeps of its groups comes back as it was, or is refused in a sentence.
 -module(atoll_group_file_tests).
 

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Which kind of connection the carrier is told to want of the nodes of groups.
 -module(atoll_group_kinds_tests).
 

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Locks: one holder, and nobody waits in a circle.
 -module(atoll_group_lock_tests).
 

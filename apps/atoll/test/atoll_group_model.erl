@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% What the operations on one group name mean when they happen one at a time: the
 %% reference that concurrent histories are held against. The state is the list
 %% of the groups of that name, each its sorted members; a node is in at most one.

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% The return values of SD Erlang's s_group, row by row.
 -module(atoll_group_rules_tests).
 

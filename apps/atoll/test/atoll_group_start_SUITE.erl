@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Groups that nodes are in when they start, on real nodes: from the configuration, and
 %% from the file of an earlier life. And what a program hears of groups: events, nodes
 %% that come and go.

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Views merge to the same whatever the order, and a deletion is for good.
 -module(atoll_group_view_tests).
 

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% A small world for the group protocol: the very module that runs on real nodes,
 %% in virtual time, with messages that take their time, get lost, and nodes that
 %% are cut off, killed and started again. One seed gives one history.

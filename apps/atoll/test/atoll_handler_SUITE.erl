@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Handlers of broadcasts on real nodes: a program on each has them in its supervision tree.
 -module(atoll_handler_SUITE).
 

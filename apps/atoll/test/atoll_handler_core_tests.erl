@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% One handler alone: what it says and does for each event.
 -module(atoll_handler_core_tests).
 

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Runs on the nodes under test: a program with handlers in its supervision tree.
 -module(atoll_handler_probe).
 

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Registers that all members have: of each key the value that was put last, by the clocks
 %% of those who put. Reading is a look into a table.
 -module(atoll_handler_registers).

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% A set that only grows, and that all members have: an element is its own id. Who wants to know what
 %% is in it subscribes.
 -module(atoll_handler_set).

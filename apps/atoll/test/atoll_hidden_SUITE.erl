@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Hidden connections on real nodes: those of a program in C, Erlang's own `erl_call',
 %% which a release's scripts ask a node with; and those of hidden nodes that run Atoll.
 %% Two visible nodes and two hidden ones on a stock kernel, with an overlay and groups.

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Who is connected in hiding is heard of when it is wanted, or speaks.
 -module(atoll_hidden_tests).
 

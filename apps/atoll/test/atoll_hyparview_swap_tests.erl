@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% X-BOT between nodes whose distances are given.
 -module(atoll_hyparview_swap_tests).
 

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% HyParView on one node: what each message and failure leads to.
 -module(atoll_hyparview_tests).
 

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% The two views: what always holds, whatever is done to them.
 -module(atoll_hyparview_views_tests).
 

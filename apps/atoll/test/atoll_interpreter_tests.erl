@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% The interpreter, with a protocol made for it: it does what it is told.
 -module(atoll_interpreter_tests).
 

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Circuits as the link room has them: one that nobody wants and nothing uses is closed, as
 %% any connection on demand, and one with a node that is wanted gets a connection of its own.
 %%

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% The link protocol: what wants, failures and idle connections lead to.
 -module(atoll_link_core_tests).
 
@@ -175,6 +176,15 @@ a_connection_that_was_there_before_it_was_wanted_stays_test() ->
     {State, Effects} = run([{up, n2}, want(n2), unwant(n2)], new()),
     ?assertEqual([{act, {unwatch, owner}}, {send, n2, released}, {timer, {own, n2}, 1000}], Effects),
     ?assertMatch([#{phase := foreign}], atoll_link_core:summary(State)).
+
+one_made_for_an_owner_is_never_closed_either_without_a_time_for_it_test() ->
+    Options = maps:put(linger_ms, infinity, ?OPTIONS),
+    {Began, []} = atoll_link_core:init(#{self => n1, seed => 1, options => Options}, 0),
+    {State, Effects} = run([want(n2), {up, n2}, {cast, {connected, n2, true}}, unwant(n2)], Began),
+    ?assertEqual([{act, {unwatch, owner}}], Effects),
+    ?assertMatch([#{phase := foreign}], atoll_link_core:summary(State)),
+    {_, Asked} = run([{message, n2, {may_close, 1}}, usage({asked, 1}, n2, 0, 5)], State),
+    ?assertEqual([{send, n2, {close, 1, true}}], Asked).
 
 %% What the carrier is told, event by event.
 owned(Events) ->

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Two link protocols on a connection that is played: programs that send and
 %% monitor over it, owners that want it, a channel that keeps the order and loses
 %% some, ticks, and readings that take their time. Every time that one of them

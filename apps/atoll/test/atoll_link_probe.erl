@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Runs on the nodes under test: programs that use connections, and owners that
 %% want them. Waits for events, with a deadline.
 -module(atoll_link_probe).

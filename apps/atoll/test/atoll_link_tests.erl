@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% What the link room makes of what it is told of connections.
 -module(atoll_link_tests).
 

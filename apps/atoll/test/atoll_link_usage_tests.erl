@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Reading the use of a connection.
 -module(atoll_link_usage_tests).
 
@@ -25,6 +26,17 @@ text() ->
 monitors_and_links_count_in_both_directions_test() ->
     ?assertEqual(2, atoll_link_usage:uses('b@h', text())),
     ?assertEqual(1, atoll_link_usage:uses('c@h', text())).
+
+those_of_pg_do_not_count_test() ->
+    {ok, Scope} = pg:start(?MODULE),
+    try
+        Line = fun(Pid) -> io_lib:format("Remote monitoring: ~w <8473.1.0>\nRemotely monitored by: ~w <8473.1.0>\n", [Pid, Pid]) end,
+        With = fun(Pids) -> ["=visible_node:8473\nName: 'b@h'\n", [Line(Pid) || Pid <- Pids], "=not_connected:3\n"] end,
+        ?assertEqual(0, atoll_link_usage:uses('b@h', With([Scope]))),
+        ?assertEqual(4, atoll_link_usage:uses('b@h', With([Scope, self(), whereis(init)])))
+    after
+        exit(Scope, kill)
+    end.
 
 a_connection_without_them_is_unused_test() ->
     ?assertEqual(0, atoll_link_usage:uses('d@h', text())),

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% What a node says of its connections, over the carrier and without it; and groups that
 %% want a kind of connection. Real nodes: four with the carrier for all cases, on each of
 %% which the application starts anew.

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Members merge to the same whatever the order.
 -module(atoll_mesh_members_tests).
 

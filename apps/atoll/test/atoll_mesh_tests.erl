@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% The mesh, event by event.
 -module(atoll_mesh_tests).
 

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% The protocol of names at its bounds, what its answers are called, and what it costs.
 -module(atoll_name_bounds_tests).
 
@@ -145,7 +146,7 @@ not_connected_test_() ->
                 ?assertEqual([], ?W:faults(World)),
                 ?assertMatch([_], lists:usort(maps:values(?W:tables(World))))
             end
-         || Seed <- seeds(not_connected, 200)
+         || Seed <- atoll_tier:seeds({?MODULE, not_connected}, 200)
         ]
     end}.
 
@@ -210,18 +211,9 @@ come_and_go_test_() ->
                 ?assertEqual([], ?W:faults(World)),
                 ?assertMatch([#{{g, a} := _}], lists:usort(maps:values(?W:tables(World))))
             end
-         || Seed <- seeds(come_and_go, 300), Steps <- lists:seq(0, 12)
+         || Seed <- atoll_tier:seeds({?MODULE, come_and_go}, 300), Steps <- lists:seq(0, 12)
         ]
     end}.
-
-%% Of this run: so many in the deep tier, and a tenth in the fast one.
-seeds(What, Deep) ->
-    Count =
-        case atoll_tier:tier() of
-            fast -> max(1, Deep div 10);
-            deep -> Deep
-        end,
-    [atoll_tier:seed({?MODULE, What, N}) || N <- lists:seq(1, Count)].
 
 %% What a registration costs in a group of four: an entry and an answer for each other
 %% member; acknowledgements of the answers come with what follows, or once for all.

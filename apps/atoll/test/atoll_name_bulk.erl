@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Runs on the nodes under test: keeps connections busy with large messages, and the processors
 %% with processes that never wait, for a while.
 -module(atoll_name_bulk).

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Clusters of real nodes with names, for the suites: how they are told what to do, and
 %% how they are cut in two and joined again.
 -module(atoll_name_cluster).

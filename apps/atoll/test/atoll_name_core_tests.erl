@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% The protocol of names in virtual time: what its module promises.
 -module(atoll_name_core_tests).
 
@@ -102,6 +103,7 @@ properties_test_() ->
         {"after faults all tables agree, and no name is stuck", prop_converges(), 2000 * Times},
         {"one of many who want a name at once gets it", prop_race(), 1000 * Times},
         {"one holder is left where two parts meet, and each loser is told once", prop_heals(), 1000 * Times},
+        {"nobody misses a name that goes from one to the next", prop_without_a_gap(), 1000 * Times},
         {"a silent member holds up a yes for a while, once", prop_silent(), 300 * Times},
         {"a lost message costs time only", prop_lossy(), 300 * Times},
         {"the same events give the same effects", prop_deterministic(), 50 * Times}
@@ -193,6 +195,41 @@ prop_race() ->
             ?WHENFAIL(show(World), ?W:faults(World) =:= [] andalso agree(World) andalso Slowest < 1500)
         end
     ).
+
+%% From the first `yes' on each member's readers find somebody at each moment, whoever takes the
+%% name from whom, one after the other.
+prop_without_a_gap() ->
+    ?FORALL(
+        {Seed, Calls},
+        {seed(), resize(5, non_empty(list({oneof(?NODES), oneof(?NODES)})))},
+        begin
+            {_, Asked} = ?W:call(n1, {register, g, a, ?W:pid(n1, 1), none}, connected(Seed)),
+            First = ?W:run(2000, Asked),
+            Numbered = lists:zip(lists:seq(11, 10 + length(Calls)), Calls),
+            {World, Missed} = lists:foldl(
+                fun({N, {By, Node}}, {W, M}) ->
+                    {Id, Called} = ?W:call(By, {re_register, g, a, ?W:pid(Node, N), none}, W),
+                    missing(fun(Now) -> is_map_key(Id, ?W:replies(Now)) end, Called, M)
+                end,
+                {First, missing(First)},
+                Numbered
+            ),
+            {Last, Without} = missing(fun(Now) -> ?W:now(Now) > ?W:now(World) + 5000 end, World, Missed),
+            ?WHENFAIL(
+                begin show(Last), io:format("missed ~p~n", [Without]) end,
+                Without =:= [] andalso ?W:faults(Last) =:= [] andalso ?W:pending(Last) =:= #{} andalso agree(?W:settle(Last))
+            )
+        end
+    ).
+
+missing(IsOver, World0, Missed) ->
+    World = ?W:step(World0),
+    case IsOver(World) of
+        true -> {World, missing(World) ++ Missed};
+        false -> missing(IsOver, World, missing(World) ++ Missed)
+    end.
+
+missing(World) -> [{?W:now(World), Node} || {Node, Table} <- maps:to_list(?W:tables(World)), not is_map_key({g, a}, Table)].
 
 %% Faults, and then none any more
 
@@ -335,7 +372,7 @@ holder(Name, Table) ->
 
 %% Three parts meet two by two; a rule that makes an order leaves one.
 three_parts_test_() ->
-    {timeout, 100, fun() -> [three_parts(Seed, Rule) || Seed <- seeds(three_parts, 100), Rule <- [random_exit, random_notify, {keep, max}, {keep, min}]] end}.
+    {timeout, 100, fun() -> [three_parts(Seed, Rule) || Seed <- atoll_tier:seeds({?MODULE, three_parts}, 100), Rule <- [random_exit, random_notify, {keep, max}, {keep, min}]] end}.
 
 three_parts(Seed, Rule) ->
     World0 = ?W:cut([[n1], [n2], [n3, n4]], connected(Seed, #{rule => Rule})),
@@ -421,7 +458,7 @@ each_step_test_() ->
     {timeout, 300, fun() ->
         _ = [
             each_step(Seed, Victim, Deed, Kind, Step)
-         || Seed <- seeds(each_step, 3),
+         || Seed <- atoll_tier:seeds({?MODULE, each_step}, 3),
             Kind <- [register, re_register, unregister],
             Victim <- [n1, n2, n3],
             Deed <- [kill, pause, reboot, break],
@@ -433,15 +470,6 @@ each_step_test_() ->
 %% All of them, or each fifth, the first of which is drawn.
 steps(fast, Seed) -> lists:seq(Seed rem 5, 45, 5);
 steps(deep, _Seed) -> lists:seq(0, 45).
-
-%% Of this run: so many in the deep tier, and a tenth in the fast one.
-seeds(What, Deep) ->
-    Count =
-        case atoll_tier:tier() of
-            fast -> max(1, Deep div 10);
-            deep -> Deep
-        end,
-    [atoll_tier:seed({?MODULE, What, N}) || N <- lists:seq(1, Count)].
 
 each_step(Seed, Victim, Deed, Kind, Step) ->
     World0 = connected(Seed),

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Somebody fails at each step of an operation on a name, and rivals want the name at the
 %% same time. Everybody who is left hears an answer, no two are told `yes' for good, and
 %% nothing is left over.

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Names through partitions, and through the death and the new start of a member, on six
 %% real nodes: who keeps a name, who is told, and how long it takes.
 %%

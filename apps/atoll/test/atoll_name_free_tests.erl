@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% The namespace of the free nodes, in virtual time and as data: who shares it with
 %% whom, and what becomes of the names when nodes join groups and leave them. Nodes are
 %% connected only where something connects them.

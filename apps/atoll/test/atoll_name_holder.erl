@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Runs on the nodes under test: keeps processes that have
 %% names, and waits for what is to be in the table.
 -module(atoll_name_holder).

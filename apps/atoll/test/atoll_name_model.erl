@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% What the operations on names mean when they happen one at a time, and whether calls
 %% that overlap can be explained so.
 -module(atoll_name_model).

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% The bookkeeping of operations and of what processes have; who goes first and who
 %% loses where two entries meet.
 -module(atoll_name_ops_tests).

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Names of groups that the asking node is not in, on real nodes: three groups in a chain, joined by
 %% a gateway each, known by the directory alone. Once on stock distribution, where a
 %% connection is made on demand, and once over the carrier, where gateways relay.

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Who goes first, and who keeps a name.
 -module(atoll_name_rules_tests).
 

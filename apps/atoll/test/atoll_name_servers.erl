@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Runs on the nodes under test: a supervisor with one process of each behaviour of OTP
 %% below it, all known by names only. The module is the callbacks of all of them.
 -module(atoll_name_servers).

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Nodes that are busy, or whose process of names stands still, keep their connections and
 %% their names: three real nodes with no overlay, and the defaults but for the longest that a call
 %% may take, which a case waits for.
@@ -15,8 +16,8 @@
 
 -define(C, atoll_name_cluster).
 -define(B, atoll_name_bulk).
-%% What the documents say, and room for a loaded machine.
--define(ON_MS, 1000).
+%% Whoever waits for a silent member waits so long.
+-define(ANSWER_MS, 3000).
 
 suite() -> [{timetrap, {seconds, 120 + atoll_tier:size(still_s) + 8 * atoll_tier:size(bulk_s) * atoll_tier:size(bulk_rounds)}}].
 
@@ -28,7 +29,7 @@ all() ->
     ].
 
 init_per_suite(Config) ->
-    [{cluster, ?C:start(3, ["-atoll", "name_operation_timeout", "4000"])} | Config].
+    [{cluster, ?C:start(3, ["-atoll", "name_operation_timeout", "4000", "-atoll", "name_answer_timeout", integer_to_list(?ANSWER_MS)])} | Config].
 
 end_per_suite(Config) ->
     ok = atoll_cluster:stop(?config(cluster, Config)).
@@ -88,7 +89,7 @@ a_member_that_stands_still_loses_nothing(Config) ->
     [?assertEqual(Held, ?C:call(C, N, atoll_name, whereis, [still, held])) || N <- Nodes],
     %% Nor is anybody waited for a second time, however long it lasts.
     Longest = lists:max(names_until(C, A, still, 1, Began + 1000 * atoll_tier:size(still_s))),
-    ?assert(Longest < ?ON_MS),
+    ?assert(Longest < ?ANSWER_MS),
     %% The node itself was never in doubt.
     ?assertEqual(lists:sort([A, D]), lists:sort(?C:call(C, B, erlang, nodes, []))),
     Resumed = erlang:monotonic_time(millisecond),
@@ -101,7 +102,7 @@ a_member_that_stands_still_loses_nothing(Config) ->
     ok = ?C:call(C, A, atoll_barrier, hang_up, [Ear]),
     ?assertEqual(quiet, ?C:call(C, A, atoll_barrier, demonitor, [Monitor])),
     ?C:report("a member whose names stand still holds up a name for ~b ms, and has all ~b ms after it goes on", [Waited, On]),
-    ?assert(On < ?ON_MS).
+    ?assert(On < ?ANSWER_MS).
 
 %% One name after the other, and what each takes.
 names_until(C, Node, Group, N, Until) ->

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Whom readers find where several nodes say they have a name.
 -module(atoll_name_slot_tests).
 
@@ -49,6 +50,23 @@ ones_own_is_shown_when_it_is_held_test() ->
     %% What takes the place of another at once.
     Given = ?S:add(?S:entry(firm, a, 2, self(), none), ?S:show(a, Held)),
     ?assertEqual({self(), none}, ?S:shown(a, Given)).
+
+who_hands_it_over_is_found_meanwhile_test() ->
+    Had = ?S:show(x, ?S:settle(fun all/1, ?S:add(entry(a, 1), ?S:new()))),
+    Waits = ?S:settle(fun all/1, ?S:hand_over(a, Had)),
+    ?assertEqual(none, front(Waits)),
+    ?assertEqual(same, ?S:shown(x, Waits)),
+    ?assertEqual(Waits, ?S:show(x, Waits)),
+    ?assert(?S:waits(a, Waits)),
+    %% Until there is another.
+    Next = ?S:settle(fun all/1, ?S:add(entry(b, 1), Waits)),
+    ?assertEqual({self(), {b, 1}}, ?S:shown(x, Next)),
+    ?assertEqual(none, ?S:shown(x, ?S:remove(b, ?S:show(x, Next)))),
+    %% Or nobody waits for one, or the owner is no member any more.
+    ?assertEqual(none, ?S:shown(x, ?S:wait_no_more(Waits))),
+    ?assertEqual(none, ?S:shown(x, ?S:settle(fun(Node) -> Node =/= a end, Waits))),
+    %% What nobody was told of is not waited for.
+    ?assertEqual(none, ?S:shown(x, ?S:remove(b, ?S:hand_over(a, ?S:show(x, Next))))).
 
 one_entry_of_an_owner_test() ->
     Slot = ?S:settle(fun all/1, ?S:add(entry(b, 1), ?S:add(entry(a, 1), ?S:new()))),

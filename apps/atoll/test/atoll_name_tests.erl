@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Reading names, without the process that keeps them.
 -module(atoll_name_tests).
 

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Runs on the nodes under test: many callers at once of whatever changes names and
 %% groups, drawn from a seed. What they are answered is counted, and what is not in the
 %% documentation is kept.

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% The truth of `yes' on real nodes: after each one every live member has the name, while
 %% members are killed and started again, and stopped and let go on, all the time.
 %%

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Names as programs use them, on real nodes: many callers at once, wrong calls, the
 %% behaviours of OTP, and `global''s functions.
 -module(atoll_name_use_SUITE).

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Runs on the nodes under test: writes down when connections come and go, and whom the names
 %% find silent, so that a suite can tell who was a live member when, and does what has to be
 %% timed there.

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% A small world for the protocol of names: the very module that runs on real nodes,
 %% in virtual time. Connections keep the order of messages and may lose some; they
 %% break and come back; nodes are killed, started again and paused; processes die;
@@ -34,6 +35,8 @@
     groups = #{},
     heard = #{},
     tables = #{},
+    %% {Node, Key of its table}: a name that the node has in the world.
+    own = #{},
     dead = #{},
     monitors = #{},
     wants = #{},
@@ -187,7 +190,7 @@ reboot(Node, #world{starts = Starts, now = Now, paused = Paused, without = Witho
     World0 = Running#world{paused = maps:without([N || N <- [Node], is_map_key(N, Without)], Paused), without = maps:remove(Node, Without)},
     Starts1 = maps:update_with(Node, fun(N) -> N + 1 end, 1, Starts),
     #{Node := Table} = World0#world.tables,
-    Own = maps:filter(fun(_, {Pid, _}) -> node(Pid) =:= Node end, Table),
+    Own = maps:filter(fun(Key, _) -> is_map_key({Node, Key}, World0#world.own) end, Table),
     #{Node := #{names := Ids}} = World0#world.nodes,
     Held = lists:sort([{maps:get(G, Ids), N, Pid, Meta} || {{G, N}, {Pid, Meta}} <- maps:to_list(Own)]),
     Config = (config(Node, Starts1, World0))#{published => own_groups(Node, World0), held => Held},
@@ -389,9 +392,14 @@ perform({reply, {_, Id}, Reply}, Node, #world{replies = Replies, open = Open, no
     World#world{replies = Replies#{Id => {Reply, Request, Asked, Now}}, open = maps:remove(Id, Open)};
 perform({notify, {registered, Group, Name, Pid}}, Node, #world{yes = Yes} = World) ->
     look(Group, Name, Pid, Node, World#world{yes = [{Group, Name, Pid} | Yes]});
-perform({act, {insert, Group, Name, Pid, Meta, _Whose}}, Node, #world{tables = Tables} = World) ->
+perform({act, {insert, Group, Name, Pid, Meta, Whose}}, Node, #world{tables = Tables, own = Own0} = World) ->
     #{Node := Table} = Tables,
-    World#world{tables = Tables#{Node := Table#{{Group, Name} => {Pid, Meta}}}};
+    Own =
+        case Whose of
+            other -> maps:remove({Node, {Group, Name}}, Own0);
+            {own, _} -> Own0#{{Node, {Group, Name}} => []}
+        end,
+    World#world{own = Own, tables = Tables#{Node := Table#{{Group, Name} => {Pid, Meta}}}};
 perform({act, {delete, Group, Name}}, Node, #world{tables = Tables} = World) ->
     #{Node := Table} = Tables,
     true = is_map_key({Group, Name}, Table),

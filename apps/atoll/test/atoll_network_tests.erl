@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Distances in a declared network are those of the paper, and an ultrametric; a term or a
 %% file that is none is told of with the place.
 -module(atoll_network_tests).

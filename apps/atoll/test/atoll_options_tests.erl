@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Options of a protocol: what is given, and what the module says that there is.
 -module(atoll_options_tests).
 

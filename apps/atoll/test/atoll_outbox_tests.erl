@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% What waits for a link: bounded, counted, in order.
 -module(atoll_outbox_tests).
 

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% The overlay on real nodes of a stock kernel with -connect_all false, told what to do
 %% over their standard input. Eight nodes run hyparview, with the detector as it is by
 %% default. Five more have no overlay until a case says which.
@@ -114,7 +115,8 @@ a_sender_that_is_too_fast_is_told(Config) ->
 
 members_acknowledge_a_broadcast(Config) ->
     [First | _] = All = atoll_cluster:nodes(?config(small, Config)),
-    C = small(Config, hyparview, #{contacts => [First]}),
+    %% Who is silent is not dead for as long as the case takes; who refuses is.
+    C = small(Config, hyparview, #{contacts => [First], detector => #{dead_ms => 60000, silent_ms => 60000}}),
     ok = atoll_overlay_cluster:settle(C),
     [A, B, Stopped, Killed | _] = Nodes = lists:sort(All),
     Say = fun(Payload, Options) -> call(C, A, atoll, broadcast, [test, Payload, Options]) end,
@@ -125,9 +127,8 @@ members_acknowledge_a_broadcast(Config) ->
     ?assertEqual({true, []}, {length(Some) >= 3, Some -- Nodes}),
     ?assertEqual({error, {too_few_members, 5, 6}}, Say(many, #{ack => 6})),
     ok = atoll_cluster:pause(C, Stopped),
-    %% Before anybody can be held to be dead.
-    ?assertEqual({error, {unanswered, [Stopped]}}, Say(late, #{ack => all, timeout => 1000})),
-    ?assertEqual({error, {acknowledged, 4, 5}}, Say(late, #{ack => 5, timeout => 500})),
+    ?assertEqual({error, {unanswered, [Stopped]}}, Say(late, #{ack => all, timeout => 2000})),
+    ?assertEqual({error, {acknowledged, 4, 5}}, Say(late, #{ack => 5, timeout => 2000})),
     ok = atoll_cluster:resume(C, Stopped),
     [ok = call(C, N, atoll_overlay_witness, await, [members, Nodes]) || N <- Nodes],
     ok = atoll_cluster:kill(C, Killed),
@@ -230,16 +231,29 @@ a_short_pause_harms_nobody(Config) ->
     C = ?config(cluster, Config),
     Nodes = atoll_cluster:nodes(C),
     B = lists:nth(6, Nodes),
-    Others = Nodes -- [B],
+    short_pause(C, B, Nodes -- [B], 5).
+
+%% A machine with other work may make a long one of it, which is no promise: then again.
+short_pause(C, B, Others, Times) ->
     [ok = call(C, N, atoll_overlay_witness, monitor_nodes, [[B]]) || N <- Others],
+    Began = erlang:monotonic_time(millisecond),
     ok = atoll_cluster:pause(C, B),
     %% How long the fault lasts.
     receive after 2000 -> ok end,
     ok = atoll_cluster:resume(C, B),
+    Lasted = erlang:monotonic_time(millisecond) - Began,
     %% What is sent after the pause comes to all; a verdict would have come before.
-    ok = call(C, B, atoll_overlay_witness, broadcast, [after_pause, 1, 1]),
-    [ok = call(C, N, atoll_overlay_witness, await_event, [broadcast, #{payload => {after_pause, 1}}]) || N <- Others],
-    [?assertEqual({N, [], []}, {N, call(C, N, atoll_overlay_witness, monitors, []), about(B, seen(C, N))}) || N <- Others].
+    ok = call(C, B, atoll_overlay_witness, broadcast, [{after_pause, Times}, 1, 1]),
+    [ok = call(C, N, atoll_overlay_witness, await_event, [broadcast, #{payload => {{after_pause, Times}, 1}}]) || N <- Others],
+    Harm = [{N, Fired, Told} || N <- Others, {Fired, Told} <- [{call(C, N, atoll_overlay_witness, monitors, []), about(B, seen(C, N))}], {Fired, Told} =/= {[], []}],
+    case Harm of
+        [] ->
+            ok;
+        _ ->
+            ?assert(Lasted > 3000 andalso Times > 1, {Lasted, Harm}),
+            ok = atoll_overlay_cluster:settle(C),
+            short_pause(C, B, Others, Times - 1)
+    end.
 
 each_restart_is_a_new_life_and_no_old_message_is_taken_for_new(Config) ->
     C = ?config(cluster, Config),
@@ -247,19 +261,14 @@ each_restart_is_a_new_life_and_no_old_message_is_taken_for_new(Config) ->
     B = lists:nth(7, Nodes),
     Others = Nodes -- [B],
     %% The load: everybody talks.
-    _ = [call(C, N, atoll_overlay_witness, chatter, [N, 20]) || N <- Others],
-    Lives = [
-        begin
-            Life = life(C, B),
-            _ = call(C, B, atoll_overlay_witness, chatter, [{life, Life}, 5]),
-            [ok = call(C, N, atoll_overlay_witness, await_event, [broadcast, #{payload => {{life, Life}, 10}}]) || N <- [hd(Others)]],
-            ok = atoll_cluster:kill(C, B),
-            ok = atoll_cluster:restart(C, B),
-            ok = call(C, B, atoll_overlay_witness, start, []),
-            Life
-        end
-     || _ <- lists:seq(1, atoll_tier:size(overlay_lives))
-    ],
+    Talk = [{N, call(C, N, atoll_overlay_witness, chatter, [N, 20])} || N <- Others],
+    Lives =
+        try
+            [one_more_life(C, B, hd(Others)) || _ <- lists:seq(1, atoll_tier:size(overlay_lives))]
+        after
+            %% Or it would be the load of all that follows.
+            [true = call(C, N, erlang, exit, [Pid, kill]) || {N, Pid} <- Talk]
+        end,
     ?assertEqual(Lives, lists:usort(Lives)),
     ?assert(life(C, B) > lists:last(Lives)),
     [
@@ -269,6 +278,16 @@ each_restart_is_a_new_life_and_no_old_message_is_taken_for_new(Config) ->
         end
      || N <- Others
     ].
+
+%% B talks until it is killed, and is there again.
+one_more_life(C, B, Other) ->
+    Life = life(C, B),
+    _ = call(C, B, atoll_overlay_witness, chatter, [{life, Life}, 5]),
+    ok = call(C, Other, atoll_overlay_witness, await_event, [broadcast, #{payload => {{life, Life}, 10}}]),
+    ok = atoll_cluster:kill(C, B),
+    ok = atoll_cluster:restart(C, B),
+    ok = call(C, B, atoll_overlay_witness, start, []),
+    Life.
 
 a_crashed_overlay_process_comes_back(Config) ->
     C = ?config(cluster, Config),
@@ -462,15 +481,16 @@ a_partly_connected_overlay_refuses_a_full_mesh(Config) ->
     ?assert(is_pid(C)).
 
 an_overlay_needs_a_name(_Config) ->
-    {ok, Peer, nonode@nohost} = peer:start(#{connection => standard_io, args => ["-pa" | code:get_path()]}),
+    {ok, Peer, nonode@nohost} = peer:start(#{connection => standard_io, wait_boot => ?CALL_MS, args => ["-pa" | code:get_path()]}),
     try
-        ok = peer:call(Peer, application, set_env, [atoll, overlay, mesh]),
-        {error, {atoll, {Reason, _}}} = peer:call(Peer, application, ensure_all_started, [atoll]),
+        Call = fun(M, F, A) -> peer:call(Peer, M, F, A, ?CALL_MS) end,
+        ok = Call(application, set_env, [atoll, overlay, mesh]),
+        {error, {atoll, {Reason, _}}} = Call(application, ensure_all_started, [atoll]),
         ?assertEqual({bad_option, overlay, no_name}, Reason),
-        ?assertEqual({error, not_running}, peer:call(Peer, atoll, join, ['a@host'])),
-        ?assertEqual({error, not_running}, peer:call(Peer, atoll, subscribe, [all])),
-        ?assertEqual({error, not_running}, peer:call(Peer, atoll, record, ["anywhere"])),
-        ?assertEqual(not_running, peer:call(Peer, atoll, status, []))
+        ?assertEqual({error, not_running}, Call(atoll, join, ['a@host'])),
+        ?assertEqual({error, not_running}, Call(atoll, subscribe, [all])),
+        ?assertEqual({error, not_running}, Call(atoll, record, ["anywhere"])),
+        ?assertEqual(not_running, Call(atoll, status, []))
     after
         peer:stop(Peer)
     end.
@@ -563,7 +583,7 @@ trouble_with_dns_takes_no_member_away_and_is_said(Config) ->
         name => "app.svc.local",
         node => Name,
         nameservers => [{{127, 0, 0, 1}, atoll_dns_server:port(Server)}],
-        timeout => 300
+        timeout => 1000
     },
     ok = atoll_dns_server:set(Server, a, [{records, [{127, 0, 0, 1}]}]),
     C = small(Config, hyparview, #{discovery => [{dns, Source}], discovery_interval => 200}),
@@ -606,6 +626,8 @@ a_detector_of_their_own_finds_the_stopped_and_the_killed(Config) ->
     Settings = #{contacts => lists:sublist(Nodes, 3), detector => atoll_detector_plain},
     C = small(Config, hyparview, Settings),
     ok = atoll_overlay_cluster:settle(C),
+    %% Who is a neighbour since a moment ago, and was not heard yet, is not this detector's to bury.
+    [ok = call(C, N, atoll_overlay_witness, await_heard, []) || N <- Nodes],
     ok = atoll_cluster:pause(C, Stopped),
     ok = atoll_cluster:kill(C, Killed),
     [?assertEqual({N, ok}, {N, call(C, N, atoll_overlay_witness, await, [members, lists:sort(Others)])}) || N <- Others],

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Clusters of real nodes with an overlay, for the suites: how they start, when they are
 %% settled, and what their neighbours look like together.
 -module(atoll_overlay_cluster).

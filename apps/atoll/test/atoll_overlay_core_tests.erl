@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% What the overlay owes its parts: one life of a peer after the other, links on
 %% demand, and what one part has to say to the others.
 -module(atoll_overlay_core_tests).

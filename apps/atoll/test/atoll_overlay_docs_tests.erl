@@ -1,11 +1,7 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% docs/overlay.md says what is so.
 -module(atoll_overlay_docs_tests).
 -include_lib("eunit/include/eunit.hrl").
-
-every_key_stands_there_with_its_default_test() ->
-    {ok, Config} = atoll_config:new([], false),
-    Said = lists:append([maps:to_list(defaults(Table)) || Table <- tables("Configuration")]),
-    ?assertEqual(lists:sort(maps:to_list(maps:remove(connect_all, Config))), lists:sort(Said)).
 
 every_call_exists_test() ->
     [Calls] = tables("Calls"),
@@ -35,28 +31,6 @@ the_handler_is_that_of_the_tests_test() ->
 the_options_of_a_handler_stand_there_test() ->
     [_Callbacks, _Calls, Options] = tables("State on all members"),
     ?assertEqual(maps:map(fun(_Key, {_Kind, Default}) -> Default end, atoll_handler_core:options()), defaults(Options)).
-
-%% Of the quickstarts too.
-links_lead_somewhere_test() ->
-    [
-        ?assertEqual({From, To, true}, {From, To, leads_somewhere(From, To)})
-     || From <- ["overlay.md", "groups.md", "reach.md", "distance.md", "placement.md", "singletons.md", "quickstart-erlang.md", "quickstart-elixir.md"], To <- links(From)
-    ].
-
-links(Page) ->
-    {match, Links} = re:run(page(Page), "\\]\\(([^)]+)\\)", [global, {capture, all_but_first, list}]),
-    lists:append(Links).
-
-leads_somewhere(From, To) ->
-    case string:split(To, "#") of
-        [File] -> filelib:is_file(filename:join([root(), "docs", File]));
-        ["", Anchor] -> lists:member(Anchor, anchors(From));
-        [File, Anchor] -> lists:member(Anchor, anchors(File))
-    end.
-
-anchors(Page) ->
-    {match, Heads} = re:run(page(Page), "^#+ (.*)$", [global, multiline, {capture, all_but_first, list}]),
-    [re:replace(string:lowercase(Head), " ", "-", [global, {return, list}]) || [Head] <- Heads].
 
 defaults(Rows) ->
     maps:from_list([{list_to_atom(quoted(Key)), term(quoted(Default))} || [Key, Default | _] <- Rows]).

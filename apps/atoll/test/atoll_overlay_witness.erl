@@ -1,9 +1,10 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Runs on the nodes under test: writes down the events of the overlay, and what its
 %% monitors say, with the machine's time, and lets a caller wait for what it is to see.
 -module(atoll_overlay_witness).
 
 -export([start/0, stop/0, seen/0, forget/0]).
--export([await/2, await/3, await_metas/1, await_event/2, await_alone/0, await_sources/0, await_history/0]).
+-export([await/2, await/3, await_metas/1, await_event/2, await_alone/0, await_heard/0, await_sources/0, await_history/0]).
 -export([monitor_nodes/1, monitors/0]).
 -export([broadcast/3, broadcast_to_busy/0, chatter/2]).
 -export([busy/2, search/0]).
@@ -22,7 +23,7 @@ start() ->
                 true = register(?MODULE, self()),
                 ok = atoll:subscribe(all),
                 Caller ! {self(), ready},
-                loop([])
+                loop([], [])
             end),
             receive
                 {Pid, ready} ->
@@ -49,25 +50,41 @@ stop() ->
             end
     end.
 
-%% Entries are newest first.
-loop(Entries) ->
+%% Entries are newest first; some wait for one that has not come.
+loop(Entries, Waits) ->
     receive
         {seen, From} ->
             From ! {?MODULE, lists:reverse(Entries)},
-            loop(Entries);
+            loop(Entries, Waits);
         {forget, From} ->
             From ! {?MODULE, ok},
-            loop([]);
+            loop([], Waits);
+        {await, _, _, _} = Wait ->
+            loop(Entries, answer_all(Entries, [Wait | Waits]));
         {monitor_nodes, From, Nodes} ->
             %% By name, so that nobody has to be asked for a pid.
             _ = [erlang:monitor(process, {?MODULE, Node}) || Node <- Nodes],
             From ! {?MODULE, ok},
-            loop(Entries);
+            loop(Entries, Waits);
         {atoll, Kind, Details} ->
-            loop([{now_ms(), Kind, Details} | Entries]);
+            happened(Kind, Details, Entries, Waits);
         {'DOWN', _Ref, process, {?MODULE, Node}, Reason} ->
-            loop([{now_ms(), down, #{node => Node, reason => Reason}} | Entries])
+            happened(down, #{node => Node, reason => Reason}, Entries, Waits)
     end.
+
+happened(Kind, Details, Entries, Waits) ->
+    Entry = {now_ms(), Kind, Details},
+    loop([Entry | Entries], answer_all([Entry], Waits)).
+
+%% Those who still wait.
+answer_all(Entries, Waits) ->
+    [Wait || Wait <- Waits, not answer(Entries, Wait)].
+
+answer(Entries, {await, Alias, Kind, Details}) ->
+    Fits = fun({_, K, D}) -> K =:= Kind andalso maps:with(maps:keys(Details), D) =:= Details end,
+    Seen = lists:any(Fits, Entries),
+    _ = [Alias ! {Alias, ok} || Seen],
+    Seen.
 
 %% The nodes of one machine have this clock in common.
 now_ms() ->
@@ -81,9 +98,12 @@ seen() -> ask({seen, self()}).
 -spec forget() -> ok.
 forget() -> ask({forget, self()}).
 
-%% @doc The witness monitors those of these nodes.
+%% @doc The witness monitors those of these nodes, over connections that are there when this returns: while
+%% one is being made a monitor waits for that, seven seconds if the node does not answer.
 -spec monitor_nodes([node()]) -> ok.
-monitor_nodes(Nodes) -> ask({monitor_nodes, self(), Nodes}).
+monitor_nodes(Nodes) ->
+    _ = [true = net_kernel:connect_node(Node) || Node <- Nodes],
+    ask({monitor_nodes, self(), Nodes}).
 
 ask(Request) ->
     ?MODULE ! Request,
@@ -140,13 +160,16 @@ await_alone() ->
 %% @doc Waits until the witness has seen an event of this kind with these details.
 -spec await_event(atom(), map()) -> ok | {not_seen, Kind :: atom(), map()}.
 await_event(Kind, Details) ->
-    until(fun() ->
-        Fits = fun({_, K, D}) -> K =:= Kind andalso maps:with(maps:keys(Details), D) =:= Details end,
-        case lists:any(Fits, seen()) of
-            true -> ok;
-            false -> {not_seen, Kind, Details}
-        end
-    end).
+    %% The witness says so: what its monitors hear is no event that this process could hear too.
+    Alias = erlang:monitor(process, ?MODULE, [{alias, reply_demonitor}]),
+    ?MODULE ! {await, Alias, Kind, Details},
+    receive
+        {Alias, ok} -> ok;
+        {'DOWN', Alias, process, _, Reason} -> error({no_witness, Reason})
+    after ?DEADLINE_MS ->
+        true = erlang:demonitor(Alias, [flush]),
+        {not_seen, Kind, Details}
+    end.
 
 %% @doc Waits until this node knows what was broadcast before it came: of what is sent
 %% earlier it is promised nothing. There is no event for that either.
@@ -157,6 +180,19 @@ await_history() ->
             case atoll:status() of
                 #{overlay := #{broadcast := #{fresh := true}}} -> still_fresh;
                 #{} -> ok
+            end
+        end,
+        erlang:monotonic_time(millisecond) + ?DEADLINE_MS
+    ).
+
+%% @doc Waits until this node has heard all those that its detector, atoll_detector_plain, watches.
+-spec await_heard() -> ok | {unheard, non_neg_integer()}.
+await_heard() ->
+    again(
+        fun() ->
+            case atoll:status() of
+                #{overlay := #{detector := #{watched := Watched, unheard := 0}}} when Watched > 0 -> ok;
+                #{overlay := #{detector := #{unheard := Unheard}}} -> {unheard, Unheard}
             end
         end,
         erlang:monotonic_time(millisecond) + ?DEADLINE_MS

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% What two ends of a link tell each other.
 -module(atoll_peers_tests).
 

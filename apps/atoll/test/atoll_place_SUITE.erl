@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Placing processes on real nodes that differ, that are silent, and that are lost.
 -module(atoll_place_SUITE).
 

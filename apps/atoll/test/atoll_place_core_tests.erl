@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% The protocol that watches placed processes, event by event.
 -module(atoll_place_core_tests).
 

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% What the suites of placing have their nodes do, a supervisor among it.
 -module(atoll_place_probe).
 

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Placing on the one node that there is: what is asked for, how it is refused, and the watch.
 -module(atoll_place_tests).
 

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% A server to be placed, which says where it was started and how it was ended.
 -module(atoll_place_worker).
 

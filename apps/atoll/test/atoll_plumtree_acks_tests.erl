@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Acknowledgements of broadcasts: who waits for them, and how they go to the sender.
 -module(atoll_plumtree_acks_tests).
 

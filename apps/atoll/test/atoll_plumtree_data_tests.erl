@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% What the broadcast protocol keeps: marks, what was seen, the cache, the trees, the
 %% missing messages, and the table with a bound.
 -module(atoll_plumtree_data_tests).

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% The broadcast protocol, event by event.
 -module(atoll_plumtree_tests).
 
@@ -192,6 +193,28 @@ a_large_gap_begins_an_exchange_with_whom_it_came_from_test() ->
     ?assertMatch([{a, {exchange, true, [{me, 1, 0, 0}, {r, 1, 1, _}]}}], sent(Effects)),
     {_, Soon} = run([from(a, gossip(31))], State),
     ?assertEqual([], sent(Soon)).
+
+%% Nobody announces what it sent when it had no neighbours, and all that follows is held for it.
+a_small_gap_that_stays_begins_an_exchange_with_the_parent_and_then_with_any_neighbour_test() ->
+    {State, Effects} = run([from(b, gossip(2))], 100, settled([a, b])),
+    ?assertEqual([{timer, gap, 1000}], [Timer || {timer, gap, _} = Timer <- Effects]),
+    {Asked, Asks} = run([{timeout, gap}], 1100, State),
+    ?assertMatch([{send, b, {exchange, true, [{me, 1, 0, 0}, {r, 1, 0, 2#10}]}}, {timer, gap, 1000}], Asks),
+    Others = [Node || Now <- lists:seq(2100, 22100, 1000), {_, E} <- [run([{timeout, gap}], Now, Asked)], {send, Node, {exchange, _, _}} <- E],
+    ?assertEqual({21, true}, {length(Others), lists:all(fun(Node) -> lists:member(Node, [a, b]) end, Others)}),
+    {Closed, _} = run([from(b, gossip(1))], 1200, Asked),
+    ?assertEqual({Closed, []}, run([{timeout, gap}], 2100, Closed)),
+    %% The next one has its own time.
+    {Next, Timer} = run([from(b, gossip(4))], 2000, Closed),
+    ?assertEqual([{timer, gap, 1000}], [T || {timer, gap, _} = T <- Timer]),
+    ?assertEqual([{timer, gap, 900}], element(2, run([{timeout, gap}], 2100, Next))).
+
+what_a_fresh_node_has_sent_is_compared_when_it_is_settled_test() ->
+    {Spoken, _} = run([{cast, {broadcast, x}}, {up, a}, {up, b}], new(#{fresh_ms => 2000})),
+    {_, Effects} = run([from(b, {baseline, true, [{r, 1, 7, 0}]})], Spoken),
+    ?assertEqual([{a, {exchange, true, [{me, 1, 1, 0}, {r, 1, 7, 0}]}}], sent(Effects)),
+    {_, Alone} = run([{timeout, fresh}], 2000, Spoken),
+    ?assertMatch([{_, {exchange, true, [{me, 1, 1, 0}]}}], sent(Alone)).
 
 new_neighbours_come_first_in_exchanges_test() ->
     {State, _} = run([{up, b}, {up, c}], settled([a])),
@@ -481,9 +504,23 @@ what_is_delivered_is_acknowledged_to_whom_it_came_from_first_test() ->
 what_is_held_is_not_acknowledged_test() ->
     {State, Effects} = run([from(b, wanted(2))], settled([a, b])),
     ?assertNot(lists:member({timer, acks, 50}, Effects)),
-    ?assertEqual([], sent(element(2, run([from(r, {acks_wanted, [{1, 2}]})], State)))),
     {Delivered, _} = run([from(b, gossip(1))], State),
     ?assertEqual([{r, {acks, [{{r, 1, 2}, [me]}]}}], sent(element(2, run([from(r, {acks_wanted, [{1, 2}]})], Delivered)))).
+
+%% It is the sender itself that asks, and it has them.
+who_is_asked_for_an_acknowledgement_and_lacks_the_message_gets_it_from_the_sender_test() ->
+    Wants = fun(Seqs, State) -> sent(element(2, run([from(r, {acks_wanted, [{1, Seq} || Seq <- Seqs]})], State))) end,
+    ?assertMatch([{r, {exchange, true, [{me, 1, 0, 0}]}}], Wants([1], settled([a, b]))),
+    {Held, _} = run([from(b, wanted(2))], settled([a, b])),
+    ?assertMatch([{r, {exchange, true, [{me, 1, 0, 0}, {r, 1, 0, 2#10}]}}], Wants([2], Held)),
+    %% Once, however many are lacking, and beside what it has.
+    {Both, _} = run([from(b, wanted(1)), from(b, wanted(3))], settled([a, b])),
+    ?assertMatch([{r, {acks, [{{r, 1, 1}, [me]}]}}, {r, {exchange, _, _}}], Wants([1, 2, 3], Both)),
+    %% What it counts as seen since it joined later does not come.
+    {Later, _} = run([{up, a}, from(a, {baseline, true, [{r, 1, 7, 0}]})], new(#{})),
+    ?assertEqual([], Wants([7], Later)),
+    {Fresh, _} = run([{up, a}], new(#{})),
+    ?assertEqual([], Wants([1], Fresh)).
 
 a_caller_is_told_who_has_acknowledged_test() ->
     From = {self(), all},

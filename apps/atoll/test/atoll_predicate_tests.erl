@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Conditions on attributes: which nodes they choose, and what is said of wrong ones.
 -module(atoll_predicate_tests).
 

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Runs what is expected to complain, without the complaints on the console.
 -module(atoll_quiet).
 

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Protocols of a release to come, made of those that there are: modules with the same code, and
 %% other versions on the wire. Every version but the first wraps each message, and the wrapping
 %% names the version: what is read as another fails.

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Random choices from lists.
 -module(atoll_random_tests).
 

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Everybody reaches everybody over groups, on real nodes: each has connections with its
 %% own groups alone, and programs that know nothing of it send, call, monitor and link
 %% from any node to any other. Gateways are killed under load, and come back.
@@ -57,9 +58,8 @@ cases(deep) ->
 
 init_per_suite(Config) ->
     Count = atoll_tier:size(reach_nodes),
-    Groups = case atoll_tier:tier() of fast -> 2; deep -> Count div 5 end,
     Layout = fun(Nodes) ->
-        {ok, Topology} = atoll_topology:star(Nodes, #{groups => Groups, gateways => 2}),
+        {ok, Topology} = atoll_topology:star(Nodes, #{groups => atoll_tier:size(reach_groups), gateways => 2}),
         atoll_topology:groups(Topology)
     end,
     Cluster = start(Count, Layout, [{unrouted, refuse}, {circuit_window, ?WINDOW}], []),
@@ -242,11 +242,10 @@ under_load(C, Receivers, Pairs, Victim, Strike) ->
      || {From, _} <- Receivers
     ],
     Watchers = [{Node, call(C, Node, atoll_reach_load, watch, [[To || {To, _} <- Receivers, To =/= Node]])} || {Node, _} <- Receivers],
-    {Before, After} = case atoll_tier:tier() of fast -> {500, 1500}; deep -> {1000, 3000} end,
-    ok = run_for(Before),
+    ok = run_for(atoll_tier:size(reach_before_ms)),
     Struck = now_us(),
     ok = Strike(),
-    ok = run_for(After),
+    ok = run_for(atoll_tier:size(reach_after_ms)),
     Ended = [{From, call(C, From, atoll_reach_load, end_streams, [Pids])} || {From, Pids} <- Senders],
     Counts = maps:groups_from_list(fun({_, {To, _, _}}) -> To end, lists:append([Said || {_, Said} <- Ended])),
     Got = lists:append([

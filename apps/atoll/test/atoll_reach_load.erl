@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Runs on the nodes under test: streams of numbered messages whose receivers know what is
 %% missing, what came out of order and for how long nothing came; watchers that write down
 %% each DOWN, EXIT and nodedown; and senders that send as fast as they can.

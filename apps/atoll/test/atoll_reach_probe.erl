@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Runs on the nodes under test: a named process that answers, and a look from each node
 %% at what it reaches and what connections it has. Nothing here is told of any path.
 -module(atoll_reach_probe).

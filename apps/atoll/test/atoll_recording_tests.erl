@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Recordings in files: what comes back of one that is whole, cut, damaged, full,
 %% or none.
 -module(atoll_recording_tests).

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% The ring of neighbours, and the table of obituaries, against their models.
 -module(atoll_ring_tests).
 

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Rooms of six real nodes are killed one after the other, while names come and go: no process that
 %% lives loses its name or its group, and all members find it soon after.
 %%

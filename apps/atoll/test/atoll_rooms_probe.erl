@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Runs on the nodes under test: names that come and go, and when the others are all found.
 -module(atoll_rooms_probe).
 

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% The rooms of the house: each calls only those below it, no modules call each
 %% other in a circle, and the library needs OTP alone. The call graph is xref's.
 -module(atoll_rooms_tests).
@@ -11,19 +12,24 @@
 %% The applications of the repository, each with those it may call.
 -define(APPLICATIONS, #{
     atoll => [],
-    atoll_attr_compat => [atoll],
+    atoll_compat => [atoll],
     atoll_cluster => [],
-    atoll_sim => [atoll],
-    atoll_chaos => [atoll, atoll_cluster, atoll_sim],
+    %% The frame knows no tool: the commands of one stand on it, in the tool's application.
+    atoll_cli => [atoll],
+    atoll_test => [atoll_cli],
+    atoll_sim => [atoll, atoll_cli],
+    atoll_semantics => [atoll, atoll_cli, atoll_cluster],
+    atoll_view => [atoll, atoll_cli, atoll_cluster, atoll_sim],
+    atoll_up => [atoll, atoll_cli, atoll_cluster, atoll_sim, atoll_view],
+    atoll_chaos => [atoll, atoll_cli, atoll_cluster, atoll_sim, atoll_up, atoll_view],
     aco => [atoll],
     orbit => [atoll],
     %% The harness knows no case; what it measures of them are the benchmarks.
-    atoll_bench => [atoll, atoll_cluster],
+    atoll_bench => [atoll, atoll_cli, atoll_cluster],
     debench => [atoll, atoll_bench, atoll_cluster],
     atoll_benchmarks => [atoll, aco, atoll_bench, atoll_chaos, atoll_cluster, atoll_sim, debench, orbit],
-    atoll_experiments => [atoll, aco, atoll_bench, atoll_benchmarks, atoll_cluster, atoll_sim, orbit],
-    atoll_cli => [atoll, aco, atoll_bench, atoll_benchmarks, debench, atoll_chaos, atoll_cluster, atoll_experiments, atoll_sim, orbit],
-    atoll_test => [atoll_cli]
+    atoll_cases => [atoll, aco, atoll_bench, atoll_benchmarks, atoll_chaos, atoll_cli, atoll_cluster, atoll_view, debench, orbit],
+    atoll_experiments => [atoll, aco, atoll_bench, atoll_benchmarks, atoll_cli, atoll_cluster, atoll_sim, orbit]
 }).
 
 %% What the library may call beside itself.

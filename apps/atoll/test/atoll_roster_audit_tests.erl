@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Nobody is found dead whom one of several has reached, and nobody by one node alone.
 -module(atoll_roster_audit_tests).
 

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% What members say of themselves merges to the same whatever the order, the last word of
 %% each wins, and its size is bounded.
 -module(atoll_roster_meta_tests).

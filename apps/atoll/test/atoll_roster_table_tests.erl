@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Tables merge to the same whatever the order, and tell by hashes where they differ.
 -module(atoll_roster_table_tests).
 

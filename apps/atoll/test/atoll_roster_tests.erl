@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Each rule of the roster: what is news, what is compared, who is up and down, how a
 %% node leaves, and how it learns that it is held to be dead.
 -module(atoll_roster_tests).

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Who is in the result of a measurement, and who is blamed for what. On nodes it is atoll_distance_SUITE.
 -module(atoll_round_trips_tests).
 

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% The directory on real nodes: who stands where is known everywhere, and routes come of it,
 %% with reasons; who leaves, dies, relays for nobody, or is no node of Atoll.
 %%
@@ -69,7 +70,7 @@ start(Case) ->
     atoll_cluster_owned:start(#{nodes => Count, connect_all => false, apps => [atoll], args => fun(Nodes) -> args(Case, Nodes) end}).
 
 count(a_hidden_peer_is_not_greeted) -> 2;
-count(the_neighbours_of_an_overlay_are_links) -> case atoll_tier:tier() of fast -> 4; deep -> 6 end;
+count(the_neighbours_of_an_overlay_are_links) -> atoll_tier:size(link_overlay_nodes);
 count(the_carrier_goes_by_the_routes_and_relays_by_the_policy) -> 8;
 count(_) -> shared.
 

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% What the route room makes of what it hears, and what it answers.
 -module(atoll_route_core_tests).
 

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% What a route is: a shortest chain of cliques and links that are there, drawn fairly, around
 %% whom it is to avoid, with a reason where there is none.
 -module(atoll_routes_tests).

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% SCAMP, event by event.
 -module(atoll_scamp_tests).
 

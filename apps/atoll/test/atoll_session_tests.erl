@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% The conversation of two nodes: all that is said arrives once and in order, whatever is
 %% lost, and a new life of one end begins anew.
 -module(atoll_session_tests).

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% What a node sends to all its peers, and when.
 -module(atoll_sessions_tests).
 

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% A singleton on six real nodes: its node is killed, cut off, stopped and taken out of the group.
 %%
 %% Each node observes all servers that it sees, with times. Of two that it sees at once none is

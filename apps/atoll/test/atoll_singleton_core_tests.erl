@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 -module(atoll_singleton_core_tests).
 
 -include_lib("proper/include/proper.hrl").

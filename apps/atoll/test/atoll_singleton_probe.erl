@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Runs on the nodes under test: a supervisor with singletons, the server that they run, and an
 %% observer of all such servers of the nodes that are connected, with times.
 -module(atoll_singleton_probe).

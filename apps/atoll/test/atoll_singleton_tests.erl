@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% A singleton on one node, which shares its names with nobody.
 -module(atoll_singleton_tests).
 
@@ -17,7 +18,8 @@ singleton_test_() ->
             {"a name that is taken back ends the server", fun a_name_that_is_taken_back_ends_the_server/0},
             {"it outlives a restart of the application", fun it_outlives_a_restart_of_the_application/0},
             {"the keeper's crash takes the server along", fun a_crash_of_the_keeper_takes_the_server_along/0},
-            {"stop ends it for good", fun stop_ends_it_for_good/0}
+            {"stop ends it for good", fun stop_ends_it_for_good/0},
+            {"a keeper that has just ended has nothing to say", fun a_keeper_that_has_just_ended_has_nothing_to_say/0}
         ]
     ]}.
 
@@ -114,6 +116,21 @@ stop_ends_it_for_good() ->
     none = ?P:await(?KEY, none),
     ?assertEqual(none, atoll_singleton:info(undefined, it)),
     wait(fun() -> [Pid || {_, Pid, _, _} <- ?P:children()] end, [undefined]).
+
+%% The table has its name for as long as the process of the names has not heard of it.
+a_keeper_that_has_just_ended_has_nothing_to_say() ->
+    ok = begun({?P, server, [undefined, it]}),
+    _ = ?P:await(?KEY, [node()]),
+    Keeper = atoll_name:whereis(undefined, {atoll_singleton, it, node()}),
+    Ref = monitor(process, Keeper),
+    ok = sys:suspend(atoll_name),
+    true = exit(Keeper, kill),
+    receive {'DOWN', Ref, process, _, killed} -> ok end,
+    try
+        ?assertEqual(none, atoll_singleton:info(undefined, it))
+    after
+        ok = sys:resume(atoll_name)
+    end.
 
 count(What) ->
     case atoll_singleton:info(undefined, it) of

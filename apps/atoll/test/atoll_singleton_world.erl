@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Nodes that stand by for one singleton, in virtual time: the decisions of the library, over
 %% names, monitors and servers as simple as can be. What is random hangs on the seed.
 -module(atoll_singleton_world).

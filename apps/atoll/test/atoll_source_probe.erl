@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% A discovery source written outside of the library: it does what its term says.
 -module(atoll_source_probe).
 

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% How discovery sources are written, and what the readers make of texts and records.
 -module(atoll_source_tests).
 

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Runs on the node under test: owns its discovery sources, and keeps what they
 %% delivered and what was logged of them. The application does not run there.
 -module(atoll_sources_holder).

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Discovery sources over time: they only add, they say what is wrong, and none is in
 %% the way of another. With a name server of our own, files, and readers put in.
 -module(atoll_sources_tests).

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% The star, event by event.
 -module(atoll_star_tests).
 

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% A strategy for the tests of the overlay: it does the effects that it is told,
 %% and tells what it hears.
 -module(atoll_strategy_probe).

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% What every strategy owes its user.
 -module(atoll_strategy_tests).
 

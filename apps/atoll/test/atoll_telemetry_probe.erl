@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Stands in for the library telemetry on a node: keeps what it is told, and lets a caller
 %% wait for it.
 -module(atoll_telemetry_probe).

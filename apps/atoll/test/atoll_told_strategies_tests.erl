@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% The strategies that are told their links, event by event: cliques and static.
 -module(atoll_told_strategies_tests).
 

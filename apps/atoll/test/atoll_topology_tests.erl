@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Which groups come of which shape. The formulas of the module's head are checked
 %% against what the groups say.
 -module(atoll_topology_tests).

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% A cluster of real nodes is upgraded node by node, to a release in which every protocol has a new
 %% version and writes its messages in another form, and back again: no name of a process that lives
 %% is lost, and none is refused. And one that has nothing in common with the others in one protocol

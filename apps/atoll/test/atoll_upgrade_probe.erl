@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Runs on the nodes under test: starts the application with the protocols of a folder, keeps what
 %% it logs, and gives and looks up names all the time.
 -module(atoll_upgrade_probe).

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Two ends of a protocol speak the newest version that both have, whatever is lost.
 -module(atoll_versions_tests).
 

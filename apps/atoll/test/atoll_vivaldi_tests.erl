@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Coordinates come to where estimates are right, and neither an outlier nor what a stranger
 %% sends throws them off.
 -module(atoll_vivaldi_tests).

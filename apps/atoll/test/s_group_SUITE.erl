@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Groups on real nodes: concurrency, failures, and what happens to connections.
 %% Five nodes on a stock kernel with -connect_all false, told what to do over
 %% their standard input, so that a node that is cut off can still be asked.

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% What the functions answer where the application does not run, and while a process of it is being started
 %% anew: the same everywhere, and never an exit.
 -module(s_group_api_tests).

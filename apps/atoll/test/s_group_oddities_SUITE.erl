@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% What SD Erlang's implementation did oddly, and what s_group does: of the twelve in
 %% docs/groups.md those that no other suite shows. The page names the test of each.
 -module(s_group_oddities_SUITE).

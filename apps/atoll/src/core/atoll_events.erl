@@ -1,3 +1,5 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc What happens on this node, for whoever wants to hear of it: the rooms emit
 %% events, processes subscribe to kinds of them.
 %%

@@ -1,3 +1,5 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc Peers that are connected and that a protocol does not know of, because
 %% nobody speaks first to who may not understand, or to who does not. Data only.
 %%

@@ -1,3 +1,5 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc Runs a pure protocol against the real world: one process per instance.
 %%
 %% The interpreter performs the effects that mean the same for every protocol

@@ -1,3 +1,5 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc The options of a protocol: which there are, of what kind, with their defaults. A module that
 %% has options says so by `options/0', and this checks what a user gives.
 -module(atoll_options).

@@ -1,3 +1,5 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc Plug points: modules with a behaviour of ours, of which some are known by short
 %% names and others are written outside of this library.
 -module(atoll_plug).

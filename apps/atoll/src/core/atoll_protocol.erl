@@ -1,3 +1,5 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc The behaviour of a pure protocol.
 %%
 %% A protocol is two functions. `init/2' makes the state of one node, `handle/3'

@@ -1,3 +1,5 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc Recordings in files: what happened to a protocol on a real node, so that
 %% it can be replayed on another.
 %%

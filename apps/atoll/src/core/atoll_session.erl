@@ -1,3 +1,5 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc One node's end of a session with one peer: what is said arrives once and in order, over a
 %% connection that keeps the order but may drop messages. For protocols whose peers hold what they
 %% were told, as that of the names. Those that say what may be said twice, as the groups' locks,

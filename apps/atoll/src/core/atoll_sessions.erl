@@ -1,3 +1,5 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc A node's sessions with all its peers: who is there, what is to be sent and when, and who is
 %% silent. Data only; {@link atoll_session} is one session.
 %%

@@ -1,3 +1,5 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc In which version of a protocol this node speaks with each of its peers. Data only.
 %%
 %% A protocol says which versions of its messages it reads and writes, from the oldest to the

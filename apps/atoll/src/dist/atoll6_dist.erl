@@ -1,3 +1,5 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc The carrier over IPv6: `erl -proto_dist atoll6'. All else is as in {@link
 %% atoll_dist}.
 -module(atoll6_dist).

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc The carrier: Erlang's distribution over connections of Atoll's, under programs
 %% that know nothing of it.
 %%
@@ -13,7 +14,7 @@
 %% shows all of them. Peers on Erlang's own distribution are refused, unless the
 %% configuration lets them in; such a connection is shown as `stock'.
 %%
-%% This module is the kernel's callback for it, over IPv4; {@link atoll6_dist} is that
+%% This module is the kernel's callback for it, over IPv4; `atoll6_dist' is that
 %% over IPv6.
 -module(atoll_dist).
 
@@ -88,7 +89,7 @@ router(Name) ->
 %% @doc For the rooms above: whether a connection of its own is wanted with a node,
 %% whatever other way there is. It is when the next one is made. If they are connected over
 %% other nodes, it is made now and the living connection goes over it; with `false' it
-%% goes over others again, where there is a way ({@link atoll_dist_own}).
+%% goes over others again, where there is a way (`atoll_dist_own').
 -spec own(node(), boolean()) -> ok.
 own(Node, Wants) ->
     atoll_dist_hub:own(Node, Wants).

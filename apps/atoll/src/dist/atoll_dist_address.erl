@@ -1,3 +1,5 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc Where a node is: its name taken apart, and the questions to the module that
 %% finds nodes (`-epmd_module'; OTP's `erl_epmd' does what such a module leaves out).
 -module(atoll_dist_address).

@@ -1,3 +1,5 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc How much was taken from the VM and is not yet written to a socket.
 %%
 %% The VM holds its senders back by what has not been taken from it; what was taken is

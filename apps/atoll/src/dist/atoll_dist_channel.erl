@@ -1,3 +1,5 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc A connection of the kind lanes: several sockets under one channel of Erlang's
 %% distribution.
 %%

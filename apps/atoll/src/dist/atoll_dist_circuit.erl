@@ -1,3 +1,5 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc One end of a circuit: packets go in at one end and come out at the other, whatever
 %% becomes of the paths between.
 %%
@@ -35,6 +37,9 @@
 %% reason that stays: no connection of their last node with the other end, above all.
 %%
 %% Not promised: that the other end got what was sent before the circuit ended.
+%%
+%% It is long because a path may be lost, replaced or given up in each of its states, and what was
+%% sent and not acknowledged has to survive each of these changes.
 -module(atoll_dist_circuit).
 
 -behaviour(atoll_protocol).

@@ -1,3 +1,5 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc What goes over a circuit: its frames, made and read.
 %%
 %% A circuit is a way between two nodes, its ends, over other nodes' connections. Each

@@ -1,3 +1,5 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc What one end of a circuit receives: payloads come in, each once and in order, and
 %% whole packets go out.
 %%

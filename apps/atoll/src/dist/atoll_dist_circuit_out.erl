@@ -1,3 +1,5 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc What one end of a circuit sends: packets go in, and come out as payloads at
 %% positions, each of which is kept until the other end has got it.
 %%

@@ -1,3 +1,5 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc Whether a circuit's path is alive: when an end should ask the other for a sign of
 %% life, and when it has waited for one long enough.
 %%

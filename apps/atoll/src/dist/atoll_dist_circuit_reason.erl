@@ -1,3 +1,5 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc Why a circuit or a path of it was refused, lost or closed: the codes that go over
 %% the wire, and the sentences for people.
 -module(atoll_dist_circuit_reason).

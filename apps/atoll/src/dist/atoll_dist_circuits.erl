@@ -1,3 +1,5 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc What the processes of links and circuits tell the hub ({@link atoll_dist_hub}), and
 %% what of it others read without asking it: which nodes are neighbours, of which a link is
 %% wanted, and what is shown of each circuit.

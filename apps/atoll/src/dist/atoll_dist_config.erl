@@ -1,3 +1,5 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc The configuration of the carrier: the key `atoll_dist' of kernel's environment,
 %% since the carrier starts inside kernel, as in
 %%
@@ -6,52 +8,13 @@
 %% '''
 %%
 %% It is checked key by key before the node listens. With a wrong one the node does not
-%% start its distribution, and says what is wrong in one sentence.
+%% start its distribution, and says what is wrong in one sentence. docs/configuration.md says
+%% what each key means.
 -module(atoll_dist_config).
 
--export([new/1, format_error/1]).
+-export([keys/0, new/1, format_error/1]).
 
--export_type([option/0, config/0, error/0]).
-
--type option() ::
-    %% How this node wants to be connected. Default `auto': lanes where a round trip takes
-    %% long, else direct.
-    {kind, atoll_dist_kind:asked()}
-    %% What is wanted of single peers instead. Default none.
-    | {peers, [{node(), atoll_dist_kind:asked()}]}
-    %% From how many milliseconds of round trip on `auto' takes lanes, and how many.
-    %% Defaults 5 and 16.
-    | {lane_rtt, non_neg_integer()}
-    | {lanes, atoll_dist_kind:lanes()}
-    %% What becomes of peers that speak Erlang's own distribution. Default `refuse'.
-    | {stock, refuse | accept}
-    %% `throughput' sets nothing; `latency' lets at most 128 KB wait unsent in each socket,
-    %% on Linux only. Default `throughput'.
-    | {profile, throughput | latency}
-    %% How many bytes of a connection with lanes may be handed to its lanes and not yet
-    %% written. Default 16 MiB.
-    | {budget, pos_integer()}
-    %% Socket options (of inet) that override those of the profile. Default none.
-    | {direct_options, [gen_tcp:option()]}
-    | {lane_options, [gen_tcp:option()]}
-    %% Whether faults can be injected. Default `false'.
-    | {faults, boolean()}
-    %% Whether this node relays for others, and has circuits over others itself, once a
-    %% room above knows ways. Default `on'.
-    | {relay, on | off}
-    %% Whether what circuits carry must be encrypted and authenticated from end to end;
-    %% `off' does so where the other end wants it. Default `off'.
-    | {seal, off | required}
-    %% What becomes of a node to which there is no way: a connection of its own, or none.
-    %% Default `direct'.
-    | {unrouted, direct | refuse}
-    %% How many bytes this node may hold of what it relays, and how many circuits it relays.
-    %% Defaults 128 MiB and 384, all of which get the least window; with more circuits than
-    %% the budget has room for, none gets a larger one.
-    | {relay_budget, pos_integer()}
-    | {relay_circuits, pos_integer()}
-    %% How many bytes of a circuit that ends here may be under way each way. Default 1 MiB.
-    | {circuit_window, pos_integer()}.
+-export_type([config/0, kind/0, error/0]).
 
 -type config() :: #{
     kind := atoll_dist_kind:asked(),
@@ -72,6 +35,15 @@
     circuit_window := pos_integer()
 }.
 
+-type kind() ::
+    {number, Min :: non_neg_integer(), Max :: pos_integer() | infinity, What :: string()}
+    | {one_of, [atom(), ...]}
+    %% Of connections, of those with single peers, and how many lanes.
+    | connection
+    | peers
+    | lanes
+    | socket_options.
+
 -type error() :: {not_options, term()} | {unknown, term()} | {bad_value, Key :: atom(), term()}.
 
 %% An hour is no round trip; and microseconds of it fit the wire.
@@ -88,34 +60,37 @@
 %% What the carrier itself sets on its sockets.
 -define(OURS, [active, deliver, packet, packet_size, header, mode, exit_on_close, fd, ifaddr, ip, port]).
 
+%% @doc The keys that there are, with what they must be and their defaults.
+-spec keys() -> #{Key :: atom() => {kind(), Default :: term()}}.
+keys() ->
+    #{
+        kind => {connection, auto},
+        peers => {peers, []},
+        lane_rtt => {{number, 0, ?MAX_RTT_MS, "milliseconds"}, 5},
+        lanes => {lanes, 16},
+        stock => {{one_of, [refuse, accept]}, refuse},
+        profile => {{one_of, [throughput, latency]}, throughput},
+        budget => {{number, 1, infinity, "bytes"}, 16 * 1024 * 1024},
+        direct_options => {socket_options, []},
+        lane_options => {socket_options, []},
+        faults => {{one_of, [true, false]}, false},
+        relay => {{one_of, [on, off]}, on},
+        seal => {{one_of, [off, required]}, off},
+        unrouted => {{one_of, [direct, refuse]}, direct},
+        relay_budget => {{number, ?MIN_BUDGET, infinity, "bytes"}, 128 * 1024 * 1024},
+        relay_circuits => {{number, 1, ?MAX_CIRCUITS, "circuits"}, 384},
+        circuit_window => {{number, ?MIN_WINDOW, ?MAX_WINDOW, "bytes"}, 1024 * 1024}
+    }.
+
 %% @doc The checked configuration, with its defaults where nothing is said.
 -spec new(term()) -> {ok, config()} | {error, error()}.
 new(Options) ->
-    try lists:foldl(fun set/2, defaults(), as_list(Options)) of
+    Defaults = maps:map(fun(Key, {_Kind, Default}) -> kept(Key, Default) end, keys()),
+    try lists:foldl(fun set/2, Defaults, as_list(Options)) of
         Config -> {ok, Config}
     catch
         throw:Error -> {error, Error}
     end.
-
-defaults() ->
-    #{
-        kind => auto,
-        peers => #{},
-        lane_rtt => 5,
-        lanes => 16,
-        stock => refuse,
-        profile => throughput,
-        budget => 16 * 1024 * 1024,
-        direct_options => [],
-        lane_options => [],
-        faults => false,
-        relay => on,
-        seal => off,
-        unrouted => direct,
-        relay_budget => 128 * 1024 * 1024,
-        relay_circuits => 384,
-        circuit_window => 1024 * 1024
-    }.
 
 as_list(Options) ->
     %% length/1 is what tells a proper list.
@@ -125,13 +100,16 @@ as_list(Options) ->
         error:badarg -> throw({not_options, Options})
     end.
 
-set({Key, Value}, Config) when is_map_key(Key, Config) ->
-    case is_good(Key, Value) of
-        true -> Config#{Key := kept(Key, Value)};
-        false -> throw({bad_value, Key, Value})
+set({Key, Value}, Config) ->
+    case keys() of
+        #{Key := {Kind, _}} ->
+            case is_a(Kind, Value) of
+                true -> Config#{Key := kept(Key, Value)};
+                false -> throw({bad_value, Key, Value})
+            end;
+        #{} ->
+            throw({unknown, Key})
     end;
-set({Key, _Value}, _Config) ->
-    throw({unknown, Key});
 set(Other, _Config) ->
     throw({not_options, Other}).
 
@@ -140,22 +118,12 @@ set(Other, _Config) ->
 kept(peers, Peers) -> maps:from_list([{atom_to_binary(Node), Kind} || {Node, Kind} <- Peers]);
 kept(_Key, Value) -> Value.
 
-is_good(kind, Kind) -> atoll_dist_kind:is_asked(Kind);
-is_good(peers, Peers) -> all(fun is_peer/1, Peers);
-is_good(lane_rtt, Ms) -> is_integer(Ms) andalso Ms >= 0 andalso Ms =< ?MAX_RTT_MS;
-is_good(lanes, Lanes) -> atoll_dist_kind:is_asked({lanes, Lanes});
-is_good(stock, What) -> lists:member(What, [refuse, accept]);
-is_good(profile, Profile) -> lists:member(Profile, [throughput, latency]);
-is_good(budget, Bytes) -> is_integer(Bytes) andalso Bytes > 0;
-is_good(direct_options, Options) -> all(fun is_socket_option/1, Options);
-is_good(lane_options, Options) -> all(fun is_socket_option/1, Options);
-is_good(faults, Faults) -> is_boolean(Faults);
-is_good(relay, What) -> lists:member(What, [on, off]);
-is_good(seal, What) -> lists:member(What, [off, required]);
-is_good(unrouted, What) -> lists:member(What, [direct, refuse]);
-is_good(relay_budget, Bytes) -> is_integer(Bytes) andalso Bytes >= ?MIN_BUDGET;
-is_good(relay_circuits, Count) -> is_integer(Count) andalso Count > 0 andalso Count =< ?MAX_CIRCUITS;
-is_good(circuit_window, Bytes) -> is_integer(Bytes) andalso Bytes >= ?MIN_WINDOW andalso Bytes =< ?MAX_WINDOW.
+is_a({number, Min, Max, _}, Value) -> is_integer(Value) andalso Value >= Min andalso Value =< Max;
+is_a({one_of, Atoms}, Value) -> lists:member(Value, Atoms);
+is_a(connection, Value) -> atoll_dist_kind:is_asked(Value);
+is_a(peers, Value) -> all(fun is_peer/1, Value);
+is_a(lanes, Value) -> atoll_dist_kind:is_asked({lanes, Value});
+is_a(socket_options, Value) -> all(fun is_socket_option/1, Value).
 
 is_peer({Node, Kind}) -> is_atom(Node) andalso atoll_dist_kind:is_asked(Kind);
 is_peer(_) -> false.
@@ -173,29 +141,19 @@ format_error({not_options, Term}) ->
     sentence("The key atoll_dist of kernel's environment must be a list of {Key, Value}, and has ~0tp.", [Term]);
 format_error({unknown, Key}) ->
     sentence("The carrier knows no option ~0tp; it knows ~ts.", [
-        Key, lists:join(", ", [atom_to_list(K) || K <- lists:sort(maps:keys(defaults()))])
+        Key, lists:join(", ", [atom_to_list(K) || K <- lists:sort(maps:keys(keys()))])
     ]);
 format_error({bad_value, Key, Value}) ->
-    sentence("The carrier's option ~ts must be ~ts, and is ~0tp.", [Key, must(Key), Value]).
+    #{Key := {Kind, _}} = keys(),
+    sentence("The carrier's option ~ts must be ~ts, and is ~0tp.", [Key, must(Kind), Value]).
 
 sentence(Format, Args) ->
     lists:flatten(io_lib:format(Format, Args)).
 
-must(kind) -> "auto, direct or {lanes,N} with N from 1 to 64";
-must(peers) -> "a list of {Node,Kind}, each kind being auto, direct or {lanes,N} with N from 1 to 64";
-must(lane_rtt) -> "a number of milliseconds";
+must({number, Min, infinity, What}) -> io_lib:format("a number of ~ts from ~b on", [What, Min]);
+must({number, Min, Max, What}) -> io_lib:format("a number of ~ts from ~b to ~b", [What, Min, Max]);
+must({one_of, Atoms}) -> lists:join(" or ", [atom_to_list(Atom) || Atom <- Atoms]);
+must(connection) -> "auto, direct or {lanes,N} with N from 1 to 64";
+must(peers) -> ["a list of {Node,Kind}, each kind being ", must(connection)];
 must(lanes) -> "a number from 1 to 64";
-must(stock) -> "refuse or accept";
-must(profile) -> "throughput or latency";
-must(budget) -> "a number of bytes above 0";
-must(direct_options) -> socket_options();
-must(lane_options) -> socket_options();
-must(faults) -> "true or false";
-must(relay) -> "on or off";
-must(seal) -> "off or required";
-must(unrouted) -> "direct or refuse";
-must(relay_budget) -> io_lib:format("a number of bytes from ~b on", [?MIN_BUDGET]);
-must(relay_circuits) -> io_lib:format("a number from 1 to ~b", [?MAX_CIRCUITS]);
-must(circuit_window) -> io_lib:format("a number of bytes from ~b to ~b", [?MIN_WINDOW, ?MAX_WINDOW]).
-
-socket_options() -> "a list of socket options that the carrier does not set itself".
+must(socket_options) -> "a list of socket options that the carrier does not set itself".

@@ -1,3 +1,5 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc The process that takes packets from the VM and sends each on its lane: the
 %% distribution controller of a connection with lanes.
 %%

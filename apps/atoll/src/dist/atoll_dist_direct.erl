@@ -1,3 +1,5 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc A connection of the kind direct, and one with a stock peer: the VM's own driver
 %% of the socket carries the signals, as in Erlang's own distribution. No process of ours
 %% stands in between, so it is as fast as that and promises the same order.

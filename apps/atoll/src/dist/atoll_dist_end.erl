@@ -1,3 +1,5 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc The process at an end of a circuit: it gives the VM what comes over it, and takes
 %% what the VM has for the other node; to the VM it is the connection's distribution
 %% controller and its input handler. It runs {@link atoll_dist_circuit}.

@@ -1,3 +1,5 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc Who is next: items of many flows go in, and come out so that each flow gets the
 %% same share of bytes and one that has little to say waits for nobody.
 %%

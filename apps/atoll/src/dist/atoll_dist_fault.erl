@@ -1,3 +1,5 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc Faults of a connection, for tests: which there are, and which packets are lost.
 %%
 %% A fault is injected at one end. What that end sends is lost or delayed, so for both

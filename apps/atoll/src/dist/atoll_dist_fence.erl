@@ -1,3 +1,5 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc The fence: how a packet without a sender keeps its place among all others
 %% though they come over several lanes.
 %%

@@ -1,3 +1,5 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc What goes over a lane: frames, each with any number of packets and marks, in
 %% order. The socket says where a frame ends (`{packet, 4}').
 %%

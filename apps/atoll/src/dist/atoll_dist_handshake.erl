@@ -1,3 +1,5 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc How two nodes become connected: the carrier's first exchange (see {@link
 %% atoll_dist_hello}), in which both agree on a kind, and then Erlang's own handshake.
 %%

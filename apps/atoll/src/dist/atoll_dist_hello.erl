@@ -1,3 +1,5 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc What two nodes say to each other before Erlang's own handshake: the frames of the
 %% carrier's first exchange, made and read.
 %%

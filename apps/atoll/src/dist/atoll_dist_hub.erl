@@ -1,3 +1,5 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc The process through which frames of circuits come in: each goes to the end of its
 %% circuit on this node, or on to the next node of its path, as {@link atoll_dist_relay}
 %% says.

@@ -1,3 +1,5 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc The process that reads all lanes of a connection and gives the VM what arrives:
 %% the input handler of a connection with lanes.
 %%

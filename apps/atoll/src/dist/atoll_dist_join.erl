@@ -1,3 +1,5 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc How the further lanes of a connection join it, once Erlang's handshake has said
 %% that both ends have the same cookie.
 %%

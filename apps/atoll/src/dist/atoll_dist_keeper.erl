@@ -1,3 +1,5 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc What the carrier knows of itself: its configuration, the connections that are up,
 %% and what it has said in the log already.
 %%

@@ -1,3 +1,5 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc Which kind of connection two nodes have: what both ends make of what each of
 %% them wishes and of the measured round trip.
 %%

@@ -1,3 +1,5 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc Which lane a packet takes.
 %%
 %% Senders are put into slots by the number of their pid, and a slot is given a lane

@@ -1,3 +1,5 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc Where peers knock: the listening socket, the process that accepts, and for each
 %% new connection a doorkeeper that reads its first frame and sends it the right way.
 %%

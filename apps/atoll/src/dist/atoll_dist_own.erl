@@ -1,3 +1,5 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc When a circuit gets a connection of its own, and when it goes back over other
 %% nodes: what one end decides. Pure; {@link atoll_dist_end} does the deeds, {@link
 %% atoll_dist_own_link} is the connection.

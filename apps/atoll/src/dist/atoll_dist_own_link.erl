@@ -1,3 +1,5 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc A circuit's own connection: a TCP connection between its two ends, made while the
 %% circuit goes over other nodes. Both ends prove with the cookie that they are who they
 %% say, over fresh nonces; then it is a link for the hub ({@link atoll_dist_hub}), over

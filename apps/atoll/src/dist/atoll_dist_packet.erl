@@ -1,3 +1,5 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc Whose packet this is: reads, of one packet that the VM hands to the controller
 %% of a connection, no more than is needed to keep the order of its signals.
 %%

@@ -1,3 +1,5 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc A node that forwards the frames of others' circuits: what comes from one neighbour
 %% goes to another, as the circuit's path says.
 %%

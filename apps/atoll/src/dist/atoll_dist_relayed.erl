@@ -1,3 +1,5 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc A connection of the kind relay, as the process of the connection sees it: a
 %% circuit over other nodes ({@link atoll_dist_circuit}) stands for the socket.
 %%

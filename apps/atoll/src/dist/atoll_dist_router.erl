@@ -1,3 +1,5 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc Which way a connection to a node goes: over a link of its own, or as a circuit
 %% over other nodes. A room above knows the ways; here it is asked.
 %%

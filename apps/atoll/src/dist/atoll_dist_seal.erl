@@ -1,3 +1,5 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc The seal of a circuit: what its ends send to each other is encrypted, and whoever
 %% relays it can neither read nor alter it unnoticed.
 %%

@@ -1,3 +1,5 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc The sockets of the carrier: their options, the measured round trip, and what the
 %% kernel's environment says of them (`inet_dist_listen_options',
 %% `inet_dist_connect_options', `inet_dist_use_interface', `inet_dist_listen_min' and

@@ -1,3 +1,5 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc The writing end of a channel with lanes: packets go in one by one as the VM
 %% gives them, and come out as a batch for each lane, with the fences among them.
 %%

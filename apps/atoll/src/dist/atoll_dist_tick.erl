@@ -1,3 +1,5 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc Which lane is dead, and which needs a sign of life.
 %%
 %% Whatever arrives on any lane says that the channel lives, and that is what the VM's

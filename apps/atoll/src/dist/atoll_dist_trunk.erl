@@ -1,3 +1,5 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc The way over which a process sends frames of circuits to a neighbour: to the hub
 %% there, over the connection with it, in order and without ever waiting.
 %%

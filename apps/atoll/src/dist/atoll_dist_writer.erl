@@ -1,3 +1,5 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc The process that writes to one lane: it waits where the socket is full, so that
 %% nobody else has to.
 %%

@@ -1,8 +1,9 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc The name functions of OTP's `global' over one group: a program moves by
 %% changing that word, and `{global, Name}' to `{via, atoll_global, Name}'.
 %%
 %% The group is the option `global_group', the same on every node: by default
-%% `undefined', that of the free nodes. What is promised is what {@link atoll_name_core}
+%% `undefined', that of the free nodes. What is promised is what `atoll_name_core'
 %% promises, and is more than `global' does: no lock is taken, a process on a node outside
 %% of the group or a dead one gets no name, and a process has one name.
 %%

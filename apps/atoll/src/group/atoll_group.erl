@@ -1,3 +1,5 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc The process of the group room on this node.
 %%
 %% {@link atoll_group_core} decides; this module connects it with the link room

@@ -1,3 +1,5 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc What nodes say of themselves, in any terms, so that others can choose among
 %% them: `{gpu, 2}', `storage'. Each node holds its own; nobody is told, whoever wants to
 %% know asks those that are connected.

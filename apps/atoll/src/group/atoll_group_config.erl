@@ -1,3 +1,5 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc The groups of a configuration: `[{Name, [Node]} | {Name, normal, [Node]}]', as
 %% SD Erlang has them. Checked, and normalised as there: groups called `undefined' or
 %% `no_group' are left out, groups of one name are one, and each node is in it once.

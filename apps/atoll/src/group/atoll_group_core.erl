@@ -1,3 +1,5 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc The membership of s_groups: who is in which group, agreed among the
 %% group's own nodes and nobody else.
 %%

@@ -1,3 +1,5 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc The file in which a node keeps what it knows of groups, so that it is back in
 %% them after a crash although no other node is there to tell.
 %%

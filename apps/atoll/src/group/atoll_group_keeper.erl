@@ -1,3 +1,5 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc Writes what the group room knows to its file ({@link atoll_group_file}), at each
 %% change and in the room's stead, which must not wait for a disk.
 %%

@@ -1,3 +1,5 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc Tells the carrier which kind of connection is wanted with the nodes of a group:
 %% the key `carrier_kinds' of the configuration.
 %%

@@ -1,3 +1,5 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc One node's lock for the operations on one group name.
 %%
 %% An operation that changes a group takes the lock of every node it concerns

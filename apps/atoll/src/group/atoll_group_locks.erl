@@ -1,3 +1,5 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc The locks that operations, of this node and of others, have or want at
 %% this node: one {@link atoll_group_lock} for each group name in use, and what
 %% each operation asked for. Data only.

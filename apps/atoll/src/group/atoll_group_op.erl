@@ -1,3 +1,5 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc One operation on a group, as the node that runs it sees it: what was
 %% asked for, which nodes it concerns, and what each of them has answered.
 %%

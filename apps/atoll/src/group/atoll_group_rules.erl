@@ -1,3 +1,5 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc What an operation on a group means: when it makes sense, whom it concerns,
 %% what it changes, and what its caller is told. The answers are those of SD
 %% Erlang's `s_group', with its mixture of atoms and strings, so that programs

@@ -1,3 +1,5 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc What one node knows of all groups: those it is in, and those it has left
 %% or that were deleted (tombstones), which it remembers so that a stale view cannot
 %% bring it back into them.

@@ -1,3 +1,5 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc What a node knows of one group: who is in it, and since which operation.
 %%
 %% A view says of each node whether it is in or out, and by which operation: a register

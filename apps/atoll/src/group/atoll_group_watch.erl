@@ -1,3 +1,5 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc Tells who asked (`s_group:monitor_nodes/1') which nodes of this node's own
 %% groups come and go; on a free node, which visible nodes do.
 %%

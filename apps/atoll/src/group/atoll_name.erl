@@ -1,11 +1,12 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc Names in groups on this node: `{via, atoll_name, {Group, Name}}', and the
-%% process that runs {@link atoll_name_core}.
+%% process that runs `atoll_name_core'.
 %%
 %% Reading asks nobody: the names of this node's groups are in a table of the
 %% supervisor, and a look-up is one read of it, in the caller. What is promised of
 %% registering stands in the core. Of a group that this node is not in
 %% {@link find/2}, {@link whereis_name/1} and {@link send/2} ask a member
-%% ({@link atoll_name_remote}), for 3 seconds at most; the other functions are about
+%% (`atoll_name_remote'), for 3 seconds at most; the other functions are about
 %% the groups of this node.
 %%
 %% Where the application does not run there are no names, and what would change them answers
@@ -21,7 +22,7 @@
 
 -export([create_table/0, start_link/1, defaults/0]).
 -export([register/3, register/4, register_external/3, register_external/4, re_register/3, re_register/4, unregister/2]).
--export([whereis/2, find/2, lookup/2, deliver/3, names/0, names/1, names_of/1, free_nodes/0, info/0, bye/0]).
+-export([whereis/2, find/2, lookup/2, deliver/3, names/0, names/1, entries/1, names_of/1, free_nodes/0, info/0, bye/0]).
 %% For {via, atoll_name, {Group, Name}}.
 -export([register_name/2, unregister_name/1, whereis_name/1, send/2]).
 %% For other nodes.
@@ -36,7 +37,7 @@
 -type error() :: no_such_name | atoll_name_remote:error() | s_group_not_runnig.
 
 -type options() :: #{atom() => term()}.
-%% Those of {@link atoll_name_core} that are not as in {@link defaults/0}.
+%% Those of `atoll_name_core' that are not as in {@link defaults/0}.
 
 -record(world, {
     %% The processes that have names, with the monitors on them.
@@ -300,6 +301,16 @@ names(Group) ->
     try
         %% In a pattern a group called '_' or '$1' would stand for any.
         lists:sort(ets:select(?MODULE, [{{{'$1', '$2'}, '_', '_', '_'}, [{'=:=', '$1', {const, Group}}], ['$2']}]))
+    catch
+        error:badarg -> []
+    end.
+
+%% @doc The names in a group of this node with their processes and metadata, sorted.
+-spec entries(group()) -> [{name(), pid(), Meta :: term()}].
+entries(Group) ->
+    try
+        Rows = ets:select(?MODULE, [{{{'$1', '$2'}, '$3', '$4', '_'}, [{'=:=', '$1', {const, Group}}], [{{'$2', '$3', '$4'}}]}]),
+        lists:sort([{Name, Pid, atoll_name_rules:users(Meta)} || {Name, Pid, Meta} <- Rows])
     catch
         error:badarg -> []
     end.

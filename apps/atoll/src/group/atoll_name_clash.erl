@@ -1,3 +1,5 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc Two entries of one name meet: which goes first while they are put, and who
 %% decides about which others when several hold it for certain. It changes nothing.
 -module(atoll_name_clash).

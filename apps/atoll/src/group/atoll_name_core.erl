@@ -1,3 +1,5 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc Names in groups: a name stands for one process, on a member node, and every
 %% member reads it from its own table. No lock, no leader, no quorum.
 %%
@@ -44,7 +46,9 @@
 %% <b>Re-registering</b> is without a gap. The new owner tells the holder's owner to give
 %% the name up, which hands it to that one node; from then on the new entry is firm: it gives
 %% way to nobody but a holder, who says so himself, and takes the old one's place in each table at once. So nobody
-%% can register the name in between, also if the holder's `del' comes late.
+%% can register the name in between, also if the holder's word (`moved') comes late. Where that comes first, readers
+%% find the old process until the new entry is there, for `answer_ms' at most. (Of several at once one may be seen and
+%% give way to another, with nobody in between.)
 %%
 %% <b>Silence.</b> A member that acknowledges nothing at all for `answer_ms' is silent, and is not
 %% waited for until it acknowledges something again: that long can it hold up a `yes', once. It
@@ -207,6 +211,8 @@
     | {taken, id(), name(), ref()}
     %% The owner's entry is gone; an operation wants to know that it was heard.
     | {del, id(), name(), ref(), none | ref()}
+    %% The same, and another owner's will come.
+    | {moved, id(), name(), ref()}
     %% The same, to the one node that told it to give the name up.
     | {handed, id(), name(), ref()}
     | {gone, ref()}
@@ -323,6 +329,8 @@ event({timeout, {op, Ref}}, State) ->
         #{phase := dropping} = Op -> finish(ok, Op, State);
         Op -> give_up({no, timeout}, Op, State)
     end;
+event({timeout, {moved, Id, Name}}, State) ->
+    settle(Id, Name, set_slot(Id, Name, atoll_name_slot:wait_no_more(slot(Id, Name, State)), State));
 event({timeout, {back_off, Ref}}, State) ->
     wait(op(Ref, State), State);
 event({timeout, {ask, Ref}}, #{asks := Asks} = State) ->
@@ -380,6 +388,12 @@ item({del, Id, Name, Number, OpRef}, Peer, State0) ->
         none -> State;
         _ -> push(Peer, {gone, OpRef}, State)
     end;
+item({moved, Id, Name, Number}, Peer, State) ->
+    Slot = slot(Id, Name, State),
+    case atoll_name_slot:find(Peer, Slot) of
+        #{ref := Number} -> settle(Id, Name, hand_over(Id, Name, Peer, State));
+        _ -> State
+    end;
 item({gone, Ref}, Peer, State) ->
     heard(Ref, Peer, State);
 item({forget, Id}, Peer, State) ->
@@ -400,8 +414,7 @@ item({handed, Id, Name, Number}, Peer, State) ->
 item({drop, Id, Name, Number}, Peer, State) ->
     case is_live(Id, Peer, State) andalso own_entry(Id, Name, State) of
         #{ref := Number, committed := true} ->
-            Handed = push(Peer, {handed, Id, Name, Number}, State),
-            drop_for(lists:delete(Peer, live(Id, State)), Id, Name, Handed);
+            give(Id, Name, Peer, push(Peer, {handed, Id, Name, Number}, State));
         _ ->
             State
     end;
@@ -717,6 +730,19 @@ handed(Id, Name, Number, Peer, #{ops := Ops} = State) ->
             State
     end.
 
+%% This node's process loses its name to one of that member's.
+give({Group, _} = Id, Name, To, #{self := Self} = State0) ->
+    #{ref := Number, pid := Pid, meta := Meta} = own_entry(Id, Name, State0),
+    State1 = hand_over(Id, Name, Self, owns_not(Id, Name, has_not(Pid, Id, State0))),
+    %% It is nobody's to say again, should this process be started anew.
+    State2 = effect({act, {insert, Group, Name, Pid, Meta, other}}, State1),
+    settle(Id, Name, push_all(lists:delete(To, live(Id, State2)), {moved, Id, Name, Number}, State2)).
+
+%% Readers find who had it until they find who has it next.
+hand_over(Id, Name, Owner, #{options := #{answer_ms := Ms}} = State) ->
+    Slot = atoll_name_slot:hand_over(Owner, slot(Id, Name, State)),
+    effect({timer, {moved, Id, Name}, Ms}, set_slot(Id, Name, Slot, State)).
+
 %% This node's process loses its name.
 drop(Id, Name, State) ->
     drop(Id, Name, live(Id, State), none, State).
@@ -1011,8 +1037,12 @@ forget_all(Peer, #{table := Table} = State) ->
 forget(Id, Peer, #{table := Table} = State) ->
     Slots = maps:to_list(atoll_name_table:slots(Id, Table)),
     Said = [{Name, Ref} || {Name, Slot} <- Slots, #{ref := Ref} <- [atoll_name_slot:find(Peer, Slot)]],
+    Waits = [{Name, Slot} || {Name, Slot} <- Slots, atoll_name_slot:waits(Peer, Slot)],
+    Found = lists:foldl(
+        fun({Name, Slot}, S) -> settle(Id, Name, set_slot(Id, Name, atoll_name_slot:wait_no_more(Slot), S)) end, State, lists:sort(Waits)
+    ),
     %% The order of a map is another one in each VM.
-    lists:foldl(fun({Name, Number}, S) -> remove(Id, Name, Number, Peer, S) end, State, lists:sort(Said)).
+    lists:foldl(fun({Name, Number}, S) -> remove(Id, Name, Number, Peer, S) end, Found, lists:sort(Said)).
 
 %% A peer has an entry.
 enter(Id, Name, Entry, State) ->

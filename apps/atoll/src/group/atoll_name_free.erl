@@ -1,3 +1,5 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc Who shares the namespace of the free nodes with this node. Data only.
 %%
 %% A node that is in no group is free. Free nodes that are connected share the names of

@@ -1,3 +1,5 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc The operations under way at a node, for processes and names of its own: what
 %% each waits for, and who waits for which name. Data only.
 -module(atoll_name_ops).

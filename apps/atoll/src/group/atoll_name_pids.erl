@@ -1,3 +1,5 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc What each process of this node has in each group: a name, or an operation
 %% under way that reserves it. It has one of the two at most, and is monitored while
 %% it has any. Data only.

@@ -1,3 +1,5 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc Names of groups that this node is not in: a member is asked.
 %%
 %% Who is in the group the directory knows ({@link atoll_route:members/2}), which tells the nearest

@@ -1,3 +1,5 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc Who goes first where two nodes want one name at once, and who keeps it where
 %% two have it.
 -module(atoll_name_rules).

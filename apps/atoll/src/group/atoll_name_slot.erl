@@ -1,3 +1,5 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc What a node knows of one name in one group: who says that a process of his
 %% has it. Data only.
 %%
@@ -5,9 +7,12 @@
 %% there until its owner takes it away, its owner is lost, or its owner is no
 %% member any more; then the first of the others that may be there follows. So
 %% readers keep what they had first.
+%%
+%% Who hands the name over to another is found until the other is, or for as long as it is waited
+%% for: the two are heard of on two ways, in any order.
 -module(atoll_name_slot).
 
--export([new/0, entry/5, add/2, to_front/2, replace/3, remove/2, find/2, update/2, front/1, rest/1, is_empty/1]).
+-export([new/0, entry/5, add/2, to_front/2, replace/3, remove/2, hand_over/2, wait_no_more/1, waits/2, find/2, update/2, front/1, rest/1, is_empty/1]).
 -export([settle/2, shown/2, show/2]).
 
 -export_type([slot/0, entry/0]).
@@ -36,7 +41,9 @@
     front = none :: none | entry(),
     %% The others, one of an owner, first come first.
     rest = [] :: [entry()],
-    shown = none :: none | {node(), pos_integer()}
+    shown = none :: none | {node(), pos_integer()},
+    %% Whether readers find who was shown last until somebody else is in front.
+    waits = false :: boolean()
 }).
 
 -opaque slot() :: #slot{}.
@@ -92,6 +99,23 @@ remove(Owner, #slot{front = #{owner := Owner}} = Slot) ->
 remove(Owner, #slot{rest = Rest} = Slot) ->
     Slot#slot{rest = [Entry || #{owner := O} = Entry <- Rest, O =/= Owner]}.
 
+%% @doc The owner has no entry here any more, and another one will have: until then readers find what
+%% they do now.
+-spec hand_over(node(), slot()) -> slot().
+hand_over(Owner, #slot{shown = Shown} = Slot) ->
+    (remove(Owner, Slot))#slot{waits = is_of(Owner, Shown)}.
+
+is_of(Owner, {Owner, _}) -> true;
+is_of(_, _) -> false.
+
+%% @doc Readers find who is there now.
+-spec wait_no_more(slot()) -> slot().
+wait_no_more(Slot) -> Slot#slot{waits = false}.
+
+%% @doc Whether readers find that owner's, which has handed it over.
+-spec waits(node(), slot()) -> boolean().
+waits(Owner, #slot{waits = Waits, shown = Shown}) -> Waits andalso is_of(Owner, Shown).
+
 %% @doc The owner's entry.
 -spec find(node(), slot()) -> none | entry().
 find(Owner, #slot{front = #{owner := Owner} = Entry}) ->
@@ -131,24 +155,30 @@ is_empty(#slot{front = Front, rest = Rest, shown = Shown}) ->
 
 %% @doc In front is an entry whose owner may be there, if there is one.
 -spec settle(fun((node()) -> boolean()), slot()) -> slot().
-settle(MayBe, #slot{front = none, rest = Rest} = Slot) ->
+settle(MayBe, #slot{waits = true, shown = {Owner, _}} = Slot) ->
+    settle_front(MayBe, Slot#slot{waits = MayBe(Owner)});
+settle(MayBe, Slot) ->
+    settle_front(MayBe, Slot).
+
+settle_front(MayBe, #slot{front = none, rest = Rest} = Slot) ->
     case lists:splitwith(fun(#{owner := Owner}) -> not MayBe(Owner) end, Rest) of
         {_, []} -> Slot;
         {Before, [Front | After]} -> Slot#slot{front = Front, rest = Before ++ After}
     end;
-settle(MayBe, #slot{front = #{owner := Owner} = Front, rest = Rest} = Slot) ->
+settle_front(MayBe, #slot{front = #{owner := Owner} = Front, rest = Rest} = Slot) ->
     case MayBe(Owner) of
         true -> Slot;
-        false -> settle(MayBe, Slot#slot{front = none, rest = Rest ++ [Front#{contested := []}]})
+        false -> settle_front(MayBe, Slot#slot{front = none, rest = Rest ++ [Front#{contested := []}]})
     end.
 
 %% @doc Whether readers of this node have to be told of another front: `same', or what
 %% they are to find. They are not told of this node's own while it is only put, unless
 %% it has the place of the last holder.
 -spec shown(node(), slot()) -> same | none | {pid(), Meta :: term()}.
-shown(Self, #slot{shown = Shown} = Slot) ->
+shown(Self, #slot{shown = Shown, waits = Waits} = Slot) ->
     case {visible(Self, Slot), Shown} of
         {none, none} -> same;
+        {none, _} when Waits -> same;
         {none, _} -> none;
         {#{owner := Owner, ref := Ref}, {Owner, Ref}} -> same;
         {#{pid := Pid, meta := Meta}, _} -> {Pid, Meta}
@@ -156,10 +186,11 @@ shown(Self, #slot{shown = Shown} = Slot) ->
 
 %% @doc They were told.
 -spec show(node(), slot()) -> slot().
-show(Self, Slot) ->
+show(Self, #slot{waits = Waits} = Slot) ->
     case visible(Self, Slot) of
+        none when Waits -> Slot;
         none -> Slot#slot{shown = none};
-        #{owner := Owner, ref := Ref} -> Slot#slot{shown = {Owner, Ref}}
+        #{owner := Owner, ref := Ref} -> Slot#slot{shown = {Owner, Ref}, waits = false}
     end.
 
 visible(Self, #slot{front = #{owner := Self, committed := false, firm := false}}) -> none;

@@ -1,3 +1,5 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc What a node knows of all names of its groups: a slot for each
 %% ({@link atoll_name_slot}), and which of them are its own. Data only.
 -module(atoll_name_table).

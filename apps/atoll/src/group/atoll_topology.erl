@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc Topologies as data: which groups a list of nodes is put in, and which nodes
 %% join the groups. Pure but for {@link make/1}.
 %%

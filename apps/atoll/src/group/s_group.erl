@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc SD Erlang's `s_group' on a stock kernel: nodes in groups, connected with
 %% the members of their own groups and with nobody else on the groups' account.
 %%
@@ -7,8 +8,8 @@
 %% nodes is called `undefined'.
 %%
 %% A name stands for a process in one group. Reading one of this node's own groups asks nobody
-%% ({@link atoll_name}), of another group a member is asked ({@link atoll_name_remote}); what is promised of
-%% registering stands in {@link atoll_name_core}.
+%% ({@link atoll_name}), of another group a member is asked (`atoll_name_remote'); what is promised of
+%% registering stands in `atoll_name_core'.
 %%
 %% Where the application does not run, what can say so answers `{error, s_group_not_runnig}' or
 %% `{no, s_group_not_runnig}', and `restarting' in place of that while a process that is needed
@@ -18,7 +19,7 @@
 %% Every node runs the application `atoll', with `-connect_all false'. An
 %% operation answers when the members that can be reached have the change and
 %% are connected with each other. What is promised under failures stands in
-%% {@link atoll_group_core}.
+%% `atoll_group_core'.
 -module(s_group).
 
 -export([start/0, start_link/0, stop/0]).
@@ -200,7 +201,7 @@ sync() ->
 %% @doc From now on the caller gets `{nodeup, Node}' and `{nodedown, Node}' of the nodes
 %% of this node's groups, on a free node of all visible ones, once for each call with
 %% `true'; `false' takes all of them back. What the events mean is said in
-%% {@link atoll_group_watch}. The caller is not linked with anything.
+%% `atoll_group_watch'. The caller is not linked with anything.
 -spec monitor_nodes(boolean()) -> ok | {error, error()}.
 monitor_nodes(true) -> watching(fun atoll_group_watch:watch/0);
 monitor_nodes(false) -> watching(fun atoll_group_watch:unwatch/0);

@@ -1,3 +1,5 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc The connections that this node has, over the carrier and without it.
 %%
 %% Whoever asks reads what the runtime and the carrier keep; no process is asked, but of

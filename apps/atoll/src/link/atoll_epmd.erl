@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc Where a node listens, when its name does not say so: a module for
 %% `-epmd_module' that knows the addresses and ports of some nodes, and leaves
 %% everything else to OTP's `erl_epmd'.

@@ -1,3 +1,5 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc The one owner of connections on this node.
 %%
 %% Upper rooms say here which nodes they want to be connected with, and

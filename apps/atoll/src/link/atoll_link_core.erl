@@ -1,3 +1,5 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc The protocol that owns connections: who wants to be connected with whom.
 %%
 %% Owners (processes of upper rooms) say which peers they want. A peer that
@@ -10,7 +12,7 @@
 %%   read, which costs next to nothing.
 %%   One that was made for an owner here has the linger time. One that came up by
 %%   itself, because a program or the peer made it, is there on demand and has
-%%   `on_demand_ms'; with `infinity' it is left alone. A tick is no traffic;</li>
+%%   `on_demand_ms'; with `infinity' either is left alone. A tick is no traffic;</li>
 %% <li>then no monitor and no link may be known over it on this side. To read these stops the
 %%   runtime for a moment, so it is not done while packets flow;</li>
 %% <li>the peer is asked, and agrees only if nobody wants it there either and
@@ -65,7 +67,7 @@
     retry_max_ms := pos_integer(),
     %% How long an unwanted connection stays, and the longest pause between two
     %% looks at one that is still in use.
-    linger_ms := pos_integer(),
+    linger_ms := pos_integer() | infinity,
     linger_max_ms := pos_integer(),
     %% The same for a connection that came up by itself; its longest pause is this
     %% or linger_max_ms, whichever is longer.
@@ -315,7 +317,7 @@ release(Node, #peer{phase = {waiting, _}}, State) ->
     forget(Node, State, [{cancel, {retry, Node}}, {act, {own, Node, false}}]);
 release(Node, Peer, #state{options = #{linger_ms := Ms}} = State0) ->
     {State, Effects} = released(Node, Peer, State0),
-    {State, Effects ++ [{timer, {own, Node}, Ms}]}.
+    {State, Effects ++ [{timer, {own, Node}, Ms} || Ms =/= infinity]}.
 
 released(Node, #peer{up = true, cut = true} = Peer, State) ->
     %% It is being closed.

@@ -1,3 +1,5 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc How a connection is in use: its packets, and what `erlang:system_info(dist)' says of the
 %% monitors and links across it. The packets are at hand; for that text the runtime stops all
 %% schedulers, and it is as long as there are monitors over all connections.
@@ -6,6 +8,10 @@
 %% line with `=', with a line for each monitor or link across the connection.
 %% Monitors of a node (`erlang:monitor_node/2') are not in it: they are told
 %% `nodedown' when a connection is closed, which is then true.
+%%
+%% Every process of `pg' monitors its like on each connected node, for as long as they are
+%% connected. It knows the processes of connected nodes and no others, so its monitors are no
+%% use of a connection: with them each that was ever made would stay.
 %%
 %% Packets alone do not tell a quiet connection from one in use, since the two ends
 %% tick. A tick is a packet's head with nothing in it: so the bytes beside the heads
@@ -75,7 +81,7 @@ ticks() ->
     {ticks, max(1, Seconds * 1000 div 4)}.
 
 %% @doc The number of monitors and links across the connection with `Node' in a
-%% text of `erlang:system_info(dist)'.
+%% text of `erlang:system_info(dist)', less those of `pg'.
 -spec uses(node(), unicode:chardata()) -> non_neg_integer().
 uses(Node, Text) ->
     Lines = string:split(unicode:characters_to_binary(Text), "\n", all),
@@ -90,6 +96,24 @@ uses([_ | Lines], Name, N) -> uses(Lines, Name, N).
 %% The node's own lines, up to the next section. A node has a section for each
 %% incarnation that is still known.
 section([<<"=", _/binary>> | Lines], Name, N) -> uses(Lines, Name, N);
-section([<<"Remote", _/binary>> | Lines], Name, N) -> section(Lines, Name, N + 1);
+section([<<"Remote", Line/binary>> | Lines], Name, N) ->
+    case is_of_pg(Line) of
+        true -> section(Lines, Name, N);
+        false -> section(Lines, Name, N + 1)
+    end;
 section([_ | Lines], Name, N) -> section(Lines, Name, N);
 section([], _Name, N) -> N.
+
+%% A monitor's own end stands first in its line. A process of `pg' has its scope's name; only of
+%% one that has a name the dictionary is read, which may be large.
+is_of_pg(Line) ->
+    case re:run(Line, "^(?: monitoring|ly monitored by): (<0\\.[0-9]+\\.[0-9]+>)", [{capture, all_but_first, list}]) of
+        {match, [Text]} ->
+            Pid = list_to_pid(Text),
+            case process_info(Pid, registered_name) of
+                {registered_name, _} -> proc_lib:translate_initial_call(Pid) =:= {pg, init, 1};
+                _ -> false
+            end;
+        nomatch ->
+            false
+    end.

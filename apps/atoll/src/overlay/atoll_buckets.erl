@@ -1,3 +1,5 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc A map whose keys stand in 128 buckets by their hash, so that two nodes can find
 %% where their maps differ without a look at what is equal. Pure data.
 %%

@@ -1,3 +1,5 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc Messages to nodes without a link: they wait for it.
 %%
 %% Data, and rules that are total. Who holds an outbox wants a link with each node

@@ -1,3 +1,5 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc The process of the overlay on this node.
 %%
 %% {@link atoll_overlay_core} decides; this module connects it with the link room,
@@ -15,7 +17,7 @@
 
 -export([start_link/1, create_table/0]).
 -export([join/1, leave/0, contacts/1, tell/1, cliques/1, broadcast/2, broadcast/4, set_meta/1]).
--export([members/0, metas/0, neighbours/0, is_on/0, has_left/0, status/0]).
+-export([members/0, metas/0, neighbours/0, is_on/0, has_left/0, strategy/0, status/0]).
 -export([open/1, act/2, event/2, notice/2]).
 
 -export_type([config/0, error/0]).
@@ -227,6 +229,14 @@ published(What) ->
     case ets:whereis(?MODULE) of
         undefined -> [];
         Table -> ets:select(Table, [{{{What, '$1'}, '_'}, [], ['$1']}])
+    end.
+
+%% @doc What the strategy is called, in the configuration too; `off' where there is no overlay.
+-spec strategy() -> off | atom().
+strategy() ->
+    case look_up(strategy) of
+        {ok, Module} -> hd([Name || Name <- atoll_strategy:names(), atoll_strategy:module(Name) =:= {ok, Module}] ++ [Module]);
+        none -> off
     end.
 
 %% @doc For people: what each part holds, and what was sent, received and dropped;

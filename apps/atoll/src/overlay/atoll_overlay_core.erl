@@ -1,3 +1,5 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc The overlay of one node, as one pure protocol made of parts: a strategy
 %% ({@link atoll_strategy}) that chooses the neighbours, failure detection
 %% ({@link atoll_detector}), broadcast ({@link atoll_plumtree}), discovery

@@ -1,3 +1,5 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc Random choices from lists, for pure protocols: the state of the generator goes
 %% in and comes out.
 -module(atoll_random).

@@ -1,11 +1,13 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc Attributes of nodes, and choosing nodes by them.
 %%
 %% == Attributes ==
-%% A node has those that come with it ({@link atoll_attr_builtin}), those of its
+%% A node has those that come with it (`atoll_attr_builtin'), those of its
 %% configuration, and those that programs add. A definition is `{Name, Value}' for a static
 %% one, `{Name, {dynamic, {M, F}}}' or `{Name, {dynamic, {M, F, Args}}}' for one that is
 %% evaluated at each question, and the same with `automatic' for one that is evaluated once.
-%% What a function does not give in its time, or at all, is `undefined'.
+%% What a function does not give in its time, or at all, is `undefined'; a node that is chosen from
+%% is `silent' where it hangs on what was not given in time.
 %%
 %% == Choosing ==
 %% Nodes are chosen from a list of nodes, from an s_group of this node (`{s_group, Name}'),
@@ -17,18 +19,18 @@
 %%   silent: 500 unless it is said.</dd>
 %% <dt>`max_age'</dt><dd>How many milliseconds old values may be. 0, the default, has every
 %%   node asked, each time; with more, what is known is used, and attributes that are asked
-%%   for often are told around ({@link atoll_attr_gossip}).</dd>
-%% <dt>`rank'</dt><dd>Which of the fitting nodes are better, see {@link atoll_attr_rank}.</dd>
+%%   for often are told around (`atoll_attr_gossip').</dd>
+%% <dt>`rank'</dt><dd>Which of the fitting nodes are better, see `atoll_attr_rank'.</dd>
 %% <dt>`within'</dt><dd>The farthest that a node may be by its rank; at `most', the least that
 %%   it must have.</dd>
 %% <dt>`slack'</dt><dd>By which share of the best one's rank nodes may differ and are still
 %%   equally good: 0.1 unless it is said.</dd>
 %% <dt>`claim'</dt><dd>Whether `choose_node' stands in line at the node that it chooses. That
-%%   is what spreads those who choose at the same moment ({@link atoll_choosing}); the
+%%   is what spreads those who choose at the same moment (`atoll_choosing'); the
 %%   default is true.</dd>
 %% </dl>
 %%
-%% {@link atoll_attr_core} decides; this module is its process, and works out for the caller
+%% `atoll_attr_core' decides; this module is its process, and works out for the caller
 %% what the caller's functions are needed for. Values are copied to whoever asks. What programs
 %% have added outlives the process, but for updates of what is configured.
 -module(atoll_attr).

@@ -1,3 +1,5 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc The attributes of one node: their names, and what their values are or come from.
 %% Pure; nothing is evaluated here.
 %%

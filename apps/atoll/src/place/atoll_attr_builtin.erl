@@ -1,3 +1,5 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc The attributes that every node has.
 %%
 %% Fixed while the VM runs: `os_type', `os_version', `otp_release', `vm_num_processors' (the

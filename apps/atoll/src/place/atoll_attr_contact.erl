@@ -1,3 +1,5 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc Messages that wait for an answer, and the connections that they need. Pure.
 %%
 %% A message to a node that is connected is sent. Otherwise the connection is wanted from the

@@ -1,3 +1,5 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc The protocol of attributes: what this node is like, what others are, and choosing
 %% among them.
 %%
@@ -5,8 +7,9 @@
 %% connected for it, and the connection is given back. There is one deadline for the whole:
 %% when it comes, or when all have answered, whoever asked gets what is there, with the names
 %% of those who were silent and of those who could not be reached. A node answers when its
-%% dynamic attributes are evaluated, or shortly before the time that the question has left is over, with
-%% `undefined' for those that are not.
+%% dynamic attributes are evaluated, or shortly before the time that the question has left is over,
+%% without those that are not. If it does not fit by the others it is counted as silent: it may
+%% fit.
 %%
 %% A question may take values that are some time old. What other nodes tell of themselves
 %% unasked ({@link atoll_attr_gossip}), and what was asked before, then counts as an answer;
@@ -117,6 +120,8 @@
     keeps :: boolean(),
     answers :: [{node(), values(), non_neg_integer()}],
     pending :: #{node() => []},
+    %% They have answered without something on which it hangs whether they fit.
+    late = [] :: node_set(),
     unreachable = [] :: node_set()
 }).
 
@@ -275,9 +280,9 @@ call({load, Definitions}, From, _Now, #state{book = Book, options = Options} = S
         {error, _} = Error -> booked(From, Error, [], State)
     end;
 call({values, all, Ms}, From, Now, #state{book = Book} = State) ->
-    evaluate({local, From}, atoll_attr_book:names(Book), Ms, Now, State);
+    local(From, atoll_attr_book:names(Book), Ms, Now, State);
 call({values, Names, Ms}, From, Now, State) ->
-    evaluate({local, From}, Names, Ms, Now, State);
+    local(From, Names, Ms, Now, State);
 call({Kind, _}, From, _Now, #state{questions = Q, choices = C, options = #{max_questions := Max}} = State) when
     Kind =:= ask orelse Kind =:= choose, map_size(Q) + map_size(C) >= Max
 ->
@@ -324,6 +329,9 @@ summary(Now, #state{book = Book, evaluation = E, gossip = Gossip, claims = Claim
 
 %% Values of this node
 
+local(From, Names, Ms, Now, State) ->
+    evaluate({local, From, Names}, Names, Ms, Now, State).
+
 evaluate(Asker, Names, Ms, Now, #state{book = Book, evaluation = E} = State) ->
     evaluation(atoll_attr_evaluation:ask(Asker, lists:usort(Names), Ms, Book, E), Now, State).
 
@@ -333,8 +341,8 @@ evaluation({Done, Effects, E}, Now, State) ->
 evaluated({automatic, Source, Value}, _Now, #state{book = Book} = State) ->
     Names = [Name || {Name, Same} <- atoll_attr_book:automatics(Book), Same =:= Source],
     State#state{book = lists:foldl(fun(Name, B) -> atoll_attr_book:evaluated(Name, {Source, Value}, B) end, Book, Names)};
-evaluated({{local, From}, Values}, _Now, State) ->
-    reply(From, {ok, Values}, State);
+evaluated({{local, From, Names}, Values}, _Now, State) ->
+    reply(From, {ok, maps:merge(maps:from_keys(Names, undefined), Values)}, State);
 evaluated({{asked, Id}, Values}, Now, #state{self = Self} = State) ->
     values(Id, Self, Values, Now, State);
 evaluated({{remote, Node, Id}, Values}, _Now, State) ->
@@ -419,16 +427,23 @@ enter(Id, Question, #state{questions = Questions} = State) ->
 values(Id, Node, Given, Now, #state{questions = Questions, options = #{max_value := Max}} = State0) ->
     case Questions of
         #{Id := #question{pending = #{Node := _} = Pending} = Question0} ->
-            #question{answers = Answers, predicate = Predicate, names = Names, keeps = Keeps} = Question0,
+            #question{answers = Answers, predicate = Predicate, names = Names, keeps = Keeps, late = Late} = Question0,
             Values = atoll_attr_message:values(Names, Given, Max),
             State1 = release(Node, {asked, Id}, State0),
+            Said = maps:with(maps:keys(Given), Values),
             State =
                 case Keeps of
-                    true -> refresh_soon(State1#state{gossip = atoll_attr_gossip:enters(Node, Values, Now, State1#state.gossip)});
+                    true -> refresh_soon(State1#state{gossip = atoll_attr_gossip:enters(Node, Said, Now, State1#state.gossip)});
                     false -> State1
                 end,
-            Fitting = [{Node, Values, 0} || atoll_predicate:holds(Predicate, Values)],
-            answered(Id, Question0#question{pending = maps:remove(Node, Pending), answers = Fitting ++ Answers}, State);
+            Question1 = Question0#question{pending = maps:remove(Node, Pending)},
+            Question =
+                case atoll_predicate:holds(Predicate, Values) of
+                    true -> Question1#question{answers = [{Node, Values, 0} | Answers]};
+                    false when map_size(Said) =:= map_size(Values) -> Question1;
+                    false -> Question1#question{late = [Node | Late]}
+                end,
+            answered(Id, Question, State);
         #{} ->
             %% It is late.
             State0
@@ -439,10 +454,10 @@ answered(Id, #question{pending = Pending} = Question, State) when map_size(Pendi
 answered(Id, Question, State) ->
     enter(Id, Question, State).
 
-answer(Id, #question{from = From, answers = Answers, pending = Pending, unreachable = Unreachable}, State) ->
+answer(Id, #question{from = From, answers = Answers, pending = Pending, late = Late, unreachable = Unreachable}, State) ->
     Silent = lists:sort(maps:keys(Pending)),
     #state{questions = Questions} = Released = lists:foldl(fun(N, S) -> release(N, {asked, Id}, S) end, State, Silent),
-    Answer = #{answers => lists:sort(Answers), silent => Silent, unreachable => lists:sort(Unreachable)},
+    Answer = #{answers => lists:sort(Answers), silent => lists:merge(lists:sort(Late), Silent), unreachable => lists:sort(Unreachable)},
     reply(From, {ok, Answer}, Released#state{questions = maps:remove(Id, Questions)}).
 
 unreachable({asked, Id} = Key, Node, _Now, #state{questions = Questions} = State) ->

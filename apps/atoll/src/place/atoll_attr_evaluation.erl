@@ -1,12 +1,14 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc Questions for the values of attributes of this node, and the evaluations that they
 %% wait for. Pure: what is to be evaluated is an effect, `{act, {evaluate, Key, Source}}',
 %% and `{act, {abandon, Key}}' ends it.
 %%
 %% A dynamic attribute is evaluated at each question; questions that come while it is being
 %% evaluated share what comes out. So there is one process for each function at most. It has
-%% its time; what takes longer is ended and is undefined for all who wait. A question may
-%% have less time than that: then it is answered with what is there, and the evaluation goes
-%% on for the others.
+%% its time; what takes longer is ended. A question may have less time than that: then it is
+%% answered with what is there, and the evaluation goes on for the others. What is late is not in
+%% the answer: to be `undefined' is another thing, and may be relied on.
 %%
 %% An automatic attribute is evaluated once, with more time. If that fails it is undefined
 %% from then on.
@@ -56,14 +58,13 @@
 new(Options) ->
     #evaluations{options = Options}.
 
-%% @doc A question for these attributes, to be answered in so many milliseconds. All the
-%% names are in the answer, some of them `undefined' perhaps; all of them where too many
-%% questions wait already.
+%% @doc A question for these attributes, to be answered in so many milliseconds, with those of
+%% which something is known by then; with none where too many questions wait already.
 -spec ask(asker(), [atoll_predicate:name()], Ms :: non_neg_integer(), atoll_attr_book:book(), evaluations()) -> result().
-ask(Asker, Names, _Ms, _Book, #evaluations{questions = Questions, options = #{max_questions := Max}} = E) when
+ask(Asker, _Names, _Ms, _Book, #evaluations{questions = Questions, options = #{max_questions := Max}} = E) when
     map_size(Questions) >= Max
 ->
-    {[{Asker, maps:from_keys(Names, undefined)}], [], count(refused, E)};
+    {[{Asker, #{}}], [], count(refused, E)};
 ask(Asker, Names, Ms, Book, E0) ->
     {Values, Waits} = lists:foldl(fun(Name, Acc) -> look(Name, Book, Acc) end, {#{}, #{}}, Names),
     case maps:keys(Waits) of
@@ -81,7 +82,7 @@ look(Name, Book, {Values, Waits}) ->
     case atoll_attr_book:look(Name, Book) of
         none -> {Values#{Name => undefined}, Waits};
         {static, Value} -> {Values#{Name => Value}, Waits};
-        Key -> {Values#{Name => undefined}, maps:update_with(Key, fun(Names) -> [Name | Names] end, [Name], Waits)}
+        Key -> {Values, maps:update_with(Key, fun(Names) -> [Name | Names] end, [Name], Waits)}
     end.
 
 run_all(Keys, Ids, E0) ->
@@ -118,14 +119,14 @@ prepare(Book, E0) ->
 %% measured where it was made, so that one that is too large is not copied.
 -spec evaluated(key(), {ok, term()} | failed | too_large, evaluations()) -> result().
 evaluated(Key, {ok, Value}, E) ->
-    answered(Key, Value, [{cancel, {evaluation, Key}}], count(evaluated, E));
+    answered(Key, {value, Value}, [{cancel, {evaluation, Key}}], count(evaluated, E));
 evaluated(Key, Failure, E) ->
-    answered(Key, undefined, [{cancel, {evaluation, Key}}], count(Failure, E)).
+    answered(Key, {value, undefined}, [{cancel, {evaluation, Key}}], count(Failure, E)).
 
 %% @doc The time of an evaluation or of a question is over.
 -spec timed_out({evaluation, key()} | {question, id()}, evaluations()) -> result().
 timed_out({evaluation, Key}, E) ->
-    answered(Key, undefined, [{act, {abandon, Key}}], count(late, E));
+    answered(Key, late, [{act, {abandon, Key}}], count(late, E));
 timed_out({question, Id}, #evaluations{questions = Questions, running = Running} = E) ->
     {#question{asker = Asker, values = Values, waits = Waits}, Rest} = maps:take(Id, Questions),
     Left = maps:map(
@@ -139,18 +140,22 @@ timed_out({question, Id}, #evaluations{questions = Questions, running = Running}
     ),
     {[{Asker, Values}], [], E#evaluations{questions = Rest, running = Left}}.
 
-answered(Key, Value, Effects, #evaluations{running = Running} = E0) ->
+answered(Key, Outcome, Effects, #evaluations{running = Running} = E0) ->
     {Ids, Rest} = maps:take(Key, Running),
     {Done, Cancels, E} = lists:foldl(
-        fun(Id, Acc) -> enter(Id, Key, Value, Acc) end, {[], [], E0#evaluations{running = Rest}}, lists:sort(Ids)
+        fun(Id, Acc) -> enter(Id, Key, Outcome, Acc) end, {[], [], E0#evaluations{running = Rest}}, lists:sort(Ids)
     ),
-    Fixed = [{automatic, Source, Value} || {automatic, Source} <- [Key]],
+    Fixed = [{automatic, Source, fixed(Outcome)} || {automatic, Source} <- [Key]],
     {Fixed ++ lists:reverse(Done), Effects ++ lists:reverse(Cancels), E}.
 
-enter(Id, Key, Value, {Done, Cancels, #evaluations{questions = Questions} = E}) ->
+%% There is no second time.
+fixed({value, Value}) -> Value;
+fixed(late) -> undefined.
+
+enter(Id, Key, Outcome, {Done, Cancels, #evaluations{questions = Questions} = E}) ->
     #{Id := #question{asker = Asker, values = Values0, waits = Waits0} = Question} = Questions,
     {Names, Waits} = maps:take(Key, Waits0),
-    Values = lists:foldl(fun(Name, V) -> V#{Name := Value} end, Values0, Names),
+    Values = maps:merge(Values0, maps:from_list([{Name, Value} || {value, Value} <- [Outcome], Name <- Names])),
     case map_size(Waits) of
         0 ->
             {

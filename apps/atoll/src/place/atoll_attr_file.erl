@@ -1,3 +1,5 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc A file that defines attributes: one list of Erlang, of definitions as
 %% {@link atoll_attr_book:definition()} says, with a full stop. A file of another version or
 %% with a fault in one definition defines nothing; one of more than 1 MB is not read to its end.

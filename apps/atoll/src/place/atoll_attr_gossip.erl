@@ -1,3 +1,5 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc What the nodes tell each other of attributes that are asked for often, so that a
 %% choice does not have to ask every node each time. Pure.
 %%

@@ -1,3 +1,5 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc What the files under `/proc' and `/sys/fs/cgroup' say of the machine and of the
 %% control group that the VM runs in.
 %%

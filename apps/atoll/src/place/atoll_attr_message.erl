@@ -1,3 +1,5 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc What nodes send each other about attributes, and what of it is taken. Pure.
 %%
 %% A peer may be of another build, or be wrong, and one message must not cost a node more than

@@ -1,3 +1,5 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc In which order fitting nodes are preferred, and which of them are equally good. Pure.
 %%
 %% <dl>

@@ -1,3 +1,5 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc Where this node has sent how much lately: its own claims at other nodes, so that its
 %% next choice goes elsewhere first. Pure.
 -module(atoll_attr_sent).

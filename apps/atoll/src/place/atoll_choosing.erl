@@ -1,3 +1,5 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc How a node is chosen among equal ones while many others choose too, with nobody to
 %% say who goes where. Pure: one value is one choice under way.
 %%

@@ -1,3 +1,5 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc The line at a node: who has said lately that it will use the node, in the order in
 %% which they came.
 %%

@@ -1,3 +1,5 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc Complete-linkage clustering of nodes by what was measured between them, and what
 %% comes of it: a dendrogram, and a network ({@link atoll_network}) cut from it. Pure, and the
 %% same measurements give the same dendrogram, in whatever order they come.

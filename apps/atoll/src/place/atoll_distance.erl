@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc How far nodes are from each other, and which ones are near. There are three answers:
 %% <dl>
 %% <dt>`declared'</dt><dd>by the network that the option `network' declares, or
@@ -5,13 +6,13 @@
 %% <dt>`measured'</dt><dd>the round trip in milliseconds that this node has measured to another,
 %%   smoothed. Of two other nodes it knows none.</dd>
 %% <dt>`estimated'</dt><dd>the round trip in milliseconds between any two nodes, by their network
-%%   coordinates, see {@link atoll_vivaldi}.</dd>
+%%   coordinates, see `atoll_vivaldi'.</dd>
 %% </dl>
 %% Where none is asked for, it is `declared' if there is a declared network, else `estimated'.
 %%
 %% Measuring and coordinates are there where the option `distances' is not `off'. Then this node
 %% measures over the connections that are there, wanted by somebody or left alone, and one that came
-%% up by itself once; it makes none. See {@link atoll_distance_core}.
+%% up by itself once; it makes none. See `atoll_distance_core'.
 %%
 %% Readers ask no process: the declared network is a persistent term, which is copied by nobody and is to
 %% be replaced seldom; the rest is in a table of the supervisor. A node of which the distance is not known is in no

@@ -1,3 +1,5 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc Who measures round trips with whom, and what every node knows of the coordinates
 %% ({@link atoll_vivaldi}) of all.
 %%

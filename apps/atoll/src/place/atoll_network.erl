@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc The declared network: a tree whose leaves are nodes and whose inner vertices are
 %% the networks that they stand in, a rack in a room in a site, say. Pure data.
 %%
@@ -12,7 +13,7 @@
 %% As a term a network is `{node, Node}', `{network, [Sub]}' or `{network, Name, [Sub]}',
 %% where Sub is a network again and Name an atom or a text. Inner vertices without a name
 %% are called `<v1>', `<v2>' and so on in the order in which they stand. A node stands in it once. What
-%% is wrong with a term is told together with the way to it; {@link atoll_network_file} knows the line too.
+%% is wrong with a term is told together with the way to it; `atoll_network_file' knows the line too.
 -module(atoll_network).
 
 -compile({no_auto_import, [nodes/1]}).

@@ -1,3 +1,5 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc The file of a declared network: one term, see {@link atoll_network}, with comments
 %% and line breaks as in any Erlang text, and a full stop behind it.
 %%

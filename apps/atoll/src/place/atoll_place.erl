@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc Placing processes: on a node that is chosen by what it is like and how far it is.
 %%
 %% ```
@@ -11,7 +12,7 @@
 %% <dt>`among'</dt><dd>`members', `{s_group, Name}' or a list of nodes.</dd>
 %% <dt>`near', `how', `within'</dt><dd>The nearer to this node the better, by the `declared',
 %%   `measured' or `estimated' distance ({@link atoll_distance}), and not farther than that.</dd>
-%% <dt>`rank'</dt><dd>What is better, in place of `near' ({@link atoll_attr_rank}); `within' is
+%% <dt>`rank'</dt><dd>What is better, in place of `near' (`atoll_attr_rank'); `within' is
 %%   its bound then.</dd>
 %% <dt>`deadline', `max_age', `slack', `claim'</dt><dd>As {@link atoll_attr} has them.</dd>
 %% <dt>`on_misfit'</dt><dd>What becomes of a placed process whose node does not meet `where' any
@@ -28,7 +29,7 @@
 %% == Under a supervisor ==
 %% With `start => {atoll_place, start_link, [Params, {M, F, Args}]}' a child is started on a node
 %% that is chosen then, and on one that is chosen anew at each restart. The supervisor's child is
-%% a process on that node, which stands for the true one ({@link atoll_place_bridge}): it ends as
+%% a process on that node, which stands for the true one (`atoll_place_bridge'): it ends as
 %% that does, and hands on how the supervisor ends it. Calls to it go on to the true one, so that
 %% a supervisor may be placed too. For `simple_one_for_one' there is start_link/3.
 %%

@@ -1,3 +1,5 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc A process on another node that stands between a supervisor here and a child there.
 %%
 %% A process that was started in the manner of OTP takes the one that called its start function

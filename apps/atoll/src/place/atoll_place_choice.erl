@@ -1,3 +1,5 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc What somebody wants of the node of a process, checked, and the nodes that are so: a
 %% condition on attributes ({@link atoll_predicate}) and distances ({@link atoll_distance}) in
 %% one choice ({@link atoll_attr}).

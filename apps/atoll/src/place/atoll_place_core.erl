@@ -1,3 +1,5 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc The protocol that watches whether the nodes of placed processes still fit.
 %%
 %% Every `check_ms' the nodes of the watched processes are asked for the attributes that their

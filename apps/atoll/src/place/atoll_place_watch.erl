@@ -1,3 +1,5 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc Watches the nodes of placed processes: the process of {@link atoll_place_core}. What it
 %% watches is in a table of the supervisor, and outlives it.
 -module(atoll_place_watch).

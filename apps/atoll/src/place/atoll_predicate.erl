@@ -1,5 +1,6 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc What a node must be like to be chosen: conditions on attributes, as terms or as
-%% text ({@link atoll_predicate_text}).
+%% text (`atoll_predicate_text').
 %%
 %% <dl>
 %% <dt>`{Name, Op, Const}'</dt><dd>the attribute compared with a constant. `Op' is `eq',

@@ -1,3 +1,5 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc Conditions on attributes as people write them, on a command line for instance:
 %% `mem_free > 1000000 and loadavg1 < 2'.
 %%

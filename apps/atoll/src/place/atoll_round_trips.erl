@@ -1,3 +1,5 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc Measures the round trips between all pairs of some nodes, all at once: each node sends
 %% a number of batches of messages there and back to each other node, one message of a pair at a time, and the
 %% mean of the batches is told. That nodes talk at once is on purpose: it shows what

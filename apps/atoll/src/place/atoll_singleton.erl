@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc One server of a name in a group, on one node at a time: when it or its node ends, it is
 %% started again, there or elsewhere.
 %%
@@ -15,7 +16,7 @@
 %% anything, as every `via' name does, and the node on which it got it runs the server. The others follow
 %% that process with a monitor. Who stands by has a name too, `{atoll_singleton, Name, Node}', so
 %% each node finds the stand-bys in its own table, and there are no messages but those of the names.
-%% {@link atoll_singleton_core} decides who tries when; docs/singletons.md has the whole.
+%% `atoll_singleton_core' decides who tries when; docs/singletons.md has the whole.
 %%
 %% == Promised ==
 %% <ul>
@@ -235,8 +236,16 @@ stand_bys(Group, Name) ->
 -spec info(atom(), term()) -> info() | none.
 info(Group, Name) ->
     case own({Group, {?MODULE, Name, node()}}) of
-        [Pid] -> gen_server:call(Pid, info);
+        [Pid] -> ask_info(Pid);
         [] -> none
+    end.
+
+%% A process that has just ended has its name until the table knows.
+ask_info(Keeper) ->
+    try
+        gen_server:call(Keeper, info)
+    catch
+        exit:{Gone, _} when Gone =:= noproc; Gone =:= normal; Gone =:= shutdown; Gone =:= killed -> none
     end.
 
 %% @doc One sentence for an error.

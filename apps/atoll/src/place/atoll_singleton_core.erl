@@ -1,3 +1,5 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc What a node that stands by for a singleton does: the decisions of one
 %% {@link atoll_singleton} on one node, as a pure function of events and time.
 %%

@@ -1,3 +1,5 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc The process that stands by for one singleton on one node, and does what {@link
 %% atoll_singleton_core} decides: it looks into the tables of names and groups, follows the
 %% process that has the name, and has its supervisor start and end the server. It waits for

@@ -1,3 +1,5 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc Drawings of trees whose inner vertices stand at a value: a declared network by the
 %% distance of the nodes that part there, a dendrogram by the round trip at which clusters
 %% are joined. As text, for Graphviz (dot), and as a picture (SVG). Pure; the same tree gives the

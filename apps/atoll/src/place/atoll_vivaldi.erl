@@ -1,3 +1,5 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc Network coordinates: a node's place in a space in which the distance of two places is
 %% an estimate of the round trip between the nodes. Pure.
 %%

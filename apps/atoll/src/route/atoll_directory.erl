@@ -1,3 +1,5 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc The directory: on every node, where every node stands, that is in which cliques, for
 %% whom it relays, and by which links of its own it is reached where no clique says so. From it
 %% {@link atoll_routes} computes how to get from here to anywhere. What is known stands in

@@ -1,3 +1,5 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc Entries of the directory that nobody vouches for: no chain of cliques and links
 %% leads from here to where they say that they stand. A clique whose members all died at
 %% once leaves such ones, since its members vouch for each other. Pure data.

@@ -1,3 +1,5 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc Where a node stands, as far as it matters for reaching it: the cliques that it is
 %% in, for whom it relays, and standing links of its own that no clique explains. Pure
 %% data, and what may come of it from a stranger.

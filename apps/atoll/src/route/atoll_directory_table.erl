@@ -1,3 +1,5 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc What is known of where every node stands: pure data that merges to the same
 %% whatever the order, however often.
 %%

@@ -1,3 +1,5 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc Co-members of a node's cliques that it has no link with, and since when: whoever
 %% stays away for too long is taken for gone. Pure data.
 %%

@@ -1,3 +1,5 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc Which nodes a chain of cliques and links leads to, from some nodes on, by what a
 %% table of the directory says. Pure.
 -module(atoll_reach).

@@ -1,3 +1,5 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc The process of the route room on this node.
 %%
 %% {@link atoll_route_core} decides; this module feeds it with the links, with what the

@@ -1,3 +1,5 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc The route room of one node, as one pure protocol: {@link atoll_directory}, what it
 %% is fed with, and what is asked of it.
 %%

@@ -1,3 +1,5 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc The routes that a directory gives: from one node to another, over cliques that
 %% are joined by gateways, and over known links. Pure.
 %%

@@ -1,10 +1,11 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc State that all members have, kept by broadcasts: the behaviour of what merges it, and the
 %% process that runs that on this node.
 %%
 %% A handler is a module that says what a value does to the state (`merge/3'), and what somebody lacks
 %% (`digest/1' and `since/2'). {@link put/3} merges a value here and broadcasts it. Whoever did
 %% not get it, because it was started late, was cut off, missed it, or was too slow, gets it when
-%% it compares its state with a neighbour's ({@link atoll_handler_core} says when).
+%% it compares its state with a neighbour's (`atoll_handler_core' says when).
 %%
 %% == What a handler must do ==
 %% <ul>
@@ -49,7 +50,7 @@
 -type name() :: atom().
 
 -type options() :: atoll_options:options().
-%% See {@link atoll_handler_core:options/0}; those not given have their defaults.
+%% See `atoll_handler_core:options/0'; those not given have their defaults.
 
 -type error() :: atoll_overlay:error() | own_error().
 
@@ -140,7 +141,7 @@ subscribe(Name) -> atoll_interpreter:subscribe(Name).
 -spec unsubscribe(name()) -> ok.
 unsubscribe(Name) -> atoll_interpreter:unsubscribe(Name).
 
-%% @doc For people: see {@link atoll_handler_core:summary/1}.
+%% @doc For people: see `atoll_handler_core:summary/1'.
 -spec status(name()) -> #{atom() => term()} | {error, error()}.
 status(Name) ->
     call(Name, status).

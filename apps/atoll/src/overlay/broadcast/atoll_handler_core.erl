@@ -1,3 +1,5 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc One handler of broadcasts ({@link atoll_handler}) on one node, as a pure protocol: it merges
 %% what it is told, and compares its state with that of the same handler on a neighbour.
 %%

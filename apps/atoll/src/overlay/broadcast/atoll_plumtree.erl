@@ -1,3 +1,5 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc Broadcast to all nodes of an overlay: Plumtree (Leitão, Pereira, Rodrigues,
 %% "Epidemic Broadcast Trees", SRDS 2007), with a tree per sender.
 %%
@@ -10,10 +12,13 @@
 %% makes that link eager and repairs the tree. And a link over which a message would have
 %% come in clearly fewer hops than over the parent takes the parent's place.
 %%
-%% From time to time, and at once when the first neighbour comes after a time without,
-%% and when messages come that leave a large gap, a node sends one neighbour the digest
-%% of what it has seen. The neighbour sends what is lacking there, and asks for what is
-%% lacking here. So one exchange is enough for a node that was cut off.
+%% From time to time a node sends one neighbour the digest of what it has seen. The
+%% neighbour sends what is lacking there, and asks for what is lacking here. So one
+%% exchange is enough for a node that was cut off. It does not wait for its time where something
+%% says that something is lacking: when the first neighbour comes after a time without; when messages
+%% come that leave a large gap, or a small one that no announcement closes; when a sender wants to know
+%% of a message that has not come; and when a node has sent something before it knew what others have
+%% seen, maybe to nobody.
 %%
 %% A node that starts is *fresh*: it asks its neighbours what they have seen, and counts
 %% that as seen too. It gets no history, only what is sent from then on, and what it
@@ -137,7 +142,7 @@
     %% Announcements to be made, newest first, and to whom.
     pending = [] :: [{tuple(), [node()]}],
     pending_size = 0 :: non_neg_integer(),
-    %% No exchange because of a gap before this.
+    %% No exchange because of a large gap, or for a sender that asks, before this.
     hurry_at :: atoll_protocol:now_ms(),
     payloads = 0 :: non_neg_integer(),
     delivered = 0 :: non_neg_integer(),
@@ -255,8 +260,9 @@ handle({message, From, {rest, Messages, Gone}}, Now, State) ->
     fetched(From, Messages, Gone, Now, State);
 handle({message, From, {acks, List}}, _Now, #state{acks = Acks} = State) ->
     acks(atoll_plumtree_acks:received(From, List, Acks), State);
-handle({message, From, {acks_wanted, Ids}}, _Now, #state{acks = Acks} = State) ->
-    {State, atoll_plumtree_acks:wanted(From, Ids, Acks)};
+handle({message, From, {acks_wanted, Ids}}, Now, #state{acks = Acks} = State0) ->
+    {State, Exchange} = get_wanted(From, Ids, Now, State0),
+    {State, atoll_plumtree_acks:wanted(From, Ids, Acks) ++ Exchange};
 handle({message, From, baseline}, _Now, #state{seen = Seen} = State) ->
     case is_fresh(State) of
         true ->
@@ -266,7 +272,10 @@ handle({message, From, baseline}, _Now, #state{seen = Seen} = State) ->
             {Eager, [{send, From, {baseline, atoll_plumtree_seen:is_complete(Seen), digest(State)}}]}
     end;
 handle({message, _From, {baseline, Complete, Digest}}, Now, State) ->
-    {adopt(Complete, Digest, Now, State), []};
+    case is_fresh(State) of
+        true -> make_up(adopt(Complete, Digest, Now, State));
+        false -> {State, []}
+    end;
 handle({up, Node}, Now, #state{up = Up} = State) ->
     case lists:member(Node, Up) of
         true -> {State, []};
@@ -289,6 +298,8 @@ handle({timeout, graft}, Now, State) ->
     ask_for_missing(Now, State);
 handle({timeout, hold}, Now, State) ->
     hold_no_longer(Now, State);
+handle({timeout, gap}, Now, State) ->
+    close_gap(Now, State);
 handle({timeout, exchange}, _Now, State0) ->
     {State1, Timer} = exchange_timer(State0),
     {State, Sent} = begin_exchange(State1),
@@ -427,7 +438,7 @@ gossip(From, Root, Incarnation, Seq, Hops, Payload, Now, #state{seen = Seen0, pa
             },
             {Delivered, Notices} = deliver(Root, Seq, Ahead, Missed, Payload, Now, to_acknowledge(Root, Payload, From, Now, Taken)),
             {Announcing, Timer} = announce(Message, Announced, Delivered),
-            {Hurried, Exchange} = hurry(Ahead, From, Now, Announcing),
+            {Hurried, Exchange} = large_gap(Ahead, From, Now, Announcing),
             {Pruned, Prune} = prune_again(Kind, From, Root, Hurried),
             {Pruned, Notices ++ sends(Eager, From, Lazy, Message, Timer ++ Exchange ++ Prune)};
         seen ->
@@ -640,7 +651,7 @@ still_fresh(Now, #state{fresh_until = Until, seen = Seen, up = Up} = State) ->
             %% Alone again: the next neighbour is the first.
             {State#state{fresh_until = never}, []};
         true when Now >= Until ->
-            {State#state{fresh_until = never, seen = from_here(atoll_plumtree_seen:settle(Seen), State)}, []};
+            make_up(State#state{fresh_until = never, seen = from_here(atoll_plumtree_seen:settle(Seen), State)});
         true ->
             {Node, Drawn} = random_neighbour(State),
             ask_for_baseline(Node, Now, Drawn)
@@ -655,6 +666,10 @@ adopt(Complete, Digest, Now, #state{self = Self, seen = Seen} = State) ->
         false ->
             State
     end.
+
+%% What a fresh node sends may go to nobody: it has no neighbours yet, or they are as fresh.
+make_up(#state{seq = 0} = State) -> {State, []};
+make_up(State) -> begin_exchange(State).
 
 %% What was overtaken by what it has delivered already would come out of order.
 from_here(Seen, #state{options = #{order := none}}) -> Seen;
@@ -682,16 +697,47 @@ begin_exchange(Node, #state{seen = Seen, unmet = Unmet} = State) ->
     Begun = count(exchanges, 1, State#state{unmet = lists:delete(Node, Unmet)}),
     {Begun, [{send, Node, {exchange, atoll_plumtree_seen:is_complete(Seen), digest(State)}}]}.
 
-%% With whom the message came from, who has seen more than we have.
-hurry(Ahead, From, Now, #state{hurry_at = At, options = #{graft_ms := Ms}} = State) when
-    Ahead > ?GAP, Now >= At
-->
-    case is_fresh(State) of
+%% Whoever has sent what follows has seen more than we have.
+large_gap(Ahead, From, Now, State) when Ahead > ?GAP -> hurry(From, Now, State);
+large_gap(_Ahead, _From, _Now, State) -> {State, []}.
+
+%% Whoever asks has what is lacking, and what is held here waits for others of that one.
+get_wanted(From, Ids, Now, #state{seen = Seen, held = Held} = State) ->
+    IsLacking = fun({Life, Seq}) -> atoll_plumtree_seen:status(From, Life, Seq, Seen) =:= new end,
+    case atoll_plumtree_held:is_held(From, Held) orelse lists:any(IsLacking, Ids) of
+        true -> hurry(From, Now, State);
+        false -> {State, []}
+    end.
+
+%% One is on its way for a while, whatever else comes meanwhile.
+hurry(Node, Now, #state{hurry_at = At} = State) ->
+    case is_fresh(State) orelse Now < At of
         true -> {State, []};
-        false -> begin_exchange(From, State#state{hurry_at = Now + 2 * Ms})
-    end;
-hurry(_Ahead, _From, _Now, State) ->
-    {State, []}.
+        false -> begin_exchange(Node, State#state{hurry_at = Now + gap_ms(State)})
+    end.
+
+%% What was sent when there was no way is announced by nobody. Who has brought what follows it is
+%% the nearest to it; where that one does not have it, another may.
+close_gap(Now, #state{held = Held} = State0) ->
+    Ms = gap_ms(State0),
+    case atoll_plumtree_held:oldest(Held) of
+        none ->
+            {State0, []};
+        {Since, _Root} when Since + Ms > Now ->
+            {State0, [{timer, gap, Since + Ms - Now}]};
+        {Since, Root} ->
+            Parent = atoll_plumtree_trees:parent(Root, State0#state.trees),
+            {State, Exchange} =
+                case Since + 2 * Ms > Now andalso is_neighbour(Parent, State0) of
+                    true -> begin_exchange(Parent, State0);
+                    false -> begin_exchange(State0)
+                end,
+            {State, Exchange ++ [{timer, gap, Ms}]}
+    end.
+
+%% Longer than an announcement takes to be made and answered, and not as long as the sender is sure
+%% to have it.
+gap_ms(#state{options = #{graft_ms := Ms}}) -> 2 * Ms.
 
 random_neighbour(#state{up = Up, rand = Rand0} = State) ->
     {Node, Rand} = atoll_random:pick(Up, Rand0),
@@ -801,8 +847,11 @@ deliver(Root, Seq, Ahead, Missed, Payload, Now, #state{seen = Seen0, held = Held
 is_ordered(#state{options = #{order := none}}) -> false;
 is_ordered(State) -> not is_fresh(State).
 
-first_held(Before, After, #state{options = #{hold_ms := Ms}}) ->
-    [{timer, hold, Ms} || atoll_plumtree_held:size(Before) =:= 0, atoll_plumtree_held:size(After) > 0].
+first_held(Before, After, #state{options = #{hold_ms := Ms}} = State) ->
+    case atoll_plumtree_held:size(Before) =:= 0 andalso atoll_plumtree_held:size(After) > 0 of
+        true -> [{timer, hold, Ms}, {timer, gap, gap_ms(State)}];
+        false -> []
+    end.
 
 %% Something of this sender is not waited for any more.
 moved(Root, Missed, Now, #state{seen = Seen, held = Held0} = State) ->
@@ -820,7 +869,7 @@ hold_no_longer(Now, #state{held = Held, options = #{hold_ms := Ms}} = State0) ->
     {State, Effects} = collect(fun(Last, S) -> give_up(Last, Now, S) end, Overdue, State0),
     case atoll_plumtree_held:oldest(State#state.held) of
         none -> {State, Effects};
-        Since -> {State, Effects ++ [{timer, hold, max(1, Since + Ms - Now)}]}
+        {Since, _Root} -> {State, Effects ++ [{timer, hold, max(1, Since + Ms - Now)}]}
     end.
 
 give_up({Root, Life, Last}, Now, #state{seen = Seen0, held = Held0} = State) ->

@@ -1,3 +1,5 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc Acknowledgements of broadcasts, on their way to the sender.
 %%
 %% A node that delivers a message whose sender wants to know tells the neighbour that the message

@@ -1,3 +1,5 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc The last messages that a node has sent on, so that it can send them again.
 %%
 %% It is bounded in messages and in bytes, by the size of the payload in the

@@ -1,3 +1,5 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc Messages that have come before earlier ones of the same sender's life, until those are
 %% delivered or known as missed.
 %%
@@ -109,10 +111,10 @@ overdue(Upto, #held{lines = Lines}) ->
         [_ | _] = Seqs <- [[Seq || {Seq, {_, _, Since}} <- gb_trees:to_list(Messages), Since =< Upto]]
     ].
 
-%% @doc Since when that is held which is held longest.
--spec oldest(held()) -> none | atoll_protocol:now_ms().
+%% @doc Since when that is held which is held longest, and whose it is.
+-spec oldest(held()) -> none | {atoll_protocol:now_ms(), Root :: node()}.
 oldest(#held{lines = Lines}) ->
-    case [Since || #line{messages = Messages} <- maps:values(Lines), {_, _, Since} <- gb_trees:values(Messages)] of
+    case [{Since, Root} || {Root, #line{messages = Messages}} <- maps:to_list(Lines), {_, _, Since} <- gb_trees:values(Messages)] of
         [] -> none;
         All -> lists:min(All)
     end.

@@ -1,3 +1,5 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc What was seen of one sender, in a few words of memory.
 %%
 %% A sender numbers its messages 1, 2, 3… anew in each of its lives

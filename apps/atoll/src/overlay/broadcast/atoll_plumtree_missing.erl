@@ -1,3 +1,5 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc Messages that were announced and have not come, and who announced them.
 %%
 %% After a while ({@link due/3}) one of the announcers is to be asked, the one with the

@@ -1,3 +1,5 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc A table with a bound that forgets what was used least recently.
 %%
 %% When an entry too many is stored, the oldest eighth goes at once, so that the

@@ -1,3 +1,5 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc What was seen of every sender, so that each message is delivered once and a
 %% missing one is noticed.
 %%

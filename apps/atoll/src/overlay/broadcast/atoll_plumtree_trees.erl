@@ -1,3 +1,5 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc This node's part of the trees: of each sender's tree, which neighbours are
 %% *lazy*, that is, get announcements in place of messages.
 %%

@@ -1,3 +1,5 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc Who waits for which members to acknowledge an own message. Data only.
 %%
 %% A wait ends when all members have acknowledged, or as many as were asked for; or at once

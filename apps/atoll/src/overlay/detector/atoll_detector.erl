@@ -1,9 +1,10 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc The behaviour of a failure detector: which of this node's neighbours are alive.
 %%
-%% A detector is a pure protocol ({@link atoll_protocol}) that runs as one part of {@link
+%% A detector is a pure protocol (`atoll_protocol') that runs as one part of {@link
 %% atoll_overlay_core}: its messages go to the same detector on other nodes, and those of
 %% another detector do not reach it. All nodes of a cluster use the same one. Ours is
-%% {@link atoll_detector_watchers}, for short `watchers'.
+%% `atoll_detector_watchers', for short `watchers'.
 %%
 %% What it is told:
 %% <dl>

@@ -1,3 +1,5 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc Pings that say something of more than two nodes: those that this node sends for others,
 %% which suspect somebody that they do not hear, and those that come again and again from who
 %% does not hear this node. Pure data, bounded.

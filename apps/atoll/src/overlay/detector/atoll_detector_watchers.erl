@@ -1,3 +1,5 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc The detector `watchers': nodes watch some of their neighbours, at a cost for each that
 %% does not depend on the size of the cluster.
 %%

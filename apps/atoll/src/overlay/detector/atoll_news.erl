@@ -1,3 +1,5 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc Obituaries that are being told: to whom, and who has not shown yet that it
 %% knows.
 %%

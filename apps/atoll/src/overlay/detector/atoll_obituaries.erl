@@ -1,3 +1,5 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc The lives that are known to be over: for each node the last one, bounded.
 %%
 %% A full table makes room by its oldest entry, but only if that has been there

@@ -1,3 +1,5 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc A set of nodes in the order of a hash of their names, closed to a ring.
 %%
 %% Everybody who knows the same nodes sees the same ring. So where each takes its

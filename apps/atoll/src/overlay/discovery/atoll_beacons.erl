@@ -1,3 +1,5 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc The beacons that a node hears of: contacts that say, by a number that
 %% grows, that they are alive.
 %%

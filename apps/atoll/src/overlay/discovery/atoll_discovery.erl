@@ -1,3 +1,5 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc Discovery: how a node finds its cluster, and how an island of nodes finds
 %% out that it is one.
 %%

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc The behaviour of a discovery source, and how one is checked, read and spoken of.
 %%
 %% A source gives contacts, names of nodes through which this one can join. Some also

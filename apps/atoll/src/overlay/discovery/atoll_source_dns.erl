@@ -1,3 +1,5 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc The discovery source `dns': contacts from DNS, as headless services publish them.
 %%
 %% A and AAAA records give addresses, and the contact of each is `node@address'

@@ -1,3 +1,5 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc The discovery source `file': a file of contacts.
 %%
 %% One contact a line: `name@host', and after it, if the node is reached at another

@@ -1,3 +1,5 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc The names of nodes that discovery sources gave. Data, but for the atoms that
 %% it makes.
 %%

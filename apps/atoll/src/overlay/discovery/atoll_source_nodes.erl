@@ -1,3 +1,5 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc The discovery source `nodes': contacts that are known beforehand.
 -module(atoll_source_nodes).
 

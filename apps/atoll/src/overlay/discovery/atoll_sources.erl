@@ -1,3 +1,5 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc Reads the discovery sources, now and again, and hands on what they give.
 %%
 %% Promises:

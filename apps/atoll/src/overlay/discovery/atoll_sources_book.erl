@@ -1,3 +1,5 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc What the discovery sources have given so far, and what is to be done about a
 %% new reading. Pure data, but for the atoms of {@link atoll_source_names}.
 %%

@@ -1,3 +1,5 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc The roster: who is a member of the whole cluster, on every node, whoever its
 %% neighbours are. What is known of each node stands in {@link atoll_roster_table}.
 %%

@@ -1,3 +1,5 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc The roster's audit: members that nobody watches any more are found dead too.
 %%
 %% The failure detector's watchers of a node are a few of its neighbours. If they die

@@ -1,3 +1,5 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc What members say of themselves: a map for each, in which the last word of the node
 %% itself wins. Pure data, which merges to the same whatever the order, however often.
 %%

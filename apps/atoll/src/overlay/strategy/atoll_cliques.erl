@@ -1,3 +1,5 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc The strategy `cliques': the user says who is to be linked with whom.
 %%
 %% A clique is a set of nodes that are all linked with each other. All that this node is in are

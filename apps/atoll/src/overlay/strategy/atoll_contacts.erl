@@ -1,3 +1,5 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc The contacts of one join, of which a strategy asks one after the other: the next
 %% only if the one before it is not to be reached. Pure data.
 %%

@@ -1,3 +1,5 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc The strategy `hyparview': each node has a few neighbours, and knows some
 %% more nodes that it would ask next. After Leitao, Pereira, Rodrigues, "HyParView:
 %% a membership protocol for reliable gossip-based broadcast" (DSN 2007).

@@ -1,3 +1,5 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc Exchanges links of {@link atoll_hyparview} for shorter ones, and leaves each
 %% node as many neighbours as it had. After Leitao, Marques, Pereira, Rodrigues,
 %% "X-BOT: a protocol for resilient optimization of unstructured overlay networks"

@@ -1,3 +1,5 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc The two views of {@link atoll_hyparview}: the active one, whose members are
 %% this node's neighbours, and the passive one, the nodes it would ask next.
 %%

@@ -1,3 +1,5 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc The strategy `mesh': all with all.
 %%
 %% Who belongs to the mesh is {@link atoll_mesh_members}. A node wants a link with every

@@ -1,3 +1,5 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc Who is a member of a mesh: pure data that merges to the same whatever the
 %% order, however often.
 %%

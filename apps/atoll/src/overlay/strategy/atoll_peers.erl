@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc What a strategy holds of the other nodes: which links are up, which it
 %% wants, and who agrees to be a neighbour. Pure data, with the effects that its
 %% changes have; a strategy says what it offers to whom, and this module does the

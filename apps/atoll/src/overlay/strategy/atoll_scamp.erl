@@ -1,3 +1,5 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc The strategy `scamp': partial views whose size follows the cluster's, with
 %% nobody knowing that size.
 %%

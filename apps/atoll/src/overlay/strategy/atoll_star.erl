@@ -1,3 +1,5 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc The strategy `star': clients and servers.
 %%
 %% The nodes of the option `servers' are servers; it is to be the same everywhere.

@@ -1,3 +1,5 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @hidden
 %% @doc The strategy `static': links only where somebody asked for them.
 %%
 %% `{tell, {join, Node}}' links this node with that one, and the other learns of it

@@ -1,8 +1,9 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc The behaviour of an overlay strategy: which nodes are this node's
 %% neighbours, that is, with whom it holds a standing link.
 %%
-%% A strategy is a pure protocol ({@link atoll_protocol}) that runs as one part of
-%% {@link atoll_overlay_core}, which makes its life easier in four ways:
+%% A strategy is a pure protocol (`atoll_protocol') that runs as one part of
+%% `atoll_overlay_core', which makes its life easier in four ways:
 %% <ul>
 %% <li>It may send to any node. Without a link the overlay connects on demand, for
 %%   the message and a short while after it; if that fails, the strategy hears
