@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc The module `attr' of the portability libraries of the RELEASE project (MacKenzie,
 %% Chechina, Trinder, "Performance Portability through Semi-explicit Placement in Distributed
 %% Erlang", 2015), over {@link atoll_attr}: programs that were written for it run as they

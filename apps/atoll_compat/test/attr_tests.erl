@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% The module attr as programs know it, on one node.
 -module(attr_tests).
 

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc Answers nodes that run the original `attr': `{Pid, {report, Key, Names}}' is answered
 %% with `{attr_vals, Key, Node, [{Name, Value}]}', anything else of that shape with
 %% `{unknown_action, Node, Message}'; `dump' prints the attributes, and `stop' ends it.
