@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* wire.c - a long network path in user space: delay, jitter, loss and rate
  * between two network namespaces.
  *

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc Clusters of real Erlang nodes on one machine.
 %%
 %% `start/1' starts a number of nodes as operating system processes. They are

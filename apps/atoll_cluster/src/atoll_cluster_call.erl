@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc Calls on nodes, each with a deadline.
 %%
 %% A node that is stopped reads nothing, and what was written to it cannot be

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc How other VMs of the same user reach a cluster: a socket in its run
 %% directory, which is open to that user alone, and two requests.
 %%

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc How the nodes of a cluster are started and reached: the plug point for
 %% local processes, machines behind ssh, or a cloud.
 %%

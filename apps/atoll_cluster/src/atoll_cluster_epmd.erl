@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc The port mapper that local nodes register with.
 %%
 %% One that runs is used. Otherwise one is started, on loopback, and marked in

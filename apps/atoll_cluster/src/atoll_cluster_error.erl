@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc What the errors of a cluster say to people: one plain sentence each.
 -module(atoll_cluster_error).
 
@@ -29,8 +30,10 @@ format({watchdog, Reason}) ->
     text("The watchdog does not start: ~0tp.", [Reason]);
 format({epmd, Reason}) ->
     text("The port mapper, epmd, does not start: ~0tp.", [Reason]);
-format({cookie, Reason}) ->
-    text("The cookie file cannot be made: ~0tp.", [Reason]);
+format({cookie, no_home}) ->
+    "HOME is not set: nodes find their cookie in it.";
+format({cookie, {File, Reason}}) ->
+    text("The nodes find their cookie in HOME, and its file ~ts cannot be made: ~ts.", [File, file:format_error(Reason)]);
 format({node_failed, Node, Reason, Said}) ->
     text("Node ~ts did not start: ~ts~ts.", [Node, boot_reason(Reason), said(Said)]);
 format({app_failed, Node, App, Reason}) ->

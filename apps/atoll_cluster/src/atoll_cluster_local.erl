@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc The driver that starts nodes as processes of this machine.
 %%
 %% Nodes are started and controlled with OTP's `peer' over their standard
@@ -29,6 +30,7 @@
 %% A log file is turned over when it has this size, and one old one is kept.
 -define(LOG_BYTES, 1000000).
 -define(SIGNAL_MS, 2000).
+-define(COOKIE_LETTERS, 20).
 
 -spec nodes(string(), [atoll_cluster_driver:host(), ...]) -> [node(), ...].
 nodes(Name, Hosts) ->
@@ -44,7 +46,7 @@ prepare(#{nodes := Nodes, dir := Dir, pids := Pids}) ->
         fun() -> check_memory(length(Nodes)) end,
         fun() -> atoll_cluster_epmd:ensure(filename:dirname(Dir)) end,
         fun() -> atoll_cluster_epmd:check_free(Nodes) end,
-        fun() -> ensure_cookie(Place, hd(Nodes)) end
+        fun ensure_cookie/0
     ],
     case checks(Checks) of
         ok -> {ok, Place};
@@ -162,25 +164,33 @@ erl() ->
     end.
 
 %% Nodes that start at the same moment without a cookie file would each make
-%% one, and could not connect. So one is started, and ended, before them.
-ensure_cookie(Place, Node) ->
-    {ok, [[Home]]} = init:get_argument(home),
-    Dirs = [Home, filename:basedir(user_config, "erlang")],
-    case lists:any(fun(D) -> filelib:is_regular(filename:join(D, ".erlang.cookie")) end, Dirs) of
-        true -> ok;
-        false -> make_cookie(Place, Node)
+%% one, and could not connect. So it is made before them, as OTP would make it.
+ensure_cookie() ->
+    case init:get_argument(home) of
+        {ok, [[Home]]} ->
+            Files = [filename:join(Dir, ".erlang.cookie") || Dir <- [Home, filename:basedir(user_config, "erlang")]],
+            case lists:any(fun filelib:is_regular/1, Files) of
+                true -> ok;
+                false -> make_cookie(hd(Files))
+            end;
+        error ->
+            {error, {cookie, no_home}}
     end.
 
-make_cookie(Place, Node) ->
-    Host = #{address => {127, 0, 0, 1}, wrap => []},
-    Spec = #{node => Node, host => Host, connect_all => false, args => [], boot_timeout => 15000},
-    case start_node(Spec, Place) of
-        {ok, #{control := Peer} = Handle} ->
-            ok = peer:stop(Peer),
-            _ = signal(Handle, kill),
-            ok;
-        {error, Reason} ->
-            {error, {cookie, Reason}}
+%% Whoever reads it meanwhile sees all of it, and whoever makes one meanwhile has made it.
+make_cookie(File) ->
+    New = lists:concat([File, ".", os:getpid()]),
+    Letters = [$A + Byte rem 26 || <<Byte>> <= crypto:strong_rand_bytes(?COOKIE_LETTERS)],
+    Steps = [
+        fun() -> file:write_file(New, Letters, [exclusive]) end,
+        fun() -> file:change_mode(New, 8#400) end,
+        fun() -> file:make_link(New, File) end
+    ],
+    Made = lists:foldl(fun(Step, ok) -> Step(); (_, Error) -> Error end, ok, Steps),
+    _ = file:delete(New),
+    case Made of
+        {error, Reason} when Reason =/= eexist -> {error, {cookie, {File, Reason}}};
+        _ -> ok
     end.
 
 check_memory(Count) ->

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc The life of one node: a process of the cluster's VM that starts it,
 %% starts its applications, and ends when the node does.
 %%

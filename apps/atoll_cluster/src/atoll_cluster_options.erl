@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc The options of a cluster, checked key by key before anything starts.
 -module(atoll_cluster_options).
 

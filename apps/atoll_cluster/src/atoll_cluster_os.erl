@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc The operating system's processes on this machine, as `/proc' shows them.
 %%
 %% A process is known by its number and its start time: the number alone may

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc Where a node's output goes: an io server that writes to a file and
 %% stops writing when the file is full. It serves as the group leader of the
 %% node's control process.

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc Terms that may be handed to a VM that knows nothing of where they come from:
 %% made of maps, lists, tuples, numbers, binaries and booleans. Such a VM reads them
 %% with `binary_to_term/2' and the option `safe', and makes no atom.

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc Runs a program to its end, within a time. What it says is of use only if it fails.
 %%
 %% The port to it belongs to a process of its own: nothing of it, be it late output or an

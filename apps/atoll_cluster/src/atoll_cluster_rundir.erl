@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc Run directories: where a cluster keeps what must outlive its VM.
 %%
 %% Every running cluster has one directory, `BASE/NAME', of this user alone:

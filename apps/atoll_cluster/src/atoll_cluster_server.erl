@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc The process of a cluster: it owns the run directory and the watchdog,
 %% starts the nodes, and knows which of them are up.
 %%

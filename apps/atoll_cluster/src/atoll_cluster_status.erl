@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc What can be told of a running cluster by asking its nodes. A silent node
 %% delays it by at most 6 seconds, however many are silent.
 -module(atoll_cluster_status).

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc The VM's end of `priv/watchdog', the one way down of a cluster.
 %%
 %% The watchdog is an operating system process whose life line is its standard

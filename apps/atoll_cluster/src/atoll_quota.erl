@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc Processes that may use so much processor time, and no more: a machine that is made
 %% slower for some.
 %%

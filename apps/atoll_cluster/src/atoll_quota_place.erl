@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc Where control groups can be made that bound processor time.
 %%
 %% With version 1 that is in the group of this VM, so that what holds for it holds for them.

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc The process that holds a quota: the owner of the port to `priv/quota', which keeps the
 %% groups and takes them down when its standard input ends.
 %%

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc A long network path on one machine: two ends, and between them a round trip,
 %% loss and a rate of their own.
 %%

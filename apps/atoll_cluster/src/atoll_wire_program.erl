@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc The program of a wire: where it is, compiled if it has to be.
 -module(atoll_wire_program).
 

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc The process that holds a wire: the owner of the port to its program.
 %%
 %% The program ends when its standard input does, so also when this process, or the VM,

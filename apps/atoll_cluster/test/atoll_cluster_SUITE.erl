@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Clusters of real nodes. What is promised, and checked here:
 %%
 %% - nodes find each other, are small, and find their caller's modules;
@@ -250,7 +251,7 @@ a_silent_node_holds_up_nothing(_Config) ->
     ?assertEqual([up, paused, up], [S || #{state := S} <- Infos]),
     ?assertError({timeout, B}, within(4000, fun() -> atoll_cluster:call(Cluster, B, erlang, node, [], 100) end)),
     ?assertEqual([{A, {ok, A}}, {B, {error, {timeout, B}}}, {C, {ok, C}}],
-        within(4000, fun() -> atoll_cluster:multicall(Cluster, erlang, node, [], 500) end)),
+        within(6000, fun() -> atoll_cluster:multicall(Cluster, erlang, node, [], 2000) end)),
     #{nodes := Statuses} = within(6000, fun() -> atoll_cluster:status(Cluster) end),
     ?assertMatch([#{connections := 0}, #{connections := undefined, memory := undefined}, #{connections := 0}], Statuses),
     %% more than fits into the pipe that it does not read

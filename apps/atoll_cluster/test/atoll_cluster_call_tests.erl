@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% The driver is this module: a node that answers, is down, or is silent.
 -module(atoll_cluster_call_tests).
 -include_lib("eunit/include/eunit.hrl").

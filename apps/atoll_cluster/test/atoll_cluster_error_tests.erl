@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 -module(atoll_cluster_error_tests).
 -include_lib("eunit/include/eunit.hrl").
 
@@ -8,7 +9,7 @@ every_error_is_one_sentence_test_() ->
         {name_in_use, "a"}, {not_running, "a"}, {no_answer, "a"}, {node_name_in_use, Node},
         {too_many_nodes, 1000, 40}, {path_too_long, "/tmp/long"}, {run_dir, "/tmp/x", enoent},
         {run_dir_unsafe, "/tmp/x"}, {control, "/tmp/x", eaddrinuse}, {watchdog, timeout},
-        {epmd, not_found}, {cookie, eacces},
+        {epmd, not_found}, {cookie, {"/h/.erlang.cookie", eacces}}, {cookie, no_home},
         {node_failed, Node, boot_timeout, <<>>},
         {node_failed, Node, {exit_status, 1}, <<"bad\r\n\n flag \tx\n">>},
         {node_failed, Node, {something, 'else'}, <<"ov", 255, "er\n">>},

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% A VM of its own that holds a cluster, for the tests that end such a VM.
 %% It says on standard output what happens, one term a line, and does what it
 %% is told on standard input.

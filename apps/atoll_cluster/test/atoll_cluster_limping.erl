@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% A driver whose third node never starts, once the process that is registered by this name has
 %% let it fail: `{fails, Pid}' asks for `fail'. Otherwise the local one.
 -module(atoll_cluster_limping).

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Clusters for suites, shared by the cases of a suite or a group: a cluster ends with its
 %% owner, and the process that sets a suite up ends before the cases run, so another one
 %% owns it. A case may kill and pause nodes, and `heal/1' after it gives the next one all

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% What is answered to another VM is read there without making an atom.
 -module(atoll_cluster_plain_tests).
 

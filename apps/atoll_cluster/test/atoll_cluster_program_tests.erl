@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% A program that is run to its end: what becomes of what it says, and of its caller.
 -module(atoll_cluster_program_tests).
 

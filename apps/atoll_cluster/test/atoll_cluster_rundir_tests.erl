@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 -module(atoll_cluster_rundir_tests).
 -include_lib("eunit/include/eunit.hrl").
 -include_lib("kernel/include/file.hrl").

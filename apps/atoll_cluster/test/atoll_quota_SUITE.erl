@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Groups of processes with a bound on their processor time. Where none can be made, every
 %% case is skipped, and the reason says why.
 -module(atoll_quota_SUITE).

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Long paths on one machine, between real nodes. Where a machine can have none, every
 %% case is skipped, and the reason says why.
 %%

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% What the tests of wires run on the nodes at their ends. Processes of it last as long
 %% as the node.
 -module(atoll_wire_probe).

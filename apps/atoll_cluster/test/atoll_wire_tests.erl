@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% The options of a wire, and the sentences of its errors; no wire is needed for either.
 -module(atoll_wire_tests).
 -include_lib("eunit/include/eunit.hrl").
