@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc What a benchmark is made of, and which there are.
 %%
 %% A benchmark has parameters, each with the values that it is swept over, and

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc Which commit of its sources a benchmark was run from. Git is asked where this
 %% application was built; where there is no repository, or no Git, nobody knows.
 -module(atoll_bench_commit).

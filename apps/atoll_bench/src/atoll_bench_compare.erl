@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc Whether a second run was faster or slower than a first one.
 %%
 %% Four verdicts: `faster' and `slower' are differences that chance does not explain.

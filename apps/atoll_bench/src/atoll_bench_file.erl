@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc The file of a run: one JSON object a line, so that whatever ends a run
 %% leaves what was measured so far.
 %%

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc A histogram of latencies: log-linear, after HdrHistogram (Gil Tene,
 %% hdrhistogram.org).
 %%

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc JSON as maps: what is decoded has binaries for keys and for texts, and
 %% `null'. It is OTP's own from 27 on, and jiffy's before.
 -module(atoll_bench_json).

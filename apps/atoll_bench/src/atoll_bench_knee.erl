@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc At how many nodes what is done stops following what is offered. Pure.
 %%
 %% What is looked at is the share that is done, by the number of nodes. Up to the knee it is

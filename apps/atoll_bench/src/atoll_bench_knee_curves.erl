@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc The curves in which {@link atoll_bench_knee} looks, from the result files of
 %% {@link atoll_bench_debench}: for all points that differ in the number of nodes alone, the share of
 %% the offered load that each round has done. Files that have measured the same are taken together.

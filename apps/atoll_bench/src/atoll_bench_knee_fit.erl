@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc Two lines that meet, through the shares that were done at each number of nodes, and
 %% where they may meet as well. Pure.
 %%

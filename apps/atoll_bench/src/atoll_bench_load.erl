@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc Runs an operation again and again, and measures its latency.
 %%
 %% In a closed loop each worker begins an operation when its last one has ended.

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc The machine that a benchmark ran on, and how much of it others took.
 -module(atoll_bench_machine).
 

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc A meter on a node: the packets that it has sent since the meter was started, and the most
 %% connections that it has had at once, counted at every nodeup and when it is read.
 -module(atoll_bench_meter).

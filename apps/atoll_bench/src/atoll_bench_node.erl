@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc What runs on the nodes of a benchmark, beside the load itself.
 -module(atoll_bench_node).
 

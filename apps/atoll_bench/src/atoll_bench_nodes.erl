@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc The nodes of a point: a cluster of its own, and what is asked of it. What
 %% goes wrong is a sentence.
 -module(atoll_bench_nodes).

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc Two runs of one benchmark, point by point: what {@link atoll_bench_compare}
 %% takes, and what it leaves out. A sample is a start of the nodes: the median of its
 %% rounds that were not disturbed ({@link atoll_bench_samples:starts/3}), of a latency

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc The order in which a benchmark is measured: groups of points one after the
 %% other, and in a group a round of each point, then the next of each, every time
 %% in another order. So what changes slowly on the machine changes for all. The rounds

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc Whether two sets of samples differ, and by which factor, from the order of
 %% the samples alone.
 %%

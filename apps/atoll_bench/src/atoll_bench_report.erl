@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc The report of one or more runs: a page that opens without a network, and
 %% beside it a file for each of its charts (SVG) and tables (CSV).
 %%

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc The bundle of scripts that draws a report's charts: on the page, and, with
 %% Node.js, into files.
 -module(atoll_bench_report_bundle).

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc The charts of a run as data: what is drawn, and with it what is said to
 %% somebody who does not see it. The scripts under `report/' draw them, for the page
 %% and for the files, and decide nothing else.

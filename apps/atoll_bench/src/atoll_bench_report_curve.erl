@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc The distribution of times as a curve that is fine enough for the eye, from
 %% the buckets of a histogram.
 -module(atoll_bench_report_curve).

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc What a run measured where: its parameters told apart by the part that they
 %% play in a chart, and the samples of each point.
 %%

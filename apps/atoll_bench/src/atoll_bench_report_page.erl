@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc The page of a report. It holds all that it shows: the tables as they are, the
 %% charts as data with the script that draws them. It loads nothing, and its policy
 %% lets no script run but that one.

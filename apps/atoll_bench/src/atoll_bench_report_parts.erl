@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc What the report of a run consists of: for each metric its figures, each a
 %% chart with the table of what it shows, and what was noted on the way.
 -module(atoll_bench_report_parts).

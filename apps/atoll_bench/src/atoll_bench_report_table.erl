@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc The tables of a report, and the form in which they go to a file: CSV as in
 %% RFC 4180, numbers in full.
 -module(atoll_bench_report_table).

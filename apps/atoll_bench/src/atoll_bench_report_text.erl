@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc How a report writes what it shows. Everything that comes from a file goes
 %% through {@link html/1} on its way to the page.
 -module(atoll_bench_report_text).

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc Runs a benchmark: sets up the points of a group, warms each up with a round
 %% that is not counted, measures round after round in turns, takes them down, does so
 %% again for every start, and goes on to the next group. Each round is written to the result file

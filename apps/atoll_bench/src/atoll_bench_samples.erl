@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc The samples of a metric in rounds as a result file has them: what a table, a
 %% report and a comparison have in common.
 %%

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc What is said of the samples of one thing: a sample is the result of a round.
 %%
 %% The functions are pure; whoever has no samples has nothing to ask.

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Which commit was measured, in a repository made for it.
 -module(atoll_bench_commit_tests).
 

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Two runs of the same thing are the same in at least 95 of 100 tries, and 10 per
 %% cent are found in at least 95 of 100; so for one point and for a whole comparison.
 %% The seeds are fixed, the samples are those of the rounds and noises for which the

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% A benchmark of this process, whose rounds return what they are told to.
 -module(atoll_bench_fake).
 -behaviour(atoll_bench).

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% What a histogram tells is what was recorded, as exact as promised, however many
 %% record at once, and also after a way through JSON.
 -module(atoll_bench_hist_tests).

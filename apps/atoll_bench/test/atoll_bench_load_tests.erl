@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% An open loop shows a stall that a closed one hides; every operation is counted
 %% once; a run ends although its target does not, and leaves nothing behind.
 -module(atoll_bench_load_tests).

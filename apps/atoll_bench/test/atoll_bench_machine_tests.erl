@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% What is read of processes and of the machine, and what is said of it.
 -module(atoll_bench_machine_tests).
 

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Two runs are set side by side by the values of their points.
 -module(atoll_bench_pair_tests).
 

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% The p-values are those of the tables, and of all orders counted one by one.
 -module(atoll_bench_rank_tests).
 

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% What a report says of a run: series, facets, speed-ups, tables, and that nothing
 %% in a result file is taken for markup. How it looks is checked by scripts/check-report.
 -module(atoll_bench_report_tests).

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 -module(atoll_bench_run_tests).
 
 -include_lib("eunit/include/eunit.hrl").

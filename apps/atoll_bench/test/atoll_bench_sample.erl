@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc Runs as they might have been: throughput that levels off, latencies with a
 %% tail, a neighbour who was busy for a while.
 -module(atoll_bench_sample).

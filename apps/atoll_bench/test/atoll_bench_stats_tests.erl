@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Numbers about samples.
 -module(atoll_bench_stats_tests).
 

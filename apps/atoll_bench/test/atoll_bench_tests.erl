@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Sweeps, on the benchmarks that there are.
 -module(atoll_bench_tests).
 

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc The benchmark `aco': what the same search for a schedule takes in each mode of ACO,
 %% over more and more nodes, in time, packets, connections and names; and under chaos.
 %%
@@ -74,7 +75,7 @@ check(#{nodes := Count, mode := Mode, degree := Degree}) ->
 spec(Nodes, #{jobs := Jobs} = Point) ->
     (maps:with([mode, degree, duplicating, pace_ms], Point))#{
         nodes => Nodes,
-        problem => aco_sample:problem(Jobs, 1),
+        problem => atoll_bench_aco_sample:problem(Jobs, 1),
         options => maps:with([ants, local_iterations, global_iterations, local_search], Point)
     }.
 

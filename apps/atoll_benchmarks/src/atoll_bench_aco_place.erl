@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc The benchmark `aco_place': ACO's tree (mode `ml') on nodes of which some may use a small
 %% part of a processor and the others a larger one, with its roles dealt out by what the nodes say
 %% of themselves, or blindly. It is the validation of placement in MacKenzie, Chechina, Trinder:
@@ -110,7 +111,7 @@ measured(#{cluster := Cluster, nodes := Placed} = State) ->
     {Us, [First | _] = Nodes} = timer:tc(fun() -> order(State) end),
     Spec = #{
         %% Always the same: so is the work of a colony, whichever node it is on.
-        problem => aco_sample:problem(?JOBS, 1),
+        problem => atoll_bench_aco_sample:problem(?JOBS, 1),
         options => maps:with([ants, local_iterations, global_iterations], State),
         mode => ml,
         nodes => Nodes

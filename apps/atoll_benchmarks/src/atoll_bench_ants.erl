@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc A run of the ant colonies on a cluster, with what is measured of it ({@link atoll_bench_case}).
 -module(atoll_bench_ants).
 

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc A run of one of the cases on a cluster, with what is measured of it: the one that benchmarks,
 %% the command line and the experiments all make.
 -module(atoll_bench_case).

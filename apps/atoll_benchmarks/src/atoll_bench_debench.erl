@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc The benchmark `debench': at which share of global operations, and on how many nodes,
 %% what is done stops following what is offered; DE-Bench (Ghaffari, Chechina, Trinder et al.)
 %% as a benchmark of the harness. docs/debench.md says what it is.

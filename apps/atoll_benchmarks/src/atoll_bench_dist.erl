@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc The benchmark `dist': what a connection between two nodes carries.
 %%
 %% Kinds of load:

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc The load of the benchmark {@link atoll_bench_dist}, on its two nodes.
 %%
 %% The last of the peers is the ping's. A round ends when everything that was sent

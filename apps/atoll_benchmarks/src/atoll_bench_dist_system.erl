@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc What the benchmark {@link atoll_bench_dist} compares: ways in which two nodes can
 %% be connected, as the arguments that make erl do so.
 %%

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc The way between the two nodes of the benchmark {@link atoll_bench_dist} where it goes over
 %% a third one: the carrier asks for it here, and no directory has to be made.
 -module(atoll_bench_dist_way).

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc The benchmark `names': what it costs to give a process a name that other nodes
 %% can look up, and how long until they can.
 %%

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc The load of the benchmark {@link atoll_bench_names}, on its nodes. A name is
 %% `{Batch, {Node, Caller}, Number}'; whoever registered it keeps it until its batch is
 %% forgotten.

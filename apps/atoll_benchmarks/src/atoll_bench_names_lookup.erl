@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc How long a look-up takes on a node, and how long a bare `ets:lookup/2' of as many
 %% names in a table that holds nothing else: in turns of some milliseconds, so that
 %% whatever else happens on the machine happens to both. The times are medians of the

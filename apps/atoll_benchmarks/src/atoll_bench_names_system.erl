@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc Who keeps the names in the benchmark {@link atoll_bench_names}, as a node sees
 %% it. To look a name up is what a program would write, with nothing around it.
 %%

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc The benchmark `orbit': how long the same set takes in each mode, over more
 %% and more nodes, and what it takes in connections, messages and memory.
 %%
@@ -89,14 +90,16 @@ setup(#{mode := Mode, seed := Seed} = Point) ->
 
 %% @doc How its nodes are started.
 -spec options(#{nodes := pos_integer(), mode := atom(), group_size := non_neg_integer(), _ => _}) -> atoll_cluster:options().
-options(#{nodes := Count, mode := Mode} = Point) ->
-    atoll_bench_nodes:options(orbit:node_options(Mode, group_size(Point)), Count).
+options(#{nodes := Count, mode := 'groups-native'} = Point) ->
+    atoll_bench_nodes:options(atoll_bench_orbit_native:node_options(group_size(Point)), Count);
+options(#{nodes := Count, mode := Mode}) ->
+    atoll_bench_nodes:options(orbit:node_options(Mode), Count).
 
 %% @doc Returns when they can do what the mode wants of them.
 -spec ready(atoll_cluster:cluster(), Mode :: atom()) -> atoll_bench_nodes:answer(ready).
 ready(Cluster, 'groups-native') ->
     Nodes = atoll_cluster:nodes(Cluster),
-    Answers = atoll_cluster:multicall(Cluster, orbit_native, await, [Nodes, ?WAYS_MS], ?WAYS_MS + 5000),
+    Answers = atoll_cluster:multicall(Cluster, atoll_bench_orbit_native, await, [Nodes, ?WAYS_MS], ?WAYS_MS + 5000),
     case [Late || {_, Answer} = Late <- Answers, Answer =/= {ok, ok}] of
         [] -> talking(Nodes, Nodes, Cluster);
         [{Node, {ok, {no_way, Other}}} | _] -> {error, io_lib:format("~ts finds no way to ~ts", [Node, Other])};
@@ -107,7 +110,7 @@ ready(_Cluster, _Mode) ->
 
 %% One after the other.
 talking([Node | Rest], Nodes, Cluster) ->
-    case atoll_bench_nodes:call(Cluster, Node, {orbit_native, talk}, [Nodes], ?WAYS_MS) of
+    case atoll_bench_nodes:call(Cluster, Node, {atoll_bench_orbit_native, talk}, [Nodes], ?WAYS_MS) of
         {ok, ok} -> talking(Rest, Nodes, Cluster);
         {ok, {no_answer, Other}} -> {error, io_lib:format("~ts has no answer from ~ts", [Node, Other])};
         {error, _} = Error -> Error

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc The benchmark `overlay': what it costs a node to be in a cluster, against the
 %% number of nodes.
 %%

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc What runs on the nodes of the benchmark {@link atoll_bench_overlay}: a listener
 %% on each, which keeps when it heard of what, the readings, and the sender of
 %% broadcasts.

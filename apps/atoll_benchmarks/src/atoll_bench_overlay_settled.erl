@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc Whether a cluster has settled: what its nodes say of it, put together.
 %%
 %% Settled means that every node knows all others and nobody else, that two nodes hold

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc What runs on the nodes of {@link atoll_bench_overlay} when all talk to all: a process on
 %% each that answers, and one that asks every other one by a plain `!', at intended times.
 %%

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc The benchmark `place': what it brings to ask what nodes are like before work is placed,
 %% and what many who ask at once do to each other.
 %%

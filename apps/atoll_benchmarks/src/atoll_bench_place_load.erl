@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc What the nodes of the benchmark {@link atoll_bench_place} do.
 -module(atoll_bench_place_load).
 

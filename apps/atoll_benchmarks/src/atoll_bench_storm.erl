@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc A storm over one of the cases, ant colonies or Orbit, by a script of faults for {@link
 %% atoll_chaos}, which says what came back and how long it took. At a rate, one of the case's processes
 %% is killed on each node; one time in three it is the host, with which all of them go. What has a name is
@@ -15,7 +16,7 @@
     program := aco | orbit,
     %% kills a second on each node; 0 unless told
     rate => number(),
-    %% a node is killed each so many seconds; 0, never, unless told
+    %% a node is killed each so many seconds, one or more; 0, never, unless told
     node_every => number()
 }.
 
@@ -28,19 +29,19 @@
     back_ms_max := number() | none
 }.
 
--define(MOST_STEPS, 50_000).
 -define(MOST_SECONDS, 3_600).
 -define(DOWN_MS, 1_000).
 
 %% @doc Begins; it ends with the calling process if not before, and after an hour.
 -spec start(atoll_cluster:cluster(), harm(), Seed :: integer()) ->
     {ok, storm()} | {error, Sentence :: unicode:chardata()}.
+start(_Cluster, #{node_every := Seconds}, _Seed) when Seconds > 0, Seconds * 1000 < ?DOWN_MS ->
+    {error, io_lib:format("a node that is killed is down for a second: one can be killed each second at most, and not every ~w s", [Seconds])};
 start(Cluster, #{program := Program} = Harm, Seed) ->
     Nodes = length(atoll_cluster:nodes(Cluster)),
     Steps = processes(maps:get(rate, Harm, 0), Nodes, [{2, {application, Program}}, {1, {module, host(Program)}}])
         ++ nodes_of(maps:get(node_every, Harm, 0), Nodes, rand:seed_s(exsss, Seed)),
-    Few = lists:sublist(lists:sort(Steps), ?MOST_STEPS),
-    {ok, Script} = atoll_sim_script:check([{cluster, #{nodes => Nodes, seed => abs(Seed) rem 1_000_000_000}} | Few]),
+    {ok, Script} = atoll_sim_script:check([{cluster, #{nodes => Nodes, seed => abs(Seed) rem 1_000_000_000}} | lists:sort(Steps)]),
     case atoll_chaos:start(#{cluster => Cluster, script => Script}) of
         {ok, Storm} -> {ok, Storm};
         {error, Error} -> {error, atoll_chaos:format_error(Error)}
@@ -52,8 +53,8 @@ host(orbit) -> orbit_host.
 %% Not on all at once: one after the other, as monkeys that know nothing of each other.
 processes(Rate, _, _) when Rate == 0 -> [];
 processes(Rate, Nodes, What) ->
-    [{at, round(N * 1000 / (Rate * Nodes)), {kill_process, {nodes, I, I}, What}}
-     || N <- lists:seq(1, min(?MOST_STEPS, ceil(?MOST_SECONDS * Rate * Nodes))), I <- [1 + N rem Nodes]].
+    [{at, round(I * 1000 / (Rate * Nodes)), {every, {1000 / Rate, ms}, {?MOST_SECONDS, s}, {kill_process, {nodes, I, I}, What}}}
+     || I <- lists:seq(1, Nodes)].
 
 nodes_of(Every, Nodes, _) when Every == 0; Nodes < 2 -> [];
 nodes_of(Every, Nodes, Rand) ->

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc Nodes of which each may use so much of a processor: what the benchmarks of placement
 %% have in common.
 -module(atoll_bench_unequal).

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% The benchmarks, each for a round or two on real nodes: that they measure what
 %% they say, and leave nothing behind. The fast tier has some of what is measured in
 %% several ways, and each way at least once.

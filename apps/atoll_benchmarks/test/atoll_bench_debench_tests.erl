@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% What the benchmark says of a window.
 -module(atoll_bench_debench_tests).
 

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% What runs on a node of the benchmark, on this one.
 -module(atoll_bench_overlay_load_tests).
 

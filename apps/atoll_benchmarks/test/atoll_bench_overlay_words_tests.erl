@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Questions and answers of the benchmark, on this node.
 -module(atoll_bench_overlay_words_tests).
 

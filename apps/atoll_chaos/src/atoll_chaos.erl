@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc Faults on real nodes, by script or at a rate; logged; always healed.
 %%
 %% In a shell that is connected with a node of a cluster, best as a hidden one, whose
@@ -38,9 +39,13 @@
     nodes => [node(), ...],
     %% One of them: a script, or so many faults a second, drawn by seed.
     script => atoll_sim_script:script(),
-    rate => number(),
-    %% With a rate: of these kinds (all that can be done there), on such processes
-    %% (`any'), for so long (`infinity').
+    rate => number() | {From :: number(), To :: number()},
+    %% With a rate: each interval is up to that share longer or shorter, at random (0); it
+    %% begins after so many seconds (0); of these kinds (all that can be done there), on such
+    %% processes (`any'), for so long from then on (`infinity', or what must be said where the
+    %% rate goes evenly from one to another).
+    jitter => number(),
+    start_after => number(),
     kinds => [atoll_chaos_draw:kind(), ...],
     what => atoll_sim_step:what() | [{number(), atoll_sim_step:what()}],
     seconds => number() | infinity,
@@ -199,6 +204,8 @@ plan(#{rate := Rate} = Options, {Module, B}, _Also, Seed) ->
     Source = atoll_chaos_draw:new(#{
         nodes => length(Nodes),
         rate => Rate,
+        jitter => maps:get(jitter, Options, 0),
+        after_ms => ms(maps:get(start_after, Options, 0)),
         kinds => Kinds,
         what => maps:get(what, Options, any),
         ms => ms(maps:get(seconds, Options, infinity)),
@@ -230,7 +237,11 @@ check(Options) when is_map(Options) ->
     ],
     _ = [
         bad({option, Key, "is for faults at a rate; a script says it itself"})
-     || is_map_key(script, Options), Key <- [kinds, what, seconds], is_map_key(Key, Options)
+     || is_map_key(script, Options), Key <- [jitter, start_after, kinds, what, seconds], is_map_key(Key, Options)
+    ],
+    _ = [
+        bad({option, seconds, "must be a number: the time in which the rate goes from one to another"})
+     || #{rate := {_, _}} <- [Options], maps:get(seconds, Options, infinity) =:= infinity
     ],
     ok;
 check(Options) ->
@@ -238,11 +249,15 @@ check(Options) ->
 
 keys() ->
     Positive = fun(N) -> is_integer(N) andalso N > 0 end,
+    IsRate = fun(R) -> is_number(R) andalso R > 0 andalso R =< 1000 end,
     [
         {cluster, "must be a cluster of atoll_cluster", fun is_pid/1},
         {nodes, "must be a list of other nodes, each once", fun are_nodes/1},
         {script, "must be a script that was checked", fun(S) -> is_map(S) andalso is_map_key(steps, S) end},
-        {rate, "must be a number from above 0 to 1,000", fun(R) -> is_number(R) andalso R > 0 andalso R =< 1000 end},
+        {rate, "must be a number from above 0 to 1,000, or {From, To} of two such",
+            fun({From, To}) -> IsRate(From) andalso IsRate(To); (R) -> IsRate(R) end},
+        {jitter, "must be " ++ atoll_sim_step:must(share), fun atoll_sim_step:is_share/1},
+        {start_after, "must be a number of seconds, 0 or more", fun(S) -> is_number(S) andalso S >= 0 end},
         {kinds, "must be a list of " ++ lists:flatten(lists:join(", ", [atom_to_list(K) || K <- atoll_chaos_draw:kinds()])),
             fun(L) -> all(fun(K) -> lists:member(K, atoll_chaos_draw:kinds()) end, L) end},
         {what, "must be " ++ atoll_sim_step:must(what),

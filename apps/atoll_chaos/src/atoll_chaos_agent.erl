@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc The hand of atoll_chaos on a node under test: it keeps the node from some
 %% of its peers, and knows which processes are being killed just now.
 %%

@@ -1,10 +1,16 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc Where faults are made: how nodes are reached, and what can be done to them.
 %%
 %% All callbacks but `open/1' may be called from any process. An error is a term
 %% that `format_error/1' makes a sentence of.
 -module(atoll_chaos_backend).
 
+-export([ask/4]).
+
 -export_type([backend/0, error/0]).
+
+%% Who asks a node ends with exit/1 by design.
+-dialyzer({nowarn_function, ask/4}).
 
 -type backend() :: {module(), State :: term()}.
 
@@ -43,3 +49,16 @@
 
 %% The number of its process on this machine.
 -callback os_pid(State :: term(), node()) -> {ok, pos_integer()} | {error, error()}.
+
+%% @doc Applies a function on all of these nodes at once, on each at most for so long.
+-spec ask(backend(), [node()], {module(), atom(), [term()]}, Ms :: pos_integer()) ->
+    [{node(), {ok, Result :: term()} | {error, error()}}].
+ask({Module, B}, Nodes, MFA, Ms) ->
+    Asking = [{Node, spawn_monitor(fun() -> exit({?MODULE, Module:call(B, Node, MFA, Ms)}) end)} || Node <- Nodes],
+    [
+        receive
+            {'DOWN', Ref, process, _, {?MODULE, Answer}} -> {Node, Answer};
+            {'DOWN', Ref, process, _, Crash} -> {Node, {error, {raised, Node, Crash}}}
+        end
+     || {Node, {_, Ref}} <- Asking
+    ].

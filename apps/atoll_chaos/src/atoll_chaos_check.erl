@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc What of a fault script cannot be done on real nodes, and why: said before
 %% anything starts.
 -module(atoll_chaos_check).
@@ -34,7 +35,7 @@ script(#{cluster := Cluster, steps := Steps}, Nodes, Able) ->
     end.
 
 steps([{_Ms, Step, Place} | Steps], Nodes, Able) ->
-    case {atoll_sim_step:check(Step, Nodes), why_not(Step, Able)} of
+    case {atoll_sim_step:check(Step, Nodes), why_not(atoll_sim_step:done(Step), Able)} of
         {{error, Reason}, _} -> {error, {none, Place, {step, Reason}}};
         {{ok, _}, none} -> steps(Steps, Nodes, Able);
         {{ok, _}, Why} when Place =/= none -> {error, {none, Place, {refused, Step, Why}}};

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc Faults on the nodes of an {@link atoll_cluster}. They are told what to do
 %% over their standard input, so that a cut touches nothing of this tool, and they
 %% are killed and stopped by signals.

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc What is broken at the moment, and what has to be done to the nodes to come
 %% from one moment to the next. Pure.
 %%

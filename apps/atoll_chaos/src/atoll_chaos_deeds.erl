@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc What a run has done to the nodes, and what becomes of it: it does the deeds of
 %% a plan, has looked after what was harmed, and writes the log.
 %%
@@ -162,6 +163,12 @@ is_busy(Nodes, #deeds{watches = Watches}) ->
 
 %% @doc Does a deed of a plan, which the script says there.
 -spec do(atoll_sim_plan:deed(), place(), deeds()) -> deeds().
+do({kill_process, Nodes, {any_name, Scope} = What, Which}, Place, #deeds{job = Job} = Deeds0) ->
+    #{backend := Backend, deadline_ms := Deadline} = Job,
+    Order = #{which => Which, deadline_ms => Deadline, claim => claim(Deeds0)},
+    %% Whose process it is will be seen.
+    {Id, Deeds} = add(event(kill_process, Nodes, What, Place, Deeds0), Deeds0),
+    look({process, Id}, fun() -> atoll_chaos_named:kill(Backend, Nodes, Scope, Order) end, Deeds);
 do({kill_process, Nodes, What, Which}, Place, #deeds{job = #{deadline_ms := Deadline}} = Deeds) ->
     Order = #{what => What, which => Which, deadline_ms => Deadline, claim => claim(Deeds)},
     lists:foldl(
@@ -473,6 +480,8 @@ result({?MODULE, Result}) -> Result;
 result({atoll_chaos_sender, Result}) -> {0, Result};
 result(Crash) -> {error, Crash}.
 
+watched({process, Id}, {_, {ok, {killed, Node, Path, Recovered}}}, Deeds) ->
+    amend(Id, #{nodes => [Node], target => Path, recovered_ms => Recovered}, Deeds);
 watched({process, Id}, {_, {ok, {killed, Path, Recovered}}}, Deeds) ->
     amend(Id, #{target => Path, recovered_ms => Recovered}, Deeds);
 watched({process, Id}, {_, {ok, {passed_over, Why}}}, Deeds) ->

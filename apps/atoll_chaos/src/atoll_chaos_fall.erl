@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc What ends with a process of this node when it is killed, and whether that would
 %% go further than it should.
 %%

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc The one process that does something to nodes, and that always undoes it.
 %%
 %% It is told what will be broken before it breaks anything. When it is asked to

@@ -1,6 +1,8 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc Kills a process of this node and waits until it is back.
 %%
-%% It is back when its registered name is that of another process; or, without a
+%% It is back when its registered name is that of another process; or when the name in a group
+%% or in `global' by which it was found is that of another one, on whichever node; or, without a
 %% name, when its supervisor has another child of the same id, or as many children
 %% as before if they have no ids; or, without a supervisor, when the application
 %% has as many processes as before. A temporary child, and a process that nobody
@@ -17,7 +19,7 @@
 
 -export([run/1]).
 
--export_type([order/0, outcome/0]).
+-export_type([order/0, outcome/0, recovered/0]).
 
 -type order() :: #{
     what := atoll_chaos_victims:what(),
@@ -98,6 +100,8 @@ free(Keys) ->
 child(#{id := undefined, pid := Pid}) -> Pid;
 child(#{id := Id}) -> Id.
 
+named(#{held := {_, Name}}) ->
+    [Name];
 named(#{name := Name, path := Path}) ->
     case Name =:= none orelse Name =:= lists:last(Path) of
         true -> [];
@@ -132,6 +136,11 @@ await(IsBack, Begun, Until, Pause) ->
     end.
 
 %% What to ask again and again, made before the kill.
+expectation(#{held := {Scope, Name}, pid := Pid}) ->
+    case atoll_chaos_victims:is_program(Pid) of
+        true -> none;
+        false -> fun() -> is_another(atoll_chaos_victims:holder(Scope, Name), Pid) end
+    end;
 expectation(#{supervisor := none, name := none, pid := Pid, application := App}) when App =/= undefined ->
     case process_info(Pid, group_leader) of
         {group_leader, Leader} ->

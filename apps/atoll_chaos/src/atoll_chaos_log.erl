@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc The log of a run: what happened to whom, what recovered, and how long it
 %% took. Pure. It keeps the last 20,000 events, and counts those before them.
 %%

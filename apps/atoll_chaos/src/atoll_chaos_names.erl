@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc The programs with names on a node under test: processes that do nothing, which a script
 %% gives names in groups ({@link atoll_sim_step}).
 %%
@@ -10,6 +11,8 @@
 -behaviour(gen_server).
 
 -export([ask/2, stop/0]).
+%% What a program does.
+-export([idle/0]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
 
 -export_type([answer/0]).
@@ -57,9 +60,12 @@ init(Owner) ->
 %% @private
 -spec handle_call(begin_one, gen_server:from(), [pid()]) -> {reply, {ok, pid()}, [pid()]}.
 handle_call(begin_one, _From, Pids) ->
-    Pid = spawn_link(fun idle/0),
+    %% By its function it is told from all others, see atoll_chaos_victims.
+    Pid = spawn_link(?MODULE, idle, []),
     {reply, {ok, Pid}, [Pid | Pids]}.
 
+%% @private
+-spec idle() -> no_return().
 idle() ->
     receive
         _Anything -> idle()

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc Signals that are taken back by the operating system itself: what holds a
 %% process hangs on an open pipe of this VM, so it goes on when this VM ends, in
 %% whatever way, or when the holder that owns the pipe does.

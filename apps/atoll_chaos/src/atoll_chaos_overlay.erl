@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc Real nodes as a run of faults sees them: it has witnesses on those that run an
 %% overlay, asks all for what readers find there, and says whether what a script expects holds.
 %%
@@ -10,9 +11,6 @@
 -export([is_on/1, open/4, attach/4, did/3, note/4, expect/5, settle/2, agree/3, facts/2, failed/1, dropped/1]).
 
 -export_type([overlay/0, failure/0]).
-
-%% Who asks a node ends with exit/1 by design.
--dialyzer({nowarn_function, ask/3}).
 
 -type failure() :: atoll_sim_play:failure().
 
@@ -196,15 +194,6 @@ asked(Nodes, #overlay{is_on = IsOn, backend = Backend, records = Records, droppe
         dropped = Dropped + lists:sum([Count || {_, {_, Count}} <- Said])
     }}.
 
-%% All at once, each at most for so long.
-ask({Module, B}, Nodes, MFA) ->
-    Asking = [{Node, spawn_monitor(fun() -> exit({?MODULE, Module:call(B, Node, MFA, ?CALL_MS)}) end)} || Node <- Nodes],
-    [
-        receive
-            {'DOWN', Ref, process, _, {?MODULE, Answer}} -> {Node, Answer};
-            {'DOWN', Ref, process, _, Crash} -> {Node, {error, {raised, Node, Crash}}}
-        end
-     || {Node, {_, Ref}} <- Asking
-    ].
+ask(Backend, Nodes, MFA) -> atoll_chaos_backend:ask(Backend, Nodes, MFA, ?CALL_MS).
 
 now_us() -> os:system_time(microsecond).

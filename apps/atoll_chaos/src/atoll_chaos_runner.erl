@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc The process of a run: it takes the deeds of a plan when they are due, has them
 %% done ({@link atoll_chaos_deeds}), and heals in the end.
 %%
@@ -199,7 +200,7 @@ advance(State0) ->
                 Left when Left > 0 ->
                     wake(Left, State);
                 _ ->
-                    {_, Deeds, Place, Plan} = atoll_sim_plan:next(Plan0),
+                    {_, Deeds, {_, Place}, Plan} = atoll_sim_plan:next(Plan0),
                     advance(State#state{plan = Plan, todo = [{Deed, Place} || Deed <- Deeds]})
             end
     end.

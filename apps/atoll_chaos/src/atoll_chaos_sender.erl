@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc A process that has a node broadcast: so many numbers, one each so long. It is
 %% a node's own broadcast that its witness makes, {@link atoll_chaos_witness}.
 %%

@@ -1,14 +1,15 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc Faults on the nodes of any running cluster, from one that can connect with
 %% them: an Erlang shell, best a hidden node.
 %%
 %% The modules that work on a node under test are loaded into it if it does
-%% not have them, and taken away again. Nodes are killed and stopped by signals where they run on the
+%% not have them, and taken away again ({@link atoll_chaos_guest}). Nodes are killed and stopped by signals where they run on the
 %% same machine (the same boot of the same kernel, and a process of the same number
 %% that started at the same moment) and under the same user or for root; nobody
 %% starts one again. This node itself is never harmed.
 %%
 %% If this VM ends, in whatever way, the nodes' agents see it and undo their cuts,
-%% and what was stopped goes on. A cut or a pause that takes the connection with
+%% what was loaded goes, and what was stopped goes on. A cut or a pause that takes the connection with
 %% this node (a pause longer than the net tick time does) ends the cuts of that node.
 -module(atoll_chaos_shell).
 
@@ -23,32 +24,29 @@
 
 -type state() :: #{
     nodes := [node(), ...],
-    %% The modules that each did not have before.
-    lacking := #{node() => [module()]},
     %% Of those on this machine.
     processes := #{node() => atoll_cluster_os:process()}
 }.
 
+-define(GUEST, atoll_chaos_guest).
 -define(CALL_MS, 5000).
+%% All there has been undone by then.
+-define(LEAVE_MS, 30000).
 -define(BOOT, "/proc/sys/kernel/random/boot_id").
 
 %% @doc The backend of these nodes, all of which must answer.
 -spec open([node(), ...]) -> {ok, atoll_chaos_backend:backend()} | {error, atoll_chaos_backend:error()}.
 open(Nodes) ->
-    open(Nodes -- [node()], #{nodes => Nodes -- [node()], lacking => #{}, processes => #{}}).
+    open(Nodes -- [node()], #{nodes => Nodes -- [node()], processes => #{}}).
 
 open([], State) ->
     {ok, {?MODULE, State}};
-open([Node | Nodes], #{lacking := Lacking, processes := Processes} = State0) ->
-    State = State0#{lacking := Lacking#{Node => [M || M <- modules(), not has(Node, M)]}},
+open([Node | Nodes], #{processes := Processes} = State) ->
     case process_of(Node) of
         {ok, Process} -> open(Nodes, State#{processes := Processes#{Node => Process}});
         elsewhere -> open(Nodes, State);
         {error, _} = Error -> Error
     end.
-
-has(Node, Module) ->
-    ask(Node, code, ensure_loaded, [Module]) =:= {ok, {module, Module}}.
 
 process_of(Node) ->
     case {ask(Node, file, read_file, [?BOOT]), file:read_file(?BOOT), ask(Node, os, getpid, [])} of
@@ -96,7 +94,7 @@ able(#{nodes := Nodes, processes := Processes}) ->
 call(_, Node, {M, F, A}, Ms) ->
     case ask(Node, M, F, A, Ms) of
         {error, {raised, Node, {undef, _}}} ->
-            case lists:member(M, modules()) andalso load(Node, modules()) of
+            case lists:member(M, modules()) andalso bring(Node) of
                 ok -> ask(Node, M, F, A, Ms);
                 false -> {error, {raised, Node, undef}};
                 {error, _} = Error -> Error
@@ -109,11 +107,10 @@ call(_, Node, {M, F, A}, Ms) ->
 owner(_, Keeper) -> Keeper.
 
 -spec leave(state(), node()) -> ok | {error, atoll_chaos_backend:error()}.
-leave(#{lacking := Lacking}, Node) ->
-    Steps = [{F, Module} || Module <- maps:get(Node, Lacking), F <- [purge, delete, purge]],
-    case [Error || {F, Module} <- Steps, {error, _} = Error <- [ask(Node, code, F, [Module])]] of
-        [] -> ok;
-        [Error | _] -> Error
+leave(_, Node) ->
+    case atoll_chaos_guest:leave(Node, ?LEAVE_MS) of
+        ok -> ok;
+        {error, Reason} -> {error, {unreachable, Node, Reason}}
     end.
 
 -spec kill(state(), node()) -> ok | {error, atoll_chaos_backend:error()}.
@@ -148,15 +145,38 @@ signal(Signal, Node, #{processes := Processes}) ->
 
 modules() -> [atoll_chaos_agent, atoll_chaos_victims, atoll_chaos_fall, atoll_chaos_kill, atoll_chaos_witness, atoll_chaos_names].
 
+%% Two that ask the same node must not both do it.
+bring(Node) ->
+    global:trans({{?MODULE, Node}, self()}, fun() -> bring(Node, [M || M <- [?GUEST | modules()], not has(Node, M)]) end, [node()]).
+
+%% The guest is loaded and started by one message, before the others come: whenever this VM ends, it
+%% takes away what has come by then. It is told that this VM is gone, and not a process of it: a run
+%% that ends while this VM goes on heals by itself.
+bring(_Node, []) ->
+    ok;
+bring(Node, Lacking) ->
+    {Ms, Fs, As} = lists:unzip3([loading(M) || M <- Lacking, M =:= ?GUEST] ++ [{?GUEST, start, [whereis(init), Lacking]}]),
+    case ask(Node, lists, zipwith3, [fun erlang:apply/3, Ms, Fs, As]) of
+        {ok, _} -> load(Node, Lacking -- [?GUEST]);
+        {error, _} = Error -> Error
+    end.
+
+has(Node, Module) ->
+    ask(Node, code, ensure_loaded, [Module]) =:= {ok, {module, Module}}.
+
 load(_Node, []) ->
     ok;
 load(Node, [Module | Modules]) ->
-    {Module, Binary, File} = code:get_object_code(Module),
-    case ask(Node, code, load_binary, [Module, File, Binary]) of
+    {M, F, A} = loading(Module),
+    case ask(Node, M, F, A) of
         {ok, {module, Module}} -> load(Node, Modules);
         {ok, {error, Reason}} -> {error, {raised, Node, Reason}};
         {error, _} = Error -> Error
     end.
+
+loading(Module) ->
+    {Module, Binary, File} = code:get_object_code(Module),
+    {code, load_binary, [Module, File, Binary]}.
 
 ask(Node, M, F, A) ->
     ask(Node, M, F, A, ?CALL_MS).

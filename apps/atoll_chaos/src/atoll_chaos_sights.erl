@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc Puts what was seen of real nodes into the words in which a simulated world is
 %% watched, so that one judge ({@link atoll_sim_expect}) serves both. Pure.
 %%

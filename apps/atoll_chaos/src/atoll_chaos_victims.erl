@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc The processes of this node that may be killed, and what they are called.
 %%
 %% <b>Never</b> among them: the processes of kernel and stdlib, but for a child of
@@ -9,6 +10,10 @@
 %% `{supervisor, _}', `{application, _}' and `any' mean workers; a supervisor is
 %% killed when it is asked for by name or by module.
 %%
+%% Whoever has a name in an s_group or in `global' is found by it where it runs, whoever has it
+%% now; so are the processes that a script has named there ({@link atoll_chaos_names}), which no
+%% application has.
+%%
 %% The order hangs on names, not on pids: the same choice finds the same process
 %% on another day, but for the children of a `simple_one_for_one', which have no
 %% names.
@@ -16,13 +21,21 @@
 %% The module stands alone, see {@link atoll_chaos_agent}.
 -module(atoll_chaos_victims).
 
--export([find/1, are_spared/1, is_needed/1, children/1, is_supervisor/1]).
+-export([find/1, names/1, holder/2, are_spared/1, is_needed/1, is_program/1, children/1, is_supervisor/1]).
 
--export_type([what/0, victim/0]).
+-export_type([what/0, scope/0, victim/0]).
 
 -type what() ::
-    {name, atom()} | {supervisor, atom()} | {module, module()} | {application, atom()} | any.
-%% That of atoll_sim_step, which is not on every node.
+    {name, atom()}
+    | {supervisor, atom()}
+    | {module, module()}
+    | {application, atom()}
+    | {held, scope(), Name :: term()}
+    | any.
+%% That of atoll_sim_step, which is not on every node; of the names that `any_name' means there,
+%% one that is held by a process.
+
+-type scope() :: {group, Group :: atom()} | global.
 
 -type victim() :: #{
     pid := pid(),
@@ -31,7 +44,9 @@
     name := atom() | none,
     supervisor := pid() | none,
     id := term(),
-    application := atom()
+    application := atom(),
+    %% The name by which it was found, where it is one of a group or of `global'.
+    held => {scope(), Name :: term()}
 }.
 
 -define(ANSWER_MS, 5000).
@@ -57,6 +72,16 @@ find({name, Name}) ->
         Pid when is_pid(Pid) -> [V || V <- [describe(Pid)], not is_spared(V), is_killable(V)];
         _ -> []
     end;
+find({held, Scope, Name}) ->
+    case holder(Scope, Name) of
+        Pid when is_pid(Pid), node(Pid) =:= node() ->
+            [
+                V#{held => {Scope, Name}, path := [Part || Part <- Path, not is_program(Pid)]}
+             || #{path := Path} = V <- [describe(Pid)], not is_spared(V), is_killable(V) orelse is_program(Pid), not is_top(V)
+            ];
+        _ ->
+            []
+    end;
 find({module, Module}) ->
     in_order([
         V
@@ -68,16 +93,44 @@ find({module, Module}) ->
         not is_top(V)
     ]).
 
+%% @doc The names that processes of this node have there, sorted.
+-spec names(scope()) -> [Name :: term()].
+names(Scope) ->
+    lists:sort([Name || Name <- registered(Scope), Pid <- [holder(Scope, Name)], is_pid(Pid), node(Pid) =:= node()]).
+
+registered(global) ->
+    global:registered_names();
+registered({group, Group}) ->
+    try
+        atoll_name:names(Group)
+    catch
+        %% Nothing of Atoll is there.
+        error:undef -> []
+    end.
+
+%% @doc Who has the name now, as this node knows it.
+-spec holder(scope(), Name :: term()) -> pid() | undefined.
+holder(global, Name) -> global:whereis_name(Name);
+holder({group, Group}, Name) -> atoll_name:whereis(Group, Name).
+
 %% @doc Whether `What' means processes, all of which are spared. To be asked when none
 %% was found.
 -spec are_spared(what()) -> boolean().
 are_spared(any) -> false;
 are_spared({application, App}) -> is_runtime(App);
 are_spared({name, Name}) -> is_pid(whereis(Name));
+are_spared({held, Scope, Name}) ->
+    Pid = holder(Scope, Name),
+    is_pid(Pid) andalso node(Pid) =:= node();
 are_spared({module, Module}) -> lists:any(fun(Pid) -> lists:member(Module, modules(Pid)) end, processes());
 are_spared({supervisor, Name}) ->
     Pid = whereis(Name),
     is_pid(Pid) andalso is_supervisor(Pid) andalso is_runtime(application_of(Pid)).
+
+%% @doc Whether it is one of those that a script has named, which nobody starts again.
+-spec is_program(pid()) -> boolean().
+is_program(Pid) ->
+    process_info(Pid, initial_call) =:= {initial_call, {atoll_chaos_names, idle, 0}}.
 
 %% @doc Whether the node, or this tool, needs that process.
 -spec is_needed(pid()) -> boolean().
@@ -214,8 +267,8 @@ is_spared(#{pid := Pid, name := Name}) ->
     {Module, _, _} = proc_lib:translate_initial_call(Pid),
     Pid =:= self() orelse
         lists:member(Name, [
-            init, erl_prim_loader, erts_code_purger, socket_registry, application_controller, user, peer
+            init, erl_prim_loader, erts_code_purger, socket_registry, application_controller, user, peer, atoll_chaos_names, atoll_chaos_guest
         ]) orelse
         lists:member(Module, [application_master, init, peer, erts_internal, erts_code_purger,
             erts_literal_area_collector, erts_dirty_process_signal_handler, erts_trace_cleaner, erl_prim_loader]) orelse
-        lists:member(Module, [atoll_chaos_agent, atoll_chaos_witness, atoll_chaos_names, atoll_chaos_keeper, atoll_chaos_runner]).
+        lists:member(Module, [atoll_chaos_agent, atoll_chaos_witness, atoll_chaos_keeper, atoll_chaos_runner]).

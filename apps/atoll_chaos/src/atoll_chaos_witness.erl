@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc Writes down on a node under test what its overlay says, for whoever judges it
 %% ({@link atoll_chaos_sights}): its neighbours, whom it holds for dead, and the
 %% broadcasts of this tool that reach it, each with the time. And says what readers find

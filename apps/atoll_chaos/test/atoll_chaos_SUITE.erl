@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Faults on real nodes. What is promised, and checked here:
 %%
 %% - a script ends in the same groups as in the simulator, on every node;
@@ -29,6 +30,8 @@
     who_is_linked_to_it_counts_and_what_it_costs_is_there/1,
     who_has_no_supervisor_is_spared_for_those_linked_to_it/1,
     how_far_from_the_first_says_which_one_is_killed/1,
+    any_name_of_a_group_is_killed_on_whichever_node_and_is_back_by_its_name/1,
+    any_name_in_global_is_killed/1,
     a_process_that_is_not_back_is_not_killed_again/1,
     a_slow_node_is_stopped_again_and_again/1,
     a_script_heals_at_its_end/1,
@@ -50,7 +53,8 @@
     a_vm_that_is_killed_leaves_nothing_broken/1,
     where_it_could_not_mend_the_log_says_so/1,
     two_runs_do_not_undo_each_other/1,
-    no_code_stays_on_a_node_that_had_none/1
+    no_code_stays_on_a_node_that_had_none/1,
+    no_code_stays_when_the_vm_that_brought_it_is_killed/1
 ]).
 
 %% Called in a VM of its own.
@@ -130,7 +134,8 @@ a_script_ends_in_the_groups_of_the_simulator(Config) ->
         {at, 0, {group, {nodes, 6, 6}, {new, h, {nodes, 5, 6}}}},
         {at, 500, {kill_process, {random, 2}, {name, atoll_group}}},
         {at, {1, s}, {kill, {nodes, 4, 4}}},
-        {then, 500, {group, {nodes, 1, 1}, {new, i, {nodes, 1, 4}}}},
+        %% All have noticed it by then.
+        {then, {2, s}, {group, {nodes, 1, 1}, {new, i, {nodes, 1, 4}}}},
         {then, {2, s}, {partition, [{nodes, 2, 2}]}},
         {then, 500, {group, {nodes, 1, 1}, {add, g, {nodes, 6, 6}}}},
         {then, 0, {group, {nodes, 3, 3}, {remove, g, {nodes, 2, 2}}}},
@@ -317,6 +322,60 @@ how_far_from_the_first_says_which_one_is_killed(Config) ->
         [[subject_a], [subject_b], [subject_c], [subject_c]],
         [[Name || Name <- Path, lists:member(Name, atoll_chaos_subject:names())] || {killed, Path, _} <- Killed]
     ).
+
+any_name_of_a_group_is_killed_on_whichever_node_and_is_back_by_its_name(Config) ->
+    C = ?config(cluster, Config),
+    [A, B, D | _] = atoll_cluster:nodes(C),
+    {ok, shop, _} = call(C, A, s_group, new_s_group, [shop, [A, B, D]]),
+    Places = #{desk => B, till => D},
+    Pids = maps:map(
+        fun(Name, Node) ->
+            ok = call(C, Node, atoll_chaos_subject, start_here, []),
+            {ok, Pid} = call(C, Node, atoll_chaos_subject, start_named, [{group, shop}, Name]),
+            Pid
+        end,
+        Places
+    ),
+    Who = fun(Name) -> call(C, A, s_group, whereis_name, [shop, Name]) end,
+    ?assertEqual(Pids, maps:map(fun(Name, _) -> Who(Name) end, Places)),
+    Any = {kill_process, all, {any_name, {group, shop}}},
+    Kill = fun(Seed) ->
+        #{events := Events} = run(C, [{at, 0, Any}], #{seed => Seed}),
+        [#{nodes := [Node], target := Path, outcome := done, recovered_ms := Ms}] = events_of(kill_process, Events),
+        ?assert(is_number(Ms)),
+        {lists:last(Path), Node}
+    end,
+    %% Each where its process is; by the seed, among the sorted names.
+    Killed = [Kill(Seed) || Seed <- lists:seq(1, 5)],
+    ?assertEqual(lists:sort(maps:to_list(Places)), lists:usort(Killed)),
+    ?assertEqual(Killed, [Kill(Seed) || Seed <- lists:seq(1, 5)]),
+    _ = [?assertNotEqual(Pid, Who(Name)) || {Name, Pid} <- maps:to_list(Pids)],
+    #{events := Often} = run(C, [{at, 0, {every, {jitter, 300, 0.5}, 1200, Any}}]),
+    ?assertMatch([_, _, _ | _], events_of(kill_process, Often)),
+    %% Of other nodes' processes none is one; nor is there one in a group that nobody is in.
+    #{events := None} = run(C, [
+        {at, 0, {kill_process, {nodes, 1, 1}, {any_name, {group, shop}}}}, {at, 0, {kill_process, all, {any_name, {group, none}}}}
+    ]),
+    ?assertMatch([#{outcome := passed_over, why := nobody}, #{outcome := passed_over, why := nobody}], events_of(kill_process, None)),
+    %% A program that the script itself has named has the name now; nobody starts it again.
+    #{events := Named, failed := []} = run(C, [
+        {at, 0, {name, {nodes, 1, 1}, {register, shop, wares}}}, {at, 2500, {kill_process, {nodes, 1, 1}, {any_name, {group, shop}}}},
+        {at, 3000, {expect, {no, {name, shop, wares}}}}
+    ]),
+    ?assertMatch([#{nodes := [A], target := [wares], outcome := done, recovered_ms := none}], events_of(kill_process, Named)),
+    ok = call(C, A, s_group, delete_s_group, [shop]).
+
+%% Without a mesh a name in `global' is known on the node of its process alone.
+any_name_in_global_is_killed(Config) ->
+    C = ?config(cluster, Config),
+    [_, B | _] = atoll_cluster:nodes(C),
+    ok = call(C, B, atoll_chaos_subject, start_here, []),
+    {ok, Pid} = call(C, B, atoll_chaos_subject, start_named, [global, desk]),
+    #{events := Events} = run(C, [{at, 0, {kill_process, all, [{1, {any_name, global}}]}}]),
+    [#{nodes := [B], target := Path, recovered_ms := Ms}] = events_of(kill_process, Events),
+    ?assertEqual([atoll_chaos_subject, subject_named, desk, desk], Path),
+    ?assert(is_number(Ms)),
+    ?assertNotEqual(Pid, call(C, B, global, whereis_name, [desk])).
 
 kill_one(C, Node, What, Which) ->
     Order = #{what => What, which => Which, deadline_ms => 5000, claim => {test, none}},
@@ -857,20 +916,40 @@ two_runs_do_not_undo_each_other(Config) ->
     [?assertEqual(undefined, call(C, N, erlang, whereis, [atoll_chaos_agent])) || N <- atoll_cluster:nodes(C)].
 
 no_code_stays_on_a_node_that_had_none(_) ->
+    brought(fun(Outside, Run, Ours) ->
+        #{events := [_ | _]} = peer:call(Outside, atoll_chaos, stop, [Run], ?CALL_MS),
+        ?assertEqual([], Ours())
+    end).
+
+no_code_stays_when_the_vm_that_brought_it_is_killed(_) ->
+    brought(fun(Outside, _Run, Ours) ->
+        "" = os:cmd("kill -KILL " ++ peer:call(Outside, os, getpid, [])),
+        ok = await(Ours, [], ok)
+    end).
+
+%% Calls Fun while a run kills processes on a node without Atoll, with what tells the modules and
+%% the processes that this node has of ours.
+brought(Fun) ->
     {ok, Bare, Node} = peer:start(#{
         name => peer:random_name(), host => "127.0.0.1", longnames => true, connection => standard_io,
         args => ["-connect_all", "false"]
     }),
     Outside = outside(),
-    Ours = fun() -> [M || M <- [atoll_chaos_agent, atoll_chaos_victims, atoll_chaos_fall, atoll_chaos_kill], peer:call(Bare, code, is_loaded, [M]) =/= false] end,
+    Ours = fun() ->
+        Names = [M || {M, _} <- peer:call(Bare, code, all_loaded, [])] ++ peer:call(Bare, erlang, registered, []),
+        lists:usort([Name || Name <- Names, lists:prefix("atoll_", atom_to_list(Name))])
+    end,
     try
         {ok, Run} = peer:call(Outside, atoll_chaos_SUITE, hold, [#{nodes => [Node], rate => 100, kinds => [process]}], ?CALL_MS),
-        ok = await(fun() -> length(Ours()) end, 4, ok),
-        #{events := [_ | _]} = peer:call(Outside, atoll_chaos, stop, [Run], ?CALL_MS),
-        ?assertEqual([], Ours()),
-        ?assertEqual(undefined, peer:call(Bare, erlang, whereis, [atoll_chaos_agent]))
+        ok = await(fun() -> [atoll_chaos_agent, atoll_chaos_kill] -- Ours() end, [], ok),
+        Fun(Outside, Run, Ours)
     after
-        peer:stop(Outside),
+        try
+            peer:stop(Outside)
+        catch
+            %% It was killed.
+            exit:noproc -> ok
+        end,
         peer:stop(Bare)
     end.
 

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Faults of connections, on nodes with the carrier: they are what they are said to be,
 %% and nothing is left of them: the cases share two nodes, but for one that wants others.
 -module(atoll_chaos_carrier_SUITE).

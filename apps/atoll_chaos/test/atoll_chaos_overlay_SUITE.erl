@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Fault scripts on real nodes that run an overlay. What is promised, and checked here:
 %%
 %% - a script gives the same picture as in the simulator, and the same expectations

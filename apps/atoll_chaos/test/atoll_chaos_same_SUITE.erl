@@ -1,8 +1,9 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% The same script on simulated nodes and on real ones: the same outcome. That is which of its
 %% expectations fail, who is in which group in the end, which names each member finds, and
 %% what the overlay looks like.
 %%
-%% Eight scripts are those of docs/scripts that a small machine can play, with what each says of
+%% Nine scripts are those of docs/scripts that a small machine can play, with what each says of
 %% itself. The others are drawn (atoll_chaos_scripts): faults of any kind on groups, names and
 %% the overlay of the same nodes.
 -module(atoll_chaos_same_SUITE).
@@ -14,6 +15,7 @@
 -export([
     who_had_no_contact_but_itself_is_back_by_its_group/1,
     names_change_hands_and_clash/1,
+    who_has_a_name_is_killed_ever_faster/1,
     a_gateway_joins_two_groups/1,
     all_are_started_again_in_turn/1,
     a_minority_removes_nobody/1,
@@ -35,6 +37,7 @@ cases(deep) ->
     cases(fast) ++
         [
             names_change_hands_and_clash,
+            who_has_a_name_is_killed_ever_faster,
             a_gateway_joins_two_groups,
             all_are_started_again_in_turn,
             a_minority_removes_nobody,
@@ -47,6 +50,8 @@ cases(deep) ->
 who_had_no_contact_but_itself_is_back_by_its_group(_Config) -> same("alone").
 
 names_change_hands_and_clash(_Config) -> same("names").
+
+who_has_a_name_is_killed_ever_faster(_Config) -> same("storm").
 
 a_gateway_joins_two_groups(_Config) -> same("gateway").
 

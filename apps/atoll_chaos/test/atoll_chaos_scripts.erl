@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Fault scripts that are drawn: two rounds, in each of which something happens to nodes or
 %% between them, then programs change groups and names, and then all is healed. Where real
 %% nodes take a second or two for what simulated ones do at once, and a simulated connection

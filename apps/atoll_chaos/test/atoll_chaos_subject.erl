@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% An application to be killed at: it may restart its processes as often as need
 %% be. It has processes with names, with ids only, and with neither, and a
 %% supervisor that gives up soon.
@@ -5,7 +6,7 @@
 
 -behaviour(application).
 
--export([start_here/0, finish/0, start_orphan/1, start_proud/0, start_twins/1, start_friend/2, start_late/1, restarts/0, start_kept/1, kept/0, names/0]).
+-export([start_here/0, finish/0, start_orphan/1, start_proud/0, start_twins/1, start_friend/2, start_late/1, start_named/2, restarts/0, start_kept/1, kept/0, names/0]).
 -export([start/2, stop/1, init/1, start_worker/1, handle_call/3, handle_cast/2]).
 
 %% Permanent: if it ended, the node would.
@@ -104,6 +105,11 @@ start_late(Ms) ->
     receive
         {started, late} -> ok
     end.
+
+%% One with a name in a group, or in `global'.
+start_named(Scope, Name) ->
+    {ok, Pid} = supervisor:start_child(subject_named, #{id => Name, start => {?MODULE, start_worker, [{named, Scope, Name}]}}),
+    {ok, Pid}.
 
 %% How long each took to be back, in microseconds, as the observer saw it.
 restarts() ->
@@ -222,12 +228,20 @@ init({worker, {late, Ms}}) ->
     ok = persistent_term:put(subject_late, true),
     _ = [subject_observer ! {late, self(), erlang:monotonic_time(microsecond)} || is_pid(whereis(subject_observer))],
     {ok, late};
+%% It waits until it has the name, whoever had it.
+init({worker, {named, global, Name}}) ->
+    yes = global:register_name(Name, self()),
+    {ok, named};
+init({worker, {named, {group, Group}, Name}}) ->
+    yes = s_group:re_register_name(Group, Name, self()),
+    {ok, named};
 init({worker, Name}) when Name =:= twin_a; Name =:= twin_b ->
     _ = [link(Pid) || Twin <- [twin_a, twin_b], Twin =/= Name, Pid <- [whereis(Twin)], is_pid(Pid)],
     {ok, Name};
 init({worker, Name}) ->
     {ok, Name}.
 
+start_worker({named, _, _} = Name) -> gen_server:start_link(?MODULE, {worker, Name}, []);
 start_worker(Name) when Name =:= none; Name =:= starter -> gen_server:start_link(?MODULE, {worker, Name}, []);
 start_worker({late, _} = Late) -> gen_server:start_link({local, subject_late}, ?MODULE, {worker, Late}, []);
 start_worker(Name) -> gen_server:start_link({local, Name}, ?MODULE, {worker, Name}, []).

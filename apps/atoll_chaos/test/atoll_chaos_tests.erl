@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% The pure parts: what is drawn, what is refused, what is broken, what is counted.
 -module(atoll_chaos_tests).
 
@@ -33,10 +34,35 @@ a_slow_node_is_so_for_a_while_test() ->
     ],
     ?assertEqual(length(Begun), length([End || {_, {slow, _, 0}} = End <- Drawn])).
 
-the_processes_that_are_drawn_are_those_that_were_asked_for_test() ->
-    What = [{3, {application, shop}}, {1, any}],
-    Drawn = draw(atoll_chaos_draw:new((options(1, [process]))#{what := What}), 40),
-    ?assertEqual([What], lists:usort([W || {_, {kill_process, _, W}} <- lists:append(Drawn)])).
+the_processes_that_are_drawn_are_those_that_were_asked_for_by_their_weights_test() ->
+    Drawn = fun(What) ->
+        Source = atoll_chaos_draw:new((options(1, [process]))#{what := What, rate := 100}),
+        [{Who, W} || {_, {kill_process, Who, W}} <- lists:append(draw(Source, 1000))]
+    end,
+    ?assertEqual([{application, shop}], lists:usort([W || {_, W} <- Drawn({application, shop})])),
+    Weighted = Drawn([{3, {application, shop}}, {1, {any_name, global}}]),
+    ?assertEqual(1000, length(Weighted)),
+    Shop = length([W || {_, {application, _} = W} <- Weighted]),
+    ?assert(Shop > 680 andalso Shop < 820, Shop),
+    %% Who has a name is looked for on all nodes, anything else on one.
+    ?assertEqual([alive], lists:usort([Who || {Who, {any_name, global}} <- Weighted])),
+    ?assertEqual([{nodes, I, I} || I <- [1, 2, 3, 4]], lists:usort([Who || {Who, {application, _}} <- Weighted])).
+
+faults_begin_later_and_come_ever_faster_test() ->
+    Source = atoll_chaos_draw:new((options(1, [process]))#{rate := {1, 9}, after_ms := 2000}),
+    Times = [Ms || [{Ms, _} | _] <- draw(Source, 1000)],
+    %% Five a second on average, in the ten seconds after the first two.
+    ?assertEqual(50, length(Times)),
+    ?assert(hd(Times) > 2500),
+    ?assertEqual(12000, lists:last(Times)),
+    ?assertEqual(15, length([Ms || Ms <- Times, Ms =< 7000])).
+
+a_jitter_moves_faults_and_changes_none_of_those_without_test() ->
+    Times = fun(Jitter) -> [Ms || [{Ms, _} | _] <- draw(atoll_chaos_draw:new((options(3, [process]))#{jitter := Jitter}), 1000)] end,
+    ?assertEqual(Times(0), Times(0.0)),
+    Gaps = [B - A || {A, B} <- lists:zip(lists:droplast(Times(0.5)), tl(Times(0.5)))],
+    ?assertEqual([], [Gap || Gap <- Gaps, Gap < 124 orelse Gap > 376]),
+    ?assert(length(lists:usort(Gaps)) > 10).
 
 one_node_alone_is_cut_off_from_nobody_test() ->
     Source = atoll_chaos_draw:new((options(1, [cut, pause]))#{nodes := 1}),
@@ -47,7 +73,7 @@ steps(Seed, Count) ->
     draw(atoll_chaos_draw:new(options(Seed, atoll_chaos_draw:kinds())), Count).
 
 options(Seed, Kinds) ->
-    #{nodes => 4, rate => 4, kinds => Kinds, what => any, ms => 10000, seed => Seed}.
+    #{nodes => 4, rate => 4, jitter => 0, after_ms => 0, kinds => Kinds, what => any, ms => 10000, seed => Seed}.
 
 draw(Source0, Count) ->
     case Count > 0 andalso atoll_chaos_draw:due(Source0) of
@@ -71,6 +97,9 @@ what_cannot_be_done_is_refused_where_it_stands_test_() ->
             {"{at, 1, heal}.\n{at, 1, {kill, all}}.", All, ok},
             {"{at, 1, {group, all, {delete, g}}}.\n{at, 1, {kill_process, all, any}}.", [], ok},
             {"{at, 1, {cut, alive, dead, 5}}.\n{at, 1, {partition, [all]}}.", [], ok},
+            {"{at, 1, {every, 5, 9, {kill_process, all, {any_name, {group, g}}}}}.\n{at, 1, {kill_process, all, {any_name, global}}}.", [], ok},
+            {"{at, 1, {every, 5, 9, {latency, regions}}}.", All, "line 1: in {every,5,9,{latency,regions}}: " ++ Switch},
+            {"{at, 1, {every, {ramp, 5, 1}, 9, {pause, {nodes, 7, 7}}}}.", All, "line 1: in {pause,{nodes,7,7}}: there is no node number 7, there are 6"},
             {"{at, 1, heal}.\n{at, 1, {latency, regions}}.", All, "line 2: in {latency,regions}: " ++ Switch},
             {"{at, 1, {duplicate, 1}}.", All, "line 1: in {duplicate,1}: " ++ Switch},
             {"{at, 1, {reorder, 1, 1}}.", All, "line 1: in {reorder,1,1}: " ++ Switch},
@@ -127,7 +156,12 @@ an_option_that_is_wrong_has_its_sentence_test_() ->
             {#{nodes => [], rate => 1}, "nodes must be a list of other nodes, each once"},
             {#{nodes => [node()], rate => 1}, "nodes must be a list of other nodes, each once"},
             {#{nodes => [a@b, c@d, a@b], rate => 1}, "nodes must be a list of other nodes, each once"},
-            {#{nodes => [a@b], rate => 0}, "rate must be a number from above 0 to 1,000"},
+            {#{nodes => [a@b], rate => 0}, "rate must be a number from above 0 to 1,000, or {From, To} of two such"},
+            {#{nodes => [a@b], rate => {1, 0}, seconds => 5}, "rate must be a number from above 0 to 1,000, or {From, To} of two such"},
+            {#{nodes => [a@b], rate => {1, 5}}, "seconds must be a number: the time in which the rate goes from one to another"},
+            {#{nodes => [a@b], rate => 1, jitter => 2}, "jitter must be a share from 0 to 1"},
+            {#{nodes => [a@b], rate => 1, start_after => -1}, "start_after must be a number of seconds, 0 or more"},
+            {#{nodes => [a@b], script => #{steps => []}, jitter => 0.5}, "jitter is for faults at a rate; a script says it itself"},
             {#{nodes => [a@b], rate => 1, kinds => [storm]}, "kinds must be a list of process, node, pause, cut, slow"},
             {#{nodes => [a@b], script => #{steps => []}, kinds => [cut]},
                 "kinds is for faults at a rate; a script says it itself"},

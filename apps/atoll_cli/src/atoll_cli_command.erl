@@ -1,5 +1,6 @@
-%% @doc What a command of `bin/atoll' is made of. A command is a module named
-%% `atoll_cli_NAME' that is listed in {@link atoll_cli:commands/0}.
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc What a command of `bin/atoll' is made of. A command is a module of the tool that it
+%% belongs to, and the tool's application says so, see {@link atoll_cli_commands}.
 %%
 %% Its options are read before it runs: what `run' gets is right key by key, and
 %% it has only to check what is wrong in combination, before it starts anything.
@@ -7,15 +8,17 @@
 
 -export_type([outcome/0]).
 
+%% What came of it. {@link atoll_cli_exit} has the exit statuses.
 -type outcome() ::
-    %% exit status 0
     ok
-    %% exit status 1: what went wrong, in a sentence
+    %% It was done, and what came of it is not as it should be: what, in a sentence.
     | {failed, unicode:chardata()}
-    %% exit status 130: Ctrl-C came, and it has said what there was to say
-    | interrupted
-    %% exit status 2: what is wrong with the command line, in a sentence
-    | {usage, unicode:chardata()}.
+    %% What is wrong with the command line.
+    | {usage, unicode:chardata()}
+    %% Why it could not be done.
+    | {unable, unicode:chardata()}
+    %% Ctrl-C came, and it has said what there was to say.
+    | interrupted.
 
 %% What it does, in less than a line.
 -callback summary() -> string().

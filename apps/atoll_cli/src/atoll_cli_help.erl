@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc `atoll help': what the commands are, and how each is used.
 -module(atoll_cli_help).
 -behaviour(atoll_cli_command).
@@ -21,7 +22,7 @@ examples() -> ["atoll help orbit", "atoll help sim overlay"].
 run(_, []) ->
     atoll_cli_io:print(overview());
 run(_, Words) ->
-    case atoll_cli:find(Words) of
+    case atoll_cli_commands:find(Words) of
         {ok, Name, Module, []} -> atoll_cli_io:print(page(Name, Module));
         {ok, _, _, [More | _]} -> {usage, ["the argument \"", More, "\" is one too many"]};
         {group, Word} -> atoll_cli_io:print(group(Word));
@@ -31,24 +32,30 @@ run(_, Words) ->
 overview() ->
     [
         "usage: atoll COMMAND [OPTION...]\n\n",
-        listed(atoll_cli:commands()),
-        "\n\"atoll COMMAND --help\" says more.\n"
+        atoll_cli_table:lines([left, left], lists:append([
+            [[[Title, $:], ""] | rows(Commands)] ++ [["", ""]] || {Title, Commands} <- atoll_cli_commands:sections()
+        ])),
+        "\"atoll COMMAND --help\" says more. The exit status: ",
+        lists:join(", ", [[integer_to_list(Status), $\s, Meaning] || {Status, _, Meaning} <- atoll_cli_exit:table()]), ".\n"
     ].
 
 %% @doc What the commands are that begin with a word.
 -spec group(string()) -> iolist().
 group(Word) ->
-    {Word, Summary} = lists:keyfind(Word, 1, atoll_cli:groups()),
+    {Word, Summary} = lists:keyfind(Word, 1, atoll_cli_commands:groups()),
     Before = Word ++ " ",
     [
         ["usage: atoll ", Word, " COMMAND [OPTION...]\n\n"],
         [capital(Summary), ".\n\n"],
-        listed([Command || {Name, _} = Command <- atoll_cli:commands(), lists:prefix(Before, Name)]),
+        listed([Command || {Name, _} = Command <- atoll_cli_commands:all(), lists:prefix(Before, Name)]),
         ["\n\"atoll ", Word, " COMMAND --help\" says more.\n"]
     ].
 
 listed(Commands) ->
-    atoll_cli_table:lines([left, left], [["  " ++ Name, Module:summary()] || {Name, Module} <- Commands]).
+    atoll_cli_table:lines([left, left], rows(Commands)).
+
+rows(Commands) ->
+    [["  " ++ Name, Module:summary()] || {Name, Module} <- Commands].
 
 %% @doc How a command is used.
 -spec page(string(), module()) -> iolist().
@@ -76,6 +83,7 @@ more(Module) ->
         false -> ""
     end.
 
+spelling(#{short := Short} = Option) -> [$-, Short, $,, $\s | spelling(maps:remove(short, Option))];
 spelling(#{name := Name, value := Value}) -> atoll_cli_options:flag(Name) ++ [$\s | Value];
 spelling(#{name := Name}) -> atoll_cli_options:flag(Name).
 

@@ -1,8 +1,9 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc The two ways to the user: data goes to standard output, and talk to
 %% standard error.
 -module(atoll_cli_io).
 
--export([init/0, print/1, print_json/1, say/1, say_over/1, columns/0]).
+-export([init/0, print/1, print_json/1, has_printed/0, say/1, say_over/1, columns/0, screen/0]).
 
 -define(STDOUT, 1).
 
@@ -19,9 +20,10 @@ init() ->
 print(Text) ->
     case prim_file:write(stdout(), unicode:characters_to_binary(Text)) of
         ok ->
+            _ = put({?MODULE, printed}, true),
             ok;
         {error, epipe} ->
-            halt(1, [{flush, false}]);
+            halt(atoll_cli_exit:status(unable), [{flush, false}]);
         {error, Reason} ->
             throw({not_printed, ["the output could not be written: ", file:format_error(Reason)]})
     end.
@@ -43,6 +45,11 @@ stdout() ->
 print_json(Object) ->
     print([atoll_cli_json:encode(Object), $\n]).
 
+%% @doc Whether this process has printed anything.
+-spec has_printed() -> boolean().
+has_printed() ->
+    get({?MODULE, printed}) =:= true.
+
 %% @doc Says a line.
 -spec say(unicode:chardata()) -> ok.
 say(Text) ->
@@ -63,6 +70,14 @@ say_over(Text) ->
 columns() ->
     case string:to_integer(os:getenv("ATOLL_STDERR_COLUMNS", "")) of
         {N, []} when is_integer(N), N > 0 -> N;
+        _ -> none
+    end.
+
+%% @doc The size of the terminal that standard output is, if it is one.
+-spec screen() -> {Rows :: pos_integer(), Columns :: pos_integer()} | none.
+screen() ->
+    case [string:to_integer(Text) || Text <- string:lexemes(os:getenv("ATOLL_STDOUT_SIZE", ""), " ")] of
+        [{Rows, []}, {Columns, []}] when is_integer(Rows), Rows > 0, is_integer(Columns), Columns > 0 -> {Rows, Columns};
         _ -> none
     end.
 

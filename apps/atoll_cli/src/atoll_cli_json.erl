@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc JSON for other programs: objects with their keys in the order in which
 %% they are written.
 -module(atoll_cli_json).

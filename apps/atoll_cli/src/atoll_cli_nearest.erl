@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc Finds what somebody may have meant who mistyped a word.
 -module(atoll_cli_nearest).
 

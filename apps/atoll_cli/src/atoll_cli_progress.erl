@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc Tells on standard error how far something has come: a bar on a terminal,
 %% which is gone when it is full, and a few plain lines elsewhere.
 -module(atoll_cli_progress).

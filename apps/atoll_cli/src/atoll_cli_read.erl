@@ -1,12 +1,8 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc Readers of what a user types for a value; see {@link atoll_cli_options}.
 -module(atoll_cli_read).
 
--export([whole/2, number/1, number/2, one_of/1, some_of/1, share/0, latency/0, setting/0, directory/0, generators/0, name/0, processes/0]).
-
-%% A longer way between two nodes is none of this planet.
--define(MAX_LATENCY_MS, 600000).
-%% Beyond, a logarithm's deviation makes numbers that are no times any more.
--define(MAX_SIGMA, 5).
+-export([whole/2, number/1, number/2, one_of/1, some_of/1, share/0, setting/0, directory/0, name/0, rate/1, to_number/1]).
 
 %% @doc A whole number of a range.
 -spec whole(integer(), integer()) -> atoll_cli_options:reader().
@@ -26,6 +22,17 @@ number(Max) ->
         case to_number(Text) of
             {ok, N} when N > 0, N =< Max -> {ok, N};
             _ -> {error, ["must be a number above 0, at most ", atoll_cli_table:count(Max)]}
+        end
+    end.
+
+%% @doc A rate above 0, or two between which it goes.
+-spec rate(Max :: pos_integer()) -> atoll_cli_options:reader().
+rate(Max) ->
+    fun(Text) ->
+        case [to_number(Typed) || Typed <- string:split(Text, ":", all)] of
+            [{ok, N}] when N > 0, N =< Max -> {ok, N};
+            [{ok, N}, {ok, M}] when N > 0, N =< Max, M > 0, M =< Max -> {ok, {N, M}};
+            _ -> {error, ["must be a number above 0, at most ", atoll_cli_table:count(Max), ", or two such, from and to, as in 1:10"]}
         end
     end.
 
@@ -72,30 +79,6 @@ share() ->
         end
     end.
 
-%% @doc How long messages take in a simulated network.
--spec latency() -> atoll_cli_options:reader().
-latency() ->
-    fun(Text) ->
-        [Name | Typed] = string:split(Text, ":", all),
-        Numbers = [N || Number <- Typed, {ok, N} <- [to_number(Number)]],
-        case length(Numbers) =:= length(Typed) andalso distribution(Name, Numbers) of
-            {ok, Latency} -> {ok, Latency};
-            _ -> {error, "must be constant:MS, uniform:MIN:MAX, exponential:MEAN, lognormal:MEDIAN:SIGMA "
-                         "or regions, such as uniform:1:20"}
-        end
-    end.
-
-distribution("constant", [Ms]) when is_integer(Ms), Ms =< ?MAX_LATENCY_MS -> {ok, {constant, Ms}};
-distribution("uniform", [Min, Max])
-        when is_integer(Min), is_integer(Max), Min =< Max, Max =< ?MAX_LATENCY_MS ->
-    {ok, {uniform, Min, Max}};
-distribution("exponential", [Mean]) when Mean > 0, Mean =< ?MAX_LATENCY_MS -> {ok, {exponential, Mean}};
-distribution("lognormal", [Median, Sigma])
-        when Median > 0, Median =< ?MAX_LATENCY_MS, Sigma =< ?MAX_SIGMA ->
-    {ok, {lognormal, Median, Sigma}};
-distribution("regions", []) -> {ok, regions};
-distribution(_, _) -> error.
-
 %% @doc A key and its value, as they were typed.
 -spec setting() -> atoll_cli_options:reader().
 setting() ->
@@ -116,16 +99,6 @@ directory() ->
         end
     end.
 
-%% @doc A set of Orbit's generators.
--spec generators() -> atoll_cli_options:reader().
-generators() ->
-    fun(Text) ->
-        case orbit_generators:parse(Text) of
-            {ok, Name} -> {ok, Name};
-            {error, _} -> {error, "must be g and some of the digits 1 to 5 in order, such as g124"}
-        end
-    end.
-
 %% @doc The name of a cluster.
 -spec name() -> atoll_cli_options:reader().
 name() ->
@@ -136,26 +109,6 @@ name() ->
         end
     end.
 
-%% @doc Which processes, as a step of a fault script says it.
--spec processes() -> atoll_cli_options:reader().
-processes() ->
-    fun(Text) ->
-        case string:split(Text, ":") of
-            ["any"] ->
-                {ok, any};
-            [Kind, [_ | _] = Name] when length(Name) =< 255 ->
-                case [K || K <- [name, supervisor, module, application], atom_to_list(K) =:= Kind] of
-                    [K] -> {ok, {K, list_to_atom(Name)}};
-                    [] -> bad_processes()
-                end;
-            _ ->
-                bad_processes()
-        end
-    end.
-
-bad_processes() ->
-    {error, "must be any, or name:, supervisor:, module: or application: with a name, such as application:shop"}.
-
 %% Digits only: list_to_integer/1 would take a sign too.
 to_integer(Text) ->
     case Text =/= [] andalso lists:all(fun(C) -> C >= $0 andalso C =< $9 end, Text) of
@@ -163,7 +116,8 @@ to_integer(Text) ->
         false -> error
     end.
 
-%% Digits, and some more after a point if there is one.
+%% @doc Digits, and some more after a point if there is one.
+-spec to_number(string()) -> {ok, number()} | error.
 to_number(Text) ->
     case re:run(Text, "^[0-9]{1,15}(\\.[0-9]{1,15})?$", [dollar_endonly, {capture, all_but_first, list}]) of
         {match, []} -> {ok, list_to_integer(Text)};

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc Aligned plain text, and numbers as people read them.
 -module(atoll_cli_table).
 

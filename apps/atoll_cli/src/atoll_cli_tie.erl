@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc Ends this VM when a program that it works for, make or the shell that started
 %% it, is gone or was interrupted.
 %%

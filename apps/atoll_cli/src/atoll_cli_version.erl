@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc `atoll version': which Atoll this is, on which OTP.
 -module(atoll_cli_version).
 -behaviour(atoll_cli_command).

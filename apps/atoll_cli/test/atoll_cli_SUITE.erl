@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% The command line as a user has it: bin/atoll as a process of the operating
 %% system, on real nodes.
 -module(atoll_cli_SUITE).
@@ -76,11 +77,12 @@ end_per_testcase(_, Config) ->
 help_is_data(Config) ->
     #{status := 0, stdout := Page, stderr := <<>>} = atoll_cli_os:run(dir(Config), ["help"]),
     [?assertMatch({_, _}, binary:match(Page, list_to_binary(["\n  ", Name, " "])))
-     || {Name, _} <- atoll_cli:commands()],
+     || {Name, _} <- atoll_cli_commands:all()],
     #{status := 0, stdout := Orbit, stderr := <<>>} =
         atoll_cli_line:run(dir(Config), ["help", "orbit"]),
     ?assertMatch(#{status := 0, stdout := Orbit, stderr := <<>>},
                  atoll_cli_line:run(dir(Config), ["orbit", "--help"])),
+    ?assertMatch(#{status := 0, stdout := Page, stderr := <<>>}, atoll_cli_line:run(dir(Config), [])),
     ?assertMatch(#{status := 0, stdout := <<"atoll 0.", _/binary>>, stderr := <<>>},
                  atoll_cli_os:run(dir(Config), ["--version"])).
 
@@ -107,10 +109,8 @@ wrong_usage_says_one_sentence_and_starts_nothing(Config) ->
         {["orbit", "--nodes", "2", "--group-size", "3"], "--group-size "},
         {["orbit", "--mode", "star"], "--mode "},
         {["orbit", "--space"], "--space "},
-        {["orbit", "--json", "--json"], "--json "},
         {["orbit", "g124"], "\"g124\""},
         {["frobnicate"], "\"frobnicate\""},
-        {[], "a command is missing"},
         {["orbit", "--frobnicate"], " --frobnicate"},
         {["up", "3", "--groups", "4"], "--groups "},
         {["up", "3", "--carrier", "tcp"], "--carrier "},
@@ -122,7 +122,7 @@ wrong_usage_says_one_sentence_and_starts_nothing(Config) ->
         {["up", "3", "--carrier", "atoll", "--relay"], "--relay wants --groups K or --overlay STRATEGY"},
         {["up", "5", "--groups", "2", "--gateways", "3"], "--gateways must be at most the number of nodes of a group, which is 2"},
         {["up", "5", "--gateways", "2"], "--gateways is for --groups"},
-        {["chaos", "random", "--name", "reef", "--carrier", "atoll"], "--carrier is for a cluster that is started"},
+        {["chaos", "random", "-c", "reef", "--carrier", "atoll"], "--carrier is for a cluster that is started"},
         {["sim"], "overlay, broadcast, detect, directory, reach"},
         {["sim", "directory", "--topology", "line"], "--topology "},
         {["sim", "directory", "--option", "size=3"], "the directory has no option"},
@@ -177,36 +177,39 @@ orbit_prints_a_table(Config) ->
 every_mode_finds_the_same_set(Config) ->
     Found = [begin
         #{status := 0, stdout := Stdout} = atoll_cli_line:run(dir(Config), [
-            "orbit", "--space", "1000", "--mode", Mode, "--nodes", "4", "--group-size", "2",
-            "--json"]),
+            "orbit", "--space", "1000", "--mode", Mode, "--json"] ++ Sizes),
         Result = atoll_cli_os:decode(Stdout),
         ?assertMatch(#{<<"nodes">> := Nodes}, Result, Mode),
         maps:with([<<"size">>, <<"vertices_received">>], Result)
      end
-     || {Mode, Nodes} <- modes(atoll_tier:tier())],
+     || {Mode, Nodes, Sizes} <- modes(atoll_tier:tier())],
     ?assertEqual([#{<<"size">> => 854, <<"vertices_received">> => 2563}], lists:usort(Found)).
 
 %% In a mesh orbit_prints_a_table sees the same.
-modes(fast) -> [{"seq", 1}, {"par", 1}, {"ring", 4}];
-modes(deep) -> modes(fast) ++ [{"mesh", 4}, {"groups", 4}, {"groups-native", 4}].
+modes(fast) -> [{"seq", 1, []}, {"par", 1, []}, {"ring", 4, ["--nodes", "4", "--group-size", "2"]}];
+modes(deep) ->
+    modes(fast) ++ [
+        {"mesh", 4, ["--nodes", "4"]}
+        | [{Mode, 4, ["--nodes", "4", "--group-size", "2"]} || Mode <- ["groups", "groups-native"]]
+    ].
 
 a_killed_node_fails_the_run_and_is_named(Config) ->
     {Program, {Pid, Name}} = start_long_run(Config),
     ok = atoll_cli_os:signal(Pid, "KILL"),
-    #{status := 1, stdout := <<>>, stderr := Stderr} = atoll_cli_os:await_exit(Program, 10000),
+    #{status := 3, stdout := <<>>, stderr := Stderr} = atoll_cli_os:await_exit(Program, 10000),
     ?assertMatch({_, _}, binary:match(Stderr, list_to_binary(Name)), Stderr),
     ?assertEqual(ok, atoll_cli_os:await_none_left(dir(Config), ?GONE_MS)).
 
 a_silent_node_fails_the_run_and_is_named(Config) ->
     {Program, {Pid, Name}} = start_long_run(Config),
     ok = atoll_cli_os:signal(Pid, "STOP"),
-    #{status := 1, stdout := <<>>, stderr := Stderr} = atoll_cli_os:await_exit(Program, 30000),
+    #{status := 3, stdout := <<>>, stderr := Stderr} = atoll_cli_os:await_exit(Program, 30000),
     ?assertMatch({_, _}, binary:match(Stderr, list_to_binary(Name)), Stderr),
     ?assertEqual(ok, atoll_cli_os:await_none_left(dir(Config), ?GONE_MS)).
 
 up_holds_a_mesh_until_ctrl_c(Config) ->
     Program = atoll_cli_os:start(dir(Config), ["up", "3"]),
-    Said = atoll_cli_os:await_line(Program, stdout, <<"atoll down atoll\n">>),
+    Said = atoll_cli_os:await_line(Program, stdout, <<"atoll down -c atoll\n">>),
     ?assertMatch({match, [_, _, _]},
                  re:run(Said, "^atoll[1-3]@127.0.0.1 +- +2$", [multiline, global])),
     ok = atoll_cli_os:signal_group(Program, "INT"),
@@ -217,8 +220,8 @@ up_holds_a_mesh_until_ctrl_c(Config) ->
 %% The line that `up' prints is run as it stands, on a terminal: on a dumb one
 %% erl of OTP 25 has a shell of its own only.
 a_shell_can_be_attached(Config) ->
-    Program = atoll_cli_os:start(dir(Config), ["up", "2", "--name", "shelly"]),
-    Said = atoll_cli_os:await_line(Program, stdout, <<"atoll down shelly\n">>),
+    Program = atoll_cli_os:start(dir(Config), ["up", "2", "-c", "shelly"]),
+    Said = atoll_cli_os:await_line(Program, stdout, <<"atoll down -c shelly\n">>),
     {match, [Line]} = re:run(Said, "attach a shell: +(.*)", [{capture, all_but_first, list}]),
     Shell = open_port({spawn_executable, os:find_executable("script")},
                       [{args, ["-qec", Line, "/dev/null"]}, {env, [{"XDG_RUNTIME_DIR", dir(Config)}, {"TERM", "xterm"}]},
@@ -229,10 +232,10 @@ a_shell_can_be_attached(Config) ->
     true = port_close(Shell).
 
 a_name_is_taken_once(Config) ->
-    Program = atoll_cli_os:start(dir(Config), ["up", "1", "--name", "once"]),
-    _ = atoll_cli_os:await_line(Program, stdout, <<"atoll down once\n">>),
-    #{status := 1, stdout := <<>>, stderr := Stderr} =
-        atoll_cli_os:run(dir(Config), ["up", "1", "--name", "once"]),
+    Program = atoll_cli_os:start(dir(Config), ["up", "1", "-c", "once"]),
+    _ = atoll_cli_os:await_line(Program, stdout, <<"atoll down -c once\n">>),
+    #{status := 3, stdout := <<>>, stderr := Stderr} =
+        atoll_cli_os:run(dir(Config), ["up", "1", "-c", "once"]),
     ?assertMatch({_, _}, binary:match(Stderr, <<"once">>)).
 
 nothing_runs_and_nothing_can_be_stopped(Config) ->
@@ -240,10 +243,10 @@ nothing_runs_and_nothing_can_be_stopped(Config) ->
                  atoll_cli_line:run(dir(Config), ["status"])),
     ?assertMatch(#{status := 0, stdout := <<"{\"clusters\":[]}\n">>, stderr := <<>>},
                  atoll_cli_line:run(dir(Config), ["status", "--json"])),
-    ?assertMatch(#{status := 1, stdout := <<>>, stderr := <<"atoll down: No cluster", _/binary>>},
+    ?assertMatch(#{status := 3, stdout := <<>>, stderr := <<"atoll down: No cluster", _/binary>>},
                  atoll_cli_line:run(dir(Config), ["down"])),
-    ?assertMatch(#{status := 1, stdout := <<>>, stderr := <<"atoll down: No cluster", _/binary>>},
-                 atoll_cli_line:run(dir(Config), ["down", "nobody"])).
+    ?assertMatch(#{status := 3, stdout := <<>>, stderr := <<"atoll down: No cluster", _/binary>>},
+                 atoll_cli_line:run(dir(Config), ["down", "-c", "nobody"])).
 
 a_run_directory_that_cannot_be_used_is_told(Config) ->
     Missing = filename:join(dir(Config), "missing"),
@@ -254,7 +257,7 @@ a_run_directory_that_cannot_be_used_is_told(Config) ->
         #{status := Status, stdout := Stdout, stderr := Stderr} = atoll_cli_os:await_exit(
             atoll_cli_os:start(dir(Config), {sh, "XDG_RUNTIME_DIR=" ++ Dir ++ " bin/atoll " ++ Command}),
             10000),
-        ?assertEqual({Command, 1, <<>>}, {Command, Status, Stdout}),
+        ?assertEqual({Command, 3, <<>>}, {Command, Status, Stdout}),
         ?assertMatch({match, _}, re:run(Stderr, ["^atoll [a-z]+: The run directory ", Dir, "/atoll .*\\.\n$"]))
      end
      || {Dir, Command} <- case atoll_tier:tier() of
@@ -275,7 +278,7 @@ output_that_is_lost_fails_the_command(Config) ->
     [begin
         #{status := Status, stderr := Stderr} = atoll_cli_os:await_exit(
             atoll_cli_os:start(dir(Config), {sh, Command ++ Lost}), 30000),
-        ?assertEqual({Command, Lost, 1}, {Command, Lost, Status}),
+        ?assertEqual({Command, Lost, 3}, {Command, Lost, Status}),
         [<<>>, Last | _] = lists:reverse(binary:split(Stderr, <<"\n">>, [global])),
         ?assertMatch(<<"atoll: the output could not be written: ", _/binary>>, Last)
      end
@@ -284,7 +287,7 @@ output_that_is_lost_fails_the_command(Config) ->
                                deep -> [{C, L} || C <- [Help, Orbit], L <- [Full, Closed]]
                            end],
     %% What prints nothing has nothing to lose.
-    ?assertMatch(#{status := 1, stderr := <<"atoll down: No cluster", _/binary>>},
+    ?assertMatch(#{status := 3, stderr := <<"atoll down: No cluster", _/binary>>},
                  atoll_cli_os:await_exit(
                      atoll_cli_os:start(dir(Config), {sh, "bin/atoll down >&-"}), 10000)),
     ?assertEqual(ok, atoll_cli_os:await_none_left(dir(Config), ?GONE_MS)).
@@ -333,7 +336,7 @@ a_demo_whose_vm_is_killed_leaves_nothing(Config) ->
 demo_ends_by(Config, End) ->
     Make = atoll_cli_os:start(dir(Config), {sh, "exec make demo"}),
     _ = atoll_cli_os:await_line(Make, stderr, <<"Running Orbit">>),
-    ?assertEqual(9, length(atoll_cli_os:beams(dir(Config)))),
+    ?assertEqual(12, length(atoll_cli_os:beams(dir(Config)))),
     ok = End(Make),
     ?assertEqual(ok, atoll_cli_os:await_none_left(dir(Config), ?GONE_MS)).
 

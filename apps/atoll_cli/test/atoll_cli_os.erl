@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc Runs a program as a user would, for the suites: its two outputs apart,
 %% its exit status, its signals.
 %%
@@ -7,7 +8,7 @@
 %% of it is found by that, whatever it is.
 -module(atoll_cli_os).
 
--export([root/0, new_dir/0, remove_dir/1, run/2, run/3, start/2, start/3, await_exit/2, await_line/3, signal/2, signal_group/2]).
+-export([root/0, folders/1, new_dir/0, remove_dir/1, run/2, run/3, start/2, start/3, await_exit/2, await_line/3, signal/2, signal_group/2]).
 -export([decode/1, has_terminals/0]).
 -export([left/1, left/2, await_none_left/2, await/2, beams/1, is_vm/1]).
 
@@ -70,6 +71,11 @@ start(Dir, {sh, Text}, Cwd) ->
 start(Dir, Args, Cwd) ->
     start_program(Dir, [filename:join([root(), "bin", "atoll"]) | Args], Cwd).
 
+%% @doc The variables by which a program finds what clusters keep of themselves, and the contexts.
+-spec folders(file:filename()) -> [{Variable :: string(), file:filename()}].
+folders(Dir) ->
+    [{"XDG_RUNTIME_DIR", Dir}, {"XDG_CONFIG_HOME", filename:join(Dir, "config")}].
+
 %% The shell only divides the outputs; what it becomes has its pid. A test that
 %% runs in the background has SIGINT ignored, which must not be handed down.
 start_program(Dir, Command, Cwd) ->
@@ -77,7 +83,7 @@ start_program(Dir, Command, Cwd) ->
     Port = open_port({spawn_executable, "/bin/sh"}, [
         {args, ["-c", "f=$1; shift; exec env --default-signal=INT \"$@\" 2>\"$f\" </dev/null", "sh",
                 Stderr | Command]},
-        {env, [{"XDG_RUNTIME_DIR", Dir} | [{Name, false} || Name <- ["MAKEFLAGS", "MAKELEVEL", "MFLAGS"]]]},
+        {env, folders(Dir) ++ [{Name, false} || Name <- ["MAKEFLAGS", "MAKELEVEL", "MFLAGS"]]},
         {cd, Cwd}, exit_status, binary, use_stdio
     ]),
     {os_pid, Pid} = erlang:port_info(Port, os_pid),

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% A page of the documentation that a reader can follow, as the steps that its
 %% fenced blocks are. A block is told by its language and by the paragraph before it:
 %%

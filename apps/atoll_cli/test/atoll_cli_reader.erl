@@ -1,34 +1,59 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Somebody who follows a page: has the commands run in one terminal, nodes in
 %% others, types at their prompts, and compares what comes.
 %%
-%% All of it lies in one directory, its home too, with a port mapper of its own, so
-%% that it depends on nothing and meets no other node. What is started is found by
-%% that directory and taken down with it (see atoll_cli_os).
+%% All of it lies in one directory, its home too. On this machine the reader has a port
+%% mapper of its own, so that it depends on nothing and meets no other node; in a clean
+%% room (atoll_cli_room) it has what it would have there. What is started is found by that
+%% directory and taken down with it (see atoll_cli_os).
 -module(atoll_cli_reader).
 -include_lib("stdlib/include/assert.hrl").
 
--export([follow/2, take_down/1]).
+-export([package/1, checkout/1, follow/2, follow/3, take_down/1]).
 
 -record(reader, {
     dir :: file:filename(),
-    epmd :: inet:port_number(),
+    %% The same as its terminals see it.
+    seen :: file:filename(),
+    room :: here | atoll_cli_room:room(),
+    %% Where there is none a node starts one.
+    epmd = none :: inet:port_number() | none,
     %% The node's name => its terminal.
     nodes = #{} :: #{binary() => port()}
 }).
 
 -define(COMMANDS_MS, 240000).
--define(PROMPT_MS, 60000).
-%% How long a question is asked again until the answer is as it should be.
--define(ANSWER_MS, 45000).
+%% Nothing is promised of it: six shells of Elixir start one after the other on a machine that may be busy.
+-define(PROMPT_MS, 180000).
+%% How long a question is asked again until the answer is as it should be: a connection that
+%% nobody wants stays for two minutes.
+-define(ANSWER_MS, 180000).
 -define(PAUSE_MS, 200).
 
-%% @doc Follows the steps in an empty directory `reef' beside a checkout of Atoll.
+%% @doc Puts Atoll's package there, which a page begins with.
+-spec package(Dir :: file:filename()) -> ok.
+package(Dir) ->
+    _ = atoll_release_package:write(atoll_cli_os:root(), Dir),
+    ok.
+
+%% @doc Puts a checkout there, `atoll': its sources only, as a fresh one has them.
+-spec checkout(Dir :: file:filename()) -> ok.
+checkout(Dir) ->
+    ok = check_out(["rebar.config", "src/**/*.{erl,src}"], filename:join("apps", "atoll"), Dir),
+    check_out(["mix.exs", "lib/**/*.ex"], filename:join("elixir", "atoll_pubsub"), Dir).
+
+%% @doc Follows the steps on this machine, in an empty directory `reef' beside what is there.
 -spec follow([atoll_cli_page:step()], Dir :: file:filename()) -> ok.
 follow(Steps, Dir) ->
-    ok = check_out(filename:join([Dir, "atoll", "apps", "atoll"])),
+    follow(Steps, Dir, here).
+
+%% @doc The same here or in a room.
+-spec follow([atoll_cli_page:step()], Dir :: file:filename(), here | atoll_cli_room:room()) -> ok.
+follow(Steps, Dir, Room) ->
     [ok = file:make_dir(filename:join(Dir, Name)) || Name <- ["home", "reef"]],
-    ok = file:write_file(filename:join(Dir, "terminal"), ["cd ", Dir, "/reef\n"]),
-    Reader = start_epmd(#reader{dir = Dir, epmd = free_port()}),
+    Seen = case Room of here -> Dir; _ -> atoll_cli_room:dir() end,
+    ok = file:write_file(filename:join(Dir, "terminal"), ["cd ", Seen, "/reef\n"]),
+    Reader = with_epmd(#reader{dir = Dir, seen = Seen, room = Room}),
     _ = lists:foldl(fun step/2, Reader, Steps),
     ok.
 
@@ -38,10 +63,10 @@ take_down(Dir) ->
     [ok = atoll_cli_os:signal(Pid, "KILL") || {Pid, _} <- atoll_cli_os:left(Dir)],
     atoll_cli_os:remove_dir(Dir).
 
-%% The sources only, as a fresh checkout has them.
-check_out(To) ->
-    From = filename:join([atoll_cli_os:root(), "apps", "atoll"]),
-    Files = filelib:wildcard("src/**/*.{erl,src}", From),
+check_out(Wildcards, Package, Dir) ->
+    From = filename:join(atoll_cli_os:root(), Package),
+    To = filename:join([Dir, "atoll", Package]),
+    Files = lists:append([filelib:wildcard(Wildcard, From) || Wildcard <- Wildcards]),
     ?assertMatch([_ | _], Files),
     lists:foreach(
         fun(File) ->
@@ -69,8 +94,8 @@ step({shown, _Language, _Text}, Reader) ->
 
 %% What a terminal was told (cd, export) holds for its next command, and for the
 %% terminals that are opened later.
-run(Commands, #reader{dir = Dir} = Reader) ->
-    Keep = ["{ printf 'cd %s\\n' \"$PWD\"; export -p; } >", Dir, "/terminal\n"],
+run(Commands, #reader{seen = Seen} = Reader) ->
+    Keep = ["{ printf 'cd %s\\n' \"$PWD\"; export -p; } >", Seen, "/terminal\n"],
     Port = open(["set -eu; exec </dev/null\n", lists:join($\n, Commands), $\n, Keep], Reader),
     case await_exit(Port, deadline(?COMMANDS_MS), <<>>) of
         {0, _} -> ok;
@@ -111,7 +136,7 @@ ask(Name, Line, Expected, Before, Port, Deadline) ->
     end.
 
 question(Line) ->
-    case re:run(Line, "flush\\(\\)|members\\(\\)|value\\(\\)", [{capture, first, list}]) of
+    case re:run(Line, "flush\\(\\)|members\\(\\)|value\\(\\)|Node\\.list\\(\\)", [{capture, first, list}]) of
         {match, ["flush()"]} -> flush;
         {match, [_]} -> value;
         nomatch -> none
@@ -133,17 +158,30 @@ sort(Text) ->
 
 %% Terminals
 
-open(Script, #reader{dir = Dir, epmd = Epmd}) ->
-    Home = filename:join(Dir, "home"),
+open(Script, #reader{dir = Dir, seen = Seen, room = Room} = Reader) ->
+    Program = iolist_to_binary(["exec 2>&1\n. ", Seen, "/terminal\n", Script]),
+    [Command | Args] = command(Room, ["/bin/sh", "-c", Program], Reader),
+    open_port({spawn_executable, Command}, [
+        {args, Args}, {env, [{"XDG_RUNTIME_DIR", Dir} | environment(Reader)]}, exit_status, binary, use_stdio, hide
+    ]).
+
+command(here, Command, _) ->
+    Command;
+command(Room, Command, #reader{seen = Seen}) ->
+    atoll_cli_room:command(Room, ["HOME=" ++ filename:join(Seen, "home")], Command).
+
+environment(#reader{room = here, dir = Dir, epmd = Epmd}) ->
     Unset = ["MAKEFLAGS", "MAKELEVEL", "MFLAGS", "ERL_LIBS", "ERL_FLAGS", "ERL_AFLAGS", "ERL_ZFLAGS",
              "REBAR_BASE_DIR", "REBAR_PROFILE", "MIX_ENV", "BINDIR", "ROOTDIR", "EMU", "PROGNAME"],
-    Program = iolist_to_binary(["exec 2>&1\n. ", Dir, "/terminal\n", Script]),
-    open_port({spawn_executable, "/bin/sh"}, [
-        {args, ["-c", Program]},
-        {env, [{"XDG_RUNTIME_DIR", Dir}, {"HOME", Home}, {"TERM", "dumb"}, {"LANG", "C.UTF-8"},
-               {"ERL_EPMD_PORT", integer_to_list(Epmd)} | [{Name, false} || Name <- Unset]]},
-        exit_status, binary, use_stdio, hide
-    ]).
+    [{"HOME", filename:join(Dir, "home")}, {"TERM", "dumb"}, {"LANG", "C.UTF-8"}, {"ERL_EPMD_PORT", integer_to_list(Epmd)}
+     | [{Name, false} || Name <- Unset]];
+environment(#reader{}) ->
+    [].
+
+with_epmd(#reader{room = here} = Reader) ->
+    start_epmd(Reader#reader{epmd = free_port()});
+with_epmd(Reader) ->
+    Reader.
 
 start_epmd(#reader{epmd = Port} = Reader) ->
     _ = open("exec epmd\n", Reader),

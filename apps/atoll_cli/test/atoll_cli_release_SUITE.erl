@@ -1,11 +1,14 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% What docs/carrier.md says of releases is so: one of each kind is built with the blocks
-%% that stand there, and its node uses the carrier from its start on.
+%% that stand there, and its node uses the carrier from its start on. And what apps/atoll/README.md
+%% says of dependencies: a project has the library from a repository.
 -module(atoll_cli_release_SUITE).
 -include_lib("stdlib/include/assert.hrl").
 
 -export([all/0, suite/0, init_per_testcase/2, end_per_testcase/2]).
 -export([a_relx_release_starts_on_the_carrier/1, a_mix_release_starts_on_the_carrier/1]).
 -export([the_configuration_of_the_page_is_one/1]).
+-export([rebar3_has_it_from_a_repository/1, mix_has_it_from_a_repository/1]).
 
 -define(BUILD_MS, 240000).
 -define(START_MS, 30000).
@@ -16,11 +19,16 @@ all() -> cases(atoll_tier:tier()).
 
 %% Building takes minutes.
 cases(fast) -> [the_configuration_of_the_page_is_one];
-cases(deep) -> cases(fast) ++ [a_relx_release_starts_on_the_carrier, a_mix_release_starts_on_the_carrier].
+cases(deep) -> cases(fast) ++ [
+    a_relx_release_starts_on_the_carrier, a_mix_release_starts_on_the_carrier,
+    rebar3_has_it_from_a_repository, mix_has_it_from_a_repository
+].
 
 init_per_testcase(the_configuration_of_the_page_is_one, Config) -> Config;
 init_per_testcase(a_relx_release_starts_on_the_carrier, Config) -> with("rebar3", Config);
-init_per_testcase(a_mix_release_starts_on_the_carrier, Config) -> with("mix", Config).
+init_per_testcase(rebar3_has_it_from_a_repository, Config) -> with("rebar3", Config);
+init_per_testcase(Case, Config) when Case =:= a_mix_release_starts_on_the_carrier; Case =:= mix_has_it_from_a_repository ->
+    with("mix", Config).
 
 with(Tool, Config) ->
     case os:find_executable(Tool) of
@@ -59,7 +67,10 @@ removed(Dir) ->
 
 %% The blocks of a language, in their order.
 blocks(Language) ->
-    {ok, Page} = file:read_file(filename:join([atoll_cli_os:root(), "docs", "carrier.md"])),
+    blocks(Language, "docs/carrier.md").
+
+blocks(Language, Name) ->
+    {ok, Page} = file:read_file(filename:join(atoll_cli_os:root(), Name)),
     {match, Found} = re:run(Page, "```" ++ Language ++ "\n(.*?)```", [global, dotall, {capture, all_but_first, list}]),
     [Text || [Text] <- Found].
 
@@ -117,6 +128,52 @@ a_mix_release_starts_on_the_carrier(Config) ->
     #{status := 0, stdout := Said} = sh(Named ++ "exec bin/shop rpc 'IO.inspect(:code.get_mode())'", Release, Dir),
     ?assertEqual(<<":embedded\n">>, Said),
     ended(Node, Release, Dir, Program).
+
+rebar3_has_it_from_a_repository(Config) ->
+    Dir = proplists:get_value(dir, Config),
+    [Deps | _] = blocks("erlang", "apps/atoll/README.md"),
+    Project = filename:join(Dir, "shop"),
+    files(Project, [
+        {"rebar.config", from(repository(Dir), Deps)},
+        {"src/shop.app.src", "{application, shop, [{vsn, \"1\"}, {applications, [kernel, stdlib, atoll]}]}.\n"}
+    ]),
+    #{status := 0} = sh("exec rebar3 compile", Project, Dir, ?BUILD_MS),
+    Ask = "exec erl -noinput -pa $(dirname $(find _build -name atoll.app)) -eval 'io:put_chars(atoll:version()), halt().'",
+    #{status := 0, stdout := Said} = sh(Ask, Project, Dir),
+    ?assertEqual(atoll:version(), binary_to_list(Said)).
+
+mix_has_it_from_a_repository(Config) ->
+    Dir = proplists:get_value(dir, Config),
+    [Deps | _] = blocks("elixir", "apps/atoll/README.md"),
+    Project = filename:join(Dir, "shop"),
+    files(Project, [
+        {"mix.exs", [
+            "defmodule Shop.MixProject do\n  use Mix.Project\n  def project, do: [app: :shop, version: \"1.0.0\", deps: deps()]\n",
+            from(repository(Dir), Deps), "end\n"
+        ]},
+        {"lib/shop.ex", "defmodule Shop do\nend\n"}
+    ]),
+    Build = "export MIX_REBAR3=$(command -v rebar3) HOME=" ++ Dir ++ "; mix deps.get && exec mix compile",
+    #{status := 0} = sh(Build, Project, Dir, ?BUILD_MS),
+    #{status := 0, stdout := Said} = sh("exec mix run --no-start -e 'IO.write(:atoll.version())'", Project, Dir),
+    ?assertEqual(atoll:version(), binary_to_list(Said)).
+
+from(Repository, Deps) ->
+    string:replace(Deps, "https://git.example/atoll.git", "file://" ++ Repository).
+
+%% One with the library where the project's own has it, and more beside it.
+repository(Dir) ->
+    Repository = filename:join(Dir, "repository"),
+    App = filename:join(atoll_cli_os:root(), "apps/atoll"),
+    ok = filelib:ensure_path(filename:join(Repository, "apps/atoll")),
+    Copy = [
+        ["cp -R ", filename:join(App, "src"), " ", filename:join(App, "rebar.config"), " apps/atoll"],
+        ["cp -P ", filename:join(App, "LICENSE"), " apps/atoll"],
+        ["cp ", filename:join(atoll_cli_os:root(), "LICENSE"), " ."],
+        "git init -q -b main", "git add -A", "git -c user.name=a -c user.email=a@b.example commit -q -m a"
+    ],
+    #{status := 0} = sh(lists:append(lists:join(" && ", [lists:flatten(Step) || Step <- Copy])), Repository, Dir),
+    Repository.
 
 %% A node on the carrier finds it there, and one without is let in.
 starts_on_the_carrier(Node, Release, Dir) ->

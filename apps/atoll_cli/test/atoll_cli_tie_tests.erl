@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% How it is seen that make was interrupted.
 -module(atoll_cli_tie_tests).
 

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc What an experiment is made of, as data: what it asks of the harness, the tables of what
 %% came, and questions, each a statement of the paper with what would decide it. Which there are
 %% says {@link atoll_experiments}; {@link atoll_experiments_judge} answers the questions, and no

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc Beyond what one machine runs, from a hundred nodes to ten thousand: what follows from
 %% formulas, and what the protocols do in simulation. The two are not the same, and are told apart.
 -module(atoll_experiment_beyond).

@@ -1,5 +1,5 @@
-%% @doc ACO while processes are killed, and nodes (section VIII.ii, Reliability); and Orbit, which
-%% has nothing that recovers.
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc ACO while processes are killed, and nodes (section VIII.ii, Reliability); and Orbit.
 -module(atoll_experiment_chaos).
 -behaviour(atoll_experiment).
 
@@ -18,7 +18,7 @@ about() ->
         name => chaos,
         title => "Chaos",
         question => "Do the reliable versions of ACO come to the same result when processes are killed all the time, and when nodes are lost; and what does it cost?",
-        minutes => 4,
+        minutes => 6,
         cannot => "that a lost host is survived: all nodes are on one. A node is killed as a host would fail (SIGKILL to its process), but the kernel still "
             "closes its sockets, so the others hear of it at once."
     }.

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc Global operations against the number of nodes, in a mesh with `global' and in s_groups
 %% (Figures 9, 10 and 11), at shares and numbers of nodes that the paper has too.
 -module(atoll_experiment_debench).
@@ -22,7 +23,7 @@ about() ->
         name => debench,
         title => "DE-Bench: global operations",
         question => "At which share of global operations, and on how many nodes, does what is done stop following what is offered?",
-        minutes => 8,
+        minutes => 7,
         cannot => "at how many hosts that is: all nodes share the processors, so what an operation costs all nodes together (messages, processor time) "
             "says where the limit comes from, and the number of nodes is one of this machine. The load is fixed per node, so that it does not hang on the answers."
     }.

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc ACO's schedules against the best ones that are known: OR-Library's 125 problems of 40
 %% jobs; where these are not at hand, small ones that are solved exactly.
 -module(atoll_experiment_optimum).
@@ -33,7 +34,7 @@ asks(#{orlib := Dir}) ->
 
 made(Count) ->
     Says = io_lib:format(?HOW " on ~b made problems of 12 jobs, solved exactly too", [Count]),
-    #{key => solved, do => {rows, Says, fun() -> {ok, solved(<<"made">>, [{P, exact(P)} || N <- lists:seq(1, Count), P <- [aco_sample:problem(12, N)]])} end}}.
+    #{key => solved, do => {rows, Says, fun() -> {ok, solved(<<"made">>, [{P, exact(P)} || N <- lists:seq(1, Count), P <- [atoll_bench_aco_sample:problem(12, N)]])} end}}.
 
 %% @doc The least cost of a small problem, by dynamic programming over the sets of the jobs that
 %% are done (Held and Karp, 1962): the last one of a set ends when all of it have been done.
@@ -53,7 +54,7 @@ least(Set, Numbered, Known) ->
 orlib(Dir) ->
     case {file:read_file(filename:join(Dir, "wt40.txt")), file:read_file(filename:join(Dir, "wtopt40.txt"))} of
         {{ok, Text}, {ok, Listed}} ->
-            {ok, Optima} = aco_problem:parse_optima(Listed),
+            {ok, Optima} = atoll_bench_aco_file:parse_optima(Listed),
             {ok, solved(<<"wt40">>, [{problem(Text, N), Optimum} || {N, Optimum} <- lists:enumerate(Optima)])};
         {{error, Reason}, _} ->
             {error, ["wt40.txt: ", file:format_error(Reason)]};
@@ -62,7 +63,7 @@ orlib(Dir) ->
     end.
 
 problem(Text, N) ->
-    {ok, Problem} = aco_problem:parse(Text, #{jobs => 40, problem => N}),
+    {ok, Problem} = atoll_bench_aco_file:parse(Text, #{jobs => 40, problem => N}),
     Problem.
 
 %% Dealt out to the processors; who has no time left is not tried, and has no cost.

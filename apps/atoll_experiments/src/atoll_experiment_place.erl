@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc Submasters placed by attributes on unequal nodes, against any order of the nodes.
 -module(atoll_experiment_place).
 -behaviour(atoll_experiment).

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc Packets and connections of ACO's versions at equal work in equal time (Figure 32).
 -module(atoll_experiment_traffic).
 -behaviour(atoll_experiment).

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc ACO's versions over more and more nodes, each with a colony of its own (Figure 31).
 -module(atoll_experiment_weak).
 -behaviour(atoll_experiment).

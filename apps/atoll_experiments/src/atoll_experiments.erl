@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc Runs experiments one after the other, keeps what they measured, and writes the page.
 %%
 %% Each ask runs in a process of its own, which owns all that it starts: what does not end in
@@ -41,6 +42,8 @@
 -type error() ::
     {file, file:filename_all(), file:posix() | badarg | terminated | system_limit}
     | {no_results, file:filename_all()}
+    %% What is stored is not what experiments write.
+    | {garbled, file:filename_all(), Reason :: term()}
     %% The folder has results of another size, and a page says of one size only.
     | {other_size, file:filename_all(), Has :: binary()}.
 
@@ -204,7 +207,7 @@ renamed(New, File) ->
 %% One of an older form is as none: it does not say what was run.
 stored(Dir) ->
     case json(filename:join(Dir, ?RUN)) of
-        {ok, #{<<"version">> := ?VERSION, <<"size">> := _, <<"experiments">> := #{}} = Stored} -> {ok, Stored};
+        {ok, #{<<"version">> := ?VERSION, <<"size">> := <<_/binary>>, <<"experiments">> := #{}} = Stored} -> {ok, Stored};
         _ -> none
     end.
 
@@ -218,17 +221,31 @@ draw(Dir) ->
 draw(Modules, Dir) ->
     Page = filename:join(Dir, ?PAGE),
     case stored(Dir) of
-        {ok, #{<<"experiments">> := Stored} = All} ->
-            Entries = [
-                entry(Module, Entry, Dir)
-             || Module <- Modules, {ok, Entry} <- [maps:find(atom_to_binary(name(Module)), Stored)]
-            ],
-            case file:write_file(Page, unicode:characters_to_binary(atoll_experiments_page:markdown(All, Entries))) of
-                ok -> {ok, (done(Entries))#{page => Page}};
-                {error, Reason} -> {error, {file, Page, Reason}}
+        {ok, Stored} ->
+            case drawn(Modules, Stored, Dir) of
+                {ok, Done, Text} ->
+                    case file:write_file(Page, Text) of
+                        ok -> {ok, Done#{page => Page}};
+                        {error, Reason} -> {error, {file, Page, Reason}}
+                    end;
+                {error, _} = Error ->
+                    Error
             end;
         none ->
             {error, {no_results, Dir}}
+    end.
+
+%% Pure functions of what is in the folder, which anybody may have changed, and in any way.
+drawn(Modules, #{<<"experiments">> := Stored} = All, Dir) ->
+    try
+        Entries = [
+            entry(Module, Entry, Dir)
+         || Module <- Modules, {ok, Entry} <- [maps:find(atom_to_binary(name(Module)), Stored)]
+        ],
+        <<_/binary>> = Text = unicode:characters_to_binary(atoll_experiments_page:markdown(All, Entries)),
+        {ok, done(Entries), Text}
+    catch
+        error:Reason -> {error, {garbled, Dir, Reason}}
     end.
 
 done(Entries) ->
@@ -268,5 +285,7 @@ json(File) ->
 -spec format_error(error()) -> unicode:chardata().
 format_error({file, File, Reason}) -> io_lib:format("~ts: ~ts", [File, file:format_error(Reason)]);
 format_error({no_results, Dir}) -> io_lib:format("there are no results of experiments in ~ts", [Dir]);
+format_error({garbled, Dir, Reason}) ->
+    io_lib:format("what is stored in ~ts is not what experiments write: ~0tP", [Dir, Reason, 12]);
 format_error({other_size, Dir, Has}) ->
     io_lib:format("~ts has results of experiments of the size ~ts; another --out keeps them apart", [Dir, Has]).

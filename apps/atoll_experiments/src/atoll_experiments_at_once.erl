@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc Runs a benchmark with all its points at the same time, for such as wait most of the time:
 %% what they do in the same minute is compared, and a minute for each one after the other would
 %% be hours. Each start of the nodes is one round, since nothing is warmed up: so a point may

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc Answers the questions of an experiment from what was measured; the one place where a
 %% verdict is made. Pure.
 %%

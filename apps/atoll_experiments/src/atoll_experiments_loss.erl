@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc Whether a run outlives what is taken from it: the ant colonies (`gr', `sr', `ml') and
 %% Orbit in groups, while processes or nodes are killed. A value says that it ended with a result
 %% or did not; what it said where it did not is kept too. A round may cost the nodes, so there is one for each start
@@ -8,13 +9,13 @@
 %% <dt>`storm'</dt><dd>a process a second on every node.</dd>
 %% <dt>`submasters', `colony', `both'</dt><dd>after some rounds their nodes, all at once: the second
 %%   node has submasters, and in `sr' is a gateway; the last one has a colony.</dd>
-%% <dt>`gateway', `member'</dt><dd>a moment after the start a node of Orbit's second group.</dd>
+%% <dt>`gateway', `member'</dt><dd>when all nodes compute, one of Orbit's second group.</dd>
 %% </dl>
 -module(atoll_experiments_loss).
 -behaviour(atoll_bench).
 
 -export([summary/0, parameters/0, variant/0, metrics/0, points/1, check/1, setup/1, round/1, teardown/1]).
--export([losing/3]).
+-export([losing/3, is_computing/0]).
 
 -define(RUN_MS, 120000).
 -define(ROUNDS, 20).
@@ -24,7 +25,9 @@
 %% Orbit takes many times as long as it is left alone.
 -define(ORBIT_SPACE, 100000).
 -define(ORBIT_SIZE, 68859).
--define(ORBIT_LOST_MS, 1000).
+-define(ASK_MS, 100).
+%% Reductions of a worker.
+-define(STARTED, 50000).
 
 -spec summary() -> string().
 summary() -> "Whether ant colonies and Orbit outlive what is killed".
@@ -72,7 +75,7 @@ setup(#{nodes := Count, program := Program} = Point) ->
     Quiet = Options#{args := fun(Nodes) -> ["-kernel", "logger_level", "none"] ++ given(Args, Nodes) end},
     atoll_bench_nodes:start(Quiet, fun(Cluster) -> {ok, Point#{cluster => Cluster}} end).
 
-node_options(orbit) -> orbit:node_options(groups, 3);
+node_options(orbit) -> orbit:node_options(groups);
 node_options(Mode) -> aco:node_options(Mode).
 
 given(Args, Nodes) when is_function(Args) -> Args(Nodes);
@@ -84,9 +87,13 @@ round(#{program := orbit, lost := Lost, cluster := Cluster} = State) ->
     %% The first node of a group is its gateway; the second group is nodes 4 to 6.
     Victim = lists:nth(case Lost of gateway -> 4; member -> 5 end, Nodes),
     Spec = #{generators => g124, space => ?ORBIT_SPACE, mode => groups, group_size => 3, nodes => Nodes},
-    Killer = spawn_link(fun() -> receive after ?ORBIT_LOST_MS -> ok = atoll_cluster:kill(Cluster, Victim) end end),
+    Killer = spawn_link(fun() ->
+        ok = computing(Cluster),
+        ok = atoll_cluster:kill(Cluster, Victim)
+    end),
     Answer = atoll_bench_nodes:call(Cluster, hd(Nodes), {orbit, run}, [Spec], ?RUN_MS),
     true = unlink(Killer),
+    true = exit(Killer, kill),
     {ok, case Answer of
         {ok, {ok, #{size := ?ORBIT_SIZE, nodes_lost := Gone}}} -> #{ended => 1, nodes_lost => length(Gone)};
         {ok, {ok, #{size := Size}}} -> told(io_lib:format("It found ~b vertices.", [Size]));
@@ -95,7 +102,7 @@ round(#{program := orbit, lost := Lost, cluster := Cluster} = State) ->
     end, State};
 round(#{lost := Lost, cluster := Cluster, program := Mode} = State) ->
     Spec = #{
-        problem => aco_sample:problem(40, 1),
+        problem => atoll_bench_aco_sample:problem(40, 1),
         options => #{ants => 4, local_iterations => 4, global_iterations => ?ROUNDS, seed => 1},
         mode => Mode,
         pace_ms => ?PACE_MS
@@ -112,6 +119,25 @@ round(#{lost := Lost, cluster := Cluster, program := Mode} = State) ->
         {error, Why} ->
             told(Why)
     end, State}.
+
+%% A node that is not there when a run begins is another thing than one that is lost. How long it takes to
+%% begin depends on what else the machine does.
+computing(Cluster) ->
+    case lists:all(fun({_, Answer}) -> Answer =:= {ok, true} end, atoll_cluster:multicall(Cluster, ?MODULE, is_computing, [])) of
+        true -> ok;
+        false -> receive after ?ASK_MS -> computing(Cluster) end
+    end.
+
+%% @doc Called on each node: whether a worker of Orbit has done more there than starting takes.
+-spec is_computing() -> boolean().
+is_computing() ->
+    lists:any(
+        fun(Pid) -> proc_lib:translate_initial_call(Pid) =:= {orbit_worker, init, 1} andalso has_worked(process_info(Pid, reductions)) end,
+        processes()
+    ).
+
+has_worked({reductions, N}) -> N > ?STARTED;
+has_worked(undefined) -> false.
 
 told(Why) -> #{ended => 0, said => unicode:characters_to_binary(Why)}.
 

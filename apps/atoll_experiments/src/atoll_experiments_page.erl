@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc The page of the experiments, in Markdown: what the paper says beside what came of it
 %% here. A pure function of what is stored; what is said of it is said by {@link
 %% atoll_experiments_judge}.

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc What a comparison could have seen at all: the smallest factor that it finds in four of five
 %% cases, by how the samples spread.
 %%

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc The samples of an experiment: what a run has of a quantity at a point, a number for each
 %% start of the nodes, without the rounds that others disturbed ({@link atoll_bench_samples}).
 -module(atoll_experiments_samples).

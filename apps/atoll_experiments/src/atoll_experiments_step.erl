@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc One ask of an experiment, in a process of its own that is ended at its deadline, and all
 %% that it has started with it.
 -module(atoll_experiments_step).

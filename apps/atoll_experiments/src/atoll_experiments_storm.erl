@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc The benchmark `aco' with kills and without as what is compared, so that both take turns;
 %% all else is {@link atoll_bench_aco}'s.
 -module(atoll_experiments_storm).

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc What ACO's tree takes of connections and names over any number of nodes: worked out from
 %% who is a child of whom ({@link aco_tree}) and in which group, and nothing run.
 -module(atoll_experiments_tree).

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Experiments on real nodes, from the start of the nodes to the sentence on the page.
 -module(atoll_experiments_SUITE).
 -include_lib("common_test/include/ct.hrl").

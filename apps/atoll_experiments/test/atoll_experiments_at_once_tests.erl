@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 -module(atoll_experiments_at_once_tests).
 
 -include_lib("eunit/include/eunit.hrl").

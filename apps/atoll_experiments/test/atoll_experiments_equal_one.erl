@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% The same with nothing planted.
 -module(atoll_experiments_equal_one).
 -behaviour(atoll_experiment).

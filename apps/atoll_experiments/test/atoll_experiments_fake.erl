@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% An experiment that measures nothing: one ask works, one fails, one is of no benchmark. It has no
 %% time at all.
 -module(atoll_experiments_fake).

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% The same with time to run.
 -module(atoll_experiments_fake_long).
 -behaviour(atoll_experiment).

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% A verdict hangs on what was measured, and on nothing else: made-up results of which the same is true
 %% as in the paper, others of which it is not, and such as cannot tell.
 -module(atoll_experiments_judge_tests).
@@ -300,7 +301,7 @@ what_is_worked_out_of_the_tree_is_that_of_its_groups_test() ->
     ?assert(Fewer < 435 andalso Groups > 1 andalso Held < All).
 
 exact_costs_are_those_of_all_orders_test() ->
-    Problem = aco_sample:problem(5, 3),
+    Problem = atoll_bench_aco_sample:problem(5, 3),
     Jobs = aco_problem:jobs(Problem),
     Cost = fun(Order) -> element(2, lists:foldl(fun({_, P, W, D}, {T, C}) -> {T + P, C + W * max(0, T + P - D)} end, {0, 0}, Order)) end,
     ?assertEqual(lists:min([Cost(Order) || Order <- orders(Jobs)]), atoll_experiment_optimum:exact(Problem)).

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Results as runs leave them, made up: what verdicts and pages are tested with.
 -module(atoll_experiments_made).
 

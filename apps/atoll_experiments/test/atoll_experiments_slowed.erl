@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% A benchmark of two variants on real nodes that do the same, but for what was planted: the second does so much
 %% more of it, per cent. What is measured is processor time, which others on the machine do not take away.
 -module(atoll_experiments_slowed).

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% The experiment with a fifth planted in one variant.
 -module(atoll_experiments_slowed_one).
 -behaviour(atoll_experiment).

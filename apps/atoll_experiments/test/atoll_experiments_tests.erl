@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% What runs, what is stored of it, and the page.
 -module(atoll_experiments_tests).
 

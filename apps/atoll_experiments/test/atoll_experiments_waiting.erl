@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% A benchmark that starts nothing: a round tells the process `waiting' that it has begun, and ends when that says
 %% so. What it measures is its seed.
 -module(atoll_experiments_waiting).

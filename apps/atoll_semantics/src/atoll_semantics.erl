@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc What the functions of s_group mean, as a program: the small-step semantics of SD Erlang
 %% (Chechina et al., "Evaluating Scalable Distributed Erlang for Scalability and
 %% Reliability", IEEE TPDS 2017, sections V.i to V.iii), with lists in place of sets, as

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc Real nodes as the other side of the lockstep ({@link atoll_semantics_lockstep}): six normal
 %% and two hidden nodes on a stock kernel. Nodes are cut off from each other by cookies.
 %%

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc Random commands for s_group, in the style of the original's QuickCheck model: changes
 %% of groups, names, look-ups and sends in its frequencies, the caller mostly a member;
 %% and, beyond it, processes that end, free and hidden nodes' names, and group names that

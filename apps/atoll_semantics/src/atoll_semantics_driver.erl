@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc Nodes on this machine, the last two of them hidden.
 -module(atoll_semantics_driver).
 

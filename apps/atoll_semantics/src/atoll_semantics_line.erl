@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc Commands of the lockstep as a person writes them, a line each: a node and a call of
 %% `s_group', as in `n1 new_s_group(g1, [n1, n2])', or what happens to nodes: `n1 kill', `n1 start',
 %% `cut([n1, n2], [n3])', `heal'.

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc Runs commands in lockstep on the semantics and on something real, and compares, after
 %% each of them, the value, what each node says of itself when all has settled, and what an
 %% answer promises for the moment at which it is given: whoever asks after a change of a

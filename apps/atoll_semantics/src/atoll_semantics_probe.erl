@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc Runs on the nodes under test: processes that have names, and what the node says of
 %% itself, in the terms of atoll_semantics:views/1.
 -module(atoll_semantics_probe).

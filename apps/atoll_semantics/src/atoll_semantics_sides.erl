@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc The semantics of s_group where nodes cannot reach each other: a copy of atoll_semantics
 %% for each side of a partition, in which the nodes of the other sides, and those that are
 %% dead, are members that do not answer; and what all agree on when the sides meet.

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% The commands of s_group on real nodes (atoll_semantics_cluster), in lockstep with their
 %% semantics: random commands through s_group, and after each of them its value and what every
 %% node says of itself.

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% A command as a person writes it.
 -module(atoll_semantics_line_tests).
 

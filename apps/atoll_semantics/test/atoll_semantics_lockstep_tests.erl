@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% What is not as meant is seen, and told to people. The other side is here the semantics itself,
 %% with one lie.
 -module(atoll_semantics_lockstep_tests).
@@ -42,7 +43,7 @@ another_value_is_seen_test() ->
     ?assertEqual([{value, [{meant, {ok, g, [n1, n2]}}, {was, {ok, g, [n1]}}]}], Differences),
     ?assertEqual(
         "  {ok,g,[n1]}, not as meant\n    meant: {ok,g,[n1,n2]}\n",
-        lists:flatten(atoll_cli_semantics:outcome(Outcome))
+        lists:flatten(atoll_semantics_cli:outcome(Outcome))
     ).
 
 a_node_that_says_something_else_is_seen_test() ->
@@ -53,7 +54,7 @@ a_node_that_says_something_else_is_seen_test() ->
         "  {ok,g,[n1,n2]}, not as meant\n"
         "    n2: groups [], meant: [{g,[n1,n2]}]\n"
         "    n2, when the call was answered: [], meant: [{g,[n1,n2]}]\n",
-        lists:flatten(atoll_cli_semantics:outcome(Outcome))
+        lists:flatten(atoll_semantics_cli:outcome(Outcome))
     ).
 
 %% A run ends at the first that differs, and says which.

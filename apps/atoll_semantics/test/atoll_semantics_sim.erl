@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% The commands of s_group in virtual time: atoll_semantics_sim_node on the nodes of a simulated
 %% world. What s_group itself adds to the protocols is played here in a few lines; reads
 %% that are only its own are left to real nodes.

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% A node of the simulator with all that s_group is made of: the protocol of the groups
 %% and that of the names, each as on a real node, and between them what their processes
 %% do there. The names hear of the groups in an event of its own; a connection that was

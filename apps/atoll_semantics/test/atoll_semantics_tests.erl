@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% The semantics of s_group holds together, and the protocols that run on real nodes do
 %% the same in virtual time. A failure prints what to give replay/2.
 -module(atoll_semantics_tests).

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc Experiments on choosing nodes by their attributes, in virtual time.
 %%
 %% `herd/1': callers on several nodes choose among equal nodes at the same moment. How full is

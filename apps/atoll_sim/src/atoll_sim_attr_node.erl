@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc A simulated node with attributes ({@link atoll_attr_core}), and what is around it on a
 %% real one: functions that give values, and somebody who wants links with some peers.
 %%

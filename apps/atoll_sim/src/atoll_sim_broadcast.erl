@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc The experiment `broadcast': what arrives, how often, over how many hops and
 %% how late.
 %%

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc One way of a link over which a program sends bulk: when its queue has room for a small
 %% message, and how long that waits behind what is in the queue. Pure data.
 %%

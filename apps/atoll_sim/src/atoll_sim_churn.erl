@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc Churn: each second a share of the nodes crashes, and as many of those that
 %% crashed start again. It comes in small steps; this module says of each how many
 %% nodes are due, and remembers who is to come back. Whoever plays it kills and

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc A simulated cluster: a world whose nodes run the overlay, with the
 %% strategy, the network and the contacts that were asked for; what every
 %% experiment begins with and looks at. With groups they run what a node runs: the groups,

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc What runs on a node by default, for simulated nodes: read from the configuration of
 %% nodes ({@link atoll_config}), so that the simulator has no word of its own in it.
 -module(atoll_sim_defaults).

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc What a watcher of a world keeps of broadcasts: what was sent, who was owed
 %% it, who got it, how often, over how many hops and how late.
 %%

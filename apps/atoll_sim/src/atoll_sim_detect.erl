@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc The experiment `detect': how soon the nodes hear of one that fell silent
 %% with its sockets open, and whether anybody is buried who lives.
 %%

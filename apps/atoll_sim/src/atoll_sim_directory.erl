@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc The experiment `directory': what it costs that every node knows where every other one
 %% stands, and how soon a change is known everywhere.
 %%

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc A simulated node with a directory ({@link atoll_directory}), and what is around it
 %% on a real one: somebody who wants the links over which it talks. That is the groups with
 %% their members, and whoever else is said.

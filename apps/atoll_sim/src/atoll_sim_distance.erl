@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc The experiment `distance': how good network coordinates are, after some minutes of
 %% probing in a network of regions.
 %%

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc A simulated node with network coordinates ({@link atoll_distance_core}), and what is
 %% around it on a real one: somebody who wants the links over which it talks, and whoever measures
 %% a round trip. It may lie about where it is.

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc Whether what a fault script expects holds, and the few facts by which two
 %% runs are compared: one judge for simulated nodes and for real ones.
 %%

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc What an overlay looks like from above.
 %%
 %% A graph is a list of nodes, each with the neighbours that it names; the order

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc The experiment `names': what it costs to register a name in a group of so many nodes, in
 %% virtual time. The group is alone: others would send nothing to it.
 %%

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc A simulated node with names in groups ({@link atoll_name_core}), and what is around it on a
 %% real one: the one group that it is in, published from the start, and a wanted link
 %% with each of its members.

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc The network between the nodes of a simulated world: how long a message
 %% takes, whether it arrives, once or twice, and who can reach whom. Pure; what is
 %% random is drawn from the network's own generator, so that a world in which

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc A simulated node with all that ships: the overlay, the groups, the names and the
 %% directory, each the protocol of its process, over the one owner of connections that the
 %% world has on every node; and what is around them on a real node.
@@ -14,7 +15,7 @@
 
 -export([rooms/0, config/2]).
 -export([begun/2, done/3]).
--export([view/2, ask_group/3, ask_name/3]).
+-export([view/2, ask_group/3, ask_name/3, own_names/3, kill_named/4]).
 
 -export_type([options/0, view/0, name_operation/0]).
 
@@ -177,6 +178,21 @@ ask_name(Node, {Verb, Group, Name}, World0) ->
 ask(Node, Room, Request, World0) ->
     {_, World} = atoll_sim_world:call(Node, Room, Request, World0),
     World.
+
+%% @doc The names in a group that processes of this node have, in order.
+-spec own_names(node(), Group :: atom(), atoll_sim_world:world()) -> [Name :: term()].
+own_names(Node, Group, World) ->
+    #local{names = Names} = atoll_sim_world:local(Node, World),
+    lists:sort([Name || {{G, Name}, Pid} <- maps:to_list(Names), G =:= Group, node(Pid) =:= Node]).
+
+%% @doc The process of this node that has the name is killed.
+-spec kill_named(node(), Group :: atom(), Name :: term(), atoll_sim_world:world()) -> atoll_sim_world:world().
+kill_named(Node, Group, Name, World0) ->
+    #local{names = #{{Group, Name} := Pid}} = atoll_sim_world:local(Node, World0),
+    World = atoll_sim_world:update_local(
+        Node, fun(#local{monitored = Monitored} = Local) -> Local#local{monitored = maps:remove(Pid, Monitored)} end, World0
+    ),
+    atoll_sim_world:cast(Node, name, {died, Pid}, World).
 
 %% The external term format is the one way to a pid of another node.
 pid(#local{self = Self, creation = Creation, last = N}) ->

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc The nodes of a world, by their names.
 %%
 %% A table is a value, but while it is open its nodes lie in the dictionary of the process that

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc The experiment `overlay': how a strategy's links hold when a share of the
 %% nodes dies at once.
 %%

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc Simulations side by side. One world runs in one process, so the other cores are for
 %% other seeds: as many at a time as there are schedulers, and memory for.
 -module(atoll_sim_parallel).

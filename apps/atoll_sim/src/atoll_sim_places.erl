@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc Where the nodes of an experiment stand when they are in the groups of a topology: the
 %% place of each, whom it is linked with, and the directory's table when all know all.
 -module(atoll_sim_places).

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc What a fault script does to which nodes, and when: a script
 %% ({@link atoll_sim_script}) with all its choices made. Whoever plays it, on
 %% simulated nodes or on real ones, does the same deeds to the same nodes.
@@ -6,8 +7,8 @@
 %% a step has killed it, and alive because one has started it. What nodes do of
 %% their own accord makes no difference.
 %%
-%% Steps that are not about the overlay draw from a source of their own, so that they
-%% change no other step's choice.
+%% Steps that are not about the overlay draw from a source of their own, and so do paces, so
+%% that they change no other step's choice.
 -module(atoll_sim_plan).
 
 -export([new/2, script/3, add/4, next/1, due/1]).
@@ -35,8 +36,8 @@
     | {bulk, From :: [node()], To :: [node()], 0 | atoll_sim_bulk:rate()}
     | {lane, [node()], [node()], Number :: 0..63, cut | black_hole}
     | heal
-    %% One of all that there are is to be taken: that far from the first of them,
-    %% 0, to the last, 1.
+    %% On each of them, or by name on all of them together, one of all that there are is to
+    %% be taken: that far from the first of them, 0, to the last, 1.
     | {kill_process, [node()], atoll_sim_step:what(), Which :: float()}
     | {group, [node()], atoll_sim_step:operation([node()])}
     | {name, [node()], atoll_sim_node:name_operation()}
@@ -54,7 +55,9 @@
     | {resume, [node()]}
     | {mend | fill, From :: [node()], To :: [node()]}
     | {gone, [{node(), Life :: non_neg_integer()}]}
-    | {churn, Share :: number(), Until :: integer()}.
+    | {churn, Share :: number(), Until :: integer()}
+    %% An `every' that has begun then, and how many intervals have gone by.
+    | {again, atoll_sim_step:step(), Begun :: integer(), atoll_sim_pace:intervals()}.
 
 -record(plan, {
     nodes :: [node(), ...],
@@ -65,7 +68,7 @@
     %% Until when who stands still stays so.
     paused = #{} :: #{node() => integer() | forever},
     rand :: rand:state(),
-    %% Of the steps that are not about the overlay.
+    %% Of the steps that are not about the overlay, and of paces.
     aside :: rand:state(),
     %% By time; of one time in the order in which it came in.
     agenda = gb_trees:empty() :: gb_trees:tree({integer(), pos_integer()}, {item(), place()}),
@@ -114,8 +117,8 @@ due(#plan{agenda = Agenda}) ->
     end.
 
 %% @doc Takes what comes next: deeds of one moment, in order; there may be none,
-%% where a step finds nobody.
--spec next(plan()) -> {atoll_sim_step:ms(), [deed()], place(), plan()} | none.
+%% where a step finds nobody. They are those of that step, or what one brings with it later.
+-spec next(plan()) -> {atoll_sim_step:ms(), [deed()], {atoll_sim_step:step() | later, place()}, plan()} | none.
 next(#plan{agenda = Agenda0} = Plan0) ->
     case gb_trees:is_empty(Agenda0) of
         true ->
@@ -123,8 +126,12 @@ next(#plan{agenda = Agenda0} = Plan0) ->
         false ->
             {{Ms, _}, {Item, Place}, Agenda} = gb_trees:take_smallest(Agenda0),
             {Deeds, Plan} = item(Item, Ms, Place, Plan0#plan{agenda = Agenda}),
-            {Ms, [Deed || Deed <- Deeds, is_something(Deed)], Place, Plan}
+            {Ms, [Deed || Deed <- Deeds, is_something(Deed)], {told(Item), Place}, Plan}
     end.
+
+told({step, Step}) -> atoll_sim_step:done(Step);
+told({again, Every, _, _}) -> atoll_sim_step:done(Every);
+told(_) -> later.
 
 is_something({source, _}) -> true;
 is_something({_, []}) -> false;
@@ -136,6 +143,16 @@ is_something(_) -> true.
 later(Ms, Item, Place, #plan{agenda = Agenda, items = N} = Plan) ->
     Plan#plan{agenda = gb_trees:insert({Ms, N + 1}, {Item, Place}, Agenda), items = N + 1}.
 
+item({step, {every, _, _, _} = Every}, Ms, Place, Plan) ->
+    item({again, Every, Ms, atoll_sim_pace:first()}, Ms, Place, Plan);
+item({again, {every, Pace, Lasts, Step} = Every, Begun, Intervals}, Ms, Place, #plan{aside = Aside0} = Plan0) ->
+    {Next, Aside} = atoll_sim_pace:next(Intervals, Pace, Aside0),
+    Plan = Plan0#plan{aside = Aside},
+    item({step, Step}, Ms, Place, case atoll_sim_pace:due(Next, Pace, Lasts) of
+        %% No atom is less than a number.
+        Due when Due < Lasts -> later(Begun + Due, {again, Every, Begun, Next}, Place, Plan);
+        _ -> Plan
+    end);
 item({step, Step}, Ms, Place, Plan0) ->
     {Deeds, Plan} = step(Step, Ms, Place, Plan0),
     {Deeds ++ unable(Step, Plan0), Plan};
@@ -264,13 +281,14 @@ step({expect, Expectation}, _Ms, _Place, Plan) ->
         Plan
     );
 step(heal, _Ms, _Place, #plan{agenda = Agenda} = Plan) ->
-    Kept = [Entry || {_, {Item, _}} = Entry <- gb_trees:to_list(Agenda), not is_churn(Item)],
+    Kept = [Entry || {_, {Item, _}} = Entry <- gb_trees:to_list(Agenda), not is_healed(Item)],
     {[heal], Plan#plan{paused = #{}, churn = atoll_sim_churn:new(), agenda = gb_trees:from_orddict(Kept)}};
 step(Step, _Ms, _Place, Plan) ->
     {[{other, Step}], Plan}.
 
-is_churn({churn, _, _}) -> true;
-is_churn(_) -> false.
+is_healed({churn, _, _}) -> true;
+is_healed({again, _, _, _}) -> true;
+is_healed(_) -> false.
 
 operation({Verb, Name, Who}, Plan0) ->
     {Nodes, Plan} = resolve(Who, Plan0),
@@ -298,15 +316,9 @@ churn(Share, #plan{churn = Churn0} = Plan0) ->
     {[{kill, Killed}, {start, Back, fresh}], started(Back, killed(Killed, Plan#plan{churn = Churn}))}.
 
 %% One of a weighted list.
-weigh([_ | _] = Weighted, Plan0) ->
-    {X, Plan} = uniform(Plan0),
-    {pick(X * lists:sum([Weight || {Weight, _} <- Weighted]), Weighted), Plan};
-weigh(What, Plan) ->
-    {What, Plan}.
-
-pick(_Left, [{_, What}]) -> What;
-pick(Left, [{Weight, What} | _]) when Left < Weight -> What;
-pick(Left, [{Weight, _} | Others]) -> pick(Left - Weight, Others).
+weigh(What, #plan{rand = Rand0} = Plan) ->
+    {One, Rand} = atoll_sim_who:weighed(What, Rand0),
+    {One, Plan#plan{rand = Rand}}.
 
 %% Nodes
 

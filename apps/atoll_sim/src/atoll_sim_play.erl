@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc Plays a fault script ({@link atoll_sim_script}) in a simulated cluster.
 %%
 %% The nodes run what nodes run, in one world: a script may do to the overlay, to groups and to
@@ -48,7 +49,7 @@
     active_max := non_neg_integer(),
     delivered := float(),
     false_deaths := non_neg_integer(),
-    %% Steps that mean nothing to a simulated node.
+    %% How often a process was to be killed, and a simulated node has no such one.
     passed_over := non_neg_integer(),
     %% If the script has steps on groups, or on names: who sees which, when it has settled.
     groups => atoll_sim_expect:groups(),
@@ -67,8 +68,6 @@
     cluster :: atoll_sim_cluster:cluster(),
     begun :: atoll_sim_script:cluster(),
     plan :: atoll_sim_plan:plan(),
-    %% The steps to come, so that each is told once.
-    steps :: [atoll_sim_script:timed()],
     %% Who starts at time 0.
     launched :: #{node() => []},
     %% Broadcasts to come, by time, and how many there were.
@@ -80,13 +79,15 @@
     %% Who leaves by which step: it stops by that one too.
     leaving = #{} :: #{node() => atoll_sim_script:place()},
     slow = [] :: [node()],
-    failed = [] :: [failure()]
+    expectations = 0 :: non_neg_integer(),
+    failed = [] :: [failure()],
+    passed_over = 0 :: non_neg_integer()
 }).
 
 %% @doc Whether the nodes that a script names are there, and its steps can be simulated.
 -spec check(atoll_sim_script:script()) -> ok | {error, atoll_sim_script:error()}.
 check(#{cluster := Begun} = Script) ->
-    case [{Step, Place} || {_, {lane, _, _, _, _} = Step, Place} <- maps:get(steps, Script)] of
+    case [{Step, Place} || {_, Step, Place} <- maps:get(steps, Script), atoll_sim_step:kind(Step) =:= lane] of
         [] ->
             {ok, Cluster} = atoll_sim_cluster:new(cluster_options(Begun, #{})),
             atoll_sim_script:check_names(Script, atoll_sim_cluster:names(Cluster));
@@ -127,15 +128,15 @@ cluster_options(Begun, Options) ->
 told(#{cluster := #{strategy := cliques}, steps := Steps}) -> not has(group, Steps);
 told(_Script) -> true.
 
-has(About, Steps) -> lists:any(fun({_, Step, _}) -> is_tuple(Step) andalso element(1, Step) =:= About end, Steps).
+has(Kind, Steps) -> lists:any(fun({_, Step, _}) -> atoll_sim_step:kind(Step) =:= Kind end, Steps).
 
-play(#{steps := Steps} = Script, #{seed := Seed} = Begun, Cluster) ->
+play(Script, #{seed := Seed} = Begun, Cluster) ->
     {Nodes, Plan} = atoll_sim_plan:script(Script, atoll_sim_cluster:names(Cluster), Seed),
-    Begins = network(#play{cluster = Cluster, begun = Begun, plan = Plan, steps = Steps, launched = maps:from_keys(Nodes, [])}),
+    Begins = network(#play{cluster = Cluster, begun = Begun, plan = Plan, launched = maps:from_keys(Nodes, [])}),
     Play = advance(with_cluster(fun(C) -> atoll_sim_cluster:launch(Nodes, C) end, Begins)),
     with_cluster(fun(C) -> atoll_sim_cluster:wait(?SETTLE_MS, C) end, heal(Play)).
 
-played(#play{cluster = Cluster, failed = Failed}, Steps) ->
+played(#play{cluster = Cluster, expectations = Expectations, failed = Failed, passed_over = PassedOver}, Steps) ->
     #{strategy := Strategy, nodes := Nodes, seed := Seed} = atoll_sim_cluster:options(Cluster),
     Views = atoll_sim_cluster:views(Cluster),
     Facts = atoll_sim_expect:facts(Views, atoll_sim_cluster:watched(Cluster)),
@@ -145,9 +146,9 @@ played(#play{cluster = Cluster, failed = Failed}, Steps) ->
             nodes => Nodes,
             seed => Seed,
             steps => length(Steps),
-            expectations => length([E || {_, {expect, E}, _} <- Steps]),
+            expectations => Expectations,
             failed => lists:reverse(Failed),
-            passed_over => length([W || {_, {kill_process, _, W}, _} <- Steps]),
+            passed_over => PassedOver,
             virtual_ms => atoll_sim_cluster:now(Cluster),
             events => maps:get(events, atoll_sim_cluster:counters(Cluster))
         },
@@ -172,8 +173,8 @@ advance(#play{plan = Plan0, sends = Sends} = Play) ->
         {none, {ok, _}} ->
             advance(send(Play));
         _ ->
-            {Ms, Deeds, Place, Plan} = atoll_sim_plan:next(Plan0),
-            Then = step(Place, run_to(Ms, Play#play{plan = Plan})),
+            {Ms, Deeds, {Step, Place}, Plan} = atoll_sim_plan:next(Plan0),
+            Then = begin_with(Step, run_to(Ms, Play#play{plan = Plan})),
             advance(lists:foldl(fun(Deed, P) -> deed(Deed, Place, Ms, started(Deed, P)) end, Then, Deeds))
     end.
 
@@ -189,13 +190,11 @@ started(_Deed, Play) ->
 run_to(Ms, Play) ->
     with_cluster(fun(C) -> atoll_sim_cluster:run(Ms, C) end, Play).
 
-%% What a step brings with it later has its place too, and is not told.
-step(Place, #play{steps = [{_, {expect, _}, Place} | Steps]} = Play) ->
-    Play#play{steps = Steps};
-step(Place, #play{steps = [{_, Step, Place} | Steps]} = Play) ->
-    note(world, {fault, Step}, Play#play{steps = Steps});
-step(_Place, Play) ->
-    Play.
+%% What a step brings with it later is not told, and an expectation with what came of it.
+begin_with(later, Play) -> Play;
+begin_with({expect, _}, Play) -> Play;
+begin_with({kill_process, _, _} = Step, #play{passed_over = N} = Play) -> note(world, {fault, Step}, Play#play{passed_over = N + 1});
+begin_with(Step, Play) -> note(world, {fault, Step}, Play).
 
 send(#play{sends = Sends0, messages = Id} = Play0) ->
     {{Ms, _}, {Node, Left, Every}, Sends} = gb_trees:take_smallest(Sends0),
@@ -249,6 +248,13 @@ deed({name, Nodes, Operation}, _Place, _Ms, Play) ->
     world(fun(Node, World) -> atoll_sim_node:ask_name(Node, Operation, World) end, Nodes, Play);
 deed({broadcast, Nodes, Count, Every}, _Place, Ms, Play) ->
     lists:foldl(fun(Node, P) -> send_later(Ms, {Node, Count, Every}, P) end, Play, Nodes);
+deed({kill_process, Nodes, {any_name, {group, Group}}, Which}, _Place, _Ms, #play{passed_over = N} = Play) ->
+    World = atoll_sim_cluster:world(Play#play.cluster),
+    Named = lists:keysort(1, [{Name, Node} || Node <- Nodes, Name <- atoll_sim_node:own_names(Node, Group, World)]),
+    case atoll_sim_who:from(Which, Named) of
+        [] -> Play;
+        [{Name, Node} | _] -> with_world(fun(W) -> atoll_sim_node:kill_named(Node, Group, Name, W) end, Play#play{passed_over = N - 1})
+    end;
 deed({kill_process, _, _, _}, _Place, _Ms, Play) ->
     Play;
 deed({passed_over, _, _, _}, _Place, _Ms, Play) ->
@@ -301,7 +307,8 @@ start(Node, Memory, #play{memories = Memories} = Play) ->
 
 %% Expectations
 
-expect(Expectation, Place, Ms, #play{cluster = Cluster, failed = Failed} = Play) ->
+expect(Expectation, Place, Ms, #play{cluster = Cluster, expectations = Count, failed = Failed} = Play0) ->
+    Play = Play0#play{expectations = Count + 1},
     case atoll_sim_expect:holds(Expectation, atoll_sim_cluster:views(Cluster), atoll_sim_cluster:watched(Cluster)) of
         true ->
             note(world, {holds, Expectation}, Play);

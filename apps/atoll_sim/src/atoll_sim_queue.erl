@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc What is to happen, in the order of its time; what was put in for the same
 %% millisecond comes out in the order in which it was put in.
 %%

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc The experiment `reach': every process reaches every other one by a plain message, on
 %% nodes that are linked only with the members of their groups. The others are reached over
 %% circuits, through gateways ({@link atoll_sim_reach_node}).

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc A simulated node that talks to any other: with those that it has a link with over that,
 %% with all others over a circuit. Its circuits and its relay are the very modules of the carrier
 %% ({@link atoll_dist_circuit}, {@link atoll_dist_relay}), its routes come from the directory

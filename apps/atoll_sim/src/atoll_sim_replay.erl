@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc Replays what was recorded on a real node ({@link atoll_recording}): the
 %% events go through the protocol's module again, and each must have the effects
 %% that it had there.

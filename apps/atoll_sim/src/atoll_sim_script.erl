@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc The fault script: what happens to a cluster, and when, as data.
 %%
 %% A script is a file of Erlang terms. They are read, never evaluated:
@@ -20,7 +21,7 @@
 %% the end is said of a healthy network.
 -module(atoll_sim_script).
 
--export([read/1, parse/1, check/1, check_names/2, format_error/1]).
+-export([read/1, parse/1, check/1, check_names/2, ms/1, format_error/1]).
 
 -export_type([script/0, cluster/0, timed/0, error/0, place/0, reason/0]).
 
@@ -222,9 +223,14 @@ timed(_Term, _Last, _Before, _Cluster) ->
 
 step(Step, #{nodes := Nodes, formed := Formed} = Cluster) ->
     case atoll_sim_step:check(Step, Nodes) of
-        {ok, {source, _} = Source} when Formed =/= source -> bad({no_source, Source});
-        {ok, Checked} -> runs(Checked, Cluster);
-        {error, Reason} -> bad({step, Reason})
+        {ok, Checked} ->
+            case atoll_sim_step:done(Checked) of
+                {source, _} = Source when Formed =/= source -> bad({no_source, Source});
+                Done -> ok = runs(Done, Cluster)
+            end,
+            Checked;
+        {error, Reason} ->
+            bad({step, Reason})
     end.
 
 %% Whether what it is about runs on the nodes.
@@ -233,14 +239,20 @@ runs(Step, #{groups := Groups, directory := Directory}) ->
         case Step of
             {group, _, _} -> groups;
             {name, _, _} -> groups;
+            {kill_process, _, What} -> about_what(What);
             {expect, Expectation} -> atoll_sim_step:about(Expectation);
             _ -> overlay
         end,
     case About of
         groups when Groups =:= off -> bad({off, groups, Step});
         directory when Directory =:= off -> bad({off, directory, Step});
-        _ -> Step
+        _ -> ok
     end.
+
+about_what({any_name, {group, _}}) -> groups;
+about_what([{_, {any_name, {group, _}}} | _]) -> groups;
+about_what([_ | Weighted]) -> about_what(Weighted);
+about_what(_) -> overlay.
 
 %% The cluster
 
@@ -355,6 +367,14 @@ check_names(#{cluster := #{start := Who}, steps := Steps}, Nodes) ->
         [] -> ok;
         [{Place, Name} | _] -> {error, {none, Place, {no_node, Name}}}
     end.
+
+%% Times of a script that was checked are whole.
+-dialyzer({nowarn_function, ms/1}).
+
+%% @doc How long it takes, from its beginning until nothing more of it comes.
+-spec ms(script()) -> atoll_sim_step:ms().
+ms(#{steps := Steps}) ->
+    lists:max([0 | [Ms + atoll_sim_step:lasts(Step) || {Ms, Step, _} <- Steps]]).
 
 %% @doc One sentence for an error, which begins with where it is.
 -spec format_error(error()) -> unicode:chardata().

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc The long run of simulations: each goal of the overlay with what was
 %% measured. `make goals' runs it, and `make soak' with one seed; with 20 seeds it takes
 %% an hour or two on two cores.

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc Percentiles, means and shares.
 %%
 %% Values are given as a list or as a tally, which counts how often each value

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc The steps of a fault script: their vocabulary, and what is wrong with one.
 %%
 %% <dl>
@@ -48,9 +49,12 @@
 %%   and are not paused is killed. `What': `{name, Registered}', `{supervisor,
 %%   Registered}', a worker somewhere below it, `{module, Module}', one that began in
 %%   that module or has it for its callbacks, `{application, Name}', a worker of its
-%%   tree, or `any', a worker of any application but kernel and stdlib; or a list
-%%   `[{Weight, What}]' of which one is drawn. In the simulator nodes have no such
-%%   processes: the step is passed over, and counted.</dd>
+%%   tree, or `any', a worker of any application but kernel and stdlib; `{any_name, {group,
+%%   Group}}' or `{any_name, global}', one that has a name there, one in all: a name is drawn
+%%   of all those of these nodes' processes, and the process that has it now is killed; or a list
+%%   `[{Weight, What}]' of which one is drawn. In the simulator nodes have no
+%%   processes but those that have names in groups: any other such step is passed over, and
+%%   counted.</dd>
 %% <dt>`{group, Who, Operation}'</dt><dd>each of these nodes that run and are not
 %%   paused asks its s_group process for it: `{new, Name, Nodes}', `{add, Name, Nodes}',
 %%   `{remove, Name, Nodes}', where `Nodes' is a `Who', or `{delete, Name}'. Nobody
@@ -61,9 +65,14 @@
 %%   answer.</dd>
 %% <dt>`{broadcast, Who, Count, Time}'</dt><dd>each of them broadcasts so many
 %%   messages, one each so long.</dd>
+%% <dt>`{every, Pace, Time, Step}'</dt><dd>the step is done at once, and again and again for that
+%%   time; each time nodes are chosen anew. `Pace' is the time from one to the next; or `{ramp,
+%%   First, Last}', two times: the rate goes evenly from one each `First' to one each `Last'; or
+%%   `{jitter, Pace, Share}': each time between two is up to that share longer or shorter, at
+%%   random. The step is neither `heal' nor `every'.</dd>
 %% <dt>`heal'</dt><dd>takes back what steps did to the network and to the pace of
 %%   nodes: partitions, cuts, bulk, loss, duplicates, reordering and latencies are as in
-%%   the beginning, the slow are quick, the paused resume, churn ends. The dead
+%%   the beginning, the slow are quick, the paused resume, churn ends and so does `every'. The dead
 %%   stay dead.</dd>
 %% <dt>`{expect, Expectation}'</dt><dd>the run fails unless this holds now:
 %%   `{connected, Share}' of the living nodes are in one part; `{delivered, Share}'
@@ -83,9 +92,9 @@
 %% `Who' is told by {@link atoll_sim_who}.
 -module(atoll_sim_step).
 
--export([check/2, about/1, time/1, check_latency/1, is_share/1, must/1, names/1, short/1, format_error/1]).
+-export([check/2, done/1, kind/1, lasts/1, about/1, time/1, check_latency/1, is_share/1, must/1, names/1, short/1, format_error/1]).
 
--export_type([step/0, expectation/0, ms/0, share/0, kind/0, what/0, operation/1, reason/0]).
+-export_type([step/0, expectation/0, ms/0, share/0, kind/0, what/0, scope/0, operation/1, reason/0]).
 
 -type ms() :: non_neg_integer().
 -type share() :: number().
@@ -122,7 +131,8 @@
     | {group, atoll_sim_who:who(), operation(atoll_sim_who:who())}
     | {name, atoll_sim_who:who(), atoll_sim_node:name_operation()}
     | {broadcast, atoll_sim_who:who(), Count :: pos_integer(), Every :: ms()}
-    | {expect, expectation()}.
+    | {expect, expectation()}
+    | {every, atoll_sim_pace:pace(ms()), For :: ms(), step()}.
 
 -type expectation() ::
     {connected, share()}
@@ -139,13 +149,22 @@
     | {no, {group, Group :: atom()} | {name, Group :: atom(), Name :: term()}}.
 
 -type what() ::
-    {name, atom()} | {supervisor, atom()} | {module, module()} | {application, atom()} | any.
+    {name, atom()}
+    | {supervisor, atom()}
+    | {module, module()}
+    | {application, atom()}
+    | {any_name, scope()}
+    | any.
+
+-type scope() :: {group, Group :: atom()} | global.
+%% Where names are.
 
 -type operation(Nodes) ::
     {new | add | remove, Group :: atom(), Nodes} | {delete, Group :: atom()}.
 
 -type kind() ::
-    who | parts | memory | time | span | share | latency | count | expectation | what | operation | name_operation | lane | lane_fault | rate.
+    who | parts | memory | time | span | share | latency | count | expectation | what | operation | name_operation | lane | lane_fault | rate
+    | pace | step.
 
 -type reason() :: {unknown_step, term()} | {in_step, term(), part()}.
 
@@ -185,7 +204,8 @@ shapes() ->
         {group, [[who, operation]]},
         {name, [[who, name_operation]]},
         {broadcast, [[who, count, time]]},
-        {expect, [[expectation]]}
+        {expect, [[expectation]]},
+        {every, [[pace, span, step]]}
     ].
 
 %% @doc Checks a step in a cluster of so many nodes; its times become milliseconds.
@@ -251,7 +271,9 @@ word(operation) -> "Operation";
 word(name_operation) -> "Operation";
 word(rate) -> "Rate";
 word(lane) -> "Number";
-word(lane_fault) -> "cut | black_hole".
+word(lane_fault) -> "cut | black_hole";
+word(pace) -> "Pace";
+word(step) -> "Step".
 
 argument(who, Who, Step, Nodes) ->
     who(Who, Step, Nodes);
@@ -264,10 +286,19 @@ argument(time, Time, Step, _Nodes) ->
         error -> bad({in_step, Step, {must, must(time), Time}})
     end;
 argument(span, Time, Step, _Nodes) ->
-    case time(Time) of
-        {ok, Ms} when Ms > 0 -> Ms;
-        _ -> bad({in_step, Step, {must, must(span), Time}})
+    case span(Time) of
+        {ok, Ms} -> Ms;
+        error -> bad({in_step, Step, {must, must(span), Time}})
     end;
+argument(pace, Term, Step, _Nodes) ->
+    case atoll_sim_pace:read(Term, fun span/1) of
+        {ok, Pace} -> Pace;
+        error -> bad({in_step, Step, {must, must(pace), Term}})
+    end;
+argument(step, Inner, Step, Nodes) ->
+    {Name, _} = parts_of(Inner),
+    lists:member(Name, [heal, every]) andalso bad({in_step, Step, {must, must(step), Inner}}),
+    step(Inner, Nodes);
 argument(operation, {Verb, Group, Who}, Step, Nodes) when
     is_atom(Group), Verb =:= new orelse Verb =:= add orelse Verb =:= remove
 ->
@@ -310,6 +341,25 @@ is_a(rate, Rate) -> Rate =:= full orelse (is_integer(Rate) andalso Rate >= 0);
 is_a(lane, Number) -> is_integer(Number) andalso Number >= 0 andalso Number =< 63;
 is_a(lane_fault, Fault) -> Fault =:= cut orelse Fault =:= black_hole.
 
+%% @doc What is done by a step, each time.
+-spec done(step()) -> step().
+done({every, _, _, Step}) -> Step;
+done(Step) -> Step.
+
+%% @doc The word for what is done by it, the first of its tuple.
+-spec kind(step()) -> atom().
+kind(Step) ->
+    {Name, _} = parts_of(done(Step)),
+    Name.
+
+%% @doc For how long it goes on by itself.
+-spec lasts(step()) -> ms().
+lasts({every, _, Ms, Step}) -> Ms + lasts(Step);
+lasts({churn, _, Ms}) -> Ms;
+lasts({pause, _, Ms}) -> Ms;
+lasts({broadcast, _, Count, Every}) -> Count * Every;
+lasts(_) -> 0.
+
 %% @doc What an expectation is about: what has to run on the nodes.
 -spec about(expectation()) -> overlay | groups | directory.
 about(reachable) -> directory;
@@ -331,8 +381,10 @@ must(time) -> "whole milliseconds or {N, ms | s | min}";
 must(span) -> "a time of a millisecond or more";
 must(parts) -> "a list of parts";
 must(what) ->
-    "{name, Name}, {supervisor, Name}, {module, Module}, {application, Name}, any, "
-    "or a list of {Weight, What}, each weight above 0";
+    "{name, Name}, {supervisor, Name}, {module, Module}, {application, Name}, {any_name, {group, Group}}, "
+    "{any_name, global}, any, or a list of {Weight, What}, each weight above 0";
+must(pace) -> "a time of a millisecond or more, {ramp, Time, Time} or {jitter, Pace, Share}";
+must(step) -> "a step other than heal and every";
 must(rate) -> "a whole number of bytes a second, or full";
 must(lane) -> "the number of a lane, from 0 to 63";
 must(lane_fault) -> "cut or black_hole";
@@ -365,6 +417,8 @@ is_expectation({no, {name, Group, _Name}}) -> is_atom(Group);
 is_expectation(Expectation) -> lists:member(Expectation, [symmetric, members, reachable, groups, names]).
 
 is_what(any) -> true;
+is_what({any_name, global}) -> true;
+is_what({any_name, {group, Group}}) -> is_atom(Group);
 is_what({Kind, Name}) -> lists:member(Kind, [name, supervisor, module, application]) andalso is_atom(Name);
 is_what(_) -> false.
 
@@ -410,10 +464,16 @@ time(N, s) -> {ok, round(1000 * N)};
 time(N, min) -> {ok, round(60000 * N)};
 time(_, _) -> error.
 
+span(Time) ->
+    case time(Time) of
+        {ok, 0} -> error;
+        Read -> Read
+    end.
+
 %% @doc The nodes that a step names.
 -spec names(step()) -> [node()].
 names(Step) ->
-    [Name || Who <- whos(Step), Name <- named(Who)].
+    [Name || Who <- whos(done(Step)), Name <- named(Who)].
 
 whos(Step) ->
     {Name, Arguments} = parts_of(Step),

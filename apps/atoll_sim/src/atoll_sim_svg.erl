@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc The overlay at a moment as a picture (SVG): nodes, and the links between
 %% neighbours.
 %%

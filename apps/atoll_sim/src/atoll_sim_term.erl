@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc Terms as text: the same term gives the same bytes on every VM, and an
 %% Erlang shell reads them back.
 %%

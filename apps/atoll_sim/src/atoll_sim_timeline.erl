@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc A trace as a time line for people: what ran and how to repeat it, then
 %% what happened, about a hundred columns wide.
 %%

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc The trace: what happened in a cluster, as a text file that explains and
 %% repeats itself.
 %%

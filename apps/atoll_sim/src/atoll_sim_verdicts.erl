@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc What a watcher of a world keeps of verdicts: which lives were declared dead,
 %% and whether they lived when the first node said so.
 -module(atoll_sim_verdicts).

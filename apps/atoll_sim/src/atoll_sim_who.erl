@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc The nodes that a step of a fault script means.
 %%
 %% Who: a node's name, a list of names, `all', `alive', `dead', `contacts',
@@ -8,7 +9,7 @@
 %% what is drawn at random is drawn from the state that is passed.
 -module(atoll_sim_who).
 
--export([resolve/4, targets/4, unable/3, parts/4]).
+-export([resolve/4, targets/4, unable/3, parts/4, from/2, weighed/2]).
 
 -export_type([who/0, liveness/0]).
 
@@ -117,3 +118,25 @@ choose(N, Left, [Node | Nodes], Rand0) ->
         false ->
             choose(N, Left - 1, Nodes, Rand1)
     end.
+
+%% @doc A list that begins that far from its first, 0, to its last, 1, and goes on with its
+%% first: the one that was drawn, and those that come into question after it.
+-spec from(Which :: float(), [Element]) -> [Element].
+from(_Which, []) ->
+    [];
+from(Which, List) ->
+    Count = length(List),
+    {Before, After} = lists:split(min(trunc(Which * Count), Count - 1), List),
+    After ++ Before.
+
+%% @doc One of a list with weights; anything else is what it is, and nothing is drawn.
+-spec weighed([{Weight :: number(), What}, ...] | What, rand:state()) -> {What, rand:state()}.
+weighed([_ | _] = Weighted, Rand0) ->
+    {X, Rand} = rand:uniform_s(Rand0),
+    {pick(X * lists:sum([Weight || {Weight, _} <- Weighted]), Weighted), Rand};
+weighed(What, Rand) ->
+    {What, Rand}.
+
+pick(_Left, [{_, What}]) -> What;
+pick(Left, [{Weight, What} | _]) when Left < Weight -> What;
+pick(Left, [{Weight, _} | Others]) -> pick(Left - Weight, Others).

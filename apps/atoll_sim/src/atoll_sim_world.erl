@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc A world in virtual time: nodes, each with the pure protocols that run on it, the
 %% connections between them, and a network. It plays for them what
 %% {@link atoll_interpreter} and the runtime are on a real node; the protocols are the

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Acknowledged broadcasts in clusters with all that a node runs by default: who is said to have
 %% got a message has, and who has is said to.
 -module(atoll_sim_acks_tests).
@@ -75,6 +76,19 @@ with_losses_all_acknowledge_too_test_() ->
         [{{ok, Nodes}, _}] = answers(Done),
         ?assertEqual(got(x, Done), Nodes),
         ?assertEqual(?NODES, length(Nodes))
+    end).
+
+%% It is the last word of its sender: nothing that follows shows that it is missing.
+what_came_to_nobody_is_brought_to_who_is_asked_test_() ->
+    each_seed(?FUNCTION_NAME, fun(Seed) ->
+        Cluster = cluster(Seed, #{exchange_ms => 1000000}),
+        Begun = atoll_sim_cluster:now(Cluster),
+        Rest = atoll_sim_cluster:names(Cluster) -- [sender(Cluster)],
+        Cut = wait(300, ask(x, all, set({partition, [[sender(Cluster)], Rest]}, Cluster))),
+        ?assertEqual([sender(Cluster)], got(x, Cut)),
+        [{Answer, At}] = answers(answered(set({partition, []}, Cut))),
+        ?assertEqual({ok, lists:sort(atoll_sim_cluster:names(Cluster))}, Answer),
+        ?assert(At - Begun < 5000, At - Begun)
     end).
 
 %% Inner nodes of the tree among them.

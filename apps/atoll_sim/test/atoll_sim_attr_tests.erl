@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Choosing by attributes in virtual time: callers are spread, and attributes that are asked for
 %% often cost no questions.
 -module(atoll_sim_attr_tests).

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% One way of a link over which bulk goes: who gets in, and how long that waits.
 -module(atoll_sim_bulk_tests).
 

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% A churn kills its share, and brings back as many.
 -module(atoll_sim_churn_tests).
 

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% The strategy cliques in virtual time: what it promises.
 -module(atoll_sim_cliques_tests).
 

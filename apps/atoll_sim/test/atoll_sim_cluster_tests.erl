@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% The simulated cluster: what it is made of, how it begins, and what whoever
 %% drives it can draw and run.
 -module(atoll_sim_cluster_tests).

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% What a simulated node runs is what a node runs that is told nothing but its strategy.
 -module(atoll_sim_defaults_tests).
 

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% What is kept of broadcasts, from sights that were made by hand.
 -module(atoll_sim_deliveries_tests).
 

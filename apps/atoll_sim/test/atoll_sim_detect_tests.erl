@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% What the experiment of detection counts.
 -module(atoll_sim_detect_tests).
 

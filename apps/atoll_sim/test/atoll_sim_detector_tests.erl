@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Failure detection in a simulated cluster.
 -module(atoll_sim_detector_tests).
 

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% The directory in virtual time: whatever happens all tables become right, and what that costs.
 -module(atoll_sim_directory_tests).
 

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Islands in a simulated cluster find each other again.
 -module(atoll_sim_discovery_tests).
 

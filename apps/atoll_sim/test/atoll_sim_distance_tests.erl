@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Network coordinates in virtual time: nodes in four regions estimate round trips well
 %% after ten minutes of few probes, also where some lie or start again.
 -module(atoll_sim_distance_tests).

@@ -1,5 +1,5 @@
-%% The worked example of docs/strategies.md is what it says it is, and docs/simulator.md
-%% names the options that there are.
+%% SPDX-License-Identifier: Apache-2.0
+%% The worked example of docs/strategies.md is what it says it is.
 -module(atoll_sim_docs_tests).
 
 -include_lib("eunit/include/eunit.hrl").
@@ -13,32 +13,6 @@ example_test_() ->
         {"it closes the gaps that the dead leave", {timeout, 60, fun closes_gaps/0}},
         {"who leaves is left alone", {timeout, 60, fun lets_go/0}}
     ]}.
-
-options_of_the_parts_test_() ->
-    [
-        {atom_to_list(Part), ?_assertEqual(
-            lists:sort([{Key, Default} || {Key, {_, Default}} <- maps:to_list(Module:options()), Key =/= contacts]),
-            lists:sort(table(atom_to_list(Part)))
-        )}
-     || {Part, Module} <- [
-            {detector, atoll_detector_watchers}, {broadcast, atoll_plumtree}, {discovery, atoll_discovery}, {roster, atoll_roster}
-        ]
-    ].
-
-%% The keys and the defaults of the table that begins with this word.
-table(Word) ->
-    {ok, Text} = file:read_file(filename:join([root(), "docs", "simulator.md"])),
-    {match, [Rows]} = re:run(
-        Text, "^\\| `" ++ Word ++ "` \\| default \\| meaning \\|\n\\|[-|]+\\|\n((?:\\|.*\n)+)",
-        [multiline, {capture, all_but_first, binary}]
-    ),
-    [
-        {binary_to_atom(Key), value(Default)}
-     || [Key, Default] <- all(re:run(Rows, "^\\| `(\\w+)` \\| (\\d+|`\\w+`) \\|", [multiline, global, {capture, all_but_first, binary}]))
-    ].
-
-value(<<"`", Atom/binary>>) -> binary_to_atom(binary:part(Atom, 0, byte_size(Atom) - 1));
-value(Number) -> binary_to_integer(Number).
 
 load() ->
     File = atoll_test_file:temporary("atoll-docs") ++ ".erl",

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% A protocol for the tests of the world: it does what it is told, and tells what
 %% it hears.
 -module(atoll_sim_echo).

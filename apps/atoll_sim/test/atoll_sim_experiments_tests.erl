@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% What the experiments do to a cluster, in the clusters of all strategies.
 -module(atoll_sim_experiments_tests).
 

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% What the overlay promises of faults that end, with all that a node runs by default:
 %% - when everything is healed all that live are connected and know each other within a minute
 %%   and a half, whatever had happened;

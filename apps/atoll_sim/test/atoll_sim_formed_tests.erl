@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Clusters formed as users form them: every node is told to join by the first, or reads a
 %% list of contacts that changes, and no contacts are listed anywhere. With all that a node
 %% runs by default.

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% The overlay from above: parts, degrees, links that one end alone knows.
 -module(atoll_sim_graph_tests).
 

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% A script's groups and names in virtual time, in one world with the overlay, and the plan
 %% from which they are played.
 -module(atoll_sim_groups_tests).
@@ -54,6 +55,37 @@ what_means_nothing_here_is_passed_over_and_counted_test() ->
             {at, 0, {group, {nodes, 1, 1}, {new, g, {nodes, 1, 1}}}}
         ])
     ).
+
+%% Of all names of the group one is drawn, wherever its process is; the others stay.
+any_name_of_a_group_is_killed_wherever_its_process_is_test() ->
+    Begun = [
+        {at, 0, {group, {nodes, 1, 1}, {new, g, {nodes, 1, 4}}}},
+        {at, {10, s}, {name, {nodes, 2, 2}, {register, g, shop}}},
+        {at, {10, s}, {name, {nodes, 4, 4}, {register, g, desk}}}
+    ],
+    Kill = fun(Who) -> Begun ++ [{at, {20, s}, {kill_process, Who, {any_name, {group, g}}}}] end,
+    Left = fun(Who, Seed) ->
+        {ok, Script} = script(Kill(Who)),
+        {ok, #{names := #{n1 := Names, n4 := Names}, passed_over := PassedOver}} = atoll_sim_play:run(Script, #{seed => Seed}),
+        {[Name || {g, Name, _} <- Names], PassedOver}
+    end,
+    ?assertEqual([{[desk], 0}, {[shop], 0}], lists:usort([Left(all, Seed) || Seed <- lists:seq(1, 6)])),
+    %% Of these nodes' processes.
+    ?assertEqual({[shop], 0}, Left({nodes, 3, 6}, 1)),
+    ?assertEqual({[desk, shop], 1}, Left({nodes, 5, 6}, 1)),
+    %% And as long as there is one.
+    #{names := Names, passed_over := 3} = run(Begun ++ [
+        {at, {20, s}, {every, {1, s}, {5, s}, {kill_process, all, {any_name, {group, g}}}}},
+        {then, {10, s}, {expect, {no, {name, g, shop}}}}
+    ]),
+    ?assertEqual([], lists:append(maps:values(Names))).
+
+%% Each time it is looked at counts.
+what_is_expected_again_and_again_is_counted_each_time_test() ->
+    {ok, Script} = script([
+        {at, {20, s}, {every, {5, s}, {20, s}, {expect, members}}}, {at, 34990, {kill, {nodes, 6, 6}}}
+    ]),
+    ?assertMatch({ok, #{expectations := 4, failed := [#{ms := 35000, place := {term, 2}}]}}, atoll_sim_play:run(Script, #{})).
 
 %% Names, and what is expected of them
 

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% A node with an overlay and the two handlers of the tests, put together as on a real one: what
 %% the overlay says of neighbours and broadcasts goes to the handlers, what a handler puts goes
 %% to the overlay. A handler can be started late, stopped, and lost.

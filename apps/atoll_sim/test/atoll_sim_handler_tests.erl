@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Handlers of broadcasts in simulated clusters: whatever happens, all nodes that live end with
 %% the same state, and what that costs is bounded.
 -module(atoll_sim_handler_tests).

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% HyParView, looked at after every event: what it promises at any moment holds, or
 %% it crashes.
 -module(atoll_sim_hyparview_checked).

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% HyParView in worlds of many nodes, by itself: without a failure detector that
 %% finds one-sided links, and without discovery that brings islands together. Each
 %% node is checked after every event (atoll_sim_hyparview_checked).

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% A table of nodes is a value, and while it is open the same table in another place.
 -module(atoll_sim_nodes_tests).
 

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Simulations side by side: results in order, no more at a time than there is room for,
 %% and one that fails.
 -module(atoll_sim_parallel_tests).

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% What a partition leaves behind: nothing.
 -module(atoll_sim_partition_tests).
 

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Every step of a fault script has the effect that it names, and its end is told.
 %% A script is played in a small cluster; what it did is read from its trace, as a
 %% user would, and from the result.

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% A node that broadcasts and does nothing else: its neighbours are the peers that it
 %% is given, as long as the link with them is up.
 -module(atoll_sim_plumtree_node).

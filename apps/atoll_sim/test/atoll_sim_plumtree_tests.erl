@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% What the broadcast protocol promises, in simulated clusters with a faulty network.
 -module(atoll_sim_plumtree_tests).
 
@@ -139,6 +140,30 @@ an_island_catches_up_when_it_is_an_island_no_more_test() ->
     Healed = wait(30000, set(heal, Both)),
     Expected = lists:sort([{Side, N} || Side <- [here, there], N <- lists:seq(1, 20)]),
     ?assertEqual([], [Node || Node <- Names, lists:sort(received(Node, Healed)) =/= Expected]).
+
+%% Before the next exchange by the clock
+
+%% What it sends before it has neighbours comes to nobody, and what it sends next is held for that.
+a_node_that_speaks_before_it_has_neighbours_is_heard_test_() ->
+    atoll_sim_seeds:each(?FUNCTION_NAME, 10, fun(Seed) ->
+        Names = atoll_sim_plumtree_node:names(12),
+        World = atoll_sim_plumtree_node:world(
+            atoll_sim_plumtree_node:random_graph(12, 4, Seed), #{options => #{exchange_ms => 1000000}, messages => true, watch => {fun see/4, #kept{}}}, Seed
+        ),
+        Founded = wait(5000, lists:foldl(fun atoll_sim_world:start/2, World, Names -- [n07])),
+        Spoken = wait(2000, broadcast(n07, first, atoll_sim_world:start(n07, Founded))),
+        Said = wait(500, broadcast(n07, second, Spoken)),
+        [?assertEqual({Node, [first, second]}, {Node, received(Node, Said)}) || Node <- Names]
+    end).
+
+%% No other neighbour announces what was lost on the only way.
+what_is_lost_on_the_only_way_comes_soon_after_what_follows_it_test() ->
+    Line = #{n1 => [n2], n2 => [n1, n3], n3 => [n2, n4], n4 => [n3]},
+    World = atoll_sim_plumtree_node:world(Line, #{options => #{exchange_ms => 1000000}, messages => true, watch => {fun see/4, #kept{}}}, 1),
+    Begun = broadcasts(n1, [1], 500, wait(5000, lists:foldl(fun atoll_sim_world:start/2, World, [n1, n2, n3, n4]))),
+    Lost = set({partition, []}, broadcasts(n1, [2], 100, set({partition, [[n1], [n2, n3, n4]]}, Begun))),
+    Said = wait(4000, broadcast(n1, 3, Lost)),
+    [?assertEqual({Node, [1, 2, 3]}, {Node, received(Node, Said)}) || Node <- [n1, n2, n3, n4]].
 
 %% A sender that is too fast
 

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% What is put in comes out by its time, and of one time in the order in which it
 %% was put in, whatever the spans that the queue is made of.
 -module(atoll_sim_queue_tests).

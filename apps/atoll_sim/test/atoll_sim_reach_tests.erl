@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% All reach all over gateways, in virtual time.
 -module(atoll_sim_reach_tests).
 

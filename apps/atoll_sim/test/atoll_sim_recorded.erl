@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Recordings for the tests of replays, made by hand: a protocol is run in a time
 %% of its own, and what happens is written as the interpreter writes it.
 -module(atoll_sim_recorded).

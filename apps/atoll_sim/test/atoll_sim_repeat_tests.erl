@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% One seed, one history: the same script gives the same trace, byte by byte, also
 %% on another VM, where the names of the nodes came into being in another order and
 %% every map with them for keys is walked differently.
@@ -11,12 +12,12 @@
 
 one_seed_gives_one_trace_test_() ->
     {timeout, 120, fun() ->
-        {ok, Peer, _} = peer:start(#{connection => standard_io, args => ["-pa" | code:get_path()]}),
+        {ok, Peer, _} = peer:start(#{connection => standard_io, wait_boot => 60000, args => ["-pa" | code:get_path()]}),
         try
             %% They get their numbers in the order in which they are made.
             Nodes = atoll_tier:size(repeat_nodes),
             Names = ["n" ++ string:right(integer_to_list(N), 2, $0) || N <- lists:seq(1, Nodes)],
-            _ = [peer:call(Peer, erlang, list_to_atom, [Name]) || Name <- lists:reverse(Names)],
+            _ = [peer:call(Peer, erlang, list_to_atom, [Name], 60000) || Name <- lists:reverse(Names)],
             [
                 begin
                     Here = digest(Strategy, Nodes, Seed),
@@ -62,5 +63,6 @@ steps() ->
         {then, {6, s}, heal},
         {then, {5, s}, {kill, {share, 0.3}}},
         {then, {2, s}, {restart, dead, remembered}},
-        {then, {2, s}, {leave, {random, 2}}}
+        {then, {2, s}, {leave, {random, 2}}},
+        {then, {2, s}, {every, {jitter, {ramp, {2, s}, 500}, 0.5}, {5, s}, {cut, {random, 2}, {random, 2}, 300}}}
     ].

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% What was recorded has the same effects when it is replayed, or it is told.
 -module(atoll_sim_replay_tests).
 

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Every node of a simulated cluster knows all its members, and no others.
 -module(atoll_sim_roster_tests).
 

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% The fault script: what is read is what was written, and what cannot be is
 %% said in one sentence that shows where.
 -module(atoll_sim_script_tests).
@@ -33,15 +34,37 @@ every_sentence_shows_where_test_() ->
             {"{at, 1, heal}.\n{at, 2,\n {explode, all}}.",
                 "line 2: there is no step {explode,all}; there are start, kill, restart, source, leave, pause, "
                 "stall, resume, partition, cut, black_hole, delay, bulk, lane, heal, loss, duplicate, reorder, latency, slow, churn, kill_process, group, "
-                "name, broadcast, expect"},
+                "name, broadcast, expect, every"},
             {"{at, 1, {kill_process, all, {proc, x}}}.",
                 "line 1: in {kill_process,all,{proc,x}}: this must be {name, Name}, {supervisor, Name}, "
-                "{module, Module}, {application, Name}, any, or a list of {Weight, What}, each weight above 0, "
+                "{module, Module}, {application, Name}, {any_name, {group, Group}}, {any_name, global}, any, "
+                "or a list of {Weight, What}, each weight above 0, "
                 "not {proc,x}"},
             {"{at, 1, {kill_process, all, [{0, any}]}}.",
                 "line 1: in {kill_process,all,[{0,any}]}: this must be {name, Name}, {supervisor, Name}, "
-                "{module, Module}, {application, Name}, any, or a list of {Weight, What}, each weight above 0, "
+                "{module, Module}, {application, Name}, {any_name, {group, Group}}, {any_name, global}, any, "
+                "or a list of {Weight, What}, each weight above 0, "
                 "not [{0,any}]"},
+            {"{at, 1, {every, {1, s}, {kill, all}}}.", "line 1: in {every,{1,s},{kill,all}}: it is written {every, Pace, Time, Step}"},
+            {"{at, 1, {every, 0, {1, s}, {kill, all}}}.",
+                "line 1: in {every,0,{1,s},{kill,all}}: this must be a time of a millisecond or more, {ramp, Time, Time} or "
+                "{jitter, Pace, Share}, not 0"},
+            {"{at, 1, {every, {jitter, {ramp, 5, 1}, 2}, {1, s}, {kill, all}}}.",
+                "line 1: in {every,{jitter,{ramp,5,1},2},{1,s},{kill,all}}: this must be a time of a millisecond or more, "
+                "{ramp, Time, Time} or {jitter, Pace, Share}, not {jitter,{ramp,5,1},2}"},
+            {"{at, 1, {every, 5, 0, {kill, all}}}.",
+                "line 1: in {every,5,0,{kill,all}}: this must be a time of a millisecond or more, not 0"},
+            {"{at, 1, {every, 5, 9, heal}}.", "line 1: in {every,5,9,heal}: this must be a step other than heal and every, not heal"},
+            {"{at, 1, {every, 5, 9, {every, 1, 2, {kill, all}}}}.",
+                "line 1: in {every,5,9,{every,1,2,{kill,all}}}: this must be a step other than heal and every, not "
+                "{every,1,2,{kill,all}}"},
+            {"{cluster, #{nodes => 3}}.\n{at, 1, {every, 5, 9, {kill, {nodes, 1, 4}}}}.",
+                "line 2: in {kill,{nodes,1,4}}: there is no node number 4, there are 3"},
+            {"{at, 1, {every, 5, 9, {source, all}}}.",
+                "line 1: in {source,all}: nodes read no source of contacts; they do with formed => source in the cluster"},
+            {"{cluster, #{groups => off}}.\n{at, 1, {kill_process, all, [{1, any}, {2, {any_name, {group, g}}}]}}.",
+                "line 2: in {kill_process,all,[{1,any},{2,{any_name,{group,g}}}]}: it is about the groups, and the cluster has "
+                "groups => off"},
             {"{at, 1, {group, all, {join, g}}}.",
                 "line 1: in {group,all,{join,g}}: this must be {new, Name, Nodes}, {add, Name, Nodes}, "
                 "{remove, Name, Nodes} or {delete, Name}, not {join,g}"},
@@ -186,6 +209,8 @@ names_are_checked_where_they_are_known_test() ->
     {ok, Script} = parse("{at, 1, {kill, alive}}.\n{at, 1, {partition, [[a, b], dead, x]}}."),
     ?assertEqual(ok, atoll_sim_script:check_names(Script, [a, b, x])),
     ?assertEqual("line 2: there is no node x", sentence(atoll_sim_script:check_names(Script, [a, b]))),
+    {ok, Every} = parse("{at, 1, {every, 5, 9, {kill, [a, z]}}}."),
+    ?assertEqual("line 1: there is no node z", sentence(atoll_sim_script:check_names(Every, [a, b]))),
     {ok, Group} = parse("{at, 1, {group, a, {add, g, [b, z]}}}."),
     ?assertEqual("line 1: there is no node z", sentence(atoll_sim_script:check_names(Group, [a, b]))),
     {ok, Start} = parse("{cluster, #{start => [a, y]}}."),
@@ -224,6 +249,14 @@ script() ->
     end).
 
 step() ->
+    frequency([{5, plain_step()}, {1, heal}, {1, {every, pace(), a_span(), plain_step()}}]).
+
+pace() ->
+    ?LET({Pace, Share}, {oneof([a_span(), {ramp, a_span(), a_span()}]), share()}, oneof([Pace, {jitter, Pace, Share}])).
+
+a_span() -> ?SUCHTHAT(Time, a_time(), atoll_sim_step:time(Time) =/= {ok, 0}).
+
+plain_step() ->
     oneof([
         {oneof([start, kill, leave, pause, resume]), who()},
         {restart, who(), oneof([fresh, remembered])},
@@ -233,10 +266,9 @@ step() ->
         {cut, who(), who(), a_time()},
         {kill_process, who(), oneof([what(), non_empty(list({choose(1, 5), what()}))])},
         {group, who(), oneof([{delete, g}, {oneof([new, add, remove]), 'a group', who()}])},
-        heal,
         {oneof([loss, duplicate]), share()},
         {loss, who(), who(), share()},
-        {reorder, share(), ?SUCHTHAT(Time, a_time(), atoll_sim_step:time(Time) =/= {ok, 0})},
+        {reorder, share(), a_span()},
         {latency, latency()},
         {slow, who(), a_time()},
         {churn, share(), a_time()},
@@ -251,7 +283,7 @@ who() ->
     ]).
 
 what() ->
-    oneof([any, {oneof([name, supervisor, module, application]), oneof([kernel, 'A b'])}]).
+    oneof([any, {any_name, oneof([global, {group, 'A b'}])}, {oneof([name, supervisor, module, application]), oneof([kernel, 'A b'])}]).
 
 share() -> oneof([0, 1, 0.5, real(0.0, 1.0)]).
 

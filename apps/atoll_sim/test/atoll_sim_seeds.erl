@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Seeds for what holds whatever the seed: each run draws its own.
 -module(atoll_sim_seeds).
 

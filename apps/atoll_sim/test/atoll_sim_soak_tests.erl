@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% The long run as make starts it: what it is asked for is read before anything runs.
 -module(atoll_sim_soak_tests).
 

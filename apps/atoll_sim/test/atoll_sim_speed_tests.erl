@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% What an event costs, without a clock: reductions and words, which are nearly the same
 %% each time. What would make every simulation slow is found here: work that grows with the
 %% number of nodes, and twice the work.

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% The strategy star in virtual time: what it promises of clusters.
 -module(atoll_sim_star_tests).
 

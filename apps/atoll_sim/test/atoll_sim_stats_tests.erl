@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Numbers about numbers.
 -module(atoll_sim_stats_tests).
 

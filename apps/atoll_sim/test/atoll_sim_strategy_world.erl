@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Clusters of one strategy, for the tests of strategies: started, and looked at.
 -module(atoll_sim_strategy_world).
 

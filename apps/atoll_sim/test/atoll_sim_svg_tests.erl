@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% The overlay as a picture: well-formed, the same each time, and with everybody in it.
 -module(atoll_sim_svg_tests).
 

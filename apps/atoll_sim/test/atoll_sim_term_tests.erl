@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Terms as text that is the same everywhere.
 -module(atoll_sim_term_tests).
 

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% The time line: one a line when they are few, counted in spans when they are many.
 -module(atoll_sim_timeline_tests).
 

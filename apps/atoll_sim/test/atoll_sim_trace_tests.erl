@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% A trace says what happened, also to somebody who was not there.
 -module(atoll_sim_trace_tests).
 

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Verdicts, from sights that were made by hand: which of them were false.
 -module(atoll_sim_verdicts_tests).
 

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Whom a step means.
 -module(atoll_sim_who_tests).
 

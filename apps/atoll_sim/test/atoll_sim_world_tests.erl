@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% What the world owes a protocol: links, order, faults, and time.
 -module(atoll_sim_world_tests).
 

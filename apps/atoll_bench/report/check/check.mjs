@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Opens a report as a reader would, light and dark, on a wide and on a narrow
 // screen, with no network, and fails if anything is not as it should be.
 //

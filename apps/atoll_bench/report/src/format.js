@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How numbers stand on axes and in the notes at the pointer.
 
 const trim = text => text.includes('.') ? text.replace(/\.?0+$/, '') : text;

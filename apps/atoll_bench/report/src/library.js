@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The parts of the library that the charts need, and no others.
 import * as echarts from 'echarts/core';
 import { CustomChart, LineChart, ScatterChart } from 'echarts/charts';

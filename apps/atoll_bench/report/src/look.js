@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Colours, markers and dashes. A series keeps its number's in every chart, and no
 // two of the first eight share any of the three.
 

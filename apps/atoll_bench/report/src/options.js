@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // From a panel of the model to an option of the library: the same for the page and
 // for the files.
 import { FONT, style } from './look.js';

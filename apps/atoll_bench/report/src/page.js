@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Brings the page to life: draws the charts into their places, and lets the reader
 // hide a series, change an axis, choose a value and switch between light and dark.
 import { init } from './library.js';

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Axes of our own on the library's linear ones: a logarithmic axis has its
 // logarithms on it, so that its ticks stand exactly where we want them.
 

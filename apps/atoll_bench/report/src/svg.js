@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Draws the charts of a page that was written into files beside it, one SVG each.
 //
 // usage: node svg.mjs DIR
