@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc ACO: colonies of ants look for the best order of the jobs of one machine, that of the least
 %% weighted tardiness.
 %%
@@ -81,8 +82,6 @@
 -type reason() ::
     {missing_option, atom()}
     | aco_options:reason()
-    | {unknown_mode, term()}
-    | {not_a_list_of_nodes, term()}
     | {node_given_twice, node()}
     | {not_the_first_node, node(), First :: node()}
     | {not_distributed, node()}
@@ -181,15 +180,10 @@ ask(Round, Told, #{id := RunId, master := Master, reliable := Reliable} = Run, D
 
 %% It is started, or there.
 started(#{id := RunId} = Run) ->
-    case aco_name:reach(node(), [], Run) of
-        ok ->
-            case aco_host:start(node(), [], Run) of
-                {ok, Pid} -> Pid;
-                again -> again;
-                {error, Reason} -> throw({aco, RunId, Reason})
-            end;
+    case aco_host:start(node(), [], Run) of
+        {ok, Pid} -> Pid;
         again -> again;
-        {error, Reason} -> throw({aco, RunId, Reason})
+        {_, Reason} -> throw({aco, RunId, Reason})
     end.
 
 now_ms() -> erlang:monotonic_time(millisecond).
@@ -211,81 +205,54 @@ result(#{best := Best} = Ended, Reports, #{mode := Mode, nodes := Nodes, tree :=
 
 %%% What is asked for
 
-new(Spec) ->
-    case [problem, mode, nodes] -- maps:keys(Spec) of
-        [] ->
-            case aco_options:complete(keys(), Spec) of
-                {ok, Run} -> first_fault([fun options/1, fun mode/1, fun optimum/1, fun nodes/1, fun tree/1, fun place/1], Run);
-                {error, _} = Error -> Error
-            end;
-        [Missing | _] ->
-            {error, {missing_option, Missing}}
-    end.
-
-first_fault([Check | Checks], Run) ->
-    case Check(Run) of
-        {ok, Next} -> first_fault(Checks, Next);
-        {error, _} = Error -> Error
-    end;
-first_fault([], #{mode := Mode} = Run) ->
-    %% 64 random bits: two masters that know nothing of each other must not meet.
-    Id = string:lowercase(integer_to_list(rand:uniform(1 bsl 64), 36)),
-    {ok, Run#{id => Id, reliable => lists:member(Mode, [gr, sr])}}.
-
 keys() ->
-    Any = {a, "there", fun(_) -> true end},
     Or = fun(Is) -> fun(Value) -> Value =:= none orelse Is(Value) end end,
     Cost = fun(N) -> is_integer(N) andalso N >= 0 end,
     Call = fun({M, F, Args}) -> is_atom(M) andalso is_atom(F) andalso is_list(Args); (_) -> false end,
     [
-        {problem, none, Any},
-        {mode, none, Any},
-        {nodes, none, Any},
+        {problem, none, {a, "a problem", fun is_tuple/1}},
+        {mode, none, {one_of, [tl, ml, gr, sr]}},
+        {nodes, none, {a, "a list of nodes", fun is_list_of_atoms/1}},
         {options, #{}, {a, "a map", fun is_map/1}},
         {degree, 2, {whole, 2, 1000}},
         {colonies_per_node, 1, {whole, 1, 1000}},
         {duplicating, 1, {whole, 1, 10000}},
         {optimum, none, {a, "a cost, a whole number from 0 on", Or(Cost)}},
-        {until_optimum, false, {a, "true or false", fun is_boolean/1}},
+        {until_optimum, false, {one_of, [true, false]}},
         {pace_ms, 0, {whole, 0, 3600000}},
         {watcher, none, {a, "a process", Or(fun is_pid/1)}},
         {survey, none, {a, "a module, a function and its arguments", Or(Call)}}
     ].
 
-options(#{options := Given} = Run) ->
-    with(options, aco_options:new(Given), Run).
-
-mode(#{mode := Mode} = Run) ->
-    case lists:member(Mode, [tl, ml, gr, sr]) of
-        true -> {ok, Run};
-        false -> {error, {unknown_mode, Mode}}
-    end.
-
-optimum(#{until_optimum := true, optimum := none}) -> {error, no_optimum};
-optimum(Run) -> {ok, Run}.
-
-nodes(#{nodes := Nodes} = Run) ->
-    case is_list_of_atoms(Nodes) andalso Nodes -- lists:usort(Nodes) of
-        [] -> {ok, Run};
-        false -> {error, {not_a_list_of_nodes, Nodes}};
-        [Twice | _] -> {error, {node_given_twice, Twice}}
-    end.
-
 is_list_of_atoms([Head | Tail]) -> is_atom(Head) andalso is_list_of_atoms(Tail);
 is_list_of_atoms(Tail) -> Tail =:= [].
 
-tree(#{mode := Mode, nodes := Nodes, degree := Degree, colonies_per_node := Each} = Run) ->
-    with(tree, aco_tree:new(Mode, Nodes, Degree, Each), Run).
-
-with(Key, {ok, Value}, Run) -> {ok, Run#{Key => Value}};
-with(_, {error, _} = Error, _) -> Error.
+new(Spec) ->
+    case [Key || Key <- [problem, mode, nodes], not is_map_key(Key, Spec)] of
+        [] ->
+            case aco_options:complete(keys(), Spec) of
+                {ok, Asked} -> checked(Asked);
+                {error, _} = Error -> Error
+            end;
+        [Missing | _] -> {error, {missing_option, Missing}}
+    end.
 
 %% Which nodes are up is not asked: it would connect them.
-place(#{nodes := [First | _]}) when First =/= node() -> {error, {not_the_first_node, node(), First}};
-place(Run) ->
-    case is_alive() of
-        true -> {ok, Run};
-        false -> {error, {not_distributed, node()}}
+checked(#{options := Given, mode := Mode, nodes := Nodes, degree := Degree, colonies_per_node := Each} = Asked) ->
+    Options = aco_options:new(Given),
+    Tree = aco_tree:new(Mode, Nodes, Degree, Each),
+    Faults = [Reason || {error, Reason} <- [Options]]
+        ++ [no_optimum || #{until_optimum := true, optimum := none} <- [Asked]]
+        ++ [{node_given_twice, Node} || Node <- Nodes -- lists:usort(Nodes)]
+        ++ [Reason || {error, Reason} <- [Tree]]
+        ++ [{not_the_first_node, node(), First} || [First | _] <- [Nodes], First =/= node()]
+        ++ [{not_distributed, node()} || not is_alive()],
+    case {Faults, Options, Tree} of
+        {[], {ok, Whole}, {ok, Roles}} ->
+            %% 64 random bits: two masters that know nothing of each other must not meet.
+            Id = string:lowercase(integer_to_list(rand:uniform(1 bsl 64), 36)),
+            {ok, Asked#{options := Whole, tree => Roles, id => Id, reliable => lists:member(Mode, [gr, sr])}};
+        {[Fault | _], _, _} -> {error, Fault}
     end.
 
 %% @doc One plain sentence that says what went wrong, and names the node, the value or the limit.
@@ -293,8 +260,6 @@ place(Run) ->
 format_error({missing_option, Key}) -> say("The option ~ts is missing.", [Key]);
 format_error({unknown_option, _} = Reason) -> aco_options:format_error(Reason);
 format_error({wrong_option, _, _, _} = Reason) -> aco_options:format_error(Reason);
-format_error({unknown_mode, Mode}) -> say("There is no mode ~0tp; the modes are tl, ml, gr and sr.", [Mode]);
-format_error({not_a_list_of_nodes, Value}) -> say("The nodes must be a list of nodes, not ~0tP.", [Value, 12]);
 format_error({node_given_twice, Node}) -> say("Node ~ts is given twice.", [Node]);
 format_error({not_the_first_node, Node, First}) ->
     say("The run must be started on ~ts, the first of its nodes, not on ~ts.", [First, Node]);
@@ -319,8 +284,6 @@ format_error({left_out, Node}) ->
 format_error({not_made, Sentence}) -> ["A group is not there: ", Sentence, "."];
 format_error({no_code, Node}) -> say("Node ~ts does not have the code of ACO.", [Node]);
 format_error({not_running, Node}) -> say("Node ~ts does not run the application aco.", [Node]);
-format_error({gave_up, Node}) ->
-    say("Node ~ts has started processes of the run again very often, and has given up.", [Node]);
 format_error({not_built, Seconds}) -> say("The processes of the run were not all there within ~b s.", [Seconds]).
 
 who([]) -> "The master";

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 -module(aco_branch_tests).
 
 -include_lib("proper/include/proper.hrl").
@@ -51,8 +52,8 @@ answers_that_are_late_or_come_twice_change_nothing_test() ->
 one_that_is_asked_again_when_all_is_answered_answers_again_test() ->
     {B1, []} = handle({answer, 1, 1, {7, 1, [1]}}, asked(1)),
     {B2, Answer} = handle({answer, 2, 1, {5, 2, [2]}}, B1),
-    ?assertEqual({B2, Answer}, handle({ask, 1, []}, B2)),
-    ?assertEqual({B2, []}, handle({ask, 0, []}, B2)).
+    ?assertEqual({B2, Answer}, handle({ask, 1}, B2)),
+    ?assertEqual({B2, []}, handle({ask, 0}, B2)).
 
 one_that_has_answered_is_not_open_in_the_round_any_more_test() ->
     {B1, []} = handle({answer, 1, 1, {7, 1, [1]}}, asked(1)),
@@ -61,7 +62,7 @@ one_that_has_answered_is_not_open_in_the_round_any_more_test() ->
                   aco_branch:is_open(2, 0, B1)]).
 
 one_whose_node_is_lost_goes_on_on_each_of_its_nodes_until_there_is_none_test() ->
-    {B1, [{ask, 1, 1, []}]} = handle({unreachable, 1, a, gone}, asked(1)),
+    {B1, [{ask, 1, 1}]} = handle({unreachable, 1, a, gone}, asked(1)),
     ?assertEqual(b, aco_branch:node_of(1, B1)),
     {_, [{fail, {node_lost, 1, b}}]} = handle({unreachable, 1, b, gone}, B1).
 
@@ -70,7 +71,7 @@ news_of_a_node_that_was_left_changes_nothing_test() ->
     ?assertEqual({B1, []}, handle({unreachable, 1, a, gone}, B1)).
 
 one_that_was_never_there_ends_the_run_test() ->
-    {B, _} = handle({ask, 0, []}, new()),
+    {B, _} = handle({ask, 0}, new()),
     ?assertMatch({_, [{fail, why}]}, handle({unreachable, 1, a, why}, B)).
 
 what_nodes_say_at_the_end_is_put_together_test() ->
@@ -82,10 +83,10 @@ new() ->
 
 %% All below it were there, and are asked.
 asked(Round) ->
-    {B0, [{ask, 1, 0, []}, {ask, 2, 0, []}]} = handle({ask, 0, []}, new()),
+    {B0, [{ask, 1, 0}, {ask, 2, 0}]} = handle({ask, 0}, new()),
     {B1, []} = handle({answer, 1, 0, none}, B0),
     {B2, [{answer, 0, none}]} = handle({answer, 2, 0, none}, B1),
-    {B3, [{ask, 1, Round, []}, {ask, 2, Round, []}]} = handle({ask, Round, []}, B2),
+    {B3, [{ask, 1, Round}, {ask, 2, Round}]} = handle({ask, Round}, B2),
     B3.
 
 handle(Event, Branch) ->

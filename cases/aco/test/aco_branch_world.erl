@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% A run of aco_branch without processes: a whole tree of submasters over made-up colonies, messages
 %% that are delivered in any order, and processes and nodes that are killed in between. As the
 %% process of a submaster does it, whoever asked one that is gone asks whoever has its name then, or
@@ -97,7 +98,7 @@ delivered({Id, _} = To, What, #world{alive = Alive} = World) ->
 living({Id, _}, _, colony, {ask, From, Round, Told}, World) ->
     send(From, {answer, Id, Round, case Round of 0 -> none; _ -> offer(Id, Round, Told) end}, World);
 living(Life, _, _, {ask, From, Round, Told}, #world{askers = Askers} = World) ->
-    event(Life, {ask, Round, Told}, World#world{askers = Askers#{Life => [From | maps:get(Life, Askers, [])]}});
+    event(Life, {ask, Round}, put_told(Life, Told, World#world{askers = Askers#{Life => [From | maps:get(Life, Askers, [])]}}));
 living(Life, _, _, {answer, _, _, _} = Answer, World) ->
     event(Life, Answer, World);
 living(Life, _, Branch, {no_answer, Id}, World) ->
@@ -112,7 +113,7 @@ event({Id, _} = Life, Event, #world{alive = Alive} = World) ->
     {Next, Effects} = aco_branch:handle(Event, Branch),
     lists:foldl(fun(Effect, W) -> act(Effect, Life, W) end, World#world{alive = Alive#{Id := {Life, Node, Next}}}, Effects).
 
-act({ask, Id, Round, Told}, Life, World) -> put_told(Life, Told, ask(Life, Id, Round, put_told(Life, Told, World)));
+act({ask, Id, Round}, Life, World) -> ask(Life, Id, Round, World);
 act({answer, Round, Best}, {Id, _} = Life, #world{askers = Askers} = World) ->
     lists:foldl(fun(From, W) -> send(From, {answer, Id, Round, Best}, W) end,
                 World#world{askers = maps:remove(Life, Askers)}, maps:get(Life, Askers, []));

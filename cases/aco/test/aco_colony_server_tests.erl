@@ -1,4 +1,5 @@
-%% What becomes of a colony whose ants are killed.
+%% SPDX-License-Identifier: Apache-2.0
+%% What becomes of a colony whose ants are killed, and of a run on a node that has ended it.
 -module(aco_colony_server_tests).
 
 -include_lib("eunit/include/eunit.hrl").
@@ -49,6 +50,21 @@ each_answer_comes_as_often_as_it_is_said_test_() ->
         ?assertEqual([Offer, Offer], [receive {duplicate, {ok, Same}} -> Same after 0 -> none end || _ <- [1, 2]]),
         receive {duplicate, _} -> error(too_many) after 0 -> ok end
     end).
+
+%% Whoever ends it there needs a moment between the two calls that this takes.
+a_run_that_is_being_ended_on_a_node_is_soon_started_there_again_test_() ->
+    {timeout, 60, fun() ->
+        {ok, _} = application:ensure_all_started(aco),
+        Start = fun() -> aco_host:start_here(?ID, run(#{}, 5, false), self()) end,
+        {ok, First} = Start(),
+        ok = supervisor:terminate_child(aco_app, ?RUN),
+        again = Start(),
+        ok = supervisor:delete_child(aco_app, ?RUN),
+        {ok, Second} = Start(),
+        ?assertNotEqual(First, Second),
+        ok = aco_host:stop(?RUN, none),
+        ok = application:stop(aco)
+    end}.
 
 %% Crash reports are what is meant to be.
 alone(Test) ->

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 -module(aco_colony_tests).
 
 -include_lib("proper/include/proper.hrl").
@@ -64,13 +65,6 @@ the_global_best_updates_all_colonies_but_its_owners_once_and_is_not_kept_test() 
 
 answers_of_too_few_ants_are_a_crash_test() ->
     ?assertError(function_clause, aco_colony:take([{1, [1]}], colony(1))).
-
-a_lost_colony_is_brought_to_where_it_was_test() ->
-    Told = [{{400, lists:reverse(lists:seq(1, 8))}, 1}, {{300, lists:seq(1, 8)}, 2}],
-    Lost = lists:foldl(fun({Best, Owner}, C) -> aco_colony:global(Best, Owner, aco_colony:run_round(C)) end,
-                       colony(2), Told),
-    ?assertEqual(Lost, aco_colony:replay(Told, colony(2))),
-    ?assertEqual(2, aco_colony:round(Lost)).
 
 offers_combine_to_the_same_best_in_any_order_test_() ->
     atoll_prop:test(

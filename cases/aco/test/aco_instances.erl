@@ -1,9 +1,10 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Problems for the tests, and their exact optimum.
 -module(aco_instances).
 
 -include_lib("proper/include/proper.hrl").
 
--export([of_jobs/1, problem/2, random/2, optimum/1, orders/1, options/1]).
+-export([of_jobs/1, problem/2, random/2, optimum/1, orders/1, options/1, is_feasible/2, mdd/1]).
 
 %% Jobs as {Duration, Weight, Due}.
 of_jobs(Jobs) ->
@@ -52,3 +53,19 @@ orders(Numbers) -> [[N | Rest] || N <- Numbers, Rest <- orders(Numbers -- [N])].
 options(Given) ->
     {ok, Options} = aco_options:new(Given),
     Options.
+
+%% Whether an order has every job of the problem once.
+is_feasible(Order, Problem) ->
+    lists:sort(Order) =:= lists:seq(1, aco_problem:size(Problem)).
+
+%% Always the job next whose modified due date is earliest: its due date,
+%% or when it would end if that is later. Of equal ones the lowest number.
+mdd(Problem) ->
+    aco_schedule:solution(mdd(0, aco_problem:jobs(Problem)), Problem).
+
+mdd(_, []) ->
+    [];
+mdd(Time, Jobs) ->
+    {_, Next} = lists:min([{max(Time + Duration, Due), Number} || {Number, Duration, _, Due} <- Jobs]),
+    {value, {_, Duration, _, _}, Rest} = lists:keytake(Next, 1, Jobs),
+    [Next | mdd(Time + Duration, Rest)].

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 -module(aco_options_tests).
 
 -include_lib("eunit/include/eunit.hrl").
@@ -5,7 +6,7 @@
 nothing_has_to_be_given_test() ->
     {ok, Options} = aco_options:new(#{}),
     ?assertMatch(#{ants := 8, alpha := 1.0, beta := 2.0, q0 := 0.9, rho := 0.1, heuristic := mdd,
-                   local_search := none, evaporate := true, tau0 := auto}, Options).
+                   local_search := none, tau0 := auto}, Options).
 
 whole_numbers_are_taken_where_a_float_is_meant_test() ->
     {ok, Options} = aco_options:new(#{alpha => 2, q0 => 1, tau0 => 1, seed => 5}),
@@ -27,13 +28,11 @@ a_bad_option_is_refused_with_a_sentence_that_names_it_test_() ->
         {global_iterations, many, "not many"},
         {local_search, o3, "none, o1, o2, o12, o21"},
         {seed, "1", "whole number"},
-        {random, crypto, "seeded, cyclic"},
         {heuristic, atc, "mdd, edd, au"},
         {alpha, -1, "from 0 to 10"},
         {beta, 11, "from 0 to 10"},
         {q0, 1.01, "from 0 to 1"},
         {rho, x, "from 0 to 1"},
-        {evaporate, yes, "true, false"},
         {tau0, none, "auto or a number"},
         {colour, red, "no option"}
     ]].

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% OR-Library's problems of 40 jobs and their best known costs. They are not
 %% part of this repository: ATOLL_ORLIB is the folder that has wt40.txt and
 %% wtopt40.txt. Without it the suite is skipped, and says so.
@@ -30,9 +31,9 @@ init_per_suite(Config) ->
         Folder ->
             {ok, Text} = file:read_file(filename:join(Folder, "wt40.txt")),
             {ok, List} = file:read_file(filename:join(Folder, "wtopt40.txt")),
-            {ok, Optima} = aco_problem:parse_optima(List),
+            {ok, Optima} = atoll_bench_aco_file:parse_optima(List),
             125 = length(Optima),
-            Problems = [begin {ok, P} = aco_problem:parse(Text, #{problem => K}), P end || K <- lists:seq(1, 125)],
+            Problems = [begin {ok, P} = atoll_bench_aco_file:parse(Text, #{problem => K}), P end || K <- lists:seq(1, 125)],
             [{problems, lists:zip(Problems, Optima)} | Config]
     end.
 
@@ -44,7 +45,7 @@ the_costs_of_fixed_orders_are_the_known_ones(Config) ->
          {Problem, Optimum} = lists:nth(K, Problems),
          Identity = aco_schedule:cost(lists:seq(1, 40), Problem),
          {Edd, _} = aco_schedule:edd(Problem),
-         {Mdd, _} = aco_schedule:mdd(Problem),
+         {Mdd, _} = aco_instances:mdd(Problem),
          ?assertEqual({K, Costs}, {K, [Identity, Edd, Mdd, Optimum]})
      end || {K, Costs} <- [{1, [16672, 1588, 1643, 913]}, {2, [11036, 5226, 3261, 1225]},
                            {3, [13174, 3051, 1983, 537]}, {25, [241293, 245081, 159927, 128747]},
@@ -57,7 +58,7 @@ with_local_search_a_hundred_of_the_problems_are_solved_and_none_below_its_optimu
                    aco_seq:run(#{problem => Problem, options => Options, colonies => 1, until => Optimum})
                end),
                ?assertEqual(Best, aco_schedule:cost(Order, Problem)),
-               ?assert(aco_schedule:is_feasible(Order, Problem)),
+               ?assert(aco_instances:is_feasible(Order, Problem)),
                ?assert(Best >= Optimum),
                {Best =:= Optimum, Micros div 1000}
            end || {Problem, Optimum} <- proplists:get_value(problems, Config)],

@@ -1,7 +1,8 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Looks at, and kills, the processes of runs on this node.
 -module(aco_probe).
 
--export([left/0, alone/0, connections/0, began/0, await/3, names/0, colonies/0, submasters/0, kill/1]).
+-export([left/0, alone/0, connections/0, began/0, await/3, names/0, colonies/0, submasters/0, kill/1, kill_in_turns/2]).
 
 -define(DEADLINE_MS, 20_000).
 
@@ -84,6 +85,18 @@ kill(What, Deadline) ->
                 false ->
                     nobody
             end
+    end.
+
+%% Kills one of each, as often as that: not a call for each, in which what is to be killed could end by
+%% itself. Says at which turn there was nobody, and who is there.
+kill_in_turns(Kinds, Times) ->
+    kill_in_turns([{Turn, What} || Turn <- lists:seq(1, Times), What <- Kinds]).
+
+kill_in_turns([]) -> ok;
+kill_in_turns([{_, What} = Now | Left]) ->
+    case kill(What) of
+        ok -> kill_in_turns(Left);
+        nobody -> {nobody, Now, #{ants => ants(), colonies => colonies(), left => left()}}
     end.
 
 those(ant) -> ants();

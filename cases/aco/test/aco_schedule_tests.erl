@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 -module(aco_schedule_tests).
 
 -include_lib("proper/include/proper.hrl").
@@ -18,7 +19,7 @@ what_ends_when_it_is_due_is_not_late_test() ->
 
 an_order_is_feasible_if_it_has_every_job_once_test_() ->
     Problem = aco_instances:of_jobs([{1, 1, 1}, {1, 1, 1}, {1, 1, 1}]),
-    [?_assertEqual(Is, aco_schedule:is_feasible(Order, Problem))
+    [?_assertEqual(Is, aco_instances:is_feasible(Order, Problem))
      || {Is, Order} <- [{true, [3, 1, 2]}, {false, [1, 2]}, {false, [1, 2, 2]}, {false, [1, 2, 3, 3]},
                         {false, [0, 1, 2]}, {false, [1, 2, x]}]].
 
@@ -26,13 +27,13 @@ an_order_is_feasible_if_it_has_every_job_once_test_() ->
 equal_jobs_are_taken_by_number_test() ->
     Problem = aco_instances:of_jobs([{3, 1, 1}, {3, 1, 2}, {1, 1, 50}, {2, 1, 50}]),
     ?assertMatch({_, [1, 2, 3, 4]}, aco_schedule:edd(Problem)),
-    ?assertMatch({_, [1, 2, 3, 4]}, aco_schedule:mdd(Problem)).
+    ?assertMatch({_, [1, 2, 3, 4]}, aco_instances:mdd(Problem)).
 
 a_modified_due_date_is_never_before_the_end_test() ->
     %% By due dates the long one is first; it would end at 9, and the other is due at 5.
     Problem = aco_instances:of_jobs([{9, 1, 1}, {2, 1, 5}]),
     ?assertMatch({_, [1, 2]}, aco_schedule:edd(Problem)),
-    ?assertMatch({_, [2, 1]}, aco_schedule:mdd(Problem)).
+    ?assertMatch({_, [2, 1]}, aco_instances:mdd(Problem)).
 
 of_equal_solutions_the_newer_is_kept_test() ->
     ?assertEqual({5, [2, 1]}, aco_schedule:newer({5, [2, 1]}, {5, [1, 2]})),
@@ -44,8 +45,8 @@ both_rules_give_every_job_once_and_its_cost_test_() ->
         ?FORALL(Problem, aco_instances:problem(1, 12),
             lists:all(
                 fun({Cost, Order}) ->
-                    aco_schedule:is_feasible(Order, Problem) andalso aco_schedule:cost(Order, Problem) =:= Cost
+                    aco_instances:is_feasible(Order, Problem) andalso aco_schedule:cost(Order, Problem) =:= Cost
                 end,
-                [aco_schedule:edd(Problem), aco_schedule:mdd(Problem)])),
+                [aco_schedule:edd(Problem), aco_instances:mdd(Problem)])),
         300
     ).

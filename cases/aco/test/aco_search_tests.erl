@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 -module(aco_search_tests).
 
 -include_lib("proper/include/proper.hrl").
@@ -43,7 +44,7 @@ honest() ->
     ?FORALL({Problem, Order, Search}, started(),
         begin
             {Cost, Found} = aco_search:run(Search, aco_schedule:solution(Order, Problem), Problem),
-            aco_schedule:is_feasible(Found, Problem) andalso aco_schedule:cost(Found, Problem) =:= Cost
+            aco_instances:is_feasible(Found, Problem) andalso aco_schedule:cost(Found, Problem) =:= Cost
         end).
 
 optimal() ->

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 -module(aco_tests).
 
 -include_lib("eunit/include/eunit.hrl").
@@ -11,8 +12,8 @@ every_fault_has_its_sentence_test_() ->
         {"The option ants must be a whole number from 1 to 10000, not 0.", (spec())#{options => #{ants => 0}}},
         {"The option degree must be a whole number from 2 to 1000, not 1.", (spec())#{degree => 1}},
         {"The option duplicating must be a whole number from 1 to 10000, not 0.", (spec())#{duplicating => 0}},
-        {"There is no mode xl; the modes are tl, ml, gr and sr.", (spec())#{mode => xl}},
-        {"The nodes must be a list of nodes, not [a|b].", (spec())#{nodes => [a | b]}},
+        {"The option mode must be one of tl, ml, gr, sr, not xl.", (spec())#{mode => xl}},
+        {"The option nodes must be a list of nodes, not [a|b].", (spec())#{nodes => [a | b]}},
         {"Node b is given twice.", (spec())#{nodes => [node(), b, b]}},
         {"The run must be started on b, the first of its nodes, not on nonode@nohost.",
          (spec())#{mode => tl, nodes => [b, c]}},

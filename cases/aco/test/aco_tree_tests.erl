@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 -module(aco_tree_tests).
 
 -include_lib("proper/include/proper.hrl").

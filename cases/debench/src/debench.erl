@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc DE-Bench: how many distributed operations a cluster gets done, and how long they take, with
 %% some of them on global names (A. Ghaffari: Investigating the scalability limits of distributed Erlang,
 %% Erlang Workshop 2014).
@@ -20,7 +21,7 @@
     %% What looks on while the load goes on; called in the process that runs it, with the looks so far
     %% whenever there is one more, the last one first.
     seen => fun(([debench_cluster:looks(), ...]) -> _),
-    %% Runs what it is given, and something beside it.
+    %% Runs what it is given, which is the load, and something beside it.
     beside => fun((fun(() -> Looks)) -> Looks)
 }.
 
@@ -48,8 +49,10 @@ run(Started, #{delay_after_bench_finished := Delay} = Config, #{seed := Seed} = 
     Seen = maps:get(seen, Options, fun(_) -> ok end),
     Beside = maps:get(beside, Options, fun(Fun) -> Fun() end),
     answer(fun() ->
-        ok = sure(debench_cluster:begin_load(Started, load(Started, Config, Seed))),
-        Looks = Beside(fun() -> watch(Started, Config, Seen, []) end),
+        Looks = Beside(fun() ->
+            ok = sure(debench_cluster:begin_load(Started, load(Started, Config, Seed))),
+            watch(Started, Config, Seen, [])
+        end),
         ok = pause(1000 * Delay),
         ok = sure(debench_cluster:stop_load(Started)),
         Looks

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc What a node of DE-Bench holds before the load begins: names that all others see, and
 %% processes that do nothing. All of it ends with this process.
 -module(debench_ballast).

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc Which operation a worker of DE-Bench does next. Pure: the worker does it, and says
 %% what became of it.
 %%

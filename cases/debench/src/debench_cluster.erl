@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc The nodes of DE-Bench, and a load on all of them at once. They are a cluster of its own, in a
 %% mesh or in groups, or somebody else's ({@link debench_own}): what is here goes for both.
 -module(debench_cluster).

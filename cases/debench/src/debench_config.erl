@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc The configuration of DE-Bench: the original's keys, as Erlang terms in a file.
 %% ```
 %% {duration, 5}.

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc The CSV files of DE-Bench, in the original's form: times in microseconds, `elapsed'
 %% and `window' in seconds. One file for each label, one for all of them, and one of the errors.
 -module(debench_csv).

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc The state machine of a node that others call in DE-Bench: it answers with what it is
 %% given.
 -module(debench_fsm).

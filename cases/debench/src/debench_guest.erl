@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc What DE-Bench has on a node of somebody else: it takes the load and all modules that were
 %% loaded away when it is sent `leave', or when the one who has loaded them is gone. The last of them is
 %% this one, and nothing of it is left either. It needs OTP alone until the others are there.

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc The operations of DE-Bench. What another node is asked comes back with the bytes that
 %% were sent along, and these are compared; no answer is waited for longer than 60 seconds, and
 %% one that comes later is dropped. What is done to names takes as long as `global' or `s_group'

@@ -1,8 +1,9 @@
-%% @doc DE-Bench on nodes that are up already, found by their names and their cookie. They need
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc DE-Bench on nodes that are up already. They need
 %% nothing of Atoll for a mesh: what runs on them is loaded into them, and taken away again when the
 %% run ends, or when this VM does, however it ends ({@link debench_guest}).
 %%
-%% This VM becomes a hidden node that listens to nobody, so that it is none of those that are measured. In a mesh the nodes
+%% This VM is to be a hidden node that they let in: it is none of those that are measured. In a mesh the nodes
 %% are connected with each other, and stay so. In groups they are what they are: each must be in an
 %% s_group, and is left in it.
 %%
@@ -19,9 +20,7 @@
 
 -type options() :: #{
     nodes := [node(), ...],
-    system := debench_system:system(),
-    %% That of `~/.erlang.cookie' unless told.
-    cookie => atom()
+    system := debench_system:system()
 }.
 
 -define(CALL_MS, 30000).
@@ -38,12 +37,11 @@ modules() ->
 
 %% @doc Finds the nodes and makes them ready. After an error nothing is left on any of them.
 -spec start(options()) -> atoll_bench_nodes:answer(debench_cluster:started()).
-start(#{nodes := Nodes, system := System} = Options) ->
+start(#{nodes := Nodes, system := System}) ->
     Started = #{nodes => Nodes, system => System, ask => fun(Function, Args, Ms) -> ask(Nodes, Function, Args, Ms) end},
     Answer = answer(fun() ->
-        ok = become_node(hd(Nodes)),
         _ = logger:add_primary_filter(?MODULE, {fun ?MODULE:of_nodes/2, Nodes}),
-        lists:foreach(fun(Node) -> ok = found(Node, Options) end, Nodes),
+        lists:foreach(fun(Node) -> ok = found(Node) end, Nodes),
         lists:foreach(fun(Node) -> ok = settled(Node) end, Nodes),
         ok = ready(Started),
         Started
@@ -51,22 +49,10 @@ start(#{nodes := Nodes, system := System} = Options) ->
     _ = [ok = stop(Started) || element(1, Answer) =:= error],
     Answer.
 
-%% A node is called by a long name or by a short one, and knows the others by such names too.
-become_node(Node) ->
-    [_, Host] = string:split(atom_to_list(Node), "@"),
-    Domain = case lists:member($., Host) of true -> longnames; false -> shortnames end,
-    Own = list_to_atom(lists:concat(["debench", os:getpid(), case Domain of longnames -> "@127.0.0.1"; shortnames -> "" end])),
-    case node() =/= nonode@nohost orelse net_kernel:start(Own, #{name_domain => Domain, hidden => true, dist_listen => false}) of
-        true -> ok;
-        {ok, _} -> ok;
-        {error, Reason} -> throw({failed, io_lib:format("this program could not become a node: ~0tP", [Reason, 12])})
-    end.
-
-found(Node, Options) ->
-    _ = [true = erlang:set_cookie(Node, Cookie) || #{cookie := Cookie} <- [Options]],
+found(Node) ->
     case net_kernel:connect_node(Node) of
         true -> ok;
-        _ -> throw({failed, io_lib:format("~ts does not answer: is it up, and is that its name and its cookie?", [Node])})
+        _ -> throw({failed, io_lib:format("~ts does not answer", [Node])})
     end.
 
 %% The guest goes first, and takes away what comes after it, even if this ends in between.

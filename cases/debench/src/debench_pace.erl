@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc When the workers of a node begin their operations in DE-Bench, so that they keep what they
 %% know from one operation to the next and may be killed.
 %%

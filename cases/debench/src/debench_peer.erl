@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc DE-Bench on a node: its load, from start/1 to stop/0. Nobody coordinates the operations; what
 %% calls here, over the control connection of a cluster, only begins, looks and ends.
 %%

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc A run of DE-Bench as a result file of the harness ({@link atoll_bench_file}), for
 %% `atoll bench report' to draw: throughput and latency over the time, and the distribution of the
 %% latencies, with a line for each operation, as the original's graphs have them. Each interval of all

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc The supervisors of a node in DE-Bench: what other nodes call, and the workers under
 %% one of their own, `debench_workers'. A worker that is killed comes back; one that
 %% is done does not.

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc Who keeps the global names in DE-Bench, and with whom a node talks, as a node sees it.
 %%
 %% <dl>

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc What the workers of a node have done in DE-Bench. All of them write into it at once,
 %% and whoever looks gets plain data.
 %%

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc What lies between two looks at what was done in DE-Bench, and the looks of all nodes as
 %% one. Pure.
 -module(debench_window).

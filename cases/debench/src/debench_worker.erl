@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc A worker of DE-Bench: it takes operations off its node's pace, draws what each is,
 %% does it, and writes down what became of it. When the load is over it does what is forced
 %% after its last registration, and ends. Whoever kills it has taken the operation that

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% DE-Bench on real nodes: that it does what it offers, sends nothing that it was not to send,
 %% and leaves nothing behind.
 -module(debench_SUITE).
@@ -19,6 +20,9 @@
 ]).
 %% Called on nodes.
 -export([count_messages/1, counted/0, workers/0]).
+
+%% It ends what hangs.
+-define(CALL_MS, 30000).
 
 suite() -> [{timetrap, {minutes, 5}}].
 
@@ -232,15 +236,17 @@ by_hand(Count, Fun) ->
     Peers = [
         begin
             {ok, Peer, Node} = peer:start_link(#{
-                name => peer:random_name(), host => "127.0.0.1", longnames => true, connection => standard_io,
+                name => peer:random_name(), host => "127.0.0.1", longnames => true, connection => standard_io, wait_boot => ?CALL_MS,
                 args => ["-setcookie", "debenchers"], env => [{"ERL_LIBS", false}, {"ERL_FLAGS", false}, {"ERL_AFLAGS", false}, {"ERL_ZFLAGS", false}]
             }),
-            ?assertEqual(non_existing, peer:call(Peer, code, which, [debench_op])),
+            ?assertEqual(non_existing, peer:call(Peer, code, which, [debench_op], ?CALL_MS)),
             {Peer, Node}
         end
      || _ <- lists:seq(1, Count)
     ],
+    {ok, _} = net_kernel:start(list_to_atom(peer:random_name() ++ "@127.0.0.1"), #{name_domain => longnames, hidden => true, dist_listen => false}),
     try
+        [true = erlang:set_cookie(Node, debenchers) || {_, Node} <- Peers],
         Fun(Peers)
     after
         [ok = peer:stop(Peer) || {Peer, _} <- Peers],
@@ -248,15 +254,15 @@ by_hand(Count, Fun) ->
     end.
 
 own(Peers) ->
-    #{nodes => [Node || {_, Node} <- Peers], system => mesh, cookie => debenchers}.
+    #{nodes => [Node || {_, Node} <- Peers], system => mesh}.
 
 %% What of ours a node has: modules, processes with names, names that all see.
 ours({Peer, _}) ->
-    Loaded = [M || {M, _} <- peer:call(Peer, code, all_loaded, [])],
+    Loaded = [M || {M, _} <- peer:call(Peer, code, all_loaded, [], ?CALL_MS)],
     {
         [M || M <- Loaded, lists:member(M, debench_own:modules())],
-        [N || N <- peer:call(Peer, erlang, registered, []), lists:prefix("debench", atom_to_list(N))],
-        peer:call(Peer, global, registered_names, [])
+        [N || N <- peer:call(Peer, erlang, registered, [], ?CALL_MS), lists:prefix("debench", atom_to_list(N))],
+        peer:call(Peer, global, registered_names, [], ?CALL_MS)
     }.
 
 on_nodes_of_somebody_else_it_runs_and_leaves_nothing(_) ->
@@ -264,7 +270,7 @@ on_nodes_of_somebody_else_it_runs_and_leaves_nothing(_) ->
         {ok, #{nodes := Nodes} = Started} = debench_own:start(own(Peers)),
         ?assertEqual(lists:sort(debench_own:modules()), lists:sort(element(1, ours(hd(Peers))))),
         %% This one is none of them.
-        [?assertEqual(lists:sort(Nodes -- [Node]), lists:sort(peer:call(Peer, erlang, nodes, []))) || {Peer, Node} <- Peers],
+        [?assertEqual(lists:sort(Nodes -- [Node]), lists:sort(peer:call(Peer, erlang, nodes, [], ?CALL_MS))) || {Peer, Node} <- Peers],
         #{completed := Done, labels := Labels} = run(Started, debench:weights(20), #{until_ms => 1000}),
         ?assert(Done > 0),
         [?assert(Ok > 0, Label) || {Label, #{ok := Ok}} <- Labels, lists:member(Label, [global_register, gen_server_call])],
@@ -315,17 +321,17 @@ nodes_that_cannot_be_used_are_told_in_a_sentence_and_left_alone(_) ->
         end,
         Nodes = maps:get(nodes, own(Peers)),
         ?assertEqual(
-            "nobody@127.0.0.1 does not answer: is it up, and is that its name and its cookie?",
+            "nobody@127.0.0.1 does not answer",
             Said((own(Peers))#{nodes := Nodes ++ ['nobody@127.0.0.1']})
         ),
         ?assertEqual(atom_to_list(First) ++ " is in no s_group", Said((own(Peers))#{system := groups})),
         %% Whoever has one of these modules in another version has it afterwards.
         Forms = [{attribute, 1, module, debench_op}],
         {ok, debench_op, Other} = compile:forms(Forms),
-        {module, debench_op} = peer:call(Second, code, load_binary, [debench_op, "", Other]),
+        {module, debench_op} = peer:call(Second, code, load_binary, [debench_op, "", Other], ?CALL_MS),
         {error, Why} = debench_own:start(own(Peers)),
         ?assertMatch({match, _}, re:run(unicode:characters_to_list(Why), "has another version of debench_op")),
         ok = await_clean(hd(Peers)),
-        ?assertMatch({file, _}, peer:call(Second, code, is_loaded, [debench_op])),
-        true = peer:call(Second, code, delete, [debench_op])
+        ?assertMatch({file, _}, peer:call(Second, code, is_loaded, [debench_op], ?CALL_MS)),
+        true = peer:call(Second, code, delete, [debench_op], ?CALL_MS)
     end).

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 -module(debench_op_tests).
 
 -include_lib("eunit/include/eunit.hrl").

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% What DE-Bench takes along to nodes of somebody else.
 -module(debench_own_tests).
 

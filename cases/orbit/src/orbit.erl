@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc Orbit: all vertices that a set of generators reaches from vertex 0.
 %%
 %% The set is enumerated by a distributed hash table. Every vertex has one owner, a worker process; the
@@ -22,7 +23,7 @@
 -module(orbit).
 -compile({no_auto_import, [nodes/1]}).
 
--export([node_options/2, check/1, run/1, format_error/1]).
+-export([node_options/1, check/1, run/1, format_error/1]).
 
 -export_type([spec/0, mode/0, result/0, reason/0]).
 
@@ -75,12 +76,7 @@
 -type reason() ::
     {missing_option, atom()}
     | {unknown_option, term()}
-    | {unknown_generators, term()}
-    | {unknown_mode, term()}
-    | {not_a_positive_number, space | group_size | workers, term()}
-    | {not_a_boolean, atom(), term()}
-    | {not_a_call, term()}
-    | {not_a_list_of_nodes, term()}
+    | {wrong_option, atom(), MustBe :: string(), term()}
     | {node_given_twice, node()}
     | {one_node_mode, seq | par, Given :: pos_integer()}
     | {not_the_first_node, node(), First :: node()}
@@ -98,19 +94,14 @@
     | ended.
 
 -define(WORKERS, 4).
--define(AGAIN_MS, 5).
 
-%% @doc How the nodes of a mode are started, for {@link atoll_cluster:start/1}; with `groups-native' those
-%% on which the program of the mesh runs over groups of so many nodes ({@link orbit_native}).
--spec node_options(mode() | 'groups-native', GroupSize :: pos_integer()) ->
-    #{connect_all := boolean(), apps := [atom()], args := fun(([node(), ...]) -> [string()])}.
-node_options('groups-native', Size) ->
-    #{connect_all => false, apps => [atoll, orbit], args => fun(Nodes) -> orbit_native:args(Nodes, Size) end};
-node_options(Mode, _) when Mode =:= groups; Mode =:= ring ->
-    %% Nodes that are in no group are to be connected with nobody.
-    #{connect_all => false, apps => [atoll, orbit], args => fun(_) -> ["-atoll", "free_group", "off"] end};
-node_options(_, _) ->
-    #{connect_all => true, apps => [orbit], args => fun(_) -> [] end}.
+%% @doc How the nodes of a mode are started, for {@link atoll_cluster:start/1}. Where there are
+%% groups, nodes that are in none are to be connected with nobody.
+-spec node_options(mode()) -> #{connect_all := boolean(), apps := [atom()], args := [string()]}.
+node_options(Mode) when Mode =:= groups; Mode =:= ring ->
+    #{connect_all => false, apps => [atoll, orbit], args => ["-atoll", "free_group", "off"]};
+node_options(_) ->
+    #{connect_all => true, apps => [orbit], args => []}.
 
 %% @doc Finds all that can be known to be wrong before the start. Nothing is started, and no node is
 %% asked.
@@ -122,7 +113,7 @@ check(Spec) ->
     end.
 
 %% @doc Runs Orbit from the calling process, whose node must be the first of the nodes, which are
-%% started as node_options/2 says. When it returns, all that it had started has ended and its s_groups
+%% started as node_options/1 says. When it returns, all that it had started has ended and its s_groups
 %% are gone, on all nodes that can still be told; those that cannot end it by themselves. If the caller
 %% dies, the run is taken down.
 -spec run(spec()) -> {ok, result()} | {error, reason()}.
@@ -136,7 +127,7 @@ run(Spec) ->
             {ok, result(#{tally => Tally, survey => #{node() => Said}, wall_ms => Took, epochs => 1}, [node()], Run)};
         {ok, #{id := RunId} = Run} ->
             {ok, _} = application:ensure_all_started(orbit),
-            {Answer, Plan} = asked(Run),
+            {Answer, Plan} = orbit_master:run(Run),
             ok = orbit_host:finish(RunId, Plan),
             case Answer of
                 {ok, Found} -> {ok, result(Found, orbit_plan:present(Plan), Run)};
@@ -145,23 +136,6 @@ run(Spec) ->
         {error, _} = Error ->
             Error
     end.
-
-%% The master, by its name: whoever has it, and as often as it is killed.
-asked(#{id := RunId, plan := Plan} = Run) ->
-    case orbit_host:start(Run) of
-        ok ->
-            try gen_server:call(orbit_host:name(master, RunId), run, infinity)
-            catch
-                exit:{Why, {gen_server, call, _}} when Why =:= killed; Why =:= noproc -> asked_again(Run);
-                exit:{shutdown, {gen_server, call, _}} -> {{error, ended}, Plan};
-                exit:{Why, {gen_server, call, _}} -> {{error, {crashed, node(), Why}}, Plan}
-            end;
-        again -> asked_again(Run);
-        {error, _} = Error -> {Error, Plan}
-    end.
-
-asked_again(Run) ->
-    receive after ?AGAIN_MS -> asked(Run) end.
 
 result(#{tally := Tally, survey := Survey, wall_ms := WallMs, epochs := Epochs}, Present, #{nodes := Nodes, vertices := Keep}) ->
     #{size := Size, received := Received, checksum := Checksum, workers := Workers, vertices := Vertices} = Tally,
@@ -176,105 +150,69 @@ result(#{tally := Tally, survey := Survey, wall_ms := WallMs, epochs := Epochs},
 
 %%% What is asked for
 
-new(Spec) ->
-    Defaults = #{nodes => [node()], workers => ?WORKERS, vertices => false, image_processes => false,
-                 separate_submasters => false, survey => none},
-    Asked = maps:merge(Defaults, Spec),
-    Checks = [fun known/1, fun complete/1, fun generators/1, fun numbers/1, fun mode/1, fun others/1, fun nodes/1,
-              fun place/1, fun groups/1, fun cluster/1],
-    case [Reason || Reason <- [first_fault(Checks, Asked)], Reason =/= ok] of
-        [] ->
-            %% 64 random bits: two masters that know nothing of each other must not meet.
-            Id = string:lowercase(integer_to_list(rand:uniform(1 bsl 64), 36)),
-            laid_out(maps:merge(#{group_size => 1}, Asked#{id => Id}));
-        [Reason] -> {error, Reason}
-    end.
-
-first_fault([Check | Checks], Spec) ->
-    case Check(Spec) of
-        ok -> first_fault(Checks, Spec);
-        Reason -> Reason
-    end;
-first_fault([], _) -> ok.
-
-laid_out(#{mode := seq} = Run) -> {ok, Run};
-laid_out(#{mode := Mode, nodes := Nodes, group_size := Size, id := Id} = Run) ->
-    Options = maps:with([workers, separate_submasters], Run),
-    %% An atom for each group and run, and two for the names of its processes.
-    case orbit_plan:new(Mode, Nodes, Size, Options#{prefix => list_to_atom("orbit_" ++ Id ++ "_")}) of
-        {ok, Plan} -> {ok, Run#{plan => Plan}};
-        {error, _} = Error -> Error
-    end.
-
-known(Spec) ->
-    case maps:keys(Spec) -- [generators, space, mode, nodes, group_size, workers, vertices, image_processes, separate_submasters, survey] of
-        [] -> ok;
-        [Key | _] -> {unknown_option, Key}
-    end.
-
-complete(Spec) ->
-    Grouped = [group_size || lists:member(maps:get(mode, Spec, seq), [groups, ring])],
-    case [generators, space, mode | Grouped] -- maps:keys(Spec) of
-        [] -> ok;
-        [Key | _] -> {missing_option, Key}
-    end.
-
-generators(#{generators := Name}) ->
-    case lists:member(Name, orbit_generators:names()) of
-        true -> ok;
-        false -> {unknown_generators, Name}
-    end.
-
-numbers(Spec) ->
-    first([{not_a_positive_number, Key, N} || Key <- [space, workers, group_size], #{Key := N} <- [Spec], not (is_integer(N) andalso N > 0)]).
-
-mode(#{mode := Mode}) ->
-    first([{unknown_mode, Mode} || not lists:member(Mode, [seq, par, mesh, groups, ring])]).
-
-others(#{survey := Survey} = Spec) ->
-    Is = case Survey of none -> true; {M, F, Args} -> is_atom(M) andalso is_atom(F) andalso is_list(Args); _ -> false end,
-    first([{not_a_boolean, Key, Value} || Key <- [vertices, image_processes, separate_submasters], #{Key := Value} <- [Spec], not is_boolean(Value)]
-          ++ [{not_a_call, Survey} || not Is]).
-
-first([]) -> ok;
-first([Reason | _]) -> Reason.
-
-nodes(#{nodes := [_ | _] = Nodes}) ->
-    case is_list_of_atoms(Nodes) andalso Nodes -- lists:usort(Nodes) of
-        false -> {not_a_list_of_nodes, Nodes};
-        [] -> ok;
-        [Twice | _] -> {node_given_twice, Twice}
-    end;
-nodes(#{nodes := Other}) ->
-    {not_a_list_of_nodes, Other}.
+%% Each with what it is unless told, and what it must be.
+keys() ->
+    Positive = fun(N) -> is_integer(N) andalso N > 0 end,
+    Call = fun({M, F, Args}) -> is_atom(M) andalso is_atom(F) andalso is_list(Args); (Said) -> Said =:= none end,
+    Modes = [seq, par, mesh, groups, ring],
+    [
+        {generators, none, "one of g1 to g12345, digits ascending", fun(Name) -> lists:member(Name, orbit_generators:names()) end},
+        {space, none, "a whole number above 0", Positive},
+        {mode, none, "seq, par, mesh, groups or ring", fun(Mode) -> lists:member(Mode, Modes) end},
+        {nodes, [node()], "a list of one node or more", fun(Nodes) -> Nodes =/= [] andalso is_list_of_atoms(Nodes) end},
+        {group_size, 1, "a whole number above 0", Positive},
+        {workers, ?WORKERS, "a whole number above 0", Positive},
+        {vertices, false, "true or false", fun is_boolean/1},
+        {image_processes, false, "true or false", fun is_boolean/1},
+        {separate_submasters, false, "true or false", fun is_boolean/1},
+        {survey, none, "a module, a function and its arguments", Call}
+    ].
 
 is_list_of_atoms([Head | Tail]) -> is_atom(Head) andalso is_list_of_atoms(Tail);
 is_list_of_atoms(Tail) -> Tail =:= [].
 
+new(Spec) ->
+    Defaults = maps:from_list([{Key, Default} || {Key, Default, _, _} <- keys()]),
+    Needed = [generators, space, mode | [group_size || is_grouped(Spec)]],
+    Faults = [{unknown_option, Key} || Key <- maps:keys(Spec), not is_map_key(Key, Defaults)]
+        ++ [{missing_option, Key} || Key <- Needed, not is_map_key(Key, Spec)]
+        ++ [{wrong_option, Key, Words, Value} || {Key, _, Words, Is} <- keys(), #{Key := Value} <- [Spec], not Is(Value)],
+    case Faults of
+        [] -> checked(maps:merge(Defaults, Spec));
+        [Fault | _] -> {error, Fault}
+    end.
+
+is_grouped(Spec) -> lists:member(maps:get(mode, Spec, none), [groups, ring]).
+
 %% Which nodes are up is not asked: it would connect them.
-place(#{mode := Mode, nodes := [_, _ | _] = Nodes}) when Mode =:= seq; Mode =:= par -> {one_node_mode, Mode, length(Nodes)};
-place(#{nodes := [First | _]}) when First =/= node() -> {not_the_first_node, node(), First};
-place(_) -> ok.
+checked(#{mode := Mode, nodes := [First | _] = Nodes, group_size := Size} = Asked) ->
+    OnOne = lists:member(Mode, [seq, par]),
+    Faults = [{node_given_twice, Node} || Node <- Nodes -- lists:usort(Nodes)]
+        ++ [{one_node_mode, Mode, length(Nodes)} || OnOne, length(Nodes) > 1]
+        ++ [{not_the_first_node, node(), First} || First =/= node()]
+        ++ [{group_too_large, Size, length(Nodes)} || is_grouped(Asked), Size > length(Nodes)]
+        ++ [{not_distributed, node()} || not OnOne, not is_alive()],
+    case Faults of
+        [] when Mode =:= seq -> {ok, Asked};
+        [] -> laid_out(Asked);
+        [Fault | _] -> {error, Fault}
+    end.
 
-groups(#{mode := Mode, nodes := Nodes, group_size := Size}) when (Mode =:= groups orelse Mode =:= ring), Size > length(Nodes) ->
-    {group_too_large, Size, length(Nodes)};
-groups(_) ->
-    ok.
-
-cluster(#{mode := Mode}) ->
-    first([{not_distributed, node()} || Mode =/= seq, Mode =/= par, not is_alive()]).
+laid_out(#{mode := Mode, nodes := Nodes, group_size := Size} = Asked) ->
+    %% 64 random bits: two masters that know nothing of each other must not meet.
+    Id = string:lowercase(integer_to_list(rand:uniform(1 bsl 64), 36)),
+    %% An atom for each group and run, and one for the names of its submasters.
+    Options = (maps:with([workers, separate_submasters], Asked))#{prefix => list_to_atom("orbit_" ++ Id ++ "_")},
+    case orbit_plan:new(Mode, Nodes, Size, Options) of
+        {ok, Plan} -> {ok, Asked#{id => Id, plan => Plan}};
+        {error, _} = Error -> Error
+    end.
 
 %% @doc One plain sentence that says what went wrong, and names the node, the value or the limit.
 -spec format_error(reason()) -> unicode:chardata().
 format_error({missing_option, Key}) -> say("The option ~ts is missing.", [Key]);
 format_error({unknown_option, Key}) -> say("There is no option ~0tp.", [Key]);
-format_error({unknown_generators, Name}) ->
-    say("There are no generators ~0tp; they are named g1 to g12345, digits ascending.", [Name]);
-format_error({unknown_mode, Mode}) -> say("There is no mode ~0tp; the modes are seq, par, mesh, groups and ring.", [Mode]);
-format_error({not_a_positive_number, Key, Value}) -> say("The option ~ts must be a whole number above 0, not ~0tp.", [Key, Value]);
-format_error({not_a_boolean, Key, Value}) -> say("The option ~ts must be true or false, not ~0tp.", [Key, Value]);
-format_error({not_a_call, Value}) -> say("The option survey must be a module, a function and its arguments, not ~0tP.", [Value, 12]);
-format_error({not_a_list_of_nodes, Value}) -> say("The nodes must be a list of one node or more, not ~0tP.", [Value, 12]);
+format_error({wrong_option, Key, Words, Value}) -> say("The option ~ts must be ~ts, not ~0tP.", [Key, Words, Value, 12]);
 format_error({node_given_twice, Node}) -> say("Node ~ts is given twice.", [Node]);
 format_error({one_node_mode, Mode, Count}) -> say("The mode ~ts runs on one node, not on ~b.", [Mode, Count]);
 format_error({not_the_first_node, Node, First}) ->
@@ -289,7 +227,6 @@ format_error({not_connected, Node, Other}) ->
     say("Node ~ts has no connection with ~ts, which is in the same group.", [Node, Other]);
 format_error({no_code, Node}) -> say("Node ~ts does not have the code of Orbit.", [Node]);
 format_error({not_running, Node}) -> say("Node ~ts does not run the application orbit.", [Node]);
-format_error({gave_up, Node}) -> say("Node ~ts has started processes of the run again very often, and has given up.", [Node]);
 format_error({crashed, Node, Why}) -> say("A process of the run failed on node ~ts: ~0tP.", [Node, Why, 12]);
 format_error(ended) -> "The run was ended on one of its nodes, where the application orbit was stopped.";
 format_error(Reason) -> orbit_plan:format_error(Reason).

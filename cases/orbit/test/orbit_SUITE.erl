@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Orbit on real nodes. A cluster of each kind for all cases that need no other; a node that
 %% a case has killed or paused is there again after it.
 -module(orbit_SUITE).
@@ -33,7 +34,8 @@
 
 %% Of a run that must end, one way or another.
 -define(RUN_MS, 120_000).
--define(SECONDS, 5_000).
+%% These end what hangs, on a busy machine too.
+-define(CALL_MS, 30_000).
 
 suite() -> [{timetrap, {minutes, 6}}].
 
@@ -93,8 +95,8 @@ init_per_group(Group, Config) ->
     [{modes, Modes}, {cluster, atoll_cluster_owned:start((options(hd(Modes)))#{nodes => Count})} | Config].
 
 options(Mode) ->
-    #{args := Args} = Options = orbit:node_options(Mode, 3),
-    Options#{args := fun(Nodes) -> ["+S", "1:1", "+sbwt", "none", "-kernel", "logger_level", "none"] ++ Args(Nodes) end}.
+    #{args := Args} = Options = orbit:node_options(Mode),
+    Options#{args := ["+S", "1:1", "+sbwt", "none", "-kernel", "logger_level", "none"] ++ Args}.
 
 modes(Config) -> proplists:get_value(modes, Config).
 
@@ -197,8 +199,8 @@ laid_out(Mode, Nodes) ->
 %% Two groups, of which each has two gateways.
 the_program_of_the_mesh_runs_over_groups(_Config) ->
     Each = atoll_tier:size(orbit_group),
-    {Cluster, Nodes} = own((orbit:node_options('groups-native', Each))#{nodes => 2 * Each}),
-    Ready = atoll_cluster:multicall(Cluster, orbit_native, await, [Nodes, 30_000], ?RUN_MS),
+    {Cluster, Nodes} = own((atoll_bench_orbit_native:node_options(Each))#{nodes => 2 * Each}),
+    Ready = atoll_cluster:multicall(Cluster, atoll_bench_orbit_native, await, [Nodes, 30_000], ?RUN_MS),
     ?assertEqual([{Node, {ok, ok}} || Node <- Nodes], Ready),
     [agrees(Cluster, Nodes, Name, #{mode => mesh}, 3) || Name <- [g124, g12345]],
     {ok, #{survey := Connections}} =
@@ -230,21 +232,24 @@ a_worker_node_and_a_gateway_killed_at_once_do_not_change_the_answer(Config) ->
 a_killed_process_does_not_change_the_answer(Config) ->
     each(Config, fun({Cluster, [A, B, C, D | _]}) ->
         fun() ->
-            [atoll_cluster:call(Cluster, Node, orbit_probe, kill, [Module], ?SECONDS)
-             || {Node, Module} <- [{A, orbit_master}, {B, orbit_worker}, {C, orbit_host}, {D, orbit_gateway}, {D, orbit_submaster}]]
+            [atoll_cluster:call(Cluster, Node, orbit_probe, kill, [Module], ?CALL_MS)
+             || {Node, Module} <- [{A, orbit_submaster}, {B, orbit_worker}, {C, orbit_host}, {D, orbit_gateway}, {D, orbit_submaster}]]
         end
     end).
 
-%% The second loss begins the epoch in which it has parts.
+%% The second loss begins the epoch in which it has parts. The run is held until then: how long a node
+%% takes to be back is up to the machine.
 a_node_that_is_back_takes_part_again(Config) ->
     {Cluster, Nodes} = first(6, Config),
     [A, _, _, _, E, F] = Nodes,
     Harm = fun() ->
+        Holder = atoll_cluster:call(Cluster, A, orbit_probe, hold, [], ?CALL_MS),
         ok = atoll_cluster:kill(Cluster, E),
         orbit_wait:until(fun() -> ok =:= atoll_cluster:restart(Cluster, E) end),
         %% Its group may be connected with it before the run is.
-        orbit_wait:until(fun() -> atoll_cluster:call(Cluster, A, orbit_probe, is_expected, [E], ?SECONDS) end),
-        ok = atoll_cluster:kill(Cluster, F)
+        true = atoll_cluster:call(Cluster, A, orbit_probe, await_back, [E], ?RUN_MS),
+        ok = atoll_cluster:kill(Cluster, F),
+        true = atoll_cluster:call(Cluster, A, erlang, exit, [Holder, kill], ?CALL_MS)
     end,
     #{nodes_lost := Lost} = lost(Harm, {Cluster, Nodes}, layout(hd(modes(Config)), 3), {100_000, 68_859}),
     ?assertEqual([F], Lost).
@@ -264,13 +269,13 @@ under_kills_of_nodes_and_processes_the_answer_is_the_same(Config) ->
 %% Both nodes live, and only they lost each other.
 a_cut_connection_does_not_change_the_answer(Config) ->
     each(Config, fun({Cluster, [_, B, C | _]}) ->
-        fun() -> true = atoll_cluster:call(Cluster, B, erlang, disconnect_node, [C], ?SECONDS) end
+        fun() -> true = atoll_cluster:call(Cluster, B, erlang, disconnect_node, [C], ?CALL_MS) end
     end).
 
 %% It is found by the ticks of the distribution, of which one is due each second here.
 a_silent_node_does_not_change_the_answer(_Config) ->
     #{args := Args} = Options = options(groups),
-    {Cluster, [_, _, Silent | _] = Nodes} = own(Options#{nodes => 4, args := fun(N) -> ["-kernel", "net_ticktime", "4"] ++ Args(N) end}),
+    {Cluster, [_, _, Silent | _] = Nodes} = own(Options#{nodes => 4, args := ["-kernel", "net_ticktime", "4" | Args]}),
     #{nodes_lost := Lost} = lost(fun() -> atoll_cluster:pause(Cluster, Silent) end, {Cluster, Nodes}, layout(groups, 2)),
     ?assertEqual([Silent], Lost).
 
@@ -278,10 +283,12 @@ a_silent_node_does_not_change_the_answer(_Config) ->
 each(Config, Harm) ->
     [begin
          {Cluster, Nodes} = Which = first(9, Config),
-         #{epochs := Epochs, wall_ms := Ms} = lost(Harm(Which), {Cluster, Nodes}, layout(Mode, 3)),
+         #{epochs := Epochs, wall_ms := Ms, nodes_lost := Lost, workers := Workers} = lost(Harm(Which), {Cluster, Nodes}, layout(Mode, 3)),
          ?assert(Epochs > 1),
-         %% No epoch was waited for until its deadline, which is for what does not answer.
-         ?assert(Ms < 25_000),
+         %% No epoch was waited for until its deadline, which is for what does not answer. The longest that a
+         %% worker had nothing to do says how long one was waited for.
+         Idle = lists:max([Of || #{init_idle_ms := First, max_idle_ms := Later} <- Workers, Of <- [First, Later]]),
+         ?assert(Ms < 25_000, {Mode, Ms, Epochs, Idle, Lost}),
          _ = atoll_cluster_owned:heal(Cluster)
      end || Mode <- modes(Config)].
 
@@ -312,16 +319,17 @@ where_the_application_ends_the_run_does_with_a_sentence(Config) ->
     [begin
          Run = start_long(Cluster, Nodes, layout(groups, 2)),
          wait_until_all_compute(Cluster, Nodes),
-         _ = atoll_cluster:call(Cluster, A, Module, Function, Args, ?SECONDS),
-         ?assertEqual({error, Reason}, outcome(Run, ?RUN_MS)),
+         _ = atoll_cluster:call(Cluster, A, Module, Function, Args, ?CALL_MS),
+         {error, Reason} = outcome(Run, ?RUN_MS),
+         %% Whichever is found first: that the run has ended there, or that the application has.
+         ?assert(lists:member(Reason, [ended, {not_running, A}]), Reason),
          nothing_is_left(Cluster, Nodes),
          orbit_wait:until(fun() -> not is_map_key(orbit, running(Cluster, A)) end),
-         ok = atoll_cluster:call(Cluster, A, application, start, [orbit], ?SECONDS)
-     end || {Module, Function, Args, Reason} <- [{application, stop, [orbit], ended},
-                                                 {orbit_probe, kill, [orbit_app], {not_running, A}}]].
+         ok = atoll_cluster:call(Cluster, A, application, start, [orbit], ?CALL_MS)
+     end || {Module, Function, Args} <- [{application, stop, [orbit]}, {orbit_probe, kill, [orbit_app]}]].
 
 running(Cluster, Node) ->
-    maps:from_list([{Name, []} || {Name, _, _} <- atoll_cluster:call(Cluster, Node, application, which_applications, [], ?SECONDS)]).
+    maps:from_list([{Name, []} || {Name, _, _} <- atoll_cluster:call(Cluster, Node, application, which_applications, [], ?CALL_MS)]).
 
 a_killed_master_node_leaves_nothing(Config) ->
     {Cluster, [A | Others] = Nodes} = first(6, Config),
@@ -334,9 +342,9 @@ a_killed_master_node_leaves_nothing(Config) ->
 a_caller_that_dies_takes_the_run_with_it(Config) ->
     {Cluster, [Master | _] = Nodes} = first(6, Config),
     Spec = (long())#{nodes => Nodes, mode => ring, group_size => 2},
-    Caller = atoll_cluster:call(Cluster, Master, erlang, spawn, [orbit, run, [Spec]], ?SECONDS),
+    Caller = atoll_cluster:call(Cluster, Master, erlang, spawn, [orbit, run, [Spec]], ?CALL_MS),
     wait_until_all_compute(Cluster, Nodes),
-    true = atoll_cluster:call(Cluster, Master, erlang, exit, [Caller, kill], ?SECONDS),
+    true = atoll_cluster:call(Cluster, Master, erlang, exit, [Caller, kill], ?CALL_MS),
     nothing_is_left(Cluster, Nodes).
 
 %% Two masters, the same nodes in another order.
@@ -360,9 +368,9 @@ a_node_that_is_not_there_is_named(Config) ->
 a_node_without_atoll_is_named(Config) ->
     {Cluster, [Master, Without | _] = Nodes} = first(3, Config),
     Spec = (small())#{nodes => Nodes, mode => groups, group_size => 3},
-    ok = atoll_cluster:call(Cluster, Without, application, stop, [atoll], ?SECONDS),
+    ok = atoll_cluster:call(Cluster, Without, application, stop, [atoll], ?CALL_MS),
     ?assertEqual({error, {left_out, Without}}, run(Cluster, Master, Spec)),
-    ok = atoll_cluster:call(Cluster, Master, application, stop, [atoll], ?SECONDS),
+    ok = atoll_cluster:call(Cluster, Master, application, stop, [atoll], ?CALL_MS),
     ?assertMatch({error, {not_grouped, Master, _}}, run(Cluster, Master, Spec)),
     [ok = atoll_cluster:call(Cluster, Node, application, start, [atoll]) || Node <- [Master, Without]].
 
@@ -404,11 +412,11 @@ outcome({Pid, Ref}, Ms) ->
     end.
 
 wait_until_all_compute(Cluster, Nodes) ->
-    Is = fun(Node) -> atoll_cluster:call(Cluster, Node, orbit_probe, is_computing, [], ?SECONDS) end,
+    Is = fun(Node) -> atoll_cluster:call(Cluster, Node, orbit_probe, is_computing, [], ?CALL_MS) end,
     orbit_wait:until(fun() -> lists:all(Is, Nodes) end).
 
 nothing_is_left(Cluster, Nodes) ->
-    Left = fun() -> [{Node, Left} || Node <- Nodes, [_ | _] = Left <- [atoll_cluster:call(Cluster, Node, orbit_probe, left, [], ?SECONDS)]] end,
+    Left = fun() -> [{Node, Left} || Node <- Nodes, [_ | _] = Left <- [atoll_cluster:call(Cluster, Node, orbit_probe, left, [], ?CALL_MS)]] end,
     try orbit_wait:until(fun() -> Left() =:= [] end)
     catch error:deadline -> ?assertEqual([], Left())
     end.

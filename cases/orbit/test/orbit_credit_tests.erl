@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 -module(orbit_credit_tests).
 
 -include_lib("proper/include/proper.hrl").

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 -module(orbit_generators_tests).
 
 -include_lib("eunit/include/eunit.hrl").
@@ -43,19 +44,3 @@ a_cube_that_does_not_fit_a_word_is_exact_test() ->
     [F] = orbit_generators:functions(g3, 1 bsl 100),
     %% X rem 16 = 0 and fib(10) = 89
     ?assertEqual(X * X * X - 8 * X - 89, F(X)).
-
-every_name_is_read_from_a_string_and_from_a_binary_test() ->
-    [begin
-         ?assertEqual({ok, Name}, orbit_generators:parse(atom_to_list(Name))),
-         ?assertEqual({ok, Name}, orbit_generators:parse(atom_to_binary(Name)))
-     end || Name <- orbit_generators:names()].
-
-what_is_no_name_is_refused_as_it_was_written_test_() ->
-    [?_assertEqual({error, {unknown_generators, Text}}, orbit_generators:parse(Text))
-     || Text <- ["g", "", "g6", "g21", "g11", "G1", " g1", <<"g0">>, <<"124">>, ["g", "1"]]].
-
-reading_a_name_makes_no_atom_test() ->
-    Unknown = "g_no_such_generators_anywhere",
-    {error, _} = orbit_generators:parse(Unknown),
-    {error, _} = orbit_generators:parse(list_to_binary(Unknown)),
-    ?assertError(badarg, list_to_existing_atom("g_no_such" ++ "_generators_anywhere")).

@@ -1,15 +1,16 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Looks at, and kills, the processes of runs on this node.
 -module(orbit_probe).
 
--export([left/0, of_module/1, is_computing/0, kill/1, is_expected/1, alone/0]).
+-export([left/0, of_module/1, is_computing/0, kill/1, hold/0, await_back/1, alone/0]).
 
-%% What a run that is over may not leave: processes, what was kept, groups.
+%% What a run that is over may not leave: processes, groups.
 left() ->
-    Runs = case whereis(orbit_app) of undefined -> []; _ -> supervisor:which_children(orbit_app) ++ ets:tab2list(orbit_app) end,
+    Runs = case whereis(orbit_app) of undefined -> []; _ -> supervisor:which_children(orbit_app) end,
     Groups = case whereis(atoll_group) of undefined -> []; _ -> s_group:own_s_groups() end,
     %% Those of a mesh over groups are there from the beginning.
     Made = [Name || {Name, _} <- Groups, lists:prefix("orbit_", atom_to_list(Name)), Name =/= orbit_gateways],
-    Runs ++ lists:append([of_module(Module) || Module <- [orbit_host, orbit_master, orbit_submaster, orbit_worker, orbit_gateway]]) ++ Made.
+    Runs ++ lists:append([of_module(Module) || Module <- [orbit_host, orbit_submaster, orbit_worker, orbit_gateway]]) ++ Made.
 
 %% A supervisor's module is in its dictionary.
 of_module(Module) ->
@@ -36,10 +37,29 @@ kill(Module) ->
         [] -> false
     end.
 
-%% The master of the one run here will have that node take part in its next epoch. Its ledger is in its state.
-is_expected(Node) ->
-    Ledger = element(3, sys:get_state(hd(of_module(orbit_master)))),
-    lists:member(Node, orbit_plan:present(orbit_ledger:next_plan(Ledger))).
+%% The workers here do nothing, and keep their credit, as long as the process lives whose pid this is: no epoch ends.
+hold() ->
+    Asker = self(),
+    Holder = spawn(fun() ->
+        true = lists:all(fun erlang:suspend_process/1, [_ | _] = of_module(orbit_worker)),
+        Asker ! {self(), held},
+        receive after infinity -> ok end
+    end),
+    Ref = monitor(process, Holder),
+    receive
+        {Holder, held} -> demonitor(Ref, [flush]), Holder;
+        {'DOWN', Ref, process, Holder, Why} -> error(Why)
+    end.
+
+%% Waits until the master of the one run here is told that the node is back, so that it takes part
+%% in the next epoch. Who looks for it says so each second, until that begins.
+await_back(Node) ->
+    [Master] = [P || P <- erlang:processes(), {current_function, {orbit_master, _, _}} <- [process_info(P, current_function)]],
+    1 = erlang:trace(Master, true, ['receive']),
+    receive
+        {trace, Master, 'receive', {_, {back, Node}}} -> true
+    after 20_000 -> false
+    end.
 
 %% Gives up all connections, and returns when there are none.
 alone() ->

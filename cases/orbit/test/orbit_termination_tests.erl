@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% The whole run as a pure model: parts, plan and ledger as they are, and a soup of messages out of
 %% which any one may be taken next, while processes and nodes are killed, messages are lost with the
 %% connection, and nodes come back. Checked after every step:

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% What can be seen of the program on one node.
 -module(orbit_tests).
 
@@ -71,7 +72,7 @@ what_is_killed_is_computed_again_test_() ->
         {ok, #{size := Size, epochs := Epochs}} = outcome(Run, Ref),
         ?assertMatch({6_889, true}, {Size, Epochs > 1}),
         ?assertEqual([], orbit_probe:left())
-    end}} || Module <- [orbit_worker, orbit_submaster, orbit_host, orbit_master]]}.
+    end}} || Module <- [orbit_worker, orbit_submaster, orbit_host]]}.
 
 a_process_that_fails_by_itself_ends_the_run_with_a_sentence_test_() ->
     {setup, fun silence/0, fun logger:set_primary_config/1, [{atom_to_list(Module), {timeout, ?BUSY_S, fun() ->
@@ -81,7 +82,21 @@ a_process_that_fails_by_itself_ends_the_run_with_a_sentence_test_() ->
         P ! no_such_message,
         ?assertMatch({error, {crashed, _, {function_clause, _}}}, outcome(Run, Ref)),
         ?assertEqual([], orbit_probe:left())
-    end}} || Module <- [orbit_worker, orbit_submaster, orbit_master]]}.
+    end}} || Module <- [orbit_worker, orbit_submaster]]}.
+
+%% Whoever ends it there needs a moment between the two calls that this takes.
+a_run_that_is_being_ended_on_a_node_is_soon_started_there_again_test_() ->
+    {timeout, ?BUSY_S, fun() ->
+        {ok, _} = application:ensure_all_started(orbit),
+        {ok, Plan} = orbit_plan:new(par, [node()], 1, #{workers => 1, separate_submasters => false, prefix => x}),
+        Run = #{id => "test", plan => Plan, caller => self(), master => alias(), generators => g1, space => 10},
+        {ready, _} = orbit_host:prepare(node(), Run, 1, Plan),
+        ok = supervisor:terminate_child(orbit_app, "test"),
+        again = orbit_host:prepare_here(Run, 2, Plan),
+        ok = supervisor:delete_child(orbit_app, "test"),
+        ?assertMatch({ready, _}, orbit_host:prepare(node(), Run, 2, Plan)),
+        ok = orbit_host:stop("test")
+    end}.
 
 a_caller_that_dies_takes_the_run_with_it_test_() ->
     {timeout, ?BUSY_S, fun() ->

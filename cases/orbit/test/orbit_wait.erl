@@ -1,9 +1,11 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Waits for what has no event of its own, with a deadline.
 -module(orbit_wait).
 
 -export([until/1]).
 
--define(DEADLINE_MS, 10_000).
+%% It ends what hangs, on a busy machine too.
+-define(DEADLINE_MS, 40_000).
 
 %% Asks until the answer is `{value, V}' or `true', and returns V or true.
 -spec until(fun(() -> {value, V} | boolean())) -> V | true.

@@ -1,5 +1,7 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc An ant: it makes one order of the jobs, place by place, and may search
-%% near it. What it needs is its errand, and what it finds hangs on that alone.
+%% near it. What it needs is its errand, and what it finds hangs on that alone, not on
+%% where and when it runs: its draws are made of which ant it is.
 %%
 %% At each place a job that is not done yet has the weight
 %% pheromone^alpha * worth^beta. With the chance `q0' the ant takes the
@@ -8,14 +10,22 @@
 
 -export([run/1]).
 
--export_type([errand/0]).
+-export_type([errand/0, key/0]).
+
+-type key() :: {
+    Seed :: integer(),
+    Colony :: aco_colony:id(),
+    Round :: pos_integer(),
+    Generation :: pos_integer(),
+    Ant :: pos_integer()
+}.
 
 -type errand() :: #{
     problem := aco_problem:problem(),
     options := aco_options:options(),
     pheromone := aco_pheromone:pheromone(),
     %% which ant it is
-    key := aco_random:key()
+    key := key()
 }.
 
 %% What does not change from place to place.
@@ -30,13 +40,17 @@
 %% @doc Does the errand.
 -spec run(errand()) -> aco_schedule:solution().
 run(#{problem := Problem, options := Options, pheromone := Pheromone, key := Key}) ->
-    #{random := Random, local_search := Search, heuristic := Heuristic,
-      alpha := Alpha, beta := Beta, q0 := Q0} = Options,
+    #{local_search := Search, heuristic := Heuristic, alpha := Alpha, beta := Beta, q0 := Q0} = Options,
     Way = #way{pheromone = Pheromone, heuristic = Heuristic, alpha = Alpha, beta = Beta, q0 = Q0},
     Jobs = aco_problem:jobs(Problem),
     Left = lists:sum([Duration || {_, Duration, _, _} <- Jobs]),
-    Order = walk(1, 0, Left, Jobs, aco_random:new(Random, Key), Way),
+    Order = walk(1, 0, Left, Jobs, draws(Key), Way),
     aco_search:run(Search, aco_schedule:solution(Order, Problem), Problem).
+
+%% More bits than one hash of 32 has.
+draws(Key) ->
+    [A, B, C] = [erlang:phash2({Part, Key}, 1 bsl 32) || Part <- [1, 2, 3]],
+    rand:seed_s(exsss, {A, B, C}).
 
 %% `Left' is how long the jobs take that are not done yet.
 walk(_, _, _, [{Number, _, _, _}], _, _) ->
@@ -44,7 +58,7 @@ walk(_, _, _, [{Number, _, _, _}], _, _) ->
 walk(Place, Time, Left, Jobs, Random, #way{q0 = Q0} = Way) ->
     Row = aco_pheromone:row(Place, Way#way.pheromone),
     Mean = Left / length(Jobs),
-    {Draw, Random1} = aco_random:draw(Random),
+    {Draw, Random1} = rand:uniform_s(Random),
     {{Number, Duration, _, _} = Next, Random2} =
         case Draw < Q0 of
             true -> {heaviest(Jobs, Time, Mean, Row, Way), Random1};
@@ -64,7 +78,7 @@ heaviest([], _, _, _, _, _, Heaviest) ->
     Heaviest.
 
 drawn(Weighed, Random) ->
-    {Draw, Random1} = aco_random:draw(Random),
+    {Draw, Random1} = rand:uniform_s(Random),
     {at(Draw * lists:sum([Weight || {Weight, _} <- Weighed]), Weighed), Random1}.
 
 %% The last one is also there for what rounding leaves.

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc A colony: what it has learned and the best it has found. It hands out
 %% errands, one for each ant of a generation, and takes back what the ants have
 %% found, in the order of the errands; who runs them, and where, is not its
@@ -5,8 +6,7 @@
 %%
 %% What a colony finds hangs on the problem, the options, its number, and the
 %% best solutions that it was told after each round, and on nothing else: not on
-%% which node it is, nor how often it was lost and brought to where it was again:
-%% {@link replay/2} does that in one process, and {@link aco_colony_server} on nodes.
+%% which node it is, nor how often it was lost and run again from the beginning.
 %%
 %% A round is `local_iterations' generations. After each generation the
 %% pheromone is updated with the colony's best so far. The best is at first the
@@ -15,7 +15,7 @@
 %% has found it, each updates its pheromone with it once, and keeps a best of its own.
 -module(aco_colony).
 
--export([new/3, errands/1, take/2, best/1, id/1, round/1, global/3, run_round/1, replay/2]).
+-export([new/3, errands/1, take/2, best/1, round/1, global/3, run_round/1]).
 -export([offer/1, better/2]).
 
 -export_type([colony/0, id/0, offer/0]).
@@ -79,10 +79,6 @@ take(Found, #colony{options = #{ants := Ants, local_iterations := Each} = Option
 -spec best(colony()) -> aco_schedule:solution().
 best(#colony{best = Best}) -> Best.
 
-%% @doc Its number.
--spec id(colony()) -> id().
-id(#colony{id = Id}) -> Id.
-
 %% @doc How many rounds are over.
 -spec round(colony()) -> non_neg_integer().
 round(#colony{rounds = Rounds}) -> Rounds.
@@ -101,12 +97,6 @@ run_round(Colony) ->
         {generation_over, Next} -> run_round(Next);
         {round_over, Next} -> Next
     end.
-
-%% @doc Brings a new colony to where these rounds have brought the one that it
-%% replaces: what was told after each, the first round first.
--spec replay([{aco_schedule:solution(), Owner :: id()}], colony()) -> colony().
-replay(Rounds, Colony) ->
-    lists:foldl(fun({Best, Owner}, Before) -> global(Best, Owner, run_round(Before)) end, Colony, Rounds).
 
 %% @doc What it offers as the best of all.
 -spec offer(colony()) -> offer().

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc How good it looks to do a job next, before anything is learned: the
 %% visibility of the ant system, by one of three rules.
 %%

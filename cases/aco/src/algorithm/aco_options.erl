@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc Options: read key by key, and completed with their defaults; those of the algorithm,
 %% which are the same in all modes, and by the same rules any others ({@link complete/2}).
 -module(aco_options).
@@ -20,7 +21,6 @@
     local_search := aco_search:search(),
     %% of all draws
     seed := integer(),
-    random := aco_random:kind(),
     heuristic := aco_heuristic:rule(),
     %% how much what was learned counts
     alpha := float(),
@@ -30,8 +30,6 @@
     q0 := float(),
     %% the share that evaporates, and that a deposit has
     rho := float(),
-    %% whether pheromone evaporates
-    evaporate := boolean(),
     %% the pheromone at first; `auto' is 1 / (ants * cost of the order by due dates)
     tau0 := auto | float()
 }.
@@ -52,13 +50,11 @@ keys() ->
         {global_iterations, 20, {whole, 1, 1000000}},
         {local_search, none, {one_of, aco_search:names()}},
         {seed, 1, {whole, -(1 bsl 58), 1 bsl 58}},
-        {random, seeded, {one_of, [seeded, cyclic]}},
         {heuristic, mdd, {one_of, [mdd, edd, au]}},
         {alpha, 1.0, {number, 0, 10}},
         {beta, 2.0, {number, 0, 10}},
         {q0, 0.9, {number, 0, 1}},
         {rho, 0.1, {number, 0, 1}},
-        {evaporate, true, {one_of, [true, false]}},
         {tau0, auto, {auto_or_number, 0, 1000000}}
     ].
 

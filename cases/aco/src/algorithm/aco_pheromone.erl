@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc What a colony has learned: for each place in the order and each job,
 %% how good it has been to do the job there.
 -module(aco_pheromone).
@@ -21,16 +22,14 @@ new(Size, Value) ->
 -spec row(pos_integer(), pheromone()) -> row().
 row(Place, Pheromone) -> element(Place, Pheromone).
 
-%% @doc One update with a solution: everything evaporates by the share `rho',
-%% if it does at all, and along the order comes `rho' over the cost.
+%% @doc One update with a solution: everything evaporates by the share `rho', and along the order comes
+%% `rho' over the cost.
 -spec update(aco_schedule:solution(), aco_options:options(), pheromone()) -> pheromone().
-update({Cost, Order}, #{rho := Rho, evaporate := Evaporate}, Pheromone) ->
-    Kept = case Evaporate of true -> 1 - Rho; false -> 1.0 end,
+update({Cost, Order}, #{rho := Rho}, Pheromone) ->
     Deposit = Rho / max(Cost, 1),
     Rows = lists:zip(Order, tuple_to_list(Pheromone)),
-    list_to_tuple([add(Number, Deposit, evaporated(Kept, Row)) || {Number, Row} <- Rows]).
+    list_to_tuple([add(Number, Deposit, evaporated(1 - Rho, Row)) || {Number, Row} <- Rows]).
 
-evaporated(1.0, Row) -> Row;
 evaporated(Kept, Row) -> list_to_tuple([Kept * Value || Value <- tuple_to_list(Row)]).
 
 add(Number, Deposit, Row) ->

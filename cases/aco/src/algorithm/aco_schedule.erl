@@ -1,8 +1,9 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc Orders of jobs, and what they cost: the sum over all jobs of weight
 %% times how long after its due date the job ends.
 -module(aco_schedule).
 
--export([solution/2, cost/2, is_feasible/2, edd/1, mdd/1, newer/2]).
+-export([solution/2, cost/2, edd/1, newer/2]).
 
 -export_type([cost/0, order/0, solution/0]).
 
@@ -33,28 +34,10 @@ cost([Number | Order], Problem, Time, Cost) ->
 cost([], _, _, Cost) ->
     Cost.
 
-%% @doc Whether an order has every job of the problem once.
--spec is_feasible([term()], aco_problem:problem()) -> boolean().
-is_feasible(Order, Problem) ->
-    lists:sort(Order) =:= lists:seq(1, aco_problem:size(Problem)).
-
 %% @doc Earliest due date first; of equal ones the lowest number.
 -spec edd(aco_problem:problem()) -> solution().
 edd(Problem) ->
     solution([Number || {Number, _, _, _} <- lists:keysort(4, aco_problem:jobs(Problem))], Problem).
-
-%% @doc Always the job next whose modified due date is earliest: its due date,
-%% or when it would end if that is later. Of equal ones the lowest number.
--spec mdd(aco_problem:problem()) -> solution().
-mdd(Problem) ->
-    solution(mdd(0, aco_problem:jobs(Problem)), Problem).
-
-mdd(_, []) ->
-    [];
-mdd(Time, Jobs) ->
-    {_, Next} = lists:min([{max(Time + Duration, Due), Number} || {Number, Duration, _, Due} <- Jobs]),
-    {value, {_, Duration, _, _}, Rest} = lists:keytake(Next, 1, Jobs),
-    [Next | mdd(Time + Duration, Rest)].
 
 %% @doc The better of two solutions; of equally good ones the newer.
 -spec newer(New :: solution(), Old :: solution()) -> solution().

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc Local search: makes an order better, step by step, until no step of its
 %% kind makes it better.
 %%
@@ -48,7 +49,7 @@ run(none, Solution, _) ->
     Solution;
 run(Search, {Cost, Order}, Problem) ->
     Jobs = [aco_problem:job(Number, Problem) || Number <- Order],
-    {Gain, Best} = descend(steps(Search), Jobs),
+    {Gain, Best} = descend(steps(Search), Jobs, 0),
     {Cost + Gain, [Number || {Number, _, _, _} <- Best]}.
 
 -spec steps(search()) -> [step(), ...].
@@ -58,23 +59,16 @@ steps(o12) -> [interchange, insertion];
 steps(o21) -> [insertion, interchange].
 
 %% A gain is what is added to the cost: never more than 0.
-descend([Step], Jobs) ->
-    exhaust(Step, Jobs, 0);
-descend([First, Second], Jobs) ->
-    {Gain1, Jobs1} = exhaust(First, Jobs, 0),
-    alternate(Second, First, Jobs1, Gain1).
-
-%% `Jobs' are at the end of `Other'.
-alternate(Step, Other, Jobs, Gain) ->
-    case exhaust(Step, Jobs, 0) of
-        {0, Same} -> {Gain, Same};
-        {More, Better} -> alternate(Other, Step, Better, Gain + More)
+descend(Steps, Jobs, Gain) ->
+    case lists:foldl(fun exhaust/2, {0, Jobs}, Steps) of
+        {0, _} -> {Gain, Jobs};
+        {More, Better} -> descend(Steps, Better, Gain + More)
     end.
 
-exhaust(Step, Jobs, Gain) ->
+exhaust(Step, {Gain, Jobs}) ->
     case pass(Step, Jobs) of
-        {0, Same} -> {Gain, Same};
-        {More, Better} -> exhaust(Step, Better, Gain + More)
+        {0, _} -> {Gain, Jobs};
+        {More, Better} -> exhaust(Step, {Gain + More, Better})
     end.
 
 pass(interchange, Jobs) -> interchange([], 0, Jobs, 0);
@@ -111,37 +105,21 @@ partner([{_, Duration, Weight, Due} | Rest], Place, Ended, Held, Best, Found, Op
 partner([], _, _, _, Best, Found, _) ->
     {Best, Found}.
 
-%% The gain with what comes of the jobs between, which begin so much later; or
-%% the best so far, if it cannot be better.
+%% The gain with what comes of the jobs between, which begin so much later; or the best so far, if it
+%% cannot be better. Who begins later costs no less than now. Of who begins earlier all that it costs
+%% now is counted as won first, and what it still costs comes back.
 between(_, 0, Gain, _, _, _) ->
     Gain;
-between(Place, Shift, Gain, _, Best, #open{later = Later} = Open) when Shift > 0, Gain < Best ->
-    delayed(Place, Later, Open#open.begins + Open#open.duration, Shift, Best, Gain);
-between(Place, Shift, Gain, Held, Best, #open{later = Later} = Open) when Shift < 0, Gain - Held < Best ->
-    advanced(Place, Later, Open#open.begins + Open#open.duration, Shift, Best, Gain - Held);
-between(_, _, _, _, Best, _) ->
-    Best.
+between(Place, Shift, Gain, Held, Best, #open{begins = Begins, duration = Duration, later = Later}) ->
+    Won = case Shift > 0 of true -> 0; false -> Held end,
+    moved(Place, Later, Begins + Duration, Shift, Best, Gain - Won).
 
-%% Who begins later costs no less than now.
-delayed(1, _, _, _, _, Gain) ->
-    Gain;
-delayed(Left, [{_, Duration, Weight, Due} | Rest], Time, Shift, Best, Gain) ->
+moved(_, _, _, _, Best, Gain) when Gain >= Best -> Best;
+moved(1, _, _, _, _, Gain) -> Gain;
+moved(Left, [{_, Duration, Weight, Due} | Rest], Time, Shift, Best, Gain) ->
     Ends = Time + Duration,
-    case Gain + late(Ends + Shift, Due, Weight) - late(Ends, Due, Weight) of
-        More when More < Best -> delayed(Left - 1, Rest, Ends, Shift, Best, More);
-        _ -> Best
-    end.
-
-%% Of who begins earlier all that it costs now has been counted as won, and
-%% what it still costs comes back.
-advanced(1, _, _, _, _, Gain) ->
-    Gain;
-advanced(Left, [{_, Duration, Weight, Due} | Rest], Time, Shift, Best, Gain) ->
-    Ends = Time + Duration,
-    case Gain + late(Ends + Shift, Due, Weight) of
-        More when More < Best -> advanced(Left - 1, Rest, Ends, Shift, Best, More);
-        _ -> Best
-    end.
+    Counted = case Shift > 0 of true -> late(Ends, Due, Weight); false -> 0 end,
+    moved(Left - 1, Rest, Ends, Shift, Best, Gain + late(Ends + Shift, Due, Weight) - Counted).
 
 insertion(Before, Time, [{_, Duration, Weight, Due} = Job | After], Gain) ->
     Ends = Time + Duration,

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc ACO in one process, with no messages: what all distributed modes must
 %% agree with.
 -module(aco_seq).

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc The application, which runs on every node. Its supervisor has a child for each run that the
 %% node takes part in ({@link aco_host}), and owns the table in which lies what a killed process
 %% goes on from ({@link aco_keep}): so that is lost with the node, and with nothing less.

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc What a submaster decides: it asks those below it, and answers with the best of their answers
 %% when all have given one.
 %%
@@ -31,13 +32,13 @@
 -type value() :: none | aco_colony:offer() | #{node() => map()}.
 
 -type event() ::
-    {ask, round_number(), told()}
+    {ask, round_number()}
     | {answer, aco_tree:id(), round_number(), value()}
     %% it is not found, and that node of its cannot be reached
     | {unreachable, aco_tree:id(), node(), Why :: term()}.
 
 -type effect() ::
-    {ask, aco_tree:id(), round_number(), told()}
+    {ask, aco_tree:id(), round_number()}
     | {answer, round_number(), value()}
     | {fail, reason() | term()}.
 
@@ -48,7 +49,6 @@
 -record(branch, {
     children :: #{aco_tree:id() => #child{}},
     round = none :: round_number() | none,
-    told = [] :: told(),
     value = none :: value()
 }).
 
@@ -71,11 +71,11 @@ node_of(Id, #branch{children = Children}) ->
 
 %% @doc What an event leads to.
 -spec handle(event(), branch()) -> {branch(), [effect()]}.
-handle({ask, Round, Told}, #branch{round = Before, children = Children} = Branch) when Before =:= none; Round > Before ->
-    Asked = Branch#branch{round = Round, told = Told, value = none,
+handle({ask, Round}, #branch{round = Before, children = Children} = Branch) when Before =:= none; Round > Before ->
+    Asked = Branch#branch{round = Round, value = none,
                           children = maps:map(fun(_, Child) -> Child#child{answered = false} end, Children)},
-    {Asked, [ask(Id, Asked) || Id <- lists:sort(maps:keys(Children))]};
-handle({ask, Round, _}, #branch{round = Round} = Branch) ->
+    {Asked, [{ask, Id, Round} || Id <- lists:sort(maps:keys(Children))]};
+handle({ask, Round}, #branch{round = Round} = Branch) ->
     {Branch, answer(Branch)};
 handle({answer, Id, Round, Value}, #branch{round = Round, children = Children, value = Before} = Branch) ->
     case Children of
@@ -91,13 +91,11 @@ handle({unreachable, Id, Node, Why}, #branch{children = Children, round = Round}
         #{Id := #child{nodes = [Node | _], was_there = false}} when Round =:= 0 -> {Branch, [{fail, Why}]};
         #{Id := #child{nodes = [Node]}} -> {Branch, [{fail, {node_lost, Id, Node}}]};
         #{Id := #child{nodes = [Node | Nodes]} = Child} ->
-            {Branch#branch{children = Children#{Id := Child#child{nodes = Nodes}}}, [ask(Id, Branch)]};
+            {Branch#branch{children = Children#{Id := Child#child{nodes = Nodes}}}, [{ask, Id, Round}]};
         #{} -> {Branch, []}
     end;
 handle(_, Branch) ->
     {Branch, []}.
-
-ask(Id, #branch{round = Round, told = Told}) -> {ask, Id, Round, Told}.
 
 answer(#branch{children = Children, round = Round, value = Value}) ->
     [{answer, Round, Value} || lists:all(fun(#child{answered = Answered}) -> Answered end, maps:values(Children))].

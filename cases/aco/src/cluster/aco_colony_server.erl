@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc The process of a colony: sends its ants out, one process each, and answers each round with
 %% its best.
 %%

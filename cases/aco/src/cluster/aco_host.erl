@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc What stands for a run on one node: the supervisor of the submasters and colonies that were
 %% started there, who start again what is killed, under its name. A host that is killed itself is
 %% started again by the application's supervisor, and has all of them start again.
@@ -29,16 +30,23 @@
     _ => _
 }.
 
--type reason() :: {no_code | not_running | gave_up, node()}.
+-type reason() :: {no_code | not_running, node()}.
 
 -define(START_MS, 30_000).
 %% How long what was killed together with its supervisor may take to be gone.
 -define(GONE_MS, 5_000).
 
-%% @doc Starts that one on that node, if it is not there. `again' means that something that is
-%% needed for it is just being started again itself.
--spec start(node(), aco_tree:id(), run()) -> {ok, pid()} | again | {error, reason()}.
+%% @doc Starts that one on that node, if it is not there and there is a way. `again' means that
+%% something that is needed for it is just being started again itself.
+-spec start(node(), aco_tree:id(), run()) ->
+    {ok, pid()} | again | {no_way, aco_name:reason()} | {error, reason() | aco_name:reason()}.
 start(Node, Id, Run) ->
+    case aco_name:reach(Node, Id, Run) of
+        ok -> started(Node, Id, Run);
+        NotNow -> NotNow
+    end.
+
+started(Node, Id, Run) ->
     try erpc:call(Node, ?MODULE, start_here, [Id, Run, self()], ?START_MS)
     catch
         error:{exception, undef, _} -> {error, {no_code, Node}};
@@ -48,27 +56,27 @@ start(Node, Id, Run) ->
     end.
 
 %% @private
--spec start_here(aco_tree:id(), run(), Asker :: pid()) -> {ok, pid()} | again | {error, reason()}.
+-spec start_here(aco_tree:id(), run(), Asker :: pid()) -> {ok, pid()} | again.
 start_here(Id, #{id := RunId} = Run, Asker) ->
-    %% One that gives up says `shutdown', and stays down.
-    Spec = #{id => RunId, start => {?MODULE, start_link, [Run]}, type => supervisor, restart => transient},
-    case answer(supervisor:start_child(aco_app, Spec)) of
-        {ok, Host} ->
+    Host = #{id => RunId, start => {?MODULE, start_link, [Run]}, type => supervisor, restart => transient},
+    case child(aco_app, Host) of
+        {ok, Pid} ->
             ok = aco_leash:follow(RunId, Id, Asker),
-            case answer(supervisor:start_child(Host, role(Id, Run))) of
-                already_present ->
-                    _ = supervisor:restart_child(Host, Id),
-                    again;
+            case child(Pid, role(Id, Run)) of
+                down -> _ = supervisor:restart_child(Pid, Id), again;
                 Started -> Started
             end;
-        already_present -> {error, {gave_up, node()}};
-        again -> again
+        %% If it is down it is being ended here: soon it can be started anew.
+        _ -> again
     end.
 
-answer({ok, Pid}) when is_pid(Pid) -> {ok, Pid};
-answer({error, {already_started, Pid}}) when is_pid(Pid) -> {ok, Pid};
-answer({error, already_present}) -> already_present;
-answer(_) -> again.
+child(Supervisor, Spec) ->
+    case supervisor:start_child(Supervisor, Spec) of
+        {ok, Pid} when is_pid(Pid) -> {ok, Pid};
+        {error, {already_started, Pid}} when is_pid(Pid) -> {ok, Pid};
+        {error, already_present} -> down;
+        _ -> again
+    end.
 
 %% @private
 -spec start_link(run()) -> supervisor:startlink_ret().
@@ -122,6 +130,7 @@ report(#{id := RunId, tree := Tree, survey := Survey}) ->
 -spec stop(aco_tree:run_id(), Kept :: s_group:name() | none) -> ok.
 stop(RunId, Kept) ->
     _ = supervisor:terminate_child(aco_app, RunId),
-    _ = supervisor:delete_child(aco_app, RunId),
+    %% As long as it is not deleted nobody starts it, who would be forgotten too.
     ok = aco_keep:forget(RunId),
+    _ = supervisor:delete_child(aco_app, RunId),
     aco_name:leave(RunId, Kept).

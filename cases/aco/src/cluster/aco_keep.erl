@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc What a node remembers of a run for those that may be killed there: a table, whose owner is
 %% not killed ({@link aco_app}). The keys of a run are
 %%

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc What ends the run on this node when it is over elsewhere: it watches whoever has asked the
 %% submasters and colonies here last, and when such a one is gone for good, ends all of the run here.
 %% So those below lose whom they work for, and the run ends on all nodes, whatever was killed.

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc The names of submasters and colonies: in `global' (gr), in s_groups (sr), or none (tl, ml);
 %% and the way to the nodes on which they are.
 %%
@@ -37,8 +38,9 @@ whereis(Id, Run) ->
 
 %% @doc Sees to it that this node can have that one started on that node: the two are connected,
 %% and in sr in the group of its name, which is made if it is not there yet. `again' means that it
-%% can be connected, but the group does not take it in yet: it may have just lost others.
--spec reach(node(), aco_tree:id(), run()) -> ok | again | {error, reason()}.
+%% can be connected, but the group does not take it in yet: it may have just lost others. There is no
+%% way if that node cannot be had, and another one may.
+-spec reach(node(), aco_tree:id(), run()) -> ok | again | {no_way | error, reason()}.
 reach(Node, Id, #{mode := sr, tree := Tree} = Run) ->
     Name = group_of(Id, Run),
     #{group := Group} = aco_tree:place(Id, Tree),
@@ -55,14 +57,14 @@ reach(Node, Id, #{mode := sr, tree := Tree} = Run) ->
 reach(Node, _, _) ->
     case connects(Node, ?TRIES) of
         true -> ok;
-        false -> {error, {unreachable, Node}}
+        false -> {no_way, {unreachable, Node}}
     end.
 
 %% Whoever is left out besides is found out when it is to be reached itself.
 made({ok, _}, _) -> ok;
 made({error, #{why := {left_out, Missing}}}, Node) ->
     case lists:member(Node, Missing) of
-        true -> {error, {left_out, Node}};
+        true -> {no_way, {left_out, Node}};
         false -> ok
     end;
 made({error, #{why := {refused, s_group_not_runnig}} = Reason}, _) ->
@@ -71,7 +73,7 @@ made({error, _}, _) ->
     %% One who was killed may have been making it, for example.
     again.
 
-added(_, Node, false) -> {error, {left_out, Node}};
+added(_, Node, false) -> {no_way, {left_out, Node}};
 added(Name, Node, true) ->
     case s_group:add_nodes(Name, [Node]) of
         {ok, _, [Node]} -> ok;

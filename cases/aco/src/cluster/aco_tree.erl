@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc Who does what: the tree of submasters over the nodes of a run, and their groups, as data.
 %%
 %% The nodes take their roles in the order in which they are given: the master's node, the nodes

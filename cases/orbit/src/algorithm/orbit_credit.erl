@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc Credit, by which a distributed computation knows that it has ended.
 %%
 %% F. Mattern, "Global quiescence detection based on credit distribution and

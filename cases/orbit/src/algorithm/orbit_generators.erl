@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc The generators of the Orbit benchmark.
 %%
 %% A generator maps a vertex of the space `[0, N)' to a vertex of the same
@@ -15,7 +16,7 @@
 %% becomes a bignum.
 -module(orbit_generators).
 
--export([names/0, parse/1, functions/2]).
+-export([names/0, functions/2]).
 
 -export_type([name/0, vertex/0, generator/0]).
 
@@ -33,24 +34,11 @@ names() -> [list_to_atom([$g | Digits]) || [_ | _] = Digits <- subsets("12345")]
 subsets([Digit | More]) -> [Subset || Some <- subsets(More), Subset <- [Some, [Digit | Some]]];
 subsets([]) -> [[]].
 
-%% @doc Reads a name that a person has typed. No atom is made of the text.
--spec parse(unicode:chardata()) -> {ok, name()} | {error, {unknown_generators, term()}}.
-parse(Text) ->
-    case [Name || Name <- names(), is_spelled(Name, Text)] of
-        [Name] -> {ok, Name};
-        [] -> {error, {unknown_generators, Text}}
-    end.
-
 %% @doc The functions of a set, over the space `[0, N)', in ascending order.
 -spec functions(name(), pos_integer()) -> [generator(), ...].
 functions(Name, N) ->
     [$g | Digits] = atom_to_list(Name),
     [function(Digit - $0, N) || Digit <- Digits].
-
-is_spelled(Name, Text) when is_binary(Text) ->
-    atom_to_binary(Name) =:= Text;
-is_spelled(Name, Text) ->
-    atom_to_list(Name) =:= Text.
 
 function(1, N) ->
     fun(X) -> residue(fib(X rem 16) + X, N) end;

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc What the master decides: when an epoch begins, and when the run is over.
 %%
 %% An epoch has three stages. In the first all nodes of the plan ({@link orbit_plan}) are made ready:
@@ -16,9 +17,9 @@
 %% is back takes part again from the next epoch on, and no epoch begins for it.
 -module(orbit_ledger).
 
--export([new/2, resumed/2, kept/1, plan/1, next_plan/1, epoch/1, credit/1, handle/2]).
+-export([new/2, plan/1, epoch/1, credit/1, handle/2]).
 
--export_type([ledger/0, kept/0, event/0, effect/0, ready/0, reason/0]).
+-export_type([ledger/0, event/0, effect/0, ready/0, reason/0]).
 
 %% The processes of a node: with its parts, and those that hand vertices on.
 -type ready() :: #{submaster := pid(), workers := #{orbit_part:id() => pid()}, gateways := [pid()]}.
@@ -66,9 +67,6 @@
 
 -opaque ledger() :: #ledger{}.
 
-%% What a master that takes the place of another needs.
--opaque kept() :: {orbit_part:epoch(), orbit_plan:plan(), #{node() => []}}.
-
 %% So often it is tried again.
 -define(VAIN, 20).
 
@@ -76,21 +74,9 @@
 -spec new(orbit_plan:plan(), Degree :: pos_integer()) -> ledger().
 new(Plan, Degree) -> #ledger{plan = Plan, degree = Degree}.
 
-%% @doc To be kept when an epoch has begun.
--spec kept(ledger()) -> kept().
-kept(#ledger{epoch = Epoch, plan = Plan, known = Known}) -> {Epoch, Plan, Known}.
-
-%% @doc What goes on from there; its next epoch has not begun.
--spec resumed(kept(), Degree :: pos_integer()) -> ledger().
-resumed({Epoch, Plan, Known}, Degree) -> #ledger{plan = Plan, degree = Degree, epoch = Epoch, known = Known}.
-
 %% @doc Where everything is in this epoch.
 -spec plan(ledger()) -> orbit_plan:plan().
 plan(#ledger{plan = Plan}) -> Plan.
-
-%% @doc Where everything will be in the next one, if nothing else is lost.
--spec next_plan(ledger()) -> orbit_plan:plan().
-next_plan(#ledger{plan = Plan, back = Back}) -> lists:foldr(fun orbit_plan:back/2, Plan, Back).
 
 %% @doc Which epoch this is: 1 if nothing was lost.
 -spec epoch(ledger()) -> orbit_part:epoch().
@@ -162,8 +148,8 @@ is_whole(1, #{size := Size, received := Received}, #ledger{degree = Degree}) ->
 is_whole(_, _, _) ->
     ok.
 
-next(#ledger{epoch = Epoch} = L) ->
-    Next = next_plan(L),
+next(#ledger{epoch = Epoch, plan = Plan, back = Back} = L) ->
+    Next = lists:foldr(fun orbit_plan:back/2, Plan, Back),
     {[{prepare, Epoch + 1, Next}],
      L#ledger{plan = Next, back = [], epoch = Epoch + 1, stage = preparing, ready = #{}, credit = orbit_credit:none(), results = #{}}}.
 

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc One part of the distributed hash table, and its credit: what a worker decides.
 %%
 %% A vertex that comes in brings credit, which is kept. If it is new it enters the table, and its image

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc Orbit in one process, with no messages: what all other modes must agree with. It shares nothing
 %% with them but the generators.
 -module(orbit_seq).

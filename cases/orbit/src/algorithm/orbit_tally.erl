@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc A partial result, and how two of them make one.
 %%
 %% Every worker has one, and they are added in whatever order they come: `add/2' is associative and

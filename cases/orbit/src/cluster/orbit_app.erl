@@ -1,6 +1,6 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc The application, which runs on every node. Its supervisor has a child for each run that the
-%% node takes part in ({@link orbit_host}), and owns the table in which a master finds where the one
-%% before it was ({@link orbit_master}).
+%% node takes part in ({@link orbit_host}).
 -module(orbit_app).
 -behaviour(application).
 -behaviour(supervisor).
@@ -18,6 +18,5 @@ stop(_) -> ok.
 %% @private
 -spec init([]) -> {ok, {supervisor:sup_flags(), []}}.
 init([]) ->
-    ?MODULE = ets:new(?MODULE, [named_table, public]),
     %% A kill each few milliseconds is no reason to give up.
     {ok, {#{strategy => one_for_one, intensity => 1000, period => 10}, []}}.

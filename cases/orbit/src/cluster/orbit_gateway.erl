@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc A relay between groups, several of them on each gateway node. It hands vertices on: to the
 %% worker that owns them if that is near, and otherwise to a gateway process of the next hop. It keeps
 %% nothing; the credit travels inside the message.

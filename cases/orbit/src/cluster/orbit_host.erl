@@ -1,10 +1,11 @@
-%% @doc What stands for a run on one node: the supervisor of its submaster, of the workers and gateway
-%% processes that this one has started, and on the first node of the master. Who is killed is
-%% started again; a host that is killed itself is started again by the application's supervisor.
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc What stands for a run on one node: the supervisor of its submaster, and of the workers and
+%% gateway processes that this one has started. Who is killed is started again; a host that is killed
+%% itself is started again by the application's supervisor.
 -module(orbit_host).
 -behaviour(supervisor).
 
--export([start/1, start_link/1, init/1, start_named/3, name/2]).
+-export([start_link/1, init/1, name/1]).
 -export([prepare/4, prepare_here/3, have/2, finish/2, over/3, stop/1]).
 
 -export_type([run/0, run_id/0, reason/0]).
@@ -15,6 +16,9 @@
 %% What every node needs of a run.
 -type run() :: #{
     id := run_id(),
+    %% who hears what has come of it, and the process that waits for that
+    master := reference(),
+    caller := pid(),
     generators := orbit_generators:name(),
     space := pos_integer(),
     %% at first
@@ -26,32 +30,15 @@
     _ => _
 }.
 
--type reason() :: {no_code | not_running | gave_up | unreachable, node()}.
+-type reason() :: {no_code | not_running | unreachable, node()}.
 
 -define(START_MS, 20_000).
 -define(STOP_MS, 10_000).
 -define(AGAIN_MS, 5).
-%% How long what was killed together with its supervisor may take to be gone.
--define(GONE_MS, 5_000).
 
-%% @doc The name of a process of a run, on each node of its own.
--spec name(submaster | master, run_id()) -> atom().
-name(submaster, RunId) -> list_to_atom("orbit_" ++ RunId);
-name(master, RunId) -> list_to_atom("orbit_" ++ RunId ++ "_master").
-
-%% @doc Starts the run on this node, if it is not there.
--spec start(run()) -> ok | again | {error, reason()}.
-start(#{id := RunId} = Run) ->
-    %% One that gives up says `shutdown', and stays down.
-    Spec = #{id => RunId, start => {?MODULE, start_link, [Run]}, type => supervisor, restart => transient},
-    try supervisor:start_child(orbit_app, Spec) of
-        {ok, _} -> ok;
-        {error, {already_started, _}} -> ok;
-        {error, already_present} -> {error, {gave_up, node()}};
-        {error, _} -> again
-    catch
-        exit:{_, {gen_server, call, [orbit_app | _]}} -> {error, {not_running, node()}}
-    end.
+%% @doc The name of a run's submaster, on each node of its own.
+-spec name(run_id()) -> atom().
+name(RunId) -> list_to_atom("orbit_" ++ RunId).
 
 %% @private
 -spec start_link(run()) -> supervisor:startlink_ret().
@@ -59,21 +46,9 @@ start_link(Run) -> supervisor:start_link(?MODULE, Run).
 
 %% @private
 -spec init(run()) -> {ok, {supervisor:sup_flags(), [supervisor:child_spec()]}}.
-init(#{plan := Plan} = Run) ->
-    [First | _] = orbit_plan:present(Plan),
-    Modules = [orbit_submaster | [orbit_master || First =:= node()]],
+init(Run) ->
     {ok, {#{strategy => one_for_one, intensity => 1000, period => 10},
-          [#{id => Module, start => {Module, start_link, [Run]}} || Module <- Modules]}}.
-
-%% @doc Starts a server under its name, when the one that was killed has given it up.
--spec start_named(atom(), module(), term()) -> {ok, pid()}.
-start_named(Name, Module, Arg) ->
-    case gen_server:start_link({local, Name}, Module, Arg, []) of
-        {ok, Pid} -> {ok, Pid};
-        {error, {already_started, Before}} ->
-            Ref = monitor(process, Before),
-            receive {'DOWN', Ref, process, _, _} -> start_named(Name, Module, Arg) after ?GONE_MS -> exit(already_started) end
-    end.
+          [#{id => submaster, start => {orbit_submaster, start_link, [Run]}}]}}.
 
 %% @doc Has an epoch prepared on a node, where the run is started if it is not there. Who is killed
 %% meanwhile is asked again when it is back.
@@ -95,12 +70,24 @@ prepare_again(Node, Run, Epoch, Plan) ->
 -spec prepare_here(run(), orbit_part:epoch(), orbit_plan:plan()) -> {ready, orbit_ledger:ready()} | old | again | {error, Why :: term()}.
 prepare_here(#{id := RunId} = Run, Epoch, Plan) ->
     case start(Run) of
-        ok -> gen_server:call(name(submaster, RunId), {prepare, Epoch, Plan}, ?START_MS);
+        ok -> gen_server:call(name(RunId), {prepare, Epoch, Plan}, ?START_MS);
         NotYet -> NotYet
     end.
 
+%% If it is not there.
+start(#{id := RunId} = Run) ->
+    Spec = #{id => RunId, start => {?MODULE, start_link, [Run]}, type => supervisor, restart => transient},
+    try supervisor:start_child(orbit_app, Spec) of
+        {ok, _} -> ok;
+        {error, {already_started, _}} -> ok;
+        %% If it is down it is being ended here: soon it can be started anew.
+        {error, _} -> again
+    catch
+        exit:{_, {gen_server, call, [orbit_app | _]}} -> {error, {not_running, node()}}
+    end.
+
 %% @doc Sees to it that the host of this process, its submaster, has these children and no other but
-%% itself and the master, and says which processes they are.
+%% itself, and says which processes they are.
 -spec have(pid(), [supervisor:child_spec()]) -> #{Id :: term() => pid()}.
 have(Host, Specs) ->
     Wanted = [Id || #{id := Id} <- Specs],
@@ -140,12 +127,10 @@ ended(RunId) ->
     try
         _ = supervisor:terminate_child(orbit_app, RunId),
         _ = supervisor:delete_child(orbit_app, RunId),
-        true = ets:delete(orbit_app, RunId),
         ok
     catch
-        %% Where the application has ended, the run has, and its table is gone.
-        exit:{_, {gen_server, call, [orbit_app | _]}} -> ok;
-        error:badarg -> ok
+        %% Where the application has ended, the run has.
+        exit:{_, {gen_server, call, [orbit_app | _]}} -> ok
     end.
 
 %% @doc Ends the run on this node.

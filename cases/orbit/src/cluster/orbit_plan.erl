@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc Who is where: the nodes of a run, their groups, the ways between them, and the parts of the
 %% table, as data. It is what becomes of it when nodes are lost, too.
 %%
@@ -20,7 +21,7 @@
 -module(orbit_plan).
 
 -export([new/4, without/2, back/2, present/1, absent/2, groups/1, neighbours/2, hops/2, above/2, below/2]).
--export([parts/1, parts/2, relays/2, sizes/3, format_error/1]).
+-export([parts/1, parts/2, relays/2, format_error/1]).
 
 -export_type([plan/0, mode/0, options/0, reason/0]).
 
@@ -176,14 +177,6 @@ relays(Node, #{workers := Workers} = Plan) ->
         [_, _ | _] -> Workers;
         _ -> 0
     end.
-
-%% @doc How many nodes the home groups of a run have.
--spec sizes(mode(), Nodes :: pos_integer(), Size :: pos_integer()) -> [pos_integer(), ...].
-sizes(Mode, Count, Size) ->
-    %% Which nodes they are makes no difference.
-    Nodes = [list_to_atom("n" ++ integer_to_list(N)) || N <- lists:seq(1, Count)],
-    {ok, Homes, _} = laid_out(Mode, Nodes, Size, orbit),
-    [length(Home) || Home <- Homes].
 
 %% @doc One plain sentence.
 -spec format_error(reason()) -> unicode:chardata().

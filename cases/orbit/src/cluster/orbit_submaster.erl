@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc What speaks for a run on one node, and hands on to those below it in the tree that the ways to
 %% the master's node make ({@link orbit_plan}): down goes what the master tells, up goes credit, what
 %% has come of it, and what was lost.
@@ -9,13 +10,16 @@
 %% below that are ready, and when all are the submasters of all neighbours, by pid, and reports what goes,
 %% also if only the connection does: that begins the next epoch. So nothing that carries credit is lost unseen.
 %%
-%% It ends the run on its node when that is over elsewhere: when a neighbour's submaster has ended in
-%% order, when the master's node is gone, or when what it reported has led to nothing.
+%% It ends the run on its node when that is over elsewhere: when the caller of the run is gone, when a
+%% neighbour's submaster has ended in order, when the master's node is gone, or when what it reported has
+%% led to nothing.
 -module(orbit_submaster).
 -behaviour(gen_server).
 
 -export([start_link/1, tell/2, quiet/1, loss/3]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
+
+-define(NOT_READY, #{workers => #{}, gateways => []}).
 
 -record(state, {
     run :: orbit_host:run(),
@@ -25,7 +29,7 @@
     epoch = 0 :: orbit_part:epoch(),
     plan :: orbit_plan:plan(),
     %% of this epoch: own ones, and the nodes of others
-    own = #{workers => #{}, gateways => []} :: map(),
+    own = ?NOT_READY :: map(),
     watched = #{} :: #{reference() => own | node()},
     %% parts whose results are to come, and those that are there
     owing = [] :: [orbit_part:id()],
@@ -41,35 +45,48 @@
 -define(TRIES, 5).
 -define(AGAIN_MS, 50).
 -define(SILENT_MS, 1_000).
+%% How long what was killed together with its supervisor may take to be gone.
+-define(GONE_MS, 5_000).
 
 %% @doc Starts it, for a host.
--spec start_link(orbit_host:run()) -> {ok, pid()}.
+-spec start_link(orbit_host:run()) -> gen_server:start_ret().
 start_link(#{id := RunId} = Run) ->
-    orbit_host:start_named(orbit_host:name(submaster, RunId), ?MODULE, {Run, self()}).
+    case gen_server:start_link({local, orbit_host:name(RunId)}, ?MODULE, {Run, self()}, []) of
+        {error, {already_started, Before}} ->
+            %% It ends: the host that had it was killed, and the news is on its way.
+            Ref = monitor(process, Before),
+            receive {'DOWN', Ref, process, _, _} -> start_link(Run) after ?GONE_MS -> exit(already_started) end;
+        Started -> Started
+    end.
 
 %% @doc Tells the one of this node.
 -spec tell(orbit_host:run_id(), term()) -> ok.
-tell(RunId, Message) -> gen_server:cast(orbit_host:name(submaster, RunId), Message).
+tell(RunId, Message) -> gen_server:cast(orbit_host:name(RunId), Message).
 
 %% @doc It watches nothing any more.
 -spec quiet(orbit_host:run_id()) -> ok.
 quiet(RunId) ->
-    try gen_server:call(orbit_host:name(submaster, RunId), quiet)
+    try gen_server:call(orbit_host:name(RunId), quiet)
     catch exit:_ -> ok
     end.
 
 %% @private
 -spec init({orbit_host:run(), pid()}) -> {ok, #state{}}.
-init({#{id := RunId, plan := Plan} = Run, Host}) ->
+init({#{id := RunId, plan := Plan, caller := Caller} = Run, Host}) ->
+    _ = [monitor(process, Caller, [{tag, caller_gone}]) || node(Caller) =:= node()],
     _ = erlang:send_after(?ORPHAN_MS, self(), {orphan, 0}),
     _ = erlang:send_after(?SEEK_MS, self(), seek),
-    {ok, #state{run = Run, host = Host, name = orbit_host:name(submaster, RunId), plan = Plan}}.
+    {ok, #state{run = Run, host = Host, name = orbit_host:name(RunId), plan = Plan}}.
 
 %% @private
 -spec handle_call({prepare, orbit_part:epoch(), orbit_plan:plan()} | quiet, gen_server:from(), #state{}) ->
     {reply, {ready, orbit_ledger:ready()} | old | ok, #state{}}.
 handle_call({prepare, Epoch, Plan}, _, #state{epoch = Before} = S) when Epoch > Before ->
-    prepared((unwatched(S))#state{epoch = Epoch, plan = Plan, owing = [], tally = orbit_tally:none()});
+    prepared((unwatched(S))#state{epoch = Epoch, plan = Plan, own = ?NOT_READY, owing = [], tally = orbit_tally:none()});
+handle_call({prepare, Epoch, _}, _, #state{epoch = Epoch, own = #{submaster := _} = Is} = S) ->
+    %% Whoever has asked before was killed, and has told nobody what it heard from here and below.
+    ok = prepare_below(S),
+    {reply, {ready, Is}, S};
 handle_call({prepare, _, _}, _, S) ->
     {reply, old, S};
 handle_call(quiet, _, S) ->
@@ -103,7 +120,7 @@ handle_cast({result, _, _, _}, S) ->
     {noreply, S}.
 
 %% @private
--spec handle_info({'DOWN', reference(), process, pid(), term()} | {orphan, orbit_part:epoch()} | seek, #state{}) -> {noreply, #state{}}.
+-spec handle_info({'DOWN' | caller_gone, reference(), process, pid(), term()} | {orphan, orbit_part:epoch()} | seek, #state{}) -> {noreply, #state{}}.
 handle_info({'DOWN', Ref, process, _, Why}, #state{watched = Watched, epoch = Epoch, plan = Plan} = S) ->
     [First | _] = orbit_plan:present(Plan),
     case maps:take(Ref, Watched) of
@@ -119,6 +136,9 @@ handle_info({'DOWN', Ref, process, _, Why}, #state{watched = Watched, epoch = Ep
             end;
         error -> {noreply, S}
     end;
+handle_info({caller_gone, _, process, _, _}, #state{run = #{id := RunId}, plan = Plan} = S) ->
+    _ = spawn(orbit_host, finish, [RunId, Plan]),
+    {noreply, unwatched(S)};
 handle_info({orphan, Epoch}, #state{epoch = Epoch} = S) ->
     {noreply, over(S)};
 handle_info({orphan, _}, S) ->
@@ -144,7 +164,7 @@ loss(Node, Epoch, Why) ->
 prepared(#state{run = #{id := RunId} = Run, epoch = Epoch, plan = Plan, host = Host} = S) ->
     case grouped([Group || {Name, [Senior | _]} = Group <- orbit_plan:groups(Plan), Name =/= none, Senior =:= node()]) of
         ok ->
-            _ = [spawn_link(fun() -> below(Node, Run, Epoch, Plan) end) || Node <- orbit_plan:below(node(), Plan)],
+            ok = prepare_below(S),
             Are = orbit_host:have(Host, children(Run, Plan)),
             Is = #{submaster => self(), workers => maps:from_list([{Part, Pid} || {{part, Part}, Pid} <- maps:to_list(Are)]),
                    gateways => [Pid || {{gateway, _}, Pid} <- maps:to_list(Are)]},
@@ -157,6 +177,9 @@ prepared(#state{run = #{id := RunId} = Run, epoch = Epoch, plan = Plan, host = H
             ok = tell(RunId, {up, {vain, Epoch, Reason}}),
             {reply, old, S}
     end.
+
+prepare_below(#state{run = Run, epoch = Epoch, plan = Plan}) ->
+    lists:foreach(fun(Node) -> spawn_link(fun() -> below(Node, Run, Epoch, Plan) end) end, orbit_plan:below(node(), Plan)).
 
 children(Run, Plan) ->
     [#{id => {part, Part}, start => {orbit_worker, start_link, [Part, Run]}} || Part <- orbit_plan:parts(node(), Plan)] ++
@@ -248,9 +271,9 @@ when_collected(#state{owing = [], epoch = Epoch, tally = Tally, run = #{survey :
 when_collected(S) ->
     S.
 
-up(Event, #state{plan = Plan, run = #{id := RunId}, name = Name}) ->
+up(Event, #state{plan = Plan, run = Run, name = Name}) ->
     case orbit_plan:above(node(), Plan) of
-        none -> gen_server:cast(orbit_host:name(master, RunId), Event);
+        none -> orbit_master:tell(Run, Event);
         Node -> gen_server:cast({Name, Node}, {up, Event})
     end.
 

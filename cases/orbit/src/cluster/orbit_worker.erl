@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc The process of one part of the table ({@link orbit_part}).
 %%
 %% After a moment without a message all credit goes back: the shorter the moment, the sooner the end is
