@@ -1,0 +1,569 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc What measures a node that is watched. It is put into the running node by
+%% `code:load_binary', stands alone, and takes functions of OTP that every node has loaded: it
+%% works in embedded mode, and no file is touched.
+%%
+%% Promised: it measures when it is asked and at no other time; meanwhile the node pays for the times of
+%% its schedulers being counted, and for a logger handler that adds to a counter and never
+%% blocks. It is gone when the last process that asked for it has left or is lost, in whatever
+%% way: with it go its process, its handler, its module, and the counting, unless others count too.
+%% The longest mailboxes are looked for among 5,000 processes at a time, the next
+%% 5,000 the next time, and nowhere where there are more than a million. What other applications say, such as Mnesia, has half a second;
+%% what comes later is left out of the answer.
+%%
+%% Not promised: that nothing stays if it is killed by force on its node. Its handler and module do then, until
+%% the next agent there ends.
+%%
+%% The answer is raw: counters count from some time on. What they mean says {@link atoll_watch_metric}.
+-module(atoll_watch_agent).
+
+-behaviour(gen_server).
+
+-export([start/0, log/2, explore/1]).
+-export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
+
+-export_type([sample/0, reading/0, request/0, answer/0, question/0]).
+
+%% Supervisors are asked by what they answer to.
+%% Who asks another application ends with exit/1 by design.
+-dialyzer({nowarn_function, others/0}).
+
+-type reading() :: {Name :: atom(), number()} | {Name :: atom(), Label :: atom() | binary(), number()}.
+
+-type sample() :: #{
+    %% Monotonic time there, in microseconds.
+    at := integer(),
+    %% Unlike that of any other life of the node.
+    life := term(),
+    %% The nodes that it knows: connected visibly, members, and members of its groups.
+    peers := [node()],
+    readings := [reading()]
+}.
+
+-type request() :: {sample, Watcher :: pid(), Md5 :: binary()} | {leave, Watcher :: pid()}.
+%% It comes as `{atoll_watch_agent, From, Request}', and `{From, Answer}' goes to the alias From.
+-type answer() :: {ok, sample()} | {error, other_version} | ok.
+
+%% A process is named by its text or the name that it is registered by.
+-type question() ::
+    {processes, memory | reductions | message_queue_len, Most :: pos_integer()}
+    | {process, string()}
+    | {tables, Most :: pos_integer()}
+    | {supervision, top | string()}.
+
+-record(state, {
+    watchers = #{} :: #{pid() => reference()},
+    %% One for each level.
+    logged :: counters:counters_ref(),
+    %% Those that this round has still to look at, and what it has found.
+    unseen = [] :: [pid()],
+    found = {[], 0, 0} :: mailboxes(),
+    %% Of the last whole round; none where there are too many processes.
+    mailboxes = {[], 0, 0} :: mailboxes() | none
+}).
+
+%% The longest, longest first; the messages in all; how many processes are suspended.
+-type mailboxes() :: {[{Messages :: pos_integer(), pid()}], non_neg_integer(), non_neg_integer()}.
+
+-define(LEVELS, [emergency, alert, critical, error, warning, notice, info, debug]).
+-define(LONGEST, 5).
+-define(LOOKED_AT, 5000).
+-define(MAX_PROCESSES, 1000000).
+-define(OTHERS_MS, 500).
+-define(MAX_LABEL, 60).
+-define(PURGES, 1000).
+
+%% Of a question about what runs here: what it may look at, and the memory that it may take, in words.
+-define(EXPLORED, 100000).
+-define(EXPLORE_MS, 1000).
+-define(EXPLORE_WORDS, 20000000).
+-define(RELATED, 100).
+-define(TREE, {500, 5}).
+-define(TREE_MS, 3000).
+-define(CHILDREN, 200).
+-define(SUPERVISOR_MS, 500).
+
+%% @doc Starts it. Its module goes when nobody asks it within a minute.
+-spec start() -> ok.
+start() ->
+    case gen_server:start({local, ?MODULE}, ?MODULE, [], []) of
+        {ok, _} -> ok;
+        {error, {already_started, _}} -> ok
+    end.
+
+%% @private Called by whoever logs.
+-spec log(logger:log_event(), logger:handler_config()) -> ok.
+log(#{level := Level}, #{config := Counters}) ->
+    counters:add(Counters, index(Level, ?LEVELS, 1), 1).
+
+index(Level, [Level | _], N) -> N;
+index(Level, [_ | Levels], N) -> index(Level, Levels, N + 1).
+
+%% @private
+-spec init([]) -> {ok, #state{}, timeout()}.
+init([]) ->
+    %% Not that of whoever asked for it: it may be on another node.
+    true = group_leader(whereis(init), self()),
+    _ = process_flag(trap_exit, true),
+    _ = erlang:system_flag(scheduler_wall_time, true),
+    Counters = counters:new(length(?LEVELS), [write_concurrency]),
+    %% One that was killed has left its own.
+    _ = logger:remove_handler(?MODULE),
+    ok = logger:add_handler(?MODULE, ?MODULE, #{config => Counters}),
+    {ok, #state{logged = Counters}, 60000}.
+
+%% @private
+-spec handle_call(term(), gen_server:from(), #state{}) -> no_return().
+handle_call(Request, _From, _) -> error({unknown_call, Request}).
+
+%% @private
+-spec handle_cast(term(), #state{}) -> no_return().
+handle_cast(Message, _) -> error({unknown_message, Message}).
+
+%% @private A question is no call of gen_server's: an answer to one would make the node connect with a
+%% watcher that it has just lost.
+-spec handle_info({?MODULE, reference(), request()} | {'DOWN', reference(), process, pid(), term()} | timeout | term(), #state{}) ->
+    {noreply, #state{}} | {stop, normal, #state{}}.
+handle_info({?MODULE, From, Request}, State0) ->
+    {Answer, State} = answer(Request, State0),
+    _ = erlang:send(From, {From, Answer}, [noconnect, nosuspend]),
+    unless_alone(State);
+handle_info({'DOWN', _, process, Watcher, _}, State) ->
+    unless_alone(left(Watcher, State));
+handle_info(timeout, State) ->
+    {stop, normal, State};
+%% What others have sent it, whom it never asked.
+handle_info(_, State) ->
+    unless_alone(State).
+
+unless_alone(#state{watchers = Watchers} = State) when map_size(Watchers) =:= 0 -> {stop, normal, State};
+unless_alone(State) -> {noreply, State}.
+
+answer({sample, Watcher, Md5}, State) ->
+    case ?MODULE:module_info(md5) of
+        Md5 ->
+            {Sample, Measured} = sample(State),
+            {{ok, Sample}, watched(Watcher, Measured)};
+        _ ->
+            {{error, other_version}, State}
+    end;
+answer({leave, Watcher}, State) ->
+    {ok, left(Watcher, State)}.
+
+watched(Watcher, #state{watchers = Watchers} = State) when is_map_key(Watcher, Watchers) ->
+    State;
+watched(Watcher, #state{watchers = Watchers} = State) ->
+    State#state{watchers = Watchers#{Watcher => monitor(process, Watcher)}}.
+
+left(Watcher, #state{watchers = Watchers} = State) ->
+    case maps:take(Watcher, Watchers) of
+        {Ref, Others} ->
+            _ = demonitor(Ref, [flush]),
+            State#state{watchers = Others};
+        error ->
+            State
+    end.
+
+%% @private A process that runs OTP's code alone takes the module away, and has the name
+%% meanwhile: an agent that starts then would lose its code. It tries again while a process is
+%% still in log/2, which a purge that does not ask would kill.
+-spec terminate(term(), #state{}) -> ok.
+terminate(_Reason, _State) ->
+    _ = logger:remove_handler(?MODULE),
+    _ = erlang:system_flag(scheduler_wall_time, false),
+    true = unregister(?MODULE),
+    Purges = [fun code:soft_purge/1, lists:duplicate(?PURGES, ?MODULE)],
+    Last = spawn(lists, zipwith3, [fun erlang:apply/3, [code, lists], [delete, any], [[?MODULE], Purges]]),
+    try register(?MODULE, Last) of
+        true -> ok
+    catch
+        %% It is done already.
+        error:badarg -> ok
+    end.
+
+sample(#state{logged = Counters} = State0) ->
+    State = looked(State0),
+    {Others, Peers} = others(),
+    {
+        #{
+            at => erlang:monotonic_time(microsecond),
+            life => {os:getpid(), erlang:system_info(creation), erlang:system_info(start_time)},
+            peers => lists:usort(nodes() ++ Peers),
+            readings => lists:append([
+                plain(), memory(), allocators(), schedulers(), work(), connections(), mailboxes(State),
+                [{log_events, Level, counters:get(Counters, N)} || {N, Level} <- numbered(?LEVELS)],
+                Others
+            ])
+        },
+        State
+    }.
+
+numbered(List) -> lists:zip(lists:seq(1, length(List)), List).
+
+%% The machine
+
+plain() ->
+    #{count := Count, memory := Memory} = persistent_term:info(),
+    [{Name, erlang:system_info(Key)} || {Name, Key} <- [
+        {processes, process_count}, {processes_limit, process_limit}, {ports, port_count}, {ports_limit, port_limit},
+        {atoms, atom_count}, {atoms_limit, atom_limit}, {ets_tables, ets_count}, {ets_tables_limit, ets_limit},
+        {schedulers_online, schedulers_online}, {dirty_cpu_schedulers_online, dirty_cpu_schedulers_online},
+        {dirty_io_schedulers, dirty_io_schedulers}, {dist_buffer_limit, dist_buf_busy_limit}
+    ]] ++ [{modules, length(erlang:loaded())}, {persistent_terms, Count}, {persistent_terms_memory, Memory}].
+
+memory() ->
+    [{Name, Bytes} || {Kind, Bytes} <- erlang:memory(), {Name, Is} <- memories(), Is =:= Kind].
+
+memories() ->
+    [
+        {memory_total, total}, {memory_processes, processes}, {memory_processes_used, processes_used}, {memory_system, system},
+        {memory_atoms, atom}, {memory_atoms_used, atom_used}, {memory_binaries, binary}, {memory_code, code}, {memory_ets, ets}
+    ].
+
+%% Some are switched off, and have nothing to say.
+allocators() ->
+    lists:append([
+        [{allocator_carriers, Allocator, sum(Said, fun carriers/1)}, {allocator_blocks, Allocator, sum(Said, fun blocks/1)}]
+     || Allocator <- erlang:system_info(alloc_util_allocators), Said <- [erlang:system_info({allocator_sizes, Allocator})], is_list(Said)
+    ]).
+
+sum(Instances, Of) ->
+    lists:sum([Of(Sizes) || {instance, _, Kinds} <- Instances, {Kind, Sizes} <- Kinds, lists:member(Kind, [mbcs, mbcs_pool, sbcs])]).
+
+carriers(Sizes) -> element(2, lists:keyfind(carriers_size, 1, Sizes)).
+
+%% Blocks of several kinds may lie in one carrier.
+blocks(Sizes) ->
+    lists:sum([element(2, lists:keyfind(size, 1, Of)) || {blocks, Blocks} <- Sizes, {_, Of} <- Blocks]).
+
+schedulers() ->
+    Normal = erlang:system_info(schedulers),
+    Cpu = Normal + erlang:system_info(dirty_cpu_schedulers),
+    Queues = erlang:statistics(run_queue_lengths_all),
+    Tasks = erlang:statistics(active_tasks_all),
+    [{run_queue, queue(N, Normal), Length} || {N, Length} <- numbered(Queues)] ++
+    [{active_tasks, queue(N, Normal), Count} || {N, Count} <- numbered(Tasks)] ++
+    [{run_queue_total, lists:sum(Queues)}, {active_tasks_total, lists:sum(Tasks)}] ++
+    lists:append([
+        [{scheduler_active, Label, Active}, {scheduler_time, Label, Total}]
+     || {N, Active, Total} <- times(erlang:statistics(scheduler_wall_time_all)), Label <- [scheduler(N, Normal, Cpu)]
+    ]).
+
+%% Somebody has switched it off.
+times(undefined) -> [];
+times(Times) -> Times.
+
+queue(N, Normal) when N =< Normal -> label("normal_", N);
+queue(N, Normal) when N =:= Normal + 1 -> dirty_cpu;
+queue(_, _) -> dirty_io.
+
+scheduler(N, Normal, _) when N =< Normal -> label("normal_", N);
+scheduler(N, Normal, Cpu) when N =< Cpu -> label("dirty_cpu_", N - Normal);
+scheduler(N, _, Cpu) -> label("dirty_io_", N - Cpu).
+
+label(Text, N) -> list_to_binary([Text, integer_to_list(N)]).
+
+work() ->
+    {Reductions, _} = erlang:statistics(reductions),
+    {Switches, _} = erlang:statistics(context_switches),
+    {Collections, Words, _} = erlang:statistics(garbage_collection),
+    {{input, In}, {output, Out}} = erlang:statistics(io),
+    {Runtime, _} = erlang:statistics(runtime),
+    {Uptime, _} = erlang:statistics(wall_clock),
+    [
+        {reductions, Reductions}, {context_switches, Switches}, {garbage_collections, Collections},
+        {garbage_collected, Words * erlang:system_info(wordsize)}, {io_in, In}, {io_out, Out}, {cpu_time, Runtime}, {uptime, Uptime}
+    ].
+
+%% Connections. Of one that a process drives OTP's functions know nothing here.
+
+connections() ->
+    [{nodes_visible, length(nodes())}, {nodes_hidden, length(nodes(hidden))}] ++
+    lists:append([connection(Peer, inet:getstat(Port)) || {Peer, Port} <- erlang:system_info(dist_ctrl), is_port(Port)]).
+
+connection(Peer, {ok, Stat}) ->
+    [{Name, Peer, Value} || {Key, Name} <- [
+        {recv_oct, dist_in}, {send_oct, dist_out}, {recv_cnt, dist_packets_in}, {send_cnt, dist_packets_out}, {send_pend, dist_queue}
+    ], {Is, Value} <- Stat, Is =:= Key];
+connection(_, {error, _}) ->
+    [].
+
+%% Mailboxes
+
+%% Looks at some more processes.
+looked(#state{unseen = []} = State) ->
+    case erlang:system_info(process_count) =< ?MAX_PROCESSES of
+        true -> looked(processes(), State);
+        false -> State#state{mailboxes = none}
+    end;
+looked(#state{unseen = Unseen} = State) ->
+    looked(Unseen, State).
+
+looked(Pids, #state{found = Found} = State) ->
+    {Now, Later} = split(?LOOKED_AT, Pids),
+    case {lists:foldl(fun look/2, Found, Now), Later} of
+        {Whole, []} -> State#state{unseen = [], found = {[], 0, 0}, mailboxes = Whole};
+        {Part, _} -> State#state{unseen = Later, found = Part}
+    end.
+
+split(N, List) when length(List) > N -> lists:split(N, List);
+split(_, List) -> {List, []}.
+
+look(Pid, {Longest, Messages, Suspended} = Found) ->
+    case erlang:process_info(Pid, [message_queue_len, status]) of
+        [{_, 0}, {_, Status}] -> {Longest, Messages, Suspended + is_suspended(Status)};
+        [{_, N}, {_, Status}] -> {longest({N, Pid}, Longest), Messages + N, Suspended + is_suspended(Status)};
+        undefined -> Found
+    end.
+
+is_suspended(suspended) -> 1;
+is_suspended(_) -> 0.
+
+longest(One, Longest) -> lists:sublist(lists:reverse(lists:sort([One | Longest])), ?LONGEST).
+
+mailboxes(#state{mailboxes = none}) ->
+    [];
+mailboxes(#state{mailboxes = {Longest, Messages, Suspended}}) ->
+    [{mailbox_longest, lists:max([0 | [N || {N, _} <- Longest]])}, {mailbox_messages, Messages}, {processes_suspended, Suspended}] ++
+    [{mailbox, process(Pid), N} || {N, Pid} <- Longest].
+
+process(Pid) ->
+    case erlang:process_info(Pid, registered_name) of
+        {_, Name} -> cut(atom_to_list(Name));
+        _ -> cut([pid_to_list(Pid) | begun(proc_lib:translate_initial_call(Pid))])
+    end.
+
+begun({M, F, A}) -> [$\s, atom_to_list(M), $:, atom_to_list(F), $/, integer_to_list(A)].
+
+cut(Text) -> unicode:characters_to_binary(lists:sublist(unicode:characters_to_list(Text), ?MAX_LABEL)).
+
+%% Other applications
+
+%% Each is asked by a process that can be given up: one that hangs costs its own readings.
+others() ->
+    Asked = [spawn_monitor(fun() -> exit(try {told, Ask()} catch _:_ -> failed end) end) || {Name, Ask} <- [
+        {atoll_sup, fun atoll/0}, {mnesia_sup, fun mnesia/0}, {memsup, fun memsup/0}, {disksup, fun disksup/0}, {cpu_sup, fun cpu_sup/0}
+    ], whereis(Name) =/= undefined],
+    Deadline = erlang:monotonic_time(millisecond) + ?OTHERS_MS,
+    {Readings, Peers} = lists:unzip([told(One, max(0, Deadline - erlang:monotonic_time(millisecond))) || One <- Asked]),
+    {lists:append(Readings), lists:append(Peers)}.
+
+%% What is wrong with another application, or with another version of it, is for others to find: none
+%% of it is logged.
+told({Pid, Ref}, Ms) ->
+    receive
+        {'DOWN', Ref, process, Pid, {told, {Readings, Peers}}} -> {Readings, Peers};
+        {'DOWN', Ref, process, Pid, {told, Readings}} -> {Readings, []};
+        {'DOWN', Ref, process, Pid, _} -> {[], []}
+    after Ms ->
+        true = demonitor(Ref, [flush]),
+        true = exit(Pid, kill),
+        {[], []}
+    end.
+
+%% They may not be installed where this is compiled.
+other(M, F, A) -> apply(M, F, A).
+
+mnesia() ->
+    [{Name, other(mnesia, system_info, [Key])} || {Name, Key} <- [
+        {mnesia_commits, transaction_commits}, {mnesia_failures, transaction_failures}, {mnesia_restarts, transaction_restarts},
+        {mnesia_log_writes, transaction_log_writes}
+    ]] ++
+    [{Name, length(other(mnesia, system_info, [Key]))} || {Name, Key} <- [
+        {mnesia_tables, tables}, {mnesia_nodes, db_nodes}, {mnesia_nodes_running, running_db_nodes}
+    ]].
+
+memsup() ->
+    Data = other(memsup, get_system_memory_data, []),
+    [{Name, Bytes} || {Name, Keys} <- [
+        {os_memory, [system_total_memory, total_memory]}, {os_memory_available, [available_memory, free_memory]}
+    ], [Bytes | _] <- [[B || Key <- Keys, {K, B} <- Data, K =:= Key]]].
+
+disksup() ->
+    lists:append([
+        [{os_disk, Label, Kb * 1024}, {os_disk_used, Label, Percent / 100}]
+     || {Id, Kb, Percent} <- other(disksup, get_disk_data, []), Label <- [cut(Id)]
+    ]).
+
+%% In 256ths.
+cpu_sup() ->
+    [{Name, other(cpu_sup, F, []) / 256} || {Name, F} <- [{os_load_1, avg1}, {os_load_5, avg5}, {os_load_15, avg15}]].
+
+%% With the nodes that it knows.
+atoll() ->
+    Members = other(atoll, members, []),
+    Groups = other(s_group, own_s_groups, []),
+    Links = other(atoll, links, []),
+    Kinds = [kind(Kind) || #{kind := Kind} <- Links],
+    Relay = other(atoll_dist, relay, []),
+    Readings =
+        [{atoll_members, length(Members)}, {atoll_neighbours, length(other(atoll, neighbours, []))}, {atoll_groups, length(Groups)}] ++
+        [{atoll_connections, Kind, length([K || K <- Kinds, K =:= Kind])} || Kind <- lists:usort(Kinds)] ++
+        [{atoll_round_trip, Peer, Us} || #{node := Peer, rtt_us := Us} <- Links, is_integer(Us)] ++
+        [{Name, Peer, Bytes} || #{node := Peer, kind := Kind} = Link <- Links, Kind =/= stock,
+                                {Name, Key} <- [{dist_in, bytes_in}, {dist_out, bytes_out}], Bytes <- [maps:get(Key, Link)], is_integer(Bytes)] ++
+        [{atoll_names, Count} || #{names := Count} <- [other(atoll_name, info, [])]] ++
+        [{Name, total(Value)} || {Name, Key} <- relays(), {ok, Value} <- [maps:find(Key, Relay)]],
+    {Readings, lists:append([Members | [Nodes || {_, Nodes} <- Groups]]) -- [node()]}.
+
+kind({Kind, _}) -> Kind;
+kind(Kind) -> Kind.
+
+relays() ->
+    [{atoll_relay_circuits, circuits}, {atoll_relay_opened, opened}, {atoll_relay_queue, queue}, {atoll_relay_held, held},
+     {atoll_relay_budget, budget}, {atoll_relay_forwarded, bytes}, {atoll_relay_refused, refused}, {atoll_relay_lost, lost},
+     {atoll_relay_dropped, dropped}].
+
+%% Some are counted by reason.
+total(#{} = ByReason) -> lists:sum(maps:values(ByReason));
+total(Count) -> Count.
+
+%% What runs here
+
+%% @doc Answers a question about what runs here, in the calling process: by functions that change nothing, within bounds
+%% of time, of what is looked at, and of memory. Neither messages nor states of processes are read.
+-spec explore(question()) -> map() | not_found.
+explore(Question) ->
+    _ = process_flag(max_heap_size, #{size => ?EXPLORE_WORDS, kill => true, error_logger => false}),
+    _ = process_flag(priority, low),
+    explored(Question).
+
+explored({processes, Item, Most}) ->
+    Pids = processes(),
+    {Values, Seen} = explored(Pids, fun(Pid) -> erlang:process_info(Pid, Item) end, ?EXPLORED, late(?EXPLORE_MS), [], 0),
+    #{total => length(Pids), looked_at => Seen, items => [Is || {_, Pid} <- lists:sublist(lists:reverse(lists:sort(Values)), Most), Is <- [process_row(Pid)], Is =/= not_found]};
+explored({process, Text}) ->
+    case pid_of(Text) of
+        Pid when is_pid(Pid), node(Pid) =:= node() -> whole_process(Pid, process_row(Pid));
+        _ -> not_found
+    end;
+explored({tables, Most}) ->
+    Tables = ets:all(),
+    {Values, Seen} = explored(Tables, fun(Table) -> case ets:info(Table, memory) of undefined -> undefined; Words -> {memory, Words} end end, ?EXPLORED, late(?EXPLORE_MS), [], 0),
+    #{total => length(Tables), looked_at => Seen, items => [table_row(Info) || {_, Table} <- lists:sublist(lists:reverse(lists:sort(Values)), Most), Info <- [ets:info(Table)], Info =/= undefined]};
+explored({supervision, top}) ->
+    Tops = [{App, Pid, Module} || {App, _, _} <- lists:sort(application:which_applications(?SUPERVISOR_MS)), {Pid, Module} <- [top(application_controller:get_master(App))], is_pid(Pid)],
+    {Items, {_, _, Omitted}} = lists:mapfoldl(fun({App, Pid, Module}, Left0) ->
+        {#{children := [Child]}, Left} = one_more(Left0, fun(Left1) ->
+            {Child, Left2} = supervised({App, Pid, supervisor, [Module]}, element(2, ?TREE) - 1, Left1),
+            {#{children => [Child]}, Left2}
+        end, #{children => [entry({App, Pid, supervisor, [Module]})]}),
+        {Child#{id => text(App), type => application}, Left}
+    end, {element(1, ?TREE), late(?TREE_MS), 0}, Tops),
+    #{items => Items, omitted => Omitted};
+explored({supervision, Text}) ->
+    case pid_of(Text) of
+        Pid when is_pid(Pid), node(Pid) =:= node() ->
+            {Item, {_, _, Omitted}} = supervised({Text, Pid, supervisor, []}, element(2, ?TREE), {element(1, ?TREE), late(?TREE_MS), 0}),
+            #{items => [Item], omitted => Omitted};
+        _ ->
+            not_found
+    end.
+
+late(Ms) -> erlang:monotonic_time(millisecond) + Ms.
+
+explored([One | More], Value, Left, Late, Found, Seen) when Left > 0 ->
+    case Seen rem 1000 =:= 999 andalso erlang:monotonic_time(millisecond) > Late of
+        true -> {Found, Seen};
+        false ->
+            case Value(One) of
+                {_, N} -> explored(More, Value, Left - 1, Late, [{N, One} | Found], Seen + 1);
+                undefined -> explored(More, Value, Left - 1, Late, Found, Seen + 1)
+            end
+    end;
+explored(_, _, _, _, Found, Seen) ->
+    {Found, Seen}.
+
+pid_of(Text) ->
+    try list_to_pid(Text) catch error:badarg -> try whereis(list_to_existing_atom(Text)) catch error:badarg -> undefined end end.
+
+process_row(Pid) ->
+    case erlang:process_info(Pid, [memory, reductions, message_queue_len, status, current_function]) of
+        [{_, Memory}, {_, Reductions}, {_, Queue}, {_, Status}, {_, Current}] ->
+            #{pid => text(Pid), name => name(Pid), initial_call => mfa(proc_lib:translate_initial_call(Pid)), current => mfa(Current), memory => Memory,
+              reductions => Reductions, message_queue => Queue, status => text(Status)};
+        undefined ->
+            not_found
+    end.
+
+whole_process(_, not_found) ->
+    not_found;
+whole_process(Pid, Row) ->
+    case erlang:process_info(Pid, [heap_size, stack_size, total_heap_size, priority, trap_exit, group_leader, current_stacktrace]) of
+        [{_, Heap}, {_, Stack}, {_, Total}, {_, Priority}, {_, Traps}, {_, Leader}, {_, Trace}] ->
+            {Links, Monitors, By} = {related(Pid, links), related(Pid, monitors), related(Pid, monitored_by)},
+            Row#{
+                heap => Heap, stack => Stack, total_heap => Total, priority => text(Priority), trap_exit => Traps, group_leader => text(Leader),
+                links => first(Links), monitors => first(Monitors), monitored_by => first(By),
+                omitted => lists:sum([max(0, length(List) - ?RELATED) || List <- [Links, Monitors, By]]),
+                stacktrace => [#{function => mfa({M, F, case A of _ when is_list(A) -> length(A); _ -> A end}),
+                                 file => case lists:keyfind(file, 1, At) of {_, File} -> cut(File); false -> null end,
+                                 line => case lists:keyfind(line, 1, At) of {_, Line} -> Line; false -> null end} || {M, F, A, At} <- Trace]
+            };
+        undefined ->
+            not_found
+    end.
+
+related(Pid, Item) ->
+    case erlang:process_info(Pid, Item) of
+        {_, Related} -> Related;
+        undefined -> []
+    end.
+
+first(Related) -> [related(Is) || Is <- lists:sublist(Related, ?RELATED)].
+
+related({_, {Name, Node}}) -> cut([atom_to_list(Name), $@, atom_to_list(Node)]);
+related({_, Is}) -> text(Is);
+related(Is) -> text(Is).
+
+name(Pid) ->
+    case erlang:process_info(Pid, registered_name) of
+        {_, Name} -> text(Name);
+        _ -> null
+    end.
+
+mfa({M, F, A}) -> cut([atom_to_list(M), $:, atom_to_list(F), $/, integer_to_list(A)]);
+mfa(_) -> <<"-">>.
+
+text(Atom) when is_atom(Atom) -> cut(atom_to_list(Atom));
+text(Pid) when is_pid(Pid) -> list_to_binary(pid_to_list(Pid));
+text(Port) when is_port(Port) -> list_to_binary(erlang:port_to_list(Port));
+text(Ref) when is_reference(Ref) -> list_to_binary(erlang:ref_to_list(Ref));
+text(Text) when is_list(Text) -> try cut(Text) catch error:_ -> cut(io_lib:format("~0tP", [Text, 20])) end;
+text(Term) -> cut(io_lib:format("~0tP", [Term, 20])).
+
+table_row(Info) ->
+    Get = fun(Key) -> element(2, lists:keyfind(Key, 1, Info)) end,
+    #{name => text(Get(name)), id => text(Get(id)), type => text(Get(type)), size => Get(size), memory => Get(memory) * erlang:system_info(wordsize),
+      owner => text(Get(owner)), owner_name => name(Get(owner)), protection => text(Get(protection)), compressed => Get(compressed)}.
+
+%% The tree: of those that are left out it is counted how many.
+
+top(Master) when is_pid(Master) -> application_master:get_child(Master);
+top(_) -> none.
+
+entry({Id, Pid, Type, Modules}) ->
+    #{id => text(Id), pid => case Pid of _ when is_pid(Pid) -> text(Pid); _ -> null end, name => case Pid of _ when is_pid(Pid) -> name(Pid); _ -> null end,
+      type => Type, module => case Modules of [Module | _] when is_atom(Module) -> text(Module); _ -> null end, count => null, omitted => 0, children => []}.
+
+one_more({0, Late, Omitted}, _, Else) -> {Else, {0, Late, Omitted + 1}};
+one_more({Left, Late, Omitted}, Fun, _) -> Fun({Left - 1, Late, Omitted}).
+
+supervised({_, Pid, supervisor, _} = Child, Depth, {_, Late, _} = Left0) when is_pid(Pid) ->
+    case erlang:monotonic_time(millisecond) < Late andalso answered(Pid, count_children) of
+        Counts when is_list(Counts) ->
+            Count = proplists:get_value(active, Counts, 0),
+            Children = case Depth > 0 andalso Count =< ?CHILDREN andalso answered(Pid, which_children) of All when is_list(All) -> All; _ -> [] end,
+            {Shown, Left} = lists:mapfoldl(fun(Is, Acc) -> one_more(Acc, fun(In) -> supervised(Is, Depth - 1, In) end, none) end, Left0, lists:reverse(Children)),
+            Entries = [Is || Is <- Shown, Is =/= none],
+            {Allowed, Time, Omitted} = Left,
+            Hidden = case Children of [] -> Count; _ -> length(Children) - length(Entries) end,
+            {(entry(Child))#{count => Count, omitted => Hidden, children => Entries}, {Allowed, Time, Omitted + case Children of [] -> Count; _ -> 0 end}};
+        _ ->
+            {entry(Child), Left0}
+    end;
+supervised(Child, _, Left) ->
+    {entry(Child), Left}.
+
+answered(Pid, Request) ->
+    try gen_server:call(Pid, Request, ?SUPERVISOR_MS) catch exit:_ -> none end.

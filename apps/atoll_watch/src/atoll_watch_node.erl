@@ -1,0 +1,102 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc One node that is watched: asks its agent, and puts the agent there where there is none.
+%% The agent stays until the watcher, a process of this VM, leaves or is lost.
+-module(atoll_watch_node).
+
+-export([sample/3, leave/3]).
+
+-export_type([failure/0]).
+
+-type failure() ::
+    %% There is no connection, and none could be made.
+    down
+    %% There is a connection, and no answer within the time.
+    | silent
+    %% It answers, and cannot be watched: why, in a sentence.
+    | {refused, unicode:chardata()}.
+
+-define(AGENT, atoll_watch_agent).
+%% Another agent may go while this one is put there.
+-define(TRIES, 5).
+
+%% @doc What a node says, and how many milliseconds that took.
+-spec sample(node(), Watcher :: pid(), timeout()) -> {ok, atoll_watch_agent:sample(), number()} | {error, failure()}.
+sample(Node, Watcher, Ms) ->
+    Begun = erlang:monotonic_time(microsecond),
+    case ask(Node, {sample, Watcher, ?AGENT:module_info(md5)}, ?TRIES, Begun div 1000 + Ms) of
+        {ok, #{readings := Readings} = Sample} ->
+            Took = (erlang:monotonic_time(microsecond) - Begun) / 1000,
+            {ok, Sample#{readings := [{answer_time, Took} | Readings]}, Took};
+        {error, _} = Error ->
+            Error
+    end.
+
+ask(Node, Request, Tries, Deadline) ->
+    case call(Node, Request, left(Deadline)) of
+        {ok, _} = Answer -> Answer;
+        noconnection -> {error, down};
+        timeout -> {error, late(Node)};
+        %% One that nobody needs goes by itself; to load another one under it would change its code.
+        {error, other_version} when Tries > 0 -> ask(Node, Request, Tries - 1, Deadline);
+        {error, other_version} -> {error, refused(Node)};
+        %% It is not there yet, or about to go.
+        gone -> again(Node, Request, Tries, Deadline)
+    end.
+
+%% By an alias: what comes too late comes nowhere.
+call(Node, Request, Ms) ->
+    Ref = monitor(process, {?AGENT, Node}, [{alias, reply_demonitor}]),
+    {?AGENT, Node} ! {?AGENT, Ref, Request},
+    receive
+        {Ref, Answer} -> Answer;
+        {'DOWN', Ref, process, _, noconnection} -> noconnection;
+        {'DOWN', Ref, process, _, _} -> gone
+    after Ms ->
+        true = demonitor(Ref, [flush]),
+        receive {Ref, Answer} -> Answer after 0 -> timeout end
+    end.
+
+again(Node, _Request, 0, _Deadline) ->
+    {error, refused(Node)};
+again(Node, Request, Tries, Deadline) ->
+    case put_there(Node, left(Deadline)) of
+        ok -> ask(Node, Request, Tries - 1, Deadline);
+        {error, _} = Error -> Error
+    end.
+
+refused(Node) ->
+    {refused, [atom_to_list(Node), " cannot be watched: another version of this program watches it, or its agent does not stay there."]}.
+
+%% Both in one call, by functions that every node has loaded. Code that is there already and the
+%% same takes the place of itself under an agent that runs.
+put_there(Node, Ms) ->
+    {?AGENT, Code, File} = code:get_object_code(?AGENT),
+    {ok, {?AGENT, Stripped}} = beam_lib:strip(Code),
+    Calls = [[code, ?AGENT], [load_binary, start], [[?AGENT, File, Stripped], []]],
+    try erpc:call(Node, lists, zipwith3, [fun erlang:apply/3 | Calls], Ms) of
+        [{module, ?AGENT}, ok] -> ok;
+        [{error, Reason}, _] -> {error, not_loaded(Node, Reason)}
+    catch
+        error:{erpc, noconnection} -> {error, down};
+        error:{erpc, timeout} -> {error, late(Node)};
+        %% The one before it was being taken away meanwhile.
+        error:{exception, undef, [{?AGENT, start, _, _} | _]} -> ok;
+        error:{exception, Reason, _} -> {error, not_loaded(Node, Reason)}
+    end.
+
+not_loaded(Node, Reason) ->
+    {refused, io_lib:format("~ts cannot be watched: it does not take the agent: ~0tP.", [Node, Reason, 10])}.
+
+late(Node) ->
+    case lists:member(Node, nodes(connected)) of
+        true -> silent;
+        false -> down
+    end.
+
+left(Deadline) -> max(0, Deadline - erlang:monotonic_time(millisecond)).
+
+%% @doc The watcher asks no more. A node that does not say so in time will see it.
+-spec leave(node(), Watcher :: pid(), timeout()) -> ok.
+leave(Node, Watcher, Ms) ->
+    _ = call(Node, {leave, Watcher}, Ms),
+    ok.

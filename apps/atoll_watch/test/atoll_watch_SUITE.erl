@@ -1,0 +1,196 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% A cluster of stock nodes without Atoll, one of them in embedded mode, watched from this VM.
+-module(atoll_watch_SUITE).
+
+-include_lib("stdlib/include/assert.hrl").
+
+-export([all/0, suite/0, init_per_suite/1, end_per_suite/1]).
+-export([
+    all_nodes_are_found_and_none_is_connected_by_it/1,
+    a_node_is_up_silent_down_and_up_again/1,
+    a_supervisor_has_it_watch_again/1,
+    a_cluster_that_cannot_be_reached_is_told_why/1,
+    the_commands_say_how_the_nodes_are/1,
+    what_is_wrong_with_a_node_is_an_alarm/1,
+    a_command_that_is_killed_leaves_nothing/1
+]).
+
+-import(atoll_watch_peers, [call/4, known/1, await/2]).
+
+-define(LATE_MS, 30000).
+-define(PERIOD_MS, 200).
+-define(ANSWER_MS, 2000).
+
+suite() ->
+    [{timetrap, {minutes, 2}}].
+
+all() ->
+    [all_nodes_are_found_and_none_is_connected_by_it, a_node_is_up_silent_down_and_up_again, a_supervisor_has_it_watch_again,
+     a_cluster_that_cannot_be_reached_is_told_why, the_commands_say_how_the_nodes_are, what_is_wrong_with_a_node_is_an_alarm] ++
+    [a_command_that_is_killed_leaves_nothing || atoll_tier:tier() =:= deep].
+
+%% A chain: the ends are not connected.
+init_per_suite(Config) ->
+    {Holder, [A, {_, B} = Middle, C]} = atoll_watch_peers:start(fun() ->
+        [atoll_watch_peers:watched(["-connect_all", "false" | Args]) || Args <- [[], ["-mode", "embedded"], []]]
+    end),
+    [true = call(Peer, net_kernel, connect_node, [B]) || Peer <- [A, C]],
+    Dir = atoll_cli_os:new_dir(),
+    Cookie = filename:join(Dir, "cookie"),
+    ok = file:write_file(Cookie, atoll_watch_peers:cookie()),
+    [{holder, Holder}, {peers, [A, Middle, C]}, {dir, Dir}, {cookie, Cookie} | Config].
+
+end_per_suite(Config) ->
+    ok = atoll_watch_peers:stop(proplists:get_value(holder, Config)),
+    atoll_cli_os:remove_dir(proplists:get_value(dir, Config)).
+
+peers(Config) -> proplists:get_value(peers, Config).
+
+target(Node, Config) -> {joined, "stock", #{nodes => [Node], cookie_file => proplists:get_value(cookie, Config)}}.
+
+watching(Node, Config, Fun) ->
+    atoll_cli_line:as_node(fun() ->
+        {ok, Watch} = atoll_watch:start_link(target(Node, Config), #{period => ?PERIOD_MS, answer => ?ANSWER_MS}),
+        try
+            Fun(Watch)
+        after
+            ok = gen_server:stop(Watch)
+        end
+    end).
+
+all_nodes_are_found_and_none_is_connected_by_it(Config) ->
+    [{_, A}, {_, B}, {_, C}] = Peers = peers(Config),
+    Links = fun() -> [{lists:sort(call(Peer, erlang, nodes, [])), length(call(Peer, erlang, nodes, [hidden]))} || Peer <- Peers] end,
+    Before = [known(Peer) || Peer <- Peers],
+    ?assertEqual([{[B], 0}, {lists:sort([A, C]), 0}, {[B], 0}], Links()),
+    watching(A, Config, fun(Watch) ->
+        ok = atoll_watch:await(Watch, 3, ?LATE_MS),
+        Seen = atoll_watch:nodes(Watch),
+        ?assertEqual([{N, up} || N <- lists:sort([A, B, C])], [{N, State} || #{node := N, state := State} <- Seen]),
+        [begin
+             ?assert(maps:get(memory_total, Readings) > 0),
+             ?assert(maps:get(utilisation, Readings) =< 1),
+             ?assert(maps:get(reductions, Rates) > 0)
+         end || #{readings := Readings, rates := Rates} <- Seen],
+        %% This VM alone is connected with each.
+        ?assertEqual([{[B], 1}, {lists:sort([A, C]), 1}, {[B], 1}], Links())
+    end),
+    %% What the first connection loads stays, and nothing of ours does.
+    [await(fun() -> maps:without([modules, tables], known(Peer)) end, fun(Now) -> Now =:= maps:without([modules, tables], Was) end)
+     || {Peer, Was} <- lists:zip(Peers, Before)],
+    [?assertNot(lists:member(atoll_watch_agent, maps:get(modules, known(Peer)))) || Peer <- Peers].
+
+a_node_is_up_silent_down_and_up_again(Config) ->
+    [{_, A} = First | _] = peers(Config),
+    Peer = {_, Node} = atoll_watch_peers:watched(["-connect_all", "false"]),
+    true = call(First, net_kernel, connect_node, [Node]),
+    OsPid = call(Peer, os, getpid, []),
+    watching(A, Config, fun(Watch) ->
+        ok = atoll_watch:subscribe(Watch),
+        ok = heard({state, Node, unknown, up}, Watch),
+        [] = os:cmd("kill -STOP " ++ OsPid),
+        ok = heard({state, Node, up, silent}, Watch),
+        %% The others are asked all the while.
+        ok = heard({answers, A}, Watch),
+        [] = os:cmd("kill -CONT " ++ OsPid),
+        ok = heard({state, Node, silent, up}, Watch),
+        ok = atoll_watch_peers:kill(Peer),
+        ok = heard({state, Node, up, down}, Watch),
+        ok = heard({raised, node_down, Node}, Watch),
+        [#{id := Id, state := new}] = [Alarm || #{rule := node_down, node := N} = Alarm <- atoll_watch:alarms(Watch), N =:= Node],
+        ok = atoll_watch:acknowledge(Watch, Id, <<"ann">>),
+        ok = atoll_watch:comment(Watch, Id, <<"ann">>, <<"it was I">>),
+        ?assertEqual({error, {no_alarm, 0}}, atoll_watch:acknowledge(Watch, 0, <<"ann">>)),
+        Again = atoll_watch_peers:restarted(Peer, ["-connect_all", "false"]),
+        ok = heard({restarted, Node}, Watch),
+        ok = heard({state, Node, down, up}, Watch),
+        ok = heard({cleared, node_down, Node}, Watch),
+        ?assertMatch([#{acknowledged := {_, <<"ann">>}, comments := [{_, <<"ann">>, <<"it was I">>}]}],
+                     [Alarm || #{id := Is} = Alarm <- atoll_watch:history(Watch), Is =:= Id]),
+        ?assertMatch(#{omitted := 0, beyond := 0}, atoll_watch:counts(Watch)),
+        ok = atoll_watch_peers:kill(Again)
+    end).
+
+heard(Event, Watch) ->
+    receive
+        {atoll_watch, Watch, Event} -> ok;
+        {atoll_watch, Watch, {looked, #{node := Node, state := up}}} when Event =:= {answers, Node} -> ok;
+        {atoll_watch, Watch, {alarm, {What, #{rule := Rule, node := Node}}}} when Event =:= {What, Rule, Node} -> ok
+    after ?LATE_MS -> error({not_heard, Event, atoll_watch:nodes(Watch), process_info(self(), messages)})
+    end.
+
+a_supervisor_has_it_watch_again(Config) ->
+    [{_, A} = Peer | _] = peers(Config),
+    atoll_cli_line:as_node(fun() ->
+        {ok, Sup} = supervisor:start_link(atoll_watch_peers, atoll_watch:child_spec(target(A, Config), #{period => ?PERIOD_MS})),
+        Watch = fun() -> [{{atoll_watch, "stock"}, Pid, worker, _}] = supervisor:which_children(Sup), Pid end,
+        First = Watch(),
+        ok = atoll_watch:await(First, 1, ?LATE_MS),
+        Agent = call(Peer, erlang, whereis, [atoll_watch_agent]),
+        true = exit(First, kill),
+        Second = await(Watch, fun(Pid) -> is_pid(Pid) andalso Pid =/= First end),
+        ok = atoll_watch:await(Second, 1, ?LATE_MS),
+        ?assert(is_pid(Agent)),
+        ?assertMatch(#{state := up}, hd([Seen || #{node := N} = Seen <- atoll_watch:nodes(Second), N =:= A])),
+        true = unlink(Sup),
+        Ref = monitor(process, Sup),
+        true = exit(Sup, shutdown),
+        receive {'DOWN', Ref, process, Sup, _} -> ok end
+    end).
+
+a_cluster_that_cannot_be_reached_is_told_why(Config) ->
+    process_flag(trap_exit, true),
+    atoll_cli_line:as_node(fun() ->
+        {error, {unable, Sentence}} = atoll_watch:start_link(target('nobody_at_all@127.0.0.1', Config), #{}),
+        ?assertMatch({match, _}, re:run(Sentence, "^No node called nobody_at_all is registered"))
+    end).
+
+run(Config, Args) ->
+    [{_, First} | _] = peers(Config),
+    atoll_cli_line:run(proplists:get_value(dir, Config), Args ++ ["--node", atom_to_list(First), "--cookie-file", proplists:get_value(cookie, Config)]).
+
+told(Config, Args) ->
+    #{status := 0, stdout := Json, stderr := <<>>} = run(Config, Args ++ ["--json"]),
+    atoll_cli_os:decode(Json).
+
+the_commands_say_how_the_nodes_are(Config) ->
+    Names = lists:sort([atom_to_binary(Node) || {_, Node} <- peers(Config)]),
+    #{status := 0, stdout := Table, stderr := <<>>} = run(Config, ["top", "--once", "--period", "0.2"]),
+    ?assertMatch({match, _}, re:run(Table, ": 3 of 3 nodes up, no alarm\nnode +state +utilisation ")),
+    [?assertMatch({match, _}, re:run(Table, [$\n, Name, " +up +[0-9.]+ % +[0-9]+ +[0-9]+ MB +[0-9]+ +[0-9,]+ "])) || Name <- Names],
+    #{<<"nodes">> := Nodes} = told(Config, ["metrics", "processes", "dist_in", "utilisation", "--period", "0.2"]),
+    ?assertEqual(Names, [Node || #{<<"node">> := Node, <<"state">> := <<"up">>} <- Nodes]),
+    [begin
+         ?assertEqual([<<"dist_in">>, <<"processes">>, <<"utilisation">>], lists:sort(maps:keys(Metrics))),
+         %% Those that are connected, and not who asks.
+         ?assertEqual([], maps:keys(maps:get(<<"dist_in">>, Metrics)) -- Names)
+     end || #{<<"metrics">> := Metrics} <- Nodes],
+    #{status := 0, stdout := Text} = run(Config, ["metrics", "processes", "--prometheus", "--period", "0.2"]),
+    [?assertMatch({match, _}, re:run(Text, ["erlang_processes{node=\"", Name, "\"} [0-9]+\n"])) || Name <- Names],
+    #{<<"alarms">> := []} = told(Config, ["alarms", "--looks", "1"]).
+
+what_is_wrong_with_a_node_is_an_alarm(Config) ->
+    [{_, Node} = Peer | _] = peers(Config),
+    Sleeper = call(Peer, erlang, spawn, [timer, sleep, [infinity]]),
+    true = call(Peer, erlang, register, [desk, Sleeper]),
+    _ = call(Peer, lists, zipwith, [fun erlang:send/2, lists:duplicate(10001, Sleeper), lists:seq(1, 10001)]),
+    try
+        #{status := 1, stdout := Table, stderr := <<"atoll alarms: 1 alarm stands\n">>} = run(Config, ["alarms", "--looks", "2", "--period", "0.2"]),
+        ?assertMatch({match, _}, re:run(Table, ["\nmajor +", atom_to_list(Node), " +mailbox +desk +10,001 +a process gets more messages than it handles"])),
+        ?assertMatch({match, _}, re:run(Table, "\nmailbox: see what it is doing"))
+    after
+        true = call(Peer, erlang, exit, [Sleeper, kill])
+    end.
+
+%% As a process of its own, for which Ctrl-C and worse are the usual end.
+a_command_that_is_killed_leaves_nothing(Config) ->
+    [{_, Node} = Peer | _] = peers(Config),
+    Dir = atoll_cli_os:new_dir(),
+    Program = atoll_cli_os:start(Dir, ["top", "--period", "0.5", "--node", atom_to_list(Node), "--cookie-file", proplists:get_value(cookie, Config)]),
+    Screens = fun Screens(Seen) -> case binary:matches(Seen, <<"nodes up">>) of [_, _ | _] -> ok; _ -> Screens(<<Seen/binary, (atoll_cli_os:await_line(Program, stdout, <<"nodes up">>))/binary>>) end end,
+    ok = Screens(<<>>),
+    true = call(Peer, erlang, module_loaded, [atoll_watch_agent]),
+    ok = atoll_cli_os:signal(Program, "KILL"),
+    false = await(fun() -> call(Peer, erlang, module_loaded, [atoll_watch_agent]) end, fun(Is) -> not Is end),
+    ?assertMatch(#{handlers := [default], counting := false}, known(Peer)),
+    atoll_cli_os:remove_dir(Dir).

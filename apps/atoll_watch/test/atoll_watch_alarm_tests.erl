@@ -1,0 +1,135 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% Alarms beside what their rules say of all looks so far, kept naively.
+-module(atoll_watch_alarm_tests).
+
+-include_lib("proper/include/proper.hrl").
+-include_lib("eunit/include/eunit.hrl").
+
+-define(LOOKS, 2).
+-define(RAISE, 10).
+-define(CLEAR, 5).
+-define(HISTORY, 3).
+
+properties_test_() ->
+    atoll_prop:tests([{alarms_are_what_their_rules_say, alarms_are_what_their_rules_say(), 3000}]).
+
+rules() ->
+    Same = #{looks => ?LOOKS, severity => minor, cause => "c", repair => "r", raise => ?RAISE, clear => ?CLEAR},
+    [Same#{id => long, what => {each, mailbox, zero}}, Same#{id => many, what => {value, processes}}, Same#{id => gone, what => {state, down}},
+     Same#{id => mute, what => {state, silent}}].
+
+%% Instances p and q are known to have nothing where they are not said.
+steps() ->
+    Value = oneof([0, 4, 5, 9, 10, 20]),
+    Up = {oneof([a, b]), {up, Value, maps(oneof([p, q]), Value)}},
+    list(oneof([Up, Up, Up, {oneof([a, b]), oneof([down, silent, unknown])}, {oneof([a, b]), forget}])).
+
+maps(Key, Value) -> ?LET(Pairs, list({Key, Value}), maps:from_list(Pairs)).
+
+seen(Node, {up, Processes, Mailboxes}) ->
+    Readings = maps:from_list([{processes, Processes} | [{{mailbox, Label}, N} || {Label, N} <- maps:to_list(Mailboxes)]]),
+    (seen(Node, up))#{readings := Readings};
+%% With what it said last.
+seen(Node, State) ->
+    #{node => Node, state => State, since => 0, why => none, readings => #{processes => 20, {mailbox, p} => 20}, rates => #{}}.
+
+%% What each rule makes of a look, told anew: of the state at any time, of values only while it is up.
+told(Node, {up, Processes, Mailboxes}) ->
+    [{{Node, many, none}, value(Processes)}, {{Node, long, p}, value(maps:get(p, Mailboxes, 0))}, {{Node, long, q}, value(maps:get(q, Mailboxes, 0))},
+     {{Node, gone, none}, clears}, {{Node, mute, none}, clears}];
+told(Node, State) ->
+    [{{Node, gone, none}, state(State, down)}, {{Node, mute, none}, state(State, silent)}].
+
+value(N) when N >= ?RAISE -> raises;
+value(N) when N < ?CLEAR -> clears;
+value(_) -> between.
+
+state(State, State) -> raises;
+state(_, _) -> clears.
+
+%% All looks at a key, newest first, say whether its alarm stands.
+stands([], _) -> false;
+stands(Looks, Rule) ->
+    Was = stands(tl(Looks), Rule),
+    case {Was, lists:sublist(Looks, ?LOOKS), hd(Looks)} of
+        {false, [raises, raises], _} -> true;
+        {true, _, clears} when Rule =:= gone; Rule =:= mute -> false;
+        {true, [clears, clears], _} -> false;
+        _ -> Was
+    end.
+
+alarms_are_what_their_rules_say() ->
+    ?FORALL(Steps, steps(), begin
+        {Alarms, Model, Events, _} = lists:foldl(fun step/2, {atoll_watch_alarm:new(#{rules => rules(), history => ?HISTORY}), #{}, [], 1}, Steps),
+        Standing = atoll_watch_alarm:standing(Alarms),
+        Keys = lists:sort([{Node, Rule, Instance} || #{node := Node, rule := Rule, instance := Instance} <- Standing]),
+        Raised = [Id || {raised, #{id := Id}} <- Events],
+        Cleared = [Id || {cleared, #{id := Id}} <- Events],
+        History = [Id || #{id := Id, state := cleared} <- atoll_watch_alarm:history(Alarms)],
+        Keys =:= lists:sort([Key || {{_, Rule, _} = Key, Looks} <- maps:to_list(Model), stands(Looks, Rule)]) andalso
+            Raised =:= lists:seq(1, length(Raised)) andalso
+            length(Cleared) =:= length(lists:usort(Cleared)) andalso
+            lists:sort([Id || #{id := Id} <- Standing]) =:= lists:sort(Raised -- Cleared) andalso
+            History =:= lists:sublist(lists:reverse(Cleared), ?HISTORY)
+    end).
+
+step({Node, forget}, {Alarms, Model, Events, Now}) ->
+    {New, Next} = atoll_watch_alarm:forget(Node, Now, Alarms),
+    {Next, maps:filter(fun({N, _, _}, _) -> N =/= Node end, Model), Events ++ New, Now + 1};
+step({Node, Is}, {Alarms, Model0, Events, Now}) ->
+    {New, Next} = atoll_watch_alarm:look(seen(Node, Is), Now, Alarms),
+    Model = lists:foldl(fun({Key, Look}, M) -> maps:update_with(Key, fun(Looks) -> [Look | Looks] end, [Look], M) end, Model0, told(Node, Is)),
+    {Next, Model, Events ++ New, Now + 1}.
+
+looked(Looks, Alarms) ->
+    lists:foldl(fun(Seen, {Events, As}) -> {New, Next} = atoll_watch_alarm:look(Seen, 0, As), {Events ++ New, Next} end, {[], Alarms}, Looks).
+
+%% By the rules that there are.
+a_node_that_falls_silent_and_is_down_has_one_alarm_test() ->
+    {Events, Alarms} = looked([seen(a, State) || State <- [silent, silent, down, down]], atoll_watch_alarm:new(#{})),
+    ?assertMatch([{raised, #{rule := node_silent}}, {cleared, #{rule := node_silent}}, {raised, #{rule := node_down, severity := critical, state := new}}],
+                 lists:sort(fun({_, #{id := A}}, {_, #{id := B}}) -> A =< B end, Events)),
+    ?assertMatch([#{rule := node_down, node := a}], atoll_watch_alarm:standing(Alarms)).
+
+each_rule_is_raised_by_what_it_is_about_test() ->
+    Bad = (seen(a, up))#{readings := #{
+        processes => 90, processes_limit => 100, ports => 90, ports_limit => 100, atoms => 90, atoms_limit => 100, ets_tables => 90,
+        ets_tables_limit => 100, memory_total => 90, os_memory => 100, {os_disk_used, <<"/">>} => 0.95, {mailbox, <<"p">>} => 20000,
+        run_queue_total => 50, schedulers_online => 2, {dist_queue, b} => 100000
+    }},
+    {Events, Alarms} = looked([Bad, Bad, Bad] ++ [seen(b, down)] ++ [seen(N, S) || {N, S} <- [{c, silent}, {d, refused}], _ <- [1, 2]], atoll_watch_alarm:new(#{})),
+    ?assertEqual(lists:sort([Id || #{id := Id} <- atoll_watch_rule:all()]), lists:sort([Rule || {raised, #{rule := Rule}} <- Events])),
+    ?assertEqual([b, <<"/">>, <<"p">>], lists:sort([I || #{instance := I} <- atoll_watch_alarm:standing(Alarms), I =/= none])).
+
+every_metric_of_a_rule_is_in_the_table_test() ->
+    Names = lists:append([tl(tuple_to_list(What)) -- [zero, unknown] || #{what := What} <- atoll_watch_rule:all(), element(1, What) =/= state]),
+    [?assertMatch({Name, {ok, _}}, {Name, atoll_watch_metric:find(Name)}) || Name <- Names],
+    [?assert(Raise >= Clear) || #{raise := Raise, clear := Clear} <- atoll_watch_rule:all()].
+
+people_acknowledge_and_comment_and_the_history_keeps_it_test() ->
+    {_, Alarms0} = looked([seen(a, down)], atoll_watch_alarm:new(#{comments => 2})),
+    {ok, [{commented, _}], Alarms1} = atoll_watch_alarm:comment(1, <<"ann">>, <<"its disk">>, 5, Alarms0),
+    {ok, [{acknowledged, #{state := acknowledged}}], Alarms2} = atoll_watch_alarm:acknowledge(1, <<"ann">>, 6, Alarms1),
+    %% Who was first stays.
+    {ok, [], Alarms2} = atoll_watch_alarm:acknowledge(1, <<"bob">>, 7, Alarms2),
+    {[{cleared, _}], Alarms3} = atoll_watch_alarm:look(seen(a, up), 9, Alarms2),
+    ?assertEqual([], atoll_watch_alarm:standing(Alarms3)),
+    {ok, _, Alarms} = atoll_watch_alarm:comment(1, <<"bob">>, <<"a new disk">>, 10, Alarms3),
+    ?assertMatch([#{state := cleared, raised := 0, cleared := 9, acknowledged := {6, <<"ann">>},
+                    comments := [{10, <<"bob">>, <<"a new disk">>}, {5, <<"ann">>, <<"its disk">>}]}], atoll_watch_alarm:history(Alarms)),
+    ?assertEqual({error, {too_many_comments, 1}}, atoll_watch_alarm:comment(1, <<"bob">>, <<"more">>, 11, Alarms)),
+    ?assertEqual({error, {is_cleared, 1}}, atoll_watch_alarm:acknowledge(1, <<"bob">>, 11, Alarms)),
+    ?assertEqual({error, {no_alarm, 7}}, atoll_watch_alarm:acknowledge(7, <<"bob">>, 11, Alarms)),
+    ?assertEqual("There is no alarm 7.", lists:flatten(atoll_watch_alarm:format_error({no_alarm, 7}))).
+
+raised_again_it_is_another_one_test() ->
+    {Events, _} = looked([seen(a, State) || State <- [down, up, down]], atoll_watch_alarm:new(#{})),
+    ?assertEqual([{raised, 1}, {cleared, 1}, {raised, 2}], [{What, Id} || {What, #{id := Id}} <- Events]).
+
+more_than_the_bound_do_not_stand_and_are_counted_test() ->
+    {_, Alarms} = looked([seen(N, down) || N <- [a, b, c]], atoll_watch_alarm:new(#{standing => 2})),
+    ?assertMatch([#{node := a}, #{node := b}], atoll_watch_alarm:standing(Alarms)),
+    ?assertEqual(1, atoll_watch_alarm:omitted(Alarms)),
+    %% When there is room it is raised.
+    {_, Room} = atoll_watch_alarm:look(seen(a, up), 1, Alarms),
+    {[{raised, _}], _} = atoll_watch_alarm:look(seen(c, down), 2, Room).
