@@ -10,6 +10,6 @@ defmodule Reef.MixProject do
   end
 
   defp deps do
-    [{:atoll, path: "../atoll/apps/atoll", manager: :rebar3}]
+    [{:atoll, path: "vendor/atoll", manager: :rebar3}]
   end
 end
