@@ -1,7 +1,8 @@
+# SPDX-License-Identifier: Apache-2.0
 # The front door for people: `make help` lists what there is.
 MAKEFLAGS += --no-print-directory
 .DELETE_ON_ERROR:
-.PHONY: help demo experiments experiments-page build elixir report-bundle check-report test soak tests-deep goals faults flaky check lint xref dialyzer docs clean
+.PHONY: help demo experiments experiments-page build elixir report-bundle check-report watch-page check-watch-page test soak tests-deep goals faults flaky check lint xref dialyzer docs package clean
 
 # Whatever a recipe starts in place of its shell dies with make, even when make
 # is killed by a signal that nobody can catch.
@@ -9,7 +10,7 @@ TIED  := $(if $(shell command -v setpriv),exec setpriv --pdeathsig KILL,exec)
 READY := _build/.ready
 
 help:
-	@echo 'make demo           nine nodes run Orbit, once as a full mesh and once in groups'
+	@echo 'make demo           what groups do for names, connections and failures, in a minute'
 	@echo 'make experiments    the papers'"'"' experiments again, made for half an hour; EXPERIMENTS=orbit,place'
 	@echo 'make experiments-page  docs/evidence/experiments.md from what they measured last'
 	@echo 'make test           the fast tier of the tests; SUITE=x_SUITE CASE=y SEED=7 for a part of them;'
@@ -24,7 +25,10 @@ help:
 	@echo 'make build          compiles; bin/atoll does so by itself when it has to'
 	@echo 'make report-bundle  the scripts that draw a benchmark report; needs Node.js, and gets it'
 	@echo 'make check-report   a sample report in a browser; needs Chromium, and gets it'
-	@echo 'make docs           the documentation of the sources, as HTML under apps/*/doc'
+	@echo 'make watch-page     the page of the watch room, _build/watch-page; needs Node.js, and gets it'
+	@echo 'make check-watch-page  that page in a browser, before a made-up cluster; needs Chromium, and gets it'
+	@echo 'make docs           all pages and the documentation of the modules as one site, _build/site/index.html'
+	@echo 'make package        the library as a package in the form that Hex has, in _build/package'
 	@echo 'make clean          removes what was built'
 
 # Installs what is missing, once.
@@ -40,6 +44,12 @@ report-bundle: $(READY)
 
 check-report: $(READY)
 	@$(TIED) scripts/check-report
+
+watch-page: $(READY)
+	@$(TIED) scripts/build-watch-page
+
+check-watch-page: $(READY)
+	@$(TIED) scripts/check-watch-page
 
 # A signal may reach make alone: the VM watches it.
 demo: build
@@ -113,8 +123,13 @@ xref: $(READY)
 dialyzer: build
 	@$(TIED) scripts/dialyzer
 
-docs: $(READY)
-	@$(TIED) rebar3 edoc
+# What renders the pages is needed for nothing else.
+docs: build
+	@scripts/setup cmark-gfm
+	@$(TIED) erl -noinput -pa _build/default/lib/*/ebin -s atoll_release main docs _build/site
+
+package: build
+	@$(TIED) erl -noinput -pa _build/default/lib/*/ebin -s atoll_release main package _build/package
 
 clean:
 	rm -rf _build

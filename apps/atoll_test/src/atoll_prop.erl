@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc Properties as EUnit tests, seeded and sized by {@link atoll_tier}.
 %%
 %% PropEr draws from the random state of the process that calls it, if there is one. So a

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc The runner of the tests: `make test', `make soak', `make flaky' and `make faults'
 %% are this.
 %%

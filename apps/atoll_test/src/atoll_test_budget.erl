@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc What the tests of each application may take of the fast tier: `priv/budget.config'
 %% has the seconds of all its jobs together.
 -module(atoll_test_budget).

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc Compiles the test modules, beside what `make build' compiles: what is tested is
 %% what users run.
 -module(atoll_test_build).

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc Tests of the tests: faults that are planted on purpose, one at a time, each of
 %% which must turn a suite of its own application red.
 %%

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc Files that a test does not keep.
 -module(atoll_test_file).
 

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc Runs commands of which nothing is left: a small shell script, `priv/guardian', stands
 %% before each. When the command ends, or this VM does, in whatever way, the script kills all
 %% processes that the command has started, and removes the directory for what they do not

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc Runs one job in a VM of its own, and says what came of it.
 %%
 %% A job has an epmd, a run directory and a directory for temporary files that no other

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc What there is to run: each suite of Common Test is a job, and so are some EUnit
 %% modules of one application together, as many as take a few seconds.
 -module(atoll_test_jobs).

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc Hears what EUnit's surefire file does not say: which test is running, and how many were
 %% cancelled with a generator or a fixture that failed, and why.
 -module(atoll_test_listener).

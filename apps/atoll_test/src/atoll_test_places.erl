@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc Places for jobs: an epmd and a directory each, that no job beside it has.
 -module(atoll_test_places).
 

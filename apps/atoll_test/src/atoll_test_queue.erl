@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc One queue for all jobs: so many at once, each in a place of its own that it shares
 %% with none beside it. What runs a job, and what hears of its end, are the caller's.
 -module(atoll_test_queue).

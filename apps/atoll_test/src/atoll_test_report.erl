@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc What the runner of the tests says.
 -module(atoll_test_report).
 

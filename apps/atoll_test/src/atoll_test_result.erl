@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc Reads what a job's runner has written: surefire files of EUnit and Common Test.
 -module(atoll_test_result).
 

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc Which cases are running in the VM of a job, in a file that is left when the VM is cut
 %% short: `running', among its results, has a line for each that begins and each that ends.
 %%

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc What each module took when that was recorded: the order of the queue comes from it.
 %% The file is kept in the tree, `priv/times.config'.
 -module(atoll_test_times).

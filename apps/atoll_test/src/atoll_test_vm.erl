@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc What runs in the VM of a job: some EUnit modules one after the other, or one suite
 %% of Common Test. The results are surefire files, written by the hooks of OTP. Beside them
 %% stands the file `ended', with a line for each module that came to its end:

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% @doc How much the tests do: little in the fast tier, which runs on each change, and all
 %% in the deep one, which `make soak' runs. This module says the sizes of both.
 %%
@@ -8,7 +9,7 @@
 -module(atoll_tier).
 
 -export([tier/0, size/1, tests/1, sizes/0]).
--export([seed/0, seed/1]).
+-export([seed/0, seed/1, seeds/2]).
 
 -export_type([tier/0, name/0]).
 
@@ -17,6 +18,7 @@
 
 %% Sizes: {Name, fast, deep, what it counts}.
 -define(SIZES, [
+    {aco_busy, 40, 100, "rounds that keep the ant colonies busy while processes are killed"},
     {aco_storms, 1, 20, "runs of the ant colonies under a kill a second on each node, in each reliable mode"},
     {bulk_rounds, 1, 4, "times of bulk between three nodes, with the application and without"},
     {bulk_s, 4, 15, "seconds of each"},
@@ -36,8 +38,11 @@
     {formed_nodes, 20, 60, "simulated nodes that have joined by one, and rest"},
     {group_passers, 60, 20000, "nodes that come into a group of ten and leave it"},
     {hyparview_nodes, 120, 300, "simulated nodes most of which die at once, with hyparview"},
+    {link_overlay_nodes, 4, 6, "nodes whose links are the neighbours of an overlay"},
     {link_rounds, 20, 200, "connections on demand that come and go"},
     {load_tries, 2, 20, "loads whose operations are counted"},
+    {migrate_nodes, 3, 6, "nodes of a mesh that becomes a group, node by node, and a mesh again"},
+    {monitors, 40, 1000, "monitors of far processes at least, while nodes come and go"},
     {name_calls, 1000, 10000, "calls about names that two nodes make at once"},
     {name_clashes, 300, 1000, "names that both parts of a group have given"},
     {name_kills, 24, 200, "kills of a server whose name is taken again"},
@@ -55,6 +60,9 @@
     {overlay_nodes, 15, 60, "nodes with an overlay, of which half are killed"},
     {place_nodes, 8, 50, "nodes that are asked for their attributes, a fifth of them stopped"},
     {place_sim_nodes, 150, 1000, "simulated nodes among which one is chosen"},
+    {reach_after_ms, 1500, 3000, "milliseconds of messages after a gateway is struck"},
+    {reach_before_ms, 500, 1000, "milliseconds of messages before"},
+    {reach_groups, 2, 8, "groups of nodes that reach each other over gateways"},
     {reach_nodes, 8, 40, "nodes that reach each other over groups"},
     {repeat_nodes, 14, 40, "simulated nodes of histories that are repeated"},
     {replies, 400, 2000, "replies of servers that end with it"},
@@ -127,3 +135,14 @@ seed() ->
 %% the name alone, so the same test draws the same wherever and with whatever it runs.
 -spec seed(term()) -> non_neg_integer().
 seed(What) -> erlang:phash2({seed(), What}).
+
+%% @doc Seeds of this run's for what holds whatever the seed: so many in the deep tier, and a tenth in
+%% the fast one.
+-spec seeds(term(), Deep :: pos_integer()) -> [non_neg_integer(), ...].
+seeds(What, Deep) ->
+    Count =
+        case tier() of
+            fast -> max(1, Deep div 10);
+            deep -> Deep
+        end,
+    [seed({What, N}) || N <- lists:seq(1, Count)].

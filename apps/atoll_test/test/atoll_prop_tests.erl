@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Properties: seeded by the run, sized by the tier.
 -module(atoll_prop_tests).
 

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% Budgets: what each application may take of the fast tier.
 -module(atoll_test_budget_tests).
 

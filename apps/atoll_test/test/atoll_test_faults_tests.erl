@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% The list of planted faults keeps up with the sources.
 -module(atoll_test_faults_tests).
 

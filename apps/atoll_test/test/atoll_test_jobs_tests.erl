@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% What there is to run, and in which order.
 -module(atoll_test_jobs_tests).
 

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% One queue: so many at once, each in a place that it shares with none beside it.
 -module(atoll_test_queue_tests).
 

@@ -1,3 +1,4 @@
+%% SPDX-License-Identifier: Apache-2.0
 %% The sizes of both tiers, and the seed.
 -module(atoll_tier_tests).
 
@@ -28,13 +29,19 @@ no_test_reads_a_size_of_its_own_from_the_environment_test() ->
         {ok, Text} <- [file:read_file(File)],
         {match, Found} <- [re:run(Text, <<"getenv\\(\"(ATOLL_[A-Z_]*)\"">>, [global, {capture, [1], list}])],
         [Name] <- Found,
-        %% Where data lies, and what a test tells its own nodes, are no sizes.
-        not lists:member(Name, ["ATOLL_ORLIB", "ATOLL_DIST_OWN_EPMD"])
+        %% Where data and programs lie, and what a test tells its own nodes, are no sizes.
+        not lists:member(Name, ["ATOLL_ORLIB", "ATOLL_DIST_OWN_EPMD", "ATOLL_WATCH_PYTHON"])
     ],
     ?assertEqual([], Own).
 
 the_seed_of_a_test_hangs_on_the_run_and_its_name_test() ->
     ?assertEqual(atoll_tier:seed(a), atoll_tier:seed(a)),
     ?assertNotEqual(atoll_tier:seed(a), atoll_tier:seed(b)).
+
+seeds_are_as_many_in_the_deep_tier_and_a_tenth_but_one_at_least_in_the_fast_one_test() ->
+    Counts = [length(atoll_tier:seeds(a, Deep)) || Deep <- [3, 300]],
+    ?assertEqual(maps:get(atoll_tier:tier(), #{fast => [1, 30], deep => [3, 300]}), Counts),
+    ?assertEqual(atoll_tier:seeds(a, 300), atoll_tier:seeds(a, 300)),
+    ?assertNotEqual(atoll_tier:seeds(a, 300), atoll_tier:seeds(b, 300)).
 
 root() -> filename:join(filename:absname(code:lib_dir(atoll_test)), "../../../..").
