@@ -103,8 +103,16 @@ await_exit(#{port := Port, stderr := Stderr, dir := Dir} = Program, Deadline, St
             {ok, Talk} = file:read_file(Stderr),
             #{status => Status, stdout => Stdout, stderr => Talk, dir => Dir}
     after left_of(Deadline) ->
+        %% What holds its output, and whether it is stopped.
+        Left = [{Pid, state(Pid), Command} || {Pid, [Command | _]} <- left(Dir)],
         ok = signal(Program, "KILL"),
-        error({still_running, Stdout, file:read_file(Stderr)})
+        error({still_running, Stdout, file:read_file(Stderr), Left})
+    end.
+
+state(Pid) ->
+    case file:read_file(lists:concat(["/proc/", Pid, "/status"])) of
+        {ok, Text} -> [Line || Line <- binary:split(Text, <<"\n">>, [global]), Key <- [<<"State">>, <<"PPid">>, <<"SigPnd">>, <<"ShdPnd">>], string:prefix(Line, Key) =/= nomatch];
+        {error, _} -> gone
     end.
 
 %% @doc What a program has printed as JSON.

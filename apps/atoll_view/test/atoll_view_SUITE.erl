@@ -226,7 +226,10 @@ harm_that_is_ended_by_a_signal_leaves_nothing(Config) ->
             _ = atoll_cli_os:await_line(Program, stderr, <<"Doing harm">>),
             ok = atoll_cli_os:await(fun() -> element(2, Changed()) =/= [] end, ?LATE_MS),
             ok = atoll_cli_os:signal(Program, Signal),
-            #{status := Status, stdout := Table, stderr := Said} = atoll_cli_os:await_exit(Program, ?LATE_MS),
+            #{status := Status, stdout := Table, stderr := Said} =
+                try atoll_cli_os:await_exit(Program, ?LATE_MS)
+                catch error:Still -> error({Signal, Still})
+                end,
             case Signal of
                 "KILL" ->
                     ok;
