@@ -77,11 +77,11 @@ folders(Dir) ->
     [{"XDG_RUNTIME_DIR", Dir}, {"XDG_CONFIG_HOME", filename:join(Dir, "config")}].
 
 %% The shell only divides the outputs; what it becomes has its pid. A test that
-%% runs in the background has SIGINT ignored, which must not be handed down.
+%% runs in the background has SIGINT ignored, and one under nohup SIGHUP, which must not be handed down.
 start_program(Dir, Command, Cwd) ->
     Stderr = filename:join(Dir, io_lib:format("stderr.~b", [erlang:unique_integer([positive])])),
     Port = open_port({spawn_executable, "/bin/sh"}, [
-        {args, ["-c", "f=$1; shift; exec env --default-signal=INT \"$@\" 2>\"$f\" </dev/null", "sh",
+        {args, ["-c", "f=$1; shift; exec env --default-signal=INT,HUP \"$@\" 2>\"$f\" </dev/null", "sh",
                 Stderr | Command]},
         {env, folders(Dir) ++ [{Name, false} || Name <- ["MAKEFLAGS", "MAKELEVEL", "MFLAGS"]]},
         {cd, Cwd}, exit_status, binary, use_stdio
