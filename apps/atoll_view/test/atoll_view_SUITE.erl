@@ -15,7 +15,8 @@
     harm_that_is_ended_by_a_signal_leaves_nothing/1,
     with_the_library_all_commands_work/1,
     a_cluster_that_takes_tls_is_looked_at/1,
-    a_cluster_on_ipv6_alone_is_looked_at/1
+    a_cluster_on_ipv6_alone_is_looked_at/1,
+    a_cluster_with_short_names_is_looked_at/1
 ]).
 
 -define(COOKIE, "sesame").
@@ -30,7 +31,7 @@ all() ->
     [stock_nodes_are_looked_at_and_left_as_they_were, what_takes_atoll_says_so,
      the_environment_and_the_command_line_name_a_cluster_too, a_cluster_that_cannot_be_joined_is_told_why,
      a_user_without_a_home_names_the_cookie_s_file, harm_that_is_ended_by_a_signal_leaves_nothing, with_the_library_all_commands_work, a_cluster_that_takes_tls_is_looked_at,
-     a_cluster_on_ipv6_alone_is_looked_at].
+     a_cluster_on_ipv6_alone_is_looked_at, a_cluster_with_short_names_is_looked_at].
 
 %% Who has started them must live as long.
 init_per_suite(Config) ->
@@ -76,7 +77,7 @@ start(Name, Args) ->
 
 start(Name, Host, Args) ->
     Options = #{
-        name => Name, host => Host, longnames => true, connection => standard_io, wait_boot => ?LATE_MS,
+        name => Name, host => Host, longnames => lists:any(fun(C) -> lists:member(C, Host) end, ".:"), connection => standard_io, wait_boot => ?LATE_MS,
         args => ["-setcookie", ?COOKIE | Args], env => [{"ERL_LIBS", ""}, {"ERL_FLAGS", ""}, {"ERL_AFLAGS", ""}, {"ERL_ZFLAGS", ""}]
     },
     {ok, Peer, Node} = peer:start(Options),
@@ -324,6 +325,21 @@ a_cluster_on_ipv6_alone_is_looked_at(Config) ->
             end;
         {error, Reason} ->
             {skip, {"this machine has no IPv6", Reason}}
+    end.
+
+%% This machine's own name has an IPv4 address, and with OTP an IPv6 one too, by which the node is
+%% not there.
+a_cluster_with_short_names_is_looked_at(Config) ->
+    {ok, Here} = inet:gethostname(),
+    [Host | _] = string:split(Here, "."),
+    {Peer, Node} = start("short", Host, []),
+    try
+        Args = ["status", "--node", atom_to_list(Node), "--cookie-file", proplists:get_value(cookie, Config)],
+        #{status := Status, stdout := Table, stderr := Said} = atoll_cli_os:run(dir(Config), Args),
+        ?assertMatch({0, <<>>}, {Status, Said}),
+        ?assertMatch({match, _}, re:run(Table, [$\s, atom_to_list(Node), " +up +0 "]))
+    after
+        peer:stop(Peer)
     end.
 
 %% Certificates of an authority of the test's own, both ways.
