@@ -257,11 +257,17 @@ with_the_library_all_commands_work(Config) ->
      || {Peer, _} <- peers(Config)
     ],
     [One, Two, Three] = [atom_to_list(Node) || {_, Node} <- peers(Config)],
+    {First, _} = hd(peers(Config)),
+    ok = peer:call(First, application, stop, [atoll]),
+    Without = iolist_to_binary(["atoll group new: atoll does not run on ", One, "\n"]),
+    ?assertMatch(#{status := 3, stdout := <<>>, stderr := Without}, run(Config, ["group", "new", "fish", One, Two])),
+    {ok, _} = peer:call(First, application, ensure_all_started, [atoll], ?LATE_MS),
+    Unknown = <<"atoll group new: the cluster has no node else@here, or no other of its nodes is connected with it\n">>,
+    ?assertMatch(#{status := 2, stderr := Unknown}, run(Config, ["group", "new", "fish", "else@here"])),
     #{<<"group">> := <<"fish">>, <<"nodes">> := [_, _]} = told(Config, ["group", "new", "fish", One, Two]),
     #{<<"group">> := <<"fish">>, <<"added">> := [Added]} = told(Config, ["group", "add", "fish", Three]),
     ?assertEqual(list_to_binary(Three), Added),
     #{<<"groups">> := [#{<<"group">> := <<"fish">>, <<"nodes">> := [_, _, _]}], <<"without">> := []} = told(Config, ["group", "list"]),
-    {First, _} = hd(peers(Config)),
     yes = peer:call(First, s_group, register_name, [fish, shop, peer:call(First, erlang, whereis, [init])]),
     #{<<"groups">> := [#{<<"names">> := [#{<<"name">> := <<"shop">>, <<"differ">> := []}]}]} = told(Config, ["group", "names"]),
     %% Its own links a node knows at once; of the groups of others it hears.
