@@ -143,7 +143,7 @@ nobody_is_answered_without_the_token(Config) ->
     {200, _, #{<<"paths">> := Paths}} = raw(#{method => "GET", path => "/openapi.json"}, Watch),
     Guarded = [{Method, Path} || {Path, Methods} <- maps:to_list(Paths), {Method, #{} = Is} <- maps:to_list(Methods), not is_map_key(<<"security">>, Is)],
     ?assert(length(Guarded) > 20),
-    Wrong = <<(binary:part(Token, 0, byte_size(Token) - 1))/binary, "_">>,
+    Wrong = <<(binary:part(Token, 0, byte_size(Token) - 1))/binary, (case binary:last(Token) of $_ -> $-; _ -> $_ end)>>,
     [begin
          {401, Headers, Body} = raw(#{method => string:uppercase(Method), path => [Path, Query], headers => With}, Watch),
          ?assertMatch({_, #{<<"error">> := _}}, {Path, Body}),
