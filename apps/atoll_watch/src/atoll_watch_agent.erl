@@ -379,7 +379,7 @@ cut(Text) -> unicode:characters_to_binary(lists:sublist(unicode:characters_to_li
 %% Each is asked by a process that can be given up: one that hangs costs its own readings.
 others() ->
     Asked = [spawn_monitor(fun() -> exit(try {told, Ask()} catch _:_ -> failed end) end) || {Name, Ask} <- [
-        {atoll_sup, fun atoll/0}, {mnesia_sup, fun mnesia/0}, {memsup, fun memsup/0}, {disksup, fun disksup/0}, {cpu_sup, fun cpu_sup/0}
+        {atoll_sup, fun atoll/0}, {atoll_sup, fun metrics/0}, {mnesia_sup, fun mnesia/0}, {memsup, fun memsup/0}, {disksup, fun disksup/0}, {cpu_sup, fun cpu_sup/0}
     ], whereis(Name) =/= undefined],
     Deadline = erlang:monotonic_time(millisecond) + ?OTHERS_MS,
     {Readings, Peers} = lists:unzip([told(One, max(0, Deadline - erlang:monotonic_time(millisecond))) || One <- Asked]),
@@ -442,6 +442,9 @@ atoll() ->
         [{atoll_names, Count} || #{names := Count} <- [other(atoll_name, info, [])]] ++
         [{Name, total(Value)} || {Name, Key} <- relays(), {ok, Value} <- [maps:find(Key, Relay)]],
     {Readings, lists:append([Members | [Nodes || {_, Nodes} <- Groups]]) -- [node()]}.
+
+%% Those of programs there.
+metrics() -> other(atoll_metric, readings, []).
 
 kind({Kind, _}) -> Kind;
 kind(Kind) -> Kind.

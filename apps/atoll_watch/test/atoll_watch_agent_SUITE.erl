@@ -189,8 +189,8 @@ a_flood_of_events_costs_who_logs_little(Config) ->
     [{_, Node} = Peer | _] = watched(Config),
     {ok, #{module := Default} = Handler} = call(Peer, logger, get_handler_config, [default]),
     ok = call(Peer, logger, remove_handler, [default]),
-    %% What is logged in a second.
-    Events = 100000,
+    %% What is logged in half a second.
+    Events = 50000,
     Flood = fun() ->
         Begun = runtime(Peer),
         _ = call(Peer, lists, foreach, [fun logger:error/1, lists:duplicate(Events, "x")]),
@@ -207,10 +207,10 @@ a_flood_of_events_costs_who_logs_little(Config) ->
         ok = leave(watcher(Config), Node),
         _ = await(fun() -> call(Peer, erlang, module_loaded, [atoll_watch_agent]) end, fun(Is) -> not Is end),
         {Without, With}
-    end || _ <- lists:seq(1, 5)],
+    end || _ <- [1, 2, 3]],
     ok = call(Peer, logger, add_handler, [default, Default, Handler]),
     Added = lists:sort([With - Without || {Without, With} <- Rounds]),
-    Median = lists:nth(3, Added),
+    Median = lists:nth(2, Added),
     ct:pal("an event costs ~p us without; the agent adds ~p us, median ~p: at 100,000 a second ~.2f % of one scheduler",
            [[Without || {Without, _} <- Rounds], Added, Median, Median * 100000 / 1.0e4]),
     %% A tenth of a scheduler at 100,000 a second, were the machine slow.
@@ -259,6 +259,10 @@ it_says_what_the_table_has(Config) ->
     _ = call(Peer, erlang, send, [Sleeper, one]),
     Table = maps:from_list([{Name, Label} || #{name := Name, label := Label} <- atoll_watch_metric:all()]),
     First = sample(watcher(Config), Node),
+    %% As a program there has them.
+    Metrics = [{orders, counter}, {stock, gauge}, {visits, meter}, {waits, histogram}],
+    [ok = call(Peer, atoll_metric, new, [Name, Kind]) || {Name, Kind} <- Metrics],
+    [ok = call(Peer, atoll_metric, F, [Name, N]) || {F, Name, N} <- [{add, orders, 3}, {set, stock, 1.5}, {add, visits, 2}, {record, waits, 100}]],
     ok = call(Peer, logger, error, [#{label => {supervisor, child_terminated}, report => [{supervisor, {local, shop_sup}}, {errorContext, child_terminated}, {reason, shutdown}, {offender, []}]}]),
     Second = await(fun() -> sample(watcher(Config), Node) end, fun(Sample) -> is_map_key(utilisation, atoll_watch_metric:readings(First, Sample)) end),
     #{readings := Raw} = Second,
@@ -278,6 +282,8 @@ it_says_what_the_table_has(Config) ->
     ?assert(maps:get(utilisation, Readings) =< 1),
     ?assert(maps:get({dist_in, Stock}, Readings) > 0),
     ?assertEqual(call(Peer, erlang, system_info, [process_limit]), maps:get(processes_limit, Readings)),
+    ?assertMatch(#{{user_counter, <<"orders">>} := 3, {user_gauge, <<"stock">>} := 1.5, {user_counter, <<"visits">>} := 2, {user_counter, <<"waits">>} := 1, {user_p99, <<"waits">>} := 100}, Readings),
+    [ok = call(Peer, atoll_metric, delete, [Name]) || {Name, _} <- Metrics],
     #{reductions := Rate} = atoll_watch_metric:rates(First, Second),
     ?assert(Rate > 0).
 
