@@ -56,6 +56,8 @@
     | {restarted, node()}
     | {forgotten, node()}
     | {removed, node()}
+    %% What was logged there.
+    | {said, node(), [atoll_watch_agent:said(), ...]}
     %% A question has ended, with or without an answer.
     | {looked, seen()}.
 
@@ -117,7 +119,8 @@ step(tick, Now, Core0) ->
     Late = Core0#core.asked + length(Core0#core.waiting),
     {Asks, Core} = asking(Core2#core{waiting = [Node || {_, Node} <- lists:sort(Turn)], missed = Missed + Late}),
     {Gone ++ Met ++ Asks, Core};
-step({answered, Node, #{life := Life, peers := Peers} = Sample}, Now, Core0) ->
+step({answered, Node, #{life := Life, peers := Peers, log := Log} = Whole}, Now, Core0) ->
+    Sample = Whole#{log := []},
     {#node{last = Last} = Was, Core1} = ended(Node, Core0),
     Rates = atoll_watch_metric:rates(Last, Sample),
     Readings = atoll_watch_metric:readings(Last, Sample),
@@ -125,7 +128,8 @@ step({answered, Node, #{life := Life, peers := Peers} = Sample}, Now, Core0) ->
     {Met, Core2} = met(Peers, Now, put_node(Node, Is, Core1)),
     {Asks, Core} = asking(Core2),
     Again = [{tell, {restarted, Node}} || #{life := Other} <- [Last], Other =/= Life],
-    {Again ++ Told ++ Met ++ Asks, Core};
+    Said = [{tell, {said, Node, Log}} || Log =/= []],
+    {Again ++ Said ++ Told ++ Met ++ Asks, Core};
 step({failed, Node, Failure}, Now, Core0) ->
     {Was, Core1} = ended(Node, Core0),
     {State, Why} =

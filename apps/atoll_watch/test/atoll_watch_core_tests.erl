@@ -12,7 +12,7 @@ properties_test_() ->
 -define(AT_ONCE, 2).
 -define(MOST, 5).
 
-sample(Life, Peers) -> #{at => 0, life => Life, peers => Peers, readings => [{processes, 1}]}.
+sample(Life, Peers) -> #{at => 0, life => Life, peers => Peers, readings => [{processes, 1}], log => []}.
 
 new(Named) -> atoll_watch_core:new(Named, #{at_once => ?AT_ONCE, max_nodes => ?MOST, forget => 100}).
 
@@ -84,6 +84,11 @@ run(Inputs, Core) ->
 who_is_known_is_met_and_asked_test() ->
     {Effects, _} = run([{0, tick}, {1, {answered, a, sample(1, [b, c])}}], new([a])),
     ?assertMatch([[{meet, [a]}, {ask, a}], [{tell, {state, a, unknown, up}}, {tell, {looked, #{node := a, state := up, readings := #{processes := 1}}}}, {meet, [b, c]}, {ask, b}, {ask, c}]], Effects).
+
+what_was_logged_is_told_once_test() ->
+    {Effects, Core} = run([{0, tick}, {1, {answered, a, (sample(1, []))#{log := [{7, error, <<"x">>}]}}}, {5, tick}, {6, {answered, a, sample(1, [])}}], new([a])),
+    ?assertEqual([{said, a, [{7, error, <<"x">>}]}], [Event || {tell, {said, _, _} = Event} <- lists:append(Effects)]),
+    ?assertNot(is_map_key(log, hd(atoll_watch_core:nodes(Core)))).
 
 a_node_that_is_silent_is_not_down_test() ->
     {Effects, Core} = run([{0, tick}, {1, {answered, a, sample(1, [])}}, {5, tick}, {9, {failed, a, silent}}, {10, tick}, {11, {failed, a, down}},

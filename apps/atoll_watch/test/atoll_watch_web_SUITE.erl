@@ -15,6 +15,7 @@
     a_name_with_a_script_is_only_a_name/1,
     pages_have_everything_once/1,
     what_runs_on_a_node_can_be_explored/1,
+    what_a_node_logs_is_a_notification/1,
     a_node_is_killed_stopped_and_back/1,
     a_watch_that_is_killed_goes_on_where_it_was/1,
     it_speaks_tls/1,
@@ -34,7 +35,7 @@ suite() ->
 all() ->
     [all_that_is_answered_is_as_the_interface_says, nobody_is_answered_without_the_token, a_page_gets_a_cookie_for_the_token, what_is_asked_wrongly_is_told_in_a_sentence,
      no_path_leads_elsewhere, what_is_too_much_is_refused, a_name_with_a_script_is_only_a_name, pages_have_everything_once, what_runs_on_a_node_can_be_explored,
-     a_node_is_killed_stopped_and_back] ++
+     what_a_node_logs_is_a_notification, a_node_is_killed_stopped_and_back] ++
     [Case || atoll_tier:tier() =:= deep, Case <- [a_watch_that_is_killed_goes_on_where_it_was, it_speaks_tls, others_read_what_it_says]].
 
 init_per_suite(Config) ->
@@ -143,7 +144,7 @@ nobody_is_answered_without_the_token(Config) ->
     {200, _, #{<<"paths">> := Paths}} = raw(#{method => "GET", path => "/openapi.json"}, Watch),
     Guarded = [{Method, Path} || {Path, Methods} <- maps:to_list(Paths), {Method, #{} = Is} <- maps:to_list(Methods), not is_map_key(<<"security">>, Is)],
     ?assert(length(Guarded) > 20),
-    Wrong = <<(binary:part(Token, 0, byte_size(Token) - 1))/binary, "_">>,
+    Wrong = <<(binary:part(Token, 0, byte_size(Token) - 1))/binary, (case binary:last(Token) of $_ -> $-; _ -> $_ end)>>,
     [begin
          {401, Headers, Body} = raw(#{method => string:uppercase(Method), path => [Path, Query], headers => With}, Watch),
          ?assertMatch({_, #{<<"error">> := _}}, {Path, Body}),
@@ -296,6 +297,17 @@ what_runs_on_a_node_can_be_explored(Config) ->
     ?assert(lists:any(fun(#{<<"id">> := Id, <<"type">> := Type}) -> {Id, Type} =:= {<<"kernel_safe_sup">>, <<"supervisor">>} end, Children)),
     #{<<"items">> := [#{<<"children">> := [_ | _]}]} = Of("/supervision?root=kernel_sup"),
     ?assertEqual(maps:with([registered, tables, handlers], Before), maps:with([registered, tables, handlers], atoll_watch_peers:known(Peer))).
+
+what_a_node_logs_is_a_notification(Config) ->
+    [{_, A} = Peer | _] = peers(Config),
+    Watch = watch(Config),
+    {200, _, OpenApi} = raw(#{method => "GET", path => "/openapi.json"}, Watch),
+    ok = call(Peer, logger, error, ["the <b>desk</b> of ~ts is on fire", [<<"Größe"/utf8>>]]),
+    #{<<"items">> := [Note]} = Page = await(fun() -> element(3, get("/api/v1/notifications?kind=log&search=on%20fire", Watch)) end, fun(#{<<"items">> := Items}) -> Items =/= [] end),
+    ?assertEqual(ok, valid(Page, [<<"/api/v1/notifications">>, <<"get">>], OpenApi)),
+    Name = name(A),
+    ?assertMatch(#{<<"kind">> := <<"log">>, <<"level">> := <<"error">>, <<"severity">> := <<"major">>, <<"node">> := Name, <<"text">> := <<"the <b>desk</b> of Größe is on fire"/utf8>>}, Note),
+    ?assert(abs(maps:get(<<"time_ms">>, Note) - erlang:system_time(millisecond)) < ?LATE_MS).
 
 %% What becomes of it
 

@@ -90,8 +90,8 @@ rule(#{id := Id, what := What, raise := Raise, clear := Clear, looks := Looks, s
 
 %% @doc One notification.
 -spec note(atoll_watch_store:note()) -> atoll_cli_json:object().
-note(#{id := Id, time := Time, kind := Kind, severity := Severity, node := Node, text := Text}) ->
-    {[{id, Id}, {time_ms, Time}, {kind, Kind}, {severity, Severity}, {node, null(Node)}, {text, Text}]}.
+note(#{id := Id, time := Time, kind := Kind, severity := Severity, node := Node, text := Text} = Note) ->
+    {[{id, Id}, {time_ms, Time}, {kind, Kind}, {severity, Severity}, {node, null(Node)}, {text, Text}] ++ [{level, Level} || #{level := Level} <- [Note]]}.
 
 %% @doc How nodes are connected, with so many links at most.
 -spec topology(atoll_watch_topology:topology(), pos_integer()) -> atoll_cli_json:object().
