@@ -467,19 +467,20 @@ enter(Self, {_, _} = Entry, #state{self = Self, left = false, life = Life} = Sta
 enter(Self, _Entry, #state{self = Self} = State) ->
     {false, State};
 enter(Node, {_, Status} = Entry, #state{table = Table0} = State0) ->
-    {Done, Table} = atoll_roster_table:put(Node, Entry, Table0),
-    State = State0#state{table = Table},
-    case {Done, Status} of
-        {{changed, {_, alive}}, alive} ->
-            Down = effect({notify, {member_down, Node, dead}}, forget_meta(Node, State)),
-            {true, effect({notify, {member_up, Node}}, Down)};
-        {{changed, {_, alive}}, End} ->
-            {true, effect({notify, {member_down, Node, End}}, forget_meta(Node, State))};
-        {{changed, _}, alive} ->
-            {true, effect({notify, {member_up, Node}}, State)};
-        {_, _} ->
-            {false, State}
+    case atoll_roster_table:put(Node, Entry, Table0) of
+        {known, _} -> {false, State0};
+        {Done, Table} -> entered(Done, Node, Status, State0#state{table = Table})
     end.
+
+entered({changed, {_, alive}}, Node, alive, State) ->
+    Down = effect({notify, {member_down, Node, dead}}, forget_meta(Node, State)),
+    {true, effect({notify, {member_up, Node}}, Down)};
+entered({changed, {_, alive}}, Node, End, State) ->
+    {true, effect({notify, {member_down, Node, End}}, forget_meta(Node, State))};
+entered({changed, _}, Node, alive, State) ->
+    {true, effect({notify, {member_up, Node}}, State)};
+entered(_EndedOrRefused, _Node, _Status, State) ->
+    {false, State}.
 
 forget_meta(Node, #state{metas = Metas} = State) ->
     State#state{metas = atoll_roster_meta:drop(Node, Metas)}.
