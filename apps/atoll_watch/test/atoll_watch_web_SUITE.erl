@@ -23,9 +23,10 @@
 ]).
 
 -import(atoll_watch_peers, [call/4, await/2]).
--import(atoll_watch_web, [ask/3, ask/4, get/2, raw/2, valid/3]).
+-import(atoll_watch_web, [started/6, free_port/0, ask/3, ask/4, get/2, raw/2, valid/3]).
 
 -define(PERIOD_MS, 500).
+-define(PERIOD, ["--period", "0.5"]).
 -define(LATE_MS, 30000).
 -define(IDLE, 1000).
 
@@ -49,7 +50,7 @@ init_per_suite(Config) ->
             {Holder, {[{_, A}, {_, B}] = Peers, Watch}} = atoll_watch_peers:start(fun() ->
                 [{_, First}, Second] = Both = [atoll_watch_peers:watched(["-connect_all", "false"]) || _ <- [1, 2]],
                 true = call(Second, net_kernel, connect_node, [First]),
-                {Both, started(Dir, First, Cookie, filename:join(Dir, "data"), free_port(), [])}
+                {Both, started(Dir, First, Cookie, filename:join(Dir, "data"), free_port(), ?PERIOD)}
             end),
             Started = [{holder, Holder}, {peers, Peers}, {dir, Dir}, {cookie, Cookie}, {watch, Watch} | Config],
             _ = await(fun() -> states(Started) end, fun(Is) -> Is =:= lists:sort([{name(A), <<"up">>}, {name(B), <<"up">>}]) end),
@@ -63,18 +64,6 @@ end_per_suite(Config) ->
     [false = await(fun() -> call(Peer, erlang, module_loaded, [atoll_watch_agent]) end, fun(Is) -> not Is end) || Peer <- peers(Config)],
     ok = atoll_watch_peers:stop(proplists:get_value(holder, Config)),
     atoll_cli_os:remove_dir(proplists:get_value(dir, Config)).
-
-free_port() ->
-    {ok, Socket} = gen_tcp:listen(0, [{ip, {127, 0, 0, 1}}]),
-    {ok, Port} = inet:port(Socket),
-    ok = gen_tcp:close(Socket),
-    Port.
-
-started(Dir, Node, Cookie, Data, Port, More) ->
-    Program = atoll_cli_os:start(Dir, ["watch", "--node", atom_to_list(Node), "--cookie-file", Cookie, "--port", integer_to_list(Port), "--data", Data, "--period", "0.5" | More]),
-    Said = atoll_cli_os:await_line(Program, stdout, <<"Ctrl-C ends it">>),
-    {ok, Token} = file:read_file(filename:join(Data, "token")),
-    #{program => Program, port => Port, token => string:trim(Token), data => Data, said => Said}.
 
 watch(Config) -> proplists:get_value(watch, Config).
 peers(Config) -> proplists:get_value(peers, Config).
@@ -363,7 +352,7 @@ a_watch_that_is_killed_goes_on_where_it_was(Config) ->
     Data = filename:join(Dir, "killed"),
     Port = free_port(),
     Others = call(Peer, erlang, nodes, [hidden]),
-    Start = fun() -> started(Dir, A, proplists:get_value(cookie, Config), Data, Port, []) end,
+    Start = fun() -> started(Dir, A, proplists:get_value(cookie, Config), Data, Port, ?PERIOD) end,
     First = Start(),
     [Vm] = call(Peer, erlang, nodes, [hidden]) -- Others,
     Busy = busy(Peer),
@@ -414,7 +403,7 @@ it_speaks_tls(Config) ->
     Pem = filename:join(Dir, "cert.pem"),
     ok = file:write_file(Pem, public_key:pem_encode([{'Certificate', proplists:get_value(cert, Server), not_encrypted}, {KeyType, Key, not_encrypted}])),
     {ok, _} = application:ensure_all_started(ssl),
-    #{port := Port, token := Token, program := Program} = started(Dir, A, proplists:get_value(cookie, Config), filename:join(Dir, "tls"), free_port(), ["--certfile", Pem]),
+    #{port := Port, token := Token, program := Program} = started(Dir, A, proplists:get_value(cookie, Config), filename:join(Dir, "tls"), free_port(), ["--certfile", Pem | ?PERIOD]),
     {ok, Socket} = ssl:connect({127, 0, 0, 1}, Port, [{verify, verify_none}, {active, false}, binary], ?LATE_MS),
     ok = ssl:send(Socket, ["GET /api/v1/cluster HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer ", Token, "\r\nConnection: close\r\n\r\n"]),
     {ok, <<"HTTP/1.1 200 OK\r\n", _/binary>>} = ssl:recv(Socket, 0, ?LATE_MS),

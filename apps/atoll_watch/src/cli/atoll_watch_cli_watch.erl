@@ -19,6 +19,7 @@ options() ->
         #{name => listen, value => "ADDRESS", default => "127.0.0.1", read => fun address/1, help => "the address to listen at; 0.0.0.0 is all of this machine"},
         #{name => data, value => "DIR", help => "the directory for what is kept; without, one for each cluster where your programs keep their data"},
         atoll_watch_cli:period("5"),
+        #{name => managers, value => "N", read => atoll_cli_read:whole(1, 100), help => "how many programs ask the nodes, each its share (one for each 100 nodes unless told)"},
         #{name => certfile, value => "FILE", is_read => true, help => "a certificate: the watch is spoken with over TLS"},
         #{name => keyfile, value => "FILE", is_read => true, help => "with --certfile, the file that its key is in, if it is another one"}
     ].
@@ -34,7 +35,7 @@ operands() -> [].
 
 -spec examples() -> [string()].
 examples() ->
-    ["atoll watch", "atoll watch -c reef --port 9090", "atoll watch --node shop@10.0.0.7 --cookie-file prod.cookie --data watched"].
+    ["atoll watch", "atoll watch -c reef --port 9090 --managers 2", "atoll watch --node shop@10.0.0.7 --cookie-file prod.cookie --data watched"].
 
 -spec more() -> unicode:chardata().
 more() -> "The first time it prints a link with a token, which the data directory keeps; Ctrl-C ends it. docs/watch.md says what it answers".
@@ -81,6 +82,7 @@ watching(Target, #{port := Port, listen := Listen} = Values) ->
             _ = process_flag(trap_exit, true),
             Started = atoll_watch_room:start_link(#{
                 target => Target,
+                managers => maps:get(managers, Values, auto),
                 store => #{dir => Dir, name => Name, period => maps:get(period, Values, ?PERIOD_MS)},
                 web => (maps:with([certfile, keyfile], Values))#{listen => Listen, port => Port, dir => Dir, http => Http}
             }),

@@ -97,6 +97,7 @@ routes([<<"nodes">>, Name, <<"supervision">>], Request) ->
         #{root := Root} = query(Request, [{root, {text, none}}]),
         {ok, 200, of_node(Name, explored(Name, {supervision, case Root of none -> top; _ -> named(Root) end}))}
     end);
+routes([<<"managers">>], Request) -> reads(fun() -> _ = query(Request, []), {ok, 200, {[{items, [atoll_watch_json:manager(Is) || Is <- atoll_watch:managers(atoll_watch_store:watch())]}]}} end);
 routes([<<"metrics">>], Request) -> reads(fun() -> paged(asc, [{Name, atoll_watch_json:metric(Metric)} || {Name, Metric} <- metrics()], query(Request, page())) end);
 routes([<<"rules">>], Request) -> reads(fun() -> paged(asc, lists:sort([{atom_to_binary(Id), atoll_watch_json:rule(Rule)} || #{id := Id} = Rule <- atoll_watch_rule:all()]), query(Request, page())) end);
 routes([<<"series">>], Request) -> reads(fun() -> series(Request) end);
@@ -432,7 +433,7 @@ named(_) -> wrong("A process has a shorter name.").
 explored(Name, Question) ->
     case row(Name) of
         #{node := Node, state := up} ->
-            try erpc:call(Node, atoll_watch_agent, explore, [Question], ?EXPLORE_MS) of
+            try atoll_watch:call(atoll_watch_store:watch(), Node, atoll_watch_agent, explore, [Question], ?EXPLORE_MS) of
                 not_found -> throw({error, 404, "There is no such process there."});
                 Told -> Told
             catch

@@ -2,7 +2,7 @@
 %% @doc What a watch knows as the objects of priv/openapi.json, and JSON that comes from outside.
 -module(atoll_watch_json).
 
--export([cluster/0, node/1, node/2, alarms_by_node/0, readings/3, metric/1, alarm/1, rule/1, note/1, topology/2, null/1, decode/1]).
+-export([cluster/0, node/1, node/2, manager/1, alarms_by_node/0, readings/3, metric/1, alarm/1, rule/1, note/1, topology/2, null/1, decode/1]).
 
 -compile({no_auto_import, [node/1, link/1]}).
 
@@ -48,6 +48,14 @@ node(#{node := Node, state := State, since := Since, why := Why, figures := Figu
     {[
         {node, text(Node)}, {state, State}, {since_ms, Since}, {why, case Why of none -> null; _ -> unicode:characters_to_binary(Why) end},
         {by_hand, atoll_watch_store:is_by_hand(Node)}, {alarms, Count}, {worst, Worst}, {figures, {[{Name, maps:get(Name, Figures, null)} || Name <- ?FIGURES]}}
+    ]}.
+
+%% @doc One manager.
+-spec manager(atoll_watch:manager()) -> atoll_cli_json:object().
+manager(#{id := Id, state := State, since := Since, lost := Lost, os_pid := OsPid, memory := Memory, nodes := Nodes}) ->
+    {[
+        {id, Id}, {state, State}, {since_ms, erlang:system_time(millisecond) - (erlang:monotonic_time(millisecond) - Since)}, {lost, Lost},
+        {os_pid, case OsPid of none -> null; _ -> list_to_integer(OsPid) end}, {memory, null(Memory)}, {nodes, [text(Node) || Node <- Nodes]}
     ]}.
 
 %% @doc What a node says, with all its metrics or with these.
