@@ -243,28 +243,40 @@ a_name_with_a_script_is_only_a_name(Config) ->
     {200, Headers, #{<<"node">> := Name}} = get(["/api/v1/nodes/", uri_string:quote(Name)], Watch),
     ?assertEqual([<<"application/json; charset=utf-8">>, <<"nosniff">>], [proplists:get_value(Key, Headers) || Key <- [<<"content-type">>, <<"x-content-type-options">>]]),
     ?assertMatch({match, _}, re:run(proplists:get_value(<<"content-security-policy">>, Headers), "default-src 'none'; script-src 'self';")),
-    {404, Not, #{<<"error">> := Said}} = get(["/api/v1/nodes/x", uri_string:quote(Name)], Watch),
-    ?assertMatch({match, _}, re:run(Said, "<script>")),
+    {404, Not, #{<<"error">> := Sentence}} = get(["/api/v1/nodes/x", uri_string:quote(Name)], Watch),
+    ?assertMatch({match, _}, re:run(Sentence, "<script>")),
     ?assertEqual(<<"application/json; charset=utf-8">>, proplists:get_value(<<"content-type">>, Not)),
     {200, Plain, Text} = raw(#{method => "GET", path => "/metrics", headers => [atoll_watch_web:bearer(Watch)]}, Watch),
     ?assertMatch({match, _}, re:run(Text, "erlang_node_up\\{node=\"<script>alert\\(1\\)</script>@127.0.0.1\"\\} 0\n")),
     <<"text/plain", _/binary>> = proplists:get_value(<<"content-type">>, Plain),
+    %% What people say of an alarm.
+    #{<<"id">> := Id} = await(fun() -> alarm(<<"node_down">>, Watch) end, fun is_map/1),
+    Said = <<"<img src=x onerror=alert(1)>\r\nevent: alarm\ndata: {}">>,
+    {201, _, #{<<"comments">> := [#{<<"who">> := <<"<b>ann">>, <<"text">> := Said}]}} =
+        ask("POST", ["/api/v1/alarms/", integer_to_binary(Id), "/comments"], {[{who, <<"<b>ann">>}, {text, Said}]}, Watch),
     {204, _, none} = ask("DELETE", ["/api/v1/nodes/", uri_string:quote(Name)], Watch).
 
 pages_have_everything_once(Config) ->
     Watch = watch(Config),
-    All = fun All(Path, Cursor) ->
-        {200, _, #{<<"items">> := Items, <<"next">> := Next}} = get([Path, "?limit=3", [["&cursor=", uri_string:quote(Cursor)] || Cursor =/= none]], Watch),
-        ?assert(length(Items) =< 3),
-        case Next of null -> Items; _ -> Items ++ All(Path, Next) end
+    All = fun All(Path, Limit, Cursor) ->
+        {200, _, #{<<"next">> := Next} = Page} = get([Path, "?limit=", integer_to_list(Limit), [["&cursor=", uri_string:quote(Cursor)] || Cursor =/= none]], Watch),
+        [Items] = [Items || Name <- [<<"items">>, <<"readings">>, <<"series">>], #{Name := Items} <- [Page]],
+        ?assert(length(Items) =< Limit),
+        case Next of null -> Items; _ -> Items ++ All(Path, Limit, Next) end
     end,
     [begin
-         Items = All(Path, none),
+         Items = All(Path, 3, none),
          Keys = [maps:get(Key, Item) || Item <- Items],
          ?assertEqual(lists:usort(Keys), case Order of up -> Keys; down -> lists:reverse(Keys) end),
          {200, _, #{<<"total">> := Total}} = get(Path, Watch),
          ?assert(Total >= length(Items) andalso Items =/= [])
-     end || {Path, Key, Order} <- [{"/api/v1/metrics", <<"name">>, up}, {"/api/v1/nodes", <<"node">>, up}, {"/api/v1/rules", <<"rule">>, up}, {"/api/v1/notifications", <<"id">>, down}]],
+     end || {Path, Key, Order} <- [{"/api/v1/metrics", <<"name">>, up}, {"/api/v1/nodes", <<"node">>, up}, {"/api/v1/rules", <<"rule">>, up}, {"/api/v1/notifications", <<"id">>, down},
+                                   {"/api/v1/families", <<"family">>, up}, {"/api/v1/links", <<"from">>, up}]],
+    [begin
+         Of = [{Metric, Label} || #{<<"metric">> := Metric, <<"label">> := Label} <- All(["/api/v1/nodes/", uri_string:quote(name(hd(peers(Config)))), Part], 25, none)],
+         ?assertEqual({Part, lists:usort(Of)}, {Part, Of}),
+         ?assert(length(Of) > 60)
+     end || Part <- ["/metrics", "/series"]],
     {200, _, #{<<"items">> := Found}} = get("/api/v1/notifications?search=STARTED&kind=watch", Watch),
     ?assertMatch([#{<<"text">> := <<"the watch was started">>, <<"severity">> := <<"info">>}], Found).
 
