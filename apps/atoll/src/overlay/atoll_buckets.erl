@@ -16,7 +16,7 @@
 %% '''
 -module(atoll_buckets).
 
--export([new/0, find/2, put/3, take/2, fold/3, bucket/2]).
+-export([new/0, find/2, put/3, put/4, take/2, fold/3, bucket/2]).
 -export([mark/3, print/2, root/1, hashes/1, differing/2]).
 
 -export_type([buckets/0, hashes/0, index/0]).
@@ -60,6 +60,13 @@ put(Key, Value, Buckets) ->
     Index = index(Key),
     [Hash | Map] = get(Index, Buckets),
     set(Index, [Hash | Map#{Key => Value}], Buckets).
+
+%% @doc The same, and puts a mark on the key, or takes it off.
+-spec put(Key :: term(), Value :: term(), Mark :: term(), buckets()) -> buckets().
+put(Key, Value, Mark, Buckets) ->
+    Index = index(Key),
+    [Hash | Map] = get(Index, Buckets),
+    set(Index, [Hash bxor print(Key, Mark) | Map#{Key => Value}], Buckets).
 
 %% @doc Takes a key away.
 -spec take(Key :: term(), buckets()) -> {Value :: term(), buckets()} | error.

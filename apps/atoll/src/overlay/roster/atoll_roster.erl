@@ -320,9 +320,11 @@ summary(#state{table = Table, news = News, compare = Compare} = State) ->
 
 %% Messages
 
-message({news, Entries}, From, State) ->
-    {Changed, Learned} = learn(Entries, State),
-    correct(Entries, From, gather(Changed, From, knows(From, Entries, Learned)));
+message({news, Entries}, From, #state{table = Table} = State) ->
+    %% Most of it somebody else has told already.
+    Other = [New || {Node, Entry} = New <- Entries, atoll_roster_table:entry(Node, Table) =/= Entry],
+    {Changed, Learned} = learn(Other, State),
+    correct(Other, From, gather(Changed, From, knows(From, Entries, Learned)));
 message({hash, Hash}, From, State) ->
     message({hash, Hash, none}, From, State);
 message({hash, Hash, MetaHash}, From, #state{table = Table, metas = Metas} = State) ->
@@ -469,18 +471,20 @@ enter(Self, _Entry, #state{self = Self} = State) ->
 enter(Node, {_, Status} = Entry, #state{table = Table0} = State0) ->
     case atoll_roster_table:put(Node, Entry, Table0) of
         {known, _} -> {false, State0};
-        {Done, Table} -> entered(Done, Node, Status, State0#state{table = Table})
+        {refused, Table} -> {false, State0#state{table = Table}};
+        {{changed, Before}, Table} -> changed(Before, Node, Status, Table, State0)
     end.
 
-entered({changed, {_, alive}}, Node, alive, State) ->
-    Down = effect({notify, {member_down, Node, dead}}, forget_meta(Node, State)),
-    {true, effect({notify, {member_up, Node}}, Down)};
-entered({changed, {_, alive}}, Node, End, State) ->
-    {true, effect({notify, {member_down, Node, End}}, forget_meta(Node, State))};
-entered({changed, _}, Node, alive, State) ->
-    {true, effect({notify, {member_up, Node}}, State)};
-entered(_EndedOrRefused, _Node, _Status, State) ->
-    {false, State}.
+%% In one copy of the state: to a joiner all members are new.
+changed({_, alive}, Node, alive, Table, #state{effects = Effects} = State) ->
+    Notices = [{notify, {member_up, Node}}, {notify, {member_down, Node, dead}} | Effects],
+    {true, forget_meta(Node, State#state{table = Table, effects = Notices})};
+changed({_, alive}, Node, End, Table, #state{effects = Effects} = State) ->
+    {true, forget_meta(Node, State#state{table = Table, effects = [{notify, {member_down, Node, End}} | Effects]})};
+changed(_Ended, Node, alive, Table, #state{effects = Effects} = State) ->
+    {true, State#state{table = Table, effects = [{notify, {member_up, Node}} | Effects]}};
+changed(_Ended, _Node, _End, Table, State) ->
+    {false, State#state{table = Table}}.
 
 forget_meta(Node, #state{metas = Metas} = State) ->
     State#state{metas = atoll_roster_meta:drop(Node, Metas)}.
@@ -499,8 +503,12 @@ gather(Items, From, #state{news = News0, options = #{gather_ms := Ms}} = State) 
 %% Who tells what is gathered here has no need to hear it.
 knows(_From, _Entries, #state{news = News} = State) when map_size(News) =:= 0 ->
     State;
-knows(From, Entries, #state{table = Table} = State) ->
-    tellers(From, [Node || {Node, Entry} <- Entries, atoll_roster_table:entry(Node, Table) =:= Entry], State).
+knows(From, Entries, #state{table = Table, news = News} = State) ->
+    Gathered = [
+        Node
+     || {Node, Entry} <- Entries, is_map_key(Node, News), atoll_roster_table:entry(Node, Table) =:= Entry
+    ],
+    tellers(From, Gathered, State).
 
 knows_metas(From, Entries, #state{metas = Metas} = State) ->
     tellers(From, [{meta, Node} || {Node, Entry} <- Entries, atoll_roster_meta:entry(Node, Metas) =:= Entry], State).

@@ -94,13 +94,13 @@ put(Node, Entry, #table{owner = Owner, alive = Alive, max_members = Max} = Table
     end.
 
 store(Node, Entry, Table0) ->
-    {Kept, #table{buckets = Buckets} = Table} = keep(Node, Entry, remove(Node, Table0)),
-    forget(appeared(Node, Entry, Table#table{buckets = atoll_buckets:put(Node, Kept, Buckets)})).
+    {Kept, Table} = keep(Node, Entry, remove(Node, Table0)),
+    forget(appear(Node, Kept, Table)).
 
 remove(Node, #table{buckets = Buckets0, gone = Gone} = Table0) ->
     case atoll_buckets:take(Node, Buckets0) of
         {Kept, Buckets} ->
-            Table = disappeared(Node, travelling(Kept), Table0#table{buckets = Buckets}),
+            Table = disappeared(Node, Kept, Table0#table{buckets = Buckets}),
             case number(Kept) of
                 0 -> Table;
                 Number -> Table#table{gone = gb_trees:delete_any(Number, Gone)}
@@ -109,21 +109,23 @@ remove(Node, #table{buckets = Buckets0, gone = Gone} = Table0) ->
             Table0
     end.
 
-appeared(Node, {Life, alive}, #table{buckets = Buckets, alive = Alive} = Table) ->
-    #table{owner = Owner, next = Next} = Table,
+appear(Node, Kept, #table{buckets = Buckets} = Table) when element(2, Kept) =:= alive ->
+    #table{owner = Owner, alive = Alive, next = Next} = Table,
     Table#table{
-        buckets = atoll_buckets:mark(Node, Life, Buckets), alive = Alive + 1, next = nearer(Owner, Node, Next)
+        buckets = atoll_buckets:put(Node, Kept, element(1, Kept), Buckets),
+        alive = Alive + 1,
+        next = nearer(Owner, Node, Next)
     };
-appeared(_Node, {_Life, _Ended}, Table) ->
-    Table.
+appear(Node, Kept, #table{buckets = Buckets} = Table) ->
+    Table#table{buckets = atoll_buckets:put(Node, Kept, Buckets)}.
 
-disappeared(Node, {Life, alive}, #table{buckets = Buckets, alive = Alive} = Table0) ->
-    Table = Table0#table{buckets = atoll_buckets:mark(Node, Life, Buckets), alive = Alive - 1},
+disappeared(Node, Kept, #table{buckets = Buckets, alive = Alive} = Table0) when element(2, Kept) =:= alive ->
+    Table = Table0#table{buckets = atoll_buckets:mark(Node, element(1, Kept), Buckets), alive = Alive - 1},
     case Table of
         #table{owner = Owner, next = {_, Node}} -> Table#table{next = next(Owner, Table)};
         #table{} -> Table
     end;
-disappeared(_Node, {_Life, _Ended}, Table) ->
+disappeared(_Node, _Ended, Table) ->
     Table.
 
 -spec keep(node(), entry(), table()) -> {kept(), table()}.
