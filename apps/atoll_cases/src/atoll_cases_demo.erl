@@ -21,20 +21,33 @@
 summary() -> "show in a minute what groups do for names, connections and failures".
 
 -spec options() -> [atoll_cli_options:option()].
-options() -> [atoll_cli_json:switch()].
+options() ->
+    [
+        #{name => watch, help => "let the ant colonies run until Ctrl-C, and show their nodes on a page"},
+        atoll_cli_json:switch()
+    ].
 
 -spec operands() -> [string()].
 operands() -> [].
 
 -spec examples() -> [string()].
-examples() -> ["atoll demo"].
+examples() -> ["atoll demo", "atoll demo --watch"].
 
 %% Each part is shown as soon as it is over.
 -spec run(atoll_cli_options:values(), [string()]) -> atoll_cli_command:outcome().
+run(#{watch := true, json := true}, []) ->
+    {usage, "--json is for what the demonstration measures, and --watch measures nothing"};
+run(#{watch := true}, []) ->
+    ok = say("ant colonies, one process killed each second on each node, until Ctrl-C"),
+    case atoll_cases_demo_watch:run(ants()) of
+        ok -> ok;
+        {error, Sentence} -> {unable, Sentence}
+    end;
 run(#{json := Json}, []) ->
     case parts([fun names/0, fun connections/0, fun failures/0], Json, []) of
         {ok, Facts} ->
             ok = show_json(Json, Facts),
+            _ = [ok = atoll_cli_io:say("On a page, while it runs: make demo WATCH=1") || not Json],
             judge(Facts);
         {error, Sentence} ->
             {unable, Sentence}

@@ -45,7 +45,8 @@ a_wrong_command_line_has_its_sentence_test_() ->
         {["orbit", "--frobnicate=3"], "there is no option --frobnicate"},
         {["orbit", "-n", "3"], "there is no option -n"},
         {["orbit", "g124"], "the argument \"g124\" is one too many"},
-        {["demo", "9"], "the argument \"9\" is one too many"}
+        {["demo", "9"], "the argument \"9\" is one too many"},
+        {["demo", "--watch", "--json"], "--json is for what the demonstration measures, and --watch measures nothing"}
     ]).
 
 a_run_is_called_by_the_sizes_of_its_groups_test_() ->
