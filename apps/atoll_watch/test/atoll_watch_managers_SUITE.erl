@@ -10,6 +10,7 @@
     each_node_is_connected_with_its_manager_alone/1,
     a_manager_that_is_killed_is_replaced_and_nothing_is_counted_twice/1,
     a_watch_that_is_killed_takes_its_managers_along/1,
+    nodes_of_a_group_are_at_one_manager/1,
     a_manager_that_hangs_is_replaced/1,
     a_node_is_killed_stopped_and_back_within_the_usual_period/1,
     a_node_is_cut_off_and_back/1
@@ -31,7 +32,7 @@ suite() ->
 
 all() ->
     [each_node_is_connected_with_its_manager_alone, a_manager_that_is_killed_is_replaced_and_nothing_is_counted_twice, a_watch_that_is_killed_takes_its_managers_along] ++
-    [Case || atoll_tier:tier() =:= deep, Case <- [a_manager_that_hangs_is_replaced, a_node_is_killed_stopped_and_back_within_the_usual_period, a_node_is_cut_off_and_back]].
+    [Case || atoll_tier:tier() =:= deep, Case <- [nodes_of_a_group_are_at_one_manager, a_manager_that_hangs_is_replaced, a_node_is_killed_stopped_and_back_within_the_usual_period, a_node_is_cut_off_and_back]].
 
 %% A chain of four: the ends are not connected.
 init_per_suite(Config) ->
@@ -166,6 +167,23 @@ a_watch_that_is_killed_takes_its_managers_along(Config) ->
 
 %% Deep tier
 
+%% Two groups of two, which without them would be parted.
+nodes_of_a_group_are_at_one_manager(Config) ->
+    Peers = [{_, Node} | _] = lists:keysort(2, [atoll_watch_peers:watched(["-connect_all", "false"]) || _ <- [1, 2, 3, 4]]),
+    [begin
+         ok = call(Peer, code, add_paths, [[filename:dirname(code:which(atoll))]]),
+         {ok, _} = call(Peer, application, ensure_all_started, [atoll])
+     end || Peer <- Peers],
+    Groups = [lists:sublist(Peers, From, 2) || From <- [1, 3]],
+    [{ok, _, _} = call(hd(Group), s_group, new_s_group, [Name, [Is || {_, Is} <- Group]]) || {Name, Group} <- lists:zip([fish, birds], Groups)],
+    true = call(hd(Peers), net_kernel, connect_node, [element(2, lists:last(Peers))]),
+    atoll_cli_line:as_node(fun() ->
+        {ok, Watch} = atoll_watch:start_link(target(Node, Config), #{managers => 2}),
+        ?assertEqual([[Is || {_, Is} <- Group] || Group <- Groups], [Nodes || #{nodes := Nodes} <- atoll_watch:managers(Watch)]),
+        ok = gen_server:stop(Watch)
+    end),
+    lists:foreach(fun atoll_watch_peers:kill/1, Peers).
+
 %% It takes ten seconds to be seen.
 a_manager_that_hangs_is_replaced(Config) ->
     watching(#{}, Config, fun(Watch) ->
@@ -176,7 +194,7 @@ a_manager_that_hangs_is_replaced(Config) ->
         ?assertError({erpc, _}, atoll_watch:call(Watch, hd(Nodes), erlang, node, [], 500)),
         Lost = until(fun(Event) -> Event =:= {manager_lost, Id} end, Watch),
         After = lists:append([until(looked(Node), Watch) || Node <- Nodes]),
-        ?assertEqual([], [Event || {state, _, _, _} = Event <- Lost ++ After]),
+        ?assertEqual([], [Event || {state, _, Was, _} = Event <- Lost ++ After, Was =/= unknown]),
         ?assertEqual(gone, atoll_cluster_os:state(Hung))
     end).
 

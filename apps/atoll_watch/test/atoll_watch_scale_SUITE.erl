@@ -47,7 +47,7 @@ many_nodes_cost_what_is_promised(_Config) ->
         N = await(fun() -> #{<<"nodes">> := #{<<"up">> := Up}} = object("/api/v1/cluster", Watch), Up end, fun(Up) -> Up =:= N end),
         #{<<"counts">> := Counts0} = object("/api/v1/cluster", Watch),
         #{<<"items">> := Managers} = object("/api/v1/managers", Watch),
-        Parts = [vm_of(Managers) | [integer_to_list(OsPid) || #{<<"os_pid">> := OsPid} <- Managers]],
+        Parts = [atoll_watch_web:vm(Watch) | [integer_to_list(OsPid) || #{<<"os_pid">> := OsPid} <- Managers]],
         Begun = erlang:monotonic_time(millisecond),
         [Busy, Own] = spent([OsPids, Parts], Seconds),
         Took = erlang:monotonic_time(millisecond) - Begun,
@@ -88,7 +88,9 @@ started(N) ->
         Self ! {self(), Peer},
         receive never -> ok end
     end) || _ <- lists:seq(1, Some)],
-    [receive {Pid, Peer} -> Peer end || Pid <- Pids] ++ started(N - Some).
+    %% Before the others: what stands behind a comprehension and `++' is evaluated first.
+    Peers = [receive {Pid, Peer} -> Peer end || Pid <- Pids],
+    Peers ++ started(N - Some).
 
 object(Path, Watch) ->
     {200, _, Object} = atoll_watch_web:get(Path, Watch),
@@ -97,11 +99,6 @@ object(Path, Watch) ->
 took(Path, Watch) ->
     {Us, {200, _, _}} = timer:tc(fun() -> atoll_watch_web:raw(#{method => "GET", path => Path, headers => [atoll_watch_web:bearer(Watch)]}, Watch) end),
     Us div 1000.
-
-%% The parent of the parent of a manager: between them is OTP's erl_child_setup.
-vm_of([#{<<"os_pid">> := OsPid} | _]) ->
-    Parent = fun(Pid) -> {ok, Stat} = file:read_file(["/proc/", Pid, "/stat"]), binary_to_list(lists:nth(2, atoll_cluster_os:stat_fields(Stat))) end,
-    Parent(Parent(integer_to_list(OsPid))).
 
 resident(OsPid) ->
     {ok, Status} = file:read_file(["/proc/", OsPid, "/status"]),

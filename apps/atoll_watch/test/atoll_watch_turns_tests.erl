@@ -127,3 +127,10 @@ what_was_logged_at_a_look_that_is_overtaken_is_told_test() ->
 a_look_that_nobody_asked_for_in_time_is_overtaken_and_counted_test() ->
     {_, Turns} = run(given([a]) ++ [{answered, a, sample(1, [{processes, 1}])}, tick, {answered, a, sample(1, [{processes, 2}])}], atoll_watch_turns:new(?AT_ONCE)),
     ?assertMatch({#{overtaken := 1, looks := [#{readings := {whole, #{processes := 2}}}]}, _}, atoll_watch_turns:report(Turns)).
+
+what_has_not_changed_is_not_told_again_test() ->
+    Answered = fun(Processes) -> {answered, a, sample(1, [{processes, Processes}, {ports, 3}])} end,
+    {_, First} = run(given([a]) ++ [Answered(1), tick], atoll_watch_turns:new(?AT_ONCE)),
+    {#{looks := [#{readings := {whole, #{processes := 1, ports := 3}}}]}, Told} = atoll_watch_turns:report(First),
+    {_, Second} = run([Answered(2)], Told),
+    ?assertMatch({#{looks := [#{readings := {#{processes := 2} = New, []}}]}, _} when map_size(New) =:= 1, atoll_watch_turns:report(Second)).

@@ -424,7 +424,6 @@ a_watch_that_is_killed_goes_on_where_it_was(Config) ->
     Others = call(Peer, erlang, nodes, [hidden]),
     Start = fun() -> started(Dir, A, proplists:get_value(cookie, Config), Data, Port, ?PERIOD) end,
     First = Start(),
-    [Vm] = call(Peer, erlang, nodes, [hidden]) -- Others,
     Busy = busy(Peer),
     #{<<"id">> := Id} = await(fun() -> alarm(<<"mailbox">>, First) end, fun is_map/1),
     {201, _, _} = ask("POST", ["/api/v1/alarms/", integer_to_binary(Id), "/comments"], {[{who, <<"ann">>}, {text, <<"before">>}]}, First),
@@ -433,9 +432,16 @@ a_watch_that_is_killed_goes_on_where_it_was(Config) ->
     %% Another one is not let in.
     #{status := 3, stderr := Twice} = atoll_cli_os:run(Dir, ["watch", "--node", atom_to_list(A), "--cookie-file", proplists:get_value(cookie, Config), "--port", integer_to_list(free_port()), "--data", Data]),
     ?assertMatch({match, _}, re:run(Twice, "Another watch has its data in ")),
+    %% A manager first, and then the watch.
+    Managers = fun() -> {200, _, #{<<"items">> := Items}} = get("/api/v1/managers", First), Items end,
+    [#{<<"os_pid">> := Manager, <<"state">> := <<"up">>}] = Managers(),
+    [] = os:cmd("kill -9 " ++ integer_to_list(Manager)),
+    [#{<<"os_pid">> := Replaced}] = await(Managers, fun([#{<<"lost">> := Lost, <<"state">> := Is}]) -> Lost =:= 1 andalso Is =:= <<"up">> end),
+    {ok, Since} = atoll_cluster_os:start_time(Replaced),
+    ?assertEqual([], [Note || #{<<"kind">> := <<"state">>} = Note <- notes(name(A), First)]),
     Killed = erlang:system_time(millisecond),
-    {match, [OsPid]} = re:run(atom_to_list(Vm), "^atoll_view_([0-9]+)@", [{capture, [1], list}]),
-    [] = os:cmd("kill -9 " ++ OsPid),
+    [] = os:cmd("kill -9 " ++ atoll_watch_web:vm(First)),
+    gone = await(fun() -> atoll_cluster_os:state({Replaced, Since}) end, fun(Is) -> Is =:= gone end),
     _ = atoll_cli_os:await_exit(maps:get(program, First), ?LATE_MS),
     %% The other watch still has its agent there.
     _ = await(fun() -> call(Peer, erlang, nodes, [hidden]) end, fun(Is) -> lists:sort(Is) =:= lists:sort(Others) end),
@@ -455,6 +461,10 @@ a_watch_that_is_killed_goes_on_where_it_was(Config) ->
     ?assertEqual([[B], [A]], Links()),
     ok = atoll_cli_os:signal(maps:get(program, Second), "INT"),
     #{status := 0} = atoll_cli_os:await_exit(maps:get(program, Second), ?LATE_MS).
+
+notes(Node, Watch) ->
+    {200, _, #{<<"items">> := Notes}} = get(["/api/v1/notifications?node=", uri_string:quote(Node)], Watch),
+    Notes.
 
 points(Node, Watch) ->
     case get(["/api/v1/series?window=15min&metric=processes&node=", uri_string:quote(name(Node))], Watch) of
