@@ -10,7 +10,8 @@ TIED  := $(if $(shell command -v setpriv),exec setpriv --pdeathsig KILL,exec)
 READY := _build/.ready
 
 help:
-	@echo 'make demo           what groups do for names, connections and failures, in a minute'
+	@echo 'make demo           what groups do for names, connections and failures, in a minute;'
+	@echo '                    WATCH=1 shows its last part on a page, until Ctrl-C'
 	@echo 'make experiments    the papers'"'"' experiments again, made for half an hour; EXPERIMENTS=orbit,place'
 	@echo 'make experiments-page  docs/evidence/experiments.md from what they measured last'
 	@echo 'make test           the fast tier of the tests; SUITE=x_SUITE CASE=y SEED=7 for a part of them;'
@@ -52,8 +53,8 @@ check-watch-page: $(READY)
 	@$(TIED) scripts/check-watch-page
 
 # A signal may reach make alone: the VM watches it.
-demo: build
-	@ATOLL_TIED_TO=$$PPID $(TIED) bin/atoll demo
+demo: build $(if $(WATCH),watch-page)
+	@ATOLL_TIED_TO=$$PPID $(TIED) bin/atoll demo $(if $(WATCH),--watch)
 
 experiments: build
 	@ATOLL_TIED_TO=$$PPID $(TIED) bin/atoll experiments --out _build/experiments $(if $(EXPERIMENTS),--only $(EXPERIMENTS))

@@ -83,6 +83,7 @@ prep_stop(State) ->
 %% @private
 -spec stop(atoll_config:config()) -> ok.
 stop(Config) ->
+    ok = atoll_metric:stopped(),
     case atoll_config:route(Config) of
         off -> ok;
         {ok, _} -> atoll_route:stopped()

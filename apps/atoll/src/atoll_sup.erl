@@ -47,6 +47,7 @@ init({Name, Config}) ->
 
 create_tables(Config) ->
     ok = atoll_events:create_table(),
+    ok = atoll_metric:create_table(),
     ok = atoll_overlay:create_table(),
     ok = atoll_route:create_table(),
     ok = atoll_group:create_table(),

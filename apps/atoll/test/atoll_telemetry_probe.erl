@@ -1,26 +1,32 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% Stands in for the library telemetry on a node: keeps what it is told, and lets a caller
-%% wait for it.
+%% Stands in for the library telemetry on a node: keeps what it is told, lets a caller
+%% wait for it, and calls the handlers that are attached, as that one does.
 -module(atoll_telemetry_probe).
 
--export([load/0, unload/0, execute/3, await/2, seen/0]).
+-export([load/0, unload/0, execute/3, attach/4, detach/1, list_handlers/1, await/2, seen/0]).
 
 -define(DEADLINE_MS, 15000).
 
 %% The module telemetry is there from now on.
 load() ->
     {ok, telemetry, Code} = compile:forms([
-        {attribute, 1, module, telemetry},
-        {attribute, 1, export, [{execute, 3}]},
-        {function, 1, execute, 3, [
-            {clause, 1, [{var, 1, V} || V <- ['E', 'M', 'D']], [], [
-                {call, 1, {remote, 1, {atom, 1, ?MODULE}, {atom, 1, execute}}, [{var, 1, V} || V <- ['E', 'M', 'D']]}
-            ]}
-        ]}
+        {attribute, 1, module, telemetry}, {attribute, 1, export, api()} |
+        [{function, 1, F, N, [{clause, 1, vars(N), [], [{call, 1, {remote, 1, {atom, 1, ?MODULE}, {atom, 1, F}}, vars(N)}]}]} || {F, N} <- api()]
     ]),
     {module, telemetry} = code:load_binary(telemetry, "telemetry", Code),
-    true = register(?MODULE, spawn(fun() -> keep([], []) end)),
+    Self = self(),
+    Keeper = spawn(fun() ->
+        ?MODULE = ets:new(?MODULE, [named_table, public]),
+        Self ! {self(), ready},
+        keep([], [])
+    end),
+    receive {Keeper, ready} -> ok end,
+    true = register(?MODULE, Keeper),
     ok.
+
+api() -> [{execute, 3}, {attach, 4}, {detach, 1}, {list_handlers, 1}].
+
+vars(N) -> [{var, 1, list_to_atom("V" ++ integer_to_list(I))} || I <- lists:seq(1, N)].
 
 unload() ->
     true = code:delete(telemetry),
@@ -30,7 +36,22 @@ unload() ->
 
 execute(Event, Measurements, Metadata) ->
     ?MODULE ! {told, {Event, Measurements, Metadata}},
-    ok.
+    lists:foreach(fun({_, _, Handle, Config}) -> Handle(Event, Measurements, Metadata, Config) end, ets:match_object(?MODULE, {'_', Event, '_', '_'})).
+
+attach(Id, Event, Handle, Config) ->
+    case ets:insert_new(?MODULE, {Id, Event, Handle, Config}) of
+        true -> ok;
+        false -> {error, already_exists}
+    end.
+
+detach(Id) ->
+    case ets:take(?MODULE, Id) of
+        [_] -> ok;
+        [] -> {error, not_found}
+    end.
+
+list_handlers(Prefix) ->
+    [#{id => Id, event_name => Event, function => Handle, config => Config} || {Id, Event, Handle, Config} <- ets:tab2list(?MODULE), lists:prefix(Prefix, Event)].
 
 %% The measurements of the first event of that kind whose metadata have these.
 await(Kind, Some) ->

@@ -64,7 +64,7 @@
     kind := value | latency
 }.
 
--type measure() :: number() | [number(), ...] | atoll_bench_hist:export() | (Sentence :: binary()).
+-type measure() :: number() | [number(), ...] | atoll_histogram:export() | (Sentence :: binary()).
 %% Of many alike, such as all nodes of a cluster, the round's value is the median. A sentence is no
 %% metric: it is kept beside the values under its name.
 

@@ -178,7 +178,7 @@ is_point(Point, Parameters) ->
 is_round(Values, Histograms) ->
     is_map(Values) andalso is_map(Histograms) andalso
         lists:all(fun is_number/1, maps:values(Values)) andalso
-        lists:all(fun(Export) -> atoll_bench_hist:import(Export) =/= error end, maps:values(Histograms)).
+        lists:all(fun(Export) -> atoll_histogram:import(Export) =/= error end, maps:values(Histograms)).
 
 lines([], _Number, _Points, #{rounds := Rounds, errors := Errors} = Run) ->
     {ok, Run#{rounds := lists:reverse(Rounds), errors := lists:reverse(Errors)}};

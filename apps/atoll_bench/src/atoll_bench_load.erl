@@ -49,7 +49,7 @@
 %% `took_ns' is the time from the first start to the end of the last operation, or
 %% to the deadline.
 -type result() :: #{
-    latency := atoll_bench_hist:hist(),
+    latency := atoll_histogram:hist(),
     finished := non_neg_integer(),
     failed := non_neg_integer(),
     unfinished := non_neg_integer(),
@@ -76,7 +76,7 @@
     %% When no more is begun, and when nothing is waited for, since the start.
     over_ns :: pos_integer(),
     deadline_ns :: pos_integer(),
-    latency :: atoll_bench_hist:hist(),
+    latency :: atoll_histogram:hist(),
     counters :: atomics:atomics_ref(),
     %% A mark for each worker. Whoever takes it away from an operation counts it.
     marks :: atomics:atomics_ref()
@@ -99,7 +99,7 @@ run(Operation, Plan, Workers, Ms, Options) ->
         plan = Plan,
         over_ns = ns(Ms),
         deadline_ns = ns(Ms + maps:get(grace, Options, 1000)),
-        latency = atoll_bench_hist:new(),
+        latency = atoll_histogram:new(),
         counters = atomics:new(5, []),
         marks = atomics:new(Workers, [{signed, true}])
     },
@@ -189,7 +189,7 @@ never_begun(#run{plan = back_to_back}) ->
 
 unfinished(Since, #run{counters = Counters, latency = Latency, deadline_ns = Deadline}) ->
     atomics:add(Counters, ?UNFINISHED, 1),
-    atoll_bench_hist:record(max(0, Deadline - Since), Latency).
+    atoll_histogram:record(max(0, Deadline - Since), Latency).
 
 worker(Run, N) ->
     receive
@@ -225,7 +225,7 @@ finished(Value, Latency, #run{counters = Counters, latency = Hist}) ->
         {error, _} -> atomics:add(Counters, ?FAILED, 1);
         _ -> ok
     end,
-    atoll_bench_hist:record(Latency, Hist).
+    atoll_histogram:record(Latency, Hist).
 
 %% Waits for the next operation's start, and says since when its latency counts.
 next(#run{plan = back_to_back, over_ns = Over}, Start) ->

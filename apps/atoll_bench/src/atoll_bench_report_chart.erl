@@ -248,7 +248,7 @@ curves(At, Facet, Metric, Data) ->
      || {S, Series} <- numbered(atoll_bench_report_data:series(Data)),
         {ok, I} <- [cell(At, Facet, Series, Data)],
         {ok, Histogram} <- [atoll_bench_report_data:merged(I, Metric, Data)],
-        Points <- [atoll_bench_report_curve:points(atoll_bench_hist:buckets(Histogram))]
+        Points <- [atoll_bench_report_curve:points(atoll_histogram:buckets(Histogram))]
     ].
 
 cell(none, Facet, Series, #{variant := Variant} = Data) ->

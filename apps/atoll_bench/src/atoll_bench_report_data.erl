@@ -226,18 +226,18 @@ summary(I, {#{name := Name}, Measure}, #{summaries := Summaries}) ->
     end.
 
 %% @doc A latency over all rounds of a point.
--spec merged(non_neg_integer(), metric(), data()) -> {ok, atoll_bench_hist:export()} | none.
+-spec merged(non_neg_integer(), metric(), data()) -> {ok, atoll_histogram:export()} | none.
 merged(I, Metric, Data) ->
     case histograms(I, Metric, Data) of
         [] -> none;
-        Histograms -> {ok, atoll_bench_hist:merge(Histograms)}
+        Histograms -> {ok, atoll_histogram:merge(Histograms)}
     end.
 
 histograms(I, Metric, Data) ->
     [Histogram || Round <- rounds(I, Data), {ok, Histogram} <- [histogram(Metric, Round)]].
 
 %% @doc The histogram of a latency in a round, if there is one with anything in it.
--spec histogram(metric(), map()) -> {ok, atoll_bench_hist:export()} | none.
+-spec histogram(metric(), map()) -> {ok, atoll_histogram:export()} | none.
 histogram(#{name := Name}, Round) ->
     atoll_bench_samples:histogram(Name, Round).
 

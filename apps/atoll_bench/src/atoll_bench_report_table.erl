@@ -100,8 +100,8 @@ percentiles(#{name := Name} = Metric, #{id := Id} = Data) ->
                 [numeric(<<"max_ns">>, <<"longest">>), numeric(<<"count">>)],
         rows => [
             parameter_cells(I, Data) ++
-                [{time, atoll_bench_hist:percentile(Histogram, P)} || {_, P} <- ?PERCENTILES] ++
-                [{time, atoll_bench_hist:max(Histogram)}, {number, atoll_bench_hist:count(Histogram)}]
+                [{time, atoll_histogram:percentile(Histogram, P)} || {_, P} <- ?PERCENTILES] ++
+                [{time, atoll_histogram:max(Histogram)}, {number, atoll_histogram:count(Histogram)}]
          || {I, [_ | _]} <- ordered(Data),
             {ok, Histogram} <- [atoll_bench_report_data:merged(I, Metric, Data)]
         ]
@@ -175,7 +175,7 @@ round_values(#{kind := value, name := Name}, Round) ->
 round_values(#{kind := latency} = Metric, Round) ->
     case atoll_bench_report_data:histogram(Metric, Round) of
         none -> [none || _ <- ?PERCENTILES];
-        {ok, Histogram} -> [{time, atoll_bench_hist:percentile(Histogram, P)} || {_, P} <- ?PERCENTILES]
+        {ok, Histogram} -> [{time, atoll_histogram:percentile(Histogram, P)} || {_, P} <- ?PERCENTILES]
     end.
 
 %% @doc The table as a file.

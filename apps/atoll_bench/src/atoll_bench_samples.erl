@@ -33,7 +33,7 @@ all(Name, Percentile, Rounds) ->
         Ns
      || Round <- Rounds,
         {ok, Histogram} <- [histogram(Name, Round)],
-        Ns <- [atoll_bench_hist:percentile(Histogram, Percentile)],
+        Ns <- [atoll_histogram:percentile(Histogram, Percentile)],
         is_number(Ns)
     ].
 
@@ -81,9 +81,9 @@ summary(Name, Measure, Rounds) ->
     end.
 
 %% @doc The histogram of a latency in a round, if there is one with anything in it.
--spec histogram(Metric :: binary(), Round :: map()) -> {ok, atoll_bench_hist:export()} | none.
+-spec histogram(Metric :: binary(), Round :: map()) -> {ok, atoll_histogram:export()} | none.
 histogram(Name, Round) ->
-    case [atoll_bench_hist:import(Export) || #{<<"histograms">> := #{Name := Export}} <- [Round]] of
+    case [atoll_histogram:import(Export) || #{<<"histograms">> := #{Name := Export}} <- [Round]] of
         [{ok, #{count := Count} = Histogram}] when Count > 0 -> {ok, Histogram};
         _ -> none
     end.

@@ -386,7 +386,7 @@ agrees(Kind, Size) ->
         Theirs = fun() ->
             {ok, #{ops_per_s := Ops, mb_per_s := Mb, latency := Latency}, _} = atoll_bench_dist:round(State),
             ?assert(abs(Mb / (Ops * Size / 1.0e6) - 1) < 0.001),
-            {Ops, atoll_bench_hist:percentile(Latency, 50)}
+            {Ops, atoll_histogram:percentile(Latency, 50)}
         end,
         Ours = fun() ->
             Loop = fun() -> ping(Kind, Echo, Size) end,
@@ -504,5 +504,5 @@ overlay_measures_what_a_cluster_is_known_to_have(Config) ->
     ],
     ?assertEqual(
         [7 || _ <- tl(Overlays)],
-        [atoll_bench_hist:count(Hist) || #{<<"histograms">> := #{<<"broadcast">> := E}} <- Rounds, {ok, Hist} <- [atoll_bench_hist:import(E)]]
+        [atoll_histogram:count(Hist) || #{<<"histograms">> := #{<<"broadcast">> := E}} <- Rounds, {ok, Hist} <- [atoll_histogram:import(E)]]
     ).

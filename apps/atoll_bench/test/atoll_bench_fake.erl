@@ -46,9 +46,9 @@ round({#{seed := Seed} = Point, Count}) -> {ok, #{rate => Seed + Count}, {Point,
 round({#{system := unwritable} = Point, 1}) -> {ok, #{rate => {no, json}}, {Point, 2}};
 round({#{size := Size} = Point, Count}) ->
     say({round, Point}),
-    Hist = atoll_bench_hist:new(),
-    ok = atoll_bench_hist:record(1000 * Size, Hist),
-    {ok, #{rate => rate(Size, Count), latency => atoll_bench_hist:export(Hist)}, {Point, Count + 1}}.
+    Hist = atoll_histogram:new(),
+    ok = atoll_histogram:record(1000 * Size, Hist),
+    {ok, #{rate => rate(Size, Count), latency => atoll_histogram:export(Hist)}, {Point, Count + 1}}.
 
 %% At 3, a number for each of three.
 rate(3, Count) -> [30 + Count, 1000, 0];

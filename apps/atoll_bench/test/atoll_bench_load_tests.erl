@@ -15,17 +15,17 @@ an_open_loop_shows_a_stall_test_() ->
             atoll_bench_load:open(fun() -> call(Server) end, #{rate => 1000, ms => 2000, workers_max => 5}),
         %% One operation in ten is due within the stall: three in four of these wait for
         %% 50 ms. Without the intended starts there would be as many as workers, five.
-        ?assertMatch(P95 when P95 >= 50 * ?MS, atoll_bench_hist:percentile(Latency, 95)),
-        ?assertMatch(P50 when P50 < 50 * ?MS, atoll_bench_hist:percentile(Latency, 50))
+        ?assertMatch(P95 when P95 >= 50 * ?MS, atoll_histogram:percentile(Latency, 95)),
+        ?assertMatch(P50 when P50 < 50 * ?MS, atoll_histogram:percentile(Latency, 50))
     end}.
 
 a_closed_loop_hides_it_test_() ->
     {timeout, 30, fun() ->
         Server = server(1000),
         #{latency := Latency} = atoll_bench_load:closed(fun() -> call(Server) end, #{workers => 1, ms => 2000}),
-        ?assertMatch(P99 when P99 < 10 * ?MS, atoll_bench_hist:percentile(Latency, 99)),
+        ?assertMatch(P99 when P99 < 10 * ?MS, atoll_histogram:percentile(Latency, 99)),
         %% It was there.
-        ?assertMatch(Max when Max >= 190 * ?MS, atoll_bench_hist:max(Latency))
+        ?assertMatch(Max when Max >= 190 * ?MS, atoll_histogram:max(Latency))
     end}.
 
 %% Answers, and stalls once for 200 ms after the request of that number.
@@ -68,11 +68,11 @@ a_total_stall_shows_and_ends_test_() ->
         Result = atoll_bench_load:open(Never, #{rate => 100, ms => 200, workers_max => 3, grace => 100}),
         ?assertMatch(#{finished := 0, unfinished := 20, late := 0}, Result),
         #{latency := Latency, took_ns := Took} = Result,
-        ?assertEqual(20, atoll_bench_hist:count(Latency)),
+        ?assertEqual(20, atoll_histogram:count(Latency)),
         %% From the intended starts, 0 to 190 ms, to the deadline at 300 ms.
         Near = fun(Told, Ms) -> abs(Told - Ms * ?MS) =< Ms * ?MS div 128 end,
-        ?assert(Near(atoll_bench_hist:min(Latency), 110)),
-        ?assert(Near(atoll_bench_hist:max(Latency), 300)),
+        ?assert(Near(atoll_histogram:min(Latency), 110)),
+        ?assert(Near(atoll_histogram:max(Latency), 300)),
         ?assert(Took >= 300 * ?MS),
         ?assertEqual([false, false, false], [is_process_alive(Pid) || Pid <- received(worker)])
     end}.
@@ -117,7 +117,7 @@ every_operation_is_counted_once_test_() ->
                     atoll_bench_load:open(Operation, Options),
                 Operations = Rate * 50 div 1000,
                 ?assertEqual({Rate, Workers, Operations}, {Rate, Workers, Finished + Unfinished}),
-                ?assertEqual(Operations, atoll_bench_hist:count(Latency)),
+                ?assertEqual(Operations, atoll_histogram:count(Latency)),
                 ?assert(Failed =< Finished)
             end
          || _ <- lists:seq(1, atoll_tier:size(load_tries)),

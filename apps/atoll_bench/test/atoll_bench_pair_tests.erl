@@ -59,10 +59,10 @@ run(Sizes, Rounds) ->
     }.
 
 histogram(V) ->
-    Hist = atoll_bench_hist:new(),
-    _ = [atoll_bench_hist:record(V, Hist) || _ <- lists:seq(1, 98)],
-    _ = [atoll_bench_hist:record(1000 * V, Hist) || _ <- lists:seq(1, 2)],
-    atoll_bench_hist:export(Hist).
+    Hist = atoll_histogram:new(),
+    _ = [atoll_histogram:record(V, Hist) || _ <- lists:seq(1, 98)],
+    _ = [atoll_histogram:record(1000 * V, Hist) || _ <- lists:seq(1, 2)],
+    atoll_histogram:export(Hist).
 
 rounds(Run, Rounds) ->
     Run#{rounds := [#{<<"point">> => 0, <<"start">> => S, <<"values">> => #{<<"rate">> => V}, <<"others_cpu">> => O, <<"histograms">> => #{}} || {S, V, O} <- Rounds]}.

@@ -32,16 +32,16 @@ prop_marks() ->
             rand:seed_s(exsss, Seed),
             lists:seq(1, Count)
         ),
-        Hist = atoll_bench_hist:new(),
-        lists:foreach(fun(V) -> ok = atoll_bench_hist:record(V, Hist) end, Values),
-        Buckets = atoll_bench_hist:buckets(Hist),
+        Hist = atoll_histogram:new(),
+        lists:foreach(fun(V) -> ok = atoll_histogram:record(V, Hist) end, Values),
+        Buckets = atoll_histogram:buckets(Hist),
         Points = atoll_bench_report_curve:points(Buckets),
         [] =:= [
             P
             %% 99.9 / 100 is more than 0.999.
          || {P, Mark} <- [{50, 0.5}, {90, 0.9}, {99, 0.99}, {99.9, 0.999}],
             [X | _] <- [hd([Point || [_, Share] = Point <- Points, Share >= Mark])],
-            Told <- [atoll_bench_hist:percentile(Hist, P)],
+            Told <- [atoll_histogram:percentile(Hist, P)],
             not lists:any(fun({Low, High, _}) -> High =:= X andalso Low =< Told andalso Told =< High end, Buckets)
         ]
     end).

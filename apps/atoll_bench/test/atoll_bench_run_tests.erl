@@ -85,9 +85,9 @@ the_head_says_what_was_run_test() ->
 a_latency_is_kept_as_a_histogram_test() ->
     {_, #{rounds := [Round | _]}, _} = run(#{size => [2]}, 1),
     #{<<"histograms">> := #{<<"latency">> := Export}} = Round,
-    {ok, Hist} = atoll_bench_hist:import(Export),
-    ?assertEqual(1, atoll_bench_hist:count(Hist)),
-    ?assert(abs(atoll_bench_hist:percentile(Hist, 50) - 2000) =< 2000 / 128).
+    {ok, Hist} = atoll_histogram:import(Export),
+    ?assertEqual(1, atoll_histogram:count(Hist)),
+    ?assert(abs(atoll_histogram:percentile(Hist, 50) - 2000) =< 2000 / 128).
 
 of_numbers_for_many_the_median_counts_and_all_are_kept_test() ->
     {_, #{rounds := [Round | _]}, _} = run(#{size => [3], system => [a]}, 1),

@@ -75,19 +75,19 @@ measured(#{<<"system">> := System, <<"actors">> := Actors, <<"size">> := Size}, 
 
 %% Log-normal, one in a hundred much later.
 latencies(Ns, N, Rand0) ->
-    Hist = atoll_bench_hist:new(),
+    Hist = atoll_histogram:new(),
     Rand = lists:foldl(
         fun(_, R0) ->
             {X, R1} = rand:normal_s(R0),
             {Late, R} = rand:uniform_s(R1),
             Slow = case Late < 0.03 of true -> math:pow(0.03 / Late, 0.6) * 1.4; false -> 1 end,
-            ok = atoll_bench_hist:record(max(1, round(Ns * math:exp(0.22 * X) * Slow)), Hist),
+            ok = atoll_histogram:record(max(1, round(Ns * math:exp(0.22 * X) * Slow)), Hist),
             R
         end,
         Rand0,
         lists:seq(1, N)
     ),
-    {through_json(atoll_bench_hist:export(Hist)), Rand}.
+    {through_json(atoll_histogram:export(Hist)), Rand}.
 
 through_json(Value) ->
     {ok, Read} = atoll_bench_json:decode(atoll_bench_json:encode(Value)),

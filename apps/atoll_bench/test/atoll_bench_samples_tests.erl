@@ -19,9 +19,9 @@ round(Values, Histograms) ->
     #{<<"values">> => Values, <<"histograms">> => Histograms}.
 
 histogram(Values) ->
-    Hist = atoll_bench_hist:new(),
-    _ = [atoll_bench_hist:record(V, Hist) || V <- Values],
-    {ok, Read} = atoll_bench_json:decode(atoll_bench_json:encode(atoll_bench_hist:export(Hist))),
+    Hist = atoll_histogram:new(),
+    _ = [atoll_histogram:record(V, Hist) || V <- Values],
+    {ok, Read} = atoll_bench_json:decode(atoll_bench_json:encode(atoll_histogram:export(Hist))),
     Read.
 
 fewer_than_five_rounds_have_no_interval_test() ->

@@ -174,8 +174,8 @@ latencies(Labels) ->
     maps:from_list([
         {Kind, Latency}
      || {Kind, Of} <- Kinds,
-        Latency <- [atoll_bench_hist:merge([L || {Label, #{latency := L}} <- Labels, lists:member(Label, Of)])],
-        atoll_bench_hist:count(Latency) > 0
+        Latency <- [atoll_histogram:merge([L || {Label, #{latency := L}} <- Labels, lists:member(Label, Of)])],
+        atoll_histogram:count(Latency) > 0
     ]).
 
 -spec teardown(map()) -> ok.

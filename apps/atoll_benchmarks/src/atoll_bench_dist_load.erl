@@ -12,7 +12,7 @@
 -type kind() :: ping_pong | request | flood | ping_beside_bulk.
 
 -type result() :: {
-    Ops :: non_neg_integer(), Us :: pos_integer(), {ok, atoll_bench_hist:export()} | none
+    Ops :: non_neg_integer(), Us :: pos_integer(), {ok, atoll_histogram:export()} | none
 }.
 
 -define(PING_BYTES, 16).
@@ -45,14 +45,14 @@ answering(Floods) ->
 -spec run(kind(), [pid(), ...], Size :: pos_integer(), Ms :: pos_integer()) -> result().
 run(Kind, Peers, Size, Ms) ->
     Payload = payload(Size),
-    Hist = atoll_bench_hist:new(),
+    Hist = atoll_histogram:new(),
     Begin = erlang:monotonic_time(),
     Until = Begin + erlang:convert_time_unit(Ms, millisecond, native),
     {Actors, [PingPeer]} = lists:split(length(Peers) - 1, Peers),
     Table = list_to_tuple(Actors),
     Actor = fun(Fun) -> fun(N) -> Fun(element(N, Table)) end end,
     Silent = fun(_Ns) -> ok end,
-    Record = fun(Ns) -> atoll_bench_hist:record(Ns, Hist) end,
+    Record = fun(Ns) -> atoll_histogram:record(Ns, Hist) end,
     Loop =
         case Kind of
             ping_pong -> Actor(fun(Peer) -> pinging(Peer, Payload, Until, Record, 0) end);
@@ -77,7 +77,7 @@ run(Kind, Peers, Size, Ms) ->
                 {atoll_bench_node:together(Count, Loop, Ms + ?ANSWER_MS), none};
             _ ->
                 Ops = atoll_bench_node:together(Count, Loop, Ms + ?ANSWER_MS),
-                {Ops, {ok, atoll_bench_hist:export(Hist)}}
+                {Ops, {ok, atoll_histogram:export(Hist)}}
         end,
     Us = erlang:convert_time_unit(erlang:monotonic_time() - Begin, native, microsecond),
     {lists:sum(Done), Us, Latency}.
@@ -93,7 +93,7 @@ pings(Peer, Ms) ->
         end
     end,
     #{latency := Latency} = atoll_bench_load:open(Ping, #{rate => ?PING_RATE, ms => Ms, workers_max => ?PINGS_MAX}),
-    atoll_bench_hist:export(Latency).
+    atoll_histogram:export(Latency).
 
 %% Bytes that nobody can make smaller on the way.
 payload(Size) ->

@@ -188,7 +188,7 @@ registered(Batch, #{cluster := Cluster, system := System, on := On} = State) ->
     {
         [{Node, Counts} || {Node, {Counts, _, _}} <- Said],
         lists:max([Us || {_, {_, Us, _}} <- Said]),
-        atoll_bench_hist:merge([Latency || {_, {_, _, Latency}} <- Said])
+        atoll_histogram:merge([Latency || {_, {_, _, Latency}} <- Said])
     }.
 
 unfinished(Node, Count) ->

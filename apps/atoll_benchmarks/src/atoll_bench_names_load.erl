@@ -50,10 +50,10 @@ begin_with(System) ->
 %% @doc Registers names until the time is over, each caller at least one. How many each
 %% has registered, how long that took, and how long each took.
 -spec register(system(), batch(), load()) ->
-    {Counts :: [pos_integer()], Us :: pos_integer(), atoll_bench_hist:export()} | {unfinished, pos_integer()}.
+    {Counts :: [pos_integer()], Us :: pos_integer(), atoll_histogram:export()} | {unfinished, pos_integer()}.
 register(System, Batch, #{rate := 0, callers := Callers, ms := Ms}) ->
     Here = atoll_bench_names_system:here(System),
-    Hist = atoll_bench_hist:new(),
+    Hist = atoll_histogram:new(),
     Begin = erlang:monotonic_time(),
     Until = Begin + erlang:convert_time_unit(Ms, millisecond, native),
     Self = self(),
@@ -71,7 +71,7 @@ register(System, Batch, #{rate := 0, callers := Callers, ms := Ms}) ->
     Counts = [counted(Tag, Caller, Ref, Ms + ?EXTRA_MS) || Caller <- lists:seq(1, Callers)],
     true = demonitor(Ref, [flush]),
     Us = erlang:convert_time_unit(erlang:monotonic_time() - Begin, native, microsecond),
-    {Counts, Us, atoll_bench_hist:export(Hist)};
+    {Counts, Us, atoll_histogram:export(Hist)};
 register(System, Batch, #{rate := Rate, callers := Callers, ms := Ms}) ->
     Here = atoll_bench_names_system:here(System),
     Keeper = keeper(Here, Batch, fun() -> [] end),
@@ -87,7 +87,7 @@ register(System, Batch, #{rate := Rate, callers := Callers, ms := Ms}) ->
     Options = #{rate => Rate, ms => max(1, Ms), workers_max => Callers, grace => ?GRACE_MS},
     case atoll_bench_load:open(Operation, Options) of
         #{unfinished := 0, failed := 0, finished := Finished, took_ns := Ns, latency := Hist} ->
-            {[Finished], Ns div 1000, atoll_bench_hist:export(Hist)};
+            {[Finished], Ns div 1000, atoll_histogram:export(Hist)};
         #{unfinished := Unfinished} ->
             {unfinished, Unfinished}
     end.
@@ -108,7 +108,7 @@ naming(Here, {Batch, Caller} = Of, Until, Hist, Count) ->
         true ->
             ok = atoll_bench_names_system:give(Here, {Batch, Caller, Count + 1}, Named),
             Ns = erlang:convert_time_unit(erlang:monotonic_time() - Begin, native, nanosecond),
-            ok = atoll_bench_hist:record(Ns, Hist),
+            ok = atoll_histogram:record(Ns, Hist),
             naming(Here, Of, Until, Hist, Count + 1);
         false ->
             Count

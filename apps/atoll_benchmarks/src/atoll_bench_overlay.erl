@@ -271,7 +271,7 @@ talk(#{cluster := Cluster, overlay := System} = State) ->
     {Said, Cpu} = sure(atoll_bench_nodes:spending(Cluster, fun() -> {ok, asked(Times, State)} end)),
     [throw({failed, io_lib:format("~ts did not answer", [Node])}) || #{silent := [Node | _]} <- Said],
     Words = #{
-        word => atoll_bench_hist:merge([Latency || #{latency := Latency} <- Said]),
+        word => atoll_histogram:merge([Latency || #{latency := Latency} <- Said]),
         cpu_us_per_word => Cpu / lists:sum([Asked || #{asked := Asked} <- Said])
     },
     case {System, lists:zip(atoll_cluster:nodes(Cluster), words(Cluster, relayed, [], ?HEAR_MS))} of
@@ -293,12 +293,12 @@ broadcasts(#{cluster := Cluster, overlay := System, broadcasts := Count, round :
     [First | _] = atoll_cluster:nodes(Cluster),
     Sent = on(Cluster, First, broadcast, [System, Round, Count, ?PAUSE_MS], Count * ?PAUSE_MS * 2 + ?HEAR_MS),
     Came = when_heard(Cluster, [{got, Round, Number} || Number <- lists:seq(1, Count)]),
-    Hist = atoll_bench_hist:new(),
+    Hist = atoll_histogram:new(),
     lists:foreach(
-        fun({At, Last}) -> ok = atoll_bench_hist:record(max(0, Last - At), Hist) end,
+        fun({At, Last}) -> ok = atoll_histogram:record(max(0, Last - At), Hist) end,
         lists:zip(Sent, latest(Came))
     ),
-    #{broadcast => atoll_bench_hist:export(Hist)}.
+    #{broadcast => atoll_histogram:export(Hist)}.
 
 %% Of lists with a time for each thing, when the last had it.
 latest([First | Others]) ->

@@ -11,7 +11,7 @@
 -export_type([asked/0]).
 
 -type asked() :: #{
-    latency := atoll_bench_hist:export(),
+    latency := atoll_histogram:export(),
     asked := non_neg_integer(),
     %% To whom no answer came.
     silent := [node()]
@@ -62,9 +62,9 @@ asked(Nodes, Times, Ms, PatienceMs) ->
     Begin = erlang:monotonic_time(millisecond) + 1 + rand:uniform() * Pause,
     Plan = [{trunc(Begin + I * Pause), I, Node} || {I, Node} <- lists:zip(lists:seq(0, length(Order) - 1), Order)],
     _ = [erlang:start_timer(At, self(), Question, [{abs, true}]) || {At, _, _} = Question <- Plan],
-    Hist = atoll_bench_hist:new(),
+    Hist = atoll_histogram:new(),
     Open = asking(length(Plan), #{}, {rand:bytes(?PAYLOAD_BYTES), PatienceMs, Hist}),
-    #{latency => atoll_bench_hist:export(Hist), asked => length(Order), silent => lists:usort([Node || {_, _, Node} <- maps:keys(Open)])}.
+    #{latency => atoll_histogram:export(Hist), asked => length(Order), silent => lists:usort([Node || {_, _, Node} <- maps:keys(Open)])}.
 
 shuffled(Nodes) ->
     [Node || {_, Node} <- lists:sort([{rand:uniform(), Node} || Node <- Nodes])].
@@ -80,7 +80,7 @@ asking(Later, Open, {Payload, PatienceMs, Hist} = Rest) ->
         {answer, {At, _, _} = Question, _} ->
             #{Question := []} = Open,
             Ns = max(0, erlang:monotonic_time(nanosecond) - erlang:convert_time_unit(At, millisecond, nanosecond)),
-            ok = atoll_bench_hist:record(Ns, Hist),
+            ok = atoll_histogram:record(Ns, Hist),
             asking(Later, maps:remove(Question, Open), Rest)
     after case Later of 0 -> PatienceMs; _ -> infinity end ->
         Open

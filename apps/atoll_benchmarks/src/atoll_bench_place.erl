@@ -185,7 +185,7 @@ work(#{cluster := Cluster, placer := Placer, nodes := Nodes, each := Each, work 
 herd(#{cluster := Cluster, nodes := Nodes, each := Each, rule := Rule}) ->
     At = erlang:system_time(millisecond) + ?HERD_MS,
     {Chosen, Choices} = lists:unzip(all(Cluster, atoll_bench_place_load, herd, [Rule, Nodes, Each, At])),
-    {lists:append(Chosen), #{choice => atoll_bench_hist:merge(Choices)}}.
+    {lists:append(Chosen), #{choice => atoll_histogram:merge(Choices)}}.
 
 all(Cluster, Module, Function, Args) ->
     Said = atoll_cluster:multicall(Cluster, Module, Function, Args, ?ASK_MS),

@@ -30,15 +30,15 @@ line() ->
 %% @doc Places so many items of so many steps, all at once, and returns when the last has ended:
 %% how long that took, where they were, and how long the choices took.
 -spec run(rule(), [node(), ...], Items :: pos_integer(), Steps :: pos_integer()) ->
-    {Us :: pos_integer(), [node(), ...], atoll_bench_hist:export()}.
+    {Us :: pos_integer(), [node(), ...], atoll_histogram:export()}.
 run(Rule, Nodes, Items, Steps) ->
-    Hist = atoll_bench_hist:new(),
+    Hist = atoll_histogram:new(),
     Begin = erlang:monotonic_time(),
     Chosen = atoll_bench_node:together(
         Items,
         fun(Number) ->
             Node = place(Rule, Number, Nodes),
-            ok = atoll_bench_hist:record(ns(erlang:monotonic_time() - Begin), Hist),
+            ok = atoll_histogram:record(ns(erlang:monotonic_time() - Begin), Hist),
             {_, Ref} = spawn_monitor(Node, ?MODULE, work, [Steps]),
             receive
                 {'DOWN', Ref, process, _, normal} -> Node;
@@ -47,7 +47,7 @@ run(Rule, Nodes, Items, Steps) ->
         end,
         ?ALL_MS
     ),
-    {max(1, ns(erlang:monotonic_time() - Begin) div 1000), Chosen, atoll_bench_hist:export(Hist)}.
+    {max(1, ns(erlang:monotonic_time() - Begin) div 1000), Chosen, atoll_histogram:export(Hist)}.
 
 place(random, _Number, Nodes) ->
     lists:nth(rand:uniform(length(Nodes)), Nodes);
@@ -73,9 +73,9 @@ steps(Left, X) -> steps(Left - 1, (X * 69069 + 12345) band 16#FFFFFF).
 
 %% @doc So many callers on this node choose one of the nodes, all at the same moment, in
 %% milliseconds of the machine's clock; where they would go, and how long that took.
--spec herd(rule(), [node(), ...], pos_integer(), AtMs :: integer()) -> {[node()], atoll_bench_hist:export()}.
+-spec herd(rule(), [node(), ...], pos_integer(), AtMs :: integer()) -> {[node()], atoll_histogram:export()}.
 herd(Rule, Nodes, Count, At) ->
-    Hist = atoll_bench_hist:new(),
+    Hist = atoll_histogram:new(),
     Chosen = atoll_bench_node:together(
         Count,
         fun(_Number) ->
@@ -83,12 +83,12 @@ herd(Rule, Nodes, Count, At) ->
             after max(0, At - erlang:system_time(millisecond)) -> ok
             end,
             Node = member(Rule, Nodes),
-            ok = atoll_bench_hist:record(max(0, erlang:system_time(nanosecond) - At * 1000000), Hist),
+            ok = atoll_histogram:record(max(0, erlang:system_time(nanosecond) - At * 1000000), Hist),
             Node
         end,
         ?ALL_MS
     ),
-    {Chosen, atoll_bench_hist:export(Hist)}.
+    {Chosen, atoll_histogram:export(Hist)}.
 
 member(first, Nodes) ->
     case atoll_attr:choose_nodes(Nodes, "free", #{deadline => ?HERD_MS}) of

@@ -69,7 +69,7 @@ names_are_gone_from_every_node_before_the_next_round(_) ->
             #{registrations_per_s := Rate, visible_per_s := Visible, visible_ms := Times, latency := Latency} = Measures,
             ?assert(Rate > 0 andalso Visible > 0 andalso Visible =< Rate),
             ?assert(lists:all(fun(Ms) -> Ms > 0 end, Times)),
-            ?assert(atoll_bench_hist:count(Latency) >= case On of first -> Callers; each -> 3 * Callers end),
+            ?assert(atoll_histogram:count(Latency) >= case On of first -> Callers; each -> 3 * Callers end),
             #{cpu_us_per_op := Cpu, messages_per_op := Messages, lookups_per_s := LookUps, lookup_factor := Factor} = Measures,
             ?assert(Cpu > 0 andalso Messages > 0 andalso LookUps > 0 andalso Factor > 0),
             %% The next one has names of its own.
@@ -84,7 +84,7 @@ names_count_as_visible_when_the_last_node_sees_them(_) ->
         [_, Last] = atoll_cluster:nodes(Cluster),
         ok = late(Cluster, Last, 3000),
         {ok, #{visible_per_s := Visible, registrations_per_s := Rate, latency := Latency}, _} = atoll_bench_names:round(State),
-        Names = atoll_bench_hist:count(Latency),
+        Names = atoll_histogram:count(Latency),
         ?assert(Names / Visible >= 2.5, {Names, Visible}),
         %% Those who register did not wait for it.
         ?assert(Names / Rate =< 2.5, {Names, Rate})
@@ -150,7 +150,7 @@ names_are_offered_at_the_rate_whatever_becomes_of_them(_) ->
     with(atoll_bench_names, (point(s_group))#{callers := 50, on := each, rate := 40}, fun(State) ->
         {ok, #{latency := Latency}, _} = atoll_bench_names:round(State),
         %% A second of them on three nodes.
-        ?assertEqual(120, atoll_bench_hist:count(Latency))
+        ?assertEqual(120, atoll_histogram:count(Latency))
     end).
 
 a_rate_that_is_too_high_is_a_sentence(_) ->
@@ -237,8 +237,8 @@ each_kind_of_load_is_measured(_) ->
             case {Kind, Measures} of
                 {flood, _} -> ?assertNot(is_map_key(latency, Measures));
                 %% A second at 200 a second, however slow they are.
-                {ping_beside_bulk, #{latency := Latency}} -> ?assertEqual(200, atoll_bench_hist:count(Latency));
-                {_, #{latency := Latency}} -> ?assert(atoll_bench_hist:count(Latency) > 0)
+                {ping_beside_bulk, #{latency := Latency}} -> ?assertEqual(200, atoll_histogram:count(Latency));
+                {_, #{latency := Latency}} -> ?assert(atoll_histogram:count(Latency) > 0)
             end
         end)
      || {Kind, System} <- some([{flood, lanes4}, {ping_beside_bulk, direct_latency}], [{request, stock}])
@@ -270,7 +270,7 @@ all_talk_to_all_over_the_gateways_of_their_groups(_) ->
         ?assertEqual(lists:max(Circuits), Most),
         #{word := Latency, cpu_us_per_word := Cpu} = Measures,
         %% As often as there is room for in a second.
-        ?assertEqual(8 * 56, atoll_bench_hist:count(Latency)),
+        ?assertEqual(8 * 56, atoll_histogram:count(Latency)),
         ?assert(Cpu > 0),
         _ = [silent(Cluster, State) || _ <- some([], [deep])]
     end).
@@ -289,7 +289,7 @@ a_long_path_is_in_every_answer_and_goes_with_the_nodes(_) ->
             with(atoll_bench_dist, #{kind => request, rtt => 20, actors => 2, size => 1000, system => stock_tuned}, fun(State) ->
                 {ok, #{latency := Latency, cpu := Cpu}, _} = atoll_bench_dist:round(State),
                 %% Buckets are a hundredth wide.
-                ?assert(atoll_bench_hist:percentile(Latency, 0) >= 19800000),
+                ?assert(atoll_histogram:percentile(Latency, 0) >= 19800000),
                 ?assert(Cpu > 0),
                 self() ! {wire, map_get(wire, State)}
             end),
@@ -342,7 +342,7 @@ a_round_of_debench_measures_all_of_it_and_leaves_no_name(_) ->
             #{goodput_per_s := Goodput, goodput_percent := Percent, failed_per_s := Failed} = Measures,
             ?assert(abs(Percent - 100 * Goodput / 400) < 0.001),
             ?assert(Goodput > 0 andalso Failed >= 0),
-            [?assert(atoll_bench_hist:count(map_get(Kind, Measures)) > 0) || Kind <- [register, unregister, p2p, gen_server, gen_statem, local]],
+            [?assert(atoll_histogram:count(map_get(Kind, Measures)) > 0) || Kind <- [register, unregister, p2p, gen_server, gen_statem, local]],
             Left = atoll_cluster:multicall(Cluster, debench_peer, gone, [System, 0]),
             ?assertEqual([{ok, ok}, {ok, ok}, {ok, ok}, {ok, ok}], [Said || {_, Said} <- Left]),
             ?assertMatch({ok, _, #{seed := 3}}, atoll_bench_debench:round(State))
@@ -368,7 +368,7 @@ work_is_placed_where_the_rule_says_and_slow_nodes_are_slow(_) ->
                 ?assertMatch([_, _, _, _], [Group || Group <- Groups, filelib:is_dir(Group)]),
                 {ok, Measures, _} = atoll_bench_place:round(State),
                 #{run_ms := RunMs, slow_items := Slow, fullest := Fullest, choice := Choice} = Measures,
-                ?assertEqual(8, atoll_bench_hist:count(Choice)),
+                ?assertEqual(8, atoll_histogram:count(Choice)),
                 case Rule of
                     random -> ?assert(RunMs > 0 andalso Slow >= 0 andalso Fullest >= 1);
                     %% Of two items of 10 ms and more a slow node does 5 ms in a tenth of a second.
@@ -413,7 +413,7 @@ a_herd_is_spread_by_claims_and_not_by_taking_the_first(_) ->
             #{workload => herd, nodes => 4, each => 10, slow => 0, slow_percent => 100, percent => 100, work => 0, rule => Rule},
             fun(State) ->
                 {ok, #{fullest := Fullest, messages_per_choice := Messages, choice := Choice}, _} = atoll_bench_place:round(State),
-                ?assertEqual(40, atoll_bench_hist:count(Choice)),
+                ?assertEqual(40, atoll_histogram:count(Choice)),
                 %% Three others are asked, and answer.
                 ?assert(Messages >= 6, Messages),
                 case Rule of

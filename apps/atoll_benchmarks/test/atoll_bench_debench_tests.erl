@@ -7,7 +7,7 @@
 measures(Completed, Rate) ->
     Look = #{
         offered => 1000, completed => Completed, sent => 3000, cpu_us => 200000,
-        labels => [{spawning, #{ok => Completed, latency => atoll_bench_hist:merge([])}}]
+        labels => [{spawning, #{ok => Completed, latency => atoll_histogram:merge([])}}]
     },
     atoll_bench_debench:measures(Look, #{window_ms => 1000, offered => Rate}).
 
@@ -43,10 +43,10 @@ the_paper_s_graphs_are_drawn_of_a_run_test() ->
         parameters => [maps:with([name, values, scales], P) || P <- atoll_bench_debench:parameters()],
         metrics => [M#{label := name, unit := none} || M <- atoll_bench_debench:metrics()]
     },
-    Hist = atoll_bench_hist:new(),
-    ok = atoll_bench_hist:record(1000, Hist),
+    Hist = atoll_histogram:new(),
+    ok = atoll_histogram:record(1000, Hist),
     Rounds = [
-        #{point => N, round => 1, values => #{goodput_per_s => 1}, histograms => #{register => atoll_bench_hist:export(Hist)}}
+        #{point => N, round => 1, values => #{goodput_per_s => 1}, histograms => #{register => atoll_histogram:export(Hist)}}
      || N <- lists:seq(0, length(Points) - 1)
     ],
     Read = fun(Term) -> {ok, Value} = atoll_bench_json:decode(iolist_to_binary(atoll_bench_json:encode(Term))), Value end,

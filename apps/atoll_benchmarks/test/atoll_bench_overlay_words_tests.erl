@@ -7,7 +7,7 @@
 every_question_is_asked_and_answered_test() ->
     with_answerer(fun(_) ->
         #{latency := Latency, asked := 20, silent := []} = atoll_bench_overlay_words:ask([node()], 20, 50, 5000),
-        ?assertEqual(20, atoll_bench_hist:count(Latency)),
+        ?assertEqual(20, atoll_histogram:count(Latency)),
         %% Nothing of it is left.
         receive
             {answer, _, _} = More -> error(More)
@@ -27,8 +27,8 @@ latency_counts_from_the_intended_time_test() ->
         true = erlang:resume_process(Asker),
         receive
             {Caller, #{latency := Latency}} ->
-                ?assertEqual(10, atoll_bench_hist:count(Latency)),
-                ?assert(atoll_bench_hist:max(Latency) >= 20000000)
+                ?assertEqual(10, atoll_histogram:count(Latency)),
+                ?assert(atoll_histogram:max(Latency) >= 20000000)
         end
     end).
 
@@ -43,7 +43,7 @@ who_does_not_answer_is_named_test() ->
         true = erlang:suspend_process(Answerer),
         #{latency := Latency, silent := Silent} = atoll_bench_overlay_words:ask([node()], 2, 10, 20),
         ?assertEqual([node()], Silent),
-        ?assertEqual(0, atoll_bench_hist:count(Latency)),
+        ?assertEqual(0, atoll_histogram:count(Latency)),
         true = erlang:resume_process(Answerer)
     end).
 

@@ -3,7 +3,7 @@
 %% the run ends, whichever way it ends.
 -module(atoll_cases_aco_run).
 
--export([task/3, check/1, options/1, run/1]).
+-export([task/3, check/1, options/1, run/1, run/3]).
 
 -export_type([task/0, role/0]).
 
@@ -75,9 +75,17 @@ as(gateway) -> submaster.
 
 %% @doc Starts the nodes, runs, and takes the nodes down. An error is a sentence.
 -spec run(task()) -> {ok, atoll_bench_ants:result()} | {error, unicode:chardata()}.
-run(#{kill := Kill} = Task) ->
-    Options = (options(Task))#{progress => atoll_cli_progress:bar("Starting nodes")},
-    case atoll_cluster:with_cluster(Options, fun(Cluster) -> on(Cluster, Task) end) of
+run(Task) -> run(Task, #{}, fun() -> ok end).
+
+%% @doc The same with further options of the cluster; Started is called when the nodes are there.
+-spec run(task(), atoll_cluster:options(), fun(() -> ok)) -> {ok, atoll_bench_ants:result()} | {error, unicode:chardata()}.
+run(#{kill := Kill} = Task, More, Started) ->
+    Options = maps:merge((options(Task))#{progress => atoll_cli_progress:bar("Starting nodes")}, More),
+    Run = fun(Cluster) ->
+        ok = Started(),
+        on(Cluster, Task)
+    end,
+    case atoll_cluster:with_cluster(Options, Run) of
         {ok, _, Killed} when length(Killed) < length(Kill) ->
             {error, "The run was over before the nodes could be killed; with more rounds, or a --pace, it takes longer."};
         {ok, Result, _} ->

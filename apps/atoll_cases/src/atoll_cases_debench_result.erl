@@ -38,8 +38,8 @@ operation(Label, #{ok := Ok, errors := Errors, latency := Latency}) ->
         {label, Label},
         {successful, Ok},
         {errors, lists:sum([N || {_, N} <- Errors])},
-        {p50_us, us(atoll_bench_hist:percentile(Latency, 50))},
-        {p99_us, us(atoll_bench_hist:percentile(Latency, 99))}
+        {p50_us, us(atoll_histogram:percentile(Latency, 50))},
+        {p99_us, us(atoll_histogram:percentile(Latency, 99))}
     ]}.
 
 us(none) -> null;

@@ -1,17 +1,17 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc What measures a node that is watched. It is put into the running node by
-%% `code:load_binary', stands alone, and takes functions of OTP that every node has loaded: it
+%% `code:load_binary', with {@link atoll_watch_agent_log}, stands alone, and takes functions of OTP that every node has loaded: it
 %% works in embedded mode, and no file is touched.
 %%
 %% Promised: it measures when it is asked and at no other time; meanwhile the node pays for the times of
-%% its schedulers being counted, and for a logger handler that adds to a counter and never
+%% its schedulers being counted, and for a filter of logger that counts, takes some texts and never
 %% blocks. It is gone when the last process that asked for it has left or is lost, in whatever
-%% way: with it go its process, its handler, its module, and the counting, unless others count too.
+%% way: with it go its process, its filter, its modules, and the counting, unless others count too.
 %% The longest mailboxes are looked for among 5,000 processes at a time, the next
 %% 5,000 the next time, and nowhere where there are more than a million. What other applications say, such as Mnesia, has half a second;
 %% what comes later is left out of the answer.
 %%
-%% Not promised: that nothing stays if it is killed by force on its node. Its handler and module do then, until
+%% Not promised: that nothing stays if it is killed by force on its node. Its filter and modules do then, until
 %% the next agent there ends.
 %%
 %% The answer is raw: counters count from some time on. What they mean says {@link atoll_watch_metric}.
@@ -19,10 +19,10 @@
 
 -behaviour(gen_server).
 
--export([start/0, log/2, explore/1]).
+-export([modules/0, version/0, start/0, explore/1]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
 
--export_type([sample/0, reading/0, request/0, answer/0, question/0]).
+-export_type([sample/0, said/0, reading/0, request/0, answer/0, question/0]).
 
 %% Supervisors are asked by what they answer to.
 %% Who asks another application ends with exit/1 by design.
@@ -37,10 +37,15 @@
     life := term(),
     %% The nodes that it knows: connected visibly, members, and members of its groups.
     peers := [node()],
-    readings := [reading()]
+    readings := [reading()],
+    %% What was logged since this watcher asked last, oldest first; nothing of before it asked first.
+    log := [said()]
 }.
 
--type request() :: {sample, Watcher :: pid(), Md5 :: binary()} | {leave, Watcher :: pid()}.
+%% An event of logger: how many milliseconds ago, and one line of at most 1,000 characters.
+-type said() :: {Ago :: non_neg_integer(), logger:level(), Text :: binary()}.
+
+-type request() :: {sample, Watcher :: pid(), Version :: term()} | {leave, Watcher :: pid()}.
 %% It comes as `{atoll_watch_agent, From, Request}', and `{From, Answer}' goes to the alias From.
 -type answer() :: {ok, sample()} | {error, other_version} | ok.
 
@@ -52,9 +57,12 @@
     | {supervision, top | string()}.
 
 -record(state, {
-    watchers = #{} :: #{pid() => reference()},
-    %% One for each level.
-    logged :: counters:counters_ref(),
+    %% Each with the number of the last text that it has.
+    watchers = #{} :: #{pid() => {reference(), non_neg_integer()}},
+    logger :: atoll_watch_agent_log:places(),
+    %% The last texts, newest first; times are system times, in microseconds.
+    said = [] :: [{Number :: pos_integer(), Time :: integer(), logger:level(), Text :: binary()}],
+    supervisors = #{} :: atoll_watch_agent_log:supervisors(),
     %% Those that this round has still to look at, and what it has found.
     unseen = [] :: [pid()],
     found = {[], 0, 0} :: mailboxes(),
@@ -65,13 +73,16 @@
 %% The longest, longest first; the messages in all; how many processes are suspended.
 -type mailboxes() :: {[{Messages :: pos_integer(), pid()}], non_neg_integer(), non_neg_integer()}.
 
--define(LEVELS, [emergency, alert, critical, error, warning, notice, info, debug]).
+-define(LOG, atoll_watch_agent_log).
+%% Texts that are kept, for watchers that ask less often than others.
+-define(SAID, 50).
 -define(LONGEST, 5).
 -define(LOOKED_AT, 5000).
 -define(MAX_PROCESSES, 1000000).
 -define(OTHERS_MS, 500).
 -define(MAX_LABEL, 60).
 -define(PURGES, 1000).
+-define(UNASKED_MS, 60000).
 
 %% Of a question about what runs here: what it may look at, and the memory that it may take, in words.
 -define(EXPLORED, 100000).
@@ -83,34 +94,42 @@
 -define(CHILDREN, 200).
 -define(SUPERVISOR_MS, 500).
 
-%% @doc Starts it. Its module goes when nobody asks it within a minute.
+%% @doc What is put into a node; the order is that in which it is.
+-spec modules() -> [module()].
+modules() -> [?LOG, ?MODULE].
+
+%% @doc Two of the same version are the same code.
+-spec version() -> term().
+version() -> [Module:module_info(md5) || Module <- modules()].
+
+%% @doc Starts it. Its modules go when nobody asks it within a minute.
 -spec start() -> ok.
 start() ->
     case gen_server:start({local, ?MODULE}, ?MODULE, [], []) of
         {ok, _} -> ok;
-        {error, {already_started, _}} -> ok
+        {error, {already_started, _}} -> ok;
+        ignore -> ok
     end.
 
-%% @private Called by whoever logs.
--spec log(logger:log_event(), logger:handler_config()) -> ok.
-log(#{level := Level}, #{config := Counters}) ->
-    counters:add(Counters, index(Level, ?LEVELS, 1), 1).
-
-index(Level, [Level | _], N) -> N;
-index(Level, [_ | Levels], N) -> index(Level, Levels, N + 1).
-
 %% @private
--spec init([]) -> {ok, #state{}, timeout()}.
+-spec init([]) -> {ok, #state{}, timeout()} | ignore.
 init([]) ->
+    %% The agent before this one may have taken it away just now.
+    case erlang:function_exported(?LOG, log, 2) of
+        true -> begun();
+        false -> ignore
+    end.
+
+begun() ->
     %% Not that of whoever asked for it: it may be on another node.
     true = group_leader(whereis(init), self()),
     _ = process_flag(trap_exit, true),
     _ = erlang:system_flag(scheduler_wall_time, true),
-    Counters = counters:new(length(?LEVELS), [write_concurrency]),
+    Places = ?LOG:new(),
     %% One that was killed has left its own.
-    _ = logger:remove_handler(?MODULE),
-    ok = logger:add_handler(?MODULE, ?MODULE, #{config => Counters}),
-    {ok, #state{logged = Counters}, 60000}.
+    _ = logger:remove_primary_filter(?MODULE),
+    ok = logger:add_primary_filter(?MODULE, {fun ?LOG:log/2, Places}),
+    {ok, #state{logger = Places}, ?UNASKED_MS}.
 
 %% @private
 -spec handle_call(term(), gen_server:from(), #state{}) -> no_return().
@@ -122,8 +141,8 @@ handle_cast(Message, _) -> error({unknown_message, Message}).
 
 %% @private A question is no call of gen_server's: an answer to one would make the node connect with a
 %% watcher that it has just lost.
--spec handle_info({?MODULE, reference(), request()} | {'DOWN', reference(), process, pid(), term()} | timeout | term(), #state{}) ->
-    {noreply, #state{}} | {stop, normal, #state{}}.
+-spec handle_info({?MODULE, reference(), request()} | {'DOWN', reference(), process, pid(), term()} | timeout | atoll_watch_agent_log:taken() | term(), #state{}) ->
+    {noreply, #state{}} | {noreply, #state{}, timeout()} | {stop, normal, #state{}}.
 handle_info({?MODULE, From, Request}, State0) ->
     {Answer, State} = answer(Request, State0),
     _ = erlang:send(From, {From, Answer}, [noconnect, nosuspend]),
@@ -132,48 +151,65 @@ handle_info({'DOWN', _, process, Watcher, _}, State) ->
     unless_alone(left(Watcher, State));
 handle_info(timeout, State) ->
     {stop, normal, State};
+handle_info({?LOG, said, Level, Time, Text}, #state{said = Said} = State) ->
+    Number = 1 + last(Said),
+    and_waits(State#state{said = lists:sublist([{Number, Time, Level, Text} | Said], ?SAID)});
+handle_info({?LOG, supervisor, What, Name}, #state{supervisors = Known} = State) ->
+    and_waits(State#state{supervisors = ?LOG:seen(What, Name, erlang:monotonic_time(second), Known)});
 %% What others have sent it, whom it never asked.
 handle_info(_, State) ->
     unless_alone(State).
 
+%% What is logged comes before it is asked, too.
+and_waits(#state{watchers = Watchers} = State) when map_size(Watchers) =:= 0 -> {noreply, State, ?UNASKED_MS};
+and_waits(State) -> {noreply, State}.
+
 unless_alone(#state{watchers = Watchers} = State) when map_size(Watchers) =:= 0 -> {stop, normal, State};
 unless_alone(State) -> {noreply, State}.
 
-answer({sample, Watcher, Md5}, State) ->
-    case ?MODULE:module_info(md5) of
-        Md5 ->
-            {Sample, Measured} = sample(State),
-            {{ok, Sample}, watched(Watcher, Measured)};
+answer({sample, Watcher, Version}, State0) ->
+    case version() of
+        Version ->
+            {Sample, State} = sample(State0),
+            {Log, Watched} = heard(Watcher, State),
+            {{ok, Sample#{log => Log}}, Watched};
         _ ->
-            {{error, other_version}, State}
+            {{error, other_version}, State0}
     end;
 answer({leave, Watcher}, State) ->
     {ok, left(Watcher, State)}.
 
-watched(Watcher, #state{watchers = Watchers} = State) when is_map_key(Watcher, Watchers) ->
-    State;
-watched(Watcher, #state{watchers = Watchers} = State) ->
-    State#state{watchers = Watchers#{Watcher => monitor(process, Watcher)}}.
+heard(Watcher, #state{watchers = Watchers, said = Said} = State) ->
+    {Ref, Last} = case Watchers of #{Watcher := Is} -> Is; #{} -> {monitor(process, Watcher), last(Said)} end,
+    Now = erlang:system_time(microsecond),
+    New = lists:takewhile(fun({Number, _, _, _}) -> Number > Last end, Said),
+    {[{max(0, (Now - Time) div 1000), Level, Text} || {_, Time, Level, Text} <- lists:reverse(New)],
+     State#state{watchers = Watchers#{Watcher => {Ref, last(Said)}}}}.
+
+last([{Number, _, _, _} | _]) -> Number;
+last([]) -> 0.
 
 left(Watcher, #state{watchers = Watchers} = State) ->
     case maps:take(Watcher, Watchers) of
-        {Ref, Others} ->
+        {{Ref, _}, Others} ->
             _ = demonitor(Ref, [flush]),
             State#state{watchers = Others};
         error ->
             State
     end.
 
-%% @private A process that runs OTP's code alone takes the module away, and has the name
+%% @private A process that runs OTP's code alone takes the modules away, and has the name
 %% meanwhile: an agent that starts then would lose its code. It tries again while a process is
-%% still in log/2, which a purge that does not ask would kill.
+%% still in the filter, which a purge that does not ask would kill.
 -spec terminate(term(), #state{}) -> ok.
 terminate(_Reason, _State) ->
-    _ = logger:remove_handler(?MODULE),
+    _ = logger:remove_primary_filter(?MODULE),
     _ = erlang:system_flag(scheduler_wall_time, false),
     true = unregister(?MODULE),
-    Purges = [fun code:soft_purge/1, lists:duplicate(?PURGES, ?MODULE)],
-    Last = spawn(lists, zipwith3, [fun erlang:apply/3, [code, lists], [delete, any], [[?MODULE], Purges]]),
+    Purges = [[fun code:soft_purge/1, lists:duplicate(?PURGES, Module)] || Module <- modules()],
+    Last = spawn(lists, zipwith3, [
+        fun erlang:apply/3, [code || _ <- modules()] ++ [lists || _ <- modules()], [delete || _ <- modules()] ++ [any || _ <- modules()], [[Module] || Module <- modules()] ++ Purges
+    ]),
     try register(?MODULE, Last) of
         true -> ok
     catch
@@ -181,9 +217,11 @@ terminate(_Reason, _State) ->
         error:badarg -> ok
     end.
 
-sample(#state{logged = Counters} = State0) ->
-    State = looked(State0),
+sample(#state{logger = Places} = State0) ->
+    #state{supervisors = Known} = State = looked(State0),
+    {Supervisors, Standing} = ?LOG:standing(erlang:monotonic_time(second), Known),
     {Others, Peers} = others(),
+    ok = ?LOG:opened(Places),
     {
         #{
             at => erlang:monotonic_time(microsecond),
@@ -191,11 +229,10 @@ sample(#state{logged = Counters} = State0) ->
             peers => lists:usort(nodes() ++ Peers),
             readings => lists:append([
                 plain(), memory(), allocators(), schedulers(), work(), connections(), mailboxes(State),
-                [{log_events, Level, counters:get(Counters, N)} || {N, Level} <- numbered(?LEVELS)],
-                Others
+                ?LOG:counts(Places), Supervisors, Others
             ])
         },
-        State
+        State#state{supervisors = Standing}
     }.
 
 numbered(List) -> lists:zip(lists:seq(1, length(List)), List).
@@ -342,7 +379,7 @@ cut(Text) -> unicode:characters_to_binary(lists:sublist(unicode:characters_to_li
 %% Each is asked by a process that can be given up: one that hangs costs its own readings.
 others() ->
     Asked = [spawn_monitor(fun() -> exit(try {told, Ask()} catch _:_ -> failed end) end) || {Name, Ask} <- [
-        {atoll_sup, fun atoll/0}, {mnesia_sup, fun mnesia/0}, {memsup, fun memsup/0}, {disksup, fun disksup/0}, {cpu_sup, fun cpu_sup/0}
+        {atoll_sup, fun atoll/0}, {atoll_sup, fun metrics/0}, {mnesia_sup, fun mnesia/0}, {memsup, fun memsup/0}, {disksup, fun disksup/0}, {cpu_sup, fun cpu_sup/0}
     ], whereis(Name) =/= undefined],
     Deadline = erlang:monotonic_time(millisecond) + ?OTHERS_MS,
     {Readings, Peers} = lists:unzip([told(One, max(0, Deadline - erlang:monotonic_time(millisecond))) || One <- Asked]),
@@ -405,6 +442,9 @@ atoll() ->
         [{atoll_names, Count} || #{names := Count} <- [other(atoll_name, info, [])]] ++
         [{Name, total(Value)} || {Name, Key} <- relays(), {ok, Value} <- [maps:find(Key, Relay)]],
     {Readings, lists:append([Members | [Nodes || {_, Nodes} <- Groups]]) -- [node()]}.
+
+%% Those of programs there.
+metrics() -> other(atoll_metric, readings, []).
 
 kind({Kind, _}) -> Kind;
 kind(Kind) -> Kind.

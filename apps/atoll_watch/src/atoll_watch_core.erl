@@ -51,6 +51,8 @@
     | {restarted, node()}
     | {forgotten, node()}
     | {removed, node()}
+    %% What was logged there.
+    | {said, node(), [atoll_watch_agent:said(), ...]}
     %% A question has ended, with or without an answer.
     | {looked, seen()}.
 
@@ -61,7 +63,7 @@
     since := integer(),
     %% Why it is refused.
     why := none | unicode:chardata(),
-    %% Of the last answer: all that the agent said, but its readings.
+    %% Of the last answer: all that the agent said, but its readings and what was logged.
     sample := none | map(),
     readings := atoll_watch_metric:readings(),
     rates := atoll_watch_metric:readings()
@@ -110,7 +112,9 @@ step({looked, #{node := Node, state := State, why := Why} = Look}, Now, #core{no
     #node{sample = Sample} = Answered = answered(Look, Was#node{turns = Turns + 1}),
     {Told, Is} = turned(Node, State, Why, Now, Answered),
     {Met, Core} = met([Peer || #{sample := #{peers := Peers}} <- [Look], Peer <- Peers], Now, Core0#core{nodes = Nodes#{Node := Is}}),
-    {[{tell, {restarted, Node}} || #{life := Last} <- [Before], #{life := Life} <- [Sample], Life =/= Last] ++ Told ++ Met, Core};
+    Again = [{tell, {restarted, Node}} || #{life := Last} <- [Before], #{life := Life} <- [Sample], Life =/= Last],
+    Said = [{tell, {said, Node, Log}} || #{log := [_ | _] = Log} <- [Look]],
+    {Again ++ Said ++ Told ++ Met, Core};
 step({add, Node}, Now, #core{named = Named, removed = Removed} = Core) ->
     met([Node], Now, Core#core{named = [Node | Named -- [Node]], removed = Removed -- [Node]});
 step({remove, Node}, _Now, #core{nodes = Nodes, named = Named, removed = Removed} = Core) ->
@@ -161,7 +165,7 @@ seen(Node, #node{state = State, since = Since, why = Why, sample = Sample, readi
 before(Node, #core{nodes = Nodes}) ->
     case Nodes of
         #{Node := #node{sample = #{} = Sample, readings = Readings}} ->
-            Sample#{readings => [case Key of {Name, Label} -> {Name, Label, Value}; Name -> {Name, Value} end || {Key, Value} <- maps:to_list(Readings)]};
+            Sample#{log => [], readings => [case Key of {Name, Label} -> {Name, Label, Value}; Name -> {Name, Value} end || {Key, Value} <- maps:to_list(Readings)]};
         #{} ->
             none
     end.

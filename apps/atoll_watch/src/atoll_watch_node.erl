@@ -27,7 +27,7 @@
 -spec sample(node(), Watcher :: pid(), timeout()) -> {ok, atoll_watch_agent:sample(), number()} | {error, failure()}.
 sample(Node, Watcher, Ms) ->
     Begun = erlang:monotonic_time(microsecond),
-    case ask(Node, {sample, Watcher, ?AGENT:module_info(md5)}, ?TRIES, Begun div 1000 + Ms) of
+    case ask(Node, {sample, Watcher, ?AGENT:version()}, ?TRIES, Begun div 1000 + Ms) of
         {ok, #{readings := Readings} = Sample} ->
             Took = (erlang:monotonic_time(microsecond) - Begun) / 1000,
             {ok, Sample#{readings := [{answer_time, Took} | Readings]}, Took};
@@ -71,15 +71,21 @@ again(Node, Request, Tries, Deadline) ->
 refused(Node) ->
     {refused, [atom_to_list(Node), " cannot be watched: another version of this program watches it, or its agent does not stay there."]}.
 
-%% Both in one call, by functions that every node has loaded. Code that is there already and the
+%% All in one call, by functions that every node has loaded. Code that is there already and the
 %% same takes the place of itself under an agent that runs.
 put_there(Node, Ms) ->
-    {?AGENT, Code, File} = code:get_object_code(?AGENT),
-    {ok, {?AGENT, Stripped}} = beam_lib:strip(Code),
-    Calls = [[code, ?AGENT], [load_binary, start], [[?AGENT, File, Stripped], []]],
+    Loads = [begin
+        {Module, Code, File} = code:get_object_code(Module),
+        {ok, {Module, Stripped}} = beam_lib:strip(Code),
+        [Module, File, Stripped]
+    end || Module <- ?AGENT:modules()],
+    Calls = [[code || _ <- Loads] ++ [?AGENT], [load_binary || _ <- Loads] ++ [start], Loads ++ [[]]],
     try erpc:call(Node, lists, zipwith3, [fun erlang:apply/3 | Calls], Ms) of
-        [{module, ?AGENT}, ok] -> ok;
-        [{error, Reason}, _] -> {error, not_loaded(Node, Reason)}
+        Done ->
+            case [Reason || {error, Reason} <- Done] of
+                [] -> ok;
+                [Reason | _] -> {error, not_loaded(Node, Reason)}
+            end
     catch
         error:{erpc, noconnection} -> {error, down};
         error:{erpc, timeout} -> {error, late(Node)};

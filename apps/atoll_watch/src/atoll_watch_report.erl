@@ -23,7 +23,9 @@
     lease := atoll_watch_shares:lease(),
     state := up | silent | down | refused,
     why := none | unicode:chardata(),
-    %% All that the agent said but its readings.
+    %% What was logged there and not told yet, oldest first.
+    log := [atoll_watch_agent:said()],
+    %% All that the agent said but its readings and that.
     sample => map(),
     readings => change(),
     rates => change()

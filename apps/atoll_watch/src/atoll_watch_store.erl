@@ -3,7 +3,7 @@
 %% ({@link atoll_watch}) and keeps series, alarms, notifications and the inventory of nodes.
 %%
 %% Who reads asks ETS or the files, and never waits for this process. All tables are bounded: alarms as
-%% {@link atoll_watch_alarm} bounds them, notifications to 5,000, the feed of what has just happened to 1,000; a node
+%% {@link atoll_watch_alarm} bounds them, notifications to 5,000 and as many of what nodes have logged, the feed of what has just happened to 1,000; a node
 %% has a row.
 %%
 %% The inventory: which nodes are known, were named by people, or were removed by them. Another watch goes on from it.
@@ -36,19 +36,26 @@
 -type note() :: #{
     id := pos_integer(),
     time := integer(),
-    kind := state | restarted | forgotten | added | removed | alarm | watch,
+    kind := state | restarted | forgotten | added | removed | alarm | watch | log,
     severity := atoll_watch_rule:severity() | info,
     node := node() | none,
-    text := binary()
+    text := binary(),
+    %% Of what a node has logged.
+    level => logger:level()
 }.
 
 -type happened() :: {gone, node()} | {alarm, atoll_watch_alarm:alarm()} | {note, note()}.
+
+%% Its numbers, oldest first, and how many.
+-type ring() :: {atoll_watch_journal:journal(), queue:queue(pos_integer()), non_neg_integer()}.
 
 -record(state, {
     dir :: file:filename(),
     notes_kept :: pos_integer(),
     journal :: atoll_watch_journal:journal(),
-    notes :: atoll_watch_journal:journal(),
+    notes :: ring(),
+    %% Of their own, so that a node that logs much takes no place from other notifications.
+    logged :: ring(),
     series :: atoll_watch_series:writer(),
     %% What is stored of a metric.
     stored :: #{atoll_watch_metric:name() => gauge | counter},
@@ -193,25 +200,26 @@ said(Kind, Node, Severity, Text) -> gen_server:call(?MODULE, {said, Kind, Node, 
 init(#{dir := Dir, name := Name, period := Period} = Options) ->
     _ = process_flag(trap_exit, true),
     case opened(Dir) of
-        {ok, Lock, {Journal0, Terms, Whole}, {Notes, Noted, NotesWhole}} ->
+        {ok, Lock, [{Journal0, Terms, Whole}, {Notes, Noted, NotesWhole}, {Logged, Log, LogWhole}]} ->
             lists:foreach(fun({Table, Type}) -> Table = ets:new(Table, [Type, named_table, public, {read_concurrency, true}]) end, ?TABLES),
             lists:foreach(fun learn/1, Terms),
             Most = maps:get(notes, Options, ?NOTES),
-            Kept = [{Id, Note} || #{id := Id} = Note <- Noted],
-            ets:insert(atoll_watch_notes, lists:nthtail(max(0, length(Kept) - Most), Kept)),
+            Kept = [[Note || #{id := _} = Note <- lists:nthtail(max(0, length(Is) - Most), Is)] || Is <- [Noted, Log]],
+            [Ids, LogIds] = [[Id || #{id := Id} <- Is] || Is <- Kept],
+            ets:insert(atoll_watch_notes, [{Id, Note} || #{id := Id} = Note <- lists:append(Kept)]),
             Series = filename:join(Dir, "nodes"),
             ets:insert(atoll_watch_room, [{about, #{name => unicode:characters_to_binary(Name), period => Period, started => now_ms()}}, {series, Series}]),
             {ok, Journal} = atoll_watch_journal:replace(snapshot(), Journal0),
             ok = atoll_watch_journal:sync(Journal),
             Metrics = maps:from_list([{Metric, Kind} || #{name := Metric, kind := Kind} = Is <- atoll_watch_metric:all(), atoll_watch_metric:is_stored(Is)]),
             State = #state{
-                dir = Dir, notes_kept = Most, journal = Journal, notes = Notes, series = atoll_watch_series:new(Series, ?LABELLED),
-                stored = Metrics, next = lists:max([0 | [Id || {Id, _} <- Kept]]) + 1, lock = Lock
+                dir = Dir, notes_kept = Most, journal = Journal, notes = {Notes, queue:from_list(Ids), length(Ids)}, logged = {Logged, queue:from_list(LogIds), length(LogIds)}, series = atoll_watch_series:new(Series, ?LABELLED),
+                stored = Metrics, next = lists:max([0 | Ids ++ LogIds]) + 1, lock = Lock
             },
             self() ! expire,
             {ok, lists:foldl(fun(File, Acc) ->
                 noted(watch, major, none, ["the file ", File, " could not be read, was put aside, and begun anew"], Acc)
-            end, noted(watch, info, none, "the watch was started", State), [File || {File, put_aside} <- [{"journal", Whole}, {"notifications", NotesWhole}]])};
+            end, noted(watch, info, none, "the watch was started", State), [File || {File, put_aside} <- [{"journal", Whole}, {"notifications", NotesWhole}, {"logged", LogWhole}]])};
         {error, Sentence} ->
             {stop, {shutdown, {unable, Sentence}}}
     end.
@@ -230,10 +238,10 @@ opened(Dir) ->
     end.
 
 opened(Dir, Lock) ->
-    case {atoll_watch_journal:open(filename:join(Dir, "journal"), whole), atoll_watch_journal:open(filename:join(Dir, "notifications"), ring)} of
-        {{ok, Journal, Terms, Whole}, {ok, Notes, Noted, NotesWhole}} -> {ok, Lock, {Journal, Terms, Whole}, {Notes, Noted, NotesWhole}};
-        {{error, Reason}, _} -> {error, [Dir, " cannot be used: ", disk_log:format_error(Reason)]};
-        {_, {error, Reason}} -> {error, [Dir, " cannot be used: ", disk_log:format_error(Reason)]}
+    Opened = [atoll_watch_journal:open(filename:join(Dir, File), Kind) || {File, Kind} <- [{"journal", whole}, {"notifications", ring}, {"logged", ring}]],
+    case [Reason || {error, Reason} <- Opened] of
+        [] -> {ok, Lock, [{Journal, Terms, Whole} || {ok, Journal, Terms, Whole} <- Opened]};
+        [Reason | _] -> {error, [Dir, " cannot be used: ", disk_log:format_error(Reason)]}
     end.
 
 %% A socket without a file: it goes with whoever has it. Other systems than Linux have none.
@@ -289,7 +297,7 @@ handle_call({watching, Watch}, _From, State) ->
     {reply, ok, State};
 handle_call({said, Kind, Node, Severity, Text}, _From, State) ->
     {reply, ok, noted(Kind, Severity, Node, Text, learned([{node, Node, case Kind of added -> named; removed -> removed end}], State))};
-handle_call(sync, _From, #state{notes = Notes} = State) ->
+handle_call(sync, _From, #state{notes = {Notes, _, _}} = State) ->
     _ = atoll_watch_journal:sync(Notes),
     {reply, ok, State}.
 
@@ -308,10 +316,8 @@ handle_info(expire, State) ->
 
 %% @private
 -spec terminate(term(), #state{}) -> ok.
-terminate(_Reason, #state{journal = Journal, notes = Notes}) ->
-    _ = atoll_watch_journal:close(Journal),
-    _ = atoll_watch_journal:close(Notes),
-    ok.
+terminate(_Reason, #state{journal = Journal, notes = {Notes, _, _}, logged = {Logged, _, _}}) ->
+    lists:foreach(fun atoll_watch_journal:close/1, [Journal, Notes, Logged]).
 
 happened({looked, #{node := Node, state := Is, since := Since, why := Why, readings := Readings, rates := Rates} = Seen}, #state{looks = Look} = State) ->
     Now = now_ms(),
@@ -342,6 +348,12 @@ happened({manager_lost, Id}, State) ->
     noted(watch, minor, none, ["manager ", integer_to_list(Id), " was lost, and another one takes its place"], State);
 happened({restarted, Node}, State) ->
     noted(restarted, minor, Node, "started again", State);
+happened({said, Node, Log}, State) ->
+    Now = now_ms(),
+    lists:foldl(fun({Ago, Level, Text}, Acc) ->
+        Severity = case Level of error -> major; warning -> warning; _ -> critical end,
+        noted(#{time => Now - Ago, kind => log, severity => Severity, node => Node, text => Text, level => Level}, Acc)
+    end, State, Log);
 happened({alarm, {What, #{node := Node, rule := Rule, instance := Of, severity := Severity} = Alarm}}, State) ->
     Text = [atom_to_list(Rule), case Of of none -> ""; _ -> [" of ", text(Of)] end, $\s, atom_to_list(What), by(What, Alarm)],
     noted(alarm, case What of raised -> Severity; _ -> info end, Node, Text, fed({alarm, Alarm}, learned([{alarm, Alarm}], State))).
@@ -379,15 +391,30 @@ stored(_, _, State) ->
 of_kind(Kind, Readings, Stored) ->
     maps:filter(fun(Key, _) -> maps:get(case Key of {Name, _} -> Name; Name -> Name end, Stored, none) =:= Kind end, Readings).
 
-noted(Kind, Severity, Node, Text, #state{next = Id, notes = Notes0, notes_kept = Most} = State) ->
-    Note = #{id => Id, time => now_ms(), kind => Kind, severity => Severity, node => Node, text => unicode:characters_to_binary(Text)},
+noted(Kind, Severity, Node, Text, State) ->
+    noted(#{time => now_ms(), kind => Kind, severity => Severity, node => Node, text => unicode:characters_to_binary(Text)}, State).
+
+noted(#{kind := Kind} = Told, #state{next = Id, notes = Notes, logged = Logged, notes_kept = Most} = State) ->
+    Note = Told#{id => Id},
     ets:insert(atoll_watch_notes, {Id, Note}),
-    ets:delete(atoll_watch_notes, Id - Most),
-    Notes = case atoll_watch_journal:add([Note], Notes0) of
+    fed({note, Note}, case Kind of
+        log -> State#state{next = Id + 1, logged = ring(Note, Most, Logged)};
+        _ -> State#state{next = Id + 1, notes = ring(Note, Most, Notes)}
+    end).
+
+ring(#{id := Id} = Note, Most, {Journal0, Ids, Size}) ->
+    Journal = case atoll_watch_journal:add([Note], Journal0) of
         {ok, Is} -> Is;
-        {error, _} -> _ = added(unwritten, 1), Notes0
+        {error, _} -> _ = added(unwritten, 1), Journal0
     end,
-    fed({note, Note}, State#state{next = Id + 1, notes = Notes}).
+    case queue:in(Id, Ids) of
+        Longer when Size < Most ->
+            {Journal, Longer, Size + 1};
+        Longer ->
+            {{value, Oldest}, Left} = queue:out(Longer),
+            ets:delete(atoll_watch_notes, Oldest),
+            {Journal, Left, Size}
+    end.
 
 fed(Happened, #state{feed = Next} = State) ->
     ets:insert(atoll_watch_feed, {Next, Happened}),

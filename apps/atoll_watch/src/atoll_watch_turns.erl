@@ -8,7 +8,7 @@
 %% way is missed, and counted.
 %%
 %% Of each node the last look is told, as what has changed since the look told before. A look of which nobody asked in
-%% time is overtaken, and counted.
+%% time is overtaken, and counted. What was logged there is told all the same, the last 50 texts.
 -module(atoll_watch_turns).
 
 -export([new/1, step/2, report/1, has_news/1]).
@@ -40,7 +40,8 @@
     last :: none | atoll_watch_agent:sample(),
     %% What the last report said that is up.
     told = none :: none | {atoll_watch_metric:readings(), Rates :: atoll_watch_metric:readings()},
-    %% What is not told yet.
+    %% What is not told yet: what was logged there, newest first, and the last look.
+    log = [] :: [atoll_watch_agent:said()],
     look = none :: none | {up, Sample :: map(), atoll_watch_metric:readings(), Rates :: atoll_watch_metric:readings()} | {silent | down | refused, Why :: none | unicode:chardata()}
 }).
 
@@ -55,6 +56,8 @@
 }).
 
 -opaque turns() :: #turns{}.
+
+-define(LOG, 50).
 
 %% @doc It has no node yet. So many are asked at once.
 -spec new(AtOnce :: pos_integer()) -> turns().
@@ -73,10 +76,12 @@ step(again, #turns{nodes = Nodes, waiting = #{up := Up, other := Other} = Waitin
     %% One that never was up may not let anybody in, and log each attempt.
     Lost = [Node || {Node, #node{state = State, is_asked = no, last = #{}}} <- lists:sort(maps:to_list(Nodes)), State =:= silent orelse State =:= down],
     asking(Turns#turns{waiting = Waiting#{other := Other ++ ((Lost -- Other) -- Up)}});
-step({answered, Node, #{readings := _} = Sample}, Turns) ->
-    {#node{last = Last} = Was, Ended} = ended(Node, Turns),
+step({answered, Node, #{log := New} = Answer}, Turns) ->
+    {#node{last = Last, log = Untold} = Was, Ended} = ended(Node, Turns),
+    Sample = maps:remove(log, Answer),
+    Log = lists:sublist(lists:reverse(New, Untold), ?LOG),
     Look = {up, maps:remove(readings, Sample), atoll_watch_metric:readings(Last, Sample), atoll_watch_metric:rates(Last, Sample)},
-    asking(looked(Node, Was#node{state = up, last = Sample}, Look, Ended));
+    asking(looked(Node, Was#node{state = up, last = Sample, log = Log}, Look, Ended));
 step({failed, Node, Failure}, Turns) ->
     {Was, Ended} = ended(Node, Turns),
     {State, _} = Look = case Failure of {refused, Why} -> {refused, Why}; _ -> {Failure, none} end,
@@ -137,12 +142,12 @@ report(#turns{nodes = Nodes, missed = Missed, overtaken = Overtaken} = Turns) ->
         Turns#turns{nodes = maps:merge(Nodes, maps:from_list([{Node, Is} || {Node, {_, Is}} <- News])), missed = 0, overtaken = 0}
     }.
 
-told(Node, #node{lease = Lease, look = {up, Sample, Readings, Rates}, told = Told} = Is) ->
+told(Node, #node{lease = Lease, look = {up, Sample, Readings, Rates}, told = Told, log = Log} = Is) ->
     {Readings0, Rates0} = case Told of none -> {none, none}; _ -> Told end,
     {
-        #{node => Node, lease => Lease, state => up, why => none, sample => Sample,
+        #{node => Node, lease => Lease, state => up, why => none, log => lists:reverse(Log), sample => Sample,
           readings => atoll_watch_report:change(Readings0, Readings), rates => atoll_watch_report:change(Rates0, Rates)},
-        Is#node{look = none, told = {Readings, Rates}}
+        Is#node{look = none, told = {Readings, Rates}, log = []}
     };
-told(Node, #node{lease = Lease, look = {State, Why}} = Is) ->
-    {#{node => Node, lease => Lease, state => State, why => Why}, Is#node{look = none}}.
+told(Node, #node{lease = Lease, look = {State, Why}, log = Log} = Is) ->
+    {#{node => Node, lease => Lease, state => State, why => Why, log => lists:reverse(Log)}, Is#node{look = none, log = []}}.

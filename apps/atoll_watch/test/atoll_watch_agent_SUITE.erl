@@ -12,6 +12,10 @@
     it_stays_for_another_watcher/1,
     one_of_another_version_is_left_alone/1,
     it_sees_what_is_logged_and_what_waits/1,
+    it_takes_some_texts_and_counts_the_others/1,
+    a_flood_of_events_costs_who_logs_little/1,
+    a_supervisor_that_gives_up_is_told/1,
+    what_logs_harm_nobody/1,
     it_says_what_the_table_has/1,
     an_application_that_hangs_costs_its_own_readings/1
 ]).
@@ -25,7 +29,8 @@ suite() ->
 
 all() ->
     [it_leaves_a_node_as_it_was, it_goes_when_its_watcher_is_killed, it_goes_when_the_connection_is_lost, it_stays_for_another_watcher, one_of_another_version_is_left_alone,
-     it_sees_what_is_logged_and_what_waits, it_says_what_the_table_has, an_application_that_hangs_costs_its_own_readings].
+     it_sees_what_is_logged_and_what_waits, it_takes_some_texts_and_counts_the_others, a_flood_of_events_costs_who_logs_little, a_supervisor_that_gives_up_is_told,
+     what_logs_harm_nobody, it_says_what_the_table_has, an_application_that_hangs_costs_its_own_readings].
 
 %% One in each mode, one with all that an agent knows to ask, and one that watches. The first connection loads OTP's modules for it.
 init_per_suite(Config) ->
@@ -58,7 +63,7 @@ leave(Watcher, Node) ->
     ok = call(Watcher, atoll_watch_node, leave, [Node, call(Watcher, erlang, whereis, [init]), ?ANSWER_MS]).
 
 is_there(Peer) ->
-    is_pid(call(Peer, erlang, whereis, [atoll_watch_agent])) andalso lists:member(atoll_watch_agent, call(Peer, logger, get_handler_ids, []))
+    is_pid(call(Peer, erlang, whereis, [atoll_watch_agent])) andalso maps:get(filters, known(Peer)) =:= [atoll_watch_agent]
         andalso call(Peer, erlang, module_loaded, [atoll_watch_agent]).
 
 is_as(Before, Peer) -> await(fun() -> known(Peer) end, fun(Now) -> Now =:= Before end).
@@ -114,10 +119,12 @@ one_of_another_version_is_left_alone(Config) ->
     [{_, Node} = Peer | _] = watched(Config),
     Before = known(Peer),
     {Code, Md5} = another_version(),
+    [_, {LogMd5, LogCode}] = [{Module:module_info(md5), element(2, code:get_object_code(Module))} || Module <- lists:reverse(atoll_watch_agent:modules())],
+    {module, atoll_watch_agent_log} = call(Peer, code, load_binary, [atoll_watch_agent_log, "other", LogCode]),
     {module, atoll_watch_agent} = call(Peer, code, load_binary, [atoll_watch_agent, "other", Code]),
     ok = call(Peer, atoll_watch_agent, start, []),
     Init = call(Peer, erlang, whereis, [init]),
-    _ = call(Peer, erlang, send, [atoll_watch_agent, {atoll_watch_agent, make_ref(), {sample, Init, Md5}}]),
+    _ = call(Peer, erlang, send, [atoll_watch_agent, {atoll_watch_agent, make_ref(), {sample, Init, [LogMd5, Md5]}}]),
     {error, {refused, Sentence}} = call(watcher(Config), atoll_watch_node, sample, [Node, call(watcher(Config), erlang, whereis, [init]), ?ANSWER_MS]),
     ?assertMatch({match, _}, re:run(Sentence, " cannot be watched: another version of this program watches it")),
     ?assertEqual(Md5, call(Peer, atoll_watch_agent, module_info, [md5])),
@@ -153,6 +160,95 @@ it_sees_what_is_logged_and_what_waits(Config) ->
     true = call(Peer, erlang, exit, [Sleeper, kill]),
     ok = leave(watcher(Config), Node).
 
+texts(#{log := Log}) -> [{Level, Text} || {Ago, Level, Text} <- Log, Ago >= 0, Ago < 60000].
+
+it_takes_some_texts_and_counts_the_others(Config) ->
+    [{_, Node} = Peer | _] = watched(Config),
+    ?assertEqual([], texts(sample(watcher(Config), Node))),
+    ok = call(Peer, logger, error, ["desk ~ts is ~p", ["seven", on_fire]]),
+    ok = call(Peer, logger, notice, ["nothing to see"]),
+    [ok = call(Peer, logger, warning, ["warned ~b", [N]]) || N <- lists:seq(1, 25)],
+    Sample = sample(watcher(Config), Node),
+    ?assertEqual([{error, <<"desk seven is on_fire">>} | [{warning, <<"warned ", (integer_to_binary(N))/binary>>} || N <- lists:seq(1, 10)]], texts(Sample)),
+    ?assertEqual([15, 25, 1], [value(Key, Sample) || Key <- [log_left_out, {log_events, warning}, {log_events, error}]]),
+    %% There is room again, and nothing is told twice.
+    ok = call(Peer, logger, warning, ["again"]),
+    ?assertEqual([{warning, <<"again">>}], texts(sample(watcher(Config), Node))),
+    %% Another watcher is told from when it comes on; each is told all.
+    Other = atoll_watch_peers:watcher(),
+    ?assertEqual([], texts(sample(Other, Node))),
+    ok = call(Peer, logger, critical, ["for both"]),
+    [?assertEqual([{critical, <<"for both">>}], texts(sample(Watcher, Node))) || Watcher <- [Other, watcher(Config)]],
+    ok = leave(Other, Node),
+    ok = atoll_watch_peers:kill(Other),
+    ok = leave(watcher(Config), Node).
+
+%% What it costs is of the node's processor time, which other work on this machine does not change much. Nobody else handles the events, as no
+%% handler of OTP's could take so many.
+a_flood_of_events_costs_who_logs_little(Config) ->
+    [{_, Node} = Peer | _] = watched(Config),
+    {ok, #{module := Default} = Handler} = call(Peer, logger, get_handler_config, [default]),
+    ok = call(Peer, logger, remove_handler, [default]),
+    %% What is logged in half a second.
+    Events = 50000,
+    Flood = fun() ->
+        Begun = runtime(Peer),
+        _ = call(Peer, lists, foreach, [fun logger:error/1, lists:duplicate(Events, "x")]),
+        (runtime(Peer) - Begun) / Events
+    end,
+    Rounds = [begin
+        Without = Flood(),
+        Before = value({log_events, error}, sample(watcher(Config), Node)),
+        With = Flood(),
+        Sample = sample(watcher(Config), Node),
+        ?assertEqual(Events, value({log_events, error}, Sample) - Before),
+        ?assertEqual(Events - 10, value(log_left_out, Sample)),
+        ?assertEqual(10, length(texts(Sample))),
+        ok = leave(watcher(Config), Node),
+        _ = await(fun() -> call(Peer, erlang, module_loaded, [atoll_watch_agent]) end, fun(Is) -> not Is end),
+        {Without, With}
+    end || _ <- [1, 2, 3]],
+    ok = call(Peer, logger, add_handler, [default, Default, Handler]),
+    Added = lists:sort([With - Without || {Without, With} <- Rounds]),
+    Median = lists:nth(2, Added),
+    ct:pal("an event costs ~p us without; the agent adds ~p us, median ~p: at 100,000 a second ~.2f % of one scheduler",
+           [[Without || {Without, _} <- Rounds], Added, Median, Median * 100000 / 1.0e4]),
+    %% A tenth of a scheduler at 100,000 a second, were the machine slow.
+    ?assert(Median < 1.0, Added).
+
+%% Microseconds.
+runtime(Peer) -> element(1, call(Peer, erlang, statistics, [runtime])) * 1000.
+
+a_supervisor_that_gives_up_is_told(Config) ->
+    [{_, Node} = Peer | _] = watched(Config),
+    _ = sample(watcher(Config), Node),
+    {ok, Brief} = call(Peer, supervisor, start_child, [kernel_safe_sup, #{id => brief, start => {gen_event, start_link, []}}]),
+    true = call(Peer, erlang, exit, [Brief, kill]),
+    Ended = await(fun() -> value({supervisor_ended, <<"kernel_safe_sup">>}, sample(watcher(Config), Node)) end, fun(N) -> N =/= none end),
+    ?assertEqual(1, Ended),
+    ?assertEqual(0, value({supervisor_gave_up, <<"kernel_safe_sup">>}, sample(watcher(Config), Node))),
+    ok = call(Peer, supervisor, terminate_child, [kernel_safe_sup, brief]),
+    ok = call(Peer, supervisor, delete_child, [kernel_safe_sup, brief]),
+    %% As a supervisor says that it gives up.
+    Report = #{label => {supervisor, shutdown}, report => [{supervisor, {local, shop_sup}}, {errorContext, shutdown}, {reason, reached_max_restart_intensity}, {offender, []}]},
+    ok = call(Peer, logger, error, [Report]),
+    ?assertEqual(1, value({supervisor_gave_up, <<"shop_sup">>}, sample(watcher(Config), Node))),
+    ok = leave(watcher(Config), Node).
+
+%% Formats that do not fit, a formatter of a user, and what is larger than anybody would write. Who logs goes on, and the filter stays.
+what_logs_harm_nobody(Config) ->
+    [{_, Node} = Peer | _] = watched(Config),
+    _ = sample(watcher(Config), Node),
+    Huge = binary:copy(<<"x">>, 1000000),
+    [ok = call(Peer, logger, error, Args) || Args <- [["~p ~p", [one]], ["~1000000c", [$x]], ["~ts", [Huge]], ["~ts", [<<255, 254>>]], [#{state => lists:seq(1, 50000), why => Huge}]]],
+    ok = call(Peer, logger, error, [#{a => b}, #{report_cb => fun erlang:error/1}]),
+    Sample = sample(watcher(Config), Node),
+    ?assertEqual(6, length(texts(Sample))),
+    [?assert(string:length(Text) =< 1000) || {_, Text} <- texts(Sample)],
+    ?assertMatch({error, <<"#{a => b}">>}, lists:last(texts(Sample))),
+    ?assert(is_there(Peer)),
+    ok = leave(watcher(Config), Node).
+
 %% Of the one with all that it knows to ask, connected with another one.
 it_says_what_the_table_has(Config) ->
     {_, Node} = Peer = full(Config),
@@ -163,6 +259,11 @@ it_says_what_the_table_has(Config) ->
     _ = call(Peer, erlang, send, [Sleeper, one]),
     Table = maps:from_list([{Name, Label} || #{name := Name, label := Label} <- atoll_watch_metric:all()]),
     First = sample(watcher(Config), Node),
+    %% As a program there has them.
+    Metrics = [{orders, counter}, {stock, gauge}, {visits, meter}, {waits, histogram}],
+    [ok = call(Peer, atoll_metric, new, [Name, Kind]) || {Name, Kind} <- Metrics],
+    [ok = call(Peer, atoll_metric, F, [Name, N]) || {F, Name, N} <- [{add, orders, 3}, {set, stock, 1.5}, {add, visits, 2}, {record, waits, 100}]],
+    ok = call(Peer, logger, error, [#{label => {supervisor, child_terminated}, report => [{supervisor, {local, shop_sup}}, {errorContext, child_terminated}, {reason, shutdown}, {offender, []}]}]),
     Second = await(fun() -> sample(watcher(Config), Node) end, fun(Sample) -> is_map_key(utilisation, atoll_watch_metric:readings(First, Sample)) end),
     #{readings := Raw} = Second,
     %% No name is unknown, and none has a label that has none, or the other way round.
@@ -181,6 +282,8 @@ it_says_what_the_table_has(Config) ->
     ?assert(maps:get(utilisation, Readings) =< 1),
     ?assert(maps:get({dist_in, Stock}, Readings) > 0),
     ?assertEqual(call(Peer, erlang, system_info, [process_limit]), maps:get(processes_limit, Readings)),
+    ?assertMatch(#{{user_counter, <<"orders">>} := 3, {user_gauge, <<"stock">>} := 1.5, {user_counter, <<"visits">>} := 2, {user_counter, <<"waits">>} := 1, {user_p99, <<"waits">>} := 100}, Readings),
+    [ok = call(Peer, atoll_metric, delete, [Name]) || {Name, _} <- Metrics],
     #{reductions := Rate} = atoll_watch_metric:rates(First, Second),
     ?assert(Rate > 0).
 

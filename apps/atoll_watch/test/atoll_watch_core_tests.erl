@@ -12,9 +12,9 @@ properties_test_() ->
 -define(MOST, 5).
 
 up(Node, Life, Peers) ->
-    #{node => Node, lease => 1, state => up, why => none, sample => #{at => 0, life => Life, peers => Peers, more => Life}, readings => {whole, #{processes => Life}}, rates => {whole, #{}}}.
+    #{node => Node, lease => 1, state => up, why => none, log => [], sample => #{at => 0, life => Life, peers => Peers, more => Life}, readings => {whole, #{processes => Life}}, rates => {whole, #{}}}.
 
-failed(Node, State) -> #{node => Node, lease => 1, state => State, why => case State of refused -> "no"; _ -> none end}.
+failed(Node, State) -> #{node => Node, lease => 1, log => [], state => State, why => case State of refused -> "no"; _ -> none end}.
 
 new(Named) -> atoll_watch_core:new(Named, #{max_nodes => ?MOST, forget => 100}).
 
@@ -76,6 +76,11 @@ who_is_known_is_met_test() ->
     {Effects, _} = run([{0, tick}, {1, {looked, up(a, 1, [b, c])}}], new([a])),
     ?assertMatch([[{meet, [a]}], [{tell, {state, a, unknown, up}}, {tell, {looked, #{node := a, state := up, readings := #{processes := 1}, sample := #{more := 1}}}}, {meet, [b, c]}]], Effects).
 
+what_was_logged_is_told_once_test() ->
+    Said = [{7, error, <<"x">>}],
+    {Effects, _} = run([{0, tick}, {1, {looked, (up(a, 1, []))#{log := Said}}}, {6, {looked, (failed(a, down))#{log := Said}}}, {7, {looked, up(a, 1, [])}}], new([a])),
+    ?assertEqual([{said, a, Said}, {said, a, Said}], [Event || {tell, {said, _, _} = Event} <- lists:append(Effects)]).
+
 a_node_that_is_silent_is_not_down_test() ->
     {Effects, Core} = run([{0, tick}, {1, {looked, up(a, 1, [])}}, {9, {looked, failed(a, silent)}}, {11, {looked, failed(a, down)}}, {16, {looked, up(a, 2, [])}}], new([a])),
     ?assertEqual([{state, a, unknown, up}, {state, a, up, silent}, {state, a, silent, down}, {restarted, a}, {state, a, down, up}],
@@ -86,7 +91,7 @@ a_node_that_is_silent_is_not_down_test() ->
 what_a_node_said_last_is_known_as_it_was_said_test() ->
     Changed = (up(a, 1, []))#{readings := {#{{run_queue, dirty_io} => 3}, []}},
     {_, Core} = run([{0, tick}, {1, {looked, up(a, 1, [])}}, {2, {looked, Changed}}, {3, {looked, failed(a, down)}}], new([a])),
-    ?assertEqual(#{at => 0, life => 1, peers => [], more => 1, readings => [{processes, 1}, {run_queue, dirty_io, 3}]}, atoll_watch_core:before(a, Core)),
+    ?assertEqual(#{at => 0, log => [], life => 1, peers => [], more => 1, readings => [{processes, 1}, {run_queue, dirty_io, 3}]}, atoll_watch_core:before(a, Core)),
     ?assertEqual(none, atoll_watch_core:before(b, Core)).
 
 beyond_the_most_none_is_watched_and_that_is_counted_test() ->

@@ -122,6 +122,7 @@ known(Peer) ->
         old => call(Peer, erlang, check_old_code, [atoll_watch_agent]),
         registered => lists:sort(call(Peer, erlang, registered, [])),
         handlers => lists:sort(call(Peer, logger, get_handler_ids, [])),
+        filters => [Id || {Id, _} <- maps:get(filters, call(Peer, logger, get_primary_config, []))],
         counting => call(Peer, erlang, statistics, [scheduler_wall_time]) =/= undefined,
         tables => length(call(Peer, ets, all, [])),
         %% Each connection has one of its own.

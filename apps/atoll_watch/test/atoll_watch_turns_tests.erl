@@ -11,7 +11,7 @@ properties_test_() ->
 -define(NODES, [a, b, c, d, e, f]).
 -define(AT_ONCE, 2).
 
-sample(Life, Readings) -> #{at => erlang:unique_integer([monotonic]), life => Life, peers => [], readings => Readings, more => unknown}.
+sample(Life, Readings) -> #{at => erlang:unique_integer([monotonic]), life => Life, peers => [], readings => Readings, log => [], more => unknown}.
 
 readings() -> list({oneof([processes, ports, atoms]), range(0, 3)}).
 
@@ -110,10 +110,19 @@ one_that_was_up_is_asked_more_often_until_it_is_again_test() ->
 
 %% It was another manager's until now: what it has gained since that one's last look it gains once.
 what_another_manager_said_last_is_gone_on_from_test() ->
-    Before = #{at => 1000000, life => 1, peers => [], readings => [{reductions, 100}]},
-    {_, Turns} = run([{give, a, 1, Before}, {answered, a, #{at => 3000000, life => 1, peers => [], readings => [{reductions, 700}]}}], atoll_watch_turns:new(?AT_ONCE)),
+    Before = #{at => 1000000, life => 1, peers => [], readings => [{reductions, 100}], log => []},
+    {_, Turns} = run([{give, a, 1, Before}, {answered, a, #{at => 3000000, life => 1, peers => [], readings => [{reductions, 700}], log => []}}], atoll_watch_turns:new(?AT_ONCE)),
     {#{looks := [#{rates := Rates, readings := Readings}]}, _} = atoll_watch_turns:report(Turns),
     ?assertEqual([{whole, #{reductions => 300.0}}, {whole, #{reductions => 700}}], [Rates, Readings]).
+
+%% Oldest first, and each once.
+what_was_logged_at_a_look_that_is_overtaken_is_told_test() ->
+    Logs = fun(Text) -> {answered, a, (sample(1, []))#{log := [{1, error, Text}]}} end,
+    {_, Turns0} = run(given([a]) ++ [Logs(<<"x">>), tick, Logs(<<"y">>), tick, {failed, a, down}], atoll_watch_turns:new(?AT_ONCE)),
+    {Report, Turns1} = atoll_watch_turns:report(Turns0),
+    ?assertMatch(#{overtaken := 2, looks := [#{state := down, log := [{1, error, <<"x">>}, {1, error, <<"y">>}]}]}, Report),
+    {_, Turns} = run([tick, Logs(<<"z">>)], Turns1),
+    ?assertMatch({#{looks := [#{state := up, log := [{1, error, <<"z">>}]}]}, _}, atoll_watch_turns:report(Turns)).
 
 a_look_that_nobody_asked_for_in_time_is_overtaken_and_counted_test() ->
     {_, Turns} = run(given([a]) ++ [{answered, a, sample(1, [{processes, 1}])}, tick, {answered, a, sample(1, [{processes, 2}])}], atoll_watch_turns:new(?AT_ONCE)),

@@ -15,6 +15,9 @@
     a_name_with_a_script_is_only_a_name/1,
     pages_have_everything_once/1,
     what_runs_on_a_node_can_be_explored/1,
+    what_a_node_logs_is_a_notification/1,
+    a_program_has_metrics_of_its_own_whatever_they_are_called/1,
+    the_five_windows_say_the_same/1,
     a_node_is_killed_stopped_and_back/1,
     a_watch_that_is_killed_goes_on_where_it_was/1,
     it_speaks_tls/1,
@@ -35,7 +38,7 @@ suite() ->
 all() ->
     [all_that_is_answered_is_as_the_interface_says, nobody_is_answered_without_the_token, a_page_gets_a_cookie_for_the_token, what_is_asked_wrongly_is_told_in_a_sentence,
      no_path_leads_elsewhere, what_is_too_much_is_refused, a_name_with_a_script_is_only_a_name, pages_have_everything_once, what_runs_on_a_node_can_be_explored,
-     a_node_is_killed_stopped_and_back] ++
+     what_a_node_logs_is_a_notification, a_program_has_metrics_of_its_own_whatever_they_are_called, the_five_windows_say_the_same, a_node_is_killed_stopped_and_back] ++
     [Case || atoll_tier:tier() =:= deep, Case <- [a_watch_that_is_killed_goes_on_where_it_was, it_speaks_tls, others_read_what_it_says]].
 
 init_per_suite(Config) ->
@@ -132,7 +135,7 @@ nobody_is_answered_without_the_token(Config) ->
     {200, _, #{<<"paths">> := Paths}} = raw(#{method => "GET", path => "/openapi.json"}, Watch),
     Guarded = [{Method, Path} || {Path, Methods} <- maps:to_list(Paths), {Method, #{} = Is} <- maps:to_list(Methods), not is_map_key(<<"security">>, Is)],
     ?assert(length(Guarded) > 20),
-    Wrong = <<(binary:part(Token, 0, byte_size(Token) - 1))/binary, "_">>,
+    Wrong = <<(binary:part(Token, 0, byte_size(Token) - 1))/binary, (case binary:last(Token) of $_ -> $-; _ -> $_ end)>>,
     [begin
          {401, Headers, Body} = raw(#{method => string:uppercase(Method), path => [Path, Query], headers => With}, Watch),
          ?assertMatch({_, #{<<"error">> := _}}, {Path, Body}),
@@ -242,28 +245,40 @@ a_name_with_a_script_is_only_a_name(Config) ->
     {200, Headers, #{<<"node">> := Name}} = get(["/api/v1/nodes/", uri_string:quote(Name)], Watch),
     ?assertEqual([<<"application/json; charset=utf-8">>, <<"nosniff">>], [proplists:get_value(Key, Headers) || Key <- [<<"content-type">>, <<"x-content-type-options">>]]),
     ?assertMatch({match, _}, re:run(proplists:get_value(<<"content-security-policy">>, Headers), "default-src 'none'; script-src 'self';")),
-    {404, Not, #{<<"error">> := Said}} = get(["/api/v1/nodes/x", uri_string:quote(Name)], Watch),
-    ?assertMatch({match, _}, re:run(Said, "<script>")),
+    {404, Not, #{<<"error">> := Sentence}} = get(["/api/v1/nodes/x", uri_string:quote(Name)], Watch),
+    ?assertMatch({match, _}, re:run(Sentence, "<script>")),
     ?assertEqual(<<"application/json; charset=utf-8">>, proplists:get_value(<<"content-type">>, Not)),
     {200, Plain, Text} = raw(#{method => "GET", path => "/metrics", headers => [atoll_watch_web:bearer(Watch)]}, Watch),
     ?assertMatch({match, _}, re:run(Text, "erlang_node_up\\{node=\"<script>alert\\(1\\)</script>@127.0.0.1\"\\} 0\n")),
     <<"text/plain", _/binary>> = proplists:get_value(<<"content-type">>, Plain),
+    %% What people say of an alarm.
+    #{<<"id">> := Id} = await(fun() -> alarm(<<"node_down">>, Watch) end, fun is_map/1),
+    Said = <<"<img src=x onerror=alert(1)>\r\nevent: alarm\ndata: {}">>,
+    {201, _, #{<<"comments">> := [#{<<"who">> := <<"<b>ann">>, <<"text">> := Said}]}} =
+        ask("POST", ["/api/v1/alarms/", integer_to_binary(Id), "/comments"], {[{who, <<"<b>ann">>}, {text, Said}]}, Watch),
     {204, _, none} = ask("DELETE", ["/api/v1/nodes/", uri_string:quote(Name)], Watch).
 
 pages_have_everything_once(Config) ->
     Watch = watch(Config),
-    All = fun All(Path, Cursor) ->
-        {200, _, #{<<"items">> := Items, <<"next">> := Next}} = get([Path, "?limit=3", [["&cursor=", uri_string:quote(Cursor)] || Cursor =/= none]], Watch),
-        ?assert(length(Items) =< 3),
-        case Next of null -> Items; _ -> Items ++ All(Path, Next) end
+    All = fun All(Path, Limit, Cursor) ->
+        {200, _, #{<<"next">> := Next} = Page} = get([Path, "?limit=", integer_to_list(Limit), [["&cursor=", uri_string:quote(Cursor)] || Cursor =/= none]], Watch),
+        [Items] = [Items || Name <- [<<"items">>, <<"readings">>, <<"series">>], #{Name := Items} <- [Page]],
+        ?assert(length(Items) =< Limit),
+        case Next of null -> Items; _ -> Items ++ All(Path, Limit, Next) end
     end,
     [begin
-         Items = All(Path, none),
+         Items = All(Path, 3, none),
          Keys = [maps:get(Key, Item) || Item <- Items],
          ?assertEqual(lists:usort(Keys), case Order of up -> Keys; down -> lists:reverse(Keys) end),
          {200, _, #{<<"total">> := Total}} = get(Path, Watch),
          ?assert(Total >= length(Items) andalso Items =/= [])
-     end || {Path, Key, Order} <- [{"/api/v1/metrics", <<"name">>, up}, {"/api/v1/nodes", <<"node">>, up}, {"/api/v1/rules", <<"rule">>, up}, {"/api/v1/notifications", <<"id">>, down}]],
+     end || {Path, Key, Order} <- [{"/api/v1/metrics", <<"name">>, up}, {"/api/v1/nodes", <<"node">>, up}, {"/api/v1/rules", <<"rule">>, up}, {"/api/v1/notifications", <<"id">>, down},
+                                   {"/api/v1/families", <<"family">>, up}, {"/api/v1/links", <<"from">>, up}]],
+    [begin
+         Of = [{Metric, Label} || #{<<"metric">> := Metric, <<"label">> := Label} <- All(["/api/v1/nodes/", uri_string:quote(name(hd(peers(Config)))), Part], 25, none)],
+         ?assertEqual({Part, lists:usort(Of)}, {Part, Of}),
+         ?assert(length(Of) > 60)
+     end || Part <- ["/metrics", "/series"]],
     {200, _, #{<<"items">> := Found}} = get("/api/v1/notifications?search=STARTED&kind=watch", Watch),
     ?assertMatch([#{<<"text">> := <<"the watch was started">>, <<"severity">> := <<"info">>}], Found).
 
@@ -286,6 +301,17 @@ what_runs_on_a_node_can_be_explored(Config) ->
     #{<<"items">> := [#{<<"children">> := [_ | _]}]} = Of("/supervision?root=kernel_sup"),
     ?assertEqual(maps:with([registered, tables, handlers], Before), maps:with([registered, tables, handlers], atoll_watch_peers:known(Peer))).
 
+what_a_node_logs_is_a_notification(Config) ->
+    [{_, A} = Peer | _] = peers(Config),
+    Watch = watch(Config),
+    {200, _, OpenApi} = raw(#{method => "GET", path => "/openapi.json"}, Watch),
+    ok = call(Peer, logger, error, ["the <b>desk</b> of ~ts is on fire", [<<"Größe"/utf8>>]]),
+    #{<<"items">> := [Note]} = Page = await(fun() -> element(3, get("/api/v1/notifications?kind=log&search=on%20fire", Watch)) end, fun(#{<<"items">> := Items}) -> Items =/= [] end),
+    ?assertEqual(ok, valid(Page, [<<"/api/v1/notifications">>, <<"get">>], OpenApi)),
+    Name = name(A),
+    ?assertMatch(#{<<"kind">> := <<"log">>, <<"level">> := <<"error">>, <<"severity">> := <<"major">>, <<"node">> := Name, <<"text">> := <<"the <b>desk</b> of Größe is on fire"/utf8>>}, Note),
+    ?assert(abs(maps:get(<<"time_ms">>, Note) - erlang:system_time(millisecond)) < ?LATE_MS).
+
 %% What becomes of it
 
 a_node_is_killed_stopped_and_back(Config) ->
@@ -307,6 +333,8 @@ a_node_is_killed_stopped_and_back(Config) ->
     ok = atoll_watch_peers:kill(Peer),
     ?assert(until(<<"down">>, Node, Config) =< ?PERIOD_MS + 6000 + lag()),
     #{<<"id">> := Id} = await(fun() -> alarm(<<"node_down">>, Watch) end, fun is_map/1),
+    {200, _, _} = ask("POST", ["/api/v1/alarms/", integer_to_binary(Id), "/acknowledge"], {[{who, <<"ann">>}]}, Watch),
+    {201, _, _} = ask("POST", ["/api/v1/alarms/", integer_to_binary(Id), "/comments"], {[{who, <<"bob">>}, {text, <<"a test">>}]}, Watch),
     Again = atoll_watch_peers:restarted(Peer, ["-connect_all", "false"]),
     ?assert(until(<<"up">>, Node, Config) =< 3000 + lag()),
     #{<<"state">> := <<"cleared">>} = await(fun() -> element(3, get(["/api/v1/alarms/", integer_to_binary(Id)], Watch)) end, fun(#{<<"state">> := State}) -> State =:= <<"cleared">> end),
@@ -315,6 +343,13 @@ a_node_is_killed_stopped_and_back(Config) ->
     [?assertMatch({_, {match, _}}, {Event, re:run(Told, Event)}) || Event <- ["event: cluster\n", "event: nodes\n", "event: alarm\n", "event: notification\n"]],
     ok = gen_tcp:close(Events),
     ok = atoll_watch_peers:kill(Again),
+    %% The same again is another alarm; what was said of the one before stays with that.
+    Of = fun(State) -> {200, _, #{<<"items">> := Alarms}} = get(["/api/v1/alarms?state=", State, "&node=", uri_string:quote(name(Node))], Watch), Alarms end,
+    [#{<<"id">> := Next, <<"rule">> := <<"node_down">>, <<"state">> := <<"new">>, <<"comments">> := []}] = await(fun() -> Of("standing") end, fun(Is) -> Is =/= [] end),
+    ?assert(Next > Id),
+    History = Of("cleared"),
+    ?assertMatch([#{<<"state">> := <<"cleared">>, <<"acknowledged">> := #{<<"who">> := <<"ann">>}, <<"comments">> := [#{<<"who">> := <<"bob">>, <<"text">> := <<"a test">>}]}],
+                 [Alarm || #{<<"id">> := Is} = Alarm <- History, Is =:= Id]),
     {204, _, none} = ask("DELETE", ["/api/v1/nodes/", uri_string:quote(name(Node))], Watch).
 
 %% The machine may be busy with other tests.
@@ -331,6 +366,53 @@ heard(Socket, Seen, Text) ->
         nomatch -> {ok, More} = gen_tcp:recv(Socket, 0, ?LATE_MS), heard(Socket, <<Seen/binary, More/binary>>, Text);
         _ -> Seen
     end.
+
+%% A window's points have the average of what lies between the least and the most; and a month has the least and the
+%% most of the 15 minutes that there are: those before, or those of a look that came meanwhile.
+the_five_windows_say_the_same(Config) ->
+    [{_, A} | _] = peers(Config),
+    Watch = watch(Config),
+    Of = fun(Window) ->
+        {200, _, #{<<"step_ms">> := Step, <<"series">> := Found}} = get(["/api/v1/series?window=", Window, "&metric=memory_total&node=", uri_string:quote(name(A))], Watch),
+        {Step, [Point || #{<<"points">> := Points} <- Found, Point <- Points]}
+    end,
+    Least = fun(Points) -> lists:min([Min || [_, _, Min, _] <- Points]) end,
+    Most = fun(Points) -> lists:max([Max || [_, _, _, Max] <- Points]) end,
+    {5000, Before} = await(fun() -> Of("15min") end, fun({_, Points}) -> length(Points) >= 2 end),
+    Wider = [Of(Window) || Window <- ["hour", "day", "week", "month"]],
+    {5000, After} = Of("15min"),
+    ?assertEqual([20000, 300000, 1800000, 7200000], [Step || {Step, _} <- Wider]),
+    [begin
+         ?assert(Min > 0 andalso Min =< Average andalso Average =< Max, {Step, Point}),
+         ?assertEqual(0, Time rem Step)
+     end || {Step, Points} <- [{5000, Before} | Wider], [Time, Average, Min, Max] = Point <- Points],
+    [begin
+         ?assert(Least(After) =< Least(Points) andalso Least(Points) =< Least(Before)),
+         ?assert(Most(Before) =< Most(Points) andalso Most(Points) =< Most(After))
+     end || {_, Points} <- Wider].
+
+a_program_has_metrics_of_its_own_whatever_they_are_called(Config) ->
+    [First | _] = peers(Config),
+    Watch = watch(Config),
+    Peer = {_, Node} = atoll_watch_peers:watched(["-connect_all", "false"]),
+    true = call(First, net_kernel, connect_node, [Node]),
+    ok = call(Peer, code, add_paths, [[filename:dirname(code:which(atoll))]]),
+    {ok, _} = call(Peer, application, ensure_all_started, [atoll]),
+    Script = '<script>alert("3")</script>',
+    {error, {bad_name, Script}} = call(Peer, atoll_metric, new, [Script, counter]),
+    ok = call(Peer, atoll_metric, new, [orders, counter]),
+    ok = call(Peer, atoll_metric, add, [orders, 42]),
+    %% A process may be called so.
+    Sleeper = call(Peer, erlang, spawn, [timer, sleep, [infinity]]),
+    true = call(Peer, erlang, register, [Script, Sleeper]),
+    _ = call(Peer, erlang, send, [Sleeper, one]),
+    Path = ["/api/v1/nodes/", uri_string:quote(name(Node)), "/metrics?metric=user_counter,mailbox"],
+    Read = fun() -> case get(Path, Watch) of {200, _, #{<<"readings">> := Readings}} -> [{Metric, Label, Value} || #{<<"metric">> := Metric, <<"label">> := Label, <<"value">> := Value} <- Readings]; {404, _, _} -> [] end end,
+    _ = await(Read, fun(Is) -> Is =:= [{<<"mailbox">>, <<"<script>alert(\"3\")</script>">>, 1}, {<<"user_counter">>, <<"orders">>, 42}] end),
+    {200, _, Text} = raw(#{method => "GET", path => "/metrics", headers => [atoll_watch_web:bearer(Watch)]}, Watch),
+    [?assertMatch({_, _}, binary:match(Text, Line)) || Line <- [<<"=\"<script>alert(\\\"3\\\")</script>\"} 1\n">>, <<"=\"orders\"} 42\n">>]],
+    ok = atoll_watch_peers:kill(Peer),
+    {204, _, none} = ask("DELETE", ["/api/v1/nodes/", uri_string:quote(name(Node))], Watch).
 
 a_watch_that_is_killed_goes_on_where_it_was(Config) ->
     [{_, A} = Peer, {_, B}] = peers(Config),

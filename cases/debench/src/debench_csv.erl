@@ -24,7 +24,7 @@ windows([_]) -> [].
 latencies(Label, Windows) ->
     Rows = [
         row(
-            [seconds(Elapsed), seconds(Length), integer_to_list(atoll_bench_hist:count(Latency))] ++
+            [seconds(Elapsed), seconds(Length), integer_to_list(atoll_histogram:count(Latency))] ++
                 numbers(Latency) ++ [integer_to_list(Errors)]
         )
      || #{elapsed_s := Elapsed, window_s := Length, labels := Labels} <- Windows,
@@ -34,8 +34,8 @@ latencies(Label, Windows) ->
     {atom_to_list(Label) ++ "_latencies.csv", [?LATENCIES, Rows]}.
 
 numbers(Latency) ->
-    [us(atoll_bench_hist:min(Latency)), mean(atoll_bench_hist:mean(Latency))] ++
-        [us(atoll_bench_hist:percentile(Latency, P)) || P <- [50, 95, 99, 99.9]] ++ [us(atoll_bench_hist:max(Latency))].
+    [us(atoll_histogram:min(Latency)), mean(atoll_histogram:mean(Latency))] ++
+        [us(atoll_histogram:percentile(Latency, P)) || P <- [50, 95, 99, 99.9]] ++ [us(atoll_histogram:max(Latency))].
 
 %% A window without an operation has zeros, as in the original.
 us(none) -> "0";

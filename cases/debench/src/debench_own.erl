@@ -31,7 +31,7 @@
 modules() ->
     [
         debench_ballast, debench_choice, debench_fsm, debench_op, debench_pace, debench_peer, debench_sup,
-        debench_system, debench_tally, debench_worker, atoll_bench_hist, atoll_bench_machine, atoll_bench_node,
+        debench_system, debench_tally, debench_worker, atoll_histogram, atoll_bench_machine, atoll_bench_node,
         atoll_cluster_os, debench_guest
     ].
 

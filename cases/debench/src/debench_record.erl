@@ -42,7 +42,7 @@ round_of(#{elapsed_s := Elapsed, window_s := Length}, #{latency := Latency, erro
     Per = fun(Count) -> Count / max(0.001, Length) end,
     #{
         round => 1, start => 1, at_ms => round(1000 * (Elapsed - Length)), wall_ms => round(1000 * Length), others_cpu => null,
-        values => #{throughput => Per(atoll_bench_hist:count(Latency)), errors => Per(Errors)},
+        values => #{throughput => Per(atoll_histogram:count(Latency)), errors => Per(Errors)},
         histograms => #{latency => Latency}
     }.
 

@@ -14,14 +14,14 @@
 -export_type([tally/0, look/0, of_label/0]).
 
 -record(tally, {
-    labels :: #{atom() => {pos_integer(), atoll_bench_hist:hist()}},
+    labels :: #{atom() => {pos_integer(), atoll_histogram:hist()}},
     counts :: counters:counters_ref()
 }).
 
 -opaque tally() :: #tally{}.
 
 -type of_label() :: #{
-    latency := atoll_bench_hist:export(),
+    latency := atoll_histogram:export(),
     ok := non_neg_integer(),
     errors := [{debench_op:reason(), pos_integer()}],
     drawn := non_neg_integer(),
@@ -50,7 +50,7 @@ new(Labels) ->
     Width = ?ERRORS + length(debench_op:reasons()),
     Numbered = lists:zip(Labels, lists:seq(0, length(Labels) - 1)),
     #tally{
-        labels = maps:from_list([{Label, {?FIRST + N * Width, atoll_bench_hist:new()}} || {Label, N} <- Numbered]),
+        labels = maps:from_list([{Label, {?FIRST + N * Width, atoll_histogram:new()}} || {Label, N} <- Numbered]),
         counts = counters:new(?FIRST + length(Labels) * Width, [atomics])
     }.
 
@@ -71,7 +71,7 @@ record(Label, Outcome, Ns, {Begun, Ended}, #tally{labels = Labels, counts = Coun
             counters:add(Counts, Base + ?DONE, 1),
             _ = [counters:add(Counts, ?COMPLETED, 1) || Ended],
             _ = [counters:add(Counts, Base + ?OK, 1) || Begun],
-            _ = [atoll_bench_hist:record(Ns, Latency) || Begun],
+            _ = [atoll_histogram:record(Ns, Latency) || Begun],
             ok;
         {error, Reason} ->
             _ = [counters:add(Counts, Base + ?ERRORS + number(Reason), 1) || Begun],
@@ -92,7 +92,7 @@ look(#tally{labels = Labels, counts = Counts}) ->
     #{
         labels => [
             {Label, #{
-                latency => atoll_bench_hist:export(Latency),
+                latency => atoll_histogram:export(Latency),
                 ok => Get(Base + ?OK),
                 errors => [{R, N} || R <- debench_op:reasons(), N <- [Get(Base + ?ERRORS + number(R))], N > 0],
                 drawn => Get(Base + ?DRAWN),

@@ -17,12 +17,12 @@
     failed := non_neg_integer()
 }.
 
--type of_label() :: #{latency := atoll_bench_hist:export(), errors := non_neg_integer()}.
+-type of_label() :: #{latency := atoll_histogram:export(), errors := non_neg_integer()}.
 
 %% @doc What a look would have been before anything was done, with the labels of another.
 -spec outset(debench_peer:look()) -> debench_peer:look().
 outset(#{labels := Labels}) ->
-    Nothing = #{latency => atoll_bench_hist:merge([]), ok => 0, errors => [], drawn => 0, done => 0},
+    Nothing = #{latency => atoll_histogram:merge([]), ok => 0, errors => [], drawn => 0, done => 0},
     #{
         elapsed_ms => 0, restarts => 0, offered => 0, completed => 0, shed => 0,
         labels => [{Label, Nothing} || {Label, _} <- Labels]
@@ -41,7 +41,7 @@ between(#{elapsed_ms := Begun, labels := Before, shed := Shed0}, #{elapsed_ms :=
     }.
 
 less(#{latency := Latency0, errors := Errors0}, #{latency := Latency, errors := Errors}) ->
-    #{latency => atoll_bench_hist:since(Latency0, Latency), errors => counted(Errors) - counted(Errors0)}.
+    #{latency => atoll_histogram:since(Latency0, Latency), errors => counted(Errors) - counted(Errors0)}.
 
 counted(Errors) -> lists:sum([N || {_, N} <- Errors]).
 
@@ -62,7 +62,7 @@ of_label(Ofs) ->
     Sum = fun(Key) -> lists:sum([maps:get(Key, Of) || Of <- Ofs]) end,
     Errors = [Error || #{errors := Errors} <- Ofs, Error <- Errors],
     #{
-        latency => atoll_bench_hist:merge([Latency || #{latency := Latency} <- Ofs]),
+        latency => atoll_histogram:merge([Latency || #{latency := Latency} <- Ofs]),
         ok => Sum(ok),
         drawn => Sum(drawn),
         done => Sum(done),

@@ -148,7 +148,7 @@ what_cannot_be_done_in_time_is_shed_and_failed(_) ->
         ?assert(Completed =< 110, Completed),
         ?assert(Shed >= 700, Shed),
         %% Nothing waits for more than a quarter of a second before it is begun.
-        [?assert(Ns < 1000000000, Ns) || Ns <- [atoll_bench_hist:percentile(Latency, 50)], Ns =/= none]
+        [?assert(Ns < 1000000000, Ns) || Ns <- [atoll_histogram:percentile(Latency, 50)], Ns =/= none]
     end).
 
 operations_stay_in_the_group_unless_connections_are_transitive(_) ->

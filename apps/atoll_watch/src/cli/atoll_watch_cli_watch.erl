@@ -18,6 +18,7 @@ options() ->
         #{name => port, value => "PORT", default => "8080", read => atoll_cli_read:whole(1, 65535), help => "the port to listen at"},
         #{name => listen, value => "ADDRESS", default => "127.0.0.1", read => fun address/1, help => "the address to listen at; 0.0.0.0 is all of this machine"},
         #{name => data, value => "DIR", help => "the directory for what is kept; without, one for each cluster where your programs keep their data"},
+        #{name => open, help => "open the page in a browser, where there is one"},
         atoll_watch_cli:period("5"),
         #{name => managers, value => "N", read => atoll_cli_read:whole(1, 100), help => "how many programs ask the nodes, each its share (one for each 100 nodes unless told)"},
         #{name => certfile, value => "FILE", is_read => true, help => "a certificate: the watch is spoken with over TLS"},
@@ -88,7 +89,9 @@ watching(Target, #{port := Port, listen := Listen} = Values) ->
             }),
             case Started of
                 {ok, Room} ->
-                    ok = told(Name, Made, Token, Dir, Http, Listen),
+                    Link = link_to(Http, Listen),
+                    ok = told(Name, Made, Token, Dir, Http, Link),
+                    _ = [ok = opened([Link, "#token=", Token], Dir) || maps:get(open, Values)],
                     until_the_end(Room);
                 {error, {unable, Sentence}} ->
                     {unable, Sentence}
@@ -105,14 +108,39 @@ openapi() ->
     {ok, Text} = file:read_file(filename:join([filename:dirname(filename:dirname(code:which(?MODULE))), "priv", "openapi.json"])),
     Text.
 
-told(Name, Made, Token, Dir, #{port := Port, tls := Tls, loopback := Loopback}, Listen) ->
-    _ = [atoll_cli_io:say("without TLS whoever is on the network can read the token: --certfile is for that") || not Loopback, not Tls],
+link_to(#{port := Port, tls := Tls}, Listen) ->
     Host = case Listen of {_, _, _, _} -> inet:ntoa(Listen); _ -> [$[, inet:ntoa(Listen), $]] end,
-    Link = [case Tls of true -> "https"; false -> "http" end, "://", Host, $:, integer_to_list(Port), $/],
+    [case Tls of true -> "https"; false -> "http" end, "://", Host, $:, integer_to_list(Port), $/].
+
+told(Name, Made, Token, Dir, #{tls := Tls, loopback := Loopback}, Link) ->
+    _ = [atoll_cli_io:say("without TLS whoever is on the network can read the token: --certfile is for that") || not Loopback, not Tls],
     atoll_cli_io:print(["Watching ", Name, ": ", Link, case Made of
         new -> ["#token=", Token, "\nThe token is kept in ", filename:join(Dir, "token"), ", and not shown again."];
         kept -> [" (the token is in ", filename:join(Dir, "token"), $)]
     end, "\nCtrl-C ends it.\n"]).
+
+%% Whoever is on this machine can read the arguments of a program: the link with the token stands in a file of this user
+%% alone, which leads to it. The browser is the user's, and goes on when this ends.
+opened(Link, Dir) ->
+    case opener() of
+        none ->
+            atoll_cli_io:say("no browser is opened: there is no display here");
+        Opener ->
+            File = filename:join(Dir, "open.html"),
+            ok = file:write_file(File, <<>>),
+            ok = file:change_mode(File, 8#600),
+            ok = file:write_file(File, ["<!doctype html><meta charset=utf-8><meta http-equiv=refresh content=\"0; url=", Link, "\">\n"]),
+            _ = open_port({spawn_executable, "/bin/sh"}, [{args, ["-c", "exec \"$0\" \"$1\" <&- >/dev/null 2>&1", Opener, File]}, nouse_stdio, hide]),
+            ok
+    end.
+
+opener() ->
+    Displays = [Display || Variable <- ["DISPLAY", "WAYLAND_DISPLAY"], Display <- [os:getenv(Variable, "")], Display =/= ""],
+    case {os:type(), Displays, os:find_executable("xdg-open")} of
+        {{unix, darwin}, _, _} -> "open";
+        {_, [_ | _], [_ | _] = Opener} -> Opener;
+        _ -> none
+    end.
 
 until_the_end(Room) ->
     receive

@@ -1,11 +1,11 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc A histogram of latencies: log-linear, after HdrHistogram (Gil Tene,
+%% @doc A histogram of times, sizes or counts: log-linear, after HdrHistogram (Gil Tene,
 %% hdrhistogram.org).
 %%
-%% It holds nanoseconds from 0 to one hour. Up to 255 ns a bucket is one value;
-%% above, each power of two has 128 buckets of the same width. What is read of a
+%% It holds whole numbers from 0 to 3,600,000,000,000, which is an hour of nanoseconds. Up to 255
+%% a bucket is one value; above, each power of two has 128 buckets of the same width. What is read of a
 %% bucket is its middle, so no value, mean or percentile is more than 1/128 (in fact
-%% 1/256) off. A longer time goes into the last bucket, and is counted as clipped.
+%% 1/256) off. A larger one goes into the last bucket, and is counted as clipped.
 %%
 %% Any number of processes may record into one histogram at once. Recording
 %% a value took 25 ns on two cores of an AMD EPYC with OTP 25, and 80 to 130 ns when
@@ -15,9 +15,9 @@
 %%
 %% An export is plain data without the empty buckets. Whoever asks several things
 %% exports once: each reading of a histogram walks through all its buckets.
--module(atoll_bench_hist).
+-module(atoll_histogram).
 
--export([new/0, record/2, merge/1, since/2]).
+-export([new/0, new/1, record/2, merge/1, since/2]).
 -export([count/1, clipped/1, min/1, max/1, mean/1, buckets/1, percentile/2]).
 -export([export/1, import/1]).
 
@@ -49,13 +49,17 @@
 %% Where the clipped are counted: bucket B is counted at B + 1.
 -define(CLIPPED, (?LAST + 2)).
 
-%% @doc An empty histogram. It is gone when nobody refers to it any more.
+%% @doc An empty histogram, for many who record at once. It is gone when nobody refers to it any more.
 -spec new() -> hist().
-new() ->
-    #hist{counts = counters:new(?CLIPPED, [write_concurrency])}.
+new() -> new(many).
 
-%% @doc Records one value, in nanoseconds.
--spec record(Nanoseconds :: non_neg_integer(), hist()) -> ok.
+%% @doc For many who record at once it takes 37 KB for each scheduler, for few 37 KB.
+-spec new(Writers :: many | few) -> hist().
+new(many) -> #hist{counts = counters:new(?CLIPPED, [write_concurrency])};
+new(few) -> #hist{counts = counters:new(?CLIPPED, [atomics])}.
+
+%% @doc Records one value.
+-spec record(non_neg_integer(), hist()) -> ok.
 record(Value, #hist{counts = Counts}) when is_integer(Value), Value >= 0, Value =< ?TOP ->
     counters:add(Counts, bucket(Value) + 1, 1);
 record(Value, #hist{counts = Counts}) when is_integer(Value), Value > ?TOP ->
@@ -142,7 +146,7 @@ total(Buckets) ->
 count(Source) ->
     maps:get(count, export(Source)).
 
-%% @doc How many values were longer than an hour.
+%% @doc How many values were larger than it holds.
 -spec clipped(source()) -> non_neg_integer().
 clipped(Source) ->
     maps:get(clipped, export(Source)).
