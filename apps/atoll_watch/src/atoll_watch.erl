@@ -3,7 +3,7 @@
 %% put an agent into each and pull what they measure once in a period.
 %%
 %% A manager ({@link atoll_watch_manager}) is a process of this VM, or has a VM of its own, as many as are wanted; then this one
-%% keeps no connection with a node. Each node has one manager at every moment ({@link atoll_watch_shares}). One that is
+%% keeps no connection with a node. Each node has one manager at every moment ({@link atoll_watch_managers}). One that is
 %% lost is replaced at once. What is known of its nodes, {@link atoll_watch_core} knows, so nothing is counted
 %% twice, and no node is down since its manager is.
 %%
@@ -24,7 +24,7 @@
 
 -compile({no_auto_import, [nodes/1, node/2]}).
 
--export_type([options/0, event/0, manager/0]).
+-export_type([options/0, event/0]).
 
 -type event() :: atoll_watch_core:event() | {met, [node(), ...]} | {alarm, atoll_watch_alarm:event()} | {manager_lost, atoll_watch_shares:manager()}.
 
@@ -48,38 +48,10 @@
     subscriber => pid()
 }.
 
-%% One that has a VM, and how that is; `starting' until it has said something.
--type manager() :: #{
-    id := atoll_watch_shares:manager(),
-    state := starting | up,
-    %% Of the state, as of {@link atoll_watch_core:seen()}.
-    since := integer(),
-    %% How many were lost before it.
-    lost := non_neg_integer(),
-    os_pid := none | string(),
-    %% Bytes that its VM has allocated.
-    memory := none | pos_integer(),
-    nodes := [node()]
-}.
-
--record(manager, {
-    %% Who takes its messages; none while it is not started again yet.
-    line :: pid() | none,
-    state = starting :: starting | up,
-    since :: integer(),
-    lost = 0 :: non_neg_integer(),
-    os_pid = none :: none | string(),
-    memory = none :: none | pos_integer()
-}).
-
 -record(state, {
     core :: atoll_watch_core:core(),
-    shares :: atoll_watch_shares:shares(),
-    module :: atoll_watch_manager | atoll_watch_manager_vm,
-    options :: atoll_watch_manager:options(),
-    managers = #{} :: #{atoll_watch_shares:manager() => #manager{}},
-    %% Of all reports.
-    counts = #{missed => 0, overtaken => 0} :: #{atom() => non_neg_integer()},
+    managers :: atoll_watch_managers:managers(),
+    period :: pos_integer(),
     alarms :: atoll_watch_alarm:alarms(),
     subscribers = #{} :: #{pid() => reference()},
     awaiting = [] :: [{gen_server:from(), Turns :: pos_integer()}]
@@ -89,9 +61,6 @@
 %% OTP gives a connection seven seconds to be made; a node that answers does so at once.
 -define(ANSWER_MS, 5000).
 -define(AT_ONCE, 32).
-%% One that could not begin is tried again after so long.
--define(AGAIN_MS, 1000).
--define(STOP_MS, 5000).
 
 %% @doc Begins to watch a cluster. If no node of it can be reached, says why in a sentence.
 -spec start_link(atoll_view:target(), options()) -> {ok, pid()} | {error, {unable, unicode:chardata()}}.
@@ -125,7 +94,7 @@ add(Watch, Node) -> gen_server:call(Watch, {add, Node}).
 remove(Watch, Node) -> gen_server:call(Watch, {remove, Node}).
 
 %% @doc The managers.
--spec managers(pid()) -> [manager()].
+-spec managers(pid()) -> [atoll_watch_managers:manager()].
 managers(Watch) -> gen_server:call(Watch, managers).
 
 %% @doc Has the manager of a node call a function there, as erpc:call/5 does.
@@ -133,12 +102,12 @@ managers(Watch) -> gen_server:call(Watch, managers).
 call(Watch, Node, M, F, Args, Ms) ->
     case gen_server:call(Watch, {who_has, Node}) of
         here -> erpc:call(Node, M, F, Args, Ms);
-        {line, Line} -> atoll_watch_manager_vm:call(Line, Node, M, F, Args, Ms);
-        nobody -> error({erpc, noconnection})
+        {vm, Vm} -> atoll_watch_manager_vm:call(Vm, Node, M, F, Args, Ms);
+        none -> error({erpc, noconnection})
     end.
 
-%% @doc What was counted: turns of nodes that were `missed', looks that were `overtaken' by others before a manager could tell them,
-%% managers that were `lost', see {@link atoll_watch_core:counts/1}, and alarms that were left out since too many stood, `omitted'.
+%% @doc What was counted, see {@link atoll_watch_managers:counts/1} and {@link atoll_watch_core:counts/1}, and alarms that were left
+%% out since too many stood, `omitted'.
 -spec counts(pid()) -> #{atom() => non_neg_integer()}.
 counts(Watch) -> gen_server:call(Watch, counts).
 
@@ -188,11 +157,11 @@ init({Target, Options}) ->
                     #{managers := Number} when Number =/= here -> ok = atoll_view:close(View), {atoll_watch_manager_vm, Number};
                     #{} -> {atoll_watch_manager, 1}
                 end,
+            #{period := Period} = Asking = maps:merge(#{period => ?PERIOD_MS, answer => ?ANSWER_MS, at_once => ?AT_ONCE}, maps:with([period, answer, at_once], Options)),
             Begun = #state{
                 core = atoll_watch_core:new(Named, maps:with([max_nodes, forget, known, removed], Options)),
-                shares = atoll_watch_shares:new(HowMany, Groups),
-                module = Module,
-                options = maps:merge(#{period => ?PERIOD_MS, answer => ?ANSWER_MS, at_once => ?AT_ONCE, way => atoll_view:way(View)}, maps:with([period, answer, at_once], Options)),
+                managers = atoll_watch_managers:new(Module, Asking#{way => atoll_view:way(View)}, HowMany, Groups),
+                period = Period,
                 alarms = atoll_watch_alarm:restored(maps:get(alarms, Options, []), now_ms(), #{})
             },
             {ok, lists:foldl(fun subscribed/2, Begun, [Pid || #{subscriber := Pid} <- [Options]]), {continue, tick}};
@@ -227,24 +196,12 @@ handle_call({add, Node}, _From, State0) ->
     {reply, case atoll_watch_core:node(Node, Core) of {ok, _} -> ok; error -> {error, too_many} end, State};
 handle_call({remove, Node}, _From, State) ->
     {reply, ok, stepped({remove, Node}, State)};
-handle_call({who_has, Node}, _From, #state{shares = Shares, module = Module, managers = Managers} = State) ->
-    {reply, case atoll_watch_shares:manager(Node, Shares) of
-        {ok, Id} ->
-            case Managers of
-                #{Id := #manager{line = Line}} when is_pid(Line), Module =:= atoll_watch_manager_vm -> {line, Line};
-                #{Id := #manager{line = Line}} when is_pid(Line) -> here;
-                #{} -> nobody
-            end;
-        error -> nobody
-    end, State};
-handle_call(managers, _From, #state{shares = Shares, managers = Managers} = State) ->
-    {reply, [
-        #{id => Id, state => Is, since => Since, lost => Lost, os_pid => OsPid, memory => Memory, nodes => atoll_watch_shares:share(Id, Shares)}
-     || {Id, #manager{state = Is, since = Since, lost = Lost, os_pid = OsPid, memory = Memory}} <- lists:sort(maps:to_list(Managers))
-    ], State};
-handle_call(counts, _From, #state{core = Core, alarms = Alarms, counts = Counts, managers = Managers} = State) ->
-    Lost = lists:sum([N || #manager{lost = N} <- maps:values(Managers)]),
-    {reply, maps:merge(Counts, (atoll_watch_core:counts(Core))#{omitted => atoll_watch_alarm:omitted(Alarms), managers_lost => Lost}), State};
+handle_call({who_has, Node}, _From, #state{managers = Managers} = State) ->
+    {reply, atoll_watch_managers:line(Node, Managers), State};
+handle_call(managers, _From, #state{managers = Managers} = State) ->
+    {reply, atoll_watch_managers:list(Managers), State};
+handle_call(counts, _From, #state{core = Core, alarms = Alarms, managers = Managers} = State) ->
+    {reply, maps:merge(atoll_watch_managers:counts(Managers), (atoll_watch_core:counts(Core))#{omitted => atoll_watch_alarm:omitted(Alarms)}), State};
 handle_call({await, Turns}, From, #state{awaiting = Awaiting} = State) ->
     {noreply, told_turns(State#state{awaiting = [{From, Turns} | Awaiting]})};
 handle_call({subscribe, Pid}, _From, State) ->
@@ -266,93 +223,41 @@ handle_cast(Message, _) -> error({unknown_message, Message}).
         | {'DOWN', reference(), process, pid(), term()}.
 handle_info(tick, State) ->
     {noreply, ticked(State)};
-handle_info({report, Line, Report}, #state{managers = Managers} = State) ->
-    case [Id || {Id, #manager{line = Is}} <- maps:to_list(Managers), Is =:= Line] of
-        [Id] ->
-            Line ! {next, self()},
-            {noreply, reported(Id, Report, State)};
-        %% Of one that was lost meanwhile.
-        [] -> {noreply, State}
-    end;
-handle_info({start, Id}, State) ->
-    {noreply, started(Id, State)};
-handle_info({'EXIT', Line, _}, #state{managers = Managers} = State) ->
-    case [Lost || {_, #manager{line = Is}} = Lost <- maps:to_list(Managers), Is =:= Line] of
-        [{Id, Manager}] -> {noreply, lost(Id, Manager, State)};
-        [] -> {noreply, State}
+handle_info({report, Line, Report}, #state{managers = Managers0} = State) ->
+    {Looks, Managers} = atoll_watch_managers:reported(Line, Report, Managers0),
+    {noreply, lists:foldl(fun(Look, Acc) -> stepped({looked, Look}, Acc) end, State#state{managers = Managers}, Looks)};
+handle_info({start, Id}, #state{managers = Managers} = State) ->
+    {noreply, State#state{managers = atoll_watch_managers:started(Id, before(State), Managers)}};
+handle_info({'EXIT', Pid, _}, #state{managers = Managers0} = State) ->
+    case atoll_watch_managers:lost(Pid, Managers0) of
+        {lost, Id, Managers} ->
+            ok = tell({manager_lost, Id}, State),
+            {noreply, State#state{managers = Managers}};
+        none ->
+            {noreply, State}
     end;
 handle_info({'DOWN', _, process, Pid, _}, State) ->
     {noreply, unsubscribed(Pid, State)}.
 
 %% @private
 -spec terminate(term(), #state{}) -> ok.
-terminate(_Reason, #state{managers = Managers}) ->
-    Lines = [{monitor(process, Line), Line} || #manager{line = Line} <- maps:values(Managers), is_pid(Line)],
-    lists:foreach(fun({_, Line}) -> exit(Line, shutdown) end, Lines),
-    lists:foreach(fun({Ref, Line}) ->
-        receive {'DOWN', Ref, process, Line, _} -> ok after ?STOP_MS -> exit(Line, kill) end
-    end, Lines).
+terminate(_Reason, #state{managers = Managers}) -> atoll_watch_managers:stop(Managers).
 
-ticked(#state{options = #{period := Period}} = State) ->
+ticked(#state{period = Period} = State) ->
     _ = erlang:send_after(Period, self(), tick),
     stepped(tick, State).
 
-%% Managers
-
-reported(Id, #{looks := Looks, missed := Missed, overtaken := Overtaken, os_pid := OsPid, memory := Memory}, #state{managers = Managers, counts = Counts} = State) ->
-    #{Id := #manager{state = Was, since = Since} = Manager} = Managers,
-    #{missed := Missed0, overtaken := Overtaken0} = Counts,
-    lists:foldl(fun looked/2, State#state{
-        managers = Managers#{Id := Manager#manager{state = up, since = case Was of up -> Since; starting -> now_monotonic() end, os_pid = OsPid, memory = Memory}},
-        counts = Counts#{missed := Missed0 + Missed, overtaken := Overtaken0 + Overtaken}
-    }, Looks).
-
-%% One of a lease that is over may be in a report that was under way.
-looked(#{node := Node, lease := Lease} = Look, #state{shares = Shares} = State) ->
-    case atoll_watch_shares:has(Node, Lease, Shares) of
-        true -> stepped({looked, Look}, State);
-        false -> State
-    end.
-
-lost(Id, #manager{state = Was, lost = Lost} = Manager, #state{managers = Managers} = State) ->
-    ok = tell({manager_lost, Id}, State),
-    Next = State#state{managers = Managers#{Id := Manager#manager{line = none, state = starting, since = now_monotonic(), lost = Lost + 1, os_pid = none, memory = none}}},
-    case Was of
-        up -> started(Id, Next);
-        starting -> _ = erlang:send_after(?AGAIN_MS, self(), {start, Id}), Next
-    end.
-
-%% With all that it had, if it had something.
-started(Id, #state{module = Module, options = Options, shares = Shares0, managers = Managers} = State) ->
-    {ok, Line} = Module:start_link(Options),
-    {Given, Shares} = atoll_watch_shares:again(Id, Shares0),
-    Line ! {next, self()},
-    given(Given, State#state{shares = Shares, managers = Managers#{Id => (maps:get(Id, Managers, #manager{since = now_monotonic()}))#manager{line = Line}}}).
-
-given(Given, #state{managers = Managers, core = Core} = State) ->
-    maps:foreach(fun(Id, Its) ->
-        case Managers of
-            #{Id := #manager{line = Line}} when is_pid(Line) -> Line ! {give, [{Node, Lease, atoll_watch_core:before(Node, Core)} || {_, Node, Lease} <- Its]};
-            %% It gets them when it is started.
-            #{} -> ok
-        end
-    end, maps:groups_from_list(fun({Id, _, _}) -> Id end, Given)),
-    State.
+before(#state{core = Core}) -> fun(Node) -> atoll_watch_core:before(Node, Core) end.
 
 stepped(Input, #state{core = Core0} = State) ->
-    {Effects, Core} = atoll_watch_core:step(Input, now_monotonic(), Core0),
+    {Effects, Core} = atoll_watch_core:step(Input, erlang:monotonic_time(millisecond), Core0),
     told_turns(lists:foldl(fun done/2, State#state{core = Core}, Effects)).
 
-done({meet, Nodes}, #state{shares = Shares0, managers = Managers} = State) ->
+done({meet, Nodes}, #state{managers = Managers} = State) ->
     ok = tell({met, Nodes}, State),
-    {Given, Shares} = atoll_watch_shares:met(Nodes, Shares0),
-    New = [Id || Id <- atoll_watch_shares:managers(Shares), not is_map_key(Id, Managers)],
-    Met = given(Given, State#state{shares = Shares}),
-    lists:foldl(fun started/2, Met, New);
-done({leave, Node}, #state{shares = Shares0, managers = Managers} = State) ->
-    {Id, Shares} = atoll_watch_shares:gone(Node, Shares0),
-    _ = [Line ! {take, Node} || #{Id := #manager{line = Line}} <- [Managers], is_pid(Line)],
-    State#state{shares = Shares};
+    State#state{managers = atoll_watch_managers:met(Nodes, before(State), Managers)};
+done({leave, Node}, #state{managers = Managers} = State) ->
+    State#state{managers = atoll_watch_managers:gone(Node, Managers)};
 done({tell, Event}, #state{alarms = Alarms0} = State) ->
     ok = tell(Event, State),
     {Events, Alarms} =
@@ -376,8 +281,6 @@ by_people({error, _} = Error, State) -> {reply, Error, State}.
 
 %% People read it beside what else happened then.
 now_ms() -> erlang:system_time(millisecond).
-
-now_monotonic() -> erlang:monotonic_time(millisecond).
 
 told_turns(#state{awaiting = Awaiting, core = Core} = State) ->
     Turns = atoll_watch_core:turns(Core),

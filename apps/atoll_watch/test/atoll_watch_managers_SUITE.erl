@@ -11,6 +11,7 @@
     a_manager_that_is_killed_is_replaced_and_nothing_is_counted_twice/1,
     a_watch_that_is_killed_takes_its_managers_along/1,
     nodes_of_a_group_are_at_one_manager/1,
+    the_nodes_of_a_lost_manager_are_asked_again_within_two_periods/1,
     a_manager_that_hangs_is_replaced/1,
     a_node_is_killed_stopped_and_back_within_the_usual_period/1,
     a_node_is_cut_off_and_back/1
@@ -32,7 +33,7 @@ suite() ->
 
 all() ->
     [each_node_is_connected_with_its_manager_alone, a_manager_that_is_killed_is_replaced_and_nothing_is_counted_twice, a_watch_that_is_killed_takes_its_managers_along] ++
-    [Case || atoll_tier:tier() =:= deep, Case <- [nodes_of_a_group_are_at_one_manager, a_manager_that_hangs_is_replaced, a_node_is_killed_stopped_and_back_within_the_usual_period, a_node_is_cut_off_and_back]].
+    [Case || atoll_tier:tier() =:= deep, Case <- [nodes_of_a_group_are_at_one_manager, the_nodes_of_a_lost_manager_are_asked_again_within_two_periods, a_manager_that_hangs_is_replaced, a_node_is_killed_stopped_and_back_within_the_usual_period, a_node_is_cut_off_and_back]].
 
 %% A chain of four: the ends are not connected.
 init_per_suite(Config) ->
@@ -183,6 +184,23 @@ nodes_of_a_group_are_at_one_manager(Config) ->
         ok = gen_server:stop(Watch)
     end),
     lists:foreach(fun atoll_watch_peers:kill/1, Peers).
+
+%% From the last look that it told.
+the_nodes_of_a_lost_manager_are_asked_again_within_two_periods(Config) ->
+    watching(#{period => ?USUAL_MS}, Config, fun(Watch) ->
+        [#{os_pid := OsPid, nodes := Nodes} | _] = atoll_watch:managers(Watch),
+        took(2 * ?USUAL_MS, fun() ->
+            [] = os:cmd("kill -9 " ++ OsPid),
+            _ = until(fun(Event) -> Event =:= {manager_lost, 1} end, Watch),
+            all_looked(Nodes, Watch)
+        end)
+    end).
+
+all_looked([], _) ->
+    ok;
+all_looked(Nodes, Watch) ->
+    {looked, #{node := Node}} = lists:last(until(fun({looked, #{node := Is, state := up}}) -> lists:member(Is, Nodes); (_) -> false end, Watch)),
+    all_looked(Nodes -- [Node], Watch).
 
 %% It takes ten seconds to be seen.
 a_manager_that_hangs_is_replaced(Config) ->

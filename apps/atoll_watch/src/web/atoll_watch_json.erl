@@ -52,7 +52,7 @@ node(#{node := Node, state := State, since := Since, why := Why, figures := Figu
     ]}.
 
 %% @doc One manager.
--spec manager(atoll_watch:manager()) -> atoll_cli_json:object().
+-spec manager(atoll_watch_managers:manager()) -> atoll_cli_json:object().
 manager(#{id := Id, state := State, since := Since, lost := Lost, os_pid := OsPid, memory := Memory, nodes := Nodes}) ->
     {[
         {id, Id}, {state, State}, {since_ms, erlang:system_time(millisecond) - (erlang:monotonic_time(millisecond) - Since)}, {lost, Lost},
