@@ -41,6 +41,8 @@
     named => [node()],
     %% All that stood or had been cleared when another one watched.
     alarms => [atoll_watch_alarm:alarm()],
+    %% In place of {@link atoll_watch_rule:all()}.
+    rules => [atoll_watch_rule:rule()],
     %% It gets the events from the first one on.
     subscriber => pid()
 }.
@@ -137,7 +139,7 @@ init({Target, Options}) ->
             Named = [Node || {Node, _} <- atoll_view:nodes(View)] ++ maps:get(named, Options, []),
             Core = atoll_watch_core:new(Named, maps:with([at_once, max_nodes, forget, known, removed], Options)),
             #{period := Period, answer := Answer} = maps:merge(#{period => ?PERIOD_MS, answer => ?ANSWER_MS}, Options),
-            Alarms = atoll_watch_alarm:restored(maps:get(alarms, Options, []), now_ms(), #{}),
+            Alarms = atoll_watch_alarm:restored(maps:get(alarms, Options, []), now_ms(), maps:with([rules], Options)),
             Begun = #state{view = View, core = Core, alarms = Alarms, period = Period, answer = Answer},
             {ok, lists:foldl(fun subscribed/2, Begun, [Pid || #{subscriber := Pid} <- [Options]]), {continue, tick}};
         {error, Sentence} ->
@@ -231,6 +233,9 @@ done({tell, Event}, #state{alarms = Alarms0} = State) ->
             {Gone, Node} when Gone =:= forgotten; Gone =:= removed -> atoll_watch_alarm:forget(Node, now_ms(), Alarms0);
             _ -> {[], Alarms0}
         end,
+    told_alarms(Events, State#state{alarms = Alarms});
+done({compare, Abouts}, #state{alarms = Alarms0} = State) ->
+    {Events, Alarms} = atoll_watch_alarm:compare(Abouts, now_ms(), Alarms0),
     told_alarms(Events, State#state{alarms = Alarms});
 done({ask, Node}, #state{asking = Asking, answer = Ms} = State) ->
     Self = self(),

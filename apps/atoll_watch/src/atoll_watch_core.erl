@@ -48,6 +48,8 @@
     | {leave, node()}
     %% These are new.
     | {meet, [node(), ...]}
+    %% A period begins: what all nodes have said last, side by side.
+    | {compare, [atoll_watch_compare:about()]}
     | {tell, event()}.
 
 -type event() ::
@@ -82,7 +84,8 @@
     turns = 0 :: non_neg_integer(),
     last = none :: none | atoll_watch_agent:sample(),
     readings = #{} :: atoll_watch_metric:readings(),
-    rates = #{} :: atoll_watch_metric:readings()
+    rates = #{} :: atoll_watch_metric:readings(),
+    facts = none :: atoll_watch_agent_facts:facts() | none
 }).
 
 -record(core, {
@@ -118,13 +121,14 @@ step(tick, Now, Core0) ->
     Turn = [{state_order(State), Node} || {Node, #node{state = State, is_asked = false}} <- maps:to_list(Nodes)],
     Late = Core0#core.asked + length(Core0#core.waiting),
     {Asks, Core} = asking(Core2#core{waiting = [Node || {_, Node} <- lists:sort(Turn)], missed = Missed + Late}),
-    {Gone ++ Met ++ Asks, Core};
-step({answered, Node, #{life := Life, peers := Peers, log := Log} = Whole}, Now, Core0) ->
-    Sample = Whole#{log := []},
+    Abouts = [#{node => Node, state => State, readings => Readings, facts => Facts} || {Node, #node{state = State, readings = Readings, facts = Facts}} <- maps:to_list(Core#core.nodes)],
+    {Gone ++ [{compare, Abouts}] ++ Met ++ Asks, Core};
+step({answered, Node, #{life := Life, peers := Peers, log := Log, facts := Facts} = Whole}, Now, Core0) ->
+    Sample = Whole#{log := [], facts := none},
     {#node{last = Last} = Was, Core1} = ended(Node, Core0),
     Rates = atoll_watch_metric:rates(Last, Sample),
     Readings = atoll_watch_metric:readings(Last, Sample),
-    {Told, Is} = turned(Node, up, none, Now, Was#node{last = Sample, readings = Readings, rates = Rates}),
+    {Told, Is} = turned(Node, up, none, Now, Was#node{last = Sample, readings = Readings, rates = Rates, facts = known(Facts, Was)}),
     {Met, Core2} = met(Peers, Now, put_node(Node, Is, Core1)),
     {Asks, Core} = asking(Core2),
     Again = [{tell, {restarted, Node}} || #{life := Other} <- [Last], Other =/= Life],
@@ -154,6 +158,13 @@ step({remove, Node}, _Now, #core{nodes = Nodes, named = Named, removed = Removed
         error ->
             {[], Core1}
     end.
+
+%% The modules come when they are others.
+known(#{modules := same} = Facts, #node{facts = #{modules := Modules}}) -> Facts#{modules := Modules};
+known(#{modules := same} = Facts, _) -> Facts#{modules := []};
+known(#{} = Facts, _) -> Facts;
+%% It did not say in time.
+known(none, #node{facts = Facts}) -> Facts.
 
 %% A node that is down may take long to say so.
 state_order(up) -> 0;

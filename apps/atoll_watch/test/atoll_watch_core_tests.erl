@@ -12,7 +12,7 @@ properties_test_() ->
 -define(AT_ONCE, 2).
 -define(MOST, 5).
 
-sample(Life, Peers) -> #{at => 0, life => Life, peers => Peers, readings => [{processes, 1}], log => []}.
+sample(Life, Peers) -> #{at => 0, life => Life, peers => Peers, readings => [{processes, 1}], log => [], facts => none}.
 
 new(Named) -> atoll_watch_core:new(Named, #{at_once => ?AT_ONCE, max_nodes => ?MOST, forget => 100}).
 
@@ -83,12 +83,20 @@ run(Inputs, Core) ->
 
 who_is_known_is_met_and_asked_test() ->
     {Effects, _} = run([{0, tick}, {1, {answered, a, sample(1, [b, c])}}], new([a])),
-    ?assertMatch([[{meet, [a]}, {ask, a}], [{tell, {state, a, unknown, up}}, {tell, {looked, #{node := a, state := up, readings := #{processes := 1}}}}, {meet, [b, c]}, {ask, b}, {ask, c}]], Effects).
+    ?assertMatch([[{compare, [#{node := a, state := unknown}]}, {meet, [a]}, {ask, a}], [{tell, {state, a, unknown, up}}, {tell, {looked, #{node := a, state := up, readings := #{processes := 1}}}}, {meet, [b, c]}, {ask, b}, {ask, c}]], Effects).
 
 what_was_logged_is_told_once_test() ->
     {Effects, Core} = run([{0, tick}, {1, {answered, a, (sample(1, []))#{log := [{7, error, <<"x">>}]}}}, {5, tick}, {6, {answered, a, sample(1, [])}}], new([a])),
     ?assertEqual([{said, a, [{7, error, <<"x">>}]}], [Event || {tell, {said, _, _} = Event} <- lists:append(Effects)]),
     ?assertNot(is_map_key(log, hd(atoll_watch_core:nodes(Core)))).
+
+%% The modules of a node come when they are others.
+what_nodes_say_is_compared_when_a_period_begins_test() ->
+    Facts = fun(Modules) -> (sample(1, []))#{facts := #{otp => <<"25">>, modules => Modules}} end,
+    Compared = fun(Effects) -> [[{Node, State, case Is of none -> none; #{modules := Modules} -> Modules end} || #{node := Node, state := State, facts := Is} <- Abouts] || {compare, Abouts} <- Effects] end,
+    {Effects, _} = run([{0, tick}, {1, {answered, a, Facts([m])}}, {5, tick}, {6, {answered, a, Facts(same)}}, {10, tick}, {11, {answered, a, sample(1, [])}},
+                        {15, tick}, {16, {answered, a, Facts([n])}}, {20, tick}, {21, {failed, a, down}}, {25, tick}], new([a])),
+    ?assertEqual([[{a, unknown, none}], [{a, up, [m]}], [{a, up, [m]}], [{a, up, [m]}], [{a, up, [n]}], [{a, down, [n]}]], lists:append([Compared(E) || E <- Effects])).
 
 a_node_that_is_silent_is_not_down_test() ->
     {Effects, Core} = run([{0, tick}, {1, {answered, a, sample(1, [])}}, {5, tick}, {9, {failed, a, silent}}, {10, tick}, {11, {failed, a, down}},

@@ -19,6 +19,7 @@ options() ->
         #{name => listen, value => "ADDRESS", default => "127.0.0.1", read => fun address/1, help => "the address to listen at; 0.0.0.0 is all of this machine"},
         #{name => data, value => "DIR", help => "the directory for what is kept; without, one for each cluster where your programs keep their data"},
         atoll_watch_cli:period("5"),
+        atoll_watch_cli:rules(rules),
         #{name => certfile, value => "FILE", is_read => true, help => "a certificate: the watch is spoken with over TLS"},
         #{name => keyfile, value => "FILE", is_read => true, help => "with --certfile, the file that its key is in, if it is another one"}
     ].
@@ -34,7 +35,7 @@ operands() -> [].
 
 -spec examples() -> [string()].
 examples() ->
-    ["atoll watch", "atoll watch -c reef --port 9090", "atoll watch --node shop@10.0.0.7 --cookie-file prod.cookie --data watched"].
+    ["atoll watch", "atoll watch -c reef --port 9090", "atoll watch --node shop@10.0.0.7 --cookie-file prod.cookie --data watched", "atoll watch --rules shop.rules"].
 
 -spec more() -> unicode:chardata().
 more() -> "The first time it prints a link with a token, which the data directory keeps; Ctrl-C ends it. docs/watch.md says what it answers".
@@ -48,7 +49,11 @@ run(#{port := Port, listen := Listen} = Values, []) ->
             case {yaws(), atoll_watch_yaws:is_free(Listen, Port)} of
                 {{error, Sentence}, _} -> {unable, Sentence};
                 {_, {error, Reason}} -> {unable, ["At ", inet:ntoa(Listen), " port ", integer_to_list(Port), " one cannot listen: ", inet:format_error(Reason), "; --port takes another one."]};
-                {ok, ok} -> atoll_cli_interrupt:catching(fun() -> watching(Target, Values) end)
+                {ok, ok} ->
+                    case atoll_watch_cli:rules(rules, Values) of
+                        {ok, Rules} -> atoll_cli_interrupt:catching(fun() -> watching(Target, Values, Rules) end);
+                        Unable -> Unable
+                    end
             end;
         Wrong ->
             Wrong
@@ -70,7 +75,7 @@ yaws() ->
 %% ROOT/_build/default/lib/atoll_watch/ebin/THIS.beam
 root() -> lists:foldl(fun(_, Path) -> filename:dirname(Path) end, code:which(?MODULE), lists:seq(1, 6)).
 
-watching(Target, #{port := Port, listen := Listen} = Values) ->
+watching(Target, #{port := Port, listen := Listen} = Values, Rules) ->
     Name = element(2, Target),
     Dir = maps:get(data, Values, filename:join([filename:basedir(user_data, "atoll"), "watch", uri_string:quote(Name)])),
     case atoll_watch_room:token(Dir) of
@@ -81,7 +86,7 @@ watching(Target, #{port := Port, listen := Listen} = Values) ->
             _ = process_flag(trap_exit, true),
             Started = atoll_watch_room:start_link(#{
                 target => Target,
-                store => #{dir => Dir, name => Name, period => maps:get(period, Values, ?PERIOD_MS)},
+                store => #{dir => Dir, name => Name, period => maps:get(period, Values, ?PERIOD_MS), rules => Rules},
                 web => (maps:with([certfile, keyfile], Values))#{listen => Listen, port => Port, dir => Dir, http => Http}
             }),
             case Started of
