@@ -10,7 +10,12 @@
 
 -export_type([options/0]).
 
--type options() :: #{target := atoll_view:target(), store := atoll_watch_store:options(), web := atoll_watch_yaws:options()}.
+-type options() :: #{
+    target := atoll_view:target(),
+    store := atoll_watch_store:options(),
+    web := atoll_watch_yaws:options(),
+    graphite => {inet:ip_address() | string(), inet:port_number()}
+}.
 
 %% @doc Starts it all; if something cannot be started, says why in a sentence.
 -spec start_link(options()) -> {ok, pid()} | {error, {unable, unicode:chardata()}}.
@@ -32,12 +37,13 @@ told_otherwise(_, []) -> ignore.
 
 %% @private
 -spec init(options()) -> {ok, {supervisor:sup_flags(), [supervisor:child_spec()]}}.
-init(#{target := Target, store := #{period := Period} = Store, web := Web}) ->
+init(#{target := Target, store := #{period := Period} = Store, web := Web} = Options) ->
     {ok, {#{strategy => rest_for_one, intensity => 5, period => 60}, [
         #{id => store, start => {atoll_watch_store, start_link, [Store]}},
         #{id => watch, start => {?MODULE, watch, [Target, Period]}},
         #{id => topology, start => {atoll_watch_topology, start_link, [Target]}},
         #{id => web, start => {atoll_watch_yaws, start_link, [Web]}, type => supervisor}
+        | [#{id => graphite, start => {atoll_watch_graphite_link, start_link, [#{to => To, period => Period}]}} || #{graphite := To} <- [Options]]
     ]}}.
 
 %% @private

@@ -13,7 +13,7 @@
 -behaviour(gen_server).
 
 -export([start_link/1, restored/0, watching/1, watch/0, about/0, rules/0, sync/0]).
--export([nodes/0, node/1, looked/1, alarms/1, alarm/1, notes/0, feed/1, position/0, count/1, added/2, said/4, series_dir/0, is_by_hand/1]).
+-export([nodes/0, node/1, looked/1, alarms/1, alarm/1, notes/0, feed/1, position/0, count/1, added/2, said/4, told/2, series_dir/0, is_by_hand/1]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
 
 -compile({no_auto_import, [nodes/0, node/1]}).
@@ -200,6 +200,10 @@ is_by_hand(Node) -> ets:lookup(atoll_watch_inventory, Node) =:= [{Node, named}].
 -spec said(added | removed, node(), atoll_watch_rule:severity() | info, unicode:chardata()) -> ok.
 said(Kind, Node, Severity, Text) -> gen_server:call(?MODULE, {said, Kind, Node, Severity, unicode:characters_to_binary(Text)}, infinity).
 
+%% @doc Something is to be known of the watch itself.
+-spec told(atoll_watch_rule:severity() | info, unicode:chardata()) -> ok.
+told(Severity, Text) -> gen_server:call(?MODULE, {told, Severity, unicode:characters_to_binary(Text)}, infinity).
+
 %% @private
 -spec init(options()) -> {ok, #state{}} | {stop, {shutdown, {unable, unicode:chardata()}}}.
 init(#{dir := Dir, name := Name, period := Period} = Options) ->
@@ -297,12 +301,14 @@ learned(Terms, #state{journal = Journal0} = State) ->
     end.
 
 %% @private
--spec handle_call({watching, pid()} | sync | {said, added | removed, node(), atom(), binary()}, gen_server:from(), #state{}) -> {reply, ok, #state{}}.
+-spec handle_call({watching, pid()} | sync | {told, atom(), binary()} | {said, added | removed, node(), atom(), binary()}, gen_server:from(), #state{}) -> {reply, ok, #state{}}.
 handle_call({watching, Watch}, _From, State) ->
     ets:insert(atoll_watch_room, {watch, Watch}),
     {reply, ok, State};
 handle_call({said, Kind, Node, Severity, Text}, _From, State) ->
     {reply, ok, noted(Kind, Severity, Node, Text, learned([{node, Node, case Kind of added -> named; removed -> removed end}], State))};
+handle_call({told, Severity, Text}, _From, State) ->
+    {reply, ok, noted(watch, Severity, none, Text, State)};
 handle_call(sync, _From, #state{notes = {Notes, _, _}} = State) ->
     _ = atoll_watch_journal:sync(Notes),
     {reply, ok, State}.

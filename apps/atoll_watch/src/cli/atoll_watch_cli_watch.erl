@@ -20,6 +20,7 @@ options() ->
         #{name => data, value => "DIR", help => "the directory for what is kept; without, one for each cluster where your programs keep their data"},
         atoll_watch_cli:period("5"),
         atoll_watch_cli:rules(rules),
+        #{name => graphite, value => "HOST:PORT", read => fun atoll_watch_graphite_link:address/1, help => "send all metrics to a Graphite server, once in a period"},
         #{name => certfile, value => "FILE", is_read => true, help => "a certificate: the watch is spoken with over TLS"},
         #{name => keyfile, value => "FILE", is_read => true, help => "with --certfile, the file that its key is in, if it is another one"}
     ].
@@ -84,7 +85,7 @@ watching(Target, #{port := Port, listen := Listen} = Values, Rules) ->
             Http = #{token => Token, port => Port, loopback => is_loopback(Listen), tls => Tls, page => filename:join([root(), "_build", "watch-page"]), openapi => openapi()},
             %% For good: of one that cannot be started the end comes after its answer.
             _ = process_flag(trap_exit, true),
-            Started = atoll_watch_room:start_link(#{
+            Started = atoll_watch_room:start_link((maps:with([graphite], Values))#{
                 target => Target,
                 store => #{dir => Dir, name => Name, period => maps:get(period, Values, ?PERIOD_MS), rules => Rules},
                 web => (maps:with([certfile, keyfile], Values))#{listen => Listen, port => Port, dir => Dir, http => Http}

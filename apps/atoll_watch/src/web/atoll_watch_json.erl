@@ -22,7 +22,7 @@ cluster() ->
         {nodes, {[{State, length([Is || Is <- States, Is =:= State])} || State <- ?STATES]}},
         {alarms, {[{Severity, length([Is || #{severity := Is} <- Standing, Is =:= Severity])} || Severity <- ?SEVERITIES]}},
         {unacknowledged, length([new || #{state := new} <- Standing])},
-        {counts, {lists:sort(maps:to_list(Counts)) ++ [{Count, atoll_watch_store:count(Count)} || Count <- [series_beyond, unwritten, unseen, streams_refused]]}},
+        {counts, {lists:sort(maps:to_list(Counts)) ++ [{Count, atoll_watch_store:count(Count)} || Count <- [series_beyond, unwritten, unseen, streams_refused, graphite_sent, graphite_dropped]]}},
         {streams, atoll_watch_store:count(streams)}
     ]}.
 
