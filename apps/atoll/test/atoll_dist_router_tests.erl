@@ -34,3 +34,27 @@ who_said_what_is_lost_is_avoided_alone_and_always_test() ->
 
 without_any_way_it_is_said_what_stands_in_the_way_of_all_test() ->
     ?assertEqual({error, {around, [<<"g1">>, <<"g3">>]}}, atoll_dist_router:around(find([]), [silent([<<"g1">>, <<"g3">>])])).
+
+%% Around all, all but the nearest one, and that one alone: three questions, and nobody answers.
+all_that_is_asked_for_one_path_has_one_deadline_test_() ->
+    {setup, fun mute/0, fun unmute/1, fun(_) ->
+        ?_test(begin
+            Ask = atoll_dist_router:asker('b@127.0.0.1', salt, 500),
+            {Us, Answer} = timer:tc(fun() ->
+                atoll_dist_router:around(fun(_Texts) -> Ask([]) end, [silent([<<"g1">>, <<"g3">>])])
+            end),
+            ?assertMatch({error, {no_route, "who knows the ways does not answer"}}, Answer),
+            ?assert(Us >= 400000 andalso Us < 1000000, Us)
+        end)
+    end}.
+
+mute() ->
+    Before = persistent_term:get(atoll_dist_router, none),
+    Pid = spawn(fun() -> receive stop -> ok end end),
+    true = register(?MODULE, Pid),
+    ok = atoll_dist_router:set(?MODULE),
+    {Pid, Before}.
+
+unmute({Pid, Before}) ->
+    ok = atoll_dist_router:set(Before),
+    Pid ! stop.

@@ -72,6 +72,22 @@ both_get_what_they_lack_test() ->
     {Got, _} = run([{message, n1, {piece, [{c, in}], last}}], Giving),
     ?assertEqual([a, b, c], has(Got)).
 
+%% It says that it has nothing, asked and asking, and both get all, in pieces.
+a_digest_that_is_too_large_is_not_sent_and_both_are_equal_all_the_same_test() ->
+    Many = lists:seq(1000, 1100),
+    {Has, _} = run([{cast, {told, N, in}} || N <- Many], new([], #{digest_bytes => 200, piece_max => 200})),
+    {State, _} = run([{timeout, next}], up([n1], Has)),
+    {Giving, Effects} = run([{message, n1, {digest, [7], true}}], State),
+    ?assertEqual({n1, {digest, [], false}}, hd(sent(Effects))),
+    ?assertEqual(1, count(large, Giving)),
+    {Got, _} = run([{message, n1, {piece, [{N, in} || N <- [7 | Many]], last}}], Giving),
+    ?assertEqual([7 | Many], has(Got)),
+    {_, Asked} = run([{message, n3, {compare, 7, 1}}], up([n3], Has)),
+    ?assertEqual([{n3, {digest, [], true}}], sent(Asked)),
+    %% A small one is.
+    {_, Small} = run([{message, n3, {compare, 7, 1}}], up([n3], new([a], #{digest_bytes => 200}))),
+    ?assertEqual([{n3, {digest, [a], true}}], sent(Small)).
+
 %% Of the two that ask each other at once the first by name is answered.
 who_ask_each_other_at_once_compare_once_test() ->
     {State, _, _} = asking([n1], [a], #{}),

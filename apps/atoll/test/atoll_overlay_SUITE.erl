@@ -626,6 +626,9 @@ a_detector_of_their_own_finds_the_stopped_and_the_killed(Config) ->
     Settings = #{contacts => lists:sublist(Nodes, 3), detector => atoll_detector_plain},
     C = small(Config, hyparview, Settings),
     ok = atoll_overlay_cluster:settle(C),
+    %% Who has no neighbour that stays, as those two may have each other alone, is watched by nobody.
+    Apart = fun() -> [N || N <- [Stopped, Killed], call(C, N, atoll, neighbours, []) -- [Stopped, Killed] =:= []] end,
+    ok = atoll_name_cluster:await(Apart, []),
     %% Who is a neighbour since a moment ago, and was not heard yet, is not this detector's to bury.
     [ok = call(C, N, atoll_overlay_witness, await_heard, []) || N <- Nodes],
     ok = atoll_cluster:pause(C, Stopped),

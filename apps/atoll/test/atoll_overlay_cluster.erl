@@ -51,7 +51,8 @@ begin_anew(C, Settings) ->
 contacts(Strategy, _Nodes) when Strategy =:= static; Strategy =:= cliques -> [];
 contacts(_Strategy, Nodes) -> Nodes.
 
-%% @doc Waits until every node knows all; from then on its witness writes down anew.
+%% @doc Waits until every node knows all, and is a neighbour of one: a node that the others held
+%% for dead is a member again before it is watched again. From then on its witness writes down anew.
 -spec settle(atoll_cluster:cluster()) -> ok.
 settle(C) ->
     settle(C, atoll_cluster:nodes(C)).
@@ -61,6 +62,7 @@ settle(C) ->
 settle(C, Nodes) ->
     all(C, Nodes, start, []),
     all(C, Nodes, await, [members, lists:sort(Nodes)]),
+    all(C, Nodes, await_neighbour, []),
     all(C, Nodes, await_history, []),
     all(C, Nodes, forget, []).
 

@@ -4,7 +4,7 @@
 -module(atoll_overlay_witness).
 
 -export([start/0, stop/0, seen/0, forget/0]).
--export([await/2, await/3, await_metas/1, await_event/2, await_alone/0, await_heard/0, await_sources/0, await_history/0]).
+-export([await/2, await/3, await_neighbour/0, await_metas/1, await_event/2, await_alone/0, await_heard/0, await_sources/0, await_history/0]).
 -export([monitor_nodes/1, monitors/0]).
 -export([broadcast/3, broadcast_to_busy/0, chatter/2]).
 -export([busy/2, search/0]).
@@ -136,6 +136,16 @@ await(What, Nodes, Ms) ->
         end,
         Ms
     ).
+
+%% @doc Waits until this node has a neighbour: a member without one is watched by nobody.
+-spec await_neighbour() -> ok | no_neighbour.
+await_neighbour() ->
+    until(fun() ->
+        case atoll:neighbours() of
+            [_ | _] -> ok;
+            [] -> no_neighbour
+        end
+    end).
 
 %% @doc Waits until the members say this of themselves.
 -spec await_metas([{node(), map()}]) -> ok | [{node(), map()}].

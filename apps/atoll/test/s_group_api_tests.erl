@@ -86,6 +86,12 @@ others() ->
         {[], s_group, choose_nodes, [[{s_group, g}, {attribute, a}]]},
         {[], s_group, registered_attributes, []},
         {no, atoll_name, register_name, [{g, name}, self()]},
+        %% No node is in such a group.
+        {{no, cannot_register_in_remote_group}, s_group, register_name, ["g", name, self()]},
+        {{no, cannot_register_in_remote_group}, s_group, register_name_external, ["g", name, self()]},
+        {{no, cannot_re_register_in_remote_group}, s_group, re_register_name, ["g", name, self()]},
+        {{no, cannot_unregister_from_remote_group}, s_group, unregister_name, ["g", name]},
+        {{no, cannot_unregister_from_remote_group}, s_group, unregister_name_external, ["g", name]},
         {undefined, atoll_name, whereis_name, [{g, name}]},
         {undefined, atoll_name, whereis, [g, name]},
         {none, atoll_name, lookup, [g, name]},

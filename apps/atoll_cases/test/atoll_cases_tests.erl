@@ -56,6 +56,16 @@ a_run_is_called_by_the_sizes_of_its_groups_test_() ->
                                   {ring, 9, 3, "ring, groups of 3"},
                                   {'groups-native', 7, 3, "mesh over groups of 3 to 4"}]].
 
+what_groups_do_worse_is_not_called_better_test() ->
+    Of = fun(PerS, Us, Messages) -> #{registrations_per_s => PerS, cpu_us_per_op => Us, messages_per_op => Messages} end,
+    Times = fun(Mesh, Groups) ->
+        Table = unicode:characters_to_list(atoll_cases_demo:names_table(Mesh, Groups)),
+        {match, Found} = re:run(Table, "([0-9.]+) times$", [global, multiline, {capture, all_but_first, list}]),
+        lists:append(Found)
+    end,
+    ?assertEqual(["20", "4", "3"], Times(Of(100, 400, 30), Of(2000, 100, 10))),
+    ?assertEqual(["0.5", "0.2", "0.1"], Times(Of(100, 400, 1), Of(50, 2000, 10))).
+
 every_set_of_generators_is_read_test() ->
     Read = atoll_cases_orbit:generators(),
     ?assertEqual([{ok, Name} || Name <- orbit_generators:names()], [Read(atom_to_list(Name)) || Name <- orbit_generators:names()]),

@@ -72,7 +72,11 @@ broadcast(Id) ->
 view() ->
     #{
         neighbours => atoll:neighbours(),
-        members => atoll:members(),
+        members =>
+            case atoll:status() of
+                #{overlay := #{roster := _}} -> atoll:members();
+                #{} -> off
+            end,
         groups => s_group:own_s_groups(),
         names => [{Group, Name, node(Pid)} || {Group, Name} <- atoll_name:names(), Pid <- [atoll_name:whereis(Group, Name)], is_pid(Pid)],
         reachable =>

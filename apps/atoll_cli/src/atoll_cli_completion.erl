@@ -83,7 +83,9 @@ fish(Commands) ->
             ["complete -c atoll -n '__atoll_in ", spaced(Words), "'", [[" -s ", Short] || #{short := Short} <- [Option]],
              " -l ", tl(tl(atoll_cli_options:flag(Name))), [" -r" || is_map_key(value, Option)], " -d ", quoted(Help), $\n]
          || {Words, Options, _} <- Commands, #{name := Name, help := Help} = Option <- Options
-        ]
+        ],
+        ["complete -c atoll -f -n '__atoll_is help' -a '", spaced(firsts(Commands)), "'\n"],
+        "complete -c atoll -l help -d 'say how it is used'\n"
     ].
 
 said(First, Commands) ->

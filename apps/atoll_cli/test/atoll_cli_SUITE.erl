@@ -31,6 +31,8 @@
 
 %% How long what was started may outlive its program.
 -define(GONE_MS, 5000).
+%% How long the nodes of a demo may take to start on a busy machine.
+-define(NODES_MS, 60000).
 
 suite() ->
     [{timetrap, {minutes, 6}}].
@@ -335,8 +337,8 @@ a_demo_whose_vm_is_killed_leaves_nothing(Config) ->
 
 demo_ends_by(Config, End) ->
     Make = atoll_cli_os:start(dir(Config), {sh, "exec make demo"}),
-    _ = atoll_cli_os:await_line(Make, stderr, <<"Running Orbit">>),
-    ?assertEqual(12, length(atoll_cli_os:beams(dir(Config)))),
+    %% Those of its first part are as good as any.
+    ?assertEqual(ok, atoll_cli_os:await(fun() -> length(atoll_cli_os:beams(dir(Config))) >= 12 end, ?NODES_MS)),
     ok = End(Make),
     ?assertEqual(ok, atoll_cli_os:await_none_left(dir(Config), ?GONE_MS)).
 

@@ -160,20 +160,49 @@ a_shell_completes_every_command(Config) ->
         end
      || Shell <- ["bash", "zsh", "fish"]
     ],
+    [
+        [
+            ?assertEqual({Shell, Line, lists:sort(Words)}, {Shell, Line, lists:sort(completed(Shell, File, Line))})
+         || {Line, Words} <- [
+                {"atoll gr", ["group"]},
+                {"atoll group n", ["new", "names"]},
+                {"atoll links --c", ["--cluster", "--cookie-file"]},
+                {"atoll links --he", ["--help"]},
+                {"bin/atoll group draw ring --s", ["--svg"]},
+                {"atoll help c", ["chaos", "context", "completion"]}
+            ]
+        ]
+     || {Shell, File} <- Scripts, Shell =/= "zsh", os:find_executable(Shell) =/= false
+    ],
+    {_, Zsh} = lists:keyfind("zsh", 1, Scripts),
+    _ = [?assertEqual("completed\n", typed_in_zsh(Zsh, "atoll group na", "mes")) || os:find_executable("zsh") =/= false],
     {_, Bash} = lists:keyfind("bash", 1, Scripts),
-    Completed = fun(Line) ->
-        Words = string:split(Line, " ", all),
-        Said = os:cmd(lists:concat([
-            "bash -c '. ", Bash, "; COMP_WORDS=(", lists:join(" ", [[$", W, $"] || W <- Words]), "); COMP_CWORD=", length(Words) - 1,
+    %% There come the files, which the shell knows.
+    ?assertEqual([], completed("bash", Bash, "atoll links --cookie-file ") ++ completed("bash", Bash, "atoll links -c ")),
+    [?assertEqual({Name, []}, {Name, [atoll_cli_options:flag(Key) || #{name := Key} <- Module:options()] -- completed("bash", Bash, "atoll " ++ Name ++ " --")})
+     || {Name, Module} <- atoll_cli_commands:all()].
+
+%% What a shell offers for the last word. It is asked as if somebody had typed that.
+completed("bash", File, Line) ->
+    Words = string:split(Line, " ", all),
+    string:lexemes(
+        os:cmd(lists:concat([
+            "bash -c '. ", File, "; COMP_WORDS=(", lists:join(" ", [[$", W, $"] || W <- Words]), "); COMP_CWORD=", length(Words) - 1,
             "; _atoll; echo \"${COMPREPLY[@]}\"'"
         ])),
-        string:lexemes(Said, " \n")
-    end,
-    ?assertEqual(["group"], Completed("atoll gr")),
-    ?assertEqual(["new", "names"], Completed("atoll group n")),
-    ?assertEqual(["--cluster", "--cookie-file"], Completed("atoll links --c")),
-    ?assertEqual([], Completed("atoll links --cookie-file ") ++ Completed("atoll links -c ")),
-    ?assertEqual(["--svg"], Completed("bin/atoll group draw ring --s")),
-    ?assertEqual(["chaos", "context", "completion"], Completed("atoll help c")),
-    [?assertEqual({Name, []}, {Name, [atoll_cli_options:flag(Key) || #{name := Key} <- Module:options()] -- Completed("atoll " ++ Name ++ " --")})
-     || {Name, Module} <- atoll_cli_commands:all()].
+        " \n"
+    );
+completed("fish", File, Line) ->
+    Offered = os:cmd(lists:concat(["fish -c 'source ", File, "; complete -C \"", Line, "\"' 2>&1"])),
+    [hd(string:split(Word, "\t")) || Word <- string:lexemes(Offered, "\n")].
+
+%% Zsh completes on a terminal only.
+typed_in_zsh(File, Line, Rest) ->
+    Script = lists:concat([
+        "zmodload zsh/zpty; zpty z zsh -f -i; "
+        "zpty -w z \"PS1=; autoload -U compinit; compinit -D -u; . ", File, "; print rea\"\"dy\"; zpty -r z seen \"*ready*\"; "
+        "zpty -w -n z \"", Line, "\"$'\\t'; zpty -r z seen \"*", Rest, "*\" && print completed; zpty -d z"
+    ]),
+    Typed = File ++ ".typed",
+    ok = file:write_file(Typed, Script),
+    os:cmd("timeout 20 zsh -f " ++ Typed ++ " 2>&1").

@@ -28,6 +28,8 @@ init_per_testcase(the_page_and_the_manifest_say_the_same, Config) ->
 init_per_testcase(the_manifest_is_valid, Config) ->
     [{dir, atoll_cli_os:new_dir()} | Config];
 init_per_testcase(nodes_of_a_stateful_set_find_each_other_by_dns, Config) ->
+    %% Installed where Debian has it and this user may.
+    _ = os:cmd(filename:join(atoll_cli_os:root(), "scripts/setup") ++ " dnsmasq-base iproute2"),
     Lacking = [Program || Program <- ["dnsmasq", "unshare", "nsenter", "ip", "elixir"], os:find_executable(Program) =:= false],
     case {Lacking, os:cmd("unshare -n -m true 2>&1")} of
         {[], ""} -> [{dir, atoll_cli_os:new_dir()} | Config];

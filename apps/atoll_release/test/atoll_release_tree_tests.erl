@@ -4,6 +4,9 @@
 
 -include_lib("eunit/include/eunit.hrl").
 
+%% A link to a page of numbers.
+-define(MEASURED, "\\[[^]]*\\]\\((docs/(?:evidence/[a-z]+\\.md#[a-z0-9-]+|debench\\.md#what-came-of-it|overlay\\.md#measured))\\)").
+
 links_lead_somewhere_test_() ->
     {timeout, 60, fun() ->
         Root = root(),
@@ -87,6 +90,56 @@ captured(Text, Form) ->
         {match, Found} -> lists:append(Found);
         nomatch -> []
     end.
+
+%% What the front page says of a measurement stands where the link behind it leads, exact or rounded.
+the_figures_of_the_front_page_are_those_of_the_pages_test() ->
+    Claims = lists:append([claims(Line) || Line <- string:split(read("README.md"), "\n", all)]),
+    ?assertMatch([_, _, _, _, _, _ | _], Claims),
+    [?assertEqual({Said, []}, {Said, numbers(Said) -- said(numbers(Said), Target)}) || {Said, Target} <- Claims].
+
+%% In a table what stands in the same cell; where the link is all of it, in the row.
+claims(<<"|", _/binary>> = Row) ->
+    lists:append([
+        case claims(Cell) of
+            [{" ", Target}] -> [{re:replace(Row, ?MEASURED, "", [global, {return, list}]), Target}];
+            Claims -> Claims
+        end
+     || Cell <- string:lexemes(Row, "|")
+    ]);
+claims(Paragraph) ->
+    case re:run(Paragraph, "(.*?)" ?MEASURED, [global, {capture, all_but_first, list}]) of
+        {match, Found} -> [{Said, Target} || [Said, Target] <- Found];
+        nomatch -> []
+    end.
+
+numbers(Text) ->
+    case re:run(Text, "[0-9](?:[0-9,]*[0-9])?(?:\\.[0-9]+)?", [global, {capture, first, list}]) of
+        {match, Found} -> [lists:flatten(string:replace(Number, ",", "", all)) || [Number] <- Found];
+        nomatch -> []
+    end.
+
+%% Those of them that the section has, with as many decimals or more.
+said(Numbers, Target) ->
+    {File, Anchor} = atoll_release_links:resolve("README.md", Target),
+    Section = [to_number(Number) || Number <- numbers(section(read(File), Anchor))],
+    [Number || Number <- Numbers, lists:any(fun(N) -> to_number(rounded(N, Number)) == to_number(Number) end, Section)].
+
+rounded(N, Like) ->
+    Decimals = case string:split(Like, ".") of [_, Fraction] -> length(Fraction); [_] -> 0 end,
+    float_to_list(float(N), [{decimals, Decimals}]).
+
+to_number(Text) ->
+    case string:to_float(Text) of
+        {Float, ""} -> Float;
+        {error, no_float} -> list_to_integer(Text)
+    end.
+
+%% From its heading to the next of its level.
+section(Page, Anchor) ->
+    {_, [Head | After]} = lists:splitwith(fun(Line) -> atoll_release_links:anchors(Line) =/= [Anchor] end, string:split(Page, "\n", all)),
+    [Marks | _] = string:split(Head, " "),
+    IsNext = fun(Line) -> re:run(Line, "^#{1," ++ integer_to_list(byte_size(Marks)) ++ "} ", [{capture, none}]) =:= match end,
+    lists:join($\n, lists:takewhile(fun(Line) -> not IsNext(Line) end, After)).
 
 version() -> atoll_release_tree:version(root()).
 

@@ -176,7 +176,7 @@ make(Module, StrategyOptions, #{nodes := Count, contacts := ContactCount, formed
                 wiring => atoll_sim_node,
                 config => Config,
                 seed => Seed,
-                watch => traced(maps:get(watch, Options, {fun(_, _, _, Kept) -> Kept end, none}), Options)
+                watch => traced(maps:get(watch, Options, none), Options)
             }
         )
     ),
@@ -419,6 +419,8 @@ at(Ms, Deed, Cluster) ->
 watch(Watch, #cluster{world = World, options = Options} = Cluster) ->
     Cluster#cluster{world = atoll_sim_world:watch(traced(Watch, Options), World)}.
 
+traced(none, #{trace := _} = Options) ->
+    traced({fun(_, _, _, Kept) -> Kept end, none}, Options);
 traced({Watcher, Kept}, #{trace := Trace}) ->
     {
         fun(Now, Where, Sight, K) ->

@@ -82,8 +82,8 @@ holds(members, Views, _Seen) ->
     Living = [Node || {Node, _} <- Views],
     nobody([
         {Node, {lacks, Living -- Members}, {has, Members -- Living}}
-     || {Node, #{members := Members}} <- Views, lists:sort(Members) =/= lists:sort(Living)
-    ]);
+     || {Node, #{members := [_ | _] = Members}} <- Views, lists:sort(Members) =/= lists:sort(Living)
+    ] ++ [{Node, {lacks, all}} || {Node, #{members := Nobody}} <- Views, Nobody =:= off orelse Nobody =:= []]);
 holds(reachable, Views, _Seen) ->
     nobody([
         {Node, {lacks, Lacks}}

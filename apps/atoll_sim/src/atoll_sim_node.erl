@@ -31,7 +31,8 @@
 %% What readers find on a node.
 -type view() :: #{
     neighbours := [node()],
-    members := [node()],
+    %% Of its roster, if it has one.
+    members := [node()] | off,
     groups := [{Group :: atom(), Members :: [node()]}],
     %% Each name with the node of its process.
     names := [{Group :: atom(), Name :: term(), node()}],

@@ -89,7 +89,7 @@
     | own_contacts
     | directory_without_groups
     %% What it is about does not run.
-    | {off, groups | directory, atoll_sim_step:step()}
+    | {off, groups | directory | roster, atoll_sim_step:step()}
     | {no_source, atoll_sim_step:step()}
     | {no_node, node()}
     %% It is right, but cannot be done where it is to run.
@@ -234,18 +234,21 @@ step(Step, #{nodes := Nodes, formed := Formed} = Cluster) ->
     end.
 
 %% Whether what it is about runs on the nodes.
-runs(Step, #{groups := Groups, directory := Directory}) ->
+runs(Step, #{groups := Groups, directory := Directory, roster := Roster}) ->
     About =
         case Step of
             {group, _, _} -> groups;
             {name, _, _} -> groups;
             {kill_process, _, What} -> about_what(What);
+            %% Without a list of members a node would name its neighbours.
+            {expect, members} -> roster;
             {expect, Expectation} -> atoll_sim_step:about(Expectation);
             _ -> overlay
         end,
     case About of
         groups when Groups =:= off -> bad({off, groups, Step});
         directory when Directory =:= off -> bad({off, directory, Step});
+        roster when Roster =:= off -> bad({off, roster, Step});
         _ -> ok
     end.
 

@@ -83,7 +83,7 @@
     rate => pos_integer(),
     queue => pos_integer(),
     %% Sees what happens, and keeps what it wants of it.
-    watch => {watcher(), term()},
+    watch => {watcher(), term()} | none,
     %% Whether it sees each message too.
     messages => boolean()
 }.
@@ -166,7 +166,7 @@
     is_single :: boolean(),
     config :: fun((node(), pos_integer(), integer()) -> term()),
     seed :: integer(),
-    watcher :: watcher(),
+    watcher :: watcher() | none,
     messages :: boolean(),
     link :: atoll_link_core:options()
 }).
@@ -208,7 +208,11 @@ new(#{config := Config, seed := Seed} = Options) ->
             #{protocol := Protocol} -> {true, [{protocol, Protocol}]};
             #{rooms := Named} -> {false, Named}
         end,
-    {Watcher, Kept} = maps:get(watch, Options, {fun(_, _, _, K) -> K end, none}),
+    {Watcher, Kept} =
+        case Options of
+            #{watch := {_, _} = Watch} -> Watch;
+            #{} -> {none, none}
+        end,
     Net = atoll_sim_net:new(maps:get(latency, Options, {uniform, 1, 20}), erlang:phash2({net, Seed})),
     #world{
         net =
@@ -491,6 +495,8 @@ watch({Watcher, Kept}, #world{rules = Rules} = World) ->
 note(Where, Remark, World) ->
     see(Where, {note, Remark}, World).
 
+see(_Where, _Sight, #world{rules = #rules{watcher = none}} = World) ->
+    World;
 see(Where, Sight, #world{rules = #rules{watcher = Watcher}, kept = Kept, now = Now} = World) ->
     World#world{kept = Watcher(Now, Where, Sight, Kept)}.
 
@@ -688,8 +694,10 @@ process(Room, Effect, #node{local = Local0} = Node, #world{rules = #rules{wiring
         none ->
             {Node, soon([{First, Event} || {First, Event} <- of_link(Room, Effect, World)], Node, Seen)};
         _ ->
-            {Events, Local} = Wiring:done(Room, Effect, Local0),
-            {Node#node{local = Local}, soon(Events, Node, Seen)}
+            case Wiring:done(Room, Effect, Local0) of
+                {[], Local0} -> {Node, Seen};
+                {Events, Local} -> {Node#node{local = Local}, soon(Events, Node, Seen)}
+            end
     end.
 
 of_link(?LINK, {notify, {unreachable, _} = Notice}, #world{rules = #rules{first = First}}) -> [{First, {cast, Notice}}];

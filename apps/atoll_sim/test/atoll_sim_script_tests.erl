@@ -109,6 +109,8 @@ every_sentence_shows_where_test_() ->
                 "line 2: in {expect,names}: it is about the groups, and the cluster has groups => off"},
             {"{at, 1, {expect, reachable}}.",
                 "line 1: in {expect,reachable}: it is about the directory, and the cluster has directory => off"},
+            {"{cluster, #{roster => off}}. {at, 0, {expect, members}}.",
+                "line 1: in {expect,members}: it is about the roster, and the cluster has roster => off"},
             {"{cluster, #{groups => off, directory => on}}.",
                 "line 1: the directory tells of groups, and takes groups => on"},
             {"{cluster, #{directory => #{a => 1}}}.", "line 1: directory has no option a; it has " ++ known(atoll_directory)},

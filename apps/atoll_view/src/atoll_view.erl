@@ -15,7 +15,7 @@
 %% more, and the first that a node ever has loads modules of OTP's distribution there.
 -module(atoll_view).
 
--export([open/1, name/1, nodes/1, up/1, running/1, without/1, absent/1, let_in/2]).
+-export([open/1, close/1, way/1, name/1, nodes/1, up/1, running/1, without/1, absent/1, let_in/2]).
 -export([ask/4, ask/5, ask_all/4, status/1, links/1, groups/1, names/2, place/4, attributes/2, round_trips/2]).
 
 -compile({no_auto_import, [nodes/1]}).
@@ -35,6 +35,7 @@
     nodes := [{node(), state()}],
     %% Those that are up and do not run the application atoll.
     without := [node()],
+    way := atoll_view_join:way(),
     cookie := atoll_view_join:cookie()
 }.
 
@@ -83,10 +84,11 @@ open({held, Name}) ->
         {ok, #{nodes := Infos}} ->
             Nodes = [{binary_to_atom(Node), State} || #{node := Node, state := State} <- Infos],
             Names = [Node || {Node, _} <- Nodes],
-            case atoll_view_join:start(#{nodes => Names}) of
+            Way = #{nodes => Names},
+            case atoll_view_join:start(Way) of
                 {ok, Cookie} ->
                     ok = atoll_view_join:let_in(Names, Cookie),
-                    {ok, #{name => Name, nodes => Nodes, without => [], cookie => Cookie}};
+                    {ok, #{name => Name, nodes => Nodes, without => [], way => Way, cookie => Cookie}};
                 {error, _} = Error ->
                     Error
             end;
@@ -117,6 +119,7 @@ joined(Name, Found, [First | _], Way, Cookie) ->
                 name => Name,
                 nodes => [{Node, case Is of {up, _} -> up; silent -> silent end} || {Node, Is} <- lists:sort(maps:to_list(Found))],
                 without => lists:sort([Node || {Node, {up, undefined}} <- maps:to_list(Found)]),
+                way => Way,
                 cookie => Cookie
             }}
     end.
@@ -138,6 +141,14 @@ is(_) -> silent.
 several(Calls) ->
     {Ms, Fs, As} = lists:unzip3(Calls),
     {lists, zipwith3, [fun erlang:apply/3, Ms, Fs, As]}.
+
+%% @doc Gives up the connections with its nodes; those of others are kept.
+-spec close(view()) -> ok.
+close(#{nodes := Nodes}) -> lists:foreach(fun({Node, _}) -> _ = erlang:disconnect_node(Node) end, Nodes).
+
+%% @doc How another VM comes to talk with its nodes.
+-spec way(view()) -> atoll_view_join:way().
+way(#{way := Way}) -> Way.
 
 %% @doc What the cluster is called.
 -spec name(view()) -> string().

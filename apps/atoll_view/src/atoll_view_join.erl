@@ -9,8 +9,9 @@
 %% What a VM has one of, all clusters share that it looks at: long or short names, and the
 %% protocol. For a cluster that speaks TLS the VM is started with
 %% `-proto_dist inet_tls -ssl_dist_optfile FILE', as the nodes of the cluster are; for one whose hosts
-%% have IPv6 addresses alone with `-proto_dist inet_tcp inet6_tcp', by which those with others are
-%% reached too.
+%% have IPv6 addresses alone with `-proto_dist inet6_tcp inet_tcp', by which those with others are
+%% reached too. In that order, of a host with both, the IPv4 address is taken: OTP asks the
+%% protocols of a node that does not listen from the last to the first.
 -module(atoll_view_join).
 
 -export([start/1, is_view/1, let_in/2, why_not/2, node_names/1, protocol/0]).

@@ -15,7 +15,8 @@
     harm_that_is_ended_by_a_signal_leaves_nothing/1,
     with_the_library_all_commands_work/1,
     a_cluster_that_takes_tls_is_looked_at/1,
-    a_cluster_on_ipv6_alone_is_looked_at/1
+    a_cluster_on_ipv6_alone_is_looked_at/1,
+    a_cluster_with_short_names_is_looked_at/1
 ]).
 
 -define(COOKIE, "sesame").
@@ -30,7 +31,7 @@ all() ->
     [stock_nodes_are_looked_at_and_left_as_they_were, what_takes_atoll_says_so,
      the_environment_and_the_command_line_name_a_cluster_too, a_cluster_that_cannot_be_joined_is_told_why,
      a_user_without_a_home_names_the_cookie_s_file, harm_that_is_ended_by_a_signal_leaves_nothing, with_the_library_all_commands_work, a_cluster_that_takes_tls_is_looked_at,
-     a_cluster_on_ipv6_alone_is_looked_at].
+     a_cluster_on_ipv6_alone_is_looked_at, a_cluster_with_short_names_is_looked_at].
 
 %% Who has started them must live as long.
 init_per_suite(Config) ->
@@ -76,7 +77,7 @@ start(Name, Args) ->
 
 start(Name, Host, Args) ->
     Options = #{
-        name => Name, host => Host, longnames => true, connection => standard_io, wait_boot => ?LATE_MS,
+        name => Name, host => Host, longnames => lists:any(fun(C) -> lists:member(C, Host) end, ".:"), connection => standard_io, wait_boot => ?LATE_MS,
         args => ["-setcookie", ?COOKIE | Args], env => [{"ERL_LIBS", ""}, {"ERL_FLAGS", ""}, {"ERL_AFLAGS", ""}, {"ERL_ZFLAGS", ""}]
     },
     {ok, Peer, Node} = peer:start(Options),
@@ -256,11 +257,17 @@ with_the_library_all_commands_work(Config) ->
      || {Peer, _} <- peers(Config)
     ],
     [One, Two, Three] = [atom_to_list(Node) || {_, Node} <- peers(Config)],
+    {First, _} = hd(peers(Config)),
+    ok = peer:call(First, application, stop, [atoll]),
+    Without = iolist_to_binary(["atoll group new: atoll does not run on ", One, "\n"]),
+    ?assertMatch(#{status := 3, stdout := <<>>, stderr := Without}, run(Config, ["group", "new", "fish", One, Two])),
+    {ok, _} = peer:call(First, application, ensure_all_started, [atoll], ?LATE_MS),
+    Unknown = <<"atoll group new: the cluster has no node else@here, or no other of its nodes is connected with it\n">>,
+    ?assertMatch(#{status := 2, stderr := Unknown}, run(Config, ["group", "new", "fish", "else@here"])),
     #{<<"group">> := <<"fish">>, <<"nodes">> := [_, _]} = told(Config, ["group", "new", "fish", One, Two]),
     #{<<"group">> := <<"fish">>, <<"added">> := [Added]} = told(Config, ["group", "add", "fish", Three]),
     ?assertEqual(list_to_binary(Three), Added),
     #{<<"groups">> := [#{<<"group">> := <<"fish">>, <<"nodes">> := [_, _, _]}], <<"without">> := []} = told(Config, ["group", "list"]),
-    {First, _} = hd(peers(Config)),
     yes = peer:call(First, s_group, register_name, [fish, shop, peer:call(First, erlang, whereis, [init])]),
     #{<<"groups">> := [#{<<"names">> := [#{<<"name">> := <<"shop">>, <<"differ">> := []}]}]} = told(Config, ["group", "names"]),
     %% Its own links a node knows at once; of the groups of others it hears.
@@ -324,6 +331,21 @@ a_cluster_on_ipv6_alone_is_looked_at(Config) ->
             end;
         {error, Reason} ->
             {skip, {"this machine has no IPv6", Reason}}
+    end.
+
+%% This machine's own name has an IPv4 address, and with OTP an IPv6 one too, by which the node is
+%% not there.
+a_cluster_with_short_names_is_looked_at(Config) ->
+    {ok, Here} = inet:gethostname(),
+    [Host | _] = string:split(Here, "."),
+    {Peer, Node} = start("short", Host, []),
+    try
+        Args = ["status", "--node", atom_to_list(Node), "--cookie-file", proplists:get_value(cookie, Config)],
+        #{status := Status, stdout := Table, stderr := Said} = atoll_cli_os:run(dir(Config), Args),
+        ?assertMatch({0, <<>>}, {Status, Said}),
+        ?assertMatch({match, _}, re:run(Table, [$\s, atom_to_list(Node), " +up +0 "]))
+    after
+        peer:stop(Peer)
     end.
 
 %% Certificates of an authority of the test's own, both ways.

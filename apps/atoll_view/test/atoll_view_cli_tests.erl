@@ -10,6 +10,8 @@ a_wrong_command_line_has_its_sentence_test_() ->
         {["links", "--name", "reef"], "there is no option --name; a cluster is named with --cluster, or -c"},
         {["links", "-c", "reef", "--cluster", "reef"], "--cluster is given twice"},
         {["links", "-c", "reef", "--node", "a@h"], "--cluster and --node both say which cluster: not both"},
+        {["links", "-c", "reef", "--cookie-file", code:which(?MODULE)],
+         "--cookie-file is for --node; the cluster reef is reached as it was named"},
         {["links", "--node", "shop"], "--node must be the name of a node, as in a@host, or several with commas between, not \"shop\""},
         {["route", "a", "b", "--cookie-file", code:which(?MODULE)], "--cookie-file is for --node, which is missing"},
         {["distance"], "one of matrix, measure, draw must follow; \"atoll help distance\" says what they do"},

@@ -1,11 +1,15 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc Watches a running cluster, with Atoll on it or not: a process that finds its nodes, puts an
-%% agent into each, and pulls what they measure once in a period.
+%% @doc Watches a running cluster, with Atoll on it or not: a process that finds its nodes and has managers
+%% put an agent into each and pull what they measure once in a period.
 %%
-%% Promised: this VM is a hidden node ({@link atoll_view_join}), and no two watched nodes are
-%% connected by it. At most 32 nodes are asked at once, each by a process with a time of its
-%% own, so one that hangs holds up no other. When the process ends, in whatever way, the agents
-%% go. What it decides, {@link atoll_watch_core} decides, without a process.
+%% A manager ({@link atoll_watch_manager}) is a process of this VM, or has a VM of its own, as many as are wanted; then this one
+%% keeps no connection with a node. Each node has one manager at every moment ({@link atoll_watch_shares}). One that is
+%% lost is replaced at once. What is known of its nodes, {@link atoll_watch_core} knows, so nothing is counted
+%% twice, and no node is down since its manager is.
+%%
+%% Promised: whoever asks nodes is a hidden node ({@link atoll_view_join}), and no two watched nodes are
+%% connected by it. A node is connected with its manager and with no other one. When the process ends, in whatever way, its managers
+%% and their agents go.
 %%
 %% Subscribers get `{atoll_watch, Watch, Event}', see {@link event()}, without a bound: who does not
 %% read is to be no subscriber. Alarms live as long as the process.
@@ -14,25 +18,24 @@
 -behaviour(gen_server).
 
 -export([start_link/2, child_spec/2, nodes/1, node/2, counts/1, await/3, subscribe/1, unsubscribe/1]).
--export([add/2, remove/2]).
+-export([add/2, remove/2, managers/1, call/6]).
 -export([alarms/1, history/1, acknowledge/3, comment/4]).
 -export([init/1, handle_continue/2, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
 
 -compile({no_auto_import, [nodes/1, node/2]}).
 
--export_type([options/0, event/0]).
+-export_type([options/0, event/0, manager/0]).
 
-%% Who asks a node ends with exit/1 by design.
--dialyzer({nowarn_function, done/2}).
-
--type event() :: atoll_watch_core:event() | {met, [node(), ...]} | {alarm, atoll_watch_alarm:event()}.
+-type event() :: atoll_watch_core:event() | {met, [node(), ...]} | {alarm, atoll_watch_alarm:event()} | {manager_lost, atoll_watch_shares:manager()}.
 
 -type options() :: #{
-    %% Milliseconds within which a node is to answer.
+    %% How many have a VM of their own, or one for each hundred nodes; without, the only one is in this VM.
+    managers => here | auto | pos_integer(),
+    %% As of {@link atoll_watch_manager:options()}.
     answer => pos_integer(),
-    %% As of {@link atoll_watch_core:options()}.
     period => pos_integer(),
     at_once => pos_integer(),
+    %% As of {@link atoll_watch_core:options()}.
     max_nodes => pos_integer(),
     forget => pos_integer(),
     known => [node()],
@@ -47,14 +50,39 @@
     subscriber => pid()
 }.
 
+%% One that has a VM, and how that is; `starting' until it has said something.
+-type manager() :: #{
+    id := atoll_watch_shares:manager(),
+    state := starting | up,
+    %% Of the state, as of {@link atoll_watch_core:seen()}.
+    since := integer(),
+    %% How many were lost before it.
+    lost := non_neg_integer(),
+    os_pid := none | string(),
+    %% Bytes that its VM has allocated.
+    memory := none | pos_integer(),
+    nodes := [node()]
+}.
+
+-record(manager, {
+    %% Who takes its messages; none while it is not started again yet.
+    line :: pid() | none,
+    state = starting :: starting | up,
+    since :: integer(),
+    lost = 0 :: non_neg_integer(),
+    os_pid = none :: none | string(),
+    memory = none :: none | pos_integer()
+}).
+
 -record(state, {
-    view :: atoll_view:view(),
     core :: atoll_watch_core:core(),
+    shares :: atoll_watch_shares:shares(),
+    module :: atoll_watch_manager | atoll_watch_manager_vm,
+    options :: atoll_watch_manager:options(),
+    managers = #{} :: #{atoll_watch_shares:manager() => #manager{}},
+    %% Of all reports.
+    counts = #{missed => 0, overtaken => 0} :: #{atom() => non_neg_integer()},
     alarms :: atoll_watch_alarm:alarms(),
-    period :: pos_integer(),
-    answer :: pos_integer(),
-    %% Who asks which node.
-    asking = #{} :: #{reference() => {pid(), node()}},
     subscribers = #{} :: #{pid() => reference()},
     awaiting = [] :: [{gen_server:from(), Turns :: pos_integer()}]
 }).
@@ -62,6 +90,10 @@
 -define(PERIOD_MS, 5000).
 %% OTP gives a connection seven seconds to be made; a node that answers does so at once.
 -define(ANSWER_MS, 5000).
+-define(AT_ONCE, 32).
+%% One that could not begin is tried again after so long.
+-define(AGAIN_MS, 1000).
+-define(STOP_MS, 5000).
 
 %% @doc Begins to watch a cluster. If no node of it can be reached, says why in a sentence.
 -spec start_link(atoll_view:target(), options()) -> {ok, pid()} | {error, {unable, unicode:chardata()}}.
@@ -94,7 +126,21 @@ add(Watch, Node) -> gen_server:call(Watch, {add, Node}).
 -spec remove(pid(), node()) -> ok.
 remove(Watch, Node) -> gen_server:call(Watch, {remove, Node}).
 
-%% @doc What was counted, see {@link atoll_watch_core:counts/1}, and alarms that were left out since too many stood, `omitted'.
+%% @doc The managers.
+-spec managers(pid()) -> [manager()].
+managers(Watch) -> gen_server:call(Watch, managers).
+
+%% @doc Has the manager of a node call a function there, as erpc:call/5 does.
+-spec call(pid(), node(), module(), Function :: atom(), Args :: [term()], Ms :: pos_integer()) -> term().
+call(Watch, Node, M, F, Args, Ms) ->
+    case gen_server:call(Watch, {who_has, Node}) of
+        here -> erpc:call(Node, M, F, Args, Ms);
+        {line, Line} -> atoll_watch_manager_vm:call(Line, Node, M, F, Args, Ms);
+        nobody -> error({erpc, noconnection})
+    end.
+
+%% @doc What was counted: turns of nodes that were `missed', looks that were `overtaken' by others before a manager could tell them,
+%% managers that were `lost', see {@link atoll_watch_core:counts/1}, and alarms that were left out since too many stood, `omitted'.
 -spec counts(pid()) -> #{atom() => non_neg_integer()}.
 counts(Watch) -> gen_server:call(Watch, counts).
 
@@ -136,11 +182,21 @@ comment(Watch, Id, Who, Text) -> gen_server:call(Watch, {comment, Id, Who, Text}
 init({Target, Options}) ->
     case atoll_view:open(Target) of
         {ok, View} ->
+            _ = process_flag(trap_exit, true),
             Named = [Node || {Node, _} <- atoll_view:nodes(View)] ++ maps:get(named, Options, []),
-            Core = atoll_watch_core:new(Named, maps:with([at_once, max_nodes, forget, known, removed], Options)),
-            #{period := Period, answer := Answer} = maps:merge(#{period => ?PERIOD_MS, answer => ?ANSWER_MS}, Options),
-            Alarms = atoll_watch_alarm:restored(maps:get(alarms, Options, []), now_ms(), maps:with([rules], Options)),
-            Begun = #state{view = View, core = Core, alarms = Alarms, period = Period, answer = Answer},
+            Groups = case atoll_view:running(View) of [] -> []; _ -> [Nodes || {_, Nodes} <- maps:get(groups, atoll_view:groups(View))] end,
+            {Module, HowMany} =
+                case Options of
+                    #{managers := Number} when Number =/= here -> ok = atoll_view:close(View), {atoll_watch_manager_vm, Number};
+                    #{} -> {atoll_watch_manager, 1}
+                end,
+            Begun = #state{
+                core = atoll_watch_core:new(Named, maps:with([max_nodes, forget, known, removed], Options)),
+                shares = atoll_watch_shares:new(HowMany, Groups),
+                module = Module,
+                options = maps:merge(#{period => ?PERIOD_MS, answer => ?ANSWER_MS, at_once => ?AT_ONCE, way => atoll_view:way(View)}, maps:with([period, answer, at_once], Options)),
+                alarms = atoll_watch_alarm:restored(maps:get(alarms, Options, []), now_ms(), maps:with([rules], Options))
+            },
             {ok, lists:foldl(fun subscribed/2, Begun, [Pid || #{subscriber := Pid} <- [Options]]), {continue, tick}};
         {error, Sentence} ->
             {stop, {shutdown, {unable, Sentence}}}
@@ -148,12 +204,12 @@ init({Target, Options}) ->
 
 %% @private
 -spec handle_continue(tick, #state{}) -> {noreply, #state{}}.
-handle_continue(tick, State) -> ticked(State).
+handle_continue(tick, State) -> {noreply, ticked(State)}.
 
 %% @private
 -spec handle_call(Request, gen_server:from(), #state{}) -> {reply, term(), #state{}} | {noreply, #state{}} when
     Request ::
-        nodes | {node | add | remove, node()} | counts | alarms | history | {await, pos_integer()} | {subscribe | unsubscribe, pid()}
+        nodes | {node | add | remove | who_has, node()} | managers | counts | alarms | history | {await, pos_integer()} | {subscribe | unsubscribe, pid()}
         | {acknowledge, Id :: integer(), Who :: binary()}
         | {comment, Id :: integer(), Who :: binary(), Text :: binary()}.
 handle_call(alarms, _From, #state{alarms = Alarms} = State) ->
@@ -173,8 +229,24 @@ handle_call({add, Node}, _From, State0) ->
     {reply, case atoll_watch_core:node(Node, Core) of {ok, _} -> ok; error -> {error, too_many} end, State};
 handle_call({remove, Node}, _From, State) ->
     {reply, ok, stepped({remove, Node}, State)};
-handle_call(counts, _From, #state{core = Core, alarms = Alarms} = State) ->
-    {reply, (atoll_watch_core:counts(Core))#{omitted => atoll_watch_alarm:omitted(Alarms)}, State};
+handle_call({who_has, Node}, _From, #state{shares = Shares, module = Module, managers = Managers} = State) ->
+    {reply, case atoll_watch_shares:manager(Node, Shares) of
+        {ok, Id} ->
+            case Managers of
+                #{Id := #manager{line = Line}} when is_pid(Line), Module =:= atoll_watch_manager_vm -> {line, Line};
+                #{Id := #manager{line = Line}} when is_pid(Line) -> here;
+                #{} -> nobody
+            end;
+        error -> nobody
+    end, State};
+handle_call(managers, _From, #state{shares = Shares, managers = Managers} = State) ->
+    {reply, [
+        #{id => Id, state => Is, since => Since, lost => Lost, os_pid => OsPid, memory => Memory, nodes => atoll_watch_shares:share(Id, Shares)}
+     || {Id, #manager{state = Is, since = Since, lost = Lost, os_pid = OsPid, memory = Memory}} <- lists:sort(maps:to_list(Managers))
+    ], State};
+handle_call(counts, _From, #state{core = Core, alarms = Alarms, counts = Counts, managers = Managers} = State) ->
+    Lost = lists:sum([N || #manager{lost = N} <- maps:values(Managers)]),
+    {reply, maps:merge(Counts, (atoll_watch_core:counts(Core))#{omitted => atoll_watch_alarm:omitted(Alarms), managers_lost => Lost}), State};
 handle_call({await, Turns}, From, #state{awaiting = Awaiting} = State) ->
     {noreply, told_turns(State#state{awaiting = [{From, Turns} | Awaiting]})};
 handle_call({subscribe, Pid}, _From, State) ->
@@ -187,44 +259,102 @@ handle_call({unsubscribe, Pid}, _From, State) ->
 handle_cast(Message, _) -> error({unknown_message, Message}).
 
 %% @private
--spec handle_info(tick | {'DOWN', reference(), process, pid(), term()}, #state{}) -> {noreply, #state{}}.
+-spec handle_info(Message, #state{}) -> {noreply, #state{}} when
+    Message ::
+        tick
+        | {report, Line :: pid(), atoll_watch_report:report()}
+        | {start, atoll_watch_shares:manager()}
+        | {'EXIT', pid(), term()}
+        | {'DOWN', reference(), process, pid(), term()}.
 handle_info(tick, State) ->
-    ticked(State);
-handle_info({'DOWN', Ref, process, Pid, Reason}, #state{asking = Asking} = State) ->
-    case maps:take(Ref, Asking) of
-        {{Pid, Node}, Others} -> {noreply, stepped(outcome(Node, Reason), State#state{asking = Others})};
-        error -> {noreply, unsubscribed(Pid, State)}
+    {noreply, ticked(State)};
+handle_info({report, Line, Report}, #state{managers = Managers} = State) ->
+    case [Id || {Id, #manager{line = Is}} <- maps:to_list(Managers), Is =:= Line] of
+        [Id] ->
+            Line ! {next, self()},
+            {noreply, reported(Id, Report, State)};
+        %% Of one that was lost meanwhile.
+        [] -> {noreply, State}
+    end;
+handle_info({start, Id}, State) ->
+    {noreply, started(Id, State)};
+handle_info({'EXIT', Line, _}, #state{managers = Managers} = State) ->
+    case [Lost || {_, #manager{line = Is}} = Lost <- maps:to_list(Managers), Is =:= Line] of
+        [{Id, Manager}] -> {noreply, lost(Id, Manager, State)};
+        [] -> {noreply, State}
+    end;
+handle_info({'DOWN', _, process, Pid, _}, State) ->
+    {noreply, unsubscribed(Pid, State)}.
+
+%% @private
+-spec terminate(term(), #state{}) -> ok.
+terminate(_Reason, #state{managers = Managers}) ->
+    Lines = [{monitor(process, Line), Line} || #manager{line = Line} <- maps:values(Managers), is_pid(Line)],
+    lists:foreach(fun({_, Line}) -> exit(Line, shutdown) end, Lines),
+    lists:foreach(fun({Ref, Line}) ->
+        receive {'DOWN', Ref, process, Line, _} -> ok after ?STOP_MS -> exit(Line, kill) end
+    end, Lines).
+
+ticked(#state{options = #{period := Period}} = State) ->
+    _ = erlang:send_after(Period, self(), tick),
+    compared(stepped(tick, State)).
+
+%% Managers
+
+reported(Id, #{looks := Looks, missed := Missed, overtaken := Overtaken, os_pid := OsPid, memory := Memory}, #state{managers = Managers, counts = Counts} = State) ->
+    #{Id := #manager{state = Was, since = Since} = Manager} = Managers,
+    #{missed := Missed0, overtaken := Overtaken0} = Counts,
+    lists:foldl(fun looked/2, State#state{
+        managers = Managers#{Id := Manager#manager{state = up, since = case Was of up -> Since; starting -> now_monotonic() end, os_pid = OsPid, memory = Memory}},
+        counts = Counts#{missed := Missed0 + Missed, overtaken := Overtaken0 + Overtaken}
+    }, Looks).
+
+%% One of a lease that is over may be in a report that was under way.
+looked(#{node := Node, lease := Lease} = Look, #state{shares = Shares} = State) ->
+    case atoll_watch_shares:has(Node, Lease, Shares) of
+        true -> stepped({looked, Look}, State);
+        false -> State
     end.
 
-%% @private Who asks would only learn from it that nobody wants to know.
--spec terminate(term(), #state{}) -> ok.
-terminate(_Reason, #state{asking = Asking}) ->
-    lists:foreach(fun({Pid, _}) -> exit(Pid, kill) end, maps:values(Asking)).
+lost(Id, #manager{state = Was, lost = Lost} = Manager, #state{managers = Managers} = State) ->
+    ok = tell({manager_lost, Id}, State),
+    Next = State#state{managers = Managers#{Id := Manager#manager{line = none, state = starting, since = now_monotonic(), lost = Lost + 1, os_pid = none, memory = none}}},
+    case Was of
+        up -> started(Id, Next);
+        starting -> _ = erlang:send_after(?AGAIN_MS, self(), {start, Id}), Next
+    end.
 
-ticked(#state{period = Period} = State) ->
-    _ = erlang:send_after(Period, self(), tick),
-    {noreply, stepped(tick, State)}.
+%% With all that it had, if it had something.
+started(Id, #state{module = Module, options = Options, shares = Shares0, managers = Managers} = State) ->
+    {ok, Line} = Module:start_link(Options),
+    {Given, Shares} = atoll_watch_shares:again(Id, Shares0),
+    Line ! {next, self()},
+    given(Given, State#state{shares = Shares, managers = Managers#{Id => (maps:get(Id, Managers, #manager{since = now_monotonic()}))#manager{line = Line}}}).
 
-%% What a node says of its connection with this VM is there since it is asked.
-outcome(Node, {sampled, {ok, #{peers := Peers, readings := Readings} = Sample, _}}) ->
-    {answered, Node, Sample#{peers := Peers -- [node()], readings := [Reading || Reading <- Readings, element(2, Reading) =/= node()]}};
-outcome(Node, {sampled, {error, Failure}}) -> {failed, Node, Failure};
-outcome(Node, Reason) -> {failed, Node, {refused, io_lib:format("what ~ts said could not be read: ~0tP", [Node, Reason, 10])}}.
+given(Given, #state{managers = Managers, core = Core} = State) ->
+    maps:foreach(fun(Id, Its) ->
+        case Managers of
+            #{Id := #manager{line = Line}} when is_pid(Line) -> Line ! {give, [{Node, Lease, atoll_watch_core:before(Node, Core)} || {_, Node, Lease} <- Its]};
+            %% It gets them when it is started.
+            #{} -> ok
+        end
+    end, maps:groups_from_list(fun({Id, _, _}) -> Id end, Given)),
+    State.
 
 stepped(Input, #state{core = Core0} = State) ->
-    {Effects, Core} = atoll_watch_core:step(Input, erlang:monotonic_time(millisecond), Core0),
+    {Effects, Core} = atoll_watch_core:step(Input, now_monotonic(), Core0),
     told_turns(lists:foldl(fun done/2, State#state{core = Core}, Effects)).
 
-done({meet, Nodes}, #state{view = View} = State) ->
-    ok = atoll_view:let_in(Nodes, View),
+done({meet, Nodes}, #state{shares = Shares0, managers = Managers} = State) ->
     ok = tell({met, Nodes}, State),
-    State;
-done({leave, Node}, #state{asking = Asking} = State) ->
-    {Its, Others} = lists:partition(fun({_, {_, Asked}}) -> Asked =:= Node end, maps:to_list(Asking)),
-    lists:foreach(fun({Ref, {Pid, _}}) -> true = demonitor(Ref, [flush]), exit(Pid, kill) end, Its),
-    %% Its agent goes when it has lost this process, whatever was asked meanwhile.
-    _ = erlang:disconnect_node(Node),
-    State#state{asking = maps:from_list(Others)};
+    {Given, Shares} = atoll_watch_shares:met(Nodes, Shares0),
+    New = [Id || Id <- atoll_watch_shares:managers(Shares), not is_map_key(Id, Managers)],
+    Met = given(Given, State#state{shares = Shares}),
+    lists:foldl(fun started/2, Met, New);
+done({leave, Node}, #state{shares = Shares0, managers = Managers} = State) ->
+    {Id, Shares} = atoll_watch_shares:gone(Node, Shares0),
+    _ = [Line ! {take, Node} || #{Id := #manager{line = Line}} <- [Managers], is_pid(Line)],
+    State#state{shares = Shares};
 done({tell, Event}, #state{alarms = Alarms0} = State) ->
     ok = tell(Event, State),
     {Events, Alarms} =
@@ -233,14 +363,12 @@ done({tell, Event}, #state{alarms = Alarms0} = State) ->
             {Gone, Node} when Gone =:= forgotten; Gone =:= removed -> atoll_watch_alarm:forget(Node, now_ms(), Alarms0);
             _ -> {[], Alarms0}
         end,
-    told_alarms(Events, State#state{alarms = Alarms});
-done({compare, Abouts}, #state{alarms = Alarms0} = State) ->
-    {Events, Alarms} = atoll_watch_alarm:compare(Abouts, now_ms(), Alarms0),
-    told_alarms(Events, State#state{alarms = Alarms});
-done({ask, Node}, #state{asking = Asking, answer = Ms} = State) ->
-    Self = self(),
-    {Pid, Ref} = spawn_monitor(fun() -> exit({sampled, atoll_watch_node:sample(Node, Self, Ms)}) end),
-    State#state{asking = Asking#{Ref => {Pid, Node}}}.
+    told_alarms(Events, State#state{alarms = Alarms}).
+
+%% All nodes side by side, once in a period.
+compared(#state{core = Core, alarms = Alarms0} = State) ->
+    {Events, Alarms} = atoll_watch_alarm:compare(atoll_watch_core:abouts(Core), now_ms(), Alarms0),
+    told_alarms(Events, State#state{alarms = Alarms}).
 
 tell(Event, #state{subscribers = Subscribers}) ->
     Self = self(),
@@ -255,6 +383,8 @@ by_people({error, _} = Error, State) -> {reply, Error, State}.
 
 %% People read it beside what else happened then.
 now_ms() -> erlang:system_time(millisecond).
+
+now_monotonic() -> erlang:monotonic_time(millisecond).
 
 told_turns(#state{awaiting = Awaiting, core = Core} = State) ->
     Turns = atoll_watch_core:turns(Core),

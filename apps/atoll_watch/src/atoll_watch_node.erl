@@ -8,7 +8,7 @@
 -export_type([failure/0]).
 
 -type failure() ::
-    %% There is no connection, and none could be made.
+    %% There is no connection, and none could be made; or it is cut.
     down
     %% There is a connection, and no answer within the time.
     | silent
@@ -18,6 +18,10 @@
 -define(AGENT, atoll_watch_agent).
 %% Another agent may go while this one is put there.
 -define(TRIES, 5).
+-define(IPPROTO_TCP, 6).
+-define(TCP_INFO, 11).
+%% That takes more than a second.
+-define(SENT_AGAIN, 3).
 
 %% @doc What a node says, and how many milliseconds that took.
 -spec sample(node(), Watcher :: pid(), timeout()) -> {ok, atoll_watch_agent:sample(), number()} | {error, failure()}.
@@ -99,10 +103,25 @@ not_loaded(Node, Reason) ->
     {refused, io_lib:format("~ts cannot be watched: it does not take the agent: ~0tP.", [Node, Reason, 10])}.
 
 late(Node) ->
-    case lists:member(Node, nodes(connected)) of
-        true -> silent;
+    case lists:keyfind(Node, 1, erlang:system_info(dist_ctrl)) of
+        {_, Controller} ->
+            case is_cut(Controller) of
+                %% TCP waits twice as long each time: a new connection is there sooner once packets come through again.
+                true -> _ = erlang:disconnect_node(Node), down;
+                false -> silent
+            end;
         false -> down
     end.
+
+%% Whether even the other machine does not acknowledge what it was sent, and sent again: `tcpi_retransmits' of Linux. Other
+%% systems do not say.
+is_cut(Port) when is_port(Port) ->
+    case inet:getopts(Port, [{raw, ?IPPROTO_TCP, ?TCP_INFO, 3}]) of
+        {ok, [{raw, _, _, <<_State, _Congestion, Again>>}]} -> Again >= ?SENT_AGAIN;
+        _ -> false
+    end;
+is_cut(_) ->
+    false.
 
 left(Deadline) -> max(0, Deadline - erlang:monotonic_time(millisecond)).
 

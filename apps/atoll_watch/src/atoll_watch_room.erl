@@ -1,5 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc The whole of a watch that keeps what it sees and answers over HTTP, as a supervisor: the store, who watches, and Yaws.
+%% @doc The whole of a watch that keeps what it sees and answers over HTTP, as a supervisor: the store, who watches
+%% and its managers, and Yaws.
 %% Who watches goes on from what the store has, also when it was started again.
 -module(atoll_watch_room).
 
@@ -12,10 +13,15 @@
 
 -type options() :: #{
     target := atoll_view:target(),
+    %% How many have a VM of their own.
+    managers := auto | pos_integer(),
     store := atoll_watch_store:options(),
     web := atoll_watch_yaws:options(),
     graphite => {inet:ip_address() | string(), inet:port_number()}
 }.
+
+%% It waits for its managers.
+-define(STOP_MS, 10000).
 
 %% @doc Starts it all; if something cannot be started, says why in a sentence.
 -spec start_link(options()) -> {ok, pid()} | {error, {unable, unicode:chardata()}}.
@@ -37,19 +43,19 @@ told_otherwise(_, []) -> ignore.
 
 %% @private
 -spec init(options()) -> {ok, {supervisor:sup_flags(), [supervisor:child_spec()]}}.
-init(#{target := Target, store := #{period := Period} = Store, web := Web} = Options) ->
+init(#{target := Target, managers := Managers, store := #{period := Period} = Store, web := Web} = Options) ->
     {ok, {#{strategy => rest_for_one, intensity => 5, period => 60}, [
         #{id => store, start => {atoll_watch_store, start_link, [Store]}},
-        #{id => watch, start => {?MODULE, watch, [Target, Period]}},
+        #{id => watch, start => {?MODULE, watch, [Target, #{managers => Managers, period => Period}]}, shutdown => ?STOP_MS},
         #{id => topology, start => {atoll_watch_topology, start_link, [Target]}},
         #{id => web, start => {atoll_watch_yaws, start_link, [Web]}, type => supervisor}
         | [#{id => graphite, start => {atoll_watch_graphite_link, start_link, [#{to => To, period => Period}]}} || #{graphite := To} <- [Options]]
     ]}}.
 
 %% @private
--spec watch(atoll_view:target(), pos_integer()) -> {ok, pid()} | {error, {unable, unicode:chardata()}}.
-watch(Target, Period) ->
-    case atoll_watch:start_link(Target, (atoll_watch_store:restored())#{period => Period}) of
+-spec watch(atoll_view:target(), atoll_watch:options()) -> {ok, pid()} | {error, {unable, unicode:chardata()}}.
+watch(Target, Options) ->
+    case atoll_watch:start_link(Target, maps:merge(atoll_watch_store:restored(), Options)) of
         {ok, Watch} ->
             ok = atoll_watch_store:watching(Watch),
             {ok, Watch};

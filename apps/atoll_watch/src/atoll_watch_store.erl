@@ -356,6 +356,8 @@ happened({state, _, unknown, up}, State) ->
     State;
 happened({state, Node, Was, Is}, State) ->
     noted(state, case Is of down -> critical; silent -> major; refused -> warning; _ -> info end, Node, [atom_to_list(Was), " before, ", atom_to_list(Is), " now"], State);
+happened({manager_lost, Id}, State) ->
+    noted(watch, minor, none, ["manager ", integer_to_list(Id), " was lost, and another one takes its place"], State);
 happened({restarted, Node}, State) ->
     noted(restarted, minor, Node, "started again", State);
 happened({said, Node, Log}, State) ->

@@ -1,7 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc How the nodes of a cluster are connected: groups, gateways, links and circuits where Atoll runs, and plain connections
 %% elsewhere, as {@link atoll_view} asks for them. A process that answers with what it found at most ten seconds ago, and
-%% asks the nodes when somebody asks it, for all who ask meanwhile once.
+%% asks the nodes when somebody asks it, for all who ask meanwhile once. It is connected with them for as long as that takes: their
+%% managers are in other VMs.
 -module(atoll_watch_topology).
 
 -behaviour(gen_server).
@@ -92,11 +93,13 @@ found(Target) ->
     case atoll_view:open(Target) of
         {ok, View} ->
             #{links := Links, silent := Silent} = atoll_view:links(View),
-            Known = #{at => erlang:system_time(millisecond), links => Links, silent => Silent, atoll => atoll_view:running(View) =/= [], groups => [], free => []},
-            case Known of
-                #{atoll := true} -> #{groups := Groups, free := Free} = atoll_view:groups(View), {ok, Known#{groups := Groups, free := Free}};
-                #{atoll := false} -> {ok, Known}
-            end;
+            Known0 = #{at => erlang:system_time(millisecond), links => Links, silent => Silent, atoll => atoll_view:running(View) =/= [], groups => [], free => []},
+            Known = case Known0 of
+                #{atoll := true} -> #{groups := Groups, free := Free} = atoll_view:groups(View), Known0#{groups := Groups, free := Free};
+                #{atoll := false} -> Known0
+            end,
+            ok = atoll_view:close(View),
+            {ok, Known};
         {error, _} = Error ->
             Error
     end.

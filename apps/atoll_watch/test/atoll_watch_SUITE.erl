@@ -194,19 +194,21 @@ what_is_wrong_between_nodes_is_one_alarm_for_each_cause(Config) ->
          {ok, odd, Code} = compile:forms([{attribute, 1, module, odd}, {attribute, 1, export, [{f, 0}]}, {function, 1, f, 0, [{clause, 1, [], [], [{integer, 1, Version}]}]}]),
          {module, odd} = call(Peer, code, load_binary, [odd, "odd", Code])
      end || {Peer, Version} <- lists:zip(Mesh, [1, 1, 2])],
-    Cookie = fun(Of) -> [true = call(Peer, erlang, set_cookie, [Other, Of]) || {Peer, Other} <- [{Second, C}, {Third, B}]] end,
-    _ = Cookie(nobody_has_this),
+    Cookies = fun(Each) -> [true = call(Peer, erlang, set_cookie, [Other, Of]) || {Peer, Other, Of} <- lists:zip3([Second, Third], [C, B], Each)] end,
+    %% Neither lets the other in.
+    _ = Cookies([one_of_them, another]),
     _ = call(Second, erlang, disconnect_node, [C]),
     watching(A, Config, fun(Watch) ->
         ok = atoll_watch:subscribe(Watch),
         [ok = heard({raised, Rule, Node}, Watch) || {Rule, Node} <- [{flags, B}, {module_versions, C}, {partition, lists:min([B, C])}]],
-        Alarms = atoll_watch:alarms(Watch),
+        %% On a busy machine a node may be silent for a while as well.
+        Alarms = [Alarm || #{rule := Rule} = Alarm <- atoll_watch:alarms(Watch), Rule =/= node_silent],
         ?assertEqual([flags, module_versions, partition], lists:sort([Rule || #{rule := Rule} <- Alarms])),
         #{partition := Cut, flags := Flags, module_versions := Module} = maps:from_list([{Rule, Alarm} || #{rule := Rule} = Alarm <- Alarms]),
         ?assertEqual(lists:sort([B, C]), lists:sort(maps:get(nodes, Cut))),
         ?assertMatch(#{instance := net_ticktime, nodes := [B], information := <<"60 on ", _/binary>>}, Flags),
         ?assertMatch(#{instance := <<"odd">>, nodes := [C], value := 2}, Module),
-        _ = Cookie(list_to_atom(atoll_watch_peers:cookie())),
+        _ = Cookies([list_to_atom(atoll_watch_peers:cookie()) || _ <- [1, 2]]),
         true = call(Second, net_kernel, connect_node, [C]),
         ok = heard({cleared, partition, lists:min([B, C])}, Watch)
     end),

@@ -6,7 +6,7 @@
 -behaviour(supervisor).
 
 -export([init/1]).
--export([start/1, stop/1, watched/1, restarted/2, watcher/0, call/4, call/5, kill/1, known/1, await/2, cookie/0]).
+-export([start/1, stop/1, watched/1, watched/2, restarted/2, watcher/0, watcher/1, watch/2, call/4, call/5, kill/1, known/1, await/2, cookie/0]).
 
 -export_type([peer/0]).
 
@@ -40,8 +40,12 @@ stop(Holder) ->
 
 %% @doc A node without anything of ours.
 -spec watched(Args :: [string()]) -> peer().
-watched(Args) ->
-    Started = new(peer:random_name(), Args),
+watched(Args) -> watched(Args, here()).
+
+%% @doc And elsewhere.
+-spec watched(Args :: [string()], atoll_cluster_driver:host()) -> peer().
+watched(Args, Host) ->
+    Started = new(peer:random_name(), Args, Host),
     non_existing = call(Started, code, which, [atoll_watch_agent]),
     Started.
 
@@ -49,21 +53,43 @@ watched(Args) ->
 -spec restarted(peer(), Args :: [string()]) -> peer().
 restarted({_, Node}, Args) ->
     [Name, _] = string:split(atom_to_list(Node), "@"),
-    new(Name, Args).
+    new(Name, Args, here()).
 
 %% @doc A hidden node with the room.
 -spec watcher() -> peer().
-watcher() ->
+watcher() -> watcher(here()).
+
+%% @doc And elsewhere.
+-spec watcher(atoll_cluster_driver:host()) -> peer().
+watcher(Host) ->
     Paths = lists:append([["-pa", filename:dirname(code:which(M))] || M <- [atoll_watch_node, atoll_view, atoll_cluster, atoll, ?MODULE]]),
-    new(peer:random_name(), ["-hidden" | Paths]).
+    new(peer:random_name(), ["-hidden" | Paths], Host).
+
+%% @doc Has this VM, which is such a node, watch a cluster until it ends, by a process that has the name of this module.
+-spec watch(atoll_view:target(), atoll_watch:options()) -> ok.
+watch(Target, Options) ->
+    Self = self(),
+    {Pid, Ref} = spawn_monitor(fun() ->
+        {ok, Watch} = atoll_watch:start_link(Target, Options),
+        true = register(?MODULE, Watch),
+        Self ! {self(), watching},
+        receive never -> ok end
+    end),
+    receive
+        {Pid, watching} -> ok;
+        {'DOWN', Ref, process, Pid, Reason} -> error(Reason)
+    end.
 
 %% @private A supervisor of one child.
 -spec init(supervisor:child_spec()) -> {ok, {supervisor:sup_flags(), [supervisor:child_spec()]}}.
 init(Child) -> {ok, {#{}, [Child]}}.
 
-new(Name, Args) ->
+here() -> #{address => {127, 0, 0, 1}, wrap => []}.
+
+new(Name, Args, #{address := Address, wrap := Wrap}) ->
+    [Program | Before] = Wrap ++ [os:find_executable("erl")],
     {ok, Peer, Node} = peer:start_link(#{
-        name => Name, host => "127.0.0.1", longnames => true, connection => standard_io, wait_boot => ?LATE_MS,
+        name => Name, host => inet:ntoa(Address), exec => {os:find_executable(Program), Before}, longnames => true, connection => standard_io, wait_boot => ?LATE_MS,
         args => ["-setcookie", ?COOKIE | Args], env => [{"ERL_LIBS", ""}, {"ERL_FLAGS", ""}, {"ERL_AFLAGS", ""}, {"ERL_ZFLAGS", ""}]
     }),
     {Peer, Node}.

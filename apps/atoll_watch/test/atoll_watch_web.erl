@@ -2,12 +2,28 @@
 %% A client for the suites that writes requests as they are told, and a reader of the schemas of priv/openapi.json.
 -module(atoll_watch_web).
 
--export([ask/3, ask/4, get/2, raw/2, bearer/1, line/1, valid/3]).
+-export([started/6, free_port/0, ask/3, ask/4, get/2, raw/2, bearer/1, line/1, valid/3]).
 
 -define(LATE_MS, 30000).
 
 -type watch() :: #{port := inet:port_number(), token := binary(), atom() => term()}.
 -type answer() :: {Status :: integer(), [{binary(), binary()}], Body :: none | binary() | term()}.
+
+%% @doc Starts `bin/atoll watch', and waits until it answers.
+-spec started(file:filename(), node(), Cookie :: file:filename(), Data :: file:filename(), inet:port_number(), [string()]) -> watch().
+started(Dir, Node, Cookie, Data, Port, More) ->
+    Program = atoll_cli_os:start(Dir, ["watch", "--node", atom_to_list(Node), "--cookie-file", Cookie, "--port", integer_to_list(Port), "--data", Data | More]),
+    Said = atoll_cli_os:await_line(Program, stdout, <<"Ctrl-C ends it">>),
+    {ok, Token} = file:read_file(filename:join(Data, "token")),
+    #{program => Program, port => Port, token => string:trim(Token), data => Data, said => Said}.
+
+%% @doc A port that nobody listens at.
+-spec free_port() -> inet:port_number().
+free_port() ->
+    {ok, Socket} = gen_tcp:listen(0, [{ip, {127, 0, 0, 1}}]),
+    {ok, Port} = inet:port(Socket),
+    ok = gen_tcp:close(Socket),
+    Port.
 
 %% @doc Asks with the token.
 -spec get(iodata(), watch()) -> answer().

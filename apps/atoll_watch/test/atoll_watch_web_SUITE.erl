@@ -24,9 +24,10 @@
 ]).
 
 -import(atoll_watch_peers, [call/4, await/2]).
--import(atoll_watch_web, [ask/3, ask/4, get/2, raw/2, valid/3]).
+-import(atoll_watch_web, [started/6, free_port/0, ask/3, ask/4, get/2, raw/2, valid/3]).
 
 -define(PERIOD_MS, 500).
+-define(PERIOD, ["--period", "0.5"]).
 -define(LATE_MS, 30000).
 -define(IDLE, 1000).
 
@@ -52,7 +53,7 @@ init_per_suite(Config) ->
                 {ok, Port} = inet:port(Listener),
                 [{_, First}, Second] = Both = [atoll_watch_peers:watched(["-connect_all", "false"]) || _ <- [1, 2]],
                 true = call(Second, net_kernel, connect_node, [First]),
-                {Both, started(Dir, First, Cookie, filename:join(Dir, "data"), free_port(), ["--graphite", "127.0.0.1:" ++ integer_to_list(Port)]), Listener}
+                {Both, started(Dir, First, Cookie, filename:join(Dir, "data"), free_port(), ?PERIOD ++ ["--graphite", "127.0.0.1:" ++ integer_to_list(Port)]), Listener}
             end),
             Started = [{graphite, Graphite}, {holder, Holder}, {peers, Peers}, {dir, Dir}, {cookie, Cookie}, {watch, Watch} | Config],
             _ = await(fun() -> states(Started) end, fun(Is) -> Is =:= lists:sort([{name(A), <<"up">>}, {name(B), <<"up">>}]) end),
@@ -66,18 +67,6 @@ end_per_suite(Config) ->
     [false = await(fun() -> call(Peer, erlang, module_loaded, [atoll_watch_agent]) end, fun(Is) -> not Is end) || Peer <- peers(Config)],
     ok = atoll_watch_peers:stop(proplists:get_value(holder, Config)),
     atoll_cli_os:remove_dir(proplists:get_value(dir, Config)).
-
-free_port() ->
-    {ok, Socket} = gen_tcp:listen(0, [{ip, {127, 0, 0, 1}}]),
-    {ok, Port} = inet:port(Socket),
-    ok = gen_tcp:close(Socket),
-    Port.
-
-started(Dir, Node, Cookie, Data, Port, More) ->
-    Program = atoll_cli_os:start(Dir, ["watch", "--node", atom_to_list(Node), "--cookie-file", Cookie, "--port", integer_to_list(Port), "--data", Data, "--period", "0.5" | More]),
-    Said = atoll_cli_os:await_line(Program, stdout, <<"Ctrl-C ends it">>),
-    {ok, Token} = file:read_file(filename:join(Data, "token")),
-    #{program => Program, port => Port, token => string:trim(Token), data => Data, said => Said}.
 
 watch(Config) -> proplists:get_value(watch, Config).
 peers(Config) -> proplists:get_value(peers, Config).
@@ -257,28 +246,40 @@ a_name_with_a_script_is_only_a_name(Config) ->
     {200, Headers, #{<<"node">> := Name}} = get(["/api/v1/nodes/", uri_string:quote(Name)], Watch),
     ?assertEqual([<<"application/json; charset=utf-8">>, <<"nosniff">>], [proplists:get_value(Key, Headers) || Key <- [<<"content-type">>, <<"x-content-type-options">>]]),
     ?assertMatch({match, _}, re:run(proplists:get_value(<<"content-security-policy">>, Headers), "default-src 'none'; script-src 'self';")),
-    {404, Not, #{<<"error">> := Said}} = get(["/api/v1/nodes/x", uri_string:quote(Name)], Watch),
-    ?assertMatch({match, _}, re:run(Said, "<script>")),
+    {404, Not, #{<<"error">> := Sentence}} = get(["/api/v1/nodes/x", uri_string:quote(Name)], Watch),
+    ?assertMatch({match, _}, re:run(Sentence, "<script>")),
     ?assertEqual(<<"application/json; charset=utf-8">>, proplists:get_value(<<"content-type">>, Not)),
     {200, Plain, Text} = raw(#{method => "GET", path => "/metrics", headers => [atoll_watch_web:bearer(Watch)]}, Watch),
     ?assertMatch({match, _}, re:run(Text, "erlang_node_up\\{node=\"<script>alert\\(1\\)</script>@127.0.0.1\"\\} 0\n")),
     <<"text/plain", _/binary>> = proplists:get_value(<<"content-type">>, Plain),
+    %% What people say of an alarm.
+    #{<<"id">> := Id} = await(fun() -> alarm(<<"node_down">>, Watch) end, fun is_map/1),
+    Said = <<"<img src=x onerror=alert(1)>\r\nevent: alarm\ndata: {}">>,
+    {201, _, #{<<"comments">> := [#{<<"who">> := <<"<b>ann">>, <<"text">> := Said}]}} =
+        ask("POST", ["/api/v1/alarms/", integer_to_binary(Id), "/comments"], {[{who, <<"<b>ann">>}, {text, Said}]}, Watch),
     {204, _, none} = ask("DELETE", ["/api/v1/nodes/", uri_string:quote(Name)], Watch).
 
 pages_have_everything_once(Config) ->
     Watch = watch(Config),
-    All = fun All(Path, Cursor) ->
-        {200, _, #{<<"items">> := Items, <<"next">> := Next}} = get([Path, "?limit=3", [["&cursor=", uri_string:quote(Cursor)] || Cursor =/= none]], Watch),
-        ?assert(length(Items) =< 3),
-        case Next of null -> Items; _ -> Items ++ All(Path, Next) end
+    All = fun All(Path, Limit, Cursor) ->
+        {200, _, #{<<"next">> := Next} = Page} = get([Path, "?limit=", integer_to_list(Limit), [["&cursor=", uri_string:quote(Cursor)] || Cursor =/= none]], Watch),
+        [Items] = [Items || Name <- [<<"items">>, <<"readings">>, <<"series">>], #{Name := Items} <- [Page]],
+        ?assert(length(Items) =< Limit),
+        case Next of null -> Items; _ -> Items ++ All(Path, Limit, Next) end
     end,
     [begin
-         Items = All(Path, none),
+         Items = All(Path, 3, none),
          Keys = [maps:get(Key, Item) || Item <- Items],
          ?assertEqual(lists:usort(Keys), case Order of up -> Keys; down -> lists:reverse(Keys) end),
          {200, _, #{<<"total">> := Total}} = get(Path, Watch),
          ?assert(Total >= length(Items) andalso Items =/= [])
-     end || {Path, Key, Order} <- [{"/api/v1/metrics", <<"name">>, up}, {"/api/v1/nodes", <<"node">>, up}, {"/api/v1/rules", <<"rule">>, up}, {"/api/v1/notifications", <<"id">>, down}]],
+     end || {Path, Key, Order} <- [{"/api/v1/metrics", <<"name">>, up}, {"/api/v1/nodes", <<"node">>, up}, {"/api/v1/rules", <<"rule">>, up}, {"/api/v1/notifications", <<"id">>, down},
+                                   {"/api/v1/families", <<"family">>, up}, {"/api/v1/links", <<"from">>, up}]],
+    [begin
+         Of = [{Metric, Label} || #{<<"metric">> := Metric, <<"label">> := Label} <- All(["/api/v1/nodes/", uri_string:quote(name(hd(peers(Config)))), Part], 25, none)],
+         ?assertEqual({Part, lists:usort(Of)}, {Part, Of}),
+         ?assert(length(Of) > 60)
+     end || Part <- ["/metrics", "/series"]],
     {200, _, #{<<"items">> := Found}} = get("/api/v1/notifications?search=STARTED&kind=watch", Watch),
     ?assertMatch([#{<<"text">> := <<"the watch was started">>, <<"severity">> := <<"info">>}], Found).
 
@@ -379,7 +380,7 @@ a_watch_that_is_killed_goes_on_where_it_was(Config) ->
     Data = filename:join(Dir, "killed"),
     Port = free_port(),
     Others = call(Peer, erlang, nodes, [hidden]),
-    Start = fun() -> started(Dir, A, proplists:get_value(cookie, Config), Data, Port, []) end,
+    Start = fun() -> started(Dir, A, proplists:get_value(cookie, Config), Data, Port, ?PERIOD) end,
     First = Start(),
     [Vm] = call(Peer, erlang, nodes, [hidden]) -- Others,
     Busy = busy(Peer),
@@ -430,7 +431,7 @@ it_speaks_tls(Config) ->
     Pem = filename:join(Dir, "cert.pem"),
     ok = file:write_file(Pem, public_key:pem_encode([{'Certificate', proplists:get_value(cert, Server), not_encrypted}, {KeyType, Key, not_encrypted}])),
     {ok, _} = application:ensure_all_started(ssl),
-    #{port := Port, token := Token, program := Program} = started(Dir, A, proplists:get_value(cookie, Config), filename:join(Dir, "tls"), free_port(), ["--certfile", Pem]),
+    #{port := Port, token := Token, program := Program} = started(Dir, A, proplists:get_value(cookie, Config), filename:join(Dir, "tls"), free_port(), ["--certfile", Pem | ?PERIOD]),
     {ok, Socket} = ssl:connect({127, 0, 0, 1}, Port, [{verify, verify_none}, {active, false}, binary], ?LATE_MS),
     ok = ssl:send(Socket, ["GET /api/v1/cluster HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer ", Token, "\r\nConnection: close\r\n\r\n"]),
     {ok, <<"HTTP/1.1 200 OK\r\n", _/binary>>} = ssl:recv(Socket, 0, ?LATE_MS),

@@ -363,9 +363,8 @@ route(Failed, #state{node = Node, id = Id, there = There, own = Own} = State) ->
             taken([node(), Node], State);
         false ->
             Self = self(),
-            Around = fun(Texts) ->
-                atoll_dist_router:ask(Node, [Name || Text <- Texts, Name <- [shown_name(Text)], is_atom(Name)], Id)
-            end,
+            Ask = atoll_dist_router:asker(Node, Id),
+            Around = fun(Texts) -> Ask([Name || Text <- Texts, Name <- [shown_name(Text)], is_atom(Name)]) end,
             %% As soon as anything here: it is the load that has cost the path, perhaps.
             Asker = spawn_opt(fun() -> Self ! {way, self(), atoll_dist_router:around(Around, Failed)} end, [{priority, max}]),
             {[], State#state{asker = Asker}}

@@ -8,7 +8,7 @@
 %% `no_route'.
 -module(atoll_dist_router).
 
--export([set/1, tell/1, way/2, ask/3, around/2]).
+-export([set/1, tell/1, way/2, ask/3, asker/2, asker/3, around/2]).
 -export([question/3]).
 
 -export_type([way/0, answer/0]).
@@ -52,7 +52,7 @@ way(Node, #{peers := Peers, unrouted := Unrouted}) ->
     case persistent_term:get(?MODULE, none) of
         Name when IsLink; Name =:= none -> link;
         %% Without a salt each time the same, as long as nothing changes.
-        Name -> way_of(answer(Name, Node, #{avoid => [], salt => none}), Unrouted)
+        Name -> way_of(answer(Name, Node, #{avoid => [], salt => none}, ?DEADLINE_MS), Unrouted)
     end.
 
 way_of({ok, [_, _]}, _Unrouted) -> link;
@@ -64,18 +64,32 @@ way_of({error, {_, Said}}, refuse) -> {refused, Said}.
 %% @doc Asks for another way after some were lost.
 -spec ask(node(), Avoid :: [node()], Salt :: term()) -> answer().
 ask(Node, Avoid, Salt) ->
-    case persistent_term:get(?MODULE, none) of
-        none -> nothing("nobody on this node knows ways");
-        Name -> answer(Name, Node, #{avoid => Avoid, salt => Salt})
+    (asker(Node, Salt))(Avoid).
+
+%% @doc A function that asks for ways around these nodes. All that it is asked has one deadline
+%% together, so that who tries several may not wait for each.
+-spec asker(node(), Salt :: term()) -> fun((Avoid :: [node()]) -> answer()).
+asker(Node, Salt) ->
+    asker(Node, Salt, ?DEADLINE_MS).
+
+%% @doc The same with a deadline so many milliseconds from now.
+-spec asker(node(), Salt :: term(), Ms :: pos_integer()) -> fun((Avoid :: [node()]) -> answer()).
+asker(Node, Salt, Ms) ->
+    Until = erlang:monotonic_time(millisecond) + Ms,
+    fun(Avoid) ->
+        case persistent_term:get(?MODULE, none) of
+            none -> nothing("nobody on this node knows ways");
+            Name -> answer(Name, Node, #{avoid => Avoid, salt => Salt}, max(0, Until - erlang:monotonic_time(millisecond)))
+        end
     end.
 
-answer(Name, Node, Options) ->
+answer(Name, Node, Options, Ms) ->
     %% The answer is awaited by a circuit that stands still, perhaps for want of processor time.
     {Pid, Ref} = spawn_opt(?MODULE, question, [Name, Node, Options], [monitor, {priority, max}]),
     receive
         {'DOWN', Ref, process, Pid, {answer, Answer}} -> checked(Answer, Node);
         {'DOWN', Ref, process, Pid, _} -> nothing("who knows the ways has ended")
-    after ?DEADLINE_MS ->
+    after Ms ->
         exit(Pid, kill),
         true = demonitor(Ref, [flush]),
         nothing("who knows the ways does not answer")

@@ -354,12 +354,19 @@ bye() ->
             ok
     end.
 
-%% @doc What gen_server and others call to register `{via, atoll_name, {Group, Name}}'.
+%% @doc What gen_server and others call to register `{via, atoll_name, {Group, Name}}'. They take
+%% `no' alone and say `{already_started, undefined}', also of a group that is mistyped: why it is
+%% not given stands in the log, unless somebody has it.
 -spec register_name({group(), name()}, pid()) -> yes | no.
 register_name({Group, Name}, Pid) ->
     case register(Group, Name, Pid) of
-        yes -> yes;
-        {no, _} -> no
+        yes ->
+            yes;
+        {no, name_or_pid_already_registered} ->
+            no;
+        {no, Reason} ->
+            logger:warning(#{what => name_not_given, group => Group, name => Name, reason => Reason}),
+            no
     end.
 
 %% @doc As unregister/2.

@@ -307,15 +307,20 @@ registered_attributes() ->
 
 %% @doc Gives the process that name in a group of this node. After `yes' every live
 %% member has it. The process is alive, on a member, and has no other name in the group.
+%% No node is in a group whose name is no atom, and what is no pid makes the caller exit, as in `global'.
 -spec register_name(name(), Name :: term(), pid()) -> yes | {no, atoll_name:reason()}.
-register_name(Group, Name, Pid) ->
+register_name(Group, _Name, Pid) when not is_atom(Group), is_pid(Pid) ->
+    {no, cannot_register_in_remote_group};
+register_name(Group, Name, Pid) when is_pid(Pid) ->
     atoll_name:register(Group, Name, Pid).
 
 %% @doc The same for a process outside of Erlang, in a C node for example: the name goes
 %% when this node loses the connection with its node. What has an owner of its own, a
 %% process on a member, is registered as by {@link register_name/3}.
 -spec register_name_external(name(), Name :: term(), pid()) -> yes | {no, atoll_name:reason() | the_name_is_already_used}.
-register_name_external(Group, Name, Pid) ->
+register_name_external(Group, _Name, Pid) when not is_atom(Group), is_pid(Pid) ->
+    {no, cannot_register_in_remote_group};
+register_name_external(Group, Name, Pid) when is_pid(Pid) ->
     case atoll_name:register_external(Group, Name, Pid) of
         {no, name_or_pid_already_registered} -> {no, the_name_is_already_used};
         Answer -> Answer
@@ -324,11 +329,15 @@ register_name_external(Group, Name, Pid) ->
 %% @doc As {@link register_name/3}, whoever has the name now, without a moment at which
 %% nobody has it.
 -spec re_register_name(name(), Name :: term(), pid()) -> yes | {no, atoll_name:reason()}.
-re_register_name(Group, Name, Pid) ->
+re_register_name(Group, _Name, Pid) when not is_atom(Group), is_pid(Pid) ->
+    {no, cannot_re_register_in_remote_group};
+re_register_name(Group, Name, Pid) when is_pid(Pid) ->
     atoll_name:re_register(Group, Name, Pid).
 
 %% @doc Nobody has the name any more, on any live member; also `ok' if nobody had.
 -spec unregister_name(name(), Name :: term()) -> ok | {no, atoll_name:reason()}.
+unregister_name(Group, _Name) when not is_atom(Group) ->
+    {no, cannot_unregister_from_remote_group};
 unregister_name(Group, Name) ->
     atoll_name:unregister(Group, Name).
 

@@ -16,7 +16,7 @@
 %% '''
 -module(atoll_buckets).
 
--export([new/0, find/2, put/3, take/2, fold/3, bucket/2]).
+-export([new/0, find/2, put/3, put/4, take/2, fold/3, bucket/2]).
 -export([mark/3, print/2, root/1, hashes/1, differing/2]).
 
 -export_type([buckets/0, hashes/0, index/0]).
@@ -27,57 +27,74 @@
 %% One number for each bucket, below 2 to the power of 32.
 
 -record(buckets, {
-    maps :: tuple(),
-    hashes :: hashes()
+    %% In 16 groups of 8: a change copies one group, and not all of them.
+    groups :: tuple()
 }).
 
 -opaque buckets() :: #buckets{}.
 
+-type bucket() :: nonempty_improper_list(Hash :: non_neg_integer(), map()).
+
 -define(BUCKETS, 128).
+-define(GROUPS, 16).
+-define(IN_GROUP, 8).
 -define(RANGE, (1 bsl 32)).
 
 %% @doc Nothing.
 -spec new() -> buckets().
 new() ->
-    #buckets{maps = erlang:make_tuple(?BUCKETS, #{}), hashes = erlang:make_tuple(?BUCKETS, 0)}.
+    #buckets{groups = erlang:make_tuple(?GROUPS, erlang:make_tuple(?IN_GROUP, [0 | #{}]))}.
 
 %% @doc What stands under this key.
 -spec find(Key :: term(), buckets()) -> {ok, Value :: term()} | error.
-find(Key, #buckets{maps = Maps}) ->
-    maps:find(Key, element(index(Key), Maps)).
+find(Key, Buckets) ->
+    [_ | Map] = get(index(Key), Buckets),
+    case Map of
+        #{Key := Value} -> {ok, Value};
+        #{} -> error
+    end.
 
 %% @doc Puts a value under a key, in the place of the one that is there.
 -spec put(Key :: term(), Value :: term(), buckets()) -> buckets().
-put(Key, Value, #buckets{maps = Maps} = Buckets) ->
+put(Key, Value, Buckets) ->
     Index = index(Key),
-    Map = element(Index, Maps),
-    Buckets#buckets{maps = setelement(Index, Maps, Map#{Key => Value})}.
+    [Hash | Map] = get(Index, Buckets),
+    set(Index, [Hash | Map#{Key => Value}], Buckets).
+
+%% @doc The same, and puts a mark on the key, or takes it off.
+-spec put(Key :: term(), Value :: term(), Mark :: term(), buckets()) -> buckets().
+put(Key, Value, Mark, Buckets) ->
+    Index = index(Key),
+    [Hash | Map] = get(Index, Buckets),
+    set(Index, [Hash bxor print(Key, Mark) | Map#{Key => Value}], Buckets).
 
 %% @doc Takes a key away.
 -spec take(Key :: term(), buckets()) -> {Value :: term(), buckets()} | error.
-take(Key, #buckets{maps = Maps} = Buckets) ->
+take(Key, Buckets) ->
     Index = index(Key),
-    case maps:take(Key, element(Index, Maps)) of
-        {Value, Map} -> {Value, Buckets#buckets{maps = setelement(Index, Maps, Map)}};
+    [Hash | Map0] = get(Index, Buckets),
+    case maps:take(Key, Map0) of
+        {Value, Map} -> {Value, set(Index, [Hash | Map], Buckets)};
         error -> error
     end.
 
 %% @doc Goes through all of it, in no order that means something.
 -spec fold(fun((Key :: term(), Value :: term(), Acc) -> Acc), Acc, buckets()) -> Acc.
-fold(Fun, Acc0, #buckets{maps = Maps}) ->
-    lists:foldl(fun(Map, Acc) -> maps:fold(Fun, Acc, Map) end, Acc0, tuple_to_list(Maps)).
+fold(Fun, Acc0, Buckets) ->
+    lists:foldl(fun([_ | Map], Acc) -> maps:fold(Fun, Acc, Map) end, Acc0, all(Buckets)).
 
 %% @doc What stands in a bucket, in the order of the keys.
 -spec bucket(index(), buckets()) -> [{Key :: term(), Value :: term()}].
-bucket(Index, #buckets{maps = Maps}) ->
-    lists:sort(maps:to_list(element(Index, Maps))).
+bucket(Index, Buckets) ->
+    [_ | Map] = get(Index, Buckets),
+    lists:sort(maps:to_list(Map)).
 
 %% @doc Puts a mark on a key, or takes it off.
 -spec mark(Key :: term(), Mark :: term(), buckets()) -> buckets().
-mark(Key, Mark, #buckets{hashes = Hashes} = Buckets) ->
+mark(Key, Mark, Buckets) ->
     Index = index(Key),
-    Hash = element(Index, Hashes) bxor print(Key, Mark),
-    Buckets#buckets{hashes = setelement(Index, Hashes, Hash)}.
+    [Hash | Map] = get(Index, Buckets),
+    set(Index, [Hash bxor print(Key, Mark) | Map], Buckets).
 
 %% @doc The number that a mark counts as.
 -spec print(Key :: term(), Mark :: term()) -> non_neg_integer().
@@ -86,18 +103,34 @@ print(Key, Mark) ->
 
 %% @doc Equal for the same marks, and hardly ever for others.
 -spec root(buckets()) -> non_neg_integer().
-root(#buckets{hashes = Hashes}) ->
-    erlang:phash2(Hashes, ?RANGE).
+root(Buckets) ->
+    erlang:phash2(hashes(Buckets), ?RANGE).
 
 %% @doc What stands for each bucket.
 -spec hashes(buckets()) -> hashes().
-hashes(#buckets{hashes = Hashes}) ->
-    Hashes.
+hashes(Buckets) ->
+    list_to_tuple([Hash || [Hash | _] <- all(Buckets)]).
 
 %% @doc The buckets that differ from somebody else's.
 -spec differing(hashes(), buckets()) -> [index()].
-differing(Theirs, #buckets{hashes = Hashes}) ->
+differing(Theirs, Buckets) ->
+    Hashes = hashes(Buckets),
     [I || I <- lists:seq(1, ?BUCKETS), element(I, Theirs) =/= element(I, Hashes)].
 
 index(Key) ->
     erlang:phash2(Key, ?BUCKETS) + 1.
+
+-spec get(index(), buckets()) -> bucket().
+get(Index, #buckets{groups = Groups}) ->
+    element((Index - 1) rem ?IN_GROUP + 1, element((Index - 1) div ?IN_GROUP + 1, Groups)).
+
+-spec set(index(), bucket(), buckets()) -> buckets().
+set(Index, Bucket, #buckets{groups = Groups}) ->
+    Number = (Index - 1) div ?IN_GROUP + 1,
+    Group = setelement((Index - 1) rem ?IN_GROUP + 1, element(Number, Groups), Bucket),
+    #buckets{groups = setelement(Number, Groups, Group)}.
+
+%% In the order of their numbers.
+-spec all(buckets()) -> [bucket()].
+all(#buckets{groups = Groups}) ->
+    [Bucket || Group <- tuple_to_list(Groups), Bucket <- tuple_to_list(Group)].

@@ -3,7 +3,7 @@
 %% nodes something is done with it, and what is shown of that.
 -module(atoll_view_cli_group).
 
--export([options/1, at/0, group_name/1, member/4, show/4]).
+-export([options/1, at/0, group_name/1, nodes/2, member/4, show/4]).
 
 %% An operation on a group bounds itself, and sooner.
 -define(OPERATION_MS, 60000).
@@ -24,6 +24,20 @@ group_name(Text) when Text =:= []; length(Text) > 255 ->
     {error, "GROUP must have one letter at least and 255 at most"};
 group_name(Text) ->
     {ok, list_to_atom(Text)}.
+
+%% @doc The nodes that were typed, for a group to be made of them: on one that is known not to run
+%% the application atoll none can be.
+-spec nodes([string()], atoll_view:view()) -> {ok, [node()]} | {usage | unable, unicode:chardata()}.
+nodes(Typed, View) ->
+    case atoll_view_cli_where:named(Typed, View) of
+        {ok, Nodes} ->
+            case [Node || Node <- Nodes, lists:member(Node, atoll_view:without(View))] of
+                [] -> {ok, Nodes};
+                Without -> {unable, ["atoll does not run on ", lists:join(", ", [atom_to_list(Node) || Node <- Without])]}
+            end;
+        {error, Sentence} ->
+            {usage, Sentence}
+    end.
 
 %% @doc A node in the group of that name that is none of these, to do something with
 %% the group from, and all its members.

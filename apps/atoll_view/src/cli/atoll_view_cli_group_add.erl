@@ -25,11 +25,7 @@ run(Values, [Typed | Nodes]) ->
     end.
 
 add(Group, Typed, View, Values) ->
-    case {atoll_view_cli_where:named(Typed, View), atoll_view_cli_group:member(Group, [], View, Values)} of
-        {{error, Sentence}, _} ->
-            {usage, Sentence};
-        {_, {error, Sentence}} ->
-            {unable, Sentence};
+    case {atoll_view_cli_group:nodes(Typed, View), atoll_view_cli_group:member(Group, [], View, Values)} of
         {{ok, Nodes}, {ok, Node, Members}} ->
             New = Nodes -- Members,
             Facts = fun({ok, _, Answered}) ->
@@ -37,7 +33,11 @@ add(Group, Typed, View, Values) ->
                 Added = [N || N <- Answered, lists:member(N, New)],
                 {[{nodes, lists:usort(Members ++ Added)}, {added, Added}, {left_out, New -- Added}], wrong(New -- Added)}
             end,
-            atoll_view_cli_group:show({Node, add_nodes, [Group, Nodes]}, Group, Facts, Values)
+            atoll_view_cli_group:show({Node, add_nodes, [Group, Nodes]}, Group, Facts, Values);
+        {{ok, _}, {error, Sentence}} ->
+            {unable, Sentence};
+        {Wrong, _} ->
+            Wrong
     end.
 
 wrong([]) -> none;

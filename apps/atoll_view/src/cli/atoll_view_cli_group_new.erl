@@ -25,7 +25,7 @@ run(Values, [Typed | Nodes]) ->
     end.
 
 make(Group, Typed, View, Values) ->
-    case atoll_view_cli_where:named(Typed, View) of
+    case atoll_view_cli_group:nodes(Typed, View) of
         {ok, [First | _] = Nodes} ->
             %% A node that is down cannot be the one that makes it.
             Maker = hd([Node || Node <- atoll_view:running(View), lists:member(Node, Nodes)] ++ [First]),
@@ -34,8 +34,8 @@ make(Group, Typed, View, Values) ->
                 {[{nodes, Members}, {left_out, LeftOut}], wrong(LeftOut)}
             end,
             atoll_view_cli_group:show({Maker, new_s_group, [Group, Nodes]}, Group, Facts, Values);
-        {error, Sentence} ->
-            {usage, Sentence}
+        Wrong ->
+            Wrong
     end.
 
 wrong([]) -> none;

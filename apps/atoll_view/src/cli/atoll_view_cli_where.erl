@@ -53,22 +53,28 @@ is_given(Values) ->
             (all, atoll_cli_options:values()) -> {ok, atoll_view:target() | all} | wrong().
 target(_Kind, #{cluster := _, node := _}) ->
     {usage, "--cluster and --node both say which cluster: not both"};
-target(_Kind, #{cluster := Name}) ->
-    called(Name);
+target(_Kind, #{cluster := Name} = Values) ->
+    case of_a_node(Values) of
+        [] -> called(Name);
+        [Key | _] -> {usage, [atoll_cli_options:flag(Key), " is for --node; the cluster ", Name, " is reached as it was named"]}
+    end;
 target(_Kind, #{node := Typed} = Values) ->
     {ok, of_node(Typed, maps:merge(environment(), Values))};
 target(Kind, Values) ->
-    case {maps:with([cookie_file, tls_options_file], Values), environment()} of
+    case {of_a_node(Values), environment()} of
         {_, #{node := Typed} = Environment} ->
             case node_names(Typed) of
                 {ok, _} -> {ok, of_node(Typed, maps:merge(Environment, Values))};
                 {error, Must} -> {usage, ["ATOLL_NODE ", Must, ", not \"", Typed, $"]}
             end;
-        {Given, _} when map_size(Given) > 0 ->
-            {usage, [atoll_cli_options:flag(hd(maps:keys(Given))), " is for --node, which is missing"]};
-        _ ->
+        {[Key | _], _} ->
+            {usage, [atoll_cli_options:flag(Key), " is for --node, which is missing"]};
+        {[], _} ->
             unsaid(Kind)
     end.
+
+%% What was typed that says how a node is reached.
+of_a_node(Values) -> maps:keys(maps:with([cookie_file, tls_options_file], Values)).
 
 called(Name) ->
     case atoll_view_context:find(Name) of
@@ -151,7 +157,7 @@ named(Typed, View) ->
             Near =
                 case atoll_cli_nearest:of_words(Text, Short) of
                     {ok, Word} -> ["; did you mean ", Word, "?"];
-                    none -> ""
+                    none -> [", or no other of its nodes is connected with it" || lists:member($@, Text)]
                 end,
             {error, ["the cluster has no node ", Text, Near]};
         {[], [{Text, Several} | _]} ->

@@ -21,6 +21,7 @@ options() ->
         atoll_watch_cli:period("5"),
         atoll_watch_cli:rules(rules),
         #{name => graphite, value => "HOST:PORT", read => fun atoll_watch_graphite_link:address/1, help => "send all metrics to a Graphite server, once in a period"},
+        #{name => managers, value => "N", read => atoll_cli_read:whole(1, 100), help => "how many programs ask the nodes, each its share (one for each 100 nodes unless told)"},
         #{name => certfile, value => "FILE", is_read => true, help => "a certificate: the watch is spoken with over TLS"},
         #{name => keyfile, value => "FILE", is_read => true, help => "with --certfile, the file that its key is in, if it is another one"}
     ].
@@ -36,7 +37,7 @@ operands() -> [].
 
 -spec examples() -> [string()].
 examples() ->
-    ["atoll watch", "atoll watch -c reef --port 9090", "atoll watch --node shop@10.0.0.7 --cookie-file prod.cookie --data watched", "atoll watch --rules shop.rules"].
+    ["atoll watch", "atoll watch -c reef --port 9090 --managers 2", "atoll watch --node shop@10.0.0.7 --cookie-file prod.cookie --data watched", "atoll watch --rules shop.rules"].
 
 -spec more() -> unicode:chardata().
 more() -> "The first time it prints a link with a token, which the data directory keeps; Ctrl-C ends it. docs/watch.md says what it answers".
@@ -87,6 +88,7 @@ watching(Target, #{port := Port, listen := Listen} = Values, Rules) ->
             _ = process_flag(trap_exit, true),
             Started = atoll_watch_room:start_link((maps:with([graphite], Values))#{
                 target => Target,
+                managers => maps:get(managers, Values, auto),
                 store => #{dir => Dir, name => Name, period => maps:get(period, Values, ?PERIOD_MS), rules => Rules},
                 web => (maps:with([certfile, keyfile], Values))#{listen => Listen, port => Port, dir => Dir, http => Http}
             }),

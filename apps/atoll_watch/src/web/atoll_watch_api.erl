@@ -74,15 +74,17 @@ reads(Answer) -> [{<<"GET">>, Answer}].
 
 routes([<<"cluster">>], Request) -> reads(fun() -> _ = query(Request, []), {ok, 200, atoll_watch_json:cluster()} end);
 routes([<<"topology">>], Request) -> reads(fun() -> _ = query(Request, []), topology() end);
+routes([<<"families">>], Request) -> reads(fun() -> families(Request) end);
+routes([<<"links">>], Request) -> reads(fun() -> links(Request) end);
 routes([<<"nodes">>], Request) -> [{<<"GET">>, fun() -> nodes(Request) end}, {<<"POST">>, fun() -> add(Request) end}];
 routes([<<"nodes">>, Name], Request) ->
     [{<<"GET">>, fun() -> _ = query(Request, []), {ok, 200, atoll_watch_json:node(row(Name))} end}, {<<"DELETE">>, fun() -> remove(Name, Request) end}];
 routes([<<"nodes">>, Name, <<"metrics">>], Request) -> reads(fun() -> readings(Name, Request) end);
 routes([<<"nodes">>, Name, <<"series">>], Request) ->
     reads(fun() ->
-        _ = query(Request, []),
-        Names = atoll_watch_series:names(atoll_watch_store:series_dir(), known(Name)),
-        {ok, 200, {[{node, Name}, {series, [{[{metric, Metric}, {label, atoll_watch_json:null(Label)}]} || {Metric, Label} <- Names]}]}}
+        Asked = query(Request, page()),
+        Names = lists:sort(atoll_watch_series:names(atoll_watch_store:series_dir(), known(Name))),
+        with(series, {[{node, Name}]}, paged(asc, [{key(Metric, Label), {[{metric, Metric}, {label, atoll_watch_json:null(Label)}]}} || {Metric, Label} <- Names], Asked))
     end);
 routes([<<"nodes">>, Name, <<"processes">>], Request) -> reads(fun() -> processes(Name, Request) end);
 routes([<<"nodes">>, Name, <<"processes">>, Pid], Request) ->
@@ -97,6 +99,7 @@ routes([<<"nodes">>, Name, <<"supervision">>], Request) ->
         #{root := Root} = query(Request, [{root, {text, none}}]),
         {ok, 200, of_node(Name, explored(Name, {supervision, case Root of none -> top; _ -> named(Root) end}))}
     end);
+routes([<<"managers">>], Request) -> reads(fun() -> _ = query(Request, []), {ok, 200, {[{items, [atoll_watch_json:manager(Is) || Is <- atoll_watch:managers(atoll_watch_store:watch())]}]}} end);
 routes([<<"metrics">>], Request) -> reads(fun() -> paged(asc, [{Name, atoll_watch_json:metric(Metric)} || {Name, Metric} <- metrics()], query(Request, page())) end);
 routes([<<"rules">>], Request) -> reads(fun() -> paged(asc, lists:sort([{atom_to_binary(Id), atoll_watch_json:rule(Rule)} || #{id := Id} = Rule <- atoll_watch_store:rules()]), query(Request, page())) end);
 routes([<<"series">>], Request) -> reads(fun() -> series(Request) end);
@@ -228,6 +231,14 @@ place(Order, Cursor) ->
 -spec not_one() -> no_return().
 not_one() -> wrong("The cursor is none that was given here.").
 
+%% A page that is a part of an object, where its items have a name of their own.
+with(Items, {Pairs}, {ok, 200, {[{items, Page} | More]}}) -> {ok, 200, {Pairs ++ [{Items, Page} | More]}}.
+
+key(Name, Label) -> <<(key(Name))/binary, 0, (key(Label))/binary>>.
+
+key(Atom) when is_atom(Atom) -> atom_to_binary(Atom);
+key(Text) -> unicode:characters_to_binary(Text).
+
 %% Nodes. No atom is made of what somebody asks for, unless he adds a node.
 
 known(Name) ->
@@ -245,16 +256,21 @@ row(Name) ->
     Row.
 
 nodes(Request) ->
-    #{state := State, search := Search} = Asked = query(Request, page() ++ [{state, {one_of, [<<"unknown">>, <<"up">>, <<"silent">>, <<"down">>, <<"refused">>], none}}, {search, {text, none}}]),
+    #{state := State, search := Search, family := Family} = Asked =
+        query(Request, page() ++ [{state, {one_of, [<<"unknown">>, <<"up">>, <<"silent">>, <<"down">>, <<"refused">>], none}}, {search, {text, none}}, {family, {text, none}}]),
     Rows = lists:keysort(1, [
         {Name, Row}
      || #{node := Node, state := Is} = Row <- atoll_watch_store:nodes(), State =:= none orelse atom_to_binary(Is) =:= State,
-        Name <- [atom_to_binary(Node)], Search =:= none orelse has(Search, Name)
+        Name <- [atom_to_binary(Node)], Search =:= none orelse has(Search, Name), Family =:= none orelse atoll_watch_family:of_node(Node) =:= Family
     ]),
     Alarms = atoll_watch_json:alarms_by_node(),
     case paged(asc, Rows, Asked) of
         {ok, 200, {[{items, Chosen} | More]}} -> {ok, 200, {[{items, [atoll_watch_json:node(Row, Alarms) || Row <- Chosen]} | More]}}
     end.
+
+families(Request) ->
+    Asked = query(Request, page()),
+    paged(asc, [{Name, atoll_watch_json:family(Family)} || #{name := Name} = Family <- atoll_watch_family:all(atoll_watch_store:nodes(), atoll_watch_json:alarms_by_node())], Asked).
 
 has(Part, Text) -> string:find(string:lowercase(Text), string:lowercase(Part)) =/= nomatch.
 
@@ -292,11 +308,13 @@ logged(#{peer := Peer}, Format, Args) ->
     logger:notice("atoll watch: ~ts " ++ Format, [Peer | Args]).
 
 readings(Name, Request) ->
-    #{metric := Metrics} = query(Request, [{metric, texts}]),
+    #{metric := Metrics} = Asked = query(Request, [{metric, texts}, {limit, {whole, 1, 1000, 1000}}, {cursor, {text, none}}]),
     Node = known(Name),
     _ = [metric(Metric) || Metrics =/= none, Metric <- Metrics],
     case {atoll_watch:node(atoll_watch_store:watch(), Node), atoll_watch_store:node(Node)} of
-        {{ok, Seen}, {ok, #{at := At}}} -> {ok, 200, atoll_watch_json:readings(Seen, At, Metrics)};
+        {{ok, Seen}, {ok, #{at := At}}} ->
+            {Readings, Object} = atoll_watch_json:readings(Seen, At, Metrics),
+            with(readings, Object, paged(asc, [{key(Metric, Label), Reading} || {Metric, Label, Reading} <- Readings], Asked));
         _ -> no_node(Name)
     end.
 
@@ -433,7 +451,7 @@ named(_) -> wrong("A process has a shorter name.").
 explored(Name, Question) ->
     case row(Name) of
         #{node := Node, state := up} ->
-            try erpc:call(Node, atoll_watch_agent, explore, [Question], ?EXPLORE_MS) of
+            try atoll_watch:call(atoll_watch_store:watch(), Node, atoll_watch_agent, explore, [Question], ?EXPLORE_MS) of
                 not_found -> throw({error, 404, "There is no such process there."});
                 Told -> Told
             catch
@@ -447,8 +465,19 @@ explored(Name, Question) ->
             throw({error, 409, [Name, " is ", atom_to_list(State), "; only a node that is up can be asked."]})
     end.
 
-topology() ->
+topology() -> {ok, 200, atoll_watch_json:topology(told(), ?LINKS)}.
+
+told() ->
     case atoll_watch_topology:ask() of
-        {ok, Told} -> {ok, 200, atoll_watch_json:topology(Told, ?LINKS)};
-        {error, Sentence} -> {error, 503, Sentence}
+        {ok, Told} -> Told;
+        {error, Sentence} -> throw({error, 503, Sentence})
     end.
+
+%% All of them, circuits among them, however many.
+links(Request) ->
+    #{node := Node} = Asked = query(Request, page() ++ [{node, {text, none}}]),
+    #{links := Links} = told(),
+    paged(asc, lists:sort([
+        {<<(key(From))/binary, 0, (key(To))/binary, 0, (iolist_to_binary(io_lib:format("~0tp", [Kind])))/binary>>, atoll_watch_json:link(Link)}
+     || #{from := From, to := To, kind := Kind} = Link <- Links, Node =:= none orelse Node =:= key(From) orelse Node =:= key(To)
+    ]), Asked).

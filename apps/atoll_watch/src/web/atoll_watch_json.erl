@@ -2,12 +2,13 @@
 %% @doc What a watch knows as the objects of priv/openapi.json, and JSON that comes from outside.
 -module(atoll_watch_json).
 
--export([cluster/0, node/1, node/2, alarms_by_node/0, readings/3, metric/1, alarm/1, rule/1, note/1, topology/2, null/1, decode/1]).
+-export([cluster/0, node/1, node/2, manager/1, alarms_by_node/0, family/1, readings/3, metric/1, alarm/1, rule/1, note/1, topology/2, link/1, null/1, decode/1]).
 
 -compile({no_auto_import, [node/1, link/1]}).
 
 -define(STATES, [unknown, up, silent, down, refused]).
 -define(SEVERITIES, [critical, major, minor, warning]).
+-define(FAMILY_FIGURES, [utilisation, run_queue, memory, processes, reductions_per_s, dist_in_per_s, dist_out_per_s]).
 -define(FIGURES, [utilisation, run_queue, memory, processes, processes_limit, reductions_per_s, mailbox_longest, dist_in_per_s, dist_out_per_s, uptime_ms]).
 
 %% @doc The cluster at a glance.
@@ -47,20 +48,35 @@ node(Row) -> node(Row, alarms_by_node()).
 node(#{node := Node, state := State, since := Since, why := Why, figures := Figures}, Alarms) ->
     {Count, Worst} = maps:get(Node, Alarms, {0, null}),
     {[
-        {node, text(Node)}, {state, State}, {since_ms, Since}, {why, case Why of none -> null; _ -> unicode:characters_to_binary(Why) end},
+        {node, text(Node)}, {family, atoll_watch_family:of_node(Node)}, {state, State}, {since_ms, Since}, {why, case Why of none -> null; _ -> unicode:characters_to_binary(Why) end},
         {by_hand, atoll_watch_store:is_by_hand(Node)}, {alarms, Count}, {worst, Worst}, {figures, {[{Name, maps:get(Name, Figures, null)} || Name <- ?FIGURES]}}
     ]}.
 
-%% @doc What a node says, with all its metrics or with these.
--spec readings(atoll_watch_core:seen(), At :: integer() | none, none | [binary()]) -> atoll_cli_json:object().
-readings(#{node := Node, state := State, readings := Readings, rates := Rates}, At, Names) ->
+%% @doc One manager.
+-spec manager(atoll_watch:manager()) -> atoll_cli_json:object().
+manager(#{id := Id, state := State, since := Since, lost := Lost, os_pid := OsPid, memory := Memory, nodes := Nodes}) ->
     {[
-        {node, text(Node)}, {state, State}, {at_ms, null(At)},
-        {readings, [
-            {[{metric, Metric}, {label, Label}, {value, Value}, {rate, maps:get(Key, Rates, null)}]}
-         || {Metric, Label, Key, Value} <- lists:sort([row(Key, Value) || {Key, Value} <- maps:to_list(Readings)]), Names =:= none orelse lists:member(Metric, Names)
-        ]}
+        {id, Id}, {state, State}, {since_ms, erlang:system_time(millisecond) - (erlang:monotonic_time(millisecond) - Since)}, {lost, Lost},
+        {os_pid, case OsPid of none -> null; _ -> list_to_integer(OsPid) end}, {memory, null(Memory)}, {nodes, [text(Node) || Node <- Nodes]}
     ]}.
+
+%% @doc A family.
+-spec family(atoll_watch_family:family()) -> atoll_cli_json:object().
+family(#{name := Name, nodes := Nodes, states := States, alarms := Alarms, worst := Worst, figures := Figures}) ->
+    {[
+        {family, Name}, {nodes, Nodes}, {states, {[{State, maps:get(State, States, 0)} || State <- ?STATES]}}, {alarms, Alarms}, {worst, null(Worst)},
+        {figures, {[{Key, maps:get(Key, Figures, null)} || Key <- ?FAMILY_FIGURES]}}
+    ]}.
+
+%% @doc What a node says, of all its metrics or of these, by metric and label; and what stands around that.
+-spec readings(atoll_watch_core:seen(), At :: integer() | none, none | [binary()]) ->
+    {[{Metric :: binary(), Label :: binary() | null, atoll_cli_json:object()}], atoll_cli_json:object()}.
+readings(#{node := Node, state := State, readings := Readings, rates := Rates}, At, Names) ->
+    {
+        [{Metric, Label, {[{metric, Metric}, {label, Label}, {value, Value}, {rate, maps:get(Key, Rates, null)}]}}
+         || {Metric, Label, Key, Value} <- lists:sort([row(Key, Value) || {Key, Value} <- maps:to_list(Readings)]), Names =:= none orelse lists:member(Metric, Names)],
+        {[{node, text(Node)}, {state, State}, {at_ms, null(At)}]}
+    }.
 
 row({Metric, Label} = Key, Value) -> {text(Metric), text(Label), Key, Value};
 row(Metric, Value) -> {text(Metric), null, Metric, Value}.
@@ -112,6 +128,8 @@ topology(#{at := At, atoll := Atoll, groups := Groups, free := Free, links := Li
 is_circuit(#{path := [_, _, _ | _]}) -> true;
 is_circuit(#{}) -> false.
 
+%% @doc A connection.
+-spec link(atoll_view_links:link()) -> atoll_cli_json:object().
 link(#{from := From, to := To, kind := Kind, rtt_us := Rtt, connected_by := By, age_ms := Age, bytes_there := There, bytes_back := Back} = Link) ->
     {[
         {from, text(From)}, {to, text(To)}, {kind, term(Kind)}, {rtt_us, null(Rtt)}, {bytes_there, null(There)}, {bytes_back, null(Back)}, {connected_by, null(By)}, {age_ms, null(Age)},

@@ -71,7 +71,7 @@ export class Cluster {
     const up = state === 'up';
     const figure = (what, scale) => up ? Math.round(chance(name, what) * scale) : null;
     return {
-      node: name, state, since_ms: since, why: state === 'refused' ? `another version of the watcher has its agent there: ${SCRIPT}` : null, by_hand: false, alarms: 0, worst: null,
+      node: name, family: name.replace(/@.*$/, '').replace(/[-_.]?[0-9]+$/, ''), state, since_ms: since, why: state === 'refused' ? `another version of the watcher has its agent there: ${SCRIPT}` : null, by_hand: false, alarms: 0, worst: null,
       figures: {
         utilisation: up ? chance(name, 'load') ** 3 : null, run_queue: figure('queue', 4), memory: figure('memory', 9e8), processes: figure('processes', 90_000), processes_limit: up ? 262_144 : null,
         reductions_per_s: figure('reductions', 9e6), mailbox_longest: figure('mailbox', 40), dist_in_per_s: figure('in', 2e6), dist_out_per_s: figure('out', 2e6), uptime_ms: figure('uptime', 9e8)
@@ -143,7 +143,8 @@ export class Cluster {
       const value = chance(name, metric, of) * SCALE[unit];
       return { metric, label: of, value: unit === 'ratio' ? value : Math.round(value), rate: kind === 'counter' ? value / 50 : null };
     }));
-    return { node: name, state: node.state, at_ms: now, readings: node.state === 'up' ? readings : [] };
+    const said = node.state === 'up' ? readings : [];
+    return { node: name, state: node.state, at_ms: now, readings: said, next: null, total: said.length };
   }
 
   series({ window, metrics, nodes, points = 300 }, now) {

@@ -58,17 +58,22 @@ const asked = async (method: string, path: string, signal?: AbortSignal, body?: 
 const got = async <Answer>(path: string, params: Query = {}, signal?: AbortSignal): Promise<Answer> =>
   await (await asked('GET', path + query(params), signal)).json() as Answer;
 
-/** All pages of a list, a thousand at a time, up to `most`. */
-const all = async <Item>(path: string, params: Query, most: number, signal?: AbortSignal): Promise<Item[]> => {
-  const items: Item[] = [];
+/** All pages of what an answer lists, a thousand at a time, up to `most`. */
+const pages = async <Answer extends { next: string | null }>(path: string, params: Query, list: (answer: Answer) => readonly unknown[], most: number, signal?: AbortSignal): Promise<Answer[]> => {
+  const answers: Answer[] = [];
   let cursor: string | undefined;
+  let count = 0;
   do {
-    const page: Page<Item> = await got(path, { ...params, limit: 1000, cursor }, signal);
-    items.push(...page.items);
-    cursor = page.next ?? undefined;
-  } while (cursor !== undefined && items.length < most);
-  return items;
+    const answer: Answer = await got(path, { ...params, limit: 1000, cursor }, signal);
+    answers.push(answer);
+    count += list(answer).length;
+    cursor = answer.next ?? undefined;
+  } while (cursor !== undefined && count < most);
+  return answers;
 };
+
+const all = async <Item>(path: string, params: Query, most: number, signal?: AbortSignal): Promise<Item[]> =>
+  (await pages<Page<Item>>(path, params, ({ items }) => items, most, signal)).flatMap(({ items }) => items);
 
 const of = (node: string): string => `nodes/${encodeURIComponent(node)}`;
 
@@ -81,7 +86,10 @@ export const metrics: Ask<contract.Metric[]> = signal => all('metrics', {}, 5000
 export const rules: Ask<contract.Rule[]> = signal => all('rules', {}, 1000, signal);
 export const standing: Ask<contract.Alarm[]> = signal => all('alarms', { state: 'standing' }, 10_000, signal);
 export const topology: Ask<contract.Topology> = signal => got('topology', {}, signal);
-export const readings = (node: string): Ask<contract.Readings> => signal => got(`${of(node)}/metrics`, {}, signal);
+export const readings = (node: string): Ask<contract.Readings> => async signal => {
+  const [first, ...more] = await pages<contract.Readings>(`${of(node)}/metrics`, {}, ({ readings }) => readings, 10_000, signal);
+  return { ...first as contract.Readings, readings: [first, ...more].flatMap(page => page?.readings ?? []) };
+};
 export const series = (params: { window: contract.Window; metric: readonly string[]; node: readonly string[]; points?: number }): Ask<contract.SeriesList> =>
   signal => got('series', params, signal);
 export const alarm = (id: number): Ask<contract.Alarm> => signal => got(`alarms/${id}`, {}, signal);

@@ -14,53 +14,67 @@ const digits = (n: number, most: number): string =>
   n.toLocaleString('en', Math.abs(n) >= 1000 ? { maximumFractionDigits: 0 } : { maximumSignificantDigits: most });
 
 /** Three digits and a power of a thousand: `12.3 M`. A count below ten thousand stands in full. */
-const scaled = (n: number, unit: string, full: number): string => {
+const scaled = (n: number, unit: string, full: number, more = 0): string => {
   const [size, letter] = Math.abs(n) < full ? [1, ''] : LARGE.find(([size]) => Math.abs(n) >= size * 0.9995) ?? [1, ''];
   const suffix = letter + unit;
-  return digits(n / size, 3) + (suffix === '' ? '' : SPACE + suffix);
+  return digits(n / size, 3 + more) + (suffix === '' ? '' : SPACE + suffix);
 };
 
-export const count = (n: number): string => Number.isInteger(n) && Math.abs(n) < 1e6 ? n.toLocaleString('en') : scaled(n, '', 1e4);
-export const bytes = (n: number): string => scaled(n, 'B', 1e3);
-export const percent = (n: number): string => (n * 100).toFixed(1) + SPACE + '%';
+// `more` digits than usual, or units of a span of time.
+export const count = (n: number, more = 0): string => Number.isInteger(n) && Math.abs(n) < 1e6 ? n.toLocaleString('en') : scaled(n, '', 1e4, more);
+export const bytes = (n: number, more = 0): string => scaled(n, 'B', 1e3, more);
+export const percent = (n: number, more = 0): string => (n * 100).toFixed(1 + more) + SPACE + '%';
 
 const SPANS: [number, string][] = [[86_400_000, 'd'], [3_600_000, 'h'], [60_000, 'min'], [1000, 's']];
 
 /** A span of milliseconds in its two largest units: `3 h 12 min`. */
-export const span = (ms: number): string => {
+export const span = (ms: number, more = 0): string => {
   const at = SPANS.findIndex(([size]) => ms >= size);
   const large = SPANS[at];
-  if (large === undefined) return digits(ms, 3) + SPACE + 'ms';
-  if (large[1] === 's') return digits(ms / 1000, ms < 10_000 ? 2 : 3) + SPACE + 's';
-  const whole = Math.floor(ms / large[0]);
-  const small = SPANS[at + 1];
-  const rest = small === undefined ? 0 : Math.floor((ms - whole * large[0]) / small[0]);
-  return whole + SPACE + large[1] + (small === undefined || rest === 0 ? '' : SPACE + rest + SPACE + small[1]);
+  if (large === undefined) return digits(ms, 3 + more) + SPACE + 'ms';
+  if (large[1] === 's') return digits(ms / 1000, (ms < 10_000 ? 2 : 3) + more) + SPACE + 's';
+  let rest = ms;
+  return SPANS.slice(at, at + 2 + more).flatMap(([size, letter], i) => {
+    const whole = Math.floor(rest / size);
+    rest -= whole * size;
+    return whole === 0 && i > 0 ? [] : [whole + SPACE + letter];
+  }).join(SPACE);
 };
 
-const micros = (n: number): string => n < 1000 ? digits(n, 3) + SPACE + 'µs' : span(n / 1000);
+const micros = (n: number, more: number): string => n < 1000 ? digits(n, 3 + more) + SPACE + 'µs' : span(n / 1000, more);
 
 /** A value of a metric. */
-export const value = (n: number | null | undefined, unit: Unit): string => {
+export const value = (n: number | null | undefined, unit: Unit, more = 0): string => {
   if (n === null || n === undefined || !Number.isFinite(n)) return NOTHING;
   switch (unit) {
-    case 'bytes': return bytes(n);
-    case 'ratio': return percent(n);
-    case 'milliseconds': return span(n);
-    case 'microseconds': return micros(n);
-    default: return count(n);
+    case 'bytes': return bytes(n, more);
+    case 'ratio': return percent(n, more);
+    case 'milliseconds': return span(n, more);
+    case 'microseconds': return micros(n, more);
+    default: return count(n, more);
   }
 };
 
 /** What a counter gains in a second. That of a time is a share: a second has a thousand milliseconds. */
-export const rate = (n: number | null | undefined, unit: Unit): string => {
+export const rate = (n: number | null | undefined, unit: Unit, more = 0): string => {
   if (n === null || n === undefined || !Number.isFinite(n)) return NOTHING;
   switch (unit) {
-    case 'bytes': return bytes(n) + '/s';
-    case 'milliseconds': return percent(n / 1000);
-    case 'microseconds': return percent(n / 1e6);
-    default: return (n === 0 ? '0' : scaled(n, '', 1e4)) + '/s';
+    case 'bytes': return bytes(n, more) + '/s';
+    case 'milliseconds': return percent(n / 1000, more);
+    case 'microseconds': return percent(n / 1e6, more);
+    default: return (n === 0 ? '0' : scaled(n, '', 1e4, more)) + '/s';
   }
+};
+
+const MOST_MORE = 5;
+
+const short = (text: string): string => text.replace(/(\.\d*?)0+(?=\D|$)/, '$1').replace(/\.(?=\D|$)/, '');
+
+/** The marks of an axis, with as many digits as say each of them in full. */
+export const marks = (at: readonly number[], write: (n: number, more: number) => string): string[] => {
+  let more = 0;
+  while (more < MOST_MORE && at.some(n => short(write(n, more)) !== short(write(n, MOST_MORE)))) more += 1;
+  return at.map(n => write(n, more));
 };
 
 const two = (n: number): string => String(n).padStart(2, '0');

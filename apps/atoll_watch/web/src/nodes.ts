@@ -22,12 +22,15 @@ const STATES = ['down', 'silent', 'refused', 'unknown', 'up'];
 const trouble = ({ worst, alarms, state }: Node): number =>
   (worst === null ? 0 : SEVERITIES.length - SEVERITIES.indexOf(worst)) * 1e6 + Math.min(alarms, 9999) * 10 + STATES.length - STATES.indexOf(state);
 
-export interface Wanted { search: string; state: string; order: Order }
+export interface Wanted { search: string; state: string; family: string; order: Order }
 
 /** By name; or with the most in front, and by name among equals. */
-export const chosen = (nodes: Iterable<Node>, { search, state, order }: Wanted): Node[] => {
+export const chosen = (nodes: Iterable<Node>, { search, state, family, order }: Wanted): Node[] => {
   const found = finder(search);
-  const mine = [...nodes].filter(node => (state === '' || node.state === state || state === 'alarms' && node.alarms > 0) && found(node.node));
+  const mine = [...nodes].filter(node => (state === '' || node.state === state || state === 'alarms' && node.alarms > 0) && (family === '' || node.family === family) && found(node.node));
   const named = sorted(mine, node => node.node, false);
   return order === 'name' ? named : sorted(named, ORDERS[order][1], true);
 };
+
+/** The families of nodes, by name. */
+export const families = (nodes: Iterable<Node>): string[] => sorted([...new Set([...nodes].map(({ family }) => family))], family => family, false);

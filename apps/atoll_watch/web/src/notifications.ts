@@ -3,7 +3,8 @@
 import type { Level, Notification } from './api.js';
 
 export const LEVELS: readonly Level[] = ['critical', 'major', 'minor', 'warning', 'info'];
-export const KINDS: readonly Notification['kind'][] = ['state', 'restarted', 'forgotten', 'added', 'removed', 'alarm', 'watch', 'log'];
+/** Those that there always are; others are known when they come. */
+export const KINDS: readonly string[] = ['state', 'restarted', 'forgotten', 'added', 'removed', 'alarm', 'watch', 'log'];
 
 export interface Wanted { search: string; severity: string; kind: string; node: string }
 

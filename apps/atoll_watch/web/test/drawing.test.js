@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { busiest, charts, MOST_CURVES } from '../src/explore.ts';
-import { laidOut, nearest } from '../src/layout.ts';
+import { closest, laidOut, nearest } from '../src/layout.ts';
 import { href, joined, list, parse } from '../src/route.ts';
 import { query } from '../src/api.ts';
 import { aligned, pointAt, sparkline } from '../src/series.ts';
@@ -72,8 +72,8 @@ test('the busiest nodes are up', () => {
 
 test('boxes of groups do not touch each other, and hold their nodes', () => {
   const groups = Array.from({ length: 9 }, (_, i) => ({ name: `g${i}`, nodes: Array.from({ length: 1 + i * 13 }, (_, n) => `n${i}_${n}`) }));
-  for (const width of [200, 336, 1500]) {
-    const { boxes, dots, height } = laidOut(groups, width, 24);
+  for (const [width, cell] of [200, 336, 1500].flatMap(width => [[width, { width: 24, height: 24 }], [width, { width: 150, height: 30 }]])) {
+    const { boxes, dots, height } = laidOut(groups, width, cell);
     assert.equal(dots.length, groups.reduce((sum, { nodes }) => sum + nodes.length, 0));
     boxes.forEach((a, i) => {
       assert.ok(a.x + a.width <= width && a.y + a.height <= height);
@@ -84,11 +84,17 @@ test('boxes of groups do not touch each other, and hold their nodes', () => {
 });
 
 test('an arrow leads to the nearest dot that way', () => {
-  const { dots } = laidOut([{ name: 'g', nodes: ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h'] }], 150, 24);
+  const { dots } = laidOut([{ name: 'g', nodes: ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h'] }], 150, { width: 24, height: 24 });
   assert.equal(nearest(dots, 0, 'ArrowRight'), 1);
   assert.equal(nearest(dots, 0, 'ArrowLeft'), undefined);
   assert.equal(dots[nearest(dots, 0, 'ArrowDown')].x, dots[0].x);
   assert.equal(nearest(dots, 0, 'Enter'), undefined);
+});
+
+test('a connection is drawn between the nearest places of its nodes', () => {
+  const at = (x, y) => ({ node: 'n', x, y });
+  assert.deepEqual(closest([at(0, 0), at(10, 0)], [at(50, 0), at(12, 1)]), [at(10, 0), at(12, 1)]);
+  assert.equal(closest([], [at(0, 0)]), undefined);
 });
 
 const LINK = { kind: 'stock', bytes_there: 100, bytes_back: 10, rtt_us: null };

@@ -48,3 +48,14 @@ test('a time has its day unless it is today', () => {
   assert.equal(format.time(noon, noon + 1000), '12:03:05');
   assert.equal(format.time(noon, noon + 86_400_000), '2026-01-31 12:03:05');
 });
+
+test('the marks of an axis have as many digits as say them in full', () => {
+  const marks = (at, unit) => format.marks(at, (n, more) => format.value(n, unit, more)).map(plain);
+  assert.deepEqual(marks([0, 0.0005, 0.001], 'ratio'), ['0.00 %', '0.05 %', '0.10 %']);
+  assert.deepEqual(marks([16_500_000, 16_550_000, 16_600_000], 'bytes'), ['16.5 MB', '16.55 MB', '16.6 MB']);
+  assert.deepEqual(marks([0, 0.5, 1], 'ratio'), ['0.0 %', '50.0 %', '100.0 %']);
+  assert.deepEqual(marks([0, 0.0025, 0.005], 'ratio'), ['0.00 %', '0.25 %', '0.50 %']);
+  assert.deepEqual(marks([0, 25_000_000, 100_000_000], 'bytes'), ['0 B', '25 MB', '100 MB']);
+  assert.deepEqual(marks([86_400_000, 86_410_000], 'milliseconds'), ['1 d', '1 d 10 s']);
+  assert.deepEqual(marks([1, 1], 'bytes'), ['1 B', '1 B']);
+});

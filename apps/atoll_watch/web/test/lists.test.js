@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { chosen } from '../src/nodes.ts';
+import { chosen, families } from '../src/nodes.ts';
 import { wants } from '../src/notifications.ts';
 import { merged } from '../src/pages.ts';
 import { moved, rowsIn } from '../src/rows.ts';
@@ -49,16 +49,18 @@ test('all words must be there, in any order', () => {
   assert.equal(finder(' ')('anything'), true);
 });
 
-const node = (name, utilisation, state = 'up', worst = null) => ({ node: name, state, worst, alarms: worst === null ? 0 : 1, figures: { utilisation } });
+const node = (name, utilisation, state = 'up', worst = null) => ({ node: name, family: name[0], state, worst, alarms: worst === null ? 0 : 1, figures: { utilisation } });
 
 test('nodes are found by name and state, and sorted by trouble', () => {
   const nodes = [node('b@h', 0.5), node('a@h', 0.9), node('c@h', null, 'down', 'critical'), node('d@h', 0, 'up', 'minor')];
-  const names = wanted => chosen(nodes, { search: '', state: '', order: 'name', ...wanted }).map(({ node }) => node);
+  const names = wanted => chosen(nodes, { search: '', state: '', family: '', order: 'name', ...wanted }).map(({ node }) => node);
   assert.deepEqual(names({}), ['a@h', 'b@h', 'c@h', 'd@h']);
   assert.deepEqual(names({ order: 'load' }), ['a@h', 'b@h', 'd@h', 'c@h']);
   assert.deepEqual(names({ order: 'trouble' }), ['c@h', 'd@h', 'a@h', 'b@h']);
   assert.deepEqual(names({ state: 'alarms' }), ['c@h', 'd@h']);
   assert.deepEqual(names({ search: 'B@' }), ['b@h']);
+  assert.deepEqual(names({ family: 'c' }), ['c@h']);
+  assert.deepEqual(families(nodes), ['a', 'b', 'c', 'd']);
 });
 
 test('a severity wants what is worse too', () => {

@@ -23,7 +23,10 @@
 %% is said. Nothing waits for a neighbour without a handler, or for one that does not answer, longer
 %% than `answer_ms'. At most `gives_max' neighbours are told in pieces at a time.
 %%
-%% Not promised: a bound on the digest, nor on a single value: they travel whole.
+%% A digest travels whole. One that is larger than `digest_bytes' does not: the node sends that of
+%% `init/1', as if it had nothing, and so gets all of the neighbour's values, in pieces.
+%%
+%% Not promised: a bound on a single value, nor that a digest is made quickly.
 -module(atoll_handler_core).
 
 -behaviour(atoll_protocol).
@@ -64,6 +67,8 @@
     module :: module(),
     %% The handler's own state.
     handler :: term(),
+    %% The digest of the state that it began with, which has no value.
+    nothing :: term(),
     options :: atoll_options:options(),
     up = [] :: [node()],
     %% The neighbours to compare with, in this order.
@@ -102,6 +107,8 @@ options() ->
         %% Values in one piece, and their bytes.
         piece_max => {pos_integer, 100},
         piece_bytes => {pos_integer, 65536},
+        %% The largest digest that is sent.
+        digest_bytes => {pos_integer, 1048576},
         %% How many neighbours are told at a time.
         gives_max => {pos_integer, 16},
         %% How many broadcasts may wait for the handler's process.
@@ -112,11 +119,13 @@ options() ->
 -spec init(config(), atoll_protocol:now_ms()) -> {state(), [atoll_protocol:effect()]}.
 init(#{self := Self, seed := Seed, module := Module, args := Args, options := Given}, _Now) ->
     {ok, Options} = atoll_options:complete(?MODULE, Given),
-    Counts = [new, stale, dropped, compared, unanswered, exchanged, given, got, refused],
+    Counts = [new, stale, dropped, compared, unanswered, exchanged, large, given, got, refused],
+    Handler = Module:init(Args),
     exchange_timer(#state{
         self = Self,
         module = Module,
-        handler = Module:init(Args),
+        handler = Handler,
+        nothing = Module:digest(Handler),
         options = Options,
         counts = maps:from_list([{Count, 0} || Count <- Counts]),
         rand = rand:seed_s(exsss, Seed)
@@ -159,8 +168,13 @@ handle({message, From, Answer}, _Now, State) when Answer =:= same; Answer =:= la
     done(From, State);
 handle({message, From, {digest, Theirs, Answer}}, Now, #state{module = Module, handler = Handler} = State0) ->
     {State1, Timer} = goes_on(From, Answer, count(exchanged, 1, State0)),
-    {State, Effects} = give(From, Module:since(Theirs, Handler), Now, State1),
-    {State, [{send, From, {digest, Module:digest(Handler), false}} || Answer] ++ Effects ++ Timer};
+    {State2, Answers} =
+        case Answer of
+            true -> tell_digest(From, false, State1);
+            false -> {State1, []}
+        end,
+    {State, Effects} = give(From, Module:since(Theirs, Handler), Now, State2),
+    {State, Answers ++ Effects ++ Timer};
 handle({message, From, {piece, Piece, Rest}}, _Now, State) ->
     got(From, Piece, Rest, State);
 handle({message, From, more}, Now, #state{giving = Giving} = State) ->
@@ -175,7 +189,7 @@ state(#state{handler = Handler}) -> Handler.
 
 %% @doc For people: values that were `new' and `stale', and broadcasts that were `dropped' because
 %% the handler was slow; comparisons that this node began (`compared'), those that came to no end
-%% (`unanswered'), and digests of others that differed (`exchanged'); values `given' and `got' in
+%% (`unanswered'), digests of others that differed (`exchanged'), and own ones that were too `large' to be sent; values `given' and `got' in
 %% pieces, how many neighbours wait for more (`giving'), and how often one was `refused' because
 %% too many did.
 -spec summary(state()) -> #{atom() => term()}.
@@ -241,15 +255,23 @@ compared(From, Salt, Hash, #state{busy = Busy, up = Up} = State0) ->
         true ->
             {meet(From, State0), [{send, From, later}]};
         false ->
-            #state{module = Module, handler = Handler} = State = met(From, State0),
+            State = met(From, State0),
             case hash(Salt, State) of
                 Hash ->
                     {Done, Effects} = done(From, State),
                     {Done, [{send, From, same} | Effects]};
                 _ ->
                     {Engaged, Timer} = goes_on(From, true, State),
-                    {Engaged, [{send, From, {digest, Module:digest(Handler), true}} | Timer]}
+                    {Told, Digest} = tell_digest(From, true, Engaged),
+                    {Told, Digest ++ Timer}
             end
+    end.
+
+tell_digest(To, Answer, #state{module = Module, handler = Handler, nothing = Nothing, options = #{digest_bytes := Most}} = State) ->
+    Digest = Module:digest(Handler),
+    case erlang:external_size(Digest) =< Most of
+        true -> {State, [{send, To, {digest, Digest, Answer}}]};
+        false -> {count(large, 1, State), [{send, To, {digest, Nothing, Answer}}]}
     end.
 
 done(Node, #state{busy = Node} = State0) ->

@@ -258,8 +258,8 @@ handle({message, From, {answer, Lacks, Messages, Gone}}, Now, State) ->
     answer(From, Lacks, Messages, Gone, Now, State);
 handle({message, From, {rest, Messages, Gone}}, Now, State) ->
     fetched(From, Messages, Gone, Now, State);
-handle({message, From, {acks, List}}, _Now, #state{acks = Acks} = State) ->
-    acks(atoll_plumtree_acks:received(From, List, Acks), State);
+handle({message, _From, {acks, List}}, _Now, #state{acks = Acks} = State) ->
+    acks(atoll_plumtree_acks:received(List, Acks), State);
 handle({message, From, {acks_wanted, Ids}}, Now, #state{acks = Acks} = State0) ->
     {State, Exchange} = get_wanted(From, Ids, Now, State0),
     {State, atoll_plumtree_acks:wanted(From, Ids, Acks) ++ Exchange};
@@ -304,8 +304,8 @@ handle({timeout, exchange}, _Now, State0) ->
     {State1, Timer} = exchange_timer(State0),
     {State, Sent} = begin_exchange(State1),
     {State, Timer ++ Sent};
-handle({timeout, acks}, _Now, #state{acks = Acks} = State) ->
-    acks(atoll_plumtree_acks:flush(fun(Root, First) -> towards(Root, First, State) end, Acks), State);
+handle({timeout, acks}, _Now, #state{acks = Acks, up = Up} = State) ->
+    acks(atoll_plumtree_acks:flush(Up, Acks), State);
 handle({timeout, {ask, Id}}, _Now, #state{acks = Acks, rand = Rand0} = State) ->
     {Rand, Effects} = atoll_plumtree_acks:ask(Id, Rand0, Acks),
     {State#state{rand = Rand}, Effects};
@@ -910,10 +910,6 @@ to_acknowledge(Root, {acknowledge, {Life, Seq}, _}, From, Now, #state{acks = Ack
     State#state{acks = atoll_plumtree_acks:came({Root, Life, Seq}, From, Now, Acks)};
 to_acknowledge(_Root, _Payload, _From, _Now, State) ->
     State.
-
-%% Whom to tell of what goes to Root.
-towards(Root, First, #state{up = Up}) ->
-    [[Node] || Node <- [First, Root], lists:member(Node, Up)] ++ [Up].
 
 %% Runs a function over a list; gives all effects in order.
 collect(Fun, List, State) ->

@@ -5,24 +5,24 @@
 %% A node that delivers a message whose sender wants to know tells the neighbour that the message
 %% came from first, and that one its own, so that they go up the tree that the message came down.
 %% They are gathered for `ack_ms' on each step: the sender hears from its neighbours, and not
-%% from everyone. Where that neighbour is gone the sender itself is told, if it is a
-%% neighbour, or else all neighbours are; and who has told one that is lost
-%% tells the next one again, all that came through here.
+%% from everyone. Where that neighbour is lost the sender itself is told, of all that came through
+%% here. Another neighbour would not do: it may have the message by way of this node, and the
+%% acknowledgements would go round. That neighbour had the message before this node, so they go in
+%% no circle.
 %%
 %% Any of it may be lost. The sender asks some of those that it has not heard of, each
-%% `ask_ms', and they answer it directly, with all that they know. So there are connections with
-%% a few stragglers, for a while.
+%% `ask_ms', and they answer it directly, with all that they know. So there are connections of the sender with
+%% a few stragglers, and with those that have lost a neighbour meanwhile, for a while.
 %%
 %% Bounded: a node knows of the last `acks_max' messages that are to be acknowledged, and of each
-%% for five times `ask_ms'. What comes of others it does not send on, or it would go round for
-%% ever where more are under way than nodes know of. Of 16 times as many it knows that it has
+%% for five times `ask_ms'. What comes of others it does not send on. Of 16 times as many it knows that it has
 %% delivered them itself, and says so when it is asked. No more than `waits_max' callers wait.
 -module(atoll_plumtree_acks).
 
--export([new/2, is_full/1, request/5, came/4, delivered/3, received/3, wanted/3, gone/2, lost/3]).
+-export([new/2, is_full/1, request/5, came/4, delivered/3, received/2, wanted/3, gone/2, lost/3]).
 -export([flush/2, ask/3, expired/2, left/1, summary/1, dropped/1]).
 
--export_type([acks/0, message/0, id/0, route/0]).
+-export_type([acks/0, message/0, id/0]).
 
 -type id() :: {Root :: node(), atoll_plumtree_mark:incarnation(), atoll_plumtree_mark:seq()}.
 
@@ -32,17 +32,10 @@
     %% To a node that is not known to have delivered these messages of the sender.
     | {acks_wanted, [atoll_plumtree_waits:id()]}.
 
--type route() :: fun((Root :: node(), First :: none | node()) -> [[node()]]).
-%% Whom to tell of what goes to that sender, where that neighbour brought the message first: all
-%% of the first list, or, where they have told of it themselves, of the next.
-
 -record(entry, {
     first = none :: none | node(),
-    %% Who was told, and who has told this node.
-    told = [] :: [node()],
-    tellers = [] :: ordsets:ordset(node()),
-    %% Whether there was nobody else to tell than those.
-    turned = false :: boolean(),
+    %% Who was told.
+    told = none :: none | node(),
     nodes = [] :: ordsets:ordset(node()),
     %% Those of them that are to be told of.
     new = [] :: ordsets:ordset(node())
@@ -111,7 +104,7 @@ came(Id, First, Now, Acks0) ->
 -spec delivered(id(), atoll_protocol:now_ms(), acks()) -> {acks(), [atoll_protocol:effect()]}.
 delivered(Id, Now, #acks{self = Self} = Acks0) ->
     {Entry, Acks} = begin_entry(Id, Now, delivered_here(Id, Acks0)),
-    add(Id, [], [Self], Entry, Acks).
+    add(Id, [Self], Entry, Acks).
 
 delivered_here(Id, #acks{own = Own} = Acks) when is_map_key(Id, Own) ->
     Acks;
@@ -122,36 +115,29 @@ delivered_here(Id, #acks{own = Own, own_order = Order} = Acks) ->
     delivered_here(Id, Acks#acks{own = maps:remove(Oldest, Own), own_order = Rest}).
 
 %% @doc These have, as a node says.
--spec received(node(), [{id(), ordsets:ordset(node())}], acks()) -> {acks(), [atoll_protocol:effect()]}.
-received(From, List, Acks) ->
+-spec received([{id(), ordsets:ordset(node())}], acks()) -> {acks(), [atoll_protocol:effect()]}.
+received(List, Acks) ->
     lists:foldl(
         fun({Id, Nodes}, {A0, Effects}) ->
-            {A, More} = received(From, Id, Nodes, A0),
+            {A, More} = received(Id, Nodes, A0),
             {A, Effects ++ More}
         end,
         {Acks, []},
         List
     ).
 
-received(_From, {Self, Life, Seq}, Nodes, #acks{self = Self, waits = Waits} = Acks) ->
+received({Self, Life, Seq}, Nodes, #acks{self = Self, waits = Waits} = Acks) ->
     ended(atoll_plumtree_waits:acked({Life, Seq}, Nodes, Waits), Acks);
-received(From, Id, Nodes, #acks{entries = Entries, strays = Strays} = Acks) ->
+received(Id, Nodes, #acks{entries = Entries, strays = Strays} = Acks) ->
     case Entries of
-        #{Id := Entry} -> add(Id, [From], Nodes, Entry, Acks);
+        #{Id := Entry} -> add(Id, Nodes, Entry, Acks);
         #{} -> {Acks#acks{strays = Strays + 1}, []}
     end.
 
-add(Id, From, Nodes, #entry{nodes = Known, told = Told, tellers = Tellers, new = New} = Entry, Acks) ->
-    All = ordsets:union(Nodes, Known),
-    IsBack = lists:any(fun(Node) -> lists:member(Node, Told) end, From),
-    if
-        IsBack ->
-            gather(store(Id, Entry#entry{tellers = ordsets:union(From, Tellers), told = [], nodes = All, new = All}, Acks));
-        All =:= Known ->
-            {Acks, []};
-        true ->
-            More = ordsets:union(ordsets:subtract(Nodes, Known), New),
-            gather(store(Id, Entry#entry{tellers = ordsets:union(From, Tellers), nodes = All, new = More}, Acks))
+add(Id, Nodes, #entry{nodes = Known, new = New} = Entry, Acks) ->
+    case ordsets:subtract(Nodes, Known) of
+        [] -> {Acks, []};
+        More -> gather(store(Id, Entry#entry{nodes = ordsets:union(More, Known), new = ordsets:union(More, New)}, Acks))
     end.
 
 gather(#acks{gathers = true} = Acks) -> {Acks, []};
@@ -171,15 +157,15 @@ known(Id, #acks{self = Self, entries = Entries, own = Own}) ->
 gone(Node, #acks{waits = Waits} = Acks) ->
     ended(atoll_plumtree_waits:gone(Node, Waits), Acks).
 
-%% @doc A neighbour is lost: what it was told somebody else is told.
+%% @doc A neighbour is lost: what it was told the sender is told.
 -spec lost(node(), atoll_protocol:now_ms(), acks()) -> {acks(), [atoll_protocol:effect()]}.
 lost(Node, Now, Acks0) ->
     #acks{entries = Entries} = Acks = forget_old(Now, Acks0),
     Again = maps:map(
         fun(_Id, #entry{told = Told, nodes = Nodes} = Entry) ->
-            case lists:member(Node, Told) of
-                true -> Entry#entry{told = [], new = Nodes};
-                false -> Entry
+            case Told of
+                Node -> Entry#entry{told = none, new = Nodes};
+                _ -> Entry
             end
         end,
         Entries
@@ -189,29 +175,25 @@ lost(Node, Now, Acks0) ->
         _ -> gather(Acks#acks{entries = Again})
     end.
 
-%% @doc Sends what was gathered, in one message to each. What has no way now waits for the
-%% next, or is asked for.
--spec flush(route(), acks()) -> {acks(), [atoll_protocol:effect()]}.
-flush(Route, #acks{entries = Entries} = Acks) ->
-    Ways = [
-        {Id, Way}
-     || {{Root, _, _} = Id, #entry{first = First, new = [_ | _]} = Entry} <- lists:sort(maps:to_list(Entries)),
-        #entry{told = [_ | _]} = Way <- [way(Route(Root, First), Entry)]
-    ],
-    Kept = lists:foldl(fun({Id, Way}, All) -> All#{Id := Way#entry{new = []}} end, Entries, Ways),
+%% @doc Sends what was gathered, in one message to each.
+-spec flush(Neighbours :: [node()], acks()) -> {acks(), [atoll_protocol:effect()]}.
+flush(Up, #acks{entries = Entries} = Acks) ->
+    New = [{to(Root, First, Up), Id, Entry} || {{Root, _, _} = Id, #entry{first = First, new = [_ | _]} = Entry} <- lists:sort(maps:to_list(Entries))],
     {
-        Acks#acks{gathers = false, entries = Kept},
+        Acks#acks{
+            gathers = false,
+            entries = lists:foldl(fun({To, Id, Entry}, All) -> All#{Id := Entry#entry{told = To, new = []}} end, Entries, New)
+        },
         [
-            {send, To, {acks, [{Id, New} || {Id, #entry{told = Told, new = New}} <- Ways, lists:member(To, Told)]}}
-         || To <- lists:umerge([Told || {_, #entry{told = Told}} <- Ways])
+            {send, To, {acks, [{Id, Nodes} || {Told, Id, #entry{new = Nodes}} <- New, Told =:= To]}}
+         || To <- lists:usort([To || {To, _, _} <- New])
         ]
     }.
 
-way([Nodes | Others], #entry{tellers = Tellers, turned = Turned} = Entry) ->
-    case lists:sort(Nodes -- Tellers) of
-        [] when Others =/= [] -> way(Others, Entry);
-        [] when not Turned -> Entry#entry{told = lists:sort(Nodes), turned = true};
-        Told -> Entry#entry{told = Told}
+to(Root, First, Up) ->
+    case lists:member(First, Up) of
+        true -> First;
+        false -> Root
     end.
 
 %% @doc Asks some of those who have not acknowledged this message.

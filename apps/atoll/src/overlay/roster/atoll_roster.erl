@@ -320,9 +320,11 @@ summary(#state{table = Table, news = News, compare = Compare} = State) ->
 
 %% Messages
 
-message({news, Entries}, From, State) ->
-    {Changed, Learned} = learn(Entries, State),
-    correct(Entries, From, gather(Changed, From, knows(From, Entries, Learned)));
+message({news, Entries}, From, #state{table = Table} = State) ->
+    %% Most of it somebody else has told already.
+    Other = [New || {Node, Entry} = New <- Entries, atoll_roster_table:entry(Node, Table) =/= Entry],
+    {Changed, Learned} = learn(Other, State),
+    correct(Other, From, gather(Changed, From, knows(From, Entries, Learned)));
 message({hash, Hash}, From, State) ->
     message({hash, Hash, none}, From, State);
 message({hash, Hash, MetaHash}, From, #state{table = Table, metas = Metas} = State) ->
@@ -467,19 +469,22 @@ enter(Self, {_, _} = Entry, #state{self = Self, left = false, life = Life} = Sta
 enter(Self, _Entry, #state{self = Self} = State) ->
     {false, State};
 enter(Node, {_, Status} = Entry, #state{table = Table0} = State0) ->
-    {Done, Table} = atoll_roster_table:put(Node, Entry, Table0),
-    State = State0#state{table = Table},
-    case {Done, Status} of
-        {{changed, {_, alive}}, alive} ->
-            Down = effect({notify, {member_down, Node, dead}}, forget_meta(Node, State)),
-            {true, effect({notify, {member_up, Node}}, Down)};
-        {{changed, {_, alive}}, End} ->
-            {true, effect({notify, {member_down, Node, End}}, forget_meta(Node, State))};
-        {{changed, _}, alive} ->
-            {true, effect({notify, {member_up, Node}}, State)};
-        {_, _} ->
-            {false, State}
+    case atoll_roster_table:put(Node, Entry, Table0) of
+        {known, _} -> {false, State0};
+        {refused, Table} -> {false, State0#state{table = Table}};
+        {{changed, Before}, Table} -> changed(Before, Node, Status, Table, State0)
     end.
+
+%% In one copy of the state: to a joiner all members are new.
+changed({_, alive}, Node, alive, Table, #state{effects = Effects} = State) ->
+    Notices = [{notify, {member_up, Node}}, {notify, {member_down, Node, dead}} | Effects],
+    {true, forget_meta(Node, State#state{table = Table, effects = Notices})};
+changed({_, alive}, Node, End, Table, #state{effects = Effects} = State) ->
+    {true, forget_meta(Node, State#state{table = Table, effects = [{notify, {member_down, Node, End}} | Effects]})};
+changed(_Ended, Node, alive, Table, #state{effects = Effects} = State) ->
+    {true, State#state{table = Table, effects = [{notify, {member_up, Node}} | Effects]}};
+changed(_Ended, _Node, _End, Table, State) ->
+    {false, State#state{table = Table}}.
 
 forget_meta(Node, #state{metas = Metas} = State) ->
     State#state{metas = atoll_roster_meta:drop(Node, Metas)}.
@@ -498,8 +503,12 @@ gather(Items, From, #state{news = News0, options = #{gather_ms := Ms}} = State) 
 %% Who tells what is gathered here has no need to hear it.
 knows(_From, _Entries, #state{news = News} = State) when map_size(News) =:= 0 ->
     State;
-knows(From, Entries, #state{table = Table} = State) ->
-    tellers(From, [Node || {Node, Entry} <- Entries, atoll_roster_table:entry(Node, Table) =:= Entry], State).
+knows(From, Entries, #state{table = Table, news = News} = State) ->
+    Gathered = [
+        Node
+     || {Node, Entry} <- Entries, is_map_key(Node, News), atoll_roster_table:entry(Node, Table) =:= Entry
+    ],
+    tellers(From, Gathered, State).
 
 knows_metas(From, Entries, #state{metas = Metas} = State) ->
     tellers(From, [{meta, Node} || {Node, Entry} <- Entries, atoll_roster_meta:entry(Node, Metas) =:= Entry], State).

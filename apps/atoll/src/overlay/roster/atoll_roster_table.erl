@@ -36,20 +36,22 @@
 -type entry() :: {life(), status()}.
 %% As it travels.
 
--record(entry, {
-    life :: life(),
-    status :: status(),
-    %% Of its arrival here; that of the owner is 0.
-    number :: non_neg_integer()
-}).
+-type kept() ::
+    %% The term that came: of a live one that came while no end was remembered, before all that are
+    %% now, and of the owner. In a large cluster these are nearly all.
+    entry()
+    %% With the number of its arrival here.
+    | {life(), status(), Number :: pos_integer()}.
 
 -record(table, {
     owner :: node(),
     max_members :: pos_integer(),
     max_gone :: non_neg_integer(),
-    %% Of each node an #entry{}; the live ones are marked with their lives.
+    %% Of each node a kept(); the live ones are marked with their lives.
     buckets = atoll_buckets:new() :: atoll_buckets:buckets(),
     alive = 0 :: non_neg_integer(),
+    %% The live one that comes after the owner on the ring.
+    next = none :: none | place(),
     %% Ends by the number of their arrival.
     gone = gb_trees:empty() :: gb_trees:tree(pos_integer(), node()),
     last = 0 :: non_neg_integer(),
@@ -58,6 +60,9 @@
 }).
 
 -opaque table() :: #table{}.
+
+-type place() :: {Distance :: non_neg_integer(), node()}.
+%% On the ring, as seen from some node.
 
 -define(RANGE, (1 bsl 32)).
 
@@ -88,32 +93,51 @@ put(Node, Entry, #table{owner = Owner, alive = Alive, max_members = Max} = Table
             end
     end.
 
-store(Node, {Life, Status}, #table{} = Table0) ->
-    {Number, Table} = number(Node, Status, remove(Node, Table0)),
-    Entry = #entry{life = Life, status = Status, number = Number},
-    Buckets = atoll_buckets:put(Node, Entry, Table#table.buckets),
-    forget(count(Node, Entry, 1, Table#table{buckets = Buckets})).
+store(Node, Entry, Table0) ->
+    {Kept, Table} = keep(Node, Entry, remove(Node, Table0)),
+    forget(appear(Node, Kept, Table)).
 
 remove(Node, #table{buckets = Buckets0, gone = Gone} = Table0) ->
     case atoll_buckets:take(Node, Buckets0) of
-        {#entry{number = Number} = Entry, Buckets} ->
-            Table = count(Node, Entry, -1, Table0#table{buckets = Buckets}),
-            Table#table{gone = gb_trees:delete_any(Number, Gone)};
+        {Kept, Buckets} ->
+            Table = disappeared(Node, Kept, Table0#table{buckets = Buckets}),
+            case number(Kept) of
+                0 -> Table;
+                Number -> Table#table{gone = gb_trees:delete_any(Number, Gone)}
+            end;
         error ->
             Table0
     end.
 
-count(Node, #entry{life = Life, status = alive}, Plus, #table{buckets = Buckets, alive = Alive} = Table) ->
-    Table#table{buckets = atoll_buckets:mark(Node, Life, Buckets), alive = Alive + Plus};
-count(_Node, #entry{}, _Plus, Table) ->
+appear(Node, Kept, #table{buckets = Buckets} = Table) when element(2, Kept) =:= alive ->
+    #table{owner = Owner, alive = Alive, next = Next} = Table,
+    Table#table{
+        buckets = atoll_buckets:put(Node, Kept, element(1, Kept), Buckets),
+        alive = Alive + 1,
+        next = nearer(Owner, Node, Next)
+    };
+appear(Node, Kept, #table{buckets = Buckets} = Table) ->
+    Table#table{buckets = atoll_buckets:put(Node, Kept, Buckets)}.
+
+disappeared(Node, Kept, #table{buckets = Buckets, alive = Alive} = Table0) when element(2, Kept) =:= alive ->
+    Table = Table0#table{buckets = atoll_buckets:mark(Node, element(1, Kept), Buckets), alive = Alive - 1},
+    case Table of
+        #table{owner = Owner, next = {_, Node}} -> Table#table{next = next(Owner, Table)};
+        #table{} -> Table
+    end;
+disappeared(_Node, _Ended, Table) ->
     Table.
 
-number(Owner, _Status, #table{owner = Owner} = Table) ->
-    {0, Table};
-number(_Node, alive, #table{last = Last} = Table) ->
-    {Last + 1, Table#table{last = Last + 1}};
-number(Node, _Ended, #table{last = Last, gone = Gone} = Table) ->
-    {Last + 1, Table#table{last = Last + 1, gone = gb_trees:insert(Last + 1, Node, Gone)}}.
+-spec keep(node(), entry(), table()) -> {kept(), table()}.
+keep(Owner, Entry, #table{owner = Owner} = Table) ->
+    {Entry, Table};
+keep(Node, {Life, Status} = Entry, #table{last = Last, gone = Gone} = Table) ->
+    Number = Last + 1,
+    case {Status, gb_trees:is_empty(Gone)} of
+        {alive, true} -> {Entry, Table};
+        {alive, false} -> {{Life, Status, Number}, Table#table{last = Number}};
+        {_, _} -> {{Life, Status, Number}, Table#table{last = Number, gone = gb_trees:insert(Number, Node, Gone)}}
+    end.
 
 forget(#table{gone = Gone, max_gone = Max} = Table) ->
     case gb_trees:size(Gone) > Max of
@@ -128,12 +152,15 @@ forget(#table{gone = Gone, max_gone = Max} = Table) ->
 -spec entry(node(), table()) -> entry() | unknown.
 entry(Node, #table{buckets = Buckets}) ->
     case atoll_buckets:find(Node, Buckets) of
-        {ok, Entry} -> travelling(Entry);
+        {ok, Kept} -> travelling(Kept);
         error -> unknown
     end.
 
-travelling(#entry{life = Life, status = Status}) ->
-    {Life, Status}.
+travelling({_, _} = Entry) -> Entry;
+travelling({Life, Status, _Number}) -> {Life, Status}.
+
+number({_, _}) -> 0;
+number({_, _, Number}) -> Number.
 
 %% @doc The live ones, in the order of their names.
 -spec alive(table()) -> [node()].
@@ -143,8 +170,8 @@ alive(Table) ->
 fold(Fun, Acc0, #table{buckets = Buckets}) ->
     atoll_buckets:fold(
         fun
-            (Node, #entry{status = alive}, Acc) -> Fun(Node, Acc);
-            (_Node, #entry{}, Acc) -> Acc
+            (Node, Kept, Acc) when element(2, Kept) =:= alive -> Fun(Node, Acc);
+            (_Node, _Ended, Acc) -> Acc
         end,
         Acc0,
         Buckets
@@ -158,14 +185,15 @@ dead(#table{gone = Gone} = Table) ->
 %% @doc The so many live ones that come after this node on a ring in the order of a hash of
 %% the names, the next one first.
 -spec successors(node(), pos_integer(), table()) -> [node()].
+successors(Owner, 1, #table{owner = Owner, next = Next}) ->
+    [Node || {_, Node} <- [Next]];
 successors(Node, 1, Table) ->
-    %% As a term, none is before all distances.
-    case fold(fun(Other, Next) -> nearer(Node, Other, Next) end, none, Table) of
-        none -> [];
-        {_, Next} -> [Next]
-    end;
+    [Next || {_, Next} <- [next(Node, Table)]];
 successors(Node, Count, Table) ->
     lists:sublist([Other || {_, Other} <- live(Node, Table)], Count).
+
+next(Node, Table) ->
+    fold(fun(Other, Next) -> nearer(Node, Other, Next) end, none, Table).
 
 nearer(Node, Node, Next) -> Next;
 nearer(Node, Other, none) -> distance(Node, Other);
@@ -198,8 +226,8 @@ mine([{_, D} | Dead], Live, Oldest, Table) ->
     [D || number(D, Table) < Oldest] ++ mine(Dead, Live, Oldest, Table).
 
 number(Node, #table{buckets = Buckets}) ->
-    {ok, #entry{number = Number}} = atoll_buckets:find(Node, Buckets),
-    Number.
+    {ok, Kept} = atoll_buckets:find(Node, Buckets),
+    number(Kept).
 
 %% Clockwise from one to another. Where hashes are equal the names decide.
 distance(From, To) ->
@@ -229,7 +257,7 @@ differing(Theirs, #table{buckets = Buckets}) ->
 %% @doc All entries of a bucket, ends among them, in the order of the names.
 -spec bucket(atoll_buckets:index(), table()) -> [{node(), entry()}].
 bucket(Index, #table{buckets = Buckets}) ->
-    [{Node, travelling(Entry)} || {Node, Entry} <- atoll_buckets:bucket(Index, Buckets)].
+    [{Node, travelling(Kept)} || {Node, Kept} <- atoll_buckets:bucket(Index, Buckets)].
 
 %% @doc Of a bucket what somebody whose entries in it are these does not know.
 -spec newer(atoll_buckets:index(), [{node(), entry()}], table()) -> [{node(), entry()}].

@@ -22,8 +22,8 @@ const when = (ms: number): string => format.time(ms, live.now());
 
 const COLUMNS: Column<Alarm>[] = [
   { key: 'severity', title: 'Severity', by: ({ severity }) => SEVERITIES.indexOf(severity), cell: ({ severity }) => <LevelMark level={severity} /> },
-  { key: 'node', title: 'Node', by: ({ node }) => node, cell: ({ node }) => <NodeLink node={node} row /> },
   { key: 'rule', title: 'Alarm', by: subject, cell: alarm => <Name>{subject(alarm)}</Name> },
+  { key: 'node', title: 'Node', by: ({ node }) => node, cell: ({ node }) => <NodeLink node={node} row /> },
   { key: 'raised', title: 'Raised', number: true, by: ({ raised_ms }) => raised_ms, cell: ({ raised_ms }) => when(raised_ms) },
   { key: 'state', title: 'State', by: ({ state }) => state, cell: ({ state, cleared_ms, acknowledged }) =>
     state === 'cleared' && cleared_ms !== null ? `cleared ${when(cleared_ms)}` : acknowledged !== null ? <Name>{`acknowledged by ${acknowledged.who}`}</Name> : 'new' },

@@ -5,6 +5,7 @@ import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import uPlot from 'uplot';
 import 'uplot/dist/uPlot.min.css';
 import type { Series } from '../api.js';
+import { marks } from '../format.js';
 import { curve, ink, look } from '../look.js';
 import { aligned, pointAt, type Point } from '../series.js';
 import { useLook } from './hooks.js';
@@ -13,7 +14,7 @@ import { Name } from './parts.js';
 interface Props {
   title: string;
   /** What the axis and the table say of a value. */
-  write: (n: number | null | undefined) => string;
+  write: (n: number | null | undefined, more?: number) => string;
   series: readonly Series[];
   named: (series: Series) => string;
   from: number;
@@ -43,7 +44,7 @@ const options = (count: number, width: number, write: Props['write'], moved: (se
     scales: { y: { range: (_, low, high) => around(low, high) } },
     axes: [
       { ...axis, size: 30, space: 70, values: (_, at, __, ___, step) => at.map(seconds => clock(seconds, step)) },
-      { ...axis, size: 76, values: (_, at) => at.map(n => write(n)) }
+      { ...axis, size: 76, values: (_, at) => marks(at, write) }
     ],
     series: [{}, ...Array.from({ length: count }, (_, i): uPlot.Series[] => {
       const { color, dash } = curve(i);

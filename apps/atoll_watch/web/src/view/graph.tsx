@@ -1,19 +1,40 @@
 // SPDX-License-Identifier: Apache-2.0
-// The nodes by their groups. A node of several groups stands in each, and a line joins its
-// places; of the node at the pointer, or the one that has the focus, all connections show.
+// The nodes by their groups, or by their families where there are none. A node of several groups stands in each, and a line joins its
+// places. Few nodes have their names beside them, and few connections all show; of the node at
+// the pointer, or the one that has the focus, they show anyhow.
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import type { Node, Topology } from '../api.js';
 import * as format from '../format.js';
-import { laidOut, nearest, type Dot } from '../layout.js';
+import { closest, laidOut, nearest, type Cell, type Dot } from '../layout.js';
+import { families } from '../nodes.js';
 import { href } from '../route.js';
+import { sorted } from '../sort.js';
 import { peers } from '../topology.js';
-import { Alarms, LevelMark, markOf, Name, Since, StateMark } from './parts.js';
+import { Alarms, LevelMark, markOf, Name, parted, Since, StateMark } from './parts.js';
+
+const MOST_NAMED = 60;
+const LETTER_PX = 7.5;
+const LONGEST_PX = 170;
+
+/** What stands beside a node: its name, or the part of it that tells it from the others; nothing where there are many. */
+const titles = (nodes: readonly Node[]): ((name: string) => string) => {
+  if (nodes.length > MOST_NAMED) return () => '';
+  const short = new Set(nodes.map(({ node }) => parted(node)[0]));
+  return short.size === nodes.length ? name => parted(name)[0] : name => name;
+};
 
 /** Fewer nodes have more room each. */
-const cellOf = (count: number): number => count <= 150 ? 30 : count <= 500 ? 22 : 15;
+const cellOf = (count: number, longest: number): Cell => {
+  const height = count <= 150 ? 30 : count <= 500 ? 22 : 15;
+  return { width: height + (longest === 0 ? 0 : Math.min(LONGEST_PX, Math.ceil(longest * LETTER_PX) + 8)), height };
+};
+
 /** More lines than this say nothing any more, until one is pointed at. */
-const MOST_BOWS = 100;
-const LETTER_PX = 7.5;
+const MOST_LINES = 100;
+
+/** Where there are no groups. */
+const byFamily = (nodes: readonly Node[]): { name: string; nodes: string[] }[] => families(nodes).map(name =>
+  ({ name, nodes: sorted(nodes.filter(({ family }) => family === name).map(({ node }) => node), node => node, false) }));
 
 const path = (a: Dot, b: Dot): string => `M${a.x} ${a.y}L${b.x} ${b.y}`;
 
@@ -47,14 +68,16 @@ export const Graph = ({ topology, nodes }: { topology: Topology; nodes: readonly
 
   const known = useMemo(() => new Map(nodes.map(node => [node.node, node])), [nodes]);
   const names = nodes.map(({ node }) => node).sort().join('\n');
+  const title = useMemo(() => titles(nodes), [names]);
+  const cell = useMemo(() => cellOf(nodes.length, Math.max(0, ...nodes.map(({ node }) => title(node).length))), [title]);
   const { boxes, dots, height } = useMemo(() => {
     const grouped = new Set(topology.groups.flatMap(({ nodes }) => nodes));
     const groups = [
       ...topology.groups,
       // A node that has just been found may not stand in the topology yet.
-      { name: topology.groups.length === 0 ? 'All nodes' : 'In no group', nodes: [...known.keys()].filter(node => !grouped.has(node)).sort() }
+      ...(topology.groups.length === 0 ? byFamily(nodes) : [{ name: 'In no group', nodes: [...known.keys()].filter(node => !grouped.has(node)).sort() }])
     ].map(({ name, nodes }) => ({ name, nodes: nodes.filter(node => known.has(node)) })).filter(({ nodes }) => nodes.length > 0);
-    return laidOut(groups, Math.max(200, width), cellOf(known.size));
+    return laidOut(groups, Math.max(200, width), cell);
   }, [topology, names, width]);
   const connected = useMemo(() => peers(topology), [topology]);
   const places = useMemo(() => {
@@ -65,8 +88,15 @@ export const Graph = ({ topology, nodes }: { topology: Topology; nodes: readonly
 
   const joined = useMemo(() => {
     const all = [...places.values()].flatMap(bows);
-    return all.length > MOST_BOWS ? '' : all.join('');
+    return all.length > MOST_LINES ? '' : all.join('');
   }, [places]);
+  const threads = useMemo(() => {
+    const all = [...topology.links, ...topology.circuits].flatMap(({ from, to }) => {
+      const ends = closest(places.get(from) ?? [], places.get(to) ?? []);
+      return ends === undefined ? [] : [bow(...ends)];
+    });
+    return all.length > MOST_LINES ? '' : all.join('');
+  }, [places, topology]);
   const lines = useMemo(() => {
     if (seen === undefined) return '';
     const mine = places.get(seen) ?? [];
@@ -88,27 +118,27 @@ export const Graph = ({ topology, nodes }: { topology: Topology; nodes: readonly
     if (event.type === 'focusin') setActive(Number(at));
   };
 
-  const cell = cellOf(known.size);
-  const size = cell * 0.62;
+  const size = cell.height * 0.62;
   const node = seen === undefined ? undefined : known.get(seen);
   return <div class="graph">
-    <p class="seen">{node === undefined ? <span class="soft">The node that is pointed at shows whom it is connected with. The stronger its colour, the more load it has.</span>
+    <p class="seen">{node === undefined ? <span class="soft">{threads === '' ? 'The node that is pointed at shows whom it is connected with.' : 'Lines are connections.'} The stronger the colour of a node, the more load it has.</span>
       : <><Name>{node.node}</Name> <StateMark state={node.state} /> <span><Since node={node} />, load {format.value(node.figures.utilisation, 'ratio')}, {format.value(node.figures.memory, 'bytes')}, connected with {format.plural(connected.get(node.node)?.size ?? 0, 'node')}</span> <Alarms count={node.alarms} worst={node.worst} /></>}</p>
     <div ref={ref}>
       <svg width={width} height={height} onKeyDown={onKeyDown} onFocusIn={onSee} onPointerOver={onSee} role="group" aria-label="Nodes by group">
-        {boxes.map(({ name, count, x, y, width, height }) => <g key={name}>
-          <rect class="group" x={x + 0.5} y={y + 0.5} width={width - 1} height={height - 1} rx="8" />
-          <text class="group-name" x={x + 12} y={y + 19}>{cut(name, width - 24 - LETTER_PX * (String(count).length + 1))} <tspan class="group-count">{count}</tspan><title>{name}</title></text>
-        </g>)}
+        {boxes.map(({ name, x, y, width, height }) => <rect key={name} class="group" x={x + 0.5} y={y + 0.5} width={width - 1} height={height - 1} rx="8" />)}
+        <path class="threads" d={threads} />
         <path class="joined" d={joined} />
         <path class="lines" d={lines} />
+        {boxes.map(({ name, count, x, y, width }) =>
+          <text key={name} class="group-name" x={x + 12} y={y + 19}>{cut(name, width - 24 - LETTER_PX * (String(count).length + 1))} <tspan class="group-count">{count}</tspan><title>{name}</title></text>)}
         {dots.map(({ node: name, x, y }, i) => {
           const node = known.get(name);
           if (node === undefined) return null;
           return <a key={i} href={href('node', name)} data-dot={i} tabIndex={i === active ? 0 : -1} aria-label={said(node)}
             class={`dot is-${node.worst ?? node.state}${name === seen ? ' seen' : ''}`}>
-            <rect class="hit" x={x - cell / 2} y={y - cell / 2} width={cell} height={cell} />
+            <rect class="hit" x={x - cell.height / 2} y={y - cell.height / 2} width={cell.width} height={cell.height} />
             <path d={markOf(node)} transform={`translate(${x - size / 2} ${y - size / 2}) scale(${size / 12})`} fill-opacity={node.state === 'up' && node.alarms === 0 ? shade(node) : 1} fill-rule="evenodd" />
+            {title(name) !== '' && <text class="dot-name" x={x + cell.height / 2 - 2} y={y + 4}>{cut(title(name), cell.width - cell.height)}</text>}
           </a>;
         })}
       </svg>

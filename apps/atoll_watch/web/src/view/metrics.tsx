@@ -16,8 +16,10 @@ import { Pick } from './pick.js';
 /** A point of the longer windows is minutes wide: no need to ask often. */
 const AGAIN_MS: Record<Window, number> = { '15min': 5000, hour: 15_000, day: 60_000, week: 300_000, month: 300_000 };
 const POINTS = 300;
+/** Users may make new ones. */
+const METRICS_MS = 60_000;
 
-const write = (metric: Metric) => (n: number | null | undefined): string => metric.kind === 'counter' ? format.rate(n, metric.unit) : format.value(n, metric.unit);
+const write = (metric: Metric) => (n: number | null | undefined, more = 0): string => metric.kind === 'counter' ? format.rate(n, metric.unit, more) : format.value(n, metric.unit, more);
 const named = ({ node, label }: Series): string => label === null ? node : `${node} · ${label}`;
 
 const Charts = ({ window, wanted, nodes, metrics }: { window: Window; wanted: string[]; nodes: string[]; metrics: readonly Metric[] }) => {
@@ -40,7 +42,7 @@ const Charts = ({ window, wanted, nodes, metrics }: { window: Window; wanted: st
 
 export const MetricsView = ({ route: { params } }: { route: Route }) => {
   const nodes = useLive(state => state.nodes);
-  const metrics = useAsk('metrics', api.metrics);
+  const metrics = useAsk('metrics', api.metrics, METRICS_MS);
   const window = WINDOWS.find(([key]) => key === params.w)?.[0] ?? '15min';
   const [wanted, of] = [list(params.m), list(params.n)];
   const stored = useMemo(() => (metrics.answer ?? []).filter(({ stored }) => stored), [metrics.answer]);

@@ -19,13 +19,18 @@ const [WIDTH, HEIGHT] = [150, 22];
 
 interface Row { reading: Reading; metric: Metric; name: string; d: string }
 
+const METRICS_MS = 60_000;
+
+/** One that has come since is shown with what it says itself. */
+const unlisted = (name: string): Metric => ({ name, unit: null, kind: 'gauge', label: null, help: '', prometheus: '', stored: false });
+
 /** What is of one connection stands with the connections. */
-const listed = (metric: Metric | undefined): metric is Metric => metric !== undefined && metric.label !== 'peer';
+const listed = (metric: Metric): boolean => metric.label !== 'peer';
 
 export const NodeMetrics = ({ node }: { node: string }) => {
   const period = useLive(state => state.cluster?.period_ms ?? 5000);
   const [search, setSearch] = useState('');
-  const metrics = useAsk('metrics', api.metrics);
+  const metrics = useAsk('metrics', api.metrics, METRICS_MS);
   const readings = useAsk(`readings ${node}`, api.readings(node), period);
   const wanted = useMemo(() => (metrics.answer ?? []).filter(metric => metric.stored && listed(metric)).map(({ name }) => name), [metrics.answer]);
   const past = useAsk(`past ${node} ${wanted.length}`, async signal => wanted.length === 0 ? undefined
@@ -37,13 +42,13 @@ export const NodeMetrics = ({ node }: { node: string }) => {
     const series = new Map(past.answer?.series.map((each: Series) => [nameOf(each), each]));
     const found = finder(search);
     return (readings.answer?.readings ?? []).flatMap(reading => {
-      const metric = known.get(reading.metric);
+      const metric = known.get(reading.metric) ?? unlisted(reading.metric);
       const name = nameOf(reading);
       if (!listed(metric) || !found(`${name} ${metric.help}`)) return [];
       const points = series.get(name)?.points ?? [];
       const d = past.answer === undefined ? '' : sparkline(points, past.answer.from_ms, past.answer.to_ms, holeOf(past.answer.step_ms, period), WIDTH, HEIGHT);
       return [{ reading, metric, name, d }];
-    }).sort((a, b) => (order.get(a.metric.name) ?? 0) - (order.get(b.metric.name) ?? 0));
+    }).sort((a, b) => (order.get(a.metric.name) ?? order.size) - (order.get(b.metric.name) ?? order.size));
   }, [metrics.answer, readings.answer, past.answer, search]);
 
   const columns: Column<Row>[] = [

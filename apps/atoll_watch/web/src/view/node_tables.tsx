@@ -23,7 +23,8 @@ export const Tables = ({ node }: { node: string }) => {
   if (answer === undefined) return <Waiting failure={failure} />;
   return <>
     <Trouble>{failure}</Trouble>
-    <p class="soft">{answer.items.length.toLocaleString('en')} of {format.plural(answer.total, 'table')}; asked again every 10 s</p>
+    <div class="controls"><p class="soft">{answer.items.length.toLocaleString('en')} of {format.plural(answer.total, 'table')}
+      {answer.looked_at < answer.total && `, of which ${answer.looked_at.toLocaleString('en')} were looked at`}; asked again every 10 s</p></div>
     {answer.items.length === 0 ? <Empty>It has none.</Empty> : <Table label={`ETS tables of ${node}`} rows={answer.items} columns={COLUMNS} keyOf={({ id }) => id} />}
   </>;
 };

@@ -16,9 +16,9 @@ import { Table, type Column } from './table.js';
 const COLUMNS: Column<Notification>[] = [
   { key: 'time', title: 'Time', cell: ({ time_ms }) => format.time(time_ms, live.now()) },
   { key: 'severity', title: 'Severity', cell: ({ severity }) => <LevelMark level={severity} /> },
-  { key: 'kind', title: 'Kind', cell: ({ kind }) => kind },
+  { key: 'text', title: 'What', cell: ({ text }) => <Long>{text}</Long> },
   { key: 'node', title: 'Node', cell: ({ node }) => node === null ? '' : <NodeLink node={node} row /> },
-  { key: 'text', title: 'What', cell: ({ text }) => <Long>{text}</Long> }
+  { key: 'kind', title: 'Kind', cell: ({ kind }) => <Name>{kind}</Name> }
 ];
 
 export const NotificationsView = ({ route: { params } }: { route: Route }) => {
@@ -29,12 +29,12 @@ export const NotificationsView = ({ route: { params } }: { route: Route }) => {
   const [open, setOpen] = useState<Notification>();
   const { items, total, failure, more, busy } = usePages(JSON.stringify([search, severity, kind, node]),
     cursor => api.notifications({ search, severity, kind, node, cursor }), fresh);
-  const any = <Value extends string>(values: readonly Value[]): [string, string][] => [['', 'any'], ...values.map((each): [string, string] => [each, each])];
+  const any = (values: readonly string[]): [string, string][] => [['', 'any'], ...values.map((each): [string, string] => [each, each])];
   return <>
     <div class="controls">
       <Search label="Search text and node" value={q} onInput={q => tune({ q })} />
       <Choice label="Severity" value={severity} values={[['', 'any'], ...LEVELS.map((each, i): [string, string] => [each, i === 0 ? each : `${each} or worse`])]} onChange={severity => tune({ severity })} />
-      <Choice label="Kind" value={kind} values={any(KINDS)} onChange={kind => tune({ kind })} />
+      <Choice label="Kind" value={kind} values={any([...new Set([...KINDS, kind, ...(items ?? []).map(is => is.kind)])].filter(each => each !== ''))} onChange={kind => tune({ kind })} />
       {node !== '' && <button type="button" onClick={() => tune({ node: '' })}>of <Name>{node}</Name> ×</button>}
     </div>
     <Trouble>{failure}</Trouble>

@@ -5,7 +5,7 @@ import * as api from '../api.js';
 import type { Node } from '../api.js';
 import * as format from '../format.js';
 import { go, tune } from '../go.js';
-import { chosen, ORDERS, type Order } from '../nodes.js';
+import { chosen, families, ORDERS, type Order } from '../nodes.js';
 import { href, type Params, type Route } from '../route.js';
 import { Graph } from './graph.js';
 import { useAsk, useDeed, useLive } from './hooks.js';
@@ -99,19 +99,21 @@ const Groups = ({ nodes }: { nodes: readonly Node[] }) => {
 export const OverviewView = ({ route: { params } }: { route: Route }) => {
   const nodes = useLive(state => state.nodes);
   const known = useLive(state => state.cluster !== undefined);
-  const { as = '', q = '', state = '' } = params;
+  const { as = '', q = '', state = '', family = '' } = params;
   const order = (params.order ?? 'name') in ORDERS ? (params.order ?? 'name') as Order : 'name';
-  const shown = useMemo(() => chosen(nodes.values(), { search: q, state, order }), [nodes, q, state, order]);
+  const shown = useMemo(() => chosen(nodes.values(), { search: q, state, family, order }), [nodes, q, state, family, order]);
+  const all = useMemo(() => families(nodes.values()), [nodes]);
   const to = (to: Params): string => href('overview', '', { ...params, ...to });
   return <>
     <div class="controls">
       <Tabs label="Shown as" now={as} tabs={[{ key: '', title: 'Tiles', to: to({ as: '' }) }, { key: 'table', title: 'Table', to: to({ as: 'table' }) }, { key: 'groups', title: 'Groups', to: to({ as: 'groups' }) }]} />
       <Search label="Search" value={q} onInput={q => tune({ q })} />
       <Choice label="State" value={state} values={STATES} onChange={state => tune({ state })} />
+      {all.length > 1 && <Choice label="Family" value={family} values={[['', 'any'], ...all.map(each => [each, each] as const)]} onChange={family => tune({ family })} />}
       {as === '' && <Choice label="Sorted by" value={order} values={Object.entries(ORDERS).map(([key, [title]]) => [key, title] as const)} onChange={order => tune({ order })} />}
       <AddNode />
     </div>
-    {q + state !== '' && <p class="soft" role="status">{format.plural(shown.length, 'node')} of {nodes.size.toLocaleString('en')}</p>}
+    {q + state + family !== '' && <p class="soft" role="status">{format.plural(shown.length, 'node')} of {nodes.size.toLocaleString('en')}</p>}
     {!known ? <Waiting failure={undefined} />
       : shown.length === 0 ? <Empty>{nodes.size === 0 ? 'No node is known yet.' : 'No node is so.'}</Empty>
         : as === 'table' ? <Table label="Nodes" rows={shown} columns={COLUMNS} keyOf={({ node }) => node} sort={{ key: 'node', down: false }} open={({ node }) => go('node', node)} />

@@ -25,10 +25,10 @@ const LEVELS: Record<Level, string> = {
 
 const Mark = ({ d }: { d: string }) => <svg class="mark" viewBox="0 0 12 12" aria-hidden="true"><path d={d} fill-rule="evenodd" /></svg>;
 
-export const StateMark = ({ state }: { state: State }) => <span class={`state is-${state}`}><Mark d={STATES[state]} />{state}</span>;
+export const StateMark = ({ state }: { state: State }) => <span class={`state is-${state}`}><Mark d={STATES[state]} /><span class="word">{state}</span></span>;
 
 export const LevelMark = ({ level, children }: { level: Level; children?: ComponentChildren }) =>
-  <span class={`level is-${level}`}><Mark d={LEVELS[level]} />{children ?? level}</span>;
+  <span class={`level is-${level}`}><Mark d={LEVELS[level]} />{children ?? <span class="word">{level}</span>}</span>;
 
 /** The shape of a node: of how it is, or of its worst alarm while it is up. */
 export const markOf = ({ state, worst }: Node): string => state === 'up' && worst !== null ? LEVELS[worst] : STATES[state];
