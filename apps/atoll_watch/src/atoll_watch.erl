@@ -44,6 +44,8 @@
     named => [node()],
     %% All that stood or had been cleared when another one watched.
     alarms => [atoll_watch_alarm:alarm()],
+    %% In place of {@link atoll_watch_rule:all()}.
+    rules => [atoll_watch_rule:rule()],
     %% It gets the events from the first one on.
     subscriber => pid()
 }.
@@ -162,7 +164,7 @@ init({Target, Options}) ->
                 core = atoll_watch_core:new(Named, maps:with([max_nodes, forget, known, removed], Options)),
                 managers = atoll_watch_managers:new(Module, Asking#{way => atoll_view:way(View)}, HowMany, Groups),
                 period = Period,
-                alarms = atoll_watch_alarm:restored(maps:get(alarms, Options, []), now_ms(), #{})
+                alarms = atoll_watch_alarm:restored(maps:get(alarms, Options, []), now_ms(), maps:with([rules], Options))
             },
             {ok, lists:foldl(fun subscribed/2, Begun, [Pid || #{subscriber := Pid} <- [Options]]), {continue, tick}};
         {error, Sentence} ->
@@ -245,7 +247,7 @@ terminate(_Reason, #state{managers = Managers}) -> atoll_watch_managers:stop(Man
 
 ticked(#state{period = Period} = State) ->
     _ = erlang:send_after(Period, self(), tick),
-    stepped(tick, State).
+    compared(stepped(tick, State)).
 
 before(#state{core = Core}) -> fun(Node) -> atoll_watch_core:before(Node, Core) end.
 
@@ -266,6 +268,11 @@ done({tell, Event}, #state{alarms = Alarms0} = State) ->
             {Gone, Node} when Gone =:= forgotten; Gone =:= removed -> atoll_watch_alarm:forget(Node, now_ms(), Alarms0);
             _ -> {[], Alarms0}
         end,
+    told_alarms(Events, State#state{alarms = Alarms}).
+
+%% All nodes side by side, once in a period.
+compared(#state{core = Core, alarms = Alarms0} = State) ->
+    {Events, Alarms} = atoll_watch_alarm:compare(atoll_watch_core:abouts(Core), now_ms(), Alarms0),
     told_alarms(Events, State#state{alarms = Alarms}).
 
 tell(Event, #state{subscribers = Subscribers}) ->

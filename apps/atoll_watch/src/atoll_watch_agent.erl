@@ -1,6 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc What measures a node that is watched. It is put into the running node by
-%% `code:load_binary', with {@link atoll_watch_agent_log}, stands alone, and takes functions of OTP that every node has loaded: it
+%% `code:load_binary', with {@link atoll_watch_agent_log} and {@link atoll_watch_agent_facts}, stands alone, and takes functions of OTP that every node has loaded: it
 %% works in embedded mode, and no file is touched.
 %%
 %% Promised: it measures when it is asked and at no other time; meanwhile the node pays for the times of
@@ -38,6 +38,10 @@
     %% The nodes that it knows: connected visibly, members, and members of its groups.
     peers := [node()],
     readings := [reading()],
+    %% How the node is set up, for comparing; its modules are `same' as when this watcher asked last, unless they are others.
+    facts := atoll_watch_agent_facts:facts() | none,
+    %% System time of the machine when the question came and when this was said, in microseconds.
+    clock := {Came :: integer(), Said :: integer()},
     %% What was logged since this watcher asked last, oldest first; nothing of before it asked first.
     log := [said()]
 }.
@@ -57,8 +61,8 @@
     | {supervision, top | string()}.
 
 -record(state, {
-    %% Each with the number of the last text that it has.
-    watchers = #{} :: #{pid() => {reference(), non_neg_integer()}},
+    %% Each with the number of the last text that it has, and the code of which it has the modules.
+    watchers = #{} :: #{pid() => {reference(), non_neg_integer(), Code :: non_neg_integer() | none}},
     logger :: atoll_watch_agent_log:places(),
     %% The last texts, newest first; times are system times, in microseconds.
     said = [] :: [{Number :: pos_integer(), Time :: integer(), logger:level(), Text :: binary()}],
@@ -74,6 +78,7 @@
 -type mailboxes() :: {[{Messages :: pos_integer(), pid()}], non_neg_integer(), non_neg_integer()}.
 
 -define(LOG, atoll_watch_agent_log).
+-define(FACTS, atoll_watch_agent_facts).
 %% Texts that are kept, for watchers that ask less often than others.
 -define(SAID, 50).
 -define(LONGEST, 5).
@@ -96,7 +101,7 @@
 
 %% @doc What is put into a node; the order is that in which it is.
 -spec modules() -> [module()].
-modules() -> [?LOG, ?MODULE].
+modules() -> [?LOG, ?FACTS, ?MODULE].
 
 %% @doc Two of the same version are the same code.
 -spec version() -> term().
@@ -115,7 +120,7 @@ start() ->
 -spec init([]) -> {ok, #state{}, timeout()} | ignore.
 init([]) ->
     %% The agent before this one may have taken it away just now.
-    case erlang:function_exported(?LOG, log, 2) of
+    case erlang:function_exported(?LOG, log, 2) andalso erlang:function_exported(?FACTS, facts, 0) of
         true -> begun();
         false -> ignore
     end.
@@ -170,28 +175,35 @@ unless_alone(State) -> {noreply, State}.
 answer({sample, Watcher, Version}, State0) ->
     case version() of
         Version ->
+            Came = os:system_time(microsecond),
             {Sample, State} = sample(State0),
-            {Log, Watched} = heard(Watcher, State),
-            {{ok, Sample#{log => Log}}, Watched};
+            {More, Watched} = heard(Watcher, Sample, State),
+            {{ok, (maps:merge(Sample, More))#{clock => {Came, os:system_time(microsecond)}}}, Watched};
         _ ->
             {{error, other_version}, State0}
     end;
 answer({leave, Watcher}, State) ->
     {ok, left(Watcher, State)}.
 
-heard(Watcher, #state{watchers = Watchers, said = Said} = State) ->
-    {Ref, Last} = case Watchers of #{Watcher := Is} -> Is; #{} -> {monitor(process, Watcher), last(Said)} end,
+%% What this watcher does not have yet.
+heard(Watcher, #{facts := Facts}, #state{watchers = Watchers, said = Said} = State) ->
+    {Ref, Last, Has} = case Watchers of #{Watcher := Is} -> Is; #{} -> {monitor(process, Watcher), last(Said), none} end,
     Now = erlang:system_time(microsecond),
     New = lists:takewhile(fun({Number, _, _, _}) -> Number > Last end, Said),
-    {[{max(0, (Now - Time) div 1000), Level, Text} || {_, Time, Level, Text} <- lists:reverse(New)],
-     State#state{watchers = Watchers#{Watcher => {Ref, last(Said)}}}}.
+    {Told, Code} = case Facts of
+        #{code := Has} -> {Facts#{modules := same}, Has};
+        #{code := Other} -> {Facts, Other};
+        none -> {none, Has}
+    end,
+    {#{log => [{max(0, (Now - Time) div 1000), Level, Text} || {_, Time, Level, Text} <- lists:reverse(New)], facts => Told},
+     State#state{watchers = Watchers#{Watcher => {Ref, last(Said), Code}}}}.
 
 last([{Number, _, _, _} | _]) -> Number;
 last([]) -> 0.
 
 left(Watcher, #state{watchers = Watchers} = State) ->
     case maps:take(Watcher, Watchers) of
-        {{Ref, _}, Others} ->
+        {{Ref, _, _}, Others} ->
             _ = demonitor(Ref, [flush]),
             State#state{watchers = Others};
         error ->
@@ -220,13 +232,14 @@ terminate(_Reason, _State) ->
 sample(#state{logger = Places} = State0) ->
     #state{supervisors = Known} = State = looked(State0),
     {Supervisors, Standing} = ?LOG:standing(erlang:monotonic_time(second), Known),
-    {Others, Peers} = others(),
+    {Others, Peers, Facts} = others(),
     ok = ?LOG:opened(Places),
     {
         #{
             at => erlang:monotonic_time(microsecond),
             life => {os:getpid(), erlang:system_info(creation), erlang:system_info(start_time)},
             peers => lists:usort(nodes() ++ Peers),
+            facts => Facts,
             readings => lists:append([
                 plain(), memory(), allocators(), schedulers(), work(), connections(), mailboxes(State),
                 ?LOG:counts(Places), Supervisors, Others
@@ -379,23 +392,24 @@ cut(Text) -> unicode:characters_to_binary(lists:sublist(unicode:characters_to_li
 %% Each is asked by a process that can be given up: one that hangs costs its own readings.
 others() ->
     Asked = [spawn_monitor(fun() -> exit(try {told, Ask()} catch _:_ -> failed end) end) || {Name, Ask} <- [
-        {atoll_sup, fun atoll/0}, {atoll_sup, fun metrics/0}, {mnesia_sup, fun mnesia/0}, {memsup, fun memsup/0}, {disksup, fun disksup/0}, {cpu_sup, fun cpu_sup/0}
+        {init, fun ?FACTS:facts/0}, {init, fun ?FACTS:dump/0}, {atoll_sup, fun atoll/0}, {atoll_sup, fun metrics/0}, {mnesia_sup, fun mnesia/0}, {memsup, fun memsup/0}, {disksup, fun disksup/0}, {cpu_sup, fun cpu_sup/0}
     ], whereis(Name) =/= undefined],
     Deadline = erlang:monotonic_time(millisecond) + ?OTHERS_MS,
-    {Readings, Peers} = lists:unzip([told(One, max(0, Deadline - erlang:monotonic_time(millisecond))) || One <- Asked]),
-    {lists:append(Readings), lists:append(Peers)}.
+    {Readings, Peers, Facts} = lists:unzip3([told(One, max(0, Deadline - erlang:monotonic_time(millisecond))) || One <- Asked]),
+    {lists:append(Readings), lists:append(Peers), hd([Is || #{} = Is <- Facts] ++ [none])}.
 
 %% What is wrong with another application, or with another version of it, is for others to find: none
 %% of it is logged.
 told({Pid, Ref}, Ms) ->
     receive
-        {'DOWN', Ref, process, Pid, {told, {Readings, Peers}}} -> {Readings, Peers};
-        {'DOWN', Ref, process, Pid, {told, Readings}} -> {Readings, []};
-        {'DOWN', Ref, process, Pid, _} -> {[], []}
+        {'DOWN', Ref, process, Pid, {told, {Readings, Peers}}} -> {Readings, Peers, none};
+        {'DOWN', Ref, process, Pid, {told, #{} = Facts}} -> {[], [], Facts};
+        {'DOWN', Ref, process, Pid, {told, Readings}} -> {Readings, [], none};
+        {'DOWN', Ref, process, Pid, _} -> {[], [], none}
     after Ms ->
         true = demonitor(Ref, [flush]),
         true = exit(Pid, kill),
-        {[], []}
+        {[], [], none}
     end.
 
 %% They may not be installed where this is compiled.

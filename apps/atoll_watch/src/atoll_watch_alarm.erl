@@ -5,11 +5,11 @@
 %% Promised: for each rule, node and instance there is at most one alarm that stands; raised
 %% again it is another one, with another number. While a node does not answer its other alarms stay as they were,
 %% and there is one for its silence, in place of all that it does not say; of `node_down', `node_silent' and
-%% `node_refused' one at most stands. What is cleared is kept in a history of a bounded length; more
+%% `node_refused' one at most stands. An alarm about several nodes is one alarm, which names them. What is cleared is kept in a history of a bounded length; more
 %% alarms than a bound do not stand at once, and what is left out is counted.
 -module(atoll_watch_alarm).
 
--export([new/1, restored/3, look/3, forget/3, acknowledge/4, comment/5, standing/1, history/1, omitted/1, format_error/1]).
+-export([new/1, restored/3, look/3, compare/3, forget/3, acknowledge/4, comment/5, standing/1, history/1, omitted/1, format_error/1]).
 
 -export_type([alarms/0, alarm/0, event/0, error/0, options/0]).
 
@@ -18,7 +18,12 @@
 -type alarm() :: #{
     id := pos_integer(),
     rule := atoll_watch_rule:id(),
+    %% Of several, the first.
     node := node(),
+    %% All that it is about, as of the last look.
+    nodes := [node(), ...],
+    %% What was found, where the value does not say it.
+    information := binary() | none,
     instance := atoll_watch_rule:instance(),
     state := new | acknowledged | cleared,
     severity := atoll_watch_rule:severity(),
@@ -41,10 +46,13 @@
 %% How many looks in a row were so, and the alarm if it stands. Neither: there is no slot.
 -type slot() :: {Row :: {raises | clears, pos_integer()} | none, alarm() | none}.
 
+-type subject() :: node() | {several}.
+
 -record(alarms, {
     options :: options(),
     next = 1 :: pos_integer(),
-    slots = #{} :: #{node() => #{{atoll_watch_rule:id(), atoll_watch_rule:instance()} => slot()}},
+    %% Those about several nodes are in one place.
+    slots = #{} :: #{subject() => #{{atoll_watch_rule:id(), atoll_watch_rule:instance()} => slot()}},
     standing = 0 :: non_neg_integer(),
     %% Newest first.
     history = [] :: [alarm()],
@@ -61,12 +69,13 @@ new(Options) ->
 %% @doc As it was when these were all that stood or had been cleared. What stood by a rule that there is no more, nobody would
 %% clear.
 -spec restored([alarm()], Now :: integer(), options()) -> alarms().
-restored(Known, Now, Options) ->
+restored(Alarms, Now, Options) ->
     #alarms{options = #{rules := Rules, history := Most}} = New = new(Options),
-    Ids = [Id || #{id := Id} <- Rules],
-    {Gone, Old} = lists:partition(fun(#{state := State, rule := Rule}) -> State =:= cleared orelse not lists:member(Rule, Ids) end, Known),
+    Whats = maps:from_list([{Id, What} || #{id := Id, what := What} <- Rules]),
+    Known = [maps:merge(#{nodes => [Node], information => none}, Alarm) || #{node := Node} = Alarm <- Alarms],
+    {Gone, Old} = lists:partition(fun(#{state := State, rule := Rule}) -> State =:= cleared orelse not is_map_key(Rule, Whats) end, Known),
     History = [case Alarm of #{state := cleared} -> Alarm; _ -> Alarm#{state := cleared, cleared := Now} end || Alarm <- Gone],
-    Slots = maps:groups_from_list(fun(#{node := Node}) -> Node end, fun(#{rule := Rule, instance := Instance} = Alarm) -> {{Rule, Instance}, {none, Alarm}} end, Old),
+    Slots = maps:groups_from_list(fun(#{node := Node, rule := Rule}) -> case map_get(Rule, Whats) of {nodes, _} -> {several}; _ -> Node end end, fun(#{rule := Rule, instance := Instance} = Alarm) -> {{Rule, Instance}, {none, Alarm}} end, Old),
     New#alarms{
         next = 1 + lists:max([0 | [Id || #{id := Id} <- Known]]),
         slots = maps:map(fun(_, Here) -> maps:from_list(Here) end, Slots),
@@ -76,31 +85,43 @@ restored(Known, Now, Options) ->
 
 %% @doc A node was looked at.
 -spec look(atoll_watch_core:seen(), Now :: integer(), alarms()) -> {[event()], alarms()}.
-look(#{node := Node} = Seen, Now, #alarms{options = #{rules := Rules}} = Alarms) ->
-    lists:foldl(fun(Rule, Acc) -> ruled(Rule, Node, Seen, Now, Acc) end, {[], Alarms}, Rules).
+look(#{node := Node, state := State} = Seen, Now, #alarms{options = #{rules := Rules}} = Alarms) ->
+    lists:foldl(fun(Rule, Acc) ->
+        Said = [{Instance, Value, Is, {[Node], none}} || {Instance, Value, Is} <- atoll_watch_rule:looks(Rule, Seen)],
+        ruled(Rule, Node, Said, atoll_watch_rule:is_zero(Rule, State), Now, Acc)
+    end, {[], Alarms}, Rules).
 
-ruled(#{id := Id} = Rule, Node, Seen, Now, {_, #alarms{slots = Slots}} = Acc0) ->
-    Said = atoll_watch_rule:looks(Rule, Seen),
-    Known = [Instance || {R, Instance} <- maps:keys(maps:get(Node, Slots, #{})), R =:= Id],
-    Absent = [{Instance, 0, clears} || is_zero(Rule, Seen), Instance <- lists:sort(Known), not lists:keymember(Instance, 1, Said)],
-    lists:foldl(fun({Instance, Value, Is}, Acc) -> slot({Id, Instance}, Value, Is, Rule, Node, Now, Acc) end, Acc0, Said ++ Absent).
+%% @doc All nodes were looked at, side by side.
+-spec compare([atoll_watch_compare:about()], Now :: integer(), alarms()) -> {[event()], alarms()}.
+compare(Abouts, Now, #alarms{options = #{rules := Rules}} = Alarms) ->
+    lists:foldl(fun(#{what := {nodes, Kind}} = Rule, Acc) ->
+        Said = [{Instance, Value, atoll_watch_rule:judged(Value, Rule), {Nodes, Text}} || {Instance, Value, Nodes, Text} <- atoll_watch_compare:findings(Kind, Abouts)],
+        ruled(Rule, {several}, Said, true, Now, Acc)
+    end, {[], Alarms}, [Rule || #{what := {nodes, _}} = Rule <- Rules]).
 
-%% What is not among what a node says is as if it were nothing.
-is_zero(#{what := {each, _, zero}}, #{state := up}) -> true;
-is_zero(_, _) -> false.
+ruled(#{id := Id} = Rule, Subject, Said, IsZero, Now, {_, #alarms{slots = Slots}} = Acc0) ->
+    Known = [{Instance, Slot} || {{R, Instance}, Slot} <- maps:to_list(maps:get(Subject, Slots, #{})), R =:= Id],
+    Absent = [{Instance, 0, clears, was(Slot)} || IsZero, {Instance, Slot} <- lists:sort(Known), not lists:keymember(Instance, 1, Said)],
+    lists:foldl(fun({Instance, Value, Is, About}, Acc) -> slot({Id, Instance}, Value, Is, Rule, Subject, About, Now, Acc) end, Acc0, Said ++ Absent).
 
-slot(Key, Value, Is, #{looks := Looks} = Rule, Node, Now, {Events, #alarms{slots = Slots} = Alarms}) ->
+%% What was told of it last.
+was({_, #{nodes := Nodes, information := Information}}) -> {Nodes, Information};
+was({_, none}) -> none.
+
+slot(Key, Value, Is, #{looks := Looks} = Rule, Node, About, Now, {Events, #alarms{slots = Slots} = Alarms}) ->
     Here = maps:get(Node, Slots, #{}),
     {Row0, Alarm0} = maps:get(Key, Here, {none, none}),
     Row = row(Is, Row0),
     case {Alarm0, Row} of
-        {none, {raises, N}} when N >= Looks -> raised(Key, Value, Rule, Node, Now, Events, Alarms);
+        {none, {raises, N}} when N >= Looks -> raised(Key, Value, Rule, Node, About, Now, Events, Alarms);
         {none, {raises, _}} -> {Events, with(Node, Here#{Key => {Row, none}}, Alarms)};
         {none, _} -> {Events, with(Node, maps:remove(Key, Here), Alarms)};
         {#{}, {clears, N}} when N >= Looks -> cleared(Key, Value, Node, Now, Events, Alarms);
         {#{}, {clears, _}} when element(1, map_get(what, Rule)) =:= state -> cleared(Key, Value, Node, Now, Events, Alarms);
-        {#{}, _} -> {Events, with(Node, Here#{Key => {Row, Alarm0#{value := Value}}}, Alarms)}
+        {#{}, _} -> {Events, with(Node, Here#{Key => {Row, about(About, Alarm0#{value := Value})}}, Alarms)}
     end.
+
+about({Nodes, Information}, Alarm) -> Alarm#{nodes := Nodes, information := Information}.
 
 row(between, _) -> none;
 row(Is, {Is, N}) -> {Is, N + 1};
@@ -109,12 +130,12 @@ row(Is, _) -> {Is, 1}.
 with(Node, Here, #alarms{slots = Slots} = Alarms) when map_size(Here) =:= 0 -> Alarms#alarms{slots = maps:remove(Node, Slots)};
 with(Node, Here, #alarms{slots = Slots} = Alarms) -> Alarms#alarms{slots = Slots#{Node => Here}}.
 
-raised(Key, _, _, Node, _, Events, #alarms{standing = N, options = #{standing := Most}, slots = Slots, omitted = Omitted} = Alarms) when N >= Most ->
+raised(Key, _, _, Node, _, _, Events, #alarms{standing = N, options = #{standing := Most}, slots = Slots, omitted = Omitted} = Alarms) when N >= Most ->
     {Events, with(Node, maps:remove(Key, maps:get(Node, Slots, #{})), Alarms#alarms{omitted = Omitted + 1})};
-raised({Id, Instance} = Key, Value, #{severity := Severity, cause := Cause, repair := Repair}, Node, Now, Events, Alarms) ->
+raised({Id, Instance} = Key, Value, #{severity := Severity, cause := Cause, repair := Repair}, Node, {[First | _] = Nodes, Information}, Now, Events, Alarms) ->
     #alarms{next = Next, slots = Slots, standing = Standing} = Alarms,
     Alarm = #{
-        id => Next, rule => Id, node => Node, instance => Instance, state => new, severity => Severity, cause => Cause, repair => Repair,
+        id => Next, rule => Id, node => First, nodes => Nodes, information => Information, instance => Instance, state => new, severity => Severity, cause => Cause, repair => Repair,
         value => Value, raised => Now, cleared => none, acknowledged => none, comments => []
     },
     Here = maps:get(Node, Slots, #{}),

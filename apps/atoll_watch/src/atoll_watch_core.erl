@@ -11,7 +11,7 @@
 %% it was named at the start.
 -module(atoll_watch_core).
 
--export([new/2, step/3, nodes/1, node/2, before/2, turns/1, counts/1]).
+-export([new/2, step/3, nodes/1, node/2, abouts/1, before/2, turns/1, counts/1]).
 
 -compile({no_auto_import, [nodes/1, node/2]}).
 
@@ -63,7 +63,7 @@
     since := integer(),
     %% Why it is refused.
     why := none | unicode:chardata(),
-    %% Of the last answer: all that the agent said, but its readings and what was logged.
+    %% Of the last answer: all that the agent said, but its readings, what was logged, and how the node is set up.
     sample := none | map(),
     readings := atoll_watch_metric:readings(),
     rates := atoll_watch_metric:readings()
@@ -77,7 +77,8 @@
     turns = 0 :: non_neg_integer(),
     sample = none :: none | map(),
     readings = #{} :: atoll_watch_metric:readings(),
-    rates = #{} :: atoll_watch_metric:readings()
+    rates = #{} :: atoll_watch_metric:readings(),
+    facts = none :: none | atoll_watch_agent_facts:facts()
 }).
 
 -record(core, {
@@ -123,8 +124,9 @@ step({remove, Node}, _Now, #core{nodes = Nodes, named = Named, removed = Removed
         Core#core{named = Named -- [Node], removed = [Node | Removed -- [Node]], nodes = maps:remove(Node, Nodes)}
     }.
 
-answered(#{sample := Sample, readings := Readings, rates := Rates}, #node{readings = Readings0, rates = Rates0} = Was) ->
-    Was#node{sample = Sample, readings = atoll_watch_report:changed(Readings, Readings0), rates = atoll_watch_report:changed(Rates, Rates0)};
+answered(#{sample := Sample, readings := Readings, rates := Rates}, #node{readings = Readings0, rates = Rates0, facts = Facts0} = Was) ->
+    Facts = atoll_watch_report:known(maps:get(facts, Sample, none), Facts0),
+    Was#node{sample = maps:remove(facts, Sample), facts = Facts, readings = atoll_watch_report:changed(Readings, Readings0), rates = atoll_watch_report:changed(Rates, Rates0)};
 answered(#{}, Was) ->
     Was.
 
@@ -160,12 +162,17 @@ node(Node, #core{nodes = Nodes}) ->
 seen(Node, #node{state = State, since = Since, why = Why, sample = Sample, readings = Readings, rates = Rates}) ->
     #{node => Node, state => State, since => Since, why => Why, sample => Sample, readings => Readings, rates => Rates}.
 
+%% @doc What all nodes have said last, to be compared; how they are set up stands here alone, as it is long.
+-spec abouts(core()) -> [atoll_watch_compare:about()].
+abouts(#core{nodes = Nodes}) ->
+    [#{node => Node, state => State, readings => Readings, facts => Facts} || {Node, #node{state = State, readings = Readings, facts = Facts}} <- maps:to_list(Nodes)].
+
 %% @doc What a node said last, for a manager that goes on with it: what it gains from then on is counted once.
 -spec before(node(), core()) -> none | atoll_watch_agent:sample().
 before(Node, #core{nodes = Nodes}) ->
     case Nodes of
         #{Node := #node{sample = #{} = Sample, readings = Readings}} ->
-            Sample#{log => [], readings => [case Key of {Name, Label} -> {Name, Label, Value}; Name -> {Name, Value} end || {Key, Value} <- maps:to_list(Readings)]};
+            Sample#{log => [], facts => none, readings => [case Key of {Name, Label} -> {Name, Label, Value}; Name -> {Name, Value} end || {Key, Value} <- maps:to_list(Readings)]};
         #{} ->
             none
     end.

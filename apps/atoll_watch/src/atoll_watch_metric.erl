@@ -30,6 +30,8 @@
 -define(METRICS, [
     {uptime, milliseconds, gauge, none, "time since the node was started"},
     {answer_time, milliseconds, gauge, none, "time that the watcher waited for this sample"},
+    {clock_offset, milliseconds, gauge, none, "how far its clock is before that of the watcher"},
+    {clock_uncertainty, milliseconds, gauge, none, "how much that may be off: half of the round trip"},
     {cpu_time, milliseconds, counter, none, "time that the processors worked for the node"},
     {memory_total, bytes, gauge, none, "memory that the node has allocated"},
     {memory_processes, bytes, gauge, none, "memory of processes"},
@@ -123,6 +125,7 @@
     {os_memory_available, bytes, gauge, none, "memory of the machine that is free or can be freed"},
     {os_disk, bytes, gauge, disk, "size of a disk"},
     {os_disk_used, ratio, gauge, disk, "share of it that is used"},
+    {crash_dump, bytes, gauge, file, "size of the crash dump that lies where the node would write one"},
     {os_load_1, none, gauge, none, "load of the machine, over one minute"},
     {os_load_5, none, gauge, none, "load of the machine, over five minutes"},
     {os_load_15, none, gauge, none, "load of the machine, over 15 minutes"}

@@ -28,16 +28,21 @@
 sample(Node, Watcher, Ms) ->
     Begun = erlang:monotonic_time(microsecond),
     case ask(Node, {sample, Watcher, ?AGENT:version()}, ?TRIES, Begun div 1000 + Ms) of
-        {ok, #{readings := Readings} = Sample} ->
+        {ok, #{readings := Readings, clock := Clock} = Sample, Sent, Got} ->
             Took = (erlang:monotonic_time(microsecond) - Begun) / 1000,
-            {ok, Sample#{readings := [{answer_time, Took} | Readings]}, Took};
+            {ok, Sample#{readings := [{answer_time, Took} | clock(Sent, Clock, Got)] ++ Readings}, Took};
         {error, _} = Error ->
             Error
     end.
 
+%% How far its clock is before that of this machine, as NTP has it: as if the way there took as long as the way back.
+clock(Sent, {Came, Said}, Got) ->
+    [{clock_offset, ((Came - Sent) + (Said - Got)) / 2000}, {clock_uncertainty, max(0, (Got - Sent) - (Said - Came)) / 2000}].
+
 ask(Node, Request, Tries, Deadline) ->
+    Sent = os:system_time(microsecond),
     case call(Node, Request, left(Deadline)) of
-        {ok, _} = Answer -> Answer;
+        {ok, Answer} -> {ok, Answer, Sent, os:system_time(microsecond)};
         noconnection -> {error, down};
         timeout -> {error, late(Node)};
         %% One that nobody needs goes by itself; to load another one under it would change its code.

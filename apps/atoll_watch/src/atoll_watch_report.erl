@@ -3,7 +3,7 @@
 %% not as it was when its manager spoke of it last.
 -module(atoll_watch_report).
 
--export([change/2, changed/2]).
+-export([change/2, changed/2, known/2, news/2]).
 
 -export_type([report/0, look/0, change/0]).
 
@@ -25,7 +25,7 @@
     why := none | unicode:chardata(),
     %% What was logged there and not told yet, oldest first.
     log := [atoll_watch_agent:said()],
-    %% All that the agent said but its readings and that.
+    %% All that the agent said but its readings and that; of its facts the modules are `same' as those told before.
     sample => map(),
     readings => change(),
     rates => change()
@@ -47,3 +47,16 @@ change(Was, Is) ->
 -spec changed(change(), atoll_watch_metric:readings()) -> atoll_watch_metric:readings().
 changed({whole, Is}, _) -> Is;
 changed({New, Gone}, Was) -> maps:merge(maps:without(Gone, Was), New).
+
+%% @doc How a node is set up, by what is said of it now and what was known: its modules come when they are others, and it may not have
+%% said in time.
+-spec known(none | atoll_watch_agent_facts:facts(), none | atoll_watch_agent_facts:facts()) -> none | atoll_watch_agent_facts:facts().
+known(#{modules := same} = Facts, #{modules := Modules}) -> Facts#{modules := Modules};
+known(#{modules := same} = Facts, none) -> Facts#{modules := []};
+known(#{} = Facts, _) -> Facts;
+known(none, Facts) -> Facts.
+
+%% @doc What is to be told of it to who was told that before.
+-spec news(none | atoll_watch_agent_facts:facts(), none | atoll_watch_agent_facts:facts()) -> none | atoll_watch_agent_facts:facts().
+news(#{code := Code} = Facts, #{code := Code}) -> Facts#{modules := same};
+news(Facts, _) -> Facts.

@@ -16,7 +16,8 @@
     %% How many have a VM of their own.
     managers := auto | pos_integer(),
     store := atoll_watch_store:options(),
-    web := atoll_watch_yaws:options()
+    web := atoll_watch_yaws:options(),
+    graphite => {inet:ip_address() | string(), inet:port_number()}
 }.
 
 %% It waits for its managers.
@@ -42,12 +43,13 @@ told_otherwise(_, []) -> ignore.
 
 %% @private
 -spec init(options()) -> {ok, {supervisor:sup_flags(), [supervisor:child_spec()]}}.
-init(#{target := Target, managers := Managers, store := #{period := Period} = Store, web := Web}) ->
+init(#{target := Target, managers := Managers, store := #{period := Period} = Store, web := Web} = Options) ->
     {ok, {#{strategy => rest_for_one, intensity => 5, period => 60}, [
         #{id => store, start => {atoll_watch_store, start_link, [Store]}},
         #{id => watch, start => {?MODULE, watch, [Target, #{managers => Managers, period => Period}]}, shutdown => ?STOP_MS},
         #{id => topology, start => {atoll_watch_topology, start_link, [Target]}},
         #{id => web, start => {atoll_watch_yaws, start_link, [Web]}, type => supervisor}
+        | [#{id => graphite, start => {atoll_watch_graphite_link, start_link, [#{to => To, period => Period}]}} || #{graphite := To} <- [Options]]
     ]}}.
 
 %% @private

@@ -5,10 +5,11 @@
 %% A rule about a value holds when the value has been `raise' or more at so many looks in a row, and
 %% is over when it has been below `clear' at as many. Between the two nothing changes. One
 %% about the state of a node holds when the node has been in it at so many looks in a row, and is
-%% over at the first look at which it is not.
+%% over at the first look at which it is not. One about several nodes reads what {@link atoll_watch_compare} finds, once in a period.
+%% Where `raise' is below `clear', it is about what is too low: at `raise' or less, and over above `clear'.
 -module(atoll_watch_rule).
 
--export([all/0, looks/2]).
+-export([all/0, looks/2, judged/2, is_zero/2]).
 
 -export_type([rule/0, id/0, what/0, severity/0, instance/0]).
 
@@ -17,11 +18,18 @@
 
 -type what() ::
     {state, atoll_watch_core:state()}
+    %% What is wrong between nodes.
+    | {nodes, atoll_watch_compare:kind()}
     | {value, atoll_watch_metric:name()}
     %% One by another.
     | {share, atoll_watch_metric:name(), Of :: atoll_watch_metric:name()}
     %% Each value of a metric with a label. What is not said is 0, or not known.
-    | {each, atoll_watch_metric:name(), Absent :: zero | unknown}.
+    | {each, atoll_watch_metric:name(), Absent :: zero | unknown}
+    %% The one with this label; it is over when there is none.
+    | {'of', atoll_watch_metric:name(), Label :: binary()}
+    %% What a counter gains in a second.
+    | {rate, atoll_watch_metric:name()}
+    | {rate, atoll_watch_metric:name(), Label :: binary()}.
 
 -type rule() :: #{
     id := id(),
@@ -65,7 +73,21 @@ all() ->
         rule(run_queue, {share, run_queue_total, schedulers_online}, 10, 3, 3, minor, "there is more to do than the schedulers do",
              "take load away, or give the node more processors"),
         rule(dist_busy, {each, dist_queue, zero}, 8192, 1, 3, major, "a node does not take what is sent to it as fast as it is sent: senders are stopped",
-             "see whether that node or the network is slow, and who sends so much")
+             "see whether that node or the network is slow, and who sends so much"),
+        rule(supervisor_restarts, {each, supervisor_ended, zero}, 5, 1, 1, minor, "children of a supervisor end again and again; past its limit, which it tells nobody, it gives up",
+             "see why they end: the node's log has it, and so have the notifications"),
+        rule(supervisor_limit, {each, supervisor_gave_up, zero}, 1, 1, 1, critical, "children have ended more often than their supervisor allows, and it has ended with all of them",
+             "see why they end; what it ran is gone unless the supervisor above has started it again"),
+        rule(crash_dump, {nodes, dumps}, 1, 1, 1, major, "a VM has crashed there and left a crash dump", "read it (crashdump_viewer), and put it away"),
+        rule(partition, {nodes, partition}, 1, 1, 3, critical, "the network between some nodes is cut, and others reach both; global and pg say different things on them",
+             "see what is between these nodes; connect them again, or end one side"),
+        rule(flags, {nodes, flags}, 2, 2, 3, warning, "nodes of one cluster were started with different flags", "start those that are fewer again with the flags of the others"),
+        rule(cookies, {nodes, cookies}, 2, 2, 3, major, "nodes have different cookies: connections that are there stay, and new ones fail", "give them the same cookie"),
+        rule(otp_versions, {nodes, otp}, 2, 2, 3, warning, "nodes run different releases of OTP, as while they are upgraded", "upgrade the others too"),
+        rule(module_versions, {nodes, modules}, 2, 2, 3, warning, "nodes have different code under the same name, as while they are upgraded", "load the same version on all of them"),
+        rule(name_conflict, {nodes, names}, 2, 2, 3, major, "two processes have one name of global, each on its side of a cut that was",
+             "end one of them, and see whether the nodes are connected"),
+        rule(clock_skew, {nodes, clocks}, 1000, 500, 3, major, "the clock of its machine is not set by the time of the others", "see whether NTP runs there")
     ].
 
 rule(Id, What, Raise, Clear, Looks, Severity, Cause, Repair) ->
@@ -77,6 +99,8 @@ looks(#{what := {state, State}}, #{state := State}) ->
     [{none, none, raises}];
 looks(#{what := {state, _}}, #{}) ->
     [{none, none, clears}];
+looks(#{what := {nodes, _}}, #{}) ->
+    [];
 %% What it said before is not how it is.
 looks(_, #{state := State}) when State =/= up ->
     [];
@@ -85,8 +109,32 @@ looks(#{what := {value, Name}} = Rule, #{readings := Readings}) ->
 looks(#{what := {share, Name, Of}} = Rule, #{readings := Readings}) ->
     [{none, Value / Limit, judged(Value / Limit, Rule)} || #{Name := Value, Of := Limit} <- [Readings], Limit > 0];
 looks(#{what := {each, Name, _}} = Rule, #{readings := Readings}) ->
-    lists:sort([{Label, Value, judged(Value, Rule)} || {{Is, Label}, Value} <- maps:to_list(Readings), Is =:= Name]).
+    lists:sort([{Label, Value, judged(Value, Rule)} || {{Is, Label}, Value} <- maps:to_list(Readings), Is =:= Name]);
+looks(#{what := {'of', Name, Label}} = Rule, #{readings := Readings}) ->
+    labelled(Name, Label, Rule, Readings);
+looks(#{what := {rate, Name}} = Rule, #{rates := Rates}) ->
+    [{none, Value, judged(Value, Rule)} || #{Name := Value} <- [Rates]];
+looks(#{what := {rate, Name, Label}} = Rule, #{rates := Rates}) ->
+    labelled(Name, Label, Rule, Rates).
 
+labelled(Name, Label, Rule, Readings) ->
+    [{Label, Value, judged(Value, Rule)} || {{Is, Of}, Value} <- maps:to_list(Readings), Is =:= Name, Label =:= Of orelse (is_atom(Of) andalso atom_to_binary(Of) =:= Label)].
+
+%% @doc Whether what is not said is as if it were nothing.
+-spec is_zero(rule(), atoll_watch_core:state()) -> boolean().
+is_zero(#{what := {each, _, zero}}, up) -> true;
+is_zero(#{what := {'of', _, _}}, up) -> true;
+is_zero(#{what := {rate, _, _}}, up) -> true;
+is_zero(#{}, _) -> false.
+
+%% @doc What a rule makes of a value.
+-spec judged(number(), rule()) -> raises | clears | between.
+judged(Value, #{raise := Raise, clear := Clear}) when Clear > Raise ->
+    if
+        Value =< Raise -> raises;
+        Value > Clear -> clears;
+        true -> between
+    end;
 judged(Value, #{raise := Raise}) when Value >= Raise -> raises;
 judged(Value, #{clear := Clear}) when Value < Clear -> clears;
 judged(_, _) -> between.

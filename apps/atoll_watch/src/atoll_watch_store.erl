@@ -12,15 +12,15 @@
 
 -behaviour(gen_server).
 
--export([start_link/1, restored/0, watching/1, watch/0, about/0, sync/0]).
--export([nodes/0, node/1, looked/1, alarms/1, alarm/1, notes/0, feed/1, position/0, count/1, added/2, said/4, series_dir/0, is_by_hand/1]).
+-export([start_link/1, restored/0, watching/1, watch/0, about/0, rules/0, sync/0]).
+-export([nodes/0, node/1, looked/1, alarms/1, alarm/1, notes/0, feed/1, position/0, count/1, added/2, said/4, told/2, series_dir/0, is_by_hand/1]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
 
 -compile({no_auto_import, [nodes/0, node/1]}).
 
 -export_type([options/0, row/0, note/0, happened/0]).
 
--type options() :: #{dir := file:filename(), name := unicode:chardata(), period := pos_integer(), notes => pos_integer()}.
+-type options() :: #{dir := file:filename(), name := unicode:chardata(), period := pos_integer(), notes => pos_integer(), rules => [atoll_watch_rule:rule()]}.
 
 -type row() :: #{
     node := node(),
@@ -94,6 +94,7 @@ restored() ->
     Inventory = ets:tab2list(atoll_watch_inventory),
     #{
         alarms => alarms(standing) ++ alarms(cleared),
+        rules => rules(),
         known => [Node || {Node, known} <- Inventory],
         named => [Node || {Node, named} <- Inventory],
         removed => [Node || {Node, removed} <- Inventory],
@@ -111,6 +112,10 @@ watch() -> ets:lookup_element(atoll_watch_room, watch, 2).
 %% @doc Name, period, and when it was started.
 -spec about() -> #{name := binary(), period := pos_integer(), started := integer()}.
 about() -> ets:lookup_element(atoll_watch_room, about, 2).
+
+%% @doc When which alarm is raised.
+-spec rules() -> [atoll_watch_rule:rule()].
+rules() -> ets:lookup_element(atoll_watch_room, rules, 2).
 
 %% @doc Where the series are.
 -spec series_dir() -> file:filename().
@@ -195,6 +200,10 @@ is_by_hand(Node) -> ets:lookup(atoll_watch_inventory, Node) =:= [{Node, named}].
 -spec said(added | removed, node(), atoll_watch_rule:severity() | info, unicode:chardata()) -> ok.
 said(Kind, Node, Severity, Text) -> gen_server:call(?MODULE, {said, Kind, Node, Severity, unicode:characters_to_binary(Text)}, infinity).
 
+%% @doc Something is to be known of the watch itself.
+-spec told(atoll_watch_rule:severity() | info, unicode:chardata()) -> ok.
+told(Severity, Text) -> gen_server:call(?MODULE, {told, Severity, unicode:characters_to_binary(Text)}, infinity).
+
 %% @private
 -spec init(options()) -> {ok, #state{}} | {stop, {shutdown, {unable, unicode:chardata()}}}.
 init(#{dir := Dir, name := Name, period := Period} = Options) ->
@@ -208,7 +217,7 @@ init(#{dir := Dir, name := Name, period := Period} = Options) ->
             [Ids, LogIds] = [[Id || #{id := Id} <- Is] || Is <- Kept],
             ets:insert(atoll_watch_notes, [{Id, Note} || #{id := Id} = Note <- lists:append(Kept)]),
             Series = filename:join(Dir, "nodes"),
-            ets:insert(atoll_watch_room, [{about, #{name => unicode:characters_to_binary(Name), period => Period, started => now_ms()}}, {series, Series}]),
+            ets:insert(atoll_watch_room, [{about, #{name => unicode:characters_to_binary(Name), period => Period, started => now_ms()}}, {series, Series}, {rules, maps:get(rules, Options, atoll_watch_rule:all())}]),
             {ok, Journal} = atoll_watch_journal:replace(snapshot(), Journal0),
             ok = atoll_watch_journal:sync(Journal),
             Metrics = maps:from_list([{Metric, Kind} || #{name := Metric, kind := Kind} = Is <- atoll_watch_metric:all(), atoll_watch_metric:is_stored(Is)]),
@@ -256,9 +265,10 @@ locked(Dir) ->
 
 %% The journal: the last of each alarm and node counts.
 
-learn({alarm, #{id := Id} = Alarm}) ->
+learn({alarm, #{id := Id, node := Node} = Alarm}) ->
     _ = [ets:delete(atoll_watch_alarms, Id) || #{state := cleared} <- [Alarm]],
-    kept(Alarm);
+    %% One of an earlier version is of one node.
+    kept(maps:merge(#{nodes => [Node], information => none}, Alarm));
 learn({node, Node, gone}) ->
     ets:delete(atoll_watch_inventory, Node);
 learn({node, Node, How}) ->
@@ -291,12 +301,14 @@ learned(Terms, #state{journal = Journal0} = State) ->
     end.
 
 %% @private
--spec handle_call({watching, pid()} | sync | {said, added | removed, node(), atom(), binary()}, gen_server:from(), #state{}) -> {reply, ok, #state{}}.
+-spec handle_call({watching, pid()} | sync | {told, atom(), binary()} | {said, added | removed, node(), atom(), binary()}, gen_server:from(), #state{}) -> {reply, ok, #state{}}.
 handle_call({watching, Watch}, _From, State) ->
     ets:insert(atoll_watch_room, {watch, Watch}),
     {reply, ok, State};
 handle_call({said, Kind, Node, Severity, Text}, _From, State) ->
     {reply, ok, noted(Kind, Severity, Node, Text, learned([{node, Node, case Kind of added -> named; removed -> removed end}], State))};
+handle_call({told, Severity, Text}, _From, State) ->
+    {reply, ok, noted(watch, Severity, none, Text, State)};
 handle_call(sync, _From, #state{notes = {Notes, _, _}} = State) ->
     _ = atoll_watch_journal:sync(Notes),
     {reply, ok, State}.
@@ -360,6 +372,7 @@ happened({alarm, {What, #{node := Node, rule := Rule, instance := Of, severity :
 
 by(acknowledged, #{acknowledged := {_, Who}}) -> [" by ", Who];
 by(commented, #{comments := [{_, Who, Text} | _]}) -> [" on by ", Who, ": ", Text];
+by(raised, #{information := Said}) when Said =/= none -> [": ", Said];
 by(_, _) -> "".
 
 text(Of) when is_atom(Of) -> atom_to_list(Of);

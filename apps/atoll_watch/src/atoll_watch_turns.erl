@@ -38,8 +38,10 @@
     state = unknown :: unknown | up | silent | down | refused,
     is_asked = no :: no | line(),
     last :: none | atoll_watch_agent:sample(),
+    %% How it is set up, as it has said last.
+    facts = none :: none | atoll_watch_agent_facts:facts(),
     %% What the last report said that is up.
-    told = none :: none | {atoll_watch_metric:readings(), Rates :: atoll_watch_metric:readings()},
+    told = none :: none | {atoll_watch_metric:readings(), Rates :: atoll_watch_metric:readings(), none | atoll_watch_agent_facts:facts()},
     %% What is not told yet: what was logged there, newest first, and the last look.
     log = [] :: [atoll_watch_agent:said()],
     look = none :: none | {up, Sample :: map(), atoll_watch_metric:readings(), Rates :: atoll_watch_metric:readings()} | {silent | down | refused, Why :: none | unicode:chardata()}
@@ -77,11 +79,11 @@ step(again, #turns{nodes = Nodes, waiting = #{up := Up, other := Other} = Waitin
     Lost = [Node || {Node, #node{state = State, is_asked = no, last = #{}}} <- lists:sort(maps:to_list(Nodes)), State =:= silent orelse State =:= down],
     asking(Turns#turns{waiting = Waiting#{other := Other ++ ((Lost -- Other) -- Up)}});
 step({answered, Node, #{log := New} = Answer}, Turns) ->
-    {#node{last = Last, log = Untold} = Was, Ended} = ended(Node, Turns),
-    Sample = maps:remove(log, Answer),
+    {#node{last = Last, log = Untold, facts = Facts} = Was, Ended} = ended(Node, Turns),
+    Sample = maps:without([log, facts], Answer),
     Log = lists:sublist(lists:reverse(New, Untold), ?LOG),
     Look = {up, maps:remove(readings, Sample), atoll_watch_metric:readings(Last, Sample), atoll_watch_metric:rates(Last, Sample)},
-    asking(looked(Node, Was#node{state = up, last = Sample, log = Log}, Look, Ended));
+    asking(looked(Node, Was#node{state = up, last = Sample, log = Log, facts = atoll_watch_report:known(maps:get(facts, Answer, none), Facts)}, Look, Ended));
 step({failed, Node, Failure}, Turns) ->
     {Was, Ended} = ended(Node, Turns),
     {State, _} = Look = case Failure of {refused, Why} -> {refused, Why}; _ -> {Failure, none} end,
@@ -142,12 +144,12 @@ report(#turns{nodes = Nodes, missed = Missed, overtaken = Overtaken} = Turns) ->
         Turns#turns{nodes = maps:merge(Nodes, maps:from_list([{Node, Is} || {Node, {_, Is}} <- News])), missed = 0, overtaken = 0}
     }.
 
-told(Node, #node{lease = Lease, look = {up, Sample, Readings, Rates}, told = Told, log = Log} = Is) ->
-    {Readings0, Rates0} = case Told of none -> {none, none}; _ -> Told end,
+told(Node, #node{lease = Lease, look = {up, Sample, Readings, Rates}, told = Told, log = Log, facts = Facts} = Is) ->
+    {Readings0, Rates0, Facts0} = case Told of none -> {none, none, none}; _ -> Told end,
     {
-        #{node => Node, lease => Lease, state => up, why => none, log => lists:reverse(Log), sample => Sample,
+        #{node => Node, lease => Lease, state => up, why => none, log => lists:reverse(Log), sample => Sample#{facts => atoll_watch_report:news(Facts, Facts0)},
           readings => atoll_watch_report:change(Readings0, Readings), rates => atoll_watch_report:change(Rates0, Rates)},
-        Is#node{look = none, told = {Readings, Rates}, log = []}
+        Is#node{look = none, told = {Readings, Rates, Facts}, log = []}
     };
 told(Node, #node{lease = Lease, look = {State, Why}, log = Log} = Is) ->
     {#{node => Node, lease => Lease, state => State, why => Why, log => lists:reverse(Log)}, Is#node{look = none, log = []}}.

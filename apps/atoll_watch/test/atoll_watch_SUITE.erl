@@ -12,6 +12,8 @@
     a_cluster_that_cannot_be_reached_is_told_why/1,
     the_commands_say_how_the_nodes_are/1,
     what_is_wrong_with_a_node_is_an_alarm/1,
+    what_is_wrong_between_nodes_is_one_alarm_for_each_cause/1,
+    rules_of_a_file_count/1,
     a_command_that_is_killed_leaves_nothing/1,
     a_terminal_s_keys_are_heard_and_it_is_then_as_before/1
 ]).
@@ -27,7 +29,8 @@ suite() ->
 
 all() ->
     [all_nodes_are_found_and_none_is_connected_by_it, a_node_is_up_silent_down_and_up_again, a_supervisor_has_it_watch_again,
-     a_cluster_that_cannot_be_reached_is_told_why, the_commands_say_how_the_nodes_are, what_is_wrong_with_a_node_is_an_alarm] ++
+     a_cluster_that_cannot_be_reached_is_told_why, the_commands_say_how_the_nodes_are, what_is_wrong_with_a_node_is_an_alarm,
+     what_is_wrong_between_nodes_is_one_alarm_for_each_cause, rules_of_a_file_count] ++
     [Case || atoll_tier:tier() =:= deep, Case <- [a_command_that_is_killed_leaves_nothing, a_terminal_s_keys_are_heard_and_it_is_then_as_before]].
 
 %% A chain: the ends are not connected.
@@ -183,6 +186,48 @@ what_is_wrong_with_a_node_is_an_alarm(Config) ->
     after
         true = call(Peer, erlang, exit, [Sleeper, kill])
     end.
+
+%% A mesh: one has another flag, two have another version of a module each, and those two are cut from each other.
+what_is_wrong_between_nodes_is_one_alarm_for_each_cause(Config) ->
+    Started = fun(More) -> atoll_watch_peers:watched(["-kernel", "prevent_overlapping_partitions", "false" | More]) end,
+    [{_, A}, {_, B} = Second, {_, C} = Third] = Mesh = [Started([]), Started(["-kernel", "net_ticktime", "30"]), Started([])],
+    [true = call(Peer, net_kernel, connect_node, [A]) || Peer <- [Second, Third]],
+    [begin
+         {ok, odd, Code} = compile:forms([{attribute, 1, module, odd}, {attribute, 1, export, [{f, 0}]}, {function, 1, f, 0, [{clause, 1, [], [], [{integer, 1, Version}]}]}]),
+         {module, odd} = call(Peer, code, load_binary, [odd, "odd", Code])
+     end || {Peer, Version} <- lists:zip(Mesh, [1, 1, 2])],
+    Cookies = fun(Each) -> [true = call(Peer, erlang, set_cookie, [Other, Of]) || {Peer, Other, Of} <- lists:zip3([Second, Third], [C, B], Each)] end,
+    %% Neither lets the other in.
+    _ = Cookies([one_of_them, another]),
+    _ = call(Second, erlang, disconnect_node, [C]),
+    watching(A, Config, fun(Watch) ->
+        ok = atoll_watch:subscribe(Watch),
+        [ok = heard({raised, Rule, Node}, Watch) || {Rule, Node} <- [{flags, B}, {module_versions, C}, {partition, lists:min([B, C])}]],
+        %% On a busy machine a node may be silent for a while as well.
+        Alarms = [Alarm || #{rule := Rule} = Alarm <- atoll_watch:alarms(Watch), Rule =/= node_silent],
+        ?assertEqual([flags, module_versions, partition], lists:sort([Rule || #{rule := Rule} <- Alarms])),
+        #{partition := Cut, flags := Flags, module_versions := Module} = maps:from_list([{Rule, Alarm} || #{rule := Rule} = Alarm <- Alarms]),
+        ?assertEqual(lists:sort([B, C]), lists:sort(maps:get(nodes, Cut))),
+        ?assertMatch(#{instance := net_ticktime, nodes := [B], information := <<"60 on ", _/binary>>}, Flags),
+        ?assertMatch(#{instance := <<"odd">>, nodes := [C], value := 2}, Module),
+        _ = Cookies([list_to_atom(atoll_watch_peers:cookie()) || _ <- [1, 2]]),
+        true = call(Second, net_kernel, connect_node, [C]),
+        ok = heard({cleared, partition, lists:min([B, C])}, Watch)
+    end),
+    [ok = atoll_watch_peers:kill(Peer) || Peer <- Mesh].
+
+rules_of_a_file_count(Config) ->
+    File = filename:join(proplists:get_value(dir, Config), "shop.rules"),
+    ok = file:write_file(File, "{there, #{about => {value, processes}, raise => 1, clear => 0, looks => 1, severity => minor, cause => \"it is there\"}}.\n{mailbox, #{off => true}}.\n"),
+    #{status := 0, stdout := Table} = run(Config, ["alarms", "--rules", "--rules-file", File]),
+    ?assertMatch({match, _}, re:run(Table, "\nthere +minor +processes +1 +below 0 +1\n")),
+    ?assertEqual(nomatch, re:run(Table, "mailbox")),
+    #{status := 1, stdout := Alarms} = run(Config, ["alarms", "--rules-file", File, "--looks", "1", "--period", "0.2"]),
+    [?assertMatch({match, _}, re:run(Alarms, ["\nminor +", atom_to_list(Node), " +there +[0-9]+ +it is there"])) || {_, Node} <- peers(Config)],
+    ok = file:write_file(File, "{mailbox, #{raise => high}}.\n"),
+    [?assertMatch({_, #{status := 3, stderr := <<_/binary>>}}, {Command, run(Config, Command)}) || Command <- [["alarms", "--rules-file", File], ["watch", "--rules", File, "--port", "65000"]]],
+    #{stderr := Said} = run(Config, ["alarms", "--rules-file", File]),
+    ?assertMatch({match, _}, re:run(Said, "shop.rules: the rule mailbox: raise must be a number.\n")).
 
 %% As a process of its own, for which Ctrl-C and worse are the usual end.
 a_command_that_is_killed_leaves_nothing(Config) ->

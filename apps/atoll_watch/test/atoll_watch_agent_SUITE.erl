@@ -66,7 +66,9 @@ is_there(Peer) ->
     is_pid(call(Peer, erlang, whereis, [atoll_watch_agent])) andalso maps:get(filters, known(Peer)) =:= [atoll_watch_agent]
         andalso call(Peer, erlang, module_loaded, [atoll_watch_agent]).
 
-is_as(Before, Peer) -> await(fun() -> known(Peer) end, fun(Now) -> Now =:= Before end).
+%% What is otherwise now.
+is_as(Before, Peer) ->
+    await(fun() -> Now = known(Peer), [{Key, Was, map_get(Key, Now)} || {Key, Was} <- maps:to_list(Before), map_get(Key, Now) =/= Was] end, fun(Others) -> Others =:= [] end).
 
 it_leaves_a_node_as_it_was(Config) ->
     [
@@ -119,12 +121,13 @@ one_of_another_version_is_left_alone(Config) ->
     [{_, Node} = Peer | _] = watched(Config),
     Before = known(Peer),
     {Code, Md5} = another_version(),
-    [_, {LogMd5, LogCode}] = [{Module:module_info(md5), element(2, code:get_object_code(Module))} || Module <- lists:reverse(atoll_watch_agent:modules())],
-    {module, atoll_watch_agent_log} = call(Peer, code, load_binary, [atoll_watch_agent_log, "other", LogCode]),
+    Others = atoll_watch_agent:modules() -- [atoll_watch_agent],
+    [{module, Module} = call(Peer, code, load_binary, [Module, "other", element(2, code:get_object_code(Module))]) || Module <- Others],
+    Version = [Module:module_info(md5) || Module <- Others] ++ [Md5],
     {module, atoll_watch_agent} = call(Peer, code, load_binary, [atoll_watch_agent, "other", Code]),
     ok = call(Peer, atoll_watch_agent, start, []),
     Init = call(Peer, erlang, whereis, [init]),
-    _ = call(Peer, erlang, send, [atoll_watch_agent, {atoll_watch_agent, make_ref(), {sample, Init, [LogMd5, Md5]}}]),
+    _ = call(Peer, erlang, send, [atoll_watch_agent, {atoll_watch_agent, make_ref(), {sample, Init, Version}}]),
     {error, {refused, Sentence}} = call(watcher(Config), atoll_watch_node, sample, [Node, call(watcher(Config), erlang, whereis, [init]), ?ANSWER_MS]),
     ?assertMatch({match, _}, re:run(Sentence, " cannot be watched: another version of this program watches it")),
     ?assertEqual(Md5, call(Peer, atoll_watch_agent, module_info, [md5])),
@@ -259,6 +262,9 @@ it_says_what_the_table_has(Config) ->
     _ = call(Peer, erlang, send, [Sleeper, one]),
     Table = maps:from_list([{Name, Label} || #{name := Name, label := Label} <- atoll_watch_metric:all()]),
     First = sample(watcher(Config), Node),
+    Dump = filename:join(proplists:get_value(priv_dir, Config), "erl_crash.dump"),
+    ok = file:write_file(Dump, "=erl_crash_dump:0.5\n"),
+    true = call(Peer, os, putenv, ["ERL_CRASH_DUMP", Dump]),
     %% As a program there has them.
     Metrics = [{orders, counter}, {stock, gauge}, {visits, meter}, {waits, histogram}],
     [ok = call(Peer, atoll_metric, new, [Name, Kind]) || {Name, Kind} <- Metrics],
@@ -278,7 +284,9 @@ it_says_what_the_table_has(Config) ->
     Not = ["atoll_relay_", "atoll_round_trip" | ["os_" || os_mon() =:= []]],
     ?assertEqual([], [Name || Name <- maps:keys(Table) -- Said, not lists:any(fun(Part) -> lists:prefix(Part, atom_to_list(Name)) end, Not)]),
     ?assertEqual([Stock], maps:get(peers, Second)),
-    [?assert(Value >= 0, {Key, Value}) || {Key, Value} <- maps:to_list(Readings)],
+    [?assert(Value >= 0, {Key, Value}) || {Key, Value} <- maps:to_list(Readings), Key =/= clock_offset],
+    %% Of one machine there is one clock.
+    ?assert(abs(maps:get(clock_offset, Readings)) =< maps:get(clock_uncertainty, Readings) + 1, Readings),
     ?assert(maps:get(utilisation, Readings) =< 1),
     ?assert(maps:get({dist_in, Stock}, Readings) > 0),
     ?assertEqual(call(Peer, erlang, system_info, [process_limit]), maps:get(processes_limit, Readings)),

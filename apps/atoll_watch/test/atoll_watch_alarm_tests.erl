@@ -95,14 +95,43 @@ each_rule_is_raised_by_what_it_is_about_test() ->
     Bad = (seen(a, up))#{readings := #{
         processes => 90, processes_limit => 100, ports => 90, ports_limit => 100, atoms => 90, atoms_limit => 100, ets_tables => 90,
         ets_tables_limit => 100, memory_total => 90, os_memory => 100, {os_disk_used, <<"/">>} => 0.95, {mailbox, <<"p">>} => 20000,
-        run_queue_total => 50, schedulers_online => 2, {dist_queue, b} => 100000
+        run_queue_total => 50, schedulers_online => 2, {dist_queue, b} => 100000, {supervisor_ended, <<"s">>} => 9, {supervisor_gave_up, <<"s">>} => 1
     }},
+    %% Two nodes that agree in nothing, and one with both.
+    Facts = fun(N) -> #{otp => <<N>>, cookie => N, flags => [{net_ticktime, <<N>>}], mesh => [e], names => [{<<"n">>, N, e}], modules => [], code => N} end,
+    About = fun(Node, N, More) -> #{node => Node, state => up, readings => #{clock_offset => N * 10000, clock_uncertainty => 1, {crash_dump, <<"f">>} => 7}, facts => maps:merge(Facts(N), More)} end,
+    Abouts = [About(e, 1, #{mesh => [f, g], modules => [{<<"m">>, 1}]}), About(f, 1, #{modules => [{<<"m">>, 2}]}), About(g, 2, #{})],
     {Events, Alarms} = looked([Bad, Bad, Bad] ++ [seen(b, down)] ++ [seen(N, S) || {N, S} <- [{c, silent}, {d, refused}], _ <- [1, 2]], atoll_watch_alarm:new(#{})),
-    ?assertEqual(lists:sort([Id || #{id := Id} <- atoll_watch_rule:all()]), lists:sort([Rule || {raised, #{rule := Rule}} <- Events])),
-    ?assertEqual([b, <<"/">>, <<"p">>], lists:sort([I || #{instance := I} <- atoll_watch_alarm:standing(Alarms), I =/= none])).
+    {More, Both} = compared([Abouts, Abouts, Abouts], Alarms),
+    ?assertEqual(lists:sort([Id || #{id := Id} <- atoll_watch_rule:all()]), lists:sort([Rule || {raised, #{rule := Rule}} <- Events ++ More])),
+    ?assertEqual([b, <<"/">>, <<"p">>, <<"s">>, <<"s">>], lists:sort([I || #{instance := I} <- atoll_watch_alarm:standing(Alarms), I =/= none])),
+    ?assertEqual([f, net_ticktime, <<"f">>, <<"g">>, <<"m">>, <<"n">>], lists:sort([I || #{instance := I, information := Said} <- atoll_watch_alarm:standing(Both), Said =/= none, I =/= none])).
+
+compared(Looks, Alarms) ->
+    lists:foldl(fun(Abouts, {Events, As}) -> {New, Next} = atoll_watch_alarm:compare(Abouts, 0, As), {Events ++ New, Next} end, {[], Alarms}, Looks).
+
+%% One alarm for one cause, and with hysteresis as any other.
+what_is_wrong_between_nodes_is_one_alarm_that_names_them_test() ->
+    Of = fun(Node, Version) -> #{node => Node, state => up, readings => #{}, facts => #{otp => <<"25">>, cookie => 1, flags => [], mesh => none, names => [], modules => [{<<"m">>, Version}], code => Version}} end,
+    Wrong = [Of(a, 1), Of(b, 1), Of(c, 2)],
+    Right = [Of(a, 1), Of(b, 1), Of(c, 1)],
+    {[], Alarms0} = compared([Wrong, Wrong, Right, Wrong, Wrong], atoll_watch_alarm:new(#{})),
+    {[{raised, #{rule := module_versions, node := c, nodes := [c], instance := <<"m">>, value := 2, information := <<"2 versions: another one on c">>} = Alarm}], Alarms1} = compared([Wrong], Alarms0),
+    %% It says how it is now.
+    {[], Alarms2} = compared([[Of(a, 1), Of(b, 2), Of(c, 2), Of(d, 2)]], Alarms1),
+    ?assertMatch([#{node := c, nodes := [a], value := 2}], atoll_watch_alarm:standing(Alarms2)),
+    %% Another watch goes on from it, and a node that is forgotten takes none away.
+    {[], Alarms3} = atoll_watch_alarm:forget(c, 1, atoll_watch_alarm:restored([Alarm], 0, #{})),
+    {[], Alarms4} = compared([Right, Right, Wrong, Right, Right], Alarms3),
+    ?assertMatch({[{cleared, #{rule := module_versions, nodes := [c], information := <<"2 versions: another one on c">>}}], _}, compared([Right], Alarms4)),
+    %% One that an earlier version has kept is of its node.
+    Old = (maps:without([nodes, information], Alarm))#{rule := mailbox, instance := p},
+    ?assertMatch([#{node := c, nodes := [c], information := none}], atoll_watch_alarm:standing(atoll_watch_alarm:restored([Old], 0, #{}))).
 
 every_metric_of_a_rule_is_in_the_table_test() ->
-    Names = lists:append([tl(tuple_to_list(What)) -- [zero, unknown] || #{what := What} <- atoll_watch_rule:all(), element(1, What) =/= state]),
+    Names = lists:append([tl(tuple_to_list(What)) -- [zero, unknown] || #{what := What} <- atoll_watch_rule:all(), not lists:member(element(1, What), [state, nodes])]),
+    Compared = [Kind || #{what := {nodes, Kind}} <- atoll_watch_rule:all()],
+    ?assertEqual(lists:sort(atoll_watch_compare:kinds()), lists:sort(Compared)),
     [?assertMatch({Name, {ok, _}}, {Name, atoll_watch_metric:find(Name)}) || Name <- Names],
     [?assert(Raise >= Clear) || #{raise := Raise, clear := Clear} <- atoll_watch_rule:all()].
 

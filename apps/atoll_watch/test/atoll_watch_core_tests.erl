@@ -81,6 +81,20 @@ what_was_logged_is_told_once_test() ->
     {Effects, _} = run([{0, tick}, {1, {looked, (up(a, 1, []))#{log := Said}}}, {6, {looked, (failed(a, down))#{log := Said}}}, {7, {looked, up(a, 1, [])}}], new([a])),
     ?assertEqual([{said, a, Said}, {said, a, Said}], [Event || {tell, {said, _, _} = Event} <- lists:append(Effects)]).
 
+%% The modules of a node come when they are others.
+what_nodes_say_can_be_compared_test() ->
+    Says = fun(Facts) -> #{sample := Sample} = Look = up(a, 1, []), {looked, Look#{sample := Sample#{facts => Facts}}} end,
+    Of = fun(Modules) -> #{otp => <<"25">>, modules => Modules, code => 1} end,
+    {Known, Core} = lists:mapfoldl(fun(Input, Acc) ->
+        {_, Next} = atoll_watch_core:step(Input, 0, Acc),
+        [#{node := a, state := State, facts := Is}] = atoll_watch_core:abouts(Next),
+        {{State, case Is of none -> none; #{modules := Modules} -> Modules end}, Next}
+    end, new([a]), [tick, Says(Of([m])), Says(Of(same)), Says(none), Says(Of([n])), {looked, failed(a, down)}]),
+    ?assertEqual([{unknown, none}, {up, [m]}, {up, [m]}, {up, [m]}, {up, [n]}, {down, [n]}], Known),
+    %% They are not told to all who listen.
+    [#{sample := Sample}] = atoll_watch_core:nodes(Core),
+    ?assertNot(is_map_key(facts, Sample)).
+
 a_node_that_is_silent_is_not_down_test() ->
     {Effects, Core} = run([{0, tick}, {1, {looked, up(a, 1, [])}}, {9, {looked, failed(a, silent)}}, {11, {looked, failed(a, down)}}, {16, {looked, up(a, 2, [])}}], new([a])),
     ?assertEqual([{state, a, unknown, up}, {state, a, up, silent}, {state, a, silent, down}, {restarted, a}, {state, a, down, up}],
@@ -91,7 +105,7 @@ a_node_that_is_silent_is_not_down_test() ->
 what_a_node_said_last_is_known_as_it_was_said_test() ->
     Changed = (up(a, 1, []))#{readings := {#{{run_queue, dirty_io} => 3}, []}},
     {_, Core} = run([{0, tick}, {1, {looked, up(a, 1, [])}}, {2, {looked, Changed}}, {3, {looked, failed(a, down)}}], new([a])),
-    ?assertEqual(#{at => 0, log => [], life => 1, peers => [], more => 1, readings => [{processes, 1}, {run_queue, dirty_io, 3}]}, atoll_watch_core:before(a, Core)),
+    ?assertEqual(#{at => 0, log => [], facts => none, life => 1, peers => [], more => 1, readings => [{processes, 1}, {run_queue, dirty_io, 3}]}, atoll_watch_core:before(a, Core)),
     ?assertEqual(none, atoll_watch_core:before(b, Core)).
 
 beyond_the_most_none_is_watched_and_that_is_counted_test() ->

@@ -134,3 +134,14 @@ what_has_not_changed_is_not_told_again_test() ->
     {#{looks := [#{readings := {whole, #{processes := 1, ports := 3}}}]}, Told} = atoll_watch_turns:report(First),
     {_, Second} = run([Answered(2)], Told),
     ?assertMatch({#{looks := [#{readings := {#{processes := 2} = New, []}}]}, _} when map_size(New) =:= 1, atoll_watch_turns:report(Second)).
+
+%% Also when the look that had them was overtaken, and whole to who knows nothing yet.
+modules_are_told_once_test() ->
+    Says = fun(Modules, Code) -> {answered, a, (sample(1, []))#{facts => #{otp => <<"25">>, modules => Modules, code => Code}}} end,
+    Told = fun(Turns) -> {#{looks := [#{sample := #{facts := #{modules := Modules}}}]}, Next} = atoll_watch_turns:report(Turns), {Modules, Next} end,
+    {_, Turns0} = run(given([a]) ++ [Says([m], 1), tick, Says(same, 1)], atoll_watch_turns:new(?AT_ONCE)),
+    {[m], Turns1} = Told(Turns0),
+    {_, Turns2} = run([tick, Says(same, 1)], Turns1),
+    {same, Turns3} = Told(Turns2),
+    {_, Turns4} = run([tick, Says([n], 2), tick, Says(same, 2)], Turns3),
+    ?assertMatch({[n], _}, Told(Turns4)).

@@ -18,6 +18,7 @@
     what_a_node_logs_is_a_notification/1,
     a_program_has_metrics_of_its_own_whatever_they_are_called/1,
     the_five_windows_say_the_same/1,
+    a_graphite_server_is_told/1,
     a_node_is_killed_stopped_and_back/1,
     a_watch_that_is_killed_goes_on_where_it_was/1,
     it_speaks_tls/1,
@@ -38,7 +39,7 @@ suite() ->
 all() ->
     [all_that_is_answered_is_as_the_interface_says, nobody_is_answered_without_the_token, a_page_gets_a_cookie_for_the_token, what_is_asked_wrongly_is_told_in_a_sentence,
      no_path_leads_elsewhere, what_is_too_much_is_refused, a_name_with_a_script_is_only_a_name, pages_have_everything_once, what_runs_on_a_node_can_be_explored,
-     what_a_node_logs_is_a_notification, a_program_has_metrics_of_its_own_whatever_they_are_called, the_five_windows_say_the_same, a_node_is_killed_stopped_and_back] ++
+     what_a_node_logs_is_a_notification, a_program_has_metrics_of_its_own_whatever_they_are_called, the_five_windows_say_the_same, a_graphite_server_is_told, a_node_is_killed_stopped_and_back] ++
     [Case || atoll_tier:tier() =:= deep, Case <- [a_watch_that_is_killed_goes_on_where_it_was, it_speaks_tls, others_read_what_it_says]].
 
 init_per_suite(Config) ->
@@ -49,12 +50,14 @@ init_per_suite(Config) ->
             Cookie = filename:join(Dir, "cookie"),
             ok = file:write_file(Cookie, atoll_watch_peers:cookie()),
             %% The program's outputs are those of who starts it.
-            {Holder, {[{_, A}, {_, B}] = Peers, Watch}} = atoll_watch_peers:start(fun() ->
+            {Holder, {[{_, A}, {_, B}] = Peers, Watch, Graphite}} = atoll_watch_peers:start(fun() ->
+                {ok, Listener} = gen_tcp:listen(0, [binary, {active, false}, {ip, {127, 0, 0, 1}}, {packet, line}]),
+                {ok, Port} = inet:port(Listener),
                 [{_, First}, Second] = Both = [atoll_watch_peers:watched(["-connect_all", "false"]) || _ <- [1, 2]],
                 true = call(Second, net_kernel, connect_node, [First]),
-                {Both, started(Dir, First, Cookie, filename:join(Dir, "data"), free_port(), ?PERIOD)}
+                {Both, started(Dir, First, Cookie, filename:join(Dir, "data"), free_port(), ?PERIOD ++ ["--graphite", "127.0.0.1:" ++ integer_to_list(Port)]), Listener}
             end),
-            Started = [{holder, Holder}, {peers, Peers}, {dir, Dir}, {cookie, Cookie}, {watch, Watch} | Config],
+            Started = [{graphite, Graphite}, {holder, Holder}, {peers, Peers}, {dir, Dir}, {cookie, Cookie}, {watch, Watch} | Config],
             _ = await(fun() -> states(Started) end, fun(Is) -> Is =:= lists:sort([{name(A), <<"up">>}, {name(B), <<"up">>}]) end),
             Started
     end.
@@ -315,6 +318,19 @@ what_a_node_logs_is_a_notification(Config) ->
     Name = name(A),
     ?assertMatch(#{<<"kind">> := <<"log">>, <<"level">> := <<"error">>, <<"severity">> := <<"major">>, <<"node">> := Name, <<"text">> := <<"the <b>desk</b> of Größe is on fire"/utf8>>}, Note),
     ?assert(abs(maps:get(<<"time_ms">>, Note) - erlang:system_time(millisecond)) < ?LATE_MS).
+
+a_graphite_server_is_told(Config) ->
+    {ok, Socket} = gen_tcp:accept(proplists:get_value(graphite, Config), ?LATE_MS),
+    Wanted = [["^atoll\\.", binary:replace(name(Peer), <<".">>, <<"_">>, [global]), "\\.memory_total [0-9]+ [0-9]{10}\n$"] || Peer <- peers(Config)],
+    ok = told_all(Socket, Wanted),
+    #{<<"counts">> := #{<<"graphite_dropped">> := 0, <<"graphite_sent">> := Sent}} = element(3, get("/api/v1/cluster", watch(Config))),
+    ?assert(Sent > 100),
+    ok = gen_tcp:close(Socket).
+
+told_all(_, []) -> ok;
+told_all(Socket, Wanted) ->
+    {ok, Line} = gen_tcp:recv(Socket, 0, ?LATE_MS),
+    told_all(Socket, [Is || Is <- Wanted, re:run(Line, Is, [{capture, none}]) =/= match]).
 
 %% What becomes of it
 

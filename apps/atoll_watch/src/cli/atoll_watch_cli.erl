@@ -3,7 +3,7 @@
 %% `alarms'.
 -module(atoll_watch_cli).
 
--export([looked/3, judged/2, node_json/1, key_text/1, period/1]).
+-export([looked/3, looked/4, judged/2, node_json/1, key_text/1, period/1, rules/1, rules/2]).
 
 %% A node that does not answer takes five seconds of each look.
 -define(LOOK_MS, 30000).
@@ -20,15 +20,38 @@ period_ms(Text) ->
         _ -> {error, "must be a number of seconds from 0.2 to 3,600"}
     end.
 
+%% @doc The option of a file of rules.
+-spec rules(Name :: atom()) -> atoll_cli_options:option().
+rules(Name) ->
+    #{name => Name, value => "FILE", is_read => true, help => "a file of rules for alarms, of your own and changed ones"}.
+
+%% @doc The rules, with those of that option's file.
+-spec rules(Name :: atom(), atoll_cli_options:values()) -> {ok, [atoll_watch_rule:rule()]} | {unable, unicode:chardata()}.
+rules(Name, Values) ->
+    case Values of
+        #{Name := File} ->
+            case atoll_watch_rule_file:read(File) of
+                {ok, Rules} -> {ok, Rules};
+                {error, Sentence} -> {unable, Sentence}
+            end;
+        #{} ->
+            {ok, atoll_watch_rule:all()}
+    end.
+
 %% @doc Watches the cluster that is meant for as long as Fun takes, which is called when each of its nodes was looked
 %% at so many times.
 -spec looked(pos_integer(), atoll_cli_options:values(), fun((Name :: string(), Watch :: pid()) -> atoll_cli_command:outcome())) ->
     atoll_cli_command:outcome().
-looked(Looks, Values, Fun) ->
+looked(Looks, Values, Fun) -> looked(Looks, Values, #{}, Fun).
+
+%% @doc As looked/3, with these options too.
+-spec looked(pos_integer(), atoll_cli_options:values(), atoll_watch:options(), fun((Name :: string(), Watch :: pid()) -> atoll_cli_command:outcome())) ->
+    atoll_cli_command:outcome().
+looked(Looks, Values, Options, Fun) ->
     Ms = maps:get(period, Values, ?MS),
     case atoll_view_cli_where:target(looks, Values) of
         {ok, Target} ->
-            watching(Target, Ms, fun(Name, Watch) ->
+            watching(Target, Options#{period => Ms}, fun(Name, Watch) ->
                 case atoll_watch:await(Watch, Looks, Looks * (?LOOK_MS + Ms)) of
                     ok -> Fun(Name, Watch);
                     timeout -> {unable, ["The nodes of ", Name, " could not be looked at within the time."]}
@@ -38,10 +61,10 @@ looked(Looks, Values, Fun) ->
             Wrong
     end.
 
-watching(Target, Ms, Fun) ->
+watching(Target, Options, Fun) ->
     %% One that cannot begin ends with its reason, which is told; its end comes after its answer.
     _ = process_flag(trap_exit, true),
-    case atoll_watch:start_link(Target, #{period => Ms}) of
+    case atoll_watch:start_link(Target, Options) of
         {ok, Watch} ->
             try
                 Fun(element(2, Target), Watch)

@@ -20,6 +20,8 @@ options() ->
         #{name => data, value => "DIR", help => "the directory for what is kept; without, one for each cluster where your programs keep their data"},
         #{name => open, help => "open the page in a browser, where there is one"},
         atoll_watch_cli:period("5"),
+        atoll_watch_cli:rules(rules),
+        #{name => graphite, value => "HOST:PORT", read => fun atoll_watch_graphite_link:address/1, help => "send all metrics to a Graphite server, once in a period"},
         #{name => managers, value => "N", read => atoll_cli_read:whole(1, 100), help => "how many programs ask the nodes, each its share (one for each 100 nodes unless told)"},
         #{name => certfile, value => "FILE", is_read => true, help => "a certificate: the watch is spoken with over TLS"},
         #{name => keyfile, value => "FILE", is_read => true, help => "with --certfile, the file that its key is in, if it is another one"}
@@ -36,7 +38,7 @@ operands() -> [].
 
 -spec examples() -> [string()].
 examples() ->
-    ["atoll watch", "atoll watch -c reef --port 9090 --managers 2", "atoll watch --node shop@10.0.0.7 --cookie-file prod.cookie --data watched"].
+    ["atoll watch", "atoll watch -c reef --port 9090 --managers 2", "atoll watch --node shop@10.0.0.7 --cookie-file prod.cookie --data watched", "atoll watch --rules shop.rules"].
 
 -spec more() -> unicode:chardata().
 more() -> "The first time it prints a link with a token, which the data directory keeps; Ctrl-C ends it. docs/watch.md says what it answers".
@@ -50,7 +52,11 @@ run(#{port := Port, listen := Listen} = Values, []) ->
             case {yaws(), atoll_watch_yaws:is_free(Listen, Port)} of
                 {{error, Sentence}, _} -> {unable, Sentence};
                 {_, {error, Reason}} -> {unable, ["At ", inet:ntoa(Listen), " port ", integer_to_list(Port), " one cannot listen: ", inet:format_error(Reason), "; --port takes another one."]};
-                {ok, ok} -> atoll_cli_interrupt:catching(fun() -> watching(Target, Values) end)
+                {ok, ok} ->
+                    case atoll_watch_cli:rules(rules, Values) of
+                        {ok, Rules} -> atoll_cli_interrupt:catching(fun() -> watching(Target, Values, Rules) end);
+                        Unable -> Unable
+                    end
             end;
         Wrong ->
             Wrong
@@ -72,7 +78,7 @@ yaws() ->
 %% ROOT/_build/default/lib/atoll_watch/ebin/THIS.beam
 root() -> lists:foldl(fun(_, Path) -> filename:dirname(Path) end, code:which(?MODULE), lists:seq(1, 6)).
 
-watching(Target, #{port := Port, listen := Listen} = Values) ->
+watching(Target, #{port := Port, listen := Listen} = Values, Rules) ->
     Name = element(2, Target),
     Dir = maps:get(data, Values, filename:join([filename:basedir(user_data, "atoll"), "watch", uri_string:quote(Name)])),
     case atoll_watch_room:token(Dir) of
@@ -81,10 +87,10 @@ watching(Target, #{port := Port, listen := Listen} = Values) ->
             Http = #{token => Token, port => Port, loopback => is_loopback(Listen), tls => Tls, page => filename:join([root(), "_build", "watch-page"]), openapi => openapi()},
             %% For good: of one that cannot be started the end comes after its answer.
             _ = process_flag(trap_exit, true),
-            Started = atoll_watch_room:start_link(#{
+            Started = atoll_watch_room:start_link((maps:with([graphite], Values))#{
                 target => Target,
                 managers => maps:get(managers, Values, auto),
-                store => #{dir => Dir, name => Name, period => maps:get(period, Values, ?PERIOD_MS)},
+                store => #{dir => Dir, name => Name, period => maps:get(period, Values, ?PERIOD_MS), rules => Rules},
                 web => (maps:with([certfile, keyfile], Values))#{listen => Listen, port => Port, dir => Dir, http => Http}
             }),
             case Started of

@@ -100,7 +100,7 @@ routes([<<"nodes">>, Name, <<"supervision">>], Request) ->
     end);
 routes([<<"managers">>], Request) -> reads(fun() -> _ = query(Request, []), {ok, 200, {[{items, [atoll_watch_json:manager(Is) || Is <- atoll_watch:managers(atoll_watch_store:watch())]}]}} end);
 routes([<<"metrics">>], Request) -> reads(fun() -> paged(asc, [{Name, atoll_watch_json:metric(Metric)} || {Name, Metric} <- metrics()], query(Request, page())) end);
-routes([<<"rules">>], Request) -> reads(fun() -> paged(asc, lists:sort([{atom_to_binary(Id), atoll_watch_json:rule(Rule)} || #{id := Id} = Rule <- atoll_watch_rule:all()]), query(Request, page())) end);
+routes([<<"rules">>], Request) -> reads(fun() -> paged(asc, lists:sort([{atom_to_binary(Id), atoll_watch_json:rule(Rule)} || #{id := Id} = Rule <- atoll_watch_store:rules()]), query(Request, page())) end);
 routes([<<"series">>], Request) -> reads(fun() -> series(Request) end);
 routes([<<"alarms">>], Request) -> reads(fun() -> alarms(Request) end);
 routes([<<"alarms">>, Id], Request) -> reads(fun() -> _ = query(Request, []), alarm(200, number(Id)) end);
@@ -381,7 +381,8 @@ alarms(Request) ->
         <<"all">> -> lists:reverse(lists:sort([{{Raised, Id}, Alarm} || {_, #{id := Id, raised := Raised} = Alarm} <- Standing ++ Cleared]));
         _ -> Standing ++ Cleared
     end,
-    Chosen = [{Key, Alarm} || {Key, #{severity := Is, node := At} = Alarm} <- Items, Severity =:= none orelse atom_to_binary(Is) =:= Severity, Node =:= none orelse atom_to_binary(At) =:= Node],
+    Chosen = [{Key, Alarm} || {Key, #{severity := Is, nodes := At} = Alarm} <- Items, Severity =:= none orelse atom_to_binary(Is) =:= Severity,
+                              Node =:= none orelse lists:any(fun(One) -> atom_to_binary(One) =:= Node end, At)],
     case paged(desc, Chosen, Asked) of
         {ok, 200, {[{items, Now} | More]}} -> {ok, 200, {[{items, [atoll_watch_json:alarm(Alarm) || Alarm <- Now]} | More]}}
     end.

@@ -23,7 +23,7 @@ cluster() ->
         {nodes, {[{State, length([Is || Is <- States, Is =:= State])} || State <- ?STATES]}},
         {alarms, {[{Severity, length([Is || #{severity := Is} <- Standing, Is =:= Severity])} || Severity <- ?SEVERITIES]}},
         {unacknowledged, length([new || #{state := new} <- Standing])},
-        {counts, {lists:sort(maps:to_list(Counts)) ++ [{Count, atoll_watch_store:count(Count)} || Count <- [series_beyond, unwritten, unseen, streams_refused]]}},
+        {counts, {lists:sort(maps:to_list(Counts)) ++ [{Count, atoll_watch_store:count(Count)} || Count <- [series_beyond, unwritten, unseen, streams_refused, graphite_sent, graphite_dropped]]}},
         {streams, atoll_watch_store:count(streams)}
     ]}.
 
@@ -35,7 +35,8 @@ version() ->
 %% @doc How many alarms of each node stand, and the worst of them.
 -spec alarms_by_node() -> #{node() => {pos_integer(), atoll_watch_rule:severity()}}.
 alarms_by_node() ->
-    Severities = maps:groups_from_list(fun(#{node := Node}) -> Node end, fun(#{severity := Severity}) -> Severity end, atoll_watch_store:alarms(standing)),
+    Severities = maps:groups_from_list(fun({Node, _}) -> Node end, fun({_, Severity}) -> Severity end,
+                                       [{Node, Severity} || #{nodes := Nodes, severity := Severity} <- atoll_watch_store:alarms(standing), Node <- Nodes]),
     maps:map(fun(_, Here) -> {length(Here), hd([Severity || Severity <- ?SEVERITIES, lists:member(Severity, Here)])} end, Severities).
 
 %% @doc One node.
@@ -88,10 +89,10 @@ metric(#{name := Name, unit := Unit, kind := Kind, label := Label, help := Help}
 
 %% @doc One alarm.
 -spec alarm(atoll_watch_alarm:alarm()) -> atoll_cli_json:object().
-alarm(#{id := Id, rule := Rule, node := Node, instance := Instance, state := State, severity := Severity, cause := Cause, repair := Repair, value := Value,
+alarm(#{id := Id, rule := Rule, node := Node, nodes := Nodes, information := Information, instance := Instance, state := State, severity := Severity, cause := Cause, repair := Repair, value := Value,
         raised := Raised, cleared := Cleared, acknowledged := Acknowledged, comments := Comments}) ->
     {[
-        {id, Id}, {rule, text(Rule)}, {node, text(Node)}, {instance, null(Instance)}, {state, State}, {severity, Severity}, {cause, text(Cause)}, {repair, text(Repair)},
+        {id, Id}, {rule, text(Rule)}, {node, text(Node)}, {nodes, [text(Is) || Is <- Nodes]}, {information, null(Information)}, {instance, null(Instance)}, {state, State}, {severity, Severity}, {cause, text(Cause)}, {repair, text(Repair)},
         {value, null(Value)}, {raised_ms, Raised}, {cleared_ms, null(Cleared)},
         {acknowledged, case Acknowledged of none -> null; {Time, Who} -> {[{time_ms, Time}, {who, Who}]} end},
         {comments, [{[{time_ms, Time}, {who, Who}, {text, Text}]} || {Time, Who, Text} <- Comments]}
