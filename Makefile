@@ -111,7 +111,7 @@ elixir: $(READY)
 
 SEEDS ?= 1
 goals: build
-	@$(TIED) erl +Bd +MHsbct 2000000 +MHsmbcs 65536 +MHlmbcs 65536 -noinput \
+	@$(TIED) erl +Bd +MHsbct 2000000 +MHmmbcs 400000 +MHsmbcs 65536 +MHlmbcs 65536 -noinput \
 		-pa _build/default/lib/*/ebin -s atoll_sim_soak main -extra '$(SEEDS)' '$(GOALS)'
 
 check: lint test

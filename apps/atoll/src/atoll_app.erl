@@ -25,9 +25,16 @@ start(_Type, _Args) ->
 start(_Config, _ConnectAll, {ok, _Overlay}) when node() =:= nonode@nohost ->
     refuse({bad_option, overlay, no_name});
 start(Config, ConnectAll, Overlay) ->
-    case atoll_config:route(Config) of
-        {ok, _} when node() =:= nonode@nohost -> refuse({bad_option, directory, no_name});
-        _ -> start_rooms(Config, ConnectAll, Overlay)
+    case {atoll_config:route(Config), atoll_config:strangers(Config, name_domain())} of
+        {{ok, _}, _} when node() =:= nonode@nohost -> refuse({bad_option, directory, no_name});
+        {_, [Contact | _]} -> refuse({bad_option, contacts, {other_name, Contact}});
+        {_, []} -> start_rooms(Config, ConnectAll, Overlay)
+    end.
+
+name_domain() ->
+    case net_kernel:get_state() of
+        #{started := no} -> none;
+        #{name_domain := Domain} -> Domain
     end.
 
 start_rooms(Config, ConnectAll, Overlay) ->

@@ -7,7 +7,7 @@
 -module(atoll_config).
 
 -export([keys/0, new/2, link/1, group/1, boot/1, kinds/1, names/1, global_group/1, overlay/1, sources/1, route/1, attributes/1]).
--export([network/1, distances/1, place/1, format_error/1]).
+-export([network/1, distances/1, place/1, strangers/2, format_error/1]).
 
 -export_type([config/0, kind/0, error/0]).
 
@@ -31,6 +31,8 @@
     | {connect_all, Strategy :: atom()}
     %% An overlay on a node that has no name.
     | no_name
+    %% A contact with a long name, of a node with a short one; or the other way round.
+    | {other_name, node()}
     %% The strategy star without servers.
     | no_servers.
 
@@ -319,6 +321,19 @@ overlay(#{overlay_options := Strategy, join_timeout := JoinMs, beacons := Discov
     Same = maps:with([contacts, detector, broadcast, roster, meta], Config),
     {ok, Same#{strategy => Strategy, discovery => Discovery, join_ms => JoinMs}}.
 
+%% @doc The contacts with which a node does not get connected that has names of this kind, as OTP tells
+%% short ones from long ones.
+-spec strangers(config(), shortnames | longnames | none) -> [node()].
+strangers(#{contacts := Contacts}, Domain) ->
+    [Contact || Domain =/= none, Contact <- Contacts, not is_named(Domain, host(Contact))].
+
+is_named(shortnames, Host) -> not lists:member($., Host);
+is_named(longnames, Host) -> lists:member($., Host) orelse element(1, inet:parse_strict_address(Host)) =:= ok.
+
+host(Node) ->
+    [_, Host] = string:split(atom_to_list(Node), "@"),
+    Host.
+
 %% @doc Where contacts are found, and how often it is read again.
 -spec sources(config()) -> {[atoll_source:source()], Ms :: pos_integer()}.
 sources(#{discovery := Sources, discovery_interval := Ms}) ->
@@ -442,6 +457,12 @@ format_error({bad_option, overlay, {connect_all, Name}}) ->
     );
 format_error({bad_option, overlay, no_name}) ->
     "an overlay needs a node with a name: start it with -name or -sname";
+format_error({bad_option, contacts, {other_name, Contact}}) ->
+    io_lib:format(
+        "the option contacts: OTP does not connect this node with ~tw, since one of the two has a long name (-name) and "
+        "the other a short one (-sname)",
+        [Contact]
+    );
 format_error({bad_option, directory, no_name}) ->
     "a directory needs a node with a name: start it with -name or -sname";
 format_error({bad_option, overlay_options, no_servers}) ->

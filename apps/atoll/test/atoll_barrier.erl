@@ -6,7 +6,7 @@
 -export([group/2, names/2, members/1, connected/1, restart_room/1, kept/1]).
 -export([monitor_init/1, demonitor/1]).
 -export([kept/0, listen/1, heard/2, hang_up/1]).
--export([flood/1, end_flood/1, come_and_go/3, restart_with/2, disconnect_all/0, start_with/1]).
+-export([fill/1, flood/1, end_flood/1, come_and_go/3, restart_with/2, disconnect_all/0, start_with/1]).
 -export([start_anew/1, stopped/0, apart/0]).
 
 -define(DEADLINE_MS, 15000).
@@ -166,6 +166,13 @@ hang_up(Pid) ->
     %% What watches it has heard of it too.
     _ = sys:get_state(atoll_group_watch),
     ok.
+
+%% The connection with Node, which reads nothing, is full.
+fill(Node) ->
+    case erlang:send({nobody, Node}, binary:copy(<<0>>, 200000), [noconnect, nosuspend]) of
+        ok -> fill(Node);
+        nosuspend -> ok
+    end.
 
 %% Processes of this node send Node large messages, as fast as they can; gives one
 %% that stands for them.

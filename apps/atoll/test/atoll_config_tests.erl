@@ -131,6 +131,20 @@ a_bad_overlay_is_told_in_a_sentence_test_() ->
         ]
     ].
 
+contacts_whose_names_are_of_the_other_kind_are_found_test_() ->
+    Contacts = ['a@host', 'b@host.example', 'c@127.0.0.1', 'd@::1'],
+    {ok, Config} = atoll_config:new([{overlay, mesh}, {contacts, Contacts}], true),
+    [
+        ?_assertEqual(Strangers, atoll_config:strangers(Config, Domain))
+     || {Domain, Strangers} <- [{shortnames, ['b@host.example', 'c@127.0.0.1']}, {longnames, ['a@host']}, {none, []}]
+    ] ++ [
+        ?_assertEqual(
+            "the option contacts: OTP does not connect this node with a@host, since one of the two has a long name (-name) "
+            "and the other a short one (-sname)",
+            lists:flatten(atoll_config:format_error({bad_option, contacts, {other_name, 'a@host'}}))
+        )
+    ].
+
 the_application_does_not_start_with_it_test() ->
     %% Another test may have had its version read.
     _ = application:unload(atoll),

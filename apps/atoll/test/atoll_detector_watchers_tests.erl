@@ -214,18 +214,29 @@ a_pong_clears_test() ->
     ?assertEqual([4300], when_notified({cleared, x}, Trace)),
     ?assertEqual([], when_notified({dead, x, 1}, Trace)).
 
-an_answer_tells_only_what_was_heard_here_test() ->
-    State = watching([x]),
-    {Told, _} = run([{2000, {message, w1, {heard, x, 1, 0}}}], State),
-    {_, Effects} = run([{2500, {message, w2, {who_heard, x, 1}}}], Told),
-    ?assertEqual([{heard, x, 1, 1600}], sent(w2, Effects)).
+%% Once: with each step it would grow younger.
+what_somebody_has_heard_is_told_on_once_test() ->
+    Answer = fun(Word) -> sent(w2, element(2, run([{2000, {message, w1, Word}}, {2500, {message, w2, {who_heard, x, 1}}}], watching([x])))) end,
+    ?assertEqual([{heard_of, x, 1, 500}], Answer({heard, x, 1, 0})),
+    ?assertEqual([{heard, x, 1, 1600}], Answer({heard_of, x, 1, 0})),
+    %% What was heard here is newer.
+    ?assertEqual([{heard, x, 1, 1600}], Answer({heard, x, 1, 1200})),
+    %% Either is a reason not to bury it.
+    Words = fun(Word) -> [{At, {message, w1, {Word, x, 1, 300}}} || At <- lists:seq(3200, 9000, 500)] end,
+    [begin
+         {_, Trace} = play(1000, 8000, Words(Word) ++ beats(other, 1000, 9000), watching([other, x])),
+         ?assertEqual({Word, []}, {Word, when_notified({dead, x, 1}, Trace)})
+     end || Word <- [heard, heard_of]].
 
 what_waited_for_a_paused_node_is_told_to_nobody_as_fresh_test() ->
     %% The tick of 1000 comes at 3000: first a beat that had waited, then the tick.
     {State, _} = run([{3000, beat(x, 1, [me])}, {3000, {timeout, tick}}, {3001, beat(x, 1, [me])}], due_at(1000, [x])),
     {_, Effects} = run([{3100, {message, w2, {who_heard, x, 1}}}], State),
     [{heard, x, 1, Age}] = sent(w2, Effects),
-    ?assert(Age >= 2000).
+    ?assert(Age >= 2000),
+    %% Words of others as well.
+    {Said, _} = run([{3000, {timeout, tick}}, {3001, {message, w1, {heard, x, 1, 0}}}], due_at(1000, [x])),
+    ?assertMatch([{heard, x, 1, Old}] when Old >= 2000, sent(w2, element(2, run([{3100, {message, w2, {who_heard, x, 1}}}], Said)))).
 
 %% The next tick is due at that time.
 due_at(Due, Neighbours) ->
@@ -444,7 +455,7 @@ event() ->
         {1, {message, node_(), ping}},
         {2, {message, node_(), {pong, life(), oneof([watcher, neighbour, stranger])}}},
         {1, {message, node_(), {who_heard, node_(), life()}}},
-        {2, {message, node_(), {heard, node_(), life(), range(0, 5000)}}},
+        {2, {message, node_(), {oneof([heard, heard_of]), node_(), life(), range(0, 5000)}}},
         {2, {message, node_(), {obituaries, boolean(), list({oneof([a, b, c, d, me]), life()})}}},
         {1, {message, node_(), {buried, range(1, 12)}}},
         {1, {message, node_(), stranger}},

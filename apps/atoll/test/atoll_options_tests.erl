@@ -19,6 +19,13 @@ what_is_not_given_has_its_default_test() ->
     ?assertMatch({error, {bad_option, ms, {not_a, pos_integer, 0}}}, complete(Known, #{ms => 0})),
     ?assertMatch({error, {bad_option, "ms", unknown}}, complete(Known, #{"ms" => 1})).
 
+%% Thousands of simulated nodes then have one term.
+options_that_are_complete_stay_the_same_term_test() ->
+    Known = #{ms => {pos_integer, 5}, is => {boolean, true}},
+    Given = maps:from_list([{ms, 7}, {is, false}]),
+    {ok, Complete} = complete(Known, Given),
+    ?assert(erts_debug:same(Given, Complete)).
+
 a_module_whose_options_are_wrong_is_told_of_in_a_sentence_test() ->
     [
         begin

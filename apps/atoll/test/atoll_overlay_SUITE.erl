@@ -22,6 +22,7 @@
     a_crashed_overlay_process_comes_back/1,
     who_has_left_stays_out/1,
     an_overlay_needs_a_name/1,
+    a_contact_with_a_name_of_the_other_kind_is_refused/1,
     contacts_that_are_there_before_their_overlay_make_no_island/1,
     nobody_is_dead_because_connections_are_full/1,
     a_node_is_alive_where_all_processes_wait_for_their_turn/1,
@@ -491,6 +492,22 @@ an_overlay_needs_a_name(_Config) ->
         ?assertEqual({error, not_running}, Call(atoll, subscribe, [all])),
         ?assertEqual({error, not_running}, Call(atoll, record, ["anywhere"])),
         ?assertEqual(not_running, Call(atoll, status, []))
+    after
+        peer:stop(Peer)
+    end.
+
+a_contact_with_a_name_of_the_other_kind_is_refused(_Config) ->
+    {ok, Peer, _} = peer:start(#{
+        name => peer:random_name(), host => "127.0.0.1", longnames => true, connection => standard_io, wait_boot => ?CALL_MS,
+        args => ["-pa" | code:get_path()]
+    }),
+    try
+        Start = fun(Contact) ->
+            ok = peer:call(Peer, application, set_env, [atoll, contacts, [Contact]]),
+            peer:call(Peer, application, ensure_all_started, [atoll], ?CALL_MS)
+        end,
+        ?assertMatch({error, {atoll, {{bad_option, contacts, {other_name, 'a@host'}}, _}}}, Start('a@host')),
+        ?assertMatch({ok, _}, Start('a@127.0.0.1'))
     after
         peer:stop(Peer)
     end.

@@ -8,6 +8,7 @@
 -export([monitor_nodes/1, monitors/0]).
 -export([broadcast/3, broadcast_to_busy/0, chatter/2]).
 -export([busy/2, search/0]).
+-export([start_timed/3]).
 
 -define(DEADLINE_MS, 15000).
 
@@ -310,3 +311,28 @@ busy(Processes, Ms) ->
 search() ->
     false = lists:keyfind(none, 1, persistent_term:get(?MODULE)),
     search().
+
+%% @doc Starts the application: after how many milliseconds is this node in the group with these
+%% members, and after how many does it know that these are the members of the cluster?
+-spec start_timed(Group :: atom(), Team :: [node()], Nodes :: [node()]) -> {pos_integer(), pos_integer()} | timeout.
+start_timed(Group, Team, Nodes) ->
+    Begun = erlang:monotonic_time(millisecond),
+    {ok, _} = application:ensure_all_started(atoll),
+    After = fun(Look, Expected) ->
+        {_, Ref} = spawn_monitor(fun() -> exit({after_ms, passed(Look, Expected, Begun)}) end),
+        Ref
+    end,
+    Refs = [After(fun() -> lists:sort(s_group:own_nodes(Group)) end, Team), After(fun atoll:members/0, Nodes)],
+    [Grouped, Member] = [receive {'DOWN', Ref, process, _, {after_ms, Ms}} -> Ms end || Ref <- Refs],
+    case is_integer(Grouped) andalso is_integer(Member) of
+        true -> {Grouped, Member};
+        false -> timeout
+    end.
+
+passed(Look, Expected, Begun) ->
+    Ms = erlang:monotonic_time(millisecond) - Begun,
+    case Look() of
+        Expected -> max(1, Ms);
+        _ when Ms > ?DEADLINE_MS -> timeout;
+        _ -> receive after 2 -> passed(Look, Expected, Begun) end
+    end.

@@ -140,3 +140,21 @@ a_change_says_what_was_known_before_test() ->
     {{changed, unknown}, T1} = atoll_roster_table:put(n1, {3, alive}, table([])),
     {known, T1} = atoll_roster_table:put(n1, {2, dead}, T1),
     {{changed, {3, alive}}, _} = atoll_roster_table:put(n1, {3, dead}, T1).
+
+%% 10,000 nodes that know 10,000 fit into one VM only so.
+a_member_takes_a_few_words_beside_the_term_that_came_test_() ->
+    [{integer_to_list(Count), fun() -> takes_few_words(Count) end} || Count <- [100, 1000, 10000]].
+
+takes_few_words(Count) ->
+    Entries = [{node_of(N), {N, alive}} || N <- lists:seq(1, Count)],
+    Table = put_all(Entries, atoll_roster_table:new(?OWNER, 20000, 100)),
+    ?assert(lists:all(fun({Node, Entry}) -> erts_debug:same(Entry, atoll_roster_table:entry(Node, Table)) end, Entries)),
+    Own = erts_debug:flat_size(Table) - 3 * Count,
+    Empty = erts_debug:flat_size(atoll_roster_table:new(?OWNER, 20000, 100)),
+    ?assert(Own - Empty =< 5 * Count + 500).
+
+a_change_among_many_copies_few_words_test() ->
+    Before = put_all([{node_of(N), {N, alive}} || N <- lists:seq(1, 1000)], atoll_roster_table:new(?OWNER, 20000, 100)),
+    {_, After} = atoll_roster_table:put(one_more, {1, alive}, Before),
+    New = erts_debug:size([Before | After]) - erts_debug:size(Before),
+    ?assert(New =< 150).

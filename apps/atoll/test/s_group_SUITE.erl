@@ -25,6 +25,7 @@
     a_silent_node_is_left_out_in_time/1,
     a_node_without_atoll_is_left_out/1,
     a_congested_connection_leaves_nobody_out/1,
+    one_message_waits_for_room_on_a_full_connection/1,
     a_connection_that_is_being_closed_leaves_nobody_out/1,
     a_silent_node_in_the_middle_of_an_operation_is_waited_for_once/1,
     a_connection_of_the_program_outlives_a_group/1,
@@ -387,10 +388,40 @@ a_congested_connection_leaves_nobody_out(Config) ->
     Flood = call(C, A, atoll_barrier, flood, [B]),
     Wrong = call(C, A, atoll_barrier, come_and_go, [g, [A, B], atoll_tier:size(congested_groups)]),
     ok = call(C, A, atoll_barrier, end_flood, [Flood]),
-    %% The precondition: messages really were dropped.
-    #{dropped_busy := Dropped} = call(C, A, atoll_interpreter, counters, [atoll_group]),
-    ?assert(Dropped > 0),
+    %% The precondition: there really was no room.
+    #{waited := Waited} = call(C, A, atoll_interpreter, counters, [atoll_group]),
+    ?assert(Waited > 0),
     ?assertEqual([], Wrong).
+
+one_message_waits_for_room_on_a_full_connection(Config) ->
+    C = ?config(cluster, Config),
+    [A, B | _] = atoll_cluster:nodes(C),
+    true = call(C, A, net_kernel, connect_node, [B]),
+    Room = #{name => a_room, protocol => atoll_interpreter_tests, process => atoll_interpreter_tests, config => []},
+    Begin = fun() ->
+        {ok, _} = atoll_interpreter:start_link(Room),
+        ok = atoll_interpreter:subscribe(a_room)
+    end,
+    Pids = [{N, call(C, N, atoll_barrier, listen, [Begin])} || N <- [A, B]],
+    {B, AtB} = lists:keyfind(B, 1, Pids),
+    Say = fun(Messages) -> call(C, A, atoll_interpreter, call, [a_room, {do, [{send, B, M} || M <- Messages]}]) end,
+    Heard = fun(Count) -> [Message || {atoll, a_room, {got, _, Message}} <- call(C, B, atoll_barrier, heard, [AtB, Count])] end,
+    _ = Say([first]),
+    ?assertEqual([first], Heard(1)),
+    ok = atoll_cluster:pause(C, B),
+    ok = call(C, A, atoll_barrier, fill, [B]),
+    _ = Say([waits, is_dropped]),
+    ?assertMatch(#{sent := 2, waited := 1, dropped_busy := 1}, call(C, A, atoll_interpreter, counters, [a_room])),
+    ok = atoll_cluster:resume(C, B),
+    ?assertEqual([waits], Heard(1)),
+    %% Until it is known that the one that waited has gone.
+    Sent = fun() ->
+        _ = Say([last]),
+        maps:get(sent, call(C, A, atoll_interpreter, counters, [a_room]))
+    end,
+    ok = atoll_name_cluster:await(Sent, 3),
+    ?assertEqual([last], Heard(1)),
+    [ok = call(C, N, atoll_barrier, hang_up, [Pid]) || {N, Pid} <- Pids].
 
 a_connection_that_is_being_closed_leaves_nobody_out(Config) ->
     C = ?config(cluster, Config),

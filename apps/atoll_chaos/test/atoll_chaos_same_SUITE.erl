@@ -3,7 +3,7 @@
 %% expectations fail, who is in which group in the end, which names each member finds, and
 %% what the overlay looks like.
 %%
-%% Nine scripts are those of docs/scripts that a small machine can play, with what each says of
+%% Ten scripts are those of docs/scripts that a small machine can play, with what each says of
 %% itself. The others are drawn (atoll_chaos_scripts): faults of any kind on groups, names and
 %% the overlay of the same nodes.
 -module(atoll_chaos_same_SUITE).
@@ -22,6 +22,7 @@
     two_sides_are_silent_for_each_other/1,
     a_group_changes_amid_faults/1,
     one_leaves_and_one_is_killed/1,
+    full_connections_bury_nobody_and_hide_no_death/1,
     drawn_scripts/1
 ]).
 
@@ -44,6 +45,7 @@ cases(deep) ->
             two_sides_are_silent_for_each_other,
             a_group_changes_amid_faults,
             one_leaves_and_one_is_killed,
+            full_connections_bury_nobody_and_hide_no_death,
             drawn_scripts
         ].
 
@@ -64,6 +66,8 @@ two_sides_are_silent_for_each_other(_Config) -> same("silent").
 a_group_changes_amid_faults(_Config) -> same("groups").
 
 one_leaves_and_one_is_killed(_Config) -> same("leave").
+
+full_connections_bury_nobody_and_hide_no_death(_Config) -> same("bulk").
 
 drawn_scripts(_Config) ->
     Seeds = [atoll_tier:seed({?MODULE, N}) || N <- lists:seq(1, 12)],

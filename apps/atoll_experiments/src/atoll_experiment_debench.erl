@@ -25,7 +25,7 @@ about() ->
         question => "At which share of global operations, and on how many nodes, does what is done stop following what is offered?",
         minutes => 7,
         cannot => "at how many hosts that is: all nodes share the processors, so what an operation costs all nodes together (messages, processor time) "
-            "says where the limit comes from, and the number of nodes is one of this machine. The load is fixed per node, so that it does not hang on the answers."
+            "says where the limit comes from, and the number of nodes is one of this machine. The load is fixed per node, so that it does not depend on the answers."
     }.
 
 -spec asks(atoll_experiment:context()) -> [atoll_experiment:ask(), ...].
@@ -73,7 +73,7 @@ questions() ->
             kind => knee,
             from => load,
             by => fun(Answer) -> limit(knees(Answer)) end,
-            why => "Where a knee is hangs on the processors that all nodes share, so only their order is asked for: it takes two knees, and half an hour has time for one share."
+            why => "Where a knee is depends on the processors that all nodes share, so only their order is asked for: it takes two knees, and half an hour has time for one share."
         },
         #{
             figure => "Figure 11",

@@ -21,7 +21,7 @@ about() ->
         title => "Ant Colony Optimisation: how good the schedules are",
         question => "How many problems does ACO solve to the best cost that is known, in ten seconds each?",
         minutes => 1,
-        cannot => "what another seed finds: the result hangs on that one alone, and not on the machine, but for the ten seconds."
+        cannot => "what another seed finds: the result depends on that one alone, and not on the machine, but for the ten seconds."
     }.
 
 -spec asks(atoll_experiment:context()) -> [atoll_experiment:ask(), ...].

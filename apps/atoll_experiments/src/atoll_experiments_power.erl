@@ -4,7 +4,7 @@
 %%
 %% Samples are taken to spread alike on a logarithmic scale in both variants, as times and counts
 %% of a machine do more or less. How many of their standard deviations apart the variants must
-%% be hangs on the number of starts alone. The numbers are those of simulations of {@link
+%% be depends on the number of starts alone. The numbers are those of simulations of {@link
 %% atoll_bench_compare} at one point (1,500 for each; the tests do some again). Where it is one point of many
 %% and the others are alike, it takes more.
 -module(atoll_experiments_power).

@@ -72,7 +72,7 @@ fits(Point, Has) ->
     ).
 
 %% @doc An answer as rows: of a run one for each round, disturbed or not, since what is counted
-%% does not hang on that.
+%% does not depend on that.
 -spec rows(atoll_experiment:answer()) -> [#{binary() => term()}].
 rows({rows, Rows}) ->
     Rows;

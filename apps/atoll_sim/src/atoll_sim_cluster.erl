@@ -155,9 +155,10 @@ make(Module, StrategyOptions, #{nodes := Count, contacts := ContactCount, formed
     Own = own_options(Module, Contacts, StrategyOptions),
     {Told, Rand} = told_or_not(Options, Module, Names, rand:seed_s(exsss, erlang:phash2({cluster, Seed}))),
     Rooms = rooms(Module, Own, Options),
+    Parts = parts(Options),
     Config = fun(Name, Incarnation, NodeSeed) ->
         Overlay = maps:merge(
-            maps:with([detector, broadcast, discovery, roster], Options),
+            Parts,
             #{
                 self => Name,
                 incarnation => Incarnation,
@@ -189,6 +190,22 @@ make(Module, StrategyOptions, #{nodes := Count, contacts := ContactCount, formed
         rand = Rand,
         told = Told
     }.
+
+%% Complete, so that the nodes have one term of each in common: it is read in nearly every event.
+parts(#{detector := Detector, broadcast := Broadcast, discovery := Discovery, roster := Roster}) ->
+    {ok, Module} = atoll_detector:new(Detector),
+    #{
+        detector => Module,
+        broadcast => complete(atoll_plumtree, Broadcast),
+        discovery => Discovery,
+        roster => complete(atoll_roster, Roster)
+    }.
+
+complete(_Part, off) ->
+    off;
+complete(Part, Given) ->
+    {ok, Options} = atoll_options:complete(Part, Given),
+    Options.
 
 rooms(_Module, _Own, #{groups := off}) ->
     off;

@@ -4,15 +4,23 @@
 %%
 %% The cluster grows and settles; the share is killed; two shuffle periods later
 %% the survivors are looked at. Then the time is taken until discovery's beacon
-%% has brought every island back. Contacts are not killed: an island without a
-%% living contact has nobody to join by, whatever the protocol.
+%% has brought every island back. Contacts are not killed unless it is told so: an island
+%% without a living contact has nobody to join by but whom its nodes know of by the roster.
 -module(atoll_sim_overlay).
 
--export([run/1, strike/2]).
+-export([run/1, strike/3]).
 
--export_type([options/0, result/0]).
+-export_type([options/0, spared/0, result/0]).
+
+-type spared() ::
+    contacts
+    %% Contacts are drawn as all others are.
+    | nobody.
 
 -type options() :: #{
+    kill := float(),
+    %% `contacts' unless it is told.
+    spare => spared(),
     %% Of the cluster, see atoll_sim_cluster:options().
     nodes := pos_integer(),
     atom() => term()
@@ -54,21 +62,22 @@
 %% @doc Runs the experiment.
 -spec run(options()) -> {ok, result()} | {error, atoll_sim_cluster:error()}.
 run(#{kill := Share} = Options) ->
+    Spared = maps:get(spare, Options, contacts),
     atoll_sim_cluster:experiment(
-        maps:remove(kill, Options), fun(Cluster) -> strike(Share, atoll_sim_cluster:grow(Cluster)) end
+        maps:without([kill, spare], Options), fun(Cluster) -> strike(Share, Spared, atoll_sim_cluster:grow(Cluster)) end
     ).
 
 %% @doc Kills a share of a cluster that has grown and looks at what is left. All
 %% of a result but its wall time, which is the caller's, and the number of events.
--spec strike(Share :: float(), atoll_sim_cluster:cluster()) -> #{atom() => term()}.
-strike(Share, Cluster0) ->
+-spec strike(Share :: float(), spared(), atoll_sim_cluster:cluster()) -> #{atom() => term()}.
+strike(Share, Spared, Cluster0) ->
     #{sent := Sent0} = atoll_sim_cluster:counters(Cluster0),
     Before = atoll_sim_cluster:wait(?PERIOD_MS, Cluster0),
     #{sent := Sent1} = atoll_sim_cluster:counters(Before),
     Names = atoll_sim_cluster:names(Before),
     Count = length(Names),
     GraphBefore = atoll_sim_cluster:neighbours(Before),
-    Mortal = Names -- atoll_sim_cluster:contacts(Before),
+    Mortal = Names -- [Contact || Spared =:= contacts, Contact <- atoll_sim_cluster:contacts(Before)],
     {Victims, Struck} = atoll_sim_cluster:random(min(length(Mortal), round(Share * Count)), Mortal, Before),
     Killed = atoll_sim_cluster:update(
         fun(World) -> lists:foldl(fun atoll_sim_world:kill/2, World, Victims) end, Struck

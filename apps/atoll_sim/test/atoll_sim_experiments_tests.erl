@@ -49,3 +49,12 @@ flush(Tag) ->
         {Tag, Seen} -> [Seen | flush(Tag)]
     after 0 -> []
     end.
+
+%% With a roster the survivors know each other.
+contacts_are_killed_too_where_nobody_is_spared_test_() ->
+    {timeout, 60, fun() ->
+        Options = #{nodes => 40, contacts => 10, kill => 0.9, seed => 7},
+        {ok, #{killed := 30}} = atoll_sim_overlay:run(Options),
+        {ok, #{killed := 36, rejoined_ms := Ms}} = atoll_sim_overlay:run(Options#{spare => nobody}),
+        ?assert(Ms =< 60000)
+    end}.

@@ -11,7 +11,7 @@ what_is_asked_for_wrongly_is_a_sentence_test_() ->
             {["abc", ""], "SEEDS must be a whole number from 1 to 1,000, not \"abc\""},
             {["0", ""], "SEEDS must be a whole number from 1 to 1,000, not \"0\""},
             {["2", "speed,xbott"],
-                "GOALS has no \"xbott\"; there are kills, storms, broadcast, return, detection, load, scamp, xbot, "
+                "GOALS has no \"xbott\"; there are kills, deaths, large, storms, broadcast, return, detection, load, scamp, xbot, "
                 "memory, membership, speed"}
         ]
     ].

@@ -110,7 +110,7 @@ terms(File) ->
         error:_ -> {ok, []}
     end.
 
-no_context(File) -> {error, ["The file ", File, " is none of a context."]}.
+no_context(File) -> {error, ["The file ", File, " does not hold a context."]}.
 
 cannot(Verb, File, Reason) ->
     {error, ["The file ", File, " cannot be ", Verb, ": ", file:format_error(Reason), $.]}.

@@ -12,7 +12,8 @@
     a_cluster_that_cannot_be_reached_is_told_why/1,
     the_commands_say_how_the_nodes_are/1,
     what_is_wrong_with_a_node_is_an_alarm/1,
-    a_command_that_is_killed_leaves_nothing/1
+    a_command_that_is_killed_leaves_nothing/1,
+    a_terminal_s_keys_are_heard_and_it_is_then_as_before/1
 ]).
 
 -import(atoll_watch_peers, [call/4, known/1, await/2]).
@@ -27,7 +28,7 @@ suite() ->
 all() ->
     [all_nodes_are_found_and_none_is_connected_by_it, a_node_is_up_silent_down_and_up_again, a_supervisor_has_it_watch_again,
      a_cluster_that_cannot_be_reached_is_told_why, the_commands_say_how_the_nodes_are, what_is_wrong_with_a_node_is_an_alarm] ++
-    [a_command_that_is_killed_leaves_nothing || atoll_tier:tier() =:= deep].
+    [Case || atoll_tier:tier() =:= deep, Case <- [a_command_that_is_killed_leaves_nothing, a_terminal_s_keys_are_heard_and_it_is_then_as_before]].
 
 %% A chain: the ends are not connected.
 init_per_suite(Config) ->
@@ -158,6 +159,7 @@ the_commands_say_how_the_nodes_are(Config) ->
     #{status := 0, stdout := Table, stderr := <<>>} = run(Config, ["top", "--once", "--period", "0.2"]),
     ?assertMatch({match, _}, re:run(Table, ": 3 of 3 nodes up, no alarm\nnode +state +utilisation ")),
     [?assertMatch({match, _}, re:run(Table, [$\n, Name, " +up +[0-9.]+ % +[0-9]+ +[0-9]+ MB +[0-9]+ +[0-9,]+ "])) || Name <- Names],
+    [#{<<"name">> := _, <<"memory">> := _} | _] = maps:get(<<"processes">>, told(Config, ["top", atom_to_list(element(2, hd(peers(Config)))), "--period", "0.2"])),
     #{<<"nodes">> := Nodes} = told(Config, ["metrics", "processes", "dist_in", "utilisation", "--period", "0.2"]),
     ?assertEqual(Names, [Node || #{<<"node">> := Node, <<"state">> := <<"up">>} <- Nodes]),
     [begin
@@ -194,3 +196,33 @@ a_command_that_is_killed_leaves_nothing(Config) ->
     false = await(fun() -> call(Peer, erlang, module_loaded, [atoll_watch_agent]) end, fun(Is) -> not Is end),
     ?assertMatch(#{handlers := [default], counting := false}, known(Peer)),
     atoll_cli_os:remove_dir(Dir).
+
+%% Through `script', whose other end is a terminal. What is typed comes over a pipe with a name.
+a_terminal_s_keys_are_heard_and_it_is_then_as_before(Config) ->
+    case atoll_cli_os:has_terminals() of
+        false -> {skip, "no program can be run on a terminal of its own here"};
+        true ->
+            [{_, Node} | _] = peers(Config),
+            [begin
+                 Dir = atoll_cli_os:new_dir(),
+                 Keys = filename:join(Dir, "keys"),
+                 [] = os:cmd("mkfifo " ++ Keys),
+                 Top = ["bin/atoll top --period 1 --node ", atom_to_list(Node), " --cookie-file ", proplists:get_value(cookie, Config)],
+                 Line = lists:concat(["script -qec 'stty rows 24 cols 150; ", lists:flatten(Top), "; stty -a' /dev/null <", Keys]),
+                 Program = atoll_cli_os:start(Dir, {sh, Line}),
+                 {ok, Hands} = file:open(Keys, [write, raw, binary]),
+                 _ = atoll_cli_os:await_line(Program, stdout, <<"space pauses">>),
+                 ok = file:write(Hands, " "),
+                 _ = atoll_cli_os:await_line(Program, stdout, <<"space goes on">>),
+                 ok = End(Hands, Dir),
+                 _ = atoll_cli_os:await_line(Program, stdout, <<" icanon ">>),
+                 ok = file:close(Hands),
+                 atoll_cli_os:remove_dir(Dir)
+             end || End <- [
+                fun(Hands, _) -> file:write(Hands, "q") end,
+                fun(_, Dir) ->
+                    [Vm] = [Pid || {Pid, _} <- atoll_cli_os:left(Dir, fun(Command) -> lists:member("top", Command) end), atoll_cli_os:is_vm(Pid)],
+                    atoll_cli_os:signal(Vm, "KILL")
+                end
+             ]]
+    end.

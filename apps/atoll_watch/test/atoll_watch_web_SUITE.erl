@@ -108,6 +108,10 @@ all_that_is_answered_is_as_the_interface_says(Config) ->
     {200, _, #{<<"state">> := <<"acknowledged">>, <<"acknowledged">> := #{<<"who">> := <<"ann">>}, <<"comments">> := [#{<<"who">> := <<"bob">>, <<"text">> := <<"it is the test">>}]}} =
         get(["/api/v1/alarms/", integer_to_binary(Id)], Watch),
     {204, _, none} = ask("DELETE", "/api/v1/nodes/nobody%40127.0.0.1", Watch),
+    %% Each of these stands in the log, and who asked.
+    [_ = atoll_cli_os:await_line(maps:get(program, Watch), stderr, iolist_to_binary(["atoll watch: 127.0.0.1 ", Did])) || Did <- [
+        ["acknowledged alarm ", integer_to_binary(Id), " for ann"], ["commented on alarm ", integer_to_binary(Id), " for bob"], "added the node nobody@127.0.0.1", "removed the node nobody@127.0.0.1"
+    ]],
     {404, _, Error} = get("/api/v1/nodes/nobody%40127.0.0.1", Watch),
     ?assertEqual(ok, valid(Error, [<<"/api/v1/nodes/{node}">>, <<"get">>, <<"404">>], OpenApi)),
     {200, TextHeaders, Text} = raw(#{method => "GET", path => "/metrics", headers => [atoll_watch_web:bearer(Watch)]}, Watch),

@@ -14,9 +14,11 @@
 %%   while it records to a file ({@link atoll_recording} says how long), and, where `act/2' does
 %%   so, for processes of this node that wait for nobody (the carrier's, when a room says whom
 %%   it needs). A send to a node that is not
-%%   connected, or whose connection is congested, is dropped and counted by
-%%   reason; it never makes a connection ({@link atoll_protocol} says so to the
-%%   protocols). So two nodes cannot wait for each other here.</li>
+%%   connected is dropped and counted; it never makes a connection ({@link atoll_protocol} says so to the
+%%   protocols). Where the connection is full one message waits for room, in a process of
+%%   its own, and what is sent behind it until then is dropped and counted: so messages stay in
+%%   their order, and of a connection that is full all the time each moment in which it is
+%%   not carries one. So two nodes cannot wait for each other here.</li>
 %% <li>A message that neither it nor the process module knows ends the process:
 %%   that is a fault of ours.</li>
 %% <li>With each peer the protocol speaks the newest version that both have
@@ -54,6 +56,8 @@
 
 -type counters() :: #{
     sent := non_neg_integer(),
+    %% Of these, those that had to wait for room.
+    waited := non_neg_integer(),
     received := non_neg_integer(),
     %% Sends that were dropped: no connection; a congested one.
     dropped_noconnection := non_neg_integer(),
@@ -90,6 +94,8 @@
     decodes :: boolean(),
     %% Who is connected in hiding, or has no version in common.
     hidden = atoll_hidden:new() :: atoll_hidden:hidden(),
+    %% Those to whom a message waits for room.
+    full = #{} :: #{node() => []},
     %% Key => the reference of the timer that runs for it; or it is due.
     timers = #{} :: #{term() => due | reference()},
     %% Timers of no time that were set by this event, newest first.
@@ -190,6 +196,7 @@ init(#{name := Name, protocol := Protocol, process := Process, config := Config}
     {Inner, Effects} = Protocol:init(Config, now_ms()),
     Counters = #{
         sent => 0,
+        waited => 0,
         received => 0,
         dropped_noconnection => 0,
         dropped_busy => 0,
@@ -296,6 +303,8 @@ handle_info({'DOWN', Ref, process, Pid, _} = Down, #state{subscribers = Subscrib
         #{Pid := Ref} -> {noreply, State#state{subscribers = maps:remove(Pid, Subscribers)}};
         #{} -> {noreply, handle_other(Down, State)}
     end;
+handle_info({{?MODULE, put, Peer}, _Ref, process, _Pid, _}, #state{full = Full} = State) ->
+    {noreply, State#state{full = maps:remove(Peer, Full)}};
 handle_info(Message, State) ->
     {noreply, handle_other(Message, State)}.
 
@@ -386,20 +395,20 @@ perform_one(Effect, #state{process = Process, world = World} = State) ->
 %% Does what follows from what is known of a peer's versions.
 agree([], State) ->
     State;
-agree([{hello, Peer, Envelope} | Effects], #state{versions = Versions} = State) ->
-    case transmit(Peer, Envelope, [], State) of
-        ok ->
+agree([{hello, Peer, Envelope} | Effects], State0) ->
+    case transmit(Peer, Envelope, [], State0) of
+        {ok, State} ->
             agree(Effects, State);
-        Why ->
+        {Why, #state{versions = Versions} = State} ->
             %% Messages that come after it make sense after it alone.
             {Puts, Others} = lists:partition(fun(Effect) -> element(1, Effect) =:= put end, Effects),
             Untold = State#state{versions = atoll_versions:untold(Peer, Versions)},
             agree(Others, lists:foldl(fun(_, S) -> count(dropped(Why), S) end, Untold, Puts))
     end;
-agree([{put, Peer, Envelope, Version, Message} | Effects], State) ->
-    case transmit(Peer, Envelope, encode(Message, Version, State), State) of
-        ok -> agree(Effects, count(sent, State));
-        Why -> agree(Effects, count(dropped(Why), State))
+agree([{put, Peer, Envelope, Version, Message} | Effects], State0) ->
+    case transmit(Peer, Envelope, encode(Message, Version, State0), State0) of
+        {ok, State} -> agree(Effects, count(sent, State));
+        {Why, State} -> agree(Effects, count(dropped(Why), State))
     end;
 agree([{apart, Peer, Theirs} | Effects], #state{name = Name, versions = Versions} = State) ->
     Ours = atoll_versions:own(Versions),
@@ -416,8 +425,20 @@ agree([{together, Peer} = Together | Effects], #state{name = Name} = State) ->
     logger:notice(#{what => common_version, protocol => Name, peer => Peer}),
     agree(Effects, told(Together, State)).
 
-transmit(Peer, Envelope, Wire, #state{name = Name}) ->
-    erlang:send({Name, Peer}, {atoll, Envelope, node(), Wire}, [noconnect, nosuspend]).
+transmit(Peer, _Envelope, _Wire, #state{full = Full} = State) when is_map_key(Peer, Full) ->
+    {nosuspend, State};
+transmit(Peer, Envelope, Wire, #state{name = Name, full = Full} = State) ->
+    To = {Name, Peer},
+    Message = {atoll, Envelope, node(), Wire},
+    case erlang:send(To, Message, [noconnect, nosuspend]) of
+        nosuspend ->
+            %% It ends when there is room, or when the connection does. Those who fill the
+            %% connection wait for room too.
+            _ = spawn_opt(fun() -> erlang:send(To, Message, [noconnect]) end, [{monitor, [{tag, {?MODULE, put, Peer}}]}, {priority, high}]),
+            {ok, count(waited, State#state{full = Full#{Peer => []}})};
+        Sent ->
+            {Sent, State}
+    end.
 
 dropped(noconnect) -> dropped_noconnection;
 dropped(nosuspend) -> dropped_busy.

@@ -30,17 +30,24 @@
 %% Of milliseconds and bytes: what a timer takes.
 -define(MAX, 16#7FFFFFFF).
 
-%% @doc The options that are given for a module, checked, with the defaults of those not given.
+%% @doc The options that are given for a module, checked, with the defaults of those not given. Where
+%% none is missing that is the very term that was given, which simulated nodes have in common.
 -spec complete(module(), options()) -> {ok, options()} | {error, error()}.
 complete(Module, Given) ->
     case atoll_plug:call(Module, options, []) of
         {ok, #{} = Known} ->
             case lists:all(fun is_kind/1, maps:values(Known)) of
-                true -> check(lists:sort(maps:to_list(Given)), Known, maps:map(fun(_Key, {_Kind, Default}) -> Default end, Known));
+                true -> complete(Given, Known, maps:map(fun(_Key, {_Kind, Default}) -> Default end, Known));
                 false -> {error, {no_options, Module, Known}}
             end;
         {_, Other} ->
             {error, {no_options, Module, Other}}
+    end.
+
+complete(Given, Known, Defaults) ->
+    case check(lists:sort(maps:to_list(Given)), Known, Defaults) of
+        {ok, Given} -> {ok, Given};
+        Other -> Other
     end.
 
 is_kind({{one_of, Atoms} = Kind, Default}) -> are_atoms(Atoms) andalso is_a(Kind, Default);

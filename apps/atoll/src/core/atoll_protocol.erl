@@ -16,7 +16,7 @@
 %%   order, before the next event is handled.</li>
 %% <li>Messages from one life of a peer's process come in the order in which it sent them, but
 %%   any of them may be missing: a send is dropped when there is no connection
-%%   or when the connection is congested.</li>
+%%   or when the connection is full and another one waits for room already.</li>
 %% <li>`{up, Peer}' may come twice in a row (a subscription overlaps with the list
 %%   of what was up before); `{down, Peer, _}' may follow messages of the peer's
 %%   next incarnation.</li>

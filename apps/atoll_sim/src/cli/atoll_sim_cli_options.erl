@@ -102,7 +102,9 @@ again(Name, Options, Values) ->
 
 is_told(#{name := trace}, _) ->
     false;
-is_told(#{name := Key, default := Text, read := Read}, Values) when Key =:= latency; Key =:= settle; Key =:= roster ->
+is_told(#{name := Key, default := Text, read := Read}, Values) when
+    Key =:= latency; Key =:= settle; Key =:= roster; Key =:= spare
+->
     Read(Text) =/= {ok, map_get(Key, Values)};
 is_told(_, _) ->
     true.

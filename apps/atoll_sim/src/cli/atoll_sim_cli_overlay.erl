@@ -13,7 +13,9 @@ summary() -> "kill a share of the nodes at once, and see who is still connected"
 options() ->
     atoll_sim_cli_options:shared() ++
         [#{name => kill, value => "SHARE", default => "0.5", read => atoll_cli_read:share(),
-           help => "the share of the nodes that is killed; the contacts are spared"}] ++
+           help => "the share of the nodes that is killed"},
+         #{name => spare, value => "contacts|nobody", default => "contacts", read => atoll_cli_read:one_of([contacts, nobody]),
+           help => "whether the contacts are spared"}] ++
         atoll_sim_cli_options:closing().
 
 -spec operands() -> [string()].
@@ -34,7 +36,7 @@ run(Values, []) ->
             name => "sim overlay",
             options => options(),
             run => fun atoll_sim_overlay:run/1,
-            own => maps:with([kill], Values),
+            own => maps:with([kill, spare], Values),
             keys => [strategy, nodes, killed, seed, virtual_ms, wall_ms, events_per_s, connected_before,
                      connected_after, active_min, active_max, symmetric, messages_per_node_per_s]
         },

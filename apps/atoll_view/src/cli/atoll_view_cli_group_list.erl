@@ -19,7 +19,11 @@ examples() -> ["atoll group list", "atoll group list -c reef --json"].
 
 -spec run(atoll_cli_options:values(), [string()]) -> atoll_cli_command:outcome().
 run(Values, []) ->
-    atoll_view_cli_where:on(looks, atoll, Values, fun(View) -> list(atoll_view:groups(View), atoll_view:name(View), Values) end).
+    atoll_view_cli_where:on(looks, atoll, Values, fun(View) ->
+        #{silent := Silent} = Groups = atoll_view:groups(View),
+        ok = list(Groups, atoll_view:name(View), Values),
+        atoll_view_cli_where:judged(Silent)
+    end).
 
 list(#{groups := Groups, free := Free, silent := Silent, without := Without}, Name, #{json := true}) ->
     Gateways = atoll_topology:gateways(atoll_topology:of_groups(Groups)),

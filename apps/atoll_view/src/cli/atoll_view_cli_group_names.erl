@@ -92,7 +92,7 @@ print({Groups, Silent}, Which, Values) ->
         end,
     ok = print_all(Groups, Missed, Values),
     case atoll_view_names:wrong(Groups) of
-        none -> ok;
+        none -> atoll_view_cli_where:judged(Missed);
         Sentence -> {failed, Sentence}
     end.
 

@@ -22,10 +22,7 @@ run(#{json := Json} = Values, []) ->
     atoll_view_cli_where:on(looks, otp, Values, fun(View) ->
         #{links := Links, relays := Relays, silent := Silent} = atoll_view:links(View),
         ok = show(Json, atoll_view:name(View), Links, relaying(Relays), Silent),
-        case Silent of
-            [] -> ok;
-            _ -> {failed, ["these do not answer: ", lists:join(", ", [atom_to_list(Node) || Node <- Silent])]}
-        end
+        atoll_view_cli_where:judged(Silent)
     end).
 
 %% Those that have relayed something, or were asked to.

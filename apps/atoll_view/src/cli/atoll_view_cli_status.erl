@@ -53,10 +53,7 @@ is_running(Name) -> lists:any(fun(#{name := Running}) -> Running =:= Name end, a
 judged([Sentence | _], _Clusters) ->
     {unable, Sentence};
 judged([], Clusters) ->
-    case [name(Node) || #{nodes := Nodes} <- Clusters, #{node := Node, state := silent} <- Nodes] of
-        [] -> ok;
-        Silent -> {failed, ["these do not answer: ", lists:join(", ", Silent)]}
-    end.
+    atoll_view_cli_where:judged([Node || #{nodes := Nodes} <- Clusters, #{node := Node, state := silent} <- Nodes]).
 
 %% No atom is made of what another VM answers: the keys of the answer are known
 %% here only once the modules that they are from are loaded.

@@ -8,7 +8,7 @@
 %% those that run here, however many.
 -module(atoll_view_cli_where).
 
--export([options/1, is_given/1, target/2, on/4, on_up/2, named/2, tls/0, default_name/0]).
+-export([options/1, is_given/1, target/2, on/4, on_up/2, named/2, judged/1, tls/0, default_name/0]).
 
 -type kind() :: looks | changes | all.
 %% What it asks of the nodes: functions of OTP alone, or of the application atoll.
@@ -166,6 +166,11 @@ named(Typed, View) ->
 
 is_called(Text, Name) ->
     Text =:= Name orelse Text =:= hd(string:split(Name, "@")).
+
+%% @doc What came of looking at a cluster in which these nodes do not answer.
+-spec judged(Silent :: [node() | binary()]) -> ok | {failed, unicode:chardata()}.
+judged([]) -> ok;
+judged(Silent) -> {failed, ["these do not answer: ", lists:join(", ", [io_lib:format("~ts", [Node]) || Node <- Silent])]}.
 
 %% @doc For `bin/atoll': prints the file with the options of TLS for the cluster of the command line,
 %% if it takes TLS. A VM speaks it if it was started so, and would look for a mere name in the code path.

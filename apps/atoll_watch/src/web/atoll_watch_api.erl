@@ -23,7 +23,6 @@
 -define(AT_ONCE, 64).
 -define(SERIES, 200).
 -define(LINKS, 5000).
--define(EXPLORE_MS, 6000).
 
 %% @doc The answer to a request.
 -spec answer(atoll_watch_http:request()) -> reply().
@@ -450,15 +449,11 @@ named(_) -> wrong("A process has a shorter name.").
 explored(Name, Question) ->
     case row(Name) of
         #{node := Node, state := up} ->
-            try atoll_watch:call(atoll_watch_store:watch(), Node, atoll_watch_agent, explore, [Question], ?EXPLORE_MS) of
-                not_found -> throw({error, 404, "There is no such process there."});
-                Told -> Told
-            catch
-                error:{erpc, timeout} -> throw({error, 504, [Name, " did not answer in time."]});
-                error:{erpc, _} -> throw({error, 409, [Name, " is not connected."]});
-                error:{exception, _, _} -> throw({error, 504, [Name, " could not answer."]});
-                exit:{exception, _} -> throw({error, 504, [Name, " gave up: the answer would take too much memory."]});
-                exit:{signal, _} -> throw({error, 504, [Name, " gave up: the answer would take too much memory."]})
+            case atoll_watch_explore:ask(atoll_watch_store:watch(), Node, Question) of
+                {ok, Told} -> Told;
+                {error, Reason} ->
+                    Status = case Reason of not_found -> 404; not_connected -> 409; _ -> 504 end,
+                    throw({error, Status, atoll_watch_explore:format_error(Node, Reason)})
             end;
         #{state := State} ->
             throw({error, 409, [Name, " is ", atom_to_list(State), "; only a node that is up can be asked."]})

@@ -165,6 +165,13 @@ export class Cluster {
     return { window, from_ms: from, to_ms: now, step_ms: step, series: all.slice(0, 200), omitted: Math.max(0, all.length - 200) };
   }
 
+  managers(now) {
+    const names = [...this.nodes.keys()];
+    return { items: [0, 1].map(i => ({
+      id: i + 1, state: i === 0 ? 'up' : 'starting', since_ms: now - (i + 1) * 60_000, lost: i, os_pid: 100 + i, memory: i === 0 ? 5e7 : null, nodes: names.filter((_, at) => at % 2 === i)
+    })) };
+  }
+
   topology(now) {
     const group = i => `group ${i + 1}`;
     const of = name => {

@@ -140,6 +140,7 @@ export class Server {
     }
     if (what === 'cluster') return [200, cluster.cluster(now)];
     if (what === 'topology') return [200, cluster.topology(now)];
+    if (what === 'managers') return [200, cluster.managers(now)];
     if (what === 'metrics') return page(cluster.metrics());
     if (what === 'series') return [200, cluster.series({ window: params.get('window'), metrics: listed('metric'), nodes: listed('node'), points: Number(params.get('points') ?? 300) }, now)];
     if (what === 'alarms' && of !== undefined) return cluster.alarms.has(Number(of)) ? [200, cluster.alarms.get(Number(of))] : undefined;

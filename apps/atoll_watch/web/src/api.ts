@@ -86,6 +86,7 @@ export const metrics: Ask<contract.Metric[]> = signal => all('metrics', {}, 5000
 export const rules: Ask<contract.Rule[]> = signal => all('rules', {}, 1000, signal);
 export const standing: Ask<contract.Alarm[]> = signal => all('alarms', { state: 'standing' }, 10_000, signal);
 export const topology: Ask<contract.Topology> = signal => got('topology', {}, signal);
+export const managers: Ask<contract.Managers> = signal => got('managers', {}, signal);
 export const readings = (node: string): Ask<contract.Readings> => async signal => {
   const [first, ...more] = await pages<contract.Readings>(`${of(node)}/metrics`, {}, ({ readings }) => readings, 10_000, signal);
   return { ...first as contract.Readings, readings: [first, ...more].flatMap(page => page?.readings ?? []) };

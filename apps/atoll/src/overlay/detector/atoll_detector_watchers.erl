@@ -101,6 +101,8 @@
     | {pong, atoll_detector:life(), watcher | neighbour | stranger}
     | {who_heard, node(), atoll_detector:life()}
     | {heard, node(), atoll_detector:life(), AgeMs :: non_neg_integer()}
+    %% The sender has it of one that heard it then.
+    | {heard_of, node(), atoll_detector:life(), AgeMs :: non_neg_integer()}
     | atoll_news:message()
     %% The receiver's lives up to this one are over.
     | {buried, atoll_detector:life()}
@@ -120,6 +122,8 @@
     %% The last sign of life here as far as others may be told of it: not excused,
     %% and not one that may have waited for a node that was paused.
     sure :: atoll_protocol:now_ms(),
+    %% The newest that somebody has heard who said so here, as far as others may be told of that.
+    said :: atoll_protocol:now_ms(),
     suspected = false :: boolean(),
     %% Since when the link is lost: it is no neighbour any more.
     lost = false :: false | atoll_protocol:now_ms(),
@@ -302,11 +306,12 @@ message({pong, Life, Standing}, Node, Now, #state{obituaries = Obituaries} = Sta
             {Ponged, Answers ++ Effects}
     end;
 message({who_heard, About, Life}, Node, Now, #state{watched = Watched, obituaries = Obituaries} = State) ->
-    %% Only what was heard here: what is told on would grow younger by the way.
+    %% What was heard here, or by who said so here, and no more: what is told on grows younger by the way.
     Answer =
         case {Watched, atoll_obituaries:last(About, Obituaries)} of
             %% Of a life that is not known to the asker none was buried.
             {_, Buried} when Buried >= Life, Buried > 0 -> [{send, Node, {obituaries, false, [{About, Buried}]}}];
+            {#{About := #watch{life = Life, sure = Sure, said = Said}}, _} when Said > Sure -> [{send, Node, {heard_of, About, Life, Now - Said}}];
             {#{About := #watch{life = Life, sure = Sure}}, _} -> [{send, Node, {heard, About, Life, Now - Sure}}];
             _ -> none
         end,
@@ -318,6 +323,10 @@ message({who_heard, About, Life}, Node, Now, #state{watched = Watched, obituarie
             sign(Node, Now, State, Answer)
     end;
 message({heard, About, Life, Age}, Node, Now, State0) ->
+    {State, Effects} = sign(Node, Now, State0, []),
+    {Told, More} = hearsay(About, Life, Now - Age, said(About, Life, Now - Age, Now, State)),
+    {Told, Effects ++ More};
+message({heard_of, About, Life, Age}, Node, Now, State0) ->
     {State, Effects} = sign(Node, Now, State0, []),
     {Told, More} = hearsay(About, Life, Now - Age, State),
     {Told, Effects ++ More};
@@ -444,6 +453,15 @@ tell_askers(Node, Life, Now, #state{pings = Pings0} = State) ->
 forget_pings(Now, #state{pings = Pings, options = #{dead_ms := Ms}} = State) ->
     State#state{pings = atoll_detector_pings:forget(Now - Ms, Pings)}.
 
+said(About, Life, When, Now, #state{watched = Watched, excused = Excused, options = #{late_ms := LateMs}} = State) ->
+    case Watched of
+        %% If it comes soon after a pause it may have waited, as in heard_now/3.
+        #{About := #watch{life = Life, said = Said} = Watch} when When > Said, Now - Excused >= LateMs ->
+            store(About, Watch#watch{said = When}, State);
+        #{} ->
+            State
+    end.
+
 hearsay(About, Life, When, #state{watched = Watched, options = #{ask_ms := AskMs}} = State) ->
     case Watched of
         #{About := #watch{life = Life, lost = Lost}} when is_integer(Lost), When > Lost + AskMs ->
@@ -487,9 +505,9 @@ watch(_Node, _Beat, _Now, #state{watched = Watched, options = #{max_watched := M
 ->
     {State#state{unwatched = State#state.unwatched + 1}, []};
 watch(Node, none, Now, State) ->
-    {store(Node, #watch{own = Now, newest = Now, sure = Now}, State), []};
+    {store(Node, #watch{own = Now, newest = Now, sure = Now, said = Now}, State), []};
 watch(Node, {beat, Life, Watchers, Cargo}, Now, State) ->
-    Watch = #watch{own = Now, newest = Now, sure = Now, life = Life, watchers = Watchers, cargo = Cargo},
+    Watch = #watch{own = Now, newest = Now, sure = Now, said = Now, life = Life, watchers = Watchers, cargo = Cargo},
     {store(Node, Watch, State), [{notify, {cargo, Node, Cargo}} || Cargo =/= none]}.
 
 down(Why, Node, Now, #state{neighbours = Neighbours} = State0) ->
@@ -743,11 +761,12 @@ excuse(Ms, Now, #state{watched = Watched} = State) ->
         excused = Now,
         excuses = State#state.excuses + 1,
         watched = maps:map(
-            fun(_, #watch{own = Own, newest = Newest, sure = Sure} = Watch) ->
+            fun(_, #watch{own = Own, newest = Newest, sure = Sure, said = Said} = Watch) ->
                 Watch#watch{
                     own = min(Now, Own + Ms),
                     newest = min(Now, Newest + Ms),
-                    sure = min(Sure, Now - Ms)
+                    sure = min(Sure, Now - Ms),
+                    said = min(Said, Now - Ms)
                 }
             end,
             Watched

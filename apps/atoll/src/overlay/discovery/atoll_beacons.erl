@@ -20,11 +20,15 @@
 -type stamp() :: {Incarnation :: pos_integer(), Number :: pos_integer()}.
 %% Grows, also over a restart of its node.
 
--type table() :: [{node(), stamp()}].
+-type table() :: [entry()].
 %% In the order of the names.
 
+-type entry() :: {node(), stamp()}.
+%% Kept and carried on as the term that came: what nodes of one VM carry is then seen to be equal without
+%% a look inside.
+
 -record(beacon, {
-    stamp :: stamp(),
+    entry :: entry(),
     state :: fresh | new | stale,
     %% When it was seen to grow, or first.
     since :: atoll_protocol:now_ms()
@@ -55,10 +59,10 @@ new(Carried, Max, LimitMs) ->
 raise(Self, Incarnation, Now, #beacons{known = Known} = Beacons) ->
     Stamp =
         case Known of
-            #{Self := #beacon{stamp = {Last, Number}}} when Last >= Incarnation -> {Last, Number + 1};
+            #{Self := #beacon{entry = {_, {Last, Number}}}} when Last >= Incarnation -> {Last, Number + 1};
             #{} -> {Incarnation, 1}
         end,
-    carry(enter(Self, Stamp, fresh, Now, Beacons)).
+    carry(enter({Self, Stamp}, fresh, Now, Beacons)).
 
 %% @doc What a neighbour carries.
 -spec merge(table(), atoll_protocol:now_ms(), beacons()) -> beacons().
@@ -76,14 +80,14 @@ newer([{Node, _} | _] = Table, [{Other, _} | Own]) when Other < Node -> newer(Ta
 newer([Entry | Table], Own) -> [Entry | newer(Table, Own)];
 newer([], _Own) -> [].
 
-see({Node, Stamp}, Now, #beacons{known = Known} = Beacons) ->
+see({Node, Stamp} = Entry, Now, #beacons{known = Known} = Beacons) ->
     case Known of
-        #{Node := #beacon{stamp = Seen}} when Stamp =< Seen -> Beacons;
+        #{Node := #beacon{entry = {_, Seen}}} when Stamp =< Seen -> Beacons;
         #{Node := #beacon{state = fresh} = Beacon} ->
             %% By far the most: it stays where it is.
-            Beacons#beacons{known = Known#{Node := Beacon#beacon{stamp = Stamp, since = Now}}};
-        #{Node := _} -> enter(Node, Stamp, fresh, Now, Beacons);
-        #{} -> enter(Node, Stamp, new, Now, make_room(Beacons))
+            Beacons#beacons{known = Known#{Node := Beacon#beacon{entry = Entry, since = Now}}};
+        #{Node := _} -> enter(Entry, fresh, Now, Beacons);
+        #{} -> enter(Entry, new, Now, make_room(Beacons))
     end.
 
 %% The one that has not grown for longest is forgotten.
@@ -98,15 +102,15 @@ make_room(#beacons{known = Known} = Beacons) ->
         forgotten = Beacons#beacons.forgotten + 1
     }.
 
-enter(Node, Stamp, fresh, Now, #beacons{known = Known, fresh = Fresh, new = New} = Beacons) ->
+enter({Node, _} = Entry, fresh, Now, #beacons{known = Known, fresh = Fresh, new = New} = Beacons) ->
     Beacons#beacons{
-        known = Known#{Node => #beacon{stamp = Stamp, state = fresh, since = Now}},
+        known = Known#{Node => #beacon{entry = Entry, state = fresh, since = Now}},
         fresh = ordsets:add_element(Node, Fresh),
         new = ordsets:del_element(Node, New)
     };
-enter(Node, Stamp, new, Now, #beacons{known = Known, new = New} = Beacons) ->
+enter({Node, _} = Entry, new, Now, #beacons{known = Known, new = New} = Beacons) ->
     Beacons#beacons{
-        known = Known#{Node => #beacon{stamp = Stamp, state = new, since = Now}},
+        known = Known#{Node => #beacon{entry = Entry, state = new, since = Now}},
         new = ordsets:add_element(Node, New)
     }.
 
@@ -132,7 +136,7 @@ expire(Now, #beacons{known = Known, fresh = Fresh, new = New, limit_ms = Limit} 
 
 carry(#beacons{known = Known, fresh = Fresh, new = New, carried = Carried} = Beacons) ->
     Nodes = lists:umerge(lists:sublist(Fresh, Carried), lists:sublist(New, Carried)),
-    Beacons#beacons{table = [{Node, (maps:get(Node, Known))#beacon.stamp} || Node <- Nodes]}.
+    Beacons#beacons{table = [(maps:get(Node, Known))#beacon.entry || Node <- Nodes]}.
 
 %% @doc Those that were seen to grow within the time limit.
 -spec fresh(beacons()) -> ordsets:ordset(node()).

@@ -211,8 +211,7 @@ options() ->
 %% @doc A node that knows of itself.
 -spec init(config(), atoll_protocol:now_ms()) -> {state(), [atoll_protocol:effect()]}.
 init(#{self := Self, incarnation := Life, seed := Seed, options := Given} = Config, _Now) ->
-    Defaults = maps:map(fun(_Key, {_Kind, Default}) -> Default end, options()),
-    #{max_members := MaxMembers, max_gone := MaxGone} = Options = maps:merge(Defaults, Given),
+    {ok, #{max_members := MaxMembers, max_gone := MaxGone} = Options} = atoll_options:complete(?MODULE, Given),
     State = #state{
         self = Self,
         life = Life,

@@ -24,9 +24,11 @@ const titles = (nodes: readonly Node[]): ((name: string) => string) => {
 };
 
 /** Fewer nodes have more room each. */
-const cellOf = (count: number, longest: number): Cell => {
+const cellOf = (count: number, longest: number, width: number): Cell => {
   const height = count <= 150 ? 30 : count <= 500 ? 22 : 15;
-  return { width: height + (longest === 0 ? 0 : Math.min(LONGEST_PX, Math.ceil(longest * LETTER_PX) + 8)), height };
+  // Two stand beside each other on a narrow screen.
+  const room = Math.min(LONGEST_PX, Math.max(60, Math.floor((width - 24) / 2) - height));
+  return { width: height + (longest === 0 ? 0 : Math.min(room, Math.ceil(longest * LETTER_PX) + 8)), height };
 };
 
 /** More lines than this say nothing any more, until one is pointed at. */
@@ -38,8 +40,13 @@ const byFamily = (nodes: readonly Node[]): { name: string; nodes: string[] }[] =
 
 const path = (a: Dot, b: Dot): string => `M${a.x} ${a.y}L${b.x} ${b.y}`;
 
+const MOST_BENT_PX = 40;
+
 /** Bent, so that it does not run through the nodes between. */
-const bow = (a: Dot, b: Dot): string => `M${a.x} ${a.y}Q${(a.x + b.x) / 2 + (b.y - a.y) * 0.2} ${(a.y + b.y) / 2 - (b.x - a.x) * 0.2} ${b.x} ${b.y}`;
+const bow = (a: Dot, b: Dot): string => {
+  const bend = Math.min(0.2, MOST_BENT_PX / Math.max(1, Math.hypot(b.x - a.x, b.y - a.y)));
+  return `M${a.x} ${a.y}Q${(a.x + b.x) / 2 + (b.y - a.y) * bend} ${(a.y + b.y) / 2 - (b.x - a.x) * bend} ${b.x} ${b.y}`;
+};
 
 const bows = ([first, ...rest]: readonly Dot[]): string[] => first === undefined ? [] : rest.map(dot => bow(first, dot));
 
@@ -69,7 +76,7 @@ export const Graph = ({ topology, nodes }: { topology: Topology; nodes: readonly
   const known = useMemo(() => new Map(nodes.map(node => [node.node, node])), [nodes]);
   const names = nodes.map(({ node }) => node).sort().join('\n');
   const title = useMemo(() => titles(nodes), [names]);
-  const cell = useMemo(() => cellOf(nodes.length, Math.max(0, ...nodes.map(({ node }) => title(node).length))), [title]);
+  const cell = useMemo(() => cellOf(nodes.length, Math.max(0, ...nodes.map(({ node }) => title(node).length)), width), [title, width]);
   const { boxes, dots, height } = useMemo(() => {
     const grouped = new Set(topology.groups.flatMap(({ nodes }) => nodes));
     const groups = [

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// How an Atoll cluster hangs together: groups, the nodes between them, circuits.
+// How an Atoll cluster hangs together: groups, the nodes between them, circuits; and which manager of
+// the watch asks which nodes.
 import { useMemo } from 'preact/hooks';
 import * as api from '../api.js';
-import type { Link, Topology } from '../api.js';
+import type { Link, Manager, Topology } from '../api.js';
 import * as format from '../format.js';
+import { live } from '../live.js';
 import { href, type Route } from '../route.js';
 import { between, keyOf, type Between } from '../topology.js';
 import { Graph } from './graph.js';
@@ -42,6 +44,21 @@ const CIRCUITS: Column<Link>[] = [
   { key: 'age', title: 'Age', number: true, by: ({ age_ms }) => age_ms, cell: ({ age_ms }) => format.value(age_ms, 'milliseconds') }
 ];
 
+const MANAGERS: Column<Manager>[] = [
+  { key: 'id', title: 'Manager', by: ({ id }) => id, cell: ({ id }) => String(id) },
+  { key: 'state', title: 'State', by: ({ state }) => state, cell: ({ state }) => state },
+  { key: 'since', title: 'For', number: true, by: ({ since_ms }) => -since_ms, cell: ({ since_ms }) => format.span(Math.max(0, live.now() - since_ms)) },
+  { key: 'lost', title: 'Lost before', number: true, by: ({ lost }) => lost, cell: ({ lost }) => format.count(lost) },
+  { key: 'memory', title: 'Memory', number: true, by: ({ memory }) => memory, cell: ({ memory }) => format.value(memory, 'bytes') },
+  { key: 'count', title: 'Nodes', number: true, by: ({ nodes }) => nodes.length, cell: ({ nodes }) => format.count(nodes.length) },
+  { key: 'which', title: 'Which nodes', cell: ({ nodes }) => <Nodes nodes={nodes} /> }
+];
+
+const Managers = () => {
+  const { answer, failure } = useAsk('managers', api.managers, TOPOLOGY_MS);
+  return answer === undefined ? <Waiting failure={failure} /> : <Table label="Managers" rows={answer.items} columns={MANAGERS} keyOf={({ id }) => id} />;
+};
+
 /** Who did not say, and what was left out: the rest is not the whole. */
 export const Gaps = ({ topology: { silent, omitted } }: { topology: Topology }) => <>
   {silent.length > 0 && <p class="soft">Did not say: <Nodes nodes={silent} most={10} /></p>}
@@ -65,5 +82,7 @@ export const TopologyView = (_: { route: Route }) => {
     {pairs.length > 0 && <><h3>Between groups</h3><Table label="Between groups" rows={pairs} columns={BETWEEN} keyOf={({ a, b }) => JSON.stringify([a, b])} /></>}
     {answer.atoll && <><h3>Circuits</h3>{answer.circuits.length === 0 ? <Empty>No connection goes over other nodes.</Empty>
       : <Table label="Circuits" rows={answer.circuits} columns={CIRCUITS} keyOf={keyOf} />}</>}
+    <h3>Managers of the watch</h3>
+    <Managers />
   </>;
 };
