@@ -145,9 +145,13 @@ export const Graph = ({ topology, nodes }: { topology: Topology; nodes: readonly
             class={`dot is-${node.worst ?? node.state}${name === seen ? ' seen' : ''}`}>
             <rect class="hit" x={x - cell.height / 2} y={y - cell.height / 2} width={cell.width} height={cell.height} />
             <path d={markOf(node)} transform={`translate(${x - size / 2} ${y - size / 2}) scale(${size / 12})`} fill-opacity={node.state === 'up' && node.alarms === 0 ? shade(node) : 1} fill-rule="evenodd" />
-            {title(name) !== '' && <text class="dot-name" x={x + cell.height / 2 - 2} y={y + 4}>{cut(title(name), cell.width - cell.height)}</text>}
           </a>;
         })}
+        {/* A link is called by its whole name; this one may be cut. */}
+        <g aria-hidden="true" class="dot-names">
+          {dots.map(({ node, x, y }, i) => title(node) !== '' && known.has(node)
+            && <text key={i} class="dot-name" x={x + cell.height / 2 - 2} y={y + 4}>{cut(title(node), cell.width - cell.height)}</text>)}
+        </g>
       </svg>
     </div>
     <p class="legend soft"><StateMark state="up" /><StateMark state="silent" /><StateMark state="down" /><StateMark state="refused" /><StateMark state="unknown" />
