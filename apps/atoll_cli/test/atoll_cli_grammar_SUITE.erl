@@ -155,7 +155,7 @@ a_shell_completes_every_command(Config) ->
             ok = file:write_file(File, Script),
             [?assertMatch({Shell, Flag, {_, _}}, {Shell, Flag, binary:match(Script, list_to_binary(Flag -- "--"))})
              || {_, Module} <- atoll_cli_commands:all(), #{name := Key} <- Module:options(), Flag <- [atoll_cli_options:flag(Key)]],
-            _ = [?assertEqual({Shell, "ok\n"}, {Shell, os:cmd(lists:concat([Shell, " -n ", File, " 2>&1 && echo ok"]))}) || os:find_executable(Shell) =/= false],
+            _ = [?assertEqual({Shell, "ok\n"}, {Shell, os:cmd(lists:concat([at_home(File), Shell, " -n ", File, " 2>&1 && echo ok"]))}) || os:find_executable(Shell) =/= false],
             {Shell, File}
         end
      || Shell <- ["bash", "zsh", "fish"]
@@ -193,7 +193,7 @@ completed("bash", File, Line) ->
         " \n"
     );
 completed("fish", File, Line) ->
-    Offered = os:cmd(lists:concat(["fish -c 'source ", File, "; complete -C \"", Line, "\"' 2>&1"])),
+    Offered = os:cmd(lists:concat([at_home(File), "fish -c 'source ", File, "; complete -C \"", Line, "\"' 2>&1"])),
     [hd(string:split(Word, "\t")) || Word <- string:lexemes(Offered, "\n")].
 
 %% Zsh completes on a terminal only.
@@ -205,4 +205,7 @@ typed_in_zsh(File, Line, Rest) ->
     ]),
     Typed = File ++ ".typed",
     ok = file:write_file(Typed, Script),
-    os:cmd("timeout 20 zsh -f " ++ Typed ++ " 2>&1").
+    os:cmd(at_home(File) ++ "timeout 20 zsh -f " ++ Typed ++ " 2>&1").
+
+%% Fish keeps files of its own where its user lives.
+at_home(File) -> lists:concat(["env -u XDG_CONFIG_HOME -u XDG_DATA_HOME -u XDG_CACHE_HOME HOME=", filename:dirname(File), " "]).
