@@ -122,7 +122,13 @@ a_meter_knows_the_last_minute() ->
     lists:foreach(fun(Slot) -> lists:foreach(fun(N) -> ok = ?M:marked(Slots, Slot, N) end, [500, 100]) end, lists:seq(Now - 720, Now - 1)),
     {ok, #{rate := Rate}} = ?M:value(visits),
     %% A slot may have ended meanwhile.
-    ?assert(Rate =< 120 andalso Rate >= 90, Rate).
+    ?assert(Rate =< 120 andalso Rate >= 90, Rate),
+    %% Nothing came after it, so it is still where the last minute would be.
+    ok = ?M:new(old, meter),
+    [{_, meter, {_, Old}}] = ets:lookup(?M, old),
+    lists:foreach(fun(Slot) -> ok = ?M:marked(Old, Slot, 600) end, lists:seq(Now - 28, Now - 17)),
+    {ok, #{rate := Rate1}} = ?M:value(old),
+    ?assert(Rate1 == 0, Rate1).
 
 percentiles() ->
     ok = ?M:new(waits, histogram),
