@@ -77,8 +77,8 @@ as(gateway) -> submaster.
 -spec run(task()) -> {ok, atoll_bench_ants:result()} | {error, unicode:chardata()}.
 run(Task) -> run(Task, #{}, fun() -> ok end).
 
-%% @doc The same with further options of the cluster; Started is called when the nodes are there.
--spec run(task(), atoll_cluster:options(), fun(() -> ok)) -> {ok, atoll_bench_ants:result()} | {error, unicode:chardata()}.
+%% @doc The same, on a cluster that may have a name; Started is called when the nodes are there.
+-spec run(task(), #{name => string()}, fun(() -> ok)) -> {ok, atoll_bench_ants:result()} | {error, unicode:chardata()}.
 run(#{kill := Kill} = Task, More, Started) ->
     Options = maps:merge((options(Task))#{progress => atoll_cli_progress:bar("Starting nodes")}, More),
     Run = fun(Cluster) ->

@@ -163,7 +163,7 @@ plain(Term) -> io_lib:format("~0tP", [part(Term), ?DEPTH], [{chars_limit, ?TEXT}
 %% So many characters, and none that ends a line.
 line(Text, Most) ->
     Chars = [if C >= 32, C =/= 127 -> C; true -> $\s end || C <- unicode:characters_to_list(Text)],
-    unicode:characters_to_binary(lists:sublist(squeezed(Chars), Most)).
+    <<_/binary>> = unicode:characters_to_binary(lists:sublist(squeezed(Chars), Most)).
 
 squeezed([$\s, $\s | Chars]) -> squeezed([$\s | Chars]);
 squeezed([C | Chars]) -> [C | squeezed(Chars)];

@@ -82,4 +82,4 @@ sent(#waiting{queue = Queue, bytes = Bytes} = Waiting) ->
 %% @doc How many milliseconds to wait before the next try, by how many that was before the last.
 -spec wait(none | pos_integer()) -> pos_integer().
 wait(none) -> ?FIRST_MS;
-wait(Ms) -> min(?MOST_MS, 2 * Ms).
+wait(Ms) when is_integer(Ms) -> min(?MOST_MS, 2 * Ms).

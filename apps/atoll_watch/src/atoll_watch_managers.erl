@@ -29,7 +29,7 @@
 
 -record(manager, {
     %% Who takes its messages; none while it is not started again yet.
-    line :: pid() | none,
+    line = none :: pid() | none,
     state = starting :: starting | up,
     since :: integer(),
     lost = 0 :: non_neg_integer(),

@@ -33,7 +33,10 @@
 
 -opaque buckets() :: #buckets{}.
 
+%% A cell of a list takes two words, and a pair three.
 -type bucket() :: nonempty_improper_list(Hash :: non_neg_integer(), map()).
+
+-dialyzer(no_improper_lists).
 
 -define(BUCKETS, 128).
 -define(GROUPS, 16).

@@ -29,7 +29,7 @@ of_node(Node) ->
     [Name | _] = binary:split(atom_to_binary(Node), <<"@">>),
     case re:replace(Name, "[-_.]?[0-9]+$", "", [{return, binary}]) of
         <<>> -> Name;
-        Family -> Family
+        Family when is_binary(Family) -> Family
     end.
 
 %% @doc All families of these nodes, by name.
