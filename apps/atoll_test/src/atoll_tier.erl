@@ -81,7 +81,9 @@
     {singleton_kills, 5, 50, "kills of the node of a singleton"},
     {still_s, 5, 60, "seconds for which the names of a node stand still"},
     {stopped_s, 2, 60, "seconds of messages to a node that stands still"},
-    {upgrade_nodes, 4, 8, "nodes that are upgraded one by one, and back"}
+    {upgrade_nodes, 4, 8, "nodes that are upgraded one by one, and back"},
+    {watched_nodes, 4, 60, "nodes that are watched while it is measured what that costs"},
+    {watched_s, 10, 60, "seconds of it"}
 ]).
 
 %% A property runs a tenth of its tests in the fast tier, and these at least.

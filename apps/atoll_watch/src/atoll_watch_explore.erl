@@ -1,5 +1,5 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc What runs on a watched node, asked of its agent: see {@link atoll_watch_agent:explore/1}. Why there is no answer is
+%% @doc What runs on a watched node, asked of its agent: see {@link atoll_watch_agent_explore:explore/1}. Why there is no answer is
 %% a word, and a sentence for people.
 -module(atoll_watch_explore).
 
@@ -12,9 +12,9 @@
 -define(MS, 6000).
 
 %% @doc Asks a node that is up.
--spec ask(Watch :: pid(), node(), atoll_watch_agent:question()) -> {ok, map()} | {error, reason()}.
+-spec ask(Watch :: pid(), node(), atoll_watch_agent_explore:question()) -> {ok, map()} | {error, reason()}.
 ask(Watch, Node, Question) ->
-    try atoll_watch:call(Watch, Node, atoll_watch_agent, explore, [Question], ?MS) of
+    try atoll_watch:call(Watch, Node, atoll_watch_agent_explore, explore, [Question], ?MS) of
         not_found -> {error, not_found};
         Told -> {ok, Told}
     catch

@@ -1,6 +1,6 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% What the watch of many nodes costs them and itself, in the deep tier: `bin/atoll watch' beside idle stock nodes, for a
-%% while. `ATOLL_WATCH_SCALE="400 120"' takes so many nodes and seconds in place of 60 and 60. What was measured is in the log of the case.
+%% while; `atoll_tier' has their number and how long. What was measured is in the log of the case.
 -module(atoll_watch_scale_SUITE).
 
 -include_lib("stdlib/include/assert.hrl").
@@ -27,12 +27,8 @@ suite() ->
 all() ->
     [many_nodes_cost_what_is_promised || atoll_tier:tier() =:= deep].
 
-size() ->
-    [Nodes, Seconds] = [list_to_integer(Text) || Text <- string:lexemes(os:getenv("ATOLL_WATCH_SCALE", "60 60"), " ")],
-    {Nodes, Seconds}.
-
 many_nodes_cost_what_is_promised(_Config) ->
-    {N, Seconds} = size(),
+    {N, Seconds} = {atoll_tier:size(watched_nodes), atoll_tier:size(watched_s)},
     Dir = atoll_cli_os:new_dir(),
     Cookie = filename:join(Dir, "cookie"),
     ok = file:write_file(Cookie, atoll_watch_peers:cookie()),

@@ -89,7 +89,7 @@ watched([{_, First} | _] = Peers, Config) ->
              [?assert(maps:get(memory_total, Readings) > 0 andalso maps:get(reductions, Rates) > 0 andalso map_size(Readings) > 60) || #{readings := Readings, rates := Rates} <- Seen],
              [?assert(call(Peer, erlang, module_loaded, [atoll_watch_agent])) || Peer <- Peers],
              %% What runs there can be asked.
-             #{items := [_ | _]} = erpc:call(First, atoll_watch_agent, explore, [{supervision, top}]),
+             #{items := [_ | _]} = erpc:call(First, atoll_watch_agent_explore, explore, [{supervision, top}]),
              ok = gen_server:stop(Watch),
              [await(fun() -> known(Peer) end, fun(Now) -> Now =:= Was end) || {Peer, Was} <- lists:zip(Peers, Before)]
          end || _ <- [put_in, put_in_again]]
