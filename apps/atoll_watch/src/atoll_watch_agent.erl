@@ -370,7 +370,7 @@ begun({M, F, A}) -> [$\s, atom_to_list(M), $:, atom_to_list(F), $/, integer_to_l
 
 %% @private A label of a bounded length.
 -spec cut(unicode:chardata()) -> binary().
-cut(Text) -> unicode:characters_to_binary(lists:sublist(unicode:characters_to_list(Text), ?MAX_LABEL)).
+cut(Text) -> <<_/binary>> = unicode:characters_to_binary(lists:sublist(unicode:characters_to_list(Text), ?MAX_LABEL)).
 
 %% Other applications
 

@@ -56,6 +56,9 @@ export class Cluster {
     this.nodes = new Map(this.names.map((name, i) => [name, this.node(name, STATES[i % STATES.length], now - Math.floor(chance(name) * 20 * HOUR))]));
     this.alarms = new Map();
     this.notifications = [];
+    // One that is about several nodes.
+    Object.assign(this.raise(this.names[0], 'partition', this.names[0], 'critical', now - 3 * 60_000),
+      { nodes: this.names.slice(0, 9), information: `8 pairs of 9 nodes are not connected, ${SCRIPT} among them` });
     for (const { node, state } of this.nodes.values()) {
       if (state === 'down') this.raise(node, 'node_down', null, 'critical', now - 7 * 60_000);
       if (chance(node, 'alarm') < 0.12) this.raise(node, 'mailbox', SCRIPT, SEVERITIES[Math.floor(chance(node, 's') * 4)], now - 2 * HOUR);

@@ -11,19 +11,22 @@ import { href, type Route } from '../route.js';
 import { finder } from '../sort.js';
 import { byUrgency, SEVERITIES } from '../state.js';
 import { useAsk, useDeed, useLive } from './hooks.js';
-import { Choice, Empty, LevelMark, Long, Name, NodeLink, Search, Tabs, Trouble, Waiting } from './parts.js';
+import { Choice, Empty, LevelMark, Long, Name, Nodes, Search, Tabs, Trouble, Waiting } from './parts.js';
 import { Table, type Column } from './table.js';
 import { usePages } from './pages.js';
 
 /** What it is about: the rule, and of which of several. */
 const subject = ({ rule, instance }: Alarm): string => instance === null ? rule : `${rule} of ${instance}`;
 
+/** An alarm about what is wrong between nodes names all of them. */
+const nodesOf = ({ node, nodes }: Alarm): readonly string[] => nodes ?? [node];
+
 const when = (ms: number): string => format.time(ms, live.now());
 
 const COLUMNS: Column<Alarm>[] = [
   { key: 'severity', title: 'Severity', by: ({ severity }) => SEVERITIES.indexOf(severity), cell: ({ severity }) => <LevelMark level={severity} /> },
   { key: 'rule', title: 'Alarm', by: subject, cell: alarm => <Name>{subject(alarm)}</Name> },
-  { key: 'node', title: 'Node', by: ({ node }) => node, cell: ({ node }) => <NodeLink node={node} row /> },
+  { key: 'node', title: 'Node', by: ({ node }) => node, cell: alarm => <Nodes nodes={nodesOf(alarm)} most={1} /> },
   { key: 'raised', title: 'Raised', number: true, by: ({ raised_ms }) => raised_ms, cell: ({ raised_ms }) => when(raised_ms) },
   { key: 'state', title: 'State', by: ({ state }) => state, cell: ({ state, cleared_ms, acknowledged }) =>
     state === 'cleared' && cleared_ms !== null ? `cleared ${when(cleared_ms)}` : acknowledged !== null ? <Name>{`acknowledged by ${acknowledged.who}`}</Name> : 'new' },
@@ -70,10 +73,11 @@ const OneAlarm = ({ id, close }: { id: number; close: string }) => {
   if (alarm === undefined) return <Waiting failure={asked.failure} />;
   return <section class={`one worst-${alarm.severity}`} aria-label={`Alarm ${id}`}>
     <div class="one-head"><h3><LevelMark level={alarm.severity} /> <bdi>{subject(alarm)}</bdi></h3><a href={close}>Close</a></div>
-    <p>of <NodeLink node={alarm.node} />, raised {when(alarm.raised_ms)}
+    <p>of <Nodes nodes={nodesOf(alarm)} row={false} />, raised {when(alarm.raised_ms)}
       {alarm.acknowledged !== null && <>, acknowledged {when(alarm.acknowledged.time_ms)} by <bdi>{alarm.acknowledged.who}</bdi></>}
       {alarm.cleared_ms !== null && `, cleared ${when(alarm.cleared_ms)}`}</p>
     <dl class="said">
+      {typeof alarm.information === 'string' && <><dt>Found</dt><dd><bdi>{alarm.information}</bdi></dd></>}
       <dt>Probable cause</dt><dd>{alarm.cause}</dd>
       <dt>What may help</dt><dd>{alarm.repair}</dd>
       {alarm.value !== null && <><dt>Value</dt><dd>{format.count(Math.round(alarm.value * 1000) / 1000)}</dd></>}
@@ -122,7 +126,7 @@ export const AlarmsView = ({ route: { of, params } }: { route: Route }) => {
   const id = /^\d+$/.test(of) ? Number(of) : 0;
   const standing = useMemo(() => {
     const found = finder(q);
-    return [...all.values()].filter(alarm => (severity === '' || alarm.severity === severity) && found(`${alarm.node} ${subject(alarm)} ${alarm.cause}`)).sort(byUrgency);
+    return [...all.values()].filter(alarm => (severity === '' || alarm.severity === severity) && found(`${nodesOf(alarm).join(' ')} ${subject(alarm)} ${alarm.information ?? ''} ${alarm.cause}`)).sort(byUrgency);
   }, [all, q, severity]);
   const open = (alarm: Alarm): void => go('alarms', String(alarm.id), params);
   return <>

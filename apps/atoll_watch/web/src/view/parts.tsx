@@ -54,6 +54,10 @@ export const Long = ({ children }: { children: string }) => <bdi class="name lon
 export const NodeLink = ({ node, row = false }: { node: string; row?: boolean }) =>
   <a href={href('node', node)} tabIndex={row ? -1 : 0} class="to-node"><Name>{node}</Name></a>;
 
+/** Several, of which the first are named. */
+export const Nodes = ({ nodes, most = 6, row = true }: { nodes: readonly string[]; most?: number; row?: boolean }) => nodes.length === 0 ? <span class="soft">none</span>
+  : <>{nodes.slice(0, most).map((node, i) => <span key={node}>{i > 0 && ', '}<NodeLink node={node} row={row} /></span>)}{nodes.length > most && ` and ${nodes.length - most} more`}</>;
+
 export const Since = ({ node }: { node: Pick<Node, 'since_ms'> }) => <>for {span(Math.max(0, live.now() - node.since_ms))}</>;
 
 export const Bar = ({ share }: { share: number | null }) =>

@@ -10,13 +10,10 @@ import { href, type Route } from '../route.js';
 import { between, keyOf, type Between } from '../topology.js';
 import { Graph } from './graph.js';
 import { useAsk, useLive } from './hooks.js';
-import { Empty, Name, NodeLink, Trouble, Waiting } from './parts.js';
+import { Empty, Name, NodeLink, Nodes, Trouble, Waiting } from './parts.js';
 import { Table, type Column } from './table.js';
 
 export const TOPOLOGY_MS = 10_000;
-
-const Nodes = ({ nodes, most = 6 }: { nodes: readonly string[]; most?: number }) => nodes.length === 0 ? <span class="soft">none</span>
-  : <>{nodes.slice(0, most).map((node, i) => <span key={node}>{i > 0 && ', '}<NodeLink node={node} row /></span>)}{nodes.length > most && ` and ${nodes.length - most} more`}</>;
 
 type Group = Topology['groups'][number];
 
