@@ -22,7 +22,7 @@
 -export([modules/0, version/0, start/0, cut/1]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
 
--export_type([sample/0, said/0, reading/0, request/0, answer/0]).
+-export_type([code/0, sample/0, said/0, reading/0, request/0, answer/0]).
 
 %% Who asks another application ends with exit/1 by design.
 -dialyzer({nowarn_function, others/0}).
@@ -37,7 +37,7 @@
     %% The nodes that it knows: connected visibly, members, and members of its groups.
     peers := [node()],
     readings := [reading()],
-    %% How the node is set up, for comparing; its modules are `same' as when this watcher asked last, unless they are others.
+    %% How the node is set up, for comparing; its modules are `same' if they are those that the watcher knows.
     facts := atoll_watch_agent_facts:facts() | none,
     %% System time of the machine when the question came and when this was said, in microseconds.
     clock := {Came :: integer(), Said :: integer()},
@@ -48,13 +48,16 @@
 %% An event of logger: how many milliseconds ago, and one line of at most 1,000 characters.
 -type said() :: {Ago :: non_neg_integer(), logger:level(), Text :: binary()}.
 
--type request() :: {sample, Watcher :: pid(), Version :: term()} | {leave, Watcher :: pid()}.
+%% Of the modules that the watcher knows, as {@link atoll_watch_agent_facts:facts()} has it.
+-type code() :: none | non_neg_integer().
+
+-type request() :: {sample, Watcher :: pid(), Version :: term(), Has :: code()} | {leave, Watcher :: pid()}.
 %% It comes as `{atoll_watch_agent, From, Request}', and `{From, Answer}' goes to the alias From.
 -type answer() :: {ok, sample()} | {error, other_version} | ok.
 
 -record(state, {
-    %% Each with the number of the last text that it has, and the code of which it has the modules.
-    watchers = #{} :: #{pid() => {reference(), non_neg_integer(), Code :: non_neg_integer() | none}},
+    %% Each with the number of the last text that it was sent.
+    watchers = #{} :: #{pid() => {reference(), non_neg_integer()}},
     logger :: atoll_watch_agent_log:places(),
     %% The last texts, newest first; times are system times, in microseconds.
     said = [] :: [{Number :: pos_integer(), Time :: integer(), logger:level(), Text :: binary()}],
@@ -155,38 +158,37 @@ and_waits(State) -> {noreply, State}.
 unless_alone(#state{watchers = Watchers} = State) when map_size(Watchers) =:= 0 -> {stop, normal, State};
 unless_alone(State) -> {noreply, State}.
 
-answer({sample, Watcher, Version}, State0) ->
+answer({sample, Watcher, Version, Has}, State0) ->
     case version() of
         Version ->
             Came = os:system_time(microsecond),
-            {Sample, State} = sample(State0),
-            {More, Watched} = heard(Watcher, Sample, State),
-            {{ok, (maps:merge(Sample, More))#{clock => {Came, os:system_time(microsecond)}}}, Watched};
+            {#{facts := Facts} = Sample, State} = sample(State0),
+            {Log, Watched} = heard(Watcher, State),
+            {{ok, Sample#{log => Log, facts => news(Facts, Has), clock => {Came, os:system_time(microsecond)}}}, Watched};
         _ ->
             {{error, other_version}, State0}
     end;
 answer({leave, Watcher}, State) ->
     {ok, left(Watcher, State)}.
 
-%% What this watcher does not have yet.
-heard(Watcher, #{facts := Facts}, #state{watchers = Watchers, said = Said} = State) ->
-    {Ref, Last, Has} = case Watchers of #{Watcher := Is} -> Is; #{} -> {monitor(process, Watcher), last(Said), none} end,
+%% The modules are many, and hardly ever others.
+news(#{code := Code} = Facts, Code) -> Facts#{modules := same};
+news(Facts, _) -> Facts.
+
+%% The texts that this watcher was not sent yet.
+heard(Watcher, #state{watchers = Watchers, said = Said} = State) ->
+    {Ref, Last} = case Watchers of #{Watcher := Is} -> Is; #{} -> {monitor(process, Watcher), last(Said)} end,
     Now = erlang:system_time(microsecond),
     New = lists:takewhile(fun({Number, _, _, _}) -> Number > Last end, Said),
-    {Told, Code} = case Facts of
-        #{code := Has} -> {Facts#{modules := same}, Has};
-        #{code := Other} -> {Facts, Other};
-        none -> {none, Has}
-    end,
-    {#{log => [{max(0, (Now - Time) div 1000), Level, Text} || {_, Time, Level, Text} <- lists:reverse(New)], facts => Told},
-     State#state{watchers = Watchers#{Watcher => {Ref, last(Said), Code}}}}.
+    {[{max(0, (Now - Time) div 1000), Level, Text} || {_, Time, Level, Text} <- lists:reverse(New)],
+     State#state{watchers = Watchers#{Watcher => {Ref, last(Said)}}}}.
 
 last([{Number, _, _, _} | _]) -> Number;
 last([]) -> 0.
 
 left(Watcher, #state{watchers = Watchers} = State) ->
     case maps:take(Watcher, Watchers) of
-        {{Ref, _, _}, Others} ->
+        {{Ref, _}, Others} ->
             _ = demonitor(Ref, [flush]),
             State#state{watchers = Others};
         error ->

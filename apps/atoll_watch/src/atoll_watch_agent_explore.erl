@@ -153,8 +153,9 @@ entry({Id, Pid, Type, Modules}) ->
 one_more({0, Late, Omitted}, _, Else) -> {Else, {0, Late, Omitted + 1}};
 one_more({Left, Late, Omitted}, Fun, _) -> Fun({Left - 1, Late, Omitted}).
 
-supervised({_, Pid, supervisor, _} = Child, Depth, {_, Late, _} = Left0) when is_pid(Pid) ->
-    case erlang:monotonic_time(millisecond) < Late andalso answered(Pid, count_children) of
+supervised({Id, Pid, supervisor, Modules} = Child, Depth, {_, Late, _} = Left0) when is_pid(Pid) ->
+    IsSupervisor = is_supervisor(Pid),
+    case IsSupervisor andalso erlang:monotonic_time(millisecond) < Late andalso answered(Pid, count_children) of
         Counts when is_list(Counts) ->
             Count = proplists:get_value(active, Counts, 0),
             Children = case Depth > 0 andalso Count =< ?CHILDREN andalso answered(Pid, which_children) of All when is_list(All) -> All; _ -> [] end,
@@ -163,11 +164,22 @@ supervised({_, Pid, supervisor, _} = Child, Depth, {_, Late, _} = Left0) when is
             {Allowed, Time, Omitted} = Left,
             Hidden = case Children of [] -> Count; _ -> length(Children) - length(Entries) end,
             {(entry(Child))#{count => Count, omitted => Hidden, children => Entries}, {Allowed, Time, Omitted + case Children of [] -> Count; _ -> 0 end}};
+        _ when IsSupervisor ->
+            {entry(Child), Left0};
         _ ->
-            {entry(Child), Left0}
+            {entry({Id, Pid, worker, Modules}), Left0}
     end;
 supervised(Child, _, Left) ->
     {entry(Child), Left}.
+
+%% Another process would end at a question that it does not know. Supervisors of Elixir's say so too.
+is_supervisor(Pid) ->
+    try proc_lib:translate_initial_call(Pid) of
+        {Module, _, _} -> Module =:= supervisor orelse Module =:= supervisor_bridge
+    catch
+        %% It has ended.
+        error:_ -> false
+    end.
 
 answered(Pid, Request) ->
     try gen_server:call(Pid, Request, ?SUPERVISOR_MS) catch exit:_ -> none end.

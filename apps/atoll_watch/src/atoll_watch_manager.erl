@@ -116,8 +116,6 @@ handle_info({timeout, _, tell}, State) ->
 handle_info({'EXIT', Pid, Reason}, #state{asking = Asking} = State) ->
     case maps:take(Pid, Asking) of
         {Node, Others} -> {noreply, soon(stepped(outcome(Node, Reason), State#state{asking = Others}))};
-        %% A question that was given up.
-        error when Reason =:= killed -> {noreply, State};
         error -> {stop, Reason, State}
     end.
 
@@ -144,13 +142,20 @@ stepped(Input, #state{turns = Turns0} = State) ->
     {Effects, Turns} = atoll_watch_turns:step(Input, Turns0),
     lists:foldl(fun done/2, State#state{turns = Turns}, Effects).
 
-done({ask, Node}, #state{asking = Asking, answer = Ms} = State) ->
+done({ask, Node}, #state{asking = Asking, turns = Turns, answer = Ms} = State) ->
     Self = self(),
-    Pid = spawn_link(fun() -> exit({sampled, atoll_watch_node:sample(Node, Self, Ms)}) end),
+    Has = atoll_watch_turns:code(Node, Turns),
+    Pid = spawn_link(fun() -> exit({sampled, atoll_watch_node:sample(Node, Self, Has, Ms)}) end),
     State#state{asking = Asking#{Pid => Node}};
 done({leave, Node}, #state{asking = Asking} = State) ->
     {Its, Others} = lists:partition(fun({_, Asked}) -> Asked =:= Node end, maps:to_list(Asking)),
-    lists:foreach(fun({Pid, _}) -> exit(Pid, kill) end, Its),
+    lists:foreach(fun given_up/1, Its),
     %% Its agent goes when it has lost this process, whatever was asked meanwhile.
     _ = erlang:disconnect_node(Node),
     State#state{asking = maps:from_list(Others)}.
+
+%% It may have ended just now.
+given_up({Pid, _}) ->
+    true = unlink(Pid),
+    true = exit(Pid, kill),
+    receive {'EXIT', Pid, _} -> ok after 0 -> ok end.

@@ -111,8 +111,17 @@ of_line(Line, #managers{all = All}) ->
 
 %% @doc Starts one, with all that it is to have.
 -spec started(atoll_watch_shares:manager(), before(), managers()) -> managers().
-started(Id, Before, #managers{module = Module, options = Options, shares = Shares0, all = All} = Managers) ->
-    {ok, Line} = Module:start_link(Options),
+started(Id, Before, #managers{module = Module, options = Options, all = All} = Managers) ->
+    case Module:start_link(Options) of
+        {ok, Line} ->
+            begun(Id, Line, Before, Managers);
+        {error, {unable, Sentence}} ->
+            logger:warning("atoll watch: a manager cannot begin: ~ts", [Sentence]),
+            _ = erlang:send_after(?AGAIN_MS, self(), {start, Id}),
+            Managers#managers{all = All#{Id => maps:get(Id, All, #manager{since = now_ms()})}}
+    end.
+
+begun(Id, Line, Before, #managers{shares = Shares0, all = All} = Managers) ->
     Line ! {next, self()},
     {Given, Shares} = atoll_watch_shares:again(Id, Shares0),
     Started = Managers#managers{shares = Shares, all = All#{Id => (maps:get(Id, All, #manager{since = now_ms()}))#manager{line = Line}}},

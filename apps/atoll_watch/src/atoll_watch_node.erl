@@ -3,7 +3,7 @@
 %% The agent stays until the watcher, a process of this VM, leaves or is lost.
 -module(atoll_watch_node).
 
--export([sample/3, leave/3]).
+-export([sample/4, leave/3]).
 
 -export_type([failure/0]).
 
@@ -23,11 +23,11 @@
 %% That takes more than a second.
 -define(SENT_AGAIN, 3).
 
-%% @doc What a node says, and how many milliseconds that took.
--spec sample(node(), Watcher :: pid(), timeout()) -> {ok, atoll_watch_agent:sample(), number()} | {error, failure()}.
-sample(Node, Watcher, Ms) ->
+%% @doc What a node says, and how many milliseconds that took. Of its modules it says nothing if they are those that the watcher knows.
+-spec sample(node(), Watcher :: pid(), Has :: atoll_watch_agent:code(), timeout()) -> {ok, atoll_watch_agent:sample(), number()} | {error, failure()}.
+sample(Node, Watcher, Has, Ms) ->
     Begun = erlang:monotonic_time(microsecond),
-    case ask(Node, {sample, Watcher, ?AGENT:version()}, ?TRIES, Begun div 1000 + Ms) of
+    case ask(Node, {sample, Watcher, ?AGENT:version(), Has}, ?TRIES, Begun div 1000 + Ms) of
         {ok, #{readings := Readings, clock := Clock} = Sample, Sent, Got} ->
             Took = (erlang:monotonic_time(microsecond) - Begun) / 1000,
             {ok, Sample#{readings := [{answer_time, Took} | clock(Sent, Clock, Got)] ++ Readings}, Took};

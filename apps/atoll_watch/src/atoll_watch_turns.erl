@@ -11,7 +11,7 @@
 %% time is overtaken, and counted. What was logged there is told all the same, the last 50 texts.
 -module(atoll_watch_turns).
 
--export([new/1, step/2, report/1, has_news/1]).
+-export([new/1, step/2, code/2, report/1, has_news/1]).
 
 -export_type([turns/0, input/0, effect/0]).
 
@@ -130,6 +130,14 @@ asking(Line, #turns{nodes = Nodes, waiting = Waiting, asked = Asked, at_once = M
             asked = Asked#{Line := N + length(Now)}
         }
     }.
+
+%% @doc Which modules of a node are known.
+-spec code(node(), turns()) -> atoll_watch_agent:code().
+code(Node, #turns{nodes = Nodes}) ->
+    case Nodes of
+        #{Node := #node{facts = #{code := Code}}} -> Code;
+        #{} -> none
+    end.
 
 %% @doc Whether there is something to be told.
 -spec has_news(turns()) -> boolean().

@@ -17,6 +17,7 @@
     a_supervisor_that_gives_up_is_told/1,
     what_logs_harm_nobody/1,
     it_says_what_the_table_has/1,
+    modules_are_told_to_who_does_not_know_them/1,
     an_application_that_hangs_costs_its_own_readings/1
 ]).
 
@@ -30,7 +31,7 @@ suite() ->
 all() ->
     [it_leaves_a_node_as_it_was, it_goes_when_its_watcher_is_killed, it_goes_when_the_connection_is_lost, it_stays_for_another_watcher, one_of_another_version_is_left_alone,
      it_sees_what_is_logged_and_what_waits, it_takes_some_texts_and_counts_the_others, a_flood_of_events_costs_who_logs_little, a_supervisor_that_gives_up_is_told,
-     what_logs_harm_nobody, it_says_what_the_table_has, an_application_that_hangs_costs_its_own_readings].
+     what_logs_harm_nobody, it_says_what_the_table_has, modules_are_told_to_who_does_not_know_them, an_application_that_hangs_costs_its_own_readings].
 
 %% One in each mode, one with all that an agent knows to ask, and one that watches. The first connection loads OTP's modules for it.
 init_per_suite(Config) ->
@@ -54,8 +55,10 @@ watcher(Config) -> element(2, proplists:get_value(peers, Config)).
 full(Config) -> element(3, proplists:get_value(peers, Config)).
 
 %% The process that is there as long as its node is.
-sample(Watcher, Node) ->
-    {ok, Sample, Ms} = call(Watcher, atoll_watch_node, sample, [Node, call(Watcher, erlang, whereis, [init]), ?ANSWER_MS]),
+sample(Watcher, Node) -> sample(Watcher, Node, none).
+
+sample(Watcher, Node, Has) ->
+    {ok, Sample, Ms} = call(Watcher, atoll_watch_node, sample, [Node, call(Watcher, erlang, whereis, [init]), Has, ?ANSWER_MS]),
     ?assert(Ms > 0),
     Sample.
 
@@ -84,6 +87,14 @@ it_leaves_a_node_as_it_was(Config) ->
         end
      || {_, Node} = Peer <- watched(Config), _ <- [once, again]
     ].
+
+%% The answer may have been lost, so it is the watcher that says what it knows.
+modules_are_told_to_who_does_not_know_them(Config) ->
+    [{_, Node} | _] = watched(Config),
+    Told = fun(Has) -> #{facts := #{modules := Modules, code := Code}} = sample(watcher(Config), Node, Has), {Modules, Code} end,
+    {[_ | _] = Modules, Code} = Told(none),
+    ?assertEqual([{Modules, Code}, {same, Code}, {Modules, Code}, {Modules, Code}], [Told(Has) || Has <- [none, Code, Code + 1, none]]),
+    ok = leave(watcher(Config), Node).
 
 it_goes_when_its_watcher_is_killed(Config) ->
     Other = atoll_watch_peers:watcher(),
@@ -127,8 +138,8 @@ one_of_another_version_is_left_alone(Config) ->
     {module, atoll_watch_agent} = call(Peer, code, load_binary, [atoll_watch_agent, "other", Code]),
     ok = call(Peer, atoll_watch_agent, start, []),
     Init = call(Peer, erlang, whereis, [init]),
-    _ = call(Peer, erlang, send, [atoll_watch_agent, {atoll_watch_agent, make_ref(), {sample, Init, Version}}]),
-    {error, {refused, Sentence}} = call(watcher(Config), atoll_watch_node, sample, [Node, call(watcher(Config), erlang, whereis, [init]), ?ANSWER_MS]),
+    _ = call(Peer, erlang, send, [atoll_watch_agent, {atoll_watch_agent, make_ref(), {sample, Init, Version, none}}]),
+    {error, {refused, Sentence}} = call(watcher(Config), atoll_watch_node, sample, [Node, call(watcher(Config), erlang, whereis, [init]), none, ?ANSWER_MS]),
     ?assertMatch({match, _}, re:run(Sentence, " cannot be watched: another version of this program watches it")),
     ?assertEqual(Md5, call(Peer, atoll_watch_agent, module_info, [md5])),
     _ = call(Peer, erlang, send, [atoll_watch_agent, {atoll_watch_agent, make_ref(), {leave, Init}}]),

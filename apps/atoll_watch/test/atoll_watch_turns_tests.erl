@@ -135,6 +135,13 @@ what_has_not_changed_is_not_told_again_test() ->
     {_, Second} = run([Answered(2)], Told),
     ?assertMatch({#{looks := [#{readings := {#{processes := 2} = New, []}}]}, _} when map_size(New) =:= 1, atoll_watch_turns:report(Second)).
 
+%% It is asked by that whether they are others: what an answer said that was lost comes again.
+which_modules_are_known_is_known_test() ->
+    Says = fun(Code) -> {answered, a, (sample(1, []))#{facts => #{otp => <<"25">>, modules => [m], code => Code}}} end,
+    {_, New} = run(given([a]), atoll_watch_turns:new(?AT_ONCE)),
+    {_, Turns} = run([Says(1), tick, {failed, a, silent}], New),
+    ?assertEqual({none, 1, none}, {atoll_watch_turns:code(a, New), atoll_watch_turns:code(a, Turns), atoll_watch_turns:code(b, Turns)}).
+
 %% Also when the look that had them was overtaken, and whole to who knows nothing yet.
 modules_are_told_once_test() ->
     Says = fun(Modules, Code) -> {answered, a, (sample(1, []))#{facts => #{otp => <<"25">>, modules => Modules, code => Code}}} end,
