@@ -2,10 +2,11 @@
 %% @doc What is wrong between nodes: what several of them say, side by side. Pure.
 %%
 %% Of one cause there is one finding: of a module that has two versions in the cluster, and not of each node that has it. It names
-%% the nodes that it is about, those that are fewer first, and says in a line what it has found. Only nodes that are up count.
+%% the nodes that it is about, those that are fewer first, and says in a line what it has found. Only nodes that are up, and have said
+%% what is compared, count.
 -module(atoll_watch_compare).
 
--export([kinds/0, findings/2]).
+-export([kinds/0, has_said/2, findings/2]).
 
 -export_type([kind/0, about/0, finding/0]).
 
@@ -25,16 +26,24 @@
 -spec kinds() -> [kind()].
 kinds() -> [partition, flags, otp, cookies, modules, names, clocks, dumps].
 
+%% @doc Whether a node takes part: it is up, and what is compared is known of it.
+-spec has_said(kind(), about()) -> boolean().
+has_said(Kind, About) -> says(Kind, About) =/= [].
+
+says(clocks, #{state := up, readings := #{clock_offset := _, clock_uncertainty := _} = Readings}) -> [Readings];
+says(dumps, #{state := up, readings := Readings}) when map_size(Readings) > 0 -> [Readings];
+says(Kind, #{state := up, facts := #{} = Facts}) when Kind =/= clocks, Kind =/= dumps -> [Facts];
+says(_, #{}) -> [].
+
 %% @doc What is found, sorted by what it is about.
 -spec findings(kind(), [about()]) -> [finding()].
-findings(clocks, Abouts) ->
-    clocks(lists:sort([{Offset, Uncertainty, Node} || #{node := Node, state := up, readings := #{clock_offset := Offset, clock_uncertainty := Uncertainty}} <- Abouts]));
-findings(dumps, Abouts) ->
-    ByFile = by([{File, {Node, Bytes}} || #{node := Node, state := up, readings := Readings} <- Abouts, {{crash_dump, File}, Bytes} <- maps:to_list(Readings)]),
-    [{File, lists:max([Bytes || {_, Bytes} <- At]), [Node || {Node, _} <- At], said("in the directory of ~ts", [named([Node || {Node, _} <- At])])} || {File, At} <- ByFile];
-findings(Kind, Abouts) ->
-    compared(Kind, lists:keysort(1, [{Node, Facts} || #{node := Node, state := up, facts := #{} = Facts} <- Abouts])).
+findings(Kind, Abouts) -> compared(Kind, lists:keysort(1, [{Node, Said} || #{node := Node} = About <- Abouts, Said <- says(Kind, About)])).
 
+compared(clocks, Readings) ->
+    clocks(lists:sort([{Offset, Uncertainty, Node} || {Node, #{clock_offset := Offset, clock_uncertainty := Uncertainty}} <- Readings]));
+compared(dumps, Readings) ->
+    ByFile = by([{File, {Node, Bytes}} || {Node, Each} <- Readings, {{crash_dump, File}, Bytes} <- maps:to_list(Each)]),
+    [{File, lists:max([Bytes || {_, Bytes} <- At]), [Node || {Node, _} <- At], said("in the directory of ~ts", [named([Node || {Node, _} <- At])])} || {File, At} <- ByFile];
 compared(otp, Facts) ->
     differ(none, [{Node, Otp} || {Node, #{otp := Otp}} <- Facts]);
 compared(cookies, Facts) ->
