@@ -100,7 +100,7 @@ each_rule_is_raised_by_what_it_is_about_test() ->
     %% Two nodes that agree in nothing, and one with both.
     Facts = fun(N) -> #{otp => <<N>>, cookie => N, flags => [{net_ticktime, <<N>>}], mesh => [e], names => [{<<"n">>, N, e}], modules => [], code => N} end,
     About = fun(Node, N, More) -> #{node => Node, state => up, readings => #{clock_offset => N * 10000, clock_uncertainty => 1, {crash_dump, <<"f">>} => 7}, facts => maps:merge(Facts(N), More)} end,
-    Abouts = [About(e, 1, #{mesh => [f, g], modules => [{<<"m">>, 1}]}), About(f, 1, #{modules => [{<<"m">>, 2}]}), About(g, 2, #{})],
+    Abouts = [About(e, 1, #{mesh => [f, g], modules => [{<<"m">>, 1}]}), About(f, 1, #{modules => [{<<"m">>, 2}], code => 2}), About(g, 2, #{})],
     {Events, Alarms} = looked([Bad, Bad, Bad] ++ [seen(b, down)] ++ [seen(N, S) || {N, S} <- [{c, silent}, {d, refused}], _ <- [1, 2]], atoll_watch_alarm:new(#{})),
     {More, Both} = compared([Abouts, Abouts, Abouts], Alarms),
     ?assertEqual(lists:sort([Id || #{id := Id} <- atoll_watch_rule:all()]), lists:sort([Rule || {raised, #{rule := Rule}} <- Events ++ More])),
