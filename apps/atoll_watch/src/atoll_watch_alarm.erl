@@ -5,7 +5,8 @@
 %% Promised: for each rule, node and instance there is at most one alarm that stands; raised
 %% again it is another one, with another number. While a node does not answer its other alarms stay as they were,
 %% and there is one for its silence, in place of all that it does not say; of `node_down', `node_silent' and
-%% `node_refused' one at most stands. An alarm about several nodes is one alarm, which names them. What is cleared is kept in a history of a bounded length; more
+%% `node_refused' one at most stands. An alarm about several nodes is one alarm, which names them; when nothing is found any more
+%% it stays until each of them that is still watched has said so. What is cleared is kept in a history of a bounded length; more
 %% alarms than a bound do not stand at once, and what is left out is counted.
 -module(atoll_watch_alarm).
 
@@ -88,7 +89,8 @@ restored(Alarms, Now, Options) ->
 look(#{node := Node, state := State} = Seen, Now, #alarms{options = #{rules := Rules}} = Alarms) ->
     lists:foldl(fun(Rule, Acc) ->
         Said = [{Instance, Value, Is, {[Node], none}} || {Instance, Value, Is} <- atoll_watch_rule:looks(Rule, Seen)],
-        ruled(Rule, Node, Said, atoll_watch_rule:is_zero(Rule, State), Now, Acc)
+        IsZero = atoll_watch_rule:is_zero(Rule, State),
+        ruled(Rule, Node, Said, fun(_) -> IsZero end, Now, Acc)
     end, {[], Alarms}, Rules).
 
 %% @doc All nodes were looked at, side by side.
@@ -96,12 +98,15 @@ look(#{node := Node, state := State} = Seen, Now, #alarms{options = #{rules := R
 compare(Abouts, Now, #alarms{options = #{rules := Rules}} = Alarms) ->
     lists:foldl(fun(#{what := {nodes, Kind}} = Rule, Acc) ->
         Said = [{Instance, Value, atoll_watch_rule:judged(Value, Rule), {Nodes, Text}} || {Instance, Value, Nodes, Text} <- atoll_watch_compare:findings(Kind, Abouts)],
-        ruled(Rule, {several}, Said, true, Now, Acc)
+        Mute = maps:from_keys([Node || #{node := Node} = About <- Abouts, not atoll_watch_compare:has_said(Kind, About)], mute),
+        IsOver = fun({_, none}) -> true; ({_, #{nodes := Nodes}}) -> not lists:any(fun(Node) -> is_map_key(Node, Mute) end, Nodes) end,
+        ruled(Rule, {several}, Said, IsOver, Now, Acc)
     end, {[], Alarms}, [Rule || #{what := {nodes, _}} = Rule <- Rules]).
 
-ruled(#{id := Id} = Rule, Subject, Said, IsZero, Now, {_, #alarms{slots = Slots}} = Acc0) ->
+%% Where that of which nothing is said is not over, its slot stays as it was.
+ruled(#{id := Id} = Rule, Subject, Said, IsOver, Now, {_, #alarms{slots = Slots}} = Acc0) ->
     Known = [{Instance, Slot} || {{R, Instance}, Slot} <- maps:to_list(maps:get(Subject, Slots, #{})), R =:= Id],
-    Absent = [{Instance, 0, clears, was(Slot)} || IsZero, {Instance, Slot} <- lists:sort(Known), not lists:keymember(Instance, 1, Said)],
+    Absent = [{Instance, 0, clears, was(Slot)} || {Instance, Slot} <- lists:sort(Known), not lists:keymember(Instance, 1, Said), IsOver(Slot)],
     lists:foldl(fun({Instance, Value, Is, About}, Acc) -> slot({Id, Instance}, Value, Is, Rule, Subject, About, Now, Acc) end, Acc0, Said ++ Absent).
 
 %% What was told of it last.

@@ -100,7 +100,7 @@ each_rule_is_raised_by_what_it_is_about_test() ->
     %% Two nodes that agree in nothing, and one with both.
     Facts = fun(N) -> #{otp => <<N>>, cookie => N, flags => [{net_ticktime, <<N>>}], mesh => [e], names => [{<<"n">>, N, e}], modules => [], code => N} end,
     About = fun(Node, N, More) -> #{node => Node, state => up, readings => #{clock_offset => N * 10000, clock_uncertainty => 1, {crash_dump, <<"f">>} => 7}, facts => maps:merge(Facts(N), More)} end,
-    Abouts = [About(e, 1, #{mesh => [f, g], modules => [{<<"m">>, 1}]}), About(f, 1, #{modules => [{<<"m">>, 2}]}), About(g, 2, #{})],
+    Abouts = [About(e, 1, #{mesh => [f, g], modules => [{<<"m">>, 1}]}), About(f, 1, #{modules => [{<<"m">>, 2}], code => 2}), About(g, 2, #{})],
     {Events, Alarms} = looked([Bad, Bad, Bad] ++ [seen(b, down)] ++ [seen(N, S) || {N, S} <- [{c, silent}, {d, refused}], _ <- [1, 2]], atoll_watch_alarm:new(#{})),
     {More, Both} = compared([Abouts, Abouts, Abouts], Alarms),
     ?assertEqual(lists:sort([Id || #{id := Id} <- atoll_watch_rule:all()]), lists:sort([Rule || {raised, #{rule := Rule}} <- Events ++ More])),
@@ -127,6 +127,39 @@ what_is_wrong_between_nodes_is_one_alarm_that_names_them_test() ->
     %% One that an earlier version has kept is of its node.
     Old = (maps:without([nodes, information], Alarm))#{rule := mailbox, instance := p},
     ?assertMatch([#{node := c, nodes := [c], information := none}], atoll_watch_alarm:standing(atoll_watch_alarm:restored([Old], 0, #{}))).
+
+about(Node, State, Readings, Facts) -> #{node => Node, state => State, readings => Readings, facts => Facts}.
+
+%% A dump alarm is raised and cleared at the first look. Whoever has not answered a watch that has begun again, or is silent for a look, has mended nothing.
+what_is_wrong_between_nodes_stands_until_they_say_that_it_is_over_test() ->
+    Dump = about(a, up, #{processes => 1, {crash_dump, <<"f">>} => 7}, none),
+    Away = about(a, up, #{processes => 1}, none),
+    Other = about(b, up, #{processes => 1}, none),
+    {[{raised, #{id := 1, rule := crash_dump} = Alarm}], Raised} = compared([[Dump, Other]], atoll_watch_alarm:new(#{})),
+    [begin
+        {[], Held} = compared([[about(a, State, Readings, none), Other] || {State, Readings} <- [{unknown, #{}}, {silent, #{{crash_dump, <<"f">>} => 7}}, {down, #{}}, {refused, #{}}, {up, #{}}]], Alarms),
+        ?assertEqual([Alarm], atoll_watch_alarm:standing(Held)),
+        ?assertMatch({[], _}, compared([[Dump, Other]], Held)),
+        ?assertMatch({[{cleared, #{id := 1}}], _}, compared([[Away, Other]], Held)),
+        %% Whoever is watched no more will not say so.
+        ?assertMatch({[{cleared, #{id := 1}}], _}, compared([[Other]], Held))
+     end || Alarms <- [Raised, atoll_watch_alarm:restored([Alarm], 0, #{})]].
+
+%% Of each kind that is what the node would say of it.
+what_is_over_is_said_by_what_was_compared_test() ->
+    Facts = #{otp => <<"25">>, cookie => 1, flags => [], mesh => none, names => [], modules => [], code => 0},
+    Stands = fun(Rule, Readings, Known) ->
+        Standing = (alarm())#{rule := Rule, nodes := [a, gone], instance := <<"i">>},
+        {Events, _} = compared(lists:duplicate(3, [about(a, up, Readings, Known)]), atoll_watch_alarm:restored([Standing], 0, #{})),
+        Events =:= []
+    end,
+    [?assertEqual({Id, false}, {Id, Stands(Id, #{clock_offset => 0, clock_uncertainty => 1}, Facts)}) || #{id := Id, what := {nodes, _}} <- atoll_watch_rule:all()],
+    ?assertEqual([clock_skew], [Id || #{id := Id, what := {nodes, _}} <- atoll_watch_rule:all(), Stands(Id, #{processes => 1}, Facts)]),
+    ?assertEqual([crash_dump, clock_skew], [Id || #{id := Id, what := {nodes, _}} <- atoll_watch_rule:all(), not Stands(Id, #{clock_offset => 0, clock_uncertainty => 1}, none)]).
+
+alarm() ->
+    {[{raised, Alarm}], _} = looked([seen(a, down)], atoll_watch_alarm:new(#{})),
+    Alarm.
 
 every_metric_of_a_rule_is_in_the_table_test() ->
     Names = lists:append([tl(tuple_to_list(What)) -- [zero, unknown] || #{what := What} <- atoll_watch_rule:all(), not lists:member(element(1, What), [state, nodes])]),

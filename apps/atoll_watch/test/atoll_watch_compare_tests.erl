@@ -10,13 +10,16 @@
 properties_test_() ->
     atoll_prop:tests([
         {a_cut_is_one_finding_of_the_nodes_that_it_is_between, a_cut_is_one_finding(), 500},
+        {pairs_are_those_that_a_third_one_is_with, pairs_are_those_that_a_third_one_is_with(), 2000},
         {a_module_has_as_many_versions_as_there_are, a_module_has_as_many_versions(), 500}
     ]).
 
 facts() ->
     #{otp => <<"25">>, cookie => 1, flags => [{net_ticktime, <<"60">>}, {dist_flags, <<"7">>}], mesh => none, names => [], modules => [], code => 0}.
 
-about(Node, Facts) -> #{node => Node, state => up, readings => #{}, facts => maps:merge(facts(), Facts)}.
+about(Node, Facts) ->
+    #{modules := Modules} = All = maps:merge(facts(), Facts),
+    #{node => Node, state => up, readings => #{}, facts => All#{code := erlang:phash2(Modules)}}.
 
 all(Abouts) -> [{Kind, Of, N, Nodes} || Kind <- ?C:kinds(), {Of, N, Nodes, Said} <- ?C:findings(Kind, Abouts), is_binary(Said)].
 
@@ -75,11 +78,35 @@ a_cut_is_one_finding() ->
         Pairs =:= Left * Right andalso lists:sort(Nodes) =:= lists:sort(Ls ++ Rs)
     end).
 
+%% Each pair of nodes by itself, whoever knows of whom.
+pairs_are_those_that_a_third_one_is_with() ->
+    Names = [a, b, c, d, e, f, g],
+    ?FORALL(Meshes, list({oneof(Names), list(oneof(Names))}), begin
+        With = [{Node, lists:usort(Mesh) -- [Node]} || {Node, Mesh} <- lists:ukeysort(1, Meshes)],
+        Pairs = [{A, B} || {A, As} <- With, {B, Bs} <- With, A < B, not lists:member(B, As), not lists:member(A, Bs),
+                           lists:any(fun({C, _}) -> lists:member(C, As) andalso lists:member(C, Bs) end, With)],
+        Expected = lists:sort([begin
+            Part = [Pair || {A, _} = Pair <- Pairs, lists:member(A, Nodes)],
+            Most = [Node || {_, Node} <- lists:sort([{-length([N || {A, B} <- Part, N <- [A, B], N =:= Node]), Node} || Node <- Nodes])],
+            {A, B} = hd(Part),
+            {hd(Most), length(Part), Most, iolist_to_binary(io_lib:format("~b pairs of ~b nodes are not connected, as ~ts and ~ts", [length(Part), length(Nodes), A, B]))}
+        end || Nodes <- lists:usort([reached([A], Pairs) || {A, _} <- Pairs])]),
+        ?C:findings(partition, [about(Node, #{mesh => Mesh}) || {Node, Mesh} <- With]) =:= Expected
+    end).
+
+reached(Nodes, Pairs) ->
+    case lists:usort(Nodes ++ [N || {A, B} <- Pairs, lists:member(A, Nodes) orelse lists:member(B, Nodes), N <- [A, B]]) of
+        Nodes -> Nodes;
+        More -> reached(More, Pairs)
+    end.
+
 a_module_has_as_many_versions() ->
     ?FORALL(Versions, list(list({oneof([<<"m">>, <<"n">>]), integer(1, 3)})), begin
-        Abouts = [about(list_to_atom(integer_to_list(N)), #{modules => lists:ukeysort(1, Of)}) || {N, Of} <- lists:zip(lists:seq(1, length(Versions)), Versions)],
-        Expected = [{Module, length(Vs)} || Module <- [<<"m">>, <<"n">>], Vs <- [lists:usort([V || Of <- Versions, {M, V} <- lists:ukeysort(1, Of), M =:= Module])], length(Vs) > 1],
-        [{Module, N} || {Module, N, _, _} <- ?C:findings(modules, Abouts)] =:= Expected
+        Modules = lists:sort([{list_to_atom(integer_to_list(N)), lists:ukeysort(1, Of)} || {N, Of} <- lists:enumerate(Versions)]),
+        Have = fun(Module, Version) -> [Node || {Node, Of} <- Modules, lists:member({Module, Version}, Of)] end,
+        Expected = [{Module, length(Each), lists:append(lists:reverse(Fewer))}
+                    || Module <- [<<"m">>, <<"n">>], [_ | [_ | _] = Fewer] = Each <- [lists:sort(fun(As, Bs) -> length(As) >= length(Bs) end, [Nodes || V <- [1, 2, 3], [_ | _] = Nodes <- [Have(Module, V)]])]],
+        [{Module, N, Nodes} || {Module, N, Nodes, _} <- ?C:findings(modules, [about(Node, #{modules => Of}) || {Node, Of} <- Modules])] =:= Expected
     end).
 
 clock(Node, Offset, Uncertainty) -> (about(Node, #{}))#{readings := #{clock_offset => Offset, clock_uncertainty => Uncertainty}}.
