@@ -12,6 +12,7 @@ metric_test_() ->
         fun(_) -> atoll_prop:test("each says what was written to it", says_what_was_written(), 300) end,
         {"what cannot be done is told", fun what_cannot_be_done_is_told/0},
         {"there are so many at most", fun there_are_so_many_at_most/0},
+        {"what was made stays, also where there may be no more", {timeout, 30, fun what_was_made_stays/0}},
         {"nothing is lost when many write at once", fun nothing_is_lost/0},
         {"a meter knows the last minute", fun a_meter_knows_the_last_minute/0},
         {"percentiles are of the last minutes, and off by little", fun percentiles/0},
@@ -102,13 +103,31 @@ there_are_so_many_at_most() ->
     ok = ?M:delete(m1),
     ok = ?M:new(another, gauge).
 
+what_was_made_stays() ->
+    %% Many who make the same ones at once take a place for each of them, and not more.
+    Some = [list_to_atom("m" ++ integer_to_list(N)) || N <- lists:seq(1, 100)],
+    [begin
+        ok = at_once(fun() -> [ok = ?M:new(Name, histogram) || Name <- Some] end),
+        [ok = ?M:delete(Name) || Name <- Some, _ <- [once, twice]]
+    end || _ <- lists:seq(1, 20)],
+    ?assertEqual([], ?M:names()),
+    [ok = ?M:new(list_to_atom("m" ++ integer_to_list(N)), counter) || N <- lists:seq(1, 200)],
+    %% There is no place for it, so nobody is told that there is one.
+    ok = at_once(fun() -> [{error, too_many} = ?M:new(x, counter) || _ <- lists:seq(1, 3000)] end),
+    ok = ?M:delete(m1),
+    ?assertEqual([ok, {error, too_many}], [?M:new(Name, counter) || Name <- [x, y]]).
+
+at_once(Fun) ->
+    Pids = [spawn_monitor(Fun) || _ <- lists:seq(1, 4)],
+    [receive {'DOWN', Ref, process, Pid, Reason} -> ?assertEqual(normal, Reason) end || {Pid, Ref} <- Pids],
+    ok.
+
 nothing_is_lost() ->
     [ok = ?M:new(Kind, Kind) || Kind <- [counter, gauge, meter, histogram]],
     Times = 2000,
-    Pids = [spawn_monitor(fun() -> lists:foreach(fun(N) ->
+    ok = at_once(fun() -> lists:foreach(fun(N) ->
         ok = ?M:add(counter, 1), ok = ?M:add(gauge, 1), ok = ?M:add(meter, 1), ok = ?M:record(histogram, N)
-    end, lists:seq(1, Times)) end) || _ <- lists:seq(1, 4)],
-    [receive {'DOWN', Ref, process, Pid, Reason} -> ?assertEqual(normal, Reason) end || {Pid, Ref} <- Pids],
+    end, lists:seq(1, Times)) end),
     ?assertMatch([{ok, 8000}, {ok, 8000}, {ok, #{count := 8000}}, {ok, #{count := 8000}}], [?M:value(Kind) || Kind <- [counter, gauge, meter, histogram]]).
 
 %% By the slots that it has, as if time had passed.

@@ -52,7 +52,9 @@
     %% The application is not there.
     | not_running.
 
-%% Rows: `{Name, Kind, Ref}', `{{recent, Name}, Exports}' of a histogram, and `{{event, Event}, Names}' of telemetry.
+%% Rows: `{Name, Kind, Ref}', `{{recent, Name}, Exports}' of a histogram, `{{event, Event}, Names}' of telemetry,
+%% and `{?PLACES, Taken}'.
+-define(PLACES, {places, taken}).
 -define(MOST, 200).
 -define(NAME, 60).
 -define(MEASUREMENTS, 10).
@@ -72,6 +74,7 @@
 -spec create_table() -> ok.
 create_table() ->
     ?MODULE = ets:new(?MODULE, [named_table, public, set, {read_concurrency, true}]),
+    true = ets:insert(?MODULE, {?PLACES, 0}),
     ok.
 
 %% @private The table is gone, or is about to be: nobody is to write into it for telemetry.
@@ -128,20 +131,30 @@ made(Name, Kind) ->
         {[{_, Kind, _}], _} -> ok;
         {[_], _} -> {error, {is_there, Name}};
         {[], {Is, Ref}} ->
-            %% Two that are made at once may both be refused; more than so many there never are.
-            case ets:insert_new(?MODULE, {Name, Is, Ref}) of
-                true ->
-                    case length(names()) > ?MOST of
-                        true ->
-                            true = ets:delete(?MODULE, Name),
-                            {error, too_many};
-                        false ->
-                            ok
-                    end;
-                false ->
-                    made(Name, Kind)
+            case is_place_taken() of
+                true -> inserted(Name, Kind, {Name, Is, Ref});
+                false -> {error, too_many}
             end
     end.
+
+inserted(Name, Kind, Row) ->
+    case ets:insert_new(?MODULE, Row) of
+        true ->
+            ok;
+        false ->
+            ok = place_given_back(),
+            made(Name, Kind)
+    end.
+
+%% It is taken before the metric is there, so whoever finds a metric may keep it. Of two that make the same one at once where one
+%% place is left, one may be refused; and a process that is killed in between leaves its place taken.
+is_place_taken() ->
+    [Before, Taken] = ets:update_counter(?MODULE, ?PLACES, [{2, 0}, {2, 1, ?MOST, ?MOST}]),
+    Taken > Before.
+
+place_given_back() ->
+    _ = ets:update_counter(?MODULE, ?PLACES, -1),
+    ok.
 
 ref(counter) -> {counter, counters:new(1, [write_concurrency])};
 ref(gauge) -> {gauge, atomics:new(1, [{signed, false}])};
@@ -159,8 +172,8 @@ ref(_) -> error.
 -spec delete(name()) -> ok | {error, not_running}.
 delete(Name) ->
     running(fun() ->
+        lists:foreach(fun(_) -> place_given_back() end, ets:take(?MODULE, Name)),
         true = ets:delete(?MODULE, {recent, Name}),
-        true = ets:delete(?MODULE, Name),
         ok
     end).
 
