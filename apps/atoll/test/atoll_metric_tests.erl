@@ -90,10 +90,16 @@ what_cannot_be_done_is_told() ->
     ?assertEqual({error, {is_a, counter, x}}, ?M:record(x, 1)),
     ok = ?M:new(g, gauge),
     [?assertEqual({error, {bad_value, g, N}}, ?M:set(g, N)) || N <- [a, 1 bsl 2000]],
+    %% The sum would be too large, and nothing was added.
+    ok = ?M:set(g, 1.0e300),
+    ?assertEqual({error, {bad_value, g, 1.0e300}}, ?M:add(g, 1.0e300)),
+    {ok, Largest} = ?M:value(g),
+    ?assert(Largest == 1.0e300),
     ?assertEqual({error, no_telemetry}, ?M:telemetry([a, b], [])),
     [?assertMatch({error, {bad_event, _}}, ?M:telemetry(Event, Of)) || {Event, Of} <- [{[], []}, {a, []}, {[a | b], []}, {["a"], []}, {[a], x}, {[a], lists:duplicate(11, b)}]],
     [?assert(is_binary(unicode:characters_to_binary(?M:format_error(Error)))) || Error <- [{bad_name, "x"}, {bad_kind, y}, {bad_event, z}, too_many, no_telemetry, not_running, {is_a, gauge, g}]],
     true = ets:delete(?M),
+    ?assertEqual({[], []}, {?M:names(), ?M:readings()}),
     [?assertEqual({error, not_running}, Is) || Is <- [?M:new(x, counter), ?M:add(x, 1), ?M:value(x), ?M:delete(x)]],
     ok = ?M:create_table().
 

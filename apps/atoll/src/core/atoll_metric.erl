@@ -185,7 +185,7 @@ add(Name, N) ->
         {meter, {Ref, Slots}} when is_integer(N), N >= 0, N =< ?MOST_MARKS ->
             ok = counters:add(Ref, 1, N),
             marked(Slots, slot(), N);
-        {gauge, Ref} when is_number(N), N =< ?MOST_GAUGE, N >= -?MOST_GAUGE -> raised(Ref, N);
+        {gauge, Ref} when is_number(N), N =< ?MOST_GAUGE, N >= -?MOST_GAUGE -> raised(Name, Ref, N);
         Other -> refused(Other, Name, N, [counter, meter, gauge])
     end.
 
@@ -208,7 +208,7 @@ record(Name, N) ->
 found(Name) ->
     try ets:lookup(?MODULE, Name) of
         [{_, Kind, Ref}] -> {Kind, Ref};
-        [] -> none
+        _ -> none
     catch
         error:badarg -> not_running
     end.
@@ -234,16 +234,16 @@ number(Bits) ->
         _ -> N
     end.
 
-raised(Ref, By) ->
+raised(Name, Ref, By) ->
     Before = atomics:get(Ref, 1),
     case number(Before) + By of
         Sum when Sum =< ?MOST_GAUGE, Sum >= -?MOST_GAUGE ->
             case atomics:compare_exchange(Ref, 1, Before, bits(Sum)) of
                 ok -> ok;
-                _ -> raised(Ref, By)
+                _ -> raised(Name, Ref, By)
             end;
         _ ->
-            ok
+            {error, {bad_value, Name, By}}
     end.
 
 %% A slot of a meter is when it is, and what was added then, in one number, so that nobody adds to a slot
@@ -296,9 +296,13 @@ summary(#{count := Count} = Export) ->
 
 percentiles() -> [{min, 0}, {p50, 50}, {p90, 90}, {p99, 99}, {p999, 99.9}, {max, 100}].
 
-%% @doc The metrics that there are, sorted.
+%% @doc The metrics that there are, sorted; without the application there are none.
 -spec names() -> [name()].
-names() -> lists:sort(ets:select(?MODULE, [{{'$1', '_', '_'}, [{is_atom, '$1'}], ['$1']}])).
+names() ->
+    case running(fun() -> ets:select(?MODULE, [{{'$1', '_', '_'}, [], ['$1']}]) end) of
+        {error, not_running} -> [];
+        Names -> lists:sort(Names)
+    end.
 
 %% @private What an agent reads. Of a histogram it is what was recorded in the last one to two minutes.
 -spec readings() -> [{Name :: atom(), Label :: binary(), number()}].
