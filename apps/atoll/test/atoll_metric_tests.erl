@@ -16,6 +16,8 @@ metric_test_() ->
         {"nothing is lost when many write at once", fun nothing_is_lost/0},
         {"a meter knows the last minute", fun a_meter_knows_the_last_minute/0},
         {"percentiles are of the last minutes, and off by little", fun percentiles/0},
+        {"a histogram that is made again begins anew", fun a_histogram_begins_anew/0},
+        {"of what is deleted while it is read nothing stays", {timeout, 30, fun nothing_stays_of_what_is_deleted/0}},
         {"a counter of the program is read", fun a_counter_of_the_program_is_read/0},
         {"events of telemetry are counted and summed", {timeout, 30, fun telemetry/0}},
         {"writing costs little", fun writing_costs_little/0}
@@ -158,19 +160,57 @@ a_meter_knows_the_last_minute() ->
 percentiles() ->
     ok = ?M:new(waits, histogram),
     lists:foreach(fun(N) -> ok = ?M:record(waits, N * 1000) end, lists:seq(1, 1000)),
-    Read = fun() -> maps:from_list([{Name, N} || {Name, <<"waits">>, N} <- ?M:readings()]) end,
-    #{user_counter := 1000, user_p50 := P50, user_p99 := P99, user_max := Max} = Read(),
+    #{user_counter := 1000, user_p50 := P50, user_p99 := P99, user_max := Max} = waits(),
     [?assert(abs(Is - Should) =< Should / 256 + 1, {Is, Should}) || {Is, Should} <- [{P50, 500000}, {P99, 990000}, {Max, 1000000}]],
     %% Two minutes later these are over.
-    Age = fun() -> [{Key, {{A, X}, {B, Y}}}] = ets:lookup(?M, {recent, waits}), true = ets:insert(?M, {Key, {{A - 60000, X}, {B - 60000, Y}}}) end,
-    true = Age(),
-    ?assertEqual(#{user_counter => 1000}, Read()),
+    ok = a_minute_passes(),
+    ?assertEqual(#{user_counter => 1000}, waits()),
     ok = ?M:record(waits, 7),
-    ?assertMatch(#{user_counter := 1001, user_p50 := 7, user_max := 7}, Read()),
-    true = Age(),
-    ?assertMatch(#{user_counter := 1001, user_p50 := 7}, Read()),
-    true = Age(),
-    ?assertEqual(#{user_counter => 1001}, Read()).
+    ?assertMatch(#{user_counter := 1001, user_p50 := 7, user_max := 7}, waits()),
+    ok = a_minute_passes(),
+    ?assertMatch(#{user_counter := 1001, user_p50 := 7}, waits()),
+    ok = a_minute_passes(),
+    ?assertEqual(#{user_counter => 1001}, waits()).
+
+waits() -> maps:from_list([{Name, N} || {Name, <<"waits">>, N} <- ?M:readings()]).
+
+%% By what was kept of the last readings, as if it were older.
+a_minute_passes() ->
+    [{Key, {Ref, {A, X}, {B, Y}}}] = ets:lookup(?M, {recent, waits}),
+    true = ets:insert(?M, {Key, {Ref, {A - 60000, X}, {B - 60000, Y}}}),
+    ok.
+
+%% Who was at reading the old one keeps what that one had.
+a_histogram_begins_anew() ->
+    ok = ?M:new(waits, histogram),
+    [ok = ?M:record(waits, N) || N <- [1, 2, 7, 7]],
+    #{user_counter := 4} = waits(),
+    ok = a_minute_passes(),
+    Kept = ets:lookup(?M, {recent, waits}),
+    ok = ?M:delete(waits),
+    ok = ?M:new(waits, histogram),
+    ok = ?M:record(waits, 7),
+    true = ets:insert(?M, Kept),
+    ?assertMatch(#{user_counter := 1, user_p50 := 7, user_mean := 7.0}, waits()),
+    ok = a_minute_passes(),
+    ?assertEqual(#{user_counter => 1}, waits()).
+
+nothing_stays_of_what_is_deleted() ->
+    Before = ets:tab2list(?M),
+    {Pid, Ref} = spawn_monitor(fun read_until_told/0),
+    lists:foreach(fun(N) ->
+        Name = list_to_atom("h" ++ integer_to_list(N)),
+        ok = ?M:new(Name, histogram),
+        [ok = ?M:record(Name, V) || V <- lists:seq(N, N + 10)],
+        ok = ?M:delete(Name)
+    end, lists:seq(1, 1000)),
+    Pid ! stop,
+    receive {'DOWN', Ref, process, Pid, Reason} -> ?assertEqual(normal, Reason) end,
+    ?assertEqual(Before, ets:tab2list(?M)).
+
+read_until_told() ->
+    _ = ?M:readings(),
+    receive stop -> ok after 0 -> read_until_told() end.
 
 a_counter_of_the_program_is_read() ->
     Own = counters:new(3, []),

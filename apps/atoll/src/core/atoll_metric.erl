@@ -52,7 +52,7 @@
     %% The application is not there.
     | not_running.
 
-%% Rows: `{Name, Kind, Ref}', `{{recent, Name}, Exports}' of a histogram, `{{event, Event}, Names}' of telemetry,
+%% Rows: `{Name, Kind, Ref}', `{{recent, Name}, {Ref, Old, Later}}' of a histogram that was read, `{{event, Event}, Names}' of telemetry,
 %% and `{?PLACES, Taken}'.
 -define(PLACES, {places, taken}).
 -define(MOST, 200).
@@ -172,6 +172,7 @@ ref(_) -> error.
 -spec delete(name()) -> ok | {error, not_running}.
 delete(Name) ->
     running(fun() ->
+        %% In this order: who reads it keeps nothing of a metric that is no more there.
         lists:foreach(fun(_) -> place_given_back() end, ets:take(?MODULE, Name)),
         true = ets:delete(?MODULE, {recent, Name}),
         ok
@@ -304,7 +305,8 @@ names() ->
         Names -> lists:sort(Names)
     end.
 
-%% @private What an agent reads. Of a histogram it is what was recorded in the last one to two minutes.
+%% @private What an agent reads. Of a histogram that is read at least every minute it is what was recorded in the last one to two.
+%% A histogram keeps no times: where the last reading was longer ago it is since then, and at the first one all.
 -spec readings() -> [{Name :: atom(), Label :: binary(), number()}].
 readings() ->
     Now = erlang:monotonic_time(millisecond),
@@ -315,22 +317,23 @@ reading(gauge, Label, _, Ref, _) ->
 reading(meter, Label, _, {_, Slots} = Ref, _) ->
     [{user_counter, Label, count(meter, Ref)}, {user_rate, Label, rate(Slots, slot())}];
 reading(histogram, Label, Name, Ref, Now) ->
+    %% This is read first, so that the export is not older.
+    Kept = ets:lookup(?MODULE, {recent, Name}),
     Export = atoll_histogram:export(Ref),
-    {Old, _} = Exports = recent(Name, Export, Now),
-    true = ets:insert(?MODULE, {{recent, Name}, Exports}),
-    Summary = summary(atoll_histogram:since(element(2, Old), Export)),
+    {_, {_, Old}, _} = Recent = recent(Kept, Ref, {Now, Export}),
+    true = ets:insert(?MODULE, {{recent, Name}, Recent}),
+    %% It may have been deleted before.
+    _ = [ets:delete(?MODULE, {recent, Name}) || found(Name) =/= {histogram, Ref}],
+    Summary = summary(atoll_histogram:since(Old, Export)),
     [{user_counter, Label, maps:get(count, Export)} |
      [{Metric, Label, Value} || {Metric, Key} <- [{user_mean, mean}, {user_p50, p50}, {user_p90, p90}, {user_p99, p99}, {user_p999, p999}, {user_max, max}], #{Key := Value} <- [Summary]]];
 reading(Kind, Label, _, Ref, _) ->
     [{user_counter, Label, count(Kind, Ref)}].
 
-%% What there was at two times, the later one not more than a minute ago.
-recent(Name, Export, Now) ->
-    case ets:lookup(?MODULE, {recent, Name}) of
-        [{_, {_, {Then, _} = Later}}] when Now - Then >= ?READ_MS -> {Later, {Now, Export}};
-        [{_, Exports}] -> Exports;
-        [] -> {{Now, atoll_histogram:merge([])}, {Now, Export}}
-    end.
+%% What the histogram had at two times, the later one not more than a minute ago. It begins anew with another one of the same name.
+recent([{_, {Ref, _, {Then, _} = Later}}], Ref, {Now, _} = Is) when Now - Then >= ?READ_MS -> {Ref, Later, Is};
+recent([{_, {Ref, _, _} = Recent}], Ref, _) -> Recent;
+recent(_, Ref, {Now, _} = Is) -> {Ref, {Now, atoll_histogram:merge([])}, Is}.
 
 %% @doc Counts an event of the library `telemetry', and sums these measurements of it: `telemetry([shop, order, stop], [duration])'
 %% makes the counters `shop.order.stop' and `shop.order.stop.duration'. What is no number, or below 0, is left out of the sum. Ten
