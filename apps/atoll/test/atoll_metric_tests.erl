@@ -20,6 +20,7 @@ metric_test_() ->
         {"of what is deleted while it is read nothing stays", {timeout, 30, fun nothing_stays_of_what_is_deleted/0}},
         {"a counter of the program is read", fun a_counter_of_the_program_is_read/0},
         {"events of telemetry are counted and summed", {timeout, 30, fun telemetry/0}},
+        {"telemetry takes nothing that is not its own", {timeout, 30, fun telemetry_takes_its_own/0}},
         {"writing costs little", fun writing_costs_little/0}
     ]}.
 
@@ -240,6 +241,51 @@ telemetry() ->
         ok = ?M:telemetry(Event, []),
         ok = ?M:stopped(),
         ?assertEqual([], telemetry:list_handlers([]))
+    after
+        atoll_telemetry_probe:unload()
+    end.
+
+telemetry_takes_its_own() ->
+    ok = atoll_telemetry_probe:load(),
+    try
+        %% What the program has stays, and what was made for an event that is not counted goes.
+        ok = ?M:new('shop.order.stop.duration', gauge),
+        ok = ?M:set('shop.order.stop.duration', 7),
+        ?assertEqual({error, {is_there, 'shop.order.stop.duration'}}, ?M:telemetry([shop, order, stop], [items, duration])),
+        ?assertEqual({['shop.order.stop.duration'], {ok, 7}, []}, {?M:names(), ?M:value('shop.order.stop.duration'), telemetry:list_handlers([])}),
+        ok = ?M:delete('shop.order.stop.duration'),
+        %% A counter of the program counts on, and is there afterwards.
+        ok = ?M:new('shop.sold', counter),
+        ok = ?M:add('shop.sold', 5),
+        ok = ?M:telemetry([shop, sold], []),
+        ok = telemetry:execute([shop, sold], #{}, #{}),
+        ok = ?M:telemetry_off([shop, sold]),
+        ?assertEqual({ok, 6}, ?M:value('shop.sold')),
+        ok = ?M:delete('shop.sold'),
+        %% Two events have a counter in common, which the last one takes with it.
+        [begin
+            ok = ?M:telemetry([a, b], [c]),
+            ok = ?M:telemetry([a, b, c], []),
+            ok = ?M:telemetry_off(First),
+            ok = ?M:add('a.b.c', 1),
+            ok = ?M:telemetry_off(Second),
+            ?assertEqual([], ?M:names())
+        end || {First, Second} <- [{[a, b], [a, b, c]}, {[a, b, c], [a, b]}]],
+        %% Twice the same is summed once.
+        ok = ?M:telemetry([a, b], [c, c]),
+        ok = telemetry:execute([a, b], #{c => 2}, #{}),
+        ?assertEqual({ok, 2}, ?M:value('a.b.c')),
+        %% A name that is none is told, and what was counted is counted on.
+        [?assertMatch({error, {bad_name, _}}, ?M:telemetry(Event, Of)) || {Event, Of} <- [{[a, b], ['größe']}, {[a, b], [c, list_to_atom(lists:duplicate(60, $d))]}, {lists:duplicate(200, ab), []}, {['1st'], []}]],
+        {error, TooLong} = ?M:telemetry(lists:duplicate(200, ab), []),
+        ?assertMatch("\"ab.ab." ++ _, lists:flatten(?M:format_error(TooLong))),
+        ?assertEqual({ok, 2}, ?M:value('a.b.c')),
+        ok = ?M:telemetry_off([a, b]),
+        %% One of two has a place.
+        [ok = ?M:new(list_to_atom("m" ++ integer_to_list(N)), counter) || N <- lists:seq(1, 199)],
+        ?assertEqual({error, too_many}, ?M:telemetry([m1], [a, b])),
+        ?assertEqual(199, length(?M:names())),
+        ok = ?M:new(x, counter)
     after
         atoll_telemetry_probe:unload()
     end.

@@ -18,7 +18,8 @@
 %% when many write at once.
 %%
 %% Not promised: that metrics outlive the application `atoll', whose supervisor has the table. A write that cannot be done
-%% answers an error, and raises none.
+%% answers an error, and raises none. telemetry/2 and telemetry_off/1 take no lock: events that have a counter in common
+%% are for one process to begin and end.
 -module(atoll_metric).
 
 -export([new/2, delete/1, add/2, set/2, record/2, value/1, names/0]).
@@ -52,8 +53,8 @@
     %% The application is not there.
     | not_running.
 
-%% Rows: `{Name, Kind, Ref}', `{{recent, Name}, {Ref, Old, Later}}' of a histogram that was read, `{{event, Event}, Names}' of telemetry,
-%% and `{?PLACES, Taken}'.
+%% Rows: `{Name, Kind, Ref}', `{{recent, Name}, {Ref, Old, Later}}' of a histogram that was read, `{{event, Event}, Names}'
+%% with the counters that telemetry/2 made, and `{?PLACES, Taken}'.
 -define(PLACES, {places, taken}).
 -define(MOST, 200).
 -define(NAME, 60).
@@ -105,15 +106,14 @@ telemetry() ->
 -spec new(name(), kind()) -> ok | {error, error()}.
 new(Name, Kind) ->
     case is_name(Name) of
-        true -> running(fun() -> made(Name, Kind) end);
+        true -> running(fun() -> case made(Name, Kind) of {ok, _} -> ok; Error -> Error end end);
         false -> {error, {bad_name, Name}}
     end.
 
-is_name(Name) when is_atom(Name) ->
-    Text = atom_to_list(Name),
-    length(Text) =< ?NAME andalso Text =/= [] andalso is_letter(hd(Text)) andalso lists:all(fun(C) -> is_letter(C) orelse (C >= $0 andalso C =< $9) orelse lists:member(C, "_.-:") end, Text);
-is_name(_) ->
-    false.
+is_name(Name) -> is_atom(Name) andalso names_one(atom_to_list(Name)).
+
+names_one(Text) ->
+    length(Text) =< ?NAME andalso Text =/= [] andalso is_letter(hd(Text)) andalso lists:all(fun(C) -> is_letter(C) orelse (C >= $0 andalso C =< $9) orelse lists:member(C, "_.-:") end, Text).
 
 is_letter(C) -> (C >= $a andalso C =< $z) orelse (C >= $A andalso C =< $Z).
 
@@ -127,8 +127,8 @@ running(Fun) ->
 made(Name, Kind) ->
     case {ets:lookup(?MODULE, Name), ref(Kind)} of
         {_, error} -> {error, {bad_kind, Kind}};
-        {[{_, counters, Ref}], {counters, Ref}} -> ok;
-        {[{_, Kind, _}], _} -> ok;
+        {[{_, counters, Ref}], {counters, Ref}} -> {ok, there};
+        {[{_, Kind, _}], _} -> {ok, there};
         {[_], _} -> {error, {is_there, Name}};
         {[], {Is, Ref}} ->
             case is_place_taken() of
@@ -140,7 +140,7 @@ made(Name, Kind) ->
 inserted(Name, Kind, Row) ->
     case ets:insert_new(?MODULE, Row) of
         true ->
-            ok;
+            {ok, made};
         false ->
             ok = place_given_back(),
             made(Name, Kind)
@@ -337,13 +337,13 @@ recent(_, Ref, {Now, _} = Is) -> {Ref, {Now, atoll_histogram:merge([])}, Is}.
 
 %% @doc Counts an event of the library `telemetry', and sums these measurements of it: `telemetry([shop, order, stop], [duration])'
 %% makes the counters `shop.order.stop' and `shop.order.stop.duration'. What is no number, or below 0, is left out of the sum. Ten
-%% measurements of one event at most; asked again, the new ones are in place of the old.
+%% measurements of one event at most; asked again, the new ones are in place of the old. A counter that is there already is counted on.
 -spec telemetry(Event :: [atom(), ...], Measurements :: [atom()]) -> ok | {error, error()}.
 telemetry(Event, Measurements) ->
     case is_event(Event) andalso are_atoms(Measurements) andalso length(Measurements) =< ?MEASUREMENTS of
         true ->
             case telemetry() of
-                {ok, Telemetry} -> running(fun() -> ok = telemetry_off(Event), attached(Telemetry, Event, Measurements) end);
+                {ok, Telemetry} -> running(fun() -> named(Telemetry, Event, lists:usort(Measurements)) end);
                 none -> {error, no_telemetry}
             end;
         false ->
@@ -356,19 +356,35 @@ are_atoms(List) -> is_list(List) andalso [] =:= [Part || Part <- proper(List), n
 
 proper(List) -> try length(List) of _ -> List catch error:badarg -> [List] end.
 
-attached(Telemetry, Event, Measurements) ->
-    Names = [named(Event) | [named(Event ++ [Key]) || Key <- Measurements]],
-    case [Error || Name <- Names, {error, _} = Error <- [new(Name, counter)]] of
+%% They are atoms only when they are names: an atom takes 255 characters at most, and is never freed.
+named(Telemetry, Event, Measurements) ->
+    Texts = [text(Event) | [text(Event ++ [Key]) || Key <- Measurements]],
+    case [Text || Text <- Texts, not names_one(Text)] of
         [] ->
-            true = ets:insert(?MODULE, {{event, Event}, Names}),
+            ok = telemetry_off(Event),
+            attached(Telemetry, Event, Measurements, [list_to_atom(Text) || Text <- Texts]);
+        [Text | _] ->
+            {error, {bad_name, Text}}
+    end.
+
+text(Event) -> lists:flatten(lists:join(".", [atom_to_list(Part) || Part <- Event])).
+
+attached(Telemetry, Event, Measurements, Names) ->
+    Answers = [{Name, made(Name, counter)} || Name <- Names],
+    Made = [Name || {Name, {ok, made}} <- Answers],
+    case [Error || {_, {error, _} = Error} <- Answers] of
+        [] ->
+            %% One that another event has is not the program's, and goes with the last event that has it.
+            Shared = [Name || {Name, {ok, there}} <- Answers, lists:member(Name, of_events())],
+            true = ets:insert(?MODULE, {{event, Event}, Made ++ Shared}),
             [Count | Sums] = [Ref || Name <- Names, {counter, Ref} <- [found(Name)]],
             Telemetry:attach({?MODULE, Event}, Event, fun ?MODULE:measured/4, {Count, lists:zip(Measurements, Sums)});
         [Error | _] ->
-            lists:foreach(fun delete/1, Names),
+            lists:foreach(fun delete/1, Made),
             Error
     end.
 
-named(Event) -> list_to_atom(lists:flatten(lists:join(".", [atom_to_list(Part) || Part <- Event]))).
+of_events() -> lists:append(ets:select(?MODULE, [{{{event, '_'}, '$1'}, [], ['$1']}])).
 
 %% @private Called by whoever executes the event.
 -spec measured([atom()], map(), map(), {counters:counters_ref(), [{atom(), counters:counters_ref()}]}) -> ok.
@@ -381,14 +397,14 @@ measured(_Event, Measurements, _Metadata, {Count, Sums}) ->
         end
     end, Sums).
 
-%% @doc Counts an event of telemetry no more; its metrics go.
+%% @doc Counts an event of telemetry no more. The counters that telemetry/2 made for it go, but for those that another event has.
 -spec telemetry_off(Event :: [atom(), ...]) -> ok | {error, not_running}.
 telemetry_off(Event) ->
     running(fun() ->
         lists:foreach(fun({_, Names}) ->
             _ = [Telemetry:detach({?MODULE, Event}) || {ok, Telemetry} <- [telemetry()]],
-            lists:foreach(fun delete/1, Names),
-            true = ets:delete(?MODULE, {event, Event})
+            true = ets:delete(?MODULE, {event, Event}),
+            lists:foreach(fun delete/1, Names -- of_events())
         end, ets:lookup(?MODULE, {event, Event}))
     end).
 
