@@ -12,11 +12,15 @@ metric_test_() ->
         fun(_) -> atoll_prop:test("each says what was written to it", says_what_was_written(), 300) end,
         {"what cannot be done is told", fun what_cannot_be_done_is_told/0},
         {"there are so many at most", fun there_are_so_many_at_most/0},
+        {"what was made stays, also where there may be no more", {timeout, 30, fun what_was_made_stays/0}},
         {"nothing is lost when many write at once", fun nothing_is_lost/0},
         {"a meter knows the last minute", fun a_meter_knows_the_last_minute/0},
         {"percentiles are of the last minutes, and off by little", fun percentiles/0},
+        {"a histogram that is made again begins anew", fun a_histogram_begins_anew/0},
+        {"of what is deleted while it is read nothing stays", {timeout, 30, fun nothing_stays_of_what_is_deleted/0}},
         {"a counter of the program is read", fun a_counter_of_the_program_is_read/0},
         {"events of telemetry are counted and summed", {timeout, 30, fun telemetry/0}},
+        {"telemetry takes nothing that is not its own", {timeout, 30, fun telemetry_takes_its_own/0}},
         {"writing costs little", fun writing_costs_little/0}
     ]}.
 
@@ -89,10 +93,16 @@ what_cannot_be_done_is_told() ->
     ?assertEqual({error, {is_a, counter, x}}, ?M:record(x, 1)),
     ok = ?M:new(g, gauge),
     [?assertEqual({error, {bad_value, g, N}}, ?M:set(g, N)) || N <- [a, 1 bsl 2000]],
+    %% The sum would be too large, and nothing was added.
+    ok = ?M:set(g, 1.0e300),
+    ?assertEqual({error, {bad_value, g, 1.0e300}}, ?M:add(g, 1.0e300)),
+    {ok, Largest} = ?M:value(g),
+    ?assert(Largest == 1.0e300),
     ?assertEqual({error, no_telemetry}, ?M:telemetry([a, b], [])),
     [?assertMatch({error, {bad_event, _}}, ?M:telemetry(Event, Of)) || {Event, Of} <- [{[], []}, {a, []}, {[a | b], []}, {["a"], []}, {[a], x}, {[a], lists:duplicate(11, b)}]],
     [?assert(is_binary(unicode:characters_to_binary(?M:format_error(Error)))) || Error <- [{bad_name, "x"}, {bad_kind, y}, {bad_event, z}, too_many, no_telemetry, not_running, {is_a, gauge, g}]],
     true = ets:delete(?M),
+    ?assertEqual({[], []}, {?M:names(), ?M:readings()}),
     [?assertEqual({error, not_running}, Is) || Is <- [?M:new(x, counter), ?M:add(x, 1), ?M:value(x), ?M:delete(x)]],
     ok = ?M:create_table().
 
@@ -102,13 +112,31 @@ there_are_so_many_at_most() ->
     ok = ?M:delete(m1),
     ok = ?M:new(another, gauge).
 
+what_was_made_stays() ->
+    %% Many who make the same ones at once take a place for each of them, and not more.
+    Some = [list_to_atom("m" ++ integer_to_list(N)) || N <- lists:seq(1, 100)],
+    [begin
+        ok = at_once(fun() -> [ok = ?M:new(Name, histogram) || Name <- Some] end),
+        [ok = ?M:delete(Name) || Name <- Some, _ <- [once, twice]]
+    end || _ <- lists:seq(1, 20)],
+    ?assertEqual([], ?M:names()),
+    [ok = ?M:new(list_to_atom("m" ++ integer_to_list(N)), counter) || N <- lists:seq(1, 200)],
+    %% There is no place for it, so nobody is told that there is one.
+    ok = at_once(fun() -> [{error, too_many} = ?M:new(x, counter) || _ <- lists:seq(1, 3000)] end),
+    ok = ?M:delete(m1),
+    ?assertEqual([ok, {error, too_many}], [?M:new(Name, counter) || Name <- [x, y]]).
+
+at_once(Fun) ->
+    Pids = [spawn_monitor(Fun) || _ <- lists:seq(1, 4)],
+    [receive {'DOWN', Ref, process, Pid, Reason} -> ?assertEqual(normal, Reason) end || {Pid, Ref} <- Pids],
+    ok.
+
 nothing_is_lost() ->
     [ok = ?M:new(Kind, Kind) || Kind <- [counter, gauge, meter, histogram]],
     Times = 2000,
-    Pids = [spawn_monitor(fun() -> lists:foreach(fun(N) ->
+    ok = at_once(fun() -> lists:foreach(fun(N) ->
         ok = ?M:add(counter, 1), ok = ?M:add(gauge, 1), ok = ?M:add(meter, 1), ok = ?M:record(histogram, N)
-    end, lists:seq(1, Times)) end) || _ <- lists:seq(1, 4)],
-    [receive {'DOWN', Ref, process, Pid, Reason} -> ?assertEqual(normal, Reason) end || {Pid, Ref} <- Pids],
+    end, lists:seq(1, Times)) end),
     ?assertMatch([{ok, 8000}, {ok, 8000}, {ok, #{count := 8000}}, {ok, #{count := 8000}}], [?M:value(Kind) || Kind <- [counter, gauge, meter, histogram]]).
 
 %% By the slots that it has, as if time had passed.
@@ -133,19 +161,57 @@ a_meter_knows_the_last_minute() ->
 percentiles() ->
     ok = ?M:new(waits, histogram),
     lists:foreach(fun(N) -> ok = ?M:record(waits, N * 1000) end, lists:seq(1, 1000)),
-    Read = fun() -> maps:from_list([{Name, N} || {Name, <<"waits">>, N} <- ?M:readings()]) end,
-    #{user_counter := 1000, user_p50 := P50, user_p99 := P99, user_max := Max} = Read(),
+    #{user_counter := 1000, user_p50 := P50, user_p99 := P99, user_max := Max} = waits(),
     [?assert(abs(Is - Should) =< Should / 256 + 1, {Is, Should}) || {Is, Should} <- [{P50, 500000}, {P99, 990000}, {Max, 1000000}]],
     %% Two minutes later these are over.
-    Age = fun() -> [{Key, {{A, X}, {B, Y}}}] = ets:lookup(?M, {recent, waits}), true = ets:insert(?M, {Key, {{A - 60000, X}, {B - 60000, Y}}}) end,
-    true = Age(),
-    ?assertEqual(#{user_counter => 1000}, Read()),
+    ok = a_minute_passes(),
+    ?assertEqual(#{user_counter => 1000}, waits()),
     ok = ?M:record(waits, 7),
-    ?assertMatch(#{user_counter := 1001, user_p50 := 7, user_max := 7}, Read()),
-    true = Age(),
-    ?assertMatch(#{user_counter := 1001, user_p50 := 7}, Read()),
-    true = Age(),
-    ?assertEqual(#{user_counter => 1001}, Read()).
+    ?assertMatch(#{user_counter := 1001, user_p50 := 7, user_max := 7}, waits()),
+    ok = a_minute_passes(),
+    ?assertMatch(#{user_counter := 1001, user_p50 := 7}, waits()),
+    ok = a_minute_passes(),
+    ?assertEqual(#{user_counter => 1001}, waits()).
+
+waits() -> maps:from_list([{Name, N} || {Name, <<"waits">>, N} <- ?M:readings()]).
+
+%% By what was kept of the last readings, as if it were older.
+a_minute_passes() ->
+    [{Key, {Ref, {A, X}, {B, Y}}}] = ets:lookup(?M, {recent, waits}),
+    true = ets:insert(?M, {Key, {Ref, {A - 60000, X}, {B - 60000, Y}}}),
+    ok.
+
+%% Who was at reading the old one keeps what that one had.
+a_histogram_begins_anew() ->
+    ok = ?M:new(waits, histogram),
+    [ok = ?M:record(waits, N) || N <- [1, 2, 7, 7]],
+    #{user_counter := 4} = waits(),
+    ok = a_minute_passes(),
+    Kept = ets:lookup(?M, {recent, waits}),
+    ok = ?M:delete(waits),
+    ok = ?M:new(waits, histogram),
+    ok = ?M:record(waits, 7),
+    true = ets:insert(?M, Kept),
+    ?assertMatch(#{user_counter := 1, user_p50 := 7, user_mean := 7.0}, waits()),
+    ok = a_minute_passes(),
+    ?assertEqual(#{user_counter => 1}, waits()).
+
+nothing_stays_of_what_is_deleted() ->
+    Before = ets:tab2list(?M),
+    {Pid, Ref} = spawn_monitor(fun read_until_told/0),
+    lists:foreach(fun(N) ->
+        Name = list_to_atom("h" ++ integer_to_list(N)),
+        ok = ?M:new(Name, histogram),
+        [ok = ?M:record(Name, V) || V <- lists:seq(N, N + 10)],
+        ok = ?M:delete(Name)
+    end, lists:seq(1, 1000)),
+    Pid ! stop,
+    receive {'DOWN', Ref, process, Pid, Reason} -> ?assertEqual(normal, Reason) end,
+    ?assertEqual(Before, ets:tab2list(?M)).
+
+read_until_told() ->
+    _ = ?M:readings(),
+    receive stop -> ok after 0 -> read_until_told() end.
 
 a_counter_of_the_program_is_read() ->
     Own = counters:new(3, []),
@@ -175,6 +241,51 @@ telemetry() ->
         ok = ?M:telemetry(Event, []),
         ok = ?M:stopped(),
         ?assertEqual([], telemetry:list_handlers([]))
+    after
+        atoll_telemetry_probe:unload()
+    end.
+
+telemetry_takes_its_own() ->
+    ok = atoll_telemetry_probe:load(),
+    try
+        %% What the program has stays, and what was made for an event that is not counted goes.
+        ok = ?M:new('shop.order.stop.duration', gauge),
+        ok = ?M:set('shop.order.stop.duration', 7),
+        ?assertEqual({error, {is_there, 'shop.order.stop.duration'}}, ?M:telemetry([shop, order, stop], [items, duration])),
+        ?assertEqual({['shop.order.stop.duration'], {ok, 7}, []}, {?M:names(), ?M:value('shop.order.stop.duration'), telemetry:list_handlers([])}),
+        ok = ?M:delete('shop.order.stop.duration'),
+        %% A counter of the program counts on, and is there afterwards.
+        ok = ?M:new('shop.sold', counter),
+        ok = ?M:add('shop.sold', 5),
+        ok = ?M:telemetry([shop, sold], []),
+        ok = telemetry:execute([shop, sold], #{}, #{}),
+        ok = ?M:telemetry_off([shop, sold]),
+        ?assertEqual({ok, 6}, ?M:value('shop.sold')),
+        ok = ?M:delete('shop.sold'),
+        %% Two events have a counter in common, which the last one takes with it.
+        [begin
+            ok = ?M:telemetry([a, b], [c]),
+            ok = ?M:telemetry([a, b, c], []),
+            ok = ?M:telemetry_off(First),
+            ok = ?M:add('a.b.c', 1),
+            ok = ?M:telemetry_off(Second),
+            ?assertEqual([], ?M:names())
+        end || {First, Second} <- [{[a, b], [a, b, c]}, {[a, b, c], [a, b]}]],
+        %% Twice the same is summed once.
+        ok = ?M:telemetry([a, b], [c, c]),
+        ok = telemetry:execute([a, b], #{c => 2}, #{}),
+        ?assertEqual({ok, 2}, ?M:value('a.b.c')),
+        %% A name that is none is told, and what was counted is counted on.
+        [?assertMatch({error, {bad_name, _}}, ?M:telemetry(Event, Of)) || {Event, Of} <- [{[a, b], ['größe']}, {[a, b], [c, list_to_atom(lists:duplicate(60, $d))]}, {lists:duplicate(200, ab), []}, {['1st'], []}]],
+        {error, TooLong} = ?M:telemetry(lists:duplicate(200, ab), []),
+        ?assertMatch("\"ab.ab." ++ _, lists:flatten(?M:format_error(TooLong))),
+        ?assertEqual({ok, 2}, ?M:value('a.b.c')),
+        ok = ?M:telemetry_off([a, b]),
+        %% One of two has a place.
+        [ok = ?M:new(list_to_atom("m" ++ integer_to_list(N)), counter) || N <- lists:seq(1, 199)],
+        ?assertEqual({error, too_many}, ?M:telemetry([m1], [a, b])),
+        ?assertEqual(199, length(?M:names())),
+        ok = ?M:new(x, counter)
     after
         atoll_telemetry_probe:unload()
     end.

@@ -93,7 +93,7 @@
     {user_counter, none, counter, metric, "a counter of a program (atoll_metric), and how often a meter or a histogram was written to"},
     {user_gauge, none, gauge, metric, "a gauge of a program"},
     {user_rate, none, gauge, metric, "what was added to a meter in a second, over the last minute"},
-    {user_mean, none, gauge, metric, "mean of a histogram of a program, of the last one to two minutes"},
+    {user_mean, none, gauge, metric, "mean of a histogram of a program, since a reading one to two minutes ago"},
     {user_p50, none, gauge, metric, "its median"},
     {user_p90, none, gauge, metric, "what nine in ten values are not above"},
     {user_p99, none, gauge, metric, "what 99 in a hundred are not above"},

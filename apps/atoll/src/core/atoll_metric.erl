@@ -18,7 +18,8 @@
 %% when many write at once.
 %%
 %% Not promised: that metrics outlive the application `atoll', whose supervisor has the table. A write that cannot be done
-%% answers an error, and raises none.
+%% answers an error, and raises none. telemetry/2 and telemetry_off/1 take no lock: events that have a counter in common
+%% are for one process to begin and end.
 -module(atoll_metric).
 
 -export([new/2, delete/1, add/2, set/2, record/2, value/1, names/0]).
@@ -52,7 +53,9 @@
     %% The application is not there.
     | not_running.
 
-%% Rows: `{Name, Kind, Ref}', `{{recent, Name}, Exports}' of a histogram, and `{{event, Event}, Names}' of telemetry.
+%% Rows: `{Name, Kind, Ref}', `{{recent, Name}, {Ref, Old, Later}}' of a histogram that was read, `{{event, Event}, Names}'
+%% with the counters that telemetry/2 made, and `{?PLACES, Taken}'.
+-define(PLACES, {places, taken}).
 -define(MOST, 200).
 -define(NAME, 60).
 -define(MEASUREMENTS, 10).
@@ -72,6 +75,7 @@
 -spec create_table() -> ok.
 create_table() ->
     ?MODULE = ets:new(?MODULE, [named_table, public, set, {read_concurrency, true}]),
+    true = ets:insert(?MODULE, {?PLACES, 0}),
     ok.
 
 %% @private The table is gone, or is about to be: nobody is to write into it for telemetry.
@@ -102,15 +106,14 @@ telemetry() ->
 -spec new(name(), kind()) -> ok | {error, error()}.
 new(Name, Kind) ->
     case is_name(Name) of
-        true -> running(fun() -> made(Name, Kind) end);
+        true -> running(fun() -> case made(Name, Kind) of {ok, _} -> ok; Error -> Error end end);
         false -> {error, {bad_name, Name}}
     end.
 
-is_name(Name) when is_atom(Name) ->
-    Text = atom_to_list(Name),
-    length(Text) =< ?NAME andalso Text =/= [] andalso is_letter(hd(Text)) andalso lists:all(fun(C) -> is_letter(C) orelse (C >= $0 andalso C =< $9) orelse lists:member(C, "_.-:") end, Text);
-is_name(_) ->
-    false.
+is_name(Name) -> is_atom(Name) andalso names_one(atom_to_list(Name)).
+
+names_one(Text) ->
+    length(Text) =< ?NAME andalso Text =/= [] andalso is_letter(hd(Text)) andalso lists:all(fun(C) -> is_letter(C) orelse (C >= $0 andalso C =< $9) orelse lists:member(C, "_.-:") end, Text).
 
 is_letter(C) -> (C >= $a andalso C =< $z) orelse (C >= $A andalso C =< $Z).
 
@@ -124,24 +127,34 @@ running(Fun) ->
 made(Name, Kind) ->
     case {ets:lookup(?MODULE, Name), ref(Kind)} of
         {_, error} -> {error, {bad_kind, Kind}};
-        {[{_, counters, Ref}], {counters, Ref}} -> ok;
-        {[{_, Kind, _}], _} -> ok;
+        {[{_, counters, Ref}], {counters, Ref}} -> {ok, there};
+        {[{_, Kind, _}], _} -> {ok, there};
         {[_], _} -> {error, {is_there, Name}};
         {[], {Is, Ref}} ->
-            %% Two that are made at once may both be refused; more than so many there never are.
-            case ets:insert_new(?MODULE, {Name, Is, Ref}) of
-                true ->
-                    case length(names()) > ?MOST of
-                        true ->
-                            true = ets:delete(?MODULE, Name),
-                            {error, too_many};
-                        false ->
-                            ok
-                    end;
-                false ->
-                    made(Name, Kind)
+            case is_place_taken() of
+                true -> inserted(Name, Kind, {Name, Is, Ref});
+                false -> {error, too_many}
             end
     end.
+
+inserted(Name, Kind, Row) ->
+    case ets:insert_new(?MODULE, Row) of
+        true ->
+            {ok, made};
+        false ->
+            ok = place_given_back(),
+            made(Name, Kind)
+    end.
+
+%% It is taken before the metric is there, so whoever finds a metric may keep it. Of two that make the same one at once where one
+%% place is left, one may be refused; and a process that is killed in between leaves its place taken.
+is_place_taken() ->
+    [Before, Taken] = ets:update_counter(?MODULE, ?PLACES, [{2, 0}, {2, 1, ?MOST, ?MOST}]),
+    Taken > Before.
+
+place_given_back() ->
+    _ = ets:update_counter(?MODULE, ?PLACES, -1),
+    ok.
 
 ref(counter) -> {counter, counters:new(1, [write_concurrency])};
 ref(gauge) -> {gauge, atomics:new(1, [{signed, false}])};
@@ -159,8 +172,9 @@ ref(_) -> error.
 -spec delete(name()) -> ok | {error, not_running}.
 delete(Name) ->
     running(fun() ->
+        %% In this order: who reads it keeps nothing of a metric that is no more there.
+        lists:foreach(fun(_) -> place_given_back() end, ets:take(?MODULE, Name)),
         true = ets:delete(?MODULE, {recent, Name}),
-        true = ets:delete(?MODULE, Name),
         ok
     end).
 
@@ -172,7 +186,7 @@ add(Name, N) ->
         {meter, {Ref, Slots}} when is_integer(N), N >= 0, N =< ?MOST_MARKS ->
             ok = counters:add(Ref, 1, N),
             marked(Slots, slot(), N);
-        {gauge, Ref} when is_number(N), N =< ?MOST_GAUGE, N >= -?MOST_GAUGE -> raised(Ref, N);
+        {gauge, Ref} when is_number(N), N =< ?MOST_GAUGE, N >= -?MOST_GAUGE -> raised(Name, Ref, N);
         Other -> refused(Other, Name, N, [counter, meter, gauge])
     end.
 
@@ -195,7 +209,7 @@ record(Name, N) ->
 found(Name) ->
     try ets:lookup(?MODULE, Name) of
         [{_, Kind, Ref}] -> {Kind, Ref};
-        [] -> none
+        _ -> none
     catch
         error:badarg -> not_running
     end.
@@ -221,16 +235,16 @@ number(Bits) ->
         _ -> N
     end.
 
-raised(Ref, By) ->
+raised(Name, Ref, By) ->
     Before = atomics:get(Ref, 1),
     case number(Before) + By of
         Sum when Sum =< ?MOST_GAUGE, Sum >= -?MOST_GAUGE ->
             case atomics:compare_exchange(Ref, 1, Before, bits(Sum)) of
                 ok -> ok;
-                _ -> raised(Ref, By)
+                _ -> raised(Name, Ref, By)
             end;
         _ ->
-            ok
+            {error, {bad_value, Name, By}}
     end.
 
 %% A slot of a meter is when it is, and what was added then, in one number, so that nobody adds to a slot
@@ -283,11 +297,16 @@ summary(#{count := Count} = Export) ->
 
 percentiles() -> [{min, 0}, {p50, 50}, {p90, 90}, {p99, 99}, {p999, 99.9}, {max, 100}].
 
-%% @doc The metrics that there are, sorted.
+%% @doc The metrics that there are, sorted; without the application there are none.
 -spec names() -> [name()].
-names() -> lists:sort(ets:select(?MODULE, [{{'$1', '_', '_'}, [{is_atom, '$1'}], ['$1']}])).
+names() ->
+    case running(fun() -> ets:select(?MODULE, [{{'$1', '_', '_'}, [], ['$1']}]) end) of
+        {error, not_running} -> [];
+        Names -> lists:sort(Names)
+    end.
 
-%% @private What an agent reads. Of a histogram it is what was recorded in the last one to two minutes.
+%% @private What an agent reads. Of a histogram that is read at least every minute it is what was recorded in the last one to two.
+%% A histogram keeps no times: where the last reading was longer ago it is since then, and at the first one all.
 -spec readings() -> [{Name :: atom(), Label :: binary(), number()}].
 readings() ->
     Now = erlang:monotonic_time(millisecond),
@@ -298,32 +317,33 @@ reading(gauge, Label, _, Ref, _) ->
 reading(meter, Label, _, {_, Slots} = Ref, _) ->
     [{user_counter, Label, count(meter, Ref)}, {user_rate, Label, rate(Slots, slot())}];
 reading(histogram, Label, Name, Ref, Now) ->
+    %% This is read first, so that the export is not older.
+    Kept = ets:lookup(?MODULE, {recent, Name}),
     Export = atoll_histogram:export(Ref),
-    {Old, _} = Exports = recent(Name, Export, Now),
-    true = ets:insert(?MODULE, {{recent, Name}, Exports}),
-    Summary = summary(atoll_histogram:since(element(2, Old), Export)),
+    {_, {_, Old}, _} = Recent = recent(Kept, Ref, {Now, Export}),
+    true = ets:insert(?MODULE, {{recent, Name}, Recent}),
+    %% It may have been deleted before.
+    _ = [ets:delete(?MODULE, {recent, Name}) || found(Name) =/= {histogram, Ref}],
+    Summary = summary(atoll_histogram:since(Old, Export)),
     [{user_counter, Label, maps:get(count, Export)} |
      [{Metric, Label, Value} || {Metric, Key} <- [{user_mean, mean}, {user_p50, p50}, {user_p90, p90}, {user_p99, p99}, {user_p999, p999}, {user_max, max}], #{Key := Value} <- [Summary]]];
 reading(Kind, Label, _, Ref, _) ->
     [{user_counter, Label, count(Kind, Ref)}].
 
-%% What there was at two times, the later one not more than a minute ago.
-recent(Name, Export, Now) ->
-    case ets:lookup(?MODULE, {recent, Name}) of
-        [{_, {_, {Then, _} = Later}}] when Now - Then >= ?READ_MS -> {Later, {Now, Export}};
-        [{_, Exports}] -> Exports;
-        [] -> {{Now, atoll_histogram:merge([])}, {Now, Export}}
-    end.
+%% What the histogram had at two times, the later one not more than a minute ago. It begins anew with another one of the same name.
+recent([{_, {Ref, _, {Then, _} = Later}}], Ref, {Now, _} = Is) when Now - Then >= ?READ_MS -> {Ref, Later, Is};
+recent([{_, {Ref, _, _} = Recent}], Ref, _) -> Recent;
+recent(_, Ref, {Now, _} = Is) -> {Ref, {Now, atoll_histogram:merge([])}, Is}.
 
 %% @doc Counts an event of the library `telemetry', and sums these measurements of it: `telemetry([shop, order, stop], [duration])'
 %% makes the counters `shop.order.stop' and `shop.order.stop.duration'. What is no number, or below 0, is left out of the sum. Ten
-%% measurements of one event at most; asked again, the new ones are in place of the old.
+%% measurements of one event at most; asked again, the new ones are in place of the old. A counter that is there already is counted on.
 -spec telemetry(Event :: [atom(), ...], Measurements :: [atom()]) -> ok | {error, error()}.
 telemetry(Event, Measurements) ->
     case is_event(Event) andalso are_atoms(Measurements) andalso length(Measurements) =< ?MEASUREMENTS of
         true ->
             case telemetry() of
-                {ok, Telemetry} -> running(fun() -> ok = telemetry_off(Event), attached(Telemetry, Event, Measurements) end);
+                {ok, Telemetry} -> running(fun() -> named(Telemetry, Event, lists:usort(Measurements)) end);
                 none -> {error, no_telemetry}
             end;
         false ->
@@ -336,19 +356,35 @@ are_atoms(List) -> is_list(List) andalso [] =:= [Part || Part <- proper(List), n
 
 proper(List) -> try length(List) of _ -> List catch error:badarg -> [List] end.
 
-attached(Telemetry, Event, Measurements) ->
-    Names = [named(Event) | [named(Event ++ [Key]) || Key <- Measurements]],
-    case [Error || Name <- Names, {error, _} = Error <- [new(Name, counter)]] of
+%% They are atoms only when they are names: an atom takes 255 characters at most, and is never freed.
+named(Telemetry, Event, Measurements) ->
+    Texts = [text(Event) | [text(Event ++ [Key]) || Key <- Measurements]],
+    case [Text || Text <- Texts, not names_one(Text)] of
         [] ->
-            true = ets:insert(?MODULE, {{event, Event}, Names}),
+            ok = telemetry_off(Event),
+            attached(Telemetry, Event, Measurements, [list_to_atom(Text) || Text <- Texts]);
+        [Text | _] ->
+            {error, {bad_name, Text}}
+    end.
+
+text(Event) -> lists:flatten(lists:join(".", [atom_to_list(Part) || Part <- Event])).
+
+attached(Telemetry, Event, Measurements, Names) ->
+    Answers = [{Name, made(Name, counter)} || Name <- Names],
+    Made = [Name || {Name, {ok, made}} <- Answers],
+    case [Error || {_, {error, _} = Error} <- Answers] of
+        [] ->
+            %% One that another event has is not the program's, and goes with the last event that has it.
+            Shared = [Name || {Name, {ok, there}} <- Answers, lists:member(Name, of_events())],
+            true = ets:insert(?MODULE, {{event, Event}, Made ++ Shared}),
             [Count | Sums] = [Ref || Name <- Names, {counter, Ref} <- [found(Name)]],
             Telemetry:attach({?MODULE, Event}, Event, fun ?MODULE:measured/4, {Count, lists:zip(Measurements, Sums)});
         [Error | _] ->
-            lists:foreach(fun delete/1, Names),
+            lists:foreach(fun delete/1, Made),
             Error
     end.
 
-named(Event) -> list_to_atom(lists:flatten(lists:join(".", [atom_to_list(Part) || Part <- Event]))).
+of_events() -> lists:append(ets:select(?MODULE, [{{{event, '_'}, '$1'}, [], ['$1']}])).
 
 %% @private Called by whoever executes the event.
 -spec measured([atom()], map(), map(), {counters:counters_ref(), [{atom(), counters:counters_ref()}]}) -> ok.
@@ -361,14 +397,14 @@ measured(_Event, Measurements, _Metadata, {Count, Sums}) ->
         end
     end, Sums).
 
-%% @doc Counts an event of telemetry no more; its metrics go.
+%% @doc Counts an event of telemetry no more. The counters that telemetry/2 made for it go, but for those that another event has.
 -spec telemetry_off(Event :: [atom(), ...]) -> ok | {error, not_running}.
 telemetry_off(Event) ->
     running(fun() ->
         lists:foreach(fun({_, Names}) ->
             _ = [Telemetry:detach({?MODULE, Event}) || {ok, Telemetry} <- [telemetry()]],
-            lists:foreach(fun delete/1, Names),
-            true = ets:delete(?MODULE, {event, Event})
+            true = ets:delete(?MODULE, {event, Event}),
+            lists:foreach(fun delete/1, Names -- of_events())
         end, ets:lookup(?MODULE, {event, Event}))
     end).
 
