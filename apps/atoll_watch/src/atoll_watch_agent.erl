@@ -197,16 +197,16 @@ left(Watcher, #state{watchers = Watchers} = State) ->
 
 %% @private A process that runs OTP's code alone takes the modules away, and has the name
 %% meanwhile: an agent that starts then would lose its code. It tries again while a process is
-%% still in the filter, which a purge that does not ask would kill.
+%% still in the filter, which a purge that does not ask would kill. Where an agent was killed before this one there is
+%% old code, and no more can be deleted as long as that is.
 -spec terminate(term(), #state{}) -> ok.
 terminate(_Reason, _State) ->
     _ = logger:remove_primary_filter(?MODULE),
     _ = erlang:system_flag(scheduler_wall_time, false),
     true = unregister(?MODULE),
-    Purges = [[fun code:soft_purge/1, lists:duplicate(?PURGES, Module)] || Module <- modules()],
-    Last = spawn(lists, zipwith3, [
-        fun erlang:apply/3, [code || _ <- modules()] ++ [lists || _ <- modules()], [delete || _ <- modules()] ++ [any || _ <- modules()], [[Module] || Module <- modules()] ++ Purges
-    ]),
+    Purges = [{lists, any, [fun code:soft_purge/1, lists:duplicate(?PURGES, Module)]} || Module <- modules()],
+    {Modules, Functions, Args} = lists:unzip3(Purges ++ [{code, delete, [Module]} || Module <- modules()] ++ Purges),
+    Last = spawn(lists, zipwith3, [fun erlang:apply/3, Modules, Functions, Args]),
     try register(?MODULE, Last) of
         true -> ok
     catch

@@ -20,7 +20,7 @@
 -define(FIRST_MS, 1000).
 -define(MOST_MS, 60000).
 
-%% @doc The lines of each node, with those metrics.
+%% @doc The lines of each node that is known to be up or not, with those metrics.
 -spec lines([atoll_watch_metric:metric()], [atoll_watch_core:seen()], Seconds :: integer()) -> [lines()].
 lines(Metrics, Seen, Seconds) ->
     Names = maps:from_list([{Name, []} || #{name := Name} <- Metrics]),
@@ -32,7 +32,7 @@ lines(Metrics, Seen, Seconds) ->
             Of = ["atoll.", part(Node), $.],
             {1 + length(Values), iolist_to_binary([[Of, Path, $\s, number(Value), At] || {Path, Value} <- [{"up", case State of up -> 1; _ -> 0 end} | lists:sort(Values)]])}
         end
-     || #{node := Node, state := State, readings := Readings} <- Seen
+     || #{node := Node, state := State, readings := Readings} <- Seen, State =/= unknown
     ].
 
 part(Atom) when is_atom(Atom) -> part(atom_to_binary(Atom));

@@ -2,7 +2,7 @@
 %% @doc What is known of a cluster as text that Prometheus reads (its exposition format 0.0.4). Pure.
 %%
 %% Of a node that is not up there is its state alone: `erlang_node_up' is 1 for one that is, and 0 for
-%% all others.
+%% all others, but for those that have not been asked yet.
 -module(atoll_watch_prometheus).
 
 -export([text/2]).
@@ -10,7 +10,7 @@
 %% @doc The text, with those metrics.
 -spec text([atoll_watch_metric:metric()], [atoll_watch_core:seen()]) -> iolist().
 text(Metrics, Seen) ->
-    Up = [{[{"node", Node}], case State of up -> 1; _ -> 0 end} || #{node := Node, state := State} <- Seen],
+    Up = [{[{"node", Node}], case State of up -> 1; _ -> 0 end} || #{node := Node, state := State} <- Seen, State =/= unknown],
     Readings = [{Node, maps:groups_from_list(fun name/1, maps:to_list(Readings))} || #{node := Node, state := up, readings := Readings} <- Seen],
     [family("erlang_node_up", gauge, "whether the node has answered", Up) | [metric(Metric, Readings) || Metric <- Metrics]].
 

@@ -74,6 +74,8 @@ token(Dir) ->
             Token = << <<(case C of $+ -> $-; $/ -> $_; _ -> C end)>> || <<C>> <= base64:encode(crypto:strong_rand_bytes(30)) >>,
             case made(Dir, File, Token) of
                 ok -> {ok, new, Token};
+                %% Another watch has made one meanwhile.
+                {error, eexist} -> token(Dir);
                 {error, Reason} -> {error, {unable, [File, " cannot be written: ", file:format_error(Reason), $.]}}
             end;
         {error, Reason} ->
@@ -82,12 +84,14 @@ token(Dir) ->
 
 %% It has its mode before it has the token.
 made(Dir, File, Token) ->
-    New = File ++ ".new",
+    New = File ++ "." ++ os:getpid(),
     _ = file:delete(New),
-    first_error([
+    Made = first_error([
         fun() -> filelib:ensure_path(Dir) end, fun() -> file:change_mode(Dir, 8#700) end, fun() -> file:write_file(New, <<>>, [exclusive]) end,
-        fun() -> file:change_mode(New, 8#600) end, fun() -> file:write_file(New, [Token, $\n]) end, fun() -> file:rename(New, File) end
-    ]).
+        fun() -> file:change_mode(New, 8#600) end, fun() -> file:write_file(New, [Token, $\n]) end, fun() -> file:make_link(New, File) end
+    ]),
+    _ = file:delete(New),
+    Made.
 
 first_error([]) -> ok;
 first_error([Do | More]) ->

@@ -53,7 +53,7 @@ all() ->
     [
         rule(node_down, {state, down}, 1, 1, 1, critical, "its VM has ended or is stopped, its machine is off, or the network to it is cut",
              "look at its machine and at its log; start it again"),
-        rule(node_silent, {state, silent}, 1, 1, 2, major, "its VM is stopped or starved, its connection is full, or the network drops packets",
+        rule(node_silent, {state, silent}, 1, 1, 1, major, "its VM is stopped or starved, its connection is full, or the network drops packets",
              "look at the load of its machine, and at the queue of its connections"),
         rule(node_refused, {state, refused}, 1, 1, 2, warning, "another version of the watcher has its agent there, or the node does not load code",
              "end the other watcher"),

@@ -16,6 +16,17 @@
 %% @doc The rules, with those of a file.
 -spec read(file:filename()) -> {ok, [atoll_watch_rule:rule()]} | {error, unicode:chardata()}.
 read(File) ->
+    case file:read_file(File) of
+        {ok, Text} ->
+            case unicode:characters_to_binary(Text) of
+                Text -> consulted(File);
+                _ -> {error, [File, " is no text in UTF-8."]}
+            end;
+        {error, Reason} ->
+            {error, [File, " cannot be read: ", file:format_error(Reason), $.]}
+    end.
+
+consulted(File) ->
     case file:consult(File) of
         {ok, Terms} ->
             case rules(Terms) of

@@ -224,9 +224,9 @@ a_node_is_killed_stopped_and_back_within_the_usual_period(Config) ->
     watching(#{period => ?USUAL_MS}, Config, fun(Watch) ->
         OsPid = call(Peer, os, getpid, []),
         [] = os:cmd("kill -STOP " ++ OsPid),
-        within(?USUAL_MS + ?SEEN_MS, is({state, Node, up, silent}), Watch),
+        within(?USUAL_MS + ?SEEN_MS, is({alarm, raised, node_silent, Node}), Watch),
         [] = os:cmd("kill -CONT " ++ OsPid),
-        within(?BACK_MS, is({state, Node, silent, up}), Watch),
+        within(?BACK_MS, is({alarm, cleared, node_silent, Node}), Watch),
         ok = atoll_watch_peers:kill(Peer),
         within(?USUAL_MS + ?SEEN_MS, is({alarm, raised, node_down, Node}), Watch),
         Again = atoll_watch_peers:restarted(Peer, ["-connect_all", "false"]),

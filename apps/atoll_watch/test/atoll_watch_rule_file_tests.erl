@@ -70,6 +70,7 @@ a_file_that_cannot_be_read_is_told_test() ->
     try
         ?assertMatch({error, _}, ?F:read(File)),
         ?assertMatch({match, _}, re:run(Said("{mailbox, #{raise => 1.\n"), "shop.rules, line 1: syntax error before")),
+        ?assertMatch({match, _}, re:run(Said(<<255, 254, 0>>), "shop.rules is no text in UTF-8.")),
         ?assertMatch({match, _}, re:run(Said("{mailbox, #{looks => x}}.\n"), "shop.rules: the rule mailbox: looks must be")),
         ok = file:write_file(File, "%% Ours.\n{mailbox, #{raise => 20000}}.\n"),
         ?assertMatch({ok, _}, ?F:read(File))

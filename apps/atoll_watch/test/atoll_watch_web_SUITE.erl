@@ -255,11 +255,11 @@ a_name_with_a_script_is_only_a_name(Config) ->
     {404, Not, #{<<"error">> := Sentence}} = get(["/api/v1/nodes/x", uri_string:quote(Name)], Watch),
     ?assertMatch({match, _}, re:run(Sentence, "<script>")),
     ?assertEqual(<<"application/json; charset=utf-8">>, proplists:get_value(<<"content-type">>, Not)),
+    #{<<"id">> := Id} = await(fun() -> alarm(<<"node_down">>, Watch) end, fun is_map/1),
     {200, Plain, Text} = raw(#{method => "GET", path => "/metrics", headers => [atoll_watch_web:bearer(Watch)]}, Watch),
     ?assertMatch({match, _}, re:run(Text, "erlang_node_up\\{node=\"<script>alert\\(1\\)</script>@127.0.0.1\"\\} 0\n")),
     <<"text/plain", _/binary>> = proplists:get_value(<<"content-type">>, Plain),
     %% What people say of an alarm.
-    #{<<"id">> := Id} = await(fun() -> alarm(<<"node_down">>, Watch) end, fun is_map/1),
     Said = <<"<img src=x onerror=alert(1)>\r\nevent: alarm\ndata: {}">>,
     {201, _, #{<<"comments">> := [#{<<"who">> := <<"<b>ann">>, <<"text">> := Said}]}} =
         ask("POST", ["/api/v1/alarms/", integer_to_binary(Id), "/comments"], {[{who, <<"<b>ann">>}, {text, Said}]}, Watch),
