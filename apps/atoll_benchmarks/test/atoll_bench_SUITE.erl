@@ -265,8 +265,12 @@ all_talk_to_all_over_the_gateways_of_their_groups(_) ->
         #{neighbours := Links, connections := Connected, gateway_circuits := Circuits, gateway_circuits_max := Most} = Measures,
         ?assertEqual([5, 5, 3, 3, 5, 5, 3, 3], Links),
         ?assertEqual([7, 7, 7, 7, 7, 7, 7, 7], Connected),
-        %% From plain to plain two each for four pairs, from plain to gateway one for eight.
-        ?assertEqual(4 * 2 + 8, lists:sum(Circuits)),
+        %% From plain to plain two each for four pairs, from plain to gateway one for eight. One that two nodes open
+        %% to each other at once is two for a moment.
+        Needed = 4 * 2 + 8,
+        ?assert(lists:sum(Circuits) >= Needed, Circuits),
+        Relayed = fun() -> lists:sum([N || {_, {ok, #{circuits := N}}} <- atoll_cluster:multicall(Cluster, atoll_dist, relay, [])]) end,
+        ?assertEqual(ok, atoll_cli_os:await(fun() -> Relayed() =:= Needed end, 10000), Relayed()),
         ?assertEqual(lists:max(Circuits), Most),
         #{word := Latency, cpu_us_per_word := Cpu} = Measures,
         %% As often as there is room for in a second.
