@@ -32,14 +32,18 @@ all() -> cases(atoll_tier:tier()).
 
 cases(fast) ->
     [
-        a_script_gives_the_picture_of_the_simulator,
         who_leaves_is_held_for_no_failure,
         a_node_that_starts_again_is_told_its_neighbours,
         a_run_that_is_stopped_broadcasts_no_more,
         steps_about_the_overlay_want_one
     ];
 cases(deep) ->
-    [what_fails_in_the_simulator_fails_here, who_is_told_nothing_has_no_neighbours | cases(fast)].
+    [
+        a_script_gives_the_picture_of_the_simulator,
+        what_fails_in_the_simulator_fails_here,
+        who_is_told_nothing_has_no_neighbours
+        | cases(fast)
+    ].
 
 %% One cluster for all that need not be told their neighbours: whatever starts again
 %% there starts with hyparview.
