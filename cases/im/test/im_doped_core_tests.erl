@@ -130,7 +130,7 @@ effect({finish, Peer}, Us, Who, World) ->
     later(At, Who, {ended, Peer, finished}, later(At, Peer, {ended, Who, finished}, World));
 effect({later, Ms, Event}, Us, Who, World) -> later(Us + 1000 * Ms, Who, Event, World);
 effect({report, Report}, _Us, _Who, #{reports := Reports} = World) -> World#{reports := [Report | Reports]};
-effect({delivered, _, _, Latency}, _Us, _Who, #{delivered := N, latencies := Latencies} = World) ->
+effect({delivered, _, _, _, Latency}, _Us, _Who, #{delivered := N, latencies := Latencies} = World) ->
     World#{delivered := N + 1, latencies := [Latency | Latencies]};
 effect(Count, _Us, _Who, World) -> maps:update_with(Count, fun(N) -> N + 1 end, World).
 

@@ -53,7 +53,7 @@
     %% For the counters.
     | sent
     | received
-    | {delivered, conversation(), Peer :: client(), Us :: non_neg_integer()}
+    | {delivered, conversation(), Peer :: client(), Number :: pos_integer(), Us :: non_neg_integer()}
     %% Never said, since too much was waiting.
     | shed
     | {report, report()}.
@@ -267,7 +267,7 @@ delivered(UpTo, Peer, Now, #talk{id = Id, side = Side, since = Since0, waiting =
 taken(UpTo, Now, Id, Peer, Since, Effects) ->
     case queue:peek(Since) of
         {value, {N, Us}} when N =< UpTo ->
-            taken(UpTo, Now, Id, Peer, queue:drop(Since), [{delivered, Id, Peer, max(0, Now - Us)} | Effects]);
+            taken(UpTo, Now, Id, Peer, queue:drop(Since), [{delivered, Id, Peer, N, max(0, Now - Us)} | Effects]);
         _ ->
             {lists:reverse(Effects), Since}
     end.
