@@ -68,7 +68,7 @@ response(Status, Type, Content) ->
     [
         "HTTP/1.1 ", integer_to_list(Status), " ", phrase(Status), "\r\nContent-Type: ", Type, "\r\nContent-Length: ", integer_to_list(iolist_size(Content)),
         "\r\nX-Content-Type-Options: nosniff\r\nCache-Control: no-cache\r\nReferrer-Policy: no-referrer\r\n"
-        "Content-Security-Policy: default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'\r\nConnection: close\r\n\r\n", Content
+        "Content-Security-Policy: default-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'\r\nConnection: close\r\n\r\n", Content
     ].
 
 phrase(200) -> "OK";

@@ -106,6 +106,7 @@ event({connection, Is}) -> encode(#{event => connection, state => Is}).
 
 reason(full) -> {full, "Much is kept already for this peer: the message waits."};
 reason(too_long) -> {too_long, "The message is too long."};
+reason(too_many_waiting) -> {too_many_waiting, "Too many messages to this peer wait to be accepted."};
 reason(unsure) -> {unsure, "The session ended: whether this message arrived is not known."};
 reason(yourself) -> {yourself, "A chat with oneself is not possible."};
 reason(too_many_sessions) -> {too_many_sessions, "There are too many chats."};
