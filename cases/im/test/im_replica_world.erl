@@ -144,9 +144,9 @@ does({event, Node, Inc, Event}, #w{peers = Peers} = W) ->
         #{Node := {Inc, S}} -> effects(Node, Inc, im_replica:handle(Event, W#w.now, S), W);
         #{} -> W
     end;
-does({to, From, Inc, Node, Message}, #w{peers = Peers} = W) ->
+does({to, From, Inc, Node, To, Message}, #w{peers = Peers} = W) ->
     case Peers of
-        #{Node := {Own, _}} -> does({event, Node, Own, {from, From, {From, Inc}, Message}}, W);
+        #{Node := {Own, _}} when To =:= any; To =:= Own -> does({event, Node, Own, {from, From, {From, Inc}, Message}}, W);
         #{} -> W
     end;
 does({fault, Fault}, W) ->
@@ -166,7 +166,7 @@ does({ask, Caller}, #w{callers = Callers, next = Next, count = Count} = W) ->
                   end,
     Asking = later(150, {again, Caller, Count}, W#w{next = After, callers = Callers#{Caller => {Op, Count}}}),
     case chosen(Asking) of
-        {Node, Inc} -> later(delay(), {event, Node, Inc, {op, {Caller, Count, Node, Inc}, Op}}, Asking);
+        {Node, Inc} -> later(delay(), {event, Node, Inc, {op, {Caller, Count}, Op}}, Asking);
         none -> Asking
     end;
 does({again, Caller, Tag}, #w{callers = Callers} = W) ->
@@ -174,8 +174,7 @@ does({again, Caller, Tag}, #w{callers = Callers} = W) ->
         #{Caller := {_, Tag}} -> does({ask, Caller}, W);
         #{} -> W
     end;
-does({answer, {Caller, Tag, Node, Inc}, Reply}, #w{callers = Callers, acknowledged = Acknowledged, read = Read} = W0) ->
-    W = W0,
+does({answer, {Caller, Tag}, Reply}, #w{callers = Callers, acknowledged = Acknowledged, read = Read} = W) ->
     case Callers of
         #{Caller := {Op, Tag}} when Reply =:= ok; is_list(Reply) ->
             Done = later(rand:uniform(10), {ask, Caller}, W#w{callers = maps:remove(Caller, Callers)}),
@@ -184,7 +183,6 @@ does({answer, {Caller, Tag, Node, Inc}, Reply}, #w{callers = Callers, acknowledg
                 read -> Done#w{read = lists:umerge(lists:sort(Reply), Read)}
             end;
         #{} ->
-            _ = {Node, Inc},
             W
     end.
 
@@ -202,8 +200,8 @@ delay() -> case rand:uniform(10) of 1 -> rand:uniform(60); _ -> rand:uniform(4) 
 effects(Node, Inc, {S, Effects}, #w{peers = Peers} = W) ->
     lists:foldl(fun(Effect, Acc) -> effect(Effect, Node, Inc, Acc) end, W#w{peers = Peers#{Node => {Inc, S}}}, Effects).
 
-effect({hello, To, Message}, Node, Inc, W) -> send(Node, Inc, To, Message, W);
-effect({send, {To, _}, Message}, Node, Inc, W) -> send(Node, Inc, To, Message, W);
+effect({hello, To, Message}, Node, Inc, W) -> send(Node, Inc, To, any, Message, W);
+effect({send, {To, Of}, Message}, Node, Inc, W) -> send(Node, Inc, To, Of, Message, W);
 effect({monitor, {To, Of}}, Node, Inc, #w{monitors = Monitors, peers = Peers} = W) ->
     case Peers of
         #{To := {Of, _}} -> W#w{monitors = maps:update_with({To, Of}, fun(L) -> [{Node, Inc} | L] end, [{Node, Inc}], Monitors)};
@@ -237,9 +235,9 @@ connected(A, B, #w{up = Up, side = Side}) ->
     lists:member(A, Up) andalso lists:member(B, Up) andalso (lists:member(A, Side) =:= lists:member(B, Side)).
 
 %% In order between two nodes.
-send(From, Inc, To, Message, #w{last = Last} = W) ->
+send(From, Inc, To, Of, Message, W) ->
     case connected(From, To, W) of
-        true -> arrives(From, To, {to, From, Inc, To, Message}, W#w{last = Last});
+        true -> arrives(From, To, {to, From, Inc, To, Of, Message}, W);
         false -> W
     end.
 
@@ -302,7 +300,7 @@ down(Other, OtherInc, {Node, Inc}, W) -> arrives(Node, Other, {event, Other, Oth
 broken(Node, Others, #w{events = Events, monitors = Monitors} = W) ->
     lists:foldl(fun({Other, What}, #w{now = Now} = Acc0) ->
         Until = Now + rand:uniform(20) - 1,
-        Kept = gb_sets:filter(fun({At, _, {to, From, _, To, _}}) -> not (From =:= Node andalso To =:= Other andalso At > Until); (_) -> true end, Acc0#w.events),
+        Kept = gb_sets:filter(fun({At, _, {to, From, _, To, _, _}}) -> not (From =:= Node andalso To =:= Other andalso At > Until); (_) -> true end, Acc0#w.events),
         Acc = Acc0#w{events = Kept, last = (Acc0#w.last)#{{Node, Other} => Until}},
         Watching = [{By, Of} || {{N, _} = Of, List} <- maps:to_list(Acc#w.monitors), N =:= Node, {O, _} = By <- List, O =:= Other],
         Gone = lists:foldl(fun({{O, OInc} = By, Of}, A) ->
@@ -313,19 +311,26 @@ broken(Node, Others, #w{events = Events, monitors = Monitors} = W) ->
         tell(Other, {What, Node}, Gone)
     end, W#w{events = Events, monitors = Monitors}, Others).
 
-%% The main of the highest epoch with a replica: two copies are whole.
+%% The main of the highest epoch with a replica, or without a main those that have the same: two copies are whole.
 observed(#w{peers = Peers, pair = Pair} = W) ->
     case lists:sort([{Epoch, {Node, Inc}, Replica} || {Node, {Inc, S}} <- maps:to_list(Peers), #{role := main, epoch := Epoch, replica := Replica} <- [im_replica:info(S)], Replica =/= none]) of
         [] when Pair =:= [] -> W#w{pair = lists:sublist([Of || {_, Of} <- lists:reverse(lists:sort(maps:to_list(W#w.mains)))], 1)};
-        [] -> W;
+        [] ->
+            Ranks = lists:reverse(lists:sort([{Rank, {Node, Inc}} || {Node, {Inc, S}} <- maps:to_list(Peers), #{rank := Rank} <- [im_replica:info(S)]])),
+            case {[Epoch || Epoch <- maps:keys(W#w.mains), {_, Inc} <- [map_get(Epoch, W#w.mains)], is_main(Inc, Peers)], Ranks} of
+                {[], [{{_, _} = Best, _} | _]} -> W#w{pair = [Of || {Rank, Of} <- Ranks, Rank =:= Best]};
+                _ -> W
+            end;
         Mains ->
             {Epoch, Main, Replica} = lists:last(Mains),
             case Peers of
                 #{Replica := {Inc, S}} ->
                     case im_replica:info(S) of
                         #{role := replica, epoch := Epoch} -> W#w{pair = [Main, {Replica, Inc}]};
-                        _ -> W
+                        _ -> W#w{pair = [Main]}
                     end;
-                #{} -> W
+                #{} -> W#w{pair = [Main]}
             end
     end.
+
+is_main(Inc, Peers) -> lists:any(fun({Of, S}) -> Of =:= Inc andalso map_get(role, im_replica:info(S)) =:= main end, maps:values(Peers)).

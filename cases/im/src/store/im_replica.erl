@@ -123,6 +123,8 @@
     up :: #{node() => []},
     %% peers that are not there, since when
     missing :: #{node() => integer()},
+    %% of these the ones that it is connected with and that have said nothing yet, since when: they may have data
+    strange :: #{node() => integer()},
     %% peers whose nodes were lost since somebody was told
     lost = [] :: [node()],
     %% since when no main is known
@@ -130,8 +132,9 @@
     %% whether the last main stepped down
     handed = false :: boolean(),
     claim = none :: none | {epoch(), Until :: integer(), Asked :: [process()]},
-    %% no claim before that
+    %% no claim before that, as long as the one lives that has this vote
     not_before = 0 :: integer(),
+    granted = none :: none | node(),
     waking = false :: boolean(),
     %% Of a main: the peer that acknowledges batches, and what is under way.
     replica = none :: none | node(),
@@ -163,13 +166,14 @@
 -spec new(config(), Now :: integer()) -> {state(), [effect()]}.
 new(#{self := Self, peers := Peers, up := Up} = Config, Now) ->
     Others = Peers -- [Self],
-    S = #state{config = Config, up = maps:from_keys(Up -- [Self], []), missing = maps:from_keys(Others, Now)},
+    S = #state{config = Config, up = maps:from_keys(Up -- [Self], []), missing = maps:from_keys(Others, Now),
+               strange = maps:from_keys([Node || Node <- Others, lists:member(Node, Up)], Now)},
     done(settle(Now, lists:foldl(fun hello/2, S, Others))).
 
 %% @doc What comes of an event.
 -spec handle(event(), Now :: integer(), state()) -> {state(), [effect()]}.
-handle({op, From, Op}, _, #state{role = main, stepping = false} = S) ->
-    done(op(From, Op, S));
+handle({op, From, Op}, Now, #state{role = main, stepping = false} = S) ->
+    done(op(From, Op, Now, S));
 handle({op, From, _}, _, S) ->
     done(out({answer, From, not_main}, S));
 %% What a main and its replica say most.
@@ -184,8 +188,8 @@ handle({from, Node, Pid, {batch, Epoch, Number, Ops}}, _, #state{role = replica,
             done(S)
     end;
 handle({from, Node, Pid, {hello, Info}}, Now, S) ->
-    Known = met(Node, Pid, Info, Now, S),
-    done(settle(Now, out({send, Pid, {state, info_of(Known)}}, Known)));
+    %% First: it listens to nobody whom it does not know.
+    done(settle(Now, met(Node, Pid, Info, Now, out({send, Pid, {state, info_of(S)}}, S))));
 handle({from, Node, Pid, {state, Info}}, Now, S) ->
     done(settle(Now, met(Node, Pid, Info, Now, S)));
 %% Who has not said hello is one that was, or will do so.
@@ -201,13 +205,14 @@ handle({down, Pid}, Now, #state{peers = Peers, up = Up} = S) ->
         [] -> done(S)
     end;
 handle({nodeup, Node}, Now, #state{config = #{self := Self, peers := Peers}, up = Up} = S) ->
-    Known = S#state{up = Up#{Node => []}},
+    #state{peers = Met, strange = Strange} = Known = S#state{up = Up#{Node => []}},
     case lists:member(Node, Peers) andalso Node =/= Self of
-        true -> done(settle(Now, hello(Node, Known)));
+        true when is_map_key(Node, Met) -> done(settle(Now, hello(Node, Known)));
+        true -> done(settle(Now, hello(Node, Known#state{strange = Strange#{Node => Now}})));
         false -> done(settle(Now, Known))
     end;
-handle({nodedown, Node}, Now, #state{config = #{peers := Peers}, up = Up, lost = Lost} = S) ->
-    Known = S#state{up = maps:remove(Node, Up)},
+handle({nodedown, Node}, Now, #state{config = #{peers := Peers}, up = Up, lost = Lost, strange = Strange} = S) ->
+    Known = S#state{up = maps:remove(Node, Up), strange = maps:remove(Node, Strange)},
     case {lists:member(Node, Peers), S} of
         {true, #state{role = main, table = Table}} -> done(settle(Now, out({main, [Node], Table}, Known)));
         {true, #state{}} -> done(settle(Now, Known#state{lost = lists:usort([Node | Lost])}));
@@ -232,13 +237,13 @@ info(#state{role = Role, epoch = Epoch, replica = Replica, waiting = Waiting, ra
 
 %%% Operations
 
-op(From, _, #state{waiting = Waiting, config = #{max_waiting := Max}} = S) when Waiting >= Max ->
+op(From, _, _, #state{waiting = Waiting, config = #{max_waiting := Max}} = S) when Waiting >= Max ->
     out({answer, From, {error, overloaded}}, count(overloaded, S));
-op(From, Op, #state{replica = Replica, flight = Flight} = S) ->
+op(From, Op, Now, #state{replica = Replica, flight = Flight} = S) ->
     %% If there were a peer to copy to, the copy were under way.
-    case Replica =:= none andalso Flight =:= none andalso not may_be_alone(S) of
+    case Replica =:= none andalso Flight =:= none andalso not may_be_alone(Now, S) of
         true -> out({answer, From, {error, no_majority}}, S);
-        false -> flush(applied(From, Op, S))
+        false -> flush(Now, applied(From, Op, S))
     end.
 
 applied(From, Op, #state{table = Table, config = #{table := Module, replication := Replication}, ops = Ops, counters = Counters} = S) ->
@@ -260,20 +265,20 @@ changed({_, unchanged}, Table) -> Table;
 changed({_, Table}, _) -> Table.
 
 %% Sends what has gathered, if nothing is under way.
-flush(#state{waiting = 0} = S) ->
+flush(_, #state{waiting = 0} = S) ->
     S;
-flush(#state{flight = none, replica = none} = S) ->
-    case may_be_alone(S) of
+flush(Now, #state{flight = none, replica = none} = S) ->
+    case may_be_alone(Now, S) of
         true -> answered(numbered(S));
-        false -> S
+        false -> wake(S)
     end;
-flush(#state{flight = none, replica = Node, peers = Peers, rank = {Epoch, Last}, ops = Ops, answers = Answers, waiting = Waiting} = S) ->
+flush(_, #state{flight = none, replica = Node, peers = Peers, rank = {Epoch, Last}, ops = Ops, answers = Answers, waiting = Waiting} = S) ->
     #{Node := #peer{pid = Pid}} = Peers,
     Number = Last + 1,
     Flight = #flight{number = Number, kind = batch, node = Node, pid = Pid, answers = Answers, count = Waiting},
     count(batches, out({send, Pid, {batch, Epoch, Number, lists:reverse(Ops)}},
                        S#state{flight = Flight, rank = {Epoch, Number}, ops = [], answers = []}));
-flush(S) ->
+flush(_, S) ->
     S.
 
 %% Changes that nobody was sent: no data of this rank have them.
@@ -303,19 +308,21 @@ hello(Node, S) -> out({hello, Node, {hello, info_of(S)}}, S).
 announce(#state{peers = Peers} = S) ->
     lists:foldl(fun(#peer{pid = Pid}, Acc) -> out({send, Pid, {state, info_of(S)}}, Acc) end, S, maps:values(Peers)).
 
-met(Node, Pid, {Role, Epoch, Rank}, Now, #state{peers = Peers, seen = Seen, missing = Missing, config = #{peers := All, self := Self}} = S0) ->
+met(Node, Pid, {Role, Epoch, Rank}, Now, #state{peers = Peers, seen = Seen, missing = Missing, strange = Strange, config = #{peers := All, self := Self}} = S0) ->
     Peer = #peer{pid = Pid, role = Role, epoch = Epoch, rank = Rank},
     S = S0#state{seen = max(Seen, Epoch)},
     case Peers of
         #{Node := #peer{pid = Pid, role = main}} when Role =/= main ->
             S#state{peers = Peers#{Node := Peer}, handed = true};
+        #{Node := #peer{pid = Pid}} when Node =:= S0#state.replica, Role =/= replica ->
+            without_copy(Node, S#state{peers = Peers#{Node := Peer}});
         #{Node := #peer{pid = Pid}} ->
             S#state{peers = Peers#{Node := Peer}};
         #{Node := #peer{}} ->
             met(Node, Pid, {Role, Epoch, Rank}, Now, gone(Node, Now, S));
         #{} ->
             true = Node =/= Self andalso lists:member(Node, All),
-            asked_too(Pid, out({monitor, Pid}, S#state{peers = Peers#{Node => Peer}, missing = maps:remove(Node, Missing)}))
+            asked_too(Pid, out({monitor, Pid}, S#state{peers = Peers#{Node => Peer}, missing = maps:remove(Node, Missing), strange = maps:remove(Node, Strange)}))
     end.
 
 %% Who comes while votes are counted has one too.
@@ -324,12 +331,13 @@ asked_too(Pid, #state{claim = {Epoch, Until, Asked}, rank = Rank} = S) ->
 asked_too(_, S) ->
     S.
 
-gone(Node, Now, #state{peers = Peers, missing = Missing, claim = Claim} = S) ->
+gone(Node, Now, #state{peers = Peers, missing = Missing, claim = Claim, handed = Handed, granted = Granted, not_before = NotBefore} = S) ->
     {#peer{pid = Pid, role = Role}, Left} = maps:take(Node, Peers),
     Next = out({demonitor, Pid}, S#state{
         peers = Left,
         missing = Missing#{Node => Now},
-        handed = Role =/= main andalso S#state.handed,
+        handed = Role =/= main andalso Handed,
+        not_before = case Granted of Node -> Now; _ -> NotBefore end,
         claim = case Claim of {Epoch, Until, Asked} -> {Epoch, Until, lists:delete(Pid, Asked)}; none -> none end}),
     without_copy(Node, Next).
 
@@ -355,7 +363,9 @@ has_majority(#state{config = #{self := Self, members := [First | _] = Members}, 
         More -> More > 0
     end.
 
-may_be_alone(#state{peers = Peers} = S) -> map_size(Peers) =:= 0 andalso has_majority(S).
+may_be_alone(Now, #state{peers = Peers} = S) -> map_size(Peers) =:= 0 andalso is_acquainted(Now, S) andalso has_majority(S).
+
+is_acquainted(Now, #state{strange = Strange}) -> lists:all(fun(Since) -> Now - Since >= ?MISSING_MS end, maps:values(Strange)).
 
 %%% What peers say
 
@@ -365,7 +375,7 @@ heard({claim, Epoch, Rank}, Node, #peer{pid = Pid} = Peer, Now, #state{role = Ro
         true ->
             out({send, Pid, {refuse, Epoch, Seen}}, S);
         false ->
-            Heard = S#state{seen = Epoch, claim = none, not_before = Now + ?DEFER_MS, peers = Peers#{Node := Peer#peer{epoch = Epoch, rank = Rank}}},
+            Heard = S#state{seen = Epoch, claim = none, not_before = Now + ?DEFER_MS, granted = Node, peers = Peers#{Node := Peer#peer{epoch = Epoch, rank = Rank}}},
             out({send, Pid, {grant, Epoch, Own}}, Heard)
     end;
 heard({grant, Epoch, Rank}, Node, #peer{pid = Pid} = Peer, _, #state{claim = {Epoch, Until, Asked}, peers = Peers} = S) ->
@@ -422,13 +432,13 @@ detached(#state{seen = Seen} = S) -> announce(out({role, standby, Seen}, S#state
 %% A main: a replica, the best one; or whether another one is to be main.
 rule(Now, #state{flight = none, replica = Replica, config = #{self := Self, peers := All}, peers = Peers} = S) ->
     case [Node || Node <- All, Node =/= Self, is_map_key(Node, Peers)] of
-        [] -> flush(S#state{stepping = false});
+        [] -> flush(Now, S#state{stepping = false});
         [Best | _] when Best =/= Replica -> copy(Best, S);
         [Best | Others] ->
             case {is_preferred(Best, S), lists:foldl(fun dismiss/2, S, Others)} of
-                {false, Whole} -> flush(Whole);
+                {false, Whole} -> flush(Now, Whole);
                 {true, #state{waiting = 0} = Whole} -> settle(Now, step_down(Now, Whole));
-                {true, Whole} -> flush(Whole#state{stepping = true})
+                {true, Whole} -> flush(Now, Whole#state{stepping = true})
             end
     end;
 rule(_, S) ->
@@ -466,7 +476,7 @@ candidate(Now, #state{claim = {Epoch, Until, Asked}} = S) ->
         false -> wake(S)
     end;
 candidate(Now, #state{not_before = NotBefore, peers = Peers, rank = Rank} = S) ->
-    case Now >= NotBefore andalso has_majority(S) andalso is_entitled(Now, S) of
+    case Now >= NotBefore andalso has_majority(S) andalso is_acquainted(Now, S) andalso is_entitled(Now, S) of
         true ->
             Epoch = next_epoch(Now, S),
             Asked = [Pid || #peer{pid = Pid} <- maps:values(Peers)],

@@ -1,0 +1,21 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc The databases of this node: for each shard of which it may have a copy, that of the clients and
+%% that of the sessions.
+-module(im_db_sup).
+-behaviour(supervisor).
+
+-export([start_link/0, init/1]).
+
+%% @doc Starts them by the plan of this node.
+-spec start_link() -> {ok, pid()} | {error, term()}.
+start_link() -> supervisor:start_link({local, ?MODULE}, ?MODULE, []).
+
+%% @private
+-spec init([]) -> {ok, {supervisor:sup_flags(), [supervisor:child_spec()]}}.
+init([]) ->
+    ok = im_names:create_table(),
+    Plan = im_plan:this(),
+    Children = [#{id => {Server, Kind}, start => {im_db, start_link, [Server, Kind]}}
+                || Server <- im_plan:servers(Plan), lists:member(node(), im_plan:peers(Server, Plan)), Kind <- [client_db, chat_db]],
+    %% A kill each few milliseconds is no reason to give up.
+    {ok, {#{strategy => one_for_one, intensity => 1000, period => 10}, Children}}.
