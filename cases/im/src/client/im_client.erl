@@ -68,7 +68,7 @@
 -define(BUSY, 32).
 
 %% @doc A client who logs in, with the router nodes that it may ask.
--spec start_link(im_client_core:name(), [node(), ...], options()) -> {ok, pid()} | {error, term()}.
+-spec start_link(im_client_core:name(), [node(), ...], options()) -> gen_server:start_ret().
 start_link(Name, RouterNodes, Options0) ->
     Options = maps:merge(#{owner => self()}, Options0),
     gen_server:start_link(?MODULE, {Name, RouterNodes, Options}, [{hibernate_after, maps:get(hibernate_after, Options, ?HIBERNATE_MS)}]).

@@ -42,7 +42,7 @@
 -define(AGAIN_MS, 100).
 
 %% @doc Opens the door.
--spec start_link(options()) -> {ok, pid()} | {error, inet:posix()}.
+-spec start_link(options()) -> gen_server:start_ret().
 start_link(Options) -> gen_server:start_link(?MODULE, maps:merge(?DEFAULTS, Options), []).
 
 %% @doc The port.

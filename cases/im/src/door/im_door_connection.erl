@@ -49,7 +49,7 @@
 -define(DRAIN_MS, 3000).
 
 %% @doc Waits for its socket.
--spec start_link(options()) -> {ok, pid()}.
+-spec start_link(options()) -> gen_server:start_ret().
 start_link(Options) -> gen_server:start_link(?MODULE, Options, [{hibernate_after, 5000}]).
 
 %% @doc The socket, which is its own already.

@@ -77,20 +77,20 @@ text_of(Text, Rest, S) ->
 too_long(What) -> {error, io_lib:format("~s has at most ~b bytes.", [What, ?MOST])}.
 
 %% @doc A message to the other side.
--spec text(iodata(), state()) -> iodata().
+-spec text(iodata(), state()) -> iolist().
 text(Text, #state{kind = lines}) -> [Text, "\n"];
 text(Text, #state{kind = frames}) -> framed(1, Text).
 
 %% @doc Asks whether the other side of a WebSocket is there.
--spec ping() -> iodata().
+-spec ping() -> iolist().
 ping() -> framed(9, []).
 
 %% @doc The answer to such a question.
--spec pong(binary()) -> iodata().
+-spec pong(binary()) -> iolist().
 pong(Data) -> framed(10, Data).
 
 %% @doc The end of a WebSocket.
--spec closing() -> iodata().
+-spec closing() -> iolist().
 closing() -> framed(8, <<1008:16>>).
 
 framed(Op, Data) ->

@@ -46,12 +46,12 @@ name(Which, #{technology := Technology, routers := Routers, servers := Servers, 
     lists:flatten(io_lib:format("~ts_~s_~b_~b_~b_~s", [Technology, What, Routers, Servers, Clients, Suffix])).
 
 %% @doc A window's row; `Left' windows are to come, this one counted.
--spec throughput(Left :: pos_integer(), window(), {calendar:datetime(), run()}) -> iodata().
+-spec throughput(Left :: pos_integer(), window(), {calendar:datetime(), run()}) -> iolist().
 throughput(Left, #{sent := Sent, received := Received, delivered := Delivered, below := Below}, {{Date, Time}, #{threshold_us := Threshold}}) ->
     row([integer_to_list(Left), time(Time), date(Date) | [integer_to_list(N) || N <- [Threshold, Sent, Received, Delivered, Below]]] ++ [quality(Below, Sent)]).
 
 %% @doc A message's row.
--spec latency({im_history_side:conversation(), Number :: pos_integer()}, {im_history_side:client(), im_history_side:client()}, {calendar:datetime(), Us :: non_neg_integer()}) -> iodata().
+-spec latency({im_history_side:conversation(), Number :: pos_integer()}, {im_history_side:client(), im_history_side:client()}, {calendar:datetime(), Us :: non_neg_integer()}) -> iolist().
 latency({{Generator, Conversation}, N}, {One, Other}, {{Date, Time}, Us}) ->
     {A, B} = {min(One, Other), max(One, Other)},
     row([

@@ -93,5 +93,5 @@ told(N, _Body, #{missing := Missing, twice := Twice, disorder := Disorder} = Sid
 
 %% @doc How many were said of which nobody knows yet whether the peer was told.
 -spec waiting(side()) -> non_neg_integer().
-waiting(#{said := Said, delivered := Delivered, refused := Refused}) ->
+waiting(#{said := Said, delivered := Delivered, refused := Refused}) when is_integer(Said), is_integer(Delivered) ->
     max(0, Said - Delivered - length(Refused)).

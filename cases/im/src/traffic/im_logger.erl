@@ -43,7 +43,7 @@
 -define(DELAYED, {delayed_write, 65536, 1000}).
 
 %% @doc Begins the first window. The parent gets `{im_logger, Pid, Windows}' after the last one.
--spec start_link(options(), im_traffic_count:count()) -> {ok, pid()} | {error, {file:filename(), file:posix() | badarg | system_limit}}.
+-spec start_link(options(), im_traffic_count:count()) -> gen_server:start_ret().
 start_link(Options, Count) -> gen_server:start_link(?MODULE, {Options, Count, self()}, []).
 
 %% @doc What clients need to have a latency written down.

@@ -95,7 +95,7 @@
 -define(CALL_MS, 60000).
 
 %% @doc Starts it on this node. It tells the run `{im_traffic_node, Pid, Told}'.
--spec start(settings()) -> {ok, pid()} | {error, term()}.
+-spec start(settings()) -> gen_server:start_ret().
 start(Settings) -> gen_server:start(?MODULE, Settings, []).
 
 %% @doc Asks for something; `look' and the end of the measured time give numbers.
@@ -103,7 +103,7 @@ start(Settings) -> gen_server:start(?MODULE, Settings, []).
 call(Pid, Request) -> gen_server:call(Pid, Request, ?CALL_MS).
 
 %% @private
--spec init(settings()) -> {ok, #state{}, {continue, login}} | {stop, term()}.
+-spec init(settings()) -> {ok, #state{}, {continue, login}}.
 init(#{run := Run, place := {K, N}, clients := Clients, seed := Seed, threshold_us := Threshold} = Settings) ->
     process_flag(trap_exit, true),
     _ = monitor(process, Run),
