@@ -112,7 +112,7 @@ handle_info(look, S) ->
     _ = erlang:send_after(?LOOK_MS, self(), look),
     {noreply, named(S)};
 %% A name that two had: the next look takes it again.
-handle_info(Conflict, S) when element(1, Conflict) =:= global_name_conflict; element(1, Conflict) =:= atoll_name_conflict ->
+handle_info(Conflict, S) when element(1, Conflict) =:= global_name_conflict; element(1, Conflict) =:= name_conflict ->
     {noreply, S}.
 
 now_ms() -> erlang:system_time(millisecond).
