@@ -15,7 +15,7 @@ options() -> [atoll_cli_json:switch() | atoll_view_cli_where:options(looks)].
 operands() -> [].
 
 -spec examples() -> [string()].
-examples() -> ["atoll im status", "atoll im status -c im --json"].
+examples() -> ["atoll im status", "atoll im status -c reef --json"].
 
 -spec run(atoll_cli_options:values(), [string()]) -> atoll_cli_command:outcome().
 run(Values, []) ->

@@ -40,9 +40,9 @@ operands() -> [].
 examples() ->
     [
         "atoll im traffic",
-        "atoll im traffic --load closed --clients 400 --seconds 30",
+        "atoll im traffic --load closed --clients 400 --csv im-traffic",
         "atoll im traffic --load open --rate 2000 --rhesus 1000 --kill-node-every 30",
-        "atoll im traffic -c im --csv im-traffic --seconds 900"
+        "atoll im traffic -c reef --seconds 900"
     ].
 
 -spec run(atoll_cli_options:values(), [string()]) -> atoll_cli_command:outcome().

@@ -19,7 +19,7 @@ options() ->
 operands() -> [].
 
 -spec examples() -> [string()].
-examples() -> ["atoll im up", "atoll im up --routers 2 --servers 6 --mode rd", "atoll im up --reach relays -c talk"].
+examples() -> ["atoll im up", "atoll im up --routers 2 --servers 6 --mode rd", "atoll im up --reach relays -c reef"].
 
 -spec run(atoll_cli_options:values(), [string()]) -> atoll_cli_command:outcome().
 run(#{cluster := Name} = Values, []) ->

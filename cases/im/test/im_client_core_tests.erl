@@ -52,3 +52,79 @@ step() ->
     ]).
 
 side() -> oneof([a, b]).
+
+%% One client, and time
+
+another_router_is_asked_until_one_answers_with_growing_pauses_test() ->
+    {Asked, _} = lists:mapfoldl(
+        fun(_, {Core, At}) ->
+            {[{send, {router_1, Node}, {im, login, <<"ann">>, me}}, {wake, Next}], After} = im_client_core:handle(case At of 0 -> start; _ -> tick end, At, Core),
+            {{Node, Next - At}, {After, Next}}
+        end, {new(#{}), 0}, lists:seq(1, 8)),
+    {Nodes, Pauses} = lists:unzip(Asked),
+    ?assertEqual([n1, n2, n1, n2, n1, n2, n1, n2], Nodes),
+    [Jitter | _] = [Pause - 1000 || Pause <- Pauses],
+    ?assertEqual([1000, 1000, 2000, 3000, 4000, 5000, 5000, 5000], [Pause - Jitter || Pause <- Pauses]).
+
+a_new_monitor_in_time_is_no_lost_connection_test() ->
+    {_, Down} = im_client_core:handle({down, m1}, 1000, logged_in(#{})),
+    {Adopted, In} = im_client_core:handle({im, new_monitor, m2}, 2000, Down),
+    ?assertEqual([{monitor, m2}], Adopted),
+    {Nothing, _} = im_client_core:handle(tick, 3000, In),
+    ?assertEqual([], Nothing),
+    {[{tell, {connection, lost}}, {send, _, {im, login, <<"ann">>, me}}, {wake, _}], Lost} = im_client_core:handle(tick, 3000, Down),
+    ?assertMatch({[{monitor, m3}, {tell, {connection, back}}], _}, im_client_core:handle({im, login_success, m3, []}, 3100, Lost)).
+
+sixty_four_are_on_the_way_and_so_many_wait_as_was_said_test() ->
+    Chat = in_session(#{max_waiting => 10}),
+    {Said, Full} = lists:mapfoldl(fun(I, Core) -> im_client_core:handle({say, <<"bob">>, next, integer_to_binary(I), none}, 0, Core) end, Chat, lists:seq(1, 75)),
+    Effects = lists:append(Said),
+    ?assertEqual(lists:seq(1, 64), [Seq || {send, s1, {im, say, 1, <<"ann">>, Seq, _, none, me}} <- Effects]),
+    ?assertEqual([{said, <<"bob">>, 75, too_many_waiting}], [Is || {said, _, _, Why} = Is <- Effects, Why =/= ok]),
+    {Next, _} = im_client_core:handle({im, accepted, {<<"ann">>, <<"bob">>}, 1, 3}, 0, Full),
+    ?assertEqual([65, 66, 67], [Seq || {send, s1, {im, say, 1, <<"ann">>, Seq, _, none, me}} <- Next]).
+
+a_session_that_accepts_nothing_is_asked_for_and_said_all_again_test() ->
+    {_, Said} = im_client_core:handle({say, <<"bob">>, next, <<"x">>, none}, 0, in_session(#{})),
+    {Asked, Doubt} = im_client_core:handle(tick, 5000, Said),
+    ?assertMatch([_], [Is || {send, {router_1, _}, {im, open, _, <<"ann">>, me}} = Is <- Asked]),
+    {Again, _} = im_client_core:handle({im, session, {<<"ann">>, <<"bob">>}, 1, s1, 0, online}, 5010, Doubt),
+    ?assertMatch([{im, hello, 1, <<"ann">>, me, 0}, {im, say, 1, <<"ann">>, 1, <<"x">>, none, me}], [Message || {send, s1, Message} <- Again]).
+
+what_comes_is_acknowledged_once_for_several_test() ->
+    {Told, Core} = lists:mapfoldl(fun(Seq, Is) -> im_client_core:handle({im, message, {<<"ann">>, <<"bob">>}, 1, <<"bob">>, Seq, <<>>, none}, 0, Is) end, in_session(#{}), [1, 2, 3]),
+    ?assertEqual([[{tell, {message, <<"bob">>, Seq, <<>>, none}}] || Seq <- [1, 2, 3]], Told),
+    ?assertMatch({[{send, s1, {im, received, 1, <<"ann">>, 3}}], _}, im_client_core:handle(flush, 0, Core)).
+
+a_message_that_is_too_long_or_to_oneself_is_not_taken_test() ->
+    Core = in_session(#{max_body => 3}),
+    ?assertMatch({[{said, <<"bob">>, 1, too_long}], _}, im_client_core:handle({say, <<"bob">>, next, <<"long">>, none}, 0, Core)),
+    ?assertMatch({[{said, <<"ann">>, none, yourself}], _}, im_client_core:handle({say, <<"ann">>, next, <<"x">>, none}, 0, Core)).
+
+what_was_said_in_a_session_that_is_gone_is_unsure_test() ->
+    {_, Asking} = im_client_core:handle(start, 0, new(#{resume => #{<<"bob">> => #{mark => {1, 0, 0}, said => 3, accepted => 1, received => 5}}})),
+    {_, Core} = im_client_core:handle({im, login_success, m1, [{<<"ann">>, <<"bob">>}]}, 0, Asking),
+    {Effects, Later} = im_client_core:handle({im, session, {<<"ann">>, <<"bob">>}, 2, s2, 0, online}, 0, Core),
+    ?assertEqual([{refused, <<"bob">>, Seq, unsure} || Seq <- [2, 3]], [Told || {tell, {refused, _, _, _} = Told} <- Effects]),
+    %% The next one is the first of the new session.
+    {[{said, <<"bob">>, 4, ok}, {send, s2, {im, say, 2, <<"ann">>, 1, <<"x">>, none, me}} | _], _} = im_client_core:handle({say, <<"bob">>, 4, <<"x">>, none}, 0, Later).
+
+nothing_is_acknowledged_that_the_owner_does_not_say_to_have_test() ->
+    {_, Told} = im_client_core:handle({im, message, {<<"ann">>, <<"bob">>}, 1, <<"bob">>, 1, <<>>, none}, 0, in_session(#{resume => #{}})),
+    ?assertMatch({[], _}, im_client_core:handle(flush, 0, Told)),
+    Hello = fun(Core) -> [Is || {send, s2, {im, hello, 1, <<"ann">>, me, Is}} <- element(1, im_client_core:handle({im, session, {<<"ann">>, <<"bob">>}, 1, s2, 0, online}, 0, Core))] end,
+    {_, Died} = im_client_core:handle({down, s1}, 0, Told),
+    ?assertEqual([0], Hello(Died)),
+    {_, Has} = im_client_core:handle({received, <<"bob">>, 1}, 0, Died),
+    ?assertEqual([1], Hello(Has)).
+
+new(Options) -> im_client_core:new(<<"ann">>, Options#{self => me, routers => [{router_1, n1}, {router_1, n2}]}).
+
+logged_in(Options) ->
+    {_, Asking} = im_client_core:handle(start, 0, new(Options)),
+    {_, In} = im_client_core:handle({im, login_success, m1, []}, 0, Asking),
+    In.
+
+in_session(Options) ->
+    {_, Core} = im_client_core:handle({im, session, {<<"ann">>, <<"bob">>}, 1, s1, 0, online}, 0, logged_in(Options)),
+    Core.

@@ -137,4 +137,4 @@ effect(Count, _Us, _Who, World) -> maps:update_with(Count, fun(N) -> N + 1 end, 
 is_clean(Reports) -> im_history:is_clean(report(Reports)).
 
 report(Reports) ->
-    im_history:close(lists:foldl(fun im_history:event/2, im_history:new(), [{side, Side, Why} || {ended, _, _, Side, Why} <- Reports])).
+    im_history:close(lists:foldl(fun im_history:event/2, im_history:new(), [{side, Side} || {ended, _, _, Side, _} <- Reports])).

@@ -33,12 +33,12 @@ direction() ->
 conversations() ->
     ?LET(
         Directions,
-        non_empty(list({direction(), direction(), oneof([finished, idle, drained])})),
+        non_empty(list({direction(), direction()})),
         [{{1 + N rem 2, 1 + N div 2}, D} || {N, D} <- lists:zip(lists:seq(0, length(Directions) - 1), Directions)]
     ).
 
-sides({Id, {FromA, FromB, Ended}}) ->
-    [{side, side(Id, ?A, ?B, FromA, FromB), Ended}, {side, side(Id, ?B, ?A, FromB, FromA), Ended}].
+sides({Id, {FromA, FromB}}) ->
+    [{side, side(Id, ?A, ?B, FromA, FromB)}, {side, side(Id, ?B, ?A, FromB, FromA)}].
 
 %% What a client keeps of what it says and of what it is told.
 side(Id, Client, Peer, #{said := Said, accepted := Accepted, delivered := Delivered}, #{told := Told, altered := Altered}) ->
@@ -59,7 +59,7 @@ prop_clean() ->
         begin
             Report = report(shuffled(lists:append([sides(C) || C <- Conversations]), Seed)),
             #{conversations := Count, messages := Messages} = Report,
-            Told = lists:sum([length(T) || {_, {#{told := A}, #{told := B}, _}} <- Conversations, T <- [A, B]]),
+            Told = lists:sum([length(T) || {_, {#{told := A}, #{told := B}}} <- Conversations, T <- [A, B]]),
             ?WHENFAIL(
                 io:format("~p~n", [Report]),
                 im_history:is_clean(Report) andalso Count =:= length(Conversations) andalso Messages =:= Told
@@ -72,8 +72,8 @@ prop_planted(Kind) ->
         {Conversations, Where, N, Seed},
         {conversations(), range(1, 1000), range(1, 1000), integer()},
         begin
-            {Before, [{Id, {FromA, FromB, Ended}} | After]} = lists:split(Where rem length(Conversations), Conversations),
-            Planted = {Id, {plant(Kind, N, FromA), FromB, Ended}},
+            {Before, [{Id, {FromA, FromB}} | After]} = lists:split(Where rem length(Conversations), Conversations),
+            Planted = {Id, {plant(Kind, N, FromA), FromB}},
             #{counts := Counts, violations := Violations} = Report =
                 report(shuffled(lists:append([sides(C) || C <- Before ++ [Planted | After]]), Seed)),
             ?WHENFAIL(
@@ -139,23 +139,22 @@ shuffled(List, Seed) ->
 sides_of_one_direction_alone_test() ->
     Said = side({1, 1}, ?A, ?B, #{said => 2, accepted => 1, delivered => 0}, #{told => [], altered => none}),
     %% The peer, who heard nothing, has not told of that conversation.
-    ?assertMatch(#{counts := #{lost := 1}, violations := [{lost, {1, 1}, ?A, ?B, 1}]}, report([{side, Said, finished}])),
-    ?assert(im_history:is_clean(report([{side, Said, expired}]))),
-    ?assertMatch(#{unchecked := 1, counts := Counts} when Counts =:= #{}, report([{side, Said, finished}, {gone, ?B}])).
+    ?assertMatch(#{counts := #{lost := 1}, violations := [{lost, {1, 1}, ?A, ?B, 1}]}, report([{side, Said}])),
+    ?assertMatch(#{unchecked := 1, counts := Counts} when Counts =:= #{}, report([{side, Said}, {gone, ?B}])).
 
 a_refused_message_is_no_gap_test() ->
     From = side({1, 1}, ?A, ?B, #{said => 3, accepted => 3, delivered => 3}, #{told => [], altered => none}),
     To = side({1, 1}, ?B, ?A, #{said => 0, accepted => 0, delivered => 0}, #{told => [1, 3], altered => none}),
-    ?assert(im_history:is_clean(report([{side, im_history_side:refused(2, From), finished}, {side, To, finished}]))),
-    ?assertMatch(#{counts := #{lost := 1, gap := 1}}, report([{side, From, finished}, {side, To, finished}])).
+    ?assert(im_history:is_clean(report([{side, im_history_side:refused(2, From)}, {side, To}]))),
+    ?assertMatch(#{counts := #{lost := 1, gap := 1}}, report([{side, From}, {side, To}])).
 
 a_message_of_a_conversation_that_has_ended_test() ->
-    [_, {side, Side, _} = Again] = Sides =
-        sides({{1, 1}, {#{said => 1, accepted => 1, delivered => 1, told => [1], altered => none}, #{said => 0, accepted => 0, delivered => 0, told => [], altered => none}, finished}}),
+    [_, {side, Side} = Again] = Sides =
+        sides({{1, 1}, {#{said => 1, accepted => 1, delivered => 1, told => [1], altered => none}, #{said => 0, accepted => 0, delivered => 0, told => [], altered => none}}}),
     ?assert(im_history:is_clean(report(Sides))),
     ?assertMatch(#{counts := #{again := 1}}, report(Sides ++ [Again])),
     %% Twice of the same client, before its peer's.
-    ?assertMatch(#{counts := #{again := 2}}, report([{side, Side, finished}, {side, Side, finished}])).
+    ?assertMatch(#{counts := #{again := 2}}, report([{side, Side}, {side, Side}])).
 
 a_process_that_is_told_twice_that_it_is_logged_in_test() ->
     ?assertMatch(#{counts := #{}, logins := 1}, report([{login, ?A, one, 1}, {login, ?A, one, 5}])),
@@ -166,5 +165,5 @@ a_process_that_is_told_twice_that_it_is_logged_in_test() ->
 
 no_more_than_a_hundred_violations_are_kept_test() ->
     Sides = [side({1, N}, ?A, ?B, #{said => 1, accepted => 1, delivered => 0}, #{told => [], altered => none}) || N <- lists:seq(1, 150)],
-    #{counts := #{lost := 150}, violations := Violations} = report([{side, S, finished} || S <- Sides]),
+    #{counts := #{lost := 150}, violations := Violations} = report([{side, S} || S <- Sides]),
     ?assertEqual(100, length(Violations)).

@@ -92,6 +92,23 @@ broken() ->
     %% The first that is lost in a dialogue stops it.
     ?assert(lists:member(lost, Found({lose, 10}, options(closed, #{ms => 100, drain_ms => 200})))).
 
+an_open_loop_has_its_rate_evenly_or_by_chance_test() ->
+    Gaps = fun(Arrivals) ->
+        Options = #{rate => 500, arrivals => Arrivals, seed => 1},
+        {Times, _} = lists:mapfoldl(
+            fun(_, {At, R0}) -> {Next, R} = im_pacer:next(At, Options, R0), {Next - At, {Next, R}} end,
+            {0, rand:seed_s(exsss, 1)},
+            lists:seq(1, 10000)
+        ),
+        Times
+    end,
+    ?assertEqual([2000.0], lists:usort([float(round(Gap)) || Gap <- Gaps(even)])),
+    Poisson = Gaps(poisson),
+    %% Mean and deviation of an exponential distribution are the same.
+    Mean = lists:sum(Poisson) / 10000,
+    Deviation = math:sqrt(lists:sum([(G - Mean) * (G - Mean) || G <- Poisson]) / 10000),
+    [?assert(abs(X - 2000) < 100) || X <- [Mean, Deviation]].
+
 rivals() ->
     Options = options(paper, #{time_scale => 1000, rivals => 50, ms => 500}),
     #{clients := #{rivals := Rivals, rivals_refused := Refused}} = Good = run(none, Options),

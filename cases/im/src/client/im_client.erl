@@ -122,8 +122,8 @@ handle_call(Request, _, #state{module = Module, own = Own} = S) ->
     replied(Reply, actions(Actions, S#state{own = Next})).
 
 %% @private
--spec handle_cast(im_client_core:event(), #state{}) -> {noreply, #state{}} | {noreply, #state{}, 0} | {stop, normal, #state{}}.
-handle_cast(Event, S) -> next(happened(Event, S)).
+-spec handle_cast(action(), #state{}) -> {noreply, #state{}} | {noreply, #state{}, 0} | {stop, normal, #state{}}.
+handle_cast(Action, S) -> next(action(Action, S)).
 
 %% @private
 -spec handle_info(term(), #state{}) -> {noreply, #state{}} | {noreply, #state{}, 0} | {stop, normal, #state{}}.

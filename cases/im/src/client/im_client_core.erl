@@ -63,7 +63,12 @@
 -type mark() :: {inc(), integer(), integer() | none}.
 
 -type reason() ::
-    full | too_long | unsure | yourself | bad_name | logged_out | too_many_sessions | {gap, Next :: pos_integer()}.
+    %% the message is kept
+    full
+    %% nobody knows
+    | unsure
+    %% the message is not taken, and its number is free
+    | too_long | too_many_waiting | yourself | logged_out | too_many_sessions | {gap, Next :: pos_integer()}.
 
 -type event() ::
     start
@@ -471,7 +476,7 @@ say(Peer, Asked, Body, Meta, Now, #core{max_body = MaxBody, max_waiting = MaxWai
                 %% It has been said before the owner lost its connection.
                 Seq < Next -> said(Peer, Seq, ok, C);
                 byte_size(Body) > MaxBody -> said(Peer, Seq, too_long, C);
-                Waits >= MaxWaiting -> said(Peer, Seq, full, C);
+                Waits >= MaxWaiting -> said(Peer, Seq, too_many_waiting, C);
                 true ->
                     Waiting = queue:in({Seq, Body, Meta}, Chat#chat.waiting),
                     fill(Peer, Chat#chat{next = Seq + 1, waiting = Waiting}, Now, said(Peer, Seq, ok, C))

@@ -6,8 +6,8 @@
 %% im_history_side}), when that has ended or the run is drained, and it keeps no more than the sides
 %% that wait for the other one. What is checked of each direction:
 %% <dl>
-%% <dt>`lost'</dt><dd>it was accepted, and the receiver was not told, and did not stay away until
-%%   the time for that was over (`expired').</dd>
+%% <dt>`lost'</dt><dd>it was accepted, and the receiver was not told. Nothing excuses that: clients
+%%   that are away for longer than the messenger waits for them are not for a history.</dd>
 %% <dt>`gap'</dt><dd>a later one was told, and this one, which was not refused, never.</dd>
 %% <dt>`twice', `disorder'</dt><dd>it was told again, or after a later one.</dd>
 %% <dt>`invented'</dt><dd>it was told, and not said.</dd>
@@ -26,10 +26,8 @@
 
 -export_type([history/0, event/0, report/0, violation/0, kind/0]).
 
--type ended() :: finished | idle | expired | drained | atom().
-
 -type event() ::
-    {side, im_history_side:side(), ended()}
+    {side, im_history_side:side()}
     %% Nothing more is heard of what that client has said and been told.
     | {gone, im_history_side:client()}
     | {login | logout, Name :: im_history_side:client(), Owner :: term(), Us :: integer()}.
@@ -54,7 +52,7 @@
 
 -record(history, {
     %% Sides that wait for the other.
-    waiting = #{} :: #{im_history_side:conversation() => {im_history_side:side(), ended()}},
+    waiting = #{} :: #{im_history_side:conversation() => im_history_side:side()},
     %% Of each generator's conversations: up to which all have ended, and which others have.
     ended = #{} :: #{pos_integer() => {non_neg_integer(), ordsets:ordset(pos_integer())}},
     gone = #{} :: #{im_history_side:client() => []},
@@ -74,16 +72,16 @@ new() ->
 
 %% @doc Something has happened.
 -spec event(event(), history()) -> history().
-event({side, #{conversation := {Generator, Number} = Id} = Side, Ended}, #history{waiting = Waiting, ended = All} = History) ->
+event({side, #{conversation := {Generator, Number} = Id} = Side}, #history{waiting = Waiting, ended = All} = History) ->
     Over = maps:get(Generator, All, {0, []}),
     case Waiting of
         #{Id := Other} ->
             Kept = History#history{waiting = maps:remove(Id, Waiting), ended = All#{Generator => over(Number, Over)}},
-            compared(Other, {Side, Ended}, Kept);
+            compared(Other, Side, Kept);
         #{} ->
             case is_over(Number, Over) of
                 true -> broken(again, Side, 1, History);
-                false -> History#history{waiting = Waiting#{Id => {Side, Ended}}}
+                false -> History#history{waiting = Waiting#{Id => Side}}
             end
     end;
 event({gone, Client}, #history{gone = Gone} = History) ->
@@ -113,9 +111,7 @@ without_rest(UpTo, Others) -> {UpTo, Others}.
 -spec close(history()) -> report().
 close(#history{waiting = Waiting, logins = Logins} = History0) ->
     History = maps:fold(
-        fun(Id, {#{client := Client, peer := Peer}, Ended} = One, H) ->
-            compared(One, {im_history_side:new(Id, Peer, Client), Ended}, H)
-        end,
+        fun(Id, #{client := Client, peer := Peer} = One, H) -> compared(One, im_history_side:new(Id, Peer, Client), H) end,
         History0#history{waiting = #{}},
         Waiting
     ),
@@ -130,19 +126,18 @@ is_clean(#{counts := Counts}) -> Counts =:= #{}.
 -spec lost(report()) -> non_neg_integer().
 lost(#{counts := Counts}) -> maps:get(lost, Counts, 0).
 
-compared({#{client := A, told := ToldA} = SideA, EndedA}, {#{client := B, told := ToldB} = SideB, EndedB}, #history{gone = Gone, report = Report} = History0) ->
+compared(#{client := A, told := ToldA} = SideA, #{client := B, told := ToldB} = SideB, #history{gone = Gone, report = Report} = History0) ->
     #{conversations := Conversations, messages := Messages, unchecked := Unchecked} = Report,
     case is_map_key(A, Gone) orelse is_map_key(B, Gone) of
         true ->
             History0#history{report = Report#{unchecked := Unchecked + 1}};
         false ->
-            Excused = EndedA =:= expired orelse EndedB =:= expired,
             History = History0#history{report = Report#{conversations := Conversations + 1, messages := Messages + ToldA + ToldB}},
-            direction(SideB, SideA, Excused, direction(SideA, SideB, Excused, History))
+            direction(SideB, SideA, direction(SideA, SideB, History))
     end.
 
 %% What the one has said and the other was told.
-direction(#{client := From} = Sender, #{peer := From} = Receiver, Excused, History) ->
+direction(#{client := From} = Sender, #{peer := From} = Receiver, History) ->
     #{said := Said, said_sum := SaidSum, accepted := Accepted, delivered := Delivered, refused := Refused} = Sender,
     #{told := Told, told_sum := ToldSum, missing := Missing, twice := Twice, disorder := Disorder} = Receiver,
     Untaken = ordsets:from_list(Refused),
@@ -154,7 +149,7 @@ direction(#{client := From} = Sender, #{peer := From} = Receiver, Excused, Histo
         fun({Kind, Count}, H) -> broken(Kind, Sender, Count, H) end,
         History,
         [
-            {lost, case Excused of true -> 0; false -> length(Lost) end},
+            {lost, length(Lost)},
             {gap, length(Unheard)},
             {twice, Twice},
             {disorder, Disorder},
@@ -164,7 +159,7 @@ direction(#{client := From} = Sender, #{peer := From} = Receiver, Excused, Histo
         ]
     );
 %% Another one has joined their conversation.
-direction(Sender, _Receiver, _Excused, History) ->
+direction(Sender, _Receiver, History) ->
     broken(again, Sender, 1, History).
 
 broken(_Kind, _Sender, Count, History) when Count =< 0 ->

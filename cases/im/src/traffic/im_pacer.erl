@@ -2,9 +2,9 @@
 %% @doc The open loop of a client node: tells clients to say something at a rate, whatever has become
 %% of what they have said before. Which conversation it is, is drawn.
 %%
-%% The intended times are exact; a client hears of one in the millisecond in which it is, or later
-%% where the node is busy, and counts from the intended time all the same. Evenly there is the same
-%% time between all; by Poisson it is drawn from an exponential distribution.
+%% Evenly there is the same time between all; by Poisson it is drawn from an exponential
+%% distribution. Intended times are whole milliseconds at or after that, as the runtime's timers are.
+%% Where the node is busy a client hears of one later, and counts from the intended time all the same.
 -module(im_pacer).
 
 -export([start_link/2, next/3]).
@@ -32,10 +32,11 @@ start_link(#{seed := Seed} = Options, Slots) ->
 
 pace(At0, Options, Slots, Rand0) ->
     {At, Rand1} = next(At0, Options, Rand0),
-    ok = wait(At),
+    Ms = ceil(At / 1000),
+    ok = wait(Ms),
     {I, Rand} = rand:uniform_s(tuple_size(Slots), Rand1),
     {Pid, Peer, Id} = element(I, Slots),
-    Pid ! {im_doped, {speak, Peer, Id, round(At)}},
+    Pid ! {im_doped, {speak, Peer, Id, 1000 * Ms}},
     pace(At, Options, Slots, Rand).
 
 %% @doc When the next one is to be said, after the one of that time. Pure.
@@ -46,13 +47,13 @@ next(At, #{rate := Rate, arrivals := poisson}, Rand0) ->
     {X, Rand} = rand:uniform_real_s(Rand0),
     {At - math:log(X) * 1000000 / Rate, Rand}.
 
-wait(At) ->
-    case At - im_traffic_count:now_us() of
-        Us when Us >= 1000 ->
-            receive after trunc(Us) div 1000 -> wait(At) end;
-        Us when Us > 0 ->
-            %% The runtime's timers are for whole milliseconds.
-            receive after 1 -> ok end;
-        _ ->
+wait(Ms) ->
+    case 1000 * Ms > im_traffic_count:now_us() of
+        true ->
+            Timer = erlang:start_timer(Ms, self(), over, [{abs, true}]),
+            receive
+                {timeout, Timer, over} -> ok
+            end;
+        false ->
             ok
     end.

@@ -256,7 +256,7 @@ report({open, Id, Peer}, Pid, _Name, #state{slots = Slots} = State) ->
 report({not_begun, Id, _Reason}, _Pid, _Name, State) ->
     later(without(Id, State));
 report({ended, Id, Whose, Side, Reason}, _Pid, _Name, #state{ended = Ended} = State) ->
-    Told = tell({history, {side, Side, Reason}}, State),
+    Told = tell({history, {side, Side}}, State),
     case {Whose, Reason} of
         {other, _} -> Told;
         {mine, finished} -> another(without(Id, Told#state{ended = increased(Reason, Ended)}));
