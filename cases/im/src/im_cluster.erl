@@ -89,7 +89,10 @@ args(#{mode := Mode} = Shape, Nodes) ->
             rd -> [];
             rsd ->
                 {ok, Plan} = im_plan:new(Settings),
-                carrier(maps:get(reach, Shape, atoll)) ++ environment(atoll, [{s_groups, im_plan:groups(Plan)}, {free_group, off}])
+                Groups = im_plan:groups(Plan),
+                %% Of two main databases the one with the higher epoch keeps the name (im_names).
+                Rules = maps:from_list([{Group, {keep, max}} || {Group, _} <- Groups]),
+                carrier(maps:get(reach, Shape, atoll)) ++ environment(atoll, [{s_groups, Groups}, {name_rules, Rules}, {free_group, off}])
         end.
 
 carrier(relays) ->

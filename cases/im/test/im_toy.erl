@@ -27,7 +27,7 @@
 %% @doc It ends with the caller.
 -spec start_link(fault()) -> pid().
 start_link(Fault) ->
-    Pid = proc_lib:spawn_link(fun() -> receive go -> serve(#{fault => Fault, count => 0, inc => 0, finishing => #{}, names => #{}, sessions => #{}}) end end),
+    Pid = proc_lib:spawn_link(fun() -> receive go -> serve(#{fault => Fault, count => 0, inc => 0, finishing => #{}, names => #{}, sessions => #{}, going => #{}}) end end),
     true = register(router_1, Pid),
     Pid ! go,
     Pid.
@@ -50,18 +50,18 @@ handle({im, login, Client, C}, #{names := Names, fault := Fault} = State) ->
 handle({im, logout, Client, C}, #{names := Names} = State) ->
     C ! {im, logged_out},
     State#{names := maps:filter(fun(Name, Pid) -> {Name, Pid} =/= {Client, C} end, Names)};
-handle({im, chat, From, To, C}, #{names := Names, inc := Inc, sessions := Sessions} = State) ->
+handle({im, chat, From, To, C}, #{names := Names, inc := Inc, sessions := Sessions, going := Going} = State) ->
     Session = {min(From, To), max(From, To)},
-    case {maps:is_key(To, Names), [I || {I, {S, _}} <- maps:to_list(Sessions), S =:= Session]} of
+    case {is_map_key(To, Names), is_map_key(Session, Going)} of
         {false, _} ->
             C ! {im, chat_error, To, receiver_not_found},
             State;
-        {true, [_]} ->
+        {true, true} ->
             State;
-        {true, []} ->
+        {true, false} ->
             _ = [P ! {im, session, Session, Inc + 1, self(), 0, online} || P <- [C, map_get(To, Names)]],
             Sides = #{From => {To, #side{client = C}}, To => {From, #side{client = map_get(To, Names)}}},
-            State#{inc := Inc + 1, sessions := Sessions#{Inc + 1 => {Session, Sides}}}
+            State#{inc := Inc + 1, sessions := Sessions#{Inc + 1 => {Session, Sides}}, going := Going#{Session => []}}
     end;
 handle({im, say, Inc, From, Seq, Body, Meta, _C}, #{sessions := Sessions, fault := Fault, count := Count0} = State) when is_map_key(Inc, Sessions) ->
     {Session, #{From := {To, Side0}} = Sides} = map_get(Inc, Sessions),
@@ -102,7 +102,7 @@ ended(Inc, #{sessions := Sessions, finishing := Finishing} = State) ->
             case [S || {_, #side{said = Said, told = Told, heard = Heard} = S} <- maps:values(Sides), Told > 0, Heard < Said] of
                 [] ->
                     _ = [C ! {im, ended, Session, Inc, finished} || {_, #side{client = C}} <- maps:values(Sides)],
-                    State#{sessions := maps:remove(Inc, Sessions)};
+                    State#{sessions := maps:remove(Inc, Sessions), going := maps:remove(Session, map_get(going, State))};
                 _ ->
                     State
             end;

@@ -18,6 +18,7 @@ traffic_test_() ->
             {"a name that two processes have at a time is found", fun rivals/0},
             {"the files of the loggers add up to what was done", fun files/0},
             {"a run that is stopped is drained all the same", fun stopped/0},
+            {"a result is there whenever it is asked for, and its clients are gone before", fun result/0},
             {"a run ends with its caller, and its clients with it", fun caller/0},
             {"clients that cannot log in are told of", fun no_login/0},
             {"each option that is wrong is one sentence", fun options/0}
@@ -142,6 +143,18 @@ stopped() ->
         ok = until(fun() -> maps:get(delivered, im_traffic:look(Run)) > 0 end),
         {ok, Result} = im_traffic:stop(Run),
         is_whole(Result)
+    end).
+
+result() ->
+    with(none, fun() ->
+        Before = length(processes()),
+        {ok, Run} = im_traffic:start(options(closed, #{ms => 50})),
+        ok = until(fun() -> length(processes()) =< Before + 1 andalso im_traffic:look(Run) =:= #{} end),
+        {ok, Result} = im_traffic:await(Run),
+        is_whole(Result),
+        {ok, Failed} = im_traffic:start(options(closed, #{clients => 1, login_ms => 1, log => #{dir => "/nowhere/\0", technology => "", servers => 1, seconds => 1, trials => 1}})),
+        ok = until(fun() -> length(processes()) =< Before + 1 andalso im_traffic:look(Failed) =:= #{} end),
+        {error, _} = im_traffic:await(Failed)
     end).
 
 caller() ->

@@ -20,47 +20,14 @@
 %% `ms', and then drains: nothing more is said, what was said is delivered, all conversations are
 %% finished, and all clients log out.
 %%
-%% Everything is drawn from `seed'. The run ends with its caller, and all that was started on client
+%% {@link im_traffic_options} has all that can be told. Everything is drawn from `seed'. The run ends with its caller, and all that was started on client
 %% nodes ends with the run. What waits here is bounded by the load: an event for each side of a
 %% conversation that has ended, and for each login.
 -module(im_traffic).
 
--export([run/1, start/1, await/1, stop/1, look/1, new/1, format_error/1]).
+-export([run/1, start/1, await/1, stop/1, look/1, format_error/1]).
 
--export_type([options/0, result/0, error/0, running/0]).
-
--type options() :: #{
-    client_nodes := [node(), ...],
-    routers := [node(), ...],
-    clients := pos_integer(),
-    mode := paper | closed | open,
-    %% That are measured; before them so many of load that is not (1000).
-    ms := pos_integer(),
-    ramp_ms => non_neg_integer(),
-    %% Half of the clients, rounded up.
-    conversations => non_neg_integer(),
-    time_scale => number(),
-    %% Messages under way in a conversation: in a closed loop 1, in an open one 64.
-    window => 1..64,
-    %% Messages of a chain, 13 to 60.
-    messages => {pos_integer(), pos_integer()},
-    %% Of an open loop: messages in a second, in time evenly or as they come (poisson).
-    rate => number(),
-    arrivals => even | poisson,
-    %% How many clients of a node may wait for their login at once (100), and how many a second try
-    %% to log in under a name that somebody has (0).
-    logins => pos_integer(),
-    rivals => number(),
-    %% For the quality of service (10,000).
-    threshold_us => pos_integer(),
-    %% Until all are logged in (300,000), and until all conversations are finished (30,000).
-    login_ms => pos_integer(),
-    drain_ms => pos_integer(),
-    routers_per_node => pos_integer(),
-    %% The paper's files, with what they are called after, in windows that begin with the measured time.
-    log => #{dir := file:filename(), technology := string(), servers := pos_integer(), seconds := pos_integer(), trials := pos_integer(), latency => boolean()},
-    seed => integer()
-}.
+-export_type([result/0, error/0, running/0]).
 
 -type result() :: #{
     %% Clients that were logged in, and how long that took.
@@ -91,7 +58,7 @@
 }.
 
 -type error() ::
-    {option, Key :: term(), Must :: string()}
+    im_traffic_options:error()
     | {node, node(), Reason :: term()}
     %% So many clients of all were logged in, or conversations there, when the time was over.
     | {login, non_neg_integer(), pos_integer()}
@@ -101,7 +68,7 @@
 -type running() :: pid().
 
 -record(run, {
-    options :: map(),
+    options :: im_traffic_options:options(),
     nodes = [] :: [{node(), pid()}],
     history = im_history:new() :: im_history:history(),
     %% What the nodes have said.
@@ -119,7 +86,7 @@
 -define(STILL_MS, 2000).
 
 %% @doc Runs to the end.
--spec run(options()) -> {ok, result()} | {error, error()}.
+-spec run(im_traffic_options:asked()) -> {ok, result()} | {error, error()}.
 run(Options) ->
     case start(Options) of
         {ok, Run} -> await(Run);
@@ -127,14 +94,14 @@ run(Options) ->
     end.
 
 %% @doc Starts a run, which ends with the calling process if not before.
--spec start(options()) -> {ok, running()} | {error, error()}.
+-spec start(im_traffic_options:asked()) -> {ok, running()} | {error, error()}.
 start(Asked) ->
-    case new(Asked) of
+    case im_traffic_options:new(Asked) of
         {ok, Options} ->
             Caller = self(),
             {ok, spawn(fun() ->
-                _ = monitor(process, Caller),
-                done(catch_error(fun() -> traffic(#run{options = Options}) end))
+                Ref = monitor(process, Caller),
+                done(catch_error(fun() -> on_nodes(#run{options = Options}) end), Ref)
             end)};
         {error, _} = Error ->
             Error
@@ -172,12 +139,13 @@ look(Run) ->
             exit(Reason)
     end.
 
-done(Result) ->
+%% Until somebody wants the result, or nobody can any more.
+done(Result, Caller) ->
     receive
         {await, Pid, Ref} -> Pid ! {Ref, Result};
-        {look, Pid, Ref} -> Pid ! {Ref, #{}}, done(Result);
-        {'DOWN', _, process, _, _} -> ok;
-        _ -> done(Result)
+        {look, Pid, Ref} -> Pid ! {Ref, #{}}, done(Result, Caller);
+        {'DOWN', Caller, process, _, _} -> ok;
+        _ -> done(Result, Caller)
     end.
 
 -spec bad(error()) -> no_return().
@@ -191,7 +159,7 @@ catch_error(Fun) ->
     end.
 
 traffic(#run{options = #{mode := Mode, ms := Ms, ramp_ms := RampMs, login_ms := LoginMs, drain_ms := DrainMs, seed := Seed} = Options} = Run0) ->
-    Run1 = logged_in(within(LoginMs), started(Run0)),
+    Run1 = logged_in(within(LoginMs), Run0),
     _ = all(converse, Run1),
     Run2 = opened(within(LoginMs), Run1),
     _ = Mode =:= open andalso all(speak, Run2),
@@ -208,7 +176,6 @@ traffic(#run{options = #{mode := Mode, ms := Ms, ramp_ms := RampMs, login_ms := 
     Looks = all(look, Run5),
     _ = all(logout, Run5),
     Run = windows(Options, until(fun are_out/1, within(DrainMs), Run5)),
-    _ = [exit(Pid, kill) || {_, Pid} <- Run#run.nodes],
     Measured = less(sum(After), sum(Before)),
     #{delivered := Delivered} = Measured,
     Total = sum(Looks),
@@ -247,10 +214,21 @@ beginning(Looks) ->
 
 %% The nodes
 
-started(#run{options = #{client_nodes := Nodes} = Options} = Run) ->
-    Settings = settings(Options),
+on_nodes(#run{options = #{client_nodes := Nodes} = Options} = Run) ->
+    Settings = im_traffic_options:settings(self(), Options),
     N = length(Nodes),
-    Run#run{nodes = [{Node, on_node(Node, Settings#{place => {K, N}})} || {K, Node} <- lists:zip(lists:seq(1, N), Nodes)]}.
+    on_nodes([{Node, Settings#{place => {K, N}}} || {K, Node} <- lists:zip(lists:seq(1, N), Nodes)], Run).
+
+%% Whatever comes of it, nothing is left there.
+on_nodes([{Node, Settings} | Nodes], #run{nodes = Before} = Run) ->
+    Pid = on_node(Node, Settings),
+    try
+        on_nodes(Nodes, Run#run{nodes = Before ++ [{Node, Pid}]})
+    after
+        exit(Pid, kill)
+    end;
+on_nodes([], Run) ->
+    traffic(Run).
 
 on_node(Node, Settings) ->
     try erpc:call(Node, im_traffic_node, start, [Settings], ?CALL_MS) of
@@ -263,22 +241,6 @@ on_node(Node, Settings) ->
         error:{erpc, Reason} -> bad({node, Node, Reason});
         error:{exception, Reason, _} -> bad({node, Node, Reason})
     end.
-
-settings(#{mode := Mode} = Options) ->
-    Messages = case Mode of open -> monologue; _ -> maps:get(messages, Options) end,
-    Log = maps:get(log, Options, none),
-    (maps:with([routers, routers_per_node, clients, conversations, rate, arrivals, logins, rivals, threshold_us, seed], Options))#{
-        run => self(),
-        messages => Messages,
-        doped => #{think_ms => think(Options), window => maps:get(window, Options)},
-        log => case Log of none -> none; _ -> #{dir => maps:get(dir, Log), latency => maps:get(latency, Log, false), run => csv(Options)} end
-    }.
-
-think(#{mode := paper, time_scale := Scale}) -> {round(1000 / Scale), round(20000 / Scale)};
-think(_) -> {0, 0}.
-
-csv(#{log := Log, routers := Routers, clients := Clients, threshold_us := Threshold}) ->
-    (maps:with([technology, servers, seconds, trials], Log))#{routers => length(Routers), clients => Clients, threshold_us => Threshold}.
 
 all(Request, #run{nodes = Nodes}) ->
     [
@@ -386,7 +348,7 @@ are_out(#run{logged_out = Out, nodes = Nodes}) -> map_size(Out) =:= length(Nodes
 
 %% A run that was stopped before its loggers had all their windows has no summary.
 windows(#{log := #{dir := Dir}} = Options, #run{windows = Windows, nodes = Nodes} = Run) when length(Windows) =:= length(Nodes) ->
-    Csv = csv(Options),
+    Csv = im_traffic_options:csv(Options),
     Name = filename:join(Dir, im_csv:name(summary, Csv)),
     case file:write_file(Name, unicode:characters_to_binary(im_csv:summary(lists:sort(Windows), Csv))) of
         ok -> Run;
@@ -395,74 +357,10 @@ windows(#{log := #{dir := Dir}} = Options, #run{windows = Windows, nodes = Nodes
 windows(_Options, Run) ->
     Run.
 
-%% Options
-
-%% @doc The options with all that was not said.
--spec new(map()) -> {ok, map()} | {error, error()}.
-new(Asked) ->
-    catch_error(fun() -> checked(Asked) end).
-
-checked(Asked) when is_map(Asked) ->
-    Keys = keys(),
-    _ = [bad({option, Key, "is not known"}) || Key <- maps:keys(Asked), not lists:keymember(Key, 1, Keys)],
-    _ = [bad({option, Key, Must}) || {Key, Must, Is} <- Keys, #{Key := Value} <- [Asked], not Is(Value)],
-    _ = [bad({option, Key, Must}) || {Key, Must, _} <- Keys, lists:member(Key, [client_nodes, routers, clients, mode, ms]), not is_map_key(Key, Asked)],
-    #{mode := Mode, clients := Clients} = Asked,
-    _ = [bad({option, rate, "is how many messages begin in a second in the mode open, and in no other"}) || (Mode =:= open) =/= is_map_key(rate, Asked)],
-    _ = [bad({option, Key, "is for the mode paper"}) || Key <- [time_scale], is_map_key(Key, Asked), Mode =/= paper],
-    Window = case Mode of open -> 64; _ -> 1 end,
-    Defaults = #{
-        ramp_ms => 1000, conversations => (Clients + 1) div 2, time_scale => 1, window => Window, messages => {13, 60}, rate => none,
-        arrivals => poisson, logins => 100, rivals => 0, threshold_us => 10000, login_ms => 300000, drain_ms => 30000,
-        routers_per_node => 4, seed => 1
-    },
-    maps:merge(Defaults, Asked);
-checked(_) ->
-    bad({option, options, "must be a map"}).
-
-keys() ->
-    Positive = fun(N) -> is_integer(N) andalso N > 0 end,
-    From0 = fun(N) -> is_integer(N) andalso N >= 0 end,
-    Above0 = fun(N) -> is_number(N) andalso N > 0 end,
-    Nodes = fun(L) -> is_list(L) andalso L =/= [] andalso lists:all(fun is_atom/1, L) andalso length(lists:usort(L)) =:= length(L) end,
-    Whole = "must be a whole number above 0",
-    Ms = "must be a whole number of milliseconds above 0",
-    [
-        {client_nodes, "must be a list of nodes, each once", Nodes},
-        {routers, "must be a list of router nodes, each once", Nodes},
-        {clients, Whole, Positive},
-        {mode, "must be paper, closed or open", fun(M) -> lists:member(M, [paper, closed, open]) end},
-        {ms, Ms, Positive},
-        {ramp_ms, "must be a whole number of milliseconds", From0},
-        {conversations, "must be a whole number", From0},
-        {time_scale, "must be a number above 0", Above0},
-        {window, "must be a whole number from 1 to 64", fun(W) -> Positive(W) andalso W =< 64 end},
-        {messages, "must be {From, To}, two whole numbers above 0, the second not the smaller one",
-            fun({From, To}) -> Positive(From) andalso Positive(To) andalso From =< To; (_) -> false end},
-        {rate, "must be a number above 0", Above0},
-        {arrivals, "must be even or poisson", fun(A) -> lists:member(A, [even, poisson]) end},
-        {logins, Whole, Positive},
-        {rivals, "must be a number, 0 or more", fun(R) -> is_number(R) andalso R >= 0 end},
-        {threshold_us, "must be a whole number of microseconds above 0", Positive},
-        {login_ms, Ms, Positive},
-        {drain_ms, Ms, Positive},
-        {routers_per_node, Whole, Positive},
-        {log, "must be a map with dir, technology, servers, seconds and trials, the last three whole numbers above 0, and latency, true or false, if wanted",
-            fun
-                (#{dir := Dir, technology := Technology, servers := Servers, seconds := Seconds, trials := Trials} = Log) ->
-                    is_list(Dir) andalso is_list(Technology) andalso lists:all(Positive, [Servers, Seconds, Trials]) andalso
-                        is_boolean(maps:get(latency, Log, false)) andalso
-                        maps:keys(Log) -- [dir, technology, servers, seconds, trials, latency] =:= [];
-                (_) ->
-                    false
-            end},
-        {seed, "must be a whole number", fun is_integer/1}
-    ].
-
 %% @doc One sentence for an error.
 -spec format_error(error()) -> unicode:chardata().
-format_error({option, Key, Must}) ->
-    io_lib:format("~0tp ~ts", [Key, Must]);
+format_error({option, _, _} = Error) ->
+    im_traffic_options:format_error(Error);
 format_error({node, Node, Reason}) ->
     io_lib:format("the traffic of ~ts has ended: ~0tp", [Node, Reason]);
 format_error({login, In, All}) ->

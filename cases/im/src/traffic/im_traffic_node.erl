@@ -333,7 +333,7 @@ gone(Pid, Index, Name, #state{clients = Clients, present = Present, asking = Ask
 left(#state{is_leaving = true, clients = Clients} = State) when map_size(Clients) =:= 0 -> tell(logged_out, State);
 left(State) -> State.
 
-%% Rivals, who are refused if all is well
+%% Rivals, who are refused if all is well; they count when they have their answer
 
 rivals(#state{settings = #{rivals := 0}} = State) ->
     State;
@@ -348,16 +348,16 @@ begin_rival(#state{present = Present, clients = Clients, rivals = Rivals, rand =
     case lists:nth(I, maps:values(Clients)) of
         {Index, Name} when is_map_key(Index, Present) ->
             Pid = client(Name, State),
-            counted(rivals, State#state{rand = Rand, rivals = Rivals#{Pid => []}});
+            State#state{rand = Rand, rivals = Rivals#{Pid => []}};
         _ ->
             State#state{rand = Rand}
     end.
 
 rival(logged_in, Pid, Name, State) ->
-    Told = tell({history, {login, Name, Pid, wall_us()}}, State),
+    Told = tell({history, {login, Name, Pid, wall_us()}}, counted(rivals, State)),
     Pid ! {im_doped, logout},
     tell({history, {logout, Name, Pid, wall_us()}}, Told);
 rival(login_refused, _Pid, _Name, State) ->
-    counted(rivals_refused, State);
+    counted(rivals, counted(rivals_refused, State));
 rival(_, _Pid, _Name, State) ->
     State.
