@@ -11,7 +11,13 @@
 -export([start_link/0, up/1, fill/0, info/0]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 
--record(state, {core :: im_server_supervisor_core:core(), plan :: im_plan:plan(), refs = #{} :: #{pid() => reference()}}).
+-record(state, {
+    core :: im_server_supervisor_core:core(),
+    plan :: im_plan:plan(),
+    refs = #{} :: #{pid() => reference()},
+    %% of which databases this node has the main one; its name may come a little later
+    mains = #{} :: #{{im_plan:server(), im_plan:kind()} => []}
+}).
 
 -define(NAME, server_supervisor).
 %% How long a supervisor of OTP's that was killed may take to be there again.
@@ -63,7 +69,9 @@ handle_cast(Unknown, _) -> error({unknown_cast, Unknown}).
         | im_fill
         %% of another supervisor, whose node is not the main one any more
         | {im_again, im_server_supervisor_core:key()}
-        %% of a database here, which is the main one from now on
+        %% of a database here: what it is from now on
+        | {im_db, role, im_plan:server(), im_plan:kind(), im_replica:role()}
+        %% of one which is the main one from now on
         | {im_db, main, im_plan:server(), im_plan:kind(), Lost :: [node()] | handed_over, Rows :: [{term(), map()}]}
         | {start, im_server_supervisor_core:key(), im_server_supervisor_core:how()}
         | {'DOWN', reference(), process, pid(), term()}.
@@ -79,6 +87,10 @@ handle_info({im_up, Key, Pid}, S) ->
     {noreply, event({up, Key, Pid}, S)};
 handle_info({'DOWN', _, process, Pid, Reason}, S) ->
     {noreply, event({down, Pid, Reason}, S)};
+handle_info({im_db, role, Server, Kind, main}, #state{mains = Mains} = S) ->
+    {noreply, S#state{mains = Mains#{{Server, Kind} => []}}};
+handle_info({im_db, role, Server, Kind, _}, #state{mains = Mains} = S) ->
+    {noreply, S#state{mains = maps:remove({Server, Kind}, Mains)}};
 handle_info({im_db, main, _, Kind, Lost, Rows}, S) ->
     {noreply, event({rows, [row(Kind, Row, Lost) || Row <- Rows]}, S)};
 handle_info({im_again, Key}, #state{core = Core} = S) ->
@@ -122,21 +134,22 @@ effect({start, Key, How}, S) ->
     start(Key, How, S).
 
 %% Only the node with the main database: another one would have the same process twice.
-start(Key, How, #state{plan = Plan} = S) ->
+start(Key, How, #state{plan = Plan, mains = Mains} = S) ->
     {Server, Kind, Module, Name} = case Key of
         {client, Client} -> {im_plan:server_of_client(Client, Plan), client_db, im_client_monitor, Client};
         {session, Session} -> {im_plan:server_of_session(Session, Plan), chat_db, im_chat_session, Session}
     end,
-    case im_names:whereis(Server, 1, Kind) of
-        Main when is_pid(Main), node(Main) =:= node() ->
+    case is_map_key({Server, Kind}, Mains) of
+        true ->
             case im_dynamic_sup:start_child(Module, [Name, How]) of
                 {ok, Started} -> event({started, Key, Started}, S);
                 again ->
                     _ = erlang:send_after(?AGAIN_MS, self(), {start, Key, How}),
                     S
             end;
-        Main ->
+        false ->
             %% One that has died while its shard was elsewhere.
-            _ = is_pid(Main) andalso How =:= again andalso erlang:send({?NAME, node(Main)}, {im_again, Key}, [noconnect]),
+            Main = im_names:whereis(Server, 1, Kind),
+            _ = is_pid(Main) andalso node(Main) =/= node() andalso How =:= again andalso erlang:send({?NAME, node(Main)}, {im_again, Key}, [noconnect]),
             event({not_here, Key}, S)
     end.

@@ -68,6 +68,8 @@ init({Server, Kind}) ->
         max_waiting => im_plan:setting(max_waiting, Plan)
     }, now_ms()),
     _ = erlang:send_after(?LOOK_MS, self(), look),
+    %% The one before may have been main.
+    ok = supervisor_told({im_db, role, Server, Kind, standby}),
     {ok, effects(Effects, #db{server = Server, kind = Kind, table = Table, local = im_plan:local_name(Server, Kind, Plan), core = Core})}.
 
 %% @private
@@ -97,10 +99,12 @@ handle_info({What, Node}, #db{server = Server} = S) when What =:= nodeup; What =
         false -> {noreply, S}
     end;
 handle_info(tell, #db{role = main, server = Server, kind = Kind, table = Table, core = Core} = S) ->
+    ok = supervisor_told({im_db, role, Server, Kind, main}),
     #{table := Rows} = im_replica:info(Core),
     ok = supervisor_told({im_db, main, Server, Kind, [], Table:rows(Rows)}),
     {noreply, S};
-handle_info(tell, S) ->
+handle_info(tell, #db{role = Role, server = Server, kind = Kind} = S) ->
+    ok = supervisor_told({im_db, role, Server, Kind, Role}),
     {noreply, S};
 handle_info(wake, S) ->
     {noreply, happens(wake, S)};
@@ -136,7 +140,8 @@ effect({demonitor, Pid}, #db{monitors = Monitors} = S) ->
         {Ref, Left} -> true = demonitor(Ref, [flush]), S#db{monitors = Left};
         error -> S
     end;
-effect({role, Role, Epoch}, S) ->
+effect({role, Role, Epoch}, #db{server = Server, kind = Kind} = S) ->
+    ok = supervisor_told({im_db, role, Server, Kind, Role}),
     named(S#db{role = Role, epoch = Epoch});
 effect({main, Why, Rows}, #db{server = Server, kind = Kind, table = Table} = S) ->
     ok = supervisor_told({im_db, main, Server, Kind, Why, adopted(Why, Table:rows(Rows), Table)}),
