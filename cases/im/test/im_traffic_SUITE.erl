@@ -1,6 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc Traffic over several client nodes, with a messenger of one process on a node of its own
-%% ({@link im_toy}): what a run is when its clients are on other nodes, and what is left when one of these dies.
+%% ({@link im_toy}): what a run is when its clients are on other nodes, and what is left when one of
+%% these dies. And traffic on the real messenger, whose promise it is that the history is clean.
 -module(im_traffic_SUITE).
 
 -include_lib("stdlib/include/assert.hrl").
@@ -12,7 +13,8 @@
     a_client_node_that_dies_ends_the_run/1,
     clients_end_with_the_node_of_the_run/1
 ]).
--export([toy/1, begun/0]).
+-export([conversations_and_a_closed_loop_on_the_real_one/1, what_was_accepted_outlives_a_killed_server/1]).
+-export([toy/1, begun/0, said/0]).
 
 -define(ROUTER, 1).
 -define(CLIENTS, 3).
@@ -23,8 +25,12 @@ suite() -> [{timetrap, {minutes, 2}}].
 all() ->
     [
         clients_of_all_nodes_talk_with_each_other, what_was_lost_between_nodes_is_found, a_client_node_that_dies_ends_the_run,
-        clients_end_with_the_node_of_the_run
-    ].
+        clients_end_with_the_node_of_the_run, conversations_and_a_closed_loop_on_the_real_one
+    ] ++
+        case atoll_tier:tier() of
+            fast -> [];
+            deep -> [what_was_accepted_outlives_a_killed_server]
+        end.
 
 init_per_suite(Config) ->
     Self = self(),
@@ -91,6 +97,48 @@ clients_end_with_the_node_of_the_run(Config) ->
     ok = until(fun() -> not call(Second, im_traffic_SUITE, begun, [], Config) end),
     ok = atoll_cluster:restart(Cluster, First).
 
+conversations_and_a_closed_loop_on_the_real_one(_Config) ->
+    with_messenger(#{mode => rsd, routers => 2, servers => 3, clients => 1}, fun(Messenger) ->
+        [
+            begin
+                Options = maps:merge(#{clients => 60, ms => 800, ramp_ms => 300, drain_ms => ?LATE_MS}, More),
+                {ok, #{traffic := Result}} = atoll_bench_im_run:traffic(Messenger, Options, #{}, atoll_tier:seed(?MODULE)),
+                #{history := #{counts := Counts, messages := Messages}, total := #{sent := Sent, received := Received, delivered := Delivered}} = Result,
+                ?assertEqual({#{}, Sent, Sent, Sent}, {Counts, Received, Delivered, Messages}),
+                ?assertMatch(#{is_drained := true, logins := 60}, Result),
+                ?assert(Sent > 60)
+            end
+         || More <- [#{mode => paper, time_scale => 100, rivals => 20}, #{mode => closed, window => 2}]
+        ]
+    end).
+
+what_was_accepted_outlives_a_killed_server(_Config) ->
+    Shape = #{mode => rd, routers => 1, servers => 2, clients => 1},
+    with_messenger(Shape, fun(#{cluster := Cluster, servers := [Victim | _], clients := [Client]} = Messenger) ->
+        Self = self(),
+        Pid = spawn_link(fun() ->
+            Options = #{clients => 60, mode => open, rate => 3000, ms => 2500, ramp_ms => 300, drain_ms => ?LATE_MS},
+            Self ! {self(), atoll_bench_im_run:traffic(Messenger, Options, #{}, atoll_tier:seed(?MODULE))}
+        end),
+        ok = until(fun() -> atoll_cluster:call(Cluster, Client, ?MODULE, said, []) > 1000 end),
+        ok = atoll_cluster:kill(Cluster, Victim),
+        receive
+            {Pid, {ok, #{traffic := #{history := #{counts := Counts}, is_drained := IsDrained} = Result}}} ->
+                ct:pal("~p", [maps:without([latency], Result)]),
+                ?assertEqual({#{}, true}, {Counts, IsDrained})
+        end
+    end).
+
+with_messenger(Shape, Fun) ->
+    Ran = atoll_cluster:with_cluster(im_cluster:options(Shape), fun(Cluster) ->
+        {ok, Messenger} = atoll_bench_im_run:ready(Cluster, Shape),
+        Fun(Messenger)
+    end),
+    case Ran of
+        {error, Reason} -> ct:fail(Reason);
+        Result -> Result
+    end.
+
 options(Mode, More, Config) ->
     maps:merge(
         #{
@@ -128,6 +176,14 @@ toy(Fault) ->
 %% @private
 begun() ->
     lists:any(fun(Pid) -> proc_lib:translate_initial_call(Pid) =:= {im_client, init, 1} end, processes()).
+
+%% How many messages the clients here have said.
+%% @private
+said() ->
+    case [Pid || Pid <- processes(), proc_lib:translate_initial_call(Pid) =:= {im_traffic_node, init, 1}] of
+        [Pid] -> maps:get(sent, im_traffic_node:call(Pid, look));
+        [] -> 0
+    end.
 
 until(Is) -> until(Is, erlang:monotonic_time(millisecond) + ?LATE_MS).
 

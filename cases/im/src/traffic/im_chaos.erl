@@ -3,7 +3,7 @@
 %% messenger. Pure: they follow from the plan.
 %%
 %% <b>rhesus</b> kills one process each time. One time in four it is on a router node: the router
-%% supervisor, who watches it, or a router, each as likely. Else it is on a server node, and of 60
+%% supervisor or a router, each as likely; who watches the supervisor is the node's top supervisor here. Else it is on a server node, and of 60
 %% times 12 each the monitored database, a chat database, a client database and the server supervisor,
 %% 6 each a client monitor and a chat session. Databases are the main and the replica that the plan
 %% has there.
@@ -35,7 +35,7 @@ rhesus(Plan, Every, For) ->
 
 router(Plan) ->
     Routers = [list_to_atom("router_" ++ integer_to_list(I)) || I <- lists:seq(1, im_plan:setting(routers_per_node, Plan))],
-    [{1, {name, Name}} || Name <- [im_router_sup, router_supervisor | Routers]].
+    [{1, {name, Name}} || Name <- [router_supervisor | Routers]].
 
 server(Server, Plan) ->
     [{12, {name, im_monitored_db}}, {12, {name, server_supervisor}}, {6, {module, im_client_monitor}}, {6, {module, im_chat_session}}] ++
