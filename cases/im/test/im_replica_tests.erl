@@ -113,3 +113,10 @@ an_operation_is_answered_when_the_replica_has_it_test() ->
     ?assertEqual([], answers(last([{5100, {op, one, {add, 1}}}], Two))),
     #{rank := {Epoch, Number}} = im_replica:info(S),
     ?assertEqual([{one, ok}], answers(last([{5101, says(b, {ack, Epoch, Number})}], Asked))).
+
+%% b voted for c, which copies to it and steps down: b, which comes first, claims in the same millisecond.
+a_vote_delays_nobody_once_its_main_was_there_test() ->
+    Voted = run([{1, says(a, {state, {main, 4096, {4096, 1}}})}, {2, says(c, {state, {replica, 4096, {4096, 1}}})},
+                 {10, {down, {pid, a}}}, {10, {nodedown, a}}, {11, says(c, {claim, 8194, {4096, 1}})},
+                 {12, says(c, {copy, 8194, 1, {table, #{1 => []}}})}], peer(b, [r, a, c])),
+    ?assertMatch([{claim, _, {8194, 1}}], [M || {claim, _, _} = M <- sent(c, last([{13, says(c, {state, {standby, 8194, {8194, 1}}})}], Voted))]).

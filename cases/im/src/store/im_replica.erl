@@ -417,7 +417,8 @@ settle(Now, #state{role = main, epoch = Epoch, peers = Peers} = S) ->
 settle(Now, #state{peers = Peers, role = Role, epoch = Epoch, lone = Lone} = S) ->
     case lists:sort([Of || #peer{role = main, epoch = Of} <- maps:values(Peers)]) of
         [_ | _] = Epochs ->
-            Known = S#state{lone = none, claim = none},
+            %% What was voted for is over: a main that steps down at once leaves nobody waiting.
+            Known = S#state{lone = none, claim = none, granted = none, not_before = 0},
             case Role =:= replica andalso not lists:member(Epoch, Epochs) of
                 true -> detached(Known);
                 false -> Known
