@@ -43,7 +43,8 @@ all_owed_arrived(#{clients := #{?A := A, ?B := B}} = Verdict) ->
 %% When one has finished, all that was accepted arrives before the end, which both are told; and no row is left.
 a_conversation_ends_when_all_that_was_accepted_is_delivered_test_() ->
     Finish = [{finish, ?A}, {finish, ?B}],
-    atoll_prop:test(?FUNCTION_NAME, ?FORALL({Steps, Who}, {steps(Finish), oneof(Finish)}, has_ended(played(Steps ++ [{finished, Who}], #{}))), 3000).
+    Chat = [{chat, ?A}, {chat, ?B}],
+    atoll_prop:test(?FUNCTION_NAME, ?FORALL({Steps, Who}, {steps(Finish ++ Chat), oneof(Finish)}, has_ended(played(Steps ++ [{finished, Who}], #{}))), 3000).
 
 has_ended(#{clients := #{?A := A, ?B := B}, row := Row, rows := Rows, over := Over} = Verdict) ->
     ?WHENFAIL(io:format(user, "~0tp~n", [Verdict]),
@@ -104,6 +105,24 @@ a_finish_waits_for_what_is_not_delivered_test() ->
     ?assertMatch(#{over := false, info := #{finishing := finished}}, verdict(arrive(step(kill, W)))),
     Back = healed(W),
     ?assertMatch(#{over := true, row := none, clients := #{?A := #{ended := [finished]}, ?B := #{ended := [finished], received := [<<"1">>]}}}, verdict(Back)).
+
+who_chats_again_with_somebody_away_goes_on_test_() ->
+    Finished = fun() -> arrive(step({finish, ?A}, arrive(step({say, ?A}, arrive(step({die, ?B}, begun(#{}))))))) end,
+    [begin
+         Again = lists:foldl(fun(Step, W) -> arrive(step(Step, W)) end, Finished(), Steps ++ [{say, ?A}]),
+         {lists:flatten(io_lib:format("~p", [Steps])),
+          ?_assertMatch(#{over := false, info := #{phase := open, finishing := false}, clients := #{?A := #{delivered := 2, ended := []}, ?B := #{received := [<<"1">>, <<"2">>]}}},
+                        verdict(healed(Again)))}
+     end || Steps <- [[{chat, ?A}], [kill, {chat, ?A}], [{chat, ?A}, kill]]].
+
+%% The new process hears of the chat while it looks at the row.
+a_chat_goes_on_in_the_next_process_test() ->
+    W = step(kill, arrive(step({finish, ?A}, arrive(step({say, ?A}, arrive(step({die, ?B}, begun(#{})))))))),
+    ?assertMatch(#{over := false, info := #{finishing := false}}, verdict(healed(step({chat, ?A}, W)))).
+
+nobody_chats_again_with_who_has_left_test() ->
+    W = arrive(step({gone, ?B}, arrive(step({say, ?B}, arrive(step({die, ?A}, begun(#{}))))))),
+    ?assertMatch(#{info := #{finishing := finished}}, verdict(arrive(step({chat, ?B}, W)))).
 
 who_is_gone_for_good_is_waited_for_no_longer_test() ->
     W = arrive(step({gone, ?B}, arrive(step({say, ?A}, arrive(step({die, ?B}, begun(#{}))))))),
@@ -198,4 +217,4 @@ open_core() ->
     {New, _} = im_chat_session_core:new(config(), 0),
     {lists:foldl(fun(Event, Core) -> element(1, handle(Event, Core)) end, New,
                  [{db, peek, none}, {db, open, {ok, #{pid => self(), inc => 1, finishing => false, ab => None, ba => None}}},
-                  {db, {join, 1}, {ok, A}}, {db, {join, 2}, {ok, B}}, {db, finishing, ok}, {hello, ?A, A, 0}]), A}.
+                  {db, {join, 1}, {ok, A}}, {db, {join, 2}, {ok, B}}, {hello, ?A, A, 0}]), A}.

@@ -8,7 +8,7 @@
 -export([new/1, step/2, arrived/1, healed/1, verdict/1, sent/1]).
 
 -type step() ::
-    {say | finish | die | back | cut | gone | forget, client()}
+    {say | finish | chat | die | back | cut | gone | forget, client()}
     | {arrive, non_neg_integer()}
     %% what is on the way to the chat database comes after all that is under way now
     | delay
@@ -89,7 +89,7 @@ started(Mode, Askers, #world{session = Session, options = Options, inc = Inc, no
     {Self, W} = pid(W0),
     Config = (maps:with([away_ms, away_messages, idle_ms, max_body], Options))#{session => Session, self => Self, inc => Inc + 1, mode => Mode},
     New = {Core, _} = im_chat_session_core:new(Config, Now),
-    lists:foldl(fun({Name, Pid}, Acc) -> event({ask, Name, Pid}, Acc) end,
+    lists:foldl(fun({Name, Pid}, Acc) -> event({ask, open, Name, Pid}, Acc) end,
                 effects(element(2, New), W#world{core = Core, self = Self, inc = Inc + 1, beat = infinity, over = false}), Askers).
 
 event(_, #world{core = none} = W) -> W;
@@ -128,6 +128,8 @@ step({say, Name}, W) -> with_client(Name, fun say/2, W);
 step({finish, Name}, W) ->
     with_client(Name, fun(#client{link = Link, inc = Inc, pid = Pid} = C, Acc) when is_pid(Link), is_pid(Pid) -> {C, queued({Pid, Link}, {finish, Inc, Name}, Acc)};
                          (C, Acc) -> {C, Acc} end, W);
+step({chat, Name}, W) ->
+    with_client(Name, fun(#client{pid = Pid} = C, Acc) -> {C, event({ask, chat, Name, Pid}, Acc)} end, W);
 step({gone, Name}, W) -> event({gone, Name, finished}, W);
 step({die, Name}, W) ->
     case client(Name, W) of
@@ -208,7 +210,7 @@ asked(Name, #world{core = none} = W) ->
     started(again, [{Name, Pid}], W);
 asked(Name, W) ->
     #client{pid = Pid} = client(Name, W),
-    event({ask, Name, Pid}, W).
+    event({ask, open, Name, Pid}, W).
 
 say(#client{inc = none} = C, W) -> {C, W};
 say(#client{texts = Texts, said = Said, flight = Flight} = C, W) when length(Flight) < 64 ->

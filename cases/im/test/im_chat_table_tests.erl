@@ -40,14 +40,15 @@ a_direction_that_is_full_refuses_until_some_are_delivered_test() ->
 
 another_incarnation_is_refused_test() ->
     ?assertMatch([_, {error, no_session}, {error, no_session}, {error, no_session}, ok, {ok, _}, ok, none, {error, no_session}],
-                 run([{open, ?S, self(), 5}, append(4, <<"a">>, 1), {delivered, ?S, {4, self()}, {0, 0}}, {finishing, ?S, {4, self()}}, {remove, ?S, {4, self()}}, {peek, ?S},
+                 run([{open, ?S, self(), 5}, append(4, <<"a">>, 1), {delivered, ?S, {4, self()}, {0, 0}}, {finishing, ?S, {4, self()}, true}, {remove, ?S, {4, self()}}, {peek, ?S},
                       {remove, ?S, {5, self()}}, {peek, ?S}, append(5, <<"a">>, 1)])).
 
-who_has_asked_for_the_end_is_kept_test() ->
-    ?assertMatch([_, ok, {ok, #{finishing := true}}], run([{open, ?S, self(), 5}, {finishing, ?S, {5, self()}}, {open, ?S, self(), 6}])).
+that_the_end_was_asked_for_is_kept_until_it_is_taken_back_test() ->
+    ?assertMatch([_, ok, {ok, #{finishing := true}}, ok, {ok, #{finishing := false}}],
+                 run([{open, ?S, self(), 5}, {finishing, ?S, {5, self()}, true}, {open, ?S, self(), 6}, {finishing, ?S, {5, self()}, false}, {peek, ?S}])).
 
 what_a_replaced_process_sends_late_is_refused_test() ->
-    Late = [append(5, <<"a">>, 1), {delivered, ?S, {5, self()}, {0, 0}}, {finishing, ?S, {5, self()}}, {remove, ?S, {5, self()}}],
+    Late = [append(5, <<"a">>, 1), {delivered, ?S, {5, self()}, {0, 0}}, {finishing, ?S, {5, self()}, true}, {remove, ?S, {5, self()}}],
     ?assertMatch([_, _, Replaced, Replaced, Replaced, Replaced, {ok, #{finishing := false, ab := #{accepted := 0}}}] when Replaced =:= {error, replaced},
                  run([{open, ?S, self(), 5}, {open, ?S, c:pid(0, 99, 0), 6}] ++ Late ++ [{peek, ?S}])).
 

@@ -21,7 +21,8 @@
 %% one again, later or shorter.
 %%
 %% The conversation ends (`finish', `gone', or nobody said anything for long) when all that was accepted is
-%% delivered, or its receiver will not come back. First the rows of the clients lose it, then its own row
+%% delivered, or its receiver will not come back. Until then it takes no message; a new `chat' of one who has
+%% not left takes the `finish' back. First the rows of the clients lose it, then its own row
 %% is removed, and then both are told: at each point a new process would do the rest.
 %%
 %% Whether the database has a message is told to the sender together with the receiver's
@@ -56,7 +57,7 @@
 
 -type event() ::
     %% a client process wants to have the conversation, or to have it again
-    {ask, client(), pid()}
+    {ask, chat | open, client(), pid()}
     | {hello, client(), pid(), Received :: im_direction:seq()}
     | {say, client(), im_direction:seq(), Body :: binary(), Meta :: term(), pid()}
     | {received, client(), im_direction:seq()}
@@ -70,7 +71,7 @@
     | beat.
 
 -type tag() ::
-    peek | open | {join, side()} | {leave, side()} | finishing | delivered | remove
+    peek | open | {join, side()} | {leave, side()} | {finishing, boolean()} | delivered | remove
     | {side(), Life :: non_neg_integer(), im_direction:seq()}.
 
 -type effect() ::
@@ -124,6 +125,8 @@
     phase = looking :: looking | {replacing, pid()} | opening | joining | open | closing | removing | over,
     %% whether the row was made by this process
     fresh = false :: boolean(),
+    %% a client wants it since this process has begun, whatever the row says
+    wanted = false :: boolean(),
     finishing = false :: false | finished | idle | expired | lost | {failed, Reason :: term()},
     sides :: {#side{}, #side{}},
     %% what was asked and not answered: of whom, what, and when it is asked again
@@ -207,11 +210,12 @@ event({hello, Client, Pid, Received}, Now, #core{phase = open} = S) ->
         #side{} -> asked(I, Pid, S)
     end;
 %%% Who comes and goes
-event({ask, _, _}, _, #core{phase = Phase} = S) when Phase =:= closing; Phase =:= removing; Phase =:= over ->
+event({ask, _, _, _}, _, #core{phase = Phase} = S) when Phase =:= closing; Phase =:= removing; Phase =:= over ->
     %% It asks again, and is answered by the one after this.
     S;
-event({ask, Client, Pid}, _, S) ->
-    asked(side_of(Client, S), Pid, S);
+event({ask, How, Client, Pid}, Now, S) ->
+    I = side_of(Client, S),
+    asked(I, Pid, case How of chat -> reopen(I, Now, S#core{wanted = true}); open -> S end);
 event({finish, _}, Now, #core{phase = open} = S) ->
     finish(finished, Now, S);
 event({gone, Client, Why}, Now, #core{phase = open} = S) ->
@@ -468,23 +472,38 @@ joined(Now, #core{sides = {#side{joined = A}, #side{joined = B}}} = S) when A =/
     case S of
         #core{finishing = {failed, _}} ->
             effect(up, close(Now, S));
-        #core{finishing = Finishing} ->
+        #core{} ->
             Told = lists:foldl(fun(I, Acc) ->
                 case side(I, Acc) of
                     #side{asker = none, pid = Pid} when is_pid(Pid) -> asked(I, Pid, Acc);
                     #side{} -> answer(I, Acc)
                 end
-            end, S#core{phase = open, last = Now}, [1, 2]),
-            Up = effect(up, arm_idle(Now, Told)),
-            case Finishing of false -> Up; _ -> check(Now, Up) end
+            end, reopen(none, Now, S#core{phase = open, last = Now}), [1, 2]),
+            check(Now, effect(up, arm_idle(Now, Told)))
     end;
 joined(_, S) -> S.
 
 %%% How it ends
 
-finish(Why, Now, #core{finishing = false, session = Session} = S) ->
-    check(Now, ask(chat, finishing, {finishing, Session, owner(S)}, Now, S#core{finishing = Why}));
+finish(Why, Now, #core{finishing = false} = S) -> check(Now, mark(true, Now, S#core{finishing = Why, wanted = false}));
 finish(_, Now, S) -> check(Now, S).
+
+%% Who has a chat again while the end waits for somebody goes on with this one. Whoever is on the other side is
+%% told, and may ask for the end again.
+reopen(I, Now, #core{phase = open, wanted = true, finishing = finished, sides = {#side{leaving = false, pid = A}, #side{leaving = false, pid = B}}} = S)
+  when A =/= gone, B =/= gone ->
+    Open = mark(false, Now, S#core{finishing = false, last = Now}),
+    lists:foldl(fun(J, Acc) ->
+        case side(J, Acc) of
+            #side{asker = {told, Pid}} when J =/= I -> tell_session(J, Pid, Acc);
+            #side{} -> Acc
+        end
+    end, Open, [1, 2]);
+reopen(_, _, S) -> S.
+
+%% Only the last word is said again if it was lost.
+mark(Finishing, Now, #core{session = Session, asks = Asks} = S) ->
+    ask(chat, {finishing, Finishing}, {finishing, Session, owner(S), Finishing}, Now, S#core{asks = maps:remove({finishing, not Finishing}, Asks)}).
 
 %% Whether those who leave can go, and the conversation can end.
 check(_, #core{phase = open, finishing = false} = S) -> S;

@@ -41,7 +41,7 @@
     %% of both directions, which frees what is kept up to there -> ok | {error, no_session}
     | {delivered, im_plan:session(), owner(), {AB :: seq(), BA :: seq()}}
     %% -> ok | {error, no_session}
-    | {finishing, im_plan:session(), owner()}
+    | {finishing, im_plan:session(), owner(), boolean()}
     %% -> ok, also if it is not there
     | {remove, im_plan:session(), owner()}
     %% -> {ok, Row} | none
@@ -76,8 +76,8 @@ apply({append, {A, _} = Session, Owner, From, Seq, Body, Meta, Delivered}, {Rows
     end;
 apply({delivered, Session, Owner, Delivered}, Table) ->
     change(Session, Owner, fun(Row) -> trimmed(Delivered, Row) end, Table);
-apply({finishing, Session, Owner}, Table) ->
-    change(Session, Owner, fun(Row) -> Row#row{finishing = true} end, Table);
+apply({finishing, Session, Owner, Finishing}, Table) ->
+    change(Session, Owner, fun(Row) -> Row#row{finishing = Finishing} end, Table);
 apply({open, Session, Pid, NewInc}, {Rows, _} = Table) ->
     Row = case Rows of
               #{Session := #row{} = There} -> There#row{pid = Pid};
