@@ -34,8 +34,8 @@ info(Pid) -> gen_server:call(Pid, info).
 init({Session, How}) ->
     Plan = im_plan:this(),
     {Mode, Asker} = case How of
-        {chat, Client, Pid} -> {new, {ask, Client, Pid}};
-        {open, Client, Pid} -> {again, {ask, Client, Pid}};
+        {chat, Client, Pid} -> {new, {ask, chat, Client, Pid}};
+        {open, Client, Pid} -> {again, {ask, open, Client, Pid}};
         again -> {again, none}
     end,
     Settings = maps:from_list([{Key, im_plan:setting(Key, Plan)} || Key <- [away_ms, away_messages, idle_ms, max_body]]),
@@ -60,7 +60,7 @@ handle_cast(Unknown, _) -> error({unknown_cast, Unknown}).
         | {im, hello, Inc :: integer(), Client :: binary(), pid(), im_direction:seq()}
         | {im, finish, Inc :: integer(), Client :: binary()}
         %% from the supervisor
-        | {im, ask, Client :: binary(), pid()}
+        | {im, ask, chat | open, Client :: binary(), pid()}
         | {im, gone, Client :: binary(), finished | expired}
         | {im_who, pid()}
         %% from the process that takes this one's place
@@ -79,8 +79,8 @@ handle_info({im, hello, Inc, Client, Pid, UpTo}, S) ->
     of_inc(Inc, {hello, Client, Pid, UpTo}, S);
 handle_info({im, finish, Inc, Client}, S) ->
     of_inc(Inc, {finish, Client}, S);
-handle_info({im, ask, Client, Pid}, S) ->
-    handled({ask, Client, Pid}, S);
+handle_info({im, ask, How, Client, Pid}, S) ->
+    handled({ask, How, Client, Pid}, S);
 handle_info({im, gone, Client, Why}, S) ->
     handled({gone, Client, Why}, S);
 handle_info({timeout, Ref, beat}, #state{beat = Ref} = S) ->
