@@ -185,3 +185,9 @@ who_answers_a_hello_of_one_that_was_main_hears_what_it_is_now_test() ->
     Gone = run([?LAST, {12_001, says(c, {state, {main, Epoch + 4096, {Epoch + 4096, 0}}})}], Main),
     Late = last([{12_002, says(b, {state, {replica, Epoch, {Epoch, 2}}})}], Gone),
     ?assertMatch([{state, {standby, _, _}} | _], sent(b, Late)).
+
+%% It claimed before it had heard of the main.
+who_has_claimed_in_vain_gives_up_old_data_test() ->
+    Claimed = run([{11, says(b, {refuse, 40_962, 40_962})}, {12, says(b, {state, {main, 20_481, {20_481, 5}}})}], without_a(with_b({4096, 1}))),
+    {S, _, _} = run([{13, says(b, {dismiss, 20_481})}], Claimed),
+    ?assertMatch(#{role := standby, rank := none}, im_replica:info(S)).

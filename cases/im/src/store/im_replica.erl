@@ -75,7 +75,7 @@
     | {copy, epoch(), non_neg_integer(), {table, im_table:table()} | {same, rank()}}
     | {batch, epoch(), non_neg_integer(), [im_table:op()]}
     | {ack, epoch(), non_neg_integer()}
-    %% the data that the receiver has are needed no more
+    %% data of that epoch or an earlier one are needed no more
     | {dismiss, epoch()}.
 
 -type event() ::
@@ -414,8 +414,8 @@ heard({copy, Epoch, Number, What}, Node, #peer{pid = Pid} = Peer, _, #state{role
         {same, Rank} when Rank =/= none -> copied(Epoch, Number, Table, Pid, Known);
         {same, _} -> out({send, Pid, {refuse, Epoch, Epoch}}, S)
     end;
-heard({dismiss, Epoch}, _, _, _, #state{role = Role, seen = Seen, rank = Rank} = S) when Role =/= main, Rank =/= none, Epoch >= Seen ->
-    announce(out({role, standby, Seen}, S#state{role = standby, rank = none, table = undefined}));
+heard({dismiss, Epoch}, _, _, _, #state{role = Role, seen = Seen, rank = {Of, _}} = S) when Role =/= main, Of =< Epoch ->
+    announce(out({role, standby, Seen}, S#state{role = standby, rank = none, table = undefined, claim = none}));
 %% An answer or a batch of another epoch.
 heard(_, _, _, _, S) ->
     S.
