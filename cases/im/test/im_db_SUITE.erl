@@ -9,6 +9,7 @@
     a_killed_main_loses_nothing_and_comes_back/1,
     a_killed_replica_is_replaced/1,
     a_killed_node_loses_nothing_and_takes_its_share_again/1,
+    a_replica_that_says_nothing_is_done_without/1,
     the_papers_replication_loses_what_it_answered/1,
     another_group_is_reached_by_name/1,
     throughput_with_a_replica/1
@@ -22,7 +23,8 @@ all() -> [{group, Group} || Group <- [rd, rsd, paper]].
 
 groups() ->
     Kills = [a_killed_main_loses_nothing_and_comes_back, a_killed_replica_is_replaced],
-    [{rd, [], Kills ++ [a_killed_node_loses_nothing_and_takes_its_share_again, throughput_with_a_replica]},
+    [{rd, [], Kills ++ [a_killed_node_loses_nothing_and_takes_its_share_again,
+                     a_replica_that_says_nothing_is_done_without, throughput_with_a_replica]},
      {rsd, [], Kills ++ [another_group_is_reached_by_name]},
      {paper, [], [the_papers_replication_loses_what_it_answered]}].
 
@@ -127,6 +129,20 @@ a_killed_node_loses_nothing_and_takes_its_share_again(Config) ->
     ok = on(Node, im_db_probe, start, [proplists:get_value(settings, Config)], Config),
     [whole(Server, Config) || Server <- [1, 2, 3]],
     there([<<"node">>], Config).
+
+%% It is connected all the while.
+a_replica_that_says_nothing_is_done_without(Config) ->
+    [First, Second | _] = peers(2, Config),
+    true = on(Second, im_db_probe, hold_for, [im_plan:local_name(2, client_db, proplists:get_value(plan, Config))], Config),
+    _ = login(<<"silent">>, Config),
+    ?assertMatch(#{counters := #{silent := 1}}, on(First, im_db, info, [2, client_db], Config)),
+    true = on(Second, im_db_probe, release, [], Config),
+    whole(2, Config),
+    there([<<"silent">>], Config),
+    %% It has what it missed.
+    kill(First, 2, client_db, Config),
+    there([<<"silent">>], Config),
+    whole(2, Config).
 
 %% The replica is held: the second operation waits behind the first, and is answered all the same.
 the_papers_replication_loses_what_it_answered(Config) ->

@@ -15,6 +15,8 @@
     plan :: im_plan:plan(),
     server :: im_plan:server(),
     watched = #{} :: #{reference() => {im_chat_session_core:side() | before, pid()}},
+    %% the database that was asked last
+    main = none :: none | {pid(), reference()},
     beat :: reference() | undefined,
     resting = false :: boolean()
 }).
@@ -87,6 +89,8 @@ handle_info({timeout, Ref, beat}, #state{beat = Ref} = S) ->
     handled(beat, S#state{beat = undefined});
 handle_info({timeout, _, beat}, S) ->
     {noreply, S};
+handle_info({'DOWN', Ref, process, Pid, _}, #state{main = {Pid, Ref}} = S) ->
+    handled(no_main, S#state{main = none});
 handle_info({'DOWN', Ref, process, Pid, _}, #state{watched = Watched} = S) ->
     case maps:take(Ref, Watched) of
         {{Side, Pid}, Others} -> handled({down, Side, Pid}, S#state{watched = Others});
@@ -127,7 +131,7 @@ perform1({tell, Pid, Message}, S) ->
     S;
 perform1({ask, chat, Tag, Op}, #state{server = Server} = S) ->
     ok = im_names:cast(Server, chat_db, Op, {self(), Tag}),
-    S;
+    watch_main(im_names:whereis(Server, 1, chat_db), S);
 perform1({ask, {client, Client}, Tag, Op}, #state{plan = Plan} = S) ->
     ok = im_names:cast(im_plan:server_of_client(Client, Plan), client_db, Op, {self(), Tag}),
     S;
@@ -164,5 +168,11 @@ watched(Side, Pid, #state{watched = Watched} = S) ->
     Others = maps:filter(fun(Ref, {Is, _}) when Is =:= Side -> not demonitor(Ref, [flush]);
                             (_, _) -> true end, Watched),
     S#state{watched = case Pid of none -> Others; _ -> Others#{monitor(process, Pid) => {Side, Pid}} end}.
+
+watch_main(undefined, S) -> S;
+watch_main(Pid, #state{main = {Pid, _}} = S) -> S;
+watch_main(Pid, #state{main = Before} = S) ->
+    _ = case Before of {_, Ref} -> demonitor(Ref, [flush]); none -> true end,
+    S#state{main = {Pid, monitor(process, Pid)}}.
 
 now_ms() -> erlang:monotonic_time(millisecond).

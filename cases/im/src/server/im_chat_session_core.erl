@@ -68,6 +68,8 @@
     | {down, side() | before, pid()}
     %% the answer to what was asked with this tag
     | {db, tag(), Reply :: term()}
+    %% the main database of its shard is down
+    | no_main
     | beat.
 
 -type tag() ::
@@ -248,6 +250,14 @@ event({db, Tag, Reply}, Now, #core{asks = Asks} = S) ->
         #{} ->
             S
     end;
+%% What it had under way is lost, and the next one is there in a moment.
+event(no_main, Now, #core{asks = Asks} = S) ->
+    Soon = Now + ?SOON_MS,
+    Sooner = maps:map(fun(_, {chat, Op, Due}) -> {chat, Op, min(Due, Soon)}; (_, Ask) -> Ask end, Asks),
+    lists:foldl(fun(I, Acc) ->
+        #side{due = Due} = Side = side(I, Acc),
+        put_side(I, Side#side{due = min(Due, Soon)}, Acc)
+    end, wake(Soon, Now, S#core{asks = Sooner}), [1, 2]);
 event(beat, Now, S) ->
     beat(Now, S#core{armed = infinity});
 %% What is said to a conversation that is not there yet, or is ending.
