@@ -205,6 +205,12 @@ a_database_that_cannot_just_now_is_asked_again_test() ->
     {Waits, [{beat, 50}]} = handle({db, {1, 0, 1}, not_main}, Said),
     ?assertMatch({_, [{ask, chat, {1, 1, 1}, {append, _, {1, _}, ?A, 1, <<"1">>, meta, {0, 0}}} | _]}, im_chat_session_core:handle(beat, 60, Waits)).
 
+what_a_database_had_that_is_down_is_said_to_the_next_one_soon_test() ->
+    {Core, Pid} = open_core(),
+    {Said, _} = handle({say, ?A, 1, <<"1">>, meta, Pid}, Core),
+    {Waits, [{beat, 50}]} = handle(no_main, Said),
+    ?assertMatch({_, [{ask, chat, {1, 1, 1}, {append, _, {1, _}, ?A, 1, <<"1">>, meta, {0, 0}}} | _]}, im_chat_session_core:handle(beat, 60, Waits)).
+
 handle(Event, Core) -> im_chat_session_core:handle(Event, 0, Core).
 
 config() ->

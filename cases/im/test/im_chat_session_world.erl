@@ -186,7 +186,7 @@ step(sync, #world{chat = Chat, rows = Rows, held = Held} = W) ->
                 W#world{safe_chat = Chat, safe_rows = Rows, held = []}, lists:reverse(Held));
 step(failover, #world{safe_chat = Chat, safe_rows = Rows, channels = Channels} = W) ->
     Lost = maps:filter(fun({_, To}, _) -> is_pid(To) end, Channels),
-    W#world{chat = Chat, rows = Rows, held = [], channels = Lost};
+    event(no_main, W#world{chat = Chat, rows = Rows, held = [], channels = Lost});
 step({later, Ms}, #world{now = Now, beat = Beat} = W) when Now + Ms >= Beat ->
     event(beat, W#world{now = max(Now, Beat), beat = infinity});
 step({later, Ms}, #world{now = Now} = W) ->
