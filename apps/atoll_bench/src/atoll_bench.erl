@@ -120,7 +120,8 @@ all() ->
         {"overlay", atoll_bench_overlay},
         {"debench", atoll_bench_debench},
         {"place", atoll_bench_place},
-        {"aco_place", atoll_bench_aco_place}
+        {"aco_place", atoll_bench_aco_place},
+        {"im", atoll_bench_im}
     ].
 
 %% @doc The module of a benchmark.

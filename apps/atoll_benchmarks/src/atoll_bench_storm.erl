@@ -6,7 +6,7 @@
 %% started again a second later.
 -module(atoll_bench_storm).
 
--export([start/3, stop/1]).
+-export([start/3, none/0, play/3, node_kills/3, stop/1]).
 
 -export_type([storm/0, harm/0, result/0]).
 
@@ -40,8 +40,15 @@ start(_Cluster, #{node_every := Seconds}, _Seed) when Seconds > 0, Seconds * 100
 start(Cluster, #{program := Program} = Harm, Seed) ->
     Nodes = length(atoll_cluster:nodes(Cluster)),
     Steps = processes(maps:get(rate, Harm, 0), Nodes, [{2, {application, Program}}, {1, {module, host(Program)}}])
-        ++ nodes_of(maps:get(node_every, Harm, 0), Nodes, rand:seed_s(exsss, Seed)),
-    {ok, Script} = atoll_sim_script:check([{cluster, #{nodes => Nodes, seed => abs(Seed) rem 1_000_000_000}} | lists:sort(Steps)]),
+        ++ node_kills(maps:get(node_every, Harm, 0), lists:seq(2, Nodes), Seed),
+    play(Cluster, Steps, Seed).
+
+%% @doc Plays these steps of a script.
+-spec play(atoll_cluster:cluster(), [{at, Ms :: non_neg_integer(), Step :: term()}], Seed :: integer()) ->
+    {ok, storm()} | {error, Sentence :: unicode:chardata()}.
+play(Cluster, Steps, Seed) ->
+    Head = {cluster, #{nodes => length(atoll_cluster:nodes(Cluster)), seed => abs(Seed) rem 1_000_000_000}},
+    {ok, Script} = atoll_sim_script:check([Head | lists:sort(Steps)]),
     case atoll_chaos:start(#{cluster => Cluster, script => Script}) of
         {ok, Storm} -> {ok, Storm};
         {error, Error} -> {error, atoll_chaos:format_error(Error)}
@@ -56,13 +63,17 @@ processes(Rate, Nodes, What) ->
     [{at, round(I * 1000 / (Rate * Nodes)), {every, {1000 / Rate, ms}, {?MOST_SECONDS, s}, {kill_process, {nodes, I, I}, What}}}
      || I <- lists:seq(1, Nodes)].
 
-nodes_of(Every, Nodes, _) when Every == 0; Nodes < 2 -> [];
-nodes_of(Every, Nodes, Rand) ->
+%% @doc The steps that kill one of the nodes with these numbers each so many seconds, for an hour, and start
+%% it again a second later.
+-spec node_kills(Every :: number(), Numbers :: [pos_integer()], Seed :: integer()) -> [{at, non_neg_integer(), term()}].
+node_kills(Every, Numbers, _) when Every == 0; Numbers =:= [] -> [];
+node_kills(Every, Numbers, Seed) ->
     {Steps, _} = lists:mapfoldl(fun(N, Drawn) ->
-        {I, Next} = rand:uniform_s(Nodes - 1, Drawn),
+        {Nth, Next} = rand:uniform_s(length(Numbers), Drawn),
+        I = lists:nth(Nth, Numbers),
         At = round(N * Every * 1000),
-        {[{at, At, {kill, {nodes, I + 1, I + 1}}}, {at, At + ?DOWN_MS, {restart, {nodes, I + 1, I + 1}, fresh}}], Next}
-    end, Rand, lists:seq(1, floor(?MOST_SECONDS / Every))),
+        {[{at, At, {kill, {nodes, I, I}}}, {at, At + ?DOWN_MS, {restart, {nodes, I, I}, fresh}}], Next}
+    end, rand:seed_s(exsss, Seed), lists:seq(1, floor(?MOST_SECONDS / Every))),
     lists:append(Steps).
 
 %% @doc Ends it.
@@ -74,5 +85,9 @@ stop(Storm) ->
         {_, #{done := Kills, recovered := Back, median_ms := Median, max_ms := Max}} ->
             #{kills => Kills, node_kills => NodeKills, back => Back, back_ms_median => Median, back_ms_max => Max};
         false ->
-            #{kills => 0, node_kills => NodeKills, back => 0, back_ms_median => none, back_ms_max => none}
+            (none())#{node_kills => NodeKills}
     end.
+
+%% @doc What came of none.
+-spec none() -> result().
+none() -> #{kills => 0, node_kills => 0, back => 0, back_ms_median => none, back_ms_max => none}.

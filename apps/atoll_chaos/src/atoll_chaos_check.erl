@@ -35,11 +35,14 @@ script(#{cluster := Cluster, steps := Steps}, Nodes, Able) ->
     end.
 
 steps([{_Ms, Step, Place} | Steps], Nodes, Able) ->
-    case {atoll_sim_step:check(Step, Nodes), why_not(atoll_sim_step:done(Step), Able)} of
-        {{error, Reason}, _} -> {error, {none, Place, {step, Reason}}};
-        {{ok, _}, none} -> steps(Steps, Nodes, Able);
-        {{ok, _}, Why} when Place =/= none -> {error, {none, Place, {refused, Step, Why}}};
-        {{ok, _}, _} -> steps(Steps, Nodes, Able)
+    case atoll_sim_step:check(Step, Nodes) of
+        {ok, _} ->
+            case [Why || One <- atoll_sim_step:each(Step), Why <- [why_not(One, Able)], Why =/= none] of
+                [Why | _] when Place =/= none -> {error, {none, Place, {refused, Step, Why}}};
+                _ -> steps(Steps, Nodes, Able)
+            end;
+        {error, Reason} ->
+            {error, {none, Place, {step, Reason}}}
     end;
 steps([], _Nodes, _Able) ->
     ok.

@@ -4,14 +4,14 @@
 
 -export([check/1]).
 
--export_type([options/0, config/0]).
+-export_type([options/0, config/0, kind/0]).
 
 -type options() :: #{
     %% Prefix of the node names: a letter, then at most 39 of letters, digits,
     %% `_' and `-'. Default: made up, and unique on this machine.
     name => string(),
-    %% how many nodes
-    nodes := pos_integer(),
+    %% how many nodes, or so many of several kinds
+    nodes := pos_integer() | [kind(), ...],
     %% `false' starts the nodes with `-connect_all false'. Default `true'.
     connect_all => boolean(),
     %% Applications to start on every node, in this order. Default none.
@@ -38,12 +38,23 @@
     driver => module()
 }.
 
+-type kind() :: #{
+    %% Between the cluster's name and the number in the nodes' names: at most 39 of letters,
+    %% digits, `_' and `-', the last one no digit.
+    kind := string(),
+    count := pos_integer(),
+    %% What these nodes have in place of what the options say of all.
+    connect_all => boolean(),
+    apps => [atom()],
+    args => [string()] | fun(([node(), ...]) -> [string()])
+}.
+%% Nodes that are started alike, and others differently. They are numbered from 1 in each kind.
+
 -type config() :: #{
     name := string(),
     nodes := pos_integer(),
-    connect_all := boolean(),
-    apps := [atom()],
-    args := [string()] | fun(([node(), ...]) -> [string()]),
+    %% All of them, with everything told.
+    kinds := [kind(), ...],
     hosts := [atoll_cluster_driver:host(), ...],
     probe := {module(), atom(), [term()]} | none,
     parallel := pos_integer(),
@@ -63,7 +74,7 @@ check(Options) ->
     {error, {bad_option, Options, "is not a map of options"}}.
 
 check([], _Options, Config) ->
-    {ok, Config};
+    {ok, kinds(Config)};
 check([{Key, Default, Test, Why} | Rules], Options, Config) ->
     case {Options, Default} of
         {#{Key := Value}, _} ->
@@ -77,12 +88,25 @@ check([{Key, Default, Test, Why} | Rules], Options, Config) ->
             {error, {bad_option, Key, "is missing"}}
     end.
 
+%% Whoever starts them knows kinds alone.
+kinds(#{nodes := Nodes} = Config) ->
+    {OfAll, Rest} = {maps:with(of_kind(), Config), maps:without(of_kind(), Config)},
+    Kinds =
+        case Nodes of
+            [_ | _] -> [maps:merge(OfAll, Kind) || Kind <- Nodes];
+            Count -> [OfAll#{kind => "", count => Count}]
+        end,
+    Rest#{nodes := lists:sum([Count || #{count := Count} <- Kinds]), kinds => Kinds}.
+
+of_kind() -> [connect_all, apps, args].
+
 rules() ->
     Positive = fun(N) -> is_integer(N) andalso N > 0 end,
     [
         {name, {default, fun unique_name/0}, fun is_name/1,
             "must be a letter followed by at most 39 letters, digits, '_' or '-'"},
-        {nodes, required, Positive, "must be a whole number above 0"},
+        {nodes, required, fun(N) -> Positive(N) orelse are_kinds(N) end,
+            "must be a whole number above 0, or a list of kinds, each a map with a kind, which no other has, and a count"},
         {connect_all, {default, fun() -> true end}, fun is_boolean/1, "must be true or false"},
         {apps, {default, fun() -> [] end}, fun(L) -> all(fun is_atom/1, L) end,
             "must be a list of application names"},
@@ -113,6 +137,23 @@ parallel() ->
 is_name(Name) ->
     all(fun is_integer/1, Name) andalso
         re:run(Name, "^[a-zA-Z][a-zA-Z0-9_-]{0,39}$", [dollar_endonly, {capture, none}]) =:= match.
+
+are_kinds([_ | _] = Kinds) ->
+    all(fun is_kind/1, Kinds) andalso length(Kinds) =:= length(lists:usort([Name || #{kind := Name} <- Kinds]));
+are_kinds(_) ->
+    false.
+
+%% No digit before the number: two kinds would meet in one name.
+is_kind(#{kind := Name, count := Count} = Kind) ->
+    all(fun is_integer/1, Name) andalso
+        re:run(Name, "^[a-zA-Z0-9_-]{0,38}[a-zA-Z_-]$", [dollar_endonly, {capture, none}]) =:= match andalso
+        is_integer(Count) andalso Count > 0 andalso
+        lists:all(
+            fun({Key, Value}) -> lists:any(fun({K, _, Test, _}) -> K =:= Key andalso Test(Value) end, rules()) end,
+            maps:to_list(maps:without([kind, count], Kind))
+        ) andalso maps:keys(maps:without([kind, count | of_kind()], Kind)) =:= [];
+is_kind(_) ->
+    false.
 
 is_probe(none) -> true;
 is_probe({M, F, A}) -> is_atom(M) andalso is_atom(F) andalso all(fun(_) -> true end, A);

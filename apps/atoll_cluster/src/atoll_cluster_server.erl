@@ -81,9 +81,9 @@
     %% whether the watchdog has said that nothing is left
     done = false :: boolean(),
     place :: {place, atoll_cluster_driver:place()} | undefined,
-    %% the nodes' names in order, where each runs, and what is known of each
+    %% the nodes' names in order, of which kind and where each is, and what is known of it
     order = [] :: [node()],
-    hosts = #{} :: #{node() => atoll_cluster_driver:host()},
+    places = #{} :: #{node() => {atoll_cluster_options:kind(), atoll_cluster_driver:host()}},
     nodes = #{} :: #{node() => #node{}},
     %% those whose start has not begun
     queue = [] :: [node()],
@@ -259,23 +259,34 @@ handle_info(down_timeout, State) ->
 
 %% Starting
 
-prepare(#state{config = #{name := Name, nodes := Count, hosts := Given, driver := Driver}} = State) ->
+prepare(#state{config = #{name := Name} = Config} = State) ->
     Token = lists:concat([os:getpid(), ".", erlang:unique_integer([positive])]),
     case atoll_cluster_watchdog:sweep(atoll_cluster_rundir:stale()) of
         ok ->
             case atoll_cluster_rundir:claim(Name, Token) of
                 {ok, Rundir} ->
-                    Hosts = [lists:nth(1 + I rem length(Given), Given) || I <- lists:seq(0, Count - 1)],
-                    Order = Driver:nodes(Name, Hosts),
+                    {Order, _} = lists:unzip(Placed = placed(Config)),
                     Nodes = maps:from_keys(Order, #node{}),
-                    Placed = maps:from_list(lists:zip(Order, Hosts)),
-                    prepare_claimed(State#state{rundir = Rundir, order = Order, hosts = Placed, nodes = Nodes});
+                    prepare_claimed(State#state{rundir = Rundir, order = Order, places = maps:from_list(Placed), nodes = Nodes});
                 {error, Reason} ->
                     {error, Reason, State}
             end;
         {error, Reason} ->
             {error, Reason, State}
     end.
+
+%% The nodes in order, each with its kind and its host.
+placed(#{name := Name, nodes := All, kinds := Kinds, hosts := Given, driver := Driver}) ->
+    Hosts = [lists:nth(1 + I rem length(Given), Given) || I <- lists:seq(0, All - 1)],
+    {Placed, []} = lists:mapfoldl(
+        fun(#{kind := Infix, count := Count} = Kind, Left) ->
+            {Own, Rest} = lists:split(Count, Left),
+            {[{Node, {Kind, Host}} || {Node, Host} <- lists:zip(Driver:nodes(Name ++ Infix, Own), Own)], Rest}
+        end,
+        Hosts,
+        Kinds
+    ),
+    lists:append(Placed).
 
 prepare_claimed(#state{rundir = #{dir := Dir}} = State) ->
     case atoll_cluster_watchdog:open(Dir) of
@@ -309,9 +320,10 @@ start_more(State) ->
     State.
 
 start_node(Node, Known, #state{config = Config, rundir = #{dir := Dir}, place = {place, Place}} = State) ->
-    #{driver := Driver, apps := Apps, args := Args, connect_all := All, boot_timeout := Timeout} = Config,
+    #{driver := Driver, boot_timeout := Timeout} = Config,
+    {#{apps := Apps, args := Args, connect_all := All}, Host} = maps:get(Node, State#state.places),
     Spec = #{
-        node => Node, host => maps:get(Node, State#state.hosts), args => args(Args, State),
+        node => Node, host => Host, args => args(Args, State),
         connect_all => All, boot_timeout => Timeout
     },
     Job = #{driver => Driver, place => Place, spec => Spec, apps => Apps,

@@ -6,7 +6,7 @@
 
 defaults_fill_what_is_not_given_test() ->
     {ok, Config} = ?check(#{nodes => 3}),
-    ?assertMatch(#{nodes := 3, connect_all := true, apps := [], args := [], probe := none,
+    ?assertMatch(#{nodes := 3, kinds := [#{kind := "", count := 3, connect_all := true, apps := [], args := []}], probe := none,
         boot_timeout := 30000, driver := atoll_cluster_local}, Config),
     ?assert(maps:get(parallel, Config) > 0).
 
@@ -16,9 +16,19 @@ made_up_names_differ_test() ->
     ?assertNotEqual(A, B),
     ?assertMatch({ok, #{name := A}}, ?check(#{nodes => 1, name => A})).
 
+a_kind_has_what_all_have_unless_it_says_otherwise_test() ->
+    Kinds = [#{kind => "_r_", count => 2}, #{kind => "_c_", count => 3, connect_all => false, args => ["-hidden"]}],
+    {ok, Config} = ?check(#{nodes => Kinds, apps => [atoll], args => ["-x"]}),
+    ?assertMatch(#{nodes := 5, kinds := [
+        #{kind := "_r_", count := 2, connect_all := true, apps := [atoll], args := ["-x"]},
+        #{kind := "_c_", count := 3, connect_all := false, apps := [atoll], args := ["-hidden"]}]}, Config).
+
 every_bad_value_is_named_by_its_key_test_() ->
     Bad = [
-        {nodes, 0}, {nodes, -1}, {nodes, 1.5}, {nodes, "3"},
+        {nodes, 0}, {nodes, -1}, {nodes, 1.5}, {nodes, "3"}, {nodes, []}, {nodes, [#{kind => "a"}]},
+        {nodes, [#{kind => "a", count => 0}]}, {nodes, [#{kind => "a1", count => 1}]}, {nodes, [#{kind => "", count => 1}]},
+        {nodes, [#{kind => "a", count => 1}, #{kind => "a", count => 2}]}, {nodes, [#{kind => "a", count => 1, apps => kernel}]},
+        {nodes, [#{kind => "a", count => 1, boot_timeout => 1}]}, {nodes, [#{kind => "a@", count => 1}]},
         {name, ""}, {name, "1a"}, {name, "a b"}, {name, "a/b"}, {name, ".a"}, {name, "a\n"},
         {name, lists:duplicate(41, $a)}, {name, atom}, {name, <<"a">>}, {name, "a@b"},
         {connect_all, yes}, {apps, kernel}, {apps, ["kernel"]}, {apps, [a | b]},

@@ -64,6 +64,7 @@ all() ->
         atoll_experiment_weak,
         atoll_experiment_debench,
         atoll_experiment_place,
+        atoll_experiment_im,
         atoll_experiment_beyond
     ].
 

@@ -125,13 +125,9 @@ next(#plan{agenda = Agenda0} = Plan0) ->
             none;
         false ->
             {{Ms, _}, {Item, Place}, Agenda} = gb_trees:take_smallest(Agenda0),
-            {Deeds, Plan} = item(Item, Ms, Place, Plan0#plan{agenda = Agenda}),
-            {Ms, [Deed || Deed <- Deeds, is_something(Deed)], {told(Item), Place}, Plan}
+            {Done, Deeds, Plan} = item(Item, Ms, Place, Plan0#plan{agenda = Agenda}),
+            {Ms, [Deed || Deed <- Deeds, is_something(Deed)], {Done, Place}, Plan}
     end.
-
-told({step, Step}) -> atoll_sim_step:done(Step);
-told({again, Every, _, _}) -> atoll_sim_step:done(Every);
-told(_) -> later.
 
 is_something({source, _}) -> true;
 is_something({_, []}) -> false;
@@ -153,23 +149,27 @@ item({again, {every, Pace, Lasts, Step} = Every, Begun, Intervals}, Ms, Place, #
         Due when Due < Lasts -> later(Begun + Due, {again, Every, Begun, Next}, Place, Plan);
         _ -> Plan
     end);
+item({step, {one_of, Weighted}}, Ms, Place, #plan{aside = Aside0} = Plan) ->
+    {Step, Aside} = atoll_sim_who:weighed(Weighted, Aside0),
+    item({step, Step}, Ms, Place, Plan#plan{aside = Aside});
 item({step, Step}, Ms, Place, Plan0) ->
     {Deeds, Plan} = step(Step, Ms, Place, Plan0),
-    {Deeds ++ unable(Step, Plan0), Plan};
+    {Step, Deeds ++ unable(Step, Plan0), Plan};
 item({resume, Nodes}, Ms, _Place, #plan{paused = Paused} = Plan) ->
     %% Not in a longer pause. No time is after `forever': numbers are less than atoms.
     Over = [Node || Node <- Nodes, maps:get(Node, Paused, forever) =< Ms],
-    {[{resume, Over}], resumed(Over, Plan)};
+    {later, [{resume, Over}], resumed(Over, Plan)};
 item({End, _, _} = Deed, _Ms, _Place, Plan) when End =:= mend; End =:= fill ->
-    {[Deed], Plan};
+    {later, [Deed], Plan};
 item({gone, Lives}, _Ms, _Place, Plan) ->
     %% Who was started again meanwhile has not left.
     Living = [Node || {Node, _} = Life <- Lives, is_alive(Node, Plan), life(Node, Plan) =:= Life],
-    {[{kill, Living}], killed(Living, Plan)};
+    {later, [{kill, Living}], killed(Living, Plan)};
 item({churn, _Share, Until}, Ms, _Place, Plan) when Ms >= Until ->
-    {[], Plan};
-item({churn, Share, Until} = Churn, Ms, Place, Plan) ->
-    churn(Share, later(atoll_sim_churn:next_ms(Ms, Until), Churn, Place, Plan)).
+    {later, [], Plan};
+item({churn, Share, Until} = Churn, Ms, Place, Plan0) ->
+    {Deeds, Plan} = churn(Share, later(atoll_sim_churn:next_ms(Ms, Until), Churn, Place, Plan0)),
+    {later, Deeds, Plan}.
 
 %% To resume a dead node, or end its being slow, is to do nothing.
 unable({slow, _, 0}, _Plan) ->

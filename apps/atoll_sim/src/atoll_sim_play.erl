@@ -87,7 +87,7 @@
 %% @doc Whether the nodes that a script names are there, and its steps can be simulated.
 -spec check(atoll_sim_script:script()) -> ok | {error, atoll_sim_script:error()}.
 check(#{cluster := Begun} = Script) ->
-    case [{Step, Place} || {_, Step, Place} <- maps:get(steps, Script), atoll_sim_step:kind(Step) =:= lane] of
+    case [{Step, Place} || {_, Step, Place} <- maps:get(steps, Script), atoll_sim_step:is_about(lane, Step)] of
         [] ->
             {ok, Cluster} = atoll_sim_cluster:new(cluster_options(Begun, #{})),
             atoll_sim_script:check_names(Script, atoll_sim_cluster:names(Cluster));
@@ -128,7 +128,7 @@ cluster_options(Begun, Options) ->
 told(#{cluster := #{strategy := cliques}, steps := Steps}) -> not has(group, Steps);
 told(_Script) -> true.
 
-has(Kind, Steps) -> lists:any(fun({_, Step, _}) -> atoll_sim_step:kind(Step) =:= Kind end, Steps).
+has(Kind, Steps) -> lists:any(fun({_, Step, _}) -> atoll_sim_step:is_about(Kind, Step) end, Steps).
 
 play(Script, #{seed := Seed} = Begun, Cluster) ->
     {Nodes, Plan} = atoll_sim_plan:script(Script, atoll_sim_cluster:names(Cluster), Seed),

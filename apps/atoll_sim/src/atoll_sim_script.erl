@@ -224,10 +224,13 @@ timed(_Term, _Last, _Before, _Cluster) ->
 step(Step, #{nodes := Nodes, formed := Formed} = Cluster) ->
     case atoll_sim_step:check(Step, Nodes) of
         {ok, Checked} ->
-            case atoll_sim_step:done(Checked) of
-                {source, _} = Source when Formed =/= source -> bad({no_source, Source});
-                Done -> ok = runs(Done, Cluster)
-            end,
+            lists:foreach(
+                fun
+                    ({source, _} = Source) when Formed =/= source -> bad({no_source, Source});
+                    (One) -> ok = runs(One, Cluster)
+                end,
+                atoll_sim_step:each(Checked)
+            ),
             Checked;
         {error, Reason} ->
             bad({step, Reason})

@@ -70,6 +70,8 @@
 %%   First, Last}', two times: the rate goes evenly from one each `First' to one each `Last'; or
 %%   `{jitter, Pace, Share}': each time between two is up to that share longer or shorter, at
 %%   random. The step is neither `heal' nor `every'.</dd>
+%% <dt>`{one_of, [{Weight, Step}]}'</dt><dd>one of these is drawn by their weights and done; each time
+%%   anew where it is in `every'. The steps are neither `heal' nor `every'.</dd>
 %% <dt>`heal'</dt><dd>takes back what steps did to the network and to the pace of
 %%   nodes: partitions, cuts, bulk, loss, duplicates, reordering and latencies are as in
 %%   the beginning, the slow are quick, the paused resume, churn ends and so does `every'. The dead
@@ -92,7 +94,7 @@
 %% `Who' is told by {@link atoll_sim_who}.
 -module(atoll_sim_step).
 
--export([check/2, done/1, kind/1, lasts/1, about/1, time/1, check_latency/1, is_share/1, must/1, names/1, short/1, format_error/1]).
+-export([check/2, each/1, is_about/2, lasts/1, about/1, time/1, check_latency/1, is_share/1, must/1, names/1, short/1, format_error/1]).
 
 -export_type([step/0, expectation/0, ms/0, share/0, kind/0, what/0, scope/0, operation/1, reason/0]).
 
@@ -132,7 +134,8 @@
     | {name, atoll_sim_who:who(), atoll_sim_node:name_operation()}
     | {broadcast, atoll_sim_who:who(), Count :: pos_integer(), Every :: ms()}
     | {expect, expectation()}
-    | {every, atoll_sim_pace:pace(ms()), For :: ms(), step()}.
+    | {every, atoll_sim_pace:pace(ms()), For :: ms(), step()}
+    | {one_of, [{Weight :: number(), step()}, ...]}.
 
 -type expectation() ::
     {connected, share()}
@@ -164,7 +167,7 @@
 
 -type kind() ::
     who | parts | memory | time | span | share | latency | count | expectation | what | operation | name_operation | lane | lane_fault | rate
-    | pace | step.
+    | pace | step | steps.
 
 -type reason() :: {unknown_step, term()} | {in_step, term(), part()}.
 
@@ -205,7 +208,8 @@ shapes() ->
         {name, [[who, name_operation]]},
         {broadcast, [[who, count, time]]},
         {expect, [[expectation]]},
-        {every, [[pace, span, step]]}
+        {every, [[pace, span, step]]},
+        {one_of, [[steps]]}
     ].
 
 %% @doc Checks a step in a cluster of so many nodes; its times become milliseconds.
@@ -273,7 +277,8 @@ word(rate) -> "Rate";
 word(lane) -> "Number";
 word(lane_fault) -> "cut | black_hole";
 word(pace) -> "Pace";
-word(step) -> "Step".
+word(step) -> "Step";
+word(steps) -> "[{Weight, Step}]".
 
 argument(who, Who, Step, Nodes) ->
     who(Who, Step, Nodes);
@@ -299,6 +304,9 @@ argument(step, Inner, Step, Nodes) ->
     {Name, _} = parts_of(Inner),
     lists:member(Name, [heal, every]) andalso bad({in_step, Step, {must, must(step), Inner}}),
     step(Inner, Nodes);
+argument(steps, Weighted, Step, Nodes) ->
+    is_list_of(fun({Weight, _}) -> is_weight(Weight); (_) -> false end, Weighted) orelse bad({in_step, Step, {must, must(steps), Weighted}}),
+    [{Weight, argument(step, Inner, Step, Nodes)} || {Weight, Inner} <- Weighted];
 argument(operation, {Verb, Group, Who}, Step, Nodes) when
     is_atom(Group), Verb =:= new orelse Verb =:= add orelse Verb =:= remove
 ->
@@ -341,20 +349,20 @@ is_a(rate, Rate) -> Rate =:= full orelse (is_integer(Rate) andalso Rate >= 0);
 is_a(lane, Number) -> is_integer(Number) andalso Number >= 0 andalso Number =< 63;
 is_a(lane_fault, Fault) -> Fault =:= cut orelse Fault =:= black_hole.
 
-%% @doc What is done by a step, each time.
--spec done(step()) -> step().
-done({every, _, _, Step}) -> Step;
-done(Step) -> Step.
+%% @doc What may be done by a step, each time one of these.
+-spec each(step()) -> [step(), ...].
+each({every, _, _, Step}) -> each(Step);
+each({one_of, Weighted}) -> lists:append([each(Step) || {_, Step} <- Weighted]);
+each(Step) -> [Step].
 
-%% @doc The word for what is done by it, the first of its tuple.
--spec kind(step()) -> atom().
-kind(Step) ->
-    {Name, _} = parts_of(done(Step)),
-    Name.
+%% @doc Whether something with that word, the first of its tuple, may be done by it.
+-spec is_about(Word :: atom(), step()) -> boolean().
+is_about(Word, Step) -> lists:any(fun(One) -> element(1, parts_of(One)) =:= Word end, each(Step)).
 
 %% @doc For how long it goes on by itself.
 -spec lasts(step()) -> ms().
 lasts({every, _, Ms, Step}) -> Ms + lasts(Step);
+lasts({one_of, Weighted}) -> lists:max([lasts(Step) || {_, Step} <- Weighted]);
 lasts({churn, _, Ms}) -> Ms;
 lasts({pause, _, Ms}) -> Ms;
 lasts({broadcast, _, Count, Every}) -> Count * Every;
@@ -385,6 +393,7 @@ must(what) ->
     "{any_name, global}, any, or a list of {Weight, What}, each weight above 0";
 must(pace) -> "a time of a millisecond or more, {ramp, Time, Time} or {jitter, Pace, Share}";
 must(step) -> "a step other than heal and every";
+must(steps) -> "a list of {Weight, Step}, each weight above 0";
 must(rate) -> "a whole number of bytes a second, or full";
 must(lane) -> "the number of a lane, from 0 to 63";
 must(lane_fault) -> "cut or black_hole";
@@ -422,8 +431,10 @@ is_what({any_name, {group, Group}}) -> is_atom(Group);
 is_what({Kind, Name}) -> lists:member(Kind, [name, supervisor, module, application]) andalso is_atom(Name);
 is_what(_) -> false.
 
-is_weighted({Weight, What}) -> is_number(Weight) andalso Weight > 0 andalso is_what(What);
+is_weighted({Weight, What}) -> is_weight(Weight) andalso is_what(What);
 is_weighted(_) -> false.
+
+is_weight(Weight) -> is_number(Weight) andalso Weight > 0.
 
 is_deletion({delete, Name}) -> is_atom(Name);
 is_deletion(_) -> false.
@@ -473,7 +484,7 @@ span(Time) ->
 %% @doc The nodes that a step names.
 -spec names(step()) -> [node()].
 names(Step) ->
-    [Name || Who <- whos(done(Step)), Name <- named(Who)].
+    [Name || One <- each(Step), Who <- whos(One), Name <- named(Who)].
 
 whos(Step) ->
     {Name, Arguments} = parts_of(Step),

@@ -75,6 +75,25 @@ of_one_moment_the_script_comes_first_test() ->
         deeds([{at, 0, {every, 10, 11, {kill, {nodes, 1, 1}}}}, {at, 10, {kill, {nodes, 2, 2}}}], 1)
     ).
 
+one_of_several_is_drawn_by_its_weight_each_time_test() ->
+    Step = {one_of, [{1, {kill_process, n1, any}}, {3, {one_of, [{1, {kill_process, n2, any}}]}}]},
+    Deeds = deeds([{at, 0, {every, 1, 4000, Step}}], 1),
+    Of = fun(Node) -> length([Ms || {Ms, {kill_process, [N], any, _}} <- Deeds, N =:= Node]) end,
+    ?assertEqual(4000, Of(n1) + Of(n2)),
+    %% Five standard deviations: 27 each.
+    ?assert(abs(Of(n1) - 1000) < 137).
+
+what_was_drawn_is_what_is_told_test() ->
+    {ok, Script} = atoll_sim_script:check([{cluster, #{nodes => 6}}, {at, 0, {every, 1, 20, {one_of, [{1, {kill, n1}}, {1, {start, n1}}]}}}]),
+    {_, Plan} = atoll_sim_plan:script(Script, [n1, n2, n3, n4, n5, n6], 1),
+    ?assertEqual([kill, start], lists:usort(told(Plan))).
+
+told(Plan0) ->
+    case atoll_sim_plan:next(Plan0) of
+        {_, _, {Step, _}, Plan} -> [element(1, Step) | told(Plan)];
+        none -> []
+    end.
+
 properties_test_() ->
     atoll_prop:tests([{same_seed, prop_same_seed(), 100}, {within, prop_within(), 200}, {aside, prop_aside(), 100}]).
 

@@ -34,7 +34,7 @@ every_sentence_shows_where_test_() ->
             {"{at, 1, heal}.\n{at, 2,\n {explode, all}}.",
                 "line 2: there is no step {explode,all}; there are start, kill, restart, source, leave, pause, "
                 "stall, resume, partition, cut, black_hole, delay, bulk, lane, heal, loss, duplicate, reorder, latency, slow, churn, kill_process, group, "
-                "name, broadcast, expect, every"},
+                "name, broadcast, expect, every, one_of"},
             {"{at, 1, {kill_process, all, {proc, x}}}.",
                 "line 1: in {kill_process,all,{proc,x}}: this must be {name, Name}, {supervisor, Name}, "
                 "{module, Module}, {application, Name}, {any_name, {group, Group}}, {any_name, global}, any, "
@@ -58,6 +58,12 @@ every_sentence_shows_where_test_() ->
             {"{at, 1, {every, 5, 9, {every, 1, 2, {kill, all}}}}.",
                 "line 1: in {every,5,9,{every,1,2,{kill,all}}}: this must be a step other than heal and every, not "
                 "{every,1,2,{kill,all}}"},
+            {"{at, 1, {one_of, [{0, {kill, all}}]}}.",
+                "line 1: in {one_of,[{0,{kill,all}}]}: this must be a list of {Weight, Step}, each weight above 0, not [{0,{kill,all}}]"},
+            {"{at, 1, {one_of, [{1, {kill, all}}, {2, heal}]}}.",
+                "line 1: in {one_of,[{1,{kill,all}},{2,heal}]}: this must be a step other than heal and every, not heal"},
+            {"{at, 1, {every, 5, 9, {one_of, [{1, {kill, all}}, {2, {source, all}}]}}}.",
+                "line 1: in {source,all}: nodes read no source of contacts; they do with formed => source in the cluster"},
             {"{cluster, #{nodes => 3}}.\n{at, 1, {every, 5, 9, {kill, {nodes, 1, 4}}}}.",
                 "line 2: in {kill,{nodes,1,4}}: there is no node number 4, there are 3"},
             {"{at, 1, {every, 5, 9, {source, all}}}.",
@@ -213,6 +219,8 @@ names_are_checked_where_they_are_known_test() ->
     ?assertEqual("line 2: there is no node x", sentence(atoll_sim_script:check_names(Script, [a, b]))),
     {ok, Every} = parse("{at, 1, {every, 5, 9, {kill, [a, z]}}}."),
     ?assertEqual("line 1: there is no node z", sentence(atoll_sim_script:check_names(Every, [a, b]))),
+    {ok, OneOf} = parse("{at, 1, {every, 5, 9, {one_of, [{1, {kill, a}}, {1, {kill, y}}]}}}."),
+    ?assertEqual("line 1: there is no node y", sentence(atoll_sim_script:check_names(OneOf, [a, b]))),
     {ok, Group} = parse("{at, 1, {group, a, {add, g, [b, z]}}}."),
     ?assertEqual("line 1: there is no node z", sentence(atoll_sim_script:check_names(Group, [a, b]))),
     {ok, Start} = parse("{cluster, #{start => [a, y]}}."),
@@ -251,7 +259,7 @@ script() ->
     end).
 
 step() ->
-    frequency([{5, plain_step()}, {1, heal}, {1, {every, pace(), a_span(), plain_step()}}]).
+    frequency([{5, plain_step()}, {1, heal}, {1, {every, pace(), a_span(), plain_step()}}, {1, {one_of, [{1, plain_step()}, {3, plain_step()}]}}]).
 
 pace() ->
     ?LET({Pace, Share}, {oneof([a_span(), {ramp, a_span(), a_span()}]), share()}, oneof([Pace, {jitter, Pace, Share}])).

@@ -52,7 +52,7 @@ of_script(#{cluster := #{strategy := Name, options := Options, contacts := Conta
         #{Part := Value} <- [Cluster],
         Value =/= map_get(Part, Default)
     ]),
-    HasGroups = lists:any(fun({_, Step, _}) -> atoll_sim_step:kind(Step) =:= group end, Steps),
+    HasGroups = lists:any(fun({_, Step, _}) -> atoll_sim_step:is_about(group, Step) end, Steps),
     (new({Name, Module, Options}, Parts))#{contacts := Contacts, groups => HasGroups}.
 
 %% @doc The options of atoll_cluster for nodes that run it, or none.

@@ -4,7 +4,7 @@
 -module(atoll_up_cli).
 -behaviour(atoll_cli_command).
 
--export([summary/0, options/0, operands/0, examples/0, run/2]).
+-export([summary/0, options/0, operands/0, examples/0, run/2, hold/1]).
 
 -spec summary() -> string().
 summary() -> "start a cluster and hold it until Ctrl-C".
@@ -137,6 +137,8 @@ groups_of(Node, Members) ->
         Groups -> lists:join(" ", Groups)
     end.
 
+%% @doc Returns when a cluster was stopped, and tells of its nodes until then.
+-spec hold(atoll_cluster:cluster()) -> ok.
 hold(Cluster) ->
     receive
         {atoll_cluster, Cluster, {node_down, Node, _}} ->

@@ -8,7 +8,7 @@
 -module(im_db).
 -behaviour(gen_server).
 
--export([start_link/2, info/2, init/1, handle_call/3, handle_cast/2, handle_info/2]).
+-export([start_link/2, info/2, tell/0, init/1, handle_call/3, handle_cast/2, handle_info/2]).
 
 -record(db, {
     server :: im_plan:server(),
@@ -38,6 +38,18 @@ start_link(Server, Kind) ->
 info(Server, Kind) ->
     gen_server:call(im_plan:local_name(Server, Kind, im_plan:this()), info).
 
+%% @doc Has the main ones of this node tell the supervisor, which was started again, of all their rows.
+-spec tell() -> ok.
+tell() ->
+    Plan = im_plan:this(),
+    lists:foreach(fun(Name) ->
+        case whereis(Name) of
+            undefined -> ok;
+            Pid -> Pid ! tell, ok
+        end
+    end, [im_plan:local_name(Server, Kind, Plan) || Server <- im_plan:servers(Plan), lists:member(node(), im_plan:peers(Server, Plan)),
+                                                    Kind <- [client_db, chat_db]]).
+
 %% @private
 -spec init({im_plan:server(), im_plan:kind()}) -> {ok, #db{}}.
 init({Server, Kind}) ->
@@ -56,6 +68,8 @@ init({Server, Kind}) ->
         max_waiting => im_plan:setting(max_waiting, Plan)
     }, now_ms()),
     _ = erlang:send_after(?LOOK_MS, self(), look),
+    %% The one before may have been main.
+    ok = supervisor_told({im_db, role, Server, Kind, standby}),
     {ok, effects(Effects, #db{server = Server, kind = Kind, table = Table, local = im_plan:local_name(Server, Kind, Plan), core = Core})}.
 
 %% @private
@@ -84,6 +98,14 @@ handle_info({What, Node}, #db{server = Server} = S) when What =:= nodeup; What =
         true -> {noreply, happens({What, Node}, S)};
         false -> {noreply, S}
     end;
+handle_info(tell, #db{role = main, server = Server, kind = Kind, table = Table, core = Core} = S) ->
+    ok = supervisor_told({im_db, role, Server, Kind, main}),
+    #{table := Rows} = im_replica:info(Core),
+    ok = supervisor_told({im_db, main, Server, Kind, [], Table:rows(Rows)}),
+    {noreply, S};
+handle_info(tell, #db{role = Role, server = Server, kind = Kind} = S) ->
+    ok = supervisor_told({im_db, role, Server, Kind, Role}),
+    {noreply, S};
 handle_info(wake, S) ->
     {noreply, happens(wake, S)};
 handle_info(look, S) ->
@@ -118,13 +140,11 @@ effect({demonitor, Pid}, #db{monitors = Monitors} = S) ->
         {Ref, Left} -> true = demonitor(Ref, [flush]), S#db{monitors = Left};
         error -> S
     end;
-effect({role, Role, Epoch}, S) ->
+effect({role, Role, Epoch}, #db{server = Server, kind = Kind} = S) ->
+    ok = supervisor_told({im_db, role, Server, Kind, Role}),
     named(S#db{role = Role, epoch = Epoch});
 effect({main, Why, Rows}, #db{server = Server, kind = Kind, table = Table} = S) ->
-    case whereis(server_supervisor) of
-        undefined -> ok;
-        Pid -> Pid ! {im_db, main, Server, Kind, Why, adopted(Why, Table:rows(Rows), Table)}, ok
-    end,
+    ok = supervisor_told({im_db, main, Server, Kind, Why, adopted(Why, Table:rows(Rows), Table)}),
     S;
 effect({wake, Ms}, S) ->
     _ = erlang:send_after(Ms, self(), wake),
@@ -132,6 +152,14 @@ effect({wake, Ms}, S) ->
 effect({clash, Node, Epoch}, #db{local = Local} = S) ->
     logger:warning(#{what => two_mains, database => Local, other => Node, epoch => Epoch}),
     S.
+
+%% If it is not there it asks when it is.
+supervisor_told(Message) ->
+    _ = case whereis(server_supervisor) of
+            undefined -> ok;
+            Pid -> Pid ! Message
+        end,
+    ok.
 
 %% Those whose process was on a lost node, or is not here.
 adopted(handed_over, Rows, Table) -> [Pair || {_, Row} = Pair <- Rows, node(Table:pid(Row)) =/= node()];

@@ -1,0 +1,71 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc What a run of traffic over the messenger came to, for people and for programs.
+-module(atoll_cases_im_result).
+
+-export([json/1, table/1, violations/1]).
+
+%% @doc The object that `--json' prints.
+-spec json(atoll_bench_im_run:result()) -> atoll_cli_json:object().
+json(#{traffic := Traffic, storm := Storm}) ->
+    #{history := #{counts := Counts, unchecked := Unchecked} = History, conversations := #{'begun' := Begun}, total := #{sent := AllSent, delivered := AllDelivered}} = Traffic,
+    Of = fun(Key) -> {Key, maps:get(Key, Traffic)} end,
+    {
+        [Of(Key) || Key <- [seed, logins, login_ms, seconds, sent, received, delivered, shed, delivered_per_minute]] ++
+        [
+            {quality_percent, quality(Traffic)},
+            {p50_us, us(50, Traffic)},
+            {p99_us, us(99, Traffic)},
+            {conversations, Begun},
+            {sent_in_all, AllSent},
+            {delivered_in_all, AllDelivered},
+            Of(drain_ms), Of(is_drained),
+            {kept, im_history:is_clean(History)},
+            {unchecked, Unchecked},
+            {violations, {[{Kind, N} || {Kind, N} <- maps:to_list(Counts)]}}
+        ] ++ [{Key, case Value of none -> null; _ -> Value end} || {Key, Value} <- lists:sort(maps:to_list(Storm))]
+    }.
+
+%% In percent of what was sent.
+quality(#{sent := 0}) -> null;
+quality(#{sent := Sent, below := Below}) -> 100 * Below / Sent.
+
+us(P, #{latency := Latency}) ->
+    case atoll_histogram:percentile(Latency, P) of
+        none -> null;
+        Ns -> Ns / 1000
+    end.
+
+%% @doc The lines that are printed otherwise.
+-spec table(atoll_bench_im_run:result()) -> iolist().
+table(#{traffic := Traffic, storm := #{kills := Kills, node_kills := NodeKills, back := Back, back_ms_median := Median}}) ->
+    #{
+        logins := Logins, login_ms := LoginMs, seconds := Seconds, sent := Sent, delivered := Delivered, delivered_per_minute := PerMinute,
+        history := #{conversations := Conversations, messages := Messages} = History
+    } = Traffic,
+    Rows = [
+        ["logged in", [atoll_cli_table:count(Logins), " clients in ", atoll_cli_table:seconds(LoginMs)]],
+        ["measured", [atoll_cli_table:seconds(round(1000 * Seconds))]],
+        ["sent, delivered", [atoll_cli_table:count(Sent), ", ", atoll_cli_table:count(Delivered)]],
+        ["delivered a minute", atoll_cli_table:count(round(PerMinute))],
+        ["latency, median, p99", [shown(us(50, Traffic)), ", ", shown(us(99, Traffic)), " \x{b5}s"]],
+        ["killed", [atoll_cli_table:count(Kills), " processes", back(Back, Median), ", ", atoll_cli_table:count(NodeKills), " nodes"]],
+        ["checked", [atoll_cli_table:count(Conversations), " conversations, ", atoll_cli_table:count(Messages), " messages: ", verdict(History)]]
+    ],
+    atoll_cli_table:lines([left, left], Rows).
+
+back(_, none) -> "";
+back(Back, Median) -> [" (", atoll_cli_table:count(Back), " back after ", atoll_cli_table:decimal(Median), " ms, median)"].
+
+shown(null) -> "-";
+shown(Us) -> atoll_cli_table:decimal(Us).
+
+verdict(History) ->
+    case im_history:is_clean(History) of
+        true -> "nothing lost, twice or out of order";
+        false -> violations(History)
+    end.
+
+%% @doc What was broken, in a line.
+-spec violations(im_history:report()) -> unicode:chardata().
+violations(#{counts := Counts}) ->
+    lists:join(", ", [[atoll_cli_table:count(N), " ", string:replace(atom_to_list(Kind), "_", " ")] || {Kind, N} <- lists:sort(maps:to_list(Counts))]).

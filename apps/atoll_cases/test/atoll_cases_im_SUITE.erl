@@ -1,0 +1,98 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% `bin/atoll im' as a user has it.
+-module(atoll_cases_im_SUITE).
+-include_lib("common_test/include/ct.hrl").
+-include_lib("stdlib/include/assert.hrl").
+
+-export([all/0, suite/0, init_per_testcase/2, end_per_testcase/2]).
+-export([
+    traffic_under_kills_loses_nothing/1,
+    a_messenger_that_is_held_is_shown_loaded_and_gone/1,
+    a_server_node_that_is_lost_is_seen/1,
+    every_mode_keeps_its_promise/1,
+    wrong_usage_says_one_sentence_and_starts_nothing/1
+]).
+
+-define(GONE_MS, 5000).
+-define(LINE_MS, 60000).
+
+suite() -> [{timetrap, {minutes, 10}}].
+
+all() -> cases(atoll_tier:tier()).
+
+cases(fast) -> [traffic_under_kills_loses_nothing, a_messenger_that_is_held_is_shown_loaded_and_gone, wrong_usage_says_one_sentence_and_starts_nothing];
+cases(deep) -> cases(fast) ++ [a_server_node_that_is_lost_is_seen, every_mode_keeps_its_promise].
+
+init_per_testcase(_, Config) -> [{dir, atoll_cli_os:new_dir()} | Config].
+
+end_per_testcase(_, Config) -> ok = atoll_cli_os:remove_dir(?config(dir, Config)).
+
+traffic_under_kills_loses_nothing(Config) ->
+    Csv = filename:join(?config(dir, Config), "csv"),
+    Result = talk(Config, ["--servers", "4", "--clients", "40", "--seconds", "4", "--rhesus", "400", "--csv", Csv]),
+    #{<<"kills">> := Kills, <<"delivered">> := Delivered, <<"logins">> := 40, <<"violations">> := Violations} = Result,
+    ?assertEqual({true, #{}}, {maps:get(<<"kept">>, Result), Violations}),
+    ?assert(Kills > 0),
+    ?assert(Delivered > 0),
+    {ok, Files} = file:list_dir(Csv),
+    ?assertMatch([_], [File || File <- Files, string:find(File, "_Throughput_2_4_40_Node_1") =/= nomatch]),
+    ?assertEqual(ok, atoll_cli_os:await_none_left(?config(dir, Config), ?GONE_MS)).
+
+every_mode_keeps_its_promise(Config) ->
+    [
+        ?assertMatch(
+            {Mode, #{<<"kept">> := true, <<"is_drained">> := true}},
+            {Mode, talk(Config, Mode ++ ["--clients", "200", "--seconds", "60", "--rhesus", "1000", "--baboon", "2000", "--kill-node-every", "20"])}
+        )
+     || Mode <- [["--mode", "rd"], ["--mode", "rsd"], ["--mode", "rsd", "--reach", "relays"]]
+    ].
+
+talk(Config, Args) ->
+    #{status := Status, stdout := Json, stderr := Said} = atoll_cli_line:run(?config(dir, Config), ["im", "traffic", "--load", "closed", "--json" | Args]),
+    ?assertEqual({0, Said, Json}, {Status, Said, Json}),
+    atoll_cli_os:decode(Json).
+
+a_messenger_that_is_held_is_shown_loaded_and_gone(Config) ->
+    Dir = ?config(dir, Config),
+    held(Dir, fun(_Up) ->
+        #{status := 0, stdout := Json} = atoll_cli_line:run(Dir, ["im", "status", "-c", "reef", "--json"]),
+        %% R(R-1)/2 + R s(s-1)/2 with two routers of two servers each.
+        #{<<"mode">> := <<"rsd">>, <<"connections">> := 7, <<"connections_formula">> := 7, <<"nodes">> := Nodes} = atoll_cli_os:decode(Json),
+        ?assertEqual({8, 8}, {lists:sum([N || #{<<"main">> := N} <- Nodes, is_integer(N)]), lists:sum([N || #{<<"replica">> := N} <- Nodes, is_integer(N)])}),
+        #{<<"delivered">> := Delivered, <<"kept">> := true} = talk(Config, ["-c", "reef", "--clients", "20", "--seconds", "1"]),
+        ?assert(Delivered > 0)
+    end).
+
+a_server_node_that_is_lost_is_seen(Config) ->
+    Dir = ?config(dir, Config),
+    held(Dir, fun(_Up) ->
+        [Pid | _] = [Pid || {Pid, Words} <- atoll_cli_os:left(Dir), lists:any(fun(Word) -> string:find(Word, "reef_server_2@") =/= nomatch end, Words)],
+        ok = atoll_cli_os:signal(Pid, "KILL"),
+        ok = atoll_cli_os:await(fun() -> maps:get(status, atoll_cli_line:run(Dir, ["im", "status", "-c", "reef"])) =:= 1 end, ?LINE_MS),
+        #{stderr := Said} = atoll_cli_line:run(Dir, ["im", "status", "-c", "reef"]),
+        ?assertMatch({_, _}, binary:match(Said, <<"node reef_server_2@127.0.0.1 does not answer">>))
+    end).
+
+held(Dir, Fun) ->
+    Up = atoll_cli_os:start(Dir, ["im", "up", "--servers", "4", "-c", "reef"]),
+    _ = atoll_cli_os:await_line(Up, stdout, <<"stop: ">>),
+    Fun(Up),
+    #{status := 0} = atoll_cli_line:run(Dir, ["down", "-c", "reef"]),
+    _ = atoll_cli_os:await_exit(Up, ?LINE_MS),
+    ?assertEqual(ok, atoll_cli_os:await_none_left(Dir, ?GONE_MS)).
+
+wrong_usage_says_one_sentence_and_starts_nothing(Config) ->
+    [
+        begin
+            #{status := Status, stdout := <<>>, stderr := Said} = atoll_cli_line:run(?config(dir, Config), ["im" | Args]),
+            ?assertEqual({Args, 2}, {Args, Status}),
+            ?assertMatch({Args, {_, _}}, {Args, binary:match(Said, Sentence)})
+        end
+     || {Args, Sentence} <- [
+            {["up", "--routers", "3", "--servers", "2"], <<"--servers must be at least --routers, which is 3">>},
+            {["up", "--mode", "rd", "--reach", "relays"], <<"--reach is for --mode rsd">>},
+            {["traffic", "--load", "open"], <<"--rate is for --load open, which wants it">>},
+            {["traffic", "--rate", "5"], <<"--rate is for --load open, which wants it">>},
+            {["traffic", "-c", "reef", "--rhesus", "5"], <<"--rhesus is for a messenger that is started here">>}
+        ]
+    ].

@@ -1,0 +1,213 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc How the nodes of a messenger are started, and whether they are connected as they should be.
+%%
+%% ```
+%%                  router_i, server_j                         client_k
+%% rd               a mesh on Erlang's distribution            hidden, on Erlang's distribution
+%% rsd, over atoll  in s_groups, on the carrier, each with a   the same
+%%                  way to all others over the routers
+%% rsd, by relays   in s_groups, on Erlang's distribution      the same
+%% '''
+%% With the carrier no node makes a connection across groups: where there is no way over the routers
+%% there is none (`unrouted'). It lets in nodes on Erlang's own distribution (`stock'), as the
+%% client nodes are: these connect themselves with a router node and then with the server nodes that
+%% their clients are told of. Being hidden they are told to nobody, and with the carrier nobody can
+%% connect with them.
+-module(im_cluster).
+
+-export([options/1, settings/2, roles/2, client_options/1, missing/1, lacking/1, look/0, links/0, links/1]).
+
+-export_type([shape/0, reach/0, look/0]).
+
+-type reach() :: atoll | relays.
+
+-type shape() :: #{
+    mode := rd | rsd,
+    routers := pos_integer(),
+    servers := pos_integer(),
+    %% client nodes, 0 unless told
+    clients => non_neg_integer(),
+    %% in mode rsd; atoll unless told
+    reach => reach(),
+    %% further settings, as im_plan has them
+    settings => im_plan:settings()
+}.
+
+-type kind() :: #{
+    kind := string(), count := pos_integer(), connect_all := boolean(), apps := [atom()],
+    args := [string()] | fun(([node(), ...]) -> [string()])
+}.
+
+-type look() :: #{
+    %% connections of its own with nodes that are not hidden
+    links := [node()],
+    connections := non_neg_integer(),
+    %% monitors of clients, and sessions; a router has none
+    clients := non_neg_integer() | none,
+    sessions := non_neg_integer() | none,
+    %% databases
+    main := non_neg_integer() | none,
+    replica := non_neg_integer() | none,
+    settings := im_plan:settings()
+}.
+
+%% @doc For {@link atoll_cluster:start/1}: router nodes first, then server nodes, then client nodes.
+-spec options(shape()) -> #{nodes := [kind(), ...]}.
+options(#{mode := Mode, routers := Routers, servers := Servers} = Shape) ->
+    Inner = (node_options(Mode, maps:get(reach, Shape, atoll)))#{args => fun(Nodes) -> args(Shape, Nodes) end},
+    #{nodes => [Inner#{kind => "_router_", count => Routers}, Inner#{kind => "_server_", count => Servers}]
+        ++ [client_options(Clients) || #{clients := Clients} <- [Shape], Clients > 0]}.
+
+%% @doc So many client nodes. They need no application: a client is a process of whoever starts it.
+-spec client_options(Count :: pos_integer()) -> kind().
+client_options(Count) ->
+    #{kind => "_client_", count => Count, connect_all => false, apps => [], args => ["-hidden"]}.
+
+node_options(rd, _Reach) -> #{connect_all => true, apps => [im]};
+node_options(rsd, _Reach) -> #{connect_all => false, apps => [atoll, im]}.
+
+%% @doc The settings that these nodes are started with, in the order of options/1.
+-spec settings(shape(), [node(), ...]) -> im_plan:settings().
+settings(#{mode := Mode} = Shape, Nodes) ->
+    {Routers, Servers, _} = roles(Shape, Nodes),
+    maps:merge(
+        maps:get(settings, Shape, #{}),
+        #{mode => Mode, reach => maps:get(reach, Shape, atoll), routers => Routers, servers => Servers}
+    ).
+
+%% @doc Which of these nodes are routers, which are servers, and which are client nodes.
+-spec roles(shape(), [node(), ...]) -> {[node()], [node()], [node()]}.
+roles(#{routers := R, servers := S}, Nodes) ->
+    {Routers, Rest} = lists:split(R, Nodes),
+    {Servers, Clients} = lists:split(S, Rest),
+    {Routers, Servers, Clients}.
+
+args(#{mode := Mode} = Shape, Nodes) ->
+    Settings = settings(Shape, Nodes),
+    environment(im, maps:to_list(Settings)) ++
+        case Mode of
+            rd -> [];
+            rsd ->
+                {ok, Plan} = im_plan:new(Settings),
+                Groups = im_plan:groups(Plan),
+                %% Of two main databases the one with the higher epoch keeps the name (im_names).
+                Rules = maps:from_list([{Group, {keep, max}} || {Group, _} <- Groups]),
+                carrier(maps:get(reach, Shape, atoll)) ++ environment(atoll, [{s_groups, Groups}, {name_rules, Rules}, {free_group, off}])
+        end.
+
+carrier(relays) ->
+    [];
+carrier(atoll) ->
+    ["-proto_dist", "atoll"] ++ environment(kernel, [{atoll_dist, [{stock, accept}, {unrouted, refuse}]}]) ++
+        environment(atoll, [{directory, on}]).
+
+environment(App, Values) ->
+    lists:append([
+        [[$- | atom_to_list(App)], atom_to_list(Key), lists:flatten(io_lib:format("~0tp", [Value]))]
+     || {Key, Value} <- Values
+    ]).
+
+%% @doc Called on a router or server node: the nodes that it is not connected with as it should be, or has
+%% no way to. A mesh is connected by this; groups are by themselves.
+-spec missing(im_plan:plan()) -> [node()].
+missing(Plan) ->
+    Groups = im_plan:groups(Plan),
+    All = lists:usort(lists:append([Members || {_, Members} <- Groups])) -- [node()],
+    Wanted = lists:usort(lists:append([Members || {_, Members} <- Groups, lists:member(node(), Members)])) -- [node()],
+    case {im_plan:setting(mode, Plan), im_plan:setting(reach, Plan)} of
+        {rd, _} -> [Node || Node <- Wanted, net_kernel:connect_node(Node) =/= true];
+        {rsd, relays} -> Wanted -- links();
+        {rsd, atoll} -> lists:usort((Wanted -- links()) ++ (All -- reachable()))
+    end.
+
+%% @doc Called on a router or server node: the copies that its group lacks. A group of one server
+%% has no second ones.
+-spec lacking(im_plan:plan()) -> [atom()].
+lacking(Plan) ->
+    [
+        Name
+     || Server <- im_plan:servers(Plan),
+        lists:member(node(), im_plan:members(Server, Plan)),
+        Copy <- [1, 2],
+        Copy =< length(im_plan:peers(Server, Plan)),
+        Kind <- [client_db, chat_db],
+        Name <- [im_plan:db_name(Server, Copy, Kind, Plan)],
+        whereis_name(im_plan:group_of(Server, Plan), Name, Plan) =:= undefined
+    ].
+
+%% @doc What a router or server node says of itself; `none' on any other.
+-spec look() -> look() | none.
+look() ->
+    try im_plan:this() of
+        Plan -> look(im_plan:role(node(), Plan), Plan)
+    catch
+        %% Nothing of a messenger runs here.
+        error:badarg -> none
+    end.
+
+look(Role, Plan) ->
+    Links = links(),
+    Own = case Role of
+        {router, _} ->
+            #{clients => none, sessions => none, main => none, replica => none};
+        {server, _} ->
+            #{
+                clients => watched(client_monitor), sessions => watched(chat_session),
+                main => copies(1, Plan), replica => copies(2, Plan)
+            }
+    end,
+    Keys = [routers, servers | maps:keys(im_plan:defaults())],
+    Own#{
+        links => Links, connections => length(Links),
+        settings => maps:from_list([{Key, im_plan:setting(Key, Plan)} || Key <- Keys])
+    }.
+
+watched(Type) ->
+    try
+        ets:select_count(monitored_processes, [{{'_', Type, '_'}, [], [true]}])
+    catch
+        %% It is being started again.
+        error:badarg -> 0
+    end.
+
+%% Those of this node's databases that are the first, or the second copy.
+copies(Copy, Plan) ->
+    length([
+        here
+     || Server <- im_plan:servers(Plan),
+        lists:member(node(), im_plan:peers(Server, Plan)),
+        Kind <- [client_db, chat_db],
+        Pid <- [whereis_name(im_plan:group_of(Server, Plan), im_plan:db_name(Server, Copy, Kind, Plan), Plan)],
+        is_pid(Pid),
+        node(Pid) =:= node()
+    ]).
+
+whereis_name(Group, Name, Plan) ->
+    case im_plan:setting(mode, Plan) of
+        rd -> global:whereis_name(Name);
+        rsd -> atoll_name:whereis(Group, Name)
+    end.
+
+reachable() ->
+    case atoll:reachable() of
+        {ok, Nodes} -> Nodes;
+        {error, _} -> []
+    end.
+
+%% @doc The visible nodes that this one has a connection of its own with. What goes over others is
+%% none, though it is in `nodes()' as they are.
+-spec links() -> [node()].
+links() ->
+    lists:sort(nodes() -- circuits()).
+
+circuits() ->
+    case code:ensure_loaded(atoll) of
+        %% One whose path is its two ends has a connection of its own.
+        {module, atoll} -> [Node || #{node := Node, kind := relay, path := [_, _, _ | _]} <- atoll:links()];
+        {error, _} -> []
+    end.
+
+%% @doc How many connections there are, by what links/0 says on each of the nodes.
+-spec links([{node(), [node()]}]) -> non_neg_integer().
+links(Said) ->
+    length(lists:usort([lists:sort([Node, Other]) || {Node, Others} <- Said, Other <- Others])).

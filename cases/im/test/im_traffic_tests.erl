@@ -1,0 +1,205 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc Runs of traffic on this node with a messenger that keeps its promise, or breaks it: the
+%% clients are the real ones, and the history finds it.
+-module(im_traffic_tests).
+
+-include_lib("eunit/include/eunit.hrl").
+
+-define(S, 60).
+
+traffic_test_() ->
+    [
+        {Promise, {timeout, ?S, Test}}
+     || {Promise, Test} <- [
+            {"the paper's conversations, faster: all that is sent is received and delivered", fun conversations/0},
+            {"a closed loop with a window", fun closed/0},
+            {"an open loop says what it is to say", fun open/0},
+            {"a promise that is broken is found, by its kind", fun broken/0},
+            {"a name that two processes have at a time is found", fun rivals/0},
+            {"the files of the loggers add up to what was done", fun files/0},
+            {"a run that is stopped is drained all the same", fun stopped/0},
+            {"a result is there whenever it is asked for, and its clients are gone before", fun result/0},
+            {"a run ends with its caller, and its clients with it", fun caller/0},
+            {"clients that cannot log in are told of", fun no_login/0},
+            {"each option that is wrong is one sentence", fun options/0}
+        ]
+    ].
+
+options(Mode, More) ->
+    maps:merge(
+        #{
+            client_nodes => [node()], routers => [node()], routers_per_node => 1, clients => 20, mode => Mode, ms => 300, ramp_ms => 100,
+            drain_ms => 20000, seed => atoll_tier:seed(?MODULE)
+        },
+        More
+    ).
+
+with(Fault, Test) ->
+    Toy = im_toy:start_link(Fault),
+    try
+        Test()
+    after
+        Ref = monitor(process, Toy),
+        Toy ! stop,
+        receive {'DOWN', Ref, process, Toy, _} -> ok end
+    end.
+
+run(Fault, Options) ->
+    with(Fault, fun() ->
+        {ok, Result} = im_traffic:run(Options),
+        Result
+    end).
+
+is_whole(#{total := #{sent := Sent, received := Received, delivered := Delivered}, history := History} = Result) ->
+    #{messages := Told, counts := Counts, logins := Logins} = History,
+    ?assertEqual({#{}, Sent, Sent, Sent}, {Counts, Received, Delivered, Told}),
+    ?assert(Sent > 0),
+    ?assertMatch(#{is_drained := true, conversations := #{running := 0}, clients := #{refused := 0, died := 0}}, Result),
+    ?assertEqual(maps:get(logins, Result), Logins).
+
+conversations() ->
+    Result = run(none, options(paper, #{time_scale => 1000, messages => {3, 6}})),
+    is_whole(Result),
+    #{conversations := #{'begun' := Begun, ended := #{finished := Finished}}, logins := 20} = Result,
+    %% Those that had ended were replaced.
+    ?assert(Begun > 10),
+    ?assertEqual(Begun, Finished).
+
+closed() ->
+    Result = run(none, options(closed, #{window => 4, messages => {13, 60}})),
+    is_whole(Result),
+    #{delivered := Delivered, latency := Latency, seconds := Seconds, delivered_per_minute := PerMinute} = Result,
+    ?assert(Delivered > 0),
+    ?assert(abs(PerMinute - Delivered * 60 / Seconds) < 1),
+    %% Some of the first were sent before the measured time, and some of the last delivered after it.
+    ?assert(abs(atoll_histogram:count(Latency) - Delivered) =< 4 * 10 + Delivered div 10).
+
+open() ->
+    #{sent := Sent, shed := Shed} = Result = run(none, options(open, #{rate => 1000, arrivals => even, ms => 500})),
+    is_whole(Result),
+    %% What was to be said about when the time began or ended may be on either side.
+    ?assertEqual(0, Shed),
+    ?assert(abs(Sent - 500) < 250),
+    #{latency := Latency} = Result,
+    ?assert(abs(atoll_histogram:count(Latency) - 500) < 250).
+
+broken() ->
+    Found = fun(Fault, Options) -> maps:keys(maps:get(counts, maps:get(history, run(Fault, Options)))) end,
+    Monologue = options(open, #{rate => 2000, ms => 100, drain_ms => 200}),
+    ?assertEqual([gap, lost], Found({lose, 7}, Monologue) -- [undelivered]),
+    ?assertEqual([twice], Found({repeat, 7}, Monologue)),
+    ?assert(lists:member(disorder, Found({swap, 7}, Monologue))),
+    ?assertEqual([altered], Found({alter, 7}, Monologue)),
+    %% The first that is lost in a dialogue stops it.
+    ?assert(lists:member(lost, Found({lose, 10}, options(closed, #{ms => 100, drain_ms => 200})))).
+
+an_open_loop_has_its_rate_evenly_or_by_chance_test() ->
+    Gaps = fun(Arrivals) ->
+        Options = #{rate => 500, arrivals => Arrivals, seed => 1},
+        {Times, _} = lists:mapfoldl(
+            fun(_, {At, R0}) -> {Next, R} = im_pacer:next(At, Options, R0), {Next - At, {Next, R}} end,
+            {0, rand:seed_s(exsss, 1)},
+            lists:seq(1, 10000)
+        ),
+        Times
+    end,
+    ?assertEqual([2000.0], lists:usort([float(round(Gap)) || Gap <- Gaps(even)])),
+    Poisson = Gaps(poisson),
+    %% Mean and deviation of an exponential distribution are the same.
+    Mean = lists:sum(Poisson) / 10000,
+    Deviation = math:sqrt(lists:sum([(G - Mean) * (G - Mean) || G <- Poisson]) / 10000),
+    [?assert(abs(X - 2000) < 100) || X <- [Mean, Deviation]].
+
+rivals() ->
+    Options = options(paper, #{time_scale => 1000, rivals => 50, ms => 500}),
+    #{clients := #{rivals := Rivals, rivals_refused := Refused}} = Good = run(none, Options),
+    is_whole(Good),
+    ?assert(Rivals > 0),
+    ?assertEqual(Rivals, Refused),
+    #{history := #{counts := #{two_logins := _}}} = run(generous, Options).
+
+files() ->
+    Dir = atoll_test_file:temporary("traffic"),
+    Log = #{dir => Dir, technology => "TOY", servers => 1, seconds => 1, trials => 2, latency => true},
+    #{windows := [{1, Windows}]} = Result = run(none, options(closed, #{log => Log, ms => 2300})),
+    is_whole(Result),
+    Read = fun(Name) ->
+        {ok, Text} = file:read_file(filename:join(Dir, Name)),
+        binary:split(Text, <<"\n">>, [global, trim])
+    end,
+    Rows = [binary:split(Row, <<",">>, [global]) || Row <- Read("TOY_Throughput_1_1_20_Node_1.csv")],
+    ?assertMatch([[<<"2">>, _, _, <<"10000">>, _, _, _, _, _], [<<"1">>, _, _, _, _, _, _, _, _]], Rows),
+    ?assertEqual([[integer_to_binary(N) || N <- [S, R, D, B]] || #{sent := S, received := R, delivered := D, below := B} <- Windows], [lists:sublist(Row, 5, 4) || Row <- Rows]),
+    Latencies = Read("TOY_Latency_1_1_20_Node_1_1.csv"),
+    #{delivered := InFirst} = hd(Windows),
+    ?assert(abs(length(Latencies) - min(10000, InFirst)) < 500),
+    ?assert(length(Latencies) =< 10000),
+    ?assertMatch([_, _, <<"chat_session_tc", _/binary>>, _, _, _], binary:split(hd(Latencies), <<",">>, [global])),
+    [_ | _] = Read("TOY_Throughput_1_1_20_Summary.txt").
+
+stopped() ->
+    with(none, fun() ->
+        {ok, Run} = im_traffic:start(options(closed, #{ms => 3600000})),
+        ok = until(fun() -> maps:get(delivered, im_traffic:look(Run)) > 0 end),
+        {ok, Result} = im_traffic:stop(Run),
+        is_whole(Result)
+    end).
+
+result() ->
+    with(none, fun() ->
+        Before = length(processes()),
+        {ok, Run} = im_traffic:start(options(closed, #{ms => 50})),
+        ok = until(fun() -> length(processes()) =< Before + 1 andalso im_traffic:look(Run) =:= #{} end),
+        {ok, Result} = im_traffic:await(Run),
+        is_whole(Result),
+        {ok, Failed} = im_traffic:start(options(closed, #{clients => 1, login_ms => 1, log => #{dir => "/nowhere/\0", technology => "", servers => 1, seconds => 1, trials => 1}})),
+        ok = until(fun() -> length(processes()) =< Before + 1 andalso im_traffic:look(Failed) =:= #{} end),
+        {error, _} = im_traffic:await(Failed)
+    end).
+
+caller() ->
+    with(none, fun() ->
+        Before = length(processes()),
+        Self = self(),
+        {Caller, _} = spawn_monitor(fun() ->
+            {ok, Run} = im_traffic:start(options(closed, #{ms => 3600000})),
+            ok = until(fun() -> maps:get(delivered, im_traffic:look(Run)) > 0 end),
+            Self ! going,
+            receive after infinity -> ok end
+        end),
+        receive going -> ok after 1000 * ?S -> error(timeout) end,
+        true = exit(Caller, kill),
+        ok = until(fun() -> length(processes()) =< Before end)
+    end).
+
+no_login() ->
+    ?assertEqual({error, {login, 0, 20}}, im_traffic:run(options(closed, #{login_ms => 200}))).
+
+options() ->
+    Good = options(closed, #{}),
+    [
+        begin
+            {error, Error} = im_traffic:start(Bad),
+            ?assertEqual(Sentence, lists:flatten(io_lib:format("~ts", [im_traffic:format_error(Error)])))
+        end
+     || {Bad, Sentence} <- [
+            {Good#{window => 65}, "window must be a whole number from 1 to 64"},
+            {Good#{colour => red}, "colour is not known"},
+            {maps:remove(clients, Good), "clients must be a whole number above 0"},
+            {Good#{rate => 5}, "rate is how many messages begin in a second in the mode open, and in no other"},
+            {Good#{time_scale => 5}, "time_scale is for the mode paper"},
+            {Good#{messages => {5, 4}}, "messages must be {From, To}, two whole numbers above 0, the second not the smaller one"},
+            {[], "options must be a map"}
+        ]
+    ],
+    {error, {node, 'nobody@nowhere', _}} = im_traffic:run(Good#{client_nodes => ['nobody@nowhere']}).
+
+until(Is) -> until(Is, erlang:monotonic_time(millisecond) + 1000 * ?S).
+
+until(Is, Deadline) ->
+    case Is() of
+        true -> ok;
+        false ->
+            true = erlang:monotonic_time(millisecond) < Deadline,
+            receive after 5 -> until(Is, Deadline) end
+    end.
