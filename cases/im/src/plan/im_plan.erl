@@ -302,7 +302,7 @@ groups(#plan{groups = Groups}) -> Groups.
 %% each s - 1 servers: N(N-1)/2 in mode rd, and R(R-1)/2 + R s(s-1)/2 in mode rsd.
 -spec connections(plan()) -> non_neg_integer().
 connections(#plan{groups = Groups}) ->
-    lists:sum([N * (N - 1) div 2 || {_, Members} <- Groups, N <- [length(Members)]]).
+    lists:sum([N * (N - 1) || {_, Members} <- Groups, N <- [length(Members)]]) div 2.
 
 %% @doc The name of the first (main) and of the second copy (replica) in the group.
 -spec db_name(server(), 1 | 2, kind(), plan()) -> atom().

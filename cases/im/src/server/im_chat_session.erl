@@ -11,7 +11,7 @@
 
 -record(state, {
     session :: session(),
-    core :: im_chat_session_core:core(),
+    core :: im_chat_session_core:core() | over,
     plan :: im_plan:plan(),
     server :: im_plan:server(),
     watched = #{} :: #{reference() => {im_chat_session_core:side() | before, pid()}},

@@ -124,7 +124,7 @@ handle_cast(Unknown, _) -> error({unknown_cast, Unknown}).
 handle_info({im, tell, Pid, Message}, Plan) when is_pid(Pid) ->
     case is_connected(Pid) of
         true -> to(Pid, Message);
-        false -> [to({any(Plan), Node}, {im, pass, Pid, Message}) || Node <- im_plan:routers(Plan), Node =/= node()]
+        false -> lists:foreach(fun(Node) -> to({any(Plan), Node}, {im, pass, Pid, Message}) end, im_plan:routers(Plan) -- [node()])
     end,
     {noreply, Plan};
 handle_info({im, pass, Pid, Message}, Plan) when is_pid(Pid) ->

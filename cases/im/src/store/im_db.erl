@@ -28,7 +28,7 @@
 -define(PAUSE_MS, 20).
 
 %% @doc Starts that of a shard and a kind on this node, by the plan of this node.
--spec start_link(im_plan:server(), im_plan:kind()) -> {ok, pid()} | {error, term()}.
+-spec start_link(im_plan:server(), im_plan:kind()) -> gen_server:start_ret().
 start_link(Server, Kind) ->
     gen_server:start_link({local, im_plan:local_name(Server, Kind, im_plan:this())}, ?MODULE, {Server, Kind},
                           [{spawn_opt, [{message_queue_data, off_heap}]}]).

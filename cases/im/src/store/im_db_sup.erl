@@ -7,7 +7,7 @@
 -export([start_link/0, init/1]).
 
 %% @doc Starts them by the plan of this node.
--spec start_link() -> {ok, pid()} | {error, term()}.
+-spec start_link() -> supervisor:startlink_ret().
 start_link() -> supervisor:start_link({local, ?MODULE}, ?MODULE, []).
 
 %% @private

@@ -35,8 +35,9 @@
 %% Not promised: what one side of a partition has answered. When the sides meet, the main of the lower
 %% epoch steps down, and its data are thrown away. A main that is connected and says nothing is waited for.
 %%
-%% A copy is one message with the whole table: with 10,000 rows about 1 MB for the logins and 2 MB for
-%% sessions that keep a message of 40 bytes each. Erlang cuts it into pieces of 64 KB.
+%% A copy is one message with the whole table: with 10,000 rows 1.7 MB for logins with a session each, and 1.8 MB
+%% for sessions that keep a message of 40 bytes each. Between two nodes of a busy machine with two cores it took 8 to 20
+%% ms and 13 to 32 ms; from the kill of the replica's process until there was another one, 12 to 53 ms and 31 to 129 ms.
 -module(im_replica).
 
 -export([new/2, handle/3, info/1]).
