@@ -54,6 +54,22 @@ has_ended(#{clients := #{?A := A, ?B := B}, row := Row, rows := Rows, over := Ov
                   andalso length(Received) =< Said andalso Received =:= bodies(length(Received))
               end, [{A, B}, {B, A}])).
 
+%% Who leaves gets no more of what was said to it. What comes is in order, and once; and either all is over or both may talk.
+who_leaves_and_chats_again_gets_nothing_twice_test_() ->
+    More = [{What, Who} || What <- [gone, finish, chat, chat], Who <- [?A, ?B]],
+    atoll_prop:test(?FUNCTION_NAME, ?FORALL(Steps, steps(More), has_settled(played(Steps, #{}))), 3000).
+
+has_settled(#{clients := Clients, info := Info, row := Row} = Verdict) ->
+    ?WHENFAIL(io:format(user, "~0tp~n", [Verdict]),
+              lists:all(fun(#{faults := Faults, received := Received}) ->
+                  Numbers = [binary_to_integer(Body) || Body <- Received],
+                  Faults =:= [] andalso Numbers =:= lists:usort(Numbers)
+              end, maps:values(Clients))
+              andalso case Info of
+                          none -> Row =:= none;
+                          #{phase := Phase, finishing := Finishing} -> {Phase, Finishing} =:= {open, false}
+                      end).
+
 bodies(N) -> [integer_to_binary(I) || I <- lists:seq(1, N)].
 
 steps(More) ->
@@ -120,9 +136,17 @@ a_chat_goes_on_in_the_next_process_test() ->
     W = step(kill, arrive(step({finish, ?A}, arrive(step({say, ?A}, arrive(step({die, ?B}, begun(#{})))))))),
     ?assertMatch(#{over := false, info := #{finishing := false}}, verdict(healed(step({chat, ?A}, W)))).
 
-nobody_chats_again_with_who_has_left_test() ->
+%% It has logged out, and what it said waits for the other.
+who_has_left_may_chat_again_before_the_end_test() ->
     W = arrive(step({gone, ?B}, arrive(step({say, ?B}, arrive(step({die, ?A}, begun(#{}))))))),
-    ?assertMatch(#{info := #{finishing := finished}}, verdict(arrive(step({chat, ?B}, W)))).
+    Again = arrive(step({say, ?B}, arrive(step({chat, ?B}, W)))),
+    ?assertMatch(#{rows := #{?B := {_, [_]}}, clients := #{?B := #{accepted := 2}}}, verdict(Again)),
+    ?assertMatch(#{over := false, info := #{phase := open, finishing := false}, clients := #{?A := #{received := [<<"1">>, <<"2">>], ended := []}}}, verdict(healed(Again))).
+
+nobody_chats_again_with_who_has_left_test() ->
+    W = step({chat, ?A}, arrive(step({gone, ?B}, arrive(step({say, ?B}, arrive(step({cut, ?A}, begun(#{})))))))),
+    ?assertMatch(#{info := #{phase := open, finishing := finished}}, verdict(W)),
+    ?assertMatch(#{over := true, row := none, clients := #{?A := #{received := [<<"1">>], ended := [finished]}}}, verdict(healed(W))).
 
 who_is_gone_for_good_is_waited_for_no_longer_test() ->
     W = arrive(step({gone, ?B}, arrive(step({say, ?A}, arrive(step({die, ?B}, begun(#{}))))))),
@@ -190,6 +214,15 @@ a_client_has_so_many_messages_that_are_not_accepted_test() ->
 what_another_process_of_the_client_says_is_dropped_test() ->
     {Core, _} = open_core(),
     ?assertMatch({_, []}, handle({say, ?A, 1, <<>>, meta, c:pid(0, 99, 0)}, Core)).
+
+who_has_left_and_is_not_there_to_chat_again_ends_nothing_test() ->
+    {Core, A} = open_core(),
+    B = c:pid(0, 102, 0),
+    {Waits, _} = lists:foldl(fun(Event, {Acc, _}) -> handle(Event, Acc) end, {Core, []},
+        [{hello, ?B, B, 0}, {say, ?B, 1, <<"1">>, meta, B}, {db, {2, 0, 1}, ok}, {down, 1, A}, {gone, ?B, finished}, {db, {leave, 2}, ok}]),
+    {Joins, [{ask, {client, ?B}, {join, 2}, _} | _]} = handle({ask, chat, ?B, c:pid(0, 103, 0)}, Waits),
+    {Still, _} = handle({db, {join, 2}, {error, receiver_not_found}}, Joins),
+    ?assertMatch(#{phase := open, finishing := finished}, im_chat_session_core:info(Still)).
 
 %% A process of the session that is still there elsewhere ends first.
 one_process_ends_before_the_next_begins_test() ->

@@ -21,8 +21,8 @@
 %% one again, later or shorter.
 %%
 %% The conversation ends (`finish', `gone', or nobody said anything for long) when all that was accepted is
-%% delivered, or its receiver will not come back. Until then it takes no message; a new `chat' of one who has
-%% not left takes the `finish' back. First the rows of the clients lose it, then its own row
+%% delivered, or its receiver will not come back. Until then it takes no message; a new `chat'
+%% takes the end back, if the other has not left. First the rows of the clients lose it, then its own row
 %% is removed, and then both are told: at each point a new process would do the rest.
 %%
 %% Whether the database has a message is told to the sender together with the receiver's
@@ -217,7 +217,13 @@ event({ask, _, _, _}, _, #core{phase = Phase} = S) when Phase =:= closing; Phase
     S;
 event({ask, How, Client, Pid}, Now, S) ->
     I = side_of(Client, S),
-    asked(I, Pid, case How of chat -> reopen(I, Now, S#core{wanted = true}); open -> S end);
+    case {How, side(I, S)} of
+        {chat, #side{pid = gone, joined = left} = Side} -> join_again(I, Side#side{asker = {waits, Pid}}, Now, S);
+        %% It is answered when its row has lost the conversation, or by the one after this.
+        {_, #side{pid = gone}} -> S;
+        {chat, _} -> asked(I, Pid, reopen(I, Now, S#core{wanted = true}));
+        {open, _} -> asked(I, Pid, S)
+    end;
 event({finish, _}, Now, #core{phase = open} = S) ->
     finish(finished, Now, S);
 event({gone, Client, Why}, Now, #core{phase = open} = S) ->
@@ -510,6 +516,17 @@ reopen(I, Now, #core{phase = open, wanted = true, finishing = finished, sides = 
         end
     end, Open, [1, 2]);
 reopen(_, _, S) -> S.
+
+%% Who has left and chats again while the other has not got all of what it said. All are told again.
+join_again(I, #side{name = Name} = Side, Now, #core{phase = open, session = Session} = S) ->
+    case side(other(I), S) of
+        #side{pid = gone} -> S;
+        #side{asker = Asker} = Other ->
+            Waits = Other#side{asker = case Asker of {_, Pid} -> {waits, Pid}; none -> none end},
+            Joins = put_side(other(I), Waits, put_side(I, Side#side{pid = away, joined = no, leaving = false}, S)),
+            ask({client, Name}, {join, I}, {open_session, Name, Session}, Now, Joins#core{phase = joining, wanted = true})
+    end;
+join_again(_, _, _, S) -> S.
 
 %% Only the last word is said again if it was lost.
 mark(Finishing, Now, #core{session = Session, asks = Asks} = S) ->
