@@ -22,15 +22,15 @@
 
 suite() -> [{timetrap, {minutes, 2}}].
 
-all() ->
+all() -> cases(atoll_tier:tier()).
+
+cases(fast) ->
     [
         clients_of_all_nodes_talk_with_each_other, what_was_lost_between_nodes_is_found, a_client_node_that_dies_ends_the_run,
-        clients_end_with_the_node_of_the_run, conversations_and_a_closed_loop_on_the_real_one
-    ] ++
-        case atoll_tier:tier() of
-            fast -> [];
-            deep -> [what_was_accepted_outlives_a_killed_server]
-        end.
+        clients_end_with_the_node_of_the_run
+    ];
+cases(deep) ->
+    cases(fast) ++ [conversations_and_a_closed_loop_on_the_real_one, what_was_accepted_outlives_a_killed_server].
 
 init_per_suite(Config) ->
     Cluster = atoll_cluster_owned:start(#{
