@@ -21,7 +21,7 @@ options() ->
 operands() -> [].
 
 -spec examples() -> [string()].
-examples() -> ["atoll im up", "atoll im up --routers 2 --servers 6 --mode rd", "atoll im up --door 8080", "atoll im up --reach relays -c reef"].
+examples() -> ["atoll im up", "atoll im up --routers 2 --servers 6 --mode rd", "atoll im up --door 5280", "atoll im up --reach relays -c reef"].
 
 -spec run(atoll_cli_options:values(), [string()]) -> atoll_cli_command:outcome().
 run(Values, []) ->
@@ -61,8 +61,7 @@ report(#{cluster := Cluster, routers := Routers, servers := Servers}, Doors, Nam
             atoll_cases_im:columns(),
             [atoll_cases_im:row(atom_to_list(Node), Look) || #{node := Node, probe := Look} <- Nodes, lists:member(Node, Routers ++ Servers)]
         ),
-        [io_lib:format("\npage:     http://127.0.0.1:~b/", [Port]) || Port <- Doors],
+        [io_lib:format("\npage:     http://127.0.0.1:~b/\nchat:     atoll im chat --as NAME --connect 127.0.0.1:~b", [Port, Port]) || Port <- Doors],
         "\ntraffic:  atoll im traffic -c ", Name,
-        "\nchat:     atoll im chat -c ", Name, " --as NAME",
         "\nstop:     Ctrl-C here, or: atoll down -c ", Name, $\n
     ].

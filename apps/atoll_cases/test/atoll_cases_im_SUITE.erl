@@ -63,6 +63,7 @@ a_messenger_that_is_held_is_shown_loaded_harmed_and_gone(Config) ->
     ?assert(Delivered > 0),
     [Pid] = [Pid || {Pid, "reef_server_2@127.0.0.1"} <- atoll_cli_os:beams(Dir)],
     ok = atoll_cli_os:signal(Pid, "KILL"),
+    %% Its connections may be missed before it is.
     ok = atoll_cli_os:await(
         fun() ->
             #{status := Status, stderr := Said} = status(Dir, []),

@@ -44,7 +44,7 @@ tables() ->
             {"Messages delivered in a minute, by servers:", servers, servers, per_minute},
             {"Messages delivered in a minute, by routers:", routers, routers, per_minute},
             {"Connections of routers and servers, by routers:", routers, routers, connections},
-            {"Time until the sender knows of the delivery, ms, by routers:", routers, routers, latency},
+            {"Time until the sender knows of the delivery, nanoseconds, by routers:", routers, routers, latency},
             {"Messages delivered in a minute, by milliseconds between two kills (0: none):", storm, rhesus, per_minute},
             {"Processes killed:", storm, rhesus, kills}
         ]
@@ -54,12 +54,12 @@ tables() ->
 questions() ->
     [
         #{
-            figure => "section 4",
+            figure => "Chechina and others (2016), section 4",
             says => "Groups need fewer connections than a mesh, by a formula of routers and servers; with one router as many.",
             kind => counted, from => routers, by => fun connections/1
         },
         #{
-            figure => "Figure 12",
+            figure => "Chechina and others (2016), Figure 12",
             says => "Processes that are killed leave the throughput as it was.",
             paper_has => #{rhesus => {5000, 15000}},
             kind => {at_most, 1 / ?KEPT},

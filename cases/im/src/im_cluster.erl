@@ -61,7 +61,13 @@ options(#{mode := Mode, routers := Routers, servers := Servers} = Shape) ->
 %% @doc So many client nodes. They need no application: a client is a process of whoever starts it.
 -spec client_options(Count :: pos_integer()) -> kind().
 client_options(Count) ->
-    #{kind => "_client_", count => Count, connect_all => false, apps => [], args => ["-hidden"]}.
+    #{kind => "_client_", count => Count, connect_all => false, apps => [], args => ["-hidden" | together()]}.
+
+%% What is sent to a node while its socket was not asked yet whether it has room goes in one packet: a
+%% message of the messenger is small, and a packet for each costs more than the message.
+together() ->
+    Late = [{delay_send, true}],
+    environment(kernel, [{inet_dist_connect_options, Late}, {inet_dist_listen_options, Late}]).
 
 node_options(rd, _Reach) -> #{connect_all => true, apps => [im]};
 node_options(rsd, _Reach) -> #{connect_all => false, apps => [atoll, im]}.
@@ -84,7 +90,7 @@ roles(#{routers := R, servers := S}, Nodes) ->
 
 args(#{mode := Mode} = Shape, Nodes) ->
     Settings = settings(Shape, Nodes),
-    environment(im, maps:to_list(Settings)) ++
+    together() ++ environment(im, maps:to_list(Settings)) ++
         case Mode of
             rd -> [];
             rsd ->

@@ -26,10 +26,25 @@ all_arrived(#{clients := #{?A := A, ?B := B}, info := Info} = Verdict) ->
                   {Accepted, Delivered, Flight, Received, Faults, Ended} =:= {Said, Said, 0, bodies(Said), [], []}
               end, [{A, B}, {B, A}]) andalso maps:get(phase, Info) =:= open).
 
+%% Clients come back as processes that know nothing. What any of them was told to be accepted arrives, and none
+%% gets anything twice, out of order, or is told of what it has not said.
+what_a_client_was_told_survives_it_test_() ->
+    Forget = [{forget, ?A}, {forget, ?B}],
+    atoll_prop:test(?FUNCTION_NAME, ?FORALL(Steps, steps(Forget ++ Forget), all_owed_arrived(played(Steps, #{}))), 3000).
+
+all_owed_arrived(#{clients := #{?A := A, ?B := B}} = Verdict) ->
+    ?WHENFAIL(io:format(user, "~0tp~n", [Verdict]),
+              lists:all(fun({#{owed := Owed, flight := Flight, faults := Faults, ended := Ended}, #{received := Received, before := Before}}) ->
+                  Lives = [[binary_to_integer(Body) || Body <- Life] || Life <- [Received | Before]],
+                  [Flight, Faults, Ended] =:= [0, [], []] andalso [binary_to_integer(Body) || Body <- Owed] -- lists:append(Lives) =:= []
+                      andalso lists:all(fun(Life) -> Life =:= lists:usort(Life) end, Lives)
+              end, [{A, B}, {B, A}])).
+
 %% When one has finished, all that was accepted arrives before the end, which both are told; and no row is left.
 a_conversation_ends_when_all_that_was_accepted_is_delivered_test_() ->
     Finish = [{finish, ?A}, {finish, ?B}],
-    atoll_prop:test(?FUNCTION_NAME, ?FORALL({Steps, Who}, {steps(Finish), oneof(Finish)}, has_ended(played(Steps ++ [{finished, Who}], #{}))), 3000).
+    Chat = [{chat, ?A}, {chat, ?B}],
+    atoll_prop:test(?FUNCTION_NAME, ?FORALL({Steps, Who}, {steps(Finish ++ Chat), oneof(Finish)}, has_ended(played(Steps ++ [{finished, Who}], #{}))), 3000).
 
 has_ended(#{clients := #{?A := A, ?B := B}, row := Row, rows := Rows, over := Over} = Verdict) ->
     ?WHENFAIL(io:format(user, "~0tp~n", [Verdict]),
@@ -42,7 +57,7 @@ has_ended(#{clients := #{?A := A, ?B := B}, row := Row, rows := Rows, over := Ov
 bodies(N) -> [integer_to_binary(I) || I <- lists:seq(1, N)].
 
 steps(More) ->
-    list(frequency([{6, {say, client()}}, {20, {arrive, range(0, 9)}}, {8, sync}, {1, kill}, {1, failover}, {1, {die, client()}},
+    list(frequency([{6, {say, client()}}, {20, {arrive, range(0, 9)}}, {8, sync}, {1, kill}, {1, delay}, {1, failover}, {1, {die, client()}},
                     {2, {back, client()}}, {1, {cut, client()}}, {3, {later, oneof([60, 300, 600, 1500])}}] ++ [{1, Step} || Step <- More])).
 
 client() -> oneof([?A, ?B]).
@@ -60,6 +75,14 @@ a_message_costs_five_of_the_session_and_no_word_of_its_acceptance_test() ->
     Before = sent(begun(#{})),
     W = healed(step({say, ?A}, begun(#{}))),
     ?assertEqual(#{message => 1, delivered => 1}, maps:filter(fun(_, N) -> N > 0 end, maps:map(fun(What, N) -> N - maps:get(What, Before, 0) end, sent(W)))).
+
+%% What a process of the conversation has given to the database before it was killed comes after the next has
+%% begun, and after a client has come back that has not said it.
+a_late_message_of_a_killed_session_takes_no_number_of_another_test() ->
+    Late = lists:foldl(fun(Step, W) -> step(Step, W) end, begun(#{}), [{die, ?B}, {say, ?A}, {arrive, 0}, delay, {forget, ?A}, kill, {back, ?A}]),
+    Said = arrive(step({say, ?A}, arrive(Late))),
+    ?assertMatch(#{clients := #{?A := #{owed := [<<"2">>]}}}, verdict(Said)),
+    ?assertMatch(#{clients := #{?B := #{received := [<<"2">>]}}}, verdict(healed(step(kill, Said)))).
 
 a_sender_whose_receiver_is_away_is_told_at_once_test() ->
     W = arrive(step({say, ?A}, arrive(step({die, ?B}, begun(#{}))))),
@@ -82,6 +105,24 @@ a_finish_waits_for_what_is_not_delivered_test() ->
     ?assertMatch(#{over := false, info := #{finishing := finished}}, verdict(arrive(step(kill, W)))),
     Back = healed(W),
     ?assertMatch(#{over := true, row := none, clients := #{?A := #{ended := [finished]}, ?B := #{ended := [finished], received := [<<"1">>]}}}, verdict(Back)).
+
+who_chats_again_with_somebody_away_goes_on_test_() ->
+    Finished = fun() -> arrive(step({finish, ?A}, arrive(step({say, ?A}, arrive(step({die, ?B}, begun(#{}))))))) end,
+    [begin
+         Again = lists:foldl(fun(Step, W) -> arrive(step(Step, W)) end, Finished(), Steps ++ [{say, ?A}]),
+         {lists:flatten(io_lib:format("~p", [Steps])),
+          ?_assertMatch(#{over := false, info := #{phase := open, finishing := false}, clients := #{?A := #{delivered := 2, ended := []}, ?B := #{received := [<<"1">>, <<"2">>]}}},
+                        verdict(healed(Again)))}
+     end || Steps <- [[{chat, ?A}], [kill, {chat, ?A}], [{chat, ?A}, kill]]].
+
+%% The new process hears of the chat while it looks at the row.
+a_chat_goes_on_in_the_next_process_test() ->
+    W = step(kill, arrive(step({finish, ?A}, arrive(step({say, ?A}, arrive(step({die, ?B}, begun(#{})))))))),
+    ?assertMatch(#{over := false, info := #{finishing := false}}, verdict(healed(step({chat, ?A}, W)))).
+
+nobody_chats_again_with_who_has_left_test() ->
+    W = arrive(step({gone, ?B}, arrive(step({say, ?B}, arrive(step({die, ?A}, begun(#{}))))))),
+    ?assertMatch(#{info := #{finishing := finished}}, verdict(arrive(step({chat, ?B}, W)))).
 
 who_is_gone_for_good_is_waited_for_no_longer_test() ->
     W = arrive(step({gone, ?B}, arrive(step({say, ?A}, arrive(step({die, ?B}, begun(#{}))))))),
@@ -135,10 +176,11 @@ who_has_more_than_the_database_ends_it_test() ->
 
 too_long_a_message_is_refused_and_what_follows_waits_for_it_test() ->
     {Core, Pid} = open_core(),
+    Self = self(),
     {Refused, [{send, Pid, {im, refused, {?A, ?B}, 1, 1, too_long}}]} = handle({say, ?A, 1, <<"longer than ten">>, meta, Pid}, Core),
     {Waits, []} = handle({say, ?A, 2, <<"2">>, meta, Pid}, Refused),
     {Still, []} = handle({say, ?A, 3, <<"3">>, meta, Pid}, Waits),
-    ?assertMatch({_, [{ask, chat, {1, 0, 1}, {append, {?A, ?B}, 1, ?A, 1, <<>>, meta, {0, 0}}} | _]}, handle({say, ?A, 1, <<>>, meta, Pid}, Still)).
+    ?assertMatch({_, [{ask, chat, {1, 0, 1}, {append, {?A, ?B}, {1, Self}, ?A, 1, <<>>, meta, {0, 0}}} | _]}, handle({say, ?A, 1, <<>>, meta, Pid}, Still)).
 
 a_client_has_so_many_messages_that_are_not_accepted_test() ->
     {Core, Pid} = open_core(),
@@ -161,7 +203,13 @@ a_database_that_cannot_just_now_is_asked_again_test() ->
     {Core, Pid} = open_core(),
     {Said, _} = handle({say, ?A, 1, <<"1">>, meta, Pid}, Core),
     {Waits, [{beat, 50}]} = handle({db, {1, 0, 1}, not_main}, Said),
-    ?assertMatch({_, [{ask, chat, {1, 1, 1}, {append, _, 1, ?A, 1, <<"1">>, meta, {0, 0}}} | _]}, im_chat_session_core:handle(beat, 60, Waits)).
+    ?assertMatch({_, [{ask, chat, {1, 1, 1}, {append, _, {1, _}, ?A, 1, <<"1">>, meta, {0, 0}}} | _]}, im_chat_session_core:handle(beat, 60, Waits)).
+
+what_a_database_had_that_is_down_is_said_to_the_next_one_soon_test() ->
+    {Core, Pid} = open_core(),
+    {Said, _} = handle({say, ?A, 1, <<"1">>, meta, Pid}, Core),
+    {Waits, [{beat, 50}]} = handle(no_main, Said),
+    ?assertMatch({_, [{ask, chat, {1, 1, 1}, {append, _, {1, _}, ?A, 1, <<"1">>, meta, {0, 0}}} | _]}, im_chat_session_core:handle(beat, 60, Waits)).
 
 handle(Event, Core) -> im_chat_session_core:handle(Event, 0, Core).
 
@@ -175,4 +223,4 @@ open_core() ->
     {New, _} = im_chat_session_core:new(config(), 0),
     {lists:foldl(fun(Event, Core) -> element(1, handle(Event, Core)) end, New,
                  [{db, peek, none}, {db, open, {ok, #{pid => self(), inc => 1, finishing => false, ab => None, ba => None}}},
-                  {db, {join, 1}, {ok, A}}, {db, {join, 2}, {ok, B}}, {db, finishing, ok}, {hello, ?A, A, 0}]), A}.
+                  {db, {join, 1}, {ok, A}}, {db, {join, 2}, {ok, B}}, {hello, ?A, A, 0}]), A}.

@@ -8,8 +8,10 @@
 -export([new/1, step/2, arrived/1, healed/1, verdict/1, sent/1]).
 
 -type step() ::
-    {say | finish | die | back | cut | gone, client()}
+    {say | finish | chat | die | back | cut | gone | forget, client()}
     | {arrive, non_neg_integer()}
+    %% what is on the way to the chat database comes after all that is under way now
+    | delay
     | kill | sync | failover | {later, pos_integer()}.
 
 -export_type([step/0]).
@@ -22,11 +24,19 @@
     %% what it is told of the session, and whether it can send to it
     inc = none,
     link = none :: none | pid(),
+    %% texts, which are the numbers 1, 2, 3, ... ; and the last number on the wire
+    texts = 0,
     said = 0,
     flight = [],
     accepted = 0,
+    %% the texts of which it was told so
+    owed = [],
     delivered = 0,
     received = [],
+    %% the last number on the wire; `none' for one that knows of nothing before the first
+    heard = 0,
+    %% what its processes before this one have received
+    before = [],
     presence = none,
     refused = 0,
     ended = [],
@@ -49,6 +59,7 @@
     %% answers of what the second copy does not have yet
     held = [],
     channels = #{},
+    late = #{},
     clients,
     %% messages that the session has sent: what, and how many
     sent = #{},
@@ -78,7 +89,7 @@ started(Mode, Askers, #world{session = Session, options = Options, inc = Inc, no
     {Self, W} = pid(W0),
     Config = (maps:with([away_ms, away_messages, idle_ms, max_body], Options))#{session => Session, self => Self, inc => Inc + 1, mode => Mode},
     New = {Core, _} = im_chat_session_core:new(Config, Now),
-    lists:foldl(fun({Name, Pid}, Acc) -> event({ask, Name, Pid}, Acc) end,
+    lists:foldl(fun({Name, Pid}, Acc) -> event({ask, open, Name, Pid}, Acc) end,
                 effects(element(2, New), W#world{core = Core, self = Self, inc = Inc + 1, beat = infinity, over = false}), Askers).
 
 event(_, #world{core = none} = W) -> W;
@@ -117,6 +128,8 @@ step({say, Name}, W) -> with_client(Name, fun say/2, W);
 step({finish, Name}, W) ->
     with_client(Name, fun(#client{link = Link, inc = Inc, pid = Pid} = C, Acc) when is_pid(Link), is_pid(Pid) -> {C, queued({Pid, Link}, {finish, Inc, Name}, Acc)};
                          (C, Acc) -> {C, Acc} end, W);
+step({chat, Name}, W) ->
+    with_client(Name, fun(#client{pid = Pid} = C, Acc) -> {C, event({ask, chat, Name, Pid}, Acc)} end, W);
 step({gone, Name}, W) -> event({gone, Name, finished}, W);
 step({die, Name}, W) ->
     case client(Name, W) of
@@ -125,6 +138,16 @@ step({die, Name}, W) ->
             #world{rows = Rows} = Left = unplugged(Pid, put_client(C#client{pid = none, link = none}, W)),
             {_, Sessions} = map_get(Name, Rows),
             down(Name, Pid, Left#world{rows = Rows#{Name := {away, Sessions}}})
+    end;
+%% It dies, and whoever comes back knows nothing. The session hears of its death after all that it has said.
+step({forget, Name}, W) ->
+    case client(Name, W) of
+        #client{pid = none} -> W;
+        #client{pid = Pid, received = Received, before = Before} = C ->
+            New = C#client{pid = none, link = none, inc = none, flight = [], received = [], heard = none, before = [Received | Before], presence = none},
+            #world{rows = Rows, self = Self, session = {A, _}} = Left = unplugged(Pid, put_client(New, W)),
+            {_, Sessions} = map_get(Name, Rows),
+            queued({Pid, Self}, {down, case Name of A -> 1; _ -> 2 end, Pid}, Left#world{rows = Rows#{Name := {away, Sessions}}})
     end;
 step({back, Name}, W) ->
     case client(Name, W) of
@@ -145,9 +168,12 @@ step({cut, Name}, #world{self = Self} = W) ->
     end;
 step({arrive, I}, #world{channels = Channels} = W) ->
     case maps:keys(Channels) of
-        [] -> W;
+        [] -> W#world{channels = W#world.late, late = #{}};
         Keys -> arrived(lists:nth(1 + I rem length(Keys), Keys), W)
     end;
+step(delay, #world{self = Self, channels = Channels, late = Late} = W) ->
+    {Delayed, Others} = lists:partition(fun({Channel, _}) -> Channel =:= {Self, chat} andalso not is_map_key(Channel, Late) end, maps:to_list(Channels)),
+    W#world{channels = maps:from_list(Others), late = maps:merge(Late, maps:from_list(Delayed))};
 step(kill, #world{core = none} = W) -> W;
 step(kill, W) ->
     Told = ended(W),
@@ -160,7 +186,7 @@ step(sync, #world{chat = Chat, rows = Rows, held = Held} = W) ->
                 W#world{safe_chat = Chat, safe_rows = Rows, held = []}, lists:reverse(Held));
 step(failover, #world{safe_chat = Chat, safe_rows = Rows, channels = Channels} = W) ->
     Lost = maps:filter(fun({_, To}, _) -> is_pid(To) end, Channels),
-    W#world{chat = Chat, rows = Rows, held = [], channels = Lost};
+    event(no_main, W#world{chat = Chat, rows = Rows, held = [], channels = Lost});
 step({later, Ms}, #world{now = Now, beat = Beat} = W) when Now + Ms >= Beat ->
     event(beat, W#world{now = max(Now, Beat), beat = infinity});
 step({later, Ms}, #world{now = Now} = W) ->
@@ -184,12 +210,12 @@ asked(Name, #world{core = none} = W) ->
     started(again, [{Name, Pid}], W);
 asked(Name, W) ->
     #client{pid = Pid} = client(Name, W),
-    event({ask, Name, Pid}, W).
+    event({ask, open, Name, Pid}, W).
 
 say(#client{inc = none} = C, W) -> {C, W};
-say(#client{said = Said, flight = Flight} = C, W) when length(Flight) < 64 ->
-    {Seq, Body} = {Said + 1, integer_to_binary(Said + 1)},
-    {C#client{said = Seq, flight = Flight ++ [{Seq, Body}]}, spoken([{Seq, Body}], C, W)};
+say(#client{texts = Texts, said = Said, flight = Flight} = C, W) when length(Flight) < 64 ->
+    {Seq, Body} = {Said + 1, integer_to_binary(Texts + 1)},
+    {C#client{texts = Texts + 1, said = Seq, flight = Flight ++ [{Seq, Body}]}, spoken([{Seq, Body}], C, W)};
 say(C, W) -> {C, W}.
 
 spoken(Messages, #client{name = Name, pid = Pid, link = Link, inc = Inc}, W) when is_pid(Pid), is_pid(Link) ->
@@ -209,6 +235,8 @@ received(From, chat, {_, Tag, Op}, #world{chat = Chat, held = Held} = W) ->
 received(From, {client, Name}, {_, Tag, Op}, #world{rows = Rows, held = Held} = W) ->
     {Reply, Next} = client_op(Op, Name, Rows),
     W#world{rows = Next, held = [{{{client, Name}, From}, {Tag, Reply}} | Held]};
+received(_, Self, {down, _, _} = Down, #world{self = Self} = W) ->
+    event(Down, W);
 received(_, Self, {Tag, Reply}, #world{self = Self} = W) ->
     event({db, Tag, Reply}, W);
 received(_, Self, Message, #world{self = Self, core = Core} = W) when Core =/= none ->
@@ -233,33 +261,36 @@ client_op({close_session, _, Session}, Name, Rows) ->
         #{} -> {ok, Rows}
     end.
 
-told({im, session, _, Inc, Session, Accepted, Presence}, #client{name = Name, pid = Pid, inc = Before, flight = Flight} = C, W)
-  when Before =:= none; Before =:= Inc ->
-    Left = [M || {Seq, _} = M <- Flight, Seq > Accepted],
-    Linked = C#client{inc = Inc, link = Session, presence = Presence, flight = Left, accepted = max(Accepted, C#client.accepted)},
-    Greeted = queued({Pid, Session}, {hello, Inc, Name, Pid, length(C#client.received)}, W),
+told({im, session, Of, Inc, Session, Accepted, Presence}, #client{inc = none} = C, W) ->
+    told({im, session, Of, Inc, Session, Accepted, Presence}, C#client{inc = Inc, said = Accepted, accepted = Accepted}, W);
+told({im, session, _, Inc, Session, Accepted, Presence}, #client{name = Name, pid = Pid, inc = Inc} = C, W) ->
+    #client{flight = Left} = Linked = acknowledged(Accepted, C#client{link = Session, presence = Presence}),
+    Greeted = queued({Pid, Session}, {hello, Inc, Name, Pid, heard(Linked)}, W),
     {Linked, spoken(Left, Linked, Greeted)};
 told({im, session, _, _, _, _, _}, C, W) -> {fault(another_incarnation, C), W};
 told({down, Session}, #client{link = Session} = C, W) -> {C#client{link = none}, W};
 told({down, _}, C, W) -> {C, W};
 told({im, accepted, _, _, UpTo}, C, W) -> {acknowledged(UpTo, C), W};
 told({im, delivered, _, _, UpTo}, C, W) -> {(acknowledged(UpTo, C))#client{delivered = UpTo}, W};
-told({im, message, _, Inc, _, Seq, Body, meta}, #client{name = Name, pid = Pid, link = Link, received = Received} = C, W) ->
-    Has = length(Received),
+told({im, message, _, Inc, _, Seq, Body, meta}, #client{name = Name, pid = Pid, link = Link, received = Received, heard = Has} = C, W) ->
     Took = if
-        Seq =:= Has + 1 -> C#client{received = Received ++ [Body]};
+        Has =:= none; Seq =:= Has + 1 -> C#client{received = Received ++ [Body], heard = Seq};
         Seq =< Has -> C;
         true -> fault({gap, Has, Seq}, C)
     end,
-    {Took, case Link of none -> W; _ -> queued({Pid, Link}, {received, Inc, Name, length(Took#client.received)}, W) end};
+    {Took, case Link of none -> W; _ -> queued({Pid, Link}, {received, Inc, Name, heard(Took)}, W) end};
 told({im, presence, _, _, Presence}, C, W) -> {C#client{presence = Presence}, W};
 told({im, refused, _, _, _, _}, #client{refused = N} = C, W) -> {C#client{refused = N + 1}, W};
 told({im, ended, _, _, Why}, #client{ended = Ended} = C, W) -> {C#client{ended = [Why | Ended], link = none}, W};
 told({im, chat_error, _, Why}, C, W) -> {fault(Why, C), W}.
 
-acknowledged(UpTo, #client{flight = Flight, accepted = Accepted, said = Said} = C) ->
+heard(#client{heard = none}) -> 0;
+heard(#client{heard = Heard}) -> Heard.
+
+acknowledged(UpTo, #client{flight = Flight, accepted = Accepted, owed = Owed, said = Said} = C) ->
     Is = case UpTo > Said of true -> fault({never_said, UpTo}, C); false -> C end,
-    Is#client{flight = [M || {Seq, _} = M <- Flight, Seq > UpTo], accepted = max(UpTo, Accepted)}.
+    {Has, Left} = lists:partition(fun({Seq, _}) -> Seq =< UpTo end, Flight),
+    Is#client{flight = Left, owed = Owed ++ [Body || {_, Body} <- Has], accepted = max(UpTo, Accepted)}.
 
 fault(Fault, #client{faults = Faults} = C) -> C#client{faults = [Fault | Faults]}.
 
@@ -274,8 +305,8 @@ with_client(Name, Fun, W) ->
     end.
 
 %% All that is under way.
-arrived(#world{channels = Channels, held = []} = W) when map_size(Channels) =:= 0 -> W;
-arrived(#world{channels = Channels} = W) when map_size(Channels) =:= 0 -> arrived(step(sync, W));
+arrived(#world{channels = Channels, held = [], late = Late} = W) when map_size(Channels) =:= 0, map_size(Late) =:= 0 -> W;
+arrived(#world{channels = Channels, held = [_ | _]} = W) when map_size(Channels) =:= 0 -> arrived(step(sync, W));
 arrived(W) -> arrived(step({arrive, 0}, W)).
 
 %%% The end
@@ -289,6 +320,7 @@ settled(W, 0) -> W;
 settled(#world{channels = Channels} = W, N) when map_size(Channels) > 0 ->
     settled(step(sync, step({arrive, 0}, W)), case map_size(Channels) of 0 -> N - 1; _ -> N end);
 settled(#world{held = [_ | _]} = W, N) -> settled(step(sync, W), N);
+settled(#world{late = Late} = W, N) when map_size(Late) > 0 -> settled(step({arrive, 0}, W), N);
 settled(W, N) ->
     Again = maps:fold(fun(_, #client{flight = [_ | _] = Flight, link = Link} = C, Acc) when is_pid(Link) -> spoken(Flight, C, Acc);
                          (_, #client{inc = Inc, link = none, name = Name, ended = []}, Acc) when Inc =/= none -> asked(Name, Acc);
@@ -300,7 +332,7 @@ verdict(#world{clients = Clients, chat = Chat, session = Session, rows = Rows, o
     {Row, _} = im_chat_table:apply({peek, Session}, Chat),
     #{over => Over, row => Row, rows => Rows, info => case Core of none -> none; _ -> im_chat_session_core:info(Core) end,
       beat_in => case W#world.beat of infinity -> infinity; Beat -> Beat - W#world.now end,
-      clients => maps:map(fun(_, C) -> #{said => C#client.said, accepted => C#client.accepted, delivered => C#client.delivered, flight => length(C#client.flight),
+      clients => maps:map(fun(_, C) -> #{said => C#client.said, accepted => C#client.accepted, delivered => C#client.delivered, owed => C#client.owed, before => C#client.before, flight => length(C#client.flight),
                                          received => C#client.received, presence => C#client.presence, refused => C#client.refused,
                                          ended => C#client.ended, faults => C#client.faults, pid => C#client.pid}
                           end, Clients)}.

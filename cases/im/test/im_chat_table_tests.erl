@@ -20,7 +20,7 @@ next(Op, T) ->
 
 append(Inc, From, Seq) -> append(Inc, From, Seq, {0, 0}).
 
-append(Inc, From, Seq, Delivered) -> {append, ?S, Inc, From, Seq, <<"m", (integer_to_binary(Seq))/binary>>, none, Delivered}.
+append(Inc, From, Seq, Delivered) -> {append, ?S, {Inc, self()}, From, Seq, <<"m", (integer_to_binary(Seq))/binary>>, none, Delivered}.
 
 a_session_that_is_opened_again_keeps_its_incarnation_and_its_messages_test() ->
     ?assertMatch([{ok, #{inc := 5, ab := #{accepted := 0, kept := []}}}, ok,
@@ -36,15 +36,21 @@ a_direction_that_is_full_refuses_until_some_are_delivered_test() ->
     ?assertMatch([_, ok, ok, ok, {error, full}, ok, {ok, #{ab := #{accepted := 4, delivered := 1, kept := [{2, _, _}, _, {4, _, _}]}}}],
                  run(Full ++ [append(5, <<"a">>, 4, {1, 0}), {peek, ?S}])),
     ?assertMatch([_, ok, ok, ok, {error, full}, ok, ok, ok],
-                 run(Full ++ [{delivered, ?S, 5, {1, 0}}, append(5, <<"a">>, 4), append(5, <<"b">>, 1)])).
+                 run(Full ++ [{delivered, ?S, {5, self()}, {1, 0}}, append(5, <<"a">>, 4), append(5, <<"b">>, 1)])).
 
 another_incarnation_is_refused_test() ->
     ?assertMatch([_, {error, no_session}, {error, no_session}, {error, no_session}, ok, {ok, _}, ok, none, {error, no_session}],
-                 run([{open, ?S, self(), 5}, append(4, <<"a">>, 1), {delivered, ?S, 4, {0, 0}}, {finishing, ?S, 4}, {remove, ?S, 4}, {peek, ?S},
-                      {remove, ?S, 5}, {peek, ?S}, append(5, <<"a">>, 1)])).
+                 run([{open, ?S, self(), 5}, append(4, <<"a">>, 1), {delivered, ?S, {4, self()}, {0, 0}}, {finishing, ?S, {4, self()}, true}, {remove, ?S, {4, self()}}, {peek, ?S},
+                      {remove, ?S, {5, self()}}, {peek, ?S}, append(5, <<"a">>, 1)])).
 
-who_has_asked_for_the_end_is_kept_test() ->
-    ?assertMatch([_, ok, {ok, #{finishing := true}}], run([{open, ?S, self(), 5}, {finishing, ?S, 5}, {open, ?S, self(), 6}])).
+that_the_end_was_asked_for_is_kept_until_it_is_taken_back_test() ->
+    ?assertMatch([_, ok, {ok, #{finishing := true}}, ok, {ok, #{finishing := false}}],
+                 run([{open, ?S, self(), 5}, {finishing, ?S, {5, self()}, true}, {open, ?S, self(), 6}, {finishing, ?S, {5, self()}, false}, {peek, ?S}])).
+
+what_a_replaced_process_sends_late_is_refused_test() ->
+    Late = [append(5, <<"a">>, 1), {delivered, ?S, {5, self()}, {0, 0}}, {finishing, ?S, {5, self()}, true}, {remove, ?S, {5, self()}}],
+    ?assertMatch([_, _, Replaced, Replaced, Replaced, Replaced, {ok, #{finishing := false, ab := #{accepted := 0}}}] when Replaced =:= {error, replaced},
+                 run([{open, ?S, self(), 5}, {open, ?S, c:pid(0, 99, 0), 6}] ++ Late ++ [{peek, ?S}])).
 
 %% Against a list of all that was accepted: what is kept is what comes after what was delivered.
 rows_keep_what_is_not_delivered_test_() ->

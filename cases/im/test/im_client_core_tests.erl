@@ -35,6 +35,21 @@ is_part([Is | Part], [Is | Whole]) -> is_part(Part, Whole);
 is_part(Part, [_ | Whole]) -> is_part(Part, Whole);
 is_part(_, []) -> false.
 
+%% Who chats again with a peer for whom the end waits has the session asked to go on, and says no `finish' more.
+a_chat_that_is_wanted_again_goes_on_test() ->
+    {Self, Session, Of} = {self(), c:pid(0, 77, 0), {<<"a">>, <<"b">>}},
+    Routers = [{router_1, node()}],
+    Play = fun(Events) ->
+        lists:mapfoldl(fun(Event, Core) -> im_client_core:handle(Event, 0, Core) end,
+                       im_client_core:new(<<"a">>, #{self => Self, routers => Routers}), Events)
+    end,
+    Up = {im, session, Of, 1, Session, 0, away},
+    {Effects, _} = Play([start, {im, login_success, c:pid(0, 78, 0), []}, {chat, <<"b">>}, Up, {finish, <<"b">>}, {chat, <<"b">>}, Up]),
+    [Finished, Again, Greeted] = [[{To, Message} || {send, To, Message} <- Sent] || Sent <- lists:nthtail(4, Effects)],
+    ?assertEqual([{Session, {im, finish, 1, <<"a">>}}], Finished),
+    ?assertEqual([{hd(Routers), {im, chat, <<"a">>, <<"b">>, Self}}], Again),
+    ?assertEqual([{Session, {im, hello, 1, <<"a">>, Self, 0}}], Greeted).
+
 step() ->
     frequency([
         {8, {say, side()}},

@@ -9,6 +9,7 @@
     a_killed_main_loses_nothing_and_comes_back/1,
     a_killed_replica_is_replaced/1,
     a_killed_node_loses_nothing_and_takes_its_share_again/1,
+    a_replica_that_says_nothing_is_done_without/1,
     the_papers_replication_loses_what_it_answered/1,
     another_group_is_reached_by_name/1,
     throughput_with_a_replica/1
@@ -28,7 +29,9 @@ groups() ->
 
 cases(paper, _) -> [the_papers_replication_loses_what_it_answered];
 cases(_, fast) -> [a_killed_main_loses_nothing_and_comes_back];
-cases(rd, deep) -> cases(rd, fast) ++ [a_killed_replica_is_replaced, a_killed_node_loses_nothing_and_takes_its_share_again, throughput_with_a_replica];
+cases(rd, deep) ->
+    cases(rd, fast) ++ [a_killed_replica_is_replaced, a_killed_node_loses_nothing_and_takes_its_share_again,
+                        a_replica_that_says_nothing_is_done_without, throughput_with_a_replica];
 cases(rsd, deep) -> cases(rsd, fast) ++ [a_killed_replica_is_replaced, another_group_is_reached_by_name].
 
 init_per_group(Group, Config) ->
@@ -132,6 +135,20 @@ a_killed_node_loses_nothing_and_takes_its_share_again(Config) ->
     ok = on(Node, im_db_probe, start, [proplists:get_value(settings, Config)], Config),
     [whole(Server, Config) || Server <- [1, 2, 3]],
     there([<<"node">>], Config).
+
+%% It is connected all the while.
+a_replica_that_says_nothing_is_done_without(Config) ->
+    [First, Second | _] = peers(2, Config),
+    true = on(Second, im_db_probe, hold_for, [im_plan:local_name(2, client_db, proplists:get_value(plan, Config))], Config),
+    _ = login(<<"silent">>, Config),
+    ?assertMatch(#{counters := #{silent := 1}}, on(First, im_db, info, [2, client_db], Config)),
+    true = on(Second, im_db_probe, release, [], Config),
+    whole(2, Config),
+    there([<<"silent">>], Config),
+    %% It has what it missed.
+    kill(First, 2, client_db, Config),
+    there([<<"silent">>], Config),
+    whole(2, Config).
 
 %% The replica is held: the second operation waits behind the first, and is answered all the same.
 the_papers_replication_loses_what_it_answered(Config) ->

@@ -43,14 +43,15 @@ appends(Server, Count) ->
     Sessions = [{<<"a">>, integer_to_binary(I)} || I <- lists:seq(1001, 1050)],
     [{ok, {ok, _}} = open(Server, Session) || Session <- Sessions],
     {Took, _} = timer:tc(fun() ->
-        Pids = [spawn_monitor(fun() -> append(Server, Session, 1, 0, Count div 50) end) || Session <- Sessions],
+        Owner = {1, self()},
+        Pids = [spawn_monitor(fun() -> append(Server, Session, Owner, 1, 0, Count div 50) end) || Session <- Sessions],
         [receive {'DOWN', Ref, process, _, normal} -> ok end || {_, Ref} <- Pids]
     end),
     Took.
 
-append(_, _, _, Last, Last) -> ok;
-append(Server, Session, Next, Acked, Last) when Next - Acked =< 64, Next =< Last ->
-    ok = im_names:cast(Server, chat_db, {append, Session, 1, <<"a">>, Next, <<"forty bytes of a text that says not much!">>, none, {Acked, 0}}, {self(), Next}),
-    append(Server, Session, Next + 1, Acked, Last);
-append(Server, Session, Next, Acked, Last) ->
-    receive {im_db, Tag, ok} when Tag =:= Acked + 1 -> append(Server, Session, Next, Tag, Last) end.
+append(_, _, _, _, Last, Last) -> ok;
+append(Server, Session, Owner, Next, Acked, Last) when Next - Acked =< 64, Next =< Last ->
+    ok = im_names:cast(Server, chat_db, {append, Session, Owner, <<"a">>, Next, <<"forty bytes of a text that says not much!">>, none, {Acked, 0}}, {self(), Next}),
+    append(Server, Session, Owner, Next + 1, Acked, Last);
+append(Server, Session, Owner, Next, Acked, Last) ->
+    receive {im_db, Tag, ok} when Tag =:= Acked + 1 -> append(Server, Session, Owner, Next, Tag, Last) end.

@@ -11,10 +11,12 @@
     a_router/1, the_router_supervisor/1, the_server_supervisor/1, the_monitored_db/1,
     the_server_supervisor_and_the_monitored_db/1, a_client_db/1, a_chat_db/1, both_dbs_of_a_node/1,
     a_client_monitor/1, a_chat_session/1, all_monitors_and_sessions/1, each_kind_in_turn/1,
-    a_server_node_is_killed_and_comes_back/1
+    a_server_node_is_killed_and_comes_back/1,
+    a_second_login_is_refused_and_changes_nothing/1, a_client_that_comes_back_gets_what_was_said_meanwhile/1,
+    the_partners_of_a_killed_session_are_told_of_the_next/1
 ]).
 %% On nodes.
--export([kill/2, count/1, places/0]).
+-export([kill/2, count/1, places/0, client/2, bare_client/2, heard/1, do/2]).
 
 -define(ROUTERS, 2).
 -define(SERVERS, 4).
@@ -30,7 +32,9 @@ all() ->
 
 groups() -> [{Group, [], cases(atoll_tier:tier())} || Group <- [rd, rsd, relays]].
 
-cases(fast) -> [each_kind_in_turn, a_server_node_is_killed_and_comes_back];
+cases(fast) ->
+    [a_second_login_is_refused_and_changes_nothing, a_client_that_comes_back_gets_what_was_said_meanwhile,
+     the_partners_of_a_killed_session_are_told_of_the_next, each_kind_in_turn, a_server_node_is_killed_and_comes_back];
 cases(deep) ->
     [traffic_without_a_loss, a_router, the_router_supervisor, the_server_supervisor, the_monitored_db,
      the_server_supervisor_and_the_monitored_db, a_client_db, a_chat_db, both_dbs_of_a_node, a_client_monitor, a_chat_session,
@@ -116,6 +120,94 @@ a_server_node_is_killed_and_comes_back(Config) ->
 
 watched(Config, Nodes) -> lists:sum([call(Config, Node, count, [client_monitor]) || Node <- Nodes]).
 
+%%% Single clients
+
+a_second_login_is_refused_and_changes_nothing(Config) ->
+    [Ada, Bob] = [logged_in(Config, Name) || Name <- [<<"ada">>, <<"bob">>]],
+    Before = row(Config, <<"ada">>),
+    Second = at_client(Config, client, [<<"ada">>]),
+    ok = hears(Config, Second, {login_refused, already_logged_in}),
+    ?assertEqual(Before, row(Config, <<"ada">>)),
+    ok = do(Config, Ada, [{say, <<"bob">>, <<"still here">>}]),
+    ok = hears(Config, Bob, {message, <<"ada">>, 1, <<"still here">>, none}),
+    ok = do(Config, Bob, [{say, <<"ada">>, <<"so I see">>}]),
+    ok = hears(Config, Ada, {message, <<"bob">>, 1, <<"so I see">>, none}),
+    ?assertEqual([{login_refused, already_logged_in}], heard(Config, Second)),
+    logged_out(Config, [Ada, Bob]).
+
+a_client_that_comes_back_gets_what_was_said_meanwhile(Config) ->
+    [Ada, Bob] = [logged_in(Config, Name) || Name <- [<<"ada">>, <<"bob">>]],
+    Texts = [integer_to_binary(N) || N <- lists:seq(1, 23)],
+    {First, Meanwhile} = lists:split(3, Texts),
+    ok = do(Config, Ada, [{say, <<"bob">>, Text} || Text <- First]),
+    ok = hears(Config, Ada, {delivered, <<"bob">>, 3}),
+    true = on(Config, node(Bob), erlang, exit, [Bob, kill]),
+    ok = hears(Config, Ada, {presence, <<"bob">>, away}),
+    ok = do(Config, Ada, [{say, <<"bob">>, Text} || Text <- Meanwhile]),
+    ok = hears(Config, Ada, {accepted, <<"bob">>, 23}),
+    ?assertNot(lists:member({delivered, <<"bob">>, 23}, heard(Config, Ada))),
+    %% Until then its name is its own.
+    ok = until(fun() -> away =:= maps:get(pid, row(Config, <<"bob">>)) end),
+    Back = logged_in(Config, <<"bob">>),
+    ok = hears(Config, Ada, {delivered, <<"bob">>, 23}),
+    ?assertEqual(Meanwhile, [Text || {message, <<"ada">>, _, Text, none} <- heard(Config, Back)]),
+    logged_out(Config, [Ada, Back]).
+
+%% Figure 6 of the paper: a new process goes on with the same session, and both are told which.
+the_partners_of_a_killed_session_are_told_of_the_next(Config) ->
+    [Ada, Bob] = [at_client(Config, bare_client, [Name]) || Name <- [<<"ada">>, <<"bob">>]],
+    Both = [Ada, Bob],
+    Monitors = [monitor_of(Config, Client) || Client <- Both],
+    Router = {router_1, hd(nodes_of(routers, Config))},
+    _ = sent(Config, Router, {im, chat, <<"ada">>, <<"bob">>, Ada}),
+    ok = until(fun() -> [1, 1] =:= [length(sessions(Config, Client)) || Client <- Both] end),
+    [[{Inc, Killed}], [{Inc, Killed}]] = [sessions(Config, Client) || Client <- Both],
+    ok = killed(Config, node(Killed), [chat_session]),
+    ok = until(fun() -> [2, 2] =:= [length(sessions(Config, Client)) || Client <- Both] end),
+    [[_, {Inc, Next}], [_, {Inc, Next}]] = [sessions(Config, Client) || Client <- Both],
+    ?assertNotEqual(Killed, Next),
+    _ = sent(Config, Next, {im, say, Inc, <<"ada">>, 1, <<"hello">>, none, Ada}),
+    ok = hears(Config, Bob, {im, message, {<<"ada">>, <<"bob">>}, Inc, <<"ada">>, 1, <<"hello">>, none}),
+    _ = [sent(Config, Monitor, {im, logout, Name, Client}) || {Monitor, Name, Client} <- lists:zip3(Monitors, [<<"ada">>, <<"bob">>], Both)],
+    nothing_left(Config).
+
+%% In a mesh each router passes on what a server cannot tell itself.
+sessions(Config, Client) -> lists:uniq([{Inc, Pid} || {im, session, {<<"ada">>, <<"bob">>}, Inc, Pid, 0, _} <- heard(Config, Client)]).
+
+monitor_of(Config, Client) ->
+    ok = until(fun() -> heard(Config, Client) =/= [] end),
+    [{im, login_success, Monitor, []}] = lists:uniq(heard(Config, Client)),
+    Monitor.
+
+sent(Config, To, Message) -> on(Config, client_node(Config), erlang, send, [To, Message]).
+
+row(Config, Client) ->
+    Server = im_plan:server_of_client(Client, proplists:get_value(plan, Config)),
+    {ok, {ok, Row}} = on(Config, hd(nodes_of(servers, Config)), im_names, call, [Server, client_db, {peek, Client}, ?LATE_MS]),
+    Row.
+
+logged_in(Config, Name) ->
+    Client = at_client(Config, client, [Name]),
+    ok = until(fun() -> [] =/= [In || {logged_in, In} <- heard(Config, Client)] end),
+    Client.
+
+logged_out(Config, Clients) ->
+    [ok = do(Config, Client, [logout]) || Client <- Clients],
+    nothing_left(Config).
+
+hears(Config, Client, Event) -> until(fun() -> lists:member(Event, heard(Config, Client)) end).
+
+heard(Config, Client) -> at_client(Config, heard, Client).
+
+do(Config, Client, Actions) -> call(Config, client_node(Config), do, [Client, Actions]).
+
+at_client(Config, F, [Name]) -> call(Config, client_node(Config), F, [Name, nodes_of(routers, Config)]);
+at_client(Config, F, Client) -> call(Config, client_node(Config), F, [Client]).
+
+client_node(Config) ->
+    {_, _, [Node]} = proplists:get_value(roles, Config),
+    Node.
+
 %%% Traffic
 
 %% From when all are logged in.
@@ -138,8 +230,10 @@ under_traffic(Config, Ms, Fun) ->
             error({traffic, Other})
     after 150_000 -> error(no_outcome)
     end,
-    %% Nothing is left of it.
-    ok = until(fun() -> [0, 0] =:= [lists:sum([call(Config, Node, count, [Kind]) || Node <- nodes_of(servers, Config)]) || Kind <- [client_monitor, chat_session]] end).
+    nothing_left(Config).
+
+nothing_left(Config) ->
+    until(fun() -> [0, 0] =:= [lists:sum([call(Config, Node, count, [Kind]) || Node <- nodes_of(servers, Config)]) || Kind <- [client_monitor, chat_session]] end).
 
 %% Each database has its copies, the main ones where they belong.
 whole(Config) ->
@@ -153,6 +247,47 @@ whole(Config) ->
     end).
 
 %%% On nodes
+
+%% The owner of a client, which keeps what it is told.
+client(Name, Routers) ->
+    spawn(fun() ->
+        {ok, Client} = im_client:start_link(Name, Routers, #{}),
+        keeps(Client, Name, [])
+    end).
+
+%% Without the library: what servers send, as it comes.
+bare_client(Name, [Router | _]) ->
+    spawn(fun() ->
+        {router_1, Router} ! {im, login, Name, self()},
+        keeps(none, Name, [])
+    end).
+
+keeps(Client, Name, Told) ->
+    receive
+        {?MODULE, From, heard} ->
+            From ! {self(), lists:reverse(Told)},
+            keeps(Client, Name, Told);
+        {?MODULE, From, Actions} ->
+            From ! {self(), lists:foreach(fun({say, Peer, Text}) -> {ok, _} = im_client:say(Client, Peer, Text); (logout) -> im_client:logout(Client) end, Actions)},
+            keeps(Client, Name, Told);
+        {im_client, Client, Event} ->
+            keeps(Client, Name, [Event | Told]);
+        {im, session, _, Inc, Session, _, _} = Event ->
+            Session ! {im, hello, Inc, Name, self(), 0},
+            keeps(Client, Name, [Event | Told]);
+        {im, login_success, Monitor, _} = Event ->
+            %% Which connects with its node.
+            _ = monitor(process, Monitor),
+            keeps(Client, Name, [Event | Told]);
+        {im, _, _, _, _, _, _, _} = Event ->
+            keeps(Client, Name, [Event | Told])
+    end.
+
+heard(Keeper) -> do(Keeper, heard).
+
+do(Keeper, Request) ->
+    Keeper ! {?MODULE, self(), Request},
+    receive {Keeper, Answer} -> Answer after ?LATE_MS -> error(no_answer) end.
 
 %% Kills one of that kind that is there, or all.
 kill(Kind, Which) ->

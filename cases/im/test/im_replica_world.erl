@@ -6,7 +6,7 @@
 %% The table is a set of numbers: an operation adds one, or reads all.
 %%
 %% A kill that the promise is not about is left out: of the last two whole copies one stays until there are
-%% two again.
+%% two again. Who stands still for longer than a main waits counts as lost so long.
 -module(im_replica_world).
 
 -export([run/1, new/1, apply/2, rows/1, pid/1]).
@@ -14,6 +14,8 @@
 -type fault() ::
     %% by its part, or by number
     {kill_process | kill_node, main | replica | {peer, pos_integer()}}
+    %% the node stands still for so long, connected; what comes waits for it
+    | {stop, main | replica | {peer, pos_integer()}, Ms :: pos_integer()}
     %% two sides, for so long
     | {cut, [pos_integer()], Ms :: pos_integer()}.
 
@@ -38,6 +40,8 @@
 
 -define(ROUTER, router).
 -define(CALLERS, 3).
+%% A stop that nobody counts as a loss.
+-define(SHORT_MS, 4000).
 
 %%% The table
 
@@ -66,6 +70,8 @@ pid(_) -> none.
     %% when the last message from one node to another one arrives
     last = #{} :: #{{node(), node()} => pos_integer()},
     side = [] :: [node()],
+    %% who stands still, for how long, and what waits for it, the last one first
+    stopped = #{} :: #{node() => {Ms :: pos_integer(), [term()]}},
     %% the last two whole copies; those that are left of them
     pair = [] :: [{node(), pos_integer()}],
     callers = #{} :: #{pos_integer() => {Op :: term(), Tag :: reference() | integer()}},
@@ -101,14 +107,14 @@ loop(#w{events = Events} = W) ->
     {{At, _, Event}, Left} = gb_sets:take_smallest(Events),
     case Event of
         calm -> W#w{now = max(At, W#w.now), events = Left, calm = true};
-        _ -> loop(observed(does(Event, W#w{now = max(At, W#w.now), events = Left})))
+        _ -> loop(observed(comes(Event, W#w{now = max(At, W#w.now), events = Left})))
     end.
 
 calm(#w{events = Events} = W, Steps) ->
     case {gb_sets:is_empty(Events), Steps < 20000} of
         {false, true} ->
             {{At, _, Event}, Left} = gb_sets:take_smallest(Events),
-            calm(observed(does(Event, W#w{now = max(At, W#w.now), events = Left})), Steps + 1);
+            calm(observed(comes(Event, W#w{now = max(At, W#w.now), events = Left})), Steps + 1);
         _ ->
             result(W)
     end.
@@ -129,6 +135,13 @@ result(#w{acknowledged = Acknowledged, read = Read, wrong = Wrong, kills = Kills
                 _ -> none
             end,
     #{acknowledged => lists:sort(Acknowledged), final => Final, read => Read, wrong => Wrong, settled => Settled, kills => Kills}.
+
+comes(Event, #w{stopped = Stopped} = W) ->
+    Node = case Event of {start, At} -> At; {event, At, _, _} -> At; {to, _, _, At, _, _} -> At; _ -> none end,
+    case Stopped of
+        #{Node := {Ms, Waiting}} -> W#w{stopped = Stopped#{Node := {Ms, [Event | Waiting]}}};
+        #{} -> does(Event, W)
+    end.
 
 does({start, Node}, #w{up = Up, peers = Peers, inc = Inc, options = #{replication := Replication}} = W) ->
     case lists:member(Node, Up) andalso not is_map_key(Node, Peers) of
@@ -154,6 +167,11 @@ does({fault, Fault}, W) ->
 does({back, Node}, #w{up = Up} = W) ->
     Back = W#w{up = lists:usort([Node | Up])},
     later(rand:uniform(20), {start, Node}, link(Node, nodeup, Back));
+does({go_on, Node}, #w{stopped = Stopped} = W) ->
+    case maps:take(Node, Stopped) of
+        {{_, Waiting}, Left} -> lists:foldr(fun comes/2, W#w{stopped = Left}, Waiting);
+        error -> W
+    end;
 does(heal, #w{side = Side} = W) ->
     Whole = W#w{side = []},
     lists:foldl(fun({A, B}, Acc) -> tell(A, {nodeup, B}, tell(B, {nodeup, A}, Acc)) end, Whole, cut_pairs(Side, Whole));
@@ -258,13 +276,8 @@ link(Node, What, #w{up = Up} = W) ->
 
 cut_pairs(Side, #w{up = Up}) -> [{A, B} || A <- Up, B <- Up, lists:member(A, Side), not lists:member(B, Side)].
 
-fault({What, {peer, I}}, W) ->
-    strike(What, lists:nth((I - 1) rem length(all(W)) + 1, all(W)), W);
-fault({What, Part}, #w{peers = Peers} = W) ->
-    case [Node || {Node, {_, S}} <- maps:to_list(Peers), #{role := Role} <- [im_replica:info(S)], Role =:= Part] of
-        [Node | _] -> strike(What, Node, W);
-        [] -> W
-    end;
+fault({stop, Part, Ms}, W) ->
+    lists:foldl(fun(Node, Acc) -> stop(Node, Ms, Acc) end, W, lists:sublist(having(Part, W), 1));
 fault({cut, Of, Ms}, #w{side = []} = W) ->
     Side = lists:usort([lists:nth((I - 1) rem length(all(W)) + 1, all(W)) || I <- Of]),
     Pairs = cut_pairs(Side, W),
@@ -272,14 +285,29 @@ fault({cut, Of, Ms}, #w{side = []} = W) ->
     Cut = lists:foldl(fun({A, B}, Acc) -> Gone(A, B, Gone(B, A, Acc)) end, W, Pairs),
     later(Ms, heal, Cut#w{side = Side});
 fault({cut, _, _}, W) ->
-    W.
+    W;
+fault({What, Part}, W) ->
+    lists:foldl(fun(Node, Acc) -> strike(What, Node, Acc) end, W, lists:sublist(having(Part, W), 1)).
+
+having({peer, I}, W) -> [lists:nth((I - 1) rem length(all(W)) + 1, all(W))];
+having(Part, #w{peers = Peers}) -> [Node || {Node, {_, S}} <- maps:to_list(Peers), map_get(role, im_replica:info(S)) =:= Part].
+
+%% Longer than a main waits is as if it were lost.
+stop(Node, Ms, #w{up = Up, stopped = Stopped, peers = Peers, pair = Pair} = W) ->
+    IsLast = case Peers of #{Node := {Inc, _}} -> Pair =:= [{Node, Inc}]; #{} -> false end,
+    case lists:member(Node, Up) andalso not is_map_key(Node, Stopped) andalso not (IsLast andalso Ms > ?SHORT_MS) of
+        true -> later(Ms, {go_on, Node}, W#w{stopped = Stopped#{Node => {Ms, []}}});
+        false -> W
+    end.
 
 %% Not the last whole copy.
-strike(What, Node, #w{peers = Peers, up = Up, pair = Pair, kills = Kills} = W0) ->
+strike(kill_process, Node, #w{stopped = Stopped} = W) when is_map_key(Node, Stopped) ->
+    W;
+strike(What, Node, #w{peers = Peers, up = Up, pair = Pair, kills = Kills, stopped = Stopped} = W0) ->
     Inc = case Peers of #{Node := {I, _}} -> I; #{} -> none end,
     case lists:member(Node, Up) andalso Pair =/= [{Node, Inc}] of
         true ->
-            W = W0#w{kills = Kills + 1, pair = lists:delete({Node, Inc}, Pair), peers = maps:remove(Node, Peers)},
+            W = W0#w{kills = Kills + 1, pair = lists:delete({Node, Inc}, Pair), peers = maps:remove(Node, Peers), stopped = maps:remove(Node, Stopped)},
             case What of
                 kill_process -> later(rand:uniform(15), {start, Node}, died(Node, Inc, W));
                 kill_node ->
@@ -311,8 +339,12 @@ broken(Node, Others, #w{events = Events, monitors = Monitors} = W) ->
         tell(Other, {What, Node}, Gone)
     end, W#w{events = Events, monitors = Monitors}, Others).
 
+observed(#w{stopped = Stopped} = W0) ->
+    #w{pair = Pair} = W = copies(W0),
+    W#w{pair = [Of || {Node, _} = Of <- Pair, not is_map_key(Node, Stopped) orelse element(1, map_get(Node, Stopped)) =< ?SHORT_MS]}.
+
 %% The main of the highest epoch with a replica, or without a main those that have the same: two copies are whole.
-observed(#w{peers = Peers, pair = Pair} = W) ->
+copies(#w{peers = Peers, pair = Pair} = W) ->
     case lists:sort([{Epoch, {Node, Inc}, Replica} || {Node, {Inc, S}} <- maps:to_list(Peers), #{role := main, epoch := Epoch, replica := Replica} <- [im_replica:info(S)], Replica =/= none]) of
         [] when Pair =:= [] -> W#w{pair = lists:sublist([Of || {_, Of} <- lists:reverse(lists:sort(maps:to_list(W#w.mains)))], 1)};
         [] ->

@@ -295,6 +295,8 @@ event(tick, Now, C) ->
     tick(Now, C#core{wake = infinity});
 event({chat, Peer}, Now, C) ->
     case chat_with(Peer, C) of
+        {ok, #chat{link = {up, _}} = Chat} -> go_on(Peer, Chat, C);
+        {ok, #chat{link = {ask, open, At, _}} = Chat} when is_integer(At) -> go_on(Peer, Chat, C);
         {ok, Chat} -> put_chat(Peer, Chat, C, Now);
         {error, Why} -> tell({refused, Peer, none, Why}, C)
     end;
@@ -370,6 +372,11 @@ chat_with(Peer, #core{chats = Chats, max_chats = Most} = C) ->
         #{} when map_size(Chats) >= Most -> {error, too_many_sessions};
         #{} -> {ok, new_chat(Peer, chat, C)}
     end.
+
+%% The session may be about to end, as somebody has finished it, perhaps this one: it goes on.
+go_on(Peer, Chat, C) ->
+    Is = Chat#chat{finishing = no},
+    ask(request(chat, Peer, Is, C), put_chat(Peer, Is, C)).
 
 %% One that was never asked for is asked for, as soon as we are logged in.
 put_chat(Peer, #chat{link = {ask, _, infinity, _}} = Chat, #core{login = in} = C, Now) -> look(Peer, Chat, Now, C);

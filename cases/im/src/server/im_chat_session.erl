@@ -15,6 +15,8 @@
     plan :: im_plan:plan(),
     server :: im_plan:server(),
     watched = #{} :: #{reference() => {im_chat_session_core:side() | before, pid()}},
+    %% the database that was asked last
+    main = none :: none | {pid(), reference()},
     beat :: reference() | undefined,
     resting = false :: boolean()
 }).
@@ -34,8 +36,8 @@ info(Pid) -> gen_server:call(Pid, info).
 init({Session, How}) ->
     Plan = im_plan:this(),
     {Mode, Asker} = case How of
-        {chat, Client, Pid} -> {new, {ask, Client, Pid}};
-        {open, Client, Pid} -> {again, {ask, Client, Pid}};
+        {chat, Client, Pid} -> {new, {ask, chat, Client, Pid}};
+        {open, Client, Pid} -> {again, {ask, open, Client, Pid}};
         again -> {again, none}
     end,
     Settings = maps:from_list([{Key, im_plan:setting(Key, Plan)} || Key <- [away_ms, away_messages, idle_ms, max_body]]),
@@ -60,7 +62,7 @@ handle_cast(Unknown, _) -> error({unknown_cast, Unknown}).
         | {im, hello, Inc :: integer(), Client :: binary(), pid(), im_direction:seq()}
         | {im, finish, Inc :: integer(), Client :: binary()}
         %% from the supervisor
-        | {im, ask, Client :: binary(), pid()}
+        | {im, ask, chat | open, Client :: binary(), pid()}
         | {im, gone, Client :: binary(), finished | expired}
         | {im_who, pid()}
         %% from the process that takes this one's place
@@ -79,14 +81,16 @@ handle_info({im, hello, Inc, Client, Pid, UpTo}, S) ->
     of_inc(Inc, {hello, Client, Pid, UpTo}, S);
 handle_info({im, finish, Inc, Client}, S) ->
     of_inc(Inc, {finish, Client}, S);
-handle_info({im, ask, Client, Pid}, S) ->
-    handled({ask, Client, Pid}, S);
+handle_info({im, ask, How, Client, Pid}, S) ->
+    handled({ask, How, Client, Pid}, S);
 handle_info({im, gone, Client, Why}, S) ->
     handled({gone, Client, Why}, S);
 handle_info({timeout, Ref, beat}, #state{beat = Ref} = S) ->
     handled(beat, S#state{beat = undefined});
 handle_info({timeout, _, beat}, S) ->
     {noreply, S};
+handle_info({'DOWN', Ref, process, Pid, _}, #state{main = {Pid, Ref}} = S) ->
+    handled(no_main, S#state{main = none});
 handle_info({'DOWN', Ref, process, Pid, _}, #state{watched = Watched} = S) ->
     case maps:take(Ref, Watched) of
         {{Side, Pid}, Others} -> handled({down, Side, Pid}, S#state{watched = Others});
@@ -127,7 +131,7 @@ perform1({tell, Pid, Message}, S) ->
     S;
 perform1({ask, chat, Tag, Op}, #state{server = Server} = S) ->
     ok = im_names:cast(Server, chat_db, Op, {self(), Tag}),
-    S;
+    watch_main(im_names:whereis(Server, 1, chat_db), S);
 perform1({ask, {client, Client}, Tag, Op}, #state{plan = Plan} = S) ->
     ok = im_names:cast(im_plan:server_of_client(Client, Plan), client_db, Op, {self(), Tag}),
     S;
@@ -164,5 +168,11 @@ watched(Side, Pid, #state{watched = Watched} = S) ->
     Others = maps:filter(fun(Ref, {Is, _}) when Is =:= Side -> not demonitor(Ref, [flush]);
                             (_, _) -> true end, Watched),
     S#state{watched = case Pid of none -> Others; _ -> Others#{monitor(process, Pid) => {Side, Pid}} end}.
+
+watch_main(undefined, S) -> S;
+watch_main(Pid, #state{main = {Pid, _}} = S) -> S;
+watch_main(Pid, #state{main = Before} = S) ->
+    _ = case Before of {_, Ref} -> demonitor(Ref, [flush]); none -> true end,
+    S#state{main = {Pid, monitor(process, Pid)}}.
 
 now_ms() -> erlang:monotonic_time(millisecond).

@@ -7,7 +7,8 @@
 %% it has it. So if the receiver has a message, it is in the database, and what was accepted is
 %% sent to the receiver until that says that it has it, whatever process dies in the meantime. The
 %% receiver knows what it had by the number. A new client process says with `hello' up to which number it
-%% has everything, and is sent the rest.
+%% has everything, and is sent the rest. A process in the place of another is answered when nothing of
+%% the other is pending, and from when it has asked nothing more is taken from the other: a number has one text.
 %%
 %% A message can be lost only on the way to this process, when a connection or one of the two ends:
 %% then both hear of it, or the client hears of the new process, and it says hello and then says again
@@ -20,7 +21,8 @@
 %% one again, later or shorter.
 %%
 %% The conversation ends (`finish', `gone', or nobody said anything for long) when all that was accepted is
-%% delivered, or its receiver will not come back. First the rows of the clients lose it, then its own row
+%% delivered, or its receiver will not come back. Until then it takes no message; a new `chat' of one who has
+%% not left takes the `finish' back. First the rows of the clients lose it, then its own row
 %% is removed, and then both are told: at each point a new process would do the rest.
 %%
 %% Whether the database has a message is told to the sender together with the receiver's
@@ -55,7 +57,7 @@
 
 -type event() ::
     %% a client process wants to have the conversation, or to have it again
-    {ask, client(), pid()}
+    {ask, chat | open, client(), pid()}
     | {hello, client(), pid(), Received :: im_direction:seq()}
     | {say, client(), im_direction:seq(), Body :: binary(), Meta :: term(), pid()}
     | {received, client(), im_direction:seq()}
@@ -66,10 +68,12 @@
     | {down, side() | before, pid()}
     %% the answer to what was asked with this tag
     | {db, tag(), Reply :: term()}
+    %% the main database of its shard is down
+    | no_main
     | beat.
 
 -type tag() ::
-    peek | open | {join, side()} | {leave, side()} | finishing | delivered | remove
+    peek | open | {join, side()} | {leave, side()} | {finishing, boolean()} | delivered | remove
     | {side(), Life :: non_neg_integer(), im_direction:seq()}.
 
 -type effect() ::
@@ -95,8 +99,10 @@
 -record(side, {
     name :: client(),
     pid = away :: pid() | away | gone,
-    %% it has said hello
+    %% it has said hello, and nobody has asked in its place
     ready = false :: boolean(),
+    %% who has asked last, or is in the client's row: to be told of the conversation, or told
+    asker = none :: none | {waits | told, pid()},
     away_since = 0 :: ms(),
     %% why it goes, and until when it may still say that it has what was sent to it
     leaving = false :: false | {finished | expired, ms()},
@@ -121,9 +127,10 @@
     phase = looking :: looking | {replacing, pid()} | opening | joining | open | closing | removing | over,
     %% whether the row was made by this process
     fresh = false :: boolean(),
+    %% a client wants it since this process has begun, whatever the row says
+    wanted = false :: boolean(),
     finishing = false :: false | finished | idle | expired | lost | {failed, Reason :: term()},
     sides :: {#side{}, #side{}},
-    askers = [] :: [{side(), pid()}],
     %% what was asked and not answered: of whom, what, and when it is asked again
     asks = #{} :: #{tag() => {chat | {client, client()}, Op :: tuple(), ms()}},
     %% what the database was told of the deliveries in each direction
@@ -193,19 +200,24 @@ event({say, Client, Seq, Body, Meta, Pid}, Now, #core{phase = open, finishing = 
     end;
 event({received, Client, UpTo}, Now, #core{phase = open} = S) ->
     received(other(side_of(Client, S)), UpTo, Now, S);
+event({db, _, {error, replaced}}, _, S) ->
+    %% The one in its place does the rest.
+    effect(stop, S#core{phase = over});
 event({db, {I, Life, Seq}, Reply}, Now, #core{phase = open} = S) ->
     appended(I, Life, Seq, Reply, Now, S);
 event({hello, Client, Pid, Received}, Now, #core{phase = open} = S) ->
-    hello(side_of(Client, S), Pid, Received, Now, S);
+    I = side_of(Client, S),
+    case side(I, S) of
+        #side{asker = {told, Pid}} -> hello(I, Pid, Received, Now, S);
+        #side{} -> asked(I, Pid, S)
+    end;
 %%% Who comes and goes
-event({ask, Client, Pid}, _, #core{phase = open} = S) ->
-    tell_session(side_of(Client, S), Pid, S);
-event({ask, _, _}, _, #core{phase = Phase} = S) when Phase =:= closing; Phase =:= removing; Phase =:= over ->
+event({ask, _, _, _}, _, #core{phase = Phase} = S) when Phase =:= closing; Phase =:= removing; Phase =:= over ->
     %% It asks again, and is answered by the one after this.
     S;
-event({ask, Client, Pid}, _, #core{askers = Askers} = S) ->
+event({ask, How, Client, Pid}, Now, S) ->
     I = side_of(Client, S),
-    S#core{askers = lists:keystore(I, 1, Askers, {I, Pid})};
+    asked(I, Pid, case How of chat -> reopen(I, Now, S#core{wanted = true}); open -> S end);
 event({finish, _}, Now, #core{phase = open} = S) ->
     finish(finished, Now, S);
 event({gone, Client, Why}, Now, #core{phase = open} = S) ->
@@ -238,6 +250,14 @@ event({db, Tag, Reply}, Now, #core{asks = Asks} = S) ->
         #{} ->
             S
     end;
+%% What it had under way is lost, and the next one is there in a moment.
+event(no_main, Now, #core{asks = Asks} = S) ->
+    Soon = Now + ?SOON_MS,
+    Sooner = maps:map(fun(_, {chat, Op, Due}) -> {chat, Op, min(Due, Soon)}; (_, Ask) -> Ask end, Asks),
+    lists:foldl(fun(I, Acc) ->
+        #side{due = Due} = Side = side(I, Acc),
+        put_side(I, Side#side{due = min(Due, Soon)}, Acc)
+    end, wake(Soon, Now, S#core{asks = Sooner}), [1, 2]);
 event(beat, Now, S) ->
     beat(Now, S#core{armed = infinity});
 %% What is said to a conversation that is not there yet, or is ending.
@@ -281,9 +301,9 @@ said(I, #side{direction = D} = Side, Seq, Body, Meta, Now, #core{config = #{away
 taken(I, 0, Side, Message, Now, S) -> append(I, Side#side{due = Now + ?AGAIN_MS}, Message, Now, S);
 taken(I, _, Side, Message, Now, S) -> append(I, Side, Message, Now, S).
 
-append(I, #side{name = Name, life = Life} = Side, {Seq, Body, Meta}, Now, #core{session = Session, inc = Inc} = S0) ->
+append(I, #side{name = Name, life = Life} = Side, {Seq, Body, Meta}, Now, #core{session = Session} = S0) ->
     #core{trimmed = Trimmed} = S = trim(put_side(I, Side, S0#core{last = Now})),
-    wake(Now + ?AGAIN_MS, Now, effect({ask, chat, {I, Life, Seq}, {append, Session, Inc, Name, Seq, Body, Meta, Trimmed}}, S)).
+    wake(Now + ?AGAIN_MS, Now, effect({ask, chat, {I, Life, Seq}, {append, Session, owner(S), Name, Seq, Body, Meta, Trimmed}}, S)).
 
 trim(#core{sides = {#side{direction = A}, #side{direction = B}}} = S) ->
     S#core{trimmed = {im_direction:delivered(A), im_direction:delivered(B)}}.
@@ -293,7 +313,8 @@ refuse(I, Side, Seq, Why, #core{session = Session, inc = Inc} = S) ->
 
 appended(I, _, Seq, ok, Now, S) ->
     #side{direction = D} = Side = side(I, S),
-    sent_on(I, tell_accepted(I, put_side(I, Side#side{direction = im_direction:accept(Seq, D), due = Now + ?AGAIN_MS}, S)));
+    Accepted = Side#side{direction = im_direction:accept(Seq, D), due = Now + ?AGAIN_MS},
+    sent_on(I, answer(I, tell_accepted(I, put_side(I, Accepted, S))));
 appended(I, Life, _, {error, gap}, Now, S) ->
     case side(I, S) of
         #side{life = Life} = Side -> append_again(I, Side, Now, S);
@@ -346,6 +367,25 @@ received(I, UpTo, Now, S) ->
     end.
 
 %%% The clients
+
+%% Who asks in the place of another takes no word from it any more. It is told of the conversation when nothing
+%% that the other has said is pending: the number of that would go to another text.
+asked(I, Pid, S) ->
+    case side(I, S) of
+        #side{asker = {told, Pid}} -> tell_session(I, Pid, S);
+        Side -> answer(I, put_side(I, Side#side{asker = {waits, Pid}, ready = false}, S))
+    end.
+
+answer(I, #core{phase = open} = S) ->
+    case side(I, S) of
+        #side{asker = {waits, Pid}, direction = D} = Side ->
+            case im_direction:unaccepted(D) of
+                0 -> tell_session(I, Pid, put_side(I, Side#side{asker = {told, Pid}}, S));
+                _ -> S
+            end;
+        #side{} -> S
+    end;
+answer(_, S) -> S.
 
 hello(I, Pid, Received, Now, S0) ->
     #side{pid = Before} = Side = side(I, S0),
@@ -400,12 +440,12 @@ tell_session(I, Pid, #core{session = Session, inc = Inc, config = #{self := Self
 answered(peek, {ok, #{pid := Pid}}, Now, #core{config = #{self := Self}} = S) when is_pid(Pid), Pid =/= Self ->
     wake(Now + ?REPLACE_MS, Now, effect({replace, Pid}, S#core{phase = {replacing, Pid}}));
 answered(peek, none, _, #core{config = #{mode := again}} = S) ->
-    effect(stop, (not_there(S))#core{phase = over});
+    over(S#core{finishing = expired});
 answered(peek, _, Now, S) ->
     open(Now, S);
 answered(open, {ok, #{inc := New}}, Now, #core{inc = New, session = Session, config = #{mode := again}} = S) ->
     %% The process before this one had it removed, and the database has just heard so.
-    ask(chat, remove, {remove, Session, New}, Now, (not_there(S))#core{phase = removing});
+    ask(chat, remove, {remove, Session, owner(S)}, Now, S#core{phase = removing, finishing = expired});
 answered(open, {ok, #{inc := Inc, finishing := Finishing} = Row}, Now, #core{inc = New, sides = {A, B}} = S) ->
     {Of1, Of2} = directions(Row),
     Opened = S#core{phase = joining, inc = Inc, fresh = Inc =:= New, finishing = Finishing andalso finished,
@@ -434,9 +474,6 @@ answered(_, _, _, S) ->
 open(Now, #core{session = Session, inc = Inc, config = #{self := Self}} = S) ->
     ask(chat, open, {open, Session, Self, Inc}, Now, S#core{phase = opening}).
 
-not_there(#core{askers = Askers, session = Session, inc = Inc} = S) ->
-    lists:foldl(fun({_, Pid}, Acc) -> effect({tell, Pid, {im, ended, Session, Inc, expired}}, Acc) end, S#core{askers = []}, Askers).
-
 directions(#{ab := Of1, ba := Of2}) -> {direction(Of1), direction(Of2)}.
 
 direction(#{accepted := Accepted, delivered := Delivered, kept := Kept}) -> im_direction:new(Accepted, Delivered, Kept).
@@ -445,19 +482,38 @@ joined(Now, #core{sides = {#side{joined = A}, #side{joined = B}}} = S) when A =/
     case S of
         #core{finishing = {failed, _}} ->
             effect(up, close(Now, S));
-        #core{finishing = Finishing, askers = Askers, sides = {#side{pid = PidA}, #side{pid = PidB}}} ->
-            Pids = lists:usort(Askers ++ [{I, Pid} || {I, Pid} <- [{1, PidA}, {2, PidB}], is_pid(Pid)]),
-            Told = lists:foldl(fun({I, Pid}, Acc) -> tell_session(I, Pid, Acc) end, S#core{phase = open, askers = [], last = Now}, Pids),
-            Up = effect(up, arm_idle(Now, Told)),
-            case Finishing of false -> Up; _ -> check(Now, Up) end
+        #core{} ->
+            Told = lists:foldl(fun(I, Acc) ->
+                case side(I, Acc) of
+                    #side{asker = none, pid = Pid} when is_pid(Pid) -> asked(I, Pid, Acc);
+                    #side{} -> answer(I, Acc)
+                end
+            end, reopen(none, Now, S#core{phase = open, last = Now}), [1, 2]),
+            check(Now, effect(up, arm_idle(Now, Told)))
     end;
 joined(_, S) -> S.
 
 %%% How it ends
 
-finish(Why, Now, #core{finishing = false, session = Session, inc = Inc} = S) ->
-    check(Now, ask(chat, finishing, {finishing, Session, Inc}, Now, S#core{finishing = Why}));
+finish(Why, Now, #core{finishing = false} = S) -> check(Now, mark(true, Now, S#core{finishing = Why, wanted = false}));
 finish(_, Now, S) -> check(Now, S).
+
+%% Who has a chat again while the end waits for somebody goes on with this one. Whoever is on the other side is
+%% told, and may ask for the end again.
+reopen(I, Now, #core{phase = open, wanted = true, finishing = finished, sides = {#side{leaving = false, pid = A}, #side{leaving = false, pid = B}}} = S)
+  when A =/= gone, B =/= gone ->
+    Open = mark(false, Now, S#core{finishing = false, last = Now}),
+    lists:foldl(fun(J, Acc) ->
+        case side(J, Acc) of
+            #side{asker = {told, Pid}} when J =/= I -> tell_session(J, Pid, Acc);
+            #side{} -> Acc
+        end
+    end, Open, [1, 2]);
+reopen(_, _, S) -> S.
+
+%% Only the last word is said again if it was lost.
+mark(Finishing, Now, #core{session = Session, asks = Asks} = S) ->
+    ask(chat, {finishing, Finishing}, {finishing, Session, owner(S), Finishing}, Now, S#core{asks = maps:remove({finishing, not Finishing}, Asks)}).
 
 %% Whether those who leave can go, and the conversation can end.
 check(_, #core{phase = open, finishing = false} = S) -> S;
@@ -498,20 +554,22 @@ close(Now, #core{session = Session} = S) ->
         end
     end, S#core{phase = closing}, [1, 2])).
 
-closing(Now, #core{phase = closing, session = Session, inc = Inc, sides = {#side{joined = left}, #side{joined = left}}} = S) ->
-    ask(chat, remove, {remove, Session, Inc}, Now, S#core{phase = removing, asks = #{}});
+closing(Now, #core{phase = closing, session = Session, sides = {#side{joined = left}, #side{joined = left}}} = S) ->
+    ask(chat, remove, {remove, Session, owner(S)}, Now, S#core{phase = removing, asks = #{}});
 closing(_, S) -> S.
 
-over(#core{finishing = {failed, Why}, askers = Askers} = S) ->
-    Told = lists:foldl(fun({I, Pid}, Acc) ->
-        #side{name = To} = side(other(I), Acc),
-        effect({tell, Pid, {im, chat_error, To, Why}}, Acc)
-    end, S, Askers),
+over(#core{finishing = {failed, Why}} = S) ->
+    Told = lists:foldl(fun(I, Acc) ->
+        case {side(I, Acc), side(other(I), Acc)} of
+            {#side{asker = {_, Pid}}, #side{name = To}} -> effect({tell, Pid, {im, chat_error, To, Why}}, Acc);
+            _ -> Acc
+        end
+    end, S, [1, 2]),
     effect(stop, Told#core{phase = over});
 over(#core{finishing = Why, sides = {A, B}} = S) ->
     effect(stop, ended(B, Why, ended(A, Why, S#core{phase = over}))).
 
-ended(#side{pid = Pid}, Why, #core{session = Session, inc = Inc} = S) when is_pid(Pid) ->
+ended(#side{pid = Is, asker = {_, Pid}}, Why, #core{session = Session, inc = Inc} = S) when Is =/= gone ->
     effect({tell, Pid, {im, ended, Session, Inc, Why}}, S);
 ended(_, _, S) -> S.
 
@@ -566,10 +624,10 @@ unheard(I, Now, #core{config = #{away_ms := Away}} = S) ->
             S
     end.
 
-trimmed(Now, #core{session = Session, inc = Inc, trimmed = Before} = S) ->
+trimmed(Now, #core{session = Session, trimmed = Before} = S) ->
     case trim(S) of
         #core{trimmed = Before} -> S;
-        #core{trimmed = Trimmed} = Next -> ask(chat, delivered, {delivered, Session, Inc, Trimmed}, Now, Next)
+        #core{trimmed = Trimmed} = Next -> ask(chat, delivered, {delivered, Session, owner(S), Trimmed}, Now, Next)
     end.
 
 %% Until when nothing is to be looked after: if nothing is under way, until it has been idle for long.
@@ -595,6 +653,9 @@ wake(At, _, #core{armed = Armed} = S) when At >= Armed -> S;
 wake(At, Now, S) -> effect({beat, max(0, At - Now)}, S#core{armed = At}).
 
 %%% Common
+
+%% The database takes nothing from a process that was replaced.
+owner(#core{inc = Inc, config = #{self := Self}}) -> {Inc, Self}.
 
 ask(Whom, Tag, Op, Now, #core{asks = Asks} = S) ->
     wake(Now + ?AGAIN_MS, Now, effect({ask, Whom, Tag, Op}, S#core{asks = Asks#{Tag => {Whom, Op, Now + ?AGAIN_MS}}})).

@@ -78,9 +78,9 @@ handle_cast(Unknown, _) -> error({unknown_cast, Unknown}).
 handle_info({im, login, Client, Pid} = Login, S) ->
     {noreply, event({request, {client, Client}, {login, Client, Pid}, Login}, S)};
 handle_info({im, chat, From, To, Pid}, S) ->
-    {noreply, event({request, {session, im_plan:session(From, To)}, {chat, From, Pid}, {im, ask, From, Pid}}, S)};
+    {noreply, event({request, {session, im_plan:session(From, To)}, {chat, From, Pid}, {im, ask, chat, From, Pid}}, S)};
 handle_info({im, open, Session, Client, Pid}, S) ->
-    {noreply, event({request, {session, Session}, {open, Client, Pid}, {im, ask, Client, Pid}}, S)};
+    {noreply, event({request, {session, Session}, {open, Client, Pid}, {im, ask, open, Client, Pid}}, S)};
 handle_info({im, gone, Session, Client, Why}, S) ->
     {noreply, event({request, {session, Session}, again, {im, gone, Client, Why}}, S)};
 handle_info({im_up, Key, Pid}, S) ->

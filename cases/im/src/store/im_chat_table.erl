@@ -5,17 +5,22 @@
 %% A session is that of two clients, sorted, `a' and `b'; `ab' is the direction from the first to the
 %% second. The messages of a direction are numbered from 1. Those up to `accepted' were taken,
 %% each once and without a gap; of these those above `delivered' are kept. An incarnation tells a
-%% session from an earlier one of the same two clients: what belongs to another incarnation is refused.
+%% session from an earlier one of the same two clients: what belongs to another incarnation is refused. So is
+%% what comes late from a process that was replaced: the row is that of the process that has opened it last.
 -module(im_chat_table).
 -behaviour(im_table).
 
 -export([new/1, apply/2, rows/1, pid/1]).
 
--export_type([row/0, op/0, reply/0, direction/0, message/0, seq/0, inc/0]).
+-export_type([row/0, op/0, reply/0, direction/0, message/0, seq/0, inc/0, owner/0]).
 
 -type seq() :: non_neg_integer().
 -type inc() :: integer().
 -type message() :: {seq(), Body :: binary(), Meta :: term()}.
+
+-type owner() :: {inc(), Session :: pid()}.
+%% Whose operation it is. In place of what is said below the reply is `{error, replaced}' where another process
+%% has the row.
 
 -type row() :: #{
     pid := pid(),
@@ -32,13 +37,13 @@
     %% -> {ok, Row}, with the incarnation that the row has if there is one
     {open, im_plan:session(), pid(), inc()}
     %% -> ok, also if that number is there already | {error, gap | full | no_session}
-    | {append, im_plan:session(), inc(), From :: im_plan:client(), seq(), Body :: binary(), Meta :: term(), Delivered :: {seq(), seq()}}
+    | {append, im_plan:session(), owner(), From :: im_plan:client(), seq(), Body :: binary(), Meta :: term(), Delivered :: {seq(), seq()}}
     %% of both directions, which frees what is kept up to there -> ok | {error, no_session}
-    | {delivered, im_plan:session(), inc(), {AB :: seq(), BA :: seq()}}
+    | {delivered, im_plan:session(), owner(), {AB :: seq(), BA :: seq()}}
     %% -> ok | {error, no_session}
-    | {finishing, im_plan:session(), inc()}
+    | {finishing, im_plan:session(), owner(), boolean()}
     %% -> ok, also if it is not there
-    | {remove, im_plan:session(), inc()}
+    | {remove, im_plan:session(), owner()}
     %% -> {ok, Row} | none
     | {peek, im_plan:session()}
     %% -> the number of rows
@@ -58,31 +63,32 @@ new(#{away_messages := Max}) -> {#{}, Max}.
 
 %% @private
 -spec apply(op(), table()) -> {reply(), table()} | {reply(), unchanged}.
-apply({append, {A, _} = Session, Inc, From, Seq, Body, Meta, Delivered}, {Rows, Max} = Table) ->
-    case Rows of
-        #{Session := #row{inc = Inc} = Row} ->
+apply({append, {A, _} = Session, Owner, From, Seq, Body, Meta, Delivered}, {Rows, Max} = Table) ->
+    case owned(Session, Owner, Rows) of
+        #row{} = Row ->
             #row{ab = AB, ba = BA} = Trimmed = trimmed(Delivered, Row),
             case From of
                 A -> {Reply, Way} = appended(Seq, Body, Meta, AB, Max), {Reply, put(Session, Trimmed#row{ab = Way}, Table)};
                 _ -> {Reply, Way} = appended(Seq, Body, Meta, BA, Max), {Reply, put(Session, Trimmed#row{ba = Way}, Table)}
             end;
-        #{} ->
-            {{error, no_session}, unchanged}
+        Why ->
+            {{error, Why}, unchanged}
     end;
-apply({delivered, Session, Inc, Delivered}, Table) ->
-    change(Session, Inc, fun(Row) -> trimmed(Delivered, Row) end, Table);
-apply({finishing, Session, Inc}, Table) ->
-    change(Session, Inc, fun(Row) -> Row#row{finishing = true} end, Table);
+apply({delivered, Session, Owner, Delivered}, Table) ->
+    change(Session, Owner, fun(Row) -> trimmed(Delivered, Row) end, Table);
+apply({finishing, Session, Owner, Finishing}, Table) ->
+    change(Session, Owner, fun(Row) -> Row#row{finishing = Finishing} end, Table);
 apply({open, Session, Pid, NewInc}, {Rows, _} = Table) ->
     Row = case Rows of
               #{Session := #row{} = There} -> There#row{pid = Pid};
               #{} -> #row{pid = Pid, inc = NewInc}
           end,
     {{ok, shown(Row)}, put(Session, Row, Table)};
-apply({remove, Session, Inc}, {Rows, Max}) ->
-    case Rows of
-        #{Session := #row{inc = Inc}} -> {ok, {maps:remove(Session, Rows), Max}};
-        #{} -> {ok, unchanged}
+apply({remove, Session, Owner}, {Rows, Max}) ->
+    case owned(Session, Owner, Rows) of
+        #row{} -> {ok, {maps:remove(Session, Rows), Max}};
+        no_session -> {ok, unchanged};
+        replaced -> {{error, replaced}, unchanged}
     end;
 apply({peek, Session}, {Rows, _}) ->
     case Rows of
@@ -92,10 +98,17 @@ apply({peek, Session}, {Rows, _}) ->
 apply(count, {Rows, _}) ->
     {map_size(Rows), unchanged}.
 
-change(Session, Inc, Fun, {Rows, _} = Table) ->
+change(Session, Owner, Fun, {Rows, _} = Table) ->
+    case owned(Session, Owner, Rows) of
+        #row{} = Row -> {ok, put(Session, Fun(Row), Table)};
+        Why -> {{error, Why}, unchanged}
+    end.
+
+owned(Session, {Inc, Pid}, Rows) ->
     case Rows of
-        #{Session := #row{inc = Inc} = Row} -> {ok, put(Session, Fun(Row), Table)};
-        #{} -> {{error, no_session}, unchanged}
+        #{Session := #row{inc = Inc, pid = Pid} = Row} -> Row;
+        #{Session := #row{inc = Inc}} -> replaced;
+        #{} -> no_session
     end.
 
 put(Session, Row, {Rows, Max}) -> {Rows#{Session => Row}, Max}.

@@ -24,13 +24,16 @@
 %% the same rank, is its replica without another copy. An old replica keeps its data until
 %% the new one is whole.
 %%
+%% A replica that acknowledges nothing for five seconds counts as lost, if there is a majority without its node;
+%% when it is heard again it is copied to like any other peer. Until two others have copies it keeps its data.
+%% Time goes on only by small steps: a process that stood still itself does not hold that against others.
+%%
 %% Promised: no answered operation is lost while of the two copies at most one is lost before the
 %% next one is whole; at most one main in an epoch; without partitions, of all mains only the last
 %% one answers.
 %%
 %% Not promised: what one side of a partition has answered. When the sides meet, the main of the lower
-%% epoch steps down, and its data are thrown away. Operations wait for a replica that is connected and says
-%% nothing.
+%% epoch steps down, and its data are thrown away. A main that is connected and says nothing is waited for.
 %%
 %% A copy is one message with the whole table: with 10,000 rows about 1 MB for the logins and 2 MB for
 %% sessions that keep a message of 40 bytes each. Erlang cuts it into pieces of 64 KB.
@@ -63,7 +66,7 @@
 -type info() :: {role(), epoch(), rank()}.
 
 -type message() ::
-    %% what the sender is; the first is answered with the second
+    %% what the sender is; the first is answered with the second, and the second to whoever is not known yet
     {hello | state, info()}
     | {claim, epoch(), rank()}
     | {grant, epoch(), rank()}
@@ -72,7 +75,7 @@
     | {copy, epoch(), non_neg_integer(), {table, im_table:table()} | {same, rank()}}
     | {batch, epoch(), non_neg_integer(), [im_table:op()]}
     | {ack, epoch(), non_neg_integer()}
-    %% the data that the receiver has are needed no more
+    %% data of that epoch or an earlier one are needed no more
     | {dismiss, epoch()}.
 
 -type event() ::
@@ -106,7 +109,9 @@
     node :: node(),
     pid :: process(),
     answers :: [{from(), im_table:reply()}],
-    count :: non_neg_integer()
+    count :: non_neg_integer(),
+    %% how long it is waited for
+    until :: integer()
 }).
 
 -record(state, {
@@ -120,6 +125,7 @@
     rank = none :: rank(),
     table :: im_table:table() | undefined,
     peers = #{} :: #{node() => #peer{}},
+    %% those it is connected with, and that are not silent
     up :: #{node() => []},
     %% peers that are not there, since when
     missing :: #{node() => integer()},
@@ -135,7 +141,11 @@
     %% no claim before that, as long as the one lives that has this vote
     not_before = 0 :: integer(),
     granted = none :: none | node(),
-    waking = false :: boolean(),
+    %% The time as this one knows it, and how much it has missed of it: it goes on to the next wake and no further. Who
+    %% stood still has not heard yet what was said meanwhile, and does not count others as missing for that.
+    now :: integer(),
+    missed = 0 :: integer(),
+    wake = none :: none | integer(),
     %% Of a main: the peer that acknowledges batches, and what is under way.
     replica = none :: none | node(),
     flight = none :: none | #flight{},
@@ -147,14 +157,14 @@
     %% the rank of the data with which it became main, while they are unchanged
     inherited = none :: rank(),
     stepping = false :: boolean(),
-    counters = #{ops => 0, batches => 0, copies => 0, overloaded => 0, clashes => 0} :: #{atom() => non_neg_integer()},
+    counters = #{ops => 0, batches => 0, copies => 0, overloaded => 0, clashes => 0, silent => 0} :: #{atom() => non_neg_integer()},
     %% effects, the last one first
     out = [] :: [effect()]
 }).
 
 -opaque state() :: #state{}.
 
-%% How long somebody waits for peers that are not there, or do not vote.
+%% How long somebody waits for peers that are not there, do not vote, or do not acknowledge.
 -define(MISSING_MS, 5000).
 %% How long one leaves a claim to a peer that comes first.
 -define(DEFER_MS, 1000).
@@ -166,20 +176,25 @@
 -spec new(config(), Now :: integer()) -> {state(), [effect()]}.
 new(#{self := Self, peers := Peers, up := Up} = Config, Now) ->
     Others = Peers -- [Self],
-    S = #state{config = Config, up = maps:from_keys(Up -- [Self], []), missing = maps:from_keys(Others, Now),
+    S = #state{config = Config, now = Now, up = maps:from_keys(Up -- [Self], []), missing = maps:from_keys(Others, Now),
                strange = maps:from_keys([Node || Node <- Others, lists:member(Node, Up)], Now)},
     done(settle(Now, lists:foldl(fun hello/2, S, Others))).
 
 %% @doc What comes of an event.
 -spec handle(event(), Now :: integer(), state()) -> {state(), [effect()]}.
-handle({op, From, Op}, Now, #state{role = main, stepping = false} = S) ->
+handle(Event, Time, #state{missed = Missed, wake = Wake} = S) ->
+    %% An integer comes before `none'.
+    Now = min(Time - Missed, Wake),
+    happens(Event, Now, S#state{now = Now, missed = Time - Now}).
+
+happens({op, From, Op}, Now, #state{role = main, stepping = false} = S) ->
     done(op(From, Op, Now, S));
-handle({op, From, _}, _, S) ->
+happens({op, From, _}, _, S) ->
     done(out({answer, From, not_main}, S));
 %% What a main and its replica say most.
-handle({from, _, Pid, {ack, Epoch, Number}}, Now, #state{epoch = Epoch, flight = #flight{pid = Pid, number = Number}} = S) ->
+happens({from, _, Pid, {ack, Epoch, Number}}, Now, #state{epoch = Epoch, flight = #flight{pid = Pid, number = Number}} = S) ->
     done(acknowledged(Now, S));
-handle({from, Node, Pid, {batch, Epoch, Number, Ops}}, _, #state{role = replica, epoch = Epoch, rank = {Epoch, Last}} = S) when Number =:= Last + 1 ->
+happens({from, Node, Pid, {batch, Epoch, Number, Ops}}, _, #state{role = replica, epoch = Epoch, rank = {Epoch, Last}} = S) when Number =:= Last + 1 ->
     case S of
         #state{peers = #{Node := #peer{pid = Pid}}, table = Table, config = #{table := Module}} ->
             Next = lists:foldl(fun(Op, T) -> changed(Module:apply(Op, T), T) end, Table, Ops),
@@ -187,40 +202,42 @@ handle({from, Node, Pid, {batch, Epoch, Number, Ops}}, _, #state{role = replica,
         #state{} ->
             done(S)
     end;
-handle({from, Node, Pid, {hello, Info}}, Now, S) ->
-    %% First: it listens to nobody whom it does not know.
-    done(settle(Now, met(Node, Pid, Info, Now, out({send, Pid, {state, info_of(S)}}, S))));
-handle({from, Node, Pid, {state, Info}}, Now, S) ->
+happens({from, Node, Pid, {state, Info}}, Now, #state{peers = Peers} = S) when (map_get(Node, Peers))#peer.pid =:= Pid ->
     done(settle(Now, met(Node, Pid, Info, Now, S)));
+happens({from, Node, Pid, {What, Info}}, Now, S) when What =:= hello; What =:= state ->
+    %% Who is new too, as this one may have become something else since it said hello. First, as that one listens
+    %% to nobody whom it does not know.
+    done(settle(Now, met(Node, Pid, Info, Now, out({send, Pid, {state, info_of(S)}}, S))));
 %% Who has not said hello is one that was, or will do so.
-handle({from, Node, Pid, Message}, Now, #state{peers = Peers} = S) ->
+happens({from, Node, Pid, Message}, Now, #state{peers = Peers} = S) ->
     case Peers of
         #{Node := #peer{pid = Pid} = Peer} -> done(settle(Now, heard(Message, Node, Peer, Now, S)));
         #{} -> done(S)
     end;
-handle({down, Pid}, Now, #state{peers = Peers, up = Up} = S) ->
+happens({down, Pid}, Now, #state{peers = Peers, up = Up} = S) ->
     case [Node || {Node, #peer{pid = Of}} <- maps:to_list(Peers), Of =:= Pid] of
         [Node] when is_map_key(Node, Up) -> done(settle(Now, hello(Node, gone(Node, Now, S))));
         [Node] -> done(settle(Now, gone(Node, Now, S)));
         [] -> done(S)
     end;
-handle({nodeup, Node}, Now, #state{config = #{self := Self, peers := Peers}, up = Up} = S) ->
+happens({nodeup, Node}, Now, #state{config = #{self := Self, peers := Peers}, up = Up} = S) ->
     #state{peers = Met, strange = Strange} = Known = S#state{up = Up#{Node => []}},
     case lists:member(Node, Peers) andalso Node =/= Self of
         true when is_map_key(Node, Met) -> done(settle(Now, hello(Node, Known)));
         true -> done(settle(Now, hello(Node, Known#state{strange = Strange#{Node => Now}})));
         false -> done(settle(Now, Known))
     end;
-handle({nodedown, Node}, Now, #state{config = #{peers := Peers}, up = Up, lost = Lost, strange = Strange} = S) ->
+happens({nodedown, Node}, Now, #state{config = #{peers := Peers}, up = Up, lost = Lost, strange = Strange} = S) ->
     Known = S#state{up = maps:remove(Node, Up), strange = maps:remove(Node, Strange)},
     case {lists:member(Node, Peers), S} of
         {true, #state{role = main, table = Table}} -> done(settle(Now, out({main, [Node], Table}, Known)));
         {true, #state{}} -> done(settle(Now, Known#state{lost = lists:usort([Node | Lost])}));
         {false, #state{}} -> done(settle(Now, Known))
     end;
-handle(wake, Now, S) ->
-    done(settle(Now, S#state{waking = false})).
+happens(wake, Now, S) ->
+    done(settle(Now, S#state{wake = none})).
 
+done(#state{strange = Strange, wake = none} = S) when map_size(Strange) > 0 -> done(wake(S));
 done(#state{out = Out} = S) -> {S#state{out = []}, lists:reverse(Out)}.
 
 out(Effect, #state{out = Out} = S) -> S#state{out = [Effect | Out]}.
@@ -272,12 +289,12 @@ flush(Now, #state{flight = none, replica = none} = S) ->
         true -> answered(numbered(S));
         false -> wake(S)
     end;
-flush(_, #state{flight = none, replica = Node, peers = Peers, rank = {Epoch, Last}, ops = Ops, answers = Answers, waiting = Waiting} = S) ->
+flush(Now, #state{flight = none, replica = Node, peers = Peers, rank = {Epoch, Last}, ops = Ops, answers = Answers, waiting = Waiting} = S) ->
     #{Node := #peer{pid = Pid}} = Peers,
     Number = Last + 1,
-    Flight = #flight{number = Number, kind = batch, node = Node, pid = Pid, answers = Answers, count = Waiting},
-    count(batches, out({send, Pid, {batch, Epoch, Number, lists:reverse(Ops)}},
-                       S#state{flight = Flight, rank = {Epoch, Number}, ops = [], answers = []}));
+    Flight = #flight{number = Number, kind = batch, node = Node, pid = Pid, answers = Answers, count = Waiting, until = Now + ?MISSING_MS},
+    wake(count(batches, out({send, Pid, {batch, Epoch, Number, lists:reverse(Ops)}},
+                            S#state{flight = Flight, rank = {Epoch, Number}, ops = [], answers = []})));
 flush(_, S) ->
     S.
 
@@ -308,9 +325,9 @@ hello(Node, S) -> out({hello, Node, {hello, info_of(S)}}, S).
 announce(#state{peers = Peers} = S) ->
     lists:foldl(fun(#peer{pid = Pid}, Acc) -> out({send, Pid, {state, info_of(S)}}, Acc) end, S, maps:values(Peers)).
 
-met(Node, Pid, {Role, Epoch, Rank}, Now, #state{peers = Peers, seen = Seen, missing = Missing, strange = Strange, config = #{peers := All, self := Self}} = S0) ->
+met(Node, Pid, {Role, Epoch, Rank}, Now, #state{peers = Peers, seen = Seen, up = Up, missing = Missing, strange = Strange, config = #{peers := All, self := Self}} = S0) ->
     Peer = #peer{pid = Pid, role = Role, epoch = Epoch, rank = Rank},
-    S = S0#state{seen = max(Seen, Epoch)},
+    S = S0#state{seen = max(Seen, Epoch), up = Up#{Node => []}},
     case Peers of
         #{Node := #peer{pid = Pid, role = main}} when Role =/= main ->
             S#state{peers = Peers#{Node := Peer}, handed = true};
@@ -397,8 +414,8 @@ heard({copy, Epoch, Number, What}, Node, #peer{pid = Pid} = Peer, _, #state{role
         {same, Rank} when Rank =/= none -> copied(Epoch, Number, Table, Pid, Known);
         {same, _} -> out({send, Pid, {refuse, Epoch, Epoch}}, S)
     end;
-heard({dismiss, Epoch}, _, _, _, #state{role = Role, seen = Seen, rank = Rank} = S) when Role =/= main, Rank =/= none, Epoch >= Seen ->
-    announce(out({role, standby, Seen}, S#state{role = standby, rank = none, table = undefined}));
+heard({dismiss, Epoch}, _, _, _, #state{role = Role, seen = Seen, rank = {Of, _}} = S) when Role =/= main, Of =< Epoch ->
+    announce(out({role, standby, Seen}, S#state{role = standby, rank = none, table = undefined, claim = none}));
 %% An answer or a batch of another epoch.
 heard(_, _, _, _, S) ->
     S.
@@ -417,7 +434,8 @@ settle(Now, #state{role = main, epoch = Epoch, peers = Peers} = S) ->
 settle(Now, #state{peers = Peers, role = Role, epoch = Epoch, lone = Lone} = S) ->
     case lists:sort([Of || #peer{role = main, epoch = Of} <- maps:values(Peers)]) of
         [_ | _] = Epochs ->
-            Known = S#state{lone = none, claim = none},
+            %% What was voted for is over: a main that steps down at once leaves nobody waiting.
+            Known = S#state{lone = none, claim = none, granted = none, not_before = 0},
             case Role =:= replica andalso not lists:member(Epoch, Epochs) of
                 true -> detached(Known);
                 false -> Known
@@ -441,8 +459,15 @@ rule(Now, #state{flight = none, replica = Replica, config = #{self := Self, peer
                 {true, Whole} -> flush(Now, Whole#state{stepping = true})
             end
     end;
+rule(Now, #state{flight = #flight{node = Node, until = Until}, up = Up} = S) when Now >= Until ->
+    %% It is heard again when it answers. It keeps its data until there are two other copies.
+    Without = S#state{up = maps:remove(Node, Up)},
+    case has_majority(Without) of
+        true -> settle(Now, hello(Node, count(silent, gone(Node, Now, Without))));
+        false -> wake(S)
+    end;
 rule(_, S) ->
-    S.
+    wake(S).
 
 %% Now that there are two copies.
 dismiss(Node, #state{epoch = Epoch, peers = Peers} = S) ->
@@ -451,15 +476,15 @@ dismiss(Node, #state{epoch = Epoch, peers = Peers} = S) ->
         #{Node := #peer{pid = Pid} = Peer} -> out({send, Pid, {dismiss, Epoch}}, S#state{peers = Peers#{Node := Peer#peer{rank = none}}})
     end.
 
-copy(Node, #state{peers = Peers, epoch = Epoch, rank = {Epoch, Last}, table = Table, inherited = Inherited, answers = Answers, waiting = Waiting} = S) ->
+copy(Node, #state{now = Now, peers = Peers, epoch = Epoch, rank = {Epoch, Last}, table = Table, inherited = Inherited, answers = Answers, waiting = Waiting} = S) ->
     #{Node := #peer{pid = Pid, rank = Rank}} = Peers,
     What = case Inherited of
                Rank when Rank =/= none -> {same, Rank};
                _ -> {table, Table}
            end,
-    Flight = #flight{number = Last + 1, kind = copy, node = Node, pid = Pid, answers = Answers, count = Waiting},
-    count(copies, out({send, Pid, {copy, Epoch, Last + 1, What}},
-                      S#state{flight = Flight, rank = {Epoch, Last + 1}, ops = [], answers = [], stepping = false})).
+    Flight = #flight{number = Last + 1, kind = copy, node = Node, pid = Pid, answers = Answers, count = Waiting, until = Now + ?MISSING_MS},
+    wake(count(copies, out({send, Pid, {copy, Epoch, Last + 1, What}},
+                           S#state{flight = Flight, rank = {Epoch, Last + 1}, ops = [], answers = [], stepping = false}))).
 
 %% The data stay until a main says that they are needed no more.
 step_down(Now, #state{seen = Seen, replica = Replica, peers = Peers} = S) ->
@@ -487,12 +512,12 @@ candidate(Now, #state{not_before = NotBefore, peers = Peers, rank = Rank} = S) -
             wake(S)
     end.
 
-wake(#state{waking = true} = S) -> S;
-wake(S) -> out({wake, ?AGAIN_MS}, S#state{waking = true}).
+wake(#state{wake = none, now = Now} = S) -> out({wake, ?AGAIN_MS}, S#state{wake = Now + ?AGAIN_MS});
+wake(S) -> S.
 
-is_entitled(Now, #state{rank = none, peers = Peers, missing = Missing} = S) ->
+is_entitled(Now, #state{rank = none, peers = Peers, missing = Missing, lone = Lone} = S) ->
     lists:all(fun({Node, #peer{rank = Rank}}) -> Rank =:= none andalso not is_preferred(Node, S) end, maps:to_list(Peers))
-        andalso lists:all(fun(Since) -> Now - Since >= ?MISSING_MS end, maps:values(Missing));
+        andalso lists:all(fun(Since) -> Now - max(Since, Lone) >= ?MISSING_MS end, maps:values(Missing));
 is_entitled(Now, #state{rank = Own, peers = Peers, lone = Since} = S) ->
     Now - Since >= ?DEFER_MS
         orelse not lists:any(fun({Node, #peer{rank = Rank}}) -> Rank > Own orelse Rank =:= Own andalso is_preferred(Node, S) end,
