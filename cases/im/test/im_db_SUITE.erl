@@ -19,14 +19,20 @@
 
 suite() -> [{timetrap, {minutes, 3}}].
 
-all() -> [{group, Group} || Group <- [rd, rsd, paper]].
+all() -> [{group, Group} || Group <- groups(atoll_tier:tier())].
+
+groups(fast) -> [rd, paper];
+groups(deep) -> [rd, rsd, paper].
 
 groups() ->
-    Kills = [a_killed_main_loses_nothing_and_comes_back, a_killed_replica_is_replaced],
-    [{rd, [], Kills ++ [a_killed_node_loses_nothing_and_takes_its_share_again,
-                     a_replica_that_says_nothing_is_done_without, throughput_with_a_replica]},
-     {rsd, [], Kills ++ [another_group_is_reached_by_name]},
-     {paper, [], [the_papers_replication_loses_what_it_answered]}].
+    [{Group, [], cases(Group, atoll_tier:tier())} || Group <- groups(deep)].
+
+cases(paper, _) -> [the_papers_replication_loses_what_it_answered];
+cases(_, fast) -> [a_killed_main_loses_nothing_and_comes_back];
+cases(rd, deep) ->
+    cases(rd, fast) ++ [a_killed_replica_is_replaced, a_killed_node_loses_nothing_and_takes_its_share_again,
+                        a_replica_that_says_nothing_is_done_without, throughput_with_a_replica];
+cases(rsd, deep) -> cases(rsd, fast) ++ [a_killed_replica_is_replaced, another_group_is_reached_by_name].
 
 init_per_group(Group, Config) ->
     Options = case Group of

@@ -6,7 +6,7 @@
 
 -include_lib("stdlib/include/assert.hrl").
 
--export([all/0, suite/0, init_per_suite/1, end_per_suite/1]).
+-export([all/0, suite/0, init_per_suite/1, end_per_suite/1, end_per_testcase/2]).
 -export([
     clients_of_all_nodes_talk_with_each_other/1,
     what_was_lost_between_nodes_is_found/1,
@@ -22,39 +22,28 @@
 
 suite() -> [{timetrap, {minutes, 2}}].
 
-all() ->
+all() -> cases(atoll_tier:tier()).
+
+cases(fast) ->
     [
         clients_of_all_nodes_talk_with_each_other, what_was_lost_between_nodes_is_found, a_client_node_that_dies_ends_the_run,
-        clients_end_with_the_node_of_the_run, conversations_and_a_closed_loop_on_the_real_one
-    ] ++
-        case atoll_tier:tier() of
-            fast -> [];
-            deep -> [what_was_accepted_outlives_a_killed_server]
-        end.
+        clients_end_with_the_node_of_the_run
+    ];
+cases(deep) ->
+    cases(fast) ++ [conversations_and_a_closed_loop_on_the_real_one, what_was_accepted_outlives_a_killed_server].
 
 init_per_suite(Config) ->
-    Self = self(),
-    %% The owner of a cluster is the process that has started it.
-    Owner = spawn(fun() ->
-        {ok, Cluster} = atoll_cluster:start(#{
-            nodes => [#{kind => "_router_", count => ?ROUTER, connect_all => false, apps => [], args => []}, im_cluster:client_options(?CLIENTS)]
-        }),
-        Self ! {self(), Cluster},
-        receive stop -> atoll_cluster:stop(Cluster) end
-    end),
-    receive
-        {Owner, Cluster} ->
-            [Router | Clients] = atoll_cluster:nodes(Cluster),
-            [{owner, Owner}, {cluster, Cluster}, {router, Router}, {clients, Clients} | Config]
-    after ?LATE_MS ->
-        ct:fail(no_cluster)
-    end.
+    Cluster = atoll_cluster_owned:start(#{
+        nodes => [#{kind => "_router_", count => ?ROUTER, connect_all => false, apps => [], args => []}, im_cluster:client_options(?CLIENTS)]
+    }),
+    [Router | Clients] = atoll_cluster:nodes(Cluster),
+    [{cluster, Cluster}, {router, Router}, {clients, Clients} | Config].
 
-end_per_suite(Config) ->
-    Owner = proplists:get_value(owner, Config),
-    Ref = monitor(process, Owner),
-    Owner ! stop,
-    receive {'DOWN', Ref, process, Owner, _} -> ok end.
+end_per_suite(Config) -> atoll_cluster_owned:stop(proplists:get_value(cluster, Config)).
+
+end_per_testcase(_, Config) ->
+    _ = atoll_cluster_owned:heal(proplists:get_value(cluster, Config)),
+    ok.
 
 clients_of_all_nodes_talk_with_each_other(Config) ->
     ok = toy(none, Config),
@@ -73,29 +62,24 @@ what_was_lost_between_nodes_is_found(Config) ->
     ?assertMatch(#{lost := _, gap := _}, Counts).
 
 a_client_node_that_dies_ends_the_run(Config) ->
-    ok = toy(none, Config),
     [First, Second, Third] = proplists:get_value(clients, Config),
-    Cluster = proplists:get_value(cluster, Config),
-    {Pid, Ref} = spawn_monitor(fun() -> exit(run(options(closed, #{ms => 3600000}, Config), Config)) end),
-    ok = until(fun() -> call(Third, im_traffic_SUITE, begun, [], Config) end),
-    ok = atoll_cluster:kill(Cluster, Third),
-    receive
-        {'DOWN', Ref, process, Pid, Reason} -> ?assertMatch({error, {node, Third, noconnection}}, Reason)
-    after ?LATE_MS -> ct:fail(goes_on)
-    end,
-    ok = until(fun() -> not lists:any(fun(Node) -> call(Node, im_traffic_SUITE, begun, [], Config) end, [First, Second]) end),
-    ok = atoll_cluster:restart(Cluster, Third).
+    ?assertEqual({outcome, {error, {node, Third, noconnection}}}, outcome_without(Third, [Third], Config)),
+    ok = until(fun() -> not begun([First, Second], Config) end).
 
 clients_end_with_the_node_of_the_run(Config) ->
-    ok = toy(none, Config),
     [First, Second | _] = proplists:get_value(clients, Config),
-    Cluster = proplists:get_value(cluster, Config),
-    {Pid, Ref} = spawn_monitor(fun() -> exit(run(options(closed, #{ms => 3600000}, Config), Config)) end),
-    ok = until(fun() -> call(Second, im_traffic_SUITE, begun, [], Config) end),
-    ok = atoll_cluster:kill(Cluster, First),
-    receive {'DOWN', Ref, process, Pid, _} -> ok after ?LATE_MS -> ct:fail(goes_on) end,
-    ok = until(fun() -> not call(Second, im_traffic_SUITE, begun, [], Config) end),
-    ok = atoll_cluster:restart(Cluster, First).
+    _ = outcome_without(First, [First, Second], Config),
+    ok = until(fun() -> not begun([Second], Config) end).
+
+%% What becomes of a run whose node is killed when there are clients on these.
+outcome_without(Victim, Nodes, Config) ->
+    ok = toy(none, Config),
+    {Pid, Ref} = spawn_monitor(fun() -> exit({outcome, run(options(closed, #{ms => 3600000}, Config), Config)}) end),
+    ok = until(fun() -> lists:all(fun(Node) -> begun([Node], Config) end, Nodes) end),
+    ok = atoll_cluster:kill(proplists:get_value(cluster, Config), Victim),
+    receive {'DOWN', Ref, process, Pid, Outcome} -> Outcome after ?LATE_MS -> ct:fail(goes_on) end.
+
+begun(Nodes, Config) -> lists:any(fun(Node) -> call(Node, ?MODULE, begun, [], Config) end, Nodes).
 
 conversations_and_a_closed_loop_on_the_real_one(_Config) ->
     with_messenger(#{mode => rsd, routers => 2, servers => 3, clients => 1}, fun(Messenger) ->

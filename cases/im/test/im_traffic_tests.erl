@@ -21,6 +21,7 @@ traffic_test_() ->
             {"a result is there whenever it is asked for, and its clients are gone before", fun result/0},
             {"a run ends with its caller, and its clients with it", fun caller/0},
             {"clients that cannot log in are told of", fun no_login/0},
+            {"the end of a node's traffic is said alike, whether the run waits for its answer or not", fun ended/0},
             {"each option that is wrong is one sentence", fun options/0}
         ]
     ].
@@ -175,6 +176,29 @@ caller() ->
 
 no_login() ->
     ?assertEqual({error, {login, 0, 20}}, im_traffic:run(options(closed, #{login_ms => 200}))).
+
+ended() ->
+    [
+        with(none, fun() ->
+            {ok, Run} = im_traffic:start(options(closed, #{ms => 3600000})),
+            ok = until(fun() -> maps:get(delivered, im_traffic:look(Run)) > 0 end),
+            {monitors, Monitors} = process_info(Run, monitors),
+            [Traffic] = [Pid || {process, Pid} <- Monitors, proc_lib:translate_initial_call(Pid) =:= {im_traffic_node, init, 1}],
+            ok = Before(Run, Traffic),
+            true = exit(Traffic, kill),
+            ?assertEqual({Title, {error, {node, node(), killed}}}, {Title, im_traffic:await(Run)})
+        end)
+     || {Title, Before} <- [{idle, fun(_, _) -> ok end}, {asking, fun asking/2}]
+    ].
+
+%% The run waits for an answer that does not come.
+asking(Run, Traffic) ->
+    true = erlang:suspend_process(Traffic),
+    _ = spawn(fun() -> im_traffic:look(Run) end),
+    until(fun() ->
+        {messages, Messages} = process_info(Traffic, messages),
+        lists:any(fun(Message) -> is_tuple(Message) andalso element(1, Message) =:= '$gen_call' end, Messages)
+    end).
 
 options() ->
     Good = options(closed, #{}),

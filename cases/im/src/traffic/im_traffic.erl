@@ -247,10 +247,15 @@ all(Request, #run{nodes = Nodes}) ->
         try
             im_traffic_node:call(Pid, Request)
         catch
-            exit:Reason -> bad({node, Node, Reason})
+            exit:{timeout, _} -> bad({node, Node, timeout});
+            exit:_ -> bad({node, Node, why(Pid)})
         end
      || {Node, Pid} <- Nodes
     ].
+
+%% It has ended: the run's own monitor says why, in the same words as to a run that asks for nothing.
+why(Pid) ->
+    receive {'DOWN', _, process, Pid, Reason} -> Reason end.
 
 %% Waiting, while nodes tell what has happened
 
