@@ -13,7 +13,7 @@ start(_, _) ->
     case im_plan:new(maps:remove(included_applications, maps:from_list(application:get_all_env(im)))) of
         {ok, Plan} ->
             ok = im_plan:install(Plan),
-            im_sup:start_link(Plan);
+            {ok, _} = im_sup:start_link(Plan);
         {error, Reason} ->
             {error, {bad_settings, lists:flatten(im_plan:format_error(Reason))}}
     end.

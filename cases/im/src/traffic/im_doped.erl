@@ -28,7 +28,7 @@
 }).
 
 %% @doc A client that logs in, and waits for what it is told.
--spec start_link(im_history_side:client(), {Routers :: [node(), ...], im_client:options()}, options()) -> {ok, pid()} | {error, term()}.
+-spec start_link(im_history_side:client(), {Routers :: [node(), ...], im_client:options()}, options()) -> gen_server:start_ret().
 start_link(Name, {Routers, Client}, Options) ->
     im_client:start_link(Name, Routers, Client#{callback => {?MODULE, {Name, Options}}}).
 
