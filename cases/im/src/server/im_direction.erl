@@ -2,7 +2,9 @@
 %% @doc One direction of a conversation, from its sender over the database to its receiver: which
 %% messages are where. Messages have the numbers 1, 2, 3, and so on. It holds that
 %%
-%%     delivered =< sent =< accepted =< taken
+%% ```
+%% delivered =< sent =< accepted =< taken
+%% '''
 %%
 %% where up to `taken' the messages were given to the database, up to `accepted' the database has
 %% said that it has them, up to `sent' they were sent to the receiver in its present life, and up to
