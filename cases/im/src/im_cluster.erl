@@ -131,14 +131,13 @@ missing(Plan) ->
 -spec lacking(im_plan:plan()) -> [atom()].
 lacking(Plan) ->
     [
-        Name
+        im_plan:db_name(Server, Copy, Kind, Plan)
      || Server <- im_plan:servers(Plan),
         lists:member(node(), im_plan:members(Server, Plan)),
         Copy <- [1, 2],
         Copy =< length(im_plan:peers(Server, Plan)),
         Kind <- [client_db, chat_db],
-        Name <- [im_plan:db_name(Server, Copy, Kind, Plan)],
-        whereis_name(im_plan:group_of(Server, Plan), Name, Plan) =:= undefined
+        im_names:whereis(Server, Copy, Kind) =:= undefined
     ].
 
 %% @doc What a router or server node says of itself; `none' on any other.
@@ -183,16 +182,10 @@ copies(Copy, Plan) ->
      || Server <- im_plan:servers(Plan),
         lists:member(node(), im_plan:peers(Server, Plan)),
         Kind <- [client_db, chat_db],
-        Pid <- [whereis_name(im_plan:group_of(Server, Plan), im_plan:db_name(Server, Copy, Kind, Plan), Plan)],
+        Pid <- [im_names:whereis(Server, Copy, Kind)],
         is_pid(Pid),
         node(Pid) =:= node()
     ]).
-
-whereis_name(Group, Name, Plan) ->
-    case im_plan:setting(mode, Plan) of
-        rd -> global:whereis_name(Name);
-        rsd -> atoll_name:whereis(Group, Name)
-    end.
 
 reachable() ->
     case atoll:reachable() of

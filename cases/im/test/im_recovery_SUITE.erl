@@ -13,7 +13,8 @@
     a_client_monitor/1, a_chat_session/1, all_monitors_and_sessions/1, each_kind_in_turn/1,
     a_server_node_is_killed_and_comes_back/1,
     a_second_login_is_refused_and_changes_nothing/1, a_client_that_comes_back_gets_what_was_said_meanwhile/1,
-    the_partners_of_a_killed_session_are_told_of_the_next/1
+    the_partners_of_a_killed_session_are_told_of_the_next/1,
+    each_node_says_what_it_is/1
 ]).
 %% On nodes.
 -export([kill/2, count/1, places/0, client/2, bare_client/2, heard/1, do/2]).
@@ -33,7 +34,7 @@ all() ->
 groups() -> [{Group, [], cases(atoll_tier:tier())} || Group <- [rd, rsd, relays]].
 
 cases(fast) ->
-    [a_second_login_is_refused_and_changes_nothing, a_client_that_comes_back_gets_what_was_said_meanwhile,
+    [each_node_says_what_it_is, a_second_login_is_refused_and_changes_nothing, a_client_that_comes_back_gets_what_was_said_meanwhile,
      the_partners_of_a_killed_session_are_told_of_the_next, each_kind_in_turn, a_server_node_is_killed_and_comes_back];
 cases(deep) ->
     [traffic_without_a_loss, a_router, the_router_supervisor, the_server_supervisor, the_monitored_db,
@@ -98,6 +99,16 @@ killed(Config, Node, Kinds) ->
     ok = whole(Config).
 
 %%% Nodes
+
+each_node_says_what_it_is(Config) ->
+    {Routers, Servers, [Client | _]} = proplists:get_value(roles, Config),
+    Plan = proplists:get_value(plan, Config),
+    Said = [{Node, on(Config, Node, im, status, [])} || Node <- Routers ++ Servers],
+    [?assertMatch({Node, {ok, #{role := Has}}}, {Node, Answer})
+     || {Node, Answer} <- Said, Has <- [im_plan:role(Node, Plan)]],
+    Databases = lists:append([Of || {_, {ok, #{databases := Of}}} <- Said]),
+    [?assertEqual({Role, 2 * ?SERVERS}, {Role, length([1 || #{role := Is} <- Databases, Is =:= Role])}) || Role <- [main, replica]],
+    ?assertEqual({error, not_started}, on(Config, Client, im, status, [])).
 
 a_server_node_is_killed_and_comes_back(Config) ->
     Victim = lists:last(nodes_of(servers, Config)),

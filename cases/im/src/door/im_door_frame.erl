@@ -6,7 +6,7 @@
 %% Not promised: extensions of WebSocket.
 -module(im_door_frame).
 
--export([most/0, new/1, take/2, text/2, ping/0, pong/1, closing/0, accept_key/1]).
+-export([new/1, take/2, text/2, ping/0, pong/1, closing/0, accept_key/1]).
 
 -export_type([kind/0, state/0]).
 
@@ -21,11 +21,8 @@
 
 -opaque state() :: #state{}.
 
+%% Bytes of a message, at most.
 -define(MOST, 65536).
-
-%% @doc Bytes of a message, at most.
--spec most() -> pos_integer().
-most() -> ?MOST.
 
 %% @doc Before the first byte.
 -spec new(kind()) -> state().

@@ -4,7 +4,7 @@
 -module(im_chat_session).
 -behaviour(gen_server).
 
--export([start_link/2, info/1]).
+-export([start_link/2]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 
 -type session() :: {binary(), binary()}.
@@ -27,10 +27,6 @@ start_link(Session, How) ->
     %% Long lived, and small between two messages.
     gen_server:start_link(?MODULE, {Session, How}, [{spawn_opt, [{fullsweep_after, 20}]}]).
 
-%% @doc What it is doing, for people.
--spec info(pid()) -> map().
-info(Pid) -> gen_server:call(Pid, info).
-
 %% @private
 -spec init({session(), im_server_supervisor_core:how()}) -> {ok, #state{}}.
 init({Session, How}) ->
@@ -47,8 +43,8 @@ init({Session, How}) ->
     {ok, case Asker of none -> S; _ -> event(Asker, S) end}.
 
 %% @private
--spec handle_call(info, gen_server:from(), #state{}) -> {reply, map(), #state{}}.
-handle_call(info, _, #state{core = Core} = S) -> {reply, im_chat_session_core:info(Core), S}.
+-spec handle_call(term(), gen_server:from(), #state{}) -> no_return().
+handle_call(Unknown, _, _) -> error({unknown_call, Unknown}).
 
 %% @private
 -spec handle_cast(term(), #state{}) -> no_return().

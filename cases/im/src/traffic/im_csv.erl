@@ -53,11 +53,11 @@ throughput(Left, #{sent := Sent, received := Received, delivered := Delivered, b
 %% @doc A message's row.
 -spec latency({im_history_side:conversation(), Number :: pos_integer()}, {im_history_side:client(), im_history_side:client()}, {calendar:datetime(), Us :: non_neg_integer()}) -> iolist().
 latency({{Generator, Conversation}, N}, {One, Other}, {{Date, Time}, Us}) ->
-    {A, B} = {min(One, Other), max(One, Other)},
+    {A, B} = Session = im_plan:session(One, Other),
     row([
         io_lib:format("~b.~b.~b", [Generator, Conversation, N]),
         [time(Time), $\s, date(Date)],
-        ["chat_session_", A, $_, B],
+        im_plan:session_name(Session),
         A,
         B,
         integer_to_list(Us)

@@ -22,7 +22,7 @@
 %% The logins of a name are kept to the end: 100 bytes or so each.
 -module(im_history).
 
--export([new/0, event/2, close/1, is_clean/1, lost/1]).
+-export([new/0, event/2, close/1, is_clean/1]).
 
 -export_type([history/0, event/0, report/0, violation/0, kind/0]).
 
@@ -121,10 +121,6 @@ close(#history{waiting = Waiting, logins = Logins} = History0) ->
 %% @doc Whether nothing was broken.
 -spec is_clean(report()) -> boolean().
 is_clean(#{counts := Counts}) -> Counts =:= #{}.
-
-%% @doc How many accepted messages were lost.
--spec lost(report()) -> non_neg_integer().
-lost(#{counts := Counts}) -> maps:get(lost, Counts, 0).
 
 compared(#{client := A, told := ToldA} = SideA, #{client := B, told := ToldB} = SideB, #history{gone = Gone, report = Report} = History0) ->
     #{conversations := Conversations, messages := Messages, unchecked := Unchecked} = Report,

@@ -109,16 +109,7 @@ start(Asked) ->
 
 %% @doc Waits for the result.
 -spec await(running()) -> {ok, result()} | {error, error()}.
-await(Run) ->
-    Ref = monitor(process, Run),
-    Run ! {await, self(), Ref},
-    receive
-        {Ref, Result} ->
-            demonitor(Ref, [flush]),
-            Result;
-        {'DOWN', Ref, process, Run, Reason} ->
-            exit(Reason)
-    end.
+await(Run) -> ask(await, Run).
 
 %% @doc Ends the measured time now, drains, and gives the result.
 -spec stop(running()) -> {ok, result()} | {error, error()}.
@@ -128,13 +119,15 @@ stop(Run) ->
 
 %% @doc What the clients have done so far, of all nodes.
 -spec look(running()) -> im_traffic_count:look() | #{atom() => term()}.
-look(Run) ->
+look(Run) -> ask(look, Run).
+
+ask(What, Run) ->
     Ref = monitor(process, Run),
-    Run ! {look, self(), Ref},
+    Run ! {What, self(), Ref},
     receive
-        {Ref, Look} ->
+        {Ref, Answer} ->
             demonitor(Ref, [flush]),
-            Look;
+            Answer;
         {'DOWN', Ref, process, Run, Reason} ->
             exit(Reason)
     end.
