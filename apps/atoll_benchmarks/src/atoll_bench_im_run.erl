@@ -15,8 +15,8 @@
     clients := [node()]
 }.
 
-%% That of im_traffic, and that of the storm.
--type result() :: #{traffic := im_traffic:result(), storm := atoll_bench_storm:result()}.
+%% That of im_traffic, that of the storm, and the databases of which both copies were lost, against which nothing is promised.
+-type result() :: #{traffic := im_traffic:result(), storm := atoll_bench_storm:result(), lost := [atom()]}.
 
 -type harm() :: #{
     %% milliseconds between two kills of im_chaos; never, unless told
@@ -70,7 +70,8 @@ what_lacks(Cluster, Plan, Node) ->
 %% @doc Traffic as im_traffic takes it, but for the nodes, from the first client node, in a storm of an hour at
 %% most.
 -spec traffic(ready(), map(), harm(), Seed :: integer()) -> {ok, result()} | {error, unicode:chardata()}.
-traffic(#{cluster := Cluster, plan := Plan, routers := Routers, clients := [First | _] = Clients}, Asked, Harm, Seed) ->
+traffic(#{cluster := Cluster, plan := Plan, routers := Routers, clients := [First | _] = Clients} = Ready, Asked, Harm, Seed) ->
+    Before = births(Ready),
     Options = Asked#{client_nodes => Clients, routers => Routers, routers_per_node => im_plan:setting(routers_per_node, Plan), seed => Seed},
     case storm(Cluster, steps(Plan, Harm, Seed), Seed) of
         {ok, Storm} ->
@@ -82,13 +83,24 @@ traffic(#{cluster := Cluster, plan := Plan, routers := Routers, clients := [Firs
                 end,
             Stormed = case Storm of none -> atoll_bench_storm:none(); _ -> atoll_bench_storm:stop(Storm) end,
             case Answer of
-                {ok, Result} -> {ok, #{traffic => Result, storm => Stormed}};
+                {ok, Result} ->
+                    After = births(Ready),
+                    {ok, #{traffic => Result, storm => Stormed, lost => [Name || {Name, Born} <- Before, {Of, Then} <- After, Of =:= Name, Born =/= Then]}};
                 {error, Error} -> {error, format_error(Error)};
                 {unreached, Why} -> {error, atoll_cluster:format_error(Why)}
             end;
         {error, _} = Error ->
             Error
     end.
+
+%% In which epoch the data of each database began.
+births(#{cluster := Cluster, plan := Plan, servers := Servers}) ->
+    [
+        {im_plan:db_name(Server, 1, Kind, Plan), Born}
+     || Node <- Servers,
+        {ok, #{databases := Databases}} <- [atoll_cluster:call(Cluster, Node, im, status, [], ?CALL_MS)],
+        #{role := main, server := Server, kind := Kind, born := Born} <- Databases
+    ].
 
 storm(_Cluster, [], _Seed) -> {ok, none};
 storm(Cluster, Steps, Seed) -> atoll_bench_storm:play(Cluster, Steps, Seed).

@@ -2,11 +2,11 @@
 %% @doc What a run of traffic over the messenger came to, for people and for programs.
 -module(atoll_cases_im_result).
 
--export([json/1, table/1, violations/1]).
+-export([json/1, table/1, broken/1]).
 
 %% @doc The object that `--json' prints.
 -spec json(atoll_bench_im_run:result()) -> atoll_cli_json:object().
-json(#{traffic := Traffic, storm := Storm}) ->
+json(#{traffic := Traffic, storm := Storm, lost := Lost}) ->
     #{history := #{counts := Counts, unchecked := Unchecked} = History, conversations := #{'begun' := Begun}, total := #{sent := AllSent, delivered := AllDelivered}} = Traffic,
     Of = fun(Key) -> {Key, maps:get(Key, Traffic)} end,
     {
@@ -21,7 +21,8 @@ json(#{traffic := Traffic, storm := Storm}) ->
             Of(drain_ms), Of(is_drained),
             {kept, im_history:is_clean(History)},
             {unchecked, Unchecked},
-            {violations, {[{Kind, N} || {Kind, N} <- maps:to_list(Counts)]}}
+            {violations, {[{Kind, N} || {Kind, N} <- maps:to_list(Counts)]}},
+            {both_copies_lost, Lost}
         ] ++ [{Key, case Value of none -> null; _ -> Value end} || {Key, Value} <- lists:sort(maps:to_list(Storm))]
     }.
 
@@ -37,10 +38,10 @@ us(P, #{latency := Latency}) ->
 
 %% @doc The lines that are printed otherwise.
 -spec table(atoll_bench_im_run:result()) -> iolist().
-table(#{traffic := Traffic, storm := #{kills := Kills, node_kills := NodeKills, back := Back, back_ms_median := Median}}) ->
+table(#{traffic := Traffic, storm := #{kills := Kills, node_kills := NodeKills, back := Back, back_ms_median := Median}} = Result) ->
     #{
         logins := Logins, login_ms := LoginMs, seconds := Seconds, sent := Sent, delivered := Delivered, delivered_per_minute := PerMinute,
-        history := #{conversations := Conversations, messages := Messages} = History
+        history := #{conversations := Conversations, messages := Messages}
     } = Traffic,
     Rows = [
         ["logged in", [atoll_cli_table:count(Logins), " clients in ", atoll_cli_table:seconds(LoginMs)]],
@@ -49,7 +50,7 @@ table(#{traffic := Traffic, storm := #{kills := Kills, node_kills := NodeKills, 
         ["delivered a minute", atoll_cli_table:count(round(PerMinute))],
         ["latency, median, p99", [shown(us(50, Traffic)), ", ", shown(us(99, Traffic)), " \x{b5}s"]],
         ["killed", [atoll_cli_table:count(Kills), " processes", back(Back, Median), ", ", atoll_cli_table:count(NodeKills), " nodes"]],
-        ["checked", [atoll_cli_table:count(Conversations), " conversations, ", atoll_cli_table:count(Messages), " messages: ", verdict(History)]]
+        ["checked", [atoll_cli_table:count(Conversations), " conversations, ", atoll_cli_table:count(Messages), " messages: ", verdict(Result)]]
     ],
     atoll_cli_table:lines([left, left], Rows).
 
@@ -59,13 +60,19 @@ back(Back, Median) -> [" (", atoll_cli_table:count(Back), " back after ", atoll_
 shown(null) -> "-";
 shown(Us) -> atoll_cli_table:decimal(Us).
 
-verdict(History) ->
-    case im_history:is_clean(History) of
-        true -> "nothing lost, twice or out of order";
-        false -> violations(History)
+verdict(#{traffic := #{history := #{counts := Counts}}} = Result) ->
+    case map_size(Counts) of
+        0 -> ["nothing lost, twice or out of order" | both_copies(Result)];
+        _ -> broken(Result)
     end.
 
 %% @doc What was broken, in a line.
--spec violations(im_history:report()) -> unicode:chardata().
-violations(#{counts := Counts}) ->
-    lists:join(", ", [[atoll_cli_table:count(N), " ", string:replace(atom_to_list(Kind), "_", " ")] || {Kind, N} <- lists:sort(maps:to_list(Counts))]).
+-spec broken(atoll_bench_im_run:result()) -> unicode:chardata().
+broken(#{traffic := #{history := #{counts := Counts}}} = Result) ->
+    [
+        lists:join(", ", [[atoll_cli_table:count(N), " ", string:replace(atom_to_list(Kind), "_", " ")] || {Kind, N} <- lists:sort(maps:to_list(Counts))])
+        | both_copies(Result)
+    ].
+
+both_copies(#{lost := []}) -> "";
+both_copies(#{lost := Names}) -> ["; both copies were lost of ", lists:join(", ", [atom_to_list(Name) || Name <- Names])].

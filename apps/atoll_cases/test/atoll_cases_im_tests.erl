@@ -14,6 +14,10 @@ a_kept_promise_is_said_test() ->
     ?assertEqual({true, {[]}, 90.0}, {proplists:get_value(kept, Fields), proplists:get_value(violations, Fields), proplists:get_value(quality_percent, Fields)}),
     ?assertNotEqual(nomatch, string:find(unicode:characters_to_list(atoll_cases_im_result:table(result(#{}))), "nothing lost, twice or out of order")).
 
+what_was_lost_with_both_copies_is_said_test() ->
+    Table = unicode:characters_to_list(atoll_cases_im_result:table((result(#{lost => 2}))#{lost := [server_3_1_Chat_DB]})),
+    ?assertNotEqual(nomatch, string:find(Table, "2 lost; both copies were lost of server_3_1_Chat_DB")).
+
 what_was_not_sent_has_no_quality_test() ->
     #{traffic := Traffic} = Result = result(#{}),
     {Fields} = atoll_cases_im_result:json(Result#{traffic := Traffic#{sent := 0, below := 0}}),
@@ -35,5 +39,6 @@ result(Counts) ->
             conversations => #{'begun' => 2, running => 0, ended => #{}}, drain_ms => 5, is_drained => true,
             history => #{conversations => 2, messages => 12, logins => 4, unchecked => 0, counts => Counts, violations => []}
         },
-        storm => atoll_bench_storm:none()
+        storm => atoll_bench_storm:none(),
+        lost => []
     }.

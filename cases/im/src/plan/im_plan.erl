@@ -22,8 +22,8 @@
 %% the original program's: it hangs on the last letters of a name, and so is uneven.
 -module(im_plan).
 
--export([new/1, defaults/0, format_error/1, install/1, this/0]).
--export([setting/2, role/2, servers/1, routers/1, node_of/2]).
+-export([new/1, format_error/1, install/1, this/0]).
+-export([setting/2, settings/1, role/2, servers/1, routers/1, node_of/2]).
 -export([is_client/1, session/2, session_name/1, server_of_client/2, server_of_session/2]).
 -export([group_of/2, router_of/2, peers/2, members/2, groups/1, connections/1, db_name/4, local_name/3]).
 
@@ -192,10 +192,6 @@ names(J, Kind) ->
     Server = "server_" ++ integer_to_list(J) ++ "_",
     {list_to_atom(Server ++ "1_" ++ Kind), list_to_atom(Server ++ "2_" ++ Kind), list_to_atom(Server ++ Kind)}.
 
-%% @doc What each setting is unless told.
--spec defaults() -> settings().
-defaults() -> maps:from_list([{Key, Default} || {Key, Default, _} <- keys(), Default =/= none]).
-
 %% @doc One sentence that names the setting and what it may be.
 -spec format_error(reason()) -> unicode:chardata().
 format_error({unknown_setting, Key}) ->
@@ -224,6 +220,10 @@ this() -> persistent_term:get(?MODULE).
 %% @doc A setting as it was given, or its default.
 -spec setting(key(), plan()) -> term().
 setting(Key, #plan{settings = Settings}) -> map_get(Key, Settings).
+
+%% @doc All settings, with which new/1 makes the same plan.
+-spec settings(plan()) -> settings().
+settings(#plan{settings = Settings}) -> Settings.
 
 %% @doc What a node is, and which one of these.
 -spec role(node(), plan()) -> {router | server, pos_integer()} | none.
