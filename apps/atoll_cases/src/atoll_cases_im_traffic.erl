@@ -143,7 +143,11 @@ judged(#{traffic := #{history := History, is_drained := IsDrained}} = Result, #{
         false -> atoll_cli_io:print(atoll_cases_im_result:table(Result))
     end,
     case {im_history:is_clean(History), IsDrained, Result} of
-        {true, true, _} -> ok;
+        {true, true, _} ->
+            case atoll_cases_im_result:is_clean(Result) of
+                true -> ok;
+                false -> {failed, "the servers still have what was made in the run"}
+            end;
         {false, _, #{lost := []}} -> {failed, ["the promise is broken: ", atoll_cases_im_result:broken(Result)]};
         {false, _, _} -> {failed, atoll_cases_im_result:broken(Result)};
         {true, false, _} -> {failed, "not all that was said was delivered in time after the end"}

@@ -37,6 +37,9 @@
     %% monitors of clients, and sessions: of server nodes
     clients => non_neg_integer(),
     sessions => non_neg_integer(),
+    %% in its group
+    names => non_neg_integer(),
+    processes := pos_integer(),
     counters := #{atom() => non_neg_integer()}
 }.
 
@@ -49,7 +52,7 @@ status() ->
         Plan ->
             case im_plan:role(node(), Plan) of
                 none -> {error, no_part};
-                Role -> {ok, (own(Role, Plan))#{role => Role, links => im_cluster:links(), settings => im_plan:settings(Plan)}}
+                Role -> {ok, (own(Role, Plan))#{role => Role, links => im_cluster:links(), processes => erlang:system_info(process_count), settings => im_plan:settings(Plan)}}
             end
     catch
         error:badarg -> {error, not_started}
@@ -57,8 +60,9 @@ status() ->
 
 own({router, _}, _Plan) ->
     #{databases => [], counters => im_router:counters()};
-own({server, _}, Plan) ->
+own({server, Own}, Plan) ->
     #{
+        names => im_names:count(Own),
         databases => [Info#{server => Server, kind => Kind} || {Server, Kind} <- im_db:here(Plan), Info <- [asked(fun() -> im_db:info(Server, Kind) end)], Info =/= #{}],
         clients => watched(client_monitor),
         sessions => watched(chat_session),
