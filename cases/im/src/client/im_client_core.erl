@@ -20,6 +20,9 @@
 %% On the wire a message has its number in one direction of one incarnation of the session. The numbers of the owner
 %% go on over incarnations, so each chat has an offset for each direction, which changes with the incarnation only.
 %% What a session refuses because it is full keeps its number and is sent again later.
+%%
+%% It is long because a login, a session and a router may each be lost at any step of a chat, and what is said again then
+%% depends on all three.
 -module(im_client_core).
 
 -export([new/2, handle/3]).

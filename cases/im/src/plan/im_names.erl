@@ -189,7 +189,7 @@ ask(Server, Kind) ->
 
 own_relay(Plan) ->
     case [Group || {Group, Members} <- im_plan:groups(Plan), Group =/= routers_group, lists:member(node(), Members)] of
-        [Group] -> atoll_name:whereis(Group, list_to_existing_atom("relay_" ++ integer_to_list(rand:uniform(im_plan:setting(relays, Plan)))));
+        [Group] -> atoll_name:whereis(Group, im_plan:relay_name(rand:uniform(im_plan:setting(relays, Plan))));
         [] -> undefined
     end.
 
@@ -212,4 +212,4 @@ relay({im, back, [{To, Tag}], Reply}) ->
     To ! {im_db, Tag, Reply},
     ok.
 
-router(Plan) -> list_to_existing_atom("router_" ++ integer_to_list(rand:uniform(im_plan:setting(routers_per_node, Plan)))).
+router(Plan) -> im_plan:router_name(rand:uniform(im_plan:setting(routers_per_node, Plan))).
