@@ -28,9 +28,9 @@ asks(#{size := small}) ->
     [#{key => Key, do => {bench, "im", #{sweep => sweep([1], [2], Storm, 1), rounds => 1, starts => 1}}} || {Key, Storm} <- [{servers, [0]}, {routers, [0]}, {storm, [0, 500]}]];
 asks(#{size := full}) ->
     [
-        #{key => servers, do => {bench, "im", #{sweep => sweep([2], ?SERVERS, [0], 3), rounds => 2, starts => 1}}},
-        #{key => routers, do => {bench, "im", #{sweep => sweep(?ROUTERS, [6], [0], 3), rounds => 2, starts => 1}}},
-        #{key => storm, do => {bench, "im", #{sweep => sweep([2], [6], [0, 500], 5), rounds => 1, starts => 6}}}
+        #{key => servers, do => {bench, "im", #{sweep => sweep([2], ?SERVERS, [0], 3), rounds => 2, starts => 2}}},
+        #{key => routers, do => {bench, "im", #{sweep => sweep(?ROUTERS, [6], [0], 3), rounds => 2, starts => 2}}},
+        #{key => storm, do => {bench, "im", #{sweep => sweep([2], [6], [0, 500], 5), rounds => 6, starts => 6}}}
     ].
 
 sweep(Routers, Servers, Rhesus, Seconds) ->
