@@ -100,7 +100,7 @@ key(Peer) -> atom_to_binary(erlang:get_cookie(binary_to_atom(Peer))).
 tuned([], _Link, _Config) ->
     ok;
 tuned([Socket | Sockets], Link, Config) ->
-    Ours = [{packet_size, 0}, {packet, 4}, binary, atoll_dist_socket:nodelay()],
+    Ours = [{packet_size, atoll_dist_frame:max_frame()}, {packet, 4}, binary, atoll_dist_socket:nodelay()],
     case inet:setopts(Socket, Ours) =:= ok andalso atoll_dist_socket:tune(Socket, Config, Link) of
         ok -> tuned(Sockets, Link, Config);
         false -> {error, einval};
