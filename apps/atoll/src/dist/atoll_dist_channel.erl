@@ -80,13 +80,17 @@ flags(_N, _Config, HsData) ->
     }.
 
 %% The cookie is checked by now.
-before_up(Socket, #{peer := Peer, driver := Driver} = Link, Config) ->
+before_up(Socket, #{peer := Peer, driver := Driver, kind := {lanes, N}, hello := {_, Answer}} = Link, Config) ->
     #channel{input = Input} = Channel = get(?CHANNEL),
     ok = Driver:controlling_process(Socket, Input),
     Sockets = atoll_dist_input:join(Input, Socket, key(Peer)),
     case tuned(Sockets, Link, Config) of
         ok ->
-            Controller = atoll_dist_controller:start(Peer, Sockets, Input, Config),
+            #{channels := Agreed} = Answer,
+            #{channels := Channels} = Config,
+            Groups = atoll_dist_named:layout(N, Agreed, Channels),
+            ok = short(Groups, Sockets),
+            Controller = atoll_dist_controller:start(Peer, Sockets, Input, Groups, Config),
             _ = put(?CHANNEL, Channel#channel{sockets = Sockets, controller = Controller}),
             ok;
         {error, _} = Error ->
@@ -106,6 +110,12 @@ tuned([Socket | Sockets], Link, Config) ->
         false -> {error, einval};
         {error, _} = Error -> Error
     end.
+
+short(Groups, Sockets) ->
+    lists:foreach(fun atoll_dist_socket:short/1, [
+        Socket
+     || #{first := First, lanes := Lanes, monotonic := true} <- Groups, Socket <- lists:sublist(Sockets, First + 1, Lanes)
+    ]).
 
 %% @doc The input handler of the connection whose process calls; none if it has no lanes.
 -spec input() -> pid() | none.

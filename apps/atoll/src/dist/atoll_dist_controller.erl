@@ -10,8 +10,8 @@
 %% suspends them.
 -module(atoll_dist_controller).
 
--export([start/4, up/2]).
--export([init/5]).
+-export([start/5, up/2]).
+-export([init/6]).
 
 %% The key in the process dictionary under which the peer's name is, for what may have to
 %% be said in the end.
@@ -45,9 +45,9 @@
 }).
 
 %% @doc Starts the controller of a connection with that peer, linked to the calling process.
--spec start(Peer :: binary(), [gen_tcp:socket(), ...], Input :: pid(), atoll_dist_config:config()) -> pid().
-start(Peer, Sockets, Input, Config) ->
-    case spawn_opt(?MODULE, init, [self(), Peer, Sockets, Input, Config], [link, {priority, max}]) of
+-spec start(Peer :: binary(), [gen_tcp:socket(), ...], Input :: pid(), [atoll_dist_named:group(), ...], atoll_dist_config:config()) -> pid().
+start(Peer, Sockets, Input, Groups, Config) ->
+    case spawn_opt(?MODULE, init, [self(), Peer, Sockets, Input, Groups, Config], [link, {priority, max}]) of
         Pid when is_pid(Pid) -> Pid
     end.
 
@@ -58,8 +58,8 @@ up(Controller, Handle) ->
     ok.
 
 %% @private
--spec init(pid(), binary(), [gen_tcp:socket(), ...], pid(), atoll_dist_config:config()) -> no_return().
-init(Connection, Peer, Sockets, Input, #{budget := Budget, faults := Faults}) ->
+-spec init(pid(), binary(), [gen_tcp:socket(), ...], pid(), [atoll_dist_named:group(), ...], atoll_dist_config:config()) -> no_return().
+init(Connection, Peer, Sockets, Input, Groups, #{budget := Budget, faults := Faults}) ->
     _ = put(?PEER, Peer),
     N = length(Sockets),
     Lanes = lists:zip(lists:seq(0, N - 1), Sockets),
@@ -71,7 +71,9 @@ init(Connection, Peer, Sockets, Input, #{budget := Budget, faults := Faults}) ->
             ok = atoll_dist_input:up(Input, Handle, self()),
             State = #state{
                 handle = Handle,
-                sorter = atoll_dist_sorter:new(node(), N, #{budget => Budget, round => ?ROUND}),
+                sorter = atoll_dist_sorter:new(node(), N, #{
+                    budget => Budget, round => ?ROUND, groups => Groups, member => fun atoll_dist_member:channel/1
+                }),
                 input = Input,
                 sockets = list_to_tuple(Sockets),
                 writers = list_to_tuple(Writers),
@@ -203,7 +205,7 @@ written(Lane, Bytes, Count, #state{sorter = Sorter} = State0) ->
     %% If it did not wait for this, the VM tells when it has something.
     case atoll_dist_sorter:wants(Sorter) of
         wait -> pull(State);
-        _ -> wait(State)
+        _ -> wait(ready(State))
     end.
 
 done(Lane, Bytes, Count, #state{sorter = Sorter, busy = Busy} = State) ->
@@ -214,7 +216,14 @@ done(Lane, Bytes, Count, #state{sorter = Sorter, busy = Busy} = State) ->
 
 batches(#state{sorter = Sorter0} = State) ->
     {Batches, Sorter} = atoll_dist_sorter:take(Sorter0),
-    lists:foldl(fun write/2, State#state{sorter = Sorter}, Batches).
+    ready(lists:foldl(fun write/2, State#state{sorter = Sorter}, Batches)).
+
+%% What waits in a monotonic channel goes out when its lane is free.
+ready(#state{sorter = Sorter} = State) ->
+    case atoll_dist_sorter:is_ready(Sorter) of
+        true -> batches(State);
+        false -> State
+    end.
 
 write({Lane, Items, Bytes, Count}, #state{busy = Busy, sockets = Sockets, sorter = Sorter, input = Input, at_once = AtOnce} = State) ->
     %% Small pieces in one binary each, which makes it short for a writer and the socket.

@@ -123,11 +123,17 @@ greeted({stock, Name, Frame}, Driver, Socket, _Config) ->
     _ = put(?READ_BEFORE, Frame),
     stock_link(there, Driver, Name, measured(Socket, 0));
 greeted({offer, Offer}, Driver, Socket, Config) ->
-    #{name := Peer, wish := Theirs, rtt_us := TheirRttUs} = Offer,
+    #{name := Peer, wish := Theirs, rtt_us := TheirRttUs, channels := TheirChannels} = Offer,
+    #{channels := Channels} = Config,
     RttUs = measured(Socket, TheirRttUs),
     ok = has_crypto(Peer),
-    Kind = carried(atoll_dist_kind:agree(wish(Peer, Config), Theirs, RttUs), Config),
-    Answer = #{kind => Kind, rtt_us => RttUs, ticktime_ms => ticktime_ms(), nonce => crypto:strong_rand_bytes(16)},
+    Ours = wish(Peer, Config),
+    Agreed = atoll_dist_named:agree(atoll_dist_named:offer(Channels), TheirChannels),
+    Carried = carried(atoll_dist_kind:agree(Ours, Theirs, RttUs), Config),
+    {Kind, Had} = atoll_dist_kind:with_channels(Carried, [Ours, Theirs], Agreed),
+    Answer = #{
+        kind => Kind, rtt_us => RttUs, ticktime_ms => ticktime_ms(), nonce => crypto:strong_rand_bytes(16), channels => Had
+    },
     ok = or_end(Driver:send(Socket, atoll_dist_hello:make({answer, Answer}))),
     ok = await_name(Driver:recv(Socket, 0, infinity), Peer),
     link(Kind, RttUs, there, Driver, Peer, {Offer, Answer}).
@@ -236,7 +242,11 @@ greet({Socket, RttUs}, Driver, Place, Node, Timer, Config) ->
     Peer = atom_to_binary(Node),
     ok = has_crypto(Peer),
     Wish = asked(wish(Peer, Config), RttUs, Config),
-    Offer = #{name => my_name(), wish => Wish, rtt_us => RttUs, ticktime_ms => ticktime_ms(), id => crypto:strong_rand_bytes(16)},
+    #{channels := Channels} = Config,
+    Offer = #{
+        name => my_name(), wish => Wish, rtt_us => RttUs, ticktime_ms => ticktime_ms(), id => crypto:strong_rand_bytes(16),
+        channels => atoll_dist_named:offer(Channels)
+    },
     %% What is wrong with sending shows in receiving.
     _ = Driver:send(Socket, atoll_dist_hello:make({offer, Offer})),
     case {heard(Driver:recv(Socket, 0, infinity)), Config} of
@@ -346,7 +356,7 @@ linked(Node, #{kind := {lanes, _} = Lanes}) -> atoll_dist_circuits:linked(Node, 
 up(Socket, Node, #{rtt_us := RttUs, started := Started, doorkeeper := Doorkeeper} = Link) ->
     ok = atoll_dist_keeper:up(self(), #{
         node => Node, kind => shown(Link), rtt_us => RttUs, started => Started, sockets => sockets(Socket),
-        channel => atoll_dist_channel:input()
+        channel => atoll_dist_channel:input(), named => is_named(Link)
     }),
     case Doorkeeper of
         none ->
@@ -356,6 +366,9 @@ up(Socket, Node, #{rtt_us := RttUs, started := Started, doorkeeper := Doorkeeper
             Doorkeeper ! {up, self()},
             ok
     end.
+
+is_named(#{hello := {_, #{channels := [_ | _]}}}) -> true;
+is_named(_) -> false.
 
 sockets(Socket) ->
     case atoll_dist_channel:sockets() of

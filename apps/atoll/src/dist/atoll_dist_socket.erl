@@ -14,7 +14,7 @@
 -module(atoll_dist_socket).
 
 -export([listen_options/0, connect_options/0, port_range/0, nodelay/0, is_near/2]).
--export([tuned/2, tune/3, rtt_us/1, counters/1, bytes/1, now_us/0]).
+-export([tuned/2, tune/3, short/1, rtt_us/1, counters/1, bytes/1, now_us/0]).
 -export([setopts/2, getopts/2]).
 
 -type options() :: [gen_tcp:option()].
@@ -119,6 +119,15 @@ tune(Socket, #{profile := Profile} = Config, #{kind := Kind}) ->
         end,
     Tuned = without(Users ++ Own, tuned(Profile, os:type())),
     inet:setopts(Socket, Tuned ++ Own).
+
+%% @doc Has a lane take as little as can be before it has sent what it has taken, since what it
+%% has cannot be dropped any more. Where the system has no such option it takes more.
+-spec short(inet:socket()) -> ok.
+short(Socket) ->
+    _ = inet:setopts(Socket, [{low_watermark, 1}, {high_watermark, 1}]),
+    _ = [inet:setopts(Socket, [{raw, ?TCP, ?TCP_NOTSENT_LOWAT, <<1:32/native>>}]) || os:type() =:= {unix, linux}],
+    %% If that fails the socket has ended, and says so.
+    ok.
 
 %% @doc The round trip of a connection as the operating system measures it: the shortest
 %% of late, since a smoothed one has in it how long the other end waits to acknowledge.
