@@ -100,7 +100,7 @@ key(Peer) -> atom_to_binary(erlang:get_cookie(binary_to_atom(Peer))).
 tuned([], _Link, _Config) ->
     ok;
 tuned([Socket | Sockets], Link, Config) ->
-    case atoll_dist_transport:carry(Socket, 0) =:= ok andalso atoll_dist_socket:tune(Socket, Config, Link) of
+    case atoll_dist_transport:carry(Socket, atoll_dist_frame:max_frame()) =:= ok andalso atoll_dist_socket:tune(Socket, Config, Link) of
         ok -> tuned(Sockets, Link, Config);
         false -> {error, einval};
         {error, _} = Error -> Error

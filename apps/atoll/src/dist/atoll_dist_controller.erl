@@ -124,13 +124,15 @@ pull(Handle, Sorter0) ->
     end.
 
 push(Size, Packet, Sorter0) ->
+    Size =< atoll_dist_frame:max_packet() orelse cannot_send({too_large, Size}),
     case atoll_dist_sorter:push(Size, Packet, Sorter0) of
         {ok, Sorter} -> Sorter;
         {error, Reason} -> cannot_send(Reason)
     end.
 
-%% The VM made something that this module does not know.
--spec cannot_send(atoll_dist_sorter:reason()) -> no_return().
+%% The VM made something that this module does not know, or more than a frame can have,
+%% which it does for a peer that takes no fragments.
+-spec cannot_send(atoll_dist_sorter:reason() | {too_large, pos_integer()}) -> no_return().
 cannot_send(Reason) ->
     Peer = get(?PEER),
     Why = io_lib:format("Ended the connection with ~ts: what the VM gives for it cannot be sent over lanes (~0tp).", [Peer, Reason]),

@@ -236,7 +236,7 @@ arrived(Lane, Frame, #state{handle = Handle, fence = Fence0} = State) ->
     end.
 
 deliver(Handle, [[Packet | Packets] | Rest]) ->
-    ok = erlang:dist_ctrl_put_data(Handle, Packet),
+    ok = erlang:dist_ctrl_put_data(Handle, atoll_dist_frame:alone(Packet)),
     deliver(Handle, [Packets | Rest]);
 deliver(Handle, [[] | Rest]) ->
     deliver(Handle, Rest);
