@@ -7,6 +7,7 @@
 %% shards of which it has the main database. {@link im_plan} says which node is what, {@link im_cluster} how
 %% nodes are started, {@link im_client} is a client.
 %% ```
+%% in a mesh     im_sup - im_mesh
 %% router node   im_sup - router_supervisor - router_1, router_2, ...
 %% server node   im_sup - server_supervisor
 %%                      - im_monitored_db

@@ -79,7 +79,8 @@ args(#{mode := Mode} = Shape, Nodes) ->
     Settings = settings(Shape, Nodes),
     together() ++ environment(im, maps:to_list(Settings)) ++
         case Mode of
-            rd -> [];
+            %% With it OTP disconnects nodes that are well from one that was killed and is back, and from others too.
+            rd -> environment(kernel, [{prevent_overlapping_partitions, false}]);
             rsd ->
                 {ok, Plan} = im_plan:new(Settings),
                 Groups = im_plan:groups(Plan),
@@ -101,16 +102,15 @@ environment(App, Values) ->
     ]).
 
 %% @doc Called on a router or server node: the nodes that it is not connected with as it should be, or has
-%% no way to. A mesh is connected by this; groups are by themselves.
+%% no way to.
 -spec missing(im_plan:plan()) -> [node()].
 missing(Plan) ->
     Groups = im_plan:groups(Plan),
     All = lists:usort(lists:append([Members || {_, Members} <- Groups])) -- [node()],
     Wanted = lists:usort(lists:append([Members || {_, Members} <- Groups, lists:member(node(), Members)])) -- [node()],
     case {im_plan:setting(mode, Plan), im_plan:setting(reach, Plan)} of
-        {rd, _} -> [Node || Node <- Wanted, net_kernel:connect_node(Node) =/= true];
-        {rsd, relays} -> Wanted -- links();
-        {rsd, atoll} -> lists:usort((Wanted -- links()) ++ (All -- reachable()))
+        {rsd, atoll} -> lists:usort((Wanted -- links()) ++ (All -- reachable()));
+        _ -> Wanted -- links()
     end.
 
 %% @doc Called on a router or server node: the copies that its group lacks. A group of one server

@@ -22,7 +22,8 @@ start_relays() -> supervisor:start_link({local, im_relay_sup}, ?MODULE, {im_rela
 %% @private
 -spec init({module(), im_plan:plan()}) -> {ok, {supervisor:sup_flags(), [supervisor:child_spec()]}}.
 init({im_sup, Plan}) ->
-    {ok, {flags(), children(im_plan:role(node(), Plan), Plan)}};
+    Mesh = [#{id => im_mesh, start => {im_mesh, start_link, []}} || im_plan:setting(mode, Plan) =:= rd],
+    {ok, {flags(), Mesh ++ children(im_plan:role(node(), Plan), Plan)}};
 init({im_relay_sup, Plan}) ->
     {ok, {flags(), [#{id => K, start => {im_relay, start_link, [K]}} || K <- lists:seq(1, im_plan:setting(relays, Plan))]}}.
 

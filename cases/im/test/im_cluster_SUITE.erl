@@ -6,7 +6,7 @@
 -include_lib("stdlib/include/assert.hrl").
 
 -export([all/0, suite/0]).
--export([connections_are_those_of_the_formulas/1, nobody_but_a_client_connects_with_it/1]).
+-export([connections_are_those_of_the_formulas/1, nobody_but_a_client_connects_with_it/1, a_mesh_is_whole_again/1]).
 -export([talk/2]).
 
 -define(ROUTERS, 2).
@@ -15,7 +15,7 @@
 
 suite() -> [{timetrap, {minutes, 3}}].
 
-all() -> [connections_are_those_of_the_formulas, nobody_but_a_client_connects_with_it].
+all() -> [connections_are_those_of_the_formulas, nobody_but_a_client_connects_with_it, a_mesh_is_whole_again].
 
 connections_are_those_of_the_formulas(_) ->
     %% R(R-1)/2 + R s(s-1)/2 with R = 2 and s = 3, and N(N-1)/2 with N = 6.
@@ -54,6 +54,13 @@ nobody_but_a_client_connects_with_it(_) ->
         ?assertEqual([pang], atoll_cluster:call(Cluster, Server, ?MODULE, talk, [ping, [Client]])),
         ?assertEqual([pong], atoll_cluster:call(Cluster, Client, ?MODULE, talk, [ping, [Server]])),
         ?assertEqual([pong], atoll_cluster:call(Cluster, Server, ?MODULE, talk, [ping, [Client]]))
+    end).
+
+a_mesh_is_whole_again(_) ->
+    on(#{mode => rd, routers => 1, servers => 2, clients => 0}, fun(Cluster, Plan, {_, [A, B], _} = Roles) ->
+        ok = await(Cluster, Plan, Roles),
+        true = atoll_cluster:call(Cluster, A, erlang, disconnect_node, [B]),
+        ok = await(Cluster, Plan, Roles)
     end).
 
 %% On the nodes.
