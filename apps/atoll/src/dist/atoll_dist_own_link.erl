@@ -13,7 +13,8 @@
 %% says whether the connection is wanted; any other is a circuit's.
 %%
 %% Two processes are one connection: one reads and watches, and stands for the link; one
-%% writes, and waits where the socket takes nothing. Both end with the circuit's end, with
+%% writes, and waits where the socket takes nothing. Frames of the circuit itself go to its
+%% end, those of others to the hub. Both end with the circuit's end, with
 %% the hub, and with each other.
 %%
 %% Promised: nobody who cannot prove to have the cookie gets a frame in, and nobody one that
@@ -24,6 +25,9 @@
 
 -export([connect/3, knock/3, key/1, tell/2, close/1]).
 -export([connecting/3, accepted/4, writing/2]).
+
+%% For which it is: its id, and its end here.
+-type circuit() :: {atoll_dist_circuit_frame:id(), pid()}.
 
 -define(WANTED, <<1>>).
 -define(NOT_WANTED, <<0>>).
@@ -78,23 +82,23 @@ prove(Node, Id, End, Driver, Socket, Ms) ->
             Said = [Id, Here, atom_to_binary(Node), Nonce, Theirs],
             Cookie = atom_to_binary(erlang:get_cookie(Node)),
             _ = Driver:send(Socket, atoll_dist_hello:make({own_proof, atoll_dist_hello:own_proof(Cookie, connector, Said)})),
-            answered(heard(Driver, Socket, Ms), atoll_dist_hello:own_proof(Cookie, acceptor, Said), Node, End, Driver, Socket);
+            answered(heard(Driver, Socket, Ms), atoll_dist_hello:own_proof(Cookie, acceptor, Said), Node, {Id, End}, Driver, Socket);
         _ ->
             failed(Node, "it closes on the offer of one, so it may not know what that is")
     end.
 
-answered({own_answer, Mac}, Proof, Node, End, Driver, Socket) ->
+answered({own_answer, Mac}, Proof, Node, Circuit, Driver, Socket) ->
     case crypto:hash_equals(Mac, Proof) of
         true ->
             _ = inet:setopts(Socket, framed()),
-            up(Node, End, self(), Driver, Socket);
+            up(Node, Circuit, self(), Driver, Socket);
         false ->
             failed(Node, "it does not prove to have the cookie")
     end;
 %% It connects itself, or is not ready.
-answered({refusal, _}, _Proof, _Node, _End, _Driver, _Socket) ->
+answered({refusal, _}, _Proof, _Node, _Circuit, _Driver, _Socket) ->
     exit({shutdown, refused});
-answered(_, _Proof, Node, _End, _Driver, _Socket) ->
+answered(_, _Proof, Node, _Circuit, _Driver, _Socket) ->
     failed(Node, "it takes no proof of the cookie").
 
 -spec failed(node(), unicode:chardata()) -> no_return().
@@ -131,7 +135,7 @@ knock(#{id := Id, name := Name, nonce := Nonce}, Driver, Socket) ->
             case heard(Driver, Socket, net_kernel:connecttime()) of
                 {own_proof, Mac} ->
                     case crypto:hash_equals(Mac, atoll_dist_hello:own_proof(Cookie, connector, Said)) of
-                        true -> proven(let_in(End, Name), atoll_dist_hello:own_proof(Cookie, acceptor, Said), End, Driver, Socket);
+                        true -> proven(let_in(End, Name), atoll_dist_hello:own_proof(Cookie, acceptor, Said), {Id, End}, Driver, Socket);
                         false -> refused
                     end;
                 {error, closed} ->
@@ -144,13 +148,13 @@ knock(#{id := Id, name := Name, nonce := Nonce}, Driver, Socket) ->
             refused
     end.
 
-proven({come_in, Node}, Proof, End, Driver, Socket) ->
+proven({come_in, Node}, Proof, Circuit, Driver, Socket) ->
     _ = Driver:send(Socket, atoll_dist_hello:make({own_answer, Proof})),
-    hand_over(Node, End, Driver, Socket);
-proven(busy, _Proof, _End, Driver, Socket) ->
+    hand_over(Node, Circuit, Driver, Socket);
+proven(busy, _Proof, _Circuit, Driver, Socket) ->
     _ = Driver:send(Socket, atoll_dist_hello:make({refusal, busy})),
     ok;
-proven(refused, _Proof, _End, _Driver, _Socket) ->
+proven(refused, _Proof, _Circuit, _Driver, _Socket) ->
     refused.
 
 let_in(End, Name) ->
@@ -166,8 +170,8 @@ let_in(End, Name) ->
         refused
     end.
 
-hand_over(Node, End, Driver, Socket) ->
-    {Link, Ref} = spawn_opt(?MODULE, accepted, [Node, End, self(), Driver], [monitor | options()]),
+hand_over(Node, Circuit, Driver, Socket) ->
+    {Link, Ref} = spawn_opt(?MODULE, accepted, [Node, Circuit, self(), Driver], [monitor | options()]),
     _ = Driver:controlling_process(Socket, Link),
     Link ! {self(), Socket},
     receive
@@ -177,15 +181,15 @@ hand_over(Node, End, Driver, Socket) ->
     ok.
 
 %% @private
--spec accepted(node(), pid(), pid(), atoll_dist_socket:driver()) -> no_return().
-accepted(Node, End, Doorkeeper, Driver) ->
+-spec accepted(node(), circuit(), pid(), atoll_dist_socket:driver()) -> no_return().
+accepted(Node, {_, End} = Circuit, Doorkeeper, Driver) ->
     Ref = monitor(process, Doorkeeper),
     receive
         {Doorkeeper, Socket} ->
             true = demonitor(Ref, [flush]),
             _ = monitor(process, End),
             _ = inet:setopts(Socket, framed()),
-            up(Node, End, Doorkeeper, Driver, Socket);
+            up(Node, Circuit, Doorkeeper, Driver, Socket);
         {'DOWN', Ref, process, Doorkeeper, _} ->
             exit({shutdown, failed})
     end.
@@ -194,6 +198,7 @@ accepted(Node, End, Doorkeeper, Driver) ->
 
 -record(link, {
     node :: node(),
+    id :: atoll_dist_circuit_frame:id(),
     ending :: pid(),
     socket :: gen_tcp:socket(),
     writer :: pid(),
@@ -206,23 +211,23 @@ accepted(Node, End, Doorkeeper, Driver) ->
 -define(MAX_MISSED, 4).
 
 %% Attempt: by whom the end knows what became of it.
--spec up(node(), pid(), pid(), atoll_dist_socket:driver(), gen_tcp:socket()) -> no_return().
-up(Node, End, Attempt, Driver, Socket) ->
+-spec up(node(), circuit(), pid(), atoll_dist_socket:driver(), gen_tcp:socket()) -> no_return().
+up(Node, {Id, End}, Attempt, Driver, Socket) ->
     {ok, Config} = atoll_dist_keeper:config(),
     _ = atoll_dist_socket:tune(Socket, Config, #{kind => direct}),
     Writer = spawn_opt(?MODULE, writing, [Driver, Socket], [link | options()]),
     _ = monitor(process, atoll_dist_hub),
     %% Before anything can come.
-    ok = linked(Node, Writer),
+    ok = linked(Node, {own, Writer, Socket}),
     End ! {own_up, Attempt, self()},
     _ = [Attempt ! {self(), up} || Attempt =/= self()],
     Ms = max(1, tick_ms()),
     _ = erlang:start_timer(Ms, self(), tick),
     ok = or_end(inet:setopts(Socket, [{active, true}])),
-    loop(#link{node = Node, ending = End, socket = Socket, writer = Writer, tick_ms = Ms}).
+    loop(#link{node = Node, id = Id, ending = End, socket = Socket, writer = Writer, tick_ms = Ms}).
 
-linked(Node, Writer) ->
-    case atoll_dist_circuits:linked(Node, self(), {own, Writer}) of
+linked(Node, Via) ->
+    case atoll_dist_circuits:linked(Node, self(), Via) of
         ok -> ok;
         taken -> exit({shutdown, taken})
     end.
@@ -237,12 +242,15 @@ tick_ms() ->
 or_end(ok) -> ok;
 or_end({error, Reason}) -> exit({shutdown, Reason}).
 
-loop(#link{node = Node, ending = End, socket = Socket, writer = Writer, tick_ms = Ms, missed = Missed} = Link) ->
+loop(#link{node = Node, id = Id, ending = End, socket = Socket, writer = Writer, tick_ms = Ms, missed = Missed} = Link) ->
     receive
         {tcp, Socket, <<>>} ->
             loop(Link#link{missed = 0});
         {tcp, Socket, Wanted} when byte_size(Wanted) =:= 1 ->
             End ! {own_theirs, self(), Wanted =:= ?WANTED},
+            loop(Link#link{missed = 0});
+        {tcp, Socket, <<_:16, Id:16/binary, _/binary>> = Frame} ->
+            End ! {circuit, Node, Frame},
             loop(Link#link{missed = 0});
         {tcp, Socket, Frame} ->
             atoll_dist_hub ! {circuit, Node, Frame},
