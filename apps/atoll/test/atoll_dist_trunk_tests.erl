@@ -12,6 +12,7 @@
 a_trunk_test_() ->
     {foreach, fun started/0, fun stopped/1, [
         {"large frames that may overtake go by turns to the spokes", fun spokes/0},
+        {"what is for an end goes to it, by a spoke if it is large", fun past_the_hub/0},
         {"spokes end with the connection", fun spokes_end/0},
         {"an own connection's socket is written at once until it is full", fun own/0}
     ]}.
@@ -50,6 +51,17 @@ written() ->
         {written, Spoke, ?NODE, Bytes} -> {Spoke, Bytes}
     after ?DEADLINE_MS -> error(nothing_written)
     end.
+
+past_the_hub() ->
+    ok = atoll_dist_circuits:linked(?NODE, self(), {lanes, 2}),
+    Trunk = ?T:new(?NODE),
+    {Here, Small, Large} = {node(), frame(free, 100), frame(free, 20000)},
+    Size = byte_size(Small),
+    ?assertMatch({ok, Size, _}, ?T:pass(Small, self(), Trunk)),
+    ?assertMatch({ok, 0, _}, ?T:pass(Large, self(), Trunk)),
+    [receive {circuit, Here, Frame} -> ok after ?DEADLINE_MS -> error(nothing_came) end || Frame <- [Small, Large]],
+    _ = written(),
+    ?assertEqual(down, ?T:pass(Small, none, Trunk)).
 
 spokes_end() ->
     Connection = spawn(fun() -> receive stop -> ok end end),

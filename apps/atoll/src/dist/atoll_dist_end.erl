@@ -337,7 +337,7 @@ counted(Frames, Bytes, #state{counters = Counters} = State) ->
 trunk(Leg, #state{trunks = Trunks}) ->
     case Trunks of
         #{Leg := Trunk} -> Trunk;
-        #{} -> atoll_dist_trunk:new(Leg)
+        #{} -> atoll_dist_trunk:new(Leg, self())
     end.
 
 sent(Leg, {ok, Gone, Trunk}, #state{trunks = Trunks, helpers = Helpers} = State) ->

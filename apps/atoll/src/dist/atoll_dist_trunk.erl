@@ -18,7 +18,7 @@
 %% overtake others, up to some frame after which none arrives. It bounds nothing: who sends counts what is on its way.
 -module(atoll_dist_trunk).
 
--export([new/1, send/2, freed/1, written/3, helper/1]).
+-export([new/1, new/2, send/2, pass/3, freed/1, written/3, helper/1]).
 -export([wait/1]).
 
 -export_type([trunk/0]).
@@ -26,6 +26,8 @@
 -record(trunk, {
     node :: node(),
     via :: atoll_dist_circuits:via() | none,
+    %% The end of a circuit whose it is; none of the hub's.
+    whose = none :: none | pid(),
     %% Which gives one message when it ends, that of the monitor on it.
     helper = none :: none | reference(),
     %% The latest first.
@@ -48,6 +50,25 @@
 -spec new(node()) -> trunk().
 new(Node) -> #trunk{node = Node, via = atoll_dist_circuits:via(Node)}.
 
+%% @doc The same of an end: frames that agree on a path say whose they are.
+-spec new(node(), End :: pid()) -> trunk().
+new(Node, End) -> (new(Node))#trunk{whose = End}.
+
+%% @doc Sends a frame, past the hub there if it is known which end it is for.
+-spec pass(binary(), none | pid(), trunk()) -> {ok, Gone :: non_neg_integer(), trunk()} | down.
+pass(Frame, none, Trunk) ->
+    send([Frame], Trunk);
+pass(Frame, End, #trunk{via = {spokes, _}} = Trunk) when byte_size(Frame) >= ?LARGE ->
+    {ok, 0, spread(Frame, End, Trunk)};
+pass(Frame, End, #trunk{via = Via, helper = none} = Trunk) when Via =:= messages; element(1, Via) =:= spokes ->
+    case erlang:send(End, {circuit, node(), Frame}, [nosuspend, noconnect]) of
+        ok -> {ok, byte_size(Frame), Trunk};
+        %% It waits like any other.
+        _ -> send([Frame], Trunk)
+    end;
+pass(Frame, _End, Trunk) ->
+    send([Frame], Trunk).
+
 %% @doc Sends frames, or keeps them: how many bytes of all that was given are gone now.
 -spec send([binary()], trunk()) -> {ok, Gone :: non_neg_integer(), trunk()} | down.
 send(_Frames, #trunk{via = none}) ->
@@ -59,15 +80,15 @@ send(Frames, #trunk{via = {own, _, _}} = Trunk) ->
 send(Frames0, #trunk{via = {spokes, _}} = Trunk0) ->
     case lists:partition(fun is_spread/1, Frames0) of
         {[], _} -> in_order(Frames0, Trunk0);
-        {Spread, Frames} -> in_order(Frames, lists:foldl(fun spread/2, Trunk0, Spread))
+        {Spread, Frames} -> in_order(Frames, lists:foldl(fun(Frame, Trunk) -> spread(Frame, hub, Trunk) end, Trunk0, Spread))
     end;
 send(Frames, Trunk) ->
     in_order(Frames, Trunk).
 
 is_spread(Frame) -> byte_size(Frame) >= ?LARGE andalso atoll_dist_circuit_frame:is_free(Frame).
 
-spread(Frame, #trunk{via = {spokes, Spokes}, turn = Turn} = Trunk) ->
-    ok = atoll_dist_spoke:send(element(Turn, Spokes), Frame),
+spread(Frame, To, #trunk{via = {spokes, Spokes}, turn = Turn} = Trunk) ->
+    ok = atoll_dist_spoke:send(element(Turn, Spokes), To, Frame),
     Trunk#trunk{turn = Turn rem tuple_size(Spokes) + 1}.
 
 in_order(Frames, #trunk{helper = none, node = Node} = Trunk) ->
@@ -89,13 +110,21 @@ to_writer(Frames, #trunk{via = {own, Writer, _}, node = Node, given = Given} = T
     Trunk#trunk{given = Given + iolist_size(Frames)}.
 
 send([Frame | Rest] = Frames, To, Here, Gone, Trunk) ->
-    case erlang:send(To, {circuit, Here, Frame}, [nosuspend, noconnect]) of
+    case erlang:send(To, message(Here, Frame, Trunk), [nosuspend, noconnect]) of
         ok -> send(Rest, To, Here, Gone + byte_size(Frame), Trunk);
         nosuspend -> {ok, Gone, waits(Trunk#trunk{kept = lists:reverse(Frames)})};
         noconnect -> down
     end;
 send([], _To, _Here, Gone, Trunk) ->
     {ok, Gone, Trunk}.
+
+message(Here, Frame, #trunk{whose = none}) ->
+    {circuit, Here, Frame};
+message(Here, Frame, #trunk{whose = End}) ->
+    case atoll_dist_circuit_frame:head(Frame) of
+        {ok, Type, _} when Type =:= open; Type =:= opened -> {circuit, Here, Frame, End};
+        _ -> {circuit, Here, Frame}
+    end.
 
 waits(#trunk{node = Node} = Trunk) ->
     {_, Ref} = spawn_opt(?MODULE, wait, [Node], [monitor, {priority, high}]),
