@@ -35,8 +35,8 @@ key() -> key(1).
 key(N) -> ?F:key(<<N:128>>, 1).
 
 opening(Path) -> opening(key(), Path, 1 bsl 20).
-opening(Key, Path, Window) -> {open, Key, #{window => Window, fresh => true, hello => <<>>, path => Path}}.
-opened(Key, Window) -> {opened, Key, #{window => Window, received => 0, consumed => 0, answer => <<>>}}.
+opening(Key, Path, Window) -> {open, Key, #{window => Window, can => 1, fresh => true, hello => <<>>, path => Path}}.
+opened(Key, Window) -> {opened, Key, #{window => Window, can => 1, received => 0, consumed => 0, answer => <<>>}}.
 confirm(Key) -> {confirm, Key, #{received => 0, consumed => 0, proof => <<>>}}.
 ack(N, Asks) -> {ack, key(), #{received => N, consumed => N, asks => Asks, narrow => false}}.
 
@@ -270,14 +270,23 @@ op({Whose, Epoch, What}, W0) ->
 the_short_way_does_what_the_long_one_does_test() ->
     {_, R} = established(#{handed => 2000}),
     Data = ?F:make({data, key(), 0, <<0:8000>>}),
-    {<<"b">>, Straight} = ?R:straight(<<"a">>, Data, 0, R),
+    {<<"b">>, none, Straight} = ?R:straight(<<"a">>, Data, 0, R),
     {Long, [{act, {send, <<"b">>, [Data], Bytes}}]} = cast({frame, <<"a">>, Data}, R),
     ?assertEqual(?R:figures(element(1, cast({sent, <<"b">>, Bytes}, Long))), ?R:figures(Straight)),
     %% If it stays there it counts as what the long way handed.
     {Waits, []} = cast({waits, <<"b">>, Bytes}, Straight),
     ?assertEqual(?R:figures(Long), ?R:figures(Waits)),
     ?assertEqual(no, ?R:straight(<<"a">>, Data, 0, Waits)),
-    {<<"a">>, _} = ?R:straight(<<"b">>, Data, 0, Waits),
+    {<<"a">>, none, _} = ?R:straight(<<"b">>, Data, 0, Waits),
+    %% Past the other one's hub goes only what may overtake.
+    {At, []} = cast({at, <<"b">>, key(), place_there}, R),
+    Free = ?F:data(free, key(), 0, <<0:8000>>),
+    ?assertMatch({{<<"b">>, none, _}, {<<"b">>, place_there, _}}, {?R:straight(<<"a">>, Data, 0, At), ?R:straight(<<"a">>, Free, 0, At)}),
+    ?assertMatch({<<"a">>, none, _}, ?R:straight(<<"b">>, Free, 0, At)),
+    {Both, []} = cast({at, <<"a">>, key(), place_here}, At),
+    ?assertMatch({<<"a">>, place_here, _}, ?R:straight(<<"b">>, Free, 0, Both)),
+    %% Nobody says so for another one's side.
+    [?assertEqual({R, []}, cast({at, From, Key, elsewhere}, R)) || {From, Key} <- [{<<"c">>, key()}, {<<"b">>, key(7)}]],
     [
         ?assertEqual(no, ?R:straight(From, Frame, 0, R))
      || {From, Frame} <- [

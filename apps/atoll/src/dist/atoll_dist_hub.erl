@@ -8,7 +8,8 @@
 %% Atoll's; circuits make no neighbours unless they got one, and neither do nodes on Erlang's own distribution.
 %% The process of a link tells of itself before anything can come over it. Neighbours send
 %% `{circuit, From, Frame}' to this process's name, over the link; ends send theirs
-%% themselves, to the hub of the first node on their path.
+%% themselves, to the hub of the first node on their path, and say with what agrees on a
+%% path who they are: free data goes from that node to the end, past its hub.
 %%
 %% It knows the ends by their circuits' ids: an opener's end attaches, an acceptor's is
 %% started when a fresh `open' comes. One whose connection is up is told whether a link
@@ -190,8 +191,8 @@ terminate(_Reason, #state{links = Links, watchers = Watchers}) ->
 handle_call({linked, Node, Pid, Via}, _From, #state{links = Links} = State) ->
     case {Via, Links} of
         %% Its circuit has ended, and it has not yet heard of that.
-        {{own, _}, #{Node := #link{via = messages}}} -> {reply, taken, State};
-        {{own, _}, #{Node := #link{via = {spokes, _}}}} -> {reply, taken, State};
+        {{own, _, _}, #{Node := #link{via = messages}}} -> {reply, taken, State};
+        {{own, _, _}, #{Node := #link{via = {spokes, _}}}} -> {reply, taken, State};
         _ -> {reply, ok, linked(Node, Pid, Via, run(unlinked(Node, State)))}
     end;
 handle_call({counts, Node, Pid, Counts}, _From, #state{links = Links} = State) ->
@@ -275,12 +276,17 @@ handle_info({circuit, From, Frame}, #state{links = Links} = State) when is_binar
         #{From := #link{name = Name}} -> {noreply, frame(Name, Frame, State)};
         #{} -> {noreply, strange(State)}
     end;
+handle_info({circuit, From, Frame, End}, #state{links = Links} = State) when is_binary(Frame), node(End) =:= From ->
+    case {Links, atoll_dist_circuit_frame:head(Frame)} of
+        {#{From := #link{name = Name}}, {ok, _, Key}} -> {noreply, relay({at, Name, Key, End}, frame(Name, Frame, State))};
+        _ -> {noreply, strange(State)}
+    end;
 handle_info({written, Writer, Node, Bytes}, #state{links = Links} = State) ->
     case Links of
-        #{Node := #link{name = Name, trunk = Trunk}} ->
-            case atoll_dist_trunk:is_of(Writer, Trunk) of
-                true -> {noreply, relay({sent, Name, Bytes}, State)};
-                false -> {noreply, State}
+        #{Node := #link{name = Name, trunk = Trunk} = Link} ->
+            case atoll_dist_trunk:written(Writer, Bytes, Trunk) of
+                {ok, Less} -> {noreply, relay({sent, Name, Bytes}, State#state{links = Links#{Node := Link#link{trunk = Less}}})};
+                no -> {noreply, State}
             end;
         #{} ->
             {noreply, State}
@@ -385,10 +391,10 @@ event(Event, #state{relay = Relay0} = State) ->
 %% Most are data that can go on at once.
 frame(From, Frame, #state{relay = Relay0, alter = none, nodes = Nodes, links = Links} = State) ->
     case atoll_dist_relay:straight(From, Frame, now_ms(), Relay0) of
-        {To, Relay} ->
+        {To, Place, Relay} ->
             #{To := Node} = Nodes,
             #{Node := #link{trunk = Trunk}} = Links,
-            case atoll_dist_trunk:send([Frame], Trunk) of
+            case atoll_dist_trunk:pass(Frame, Place, Trunk) of
                 {ok, Gone, Trunk} when Gone > 0 ->
                     State#state{relay = Relay};
                 Sent ->

@@ -38,7 +38,7 @@
 
 -export([init/2, handle/3, straight/4, figures/1, max_hops/0]).
 
--export_type([config/0, policy/0, event/0, act/0, state/0]).
+-export_type([config/0, policy/0, place/0, event/0, act/0, state/0]).
 
 -type name() :: atoll_dist_circuit_frame:name().
 
@@ -73,6 +73,8 @@
         {up, name()}
         | {down, name()}
         | {frame, From :: name(), binary()}
+        %% The end of that path stands there, at that neighbour.
+        | {at, From :: name(), atoll_dist_circuit_frame:key(), place()}
         %% What was given to the ends here is for none of them.
         | {nobody, From :: name(), binary()}
         %% A neighbour is told something of a circuit that ends here by somebody else than
@@ -93,6 +95,10 @@
         | {here, From :: name(), binary()}}
     | {timer, sweep, pos_integer()}.
 
+%% Where free data of a path can be sent at the neighbour instead of to the one who hands
+%% on what comes there: only who runs this knows what it is.
+-type place() :: term().
+
 %% To the end that opened, or to the other one.
 -type side() :: back | forth.
 
@@ -103,6 +109,8 @@
     forth :: name(),
     from :: name(),
     to :: name(),
+    at_back = none :: none | place(),
+    at_forth = none :: none | place(),
     window :: atoll_dist_circuit_frame:window(),
     phase = opening :: opening | opened | open,
     %% What waits here of data for either side.
@@ -162,7 +170,7 @@
 -define(OFTEN_MS, 200).
 
 %% Of frames.
--define(VERSION, 1).
+-define(VERSION, 2).
 
 -define(MAX_STRAYS, 64).
 %% A stray says two names at most.
@@ -191,6 +199,12 @@ event({cast, {frame, From, Frame}}, Now, #state{trunks = Trunks} = State) ->
         {error, {version, _}} -> dropped(version, State);
         {error, malformed} -> dropped(malformed, State);
         false -> dropped(stranger, State)
+    end;
+event({cast, {at, From, Key, Place}}, _Now, #state{circuits = Circuits} = State) ->
+    case Circuits of
+        #{Key := #circuit{back = From} = Circuit} -> State#state{circuits = Circuits#{Key := Circuit#circuit{at_back = Place}}};
+        #{Key := #circuit{forth = From} = Circuit} -> State#state{circuits = Circuits#{Key := Circuit#circuit{at_forth = Place}}};
+        #{} -> State
     end;
 event({cast, {nobody, From, Frame}}, _Now, State) ->
     {ok, Type, Key} = atoll_dist_circuit_frame:head(Frame),
@@ -346,7 +360,7 @@ open(Key, From, Frame, #{path := Path, window := Want} = Open, Now, #state{confi
                                 number = State#state.next, back = From, forth = Next, from = hd(Path), to = lists:last(Path),
                                 window = Window, heard_at = Now
                             },
-                            admit(Key, Circuit, atoll_dist_circuit_frame:window(Window, Frame), State)
+                            admit(Key, Circuit, atoll_dist_circuit_frame:narrowed(Window, Frame), State)
                     end;
                 {refuse, Why, About} ->
                     refuse(From, Key, Why, About, State)
@@ -543,31 +557,37 @@ count(Why, Counts) -> maps:update_with(Why, fun(N) -> N + 1 end, 1, Counts).
 
 %% @doc The short way for most frames, which does the same as `{frame, From, Frame}': data
 %% of an open circuit where nothing waits for the neighbour that it goes to. It is to be
-%% handed to that one's trunk at once; `waits' has to be said if it stays there.
--spec straight(From :: name(), binary(), atoll_protocol:now_ms(), state()) -> {To :: name(), state()} | no.
+%% handed to that one's trunk at once, and for that place there if one is known and it may
+%% overtake others; `waits' has to be said if it stays there.
+-spec straight(From :: name(), binary(), atoll_protocol:now_ms(), state()) -> {To :: name(), none | place(), state()} | no.
 straight(From, <<?VERSION, Letter, Key:20/binary, _:64, Rest/binary>> = Frame, Now, #state{circuits = Circuits} = State) when
     Letter =:= $D orelse Letter =:= $E, Rest =/= <<>>
 ->
     case Circuits of
-        #{Key := #circuit{phase = open, ending = [], back = From, forth = To} = Circuit} -> straight(To, Key, Circuit, Frame, Now, State);
-        #{Key := #circuit{phase = open, ending = [], forth = From, back = To} = Circuit} -> straight(To, Key, Circuit, Frame, Now, State);
+        #{Key := #circuit{phase = open, ending = [], back = From, forth = To, at_forth = At} = Circuit} ->
+            straight(To, place(Letter, At), Key, Circuit, Frame, Now, State);
+        #{Key := #circuit{phase = open, ending = [], forth = From, back = To, at_back = At} = Circuit} ->
+            straight(To, place(Letter, At), Key, Circuit, Frame, Now, State);
         #{} -> no
     end;
 straight(_From, _Frame, _Now, _State) ->
     no.
 
-straight(To, Key, #circuit{heard_at = At, window = Window} = Circuit, Frame, Now, State) ->
+place($E, Place) -> Place;
+place($D, _Place) -> none.
+
+straight(To, Place, Key, #circuit{heard_at = At, window = Window} = Circuit, Frame, Now, State) ->
     #state{trunks = Trunks, circuits = Circuits, forwarded = Count, bytes = Sum} = State,
     Size = byte_size(Frame),
     case Trunks of
         #{To := #trunk{handed = 0, stray_count = 0, fair = Fair}} ->
             case atoll_dist_fair:is_empty(Fair) andalso Size =< atoll_dist_circuit_frame:max_frame() andalso cost(Frame) =< Window of
                 true when Now - At < ?OFTEN_MS ->
-                    {To, State#state{forwarded = Count + 1, bytes = Sum + Size}};
+                    {To, Place, State#state{forwarded = Count + 1, bytes = Sum + Size}};
                 true ->
                     %% A copy, since it is kept and a part of a frame keeps all of it.
                     Heard = Circuits#{binary:copy(Key) := Circuit#circuit{heard_at = Now}},
-                    {To, State#state{circuits = Heard, forwarded = Count + 1, bytes = Sum + Size}};
+                    {To, Place, State#state{circuits = Heard, forwarded = Count + 1, bytes = Sum + Size}};
                 false ->
                     no
             end;

@@ -11,7 +11,7 @@
 %% What is handed to it it does not bound: who hands does.
 -module(atoll_dist_spoke).
 
--export([start/3, send/2]).
+-export([start/3, send/3]).
 -export([init/3]).
 
 %% @doc So many, for the connection with that node of which that is the process.
@@ -20,11 +20,11 @@ start(Node, Count, Connection) ->
     list_to_tuple([proc_lib:spawn_opt(?MODULE, init, [Node, Connection, Hub], [{message_queue_data, off_heap}])
      || Hub <- [whereis(atoll_dist_hub)], _ <- lists:seq(1, Count)]).
 
-%% @doc Has a frame sent to the hub there. The calling process will get `{written, Spoke,
-%% Node, Bytes}'.
--spec send(pid(), binary()) -> ok.
-send(Spoke, Frame) ->
-    Spoke ! {frame, self(), Frame},
+%% @doc Has a frame sent to the hub there, or past it to an end. The calling process will get
+%% `{written, Spoke, Node, Bytes}'.
+-spec send(pid(), hub | pid(), binary()) -> ok.
+send(Spoke, To, Frame) ->
+    Spoke ! {frame, self(), To, Frame},
     ok.
 
 %% @private
@@ -36,8 +36,8 @@ init(Node, Connection, Hub) ->
 
 loop(Node) ->
     receive
-        {frame, From, Frame} ->
-            _ = erlang:send({atoll_dist_hub, Node}, {circuit, node(), Frame}, [noconnect]),
+        {frame, From, To, Frame} ->
+            _ = erlang:send(case To of hub -> {atoll_dist_hub, Node}; _ -> To end, {circuit, node(), Frame}, [noconnect]),
             From ! {written, self(), Node, byte_size(Frame)},
             loop(Node);
         {'DOWN', _, process, _, _} ->
