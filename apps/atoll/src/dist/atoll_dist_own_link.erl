@@ -21,7 +21,7 @@
 -module(atoll_dist_own_link).
 
 -export([connect/3, knock/3, key/1, tell/2, close/1]).
--export([connecting/3, accepted/4, writing/2]).
+-export([connecting/3, accepted/4, loop/1, writing/2]).
 
 -define(WANTED, <<1>>).
 -define(NOT_WANTED, <<0>>).
@@ -30,11 +30,9 @@
 %% told by the monitor on it if that fails; else it gets `{own_up, Pid, Link}'.
 -spec connect(node(), atoll_dist_circuit_frame:id(), End :: pid()) -> {pid(), reference()}.
 connect(Node, Id, End) ->
-    case spawn_opt(?MODULE, connecting, [Node, Id, End], [monitor | options()]) of
+    case atoll_dist_process:start(?MODULE, connecting, [Node, Id, End], [monitor]) of
         {Pid, Ref} when is_pid(Pid) -> {Pid, Ref}
     end.
-
-options() -> [{priority, high}, {message_queue_data, off_heap}].
 
 %% @doc By what the keeper knows that this circuit may get one.
 -spec key(atoll_dist_circuit_frame:id()) -> binary().
@@ -170,7 +168,7 @@ proven(_, _Said, _Node, _End, _Driver, _Socket) ->
     refused.
 
 hand_over(Node, End, Driver, Socket) ->
-    {Link, Ref} = spawn_opt(?MODULE, accepted, [Node, End, self(), Driver], [monitor | options()]),
+    {Link, Ref} = atoll_dist_process:start(?MODULE, accepted, [Node, End, self(), Driver], [monitor]),
     _ = Driver:controlling_process(Socket, Link),
     Link ! {self(), Socket},
     receive
@@ -213,7 +211,7 @@ accepted(Node, End, Doorkeeper, Driver) ->
 up(Node, End, Attempt, Driver, Socket) ->
     {ok, Config} = atoll_dist_keeper:config(),
     _ = atoll_dist_socket:tune(Socket, Config, #{kind => direct}),
-    Writer = spawn_opt(?MODULE, writing, [Driver, Socket], [link | options()]),
+    Writer = atoll_dist_process:start(?MODULE, writing, [Driver, Socket], [link]),
     _ = monitor(process, atoll_dist_hub),
     %% Before anything can come.
     ok = linked(Node, Writer),
@@ -240,31 +238,35 @@ tick_ms() ->
 or_end(ok) -> ok;
 or_end({error, Reason}) -> exit({shutdown, Reason}).
 
+%% @private
+-spec loop(#link{}) -> no_return().
 loop(#link{node = Node, ending = End, socket = Socket, writer = Writer, tick_ms = Ms, missed = Missed} = Link) ->
     receive
         {tcp, Socket, <<>>} ->
-            loop(Link#link{missed = 0});
+            ?MODULE:loop(Link#link{missed = 0});
         {tcp, Socket, Wanted} when byte_size(Wanted) =:= 1 ->
             End ! {own_theirs, self(), Wanted =:= ?WANTED},
-            loop(Link#link{missed = 0});
+            ?MODULE:loop(Link#link{missed = 0});
         {tcp, Socket, Frame} ->
             atoll_dist_hub ! {circuit, Node, Frame},
-            loop(Link#link{missed = 0});
+            ?MODULE:loop(Link#link{missed = 0});
         {tell, true} ->
             Writer ! {write, ?WANTED},
-            loop(Link);
+            ?MODULE:loop(Link);
         {tell, false} ->
             Writer ! {write, ?NOT_WANTED},
-            loop(Link);
+            ?MODULE:loop(Link);
         {timeout, _, tick} when Missed >= ?MAX_MISSED ->
             exit({shutdown, silent});
         {timeout, _, tick} ->
             _ = erlang:start_timer(Ms, self(), tick),
             Writer ! {write, <<>>},
-            loop(Link#link{missed = Missed + 1});
+            ?MODULE:loop(Link#link{missed = Missed + 1});
         %% The socket's end, the circuit's, or the hub's.
         _ ->
             exit({shutdown, closed})
+    after atoll_dist_process:quiet_ms() ->
+        proc_lib:hibernate(?MODULE, loop, [Link])
     end.
 
 %% @private
@@ -283,5 +285,7 @@ writing(Driver, Socket) ->
             From ! {written, self(), Node, Bytes};
         {write, Data} ->
             ok = or_end(Driver:send(Socket, Data))
+    after atoll_dist_process:quiet_ms() ->
+        proc_lib:hibernate(?MODULE, writing, [Driver, Socket])
     end,
-    writing(Driver, Socket).
+    ?MODULE:writing(Driver, Socket).
