@@ -48,9 +48,15 @@ suite() -> [{timetrap, {minutes, 2}}].
 all() -> cases(atoll_tier:tier()).
 
 %% Signs of life of an idle circuit are those of any connection, which the suite of direct
-%% ones waits for in each tier.
+%% ones waits for in each tier; memory and code are as with lanes, whose suite has that.
 cases(fast) ->
-    cases(deep) -- [an_idle_circuit_stays_up];
+    cases(deep) --
+        [
+            an_idle_circuit_stays_up,
+            an_unread_message_holds_its_own_bytes,
+            code_that_is_loaded_thrice_closes_nothing,
+            a_saturated_gateway_does_not_starve_its_detector
+        ];
 cases(deep) ->
     [F || {F, 1} <- ?MODULE:module_info(exports), not lists:member(F, [module_info, init_per_suite, end_per_suite])].
 

@@ -94,7 +94,8 @@ child_spec() ->
 %% @doc Starts the process.
 -spec start_link() -> {ok, pid()} | ignore | {error, term()}.
 start_link() ->
-    gen_server:start_link({local, ?MODULE}, ?MODULE, [], []).
+    %% So that it holds no frames when it has nothing to do.
+    gen_server:start_link({local, ?MODULE}, ?MODULE, [], [{hibernate_after, atoll_dist_process:quiet_ms()}]).
 
 %% @doc From now on the caller gets `{atoll_dist, linked | unlinked, Node}'; those that are
 %% linked now. So it does when distribution was stopped and started again.
