@@ -95,7 +95,8 @@ child_spec() ->
 %% @doc Starts the process.
 -spec start_link() -> {ok, pid()} | ignore | {error, term()}.
 start_link() ->
-    gen_server:start_link({local, ?MODULE}, ?MODULE, [], []).
+    %% So that it holds no frames when it has nothing to do.
+    gen_server:start_link({local, ?MODULE}, ?MODULE, [], [{hibernate_after, atoll_dist_process:quiet_ms()}]).
 
 %% @doc From now on the caller gets `{atoll_dist, linked | unlinked, Node}'; those that are
 %% linked now. So it does when distribution was stopped and started again.
@@ -162,7 +163,7 @@ asked(Request, Else) ->
 %% @private
 -spec init([]) -> {ok, #state{}}.
 init([]) ->
-    _ = process_flag(priority, max),
+    _ = process_flag(priority, high),
     _ = process_flag(message_queue_data, off_heap),
     %% It has something to say when it ends.
     _ = process_flag(trap_exit, true),
