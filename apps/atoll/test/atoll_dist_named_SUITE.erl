@@ -14,7 +14,10 @@
     a_channel_does_not_wait_for_another/1,
     processes_join_by_rule/1,
     who_changes_its_channel_keeps_its_order/1,
-    a_channel_that_is_not_there_is_refused/1
+    a_channel_that_is_not_there_is_refused/1,
+    a_monotonic_channel_drops_what_is_overtaken_and_counts_it/1,
+    compression_is_read_as_it_was/1,
+    a_causal_channel_keeps_what_pg_promises/1
 ]).
 
 suite() -> [{timetrap, {minutes, 2}}].
@@ -25,7 +28,10 @@ all() ->
         a_channel_does_not_wait_for_another,
         processes_join_by_rule,
         who_changes_its_channel_keeps_its_order,
-        a_channel_that_is_not_there_is_refused
+        a_channel_that_is_not_there_is_refused,
+        a_monotonic_channel_drops_what_is_overtaken_and_counts_it,
+        compression_is_read_as_it_was,
+        a_causal_channel_keeps_what_pg_promises
     ].
 
 init_per_suite(Config) -> atoll_dist_nodes:begin_suite(Config).
@@ -94,3 +100,64 @@ a_channel_that_is_not_there_is_refused(Config) ->
     ?assertEqual("there is no channel blk; there are bulk", lists:flatten(call(A, atoll, format_error, [Error]))),
     %% Without the carrier there is nothing to be in.
     ?assertEqual(ok, atoll:channel(bulk)).
+
+%% The peer stands still: nothing is read, and nothing can be given to the socket.
+a_monotonic_channel_drops_what_is_overtaken_and_counts_it(Config) ->
+    {A, B} = pair(Config, [{channels, #{gossip => #{monotonic => true}}}]),
+    Pid = call(B, atoll_dist_named_probe, collects, []),
+    Count = 20000,
+    ok = atoll_dist_nodes:signal(B, "STOP"),
+    ok = call(A, atoll_dist_named_probe, tells, [Pid, gossip, Count, <<0:8000>>], 60000),
+    until(fun() -> #{gossip := #{dropped := Dropped}} = channels(A, B), Dropped > 0 end),
+    ok = atoll_dist_nodes:signal(B, "CONT"),
+    until(fun() -> lists:last([0 | call(B, atoll_dist_named_probe, collected, [Pid])]) =:= Count end),
+    Got = call(B, atoll_dist_named_probe, collected, [Pid]),
+    ?assertEqual(lists:usort(Got), Got),
+    #{gossip := #{dropped := Dropped, waiting := 0}} = channels(A, B),
+    ?assertEqual(Count, length(Got) + Dropped),
+    %% Those that must not be dropped come through it.
+    ?assertEqual(4, call(A, atoll_dist_named_probe, asks, [name(B), gossip, 4])).
+
+compression_is_read_as_it_was(Config) ->
+    {A, B} = pair(Config, [{channels, #{bulk => #{lanes => 2, compression => 1}}}]),
+    Pid = call(B, atoll_dist_named_probe, collects, []),
+    Told = fun(Bytes) ->
+        {_, Before} = carried(A, B),
+        ok = call(A, atoll_dist_named_probe, tells, [Pid, bulk, 100, Bytes], 60000),
+        until(fun() -> length(call(B, atoll_dist_named_probe, collected, [Pid])) rem 100 =:= 0 end),
+        {_, After} = carried(A, B),
+        After - Before
+    end,
+    ?assert(Told(binary:copy(<<"text, ">>, 10000)) < 600000),
+    Noise = Told(crypto:strong_rand_bytes(60000)),
+    ?assert(Noise > 6000000 andalso Noise < 6200000),
+    ?assertMatch(#{bulk := #{bytes := Bytes}} when Bytes > 12000000, channels(A, B)).
+
+carried(A, B) ->
+    [{In, Out}] = [{In, Out} || #{node := Node, bytes_in := In, bytes_out := Out} <- call(A, atoll, links, []), Node =:= name(B)],
+    {In, Out}.
+
+%% Who hears of a join sees it, where all of it is in one channel. Where it is in two and one
+%% of them is held up it does not: lane 1 is that of the channel `apart'.
+a_causal_channel_keeps_what_pg_promises(Config) ->
+    {A, B} = pair(Config, [
+        {faults, true},
+        {channels, #{apart => #{members => [{name, one}]}, order => #{causal => true, members => [{name, two}]}}}
+    ]),
+    Joined = fun(Scope, Channel, Told) ->
+        Pid = call(A, atoll_dist_named_probe, scope, [Scope]),
+        _ = call(B, atoll_dist_named_probe, scope, [Scope]),
+        Looks = call(B, atoll_dist_named_probe, looks, [Scope]),
+        until(fun() -> Channel =:= call(A, atoll_dist_named_probe, where, [Pid]) end),
+        Tell = fun(Count, All) ->
+            _ = call(A, atoll_dist_named_probe, joins, [Looks, Scope, order, Count], 60000),
+            until(fun() -> length(call(B, atoll_dist_named_probe, seen, [Looks])) =:= All end)
+        end,
+        %% The scope's first signal in its channel has a fence, which waits for all lanes.
+        Tell(1, 1),
+        _ = Channel =:= apart andalso call(A, atoll_dist, fault, [name(B), {black_hole, 1}]),
+        Tell(Told, Told + 1),
+        lists:usort(lists:sublist(call(B, atoll_dist_named_probe, seen, [Looks]), Told))
+    end,
+    ?assertEqual([true], Joined(two, order, 300)),
+    ?assertEqual([false], Joined(one, apart, 3)).

@@ -4,6 +4,7 @@
 -behaviour(gen_server).
 
 -export([asks/3, asks_registered/3, asks_behaviour/2, asks_application/3, wanders/4, collects/0, collected/1]).
+-export([tells/4, scope/1, where/1, joins/4, looks/1, seen/1]).
 -export([init/1, handle_call/3, handle_cast/2]).
 
 -define(MS, 10000).
@@ -87,3 +88,43 @@ collected(Pid) ->
     Ref = make_ref(),
     Pid ! {get, self(), Ref},
     receive {Ref, Got} -> Got after ?MS -> none end.
+
+%% A process in a channel tells the numbers from 1 on, each with such bytes, as fast as it can.
+tells(To, Channel, Count, Bytes) ->
+    runs(fun() ->
+        ok = atoll:channel(Channel),
+        [To ! {number, I, Bytes} || I <- lists:seq(1, Count)]
+    end).
+
+%% A scope of pg.
+scope(Scope) ->
+    {ok, Pid} = pg:start(Scope),
+    Pid.
+
+%% In which channel a process is.
+where(Pid) -> atoll_dist_member:channel(atoll_dist_packet:key(Pid)).
+
+%% A process in a channel lets so many processes join a group, and tells of each when it has.
+joins(To, Scope, Channel, Count) ->
+    Members = [spawn(fun() -> receive stop -> ok end end) || _ <- lists:seq(1, Count)],
+    runs(fun() ->
+        ok = atoll:channel(Channel),
+        [begin ok = pg:join(Scope, group, Pid), To ! {joined, Pid} end || Pid <- Members]
+    end),
+    Members.
+
+%% A process that says of each of whom it hears whether the group has it, as the scope's process
+%% knows it when it has done what came before.
+looks(Scope) -> spawn(fun() -> look(Scope, []) end).
+
+look(Scope, Seen) ->
+    receive
+        {joined, Pid} ->
+            _ = sys:get_state(Scope),
+            look(Scope, [lists:member(Pid, pg:get_members(Scope, group)) | Seen]);
+        {get, From, Ref} ->
+            From ! {Ref, Seen},
+            look(Scope, Seen)
+    end.
+
+seen(Pid) -> collected(Pid).

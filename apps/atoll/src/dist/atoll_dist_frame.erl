@@ -6,12 +6,13 @@
 %% An item is `0:1, Size:31' and the packet, or a mark of a fence: `1:1, 0:30, 0:1' opens
 %% it, `1:1, 0:30, 1:1' closes it, and its number follows, 32 bits. An empty frame is a
 %% tick. A frame of its own, `1:1, 0:29, 2:2' and 32 bits, tells of another ticktime. A
-%% packet is never copied on the way: what is parsed are parts of the frame.
+%% frame `1:1, 0:29, 3:2', 32 bits of a size, and what zlib has made of so many bytes of items stands for
+%% these ({@link atoll_dist_deflate}). A packet is never copied on the way: what is parsed are parts of the frame.
 %%
 %% What cannot be is an error with a reason; no packet out of a bad frame is given out.
 -module(atoll_dist_frame).
 
--export([packet/2, mark/1, tick/0, ticktime/1, parse/1]).
+-export([packet/2, mark/1, tick/0, ticktime/1, deflated/2, parse/1]).
 
 -export_type([reason/0]).
 
@@ -21,6 +22,7 @@
 -define(OPEN, 16#80000000).
 -define(CLOSE, 16#80000001).
 -define(TICKTIME, 16#80000002).
+-define(DEFLATED, 16#80000003).
 
 %% @doc A packet of that size as an item.
 -spec packet(pos_integer(), erlang:iovec()) -> nonempty_improper_list(binary(), erlang:iovec()).
@@ -40,10 +42,20 @@ tick() -> <<>>.
 -spec ticktime(0..16#FFFFFFFF) -> binary().
 ticktime(Ms) -> <<?TICKTIME:32, Ms:32>>.
 
+%% @doc A frame for items of so many bytes that were made smaller.
+-spec deflated(pos_integer(), iodata()) -> iodata().
+deflated(Size, Small) -> [<<?DEFLATED:32, Size:32>> | Small].
+
 %% @doc What is in a frame, in order; nothing in a tick.
 -spec parse(binary()) -> {ok, [atoll_dist_fence:segment()]} | {ticktime, 0..16#FFFFFFFF} | {error, reason()}.
 parse(<<?TICKTIME:32, Ms:32>>) -> {ticktime, Ms};
-parse(Frame) -> items(Frame, [], []).
+parse(<<?DEFLATED:32, Size:32, Small/binary>> = Frame) ->
+    case atoll_dist_deflate:inflate(Size, Small) of
+        {ok, Items} -> items(Items, [], []);
+        error -> bad(Frame)
+    end;
+parse(Frame) ->
+    items(Frame, [], []).
 
 items(<<0:1, Size:31, Packet:Size/binary, Rest/binary>>, Packets, Segments) when Size > 0 ->
     items(Rest, [Packet | Packets], Segments);
@@ -54,6 +66,9 @@ items(<<?OPEN:32, Number:32, Rest/binary>>, Packets, Segments) ->
 items(<<?CLOSE:32, Number:32, Rest/binary>>, Packets, Segments) ->
     items(Rest, [], [{close, Number} | segment(Packets, Segments)]);
 items(Bad, _Packets, _Segments) ->
+    bad(Bad).
+
+bad(Bad) ->
     Head = binary:copy(binary:part(Bad, 0, min(byte_size(Bad), ?SHOWN))),
     {error, {bad_frame, byte_size(Bad), Head}}.
 

@@ -3,6 +3,8 @@
 %% @doc The process that writes to one lane: it waits where the socket is full, so that
 %% nobody else has to.
 %%
+%% A lane of a channel that is compressed is so here, since that takes time.
+%%
 %% Batches are written in the order in which they come, and of each the controller is
 %% told when the socket has taken it. How many wait here is bounded by the controller's
 %% budget. A lane that fails is told to the input handler, which knows what it means; then
@@ -10,7 +12,7 @@
 %% cost nothing where they cannot.
 -module(atoll_dist_writer).
 
--export([start/4, write/5, black_hole/1, heal/1]).
+-export([start/4, write/5, smaller/2, black_hole/1, heal/1]).
 -export([init/4, faulty/4]).
 
 %% @doc Starts the writer of a lane for the calling controller, with faults or without.
@@ -31,6 +33,12 @@ write(Writer, Data, Bytes, Count, DelayMs) ->
     Writer ! {write, Data, Bytes, Count, erlang:monotonic_time(millisecond) + DelayMs},
     ok.
 
+%% @doc From now on what is written is compressed so much where it pays.
+-spec smaller(pid(), 1..9) -> ok.
+smaller(Writer, Level) ->
+    Writer ! {smaller, Level},
+    ok.
+
 %% @doc From now on nothing is written, until {@link heal/1}.
 -spec black_hole(pid()) -> ok.
 black_hole(Writer) ->
@@ -43,23 +51,39 @@ heal(Writer) ->
     Writer ! heal,
     ok.
 
+%% The key in the process dictionary under which the compression of this lane is.
+-define(DEFLATE, atoll_dist_deflate).
+
 %% @private
 -spec init(pid(), atoll_dist_lanes:lane(), gen_tcp:socket(), pid()) -> no_return().
 init(Controller, Lane, Socket, Input) ->
     receive
         {write, Data, Bytes, Count} ->
             ok = send(Data, Bytes, Count, Controller, Lane, Socket, Input),
+            init(Controller, Lane, Socket, Input);
+        {smaller, Level} ->
+            _ = put(?DEFLATE, atoll_dist_deflate:new(Level)),
             init(Controller, Lane, Socket, Input)
     end.
 
 send(Data, Bytes, Count, Controller, Lane, Socket, Input) ->
-    case inet_tcp:send(Socket, Data, []) of
+    case inet_tcp:send(Socket, frame(Data, get(?DEFLATE)), []) of
         ok ->
             Controller ! {written, Lane, Bytes, Count},
             ok;
         {error, Reason} ->
             Input ! {lane_failed, Lane, Reason},
             receive after infinity -> ok end
+    end.
+
+frame(Data, undefined) ->
+    Data;
+frame(Data, Deflate0) ->
+    {Made, Deflate} = atoll_dist_deflate:batch(Data, Deflate0),
+    _ = put(?DEFLATE, Deflate),
+    case Made of
+        {Size, Small} -> atoll_dist_frame:deflated(Size, Small);
+        as_it_is -> Data
     end.
 
 %% @private
@@ -74,6 +98,9 @@ faulty(Controller, Lane, Socket, Input) ->
             receive after Left -> ok end,
             ok = held(),
             ok = send(Data, Bytes, Count, Controller, Lane, Socket, Input);
+        {smaller, Level} ->
+            _ = put(?DEFLATE, atoll_dist_deflate:new(Level)),
+            ok;
         black_hole ->
             self() ! black_hole,
             ok;
