@@ -72,7 +72,7 @@
 -export([version/0]).
 -export([join/1, leave/0, members/0, members/1, set_meta/1, neighbours/0, broadcast/2, broadcast/3, tell/1]).
 -export([route/1, reachable/0]).
--export([channel/1]).
+-export([channel/1, send/3]).
 -export([subscribe/1, unsubscribe/0, status/0, links/0, record/1]).
 -export([format_error/1]).
 
@@ -123,7 +123,7 @@
     | atoll_route:error()
     | {not_a_node, term()}
     | {no_such_event, term()}
-    | atoll_dist_member:error()
+    | atoll_dist_send:error()
     | {bad_acknowledgement, term()}
     | not_recording
     | {not_a_folder, term()}
@@ -324,6 +324,16 @@ reachable() ->
 channel(Name) ->
     atoll_dist_member:join(Name).
 
+%% @doc Sends a single message in a channel, whatever channel the caller is in: that of `channel',
+%% or with its `key' on one of the lanes that the channel has. Messages of a caller with the
+%% same channel and key, or none, come to a receiver in order. They have no order with those of
+%% another key, or with what the caller sends by itself. To a process of this node, and on a
+%% node without the carrier, it is sent as with `!'. A monotonic channel takes no key. The caller
+%% waits while too many of its messages wait.
+-spec send(pid() | reference() | atom() | {atom(), node()}, term(), #{channel => atom(), key => term()}) -> ok | {error, error()}.
+send(To, Message, Options) ->
+    atoll_dist_send:send(To, Message, Options).
+
 %% @doc From now on the caller gets `{atoll, Kind, Details}' for events of these kinds
 %% too, until it ends.
 -spec subscribe(all | kind() | [kind()]) -> ok | {error, error()}.
@@ -498,10 +508,8 @@ format_error(Error) when element(1, Error) =:= bad_option; element(1, Error) =:=
     atoll_handler:format_error(Error);
 format_error({not_a_folder, Term}) ->
     io_lib:format("~tp is not the path of a folder", [Term]);
-format_error({no_channel, Name, []}) ->
-    io_lib:format("there is no channel ~0tp: the carrier of this node is configured without channels", [Name]);
-format_error({no_channel, Name, Names}) ->
-    io_lib:format("there is no channel ~0tp; there are ~ts", [Name, lists:join(", ", [atom_to_list(N) || N <- Names])]);
+format_error(Error) when element(1, Error) =:= no_channel; element(1, Error) =:= bad_send; element(1, Error) =:= key_in_monotonic ->
+    atoll_dist_send:format_error(Error);
 format_error(overloaded) ->
     "this node is asked for more than it can do: too many callers wait to join or for acknowledgements, or it "
     "broadcasts faster than the others can be sure to get it; nothing was sent, try again some tenths of a second later";

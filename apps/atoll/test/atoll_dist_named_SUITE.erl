@@ -17,7 +17,9 @@
     a_channel_that_is_not_there_is_refused/1,
     a_monotonic_channel_drops_what_is_overtaken_and_counts_it/1,
     compression_is_read_as_it_was/1,
-    a_causal_channel_keeps_what_pg_promises/1
+    a_causal_channel_keeps_what_pg_promises/1,
+    a_key_keeps_its_order/1,
+    who_sends_to_a_stopped_node_waits/1
 ]).
 
 suite() -> [{timetrap, {minutes, 2}}].
@@ -31,7 +33,9 @@ all() ->
         a_channel_that_is_not_there_is_refused,
         a_monotonic_channel_drops_what_is_overtaken_and_counts_it,
         compression_is_read_as_it_was,
-        a_causal_channel_keeps_what_pg_promises
+        a_causal_channel_keeps_what_pg_promises,
+        a_key_keeps_its_order,
+        who_sends_to_a_stopped_node_waits
     ].
 
 init_per_suite(Config) -> atoll_dist_nodes:begin_suite(Config).
@@ -78,10 +82,8 @@ processes_join_by_rule(Config) ->
     ]),
     Ask = fun(Function, Args) -> call(A, atoll_dist_named_probe, Function, [name(B) | Args]) end,
     Packets = fun(Name) -> #{Name := #{packets := Packets}} = channels(A, B), Packets end,
-    %% The first ones may have gone before it was known.
-    until(fun() -> Ask(asks_registered, [asker, 50]), Packets(names) >= 50 end),
-    until(fun() -> Ask(asks_behaviour, [50]), Packets(calls) >= 50 end),
-    until(fun() -> Ask(asks_application, [kernel, 50]), Packets(applications) >= 50 end),
+    _ = [Ask(Function, Args) || {Function, Args} <- [{asks_registered, [asker, 50]}, {asks_behaviour, [50]}, {asks_application, [kernel, 50]}]],
+    [until(fun() -> Packets(Name) >= 50 end) || Name <- [names, calls, applications]],
     %% Of all of these nobody is left.
     until(fun() -> #{processes := Left, waiting := 0, passed := 0} = call(A, atoll_dist_member, figures, []), Left < 10 end).
 
@@ -161,3 +163,37 @@ a_causal_channel_keeps_what_pg_promises(Config) ->
     end,
     ?assertEqual([true], Joined(two, order, 300)),
     ?assertEqual([false], Joined(one, apart, 3)).
+
+a_key_keeps_its_order(Config) ->
+    {A, B} = pair(Config, [{channels, #{bulk => #{lanes => 4}, gossip => #{monotonic => true}}}]),
+    Pid = call(B, atoll_dist_named_probe, collects, []),
+    Keys = [a, "b", 3, <<"d">>, e, f, g, h],
+    ok = call(A, atoll_dist_named_probe, sends, [Pid, bulk, Keys, 200], 60000),
+    until(fun() -> length(call(B, atoll_dist_named_probe, collected, [Pid])) =:= 1600 end),
+    Got = call(B, atoll_dist_named_probe, collected, [Pid]),
+    [?assertEqual(lists:seq(1, 200), [I || {Of, I} <- Got, Of =:= Key]) || Key <- Keys],
+    {ok, #{lanes := Lanes}} = call(A, atoll_dist, lanes, [name(B)]),
+    Used = [Lane || #{lane := Lane, packets := Packets} <- Lanes, Lane >= 1, Lane =< 4, Packets >= 200],
+    ?assert(length(Used) > 1),
+    Said = fun(Options) ->
+        {error, Error} = call(A, atoll, send, [Pid, x, Options]),
+        lists:flatten(call(A, atoll, format_error, [Error]))
+    end,
+    ?assertEqual("there is no channel blk; there are bulk, gossip", Said(#{channel => blk})),
+    ?assertMatch("the channel gossip is monotonic" ++ _, Said(#{channel => gossip, key => 1})),
+    ?assertMatch("the options of a message are" ++ _, Said(#{colour => red})).
+
+who_sends_to_a_stopped_node_waits(Config) ->
+    {A, B} = pair(Config, [{channels, #{bulk => #{}}}, {budget, 1000000}]),
+    Pid = call(B, atoll_dist_named_probe, collects, []),
+    Before = call(A, erlang, processes, []),
+    ok = atoll_dist_nodes:signal(B, "STOP"),
+    Hands = call(A, atoll_dist_named_probe, hands, [Pid, bulk, 10000]),
+    Length = fun(P) -> case call(A, erlang, process_info, [P, message_queue_len]) of {_, N} -> N; undefined -> 0 end end,
+    New = fun() -> [P || P <- call(A, erlang, processes, []) -- Before, P =/= Hands] end,
+    until(fun() -> {status, waiting} =:= call(A, erlang, process_info, [Hands, status]) andalso lists:max([0 | [Length(P) || P <- New()]]) >= 1000 end),
+    ?assert(lists:max([Length(P) || P <- New()]) =< 1002),
+    %% What hands over for it ends with it.
+    true = call(A, erlang, exit, [Hands, kill]),
+    ok = atoll_dist_nodes:signal(B, "CONT"),
+    until(fun() -> lists:all(fun(P) -> Length(P) =:= 0 end, New()) end).

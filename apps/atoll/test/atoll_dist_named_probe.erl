@@ -4,7 +4,7 @@
 -behaviour(gen_server).
 
 -export([asks/3, asks_registered/3, asks_behaviour/2, asks_application/3, wanders/4, collects/0, collected/1]).
--export([tells/4, scope/1, where/1, joins/4, looks/1, seen/1]).
+-export([sends/4, hands/3, tells/4, scope/1, where/1, joins/4, looks/1, seen/1]).
 -export([init/1, handle_call/3, handle_cast/2]).
 
 -define(MS, 10000).
@@ -27,11 +27,17 @@ asked(Node) ->
         exit:{timeout, _} -> no
     end.
 
+%% So many times when it is in a channel, which it is some time after the first time.
+many(Node, Times) ->
+    yes = asked(Node),
+    atoll_dist_nodes:until(fun() -> where(self()) =/= default end),
+    [yes = asked(Node) || _ <- lists:seq(1, Times)].
+
 %% A registered process asks so many times.
 asks_registered(Node, Name, Times) ->
     runs(fun() ->
         true = register(Name, self()),
-        [yes = asked(Node) || _ <- lists:seq(1, Times)]
+        many(Node, Times)
     end).
 
 %% So does a server of this module.
@@ -45,7 +51,7 @@ asks_application(Node, Application, Times) ->
     {group_leader, Master} = process_info(Leader, group_leader),
     runs(fun() ->
         true = group_leader(Master, self()),
-        [yes = asked(Node) || _ <- lists:seq(1, Times)]
+        many(Node, Times)
     end).
 
 runs(Do) ->
@@ -55,7 +61,7 @@ runs(Do) ->
     end.
 
 init([]) -> {ok, []}.
-handle_call({ask, Node, Times}, _From, State) -> {reply, [yes = asked(Node) || _ <- lists:seq(1, Times)], State}.
+handle_call({ask, Node, Times}, _From, State) -> {reply, many(Node, Times), State}.
 handle_cast(_, State) -> {noreply, State}.
 
 %% A process sends numbers, from 1 on, some of them large, and goes from channel to channel.
@@ -128,3 +134,21 @@ look(Scope, Seen) ->
     end.
 
 seen(Pid) -> collected(Pid).
+
+%% A process sends so many numbers, each with the next of these keys, in a channel that it is
+%% not in itself, and ends.
+sends(To, Channel, Keys, Count) ->
+    runs(fun() ->
+        [
+            ok = atoll:send(To, {number, {Key, I}, <<0:((I rem 7) * 100000)>>}, #{channel => Channel, key => Key})
+         || I <- lists:seq(1, Count), Key <- Keys
+        ]
+    end).
+
+%% A process hands over messages as fast as it may, for ever.
+hands(To, Channel, Bytes) ->
+    spawn(fun() -> hand(To, Channel, <<0:(Bytes * 8)>>) end).
+
+hand(To, Channel, Message) ->
+    ok = atoll:send(To, Message, #{channel => Channel}),
+    hand(To, Channel, Message).
