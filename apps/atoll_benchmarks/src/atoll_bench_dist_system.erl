@@ -6,19 +6,21 @@
 %% default. `direct_latency' is `direct' with the profile for latency and the arguments
 %% that are recommended with it; `stock_low_busy' has those arguments alone. `relay' is a circuit
 %% over a third node, with direct connections, and `relay_sealed' the same, encrypted and
-%% authenticated from end to end.
+%% authenticated from end to end. `channels4' and `channels16' have one lane, and so many more for
+%% a channel of what is sent in bulk; `monotonic' has one more for a monotonic channel of states.
 -module(atoll_bench_dist_system).
 
 -export([all/0, usual/0, args/1, is_relayed/1]).
 
 -export_type([system/0]).
 
--type system() :: stock | stock_tuned | stock_low_busy | direct | direct_latency | lanes4 | lanes16 | relay | relay_sealed.
+-type system() :: stock | stock_tuned | stock_low_busy | direct | direct_latency | lanes4 | lanes16 | relay | relay_sealed
+    | channels4 | channels16 | monotonic.
 
 %% @doc Those that can be measured.
 -spec all() -> [system(), ...].
 all() ->
-    usual() ++ [direct_latency, stock_low_busy, relay, relay_sealed].
+    usual() ++ [direct_latency, stock_low_busy, relay, relay_sealed, channels4, channels16, monotonic].
 
 %% @doc Those that are measured unless told otherwise.
 -spec usual() -> [system(), ...].
@@ -55,6 +57,12 @@ own(lanes4) ->
     carrier("[{kind,{lanes,4}}]");
 own(lanes16) ->
     carrier("[{kind,{lanes,16}}]");
+own(channels4) ->
+    carrier("[{kind,{lanes,1}},{channels,#{bulk=>#{lanes=>4}}}]");
+own(channels16) ->
+    carrier("[{kind,{lanes,1}},{channels,#{bulk=>#{lanes=>16}}}]");
+own(monotonic) ->
+    carrier("[{kind,{lanes,1}},{channels,#{states=>#{monotonic=>true}}}]");
 own(relay) ->
     carrier("[{kind,direct}]") ++ ["-connect_all", "false"];
 own(relay_sealed) ->
