@@ -22,6 +22,8 @@
 %% <dt>`link_up', `link_down'</dt><dd>`#{node}' and `#{node, reason}': a connection,
 %%   whoever made it. After a loss of the link room `link_up' comes again for those that
 %%   stand.</dd>
+%% <dt>`channel'</dt><dd>`#{node, channel}', every ten seconds for each channel of each connection
+%%   that has any ({@link channel/1}): for what is measured of it.</dd>
 %% <dt>`broadcast'</dt><dd>`#{topic, from, payload}', see {@link broadcast/2}. A
 %%   subscription to `{broadcast, Topic}' is to that topic alone.</dd>
 %% <dt>`missed'</dt><dd>`#{from, count}': so many broadcasts of that node cannot be had
@@ -60,6 +62,8 @@
 %% <tr><td>`member_meta'</td><td>`bytes' of it in the external term format</td></tr>
 %% <tr><td>`neighbour_up', `neighbour_down'</td><td>`neighbours'; `duration_ms'</td></tr>
 %% <tr><td>`link_up', `link_down'</td><td>`links'; `duration_ms'</td></tr>
+%% <tr><td>`channel'</td><td>`lanes', `packets' and `bytes' that this node has written since they are
+%%   connected, `waiting' bytes, messages `dropped'</td></tr>
 %% <tr><td>`broadcast'</td><td>`bytes' of the payload in the external term format</td></tr>
 %% <tr><td>`missed'</td><td>`count'</td></tr>
 %% <tr><td>`suspect', `cleared'</td><td>`silence_ms', how long this node has not heard it, or
@@ -86,6 +90,7 @@
     | neighbour_down
     | link_up
     | link_down
+    | channel
     | broadcast
     | {broadcast, Topic :: term()}
     | missed
@@ -152,6 +157,7 @@
     neighbour_down,
     link_up,
     link_down,
+    channel,
     broadcast,
     missed,
     suspect,

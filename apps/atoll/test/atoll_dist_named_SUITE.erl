@@ -19,12 +19,18 @@
     compression_is_read_as_it_was/1,
     a_causal_channel_keeps_what_pg_promises/1,
     a_key_keeps_its_order/1,
-    who_sends_to_a_stopped_node_waits/1
+    who_sends_to_a_stopped_node_waits/1,
+    states_are_as_new_as_the_path_allows/1
 ]).
 
 suite() -> [{timetrap, {minutes, 2}}].
 
 all() ->
+    all(atoll_tier:tier()).
+
+all(deep) ->
+    [states_are_as_new_as_the_path_allows | all(fast)];
+all(fast) ->
     [
         both_ends_have_the_lanes_of_all_channels,
         a_channel_does_not_wait_for_another,
@@ -60,6 +66,12 @@ both_ends_have_the_lanes_of_all_channels(Config) ->
     ok = listed(A, [{name(B), {lanes, 6}}]),
     ok = listed(B, [{name(A), {lanes, 6}}]),
     ?assertMatch(#{default := #{lanes := 2}, bulk := #{lanes := 3}}, channels(A, B)),
+    ?assertMatch(
+        [{#{channel := bulk}, #{lanes := 3, dropped := 0}}, {#{channel := default}, #{packets := Packets}}] when Packets > 0,
+        atoll_channel_figures:events(call(A, atoll, links, []))
+    ),
+    {ok, _} = call(A, application, ensure_all_started, [atoll]),
+    ?assertEqual([bulk, default], call(A, atoll_dist_named_probe, told, [name(B)])),
     ?assertMatch(#{default := #{lanes := 2}, bulk := #{lanes := 3}, gossip := #{lanes := 1}}, channels(B, A)).
 
 %% Lane 1 is that of the channel bulk.
@@ -197,3 +209,29 @@ who_sends_to_a_stopped_node_waits(Config) ->
     true = call(A, erlang, exit, [Hands, kill]),
     ok = atoll_dist_nodes:signal(B, "CONT"),
     until(fun() -> lists:all(fun(P) -> Length(P) =:= 0 end, New()) end).
+
+%% 1,000 states a second for 100 seconds, to a node that reads every 50 ms, and little then.
+states_are_as_new_as_the_path_allows(Config) ->
+    ct:timetrap({minutes, 4}),
+    Count = 100000,
+    EveryMs = 50,
+    {A, B} = pair(Config, [
+        {channels, #{gossip => #{monotonic => true}}}, {lane_options, [{recbuf, 4096}, {sndbuf, 4096}]}
+    ]),
+    Pid = call(B, atoll_dist_named_probe, collects, []),
+    _ = call(B, atoll_dist_named_probe, reads_slowly, [name(A), EveryMs]),
+    ok = call(A, atoll_dist_named_probe, states, [Pid, gossip, Count, 1000], 150000),
+    Collected = fun() -> call(B, atoll_dist_named_probe, collected, [Pid]) end,
+    until(fun() -> Count =:= element(1, lists:last([{0, 0} | Collected()])) end),
+    Got = Collected(),
+    Numbers = [I || {I, _} <- Got],
+    ?assertEqual(lists:usort(Numbers), Numbers),
+    #{gossip := #{dropped := Dropped, waiting := 0}} = channels(A, B),
+    ?assertEqual(Count, length(Got) + Dropped),
+    ?assert(length(Got) < Count div 2),
+    {Count, LastUs} = lists:last(Got),
+    Ages = lists:sort([Us || {_, Us} <- Got]),
+    ct:pal("~b seen; ages in ms: median ~b, most ~b, the last ~b", [
+        length(Got) | [Us div 1000 || Us <- [lists:nth(length(Ages) div 2, Ages), lists:last(Ages), LastUs]]
+    ]),
+    ?assert(LastUs < 10 * EveryMs * 1000).

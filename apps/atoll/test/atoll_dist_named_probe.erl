@@ -4,7 +4,7 @@
 -behaviour(gen_server).
 
 -export([asks/3, asks_registered/3, asks_behaviour/2, asks_application/3, wanders/4, collects/0, collected/1]).
--export([sends/4, hands/3, tells/4, scope/1, where/1, joins/4, looks/1, seen/1]).
+-export([reads_slowly/2, states/4, told/1, sends/4, hands/3, tells/4, scope/1, where/1, joins/4, looks/1, seen/1]).
 -export([init/1, handle_call/3, handle_cast/2]).
 
 -define(MS, 10000).
@@ -86,6 +86,7 @@ collects() -> spawn(fun() -> collect([]) end).
 
 collect(Got) ->
     receive
+        {number, I, {At, _}} -> collect([{I, os:system_time(microsecond) - At} | Got]);
         {number, I, _} -> collect([I | Got]);
         {get, From, Ref} -> From ! {Ref, lists:reverse(Got)}, collect(Got)
     end.
@@ -152,3 +153,34 @@ hands(To, Channel, Bytes) ->
 hand(To, Channel, Message) ->
     ok = atoll:send(To, Message, #{channel => Channel}),
     hand(To, Channel, Message).
+
+%% The channels of a connection, as events tell of them.
+told(Node) ->
+    ok = atoll:subscribe(channel),
+    ok = atoll_channel_figures:tell(),
+    [receive {atoll, channel, #{node := Node, channel := Channel}} -> Channel after ?MS -> none end || _ <- [1, 2]].
+
+%% Lets the connection with a node be read for a moment every so many milliseconds only.
+reads_slowly(Node, EveryMs) ->
+    {ok, Input} = atoll_dist_keeper:channel(Node),
+    spawn(fun() -> read_slowly(Input, EveryMs) end).
+
+read_slowly(Input, EveryMs) ->
+    true = erlang:suspend_process(Input),
+    receive after EveryMs -> ok end,
+    true = erlang:resume_process(Input),
+    receive after 1 -> read_slowly(Input, EveryMs) end.
+
+%% A process tells so many states, so many in a second.
+states(To, Channel, Count, Rate) ->
+    runs(fun() ->
+        ok = atoll:channel(Channel),
+        state(To, 0, Count, Rate, erlang:monotonic_time(microsecond))
+    end).
+
+state(_To, Count, Count, _Rate, _Begin) ->
+    ok;
+state(To, Told, Count, Rate, Begin) ->
+    Due = min(Count, (erlang:monotonic_time(microsecond) - Begin) * Rate div 1000000),
+    [To ! {number, I, {os:system_time(microsecond), <<0:8000>>}} || I <- lists:seq(Told + 1, Due)],
+    receive after 1 -> state(To, Due, Count, Rate, Begin) end.
