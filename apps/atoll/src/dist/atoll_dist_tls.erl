@@ -78,19 +78,19 @@ host(Peer) ->
     [_Name, Host] = string:split(unicode:characters_to_list(Peer), "@"),
     Host.
 
-%% The carrier's own first, then what is given, then defaults that anything given replaces.
+%% The carrier's own first, then what is given, then defaults that anything given replaces:
+%% the version that OTP has for distribution, and no session without a certificate, which
+%% TLS 1.3 has only where it is asked for.
 options(Role) ->
     Given = atoll_dist_tls_options:now(Role),
-    Defaults = [{log_level, none}, {reuse_sessions, false} | versions()],
+    Versions = proplists:get_value(versions, Given, ['tlsv1.2']),
+    Defaults = [{log_level, none}, {versions, Versions} | [{reuse_sessions, false} || Versions =/= ['tlsv1.3']]],
     [{erl_dist, true}, speaks(Role)] ++ Given ++ [Default || {Key, _} = Default <- Defaults, not lists:keymember(Key, 1, Given)].
 
 %% What tells a node on the carrier from one on OTP's own distribution over TLS, which takes
 %% five seconds to close on what it does not know.
 speaks(client) -> {alpn_advertised_protocols, [?PROTOCOL]};
 speaks(server) -> {alpn_preferred_protocols, [?PROTOCOL]}.
-
-%% As OTP has it for distribution.
-versions() -> [{versions, ['tlsv1.2']}].
 
 %% OTP's own check of the client's host, which knows who is allowed and where the peer is.
 known(Options, Socket) ->
@@ -131,7 +131,7 @@ why({tls_alert, {Alert, Text}}) ->
     Said = lists:flatten(io_lib:format("~ts", [Text])),
     IsTheirs = string:find(Said, "received") =/= nomatch,
     text("~ts (~s)", [alert(of_alert(Alert, Said), IsTheirs), Alert]);
-why({options, Options}) ->
+why(Options) when element(1, Options) =:= options ->
     text("ssl does not take the options that are given here (~0tp)", [Options]);
 why(closed) ->
     "it closed, as one without TLS does";
