@@ -327,7 +327,7 @@ says_nonsense(Node, Here) ->
         atoll_dist_circuit_frame:make(Frame)
      || Frame <- [
             {data, Key, 0, <<"x">>},
-            {ack, Key, #{received => 1 bsl 63, consumed => 0, asks => true}},
+            {ack, Key, #{received => 1 bsl 63, consumed => 0, asks => true, narrow => false}},
             {opened, Key, #{window => 0, received => 0, consumed => 0, answer => <<>>}},
             {confirm, Key, #{received => 0, consumed => 0, proof => <<>>}},
             {refused, Key, Said},

@@ -79,7 +79,7 @@ keys() ->
         relay => {{one_of, [on, off]}, on},
         seal => {{one_of, [off, required]}, off},
         unrouted => {{one_of, [direct, refuse]}, direct},
-        relay_budget => {{number, ?MIN_BUDGET, infinity, "bytes"}, 128 * 1024 * 1024},
+        relay_budget => {{number, ?MIN_BUDGET, infinity, "bytes"}, 256 * 1024 * 1024},
         relay_circuits => {{number, 1, ?MAX_CIRCUITS, "circuits"}, 384},
         circuit_window => {{number, ?MIN_WINDOW, ?MAX_WINDOW, "bytes"}, 1024 * 1024}
     }.

@@ -337,7 +337,8 @@ recv(Recv) ->
 
 %% A neighbour of ours; said where its name is known and nothing of it can come yet.
 linked(_Node, #{stock := true}) -> ok;
-linked(Node, _Link) -> atoll_dist_circuits:linked(Node, self()).
+linked(Node, #{kind := direct}) -> atoll_dist_circuits:linked(Node, self(), messages);
+linked(Node, #{kind := {lanes, _} = Lanes}) -> atoll_dist_circuits:linked(Node, self(), Lanes).
 
 up(Socket, Node, #{rtt_us := RttUs, started := Started, doorkeeper := Doorkeeper} = Link) ->
     ok = atoll_dist_keeper:up(self(), #{

@@ -5,8 +5,10 @@
 %% say, over fresh nonces; then it is a link for the hub ({@link atoll_dist_hub}), over
 %% which frames of that circuit and of others' go.
 %%
-%% The end that connects says which circuit it is for and its name (`own'), the other one
-%% proves itself (`own_answer'), then the first (`own_proof'). After that each frame has
+%% The end that connects says which circuit it is for and its name (`own'), and gets a
+%% number (`own_challenge'). It proves itself (`own_proof'), then the other one does
+%% (`own_answer'). Before that proof nothing is done for who knocks: the circuit's end does
+%% not hear of it, and no proof is given. After that each frame has
 %% four bytes before it with its length. An empty one is a sign of life, one of one byte
 %% says whether the connection is wanted; any other is a circuit's.
 %%
@@ -70,32 +72,28 @@ prove(Node, Id, End, Socket, Ms) ->
     %% What is wrong with sending shows in receiving.
     _ = atoll_dist_transport:send(Socket, atoll_dist_hello:make({own, #{id => Id, name => Here, nonce => Nonce}})),
     case heard(Socket, Ms) of
-        {own_answer, #{nonce := Theirs, mac := Mac}} ->
+        {own_challenge, Theirs} ->
             Said = [Id, Here, atom_to_binary(Node), Nonce, Theirs],
-            case crypto:hash_equals(Mac, atoll_dist_hello:own_proof(cookie(Node), acceptor, Said)) of
-                true ->
-                    _ = atoll_dist_transport:send(Socket, atoll_dist_hello:make({own_proof, atoll_dist_hello:own_proof(cookie(Node), connector, Said)})),
-                    welcomed(Node, End, Socket, Ms);
-                false ->
-                    failed(Node, "it does not prove to have the cookie")
-            end;
-        %% It connects itself, or is not ready.
-        {refusal, _} ->
-            exit({shutdown, refused});
+            Cookie = atom_to_binary(erlang:get_cookie(Node)),
+            _ = atoll_dist_transport:send(Socket, atoll_dist_hello:make({own_proof, atoll_dist_hello:own_proof(Cookie, connector, Said)})),
+            answered(heard(Socket, Ms), atoll_dist_hello:own_proof(Cookie, acceptor, Said), Node, End, Socket);
         _ ->
             failed(Node, "it closes on the offer of one, so it may not know what that is")
     end.
 
-%% The other end has taken the proof when it says anything.
-welcomed(Node, End, Socket, Ms) ->
-    _ = atoll_dist_transport:carry(Socket, atoll_dist_circuit_frame:max_frame()),
-    case atoll_dist_transport:recv(Socket, 0, Ms) of
-        {ok, First} ->
-            self() ! {tcp, atoll_dist_transport:tag(Socket), list_to_binary(First)},
+answered({own_answer, Mac}, Proof, Node, End, Socket) ->
+    case crypto:hash_equals(Mac, Proof) of
+        true ->
+            _ = atoll_dist_transport:carry(Socket, atoll_dist_circuit_frame:max_frame()),
             up(Node, End, self(), Socket);
-        {error, _} ->
-            failed(Node, "it takes no proof of the cookie")
-    end.
+        false ->
+            failed(Node, "it does not prove to have the cookie")
+    end;
+%% It connects itself, or is not ready.
+answered({refusal, _}, _Proof, _Node, _End, _Socket) ->
+    exit({shutdown, refused});
+answered(_, _Proof, Node, _End, _Socket) ->
+    failed(Node, "it takes no proof of the cookie").
 
 -spec failed(node(), unicode:chardata()) -> no_return().
 failed(Node, Why) ->
@@ -114,8 +112,6 @@ heard(Socket, Ms) ->
             Error
     end.
 
-cookie(Node) -> atom_to_binary(erlang:get_cookie(Node)).
-
 %% The end that accepts
 
 %% @doc Somebody has connected, and says that it is the other end of a circuit. Called by
@@ -124,22 +120,34 @@ cookie(Node) -> atom_to_binary(erlang:get_cookie(Node)).
 knock(#{id := Id, name := Name, nonce := Nonce}, Socket) ->
     case atoll_dist_keeper:awaiting(key(Id)) of
         {ok, End} ->
-            case let_in(End, Name) of
-                {come_in, Node} ->
-                    Own = crypto:strong_rand_bytes(16),
-                    Said = [Id, Name, atom_to_binary(node()), Nonce, Own],
-                    Answer = #{nonce => Own, mac => atoll_dist_hello:own_proof(cookie(Node), acceptor, Said)},
-                    _ = atoll_dist_transport:send(Socket, atoll_dist_hello:make({own_answer, Answer})),
-                    proven(heard(Socket, net_kernel:connecttime()), Said, Node, End, Socket);
-                busy ->
-                    _ = atoll_dist_transport:send(Socket, atoll_dist_hello:make({refusal, busy})),
+            Own = crypto:strong_rand_bytes(16),
+            Said = [Id, Name, atom_to_binary(node()), Nonce, Own],
+            Cookie = atoll_dist_end:cookie(Name),
+            _ = atoll_dist_transport:send(Socket, atoll_dist_hello:make({own_challenge, Own})),
+            case heard(Socket, net_kernel:connecttime()) of
+                {own_proof, Mac} ->
+                    case crypto:hash_equals(Mac, atoll_dist_hello:own_proof(Cookie, connector, Said)) of
+                        true -> proven(let_in(End, Name), atoll_dist_hello:own_proof(Cookie, acceptor, Said), End, Socket);
+                        false -> refused
+                    end;
+                {error, closed} ->
+                    %% Its own attempt was given up for ours.
                     ok;
-                refused ->
+                _ ->
                     refused
             end;
         unknown ->
             refused
     end.
+
+proven({come_in, Node}, Proof, End, Socket) ->
+    _ = atoll_dist_transport:send(Socket, atoll_dist_hello:make({own_answer, Proof})),
+    hand_over(Node, End, Socket);
+proven(busy, _Proof, _End, Socket) ->
+    _ = atoll_dist_transport:send(Socket, atoll_dist_hello:make({refusal, busy})),
+    ok;
+proven(refused, _Proof, _End, _Socket) ->
+    refused.
 
 let_in(End, Name) ->
     Ref = monitor(process, End),
@@ -153,17 +161,6 @@ let_in(End, Name) ->
     after net_kernel:connecttime() ->
         refused
     end.
-
-proven({own_proof, Mac}, Said, Node, End, Socket) ->
-    case crypto:hash_equals(Mac, atoll_dist_hello:own_proof(cookie(Node), connector, Said)) of
-        true -> hand_over(Node, End, Socket);
-        false -> refused
-    end;
-proven({error, closed}, _Said, _Node, _End, _Socket) ->
-    %% Its own attempt was given up for ours; or it does not like the proof, and says so there.
-    ok;
-proven(_, _Said, _Node, _End, _Socket) ->
-    refused.
 
 hand_over(Node, End, Socket) ->
     {Link, Ref} = spawn_opt(?MODULE, accepted, [Node, End, self()], [monitor | options()]),
