@@ -114,7 +114,7 @@ setup(Point) ->
 
 setup(#{system := System} = Point, Where) ->
     Count = case atoll_bench_dist_system:way(System) of relayed -> 3; own -> 3; _ -> 2 end,
-    Options = Where#{nodes => Count, connect_all => false, args => flags(Point)},
+    Options = Where#{nodes => Count, connect_all => false, args => flags(Point), tls => atoll_bench_dist_system:has_tls(System)},
     atoll_bench_nodes:start(Options, fun(Cluster) -> load(Cluster, Point) end).
 
 -spec flags(atoll_bench:point()) -> [string()].

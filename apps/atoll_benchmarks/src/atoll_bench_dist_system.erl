@@ -9,21 +9,24 @@
 %% authenticated from end to end, and `relay_lanes16' one over connections of 16 lanes.
 %% `own' is a circuit that has a connection of its own, and `own_lanes16' one of 16 lanes.
 %% `forwarded' is `direct' over a small program that forwards between two sockets: what a
-%% node between costs at least.
+%% node between costs at least. Those whose names end with `tls' have TLS, `stock_tls' as in
+%% OTP's own distribution over it; both ends verify each other.
 -module(atoll_bench_dist_system).
 
--export([all/0, usual/0, args/1, way/1]).
+-export([all/0, usual/0, args/1, way/1, has_tls/1]).
 
 -export_type([system/0]).
 
 -type system() ::
     stock | stock_tuned | stock_low_busy | direct | direct_latency | lanes4 | lanes16
-    | forwarded | relay | relay_sealed | relay_lanes16 | own | own_lanes16.
+    | forwarded | relay | relay_sealed | relay_lanes16 | own | own_lanes16
+    | stock_tls | direct_tls | lanes4_tls | lanes16_tls.
 
 %% @doc Those that can be measured.
 -spec all() -> [system(), ...].
 all() ->
-    usual() ++ [direct_latency, stock_low_busy, forwarded, relay, relay_sealed, relay_lanes16, own, own_lanes16].
+    usual() ++ [direct_latency, stock_low_busy, forwarded, relay, relay_sealed, relay_lanes16, own, own_lanes16,
+        stock_tls, direct_tls, lanes4_tls, lanes16_tls].
 
 %% @doc Those that are measured unless told otherwise.
 -spec usual() -> [system(), ...].
@@ -37,6 +40,11 @@ way(forwarded) -> forwarded;
 way(System) when System =:= relay; System =:= relay_sealed; System =:= relay_lanes16 -> relayed;
 way(System) when System =:= own; System =:= own_lanes16 -> own;
 way(_System) -> link.
+
+%% @doc Whether its connections have TLS around them.
+-spec has_tls(system()) -> boolean().
+has_tls(System) ->
+    lists:member(System, [stock_tls, direct_tls, lanes4_tls, lanes16_tls]).
 
 %% @doc The arguments of its nodes. All go without busy waiting, which on few cores takes
 %% from one node what the other needs.
@@ -63,6 +71,14 @@ own(lanes4) ->
     carrier("[{kind,{lanes,4}}]");
 own(lanes16) ->
     carrier("[{kind,{lanes,16}}]");
+own(stock_tls) ->
+    ["-proto_dist", "inet_tls"];
+own(direct_tls) ->
+    carrier("[{kind,direct},{tls,on}]");
+own(lanes4_tls) ->
+    carrier("[{kind,{lanes,4}},{tls,on}]");
+own(lanes16_tls) ->
+    carrier("[{kind,{lanes,16}},{tls,on}]");
 own(forwarded) ->
     own(direct) ++ ["-epmd_module", "atoll_epmd"];
 own(relay_sealed) ->
