@@ -37,15 +37,22 @@ a_window_is_replaced_and_nothing_else_test() ->
     ?assertEqual({ok, {opened, key(), Opened#{window := 5}}}, ?F:parse(?F:window(5, ?F:make({opened, key(), Opened})))).
 
 two_acks_are_one_that_says_what_both_said_test() ->
-    Ack = fun(R, C, Asks) -> {ack, key(), #{received => R, consumed => C, asks => Asks}} end,
-    ?assertEqual({ok, Ack(9, 8, true)}, ?F:parse(?F:joined(?F:make(Ack(5, 4, true)), ?F:make(Ack(9, 8, false))))).
+    Ack = fun(R, C, Wants) -> {ack, key(), #{received => R, consumed => C, asks => Wants, narrow => not Wants}} end,
+    {ack, Key, Both} = Ack(9, 8, true),
+    ?assertEqual({ok, {ack, Key, Both#{narrow := true}}}, ?F:parse(?F:joined(?F:make(Ack(5, 4, true)), ?F:make(Ack(9, 8, false))))).
 
 no_payload_and_one_too_large_are_malformed_test() ->
     [
         ?assertEqual({{error, malformed}, {error, malformed}}, {?F:parse(F), ?F:head(F)})
-     || Payload <- [<<>>, <<0:(8 * (?F:max_payload() + 1))>>], F <- [?F:data(key(), 0, Payload)]
+     || Payload <- [<<>>, <<0:(8 * (?F:max_payload() + 1))>>], Order <- [kept, free], F <- [?F:data(Order, key(), 0, Payload)]
     ],
-    ?assertMatch({ok, _}, ?F:parse(?F:data(key(), 0, <<0:(8 * ?F:max_payload())>>))).
+    [
+        begin
+            F = ?F:data(Order, key(), 5, <<0:(8 * ?F:max_payload())>>),
+            ?assertMatch({{ok, data, _}, {ok, {data, _, 5, _}}, Free}, {?F:head(F), ?F:parse(F), ?F:is_free(F)})
+        end
+     || {Order, Free} <- [{kept, false}, {free, true}]
+    ].
 
 each_reason_has_a_sentence_and_a_later_release_s_too_test() ->
     [
@@ -73,7 +80,7 @@ frame() ->
         {confirm, a_key(), ?LET({{R, C}, P}, {positions(), text()}, #{received => R, consumed => C, proof => P})},
         {refused, a_key(), said()},
         {data, a_key(), position(), ?SUCHTHAT(P, binary(), P =/= <<>>)},
-        {ack, a_key(), ?LET({{R, C}, A}, {positions(), boolean()}, #{received => R, consumed => C, asks => A})},
+        {ack, a_key(), ?LET({{R, C}, A, N}, {positions(), boolean(), boolean()}, #{received => R, consumed => C, asks => A, narrow => N})},
         {path_lost, a_key(), said()},
         {close, a_key(), said()}
     ]).
@@ -90,7 +97,7 @@ hostile() ->
     oneof([
         binary(),
         ?LET(B, binary(), <<1, B/binary>>),
-        ?LET({L, B}, {oneof("OKFRDAPC"), binary()}, <<1, L, B/binary>>),
+        ?LET({L, B}, {oneof("OKFRDEAPC"), binary()}, <<1, L, B/binary>>),
         ?LET({F, At, X}, {frame(), non_neg_integer(), byte()}, begin
             B = ?F:make(F),
             I = At rem byte_size(B),

@@ -190,6 +190,40 @@ a_frame_that_is_lost_on_a_path_that_lives_is_sent_again_test() ->
     ?assertEqual({3, []}, {?W:got(?B, W), ?W:wrong(W)}),
     ?assertMatch([{up, _}, {lost, {path_lost, {<<"b">>, gap, <<>>}}}, {moved, _}], ?W:notices(?A, W)).
 
+%% The other end may not have got the `confirm' yet.
+data_may_overtake_others_once_something_has_come_test() ->
+    Opened = atoll_dist_circuit_frame:make({opened, key(1), #{window => 200000, received => 0, consumed => 0, answer => <<>>}}),
+    {Up, _} = events([{0, {cast, {route, leg, [<<"a">>, <<"g">>, <<"b">>]}}}, {0, {cast, {frame, leg, Opened}}}], opener()),
+    Sent = fun(State) ->
+        {_, Acts} = events([{2, {cast, {packets, [{1, <<1>>}]}}}], State),
+        [atoll_dist_circuit_frame:is_free(Frame) || {act, {send, leg, Frame}} <- Acts]
+    end,
+    Ack = atoll_dist_circuit_frame:make({ack, key(1), #{received => 0, consumed => 0, asks => false, narrow => false}}),
+    Heard = fun(Frame) -> element(1, events([{1, {cast, {frame, leg, Frame}}}], Up)) end,
+    ?assertEqual([false], Sent(Up)),
+    [?assertEqual([true], Sent(Heard(Frame))) || Frame <- [Ack, atoll_dist_circuit_frame:data(kept, key(1), 0, <<1:32, 1>>)]].
+
+a_path_that_is_narrow_for_its_round_trip_is_opened_again_wider_test_() ->
+    [
+        {atom_to_list(Who), fun() ->
+            %% A round trip of 40 ms.
+            W0 = ?W:run_for(500000, ?W:circuit(<<"a">>, <<"b">>, ?ID, line(#{delay => 10000, spread => 5000}))),
+            #{window := Narrow} = ?W:figures(?A, W0),
+            Sender = case Who of opener -> ?A; acceptor -> ?B end,
+            Receiver = case Who of opener -> ?B; acceptor -> ?A end,
+            W1 = ?W:push(Sender, lists:duplicate(300, 60000), W0),
+            W = ?W:run_for(2000000, W1),
+            #{window := Wide, moves := 0} = ?W:figures(Sender, W),
+            ?assertEqual({300, []}, {?W:got(Receiver, W), ?W:wrong(W)}),
+            ?assert(Narrow =:= 1 bsl 20 andalso Wide > 4 * Narrow),
+            ?assertMatch([{up, _}, {widened, _}], ?W:notices(?A, W)),
+            %% A short one stays as it is.
+            Short = ?W:run_for(2000000, ?W:push(?A, lists:duplicate(300, 60000), up(line(#{})))),
+            ?assertMatch({300, [{up, _}]}, {?W:got(?B, Short), ?W:notices(?A, Short)})
+        end}
+     || Who <- [opener, acceptor]
+    ].
+
 a_relay_that_was_started_anew_does_not_know_the_path_and_says_so_test() ->
     W0 = up(line(#{})),
     W1 = ?W:run_for(50000, ?W:start(<<"g">>, ?W:run_for(5000, ?W:kill(<<"g">>, W0)))),
@@ -511,9 +545,9 @@ faults_test_() ->
 %% Whatever happens: in order, once, within the budget; and at the end, when all is well
 %% again, either all came or both ends have ended, once.
 faults() ->
-    ?FORALL({Steps, Relay, Consume, Sealed}, {list(step()), relay(), oneof([#{}, #{<<"b">> => 500}]), boolean()}, begin
+    ?FORALL({Steps, Relay, Consume, Sealed, Delay, Spread}, {list(step()), relay(), oneof([#{}, #{<<"b">> => 500}]), boolean(), oneof([50, 4000]), oneof([0, 3000])}, begin
         Circuit = case Sealed of true -> maps:get(circuit, sealed()); false -> #{} end,
-        W0 = ?W:circuit(<<"a">>, <<"b">>, ?ID, world(#{relay => Relay, consume => Consume, circuit => Circuit, shortest => false})),
+        W0 = ?W:circuit(<<"a">>, <<"b">>, ?ID, world(#{relay => Relay, consume => Consume, circuit => Circuit, shortest => false, delay => Delay, spread => Spread})),
         W1 = lists:foldl(fun({Us, Step}, W) -> step(Step, ?W:run_for(Us, W)) end, W0, Steps),
         W = ?W:run_for(40000000, ?W:push(?B, [3], ?W:push(?A, [4], healed(W1)))),
         ?WHENFAIL(

@@ -27,6 +27,10 @@ new(Options) ->
         max_hops => maps:get(max_hops, Options, 5),
         %% Whether a path that is asked for is one of the shortest.
         shortest => maps:get(shortest, Options, true),
+        %% How much later than others a frame may be that may be overtaken.
+        spread => maps:get(spread, Options, 0),
+        %% What a link takes.
+        delay => maps:get(delay, Options, 50),
         wrong => [], steps => 0, peaks => #{}
     }.
 
@@ -42,8 +46,8 @@ start(Name, #{nodes := Nodes, relay := Config, links := Links, now := Now} = W) 
     lists:foldl(fun({A, B}, Acc) -> up(A, B, Acc) end, W1, [{A, B} || {A, B, via} <- lists:sort(maps:keys(Links)), A =:= Name orelse B =:= Name]).
 
 %% A connection of both, with a delay; `via' is that of the nodes, `own' one of a circuit.
-link(A, B, Kind, #{links := Links} = W) ->
-    New = #{up => false, gen => 0, delay => 50, busy => 0, blocked => false, waiting => []},
+link(A, B, Kind, #{links := Links, delay := Delay} = W) ->
+    New = #{up => false, gen => 0, delay => Delay, busy => 0, blocked => false, waiting => []},
     up(A, B, Kind, up(B, A, Kind, W#{links := Links#{{A, B, Kind} => New, {B, A, Kind} => New}})).
 
 up(A, B, W) -> up(A, B, via, W).
@@ -341,11 +345,21 @@ send({A, B, Kind} = Link, Who, Frames, Bytes, #{links := Links} = W) ->
         #{} -> W
     end.
 
-transmit(Link, Who, Frames, Bytes, #{links := Links, now := Now} = W) ->
+transmit(Link, Who, Frames, Bytes, #{links := Links, now := Now, spread := Spread} = W) ->
     #{Link := #{busy := Busy, delay := Delay, gen := Gen} = L} = Links,
     Done = max(Now, Busy) + 2 + Bytes div ?RATE,
     W1 = W#{links := Links#{Link := L#{busy := Done}}},
-    after_us(Done - Now + Delay, {arrive, Link, Frames, Gen}, after_us(Done - Now, {sent, Link, Who, Bytes, Gen}, W1)).
+    lists:foldl(
+        fun(Frame, Acc) -> after_us(Done - Now + Delay + later(Frame, Spread, Acc), {arrive, Link, [Frame], Gen}, Acc) end,
+        after_us(Done - Now, {sent, Link, Who, Bytes, Gen}, W1),
+        Frames
+    ).
+
+later(Frame, Spread, #{seq := Seq}) ->
+    case Spread > 0 andalso atoll_dist_circuit_frame:is_free(Frame) of
+        true -> erlang:phash2({Seq, Spread}, Spread);
+        false -> 0
+    end.
 
 delivered(End, Packet, #{ends := Ends, now := Now} = W) ->
     #{End := #{got := Got, last := Last, pauses := Pauses, stamps := Stamps} = E} = Ends,

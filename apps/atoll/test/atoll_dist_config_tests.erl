@@ -55,6 +55,7 @@ bad_values_are_one_sentence_test_() ->
             {[{lane_rtt, 1.5}], "lane_rtt must"},
             {[{lanes, 65}], "lanes must"},
             {[{stock, yes}], "stock must"},
+            {[{tls, yes}], "tls must"},
             {[{profile, fast}], "profile must"},
             {[{budget, 0}], "budget must"},
             {[{direct_options, [{packet, 4}]}], "direct_options must"},

@@ -80,7 +80,7 @@ taken(N, Fair0) ->
 
 an_urgent_item_goes_first_and_two_are_one_test() ->
     Key = atoll_dist_circuit_frame:key(<<1:128>>, 1),
-    Ack = fun(N) -> atoll_dist_circuit_frame:make({ack, Key, #{received => N, consumed => N, asks => false}}) end,
+    Ack = fun(N) -> atoll_dist_circuit_frame:make({ack, Key, #{received => N, consumed => N, asks => false, narrow => false}}) end,
     Fair0 = ?Q:push(x, <<"first">>, 10, ?Q:new()),
     {new, Fair1} = ?Q:urgent(x, Ack(1), 39, Fair0),
     {joined, Fair2} = ?Q:urgent(x, Ack(2), 39, Fair1),

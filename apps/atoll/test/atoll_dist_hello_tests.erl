@@ -110,8 +110,9 @@ frame() ->
             {bytes(16), ?LET(N, integer(0, 255), bytes(N)), bytes(16)},
             {own, #{id => Id, name => Name, nonce => Nonce}}
         ),
-        ?LET({Nonce, Mac}, {bytes(16), bytes(32)}, {own_answer, #{nonce => Nonce, mac => Mac}}),
-        {own_proof, bytes(32)}
+        {own_challenge, bytes(16)},
+        {own_proof, bytes(32)},
+        {own_answer, bytes(32)}
     ]).
 
 prop_made_is_read() ->
@@ -139,5 +140,5 @@ prop_noise() ->
         is_answer(read(<<Head/binary, Rest/binary>>))
     ).
 
-is_answer({ok, {Tag, _}}) -> lists:member(Tag, [offer, answer, refusal, lane, lane_answer, own, own_answer, own_proof, stock]);
+is_answer({ok, {Tag, _}}) -> lists:member(Tag, [offer, answer, refusal, lane, lane_answer, own, own_challenge, own_proof, own_answer, stock]);
 is_answer({error, Why}) -> lists:member(Why, [not_a_hello, malformed]).

@@ -33,13 +33,13 @@ heard() ->
 who_watches_links_hears_of_them_when_distribution_is_started_again_test() ->
     First = started(),
     ?assertEqual([], atoll_dist:watch_links()),
-    ok = atoll_dist_circuits:linked(?NODE, self()),
+    ok = atoll_dist_circuits:linked(?NODE, self(), messages),
     ?assertEqual({linked, ?NODE}, heard()),
     ?assertMatch(#{queue := _}, atoll_dist:relay()),
     ok = stopped(First),
     ?assertEqual({unlinked, ?NODE}, heard()),
     Second = started(),
-    ok = atoll_dist_circuits:linked(?NODE, self()),
+    ok = atoll_dist_circuits:linked(?NODE, self(), messages),
     ?assertEqual({linked, ?NODE}, heard()),
     %% Once.
     ?assertEqual([?NODE], atoll_dist:watch_links()),

@@ -3,7 +3,7 @@
 %% what is to be done to a circuit's own connection.
 -module(atoll_dist_own_probe).
 
--export([load/1, end_load/1, linked/0, own_soon/2, moves/1, cut/1, attempts/0, offers/1, offer/2, claim/1, waiting/1]).
+-export([load/1, end_load/1, linked/0, own_soon/2, moves/1, cut/1, attempts/0, offers/1, offer/2, knock/2, claim/1, waiting/1]).
 -export([echo/0]).
 
 -define(DEADLINE_MS, 15000).
@@ -129,24 +129,39 @@ offers(Node) ->
 
 %% Offers that to Node, with a proof that proves nothing.
 offer(Node, Offers) ->
-    [Name, Host] = string:split(atom_to_list(Node), "@"),
-    {ok, Ip} = inet:parse_address(Host),
-    {port, Port, _} = erl_epmd:port_please(Name, Ip),
-    [offer_one(Ip, Port, Id, As) || {Id, As} <- Offers].
+    [offer_one(knocking(Node, Offer)) || Offer <- Offers].
 
-offer_one(Ip, Port, Id, As) ->
-    {ok, Socket} = gen_tcp:connect(Ip, Port, [binary, {packet, 2}, {active, false}]),
-    Nonce = crypto:strong_rand_bytes(16),
-    ok = gen_tcp:send(Socket, atoll_dist_hello:make({own, #{id => Id, name => As, nonce => Nonce}})),
+offer_one(Socket) ->
     case gen_tcp:recv(Socket, 0, ?DEADLINE_MS) of
         {error, closed} ->
             refused;
         {ok, Frame} ->
-            {ok, {own_answer, #{mac := Mac}}} = atoll_dist_hello:read(Frame),
-            %% Its own proof is none of ours.
-            ok = gen_tcp:send(Socket, atoll_dist_hello:make({own_proof, Mac})),
+            %% It proves nothing before we do.
+            {ok, {own_challenge, _}} = atoll_dist_hello:read(Frame),
+            ok = gen_tcp:send(Socket, atoll_dist_hello:make({own_proof, crypto:strong_rand_bytes(32)})),
             case gen_tcp:recv(Socket, 0, ?DEADLINE_MS) of
                 {error, closed} -> refused;
                 Other -> Other
             end
     end.
+
+%% The same without any proof, and stays connected.
+knock(Node, Offer) ->
+    Self = self(),
+    Ref = make_ref(),
+    _ = spawn(fun() ->
+        Socket = knocking(Node, Offer),
+        {ok, _Challenge} = gen_tcp:recv(Socket, 0, ?DEADLINE_MS),
+        Self ! {Ref, challenged},
+        {error, closed} = gen_tcp:recv(Socket, 0)
+    end),
+    receive {Ref, challenged} -> ok after ?DEADLINE_MS -> error(no_challenge) end.
+
+knocking(Node, {Id, As}) ->
+    [Name, Host] = string:split(atom_to_list(Node), "@"),
+    {ok, Ip} = inet:parse_address(Host),
+    {port, Port, _} = erl_epmd:port_please(Name, Ip),
+    {ok, Socket} = gen_tcp:connect(Ip, Port, [binary, {packet, 2}, {active, false}]),
+    Nonce = crypto:strong_rand_bytes(16),
+    ok = gen_tcp:send(Socket, atoll_dist_hello:make({own, #{id => Id, name => As, nonce => Nonce}})),
+    Socket.

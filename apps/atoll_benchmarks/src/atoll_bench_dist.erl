@@ -19,8 +19,8 @@
 %% second, from their intended starts: so a stall counts for all that it held up
 %% ({@link atoll_bench_load}). Megabytes are those of the messages' payload, one way.
 %%
-%% The systems whose names begin with `relay' have a third node, a gateway, and no other way between
-%% the two. On a long path that is beside the first one.
+%% The systems whose names begin with `relay' or `own' have a third node, a gateway, and no
+%% other way between the two at first. On a long path that is beside the first one.
 %%
 %% With a round trip of 0 the nodes are connected over loopback, otherwise over a path that
 %% takes so long ({@link atoll_wire}), for which it takes Linux and root. Each system has a
@@ -95,6 +95,8 @@ check(#{kind := states, rtt := 0}) ->
     {error, "states take a path that is slow: a round trip above 0"};
 check(#{actors := Actors, size := Size}) when Actors * Size > ?MAX_BYTES ->
     {error, "that is more than 4 GiB under way at once"};
+check(#{rtt := Ms, system := forwarded}) when Ms > 0 ->
+    {error, "the program that forwards is for loopback: the system forwarded takes no round trip"};
 check(#{rtt := Ms}) when Ms > 0 ->
     case atoll_wire:allowed() of
         ok -> ok;
@@ -129,8 +131,8 @@ slow(_) ->
     #{}.
 
 setup(#{system := System} = Point, Where) ->
-    Count = case atoll_bench_dist_system:is_relayed(System) of true -> 3; false -> 2 end,
-    Options = Where#{nodes => Count, connect_all => false, args => flags(Point)},
+    Count = case atoll_bench_dist_system:way(System) of relayed -> 3; own -> 3; _ -> 2 end,
+    Options = Where#{nodes => Count, connect_all => false, args => flags(Point), tls => atoll_bench_dist_system:has_tls(System)},
     atoll_bench_nodes:start(Options, fun(Cluster) -> load(Cluster, Point) end).
 
 -spec flags(atoll_bench:point()) -> [string()].
@@ -138,29 +140,50 @@ flags(#{system := System}) ->
     atoll_bench_dist_system:args(System).
 
 load(Cluster, #{kind := Kind, actors := Actors, size := Size, system := System}) ->
-    [Here, There | Gateways] = atoll_cluster:nodes(Cluster),
+    [Here, There | _] = atoll_cluster:nodes(Cluster),
     Load = #{cluster => Cluster, node => Here, kind => Kind, actors => Actors, size => Size, ms => ms(Kind)},
     atoll_bench_nodes:answer(fun() ->
-        [ok = sure(atoll_bench_nodes:call(Cluster, Gateway, {atoll_dist, relay_policy}, [all], ?SETUP_MS)) || Gateway <- Gateways],
-        [ok = way(Cluster, Gateway, End, Other) || Gateway <- Gateways, {End, Other} <- [{Here, There}, {There, Here}]],
-        meshed = sure(atoll_bench_nodes:meshed(Cluster)),
-        [ok = relayed(Cluster, System, End, Other) || [_] <- [Gateways], {End, Other} <- [{Here, There}, {There, Here}]],
-        Load#{peers => sure(atoll_bench_nodes:call(Cluster, There, {atoll_bench_dist_load, answer}, [Actors + 1], ?SETUP_MS))}
+        Way = connected(atoll_bench_dist_system:way(System), Cluster, System),
+        Load#{
+            way => Way,
+            peers => sure(atoll_bench_nodes:call(Cluster, There, {atoll_bench_dist_load, answer}, [Actors + 1], ?SETUP_MS))
+        }
     end).
 
 ms(states) -> ?STATES_MS;
 ms(_) -> ?ROUND_MS.
 
-way(Cluster, Gateway, End, Other) ->
-    case sure(atoll_bench_nodes:call(Cluster, End, {atoll_bench_dist_way, over}, [Gateway, Other], ?SETUP_MS)) of
-        ok -> ok;
-        {error, not_connected} -> throw({failed, io_lib:format("~ts cannot be connected with ~ts", [End, Gateway])})
-    end.
+%% What is between the two nodes and ends with this process.
+connected(link, Cluster, _System) ->
+    meshed = sure(atoll_bench_nodes:meshed(Cluster)),
+    none;
+connected(forwarded, Cluster, _System) ->
+    [Here, There] = atoll_cluster:nodes(Cluster),
+    Forward = sure(atoll_bench_dist_way:forward(sure(sure(way(Cluster, Here, port, [There]))))),
+    ok = done(way(Cluster, Here, through, [There, Forward])),
+    meshed = sure(atoll_bench_nodes:meshed(Cluster)),
+    Forward;
+connected(Relayed, Cluster, System) ->
+    [Here, There, Gateway] = atoll_cluster:nodes(Cluster),
+    Pairs = [{Here, There}, {There, Here}],
+    ok = sure(atoll_bench_nodes:call(Cluster, Gateway, {atoll_dist, relay_policy}, [all], ?SETUP_MS)),
+    [ok = done(way(Cluster, End, over, [Gateway, Other])) || {End, Other} <- Pairs],
+    meshed = sure(atoll_bench_nodes:meshed(Cluster)),
+    [ok = relayed(Cluster, System, End, Other) || {End, Other} <- Pairs],
+    [ok = done(way(Cluster, Here, own, [There])) || Relayed =:= own],
+    none.
+
+way(Cluster, Node, Function, Args) ->
+    atoll_bench_nodes:call(Cluster, Node, {atoll_bench_dist_way, Function}, Args, ?SETUP_MS).
+
+done({ok, ok}) -> ok;
+done({ok, {error, Why}}) -> throw({failed, Why});
+done({error, Why}) -> throw({failed, Why}).
 
 %% That it is not another connection that is measured.
 relayed(Cluster, System, End, Other) ->
     Sealed = System =:= relay_sealed,
-    case sure(atoll_bench_nodes:call(Cluster, End, {atoll_bench_dist_way, relayed}, [Other], ?SETUP_MS)) of
+    case sure(way(Cluster, End, relayed, [Other])) of
         {relayed, Sealed} -> ok;
         _ -> throw({failed, io_lib:format("~ts and ~ts are not connected as ~ts says", [End, Other, System])})
     end.
@@ -184,8 +207,9 @@ round(#{cluster := Cluster, node := Node, kind := Kind, peers := Peers, size := 
     end.
 
 -spec teardown(map()) -> ok.
-teardown(#{cluster := Cluster} = State) ->
+teardown(#{cluster := Cluster, way := Way} = State) ->
     ok = atoll_bench_nodes:stop(Cluster),
+    _ = [ok = atoll_bench_dist_way:stop(Forward) || Forward <- [Way], Forward =/= none],
     case State of
         #{wire := Wire} -> atoll_wire:stop(Wire);
         #{} -> ok

@@ -91,7 +91,7 @@ start(Options) ->
         fun() -> settings(Options) end,
         fun machine/0,
         fun() -> found("nsenter") end,
-        fun atoll_wire_program:find/0
+        fun() -> atoll_wire_program:find(wire) end
     ],
     case steps(Steps, []) of
         {ok, [Settings, machine, Nsenter, Program]} ->

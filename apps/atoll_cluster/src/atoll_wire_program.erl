@@ -1,20 +1,21 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc The program of a wire: where it is, compiled if it has to be.
+%% @doc The programs for network paths: where they are, compiled if they have to be. That of
+%% a wire, and the smallest one that forwards between two sockets.
 -module(atoll_wire_program).
 
--export([find/0]).
+-export([find/1]).
 
 %% Should a compiler have to be installed first.
 -define(BUILD_MS, 300000).
 
 %% @doc The program, up to date where its source is here.
--spec find() -> {ok, file:filename()} | {error, {not_built, binary()} | {no_program, file:filename()}}.
-find() ->
+-spec find(wire | forward) -> {ok, file:filename()} | {error, {not_built, binary()} | {no_program, file:filename()}}.
+find(Name) ->
     %% BUILD/default/lib/atoll_cluster
     Build = lists:foldl(fun(_, Dir) -> filename:dirname(Dir) end, code:lib_dir(atoll_cluster), [lib, profile, build]),
-    Program = filename:join([Build, "wire", "wire"]),
+    Program = filename:join([Build, "wire", Name]),
     Script = filename:join([filename:dirname(Build), "scripts", "build-wire"]),
-    case filelib:is_regular(Script) andalso atoll_cluster_program:run(Script, [], ?BUILD_MS) of
+    case filelib:is_regular(Script) andalso atoll_cluster_program:run(Script, [atom_to_list(Name)], ?BUILD_MS) of
         {error, Said} ->
             {error, {not_built, Said}};
         _ ->

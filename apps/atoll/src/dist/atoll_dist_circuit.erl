@@ -66,7 +66,10 @@
     there := name(),
     %% It opens, or it was opened: what came, and over what.
     role := opener | {acceptor, leg(), Open :: binary()},
+    %% The window that the path is to have: `window', and where its round trip is long as
+    %% much as goes by in that at a gigabyte a second, `max_window' at most.
     window => atoll_dist_circuit_frame:window(),
+    max_window => atoll_dist_circuit_frame:window(),
     %% How many bytes may be handed to be sent over one leg, and wait before that.
     handed => pos_integer(),
     pending => pos_integer(),
@@ -108,7 +111,9 @@
         %% The user wants something to be sent.
         | tick
         | {close, Why :: term()}}
-    | {timeout, ack | look | attempt | deadline}.
+    | {timeout, timer()}.
+
+-type timer() :: ack | look | gap | attempt | deadline.
 
 -type act() ::
     {act,
@@ -116,13 +121,15 @@
         %% A path is wanted; answered by `route' or `no_route'.
         | {route, avoid()}
         | {deliver, [iodata(), ...]}}
-    | {timer, ack | look | attempt | deadline, non_neg_integer()}
-    | {cancel, ack | look | attempt | deadline}
+    | {timer, timer(), non_neg_integer()}
+    | {cancel, timer()}
     | {notify,
         {up, #{path := path(), window := atoll_dist_circuit_frame:window(), sealed := boolean()}}
         | {lost, atoll_dist_circuit_reason:failure()}
         %% Another path is in use, after a loss or instead of one that was well.
         | {moved, path()}
+        %% The same path is in use, with another window.
+        | {widened, path()}
         | {not_moved, atoll_dist_circuit_reason:failure()}
         %% Nothing comes after this.
         | {ended, atoll_dist_circuit_reason:reason()}}.
@@ -132,6 +139,9 @@
     leg :: leg(),
     nodes :: path(),
     window :: atoll_dist_circuit_frame:window(),
+    %% What of it was asked for, and the shortest round trip that was measured.
+    asked :: atoll_dist_circuit_frame:window(),
+    rtt_ms = unknown :: unknown | non_neg_integer(),
     %% What the other end was known to have got when the path was opened.
     least = 0 :: atoll_dist_circuit_frame:position(),
     %% When it was begun to be agreed.
@@ -161,6 +171,11 @@
     %% An `ack' will be sent a while later; or as soon as the leg takes it.
     ack_timer = false :: boolean(),
     owed = no :: no | ack | asks,
+    %% Data may overtake others on the path in use; the other end was told that it is narrow.
+    order = kept :: atoll_dist_circuit_frame:order(),
+    is_told_narrow = false :: boolean(),
+    %% For which missing payload a timer runs.
+    gap = none :: none | atoll_dist_circuit_frame:position(),
     %% Of the path in use.
     pulse :: atoll_dist_circuit_pulse:pulse(),
     seal = none :: none | atoll_dist_seal:seal(),
@@ -181,6 +196,7 @@
 
 -define(DEFAULTS, #{
     window => 1048576,
+    max_window => 33554432,
     handed => 262144,
     pending => 262144,
     max_packet => 67108864,
@@ -199,6 +215,9 @@
 }).
 
 -define(MAX_FAILED, 8).
+
+%% Bytes in a millisecond for which a window has room.
+-define(RATE, 1048576).
 
 %% @private
 -spec init(config(), atoll_protocol:now_ms()) -> {state(), [act()]}.
@@ -232,15 +251,16 @@ wants(#state{out = Out, config = #{pending := Max}}) ->
         false -> wait
     end.
 
-finish(Now, #state{attempt = #path{at = none} = Attempt} = State) ->
-    finish(Now, State#state{attempt = Attempt#path{at = Now}});
-finish(_Now, #state{has_ended = true, acts = Acts} = State) ->
-    {State#state{acts = []}, lists:reverse(Acts)};
-finish(_Now, #state{current = none, acts = Acts} = State) ->
-    {State#state{acts = []}, lists:reverse(Acts)};
 finish(Now, State0) ->
-    #state{acts = Acts} = State = look_due(Now, flush(State0)),
+    #state{acts = Acts} = State = begun(Now, flushed(Now, State0)),
     {State#state{acts = []}, lists:reverse(Acts)}.
+
+flushed(_Now, #state{has_ended = true} = State) -> State;
+flushed(_Now, #state{current = none} = State) -> State;
+flushed(Now, State) -> look_due(Now, flush(State)).
+
+begun(Now, #state{attempt = #path{at = none} = Attempt} = State) -> State#state{attempt = Attempt#path{at = Now}};
+begun(_Now, State) -> State.
 
 %% Events
 
@@ -288,6 +308,11 @@ event({timeout, ack}, _Now, State) ->
     owe(ack, State#state{ack_timer = false});
 event({timeout, look}, Now, #state{current = #path{}} = State) ->
     look(Now, State);
+event({timeout, gap}, Now, #state{current = #path{} = Current, in = In, gap = Gap, config = #{there := There}} = State) ->
+    case atoll_dist_circuit_in:missing(In) of
+        Gap -> lost({gap, There}, false, Now, leave(Current, gap, State#state{gap = none}));
+        _ -> gap(State#state{gap = none})
+    end;
 event({timeout, attempt}, Now, #state{attempt = #path{} = Attempt, config = #{there := There}} = State) ->
     failed(Attempt, {silent, There}, Now, leave(Attempt, moved, State));
 event({timeout, attempt}, Now, #state{attempt = routing, failed = Failed, config = #{there := There}} = State) ->
@@ -307,9 +332,9 @@ about(Why) ->
     unicode:characters_to_binary(lists:sublist(lists:flatten(io_lib:format("~0tP", [Why, 16])), 60)).
 
 frame({Type, Key, Body}, Leg, Now, #state{current = #path{key = Key, leg = Leg}} = State) ->
-    current(Type, Body, Now, heard(Now, State));
+    current(Type, Body, Now, heard(Now, State#state{order = free}));
 frame({data, Key, At, Payload}, Leg, Now, #state{current = #path{key = Key, leg = Leg}} = State) ->
-    data(At, Payload, Now, used(Now, State));
+    data(At, Payload, used(Now, State#state{order = free}));
 frame({Type, Key, Body}, Leg, Now, #state{attempt = #path{key = Key, leg = Leg}} = State) ->
     attempt(Type, Body, Now, State);
 frame({open, _, _} = Open, Leg, _Now, #state{role = acceptor} = State) ->
@@ -327,11 +352,13 @@ ignored(#state{ignored = Ignored} = State) -> State#state{ignored = Ignored + 1}
 
 %% On the path in use
 
-current(ack, #{received := Received, consumed := Consumed, asks := Asks}, _Now, #state{out = Out0} = State) ->
+current(ack, #{received := Received, consumed := Consumed, asks := Asks, narrow := Narrow}, _Now, #state{out = Out0} = State) ->
     case atoll_dist_circuit_out:ack(Received, Consumed, Out0) of
-        {ok, Out} when Asks -> owe(ack, State#state{out = Out});
-        {ok, Out} -> State#state{out = Out};
-        error -> end_of(bad_frame, bad_ack, State)
+        {ok, Out} ->
+            Acked = case Asks of true -> owe(ack, State#state{out = Out}); false -> State#state{out = Out} end,
+            case Narrow of true -> widen(Acked); false -> Acked end;
+        error ->
+            end_of(bad_frame, bad_ack, State)
     end;
 current(path_lost, {_, Why, _} = Said, Now, State) ->
     lost({path_lost, Said}, Why =:= silent, Now, State);
@@ -340,14 +367,22 @@ current(close, Said, _Now, State) ->
 current(_Type, _Body, _Now, State) ->
     ignored(State).
 
-data(At, Payload, Now, #state{in = In0, current = Current, config = #{there := There}} = State) ->
+data(At, Payload, #state{in = In0} = State) ->
     case atoll_dist_circuit_in:arrive(At, Payload, In0) of
-        {ok, [], In} -> acked(State#state{in = In});
-        {ok, Packets, In} -> acked(act({act, {deliver, Packets}}, State#state{in = In}));
+        {ok, [], In} -> acked(gap(State#state{in = In}));
+        {ok, Packets, In} -> acked(gap(act({act, {deliver, Packets}}, State#state{in = In})));
         known -> ignored(State);
-        gap -> lost({gap, There}, false, Now, leave(Current, gap, State));
         {error, Why} -> end_of(code(Why), Why, State)
     end.
+
+%% What is missing may have been overtaken, but not for as long as a path may be silent.
+gap(#state{gap = none, in = In, pulse = Pulse, config = Config} = State) ->
+    case atoll_dist_circuit_in:missing(In) of
+        none -> State;
+        At -> act({timer, gap, atoll_dist_circuit_pulse:silence(Config, Pulse)}, State#state{gap = At})
+    end;
+gap(State) ->
+    State.
 
 code(window_exceeded) -> window_exceeded;
 code(bad_packet) -> bad_frame;
@@ -375,14 +410,36 @@ flush(#state{current = #path{leg = Leg, key = Key}, handed = Handed, owed = Owed
 
 flush(_Leg, Key, #state{owed = Owed, in = In, current = Current} = State) when Owed =/= no ->
     {Received, Consumed} = atoll_dist_circuit_in:positions(In),
-    Ack = #{received => Received, consumed => Consumed, asks => Owed =:= asks},
+    Ack = #{received => Received, consumed => Consumed, asks => Owed =:= asks, narrow => is_narrow(State)},
     Told = State#state{owed = no, in = atoll_dist_circuit_in:told(In)},
     flush(send(Current, atoll_dist_circuit_frame:make({ack, Key, Ack}), Told));
-flush(_Leg, Key, #state{out = Out0, current = Current} = State) ->
+flush(_Leg, Key, #state{out = Out0, order = Order, current = Current} = State) ->
     case atoll_dist_circuit_out:next(Out0) of
-        {At, Payload, Out} -> flush(data_out(At, Current, atoll_dist_circuit_frame:data(Key, At, Payload), State#state{out = Out}));
-        none -> State
+        {At, Payload, Out} -> flush(data_out(At, Current, atoll_dist_circuit_frame:data(Order, Key, At, Payload), State#state{out = Out}));
+        none -> narrow(is_narrow(State), State)
     end.
+
+%% A path over which more could be under way is opened anew, with a wider window. What is
+%% on its way over the present one is sent again.
+narrow(true, #state{role = opener} = State) -> widen(State);
+narrow(true, #state{is_told_narrow = false} = State) -> flush(owe(ack, State#state{is_told_narrow = true}));
+narrow(_, State) -> State.
+
+is_narrow(#state{out = Out, current = Path} = State) ->
+    atoll_dist_circuit_out:is_stopped(Out) andalso asks(Path#path.rtt_ms, State) >= 2 * Path#path.window.
+
+widen(#state{role = opener, attempt = none, current = #path{leg = Leg, nodes = Nodes, asked = Asked, rtt_ms = RttMs}} = State) ->
+    case asks(RttMs, State) of
+        Window when Window >= 2 * Asked -> open(Leg, Nodes, State);
+        _ -> State
+    end;
+widen(State) ->
+    State.
+
+asks(RttMs, #state{config = #{window := Window, max_window := Most}}) when is_integer(RttMs) ->
+    max(Window, min(Most, RttMs * ?RATE));
+asks(unknown, #state{config = #{window := Window}}) ->
+    Window.
 
 data_out(At, Path, Frame, #state{sent = Sent, resent = Resent} = State) when At < Sent ->
     send(Path, Frame, State#state{resent = Resent + byte_size(Frame)});
@@ -430,8 +487,9 @@ down(Leg, Now, State0) ->
     end.
 
 lost(Why, IsSilent, Now, #state{current = #path{nodes = Nodes}, out = Out, attempt = Attempt, role = Role} = State0) ->
-    State = act({notify, {lost, Why}}, act({cancel, look}, act({cancel, ack}, State0#state{
+    State = act({notify, {lost, Why}}, act({cancel, look}, act({cancel, gap}, act({cancel, ack}, State0#state{
         current = none,
+        gap = none,
         out = atoll_dist_circuit_out:pause(Out),
         lost_at = Now,
         is_silent = IsSilent,
@@ -439,7 +497,7 @@ lost(Why, IsSilent, Now, #state{current = #path{nodes = Nodes}, out = Out, attem
         unanswered = 0,
         ack_timer = false,
         owed = no
-    }))),
+    })))),
     case Role of
         acceptor -> act({timer, deadline, patience(State)}, State);
         opener when Attempt =:= none -> ask_route(State);
@@ -458,10 +516,12 @@ leave(#path{key = Key} = Path, Why, #state{config = #{here := Here}} = State) ->
 ask_route(#state{failed = Failed, config = #{open_ms := Ms}} = State) ->
     act({timer, attempt, Ms}, act({act, {route, Failed}}, State#state{attempt = routing})).
 
-open(Leg, Nodes, #state{epoch = Epoch0, was_up = WasUp, out = Out, config = #{id := Id, window := Window}} = State) ->
+open(Leg, Nodes, #state{epoch = Epoch0, was_up = WasUp, out = Out, current = Current, config = #{id := Id}} = State) ->
     Epoch = Epoch0 + 1,
+    Known = known(Nodes, Current),
+    Window = asks(Known, State),
     Path = #path{
-        key = atoll_dist_circuit_frame:key(Id, Epoch), leg = Leg, nodes = Nodes, window = Window,
+        key = atoll_dist_circuit_frame:key(Id, Epoch), leg = Leg, nodes = Nodes, window = Window, asked = Window, rtt_ms = Known,
         least = atoll_dist_circuit_out:received(Out)
     },
     Open = #{window => Window, fresh => not WasUp, hello => hello(State), path => Nodes},
@@ -529,33 +589,39 @@ confirmed(#path{key = Key} = Path, #state{in = In, was_up = WasUp, answer = Answ
     send(Path, atoll_dist_circuit_frame:make({confirm, Key, #{received => Received, consumed => Consumed, proof => Proof}}), State).
 
 %% The path is agreed.
-use(#path{key = Key, window = Window, nodes = Nodes, at = At} = Path, Now, #state{current = Old, was_up = WasUp, in = In, seal = Seal, moves = Moves, role = Role} = State0) ->
+use(#path{key = Key, window = Window, nodes = Nodes, at = At, rtt_ms = Known} = Path, Now, #state{current = Old, was_up = WasUp, in = In, seal = Seal, moves = Moves, role = Role} = State0) ->
     State1 =
         case {Old, Role} of
             {#path{}, opener} -> leave(Old, moved, State0);
             _ -> State0
         end,
     State = State1#state{
-        current = Path,
+        current = Path#path{rtt_ms = min(Known, Now - At)},
         epoch = atoll_dist_circuit_frame:epoch(Key),
         attempt = none,
         was_up = true,
         in = atoll_dist_circuit_in:path(Window, In),
         failed = [],
         pulse = atoll_dist_circuit_pulse:new(Now, Now - At),
-        owed = no
+        owed = no,
+        order = case Role of opener -> kept; acceptor -> free end,
+        is_told_narrow = false,
+        gap = none
     },
-    Notice =
-        case WasUp of
-            false -> {up, #{path => Nodes, window => Window, sealed => Seal =/= none}};
-            true -> {moved, Nodes}
+    {Notice, Moved} =
+        case Old of
+            none when not WasUp -> {{up, #{path => Nodes, window => Window, sealed => Seal =/= none}}, 0};
+            #path{nodes = Nodes} -> {{widened, Nodes}, 0};
+            _ -> {{moved, Nodes}, 1}
         end,
-    act({notify, Notice}, act({cancel, case Role of opener -> attempt; acceptor -> deadline end}, State#state{
-        moves = Moves + (case WasUp of true -> 1; false -> 0 end)
-    })).
+    Settled = act({cancel, gap}, act({cancel, case Role of opener -> attempt; acceptor -> deadline end}, State)),
+    act({notify, Notice}, Settled#state{moves = Moves + Moved}).
 
 failed(_Path, _Why, _Now, #state{role = acceptor} = State) ->
     State#state{attempt = none};
+failed(#path{nodes = Nodes, asked = Asked}, _Why, _Now, #state{current = #path{nodes = Nodes} = Current} = State) ->
+    %% It stays as wide as it is.
+    act({cancel, attempt}, State#state{attempt = none, current = Current#path{asked = Asked}});
 failed(_Path, Why, _Now, #state{current = #path{}} = State) ->
     act({notify, {not_moved, Why}}, act({cancel, attempt}, State#state{attempt = none}));
 failed(#path{nodes = Nodes}, Why, Now, #state{failed = Failed, unanswered = Unanswered} = State0) ->
@@ -610,10 +676,9 @@ later(#state{config = #{retry_ms := Ms}} = State) ->
 accept(Leg, {ok, {open, Key, #{window := Window, hello := Hello, path := Nodes}}}, #state{config = Config} = State0) ->
     case greeted(Hello, State0) of
         {ok, State} ->
-            #{window := Most} = Config,
-            offered(#path{key = Key, leg = Leg, nodes = Nodes, window = min(Window, Most)}, State);
+            offered(#path{key = Key, leg = Leg, nodes = Nodes, window = least(Window, Config), asked = Window}, State);
         {error, Error} ->
-            Path = #path{key = Key, leg = Leg, nodes = Nodes, window = 0},
+            Path = #path{key = Key, leg = Leg, nodes = Nodes, window = 0, asked = Window},
             Said = {here(State0), seal, atom_to_binary(Error)},
             ended({seal, Error}, send(Path, atoll_dist_circuit_frame:make({refused, Key, Said}), State0))
     end.
@@ -662,8 +727,8 @@ is_proven(Proof, Received, Consumed, #state{seal = Seal, was_up = WasUp, attempt
 
 %% The opener wants another path.
 reopened(Leg, {open, Key, #{window := Window, path := [There | _] = Nodes}}, #state{config = #{there := There}} = State) ->
-    #state{epoch = Epoch, attempt = Attempt, config = #{id := Id, window := Most}} = State,
-    Path = #path{key = Key, leg = Leg, nodes = Nodes, window = min(Window, Most)},
+    #state{epoch = Epoch, attempt = Attempt, current = Current, config = #{id := Id} = Config} = State,
+    Path = #path{key = Key, leg = Leg, nodes = Nodes, window = least(Window, Config), asked = Window, rtt_ms = known(Nodes, Current)},
     IsTried = case Attempt of #path{key = Key} -> true; _ -> false end,
     case Key of
         %% Of an epoch that was not confirmed nobody knows whose it is.
@@ -672,6 +737,11 @@ reopened(Leg, {open, Key, #{window := Window, path := [There | _] = Nodes}}, #st
     end;
 reopened(_Leg, _Open, State) ->
     ignored(State).
+
+least(Window, #{window := Least, max_window := Most}) -> min(Window, max(Least, Most)).
+
+known(Nodes, #path{nodes = Nodes, rtt_ms = RttMs}) -> RttMs;
+known(_Nodes, _Other) -> unknown.
 
 offered(#path{key = Key, window = Window} = Path, #state{in = In, answer = Answer, was_up = WasUp, attempt = Before} = State0) ->
     {Received, Consumed} = atoll_dist_circuit_in:positions(In),

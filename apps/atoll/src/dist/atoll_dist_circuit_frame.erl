@@ -17,15 +17,19 @@
 %% {@link cost/1} says, which is more than its bytes, so that who promises room for
 %% positions has room for frames however small they are.
 %%
+%% Frames arrive in the order in which they were sent, and an `ack' may overtake others. So
+%% may `data' that is marked as free; it comes behind the `confirm' nevertheless, since its
+%% sender knows that this has arrived.
+%%
 %% Promised: whatever comes is read without a crash and without making an atom, and what
 %% cannot be is an error. What is read out of a frame are parts of it, not copies.
 -module(atoll_dist_circuit_frame).
 
--export([make/1, parse/1, head/1, data/3, window/2, joined/2]).
+-export([make/1, parse/1, head/1, data/4, is_free/1, window/2, joined/2]).
 -export([key/2, id/1, epoch/1, cost/1, max_payload/0, max_frame/0, max_name/0, min_window/0]).
 
 -export_type([id/0, epoch/0, key/0, name/0, position/0, window/0]).
--export_type([type/0, frame/0, open/0, opened/0, confirm/0, ack/0, said/0, error/0]).
+-export_type([order/0, type/0, frame/0, open/0, opened/0, confirm/0, ack/0, said/0, error/0]).
 
 %% Random.
 -type id() :: <<_:128>>.
@@ -66,9 +70,13 @@
 -type ack() :: #{
     received := position(),
     consumed := position(),
-    %% Whether it wants one in return at once.
-    asks := boolean()
+    %% Whether it wants one in return at once; whether it would send more at a time, of
+    %% which the end that opens is to know.
+    asks := boolean(),
+    narrow := boolean()
 }.
+
+-type order() :: kept | free.
 
 %% Which node says it, why, and about which node or in which words.
 -type said() :: {At :: name(), Why :: atom() | byte(), About :: binary()}.
@@ -89,8 +97,9 @@
 
 -define(VERSION, 1).
 
-%% The VM's pieces of large messages, 64 KB and what is before them, fit in one.
--define(MAX_PAYLOAD, 73728).
+%% With it a frame, which is a message of Erlang's to the next node, fits in one packet of
+%% the VM's. The VM makes pieces of what is larger than 64 KB, and joins them at each node.
+-define(MAX_PAYLOAD, 64000).
 %% What a frame takes beside its payload, in memory and on the way.
 -define(OVERHEAD, 64).
 %% Of a node; and what may be said about.
@@ -130,14 +139,19 @@ max_name() -> ?MAX_NAME.
 min_window() -> ?MAX_PAYLOAD + ?OVERHEAD.
 
 %% @doc Data at a position. This copies it together.
--spec data(key(), position(), iodata()) -> binary().
-data(Key, At, Payload) ->
-    iolist_to_binary([<<?VERSION, $D, Key:20/binary, At:64>> | Payload]).
+-spec data(order(), key(), position(), iodata()) -> binary().
+data(kept, Key, At, Payload) -> iolist_to_binary([<<?VERSION, $D, Key:20/binary, At:64>> | Payload]);
+data(free, Key, At, Payload) -> iolist_to_binary([<<?VERSION, $E, Key:20/binary, At:64>> | Payload]).
+
+%% @doc Whether the frame may overtake others.
+-spec is_free(binary()) -> boolean().
+is_free(<<?VERSION, $E, _/binary>>) -> true;
+is_free(_) -> false.
 
 %% @doc A frame.
 -spec make(frame()) -> binary().
 make({data, Key, At, Payload}) ->
-    data(Key, At, Payload);
+    data(kept, Key, At, Payload);
 make({open, Key, #{window := Window, fresh := Fresh, hello := Hello, path := Path}}) ->
     iolist_to_binary([
         <<?VERSION, $O, Key:20/binary, Window:32, (flag(Fresh)), (text(Hello))/binary, (length(Path))>>,
@@ -147,8 +161,8 @@ make({opened, Key, #{window := Window, received := Received, consumed := Consume
     <<?VERSION, $K, Key:20/binary, Window:32, Received:64, Consumed:64, (text(Answer))/binary>>;
 make({confirm, Key, #{received := Received, consumed := Consumed, proof := Proof}}) ->
     <<?VERSION, $F, Key:20/binary, Received:64, Consumed:64, (text(Proof))/binary>>;
-make({ack, Key, #{received := Received, consumed := Consumed, asks := Asks}}) ->
-    <<?VERSION, $A, Key:20/binary, Received:64, Consumed:64, (flag(Asks))>>;
+make({ack, Key, #{received := Received, consumed := Consumed, asks := Asks, narrow := Narrow}}) ->
+    <<?VERSION, $A, Key:20/binary, Received:64, Consumed:64, (2 * flag(Narrow) + flag(Asks))>>;
 make({refused, Key, Said}) ->
     <<?VERSION, $R, Key:20/binary, (say(Said))/binary>>;
 make({path_lost, Key, Said}) ->
@@ -168,8 +182,11 @@ say({At, Why, About}) ->
 -spec head(binary()) -> {ok, type(), key()} | {error, error()}.
 head(<<?VERSION, Letter, Key:20/binary, Rest/binary>>) ->
     case Letter of
-        $D when byte_size(Rest) > 8, byte_size(Rest) =< 8 + ?MAX_PAYLOAD -> {ok, data, Key};
-        $D -> {error, malformed};
+        _ when Letter =:= $D; Letter =:= $E ->
+            case byte_size(Rest) > 8 andalso byte_size(Rest) =< 8 + ?MAX_PAYLOAD of
+                true -> {ok, data, Key};
+                false -> {error, malformed}
+            end;
         _ when byte_size(Rest) > 8 + ?MAX_PAYLOAD -> {error, malformed};
         $A -> {ok, ack, Key};
         $O -> {ok, open, Key};
@@ -187,10 +204,12 @@ head(_) ->
 
 %% @doc What a frame says.
 -spec parse(binary()) -> {ok, frame()} | {error, error()}.
-parse(<<?VERSION, $D, Key:20/binary, At:64, Payload/binary>>) when Payload =/= <<>>, byte_size(Payload) =< ?MAX_PAYLOAD ->
+parse(<<?VERSION, Letter, Key:20/binary, At:64, Payload/binary>>) when
+    Letter =:= $D orelse Letter =:= $E, Payload =/= <<>>, byte_size(Payload) =< ?MAX_PAYLOAD
+->
     {ok, {data, Key, At, Payload}};
-parse(<<?VERSION, $A, Key:20/binary, Received:64, Consumed:64, Asks>>) when Asks =< 1, Consumed =< Received ->
-    {ok, {ack, Key, #{received => Received, consumed => Consumed, asks => Asks =:= 1}}};
+parse(<<?VERSION, $A, Key:20/binary, Received:64, Consumed:64, 0:6, Narrow:1, Asks:1>>) when Consumed =< Received ->
+    {ok, {ack, Key, #{received => Received, consumed => Consumed, asks => Asks =:= 1, narrow => Narrow =:= 1}}};
 parse(<<?VERSION, $O, Key:20/binary, Window:32, Fresh, Size, Hello:Size/binary, Count, Names/binary>>) when
     Fresh =< 1, Size =< ?MAX_HELLO, Count >= 2
 ->
@@ -228,5 +247,5 @@ window(Window, <<Head:22/binary, _:32, Rest/binary>>) ->
 
 %% @doc One `ack' that says what two said, the first one first.
 -spec joined(binary(), binary()) -> binary().
-joined(<<?VERSION, $A, Key:20/binary, R1:64, C1:64, Asks1>>, <<?VERSION, $A, Key:20/binary, R2:64, C2:64, Asks2>>) ->
-    <<?VERSION, $A, Key:20/binary, (max(R1, R2)):64, (max(C1, C2)):64, (Asks1 bor Asks2)>>.
+joined(<<?VERSION, $A, Key:20/binary, R1:64, C1:64, Wants1>>, <<?VERSION, $A, Key:20/binary, R2:64, C2:64, Wants2>>) ->
+    <<?VERSION, $A, Key:20/binary, (max(R1, R2)):64, (max(C1, C2)):64, (Wants1 bor Wants2)>>.

@@ -4,8 +4,9 @@
 %% positions, each of which is kept until the other end has got it.
 %%
 %% A payload is packets one behind the other, each with four bytes before it: whether more
-%% of the packet follows in the next payload, and the size of what is here. Small packets
-%% share a payload. Only a packet that does not fit in one is cut.
+%% of the packet follows in the next payload, and the size of what is here. Packets share
+%% payloads, and one that does not fit in what is left of its payload is cut, unless that is
+%% little: so a stream of the VM's pieces of 64 KB makes payloads that are nearly full.
 %%
 %% Promised: at no time is more sent on a path than what the other end has consumed and
 %% the path's window; what is sent again on another path is the very same at the same
@@ -13,7 +14,7 @@
 %% beyond what {@link pending/1} lets him.
 -module(atoll_dist_circuit_out).
 
--export([new/0, seal/2, push/2, next/1, ack/3, pause/1, resume/4, resume/5, received/1, pending/1, under_way/1, end_of/1]).
+-export([new/0, seal/2, push/2, next/1, ack/3, pause/1, resume/4, resume/5, received/1, pending/1, is_stopped/1, under_way/1, end_of/1]).
 
 -export_type([out/0, packet/0]).
 
@@ -27,7 +28,7 @@
     pending = queue:new() :: queue:queue(packet()),
     pending_bytes = 0 :: non_neg_integer(),
     %% What is left of a packet that is being cut.
-    cut = none :: none | binary(),
+    cut = none :: none | packet(),
     %% Payloads from a position to another that the other end has not got: sent on this
     %% path; and to be sent before anything new.
     sent = queue:new() :: queue:queue(kept()),
@@ -45,6 +46,8 @@
 -opaque out() :: #out{}.
 
 -define(HEAD, 4).
+%% For less room no packet is cut: the other end copies together what was.
+-define(LEAST, 16384).
 %% What a packet counts for beside its bytes while it waits.
 -define(ITEM, 64).
 
@@ -67,6 +70,12 @@ push([{Size, _} = Packet | Packets], #out{pending = Pending, pending_bytes = Byt
 %% @doc How much waits that is in no payload yet.
 -spec pending(out()) -> non_neg_integer().
 pending(#out{pending_bytes = Bytes}) -> Bytes.
+
+%% @doc Whether there is more to be sent than the window has room for; to be asked when
+%% {@link next/1} has nothing.
+-spec is_stopped(out()) -> boolean().
+is_stopped(#out{window = 0}) -> false;
+is_stopped(#out{pending_bytes = Bytes, cut = Cut, unsent = Unsent}) -> Bytes > 0 orelse Cut =/= none orelse not queue:is_empty(Unsent).
 
 %% @doc Whether the other end has not got all that was sent on this path.
 -spec under_way(out()) -> boolean().
@@ -105,33 +114,41 @@ new_payload(#out{at = At, consumed = Consumed, window = Window, max = Max, seal 
 sealed(_At, Items, none) -> Items;
 sealed(At, Items, Seal) -> atoll_dist_seal:seal(At, Items, Seal).
 
-%% As many packets as fit.
-pack(Room, #out{cut = none} = Out) ->
-    pack(Room, 0, [], Out);
-pack(Room, #out{cut = Left, max = Max} = Out) ->
-    Piece = Max - ?HEAD,
-    case Left of
-        <<Now:Piece/binary, Later/binary>> when Later =/= <<>>, Room >= Max ->
-            {[<<1:1, Piece:31>>, Now], Max, Out#out{cut = Later}};
-        _ when byte_size(Left) =< Piece, Room >= byte_size(Left) + ?HEAD ->
-            %% Others may go with the last piece.
-            Size = byte_size(Left),
-            pack(Room, Size + ?HEAD, [[<<Size:32>>, Left]], Out#out{cut = none});
-        _ ->
-            {[], 0, Out}
-    end.
+%% As much of the packets as fits. One is cut only by a payload that is full with it.
+pack(Room, Out) -> pack(Room, 0, [], Out).
 
-pack(Room, Size0, Items, #out{pending = Pending0, pending_bytes = Bytes, max = Max} = Out) ->
-    case queue:peek(Pending0) of
-        {value, {Size, Packet}} when Size0 + Size + ?HEAD =< Room ->
-            Left = Out#out{pending = queue:drop(Pending0), pending_bytes = Bytes - Size - ?ITEM},
-            pack(Room, Size0 + Size + ?HEAD, [[<<Size:32>> | Packet] | Items], Left);
-        {value, {Size, Packet}} when Size + ?HEAD > Max, Items =:= [] ->
-            Left = Out#out{pending = queue:drop(Pending0), pending_bytes = Bytes - Size - ?ITEM},
-            pack(Room, Left#out{cut = iolist_to_binary(Packet)});
+pack(Room, Size0, Items, #out{max = Max} = Out) ->
+    Left = Room - Size0 - ?HEAD,
+    case first(Out) of
+        {Size, Packet} when Size =< Left ->
+            pack(Room, Size0 + ?HEAD + Size, [[<<Size:32>> | Packet] | Items], drop_first(Out));
+        {Size, Packet} when Room =:= Max, Left >= ?LEAST ->
+            {Now, Later} = split(Left, erlang:iolist_to_iovec(Packet), []),
+            Cut = (drop_first(Out))#out{cut = {Size - Left, Later}},
+            {lists:reverse(Items, [[<<1:1, Left:31>> | Now]]), Max, Cut};
         _ ->
             {lists:reverse(Items), Size0, Out}
     end.
+
+first(#out{cut = none, pending = Pending}) ->
+    case queue:peek(Pending) of
+        {value, Packet} -> Packet;
+        empty -> none
+    end;
+first(#out{cut = Cut}) ->
+    Cut.
+
+drop_first(#out{cut = none, pending = Pending0, pending_bytes = Bytes} = Out) ->
+    {{value, {Size, _}}, Pending} = queue:out(Pending0),
+    Out#out{pending = Pending, pending_bytes = Bytes - Size - ?ITEM};
+drop_first(Out) ->
+    Out#out{cut = none}.
+
+split(N, [Binary | Later], Now) when byte_size(Binary) =< N ->
+    split(N - byte_size(Binary), Later, [Binary | Now]);
+split(N, [Binary | Later], Now) ->
+    <<Head:N/binary, Tail/binary>> = Binary,
+    {lists:reverse(Now, [Head]), [Tail | Later]}.
 
 %% @doc The other end has got so much, and consumed so much of it.
 -spec ack(atoll_dist_circuit_frame:position(), atoll_dist_circuit_frame:position(), out()) -> {ok, out()} | error.

@@ -5,7 +5,7 @@
 %% wanted, and what is shown of each circuit.
 -module(atoll_dist_circuits).
 
--export([tables/0, linked/2, linked/3, counts/3, is_linked/1, via/1, note_link/2, own/2, is_own/1, disown/0]).
+-export([tables/0, linked/3, counts/3, is_linked/1, via/1, note_link/2, own/2, is_own/1, disown/0]).
 -export([attach/2, path/3, up/2, detach/1, counters/0, count/3, carry/2, stat/1, carried/1, show/2, forget/1, shown/1]).
 
 -export_type([circuit/0, via/0, shown/0]).
@@ -13,9 +13,9 @@
 %% What the process of a connection knows of its circuit: the end, and what that counts.
 -type circuit() :: {circuit, pid(), counters:counters_ref()}.
 
-%% How frames go to a neighbour: as messages of Erlang's over the connection with it, or by
-%% a process that writes them to a circuit's own connection.
--type via() :: messages | {own, Writer :: pid()}.
+%% How frames go to a neighbour: as messages of Erlang's over the connection with it, with
+%% spokes where it has lanes, or by a process that writes them to a circuit's own connection.
+-type via() :: messages | {spokes, tuple()} | {own, Writer :: pid()}.
 
 -type shown() :: #{
     rtt_us := non_neg_integer(),
@@ -50,14 +50,13 @@ tables() ->
 %% Neighbours
 
 %% @doc The process is that of a link with the node: it is a neighbour from now on, until
-%% the process ends.
--spec linked(node(), pid()) -> ok.
-linked(Node, Pid) ->
-    ok = linked(Node, Pid, messages).
-
-%% @doc The same, where frames go to it so. A circuit's own connection does not take the
-%% place of one that is between the two nodes already.
--spec linked(node(), pid(), via()) -> ok | taken.
+%% the process ends. Frames go to it so, or over so many lanes. A circuit's own connection
+%% does not take the place of one that is between the two nodes already.
+-spec linked(node(), pid(), via() | {lanes, atoll_dist_lanes:count()}) -> ok | taken.
+linked(Node, Pid, {lanes, 1}) ->
+    linked(Node, Pid, messages);
+linked(Node, Pid, {lanes, N}) ->
+    linked(Node, Pid, {spokes, atoll_dist_spoke:start(Node, N, Pid)});
 linked(Node, Pid, Via) ->
     gen_server:call(?HUB, {linked, Node, Pid, Via}, infinity).
 

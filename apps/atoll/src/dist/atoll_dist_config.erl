@@ -23,6 +23,7 @@
     lanes := atoll_dist_kind:lanes(),
     channels := atoll_dist_named:channels(),
     stock := refuse | accept,
+    tls := off | on,
     profile := throughput | latency,
     budget := pos_integer(),
     direct_options := [gen_tcp:option()],
@@ -72,6 +73,7 @@ keys() ->
         lanes => {lanes, 16},
         channels => {channels, #{}},
         stock => {{one_of, [refuse, accept]}, refuse},
+        tls => {{one_of, [off, on]}, off},
         profile => {{one_of, [throughput, latency]}, throughput},
         budget => {{number, 1, infinity, "bytes"}, 16 * 1024 * 1024},
         direct_options => {socket_options, []},
@@ -80,7 +82,7 @@ keys() ->
         relay => {{one_of, [on, off]}, on},
         seal => {{one_of, [off, required]}, off},
         unrouted => {{one_of, [direct, refuse]}, direct},
-        relay_budget => {{number, ?MIN_BUDGET, infinity, "bytes"}, 128 * 1024 * 1024},
+        relay_budget => {{number, ?MIN_BUDGET, infinity, "bytes"}, 256 * 1024 * 1024},
         relay_circuits => {{number, 1, ?MAX_CIRCUITS, "circuits"}, 384},
         circuit_window => {{number, ?MIN_WINDOW, ?MAX_WINDOW, "bytes"}, 1024 * 1024}
     }.

@@ -14,7 +14,7 @@
 %% connection's process, or with the hub, and the connection with it.
 -module(atoll_dist_end).
 
--export([open/3, accept/5]).
+-export([open/3, accept/5, cookie/1]).
 -export([await_up/1, await_place/1, send/2, recv/1, up/3, tick/1]).
 -export([init_opener/4, init_acceptor/5]).
 
@@ -52,8 +52,9 @@
     ended = no :: no | {ended, atoll_dist_circuit_reason:reason()}
 }).
 
-%% How much is taken from the VM at once: a fragment of its own has 64 KB.
--define(ROUND, 65536).
+%% How much is taken from the VM at once: some of its pieces of large messages, which share
+%% payloads.
+-define(ROUND, 262144).
 
 -define(OPTIONS, [{priority, max}, {message_queue_data, off_heap}]).
 
@@ -152,7 +153,9 @@ config(Id, There, Role, #{seal := Seal, circuit_window := Window}) ->
         consumption => told, seal => Seal, keys => atoll_dist_seal:keys(), cookie => cookie(There)
     }.
 
-%% A name that is no atom here has no cookie of its own.
+%% @doc The cookie for the node that is called so. A name that is no atom here has none of
+%% its own.
+-spec cookie(atoll_dist_circuit_frame:name()) -> binary().
 cookie(Name) ->
     Cookie =
         try
@@ -449,10 +452,14 @@ deliver(Packets, #state{phase = {shaking, Waiting, Reader}} = State) ->
     handed(State#state{phase = {shaking, More, Reader}}).
 
 put_all([Packet | Packets], Handle) ->
-    ok = erlang:dist_ctrl_put_data(Handle, Packet),
+    ok = erlang:dist_ctrl_put_data(Handle, alone(Packet)),
     put_all(Packets, Handle);
 put_all([], _Handle) ->
     ok.
+
+%% One that came in pieces is put together by the VM.
+alone(Packet) when is_binary(Packet) -> atoll_dist_frame:alone(Packet);
+alone(Pieces) -> Pieces.
 
 handed(#state{phase = {shaking, Packets0, true}, connection = Connection} = State) ->
     case queue:out(Packets0) of
@@ -499,6 +506,8 @@ notice({moved, Path}, #state{core = Core, counters = Counters} = State) ->
     ok = atoll_dist_circuits:show(#{path => [shown_name(Name) || Name <- Path], moves => Moves}, Counters),
     %% After what is still to be done of this event.
     self() ! {moved, case Path of [_, _] -> own; _ -> others end},
+    at_hub(Path, State);
+notice({widened, Path}, State) ->
     at_hub(Path, State);
 notice({ended, Reason}, State) ->
     State#state{ended = {ended, Reason}};

@@ -20,7 +20,7 @@
 
 -export([make/1, read/1, proof/4, own_proof/3, same_name/2]).
 
--export_type([offer/0, answer/0, lane/0, own/0, own_answer/0, frame/0, reason/0]).
+-export_type([offer/0, answer/0, lane/0, own/0, frame/0, reason/0]).
 
 -type offer() :: #{
     %% The peer's name, or nothing if it has none yet.
@@ -63,8 +63,6 @@
     nonce := <<_:128>>
 }.
 
--type own_answer() :: #{nonce := <<_:128>>, mac := <<_:256>>}.
-
 -type reason() :: version | not_allowed | busy | {other, byte()}.
 
 -type frame() ::
@@ -74,8 +72,10 @@
     | {lane, lane()}
     | {lane_answer, Mac :: <<_:256>>}
     | {own, own()}
-    | {own_answer, own_answer()}
+    %% Who connects proves itself first, the other end next.
+    | {own_challenge, Nonce :: <<_:128>>}
     | {own_proof, Mac :: <<_:256>>}
+    | {own_answer, Mac :: <<_:256>>}
     %% Erlang's own handshake, of a node that says it is called so.
     | {stock, Name :: binary()}.
 
@@ -85,7 +85,7 @@
 %% @doc A frame as bytes. A stock one is not made here.
 -spec make(
     {offer, offer()} | {answer, answer()} | {refusal, reason()} | {lane, lane()} | {lane_answer, <<_:256>>}
-    | {own, own()} | {own_answer, own_answer()} | {own_proof, <<_:256>>}
+    | {own, own()} | {own_challenge, <<_:128>>} | {own_proof, <<_:256>>} | {own_answer, <<_:256>>}
 ) -> binary().
 make({offer, #{name := Name, wish := Wish, rtt_us := RttUs, ticktime_ms := TickMs, id := <<Id:16/binary>>, channels := Channels}}) ->
     <<(head($O))/binary, (make_wish(Wish))/binary, RttUs:32, TickMs:32, Id/binary, (byte_size(Name)):16, Name/binary,
@@ -101,10 +101,12 @@ make({lane_answer, <<Mac:32/binary>>}) ->
     <<(head($M))/binary, Mac/binary>>;
 make({own, #{id := <<Id:16/binary>>, name := Name, nonce := <<Nonce:16/binary>>}}) ->
     <<(head($W))/binary, Id/binary, Nonce/binary, (byte_size(Name)):16, Name/binary>>;
-make({own_answer, #{nonce := <<Nonce:16/binary>>, mac := <<Mac:32/binary>>}}) ->
-    <<(head($X))/binary, Nonce/binary, Mac/binary>>;
+make({own_challenge, <<Nonce:16/binary>>}) ->
+    <<(head($X))/binary, Nonce/binary>>;
 make({own_proof, <<Mac:32/binary>>}) ->
-    <<(head($Y))/binary, Mac/binary>>.
+    <<(head($Y))/binary, Mac/binary>>;
+make({own_answer, <<Mac:32/binary>>}) ->
+    <<(head($Z))/binary, Mac/binary>>.
 
 head(Letter) ->
     <<?MAGIC, ?VERSION, Letter>>.
@@ -164,10 +166,12 @@ read($M, <<Mac:32/binary, _/binary>>) ->
     {ok, {lane_answer, Mac}};
 read($W, <<Id:16/binary, Nonce:16/binary, Size:16, Name:Size/binary, _/binary>>) when Size =< 1024 ->
     {ok, {own, #{id => Id, name => Name, nonce => Nonce}}};
-read($X, <<Nonce:16/binary, Mac:32/binary, _/binary>>) ->
-    {ok, {own_answer, #{nonce => Nonce, mac => Mac}}};
+read($X, <<Nonce:16/binary, _/binary>>) ->
+    {ok, {own_challenge, Nonce}};
 read($Y, <<Mac:32/binary, _/binary>>) ->
     {ok, {own_proof, Mac}};
+read($Z, <<Mac:32/binary, _/binary>>) ->
+    {ok, {own_answer, Mac}};
 read(_Letter, _Rest) ->
     {error, malformed}.
 

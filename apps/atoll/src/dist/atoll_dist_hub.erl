@@ -191,6 +191,7 @@ handle_call({linked, Node, Pid, Via}, _From, #state{links = Links} = State) ->
     case {Via, Links} of
         %% Its circuit has ended, and it has not yet heard of that.
         {{own, _}, #{Node := #link{via = messages}}} -> {reply, taken, State};
+        {{own, _}, #{Node := #link{via = {spokes, _}}}} -> {reply, taken, State};
         _ -> {reply, ok, linked(Node, Pid, Via, run(unlinked(Node, State)))}
     end;
 handle_call({counts, Node, Pid, Counts}, _From, #state{links = Links} = State) ->
@@ -330,7 +331,7 @@ with_relay(#state{relay = none, config = #{relay_budget := Budget, relay_circuit
     {Relay, []} = atoll_dist_relay:init(
         #{
             name => atom_to_binary(node()), policy => policy_at_first(Config), budget => Budget, max_circuits => Most,
-            max_window => max(4194304, Window)
+            max_window => max(33554432, Window)
         },
         now_ms()
     ),
@@ -449,9 +450,13 @@ altered(Frames, #state{alter = none} = State) ->
 altered(Frames, #state{alter = {N, Count0}} = State) ->
     {Altered, Count} = lists:mapfoldl(
         fun
-            (<<_, $D, _/binary>> = Frame, C) when C + 1 >= N -> {alter(Frame), 0};
-            (<<_, $D, _/binary>> = Frame, C) -> {Frame, C + 1};
-            (Frame, C) -> {Frame, C}
+            (<<_, Letter, _/binary>> = Frame, C) when Letter =:= $D; Letter =:= $E ->
+                case C + 1 >= N of
+                    true -> {alter(Frame), 0};
+                    false -> {Frame, C + 1}
+                end;
+            (Frame, C) ->
+                {Frame, C}
         end,
         Count0,
         Frames

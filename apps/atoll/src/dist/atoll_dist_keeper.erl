@@ -17,7 +17,7 @@
 -module(atoll_dist_keeper).
 -behaviour(gen_server).
 
--export([child_spec/0, start_link/0, config/0, up/2, links/0, received/1, channel/1, prefer/1, preferred/0, say_once/3]).
+-export([child_spec/0, start_link/0, config/0, up/2, links/0, received/1, channel/1, prefer/1, preferred/0, say_once/3, forget/2]).
 -export([awaits/2, expects/2, joined/1, awaiting/1, expected/0]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 
@@ -37,7 +37,7 @@
     %% Which end connected.
     started := here | there,
     %% One, or that of each lane, the first one first.
-    sockets := [inet:socket(), ...],
+    sockets := [atoll_dist_transport:socket(), ...],
     %% The process to talk to, if it has lanes; and whether they are divided among channels.
     channel := pid() | none,
     named := boolean()
@@ -218,6 +218,8 @@ no_more(What, Peer) ->
     _ = [say(carrier_says_no_more, <<>>, Last) || ets:insert_new(?SAID, {{What, no_more}})],
     ok.
 
+%% @doc What was said of a peer is over: it may be said again.
+-spec forget(What :: atom(), Peer :: binary()) -> ok.
 forget(What, Peer) ->
     _ = [ets:update_counter(?SAID, What, -1) || _ <- ets:take(?SAID, {What, Peer})],
     ok.
@@ -237,7 +239,11 @@ init([]) ->
     ?SAID = ets:new(?SAID, [named_table, public]),
     Config =
         case atoll_dist_config:new(application:get_env(kernel, atoll_dist, [])) of
-            {ok, _} = Good -> Good;
+            {ok, Checked} = Good ->
+                case atoll_dist_tls_options:check(Checked) of
+                    ok -> Good;
+                    {error, _} = Bad -> Bad
+                end;
             {error, Error} -> {error, atoll_dist_config:format_error(Error)}
         end,
     true = ets:insert(?LINKS, {config, Config}),

@@ -5,8 +5,10 @@
 %% say, over fresh nonces; then it is a link for the hub ({@link atoll_dist_hub}), over
 %% which frames of that circuit and of others' go.
 %%
-%% The end that connects says which circuit it is for and its name (`own'), the other one
-%% proves itself (`own_answer'), then the first (`own_proof'). After that each frame has
+%% The end that connects says which circuit it is for and its name (`own'), and gets a
+%% number (`own_challenge'). It proves itself (`own_proof'), then the other one does
+%% (`own_answer'). Before that proof nothing is done for who knocks: the circuit's end does
+%% not hear of it, and no proof is given. After that each frame has
 %% four bytes before it with its length. An empty one is a sign of life, one of one byte
 %% says whether the connection is wanted; any other is a circuit's.
 %%
@@ -20,8 +22,8 @@
 %% does.
 -module(atoll_dist_own_link).
 
--export([connect/3, knock/3, key/1, tell/2, close/1]).
--export([connecting/3, accepted/4, writing/2]).
+-export([connect/3, knock/2, key/1, tell/2, close/1]).
+-export([connecting/3, accepted/3, writing/1]).
 
 -define(WANTED, <<1>>).
 -define(NOT_WANTED, <<0>>).
@@ -60,44 +62,38 @@ connecting(Node, Id, End) ->
     _ = monitor(process, End),
     Ms = net_kernel:connecttime(),
     case atoll_dist_address:connect(Node, Ms) of
-        {ok, Driver, Socket} -> prove(Node, Id, End, Driver, Socket, Ms);
-        {error, unknown} -> failed(Node, "it is not known where it listens");
-        {error, {bad_name, Why}} -> failed(Node, Why);
-        {error, Reason} -> failed(Node, io_lib:format("it cannot be reached (~0p)", [Reason]))
+        {ok, Socket} -> prove(Node, Id, End, Socket, Ms);
+        {error, Reason} -> failed(Node, atoll_dist_address:format_error(Reason))
     end.
 
-prove(Node, Id, End, Driver, Socket, Ms) ->
+prove(Node, Id, End, Socket, Ms) ->
     Here = atom_to_binary(node()),
     Nonce = crypto:strong_rand_bytes(16),
     %% What is wrong with sending shows in receiving.
-    _ = Driver:send(Socket, atoll_dist_hello:make({own, #{id => Id, name => Here, nonce => Nonce}})),
-    case heard(Driver, Socket, Ms) of
-        {own_answer, #{nonce := Theirs, mac := Mac}} ->
+    _ = atoll_dist_transport:send(Socket, atoll_dist_hello:make({own, #{id => Id, name => Here, nonce => Nonce}})),
+    case heard(Socket, Ms) of
+        {own_challenge, Theirs} ->
             Said = [Id, Here, atom_to_binary(Node), Nonce, Theirs],
-            case crypto:hash_equals(Mac, atoll_dist_hello:own_proof(cookie(Node), acceptor, Said)) of
-                true ->
-                    _ = Driver:send(Socket, atoll_dist_hello:make({own_proof, atoll_dist_hello:own_proof(cookie(Node), connector, Said)})),
-                    welcomed(Node, End, Driver, Socket, Ms);
-                false ->
-                    failed(Node, "it does not prove to have the cookie")
-            end;
-        %% It connects itself, or is not ready.
-        {refusal, _} ->
-            exit({shutdown, refused});
+            Cookie = atom_to_binary(erlang:get_cookie(Node)),
+            _ = atoll_dist_transport:send(Socket, atoll_dist_hello:make({own_proof, atoll_dist_hello:own_proof(Cookie, connector, Said)})),
+            answered(heard(Socket, Ms), atoll_dist_hello:own_proof(Cookie, acceptor, Said), Node, End, Socket);
         _ ->
             failed(Node, "it closes on the offer of one, so it may not know what that is")
     end.
 
-%% The other end has taken the proof when it says anything.
-welcomed(Node, End, Driver, Socket, Ms) ->
-    _ = inet:setopts(Socket, framed()),
-    case Driver:recv(Socket, 0, Ms) of
-        {ok, First} ->
-            self() ! {tcp, Socket, First},
-            up(Node, End, self(), Driver, Socket);
-        {error, _} ->
-            failed(Node, "it takes no proof of the cookie")
-    end.
+answered({own_answer, Mac}, Proof, Node, End, Socket) ->
+    case crypto:hash_equals(Mac, Proof) of
+        true ->
+            _ = atoll_dist_transport:carry(Socket, atoll_dist_circuit_frame:max_frame()),
+            up(Node, End, self(), Socket);
+        false ->
+            failed(Node, "it does not prove to have the cookie")
+    end;
+%% It connects itself, or is not ready.
+answered({refusal, _}, _Proof, _Node, _End, _Socket) ->
+    exit({shutdown, refused});
+answered(_, _Proof, Node, _End, _Socket) ->
+    failed(Node, "it takes no proof of the cookie").
 
 -spec failed(node(), unicode:chardata()) -> no_return().
 failed(Node, Why) ->
@@ -105,8 +101,8 @@ failed(Node, Why) ->
     ok = atoll_dist_keeper:say_once(carrier_no_own, atom_to_binary(Node), Said),
     exit({shutdown, failed}).
 
-heard(Driver, Socket, Ms) ->
-    case Driver:recv(Socket, 0, Ms) of
+heard(Socket, Ms) ->
+    case atoll_dist_transport:recv(Socket, 0, Ms) of
         {ok, Frame} ->
             case atoll_dist_hello:read(list_to_binary(Frame)) of
                 {ok, Hello} -> Hello;
@@ -116,34 +112,42 @@ heard(Driver, Socket, Ms) ->
             Error
     end.
 
-cookie(Node) -> atom_to_binary(erlang:get_cookie(Node)).
-
-framed() -> [binary, {packet_size, atoll_dist_circuit_frame:max_frame()}, {packet, 4}, atoll_dist_socket:nodelay()].
-
 %% The end that accepts
 
 %% @doc Somebody has connected, and says that it is the other end of a circuit. Called by
 %% the socket's owner, who waits until it is over.
--spec knock(atoll_dist_hello:own(), atoll_dist_socket:driver(), gen_tcp:socket()) -> ok | refused.
-knock(#{id := Id, name := Name, nonce := Nonce}, Driver, Socket) ->
+-spec knock(atoll_dist_hello:own(), atoll_dist_transport:socket()) -> ok | refused.
+knock(#{id := Id, name := Name, nonce := Nonce}, Socket) ->
     case atoll_dist_keeper:awaiting(key(Id)) of
         {ok, End} ->
-            case let_in(End, Name) of
-                {come_in, Node} ->
-                    Own = crypto:strong_rand_bytes(16),
-                    Said = [Id, Name, atom_to_binary(node()), Nonce, Own],
-                    Answer = #{nonce => Own, mac => atoll_dist_hello:own_proof(cookie(Node), acceptor, Said)},
-                    _ = Driver:send(Socket, atoll_dist_hello:make({own_answer, Answer})),
-                    proven(heard(Driver, Socket, net_kernel:connecttime()), Said, Node, End, Driver, Socket);
-                busy ->
-                    _ = Driver:send(Socket, atoll_dist_hello:make({refusal, busy})),
+            Own = crypto:strong_rand_bytes(16),
+            Said = [Id, Name, atom_to_binary(node()), Nonce, Own],
+            Cookie = atoll_dist_end:cookie(Name),
+            _ = atoll_dist_transport:send(Socket, atoll_dist_hello:make({own_challenge, Own})),
+            case heard(Socket, net_kernel:connecttime()) of
+                {own_proof, Mac} ->
+                    case crypto:hash_equals(Mac, atoll_dist_hello:own_proof(Cookie, connector, Said)) of
+                        true -> proven(let_in(End, Name), atoll_dist_hello:own_proof(Cookie, acceptor, Said), End, Socket);
+                        false -> refused
+                    end;
+                {error, closed} ->
+                    %% Its own attempt was given up for ours.
                     ok;
-                refused ->
+                _ ->
                     refused
             end;
         unknown ->
             refused
     end.
+
+proven({come_in, Node}, Proof, End, Socket) ->
+    _ = atoll_dist_transport:send(Socket, atoll_dist_hello:make({own_answer, Proof})),
+    hand_over(Node, End, Socket);
+proven(busy, _Proof, _End, Socket) ->
+    _ = atoll_dist_transport:send(Socket, atoll_dist_hello:make({refusal, busy})),
+    ok;
+proven(refused, _Proof, _End, _Socket) ->
+    refused.
 
 let_in(End, Name) ->
     Ref = monitor(process, End),
@@ -158,20 +162,9 @@ let_in(End, Name) ->
         refused
     end.
 
-proven({own_proof, Mac}, Said, Node, End, Driver, Socket) ->
-    case crypto:hash_equals(Mac, atoll_dist_hello:own_proof(cookie(Node), connector, Said)) of
-        true -> hand_over(Node, End, Driver, Socket);
-        false -> refused
-    end;
-proven({error, closed}, _Said, _Node, _End, _Driver, _Socket) ->
-    %% Its own attempt was given up for ours; or it does not like the proof, and says so there.
-    ok;
-proven(_, _Said, _Node, _End, _Driver, _Socket) ->
-    refused.
-
-hand_over(Node, End, Driver, Socket) ->
-    {Link, Ref} = spawn_opt(?MODULE, accepted, [Node, End, self(), Driver], [monitor | options()]),
-    _ = Driver:controlling_process(Socket, Link),
+hand_over(Node, End, Socket) ->
+    {Link, Ref} = spawn_opt(?MODULE, accepted, [Node, End, self()], [monitor | options()]),
+    _ = atoll_dist_transport:controlling_process(Socket, Link),
     Link ! {self(), Socket},
     receive
         {Link, up} -> true = demonitor(Ref, [flush]);
@@ -180,15 +173,15 @@ hand_over(Node, End, Driver, Socket) ->
     ok.
 
 %% @private
--spec accepted(node(), pid(), pid(), atoll_dist_socket:driver()) -> no_return().
-accepted(Node, End, Doorkeeper, Driver) ->
+-spec accepted(node(), pid(), pid()) -> no_return().
+accepted(Node, End, Doorkeeper) ->
     Ref = monitor(process, Doorkeeper),
     receive
         {Doorkeeper, Socket} ->
             true = demonitor(Ref, [flush]),
             _ = monitor(process, End),
-            _ = inet:setopts(Socket, framed()),
-            up(Node, End, Doorkeeper, Driver, Socket);
+            _ = atoll_dist_transport:carry(Socket, atoll_dist_circuit_frame:max_frame()),
+            up(Node, End, Doorkeeper, Socket);
         {'DOWN', Ref, process, Doorkeeper, _} ->
             exit({shutdown, failed})
     end.
@@ -198,7 +191,7 @@ accepted(Node, End, Doorkeeper, Driver) ->
 -record(link, {
     node :: node(),
     ending :: pid(),
-    socket :: gen_tcp:socket(),
+    socket :: atoll_dist_transport:tag(),
     writer :: pid(),
     %% How often it looks whether anything was heard, and how often nothing was.
     tick_ms :: pos_integer(),
@@ -208,12 +201,14 @@ accepted(Node, End, Doorkeeper, Driver) ->
 %% After how many looks in vain it is taken for dead.
 -define(MAX_MISSED, 4).
 
+-define(IS_DATA(Tag), (Tag =:= tcp orelse Tag =:= ssl)).
+
 %% Attempt: by whom the end knows what became of it.
--spec up(node(), pid(), pid(), atoll_dist_socket:driver(), gen_tcp:socket()) -> no_return().
-up(Node, End, Attempt, Driver, Socket) ->
+-spec up(node(), pid(), pid(), atoll_dist_transport:socket()) -> no_return().
+up(Node, End, Attempt, Socket) ->
     {ok, Config} = atoll_dist_keeper:config(),
     _ = atoll_dist_socket:tune(Socket, Config, #{kind => direct}),
-    Writer = spawn_opt(?MODULE, writing, [Driver, Socket], [link | options()]),
+    Writer = spawn_opt(?MODULE, writing, [Socket], [link | options()]),
     _ = monitor(process, atoll_dist_hub),
     %% Before anything can come.
     ok = linked(Node, Writer),
@@ -221,8 +216,8 @@ up(Node, End, Attempt, Driver, Socket) ->
     _ = [Attempt ! {self(), up} || Attempt =/= self()],
     Ms = max(1, tick_ms()),
     _ = erlang:start_timer(Ms, self(), tick),
-    ok = or_end(inet:setopts(Socket, [{active, true}])),
-    loop(#link{node = Node, ending = End, socket = Socket, writer = Writer, tick_ms = Ms}).
+    ok = atoll_dist_transport:active(Socket, true),
+    loop(#link{node = Node, ending = End, socket = atoll_dist_transport:tag(Socket), writer = Writer, tick_ms = Ms}).
 
 linked(Node, Writer) ->
     case atoll_dist_circuits:linked(Node, self(), {own, Writer}) of
@@ -242,12 +237,12 @@ or_end({error, Reason}) -> exit({shutdown, Reason}).
 
 loop(#link{node = Node, ending = End, socket = Socket, writer = Writer, tick_ms = Ms, missed = Missed} = Link) ->
     receive
-        {tcp, Socket, <<>>} ->
+        {Tcp, Socket, <<>>} when ?IS_DATA(Tcp) ->
             loop(Link#link{missed = 0});
-        {tcp, Socket, Wanted} when byte_size(Wanted) =:= 1 ->
+        {Tcp, Socket, Wanted} when ?IS_DATA(Tcp), byte_size(Wanted) =:= 1 ->
             End ! {own_theirs, self(), Wanted =:= ?WANTED},
             loop(Link#link{missed = 0});
-        {tcp, Socket, Frame} ->
+        {Tcp, Socket, Frame} when ?IS_DATA(Tcp) ->
             atoll_dist_hub ! {circuit, Node, Frame},
             loop(Link#link{missed = 0});
         {tell, true} ->
@@ -268,13 +263,13 @@ loop(#link{node = Node, ending = End, socket = Socket, writer = Writer, tick_ms 
     end.
 
 %% @private
--spec writing(atoll_dist_socket:driver(), gen_tcp:socket()) -> no_return().
-writing(Driver, Socket) ->
+-spec writing(atoll_dist_transport:socket()) -> no_return().
+writing(Socket) ->
     receive
         {frames, From, Node, Frames} ->
             Bytes = lists:foldl(
                 fun(Frame, Sum) ->
-                    ok = or_end(Driver:send(Socket, Frame)),
+                    ok = or_end(atoll_dist_transport:send(Socket, Frame)),
                     Sum + byte_size(Frame)
                 end,
                 0,
@@ -282,6 +277,6 @@ writing(Driver, Socket) ->
             ),
             From ! {written, self(), Node, Bytes};
         {write, Data} ->
-            ok = or_end(Driver:send(Socket, Data))
+            ok = or_end(atoll_dist_transport:send(Socket, Data))
     end,
-    writing(Driver, Socket).
+    writing(Socket).

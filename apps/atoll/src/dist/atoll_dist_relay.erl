@@ -144,11 +144,11 @@
 
 -define(DEFAULTS, #{
     policy => all,
-    budget => 134217728,
+    budget => 268435456,
     max_circuits => 256,
     share => 50,
     min_window => 131072,
-    max_window => 4194304,
+    max_window => 33554432,
     max_hops => 6,
     handed => 131072,
     idle_ms => 60000,
@@ -156,7 +156,7 @@
 }).
 
 %% A circuit may have such a part of what nobody needs for the least window.
--define(PART, 16).
+-define(PART, 4).
 
 %% When something came over a path is noted so often at most.
 -define(OFTEN_MS, 200).
@@ -393,10 +393,12 @@ is_of(Name, Names) -> is_map_key(Name, Names).
 grant(Want, From, #state{config = #{budget := Budget, max_circuits := Max, share := Share, min_window := Min, max_window := MaxWindow} = Config} = State) ->
     #state{circuits = Circuits, reserved = Reserved} = State,
     Free = Budget - Reserved,
-    Bonus = Free - (Max - map_size(Circuits) - 1) * circuit_cost(Config, Min),
+    Theirs = lists:sum([circuit_cost(Config, W) || #circuit{back = Back, window = W} <- maps:values(Circuits), Back =:= From]),
+    %% What all further circuits need that are allowed, and those of this neighbour.
+    Needed = (Max - map_size(Circuits) - 1) * circuit_cost(Config, Min),
+    Bonus = min(Free - Needed, (Budget - Needed) * Share div 100 - Theirs),
     Window = lists:min([Want, MaxWindow, max(Min, Bonus div ?PART div 2)]),
     Cost = circuit_cost(Config, Window),
-    Theirs = lists:sum([circuit_cost(Config, W) || #circuit{back = Back, window = W} <- maps:values(Circuits), Back =:= From]),
     case Window >= atoll_dist_circuit_frame:min_window() of
         false -> {refuse, window};
         true when Cost > Free; (Theirs + Cost) * 100 > Budget * Share -> {refuse, busy};
@@ -524,7 +526,7 @@ pumped(Name, Trunk, Frames, Bytes, #state{trunks = Trunks, forwarded = Count, by
     Send = {act, {send, Name, lists:reverse(Frames), Bytes}},
     act(Send, State#state{trunks = Trunks#{Name := Trunk}, forwarded = Count + length(Frames), bytes = Sum + Bytes}).
 
-taken(<<_, $D, _/binary>> = Frame, Key, Side, #state{circuits = Circuits} = State) ->
+taken(<<_, Letter, _/binary>> = Frame, Key, Side, #state{circuits = Circuits} = State) when Letter =:= $D; Letter =:= $E ->
     #{Key := Circuit} = Circuits,
     State#state{circuits = Circuits#{Key := hold(Side, held(Side, Circuit) - cost(Frame), Circuit)}};
 taken(<<_, Letter, _/binary>>, Key, Side, #state{circuits = Circuits} = State) when Letter =:= $R; Letter =:= $P; Letter =:= $C ->
@@ -543,7 +545,9 @@ count(Why, Counts) -> maps:update_with(Why, fun(N) -> N + 1 end, 1, Counts).
 %% of an open circuit where nothing waits for the neighbour that it goes to. It is to be
 %% handed to that one's trunk at once; `waits' has to be said if it stays there.
 -spec straight(From :: name(), binary(), atoll_protocol:now_ms(), state()) -> {To :: name(), state()} | no.
-straight(From, <<?VERSION, $D, Key:20/binary, _:64, Rest/binary>> = Frame, Now, #state{circuits = Circuits} = State) when Rest =/= <<>> ->
+straight(From, <<?VERSION, Letter, Key:20/binary, _:64, Rest/binary>> = Frame, Now, #state{circuits = Circuits} = State) when
+    Letter =:= $D orelse Letter =:= $E, Rest =/= <<>>
+->
     case Circuits of
         #{Key := #circuit{phase = open, ending = [], back = From, forth = To} = Circuit} -> straight(To, Key, Circuit, Frame, Now, State);
         #{Key := #circuit{phase = open, ending = [], forth = From, back = To} = Circuit} -> straight(To, Key, Circuit, Frame, Now, State);
