@@ -14,7 +14,6 @@
     a_channel_does_not_wait_for_another/1,
     processes_join_by_rule/1,
     who_changes_its_channel_keeps_its_order/1,
-    a_channel_that_is_not_there_is_refused/1,
     a_monotonic_channel_drops_what_is_overtaken_and_counts_it/1,
     compression_is_read_as_it_was/1,
     a_causal_channel_keeps_what_pg_promises/1,
@@ -29,19 +28,17 @@ all() ->
     all(atoll_tier:tier()).
 
 all(deep) ->
-    [states_are_as_new_as_the_path_allows | all(fast)];
+    [states_are_as_new_as_the_path_allows, who_sends_to_a_stopped_node_waits | all(fast)];
 all(fast) ->
     [
         both_ends_have_the_lanes_of_all_channels,
         a_channel_does_not_wait_for_another,
         processes_join_by_rule,
         who_changes_its_channel_keeps_its_order,
-        a_channel_that_is_not_there_is_refused,
         a_monotonic_channel_drops_what_is_overtaken_and_counts_it,
         compression_is_read_as_it_was,
         a_causal_channel_keeps_what_pg_promises,
-        a_key_keeps_its_order,
-        who_sends_to_a_stopped_node_waits
+        a_key_keeps_its_order
     ].
 
 init_per_suite(Config) -> atoll_dist_nodes:begin_suite(Config).
@@ -72,6 +69,10 @@ both_ends_have_the_lanes_of_all_channels(Config) ->
     ),
     {ok, _} = call(A, application, ensure_all_started, [atoll]),
     ?assertEqual([bulk, default], call(A, atoll_dist_named_probe, told, [name(B)])),
+    {error, Error} = call(A, atoll, channel, [blk]),
+    ?assertEqual("there is no channel blk; there are bulk", lists:flatten(call(A, atoll, format_error, [Error]))),
+    %% Without the carrier there is nothing to be in.
+    ?assertEqual(ok, atoll:channel(bulk)),
     ?assertMatch(#{default := #{lanes := 2}, bulk := #{lanes := 3}, gossip := #{lanes := 1}}, channels(B, A)).
 
 %% Lane 1 is that of the channel bulk.
@@ -107,13 +108,6 @@ who_changes_its_channel_keeps_its_order(Config) ->
     ?assertEqual(lists:seq(1, 2000), call(B, atoll_dist_named_probe, collected, [Pid])),
     #{one := #{packets := One}, two := #{packets := Two}} = channels(A, B),
     ?assert(One > 300 andalso Two > 300).
-
-a_channel_that_is_not_there_is_refused(Config) ->
-    {A, _} = pair(Config, [{channels, #{bulk => #{}}}]),
-    {error, Error} = call(A, atoll, channel, [blk]),
-    ?assertEqual("there is no channel blk; there are bulk", lists:flatten(call(A, atoll, format_error, [Error]))),
-    %% Without the carrier there is nothing to be in.
-    ?assertEqual(ok, atoll:channel(bulk)).
 
 %% The peer stands still: nothing is read, and nothing can be given to the socket.
 a_monotonic_channel_drops_what_is_overtaken_and_counts_it(Config) ->

@@ -53,7 +53,7 @@ tick() -> <<>>.
 ticktime(Ms) -> <<?TICKTIME:32, Ms:32>>.
 
 %% @doc A frame for items of so many bytes that were made smaller.
--spec deflated(pos_integer(), iodata()) -> iodata().
+-spec deflated(pos_integer(), iodata()) -> nonempty_maybe_improper_list().
 deflated(Size, Small) -> [<<?DEFLATED:32, Size:32>> | Small].
 
 %% @doc What is in a frame, in order; nothing in a tick.

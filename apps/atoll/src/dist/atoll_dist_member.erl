@@ -171,7 +171,13 @@ meets({name, Name}, Pid) ->
 meets({call, Call}, Pid) ->
     process_info(Pid, initial_call) =:= {initial_call, Call} orelse proc_lib:translate_initial_call(Pid) =:= Call;
 meets({label, Label}, Pid) ->
-    %% From OTP 27 on; before that nobody has one.
-    erlang:function_exported(proc_lib, get_label, 1) andalso apply(proc_lib, get_label, [Pid]) =:= Label;
+    label(proc_lib, Pid) =:= {ok, Label};
 meets({application, Name}, Pid) ->
     application:get_application(Pid) =:= {ok, Name}.
+
+%% From OTP 27 on; before that nobody has one.
+label(Module, Pid) ->
+    case erlang:function_exported(Module, get_label, 1) of
+        true -> {ok, Module:get_label(Pid)};
+        false -> none
+    end.

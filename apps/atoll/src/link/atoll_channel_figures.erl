@@ -36,7 +36,7 @@ init([]) ->
     {ok, next([])}.
 
 %% @private
--spec handle_call(none(), gen_server:from(), []) -> no_return().
+-spec handle_call(term(), gen_server:from(), []) -> no_return().
 handle_call(Request, _From, []) ->
     error({unknown, Request}).
 
