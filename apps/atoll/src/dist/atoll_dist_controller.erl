@@ -79,7 +79,8 @@ init(Connection, Peer, Sockets, Input, Groups, #{budget := Budget, faults := Fau
             State = #state{
                 handle = Handle,
                 sorter = atoll_dist_sorter:new(node(), N, #{
-                    budget => Budget, round => ?ROUND, groups => Groups, member => fun atoll_dist_member:channel/1
+                    budget => Budget, round => ?ROUND, groups => Groups, member => fun atoll_dist_member:channel/1,
+                    changes => atoll_dist_member:changes()
                 }),
                 input = Input,
                 sockets = list_to_tuple(Sockets),

@@ -33,6 +33,7 @@
 -define(MAX_WAITING, 1000).
 %% Of what is in no channel.
 -define(PARTS, 16).
+-define(QUIET_MS, 5000).
 
 %% @doc Sends a message. To a process of this node, and on a node without the carrier, it is sent as
 %% any other.
@@ -131,6 +132,9 @@ loop(Waiting, Caller) ->
         {'DOWN', _, process, Caller, _} ->
             %% All that it had sent is before this.
             ok
+    after ?QUIET_MS ->
+        %% So it holds on to no version of this module.
+        proc_lib:hibernate(?MODULE, loop, [Waiting, Caller])
     end.
 
 %% @doc A part of a sentence for an error.
