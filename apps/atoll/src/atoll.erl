@@ -22,6 +22,8 @@
 %% <dt>`link_up', `link_down'</dt><dd>`#{node}' and `#{node, reason}': a connection,
 %%   whoever made it. After a loss of the link room `link_up' comes again for those that
 %%   stand.</dd>
+%% <dt>`channel'</dt><dd>`#{node, channel}', every ten seconds for each channel of each connection
+%%   that has any ({@link channel/1}): for what is measured of it.</dd>
 %% <dt>`broadcast'</dt><dd>`#{topic, from, payload}', see {@link broadcast/2}. A
 %%   subscription to `{broadcast, Topic}' is to that topic alone.</dd>
 %% <dt>`missed'</dt><dd>`#{from, count}': so many broadcasts of that node cannot be had
@@ -60,6 +62,8 @@
 %% <tr><td>`member_meta'</td><td>`bytes' of it in the external term format</td></tr>
 %% <tr><td>`neighbour_up', `neighbour_down'</td><td>`neighbours'; `duration_ms'</td></tr>
 %% <tr><td>`link_up', `link_down'</td><td>`links'; `duration_ms'</td></tr>
+%% <tr><td>`channel'</td><td>`lanes', `packets' and `bytes' that this node has written since they are
+%%   connected, `waiting' bytes, messages `dropped'</td></tr>
 %% <tr><td>`broadcast'</td><td>`bytes' of the payload in the external term format</td></tr>
 %% <tr><td>`missed'</td><td>`count'</td></tr>
 %% <tr><td>`suspect', `cleared'</td><td>`silence_ms', how long this node has not heard it, or
@@ -72,7 +76,7 @@
 -export([version/0]).
 -export([join/1, leave/0, members/0, members/1, set_meta/1, neighbours/0, broadcast/2, broadcast/3, tell/1]).
 -export([route/1, reachable/0]).
--export([channel/1]).
+-export([channel/1, send/3]).
 -export([subscribe/1, unsubscribe/0, status/0, links/0, record/1]).
 -export([format_error/1]).
 
@@ -86,6 +90,7 @@
     | neighbour_down
     | link_up
     | link_down
+    | channel
     | broadcast
     | {broadcast, Topic :: term()}
     | missed
@@ -123,7 +128,7 @@
     | atoll_route:error()
     | {not_a_node, term()}
     | {no_such_event, term()}
-    | atoll_dist_member:error()
+    | atoll_dist_send:error()
     | {bad_acknowledgement, term()}
     | not_recording
     | {not_a_folder, term()}
@@ -152,6 +157,7 @@
     neighbour_down,
     link_up,
     link_down,
+    channel,
     broadcast,
     missed,
     suspect,
@@ -323,6 +329,16 @@ reachable() ->
 -spec channel(atom()) -> ok | {error, error()}.
 channel(Name) ->
     atoll_dist_member:join(Name).
+
+%% @doc Sends a single message in a channel, whatever channel the caller is in: that of `channel',
+%% or with its `key' on one of the lanes that the channel has. Messages of a caller with the
+%% same channel and key, or none, come to a receiver in order. They have no order with those of
+%% another key, or with what the caller sends by itself. To a process of this node, and on a
+%% node without the carrier, it is sent as with `!'. A monotonic channel takes no key. The caller
+%% waits while too many of its messages wait.
+-spec send(pid() | reference() | atom() | {atom(), node()}, term(), #{channel => atom(), key => term()}) -> ok | {error, error()}.
+send(To, Message, Options) ->
+    atoll_dist_send:send(To, Message, Options).
 
 %% @doc From now on the caller gets `{atoll, Kind, Details}' for events of these kinds
 %% too, until it ends.
@@ -498,10 +514,8 @@ format_error(Error) when element(1, Error) =:= bad_option; element(1, Error) =:=
     atoll_handler:format_error(Error);
 format_error({not_a_folder, Term}) ->
     io_lib:format("~tp is not the path of a folder", [Term]);
-format_error({no_channel, Name, []}) ->
-    io_lib:format("there is no channel ~0tp: the carrier of this node is configured without channels", [Name]);
-format_error({no_channel, Name, Names}) ->
-    io_lib:format("there is no channel ~0tp; there are ~ts", [Name, lists:join(", ", [atom_to_list(N) || N <- Names])]);
+format_error(Error) when element(1, Error) =:= no_channel; element(1, Error) =:= bad_send; element(1, Error) =:= key_in_monotonic ->
+    atoll_dist_send:format_error(Error);
 format_error(overloaded) ->
     "this node is asked for more than it can do: too many callers wait to join or for acknowledgements, or it "
     "broadcasts faster than the others can be sure to get it; nothing was sent, try again some tenths of a second later";

@@ -63,6 +63,7 @@ create_tables(Config) ->
 children(?MODULE, Config) ->
     {one_for_one, [
         #{id => events, start => {atoll_events, start_link, []}},
+        #{id => channels, start => {atoll_channel_figures, start_link, []}},
         supervisor(atoll_link_sup, Config)
     ]};
 children(atoll_link_sup, Config) ->

@@ -54,6 +54,15 @@ read(Verdicts, Lanes0) ->
         Verdicts
     ).
 
+who_is_forgotten_in_a_channel_is_behind_a_fence_test() ->
+    Lanes0 = atoll_dist_lanes:new(2, #{groups => [{0, 1}, {1, 1}], max_members => 1}),
+    {Ways, _} = lists:mapfoldl(
+        fun({Key, Group}, Lanes) -> {_, _} = atoll_dist_lanes:choose({sender, Key}, Group, ?IDLE(2), Lanes) end,
+        Lanes0,
+        [{1, 2}, {1, 2}, {2, 2}, {3, 2}, {1, 1}]
+    ),
+    ?assertEqual([1, 1, fence, fence, 0], Ways).
+
 fragments_of_interleaved_messages_take_their_senders_lanes_test() ->
     {Ways, Lanes} = read(
         [

@@ -231,7 +231,7 @@ monitored(Name, Node) ->
 %% Whether this node answers to who comes from these addresses of its own.
 knocks(Ips, Port) ->
     Offer = atoll_dist_hello:make(
-        {offer, #{name => <<"x@127.0.0.1">>, wish => direct, rtt_us => 50, ticktime_ms => 60000, id => <<0:128>>}}
+        {offer, #{name => <<"x@127.0.0.1">>, wish => direct, rtt_us => 50, ticktime_ms => 60000, id => <<0:128>>, channels => none}}
     ),
     [
         begin

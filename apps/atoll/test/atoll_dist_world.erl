@@ -40,8 +40,9 @@
     {[sent()], [pos_integer()], [{atoll_dist_lanes:lane(), binary()}], atoll_dist_sorter:sorter()}.
 run(Ops, N, Options0, Choices) ->
     Channels = ets:new(channels, []),
-    Options = Options0#{member => fun(Key) -> case ets:lookup(Channels, Key) of [{_, Name}] -> Name; [] -> default end end},
-    Start = #{number => 1, sent => [], frames => [], pids => #{}, next => 10, busy => #{}, channels => Channels, slow => []},
+    Changes = atomics:new(1, []),
+    Options = Options0#{changes => Changes, member => fun(Key) -> case ets:lookup(Channels, Key) of [{_, Name}] -> Name; [] -> default end end},
+    Start = #{number => 1, sent => [], frames => [], pids => #{}, next => 10, busy => #{}, channels => Channels, changes => Changes, slow => []},
     {State, Sorter0} = lists:foldl(fun op/2, {Start, atoll_dist_sorter:new(?NODE, N, Options)}, Ops),
     {#{sent := Sent, frames := Frames}, Sorter} = all_taken(op(take, op(written, {State, Sorter0}))),
     true = ets:delete(Channels),
@@ -68,8 +69,9 @@ op(none, World) ->
     push([<<131, 68, 0>>, <<104, 3, 97, 7, (pid(1))/binary, (pid(2))/binary>>], none, none, fence, World);
 op(late, World) ->
     push([<<131, 68, 0>>, down()], none, none, late, World);
-op({move, Who, Name}, {#{pids := Pids, channels := Channels}, _} = World) ->
+op({move, Who, Name}, {#{pids := Pids, channels := Channels, changes := Changes}, _} = World) ->
     _ = [ets:insert(Channels, {Id, Name}) || #{Who := Id} <- [Pids]],
+    ok = atomics:add(Changes, 1, 1),
     World;
 op({kill, Who, Fragments}, {#{pids := Pids, busy := Busy} = State, Sorter}) ->
     case Pids of

@@ -10,6 +10,9 @@
 %% <dt>`flood'</dt><dd>so many actors send, and nobody answers before the end.</dd>
 %% <dt>`ping_beside_bulk'</dt><dd>actors as in `request'; the latency is that of small
 %%   pings beside them.</dd>
+%% <dt>`states'</dt><dd>a process tells its state 1,000 times a second, over a path that carries
+%%   100 of them; the latency is how old each is that the other one sees. The system
+%%   `monotonic' drops what is overtaken.</dd>
 %% </dl>
 %% Latencies are those of a closed loop: each actor waits for its answer, as the
 %% callers of a server do. Those of the pings beside bulk are of an open one, 200 a
@@ -31,6 +34,11 @@
 -export([summary/0, parameters/0, variant/0, metrics/0, points/1, check/1, flags/1, setup/1, round/1, teardown/1]).
 
 -define(ROUND_MS, 1000).
+-define(STATES_MS, 5000).
+%% States that a path carries in a second; and what there is beside the payload of one: headers of TCP and IP, and
+%% the control message.
+-define(STATES, 100).
+-define(BESIDE, 200).
 %% What is on its way when the time is over may be a lot.
 -define(DRAIN_MS, 60000).
 -define(SETUP_MS, 15000).
@@ -44,7 +52,7 @@ summary() -> "what a connection between two nodes carries, and how fast".
 parameters() ->
     Kinds = [request, ping_beside_bulk, flood],
     [
-        #{name => kind, type => atom, values => Kinds, one_of => [ping_pong | Kinds], help => "the kind of load"},
+        #{name => kind, type => atom, values => Kinds, one_of => [ping_pong, states | Kinds], help => "the kind of load"},
         #{name => rtt, row => rtt_ms, type => number, values => [0], min => 0, max => 60000, unit => "ms",
           help => "the round trip; 0: over loopback, more needs root"},
         #{name => actors, type => integer, values => [1, 16, 128], max => 10000,
@@ -70,19 +78,21 @@ metrics() ->
         #{name => latency, row => '', label => "Latency", unit => "ns", better => less, kind => latency}
     ].
 
-%% A ping-pong has one actor, whatever is swept, and a flood of large messages is what
+%% A ping-pong has one actor, and so have states, whatever is swept, and a flood of large messages is what
 %% request is.
 -spec points([atoll_bench:point(), ...]) -> [atoll_bench:point()].
 points(Points) ->
     lists:uniq([
         case Kind of
-            ping_pong -> Point#{actors := 1};
+            _ when Kind =:= ping_pong; Kind =:= states -> Point#{actors := 1};
             _ -> Point
         end
      || #{kind := Kind, size := Size} = Point <- Points, Kind =/= flood orelse Size =< 65536
     ]).
 
 -spec check(atoll_bench:point()) -> ok | {error, unicode:chardata()}.
+check(#{kind := states, rtt := 0}) ->
+    {error, "states take a path that is slow: a round trip above 0"};
 check(#{actors := Actors, size := Size}) when Actors * Size > ?MAX_BYTES ->
     {error, "that is more than 4 GiB under way at once"};
 check(#{rtt := Ms, system := System}) when Ms > 0, System =:= forwarded orelse System =:= own_forwarded ->
@@ -97,7 +107,7 @@ check(_Point) ->
 
 -spec setup(atoll_bench:start()) -> {ok, map()} | {error, unicode:chardata()}.
 setup(#{rtt := Ms} = Point) when Ms > 0 ->
-    case atoll_wire:start(#{rtt_ms => Ms}) of
+    case atoll_wire:start(maps:merge(#{rtt_ms => Ms}, slow(Point))) of
         {ok, Wire} ->
             case setup(Point, #{hosts => atoll_wire:ends(Wire)}) of
                 {ok, State} ->
@@ -112,9 +122,17 @@ setup(#{rtt := Ms} = Point) when Ms > 0 ->
 setup(Point) ->
     setup(Point, #{}).
 
+%% So many states a second, with what is sent beside the payload, and a tenth of a second of
+%% them at each end.
+slow(#{kind := states, size := Size}) ->
+    Bytes = ?STATES * (Size + ?BESIDE),
+    #{rate_mbit => Bytes * 8 / 1000000, buffer => max(20000, Bytes div 10)};
+slow(_) ->
+    #{}.
+
 setup(#{system := System} = Point, Where) ->
-    Count = case atoll_bench_dist_system:way(System) of link -> 2; forwarded -> 2; _ -> 3 end,
-    Options = Where#{nodes => Count, connect_all => false, args => flags(Point)},
+    Count = case atoll_bench_dist_system:way(System) of relayed -> 3; own -> 3; own_forwarded -> 3; _ -> 2 end,
+    Options = Where#{nodes => Count, connect_all => false, args => flags(Point), tls => atoll_bench_dist_system:has_tls(System)},
     atoll_bench_nodes:start(Options, fun(Cluster) -> load(Cluster, Point) end).
 
 -spec flags(atoll_bench:point()) -> [string()].
@@ -123,7 +141,7 @@ flags(#{system := System}) ->
 
 load(Cluster, #{kind := Kind, actors := Actors, size := Size, system := System}) ->
     [Here, There | _] = atoll_cluster:nodes(Cluster),
-    Load = #{cluster => Cluster, node => Here, kind => Kind, actors => Actors, size => Size, ms => ?ROUND_MS},
+    Load = #{cluster => Cluster, node => Here, kind => Kind, actors => Actors, size => Size, ms => ms(Kind)},
     atoll_bench_nodes:answer(fun() ->
         Way = connected(atoll_bench_dist_system:way(System), Cluster, System),
         Load#{
@@ -131,6 +149,9 @@ load(Cluster, #{kind := Kind, actors := Actors, size := Size, system := System})
             peers => sure(atoll_bench_nodes:call(Cluster, There, {atoll_bench_dist_load, answer}, [Actors + 1], ?SETUP_MS))
         }
     end).
+
+ms(states) -> ?STATES_MS;
+ms(_) -> ?ROUND_MS.
 
 %% What is between the two nodes and ends with this process.
 connected(link, Cluster, _System) ->

@@ -9,7 +9,7 @@
 
 -export_type([kind/0]).
 
--type kind() :: ping_pong | request | flood | ping_beside_bulk.
+-type kind() :: ping_pong | request | flood | ping_beside_bulk | states.
 
 -type result() :: {
     Ops :: non_neg_integer(), Us :: pos_integer(), {ok, atoll_histogram:export()} | none
@@ -20,6 +20,8 @@
 -define(PING_RATE, 200).
 -define(PINGS_MAX, 20).
 -define(ANSWER_MS, 60000).
+%% States told in a second.
+-define(STATE_RATE, 1000).
 
 %% @doc Processes that answer, for as long as this node is there.
 -spec answer(pos_integer()) -> [pid(), ...].
@@ -36,10 +38,32 @@ answering(Floods) ->
             answering(Floods);
         {flood, _Payload} ->
             answering(Floods + 1);
+        {state, At, I, _Payload} ->
+            Hist = atoll_histogram:new(),
+            ok = seen(At, Hist),
+            answering(stated(1, I, Hist));
         {flooded, From, Tag} ->
             From ! {Tag, Floods},
             answering(0)
     end.
+
+%% How old each state is that is seen, till it is asked for: how many there were, and the last one.
+%% An older one after a newer one is a fault.
+stated(Count, Last, Hist) ->
+    receive
+        {state, At, I, _Payload} when I > Last ->
+            ok = seen(At, Hist),
+            stated(Count + 1, I, Hist);
+        {state, _At, I, _Payload} ->
+            error({older, I, Last});
+        {stated, From, Tag} ->
+            From ! {Tag, Count, Last, atoll_histogram:export(Hist)},
+            0
+    end.
+
+%% Both nodes are on one machine, and read its one clock.
+seen(At, Hist) ->
+    atoll_histogram:record(max(0, os:system_time(nanosecond) - At), Hist).
 
 %% @doc One round against the other node's processes.
 -spec run(kind(), [pid(), ...], Size :: pos_integer(), Ms :: pos_integer()) -> result().
@@ -58,7 +82,8 @@ run(Kind, Peers, Size, Ms) ->
             ping_pong -> Actor(fun(Peer) -> pinging(Peer, Payload, Until, Record, 0) end);
             request -> Actor(fun(Peer) -> requesting(Peer, Payload, Until, Record, 0) end);
             flood -> Actor(fun(Peer) -> flooding(Peer, Payload, Until, 0) end);
-            ping_beside_bulk -> Actor(fun(Peer) -> requesting(Peer, Payload, Until, Silent, 0) end)
+            states -> Actor(fun(Peer) -> ok = joined(states), stating(Peer, Payload, Begin, Until, 0) end);
+            ping_beside_bulk -> Actor(fun(Peer) -> ok = joined(bulk), requesting(Peer, Payload, Until, Silent, 0) end)
         end,
     Count = length(Actors),
     {Done, Latency} =
@@ -75,6 +100,9 @@ run(Kind, Peers, Size, Ms) ->
                 {Ops, {ok, Pings}};
             flood ->
                 {atoll_bench_node:together(Count, Loop, Ms + ?ANSWER_MS), none};
+            states ->
+                [{Seen, Ages}] = atoll_bench_node:together(1, Loop, Ms + ?ANSWER_MS),
+                {[Seen], {ok, Ages}};
             _ ->
                 Ops = atoll_bench_node:together(Count, Loop, Ms + ?ANSWER_MS),
                 {Ops, {ok, atoll_histogram:export(Hist)}}
@@ -138,6 +166,29 @@ flooding(Peer, Payload, Until, Sent) ->
             Peer ! {flooded, self(), Tag},
             receive
                 {Tag, Sent} -> Sent
+            end
+    end.
+
+%% Where the system has that channel.
+joined(Channel) ->
+    case atoll:channel(Channel) of
+        ok -> ok;
+        {error, {no_channel, Channel, _}} -> ok
+    end.
+
+%% Those that are due. The last one must be seen, whatever was dropped.
+stating(Peer, Payload, Begin, Until, Told) ->
+    Now = erlang:monotonic_time(),
+    case Now < Until of
+        true ->
+            Due = erlang:convert_time_unit(Now - Begin, native, microsecond) * ?STATE_RATE div 1000000,
+            _ = [Peer ! {state, os:system_time(nanosecond), I, Payload} || I <- lists:seq(Told + 1, Due)],
+            receive after 1 -> stating(Peer, Payload, Begin, Until, Due) end;
+        false ->
+            Tag = make_ref(),
+            Peer ! {stated, self(), Tag},
+            receive
+                {Tag, Seen, Told, Ages} -> {Seen, Ages}
             end
     end.
 

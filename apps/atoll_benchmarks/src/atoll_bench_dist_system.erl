@@ -9,21 +9,27 @@
 %% authenticated from end to end, and `relay_lanes16' one over connections of 16 lanes.
 %% `own' is a circuit that has a connection of its own. `forwarded' is `direct' over a small
 %% program that forwards between two sockets: what a node between costs at least; and
-%% `own_forwarded' is `own' over it: a circuit whose frames are moved outside Erlang.
+%% `own_forwarded' is `own' over it: a circuit whose frames are moved outside Erlang. Those whose names end with `tls'
+%% have TLS, `stock_tls' as in OTP's own distribution over it; both ends verify each other. `channels4' and `channels16'
+%% have one lane, and so many more for a channel of what is sent in bulk; `monotonic' has one more for a monotonic
+%% channel of states.
 -module(atoll_bench_dist_system).
 
--export([all/0, usual/0, args/1, way/1]).
+-export([all/0, usual/0, args/1, way/1, has_tls/1]).
 
 -export_type([system/0]).
 
 -type system() ::
     stock | stock_tuned | stock_low_busy | direct | direct_latency | lanes4 | lanes16
-    | forwarded | relay | relay_sealed | relay_lanes16 | own | own_forwarded.
+    | forwarded | relay | relay_sealed | relay_lanes16 | own | own_forwarded
+    | stock_tls | direct_tls | lanes4_tls | lanes16_tls
+    | channels4 | channels16 | monotonic.
 
 %% @doc Those that can be measured.
 -spec all() -> [system(), ...].
 all() ->
-    usual() ++ [direct_latency, stock_low_busy, forwarded, relay, relay_sealed, relay_lanes16, own, own_forwarded].
+    usual() ++ [direct_latency, stock_low_busy, forwarded, relay, relay_sealed, relay_lanes16, own, own_forwarded,
+        stock_tls, direct_tls, lanes4_tls, lanes16_tls, channels4, channels16, monotonic].
 
 %% @doc Those that are measured unless told otherwise.
 -spec usual() -> [system(), ...].
@@ -36,6 +42,11 @@ usual() ->
 way(System) when System =:= forwarded; System =:= own; System =:= own_forwarded -> System;
 way(System) when System =:= relay; System =:= relay_sealed; System =:= relay_lanes16 -> relayed;
 way(_System) -> link.
+
+%% @doc Whether its connections have TLS around them.
+-spec has_tls(system()) -> boolean().
+has_tls(System) ->
+    lists:member(System, [stock_tls, direct_tls, lanes4_tls, lanes16_tls]).
 
 %% @doc The arguments of its nodes. All go without busy waiting, which on few cores takes
 %% from one node what the other needs.
@@ -62,6 +73,20 @@ own(lanes4) ->
     carrier("[{kind,{lanes,4}}]");
 own(lanes16) ->
     carrier("[{kind,{lanes,16}}]");
+own(channels4) ->
+    carrier("[{kind,{lanes,1}},{channels,#{bulk=>#{lanes=>4}}}]");
+own(channels16) ->
+    carrier("[{kind,{lanes,1}},{channels,#{bulk=>#{lanes=>16}}}]");
+own(monotonic) ->
+    carrier("[{kind,{lanes,1}},{channels,#{states=>#{monotonic=>true}}}]");
+own(stock_tls) ->
+    ["-proto_dist", "inet_tls"];
+own(direct_tls) ->
+    carrier("[{kind,direct},{tls,on}]");
+own(lanes4_tls) ->
+    carrier("[{kind,{lanes,4}},{tls,on}]");
+own(lanes16_tls) ->
+    carrier("[{kind,{lanes,16}},{tls,on}]");
 own(forwarded) ->
     own(direct) ++ ["-epmd_module", "atoll_epmd"];
 own(relay_sealed) ->

@@ -19,6 +19,10 @@
     %% Further arguments of erl, or a function that makes them of the nodes' names.
     %% Default none.
     args => [string()] | fun(([node(), ...]) -> [string()]),
+    %% Whether all nodes get the arguments of TLS (`-ssl_dist_optfile'), with certificates for
+    %% this cluster that are made in its run directory and go with it. Which distribution
+    %% takes them is in `args'. Default `false'.
+    tls => boolean(),
     %% Where the nodes run, by turns: the addresses by which they are named and on which
     %% they listen, and command lines that each node's is put behind, such as that of
     %% nsenter. Within them a port mapper must run. Default this machine's loopback.
@@ -55,6 +59,7 @@
     nodes := pos_integer(),
     %% All of them, with everything told.
     kinds := [kind(), ...],
+    tls := boolean(),
     hosts := [atoll_cluster_driver:host(), ...],
     probe := {module(), atom(), [term()]} | none,
     parallel := pos_integer(),
@@ -112,6 +117,7 @@ rules() ->
             "must be a list of application names"},
         {args, {default, fun() -> [] end}, fun(A) -> is_function(A, 1) orelse all(fun is_argument/1, A) end,
             "must be a list of strings, or a function that makes one of the nodes' names"},
+        {tls, {default, fun() -> false end}, fun is_boolean/1, "must be true or false"},
         {hosts, {default, fun() -> [#{address => {127, 0, 0, 1}, wrap => []}] end},
             fun(L) -> L =/= [] andalso all(fun is_host/1, L) end,
             "must be a list of #{address => {A, B, C, D}, wrap => Command}, with one at least"},

@@ -23,7 +23,7 @@
 -include_lib("kernel/include/file.hrl").
 
 -export([base/0, check/0, claim/2, list/0, stale/0]).
--export([log/2, out/2, control/1]).
+-export([log/2, out/2, certificates/1, control/1]).
 -export([find/2, forget/2, parse_entry/1]).
 
 -export_type([rundir/0, claimed/0]).
@@ -140,6 +140,11 @@ log(Dir, Node) ->
 -spec out(file:filename(), node()) -> file:filename().
 out(Dir, Node) ->
     Dir ++ "/log/" ++ atom_to_list(Node) ++ ".out".
+
+%% @doc The folder of its certificates, where it has TLS.
+-spec certificates(file:filename()) -> file:filename().
+certificates(Dir) ->
+    filename:join(Dir, "certificates").
 
 %% @doc The socket of a cluster.
 -spec control(file:filename()) -> file:filename().

@@ -303,6 +303,7 @@ prepare_watched(#state{config = Config, rundir = Rundir, order = Order, serve = 
     Self = self(),
     case atoll_cluster_control:listen(atoll_cluster_rundir:control(Dir), fun(R) -> Serve(Self, R) end) of
         ok ->
+            ok = certificates(Dir, Config),
             case Driver:prepare(#{name => Name, nodes => Order, pids => Pids, dir => Dir}) of
                 {ok, Place} -> {ok, State#state{place = {place, Place}, queue = Order}};
                 {error, Reason} -> {error, Reason, State}
@@ -310,6 +311,12 @@ prepare_watched(#state{config = Config, rundir = Rundir, order = Order, serve = 
         {error, Reason} ->
             {error, Reason, State}
     end.
+
+certificates(_Dir, #{tls := false}) ->
+    ok;
+certificates(Dir, #{tls := true, hosts := Hosts}) ->
+    Addresses = [inet:ntoa(Address) || #{address := Address} <- Hosts],
+    atoll_certificates:files(atoll_cluster_rundir:certificates(Dir), atoll_certificates:authority(), #{hosts => lists:usort(Addresses)}).
 
 start_more(#state{phase = starting, queue = [Node | Queue], config = #{parallel := Parallel}} = State) ->
     case length(booting(State)) < Parallel of
@@ -323,12 +330,15 @@ start_node(Node, Known, #state{config = Config, rundir = #{dir := Dir}, place = 
     #{driver := Driver, boot_timeout := Timeout} = Config,
     {#{apps := Apps, args := Args, connect_all := All}, Host} = maps:get(Node, State#state.places),
     Spec = #{
-        node => Node, host => Host, args => args(Args, State),
+        node => Node, host => Host, args => args(Args, State) ++ tls(Dir, Config),
         connect_all => All, boot_timeout => Timeout
     },
     Job = #{driver => Driver, place => Place, spec => Spec, apps => Apps,
         out => atoll_cluster_rundir:out(Dir, Node)},
     put_node(Node, Known#node{proc = atoll_cluster_node:start_link(Job)}, State).
+
+tls(_Dir, #{tls := false}) -> [];
+tls(Dir, #{tls := true}) -> atoll_certificates:arguments(atoll_cluster_rundir:certificates(Dir)).
 
 args(Make, #state{order = Order}) when is_function(Make) -> Make(Order);
 args(Args, _State) -> Args.

@@ -8,20 +8,20 @@
 
 -export_type([carrier/0]).
 
--type carrier() :: stock | {atoll, atoll_dist_kind:asked(), Faults :: boolean(), Relay :: no | relay | sealed}.
+-type carrier() :: stock | {atoll, atoll_dist_kind:asked(), Faults :: boolean(), Relay :: no | relay | sealed, Tls :: boolean()}.
 %% Whether nodes reach those that they have no link with over others, and whether what
-%% these carry is sealed.
+%% these carry is sealed; and whether connections have TLS, with certificates that are made for the cluster.
 
 %% @doc These options of atoll_cluster, for nodes with that carrier.
 -spec cluster(carrier(), #{atom() => term()}) -> #{atom() => term()}.
 cluster(stock, Options) ->
     Options;
-cluster({atoll, Kind, Faults, Relay}, Options) ->
-    Carrier = [{kind, Kind}, {stock, accept}, {faults, Faults}] ++ [{seal, required} || Relay =:= sealed],
+cluster({atoll, Kind, Faults, Relay, Tls}, Options) ->
+    Carrier = [{kind, Kind}, {stock, accept}, {faults, Faults}] ++ [{seal, required} || Relay =:= sealed] ++ [{tls, on} || Tls],
     with_args(
         ["-proto_dist", "atoll", "-kernel", "atoll_dist", lists:flatten(io_lib:format("~0tp", [Carrier]))] ++
             lists:append([["-atoll", "directory", "on"] || Relay =/= no]),
-        Options
+        Options#{tls => Tls}
     ).
 
 %% @doc These options of atoll_cluster, and before the nodes' arguments these.

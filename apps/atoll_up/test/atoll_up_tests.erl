@@ -72,14 +72,14 @@ groups_differ_by_one_node_at_most_test_() ->
                             {3, 1, [3]}]].
 
 nodes_with_the_carrier_keep_their_other_arguments_test() ->
-    Carrier = {atoll, {lanes, 4}, true, no},
-    #{args := Own} = atoll_up_carrier:cluster(Carrier, #{}),
+    Carrier = {atoll, {lanes, 4}, true, no, false},
+    #{args := Own, tls := false} = atoll_up_carrier:cluster(Carrier, #{}),
     ?assertEqual(["-proto_dist", "atoll", "-kernel", "atoll_dist", "[{kind,{lanes,4}},{stock,accept},{faults,true}]"], Own),
     #{args := Made} = atoll_up_carrier:cluster(Carrier, #{args => fun([_, _]) -> ["-x"] end}),
     ?assertEqual(Own ++ ["-x"], Made([a, b])),
-    #{args := Relaying} = atoll_up_carrier:cluster({atoll, auto, false, sealed}, #{}),
+    #{args := Relaying, tls := true} = atoll_up_carrier:cluster({atoll, auto, false, sealed, true}, #{}),
     ?assertEqual(
-        ["-proto_dist", "atoll", "-kernel", "atoll_dist", "[{kind,auto},{stock,accept},{faults,false},{seal,required}]",
+        ["-proto_dist", "atoll", "-kernel", "atoll_dist", "[{kind,auto},{stock,accept},{faults,false},{seal,required},{tls,on}]",
          "-atoll", "directory", "on"],
         Relaying
     ),

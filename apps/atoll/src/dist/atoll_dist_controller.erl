@@ -35,6 +35,8 @@
     sockets :: tuple(),
     writers :: tuple(),
     busy :: tuple(),
+    %% Lanes whose writers make batches smaller.
+    smaller :: [atoll_dist_lanes:lane()],
     %% When packets that are late last went out, and whether a timer for the next runs.
     late_at :: integer(),
     late_timer = false :: boolean(),
@@ -64,6 +66,11 @@ init(Connection, Peer, Sockets, Input, Groups, #{budget := Budget, faults := Fau
     N = length(Sockets),
     Lanes = lists:zip(lists:seq(0, N - 1), Sockets),
     Writers = [atoll_dist_writer:start(Lane, Socket, Input, Faults) || {Lane, Socket} <- Lanes],
+    Smaller = [
+        {Lane, Level}
+     || #{first := First, lanes := Count, compression := Level} <- Groups, Level > 0, Lane <- lists:seq(First, First + Count - 1)
+    ],
+    lists:foreach(fun({Lane, Level}) -> ok = atoll_dist_writer:smaller(lists:nth(Lane + 1, Writers), Level) end, Smaller),
     receive
         {Connection, up, Handle} ->
             false = erlang:dist_ctrl_set_opt(Handle, get_size, true),
@@ -72,12 +79,14 @@ init(Connection, Peer, Sockets, Input, Groups, #{budget := Budget, faults := Fau
             State = #state{
                 handle = Handle,
                 sorter = atoll_dist_sorter:new(node(), N, #{
-                    budget => Budget, round => ?ROUND, groups => Groups, member => fun atoll_dist_member:channel/1
+                    budget => Budget, round => ?ROUND, groups => Groups, member => fun atoll_dist_member:channel/1,
+                    changes => atoll_dist_member:changes()
                 }),
                 input = Input,
                 sockets = list_to_tuple(Sockets),
                 writers = list_to_tuple(Writers),
                 busy = erlang:make_tuple(N, 0),
+                smaller = [Lane || {Lane, _} <- Smaller],
                 at_once = at_once(Sockets),
                 late_at = now_ms() - ?LATE_MS
             },
@@ -249,7 +258,8 @@ write({Lane, Items, Bytes, Count}, #state{busy = Busy, sockets = Sockets, sorter
     %% Small pieces in one binary each, which makes it short for a writer and the socket.
     Data = erlang:iolist_to_iovec(Items),
     Socket = element(Lane + 1, Sockets),
-    case element(Lane + 1, Busy) =:= 0 andalso Bytes =< AtOnce andalso is_empty(Socket) andalso inet_tcp:send(Socket, Data, [nosuspend]) of
+    IsIdle = element(Lane + 1, Busy) =:= 0 andalso Bytes =< AtOnce andalso not is_smaller(Lane, Bytes, State),
+    case IsIdle andalso is_empty(Socket) andalso inet_tcp:send(Socket, Data, [nosuspend]) of
         ok ->
             State#state{sorter = atoll_dist_sorter:written(Lane, Bytes, Count, Sorter)};
         false ->
@@ -260,6 +270,9 @@ write({Lane, Items, Bytes, Count}, #state{busy = Busy, sockets = Sockets, sorter
             Input ! {lane_failed, Lane, Reason},
             State#state{sorter = atoll_dist_sorter:written(Lane, Bytes, Count, Sorter)}
     end.
+
+is_smaller(_Lane, _Bytes, #state{smaller = []}) -> false;
+is_smaller(Lane, Bytes, #state{smaller = Lanes}) -> atoll_dist_deflate:pays(Bytes) andalso lists:member(Lane, Lanes).
 
 %% A send that finds bytes in the socket's queue and makes it too long returns when the
 %% queue is short again, with `nosuspend' too, which is for the sends after it.

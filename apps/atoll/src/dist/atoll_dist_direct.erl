@@ -15,7 +15,11 @@
 %% to the process of the connection as there.
 -spec carry(#hs_data{}, #{kind := direct, rtt_us := non_neg_integer(), _ => _}, atoll_dist_config:config()) -> #hs_data{}.
 carry(#hs_data{socket = {tls, _, _} = Tls, f_handshake_complete = Up} = HsData, Link, Config) ->
-    Sender = atoll_dist_tls:sender(Tls),
+    Sender =
+        case atoll_dist_tls:sender(Tls) of
+            {ok, Pid} -> Pid;
+            gone -> ?shutdown(no_node)
+        end,
     true = link(Sender),
     kept(HsData#hs_data{
         f_setopts_pre_nodeup = fun(Socket) -> tuned(atoll_dist_transport:carry(Socket, 0), Socket, Link, Config) end,
@@ -56,8 +60,14 @@ after_up(Socket) ->
 %% @private
 -spec tick(atoll_dist_transport:socket()) -> ok | {error, term()}.
 tick({tls, _, _} = Tls) ->
-    atoll_dist_tls:sender(Tls) ! tick,
-    ok;
+    case atoll_dist_tls:sender(Tls) of
+        {ok, Sender} ->
+            Sender ! tick,
+            ok;
+        %% The connection ends with it.
+        gone ->
+            {error, closed}
+    end;
 tick(Socket) ->
     %% Also where the socket is busy: it must not hold up who ticks all of them.
     case inet_tcp:send(Socket, [], [force]) of

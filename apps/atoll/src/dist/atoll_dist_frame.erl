@@ -5,8 +5,10 @@
 %%
 %% An item is `0:1, Size:31' and the packet, or a mark of a fence: `1:1, 0:30, 0:1' opens
 %% it, `1:1, 0:30, 1:1' closes it, and its number follows, 32 bits. An empty frame is a
-%% tick. A frame of its own, `1:1, 0:29, 2:2' and 32 bits, tells of another ticktime. What
-%% is parsed are parts of the frame: who keeps one for longer copies it ({@link alone/1}).
+%% tick. A frame of its own, `1:1, 0:29, 2:2' and 32 bits, tells of another ticktime. A
+%% frame `1:1, 0:29, 3:2', 32 bits of a size, and what zlib has made of so many bytes of items
+%% stands for these ({@link atoll_dist_deflate}). What is parsed are parts of the frame, or of
+%% what was inflated: who keeps one for longer copies it ({@link alone/1}).
 %%
 %% No frame is longer than {@link max_frame/0}, which the socket is told: it allocates a
 %% frame as soon as it has read the length that the peer gives.
@@ -14,7 +16,7 @@
 %% What cannot be is an error with a reason; no packet out of a bad frame is given out.
 -module(atoll_dist_frame).
 
--export([packet/2, mark/1, tick/0, ticktime/1, parse/1, alone/1, max_frame/0, max_packet/0]).
+-export([packet/2, mark/1, tick/0, ticktime/1, deflated/2, parse/1, alone/1, max_frame/0, max_packet/0]).
 
 -export_type([reason/0]).
 
@@ -30,6 +32,7 @@
 -define(OPEN, 16#80000000).
 -define(CLOSE, 16#80000001).
 -define(TICKTIME, 16#80000002).
+-define(DEFLATED, 16#80000003).
 
 %% @doc A packet of that size as an item.
 -spec packet(pos_integer(), erlang:iovec()) -> nonempty_improper_list(binary(), erlang:iovec()).
@@ -49,10 +52,20 @@ tick() -> <<>>.
 -spec ticktime(0..16#FFFFFFFF) -> binary().
 ticktime(Ms) -> <<?TICKTIME:32, Ms:32>>.
 
+%% @doc A frame for items of so many bytes that were made smaller.
+-spec deflated(pos_integer(), iodata()) -> nonempty_maybe_improper_list().
+deflated(Size, Small) -> [<<?DEFLATED:32, Size:32>> | Small].
+
 %% @doc What is in a frame, in order; nothing in a tick.
 -spec parse(binary()) -> {ok, [atoll_dist_fence:segment()]} | {ticktime, 0..16#FFFFFFFF} | {error, reason()}.
 parse(<<?TICKTIME:32, Ms:32>>) -> {ticktime, Ms};
-parse(Frame) -> items(Frame, [], []).
+parse(<<?DEFLATED:32, Size:32, Small/binary>> = Frame) ->
+    case atoll_dist_deflate:inflate(Size, Small) of
+        {ok, Items} -> items(Items, [], []);
+        error -> bad(Frame)
+    end;
+parse(Frame) ->
+    items(Frame, [], []).
 
 items(<<0:1, Size:31, Packet:Size/binary, Rest/binary>>, Packets, Segments) when Size > 0 ->
     items(Rest, [Packet | Packets], Segments);
@@ -63,6 +76,9 @@ items(<<?OPEN:32, Number:32, Rest/binary>>, Packets, Segments) ->
 items(<<?CLOSE:32, Number:32, Rest/binary>>, Packets, Segments) ->
     items(Rest, [], [{close, Number} | segment(Packets, Segments)]);
 items(Bad, _Packets, _Segments) ->
+    bad(Bad).
+
+bad(Bad) ->
     Head = binary:copy(binary:part(Bad, 0, min(byte_size(Bad), ?SHOWN))),
     {error, {bad_frame, byte_size(Bad), Head}}.
 

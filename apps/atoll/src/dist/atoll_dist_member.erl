@@ -3,22 +3,22 @@
 %% @doc Which processes of this node are in which channel ({@link atoll_dist_named}).
 %%
 %% A process is in one channel at most. It joins by itself, or a rule of the configuration
-%% puts it there. Who writes to a connection reads the table for every packet; for what is
-%% in none it finds nothing.
+%% puts it there. Who writes to a connection looks into the table for a sender that it does not
+%% know, and again when the number of changes is another one.
 %%
 %% Where there are rules, a process is looked at once, when its first signal goes to a node
 %% with which this one has lanes: by its own process here, since a process that is looked at
 %% may be busy or be waiting for the very connection. Till then its signals are in no
 %% channel; they keep their order with those after. What a process becomes later is not
-%% noticed. Of so many that wait to be looked at no more are taken, but are looked at when
-%% they send again; that is counted.
+%% noticed. Of so many that wait to be looked at no more are taken: they are looked at when
+%% they send after another change; that is counted.
 %%
 %% An entry goes some time after its process has ended: what it had sent may not have been
 %% taken from the VM yet. What is taken after that is in no channel, and keeps its order too.
 -module(atoll_dist_member).
 -behaviour(gen_server).
 
--export([child_spec/0, start_link/0, join/1, channels/0, channel/1, figures/0]).
+-export([child_spec/0, start_link/0, join/1, channels/0, channel/1, changes/0, figures/0]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 
 -export_type([error/0]).
@@ -32,6 +32,8 @@
 %% How many processes wait to be looked at, and how many could not wait; of a node without
 %% rules there is no such entry.
 -define(ASKED, asked).
+%% A number that is another one after each change.
+-define(CHANGES, changes).
 
 -define(MAX_WAITING, 10000).
 %% What rules have said takes effect together, after so long: then it shares a fence.
@@ -40,6 +42,7 @@
 -define(KEEP_MS, 1000).
 
 -record(state, {
+    changes :: atomics:atomics_ref(),
     rules :: [{atoll_dist_named:rule(), atoll_dist_named:name()}],
     %% What the rules have said, and is not in the table.
     ruled = [] :: [{atoll_dist_packet:key(), atoll_dist_named:name()}]
@@ -104,14 +107,20 @@ unknown(Key) ->
     end,
     default.
 
+%% @doc The number of changes. It changes after the table does, and before a process that has
+%% joined a channel goes on.
+-spec changes() -> atomics:atomics_ref().
+changes() ->
+    ets:lookup_element(?TABLE, ?CHANGES, 2).
+
 %% @doc How many processes there are entries of; how many wait to be looked at, and how often
 %% one could not.
 -spec figures() -> #{processes := non_neg_integer(), waiting := non_neg_integer(), passed := non_neg_integer()}.
 figures() ->
     {Waiting, Passed, Others} =
         case ets:lookup(?TABLE, ?ASKED) of
-            [{_, W, P}] -> {W, P, 2};
-            [] -> {0, 0, 1}
+            [{_, W, P}] -> {W, P, 3};
+            [] -> {0, 0, 2}
         end,
     #{processes => ets:info(?TABLE, size) - Others, waiting => Waiting, passed => Passed}.
 
@@ -126,15 +135,16 @@ init([]) ->
             {error, _} -> #{}
         end,
     Rules = [{Rule, Name} || {Name, Channel} <- lists:sort(maps:to_list(Channels)), Rule <- maps:get(members, Channel, [])],
-    true = ets:insert(?TABLE, [{?CHANNELS, Channels} | [{?ASKED, 0, 0} || Rules =/= []]]),
-    {ok, #state{rules = Rules}}.
+    Changes = atomics:new(1, []),
+    true = ets:insert(?TABLE, [{?CHANNELS, Channels}, {?CHANGES, Changes} | [{?ASKED, 0, 0} || Rules =/= []]]),
+    {ok, #state{changes = Changes, rules = Rules}}.
 
 %% @private
 -spec handle_call({join, atoll_dist_packet:key(), atoll_dist_named:name()}, gen_server:from(), #state{}) -> {reply, ok, #state{}}.
 handle_call({join, Key, Name}, {Pid, _}, State) ->
     _ = [monitor(process, Pid, [{tag, {gone, Key}}]) || not ets:member(?TABLE, Key)],
     true = ets:insert(?TABLE, {Key, Name, joined}),
-    {reply, ok, State}.
+    {reply, ok, changed(State)}.
 
 %% @private
 -spec handle_cast({look, atoll_dist_packet:key()}, #state{}) -> {noreply, #state{}}.
@@ -157,13 +167,17 @@ handle_info(ruled, #state{ruled = Ruled} = State) ->
     %% Who has joined meanwhile has said where it wants to be.
     New = [{Key, Name, ruled} || {Key, Name} <- Ruled, [{_, _, asked}] <- [ets:lookup(?TABLE, Key)]],
     true = ets:insert(?TABLE, New),
-    {noreply, State#state{ruled = []}};
+    {noreply, changed(State#state{ruled = []})};
 handle_info({{gone, Key}, _, process, _, _}, State) ->
     _ = erlang:send_after(?KEEP_MS, self(), {forget, Key}),
     {noreply, State};
 handle_info({forget, Key}, State) ->
     true = ets:delete(?TABLE, Key),
-    {noreply, State}.
+    {noreply, changed(State)}.
+
+changed(#state{changes = Changes} = State) ->
+    ok = atomics:add(Changes, 1, 1),
+    State.
 
 meets({name, Name}, Pid) ->
     %% Not of one that has ended.
@@ -171,7 +185,13 @@ meets({name, Name}, Pid) ->
 meets({call, Call}, Pid) ->
     process_info(Pid, initial_call) =:= {initial_call, Call} orelse proc_lib:translate_initial_call(Pid) =:= Call;
 meets({label, Label}, Pid) ->
-    %% From OTP 27 on; before that nobody has one.
-    erlang:function_exported(proc_lib, get_label, 1) andalso apply(proc_lib, get_label, [Pid]) =:= Label;
+    label(proc_lib, Pid) =:= {ok, Label};
 meets({application, Name}, Pid) ->
     application:get_application(Pid) =:= {ok, Name}.
+
+%% From OTP 27 on; before that nobody has one.
+label(Module, Pid) ->
+    case erlang:function_exported(Module, get_label, 1) of
+        true -> {ok, Module:get_label(Pid)};
+        false -> none
+    end.

@@ -149,7 +149,10 @@ agree(One, Other) ->
 %% @doc How many lanes these channels have together.
 -spec sum(agreed() | [{name(), atoll_dist_lanes:count()}]) -> non_neg_integer().
 sum(none) -> 0;
-sum(Agreed) -> lists:sum([Lanes || {_, Lanes} <- Agreed]).
+sum(Channels) -> sum(Channels, 0).
+
+sum([{_, Lanes} | Channels], Sum) when is_integer(Lanes) -> sum(Channels, Sum + Lanes);
+sum([], Sum) -> Sum.
 
 %% @doc Whether a peer may say that of its channels, or of those of a connection.
 -spec is_said(offer | answer, [{binary(), 0..255}]) -> boolean().

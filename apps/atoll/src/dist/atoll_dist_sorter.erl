@@ -30,7 +30,10 @@
     max_members => pos_integer(),
     %% The channels, if there are any, after what is in none; and in which a process is.
     groups => [atoll_dist_named:group(), ...],
-    member => fun((atoll_dist_packet:key()) -> atoll_dist_named:name())
+    member => fun((atoll_dist_packet:key()) -> atoll_dist_named:name()),
+    %% A number that changes before a process can send in another channel than before; without
+    %% it everybody is asked for with every packet.
+    changes => atomics:atomics_ref()
 }.
 
 -type reason() :: atoll_dist_packet:reason() | atoll_dist_lanes:reason().
@@ -59,6 +62,9 @@
     %% Which place each channel's group has, and in which channel a process is.
     places = #{} :: #{atoll_dist_named:name() => atoll_dist_lanes:group()},
     member = none :: fun((atoll_dist_packet:key()) -> atoll_dist_named:name()) | none,
+    %% What is known of that, since this change.
+    changes :: {atomics:atomics_ref(), Seen :: integer()} | none,
+    known = #{} :: #{atoll_dist_packet:key() => atoll_dist_lanes:group()},
     fence :: atoll_dist_fence:writer(),
     budget :: atoll_dist_budget:budget(),
     %% What is put off, the latest first.
@@ -79,6 +85,8 @@
 -define(FIRST, 0).
 %% What a packet counts for in a round beside its bytes, as does a mark.
 -define(ITEM, 64).
+%% Of how many senders it is known in which channel they are.
+-define(MAX_KNOWN, 1024).
 %% How much of a monotonic channel is given to a lane at a time. What is given cannot be
 %% dropped any more.
 -define(AT_A_TIME, 16384).
@@ -94,6 +102,7 @@ new(Node, N, #{budget := Limit, round := MaxRound} = Options) ->
         groups = Groups,
         places = maps:from_list([{Name, I} || {I, #{name := Name}} <- lists:enumerate(Groups)]),
         member = case Groups of [_, _ | _] -> maps:get(member, Options); _ -> none end,
+        changes = case Options of #{changes := Ref} -> {Ref, -1}; #{} -> none end,
         fence = atoll_dist_fence:writer(N),
         budget = atoll_dist_budget:new(N, Limit),
         newest = maps:from_list([
@@ -112,9 +121,10 @@ lanes(Groups, Options) -> Options#{groups => [{First, Count} || #{first := First
 push(Size, Iovec, #sorter{n = 1} = Sorter) ->
     %% One lane keeps every order.
     {ok, item(?FIRST, Size, Iovec, Sorter)};
-push(Size, Iovec, #sorter{own = Own, lanes = Lanes0, budget = Budget} = Sorter) ->
+push(Size, Iovec, #sorter{own = Own, lanes = Lanes0, budget = Budget} = Sorter0) ->
     Verdict = atoll_dist_packet:read(Iovec, Own),
-    case atoll_dist_lanes:choose(Verdict, group(Verdict, Sorter), atoll_dist_budget:waiting(Budget), Lanes0) of
+    {Group, Sorter} = group(Verdict, Sorter0),
+    case atoll_dist_lanes:choose(Verdict, Group, atoll_dist_budget:waiting(Budget), Lanes0) of
         {Lane, Lanes} when is_integer(Lane) ->
             {ok, lane(Lane, Verdict, Size, Iovec, Sorter#sorter{lanes = Lanes})};
         {late, Lanes} ->
@@ -126,13 +136,33 @@ push(Size, Iovec, #sorter{own = Own, lanes = Lanes0, budget = Budget} = Sorter) 
     end.
 
 %% The place of the group whose lanes a packet's sender uses now.
-group(_Verdict, #sorter{member = none}) -> 1;
+group(_Verdict, #sorter{member = none} = Sorter) -> {1, Sorter};
 group({sender, Key}, Sorter) -> place(Key, Sorter);
 group({first, _, _, {sender, Key}}, Sorter) -> place(Key, Sorter);
-group(_, _) -> 1.
+group(_, Sorter) -> {1, Sorter}.
 
-place(Key, #sorter{member = Member, places = Places}) ->
-    %% Another channel than those that the peer agreed on is none here.
+place(Key, #sorter{changes = none} = Sorter) ->
+    {asked(Key, Sorter), Sorter};
+place(Key, #sorter{changes = {Ref, Seen}, known = Known} = Sorter) ->
+    case atomics:get(Ref, 1) of
+        Seen ->
+            case Known of
+                #{Key := Place} -> {Place, Sorter};
+                #{} -> known(Key, Sorter)
+            end;
+        Now ->
+            known(Key, Sorter#sorter{changes = {Ref, Now}, known = #{}})
+    end.
+
+known(Key, #sorter{known = Known} = Sorter) ->
+    Place = asked(Key, Sorter),
+    case map_size(Known) < ?MAX_KNOWN of
+        true -> {Place, Sorter#sorter{known = Known#{Key => Place}}};
+        false -> {Place, Sorter#sorter{known = #{Key => Place}}}
+    end.
+
+%% Another channel than those that the peer agreed on is none here.
+asked(Key, #sorter{member = Member, places = Places}) ->
     maps:get(Member(Key), Places, 1).
 
 lane(Lane, Verdict, Size, Iovec, #sorter{fence = Fence0, newest = Newest} = Sorter0) ->

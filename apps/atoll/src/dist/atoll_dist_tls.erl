@@ -116,9 +116,15 @@ is_stock({tls, Ssl, _}) -> ssl:negotiated_protocol(Ssl) =/= {ok, ?PROTOCOL};
 is_stock(_) -> false.
 
 %% @doc The process of ssl that is the distribution controller of a direct connection, as
-%% in OTP's own distribution over TLS.
--spec sender(atoll_dist_transport:socket()) -> pid().
-sender({tls, {sslsocket, _, [_Receiver, Sender | _]}, _}) -> Sender.
+%% in OTP's own distribution over TLS. Where it stands in a socket of ssl differs by
+%% release, so it is told by what it runs.
+-spec sender(atoll_dist_transport:socket()) -> {ok, pid()} | gone.
+sender({tls, Ssl, _}) ->
+    Pids = [Pid || Pid <- lists:flatten(tuple_to_list(Ssl)), is_pid(Pid)],
+    case [Pid || Pid <- Pids, proc_lib:translate_initial_call(Pid) =:= {tls_sender, init, 1}] of
+        [Sender] -> {ok, Sender};
+        [] -> gone
+    end.
 
 %% @doc Gives it the connection of the VM: from now on it carries its signals.
 -spec up(pid(), node(), erlang:dist_handle()) -> ok.

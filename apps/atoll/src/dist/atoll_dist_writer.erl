@@ -3,6 +3,8 @@
 %% @doc The process that writes to one lane: it waits where the socket is full, so that
 %% nobody else has to.
 %%
+%% A lane of a channel that is compressed is so here, since that takes time.
+%%
 %% Batches are written in the order in which they come, and of each the controller is
 %% told when the socket has taken it. How many wait here is bounded by the controller's
 %% budget. A lane that fails is told to the input handler, which knows what it means; then
@@ -10,7 +12,7 @@
 %% cost nothing where they cannot.
 -module(atoll_dist_writer).
 
--export([start/4, write/5, say/2, black_hole/1, heal/1]).
+-export([start/4, write/5, smaller/2, say/2, black_hole/1, heal/1]).
 -export([init/4, faulty/4]).
 
 %% @doc Starts the writer of a lane for the calling controller, with faults or without.
@@ -31,6 +33,12 @@ write(Writer, Data, Bytes, Count, DelayMs) ->
     Writer ! {write, Data, Bytes, Count, erlang:monotonic_time(millisecond) + DelayMs},
     ok.
 
+%% @doc From now on what is written is compressed so much where it pays.
+-spec smaller(pid(), 1..9) -> ok.
+smaller(Writer, Level) ->
+    Writer ! {smaller, Level},
+    ok.
+
 %% @doc Has a frame of the lane itself written, such as a sign of life; nobody is told.
 -spec say(pid(), binary()) -> ok.
 say(Writer, Frame) ->
@@ -49,12 +57,18 @@ heal(Writer) ->
     Writer ! heal,
     ok.
 
+%% The key in the process dictionary under which the compression of this lane is.
+-define(DEFLATE, atoll_dist_deflate).
+
 %% @private
 -spec init(pid(), atoll_dist_lanes:lane(), atoll_dist_transport:socket(), pid()) -> no_return().
 init(Controller, Lane, Socket, Input) ->
     receive
         {write, Data, Bytes, Count} ->
             ok = send(Data, Bytes, Count, Controller, Lane, Socket, Input),
+            ?MODULE:init(Controller, Lane, Socket, Input);
+        {smaller, Level} ->
+            _ = put(?DEFLATE, atoll_dist_deflate:new(Level)),
             ?MODULE:init(Controller, Lane, Socket, Input);
         {say, Frame} ->
             %% If that fails the socket has ended and says so.
@@ -65,13 +79,23 @@ init(Controller, Lane, Socket, Input) ->
     end.
 
 send(Data, Bytes, Count, Controller, Lane, Socket, Input) ->
-    case atoll_dist_transport:send(Socket, Data) of
+    case atoll_dist_transport:send(Socket, frame(Data, get(?DEFLATE))) of
         ok ->
             Controller ! {written, Lane, Bytes, Count},
             ok;
         {error, Reason} ->
             Input ! {lane_failed, Lane, Reason},
             receive after infinity -> ok end
+    end.
+
+frame(Data, undefined) ->
+    Data;
+frame(Data, Deflate0) ->
+    {Made, Deflate} = atoll_dist_deflate:batch(Data, Deflate0),
+    _ = put(?DEFLATE, Deflate),
+    case Made of
+        {Size, Small} -> atoll_dist_frame:deflated(Size, Small);
+        as_it_is -> Data
     end.
 
 %% @private
@@ -86,6 +110,9 @@ faulty(Controller, Lane, Socket, Input) ->
             receive after Left -> ok end,
             ok = held(),
             ok = send(Data, Bytes, Count, Controller, Lane, Socket, Input);
+        {smaller, Level} ->
+            _ = put(?DEFLATE, atoll_dist_deflate:new(Level)),
+            ok;
         {say, Frame} ->
             _ = atoll_dist_transport:send(Socket, Frame),
             ok;

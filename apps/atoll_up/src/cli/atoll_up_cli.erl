@@ -18,7 +18,7 @@ options() ->
           help => "with --groups, so many gateways in each"},
         #{name => cluster, short => $c, value => "NAME", default => atoll_view_cli_where:default_name(), read => atoll_cli_read:name(),
           help => "the cluster's name, with which the nodes' names begin"}
-    ] ++ atoll_up_cli_carrier:options() ++ [atoll_up_cli_carrier:faults() | atoll_up_cli_carrier:relay()] ++
+    ] ++ atoll_up_cli_carrier:options() ++ [atoll_up_cli_carrier:faults(), atoll_up_cli_carrier:tls() | atoll_up_cli_carrier:relay()] ++
         atoll_up_cli_overlay:options("the nodes run no overlay") ++ atoll_view_cli_distance:started().
 
 -spec operands() -> [string()].
@@ -61,7 +61,7 @@ check(Values, Count) ->
             {usage, Sentence};
         {_, {error, Sentence}} ->
             {usage, Sentence};
-        {{ok, none}, {ok, {atoll, _, _, Relay}}} when Relay =/= no, not is_map_key(groups, Values) ->
+        {{ok, none}, {ok, {atoll, _, _, Relay, _}}} when Relay =/= no, not is_map_key(groups, Values) ->
             {usage, "--relay wants --groups K or --overlay STRATEGY: without, all are connected with all"};
         {{ok, Overlay}, {ok, Carrier}} ->
             case atoll_view_cli_distance:args(Values, named(Values, Count)) of
@@ -97,20 +97,27 @@ start(#{cluster := Name} = Values, Overlay, Carrier, Args, Count) ->
     end,
     case atoll_up:start(Plan, Tell) of
         {ok, Cluster, Members} ->
-            ok = atoll_cli_io:print(report(Cluster, Members, Overlay, Name)),
+            ok = atoll_cli_io:print(report(Cluster, Members, Overlay, Carrier, Name)),
             hold(Cluster);
         {error, Sentence} ->
             {unable, Sentence}
     end.
 
-report(Cluster, Members, Overlay, Name) ->
+report(Cluster, Members, Overlay, Carrier, Name) ->
     #{nodes := [#{node := First} | _] = Nodes} = atoll_cluster:status(Cluster),
     {Columns, Rows} = lists:unzip(columns(Nodes, Members, Overlay)),
     [
         atoll_cli_table:format(Columns, transposed(Rows)),
-        "\nattach a shell:  erl -name me@127.0.0.1 -hidden -remsh ", atom_to_list(First), $\n,
+        "\nattach a shell:  erl -name me@127.0.0.1 -hidden ", tls(Carrier, Cluster), "-remsh ", atom_to_list(First), $\n,
         "stop:            Ctrl-C here, or: atoll down -c ", Name, $\n
     ].
+
+%% The nodes let a shell in that has their certificates.
+tls({atoll, _, _, _, true}, Cluster) ->
+    #{dir := Dir} = atoll_cluster:info(Cluster),
+    ["-proto_dist inet_tls ", [[Arg, " "] || Arg <- atoll_certificates:arguments(atoll_cluster_rundir:certificates(Dir))]];
+tls(_Carrier, _Cluster) ->
+    "".
 
 %% Those that there is something to say in.
 columns(Nodes, Members, Overlay) ->

@@ -2,7 +2,7 @@
 %% @doc The options that say what connects the nodes that are started.
 -module(atoll_up_cli_carrier).
 
--export([options/0, faults/0, relay/0, read/1, kind/0]).
+-export([options/0, faults/0, relay/0, tls/0, read/1, kind/0]).
 
 %% @doc The options that say which distribution, for nodes that are started.
 -spec options() -> [atoll_cli_options:option()].
@@ -18,6 +18,11 @@ options() ->
 -spec faults() -> atoll_cli_options:option().
 faults() ->
     #{name => faults, help => "with --carrier atoll, let \"atoll chaos\" do harm to connections"}.
+
+%% @doc The switch for TLS.
+-spec tls() -> atoll_cli_options:option().
+tls() ->
+    #{name => tls, help => "with --carrier atoll, TLS for all connections, with certificates made for this cluster"}.
 
 %% @doc The switches by which nodes reach each other over others.
 -spec relay() -> [atoll_cli_options:option()].
@@ -40,12 +45,12 @@ kind() ->
 %% @doc The carrier that the options ask for, or what is wrong with them.
 -spec read(atoll_cli_options:values()) -> {ok, atoll_up_carrier:carrier()} | {error, unicode:chardata()}.
 read(#{carrier := atoll} = Values) ->
-    Carrier = {atoll, maps:get(kind, Values, auto), maps:get(faults, Values, false)},
+    Carrier = fun(Relay) -> {ok, {atoll, maps:get(kind, Values, auto), maps:get(faults, Values, false), Relay, maps:get(tls, Values, false)}} end,
     case Values of
-        #{relay := true, seal := true} -> {ok, erlang:append_element(Carrier, sealed)};
-        #{relay := true} -> {ok, erlang:append_element(Carrier, relay)};
+        #{relay := true, seal := true} -> Carrier(sealed);
+        #{relay := true} -> Carrier(relay);
         #{seal := true} -> {error, "--seal is for --relay"};
-        #{} -> {ok, erlang:append_element(Carrier, no)}
+        #{} -> Carrier(no)
     end;
 read(#{relay := true}) ->
     {error, "--relay is for --carrier atoll"};
@@ -53,6 +58,8 @@ read(#{seal := true}) ->
     {error, "--seal is for --relay"};
 read(#{kind := _}) ->
     {error, "--kind is for --carrier atoll"};
+read(#{tls := true}) ->
+    {error, "--tls is for --carrier atoll"};
 read(#{faults := true}) ->
     {error, "--faults is for --carrier atoll"};
 read(#{}) ->
