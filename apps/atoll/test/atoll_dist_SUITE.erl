@@ -7,7 +7,7 @@
 -include_lib("common_test/include/ct.hrl").
 -include_lib("stdlib/include/assert.hrl").
 
--import(atoll_dist_nodes, [node/3, node/4, carrier/0, carrier/1, kernel/2, name/1, call/4, connect/2, works/2]).
+-import(atoll_dist_nodes, [node/3, node/4, carrier/0, carrier/1, kernel/2, name/1, call/4, call/5, connect/2, works/2]).
 -import(atoll_dist_nodes, [listed/2, said/2, said/3, logged/2, until/1]).
 
 -export([all/0, suite/0, init_per_suite/1, end_per_suite/1, init_per_testcase/2, end_per_testcase/2]).
@@ -42,6 +42,7 @@
     garbage_is_refused_and_said_once/1,
     an_answer_of_garbage_is_refused/1,
     half_open_connections_keep_nobody_out/1,
+    strangers_starve_no_handshake/1,
     a_name_other_than_the_offered_one_is_refused/1,
     a_bad_configuration_is_one_sentence/1
 ]).
@@ -540,6 +541,33 @@ half_open_connections_keep_nobody_out(Config) ->
     until(fun() -> length(call(A, erlang, ports, [])) =< Ports + 2 end),
     works(A, B),
     ok = said(A, "what: carrier_crowded").
+
+%% Three thousand a second: silent ones, such as speak garbage or go at once from addresses
+%% that nodes have too, and such as speak like a node from others.
+strangers_starve_no_handshake(Config) ->
+    Ms = 1000 * atoll_tier:size(strangers_s),
+    ct:timetrap(Ms + 60000),
+    A = node(Config, "a", carrier()),
+    Others = [node(Config, Name, carrier([{kind, Kind}])) || {Name, Kind} <- [{"b", direct}, {"c", {lanes, 4}}]],
+    [works(B, A) || B <- Others],
+    Address = atoll_dist_handmade:address(A),
+    Self = self(),
+    Connecting = [
+        spawn_link(fun() -> Self ! {self(), call(B, atoll_dist_probe, connects_for, [name(A), Ms], Ms + 50000)} end)
+     || B <- Others
+    ],
+    Came = atoll_dist_handmade:strangers(Address, Ms),
+    Connected = [receive {Pid, Done} -> Done end || Pid <- Connecting],
+    Refused = call(A, atoll_dist, refused, []),
+    ct:pal("~b strangers in ~b ms; ~p; ~p", [Came, Ms, [{Times, Failed, Most} || {Times, Failed, Most} <- Connected], Refused]),
+    [?assertMatch({Times, 0, _} when Times > 0, Done) || Done <- Connected],
+    %% On a machine that is busy they may be fewer.
+    ?assert(Came >= Ms),
+    #{carrier_garbage := Garbage, carrier_crowded := Closed} = Refused,
+    ?assert(Garbage > Ms div 10),
+    ?assert(Closed > Ms div 10),
+    %% As said once for each address.
+    ?assert(logged(A, "what: carrier_garbage") =< 8).
 
 a_name_other_than_the_offered_one_is_refused(Config) ->
     A = node(Config, "a", patient(), #{cookie => "handmade"}),

@@ -38,6 +38,7 @@
     small_messages_to_a_stopped_peer_hold_nobody_up/1,
     a_blocked_lane_does_not_block_the_others/1,
     an_unread_message_holds_its_own_bytes/1,
+    code_that_is_loaded_thrice_closes_nothing/1,
     lanes_that_prove_nothing_are_refused/1,
     lanes_of_another_connection_prove_nothing/1,
     many_nodes_connect_at_once/1,
@@ -420,6 +421,10 @@ lanes_that_prove_nothing_are_refused(Config) ->
 an_unread_message_holds_its_own_bytes(Config) ->
     {A, B} = pair(Config),
     atoll_dist_shared:unread_holds_its_own(A, B).
+
+code_that_is_loaded_thrice_closes_nothing(Config) ->
+    {A, B} = pair(Config),
+    atoll_dist_shared:code_is_loaded([A, B], A, B).
 
 lanes_of_another_connection_prove_nothing(Config) ->
     A = node(Config, "a", lanes(Config, [{kind, auto}]) ++ kernel(net_setuptime, 60), #{cookie => "handmade"}),

@@ -8,6 +8,7 @@
 -export([hears/1, heard/0, held_up/2, trickles/3, sockets_with/1, most_memory/1, asked_by_many/3, monitored/2, knocks/2]).
 -export([stays/2, goes/2, owner/1, owner_info/2, global_name/1, hold_lock/2, send/3, box/1, taken/1, pings/2, sent/3, sink/1]).
 -export([unread/1, sends_amid/4, held_by_unread/0, reads_unread/0]).
+-export([saturates/2, latest/1, connects_for/2, loads_carrier/0, in_old_code/0, counts/0, sends_numbers/2, sent_numbers/0, counted_numbers/1]).
 -export([init/1, handle_call/3, handle_cast/2]).
 
 -define(MS, 10000).
@@ -423,4 +424,140 @@ reads_unread() ->
     receive
         {Pid, Many} -> Many
     after ?MS -> timeout
+    end.
+
+%% Disconnects and connects for so long: how often, how often in vain, and the longest that
+%% it took, in milliseconds.
+connects_for(Node, Ms) ->
+    connects_until(Node, erlang:monotonic_time(millisecond) + Ms, 0, 0, 0).
+
+connects_until(Node, Until, Times, Failed, Most) ->
+    case erlang:monotonic_time(millisecond) < Until of
+        true ->
+            ok = disconnected(Node, lists:member(Node, nodes())),
+            {Us, Connected} = timer:tc(net_kernel, connect_node, [Node]),
+            connects_until(Node, Until, Times + 1, Failed + case Connected of true -> 0; _ -> 1 end, max(Most, Us div 1000));
+        false ->
+            {Times, Failed, Most}
+    end.
+
+disconnected(Node, true) ->
+    true = monitor_node(Node, true),
+    true = erlang:disconnect_node(Node),
+    receive {nodedown, Node} -> ok end;
+disconnected(_Node, false) ->
+    ok.
+
+%% All modules of the carrier that are loaded, again.
+loads_carrier() ->
+    _ = [
+        begin
+            _ = code:purge(Module),
+            {module, Module} = code:load_file(Module)
+        end
+     || Module <- carrier_modules()
+    ],
+    ok.
+
+carrier_modules() ->
+    Ebin = filename:dirname(code:which(atoll_dist)),
+    [Module || {Module, File} <- code:all_loaded(), is_list(File), filename:dirname(File) =:= Ebin].
+
+%% Who still runs code that was loaded before.
+in_old_code() ->
+    [
+        {Pid, Module}
+     || Module <- carrier_modules(), erlang:check_old_code(Module), Pid <- processes(), Pid =/= self(),
+        erlang:check_process_code(Pid, Module) =:= true
+    ].
+
+%% A process that counts what each sender has sent it, and sees that nothing is missing.
+counts() ->
+    Pid = spawn(fun() -> counts(#{}) end),
+    true = register(counting, Pid),
+    ok.
+
+counts(Next) ->
+    receive
+        {number, From, I} ->
+            I = maps:get(From, Next, 0),
+            _ = [From ! {came, I} || is_answered(I)],
+            counts(Next#{From => I + 1});
+        {last, From} ->
+            #{From := Sent} = Next,
+            counts(Next#{From => {all, Sent}});
+        {counted, Many, From} ->
+            case [Sent || {_, {all, Sent}} <- maps:to_list(Next)] of
+                All when length(All) =:= Many -> From ! {self(), lists:sort(All)};
+                _ -> From ! {self(), not_yet}
+            end,
+            counts(Next)
+    end.
+
+counted_numbers(Many) ->
+    Pid = whereis(counting),
+    Pid ! {counted, Many, self()},
+    receive
+        {Pid, not_yet} -> receive after 10 -> counted_numbers(Many) end;
+        {Pid, All} -> All
+    after ?MS -> timeout
+    end.
+
+%% Processes each of which sends numbers to the one that counts over there, of some size,
+%% until they are told to end; how many each has sent.
+sends_numbers(Node, Many) ->
+    Pid = spawn(fun() ->
+        Senders = [spawn_monitor(fun() -> exit(sends_numbers(Node, binary:copy(<<0>>, 1 bsl (4 * I)), 0)) end) || I <- lists:seq(1, Many)],
+        receive
+            {sent, From} ->
+                _ = [Sender ! last || {Sender, _} <- Senders],
+                From ! {self(), lists:sort([receive {'DOWN', Ref, process, _, Sent} -> Sent end || {_, Ref} <- Senders])}
+        end
+    end),
+    true = register(sending, Pid),
+    ok.
+
+sends_numbers(Node, Data, I) ->
+    {counting, Node} ! {number, self(), I},
+    {echo_nobody, Node} ! Data,
+    %% Code is loaded at a normal priority, so a node must have some time left.
+    _ = [receive {came, I} -> ok end || is_answered(I)],
+    receive
+        last ->
+            {counting, Node} ! {last, self()},
+            I + 1
+    after 0 -> sends_numbers(Node, Data, I + 1)
+    end.
+
+is_answered(I) -> I rem 20 =:= 0.
+
+sent_numbers() ->
+    Pid = whereis(sending),
+    Pid ! {sent, self()},
+    receive
+        {Pid, Sent} -> Sent
+    after ?MS -> timeout
+    end.
+
+%% So many processes send to a neighbour's hub as fast as they can what costs it work.
+saturates(Node, Many) ->
+    Frame = atoll_dist_circuit_frame:make({data, crypto:strong_rand_bytes(20), 0, <<"x">>}),
+    Message = {circuit, node(), Frame},
+    [spawn(fun Sends() -> {atoll_dist_hub, Node} ! Message, Sends() end) || _ <- lists:seq(1, Many)].
+
+%% By how many milliseconds at most a process of a failure detector's priority, which wants
+%% to run every 5 ms, is late in that time.
+latest(Ms) ->
+    Until = erlang:monotonic_time(millisecond) + Ms,
+    {_, Ref} = spawn_opt(fun() -> exit({late, latest(Until, 0)}) end, [monitor, {priority, high}]),
+    receive
+        {'DOWN', Ref, process, _, {late, Most}} -> Most
+    end.
+
+latest(Until, Most) ->
+    case erlang:monotonic_time(millisecond) of
+        Now when Now < Until ->
+            receive after 5 -> latest(Until, max(Most, erlang:monotonic_time(millisecond) - Now - 5)) end;
+        _ ->
+            Most
     end.

@@ -6,7 +6,7 @@
 
 -import(atoll_dist_nodes, [name/1, call/4, call/5, connect/2, kinds/1, logged/2, until/1]).
 
--export([connect_at_once/3, reconnect_under_traffic/2, ends_once/3, unread_holds_its_own/2]).
+-export([connect_at_once/3, reconnect_under_traffic/2, ends_once/3, unread_holds_its_own/2, code_is_loaded/3]).
 
 %% Two nodes that are connected, so that each knows where the other is.
 connect_at_once(A, B, Kind) ->
@@ -71,3 +71,37 @@ unread_holds_its_own(A, B) ->
     ?assert(Held < 2 * Unread * Bytes + 1000000),
     %% They are all there.
     ?assertEqual(Unread, call(B, atoll_dist_probe, reads_unread, [])).
+
+%% Two nodes that are connected. The carrier's code is loaded three times on all of these
+%% nodes, under load and then at rest: no connection is closed, and nothing is lost.
+code_is_loaded(Nodes, A, B) ->
+    Senders = 4,
+    Ends = [{A, B}, {B, A}],
+    _ = [
+        begin
+            _ = call(At, atoll_dist_probe, echo, [echo]),
+            ok = call(At, atoll_dist_probe, hears, [name(To)]),
+            ok = call(At, atoll_dist_probe, counts, [])
+        end
+     || {At, To} <- Ends
+    ],
+    Loads = fun() ->
+        _ = [call(N, atoll_dist_probe, loads_carrier, []) || N <- Nodes],
+        _ = [?assertEqual(I, call(At, atoll_dist_probe, ask, [name(To), echo, I])) || {At, To} <- Ends, I <- [1, 2, 3]]
+    end,
+    _ = [ok = call(At, atoll_dist_probe, sends_numbers, [name(To), Senders]) || {At, To} <- Ends],
+    _ = [Loads() || _ <- [1, 2, 3]],
+    Sent = [call(At, atoll_dist_probe, sent_numbers, []) || {At, _} <- Ends],
+    _ = [
+        begin
+            Loads(),
+            [until(fun() -> call(N, atoll_dist_probe, in_old_code, []) =:= [] end) || N <- Nodes]
+        end
+     || _ <- [1, 2, 3]
+    ],
+    Counted = [call(To, atoll_dist_probe, counted_numbers, [Senders]) || {_, To} <- Ends],
+    ct:pal("~p", [Counted]),
+    ?assertEqual(Sent, Counted),
+    _ = [?assert(lists:min(Each) > 100) || Each <- Counted],
+    _ = [?assertEqual([], call(At, atoll_dist_probe, heard, [])) || {At, _} <- Ends],
+    _ = [?assertEqual(0, logged(N, "crasher:")) || N <- Nodes].

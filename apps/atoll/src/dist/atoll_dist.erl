@@ -20,7 +20,7 @@
 
 -include_lib("kernel/include/net_address.hrl").
 
--export([links/0, carried/1, received/1, lanes/1, prefer/1, fault/2]).
+-export([links/0, carried/1, received/1, lanes/1, refused/0, prefer/1, fault/2]).
 -export([router/1, own/2, disown/0, watch_links/0, relay_policy/1, relay/0]).
 -export([childspecs/0, listen/1, listen/2, accept/1, accept_connection/5, setup/5, close/1, select/1]).
 -export([address/0, address/1, is_node_name/1, setopts/2, getopts/2]).
@@ -55,6 +55,13 @@ lanes(Node) ->
         {ok, Channel} -> atoll_dist_input:figures(Channel);
         not_connected -> {error, not_connected}
     end.
+
+%% @doc How often it has refused, closed or given up something, by what it says of it in the
+%% log: `carrier_silent_stranger', `carrier_crowded' and so on. In the log it says the same
+%% of a peer once.
+-spec refused() -> #{atom() => pos_integer()}.
+refused() ->
+    atoll_dist_keeper:refused().
 
 %% @doc For the rooms above: which kinds are wanted of which peers, where the
 %% configuration does not say otherwise. Replaces what was preferred before. Connections

@@ -11,7 +11,7 @@
 -module(atoll_dist_controller).
 
 -export([start/4, up/2]).
--export([init/5]).
+-export([init/5, wait/1, look/1]).
 
 %% The key in the process dictionary under which the peer's name is, for what may have to
 %% be said in the end.
@@ -47,7 +47,7 @@
 %% @doc Starts the controller of a connection with that peer, linked to the calling process.
 -spec start(Peer :: binary(), [atoll_dist_transport:socket(), ...], Input :: pid(), atoll_dist_config:config()) -> pid().
 start(Peer, Sockets, Input, Config) ->
-    case spawn_opt(?MODULE, init, [self(), Peer, Sockets, Input, Config], [link, {priority, max}]) of
+    case atoll_dist_process:start(?MODULE, init, [self(), Peer, Sockets, Input, Config], [link]) of
         Pid when is_pid(Pid) -> Pid
     end.
 
@@ -102,13 +102,13 @@ pull(#state{handle = Handle, sorter = Sorter, faults = {Faults0, Own}} = State) 
 pulled({none, Sorter}, #state{handle = Handle} = State) ->
     ok = erlang:dist_ctrl_get_data_notification(Handle),
     case atoll_dist_sorter:has_late(Sorter) of
-        false -> wait(batches(State#state{sorter = Sorter}));
-        true -> wait(late(now_ms(), State#state{sorter = Sorter}))
+        false -> ?MODULE:wait(batches(State#state{sorter = Sorter}));
+        true -> ?MODULE:wait(late(now_ms(), State#state{sorter = Sorter}))
     end;
 pulled({take, Sorter}, State) ->
-    look(batches(State#state{sorter = Sorter}));
+    ?MODULE:look(batches(State#state{sorter = Sorter}));
 pulled({wait, Sorter}, State) ->
-    wait(State#state{sorter = Sorter}).
+    ?MODULE:wait(State#state{sorter = Sorter}).
 
 pull(Handle, Sorter0) ->
     case atoll_dist_sorter:wants(Sorter0) of
@@ -137,7 +137,7 @@ cannot_send(Reason) ->
     Peer = get(?PEER),
     Why = io_lib:format("Ended the connection with ~ts: what the VM gives for it cannot be sent over lanes (~0tp).", [Peer, Reason]),
     ok = atoll_dist_keeper:say_once(carrier_cannot_send, Peer, Why),
-    exit(Reason).
+    atoll_dist_process:over(Reason).
 
 %% The same where packets may be lost.
 pull(Handle, Sorter0, Own, Faults0) ->
@@ -184,17 +184,23 @@ late(_Now, #state{late_timer = HasTimer, sorter = Sorter0} = State) ->
     lists:foldl(fun write/2, State#state{sorter = Sorter, late_timer = true}, Batches).
 
 %% There is more to take, or it waits for a writer: what does not matter to `written'.
+%% @private
+-spec wait(#state{}) -> no_return().
 wait(State) ->
     receive
         dist_data -> pull(State);
         {written, Lane, Bytes, Count} -> written(Lane, Bytes, Count, State);
-        {say, Lane, Frame} -> wait(say(Lane, Frame, State));
-        late -> wait(batches(State#state{late_at = now_ms(), late_timer = false}));
-        {figures, Held, Ref, From} -> wait(figures(Held, Ref, From, State));
-        {fault, Fault, Ref, From} -> wait(fault(Fault, Ref, From, State))
+        {say, Lane, Frame} -> ?MODULE:wait(say(Lane, Frame, State));
+        late -> ?MODULE:wait(batches(State#state{late_at = now_ms(), late_timer = false}));
+        {figures, Held, Ref, From} -> ?MODULE:wait(figures(Held, Ref, From, State));
+        {fault, Fault, Ref, From} -> ?MODULE:wait(fault(Fault, Ref, From, State))
+    after atoll_dist_process:quiet_ms() ->
+        proc_lib:hibernate(?MODULE, wait, [State])
     end.
 
 %% Who asks something is answered here too, since there may always be more to take.
+%% @private
+-spec look(#state{}) -> no_return().
 look(State) ->
     receive
         {written, Lane, Bytes, Count} -> look(done(Lane, Bytes, Count, State));
@@ -217,7 +223,7 @@ written(Lane, Bytes, Count, #state{sorter = Sorter} = State0) ->
     %% If it did not wait for this, the VM tells when it has something.
     case atoll_dist_sorter:wants(Sorter) of
         wait -> pull(State);
-        _ -> wait(State)
+        _ -> ?MODULE:wait(State)
     end.
 
 done(Lane, Bytes, Count, #state{sorter = Sorter, busy = Busy} = State) ->

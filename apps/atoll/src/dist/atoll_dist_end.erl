@@ -16,7 +16,7 @@
 
 -export([open/3, accept/5, cookie/1]).
 -export([await_up/1, await_place/1, send/2, recv/1, up/3, tick/1]).
--export([init_opener/4, init_acceptor/5]).
+-export([init_opener/4, init_acceptor/5, loop/1]).
 
 -record(state, {
     id :: atoll_dist_circuit_frame:id(),
@@ -56,14 +56,12 @@
 %% payloads.
 -define(ROUND, 262144).
 
--define(OPTIONS, [{priority, max}, {message_queue_data, off_heap}]).
-
 %% @doc Starts the end that opens a circuit with a node, over that path, linked to the
 %% calling process, which is the connection's.
 -spec open(node(), [node(), ...], atoll_dist_config:config()) -> atoll_dist_circuits:circuit().
 open(Node, Path, Config) ->
     Counters = atoll_dist_circuits:counters(),
-    case spawn_opt(?MODULE, init_opener, [{self(), Counters}, Node, Path, Config], [link | ?OPTIONS]) of
+    case atoll_dist_process:start(?MODULE, init_opener, [{self(), Counters}, Node, Path, Config], [link]) of
         Pid when is_pid(Pid) -> {circuit, Pid, Counters}
     end.
 
@@ -73,7 +71,7 @@ open(Node, Path, Config) ->
     atoll_dist_circuit_frame:id(), atoll_dist_circuit_frame:name(), node(), binary(), atoll_dist_config:config()
 ) -> pid().
 accept(Id, Opener, Leg, Frame, Config) ->
-    case spawn_opt(?MODULE, init_acceptor, [Id, Opener, Leg, Frame, Config], ?OPTIONS) of
+    case atoll_dist_process:start(?MODULE, init_acceptor, [Id, Opener, Leg, Frame, Config], []) of
         Pid when is_pid(Pid) -> Pid
     end.
 
@@ -172,6 +170,8 @@ now_ms() -> erlang:monotonic_time(millisecond).
 
 now_us() -> erlang:monotonic_time(microsecond).
 
+%% @private
+-spec loop(#state{}) -> no_return().
 loop(#state{ended = {ended, Reason}} = State) ->
     ended(Reason, State);
 loop(#state{vm = has, core = Core} = State) ->
@@ -188,7 +188,9 @@ loop(#state{vm = has, core = Core} = State) ->
     end;
 loop(State) ->
     receive
-        Message -> loop(message(Message, State))
+        Message -> ?MODULE:loop(message(Message, State))
+    after atoll_dist_process:quiet_ms() ->
+        proc_lib:hibernate(?MODULE, loop, [State])
     end.
 
 message({circuit, Leg, Frame}, #state{counters = Counters} = State) ->
@@ -252,7 +254,7 @@ message({'DOWN', Ref, process, _, Reason}, #state{helpers = Helpers} = State) ->
     case maps:take(Ref, Helpers) of
         {Leg, Left} -> freed(Leg, State#state{helpers = Left});
         %% The hub's, or the kernel's.
-        error -> exit(Reason)
+        error -> atoll_dist_process:over(Reason)
     end;
 message(tick, State) ->
     cast(tick, State);
@@ -369,7 +371,7 @@ route(Failed, #state{node = Node, id = Id, there = There, own = Own} = State) ->
             Ask = atoll_dist_router:asker(Node, Id),
             Around = fun(Texts) -> Ask([Name || Text <- Texts, Name <- [shown_name(Text)], is_atom(Name)]) end,
             %% As soon as anything here: it is the load that has cost the path, perhaps.
-            Asker = spawn_opt(fun() -> Self ! {way, self(), atoll_dist_router:around(Around, Failed)} end, [{priority, max}]),
+            Asker = spawn_opt(fun() -> Self ! {way, self(), atoll_dist_router:around(Around, Failed)} end, [{priority, high}]),
             {[], State#state{asker = Asker}}
     end.
 
@@ -551,7 +553,7 @@ ended(Reason, #state{id = Id, trunks = Trunks} = State) ->
         #state{phase = {shaking, Packets, Reader}, stands = true, connection = Connection} when element(1, Reason) =/= closed_here ->
             closed(Packets, Reader, Connection, exit_reason(Reason));
         #state{} ->
-            exit(exit_reason(Reason))
+            atoll_dist_process:over(exit_reason(Reason))
     end.
 
 %% As a socket that the other end has closed: who is told amid Erlang's handshake that the
@@ -570,8 +572,8 @@ closed(Packets, false, Connection, Reason) ->
     receive
         recv -> closed(Packets, true, Connection, Reason);
         %% It came just so far.
-        {up, _, _} -> exit(Reason);
-        {'EXIT', _, Why} -> exit(Why);
+        {up, _, _} -> atoll_dist_process:over(Reason);
+        {'EXIT', _, Why} -> atoll_dist_process:over(Why);
         _ -> closed(Packets, false, Connection, Reason)
     end.
 

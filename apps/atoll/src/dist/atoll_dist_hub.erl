@@ -161,7 +161,7 @@ asked(Request, Else) ->
 %% @private
 -spec init([]) -> {ok, #state{}}.
 init([]) ->
-    _ = process_flag(priority, max),
+    _ = process_flag(priority, high),
     _ = process_flag(message_queue_data, off_heap),
     %% It has something to say when it ends.
     _ = process_flag(trap_exit, true),

@@ -15,7 +15,7 @@
 -module(atoll_dist_input).
 
 -export([start/2, join/3, up/3, tick/1, ticks/1, fault/2, figures/1]).
--export([init/3]).
+-export([init/3, loop/1]).
 
 %% So many frames of a lane are read ahead of being given to the VM.
 -define(AHEAD, 16).
@@ -58,8 +58,7 @@
 %% connection of the same id do.
 -spec start(atoll_dist_handshake:link(), atoll_dist_config:config()) -> {ok, pid()} | taken.
 start(#{hello := {#{id := Id}, _}, at := At, kind := {lanes, N}} = Link, Config) ->
-    Options = [link, {priority, max}, {message_queue_data, off_heap}],
-    case spawn_opt(?MODULE, init, [self(), Link, Config], Options) of
+    case atoll_dist_process:start(?MODULE, init, [self(), Link, Config], [link]) of
         Pid when is_pid(Pid), At =:= none, N > 1 ->
             case atoll_dist_keeper:awaits(Id, Pid) of
                 ok -> {ok, Pid};
@@ -172,48 +171,52 @@ later(Tick) ->
 
 now_ms() -> erlang:monotonic_time(millisecond).
 
+%% @private
+-spec loop(#state{}) -> no_return().
 loop(#state{lanes = Lanes} = State) ->
     receive
         {Tcp, Socket, Frame} when Tcp =:= tcp; Tcp =:= ssl ->
             #{Socket := Lane} = Lanes,
-            loop(arrived(Lane, Frame, State));
+            ?MODULE:loop(arrived(Lane, Frame, State));
         {Passive, Socket} when Passive =:= tcp_passive; Passive =:= ssl_passive ->
             #{Socket := Lane} = Lanes,
             #state{stopped = Stopped} = State,
-            loop(go_on(State#state{stopped = [Lane | Stopped]}));
+            ?MODULE:loop(go_on(State#state{stopped = [Lane | Stopped]}));
         {Closed, Socket} when Closed =:= tcp_closed; Closed =:= ssl_closed ->
             #{Socket := Lane} = Lanes,
-            loop(ended(Lane, closed, State));
+            ?MODULE:loop(ended(Lane, closed, State));
         {Error, Socket, Why} when Error =:= tcp_error; Error =:= ssl_error ->
             %% It is closed next, if it was not passive.
             #{Socket := Lane} = Lanes,
-            loop(ended(Lane, Why, State));
+            ?MODULE:loop(ended(Lane, Why, State));
         {lane_failed, Lane, Why} ->
-            loop(ended(Lane, Why, State));
+            ?MODULE:loop(ended(Lane, Why, State));
         look_at_lanes ->
-            loop(look(State));
+            ?MODULE:loop(look(State));
         {all_ended_by_now, Lane} ->
             one_ended(Lane, State);
         tick ->
             ok = tick(0, State),
-            loop(State);
+            ?MODULE:loop(State);
         ticks ->
-            loop(ask_ticktime(State));
+            ?MODULE:loop(ask_ticktime(State));
         {'DOWN', Asking, process, _, _} when Asking =:= State#state.asking ->
-            loop(State#state{asking = none});
+            ?MODULE:loop(State#state{asking = none});
         {ticktime, Ms} ->
             #state{ticktimes = {_, PeerMs}} = State,
-            loop(ticktimes({max(1, Ms), PeerMs}, State));
+            ?MODULE:loop(ticktimes({max(1, Ms), PeerMs}, State));
         {fault, Fault, Ref, From} ->
-            loop(fault(Fault, Ref, From, State));
+            ?MODULE:loop(fault(Fault, Ref, From, State));
         {figures, Ref, From} ->
             #state{controller = Controller, fence = Fence} = State,
             Controller ! {figures, atoll_dist_fence:held(Fence), Ref, From},
-            loop(State);
+            ?MODULE:loop(State);
         {knock, Doorkeeper, _} ->
             %% It found the connection when that was not yet up.
             Doorkeeper ! {self(), refused},
-            loop(State)
+            ?MODULE:loop(State)
+    after atoll_dist_process:quiet_ms() ->
+        proc_lib:hibernate(?MODULE, loop, [State])
     end.
 
 arrived(Lane, Frame, #state{handle = Handle, fence = Fence0} = State) ->
@@ -253,7 +256,7 @@ go_on(#state{stopped = Stopped, fence = Fence, sockets = Sockets, holes = Holes}
 
 %% What has arrived on the others is still given to the VM.
 ended(_Lane, _Why, #state{n = 1}) ->
-    exit(connection_closed);
+    atoll_dist_process:over(connection_closed);
 ended(Lane, Why, #state{ended = []} = State) ->
     _ = erlang:send_after(?WAIT, self(), {all_ended_by_now, Lane}),
     State#state{ended = [Lane], since = now_ms(), why = Why};
@@ -262,7 +265,7 @@ ended(Lane, _Why, #state{ended = Ended0, since = Since, n = N} = State) ->
     Ended = [Lane || not lists:member(Lane, Ended0)] ++ Ended0,
     case length(Ended) =:= N andalso now_ms() - Since of
         false -> State#state{ended = Ended};
-        Ms when Ms =< ?TOGETHER -> exit(connection_closed);
+        Ms when Ms =< ?TOGETHER -> atoll_dist_process:over(connection_closed);
         _ -> one_ended(lists:last(Ended), State)
     end.
 
@@ -385,4 +388,4 @@ sample(Socket, IsHeld) ->
 end_of(Reason, What, Lane, #state{peer = Peer}) ->
     Why = ["Ended the connection with ", Peer, ": its lane ", integer_to_list(Lane), " ", What, "."],
     ok = atoll_dist_keeper:say_once(carrier_lane_lost, Peer, Why),
-    exit(Reason).
+    atoll_dist_process:over(Reason).

@@ -80,7 +80,7 @@ fail(Joining, Index, Why) ->
 failed(Peer, Index, Why) ->
     Said = ["Gave up a connection with ", Peer, ": of its lane ", integer_to_list(Index), ", ", Why, "."],
     ok = atoll_dist_keeper:say_once(carrier_lane_failed, Peer, Said),
-    exit({lane_failed, Index}).
+    atoll_dist_process:over({lane_failed, Index}).
 
 connected(Connecting, Sockets, _Deadline, _Needs) when map_size(Sockets) =:= length(Connecting) ->
     in_order(Sockets);
@@ -136,7 +136,7 @@ in_order(Sockets) -> [Socket || {_, Socket} <- lists:keysort(1, maps:to_list(Soc
 late(Missing, #{lanes := N, peer := Peer}) ->
     Why = "Gave up a connection with ~ts: of its ~b lanes, ~b have not come in the time for it.",
     ok = atoll_dist_keeper:say_once(carrier_lanes_missing, Peer, io_lib:format(Why, [Peer, N, length(Missing)])),
-    exit({lanes_missing, lists:sort(Missing)}).
+    atoll_dist_process:over({lanes_missing, lists:sort(Missing)}).
 
 %% @doc A lane has knocked: gives its socket to the process that waits for it. Called by
 %% the socket's owner.

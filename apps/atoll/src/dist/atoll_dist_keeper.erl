@@ -17,7 +17,7 @@
 -module(atoll_dist_keeper).
 -behaviour(gen_server).
 
--export([child_spec/0, start_link/0, config/0, up/2, links/0, received/1, channel/1, prefer/1, preferred/0, say_once/3, forget/2]).
+-export([child_spec/0, start_link/0, config/0, up/2, links/0, received/1, channel/1, prefer/1, preferred/0, say_once/3, forget/2, refused/0]).
 -export([awaits/2, expects/2, joined/1, awaiting/1, expected/0]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 
@@ -191,9 +191,10 @@ prefer(Kinds) ->
 preferred() ->
     persistent_term:get(?MODULE, #{}).
 
-%% @doc Writes a warning on a peer, unless the same was said of it before.
+%% @doc Writes a warning on a peer, unless the same was said of it before; counts it each time.
 -spec say_once(What :: atom(), Peer :: binary(), Why :: unicode:chardata()) -> ok.
 say_once(What, Peer, Why) ->
+    _ = ets:update_counter(?SAID, {count, What}, 1, {{count, What}, 0}),
     case ets:insert_new(?SAID, {{What, Peer}}) of
         false ->
             ok;
@@ -202,6 +203,16 @@ say_once(What, Peer, Why) ->
                 true -> say(What, Peer, Why);
                 false -> no_more(What, Peer)
             end
+    end.
+
+%% @doc How often there was something to say, since distribution was started.
+-spec refused() -> #{What :: atom() => pos_integer()}.
+refused() ->
+    try
+        maps:from_list([{What, N} || [What, N] <- ets:match(?SAID, {{count, '$1'}, '$2'})])
+    catch
+        %% A node without the carrier.
+        error:badarg -> #{}
     end.
 
 no_more(What, Peer) ->

@@ -5,13 +5,14 @@
 %%
 %% Promised: at most so many connections are on their way to be up at a time, whatever
 %% comes, and besides as many lanes as nodes with the right cookie are about to bring; when
-%% there are more, the oldest is closed, so that who holds many open in silence keeps nobody
-%% else out. Each step has kernel's `net_setuptime' to be made. What a stranger does wrong is
-%% said in the log once for each peer.
+%% there are more, one is closed, by {@link atoll_dist_pending} a stranger's as long as it
+%% can be told from a node's. Each step has kernel's `net_setuptime' to be made. What a
+%% stranger does wrong is said in the log once for each peer, and counted ({@link
+%% atoll_dist_keeper:refused/0}).
 -module(atoll_dist_listener).
 
 -export([listen/3, accept/2]).
--export([loop/3, doorkeeper/4]).
+-export([start/3, loop/4, doorkeeper/4]).
 
 -export_type([first/0]).
 
@@ -20,9 +21,12 @@
 -type first() :: {offer, atoll_dist_hello:offer()} | {stock, Name :: binary(), Frame :: string()}.
 %% How a connection began.
 
-%% Few enough for a process that may have 1,024 files open. An honest peer takes its
-%% steps in milliseconds.
--define(MAX_PENDING, 256).
+%% Of those that are silent and of those that have said something. Few enough for a process
+%% that may have 1,024 files open. An honest peer takes its steps in milliseconds.
+-define(MAX_PENDING, 128).
+
+%% How long it waits for a connection before it looks at who is gone.
+-define(LOOK_MS, 1000).
 
 %% No file is left to open: until one is closed.
 -define(NO_FILES_MS, 100).
@@ -62,92 +66,95 @@ register_at({error, _} = Error, _Driver, _Name, _Host) ->
 %% @doc Starts to accept connections; called by the kernel's process for them.
 -spec accept(atoll_dist_socket:driver(), gen_tcp:socket()) -> pid().
 accept(Driver, Socket) ->
-    spawn_link(?MODULE, loop, [Driver, self(), Socket]).
+    case atoll_dist_process:start(?MODULE, start, [Driver, self(), Socket], [link]) of
+        Pid when is_pid(Pid) -> Pid
+    end.
 
 %% @private
--spec loop(atoll_dist_socket:driver(), Kernel :: pid(), gen_tcp:socket()) -> no_return().
-loop(Driver, Kernel, Socket) ->
-    _ = process_flag(priority, max),
-    loop(Driver, Kernel, Socket, []).
+-spec start(atoll_dist_socket:driver(), Kernel :: pid(), gen_tcp:socket()) -> no_return().
+start(Driver, Kernel, Socket) ->
+    loop(Driver, Kernel, Socket, atoll_dist_pending:new(?MAX_PENDING)).
 
-%% Pending: the doorkeepers, the oldest last.
+%% @private
+-spec loop(atoll_dist_socket:driver(), Kernel :: pid(), gen_tcp:socket(), atoll_dist_pending:pending()) -> no_return().
 loop(Driver, Kernel, Socket, Pending0) ->
-    Accepted = Driver:accept(Socket),
-    Pending = bounded(without_gone(Pending0)),
+    Accepted = Driver:accept(Socket, ?LOOK_MS),
+    Pending = heard(Pending0),
     case Accepted of
         {ok, New} ->
-            {Doorkeeper, _} = spawn_opt(?MODULE, doorkeeper, [self(), Driver, Kernel, New], [monitor]),
-            %% A peer may be gone already.
-            _ = Driver:controlling_process(New, Doorkeeper),
-            Doorkeeper ! {self(), yours},
-            loop(Driver, Kernel, Socket, [Doorkeeper | Pending]);
+            ?MODULE:loop(Driver, Kernel, Socket, bounded(let_in(Driver, Kernel, New, Pending)));
         {error, Reason} when Reason =:= emfile; Reason =:= enfile ->
             Why = "The carrier can accept no connection, since this node has no file left to open.",
             ok = atoll_dist_keeper:say_once(carrier_out_of_files, <<>>, Why),
             receive after ?NO_FILES_MS -> ok end,
-            loop(Driver, Kernel, Socket, without_oldest(Pending));
-        {error, econnaborted} ->
-            loop(Driver, Kernel, Socket, Pending);
+            ?MODULE:loop(Driver, Kernel, Socket, Pending);
+        {error, Reason} when Reason =:= timeout; Reason =:= econnaborted ->
+            ?MODULE:loop(Driver, Kernel, Socket, Pending);
         {error, Reason} ->
-            exit(Reason)
+            atoll_dist_process:over(Reason)
     end.
 
-without_gone(Pending) ->
+let_in(Driver, Kernel, New, Pending) ->
+    Address =
+        case inet:peername(New) of
+            {ok, {Ip, _}} -> Ip;
+            %% It may be gone already.
+            {error, _} -> unknown
+        end,
+    %% As this process, so that it hears what was said before others are let in.
+    {Doorkeeper, _} = spawn_opt(?MODULE, doorkeeper, [self(), Driver, Kernel, New], [monitor, {priority, high}]),
+    _ = Driver:controlling_process(New, Doorkeeper),
+    Doorkeeper ! {self(), yours, Address},
+    atoll_dist_pending:add(Doorkeeper, Address, Pending).
+
+heard(Pending) ->
     receive
-        {'DOWN', _, process, Doorkeeper, _} -> without_gone(lists:delete(Doorkeeper, Pending))
+        {said, Doorkeeper} -> heard(bounded(atoll_dist_pending:said(Doorkeeper, Pending)));
+        {'DOWN', _, process, Doorkeeper, _} -> heard(atoll_dist_pending:gone(Doorkeeper, Pending))
     after 0 -> Pending
     end.
 
-bounded(Pending) when length(Pending) >= ?MAX_PENDING ->
-    case length(Pending) >= ?MAX_PENDING + atoll_dist_keeper:expected() of
-        true -> crowded(Pending);
-        false -> Pending
-    end;
-bounded(Pending) ->
-    Pending.
-
-crowded(Pending) ->
-    Why = "~b connections are on their way to be up; the oldest is closed to let a new one in.",
-    ok = atoll_dist_keeper:say_once(carrier_crowded, <<>>, io_lib:format(Why, [length(Pending)])),
-    without_oldest(Pending).
-
-without_oldest([]) ->
-    [];
-without_oldest(Pending) ->
-    %% Its connection goes with it, and so does the process of the handshake.
-    exit(lists:last(Pending), kill),
-    lists:droplast(Pending).
+bounded(Pending0) ->
+    case atoll_dist_pending:crowded(fun atoll_dist_keeper:expected/0, Pending0) of
+        {close, Doorkeeper, Pending} ->
+            Why = "Many connections are on their way to be up; one is closed whenever another comes.",
+            ok = atoll_dist_keeper:say_once(carrier_crowded, <<>>, Why),
+            %% Its connection goes with it, and so does the process of the handshake.
+            true = exit(Doorkeeper, kill),
+            Pending;
+        no ->
+            Pending0
+    end.
 
 %% @private
 -spec doorkeeper(Listener :: pid(), atoll_dist_socket:driver(), Kernel :: pid(), gen_tcp:socket()) -> ok.
 doorkeeper(Listener, Driver, Kernel, Socket) ->
     Ref = monitor(process, Listener),
-    receive
-        {Listener, yours} -> true = demonitor(Ref, [flush]);
-        {'DOWN', Ref, process, Listener, _} -> exit(normal)
-    end,
+    From =
+        receive
+            {Listener, yours, Address} -> from(Address);
+            {'DOWN', Ref, process, Listener, _} -> exit(normal)
+        end,
+    true = demonitor(Ref, [flush]),
     true = link(Kernel),
-    %% Which a socket that has failed does not tell any more.
-    From = from(Socket),
     case atoll_dist_socket:is_near(Driver, Socket) of
         true ->
-            secured(atoll_dist_tls:accepted(Socket, net_kernel:connecttime()), Driver, Kernel, From);
+            secured(atoll_dist_tls:accepted(Socket, net_kernel:connecttime()), Listener, Driver, Kernel, From);
         false ->
             say_of_stranger(carrier_stranger, From, "it is in no network of this node, and check_ip is set")
     end.
 
-secured({ok, Socket}, Driver, Kernel, From) ->
+secured({ok, Socket}, Listener, Driver, Kernel, From) ->
     ok = atoll_dist_keeper:forget(carrier_no_tls, From),
     First = atoll_dist_transport:recv(Socket, 0, net_kernel:connecttime()),
-    opened(read(First), Driver, Kernel, Socket, From);
-secured({error, {tls, Why}}, _Driver, _Kernel, From) ->
+    Read = read(First),
+    _ = [Listener ! {said, self()} || element(1, Read) =/= error],
+    opened(Read, Driver, Kernel, Socket, From);
+secured({error, {tls, Why}}, _Listener, _Driver, _Kernel, From) ->
     say_of_stranger(carrier_no_tls, From, ["there is no TLS with it, since ", atoll_dist_tls:why(Why)]).
 
-from(Socket) ->
-    case inet:peername(Socket) of
-        {ok, {Ip, _}} -> list_to_binary(inet:ntoa(Ip));
-        {error, _} -> <<"somewhere">>
-    end.
+from(unknown) -> <<"somewhere">>;
+from(Ip) -> list_to_binary(inet:ntoa(Ip)).
 
 read({ok, Frame}) ->
     case atoll_dist_hello:read(list_to_binary(Frame)) of

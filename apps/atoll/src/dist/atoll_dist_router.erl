@@ -85,7 +85,7 @@ asker(Node, Salt, Ms) ->
 
 answer(Name, Node, Options, Ms) ->
     %% The answer is awaited by a circuit that stands still, perhaps for want of processor time.
-    {Pid, Ref} = spawn_opt(?MODULE, question, [Name, Node, Options], [monitor, {priority, max}]),
+    {Pid, Ref} = spawn_opt(?MODULE, question, [Name, Node, Options], [monitor, {priority, high}]),
     receive
         {'DOWN', Ref, process, Pid, {answer, Answer}} -> checked(Answer, Node);
         {'DOWN', Ref, process, Pid, _} -> nothing("who knows the ways has ended")

@@ -17,7 +17,7 @@
 -spec start(atoll_dist_lanes:lane(), atoll_dist_transport:socket(), Input :: pid(), Faults :: boolean()) -> pid().
 start(Lane, Socket, Input, Faults) ->
     Function = case Faults of true -> faulty; false -> init end,
-    case spawn_opt(?MODULE, Function, [self(), Lane, Socket, Input], [link, {priority, max}]) of
+    case atoll_dist_process:start(?MODULE, Function, [self(), Lane, Socket, Input], [link]) of
         Pid when is_pid(Pid) -> Pid
     end.
 
@@ -55,11 +55,13 @@ init(Controller, Lane, Socket, Input) ->
     receive
         {write, Data, Bytes, Count} ->
             ok = send(Data, Bytes, Count, Controller, Lane, Socket, Input),
-            init(Controller, Lane, Socket, Input);
+            ?MODULE:init(Controller, Lane, Socket, Input);
         {say, Frame} ->
             %% If that fails the socket has ended and says so.
             _ = atoll_dist_transport:send(Socket, Frame),
-            init(Controller, Lane, Socket, Input)
+            ?MODULE:init(Controller, Lane, Socket, Input)
+    after atoll_dist_process:quiet_ms() ->
+        proc_lib:hibernate(?MODULE, init, [Controller, Lane, Socket, Input])
     end.
 
 send(Data, Bytes, Count, Controller, Lane, Socket, Input) ->
@@ -93,7 +95,7 @@ faulty(Controller, Lane, Socket, Input) ->
         heal ->
             ok
     end,
-    faulty(Controller, Lane, Socket, Input).
+    ?MODULE:faulty(Controller, Lane, Socket, Input).
 
 %% Whatever waits to be written. What was said last counts.
 held() ->
