@@ -155,7 +155,7 @@ when_it_is_known_that_there_is_no_way_a_silent_path_is_not_waited_for_test() ->
 a_path_that_is_full_is_not_silent_while_what_was_sent_goes_out_test() ->
     Do = fun(Event, Now, {State0, _}) -> atoll_dist_circuit:handle(Event, Now, State0) end,
     Key = atoll_dist_circuit_frame:key(?ID, 1),
-    Opened = atoll_dist_circuit_frame:make({opened, Key, #{window => 200000, received => 0, consumed => 0, answer => <<>>}}),
+    Opened = atoll_dist_circuit_frame:make({opened, Key, #{window => 200000, can => 1, received => 0, consumed => 0, answer => <<>>}}),
     S0 = atoll_dist_circuit:init(#{id => ?ID, here => <<"a">>, there => <<"b">>, role => opener, handed => 1000}, 0),
     S1 = Do({cast, {frame, g, Opened}}, 0, Do({cast, {route, g, [<<"a">>, <<"g">>, <<"b">>]}}, 0, S0)),
     S2 = Do({cast, {packets, [{5000, <<0:40000>>}, {5000, <<0:40000>>}]}}, 0, S1),
@@ -182,7 +182,7 @@ a_way_that_comes_back_in_time_is_taken_test() ->
 
 a_frame_that_is_lost_on_a_path_that_lives_is_sent_again_test() ->
     Lose = fun
-        (_, <<1, $D, _:16/binary, 1:32, 118:64, _/binary>>) -> lost;
+        (_, <<2, $D, _:16/binary, 1:32, 118:64, _/binary>>) -> lost;
         (_, Frame) -> Frame
     end,
     W0 = ?W:push(?A, [32], ?W:spoil(Lose, ?W:push(?A, [30], up(line(#{}))))),
@@ -191,17 +191,22 @@ a_frame_that_is_lost_on_a_path_that_lives_is_sent_again_test() ->
     ?assertMatch([{up, _}, {lost, {path_lost, {<<"b">>, gap, <<>>}}}, {moved, _}], ?W:notices(?A, W)).
 
 %% The other end may not have got the `confirm' yet.
-data_may_overtake_others_once_something_has_come_test() ->
-    Opened = atoll_dist_circuit_frame:make({opened, key(1), #{window => 200000, received => 0, consumed => 0, answer => <<>>}}),
-    {Up, _} = events([{0, {cast, {route, leg, [<<"a">>, <<"g">>, <<"b">>]}}}, {0, {cast, {frame, leg, Opened}}}], opener()),
+data_may_overtake_others_once_something_has_come_if_all_can_do_that_test() ->
+    Able = #{window => 200000, can => 1, received => 0, consumed => 0, answer => <<>>},
+    Opened = fun(Said) ->
+        Frame = atoll_dist_circuit_frame:make({opened, key(1), Said}),
+        element(1, events([{0, {cast, {route, leg, [<<"a">>, <<"g">>, <<"b">>]}}}, {0, {cast, {frame, leg, Frame}}}], opener()))
+    end,
+    Up = Opened(Able),
     Sent = fun(State) ->
         {_, Acts} = events([{2, {cast, {packets, [{1, <<1>>}]}}}], State),
         [atoll_dist_circuit_frame:is_free(Frame) || {act, {send, leg, Frame}} <- Acts]
     end,
     Ack = atoll_dist_circuit_frame:make({ack, key(1), #{received => 0, consumed => 0, asks => false, narrow => false}}),
-    Heard = fun(Frame) -> element(1, events([{1, {cast, {frame, leg, Frame}}}], Up)) end,
+    Heard = fun(Frame, State) -> element(1, events([{1, {cast, {frame, leg, Frame}}}], State)) end,
     ?assertEqual([false], Sent(Up)),
-    [?assertEqual([true], Sent(Heard(Frame))) || Frame <- [Ack, atoll_dist_circuit_frame:data(kept, key(1), 0, <<1:32, 1>>)]].
+    ?assertEqual([false], Sent(Heard(Ack, Opened(Able#{can := 0})))),
+    [?assertEqual([true], Sent(Heard(Frame, Up))) || Frame <- [Ack, atoll_dist_circuit_frame:data(kept, key(1), 0, <<1:32, 1>>)]].
 
 a_path_that_is_narrow_for_its_round_trip_is_opened_again_wider_test_() ->
     [
@@ -263,7 +268,7 @@ a_circuit_that_never_was_is_tried_for_as_long_as_one_that_is_lost_test() ->
     {S2, Acts2} = events([{300, {timeout, attempt}}], S1),
     ?assertEqual([[]], [Avoid || {act, {route, Avoid}} <- Acts2]),
     Good = [<<"a">>, <<"g">>, <<"b">>],
-    Opened = atoll_dist_circuit_frame:make({opened, key(2), #{window => 200000, received => 0, consumed => 0, answer => <<>>}}),
+    Opened = atoll_dist_circuit_frame:make({opened, key(2), #{window => 200000, can => 1, received => 0, consumed => 0, answer => <<>>}}),
     {_, Acts3} = events([{301, {cast, {route, leg, Good}}}, {302, {cast, {frame, leg, Opened}}}], S2),
     ?assertMatch([{up, #{path := Good}}], [N || {notify, N} <- Acts3]),
     %% Nobody knows a way for a moment.
@@ -276,7 +281,7 @@ a_circuit_that_never_was_is_tried_for_as_long_as_one_that_is_lost_test() ->
 %% On a node that is too busy to answer for seconds. Only an answer says that there is no way.
 a_question_for_a_way_that_is_not_answered_is_asked_again_until_silence_is_over_test() ->
     Path = [<<"a">>, <<"g">>, <<"b">>],
-    Opened = atoll_dist_circuit_frame:make({opened, key(1), #{window => 200000, received => 0, consumed => 0, answer => <<>>}}),
+    Opened = atoll_dist_circuit_frame:make({opened, key(1), #{window => 200000, can => 1, received => 0, consumed => 0, answer => <<>>}}),
     {Up, _} = events([{0, {cast, {route, leg, Path}}}, {0, {cast, {frame, leg, Opened}}}], opener()),
     Lost = atoll_dist_circuit_frame:make({path_lost, key(1), {<<"b">>, silent, <<>>}}),
     Asks = [{Ms, {timeout, attempt}} || Second <- lists:seq(1, 13), Ms <- [Second * 1100 - 100, Second * 1100]],
@@ -418,7 +423,7 @@ bytes_that_a_relay_alters_end_a_sealed_circuit_test() ->
     W0 = up(line(sealed())),
     W1 = ?W:spoil(
         fun
-            ({<<"g">>, <<"b">>, _}, <<1, $D, Head:28/binary, X, Rest/binary>>) -> <<1, $D, Head/binary, (X bxor 1), Rest/binary>>;
+            ({<<"g">>, <<"b">>, _}, <<2, $D, Head:28/binary, X, Rest/binary>>) -> <<2, $D, Head/binary, (X bxor 1), Rest/binary>>;
             (_, Frame) -> Frame
         end,
         W0
@@ -436,7 +441,7 @@ without_the_cookie_or_the_seal_there_is_no_circuit_test() ->
     ?assertMatch({[{refused, {<<"b">>, seal, <<"missing">>}}], [{seal, missing}]}, {?W:ended(?A, W2), ?W:ended(?B, W2)}),
     %% A relay that leaves out the hello.
     Strip = fun
-        ({<<"a">>, _, _}, <<1, $O, _/binary>> = Frame) ->
+        ({<<"a">>, _, _}, <<2, $O, _/binary>> = Frame) ->
             {ok, {open, Key, Open}} = atoll_dist_circuit_frame:parse(Frame),
             atoll_dist_circuit_frame:make({open, Key, Open#{hello := <<>>}});
         (_, Frame) -> Frame
@@ -462,8 +467,8 @@ one_end_that_requires_a_seal_is_enough_test_() ->
 a_refusal_for_want_of_a_seal_is_believed_once_test() ->
     #{circuit := Circuit} = sealed(),
     Refuse = fun
-        ({<<"g">>, <<"a">>, _}, <<1, $A, _/binary>> = Ack) -> Ack;
-        ({<<"g">>, <<"a">>, _}, <<1, _, Key:20/binary, _/binary>>) ->
+        ({<<"g">>, <<"a">>, _}, <<2, $A, _/binary>> = Ack) -> Ack;
+        ({<<"g">>, <<"a">>, _}, <<2, _, Key:20/binary, _/binary>>) ->
             atoll_dist_circuit_frame:make({refused, Key, {<<"b">>, seal, <<"missing">>}});
         (_, Frame) -> Frame
     end,
@@ -474,7 +479,7 @@ a_refusal_for_want_of_a_seal_is_believed_once_test() ->
 %% The opener takes the circuit for one that is up. Nothing but its `open' gets anywhere.
 a_sealed_circuit_survives_the_loss_of_its_first_confirm_test() ->
     Lose = fun
-        ({<<"a">>, _, _}, <<1, Type, _:16/binary, 1:32, _/binary>>) when Type =/= $O -> lost;
+        ({<<"a">>, _, _}, <<2, Type, _:16/binary, 1:32, _/binary>>) when Type =/= $O -> lost;
         (_, Frame) -> Frame
     end,
     W = ?W:run_for(2000000, ?W:push(?A, [100], up(?W:spoil(Lose, world(sealed()))))),
@@ -486,7 +491,7 @@ who_knows_a_sealed_circuit_s_id_cannot_take_it_elsewhere_test() ->
     #{path := [_, Gateway | _]} = ?W:figures(?A, W0),
     [Other] = [<<"g">>, <<"h">>] -- [Gateway],
     Key = atoll_dist_circuit_frame:key(?ID, 9),
-    Open = atoll_dist_circuit_frame:make({open, Key, #{window => 200000, fresh => false, hello => <<>>, path => [<<"a">>, Other, <<"b">>]}}),
+    Open = atoll_dist_circuit_frame:make({open, Key, #{window => 200000, can => 1, fresh => false, hello => <<>>, path => [<<"a">>, Other, <<"b">>]}}),
     Confirm = atoll_dist_circuit_frame:make({confirm, Key, #{received => 0, consumed => 0, proof => <<0:256>>}}),
     W1 = ?W:run_for(10000, ?W:inject(Other, <<"b">>, Confirm, ?W:inject(Other, <<"b">>, Open, W0))),
     W = ?W:run_for(1000000, ?W:push(?A, [1, 2, 3], W1)),

@@ -202,7 +202,7 @@ too_long_a_frame_ends_it(Config) ->
     [A, B, _G] = nodes_of(Config),
     own(A, B, true),
     path(A, B, [A, B]),
-    {own, Writer} = Via = call(A, atoll_dist_circuits, via, [name(B)]),
+    {own, Writer, _} = Via = call(A, atoll_dist_circuits, via, [name(B)]),
     {write, _} = call(A, erlang, send, [Writer, {write, binary:copy(<<0>>, atoll_dist_circuit_frame:max_frame() + 1)}]),
     %% It is made anew.
     until(fun() -> not lists:member(call(A, atoll_dist_circuits, via, [name(B)]), [Via, none]) end),

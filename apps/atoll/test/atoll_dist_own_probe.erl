@@ -97,7 +97,7 @@ moves(Node) ->
 
 %% Kills the connection of its own.
 cut(Node) ->
-    {own, Writer} = atoll_dist_circuits:via(Node),
+    {own, Writer, _} = atoll_dist_circuits:via(Node),
     true = exit(Writer, kill),
     ok.
 
@@ -114,7 +114,8 @@ attempts() ->
 
 %% Says that it is a circuit's own connection with Node.
 claim(Node) ->
-    atoll_dist_circuits:linked(Node, self(), {own, self()}).
+    {ok, Socket} = gen_tcp:listen(0, []),
+    atoll_dist_circuits:linked(Node, self(), {own, self(), Socket}).
 
 %% How many messages wait for a process.
 waiting(Name) ->

@@ -329,13 +329,13 @@ says_nonsense(Node, Here) ->
      || Frame <- [
             {data, Key, 0, <<"x">>},
             {ack, Key, #{received => 1 bsl 63, consumed => 0, asks => true, narrow => false}},
-            {opened, Key, #{window => 0, received => 0, consumed => 0, answer => <<>>}},
+            {opened, Key, #{window => 0, can => 1, received => 0, consumed => 0, answer => <<>>}},
             {confirm, Key, #{received => 0, consumed => 0, proof => <<>>}},
             {refused, Key, Said},
             {path_lost, Key, Said},
             {close, Key, Said}
         ] ++ [
-            {open, <<Id:160>>, #{window => Window, fresh => Fresh, hello => Hello, path => Names}}
+            {open, <<Id:160>>, #{window => Window, can => 1, fresh => Fresh, hello => Hello, path => Names}}
          || {Id, Hello} <- [{1, <<>>}, {2, <<1, 7:256>>}, {3, <<"no key">>}],
             Window <- [0, 1 bsl 20, 16#FFFFFFFF],
             Fresh <- [true, false],

@@ -15,6 +15,7 @@
 -export([
     two_nodes_work_over_a_third/1,
     signals_of_a_pair_keep_their_order_while_a_gateway_dies/1,
+    they_do_over_links_with_lanes_and_use_them_all/1,
     nodes_that_connect_to_each_other_at_once_have_one_connection/1,
     a_node_reconnects_at_once_after_a_disconnect_under_traffic/1,
     a_killed_node_is_down_once/1,
@@ -48,9 +49,9 @@ suite() -> [{timetrap, {minutes, 2}}].
 all() -> cases(atoll_tier:tier()).
 
 %% Signs of life of an idle circuit are those of any connection, which the suite of direct
-%% ones waits for in each tier.
+%% ones waits for in each tier. That lanes are used the fast tier tests without nodes.
 cases(fast) ->
-    cases(deep) -- [an_idle_circuit_stays_up];
+    cases(deep) -- [an_idle_circuit_stays_up, they_do_over_links_with_lanes_and_use_them_all];
 cases(deep) ->
     [F || {F, 1} <- ?MODULE:module_info(exports), not lists:member(F, [module_info, init_per_suite, end_per_suite])].
 
@@ -130,13 +131,22 @@ two_nodes_work_over_a_third(Config) ->
 
 %% The longest pause is the time that one answer takes.
 signals_of_a_pair_keep_their_order_while_a_gateway_dies(Config) ->
+    in_order_while_a_gateway_dies(between(Config, 2)).
+
+they_do_over_links_with_lanes_and_use_them_all(Config) ->
+    [A | _] = Nodes = between(Config, 2, args([{kind, {lanes, 4}}])),
+    Gateway = in_order_while_a_gateway_dies(Nodes),
+    {ok, #{lanes := Lanes}} = call(A, atoll_dist, lanes, [name(Gateway)]),
+    ?assertEqual([], [Lane || #{bytes := Bytes} = Lane <- Lanes, Bytes < 100000]).
+
+%% The gateway that is left.
+in_order_while_a_gateway_dies([A, B | Gs]) ->
     _ = atoll_tier:tier() =:= deep andalso ct:timetrap({minutes, 15}),
     Times = atoll_tier:size(order_times),
-    [A, B | Gs] = between(Config, 2),
     _ = call(B, atoll_dist_probe, echo, [echo]),
     ok = call(A, atoll_dist_probe, hears, [name(B)]),
     Receivers = call(B, atoll_dist_order, receivers, [8, 64]),
-    Seed = atoll_tier:seed(?FUNCTION_NAME),
+    Seed = atoll_tier:seed(signals_of_a_pair_keep_their_order_while_a_gateway_dies),
     Self = self(),
     First = gateway(A, B, Gs),
     Runs = spawn_link(fun() ->
@@ -150,10 +160,12 @@ signals_of_a_pair_keep_their_order_while_a_gateway_dies(Config) ->
     ok = atoll_dist_nodes:kill(First),
     {Answers, SlowestUs, _} = receive {Asks, Asked} -> Asked end,
     ?assertEqual({Seed, [[] || _ <- [senders | Receivers]]}, {Seed, receive {Runs, Wrong} -> Wrong end}),
-    ?assertNotEqual(name(First), name(gateway(A, B, Gs))),
+    Gateway = gateway(A, B, Gs),
+    ?assertNotEqual(name(First), name(Gateway)),
     ?assertEqual([], call(A, atoll_dist_probe, heard, [])),
     ct:pal("~b answers, the slowest in ~b us", [Answers, SlowestUs]),
-    ?assert(SlowestUs < 5000000).
+    ?assert(SlowestUs < 5000000),
+    Gateway.
 
 nodes_that_connect_to_each_other_at_once_have_one_connection(Config) ->
     [A, B, _] = between(Config, 1),

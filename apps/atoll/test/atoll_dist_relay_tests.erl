@@ -35,8 +35,8 @@ key() -> key(1).
 key(N) -> ?F:key(<<N:128>>, 1).
 
 opening(Path) -> opening(key(), Path, 1 bsl 20).
-opening(Key, Path, Window) -> {open, Key, #{window => Window, fresh => true, hello => <<>>, path => Path}}.
-opened(Key, Window) -> {opened, Key, #{window => Window, received => 0, consumed => 0, answer => <<>>}}.
+opening(Key, Path, Window) -> {open, Key, #{window => Window, can => 1, fresh => true, hello => <<>>, path => Path}}.
+opened(Key, Window) -> {opened, Key, #{window => Window, can => 1, received => 0, consumed => 0, answer => <<>>}}.
 confirm(Key) -> {confirm, Key, #{received => 0, consumed => 0, proof => <<>>}}.
 ack(N, Asks) -> {ack, key(), #{received => N, consumed => N, asks => Asks, narrow => false}}.
 

@@ -85,8 +85,8 @@ points(Points) ->
 -spec check(atoll_bench:point()) -> ok | {error, unicode:chardata()}.
 check(#{actors := Actors, size := Size}) when Actors * Size > ?MAX_BYTES ->
     {error, "that is more than 4 GiB under way at once"};
-check(#{rtt := Ms, system := forwarded}) when Ms > 0 ->
-    {error, "the program that forwards is for loopback: the system forwarded takes no round trip"};
+check(#{rtt := Ms, system := System}) when Ms > 0, System =:= forwarded orelse System =:= own_forwarded ->
+    {error, io_lib:format("the program that forwards is for loopback: the system ~ts takes no round trip", [System])};
 check(#{rtt := Ms}) when Ms > 0 ->
     case atoll_wire:allowed() of
         ok -> ok;
@@ -113,7 +113,7 @@ setup(Point) ->
     setup(Point, #{}).
 
 setup(#{system := System} = Point, Where) ->
-    Count = case atoll_bench_dist_system:way(System) of relayed -> 3; own -> 3; _ -> 2 end,
+    Count = case atoll_bench_dist_system:way(System) of link -> 2; forwarded -> 2; _ -> 3 end,
     Options = Where#{nodes => Count, connect_all => false, args => flags(Point), tls => atoll_bench_dist_system:has_tls(System)},
     atoll_bench_nodes:start(Options, fun(Cluster) -> load(Cluster, Point) end).
 
@@ -138,8 +138,8 @@ connected(link, Cluster, _System) ->
     none;
 connected(forwarded, Cluster, _System) ->
     [Here, There] = atoll_cluster:nodes(Cluster),
-    Forward = sure(atoll_bench_dist_way:forward(sure(sure(way(Cluster, Here, port, [There]))))),
-    ok = done(way(Cluster, Here, through, [There, Forward])),
+    Forward = forward(Cluster, Here, There),
+    ok = done(way(Cluster, Here, connect, [There])),
     meshed = sure(atoll_bench_nodes:meshed(Cluster)),
     Forward;
 connected(Relayed, Cluster, System) ->
@@ -149,8 +149,23 @@ connected(Relayed, Cluster, System) ->
     [ok = done(way(Cluster, End, over, [Gateway, Other])) || {End, Other} <- Pairs],
     meshed = sure(atoll_bench_nodes:meshed(Cluster)),
     [ok = relayed(Cluster, System, End, Other) || {End, Other} <- Pairs],
-    [ok = done(way(Cluster, Here, own, [There])) || Relayed =:= own],
-    none.
+    case Relayed of
+        relayed ->
+            none;
+        own ->
+            ok = done(way(Cluster, Here, own, [There])),
+            none;
+        own_forwarded ->
+            Forward = forward(Cluster, Here, There),
+            ok = done(way(Cluster, Here, own, [There])),
+            Forward
+    end.
+
+%% From now on the first node takes the program for the other one.
+forward(Cluster, Here, There) ->
+    Forward = sure(atoll_bench_dist_way:forward(sure(sure(way(Cluster, Here, port, [There]))))),
+    ok = sure(way(Cluster, Here, through, [There, Forward])),
+    Forward.
 
 way(Cluster, Node, Function, Args) ->
     atoll_bench_nodes:call(Cluster, Node, {atoll_bench_dist_way, Function}, Args, ?SETUP_MS).

@@ -7,10 +7,10 @@
 %% that are recommended with it; `stock_low_busy' has those arguments alone. `relay' is a circuit
 %% over a third node, with direct connections, `relay_sealed' the same, encrypted and
 %% authenticated from end to end, and `relay_lanes16' one over connections of 16 lanes.
-%% `own' is a circuit that has a connection of its own, and `own_lanes16' one of 16 lanes.
-%% `forwarded' is `direct' over a small program that forwards between two sockets: what a
-%% node between costs at least. Those whose names end with `tls' have TLS, `stock_tls' as in
-%% OTP's own distribution over it; both ends verify each other.
+%% `own' is a circuit that has a connection of its own. `forwarded' is `direct' over a small
+%% program that forwards between two sockets: what a node between costs at least; and
+%% `own_forwarded' is `own' over it: a circuit whose frames are moved outside Erlang. Those whose names end with
+%% `tls' have TLS, `stock_tls' as in OTP's own distribution over it; both ends verify each other.
 -module(atoll_bench_dist_system).
 
 -export([all/0, usual/0, args/1, way/1, has_tls/1]).
@@ -19,13 +19,13 @@
 
 -type system() ::
     stock | stock_tuned | stock_low_busy | direct | direct_latency | lanes4 | lanes16
-    | forwarded | relay | relay_sealed | relay_lanes16 | own | own_lanes16
+    | forwarded | relay | relay_sealed | relay_lanes16 | own | own_forwarded
     | stock_tls | direct_tls | lanes4_tls | lanes16_tls.
 
 %% @doc Those that can be measured.
 -spec all() -> [system(), ...].
 all() ->
-    usual() ++ [direct_latency, stock_low_busy, forwarded, relay, relay_sealed, relay_lanes16, own, own_lanes16,
+    usual() ++ [direct_latency, stock_low_busy, forwarded, relay, relay_sealed, relay_lanes16, own, own_forwarded,
         stock_tls, direct_tls, lanes4_tls, lanes16_tls].
 
 %% @doc Those that are measured unless told otherwise.
@@ -35,10 +35,9 @@ usual() ->
 
 %% @doc How its two nodes are connected: with each other, over the forwarding program, or
 %% by a circuit over a third node, which may get a connection of its own then.
--spec way(system()) -> link | forwarded | relayed | own.
-way(forwarded) -> forwarded;
+-spec way(system()) -> link | forwarded | relayed | own | own_forwarded.
+way(System) when System =:= forwarded; System =:= own; System =:= own_forwarded -> System;
 way(System) when System =:= relay; System =:= relay_sealed; System =:= relay_lanes16 -> relayed;
-way(System) when System =:= own; System =:= own_lanes16 -> own;
 way(_System) -> link.
 
 %% @doc Whether its connections have TLS around them.
@@ -85,7 +84,9 @@ own(relay_sealed) ->
     alone("[{kind,direct},{seal,required}]");
 own(System) when System =:= relay; System =:= own ->
     alone("[{kind,direct}]");
-own(System) when System =:= relay_lanes16; System =:= own_lanes16 ->
+own(own_forwarded) ->
+    own(own) ++ ["-epmd_module", "atoll_epmd"];
+own(relay_lanes16) ->
     alone("[{kind,{lanes,16}}]").
 
 %% Nodes that make no connection which nobody asks for.

@@ -5,7 +5,7 @@
 -module(atoll_bench_dist_way).
 -behaviour(gen_server).
 
--export([over/2, relayed/1, own/1, forward/1, stop/1, port/1, through/2]).
+-export([over/2, relayed/1, own/1, forward/1, stop/1, port/1, through/2, connect/1]).
 -export([init/1, handle_call/3, handle_cast/2]).
 
 -export_type([forward/0]).
@@ -99,10 +99,14 @@ port(Node) ->
         _ -> {error, io_lib:format("it is not known where ~ts listens", [Node])}
     end.
 
-%% @doc Connects with that node over the program.
--spec through(node(), forward()) -> answer().
+%% @doc From now on this node connects with that one over the program.
+-spec through(node(), forward()) -> ok.
 through(Node, {_, Listens}) ->
-    ok = atoll_epmd:learn(#{atom_to_binary(Node) => #{address => {127, 0, 0, 1}, port => Listens}}, 1),
+    atoll_epmd:learn(#{atom_to_binary(Node) => #{address => {127, 0, 0, 1}, port => Listens}}, 1).
+
+%% @doc Connects with that node.
+-spec connect(node()) -> answer().
+connect(Node) ->
     case net_kernel:connect_node(Node) of
         true -> ok;
         _ -> {error, io_lib:format("~ts cannot be connected with ~ts", [node(), Node])}

@@ -139,6 +139,8 @@
     leg :: leg(),
     nodes :: path(),
     window :: atoll_dist_circuit_frame:window(),
+    %% What all its nodes can.
+    can = 0 :: atoll_dist_circuit_frame:abilities(),
     %% What of it was asked for, and the shortest round trip that was measured.
     asked :: atoll_dist_circuit_frame:window(),
     rtt_ms = unknown :: unknown | non_neg_integer(),
@@ -332,15 +334,18 @@ about(Why) ->
     unicode:characters_to_binary(lists:sublist(lists:flatten(io_lib:format("~0tP", [Why, 16])), 60)).
 
 frame({Type, Key, Body}, Leg, Now, #state{current = #path{key = Key, leg = Leg}} = State) ->
-    current(Type, Body, Now, heard(Now, State#state{order = free}));
+    current(Type, Body, Now, heard(Now, stands(State)));
 frame({data, Key, At, Payload}, Leg, Now, #state{current = #path{key = Key, leg = Leg}} = State) ->
-    data(At, Payload, used(Now, State#state{order = free}));
+    data(At, Payload, used(Now, stands(State)));
 frame({Type, Key, Body}, Leg, Now, #state{attempt = #path{key = Key, leg = Leg}} = State) ->
     attempt(Type, Body, Now, State);
 frame({open, _, _} = Open, Leg, _Now, #state{role = acceptor} = State) ->
     reopened(Leg, Open, State);
 frame(_, _Leg, _Now, State) ->
     ignored(State).
+
+%% The other end has confirmed the path.
+stands(#state{current = #path{can = Can}} = State) -> State#state{order = atoll_dist_circuit_frame:order(Can)}.
 
 heard(Now, #state{pulse = Pulse} = State) ->
     State#state{pulse = atoll_dist_circuit_pulse:heard(Now, Pulse)}.
@@ -524,7 +529,7 @@ open(Leg, Nodes, #state{epoch = Epoch0, was_up = WasUp, out = Out, current = Cur
         key = atoll_dist_circuit_frame:key(Id, Epoch), leg = Leg, nodes = Nodes, window = Window, asked = Window, rtt_ms = Known,
         least = atoll_dist_circuit_out:received(Out)
     },
-    Open = #{window => Window, fresh => not WasUp, hello => hello(State), path => Nodes},
+    Open = #{window => Window, can => atoll_dist_circuit_frame:abilities(), fresh => not WasUp, hello => hello(State), path => Nodes},
     Frame = atoll_dist_circuit_frame:make({open, Path#path.key, Open}),
     act({timer, attempt, patience_to_open(State)}, send(Path, Frame, State#state{epoch = Epoch, attempt = Path})).
 
@@ -535,7 +540,7 @@ patience_to_open(#state{unanswered = Unanswered, config = #{open_ms := Ms}}) ->
 hello(#state{was_up = false, seals = true, config = #{keys := Keys}}) -> atoll_dist_seal:hello(Keys);
 hello(_State) -> <<>>.
 
-attempt(opened, #{window := Window, received := Received, consumed := Consumed, answer := Answer}, Now, #state{role = opener} = State0) ->
+attempt(opened, #{window := Window, can := Can, received := Received, consumed := Consumed, answer := Answer}, Now, #state{role = opener} = State0) ->
     #state{attempt = #path{window = Most, least = Least} = Attempt} = State0,
     case finished(Answer, State0) of
         {error, Error} ->
@@ -543,7 +548,7 @@ attempt(opened, #{window := Window, received := Received, consumed := Consumed, 
         {ok, #state{out = Out0} = State} ->
             IsWide = Window >= atoll_dist_circuit_frame:min_window() andalso Window =< Most,
             case IsWide andalso atoll_dist_circuit_out:resume(Received, Consumed, Window, Least, Out0) of
-                {ok, Out} -> use(Attempt#path{window = Window}, Now, confirmed(Attempt, State#state{out = Out}));
+                {ok, Out} -> use(Attempt#path{window = Window, can = Can}, Now, confirmed(Attempt, State#state{out = Out}));
                 false -> failed(Attempt, {refused, {here(State), window, <<>>}}, Now, leave(Attempt, moved, State));
                 error -> end_of(bad_frame, bad_ack, State)
             end
@@ -589,7 +594,7 @@ confirmed(#path{key = Key} = Path, #state{in = In, was_up = WasUp, answer = Answ
     send(Path, atoll_dist_circuit_frame:make({confirm, Key, #{received => Received, consumed => Consumed, proof => Proof}}), State).
 
 %% The path is agreed.
-use(#path{key = Key, window = Window, nodes = Nodes, at = At, rtt_ms = Known} = Path, Now, #state{current = Old, was_up = WasUp, in = In, seal = Seal, moves = Moves, role = Role} = State0) ->
+use(#path{key = Key, window = Window, nodes = Nodes, can = Can, at = At, rtt_ms = Known} = Path, Now, #state{current = Old, was_up = WasUp, in = In, seal = Seal, moves = Moves, role = Role} = State0) ->
     State1 =
         case {Old, Role} of
             {#path{}, opener} -> leave(Old, moved, State0);
@@ -604,7 +609,7 @@ use(#path{key = Key, window = Window, nodes = Nodes, at = At, rtt_ms = Known} = 
         failed = [],
         pulse = atoll_dist_circuit_pulse:new(Now, Now - At),
         owed = no,
-        order = case Role of opener -> kept; acceptor -> free end,
+        order = case Role of opener -> kept; acceptor -> atoll_dist_circuit_frame:order(Can) end,
         is_told_narrow = false,
         gap = none
     },
@@ -673,10 +678,10 @@ later(#state{config = #{retry_ms := Ms}} = State) ->
 
 %% The other end's
 
-accept(Leg, {ok, {open, Key, #{window := Window, hello := Hello, path := Nodes}}}, #state{config = Config} = State0) ->
+accept(Leg, {ok, {open, Key, #{window := Window, can := Can, hello := Hello, path := Nodes}}}, #state{config = Config} = State0) ->
     case greeted(Hello, State0) of
         {ok, State} ->
-            offered(#path{key = Key, leg = Leg, nodes = Nodes, window = least(Window, Config), asked = Window}, State);
+            offered(#path{key = Key, leg = Leg, nodes = Nodes, window = least(Window, Config), can = both(Can), asked = Window}, State);
         {error, Error} ->
             Path = #path{key = Key, leg = Leg, nodes = Nodes, window = 0, asked = Window},
             Said = {here(State0), seal, atom_to_binary(Error)},
@@ -726,9 +731,12 @@ is_proven(Proof, Received, Consumed, #state{seal = Seal, was_up = WasUp, attempt
         atoll_dist_seal:is_confirm(Proof, atoll_dist_circuit_frame:epoch(Key), Received, Consumed, Seal).
 
 %% The opener wants another path.
-reopened(Leg, {open, Key, #{window := Window, path := [There | _] = Nodes}}, #state{config = #{there := There}} = State) ->
+reopened(Leg, {open, Key, #{window := Window, can := Can, path := [There | _] = Nodes}}, #state{config = #{there := There}} = State) ->
     #state{epoch = Epoch, attempt = Attempt, current = Current, config = #{id := Id} = Config} = State,
-    Path = #path{key = Key, leg = Leg, nodes = Nodes, window = least(Window, Config), asked = Window, rtt_ms = known(Nodes, Current)},
+    Path = #path{
+        key = Key, leg = Leg, nodes = Nodes, window = least(Window, Config), can = both(Can), asked = Window,
+        rtt_ms = known(Nodes, Current)
+    },
     IsTried = case Attempt of #path{key = Key} -> true; _ -> false end,
     case Key of
         %% Of an epoch that was not confirmed nobody knows whose it is.
@@ -738,14 +746,16 @@ reopened(Leg, {open, Key, #{window := Window, path := [There | _] = Nodes}}, #st
 reopened(_Leg, _Open, State) ->
     ignored(State).
 
+both(Can) -> Can band atoll_dist_circuit_frame:abilities().
+
 least(Window, #{window := Least, max_window := Most}) -> min(Window, max(Least, Most)).
 
 known(Nodes, #path{nodes = Nodes, rtt_ms = RttMs}) -> RttMs;
 known(_Nodes, _Other) -> unknown.
 
-offered(#path{key = Key, window = Window} = Path, #state{in = In, answer = Answer, was_up = WasUp, attempt = Before} = State0) ->
+offered(#path{key = Key, window = Window, can = Can} = Path, #state{in = In, answer = Answer, was_up = WasUp, attempt = Before} = State0) ->
     {Received, Consumed} = atoll_dist_circuit_in:positions(In),
-    Opened = #{window => Window, received => Received, consumed => Consumed, answer => Answer},
+    Opened = #{window => Window, can => Can, received => Received, consumed => Consumed, answer => Answer},
     State =
         case Before of
             #path{} -> leave(Before, moved, State0);

@@ -13,6 +13,11 @@
 %% ends use it. `refused' comes back instead of `opened'. Then there is `data', `ack', and
 %% at the end `path_lost', which ends the path, or `close', which ends the circuit.
 %%
+%% An `open' says what the end that opens can do, a bit for each ability that came after the
+%% first version; each node on the path leaves those that it has too, and `opened' says what
+%% all can. So ends of later versions know what they may use on which path; bits that a
+%% node does not know it takes away. What they cannot say so is a version of its own.
+%%
 %% What a circuit carries is counted in <em>positions</em>: a `data' frame takes as many as
 %% {@link cost/1} says, which is more than its bytes, so that who promises room for
 %% positions has room for frames however small they are.
@@ -25,10 +30,11 @@
 %% cannot be is an error. What is read out of a frame are parts of it, not copies.
 -module(atoll_dist_circuit_frame).
 
--export([make/1, parse/1, head/1, data/4, is_free/1, window/2, joined/2]).
+-export([make/1, parse/1, head/1, data/4, is_free/1, narrowed/2, joined/2]).
+-export([abilities/0, order/1]).
 -export([key/2, id/1, epoch/1, cost/1, max_payload/0, max_frame/0, max_name/0, min_window/0]).
 
--export_type([id/0, epoch/0, key/0, name/0, position/0, window/0]).
+-export_type([id/0, epoch/0, key/0, name/0, position/0, window/0, abilities/0]).
 -export_type([order/0, type/0, frame/0, open/0, opened/0, confirm/0, ack/0, said/0, error/0]).
 
 %% Random.
@@ -42,9 +48,12 @@
 %% How many positions one end may be ahead of what the other has consumed, both ways.
 -type window() :: 0..16#FFFFFFFF.
 
+-type abilities() :: 0..16#FFFFFFFF.
+
 -type open() :: #{
     %% What both ends can have at most: each node on the path makes it less.
     window := window(),
+    can := abilities(),
     %% Whether the other end need not know the circuit: it never answered before.
     fresh := boolean(),
     %% Of {@link atoll_dist_seal}, or nothing.
@@ -55,6 +64,7 @@
 
 -type opened() :: #{
     window := window(),
+    can := abilities(),
     %% What this end has got, and what of it is consumed.
     received := position(),
     consumed := position(),
@@ -95,16 +105,29 @@
 
 -type error() :: {version, byte()} | malformed.
 
--define(VERSION, 1).
+-define(VERSION, 2).
 
 %% With it a frame, which is a message of Erlang's to the next node, fits in one packet of
 %% the VM's. The VM makes pieces of what is larger than 64 KB, and joins them at each node.
 -define(MAX_PAYLOAD, 64000).
+%% Data that may overtake.
+-define(FREE, 1).
+-define(ABILITIES, ?FREE).
+
 %% What a frame takes beside its payload, in memory and on the way.
 -define(OVERHEAD, 64).
 %% Of a node; and what may be said about.
 -define(MAX_NAME, 255).
 -define(MAX_HELLO, 255).
+
+%% @doc All that this version can.
+-spec abilities() -> abilities().
+abilities() -> ?ABILITIES.
+
+%% @doc Whether data may overtake others on a path whose nodes can do that.
+-spec order(abilities()) -> order().
+order(Can) when Can band ?FREE =:= ?FREE -> free;
+order(_Can) -> kept.
 
 %% @doc The key of a path.
 -spec key(id(), epoch()) -> key().
@@ -152,13 +175,13 @@ is_free(_) -> false.
 -spec make(frame()) -> binary().
 make({data, Key, At, Payload}) ->
     data(kept, Key, At, Payload);
-make({open, Key, #{window := Window, fresh := Fresh, hello := Hello, path := Path}}) ->
+make({open, Key, #{window := Window, can := Can, fresh := Fresh, hello := Hello, path := Path}}) ->
     iolist_to_binary([
-        <<?VERSION, $O, Key:20/binary, Window:32, (flag(Fresh)), (text(Hello))/binary, (length(Path))>>,
+        <<?VERSION, $O, Key:20/binary, Window:32, Can:32, (flag(Fresh)), (text(Hello))/binary, (length(Path))>>,
         [text(Name) || Name <- Path]
     ]);
-make({opened, Key, #{window := Window, received := Received, consumed := Consumed, answer := Answer}}) ->
-    <<?VERSION, $K, Key:20/binary, Window:32, Received:64, Consumed:64, (text(Answer))/binary>>;
+make({opened, Key, #{window := Window, can := Can, received := Received, consumed := Consumed, answer := Answer}}) ->
+    <<?VERSION, $K, Key:20/binary, Window:32, Can:32, Received:64, Consumed:64, (text(Answer))/binary>>;
 make({confirm, Key, #{received := Received, consumed := Consumed, proof := Proof}}) ->
     <<?VERSION, $F, Key:20/binary, Received:64, Consumed:64, (text(Proof))/binary>>;
 make({ack, Key, #{received := Received, consumed := Consumed, asks := Asks, narrow := Narrow}}) ->
@@ -210,17 +233,17 @@ parse(<<?VERSION, Letter, Key:20/binary, At:64, Payload/binary>>) when
     {ok, {data, Key, At, Payload}};
 parse(<<?VERSION, $A, Key:20/binary, Received:64, Consumed:64, 0:6, Narrow:1, Asks:1>>) when Consumed =< Received ->
     {ok, {ack, Key, #{received => Received, consumed => Consumed, asks => Asks =:= 1, narrow => Narrow =:= 1}}};
-parse(<<?VERSION, $O, Key:20/binary, Window:32, Fresh, Size, Hello:Size/binary, Count, Names/binary>>) when
+parse(<<?VERSION, $O, Key:20/binary, Window:32, Can:32, Fresh, Size, Hello:Size/binary, Count, Names/binary>>) when
     Fresh =< 1, Size =< ?MAX_HELLO, Count >= 2
 ->
     case names(Count, Names, []) of
-        {ok, Path} -> {ok, {open, Key, #{window => Window, fresh => Fresh =:= 1, hello => Hello, path => Path}}};
+        {ok, Path} -> {ok, {open, Key, #{window => Window, can => Can, fresh => Fresh =:= 1, hello => Hello, path => Path}}};
         error -> {error, malformed}
     end;
-parse(<<?VERSION, $K, Key:20/binary, Window:32, Received:64, Consumed:64, Size, Answer:Size/binary>>) when
+parse(<<?VERSION, $K, Key:20/binary, Window:32, Can:32, Received:64, Consumed:64, Size, Answer:Size/binary>>) when
     Consumed =< Received
 ->
-    {ok, {opened, Key, #{window => Window, received => Received, consumed => Consumed, answer => Answer}}};
+    {ok, {opened, Key, #{window => Window, can => Can, received => Received, consumed => Consumed, answer => Answer}}};
 parse(<<?VERSION, $F, Key:20/binary, Received:64, Consumed:64, Size, Proof:Size/binary>>) when
     Consumed =< Received
 ->
@@ -240,10 +263,10 @@ said(Type, Key, <<SizeAt, At:SizeAt/binary, Code, SizeAbout, About:SizeAbout/bin
 said(_, _, _) ->
     {error, malformed}.
 
-%% @doc The same `open' or `opened' with another window.
--spec window(window(), binary()) -> binary().
-window(Window, <<Head:22/binary, _:32, Rest/binary>>) ->
-    <<Head/binary, Window:32, Rest/binary>>.
+%% @doc The same `open' with another window, and with what this node can as well.
+-spec narrowed(window(), binary()) -> binary().
+narrowed(Window, <<?VERSION, $O, Key:20/binary, _:32, Can:32, Rest/binary>>) ->
+    <<?VERSION, $O, Key:20/binary, Window:32, (Can band ?ABILITIES):32, Rest/binary>>.
 
 %% @doc One `ack' that says what two said, the first one first.
 -spec joined(binary(), binary()) -> binary().

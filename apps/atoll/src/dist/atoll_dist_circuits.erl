@@ -14,8 +14,9 @@
 -type circuit() :: {circuit, pid(), counters:counters_ref()}.
 
 %% How frames go to a neighbour: as messages of Erlang's over the connection with it, with
-%% spokes where it has lanes, or by a process that writes them to a circuit's own connection.
--type via() :: messages | {spokes, tuple()} | {own, Writer :: pid()}.
+%% spokes where it has lanes, or over a circuit's own connection, to which a process writes
+%% for those who must not wait.
+-type via() :: messages | {spokes, tuple()} | {own, Writer :: pid(), atoll_dist_transport:socket()}.
 
 -type shown() :: #{
     rtt_us := non_neg_integer(),

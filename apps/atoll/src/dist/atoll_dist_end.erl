@@ -209,9 +209,9 @@ message({link_down, Leg}, #state{trunks = Trunks} = State) ->
 message({written, Writer, Leg, Bytes}, #state{trunks = Trunks} = State) ->
     case Trunks of
         #{Leg := Trunk} ->
-            case atoll_dist_trunk:is_of(Writer, Trunk) of
-                true -> cast({sent, Leg, Bytes}, State);
-                false -> State
+            case atoll_dist_trunk:written(Writer, Bytes, Trunk) of
+                {ok, Less} -> cast({sent, Leg, Bytes}, State#state{trunks = Trunks#{Leg := Less}});
+                no -> State
             end;
         #{} ->
             State

@@ -190,8 +190,8 @@ terminate(_Reason, #state{links = Links, watchers = Watchers}) ->
 handle_call({linked, Node, Pid, Via}, _From, #state{links = Links} = State) ->
     case {Via, Links} of
         %% Its circuit has ended, and it has not yet heard of that.
-        {{own, _}, #{Node := #link{via = messages}}} -> {reply, taken, State};
-        {{own, _}, #{Node := #link{via = {spokes, _}}}} -> {reply, taken, State};
+        {{own, _, _}, #{Node := #link{via = messages}}} -> {reply, taken, State};
+        {{own, _, _}, #{Node := #link{via = {spokes, _}}}} -> {reply, taken, State};
         _ -> {reply, ok, linked(Node, Pid, Via, run(unlinked(Node, State)))}
     end;
 handle_call({counts, Node, Pid, Counts}, _From, #state{links = Links} = State) ->
@@ -277,10 +277,10 @@ handle_info({circuit, From, Frame}, #state{links = Links} = State) when is_binar
     end;
 handle_info({written, Writer, Node, Bytes}, #state{links = Links} = State) ->
     case Links of
-        #{Node := #link{name = Name, trunk = Trunk}} ->
-            case atoll_dist_trunk:is_of(Writer, Trunk) of
-                true -> {noreply, relay({sent, Name, Bytes}, State)};
-                false -> {noreply, State}
+        #{Node := #link{name = Name, trunk = Trunk} = Link} ->
+            case atoll_dist_trunk:written(Writer, Bytes, Trunk) of
+                {ok, Less} -> {noreply, relay({sent, Name, Bytes}, State#state{links = Links#{Node := Link#link{trunk = Less}}})};
+                no -> {noreply, State}
             end;
         #{} ->
             {noreply, State}

@@ -13,7 +13,8 @@
 %% says whether the connection is wanted; any other is a circuit's.
 %%
 %% Two processes are one connection: one reads and watches, and stands for the link; one
-%% writes, and waits where the socket takes nothing. Both end with the circuit's end, with
+%% writes, and waits where the socket takes nothing. Frames of the circuit itself go to its
+%% end, those of others to the hub. Both end with the circuit's end, with
 %% the hub, and with each other.
 %%
 %% Promised: nobody who cannot prove to have the cookie gets a frame in, and nobody one that
@@ -24,6 +25,9 @@
 
 -export([connect/3, knock/2, key/1, tell/2, close/1]).
 -export([connecting/3, accepted/3, loop/1, writing/1]).
+
+%% For which it is: its id, and its end here.
+-type circuit() :: {atoll_dist_circuit_frame:id(), pid()}.
 
 -define(WANTED, <<1>>).
 -define(NOT_WANTED, <<0>>).
@@ -74,23 +78,23 @@ prove(Node, Id, End, Socket, Ms) ->
             Said = [Id, Here, atom_to_binary(Node), Nonce, Theirs],
             Cookie = atom_to_binary(erlang:get_cookie(Node)),
             _ = atoll_dist_transport:send(Socket, atoll_dist_hello:make({own_proof, atoll_dist_hello:own_proof(Cookie, connector, Said)})),
-            answered(heard(Socket, Ms), atoll_dist_hello:own_proof(Cookie, acceptor, Said), Node, End, Socket);
+            answered(heard(Socket, Ms), atoll_dist_hello:own_proof(Cookie, acceptor, Said), Node, {Id, End}, Socket);
         _ ->
             failed(Node, "it closes on the offer of one, so it may not know what that is")
     end.
 
-answered({own_answer, Mac}, Proof, Node, End, Socket) ->
+answered({own_answer, Mac}, Proof, Node, Circuit, Socket) ->
     case crypto:hash_equals(Mac, Proof) of
         true ->
             _ = atoll_dist_transport:carry(Socket, atoll_dist_circuit_frame:max_frame()),
-            up(Node, End, self(), Socket);
+            up(Node, Circuit, self(), Socket);
         false ->
             failed(Node, "it does not prove to have the cookie")
     end;
 %% It connects itself, or is not ready.
-answered({refusal, _}, _Proof, _Node, _End, _Socket) ->
+answered({refusal, _}, _Proof, _Node, _Circuit, _Socket) ->
     exit({shutdown, refused});
-answered(_, _Proof, Node, _End, _Socket) ->
+answered(_, _Proof, Node, _Circuit, _Socket) ->
     failed(Node, "it takes no proof of the cookie").
 
 -spec failed(node(), unicode:chardata()) -> no_return().
@@ -125,7 +129,7 @@ knock(#{id := Id, name := Name, nonce := Nonce}, Socket) ->
             case heard(Socket, net_kernel:connecttime()) of
                 {own_proof, Mac} ->
                     case crypto:hash_equals(Mac, atoll_dist_hello:own_proof(Cookie, connector, Said)) of
-                        true -> proven(let_in(End, Name), atoll_dist_hello:own_proof(Cookie, acceptor, Said), End, Socket);
+                        true -> proven(let_in(End, Name), atoll_dist_hello:own_proof(Cookie, acceptor, Said), {Id, End}, Socket);
                         false -> refused
                     end;
                 {error, closed} ->
@@ -138,13 +142,13 @@ knock(#{id := Id, name := Name, nonce := Nonce}, Socket) ->
             refused
     end.
 
-proven({come_in, Node}, Proof, End, Socket) ->
+proven({come_in, Node}, Proof, Circuit, Socket) ->
     _ = atoll_dist_transport:send(Socket, atoll_dist_hello:make({own_answer, Proof})),
-    hand_over(Node, End, Socket);
-proven(busy, _Proof, _End, Socket) ->
+    hand_over(Node, Circuit, Socket);
+proven(busy, _Proof, _Circuit, Socket) ->
     _ = atoll_dist_transport:send(Socket, atoll_dist_hello:make({refusal, busy})),
     ok;
-proven(refused, _Proof, _End, _Socket) ->
+proven(refused, _Proof, _Circuit, _Socket) ->
     refused.
 
 let_in(End, Name) ->
@@ -160,8 +164,8 @@ let_in(End, Name) ->
         refused
     end.
 
-hand_over(Node, End, Socket) ->
-    {Link, Ref} = atoll_dist_process:start(?MODULE, accepted, [Node, End, self()], [monitor]),
+hand_over(Node, Circuit, Socket) ->
+    {Link, Ref} = atoll_dist_process:start(?MODULE, accepted, [Node, Circuit, self()], [monitor]),
     _ = atoll_dist_transport:controlling_process(Socket, Link),
     Link ! {self(), Socket},
     receive
@@ -171,15 +175,15 @@ hand_over(Node, End, Socket) ->
     ok.
 
 %% @private
--spec accepted(node(), pid(), pid()) -> no_return().
-accepted(Node, End, Doorkeeper) ->
+-spec accepted(node(), circuit(), pid()) -> no_return().
+accepted(Node, {_, End} = Circuit, Doorkeeper) ->
     Ref = monitor(process, Doorkeeper),
     receive
         {Doorkeeper, Socket} ->
             true = demonitor(Ref, [flush]),
             _ = monitor(process, End),
             _ = atoll_dist_transport:carry(Socket, atoll_dist_circuit_frame:max_frame()),
-            up(Node, End, Doorkeeper, Socket);
+            up(Node, Circuit, Doorkeeper, Socket);
         {'DOWN', Ref, process, Doorkeeper, _} ->
             exit({shutdown, failed})
     end.
@@ -188,6 +192,7 @@ accepted(Node, End, Doorkeeper) ->
 
 -record(link, {
     node :: node(),
+    id :: atoll_dist_circuit_frame:id(),
     ending :: pid(),
     socket :: atoll_dist_transport:tag(),
     writer :: pid(),
@@ -202,23 +207,23 @@ accepted(Node, End, Doorkeeper) ->
 -define(IS_DATA(Tag), (Tag =:= tcp orelse Tag =:= ssl)).
 
 %% Attempt: by whom the end knows what became of it.
--spec up(node(), pid(), pid(), atoll_dist_transport:socket()) -> no_return().
-up(Node, End, Attempt, Socket) ->
+-spec up(node(), circuit(), pid(), atoll_dist_transport:socket()) -> no_return().
+up(Node, {Id, End}, Attempt, Socket) ->
     {ok, Config} = atoll_dist_keeper:config(),
     _ = atoll_dist_socket:tune(Socket, Config, #{kind => direct}),
     Writer = atoll_dist_process:start(?MODULE, writing, [Socket], [link]),
     _ = monitor(process, atoll_dist_hub),
     %% Before anything can come.
-    ok = linked(Node, Writer),
+    ok = linked(Node, {own, Writer, Socket}),
     End ! {own_up, Attempt, self()},
     _ = [Attempt ! {self(), up} || Attempt =/= self()],
     Ms = max(1, tick_ms()),
     _ = erlang:start_timer(Ms, self(), tick),
     ok = atoll_dist_transport:active(Socket, true),
-    loop(#link{node = Node, ending = End, socket = atoll_dist_transport:tag(Socket), writer = Writer, tick_ms = Ms}).
+    loop(#link{node = Node, id = Id, ending = End, socket = atoll_dist_transport:tag(Socket), writer = Writer, tick_ms = Ms}).
 
-linked(Node, Writer) ->
-    case atoll_dist_circuits:linked(Node, self(), {own, Writer}) of
+linked(Node, Via) ->
+    case atoll_dist_circuits:linked(Node, self(), Via) of
         ok -> ok;
         taken -> exit({shutdown, taken})
     end.
@@ -235,12 +240,15 @@ or_end({error, Reason}) -> exit({shutdown, Reason}).
 
 %% @private
 -spec loop(#link{}) -> no_return().
-loop(#link{node = Node, ending = End, socket = Socket, writer = Writer, tick_ms = Ms, missed = Missed} = Link) ->
+loop(#link{node = Node, id = Id, ending = End, socket = Socket, writer = Writer, tick_ms = Ms, missed = Missed} = Link) ->
     receive
         {Tcp, Socket, <<>>} when ?IS_DATA(Tcp) ->
             ?MODULE:loop(Link#link{missed = 0});
         {Tcp, Socket, Wanted} when ?IS_DATA(Tcp), byte_size(Wanted) =:= 1 ->
             End ! {own_theirs, self(), Wanted =:= ?WANTED},
+            ?MODULE:loop(Link#link{missed = 0});
+        {Tcp, Socket, <<_:16, Id:16/binary, _/binary>> = Frame} when ?IS_DATA(Tcp) ->
+            End ! {circuit, Node, Frame},
             ?MODULE:loop(Link#link{missed = 0});
         {Tcp, Socket, Frame} when ?IS_DATA(Tcp) ->
             atoll_dist_hub ! {circuit, Node, Frame},

@@ -162,7 +162,7 @@
 -define(OFTEN_MS, 200).
 
 %% Of frames.
--define(VERSION, 1).
+-define(VERSION, 2).
 
 -define(MAX_STRAYS, 64).
 %% A stray says two names at most.
@@ -346,7 +346,7 @@ open(Key, From, Frame, #{path := Path, window := Want} = Open, Now, #state{confi
                                 number = State#state.next, back = From, forth = Next, from = hd(Path), to = lists:last(Path),
                                 window = Window, heard_at = Now
                             },
-                            admit(Key, Circuit, atoll_dist_circuit_frame:window(Window, Frame), State)
+                            admit(Key, Circuit, atoll_dist_circuit_frame:narrowed(Window, Frame), State)
                     end;
                 {refuse, Why, About} ->
                     refuse(From, Key, Why, About, State)

@@ -10,14 +10,15 @@
 %% Over a connection with lanes large frames that may overtake others go by turns to the
 %% connection's spokes ({@link atoll_dist_spoke}), which tell what is gone.
 %%
-%% To a neighbour with which a circuit has a connection of its own frames go by the process
-%% that writes to it. It tells what is gone.
+%% To a neighbour with which a circuit has a connection of its own frames go to its socket
+%% at once if that has nothing to write, and by the process that writes to it if it has, or
+%% if such are on their way. That process tells what is gone.
 %%
 %% Promised: frames arrive in the order in which they were given, but for those that may
 %% overtake others, up to some frame after which none arrives. It bounds nothing: who sends counts what is on its way.
 -module(atoll_dist_trunk).
 
--export([new/1, send/2, freed/1, helper/1, is_of/2]).
+-export([new/1, send/2, freed/1, written/3, helper/1]).
 -export([wait/1]).
 
 -export_type([trunk/0]).
@@ -30,7 +31,9 @@
     %% The latest first.
     kept = [] :: [binary()],
     %% Whose turn it is of the spokes.
-    turn = 1 :: pos_integer()
+    turn = 1 :: pos_integer(),
+    %% What a writer has and has not told to be gone.
+    given = 0 :: non_neg_integer()
 }).
 
 -opaque trunk() :: #trunk{}.
@@ -49,9 +52,10 @@ new(Node) -> #trunk{node = Node, via = atoll_dist_circuits:via(Node)}.
 -spec send([binary()], trunk()) -> {ok, Gone :: non_neg_integer(), trunk()} | down.
 send(_Frames, #trunk{via = none}) ->
     down;
-send(Frames, #trunk{via = {own, Writer}, node = Node} = Trunk) ->
-    Writer ! {frames, self(), Node, Frames},
-    {ok, 0, Trunk};
+send(Frames, #trunk{via = {own, _, Socket}, given = 0} = Trunk) ->
+    to_socket(Frames, Socket, 0, Trunk);
+send(Frames, #trunk{via = {own, _, _}} = Trunk) ->
+    {ok, 0, to_writer(Frames, Trunk)};
 send(Frames0, #trunk{via = {spokes, _}} = Trunk0) ->
     case lists:partition(fun is_spread/1, Frames0) of
         {[], _} -> in_order(Frames0, Trunk0);
@@ -71,6 +75,19 @@ in_order(Frames, #trunk{helper = none, node = Node} = Trunk) ->
 in_order(Frames, #trunk{kept = Kept} = Trunk) ->
     {ok, 0, Trunk#trunk{kept = lists:reverse(Frames, Kept)}}.
 
+%% A socket that fails is told of by the connection's process.
+to_socket([Frame | Rest] = Frames, Socket, Gone, Trunk) ->
+    case atoll_dist_transport:offer(Socket, Frame) of
+        ok -> to_socket(Rest, Socket, Gone + byte_size(Frame), Trunk);
+        _ -> {ok, Gone, to_writer(Frames, Trunk)}
+    end;
+to_socket([], _Socket, Gone, Trunk) ->
+    {ok, Gone, Trunk}.
+
+to_writer(Frames, #trunk{via = {own, Writer, _}, node = Node, given = Given} = Trunk) ->
+    Writer ! {frames, self(), Node, Frames},
+    Trunk#trunk{given = Given + iolist_size(Frames)}.
+
 send([Frame | Rest] = Frames, To, Here, Gone, Trunk) ->
     case erlang:send(To, {circuit, Here, Frame}, [nosuspend, noconnect]) of
         ok -> send(Rest, To, Here, Gone + byte_size(Frame), Trunk);
@@ -89,11 +106,18 @@ waits(#trunk{node = Node} = Trunk) ->
 freed(#trunk{kept = Kept} = Trunk) ->
     in_order(lists:reverse(Kept), Trunk#trunk{helper = none, kept = []}).
 
-%% @doc Whether that process writes for this trunk: it tells `{written, Writer, Node, Bytes}'
-%% of what is gone.
--spec is_of(pid(), trunk()) -> boolean().
-is_of(Writer, #trunk{via = {spokes, Spokes}}) -> lists:member(Writer, tuple_to_list(Spokes));
-is_of(Writer, #trunk{via = Via}) -> Via =:= {own, Writer}.
+%% @doc `{written, Writer, Node, Bytes}' has come: what is gone, if that writes for this
+%% trunk and not for an earlier one.
+-spec written(pid(), non_neg_integer(), trunk()) -> {ok, trunk()} | no.
+written(Writer, _Bytes, #trunk{via = {spokes, Spokes}} = Trunk) ->
+    case lists:member(Writer, tuple_to_list(Spokes)) of
+        true -> {ok, Trunk};
+        false -> no
+    end;
+written(Writer, Bytes, #trunk{via = {own, Writer, _}, given = Given} = Trunk) ->
+    {ok, Trunk#trunk{given = max(0, Given - Bytes)}};
+written(_Writer, _Bytes, _Trunk) ->
+    no.
 
 %% @doc The helper that waits now: its monitor tells that it has ended.
 -spec helper(trunk()) -> none | reference().
