@@ -10,7 +10,7 @@
 -import(atoll_dist_nodes, [node/3, node/4, carrier/0, carrier/1, kernel/2, name/1, call/4, call/5, connect/2, works/2]).
 -import(atoll_dist_nodes, [listed/2, said/2, said/3, logged/2, until/1]).
 
--export([all/0, suite/0, init_per_suite/1, end_per_suite/1, init_per_testcase/2, end_per_testcase/2]).
+-export([all/0, groups/0, suite/0, init_per_group/2, end_per_group/2, init_per_suite/1, end_per_suite/1, init_per_testcase/2, end_per_testcase/2]).
 -export([
     both_ends_show_the_kind_and_the_round_trip/1,
     links_are_gone_with_their_nodes/1,
@@ -51,13 +51,33 @@
 
 suite() -> [{timetrap, {minutes, 2}}].
 
-all() -> cases(atoll_tier:tier()).
+all() ->
+    case atoll_tier:tier() of
+        fast -> cases(fast);
+        deep -> cases(deep) ++ [{group, tls}]
+    end.
+
+groups() -> [{tls, [], cases(fast) -- by_hand()}].
 
 %% What takes so long is compared on many nodes, each of which is booted.
 cases(fast) ->
     cases(deep) -- [a_first_contact_takes_little_longer_than_over_stock];
 cases(deep) ->
     [F || {F, 1} <- ?MODULE:module_info(exports), not lists:member(F, [module_info, init_per_suite, end_per_suite])].
+
+%% Whose peers have no TLS, or that are about how it is refused without.
+by_hand() ->
+    [
+        a_peer_with_few_flags_is_served, garbage_is_refused_and_said_once,
+        an_answer_of_garbage_is_refused, half_open_connections_keep_nobody_out, strangers_starve_no_handshake,
+        who_speaks_erlangs_handshake_is_answered_in_it,
+        a_name_other_than_the_offered_one_is_refused, a_bad_configuration_is_one_sentence,
+        sockets_have_the_options_that_stock_gives_them
+    ].
+
+init_per_group(tls, Config) -> atoll_dist_nodes:with_tls(Config).
+
+end_per_group(tls, _Config) -> ok.
 
 init_per_suite(Config) ->
     atoll_dist_nodes:begin_suite(Config).

@@ -8,7 +8,7 @@
 
 -import(atoll_dist_nodes, [node/3, node/4, carrier/1, name/1, call/4, works/2, until/1, said/3, logged/2]).
 
--export([all/0, suite/0, init_per_suite/1, end_per_suite/1, init_per_testcase/2, end_per_testcase/2]).
+-export([all/0, groups/0, init_per_group/2, end_per_group/2, suite/0, init_per_suite/1, end_per_suite/1, init_per_testcase/2, end_per_testcase/2]).
 -export([
     either_end_gets_one_and_lets_it_go_under_load/1,
     both_ends_at_once_make_one/1,
@@ -30,7 +30,20 @@
 suite() -> [{timetrap, {minutes, 2}}].
 
 all() ->
+    case atoll_tier:tier() of
+        fast -> cases();
+        deep -> cases() ++ [{group, tls}]
+    end.
+
+%% A stranger has no TLS.
+groups() -> [{tls, [], cases() -- [a_stranger_is_refused]}].
+
+cases() ->
     [F || {F, 1} <- ?MODULE:module_info(exports), not lists:member(F, [module_info, init_per_suite, end_per_suite])].
+
+init_per_group(tls, Config) -> atoll_dist_nodes:with_tls(Config).
+
+end_per_group(tls, _Config) -> ok.
 
 init_per_suite(Config) ->
     atoll_dist_nodes:begin_suite(Config).
