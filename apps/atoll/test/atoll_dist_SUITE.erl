@@ -10,7 +10,7 @@
 -import(atoll_dist_nodes, [node/3, node/4, carrier/0, carrier/1, kernel/2, name/1, call/4, call/5, connect/2, works/2]).
 -import(atoll_dist_nodes, [listed/2, said/2, said/3, logged/2, until/1]).
 
--export([all/0, suite/0, init_per_suite/1, end_per_suite/1, init_per_testcase/2, end_per_testcase/2]).
+-export([all/0, groups/0, suite/0, init_per_group/2, end_per_group/2, init_per_suite/1, end_per_suite/1, init_per_testcase/2, end_per_testcase/2]).
 -export([
     both_ends_show_the_kind_and_the_round_trip/1,
     links_are_gone_with_their_nodes/1,
@@ -38,6 +38,8 @@
     the_kind_is_what_is_asked_for_one_peer/1,
     a_stock_peer_is_refused_and_said_once/1,
     a_stock_peer_is_accepted_where_that_is_configured/1,
+    who_speaks_erlangs_handshake_is_answered_in_it/1,
+    a_first_contact_takes_little_longer_than_over_stock/1,
     a_wrong_cookie_is_said_once/1,
     garbage_is_refused_and_said_once/1,
     an_answer_of_garbage_is_refused/1,
@@ -50,7 +52,32 @@
 suite() -> [{timetrap, {minutes, 2}}].
 
 all() ->
+    case atoll_tier:tier() of
+        fast -> cases(fast);
+        deep -> cases(deep) ++ [{group, tls}]
+    end.
+
+groups() -> [{tls, [], cases(fast) -- by_hand()}].
+
+%% What takes so long is compared on many nodes, each of which is booted.
+cases(fast) ->
+    cases(deep) -- [a_first_contact_takes_little_longer_than_over_stock];
+cases(deep) ->
     [F || {F, 1} <- ?MODULE:module_info(exports), not lists:member(F, [module_info, init_per_suite, end_per_suite])].
+
+%% Whose peers have no TLS, or that are about how it is refused without.
+by_hand() ->
+    [
+        a_peer_with_few_flags_is_served, garbage_is_refused_and_said_once,
+        an_answer_of_garbage_is_refused, half_open_connections_keep_nobody_out, strangers_starve_no_handshake,
+        who_speaks_erlangs_handshake_is_answered_in_it,
+        a_name_other_than_the_offered_one_is_refused, a_bad_configuration_is_one_sentence,
+        sockets_have_the_options_that_stock_gives_them
+    ].
+
+init_per_group(tls, Config) -> atoll_dist_nodes:with_tls(Config).
+
+end_per_group(tls, _Config) -> ok.
 
 init_per_suite(Config) ->
     atoll_dist_nodes:begin_suite(Config).
@@ -461,6 +488,62 @@ a_stock_peer_is_accepted_where_that_is_configured(Config) ->
     C = node(Config, "c", carrier()),
     works(C, A),
     ok = listed(A, [{name(C), direct}, {name(S), stock}]).
+
+%% By a peer made by hand: as who connects, and as who is connected with, and closes on what it
+%% does not know.
+who_speaks_erlangs_handshake_is_answered_in_it(Config) ->
+    Args = carrier([{stock, accept}]) ++ kernel(net_setuptime, 60) ++ ["-no_epmd", "-epmd_module", "atoll_epmd"] ++
+        kernel(inet_dist_listen_min, Listening = free_port({127, 0, 0, 1})),
+    A = node(Config, "a", Args, #{cookie => "handmade"}),
+    Known = #{flags => atoll_dist_handmade:flags(all), cookie => "handmade"},
+    Socket = atoll_dist_handmade:open({{127, 0, 0, 1}, Listening}),
+    {ok, _} = atoll_dist_handmade:shake(Socket, <<"here@127.0.0.1">>, Known),
+    ok = listed(A, [{'here@127.0.0.1', stock}]),
+    ok = gen_tcp:close(Socket),
+    ok = listed(A, []),
+    Self = self(),
+    {_Pid, Port} = atoll_dist_handmade:accepting(fun(New) ->
+        case atoll_dist_handmade:answer(New, <<"there@127.0.0.1">>, Known) of
+            {ok, Shaken} -> Self ! {shaken, Shaken};
+            unknown -> ok = gen_tcp:close(New)
+        end
+    end),
+    There = {<<"there@127.0.0.1">>, #{address => {127, 0, 0, 1}, port => Port}},
+    ok = call(A, atoll_dist_probe, learn_all, [[There]]),
+    ?assertEqual(true, connect(A, #{node => 'there@127.0.0.1'})),
+    ok = listed(A, [{'there@127.0.0.1', stock}]),
+    receive
+        {shaken, _} -> ok
+    after 20000 -> error(not_shaken)
+    end,
+    [?assertEqual(0, logged(A, Line)) || Line <- ["carrier_garbage", "carrier_refused", "carrier_stock_refused"]].
+
+%% Of fresh nodes in interactive mode, each of which loads what it needs when it first connects.
+%% The least of several, since the machine has other work too.
+a_first_contact_takes_little_longer_than_over_stock(Config) ->
+    Times = [{Args, contacts(Config, Args)} || _ <- lists:seq(1, 7), Args <- [[], carrier()]],
+    Least = fun(Of, At) -> lists:min([element(At, Us) || {Args, Us} <- Times, Args =:= Of]) end,
+    ct:pal("~p", [Times]),
+    ?assert(Least(carrier(), 1) < 1.5 * Least([], 1)),
+    %% Nobody waits for an acknowledgement, which comes after 40 ms.
+    ?assert(Least(carrier(), 2) < Least([], 2) + 10000).
+
+%% Of two fresh nodes the first one and the next one, in microseconds.
+contacts(Config, Args) ->
+    {A, B} = pair(Config, Args, Args),
+    Contact = fun() ->
+        {Us, true} = call(A, timer, tc, [net_kernel, connect_node, [name(B)]]),
+        Us
+    end,
+    %% The module that measures is no part of it.
+    {module, timer} = call(A, code, ensure_loaded, [timer]),
+    First = Contact(),
+    true = call(A, erlang, disconnect_node, [name(B)]),
+    [until(fun() -> call(At, erlang, nodes, [connected]) =:= [] end) || At <- [A, B]],
+    Next = Contact(),
+    ?assertEqual([false, false], [call(At, code, is_loaded, [crypto]) || At <- [A, B]]),
+    [ok = peer:stop(Peer) || #{peer := Peer} <- [A, B]],
+    {First, Next}.
 
 a_wrong_cookie_is_said_once(Config) ->
     {A, C} = pair(Config),

@@ -3,7 +3,7 @@
 %% it likes and as wrong as it likes.
 -module(atoll_dist_handmade).
 
--export([address/1, open/1, offer/2, greet/2, greet/3, greet/4, lane/4, shake/3, send/2, recv/1, recv/2, flags/1, is_closed/1]).
+-export([address/1, open/1, offer/2, greet/2, greet/3, greet/4, lane/4, shake/3, answer/3, send/2, recv/1, recv/2, flags/1, is_closed/1]).
 -export([accepting/1, between/2, strangers/2]).
 
 -define(MS, 10000).
@@ -67,6 +67,21 @@ shake(Socket, Name, #{flags := Flags, cookie := Cookie}) ->
             end;
         Other ->
             Other
+    end.
+
+%% The same as who is connected with, unless it begins with something else.
+answer(Socket, Name, #{flags := Flags, cookie := Cookie}) ->
+    case recv(Socket) of
+        {ok, <<$N, _Theirs:64, _/binary>>} ->
+            ok = send(Socket, <<"sok">>),
+            ok = send(Socket, <<$N, Flags:64, 42:32, 17:32, (byte_size(Name)):16, Name/binary>>),
+            {ok, <<$r, Challenge:32, Digest:16/binary>>} = recv(Socket),
+            Digest = digest(42, Cookie),
+            ok = send(Socket, <<$a, (digest(Challenge, Cookie))/binary>>),
+            ok = inet:setopts(Socket, [{packet, 4}]),
+            {ok, Socket};
+        {ok, _} ->
+            unknown
     end.
 
 digest(Challenge, Cookie) ->

@@ -55,7 +55,7 @@
 
 suite() -> [{timetrap, {minutes, 2}}].
 
-all() -> [{group, Group} || {Group, _, _} <- groups()].
+all() -> [{group, Group} || {Group, _, _} <- groups(), Group =/= once_of_tls].
 
 groups() -> groups(atoll_tier:tier()).
 
@@ -68,7 +68,14 @@ groups(fast) ->
         {once, [], once() -- long()}
     ];
 groups(deep) ->
-    [{one, [], ordered()}, {four, [], ordered()}, {sixteen, [], ordered()}, {once, [], once()}].
+    [
+        {one, [], ordered()}, {four, [], ordered()}, {sixteen, [], ordered()}, {once, [], once()},
+        {tls, [], [{group, one}, {group, sixteen}, {group, once_of_tls}]},
+        {once_of_tls, [], once() -- by_hand()}
+    ].
+
+%% Whose peers have no TLS.
+by_hand() -> [lanes_that_prove_nothing_are_refused, lanes_of_another_connection_prove_nothing].
 
 once() ->
     [F || {F, 1} <- ?MODULE:module_info(exports), not lists:member(F, not_once())].
@@ -98,8 +105,10 @@ init_per_suite(Config) ->
 end_per_suite(Config) ->
     atoll_dist_nodes:end_suite(Config).
 
+init_per_group(tls, Config) ->
+    atoll_dist_nodes:with_tls(Config);
 init_per_group(Group, Config) ->
-    [{lanes, case Group of one -> 1; four -> 4; sixteen -> 16; once -> 4 end} | Config].
+    [{lanes, case Group of one -> 1; four -> 4; sixteen -> 16; once -> 4; once_of_tls -> 4 end} | Config].
 
 end_per_group(_Group, _Config) -> ok.
 

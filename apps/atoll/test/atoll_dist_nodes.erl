@@ -9,9 +9,9 @@
 
 -include_lib("stdlib/include/assert.hrl").
 
--export([begin_suite/1, end_suite/1, begin_case/1, end_case/1, keeper/0, stop/1, epmd/1]).
+-export([with_tls/1, begin_suite/1, end_suite/1, begin_case/1, end_case/1, keeper/0, stop/1, epmd/1]).
 -export([node/3, node/4, carrier/0, carrier/1, kernel/2, name/1, call/4, call/5, connect/2, works/2, kill/1, signal/2]).
--export([kinds/1, listed/2]).
+-export([kinds/1, listed/2, has_ipv6/0]).
 -export([said/2, said/3, logged/2, until/1, until/2]).
 
 -type remote() :: #{
@@ -24,6 +24,33 @@
 -export_type([remote/0]).
 
 -define(CALL_MS, 20000).
+
+%% From now on all nodes have TLS: those on the carrier with `tls' on, others on OTP's own
+%% distribution over it. Peers made by hand have none.
+with_tls(Config) ->
+    Dir = filename:join(proplists:get_value(priv_dir, Config), "certificates"),
+    {ok, Host} = inet:gethostname(),
+    Hosts = ["127.0.0.1", "127.0.0.2", "127.0.0.3", "::1", Host],
+    Identity = atoll_certificates:identity(#{hosts => Hosts}),
+    ok = atoll_certificates:files(Dir, Identity, [Identity]),
+    [{tls, atoll_certificates:arguments(Dir)} | Config].
+
+tls(none, Args) -> Args;
+tls(Tls, Args) -> secured(Args) ++ Tls.
+
+secured(Args) ->
+    case lists:dropwhile(fun(Arg) -> Arg =/= "-proto_dist" end, Args) of
+        [_, "atoll" ++ _ | _] -> on(Args, []);
+        _ -> ["-proto_dist", "inet_tls" | Args]
+    end.
+
+on(["-kernel", "atoll_dist", "[" ++ Options | Args], Before) ->
+    More = case Options of "]" -> ""; _ -> "," end,
+    lists:reverse(Before) ++ ["-kernel", "atoll_dist", "[{tls,on}" ++ More ++ Options | Args];
+on([Arg | Args], Before) ->
+    on(Args, [Arg | Before]);
+on([], Before) ->
+    lists:reverse(Before) ++ kernel(atoll_dist, [{tls, on}]).
 
 %% What a suite, and each of its cases, begins and ends with.
 begin_suite(Config) ->
@@ -91,7 +118,9 @@ epmd(Keeper) ->
     {ok, Free} = gen_tcp:listen(0, [{ip, {127, 0, 0, 1}}]),
     {ok, Number} = inet:port(Free),
     ok = gen_tcp:close(Free),
-    Script = "\"$0\" -address 127.0.0.1 -port \"$1\" & read -r _; kill $!; wait",
+    %% Where there is IPv6, on its loopback too.
+    Addresses = case has_ipv6() of true -> "127.0.0.1,::1"; false -> "127.0.0.1" end,
+    Script = "\"$0\" -address " ++ Addresses ++ " -port \"$1\" & read -r _; kill $!; wait",
     Args = ["-c", Script, os:find_executable("epmd"), integer_to_list(Number)],
     ok = start(Keeper, fun() ->
         Port = open_port({spawn_executable, "/bin/sh"}, [{args, Args}, exit_status, stderr_to_stdout]),
@@ -104,6 +133,13 @@ epmd(Keeper) ->
         {ok, fun() -> stop_epmd(Port) end}
     end),
     [{"ERL_EPMD_PORT", integer_to_list(Number)}].
+
+%% Whether this machine has IPv6 on its loopback.
+has_ipv6() ->
+    case gen_tcp:listen(0, [inet6, {ip, {0, 0, 0, 0, 0, 0, 0, 1}}]) of
+        {ok, Socket} -> ok =:= gen_tcp:close(Socket);
+        {error, _} -> false
+    end.
 
 stop_epmd(Port) ->
     true = port_command(Port, "\n"),
@@ -132,7 +168,8 @@ text(Term) ->
 node(Config, Name, Args) ->
     node(Config, Name, Args, #{}).
 
-node(Config, Name, Args, Options) ->
+node(Config, Name, PlainArgs, Options) ->
+    Args = tls(proplists:get_value(tls, Config, none), PlainArgs),
     Unique = Name ++ integer_to_list(erlang:unique_integer([positive])),
     Named =
         case Options of

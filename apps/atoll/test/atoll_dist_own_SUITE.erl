@@ -6,14 +6,15 @@
 -include_lib("common_test/include/ct.hrl").
 -include_lib("stdlib/include/assert.hrl").
 
--import(atoll_dist_nodes, [node/3, carrier/1, name/1, call/4, works/2, until/1, said/3, logged/2]).
+-import(atoll_dist_nodes, [node/3, node/4, carrier/1, name/1, call/4, works/2, until/1, said/3, logged/2]).
 
--export([all/0, suite/0, init_per_suite/1, end_per_suite/1, init_per_testcase/2, end_per_testcase/2]).
+-export([all/0, groups/0, init_per_group/2, end_per_group/2, suite/0, init_per_suite/1, end_per_suite/1, init_per_testcase/2, end_per_testcase/2]).
 -export([
     either_end_gets_one_and_lets_it_go_under_load/1,
     both_ends_at_once_make_one/1,
     one_that_is_lost_is_made_again/1,
     others_go_over_it_too/1,
+    nodes_of_ipv6_have_lanes_circuits_and_connections_of_their_own/1,
     it_stays_where_there_is_no_other_way/1,
     it_stays_when_it_is_wanted_again_before_another_way_is_known/1,
     it_takes_the_place_of_no_link/1,
@@ -29,7 +30,20 @@
 suite() -> [{timetrap, {minutes, 2}}].
 
 all() ->
+    case atoll_tier:tier() of
+        fast -> cases();
+        deep -> cases() ++ [{group, tls}]
+    end.
+
+%% A stranger has no TLS.
+groups() -> [{tls, [], cases() -- [a_stranger_is_refused]}].
+
+cases() ->
     [F || {F, 1} <- ?MODULE:module_info(exports), not lists:member(F, [module_info, init_per_suite, end_per_suite])].
+
+init_per_group(tls, Config) -> atoll_dist_nodes:with_tls(Config).
+
+end_per_group(tls, _Config) -> ok.
 
 init_per_suite(Config) ->
     atoll_dist_nodes:begin_suite(Config).
@@ -45,7 +59,9 @@ end_per_testcase(_Case, Config) ->
 
 %% A and B, connected over G, which has a link with each. Nobody else has one.
 nodes_of(Config) ->
-    [A, B, G] = Nodes = [started(Config, Name) || Name <- ["a", "b", "g"]],
+    over([started(Config, Name) || Name <- ["a", "b", "g"]]).
+
+over([A, B, G] = Nodes) ->
     [works(End, G) || End <- [A, B]],
     ok = call(A, atoll_dist_ways, set, [name(B), [name(G)]]),
     ok = call(B, atoll_dist_ways, set, [name(A), [name(G)]]),
@@ -154,6 +170,33 @@ others_go_over_it_too(Config) ->
     path(C, B, [C, G, B]),
     #{sent := Sent} = Held = call(C, atoll_dist_own_probe, end_load, [Load]),
     ?assertMatch(#{got := Sent, in_order := true, fired := 0, nodedowns := 0}, Held).
+
+nodes_of_ipv6_have_lanes_circuits_and_connections_of_their_own(Config) ->
+    case atoll_dist_nodes:has_ipv6() of
+        false ->
+            {skip, "no IPv6 on loopback"};
+        true ->
+            Args = ["-proto_dist", "atoll6", "-connect_all", "false"] ++ atoll_dist_nodes:kernel(atoll_dist, [{kind, {lanes, 4}}]) ++
+                atoll_dist_nodes:kernel(inet_dist_use_interface, {0, 0, 0, 0, 0, 0, 0, 1}),
+            Nodes = [node(Config, Name, Args, #{host => "::1"}) || Name <- ["a", "b", "g"]],
+            [ok = call(Node, atoll_dist_ways, start, []) || Node <- Nodes],
+            [A, B, G] = over(Nodes),
+            [
+                begin
+                    ?assertMatch({ok, #{lanes := [_, _, _, _]}}, call(End, atoll_dist, lanes, [name(G)])),
+                    {ok, Info} = call(End, net_kernel, node_info, [name(G)]),
+                    ?assertMatch({net_address, {{0, 0, 0, 0, 0, 0, 0, 1}, _}, "::1", {lanes, 4}, inet6}, proplists:get_value(address, Info))
+                end
+             || End <- [A, B]
+            ],
+            Load = call(A, atoll_dist_own_probe, load, [name(B)]),
+            own(A, B, true),
+            path(A, B, [A, B]),
+            own(A, B, false),
+            path(A, B, [A, G, B]),
+            #{sent := Sent} = Held = call(A, atoll_dist_own_probe, end_load, [Load]),
+            ?assertMatch(#{got := Sent, in_order := true, fired := 0, nodedowns := 0}, Held)
+    end.
 
 it_stays_where_there_is_no_other_way(Config) ->
     [A, B, G] = nodes_of(Config),

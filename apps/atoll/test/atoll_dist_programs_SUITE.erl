@@ -44,7 +44,8 @@ groups(fast) ->
     Both = [processes_send_link_monitor_and_spawn, large_terms_come_whole, a_reply_is_not_overtaken_by_the_end_of_its_server],
     [{direct, [], Direct}, {one_lane, [], One}, {four_lanes, [], Both ++ (cases() -- (Direct ++ One))}];
 groups(deep) ->
-    [{Kind, [], cases()} || Kind <- [direct, one_lane, four_lanes]].
+    Kinds = [direct, one_lane, four_lanes],
+    [{Kind, [], cases()} || Kind <- Kinds] ++ [{tls, [], [{group, Kind} || Kind <- Kinds]}].
 
 cases() ->
     [
@@ -59,6 +60,8 @@ cases() ->
         an_elixir_release_works_in_embedded_mode
     ].
 
+init_per_group(tls, Config) ->
+    atoll_dist_nodes:with_tls(Config);
 init_per_group(Group, Config) ->
     Kind = case Group of
         direct -> direct;

@@ -11,7 +11,7 @@
 -import(atoll_dist_nodes, [listed/2, said/2, said/3, logged/2, until/1, until/2]).
 -import(atoll_dist_shared, [ends_once/3]).
 
--export([all/0, suite/0, init_per_suite/1, end_per_suite/1, init_per_testcase/2, end_per_testcase/2]).
+-export([all/0, groups/0, init_per_group/2, end_per_group/2, suite/0, init_per_suite/1, end_per_suite/1, init_per_testcase/2, end_per_testcase/2]).
 -export([
     two_nodes_work_over_a_third/1,
     signals_of_a_pair_keep_their_order_while_a_gateway_dies/1,
@@ -46,7 +46,17 @@
 
 suite() -> [{timetrap, {minutes, 2}}].
 
-all() -> cases(atoll_tier:tier()).
+all() ->
+    case atoll_tier:tier() of
+        fast -> cases(fast);
+        deep -> cases(deep) ++ [{group, tls}]
+    end.
+
+groups() -> [{tls, [], cases(fast)}].
+
+init_per_group(tls, Config) -> atoll_dist_nodes:with_tls(Config).
+
+end_per_group(tls, _Config) -> ok.
 
 %% Signs of life of an idle circuit are those of any connection, which the suite of direct
 %% ones waits for in each tier; memory and code are as with lanes, whose suite has that. That lanes are used

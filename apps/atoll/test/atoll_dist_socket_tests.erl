@@ -37,7 +37,13 @@ forced() ->
 defaults() ->
     ?assertEqual([{backlog, 1024}], [O || {backlog, _} = O <- atoll_dist_socket:listen_options()]),
     ok = application:set_env(kernel, inet_dist_listen_options, [{backlog, 5}]),
-    ?assertEqual([{backlog, 5}], [O || {backlog, _} = O <- atoll_dist_socket:listen_options()]).
+    ?assertEqual([{backlog, 5}], [O || {backlog, _} = O <- atoll_dist_socket:listen_options()]),
+    Nodelay = fun() ->
+        [N || Options <- [atoll_dist_socket:listen_options(), atoll_dist_socket:connect_options()], {nodelay, N} <- Options]
+    end,
+    ?assertEqual([true, true], Nodelay()),
+    ok = application:set_env(kernel, inet_dist_connect_options, [{nodelay, false}]),
+    ?assertEqual([true, false], Nodelay()).
 
 interface() ->
     ok = application:set_env(kernel, inet_dist_use_interface, {127, 0, 0, 9}),

@@ -36,19 +36,23 @@ end_per_suite(Config) ->
 
 init_per_testcase(Case, Config) ->
     Dir = filename:join(proplists:get_value(priv_dir, Config), Case),
-    [{dir, Dir}, {authority, atoll_certificates:authority()} | atoll_dist_nodes:begin_case(Config)].
+    [{dir, Dir}, {identity, atoll_certificates:identity(#{})} | atoll_dist_nodes:begin_case(Config)].
 
 end_per_testcase(_Case, Config) ->
     atoll_dist_nodes:end_case(Config).
 
-%% Its own files, with the options given, anew if it has some.
-files(Config, Name, Options) ->
+%% The files of a node, anew if it has some: that of the case, or another one.
+files(Config, Name) ->
+    Identity = proplists:get_value(identity, Config),
+    files(Config, Name, Identity, [Identity]).
+
+files(Config, Name, Identity, Believed) ->
     Dir = filename:join(proplists:get_value(dir, Config), Name),
-    ok = atoll_certificates:files(Dir, maps:get(of_authority, Options, proplists:get_value(authority, Config)), Options),
+    ok = atoll_certificates:files(Dir, Identity, Believed),
     atoll_certificates:arguments(Dir).
 
 tls(Config, Name, Options) ->
-    node(Config, Name, carrier([{tls, on} | Options]) ++ files(Config, Name, #{})).
+    node(Config, Name, carrier([{tls, on} | Options]) ++ files(Config, Name)).
 
 parted(A, B) ->
     true = call(A, erlang, disconnect_node, [name(B)]),
@@ -76,20 +80,23 @@ nodes_meet_over_tls_and_a_wrong_certificate_is_refused(Config) ->
     ok = echoed(A, B),
     ok = parted(A, B),
     %% Files are read for each connection: these are renewed, and what was trusted is not.
-    New = atoll_certificates:authority(),
-    _ = files(Config, "b", #{of_authority => New, trusts => proplists:get_value(authority, Config)}),
+    [Old, New] = [proplists:get_value(identity, Config), atoll_certificates:identity(#{})],
+    _ = files(Config, "b", New, [Old]),
     ok = refused(A, B, "its certificate is signed by nobody who is trusted", "it does not take the certificate of this node, which is signed by nobody"),
     ok = refused(B, A, "it does not take the certificate of this node, which is signed by nobody", "its certificate is signed by nobody who is trusted"),
-    _ = [files(Config, Name, #{of_authority => New}) || Name <- ["a", "b"]],
+    _ = [files(Config, Name, New, [New]) || Name <- ["a", "b"]],
     works(A, B),
     ok = parted(A, B),
-    _ = files(Config, "b", #{of_authority => New, expired => true}),
+    Expired = atoll_certificates:identity(#{expired => true}),
+    Elsewhere = atoll_certificates:identity(#{hosts => ["elsewhere"]}),
+    _ = files(Config, "a", New, [New, Expired, Elsewhere]),
+    _ = files(Config, "b", Expired, [New]),
     ok = refused(A, B, "its certificate has expired", "the certificate of this node, which has expired"),
     %% What was said is said again after they have been connected.
-    _ = files(Config, "b", #{of_authority => New}),
+    _ = files(Config, "b", New, [New]),
     works(A, B),
     ok = parted(A, B),
-    _ = files(Config, "b", #{of_authority => New, hosts => ["elsewhere"]}),
+    _ = files(Config, "b", Elsewhere, [New]),
     ok = refused(A, B, "its certificate is for other hosts", "there is no TLS with it").
 
 echoed(A, B) ->
@@ -101,7 +108,7 @@ echoed(A, B) ->
 
 a_node_on_stock_tls_is_met_where_that_is_configured(Config) ->
     A = tls(Config, "a", [{stock, accept}]),
-    S = node(Config, "s", ["-proto_dist", "inet_tls" | files(Config, "s", #{})]),
+    S = node(Config, "s", ["-proto_dist", "inet_tls" | files(Config, "s")]),
     works(A, S),
     ok = listed(A, [{name(S), stock}]),
     ok = echoed(A, S),
@@ -123,10 +130,10 @@ a_node_with_tls_and_one_without_refuse_each_other(Config) ->
 
 tls_1_3_refuses_too(Config) ->
     Versions = ["-ssl_dist_opt", "server_versions", "tlsv1.3", "client_versions", "tlsv1.3"],
-    [A, B] = [node(Config, Name, carrier([{tls, on}]) ++ files(Config, Name, #{}) ++ Versions) || Name <- ["a", "b"]],
+    [A, B] = [node(Config, Name, carrier([{tls, on}]) ++ files(Config, Name) ++ Versions) || Name <- ["a", "b"]],
     works(A, B),
     ok = parted(A, B),
-    _ = files(Config, "a", #{of_authority => atoll_certificates:authority(), trusts => proplists:get_value(authority, Config)}),
+    _ = files(Config, "a", atoll_certificates:identity(#{}), [proplists:get_value(identity, Config)]),
     ?assertEqual(false, connect(A, B)),
     %% The end that connects may only see that the other one closes.
     ok = said(A, "Cannot connect with"),

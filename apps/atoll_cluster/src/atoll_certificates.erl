@@ -1,56 +1,49 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% @doc Certificates for clusters to try things on and to test with, made when they are
-%% wanted by OTP's own functions for that: an authority, and for nodes the files that
-%% `-ssl_dist_optfile' takes. Both ends verify each other.
+%% wanted by OTP's own functions for that, and the files of them that `-ssl_dist_optfile'
+%% takes. Both ends verify each other.
 %%
-%% They last for a week and their keys lie in plain files that only their owner can read:
+%% They last for a week, and their keys lie in plain files that only their owner can read:
 %% they are not for production.
 -module(atoll_certificates).
 
 -include_lib("public_key/include/public_key.hrl").
 
--export([authority/0, files/2, files/3, arguments/1]).
+-export([identity/1, files/3, arguments/1]).
 
--export_type([authority/0, options/0]).
+-export_type([identity/0, options/0]).
 
--opaque authority() :: #{cert := binary(), key := public_key:private_key()}.
+-opaque identity() :: #{cert := binary(), key := {atom(), binary()}, authorities := [binary()]}.
+%% A certificate with its key, and those who vouch for it and for nobody else.
 
 -type options() :: #{
     %% For which hosts; those of a cluster on this machine unless told otherwise.
     hosts => [string()],
     %% One that has expired.
-    expired => true,
-    %% The authority that the node believes, if it is not the one that signs.
-    trusts => authority()
+    expired => true
 }.
 
--define(KEY, {key, {namedCurve, secp256r1}}).
+-define(KEY, {key, {namedCurve, ?secp256r1}}).
 
-%% @doc A new authority.
--spec authority() -> authority().
-authority() ->
-    public_key:pkix_test_root_cert("authority", [?KEY]).
-
-%% @doc As `files/3', for the hosts of a cluster on this machine.
--spec files(file:filename(), authority()) -> ok.
-files(Dir, Authority) ->
-    files(Dir, Authority, #{}).
-
-%% @doc Writes the files of a node into that folder, anew if they are there.
--spec files(file:filename(), authority(), options()) -> ok.
-files(Dir, #{cert := Own} = Authority, Options) ->
-    ok = filelib:ensure_dir(filename:join(Dir, "any")),
+%% @doc A new one, with an authority of its own.
+-spec identity(options()) -> identity().
+identity(Options) ->
     Hosts = maps:get(hosts, Options, ["127.0.0.1", "::1", "localhost"]),
     Names = #'Extension'{extnID = ?'id-ce-subjectAltName', critical = false, extnValue = [{dNSName, Host} || Host <- Hosts]},
     Validity = [{validity, {{2020, 1, 1}, {2020, 2, 1}}} || maps:is_key(expired, Options)],
-    Made = public_key:pkix_test_data(#{root => Authority, peer => [?KEY, {extensions, [Names]} | Validity]}),
-    {Type, Key} = proplists:get_value(key, Made),
-    #{cert := Trusted} = maps:get(trusts, Options, #{cert => Own}),
-    ok = write(Dir, "certificate.pem", pem([{'Certificate', proplists:get_value(cert, Made), not_encrypted}])),
+    Made = public_key:pkix_test_data(#{root => [?KEY], intermediates => [], peer => [?KEY, {extensions, [Names]} | Validity]}),
+    #{cert => proplists:get_value(cert, Made), key => proplists:get_value(key, Made), authorities => proplists:get_value(cacerts, Made)}.
+
+%% @doc Writes the files of a node that has that identity and believes those into a folder,
+%% anew if they are there.
+-spec files(file:filename(), identity(), Believed :: [identity()]) -> ok.
+files(Dir, #{cert := Cert, key := {Type, Key}}, Believed) ->
+    ok = filelib:ensure_dir(filename:join(Dir, "any")),
+    ok = write(Dir, "certificate.pem", pem([{'Certificate', Cert, not_encrypted}])),
     ok = write(Dir, "key.pem", pem([{Type, Key, not_encrypted}])),
     ok = file:change_mode(filename:join(Dir, "key.pem"), 8#600),
-    ok = write(Dir, "authority.pem", pem([{'Certificate', Trusted, not_encrypted}])),
-    write(Dir, "ssl_dist.conf", io_lib:format("~0tp.~n", [options(Dir)])).
+    ok = write(Dir, "authorities.pem", pem([{'Certificate', Root, not_encrypted} || #{authorities := Roots} <- Believed, Root <- Roots])),
+    ok = write(Dir, "ssl_dist.conf", io_lib:format("~0tp.~n", [options(Dir)])).
 
 pem(Entries) -> public_key:pem_encode(Entries).
 
@@ -60,7 +53,7 @@ options(Dir) ->
     Both = [
         {certfile, filename:join(Dir, "certificate.pem")},
         {keyfile, filename:join(Dir, "key.pem")},
-        {cacertfile, filename:join(Dir, "authority.pem")},
+        {cacertfile, filename:join(Dir, "authorities.pem")},
         {verify, verify_peer}
     ],
     [{server, [{fail_if_no_peer_cert, true} | Both]}, {client, Both}].
@@ -68,4 +61,4 @@ options(Dir) ->
 %% @doc The arguments for a node that has the files in that folder.
 -spec arguments(file:filename()) -> [string()].
 arguments(Dir) ->
-    ["-ssl_dist_optfile", filename:join(Dir, "ssl_dist.conf")].
+    ["-ssl_dist_optfile", Dir ++ "/ssl_dist.conf"].

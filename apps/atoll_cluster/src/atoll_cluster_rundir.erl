@@ -144,7 +144,7 @@ out(Dir, Node) ->
 %% @doc The folder of its certificates, where it has TLS.
 -spec certificates(file:filename()) -> file:filename().
 certificates(Dir) ->
-    filename:join(Dir, "certificates").
+    Dir ++ "/certificates".
 
 %% @doc The socket of a cluster.
 -spec control(file:filename()) -> file:filename().

@@ -316,7 +316,8 @@ certificates(_Dir, #{tls := false}) ->
     ok;
 certificates(Dir, #{tls := true, hosts := Hosts}) ->
     Addresses = [inet:ntoa(Address) || #{address := Address} <- Hosts],
-    atoll_certificates:files(atoll_cluster_rundir:certificates(Dir), atoll_certificates:authority(), #{hosts => lists:usort(Addresses)}).
+    Identity = atoll_certificates:identity(#{hosts => lists:usort(Addresses)}),
+    atoll_certificates:files(atoll_cluster_rundir:certificates(Dir), Identity, [Identity]).
 
 start_more(#state{phase = starting, queue = [Node | Queue], config = #{parallel := Parallel}} = State) ->
     case length(booting(State)) < Parallel of

@@ -47,7 +47,7 @@ start(#{nodes := Count, name := Name, groups := Groups, overlay := Overlay, carr
             {error, atoll_cluster:format_error(Reason)}
     end.
 
-relays({atoll, _, _, Relay}) -> Relay =/= no;
+relays({atoll, _, _, Relay, _}) -> Relay =/= no;
 relays(stock) -> false.
 
 ready(Cluster, Groups, Overlay, Relays, Tell) ->

@@ -41,7 +41,7 @@
     late_at :: integer(),
     late_timer = false :: boolean(),
     %% Up to which size batches are written at once.
-    at_once :: -1 | pos_integer(),
+    at_once = ?AT_ONCE :: -1 | pos_integer(),
     %% And what a pid of this node looks like, which tells what can be lost.
     faults = none :: none | {atoll_dist_fault:faults(), atoll_dist_packet:own()}
 }).
@@ -87,7 +87,6 @@ init(Connection, Peer, Sockets, Input, Groups, #{budget := Budget, faults := Fau
                 writers = list_to_tuple(Writers),
                 busy = erlang:make_tuple(N, 0),
                 smaller = [Lane || {Lane, _} <- Smaller],
-                at_once = at_once(Sockets),
                 late_at = now_ms() - ?LATE_MS
             },
             case Faults of
@@ -95,13 +94,6 @@ init(Connection, Peer, Sockets, Input, Groups, #{budget := Budget, faults := Fau
                 %% Faults are the writers'.
                 true -> pull(State#state{at_once = -1, faults = {atoll_dist_fault:new(), atoll_dist_packet:own(node())}})
             end
-    end.
-
-%% With TLS another process encrypts, for which nobody must wait here.
-at_once([Socket | _]) ->
-    case atoll_dist_transport:is_plain(Socket) of
-        true -> ?AT_ONCE;
-        false -> -1
     end.
 
 pull(#state{handle = Handle, sorter = Sorter, faults = none} = State) ->
@@ -259,7 +251,7 @@ write({Lane, Items, Bytes, Count}, #state{busy = Busy, sockets = Sockets, sorter
     Data = erlang:iolist_to_iovec(Items),
     Socket = element(Lane + 1, Sockets),
     IsIdle = element(Lane + 1, Busy) =:= 0 andalso Bytes =< AtOnce andalso not is_smaller(Lane, Bytes, State),
-    case IsIdle andalso is_empty(Socket) andalso inet_tcp:send(Socket, Data, [nosuspend]) of
+    case IsIdle andalso atoll_dist_transport:offer(Socket, Data) of
         ok ->
             State#state{sorter = atoll_dist_sorter:written(Lane, Bytes, Count, Sorter)};
         false ->
@@ -273,11 +265,6 @@ write({Lane, Items, Bytes, Count}, #state{busy = Busy, sockets = Sockets, sorter
 
 is_smaller(_Lane, _Bytes, #state{smaller = []}) -> false;
 is_smaller(Lane, Bytes, #state{smaller = Lanes}) -> atoll_dist_deflate:pays(Bytes) andalso lists:member(Lane, Lanes).
-
-%% A send that finds bytes in the socket's queue and makes it too long returns when the
-%% queue is short again, with `nosuspend' too, which is for the sends after it.
-is_empty(Socket) ->
-    erlang:port_info(Socket, queue_size) =:= {queue_size, 0}.
 
 give(Lane, Data, Bytes, Count, #state{busy = Busy, writers = Writers, faults = Faults} = State) ->
     ok = atoll_dist_writer:write(element(Lane + 1, Writers), Data, Bytes, Count, delay(Faults)),

@@ -127,13 +127,13 @@ greeted({offer, Offer}, Driver, Socket, Config) ->
     #{name := Peer, wish := Theirs, rtt_us := TheirRttUs, channels := TheirChannels} = Offer,
     #{channels := Channels} = Config,
     RttUs = measured(Socket, TheirRttUs),
-    ok = has_crypto(Peer),
     Ours = wish(Peer, Config),
     Agreed = atoll_dist_named:agree(atoll_dist_named:offer(Channels), TheirChannels),
     Carried = carried(atoll_dist_kind:agree(Ours, Theirs, RttUs), Config),
     {Kind, Had} = atoll_dist_kind:with_channels(Carried, [Ours, Theirs], Agreed),
+    ok = has_crypto(Kind, Peer),
     Answer = #{
-        kind => Kind, rtt_us => RttUs, ticktime_ms => ticktime_ms(), nonce => crypto:strong_rand_bytes(16), channels => Had
+        kind => Kind, rtt_us => RttUs, ticktime_ms => ticktime_ms(), nonce => nonce(Kind), channels => Had
     },
     ok = or_end(atoll_dist_transport:send(Socket, atoll_dist_hello:make({answer, Answer}))),
     ok = await_name(atoll_dist_transport:recv(Socket, 0, infinity), Peer),
@@ -254,17 +254,17 @@ met({Socket, RttUs} = Connected, Driver, Place, Node, Timer, #{stock := Stock} =
 greet({Socket, RttUs}, Driver, Place, Node, Timer, Config) ->
     dist_util:reset_timer(Timer),
     Peer = atom_to_binary(Node),
-    ok = has_crypto(Peer),
     Wish = asked(wish(Peer, Config), RttUs, Config),
     #{channels := Channels} = Config,
     Offer = #{
-        name => my_name(), wish => Wish, rtt_us => RttUs, ticktime_ms => ticktime_ms(), id => crypto:strong_rand_bytes(16),
+        name => my_name(), wish => Wish, rtt_us => RttUs, ticktime_ms => ticktime_ms(), id => id(),
         channels => atoll_dist_named:offer(Channels)
     },
     %% What is wrong with sending shows in receiving.
     _ = atoll_dist_transport:send(Socket, atoll_dist_hello:make({offer, Offer})),
     case {heard(atoll_dist_transport:recv(Socket, 0, infinity)), Config} of
         {{answer, #{kind := Kind, rtt_us := AgreedUs} = Answer}, _} ->
+            ok = has_crypto(Kind, Peer),
             #{ip := Ip, port := Port} = Place,
             {Socket, (link(Kind, AgreedUs, here, Driver, Peer, {Offer, Answer}))#{at := {Ip, Port}}};
         {{refusal, Reason}, _} ->
@@ -301,6 +301,25 @@ give_up(Node, Why) ->
     ?shutdown(Node).
 
 %% Both ends
+
+%% One of its own to each connection, and as hard to foresee as the challenges of Erlang's own
+%% handshake. It is no secret: what further lanes prove is over random numbers too.
+id() ->
+    erlang:md5(term_to_binary({make_ref(), erlang:monotonic_time(), erlang:time_offset(), os:getpid(), node()})).
+
+nonce(direct) -> <<0:128>>;
+nonce({lanes, _}) -> crypto:strong_rand_bytes(16).
+
+%% A direct connection does without it: to load it takes longer than all else of a first
+%% connection. But in embedded mode there is no loading to save, and what goes over the
+%% connection may need it.
+has_crypto(direct, Peer) ->
+    case code:get_mode() of
+        embedded -> has_crypto(Peer);
+        interactive -> ok
+    end;
+has_crypto({lanes, _}, Peer) ->
+    has_crypto(Peer).
 
 has_crypto(Peer) ->
     case atoll_dist_crypto:ready() of

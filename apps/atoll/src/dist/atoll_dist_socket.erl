@@ -42,12 +42,18 @@
 -spec listen_options() -> options().
 listen_options() ->
     Forced = forced() ++ [{ip, Ip} || {ok, Ip} <- [application:get_env(kernel, inet_dist_use_interface)]],
-    merged([{reuseaddr, true}, {backlog, ?BACKLOG}], user_options(inet_dist_listen_options), Forced).
+    merged([{reuseaddr, true}, {backlog, ?BACKLOG}, at_once()], user_options(inet_dist_listen_options), Forced).
 
 %% @doc The options of a socket that connects.
 -spec connect_options() -> options().
 connect_options() ->
-    merged([], user_options(inet_dist_connect_options), forced()).
+    merged([at_once()], user_options(inet_dist_connect_options), forced()).
+
+%% Until the connection is up, whatever dist_nodelay says: an end that sends two frames one
+%% after the other would wait with the second until the first is acknowledged, which the other
+%% end puts off for 40 ms.
+at_once() ->
+    {nodelay, true}.
 
 forced() ->
     [{mode, list}, {active, false}, {packet, 2}, {packet_size, ?MAX_FRAME}].

@@ -131,7 +131,7 @@ sender({tls, Ssl, _}) ->
 up(Sender, Node, Handle) ->
     tls_sender:dist_handshake_complete(Sender, Node, Handle).
 
-%% @doc Why there is no TLS with a peer: what follows on "it" or on "TLS" as a sentence's end.
+%% @doc Why there is no TLS with a peer, as the end of a sentence.
 -spec why(term()) -> string().
 why({tls_alert, {Alert, Text}}) ->
     Said = lists:flatten(io_lib:format("~ts", [Text])),

@@ -11,7 +11,7 @@
 %% of both it is.
 -module(atoll_dist_transport).
 
--export([send/2, recv/3, controlling_process/2, close/1, carry/2, active/2, nodelay/0, inet/1, tag/1, is_plain/1]).
+-export([send/2, offer/2, recv/3, controlling_process/2, close/1, carry/2, active/2, nodelay/0, inet/1, tag/1, is_plain/1]).
 
 -export_type([socket/0, tag/0]).
 
@@ -26,6 +26,19 @@
 -spec send(socket(), iodata()) -> ok | {error, term()}.
 send({tls, Ssl, _}, Frame) -> ssl:send(Ssl, Frame);
 send(Socket, Frame) -> inet_tcp:send(Socket, Frame).
+
+%% @doc Sends a frame if nobody has to wait for that, which with TLS would be for the process
+%% that encrypts. Otherwise the caller has it sent by another process.
+-spec offer(socket(), iodata()) -> ok | {error, busy | term()}.
+offer({tls, _, _}, _Frame) ->
+    {error, busy};
+offer(Socket, Frame) ->
+    %% A send that finds bytes in the socket's queue and makes it too long returns when the
+    %% queue is short again, with `nosuspend' too, which is for the sends after it.
+    case erlang:port_info(Socket, queue_size) of
+        {queue_size, 0} -> inet_tcp:send(Socket, Frame, [nosuspend]);
+        _ -> {error, busy}
+    end.
 
 %% @doc Receives a frame before the connection is up, or so many bytes, as a list, which is
 %% what `dist_util' wants.

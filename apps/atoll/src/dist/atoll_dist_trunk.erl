@@ -102,7 +102,7 @@ in_order(Frames, #trunk{kept = Kept} = Trunk) ->
 
 %% A socket that fails is told of by the connection's process.
 to_socket([Frame | Rest] = Frames, Socket, Gone, Trunk) ->
-    case erlang:port_info(Socket, queue_size) =:= {queue_size, 0} andalso inet_tcp:send(Socket, Frame, [nosuspend]) of
+    case atoll_dist_transport:offer(Socket, Frame) of
         ok -> to_socket(Rest, Socket, Gone + byte_size(Frame), Trunk);
         _ -> {ok, Gone, to_writer(Frames, Trunk)}
     end;
