@@ -31,9 +31,10 @@
 -define(TCP_INFO, 11).
 -define(TCP_NOTSENT_LOWAT, 25).
 
-%% Many nodes that connect at once bring many lanes; one that finds no place waits for a
-%% second. The operating system has a limit of its own.
--define(BACKLOG, 1024).
+%% Many nodes that connect at once bring many lanes, and strangers come in thousands; one
+%% that finds no place waits for a second, or for several. The operating system has a limit
+%% of its own.
+-define(BACKLOG, 4096).
 
 %% No frame before a connection is up is longer; a node's name has at most 255 letters.
 -define(MAX_FRAME, 4096).
