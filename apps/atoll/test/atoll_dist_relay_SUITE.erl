@@ -352,6 +352,7 @@ a_node_without_circuits_refuses_them(Config) ->
     ok = listed(B, [{name(A), direct}, {name(G), direct}]),
     true = call(A, erlang, disconnect_node, [name(B)]),
     true = call(B, erlang, disconnect_node, [name(G)]),
+    ok = listed(B, []),
     works(B, A),
     ok = way(A, G, [name(B)]),
     true = call(A, erlang, disconnect_node, [name(G)]),
