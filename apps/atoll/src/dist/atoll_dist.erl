@@ -30,7 +30,17 @@
 %% carried. Empty on a node without the carrier.
 -spec links() -> [atoll_dist_keeper:link()].
 links() ->
-    atoll_dist_keeper:links().
+    [with_channels(Link) || Link <- atoll_dist_keeper:links()].
+
+%% Only its process knows what each has carried.
+with_channels(#{channel := Channel} = Known) ->
+    Link = maps:remove(channel, Known),
+    case atoll_dist_input:figures(Channel) of
+        {ok, #{channels := Channels}} when map_size(Channels) > 0 -> Link#{channels => Channels};
+        _ -> Link
+    end;
+with_channels(Link) ->
+    Link.
 
 %% @doc How many packets of the VM a connection that goes over other nodes has carried, both
 %% ways, by its distribution controller. What keeps it alive is not among them; it is in

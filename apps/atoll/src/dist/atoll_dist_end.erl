@@ -14,7 +14,7 @@
 %% connection's process, or with the hub, and the connection with it.
 -module(atoll_dist_end).
 
--export([open/3, accept/5, cookie/1]).
+-export([open/3, accept/5]).
 -export([await_up/1, await_place/1, send/2, recv/1, up/3, tick/1]).
 -export([init_opener/4, init_acceptor/5, loop/1]).
 
@@ -148,20 +148,8 @@ init_acceptor(Id, Opener, Leg, Frame, Config) ->
 config(Id, There, Role, #{seal := Seal, circuit_window := Window}) ->
     #{
         id => Id, here => atom_to_binary(node()), there => There, role => Role, window => Window,
-        consumption => told, seal => Seal, keys => atoll_dist_seal:keys(), cookie => cookie(There)
+        consumption => told, seal => Seal, keys => atoll_dist_seal:keys(), cookie => atoll_dist_hello:cookie(There)
     }.
-
-%% @doc The cookie for the node that is called so. A name that is no atom here has none of
-%% its own.
--spec cookie(atoll_dist_circuit_frame:name()) -> binary().
-cookie(Name) ->
-    Cookie =
-        try
-            erlang:get_cookie(binary_to_existing_atom(Name))
-        catch
-            error:badarg -> erlang:get_cookie()
-        end,
-    atom_to_binary(Cookie).
 
 start({Core, Acts}, State) ->
     loop(run(Acts, State#state{core = Core})).

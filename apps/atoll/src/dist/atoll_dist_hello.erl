@@ -18,7 +18,7 @@
 %% gets another kind of connection until Erlang's handshake tells another name.
 -module(atoll_dist_hello).
 
--export([make/1, read/1, proof/4, own_proof/3, same_name/2]).
+-export([make/1, read/1, proof/4, own_proof/3, cookie/1, same_name/2]).
 
 -export_type([offer/0, answer/0, lane/0, own/0, frame/0, reason/0]).
 
@@ -225,6 +225,18 @@ mac(Key, Side, Index, Said) ->
     Letter = case Side of connector -> $c; acceptor -> $a end,
     <<Mac:32/binary>> = crypto:mac(hmac, sha256, Key, [?MAGIC, Letter, Index | [<<(byte_size(S)):16, S/binary>> || S <- Said]]),
     Mac.
+
+%% @doc The cookie for the node that is called so. A name that is no atom here has none of
+%% its own.
+-spec cookie(binary()) -> binary().
+cookie(Name) ->
+    Cookie =
+        try
+            erlang:get_cookie(binary_to_existing_atom(Name))
+        catch
+            error:badarg -> erlang:get_cookie()
+        end,
+    atom_to_binary(Cookie).
 
 %% @doc Whether an offer and Erlang's handshake after it come from a node of one name.
 %% Releases of Erlang differ in how they write a letter that is not ASCII.

@@ -133,9 +133,9 @@ expected() ->
 sum([[Lanes] | Rest], Sum) when is_integer(Lanes) -> sum(Rest, Sum + Lanes);
 sum([], Sum) -> Sum.
 
-%% @doc The connections that are up, by the names of their nodes. Those with channels are asked
-%% for what these have carried.
--spec links() -> [link()].
+%% @doc The connections that are up, by the names of their nodes, each of those with channels with its process as
+%% `channel'.
+-spec links() -> [#{channel => pid(), atom() => term()}].
 links() ->
     Now = erlang:monotonic_time(millisecond),
     lists:append([shown(Up, Now - Since) || {_Node, #{since := Since} = Up} <- lists:sort([{N, Up} || #{node := N} = Up <- ups()])]).
@@ -161,10 +161,7 @@ shown(#{sockets := [Socket | _] = Sockets, rtt_us := First, channel := Channel, 
         end,
     {In, Out} = atoll_dist_socket:bytes(Sockets),
     Link = (maps:without([sockets, channel, named, since], Up))#{rtt_us := RttUs, age_ms => AgeMs, bytes_in => In, bytes_out => Out},
-    case Named andalso atoll_dist_input:figures(Channel) of
-        {ok, #{channels := Channels}} when map_size(Channels) > 0 -> [Link#{channels => Channels}];
-        _ -> [Link]
-    end.
+    [case Named of true -> Link#{channel => Channel}; false -> Link end].
 
 %% @doc How many bytes have come from a node in all lanes; unknown without any.
 -spec received(node()) -> {ok, non_neg_integer()} | unknown.

@@ -124,7 +124,7 @@ knock(#{id := Id, name := Name, nonce := Nonce}, Socket) ->
         {ok, End} ->
             Own = crypto:strong_rand_bytes(16),
             Said = [Id, Name, atom_to_binary(node()), Nonce, Own],
-            Cookie = atoll_dist_end:cookie(Name),
+            Cookie = atoll_dist_hello:cookie(Name),
             _ = atoll_dist_transport:send(Socket, atoll_dist_hello:make({own_challenge, Own})),
             case heard(Socket, net_kernel:connecttime()) of
                 {own_proof, Mac} ->
