@@ -22,6 +22,8 @@ whatever_comes_is_read_without_a_crash_test_() ->
             Head = ?F:head(Bytes),
             case ?F:parse(Bytes) of
                 %% What is read is what would be made.
+                {ok, {data, Key, At, Payload}} ->
+                    lists:member(Bytes, [?F:data(Order, Key, At, Payload) || Order <- [kept, free]]) andalso Head =:= {ok, data, Key};
                 {ok, Frame} -> ?F:make(Frame) =:= Bytes andalso Head =:= {ok, element(1, Frame), element(2, Frame)};
                 {error, {version, V}} -> V > 2 andalso Head =:= {error, {version, V}};
                 {error, malformed} -> true
