@@ -52,8 +52,11 @@ run(Values, []) ->
         [] -> checked_csv(Values)
     end.
 
-faults(#{load := Load} = Values) ->
-    [["--rate is for --load open, which wants it"] || (Load =:= open) =/= is_map_key(rate, Values)] ++
+faults(#{load := Load, clients := Clients} = Values) ->
+    ["--load open needs --rate" || Load =:= open, not is_map_key(rate, Values)] ++
+        ["--rate is for --load open" || Load =/= open, is_map_key(rate, Values)] ++
+        [io_lib:format("--conversations must be at most ~b, the pairs of --clients, not \"~b\"", [im_traffic_pairs:count(Clients), N])
+         || #{conversations := N} <- [Values], N > im_traffic_pairs:count(Clients)] ++
         [[atoll_cli_options:flag(Key), " is for a messenger that is started here, and --cluster for one that runs: not both"]
          || is_map_key(cluster, Values), Key <- maps:keys(maps:with(own(), Values))] ++
         [Sentence || {usage, Sentence} <- [atoll_cases_im:check(completed(Values))], not is_map_key(cluster, Values)].

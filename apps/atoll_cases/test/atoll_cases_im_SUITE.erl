@@ -87,8 +87,9 @@ wrong_usage_says_one_sentence_and_starts_nothing(Config) ->
      || {Args, Sentence} <- [
             {["up", "--routers", "3", "--servers", "2"], <<"--servers must be at least --routers, which is 3">>},
             {["up", "--mode", "rd", "--reach", "relays"], <<"--reach is for --mode rsd">>},
-            {["traffic", "--load", "open"], <<"--rate is for --load open, which wants it">>},
-            {["traffic", "--rate", "5"], <<"--rate is for --load open, which wants it">>},
+            {["traffic", "--load", "open"], <<"--load open needs --rate">>},
+            {["traffic", "--clients", "4", "--conversations", "7"], <<"--conversations must be at most 6, the pairs of --clients">>},
+            {["traffic", "--rate", "5"], <<"--rate is for --load open">>},
             {["traffic", "-c", "reef", "--rhesus", "5"], <<"--rhesus is for a messenger that is started here">>}
         ]
     ].

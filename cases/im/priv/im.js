@@ -98,7 +98,8 @@ $("open").onsubmit = (e) => {
   if (peer === "") return;
   $("peer").value = "";
   chats.opened(state, peer);
-  send({ chat: peer });
+  // After the login if there is none now, as what is said.
+  if (isIn) send({ chat: peer });
   show(peer);
 };
 $("say").onsubmit = (e) => {
@@ -145,7 +146,7 @@ function render() {
   text($("with"), current);
   text($("presence"), c.live ? c.presence : "ended");
   $("presence").className = c.live ? c.presence : "";
-  $("finish").hidden = !c.live;
+  $("finish").hidden = !c.live || !isIn;
   const log = $("messages"), view = $("log");
   const atEnd = view.scrollHeight - view.scrollTop - view.clientHeight < 40 || log.dataset.peer !== current;
   // Only what changed is touched, so that a reader hears what is new and nothing else.

@@ -17,9 +17,11 @@ export function login(name, state) {
   return { login: name, resume };
 }
 
-// What is said again after a login.
-export const again = (state) => Object.entries(state.peers).flatMap(([peer, c]) =>
-  c.messages.filter((m) => m.mine && m.state === "sent").map((m) => ({ say: peer, seq: m.seq, text: m.text })));
+// What is asked and said again after a login. A chat with a mark goes on by itself.
+export const again = (state) => Object.entries(state.peers).flatMap(([peer, c]) => {
+  const unsaid = c.messages.filter((m) => m.mine && m.state === "sent").map((m) => ({ say: peer, seq: m.seq, text: m.text }));
+  return c.live && c.mark === null && unsaid.length === 0 ? [{ chat: peer }] : unsaid;
+});
 
 // A message of one's own, and the request for it.
 export function say(state, peer, text) {

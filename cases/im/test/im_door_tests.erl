@@ -92,8 +92,20 @@ a_name_is_free_again_after_its_connection(Port, _) ->
     ?assertMatch(#{<<"reason">> := <<"already_logged_in">>}, event(Second, <<"login_refused">>)),
     %% One that goes on with something waits until the old connection is noticed to be gone.
     send(Second, #{login => <<"ann">>, resume => #{}}),
+    ok = refused_meanwhile(Second, erlang:monotonic_time(millisecond) + ?WITHIN),
     ok = gen_tcp:close(A),
     _ = event(Second, <<"logged_in">>).
+
+%% What is asked before the first refusal goes to the client that asks for its login, so it is asked again until that has come.
+refused_meanwhile(Socket, Deadline) ->
+    [send(Socket, Request) || Request <- [#{chat => <<"bob">>}, #{ping => true}]],
+    {ok, Line} = gen_tcp:recv(Socket, 0, ?WITHIN),
+    case jiffy:decode(Line, [return_maps]) of
+        #{<<"event">> := <<"error">>, <<"sentence">> := Said} -> ?assertEqual(<<"Nobody is logged in on this connection.">>, Said);
+        #{<<"event">> := <<"pong">>} ->
+            ?assert(erlang:monotonic_time(millisecond) < Deadline),
+            refused_meanwhile(Socket, Deadline)
+    end.
 
 a_wrong_request_is_answered_and_the_connection_stays(Port, _) ->
     A = connected(Port),

@@ -213,6 +213,7 @@ options() ->
             {maps:remove(clients, Good), "clients must be a whole number above 0"},
             {Good#{rate => 5}, "rate is how many messages begin in a second in the mode open, and in no other"},
             {Good#{time_scale => 5}, "time_scale is for the mode paper"},
+            {Good#{clients => 4, conversations => 7}, "conversations must not be more than there are pairs of clients"},
             {Good#{messages => {5, 4}}, "messages must be {From, To}, two whole numbers above 0, the second not the smaller one"},
             {[], "options must be a map"}
         ]

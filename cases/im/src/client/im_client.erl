@@ -62,28 +62,46 @@
     ends = false :: boolean()
 }).
 
+%% The keys of options().
+-define(OPTIONS, [owner, callback, routers_per_node, hibernate_after, max_body, max_waiting, max_chats, resume]).
 -define(ROUTERS, 4).
 -define(HIBERNATE_MS, 2000).
 %% So many messages may come one after the other before what was received is acknowledged.
 -define(BUSY, 32).
 
 %% @doc A client who logs in, with the router nodes that it may ask.
+%% Raises `{not_a_name, Name}' or `{unknown_option, Key}'.
 -spec start_link(im_client_core:name(), [node(), ...], options()) -> gen_server:start_ret().
-start_link(Name, RouterNodes, Options0) ->
+start_link(Name, [_ | _] = RouterNodes, Options0) ->
+    ok = named(Name),
+    _ = [error({unknown_option, Key}) || Key <- maps:keys(Options0), not lists:member(Key, ?OPTIONS)],
     Options = maps:merge(#{owner => self()}, Options0),
     gen_server:start_link(?MODULE, {Name, RouterNodes, Options}, [{hibernate_after, maps:get(hibernate_after, Options, ?HIBERNATE_MS)}]).
 
+%% Servers drop what names nobody, so it would be asked for again and again.
+named(Name) ->
+    case im_plan:is_client(Name) of
+        true -> ok;
+        false -> error({not_a_name, Name})
+    end.
+
 %% @doc Has a chat with a peer; `{session, Peer, _}' follows, or `{ended, Peer, Reason}'.
+%% Raises `{not_a_name, Peer}'.
 -spec chat(pid(), im_client_core:name()) -> ok.
-chat(Client, Peer) -> gen_server:cast(Client, {chat, Peer}).
+chat(Client, Peer) ->
+    ok = named(Peer),
+    gen_server:cast(Client, {chat, Peer}).
 
 %% @doc Says something to a peer, to whom a chat is opened if there is none.
+%% Raises `{not_a_name, Peer}'.
 -spec say(pid(), im_client_core:name(), Body :: binary()) -> {ok, Seq :: pos_integer()} | {error, im_client_core:reason()}.
 say(Client, Peer, Body) -> say(Client, Peer, Body, none).
 
 %% @doc The same with something for the receiver's owner besides.
 -spec say(pid(), im_client_core:name(), Body :: binary(), Meta :: term()) -> {ok, Seq :: pos_integer()} | {error, im_client_core:reason()}.
-say(Client, Peer, Body, Meta) -> gen_server:call(Client, {?MODULE, say, Peer, Body, Meta}).
+say(Client, Peer, Body, Meta) when is_binary(Body) ->
+    ok = named(Peer),
+    gen_server:call(Client, {?MODULE, say, Peer, Body, Meta}).
 
 %% @doc Ends a chat, as soon as all that was said is delivered.
 -spec finish(pid(), im_client_core:name()) -> ok.

@@ -162,8 +162,7 @@ requested(Text, #state{client = Client} = S) ->
         {{ok, Action}, {Pid, _, _, _}} when is_pid(Pid) ->
             ok = gen_server:cast(Pid, Action),
             {noreply, S};
-        {{ok, _}, {again, _, _, _}} -> {noreply, S};
-        {{ok, _}, none} -> say(im_door_protocol:error("Nobody is logged in on this connection."), S)
+        {{ok, _}, _} -> say(im_door_protocol:error("Nobody is logged in on this connection."), S)
     end.
 
 login(Name, Resume, Until, #state{options = #{routers := Routers, client := Options}} = S) ->

@@ -63,6 +63,8 @@ checked(Asked) when is_map(Asked) ->
     _ = [bad(Key, Must) || {Key, Must, Is} <- Keys, #{Key := Value} <- [Asked], not Is(Value)],
     _ = [bad(Key, Must) || {Key, Must, _} <- Keys, lists:member(Key, [client_nodes, routers, clients, mode, ms]), not is_map_key(Key, Asked)],
     #{mode := Mode, clients := Clients} = Asked,
+    %% One too many would be looked for again and again.
+    _ = [bad(conversations, "must not be more than there are pairs of clients") || #{conversations := N} <- [Asked], N > im_traffic_pairs:count(Clients)],
     _ = [bad(rate, "is how many messages begin in a second in the mode open, and in no other") || (Mode =:= open) =/= is_map_key(rate, Asked)],
     _ = [bad(Key, "is for the mode paper") || Key <- [time_scale], is_map_key(Key, Asked), Mode =/= paper],
     Window = case Mode of open -> 64; _ -> 1 end,

@@ -8,7 +8,7 @@
 %% them the other: so no two nodes begin a conversation of the same two, and all pairs are about equally likely.
 -module(im_traffic_pairs).
 
--export([share/3, name/2, draw/4]).
+-export([share/3, name/2, count/1, draw/4]).
 
 -export_type([index/0]).
 
@@ -28,6 +28,10 @@ share(All, _K, N) -> All div N.
 name(Index, N) ->
     {I, K} = {(Index - 1) div N + 1, (Index - 1) rem N + 1},
     <<"tc", (integer_to_binary(I))/binary, $_, (integer_to_binary(K))/binary>>.
+
+%% @doc How many pairs there are of so many clients.
+-spec count(Clients :: non_neg_integer()) -> non_neg_integer().
+count(Clients) -> Clients * (Clients - 1) div 2.
 
 %% @doc A client of the Kth of N nodes that begins, and another one of all; who are not taken, as the
 %% caller says. None if many tries find no such pair.
