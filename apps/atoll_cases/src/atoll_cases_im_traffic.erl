@@ -140,18 +140,18 @@ traffic(#{plan := Plan}, #{load := Load, seconds := Seconds} = Values) ->
 
 technology(Plan) -> string:uppercase(atom_to_list(im_plan:setting(mode, Plan))) ++ "_IM".
 
-judged(#{traffic := #{history := History, is_drained := IsDrained}} = Result, #{json := Json}) ->
+judged(Result, #{json := Json}) ->
     ok = case Json of
         true -> atoll_cli_io:print_json(atoll_cases_im_result:json(Result));
         false -> atoll_cli_io:print(atoll_cases_im_result:table(Result))
     end,
-    case {im_history:is_clean(History), IsDrained, Result} of
-        {true, true, _} ->
-            case atoll_cases_im_result:is_clean(Result) of
-                true -> ok;
-                false -> {failed, "the servers still have what was made in the run"}
-            end;
-        {false, _, #{lost := []}} -> {failed, ["the promise is broken: ", atoll_cases_im_result:broken(Result)]};
-        {false, _, _} -> {failed, atoll_cases_im_result:broken(Result)};
-        {true, false, _} -> {failed, "not all that was said was delivered in time after the end"}
+    case wrong(Result) of
+        [] -> ok;
+        [Sentence | _] -> {failed, Sentence}
     end.
+
+wrong(#{traffic := #{history := #{messages := Messages} = History, is_drained := IsDrained}, lost := Lost} = Result) ->
+    [[["the promise is broken: " || Lost =:= []] | atoll_cases_im_result:broken(Result)] || not im_history:is_clean(History)] ++
+        ["not all that was said was delivered in time after the end" || not IsDrained] ++
+        ["nothing was said, so nothing is shown" || Messages =:= 0] ++
+        ["the servers still have what was made in the run" || not atoll_cases_im_result:is_clean(Result)].

@@ -32,6 +32,8 @@ traffic_under_kills_loses_nothing(Config) ->
     #{<<"kills">> := Kills, <<"delivered">> := Delivered, <<"logins">> := 40, <<"violations">> := Violations} = Result,
     ?assertEqual({true, #{}}, {maps:get(<<"kept">>, Result), Violations}),
     ?assert(Kills > 0),
+    #{<<"left">> := Left, <<"both_copies_lost">> := []} = Result,
+    ?assertMatch(#{<<"rows">> := 0, <<"clients">> := 0, <<"sessions">> := 0, <<"names">> := 0}, Left),
     ?assert(Delivered > 0),
     {ok, Files} = file:list_dir(Csv),
     ?assertMatch([_], [File || File <- Files, string:find(File, "_Throughput_1_2_40_Node_1") =/= nomatch]),
