@@ -25,6 +25,8 @@
 %% A fragment of the VM's has 64 KB, and a frame of many packets four times that. A peer
 %% that takes no fragments sends a message whole.
 -define(MAX_FRAME, 16777216).
+%% From how many bytes on it costs more to copy a packet than what it may hold beside them.
+-define(LARGE, 32768).
 %% What else may be in a frame with a packet.
 -define(BESIDES, 1048576).
 -define(OPEN, 16#80000000).
@@ -67,8 +69,11 @@ items(Bad, _Packets, _Segments) ->
     {error, {bad_frame, byte_size(Bad), Head}}.
 
 %% @doc A packet that holds its own bytes and not many others: the VM keeps what a packet is
-%% part of until the message is read, and another process may be long in reading it.
+%% part of until the message is read, and another process may be long in reading it. A large
+%% one, which is mostly a fragment among others of its message, is no small part of a frame.
 -spec alone(binary()) -> binary().
+alone(Packet) when byte_size(Packet) >= ?LARGE ->
+    Packet;
 alone(Packet) ->
     case binary:referenced_byte_size(Packet) > 2 * byte_size(Packet) of
         true -> binary:copy(Packet);

@@ -32,7 +32,8 @@
 -define(TCP_NOTSENT_LOWAT, 25).
 
 %% Many nodes that connect at once bring many lanes; one that finds no place waits for a
-%% second. The operating system has a limit of its own.
+%% second. The operating system has a limit of its own. A longer queue is no help where more
+%% come than the node can accept: then each waits for all that is before it.
 -define(BACKLOG, 1024).
 
 %% No frame before a connection is up is longer; a node's name has at most 255 letters.
