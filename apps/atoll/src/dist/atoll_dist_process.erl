@@ -19,12 +19,15 @@
 
 -export([start/4, over/1, quiet_ms/0]).
 
-%% @doc Starts a process with that initial call. What comes to it is kept off its heap, and
-%% its heap is swept in full each time, since it holds what it has passed on otherwise.
+%% Under load a heap is swept in full every so many'th time, at least: else it holds what it
+%% has passed on. Each time would cost a copy of the whole state.
+-define(FULLSWEEP_AFTER, 20).
+
+%% @doc Starts a process with that initial call. What comes to it is kept off its heap.
 -spec start(module(), atom(), [term()], [link | monitor]) -> pid() | {pid(), reference()}.
 start(Module, Function, Args, Options) ->
     proc_lib:spawn_opt(Module, Function, Args, [
-        {priority, high}, {message_queue_data, off_heap}, {fullsweep_after, 0} | Options
+        {priority, high}, {message_queue_data, off_heap}, {fullsweep_after, ?FULLSWEEP_AFTER} | Options
     ]).
 
 %% @doc After how many milliseconds of nothing to do it hibernates.

@@ -31,10 +31,10 @@
 -define(TCP_INFO, 11).
 -define(TCP_NOTSENT_LOWAT, 25).
 
-%% Many nodes that connect at once bring many lanes, and strangers come in thousands; one
-%% that finds no place waits for a second, or for several. The operating system has a limit
-%% of its own.
--define(BACKLOG, 4096).
+%% Many nodes that connect at once bring many lanes; one that finds no place waits for a
+%% second. The operating system has a limit of its own. A longer queue is no help where more
+%% come than the node can accept: then each waits for all that is before it.
+-define(BACKLOG, 1024).
 
 %% No frame before a connection is up is longer; a node's name has at most 255 letters.
 -define(MAX_FRAME, 4096).
