@@ -180,11 +180,11 @@ now_us() ->
 -spec setopts(atoll_dist_transport:socket(), [term()]) -> ok | {error, term()}.
 setopts(Socket, Options) ->
     case [Option || Option <- Options, lists:member(key(Option), [active, deliver, packet, packet_size, header, mode, exit_on_close])] of
-        [] -> inet:setopts(atoll_dist_transport:inet(Socket), Options);
+        [] -> atoll_dist_transport:setopts(Socket, Options);
         Bad -> {error, {badopts, Bad}}
     end.
 
 %% @doc For `net_kernel:getopts/2'.
 -spec getopts(atoll_dist_transport:socket(), [term()]) -> {ok, [term()]} | {error, term()}.
 getopts(Socket, Options) ->
-    inet:getopts(atoll_dist_transport:inet(Socket), Options).
+    atoll_dist_transport:getopts(Socket, Options).

@@ -11,7 +11,7 @@
 %% of both it is.
 -module(atoll_dist_transport).
 
--export([send/2, offer/2, recv/3, controlling_process/2, close/1, carry/2, active/2, nodelay/0, inet/1, tag/1, is_plain/1]).
+-export([send/2, offer/2, recv/3, controlling_process/2, close/1, carry/2, active/2, nodelay/0, setopts/2, getopts/2, inet/1, tag/1, is_plain/1]).
 
 -export_type([socket/0, tag/0]).
 
@@ -95,6 +95,16 @@ active(Socket, Active) ->
     %% If that fails, the socket has ended and says so.
     _ = inet:setopts(Socket, [{active, Active}]),
     ok.
+
+%% @doc Sets options, as a user of it sees them.
+-spec setopts(socket(), [term()]) -> ok | {error, term()}.
+setopts({tls, Ssl, _}, Options) -> ssl:setopts(Ssl, Options);
+setopts(Socket, Options) -> inet:setopts(Socket, Options).
+
+%% @doc Its options, as a user of it sees them.
+-spec getopts(socket(), [term()]) -> {ok, [term()]} | {error, term()}.
+getopts({tls, Ssl, _}, Options) -> ssl:getopts(Ssl, Options);
+getopts(Socket, Options) -> inet:getopts(Socket, Options).
 
 %% @doc The plain socket, for its options and counters.
 -spec inet(socket()) -> gen_tcp:socket().
