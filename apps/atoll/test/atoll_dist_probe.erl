@@ -8,7 +8,7 @@
 -export([hears/1, heard/0, held_up/2, trickles/3, sockets_with/1, most_memory/1, asked_by_many/3, monitored/2, knocks/2]).
 -export([stays/2, goes/2, owner/1, owner_info/2, global_name/1, hold_lock/2, send/3, box/1, taken/1, pings/2, sent/3, sink/1]).
 -export([unread/1, sends_amid/4, held_by_unread/0, reads_unread/0]).
--export([saturates/2, latest/1, connects_for/2, loads_carrier/0, in_old_code/0, counts/0, sends_numbers/2, sent_numbers/0, counted_numbers/1]).
+-export([connects_for/2, loads_carrier/0, in_old_code/0, counts/0, sends_numbers/2, sent_numbers/0, counted_numbers/1]).
 -export([init/1, handle_call/3, handle_cast/2]).
 
 -define(MS, 10000).
@@ -537,27 +537,4 @@ sent_numbers() ->
     receive
         {Pid, Sent} -> Sent
     after ?MS -> timeout
-    end.
-
-%% So many processes send to a neighbour's hub as fast as they can what costs it work.
-saturates(Node, Many) ->
-    Frame = atoll_dist_circuit_frame:make({data, crypto:strong_rand_bytes(20), 0, <<"x">>}),
-    Message = {circuit, node(), Frame},
-    [spawn(fun Sends() -> {atoll_dist_hub, Node} ! Message, Sends() end) || _ <- lists:seq(1, Many)].
-
-%% By how many milliseconds at most a process of a failure detector's priority, which wants
-%% to run every 5 ms, is late in that time.
-latest(Ms) ->
-    Until = erlang:monotonic_time(millisecond) + Ms,
-    {_, Ref} = spawn_opt(fun() -> exit({late, latest(Until, 0)}) end, [monitor, {priority, high}]),
-    receive
-        {'DOWN', Ref, process, _, {late, Most}} -> Most
-    end.
-
-latest(Until, Most) ->
-    case erlang:monotonic_time(millisecond) of
-        Now when Now < Until ->
-            receive after 5 -> latest(Until, max(Most, erlang:monotonic_time(millisecond) - Now - 5)) end;
-        _ ->
-            Most
     end.
