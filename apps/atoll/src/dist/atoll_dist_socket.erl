@@ -26,6 +26,11 @@
 %% How much may wait in the kernel, unsent, before the socket says that it is full.
 -define(UNSENT, 131072).
 
+%% What a socket of which little is wanted may hold, sent and not acknowledged too: what is
+%% on its way beyond what the path has room for waits in the path. The system may take its own
+%% least in place of this.
+-define(SHORT, 2048).
+
 %% Linux: TCP_INFO and TCP_NOTSENT_LOWAT of IPPROTO_TCP.
 -define(TCP, 6).
 -define(TCP_INFO, 11).
@@ -129,10 +134,10 @@ tune(Socket, #{profile := Profile} = Config, #{kind := Kind}) ->
 %% @doc Has a lane take as little as can be before it has sent what it has taken, since what it
 %% has cannot be dropped any more. Where the system has no such option it takes more.
 -spec short(atoll_dist_transport:socket()) -> ok.
-short(Socket) ->
-    Inet = atoll_dist_transport:inet(Socket),
-    _ = inet:setopts(Inet, [{low_watermark, 1}, {high_watermark, 1}]),
-    _ = [inet:setopts(Inet, [{raw, ?TCP, ?TCP_NOTSENT_LOWAT, <<1:32/native>>}]) || os:type() =:= {unix, linux}],
+short(Lane) ->
+    Socket = atoll_dist_transport:inet(Lane),
+    _ = inet:setopts(Socket, [{low_watermark, 1}, {high_watermark, 1}, {sndbuf, ?SHORT}]),
+    _ = [inet:setopts(Socket, [{raw, ?TCP, ?TCP_NOTSENT_LOWAT, <<1:32/native>>}]) || os:type() =:= {unix, linux}],
     %% If that fails the socket has ended, and says so.
     ok.
 
