@@ -72,6 +72,7 @@
 -export([version/0]).
 -export([join/1, leave/0, members/0, members/1, set_meta/1, neighbours/0, broadcast/2, broadcast/3, tell/1]).
 -export([route/1, reachable/0]).
+-export([channel/1]).
 -export([subscribe/1, unsubscribe/0, status/0, links/0, record/1]).
 -export([format_error/1]).
 
@@ -122,6 +123,7 @@
     | atoll_route:error()
     | {not_a_node, term()}
     | {no_such_event, term()}
+    | atoll_dist_member:error()
     | {bad_acknowledgement, term()}
     | not_recording
     | {not_a_folder, term()}
@@ -314,6 +316,14 @@ now_to([_ | _]) -> link.
 reachable() ->
     atoll_route:reachable().
 
+%% @doc From now on the signals of the calling process to other nodes use the lanes of that
+%% channel (`channels' of the carrier, docs/carrier.md), `default' for none; they keep their order
+%% with those before. It is in no channel on connections without lanes. On a node without the
+%% carrier this does nothing.
+-spec channel(atom()) -> ok | {error, error()}.
+channel(Name) ->
+    atoll_dist_member:join(Name).
+
 %% @doc From now on the caller gets `{atoll, Kind, Details}' for events of these kinds
 %% too, until it ends.
 -spec subscribe(all | kind() | [kind()]) -> ok | {error, error()}.
@@ -379,7 +389,9 @@ rooms() ->
 %% the nodes of its `path', which can read and alter it unless it is `sealed', and of which it has
 %% taken another one so many times, `moves'), the round trip in microseconds (`rtt_us'), which end connected (`started': `here' or
 %% `there'), for how many milliseconds it has been up (`age_ms'), and how many bytes it
-%% has carried (`bytes_in', `bytes_out'). What only the carrier knows (`-proto_dist atoll')
+%% has carried (`bytes_in', `bytes_out'). Where it has channels, `channels' says of each, by its
+%% name, how many `lanes' it has, what this node has written in it (`bytes', `packets'), and how many
+%% bytes wait (`waiting'). What only the carrier knows (`-proto_dist atoll')
 %% is `unknown' without it. It does not need the application to run.
 -spec links() -> [atoll_connections:connection()].
 links() ->
@@ -486,6 +498,10 @@ format_error(Error) when element(1, Error) =:= bad_option; element(1, Error) =:=
     atoll_handler:format_error(Error);
 format_error({not_a_folder, Term}) ->
     io_lib:format("~tp is not the path of a folder", [Term]);
+format_error({no_channel, Name, []}) ->
+    io_lib:format("there is no channel ~0tp: the carrier of this node is configured without channels", [Name]);
+format_error({no_channel, Name, Names}) ->
+    io_lib:format("there is no channel ~0tp; there are ~ts", [Name, lists:join(", ", [atom_to_list(N) || N <- Names])]);
 format_error(overloaded) ->
     "this node is asked for more than it can do: too many callers wait to join or for acknowledgements, or it "
     "broadcasts faster than the others can be sure to get it; nothing was sent, try again some tenths of a second later";

@@ -21,6 +21,14 @@ good_values_are_kept_test() ->
     {ok, Config} = new(Options),
     [?assertEqual(Value, maps:get(Key, Config)) || {Key, Value} <- Options].
 
+channels_are_kept_test() ->
+    Channels = #{
+        bulk => #{lanes => 4, compression => 1, members => [{name, n}, {call, {m, f, 1}}, {label, "l"}, {application, mnesia}]},
+        gossip => #{monotonic => true},
+        order => #{causal => true}
+    },
+    ?assertMatch({ok, #{channels := Channels}}, new([{channels, Channels}])).
+
 peers_are_known_by_text_test() ->
     {ok, #{peers := Peers}} = new([{peers, [{a@h, direct}, {b@h, {lanes, 2}}]}]),
     ?assertEqual(#{<<"a@h">> => direct, <<"b@h">> => {lanes, 2}}, Peers).
@@ -47,10 +55,24 @@ bad_values_are_one_sentence_test_() ->
             {[{lane_rtt, 1.5}], "lane_rtt must"},
             {[{lanes, 65}], "lanes must"},
             {[{stock, yes}], "stock must"},
+            {[{tls, yes}], "tls must"},
             {[{profile, fast}], "profile must"},
             {[{budget, 0}], "budget must"},
             {[{direct_options, [{packet, 4}]}], "direct_options must"},
             {[{lane_options, [binary]}], "lane_options must"},
-            {[{faults, 1}], "faults must"}
+            {[{faults, 1}], "faults must"},
+            {[{channels, [{bulk, #{}}]}], "channels must be a map"},
+            {[{channels, #{"bulk" => #{}}}], "channel called \"bulk\""},
+            {[{channels, #{default => #{}}}], "other than default"},
+            {[{channels, #{bulk => []}}], "says [] of the channel bulk: that must be a map"},
+            {[{channels, #{bulk => #{lanes => 32}}}], "lanes => 32 of the channel bulk: it must be a number from 1 to 31"},
+            {[{channels, #{bulk => #{lanes => 16}, b => #{lanes => 16}}}], "32 lanes together, and 31 are the most"},
+            {[{channels, #{bulk => #{compression => 10}}}], "a number from 0 to 9"},
+            {[{channels, #{bulk => #{monotonic => 1}}}], "true or false"},
+            {[{channels, #{bulk => #{colour => red}}}], "says colour => red of the channel bulk: there are lanes"},
+            {[{channels, #{bulk => #{members => [{name, "x"}]}}}], "must be a list of {name,Name}"},
+            {[{channels, #{bulk => #{members => [{call, {m, f}}]}}}], "{call,{Module,Function,Arity}}"},
+            {[{channels, #{bulk => #{causal => true, lanes => 2}}}], "cannot have more lanes than one"},
+            {[{channels, #{bulk => #{causal => true, monotonic => true}}}], "cannot have monotonic => true"}
         ]
     ].

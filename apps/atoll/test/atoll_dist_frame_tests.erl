@@ -65,3 +65,13 @@ another_ticktime_is_a_frame_of_its_own_test() ->
     Frame = atoll_dist_frame:ticktime(7000),
     ?assertEqual({ticktime, 7000}, atoll_dist_frame:parse(Frame)),
     ?assertMatch({error, {bad_frame, 16, _}}, atoll_dist_frame:parse(<<Frame/binary, Frame/binary>>)).
+
+a_packet_that_is_kept_holds_its_own_bytes_test() ->
+    Small = binary:copy(<<1>>, 100),
+    Large = binary:copy(<<2>>, 100000),
+    {ok, [{packets, Packets}]} = atoll_dist_frame:parse(frame([{packet, [Small]}, {packet, [Large]}])),
+    Alone = [atoll_dist_frame:alone(Packet) || Packet <- Packets],
+    ?assertEqual([Small, Large], Alone),
+    [?assert(binary:referenced_byte_size(Packet) =< 2 * byte_size(Packet)) || Packet <- Alone],
+    %% The large one is most of the frame, and is not copied.
+    ?assert(binary:referenced_byte_size(lists:last(Alone)) > 100000).

@@ -21,7 +21,7 @@ open({Ip, Port}) ->
 
 offer(Name, Wish) ->
     atoll_dist_hello:make(
-        {offer, #{name => Name, wish => Wish, rtt_us => 50, ticktime_ms => 60000, id => crypto:strong_rand_bytes(16)}}
+        {offer, #{name => Name, wish => Wish, rtt_us => 50, ticktime_ms => 60000, id => crypto:strong_rand_bytes(16), channels => none}}
     ).
 
 %% The carrier's first exchange.
@@ -35,7 +35,7 @@ greet(Socket, Name, Kind) ->
     greet(Socket, Name, Kind, crypto:strong_rand_bytes(16)).
 
 greet(Socket, Name, Kind, Id) ->
-    Offer = #{name => Name, wish => Kind, rtt_us => 50, ticktime_ms => 60000, id => Id},
+    Offer = #{name => Name, wish => Kind, rtt_us => 50, ticktime_ms => 60000, id => Id, channels => none},
     ok = send(Socket, atoll_dist_hello:make({offer, Offer})),
     {ok, Frame} = recv(Socket),
     {ok, {answer, #{kind := Kind, nonce := Nonce}}} = atoll_dist_hello:read(Frame),

@@ -16,6 +16,27 @@ later_versions_are_read_as_far_as_they_are_known_test() ->
     ?assertEqual({ok, {refusal, busy}}, read(<<"Atoll", 2, Rest/binary, "and more">>)),
     ?assertEqual({error, not_a_hello}, read(<<"Atoll", 0, Rest/binary>>)).
 
+who_knows_of_no_channels_says_nothing_of_them_and_is_read_test() ->
+    Offer = #{name => <<"a@h">>, wish => direct, rtt_us => 1, ticktime_ms => 2, id => <<3:128>>, channels => []},
+    Made = make({offer, Offer}),
+    ?assertEqual({ok, {offer, Offer#{channels := none}}}, read(binary:part(Made, 0, byte_size(Made) - 1))).
+
+channels_that_cannot_be_are_malformed_test_() ->
+    [
+        {lists:flatten(io_lib:format("~0p", [Said])), fun() ->
+            Offer = #{name => <<>>, wish => direct, rtt_us => 1, ticktime_ms => 2, id => <<3:128>>, channels => Said},
+            ?assertEqual({error, malformed}, read(make({offer, Offer})))
+        end}
+     || Said <- [[{<<"a">>, 0}], [{<<"a">>, 1}, {<<"a">>, 2}], [{<<"a">>, 16}, {<<"b">>, 16}]]
+    ] ++
+        [
+            fun() ->
+                Answer = #{kind => Kind, rtt_us => 1, ticktime_ms => 2, nonce => <<3:128>>, channels => [{<<"a">>, 4}]},
+                ?assertEqual({error, malformed}, read(make({answer, Answer})))
+            end
+         || Kind <- [direct, {lanes, 4}]
+        ].
+
 names_are_compared_in_both_spellings_test() ->
     ?assert(same_name(<<"a@h">>, <<"a@h">>)),
     ?assert(same_name(<<"é@h"/utf8>>, <<233, "@h">>)),
@@ -51,17 +72,31 @@ kind() -> oneof([direct, {lanes, lanes()}]).
 u32() -> integer(0, 16#FFFFFFFF).
 wish() -> oneof([kind(), {auto, u32(), lanes()}]).
 
+
+%% Channels with so many lanes together, at most.
+channels(Max) ->
+    oneof([none, ?LET(Said, list({?LET(N, integer(0, 20), bytes(N)), integer(1, 8)}), fitting(lists:ukeysort(1, Said), Max))]).
+
+fitting([{_, Lanes} = Channel | Rest], Left) when Lanes =< Left -> [Channel | fitting(Rest, Left - Lanes)];
+fitting(_, _Left) -> [].
+
+carried() ->
+    oneof([
+        {kind(), oneof([none, []])},
+        ?LET(Channels, channels(62), {{lanes, max(1, atoll_dist_named:sum(Channels) + 1)}, Channels})
+    ]).
+
 frame() ->
     oneof([
         ?LET(
-            {Name, Wish, Rtt, Tick, Id},
-            {?LET(N, integer(0, 255), bytes(N)), wish(), u32(), u32(), bytes(16)},
-            {offer, #{name => Name, wish => Wish, rtt_us => Rtt, ticktime_ms => Tick, id => Id}}
+            {Name, Wish, Rtt, Tick, Id, Channels},
+            {?LET(N, integer(0, 255), bytes(N)), wish(), u32(), u32(), bytes(16), channels(31)},
+            {offer, #{name => Name, wish => Wish, rtt_us => Rtt, ticktime_ms => Tick, id => Id, channels => Channels}}
         ),
         ?LET(
-            {Kind, Rtt, Tick, Nonce},
-            {kind(), u32(), u32(), bytes(16)},
-            {answer, #{kind => Kind, rtt_us => Rtt, ticktime_ms => Tick, nonce => Nonce}}
+            {{Kind, Channels}, Rtt, Tick, Nonce},
+            {carried(), u32(), u32(), bytes(16)},
+            {answer, #{kind => Kind, rtt_us => Rtt, ticktime_ms => Tick, nonce => Nonce, channels => Channels}}
         ),
         {refusal, oneof([version, not_allowed, busy, {other, integer(4, 255)}])},
         ?LET(

@@ -51,7 +51,7 @@ socket() ->
     Socket.
 
 up(Pid, Node) ->
-    Up = #{node => Node, kind => direct, rtt_us => 7, started => here, sockets => [socket()], channel => none},
+    Up = #{node => Node, kind => direct, rtt_us => 7, started => here, sockets => [socket()], channel => none, named => false},
     ok = atoll_dist_keeper:up(Pid, Up),
     settled().
 

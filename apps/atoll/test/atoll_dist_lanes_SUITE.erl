@@ -37,6 +37,7 @@
     a_stopped_peer_costs_its_sender_no_more_than_the_budget/1,
     small_messages_to_a_stopped_peer_hold_nobody_up/1,
     a_blocked_lane_does_not_block_the_others/1,
+    an_unread_message_holds_its_own_bytes/1,
     lanes_that_prove_nothing_are_refused/1,
     lanes_of_another_connection_prove_nothing/1,
     many_nodes_connect_at_once/1,
@@ -199,7 +200,7 @@ options_are_set_on_all_lanes(Config) ->
     {A, B} = pair(Config, Args),
     Keys = [keepalive, linger, nodelay, packet, packet_size],
     ?assertEqual(
-        {ok, [{keepalive, true}, {linger, {true, 3}}, {nodelay, true}, {packet, 4}, {packet_size, 0}]},
+        {ok, [{keepalive, true}, {linger, {true, 3}}, {nodelay, true}, {packet, 4}, {packet_size, atoll_dist_frame:max_frame()}]},
         call(A, net_kernel, getopts, [name(B), Keys])
     ),
     ok = call(A, net_kernel, setopts, [name(B), [{linger, {true, 5}}]]),
@@ -416,6 +417,10 @@ lanes_that_prove_nothing_are_refused(Config) ->
     ok = said(A, "what: carrier_lane_refused"),
     works(C, A).
 
+an_unread_message_holds_its_own_bytes(Config) ->
+    {A, B} = pair(Config),
+    atoll_dist_shared:unread_holds_its_own(A, B).
+
 lanes_of_another_connection_prove_nothing(Config) ->
     A = node(Config, "a", lanes(Config, [{kind, auto}]) ++ kernel(net_setuptime, 60), #{cookie => "handmade"}),
     Address = atoll_dist_handmade:address(A),
@@ -507,12 +512,14 @@ an_acceptor_that_proves_nothing_is_given_up(Config) ->
 
 garbage_on_a_lane_ends_the_connection(Config) ->
     A = node(Config, "a", lanes(Config) ++ kernel(net_setuptime, 60), #{cookie => "handmade"}),
-    Frames = [<<"garbage">>, <<16#80000001:32, 1:32>>, <<0:32>>, <<5:32, "abcd">>, <<4:32, 131, 68, 0, 9>>],
+    Garbage = [<<"garbage">>, <<16#80000001:32, 1:32>>, <<0:32>>, <<5:32, "abcd">>, <<4:32, 131, 68, 0, 9>>],
+    %% Of one that is too long nothing but the length is awaited.
+    Frames = [<<(atoll_dist_frame:max_frame() + 1):32>> | [<<(byte_size(Frame)):32, Frame/binary>> || Frame <- Garbage]],
     [
         begin
             {First, Second} = handmade(A, <<"hand@127.0.0.1">>),
             ok = listed(A, [{'hand@127.0.0.1', {lanes, 4}}]),
-            ok = inet:setopts(Second, [{packet, 4}]),
+            ok = inet:setopts(Second, [{packet, raw}]),
             ok = atoll_dist_handmade:send(Second, Frame),
             [?assert(atoll_dist_handmade:is_closed(S)) || S <- [First, Second]],
             ok = listed(A, [])

@@ -57,15 +57,71 @@ names_of_any_length_and_script_test() ->
             %% As this VM writes a pid of such a node.
             Pid = binary_to_term(<<131, 88, Atom/binary, 77:32, 1:32, 9:32>>),
             <<131, Bytes/binary>> = term_to_binary({22, Pid, Pid}, [{minor_version, 2}]),
-            ?assertEqual({sender, 77}, atoll_dist_packet:read([<<131, 68, 0>>, Bytes], Own)),
+            ?assertEqual({sender, (1 bsl 32) bor 77}, atoll_dist_packet:read([<<131, 68, 0>>, Bytes], Own)),
             <<131, Id/binary>> = term_to_binary({35, 1 bsl 63, Pid, Pid}, [{minor_version, 2}]),
-            ?assertEqual({sender, 77}, atoll_dist_packet:read([<<131, 68, 0>>, Id], Own)),
+            ?assertEqual({sender, (1 bsl 32) bor 77}, atoll_dist_packet:read([<<131, 68, 0>>, Id], Own)),
             Ref = binary_to_term(<<131, 90, 5:16, Atom/binary, 9:32, 1:160>>),
             <<131, Reply/binary>> = term_to_binary({31, Ref, Pid, 1, Pid}, [{minor_version, 2}]),
-            ?assertEqual({sender, 77}, atoll_dist_packet:read([<<131, 68, 0>>, Reply], Own))
+            ?assertEqual({sender, (1 bsl 32) bor 77}, atoll_dist_packet:read([<<131, 68, 0>>, Reply], Own))
         end
      || Text <- ["a", "ünï", lists:duplicate(250, $a), lists:duplicate(250, $ж)]
     ].
+
+a_process_is_known_by_its_key_test() ->
+    Key = atoll_dist_packet:key(self()),
+    ?assertEqual(self(), atoll_dist_packet:pid(Key)),
+    <<131, Control/binary>> = term_to_binary({22, self(), self()}, [{minor_version, 2}]),
+    ?assertEqual({sender, Key}, atoll_dist_packet:read([<<131, 68, 0>>, Control], atoll_dist_packet:own(node()))),
+    Late = (5 bsl 32) bor Key,
+    ?assertEqual(Late, atoll_dist_packet:key(atoll_dist_packet:pid(Late))).
+
+what_nobody_waits_for_may_be_dropped_and_nothing_else_test_() ->
+    Me = self(),
+    Ref = make_ref(),
+    From = {Me, [alias | Ref]},
+    Plain = [a, 1, "text", <<1>>, #{a => Ref}, {}, {a}, {state, 7, Me}, {'$gen_cast', x}, {a, {Me, b}}, {Me, hello}, {a, b, c, Ref}, [Ref]],
+    Kept = [
+        {'$gen_call', From, x}, {'$gen_call', {Me, Ref}, x}, {Ref, reply}, {[alias | Ref], reply}, {Me, From, x}, {system, From, x},
+        {io_request, Me, Ref, x}, {io_reply, Ref, x}, {'DOWN', Ref, process, Me, x}
+    ],
+    [
+        {lists:flatten(io_lib:format("~0p ~0p", [Control, Message])), fun() ->
+            [?assertEqual(Expected, kind_of(atoll_dist_packet:plain(Iovec))) || Iovec <- made(Control, Message)]
+        end}
+     || {Control, May} <- [{{22, Me, Me}, plain}, {{6, Me, '', name}, plain}, {{33, Me, Ref}, kept}, {{23, Me, Me, tok}, kept}, {{1, Me, Me}, kept}],
+        {Message, Does} <- [{M, plain} || M <- Plain] ++ [{M, kept} || M <- Kept],
+        Expected <- [case {May, Does} of {plain, plain} -> plain; _ -> kept end]
+    ].
+
+kind_of({plain, _}) -> plain;
+kind_of(kept) -> kept.
+
+%% As the VM makes them with fragments and without; in one piece and cut.
+made(Control0, Message0) ->
+    [<<131, Control/binary>>, <<131, Message/binary>>] = [term_to_binary(T, [{minor_version, 2}]) || T <- [Control0, Message0]],
+    Whole = <<131, 68, 0, Control/binary, Message/binary>>,
+    [
+        [<<131, 68, 0>>, Control, Message],
+        [Whole],
+        [<<Byte>> || <<Byte>> <= Whole],
+        [<<112, 131>>, Control, <<131, Message/binary>>],
+        [<<112>>, <<131, Control/binary>>, <<131>>, Message]
+    ].
+
+the_receiver_is_as_it_stands_there_test() ->
+    {plain, Pid} = atoll_dist_packet:plain(hd(made({22, self(), self()}, x))),
+    ?assertEqual(self(), binary_to_term(<<131, Pid/binary>>)),
+    {plain, Name} = atoll_dist_packet:plain(hd(made({6, self(), '', name}, x))),
+    ?assertEqual(name, binary_to_term(<<131, Name/binary>>)).
+
+%% Of what the VMs of three releases made, all that is dropped is a message.
+only_messages_may_be_dropped_test_() ->
+    {timeout, 60, fun() ->
+        {_, _, Packets} = some(),
+        Plain = [Iovec || Iovec <- Packets, {plain, _} <- [atoll_dist_packet:plain(Iovec)]],
+        ?assert(length(Plain) > 3),
+        ?assert(lists:all(fun atoll_dist_packet:is_message/1, Plain))
+    end}.
 
 another_nodes_pid_is_no_known_sender_test_() ->
     {timeout, 60, fun another_nodes_pid_is_no_known_sender/0}.
@@ -177,7 +233,7 @@ is_another(_, _, _) ->
 decoded(Control) ->
     try binary_to_term(<<131, Control/binary>>) catch error:badarg -> unreadable end.
 
-is_said({sender, Id}, Control, Own) when is_tuple(Control) ->
+is_said({sender, Key}, Control, Own) when is_tuple(Control) ->
     lists:any(
         fun
             (Pid) when is_pid(Pid) ->
@@ -185,7 +241,7 @@ is_said({sender, Id}, Control, Own) when is_tuple(Control) ->
                 {Prefix, _, _} = Own,
                 Size = byte_size(Prefix),
                 case Bytes of
-                    <<Prefix:Size/binary, Id:32, _/binary>> -> true;
+                    <<Prefix:Size/binary, Id:32, Serial:32, _/binary>> -> Key =:= (Serial bsl 32) bor Id;
                     _ -> false
                 end;
             (_) ->

@@ -7,6 +7,7 @@
 -export([slowest/3, kills_end/0, says_nonsense/2, watches/1]).
 -export([hears/1, heard/0, held_up/2, trickles/3, sockets_with/1, most_memory/1, asked_by_many/3, monitored/2, knocks/2]).
 -export([stays/2, goes/2, owner/1, owner_info/2, global_name/1, hold_lock/2, send/3, box/1, taken/1, pings/2, sent/3, sink/1]).
+-export([unread/1, sends_amid/4, held_by_unread/0, reads_unread/0]).
 -export([init/1, handle_call/3, handle_cast/2]).
 
 -define(MS, 10000).
@@ -96,7 +97,12 @@ trickles(Node, Bytes, Times) ->
     receive after 1 -> trickles(Node, Bytes, Times - 1) end.
 
 sink(Name) ->
-    Pid = spawn(fun Sink() -> receive _ -> Sink() end end),
+    Pid = spawn(fun Sink() ->
+        receive
+            {here, From} -> From ! here, Sink();
+            _ -> Sink()
+        end
+    end),
     true = register(Name, Pid),
     ok.
 
@@ -368,3 +374,53 @@ sent(Node, Times, Bytes) ->
 
 counted(0) -> ok;
 counted(N) -> receive _ -> counted(N - 1) end.
+
+%% A process that reads nothing before it is told to, and one that reads what others get.
+%% How much memory binaries have.
+unread(Many) ->
+    ok = sink(others),
+    Pid = spawn(fun() -> reads_late(Many) end),
+    true = register(unread, Pid),
+    Self = self(),
+    %% It is suspended for as long as this one lives.
+    Holder = spawn(fun() ->
+        true = erlang:suspend_process(Pid),
+        Self ! {self(), suspended},
+        receive read -> ok end
+    end),
+    true = register(unread_holder, Holder),
+    receive {Holder, suspended} -> binaries() end.
+
+reads_late(Many) ->
+    Read = [receive {small, _} -> read end || _ <- lists:seq(1, Many)],
+    receive {how_many, From} -> From ! {self(), length(Read)} end.
+
+%% Between every two small ones a large one for another process there: how much that was.
+sends_amid(Node, Many, Small, Large) ->
+    _ = [
+        begin
+            {unread, Node} ! {small, binary:copy(<<1>>, Small)},
+            {others, Node} ! binary:copy(<<2>>, Large)
+        end
+     || _ <- lists:seq(1, Many)
+    ],
+    %% Behind all of it, since it is of this process too.
+    {others, Node} ! {here, self()},
+    receive
+        here -> Many * Large
+    end.
+
+held_by_unread() -> binaries().
+
+binaries() ->
+    _ = [erlang:garbage_collect(Pid) || Pid <- processes()],
+    erlang:memory(binary).
+
+reads_unread() ->
+    Pid = whereis(unread),
+    unread_holder ! read,
+    Pid ! {how_many, self()},
+    receive
+        {Pid, Many} -> Many
+    after ?MS -> timeout
+    end.

@@ -37,6 +37,7 @@
     what_is_altered_ends_a_sealed_circuit/1,
     a_seal_is_wanted_by_either_end/1,
     a_slow_receiver_costs_a_relay_no_more_than_its_window/1,
+    an_unread_message_holds_its_own_bytes/1,
     nothing_that_a_peer_says_hurts_the_hub/1,
     links_are_told_to_who_watches/1
 ]).
@@ -429,6 +430,10 @@ a_slow_receiver_costs_a_relay_no_more_than_its_window(Config) ->
     %% What its one window is, what the VM keeps for a busy connection, and garbage.
     ?assert(Most - Memory < 1048576 + 1048576 + 3000000),
     ok = atoll_dist_nodes:signal(B, "CONT").
+
+an_unread_message_holds_its_own_bytes(Config) ->
+    [A, B, _] = between(Config, 1),
+    atoll_dist_shared:unread_holds_its_own(A, B).
 
 nothing_that_a_peer_says_hurts_the_hub(Config) ->
     [A, B, G] = between(Config, 1),

@@ -6,7 +6,7 @@
 
 -import(atoll_dist_nodes, [name/1, call/4, call/5, connect/2, kinds/1, logged/2, until/1]).
 
--export([connect_at_once/3, reconnect_under_traffic/2, ends_once/3]).
+-export([connect_at_once/3, reconnect_under_traffic/2, ends_once/3, unread_holds_its_own/2]).
 
 %% Two nodes that are connected, so that each knows where the other is.
 connect_at_once(A, B, Kind) ->
@@ -58,3 +58,16 @@ ends_once(At, Of, Do) ->
     ?assertEqual(
         {[{exit, noconnection}, {down, noconnection}, nodedown], nothing}, call(At, persistent_term, get, [ended, none])
     ).
+
+%% Two nodes that are connected. Messages that wait unread at B, while a thousand times as
+%% much goes to others there, cost twice their own bytes and a megabyte at most.
+unread_holds_its_own(A, B) ->
+    Unread = atoll_tier:size(unread),
+    Bytes = 100,
+    Before = call(B, atoll_dist_probe, unread, [Unread]),
+    Bulk = call(A, atoll_dist_probe, sends_amid, [name(B), Unread, Bytes, 1000 * Bytes], 110000),
+    Held = call(B, atoll_dist_probe, held_by_unread, []) - Before,
+    ct:pal("~b unread messages of ~b bytes hold ~b bytes, amid ~b MB for others", [Unread, Bytes, Held, Bulk div 1000000]),
+    ?assert(Held < 2 * Unread * Bytes + 1000000),
+    %% They are all there.
+    ?assertEqual(Unread, call(B, atoll_dist_probe, reads_unread, [])).

@@ -52,9 +52,9 @@ ports() ->
     ?assertEqual({9000, 9010}, atoll_dist_socket:port_range()).
 
 nodelay() ->
-    ?assertEqual({nodelay, true}, atoll_dist_socket:nodelay()),
+    ?assertEqual({nodelay, true}, atoll_dist_transport:nodelay()),
     ok = application:set_env(kernel, dist_nodelay, false),
-    ?assertEqual({nodelay, false}, atoll_dist_socket:nodelay()).
+    ?assertEqual({nodelay, false}, atoll_dist_transport:nodelay()).
 
 what_would_break_a_connection_is_refused_test() ->
     ?assertMatch({error, {badopts, [{packet, 2}]}}, atoll_dist_socket:setopts(none, [{packet, 2}, {keepalive, true}])).

@@ -26,6 +26,80 @@ order() ->
         end
     ).
 
+%% The same where senders are in channels, and change them.
+order_over_channels_test_() ->
+    atoll_prop:test(?FUNCTION_NAME, order_over_channels(), 2000, [{max_size, 60}]).
+
+order_over_channels() ->
+    ?FORALL(
+        {Ops, {N, Groups}, Max, Choices},
+        {list(frequency([{20, op()}, {4, {move, range(1, 8), oneof([default, a, b, gone])}}])), channels(), oneof([1, 2, 100]), list(non_neg_integer())},
+        begin
+            Options = ?OPTIONS#{groups => Groups, max_members => Max},
+            {Sent, Out, _, _} = atoll_dist_world:run(Ops, N, Options, Choices),
+            equals([], atoll_dist_world:wrong(Sent, Out))
+        end
+    ).
+
+channels() ->
+    ?LET({First, A, B}, {range(1, 3), range(1, 3), range(1, 2)}, begin
+        Agreed = [{<<"a">>, A}, {<<"b">>, B}],
+        {First + A + B, atoll_dist_named:layout(First + A + B, Agreed, #{a => #{}, b => #{}})}
+    end).
+
+%% What a monotonic channel drops a newer message of its sender has overtaken, it is counted,
+%% and what is not dropped keeps its order.
+monotonic_test_() ->
+    atoll_prop:test(?FUNCTION_NAME, monotonic(), 2000, [{max_size, 60}]).
+
+monotonic() ->
+    ?FORALL(
+        {Ops, Choices},
+        {
+            list(frequency([{20, op()}, {4, {move, range(1, 8), oneof([default, a, a, b])}}, {4, slow}, {2, written}])),
+            list(non_neg_integer())
+        },
+        begin
+            Groups = atoll_dist_named:layout(4, [{<<"a">>, 2}, {<<"b">>, 1}], #{a => #{monotonic => true}, b => #{}}),
+            {Sent, Out, _, Sorter} = atoll_dist_world:run(Ops, 4, ?OPTIONS#{groups => Groups}, Choices),
+            #{channels := #{a := A, b := B}, lanes := Figures} = atoll_dist_sorter:figures(Sorter),
+            #{dropped := Dropped} = A,
+            conjunction([
+                {order, equals([], atoll_dist_world:wrong([S || {N, _, _, _} = S <- Sent, lists:member(N, Out)], Out))},
+                {newest, equals([], atoll_dist_world:wrongly_dropped(Sent, Out))},
+                {counted, equals({length(Sent) - length(Out), 0}, {Dropped, maps:get(dropped, B)})},
+                {written, equals(0, lists:sum([Waiting || #{waiting := Waiting} <- Figures]))}
+            ])
+        end
+    ).
+
+%% 100,000 states over a lane that takes one in a hundred.
+the_newest_state_is_never_far_behind_test() ->
+    Groups = atoll_dist_named:layout(2, [{<<"a">>, 1}], #{a => #{monotonic => true}}),
+    Ops = [{step, 1, 1}, {move, 1, a} | lists:append([[slow, written | lists:duplicate(100, {step, 1, 1})] || _ <- lists:seq(1, 1000)])],
+    {Sent, Out, _, Sorter} = atoll_dist_world:run(Ops, 2, ?OPTIONS#{groups => Groups}, []),
+    ?assertEqual(100001, length(Sent)),
+    ?assertEqual(lists:usort(Out), Out),
+    ?assertEqual(100001, lists:last(Out)),
+    ?assert(length(Out) =< 1002),
+    #{channels := #{a := #{dropped := Dropped}}} = atoll_dist_sorter:figures(Sorter),
+    ?assertEqual(100001 - length(Out), Dropped).
+
+each_channel_keeps_to_its_lanes_test() ->
+    Groups = atoll_dist_named:layout(5, [{<<"a">>, 2}, {<<"b">>, 1}], #{a => #{}, b => #{}}),
+    Steps = [[{step, Who, 1} || Who <- lists:seq(1, 6)], take],
+    Moves = [{move, 1, a}, {move, 2, a}, {move, 3, b}],
+    Begun = lists:flatten([Steps, Moves, Steps]),
+    Run = fun(Ops) -> element(4, atoll_dist_world:run(Ops, 5, ?OPTIONS#{groups => Groups}, [])) end,
+    Carried = fun(Ops) -> [Packets || #{packets := Packets} <- maps:get(lanes, atoll_dist_sorter:figures(Run(Ops)))] end,
+    Then = lists:zipwith(fun(B, A) -> A - B end, Carried(Begun), Carried(Begun ++ lists:flatten(lists:duplicate(10, Steps)))),
+    [Zero, One, Two, Three, Four] = Then,
+    ?assertEqual(30, Zero + One),
+    ?assertEqual({20, 10}, {Two + Three, Four}),
+    ?assert(Two > 0 andalso Three > 0),
+    %% Three have changed, and one fence was enough.
+    ?assertMatch(#{fences := 1}, atoll_dist_sorter:figures(Run(Begun))).
+
 one_lane_keeps_every_order_test_() ->
     atoll_prop:test(
         ?FUNCTION_NAME,

@@ -4,7 +4,7 @@
 %% what went in.
 -module(atoll_dist_world).
 
--export([run/4, wrong/2, pipe/3]).
+-export([run/4, wrong/2, wrongly_dropped/2, pipe/3]).
 
 -export_type([op/0, sent/0]).
 
@@ -15,9 +15,14 @@
     %% A sender is killed, maybe in the middle of a message; its number in the sequences
     %% comes once more, for the news of its death by name, of so many fragments.
     | {kill, Sender :: 1..8, Fragments :: 1..4}
+    %% A sender is in that channel from now on, maybe in the middle of a message.
+    | {move, Sender :: 1..8, atoll_dist_named:name()}
     | none
     | late
-    | take.
+    | take
+    %% Batches are taken, and not written before `written'.
+    | slow
+    | written.
 
 %% A packet that went in: its number; whose; its sequence; and what has to keep its place
 %% (fence: both ways, late: it must not overtake).
@@ -33,27 +38,39 @@
 %% What went in, what came out (numbers), and the sorter.
 -spec run([op()], atoll_dist_lanes:count(), atoll_dist_sorter:options(), [non_neg_integer()]) ->
     {[sent()], [pos_integer()], [{atoll_dist_lanes:lane(), binary()}], atoll_dist_sorter:sorter()}.
-run(Ops, N, Options, Choices) ->
-    Start = #{number => 1, sent => [], frames => [], pids => #{}, next => 10, busy => #{}},
+run(Ops, N, Options0, Choices) ->
+    Channels = ets:new(channels, []),
+    Options = Options0#{member => fun(Key) -> case ets:lookup(Channels, Key) of [{_, Name}] -> Name; [] -> default end end},
+    Start = #{number => 1, sent => [], frames => [], pids => #{}, next => 10, busy => #{}, channels => Channels, slow => []},
     {State, Sorter0} = lists:foldl(fun op/2, {Start, atoll_dist_sorter:new(?NODE, N, Options)}, Ops),
-    {#{sent := Sent, frames := Frames}, Sorter} = op(take, {State, Sorter0}),
+    {#{sent := Sent, frames := Frames}, Sorter} = all_taken(op(take, op(written, {State, Sorter0}))),
+    true = ets:delete(Channels),
     Written = lists:reverse(Frames),
     Out = pipe(Written, N, Choices),
     {lists:reverse(Sent), [number(P) || P <- Out], Written, Sorter}.
 
-op(take, {#{frames := Frames} = State, Sorter0}) ->
-    {Batches, Sorter1} = atoll_dist_sorter:take(Sorter0),
-    Sorter = lists:foldl(
-        fun({Lane, _, Bytes, Count}, S) -> atoll_dist_sorter:written(Lane, Bytes, Count, S) end,
-        Sorter1,
-        Batches
-    ),
+all_taken({_, Sorter} = World) ->
+    case atoll_dist_sorter:is_ready(Sorter) of
+        true -> all_taken(op(take, World));
+        false -> World
+    end.
+
+op(take, World) ->
+    op(written, op(slow, World));
+op(slow, {#{frames := Frames, slow := Slow} = State, Sorter0}) ->
+    {Batches, Sorter} = atoll_dist_sorter:take(Sorter0),
     New = [{Lane, iolist_to_binary(Data)} || {Lane, Data, _, _} <- Batches],
-    {State#{frames := lists:reverse(New) ++ Frames}, Sorter};
+    {State#{frames := lists:reverse(New) ++ Frames, slow := Slow ++ Batches}, Sorter};
+op(written, {#{slow := Slow} = State, Sorter}) ->
+    Written = fun({Lane, _, Bytes, Count}, S) -> atoll_dist_sorter:written(Lane, Bytes, Count, S) end,
+    {State#{slow := []}, lists:foldl(Written, Sorter, Slow)};
 op(none, World) ->
     push([<<131, 68, 0>>, <<104, 3, 97, 7, (pid(1))/binary, (pid(2))/binary>>], none, none, fence, World);
 op(late, World) ->
     push([<<131, 68, 0>>, down()], none, none, late, World);
+op({move, Who, Name}, {#{pids := Pids, channels := Channels}, _} = World) ->
+    _ = [ets:insert(Channels, {Id, Name}) || #{Who := Id} <- [Pids]],
+    World;
 op({kill, Who, Fragments}, {#{pids := Pids, busy := Busy} = State, Sorter}) ->
     case Pids of
         #{Who := Id} ->
@@ -141,6 +158,18 @@ arrive(Lanes, Reader0, Choices0, Max, Out) ->
 
 choice([Choice | Choices]) -> {Choice, Choices ++ [Choice]};
 choice([]) -> {0, []}.
+
+%% What of what was dropped is wrong: it must be a message in one piece, and a newer one of
+%% its sender must have come out.
+-spec wrongly_dropped([sent()], [pos_integer()]) -> [term()].
+wrongly_dropped(Sent, Out) ->
+    [
+        Packet
+     || {Number, Sender, Sequence, _} = Packet <- Sent,
+        not lists:member(Number, Out),
+        Sequence =/= none orelse Sender =:= none orelse
+            [] =:= [N || {N, Of, none, _} <- Sent, Of =:= Sender, N > Number, lists:member(N, Out)]
+    ].
 
 %% What of the promised order is broken.
 -spec wrong([sent()], [pos_integer()]) -> [term()].

@@ -34,7 +34,7 @@
 }).
 
 %% What the library may call beside itself.
--define(OTP, [erts, kernel, stdlib, crypto, ssl]).
+-define(OTP, [erts, kernel, stdlib, crypto, ssl, public_key]).
 
 rooms_test_() ->
     {setup, fun start/0, fun stop/1, fun(Xref) ->

@@ -15,8 +15,14 @@
     clients := [node()]
 }.
 
-%% That of im_traffic, and that of the storm.
--type result() :: #{traffic := im_traffic:result(), storm := atoll_bench_storm:result()}.
+-type result() :: #{
+    traffic := im_traffic:result(),
+    storm := atoll_bench_storm:result(),
+    %% The databases of which both copies were lost, against which nothing is promised.
+    lost := [atom()],
+    %% How much more there is on all server nodes than before; nobody knows on nodes of somebody else's.
+    left := #{clients | sessions | rows | names | processes := integer()} | none
+}.
 
 -type harm() :: #{
     %% milliseconds between two kills of im_chaos; never, unless told
@@ -26,8 +32,10 @@
     node_every => pos_integer()
 }.
 
-%% No storm lasts longer.
--define(STORM_MS, 3_600_000).
+%% How long a storm lasts beyond what is measured, at most: the time of logins and of the end.
+-define(STORM_MS, 900_000).
+%% Until all is as before; the last kill is a moment ago.
+-define(SETTLE_MS, 30_000).
 -define(READY_MS, 60_000).
 -define(LOOK_MS, 100).
 -define(CALL_MS, 10_000).
@@ -67,12 +75,12 @@ what_lacks(Cluster, Plan, Node) ->
         error:Reason -> [{error, Reason}]
     end.
 
-%% @doc Traffic as im_traffic takes it, but for the nodes, from the first client node, in a storm of an hour at
-%% most.
--spec traffic(ready(), map(), harm(), Seed :: integer()) -> {ok, result()} | {error, unicode:chardata()}.
-traffic(#{cluster := Cluster, plan := Plan, routers := Routers, clients := [First | _] = Clients}, Asked, Harm, Seed) ->
+%% @doc Traffic as im_traffic takes it, but for the nodes, from the first client node, in a storm.
+-spec traffic(ready(), #{ms := pos_integer(), _ => _}, harm(), Seed :: integer()) -> {ok, result()} | {error, unicode:chardata()}.
+traffic(#{cluster := Cluster, plan := Plan, routers := Routers, clients := [First | _] = Clients} = Ready, Asked, Harm, Seed) ->
+    Before = look(Ready),
     Options = Asked#{client_nodes => Clients, routers => Routers, routers_per_node => im_plan:setting(routers_per_node, Plan), seed => Seed},
-    case storm(Cluster, steps(Plan, Harm, Seed), Seed) of
+    case storm(Cluster, steps(Plan, Harm, maps:get(ms, Asked) + ?STORM_MS, Seed), Seed) of
         {ok, Storm} ->
             Answer =
                 try
@@ -82,7 +90,8 @@ traffic(#{cluster := Cluster, plan := Plan, routers := Routers, clients := [Firs
                 end,
             Stormed = case Storm of none -> atoll_bench_storm:none(); _ -> atoll_bench_storm:stop(Storm) end,
             case Answer of
-                {ok, Result} -> {ok, #{traffic => Result, storm => Stormed}};
+                {ok, Result} ->
+                    {ok, maps:merge(#{traffic => Result, storm => Stormed}, compared(Before, Ready, erlang:monotonic_time(millisecond) + ?SETTLE_MS))};
                 {error, Error} -> {error, format_error(Error)};
                 {unreached, Why} -> {error, atoll_cluster:format_error(Why)}
             end;
@@ -90,14 +99,44 @@ traffic(#{cluster := Cluster, plan := Plan, routers := Routers, clients := [Firs
             Error
     end.
 
+%% What the server nodes say of themselves.
+look(#{cluster := Cluster, servers := Servers}) ->
+    [Status || Node <- Servers, {ok, Status} <- [atoll_cluster:call(Cluster, Node, im, status, [], ?CALL_MS)]].
+
+compared([], _, _) ->
+    #{lost => [], left => none};
+compared(Before, #{plan := Plan} = Ready, Deadline) ->
+    After = look(Ready),
+    Then = left(Before),
+    Left = maps:map(fun(What, N) -> N - map_get(What, Then) end, left(After)),
+    case lists:all(fun(N) -> N =:= 0 end, maps:values(maps:remove(processes, Left))) orelse erlang:monotonic_time(millisecond) >= Deadline of
+        true ->
+            Births = births(Plan, After),
+            #{lost => [Name || {Name, Born} <- births(Plan, Before), {Of, Now} <- Births, Of =:= Name, Born =/= Now], left => Left};
+        false ->
+            receive after ?LOOK_MS -> ok end,
+            compared(Before, Ready, Deadline)
+    end.
+
+left(Looks) ->
+    Rows = [N || #{databases := Databases} <- Looks, #{rows := N} <- Databases],
+    maps:from_list([{rows, lists:sum(Rows)} | [{What, lists:sum([map_get(What, Look) || Look <- Looks])} || What <- [clients, sessions, names, processes]]]).
+
+%% In which epoch the data of each database began.
+births(Plan, Looks) ->
+    [
+        {im_plan:db_name(Server, 1, Kind, Plan), Born}
+     || #{databases := Databases} <- Looks, #{role := main, server := Server, kind := Kind, born := Born} <- Databases
+    ].
+
 storm(_Cluster, [], _Seed) -> {ok, none};
 storm(Cluster, Steps, Seed) -> atoll_bench_storm:play(Cluster, Steps, Seed).
 
 %% The server nodes come behind the routers.
-steps(Plan, Harm, Seed) ->
-    [{at, 0, im_chaos:rhesus(Plan, Every, ?STORM_MS)} || #{rhesus := Every} <- [Harm]] ++
-        [{at, 0, im_chaos:baboon(Plan, Every, ?STORM_MS)} || #{baboon := Every} <- [Harm]] ++
-        [Step || #{node_every := Every} <- [Harm], Step <- atoll_bench_storm:node_kills(Every, [length(im_plan:routers(Plan)) + Server || Server <- im_plan:servers(Plan)], Seed)].
+steps(Plan, Harm, Ms, Seed) ->
+    [{at, 0, im_chaos:rhesus(Plan, Every, Ms)} || #{rhesus := Every} <- [Harm]] ++
+        [{at, 0, im_chaos:baboon(Plan, Every, Ms)} || #{baboon := Every} <- [Harm]] ++
+        [Step || #{node_every := Every} <- [Harm], Step <- atoll_bench_storm:node_kills(Every, [length(im_plan:routers(Plan)) + Server || Server <- im_plan:servers(Plan)], Ms / 1000, Seed)].
 
 %% @doc One sentence for an error of im_traffic.
 -spec format_error(im_traffic:error()) -> unicode:chardata().

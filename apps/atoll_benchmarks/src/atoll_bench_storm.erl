@@ -6,7 +6,7 @@
 %% started again a second later.
 -module(atoll_bench_storm).
 
--export([start/3, none/0, play/3, node_kills/3, stop/1]).
+-export([start/3, none/0, play/3, node_kills/4, stop/1]).
 
 -export_type([storm/0, harm/0, result/0]).
 
@@ -40,7 +40,7 @@ start(_Cluster, #{node_every := Seconds}, _Seed) when Seconds > 0, Seconds * 100
 start(Cluster, #{program := Program} = Harm, Seed) ->
     Nodes = length(atoll_cluster:nodes(Cluster)),
     Steps = processes(maps:get(rate, Harm, 0), Nodes, [{2, {application, Program}}, {1, {module, host(Program)}}])
-        ++ node_kills(maps:get(node_every, Harm, 0), lists:seq(2, Nodes), Seed),
+        ++ node_kills(maps:get(node_every, Harm, 0), lists:seq(2, Nodes), ?MOST_SECONDS, Seed),
     play(Cluster, Steps, Seed).
 
 %% @doc Plays these steps of a script.
@@ -63,17 +63,17 @@ processes(Rate, Nodes, What) ->
     [{at, round(I * 1000 / (Rate * Nodes)), {every, {1000 / Rate, ms}, {?MOST_SECONDS, s}, {kill_process, {nodes, I, I}, What}}}
      || I <- lists:seq(1, Nodes)].
 
-%% @doc The steps that kill one of the nodes with these numbers each so many seconds, for an hour, and start
+%% @doc The steps that kill one of the nodes with these numbers each so many seconds, for so many seconds, and start
 %% it again a second later.
--spec node_kills(Every :: number(), Numbers :: [pos_integer()], Seed :: integer()) -> [{at, non_neg_integer(), term()}].
-node_kills(Every, Numbers, _) when Every == 0; Numbers =:= [] -> [];
-node_kills(Every, Numbers, Seed) ->
+-spec node_kills(Every :: number(), Numbers :: [pos_integer()], For :: number(), Seed :: integer()) -> [{at, non_neg_integer(), term()}].
+node_kills(Every, Numbers, _, _) when Every == 0; Numbers =:= [] -> [];
+node_kills(Every, Numbers, For, Seed) ->
     {Steps, _} = lists:mapfoldl(fun(N, Drawn) ->
         {Nth, Next} = rand:uniform_s(length(Numbers), Drawn),
         I = lists:nth(Nth, Numbers),
         At = round(N * Every * 1000),
         {[{at, At, {kill, {nodes, I, I}}}, {at, At + ?DOWN_MS, {restart, {nodes, I, I}, fresh}}], Next}
-    end, rand:seed_s(exsss, Seed), lists:seq(1, floor(?MOST_SECONDS / Every))),
+    end, rand:seed_s(exsss, Seed), lists:seq(1, floor(For / Every))),
     lists:append(Steps).
 
 %% @doc Ends it.

@@ -2,7 +2,7 @@
 %% @doc What the commands of the instant messenger have in common: what kind of messenger is started, and how.
 -module(atoll_cases_im).
 
--export([options/0, check/1, shape/2, start/3, name/0, columns/0, row/2]).
+-export([options/0, check/1, shape/2, start/3, name/0, columns/0, row/2, databases/2]).
 
 %% @doc The options that say what is started.
 -spec options() -> [atoll_cli_options:option()].
@@ -56,9 +56,17 @@ name() -> "im".
 columns() ->
     [{left, "node"}, {right, "connections"}, {right, "clients"}, {right, "sessions"}, {right, "main"}, {right, "replica"}].
 
-%% @doc A line of it: what im_cluster:look/0 says, or nothing.
--spec row(unicode:chardata(), im_cluster:look() | undefined) -> [unicode:chardata()].
+%% @doc A line of it, of what im:status/0 says, if the node answers.
+-spec row(node(), {ok, im:status()} | undefined) -> [unicode:chardata()].
+row(Node, {ok, #{links := Links} = Status}) ->
+    Own = case Status of
+        #{clients := Clients, sessions := Sessions} -> [Clients, Sessions | [length(databases(Role, Status)) || Role <- [main, replica]]];
+        #{} -> [none, none, none, none]
+    end,
+    [atom_to_list(Node) | [case N of none -> "-"; _ -> atoll_cli_table:count(N) end || N <- [length(Links) | Own]]];
 row(Node, undefined) ->
-    [Node | ["-" || _ <- tl(columns())]];
-row(Node, #{connections := Connections, clients := Clients, sessions := Sessions, main := Main, replica := Replica}) ->
-    [Node | [case N of none -> "-"; _ -> atoll_cli_table:count(N) end || N <- [Connections, Clients, Sessions, Main, Replica]]].
+    [atom_to_list(Node) | ["-" || _ <- tl(columns())]].
+
+%% @doc Those of a node that have this role.
+-spec databases(im_replica:role(), im:status()) -> [map()].
+databases(Role, #{databases := All}) -> [Database || #{role := Is} = Database <- All, Is =:= Role].

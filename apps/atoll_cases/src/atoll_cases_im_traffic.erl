@@ -83,8 +83,8 @@ checked_csv(Values) ->
 
 start(#{cluster := _} = Values) ->
     atoll_view_cli_where:on_up(maps:with([cluster], Values), fun(Up) ->
-        {Said, _} = atoll_view:ask_all(Up, im_cluster, look, []),
-        case [Settings || {_, #{settings := Settings}} <- Said] of
+        {Said, _} = atoll_view:ask_all(Up, im, status, []),
+        case [Settings || {_, {ok, #{settings := Settings}}} <- Said] of
             [] -> {unable, "No node of that cluster has a part in a messenger."};
             [Settings | _] -> on_held(Settings, Values)
         end
@@ -142,8 +142,13 @@ judged(#{traffic := #{history := History, is_drained := IsDrained}} = Result, #{
         true -> atoll_cli_io:print_json(atoll_cases_im_result:json(Result));
         false -> atoll_cli_io:print(atoll_cases_im_result:table(Result))
     end,
-    case {im_history:is_clean(History), IsDrained} of
-        {true, true} -> ok;
-        {false, _} -> {failed, ["the promise is broken: ", atoll_cases_im_result:violations(History)]};
-        {true, false} -> {failed, "not all that was said was delivered in time after the end"}
+    case {im_history:is_clean(History), IsDrained, Result} of
+        {true, true, _} ->
+            case atoll_cases_im_result:is_clean(Result) of
+                true -> ok;
+                false -> {failed, "the servers still have what was made in the run"}
+            end;
+        {false, _, #{lost := []}} -> {failed, ["the promise is broken: ", atoll_cases_im_result:broken(Result)]};
+        {false, _, _} -> {failed, atoll_cases_im_result:broken(Result)};
+        {true, false, _} -> {failed, "not all that was said was delivered in time after the end"}
     end.

@@ -32,7 +32,7 @@ run(Values, []) ->
 
 start(#{cluster := Name} = Values) ->
     Shape = atoll_cases_im:shape(Values, case Values of #{door := _} -> 1; #{} -> 0 end),
-    case atoll_cases_im:start(Shape, Name, #{probe => {im_cluster, look, []}}) of
+    case atoll_cases_im:start(Shape, Name, #{probe => {im, status, []}}) of
         {ok, #{cluster := Cluster} = Ready} ->
             case opened(Ready, Values) of
                 {ok, Doors} ->
@@ -59,7 +59,7 @@ report(#{cluster := Cluster, routers := Routers, servers := Servers}, Doors, Nam
     [
         atoll_cli_table:format(
             atoll_cases_im:columns(),
-            [atoll_cases_im:row(atom_to_list(Node), Look) || #{node := Node, probe := Look} <- Nodes, lists:member(Node, Routers ++ Servers)]
+            [atoll_cases_im:row(Node, Status) || #{node := Node, probe := Status} <- Nodes, lists:member(Node, Routers ++ Servers)]
         ),
         [io_lib:format("\npage:     http://127.0.0.1:~b/\nchat:     atoll im chat --as NAME --connect 127.0.0.1:~b", [Port, Port]) || Port <- Doors],
         "\ntraffic:  atoll im traffic -c ", Name,

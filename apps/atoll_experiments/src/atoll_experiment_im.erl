@@ -18,7 +18,7 @@ about() ->
         name => im,
         title => "An instant messenger",
         question => "How many messages does it deliver with more servers and routers, over a mesh and over groups, and what do failures cost?",
-        minutes => 5,
+        minutes => 15,
         cannot => "what more hosts would add: all servers share the same processors, so more of them are more work and no more power. What is seen is what a way of "
             "connecting nodes costs. The conversations have no time to think, or a run would be of the clients and not of the messenger."
     }.
@@ -28,9 +28,9 @@ asks(#{size := small}) ->
     [#{key => Key, do => {bench, "im", #{sweep => sweep([1], [2], Storm, 1), rounds => 1, starts => 1}}} || {Key, Storm} <- [{servers, [0]}, {routers, [0]}, {storm, [0, 500]}]];
 asks(#{size := full}) ->
     [
-        #{key => servers, do => {bench, "im", #{sweep => sweep([2], ?SERVERS, [0], 2), rounds => 2, starts => 2}}},
-        #{key => routers, do => {bench, "im", #{sweep => sweep(?ROUTERS, [6], [0], 2), rounds => 2, starts => 2}}},
-        #{key => storm, do => {bench, "im", #{sweep => sweep([2], [6], [0, 500], 4), rounds => 6, starts => 6}}}
+        #{key => servers, do => {bench, "im", #{sweep => sweep([2], ?SERVERS, [0], 3), rounds => 2, starts => 2}}},
+        #{key => routers, do => {bench, "im", #{sweep => sweep(?ROUTERS, [6], [0], 3), rounds => 2, starts => 2}}},
+        #{key => storm, do => {bench, "im", #{sweep => sweep([2], [6], [0, 500], 5), rounds => 6, starts => 6}}}
     ].
 
 sweep(Routers, Servers, Rhesus, Seconds) ->

@@ -81,6 +81,7 @@
     {singleton_kills, 5, 50, "kills of the node of a singleton"},
     {still_s, 5, 60, "seconds for which the names of a node stand still"},
     {stopped_s, 2, 60, "seconds of messages to a node that stands still"},
+    {unread, 1000, 10000, "messages that are not read, each amid a thousand times as much for others"},
     {upgrade_nodes, 4, 8, "nodes that are upgraded one by one, and back"},
     {watched_nodes, 4, 60, "nodes that are watched while it is measured what that costs"},
     {watched_s, 10, 60, "seconds of it"}

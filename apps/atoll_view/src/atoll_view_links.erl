@@ -6,7 +6,7 @@
 
 -export([paired/1, stock/1]).
 
--export_type([told/0, link/0]).
+-export_type([told/0, link/0, channel/0]).
 
 -type told() :: [{node(), [atoll_connections:connection()]}].
 %% What each node says.
@@ -23,10 +23,17 @@
     %% From the one to the other, and back.
     bytes_there := non_neg_integer() | unknown,
     bytes_back := non_neg_integer() | unknown,
+    %% What each end has written in each channel.
+    channels => [channel(), ...],
     %% Of a circuit over other nodes: all of them, from the one end to the other, and whether
     %% it is sealed.
     path => [node() | binary()],
     sealed => boolean()
+}.
+
+-type channel() :: #{
+    from := node(), to := node(), channel := atom(), lanes := pos_integer(), bytes := non_neg_integer(), packets := non_neg_integer(),
+    waiting := non_neg_integer(), dropped := non_neg_integer()
 }.
 
 %% @doc Each connection once, by the names of its ends.
@@ -38,6 +45,17 @@ paired(Told) ->
 
 %% Of two ends that of the one that connected; the other end's may be all that is said.
 one(Said) ->
+    case lists:append([channels(End) || End <- lists:sort(Said)]) of
+        [] -> first(Said);
+        Channels -> (first(Said))#{channels => Channels}
+    end.
+
+channels({Node, #{node := Peer, channels := Channels}}) ->
+    [Figures#{from => Node, to => Peer, channel => Name} || {Name, Figures} <- lists:sort(maps:to_list(Channels))];
+channels(_) ->
+    [].
+
+first(Said) ->
     case [End || {_, #{started := here}} = End <- Said] of
         [End | _] -> seen(End);
         [] -> seen(hd(lists:sort(Said)))

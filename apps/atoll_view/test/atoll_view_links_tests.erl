@@ -32,3 +32,12 @@ a_circuit_is_shown_with_its_path_from_the_end_that_made_it_test() ->
     Circuit = #{kind => relay, path => [b, g, a], sealed => true},
     Told = [{a, [maps:merge(end_of(b, there, 10, 20), Circuit)]}, {b, [maps:merge(end_of(a, here, 21, 11), Circuit)]}],
     ?assertEqual([maps:merge(link(b, a, b, 11, 21), Circuit)], atoll_view_links:paired(Told)).
+
+what_both_ends_write_in_channels_is_shown_test() ->
+    Figures = #{lanes => 2, bytes => 1234, packets => 3, waiting => 0, dropped => 5},
+    Told = [{a, [(end_of(b, there, 10, 20))#{channels => #{bulk => Figures}}]}, {b, [(end_of(a, here, 21, 11))#{channels => #{gossip => Figures}}]}],
+    [#{channels := Channels} = Link] = atoll_view_links:paired(Told),
+    ?assertEqual(link(b, a, b, 11, 21), maps:remove(channels, Link)),
+    ?assertEqual([Figures#{from => a, to => b, channel => bulk}, Figures#{from => b, to => a, channel => gossip}], Channels),
+    Shown = unicode:characters_to_list(atoll_view_cli_links:channel_table(Channels)),
+    ?assertEqual(["b", "a", "gossip", "2", "3", "1,234", "0", "5"], lists:last([string:lexemes(Row, " ") || Row <- string:lexemes(Shown, "\n")])).

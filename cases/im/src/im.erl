@@ -22,31 +22,62 @@
 
 -export([status/0, roles/0]).
 
--export_type([inc/0, role/0]).
+-export_type([inc/0, role/0, status/0]).
 
 -type inc() :: im_chat_table:inc().
 %% Which conversation of the same two clients it is.
 
+-type status() :: #{
+    role := {router | server, pos_integer()},
+    settings := im_plan:settings(),
+    %% connections of its own with nodes that are not hidden
+    links := [node()],
+    %% those that may have a copy here, with what im_db:info/2 says
+    databases := [map()],
+    %% monitors of clients, and sessions: of server nodes
+    clients => non_neg_integer(),
+    sessions => non_neg_integer(),
+    %% in its group
+    names => non_neg_integer(),
+    processes := pos_integer(),
+    counters := #{atom() => non_neg_integer()}
+}.
+
 -type role() :: router_supervisor | router | server_supervisor | monitored_db | client_db | chat_db | client_monitor | chat_session.
 
-%% @doc What this node has: its part, the databases with their roles, how many clients and conversations, and
-%% what was counted. On a node without a part `{error, no_part}'.
--spec status() ->
-    {ok, #{role := {router | server, pos_integer()}, databases := [map()], counters := #{atom() => non_neg_integer()}}}
-    | {error, not_started | no_part}.
+%% @doc What this node has. On a node without a part `{error, no_part}'.
+-spec status() -> {ok, status()} | {error, not_started | no_part}.
 status() ->
     try im_plan:this() of
         Plan ->
             case im_plan:role(node(), Plan) of
                 none -> {error, no_part};
-                {router, _} = Role -> {ok, #{role => Role, databases => [], counters => im_router:counters()}};
-                {server, _} = Role ->
-                    Databases = [(im_db:info(Server, Kind))#{server => Server, kind => Kind}
-                                 || Server <- im_plan:servers(Plan), lists:member(node(), im_plan:peers(Server, Plan)), Kind <- [client_db, chat_db]],
-                    {ok, #{role => Role, databases => Databases, counters => maps:merge(im_router:counters(), im_server_supervisor:info())}}
+                Role -> {ok, (own(Role, Plan))#{role => Role, links => im_cluster:links(), processes => erlang:system_info(process_count), settings => im_plan:settings(Plan)}}
             end
     catch
         error:badarg -> {error, not_started}
+    end.
+
+own({router, _}, _Plan) ->
+    #{databases => [], counters => im_router:counters()};
+own({server, Own}, Plan) ->
+    #{
+        names => im_names:count(Own),
+        databases => [Info#{server => Server, kind => Kind} || {Server, Kind} <- im_db:here(Plan), Info <- [asked(fun() -> im_db:info(Server, Kind) end)], Info =/= #{}],
+        clients => watched(client_monitor),
+        sessions => watched(chat_session),
+        counters => maps:merge(im_router:counters(), asked(fun im_server_supervisor:info/0))
+    }.
+
+%% Who is started again just now says nothing.
+asked(Fun) ->
+    try Fun() catch exit:_ -> #{} end.
+
+watched(Type) ->
+    try
+        ets:select_count(monitored_processes, [{{'_', Type, '_'}, [], [true]}])
+    catch
+        error:badarg -> 0
     end.
 
 %% @doc The processes of this node that a monkey may kill, by the paper's kinds. The paper's DBs are
@@ -55,8 +86,7 @@ status() ->
 roles() ->
     Plan = im_plan:this(),
     Named = [{router_supervisor, router_supervisor}, {server_supervisor, server_supervisor}, {monitored_db, im_monitored_db}]
-        ++ [{Kind, im_plan:local_name(Server, Kind, Plan)} || Server <- im_plan:servers(Plan), lists:member(node(), im_plan:peers(Server, Plan)),
-                                                              Kind <- [client_db, chat_db]],
+        ++ [{Kind, im_plan:local_name(Server, Kind, Plan)} || {Server, Kind} <- im_db:here(Plan)],
     [{Role, Pid} || {Role, Name} <- Named, Pid <- [whereis(Name)], is_pid(Pid)]
         ++ [{router, Pid} || whereis(router_supervisor) =/= undefined, {_, Pid, _, _} <- supervisor:which_children(router_supervisor), is_pid(Pid)]
         ++ [{client_monitor, Pid} || Pid <- im_dynamic_sup:children(im_client_monitor)]

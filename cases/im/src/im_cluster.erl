@@ -15,9 +15,9 @@
 %% connect with them.
 -module(im_cluster).
 
--export([options/1, settings/2, roles/2, client_options/1, missing/1, lacking/1, look/0, links/0, links/1]).
+-export([options/1, settings/2, roles/2, client_options/1, missing/1, lacking/1, links/0, links/1]).
 
--export_type([shape/0, reach/0, look/0]).
+-export_type([shape/0, reach/0]).
 
 -type reach() :: atoll | relays.
 
@@ -36,19 +36,6 @@
 -type kind() :: #{
     kind := string(), count := pos_integer(), connect_all := boolean(), apps := [atom()],
     args := [string()] | fun(([node(), ...]) -> [string()])
-}.
-
--type look() :: #{
-    %% connections of its own with nodes that are not hidden
-    links := [node()],
-    connections := non_neg_integer(),
-    %% monitors of clients, and sessions; a router has none
-    clients := non_neg_integer() | none,
-    sessions := non_neg_integer() | none,
-    %% databases
-    main := non_neg_integer() | none,
-    replica := non_neg_integer() | none,
-    settings := im_plan:settings()
 }.
 
 %% @doc For {@link atoll_cluster:start/1}: router nodes first, then server nodes, then client nodes.
@@ -139,53 +126,6 @@ lacking(Plan) ->
         Kind <- [client_db, chat_db],
         im_names:whereis(Server, Copy, Kind) =:= undefined
     ].
-
-%% @doc What a router or server node says of itself; `none' on any other.
--spec look() -> look() | none.
-look() ->
-    try im_plan:this() of
-        Plan -> look(im_plan:role(node(), Plan), Plan)
-    catch
-        %% Nothing of a messenger runs here.
-        error:badarg -> none
-    end.
-
-look(Role, Plan) ->
-    Links = links(),
-    Own = case Role of
-        {router, _} ->
-            #{clients => none, sessions => none, main => none, replica => none};
-        {server, _} ->
-            #{
-                clients => watched(client_monitor), sessions => watched(chat_session),
-                main => copies(1, Plan), replica => copies(2, Plan)
-            }
-    end,
-    Keys = [routers, servers | maps:keys(im_plan:defaults())],
-    Own#{
-        links => Links, connections => length(Links),
-        settings => maps:from_list([{Key, im_plan:setting(Key, Plan)} || Key <- Keys])
-    }.
-
-watched(Type) ->
-    try
-        ets:select_count(monitored_processes, [{{'_', Type, '_'}, [], [true]}])
-    catch
-        %% It is being started again.
-        error:badarg -> 0
-    end.
-
-%% Those of this node's databases that are the first, or the second copy.
-copies(Copy, Plan) ->
-    length([
-        here
-     || Server <- im_plan:servers(Plan),
-        lists:member(node(), im_plan:peers(Server, Plan)),
-        Kind <- [client_db, chat_db],
-        Pid <- [im_names:whereis(Server, Copy, Kind)],
-        is_pid(Pid),
-        node(Pid) =:= node()
-    ]).
 
 reachable() ->
     case atoll:reachable() of

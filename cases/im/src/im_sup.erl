@@ -22,9 +22,6 @@ start_relays() -> supervisor:start_link({local, im_relay_sup}, ?MODULE, {im_rela
 %% @private
 -spec init({module(), im_plan:plan()}) -> {ok, {supervisor:sup_flags(), [supervisor:child_spec()]}}.
 init({im_sup, Plan}) ->
-    %% The names of routers and relays, which are made into atoms nowhere else on a server node.
-    _ = [list_to_atom("router_" ++ integer_to_list(K)) || K <- lists:seq(1, im_plan:setting(routers_per_node, Plan))],
-    _ = [im_relay:name(K) || K <- lists:seq(1, im_plan:setting(relays, Plan))],
     {ok, {flags(), children(im_plan:role(node(), Plan), Plan)}};
 init({im_relay_sup, Plan}) ->
     {ok, {flags(), [#{id => K, start => {im_relay, start_link, [K]}} || K <- lists:seq(1, im_plan:setting(relays, Plan))]}}.

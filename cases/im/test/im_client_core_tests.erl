@@ -124,6 +124,17 @@ what_was_said_in_a_session_that_is_gone_is_unsure_test() ->
     %% The next one is the first of the new session.
     {[{said, <<"bob">>, 4, ok}, {send, s2, {im, say, 2, <<"ann">>, 1, <<"x">>, none, me}} | _], _} = im_client_core:handle({say, <<"bob">>, 4, <<"x">>, none}, 0, Later).
 
+the_first_message_may_have_any_number_in_a_session_of_the_peer_too_test() ->
+    {Said, Core} = im_client_core:handle({say, <<"bob">>, 5, <<"x">>, none}, 0, in_session(#{resume => #{}})),
+    %% The mark is there before what depends on it is sent.
+    ?assertMatch([{said, <<"bob">>, 5, ok}, {tell, {mark, <<"bob">>, {1, 4, none}}}, {send, s1, {im, say, 1, <<"ann">>, 1, <<"x">>, none, me}} | _], Said),
+    {Accepted, _} = im_client_core:handle({im, accepted, {<<"ann">>, <<"bob">>}, 1, 1}, 0, Core),
+    ?assertEqual([{tell, {accepted, <<"bob">>, 5}}], Accepted),
+    %% If the session is gone before it was accepted it alone is unsure.
+    {_, Died} = im_client_core:handle({down, s1}, 0, Core),
+    {Unsure, _} = im_client_core:handle({im, ended, {<<"ann">>, <<"bob">>}, 1, lost}, 0, Died),
+    ?assertEqual([{refused, <<"bob">>, 5, unsure}], [Told || {tell, {refused, _, _, _} = Told} <- Unsure]).
+
 nothing_is_acknowledged_that_the_owner_does_not_say_to_have_test() ->
     {_, Told} = im_client_core:handle({im, message, {<<"ann">>, <<"bob">>}, 1, <<"bob">>, 1, <<>>, none}, 0, in_session(#{resume => #{}})),
     ?assertMatch({[], _}, im_client_core:handle(flush, 0, Told)),

@@ -22,7 +22,8 @@ door_test_() ->
          {who_reads_nothing_is_closed_and_others_go_on, #{send_ms => 300}},
          {the_page_and_its_socket, #{}},
          {a_page_of_another_site_may_not_connect, #{}},
-         {half_a_frame_is_to_end, #{frame_ms => 200}}
+         {half_a_frame_is_to_end, #{frame_ms => 200}},
+         {a_port_that_is_taken_is_said, #{}}
      ]].
 
 -compile(export_all).
@@ -39,6 +40,12 @@ tear_down({_, Door, Server}) ->
     exit(Door, shutdown),
     receive {'DOWN', Ref, _, _, _} -> ok after ?WITHIN -> error(still_there) end,
     im_made_up_server:stop(Server).
+
+%% By a process that traps no exits, as a call on a node is.
+a_port_that_is_taken_is_said(Port, _) ->
+    {_, Ref} = spawn_monitor(fun() -> exit({said, im_door_sup:start(#{routers => [node()], port => Port})}) end),
+    receive {'DOWN', Ref, _, _, Is} -> ?assertEqual({said, {error, eaddrinuse}}, Is) after ?WITHIN -> error(no_answer) end,
+    ?assertEqual(undefined, whereis(im_door_sup)).
 
 two_talk(Port, _) ->
     {A, B} = {login(Port, <<"ann">>), login(Port, <<"bob">>)},

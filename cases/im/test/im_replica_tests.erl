@@ -76,7 +76,7 @@ says(From, Message) -> {from, From, {pid, From}, Message}.
 
 %% c, which has a copy of epoch 4096 from its main a.
 replica() ->
-    run([{1, says(a, {state, {main, 4096, {4096, 1}}})}, {2, says(a, {copy, 4096, 2, {table, #{1 => []}}})}], peer(c, [r, a])).
+    run([{1, says(a, {state, {main, 4096, {4096, 1}}})}, {2, says(a, {copy, 4096, 2, {table, 4096, #{1 => []}}})}], peer(c, [r, a])).
 
 %% a, which found nobody for five seconds.
 alone() ->
@@ -181,18 +181,18 @@ who_was_silent_gets_a_copy_with_what_it_has_missed_test() ->
     %% Its acknowledgement answers nothing more, and is no copy.
     ?assertEqual([], last([{12_002, says(b, {ack, Epoch, Alone - 1})}], Late)),
     Back = last([{12_003, says(b, {state, {replica, Epoch, {Epoch, Alone - 1}}})}], Late),
-    ?assertMatch([{copy, Epoch, Number, {table, #{1 := _, 2 := _}}}] when Number > Alone, copies(b, Back)).
+    ?assertMatch([{copy, Epoch, Number, {table, _, #{1 := _, 2 := _}}}] when Number > Alone, copies(b, Back)).
 
 what_waits_goes_to_the_next_one_when_the_replica_is_silent_test() ->
     {Epoch, Silent} = silent(10_950, [{6001, {nodeup, c}}, {6002, says(c, {hello, {standby, 0, none}})}]),
     {S, _, _} = Late = run([?LAST], Silent),
     #{rank := {Epoch, Number}} = im_replica:info(S),
     Effects = last([?LAST], Silent),
-    ?assertMatch({[], [{copy, Epoch, Number, {table, #{1 := _}}}]}, {answers(Effects), sent(c, Effects)}),
+    ?assertMatch({[], [{copy, Epoch, Number, {table, _, #{1 := _}}}]}, {answers(Effects), sent(c, Effects)}),
     ?assertEqual([{one, ok}], answers(last([{12_001, says(c, {ack, Epoch, Number})}], Late))),
     %% b comes first.
     Back = last([{12_001, says(c, {ack, Epoch, Number})}, {12_002, says(b, {state, {replica, Epoch, {Epoch, Number - 1}}})}], Late),
-    ?assertMatch([{copy, Epoch, _, {table, #{1 := _}}}], copies(b, Back)).
+    ?assertMatch([{copy, Epoch, _, {table, _, #{1 := _}}}], copies(b, Back)).
 
 %% It would hold it for a main for ever.
 who_answers_a_hello_of_one_that_was_main_hears_what_it_is_now_test() ->
@@ -211,5 +211,15 @@ who_has_claimed_in_vain_gives_up_old_data_test() ->
 a_vote_delays_nobody_once_its_main_was_there_test() ->
     Voted = run([{1, says(a, {state, {main, 4096, {4096, 1}}})}, {2, says(c, {state, {replica, 4096, {4096, 1}}})},
                  {10, {down, {pid, a}}}, {10, {nodedown, a}}, {11, says(c, {claim, 8194, {4096, 1}})},
-                 {12, says(c, {copy, 8194, 1, {table, #{1 => []}}})}], peer(b, [r, a, c])),
+                 {12, says(c, {copy, 8194, 1, {table, 4096, #{1 => []}}})}], peer(b, [r, a, c])),
     ?assertMatch([{claim, _, {8194, 1}}], [M || {claim, _, _} = M <- sent(c, last([{13, says(c, {state, {standby, 8194, {8194, 1}}})}], Voted))]).
+
+%% So whoever looks before and after tells data that were lost from data that were only moved.
+data_keep_the_epoch_of_their_birth_test() ->
+    {First, _, _} = alone(),
+    #{epoch := Epoch} = im_replica:info(First),
+    ?assertMatch(#{born := Epoch}, im_replica:info(First)),
+    %% c has a copy of data that were born in 4096, and is main of them later.
+    {Next, _, _} = Peer = run([{11, says(b, {state, {standby, 8193, none}})}, {12, says(b, {grant, 20_482, none})}, until(5100)], without_a(with_b(none))),
+    ?assertMatch(#{role := main, born := 4096}, im_replica:info(Next)),
+    ?assertMatch([{copy, _, _, {table, 4096, _}} | _], copies(b, element(2, Peer))).

@@ -123,7 +123,7 @@ relay() ->
 %% @doc What the kernel supervises for the carrier.
 -spec childspecs() -> {ok, [supervisor:child_spec()]}.
 childspecs() ->
-    {ok, [atoll_dist_keeper:child_spec(), atoll_dist_hub:child_spec()]}.
+    {ok, atoll_dist_tls:childspecs() ++ [atoll_dist_keeper:child_spec(), atoll_dist_member:child_spec(), atoll_dist_hub:child_spec()]}.
 
 %% @doc As `listen/2', at this host.
 -spec listen(atom() | string()) -> {ok, {gen_tcp:socket(), #net_address{}, integer()}} | {error, term()}.

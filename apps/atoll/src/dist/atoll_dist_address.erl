@@ -4,7 +4,10 @@
 %% finds nodes (`-epmd_module'; OTP's `erl_epmd' does what such a module leaves out).
 -module(atoll_dist_address).
 
--export([is_known/2, find/3, connect/2, listens/1, listen_port/2, family/0]).
+-export([is_known/2, find/3, connect/2, connect/5, format_error/1, listens/1, listen_port/2, family/0]).
+
+%% Why there is no connection with a node.
+-type error() :: unknown | {bad_name, Why :: string()} | atoll_dist_tls:reason() | inet:posix() | timeout.
 
 -type place() :: #{
     ip := inet:ip_address(),
@@ -66,24 +69,37 @@ ask_place(Name, Host, Family) ->
 
 %% @doc A connection with where a node listens, with nothing said on it yet, as the carrier's
 %% connections begin.
--spec connect(node(), timeout()) ->
-    {ok, atoll_dist_socket:driver(), inet:socket()} | {error, unknown | {bad_name, string()} | inet:posix() | timeout}.
+-spec connect(node(), timeout()) -> {ok, atoll_dist_transport:socket()} | {error, error()}.
 connect(Node, Ms) ->
     Driver = driver(family()),
+    case where(Driver, Node) of
+        {ok, #{ip := Ip, port := Port}} -> connect(Driver, Ip, Port, atom_to_binary(Node), Ms);
+        {error, _} = Error -> Error
+    end.
+
+where(Driver, Node) ->
     Domain =
         case net_kernel:longnames() of
             true -> longnames;
             _ -> shortnames
         end,
-    case find(Driver, Node, Domain) of
-        {ok, #{ip := Ip, port := Port}} ->
-            case Driver:connect(Ip, Port, atoll_dist_socket:connect_options(), Ms) of
-                {ok, Socket} -> {ok, Driver, Socket};
-                {error, _} = Error -> Error
-            end;
-        {error, _} = Error ->
-            Error
+    find(Driver, Node, Domain).
+
+%% @doc The same at an address that is known, of a node that is called so.
+-spec connect(atoll_dist_socket:driver(), inet:ip_address(), inet:port_number(), Peer :: binary(), timeout()) ->
+    {ok, atoll_dist_transport:socket()} | {error, error()}.
+connect(Driver, Ip, Port, Peer, Ms) ->
+    case Driver:connect(Ip, Port, atoll_dist_socket:connect_options(), Ms) of
+        {ok, Socket} -> atoll_dist_tls:connected(Socket, Peer, Ms);
+        {error, _} = Error -> Error
     end.
+
+%% @doc Why there is no connection, as the end of a sentence.
+-spec format_error(error()) -> unicode:chardata().
+format_error(unknown) -> "it is not known where it listens";
+format_error({bad_name, Why}) -> Why;
+format_error({tls, Why}) -> atoll_dist_tls:why(Why);
+format_error(Reason) -> io_lib:format("it cannot be reached (~0p)", [Reason]).
 
 driver(inet) -> inet_tcp;
 driver(inet6) -> inet6_tcp.
@@ -91,13 +107,19 @@ driver(inet6) -> inet6_tcp.
 %% @doc Whether something listens where the node should.
 -spec listens(node()) -> boolean().
 listens(Node) ->
-    case connect(Node, net_kernel:connecttime()) of
-        {ok, Driver, Socket} ->
-            _ = Driver:close(Socket),
+    Driver = driver(family()),
+    maybe_listens(Driver, where(Driver, Node)).
+
+maybe_listens(Driver, {ok, #{ip := Ip, port := Port}}) ->
+    case Driver:connect(Ip, Port, atoll_dist_socket:connect_options(), net_kernel:connecttime()) of
+        {ok, Socket} ->
+            ok = inet_tcp:close(Socket),
             true;
         {error, _} ->
             false
-    end.
+    end;
+maybe_listens(_Driver, {error, _}) ->
+    false.
 
 %% @doc At which port this node is to listen: the one it is told, or a range.
 -spec listen_port(atom() | string(), string()) -> {inet:port_number(), inet:port_number()}.

@@ -12,7 +12,7 @@
 %% packets are bounded too.
 -module(atoll_dist_budget).
 
--export([new/2, add/3, written/4, may_take/1, total/1, waiting/1, figures/1]).
+-export([new/2, add/3, written/4, dropped/3, may_take/1, total/1, waiting/1, figures/1]).
 
 -export_type([budget/0, figure/0]).
 
@@ -81,6 +81,11 @@ written(Lane, Size, Count, #budget{total = Total0, waiting = Waiting} = Budget0)
         bytes = setelement(I, Bytes, element(I, Bytes) + Size),
         packets = setelement(I, Packets, element(I, Packets) + Count)
     }.
+
+%% @doc A packet of that size, which waited for that lane, will not be written.
+-spec dropped(atoll_dist_lanes:lane(), pos_integer(), budget()) -> budget().
+dropped(Lane, Size, #budget{bytes = Bytes, packets = Packets} = Budget) ->
+    (written(Lane, Size, 1, Budget))#budget{bytes = Bytes, packets = Packets}.
 
 %% @doc Whether more may be taken.
 -spec may_take(budget()) -> boolean().

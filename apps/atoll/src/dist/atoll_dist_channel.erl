@@ -30,7 +30,7 @@
 
 -record(channel, {
     %% Of all lanes, the first one first.
-    sockets = [] :: [gen_tcp:socket()],
+    sockets = [] :: [atoll_dist_transport:socket()],
     input :: pid(),
     controller = none :: pid() | none
 }).
@@ -80,13 +80,17 @@ flags(_N, _Config, HsData) ->
     }.
 
 %% The cookie is checked by now.
-before_up(Socket, #{peer := Peer, driver := Driver} = Link, Config) ->
+before_up(Socket, #{peer := Peer, kind := {lanes, N}, hello := {_, Answer}} = Link, Config) ->
     #channel{input = Input} = Channel = get(?CHANNEL),
-    ok = Driver:controlling_process(Socket, Input),
+    ok = atoll_dist_transport:controlling_process(Socket, Input),
     Sockets = atoll_dist_input:join(Input, Socket, key(Peer)),
     case tuned(Sockets, Link, Config) of
         ok ->
-            Controller = atoll_dist_controller:start(Peer, Sockets, Input, Config),
+            #{channels := Agreed} = Answer,
+            #{channels := Channels} = Config,
+            Groups = atoll_dist_named:layout(N, Agreed, Channels),
+            ok = short(Groups, Sockets),
+            Controller = atoll_dist_controller:start(Peer, Sockets, Input, Groups, Config),
             _ = put(?CHANNEL, Channel#channel{sockets = Sockets, controller = Controller}),
             ok;
         {error, _} = Error ->
@@ -100,12 +104,17 @@ key(Peer) -> atom_to_binary(erlang:get_cookie(binary_to_atom(Peer))).
 tuned([], _Link, _Config) ->
     ok;
 tuned([Socket | Sockets], Link, Config) ->
-    Ours = [{packet_size, 0}, {packet, 4}, binary, atoll_dist_socket:nodelay()],
-    case inet:setopts(Socket, Ours) =:= ok andalso atoll_dist_socket:tune(Socket, Config, Link) of
+    case atoll_dist_transport:carry(Socket, atoll_dist_frame:max_frame()) =:= ok andalso atoll_dist_socket:tune(Socket, Config, Link) of
         ok -> tuned(Sockets, Link, Config);
         false -> {error, einval};
         {error, _} = Error -> Error
     end.
+
+short(Groups, Sockets) ->
+    lists:foreach(fun atoll_dist_socket:short/1, [
+        Socket
+     || #{first := First, lanes := Lanes, monotonic := true} <- Groups, Socket <- lists:sublist(Sockets, First + 1, Lanes)
+    ]).
 
 %% @doc The input handler of the connection whose process calls; none if it has no lanes.
 -spec input() -> pid() | none.
@@ -116,7 +125,7 @@ input() ->
     end.
 
 %% @doc The sockets of all lanes of the connection whose process calls.
--spec sockets() -> [gen_tcp:socket()].
+-spec sockets() -> [atoll_dist_transport:socket()].
 sockets() ->
     case get(?CHANNEL) of
         undefined -> [];
@@ -124,12 +133,12 @@ sockets() ->
     end.
 
 %% @private
--spec tick(gen_tcp:socket()) -> ok.
+-spec tick(atoll_dist_transport:socket()) -> ok.
 tick(_Socket) ->
     atoll_dist_input:tick(input()).
 
 %% @private
--spec getstat(gen_tcp:socket()) ->
+-spec getstat(atoll_dist_transport:socket()) ->
     {ok, Received :: non_neg_integer(), Sent :: non_neg_integer(), Waiting :: non_neg_integer()}.
 getstat(_Socket) ->
     %% The node asks whenever it ticks, among others.
@@ -139,7 +148,7 @@ getstat(_Socket) ->
     atoll_dist_tick:stat([{Received, Sent, Waiting, false} || {ok, Received, Sent, Waiting} <- Counters]).
 
 %% @private
--spec setopts(gen_tcp:socket(), [term()]) -> ok | {error, term()}.
+-spec setopts(atoll_dist_transport:socket(), [term()]) -> ok | {error, term()}.
 setopts(_Socket, Options) ->
     setopts_all(sockets(), Options).
 
@@ -152,7 +161,7 @@ setopts_all([Socket | Sockets], Options) ->
     end.
 
 %% @private
--spec getopts(gen_tcp:socket(), [term()]) -> {ok, [term()]} | {error, term()}.
+-spec getopts(atoll_dist_transport:socket(), [term()]) -> {ok, [term()]} | {error, term()}.
 getopts(Socket, Options) ->
     %% All lanes have the same.
     atoll_dist_socket:getopts(Socket, Options).

@@ -21,7 +21,9 @@
     peers := #{Node :: binary() => atoll_dist_kind:asked()},
     lane_rtt := non_neg_integer(),
     lanes := atoll_dist_kind:lanes(),
+    channels := atoll_dist_named:channels(),
     stock := refuse | accept,
+    tls := off | on,
     profile := throughput | latency,
     budget := pos_integer(),
     direct_options := [gen_tcp:option()],
@@ -42,9 +44,10 @@
     | connection
     | peers
     | lanes
+    | channels
     | socket_options.
 
--type error() :: {not_options, term()} | {unknown, term()} | {bad_value, Key :: atom(), term()}.
+-type error() :: {not_options, term()} | {unknown, term()} | {bad_value, Key :: atom(), term()} | {bad_channels, atoll_dist_named:fault()}.
 
 %% An hour is no round trip; and microseconds of it fit the wire.
 -define(MAX_RTT_MS, 3600000).
@@ -68,7 +71,9 @@ keys() ->
         peers => {peers, []},
         lane_rtt => {{number, 0, ?MAX_RTT_MS, "milliseconds"}, 5},
         lanes => {lanes, 16},
+        channels => {channels, #{}},
         stock => {{one_of, [refuse, accept]}, refuse},
+        tls => {{one_of, [off, on]}, off},
         profile => {{one_of, [throughput, latency]}, throughput},
         budget => {{number, 1, infinity, "bytes"}, 16 * 1024 * 1024},
         direct_options => {socket_options, []},
@@ -102,6 +107,11 @@ as_list(Options) ->
 
 set({Key, Value}, Config) ->
     case keys() of
+        #{Key := {channels, _}} ->
+            case atoll_dist_named:check(Value) of
+                ok -> Config#{Key := Value};
+                {error, Fault} -> throw({bad_channels, Fault})
+            end;
         #{Key := {Kind, _}} ->
             case is_a(Kind, Value) of
                 true -> Config#{Key := kept(Key, Value)};
@@ -137,6 +147,8 @@ all(_Test, _) -> false.
 
 %% @doc One plain sentence on what is wrong.
 -spec format_error(error()) -> string().
+format_error({bad_channels, Fault}) ->
+    sentence("The carrier's option channels ~ts.", [atoll_dist_named:format_error(Fault)]);
 format_error({not_options, Term}) ->
     sentence("The key atoll_dist of kernel's environment must be a list of {Key, Value}, and has ~0tp.", [Term]);
 format_error({unknown, Key}) ->

@@ -10,8 +10,8 @@
 %% suspends them.
 -module(atoll_dist_controller).
 
--export([start/4, up/2]).
--export([init/5]).
+-export([start/5, up/2]).
+-export([init/6]).
 
 %% The key in the process dictionary under which the peer's name is, for what may have to
 %% be said in the end.
@@ -39,15 +39,15 @@
     late_at :: integer(),
     late_timer = false :: boolean(),
     %% Up to which size batches are written at once.
-    at_once = ?AT_ONCE :: -1 | pos_integer(),
+    at_once :: -1 | pos_integer(),
     %% And what a pid of this node looks like, which tells what can be lost.
     faults = none :: none | {atoll_dist_fault:faults(), atoll_dist_packet:own()}
 }).
 
 %% @doc Starts the controller of a connection with that peer, linked to the calling process.
--spec start(Peer :: binary(), [gen_tcp:socket(), ...], Input :: pid(), atoll_dist_config:config()) -> pid().
-start(Peer, Sockets, Input, Config) ->
-    case spawn_opt(?MODULE, init, [self(), Peer, Sockets, Input, Config], [link, {priority, max}]) of
+-spec start(Peer :: binary(), [atoll_dist_transport:socket(), ...], Input :: pid(), [atoll_dist_named:group(), ...], atoll_dist_config:config()) -> pid().
+start(Peer, Sockets, Input, Groups, Config) ->
+    case spawn_opt(?MODULE, init, [self(), Peer, Sockets, Input, Groups, Config], [link, {priority, max}]) of
         Pid when is_pid(Pid) -> Pid
     end.
 
@@ -58,8 +58,8 @@ up(Controller, Handle) ->
     ok.
 
 %% @private
--spec init(pid(), binary(), [gen_tcp:socket(), ...], pid(), atoll_dist_config:config()) -> no_return().
-init(Connection, Peer, Sockets, Input, #{budget := Budget, faults := Faults}) ->
+-spec init(pid(), binary(), [atoll_dist_transport:socket(), ...], pid(), [atoll_dist_named:group(), ...], atoll_dist_config:config()) -> no_return().
+init(Connection, Peer, Sockets, Input, Groups, #{budget := Budget, faults := Faults}) ->
     _ = put(?PEER, Peer),
     N = length(Sockets),
     Lanes = lists:zip(lists:seq(0, N - 1), Sockets),
@@ -71,11 +71,14 @@ init(Connection, Peer, Sockets, Input, #{budget := Budget, faults := Faults}) ->
             ok = atoll_dist_input:up(Input, Handle, self()),
             State = #state{
                 handle = Handle,
-                sorter = atoll_dist_sorter:new(node(), N, #{budget => Budget, round => ?ROUND}),
+                sorter = atoll_dist_sorter:new(node(), N, #{
+                    budget => Budget, round => ?ROUND, groups => Groups, member => fun atoll_dist_member:channel/1
+                }),
                 input = Input,
                 sockets = list_to_tuple(Sockets),
                 writers = list_to_tuple(Writers),
                 busy = erlang:make_tuple(N, 0),
+                at_once = at_once(Sockets),
                 late_at = now_ms() - ?LATE_MS
             },
             case Faults of
@@ -83,6 +86,13 @@ init(Connection, Peer, Sockets, Input, #{budget := Budget, faults := Faults}) ->
                 %% Faults are the writers'.
                 true -> pull(State#state{at_once = -1, faults = {atoll_dist_fault:new(), atoll_dist_packet:own(node())}})
             end
+    end.
+
+%% With TLS another process encrypts, for which nobody must wait here.
+at_once([Socket | _]) ->
+    case atoll_dist_transport:is_plain(Socket) of
+        true -> ?AT_ONCE;
+        false -> -1
     end.
 
 pull(#state{handle = Handle, sorter = Sorter, faults = none} = State) ->
@@ -116,13 +126,15 @@ pull(Handle, Sorter0) ->
     end.
 
 push(Size, Packet, Sorter0) ->
+    Size =< atoll_dist_frame:max_packet() orelse cannot_send({too_large, Size}),
     case atoll_dist_sorter:push(Size, Packet, Sorter0) of
         {ok, Sorter} -> Sorter;
         {error, Reason} -> cannot_send(Reason)
     end.
 
-%% The VM made something that this module does not know.
--spec cannot_send(atoll_dist_sorter:reason()) -> no_return().
+%% The VM made something that this module does not know, or more than a frame can have,
+%% which it does for a peer that takes no fragments.
+-spec cannot_send(atoll_dist_sorter:reason() | {too_large, pos_integer()}) -> no_return().
 cannot_send(Reason) ->
     Peer = get(?PEER),
     Why = io_lib:format("Ended the connection with ~ts: what the VM gives for it cannot be sent over lanes (~0tp).", [Peer, Reason]),
@@ -178,6 +190,7 @@ wait(State) ->
     receive
         dist_data -> pull(State);
         {written, Lane, Bytes, Count} -> written(Lane, Bytes, Count, State);
+        {say, Lane, Frame} -> wait(say(Lane, Frame, State));
         late -> wait(batches(State#state{late_at = now_ms(), late_timer = false}));
         {figures, Held, Ref, From} -> wait(figures(Held, Ref, From, State));
         {fault, Fault, Ref, From} -> wait(fault(Fault, Ref, From, State))
@@ -187,10 +200,15 @@ wait(State) ->
 look(State) ->
     receive
         {written, Lane, Bytes, Count} -> look(done(Lane, Bytes, Count, State));
+        {say, Lane, Frame} -> look(say(Lane, Frame, State));
         {figures, Held, Ref, From} -> look(figures(Held, Ref, From, State));
         {fault, Fault, Ref, From} -> look(fault(Fault, Ref, From, State))
     after 0 -> pull(State)
     end.
+
+say(Lane, Frame, #state{writers = Writers} = State) ->
+    ok = atoll_dist_writer:say(element(Lane + 1, Writers), Frame),
+    State.
 
 figures(Held, Ref, From, #state{sorter = Sorter} = State) ->
     From ! {Ref, (atoll_dist_sorter:figures(Sorter))#{held => Held}},
@@ -201,7 +219,7 @@ written(Lane, Bytes, Count, #state{sorter = Sorter} = State0) ->
     %% If it did not wait for this, the VM tells when it has something.
     case atoll_dist_sorter:wants(Sorter) of
         wait -> pull(State);
-        _ -> wait(State)
+        _ -> wait(ready(State))
     end.
 
 done(Lane, Bytes, Count, #state{sorter = Sorter, busy = Busy} = State) ->
@@ -212,7 +230,14 @@ done(Lane, Bytes, Count, #state{sorter = Sorter, busy = Busy} = State) ->
 
 batches(#state{sorter = Sorter0} = State) ->
     {Batches, Sorter} = atoll_dist_sorter:take(Sorter0),
-    lists:foldl(fun write/2, State#state{sorter = Sorter}, Batches).
+    ready(lists:foldl(fun write/2, State#state{sorter = Sorter}, Batches)).
+
+%% What waits in a monotonic channel goes out when its lane is free.
+ready(#state{sorter = Sorter} = State) ->
+    case atoll_dist_sorter:is_ready(Sorter) of
+        true -> batches(State);
+        false -> State
+    end.
 
 write({Lane, Items, Bytes, Count}, #state{busy = Busy, sockets = Sockets, sorter = Sorter, input = Input, at_once = AtOnce} = State) ->
     %% Small pieces in one binary each, which makes it short for a writer and the socket.

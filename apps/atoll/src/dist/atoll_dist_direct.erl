@@ -10,13 +10,31 @@
 -export([carry/3]).
 -export([tick/1, getstat/1]).
 
-%% @doc What Erlang's handshake has to know of such a connection.
+%% @doc What Erlang's handshake has to know of such a connection. With TLS the process of
+%% ssl that sends is the controller, as in OTP's own distribution over TLS, and is linked
+%% to the process of the connection as there.
 -spec carry(#hs_data{}, #{kind := direct, rtt_us := non_neg_integer(), _ => _}, atoll_dist_config:config()) -> #hs_data{}.
+carry(#hs_data{socket = {tls, _, _} = Tls, f_handshake_complete = Up} = HsData, Link, Config) ->
+    Sender = atoll_dist_tls:sender(Tls),
+    true = link(Sender),
+    kept(HsData#hs_data{
+        f_setopts_pre_nodeup = fun(Socket) -> tuned(atoll_dist_transport:carry(Socket, 0), Socket, Link, Config) end,
+        f_setopts_post_nodeup = fun(_Socket) -> ok end,
+        f_getll = fun(_Socket) -> {ok, Sender} end,
+        f_handshake_complete = fun(Socket, Node, Handle) ->
+            ok = Up(Socket, Node, Handle),
+            ok = atoll_dist_tls:up(Sender, Node, Handle)
+        end
+    });
 carry(HsData, Link, Config) ->
-    HsData#hs_data{
+    kept(HsData#hs_data{
         f_setopts_pre_nodeup = fun(Socket) -> before_up(Socket, Link, Config) end,
         f_setopts_post_nodeup = fun after_up/1,
-        f_getll = fun inet:getll/1,
+        f_getll = fun inet:getll/1
+    }).
+
+kept(HsData) ->
+    HsData#hs_data{
         %% These stay with the connection as long as it is up, so they must not hold on
         %% to one version of this module.
         mf_tick = fun ?MODULE:tick/1,
@@ -26,17 +44,20 @@ carry(HsData, Link, Config) ->
     }.
 
 before_up(Socket, Link, Config) ->
-    case inet:setopts(Socket, [{active, false}, {packet_size, 0}, {packet, 4}, atoll_dist_socket:nodelay()]) of
-        ok -> atoll_dist_socket:tune(Socket, Config, Link);
-        {error, _} = Error -> Error
-    end.
+    tuned(inet:setopts(Socket, [{active, false}, {packet_size, 0}, {packet, 4}, atoll_dist_transport:nodelay()]), Socket, Link, Config).
+
+tuned(ok, Socket, Link, Config) -> atoll_dist_socket:tune(Socket, Config, Link);
+tuned({error, _} = Error, _Socket, _Link, _Config) -> Error.
 
 %% From here on the driver gives what arrives to the VM.
 after_up(Socket) ->
-    inet:setopts(Socket, [{active, true}, {deliver, port}, {packet, 4}, binary, atoll_dist_socket:nodelay()]).
+    inet:setopts(Socket, [{active, true}, {deliver, port}, {packet, 4}, binary, atoll_dist_transport:nodelay()]).
 
 %% @private
--spec tick(inet:socket()) -> ok | {error, term()}.
+-spec tick(atoll_dist_transport:socket()) -> ok | {error, term()}.
+tick({tls, _, _} = Tls) ->
+    atoll_dist_tls:sender(Tls) ! tick,
+    ok;
 tick(Socket) ->
     %% Also where the socket is busy: it must not hold up who ticks all of them.
     case inet_tcp:send(Socket, [], [force]) of
@@ -48,7 +69,7 @@ tick(Socket) ->
     end.
 
 %% @private
--spec getstat(inet:socket()) ->
+-spec getstat(atoll_dist_transport:socket()) ->
     {ok, Received :: non_neg_integer(), Sent :: non_neg_integer(), Waiting :: non_neg_integer()} | {error, term()}.
 getstat(Socket) ->
     atoll_dist_socket:counters(Socket).

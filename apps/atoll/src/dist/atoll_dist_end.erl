@@ -452,10 +452,14 @@ deliver(Packets, #state{phase = {shaking, Waiting, Reader}} = State) ->
     handed(State#state{phase = {shaking, More, Reader}}).
 
 put_all([Packet | Packets], Handle) ->
-    ok = erlang:dist_ctrl_put_data(Handle, Packet),
+    ok = erlang:dist_ctrl_put_data(Handle, alone(Packet)),
     put_all(Packets, Handle);
 put_all([], _Handle) ->
     ok.
+
+%% One that came in pieces is put together by the VM.
+alone(Packet) when is_binary(Packet) -> atoll_dist_frame:alone(Packet);
+alone(Pieces) -> Pieces.
 
 handed(#state{phase = {shaking, Packets0, true}, connection = Connection} = State) ->
     case queue:out(Packets0) of

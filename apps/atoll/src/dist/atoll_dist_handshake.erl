@@ -41,7 +41,7 @@
 -type driver() :: atoll_dist_socket:driver().
 %% What a peer connected by, and what it said first; or a circuit, and who opened it.
 -type place() ::
-    {gen_tcp:socket(), atoll_dist_listener:first()}
+    {atoll_dist_transport:socket(), atoll_dist_listener:first()}
     | {atoll_dist_circuits:circuit(), atoll_dist_circuit_frame:name()}.
 
 -export_type([place/0]).
@@ -49,8 +49,9 @@
 %% The key in the process dictionary under which a frame waits that was read before
 %% `dist_util' asked for it.
 -define(READ_BEFORE, atoll_dist_read_before).
-%% How often it is looked whether kernel has started its process for files.
--define(FILES_MS, 10).
+
+%% What to do then.
+-define(STOCK, "Then start it with -proto_dist atoll, or this one with {stock,accept}").
 
 %% @doc Starts the handshake with a node that connected; called by kernel's process.
 -spec accept(driver(), Doorkeeper :: pid(), place(), node(), Allowed :: list(), SetupTime :: pos_integer()) -> pid().
@@ -96,7 +97,7 @@ do_accept(Driver, Kernel, Doorkeeper, {Socket, First}, MyNode, Allowed, SetupTim
     {ok, Config} = atoll_dist_keeper:config(),
     Link = greeted(First, Driver, Socket, Config),
     dist_util:reset_timer(Timer),
-    HsData = base(Driver, Socket, Link#{doorkeeper := Doorkeeper}),
+    HsData = base(Socket, Link#{doorkeeper := Doorkeeper}),
     dist_util:handshake_other_started(
         carry(
             HsData#hs_data{
@@ -123,13 +124,19 @@ greeted({stock, Name, Frame}, Driver, Socket, _Config) ->
     _ = put(?READ_BEFORE, Frame),
     stock_link(there, Driver, Name, measured(Socket, 0));
 greeted({offer, Offer}, Driver, Socket, Config) ->
-    #{name := Peer, wish := Theirs, rtt_us := TheirRttUs} = Offer,
+    #{name := Peer, wish := Theirs, rtt_us := TheirRttUs, channels := TheirChannels} = Offer,
+    #{channels := Channels} = Config,
     RttUs = measured(Socket, TheirRttUs),
     ok = has_crypto(Peer),
-    Kind = carried(atoll_dist_kind:agree(wish(Peer, Config), Theirs, RttUs), Config),
-    Answer = #{kind => Kind, rtt_us => RttUs, ticktime_ms => ticktime_ms(), nonce => crypto:strong_rand_bytes(16)},
-    ok = or_end(Driver:send(Socket, atoll_dist_hello:make({answer, Answer}))),
-    ok = await_name(Driver:recv(Socket, 0, infinity), Peer),
+    Ours = wish(Peer, Config),
+    Agreed = atoll_dist_named:agree(atoll_dist_named:offer(Channels), TheirChannels),
+    Carried = carried(atoll_dist_kind:agree(Ours, Theirs, RttUs), Config),
+    {Kind, Had} = atoll_dist_kind:with_channels(Carried, [Ours, Theirs], Agreed),
+    Answer = #{
+        kind => Kind, rtt_us => RttUs, ticktime_ms => ticktime_ms(), nonce => crypto:strong_rand_bytes(16), channels => Had
+    },
+    ok = or_end(atoll_dist_transport:send(Socket, atoll_dist_hello:make({answer, Answer}))),
+    ok = await_name(atoll_dist_transport:recv(Socket, 0, infinity), Peer),
     link(Kind, RttUs, there, Driver, Peer, {Offer, Answer}).
 
 %% The kind was chosen by the name in the offer, so that must be the name.
@@ -180,9 +187,9 @@ setup_circuit(Kernel, Node, Type, MyNode, Path, Timer, Config) ->
 
 setup_link(Driver, Kernel, Node, Type, MyNode, Domain, Timer, Config) ->
     #{ip := Ip, port := Port, version := Version, host := Host} = Place = find(Driver, Node, Domain),
-    {Socket, Link} = greet(connect(Driver, Place, Node, Timer), Driver, Place, Node, Timer, Config),
+    {Socket, Link} = met(connect(Driver, Place, Node, Timer), Driver, Place, Node, Timer, Config),
     dist_util:reset_timer(Timer),
-    HsData = base(Driver, Socket, Link),
+    HsData = base(Socket, Link),
     Address = #net_address{address = {Ip, Port}, host = Host, protocol = shown(Link), family = Driver:family()},
     dist_util:handshake_we_started(
         carry(
@@ -226,9 +233,22 @@ connect(Driver, #{ip := Ip, port := Port}, Node, Timer) ->
     dist_util:reset_timer(Timer),
     Started = atoll_dist_socket:now_us(),
     case Driver:connect(Ip, Port, atoll_dist_socket:connect_options()) of
-        {ok, Socket} -> {Socket, measured(Socket, atoll_dist_socket:now_us() - Started)};
+        {ok, Plain} ->
+            RttUs = atoll_dist_socket:now_us() - Started,
+            dist_util:reset_timer(Timer),
+            case atoll_dist_tls:connected(Plain, atom_to_binary(Node), net_kernel:connecttime()) of
+                {ok, Socket} -> {Socket, measured(Socket, RttUs)};
+                {error, {tls, Why}} -> give_up(Node, ["there is no TLS with it, since ", atoll_dist_tls:why(Why)])
+            end;
         %% It may have ended since it was found.
         _ -> ?shutdown(Node)
+    end.
+
+met({Socket, RttUs} = Connected, Driver, Place, Node, Timer, #{stock := Stock} = Config) ->
+    case {atoll_dist_tls:is_stock(Socket), Stock} of
+        {false, _} -> greet(Connected, Driver, Place, Node, Timer, Config);
+        {true, accept} -> {Socket, stock_link(here, Driver, atom_to_binary(Node), RttUs)};
+        {true, refuse} -> give_up(Node, ["it uses Erlang's own distribution. ", ?STOCK])
     end.
 
 greet({Socket, RttUs}, Driver, Place, Node, Timer, Config) ->
@@ -236,23 +256,30 @@ greet({Socket, RttUs}, Driver, Place, Node, Timer, Config) ->
     Peer = atom_to_binary(Node),
     ok = has_crypto(Peer),
     Wish = asked(wish(Peer, Config), RttUs, Config),
-    Offer = #{name => my_name(), wish => Wish, rtt_us => RttUs, ticktime_ms => ticktime_ms(), id => crypto:strong_rand_bytes(16)},
+    #{channels := Channels} = Config,
+    Offer = #{
+        name => my_name(), wish => Wish, rtt_us => RttUs, ticktime_ms => ticktime_ms(), id => crypto:strong_rand_bytes(16),
+        channels => atoll_dist_named:offer(Channels)
+    },
     %% What is wrong with sending shows in receiving.
-    _ = Driver:send(Socket, atoll_dist_hello:make({offer, Offer})),
-    case {heard(Driver:recv(Socket, 0, infinity)), Config} of
+    _ = atoll_dist_transport:send(Socket, atoll_dist_hello:make({offer, Offer})),
+    case {heard(atoll_dist_transport:recv(Socket, 0, infinity)), Config} of
         {{answer, #{kind := Kind, rtt_us := AgreedUs} = Answer}, _} ->
             #{ip := Ip, port := Port} = Place,
             {Socket, (link(Kind, AgreedUs, here, Driver, Peer, {Offer, Answer}))#{at := {Ip, Port}}};
         {{refusal, Reason}, _} ->
             give_up(Node, io_lib:format("it refuses to (~0p)", [Reason]));
-        {nothing, #{stock := accept}} ->
+        %% With TLS 1.3 it says only now that it does not take the certificate.
+        {{no_tls, Alert}, _} ->
+            give_up(Node, ["there is no TLS with it, since ", atoll_dist_tls:why(Alert)]);
+        %% With TLS it would have been known by now.
+        {nothing, #{stock := accept, tls := off}} ->
             %% A stock node closes on what is no handshake of Erlang's.
-            ok = inet_tcp:close(Socket),
+            ok = atoll_dist_transport:close(Socket),
             {Again, AgainUs} = connect(Driver, Place, Node, Timer),
             {Again, stock_link(here, Driver, Peer, AgainUs)};
-        {nothing, #{stock := refuse}} ->
-            give_up(Node, "it closes on the carrier's offer: it is ending, or uses Erlang's own distribution. "
-                "Then start it with -proto_dist atoll, or this one with {stock,accept}");
+        {nothing, _} ->
+            give_up(Node, ["it closes on the carrier's offer: it is ending, takes TLS only, or uses Erlang's own distribution. ", ?STOCK]);
         _ ->
             give_up(Node, "it answers something else than the carrier does")
     end.
@@ -262,6 +289,8 @@ heard({ok, Frame}) ->
         {ok, Hello} -> Hello;
         {error, _} = Error -> Error
     end;
+heard({error, {tls_alert, _} = Alert}) ->
+    {no_tls, Alert};
 heard({error, _}) ->
     nothing.
 
@@ -273,36 +302,14 @@ give_up(Node, Why) ->
 
 %% Both ends
 
-%% In embedded mode kernel runs the on_load functions of the modules of the boot script only after
-%% it has started the distribution, and after it has waited for the nodes of
-%% `sync_nodes_mandatory'. A module has no functions until then.
 has_crypto(Peer) ->
-    case code:ensure_loaded(crypto) of
-        {module, crypto} ->
+    case atoll_dist_crypto:ready() of
+        ok ->
             ok;
-        {error, _} ->
-            ok = await_files(),
-            ok = init:run_on_load_handlers(),
-            case code:ensure_loaded(crypto) of
-                {module, crypto} ->
-                    ok;
-                {error, Why} ->
-                    Said = io_lib:format("The carrier connects with nobody: the application crypto cannot be loaded (~tp).", [Why]),
-                    ok = atoll_dist_keeper:say_once(carrier_without_crypto, <<>>, Said),
-                    ?shutdown(Peer)
-            end
-    end.
-
-%% An on_load function may read files, and kernel's process for them starts after the
-%% distribution. Nobody tells when; the handshake's own timer bounds the waiting.
-await_files() ->
-    case whereis(file_server_2) of
-        undefined ->
-            receive
-            after ?FILES_MS -> await_files()
-            end;
-        _ ->
-            ok
+        {error, Why} ->
+            Said = io_lib:format("The carrier connects with nobody: the application crypto cannot be loaded (~tp).", [Why]),
+            ok = atoll_dist_keeper:say_once(carrier_without_crypto, <<>>, Said),
+            ?shutdown(Peer)
     end.
 
 wish(Peer, Config) ->
@@ -323,12 +330,12 @@ carry(HsData, #{kind := direct} = Link, Config) ->
 carry(HsData, #{kind := {lanes, _}} = Link, Config) ->
     atoll_dist_channel:carry(HsData, Link, Config).
 
-base(Driver, Socket, Link) ->
+base(Socket, Link) ->
     #hs_data{
         socket = Socket,
         this_flags = 0,
-        f_send = fun Driver:send/2,
-        f_recv = fun(S, Length, Timeout) -> recv(fun() -> Driver:recv(S, Length, Timeout) end) end,
+        f_send = fun atoll_dist_transport:send/2,
+        f_recv = fun(S, Length, Timeout) -> recv(fun() -> atoll_dist_transport:recv(S, Length, Timeout) end) end,
         f_handshake_complete = fun(S, Node, _Handle) -> up(S, Node, Link) end
     }.
 
@@ -346,7 +353,7 @@ linked(Node, #{kind := {lanes, _} = Lanes}) -> atoll_dist_circuits:linked(Node, 
 up(Socket, Node, #{rtt_us := RttUs, started := Started, doorkeeper := Doorkeeper} = Link) ->
     ok = atoll_dist_keeper:up(self(), #{
         node => Node, kind => shown(Link), rtt_us => RttUs, started => Started, sockets => sockets(Socket),
-        channel => atoll_dist_channel:input()
+        channel => atoll_dist_channel:input(), named => is_named(Link)
     }),
     case Doorkeeper of
         none ->
@@ -356,6 +363,9 @@ up(Socket, Node, #{rtt_us := RttUs, started := Started, doorkeeper := Doorkeeper
             Doorkeeper ! {up, self()},
             ok
     end.
+
+is_named(#{hello := {_, #{channels := [_ | _]}}}) -> true;
+is_named(_) -> false.
 
 sockets(Socket) ->
     case atoll_dist_channel:sockets() of
@@ -383,7 +393,7 @@ shown(#{stock := true}) -> stock;
 shown(#{kind := Kind}) -> Kind.
 
 address_of(Driver, Socket, Node, Link) ->
-    case {inet:peername(Socket), dist_util:split_node(Node)} of
+    case {inet:peername(atoll_dist_transport:inet(Socket)), dist_util:split_node(Node)} of
         {{ok, Address}, {node, _Name, Host}} ->
             #net_address{address = Address, host = Host, protocol = shown(Link), family = Driver:family()};
         _ ->

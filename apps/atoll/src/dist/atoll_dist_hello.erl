@@ -31,7 +31,9 @@
     %% What it takes to be silent too long, in milliseconds.
     ticktime_ms := 0..16#FFFFFFFF,
     %% Under which further lanes will join: random, of 16 bytes.
-    id := <<_:128>>
+    id := <<_:128>>,
+    %% The channels that the peer has; none where it knows of none.
+    channels := atoll_dist_named:agreed()
 }.
 
 -type answer() :: #{
@@ -40,7 +42,9 @@
     rtt_us := 0..16#FFFFFFFF,
     ticktime_ms := 0..16#FFFFFFFF,
     %% For the proofs of further lanes: random, of 16 bytes.
-    nonce := <<_:128>>
+    nonce := <<_:128>>,
+    %% The channels of the connection, whose lanes are the last ones of its kind.
+    channels := atoll_dist_named:agreed()
 }.
 
 -type lane() :: #{
@@ -83,11 +87,12 @@
     {offer, offer()} | {answer, answer()} | {refusal, reason()} | {lane, lane()} | {lane_answer, <<_:256>>}
     | {own, own()} | {own_challenge, <<_:128>>} | {own_proof, <<_:256>>} | {own_answer, <<_:256>>}
 ) -> binary().
-make({offer, #{name := Name, wish := Wish, rtt_us := RttUs, ticktime_ms := TickMs, id := <<Id:16/binary>>}}) ->
-    <<(head($O))/binary, (make_wish(Wish))/binary, RttUs:32, TickMs:32, Id/binary, (byte_size(Name)):16, Name/binary>>;
-make({answer, #{kind := Kind, rtt_us := RttUs, ticktime_ms := TickMs, nonce := <<Nonce:16/binary>>}}) ->
+make({offer, #{name := Name, wish := Wish, rtt_us := RttUs, ticktime_ms := TickMs, id := <<Id:16/binary>>, channels := Channels}}) ->
+    <<(head($O))/binary, (make_wish(Wish))/binary, RttUs:32, TickMs:32, Id/binary, (byte_size(Name)):16, Name/binary,
+      (make_channels(Channels))/binary>>;
+make({answer, #{kind := Kind, rtt_us := RttUs, ticktime_ms := TickMs, nonce := <<Nonce:16/binary>>, channels := Channels}}) ->
     {Code, Lanes} = make_kind(Kind),
-    <<(head($K))/binary, Code, Lanes, RttUs:32, TickMs:32, Nonce/binary>>;
+    <<(head($K))/binary, Code, Lanes, RttUs:32, TickMs:32, Nonce/binary, (make_channels(Channels))/binary>>;
 make({refusal, Reason}) ->
     <<(head($R))/binary, (reason_code(Reason))>>;
 make({lane, #{id := <<Id:16/binary>>, index := Index, nonce := <<Nonce:16/binary>>, mac := <<Mac:32/binary>>}}) ->
@@ -115,6 +120,13 @@ make_wish(Kind) ->
 make_kind(direct) -> {1, 1};
 make_kind({lanes, Lanes}) -> {2, Lanes}.
 
+%% Nothing, as who knows of no channels says.
+make_channels(none) ->
+    <<>>;
+make_channels(Channels) ->
+    Said = << <<(byte_size(Name)), Name/binary, Lanes>> || {Name, Lanes} <- Channels >>,
+    <<(length(Channels)), Said/binary>>.
+
 reason_code(version) -> 1;
 reason_code(not_allowed) -> 2;
 reason_code(busy) -> 3;
@@ -131,17 +143,20 @@ read(<<$n, _Version:16, _Flags:32, Name/binary>>) ->
 read(_) ->
     {error, not_a_hello}.
 
-read($O, <<Wish:6/binary, RttUs:32, TickMs:32, Id:16/binary, Size:16, Name:Size/binary, _/binary>>) when Size =< 1024 ->
-    case read_wish(Wish) of
-        {ok, Read} ->
-            {ok, {offer, #{name => Name, wish => Read, rtt_us => RttUs, ticktime_ms => TickMs, id => Id}}};
-        error ->
+read($O, <<Wish:6/binary, RttUs:32, TickMs:32, Id:16/binary, Size:16, Name:Size/binary, Rest/binary>>) when Size =< 1024 ->
+    case {read_wish(Wish), read_channels(offer, Rest)} of
+        {{ok, Read}, {ok, Channels}} ->
+            Offer = #{name => Name, wish => Read, rtt_us => RttUs, ticktime_ms => TickMs, id => Id, channels => Channels},
+            {ok, {offer, Offer}};
+        _ ->
             {error, malformed}
     end;
-read($K, <<Code, Lanes, RttUs:32, TickMs:32, Nonce:16/binary, _/binary>>) ->
-    case read_kind(Code, Lanes) of
-        {ok, Kind} -> {ok, {answer, #{kind => Kind, rtt_us => RttUs, ticktime_ms => TickMs, nonce => Nonce}}};
-        error -> {error, malformed}
+read($K, <<Code, Lanes, RttUs:32, TickMs:32, Nonce:16/binary, Rest/binary>>) ->
+    case {read_kind(Code, Lanes), read_channels(answer, Rest)} of
+        {{ok, Kind}, {ok, Channels}} ->
+            answer(#{kind => Kind, rtt_us => RttUs, ticktime_ms => TickMs, nonce => Nonce, channels => Channels});
+        _ ->
+            {error, malformed}
     end;
 read($R, <<Code, _/binary>>) ->
     {ok, {refusal, read_reason(Code)}};
@@ -159,6 +174,27 @@ read($Z, <<Mac:32/binary, _/binary>>) ->
     {ok, {own_answer, Mac}};
 read(_Letter, _Rest) ->
     {error, malformed}.
+
+%% What is in no channel has a lane as well.
+answer(#{kind := Kind, channels := Channels} = Answer) ->
+    case {Kind, atoll_dist_named:sum(Channels)} of
+        {_, 0} -> {ok, {answer, Answer}};
+        {{lanes, All}, Lanes} when Lanes < All -> {ok, {answer, Answer}};
+        _ -> {error, malformed}
+    end.
+
+read_channels(_What, <<>>) -> {ok, none};
+read_channels(What, <<Count, Rest/binary>>) -> read_channels(What, Count, Rest, []).
+
+read_channels(What, 0, _, Read) ->
+    case atoll_dist_named:is_said(What, Read) of
+        true -> {ok, lists:reverse(Read)};
+        false -> error
+    end;
+read_channels(What, Count, <<Size, Name:Size/binary, Lanes, Rest/binary>>, Read) ->
+    read_channels(What, Count - 1, Rest, [{binary:copy(Name), Lanes} | Read]);
+read_channels(_What, _, _, _) ->
+    error.
 
 read_wish(<<0, Lanes, LaneRttUs:32>>) when Lanes >= 1, Lanes =< 64 -> {ok, {auto, LaneRttUs, Lanes}};
 read_wish(<<Code, Lanes, _:32>>) -> read_kind(Code, Lanes).

@@ -31,7 +31,7 @@
     peer :: binary(),
     n :: atoll_dist_lanes:count(),
     sockets :: tuple(),
-    lanes :: #{gen_tcp:socket() => atoll_dist_lanes:lane()},
+    lanes :: #{atoll_dist_transport:tag() => atoll_dist_lanes:lane()},
     fence :: atoll_dist_fence:reader(),
     tick :: atoll_dist_tick:tick(),
     %% The timer to look at the lanes, and both ends' ticktimes, this one's first.
@@ -71,7 +71,7 @@ start(#{hello := {#{id := Id}, _}, at := At, kind := {lanes, N}} = Link, Config)
 
 %% @doc Gives it the first lane, and has the others join: the sockets of all lanes, the
 %% first one first.
--spec join(pid(), gen_tcp:socket(), Key :: binary()) -> [gen_tcp:socket(), ...].
+-spec join(pid(), atoll_dist_transport:socket(), Key :: binary()) -> [atoll_dist_transport:socket(), ...].
 join(Input, Socket, Key) ->
     Input ! {self(), join, Socket, Key},
     receive
@@ -153,7 +153,7 @@ init(Connection, #{kind := {lanes, N}, hello := {Offer, Answer}, driver := Drive
                 peer = Peer,
                 n = N,
                 sockets = list_to_tuple(Sockets),
-                lanes = maps:from_list(lists:zip(Sockets, lists:seq(0, N - 1))),
+                lanes = maps:from_list(lists:zip([atoll_dist_transport:tag(S) || S <- Sockets], lists:seq(0, N - 1))),
                 fence = atoll_dist_fence:reader(N),
                 tick = Tick,
                 timer = later(Tick),
@@ -165,9 +165,7 @@ init(Connection, #{kind := {lanes, N}, hello := {Offer, Answer}, driver := Drive
     end.
 
 read_on(Socket) ->
-    %% If that fails, the socket has ended and says so.
-    _ = inet:setopts(Socket, [{active, ?AHEAD}]),
-    ok.
+    atoll_dist_transport:active(Socket, ?AHEAD).
 
 later(Tick) ->
     erlang:send_after(atoll_dist_tick:period(Tick), self(), look_at_lanes).
@@ -176,17 +174,17 @@ now_ms() -> erlang:monotonic_time(millisecond).
 
 loop(#state{lanes = Lanes} = State) ->
     receive
-        {tcp, Socket, Frame} ->
+        {Tcp, Socket, Frame} when Tcp =:= tcp; Tcp =:= ssl ->
             #{Socket := Lane} = Lanes,
             loop(arrived(Lane, Frame, State));
-        {tcp_passive, Socket} ->
+        {Passive, Socket} when Passive =:= tcp_passive; Passive =:= ssl_passive ->
             #{Socket := Lane} = Lanes,
             #state{stopped = Stopped} = State,
             loop(go_on(State#state{stopped = [Lane | Stopped]}));
-        {tcp_closed, Socket} ->
+        {Closed, Socket} when Closed =:= tcp_closed; Closed =:= ssl_closed ->
             #{Socket := Lane} = Lanes,
             loop(ended(Lane, closed, State));
-        {tcp_error, Socket, Why} ->
+        {Error, Socket, Why} when Error =:= tcp_error; Error =:= ssl_error ->
             %% It is closed next, if it was not passive.
             #{Socket := Lane} = Lanes,
             loop(ended(Lane, Why, State));
@@ -238,7 +236,7 @@ arrived(Lane, Frame, #state{handle = Handle, fence = Fence0} = State) ->
     end.
 
 deliver(Handle, [[Packet | Packets] | Rest]) ->
-    ok = erlang:dist_ctrl_put_data(Handle, Packet),
+    ok = erlang:dist_ctrl_put_data(Handle, atoll_dist_frame:alone(Packet)),
     deliver(Handle, [Packets | Rest]);
 deliver(Handle, [[] | Rest]) ->
     deliver(Handle, Rest);
@@ -316,20 +314,28 @@ ask_ticktime(State) ->
 %% One of them has changed, this end's or the other's, which is told.
 ticktimes(Same, #state{ticktimes = Same} = State) ->
     State;
-ticktimes({OwnMs, PeerMs}, #state{ticktimes = {WasMs, _}, tick = Tick0, timer = Timer, sockets = Sockets, holes = Holes} = State) ->
-    _ = [
-        inet_tcp:send(element(1, Sockets), atoll_dist_frame:ticktime(OwnMs), [force])
-     || OwnMs =/= WasMs, not lists:member(0, Holes)
-    ],
+ticktimes({OwnMs, PeerMs}, #state{ticktimes = {WasMs, _}, tick = Tick0, timer = Timer} = State) ->
+    _ = [ok = say(0, atoll_dist_frame:ticktime(OwnMs), State) || OwnMs =/= WasMs],
     _ = erlang:cancel_timer(Timer),
     ok = receive look_at_lanes -> ok after 0 -> ok end,
     Tick = atoll_dist_tick:change(OwnMs, PeerMs, now_ms(), Tick0),
     State#state{ticktimes = {OwnMs, PeerMs}, tick = Tick, timer = later(Tick)}.
 
-%% Also where the lane is busy: nobody must wait here. If it fails the socket has ended.
-tick(Lane, #state{sockets = Sockets, holes = Holes}) ->
-    _ = lists:member(Lane, Holes) orelse inet_tcp:send(element(Lane + 1, Sockets), atoll_dist_frame:tick(), [force]),
-    ok.
+tick(Lane, State) -> say(Lane, atoll_dist_frame:tick(), State).
+
+say(Lane, Frame, #state{sockets = Sockets, holes = Holes, controller = Controller}) ->
+    Socket = element(Lane + 1, Sockets),
+    case {lists:member(Lane, Holes), atoll_dist_transport:is_plain(Socket)} of
+        {true, _} ->
+            ok;
+        {false, true} ->
+            %% Also where the lane is busy: nobody must wait here. If it fails the socket has ended.
+            _ = inet_tcp:send(Socket, Frame, [force]),
+            ok;
+        {false, false} ->
+            Controller ! {say, Lane, Frame},
+            ok
+    end.
 
 fault(_Fault, Ref, From, #state{faults = false} = State) ->
     From ! {Ref, {error, faults_off}},
@@ -354,11 +360,11 @@ inject(heal, State) ->
 inject(Fault, #state{n = N} = State) when Fault =:= cut; element(1, Fault) =:= cut ->
     %% One that is not read, as a black hole is not, would not say that it is closed.
     lists:foreach(fun(Lane) -> self() ! {lane_failed, Lane, cut} end, atoll_dist_fault:lanes(Fault, N)),
-    on_lanes(fun(Socket) -> gen_tcp:shutdown(Socket, read_write) end, Fault, State);
+    on_lanes(fun(Socket) -> gen_tcp:shutdown(atoll_dist_transport:inet(Socket), read_write) end, Fault, State);
 inject(Fault, #state{n = N, holes = Holes, stopped = Stopped} = State0) when
     Fault =:= black_hole; element(1, Fault) =:= black_hole
 ->
-    State = on_lanes(fun(Socket) -> inet:setopts(Socket, [{active, false}]) end, Fault, State0),
+    State = on_lanes(fun(Socket) -> atoll_dist_transport:active(Socket, false) end, Fault, State0),
     Lanes = atoll_dist_fault:lanes(Fault, N),
     State#state{holes = lists:usort(Lanes ++ Holes), stopped = lists:usort(Lanes ++ Stopped)};
 inject(_, State) ->

@@ -14,7 +14,7 @@
 %% connection nothing.
 -module(atoll_dist_join).
 
--export([lanes/2, knock/3]).
+-export([lanes/2, knock/2]).
 
 -export_type([needs/0]).
 
@@ -30,9 +30,9 @@
 }.
 
 %% @doc The sockets of all further lanes, in their order; all belong to the calling
-%% process, which they reach by the message of {@link knock/3}. It ends if they are not
+%% process, which they reach by the message of {@link knock/2}. It ends if they are not
 %% all there in the time.
--spec lanes(needs(), Ms :: pos_integer()) -> [gen_tcp:socket()].
+-spec lanes(needs(), Ms :: pos_integer()) -> [atoll_dist_transport:socket()].
 lanes(#{lanes := N} = Needs, Ms) ->
     Deadline = erlang:monotonic_time(millisecond) + Ms,
     Missing = lists:seq(1, N - 1),
@@ -47,18 +47,18 @@ connect(Missing, At, Ms, Needs) ->
     Self = self(),
     [spawn_link(fun() -> lane(Self, Index, At, Ms, Needs) end) || Index <- Missing].
 
-lane(Joining, Index, {Ip, Port}, Ms, #{driver := Driver, key := Key, said := [Id, _] = Said}) ->
+lane(Joining, Index, {Ip, Port}, Ms, #{driver := Driver, key := Key, said := [Id, _] = Said, peer := Peer}) ->
     Nonce = crypto:strong_rand_bytes(16),
     <<_:256>> = Theirs = atoll_dist_hello:proof(Key, acceptor, Index, Said ++ [Nonce]),
     Lane = #{id => Id, index => Index, nonce => Nonce, mac => atoll_dist_hello:proof(Key, connector, Index, Said ++ [Nonce])},
-    case Driver:connect(Ip, Port, atoll_dist_socket:connect_options(), Ms) of
+    case atoll_dist_address:connect(Driver, Ip, Port, Peer, Ms) of
         {ok, Socket} ->
-            _ = Driver:send(Socket, atoll_dist_hello:make({lane, Lane})),
-            case Driver:recv(Socket, 0, Ms) of
+            _ = atoll_dist_transport:send(Socket, atoll_dist_hello:make({lane, Lane})),
+            case atoll_dist_transport:recv(Socket, 0, Ms) of
                 {ok, Frame} ->
                     case atoll_dist_hello:read(list_to_binary(Frame)) of
                         {ok, {lane_answer, Theirs}} ->
-                            ok = Driver:controlling_process(Socket, Joining),
+                            ok = atoll_dist_transport:controlling_process(Socket, Joining),
                             Joining ! {lane, Index, Socket},
                             true = unlink(Joining);
                         _ ->
@@ -68,7 +68,7 @@ lane(Joining, Index, {Ip, Port}, Ms, #{driver := Driver, key := Key, said := [Id
                     fail(Joining, Index, io_lib:format("it was not answered (~0p)", [Reason]))
             end;
         {error, Reason} ->
-            fail(Joining, Index, io_lib:format("it could not connect (~0p)", [Reason]))
+            fail(Joining, Index, atoll_dist_address:format_error(Reason))
     end.
 
 %% The first that fails ends all, but not before that is said.
@@ -98,7 +98,7 @@ connected(Connecting, Sockets, Deadline, Needs) ->
 %% are on their way here, by the process that has them.
 accept([], Coming, Sockets, _Deadline, _Needs) when map_size(Coming) =:= 0 ->
     in_order(Sockets);
-accept(Missing, Coming, Sockets, Deadline, #{driver := Driver, key := Key, said := Said} = Needs) ->
+accept(Missing, Coming, Sockets, Deadline, #{key := Key, said := Said} = Needs) ->
     receive
         {knock, Doorkeeper, #{index := Index, nonce := Nonce, mac := Mac}} ->
             Proof = Said ++ [Nonce],
@@ -116,7 +116,7 @@ accept(Missing, Coming, Sockets, Deadline, #{driver := Driver, key := Key, said 
             {{Index, Answer, Ref}, Left} = maps:take(Doorkeeper, Coming),
             _ = demonitor(Ref, [flush]),
             %% If that fails the socket tells so later.
-            _ = Driver:send(Socket, atoll_dist_hello:make({lane_answer, Answer})),
+            _ = atoll_dist_transport:send(Socket, atoll_dist_hello:make({lane_answer, Answer})),
             accept(Missing, Left, Sockets#{Index => Socket}, Deadline, Needs);
         {'DOWN', _, process, Doorkeeper, _} when is_map_key(Doorkeeper, Coming) ->
             {{Index, _, _}, Left} = maps:take(Doorkeeper, Coming),
@@ -140,8 +140,8 @@ late(Missing, #{lanes := N, peer := Peer}) ->
 
 %% @doc A lane has knocked: gives its socket to the process that waits for it. Called by
 %% the socket's owner.
--spec knock(atoll_dist_hello:lane(), atoll_dist_socket:driver(), gen_tcp:socket()) -> ok | refused.
-knock(#{id := Id} = Lane, Driver, Socket) ->
+-spec knock(atoll_dist_hello:lane(), atoll_dist_transport:socket()) -> ok | refused.
+knock(#{id := Id} = Lane, Socket) ->
     case atoll_dist_keeper:awaiting(Id) of
         {ok, Joining} ->
             Ref = monitor(process, Joining),
@@ -149,7 +149,7 @@ knock(#{id := Id} = Lane, Driver, Socket) ->
             receive
                 {Joining, come_in} ->
                     true = demonitor(Ref, [flush]),
-                    _ = Driver:controlling_process(Socket, Joining),
+                    _ = atoll_dist_transport:controlling_process(Socket, Joining),
                     Joining ! {lane, self(), Socket},
                     ok;
                 {Joining, refused} ->

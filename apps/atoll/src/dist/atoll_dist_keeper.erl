@@ -17,7 +17,7 @@
 -module(atoll_dist_keeper).
 -behaviour(gen_server).
 
--export([child_spec/0, start_link/0, config/0, up/2, links/0, received/1, channel/1, prefer/1, preferred/0, say_once/3]).
+-export([child_spec/0, start_link/0, config/0, up/2, links/0, received/1, channel/1, prefer/1, preferred/0, say_once/3, forget/2]).
 -export([awaits/2, expects/2, joined/1, awaiting/1, expected/0]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 
@@ -37,9 +37,10 @@
     %% Which end connected.
     started := here | there,
     %% One, or that of each lane, the first one first.
-    sockets := [inet:socket(), ...],
-    %% The process to talk to, if it has lanes.
-    channel := pid() | none
+    sockets := [atoll_dist_transport:socket(), ...],
+    %% The process to talk to, if it has lanes; and whether they are divided among channels.
+    channel := pid() | none,
+    named := boolean()
 }.
 
 -type shown() :: atoll_dist_kind:kind() | stock | relay.
@@ -56,6 +57,8 @@
     %% What its sockets have carried, or its circuit.
     bytes_in := non_neg_integer(),
     bytes_out := non_neg_integer(),
+    %% What this end has written in each channel, where there are any.
+    channels => #{atoll_dist_named:name() => atoll_dist_sorter:channel()},
     %% Of a circuit: all nodes, that which opened it first (one whose name is no atom here
     %% stands as text), whether it is sealed, and how often it took another path.
     path => [node() | binary()],
@@ -130,7 +133,8 @@ expected() ->
 sum([[Lanes] | Rest], Sum) when is_integer(Lanes) -> sum(Rest, Sum + Lanes);
 sum([], Sum) -> Sum.
 
-%% @doc The connections that are up, by the names of their nodes.
+%% @doc The connections that are up, by the names of their nodes. Those with channels are asked
+%% for what these have carried.
 -spec links() -> [link()].
 links() ->
     Now = erlang:monotonic_time(millisecond),
@@ -149,14 +153,18 @@ shown(#{circuit := Circuit} = Up, AgeMs) ->
         {ok, Shown} -> [maps:merge((maps:without([circuit, channel, since], Up))#{age_ms => AgeMs}, Shown)];
         ended -> []
     end;
-shown(#{sockets := [Socket | _] = Sockets, rtt_us := First} = Up, AgeMs) ->
+shown(#{sockets := [Socket | _] = Sockets, rtt_us := First, channel := Channel, named := Named} = Up, AgeMs) ->
     RttUs =
         case atoll_dist_socket:rtt_us(Socket) of
             {ok, Us} -> Us;
             unknown -> First
         end,
     {In, Out} = atoll_dist_socket:bytes(Sockets),
-    [(maps:without([sockets, channel, since], Up))#{rtt_us := RttUs, age_ms => AgeMs, bytes_in => In, bytes_out => Out}].
+    Link = (maps:without([sockets, channel, named, since], Up))#{rtt_us := RttUs, age_ms => AgeMs, bytes_in => In, bytes_out => Out},
+    case Named andalso atoll_dist_input:figures(Channel) of
+        {ok, #{channels := Channels}} when map_size(Channels) > 0 -> [Link#{channels => Channels}];
+        _ -> [Link]
+    end.
 
 %% @doc How many bytes have come from a node in all lanes; unknown without any.
 -spec received(node()) -> {ok, non_neg_integer()} | unknown.
@@ -210,6 +218,8 @@ no_more(What, Peer) ->
     _ = [say(carrier_says_no_more, <<>>, Last) || ets:insert_new(?SAID, {{What, no_more}})],
     ok.
 
+%% @doc What was said of a peer is over: it may be said again.
+-spec forget(What :: atom(), Peer :: binary()) -> ok.
 forget(What, Peer) ->
     _ = [ets:update_counter(?SAID, What, -1) || _ <- ets:take(?SAID, {What, Peer})],
     ok.
@@ -229,7 +239,11 @@ init([]) ->
     ?SAID = ets:new(?SAID, [named_table, public]),
     Config =
         case atoll_dist_config:new(application:get_env(kernel, atoll_dist, [])) of
-            {ok, _} = Good -> Good;
+            {ok, Checked} = Good ->
+                case atoll_dist_tls_options:check(Checked) of
+                    ok -> Good;
+                    {error, _} = Bad -> Bad
+                end;
             {error, Error} -> {error, atoll_dist_config:format_error(Error)}
         end,
     true = ets:insert(?LINKS, {config, Config}),

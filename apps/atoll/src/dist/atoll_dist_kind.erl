@@ -8,7 +8,7 @@
 %% larger is taken; and nobody gets lanes who did not ask for them or leave it open.
 -module(atoll_dist_kind).
 
--export([wish/3, agree/3, of_two/2, is_asked/1]).
+-export([wish/3, agree/3, with_channels/3, of_two/2, is_asked/1]).
 
 -export_type([kind/0, asked/0, wish/0, lanes/0]).
 
@@ -42,6 +42,20 @@ agree(Asked, {auto, _, _}, _RttUs) ->
     Asked;
 agree(One, Other, _RttUs) ->
     larger(One, Other).
+
+%% @doc The kind with the lanes of these channels, and the channels that it has. Channels
+%% take lanes: what both ends left open has them, however short the path, and a `direct' that
+%% one of them asked for has none.
+-spec with_channels(kind(), [wish()], atoll_dist_named:agreed()) -> {kind(), atoll_dist_named:agreed()}.
+with_channels(Kind, _Wishes, Agreed) when Agreed =:= none; Agreed =:= [] ->
+    {Kind, Agreed};
+with_channels({lanes, Lanes}, _Wishes, Agreed) ->
+    {{lanes, atoll_dist_named:total(Lanes, Agreed)}, Agreed};
+with_channels(direct, Wishes, Agreed) ->
+    case lists:member(direct, Wishes) of
+        true -> {direct, []};
+        false -> with_channels({lanes, 1}, Wishes, Agreed)
+    end.
 
 %% @doc What is asked for of a peer, of two different things that are: as two ends agree.
 -spec of_two(asked(), asked()) -> asked().

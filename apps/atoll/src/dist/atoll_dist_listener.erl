@@ -131,11 +131,17 @@ doorkeeper(Listener, Driver, Kernel, Socket) ->
     From = from(Socket),
     case atoll_dist_socket:is_near(Driver, Socket) of
         true ->
-            First = Driver:recv(Socket, 0, net_kernel:connecttime()),
-            opened(read(First), Driver, Kernel, Socket, From);
+            secured(atoll_dist_tls:accepted(Socket, net_kernel:connecttime()), Driver, Kernel, From);
         false ->
-            say_of_stranger(carrier_stranger, From, "is in no network of this node, and check_ip is set")
+            say_of_stranger(carrier_stranger, From, "it is in no network of this node, and check_ip is set")
     end.
+
+secured({ok, Socket}, Driver, Kernel, From) ->
+    ok = atoll_dist_keeper:forget(carrier_no_tls, From),
+    First = atoll_dist_transport:recv(Socket, 0, net_kernel:connecttime()),
+    opened(read(First), Driver, Kernel, Socket, From);
+secured({error, {tls, Why}}, _Driver, _Kernel, From) ->
+    say_of_stranger(carrier_no_tls, From, ["there is no TLS with it, since ", atoll_dist_tls:why(Why)]).
 
 from(Socket) ->
     case inet:peername(Socket) of
@@ -160,30 +166,30 @@ opened({stock, Name, _} = First, Driver, Kernel, Socket, _From) ->
             hand_over(First, Driver, Kernel, Socket);
         {ok, #{stock := refuse}} ->
             %% Which in Erlang's own handshake says that.
-            _ = Driver:send(Socket, "snot_allowed"),
+            _ = atoll_dist_transport:send(Socket, "snot_allowed"),
             Why = [
                 "Refused node ", name(Name), ", which uses Erlang's own distribution. "
                 "Start it with -proto_dist atoll, or this one with {stock,accept}."
             ],
             atoll_dist_keeper:say_once(carrier_stock_refused, Name, Why)
     end;
-opened({lane, Lane}, Driver, _Kernel, Socket, From) ->
-    case atoll_dist_join:knock(Lane, Driver, Socket) of
+opened({lane, Lane}, _Driver, _Kernel, Socket, From) ->
+    case atoll_dist_join:knock(Lane, Socket) of
         ok -> ok;
-        refused -> say_of_stranger(carrier_lane_refused, From, "offers a lane and does not prove that it belongs to a connection")
+        refused -> say_of_stranger(carrier_lane_refused, From, "it offers a lane and does not prove that it belongs to a connection")
     end;
-opened({own, Own}, Driver, _Kernel, Socket, From) ->
-    case atoll_dist_own_link:knock(Own, Driver, Socket) of
+opened({own, Own}, _Driver, _Kernel, Socket, From) ->
+    case atoll_dist_own_link:knock(Own, Socket) of
         ok -> ok;
-        refused -> say_of_stranger(carrier_own_refused, From, "offers a connection for a circuit and does not prove that it is of its other end")
+        refused -> say_of_stranger(carrier_own_refused, From, "it offers a connection for a circuit and does not prove that it is of its other end")
     end;
 opened({error, timeout}, _Driver, _Kernel, _Socket, From) ->
-    say_of_stranger(carrier_silent_stranger, From, "has said nothing in the time for it");
+    say_of_stranger(carrier_silent_stranger, From, "it has said nothing in the time for it");
 opened({error, closed}, _Driver, _Kernel, _Socket, _From) ->
     %% Those who watch whether a port is open do that all day.
     ok;
 opened(_, _Driver, _Kernel, _Socket, From) ->
-    say_of_stranger(carrier_garbage, From, "says something else than a node does").
+    say_of_stranger(carrier_garbage, From, "it says something else than a node does").
 
 %% This process owns the socket, so the connection ends with it, unless it is handed over.
 %% Then it stays until the connection is up: it stands for it among those on their way.
@@ -192,7 +198,7 @@ hand_over(First, Driver, Kernel, Socket) ->
     receive
         {Kernel, controller, Pid} ->
             Ref = monitor(process, Pid),
-            _ = Driver:controlling_process(Socket, Pid),
+            _ = atoll_dist_transport:controlling_process(Socket, Pid),
             Pid ! {self(), controller},
             receive
                 {up, Pid} -> ok;
@@ -205,7 +211,7 @@ hand_over(First, Driver, Kernel, Socket) ->
     end.
 
 say_of_stranger(What, From, Does) ->
-    atoll_dist_keeper:say_once(What, From, ["Closed a connection from ", From, ": it ", Does, "."]).
+    atoll_dist_keeper:say_once(What, From, ["Closed a connection from ", From, ": ", Does, "."]).
 
 name(Name) when byte_size(Name) =< 255 -> Name;
 name(Name) -> [binary:part(Name, 0, 255), "..."].

@@ -23,8 +23,8 @@
 %% does.
 -module(atoll_dist_own_link).
 
--export([connect/3, knock/3, key/1, tell/2, close/1]).
--export([connecting/3, accepted/4, writing/2]).
+-export([connect/3, knock/2, key/1, tell/2, close/1]).
+-export([connecting/3, accepted/3, writing/1]).
 
 %% For which it is: its id, and its end here.
 -type circuit() :: {atoll_dist_circuit_frame:id(), pid()}.
@@ -66,39 +66,37 @@ connecting(Node, Id, End) ->
     _ = monitor(process, End),
     Ms = net_kernel:connecttime(),
     case atoll_dist_address:connect(Node, Ms) of
-        {ok, Driver, Socket} -> prove(Node, Id, End, Driver, Socket, Ms);
-        {error, unknown} -> failed(Node, "it is not known where it listens");
-        {error, {bad_name, Why}} -> failed(Node, Why);
-        {error, Reason} -> failed(Node, io_lib:format("it cannot be reached (~0p)", [Reason]))
+        {ok, Socket} -> prove(Node, Id, End, Socket, Ms);
+        {error, Reason} -> failed(Node, atoll_dist_address:format_error(Reason))
     end.
 
-prove(Node, Id, End, Driver, Socket, Ms) ->
+prove(Node, Id, End, Socket, Ms) ->
     Here = atom_to_binary(node()),
     Nonce = crypto:strong_rand_bytes(16),
     %% What is wrong with sending shows in receiving.
-    _ = Driver:send(Socket, atoll_dist_hello:make({own, #{id => Id, name => Here, nonce => Nonce}})),
-    case heard(Driver, Socket, Ms) of
+    _ = atoll_dist_transport:send(Socket, atoll_dist_hello:make({own, #{id => Id, name => Here, nonce => Nonce}})),
+    case heard(Socket, Ms) of
         {own_challenge, Theirs} ->
             Said = [Id, Here, atom_to_binary(Node), Nonce, Theirs],
             Cookie = atom_to_binary(erlang:get_cookie(Node)),
-            _ = Driver:send(Socket, atoll_dist_hello:make({own_proof, atoll_dist_hello:own_proof(Cookie, connector, Said)})),
-            answered(heard(Driver, Socket, Ms), atoll_dist_hello:own_proof(Cookie, acceptor, Said), Node, {Id, End}, Driver, Socket);
+            _ = atoll_dist_transport:send(Socket, atoll_dist_hello:make({own_proof, atoll_dist_hello:own_proof(Cookie, connector, Said)})),
+            answered(heard(Socket, Ms), atoll_dist_hello:own_proof(Cookie, acceptor, Said), Node, {Id, End}, Socket);
         _ ->
             failed(Node, "it closes on the offer of one, so it may not know what that is")
     end.
 
-answered({own_answer, Mac}, Proof, Node, Circuit, Driver, Socket) ->
+answered({own_answer, Mac}, Proof, Node, Circuit, Socket) ->
     case crypto:hash_equals(Mac, Proof) of
         true ->
-            _ = inet:setopts(Socket, framed()),
-            up(Node, Circuit, self(), Driver, Socket);
+            _ = atoll_dist_transport:carry(Socket, atoll_dist_circuit_frame:max_frame()),
+            up(Node, Circuit, self(), Socket);
         false ->
             failed(Node, "it does not prove to have the cookie")
     end;
 %% It connects itself, or is not ready.
-answered({refusal, _}, _Proof, _Node, _Circuit, _Driver, _Socket) ->
+answered({refusal, _}, _Proof, _Node, _Circuit, _Socket) ->
     exit({shutdown, refused});
-answered(_, _Proof, Node, _Circuit, _Driver, _Socket) ->
+answered(_, _Proof, Node, _Circuit, _Socket) ->
     failed(Node, "it takes no proof of the cookie").
 
 -spec failed(node(), unicode:chardata()) -> no_return().
@@ -107,8 +105,8 @@ failed(Node, Why) ->
     ok = atoll_dist_keeper:say_once(carrier_no_own, atom_to_binary(Node), Said),
     exit({shutdown, failed}).
 
-heard(Driver, Socket, Ms) ->
-    case Driver:recv(Socket, 0, Ms) of
+heard(Socket, Ms) ->
+    case atoll_dist_transport:recv(Socket, 0, Ms) of
         {ok, Frame} ->
             case atoll_dist_hello:read(list_to_binary(Frame)) of
                 {ok, Hello} -> Hello;
@@ -118,24 +116,22 @@ heard(Driver, Socket, Ms) ->
             Error
     end.
 
-framed() -> [binary, {packet_size, atoll_dist_circuit_frame:max_frame()}, {packet, 4}, atoll_dist_socket:nodelay()].
-
 %% The end that accepts
 
 %% @doc Somebody has connected, and says that it is the other end of a circuit. Called by
 %% the socket's owner, who waits until it is over.
--spec knock(atoll_dist_hello:own(), atoll_dist_socket:driver(), gen_tcp:socket()) -> ok | refused.
-knock(#{id := Id, name := Name, nonce := Nonce}, Driver, Socket) ->
+-spec knock(atoll_dist_hello:own(), atoll_dist_transport:socket()) -> ok | refused.
+knock(#{id := Id, name := Name, nonce := Nonce}, Socket) ->
     case atoll_dist_keeper:awaiting(key(Id)) of
         {ok, End} ->
             Own = crypto:strong_rand_bytes(16),
             Said = [Id, Name, atom_to_binary(node()), Nonce, Own],
             Cookie = atoll_dist_end:cookie(Name),
-            _ = Driver:send(Socket, atoll_dist_hello:make({own_challenge, Own})),
-            case heard(Driver, Socket, net_kernel:connecttime()) of
+            _ = atoll_dist_transport:send(Socket, atoll_dist_hello:make({own_challenge, Own})),
+            case heard(Socket, net_kernel:connecttime()) of
                 {own_proof, Mac} ->
                     case crypto:hash_equals(Mac, atoll_dist_hello:own_proof(Cookie, connector, Said)) of
-                        true -> proven(let_in(End, Name), atoll_dist_hello:own_proof(Cookie, acceptor, Said), {Id, End}, Driver, Socket);
+                        true -> proven(let_in(End, Name), atoll_dist_hello:own_proof(Cookie, acceptor, Said), {Id, End}, Socket);
                         false -> refused
                     end;
                 {error, closed} ->
@@ -148,13 +144,13 @@ knock(#{id := Id, name := Name, nonce := Nonce}, Driver, Socket) ->
             refused
     end.
 
-proven({come_in, Node}, Proof, Circuit, Driver, Socket) ->
-    _ = Driver:send(Socket, atoll_dist_hello:make({own_answer, Proof})),
-    hand_over(Node, Circuit, Driver, Socket);
-proven(busy, _Proof, _Circuit, Driver, Socket) ->
-    _ = Driver:send(Socket, atoll_dist_hello:make({refusal, busy})),
+proven({come_in, Node}, Proof, Circuit, Socket) ->
+    _ = atoll_dist_transport:send(Socket, atoll_dist_hello:make({own_answer, Proof})),
+    hand_over(Node, Circuit, Socket);
+proven(busy, _Proof, _Circuit, Socket) ->
+    _ = atoll_dist_transport:send(Socket, atoll_dist_hello:make({refusal, busy})),
     ok;
-proven(refused, _Proof, _Circuit, _Driver, _Socket) ->
+proven(refused, _Proof, _Circuit, _Socket) ->
     refused.
 
 let_in(End, Name) ->
@@ -170,9 +166,9 @@ let_in(End, Name) ->
         refused
     end.
 
-hand_over(Node, Circuit, Driver, Socket) ->
-    {Link, Ref} = spawn_opt(?MODULE, accepted, [Node, Circuit, self(), Driver], [monitor | options()]),
-    _ = Driver:controlling_process(Socket, Link),
+hand_over(Node, Circuit, Socket) ->
+    {Link, Ref} = spawn_opt(?MODULE, accepted, [Node, Circuit, self()], [monitor | options()]),
+    _ = atoll_dist_transport:controlling_process(Socket, Link),
     Link ! {self(), Socket},
     receive
         {Link, up} -> true = demonitor(Ref, [flush]);
@@ -181,15 +177,15 @@ hand_over(Node, Circuit, Driver, Socket) ->
     ok.
 
 %% @private
--spec accepted(node(), circuit(), pid(), atoll_dist_socket:driver()) -> no_return().
-accepted(Node, {_, End} = Circuit, Doorkeeper, Driver) ->
+-spec accepted(node(), circuit(), pid()) -> no_return().
+accepted(Node, {_, End} = Circuit, Doorkeeper) ->
     Ref = monitor(process, Doorkeeper),
     receive
         {Doorkeeper, Socket} ->
             true = demonitor(Ref, [flush]),
             _ = monitor(process, End),
-            _ = inet:setopts(Socket, framed()),
-            up(Node, Circuit, Doorkeeper, Driver, Socket);
+            _ = atoll_dist_transport:carry(Socket, atoll_dist_circuit_frame:max_frame()),
+            up(Node, Circuit, Doorkeeper, Socket);
         {'DOWN', Ref, process, Doorkeeper, _} ->
             exit({shutdown, failed})
     end.
@@ -200,7 +196,7 @@ accepted(Node, {_, End} = Circuit, Doorkeeper, Driver) ->
     node :: node(),
     id :: atoll_dist_circuit_frame:id(),
     ending :: pid(),
-    socket :: gen_tcp:socket(),
+    socket :: atoll_dist_transport:tag(),
     writer :: pid(),
     %% How often it looks whether anything was heard, and how often nothing was.
     tick_ms :: pos_integer(),
@@ -210,21 +206,23 @@ accepted(Node, {_, End} = Circuit, Doorkeeper, Driver) ->
 %% After how many looks in vain it is taken for dead.
 -define(MAX_MISSED, 4).
 
+-define(IS_DATA(Tag), (Tag =:= tcp orelse Tag =:= ssl)).
+
 %% Attempt: by whom the end knows what became of it.
--spec up(node(), circuit(), pid(), atoll_dist_socket:driver(), gen_tcp:socket()) -> no_return().
-up(Node, {Id, End}, Attempt, Driver, Socket) ->
+-spec up(node(), circuit(), pid(), atoll_dist_transport:socket()) -> no_return().
+up(Node, {Id, End}, Attempt, Socket) ->
     {ok, Config} = atoll_dist_keeper:config(),
     _ = atoll_dist_socket:tune(Socket, Config, #{kind => direct}),
-    Writer = spawn_opt(?MODULE, writing, [Driver, Socket], [link | options()]),
+    Writer = spawn_opt(?MODULE, writing, [Socket], [link | options()]),
     _ = monitor(process, atoll_dist_hub),
     %% Before anything can come.
-    ok = linked(Node, {own, Writer, Socket}),
+    ok = linked(Node, {own, Writer, case atoll_dist_transport:is_plain(Socket) of true -> Socket; false -> none end}),
     End ! {own_up, Attempt, self()},
     _ = [Attempt ! {self(), up} || Attempt =/= self()],
     Ms = max(1, tick_ms()),
     _ = erlang:start_timer(Ms, self(), tick),
-    ok = or_end(inet:setopts(Socket, [{active, true}])),
-    loop(#link{node = Node, id = Id, ending = End, socket = Socket, writer = Writer, tick_ms = Ms}).
+    ok = atoll_dist_transport:active(Socket, true),
+    loop(#link{node = Node, id = Id, ending = End, socket = atoll_dist_transport:tag(Socket), writer = Writer, tick_ms = Ms}).
 
 linked(Node, Via) ->
     case atoll_dist_circuits:linked(Node, self(), Via) of
@@ -244,15 +242,15 @@ or_end({error, Reason}) -> exit({shutdown, Reason}).
 
 loop(#link{node = Node, id = Id, ending = End, socket = Socket, writer = Writer, tick_ms = Ms, missed = Missed} = Link) ->
     receive
-        {tcp, Socket, <<>>} ->
+        {Tcp, Socket, <<>>} when ?IS_DATA(Tcp) ->
             loop(Link#link{missed = 0});
-        {tcp, Socket, Wanted} when byte_size(Wanted) =:= 1 ->
+        {Tcp, Socket, Wanted} when ?IS_DATA(Tcp), byte_size(Wanted) =:= 1 ->
             End ! {own_theirs, self(), Wanted =:= ?WANTED},
             loop(Link#link{missed = 0});
-        {tcp, Socket, <<_:16, Id:16/binary, _/binary>> = Frame} ->
+        {Tcp, Socket, <<_:16, Id:16/binary, _/binary>> = Frame} when ?IS_DATA(Tcp) ->
             End ! {circuit, Node, Frame},
             loop(Link#link{missed = 0});
-        {tcp, Socket, Frame} ->
+        {Tcp, Socket, Frame} when ?IS_DATA(Tcp) ->
             atoll_dist_hub ! {circuit, Node, Frame},
             loop(Link#link{missed = 0});
         {tell, true} ->
@@ -273,13 +271,13 @@ loop(#link{node = Node, id = Id, ending = End, socket = Socket, writer = Writer,
     end.
 
 %% @private
--spec writing(atoll_dist_socket:driver(), gen_tcp:socket()) -> no_return().
-writing(Driver, Socket) ->
+-spec writing(atoll_dist_transport:socket()) -> no_return().
+writing(Socket) ->
     receive
         {frames, From, Node, Frames} ->
             Bytes = lists:foldl(
                 fun(Frame, Sum) ->
-                    ok = or_end(Driver:send(Socket, Frame)),
+                    ok = or_end(atoll_dist_transport:send(Socket, Frame)),
                     Sum + byte_size(Frame)
                 end,
                 0,
@@ -287,6 +285,6 @@ writing(Driver, Socket) ->
             ),
             From ! {written, self(), Node, Bytes};
         {write, Data} ->
-            ok = or_end(Driver:send(Socket, Data))
+            ok = or_end(atoll_dist_transport:send(Socket, Data))
     end,
-    writing(Driver, Socket).
+    writing(Socket).

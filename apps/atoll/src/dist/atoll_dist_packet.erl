@@ -18,7 +18,7 @@
 %% another kind of signal, another sequence. Nothing could tell those.
 -module(atoll_dist_packet).
 
--export([own/1, read/2, is_message/1]).
+-export([own/1, key/1, pid/1, read/2, plain/1, is_message/1]).
 
 -export_type([own/0, key/0, sequence/0, fragment/0, whose/0, verdict/0, reason/0]).
 
@@ -26,9 +26,9 @@
 %% is of the short kind.
 -opaque own() :: {Pid :: binary(), Name :: binary(), 0..255 | long}.
 
-%% The number in the sender's pid. A later process may have the number of an earlier
-%% one: they share a way, which costs no order.
--type key() :: 0..16#FFFFFFFF.
+%% The number in the sender's pid: its serial number, and then its identity, 32 bits of each.
+%% No two processes in the life of a node have the same.
+-type key() :: 0..16#FFFFFFFFFFFFFFFF.
 
 -type sequence() :: 0..16#FFFFFFFFFFFFFFFF.
 
@@ -59,6 +59,8 @@
 %% Enough for two node names of 255 characters and a reference of the longest kind.
 -define(HEAD, 4096).
 
+-define(KEY(Serial, Id), ((Serial bsl 32) bor Id)).
+
 %% How much of a bad packet is shown.
 -define(SHOWN, 32).
 
@@ -73,6 +75,21 @@ own(Node) ->
             {<<88, 118, Size:16, Bytes/binary>>, <<118, Size:16, Bytes/binary>>, long}
     end.
 
+%% @doc The key of a process of this node.
+-spec key(pid()) -> key().
+key(Pid) when node(Pid) =:= node() ->
+    Bytes = term_to_binary(Pid),
+    <<Id:32, Serial:32, _Creation:32>> = binary:part(Bytes, byte_size(Bytes), -12),
+    ?KEY(Serial, Id).
+
+%% @doc The process with that key.
+-spec pid(key()) -> pid().
+pid(Key) ->
+    Bytes = term_to_binary(self()),
+    Size = byte_size(Bytes) - 12,
+    <<Before:Size/binary, _:64, Creation:4/binary>> = Bytes,
+    binary_to_term(<<Before/binary, Key:32, (Key bsr 32):32, Creation/binary>>).
+
 %% @doc Whose packet it is, or which fragment.
 -spec read(erlang:iovec(), own()) -> verdict().
 read(Iovec, Own) ->
@@ -80,6 +97,56 @@ read(Iovec, Own) ->
         {error, _} -> whole(iolist_to_binary(head(Iovec, ?HEAD)), Own);
         Verdict -> Verdict
     end.
+
+%% @doc The receiver of a message that nobody waits for, as it stands there: one to a pid or a name, in one
+%% piece and without a trace token, that is no request and no answer. That is one which has a
+%% reference, as OTP's calls and their answers have it: as one of the first three elements of a tuple, or with
+%% the word `alias' before it, or in a pair of the first of these that is one. Everything else is to be kept.
+-spec plain(erlang:iovec()) -> {plain, Receiver :: binary()} | kept.
+plain(Iovec) ->
+    case iolist_to_binary(head(Iovec, ?HEAD)) of
+        <<131, 68, 0, 104, 3, 97, 22, Rest/binary>> -> plain(skip(Rest), fun(Term) -> Term end);
+        <<131, 68, 0, 104, 4, 97, 6, Rest/binary>> -> plain(skip_all(2, Rest), fun(Term) -> Term end);
+        <<112, 131, 104, 3, 97, 22, Rest/binary>> -> plain(skip(Rest), fun versioned/1);
+        <<112, 131, 104, 4, 97, 6, Rest/binary>> -> plain(skip_all(2, Rest), fun versioned/1);
+        _ -> kept
+    end.
+
+versioned(<<131, Term/binary>>) -> Term;
+versioned(_) -> error.
+
+plain(error, _Payload) ->
+    kept;
+plain(Bytes, Payload) ->
+    case skip(Bytes) of
+        error ->
+            kept;
+        Rest ->
+            case Payload(Rest) of
+                Term when Term =:= error; Term =:= <<>> -> kept;
+                Term -> plain_to(binary:part(Bytes, 0, byte_size(Bytes) - byte_size(Rest)), is_awaited(Term))
+            end
+    end.
+
+plain_to(_Receiver, true) -> kept;
+plain_to(Receiver, false) -> {plain, binary:copy(Receiver)}.
+
+is_awaited(<<104, Arity, Elements/binary>>) -> has_reference(min(Arity, 3), Elements);
+is_awaited(_) -> false.
+
+has_reference(0, _) -> false;
+has_reference(_, <<90, _/binary>>) -> true;
+has_reference(_, <<108, 1:32, 119, 5, "alias", 90, _/binary>>) -> true;
+has_reference(_, <<104, 2, Pair/binary>>) -> has_reference(2, Pair);
+has_reference(N, Elements) ->
+    case skip(Elements) of
+        error -> false;
+        Rest -> has_reference(N - 1, Rest)
+    end.
+
+skip_all(0, Bytes) -> Bytes;
+skip_all(_, error) -> error;
+skip_all(N, Bytes) -> skip_all(N - 1, skip(Bytes)).
 
 %% @doc Whether it is a message, or the first fragment of one.
 -spec is_message(erlang:iovec()) -> boolean().
@@ -123,10 +190,10 @@ first(Seq, Frag, Whose) -> {first, Seq, Frag, Whose}.
 %% Almost all signals have the sender's pid in the second place. There the length of its
 %% node's name says enough: no signal is sent in another node's name.
 -spec control(binary(), own()) -> whose() | {error, reason()}.
-control(<<104, Arity, 97, Op, 88, 119, Size, _:Size/binary, Id:32, _:64, _/binary>> = Control, {_, _, Size} = Own) ->
+control(<<104, Arity, 97, Op, 88, 119, Size, _:Size/binary, Id:32, Serial:32, _:32, _/binary>> = Control, {_, _, Size} = Own) ->
     case place(Op, Arity) of
-        second -> {sender, Id};
-        down -> {sender, Id};
+        second -> {sender, ?KEY(Serial, Id)};
+        down -> {sender, ?KEY(Serial, Id)};
         none -> none;
         _ -> other(Control, Own)
     end;
@@ -188,7 +255,7 @@ place(_, _) -> bad.
 sender(Bytes, {Pid, _, _}, Control) ->
     Size = byte_size(Pid),
     case Bytes of
-        <<Pid:Size/binary, Id:32, _Serial:32, _Creation:32, _/binary>> -> {sender, Id};
+        <<Pid:Size/binary, Id:32, Serial:32, _Creation:32, _/binary>> -> {sender, ?KEY(Serial, Id)};
         <<88, _/binary>> -> foreign(Bytes, Control);
         _ -> bad(Control)
     end.

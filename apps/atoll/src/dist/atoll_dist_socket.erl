@@ -13,8 +13,8 @@
 %% `lane_options' of {@link atoll_dist_config}.
 -module(atoll_dist_socket).
 
--export([listen_options/0, connect_options/0, port_range/0, nodelay/0, is_near/2]).
--export([tuned/2, tune/3, rtt_us/1, counters/1, bytes/1, now_us/0]).
+-export([listen_options/0, connect_options/0, port_range/0, max_frame/0, is_near/2]).
+-export([tuned/2, tune/3, short/1, rtt_us/1, counters/1, bytes/1, now_us/0]).
 -export([setopts/2, getopts/2]).
 
 -type options() :: [gen_tcp:option()].
@@ -82,10 +82,9 @@ port_range() ->
         _ -> {0, 0}
     end.
 
-%% @doc Whether small packets go out at once, which is so unless `dist_nodelay' says no.
--spec nodelay() -> {nodelay, boolean()}.
-nodelay() ->
-    {nodelay, application:get_env(kernel, dist_nodelay, true) =/= false}.
+%% @doc How long a frame may be before a connection is up.
+-spec max_frame() -> pos_integer().
+max_frame() -> ?MAX_FRAME.
 
 %% @doc Whether the peer may connect: kernel's `check_ip' wants it in a network of ours.
 -spec is_near(driver(), inet:socket()) -> boolean().
@@ -108,7 +107,7 @@ tuned(_Profile, _Os) -> [].
 %% @doc Sets the options of a connection that is about to be up, of one lane of it if it
 %% has several: those of the profile, unless the user has set them for all connections,
 %% and then those configured for this kind.
--spec tune(inet:socket(), atoll_dist_config:config(), #{kind := atoll_dist_kind:kind(), _ => _}) ->
+-spec tune(atoll_dist_transport:socket(), atoll_dist_config:config(), #{kind := atoll_dist_kind:kind(), _ => _}) ->
     ok | {error, inet:posix()}.
 tune(Socket, #{profile := Profile} = Config, #{kind := Kind}) ->
     Users = user_options(inet_dist_listen_options) ++ user_options(inet_dist_connect_options),
@@ -118,14 +117,24 @@ tune(Socket, #{profile := Profile} = Config, #{kind := Kind}) ->
             {{lanes, _}, #{lane_options := Options}} -> Options
         end,
     Tuned = without(Users ++ Own, tuned(Profile, os:type())),
-    inet:setopts(Socket, Tuned ++ Own).
+    inet:setopts(atoll_dist_transport:inet(Socket), Tuned ++ Own).
+
+%% @doc Has a lane take as little as can be before it has sent what it has taken, since what it
+%% has cannot be dropped any more. Where the system has no such option it takes more.
+-spec short(atoll_dist_transport:socket()) -> ok.
+short(Socket) ->
+    Inet = atoll_dist_transport:inet(Socket),
+    _ = inet:setopts(Inet, [{low_watermark, 1}, {high_watermark, 1}]),
+    _ = [inet:setopts(Inet, [{raw, ?TCP, ?TCP_NOTSENT_LOWAT, <<1:32/native>>}]) || os:type() =:= {unix, linux}],
+    %% If that fails the socket has ended, and says so.
+    ok.
 
 %% @doc The round trip of a connection as the operating system measures it: the shortest
 %% of late, since a smoothed one has in it how long the other end waits to acknowledge.
--spec rtt_us(inet:socket()) -> {ok, non_neg_integer()} | unknown.
+-spec rtt_us(atoll_dist_transport:socket()) -> {ok, non_neg_integer()} | unknown.
 rtt_us(Socket) ->
     case os:type() of
-        {unix, linux} -> tcp_info(inet:getopts(Socket, [{raw, ?TCP, ?TCP_INFO, 152}]));
+        {unix, linux} -> tcp_info(inet:getopts(atoll_dist_transport:inet(Socket), [{raw, ?TCP, ?TCP_INFO, 152}]));
         _ -> unknown
     end.
 
@@ -139,19 +148,20 @@ tcp_info(_) ->
     unknown.
 
 %% @doc What was received and sent so far, in packets of the socket, and how many bytes wait.
--spec counters(inet:socket()) ->
+-spec counters(atoll_dist_transport:socket()) ->
     {ok, Received :: non_neg_integer(), Sent :: non_neg_integer(), Waiting :: non_neg_integer()} | {error, inet:posix()}.
 counters(Socket) ->
-    case inet:getstat(Socket, [recv_cnt, send_cnt, send_pend]) of
+    case inet:getstat(atoll_dist_transport:inet(Socket), [recv_cnt, send_cnt, send_pend]) of
         {ok, Stats} -> list_to_tuple([ok | [proplists:get_value(K, Stats) || K <- [recv_cnt, send_cnt, send_pend]]]);
         {error, _} = Error -> Error
     end.
 
 %% @doc How many bytes these sockets have received and sent so far; those that are closed
 %% do not tell.
--spec bytes([inet:socket()]) -> {In :: non_neg_integer(), Out :: non_neg_integer()}.
+-spec bytes([atoll_dist_transport:socket()]) -> {In :: non_neg_integer(), Out :: non_neg_integer()}.
 bytes(Sockets) ->
-    Stats = [{Key, N} || Socket <- Sockets, {ok, Stat} <- [inet:getstat(Socket, [recv_oct, send_oct])], {Key, N} <- Stat],
+    Inet = [atoll_dist_transport:inet(Socket) || Socket <- Sockets],
+    Stats = [{Key, N} || Socket <- Inet, {ok, Stat} <- [inet:getstat(Socket, [recv_oct, send_oct])], {Key, N} <- Stat],
     {lists:sum([N || {recv_oct, N} <- Stats]), lists:sum([N || {send_oct, N} <- Stats])}.
 
 %% @doc A clock for measuring how long it took to connect.
@@ -160,14 +170,14 @@ now_us() ->
     erlang:monotonic_time(microsecond).
 
 %% @doc For `net_kernel:setopts/2': refuses what would break the connection.
--spec setopts(inet:socket(), [term()]) -> ok | {error, term()}.
+-spec setopts(atoll_dist_transport:socket(), [term()]) -> ok | {error, term()}.
 setopts(Socket, Options) ->
     case [Option || Option <- Options, lists:member(key(Option), [active, deliver, packet, packet_size, header, mode, exit_on_close])] of
-        [] -> inet:setopts(Socket, Options);
+        [] -> inet:setopts(atoll_dist_transport:inet(Socket), Options);
         Bad -> {error, {badopts, Bad}}
     end.
 
 %% @doc For `net_kernel:getopts/2'.
--spec getopts(inet:socket(), [term()]) -> {ok, [term()]} | {error, term()}.
+-spec getopts(atoll_dist_transport:socket(), [term()]) -> {ok, [term()]} | {error, term()}.
 getopts(Socket, Options) ->
-    inet:getopts(Socket, Options).
+    inet:getopts(atoll_dist_transport:inet(Socket), Options).

@@ -10,11 +10,11 @@
 %% cost nothing where they cannot.
 -module(atoll_dist_writer).
 
--export([start/4, write/5, black_hole/1, heal/1]).
+-export([start/4, write/5, say/2, black_hole/1, heal/1]).
 -export([init/4, faulty/4]).
 
 %% @doc Starts the writer of a lane for the calling controller, with faults or without.
--spec start(atoll_dist_lanes:lane(), gen_tcp:socket(), Input :: pid(), Faults :: boolean()) -> pid().
+-spec start(atoll_dist_lanes:lane(), atoll_dist_transport:socket(), Input :: pid(), Faults :: boolean()) -> pid().
 start(Lane, Socket, Input, Faults) ->
     Function = case Faults of true -> faulty; false -> init end,
     case spawn_opt(?MODULE, Function, [self(), Lane, Socket, Input], [link, {priority, max}]) of
@@ -31,6 +31,12 @@ write(Writer, Data, Bytes, Count, DelayMs) ->
     Writer ! {write, Data, Bytes, Count, erlang:monotonic_time(millisecond) + DelayMs},
     ok.
 
+%% @doc Has a frame of the lane itself written, such as a sign of life; nobody is told.
+-spec say(pid(), binary()) -> ok.
+say(Writer, Frame) ->
+    Writer ! {say, Frame},
+    ok.
+
 %% @doc From now on nothing is written, until {@link heal/1}.
 -spec black_hole(pid()) -> ok.
 black_hole(Writer) ->
@@ -44,16 +50,20 @@ heal(Writer) ->
     ok.
 
 %% @private
--spec init(pid(), atoll_dist_lanes:lane(), gen_tcp:socket(), pid()) -> no_return().
+-spec init(pid(), atoll_dist_lanes:lane(), atoll_dist_transport:socket(), pid()) -> no_return().
 init(Controller, Lane, Socket, Input) ->
     receive
         {write, Data, Bytes, Count} ->
             ok = send(Data, Bytes, Count, Controller, Lane, Socket, Input),
+            init(Controller, Lane, Socket, Input);
+        {say, Frame} ->
+            %% If that fails the socket has ended and says so.
+            _ = atoll_dist_transport:send(Socket, Frame),
             init(Controller, Lane, Socket, Input)
     end.
 
 send(Data, Bytes, Count, Controller, Lane, Socket, Input) ->
-    case inet_tcp:send(Socket, Data, []) of
+    case atoll_dist_transport:send(Socket, Data) of
         ok ->
             Controller ! {written, Lane, Bytes, Count},
             ok;
@@ -63,7 +73,7 @@ send(Data, Bytes, Count, Controller, Lane, Socket, Input) ->
     end.
 
 %% @private
--spec faulty(pid(), atoll_dist_lanes:lane(), gen_tcp:socket(), pid()) -> no_return().
+-spec faulty(pid(), atoll_dist_lanes:lane(), atoll_dist_transport:socket(), pid()) -> no_return().
 faulty(Controller, Lane, Socket, Input) ->
     ok = held(),
     receive
@@ -74,6 +84,9 @@ faulty(Controller, Lane, Socket, Input) ->
             receive after Left -> ok end,
             ok = held(),
             ok = send(Data, Bytes, Count, Controller, Lane, Socket, Input);
+        {say, Frame} ->
+            _ = atoll_dist_transport:send(Socket, Frame),
+            ok;
         black_hole ->
             self() ! black_hole,
             ok;

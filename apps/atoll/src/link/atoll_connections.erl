@@ -3,7 +3,8 @@
 %% @doc The connections that this node has, over the carrier and without it.
 %%
 %% Whoever asks reads what the runtime and the carrier keep; no process is asked, but of
-%% kernel where a node uses the carrier beside another distribution.
+%% kernel where a node uses the carrier beside another distribution, and of a connection that
+%% has channels.
 %%
 %% Of a connection that the runtime drives itself it is not known who made it and since
 %% when it has been up.
@@ -28,6 +29,8 @@
     %% What it has carried, in all its lanes.
     bytes_in := non_neg_integer() | unknown,
     bytes_out := non_neg_integer() | unknown,
+    %% What this end has written in each channel, and what waits, where there are channels.
+    channels => #{atoll_dist_named:name() => atoll_dist_sorter:channel()},
     %% Over other nodes: all of them, that which made it first (one that is no atom here as
     %% text), whether those between can neither read nor alter what they carry, and how
     %% often it took another path.

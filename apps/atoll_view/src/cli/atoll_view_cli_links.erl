@@ -3,7 +3,7 @@
 -module(atoll_view_cli_links).
 -behaviour(atoll_cli_command).
 
--export([summary/0, options/0, operands/0, examples/0, run/2, table/1]).
+-export([summary/0, options/0, operands/0, examples/0, run/2, table/1, channel_table/1]).
 
 -spec summary() -> string().
 summary() -> "show the connections of a running cluster".
@@ -37,12 +37,28 @@ show(true, Name, Links, Relays, Silent) ->
         {[
             {cluster, unicode:characters_to_binary(Name)},
             {links, [json(L) || L <- Links]},
+            {channels, [{[{Key, map_get(Key, C)} || Key <- [from, to, channel, lanes, packets, bytes, waiting, dropped]]} || C <- channels(Links)]},
             {relays, [{[{node, Node} | figures(Figures)]} || {Node, Figures} <- Relays]},
             {silent, Silent}
         ]}
     );
 show(false, _Name, Links, Relays, _Silent) ->
-    atoll_cli_io:print([table(Links), relays(Relays)]).
+    atoll_cli_io:print([table(Links), channel_table(channels(Links)), relays(Relays)]).
+
+channels(Links) -> lists:append([Channels || #{channels := Channels} <- Links]).
+
+%% @doc A table of what is written in channels, for people.
+-spec channel_table([atoll_view_links:channel()]) -> unicode:chardata().
+channel_table([]) ->
+    [];
+channel_table(Channels) ->
+    Columns = [{left, "from"}, {left, "to"}, {left, "channel"}, {right, "lanes"}, {right, "packets"}, {right, "bytes"},
+               {right, "waiting"}, {right, "dropped"}],
+    Rows = [
+        [atom_to_list(From), atom_to_list(To), atom_to_list(Name) | [atoll_cli_table:count(map_get(Key, C)) || Key <- [lanes, packets, bytes, waiting, dropped]]]
+     || #{from := From, to := To, channel := Name} = C <- Channels
+    ],
+    [$\n, atoll_cli_table:format(Columns, Rows)].
 
 %% @doc A table for people.
 -spec table([atoll_view_links:link()]) -> unicode:chardata().

@@ -105,7 +105,7 @@ call(Client, Request) -> gen_server:call(Client, Request).
 -spec init({im_client_core:name(), [node(), ...], options()}) -> {ok, #state{}}.
 init({Name, RouterNodes, #{owner := Owner} = Options}) ->
     %% An atom for each router process of a node, of which there are a few.
-    Routers = [{list_to_atom("router_" ++ integer_to_list(I)), Node} || Node <- RouterNodes, I <- lists:seq(1, maps:get(routers_per_node, Options, ?ROUTERS))],
+    Routers = [{im_plan:router_name(I), Node} || Node <- RouterNodes, I <- lists:seq(1, maps:get(routers_per_node, Options, ?ROUTERS))],
     Shuffled = [Router || {_, Router} <- lists:sort([{rand:uniform(), Router} || Router <- Routers])],
     Core = im_client_core:new(Name, (maps:with([max_body, max_waiting, max_chats, resume], Options))#{self => self(), routers => Shuffled}),
     {Module, Args} = maps:get(callback, Options, {im_client_owner, Owner}),

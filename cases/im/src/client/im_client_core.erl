@@ -20,6 +20,9 @@
 %% On the wire a message has its number in one direction of one incarnation of the session. The numbers of the owner
 %% go on over incarnations, so each chat has an offset for each direction, which changes with the incarnation only.
 %% What a session refuses because it is full keeps its number and is sent again later.
+%%
+%% It is long because a login, a session and a router may each be lost at any step of a chat, and what is said again then
+%% depends on all three.
 -module(im_client_core).
 
 -export([new/2, handle/3]).
@@ -474,10 +477,10 @@ acknowledge(Peer, #core{client = Client, chats = Chats} = C) ->
 
 say(Peer, Asked, Body, Meta, Now, #core{max_body = MaxBody, max_waiting = MaxWaiting} = C) ->
     case chat_with(Peer, C) of
-        {ok, Chat} ->
-            Next = case Chat#chat.next of none when Asked =:= next -> 1; none -> Asked; Is -> Is end,
+        {ok, Known} ->
+            #chat{next = Next, waiting = Behind} = Chat = numbered(Asked, Known),
             Seq = case Asked of next -> Next; _ -> Asked end,
-            Waits = queue:len(Chat#chat.waiting),
+            Waits = queue:len(Behind),
             if
                 Seq > Next -> said(Peer, Seq, {gap, Next}, C);
                 %% It has been said before the owner lost its connection.
@@ -485,12 +488,24 @@ say(Peer, Asked, Body, Meta, Now, #core{max_body = MaxBody, max_waiting = MaxWai
                 byte_size(Body) > MaxBody -> said(Peer, Seq, too_long, C);
                 Waits >= MaxWaiting -> said(Peer, Seq, too_many_waiting, C);
                 true ->
-                    Waiting = queue:in({Seq, Body, Meta}, Chat#chat.waiting),
-                    fill(Peer, Chat#chat{next = Seq + 1, waiting = Waiting}, Now, said(Peer, Seq, ok, C))
+                    Said = said(Peer, Seq, ok, C),
+                    %% The offset is kept by the owner, so it is told before anything is accepted that needs it.
+                    Marked = case Chat#chat.inc =/= none andalso Chat#chat.out_base =/= Known#chat.out_base of
+                        true -> marked(Peer, Chat, Said);
+                        false -> Said
+                    end,
+                    fill(Peer, Chat#chat{next = Seq + 1, waiting = queue:in({Seq, Body, Meta}, Behind)}, Now, Marked)
             end;
         {error, Why} ->
             said(Peer, none, Why, C)
     end.
+
+%% The first message of an owner may have any number. A session that the peer has opened has an offset already, for
+%% one that begins with 1.
+numbered(next, #chat{next = none} = Chat) -> Chat#chat{next = 1};
+numbered(First, #chat{next = none, out_base = OutBase} = Chat) ->
+    Chat#chat{next = First, out_base = OutBase + First - 1, accepted = First - 1, delivered = First - 1};
+numbered(_, Chat) -> Chat.
 
 said(Peer, Seq, Is, C) -> push({said, Peer, Seq, Is}, C).
 

@@ -9,18 +9,20 @@
 %% @doc Opens it, and says on which port.
 -spec start(im_door:options()) -> {ok, inet:port_number()} | {error, term()}.
 start(Options) ->
-    case supervisor:start_link({local, ?MODULE}, ?MODULE, Options) of
+    case supervisor:start_link({local, ?MODULE}, ?MODULE, []) of
         {ok, Pid} ->
-            %% Whoever asked for it ends.
+            %% Whoever asked for it ends. It would end as well with a supervisor that cannot start its child, and say nothing.
             true = unlink(Pid),
-            [{im_door, Door, worker, _}] = supervisor:which_children(Pid),
-            {ok, im_door:port(Door)};
-        {error, {shutdown, {failed_to_start_child, im_door, Why}}} ->
-            {error, Why};
+            case supervisor:start_child(Pid, #{id => im_door, start => {im_door, start_link, [Options]}}) of
+                {ok, Door} ->
+                    {ok, im_door:port(Door)};
+                {error, {Why, _Child}} ->
+                    ok = gen_server:stop(Pid, shutdown, infinity),
+                    {error, Why}
+            end;
         {error, _} = Error ->
             Error
     end.
 
--spec init(im_door:options()) -> {ok, {supervisor:sup_flags(), [supervisor:child_spec()]}}.
-init(Options) ->
-    {ok, {#{intensity => 5, period => 10}, [#{id => im_door, start => {im_door, start_link, [Options]}}]}}.
+-spec init([]) -> {ok, {supervisor:sup_flags(), []}}.
+init([]) -> {ok, {#{intensity => 5, period => 10}, []}}.

@@ -21,7 +21,7 @@
 %% (`name_rules' of the group: `{keep, max}'), and with neither in rd: whoever stays main takes it again.
 -module(im_names).
 
--export([create_table/0, register/5, unregister/3, whereis/3, call/4, cast/4, relay/1]).
+-export([create_table/0, register/5, unregister/3, whereis/3, count/1, call/4, cast/4, relay/1]).
 
 -export_type([from/0]).
 
@@ -74,6 +74,17 @@ whereis(Server, Copy, Kind) ->
     case im_plan:setting(mode, Plan) of
         rd -> global:whereis_name(Name);
         rsd -> atoll_name:whereis(im_plan:group_of(Server, Plan), Name)
+    end.
+
+%% @doc How many names there are in a shard's group, as a node of that knows it.
+-spec count(im_plan:server()) -> non_neg_integer().
+count(Server) ->
+    Plan = im_plan:this(),
+    case im_plan:setting(mode, Plan) of
+        rd ->
+            length(global:registered_names());
+        rsd ->
+            length(atoll_name:names(im_plan:group_of(Server, Plan)))
     end.
 
 %% @doc Asks the main database of a shard, whatever group it is in, until it answers or the time is over:
@@ -178,7 +189,7 @@ ask(Server, Kind) ->
 
 own_relay(Plan) ->
     case [Group || {Group, Members} <- im_plan:groups(Plan), Group =/= routers_group, lists:member(node(), Members)] of
-        [Group] -> atoll_name:whereis(Group, list_to_existing_atom("relay_" ++ integer_to_list(rand:uniform(im_plan:setting(relays, Plan)))));
+        [Group] -> atoll_name:whereis(Group, im_plan:relay_name(rand:uniform(im_plan:setting(relays, Plan))));
         [] -> undefined
     end.
 
@@ -201,4 +212,4 @@ relay({im, back, [{To, Tag}], Reply}) ->
     To ! {im_db, Tag, Reply},
     ok.
 
-router(Plan) -> list_to_existing_atom("router_" ++ integer_to_list(rand:uniform(im_plan:setting(routers_per_node, Plan)))).
+router(Plan) -> im_plan:router_name(rand:uniform(im_plan:setting(routers_per_node, Plan))).

@@ -22,10 +22,10 @@
 %% the original program's: it hangs on the last letters of a name, and so is uneven.
 -module(im_plan).
 
--export([new/1, defaults/0, format_error/1, install/1, this/0]).
--export([setting/2, role/2, servers/1, routers/1, node_of/2]).
+-export([new/1, format_error/1, install/1, this/0]).
+-export([setting/2, settings/1, role/2, servers/1, routers/1, node_of/2]).
 -export([is_client/1, session/2, session_name/1, server_of_client/2, server_of_session/2]).
--export([group_of/2, router_of/2, peers/2, members/2, groups/1, connections/1, db_name/4, local_name/3]).
+-export([group_of/2, router_of/2, peers/2, members/2, groups/1, connections/1, router_name/1, relay_name/1, db_name/4, local_name/3]).
 
 -export_type([plan/0, settings/0, key/0, server/0, kind/0, client/0, session/0, reason/0]).
 
@@ -186,15 +186,11 @@ downwards(Node, Block) ->
 groups(rd, Routers, [Servers]) -> [{?ALL, Routers ++ Servers}];
 groups(rsd, Routers, Blocks) ->
     [{routers_group, Routers}
-     | [{list_to_atom("router_" ++ integer_to_list(I)), [Router | Block]} || {I, {Router, Block}} <- numbered(lists:zip(Routers, Blocks))]].
+     | [{router_name(I), [Router | Block]} || {I, {Router, Block}} <- numbered(lists:zip(Routers, Blocks))]].
 
 names(J, Kind) ->
     Server = "server_" ++ integer_to_list(J) ++ "_",
     {list_to_atom(Server ++ "1_" ++ Kind), list_to_atom(Server ++ "2_" ++ Kind), list_to_atom(Server ++ Kind)}.
-
-%% @doc What each setting is unless told.
--spec defaults() -> settings().
-defaults() -> maps:from_list([{Key, Default} || {Key, Default, _} <- keys(), Default =/= none]).
 
 %% @doc One sentence that names the setting and what it may be.
 -spec format_error(reason()) -> unicode:chardata().
@@ -224,6 +220,10 @@ this() -> persistent_term:get(?MODULE).
 %% @doc A setting as it was given, or its default.
 -spec setting(key(), plan()) -> term().
 setting(Key, #plan{settings = Settings}) -> map_get(Key, Settings).
+
+%% @doc All settings, with which new/1 makes the same plan.
+-spec settings(plan()) -> settings().
+settings(#plan{settings = Settings}) -> Settings.
 
 %% @doc What a node is, and which one of these.
 -spec role(node(), plan()) -> {router | server, pos_integer()} | none.
@@ -303,6 +303,14 @@ groups(#plan{groups = Groups}) -> Groups.
 -spec connections(plan()) -> non_neg_integer().
 connections(#plan{groups = Groups}) ->
     lists:sum([N * (N - 1) || {_, Members} <- Groups, N <- [length(Members)]]) div 2.
+
+%% @doc That of the K-th router process of each router node, and of the group of the K-th router.
+-spec router_name(pos_integer()) -> atom().
+router_name(K) -> list_to_atom("router_" ++ integer_to_list(K)).
+
+%% @doc That of the K-th relay of a group.
+-spec relay_name(pos_integer()) -> atom().
+relay_name(K) -> list_to_atom("relay_" ++ integer_to_list(K)).
 
 %% @doc The name of the first (main) and of the second copy (replica) in the group.
 -spec db_name(server(), 1 | 2, kind(), plan()) -> atom().

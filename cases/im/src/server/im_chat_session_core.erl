@@ -29,6 +29,9 @@
 %% acknowledgement where that comes soon, which spares a message. Nothing is sent to a database twice
 %% within the time that an answer takes, and there is one timer, which is set when there is something
 %% to look after.
+%%
+%% It is long because each message, answer and loss may begin or end what is written, what is sent, and the end of the
+%% conversation, and all of these look at both directions.
 -module(im_chat_session_core).
 
 -export([new/2, handle/3, is_current/2, info/1]).

@@ -5,18 +5,14 @@
 -module(im_relay).
 -behaviour(gen_server).
 
--export([start_link/1, name/1]).
+-export([start_link/1]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2]).
 
 %% @doc Starts it, for a supervisor.
 -spec start_link(pos_integer()) -> gen_server:start_ret().
 start_link(K) ->
     {router, I} = im_plan:role(node(), im_plan:this()),
-    gen_server:start_link({via, atoll_name, {list_to_atom("router_" ++ integer_to_list(I)), name(K)}}, ?MODULE, [], []).
-
-%% @doc The name of one.
--spec name(pos_integer()) -> atom().
-name(K) -> list_to_atom("relay_" ++ integer_to_list(K)).
+    gen_server:start_link({via, atoll_name, {im_plan:router_name(I), im_plan:relay_name(K)}}, ?MODULE, [], []).
 
 %% @private
 -spec init([]) -> {ok, none}.

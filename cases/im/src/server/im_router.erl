@@ -32,9 +32,7 @@
 
 %% @doc Starts it under the name `router_K', for a supervisor.
 -spec start_link(pos_integer()) -> gen_server:start_ret().
-start_link(K) -> gen_server:start_link({local, name(K)}, ?MODULE, [], []).
-
-name(K) -> list_to_atom("router_" ++ integer_to_list(K)).
+start_link(K) -> gen_server:start_link({local, im_plan:router_name(K)}, ?MODULE, [], []).
 
 %% @doc Sends a request on its way to the main database of that shard, from any node of the messenger.
 -spec route(im_plan:server(), im_plan:kind(), request()) -> ok.
@@ -72,7 +70,7 @@ own_router(Plan) ->
     im_plan:router_of(J, Plan).
 
 %% A process of a router node.
-any(Plan) -> name(rand:uniform(im_plan:setting(routers_per_node, Plan))).
+any(Plan) -> im_plan:router_name(rand:uniform(im_plan:setting(routers_per_node, Plan))).
 
 %% @doc Whether there is a connection with the process's node now.
 -spec is_connected(pid()) -> boolean().

@@ -8,7 +8,7 @@
 -module(im_db).
 -behaviour(gen_server).
 
--export([start_link/2, info/2, tell/0, init/1, handle_call/3, handle_cast/2, handle_info/2]).
+-export([start_link/2, here/1, info/2, tell/0, init/1, handle_call/3, handle_cast/2, handle_info/2]).
 
 -record(db, {
     server :: im_plan:server(),
@@ -33,6 +33,11 @@ start_link(Server, Kind) ->
     gen_server:start_link({local, im_plan:local_name(Server, Kind, im_plan:this())}, ?MODULE, {Server, Kind},
                           [{spawn_opt, [{message_queue_data, off_heap}]}]).
 
+%% @doc Those that there are on this node.
+-spec here(im_plan:plan()) -> [{im_plan:server(), im_plan:kind()}].
+here(Plan) ->
+    [{Server, Kind} || Server <- im_plan:servers(Plan), lists:member(node(), im_plan:peers(Server, Plan)), Kind <- [client_db, chat_db]].
+
 %% @doc What that on this node is, how many rows it has, and what was counted.
 -spec info(im_plan:server(), im_plan:kind()) -> #{role := im_replica:role(), rows := non_neg_integer(), _ => _}.
 info(Server, Kind) ->
@@ -47,8 +52,7 @@ tell() ->
             undefined -> ok;
             Pid -> Pid ! tell, ok
         end
-    end, [im_plan:local_name(Server, Kind, Plan) || Server <- im_plan:servers(Plan), lists:member(node(), im_plan:peers(Server, Plan)),
-                                                    Kind <- [client_db, chat_db]]).
+    end, [im_plan:local_name(Server, Kind, Plan) || {Server, Kind} <- here(Plan)]).
 
 %% @private
 -spec init({im_plan:server(), im_plan:kind()}) -> {ok, #db{}}.

@@ -16,6 +16,6 @@ init([]) ->
     ok = im_names:create_table(),
     Plan = im_plan:this(),
     Children = [#{id => {Server, Kind}, start => {im_db, start_link, [Server, Kind]}}
-                || Server <- im_plan:servers(Plan), lists:member(node(), im_plan:peers(Server, Plan)), Kind <- [client_db, chat_db]],
+                || {Server, Kind} <- im_db:here(Plan)],
     %% A kill each few milliseconds is no reason to give up.
     {ok, {#{strategy => one_for_one, intensity => 1000, period => 10}, Children}}.

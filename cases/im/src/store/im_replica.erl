@@ -73,7 +73,7 @@
     | {grant, epoch(), rank()}
     %% of a claim, or of a copy of a main that nobody told of a higher epoch
     | {refuse, epoch(), Seen :: epoch()}
-    | {copy, epoch(), non_neg_integer(), {table, im_table:table()} | {same, rank()}}
+    | {copy, epoch(), non_neg_integer(), {table, Born :: epoch(), im_table:table()} | {same, rank()}}
     | {batch, epoch(), non_neg_integer(), [im_table:op()]}
     | {ack, epoch(), non_neg_integer()}
     %% data of that epoch or an earlier one are needed no more
@@ -125,6 +125,8 @@
     %% of the table, if there is one; of a main what it has sent
     rank = none :: rank(),
     table :: im_table:table() | undefined,
+    %% the epoch in which these data began, empty
+    born = 0 :: epoch(),
     peers = #{} :: #{node() => #peer{}},
     %% those it is connected with, and that are not silent
     up :: #{node() => []},
@@ -247,11 +249,12 @@ count(What, #state{counters = Counters} = S) ->
     #{What := Before} = Counters,
     S#state{counters = Counters#{What := Before + 1}}.
 
-%% @doc What it is, and what was counted.
--spec info(state()) -> #{role := role(), epoch := epoch(), replica := none | node(), waiting := non_neg_integer(),
+%% @doc What it is, and what was counted. Data that were born in another epoch than before are others: both copies of those
+%% were lost.
+-spec info(state()) -> #{role := role(), epoch := epoch(), born := epoch(), replica := none | node(), waiting := non_neg_integer(),
                          rank := rank(), table := im_table:table() | undefined, counters := #{atom() => non_neg_integer()}}.
-info(#state{role = Role, epoch = Epoch, replica = Replica, waiting = Waiting, rank = Rank, table = Table, counters = Counters}) ->
-    #{role => Role, epoch => Epoch, replica => Replica, waiting => Waiting, rank => Rank, table => Table, counters => Counters}.
+info(#state{role = Role, epoch = Epoch, born = Born, replica = Replica, waiting = Waiting, rank = Rank, table = Table, counters = Counters}) ->
+    #{role => Role, epoch => Epoch, born => Born, replica => Replica, waiting => Waiting, rank => Rank, table => Table, counters => Counters}.
 
 %%% Operations
 
@@ -407,12 +410,12 @@ heard({refuse, Epoch, Other}, _, #peer{pid = Pid}, Now, #state{role = main, epoc
         true -> reign(next_epoch(Now, Next), Next);
         false -> Next
     end;
-heard({copy, Epoch, Number, What}, Node, #peer{pid = Pid} = Peer, _, #state{role = Role, seen = Seen, rank = Rank, table = Table, peers = Peers} = S) ->
+heard({copy, Epoch, Number, What}, Node, #peer{pid = Pid} = Peer, _, #state{role = Role, seen = Seen, rank = Rank, peers = Peers} = S) ->
     Known = S#state{peers = Peers#{Node := Peer#peer{role = main, epoch = Epoch}}},
     case What of
         _ when Epoch < Seen; Role =:= main -> out({send, Pid, {refuse, Epoch, Seen}}, S);
-        {table, Copy} -> copied(Epoch, Number, Copy, Pid, Known);
-        {same, Rank} when Rank =/= none -> copied(Epoch, Number, Table, Pid, Known);
+        {table, Born, Table} -> copied(Epoch, Number, Pid, Known#state{table = Table, born = Born});
+        {same, Rank} when Rank =/= none -> copied(Epoch, Number, Pid, Known);
         {same, _} -> out({send, Pid, {refuse, Epoch, Epoch}}, S)
     end;
 heard({dismiss, Epoch}, _, _, _, #state{role = Role, seen = Seen, rank = {Of, _}} = S) when Role =/= main, Of =< Epoch ->
@@ -421,8 +424,8 @@ heard({dismiss, Epoch}, _, _, _, #state{role = Role, seen = Seen, rank = {Of, _}
 heard(_, _, _, _, S) ->
     S.
 
-copied(Epoch, Number, Table, Pid, #state{seen = Seen} = S) ->
-    Next = S#state{role = replica, epoch = Epoch, seen = max(Epoch, Seen), rank = {Epoch, Number}, table = Table, claim = none, lost = []},
+copied(Epoch, Number, Pid, #state{seen = Seen} = S) ->
+    Next = S#state{role = replica, epoch = Epoch, seen = max(Epoch, Seen), rank = {Epoch, Number}, claim = none, lost = []},
     announce(out({send, Pid, {ack, Epoch, Number}}, out({role, replica, Epoch}, Next))).
 
 %%% What is to be done now
@@ -477,11 +480,11 @@ dismiss(Node, #state{epoch = Epoch, peers = Peers} = S) ->
         #{Node := #peer{pid = Pid} = Peer} -> out({send, Pid, {dismiss, Epoch}}, S#state{peers = Peers#{Node := Peer#peer{rank = none}}})
     end.
 
-copy(Node, #state{now = Now, peers = Peers, epoch = Epoch, rank = {Epoch, Last}, table = Table, inherited = Inherited, answers = Answers, waiting = Waiting} = S) ->
+copy(Node, #state{now = Now, peers = Peers, epoch = Epoch, rank = {Epoch, Last}, table = Table, born = Born, inherited = Inherited, answers = Answers, waiting = Waiting} = S) ->
     #{Node := #peer{pid = Pid, rank = Rank}} = Peers,
     What = case Inherited of
                Rank when Rank =/= none -> {same, Rank};
-               _ -> {table, Table}
+               _ -> {table, Born, Table}
            end,
     Flight = #flight{number = Last + 1, kind = copy, node = Node, pid = Pid, answers = Answers, count = Waiting, until = Now + ?MISSING_MS},
     wake(count(copies, out({send, Pid, {copy, Epoch, Last + 1, What}},
@@ -528,17 +531,17 @@ is_entitled(Now, #state{rank = Own, peers = Peers, lone = Since} = S) ->
 next_epoch(Now, #state{seen = Seen, config = #{self := Self, peers := Peers}}) ->
     max(Seen div ?PLACES + 1, Now) * ?PLACES + place(Self, Peers).
 
-won(Epoch, Now, #state{rank = Rank, table = Table, handed = Handed, lost = Lost, config = #{table := Module, limits := Limits}} = S) ->
-    Whole = case Rank of
-                none -> Module:new(Limits);
-                _ -> Table
-            end,
+won(Epoch, Now, #state{rank = Rank, table = Last, born = Before, handed = Handed, lost = Lost, config = #{table := Module, limits := Limits}} = S) ->
+    {Table, Born} = case Rank of
+                        none -> {Module:new(Limits), Epoch};
+                        _ -> {Last, Before}
+                    end,
     Why = case Handed of
               true -> handed_over;
               false -> Lost
           end,
-    Main = S#state{table = Whole, inherited = Rank, claim = none, lone = none, lost = [], handed = false},
-    settle(Now, out({main, Why, Whole}, reign(Epoch, Main))).
+    Main = S#state{table = Table, born = Born, inherited = Rank, claim = none, lone = none, lost = [], handed = false},
+    settle(Now, out({main, Why, Table}, reign(Epoch, Main))).
 
 reign(Epoch, #state{seen = Seen} = S) ->
     announce(out({role, main, Epoch}, S#state{role = main, epoch = Epoch, seen = max(Seen, Epoch), rank = {Epoch, 0}})).

@@ -34,7 +34,7 @@ rhesus(Plan, Every, For) ->
     {every, Every, For, {one_of, RouterSide ++ ServerSide}}.
 
 router(Plan) ->
-    Routers = [list_to_atom("router_" ++ integer_to_list(I)) || I <- lists:seq(1, im_plan:setting(routers_per_node, Plan))],
+    Routers = [im_plan:router_name(I) || I <- lists:seq(1, im_plan:setting(routers_per_node, Plan))],
     [{1, {name, Name}} || Name <- [router_supervisor | Routers]].
 
 server(Server, Plan) ->
