@@ -15,8 +15,8 @@
 
 %% How frames go to a neighbour: as messages of Erlang's over the connection with it, with
 %% spokes where it has lanes, or over a circuit's own connection, to which a process writes
-%% for those who must not wait.
--type via() :: messages | {spokes, tuple()} | {own, Writer :: pid(), atoll_dist_transport:socket()}.
+%% for those who must not wait, and for all if it has TLS.
+-type via() :: messages | {spokes, tuple()} | {own, Writer :: pid(), gen_tcp:socket() | none}.
 
 -type shown() :: #{
     rtt_us := non_neg_integer(),

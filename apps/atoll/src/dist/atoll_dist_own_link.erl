@@ -214,7 +214,7 @@ up(Node, {Id, End}, Attempt, Socket) ->
     Writer = atoll_dist_process:start(?MODULE, writing, [Socket], [link]),
     _ = monitor(process, atoll_dist_hub),
     %% Before anything can come.
-    ok = linked(Node, {own, Writer, Socket}),
+    ok = linked(Node, {own, Writer, case atoll_dist_transport:is_plain(Socket) of true -> Socket; false -> none end}),
     End ! {own_up, Attempt, self()},
     _ = [Attempt ! {self(), up} || Attempt =/= self()],
     Ms = max(1, tick_ms()),

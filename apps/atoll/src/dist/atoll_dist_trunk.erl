@@ -12,7 +12,7 @@
 %%
 %% To a neighbour with which a circuit has a connection of its own frames go to its socket
 %% at once if that has nothing to write, and by the process that writes to it if it has, or
-%% if such are on their way. That process tells what is gone.
+%% if such are on their way, or if it has TLS. That process tells what is gone.
 %%
 %% Promised: frames arrive in the order in which they were given, but for those that may
 %% overtake others, up to some frame after which none arrives. It bounds nothing: who sends counts what is on its way.
@@ -73,12 +73,8 @@ pass(Frame, _End, Trunk) ->
 -spec send([binary()], trunk()) -> {ok, Gone :: non_neg_integer(), trunk()} | down.
 send(_Frames, #trunk{via = none}) ->
     down;
-send(Frames, #trunk{via = {own, _, Socket}, given = 0} = Trunk) ->
-    %% What encrypts may make its sender wait.
-    case atoll_dist_transport:is_plain(Socket) of
-        true -> to_socket(Frames, Socket, 0, Trunk);
-        false -> {ok, 0, to_writer(Frames, Trunk)}
-    end;
+send(Frames, #trunk{via = {own, _, Socket}, given = 0} = Trunk) when Socket =/= none ->
+    to_socket(Frames, Socket, 0, Trunk);
 send(Frames, #trunk{via = {own, _, _}} = Trunk) ->
     {ok, 0, to_writer(Frames, Trunk)};
 send(Frames0, #trunk{via = {spokes, _}} = Trunk0) ->
