@@ -164,7 +164,7 @@ is_said(What, Said) ->
 %% @doc All lanes of a connection with these channels, whose kind has so many: no more than
 %% there can be.
 -spec total(atoll_dist_lanes:count(), agreed()) -> atoll_dist_lanes:count().
-total(Lanes, Agreed) ->
+total(Lanes, Agreed) when is_integer(Lanes) ->
     min(Lanes + sum(Agreed), ?MAX_ALL).
 
 %% @doc What the writing end of a connection of so many lanes has to know: first of what is in
