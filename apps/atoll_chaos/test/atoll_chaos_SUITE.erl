@@ -199,7 +199,7 @@ kinds_of_processes_are_found(Config) ->
     A = atoll_chaos_subject,
     ?assertEqual([[A, subject_named, subject_b]], Find({name, subject_b})),
     ?assertEqual([[A, subject_named, N] || N <- atoll_chaos_subject:names()], Find({supervisor, subject_named})),
-    Rooms = [attr, events, group, group_watch, link, names, place],
+    Rooms = [attr, channels, events, group, group_watch, link, names, place],
     ?assertEqual(Rooms, Last({application, atoll})),
     ?assertEqual(4, length(Find({supervisor, subject_dynamic}))),
     %% 3 named, 3 numbered, 4 without an id, 2 frail ones, the starter.
