@@ -35,7 +35,7 @@ forced() ->
     ?assert(lists:member({tos, 1}, Options)).
 
 defaults() ->
-    ?assertEqual([{backlog, 4096}], [O || {backlog, _} = O <- atoll_dist_socket:listen_options()]),
+    ?assertEqual([{backlog, 1024}], [O || {backlog, _} = O <- atoll_dist_socket:listen_options()]),
     ok = application:set_env(kernel, inet_dist_listen_options, [{backlog, 5}]),
     ?assertEqual([{backlog, 5}], [O || {backlog, _} = O <- atoll_dist_socket:listen_options()]),
     Nodelay = fun() ->

@@ -145,9 +145,10 @@ a_group_that_is_gone_wants_nothing(Config) ->
     ?assertEqual(#{}, call(C, A, atoll_dist_keeper, preferred, [])),
     %% What is up stays as it is; what is made anew is not.
     ?assertEqual({lanes, 2}, kind(C, A, B)),
+    %% Until it hears of that it would connect again at once.
+    until(fun() -> call(C, B, atoll_dist_keeper, preferred, []) =:= #{} end),
     true = call(C, A, erlang, disconnect_node, [B]),
     until(fun() -> links_to(C, A, B) =:= [] end),
-    until(fun() -> call(C, B, atoll_dist_keeper, preferred, []) =:= #{} end),
     true = call(C, A, net_kernel, connect_node, [B]),
     ?assertEqual(direct, kind(C, A, B)).
 

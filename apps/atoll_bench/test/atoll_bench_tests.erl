@@ -33,11 +33,11 @@ a_number_may_have_a_fraction_test() ->
     {error, Error} = atoll_bench:sweep(atoll_bench_dist, #{rtt => [-0.5]}),
     ?assertEqual("rtt must be a number from 0 to 60000, not \"-0.5\"", lists:flatten(atoll_bench:format_error(Error))).
 
-%% What is to be compared differs in its arguments alone, and the carrier is told its kind.
+%% What is to be compared differs in its arguments and in the way between its nodes alone, and the carrier is told its kind.
 every_system_of_dist_has_arguments_of_its_own_test() ->
     Systems = atoll_bench_dist_system:all(),
-    Args = [atoll_bench_dist_system:args(System) || System <- Systems],
-    ?assertEqual(length(Systems), length(lists:usort(Args))),
+    Ways = [{atoll_bench_dist_system:way(System), atoll_bench_dist_system:args(System), atoll_bench_dist_system:has_tls(System)} || System <- Systems],
+    ?assertEqual(length(Systems), length(lists:usort(Ways))),
     ?assertMatch({_, [_, "atoll", _, "atoll_dist", "[{kind,{lanes,16}}]"]}, lists:split(6, atoll_bench_dist_system:args(lanes16))).
 
 %% The profile for latency is measured where it is asked for.

@@ -94,7 +94,7 @@ nodes_reach_each_other_over_gateways_and_route_says_how(Config) ->
     ?assertEqual(2, length([L || #{<<"from">> := F, <<"to">> := T, <<"path">> := null} = L <- Links, lists:member(3, atoll_up_reef:numbers([F, T]))])),
     #{status := 0, stdout := Shown} = atoll_cli_line:run(dir(Config), ["links", "-c", "reef"]),
     ?assertMatch({match, _}, re:run(Shown, "^reef3@127.0.0.1 +reef6@127.0.0.1 +relay .* reef[12]@127.0.0.1 reef[45]@127.0.0.1, sealed$", [multiline])),
-    ?assertMatch({match, [_, _]}, re:run(Shown, "^reef[1245]@127.0.0.1 +1 +1 +0 +0 +0 +[0-9,]+ +134,217,728 +[0-9,]+$", [multiline, global])),
+    ?assertMatch({match, [_, _]}, re:run(Shown, "^reef[1245]@127.0.0.1 +1 +1 +0 +0 +0 +[0-9,]+ +268,435,456 +[0-9,]+$", [multiline, global])),
     [ok = atoll_up_reef:on_node(I, "ok = application:stop(atoll)") || I <- [1, 2, 6]],
     [
         begin

@@ -46,6 +46,10 @@ a_conversation_ends_when_all_that_was_accepted_is_delivered_test_() ->
     Chat = [{chat, ?A}, {chat, ?B}],
     atoll_prop:test(?FUNCTION_NAME, ?FORALL({Steps, Who}, {steps(Finish ++ Chat), oneof(Finish)}, has_ended(played(Steps ++ [{finished, Who}], #{}))), 3000).
 
+%% What a process had asked before it was killed came after what the next one asked, which ended then.
+a_finish_that_was_lost_with_a_process_is_said_again_test() ->
+    ?assertMatch(#{over := true, row := none}, played([kill, {arrive, 2}, sync, {arrive, 0}, delay, kill, {finished, {finish, ?A}}], #{})).
+
 has_ended(#{clients := #{?A := A, ?B := B}, row := Row, rows := Rows, over := Over} = Verdict) ->
     ?WHENFAIL(io:format(user, "~0tp~n", [Verdict]),
               Over andalso Row =:= none andalso [[], []] =:= [Sessions || {_, Sessions} <- maps:values(Rows)]
@@ -80,8 +84,17 @@ client() -> oneof([?A, ?B]).
 
 %% As long as it takes until both have heard of the conversation, before the rest.
 played(Steps, Options) ->
-    verdict(healed(lists:foldl(fun({finished, Step}, W) -> step(Step, healed(W)); (Step, W) -> step(Step, W) end,
+    verdict(healed(lists:foldl(fun({finished, Step}, W) -> said_again(Step, healed(W)); (Step, W) -> step(Step, W) end,
                                begun(Options), Steps))).
+
+%% A client that has finished says so to each process that takes the place of the one to which it has said so.
+said_again(Step, W) ->
+    #{process := Told} = verdict(W),
+    Next = healed(step(Step, W)),
+    case verdict(Next) of
+        #{over := false, process := Other} when Other =/= Told -> said_again(Step, Next);
+        #{} -> Next
+    end.
 
 begun(Options) -> arrive(new(Options)).
 

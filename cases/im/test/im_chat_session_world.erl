@@ -330,7 +330,7 @@ settled(W, N) ->
 %% What became of it.
 verdict(#world{clients = Clients, chat = Chat, session = Session, rows = Rows, over = Over, core = Core} = W) ->
     {Row, _} = im_chat_table:apply({peek, Session}, Chat),
-    #{over => Over, row => Row, rows => Rows, info => case Core of none -> none; _ -> im_chat_session_core:info(Core) end,
+    #{over => Over, process => W#world.self, row => Row, rows => Rows, info => case Core of none -> none; _ -> im_chat_session_core:info(Core) end,
       beat_in => case W#world.beat of infinity -> infinity; Beat -> Beat - W#world.now end,
       clients => maps:map(fun(_, C) -> #{said => C#client.said, accepted => C#client.accepted, delivered => C#client.delivered, owed => C#client.owed, before => C#client.before, flight => length(C#client.flight),
                                          received => C#client.received, presence => C#client.presence, refused => C#client.refused,
