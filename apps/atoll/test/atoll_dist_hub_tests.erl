@@ -4,6 +4,8 @@
 
 -include_lib("eunit/include/eunit.hrl").
 
+-export([started/0, stopped/1]).
+
 -define(NODE, 'b@127.0.0.1').
 -define(DEADLINE_MS, 5000).
 

@@ -10,28 +10,12 @@
 -define(DEADLINE_MS, 5000).
 
 a_trunk_test_() ->
-    {foreach, fun started/0, fun stopped/1, [
+    {foreach, fun atoll_dist_hub_tests:started/0, fun atoll_dist_hub_tests:stopped/1, [
         {"large frames that may overtake go by turns to the spokes", fun spokes/0},
         {"what is for an end goes to it, by a spoke if it is large", fun past_the_hub/0},
         {"spokes end with the connection", fun spokes_end/0},
         {"an own connection's socket is written at once until it is full", fun own/0}
     ]}.
-
-started() ->
-    {ok, Keeper} = atoll_dist_keeper:start_link(),
-    {ok, Hub} = atoll_dist_hub:start_link(),
-    [Hub, Keeper].
-
-stopped(Pids) ->
-    lists:foreach(
-        fun(Pid) ->
-            true = unlink(Pid),
-            Ref = monitor(process, Pid),
-            true = exit(Pid, shutdown),
-            receive {'DOWN', Ref, process, Pid, shutdown} -> ok after ?DEADLINE_MS -> error(no_end) end
-        end,
-        Pids
-    ).
 
 frame(Order, Bytes) -> atoll_dist_circuit_frame:data(Order, ?KEY, 0, <<0:(8 * Bytes)>>).
 

@@ -690,32 +690,23 @@ accept(Leg, {ok, {open, Key, #{window := Window, can := Can, hello := Hello, pat
 
 greeted(<<>>, #state{config = #{seal := off}} = State) ->
     {ok, State};
-greeted(Hello, #state{config = #{keys := Keys}, in = In, out = Out} = State) ->
-    case atoll_dist_seal:answer(Hello, sealed_about(State), Keys) of
-        {ok, Answer, Seal} ->
-            {ok, State#state{
-                answer = Answer, seal = Seal, in = atoll_dist_circuit_in:seal(Seal, In), out = atoll_dist_circuit_out:seal(Seal, Out)
-            }};
-        {error, _} = Error ->
-            Error
-    end;
+greeted(Hello, #state{config = #{keys := Keys}} = State) ->
+    sealed(atoll_dist_seal:answer(Hello, sealed_about(State), Keys), State);
 greeted(_Hello, _State) ->
     {error, missing}.
 
 %% The opener's half of it.
 finished(_Answer, #state{was_up = true} = State) ->
     {ok, State};
-finished(Answer, #state{seals = true, config = #{keys := Keys}, in = In, out = Out} = State) ->
-    case atoll_dist_seal:finish(Answer, sealed_about(State), Keys) of
-        {ok, Proof, Seal} ->
-            {ok, State#state{
-                answer = Proof, seal = Seal, in = atoll_dist_circuit_in:seal(Seal, In), out = atoll_dist_circuit_out:seal(Seal, Out)
-            }};
-        {error, _} = Error ->
-            Error
-    end;
+finished(Answer, #state{seals = true, config = #{keys := Keys}} = State) ->
+    sealed(atoll_dist_seal:finish(Answer, sealed_about(State), Keys), State);
 finished(_Answer, State) ->
     {ok, State}.
+
+sealed({ok, Answer, Seal}, #state{in = In, out = Out} = State) ->
+    {ok, State#state{answer = Answer, seal = Seal, in = atoll_dist_circuit_in:seal(Seal, In), out = atoll_dist_circuit_out:seal(Seal, Out)}};
+sealed({error, _} = Error, _State) ->
+    Error.
 
 sealed_about(#state{role = opener, config = #{id := Id, here := Here, there := There, cookie := Cookie}}) ->
     #{id => Id, opener => Here, acceptor => There, cookie => Cookie};

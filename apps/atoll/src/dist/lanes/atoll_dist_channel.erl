@@ -99,7 +99,7 @@ before_up(Socket, #{peer := Peer, kind := {lanes, N}, hello := {_, Answer}} = Li
 
 %% A peer that has just been given its name has no cookie of its own.
 key(<<>>) -> atom_to_binary(erlang:get_cookie());
-key(Peer) -> atom_to_binary(erlang:get_cookie(binary_to_atom(Peer))).
+key(Peer) -> atoll_dist_hello:cookie(Peer).
 
 tuned([], _Link, _Config) ->
     ok;
