@@ -28,6 +28,14 @@ a_long_module_has_a_vm_of_its_own_test() ->
     ?assertEqual([{eunit, [reef_b_tests]}, {eunit, [reef_a_tests]}], lists:sublist(Jobs, 2)),
     ?assert(lists:member({eunit, [reef_c_tests]}, Jobs)).
 
+short_suites_of_one_application_share_a_vm_and_long_ones_have_their_own_test() ->
+    Suites = [{reef, lists:concat(["apps/reef/test/reef_", S, "_SUITE.erl"])} || S <- [a, b, c, d]] ++ [{fish, "cases/fish/test/fish_SUITE.erl"}],
+    Times = #{reef_a_SUITE => 40.0, reef_b_SUITE => 15.0, reef_c_SUITE => 12.0, reef_d_SUITE => 3.0, fish_SUITE => 1.0},
+    ?assertEqual(
+        [{"reef_a_SUITE", [reef_a_SUITE]}, {"reef suites 2", [reef_b_SUITE, reef_c_SUITE, reef_d_SUITE]}, {"fish_SUITE", [fish_SUITE]}],
+        [{Name, Ms} || #{name := Name, modules := Ms} <- atoll_test_jobs:all(Suites, Times)]
+    ).
+
 what_nobody_has_timed_runs_too_test() ->
     Modules = lists:append([Ms || {_, Ms} <- names(atoll_test_jobs:all(?SOURCES, #{}))]),
     ?assertEqual([fish_tests, reef_SUITE, reef_a_tests, reef_b_tests, reef_c_tests], lists:sort(Modules)).
