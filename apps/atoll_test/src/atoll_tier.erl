@@ -38,6 +38,7 @@
     {fault_seeds, 1, 200, "times that a part is cut off so, that bulk goes over all connections, and that nearly all die"},
     {formed_nodes, 20, 60, "simulated nodes that have joined by one, and rest"},
     {group_passers, 60, 20000, "nodes that come into a group of ten and leave it"},
+    {harmed_nodes, 5, 8, "nodes with an overlay on which fault scripts are played"},
     {hyparview_nodes, 120, 300, "simulated nodes most of which die at once, with hyparview"},
     {link_overlay_nodes, 4, 6, "nodes whose links are the neighbours of an overlay"},
     {link_rounds, 20, 200, "connections on demand that come and go"},
