@@ -75,7 +75,7 @@ names_are_gone_from_every_node_before_the_next_round(_) ->
             %% The next one has names of its own.
             ?assertMatch({ok, _, #{round := 3}}, atoll_bench_names:round(State))
         end)
-     || {System, Callers, On} <- some([{global, 20, first}, {s_group_of_4, 2, each}], [{pg, 20, first}, {s_group, 20, first}])
+     || {System, Callers, On} <- some([{global, 20, first}], [{s_group_of_4, 2, each}, {pg, 20, first}, {s_group, 20, first}])
     ].
 
 %% The last node gets to look at what it has heard three seconds later.
