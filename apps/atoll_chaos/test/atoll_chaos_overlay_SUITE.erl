@@ -11,7 +11,7 @@
 -include_lib("common_test/include/ct.hrl").
 -include_lib("stdlib/include/assert.hrl").
 
--export([all/0, suite/0, init_per_suite/1, end_per_suite/1]).
+-export([all/0, groups/0, suite/0, init_per_suite/1, end_per_suite/1]).
 -export([
     a_script_gives_the_picture_of_the_simulator/1,
     what_fails_in_the_simulator_fails_here/1,
@@ -31,8 +31,7 @@ all() -> cases(atoll_tier:tier()).
 
 cases(fast) ->
     [
-        who_leaves_is_held_for_no_failure,
-        a_node_that_starts_again_is_told_its_neighbours,
+        {group, waiting},
         a_run_that_is_stopped_broadcasts_no_more,
         steps_about_the_overlay_want_one
     ];
@@ -43,6 +42,9 @@ cases(deep) ->
         who_is_told_nothing_has_no_neighbours
         | cases(fast)
     ].
+
+%% What waits for seconds, and each has nodes of its own.
+groups() -> [{waiting, [parallel], [who_leaves_is_held_for_no_failure, a_node_that_starts_again_is_told_its_neighbours]}].
 
 count() -> atoll_tier:size(harmed_nodes).
 
