@@ -90,7 +90,7 @@
 ]).
 
 %% A property runs a tenth of its tests in the fast tier, and these at least.
--define(FEWEST, 30).
+-define(FEWEST, 20).
 
 %% @doc The tier that runs.
 -spec tier() -> tier().
