@@ -27,7 +27,7 @@
 
 %% They share a VM up to so many seconds. To start one takes a third of one, and Common Test waits for
 %% more than another one at its end.
--define(TOGETHER_S, #{eunit => 8.0, ct => 30.0}).
+-define(TOGETHER_S, #{eunit => 15.0, ct => 30.0}).
 
 %% @doc The test sources under a root, by application: `{App, File}'.
 -spec sources(file:filename()) -> [{atom(), file:filename()}].
