@@ -53,11 +53,14 @@ suite() -> [{timetrap, {minutes, 2}}].
 
 all() ->
     case atoll_tier:tier() of
-        fast -> cases(fast);
-        deep -> cases(deep) ++ [{group, tls}]
+        fast -> [{group, waiting} | cases(fast) -- waiting()];
+        deep -> [{group, waiting} | cases(deep) -- waiting()] ++ [{group, tls}]
     end.
 
-groups() -> [{tls, [], cases(fast) -- by_hand()}].
+groups() -> [{waiting, [parallel], waiting()}, {tls, [], cases(fast) -- by_hand()}].
+
+%% What waits for seconds, and each has nodes of its own.
+waiting() -> [unequal_ticktimes_keep_a_connection_and_find_a_silent_node, half_open_connections_keep_nobody_out].
 
 %% What takes so long is compared on many nodes, each of which is booted.
 cases(fast) ->
@@ -75,9 +78,10 @@ by_hand() ->
         sockets_have_the_options_that_stock_gives_them
     ].
 
+init_per_group(waiting, Config) -> Config;
 init_per_group(tls, Config) -> atoll_dist_nodes:with_tls(Config).
 
-end_per_group(tls, _Config) -> ok.
+end_per_group(_Group, _Config) -> ok.
 
 init_per_suite(Config) ->
     atoll_dist_nodes:begin_suite(Config).

@@ -30,20 +30,25 @@
 suite() -> [{timetrap, {minutes, 2}}].
 
 all() ->
-    case atoll_tier:tier() of
-        fast -> cases();
-        deep -> cases() ++ [{group, tls}]
-    end.
+    [{group, waiting} | cases() -- waiting()] ++ [{group, tls} || atoll_tier:tier() =:= deep].
 
 %% A stranger has no TLS.
-groups() -> [{tls, [], cases() -- [a_stranger_is_refused]}].
+groups() -> [{waiting, [parallel], waiting()}, {tls, [], cases() -- [a_stranger_is_refused]}].
+
+%% What takes seconds, and each has nodes of its own.
+waiting() ->
+    [
+        either_end_gets_one_and_lets_it_go_under_load, both_ends_at_once_make_one, one_that_is_lost_is_made_again,
+        it_stays_where_there_is_no_other_way
+    ].
 
 cases() ->
     [F || {F, 1} <- ?MODULE:module_info(exports), not lists:member(F, [module_info, init_per_suite, end_per_suite])].
 
+init_per_group(waiting, Config) -> Config;
 init_per_group(tls, Config) -> atoll_dist_nodes:with_tls(Config).
 
-end_per_group(tls, _Config) -> ok.
+end_per_group(_Group, _Config) -> ok.
 
 init_per_suite(Config) ->
     atoll_dist_nodes:begin_suite(Config).

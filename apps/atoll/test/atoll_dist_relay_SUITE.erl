@@ -47,15 +47,23 @@ suite() -> [{timetrap, {minutes, 2}}].
 
 all() ->
     case atoll_tier:tier() of
-        fast -> cases(fast);
-        deep -> cases(deep) ++ [{group, tls}]
+        fast -> [{group, waiting} | cases(fast) -- waiting()];
+        deep -> [{group, waiting} | cases(deep) -- waiting()] ++ [{group, tls}]
     end.
 
-groups() -> [{tls, [], cases(fast)}].
+groups() -> [{waiting, [parallel], waiting()}, {tls, [], cases(fast)}].
 
+%% What waits for seconds, and each has nodes of its own.
+waiting() ->
+    [
+        a_silent_node_is_down_once, a_relay_that_refuses_is_named, a_circuit_comes_back_with_a_gateway,
+        distribution_is_stopped_and_started_again
+    ].
+
+init_per_group(waiting, Config) -> Config;
 init_per_group(tls, Config) -> atoll_dist_nodes:with_tls(Config).
 
-end_per_group(tls, _Config) -> ok.
+end_per_group(_Group, _Config) -> ok.
 
 %% Signs of life of an idle circuit are those of any connection, which the suite of direct
 %% ones waits for in each tier; memory and code are as with lanes, whose suite has that. That lanes are used

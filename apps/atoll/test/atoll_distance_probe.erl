@@ -31,7 +31,7 @@ await_running(Module, Count, Deadline) ->
     Running = [P || P <- processes(), {current_function, {M, _, _}} <- [process_info(P, current_function)], M =:= Module],
     case {length(Running) >= Count, erlang:monotonic_time(millisecond) < Deadline} of
         {true, _} -> ok;
-        {false, true} -> await_running(Module, Count, Deadline);
+        {false, true} -> receive after 1 -> await_running(Module, Count, Deadline) end;
         {false, false} -> {still, Running}
     end.
 

@@ -279,7 +279,7 @@ a_killed_node_leaves_a_recording_that_can_be_read(Config) ->
     C = ?config(cluster, Config),
     [A, B | _] = atoll_cluster:nodes(C),
     ok = record(C, B, Config),
-    ?assertEqual([], call(C, A, atoll_link_probe, rounds, [B, 30, 50], 60000)),
+    ?assertEqual([], call(C, A, atoll_link_probe, rounds, [B, 15, 50], 60000)),
     ok = atoll_cluster:kill(C, B),
     ok = atoll_cluster:restart(C, B),
     {ok, #{events := Events} = Read, cut} = atoll_recording:read(file(B, Config)),

@@ -54,7 +54,7 @@ each(C, Nodes, M, F, Args) ->
     Works = [{N, work(fun() -> call(C, N, M, F, Of(N)) end)} || N <- Nodes],
     [{N, result(W)} || {N, W} <- Works].
 
-%% @doc Looks again until it sees that.
+%% @doc Looks again until it sees that. Between two looks the nodes have the machine.
 -spec await(fun(() -> term()), Expected :: term()) -> ok.
 await(Look, Expected) ->
     await(Look, Expected, erlang:monotonic_time(millisecond) + ?CALL_MS).
@@ -65,7 +65,7 @@ await(Look, Expected, Deadline) ->
             ok;
         Seen ->
             ?assert(erlang:monotonic_time(millisecond) < Deadline, {still, Seen, instead_of, Expected}),
-            await(Look, Expected, Deadline)
+            receive after 10 -> await(Look, Expected, Deadline) end
     end.
 
 %% @doc The nodes of one side cannot reach those of the other: their cookies for each

@@ -34,22 +34,27 @@ init_per_suite(Config) ->
 end_per_suite(Config) ->
     ok = atoll_cluster:stop(?config(cluster, Config)).
 
-%% All send 16 messages of 8 MB at once to each other, with 3,000 processes that never wait beside
-%% them and without, each as long with the application as without: stock is what it is held to.
+%% All send 16 messages of 8 MB at once to each other, beside 3,000 processes that never wait. In the
+%% deep tier without these too, and each as long without the application: stock is what it is held to.
 bulk_loses_no_connection(Config) ->
     C = ?config(cluster, Config),
     Nodes = [A | _] = atoll_cluster:nodes(C),
     Ms = 1000 * atoll_tier:size(bulk_s),
+    {Ways, Whose} =
+        case atoll_tier:tier() of
+            fast -> {[3000], [atoll]};
+            deep -> {[0, 3000], [stock, atoll]}
+        end,
     Rounds = [
         {Spinning, Who, bulk(C, Nodes, Who, Spinning, Ms)}
-     || Spinning <- [0, 3000], _ <- lists:seq(1, atoll_tier:size(bulk_rounds)), Who <- [stock, atoll]
+     || Spinning <- Ways, _ <- lists:seq(1, atoll_tier:size(bulk_rounds)), Who <- Whose
     ],
     Bytes = fun(Spinning, Who) -> lists:sum([B || {S, W, {B, _}} <- Rounds, S =:= Spinning, W =:= Who]) end,
     [
         ?C:report("bulk of three nodes beside ~b spinning processes: ~b MB with the application, ~b MB without; nodedown ~0p", [
             S, Bytes(S, atoll) div 1000000, Bytes(S, stock) div 1000000, [{W, Downs} || {S1, W, {_, Downs}} <- Rounds, S1 =:= S]
         ])
-     || S <- [0, 3000]
+     || S <- Ways
     ],
     ?assertEqual([], [Round || {_, _, {_, Downs}} = Round <- Rounds, Downs =/= []]),
     Pid = name(C, A, undefined, after_bulk),

@@ -124,7 +124,7 @@ await_symmetric(C, Deadline) ->
             ok;
         _ ->
             ?assert(erlang:monotonic_time(millisecond) < Deadline, OneSided),
-            await_symmetric(C, Deadline)
+            receive after 20 -> await_symmetric(C, Deadline) end
     end.
 
 %% @doc The connected parts of the graph, the largest first.

@@ -287,5 +287,5 @@ looking(Look, IsSo, Deadline) ->
             Seen;
         false ->
             ?assert(erlang:monotonic_time(millisecond) < Deadline, Seen),
-            looking(Look, IsSo, Deadline)
+            receive after 50 -> looking(Look, IsSo, Deadline) end
     end.

@@ -231,7 +231,7 @@ again(Look, Deadline) ->
             ok;
         Not ->
             case erlang:monotonic_time(millisecond) < Deadline of
-                true -> again(Look, Deadline);
+                true -> receive after 5 -> again(Look, Deadline) end;
                 false -> Not
             end
     end.

@@ -43,7 +43,7 @@ found(Group, Names, Deadline) ->
         Missing ->
             erlang:monotonic_time(millisecond) < Deadline orelse error({not_found, Missing}),
             _ = atoll_interpreter:ask(atoll_name, info),
-            found(Group, Names, Deadline)
+            receive after 1 -> found(Group, Names, Deadline) end
     end.
 
 %% @doc What the rooms say of themselves, once the overlay has handled what it was told.

@@ -66,7 +66,7 @@ agreed(Versions, Rooms, Deadline) ->
         [] -> ok;
         _ ->
             case erlang:monotonic_time(millisecond) < Deadline of
-                true -> agreed(Versions, Rooms, Deadline);
+                true -> receive after 5 -> agreed(Versions, Rooms, Deadline) end;
                 false -> {still, Wrong}
             end
     end.

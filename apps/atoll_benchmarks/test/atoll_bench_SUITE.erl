@@ -6,7 +6,7 @@
 
 -include_lib("stdlib/include/assert.hrl").
 
--export([all/0, suite/0]).
+-export([all/0, groups/0, suite/0]).
 -export([
     names_are_gone_from_every_node_before_the_next_round/1,
     names_count_as_visible_when_the_last_node_sees_them/1,
@@ -38,7 +38,16 @@ all() ->
     %% What the last node sees late is in the time of a single name, too.
     Slow = [names_count_as_visible_when_the_last_node_sees_them],
     Cases = [F || {F, 1} <- ?MODULE:module_info(exports), F =/= module_info],
-    some(Cases -- Slow, Slow).
+    [{group, waiting} | some((Cases -- Slow) -- waiting(), Slow)].
+
+groups() -> [{waiting, [parallel], waiting()}].
+
+%% What waits for seconds, and each has nodes of its own.
+waiting() ->
+    [
+        a_rate_that_is_too_high_is_a_sentence, all_talk_to_all_over_the_gateways_of_their_groups,
+        a_long_path_is_in_every_answer_and_goes_with_the_nodes, work_is_placed_where_the_rule_says_and_slow_nodes_are_slow
+    ].
 
 %% Of several, those of the fast tier or all.
 some(Fast, More) ->
@@ -75,7 +84,7 @@ names_are_gone_from_every_node_before_the_next_round(_) ->
             %% The next one has names of its own.
             ?assertMatch({ok, _, #{round := 3}}, atoll_bench_names:round(State))
         end)
-     || {System, Callers, On} <- some([{global, 20, first}, {s_group_of_4, 2, each}], [{pg, 20, first}, {s_group, 20, first}])
+     || {System, Callers, On} <- some([{global, 20, first}], [{s_group_of_4, 2, each}, {pg, 20, first}, {s_group, 20, first}])
     ].
 
 %% The last node gets to look at what it has heard three seconds later.

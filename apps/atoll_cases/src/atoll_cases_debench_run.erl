@@ -28,6 +28,9 @@
     chaos := atoll_chaos:result() | none
 }.
 
+%% How long a killed worker is waited for.
+-define(BACK_MS, 2000).
+
 %% @doc Runs, and writes the files.
 -spec run(task()) -> {ok, result()} | {error, unicode:chardata()}.
 run(#{nodes := Nodes} = Task) when is_list(Nodes) ->
@@ -115,10 +118,11 @@ load(Started, #{config := Config, seed := Seed} = Task) ->
     end.
 
 %% The workers of each node are killed at that rate while Fun has them work. What kills is there before
-%% the load begins, however long it takes to get there.
+%% the load begins, however long it takes to get there. A worker is back within milliseconds, or its load
+%% is over and it does not come back at all: that is not waited for for long.
 harmed(#{nodes := Nodes} = Started, #{chaos := Rate, seed := Seed}, Fun) ->
     Options = (maps:with([case Started of #{cluster := _} -> cluster; #{} -> nodes end], Started))#{
-        rate => Rate * length(Nodes), kinds => [process], seed => Seed, what => {supervisor, debench_workers}
+        rate => Rate * length(Nodes), kinds => [process], seed => Seed, what => {supervisor, debench_workers}, deadline_ms => ?BACK_MS
     },
     case atoll_chaos:start(Options) of
         {ok, Run} ->

@@ -11,7 +11,7 @@
 -include_lib("common_test/include/ct.hrl").
 -include_lib("stdlib/include/assert.hrl").
 
--export([all/0, suite/0, init_per_suite/1, end_per_suite/1]).
+-export([all/0, groups/0, suite/0, init_per_suite/1, end_per_suite/1]).
 -export([
     a_script_gives_the_picture_of_the_simulator/1,
     what_fails_in_the_simulator_fails_here/1,
@@ -22,7 +22,6 @@
     steps_about_the_overlay_want_one/1
 ]).
 
--define(NODES, 8).
 -define(CALL_MS, 30000).
 -define(DEADLINE_MS, 15000).
 
@@ -32,8 +31,7 @@ all() -> cases(atoll_tier:tier()).
 
 cases(fast) ->
     [
-        who_leaves_is_held_for_no_failure,
-        a_node_that_starts_again_is_told_its_neighbours,
+        {group, waiting},
         a_run_that_is_stopped_broadcasts_no_more,
         steps_about_the_overlay_want_one
     ];
@@ -44,6 +42,11 @@ cases(deep) ->
         who_is_told_nothing_has_no_neighbours
         | cases(fast)
     ].
+
+%% What waits for seconds, and each has nodes of its own.
+groups() -> [{waiting, [parallel], [who_leaves_is_held_for_no_failure, a_node_that_starts_again_is_told_its_neighbours]}].
+
+count() -> atoll_tier:size(harmed_nodes).
 
 %% One cluster for all that need not be told their neighbours: whatever starts again
 %% there starts with hyparview.
@@ -109,7 +112,8 @@ what_fails_in_the_simulator_fails_here(Config) ->
         ?assertMatch([{_, {delivered, 1.0}}, {_, {connected, 1.0}}, {_, {no, false_death}}], essence(Real)),
         ?assertMatch([#{was := 0.375}, #{was := 0.625, ms := Ms}, #{was := [_ | _]}] when Ms >= 20000, Real),
         %% Nobody was killed, and all is one again.
-        ?assertMatch(#{alive := ?NODES, connected := 1.0}, Facts)
+        Count = count(),
+        ?assertMatch(#{alive := Count, connected := 1.0}, Facts)
     end).
 
 who_leaves_is_held_for_no_failure(Config) ->
@@ -131,7 +135,8 @@ who_leaves_is_held_for_no_failure(Config) ->
         {ok, #{overlay := Facts}} = atoll_chaos:run(#{cluster => C, script => script(hyparview, [
             {at, 0, {leave, {nodes, 4, 4}}}, {at, {2, s}, {start, {nodes, 4, 4}}}, {at, {2, s}, {restart, {nodes, 5, 5}, fresh}}
         ])}),
-        ?assertMatch(#{alive := ?NODES, components := 1}, Facts),
+        Count = count(),
+        ?assertMatch(#{alive := Count, components := 1}, Facts),
         await(fun() -> [N || {N, M} <- atoll_cluster:multicall(C, atoll, members, []), M =/= {ok, lists:sort(Nodes)}] end, [])
     end).
 
@@ -141,7 +146,7 @@ a_node_that_starts_again_is_told_its_neighbours(Config) ->
         Begin = [{at, {2, s}, {expect, {connected, 1.0}}}, {then, 0, {restart, {nodes, 2, 3}, fresh}}],
         ?assertMatch({[], _}, static(C, Begin, #{told => Told})),
         %% Who has started is told before the end of that run.
-        IsWhole = [{at, 0, {expect, {neighbours, 2, ?NODES}}}, {at, 0, {expect, {connected, 1.0}}}],
+        IsWhole = [{at, 0, {expect, {neighbours, 2, count()}}}, {at, 0, {expect, {connected, 1.0}}}],
         ?assertMatch({[], _}, static(C, IsWhole, #{}))
     end).
 
@@ -157,7 +162,8 @@ who_is_told_nothing_has_no_neighbours(Config) ->
         %% A node that starts is waited for by whatever is to be done to it.
         Started = [{at, {1, s}, {slow, all, 0}}, {at, {2, s}, {expect, {connected, 1.0}}}],
         {Failed, Facts} = static(C, [{at, 0, {kill, all}}, {at, 100, {start, all}} | Started], #{on_event => TellAll}),
-        ?assertMatch(#{alive := ?NODES, connected := 1.0}, Facts),
+        Count = count(),
+        ?assertMatch(#{alive := Count, connected := 1.0}, Facts),
         ?assertMatch([#{expectation := {connected, 1.0}}], Failed)
     end).
 
@@ -173,12 +179,13 @@ static(C, Terms, Options) ->
 a_run_that_is_stopped_broadcasts_no_more(Config) ->
     with_cluster(mesh, Config, fun(C) ->
         %% Who has no neighbour is owed nothing.
-        await(fun() -> lists:usort([length(Ns) || {_, {ok, Ns}} <- atoll_cluster:multicall(C, atoll, neighbours, [])]) end, [?NODES - 1]),
+        Count = count(),
+        await(fun() -> lists:usort([length(Ns) || {_, {ok, Ns}} <- atoll_cluster:multicall(C, atoll, neighbours, [])]) end, [Count - 1]),
         {ok, Run} = atoll_chaos:start(#{cluster => C, script => script(mesh, [{at, 0, {broadcast, all, 1000, {1, s}}}])}),
-        HasGot = fun(#{overlay := #{broadcast := #{delivered := Count}}}) -> Count >= ?NODES end,
-        await(fun() -> length([N || {N, {ok, S}} <- atoll_cluster:multicall(C, atoll, status, []), HasGot(S)]) end, ?NODES),
+        HasGot = fun(#{overlay := #{broadcast := #{delivered := Delivered}}}) -> Delivered >= Count end,
+        await(fun() -> length([N || {N, {ok, S}} <- atoll_cluster:multicall(C, atoll, status, []), HasGot(S)]) end, Count),
         Ended = within(?DEADLINE_MS, fun() -> atoll_chaos:stop(Run) end),
-        ?assertMatch(#{overlay := #{alive := ?NODES, delivered := 1.0}}, Ended)
+        ?assertMatch(#{overlay := #{alive := Count, delivered := 1.0}}, Ended)
     end).
 
 steps_about_the_overlay_want_one(Config) ->
@@ -194,7 +201,7 @@ steps_about_the_overlay_want_one(Config) ->
 
 script(Strategy, Terms) ->
     {ok, Script} = atoll_sim_script:check([
-        {cluster, #{nodes => ?NODES, strategy => Strategy, contacts => 2, seed => 5}} | Terms
+        {cluster, #{nodes => count(), strategy => Strategy, contacts => 2, seed => 5}} | Terms
     ]),
     Script.
 
@@ -222,7 +229,7 @@ with_cluster(Strategy, Config, Fun) ->
     Fun(C).
 
 options(Strategy) ->
-    #{nodes => ?NODES, connect_all => false, apps => [atoll], args => fun(Nodes) -> args(Strategy, Nodes) end}.
+    #{nodes => count(), connect_all => false, apps => [atoll], args => fun(Nodes) -> args(Strategy, Nodes) end}.
 
 args(Strategy, Nodes) ->
     Contacts = [Contact || Contact <- lists:sublist(Nodes, 2), Strategy =/= static],

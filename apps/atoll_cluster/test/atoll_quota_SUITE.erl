@@ -5,7 +5,7 @@
 
 -include_lib("stdlib/include/assert.hrl").
 
--export([all/0, suite/0, init_per_suite/1, end_per_suite/1]).
+-export([all/0, groups/0, suite/0, init_per_suite/1, end_per_suite/1]).
 -export([
     a_group_uses_no_more_than_its_quota/1,
     what_is_wrong_is_a_sentence/1,
@@ -23,7 +23,17 @@
 
 suite() -> [{timetrap, {minutes, 2}}].
 
-all() -> [F || {F, 1} <- ?MODULE:module_info(exports), not lists:member(F, [init_per_suite, end_per_suite, module_info])].
+all() ->
+    [{group, waiting} | [F || {F, 1} <- ?MODULE:module_info(exports), not lists:member(F, [init_per_suite, end_per_suite, module_info])] -- waiting()].
+
+groups() -> [{waiting, [parallel], waiting()}].
+
+%% One of these waits for ten seconds, and each has control groups of its own.
+waiting() ->
+    [
+        a_group_uses_no_more_than_its_quota, stop_leaves_nothing, the_end_of_the_owner_leaves_nothing, kill_9_of_the_vm_leaves_nothing,
+        a_keeper_that_is_killed_is_replaced, a_line_to_a_keeper_that_is_gone_harms_nobody, what_cannot_be_removed_is_named_in_time
+    ].
 
 init_per_suite(Config) ->
     case atoll_quota:available() of

@@ -21,7 +21,7 @@ one_seed_gives_one_trace_test_() ->
             [
                 begin
                     Here = digest(Strategy, Nodes, Seed),
-                    ?assertEqual({Strategy, Here}, {Strategy, digest(Strategy, Nodes, Seed)}),
+                    atoll_tier:tier() =:= fast orelse ?assertEqual({Strategy, Here}, {Strategy, digest(Strategy, Nodes, Seed)}),
                     There = peer:call(Peer, ?MODULE, digest, [Strategy, Nodes, Seed], 60000),
                     ?assertEqual({Strategy, Here}, {Strategy, There})
                 end

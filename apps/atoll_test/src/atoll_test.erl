@@ -101,7 +101,7 @@ built(Root, _Sources, #{faults := true} = Options) ->
 built(Root, Sources, Options) ->
     case jobs(names(Options), maps:get('case', Options, ""), Sources, atoll_test_times:read()) of
         {error, Why} -> wrong(Why);
-        {ok, Jobs} -> repeated([Job || Job <- Jobs, atoll_test_jobs:has_cases(Job)], Root, Options)
+        {ok, Jobs} -> repeated(atoll_test_jobs:with_cases(Jobs), Root, Options)
     end.
 
 names(Options) -> string:lexemes(maps:get(suite, Options, ""), ", ").

@@ -98,7 +98,7 @@ results(Kind, Modules, Dir, Status) ->
         {{ok, Results}, {limit, Seconds}} ->
             {Results, io_lib:format("it had not ended after ~b s", [Seconds])};
         {{ok, Results}, Status} when Status =:= 0; Status =:= 1 ->
-            Wrong = [Why || M <- Modules, Why <- [missed(M, ended(Dir), Results)], Why =/= none],
+            Wrong = [Why || Ms <- counted(Kind, Modules), Why <- [missed(Ms, ended(Dir), Results)], Why =/= none],
             case {Wrong, Status, [R || #{outcome := failed} = R <- Results]} of
                 {[Why | _], _, _} -> {Results, Why};
                 {[], 1, []} -> {Results, "it failed, though no test did"};
@@ -114,15 +114,19 @@ ended(Dir) ->
         {error, enoent} -> []
     end.
 
-%% What the runner has counted must be what stands in the results of the module.
-missed(Module, Ended, Results) ->
-    Of = [Outcome || #{suite := Suite, outcome := Outcome} <- Results, Suite =:= atom_to_list(Module)],
-    Passed = length([passed || passed <- Of]),
-    case {lists:keyfind(Module, 1, Ended), Of} of
-        {false, _} -> io_lib:format("~p did not come to its end", [Module]);
-        {{_, _, [Why | _]}, _} -> io_lib:format("tests of ~p were cancelled: ~0tp", [Module, Why]);
-        {_, []} -> io_lib:format("no test of ~p has run", [Module]);
-        {{_, Passed, []}, _} -> none;
-        {{_, Counted, []}, _} -> io_lib:format("~p has passed ~b tests, and its results say ~b", [Module, Counted, Passed])
-    end.
+%% EUnit counts the tests of each module, and Common Test those of all suites together.
+counted(eunit, Modules) -> [[M] || M <- Modules];
+counted(ct, Suites) -> [Suites].
 
+%% What the runner has counted must be what stands in the results of the modules.
+missed(Modules, Ended, Results) ->
+    Of = fun(M) -> [Outcome || #{suite := Suite, outcome := Outcome} <- Results, Suite =:= atom_to_list(M)] end,
+    Passed = length([passed || M <- Modules, passed <- Of(M)]),
+    Names = lists:join(" and ", [atom_to_list(M) || M <- Modules]),
+    case {lists:keyfind(Modules, 1, Ended), [M || M <- Modules, Of(M) =:= []]} of
+        {false, _} -> [Names, " did not come to its end"];
+        {{_, _, [Why | _]}, _} -> io_lib:format("tests of ~ts were cancelled: ~0tp", [Names, Why]);
+        {_, [None | _]} -> io_lib:format("no test of ~p has run", [None]);
+        {{_, Passed, []}, _} -> none;
+        {{_, Counted, []}, _} -> io_lib:format("~ts has passed ~b tests, and its results say ~b", [Names, Counted, Passed])
+    end.

@@ -1,14 +1,14 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc What there is to run: each suite of Common Test is a job, and so are some EUnit
-%% modules of one application together, as many as take a few seconds.
+%% @doc What there is to run. Short suites of Common Test of one application are a job together,
+%% and so are its EUnit modules; what takes longer is a job of its own.
 -module(atoll_test_jobs).
 
--export([all/2, only/4, alone/3, has_cases/1, sources/1]).
+-export([all/2, only/4, alone/3, with_cases/1, sources/1]).
 
 -export_type([job/0, times/0]).
 
 -type job() :: #{
-    %% The suite, or the application and a number.
+    %% The suite, or the application, what they are, and a number.
     name := string(),
     kind := eunit | ct,
     app := atom(),
@@ -25,8 +25,9 @@
 %% What has no recorded time.
 -define(UNKNOWN, #{eunit => 1.0, ct => 30.0}).
 
-%% EUnit modules share a VM up to so many seconds: starting one takes a third of one.
--define(TOGETHER_S, 8.0).
+%% They share a VM up to so many seconds. To start one takes a third of one, and Common Test waits for
+%% more than another one at its end.
+-define(TOGETHER_S, #{eunit => 15.0, ct => 30.0}).
 
 %% @doc The test sources under a root, by application: `{App, File}'.
 -spec sources(file:filename()) -> [{atom(), file:filename()}].
@@ -44,10 +45,8 @@ app(File) ->
 -spec all([{atom(), file:filename()}], times()) -> [job()].
 all(Sources, Times) ->
     Tests = [{App, list_to_atom(filename:basename(File, ".erl"))} || {App, File} <- Sources],
-    Suites = [suite(App, M, Times) || {App, M} <- Tests, kind(M) =:= ct],
     Apps = lists:usort([App || {App, _} <- Tests]),
-    Units = [Job || App <- Apps, Job <- units(App, [M || {A, M} <- Tests, A =:= App, kind(M) =:= eunit], Times)],
-    order(Suites ++ Units).
+    order([Job || App <- Apps, Kind <- [ct, eunit], Job <- together(Kind, App, [M || {A, M} <- Tests, A =:= App, kind(M) =:= Kind], Times)]).
 
 %% What is begun last should be short.
 order(Jobs) ->
@@ -78,10 +77,11 @@ nearest(Name, Known) ->
         none -> ""
     end.
 
-%% @doc A suite may have cases in the deep tier only.
--spec has_cases(job()) -> boolean().
-has_cases(#{kind := ct, modules := [Suite]}) -> Suite:all() =/= [];
-has_cases(#{kind := eunit}) -> true.
+%% @doc Without the suites that have cases in the other tier only, and the jobs of which nothing is left.
+-spec with_cases([job()]) -> [job()].
+with_cases(Jobs) -> [Job#{modules := Some} || #{modules := All} = Job <- Jobs, [_ | _] = Some <- [[M || M <- All, has_cases(M)]]].
+
+has_cases(M) -> kind(M) =:= eunit orelse M:all() =/= [].
 
 kind(Module) ->
     Name = atom_to_list(Module),
@@ -93,31 +93,25 @@ kind(Module) ->
 
 %% @doc The job of one module alone.
 -spec alone(atom(), module(), times()) -> job().
-alone(App, M, Times) ->
-    case kind(M) of
-        ct -> suite(App, M, Times);
-        eunit -> unit(App, atom_to_list(M), [M], expected(M, Times))
-    end.
+alone(App, M, Times) -> job(kind(M), App, atom_to_list(M), [M], expected(M, Times)).
 
-suite(App, M, Times) ->
-    #{name => atom_to_list(M), kind => ct, app => App, modules => [M], 'case' => "", expected => expected(M, Times)}.
-
-unit(App, Name, Modules, Expected) ->
-    #{name => Name, kind => eunit, app => App, modules => Modules, 'case' => "", expected => Expected}.
+job(Kind, App, Name, Modules, Expected) ->
+    #{name => Name, kind => Kind, app => App, modules => Modules, 'case' => "", expected => Expected}.
 
 expected(M, Times) ->
     maps:get(M, Times, maps:get(kind(M), ?UNKNOWN)).
 
 %% The longest are alone; the others fill one VM after the other.
-units(App, Modules, Times) ->
+together(Kind, App, Modules, Times) ->
     Sorted = lists:reverse(lists:sort([{expected(M, Times), M} || M <- Modules])),
-    Filled = fill(Sorted, 0.0, [], []),
-    [
-        unit(App, lists:flatten(io_lib:format("~s ~b", [App, N])), Ms, Sum)
-     || {N, {Sum, Ms}} <- lists:zip(lists:seq(1, length(Filled)), Filled)
-    ].
+    Filled = fill(Sorted, map_get(Kind, ?TOGETHER_S), 0.0, [], []),
+    [job(Kind, App, name(Kind, App, N, Ms), Ms, Sum) || {N, {Sum, Ms}} <- lists:zip(lists:seq(1, length(Filled)), Filled)].
 
-fill([], _, [], Full) -> lists:reverse(Full);
-fill([], Sum, Ms, Full) -> fill([], 0.0, [], [{Sum, lists:reverse(Ms)} | Full]);
-fill([{T, M} | Rest], Sum, Ms, Full) when Ms =:= []; Sum + T =< ?TOGETHER_S -> fill(Rest, Sum + T, [M | Ms], Full);
-fill(Rest, Sum, Ms, Full) -> fill(Rest, 0.0, [], [{Sum, lists:reverse(Ms)} | Full]).
+name(ct, _App, _N, [M]) -> atom_to_list(M);
+name(ct, App, N, _Ms) -> lists:concat([App, " suites ", N]);
+name(eunit, App, N, _Ms) -> lists:concat([App, " ", N]).
+
+fill([], _, _, [], Full) -> lists:reverse(Full);
+fill([], Most, Sum, Ms, Full) -> fill([], Most, 0.0, [], [{Sum, lists:reverse(Ms)} | Full]);
+fill([{T, M} | Rest], Most, Sum, Ms, Full) when Ms =:= []; Sum + T =< Most -> fill(Rest, Most, Sum + T, [M | Ms], Full);
+fill(Rest, Most, Sum, Ms, Full) -> fill(Rest, Most, 0.0, [], [{Sum, lists:reverse(Ms)} | Full]).

@@ -22,7 +22,7 @@ write(Done) ->
 
 of_job(#{kind := ct, modules := [M]}, #{seconds := Seconds}) ->
     [{M, Seconds}];
-of_job(#{kind := eunit, modules := Modules}, #{results := Results}) ->
+of_job(#{modules := Modules}, #{results := Results}) ->
     [{M, lists:sum([S || #{suite := Suite, seconds := S} <- Results, Suite =:= atom_to_list(M)])} || M <- Modules].
 
 file() -> filename:join(code:priv_dir(atoll_test), "times.config").

@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% @doc What runs in the VM of a job: some EUnit modules one after the other, or one suite
+%% @doc What runs in the VM of a job: some EUnit modules one after the other, or some suites
 %% of Common Test. The results are surefire files, written by the hooks of OTP. Beside them
-%% stands the file `ended', with a line for each module that came to its end:
-%% `{Module, Passed, Cancelled}', as the runner itself has counted. So a module that ends the
+%% stands the file `ended', with a line for each module that came to its end, or for all suites:
+%% `{Modules, Passed, Cancelled}', as the runner itself has counted. So a module that ends the
 %% VM, or of which nothing has run, is missed.
 -module(atoll_test_vm).
 
@@ -15,7 +15,7 @@ main() ->
     Status =
         try init:get_plain_arguments() of
             ["eunit", Dir, Modules, Case] -> eunit(Dir, names(Modules), Case);
-            ["ct", Dir, Suite, Case] -> ct(Dir, list_to_atom(Suite), Case)
+            ["ct", Dir, Suites, Case] -> ct(Dir, names(Suites), Case)
         catch
             Class:Reason:Stack ->
                 io:format(standard_error, "~p: ~p~n~p~n", [Class, Reason, Stack]),
@@ -36,7 +36,7 @@ one(Dir, Module, Case) ->
     Reports = [{eunit_surefire, [{dir, Dir}]}, {atoll_test_listener, [{to, self()}, {module, Module}, {dir, Dir}]}],
     Result = eunit:test(chosen(Module, Case), [no_tty | [{report, Report} || Report <- Reports]]),
     receive
-        {heard, Module, Passed, Cancelled} -> ended(Dir, {Module, Passed, Cancelled})
+        {heard, Module, Passed, Cancelled} -> ended(Dir, {[Module], Passed, Cancelled})
     end,
     Result.
 
@@ -55,20 +55,20 @@ chosen(Module, Case) ->
     %% The file is named by the group.
     {atom_to_list(Module), [Test]}.
 
-ct(Dir, Suite, Case) ->
+ct(Dir, Suites, Case) ->
     Options = [
-        {dir, filename:dirname(code:which(Suite))},
+        {dir, filename:dirname(code:which(hd(Suites)))},
         {auto_compile, false},
         {logdir, Dir},
-        {suite, Suite},
+        {suite, Suites},
         {event_handler, {atoll_test_running, Dir}},
         {ct_hooks, [{cth_surefire, [{path, filename:join(Dir, "surefire.xml")}]}]},
         {no_esc_chars, true}
-        | cases(Suite, Case)
+        | cases(Suites, Case)
     ],
     case ct:run_test(Options) of
         {Passed, Failed, {_Skipped, Missed}} ->
-            ok = ended(Dir, {Suite, Passed, []}),
+            ok = ended(Dir, {Suites, Passed, []}),
             case Failed + Missed of
                 0 -> 0;
                 _ -> 1
@@ -78,9 +78,9 @@ ct(Dir, Suite, Case) ->
     end.
 
 %% A case may stand in several groups: `outer.inner:case' is that of one.
-cases(_Suite, "") ->
+cases(_Suites, "") ->
     [];
-cases(Suite, Text) ->
+cases([Suite], Text) ->
     case string:split(Text, ":") of
         [Groups, Case] ->
             [{group, [[list_to_atom(G) || G <- string:lexemes(Groups, ".")]]}, {testcase, list_to_atom(Case)}];

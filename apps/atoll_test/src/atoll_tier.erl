@@ -22,7 +22,7 @@
     {aco_storms, 1, 20, "runs of the ant colonies under a kill a second on each node, in each reliable mode"},
     {bulk_rounds, 1, 4, "times of bulk between three nodes, with the application and without"},
     {bulk_s, 4, 15, "seconds of each"},
-    {chaos_kills, 40, 200, "processes killed under each supervisor"},
+    {chaos_kills, 20, 200, "processes killed under each supervisor"},
     {churn_s, 8, 600, "seconds of nodes that come and go"},
     {closing_groups, 100, 500, "groups that come and go while connections are being closed"},
     {cluster_nodes, 12, 50, "nodes of the largest cluster that is started and stopped"},
@@ -32,15 +32,16 @@
     {deaths, 2000, 10000, "deaths of named processes that share fences"},
     {directory_nodes, 500, 10000, "simulated nodes with a directory"},
     {directory_shape_nodes, 100, 300, "simulated nodes with a directory, in a star, a ring and a tree"},
-    {distance_nodes, 80, 200, "simulated nodes with coordinates"},
+    {distance_nodes, 60, 200, "simulated nodes with coordinates"},
     {fault_cuts, 10, 500, "simulated clusters, of each of two strategies, in which some do not hear one node"},
-    {fault_nodes, 40, 100, "simulated nodes of which a part is cut off while all contacts die"},
+    {fault_nodes, 30, 100, "simulated nodes of which a part is cut off while all contacts die"},
     {fault_seeds, 1, 200, "times that a part is cut off so, that bulk goes over all connections, and that nearly all die"},
-    {formed_nodes, 20, 60, "simulated nodes that have joined by one, and rest"},
+    {formed_nodes, 14, 60, "simulated nodes that have joined by one, and rest"},
     {group_passers, 60, 20000, "nodes that come into a group of ten and leave it"},
-    {hyparview_nodes, 120, 300, "simulated nodes most of which die at once, with hyparview"},
+    {harmed_nodes, 5, 8, "nodes with an overlay on which fault scripts are played"},
+    {hyparview_nodes, 80, 300, "simulated nodes most of which die at once, with hyparview"},
     {link_overlay_nodes, 4, 6, "nodes whose links are the neighbours of an overlay"},
-    {link_rounds, 20, 200, "connections on demand that come and go"},
+    {link_rounds, 12, 200, "connections on demand that come and go"},
     {load_tries, 2, 20, "loads whose operations are counted"},
     {migrate_nodes, 3, 6, "nodes of a mesh that becomes a group, node by node, and a mesh again"},
     {monitors, 40, 1000, "monitors of far processes at least, while nodes come and go"},
@@ -57,7 +58,7 @@
     {orbit_mesh, 5, 9, "nodes of Orbit's mesh"},
     {orbit_space, 10000, 100000, "numbers of which Orbit's published size is found"},
     {order_times, 3, 300, "messages of each of 64 senders to each of 8 receivers, over lanes"},
-    {overlay_lives, 4, 20, "times that a node of an overlay starts again"},
+    {overlay_lives, 3, 20, "times that a node of an overlay starts again"},
     {overlay_nodes, 15, 60, "nodes with an overlay, of which half are killed"},
     {place_nodes, 8, 50, "nodes that are asked for their attributes, a fifth of them stopped"},
     {place_sim_nodes, 150, 1000, "simulated nodes among which one is chosen"},
@@ -65,15 +66,15 @@
     {reach_before_ms, 500, 1000, "milliseconds of messages before"},
     {reach_groups, 2, 8, "groups of nodes that reach each other over gateways"},
     {reach_nodes, 8, 40, "nodes that reach each other over groups"},
-    {repeat_nodes, 14, 40, "simulated nodes of histories that are repeated"},
+    {repeat_nodes, 10, 40, "simulated nodes of histories that are repeated"},
     {replies, 400, 2000, "replies of servers that end with it"},
     {reply_bytes, 150000, 3000000, "bytes of each of these replies"},
     {rest_s, 1, 600, "seconds at rest of a cluster that was formed by join"},
     {room_kills, 24, 300, "rooms of nodes that are killed while names come and go"},
-    {roster_nodes, 20, 60, "simulated nodes with a roster, and four times as many"},
+    {roster_nodes, 14, 60, "simulated nodes with a roster, and four times as many"},
     {roster_seeds, 2, 20, "simulated clusters whose nodes say something of themselves, of two strategies"},
-    {round_trips, 150, 400, "batches of 100 round trips of each pair of nodes, while one of them is stopped"},
-    {scamp_nodes, 300, 1000, "simulated nodes that have joined one after the other, with scamp"},
+    {round_trips, 100, 400, "batches of 100 round trips of each pair of nodes, while one of them is stopped"},
+    {scamp_nodes, 200, 1000, "simulated nodes that have joined one after the other, with scamp"},
     {semantics_commands, 60, 2000, "commands on real nodes beside the semantics"},
     {semantics_fault_commands, 25, 1000, "commands, cuts and kills on real nodes beside the semantics"},
     {semantics_faults, 40, 10000, "sequences with partitions and kills in virtual time beside the semantics"},
@@ -89,7 +90,7 @@
 ]).
 
 %% A property runs a tenth of its tests in the fast tier, and these at least.
--define(FEWEST, 30).
+-define(FEWEST, 20).
 
 %% @doc The tier that runs.
 -spec tier() -> tier().

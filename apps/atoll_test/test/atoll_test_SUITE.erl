@@ -363,7 +363,15 @@ a_module_of_which_nothing_is_told_is_missed(Config) ->
     ?assertMatch({"reef_halts_tests did not come to its end", _}, Broken([reef_twice_tests, reef_halts_tests, reef_tests])),
     ?assertMatch({"no test of reef_none_tests has run", _}, Broken([reef_twice_tests, reef_none_tests])),
     {Cancelled, _} = Broken([reef_crashes_tests]),
-    ?assertMatch({match, _}, re:run(Cancelled, "^tests of reef_crashes_tests were cancelled: .*no_generator", [dotall])).
+    ?assertMatch({match, _}, re:run(Cancelled, "^tests of reef_crashes_tests were cancelled: .*no_generator", [dotall])),
+    %% Suites that share one are counted together.
+    Suites = #{name => "suites", kind => ct, app => reef, modules => [reef_SUITE, reef_groups_SUITE], 'case' => "", expected => 1.0},
+    #{broken := none, results := Cases} = atoll_test_job:run(Suites, place("together", Config)),
+    ?assertEqual(
+        [{"reef_SUITE", 1, 3}, {"reef_groups_SUITE", 2, 2}],
+        [{S, length([x || #{suite := Of, outcome := passed} <- Cases, Of =:= S]), length([x || #{suite := Of, outcome := failed} <- Cases, Of =:= S])}
+         || S <- ["reef_SUITE", "reef_groups_SUITE"]]
+    ).
 
 place(Name, Config) ->
     Temporary = filename:join(proplists:get_value(priv_dir, Config), Name),

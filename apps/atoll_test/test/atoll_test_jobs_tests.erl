@@ -23,17 +23,25 @@ the_longest_is_first_and_short_modules_share_a_vm_test() ->
     ).
 
 a_long_module_has_a_vm_of_its_own_test() ->
-    Times = #{reef_SUITE => 1.0, reef_a_tests => 9.0, reef_b_tests => 9.5, reef_c_tests => 0.3, fish_tests => 0.1},
+    Times = #{reef_SUITE => 1.0, reef_a_tests => 19.0, reef_b_tests => 19.5, reef_c_tests => 0.3, fish_tests => 0.1},
     Jobs = names(atoll_test_jobs:all(?SOURCES, Times)),
     ?assertEqual([{eunit, [reef_b_tests]}, {eunit, [reef_a_tests]}], lists:sublist(Jobs, 2)),
     ?assert(lists:member({eunit, [reef_c_tests]}, Jobs)).
+
+short_suites_of_one_application_share_a_vm_and_long_ones_have_their_own_test() ->
+    Suites = [{reef, lists:concat(["apps/reef/test/reef_", S, "_SUITE.erl"])} || S <- [a, b, c, d]] ++ [{fish, "cases/fish/test/fish_SUITE.erl"}],
+    Times = #{reef_a_SUITE => 60.0, reef_b_SUITE => 15.0, reef_c_SUITE => 12.0, reef_d_SUITE => 3.0, fish_SUITE => 1.0},
+    ?assertEqual(
+        [{"reef_a_SUITE", [reef_a_SUITE]}, {"reef suites 2", [reef_b_SUITE, reef_c_SUITE, reef_d_SUITE]}, {"fish_SUITE", [fish_SUITE]}],
+        [{Name, Ms} || #{name := Name, modules := Ms} <- atoll_test_jobs:all(Suites, Times)]
+    ).
 
 what_nobody_has_timed_runs_too_test() ->
     Modules = lists:append([Ms || {_, Ms} <- names(atoll_test_jobs:all(?SOURCES, #{}))]),
     ?assertEqual([fish_tests, reef_SUITE, reef_a_tests, reef_b_tests, reef_c_tests], lists:sort(Modules)).
 
 each_job_has_a_name_of_its_own_test() ->
-    Names = [Name || #{name := Name} <- atoll_test_jobs:all(?SOURCES, #{reef_a_tests => 9.0, reef_b_tests => 9.0})],
+    Names = [Name || #{name := Name} <- atoll_test_jobs:all(?SOURCES, #{reef_a_tests => 19.0, reef_b_tests => 19.0})],
     ?assertEqual(length(Names), length(lists:usort(Names))).
 
 an_application_stands_for_all_its_modules_test() ->

@@ -50,11 +50,11 @@ cases(both, _) ->
         connections_are_those_of_the_layout,
         every_submaster_and_colony_has_a_name,
         each_kind_of_process_is_started_again,
-        under_a_kill_a_second_on_every_node_the_answer_is_the_same,
         a_node_that_is_not_there_is_named
     ];
 cases(mesh, fast) ->
     cases(both, fast) ++ [
+        under_a_kill_a_second_on_every_node_the_answer_is_the_same,
         a_killed_gateway_does_not_change_the_answer,
         a_run_ends_when_the_optimum_is_reached,
         without_reliability_there_are_no_names,
@@ -84,6 +84,7 @@ cases(islands, fast) ->
     ];
 cases(islands, deep) ->
     cases(islands, fast) ++ [
+        under_a_kill_a_second_on_every_node_the_answer_is_the_same,
         a_killed_colony_node_does_not_change_the_answer,
         a_killed_gateway_does_not_change_the_answer,
         a_gateway_and_two_heirs_killed_at_once_do_not_change_the_answer

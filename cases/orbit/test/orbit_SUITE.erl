@@ -251,7 +251,7 @@ a_node_that_is_back_takes_part_again(Config) ->
         ok = atoll_cluster:kill(Cluster, F),
         true = atoll_cluster:call(Cluster, A, erlang, exit, [Holder, kill], ?CALL_MS)
     end,
-    #{nodes_lost := Lost} = lost(Harm, {Cluster, Nodes}, layout(hd(modes(Config)), 3), {100_000, 68_859}),
+    #{nodes_lost := Lost} = lost(Harm, {Cluster, Nodes}, layout(hd(modes(Config)), 3), {30_000, 18_558}),
     ?assertEqual([F], Lost).
 
 %% A node each second and a half, and a process on each each ten seconds.
@@ -262,7 +262,7 @@ under_kills_of_nodes_and_processes_the_answer_is_the_same(Config) ->
          Spec = maps:merge(#{generators => g124, space => 30_000, nodes => Nodes, workers => 2}, layout(Mode, 3)),
          Outcome = run(Cluster, hd(Nodes), Spec),
          ct:pal("~p ~p: ~p", [Mode, Seed, atoll_bench_storm:stop(Storm)]),
-         ?assertMatch({ok, #{size := 20_689}}, Outcome, {Mode, Seed}),
+         ?assertMatch({ok, #{size := 18_558}}, Outcome, {Mode, Seed}),
          _ = atoll_cluster_owned:heal(Cluster)
      end || Mode <- modes(Config), Seed <- [1, 2, 3]].
 
