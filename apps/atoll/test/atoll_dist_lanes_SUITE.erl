@@ -28,6 +28,7 @@
     distribution_is_stopped_and_started_again/1,
     a_node_is_restarted_under_its_name/1,
     a_killed_node_is_down_once/1,
+    a_killed_node_is_no_lost_lane_where_one_is_not_read/1,
     a_lane_that_is_cut_is_the_end_once/1,
     an_end_that_notices_late_gives_the_same_reason/1,
     a_lane_that_is_a_black_hole_is_the_end_once/1,
@@ -74,13 +75,9 @@ groups(deep) ->
         {once_of_tls, [], once() -- by_hand()}
     ].
 
-%% Whose peers have no TLS; and two where one end finds a silent lane: the other one, which has
-%% not seen that, said of lanes with TLS that the first had closed, and not that all had.
+%% Whose peers have no TLS.
 by_hand() ->
-    [
-        lanes_that_prove_nothing_are_refused, lanes_of_another_connection_prove_nothing,
-        a_lane_that_is_a_black_hole_is_the_end_once, a_ticktime_that_changes_is_followed
-    ].
+    [lanes_that_prove_nothing_are_refused, lanes_of_another_connection_prove_nothing].
 
 once() ->
     [F || {F, 1} <- ?MODULE:module_info(exports), not lists:member(F, not_once())].
@@ -286,6 +283,17 @@ a_killed_node_is_down_once(Config) ->
     {A, B} = pair(Config),
     ok = call(A, atoll_dist_probe, hears, [name(B)]),
     ends_once(A, B, fun() -> atoll_dist_nodes:kill(B) end),
+    ?assertEqual([connection_closed], call(A, atoll_dist_probe, heard, [])),
+    ?assertEqual(0, logged(A, "carrier_lane_lost")).
+
+%% A black hole is not read, and does not say that it is closed.
+a_killed_node_is_no_lost_lane_where_one_is_not_read(Config) ->
+    {A, B} = faulty(Config),
+    ok = call(A, atoll_dist_probe, hears, [name(B)]),
+    ends_once(A, B, fun() ->
+        ok = fault(A, B, {black_hole, 3}),
+        atoll_dist_nodes:kill(B)
+    end),
     ?assertEqual([connection_closed], call(A, atoll_dist_probe, heard, [])),
     ?assertEqual(0, logged(A, "carrier_lane_lost")).
 
