@@ -6,7 +6,7 @@
 %% A broker is said by the port that it listens on, on the loopback of a network (`netns').
 -module(atoll_cli_amqp).
 
--export([declared/3, publisher/4, more/2, finished/1, taken/3]).
+-export([declared/3, is_known/2, publisher/4, more/2, finished/1, taken/3]).
 
 -export_type([broker/0, publisher/0, options/0, came/0]).
 
@@ -53,6 +53,20 @@ declared(Queue, Type, Broker) ->
     Declare = {'queue.declare', 0, Queue, false, true, false, false, false, Arguments},
     {'queue.declare_ok', Queue, 0, _} = amqp_channel:call(Channel, Declare),
     amqp_connection:close(Connection).
+
+%% @doc Whether that broker knows the queue.
+-spec is_known(Queue :: binary(), broker()) -> boolean().
+is_known(Queue, Broker) ->
+    {Connection, Channel} = channel(Broker),
+    Passive = {'queue.declare', 0, Queue, true, false, false, false, false, []},
+    try amqp_channel:call(Channel, Passive) of
+        {'queue.declare_ok', Queue, _, _} -> true
+    catch
+        %% A channel that asks for what is not there is closed.
+        exit:{{shutdown, {server_initiated_close, 404, _}}, _} -> false
+    after
+        ok = amqp_connection:close(Connection)
+    end.
 
 channel(#{netns := Netns, amqp := Port}) ->
     {ok, Params} = amqp_uri:parse("amqp://guest:guest@127.0.0.1:" ++ integer_to_list(Port)),

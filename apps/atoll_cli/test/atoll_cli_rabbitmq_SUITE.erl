@@ -1,20 +1,21 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% docs/howto-rabbitmq.md, with three nodes of Debian's RabbitMQ: over lanes, with TLS, and with
 %% a gateway between two of them; and what a broker promises its publishers when a node is
-%% killed, or is cut off for a minute. Each node is on a host of its own ({@link
+%% killed, is cut off for a minute, or is far away. Each node is on a host of its own ({@link
 %% atoll_cli_network}). It is skipped where RabbitMQ is not installed.
 -module(atoll_cli_rabbitmq_SUITE).
 
 -include_lib("common_test/include/ct.hrl").
 -include_lib("stdlib/include/assert.hrl").
 
--import(atoll_cli_amqp, [declared/3, publisher/4, more/2, finished/1, taken/3]).
+-import(atoll_cli_amqp, [declared/3, is_known/2, publisher/4, more/2, finished/1, taken/3]).
 
 -export([all/0, groups/0, suite/0, init_per_suite/1, end_per_suite/1, init_per_group/2, end_per_group/2]).
 -export([
     the_page_makes_a_cluster/1,
     no_confirmed_message_is_lost_when_a_node_is_killed/1,
-    no_confirmed_message_is_lost_when_a_node_is_cut_off_for_a_minute/1
+    no_confirmed_message_is_lost_when_a_node_is_cut_off_for_a_minute/1,
+    a_path_of_20_ms_loses_nothing_and_takes_less_time_over_lanes/1
 ]).
 
 -define(BIN, "/usr/lib/rabbitmq/bin").
@@ -27,6 +28,7 @@
 -define(CUT_MS, 60000).
 %% So many are on their way at a time.
 -define(WINDOW, 100).
+-define(ROUNDS, 4).
 
 %% A broker, and what it is told by its environment.
 -type broker() :: #{
@@ -53,7 +55,8 @@ groups(deep) ->
     [
         {lanes, [], Page ++ [no_confirmed_message_is_lost_when_a_node_is_cut_off_for_a_minute]},
         {tls, [], Page},
-        {gateway, [], Page}
+        {gateway, [], Page},
+        {far, [], [a_path_of_20_ms_loses_nothing_and_takes_less_time_over_lanes]}
     ].
 
 init_per_suite(Config) ->
@@ -73,6 +76,8 @@ end_per_suite(_Config) ->
     application:stop(amqp_client).
 
 %% Of the first and the third node of `gateway' neither can send the other a packet.
+init_per_group(far, Config) ->
+    Config;
 init_per_group(Group, Config) ->
     Network = atoll_cli_network:start(case Group of gateway -> [[1, 2], [2, 3]]; _ -> [[1, 2, 3]] end),
     Home = home(Group, Config),
@@ -81,6 +86,8 @@ init_per_group(Group, Config) ->
     _ = [started(Broker) || Broker <- maps:values(Brokers)],
     [{group, Group}, {network, Network}, {brokers, Brokers} | Config].
 
+end_per_group(far, _Config) ->
+    ok;
 end_per_group(_Group, Config) ->
     atoll_cli_network:stop(?config(network, Config)).
 
@@ -231,6 +238,66 @@ no_confirmed_message_is_lost_when_a_node_is_cut_off_for_a_minute(Config) ->
 running(Broker) ->
     {0, Said} = ran("rabbitmqctl eval 'length(rabbit_mnesia:cluster_nodes(running)).'", Broker),
     list_to_integer(string:trim(Said)).
+
+%% A cluster over stock and one over 16 lanes, by turns. Two nodes of each are at one end of the
+%% path, the third one at the other: it leads the quorum queue, and the first one the classic one.
+a_path_of_20_ms_loses_nothing_and_takes_less_time_over_lanes(Config) ->
+    case atoll_wire:start(#{rtt_ms => 20}) of
+        {ok, Wire} ->
+            try
+                far(atoll_wire:ends(Wire), Config)
+            after
+                ok = atoll_wire:stop(Wire)
+            end;
+        {error, Error} ->
+            {skip, lists:flatten(io_lib:format("~ts", [atoll_wire:format_error(Error)]))}
+    end.
+
+far(Ends, Config) ->
+    Env = replaced("lanes,4", "lanes,16", maps:get(lanes, files(home(far, Config)))),
+    Systems = [{stock, "USE_LONGNAME=true\n", 0}, {lanes16, Env, 10}],
+    Clusters = [{System, far_cluster(System, Ends, Text, Plus, Config)} || {System, Text, Plus} <- Systems],
+    try
+        Cells = [{Type, Bytes} || Type <- [<<"quorum">>, <<"classic">>], Bytes <- [1024, 1048576]],
+        Rates = [
+            {Cell, [{System, far_cell(Cell, Round, Brokers)} || {System, Brokers} <- Clusters]}
+         || Cell <- Cells, Round <- lists:seq(1, ?ROUNDS)
+        ],
+        ct:pal("messages a second: ~p", [Rates]),
+        Large = [Lanes / Stock || {{<<"classic">>, 1048576}, [{stock, Stock}, {lanes16, Lanes}]} <- Rates],
+        ?assert(lists:nth((?ROUNDS + 1) div 2, lists:sort(Large)) > 1)
+    after
+        [ok = killed(Broker) || {_, Brokers} <- Clusters, Broker <- maps:values(Brokers)]
+    end.
+
+far_cluster(System, [Here, There], Env, Plus, Config) ->
+    Home = home(System, Config),
+    Brokers = maps:from_list([
+        {N, broker(lists:concat(["rabbit", N + Plus, "@", inet:ntoa(Address)]), #{
+            home => Home, env => Env, conf => "", within => fun(Line) -> Wrap ++ ["sh", "-c", Line] end,
+            netns => string:prefix(lists:last(Wrap), "--net="), amqp => ?AMQP + N + Plus, dist => ?DIST + N + Plus
+        })}
+     || {N, #{address := Address, wrap := Wrap}} <- [{1, Here}, {2, Here}, {3, There}]
+    ]),
+    _ = [started(Broker) || Broker <- maps:values(Brokers)],
+    #{1 := #{name := First}, 2 := Second, 3 := Third} = Brokers,
+    {Join, _} = joins(),
+    _ = [{0, _} = ran(replaced("rabbit@host1", First, Command), Broker) || Broker <- [Second, Third], Command <- Join],
+    Brokers.
+
+%% Messages a second until all are confirmed. All of them are there, in their order.
+far_cell({Type, Bytes}, Round, #{1 := First, 3 := Third}) ->
+    Queue = <<"far_", Type/binary, (integer_to_binary(Bytes))/binary, "_", (integer_to_binary(Round))/binary>>,
+    ok = declared(Queue, Type, case Type of <<"quorum">> -> Third; <<"classic">> -> First end),
+    %% That there is such a queue takes its time over the path, too.
+    ok = atoll_cli_os:await(fun() -> is_known(Queue, Third) end, ?MS),
+    Count = case Bytes of 1024 -> 6000; _ -> 60 end,
+    All = lists:seq(1, Count),
+    Begin = erlang:monotonic_time(millisecond),
+    #{confirmed := All} = finished(publisher(Queue, Bytes, #{count => Count, window => 2 * ?WINDOW}, Third)),
+    Took = erlang:monotonic_time(millisecond) - Begin,
+    ?assertEqual({Queue, All}, {Queue, taken(Queue, All, Third)}),
+    1000 * Count div Took.
 
 %% Brokers
 
