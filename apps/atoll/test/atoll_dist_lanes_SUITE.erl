@@ -9,7 +9,7 @@
 -include_lib("kernel/include/dist.hrl").
 
 -import(atoll_dist_nodes, [node/3, node/4, carrier/1, kernel/2, name/1, call/4, call/5, connect/2, works/2]).
--import(atoll_dist_nodes, [listed/2, said/2, logged/2, until/1]).
+-import(atoll_dist_nodes, [loopback/1, name/2, listed/2, said/2, logged/2, until/1]).
 -import(atoll_dist_shared, [ends_once/3]).
 
 -export([all/0, groups/0, suite/0, init_per_suite/1, end_per_suite/1, init_per_group/2, end_per_group/2]).
@@ -72,12 +72,17 @@ groups(deep) ->
     [
         {one, [], ordered()}, {four, [], ordered()}, {sixteen, [], ordered()}, {once, [], once()},
         {tls, [], [{group, one}, {group, sixteen}, {group, once_of_tls}]},
-        {once_of_tls, [], once() -- by_hand()}
+        {once_of_tls, [], once() -- by_hand()},
+        {ipv6, [], [{group, four}, {group, once}]}
     ].
 
 %% Whose peers have no TLS.
 by_hand() ->
-    [lanes_that_prove_nothing_are_refused, lanes_of_another_connection_prove_nothing].
+    [
+        lanes_that_prove_nothing_are_refused, lanes_of_another_connection_prove_nothing, many_nodes_connect_at_once,
+        lanes_that_do_not_come_end_the_connection, an_acceptor_that_proves_nothing_is_given_up, garbage_on_a_lane_ends_the_connection,
+        a_peer_without_fragments_is_served, a_peer_that_names_no_senders_gets_no_lanes
+    ].
 
 once() ->
     [F || {F, 1} <- ?MODULE:module_info(exports), not lists:member(F, not_once())].
@@ -107,8 +112,8 @@ init_per_suite(Config) ->
 end_per_suite(Config) ->
     atoll_dist_nodes:end_suite(Config).
 
-init_per_group(tls, Config) ->
-    atoll_dist_nodes:with_tls(Config);
+init_per_group(Over, Config) when Over =:= tls; Over =:= ipv6 ->
+    atoll_dist_nodes:over(Over, Config);
 init_per_group(Group, Config) ->
     [{lanes, case Group of one -> 1; four -> 4; sixteen -> 16; once -> 4; once_of_tls -> 4 end} | Config].
 
@@ -191,7 +196,8 @@ both_ends_show_the_lanes(Config) ->
     ok = listed(A, [{name(B), {lanes, 4}}]),
     ok = listed(B, [{name(A), {lanes, 4}}]),
     {ok, Info} = call(A, net_kernel, node_info, [name(B)]),
-    ?assertMatch({net_address, {{127, 0, 0, 1}, _}, "127.0.0.1", {lanes, 4}, inet}, proplists:get_value(address, Info)),
+    {Ip, Host, Family} = loopback(Config),
+    ?assertMatch({net_address, {Ip, _}, Host, {lanes, 4}, Family}, proplists:get_value(address, Info)),
     ?assert(proplists:get_value(in, Info) > 0),
     Apps = [App || {App, _, _} <- call(A, application, which_applications, [])],
     ?assertNot(lists:member(atoll, Apps)).
@@ -219,8 +225,10 @@ options_are_set_on_all_lanes(Config) ->
     ),
     ok = call(A, net_kernel, setopts, [name(B), [{linger, {true, 5}}]]),
     ?assertMatch({error, {badopts, _}}, call(A, net_kernel, setopts, [name(B), [{active, false}]])),
-    ?assertEqual(4, call(A, atoll_dist_probe, sockets_with, [[{linger, {true, 5}}, {keepalive, true}, {nodelay, true}, {packet, 4}]])),
-    ?assertEqual(4, call(B, atoll_dist_probe, sockets_with, [[{linger, {true, 3}}, {keepalive, false}, {nodelay, true}, {packet, 4}]])).
+    %% With TLS frames are that one's, and not the socket's.
+    Packet = [{packet, 4} || not proplists:is_defined(tls, Config)],
+    ?assertEqual(4, call(A, atoll_dist_probe, sockets_with, [[{linger, {true, 5}}, {keepalive, true}, {nodelay, true} | Packet]])),
+    ?assertEqual(4, call(B, atoll_dist_probe, sockets_with, [[{linger, {true, 3}}, {keepalive, false}, {nodelay, true} | Packet]])).
 
 a_cookie_of_one_peer_proves_its_lanes(Config) ->
     A = node(Config, "a", lanes(Config), #{cookie => "of_a"}),
@@ -232,7 +240,7 @@ a_cookie_of_one_peer_proves_its_lanes(Config) ->
 
 a_node_without_a_name_gets_one(Config) ->
     A = node(Config, "a", lanes(Config)),
-    N = node(Config, "n", lanes(Config) ++ ["-name", "undefined@127.0.0.1"], #{nameless => true}),
+    N = node(Config, "n", lanes(Config) ++ ["-name", name(Config, "undefined")], #{nameless => true}),
     ?assertEqual(true, connect(N, A)),
     Name = call(N, erlang, node, []),
     ?assertEqual(Name, call(A, rpc, call, [Name, erlang, node, []])),
@@ -261,12 +269,12 @@ distribution_is_stopped_and_started_again(Config) ->
             ok = listed(B, []),
             until(fun() -> call(A, atoll_dist_probe, sockets_with, [[]]) =:= Sockets end)
         end,
-        ['lanes_first@127.0.0.1', 'lanes_first@127.0.0.1', 'lanes_second@127.0.0.1']
+        [list_to_atom(name(Config, Name)) || Name <- ["lanes_first", "lanes_first", "lanes_second"]]
     ).
 
 a_node_is_restarted_under_its_name(Config) ->
     A = node(Config, "a", lanes(Config)),
-    Name = "restarted" ++ integer_to_list(erlang:unique_integer([positive])) ++ "@127.0.0.1",
+    Name = name(Config, "restarted" ++ integer_to_list(erlang:unique_integer([positive]))),
     lists:foreach(
         fun(_) ->
             B = node(Config, "b", lanes(Config), #{whole_name => Name}),

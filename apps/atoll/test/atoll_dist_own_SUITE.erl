@@ -32,18 +32,18 @@ suite() -> [{timetrap, {minutes, 2}}].
 all() ->
     case atoll_tier:tier() of
         fast -> cases();
-        deep -> cases() ++ [{group, tls}]
+        deep -> cases() ++ [{group, Over} || {Over, _, _} <- groups()]
     end.
 
 %% A stranger has no TLS.
-groups() -> [{tls, [], cases() -- [a_stranger_is_refused]}].
+groups() -> [{tls, [], cases() -- [a_stranger_is_refused]}, {ipv6, [], cases() -- [nodes_of_ipv6_have_lanes_circuits_and_connections_of_their_own]}].
 
 cases() ->
     [F || {F, 1} <- ?MODULE:module_info(exports), not lists:member(F, [module_info, init_per_suite, end_per_suite])].
 
-init_per_group(tls, Config) -> atoll_dist_nodes:with_tls(Config).
+init_per_group(Group, Config) -> atoll_dist_nodes:over(Group, Config).
 
-end_per_group(tls, _Config) -> ok.
+end_per_group(_Group, _Config) -> ok.
 
 init_per_suite(Config) ->
     atoll_dist_nodes:begin_suite(Config).
