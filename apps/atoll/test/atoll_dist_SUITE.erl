@@ -8,7 +8,7 @@
 -include_lib("stdlib/include/assert.hrl").
 
 -import(atoll_dist_nodes, [node/3, node/4, carrier/0, carrier/1, kernel/2, name/1, call/4, call/5, connect/2, works/2]).
--import(atoll_dist_nodes, [listed/2, said/2, said/3, logged/2, until/1]).
+-import(atoll_dist_nodes, [loopback/1, name/2, listed/2, said/2, said/3, logged/2, until/1]).
 
 -export([all/0, groups/0, suite/0, init_per_group/2, end_per_group/2, init_per_suite/1, end_per_suite/1, init_per_testcase/2, end_per_testcase/2]).
 -export([
@@ -54,10 +54,10 @@ suite() -> [{timetrap, {minutes, 2}}].
 all() ->
     case atoll_tier:tier() of
         fast -> [{group, waiting} | cases(fast) -- waiting()];
-        deep -> [{group, waiting} | cases(deep) -- waiting()] ++ [{group, tls}]
+        deep -> [{group, waiting} | cases(deep) -- waiting()] ++ [{group, tls}, {group, ipv6}]
     end.
 
-groups() -> [{waiting, [parallel], waiting()}, {tls, [], cases(fast) -- by_hand()}].
+groups() -> [{waiting, [parallel], waiting()}, {tls, [], cases(fast) -- by_hand()}, {ipv6, [], cases(fast) -- of_ipv4()}].
 
 %% What waits for seconds, and each has nodes of its own.
 waiting() -> [unequal_ticktimes_keep_a_connection_and_find_a_silent_node, half_open_connections_keep_nobody_out].
@@ -78,8 +78,17 @@ by_hand() ->
         sockets_have_the_options_that_stock_gives_them
     ].
 
+%% That are about more than one address of the loopback, of which IPv6 has one; that need a name
+%% which the host may have for an address of IPv4 only; and the one that is on IPv6 anyway.
+of_ipv4() ->
+    [
+        nodes_of_ipv6_connect, nodes_of_short_names_connect, the_port_range_and_the_interface_are_kept_to, nodes_are_found_without_epmd_at_one_port,
+        nodes_are_found_where_an_epmd_module_says, who_comes_from_another_network_is_refused_where_check_ip_is_set,
+        strangers_starve_no_handshake
+    ].
+
 init_per_group(waiting, Config) -> Config;
-init_per_group(tls, Config) -> atoll_dist_nodes:with_tls(Config).
+init_per_group(Group, Config) -> atoll_dist_nodes:over(Group, Config).
 
 end_per_group(_Group, _Config) -> ok.
 
@@ -119,8 +128,9 @@ free_port(Ip) ->
 both_ends_show_the_kind_and_the_round_trip(Config) ->
     [A, B] = [node(Config, Name, carrier(), #{booted => true}) || Name <- ["a", "b"]],
     works(A, B),
-    ?assertMatch({net_address, {{127, 0, 0, 1}, _}, "127.0.0.1", direct, inet}, address(A, B)),
-    ?assertMatch({net_address, {{127, 0, 0, 1}, _}, "127.0.0.1", direct, inet}, address(B, A)),
+    {Ip, Host, Family} = loopback(Config),
+    ?assertMatch({net_address, {Ip, _}, Host, direct, Family}, address(A, B)),
+    ?assertMatch({net_address, {Ip, _}, Host, direct, Family}, address(B, A)),
     ok = listed(A, [{name(B), direct}]),
     ok = listed(B, [{name(A), direct}]),
     [#{rtt_us := One, started := here}] = links(A),
@@ -161,7 +171,7 @@ distribution_is_stopped_and_started_again(Config) ->
             ?assertEqual([], links(A)),
             ok = listed(B, [])
         end,
-        ['first@127.0.0.1', 'first@127.0.0.1', 'second@127.0.0.1']
+        [list_to_atom(name(Config, Name)) || Name <- ["first", "first", "second"]]
     ).
 
 nodes_of_short_names_connect(Config) ->
@@ -204,7 +214,7 @@ hidden_nodes_stay_hidden(Config) ->
 
 a_node_without_a_name_gets_one(Config) ->
     A = node(Config, "a", carrier()),
-    N = node(Config, "n", carrier() ++ ["-name", "undefined@127.0.0.1"], #{nameless => true}),
+    N = node(Config, "n", carrier() ++ ["-name", name(Config, "undefined")], #{nameless => true}),
     ?assertEqual(true, connect(N, A)),
     Name = call(N, erlang, node, []),
     ?assertNotEqual(nonode@nohost, Name),
@@ -478,7 +488,8 @@ a_stock_peer_is_accepted_where_that_is_configured(Config) ->
     {A, S} = pair(Config, carrier([{stock, accept}]), []),
     works(S, A),
     ok = listed(A, [{name(S), stock}]),
-    ?assertMatch({net_address, _, _, stock, inet}, address(A, S)),
+    {_, _, Family} = loopback(Config),
+    ?assertMatch({net_address, _, _, stock, Family}, address(A, S)),
     true = call(S, erlang, disconnect_node, [name(A)]),
     ok = listed(A, []),
     works(A, S),
@@ -493,26 +504,27 @@ a_stock_peer_is_accepted_where_that_is_configured(Config) ->
 %% By a peer made by hand: as who connects, and as who is connected with, and closes on what it
 %% does not know.
 who_speaks_erlangs_handshake_is_answered_in_it(Config) ->
+    {Ip, _, _} = loopback(Config),
+    [Here, There] = [name(Config, Name) || Name <- ["here", "there"]],
     Args = carrier([{stock, accept}]) ++ kernel(net_setuptime, 60) ++ ["-no_epmd", "-epmd_module", "atoll_epmd"] ++
-        kernel(inet_dist_listen_min, Listening = free_port({127, 0, 0, 1})),
+        kernel(inet_dist_listen_min, Listening = free_port(Ip)),
     A = node(Config, "a", Args, #{cookie => "handmade"}),
     Known = #{flags => atoll_dist_handmade:flags(all), cookie => "handmade"},
-    Socket = atoll_dist_handmade:open({{127, 0, 0, 1}, Listening}),
-    {ok, _} = atoll_dist_handmade:shake(Socket, <<"here@127.0.0.1">>, Known),
-    ok = listed(A, [{'here@127.0.0.1', stock}]),
+    Socket = atoll_dist_handmade:open({Ip, Listening}),
+    {ok, _} = atoll_dist_handmade:shake(Socket, list_to_binary(Here), Known),
+    ok = listed(A, [{list_to_atom(Here), stock}]),
     ok = gen_tcp:close(Socket),
     ok = listed(A, []),
     Self = self(),
-    {_Pid, Port} = atoll_dist_handmade:accepting(fun(New) ->
-        case atoll_dist_handmade:answer(New, <<"there@127.0.0.1">>, Known) of
+    {_Pid, Port} = atoll_dist_handmade:accepting(Ip, fun(New) ->
+        case atoll_dist_handmade:answer(New, list_to_binary(There), Known) of
             {ok, Shaken} -> Self ! {shaken, Shaken};
             unknown -> ok = gen_tcp:close(New)
         end
     end),
-    There = {<<"there@127.0.0.1">>, #{address => {127, 0, 0, 1}, port => Port}},
-    ok = call(A, atoll_dist_probe, learn_all, [[There]]),
-    ?assertEqual(true, connect(A, #{node => 'there@127.0.0.1'})),
-    ok = listed(A, [{'there@127.0.0.1', stock}]),
+    ok = call(A, atoll_dist_probe, learn_all, [[{list_to_binary(There), #{address => Ip, port => Port}}]]),
+    ?assertEqual(true, connect(A, #{node => list_to_atom(There)})),
+    ok = listed(A, [{list_to_atom(There), stock}]),
     receive
         {shaken, _} -> ok
     after 20000 -> error(not_shaken)
@@ -585,16 +597,17 @@ garbage_is_refused_and_said_once(Config) ->
     works(B, A).
 
 an_answer_of_garbage_is_refused(Config) ->
+    {Ip, _, _} = loopback(Config),
     A = node(Config, "a", carrier() ++ ["-no_epmd", "-epmd_module", "atoll_epmd"]),
     Answers = [<<"HTTP/1.1 400\r\n">>, <<"Atoll", 1, $K, 9>>, atoll_dist_hello:make({refusal, busy}), <<"sok">>],
     Nodes = [
         begin
-            {_Pid, Port} = atoll_dist_handmade:accepting(fun(Socket) ->
+            {_Pid, Port} = atoll_dist_handmade:accepting(Ip, fun(Socket) ->
                 {ok, _Offer} = atoll_dist_handmade:recv(Socket),
                 ok = atoll_dist_handmade:send(Socket, Answer)
             end),
-            Node = "g" ++ integer_to_list(Port) ++ "@127.0.0.1",
-            ok = call(A, atoll_dist_probe, learn_all, [[{list_to_binary(Node), #{address => {127, 0, 0, 1}, port => Port}}]]),
+            Node = name(Config, "g" ++ integer_to_list(Port)),
+            ok = call(A, atoll_dist_probe, learn_all, [[{list_to_binary(Node), #{address => Ip, port => Port}}]]),
             list_to_atom(Node)
         end
      || Answer <- Answers

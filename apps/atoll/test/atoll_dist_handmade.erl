@@ -4,7 +4,7 @@
 -module(atoll_dist_handmade).
 
 -export([address/1, open/1, offer/2, greet/2, greet/3, greet/4, lane/4, shake/3, answer/3, send/2, recv/1, recv/2, flags/1, is_closed/1]).
--export([accepting/1, between/2, strangers/2]).
+-export([accepting/2, between/2, strangers/2]).
 
 -define(MS, 10000).
 
@@ -106,10 +106,10 @@ is_closed(Socket) ->
     end.
 
 %% A process that listens, and does with each connection what it is told.
-accepting(Do) ->
+accepting(Ip, Do) ->
     Self = self(),
     Pid = spawn_link(fun() ->
-        {ok, Listening} = gen_tcp:listen(0, [binary, {packet, 2}, {active, false}, {ip, {127, 0, 0, 1}}]),
+        {ok, Listening} = gen_tcp:listen(0, [binary, {packet, 2}, {active, false}, {ip, Ip}]),
         {ok, Port} = inet:port(Listening),
         Self ! {self(), Port},
         accept(Listening, Do)
@@ -126,7 +126,7 @@ accept(Listening, Do) ->
 %% A process that stands between who connects and a node: it passes frames on, or answers
 %% them itself.
 between({Ip, Port}, Decide) ->
-    accepting(fun(Socket) ->
+    accepting(Ip, fun(Socket) ->
         Pid = spawn(fun() ->
             receive
                 yours -> ok

@@ -9,7 +9,7 @@
 -include_lib("kernel/include/dist.hrl").
 
 -import(atoll_dist_nodes, [node/3, node/4, carrier/1, kernel/2, name/1, call/4, call/5, connect/2, works/2]).
--import(atoll_dist_nodes, [listed/2, said/2, logged/2, until/1]).
+-import(atoll_dist_nodes, [loopback/1, name/2, listed/2, said/2, logged/2, until/1]).
 -import(atoll_dist_shared, [ends_once/3]).
 
 -export([all/0, groups/0, suite/0, init_per_suite/1, end_per_suite/1, init_per_group/2, end_per_group/2]).
@@ -28,6 +28,7 @@
     distribution_is_stopped_and_started_again/1,
     a_node_is_restarted_under_its_name/1,
     a_killed_node_is_down_once/1,
+    a_killed_node_is_no_lost_lane_where_one_is_not_read/1,
     a_lane_that_is_cut_is_the_end_once/1,
     an_end_that_notices_late_gives_the_same_reason/1,
     a_lane_that_is_a_black_hole_is_the_end_once/1,
@@ -73,7 +74,8 @@ groups(deep) ->
         {one, [], ordered()}, {four, [], ordered()}, {sixteen, [], ordered()},
         {once, [], [{group, waiting} | once() -- waiting()]}, {waiting, [parallel], waiting()},
         {tls, [], [{group, one}, {group, sixteen}, {group, once_of_tls}]},
-        {once_of_tls, [], once() -- by_hand()}
+        {once_of_tls, [], once() -- by_hand()},
+        {ipv6, [], [{group, four}, {group, once}]}
     ].
 
 %% What waits for seconds, and each has nodes of its own.
@@ -83,12 +85,12 @@ waiting() ->
         lanes_that_do_not_come_end_the_connection, small_messages_to_a_stopped_peer_hold_nobody_up
     ].
 
-%% Whose peers have no TLS; and two where one end finds a silent lane: the other one, which has
-%% not seen that, said of lanes with TLS that the first had closed, and not that all had.
+%% Whose peers have no TLS.
 by_hand() ->
     [
-        lanes_that_prove_nothing_are_refused, lanes_of_another_connection_prove_nothing,
-        a_lane_that_is_a_black_hole_is_the_end_once, a_ticktime_that_changes_is_followed
+        lanes_that_prove_nothing_are_refused, lanes_of_another_connection_prove_nothing, many_nodes_connect_at_once,
+        lanes_that_do_not_come_end_the_connection, an_acceptor_that_proves_nothing_is_given_up, garbage_on_a_lane_ends_the_connection,
+        a_peer_without_fragments_is_served, a_peer_that_names_no_senders_gets_no_lanes
     ].
 
 once() ->
@@ -119,8 +121,8 @@ init_per_suite(Config) ->
 end_per_suite(Config) ->
     atoll_dist_nodes:end_suite(Config).
 
-init_per_group(tls, Config) ->
-    atoll_dist_nodes:with_tls(Config);
+init_per_group(Over, Config) when Over =:= tls; Over =:= ipv6 ->
+    atoll_dist_nodes:over(Over, Config);
 init_per_group(waiting, Config) ->
     Config;
 init_per_group(Group, Config) ->
@@ -205,7 +207,8 @@ both_ends_show_the_lanes(Config) ->
     ok = listed(A, [{name(B), {lanes, 4}}]),
     ok = listed(B, [{name(A), {lanes, 4}}]),
     {ok, Info} = call(A, net_kernel, node_info, [name(B)]),
-    ?assertMatch({net_address, {{127, 0, 0, 1}, _}, "127.0.0.1", {lanes, 4}, inet}, proplists:get_value(address, Info)),
+    {Ip, Host, Family} = loopback(Config),
+    ?assertMatch({net_address, {Ip, _}, Host, {lanes, 4}, Family}, proplists:get_value(address, Info)),
     ?assert(proplists:get_value(in, Info) > 0),
     Apps = [App || {App, _, _} <- call(A, application, which_applications, [])],
     ?assertNot(lists:member(atoll, Apps)).
@@ -233,8 +236,10 @@ options_are_set_on_all_lanes(Config) ->
     ),
     ok = call(A, net_kernel, setopts, [name(B), [{linger, {true, 5}}]]),
     ?assertMatch({error, {badopts, _}}, call(A, net_kernel, setopts, [name(B), [{active, false}]])),
-    ?assertEqual(4, call(A, atoll_dist_probe, sockets_with, [[{linger, {true, 5}}, {keepalive, true}, {nodelay, true}, {packet, 4}]])),
-    ?assertEqual(4, call(B, atoll_dist_probe, sockets_with, [[{linger, {true, 3}}, {keepalive, false}, {nodelay, true}, {packet, 4}]])).
+    %% With TLS frames are that one's, and not the socket's.
+    Packet = [{packet, 4} || not proplists:is_defined(tls, Config)],
+    ?assertEqual(4, call(A, atoll_dist_probe, sockets_with, [[{linger, {true, 5}}, {keepalive, true}, {nodelay, true} | Packet]])),
+    ?assertEqual(4, call(B, atoll_dist_probe, sockets_with, [[{linger, {true, 3}}, {keepalive, false}, {nodelay, true} | Packet]])).
 
 a_cookie_of_one_peer_proves_its_lanes(Config) ->
     A = node(Config, "a", lanes(Config), #{cookie => "of_a"}),
@@ -246,7 +251,7 @@ a_cookie_of_one_peer_proves_its_lanes(Config) ->
 
 a_node_without_a_name_gets_one(Config) ->
     A = node(Config, "a", lanes(Config)),
-    N = node(Config, "n", lanes(Config) ++ ["-name", "undefined@127.0.0.1"], #{nameless => true}),
+    N = node(Config, "n", lanes(Config) ++ ["-name", name(Config, "undefined")], #{nameless => true}),
     ?assertEqual(true, connect(N, A)),
     Name = call(N, erlang, node, []),
     ?assertEqual(Name, call(A, rpc, call, [Name, erlang, node, []])),
@@ -275,12 +280,12 @@ distribution_is_stopped_and_started_again(Config) ->
             ok = listed(B, []),
             until(fun() -> call(A, atoll_dist_probe, sockets_with, [[]]) =:= Sockets end)
         end,
-        ['lanes_first@127.0.0.1', 'lanes_first@127.0.0.1', 'lanes_second@127.0.0.1']
+        [list_to_atom(name(Config, Name)) || Name <- ["lanes_first", "lanes_first", "lanes_second"]]
     ).
 
 a_node_is_restarted_under_its_name(Config) ->
     A = node(Config, "a", lanes(Config)),
-    Name = "restarted" ++ integer_to_list(erlang:unique_integer([positive])) ++ "@127.0.0.1",
+    Name = name(Config, "restarted" ++ integer_to_list(erlang:unique_integer([positive]))),
     lists:foreach(
         fun(_) ->
             B = node(Config, "b", lanes(Config), #{whole_name => Name}),
@@ -297,6 +302,17 @@ a_killed_node_is_down_once(Config) ->
     {A, B} = pair(Config),
     ok = call(A, atoll_dist_probe, hears, [name(B)]),
     ends_once(A, B, fun() -> atoll_dist_nodes:kill(B) end),
+    ?assertEqual([connection_closed], call(A, atoll_dist_probe, heard, [])),
+    ?assertEqual(0, logged(A, "carrier_lane_lost")).
+
+%% A black hole is not read, and does not say that it is closed.
+a_killed_node_is_no_lost_lane_where_one_is_not_read(Config) ->
+    {A, B} = faulty(Config),
+    ok = call(A, atoll_dist_probe, hears, [name(B)]),
+    ends_once(A, B, fun() ->
+        ok = fault(A, B, {black_hole, 3}),
+        atoll_dist_nodes:kill(B)
+    end),
     ?assertEqual([connection_closed], call(A, atoll_dist_probe, heard, [])),
     ?assertEqual(0, logged(A, "carrier_lane_lost")).
 

@@ -8,7 +8,7 @@
 
 -import(atoll_dist_nodes, [node/3, carrier/1, name/1, call/4, call/5, works/2, listed/2, until/1]).
 
--export([all/0, suite/0, init_per_suite/1, end_per_suite/1, init_per_testcase/2, end_per_testcase/2]).
+-export([all/0, groups/0, suite/0, init_per_group/2, end_per_group/2, init_per_suite/1, end_per_suite/1, init_per_testcase/2, end_per_testcase/2]).
 -export([
     both_ends_have_the_lanes_of_all_channels/1,
     a_channel_does_not_wait_for_another/1,
@@ -28,7 +28,7 @@ all() ->
     all(atoll_tier:tier()).
 
 all(deep) ->
-    [states_are_as_new_as_the_path_allows, who_sends_to_a_stopped_node_waits | all(fast)];
+    [states_are_as_new_as_the_path_allows, who_sends_to_a_stopped_node_waits | all(fast)] ++ [{group, Over} || {Over, _, _} <- groups()];
 all(fast) ->
     [
         both_ends_have_the_lanes_of_all_channels,
@@ -40,6 +40,12 @@ all(fast) ->
         a_causal_channel_keeps_what_pg_promises,
         a_key_keeps_its_order
     ].
+
+groups() -> [{Over, [], all(fast)} || Over <- [tls, ipv6]].
+
+init_per_group(Group, Config) -> atoll_dist_nodes:over(Group, Config).
+
+end_per_group(_Group, _Config) -> ok.
 
 init_per_suite(Config) -> atoll_dist_nodes:begin_suite(Config).
 end_per_suite(Config) -> atoll_dist_nodes:end_suite(Config).

@@ -9,7 +9,7 @@
 
 -include_lib("stdlib/include/assert.hrl").
 
--export([with_tls/1, begin_suite/1, end_suite/1, begin_case/1, end_case/1, keeper/0, stop/1, epmd/1]).
+-export([over/2, args/2, loopback/1, name/2, begin_suite/1, end_suite/1, begin_case/1, end_case/1, keeper/0, stop/1, epmd/1]).
 -export([node/3, node/4, carrier/0, carrier/1, kernel/2, name/1, call/4, call/5, connect/2, works/2, kill/1, signal/2]).
 -export([kinds/1, listed/2, has_ipv6/0]).
 -export([said/2, said/3, logged/2, until/1, until/2]).
@@ -26,17 +26,51 @@
 -define(CALL_MS, 20000).
 
 %% From now on all nodes have TLS: those on the carrier with `tls' on, others on OTP's own
-%% distribution over it. Peers made by hand have none.
-with_tls(Config) ->
+%% distribution over it; peers made by hand have none. Or all nodes are on IPv6, and on nothing
+%% else.
+over(tls, Config) ->
     Dir = filename:join(proplists:get_value(priv_dir, Config), "certificates"),
     {ok, Host} = inet:gethostname(),
     Hosts = ["127.0.0.1", "127.0.0.2", "127.0.0.3", "::1", Host],
     Identity = atoll_certificates:identity(#{hosts => Hosts}),
     ok = atoll_certificates:files(Dir, Identity, [Identity]),
-    [{tls, atoll_certificates:arguments(Dir)} | Config].
+    [{tls, atoll_certificates:arguments(Dir)} | Config];
+over(ipv6, Config) ->
+    case has_ipv6() of
+        true -> [{family, inet6} | Config];
+        false -> {skip, "no IPv6 on loopback"}
+    end.
 
-tls(none, Args) -> Args;
-tls(Tls, Args) -> secured(Args) ++ Tls.
+%% What a node has with that, which would have these arguments.
+args(Config, Plain) ->
+    Args =
+        case proplists:get_value(tls, Config, none) of
+            none -> Plain;
+            Tls -> secured(Plain) ++ Tls
+        end,
+    case loopback(Config) of
+        {_, _, inet} -> Args;
+        {_, _, inet6} -> on_ipv6(Args)
+    end.
+
+%% The address of all nodes, as it stands in their names, and its family.
+loopback(Config) ->
+    case proplists:get_value(family, Config, inet) of
+        inet -> {{127, 0, 0, 1}, "127.0.0.1", inet};
+        inet6 -> {{0, 0, 0, 0, 0, 0, 0, 1}, "::1", inet6}
+    end.
+
+%% The name of a node there.
+name(Config, Name) ->
+    {_, Host, _} = loopback(Config),
+    Name ++ "@" ++ Host.
+
+on_ipv6(Args) ->
+    case lists:splitwith(fun(Arg) -> Arg =/= "-proto_dist" end, Args) of
+        {Before, [Flag, "inet_tls" | After]} -> Before ++ [Flag, "inet6_tls" | After];
+        {Before, [Flag, Carrier | After]} -> Before ++ [Flag, Carrier ++ "6" | After];
+        {_, []} -> ["-proto_dist", "inet6_tcp" | Args]
+    end.
 
 secured(Args) ->
     case lists:dropwhile(fun(Arg) -> Arg =/= "-proto_dist" end, Args) of
@@ -161,7 +195,7 @@ kernel(Key, Value) ->
 text(Term) ->
     lists:flatten(io_lib:format("~0tp", [Term])).
 
-%% A node `Name...@127.0.0.1' with these arguments. Options: `host', `short' for a short
+%% A node `Name...' on the loopback with these arguments. Options: `host', `short' for a short
 %% name, `whole_name' for a name as it stands, `cookie', `nameless', `booted' for one that
 %% is started with its distribution in each tier.
 -spec node(list(), string(), [string()]) -> remote().
@@ -169,14 +203,15 @@ node(Config, Name, Args) ->
     node(Config, Name, Args, #{}).
 
 node(Config, Name, PlainArgs, Options) ->
-    Args = tls(proplists:get_value(tls, Config, none), PlainArgs),
+    Args = args(Config, PlainArgs),
     Unique = Name ++ integer_to_list(erlang:unique_integer([positive])),
     Named =
         case Options of
             #{nameless := true} -> nameless;
             #{whole_name := Whole} -> {Whole, longnames};
             #{short := true} -> {Unique, shortnames};
-            _ -> {Unique ++ "@" ++ maps:get(host, Options, "127.0.0.1"), longnames}
+            #{host := Host} -> {Unique ++ "@" ++ Host, longnames};
+            _ -> {name(Config, Unique), longnames}
         end,
     start(proplists:get_value(keeper, Config), fun() ->
         case spares(Config, Args, Options) of

@@ -30,10 +30,16 @@
 suite() -> [{timetrap, {minutes, 2}}].
 
 all() ->
-    [{group, waiting} | cases() -- waiting()] ++ [{group, tls} || atoll_tier:tier() =:= deep].
+    Over = [{group, Over} || {Over, _, _} <- groups(), Over =/= waiting, atoll_tier:tier() =:= deep],
+    [{group, waiting} | cases() -- waiting()] ++ Over.
 
 %% A stranger has no TLS.
-groups() -> [{waiting, [parallel], waiting()}, {tls, [], cases() -- [a_stranger_is_refused]}].
+groups() ->
+    [
+        {waiting, [parallel], waiting()},
+        {tls, [], cases() -- [a_stranger_is_refused]},
+        {ipv6, [], cases() -- [nodes_of_ipv6_have_lanes_circuits_and_connections_of_their_own]}
+    ].
 
 %% What takes seconds, and each has nodes of its own.
 waiting() ->
@@ -46,7 +52,7 @@ cases() ->
     [F || {F, 1} <- ?MODULE:module_info(exports), not lists:member(F, [module_info, init_per_suite, end_per_suite])].
 
 init_per_group(waiting, Config) -> Config;
-init_per_group(tls, Config) -> atoll_dist_nodes:with_tls(Config).
+init_per_group(Group, Config) -> atoll_dist_nodes:over(Group, Config).
 
 end_per_group(_Group, _Config) -> ok.
 

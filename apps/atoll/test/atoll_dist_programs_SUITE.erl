@@ -7,7 +7,7 @@
 -include_lib("common_test/include/ct.hrl").
 -include_lib("stdlib/include/assert.hrl").
 
--import(atoll_dist_nodes, [node/3, node/4, name/1, call/4, call/5, connect/2, until/1, until/2]).
+-import(atoll_dist_nodes, [node/3, node/4, args/2, kernel/2, name/1, name/2, call/4, call/5, connect/2, until/1, until/2]).
 
 -export([all/0, groups/0, suite/0, init_per_suite/1, end_per_suite/1, init_per_group/2, end_per_group/2]).
 -export([init_per_testcase/2, end_per_testcase/2]).
@@ -45,7 +45,7 @@ groups(fast) ->
     [{direct, [], Direct}, {one_lane, [], One}, {four_lanes, [], Both ++ (cases() -- (Direct ++ One))}];
 groups(deep) ->
     Kinds = [direct, one_lane, four_lanes],
-    [{Kind, [], cases()} || Kind <- Kinds] ++ [{tls, [], [{group, Kind} || Kind <- Kinds]}].
+    [{Kind, [], cases()} || Kind <- Kinds] ++ [{Over, [], [{group, Kind} || Kind <- Kinds]} || Over <- [tls, ipv6]].
 
 cases() ->
     [
@@ -60,8 +60,8 @@ cases() ->
         an_elixir_release_works_in_embedded_mode
     ].
 
-init_per_group(tls, Config) ->
-    atoll_dist_nodes:with_tls(Config);
+init_per_group(Over, Config) when Over =:= tls; Over =:= ipv6 ->
+    atoll_dist_nodes:over(Over, Config);
 init_per_group(Group, Config) ->
     Kind = case Group of
         direct -> direct;
@@ -171,7 +171,7 @@ mnesia_replicates_and_loads_after_a_restart(Config) ->
 mnesia(Config) ->
     Dir = fun(Name) -> ["-mnesia", "dir", lists:flatten(io_lib:format("~0tp", [filename:join(?config(priv_dir, Config), Name)]))] end,
     Unique = integer_to_list(erlang:unique_integer([positive])),
-    NameB = "mb" ++ Unique ++ "@127.0.0.1",
+    NameB = name(Config, "mb" ++ Unique),
     StartB = fun() -> node(Config, "mb", carrier(Config) ++ Dir("mnesia_b" ++ Unique), #{whole_name => NameB}) end,
     A = node(Config, "ma", carrier(Config) ++ Dir("mnesia_a" ++ Unique)),
     B = StartB(),
@@ -215,12 +215,10 @@ an_elixir_release_works_in_embedded_mode(Config) ->
 elixir_release(Program, Config) ->
     A = node(Config, "a", carrier(Config), #{cookie => "elixir"}),
     _ = call(A, atoll_dist_probe, echo, [echo]),
-    Name = "rel" ++ integer_to_list(erlang:unique_integer([positive])) ++ "@127.0.0.1",
+    Name = name(Config, "rel" ++ integer_to_list(erlang:unique_integer([positive]))),
     Node = list_to_atom(Name),
-    Kernel = io_lib:format(
-        "-kernel atoll_dist [{kind,~0tp}] sync_nodes_mandatory [~0tp] sync_nodes_timeout 60000", [?config(kind, Config), name(A)]
-    ),
-    Options = lists:flatten(["-start_epmd false ", Kernel]),
+    Synchronized = kernel(sync_nodes_mandatory, [name(A)]) ++ kernel(sync_nodes_timeout, 60000),
+    Options = string:join(["-start_epmd", "false" | args(Config, carrier(Config) ++ Synchronized)], " "),
     Env = [
         {"RELEASE_DISTRIBUTION", "name"}, {"RELEASE_NODE", Name}, {"RELEASE_COOKIE", "elixir"}, {"ELIXIR_ERL_OPTIONS", Options}
     ],
@@ -255,7 +253,7 @@ lines(Port) ->
         Last -> [Last]
     end.
 
-%% A release as mix makes it, with the carrier in its vm.args. Nothing is fetched: the
+%% A release as mix makes it, with ssl for where the carrier wants TLS. Nothing is fetched: the
 %% library lies where mix has its own builds.
 release(Config) ->
     case os:find_executable("mix") of
@@ -295,12 +293,12 @@ project(Atoll) ->
             "  def project do\n"
             "    [app: :ponger, version: \"1.0.0\",\n"
             "     deps: [{:atoll, path: \"", Atoll, "\", compile: false, runtime: false}],\n"
-            "     releases: [ponger: [include_executables_for: [:unix], applications: [atoll: :load]]]]\n"
+            "     releases: [ponger: [include_executables_for: [:unix], applications: [atoll: :load, ssl: :load]]]]\n"
             "  end\n"
             "  def application, do: [mod: {Ponger.Application, []}]\n"
             "end\n"
         ]},
-        {"rel/vm.args.eex", "-proto_dist atoll\n+S 1:1\n"},
+        {"rel/vm.args.eex", "+S 1:1\n"},
         {"lib/ponger.ex",
             "defmodule Ponger do\n"
             "  use GenServer\n"
@@ -322,8 +320,9 @@ elixir(Elixir, Config) ->
     _ = call(A, atoll_dist_probe, echo, [echo]),
     Script = filename:join(?config(priv_dir, Config), "carrier.exs"),
     ok = file:write_file(Script, elixir_script(name(A))),
-    Name = "ex" ++ integer_to_list(erlang:unique_integer([positive])) ++ "@127.0.0.1",
-    Erl = string:join(carrier_as_text() ++ ["-start_epmd false -pa " ++ filename:dirname(code:which(atoll_dist))], " "),
+    Name = name(Config, "ex" ++ integer_to_list(erlang:unique_integer([positive]))),
+    Path = filename:dirname(code:which(atoll_dist)),
+    Erl = string:join(args(Config, ["-proto_dist", "atoll"]) ++ ["-start_epmd", "false", "-pa", Path], " "),
     Args = ["--name", Name, "--cookie", "elixir", "--erl", Erl, Script],
     Port = open_port({spawn_executable, Elixir}, [
         {args, Args}, {env, ?config(epmd, Config)}, exit_status, stderr_to_stdout, {line, 1000}
@@ -336,10 +335,6 @@ elixir(Elixir, Config) ->
     ?assertEqual(ok, call(A, gen_server, call, [{'Elixir.Ponger', Node}, stop])),
     ?assertEqual("stopped", line(Port)),
     ?assertEqual({exit_status, 0}, receive {Port, Last} -> Last after 20000 -> none end).
-
-carrier_as_text() ->
-    [Proto, Atoll | _] = atoll_dist_nodes:carrier(),
-    [Proto, Atoll].
 
 line(Port) ->
     receive

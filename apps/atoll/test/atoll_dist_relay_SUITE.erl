@@ -8,7 +8,7 @@
 -include_lib("stdlib/include/assert.hrl").
 
 -import(atoll_dist_nodes, [node/3, node/4, carrier/1, kernel/2, name/1, call/4, call/5, connect/2, works/2]).
--import(atoll_dist_nodes, [listed/2, said/2, said/3, logged/2, until/1, until/2]).
+-import(atoll_dist_nodes, [loopback/1, name/2, listed/2, said/2, said/3, logged/2, until/1, until/2]).
 -import(atoll_dist_shared, [ends_once/3]).
 
 -export([all/0, groups/0, init_per_group/2, end_per_group/2, suite/0, init_per_suite/1, end_per_suite/1, init_per_testcase/2, end_per_testcase/2]).
@@ -48,10 +48,10 @@ suite() -> [{timetrap, {minutes, 2}}].
 all() ->
     case atoll_tier:tier() of
         fast -> [{group, waiting} | cases(fast) -- waiting()];
-        deep -> [{group, waiting} | cases(deep) -- waiting()] ++ [{group, tls}]
+        deep -> [{group, waiting} | cases(deep) -- waiting()] ++ [{group, Over} || {Over, _, _} <- groups(), Over =/= waiting]
     end.
 
-groups() -> [{waiting, [parallel], waiting()}, {tls, [], cases(fast)}].
+groups() -> [{waiting, [parallel], waiting()} | [{Over, [], cases(fast)} || Over <- [tls, ipv6]]].
 
 %% What waits for seconds, and each has nodes of its own.
 waiting() ->
@@ -61,7 +61,7 @@ waiting() ->
     ].
 
 init_per_group(waiting, Config) -> Config;
-init_per_group(tls, Config) -> atoll_dist_nodes:with_tls(Config).
+init_per_group(Group, Config) -> atoll_dist_nodes:over(Group, Config).
 
 end_per_group(_Group, _Config) -> ok.
 
@@ -148,7 +148,8 @@ two_nodes_work_over_a_third(Config) ->
     %% The gateway's, and the port mapper's.
     ?assertEqual(2, call(A, atoll_dist_probe, sockets_with, [[]])),
     {ok, Info} = call(A, net_kernel, node_info, [name(B)]),
-    ?assertMatch({net_address, _, "127.0.0.1", relay, inet}, proplists:get_value(address, Info)),
+    {_, Host, Family} = loopback(Config),
+    ?assertMatch({net_address, _, Host, relay, Family}, proplists:get_value(address, Info)),
     ?assert(proplists:get_value(in, Info) > 0),
     Apps = [App || {App, _, _} <- call(A, application, which_applications, [])],
     ?assertNot(lists:member(atoll, Apps)).
@@ -273,7 +274,7 @@ hidden_nodes_stay_hidden(Config) ->
 
 a_node_without_a_name_gets_one(Config) ->
     [A, G] = [started(Config, Name, args([])) || Name <- ["a", "g"]],
-    N = started(Config, "n", args([], ["-name", "undefined@127.0.0.1"]), #{nameless => true}),
+    N = started(Config, "n", args([], ["-name", name(Config, "undefined")]), #{nameless => true}),
     works(A, G),
     ?assertEqual(true, connect(N, G)),
     Named = N#{node := call(N, erlang, node, [])},
@@ -318,10 +319,10 @@ distribution_is_stopped_and_started_again(Config) ->
             ok = call(A, net_kernel, stop, []),
             ok = listed(B, [{name(G), direct}])
         end,
-        case atoll_tier:tier() of
-            fast -> ['relay_first@127.0.0.1', 'relay_second@127.0.0.1'];
-            deep -> ['relay_first@127.0.0.1', 'relay_first@127.0.0.1', 'relay_second@127.0.0.1']
-        end
+        [list_to_atom(name(Config, Name)) || Name <- case atoll_tier:tier() of
+            fast -> ["relay_first", "relay_second"];
+            deep -> ["relay_first", "relay_first", "relay_second"]
+        end]
     ).
 
 %% Refusals

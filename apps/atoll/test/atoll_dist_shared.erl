@@ -62,10 +62,12 @@ ends_once(At, Of, Do) ->
 %% Two nodes that are connected. Messages that wait unread at B, while a thousand times as
 %% much goes to others there, cost twice their own bytes and a megabyte at most.
 unread_holds_its_own(A, B) ->
+    %% A gigabyte over TLS takes minutes where the machine has other work.
+    _ = atoll_tier:tier() =:= deep andalso ct:timetrap({minutes, 10}),
     Unread = atoll_tier:size(unread),
     Bytes = 100,
     Before = call(B, atoll_dist_probe, unread, [Unread]),
-    Bulk = call(A, atoll_dist_probe, sends_amid, [name(B), Unread, Bytes, 1000 * Bytes], 110000),
+    Bulk = call(A, atoll_dist_probe, sends_amid, [name(B), Unread, Bytes, 1000 * Bytes], 500000),
     Held = call(B, atoll_dist_probe, held_by_unread, []) - Before,
     ct:pal("~b unread messages of ~b bytes hold ~b bytes, amid ~b MB for others", [Unread, Bytes, Held, Bulk div 1000000]),
     ?assert(Held < 2 * Unread * Bytes + 1000000),

@@ -74,3 +74,17 @@ a_round_trip_is_measured_where_the_system_tells_test() ->
         {_, unknown} -> ok
     end,
     [ok = gen_tcp:close(S) || S <- [Socket, Listening]].
+
+what_has_ended_is_known_though_nobody_reads_it_where_the_system_tells_test() ->
+    {ok, Listening} = gen_tcp:listen(0, [{ip, {127, 0, 0, 1}}, {active, false}]),
+    {ok, Port} = inet:port(Listening),
+    {ok, Socket} = gen_tcp:connect({127, 0, 0, 1}, Port, [{active, false}]),
+    {ok, Other} = gen_tcp:accept(Listening),
+    Ended = fun() -> atoll_dist_socket:has_ended(Socket) end,
+    ?assertNot(Ended()),
+    ok = gen_tcp:send(Other, "unread"),
+    ok = gen_tcp:close(Other),
+    _ = [ok = atoll_dist_nodes:until(Ended) || os:type() =:= ?LINUX],
+    ok = gen_tcp:close(Socket),
+    ?assertEqual(os:type() =:= ?LINUX, Ended()),
+    ok = gen_tcp:close(Listening).

@@ -6,8 +6,6 @@
 -include_lib("proper/include/proper.hrl").
 -include_lib("eunit/include/eunit.hrl").
 
--define(OPTIONS, #{budget => 1 bsl 24, round => 1 bsl 17}).
-
 order_test_() ->
     atoll_prop:test(?FUNCTION_NAME, order(), 2000, [{max_size, 60}]).
 
@@ -16,7 +14,7 @@ order() ->
         {Ops, N, Max, Choices},
         {list(op()), lanes(), oneof([1, 2, 3, 100]), list(non_neg_integer())},
         begin
-            {Sent, Out, _, Sorter} = atoll_dist_world:run(Ops, N, maps:put(max_sequences, Max, ?OPTIONS), Choices),
+            {Sent, Out, _, Sorter} = atoll_dist_world:run(Ops, N, options(#{max_sequences => Max}), Choices),
             #{sequences := Sequences, lanes := Figures} = atoll_dist_sorter:figures(Sorter),
             conjunction([
                 {order, equals([], atoll_dist_world:wrong(Sent, Out))},
@@ -35,7 +33,7 @@ order_over_channels() ->
         {Ops, {N, Groups}, Max, Choices},
         {list(frequency([{20, op()}, {4, {move, range(1, 8), oneof([default, a, b, gone])}}])), channels(), oneof([1, 2, 100]), list(non_neg_integer())},
         begin
-            Options = ?OPTIONS#{groups => Groups, max_members => Max},
+            Options = options(#{groups => Groups, max_members => Max}),
             {Sent, Out, _, _} = atoll_dist_world:run(Ops, N, Options, Choices),
             equals([], atoll_dist_world:wrong(Sent, Out))
         end
@@ -61,7 +59,7 @@ monotonic() ->
         },
         begin
             Groups = atoll_dist_named:layout(4, [{<<"a">>, 2}, {<<"b">>, 1}], #{a => #{monotonic => true}, b => #{}}),
-            {Sent, Out, _, Sorter} = atoll_dist_world:run(Ops, 4, ?OPTIONS#{groups => Groups}, Choices),
+            {Sent, Out, _, Sorter} = atoll_dist_world:run(Ops, 4, options(#{groups => Groups}), Choices),
             #{channels := #{a := A, b := B}, lanes := Figures} = atoll_dist_sorter:figures(Sorter),
             #{dropped := Dropped} = A,
             conjunction([
@@ -77,7 +75,7 @@ monotonic() ->
 the_newest_state_is_never_far_behind_test() ->
     Groups = atoll_dist_named:layout(2, [{<<"a">>, 1}], #{a => #{monotonic => true}}),
     Ops = [{step, 1, 1}, {move, 1, a} | lists:append([[slow, written | lists:duplicate(100, {step, 1, 1})] || _ <- lists:seq(1, 1000)])],
-    {Sent, Out, _, Sorter} = atoll_dist_world:run(Ops, 2, ?OPTIONS#{groups => Groups}, []),
+    {Sent, Out, _, Sorter} = atoll_dist_world:run(Ops, 2, options(#{groups => Groups}), []),
     ?assertEqual(100001, length(Sent)),
     ?assertEqual(lists:usort(Out), Out),
     ?assertEqual(100001, lists:last(Out)),
@@ -90,7 +88,7 @@ each_channel_keeps_to_its_lanes_test() ->
     Steps = [[{step, Who, 1} || Who <- lists:seq(1, 6)], take],
     Moves = [{move, 1, a}, {move, 2, a}, {move, 3, b}],
     Begun = lists:flatten([Steps, Moves, Steps]),
-    Run = fun(Ops) -> element(4, atoll_dist_world:run(Ops, 5, ?OPTIONS#{groups => Groups}, [])) end,
+    Run = fun(Ops) -> element(4, atoll_dist_world:run(Ops, 5, options(#{groups => Groups}), [])) end,
     Carried = fun(Ops) -> [Packets || #{packets := Packets} <- maps:get(lanes, atoll_dist_sorter:figures(Run(Ops)))] end,
     Then = lists:zipwith(fun(B, A) -> A - B end, Carried(Begun), Carried(Begun ++ lists:flatten(lists:duplicate(10, Steps)))),
     [Zero, One, Two, Three, Four] = Then,
@@ -104,7 +102,7 @@ one_lane_keeps_every_order_test_() ->
     atoll_prop:test(
         ?FUNCTION_NAME,
         ?FORALL({Ops, Choices}, {list(op()), list(non_neg_integer())}, begin
-            {Sent, Out, _, Sorter} = atoll_dist_world:run(Ops, 1, ?OPTIONS, Choices),
+            {Sent, Out, _, Sorter} = atoll_dist_world:run(Ops, 1, options(#{}), Choices),
             #{fences := Fences} = atoll_dist_sorter:figures(Sorter),
             equals({[N || {N, _, _, _} <- Sent], 0}, {Out, Fences})
         end),
@@ -126,12 +124,12 @@ ten_thousand_deaths_of_names_share_fences_test() ->
     %% Others' packets come between.
     Ops = lists:append([[late, {step, I rem 8 + 1, 1}] || I <- lists:seq(1, 10000)]),
     Rounds = lists:append([[lists:sublist(Ops, From, 1000), take] || From <- lists:seq(1, 20000, 1000)]),
-    {_, Out, _, Sorter} = atoll_dist_world:run(lists:flatten(Rounds), 16, ?OPTIONS, [3, 1, 4]),
+    {_, Out, _, Sorter} = atoll_dist_world:run(lists:flatten(Rounds), 16, options(#{}), [3, 1, 4]),
     ?assertEqual(20000, length(Out)),
     ?assertMatch(#{fences := 20, fenced := 10000}, atoll_dist_sorter:figures(Sorter)).
 
 packets_without_a_sender_in_a_row_share_a_fence_test() ->
-    {_, _, _, Sorter} = atoll_dist_world:run([none, none, late, none, {step, 1, 1}, none], 4, ?OPTIONS, []),
+    {_, _, _, Sorter} = atoll_dist_world:run([none, none, late, none, {step, 1, 1}, none], 4, options(#{}), []),
     ?assertMatch(#{fences := 2, fenced := 5}, atoll_dist_sorter:figures(Sorter)).
 
 a_round_ends_and_a_spent_budget_waits_for_the_lanes_test() ->
@@ -157,7 +155,7 @@ push(Size, Sorter0) ->
     Sorter.
 
 a_bad_packet_ends_it_with_a_reason_test() ->
-    Sorter = atoll_dist_sorter:new('made@up', 2, ?OPTIONS),
+    Sorter = atoll_dist_sorter:new('made@up', 2, options(#{})),
     ?assertEqual({error, {bad_packet, <<"x">>}}, atoll_dist_sorter:push(1, [<<"x">>], Sorter)),
     ?assertEqual(
         {error, {fragment_out_of_turn, 5, 2}},
@@ -235,7 +233,7 @@ at(I, Packets, Change) ->
 
 %% How many went in, how it ended, and what came out.
 through(Node, Numbered, N, Choices) ->
-    {Went, End, Sorter0} = pushed(Numbered, atoll_dist_sorter:new(Node, N, ?OPTIONS), 0),
+    {Went, End, Sorter0} = pushed(Numbered, atoll_dist_sorter:new(Node, N, options(#{})), 0),
     {Batches, _} = atoll_dist_sorter:take(Sorter0),
     Out = atoll_dist_world:pipe([{Lane, iolist_to_binary(Data)} || {Lane, Data, _, _} <- Batches], N, Choices),
     {Went, End, numbers(Out, lists:sublist(Numbered, Went))}.
@@ -289,3 +287,5 @@ recorded() ->
     ].
 
 short(Bytes) -> binary:part(Bytes, 0, min(5000, byte_size(Bytes))).
+
+options(More) -> maps:merge(#{budget => 1 bsl 24, round => 1 bsl 17}, More).

@@ -9,7 +9,7 @@
 
 -import(atoll_dist_nodes, [node/3, carrier/1, name/1, call/4, connect/2, works/2, listed/2, said/2, logged/2, until/1]).
 
--export([all/0, suite/0, init_per_suite/1, end_per_suite/1, init_per_testcase/2, end_per_testcase/2]).
+-export([all/0, groups/0, suite/0, init_per_group/2, end_per_group/2, init_per_suite/1, end_per_suite/1, init_per_testcase/2, end_per_testcase/2]).
 -export([
     nodes_meet_over_tls_and_a_wrong_certificate_is_refused/1,
     a_node_on_stock_tls_is_met_where_that_is_configured/1,
@@ -20,13 +20,22 @@
 suite() -> [{timetrap, {minutes, 2}}].
 
 all() ->
-    Fast = [
-        nodes_meet_over_tls_and_a_wrong_certificate_is_refused, a_node_on_stock_tls_is_met_where_that_is_configured
-    ],
     case atoll_tier:tier() of
-        fast -> Fast;
-        deep -> Fast ++ [a_node_with_tls_and_one_without_refuse_each_other, tls_1_3_refuses_too]
+        fast -> lists:sublist(cases(), 2);
+        deep -> cases() ++ [{group, ipv6}]
     end.
+
+cases() ->
+    [
+        nodes_meet_over_tls_and_a_wrong_certificate_is_refused, a_node_on_stock_tls_is_met_where_that_is_configured,
+        a_node_with_tls_and_one_without_refuse_each_other, tls_1_3_refuses_too
+    ].
+
+groups() -> [{ipv6, [], cases()}].
+
+init_per_group(Group, Config) -> atoll_dist_nodes:over(Group, Config).
+
+end_per_group(_Group, _Config) -> ok.
 
 init_per_suite(Config) ->
     atoll_dist_nodes:begin_suite(Config).

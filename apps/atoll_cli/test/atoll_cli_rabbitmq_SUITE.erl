@@ -1,216 +1,331 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% docs/howto-rabbitmq.md, with three nodes of Debian's RabbitMQ on this machine; and what a broker over lanes promises its
-%% publishers when a node is killed. It is skipped where RabbitMQ is not installed. The client is RabbitMQ's own, which stands
-%% among its plugins, so its records are written here as the tuples that they are.
+%% docs/howto-rabbitmq.md, with three nodes of Debian's RabbitMQ: over lanes, with TLS, and with
+%% a gateway between two of them; and what a broker promises its publishers when a node is
+%% killed, is cut off for a minute, or is far away. Each node is on a host of its own ({@link
+%% atoll_cli_network}). It is skipped where RabbitMQ is not installed.
 -module(atoll_cli_rabbitmq_SUITE).
 
 -include_lib("common_test/include/ct.hrl").
 -include_lib("stdlib/include/assert.hrl").
 
--export([all/0, suite/0, init_per_suite/1, end_per_suite/1]).
--export([the_page_makes_a_cluster_over_lanes/1, no_confirmed_message_is_lost_when_a_node_is_killed/1]).
+-import(atoll_cli_amqp, [declared/3, is_known/2, publisher/4, more/2, finished/1, taken/3]).
+
+-export([all/0, groups/0, suite/0, init_per_suite/1, end_per_suite/1, init_per_group/2, end_per_group/2]).
+-export([
+    the_page_makes_a_cluster/1,
+    no_confirmed_message_is_lost_when_a_node_is_killed/1,
+    no_confirmed_message_is_lost_when_a_node_is_cut_off_for_a_minute/1,
+    a_path_of_20_ms_loses_nothing_and_takes_less_time_over_lanes/1
+]).
 
 -define(BIN, "/usr/lib/rabbitmq/bin").
 -define(PLUGINS, "/usr/lib/rabbitmq/lib/rabbitmq_server-*/plugins/*/ebin").
 -define(PAGE, "docs/howto-rabbitmq.md").
 -define(NODES, [1, 2, 3]).
--define(MS, 120000).
+-define(AMQP, 5672).
+-define(DIST, 25672).
+-define(MS, 180000).
+-define(CUT_MS, 60000).
 %% So many are on their way at a time.
 -define(WINDOW, 100).
+-define(ROUNDS, 4).
 
-suite() -> [{timetrap, {minutes, 10}}].
+%% A broker, and what it is told by its environment.
+-type broker() :: #{
+    name := string(),
+    folder := file:filename(),
+    env := [{string(), string()}],
+    %% What runs a shell's command on its host, where sockets to it are opened, and at which port.
+    within := fun((string()) -> [string(), ...]),
+    netns := file:filename(),
+    amqp := inet:port_number()
+}.
 
-all() -> cases(atoll_tier:tier()).
+suite() -> [{timetrap, {minutes, 15}}].
 
-%% A broker takes half a minute to start three times.
-cases(fast) -> [];
-cases(deep) -> [the_page_makes_a_cluster_over_lanes, no_confirmed_message_is_lost_when_a_node_is_killed].
+all() -> [{group, Group} || {Group, _, _} <- groups()].
+
+%% Each starts three brokers at least, which takes a minute.
+groups() -> groups(atoll_tier:tier()).
+
+groups(fast) ->
+    [];
+groups(deep) ->
+    Page = [the_page_makes_a_cluster, no_confirmed_message_is_lost_when_a_node_is_killed],
+    [
+        {lanes, [], Page ++ [no_confirmed_message_is_lost_when_a_node_is_cut_off_for_a_minute]},
+        {tls, [], Page},
+        {gateway, [], Page},
+        {far, [], [a_path_of_20_ms_loses_nothing_and_takes_less_time_over_lanes]}
+    ].
 
 init_per_suite(Config) ->
-    case {filelib:is_regular(?BIN ++ "/rabbitmq-server"), filelib:wildcard(?PLUGINS)} of
-        {true, [_ | _] = Plugins} ->
+    Installed = {filelib:is_regular(?BIN ++ "/rabbitmq-server"), filelib:wildcard(?PLUGINS)},
+    case {Installed, atoll_cli_network:can()} of
+        {{true, [_ | _] = Plugins}, ok} ->
             ok = code:add_pathsz(Plugins),
-            Keeper = atoll_dist_nodes:keeper(),
-            [{_, EpmdPort}] = atoll_dist_nodes:epmd(Keeper),
-            Ports = ports(2 * length(?NODES)),
-            Home = filename:join(?config(priv_dir, Config), "rabbitmq"),
-            ok = filelib:ensure_path(Home),
-            Cookie = filename:join(Home, ".erlang.cookie"),
-            ok = file:write_file(Cookie, "rabbitmq_over_atoll"),
-            ok = file:change_mode(Cookie, 8#400),
-            [{file, Path, Text} | _] = steps(),
-            Conf = filename:join(Home, filename:basename(Path)),
-            ok = file:write_file(Conf, string:replace(Text, "/opt/atoll/ebin", filename:dirname(code:which(atoll_dist)))),
-            {Listen, Dist} = lists:split(length(?NODES), Ports),
-            More = [{keeper, Keeper}, {home, Home}, {conf, Conf}, {epmd_port, EpmdPort}, {listen, Listen}, {dist, Dist} | Config],
-            _ = [started(N, More) || N <- ?NODES],
             {ok, _} = application:ensure_all_started(amqp_client),
-            More;
+            Config;
+        {{true, _}, {skip, _} = Skip} ->
+            Skip;
         _ ->
             {skip, "RabbitMQ is not installed (rabbitmq-server of Debian)"}
     end.
 
-end_per_suite(Config) ->
-    _ = [killed(N, Config) || N <- ?NODES],
-    _ = application:stop(amqp_client),
-    atoll_dist_nodes:stop(?config(keeper, Config)).
+end_per_suite(_Config) ->
+    application:stop(amqp_client).
+
+%% Of the first and the third node of `gateway' neither can send the other a packet.
+init_per_group(far, Config) ->
+    Config;
+init_per_group(Group, Config) ->
+    Network = atoll_cli_network:start(case Group of gateway -> [[1, 2], [2, 3]]; _ -> [[1, 2, 3]] end),
+    Home = home(Group, Config),
+    #{Group := Env, cut := Conf} = files(Home),
+    Brokers = maps:from_list([{N, broker(N, Network, Home, Env, Conf)} || N <- ?NODES]),
+    _ = [started(Broker) || Broker <- maps:values(Brokers)],
+    [{group, Group}, {network, Network}, {brokers, Brokers} | Config].
+
+end_per_group(far, _Config) ->
+    ok;
+end_per_group(_Group, Config) ->
+    atoll_cli_network:stop(?config(network, Config)).
+
+broker(N, Network, Home, Env, Conf) ->
+    Name = "rabbit@" ++ atoll_cli_network:address(N),
+    Within = fun(Line) -> atoll_cli_network:shell(Network, N, Line) end,
+    broker(Name, #{home => Home, env => Env, conf => Conf, within => Within, netns => atoll_cli_network:netns(Network, N), amqp => ?AMQP, dist => ?DIST}).
+
+%% From a folder of its own, with what the page has in its two files.
+-spec broker(string(), map()) -> broker().
+broker(Name, #{home := Home, env := Env, conf := Conf, within := Within, netns := Netns, amqp := Amqp, dist := Dist}) ->
+    Folder = filename:join(Home, Name),
+    ok = filelib:ensure_path(Folder),
+    ok = file:write_file(Folder ++ "/env.conf", replaced("^NODENAME=.*$", "NODENAME=" ++ Name, Env)),
+    ok = file:write_file(Folder ++ "/rabbitmq.conf", ["listeners.tcp.default = ", integer_to_list(Amqp), "\n", Conf]),
+    ok = file:write_file(Folder ++ "/plugins", "[]."),
+    #{
+        name => Name, folder => Folder, within => Within, netns => Netns, amqp => Amqp,
+        env => [
+            {"HOME", Home}, {"CONF_ENV_FILE", Folder ++ "/env.conf"}, {"RABBITMQ_CONF_ENV_FILE", Folder ++ "/env.conf"},
+            {"RABBITMQ_NODENAME", Name}, {"RABBITMQ_CONFIG_FILE", Folder ++ "/rabbitmq"},
+            {"RABBITMQ_MNESIA_BASE", Folder ++ "/mnesia"}, {"RABBITMQ_LOG_BASE", Folder},
+            {"RABBITMQ_ENABLED_PLUGINS_FILE", Folder ++ "/plugins"}, {"RABBITMQ_PID_FILE", Folder ++ "/pid"},
+            {"RABBITMQ_DIST_PORT", integer_to_list(Dist)}, {"PATH", ?BIN ++ ":" ++ os:getenv("PATH")}
+        ]
+    }.
+
+%% The folder of a cluster, with its cookie.
+home(Name, Config) ->
+    Home = filename:join([?config(priv_dir, Config), "rabbitmq", Name]),
+    ok = filelib:ensure_path(Home),
+    Cookie = filename:join(Home, ".erlang.cookie"),
+    ok = file:write_file(Cookie, "rabbitmq_over_atoll"),
+    ok = file:change_mode(Cookie, 8#400),
+    Home.
+
+%% The page
 
 steps() -> atoll_cli_page:steps(atoll_cli_page:read(?PAGE)).
 
-%% Other than those that are in use, and each another.
-ports(Count) ->
-    Sockets = [
-        begin
-            {ok, Socket} = gen_tcp:listen(0, [{ip, {127, 0, 0, 1}}]),
-            Socket
-        end
-     || _ <- lists:seq(1, Count)
-    ],
+joins() ->
+    [{commands, Join}, {commands, [Look]}] = [Step || {commands, _} = Step <- steps()],
+    {Join, Look}.
+
+%% As a reader writes them: those of the three kinds of clusters, and of how a cut is handled.
+files(Home) ->
+    Certificates = filename:join(Home, "certificates"),
+    Identity = atoll_certificates:identity(#{hosts => [atoll_cli_network:address(N) || N <- ?NODES]}),
+    ok = atoll_certificates:files(Certificates, Identity, [Identity]),
+    Files = [{filename:basename(Path), with(Text, Certificates)} || {file, Path, Text} <- steps()],
     [
-        begin
-            {ok, Port} = inet:port(Socket),
-            ok = gen_tcp:close(Socket),
-            Port
-        end
-     || Socket <- Sockets
-    ].
+        {"rabbitmq-env.conf", Lanes}, {"rabbitmq-env.conf", Tls}, {"rabbitmq-env.conf", Gateway}, {"rabbitmq.conf", Cut}
+    ] = Files,
+    #{lanes => Lanes, tls => Tls, gateway => Gateway, cut => Cut}.
 
-the_page_makes_a_cluster_over_lanes(Config) ->
-    [{file, _, _}, {commands, Join}, {commands, [Look]}] = steps(),
-    _ = [{0, _} = ran(Command, N, Config) || N <- tl(?NODES), Command <- Join],
-    {0, Links} = ran(Look, 1, Config),
-    [?assertNotEqual(nomatch, string:find(Links, ["{'", name(N), "',{lanes,4}}"])) || N <- tl(?NODES)].
+with(Text, Certificates) ->
+    lists:foldl(fun({Of, By}, T) -> replaced(Of, By, T) end, here(Text), [
+        {"/opt/atoll/ebin", filename:dirname(code:which(atoll_dist))}, {"/etc/rabbitmq/ssl_dist.conf", Certificates ++ "/ssl_dist.conf"}
+    ]).
 
+here(Text) -> lists:foldl(fun(N, T) -> replaced("@host" ++ integer_to_list(N), "@" ++ atoll_cli_network:address(N), T) end, Text, ?NODES).
+
+replaced(Of, By, Text) -> re:replace(Text, Of, By, [global, multiline, {return, list}]).
+
+the_page_makes_a_cluster(Config) ->
+    #{1 := First} = Brokers = ?config(brokers, Config),
+    {Join, Look} = joins(),
+    _ = [{0, _} = ran(here(Command), Broker) || {N, Broker} <- lists:sort(maps:to_list(Brokers)), N > 1, Command <- Join],
+    {0, Links} = ran(Look, First),
+    Kinds =
+        case ?config(group, Config) of
+            gateway -> [{2, "{lanes,4}"}, {3, "relay"}];
+            _ -> [{2, "{lanes,4}"}, {3, "{lanes,4}"}]
+        end,
+    [?assertNotEqual(nomatch, string:find(Links, ["{'", maps:get(name, maps:get(N, Brokers)), "',", Kind, "}"])) || {N, Kind} <- Kinds],
+    %% Of these two the one can have no way but over the second.
+    {Status, _} = ran("ip route get " ++ atoll_cli_network:address(3), First),
+    ?assertEqual(?config(group, Config) =:= gateway, Status =/= 0).
+
+%% Faults
+
+%% The third node, which leads the quorum queue; with a gateway it is the one behind that.
 no_confirmed_message_is_lost_when_a_node_is_killed(Config) ->
+    #{1 := First, 2 := Second, 3 := Third} = ?config(brokers, Config),
     lists:foreach(
         fun({Bytes, Count}) ->
-            Self = self(),
-            Queues = [{<<Type/binary, (integer_to_binary(Bytes))/binary>>, Type, Leader} || {Type, Leader} <- [{<<"classic">>, 2}, {<<"quorum">>, 3}]],
-            [ok = declared(Queue, Type, Leader, Config) || {Queue, Type, Leader} <- Queues],
+            Queues = [
+                {<<"killed_", Type/binary, (integer_to_binary(Bytes))/binary>>, Type, Leader}
+             || {Type, Leader} <- [{<<"classic">>, Second}, {<<"quorum">>, Third}]
+            ],
+            [ok = declared(Queue, Type, Leader) || {Queue, Type, Leader} <- Queues],
             Publishers = [
-                {Queue, spawn_link(fun() -> Self ! {self(), published(Queue, Bytes, Count, Self, Config)} end)}
+                {Queue, publisher(Queue, Bytes, #{count => Count, window => ?WINDOW}, First)}
              || {Queue, _, _} <- Queues
             ],
-            %% When each has had a third confirmed.
-            [receive {third, Queue} -> ok after ?MS -> error({no_third, Queue}) end || {Queue, _} <- Publishers],
-            ok = killed(3, Config),
-            [receive {Pid, Confirmed} -> ?assertEqual(Count, Confirmed) after ?MS -> error({not_confirmed, Queue}) end
-             || {Queue, Pid} <- Publishers],
-            ok = started(3, Config),
-            [?assertEqual(lists:seq(1, Count), taken(Queue, Count, Config)) || {Queue, _} <- Publishers]
+            [ok = more(Publisher, Count div 3) || {_, Publisher} <- Publishers],
+            ok = killed(Third),
+            All = lists:seq(1, Count),
+            [
+                ?assertMatch({Queue, #{confirmed := All, refused := [], returned := []}}, {Queue, finished(Publisher)})
+             || {Queue, Publisher} <- Publishers
+            ],
+            %% One that is back before all know that it was gone may wait for them for ever.
+            ok = atoll_cli_os:await(fun() -> running(First) =:= 2 end, ?CUT_MS),
+            ok = started(Third),
+            [?assertEqual({Queue, All}, {Queue, taken(Queue, All, First)}) || {Queue, _} <- Publishers]
         end,
         [{1024, 6000}, {1048576, 60}]
     ).
 
-%% A node of the broker, from a folder of its own, up.
-started(N, Config) ->
-    Folder = filename:join(?config(home, Config), integer_to_list(N)),
-    ok = filelib:ensure_path(Folder),
-    ok = file:write_file(Folder ++ "/plugins", "[]."),
-    Listen = integer_to_list(lists:nth(N, ?config(listen, Config))),
-    ok = file:write_file(Folder ++ "/rabbitmq.conf", ["listeners.tcp.1 = 127.0.0.1:", Listen, "\n"]),
+%% The same node is cut off, and stops by itself, as the page has it. What comes for a classic
+%% queue that is there meanwhile is refused or given back, and not confirmed.
+no_confirmed_message_is_lost_when_a_node_is_cut_off_for_a_minute(Config) ->
+    #{1 := First, 2 := Second, 3 := Third} = ?config(brokers, Config),
+    Network = ?config(network, Config),
+    Queues = [{<<"cut_quorum">>, <<"quorum">>, Third}, {<<"cut_classic">>, <<"classic">>, Second}, {<<"cut_there">>, <<"classic">>, Third}],
+    [ok = declared(Queue, Type, Leader) || {Queue, Type, Leader} <- Queues],
+    Publishers = [{Queue, publisher(Queue, 1024, #{count => infinity, window => ?WINDOW, every_ms => 5}, First)} || {Queue, _, _} <- Queues],
+    [ok = more(Publisher, 500) || {_, Publisher} <- Publishers],
+    Begin = erlang:monotonic_time(millisecond),
+    ok = atoll_cli_network:unplug(Network, 3),
+    ok = atoll_cli_os:await(fun() -> running(First) =:= 2 end, ?CUT_MS),
+    ct:pal("seen after ~b ms", [erlang:monotonic_time(millisecond) - Begin]),
+    receive after max(0, ?CUT_MS - (erlang:monotonic_time(millisecond) - Begin)) -> ok end,
+    ok = atoll_cli_network:plug(Network, 3),
+    ok = atoll_cli_os:await(fun() -> running(First) =:= 3 end, ?MS),
+    [ok = more(Publisher, 500) || {_, Publisher} <- Publishers],
+    [
+        begin
+            #{sent := Sent, confirmed := Confirmed, refused := Refused, returned := Returned} = finished(Publisher),
+            Taken = taken(Queue, Confirmed, First),
+            ct:pal("~ts: ~b sent, ~b confirmed, ~b refused, ~b returned, ~b taken", [
+                Queue, Sent, length(Confirmed), length(Refused), length(Returned), length(Taken)
+            ]),
+            ?assertEqual({Queue, lists:sort(Taken)}, {Queue, Taken}),
+            case Queue of
+                <<"cut_there">> ->
+                    ?assertNotEqual([], Refused ++ Returned),
+                    ?assertEqual([], Taken -- (Confirmed ++ Refused));
+                _ ->
+                    ?assertEqual({Queue, lists:seq(1, Sent)}, {Queue, Confirmed}),
+                    ?assertEqual({Queue, Confirmed}, {Queue, Taken})
+            end
+        end
+     || {Queue, Publisher} <- Publishers
+    ].
+
+running(Broker) ->
+    {0, Said} = ran("rabbitmqctl eval 'length(rabbit_mnesia:cluster_nodes(running)).'", Broker),
+    list_to_integer(string:trim(Said)).
+
+%% A cluster over stock and one over 16 lanes, by turns. Two nodes of each are at one end of the
+%% path, the third one at the other: it leads the quorum queue, and the first one the classic one.
+a_path_of_20_ms_loses_nothing_and_takes_less_time_over_lanes(Config) ->
+    case atoll_wire:start(#{rtt_ms => 20}) of
+        {ok, Wire} ->
+            try
+                far(atoll_wire:ends(Wire), Config)
+            after
+                ok = atoll_wire:stop(Wire)
+            end;
+        {error, Error} ->
+            {skip, lists:flatten(io_lib:format("~ts", [atoll_wire:format_error(Error)]))}
+    end.
+
+far(Ends, Config) ->
+    Env = replaced("lanes,4", "lanes,16", maps:get(lanes, files(home(far, Config)))),
+    Systems = [{stock, "USE_LONGNAME=true\n", 0}, {lanes16, Env, 10}],
+    Clusters = [{System, far_cluster(System, Ends, Text, Plus, Config)} || {System, Text, Plus} <- Systems],
+    try
+        Cells = [{Type, Bytes} || Type <- [<<"quorum">>, <<"classic">>], Bytes <- [1024, 1048576]],
+        Rates = [
+            {Cell, [{System, far_cell(Cell, Round, Brokers)} || {System, Brokers} <- Clusters]}
+         || Cell <- Cells, Round <- lists:seq(1, ?ROUNDS)
+        ],
+        ct:pal("messages a second: ~p", [Rates]),
+        Large = [Lanes / Stock || {{<<"classic">>, 1048576}, [{stock, Stock}, {lanes16, Lanes}]} <- Rates],
+        ?assert(lists:nth((?ROUNDS + 1) div 2, lists:sort(Large)) > 1)
+    after
+        [ok = killed(Broker) || {_, Brokers} <- Clusters, Broker <- maps:values(Brokers)]
+    end.
+
+far_cluster(System, [Here, There], Env, Plus, Config) ->
+    Home = home(System, Config),
+    Brokers = maps:from_list([
+        {N, broker(lists:concat(["rabbit", N + Plus, "@", inet:ntoa(Address)]), #{
+            home => Home, env => Env, conf => "", within => fun(Line) -> Wrap ++ ["sh", "-c", Line] end,
+            netns => string:prefix(lists:last(Wrap), "--net="), amqp => ?AMQP + N + Plus, dist => ?DIST + N + Plus
+        })}
+     || {N, #{address := Address, wrap := Wrap}} <- [{1, Here}, {2, Here}, {3, There}]
+    ]),
+    _ = [started(Broker) || Broker <- maps:values(Brokers)],
+    #{1 := #{name := First}, 2 := Second, 3 := Third} = Brokers,
+    {Join, _} = joins(),
+    _ = [{0, _} = ran(replaced("rabbit@host1", First, Command), Broker) || Broker <- [Second, Third], Command <- Join],
+    Brokers.
+
+%% Messages a second until all are confirmed. All of them are there, in their order.
+far_cell({Type, Bytes}, Round, #{1 := First, 3 := Third}) ->
+    Queue = <<"far_", Type/binary, (integer_to_binary(Bytes))/binary, "_", (integer_to_binary(Round))/binary>>,
+    ok = declared(Queue, Type, case Type of <<"quorum">> -> Third; <<"classic">> -> First end),
+    %% That there is such a queue takes its time over the path, too.
+    ok = atoll_cli_os:await(fun() -> is_known(Queue, Third) end, ?MS),
+    Count = case Bytes of 1024 -> 6000; _ -> 60 end,
+    All = lists:seq(1, Count),
+    Begin = erlang:monotonic_time(millisecond),
+    #{confirmed := All} = finished(publisher(Queue, Bytes, #{count => Count, window => 2 * ?WINDOW}, Third)),
+    Took = erlang:monotonic_time(millisecond) - Begin,
+    ?assertEqual({Queue, All}, {Queue, taken(Queue, All, Third)}),
+    1000 * Count div Took.
+
+%% Brokers
+
+%% Up, and ready.
+started(#{folder := Folder} = Broker) ->
     %% That of the one before tells nothing of this one.
     _ = file:delete(Folder ++ "/pid"),
-    Started = io_lib:format("exec setsid ~ts/rabbitmq-server > ~ts/out 2>&1 < /dev/null &", [?BIN, Folder]),
-    [] = shell(Started, N, Config),
-    {0, _} = ran(<<"rabbitmqctl wait \"$RABBITMQ_PID_FILE\" --timeout 120">>, N, Config),
+    {0, _} = ran("exec setsid " ?BIN "/rabbitmq-server > " ++ Folder ++ "/out 2>&1 &", Broker),
+    {0, _} = ran("rabbitmqctl wait \"$RABBITMQ_PID_FILE\" --timeout 120", Broker),
     ok.
 
-killed(N, Config) ->
-    case file:read_file(filename:join([?config(home, Config), integer_to_list(N), "pid"])) of
-        {ok, Pid} -> [] = shell("kill -KILL " ++ string:trim(binary_to_list(Pid)) ++ " 2> /dev/null || true", N, Config), ok;
-        {error, enoent} -> ok
-    end.
+killed(#{folder := Folder} = Broker) ->
+    {ok, Pid} = file:read_file(Folder ++ "/pid"),
+    {0, _} = ran(["kill -KILL ", string:trim(Pid)], Broker),
+    ok.
 
-name(N) -> "rabbit" ++ integer_to_list(N) ++ "@127.0.0.1".
+%% A shell's command on the host of a broker: its status and what it says.
+-spec ran(unicode:chardata(), broker()) -> {non_neg_integer(), string()}.
+ran(Line, #{within := Within, env := Env}) ->
+    [Program | Args] = Within(unicode:characters_to_list(["exec </dev/null; ", Line])),
+    Port = open_port({spawn_executable, Program}, [{args, Args}, {env, Env}, exit_status, stderr_to_stdout, use_stdio]),
+    {Status, Said} = said(Port, []),
+    ct:pal("~ts~n~ts~b", [Line, Said, Status]),
+    {Status, Said}.
 
-%% A command of the page, on the host of a node: its status and what it says.
-ran(Line, N, Config) ->
-    Said = shell([string:replace(Line, "rabbit@host1", name(1)), "; echo \" $?\""], N, Config),
-    {match, [Text, Status]} = re:run(Said, "^(.*) ([0-9]+)\n$", [dotall, {capture, all_but_first, list}]),
-    ct:pal("~ts~n~ts", [Line, Said]),
-    {list_to_integer(Status), Text}.
-
-shell(Line, N, Config) ->
-    Folder = filename:join(?config(home, Config), integer_to_list(N)),
-    Env = [
-        {"HOME", ?config(home, Config)}, {"ERL_EPMD_PORT", ?config(epmd_port, Config)}, {"CONF_ENV_FILE", ?config(conf, Config)},
-        {"RABBITMQ_CONF_ENV_FILE", ?config(conf, Config)}, {"RABBITMQ_NODENAME", name(N)},
-        {"RABBITMQ_CONFIG_FILE", Folder ++ "/rabbitmq"}, {"RABBITMQ_MNESIA_BASE", Folder ++ "/mnesia"},
-        {"RABBITMQ_LOG_BASE", Folder}, {"RABBITMQ_ENABLED_PLUGINS_FILE", Folder ++ "/plugins"},
-        {"RABBITMQ_PID_FILE", Folder ++ "/pid"}, {"RABBITMQ_DIST_PORT", integer_to_list(lists:nth(N, ?config(dist, Config)))},
-        {"PATH", ?BIN ++ ":" ++ os:getenv("PATH")}
-    ],
-    Exports = [["export ", Key, "='", Value, "'; "] || {Key, Value} <- Env],
-    os:cmd(unicode:characters_to_list([Exports, Line])).
-
-%% The client
-
-channel(N, Config) ->
-    Uri = "amqp://guest:guest@127.0.0.1:" ++ integer_to_list(lists:nth(N, ?config(listen, Config))),
-    {ok, Params} = amqp_uri:parse(Uri),
-    {ok, Connection} = amqp_connection:start(Params),
-    {ok, Channel} = amqp_connection:open_channel(Connection),
-    {Connection, Channel}.
-
-declared(Queue, Type, N, Config) ->
-    {Connection, Channel} = channel(N, Config),
-    Arguments = [{<<"x-queue-type">>, longstr, Type}],
-    Declare = {'queue.declare', 0, Queue, false, true, false, false, false, Arguments},
-    {'queue.declare_ok', Queue, 0, _} = amqp_channel:call(Channel, Declare),
-    amqp_connection:close(Connection).
-
-%% Numbered messages, over the first node; how many of them were confirmed.
-published(Queue, Bytes, Count, Tell, Config) ->
-    {Connection, Channel} = channel(1, Config),
-    {'confirm.select_ok'} = amqp_channel:call(Channel, {'confirm.select', false}),
-    ok = amqp_channel:register_confirm_handler(Channel, self()),
-    Publish = fun(I) ->
-        Properties = {'P_basic', undefined, undefined, undefined, 2, undefined, undefined, undefined, undefined, undefined,
-            undefined, undefined, undefined, undefined, undefined},
-        Payload = <<I:64, 0:((Bytes - 8) * 8)>>,
-        ok = amqp_channel:cast(Channel, {'basic.publish', 0, <<>>, Queue, false, false}, {amqp_msg, Properties, Payload})
-    end,
-    Third = {Count div 3, fun() -> Tell ! {third, Queue} end},
-    Confirmed = publish(1, Count, Publish, #{}, 0, Third),
-    ok = amqp_connection:close(Connection),
-    Confirmed.
-
-publish(I, Count, _Publish, Out, Confirmed, _Third) when I > Count, map_size(Out) =:= 0 ->
-    Confirmed;
-publish(I, Count, Publish, Out, Confirmed, Third) when I =< Count, map_size(Out) < ?WINDOW ->
-    ok = Publish(I),
-    publish(I + 1, Count, Publish, Out#{I => waits}, Confirmed, Third);
-publish(I, Count, Publish, Out, Confirmed, {At, Say} = Third) ->
+said(Port, Said) ->
     receive
-        {'basic.ack', Tag, Multiple} ->
-            Done = [T || T <- maps:keys(Out), T =:= Tag orelse (Multiple andalso T < Tag)],
-            Now = Confirmed + length(Done),
-            _ = Confirmed < At andalso Now >= At andalso Say(),
-            publish(I, Count, Publish, maps:without(Done, Out), Now, Third);
-        {'basic.nack', _, _, _} = Refused ->
-            error(Refused)
-    after ?MS -> error({never_confirmed, map_size(Out)})
-    end.
-
-%% The numbers of so many messages as they come at the first node, each where it came first.
-taken(Queue, Count, Config) ->
-    {Connection, Channel} = channel(1, Config),
-    {'basic.qos_ok'} = amqp_channel:call(Channel, {'basic.qos', 0, ?WINDOW, false}),
-    Consume = {'basic.consume', 0, Queue, <<>>, false, false, false, false, []},
-    {'basic.consume_ok', _} = amqp_channel:subscribe(Channel, Consume, self()),
-    Taken = take(Channel, Count, []),
-    ok = amqp_connection:close(Connection),
-    lists:reverse(Taken).
-
-take(_Channel, Count, Taken) when length(Taken) =:= Count ->
-    Taken;
-take(Channel, Count, Taken) ->
-    receive
-        {{'basic.deliver', _, Tag, _, _, _}, {amqp_msg, _, <<I:64, _/binary>>}} ->
-            ok = amqp_channel:cast(Channel, {'basic.ack', Tag, false}),
-            take(Channel, Count, case lists:member(I, Taken) of true -> Taken; false -> [I | Taken] end);
-        {'basic.consume_ok', _} ->
-            take(Channel, Count, Taken)
-    after ?MS -> error({not_there, Count - length(Taken)})
+        {Port, {data, Data}} -> said(Port, [Said, Data]);
+        {Port, {exit_status, Status}} -> {Status, lists:flatten(Said)}
+    after ?MS -> error({silent, lists:flatten(Said)})
     end.

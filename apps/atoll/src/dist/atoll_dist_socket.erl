@@ -14,7 +14,7 @@
 -module(atoll_dist_socket).
 
 -export([listen_options/0, connect_options/0, port_range/0, max_frame/0, is_near/2]).
--export([tuned/2, tune/3, short/1, rtt_us/1, counters/1, bytes/1, now_us/0]).
+-export([tuned/2, tune/3, short/1, rtt_us/1, has_ended/1, counters/1, bytes/1, now_us/0]).
 -export([setopts/2, getopts/2]).
 
 -type options() :: [gen_tcp:option()].
@@ -35,6 +35,8 @@
 -define(TCP, 6).
 -define(TCP_INFO, 11).
 -define(TCP_NOTSENT_LOWAT, 25).
+%% The first byte of TCP_INFO, of a connection that either end may still write to.
+-define(TCP_ESTABLISHED, 1).
 
 %% Many nodes that connect at once bring many lanes; one that finds no place waits for a
 %% second. The operating system has a limit of its own. A longer queue is no help where more
@@ -145,19 +147,33 @@ short(Lane) ->
 %% of late, since a smoothed one has in it how long the other end waits to acknowledge.
 -spec rtt_us(atoll_dist_transport:socket()) -> {ok, non_neg_integer()} | unknown.
 rtt_us(Socket) ->
-    case os:type() of
-        {unix, linux} -> tcp_info(inet:getopts(atoll_dist_transport:inet(Socket), [{raw, ?TCP, ?TCP_INFO, 152}]));
+    %% Where tcpi_min_rtt and, for kernels before it, tcpi_rtt stand in struct tcp_info. The
+    %% first is all ones where nothing was measured.
+    case tcp_info(Socket) of
+        {ok, <<_:148/binary, Us:32/native, _/binary>>} when Us > 0, Us < 16#FFFFFFFF -> {ok, Us};
+        {ok, <<_:68/binary, Us:32/native, _/binary>>} when Us > 0 -> {ok, Us};
         _ -> unknown
     end.
 
-%% Where tcpi_min_rtt and, for kernels before it, tcpi_rtt stand in struct tcp_info. The
-%% first is all ones where nothing was measured.
-tcp_info({ok, [{raw, ?TCP, ?TCP_INFO, <<_:148/binary, Us:32/native, _/binary>>}]}) when Us > 0, Us < 16#FFFFFFFF ->
-    {ok, Us};
-tcp_info({ok, [{raw, ?TCP, ?TCP_INFO, <<_:68/binary, Us:32/native, _/binary>>}]}) when Us > 0 ->
-    {ok, Us};
-tcp_info(_) ->
-    unknown.
+%% @doc Whether it is closed, or the other end has closed it, though nobody reads that. Not
+%% known is not ended.
+-spec has_ended(atoll_dist_transport:socket()) -> boolean().
+has_ended(Socket) ->
+    case tcp_info(Socket) of
+        {ok, <<State, _/binary>>} -> State =/= ?TCP_ESTABLISHED;
+        Other -> Other =:= {error, einval}
+    end.
+
+tcp_info(Socket) ->
+    case os:type() of
+        {unix, linux} ->
+            case inet:getopts(atoll_dist_transport:inet(Socket), [{raw, ?TCP, ?TCP_INFO, 152}]) of
+                {ok, [{raw, ?TCP, ?TCP_INFO, Info}]} -> {ok, Info};
+                Error -> Error
+            end;
+        _ ->
+            unknown
+    end.
 
 %% @doc What was received and sent so far, in packets of the socket, and how many bytes wait.
 -spec counters(atoll_dist_transport:socket()) ->

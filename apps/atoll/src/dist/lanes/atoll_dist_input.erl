@@ -194,7 +194,7 @@ loop(#state{lanes = Lanes} = State) ->
         look_at_lanes ->
             ?MODULE:loop(look(State));
         {all_ended_by_now, Lane} ->
-            one_ended(Lane, State);
+            all_ended_by_now(Lane, State);
         tick ->
             ok = tick(0, State),
             ?MODULE:loop(State);
@@ -267,6 +267,15 @@ ended(Lane, _Why, #state{ended = Ended0, since = Since, n = N} = State) ->
         false -> State#state{ended = Ended};
         Ms when Ms =< ?TOGETHER -> atoll_dist_process:over(connection_closed);
         _ -> one_ended(lists:last(Ended), State)
+    end.
+
+%% One that is not read, as it is held at a fence, does not say that it is closed.
+-spec all_ended_by_now(atoll_dist_lanes:lane(), #state{}) -> no_return().
+all_ended_by_now(Lane, #state{n = N, ended = Ended, stopped = Stopped, sockets = Sockets} = State) ->
+    Silent = lists:seq(0, N - 1) -- Ended,
+    case Silent -- Stopped =:= [] andalso lists:all(fun(L) -> atoll_dist_socket:has_ended(element(L + 1, Sockets)) end, Silent) of
+        true -> atoll_dist_process:over(connection_closed);
+        false -> one_ended(Lane, State)
     end.
 
 -spec one_ended(atoll_dist_lanes:lane(), #state{}) -> no_return().
