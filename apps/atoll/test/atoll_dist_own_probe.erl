@@ -3,7 +3,7 @@
 %% what is to be done to a circuit's own connection.
 -module(atoll_dist_own_probe).
 
--export([load/1, end_load/1, linked/0, own_soon/2, moves/1, cut/1, attempts/0, offers/1, offer/2, knock/2, claim/1, waiting/1]).
+-export([load/1, end_load/1, linked/0, own_soon/2, moves/1, cut/1, lanes/1, attempts/0, offers/1, offer/2, knock/2, claim/1, waiting/1]).
 -export([echo/0]).
 
 -define(DEADLINE_MS, 15000).
@@ -95,11 +95,17 @@ moves(Node) ->
     [Moves] = [Moves || #{node := Of, moves := Moves} <- atoll_dist:links(), Of =:= Node],
     Moves.
 
-%% Kills the connection of its own.
+%% Kills the connection of its own, by its last lane.
 cut(Node) ->
-    {own, Writer, _} = atoll_dist_circuits:via(Node),
+    {own, Lanes} = atoll_dist_circuits:via(Node),
+    {Writer, _} = element(tuple_size(Lanes), Lanes),
     true = exit(Writer, kill),
     ok.
+
+%% How many bytes each of its lanes has sent and received; with TLS nobody here knows.
+lanes(Node) ->
+    {own, Lanes} = atoll_dist_circuits:via(Node),
+    [case Socket of none -> unknown; _ -> atoll_dist_socket:bytes([Socket]) end || {_, Socket} <- tuple_to_list(Lanes)].
 
 %% How often this node has begun to connect, since it was asked first.
 attempts() ->
@@ -115,7 +121,7 @@ attempts() ->
 %% Says that it is a circuit's own connection with Node.
 claim(Node) ->
     {ok, Socket} = gen_tcp:listen(0, []),
-    atoll_dist_circuits:linked(Node, self(), {own, self(), Socket}).
+    atoll_dist_circuits:linked(Node, self(), {own, {{self(), Socket}}}).
 
 %% How many messages wait for a process.
 waiting(Name) ->
@@ -164,5 +170,5 @@ knocking(Node, {Id, As}) ->
     {port, Port, _} = erl_epmd:port_please(Name, Ip),
     {ok, Socket} = gen_tcp:connect(Ip, Port, [binary, {packet, 2}, {active, false}]),
     Nonce = crypto:strong_rand_bytes(16),
-    ok = gen_tcp:send(Socket, atoll_dist_hello:make({own, #{id => Id, name => As, nonce => Nonce}})),
+    ok = gen_tcp:send(Socket, atoll_dist_hello:make({own, #{id => Id, name => As, wish => {lanes, 4}, rtt_us => 0, nonce => Nonce}})),
     Socket.

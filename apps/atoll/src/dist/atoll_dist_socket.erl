@@ -14,7 +14,7 @@
 -module(atoll_dist_socket).
 
 -export([listen_options/0, connect_options/0, port_range/0, max_frame/0, is_near/2]).
--export([tuned/2, tune/3, short/1, rtt_us/1, counters/1, bytes/1, now_us/0]).
+-export([tuned/2, tune/3, short/1, rtt_us/1, rtt_us/2, counters/1, bytes/1, now_us/0]).
 -export([setopts/2, getopts/2]).
 
 -type options() :: [gen_tcp:option()].
@@ -148,6 +148,16 @@ rtt_us(Socket) ->
     case os:type() of
         {unix, linux} -> tcp_info(inet:getopts(atoll_dist_transport:inet(Socket), [{raw, ?TCP, ?TCP_INFO, 152}]));
         _ -> unknown
+    end.
+
+%% @doc The shorter of that and of another measurement, of which 0 is none: what makes one too
+%% long is no part of the path.
+-spec rtt_us(atoll_dist_transport:socket(), OtherUs :: non_neg_integer()) -> non_neg_integer().
+rtt_us(Socket, OtherUs) ->
+    case rtt_us(Socket) of
+        {ok, Us} when OtherUs =:= 0 -> Us;
+        {ok, Us} -> min(Us, OtherUs);
+        unknown -> OtherUs
     end.
 
 %% Where tcpi_min_rtt and, for kernels before it, tcpi_rtt stand in struct tcp_info. The

@@ -192,8 +192,8 @@ terminate(_Reason, #state{links = Links, watchers = Watchers}) ->
 handle_call({linked, Node, Pid, Via}, _From, #state{links = Links} = State) ->
     case {Via, Links} of
         %% Its circuit has ended, and it has not yet heard of that.
-        {{own, _, _}, #{Node := #link{via = messages}}} -> {reply, taken, State};
-        {{own, _, _}, #{Node := #link{via = {spokes, _}}}} -> {reply, taken, State};
+        {{own, _}, #{Node := #link{via = messages}}} -> {reply, taken, State};
+        {{own, _}, #{Node := #link{via = {spokes, _}}}} -> {reply, taken, State};
         _ -> {reply, ok, linked(Node, Pid, Via, run(unlinked(Node, State)))}
     end;
 handle_call({counts, Node, Pid, Counts}, _From, #state{links = Links} = State) ->
