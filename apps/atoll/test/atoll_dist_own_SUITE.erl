@@ -19,12 +19,16 @@
     it_stays_where_there_is_no_other_way/1,
     it_stays_when_it_is_wanted_again_before_another_way_is_known/1,
     it_takes_the_place_of_no_link/1,
+    what_nobody_takes_waits_with_who_sends_it/1,
     too_long_a_frame_ends_it/1,
     a_wrong_cookie_gets_none/1,
     a_stranger_is_refused/1
 ]).
 
 -define(TIMES, 10).
+%% More than all buffers of the system hold; and how many an own connection reads ahead.
+-define(FRAMES, 1000).
+-define(READ_AHEAD, 16).
 %% For as long as an unproven caller may stand at the door, by default.
 -define(KNOCK_S, 7).
 
@@ -264,6 +268,25 @@ it_takes_the_place_of_no_link(Config) ->
     ?assertEqual(messages, call(A, atoll_dist_circuits, via, [name(G)])),
     ?assert(linked(A, G)),
     works(A, B).
+
+%% A peer that keeps to no window: what is of the circuit, and what is of others.
+what_nobody_takes_waits_with_who_sends_it(Config) ->
+    [A, B, _G] = nodes_of(Config),
+    own(A, B, true),
+    [
+        begin
+            path(A, B, [A, B]),
+            Holder = call(A, atoll_dist_own_probe, hold, [Who]),
+            Left = call(B, atoll_dist_own_probe, stuff, [name(A), Who, ?FRAMES]),
+            ?assert(Left > 0),
+            %% Beside what the circuit itself has to say.
+            ?assert(call(A, atoll_dist_own_probe, waits_for, [Who]) =< ?READ_AHEAD + 4),
+            ok = call(A, atoll_dist_own_probe, let_go, [Holder]),
+            until(fun() -> call(B, atoll_dist_own_probe, unwritten, [name(A)]) =:= 0 end),
+            works(A, B)
+        end
+     || Who <- ['end', hub]
+    ].
 
 too_long_a_frame_ends_it(Config) ->
     [A, B, _G] = nodes_of(Config),

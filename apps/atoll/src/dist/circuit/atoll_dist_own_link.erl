@@ -21,11 +21,12 @@
 %%
 %% Promised: nobody who cannot prove to have the cookie gets a frame in, and nobody one that
 %% is longer than a circuit's may be: the connection ends. So it does when a lane ends, or is
-%% silent for a `net_ticktime' and a quarter. What is handed to the writers it does not bound:
+%% silent for a `net_ticktime' and a quarter. Of each lane so many frames are read ahead and
+%% no more: the circuit's end and the hub say how far they have got ({@link read_on/2}). What is handed to the writers it does not bound:
 %% who hands does.
 -module(atoll_dist_own_link).
 
--export([connect/3, knock/2, key/1, tell/2, close/1]).
+-export([connect/3, knock/2, key/1, tell/2, read_on/2, close/1]).
 -export([connecting/3, accepted/4, loop/1, writing/1]).
 
 %% For which it is: its id, and its end here.
@@ -60,6 +61,12 @@ key(Id) -> <<Id/binary, "own">>.
 -spec tell(pid(), boolean()) -> ok.
 tell(Link, Wanted) ->
     Link ! {tell, Wanted},
+    ok.
+
+%% @doc Who got frames of that lane is through with those that it got before it was asked.
+-spec read_on(pid(), atoll_dist_transport:tag()) -> ok.
+read_on(Link, Lane) ->
+    Link ! {read_on, Lane},
     ok.
 
 %% @doc Closes the connection.
@@ -244,15 +251,31 @@ awaits(Id, Lanes) ->
 
 %% Both ends
 
+-record(lane, {
+    socket :: atoll_dist_transport:socket(),
+    %% How many frames more come before somebody has to say that they were taken.
+    left :: non_neg_integer(),
+    %% How many the end has got since it was asked last, and how many the hub.
+    to_end = 0 :: non_neg_integer(),
+    to_hub = 0 :: non_neg_integer()
+}).
+
 -record(link, {
     node :: node(),
     id :: atoll_dist_circuit_frame:id(),
     ending :: pid(),
-    lanes :: #{atoll_dist_transport:tag() => atoll_dist_lanes:lane()},
-    sockets :: [atoll_dist_transport:socket(), ...],
+    lanes :: #{atoll_dist_transport:tag() => #lane{}},
+    %% In the order of the writers.
+    tags :: [atoll_dist_transport:tag(), ...],
     writers :: tuple(),
     tick :: atoll_dist_tick:tick()
 }).
+
+%% So many frames of a lane are read ahead, and after so many of them who got them is asked.
+%% Of two that get frames less than this each may have got before either is asked, so that one
+%% is asked before the last.
+-define(AHEAD, 16).
+-define(ASK, 8).
 
 -define(IS_DATA(Tag), (Tag =:= tcp orelse Tag =:= ssl)).
 
@@ -277,12 +300,18 @@ up(Node, {Id, End}, Attempt, Sockets) ->
     _ = [Attempt ! {self(), up} || Attempt =/= self()],
     Ms = ticktime_ms(),
     Tick = atoll_dist_tick:new(length(Sockets), Ms, Ms, now_ms()),
-    ok = lists:foreach(fun(Socket) -> ok = atoll_dist_transport:active(Socket, true) end, Sockets),
+    Tags = [atoll_dist_transport:tag(Socket) || Socket <- Sockets],
+    Read = [read_more(?AHEAD, #lane{socket = Socket, left = 0}) || Socket <- Sockets],
     ok = later(Tick),
     loop(#link{
-        node = Node, id = Id, ending = End, sockets = Sockets, writers = list_to_tuple([Writer || {Writer, _} <- Lanes]),
-        lanes = maps:from_list([{atoll_dist_transport:tag(Socket), I} || {I, Socket} <- lists:enumerate(Sockets)]), tick = Tick
+        node = Node, id = Id, ending = End, tags = Tags, writers = list_to_tuple([Writer || {Writer, _} <- Lanes]),
+        lanes = maps:from_list(lists:zip(Tags, Read)), tick = Tick
     }).
+
+%% So many more than what is left.
+read_more(N, #lane{socket = Socket, left = Left} = Lane) ->
+    ok = atoll_dist_transport:active(Socket, N),
+    Lane#lane{left = Left + N}.
 
 linked(Node, Via) ->
     case atoll_dist_circuits:linked(Node, self(), Via) of
@@ -308,18 +337,16 @@ or_end({error, Reason}) -> exit({shutdown, Reason}).
 
 %% @private
 -spec loop(#link{}) -> no_return().
-loop(#link{node = Node, id = Id, ending = End, lanes = Lanes} = Link) ->
+loop(#link{lanes = Lanes} = Link) ->
     receive
-        {Tcp, Socket, <<>>} when ?IS_DATA(Tcp), is_map_key(Socket, Lanes) ->
-            ?MODULE:loop(Link);
-        {Tcp, Socket, Wanted} when ?IS_DATA(Tcp), is_map_key(Socket, Lanes), byte_size(Wanted) =:= 1 ->
-            End ! {own_theirs, self(), Wanted =:= ?WANTED},
-            ?MODULE:loop(Link);
-        {Tcp, Socket, <<_:16, Id:16/binary, _/binary>> = Frame} when ?IS_DATA(Tcp), is_map_key(Socket, Lanes) ->
-            End ! {circuit, Node, Frame},
-            ?MODULE:loop(Link);
         {Tcp, Socket, Frame} when ?IS_DATA(Tcp), is_map_key(Socket, Lanes) ->
-            atoll_dist_hub ! {circuit, Node, Frame},
+            #{Socket := #lane{left = Left} = Lane} = Lanes,
+            ?MODULE:loop(Link#link{lanes = Lanes#{Socket := arrived(Frame, Socket, Lane#lane{left = Left - 1}, Link)}});
+        {read_on, Socket} when is_map_key(Socket, Lanes) ->
+            #{Socket := Lane} = Lanes,
+            ?MODULE:loop(Link#link{lanes = Lanes#{Socket := read_more(?ASK, Lane)}});
+        %% It is read on when what was read has been taken.
+        {Passive, _Socket} when Passive =:= tcp_passive; Passive =:= ssl_passive ->
             ?MODULE:loop(Link);
         {tell, Wanted} ->
             write(1, case Wanted of true -> ?WANTED; false -> ?NOT_WANTED end, Link),
@@ -337,8 +364,27 @@ loop(#link{node = Node, id = Id, ending = End, lanes = Lanes} = Link) ->
         proc_lib:hibernate(?MODULE, loop, [Link])
     end.
 
-look(#link{sockets = Sockets, tick = Tick0} = Link) ->
-    case atoll_dist_tick:check(now_ms(), [sample(Socket) || Socket <- Sockets], Tick0) of
+%% What is for this process counts for nobody else.
+arrived(<<>>, _Socket, Lane, _Link) ->
+    read_more(1, Lane);
+arrived(Wanted, _Socket, Lane, #link{ending = End}) when byte_size(Wanted) =:= 1 ->
+    End ! {own_theirs, self(), Wanted =:= ?WANTED},
+    read_more(1, Lane);
+arrived(<<_:16, Id:16/binary, _/binary>> = Frame, Socket, #lane{to_end = Count} = Lane, #link{node = Node, id = Id, ending = End}) ->
+    End ! {circuit, Node, Frame},
+    Lane#lane{to_end = asked(Count + 1, End, Socket)};
+arrived(Frame, Socket, #lane{to_hub = Count} = Lane, #link{node = Node}) ->
+    atoll_dist_hub ! {circuit, Node, Frame},
+    Lane#lane{to_hub = asked(Count + 1, atoll_dist_hub, Socket)}.
+
+asked(?ASK, Whom, Socket) ->
+    Whom ! {got_so_far, self(), Socket},
+    0;
+asked(Count, _Whom, _Socket) ->
+    Count.
+
+look(#link{tags = Tags, lanes = Lanes, tick = Tick0} = Link) ->
+    case atoll_dist_tick:check(now_ms(), [sample(map_get(Tag, Lanes)) || Tag <- Tags], Tick0) of
         {ok, Ticks, Tick} ->
             lists:foreach(fun(Lane) -> write(Lane + 1, <<>>, Link) end, Ticks),
             ok = later(Tick),
@@ -347,9 +393,9 @@ look(#link{sockets = Sockets, tick = Tick0} = Link) ->
             exit({shutdown, silent})
     end.
 
-sample(Socket) ->
+sample(#lane{socket = Socket, left = Left}) ->
     case atoll_dist_socket:counters(Socket) of
-        {ok, Read, Written, Waiting} -> {Read, Written, Waiting, false};
+        {ok, Read, Written, Waiting} -> {Read, Written, Waiting, Left =:= 0};
         %% It has ended, and says so.
         {error, _} -> {0, 0, 0, true}
     end.
