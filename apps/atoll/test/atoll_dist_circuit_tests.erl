@@ -186,11 +186,27 @@ a_frame_that_is_lost_on_a_path_that_lives_is_sent_again_test() ->
         (_, Frame) -> Frame
     end,
     W0 = ?W:push(?A, [32], ?W:spoil(Lose, ?W:push(?A, [30], up(line(#{}))))),
-    W = ?W:run_for(1000000, ?W:push(?A, [34], ?W:run_for(10000, W0))),
+    W = ?W:run_for(3000000, ?W:push(?A, [34], ?W:run_for(10000, W0))),
     ?assertEqual({3, []}, {?W:got(?B, W), ?W:wrong(W)}),
     ?assertMatch([{up, _}, {lost, {path_lost, {<<"b">>, gap, <<>>}}}, {moved, _}], ?W:notices(?A, W)).
 
 %% The other end may not have got the `confirm' yet.
+%% One of many lanes is slow: the first packet is on it.
+what_was_overtaken_is_waited_for_while_others_come_and_the_other_end_hears_of_them_test() ->
+    Path = [<<"a">>, <<"g">>, <<"b">>],
+    Opened = atoll_dist_circuit_frame:make({opened, key(1), #{window => 200000, can => 1, received => 0, consumed => 0, answer => <<>>}}),
+    {Up, _} = events([{0, {cast, {route, leg, Path}}}, {0, {cast, {frame, leg, Opened}}}], opener()),
+    Data = fun(I) -> {cast, {frame, leg, atoll_dist_circuit_frame:data(free, key(1), I * 1068, <<1000:32, 0:8000>>)}} end,
+    Slow = [{500 * I + Ms, Event} || I <- lists:seq(1, 20), {Ms, Event} <- [{0, Data(I)}, {25, {timeout, ack}}, {400, {timeout, gap}}]],
+    {Waits, Acts} = events(Slow, Up),
+    ?assertEqual([], [N || {notify, N} <- Acts]),
+    ?assertEqual(20, length([Ack || {act, {send, leg, <<2, $A, _/binary>> = Ack}} <- Acts])),
+    {_, Came} = events([{10500, Data(0)}], Waits),
+    ?assertEqual([21], [length(Packets) || {act, {deliver, Packets}} <- Came]),
+    %% Not for ever.
+    ?assertEqual([], [N || {notify, N} <- element(2, events([{11999, {timeout, gap}}], Waits))]),
+    ?assertMatch([{lost, {gap, <<"b">>}}], [N || {notify, N} <- element(2, events([{12000, {timeout, gap}}], Waits))]).
+
 data_may_overtake_others_once_something_has_come_if_all_can_do_that_test() ->
     Able = #{window => 200000, can => 1, received => 0, consumed => 0, answer => <<>>},
     Opened = fun(Said) ->

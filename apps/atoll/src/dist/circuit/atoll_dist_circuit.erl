@@ -84,6 +84,8 @@
     ack_ms => pos_integer(),
     probe_ms => pos_integer(),
     silent_ms => pos_integer(),
+    %% For how long nothing may come, where something is missing that may have been overtaken.
+    gap_ms => pos_integer(),
     quiet_ms => pos_integer(),
     idle_ms => pos_integer(),
     %% How long an answer to `open' may take at first, four times as long after two that did not
@@ -176,8 +178,9 @@
     %% Data may overtake others on the path in use; the other end was told that it is narrow.
     order = kept :: atoll_dist_circuit_frame:order(),
     is_told_narrow = false :: boolean(),
-    %% For which missing payload a timer runs.
+    %% For which missing payload a timer runs, and when data came last while one was missing.
     gap = none :: none | atoll_dist_circuit_frame:position(),
+    came_at = 0 :: atoll_protocol:now_ms(),
     %% Of the path in use.
     pulse :: atoll_dist_circuit_pulse:pulse(),
     seal = none :: none | atoll_dist_seal:seal(),
@@ -207,6 +210,7 @@
     ack_ms => 25,
     probe_ms => 150,
     silent_ms => 400,
+    gap_ms => 2000,
     quiet_ms => 1000,
     %% A quarter of what net_ticktime is by default: as often as the VM ticks.
     idle_ms => 15000,
@@ -310,10 +314,12 @@ event({timeout, ack}, _Now, State) ->
     owe(ack, State#state{ack_timer = false});
 event({timeout, look}, Now, #state{current = #path{}} = State) ->
     look(Now, State);
-event({timeout, gap}, Now, #state{current = #path{} = Current, in = In, gap = Gap, config = #{there := There}} = State) ->
+event({timeout, gap}, Now, #state{current = #path{} = Current, in = In, gap = Gap, came_at = At, config = Config} = State) ->
+    #{there := There, gap_ms := Ms} = Config,
     case atoll_dist_circuit_in:missing(In) of
-        Gap -> lost({gap, There}, false, Now, leave(Current, gap, State#state{gap = none}));
-        _ -> gap(State#state{gap = none})
+        none -> State#state{gap = none};
+        Gap when Now - At >= Ms -> lost({gap, There}, false, Now, leave(Current, gap, State#state{gap = none}));
+        Missing -> act({timer, gap, max(1, Ms - (Now - At))}, State#state{gap = Missing})
     end;
 event({timeout, attempt}, Now, #state{attempt = #path{} = Attempt, config = #{there := There}} = State) ->
     failed(Attempt, {silent, There}, Now, leave(Attempt, moved, State));
@@ -336,7 +342,7 @@ about(Why) ->
 frame({Type, Key, Body}, Leg, Now, #state{current = #path{key = Key, leg = Leg}} = State) ->
     current(Type, Body, Now, heard(Now, stands(State)));
 frame({data, Key, At, Payload}, Leg, Now, #state{current = #path{key = Key, leg = Leg}} = State) ->
-    data(At, Payload, used(Now, stands(State)));
+    data(At, Payload, Now, used(Now, stands(State)));
 frame({Type, Key, Body}, Leg, Now, #state{attempt = #path{key = Key, leg = Leg}} = State) ->
     attempt(Type, Body, Now, State);
 frame({open, _, _} = Open, Leg, _Now, #state{role = acceptor} = State) ->
@@ -372,34 +378,37 @@ current(close, Said, _Now, State) ->
 current(_Type, _Body, _Now, State) ->
     ignored(State).
 
-data(At, Payload, #state{in = In0} = State) ->
+data(At, Payload, Now, #state{in = In0} = State) ->
     case atoll_dist_circuit_in:arrive(At, Payload, In0) of
-        {ok, [], In} -> acked(gap(State#state{in = In}));
-        {ok, Packets, In} -> acked(gap(act({act, {deliver, Packets}}, State#state{in = In})));
+        {ok, [], In} -> acked(gap(Now, State#state{in = In}));
+        {ok, Packets, In} -> acked(gap(Now, act({act, {deliver, Packets}}, State#state{in = In})));
         known -> ignored(State);
         {error, Why} -> end_of(code(Why), Why, State)
     end.
 
-%% What is missing may have been overtaken, but not for as long as a path may be silent.
-gap(#state{gap = none, in = In, pulse = Pulse, config = Config} = State) ->
-    case atoll_dist_circuit_in:missing(In) of
-        none -> State;
-        At -> act({timer, gap, atoll_dist_circuit_pulse:silence(Config, Pulse)}, State#state{gap = At})
-    end;
-gap(State) ->
-    State.
+%% What is missing may have been overtaken, on a lane that is slow: as long as other data come
+%% it is waited for, and the other end is to hear that they do.
+gap(Now, #state{in = In, gap = Gap, config = #{gap_ms := Ms}} = State) ->
+    case {atoll_dist_circuit_in:missing(In), Gap} of
+        {none, _} -> State;
+        {At, none} -> ack_later(act({timer, gap, Ms}, State#state{gap = At, came_at = Now}));
+        {_, _} -> ack_later(State#state{came_at = Now})
+    end.
 
 code(window_exceeded) -> window_exceeded;
 code(bad_packet) -> bad_frame;
 code({packet_too_large, _}) -> too_large;
 code({altered, _}) -> altered.
 
-acked(#state{in = In, ack_timer = Runs, config = #{ack_ms := Ms}} = State) ->
+acked(#state{in = In} = State) ->
     case atoll_dist_circuit_in:wants_ack(In) of
         now -> owe(ack, State);
-        later when not Runs -> act({timer, ack, Ms}, State#state{ack_timer = true});
-        _ -> State
+        later -> ack_later(State);
+        no -> State
     end.
+
+ack_later(#state{ack_timer = true} = State) -> State;
+ack_later(#state{config = #{ack_ms := Ms}} = State) -> act({timer, ack, Ms}, State#state{ack_timer = true}).
 
 owe(asks, State) -> State#state{owed = asks};
 owe(ack, #state{owed = no} = State) -> State#state{owed = ack};
