@@ -224,6 +224,24 @@ data_may_overtake_others_once_something_has_come_if_all_can_do_that_test() ->
     ?assertEqual([false], Sent(Heard(Ack, Opened(Able#{can := 0})))),
     [?assertEqual([true], Sent(Heard(Frame, Up))) || Frame <- [Ack, atoll_dist_circuit_frame:data(kept, key(1), 0, <<1:32, 1>>)]].
 
+%% A round trip of 40 ms, and a window that is full: the path is slow, or the window narrow.
+only_a_path_that_carries_its_window_in_a_round_trip_is_opened_again_wider_test() ->
+    Size = 1048576,
+    Opened = atoll_dist_circuit_frame:make({opened, key(1), #{window => Size, can => 1, received => 0, consumed => 0, answer => <<>>}}),
+    Packets = {cast, {packets, lists:duplicate(100, {60000, <<0:480000>>})}},
+    {Full, Acts} = events([{0, {cast, {route, leg, [<<"a">>, <<"g">>, <<"b">>]}}}, {40, {cast, {frame, leg, Opened}}}, {40, Packets} |
+        [{40, {cast, {sent, leg, Size}}} || _ <- lists:seq(1, 5)]], opener()),
+    Sent = [binary:decode_unsigned(binary:part(Frame, 22, 8)) + atoll_dist_circuit_frame:cost(byte_size(Frame) - 30)
+     || {act, {send, leg, <<2, $D, _/binary>> = Frame}} <- Acts],
+    Got = lists:max(Sent),
+    ?assert(Got > Size - 100000),
+    Ack = {cast, {frame, leg, atoll_dist_circuit_frame:make({ack, key(1), #{received => Got, consumed => Got, asks => false, narrow => false}})}},
+    Asked = fun(Ms) ->
+        {_, More} = events([{Ms, Ack} | [{Ms, {cast, {sent, leg, Size}}} || _ <- lists:seq(1, 5)]], Full),
+        [Window || {act, {send, leg, Frame}} <- More, {ok, {open, _, #{window := Window}}} <- [atoll_dist_circuit_frame:parse(Frame)]]
+    end,
+    ?assertEqual([[4 * Size], [], []], [Asked(Ms) || Ms <- [90, 240, 1000]]).
+
 a_path_that_is_narrow_for_its_round_trip_is_opened_again_wider_test_() ->
     [
         {atom_to_list(Who), fun() ->
@@ -237,7 +255,7 @@ a_path_that_is_narrow_for_its_round_trip_is_opened_again_wider_test_() ->
             #{window := Wide, moves := 0} = ?W:figures(Sender, W),
             ?assertEqual({300, []}, {?W:got(Receiver, W), ?W:wrong(W)}),
             ?assert(Narrow =:= 1 bsl 20 andalso Wide > 4 * Narrow),
-            ?assertMatch([{up, _}, {widened, _}], ?W:notices(?A, W)),
+            ?assertMatch([{up, _}, {widened, _}, {widened, _}], ?W:notices(?A, W)),
             %% A short one stays as it is.
             Short = ?W:run_for(2000000, ?W:push(?A, lists:duplicate(300, 60000), up(line(#{})))),
             ?assertMatch({300, [{up, _}]}, {?W:got(?B, Short), ?W:notices(?A, Short)})

@@ -13,7 +13,7 @@
 %% when the path gets into use, and not for each frame.
 -module(atoll_dist_circuit_pulse).
 
--export([new/2, heard/2, used/2, gone/3, due/4, look/5]).
+-export([new/2, heard/2, used/2, gone/3, measured/2, due/4, look/5]).
 
 -export_type([pulse/0, limits/0]).
 
@@ -60,6 +60,10 @@ gone(Bytes, Now, #pulse{asked_at = Asked, ahead = Ahead} = Pulse) when Asked =/=
     Pulse#pulse{asked_at = Now, ahead = max(0, Ahead - Bytes)};
 gone(_Bytes, _Now, Pulse) ->
     Pulse.
+
+%% @doc What was sent has taken so long to be acknowledged.
+-spec measured(non_neg_integer(), pulse()) -> pulse().
+measured(Ms, #pulse{rtt_ms = RttMs} = Pulse) -> Pulse#pulse{rtt_ms = max(Ms, RttMs)}.
 
 %% @doc Whether the timer is to be set to so many milliseconds. To be asked after every
 %% event, with whether something is under way.
