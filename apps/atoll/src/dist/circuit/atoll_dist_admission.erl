@@ -98,5 +98,5 @@ window(Want, #{circuits := Count, reserved := Reserved, theirs := Theirs}, #{bud
 %% @doc What a circuit of that window may hold: data both ways, and beside them in either
 %% direction one frame of each kind.
 -spec cost(atoll_dist_circuit_frame:window(), #{max_hops := pos_integer(), _ => _}) -> pos_integer().
-cost(Window, #{max_hops := Hops}) ->
+cost(Window, #{max_hops := Hops}) when is_integer(Window), is_integer(Hops) ->
     2 * Window + 4096 + 256 * Hops.

@@ -34,7 +34,7 @@ new() -> #egress{}.
 
 %% @doc What it can hold beside what circuits have in it, if the trunk may have so many bytes.
 -spec cost(pos_integer()) -> pos_integer().
-cost(Handed) ->
+cost(Handed) when is_integer(Handed) ->
     Handed + atoll_dist_circuit_frame:cost(atoll_dist_circuit_frame:max_payload()) + ?MAX_STRAYS * ?STRAY.
 
 %% @doc A frame of a flow.
