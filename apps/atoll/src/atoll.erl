@@ -324,8 +324,8 @@ reachable() ->
 
 %% @doc From now on the signals of the calling process to other nodes use the lanes of that
 %% channel (`channels' of the carrier, docs/carrier.md), `default' for none; they keep their order
-%% with those before. It is in no channel on connections without lanes. On a node without the
-%% carrier this does nothing.
+%% with those before. It is in no channel on connections without lanes, nor on those that go
+%% over other nodes. On a node without the carrier this does nothing.
 -spec channel(atom()) -> ok | {error, error()}.
 channel(Name) ->
     atoll_dist_member:join(Name).
@@ -407,7 +407,7 @@ rooms() ->
 %% `there'), for how many milliseconds it has been up (`age_ms'), and how many bytes it
 %% has carried (`bytes_in', `bytes_out'). Where it has channels, `channels' says of each, by its
 %% name, how many `lanes' it has, what this node has written in it (`bytes', `packets'), and how many
-%% bytes wait (`waiting'). What only the carrier knows (`-proto_dist atoll')
+%% bytes wait (`waiting'); one that goes over other nodes has none. What only the carrier knows (`-proto_dist atoll')
 %% is `unknown' without it. It does not need the application to run.
 -spec links() -> [atoll_connections:connection()].
 links() ->

@@ -186,11 +186,27 @@ a_frame_that_is_lost_on_a_path_that_lives_is_sent_again_test() ->
         (_, Frame) -> Frame
     end,
     W0 = ?W:push(?A, [32], ?W:spoil(Lose, ?W:push(?A, [30], up(line(#{}))))),
-    W = ?W:run_for(1000000, ?W:push(?A, [34], ?W:run_for(10000, W0))),
+    W = ?W:run_for(3000000, ?W:push(?A, [34], ?W:run_for(10000, W0))),
     ?assertEqual({3, []}, {?W:got(?B, W), ?W:wrong(W)}),
     ?assertMatch([{up, _}, {lost, {path_lost, {<<"b">>, gap, <<>>}}}, {moved, _}], ?W:notices(?A, W)).
 
 %% The other end may not have got the `confirm' yet.
+%% One of many lanes is slow: the first packet is on it.
+what_was_overtaken_is_waited_for_while_others_come_and_the_other_end_hears_of_them_test() ->
+    Path = [<<"a">>, <<"g">>, <<"b">>],
+    Opened = atoll_dist_circuit_frame:make({opened, key(1), #{window => 200000, can => 1, received => 0, consumed => 0, answer => <<>>}}),
+    {Up, _} = events([{0, {cast, {route, leg, Path}}}, {0, {cast, {frame, leg, Opened}}}], opener()),
+    Data = fun(I) -> {cast, {frame, leg, atoll_dist_circuit_frame:data(free, key(1), I * 1068, <<1000:32, 0:8000>>)}} end,
+    Slow = [{500 * I + Ms, Event} || I <- lists:seq(1, 20), {Ms, Event} <- [{0, Data(I)}, {25, {timeout, ack}}, {400, {timeout, gap}}]],
+    {Waits, Acts} = events(Slow, Up),
+    ?assertEqual([], [N || {notify, N} <- Acts]),
+    ?assertEqual(20, length([Ack || {act, {send, leg, <<2, $A, _/binary>> = Ack}} <- Acts])),
+    {_, Came} = events([{10500, Data(0)}], Waits),
+    ?assertEqual([21], [length(Packets) || {act, {deliver, Packets}} <- Came]),
+    %% Not for ever.
+    ?assertEqual([], [N || {notify, N} <- element(2, events([{11999, {timeout, gap}}], Waits))]),
+    ?assertMatch([{lost, {gap, <<"b">>}}], [N || {notify, N} <- element(2, events([{12000, {timeout, gap}}], Waits))]).
+
 data_may_overtake_others_once_something_has_come_if_all_can_do_that_test() ->
     Able = #{window => 200000, can => 1, received => 0, consumed => 0, answer => <<>>},
     Opened = fun(Said) ->
@@ -208,6 +224,24 @@ data_may_overtake_others_once_something_has_come_if_all_can_do_that_test() ->
     ?assertEqual([false], Sent(Heard(Ack, Opened(Able#{can := 0})))),
     [?assertEqual([true], Sent(Heard(Frame, Up))) || Frame <- [Ack, atoll_dist_circuit_frame:data(kept, key(1), 0, <<1:32, 1>>)]].
 
+%% A round trip of 40 ms, and a window that is full: the path is slow, or the window narrow.
+only_a_path_that_carries_its_window_in_a_round_trip_is_opened_again_wider_test() ->
+    Size = 1048576,
+    Opened = atoll_dist_circuit_frame:make({opened, key(1), #{window => Size, can => 1, received => 0, consumed => 0, answer => <<>>}}),
+    Packets = {cast, {packets, lists:duplicate(100, {60000, <<0:480000>>})}},
+    {Full, Acts} = events([{0, {cast, {route, leg, [<<"a">>, <<"g">>, <<"b">>]}}}, {40, {cast, {frame, leg, Opened}}}, {40, Packets} |
+        [{40, {cast, {sent, leg, Size}}} || _ <- lists:seq(1, 5)]], opener()),
+    Sent = [binary:decode_unsigned(binary:part(Frame, 22, 8)) + atoll_dist_circuit_frame:cost(byte_size(Frame) - 30)
+     || {act, {send, leg, <<2, $D, _/binary>> = Frame}} <- Acts],
+    Got = lists:max(Sent),
+    ?assert(Got > Size - 100000),
+    Ack = {cast, {frame, leg, atoll_dist_circuit_frame:make({ack, key(1), #{received => Got, consumed => Got, asks => false, narrow => false}})}},
+    Asked = fun(Ms) ->
+        {_, More} = events([{Ms, Ack} | [{Ms, {cast, {sent, leg, Size}}} || _ <- lists:seq(1, 5)]], Full),
+        [Window || {act, {send, leg, Frame}} <- More, {ok, {open, _, #{window := Window}}} <- [atoll_dist_circuit_frame:parse(Frame)]]
+    end,
+    ?assertEqual([[4 * Size], [], []], [Asked(Ms) || Ms <- [90, 240, 1000]]).
+
 a_path_that_is_narrow_for_its_round_trip_is_opened_again_wider_test_() ->
     [
         {atom_to_list(Who), fun() ->
@@ -221,7 +255,7 @@ a_path_that_is_narrow_for_its_round_trip_is_opened_again_wider_test_() ->
             #{window := Wide, moves := 0} = ?W:figures(Sender, W),
             ?assertEqual({300, []}, {?W:got(Receiver, W), ?W:wrong(W)}),
             ?assert(Narrow =:= 1 bsl 20 andalso Wide > 4 * Narrow),
-            ?assertMatch([{up, _}, {widened, _}], ?W:notices(?A, W)),
+            ?assertMatch([{up, _}, {widened, _}, {widened, _}], ?W:notices(?A, W)),
             %% A short one stays as it is.
             Short = ?W:run_for(2000000, ?W:push(?A, lists:duplicate(300, 60000), up(line(#{})))),
             ?assertMatch({300, [{up, _}]}, {?W:got(?B, Short), ?W:notices(?A, Short)})

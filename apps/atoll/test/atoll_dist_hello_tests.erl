@@ -106,11 +106,11 @@ frame() ->
         ),
         {lane_answer, bytes(32)},
         ?LET(
-            {Id, Name, Nonce},
-            {bytes(16), ?LET(N, integer(0, 255), bytes(N)), bytes(16)},
-            {own, #{id => Id, name => Name, nonce => Nonce}}
+            {Id, Name, Wish, Rtt, Nonce},
+            {bytes(16), ?LET(N, integer(0, 255), bytes(N)), wish(), u32(), bytes(16)},
+            {own, #{id => Id, name => Name, wish => Wish, rtt_us => Rtt, nonce => Nonce}}
         ),
-        {own_challenge, bytes(16)},
+        ?LET({Kind, Nonce}, {kind(), bytes(16)}, {own_challenge, #{kind => Kind, nonce => Nonce}}),
         {own_proof, bytes(32)},
         {own_answer, bytes(32)}
     ]).

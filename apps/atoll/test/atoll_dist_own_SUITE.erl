@@ -13,17 +13,22 @@
     either_end_gets_one_and_lets_it_go_under_load/1,
     both_ends_at_once_make_one/1,
     one_that_is_lost_is_made_again/1,
+    it_has_the_lanes_that_the_ends_agree_on_and_uses_all/1,
     others_go_over_it_too/1,
     nodes_of_ipv6_have_lanes_circuits_and_connections_of_their_own/1,
     it_stays_where_there_is_no_other_way/1,
     it_stays_when_it_is_wanted_again_before_another_way_is_known/1,
     it_takes_the_place_of_no_link/1,
+    what_nobody_takes_waits_with_who_sends_it/1,
     too_long_a_frame_ends_it/1,
     a_wrong_cookie_gets_none/1,
     a_stranger_is_refused/1
 ]).
 
 -define(TIMES, 10).
+%% More than all buffers of the system hold; and how many an own connection reads ahead.
+-define(FRAMES, 1000).
+-define(READ_AHEAD, 16).
 %% For as long as an unproven caller may stand at the door, by default.
 -define(KNOCK_S, 7).
 
@@ -70,7 +75,7 @@ end_per_testcase(_Case, Config) ->
 
 %% A and B, connected over G, which has a link with each. Nobody else has one.
 nodes_of(Config) ->
-    over([started(Config, Name) || Name <- ["a", "b", "g"]]).
+    over([started(Config, Name, []) || Name <- ["a", "b", "g"]]).
 
 over([A, B, G] = Nodes) ->
     [works(End, G) || End <- [A, B]],
@@ -80,8 +85,8 @@ over([A, B, G] = Nodes) ->
     path(A, B, [A, G, B]),
     Nodes.
 
-started(Config, Name) ->
-    One = node(Config, Name, carrier([]) ++ ["-connect_all", "false"]),
+started(Config, Name, Options) ->
+    One = node(Config, Name, carrier(Options) ++ ["-connect_all", "false"]),
     ok = call(One, atoll_dist_ways, start, []),
     One.
 
@@ -161,10 +166,32 @@ one_that_is_lost_is_made_again(Config) ->
     #{sent := Sent} = Held = call(A, atoll_dist_own_probe, end_load, [Load]),
     ?assertMatch(#{got := Sent, in_order := true, fired := 0, nodedowns := 0}, Held).
 
+%% Three that one end asks for; large messages are cut, and their pieces take them all.
+it_has_the_lanes_that_the_ends_agree_on_and_uses_all(Config) ->
+    [A, B, G] = over([started(Config, Name, [{kind, Kind}]) || {Name, Kind} <- [{"a", auto}, {"b", {lanes, 3}}, {"g", direct}]]),
+    Load = call(A, atoll_dist_own_probe, load, [name(B)]),
+    own(A, B, true),
+    path(A, B, [A, B]),
+    [until(fun() -> [_, _, _] = Lanes = call(At, atoll_dist_own_probe, lanes, [name(Of)]), lists:all(fun is_used/1, Lanes) end)
+     || {At, Of} <- [{A, B}, {B, A}]],
+    %% One that is lost ends them all, and they come again.
+    Before = call(A, atoll_dist_own_probe, moves, [name(B)]),
+    ok = call(B, atoll_dist_own_probe, cut, [name(A)]),
+    until(fun() -> call(A, atoll_dist_own_probe, moves, [name(B)]) >= Before + 2 end),
+    path(A, B, [A, B]),
+    ?assertMatch([_, _, _], call(A, atoll_dist_own_probe, lanes, [name(B)])),
+    own(A, B, false),
+    path(A, B, [A, G, B]),
+    #{sent := Sent} = Held = call(A, atoll_dist_own_probe, end_load, [Load]),
+    ?assertMatch(#{got := Sent, in_order := true, fired := 0, nodedowns := 0}, Held).
+
+is_used(unknown) -> true;
+is_used({In, Out}) -> In + Out > 1000000.
+
 %% G's own link is not needed by a third node's circuit.
 others_go_over_it_too(Config) ->
     [A, B, G] = nodes_of(Config),
-    C = started(Config, "c"),
+    C = started(Config, "c", []),
     works(C, A),
     own(A, B, true),
     path(A, B, [A, B]),
@@ -203,6 +230,7 @@ nodes_of_ipv6_have_lanes_circuits_and_connections_of_their_own(Config) ->
             Load = call(A, atoll_dist_own_probe, load, [name(B)]),
             own(A, B, true),
             path(A, B, [A, B]),
+            ?assertMatch([_, _, _, _], call(B, atoll_dist_own_probe, lanes, [name(A)])),
             own(A, B, false),
             path(A, B, [A, G, B]),
             #{sent := Sent} = Held = call(A, atoll_dist_own_probe, end_load, [Load]),
@@ -252,11 +280,30 @@ it_takes_the_place_of_no_link(Config) ->
     ?assert(linked(A, G)),
     works(A, B).
 
+%% A peer that keeps to no window: what is of the circuit, and what is of others.
+what_nobody_takes_waits_with_who_sends_it(Config) ->
+    [A, B, _G] = nodes_of(Config),
+    own(A, B, true),
+    [
+        begin
+            path(A, B, [A, B]),
+            Holder = call(A, atoll_dist_own_probe, hold, [Who]),
+            Left = call(B, atoll_dist_own_probe, stuff, [name(A), Who, ?FRAMES]),
+            ?assert(Left > 0),
+            %% Beside what the circuit itself has to say.
+            ?assert(call(A, atoll_dist_own_probe, waits_for, [Who]) =< ?READ_AHEAD + 4),
+            ok = call(A, atoll_dist_own_probe, let_go, [Holder]),
+            until(fun() -> call(B, atoll_dist_own_probe, unwritten, [name(A)]) =:= 0 end),
+            works(A, B)
+        end
+     || Who <- ['end', hub]
+    ].
+
 too_long_a_frame_ends_it(Config) ->
     [A, B, _G] = nodes_of(Config),
     own(A, B, true),
     path(A, B, [A, B]),
-    {own, Writer, _} = Via = call(A, atoll_dist_circuits, via, [name(B)]),
+    {own, {{Writer, _}}} = Via = call(A, atoll_dist_circuits, via, [name(B)]),
     {write, _} = call(A, erlang, send, [Writer, {write, binary:copy(<<0>>, atoll_dist_circuit_frame:max_frame() + 1)}]),
     %% It is made anew.
     until(fun() -> not lists:member(call(A, atoll_dist_circuits, via, [name(B)]), [Via, none]) end),

@@ -3,7 +3,8 @@
 %% what is to be done to a circuit's own connection.
 -module(atoll_dist_own_probe).
 
--export([load/1, end_load/1, linked/0, own_soon/2, moves/1, cut/1, attempts/0, offers/1, offer/2, knock/2, claim/1, waiting/1]).
+-export([load/1, end_load/1, linked/0, own_soon/2, moves/1, cut/1, lanes/1, attempts/0, offers/1, offer/2, knock/2, claim/1, waiting/1]).
+-export([hold/1, let_go/1, stuff/3, unwritten/1, waits_for/1]).
 -export([echo/0]).
 
 -define(DEADLINE_MS, 15000).
@@ -11,6 +12,8 @@
 -define(AHEAD, 64).
 -define(BIG, 300000).
 -define(EVERY, 50).
+%% For so many hundredths of a second nothing is written.
+-define(STILL_LOOKS, 50).
 
 %% Numbered messages go to a process of Node, which sends them back; that is monitored, and
 %% linked, and the node too.
@@ -95,11 +98,17 @@ moves(Node) ->
     [Moves] = [Moves || #{node := Of, moves := Moves} <- atoll_dist:links(), Of =:= Node],
     Moves.
 
-%% Kills the connection of its own.
+%% Kills the connection of its own, by its last lane.
 cut(Node) ->
-    {own, Writer, _} = atoll_dist_circuits:via(Node),
+    {own, Lanes} = atoll_dist_circuits:via(Node),
+    {Writer, _} = element(tuple_size(Lanes), Lanes),
     true = exit(Writer, kill),
     ok.
+
+%% How many bytes each of its lanes has sent and received; with TLS nobody here knows.
+lanes(Node) ->
+    {own, Lanes} = atoll_dist_circuits:via(Node),
+    [case Socket of none -> unknown; _ -> atoll_dist_socket:bytes([Socket]) end || {_, Socket} <- tuple_to_list(Lanes)].
 
 %% How often this node has begun to connect, since it was asked first.
 attempts() ->
@@ -115,11 +124,71 @@ attempts() ->
 %% Says that it is a circuit's own connection with Node.
 claim(Node) ->
     {ok, Socket} = gen_tcp:listen(0, []),
-    atoll_dist_circuits:linked(Node, self(), {own, self(), Socket}).
+    atoll_dist_circuits:linked(Node, self(), {own, {{self(), Socket}}}).
 
 %% How many messages wait for a process.
 waiting(Name) ->
     process_info(whereis(Name), message_queue_len).
+
+%% The process that takes what comes for the one circuit that there is, or for others, does nothing
+%% till it is let go.
+hold(Who) ->
+    Self = self(),
+    Pid = pid(Who),
+    Holder = spawn(fun() ->
+        true = erlang:suspend_process(Pid),
+        Self ! {self(), held},
+        receive let_go -> ok end
+    end),
+    receive {Holder, held} -> Holder end.
+
+let_go(Holder) ->
+    Ref = monitor(process, Holder),
+    Holder ! let_go,
+    receive {'DOWN', Ref, process, Holder, _} -> ok after ?DEADLINE_MS -> error(no_end) end.
+
+pid(hub) -> whereis(atoll_dist_hub);
+pid('end') -> element(2, the_circuit()).
+
+the_circuit() ->
+    [{Id, End}] = [{Id, End} || {{lanes, <<Id:16/binary, "own">>}, {End, _}} <- ets:tab2list(atoll_dist_links)],
+    {Id, End}.
+
+%% How many messages wait for it.
+waits_for(Who) ->
+    {message_queue_len, N} = process_info(pid(Who), message_queue_len),
+    N.
+
+%% Has so many frames written that mean nothing, of the circuit with Node or of others'; how many
+%% are not written when none has been for a while.
+stuff(Node, Who, Count) ->
+    {Own, _} = the_circuit(),
+    Id = case Who of 'end' -> Own; hub -> crypto:strong_rand_bytes(16) end,
+    Frame = atoll_dist_circuit_frame:data(kept, atoll_dist_circuit_frame:key(Id, 16#FFFFFFFF), 0, binary:copy(<<0>>, 60000)),
+    {own, {{Writer, _}}} = atoll_dist_circuits:via(Node),
+    _ = [Writer ! {write, Frame} || _ <- lists:seq(1, Count)],
+    still(Node, Count, ?STILL_LOOKS).
+
+still(Node, Before, Looks) ->
+    receive after 10 -> ok end,
+    case unwritten(Node) of
+        0 -> 0;
+        Before when Looks =:= 0 -> Before;
+        Before -> still(Node, Before, Looks - 1);
+        Fewer -> still(Node, Fewer, ?STILL_LOOKS)
+    end.
+
+%% Nothing waits for a connection that has ended.
+unwritten(Node) ->
+    case atoll_dist_circuits:via(Node) of
+        {own, {{Writer, _}}} ->
+            case process_info(Writer, message_queue_len) of
+                {message_queue_len, N} -> N;
+                undefined -> 0
+            end;
+        _ ->
+            0
+    end.
 
 %% What somebody might offer who is not the other end: of a circuit that there is not, by
 %% another's name, and without the cookie.
@@ -164,5 +233,5 @@ knocking(Node, {Id, As}) ->
     {port, Port, _} = erl_epmd:port_please(Name, Ip),
     {ok, Socket} = gen_tcp:connect(Ip, Port, [binary, {packet, 2}, {active, false}]),
     Nonce = crypto:strong_rand_bytes(16),
-    ok = gen_tcp:send(Socket, atoll_dist_hello:make({own, #{id => Id, name => As, nonce => Nonce}})),
+    ok = gen_tcp:send(Socket, atoll_dist_hello:make({own, #{id => Id, name => As, wish => {lanes, 4}, rtt_us => 0, nonce => Nonce}})),
     Socket.

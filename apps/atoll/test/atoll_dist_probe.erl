@@ -347,7 +347,8 @@ says_nonsense(Node, Here) ->
     Messages = [{circuit, From, Frame} || From <- [Here, Node, nobody@nowhere, 5, []], Frame <- Frames ++ Broken] ++
         [circuit, {circuit, Here, not_a_frame}, {'DOWN', make_ref(), process, self(), gone}, {timeout, make_ref(), sweep},
             {'$gen_cast', x}, {'$gen_cast', {up, Key, self()}}, {'$gen_cast', {path, Key, self(), Here, Key}},
-            {'$gen_cast', {detach, Key, self()}}, {'$gen_call', {self(), make_ref()}, x}, [], ready],
+            {'$gen_cast', {detach, Key, self()}}, {'$gen_call', {self(), make_ref()}, x}, [], ready,
+            {got_so_far, self(), x}, {got_so_far, x, x}],
     _ = [{atoll_dist_hub, Node} ! Message || Message <- Messages],
     %% Behind all of it.
     #{} = gen_server:call({atoll_dist_hub, Node}, figures),

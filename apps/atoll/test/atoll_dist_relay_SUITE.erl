@@ -39,6 +39,7 @@
     a_slow_receiver_costs_a_relay_no_more_than_its_window/1,
     an_unread_message_holds_its_own_bytes/1,
     code_that_is_loaded_thrice_closes_nothing/1,
+    processes_in_a_channel_send_as_all_others/1,
     nothing_that_a_peer_says_hurts_the_hub/1,
     links_are_told_to_who_watches/1
 ]).
@@ -466,6 +467,18 @@ an_unread_message_holds_its_own_bytes(Config) ->
 code_that_is_loaded_thrice_closes_nothing(Config) ->
     [A, B, G] = between(Config, 1),
     atoll_dist_shared:code_is_loaded([A, B, G], A, B).
+
+%% Over a relay; the gateway's link has the channel, and the circuit's frames are not in it.
+processes_in_a_channel_send_as_all_others(Config) ->
+    [A, B, G] = between(Config, 1, args([{channels, #{bulk => #{lanes => 2}}}])),
+    Pid = call(B, atoll_dist_named_probe, collects, []),
+    ok = call(A, atoll_dist_named_probe, wanders, [Pid, 500, 10, [bulk, default]]),
+    until(fun() -> length(call(B, atoll_dist_named_probe, collected, [Pid])) =:= 500 end),
+    ?assertEqual(lists:seq(1, 500), call(B, atoll_dist_named_probe, collected, [Pid])),
+    ?assertNot(is_map_key(channels, circuit(A, B))),
+    Name = name(G),
+    ?assertMatch([#{bulk := #{packets := 0}, default := #{packets := Packets}}] when Packets > 0,
+        [Channels || #{node := Node, channels := Channels} <- links(A), Node =:= Name]).
 
 nothing_that_a_peer_says_hurts_the_hub(Config) ->
     [A, B, G] = between(Config, 1),

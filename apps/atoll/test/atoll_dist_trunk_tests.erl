@@ -14,7 +14,9 @@ a_trunk_test_() ->
         {"large frames that may overtake go by turns to the spokes", fun spokes/0},
         {"what is for an end goes to it, by a spoke if it is large", fun past_the_hub/0},
         {"spokes end with the connection", fun spokes_end/0},
-        {"an own connection's socket is written at once until it is full", fun own/0}
+        {"an own connection's socket is written at once until it is full", fun own/0},
+        {"large frames that may overtake go by turns to the lanes of an own connection", fun own_lanes/0},
+        {"a lane that is busy is passed over while another one is free", fun busy_lanes/0}
     ]}.
 
 frame(Order, Bytes) -> atoll_dist_circuit_frame:data(Order, ?KEY, 0, <<0:(8 * Bytes)>>).
@@ -55,13 +57,61 @@ spokes_end() ->
     Connection ! stop,
     [receive {'DOWN', Ref, process, _, _} -> ok after ?DEADLINE_MS -> error(no_end) end || Ref <- Refs].
 
-own() ->
+%% A socket that takes so much at once, and its other end.
+pair(Bytes) ->
     Options = [binary, {packet, 4}, {active, false}],
-    {ok, Listening} = gen_tcp:listen(0, [{ip, {127, 0, 0, 1}}, {recbuf, 4096} | Options]),
+    {ok, Listening} = gen_tcp:listen(0, [{ip, {127, 0, 0, 1}}, {recbuf, Bytes} | Options]),
     {ok, Port} = inet:port(Listening),
-    {ok, Socket} = gen_tcp:connect({127, 0, 0, 1}, Port, [{sndbuf, 4096}, {high_watermark, 4096}, {low_watermark, 2048} | Options]),
+    {ok, Socket} = gen_tcp:connect({127, 0, 0, 1}, Port, [{sndbuf, Bytes}, {high_watermark, Bytes}, {low_watermark, Bytes div 2} | Options]),
     {ok, Other} = gen_tcp:accept(Listening),
-    ok = atoll_dist_circuits:linked(?NODE, self(), {own, self(), Socket}),
+    ok = gen_tcp:close(Listening),
+    {Socket, Other}.
+
+send(Frame, Trunk0) ->
+    {ok, _, Trunk} = ?T:send([Frame], Trunk0),
+    Trunk.
+
+own_lanes() ->
+    Pairs = [pair(131072) || _ <- [1, 2, 3]],
+    Others = [Other || {_, Other} <- Pairs],
+    ok = atoll_dist_circuits:linked(?NODE, self(), {own, list_to_tuple([{self(), Socket} || {Socket, _} <- Pairs])}),
+    Large = frame(free, 17000),
+    Sent = lists:foldl(fun send/2, ?T:new(?NODE), [Large, Large, Large]),
+    ?assertEqual([{ok, Large} || _ <- Pairs], [gen_tcp:recv(Other, 0, ?DEADLINE_MS) || Other <- Others]),
+    %% What must keep its place goes to the first, and what is small.
+    Few = [frame(kept, 17000), frame(free, 100), frame(kept, 1)],
+    _ = lists:foldl(fun send/2, Sent, Few),
+    ?assertEqual([{ok, Frame} || Frame <- Few], [gen_tcp:recv(hd(Others), 0, ?DEADLINE_MS) || _ <- Few]),
+    [ok = gen_tcp:close(S) || {Socket, Other} <- Pairs, S <- [Socket, Other]].
+
+%% As with TLS: their processes write all.
+busy_lanes() ->
+    Self = self(),
+    Writers = [One, Two, Three] = [spawn_link(fun() -> tell(Self) end) || _ <- [1, 2, 3]],
+    ok = atoll_dist_circuits:linked(?NODE, Self, {own, list_to_tuple([{Writer, none} || Writer <- Writers])}),
+    Large = frame(free, 17000),
+    Full = lists:foldl(fun send/2, ?T:new(?NODE), [Large, Large, Large]),
+    ?assertEqual(lists:sort(Writers), lists:sort([told() || _ <- Writers])),
+    %% The turn is the first one's, which is busy.
+    {ok, Free} = ?T:written(Three, byte_size(Large), Full),
+    Again = send(Large, Free),
+    ?assertEqual(Three, told()),
+    ?assertEqual(no, ?T:written(Self, 1, Again)),
+    %% None is free: each has its turn.
+    _ = lists:foldl(fun send/2, Again, [Large, Large]),
+    ?assertEqual(lists:sort([One, Two]), lists:sort([told(), told()])),
+    [begin true = unlink(Writer), true = exit(Writer, kill) end || Writer <- Writers].
+
+tell(Self) ->
+    receive {frames, Self, ?NODE, [_]} -> Self ! {told, self()} end,
+    tell(Self).
+
+told() ->
+    receive {told, Writer} -> Writer after ?DEADLINE_MS -> error(nothing_written) end.
+
+own() ->
+    {Socket, Other} = pair(4096),
+    ok = atoll_dist_circuits:linked(?NODE, self(), {own, {{self(), Socket}}}),
     Small = frame(kept, 10),
     Size = byte_size(Small),
     {ok, Size, Trunk0} = ?T:send([Small], ?T:new(?NODE)),
@@ -84,4 +134,4 @@ own() ->
     {ok, Free} = ?T:written(self(), Size, Less),
     ?assertMatch({ok, Size, _}, ?T:send([Small], Free)),
     ?assertEqual(no, ?T:written(spawn(fun() -> ok end), 1, Less)),
-    [ok = gen_tcp:close(S) || S <- [Other, Socket, Listening]].
+    [ok = gen_tcp:close(S) || S <- [Other, Socket]].

@@ -7,7 +7,7 @@
 %% that are recommended with it; `stock_low_busy' has those arguments alone. `relay' is a circuit
 %% over a third node, with direct connections, `relay_sealed' the same, encrypted and
 %% authenticated from end to end, and `relay_lanes16' one over connections of 16 lanes.
-%% `own' is a circuit that has a connection of its own. `forwarded' is `direct' over a small
+%% `own' is a circuit that has a connection of its own, `own_lanes16' one of 16 lanes. `forwarded' is `direct' over a small
 %% program that forwards between two sockets: what a node between costs at least; and
 %% `own_forwarded' is `own' over it: a circuit whose frames are moved outside Erlang. Those whose names end with `tls'
 %% have TLS, `stock_tls' as in OTP's own distribution over it; both ends verify each other. `channels4' and `channels16'
@@ -21,14 +21,14 @@
 
 -type system() ::
     stock | stock_tuned | stock_low_busy | direct | direct_latency | lanes4 | lanes16
-    | forwarded | relay | relay_sealed | relay_lanes16 | own | own_forwarded
+    | forwarded | relay | relay_sealed | relay_lanes16 | own | own_lanes16 | own_forwarded
     | stock_tls | direct_tls | lanes4_tls | lanes16_tls
     | channels4 | channels16 | monotonic.
 
 %% @doc Those that can be measured.
 -spec all() -> [system(), ...].
 all() ->
-    usual() ++ [direct_latency, stock_low_busy, forwarded, relay, relay_sealed, relay_lanes16, own, own_forwarded,
+    usual() ++ [direct_latency, stock_low_busy, forwarded, relay, relay_sealed, relay_lanes16, own, own_lanes16, own_forwarded,
         stock_tls, direct_tls, lanes4_tls, lanes16_tls, channels4, channels16, monotonic].
 
 %% @doc Those that are measured unless told otherwise.
@@ -40,6 +40,7 @@ usual() ->
 %% by a circuit over a third node, which may get a connection of its own then.
 -spec way(system()) -> link | forwarded | relayed | own | own_forwarded.
 way(System) when System =:= forwarded; System =:= own; System =:= own_forwarded -> System;
+way(own_lanes16) -> own;
 way(System) when System =:= relay; System =:= relay_sealed; System =:= relay_lanes16 -> relayed;
 way(_System) -> link.
 
@@ -95,7 +96,7 @@ own(System) when System =:= relay; System =:= own ->
     alone("[{kind,direct}]");
 own(own_forwarded) ->
     own(own) ++ ["-epmd_module", "atoll_epmd"];
-own(relay_lanes16) ->
+own(System) when System =:= relay_lanes16; System =:= own_lanes16 ->
     alone("[{kind,{lanes,16}}]").
 
 %% Nodes that make no connection which nobody asks for.

@@ -4,7 +4,7 @@
 %% finds nodes (`-epmd_module'; OTP's `erl_epmd' does what such a module leaves out).
 -module(atoll_dist_address).
 
--export([is_known/2, find/3, connect/2, connect/5, format_error/1, listens/1, listen_port/2, family/0]).
+-export([is_known/2, find/3, connect/2, connect/5, format_error/1, listens/1, listen_port/2, family/0, driver/0]).
 
 %% Why there is no connection with a node.
 -type error() :: unknown | {bad_name, Why :: string()} | atoll_dist_tls:reason() | inet:posix() | timeout.
@@ -71,7 +71,7 @@ ask_place(Name, Host, Family) ->
 %% connections begin.
 -spec connect(node(), timeout()) -> {ok, atoll_dist_transport:socket()} | {error, error()}.
 connect(Node, Ms) ->
-    Driver = driver(family()),
+    Driver = driver(),
     case where(Driver, Node) of
         {ok, #{ip := Ip, port := Port}} -> connect(Driver, Ip, Port, atom_to_binary(Node), Ms);
         {error, _} = Error -> Error
@@ -101,13 +101,18 @@ format_error({bad_name, Why}) -> Why;
 format_error({tls, Why}) -> atoll_dist_tls:why(Why);
 format_error(Reason) -> io_lib:format("it cannot be reached (~0p)", [Reason]).
 
-driver(inet) -> inet_tcp;
-driver(inet6) -> inet6_tcp.
+%% @doc The driver of the sockets of the distribution that this node uses first.
+-spec driver() -> atoll_dist_socket:driver().
+driver() ->
+    case family() of
+        inet -> inet_tcp;
+        inet6 -> inet6_tcp
+    end.
 
 %% @doc Whether something listens where the node should.
 -spec listens(node()) -> boolean().
 listens(Node) ->
-    Driver = driver(family()),
+    Driver = driver(),
     maybe_listens(Driver, where(Driver, Node)).
 
 maybe_listens(Driver, {ok, #{ip := Ip, port := Port}}) ->

@@ -122,11 +122,11 @@ linked_to(End) ->
 
 greeted({stock, Name, Frame}, Driver, Socket, _Config) ->
     _ = put(?READ_BEFORE, Frame),
-    stock_link(there, Driver, Name, measured(Socket, 0));
+    stock_link(there, Driver, Name, atoll_dist_socket:rtt_us(Socket, 0));
 greeted({offer, Offer}, Driver, Socket, Config) ->
     #{name := Peer, wish := Theirs, rtt_us := TheirRttUs, channels := TheirChannels} = Offer,
     #{channels := Channels} = Config,
-    RttUs = measured(Socket, TheirRttUs),
+    RttUs = atoll_dist_socket:rtt_us(Socket, TheirRttUs),
     Ours = wish(Peer, Config),
     Agreed = atoll_dist_named:agree(atoll_dist_named:offer(Channels), TheirChannels),
     Carried = carried(atoll_dist_kind:agree(Ours, Theirs, RttUs), Config),
@@ -237,7 +237,7 @@ connect(Driver, #{ip := Ip, port := Port}, Node, Timer) ->
             RttUs = atoll_dist_socket:now_us() - Started,
             dist_util:reset_timer(Timer),
             case atoll_dist_tls:connected(Plain, atom_to_binary(Node), net_kernel:connecttime()) of
-                {ok, Socket} -> {Socket, measured(Socket, RttUs)};
+                {ok, Socket} -> {Socket, atoll_dist_socket:rtt_us(Socket, RttUs)};
                 {error, {tls, Why}} -> give_up(Node, ["there is no TLS with it, since ", atoll_dist_tls:why(Why)])
             end;
         %% It may have ended since it was found.
@@ -427,14 +427,6 @@ my_name() ->
     end.
 
 ticktime_ms() -> atoll_dist_tick:ms(net_kernel:get_net_ticktime()).
-
-%% The shorter of two measurements: what makes one too long is no part of the path.
-measured(Socket, OtherUs) ->
-    case atoll_dist_socket:rtt_us(Socket) of
-        {ok, Us} when OtherUs =:= 0 -> Us;
-        {ok, Us} -> min(Us, OtherUs);
-        unknown -> OtherUs
-    end.
 
 or_end(ok) -> ok;
 or_end({ok, _} = Ok) -> Ok;

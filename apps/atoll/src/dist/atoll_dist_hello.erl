@@ -58,8 +58,12 @@
 -type own() :: #{
     %% The circuit's.
     id := <<_:128>>,
-    %% The name of the node that connects.
+    %% The name of the node that connects, which kind it wishes, and the round trip that it
+    %% has measured.
     name := binary(),
+    wish := atoll_dist_kind:wish(),
+    rtt_us := 0..16#FFFFFFFF,
+    %% Further lanes join under it.
     nonce := <<_:128>>
 }.
 
@@ -73,7 +77,7 @@
     | {lane_answer, Mac :: <<_:256>>}
     | {own, own()}
     %% Who connects proves itself first, the other end next.
-    | {own_challenge, Nonce :: <<_:128>>}
+    | {own_challenge, #{kind := atoll_dist_kind:kind(), nonce := <<_:128>>}}
     | {own_proof, Mac :: <<_:256>>}
     | {own_answer, Mac :: <<_:256>>}
     %% Erlang's own handshake, of a node that says it is called so.
@@ -85,7 +89,8 @@
 %% @doc A frame as bytes. A stock one is not made here.
 -spec make(
     {offer, offer()} | {answer, answer()} | {refusal, reason()} | {lane, lane()} | {lane_answer, <<_:256>>}
-    | {own, own()} | {own_challenge, <<_:128>>} | {own_proof, <<_:256>>} | {own_answer, <<_:256>>}
+    | {own, own()} | {own_challenge, #{kind := atoll_dist_kind:kind(), nonce := <<_:128>>}} | {own_proof, <<_:256>>}
+    | {own_answer, <<_:256>>}
 ) -> binary().
 make({offer, #{name := Name, wish := Wish, rtt_us := RttUs, ticktime_ms := TickMs, id := <<Id:16/binary>>, channels := Channels}}) ->
     <<(head($O))/binary, (make_wish(Wish))/binary, RttUs:32, TickMs:32, Id/binary, (byte_size(Name)):16, Name/binary,
@@ -99,10 +104,11 @@ make({lane, #{id := <<Id:16/binary>>, index := Index, nonce := <<Nonce:16/binary
     <<(head($L))/binary, Id/binary, Index, Nonce/binary, Mac/binary>>;
 make({lane_answer, <<Mac:32/binary>>}) ->
     <<(head($M))/binary, Mac/binary>>;
-make({own, #{id := <<Id:16/binary>>, name := Name, nonce := <<Nonce:16/binary>>}}) ->
-    <<(head($W))/binary, Id/binary, Nonce/binary, (byte_size(Name)):16, Name/binary>>;
-make({own_challenge, <<Nonce:16/binary>>}) ->
-    <<(head($X))/binary, Nonce/binary>>;
+make({own, #{id := <<Id:16/binary>>, name := Name, wish := Wish, rtt_us := RttUs, nonce := <<Nonce:16/binary>>}}) ->
+    <<(head($W))/binary, Id/binary, Nonce/binary, (make_wish(Wish))/binary, RttUs:32, (byte_size(Name)):16, Name/binary>>;
+make({own_challenge, #{kind := Kind, nonce := <<Nonce:16/binary>>}}) ->
+    {Code, Lanes} = make_kind(Kind),
+    <<(head($X))/binary, Nonce/binary, Code, Lanes>>;
 make({own_proof, <<Mac:32/binary>>}) ->
     <<(head($Y))/binary, Mac/binary>>;
 make({own_answer, <<Mac:32/binary>>}) ->
@@ -164,10 +170,16 @@ read($L, <<Id:16/binary, Index, Nonce:16/binary, Mac:32/binary, _/binary>>) when
     {ok, {lane, #{id => Id, index => Index, nonce => Nonce, mac => Mac}}};
 read($M, <<Mac:32/binary, _/binary>>) ->
     {ok, {lane_answer, Mac}};
-read($W, <<Id:16/binary, Nonce:16/binary, Size:16, Name:Size/binary, _/binary>>) when Size =< 1024 ->
-    {ok, {own, #{id => Id, name => Name, nonce => Nonce}}};
-read($X, <<Nonce:16/binary, _/binary>>) ->
-    {ok, {own_challenge, Nonce}};
+read($W, <<Id:16/binary, Nonce:16/binary, Wish:6/binary, RttUs:32, Size:16, Name:Size/binary, _/binary>>) when Size =< 1024 ->
+    case read_wish(Wish) of
+        {ok, Read} -> {ok, {own, #{id => Id, name => Name, wish => Read, rtt_us => RttUs, nonce => Nonce}}};
+        error -> {error, malformed}
+    end;
+read($X, <<Nonce:16/binary, Code, Lanes, _/binary>>) ->
+    case read_kind(Code, Lanes) of
+        {ok, Kind} -> {ok, {own_challenge, #{kind => Kind, nonce => Nonce}}};
+        error -> {error, malformed}
+    end;
 read($Y, <<Mac:32/binary, _/binary>>) ->
     {ok, {own_proof, Mac}};
 read($Z, <<Mac:32/binary, _/binary>>) ->
@@ -215,7 +227,8 @@ proof(Key, Side, Index, Said) ->
     mac(Key, Side, Index, Said).
 
 %% @doc The same for the connection of its own of a circuit: what was said are the circuit's
-%% id, the names of the node that connects and of the other one, and their nonces.
+%% id, the names of the node that connects and of the other one, their nonces, and the number
+%% of lanes.
 -spec own_proof(Key :: binary(), connector | acceptor, Said :: [binary()]) -> <<_:256>>.
 own_proof(Key, Side, Said) ->
     %% No lane has that index.

@@ -14,7 +14,7 @@
 -module(atoll_dist_socket).
 
 -export([listen_options/0, connect_options/0, port_range/0, max_frame/0, is_near/2]).
--export([tuned/2, tune/3, short/1, rtt_us/1, has_ended/1, counters/1, bytes/1, now_us/0]).
+-export([tuned/2, tune/3, short/1, rtt_us/1, rtt_us/2, has_ended/1, counters/1, bytes/1, now_us/0]).
 -export([setopts/2, getopts/2]).
 
 -type options() :: [gen_tcp:option()].
@@ -153,6 +153,16 @@ rtt_us(Socket) ->
         {ok, <<_:148/binary, Us:32/native, _/binary>>} when Us > 0, Us < 16#FFFFFFFF -> {ok, Us};
         {ok, <<_:68/binary, Us:32/native, _/binary>>} when Us > 0 -> {ok, Us};
         _ -> unknown
+    end.
+
+%% @doc The shorter of that and of another measurement, of which 0 is none: what makes one too
+%% long is no part of the path.
+-spec rtt_us(atoll_dist_transport:socket(), OtherUs :: non_neg_integer()) -> non_neg_integer().
+rtt_us(Socket, OtherUs) ->
+    case rtt_us(Socket) of
+        {ok, Us} when OtherUs =:= 0 -> Us;
+        {ok, Us} -> min(Us, OtherUs);
+        unknown -> OtherUs
     end.
 
 %% @doc Whether it is closed, or the other end has closed it, though nobody reads that. Not

@@ -29,7 +29,8 @@
     %% What it has carried, in all its lanes.
     bytes_in := non_neg_integer() | unknown,
     bytes_out := non_neg_integer() | unknown,
-    %% What this end has written in each channel, and what waits, where there are channels.
+    %% What this end has written in each channel, and what waits, where there are channels; over
+    %% other nodes there are none.
     channels => #{atoll_dist_named:name() => atoll_dist_sorter:channel()},
     %% Over other nodes: all of them, that which made it first (one that is no atom here as
     %% text), whether those between can neither read nor alter what they carry, and how

@@ -66,8 +66,9 @@
     there := name(),
     %% It opens, or it was opened: what came, and over what.
     role := opener | {acceptor, leg(), Open :: binary()},
-    %% The window that the path is to have: `window', and where its round trip is long as
-    %% much as goes by in that at a gigabyte a second, `max_window' at most.
+    %% The window that the path is to have: `window', and where its round trip is long and it
+    %% carries a window in that time, more by and by: as much as goes by in it at a gigabyte a
+    %% second, `max_window' at most.
     window => atoll_dist_circuit_frame:window(),
     max_window => atoll_dist_circuit_frame:window(),
     %% How many bytes may be handed to be sent over one leg, and wait before that.
@@ -84,6 +85,8 @@
     ack_ms => pos_integer(),
     probe_ms => pos_integer(),
     silent_ms => pos_integer(),
+    %% For how long nothing may come, where something is missing that may have been overtaken.
+    gap_ms => pos_integer(),
     quiet_ms => pos_integer(),
     idle_ms => pos_integer(),
     %% How long an answer to `open' may take at first, four times as long after two that did not
@@ -141,9 +144,11 @@
     window :: atoll_dist_circuit_frame:window(),
     %% What all its nodes can.
     can = 0 :: atoll_dist_circuit_frame:abilities(),
-    %% What of it was asked for, and the shortest round trip that was measured.
+    %% What of it was asked for, the shortest round trip that was measured, and how long it took
+    %% till the other end had all of a window, the last time that this was full.
     asked :: atoll_dist_circuit_frame:window(),
     rtt_ms = unknown :: unknown | non_neg_integer(),
+    full_ms = unknown :: unknown | non_neg_integer(),
     %% What the other end was known to have got when the path was opened.
     least = 0 :: atoll_dist_circuit_frame:position(),
     %% When it was begun to be agreed.
@@ -176,8 +181,11 @@
     %% Data may overtake others on the path in use; the other end was told that it is narrow.
     order = kept :: atoll_dist_circuit_frame:order(),
     is_told_narrow = false :: boolean(),
-    %% For which missing payload a timer runs.
+    %% Where the window ended, and when it was full.
+    full = none :: none | {atoll_dist_circuit_frame:position(), atoll_protocol:now_ms()},
+    %% For which missing payload a timer runs, and when data came last while one was missing.
     gap = none :: none | atoll_dist_circuit_frame:position(),
+    came_at = 0 :: atoll_protocol:now_ms(),
     %% Of the path in use.
     pulse :: atoll_dist_circuit_pulse:pulse(),
     seal = none :: none | atoll_dist_seal:seal(),
@@ -207,6 +215,7 @@
     ack_ms => 25,
     probe_ms => 150,
     silent_ms => 400,
+    gap_ms => 2000,
     quiet_ms => 1000,
     %% A quarter of what net_ticktime is by default: as often as the VM ticks.
     idle_ms => 15000,
@@ -220,6 +229,8 @@
 
 %% Bytes in a millisecond for which a window has room.
 -define(RATE, 1048576).
+%% How many times as wide a path is opened anew.
+-define(WIDER, 4).
 
 %% @private
 -spec init(config(), atoll_protocol:now_ms()) -> {state(), [act()]}.
@@ -259,7 +270,15 @@ finish(Now, State0) ->
 
 flushed(_Now, #state{has_ended = true} = State) -> State;
 flushed(_Now, #state{current = none} = State) -> State;
-flushed(Now, State) -> look_due(Now, flush(State)).
+flushed(Now, State) -> look_due(Now, filled(Now, flush(State))).
+
+filled(Now, #state{full = none, out = Out} = State) ->
+    case atoll_dist_circuit_out:is_stopped(Out) of
+        true -> State#state{full = {atoll_dist_circuit_out:end_of(Out), Now}};
+        false -> State
+    end;
+filled(_Now, State) ->
+    State.
 
 begun(Now, #state{attempt = #path{at = none} = Attempt} = State) -> State#state{attempt = Attempt#path{at = Now}};
 begun(_Now, State) -> State.
@@ -310,10 +329,12 @@ event({timeout, ack}, _Now, State) ->
     owe(ack, State#state{ack_timer = false});
 event({timeout, look}, Now, #state{current = #path{}} = State) ->
     look(Now, State);
-event({timeout, gap}, Now, #state{current = #path{} = Current, in = In, gap = Gap, config = #{there := There}} = State) ->
+event({timeout, gap}, Now, #state{current = #path{} = Current, in = In, gap = Gap, came_at = At, config = Config} = State) ->
+    #{there := There, gap_ms := Ms} = Config,
     case atoll_dist_circuit_in:missing(In) of
-        Gap -> lost({gap, There}, false, Now, leave(Current, gap, State#state{gap = none}));
-        _ -> gap(State#state{gap = none})
+        none -> State#state{gap = none};
+        Gap when Now - At >= Ms -> lost({gap, There}, false, Now, leave(Current, gap, State#state{gap = none}));
+        Missing -> act({timer, gap, max(1, Ms - (Now - At))}, State#state{gap = Missing})
     end;
 event({timeout, attempt}, Now, #state{attempt = #path{} = Attempt, config = #{there := There}} = State) ->
     failed(Attempt, {silent, There}, Now, leave(Attempt, moved, State));
@@ -336,7 +357,7 @@ about(Why) ->
 frame({Type, Key, Body}, Leg, Now, #state{current = #path{key = Key, leg = Leg}} = State) ->
     current(Type, Body, Now, heard(Now, stands(State)));
 frame({data, Key, At, Payload}, Leg, Now, #state{current = #path{key = Key, leg = Leg}} = State) ->
-    data(At, Payload, used(Now, stands(State)));
+    data(At, Payload, Now, used(Now, stands(State)));
 frame({Type, Key, Body}, Leg, Now, #state{attempt = #path{key = Key, leg = Leg}} = State) ->
     attempt(Type, Body, Now, State);
 frame({open, _, _} = Open, Leg, _Now, #state{role = acceptor} = State) ->
@@ -357,13 +378,14 @@ ignored(#state{ignored = Ignored} = State) -> State#state{ignored = Ignored + 1}
 
 %% On the path in use
 
-current(ack, #{received := Received, consumed := Consumed, asks := Asks, narrow := Narrow}, _Now, #state{out = Out0} = State) ->
+current(ack, #{received := Received, consumed := Consumed, asks := Asks, narrow := Narrow}, Now, #state{out = Out0} = State0) ->
     case atoll_dist_circuit_out:ack(Received, Consumed, Out0) of
         {ok, Out} ->
+            State = carried(Received, Now, State0),
             Acked = case Asks of true -> owe(ack, State#state{out = Out}); false -> State#state{out = Out} end,
             case Narrow of true -> widen(Acked); false -> Acked end;
         error ->
-            end_of(bad_frame, bad_ack, State)
+            end_of(bad_frame, bad_ack, State0)
     end;
 current(path_lost, {_, Why, _} = Said, Now, State) ->
     lost({path_lost, Said}, Why =:= silent, Now, State);
@@ -372,34 +394,44 @@ current(close, Said, _Now, State) ->
 current(_Type, _Body, _Now, State) ->
     ignored(State).
 
-data(At, Payload, #state{in = In0} = State) ->
+%% A window that was full has come over there.
+carried(Received, Now, #state{full = {End, At}, current = Current, pulse = Pulse} = State) when Received >= End ->
+    Ms = Now - At,
+    State#state{full = none, current = Current#path{full_ms = Ms}, pulse = atoll_dist_circuit_pulse:measured(Ms, Pulse)};
+carried(_Received, _Now, State) ->
+    State.
+
+data(At, Payload, Now, #state{in = In0} = State) ->
     case atoll_dist_circuit_in:arrive(At, Payload, In0) of
-        {ok, [], In} -> acked(gap(State#state{in = In}));
-        {ok, Packets, In} -> acked(gap(act({act, {deliver, Packets}}, State#state{in = In})));
+        {ok, [], In} -> acked(gap(Now, State#state{in = In}));
+        {ok, Packets, In} -> acked(gap(Now, act({act, {deliver, Packets}}, State#state{in = In})));
         known -> ignored(State);
         {error, Why} -> end_of(code(Why), Why, State)
     end.
 
-%% What is missing may have been overtaken, but not for as long as a path may be silent.
-gap(#state{gap = none, in = In, pulse = Pulse, config = Config} = State) ->
-    case atoll_dist_circuit_in:missing(In) of
-        none -> State;
-        At -> act({timer, gap, atoll_dist_circuit_pulse:silence(Config, Pulse)}, State#state{gap = At})
-    end;
-gap(State) ->
-    State.
+%% What is missing may have been overtaken, on a lane that is slow: as long as other data come
+%% it is waited for, and the other end is to hear that they do.
+gap(Now, #state{in = In, gap = Gap, config = #{gap_ms := Ms}} = State) ->
+    case {atoll_dist_circuit_in:missing(In), Gap} of
+        {none, _} -> State;
+        {At, none} -> ack_later(act({timer, gap, Ms}, State#state{gap = At, came_at = Now}));
+        {_, _} -> ack_later(State#state{came_at = Now})
+    end.
 
 code(window_exceeded) -> window_exceeded;
 code(bad_packet) -> bad_frame;
 code({packet_too_large, _}) -> too_large;
 code({altered, _}) -> altered.
 
-acked(#state{in = In, ack_timer = Runs, config = #{ack_ms := Ms}} = State) ->
+acked(#state{in = In} = State) ->
     case atoll_dist_circuit_in:wants_ack(In) of
         now -> owe(ack, State);
-        later when not Runs -> act({timer, ack, Ms}, State#state{ack_timer = true});
-        _ -> State
+        later -> ack_later(State);
+        no -> State
     end.
+
+ack_later(#state{ack_timer = true} = State) -> State;
+ack_later(#state{config = #{ack_ms := Ms}} = State) -> act({timer, ack, Ms}, State#state{ack_timer = true}).
 
 owe(asks, State) -> State#state{owed = asks};
 owe(ack, #state{owed = no} = State) -> State#state{owed = ack};
@@ -425,26 +457,27 @@ flush(_Leg, Key, #state{out = Out0, order = Order, current = Current} = State) -
     end.
 
 %% A path over which more could be under way is opened anew, with a wider window. What is
-%% on its way over the present one is sent again.
+%% on its way over the present one is sent again. Where a full window takes longer than the
+%% round trip, and than an `ack' may wait, it is the path that is slow: with a wider window
+%% more would wait in it, and everything else behind that.
 narrow(true, #state{role = opener} = State) -> widen(State);
 narrow(true, #state{is_told_narrow = false} = State) -> flush(owe(ack, State#state{is_told_narrow = true}));
 narrow(_, State) -> State.
 
-is_narrow(#state{out = Out, current = Path} = State) ->
-    atoll_dist_circuit_out:is_stopped(Out) andalso asks(Path#path.rtt_ms, State) >= 2 * Path#path.window.
+is_narrow(#state{out = Out, current = #path{window = Window, rtt_ms = RttMs, full_ms = FullMs} = Path, config = #{ack_ms := AckMs}} = State) ->
+    is_integer(FullMs) andalso FullMs =< 2 * (RttMs + AckMs) andalso atoll_dist_circuit_out:is_stopped(Out) andalso
+        asks(Path, State) >= 2 * Window.
 
-widen(#state{role = opener, attempt = none, current = #path{leg = Leg, nodes = Nodes, asked = Asked, rtt_ms = RttMs}} = State) ->
-    case asks(RttMs, State) of
+widen(#state{role = opener, attempt = none, current = #path{leg = Leg, nodes = Nodes, asked = Asked} = Path} = State) ->
+    case asks(Path, State) of
         Window when Window >= 2 * Asked -> open(Leg, Nodes, State);
         _ -> State
     end;
 widen(State) ->
     State.
 
-asks(RttMs, #state{config = #{window := Window, max_window := Most}}) when is_integer(RttMs) ->
-    max(Window, min(Most, RttMs * ?RATE));
-asks(unknown, #state{config = #{window := Window}}) ->
-    Window.
+asks(#path{rtt_ms = RttMs, window = Window}, #state{config = #{window := Least, max_window := Most}}) ->
+    lists:max([Least, Window, lists:min([Most, RttMs * ?RATE, ?WIDER * Window])]).
 
 data_out(At, Path, Frame, #state{sent = Sent, resent = Resent} = State) when At < Sent ->
     send(Path, Frame, State#state{resent = Resent + byte_size(Frame)});
@@ -495,6 +528,7 @@ lost(Why, IsSilent, Now, #state{current = #path{nodes = Nodes}, out = Out, attem
     State = act({notify, {lost, Why}}, act({cancel, look}, act({cancel, gap}, act({cancel, ack}, State0#state{
         current = none,
         gap = none,
+        full = none,
         out = atoll_dist_circuit_out:pause(Out),
         lost_at = Now,
         is_silent = IsSilent,
@@ -521,13 +555,16 @@ leave(#path{key = Key} = Path, Why, #state{config = #{here := Here}} = State) ->
 ask_route(#state{failed = Failed, config = #{open_ms := Ms}} = State) ->
     act({timer, attempt, Ms}, act({act, {route, Failed}}, State#state{attempt = routing})).
 
-open(Leg, Nodes, #state{epoch = Epoch0, was_up = WasUp, out = Out, current = Current, config = #{id := Id}} = State) ->
+open(Leg, Nodes, #state{epoch = Epoch0, was_up = WasUp, out = Out, current = Current, config = #{id := Id, window := Least}} = State) ->
     Epoch = Epoch0 + 1,
-    Known = known(Nodes, Current),
-    Window = asks(Known, State),
+    Window =
+        case Current of
+            #path{nodes = Nodes} -> asks(Current, State);
+            _ -> Least
+        end,
     Path = #path{
-        key = atoll_dist_circuit_frame:key(Id, Epoch), leg = Leg, nodes = Nodes, window = Window, asked = Window, rtt_ms = Known,
-        least = atoll_dist_circuit_out:received(Out)
+        key = atoll_dist_circuit_frame:key(Id, Epoch), leg = Leg, nodes = Nodes, window = Window, asked = Window,
+        rtt_ms = known(Nodes, Current), least = atoll_dist_circuit_out:received(Out)
     },
     Open = #{window => Window, can => atoll_dist_circuit_frame:abilities(), fresh => not WasUp, hello => hello(State), path => Nodes},
     Frame = atoll_dist_circuit_frame:make({open, Path#path.key, Open}),
@@ -611,7 +648,8 @@ use(#path{key = Key, window = Window, nodes = Nodes, can = Can, at = At, rtt_ms 
         owed = no,
         order = case Role of opener -> kept; acceptor -> atoll_dist_circuit_frame:order(Can) end,
         is_told_narrow = false,
-        gap = none
+        gap = none,
+        full = none
     },
     {Notice, Moved} =
         case Old of

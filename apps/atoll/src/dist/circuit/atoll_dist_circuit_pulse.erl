@@ -13,7 +13,7 @@
 %% when the path gets into use, and not for each frame.
 -module(atoll_dist_circuit_pulse).
 
--export([new/2, heard/2, used/2, gone/3, due/4, look/5, silence/2]).
+-export([new/2, heard/2, used/2, gone/3, measured/2, due/4, look/5]).
 
 -export_type([pulse/0, limits/0]).
 
@@ -61,6 +61,10 @@ gone(Bytes, Now, #pulse{asked_at = Asked, ahead = Ahead} = Pulse) when Asked =/=
 gone(_Bytes, _Now, Pulse) ->
     Pulse.
 
+%% @doc What was sent has taken so long to be acknowledged.
+-spec measured(non_neg_integer(), pulse()) -> pulse().
+measured(Ms, #pulse{rtt_ms = RttMs} = Pulse) -> Pulse#pulse{rtt_ms = max(Ms, RttMs)}.
+
 %% @doc Whether the timer is to be set to so many milliseconds. To be asked after every
 %% event, with whether something is under way.
 -spec due(boolean(), limits(), atoll_protocol:now_ms(), pulse()) -> {none | pos_integer(), pulse()}.
@@ -98,7 +102,6 @@ patience(true, #{probe_ms := Ms}, _Pulse) ->
 patience(false, #{quiet_ms := Least, idle_ms := Most}, #pulse{heard_at = Heard, used_at = Used}) ->
     min(Most, max(Least, Heard - Used)).
 
-%% @doc How long the path may be silent when a sign is waited for.
--spec silence(limits(), pulse()) -> pos_integer().
+%% How long the path may be silent when a sign is waited for.
 %% What is measured may be a busy moment, so it is believed so far and no further.
 silence(#{silent_ms := Ms}, #pulse{rtt_ms = RttMs}) -> max(Ms, min(4 * RttMs, ?MOST_MS)).

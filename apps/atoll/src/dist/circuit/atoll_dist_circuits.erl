@@ -8,15 +8,18 @@
 -export([tables/0, linked/3, counts/3, is_linked/1, via/1, note_link/2, own/2, is_own/1, disown/0]).
 -export([attach/2, path/3, up/2, detach/1, counters/0, count/3, carry/2, stat/1, carried/1, show/2, forget/1, shown/1]).
 
--export_type([circuit/0, via/0, shown/0]).
+-export_type([circuit/0, via/0, lane/0, shown/0]).
 
 %% What the process of a connection knows of its circuit: the end, and what that counts.
 -type circuit() :: {circuit, pid(), counters:counters_ref()}.
 
 %% How frames go to a neighbour: as messages of Erlang's over the connection with it, with
-%% spokes where it has lanes, or over a circuit's own connection, to which a process writes
-%% for those who must not wait, and for all if it has TLS.
--type via() :: messages | {spokes, tuple()} | {own, Writer :: pid(), gen_tcp:socket() | none}.
+%% spokes where it has lanes, or over the lanes of a circuit's own connection.
+-type via() :: messages | {spokes, tuple()} | {own, Lanes :: tuple()}.
+
+%% Of such a connection, to which a process writes for those who must not wait, and for all if
+%% it has TLS, where there is no socket to write to.
+-type lane() :: {Writer :: pid(), gen_tcp:socket() | none}.
 
 -type shown() :: #{
     rtt_us := non_neg_integer(),

@@ -206,6 +206,9 @@ message({written, Writer, Leg, Bytes}, #state{trunks = Trunks} = State) ->
     end;
 message({own, Wants}, State) ->
     own({wants, Wants}, State);
+message({got_so_far, Link, Lane}, State) ->
+    ok = atoll_dist_own_link:read_on(Link, Lane),
+    State;
 message({own_theirs, Link, Wants}, #state{link = {Link, _}} = State) ->
     own({theirs, Wants}, State);
 message({own_theirs, _Earlier, _Wants}, State) ->

@@ -20,7 +20,7 @@
 %% alone if it means nothing here, since the supervisor would take distribution down with
 %% this process. What it holds of others is the relay's budget, and how many circuits are on
 %% their way to be accepted is bounded too. Not bounded is what neighbours send faster than
-%% it reads: clients that keep to their windows have no more on its way than these, others'
+%% it reads, but over circuits' own connections: clients that keep to their windows have no more on its way than these, others'
 %% circuits are closed as soon as it is read, and `queue' in its figures is what waits.
 %%
 %% It ends with distribution. Those who are told of links hear then that there are none, and
@@ -192,8 +192,8 @@ terminate(_Reason, #state{links = Links, watchers = Watchers}) ->
 handle_call({linked, Node, Pid, Via}, _From, #state{links = Links} = State) ->
     case {Via, Links} of
         %% Its circuit has ended, and it has not yet heard of that.
-        {{own, _, _}, #{Node := #link{via = messages}}} -> {reply, taken, State};
-        {{own, _, _}, #{Node := #link{via = {spokes, _}}}} -> {reply, taken, State};
+        {{own, _}, #{Node := #link{via = messages}}} -> {reply, taken, State};
+        {{own, _}, #{Node := #link{via = {spokes, _}}}} -> {reply, taken, State};
         _ -> {reply, ok, linked(Node, Pid, Via, run(unlinked(Node, State)))}
     end;
 handle_call({counts, Node, Pid, Counts}, _From, #state{links = Links} = State) ->
@@ -282,6 +282,9 @@ handle_info({circuit, From, Frame, End}, #state{links = Links} = State) when is_
         {#{From := #link{name = Name}}, {ok, _, Key}} -> {noreply, relay({at, Name, Key, End}, frame(Name, Frame, State))};
         _ -> {noreply, strange(State)}
     end;
+handle_info({got_so_far, Link, Lane}, State) when is_pid(Link), node(Link) =:= node() ->
+    ok = atoll_dist_own_link:read_on(Link, Lane),
+    {noreply, State};
 handle_info({written, Writer, Node, Bytes}, #state{links = Links} = State) ->
     case Links of
         #{Node := #link{name = Name, trunk = Trunk} = Link} ->

@@ -3,10 +3,8 @@
 %% @doc A node that forwards the frames of others' circuits: what comes from one neighbour
 %% goes to another, as the circuit's path says.
 %%
-%% The end that opens a circuit writes its whole path. This node goes along with it if it
-%% stands on it between the neighbour that the frame came from and another one, if no node
-%% stands there twice, if the path is not too long, if the policy allows it, and if there
-%% is memory; else it refuses, and says why. So no frame goes round.
+%% The end that opens a circuit writes its whole path. This node goes along with it if
+%% {@link atoll_dist_admission} lets it, and the budget; else it refuses, and says why.
 %%
 %% It promises:
 %% <ul>
@@ -15,10 +13,9 @@
 %%   circuit has gone; so it is for each neighbour by what may be handed to its trunk.
 %%   A node that sends more than the window leaves room for has its circuit closed.
 %%   Frames other than data are never queued twice: a later `ack' takes the place of
-%%   an earlier. As many circuits as are allowed get the least window even if the first
-%%   ones wanted all, as far as the budget goes; one neighbour's get a share of it.</li>
+%%   an earlier.</li>
 %% <li>The frames of a circuit stay in order. The circuits that go to one neighbour share
-%%   the trunk as {@link atoll_dist_fair} says. One whose receiver is slow stops at its
+%%   the trunk ({@link atoll_dist_egress}). One whose receiver is slow stops at its
 %%   window, and costs the others nothing.</li>
 %% <li>When a neighbour goes, the other side of each circuit over it hears `path_lost',
 %%   behind what was to go there. So it does of a path that it does not know, of one that
@@ -42,10 +39,7 @@
 
 -type name() :: atoll_dist_circuit_frame:name().
 
-%% Between whom it relays, in either direction: everybody, nobody, or between a node of
-%% the one and a node of the other of a pair.
--type policy() :: all | none | [{who(), who()}].
--type who() :: any | #{name() => term()}.
+-type policy() :: atoll_dist_admission:policy().
 
 -type config() :: #{
     name := name(),
@@ -121,17 +115,10 @@
     heard_at :: atoll_protocol:now_ms()
 }).
 
--record(trunk, {
-    fair = atoll_dist_fair:new() :: atoll_dist_fair:fair(),
-    handed = 0 :: non_neg_integer(),
-    %% Frames of no circuit.
-    strays = queue:new() :: queue:queue(binary()),
-    stray_count = 0 :: non_neg_integer()
-}).
-
 -record(state, {
     config :: config(),
-    trunks = #{} :: #{name() => #trunk{}},
+    %% The neighbours.
+    trunks = #{} :: #{name() => atoll_dist_egress:egress()},
     circuits = #{} :: #{atoll_dist_circuit_frame:key() => #circuit{}},
     next = 1 :: pos_integer(),
     %% Of the budget.
@@ -163,18 +150,11 @@
     open_ms => 10000
 }).
 
-%% A circuit may have such a part of what nobody needs for the least window.
--define(PART, 4).
-
 %% When something came over a path is noted so often at most.
 -define(OFTEN_MS, 200).
 
 %% Of frames.
 -define(VERSION, 2).
-
--define(MAX_STRAYS, 64).
-%% A stray says two names at most.
--define(STRAY, 640).
 
 %% @doc As many connections as a path may have, of relays that are not told another number.
 -spec max_hops() -> pos_integer().
@@ -217,20 +197,18 @@ event({cast, {say, Name, Frame}}, _Now, #state{trunks = Trunks, refused = Refuse
     end;
 event({cast, {sent, Name, Bytes}}, _Now, #state{trunks = Trunks} = State) ->
     case Trunks of
-        #{Name := #trunk{handed = Handed} = Trunk} ->
-            pump(Name, State#state{trunks = Trunks#{Name := Trunk#trunk{handed = max(0, Handed - Bytes)}}});
-        #{} ->
-            State
+        #{Name := Trunk} -> pump(Name, State#state{trunks = Trunks#{Name := atoll_dist_egress:sent(Bytes, Trunk)}});
+        #{} -> State
     end;
 event({cast, {waits, Name, Bytes}}, _Now, #state{trunks = Trunks} = State) ->
     case Trunks of
-        #{Name := #trunk{handed = Handed} = Trunk} -> State#state{trunks = Trunks#{Name := Trunk#trunk{handed = Handed + Bytes}}};
+        #{Name := Trunk} -> State#state{trunks = Trunks#{Name := atoll_dist_egress:waits(Bytes, Trunk)}};
         #{} -> State
     end;
 event({cast, {up, Name}}, _Now, #state{trunks = Trunks, reserved = Reserved, config = Config} = State) ->
     case Trunks of
         #{Name := _} -> State;
-        #{} -> State#state{trunks = Trunks#{Name => #trunk{}}, reserved = Reserved + trunk_cost(Config)}
+        #{} -> State#state{trunks = Trunks#{Name => atoll_dist_egress:new()}, reserved = Reserved + trunk_cost(Config)}
     end;
 event({cast, {down, Name}}, _Now, #state{trunks = Trunks, circuits = Circuits, reserved = Reserved, config = Config} = State) ->
     case Trunks of
@@ -249,7 +227,7 @@ event({cast, {policy, Policy}}, _Now, #state{circuits = Circuits, config = Confi
     State = State0#state{config = Config#{policy := Policy}},
     lists:foldl(
         fun({Key, #circuit{from = From, to = To} = Circuit}, S) ->
-            case allows(Policy, From, To) of
+            case atoll_dist_admission:allows(Policy, From, To) of
                 true -> S;
                 false -> lose(Key, Circuit, policy, From, S)
             end
@@ -272,13 +250,7 @@ event({timeout, sweep}, Now, #state{circuits = Circuits, config = #{idle_ms := I
 sweep(#state{config = #{idle_ms := IdleMs, open_ms := OpenMs}} = State) ->
     act({timer, sweep, min(IdleMs, OpenMs)}, State#state{sweeps = true}).
 
-%% What a trunk can hold beside what circuits have here.
-trunk_cost(#{handed := Handed}) ->
-    Handed + atoll_dist_circuit_frame:cost(atoll_dist_circuit_frame:max_payload()) + ?MAX_STRAYS * ?STRAY.
-
-%% And a circuit beside its data: in either direction one frame of each kind.
-circuit_cost(#{max_hops := Hops}, Window) ->
-    2 * Window + 4096 + 256 * Hops.
+trunk_cost(#{handed := Handed}) -> atoll_dist_egress:cost(Handed).
 
 %% Frames
 
@@ -346,13 +318,13 @@ hold(forth, Held, Circuit) -> Circuit#circuit{held_forth = Held}.
 %% Opening
 
 open(Key, From, Frame, #{path := Path, window := Want} = Open, Now, #state{config = Config, circuits = Circuits} = State) ->
-    case place(From, Path, Config) of
+    case atoll_dist_admission:place(From, Path, Config) of
         here ->
             act({act, {here, From, Frame}}, State);
         {next, Next} when not is_map_key(Key, Circuits) ->
             case may_open(Next, Open, State) of
                 true ->
-                    case grant(Want, From, State) of
+                    case window(Want, From, State) of
                         {refuse, Why} ->
                             refuse(From, Key, Why, <<>>, State);
                         Window ->
@@ -371,56 +343,21 @@ open(Key, From, Frame, #{path := Path, window := Want} = Open, Now, #state{confi
             refuse(From, Key, Why, <<>>, State)
     end.
 
-%% Where this node stands on a path that came from that neighbour.
-place(From, Path, #{name := Name, max_hops := Hops}) ->
-    case length(Path) - 1 =< Hops andalso length(lists:usort(Path)) =:= length(Path) of
-        true ->
-            case next(From, Name, Path) of
-                [] -> here;
-                [Next | _] -> {next, Next};
-                none -> {refuse, not_on_path}
-            end;
-        false when length(Path) - 1 > Hops -> {refuse, hops};
-        false -> {refuse, loop}
-    end.
-
-next(From, Name, [From, Name | Rest]) -> Rest;
-next(From, Name, [_ | Rest]) -> next(From, Name, Rest);
-next(_From, _Name, []) -> none.
-
 may_open(Next, #{path := Path}, #state{config = #{policy := Policy, max_circuits := Max}, circuits = Circuits, trunks = Trunks}) ->
-    case allows(Policy, hd(Path), lists:last(Path)) of
+    case atoll_dist_admission:allows(Policy, hd(Path), lists:last(Path)) of
         _ when not is_map_key(Next, Trunks) -> {refuse, no_link, Next};
         false -> {refuse, policy, hd(Path)};
         true when map_size(Circuits) >= Max -> {refuse, circuits, <<>>};
         true -> true
     end.
 
-allows(all, _From, _To) -> true;
-allows(none, _From, _To) -> false;
-allows(Pairs, From, To) ->
-    lists:any(fun({A, B}) -> (is_of(From, A) andalso is_of(To, B)) orelse (is_of(From, B) andalso is_of(To, A)) end, Pairs).
-
-is_of(_Name, any) -> true;
-is_of(Name, Names) -> is_map_key(Name, Names).
-
-grant(Want, From, #state{config = #{budget := Budget, max_circuits := Max, share := Share, min_window := Min, max_window := MaxWindow} = Config} = State) ->
-    #state{circuits = Circuits, reserved = Reserved} = State,
-    Free = Budget - Reserved,
-    Theirs = lists:sum([circuit_cost(Config, W) || #circuit{back = Back, window = W} <- maps:values(Circuits), Back =:= From]),
-    %% What all further circuits need that are allowed, and those of this neighbour.
-    Needed = (Max - map_size(Circuits) - 1) * circuit_cost(Config, Min),
-    Bonus = min(Free - Needed, (Budget - Needed) * Share div 100 - Theirs),
-    Window = lists:min([Want, MaxWindow, max(Min, Bonus div ?PART div 2)]),
-    Cost = circuit_cost(Config, Window),
-    case Window >= atoll_dist_circuit_frame:min_window() of
-        false -> {refuse, window};
-        true when Cost > Free; (Theirs + Cost) * 100 > Budget * Share -> {refuse, busy};
-        true -> Window
-    end.
+window(Want, From, #state{config = Config, circuits = Circuits, reserved = Reserved}) ->
+    Theirs = [atoll_dist_admission:cost(W, Config) || #circuit{back = Back, window = W} <- maps:values(Circuits), Back =:= From],
+    Used = #{circuits => map_size(Circuits), reserved => Reserved, theirs => lists:sum(Theirs)},
+    atoll_dist_admission:window(Want, Used, Config).
 
 admit(Key, #circuit{window = Window} = Circuit, Frame, #state{config = Config, reserved = Reserved, next = Next, opened = Opened} = State0) ->
-    State = State0#state{reserved = Reserved + circuit_cost(Config, Window), next = Next + 1, opened = Opened + 1},
+    State = State0#state{reserved = Reserved + atoll_dist_admission:cost(Window, Config), next = Next + 1, opened = Opened + 1},
     put_on(forth, Key, Frame, Circuit, case State of #state{sweeps = true} -> State; _ -> sweep(State) end).
 
 refuse(From, Key, Why, About, #state{refused = Refused} = State) ->
@@ -466,9 +403,9 @@ last(Key, #circuit{number = Number} = Circuit0, Side, Frame, #state{trunks = Tru
     Neighbour = neighbour(Other, Circuit0),
     Circuit = hold(Other, 0, Circuit0#circuit{ending = [Side]}),
     case Trunks of
-        #{Neighbour := #trunk{fair = Fair0} = Trunk} ->
-            {_, Fair} = atoll_dist_fair:drop({Key, Number, Other}, Fair0),
-            put_on(Side, Key, Frame, Circuit, State#state{trunks = Trunks#{Neighbour := Trunk#trunk{fair = Fair}}});
+        #{Neighbour := Trunk} ->
+            Without = Trunks#{Neighbour := atoll_dist_egress:drop({Key, Number, Other}, Trunk)},
+            put_on(Side, Key, Frame, Circuit, State#state{trunks = Without});
         #{} ->
             put_on(Side, Key, Frame, Circuit, State)
     end.
@@ -480,7 +417,7 @@ neighbour(back, #circuit{back = Name}) -> Name;
 neighbour(forth, #circuit{forth = Name}) -> Name.
 
 ended(Key, #circuit{window = Window}, [], #state{circuits = Circuits, reserved = Reserved, config = Config} = State) ->
-    State#state{circuits = maps:remove(Key, Circuits), reserved = Reserved - circuit_cost(Config, Window)};
+    State#state{circuits = maps:remove(Key, Circuits), reserved = Reserved - atoll_dist_admission:cost(Window, Config)};
 ended(Key, Circuit, Ending, #state{circuits = Circuits} = State) ->
     State#state{circuits = Circuits#{Key => Circuit#circuit{ending = Ending}}}.
 
@@ -489,49 +426,29 @@ ended(Key, Circuit, Ending, #state{circuits = Circuits} = State) ->
 put_on(Side, Key, Frame, #circuit{number = Number, ending = Ending} = Circuit, #state{trunks = Trunks, circuits = Circuits} = State) ->
     Name = neighbour(Side, Circuit),
     case Trunks of
-        #{Name := #trunk{fair = Fair0} = Trunk} ->
-            Fair = queued(Frame, {Key, Number, Side}, Fair0),
-            pump(Name, State#state{circuits = Circuits#{Key => Circuit}, trunks = Trunks#{Name := Trunk#trunk{fair = Fair}}});
+        #{Name := Trunk} ->
+            With = Trunks#{Name := atoll_dist_egress:push({Key, Number, Side}, Frame, Trunk)},
+            pump(Name, State#state{circuits = Circuits#{Key => Circuit}, trunks = With});
         #{} ->
             %% Only a last frame can be for a neighbour that has gone.
             ended(Key, Circuit, lists:delete(Side, Ending), State)
     end.
 
-queued(<<_, $A, _/binary>> = Frame, Flow, Fair0) ->
-    {_, Fair} = atoll_dist_fair:urgent(Flow, Frame, byte_size(Frame), Fair0),
-    Fair;
-queued(Frame, Flow, Fair) ->
-    atoll_dist_fair:push(Flow, Frame, byte_size(Frame), Fair).
-
 stray(Name, Frame, #state{trunks = Trunks} = State) ->
-    case Trunks of
-        #{Name := #trunk{stray_count = Count}} when Count >= ?MAX_STRAYS ->
-            dropped(strays, State);
-        #{Name := #trunk{strays = Strays, stray_count = Count} = Trunk} ->
-            Queued = Trunk#trunk{strays = queue:in(atoll_dist_circuit_frame:make(Frame), Strays), stray_count = Count + 1},
-            pump(Name, State#state{trunks = Trunks#{Name := Queued}})
+    case atoll_dist_egress:stray(atoll_dist_circuit_frame:make(Frame), map_get(Name, Trunks)) of
+        {ok, Trunk} -> pump(Name, State#state{trunks = Trunks#{Name := Trunk}});
+        full -> dropped(strays, State)
     end.
 
 %% Hands the trunk as much as it may have.
 pump(Name, #state{trunks = Trunks} = State) ->
-    #{Name := Trunk} = Trunks,
-    pump(Name, Trunk, [], 0, State).
+    pump(Name, map_get(Name, Trunks), [], 0, State).
 
-pump(Name, #trunk{handed = Handed, strays = Strays, stray_count = Count, fair = Fair0} = Trunk, Frames, Bytes, #state{config = #{handed := Max}} = State) ->
-    case queue:out(Strays) of
-        _ when Handed >= Max ->
-            pumped(Name, Trunk, Frames, Bytes, State);
-        {{value, Frame}, Left} ->
-            Size = byte_size(Frame),
-            pump(Name, Trunk#trunk{handed = Handed + Size, strays = Left, stray_count = Count - 1}, [Frame | Frames], Bytes + Size, State);
-        {empty, _} ->
-            case atoll_dist_fair:take(Fair0) of
-                empty ->
-                    pumped(Name, Trunk, Frames, Bytes, State);
-                {{Key, _, Side}, Frame, Size, Fair} ->
-                    Taken = taken(Frame, Key, Side, State),
-                    pump(Name, Trunk#trunk{handed = Handed + Size, fair = Fair}, [Frame | Frames], Bytes + Size, Taken)
-            end
+pump(Name, Trunk0, Frames, Bytes, #state{config = #{handed := Max}} = State) ->
+    case atoll_dist_egress:next(Max, Trunk0) of
+        {stray, Frame, Trunk} -> pump(Name, Trunk, [Frame | Frames], Bytes + byte_size(Frame), State);
+        {{flow, {Key, _, Side}}, Frame, Trunk} -> pump(Name, Trunk, [Frame | Frames], Bytes + byte_size(Frame), taken(Frame, Key, Side, State));
+        none -> pumped(Name, Trunk0, Frames, Bytes, State)
     end.
 
 pumped(Name, Trunk, [], 0, #state{trunks = Trunks} = State) ->
@@ -580,8 +497,8 @@ straight(To, Place, Key, #circuit{heard_at = At, window = Window} = Circuit, Fra
     #state{trunks = Trunks, circuits = Circuits, forwarded = Count, bytes = Sum} = State,
     Size = byte_size(Frame),
     case Trunks of
-        #{To := #trunk{handed = 0, stray_count = 0, fair = Fair}} ->
-            case atoll_dist_fair:is_empty(Fair) andalso Size =< atoll_dist_circuit_frame:max_frame() andalso cost(Frame) =< Window of
+        #{To := Trunk} ->
+            case atoll_dist_egress:is_idle(Trunk) andalso Size =< atoll_dist_circuit_frame:max_frame() andalso cost(Frame) =< Window of
                 true when Now - At < ?OFTEN_MS ->
                     {To, Place, State#state{forwarded = Count + 1, bytes = Sum + Size}};
                 true ->
@@ -617,7 +534,7 @@ figures(#state{circuits = Circuits, trunks = Trunks, config = #{budget := Budget
         budget => Budget,
         reserved => State#state.reserved,
         held => lists:sum([Back + Forth || #circuit{held_back = Back, held_forth = Forth} <- maps:values(Circuits)]) +
-            lists:sum([Handed || #trunk{handed = Handed} <- maps:values(Trunks)]),
+            lists:sum([atoll_dist_egress:handed(Trunk) || Trunk <- maps:values(Trunks)]),
         forwarded => State#state.forwarded,
         bytes => State#state.bytes,
         opened => State#state.opened,
