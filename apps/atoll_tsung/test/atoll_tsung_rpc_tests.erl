@@ -75,7 +75,7 @@ the_text_of_a_result_is_there_where_it_is_looked_at_test() ->
     ?assertMatch({0, [error_rpc, error_rpc_undef]}, atoll_tsung_rpc:outcome(run(Broken))).
 
 properties_test_() ->
-    atoll_prop:tests([{"arguments come back as they were written", arguments_come_back(), 1000}]).
+    [atoll_prop:test("arguments come back as they were written", arguments_come_back(), 1000, [{max_size, 8}])].
 
 arguments_come_back() ->
     ?FORALL(

@@ -13,7 +13,7 @@ summary() -> "read the logs of Tsung into a result file".
 -spec options() -> [atoll_cli_options:option()].
 options() ->
     [
-        #{name => name, value => "NAME", default => "tsung", help => "what the scenario is called in the result"},
+        #{name => scenario, value => "NAME", default => "tsung", help => "what the scenario is called in the result"},
         #{name => out, value => "FILE", help => "the result file (atoll-bench-tsung-TIME.jsonl unless told)"},
         atoll_cli_json:switch()
     ].
@@ -22,10 +22,10 @@ options() ->
 operands() -> ["DIR", "[DIR...]"].
 
 -spec examples() -> [string()].
-examples() -> ["atoll tsung report ~/.tsung/log/20261124-2210", "atoll tsung report before --name before --out before.jsonl"].
+examples() -> ["atoll tsung report logs/20261124-2210", "atoll tsung report before --scenario before --out before.jsonl"].
 
 -spec run(atoll_cli_options:values(), [string()]) -> atoll_cli_command:outcome().
-run(#{name := Name, json := Json} = Values, Dirs) ->
+run(#{scenario := Name, json := Json} = Values, Dirs) ->
     File = maps:get(out, Values, atoll_bench_cli_run:timely("atoll-bench-tsung", ".jsonl")),
     Command = atoll_cli_again:line(["tsung report", [[$\s, atoll_cli_again:quoted(Dir)] || Dir <- Dirs]], options(), Values),
     case atoll_tsung:report(Dirs, Name, File, Command) of

@@ -16,7 +16,7 @@ options() ->
         #{name => here, help => "have the hosts of its clients be this machine: VMs of their own, without ssh"},
         #{name => address, value => "IP", read => fun address/1, spell => fun inet:ntoa/1, help => "the address of this machine, by which clients on others reach it"},
         #{name => ssh, value => "PROGRAM", help => "a program in the place of ssh"},
-        #{name => name, value => "NAME", read => fun text/1, help => "what the scenario is called in the result (as its file unless told)"},
+        #{name => scenario, value => "NAME", read => fun text/1, help => "what the scenario is called in the result (as its file unless told)"},
         #{name => out, value => "DIR", help => "a new directory for the logs and the result (atoll-tsung-TIME unless told)"},
         atoll_cli_json:switch()
     ].
@@ -51,12 +51,12 @@ run(Values, [File]) ->
 
 ran(Way, #{json := Json, runs := Runs} = Values, File) ->
     Dir = maps:get(out, Values, atoll_bench_cli_run:timely("atoll-tsung", "")),
-    Options = maps:merge(maps:with([here, address, runs, name], Values), maps:with([cookie_file, tls_options_file], Way)),
-    Ssh = [{connector, Program} || #{ssh := Program} <- [Values]],
+    Options = maps:merge(maps:with([here, address, runs], Values), maps:with([cookie_file, tls_options_file], Way)),
+    More = [{connector, Program} || #{ssh := Program} <- [Values]] ++ [{name, Name} || #{scenario := Name} <- [Values]],
     ok = atoll_cli_progress:now_doing(["Tsung runs ", File, case Runs of 1 -> ""; _ -> io_lib:format(", ~b times", [Runs]) end, "; its logs go to ", Dir]),
     case atoll_tsung:run(maps:merge(Options, maps:from_list([
         {scenario, File}, {out, Dir}, {progress, atoll_cli_progress:bar("Running Tsung")},
-        {command, atoll_cli_again:line(["tsung run ", atoll_cli_again:quoted(File), [" --here" || maps:get(here, Values)]], options(), Values)} | Ssh
+        {command, atoll_cli_again:line(["tsung run ", atoll_cli_again:quoted(File), [" --here" || maps:get(here, Values)]], options(), Values)} | More
     ]))) of
         {ok, Result} ->
             ok = atoll_cli_progress:done(),
