@@ -30,8 +30,10 @@
 %% What `prepare/1' found out and every `start_node/2' needs.
 
 -type host() :: #{
-    %% by which its nodes are named, and on which they listen
+    %% on which its nodes listen, and by which they are named
     address := inet:ip4_address(),
+    %% by which they are named instead; without a dot their names are short ones
+    name => string(),
     %% a command, with arguments, that runs another one that comes behind it as the same
     %% process: `["nsenter", "--net=FILE"]'
     wrap := [string()]

@@ -35,9 +35,12 @@
 -spec nodes(string(), [atoll_cluster_driver:host(), ...]) -> [node(), ...].
 nodes(Name, Hosts) ->
     [
-        list_to_atom(lists:concat([Name, I, "@", inet:ntoa(Address)]))
-     || {I, #{address := Address}} <- lists:zip(lists:seq(1, length(Hosts)), Hosts)
+        list_to_atom(lists:concat([Name, I, "@", host_name(Host)]))
+     || {I, Host} <- lists:zip(lists:seq(1, length(Hosts)), Hosts)
     ].
+
+host_name(#{name := Name}) -> Name;
+host_name(#{address := Address}) -> inet:ntoa(Address).
 
 -spec prepare(atoll_cluster_driver:context()) -> {ok, place()} | {error, term()}.
 prepare(#{nodes := Nodes, dir := Dir, pids := Pids}) ->
@@ -54,12 +57,12 @@ prepare(#{nodes := Nodes, dir := Dir, pids := Pids}) ->
     end.
 
 -spec start_node(atoll_cluster_driver:spec(), place()) -> {ok, handle()} | {error, term()}.
-start_node(#{node := Node, host := #{wrap := Wrap}, boot_timeout := Timeout} = Spec, #{pids := Pids} = Place) ->
+start_node(#{node := Node, host := #{wrap := Wrap} = Host, boot_timeout := Timeout} = Spec, #{pids := Pids} = Place) ->
     ok = atoll_cluster_rundir:forget(Pids, Node),
     {Program, Args} = launcher(Node, Wrap, Place),
     Options = #{
         name => atom_to_list(Node),
-        longnames => true,
+        longnames => lists:member($., host_name(Host)),
         connection => standard_io,
         exec => {Program, Args},
         args => node_args(Spec, Place),

@@ -166,9 +166,13 @@ is_probe({M, F, A}) -> is_atom(M) andalso is_atom(F) andalso all(fun(_) -> true 
 is_probe(_) -> false.
 
 is_host(#{address := Address, wrap := Wrap} = Host) ->
-    map_size(Host) =:= 2 andalso inet:is_ipv4_address(Address) andalso all(fun is_argument/1, Wrap);
+    maps:keys(maps:without([address, wrap, name], Host)) =:= [] andalso inet:is_ipv4_address(Address) andalso
+        all(fun is_argument/1, Wrap) andalso is_host_name(maps:get(name, Host, "a"));
 is_host(_) ->
     false.
+
+is_host_name(Name) ->
+    all(fun is_integer/1, Name) andalso re:run(Name, "^[a-zA-Z0-9][a-zA-Z0-9.-]*$", [dollar_endonly, {capture, none}]) =:= match.
 
 %% What the operating system takes as an argument: text without a zero.
 is_argument(Arg) ->

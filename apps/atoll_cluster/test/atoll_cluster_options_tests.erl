@@ -36,12 +36,18 @@ every_bad_value_is_named_by_its_key_test_() ->
         {args, fun() -> [] end}, {probe, erlang}, {probe, {erlang, nodes, 0}}, {probe, {erlang, "nodes", []}},
         {hosts, []}, {hosts, loopback}, {hosts, [#{}]}, {hosts, [#{address => {127, 0, 0, 1}}]},
         {hosts, [#{address => "127.0.0.1", wrap => []}]}, {hosts, [#{address => {127, 0, 0, 1}, wrap => [env]}]},
+        {hosts, [#{address => {127, 0, 0, 1}, wrap => [], name => "a b"}]}, {hosts, [#{address => {127, 0, 0, 1}, wrap => [], port => 1}]},
         {parallel, 0}, {boot_timeout, infinity}, {boot_timeout, 0},
         {progress, fun(_) -> ok end}, {driver, lists}, {driver, no_such_module}, {color, red}
     ],
     [{lists:flatten(io_lib:format("~p", [KV])),
         ?_assertMatch({error, {bad_option, Key, _}}, ?check(maps:merge(#{nodes => 1}, #{Key => Value})))}
      || {Key, Value} = KV <- Bad].
+
+a_host_may_have_a_name_by_which_its_nodes_are_named_test() ->
+    Hosts = [#{address => {127, 0, 0, 1}, wrap => [], name => "localhost"}],
+    ?assertMatch({ok, #{hosts := Hosts}}, ?check(#{nodes => 1, hosts => Hosts})),
+    ?assertEqual(['a1@localhost'], atoll_cluster_local:nodes("a", Hosts)).
 
 the_number_of_nodes_must_be_given_test() ->
     ?assertEqual({error, {bad_option, nodes, "is missing"}}, ?check(#{})).
