@@ -17,7 +17,7 @@ parameters() ->
     Kinds = atoll_bench_io_load:kinds(),
     [
         #{name => kind, type => atom, values => Kinds, one_of => Kinds, help => "what is done again and again"},
-        #{name => callers, type => integer, values => [1, 8], max => 1000, scales => true, help => "processes that do it at once"},
+        #{name => callers, type => integer, values => [1, 8], max => 1000, help => "processes that do it at once"},
         #{name => size, type => integer, values => [256], max => 1000000, unit => "bytes", help => "of what is written or sent"},
         #{name => ms, type => integer, values => [500], max => 60000, unit => "ms", help => "of a round"},
         #{name => emulator, type => atom, values => [all, one], one_of => atoll_bench_emulator:words(),
