@@ -31,7 +31,8 @@
     services := [node(), ...],
     requester := node() | none,
     server := atoll_bench_mariadb:server() | none,
-    shape := shape()
+    %% of what was started here
+    shape => shape()
 }.
 
 -type request() :: #{
@@ -57,6 +58,9 @@
     database_cpu := float() | none,
     took_ms := float()
 }.
+
+%% What the harm has come to is the exit of its process.
+-dialyzer({nowarn_function, harmed/3}).
 
 -define(CALL_MS, 10_000).
 -define(FILL_MS, 300_000).
@@ -248,7 +252,11 @@ cpu(#{cluster := Cluster, services := Services, server := Server}) ->
     }.
 
 sum([]) -> none;
-sum(Ns) -> lists:sum(Ns).
+sum(Ns) -> added(Ns).
+
+%% Of integers: the sum of a list may be a float.
+added([N | More]) when is_integer(N) -> N + added(More);
+added([]) -> 0.
 
 cpu_ns(Pid) ->
     case atoll_bench_machine:cpu_ns(Pid) of
@@ -340,7 +348,7 @@ is_whole(silent, _) -> false.
 connections(#{server := none}) -> 0;
 connections(#{cluster := Cluster, services := Services, server := Server}) ->
     #{port := Port} = atoll_bench_mariadb:settings(Server),
-    lists:sum([atoll_cluster:call(Cluster, Node, ?MODULE, sockets, [Port], ?CALL_MS) || Node <- Services]).
+    added([atoll_cluster:call(Cluster, Node, ?MODULE, sockets, [Port], ?CALL_MS) || Node <- Services]).
 
 %% @private On a service node.
 -spec sockets(inet:port_number()) -> non_neg_integer().

@@ -85,7 +85,7 @@ on_held(Services, Values) ->
     Options = (atoll_bench_subscribers_run:requester_options())#{progress => atoll_cli_progress:bar("Starting nodes")},
     Ended = atoll_cluster:with_cluster(Options, fun(Cluster) ->
         [Requester] = atoll_cluster:nodes(Cluster),
-        loaded(#{cluster => Cluster, services => Services, requester => Requester, server => none, shape => #{}}, Values)
+        loaded(#{cluster => Cluster, services => Services, requester => Requester, server => none}, Values)
     end),
     case Ended of
         {error, Sentence} -> {unable, Sentence};

@@ -8,6 +8,9 @@
 
 -export([start/1, children/1, put/2, get/2, delete/2, count/1, status/1, stop/1]).
 
+%% What a process says of a worker is its exit.
+-dialyzer({nowarn_function, asked/1}).
+
 -define(POOL, subscribers_pool).
 -define(STATUS_MS, 1000).
 

@@ -21,7 +21,7 @@ table() ->
     "updated INT UNSIGNED NOT NULL) ENGINE=InnoDB".
 
 %% @doc Writes one, over the one that is there.
--spec put(subscribers:subscriber()) -> iodata().
+-spec put(subscribers:subscriber()) -> iolist().
 put(Subscriber) ->
     [
         "INSERT INTO subscriber (" ?COLUMNS ") VALUES (",
@@ -30,15 +30,15 @@ put(Subscriber) ->
     ].
 
 %% @doc Asks for one.
--spec get(subscribers:msisdn()) -> iodata().
+-spec get(subscribers:msisdn()) -> iolist().
 get(Msisdn) -> ["SELECT " ?COLUMNS " FROM subscriber WHERE msisdn=", literal(Msisdn)].
 
 %% @doc Forgets one.
--spec delete(subscribers:msisdn()) -> iodata().
+-spec delete(subscribers:msisdn()) -> iolist().
 delete(Msisdn) -> ["DELETE FROM subscriber WHERE msisdn=", literal(Msisdn)].
 
 %% @doc Asks how many there are.
--spec count() -> iodata().
+-spec count() -> string().
 count() -> "SELECT COUNT(*) FROM subscriber".
 
 literal(N) when is_integer(N) -> integer_to_binary(N);
