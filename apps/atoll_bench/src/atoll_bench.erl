@@ -121,7 +121,9 @@ all() ->
         {"debench", atoll_bench_debench},
         {"place", atoll_bench_place},
         {"aco_place", atoll_bench_aco_place},
-        {"im", atoll_bench_im}
+        {"im", atoll_bench_im},
+        {"subscribers", atoll_bench_subscribers},
+        {"io", atoll_bench_io}
     ].
 
 %% @doc The module of a benchmark.

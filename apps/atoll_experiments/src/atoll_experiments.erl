@@ -65,6 +65,7 @@ all() ->
         atoll_experiment_debench,
         atoll_experiment_place,
         atoll_experiment_im,
+        atoll_experiment_subscribers,
         atoll_experiment_beyond
     ].
 
