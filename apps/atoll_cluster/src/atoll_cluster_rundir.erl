@@ -52,11 +52,18 @@
 -spec base() -> {ok, file:filename()} | {error, term()}.
 base() ->
     Base = base_path(),
-    case file:make_dir(Base) of
+    case check_ours(Base) of
+        {error, {run_dir, Base, enoent}} -> made(Base);
+        Checked -> Checked
+    end.
+
+%% Nobody sees it before it is this user's alone: another one may begin at the same moment.
+made(Base) ->
+    New = lists:concat([Base, ".new-", os:getpid(), "-", erlang:unique_integer([positive])]),
+    case file:make_dir(New) of
         ok ->
-            ok = file:change_mode(Base, 8#700),
-            {ok, Base};
-        {error, eexist} ->
+            ok = file:change_mode(New, 8#700),
+            _ = file:rename(New, Base) =:= ok orelse file:del_dir(New),
             check_ours(Base);
         {error, Reason} ->
             {error, {run_dir, Base, Reason}}

@@ -15,6 +15,7 @@ in_rundir_test_() ->
     {foreach, fun setup/0, fun cleanup/1, [
         {"a name is claimed once", fun a_name_is_claimed_once/0},
         {"the directory is the user's alone", fun the_directory_is_the_users_alone/0},
+        {"two that begin at once have it both", fun at_once/0},
         {"one that others may write to is refused", fun open_directory_is_refused/0},
         {"one that is a link is refused", fun link_is_refused/0},
         {"a missing parent is an error", fun missing_parent/0},
@@ -53,6 +54,19 @@ the_directory_is_the_users_alone() ->
     {ok, Base} = atoll_cluster_rundir:base(),
     {ok, #file_info{mode = Mode}} = file:read_file_info(Base),
     ?assertEqual(8#700, Mode band 8#777).
+
+%% It is looked at by the others while one makes it.
+at_once() ->
+    [
+        begin
+            [{ok, Base}] = lists:usort([receive {'DOWN', Ref, process, _, Answer} -> Answer end || Ref <- Refs]),
+            ?assertEqual({ok, []}, file:list_dir_all(Base)),
+            ?assertEqual({ok, ["atoll"]}, file:list_dir_all(parent())),
+            ok = file:del_dir(Base)
+        end
+     || _ <- lists:seq(1, 50),
+        Refs <- [[element(2, spawn_monitor(fun() -> exit(atoll_cluster_rundir:base()) end)) || _ <- lists:seq(1, 8)]]
+    ].
 
 open_directory_is_refused() ->
     {ok, Base} = atoll_cluster_rundir:base(),
