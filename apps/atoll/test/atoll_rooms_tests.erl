@@ -16,7 +16,7 @@
     atoll_cluster => [],
     %% The frame knows no tool: the commands of one stand on it, in the tool's application.
     atoll_cli => [atoll],
-    atoll_test => [atoll_cli],
+    atoll_test => [atoll_cli, atoll_cluster],
     atoll_sim => [atoll, atoll_cli],
     atoll_semantics => [atoll, atoll_cli, atoll_cluster],
     atoll_view => [atoll, atoll_cli, atoll_cluster, atoll_sim],
