@@ -16,7 +16,7 @@
     atoll_cluster => [],
     %% The frame knows no tool: the commands of one stand on it, in the tool's application.
     atoll_cli => [atoll],
-    atoll_test => [atoll_cli],
+    atoll_test => [atoll_cli, atoll_cluster],
     atoll_sim => [atoll, atoll_cli],
     atoll_semantics => [atoll, atoll_cli, atoll_cluster],
     atoll_view => [atoll, atoll_cli, atoll_cluster, atoll_sim],
@@ -28,6 +28,7 @@
     subscribers => [atoll],
     %% The harness knows no case; what it measures of them are the benchmarks.
     atoll_bench => [atoll, atoll_cli, atoll_cluster],
+    atoll_scale => [atoll, atoll_bench, atoll_cli, atoll_cluster, atoll_view, atoll_watch],
     debench => [atoll, atoll_bench, atoll_cluster],
     atoll_tsung => [atoll, atoll_bench, atoll_cli, atoll_cluster, atoll_view],
     atoll_benchmarks => [atoll, aco, atoll_bench, atoll_chaos, atoll_cluster, atoll_sim, debench, im, orbit, subscribers],

@@ -28,7 +28,7 @@
     {"a cluster of your own machine", ["up", "down"]},
     {"any cluster: one that up holds, or a context", ["status", "links", "top", "metrics", "alarms", "watch", "route", "group", "place", "distance", "chaos", "context"]},
     {"many nodes in virtual time", ["sim"]},
-    {"measurements", ["bench", "debench", "tsung", "experiments", "semantics"]},
+    {"measurements", ["bench", "scale", "debench", "tsung", "experiments", "semantics"]},
     {"this program", ["help", "completion", "version"]}
 ]).
 -define(OTHERS, "other tools").

@@ -3,7 +3,7 @@
 %%
 %% A job has an epmd, a run directory and a directory for temporary files that no other
 %% job has, so it can run beside any other. All processes that it has started end with it, and
-%% it ends when this VM does, in whatever way ({@link atoll_test_guardian}).
+%% it ends when this VM does, in whatever way ({@link atoll_cluster_guardian}).
 -module(atoll_test_job).
 
 -export([run/2]).
@@ -52,7 +52,7 @@ run(#{kind := Kind, modules := Modules, 'case' := Case} = Job, Place) ->
     Erl = ["erl", "+Bd", "+sbwt", "none", "+sbwtdcpu", "none", "+sbwtdio", "none", "-noinput", "-boot", "no_dot_erlang", "-pa"] ++ paths(Root) ++ ["-s", "atoll_test_vm", "main", "-extra"],
     Arguments = [atom_to_list(Kind), Dir, lists:flatten(lists:join(",", [atom_to_list(M) || M <- Modules])), Case],
     Begun = erlang:monotonic_time(millisecond),
-    Guardian = atoll_test_guardian:start(Own, Log, Erl ++ Arguments, [{env, env(Own, Place)}, {cd, Root}]),
+    Guardian = atoll_cluster_guardian:start(Own, Log, Erl ++ Arguments, [{env, env(Own, Place)}, {cd, Root}]),
     Status = wait(Guardian, maps:get(limit, Place, maps:get(Tier, ?LIMIT_MS))),
     Seconds = (erlang:monotonic_time(millisecond) - Begun) / 1000,
     {Results, Broken} = results(Kind, Modules, Dir, Status),
@@ -79,7 +79,7 @@ wait(Guardian, Limit) ->
     receive
         {Guardian, {exit_status, Status}} -> Status
     after Limit ->
-        ok = atoll_test_guardian:finish(Guardian),
+        ok = atoll_cluster_guardian:finish(Guardian),
         {limit, Limit div 1000}
     end.
 

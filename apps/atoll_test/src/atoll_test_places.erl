@@ -19,7 +19,7 @@ with(Many, Root, Fun) ->
     try
         Fun(Places)
     after
-        _ = [atoll_test_guardian:finish(Guardian) || Guardian <- Guardians]
+        _ = [atoll_cluster_guardian:finish(Guardian) || Guardian <- Guardians]
     end.
 
 %% A port that nobody has, outside of where the system takes its own from.
@@ -29,7 +29,7 @@ start(Root) ->
         {ok, Socket} ->
             ok = gen_tcp:close(Socket),
             Dir = directory(),
-            Guardian = atoll_test_guardian:start(Dir, "/dev/null", ["epmd", "-port", integer_to_list(Number)], []),
+            Guardian = atoll_cluster_guardian:start(Dir, "/dev/null", ["epmd", "-port", integer_to_list(Number)], []),
             case answers(Guardian, Number, erlang:monotonic_time(millisecond) + ?ANSWER_MS) of
                 true -> {place(Root, Dir, Number), Guardian};
                 false -> start(Root)

@@ -240,8 +240,8 @@ nothing_that_a_job_has_started_outlives_it(Config) ->
     Dir = filename:join(proplists:get_value(temporary, Config), "outer"),
     ok = file:make_dir(Dir),
     Command = [filename:join(tree(Config), "scripts/test"), "--suite", "reef_hangs_SUITE"],
-    Guardian = hanging(fun() -> atoll_test_guardian:start(Dir, "/dev/null", Command, env(Dir)) end, Config),
-    ok = atoll_test_guardian:finish(Guardian),
+    Guardian = hanging(fun() -> atoll_cluster_guardian:start(Dir, "/dev/null", Command, env(Dir)) end, Config),
+    ok = atoll_cluster_guardian:finish(Guardian),
     ok = await_none(Config).
 
 %% As when the guardians are killed with it, or the machine has stopped.

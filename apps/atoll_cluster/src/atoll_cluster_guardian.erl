@@ -3,7 +3,7 @@
 %% before each. When the command ends, or this VM does, in whatever way, the script kills all
 %% processes that the command has started, and removes the directory for what they do not
 %% keep. It takes Linux; elsewhere it kills the command alone.
--module(atoll_test_guardian).
+-module(atoll_cluster_guardian).
 
 -export([start/4, finish/1]).
 
@@ -12,7 +12,8 @@
 %% are those of `open_port/2'.
 -spec start(Dir :: file:filename(), Log :: file:filename(), Command :: [string()], [{env | cd, term()}]) -> port().
 start(Dir, Log, Command, Options) ->
-    Guardian = filename:join(code:priv_dir(atoll_test), "guardian"),
+    %% The command may have another folder.
+    Guardian = filename:absname(filename:join(code:priv_dir(atoll_cluster), "guardian")),
     open_port({spawn_executable, Guardian}, [{args, [Dir, Log | Command]}, exit_status, hide | Options]).
 
 %% @doc Ends it, and waits until nothing of it is left.

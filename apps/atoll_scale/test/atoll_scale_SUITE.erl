@@ -1,0 +1,151 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% The procedure on a real service, the shop of priv/example: its limit is found, what makes it is named, a change
+%% is compared, and nothing is left of it, however it ends.
+-module(atoll_scale_SUITE).
+-include_lib("stdlib/include/assert.hrl").
+
+-export([all/0, suite/0, init_per_testcase/2, end_per_testcase/2]).
+-export([a_backlog_is_found_and_named/1, nothing_is_left_of_one_that_is_killed/1, a_service_that_cannot_start_is_said/1]).
+-export([a_command_is_a_load/1, a_kernel_setting_is_given_back/1]).
+-export([three_limits_are_found_and_named/1, what_limits_is_changed_step_by_step/1]).
+
+-define(GONE_MS, 10000).
+-define(HELD_MS, 5000).
+
+suite() -> [{timetrap, {minutes, 20}}].
+
+all() ->
+    [a_backlog_is_found_and_named, nothing_is_left_of_one_that_is_killed, a_service_that_cannot_start_is_said, a_command_is_a_load,
+     a_kernel_setting_is_given_back] ++
+        [Case || atoll_tier:tier() =:= deep, Case <- [three_limits_are_found_and_named, what_limits_is_changed_step_by_step]].
+
+init_per_testcase(_, Config) -> [{dir, atoll_cli_os:new_dir()} | Config].
+
+end_per_testcase(_, Config) -> ok = atoll_cli_os:remove_dir(dir(Config)).
+
+dir(Config) -> proplists:get_value(dir, Config).
+
+%% The shop's own description, with another port and name, and some keys more.
+plan(Keys, Config) ->
+    Example = filename:join(code:priv_dir(atoll_scale), "example"),
+    {ok, Terms} = file:consult(filename:join(Example, "shop.plan")),
+    {ok, Socket} = gen_tcp:listen(0, [{ip, {127, 0, 0, 1}}]),
+    {ok, Port} = inet:port(Socket),
+    ok = gen_tcp:close(Socket),
+    Name = lists:concat(["shop", Port, "@127.0.0.1"]),
+    Shop = filename:join(Example, "shop"),
+    Own = [
+        {start, lists:concat(["ulimit -n {files}; exec ", Shop, " --port ", Port, " --backlog {backlog} --servers {servers} --node ", Name, " --cookie shop"])},
+        {ready, {port, Port}}, {node, list_to_atom(Name)}, {cookie_file, filename:join(Example, "shop.cookie")}, {seconds, 1},
+        {load, {driver, atoll_scale_http, #{url => lists:concat(["http://127.0.0.1:", Port, "/stock"]), timeout_ms => 2000}}}
+    ],
+    File = filename:join(dir(Config), "shop.plan"),
+    All = lists:foldl(fun({Key, _} = Term, Acc) -> lists:keystore(Key, 1, Acc, Term) end, Terms, Own ++ Keys),
+    ok = file:write_file(File, [io_lib:format("~0tp.~n", [Term]) || Term <- All]),
+    {File, Port}.
+
+found(Args, Config) ->
+    #{status := 0, stdout := Json, stderr := Said} = atoll_cli_line:run(dir(Config), ["scale", "find" | Args] ++ ["--json"], 900000),
+    ct:log("~ts", [Said]),
+    atoll_cli_os:decode(Json).
+
+a_backlog_is_found_and_named(Config) ->
+    {File, Port} = plan([{from, 8}, {to, 512}, {precision, 1}], Config),
+    #{<<"limit">> := Limit, <<"at_least">> := false, <<"findings">> := [First | _]} =
+        found([File, "--searches", "1", "--set", "files=16384", "--set", "servers=16"], Config),
+    ?assert(Limit < 512),
+    Subject = integer_to_binary(Port),
+    ?assertMatch(#{<<"cause">> := <<"backlog">>, <<"subject">> := Subject}, First),
+    ?assertMatch({match, _}, re:run(map_get(<<"says">>, First), "has room for 5 connections")),
+    {ok, Entries, 0} = atoll_scale_journal:read(File ++ ".journal"),
+    ?assertMatch([<<"begun">>, <<"run">> | _], [What || #{<<"what">> := What} <- Entries]),
+    ?assertMatch([_ | _], [Run || #{<<"what">> := <<"run">>, <<"passed">> := false, <<"node">> := #{<<"looks">> := Looks}} = Run <- Entries, Looks > 1]),
+    #{status := 0, stdout := Table} = atoll_cli_line:run(dir(Config), ["scale", "report", File ++ ".journal"]),
+    ?assertMatch({match, _}, re:run(Table, "^ +1  limit with backlog 5, files 16384, servers 16", [multiline])),
+    ?assertEqual(ok, atoll_cli_os:await_none_left(dir(Config), ?GONE_MS)).
+
+nothing_is_left_of_one_that_is_killed(Config) ->
+    {File, _} = plan([], Config),
+    Program = atoll_cli_os:start(dir(Config), ["scale", "find", File]),
+    _ = atoll_cli_os:await_line(Program, stderr, <<"passed">>),
+    ?assertMatch([_, _ | _], [Vm || {Pid, _} = Vm <- atoll_cli_os:left(dir(Config)), atoll_cli_os:is_vm(Pid)]),
+    ok = atoll_cli_os:signal(Program, "KILL"),
+    _ = atoll_cli_os:await_exit(Program, ?GONE_MS),
+    ?assertEqual(ok, atoll_cli_os:await_none_left(dir(Config), ?GONE_MS)),
+    {ok, Entries, _} = atoll_scale_journal:read(File ++ ".journal"),
+    ?assertMatch([#{<<"what">> := <<"begun">>}, #{<<"what">> := <<"run">>, <<"passed">> := true} | _], Entries).
+
+a_service_that_cannot_start_is_said(Config) ->
+    {File, _} = plan([{start, "echo no shop today; exit 4 # {files} {backlog} {servers}"}], Config),
+    #{status := 3, stderr := Said} = atoll_cli_line:run(dir(Config), ["scale", "find", File]),
+    ?assertMatch({match, _}, re:run(Said, "atoll scale find: the service has ended: no shop today \\(status 4\\)\n$")).
+
+%% Of a service that runs already. It passes up to 20.
+a_command_is_a_load(Config) ->
+    File = filename:join(dir(Config), "x.plan"),
+    ok = file:write_file(filename:join(dir(Config), "pid"), os:getpid()),
+    Load = "echo requests 100; if [ {level} -gt 20 ]; then echo failures 7; else echo failures 0; fi",
+    ok = file:write_file(File, io_lib:format("{name, \"x\"}.~n{pid_file, \"pid\"}.~n{from, 16}.~n{load, {command, ~tp}}.~n", [Load])),
+    ?assertMatch(
+        #{<<"limit">> := 20, <<"limits">> := [20], <<"findings">> := [], <<"runs">> := [#{<<"level">> := 16} | _]},
+        maps:update_with(<<"findings">>, fun(Found) -> [Is || #{<<"cause">> := Cause} = Is <- Found, Cause =/= <<"processors">>, Cause =/= <<"load">>] end,
+            found([File, "--searches", "1"], Config))
+    ),
+    Silent = io_lib:format("{name, \"x\"}.~n{pid_file, \"pid\"}.~n{load, {command, \"echo {level}\"}}.~n", []),
+    ok = file:write_file(File, Silent),
+    #{status := 3, stderr := Said} = atoll_cli_line:run(dir(Config), ["scale", "find", File]),
+    ?assertMatch({match, _}, re:run(Said, "must print its requests and its failures.*; it said: 4\n$")).
+
+%% Of the network namespace; a machine that forbids it says so.
+a_kernel_setting_is_given_back(Config) ->
+    Setting = "/proc/sys/net/ipv4/tcp_fin_timeout",
+    {ok, Before} = file:read_file(Setting),
+    ?assertEqual({ok, unchanged}, atoll_scale_kernel:hold("net.ipv4.tcp_fin_timeout", string:trim(binary_to_list(Before)))),
+    case atoll_scale_kernel:hold("net.ipv4.tcp_fin_timeout", 59) of
+        {ok, Held} ->
+            ?assertEqual({ok, <<"59\n">>}, file:read_file(Setting)),
+            ok = atoll_scale_kernel:release(Held),
+            ?assertEqual({ok, Before}, file:read_file(Setting)),
+            %% The owner is killed.
+            {Owner, Ref} = spawn_monitor(fun() -> {ok, _} = atoll_scale_kernel:hold("net.ipv4.tcp_fin_timeout", 58), receive after infinity -> ok end end),
+            ok = atoll_cli_os:await(fun() -> file:read_file(Setting) =:= {ok, <<"58\n">>} end, ?HELD_MS),
+            true = exit(Owner, kill),
+            receive {'DOWN', Ref, process, Owner, _} -> ok end,
+            ?assertEqual(ok, atoll_cli_os:await(fun() -> file:read_file(Setting) =:= {ok, Before} end, ?HELD_MS));
+        {error, Sentence} ->
+            ?assertMatch({match, _}, re:run(Sentence, "^this machine does not let the kernel's net.ipv4.tcp_fin_timeout be set: .*[a-z]")),
+            ct:comment("~ts", [Sentence])
+    end,
+    ?assertMatch({error, _}, atoll_scale_kernel:hold("net.ipv4.no_such_setting", 1)),
+    Config.
+
+%% Each alone, the two others far away.
+three_limits_are_found_and_named(Config) ->
+    {File, Port} = plan([{seconds, 2}], Config),
+    Far = #{"files" => "16384", "backlog" => "1024", "servers" => "16"},
+    Subject = integer_to_binary(Port),
+    _ = [
+        begin
+            Args = lists:append([["--set", Switch ++ "=" ++ Value] || {Switch, Value} <- maps:to_list(Far#{Planted => Value0})]),
+            #{<<"findings">> := [#{<<"cause">> := Cause, <<"subject">> := About} = First | _], <<"limit">> := Limit} = found([File, "--searches", "3" | Args], Config),
+            ct:log("~ts: limit ~p, ~p", [Planted, Limit, First]),
+            ?assertEqual({Planted, Expected}, {Planted, {Cause, About}})
+        end
+     || {Planted, Value0, Expected} <- [
+            {"files", "64", {<<"files">>, <<"beam.smp">>}},
+            {"backlog", "5", {<<"backlog">>, Subject}},
+            {"servers", "1", {<<"process">>, <<"stock">>}}
+        ]
+    ],
+    ?assertEqual(ok, atoll_cli_os:await_none_left(dir(Config), ?GONE_MS)).
+
+%% All three at once: each is changed for another cause, and kept.
+what_limits_is_changed_step_by_step(Config) ->
+    {File, _} = plan([{seconds, 1}, {to, 2048}, {precision, 0.3}], Config),
+    #{status := 0, stdout := Json, stderr := Said} = atoll_cli_line:run(dir(Config), ["scale", "tune", File, "--json"], 1100000),
+    ct:log("~ts", [Said]),
+    ?assertMatch(#{<<"settings">> := #{<<"files">> := <<"16384">>, <<"backlog">> := <<"1024">>, <<"servers">> := <<"16">>}}, atoll_cli_os:decode(Json)),
+    {ok, Entries, 0} = atoll_scale_journal:read(File ++ ".journal"),
+    Changes = [{Switch, Kept} || #{<<"what">> := <<"change">>, <<"switch">> := Switch, <<"kept">> := Kept} <- Entries],
+    ?assertEqual([{<<"backlog">>, true}, {<<"files">>, true}, {<<"servers">>, true}], lists:sort(Changes)),
+    ?assertEqual(ok, atoll_cli_os:await_none_left(dir(Config), ?GONE_MS)).
