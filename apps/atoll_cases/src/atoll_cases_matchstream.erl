@@ -1,0 +1,79 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc What the commands of MatchStream have in common: which service is started, and how.
+-module(atoll_cases_matchstream).
+
+-export([options/0, with_service/3, script/1, webs/1]).
+
+-define(READY_MS, 60000).
+-define(LOOK_MS, 50).
+
+%% @doc The options that say what is started.
+-spec options() -> [atoll_cli_options:option()].
+options() ->
+    Names = [Name || {Name, _, _} <- matchstream_switches:names()],
+    [
+        #{name => stage, value => "N", default => "4", read => atoll_cli_read:whole(1, 5), help => "what the service has of what was changed from stage to stage: 1, as it began, to 4, or 5 for three nodes"},
+        #{name => with, value => "SWITCH", read => atoll_cli_read:one_of(Names), help => "one switch more than the stage has"},
+        #{name => without, value => "SWITCH", read => atoll_cli_read:one_of(Names), help => "one switch less"},
+        #{name => store, value => "STORE", default => "mnesia", read => atoll_cli_read:one_of([mnesia, redis]), help => "where matches are kept: in Mnesia in memory, or in a Redis that is started too, in a folder that goes with it"}
+    ].
+
+%% @doc What a function returns of a service that is there as long as it runs: it is given the cluster.
+-spec with_service(atoll_cli_options:values(), Further :: #{atom() => term()}, fun((atoll_cluster:cluster()) -> atoll_cli_command:outcome())) -> atoll_cli_command:outcome().
+with_service(#{stage := Stage, store := Store} = Values, Further, Fun) ->
+    Switches = matchstream_switches:chosen(Stage, [With || #{with := With} <- [Values]], [Without || #{without := Without} <- [Values]]),
+    with_store(Store, fun(Keeper) ->
+        Shape = #{nodes => case lists:member(nodes, Switches) of true -> 3; false -> 1 end, store => Keeper, switches => Switches, settings => maps:get(settings, Further, #{})},
+        Options = maps:merge(matchstream_cluster:options(Shape), maps:remove(settings, Further)),
+        Ended = atoll_cluster:with_cluster(Options#{progress => atoll_cli_progress:bar("Starting nodes")}, fun(Cluster) ->
+            case ready(Cluster, erlang:monotonic_time(millisecond) + ?READY_MS) of
+                ok -> Fun(Cluster);
+                late -> {unable, "The store does not come to be ready."}
+            end
+        end),
+        case Ended of
+            {error, Sentence} -> {unable, Sentence};
+            Outcome -> Outcome
+        end
+    end).
+
+with_store(mnesia, Fun) -> Fun(#{module => matchstream_store_mnesia});
+with_store(redis, Fun) ->
+    case matchstream_redis:find() of
+        ok ->
+            Dir = filename:join(filename:basedir(user_cache, "atoll"), "matchstream-" ++ os:getpid()),
+            {ok, Redis} = matchstream_redis:start_link(Dir),
+            try
+                Fun(#{module => matchstream_store_redis, socket => matchstream_redis:socket(Redis)})
+            after
+                ok = matchstream_redis:stop(Redis),
+                ok = file:del_dir_r(Dir)
+            end;
+        {error, Sentence} -> {unable, Sentence}
+    end.
+
+%% Nobody tells when a store is ready.
+ready(Cluster, Deadline) ->
+    case {lists:all(fun({_, Said}) -> Said =:= {ok, true} end, atoll_cluster:multicall(Cluster, matchstream_store, is_ready, [])), erlang:monotonic_time(millisecond) < Deadline} of
+        {true, _} -> ok;
+        {false, true} ->
+            receive after ?LOOK_MS -> ok end,
+            ready(Cluster, Deadline);
+        {false, false} -> late
+    end.
+
+%% @doc A script by its name or its file.
+-spec script(string()) -> {ok, matchstream_script:script()} | {error, unicode:chardata()}.
+script(Given) ->
+    matchstream_script:read(case matchstream_script:find(Given) of {ok, File} -> File; none -> Given end).
+
+%% @doc Of each node its ports for clients, and where its web interface is.
+-spec webs(atoll_cluster:cluster()) -> [{node(), [inet:port_number()], Base :: string()}].
+webs(Cluster) ->
+    [
+        begin
+            #{ports := Ports, web := Web} = atoll_cluster:call(Cluster, Node, matchstream, status, []),
+            {Node, Ports, "http://127.0.0.1:" ++ integer_to_list(Web)}
+        end
+     || Node <- atoll_cluster:nodes(Cluster)
+    ].

@@ -1,0 +1,127 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc MatchStream: who watches a match in the stadium registers its events, and very many clients get them over TCP.
+%%
+%% ```
+%% register/4 - matchstream_live - store: kept, and only then taken
+%%                |- outlets - connections - sockets          on this node
+%%                '- atoll:broadcast - matchstream_gossip - matchstream_live ...   on the others
+%% '''
+%% Promised: an event is taken when it is kept, whatever ends afterwards. Each client gets a status first and then each event
+%% after it, in order, once; one that reads too slowly is told and closed. On which node an event is
+%% registered makes no difference: each node has a process for a match, and the store gives a number once.
+-module(matchstream).
+
+-export([settings/0, ports/1, new_match/1, register/3, register/4, matches/0, match/1, history/2, port/0, status/0]).
+
+-export_type([settings/0, error/0]).
+
+-type settings() :: #{
+    %% all that run the application
+    nodes := [node(), ...],
+    store := matchstream_store:options(),
+    switches := [matchstream_switches:name()],
+    listen := inet:ip_address(),
+    %% where the first port of the first node is; 0 takes free ones
+    port := inet:port_number(),
+    web := inet:port_number(),
+    %% at most, on a node
+    connections := pos_integer(),
+    %% for a client to say what it wants
+    request_ms := pos_integer(),
+    %% events that may wait for a client
+    waiting := pos_integer()
+}.
+
+-type error() ::
+    matchstream_match:error()
+    | unknown_match
+    %% nothing is known of what became of it: it may have been kept
+    | unavailable
+    %% another event has the number that was asked for
+    | {conflict, pos_integer()}
+    | exists.
+
+-define(PORTS, 8).
+
+%% @doc What the application was started with, and what it has where that says nothing.
+-spec settings() -> settings().
+settings() ->
+    Given = maps:with([nodes, store, switches, listen, port, web, connections, request_ms, waiting], maps:from_list(application:get_all_env(matchstream))),
+    Whole = maps:merge(#{
+        nodes => [node()], store => #{module => matchstream_store_mnesia}, switches => matchstream_switches:of_stage(5), listen => {127, 0, 0, 1},
+        port => 0, web => 0, connections => 1000000, request_ms => 10000, waiting => 256
+    }, Given),
+    #{nodes := Nodes, store := Store} = Whole,
+    Whole#{store := Store#{nodes => Nodes}}.
+
+%% @doc The ports of this node, numbered from 1.
+-spec ports(settings()) -> [{pos_integer(), inet:port_number()}].
+ports(#{port := First, nodes := Nodes}) ->
+    Count = matchstream_switches:when_on(ports, ?PORTS, 1),
+    [{N, case First of 0 -> 0; _ -> First + place(Nodes) * Count + N - 1 end} || N <- lists:seq(1, Count)].
+
+%% How many nodes there are before this one.
+place(Nodes) -> length(lists:takewhile(fun(Node) -> Node =/= node() end, Nodes)).
+
+%% @doc Keeps a new match.
+-spec new_match(matchstream_match:about()) -> {ok, matchstream_match:id()} | {error, error()}.
+new_match(About) ->
+    case matchstream_store:create(About) of
+        {ok, _} = Ok -> Ok;
+        {error, _} = Error -> Error;
+        Why -> {error, Why}
+    end.
+
+%% @doc Registers an event that happens now.
+-spec register(matchstream_match:id(), term(), [{term(), term()}]) -> {ok, matchstream_match:event()} | {error, error()}.
+register(Id, Kind, Data) -> register(Id, Kind, Data, any).
+
+%% @doc Registers an event under the number that it is to have. One that has it already is the answer, if it is the same: so who
+%% was told `unavailable' asks again with the same number.
+-spec register(matchstream_match:id(), term(), [{term(), term()}], pos_integer() | any) -> {ok, matchstream_match:event()} | {error, error()}.
+register(Id, Kind, Data, Seq) ->
+    case matchstream_lives:find(Id) of
+        {ok, Live} -> matchstream_live:register(Live, Kind, Data, Seq);
+        {error, _} = Error -> Error
+    end.
+
+%% @doc All matches.
+-spec matches() -> {ok, [matchstream_match:id()]} | {error, unavailable}.
+matches() ->
+    case matchstream_store:matches() of
+        {ok, _} = Ok -> Ok;
+        unavailable -> {error, unavailable}
+    end.
+
+%% @doc How a match stands.
+-spec match(matchstream_match:id()) -> {ok, matchstream_match:match()} | {error, error()}.
+match(Id) ->
+    case matchstream_lives:find(Id) of
+        {ok, Live} -> {ok, matchstream_live:match(Live)};
+        {error, _} = Error -> Error
+    end.
+
+%% @doc The events of a match after that number.
+-spec history(matchstream_match:id(), After :: non_neg_integer()) -> {ok, [matchstream_match:event()]} | {error, error()}.
+history(Id, After) ->
+    case matchstream_store:read(Id, After) of
+        {ok, _, Events} -> {ok, Events};
+        none -> {error, unknown_match};
+        unavailable -> {error, unavailable}
+    end.
+
+%% @doc A port of this node for one more client, any of them.
+-spec port() -> inet:port_number().
+port() ->
+    Ports = listening(),
+    lists:nth(rand:uniform(length(Ports)), Ports).
+
+listening() -> lists:sort([matchstream_listener:port(Pid) || {_, Pid, _, _} <- supervisor:which_children(matchstream_listeners), is_pid(Pid)]).
+
+%% @doc What this node has.
+-spec status() -> #{atom() => term()}.
+status() ->
+    #{
+        counts => matchstream_count:all(), ports => listening(), web => matchstream_web:port(), switches => matchstream_switches:all(),
+        store => matchstream_store:is_ready(), processes => erlang:system_info(process_count), memory => erlang:memory(total)
+    }.

@@ -1,0 +1,22 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc The application. Its environment is what {@link matchstream:settings/0} says, the same on all nodes.
+-module(matchstream_app).
+-behaviour(application).
+
+-export([start/2, stop/1]).
+
+%% @private
+-spec start(application:start_type(), term()) -> {ok, pid()} | {error, term()}.
+start(_, _) ->
+    Settings = matchstream:settings(),
+    ok = matchstream_switches:install(maps:get(switches, Settings)),
+    ok = matchstream_count:new(),
+    case matchstream_sup:start_link(Settings) of
+        {ok, _} = Ok -> Ok;
+        {error, _} = Error -> Error;
+        ignore -> {error, ignore}
+    end.
+
+%% @private
+-spec stop(term()) -> ok.
+stop(_) -> ok.

@@ -1,0 +1,154 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc Where matches and their events are kept, and what a keeper is: a module of this behaviour, {@link matchstream_store_mnesia} or
+%% {@link matchstream_store_redis}.
+%%
+%% Promised: what `append' has answered with `ok' is kept as the keeper says of itself, and an event number of a match is
+%% given once, whoever asks on whichever node: the other one is told `taken'. After `unavailable' it is not known whether
+%% something was kept; who reads afterwards sees it.
+%%
+%% The process takes the requests of a node to its keeper. With the switch `noreply' a process of its own does each of them;
+%% without, they are done one after the other.
+-module(matchstream_store).
+-behaviour(gen_server).
+
+-export([start_link/1, create/1, append/2, read/2, matches/0, is_ready/0]).
+-export([init/1, handle_continue/2, handle_call/3, handle_cast/2, handle_info/2]).
+
+-export_type([options/0, request/0, connection/0]).
+
+-type options() :: #{module := module(), _ => _}.
+%% Beside the module what that takes.
+
+-type connection() :: term().
+%% One of those that a keeper has opened.
+
+-type request() ::
+    {create, matchstream_match:id(), matchstream_match:about()}
+    | {append, matchstream_match:id(), matchstream_match:event()}
+    | {read, matchstream_match:id(), After :: non_neg_integer()}
+    | matches.
+
+-callback open(options()) -> {ok, [connection(), ...]} | {error, term()}.
+%% Called by the process of the store, again and again until it can be done; what it links ends with that.
+
+-callback create(matchstream_match:id(), matchstream_match:about(), connection()) -> ok | exists | unavailable.
+
+-callback append(matchstream_match:id(), matchstream_match:event(), connection()) -> ok | taken | unavailable.
+
+-callback read(matchstream_match:id(), After :: non_neg_integer(), connection()) ->
+    {ok, matchstream_match:about(), [matchstream_match:event()]} | none | unavailable.
+
+-callback matches(connection()) -> {ok, [matchstream_match:id()]} | unavailable.
+
+-record(state, {
+    options :: options(),
+    %% the one that is next comes first; none while the keeper is not there
+    connections = [] :: [connection()]
+}).
+
+-define(CALL_MS, 8000).
+-define(AGAIN_MS, 200).
+
+%% @doc Starts it. It opens its keeper by and by.
+-spec start_link(options()) -> gen_server:start_ret().
+start_link(Options) -> gen_server:start_link({local, ?MODULE}, ?MODULE, Options, []).
+
+%% @doc Keeps a match that is new.
+-spec create(matchstream_match:about()) -> {ok, matchstream_match:id()} | exists | unavailable | {error, matchstream_match:error()}.
+create(About) ->
+    case matchstream_match:new(About) of
+        {ok, Match} ->
+            Id = matchstream_match:id(Match),
+            case ask({create, Id, About}) of
+                ok -> {ok, Id};
+                Other -> Other
+            end;
+        {error, _} = Error -> Error
+    end.
+
+%% @doc Keeps an event with the number that it has.
+-spec append(matchstream_match:id(), matchstream_match:event()) -> ok | taken | unavailable.
+append(Id, Event) ->
+    Answer = ask({append, Id, Event}),
+    _ = [matchstream_count:add(unstored, 1) || Answer =:= unavailable],
+    Answer.
+
+%% @doc A match as it began, and its events after that number.
+-spec read(matchstream_match:id(), After :: non_neg_integer()) -> {ok, matchstream_match:about(), [matchstream_match:event()]} | none | unavailable.
+read(Id, After) -> ask({read, Id, After}).
+
+%% @doc All matches, in the order of their names.
+-spec matches() -> {ok, [matchstream_match:id()]} | unavailable.
+matches() ->
+    case ask(matches) of
+        {ok, Ids} -> {ok, lists:sort(Ids)};
+        unavailable -> unavailable
+    end.
+
+%% @doc Whether the keeper is there.
+-spec is_ready() -> boolean().
+is_ready() -> ask(is_ready) =:= true.
+
+%% One that does not answer in time may have done it.
+ask(Request) ->
+    try gen_server:call(?MODULE, Request, ?CALL_MS)
+    catch exit:_ -> unavailable
+    end.
+
+%% @private
+-spec init(options()) -> {ok, #state{}, {continue, open}}.
+init(Options) ->
+    %% A connection that ends is opened again.
+    _ = process_flag(trap_exit, true),
+    {ok, #state{options = Options}, {continue, open}}.
+
+%% @private
+-spec handle_continue(open, #state{}) -> {noreply, #state{}}.
+handle_continue(open, S) -> {noreply, open(S)}.
+
+open(#state{options = #{module := Module} = Options} = S) ->
+    case Module:open(Options) of
+        {ok, Connections} ->
+            S#state{connections = Connections};
+        {error, _} ->
+            _ = erlang:send_after(?AGAIN_MS, self(), open),
+            S
+    end.
+
+%% @private
+-spec handle_call(request() | is_ready, gen_server:from(), #state{}) -> {reply, term(), #state{}} | {noreply, #state{}}.
+handle_call(is_ready, _, #state{connections = Connections} = S) -> {reply, Connections =/= [], S};
+handle_call(_, _, #state{connections = []} = S) -> {reply, unavailable, S};
+handle_call(Request, From, #state{options = #{module := Module}, connections = [Next | Others]} = S) ->
+    Used = S#state{connections = Others ++ [Next]},
+    case matchstream_switches:is_on(noreply) of
+        true ->
+            _ = spawn(fun() -> gen_server:reply(From, done(Request, Module, Next)) end),
+            {noreply, Used};
+        false ->
+            {reply, done(Request, Module, Next), Used}
+    end.
+
+done({create, Id, About}, Module, Connection) -> Module:create(Id, About, Connection);
+done({append, Id, Event}, Module, Connection) -> Module:append(Id, Event, Connection);
+done({read, Id, After}, Module, Connection) -> Module:read(Id, After, Connection);
+done(matches, Module, Connection) -> Module:matches(Connection).
+
+%% @private
+-spec handle_cast(term(), #state{}) -> no_return().
+handle_cast(Message, _) -> error({no_such_message, Message}).
+
+%% @private
+-spec handle_info(open | {'EXIT', pid(), term()} | term(), #state{}) -> {noreply, #state{}} | {stop, term(), #state{}}.
+handle_info(open, #state{connections = []} = S) -> {noreply, open(S)};
+handle_info({'EXIT', Pid, _}, #state{connections = Connections} = S) ->
+    case lists:member(Pid, Connections) of
+        true ->
+            %% All are opened anew: a keeper that is gone has lost them all.
+            _ = [begin unlink(Other), exit(Other, shutdown) end || Other <- Connections, Other =/= Pid],
+            {noreply, open(S#state{connections = []})};
+        %% One that could not be opened.
+        false -> {noreply, S}
+    end;
+%% The answer to a call that was given up on.
+handle_info(_, S) -> {noreply, S}.

@@ -1,0 +1,115 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc Matches in Mnesia, with a copy of all on each node, in memory or with a folder on disk too.
+%%
+%% Promised: an event that was taken is on every node that is up. With a folder it is on the disk of the node that took it
+%% before it is answered. While fewer than half of the nodes are there nothing is taken, so no side of a partition gives a number that
+%% the other side gives, too.
+%%
+%% Not promised: to begin anew with a folder when the nodes have other names. Of several nodes the first one makes the
+%% tables, and the others wait for it.
+-module(matchstream_store_mnesia).
+-behaviour(matchstream_store).
+
+-export([open/1, create/3, append/3, read/3, matches/1]).
+
+-define(MATCHES, matchstream_match).
+-define(EVENTS, matchstream_event).
+-define(TABLES_MS, 5000).
+
+%% @private
+-spec open(matchstream_store:options()) -> {ok, [mnesia, ...]} | {error, term()}.
+open(#{nodes := [First | _] = Nodes} = Options) ->
+    _ = [application:set_env(mnesia, dir, Dir) || #{dir := Dir} <- [Options]],
+    {Schema, Kind} = case Options of #{dir := _} -> {opt_disc, disc_copies}; #{} -> {ram, ram_copies} end,
+    %% A schema that is on disk already stays there.
+    _ = application:set_env(mnesia, schema_location, Schema),
+    case mnesia:start() of
+        ok ->
+            Known = [Node || Node <- mnesia:system_info(running_db_nodes), Node =/= node()],
+            {ok, Found} = mnesia:change_config(extra_db_nodes, (Nodes -- [node()]) -- Known),
+            case {lists:member(?EVENTS, mnesia:system_info(tables)), node()} of
+                {true, _} -> tables(Kind);
+                {false, First} when Found =:= [], Known =:= [] -> made(Kind);
+                {false, _} -> {error, no_tables}
+            end;
+        {error, _} = Error -> Error
+    end.
+
+made(Kind) ->
+    case on_disk(Kind) of
+        ok ->
+            Of = fun(Table, Type, Fields) -> {Table, [{type, Type}, {attributes, Fields}, {Kind, [node()]}, {majority, true}]} end,
+            Made = [mnesia:create_table(Table, Options) || {Table, Options} <- [Of(?MATCHES, set, [id, about]), Of(?EVENTS, ordered_set, [number, event])]],
+            case [Why || {aborted, Why} <- Made] of
+                [] -> tables(Kind);
+                [Why | _] -> {error, Why}
+            end;
+        {error, _} = Error -> Error
+    end.
+
+tables(Kind) ->
+    case on_disk(Kind) of
+        ok ->
+            Copied = [mnesia:add_table_copy(Table, node(), Kind) || Table <- [?MATCHES, ?EVENTS], mnesia:table_info(Table, storage_type) =:= unknown],
+            case {[Why || {aborted, Why} <- Copied], mnesia:wait_for_tables([?MATCHES, ?EVENTS], ?TABLES_MS)} of
+                {[], ok} -> {ok, [mnesia]};
+                {[], Late} -> {error, Late};
+                {[Why | _], _} -> {error, Why}
+            end;
+        {error, _} = Error -> Error
+    end.
+
+on_disk(ram_copies) -> ok;
+on_disk(disc_copies) ->
+    case mnesia:table_info(schema, storage_type) of
+        disc_copies -> ok;
+        ram_copies ->
+            case mnesia:change_table_copy_type(schema, node(), disc_copies) of
+                {atomic, ok} -> ok;
+                {aborted, Why} -> {error, Why}
+            end
+    end.
+
+%% @private
+-spec create(matchstream_match:id(), matchstream_match:about(), mnesia) -> ok | exists | unavailable.
+create(Id, About, mnesia) ->
+    once({?MATCHES, Id, About}, exists).
+
+%% @private
+-spec append(matchstream_match:id(), matchstream_match:event(), mnesia) -> ok | taken | unavailable.
+append(Id, #{seq := Seq} = Event, mnesia) ->
+    once({?EVENTS, {Id, Seq}, Event}, taken).
+
+once(Row, Otherwise) ->
+    Fun = fun() ->
+        case mnesia:read(element(1, Row), element(2, Row), write) of
+            [] -> mnesia:write(Row);
+            [_] -> Otherwise
+        end
+    end,
+    case mnesia:sync_transaction(Fun) of
+        {atomic, ok} ->
+            %% A transaction writes to a file; this has the system bring it to the disk.
+            _ = [mnesia:sync_log() || mnesia:system_info(use_dir)],
+            ok;
+        {atomic, Otherwise} -> Otherwise;
+        {aborted, _} -> unavailable
+    end.
+
+%% @private
+-spec read(matchstream_match:id(), non_neg_integer(), mnesia) -> {ok, matchstream_match:about(), [matchstream_match:event()]} | none | unavailable.
+read(Id, After, mnesia) ->
+    try mnesia:dirty_read(?MATCHES, Id) of
+        [{_, _, About}] ->
+            {ok, About, mnesia:dirty_select(?EVENTS, [{{?EVENTS, {Id, '$1'}, '$2'}, [{'>', '$1', After}], ['$2']}])};
+        [] -> none
+    catch
+        exit:{aborted, _} -> unavailable
+    end.
+
+%% @private
+-spec matches(mnesia) -> {ok, [matchstream_match:id()]} | unavailable.
+matches(mnesia) ->
+    try {ok, mnesia:dirty_all_keys(?MATCHES)}
+    catch exit:{aborted, _} -> unavailable
+    end.

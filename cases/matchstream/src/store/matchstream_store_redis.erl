@@ -1,0 +1,88 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% @doc Matches in Redis, by the client library eredis, which Debian has as erlang-redis-client.
+%%
+%% A match is the key `matchstream:match:ID', its events are the list `matchstream:events:ID', and the set
+%% `matchstream:matches' has all names. An event goes to the end of the list if that has one less than its number; both is one
+%% step in Redis, so it is one for all nodes. What is kept is as safe as Redis is set up to be: {@link matchstream_redis} has
+%% it write to disk before it answers.
+-module(matchstream_store_redis).
+-behaviour(matchstream_store).
+
+-export([open/1, create/3, append/3, read/3, matches/1]).
+
+-define(ANSWER_MS, 5000).
+-define(AGAIN_MS, 100).
+-define(CONNECTIONS, 8).
+
+-define(CREATE, "if redis.call('SETNX', KEYS[1], ARGV[1]) == 1 then redis.call('SADD', KEYS[2], ARGV[2]) return 1 else return 0 end").
+-define(APPEND, "if redis.call('LLEN', KEYS[1]) == tonumber(ARGV[1]) - 1 then redis.call('RPUSH', KEYS[1], ARGV[2]) return 1 else return 0 end").
+
+%% @private
+-spec open(matchstream_store:options()) -> {ok, [pid(), ...]} | {error, term()}.
+open(#{socket := Path}) ->
+    opened(matchstream_switches:when_on(connections, ?CONNECTIONS, 1), Path, []).
+
+opened(0, _, Connections) -> {ok, Connections};
+opened(N, Path, Connections) ->
+    Client = eredis,
+    case code:ensure_loaded(Client) of
+        {module, Client} ->
+            try Client:start_link({local, Path}, 0, 0, "", ?AGAIN_MS, ?ANSWER_MS) of
+                {ok, Pid} -> opened(N - 1, Path, [Pid | Connections]);
+                {error, Why} -> gave_up(Connections, Why)
+            catch
+                exit:Why -> gave_up(Connections, Why)
+            end;
+        {error, Why} -> gave_up(Connections, {eredis, Why})
+    end.
+
+gave_up(Connections, Why) ->
+    _ = [begin unlink(Pid), exit(Pid, shutdown) end || Pid <- Connections],
+    {error, Why}.
+
+%% @private
+-spec create(matchstream_match:id(), matchstream_match:about(), pid()) -> ok | exists | unavailable.
+create(Id, About, Connection) ->
+    case ask(["EVAL", ?CREATE, "2", key(match, Id), "matchstream:matches", term_to_binary(About), Id], Connection) of
+        {ok, <<"1">>} -> ok;
+        {ok, <<"0">>} -> exists;
+        unavailable -> unavailable
+    end.
+
+%% @private
+-spec append(matchstream_match:id(), matchstream_match:event(), pid()) -> ok | taken | unavailable.
+append(Id, #{seq := Seq} = Event, Connection) ->
+    case ask(["EVAL", ?APPEND, "1", key(events, Id), integer_to_list(Seq), term_to_binary(Event)], Connection) of
+        {ok, <<"1">>} -> ok;
+        {ok, <<"0">>} -> taken;
+        unavailable -> unavailable
+    end.
+
+%% @private
+-spec read(matchstream_match:id(), non_neg_integer(), pid()) -> {ok, matchstream_match:about(), [matchstream_match:event()]} | none | unavailable.
+read(Id, After, Connection) ->
+    case ask(["GET", key(match, Id)], Connection) of
+        {ok, undefined} -> none;
+        {ok, About} ->
+            case ask(["LRANGE", key(events, Id), integer_to_list(After), "-1"], Connection) of
+                {ok, Events} -> {ok, binary_to_term(About), [binary_to_term(Event) || Event <- Events]};
+                unavailable -> unavailable
+            end;
+        unavailable -> unavailable
+    end.
+
+%% @private
+-spec matches(pid()) -> {ok, [matchstream_match:id()]} | unavailable.
+matches(Connection) -> ask(["SMEMBERS", "matchstream:matches"], Connection).
+
+key(What, Id) -> ["matchstream:", atom_to_list(What), $:, Id].
+
+%% Redis refuses while it loads its data, and the client while there is no connection.
+ask(Command, Connection) ->
+    Client = eredis,
+    try Client:q(Connection, Command, ?ANSWER_MS) of
+        {ok, _} = Answer -> Answer;
+        {error, _} -> unavailable
+    catch
+        exit:_ -> unavailable
+    end.
