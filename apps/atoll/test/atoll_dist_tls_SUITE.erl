@@ -82,10 +82,13 @@ nodes_meet_over_tls_and_a_wrong_certificate_is_refused(Config) ->
     ok = listed(A, [{name(B), direct}]),
     ok = echoed(A, B),
     %% Several records of TLS are read at once.
-    ?assertMatch([{ok, [{buffer, N}]}, {ok, [{buffer, M}]}] when N >= 65536, M >= 65536, [
-        call(Node, net_kernel, getopts, [name(Peer), [buffer]])
+    _ = [
+        begin
+            {ok, [{buffer, Bytes}]} = call(Node, net_kernel, getopts, [name(Peer), [buffer]]),
+            ?assert(Bytes >= 65536)
+        end
      || {Node, Peer} <- [{A, B}, {B, A}]
-    ]),
+    ],
     ok = parted(A, B),
     %% The same over lanes.
     _ = [ok = call(Node, atoll_dist, prefer, [#{name(Peer) => {lanes, 3}}]) || {Node, Peer} <- [{A, B}]],
