@@ -37,12 +37,12 @@ rate(Max) ->
     end.
 
 %% @doc A number of a range, with or without a fraction.
--spec number(Min :: non_neg_integer(), Max :: pos_integer()) -> atoll_cli_options:reader().
+-spec number(Min :: number(), Max :: pos_integer()) -> atoll_cli_options:reader().
 number(Min, Max) ->
     fun(Text) ->
         case to_number(Text) of
             {ok, N} when N >= Min, N =< Max -> {ok, N};
-            _ -> {error, ["must be a number from ", atoll_cli_table:count(Min), " to ", atoll_cli_table:count(Max)]}
+            _ -> {error, ["must be a number from ", atoll_cli_table:value(Min), " to ", atoll_cli_table:count(Max)]}
         end
     end.
 

@@ -9,7 +9,7 @@
 
 -export([read/1, check/2, template/0, settings/1, filled/2, json/1, cause_words/0]).
 
--export_type([plan/0, load/0, switch/0, settings/0]).
+-export_type([plan/0, load/0, switch/0, settings/0, value/0]).
 
 -type plan() :: #{
     name := string(),

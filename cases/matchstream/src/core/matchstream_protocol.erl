@@ -83,7 +83,10 @@ player({Number, Name}) -> [Name, " (", integer_to_binary(Number), ")"].
 
 %% @doc The last thing that a client is told for which something is wrong.
 -spec error(unicode:chardata()) -> binary().
-error(Sentence) -> unicode:characters_to_binary(["ERROR: ", Sentence, "\n\r\n"]).
+error(Sentence) ->
+    Said = unicode:characters_to_binary(["ERROR: ", Sentence, "\n\r\n"]),
+    true = is_binary(Said),
+    Said.
 
 %% @doc Before the first byte of a server.
 -spec new() -> decoder().

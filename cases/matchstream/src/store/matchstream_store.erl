@@ -139,7 +139,7 @@ done(matches, Module, Connection) -> Module:matches(Connection).
 handle_cast(Message, _) -> error({no_such_message, Message}).
 
 %% @private
--spec handle_info(open | {'EXIT', pid(), term()} | term(), #state{}) -> {noreply, #state{}} | {stop, term(), #state{}}.
+-spec handle_info(open | {'EXIT', pid(), term()} | term(), #state{}) -> {noreply, #state{}}.
 handle_info(open, #state{connections = []} = S) -> {noreply, open(S)};
 handle_info({'EXIT', Pid, _}, #state{connections = Connections} = S) ->
     case lists:member(Pid, Connections) of

@@ -73,18 +73,25 @@ on_disk(disc_copies) ->
 %% @private
 -spec create(matchstream_match:id(), matchstream_match:about(), mnesia) -> ok | exists | unavailable.
 create(Id, About, mnesia) ->
-    once({?MATCHES, Id, About}, exists).
+    case once({?MATCHES, Id, About}) of
+        there -> exists;
+        Other -> Other
+    end.
 
 %% @private
 -spec append(matchstream_match:id(), matchstream_match:event(), mnesia) -> ok | taken | unavailable.
 append(Id, #{seq := Seq} = Event, mnesia) ->
-    once({?EVENTS, {Id, Seq}, Event}, taken).
+    case once({?EVENTS, {Id, Seq}, Event}) of
+        there -> taken;
+        Other -> Other
+    end.
 
-once(Row, Otherwise) ->
+-spec once(tuple()) -> ok | there | unavailable.
+once(Row) ->
     Fun = fun() ->
         case mnesia:read(element(1, Row), element(2, Row), write) of
             [] -> mnesia:write(Row);
-            [_] -> Otherwise
+            [_] -> there
         end
     end,
     case mnesia:sync_transaction(Fun) of
@@ -92,7 +99,7 @@ once(Row, Otherwise) ->
             %% A transaction writes to a file; this has the system bring it to the disk.
             _ = [mnesia:sync_log() || mnesia:system_info(use_dir)],
             ok;
-        {atomic, Otherwise} -> Otherwise;
+        {atomic, there} -> there;
         {aborted, _} -> unavailable
     end.
 
