@@ -5,6 +5,9 @@
 
 -export([summary/0, options/0, operands/0, examples/0, run/2]).
 
+%% The watcher's process ends by exit, with what it has to say.
+-dialyzer({nowarn_function, watched/3}).
+
 -define(CONNECT_MS, 300000).
 -define(END_MS, 120000).
 -define(LOOK_MS, 50).
