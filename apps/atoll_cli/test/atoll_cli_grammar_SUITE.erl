@@ -70,7 +70,7 @@ a_cluster_that_does_not_run_is_told_alike(Config) ->
                 end,
                 Name
             end
-         || {Name, Module} <- atoll_cli_commands:all(), has(cluster, Module), not lists:member(Name, ["up", "im up", "subscribers up"])
+         || {Name, Module} <- atoll_cli_commands:all(), has(cluster, Module), not lists:member(Name, ["up", "im up", "matchstream up", "subscribers up"])
         ],
     ?assertEqual([], ["status", "links", "route", "place", "down", "chaos run", "group new"] -- Held).
 
@@ -113,7 +113,7 @@ a_file_that_is_not_there_is_told_alike(Config) ->
     ),
     %% All others are written.
     ?assertEqual(
-        [dot, out, svg, trace, write],
+        [dot, html, journal, out, svg, trace, write],
         lists:usort([Key || {_, Module} <- atoll_cli_commands:all(), #{name := Key, value := "FILE"} = Option <- Module:options(), not is_map_key(is_read, Option)])
     ).
 
