@@ -76,20 +76,20 @@ points([#{pool := Pool, flush := Flush, access := Access, fragments := Fragments
      || Point <- Points
     ]).
 
--spec check(atoll_bench:point()) -> ok | {error, unicode:chardata()}.
-check(#{store := mysql}) ->
-    case atoll_bench_mariadb:missing() of
-        [] -> ok;
-        Packages -> {error, ["MySQL takes what is not installed here: ", lists:join(", ", Packages), " (Debian's packages)."]}
-    end;
-check(_) ->
-    ok.
+-spec check(atoll_bench:point()) -> ok.
+check(_) -> ok.
 
 -spec flags(atoll_bench:point()) -> [string()].
 flags(#{emulator := Emulator}) -> atoll_bench_emulator:flags(Emulator).
 
 -spec setup(atoll_bench:start()) -> {ok, map()} | {error, unicode:chardata()}.
-setup(#{operation := Operation, rows := Rows} = Point) ->
+setup(Point) ->
+    case [Package || #{store := mysql} <- [Point], Package <- atoll_bench_mariadb:missing()] of
+        [] -> start(Point);
+        Packages -> {error, ["MySQL takes what is not installed here: ", lists:join(", ", Packages), " (Debian's packages)."]}
+    end.
+
+start(#{operation := Operation, rows := Rows} = Point) ->
     Shape0 = maps:with([store, nodes, emulator, flush], Point),
     Shape = Shape0#{rows => case Operation of read -> Rows; write -> 0 end, settings => maps:with([pool, access, fragments], Point)},
     case atoll_bench_subscribers_run:start(Shape, #{}) of
