@@ -85,7 +85,7 @@ count(Name, #{samples := Samples}) -> map_get(count, map_get(Name, Samples)).
 tsung_counts_what_the_node_counts(Config) ->
     with_nodes(#{}, fun(Cluster, [Node]) ->
         File = scenario(Config, phase(10, 4), [
-            rpc("call", Node, "count", "{user, %%_tsung_userid%%}"), rpc("cast", Node, "sleep", "cast, 60000"), rpc("call", Node, "missing", "")
+            rpc("call", Node, "count", "{user, %%_tsung_userid%%}"), rpc("cast", Node, "hang", "cast"), rpc("call", Node, "missing", "")
         ]),
         #{counts := Counts, samples := Samples} = Log = run(Config, File, #{}),
         Sessions = count(<<"session">>, Log),
@@ -115,7 +115,7 @@ what_is_wrong_with_a_scenario_is_told_with_its_line(Config) ->
 nothing_is_left_when_the_program_is_killed(Config) ->
     Dir = ?config(dir, Config),
     with_nodes(#{}, fun(Cluster, [Node]) ->
-        File = scenario(Config, phase(20, 60), [rpc("call", Node, "sleep", "call, 60000")]),
+        File = scenario(Config, phase(20, 60), [rpc("call", Node, "hang", "call")]),
         Program = atoll_cli_os:start(Dir, ["tsung", "run", File, "--out", filename:join(Dir, "out")]),
         ok = atoll_cli_os:await(fun() -> counted(Cluster, call) > [0] end, ?LINE_MS),
         ok = atoll_cli_os:signal(Program, "KILL"),
@@ -193,7 +193,7 @@ nodes_take_tls(Config) ->
 
 a_call_that_is_not_answered_is_given_up_and_counted(Config) ->
     with_nodes(#{}, fun(Cluster, [Node]) ->
-        Slow = io_lib:format("<request><rpc type=\"call\" node=\"~ts\" module=\"atoll_tsung_probe\" function=\"sleep\" arguments=\"call, 60000\" timeout=\"100\"/></request>\n", [Node]),
+        Slow = io_lib:format("<request><rpc type=\"call\" node=\"~ts\" module=\"atoll_tsung_probe\" function=\"hang\" arguments=\"call\" timeout=\"100\"/></request>\n", [Node]),
         Log = run(Config, scenario(Config, phase(10, 1), [Slow, rpc("call", Node, "count", "later")]), #{}),
         Sessions = count(<<"session">>, Log),
         ?assertMatch(#{<<"error_rpc_timeout">> := Sessions, <<"error_rpc">> := Sessions}, map_get(counts, Log)),

@@ -2,7 +2,7 @@
 %% Runs on the nodes that Tsung calls: counts who has called, and how.
 -module(atoll_tsung_probe).
 
--export([start/0, count/1, sleep/2, counted/1, counted/0]).
+-export([start/0, count/1, hang/1, counted/1, counted/0]).
 
 %% @doc Begins to count, from nothing.
 -spec start() -> ok.
@@ -20,11 +20,11 @@ start() ->
 -spec count(term()) -> pos_integer().
 count(What) -> ets:update_counter(?MODULE, What, 1, {What, 0}).
 
-%% @doc One more, and a long time until it returns.
--spec sleep(term(), non_neg_integer()) -> ok.
-sleep(What, Ms) ->
+%% @doc One more, and it does not return as long as the node lives.
+-spec hang(term()) -> no_return().
+hang(What) ->
     _ = count(What),
-    timer:sleep(Ms).
+    receive after infinity -> ok end.
 
 %% @doc How many there were.
 -spec counted(term()) -> non_neg_integer().
