@@ -71,7 +71,8 @@ start(Options, Tries) ->
 installed(Daemon, Options) ->
     Dir = atoll_cluster_daemon:dir(Daemon),
     Data = filename:join(Dir, "data"),
-    Install = ["--no-defaults", "--datadir=" ++ Data, "--skip-test-db", "--auth-root-authentication-method=socket" | as_root()],
+    %% A machine whose own name cannot be looked up has no table of hosts, and needs none.
+    Install = ["--no-defaults", "--force", "--datadir=" ++ Data, "--skip-test-db", "--auth-root-authentication-method=socket" | as_root()],
     case atoll_cluster_program:run(program("mariadb-install-db"), Install, ?INSTALL_MS) of
         ok ->
             Password = binary_to_list(binary:encode_hex(crypto:strong_rand_bytes(12))),
