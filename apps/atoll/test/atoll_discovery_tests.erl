@@ -81,6 +81,19 @@ the_pauses_between_attempts_grow_to_the_longest_test() ->
     ?assert(lists:max(Pauses) =< 30000),
     ?assert(lists:last(Pauses) >= 15000).
 
+%% One that is dead is not drawn time and again while others are not.
+every_contact_has_its_turn_before_one_is_tried_again_test() ->
+    [
+        begin
+            {_, Trace} = play(300000, [], atoll_discovery:init(#{self => me, incarnation => 7, seed => Seed, options => #{contacts => [a, b, c, d]}}, 0)),
+            Tried = lists:append([?JOINS(Effects) || {_, Effects} <- Trace]),
+            ?assert(length(Tried) >= 8),
+            [First, Second] = [lists:sort(lists:append(lists:sublist(Tried, From, 4))) || From <- [1, 5]],
+            ?assertEqual({[a, b, c, d], [a, b, c, d]}, {First, Second})
+        end
+     || Seed <- lists:seq(1, 20)
+    ].
+
 %% Of a node without neighbours; no contact need be left.
 who_is_alone_says_so_again_and_again_test() ->
     [

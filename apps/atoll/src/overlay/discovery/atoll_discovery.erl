@@ -14,8 +14,8 @@
 %%
 %% Joining. A node that starts joins through a contact at once, one that loses its last
 %% neighbour within `join_min_ms', and while it has none again with growing pauses;
-%% each time it says that it is `alone', so that others that are known may be tried too:
-%% the contacts may be gone. Whoever it joins through is told by a
+%% each time by another contact, until all had their turn. Each time it says that it is `alone', so that
+%% others that are known may be tried too: the contacts may be gone. Whoever it joins through is told by a
 %% probe, and is its own contact, and a beacon, from then on. A
 %% node that has neighbours but has seen no beacon grow for `island_ms' is on an island
 %% without contacts, and joins too, each at a random moment within `join_max_ms': the
@@ -105,6 +105,8 @@
     %% turns to if that cannot be reached.
     asked = none :: none | node(),
     circle = [] :: [node()],
+    %% Those that it joined by at random since it has been apart, or since all had their turn.
+    tried = [] :: ordsets:ordset(node()),
     probe_at :: atoll_protocol:now_ms(),
     %% The contact that was told so as it was joined by: it is not asked anything.
     through = none :: none | node(),
@@ -188,7 +190,7 @@ handle({up, Node}, Now, #state{neighbours = Neighbours} = State0) ->
             #state{asked = Node} -> leave_circle(State0);
             #state{} -> State0
         end,
-    {State#state{neighbours = Neighbours#{Node => []}, joined = Joined}, []};
+    {State#state{neighbours = Neighbours#{Node => []}, joined = Joined, tried = []}, []};
 handle({down, Node, _Why}, Now, #state{neighbours = Neighbours} = State0) ->
     State = State0#state{neighbours = maps:remove(Node, Neighbours)},
     case is_alone(State) of
@@ -331,8 +333,17 @@ choose(State) ->
         [] ->
             {[], State};
         Others ->
-            {Contact, Drawn} = draw(Others, State#state{asked = none}),
-            {[Contact], Drawn}
+            {Untried, Tried} = untried(Others, State#state.tried),
+            {Contact, Drawn} = draw(Untried, State#state{asked = none}),
+            {[Contact], Drawn#state{tried = ordsets:add_element(Contact, Tried)}}
+    end.
+
+%% Nobody twice before each had its turn: with few contacts one that is dead would be drawn again
+%% and again, and the pauses grow.
+untried(Others, Tried) ->
+    case ordsets:subtract(Others, Tried) of
+        [] -> {Others, []};
+        Untried -> {Untried, Tried}
     end.
 
 join(Contact, #state{beacons = Beacons} = State) ->
