@@ -225,10 +225,20 @@ the_page_and_its_socket(Port, _) ->
     ?assertMatch(#{<<"sentence">> := <<"The message is not UTF-8.">>}, web_event(Web, <<"error">>)).
 
 a_page_of_another_site_may_not_connect(Port, _) ->
-    ?assertMatch({match, _}, re:run(asked(Port, ["GET /socket HTTP/1.1\r\nHost: here\r\nOrigin: http://there\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Key: x\r\nSec-WebSocket-Version: 13\r\n\r\n"]), "^HTTP/1.1 403")).
+    Status = fun(Host, Origin) ->
+        {ok, Socket} = gen_tcp:connect({127, 0, 0, 1}, Port, [binary, {active, false}, {packet, http_bin}]),
+        ok = gen_tcp:send(Socket, ["GET /socket HTTP/1.1\r\nHost: ", Host, "\r\nOrigin: http://", Origin, "\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Key: x\r\nSec-WebSocket-Version: 13\r\n\r\n"]),
+        {ok, {http_response, _, Code, _}} = gen_tcp:recv(Socket, 0, ?WITHIN),
+        ok = gen_tcp:close(Socket),
+        Code
+    end,
+    ?assertEqual(403, Status("localhost", "there")),
+    %% Its name leads to this machine.
+    ?assertEqual(403, Status("there:5280", "there:5280")),
+    ?assertEqual([101, 101, 101], [Status(Host, Host) || Host <- ["localhost:5280", "127.0.0.1", "[::1]:5280"]]).
 
 half_a_frame_is_to_end(Port, _) ->
-    Web = socket(Port, ["Origin: http://here\r\n"]),
+    Web = socket(Port, ["Origin: http://localhost\r\n"]),
     ok = gen_tcp:send(Web, <<16#81, 16#FE, 100:16, 1, 2, 3, 4, "half">>),
     ?assertMatch(#{<<"sentence">> := <<"A message was begun, and its end did not come in time.">>}, web_event(Web, <<"error">>)),
     Long = socket(Port, []),
@@ -284,7 +294,7 @@ all(Socket, Got) ->
 %% The key and its answer are those of RFC 6455, section 1.3.
 socket(Port, Headers) ->
     {ok, Socket} = gen_tcp:connect({127, 0, 0, 1}, Port, [binary, {active, false}]),
-    ok = gen_tcp:send(Socket, ["GET /socket HTTP/1.1\r\nHost: here\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n", Headers, "\r\n"]),
+    ok = gen_tcp:send(Socket, ["GET /socket HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n", Headers, "\r\n"]),
     head(Socket, <<>>),
     Socket.
 

@@ -104,8 +104,8 @@ handle_info(drained, S) -> over(ended, S).
 
 came(#state{way = 'begin', bytes = <<Letter, _/binary>>} = S) when Letter >= $A, Letter =< $Z -> came(S#state{way = http});
 came(#state{way = 'begin'} = S) -> came(S#state{way = {messages, im_door_frame:new(lines)}});
-came(#state{way = http, bytes = Bytes} = S) ->
-    case im_door_http:answer(Bytes) of
+came(#state{way = http, bytes = Bytes, socket = Socket} = S) ->
+    case im_door_http:answer(Bytes, is_loopback(inet:sockname(Socket))) of
         more -> {noreply, active(begun(S))};
         {done, Answer} -> ended_with(Answer, S);
         {frames, Answer, Rest} ->
@@ -125,6 +125,11 @@ came(#state{way = {messages, Way}, bytes = Bytes} = S) ->
         {text, Text, Rest, Next} -> came_after(requested(Text, S#state{bytes = Rest, way = {messages, Next}}));
         {error, Sentence} -> ending(Sentence, S)
     end.
+
+is_loopback({ok, {{127, _, _, _}, _}}) -> true;
+is_loopback({ok, {{0, 0, 0, 0, 0, 0, 0, 1}, _}}) -> true;
+is_loopback({ok, {{0, 0, 0, 0, 0, 16#FFFF, High, _}, _}}) -> High bsr 8 =:= 127;
+is_loopback(_) -> false.
 
 came_after({noreply, #state{way = ending} = S}) -> {noreply, S};
 came_after({noreply, S}) -> came(unbegun(S));
