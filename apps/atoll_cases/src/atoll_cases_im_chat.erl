@@ -3,7 +3,7 @@
 %% output, all else to standard error.
 %%
 %% A lost connection is made again: what was not accepted is said again under its number, and nothing is shown twice. At the end of the
-%% input it waits a while until all is accepted.
+%% input it waits a while until all is accepted, and fails if something was not.
 -module(atoll_cases_im_chat).
 -behaviour(atoll_cli_command).
 
@@ -23,6 +23,8 @@
     was_in = false :: boolean(),
     with = none :: binary() | none,
     talks = #{} :: #{binary() => talk()},
+    %% lines that nobody gets
+    unsaid = 0 :: non_neg_integer(),
     %% the input has ended, and how long the rest may take
     deadline = infinity :: integer() | infinity
 }).
@@ -104,7 +106,7 @@ loop(S) ->
     case is_over(S) of
         true ->
             _ = send(#{logout => true}, S),
-            ok;
+            over(S#state.unsaid + waiting(S));
         false ->
             receive
                 {line, Line} -> line(Line, S);
@@ -124,8 +126,14 @@ loop(S) ->
     end.
 
 is_over(#state{deadline = infinity}) -> false;
-is_over(#state{deadline = Deadline, talks = Talks}) ->
-    erlang:monotonic_time(millisecond) >= Deadline orelse lists:all(fun(#{pending := Pending}) -> Pending =:= [] end, maps:values(Talks)).
+is_over(#state{deadline = Deadline} = S) ->
+    erlang:monotonic_time(millisecond) >= Deadline orelse waiting(S) =:= 0.
+
+waiting(#state{talks = Talks}) -> lists:sum([length(Pending) || #{pending := Pending} <- maps:values(Talks)]).
+
+over(0) -> ok;
+over(1) -> {failed, "One line was not accepted."};
+over(N) -> {failed, io_lib:format("~b lines were not accepted.", [N])}.
 
 left(#state{deadline = infinity}) -> infinity;
 left(#state{deadline = Deadline}) -> max(0, Deadline - erlang:monotonic_time(millisecond)).
@@ -149,7 +157,7 @@ line(Line, #state{reader = Reader} = S) ->
 typed(<<>>, S) -> S;
 typed(<<"/quit">>, S) -> S#state{deadline = erlang:monotonic_time(millisecond) + ?REST_MS};
 typed(<<"/with ", Peer/binary>>, S) -> S#state{with = Peer};
-typed(_, #state{with = none} = S) -> ok = atoll_cli_io:say("To whom? /with NAME says it."), S;
+typed(_, #state{with = none} = S) -> ok = atoll_cli_io:say("To whom? /with NAME says it."), unsaid(1, S);
 typed(<<"/end">>, #state{with = Peer} = S) -> send(#{finish => Peer}, S);
 typed(<<"/", _/binary>> = Word, S) -> ok = atoll_cli_io:say(["There is no ", Word, ": only /with, /end and /quit."]), S;
 typed(Text, #state{with = Peer} = S) ->
@@ -160,6 +168,8 @@ typed(Text, #state{with = Peer} = S) ->
         #state{is_in = true} -> send(#{say => Peer, seq => Next, text => Text}, Said);
         #state{} -> Said
     end.
+
+unsaid(N, #state{unsaid = Before} = S) -> S#state{unsaid = Before + N}.
 
 talk(Peer, #state{talks = Talks}) -> maps:get(Peer, Talks, #{mark => null, next => 1, accepted => 0, received => 0, pending => []}).
 
@@ -190,18 +200,18 @@ peer(How, #{<<"seq">> := Seq}, Peer, #{pending := Pending, accepted := Accepted}
     loop(put_talk(Peer, Talk#{pending := [Is || {At, _} = Is <- Pending, At > Seq], accepted := max(Seq, Accepted)}, S));
 peer(<<"refused">>, #{<<"reason">> := <<"full">>, <<"sentence">> := Sentence}, Peer, _, S) -> said([Peer, ": ", Sentence], S);
 peer(<<"refused">>, #{<<"seq">> := Seq, <<"reason">> := Reason, <<"sentence">> := Sentence}, Peer, #{pending := Pending, next := Next, accepted := Accepted} = Talk, S) ->
-    Left = [Is || {At, _} = Is <- Pending, At =/= Seq],
+    {Refused, Left} = lists:partition(fun({At, _}) -> At =:= Seq end, Pending),
     Is = case {Reason, Seq} of
         {<<"unsure">>, _} -> Talk#{pending := Left, accepted := max(Seq, Accepted)};
         {_, null} -> Talk;
         %% It was not taken: the next message has its number.
         _ -> Talk#{pending := Left, next := min(Seq, Next)}
     end,
-    said([Peer, ": ", Sentence], put_talk(Peer, Is, S));
+    said([Peer, ": ", Sentence], unsaid(length(Refused), put_talk(Peer, Is, S)));
 peer(<<"session">>, #{<<"presence">> := Presence}, Peer, _, S) -> said([Peer, " is ", Presence, "."], S);
 peer(<<"presence">>, #{<<"presence">> := Presence}, Peer, _, S) -> said([Peer, " is ", Presence, "."], S);
-peer(<<"ended">>, #{<<"reason">> := Reason}, Peer, #{next := Next} = Talk, S) when Reason =:= <<"receiver_not_found">>; Reason =:= <<"too_many_sessions">> ->
-    said([Peer, ": not said, ", string:replace(Reason, "_", " ", all), "."], put_talk(Peer, Talk#{mark := null, received := 0, pending := [], accepted := Next - 1}, S));
+peer(<<"ended">>, #{<<"reason">> := Reason}, Peer, #{next := Next, pending := Pending} = Talk, S) when Reason =:= <<"receiver_not_found">>; Reason =:= <<"too_many_sessions">> ->
+    said([Peer, ": not said, ", string:replace(Reason, "_", " ", all), "."], put_talk(Peer, Talk#{mark := null, received := 0, pending := [], accepted := Next - 1}, unsaid(length(Pending), S)));
 peer(<<"ended">>, #{<<"reason">> := Reason}, Peer, Talk, S) ->
     said([Peer, ": the chat has ended (", Reason, ")."], put_talk(Peer, Talk#{mark := null, received := 0}, S));
 peer(_, _, _, _, S) -> loop(S).

@@ -55,14 +55,15 @@ talk(Config, Args) ->
 
 a_messenger_that_is_held_is_shown_loaded_harmed_and_gone(Config) ->
     Dir = ?config(dir, Config),
-    Up = atoll_cli_os:start(Dir, ["im", "up", "--routers", "1", "--servers", "3", "-c", "reef"]),
-    _ = atoll_cli_os:await_line(Up, stdout, <<"stop: ">>),
+    Up = atoll_cli_os:start(Dir, ["im", "up", "--routers", "1", "--servers", "3", "-c", "reef", "--door", "0"]),
+    {match, [Door]} = re:run(atoll_cli_os:await_line(Up, stdout, <<"stop: ">>), "--connect (.*)", [{capture, all_but_first, list}]),
     #{status := 0, stdout := Json} = status(Dir, ["--json"]),
     %% R(R-1)/2 + R s(s-1)/2, with a router and its three servers; each of these has two databases.
     #{<<"mode">> := <<"rsd">>, <<"connections">> := 6, <<"connections_formula">> := 6, <<"nodes">> := Nodes} = atoll_cli_os:decode(Json),
     ?assertEqual({6, 6}, {lists:sum([N || #{<<"main">> := N} <- Nodes, is_integer(N)]), lists:sum([N || #{<<"replica">> := N} <- Nodes, is_integer(N)])}),
     #{<<"delivered">> := Delivered, <<"kept">> := true} = talk(Config, ["-c", "reef", "--client-nodes", "1", "--clients", "20", "--seconds", "1"]),
     ?assert(Delivered > 0),
+    lines_of_a_pipe_are_said_or_the_command_fails(Dir, Door),
     [Pid] = [Pid || {Pid, "reef_server_2@127.0.0.1"} <- atoll_cli_os:beams(Dir)],
     ok = atoll_cli_os:signal(Pid, "KILL"),
     %% Its connections may be missed before it is.
@@ -76,6 +77,16 @@ a_messenger_that_is_held_is_shown_loaded_harmed_and_gone(Config) ->
     #{status := 0} = atoll_cli_line:run(Dir, ["down", "-c", "reef"]),
     _ = atoll_cli_os:await_exit(Up, ?LINE_MS),
     ?assertEqual(ok, atoll_cli_os:await_none_left(Dir, ?GONE_MS)).
+
+lines_of_a_pipe_are_said_or_the_command_fails(Dir, Door) ->
+    Bob = atoll_cli_os:start(Dir, {sh, "tail -f /dev/null | bin/atoll im chat --as bob --connect " ++ Door}),
+    _ = atoll_cli_os:await_line(Bob, stderr, <<"Logged in as bob.">>),
+    Said = fun(As, Peer) -> atoll_cli_os:await_exit(atoll_cli_os:start(Dir, {sh, io_lib:format("echo hello | bin/atoll im chat ~s --as ~s --connect ~s", [Peer, As, Door])}), ?LINE_MS) end,
+    ?assertMatch(#{status := 0}, Said("ann", "bob")),
+    _ = atoll_cli_os:await_line(Bob, stdout, <<"ann: hello\n">>),
+    ?assertMatch(#{status := 1, stderr := <<_/binary>>}, Said("carl", "nobody")),
+    ok = atoll_cli_os:signal_group(Bob, "TERM"),
+    _ = atoll_cli_os:await_exit(Bob, ?LINE_MS).
 
 status(Dir, More) -> atoll_cli_line:run(Dir, ["im", "status", "-c", "reef" | More]).
 

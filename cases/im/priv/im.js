@@ -13,6 +13,8 @@ let state = chats.empty();
 let current = null;
 let socket = null;
 let isIn = false;
+// Since the name was given, in this page or before a reload.
+let wasIn = false;
 let tries = 0;
 let timer = null;
 
@@ -23,7 +25,7 @@ if (name !== null) connect();
 function restore() {
   try {
     const kept = JSON.parse(sessionStorage.getItem(KEPT));
-    if (kept) ({ name, state, current } = kept);
+    if (kept) ({ name, state, current, wasIn = false } = kept);
   } catch { sessionStorage.removeItem(KEPT); }
 }
 
@@ -33,7 +35,7 @@ function keep() {
     if (old > 0) c.messages = c.messages.filter((m, i) => i >= old || m.state === "sent");
   }
   if (name === null) sessionStorage.removeItem(KEPT);
-  else sessionStorage.setItem(KEPT, JSON.stringify({ name, state, current }));
+  else sessionStorage.setItem(KEPT, JSON.stringify({ name, state, current, wasIn }));
 }
 
 function connect() {
@@ -55,12 +57,17 @@ const send = (request) => { if (socket?.readyState === WebSocket.OPEN) socket.se
 function happened(e) {
   switch (e.event) {
     case "logged_in":
-      isIn = true; tries = 0;
+      isIn = wasIn = true; tries = 0;
       chats.again(state).forEach(send);
       break;
     case "login_refused": leave(e.sentence); return;
     case "logged_out": leave(""); return;
-    case "error": $("problem").textContent = e.sentence; if (!isIn) leave(e.sentence); break;
+    // Who was logged in has something to lose, and tries again.
+    case "error":
+      if (!isIn && !wasIn) { leave(e.sentence); return; }
+      $("problem").textContent = e.sentence;
+      if (!isIn) socket.close();
+      break;
     case "connection": $("connection").dataset.servers = e.state; break;
     default: {
       const answers = chats.event(state, e);
@@ -76,7 +83,7 @@ function happened(e) {
 }
 
 function leave(sentence) {
-  name = null; isIn = false; current = null; state = chats.empty();
+  name = null; isIn = wasIn = false; current = null; state = chats.empty();
   const old = socket; socket = null; old?.close();
   clearTimeout(timer);
   keep(); render();
