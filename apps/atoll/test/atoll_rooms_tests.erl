@@ -26,6 +26,7 @@
     orbit => [atoll],
     im => [atoll],
     subscribers => [atoll],
+    atoll_crdt => [atoll],
     %% The harness knows no case; what it measures of them are the benchmarks.
     atoll_bench => [atoll, atoll_cli, atoll_cluster],
     atoll_scale => [atoll, atoll_bench, atoll_cli, atoll_cluster, atoll_view, atoll_watch],
