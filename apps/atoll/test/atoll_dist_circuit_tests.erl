@@ -22,6 +22,10 @@ world(Options) ->
 line(Options) ->
     links([{<<"a">>, <<"g">>}, {<<"g">>, <<"b">>}], started([<<"a">>, <<"b">>, <<"g">>], ?W:new(Options))).
 
+%% With two, one behind the other.
+row(Options) ->
+    links([{<<"a">>, <<"g">>}, {<<"g">>, <<"h">>}, {<<"h">>, <<"b">>}], started([<<"a">>, <<"b">>, <<"g">>, <<"h">>], ?W:new(Options))).
+
 started(Names, W) -> lists:foldl(fun ?W:start/2, W, Names).
 links(Links, W) -> lists:foldl(fun({A, B}, Acc) -> ?W:link(A, B, via, Acc) end, W, Links).
 
@@ -175,10 +179,95 @@ a_path_that_is_full_is_not_silent_while_what_was_sent_goes_out_test() ->
 
 a_way_that_comes_back_in_time_is_taken_test() ->
     W0 = up(line(#{})),
-    W1 = ?W:run_for(1500000, ?W:push(?B, [7], ?W:push(?A, [100000, 2], ?W:cut(<<"g">>, <<"b">>, W0)))),
-    W = ?W:run_for(1000000, ?W:mend(<<"g">>, <<"b">>, W1)),
+    W1 = ?W:run_for(1500000, ?W:push(?B, [7], ?W:push(?A, [100000, 2], ?W:kill(<<"g">>, W0)))),
+    W = ?W:run_for(1000000, ?W:start(<<"g">>, W1)),
     ?assertEqual({2, 1, []}, {?W:got(?B, W), ?W:got(?A, W), ?W:wrong(W)}),
-    ?assertMatch([{up, _}, {lost, {path_lost, {<<"g">>, link_down, <<"b">>}}}, {moved, _}], ?W:notices(?A, W)).
+    ?assertMatch([{up, _}, {lost, {down, {via, <<"g">>}}}, {moved, _}], ?W:notices(?A, W)).
+
+%% Which of the two opened the circuit, with one gateway and with several, and with a directory
+%% that does not know yet or that does.
+who_hears_that_no_gateway_has_the_other_end_any_more_ends_at_once_test_() ->
+    [
+        {lists:flatten(io_lib:format("~s, ~s, behind: ~s", [Name, Killed, IsBehind])), fun() ->
+            {Killed, Left} = case Killed of <<"b">> -> {<<"b">>, ?A}; <<"a">> -> {<<"a">>, ?B} end,
+            W = ?W:run_for(100000, ?W:kill(Killed, ?W:run_for(5000000, up(World(#{behind => IsBehind}))))),
+            ?assertMatch([_], ?W:ended(Left, W)),
+            Relays = [G || G <- [<<"g">>, <<"h">>, <<"i">>], is_map_key(G, maps:get(nodes, W))],
+            ?assertEqual([0 || _ <- Relays], [maps:get(circuits, ?W:relay(G, W)) || G <- Relays])
+        end}
+     || {Name, World} <- [{"one gateway", fun line/1}, {"three", fun world/1}, {"a row", fun row/1}],
+        Killed <- [<<"a">>, <<"b">>],
+        IsBehind <- [false, true]
+    ].
+
+%% Its connection with one gateway was lost, and nothing else: the other one has it yet.
+an_end_that_lives_is_found_over_another_gateway_test_() ->
+    [
+        {binary_to_list(End), fun() ->
+            W0 = up(world(#{behind => true})),
+            #{path := [_, Gateway | _]} = ?W:figures(?A, W0),
+            W1 = ?W:push(?B, [7], ?W:push(?A, [100000, 2], ?W:cut(Gateway, End, W0))),
+            W = ?W:run_for(3000000, W1),
+            ?assertEqual({2, 1, [], [], []}, {?W:got(?B, W), ?W:got(?A, W), ?W:wrong(W), ?W:ended(?A, W), ?W:ended(?B, W)}),
+            %% Nor is anything left of how the end that was opened has looked for it.
+            ?assertEqual(1, lists:sum([maps:get(circuits, ?W:relay(G, W)) || G <- [<<"g">>, <<"h">>]]))
+        end}
+     || End <- [<<"a">>, <<"b">>]
+    ].
+
+%% A gateway that is too busy to say that it has no connection may have one.
+the_silence_of_another_gateway_is_no_answer_test_() ->
+    [
+        {binary_to_list(Killed), fun() ->
+            W0 = up(world(#{behind => true})),
+            #{path := [_, Gateway | _]} = ?W:figures(?A, W0),
+            [Other] = [<<"g">>, <<"h">>] -- [Gateway],
+            W1 = ?W:kill(Killed, ?W:freeze(Other, ?W:freeze(<<"i">>, W0))),
+            ?assertEqual([], ?W:ended(Left, ?W:run_for(Us, W1))),
+            ?assertMatch([_], ?W:ended(Left, ?W:run_for(20000000, W1)))
+        end}
+     || {Killed, Left, Us} <- [{<<"b">>, ?A, 1900000}, {<<"a">>, ?B, 3900000}]
+    ].
+
+%% Nor can it say that its path has gone.
+an_opener_that_stands_still_while_its_gateway_dies_is_waited_for_test_() ->
+    {timeout, 60, fun() ->
+        W0 = up(world(#{behind => true})),
+        #{path := [_, Gateway | _]} = ?W:figures(?A, W0),
+        W1 = ?W:run_for(6000000, ?W:push(?B, [7], ?W:kill(Gateway, ?W:freeze(<<"a">>, W0)))),
+        W = ?W:run_for(3000000, ?W:push(?A, [9], ?W:thaw(<<"a">>, W1))),
+        ?assertEqual({1, 1, [], [], []}, {?W:got(?A, W), ?W:got(?B, W), ?W:wrong(W), ?W:ended(?A, W), ?W:ended(?B, W)}),
+        %% Not for ever.
+        ?assertMatch([_], ?W:ended(?B, ?W:run_for(11500000, W1)))
+    end}.
+
+%% The other end was killed and has started again, and its gateways know it.
+the_next_life_of_an_opener_ends_the_circuit_of_the_last_one_test() ->
+    W = up(world()),
+    #{path := [_, Gateway | _]} = ?W:figures(?A, W),
+    [Other] = [<<"g">>, <<"h">>] -- [Gateway],
+    Lost = {frame, {via, Gateway}, atoll_dist_circuit_frame:make({path_lost, key(1), {Gateway, link_down, <<"a">>}})},
+    {S1, _} = atoll_dist_circuit:handle({cast, Lost}, 0, ?W:state(?B, W)),
+    {S2, Acts} = atoll_dist_circuit:handle({cast, {route, leg, [<<"b">>, Other, <<"a">>]}}, 0, S1),
+    [{open, Key, #{fresh := false}}] = [element(2, atoll_dist_circuit_frame:parse(F)) || {act, {send, leg, F}} <- Acts],
+    Unknown = atoll_dist_circuit_frame:make({refused, Key, {<<"a">>, unknown_circuit, <<>>}}),
+    {_, Over} = atoll_dist_circuit:handle({cast, {frame, leg, Unknown}}, 0, S2),
+    ?assertMatch([{ended, {refused, {<<"a">>, unknown_circuit, _}}}], [N || {notify, N} <- Over]).
+
+%% Nobody has said that there is no other way; or the gateway that had the connection has gone, and
+%% its next life has none yet.
+what_may_come_yet_is_waited_for_test() ->
+    Path = [<<"a">>, <<"g">>, <<"b">>],
+    Opened = atoll_dist_circuit_frame:make({opened, key(1), #{window => 200000, can => 1, received => 0, consumed => 0, answer => <<>>}}),
+    {Up, _} = events([{0, {cast, {route, leg, Path}}}, {0, {cast, {frame, leg, Opened}}}], opener()),
+    Gone = {cast, {frame, leg, atoll_dist_circuit_frame:make({path_lost, key(1), {<<"g">>, link_down, <<"b">>}})}},
+    None = {cast, {frame, leg, atoll_dist_circuit_frame:make({refused, key(2), {<<"g">>, no_link, <<"b">>}})}},
+    Ends = fun(Events) -> [Why || {notify, {ended, Why}} <- element(2, events(Events, Up))] end,
+    ?assertMatch([{path_lost, _}], Ends([{0, Gone}, {0, {cast, no_route}}])),
+    ?assertEqual([], Ends([{0, Gone}, {0, {cast, no_answer}}])),
+    ?assertEqual([], Ends([{0, Gone}, {1000, {timeout, attempt}}, {1000, {cast, no_route}}])),
+    Back = [{0, {cast, {down, leg}}}, {0, {cast, no_route}}, {100, {timeout, attempt}}, {100, {cast, {route, leg, Path}}}, {100, None}],
+    ?assertEqual([], Ends(Back ++ [{100, {cast, no_route}}])).
 
 a_frame_that_is_lost_on_a_path_that_lives_is_sent_again_test() ->
     Lose = fun

@@ -27,6 +27,8 @@ new(Options) ->
         max_hops => maps:get(max_hops, Options, 5),
         %% Whether a path that is asked for is one of the shortest.
         shortest => maps:get(shortest, Options, true),
+        %% Whether it may be one that is no more, as of a directory that has not heard of that.
+        behind => maps:get(behind, Options, false),
         %% How much later than others a frame may be that may be overtaken.
         spread => maps:get(spread, Options, 0),
         %% What a link takes.
@@ -183,11 +185,14 @@ run(Until, #{queue := Queue0} = W) ->
 
 happen({mend, A, B}, W) -> lists:foldl(fun(Kind, Acc) -> up(B, A, Kind, up(A, B, Kind, Acc)) end, W, [via, own]);
 happen({node, Name, Event}, W) -> node_event(Name, Event, W);
-happen({timer, Name, Who, Key, Ref}, #{timers := Timers} = W) ->
-    case Timers of
-        #{{Name, Who, Key} := Ref} ->
+happen({timer, Name, Who, Key, Ref} = Timer, #{timers := Timers, nodes := Nodes} = W) ->
+    case {Timers, Nodes} of
+        %% It may be cancelled by what comes before it.
+        {_, #{Name := #{frozen := true}}} ->
+            deferred(Name, Timer, W);
+        {#{{Name, Who, Key} := Ref}, _} ->
             node_event(Name, timer(Who, {timeout, Key}), W#{timers := maps:remove({Name, Who, Key}, Timers)});
-        #{} -> W
+        _ -> W
     end;
 happen({sent, Link, Who, Bytes, Gen}, #{links := Links} = W) ->
     {A, B, Kind} = Link,
@@ -226,11 +231,14 @@ timer({'end', Id}, Event) -> {'end', Id, Event}.
 
 node_event(Name, Event, #{nodes := Nodes} = W) ->
     case Nodes of
-        #{Name := #{frozen := true, deferred := Deferred} = Node} ->
-            W#{nodes := Nodes#{Name := Node#{deferred := [{node, Name, Event} | Deferred]}}};
+        #{Name := #{frozen := true}} -> deferred(Name, {node, Name, Event}, W);
         #{Name := _} -> here(Name, Event, W);
         #{} -> W
     end.
+
+deferred(Name, Event, #{nodes := Nodes} = W) ->
+    #{Name := #{deferred := Deferred} = Node} = Nodes,
+    W#{nodes := Nodes#{Name := Node#{deferred := [Event | Deferred]}}}.
 
 here(Name, {relay, Event}, #{nodes := Nodes, now := Now} = W) ->
     #{Name := #{relay := Relay0} = Node} = Nodes,
@@ -328,8 +336,13 @@ kind(A, B, #{links := Links}) ->
     end.
 
 %% All paths, the shortest first.
-routes(From, To, #{links := Links, max_hops := Max, nodes := Nodes}) ->
-    Up = [{A, B} || {{A, B, _}, #{up := true}} <- maps:to_list(Links), is_map_key(A, Nodes), is_map_key(B, Nodes)],
+routes(From, To, #{links := Links, max_hops := Max, nodes := Nodes, behind := IsBehind}) ->
+    Up = [
+        {A, B}
+     || {{A, B, _}, #{up := IsUp}} <- maps:to_list(Links),
+        IsUp orelse (IsBehind andalso A =/= From),
+        IsBehind orelse (is_map_key(A, Nodes) andalso is_map_key(B, Nodes))
+    ],
     lists:usort([{length(P), P} || P <- paths(From, To, Max, lists:usort(Up), [From])]).
 
 paths(To, To, _Max, _Up, Seen) -> [lists:reverse(Seen)];

@@ -18,10 +18,11 @@
     they_do_over_links_with_lanes_and_use_them_all/1,
     nodes_that_connect_to_each_other_at_once_have_one_connection/1,
     a_node_reconnects_at_once_after_a_disconnect_under_traffic/1,
-    a_killed_node_is_down_once/1,
+    a_killed_node_is_down_once_and_at_once/1,
     the_last_gateway_that_dies_is_the_end_once/1,
     a_circuit_comes_back_with_a_gateway/1,
     a_gateway_that_stands_still_is_left/1,
+    a_node_that_stands_still_while_its_gateway_dies_is_waited_for/1,
     a_silent_node_is_down_once/1,
     an_end_that_dies_is_told/1,
     an_idle_circuit_stays_up/1,
@@ -58,7 +59,7 @@ groups() -> [{waiting, [parallel], waiting()} | [{Over, [], cases(fast)} || Over
 waiting() ->
     [
         a_silent_node_is_down_once, a_relay_that_refuses_is_named, a_circuit_comes_back_with_a_gateway,
-        distribution_is_stopped_and_started_again
+        distribution_is_stopped_and_started_again, a_node_that_stands_still_while_its_gateway_dies_is_waited_for
     ].
 
 init_per_group(waiting, Config) -> Config;
@@ -202,10 +203,29 @@ a_node_reconnects_at_once_after_a_disconnect_under_traffic(Config) ->
     [A, B, _] = between(Config, 1),
     atoll_dist_shared:reconnect_under_traffic(A, B).
 
-a_killed_node_is_down_once(Config) ->
-    [A, B | _] = between(Config, 2),
+%% One that was connected with, and one that has connected. Another gateway is asked, and says
+%% that it has no connection with the node either; then nobody waits for that.
+a_killed_node_is_down_once_and_at_once(Config) ->
+    [A, B | Gs] = between(Config, 2),
+    C = started(Config, "c", args([])),
+    [works(C, G) || G <- Gs],
+    Gateways = [name(G) || G <- Gs],
+    [ok = way(From, To, Gateways) || {From, To} <- [{A, C}, {C, A}]],
+    works(C, A),
     ok = call(A, atoll_dist_probe, hears, [name(B)]),
-    ends_once(A, B, fun() -> atoll_dist_nodes:kill(B) end),
+    Asked = fun(Of) -> [Avoid || {Node, Avoid} <- call(A, atoll_dist_ways, asked, []), Node =:= name(Of)] end,
+    lists:foreach(
+        fun({Of, Before}) ->
+            ?assertEqual(Before, Asked(Of)),
+            {Took, ok} = timer:tc(fun() -> ends_once(A, Of, fun() -> atoll_dist_nodes:kill(Of) end) end),
+            ct:pal("~ts is down after ~b ms", [name(Of), Took div 1000]),
+            %% Who waits asks again, for ways around nobody.
+            ?assertMatch([[_], [_, _]], lists:nthtail(length(Before), Asked(Of))),
+            %% Who was connected with would wait for four seconds.
+            ?assert(Took < 3900000)
+        end,
+        [{B, [[]]}, {C, []}]
+    ),
     ?assertMatch([{circuit, _}], call(A, atoll_dist_probe, heard, [])).
 
 the_last_gateway_that_dies_is_the_end_once(Config) ->
@@ -244,6 +264,21 @@ a_gateway_that_stands_still_is_left(Config) ->
     ?assert(Answers > 1),
     ?assertNotEqual(name(First), name(gateway(A, B, Gs))),
     ?assertEqual([], call(A, atoll_dist_probe, heard, [])).
+
+%% It is the one that has to find another way.
+a_node_that_stands_still_while_its_gateway_dies_is_waited_for(Config) ->
+    [A, B | Gs] = between(Config, 2),
+    _ = call(B, atoll_dist_probe, echo, [echo]),
+    [ok = call(At, atoll_dist_probe, hears, [name(To)]) || {At, To} <- [{A, B}, {B, A}]],
+    First = gateway(A, B, Gs),
+    ok = atoll_dist_nodes:signal(A, "STOP"),
+    ok = atoll_dist_nodes:kill(First),
+    %% Till the other end has given it as long as an end takes that finds no way.
+    until(fun() -> {call(B, atoll_dist_ways, asked, []), call(B, atoll_dist_probe, heard, [])} =/= {[], []} end),
+    ok = atoll_dist_nodes:signal(A, "CONT"),
+    ?assertEqual(again, call(A, atoll_dist_probe, ask, [name(B), echo, again])),
+    ?assertNotEqual(name(First), name(gateway(A, B, Gs))),
+    ?assertEqual([[], []], [call(N, atoll_dist_probe, heard, []) || N <- [A, B]]).
 
 a_silent_node_is_down_once(Config) ->
     [A, B, _] = between(Config, 1, args([], kernel(net_ticktime, 4))),

@@ -43,7 +43,7 @@ all_that_is_asked_for_one_path_has_one_deadline_test_() ->
             {Us, Answer} = timer:tc(fun() ->
                 atoll_dist_router:around(fun(_Texts) -> Ask([]) end, [silent([<<"g1">>, <<"g3">>])])
             end),
-            ?assertMatch({error, {no_route, "who knows the ways does not answer"}}, Answer),
+            ?assertMatch({error, {no_answer, "who knows the ways does not answer"}}, Answer),
             ?assert(Us >= 400000 andalso Us < 1000000, Us)
         end)
     end}.

@@ -31,7 +31,12 @@
 %% The opener gives up `resume_ms' after the loss if it knows that there is no way, and
 %% `silence_ms' after it if there seems to be a way but nobody answers, or nobody says whether
 %% there is one, as on a node that is too busy for it. The other end
-%% waits for it twice as long, or as long as both together. A circuit that never was up is tried
+%% waits for it twice as long, and as long as both together where there seems to be a way to it.
+%% Where the last node of the path says that its connection with the other end has gone, as it has
+%% when that one was killed, either end gives up at once if somebody says that there is no other
+%% way, or all others are refused because their last nodes have no such connection either. An end
+%% that was opened cannot open, so it tries these with an `open' that is refused where the other
+%% end is no more, and not answered by that one. A circuit that never was up is tried
 %% for as long, from its beginning on: what this end goes by may be behind, and lead over nodes that have gone. It is
 %% given up at once where nobody knows a way, and where all ways were refused for a
 %% reason that stays: no connection of their last node with the other end, above all.
@@ -107,9 +112,11 @@
         | {sent, leg(), pos_integer()}
         %% The leg's node, or connection, has gone; nothing of an earlier one comes later.
         | {down, leg()}
-        %% The answer to `route'; or a path that is better than the present one.
+        %% The answer to `route': a path, or that there is none, or that nobody knows. Or a path
+        %% that is better than the present one.
         | {route, leg(), path()}
         | no_route
+        | no_answer
         | {better, leg(), path()}
         %% The user wants something to be sent.
         | tick
@@ -121,7 +128,7 @@
 -type act() ::
     {act,
         {send, leg(), binary()}
-        %% A path is wanted; answered by `route' or `no_route'.
+        %% A path is wanted; answered by `route', `no_route' or `no_answer'.
         | {route, avoid()}
         | {deliver, [iodata(), ...]}}
     | {timer, timer(), non_neg_integer()}
@@ -163,7 +170,8 @@
     current = none :: none | #path{},
     %% What shall take its place: a path is being asked for, or opened, or it is tried
     %% again a little later.
-    attempt = none :: none | routing | later | #path{},
+    %% The end that was opened only asks for one, to learn whether there is any: it sees by a probe.
+    attempt = none :: none | routing | later | #path{} | {probe, #path{}},
     %% Whether there was a path before.
     was_up = false :: boolean(),
     out = atoll_dist_circuit_out:new() :: atoll_dist_circuit_out:out(),
@@ -226,6 +234,9 @@
 }).
 
 -define(MAX_FAILED, 8).
+
+%% Of a probe: no path gets there.
+-define(PROBE, 16#FFFFFFFF).
 
 %% Bytes in a millisecond for which a window has room.
 -define(RATE, 1048576).
@@ -305,17 +316,17 @@ event({cast, {consumed, N}}, _Now, #state{in = In} = State) ->
     acked(State#state{in = atoll_dist_circuit_in:consumed(N, In)});
 event({cast, {down, Leg}}, Now, #state{handed = Handed} = State) ->
     down(Leg, Now, State#state{handed = maps:remove(Leg, Handed)});
+event({cast, {route, Leg, Nodes}}, _Now, #state{role = acceptor, attempt = routing} = State) ->
+    probe(Leg, Nodes, State);
 event({cast, {route, Leg, Nodes}}, _Now, #state{attempt = Attempt} = State) when Attempt =:= routing; Attempt =:= later ->
     %% Or just before it is asked for again: the answer was late.
     open(Leg, Nodes, State);
 event({cast, {route, _Leg, _Nodes}}, _Now, State) ->
     State;
-event({cast, no_route}, Now, #state{attempt = routing, failed = []} = State) ->
-    %% None was to be avoided, so there is nobody who could answer yet.
-    no_way(Now, State#state{attempt = none, is_silent = false});
-event({cast, no_route}, Now, #state{attempt = routing} = State) ->
-    no_way(Now, State#state{attempt = none});
-event({cast, no_route}, _Now, State) ->
+event({cast, None}, Now, #state{attempt = routing, failed = Failed, is_silent = IsSilent} = State) when None =:= no_route; None =:= no_answer ->
+    %% Where none was to be avoided there is nobody who could answer yet.
+    no_way(None, Now, State#state{attempt = none, is_silent = IsSilent andalso Failed =/= []});
+event({cast, None}, _Now, State) when None =:= no_route; None =:= no_answer ->
     State;
 event({cast, {better, Leg, Nodes}}, _Now, #state{role = opener, current = #path{}, attempt = none} = State) ->
     open(Leg, Nodes, State);
@@ -347,6 +358,9 @@ event({timeout, attempt}, Now, #state{attempt = routing, failed = Failed, config
     end;
 event({timeout, attempt}, _Now, #state{attempt = later} = State) ->
     ask_route(State);
+event({timeout, deadline}, Now, #state{current = none, was_up = true, is_silent = false, attempt = Attempt} = State) ->
+    %% It may be too busy to come, on a node that has what this one has to do.
+    waits(Attempt =:= none, Now, State#state{is_silent = true});
 event({timeout, deadline}, _Now, #state{current = none, failed = Failed, config = #{there := There}} = State) ->
     end_of(silent, case Failed of [{_, Why} | _] -> Why; [] -> {silent, There} end, State).
 
@@ -360,6 +374,8 @@ frame({data, Key, At, Payload}, Leg, Now, #state{current = #path{key = Key, leg 
     data(At, Payload, Now, used(Now, stands(State)));
 frame({Type, Key, Body}, Leg, Now, #state{attempt = #path{key = Key, leg = Leg}} = State) ->
     attempt(Type, Body, Now, State);
+frame({Type, Key, Body}, Leg, _Now, #state{attempt = {probe, #path{key = Key, leg = Leg} = Path}} = State) ->
+    probed(Type, Body, Path, State);
 frame({open, _, _} = Open, Leg, _Now, #state{role = acceptor} = State) ->
     reopened(Leg, Open, State);
 frame(_, _Leg, _Now, State) ->
@@ -521,6 +537,7 @@ down(Leg, Now, State0) ->
         end,
     case State of
         #state{has_ended = false, attempt = #path{leg = Leg} = Attempt} -> failed(Attempt, {down, Leg}, Now, State);
+        #state{attempt = {probe, #path{leg = Leg}}} -> State#state{attempt = none};
         _ -> State
     end.
 
@@ -538,7 +555,7 @@ lost(Why, IsSilent, Now, #state{current = #path{nodes = Nodes}, out = Out, attem
         owed = no
     })))),
     case Role of
-        acceptor -> act({timer, deadline, patience(State)}, State);
+        acceptor -> waits(Attempt =:= none andalso is_cut_off(State), Now, State);
         opener when Attempt =:= none -> ask_route(State);
         opener -> State
     end.
@@ -682,30 +699,51 @@ failed(#path{nodes = Nodes}, Why, Now, #state{failed = Failed, unanswered = Unan
         false -> ask_route(State)
     end.
 
-no_way(Now, #state{failed = Failed} = State) ->
+no_way(None, Now, #state{role = acceptor, lost_at = At, failed = [{_, Why} | _]} = State) ->
+    IsLate = Now - At >= patience(State#state{is_silent = false}),
+    case None =:= no_route andalso (IsLate orelse is_cut_off(State)) of
+        true -> end_of(silent, Why, State);
+        false -> State
+    end;
+no_way(None, Now, #state{failed = Failed} = State) ->
     Why =
         case Failed of
             [] -> no_route;
             [{_, Last} | _] -> Last
         end,
-    case is_over(Now, State) orelse is_hopeless(State) of
+    case is_over(Now, State) orelse is_hopeless(None, State) of
         true -> end_of(silent, Why, State);
         %% What failed may do now.
         false -> later(State#state{failed = []})
     end.
 
 %% Nobody waits for a circuit that never was if there is no reason to.
-is_hopeless(#state{was_up = true}) ->
-    false;
-is_hopeless(#state{failed = [], epoch = Epoch}) ->
+is_hopeless(None, #state{was_up = true} = State) ->
+    None =:= no_route andalso is_cut_off(State);
+is_hopeless(_None, #state{failed = [], epoch = Epoch}) ->
     %% Nobody has ever known a way. Had there been one, another might come.
     Epoch =:= 0;
-is_hopeless(#state{failed = Failed, config = #{there := There}}) ->
+is_hopeless(_None, #state{failed = Failed, config = #{there := There}}) ->
     lists:all(fun({_, Why}) -> stays(Why, There) end, Failed).
 
+%% The path was lost because its last node has no connection with the other end any more, which
+%% for two nodes is this one, and those of all other ways have none either. One that never had
+%% may be about to get it, so without such a loss it is waited for.
+is_cut_off(#state{failed = []}) ->
+    false;
+is_cut_off(#state{failed = Failed, config = #{there := There}}) ->
+    {Nodes, Why} = lists:last(Failed),
+    is_gone(Nodes, Why, There) andalso lists:all(fun({Ns, W}) -> is_gone(Ns, W, There) orelse has_none(W, There) end, Failed).
+
+is_gone(_Nodes, {path_lost, {_, link_down, There}}, There) -> true;
+is_gone([_, _], {down, _}, _There) -> true;
+is_gone(_Nodes, _Why, _There) -> false.
+
+has_none({refused, {_, no_link, There}}, There) -> true;
+has_none(_Why, _There) -> false.
+
 %% Whoever is in a group with the other end and has no connection with it knows best.
-stays({refused, {_, no_link, There}}, There) -> true;
-stays({refused, {_, Why, _}}, _There) -> lists:member(Why, [hops, loop, version, seal]);
+stays({refused, {_, Why, _}} = Refused, There) -> has_none(Refused, There) orelse lists:member(Why, [hops, loop, version, seal]);
 stays(_Why, _There) -> false.
 
 is_over(Now, #state{lost_at = At, is_silent = false, config = #{resume_ms := Ms}}) -> Now - At >= Ms;
@@ -759,6 +797,36 @@ is_proven(Proof, Received, Consumed, #state{seal = Seal, was_up = WasUp, attempt
     (not WasUp andalso atoll_dist_seal:is_proof(Proof, Seal)) orelse
         atoll_dist_seal:is_confirm(Proof, atoll_dist_circuit_frame:epoch(Key), Received, Consumed, Seal).
 
+%% Until the opener comes, for so long; and perhaps it looks meanwhile whether there is any way to
+%% the opener, which may have been killed. Whoever has no connection with that one refuses, and so
+%% does the next life of it; it does not itself, and then nothing is known.
+waits(Looks, Now, #state{lost_at = At} = State) ->
+    Waits = act({timer, deadline, max(0, patience(State) - (Now - At))}, State),
+    case Looks of
+        true -> look_for_ways(Waits);
+        false -> Waits
+    end.
+
+look_for_ways(#state{failed = Failed} = State) ->
+    act({act, {route, Failed}}, State#state{attempt = routing}).
+
+probe(Leg, Nodes, #state{failed = Failed, config = #{id := Id}} = State) ->
+    Window = atoll_dist_circuit_frame:min_window(),
+    Path = #path{key = atoll_dist_circuit_frame:key(Id, ?PROBE), leg = Leg, nodes = Nodes, window = Window, asked = Window},
+    Open = #{window => Window, can => 0, fresh => false, hello => <<>>, path => Nodes},
+    case lists:keymember(Nodes, 1, Failed) of
+        true -> State#state{attempt = none};
+        false -> send(Path, atoll_dist_circuit_frame:make({open, Path#path.key, Open}), State#state{attempt = {probe, Path}})
+    end.
+
+probed(refused, {There, unknown_circuit, _} = Said, _Path, #state{config = #{there := There}} = State) ->
+    end_of(silent, {refused, Said}, State#state{attempt = none});
+probed(Type, {_, Why, _} = Said, #path{nodes = Nodes}, #state{failed = Failed} = State) when Type =:= refused; Why =:= link_down ->
+    look_for_ways(State#state{failed = lists:sublist([{Nodes, {Type, Said}} | Failed], ?MAX_FAILED)});
+probed(_Type, _Body, _Path, State) ->
+    %% Who forgets a path that nobody answers says nothing of the other end.
+    State#state{attempt = none}.
+
 %% The opener wants another path.
 reopened(Leg, {open, Key, #{window := Window, can := Can, path := [There | _] = Nodes}}, #state{config = #{there := There}} = State) ->
     #state{epoch = Epoch, attempt = Attempt, current = Current, config = #{id := Id} = Config} = State,
@@ -788,7 +856,8 @@ offered(#path{key = Key, window = Window, can = Can} = Path, #state{in = In, ans
     State =
         case Before of
             #path{} -> leave(Before, moved, State0);
-            none -> State0
+            {probe, Probe} -> leave(Probe, moved, State0);
+            _ -> State0
         end,
     Sent = send(Path, atoll_dist_circuit_frame:make({opened, Key, Opened}), State#state{attempt = Path}),
     case WasUp of
@@ -806,7 +875,8 @@ end_of(Code, About, Reason, #state{current = Current, attempt = Attempt} = State
     Close = fun(#path{key = Key} = Path, S) ->
         send(Path, atoll_dist_circuit_frame:make({close, Key, {here(S), Code, About}}), S)
     end,
-    ended(Reason, lists:foldl(Close, State, [Path || #path{} = Path <- [Current, Attempt]])).
+    Probe = case Attempt of {probe, Probed} -> Probed; _ -> none end,
+    ended(Reason, lists:foldl(Close, State, [Path || #path{} = Path <- [Current, Attempt, Probe]])).
 
 ended(Reason, State) ->
     act({notify, {ended, Reason}}, State#state{has_ended = true, current = none, attempt = none}).

@@ -353,8 +353,10 @@ freed(Leg, #state{trunks = Trunks} = State) ->
 
 route(_Failed, #state{known = [_ | _] = Path} = State) ->
     taken(Path, State#state{known = none});
-route(Failed, #state{node = Node, id = Id, there = There, own = Own} = State) ->
-    case Own =/= none andalso atoll_dist_own:is_up(Own) andalso not lists:keymember([atom_to_binary(node()), There], 1, Failed) of
+route(_Failed, #state{node = none} = State) ->
+    {[no_answer], State};
+route(Failed, #state{node = Node, id = Id, own = Own} = State) ->
+    case Own =/= none andalso atoll_dist_own:is_up(Own) andalso [] =:= [Path || {[_, _] = Path, _Why} <- Failed] of
         true ->
             taken([node(), Node], State);
         false ->
@@ -371,9 +373,9 @@ route(Failed, #state{node = Node, id = Id, there = There, own = Own} = State) ->
 way(_Asker, {ok, [_, _, _ | _] = Path}, State) ->
     then([], taken(Path, State));
 way(Asker, {ok, _Link}, #state{asker = Asker} = State) ->
-    cast(no_route, State);
-way(Asker, {error, {_, Said}}, #state{asker = Asker} = State) ->
-    cast(no_route, State#state{said = Said});
+    cast(no_answer, State);
+way(Asker, {error, {Why, Said}}, #state{asker = Asker} = State) ->
+    cast(case Why of no_answer -> no_answer; _ -> no_route end, State#state{said = Said});
 way(_Earlier, _None, State) ->
     State.
 

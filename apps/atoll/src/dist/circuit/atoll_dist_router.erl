@@ -5,7 +5,7 @@
 %%
 %% That room registers a process. It is asked by processes that may wait, and never for
 %% longer than a deadline: one that is gone, or silent, or answers what is no way reads as
-%% `no_route'.
+%% `no_answer'.
 -module(atoll_dist_router).
 
 -export([set/1, tell/1, way/2, ask/3, asker/2, asker/3, around/2]).
@@ -19,7 +19,7 @@
     | {circuit, [node(), ...]}
     | {refused, unicode:chardata()}.
 
--type answer() :: {ok, [node(), ...]} | {error, {unknown | no_route | refused, unicode:chardata()}}.
+-type answer() :: {ok, [node(), ...]} | {error, {unknown | no_route | refused | no_answer, unicode:chardata()}}.
 
 -define(DEADLINE_MS, 2000).
 
@@ -110,7 +110,7 @@ checked({error, {Why, _Said}} = Answer, _Node) when Why =:= unknown; Why =:= no_
 checked(_Answer, _Node) ->
     nothing("what was found is no way").
 
-nothing(Said) -> {error, {no_route, Said}}.
+nothing(Said) -> {error, {no_answer, Said}}.
 
 %% @doc The first way around those that may be to blame for these failures, by a function
 %% that finds one around the nodes of these names. Of a path that fell silent it is not known
