@@ -13,15 +13,26 @@ options() ->
     Names = [Name || {Name, _, _} <- matchstream_switches:names()],
     [
         #{name => stage, value => "N", default => "4", read => atoll_cli_read:whole(1, 5), help => "what the service has of what was changed from stage to stage: 1, as it began, to 4, or 5 for three nodes"},
-        #{name => with, value => "SWITCH", read => atoll_cli_read:one_of(Names), help => "one switch more than the stage has"},
-        #{name => without, value => "SWITCH", read => atoll_cli_read:one_of(Names), help => "one switch less"},
+        #{name => with, value => "SWITCH", repeat => true, read => switch(Names), help => "one switch more than the stage has; SWITCH=off is none more"},
+        #{name => without, value => "SWITCH", repeat => true, read => switch(Names), help => "one switch less; SWITCH=off is none less"},
         #{name => store, value => "STORE", default => "mnesia", read => atoll_cli_read:one_of([mnesia, redis]), help => "where matches are kept: in Mnesia in memory, or in a Redis that is started too, in a folder that goes with it"}
     ].
 
+%% A description for `atoll scale' says of each whether it is on.
+switch(Names) ->
+    Word = atoll_cli_read:one_of(Names),
+    fun(Text) ->
+        case string:split(Text, "=") of
+            [Name, "off"] -> case Word(Name) of {ok, _} -> {ok, none}; Wrong -> Wrong end;
+            [Name, "on"] -> Word(Name);
+            _ -> Word(Text)
+        end
+    end.
+
 %% @doc What a function returns of a service that is there as long as it runs: it is given the cluster.
 -spec with_service(atoll_cli_options:values(), Further :: #{atom() => term()}, fun((atoll_cluster:cluster()) -> atoll_cli_command:outcome())) -> atoll_cli_command:outcome().
-with_service(#{stage := Stage, store := Store} = Values, Further, Fun) ->
-    Switches = matchstream_switches:chosen(Stage, [With || #{with := With} <- [Values]], [Without || #{without := Without} <- [Values]]),
+with_service(#{stage := Stage, store := Store, with := With, without := Without}, Further, Fun) ->
+    Switches = matchstream_switches:chosen(Stage, With, Without),
     with_store(Store, fun(Keeper) ->
         Shape = #{nodes => case lists:member(nodes, Switches) of true -> 3; false -> 1 end, store => Keeper, switches => Switches, settings => maps:get(settings, Further, #{})},
         Options = maps:merge(matchstream_cluster:options(Shape), maps:remove(settings, Further)),
