@@ -7,6 +7,8 @@
 -export([init/1, handle_call/3, handle_cast/2]).
 
 -define(ACCEPTORS, 4).
+%% The most that inet knows: of a larger one it takes the last sixteen bits.
+-define(BACKLOG, 65535).
 %% After a failure such as too many open files.
 -define(AGAIN_MS, 50).
 -define(REFUSE_MS, 1000).
@@ -23,7 +25,7 @@ port(Listener) -> gen_server:call(Listener, port).
 -spec init({inet:ip_address(), inet:port_number()}) -> {ok, inet:port_number()} | {stop, {shutdown, {inet:port_number(), inet:posix()}}}.
 init({Listen, Port}) ->
     %% The system takes what it allows of the backlog. Buffers are small: there are very many, and an event has some hundred bytes.
-    Options = [binary, {ip, Listen}, {reuseaddr, true}, {active, false}, {nodelay, true}, {backlog, matchstream_switches:when_on(backlog, 131072, 5)},
+    Options = [binary, {ip, Listen}, {reuseaddr, true}, {active, false}, {nodelay, true}, {backlog, matchstream_switches:when_on(backlog, ?BACKLOG, 5)},
                {sndbuf, 16384}, {recbuf, 4096}, {buffer, 1024}, {high_watermark, 16384}, {send_timeout, 5000}, {send_timeout_close, true}],
     case gen_tcp:listen(Port, Options) of
         {ok, Socket} ->
