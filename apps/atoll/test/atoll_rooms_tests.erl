@@ -34,7 +34,7 @@
     atoll_tsung => [atoll, atoll_bench, atoll_cli, atoll_cluster, atoll_view],
     atoll_benchmarks => [atoll, aco, atoll_bench, atoll_chaos, atoll_cluster, atoll_scale, atoll_sim, debench, im, matchstream, orbit, subscribers],
     atoll_cases => [atoll, aco, atoll_bench, atoll_benchmarks, atoll_chaos, atoll_cli, atoll_cluster, atoll_scale, atoll_up, atoll_view, debench, im, matchstream, orbit, subscribers],
-    atoll_experiments => [atoll, aco, atoll_bench, atoll_benchmarks, atoll_cli, atoll_cluster, atoll_sim, im, orbit]
+    atoll_experiments => [atoll, aco, atoll_bench, atoll_benchmarks, atoll_cli, atoll_cluster, atoll_sim, im, matchstream, orbit]
 }).
 
 %% What the library may call beside itself.

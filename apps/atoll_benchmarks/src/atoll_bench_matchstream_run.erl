@@ -102,13 +102,10 @@ start(#{switches := Switches, store := Store}, Further) ->
 stored(mnesia) ->
     {ok, #{module => matchstream_store_mnesia}, none};
 stored(redis) ->
-    case matchstream_redis:find() of
-        ok ->
-            Dir = filename:join("/tmp", lists:concat(["ms-bench-", os:getpid(), "-", erlang:unique_integer([positive])])),
-            {ok, Redis} = matchstream_redis:start_link(Dir),
-            {ok, #{module => matchstream_store_redis, socket => matchstream_redis:socket(Redis)}, {Redis, Dir}};
-        {error, _} = Error ->
-            Error
+    Dir = filename:join("/tmp", lists:concat(["ms-bench-", os:getpid(), "-", erlang:unique_integer([positive])])),
+    case matchstream_redis:start_link(Dir) of
+        {ok, Redis} -> {ok, #{module => matchstream_store_redis, socket => matchstream_redis:socket(Redis)}, {Redis, Dir}};
+        {error, _} = Error -> Error
     end.
 
 gone(none) -> ok;
